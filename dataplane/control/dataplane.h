@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A whole dataplane: engines, ports, and adapters (virtual RNICs) of nodes.
+ * This is what a program that embeds urnic, and later urnicd, brings up.
+ */
+#ifndef URN_CONTROL_DATAPLANE_H
+#define URN_CONTROL_DATAPLANE_H
+
+#include "abi/control.h"
+#include "counters.h"
+#include "pmd_glue/port.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct urn_dp;
+struct urn_engine;
+
+enum urn_idle {
+	URN_IDLE_SPIN,  /* poll on */
+	URN_IDLE_PAUSE, /* pause, and yield now and then, after `empty_polls` empty polls */
+	URN_IDLE_SLEEP, /* sleep `sleep_us` a time after `empty_polls` empty polls */
+};
+
+struct urn_engine_config {
+	enum urn_idle idle;
+	uint32_t empty_polls; /* 0: 1024 */
+	uint32_t sleep_us;    /* 0: 100; at most 1000 */
+};
+
+/* One adapter: a virtual RNIC of a node, bound to one port. */
+struct urn_adapter_config {
+	char node[32];          /* the node it belongs to */
+	char name[32];          /* device name, "urnic0"; empty: made from its index */
+	struct urn_port *port;  /* owner: the caller; outlives the dataplane */
+	uint32_t engines;       /* bit i: engine i serves it */
+	uint8_t ipv4[4];        /* all zero: none */
+	uint8_t ipv6[16];       /* all zero: none but the link-local made from the MAC */
+	bool no_icrc;           /* neither send nor check it; both sides, benchmarks only */
+	uint32_t max_qp;        /* 0: 65536 */
+	uint32_t max_mr;        /* regions and windows; 0: 65536 */
+	uint64_t area_size;     /* bytes of each client's area (queues); 0: 1 GiB of address space */
+	uint32_t window;        /* packets in flight a QP; 0: 256 */
+	uint32_t work_in_flight; /* requests under way an engine; 0: 65536 */
+	/* Test knobs of the memory executor (memory/mem.h); 0: off. */
+	uint64_t mem_delay_seed;
+	uint32_t mem_delay_percent, mem_delay_polls, mem_fail_per_million;
+};
+
+struct urn_dp_config {
+	unsigned int engines;   /* 1..URN_ABI_MAX_ENGINES */
+	struct urn_engine_config engine[URN_ABI_MAX_ENGINES];
+	unsigned int adapters;
+	const struct urn_adapter_config *adapter;
+};
+
+/* Make a dataplane over ports that are up. NULL with *err on failure. */
+struct urn_dp *urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err);
+/* Take it down. Engines must not be polled any more; channels must be closed. */
+void urn_dp_destroy(struct urn_dp *dp);
+
+struct urn_engine *urn_dp_engine(struct urn_dp *dp, unsigned int index);
+
+/*
+ * One turn of an engine: receive, doorbells, timers, transmit. A program that
+ * embeds the dataplane calls this from its own lcore or thread; one thread at
+ * a time. returns: packets and requests handled; 0 when idle
+ */
+unsigned int urn_engine_poll(struct urn_engine *e);
+/*
+ * Say which thread polls this engine from now on: the caller. Control calls of
+ * other threads are handed to it, and wait for its next poll; control calls of
+ * the polling thread itself run at once. Before the first bind, and after an
+ * unbind, control calls run in whichever thread makes them.
+ */
+void urn_engine_bind(struct urn_engine *e);
+void urn_engine_unbind(struct urn_engine *e);
+/* Bind, poll with the configured idle policy until *stop, unbind. */
+void urn_engine_run(struct urn_engine *e, const volatile bool *stop);
+
+/*
+ * Attach to adapter `index`, embedded: same process, any thread. The channel
+ * goes to lib/attach, which closes it. NULL with *err on failure.
+ */
+struct urn_abi_channel *urn_dp_attach(struct urn_dp *dp, unsigned int adapter, struct urn_err *err);
+
+/* Sum of an adapter's counters over its engines. */
+void urn_dp_counters(struct urn_dp *dp, unsigned int adapter, struct urn_counters *out);
+/* Bytes the dataplane keeps for one idle RC QP, its queues aside. */
+uint64_t urn_dp_qp_bytes(struct urn_dp *dp, unsigned int adapter, unsigned int max_dest_rd_atomic);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Counters, by X-macro so that index, name and description stay together.
+ * One array per adapter and engine, written by that engine only. Every drop
+ * has a counter named after its reason (DESIGN rule 4).
+ *
+ * X(index, "name", "description")
+ */
+#ifndef URN_COUNTERS_H
+#define URN_COUNTERS_H
+
+#include <stdint.h>
+
+#define URN_COUNTERS(X)                                                                        \
+	X(RX_PACKETS, "rx_packets", "frames received")                                         \
+	X(RX_BYTES, "rx_bytes", "bytes of frames received")                                    \
+	X(TX_PACKETS, "tx_packets", "frames handed to the port")                               \
+	X(TX_BYTES, "tx_bytes", "bytes of frames handed to the port")                          \
+	X(RX_ROCE, "rx_roce", "RoCEv2 frames received")                                        \
+	X(TX_REQUESTS, "tx_requests", "request packets built")                                 \
+	X(TX_RESPONSES, "tx_responses", "response packets built")                              \
+	X(TX_ACKS, "tx_acks", "acknowledgements built")                                        \
+	X(TX_NAKS, "tx_naks", "negative acknowledgements built")                               \
+	X(TX_RNR_NAKS, "tx_rnr_naks", "receiver-not-ready NAKs built")                         \
+	X(RX_ACKS, "rx_acks", "acknowledgements received")                                     \
+	X(RX_NAKS, "rx_naks", "negative acknowledgements received")                            \
+	X(RX_RNR_NAKS, "rx_rnr_naks", "receiver-not-ready NAKs received")                      \
+	X(RETRANSMITS, "retransmits", "request packets sent again")                            \
+	X(TIMEOUTS, "timeouts", "acknowledgement timers that expired")                         \
+	X(DUPLICATES, "duplicates", "requests received again")                                 \
+	X(OUT_OF_ORDER, "out_of_order", "request packets received ahead of their turn")        \
+	X(OOO_KEPT, "ooo_kept", "packets ahead of their turn that were kept")                  \
+	X(LOOPBACK, "loopback", "frames to the adapter's own address")                         \
+	X(CQE, "completions", "completions written")                                           \
+	X(CQE_ERR, "completions_error", "completions with an error status")                    \
+	X(HANDOVER_RX, "handover_rx", "packets given to the engine that owns their QP")        \
+	X(HANDOVER_CQE, "handover_cqe", "completions given to the engine that owns their CQ")  \
+	X(CNP_RX, "rx_cnp", "congestion notifications received")                               \
+	X(ARP_RX, "rx_arp", "ARP frames received")                                             \
+	X(ND_RX, "rx_nd", "IPv6 neighbour discovery frames received")                          \
+	X(ECHO_RX, "rx_echo", "ICMP and ICMPv6 echo requests answered")                        \
+	X(DROP_SHORT, "drop_short", "frame shorter than its headers")                          \
+	X(DROP_LENGTH, "drop_length", "IP or UDP length does not fit the frame")               \
+	X(DROP_IP_HEADER, "drop_ip_header", "bad IP version, header length or options")        \
+	X(DROP_IP_CSUM, "drop_ip_csum", "bad IPv4 header checksum")                            \
+	X(DROP_FRAGMENT, "drop_fragment", "IP fragment")                                       \
+	X(DROP_BTH_VERSION, "drop_bth_version", "BTH transport version not 0")                 \
+	X(DROP_OPCODE, "drop_opcode", "unknown opcode")                                        \
+	X(DROP_PAD, "drop_pad", "pad count does not fit the payload")                          \
+	X(DROP_ICRC, "drop_icrc", "bad ICRC")                                                  \
+	X(DROP_PKEY, "drop_pkey", "P_Key does not match")                                      \
+	X(DROP_ADDRESS, "drop_address", "not to this adapter's MAC or IP address")             \
+	X(DROP_PEER, "drop_peer", "source address is not the QP's peer")                       \
+	X(DROP_NOT_ROCE, "drop_not_roce", "neither RoCEv2 nor ARP, ND or echo")                \
+	X(DROP_NO_QP, "drop_no_qp", "no such QP")                                              \
+	X(DROP_QP_STATE, "drop_qp_state", "QP in a state that takes no such packet")           \
+	X(DROP_QP_TYPE, "drop_qp_type", "opcode of another transport than the QP's")           \
+	X(DROP_QKEY, "drop_qkey", "Q_Key does not match")                                      \
+	X(DROP_DUPLICATE, "drop_duplicate", "duplicate READ or atomic that is not on record")  \
+	X(DROP_OOO, "drop_ooo", "ahead of its turn and no room to keep it, or kept already")   \
+	X(DROP_PSN, "drop_psn", "response with a PSN that is not outstanding")                 \
+	X(DROP_RESPONSE, "drop_response", "response that fits no outstanding request")         \
+	X(DROP_UD_LENGTH, "drop_ud_length", "UD message longer than the MTU or its receive")   \
+	X(DROP_UD_NO_RECV, "drop_ud_no_recv", "UD message and no receive posted")              \
+	X(DROP_UD_MEMORY, "drop_ud_memory", "UD receive that could not be written")            \
+	X(DROP_FLUSHED, "drop_flushed", "held for a QP that left its state meanwhile")         \
+	X(DROP_TX, "drop_tx", "frame the port would not take")                                 \
+	X(DROP_NO_NEIGH, "drop_no_neigh", "no MAC address known for the destination")          \
+	X(DROP_HANDOVER, "drop_handover", "ring to the owning engine full")                    \
+	X(NO_MBUF, "no_mbuf", "times the packet pool was empty")                               \
+	X(NO_WORK, "no_work", "times the pool of work in flight was empty")                    \
+	X(BAD_WQE, "bad_wqe", "work requests that made no sense")                              \
+	X(BAD_DOORBELL, "bad_doorbell", "doorbells of no QP")                                  \
+	X(CQ_OVERRUN, "cq_overrun", "completions lost because a CQ was full")                  \
+	X(EVENT_LOST, "event_lost", "events whose pipe was full")                              \
+	X(NAK_INV_REQ, "nak_invalid_request", "NAK: request that makes no sense")              \
+	X(NAK_ACCESS, "nak_access", "NAK: key, range or right")                                \
+	X(NAK_OPERATIONAL, "nak_operational", "NAK: responder could not do it")
+
+enum urn_counter {
+#define X(id, name, text) URN_C_##id,
+	URN_COUNTERS(X)
+#undef X
+	URN_COUNTER_COUNT,
+};
+_Static_assert(URN_COUNTER_COUNT <= 255, "urn_pkt.drop is 8 bits");
+
+struct urn_counters {
+	uint64_t v[URN_COUNTER_COUNT];
+};
+
+/* Name and description of a counter; NULL past the end. */
+const char *urn_counter_name(unsigned int id);
+const char *urn_counter_text(unsigned int id);
+
+#endif

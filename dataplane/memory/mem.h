@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory: protection domains, regions, windows, and the executor of the
+ * transport's gather, place and atomic operations.
+ *
+ * The transport never touches a program's memory. It checks a key with
+ * urn_mem_check(), fills a burst of struct urn_memop and hands it to
+ * urn_memx_execute(); each operation is answered at once (mapped memory) or
+ * later through urn_memx_poll() (memory of another process; in tests, memory
+ * with a seeded delay). DESIGN rule 1.
+ *
+ * Keys are a 24-bit index (the adapter's) above an 8-bit key (the consumer's;
+ * FO-2). lkey == rkey for regions. Index 0 is never given out.
+ *
+ * One struct urn_mem per adapter. Control calls (alloc, register, ...) are
+ * serialised by the caller; checks run at the same time on any engine and
+ * read an entry through its sequence count. Binds and invalidations come from
+ * the engine of the QP.
+ */
+#ifndef URN_MEMORY_MEM_H
+#define URN_MEMORY_MEM_H
+
+#include "abi/control.h"
+#include "wire/pkt.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct urn_mem;
+struct urn_region;
+
+enum urn_mem_error {
+	URN_MEM_OK = 0,
+	URN_MEM_BAD_KEY,  /* no such key, of another PD, or of another QP */
+	URN_MEM_RANGE,    /* outside the region */
+	URN_MEM_ACCESS,   /* the region does not allow it */
+	URN_MEM_WINDOW,   /* a bind or invalidation that is not allowed */
+};
+
+/* ---- control */
+
+/* max_keys: regions and windows together, at most 2^24 - 1. NULL: no memory. */
+struct urn_mem *urn_mem_create(uint32_t max_keys, uint32_t max_pds);
+void urn_mem_destroy(struct urn_mem *mem);
+
+/* returns 0 or an errno value; PD handles start at 1 */
+int urn_mem_alloc_pd(struct urn_mem *mem, uint32_t *pd);
+/* EBUSY while regions, windows or counted users (urn_mem_pd_hold) remain */
+int urn_mem_dealloc_pd(struct urn_mem *mem, uint32_t pd);
+/* Count a QP, SRQ or AH of a PD in or out. EINVAL: no such PD. */
+int urn_mem_pd_hold(struct urn_mem *mem, uint32_t pd);
+void urn_mem_pd_release(struct urn_mem *mem, uint32_t pd);
+
+/*
+ * Register `length` bytes at `base` (as mapped in this process), which keys
+ * address as iova..iova+length. length 0 is allowed and reaches nothing.
+ * Remote write or atomic access without local write is EINVAL (IBTA 10.6.3.1).
+ * ZERO_BASED: iova is 0.
+ */
+int urn_mem_reg_mr(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length, uint64_t iova,
+		   uint32_t access, uint32_t *key);
+/*
+ * Take a region away in two steps, so that engines can finish what is under
+ * way: _kill makes every later check fail (EBUSY while windows are bound to
+ * it, EINVAL: no such lkey); _free forgets it once no engine holds operations
+ * on it (urn_memx_holds).
+ */
+int urn_mem_kill_mr(struct urn_mem *mem, uint32_t key, struct urn_region **region);
+void urn_mem_free_mr(struct urn_mem *mem, struct urn_region *region);
+
+/* type 1 or 2. The key of a fresh window reaches nothing. */
+int urn_mem_alloc_mw(struct urn_mem *mem, uint32_t pd, int type, uint32_t *rkey);
+int urn_mem_dealloc_mw(struct urn_mem *mem, uint32_t rkey);
+
+/* ---- fast path */
+
+/*
+ * May `len` bytes at `addr` be used under `key`? access: all the bits of enum
+ * urn_abi_access that are needed; 0 for a local read. qpn matters for type 2B
+ * windows only. remote: 0 for an lkey (windows are refused), 1 for an rkey.
+ * len 0 still checks the key; callers skip the check where none is needed.
+ * On success *region is valid until the operation was answered.
+ */
+enum urn_mem_error urn_mem_check(struct urn_mem *mem, uint32_t key, uint32_t pd, uint32_t qpn,
+				 uint64_t addr, uint64_t len, uint32_t access, int remote,
+				 struct urn_region **region);
+
+/*
+ * Bind a window (type 1: type == 1; type 2: type == 2, window must be free of
+ * a binding). new_rkey has the window's index; its low 8 bits are the
+ * consumer's for type 2; for type 1 too (lib/ picks the next). The region must
+ * allow MW_BIND, be of the same PD, cover the range, and allow local write if
+ * the window allows remote write or atomics. length 0: unbinds (type 1) or
+ * binds nothing.
+ */
+enum urn_mem_error urn_mem_bind(struct urn_mem *mem, int type, uint32_t mw_rkey, uint32_t new_rkey,
+				uint32_t mr_lkey, uint64_t addr, uint64_t length, uint32_t access,
+				uint32_t pd, uint32_t qpn);
+/*
+ * Invalidate the binding of a type 2 window (local or remote). Regions and
+ * type 1 windows: URN_MEM_WINDOW. Unbound or other key: URN_MEM_BAD_KEY.
+ */
+enum urn_mem_error urn_mem_invalidate(struct urn_mem *mem, uint32_t rkey, uint32_t pd, uint32_t qpn);
+
+/* ---- executing */
+
+enum urn_memop_kind {
+	URN_MEMOP_GATHER,    /* region -> frame */
+	URN_MEMOP_PLACE,     /* frame -> region */
+	URN_MEMOP_CMP_SWAP,  /* 8 bytes at addr: compare word[0], swap word[1]; old value to word[0] */
+	URN_MEMOP_FETCH_ADD, /* 8 bytes at addr: add word[0]; old value to word[0] */
+};
+
+enum urn_memop_status {
+	URN_MEMOP_DONE,
+	URN_MEMOP_FAILED,
+	URN_MEMOP_PENDING,   /* the executor took a copy and will answer by urn_memx_poll() */
+};
+
+struct urn_memop {
+	struct urn_region *region; /* from urn_mem_check() */
+	uint64_t addr;             /* checked address (iova) */
+	uint8_t *frame;            /* bytes in the mbuf; unused by atomics */
+	struct rte_mbuf *m;        /* owner of the frame; atomics use urn_pkt(m)->word[] */
+	uint32_t len;              /* bytes */
+	uint8_t kind;              /* enum urn_memop_kind */
+	uint8_t status;            /* enum urn_memop_status, set by the executor */
+	uint16_t rsvd;
+};
+
+/* The executor of one engine (and adapter). */
+struct urn_memx;
+
+struct urn_memx_config {
+	uint32_t pending;      /* operations that may be under way; a burst beyond fails */
+	uint64_t delay_seed;   /* 0: answer at once; else delay operations, for tests */
+	uint32_t delay_percent; /* of operations that are answered later */
+	uint32_t delay_polls;  /* at most this many polls later */
+	uint32_t fail_per_million; /* of operations that fail, for tests */
+};
+
+struct urn_memx *urn_memx_create(const struct urn_memx_config *cfg);
+void urn_memx_destroy(struct urn_memx *x);
+/* Execute n operations in order; each status is set. returns: how many are PENDING */
+unsigned int urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n);
+/* Take up to max answers of PENDING operations. returns: how many */
+unsigned int urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max);
+/* Operations under way, of any region (NULL) or of one. */
+unsigned int urn_memx_holds(const struct urn_memx *x, const struct urn_region *region);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Builds RoCEv2 frames from a template made once per destination: Ethernet,
+ * IP and UDP headers as they go out, less lengths and IPv4 checksum.
+ */
+#ifndef URN_WIRE_BUILD_H
+#define URN_WIRE_BUILD_H
+
+#include "wire/pkt.h"
+
+/* Ethernet + IPv6 + UDP is the longest; 62 bytes, padded. */
+#define URN_TMPL_BYTES 62u
+
+struct urn_tmpl {
+	uint8_t bytes[URN_TMPL_BYTES]; /* Ethernet, IP, UDP */
+	uint8_t len;                   /* of the above: 42 (IPv4) or 62 (IPv6) */
+	uint8_t ipv6;                  /* 0 or 1 */
+	uint32_t csum;                 /* IPv4: unfolded sum of the header with length 0 */
+};
+
+/* What a template is made from. Addresses in network order. */
+struct urn_path {
+	uint8_t smac[6], dmac[6];
+	uint8_t sgid[16], dgid[16];    /* IPv4 as ::ffff:a.b.c.d; both of one family */
+	uint16_t sport;                /* UDP source port, host order */
+	uint8_t tos;                   /* traffic class */
+	uint8_t ttl;                   /* hop limit */
+	uint32_t flow_label;           /* 20 bits */
+};
+
+/* Make the template of a path. IPv4: DF set, id 0. */
+void urn_tmpl_init(struct urn_tmpl *t, const struct urn_path *path);
+
+/* Is this GID an IPv4 address (::ffff:a.b.c.d)? */
+int urn_gid_is_v4(const uint8_t gid[16]);
+
+/*
+ * Write Ethernet, IP and UDP headers of a frame, with its lengths.
+ * frame: at least t->len bytes. roce_len: bytes from the BTH to the end of the
+ * pad, without ICRC. The IPv4 checksum is right, the UDP checksum 0.
+ */
+void urn_build_headers(uint8_t *frame, const struct urn_tmpl *t, uint32_t roce_len);
+
+/*
+ * Append the ICRC to a frame that holds everything before it. frame: the
+ * Ethernet header; len: bytes of the frame without the ICRC; 4 more bytes must
+ * be writable. With on == 0 four zero bytes are put in its place.
+ */
+void urn_build_icrc(uint8_t *frame, uint32_t len, int ipv6, int on);
+
+/* Write a BTH. flags: SE, M; pad in bytes 0..3. */
+static inline void
+urn_build_bth(struct urn_bth *b, uint8_t opcode, uint8_t flags, uint8_t pad, uint32_t dqpn,
+	      uint32_t psn, int ackreq)
+{
+	b->opcode = opcode;
+	b->flags = (uint8_t)(flags | (pad << URN_BTH_PAD_SHIFT));
+	b->pkey = rte_cpu_to_be_16(URN_PKEY_DEFAULT);
+	b->dqpn = rte_cpu_to_be_32(dqpn & URN_QPN_MASK);
+	b->apsn = rte_cpu_to_be_32((psn & URN_PSN_MASK) | (ackreq ? URN_BTH_ACKREQ : 0));
+}
+
+#endif

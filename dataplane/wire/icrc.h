@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ICRC (WIRE.md "ICRC"): CRC-32 over 8 bytes of ones, then IP header to pad,
+ * with the fields that routers may change replaced by ones. ISA-L computes it.
+ */
+#ifndef URN_WIRE_ICRC_H
+#define URN_WIRE_ICRC_H
+
+#include <stdint.h>
+
+/* Finalised CRC of the 8 leading ones: the seed ISA-L wants. */
+#define URN_ICRC_SEED 0x2144df1cu
+
+/*
+ * CRC of a frame from its IP header on, whose masked fields already hold ones.
+ * l3: IP header; len: bytes from there to the end of the pad.
+ * returns: the value whose little-endian bytes go on the wire
+ */
+uint32_t urn_icrc_masked(const uint8_t *l3, uint32_t len);
+
+/*
+ * CRC of a frame as it is on the wire; masks, computes, puts the bytes back.
+ * ipv6: 0 or 1. len: bytes from the IP header to the end of the pad.
+ */
+uint32_t urn_icrc(uint8_t *l3, uint32_t len, int ipv6);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The one table of opcodes. Parsing, building, requester and responder look
+ * everything about a packet type up here (WIRE.md "Opcodes").
+ */
+#ifndef URN_WIRE_OPCODE_H
+#define URN_WIRE_OPCODE_H
+
+#include <stdint.h>
+
+/* Values on the wire. RC has 0x00 in its top three bits, UD 0x60. */
+enum urn_op {
+	URN_RC_SEND_FIRST = 0x00,
+	URN_RC_SEND_MIDDLE = 0x01,
+	URN_RC_SEND_LAST = 0x02,
+	URN_RC_SEND_LAST_IMM = 0x03,
+	URN_RC_SEND_ONLY = 0x04,
+	URN_RC_SEND_ONLY_IMM = 0x05,
+	URN_RC_WRITE_FIRST = 0x06,
+	URN_RC_WRITE_MIDDLE = 0x07,
+	URN_RC_WRITE_LAST = 0x08,
+	URN_RC_WRITE_LAST_IMM = 0x09,
+	URN_RC_WRITE_ONLY = 0x0a,
+	URN_RC_WRITE_ONLY_IMM = 0x0b,
+	URN_RC_READ_REQUEST = 0x0c,
+	URN_RC_READ_RESP_FIRST = 0x0d,
+	URN_RC_READ_RESP_MIDDLE = 0x0e,
+	URN_RC_READ_RESP_LAST = 0x0f,
+	URN_RC_READ_RESP_ONLY = 0x10,
+	URN_RC_ACK = 0x11,
+	URN_RC_ATOMIC_ACK = 0x12,
+	URN_RC_CMP_SWAP = 0x13,
+	URN_RC_FETCH_ADD = 0x14,
+	URN_RC_SEND_LAST_INV = 0x16,
+	URN_RC_SEND_ONLY_INV = 0x17,
+	URN_UD_SEND_ONLY = 0x64,
+	URN_UD_SEND_ONLY_IMM = 0x65,
+	URN_CNP = 0x81,
+};
+
+/* What a packet is; bits of struct urn_opcode.flags. */
+enum urn_op_flag {
+	URN_OPF_VALID = 1 << 0,    /* an opcode that urnic knows */
+	URN_OPF_REQUEST = 1 << 1,  /* goes to the responder */
+	URN_OPF_RESPONSE = 1 << 2, /* goes to the requester */
+	URN_OPF_RC = 1 << 3,
+	URN_OPF_UD = 1 << 4,
+	URN_OPF_FIRST = 1 << 5,    /* starts a message (first, only) */
+	URN_OPF_LAST = 1 << 6,     /* ends a message (last, only) */
+	URN_OPF_SEND = 1 << 7,
+	URN_OPF_WRITE = 1 << 8,
+	URN_OPF_READ = 1 << 9,
+	URN_OPF_ATOMIC = 1 << 10,
+	URN_OPF_PAYLOAD = 1 << 11, /* may carry payload */
+	URN_OPF_FULL = 1 << 12,    /* payload is the path MTU exactly, pad 0 (first, middle) */
+	URN_OPF_NONZERO = 1 << 13, /* payload is at least one byte (last) */
+	URN_OPF_RECV = 1 << 14,    /* takes a receive at its end (sends; writes with immediate) */
+	URN_OPF_CNP = 1 << 15,
+};
+
+/* Extension headers; indices into struct urn_opcode.off. */
+enum urn_ext {
+	URN_EXT_RETH,
+	URN_EXT_AETH,
+	URN_EXT_ATOMIC,
+	URN_EXT_ATOMIC_ACK,
+	URN_EXT_IMM,
+	URN_EXT_IETH,
+	URN_EXT_DETH,
+	URN_EXTS,
+};
+
+struct urn_opcode {
+	const char *name;       /* "RC SEND only"; NULL when unknown */
+	uint16_t flags;         /* enum urn_op_flag */
+	uint8_t hdr_len;        /* bytes of BTH and extension headers: where payload starts */
+	uint8_t off[URN_EXTS];  /* offset of an extension from the BTH; 0: not there */
+};
+
+/* All 256 values; unknown ones have flags 0. */
+extern const struct urn_opcode urn_opcodes[256];
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A packet inside the dataplane: an mbuf whose private area says what the
+ * parser found, and carries the state of its way through the transport. Every
+ * mempool of the dataplane has URN_PKT_PRIV bytes of private area.
+ */
+#ifndef URN_WIRE_PKT_H
+#define URN_WIRE_PKT_H
+
+#include "wire/hdr.h"
+#include "wire/opcode.h"
+
+#include <rte_mbuf.h>
+
+struct urn_qp;
+
+/* What the parser made of a frame. */
+enum urn_frame_kind {
+	URN_FRAME_ROCE,    /* a well-formed RoCEv2 frame, ICRC not yet looked at */
+	URN_FRAME_ARP,
+	URN_FRAME_ICMP,    /* ICMP over IPv4 */
+	URN_FRAME_ICMP6,   /* ICMPv6, neighbour discovery included */
+	URN_FRAME_OTHER,   /* not for us; counted, dropped */
+	URN_FRAME_BAD,     /* meant to be RoCEv2 and malformed; `drop` says how */
+};
+
+#define URN_PKT_PRIV 128u
+
+struct urn_pkt {
+	/* Found by the parser; valid for URN_FRAME_ROCE. */
+	const struct urn_opcode *op;
+	uint16_t l3_off;       /* bytes from the frame's start to the IP header */
+	uint16_t bth_off;      /* ... to the BTH */
+	uint16_t payload_off;  /* ... to the payload */
+	uint16_t payload_len;  /* bytes, without pad and ICRC */
+	uint32_t psn;
+	uint32_t dqpn;
+	uint8_t opcode;
+	uint8_t kind;          /* enum urn_frame_kind */
+	uint8_t drop;          /* enum urn_counter when kind is BAD or OTHER */
+	uint8_t ipv6;          /* 0 or 1 */
+	uint8_t ackreq;        /* BTH A */
+	uint8_t solicited;     /* BTH SE */
+	uint16_t pkey;
+
+	/* Used by the transport; see transport/. Valid between its calls only. */
+	uint8_t action;        /* what is to be done in the packet's turn */
+	uint8_t mem_status;    /* worst result of its memory operations */
+	uint16_t mem_left;     /* memory operations not answered yet */
+	uint32_t arg;          /* of the action: syndrome, ... */
+	struct urn_qp *qp;
+	struct rte_mbuf *next; /* in a list of the QP */
+	uint64_t wr_id;        /* of the receive that this packet completes */
+	uint32_t byte_len;     /* of the message that this packet completes */
+	uint32_t imm;          /* immediate or invalidated key of that message */
+	uint64_t word[4];      /* of the action */
+};
+_Static_assert(sizeof(struct urn_pkt) <= URN_PKT_PRIV, "mbuf private area");
+
+/* The packet in an mbuf of the dataplane. */
+static inline struct urn_pkt *
+urn_pkt(struct rte_mbuf *m)
+{
+	return (struct urn_pkt *)(m + 1);
+}
+
+static inline struct urn_bth *
+urn_pkt_bth(struct rte_mbuf *m)
+{
+	return rte_pktmbuf_mtod_offset(m, struct urn_bth *, urn_pkt(m)->bth_off);
+}
+
+/* Extension header of a packet whose opcode has it. */
+static inline void *
+urn_pkt_ext(struct rte_mbuf *m, enum urn_ext ext)
+{
+	return (uint8_t *)urn_pkt_bth(m) + urn_pkt(m)->op->off[ext];
+}
+
+static inline uint8_t *
+urn_pkt_payload(struct rte_mbuf *m)
+{
+	return rte_pktmbuf_mtod_offset(m, uint8_t *, urn_pkt(m)->payload_off);
+}
+
+/*
+ * Parse one received frame into urn_pkt(m) (WIRE.md "Frame", "BTH",
+ * "Lengths"). Reads only inside the frame; accepts single-segment mbufs
+ * (others are linearised by the caller). Checks: Ethernet type, IP version,
+ * header length, total length against the frame (trailing Ethernet padding is
+ * trimmed), no fragments, IPv4 header checksum, UDP length, BTH version,
+ * opcode known, pad against length. Does not check the ICRC, MTU, MAC or IP
+ * addresses.
+ *
+ * returns: kind; urn_pkt(m)->drop names the counter for OTHER and BAD
+ */
+enum urn_frame_kind urn_wire_parse(struct rte_mbuf *m);
+
+/*
+ * Is the ICRC of a parsed RoCEv2 frame right? The masked header bytes are
+ * changed while computing and put back. (WIRE.md "ICRC")
+ */
+int urn_wire_icrc_ok(struct rte_mbuf *m);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control requests and replies: create a QP, register memory, and so on.
+ * Fixed structs that travel by function call when the dataplane is embedded
+ * and by socket message when it is a process. The dataplane's control part
+ * validates every field; it is the one validator.
+ */
+#ifndef URN_ABI_CONTROL_H
+#define URN_ABI_CONTROL_H
+
+#include "abi/urn_abi.h"
+
+enum urn_ctl_op {
+	URN_CTL_HELLO = 1,      /* hello */
+	URN_CTL_QUERY_PORT,     /* - -> port */
+	URN_CTL_QUERY_GID,      /* index -> gid */
+	URN_CTL_ALLOC_PD,       /* - -> handle */
+	URN_CTL_DEALLOC_PD,     /* handle */
+	URN_CTL_REG_MR,         /* reg_mr -> mr */
+	URN_CTL_DEREG_MR,       /* handle = lkey */
+	URN_CTL_ALLOC_MW,       /* alloc_mw -> mr (rkey) */
+	URN_CTL_DEALLOC_MW,     /* handle = rkey */
+	URN_CTL_CREATE_CQ,      /* create_cq -> queue */
+	URN_CTL_RESIZE_CQ,      /* resize_cq -> queue */
+	URN_CTL_DESTROY_CQ,     /* handle */
+	URN_CTL_CREATE_SRQ,     /* create_srq -> queue */
+	URN_CTL_MODIFY_SRQ,     /* modify_srq */
+	URN_CTL_QUERY_SRQ,      /* handle -> srq_attr */
+	URN_CTL_DESTROY_SRQ,    /* handle */
+	URN_CTL_CREATE_QP,      /* create_qp -> qp */
+	URN_CTL_MODIFY_QP,      /* modify_qp */
+	URN_CTL_QUERY_QP,       /* handle = qpn -> qp_attr */
+	URN_CTL_DESTROY_QP,     /* handle = qpn */
+	URN_CTL_CREATE_AH,      /* create_ah -> handle */
+	URN_CTL_DESTROY_AH,     /* handle */
+	URN_CTL_ASYNC_FD,       /* fd: where async events are written (struct urn_abi_event) */
+	URN_CTL_OPS,
+};
+
+/* Access rights; equal to enum ibv_access_flags. */
+enum urn_abi_access {
+	URN_ACCESS_LOCAL_WRITE = 1 << 0,
+	URN_ACCESS_REMOTE_WRITE = 1 << 1,
+	URN_ACCESS_REMOTE_READ = 1 << 2,
+	URN_ACCESS_REMOTE_ATOMIC = 1 << 3,
+	URN_ACCESS_MW_BIND = 1 << 4,
+	URN_ACCESS_ZERO_BASED = 1 << 5,
+	URN_ACCESS_RELAXED = 1 << 20,
+};
+
+/* Equal to enum ibv_qp_type. */
+enum urn_abi_qp_type { URN_QPT_RC = 2, URN_QPT_UD = 4 };
+
+/* Equal to enum ibv_qp_state. */
+enum urn_abi_qp_state {
+	URN_QPS_RESET,
+	URN_QPS_INIT,
+	URN_QPS_RTR,
+	URN_QPS_RTS,
+	URN_QPS_SQD,
+	URN_QPS_SQE,
+	URN_QPS_ERR,
+	URN_QP_STATES,
+};
+
+/* Equal to enum ibv_qp_attr_mask. */
+enum urn_abi_qp_mask {
+	URN_QPM_STATE = 1 << 0,
+	URN_QPM_CUR_STATE = 1 << 1,
+	URN_QPM_EN_SQD_NOTIFY = 1 << 2,
+	URN_QPM_ACCESS = 1 << 3,
+	URN_QPM_PKEY_INDEX = 1 << 4,
+	URN_QPM_PORT = 1 << 5,
+	URN_QPM_QKEY = 1 << 6,
+	URN_QPM_AV = 1 << 7,
+	URN_QPM_PATH_MTU = 1 << 8,
+	URN_QPM_TIMEOUT = 1 << 9,
+	URN_QPM_RETRY_CNT = 1 << 10,
+	URN_QPM_RNR_RETRY = 1 << 11,
+	URN_QPM_RQ_PSN = 1 << 12,
+	URN_QPM_MAX_RD_ATOMIC = 1 << 13,
+	URN_QPM_ALT_PATH = 1 << 14,
+	URN_QPM_MIN_RNR_TIMER = 1 << 15,
+	URN_QPM_SQ_PSN = 1 << 16,
+	URN_QPM_MAX_DEST_RD_ATOMIC = 1 << 17,
+	URN_QPM_PATH_MIG_STATE = 1 << 18,
+	URN_QPM_CAP = 1 << 19,
+	URN_QPM_DEST_QPN = 1 << 20,
+};
+
+/* Address vector: where a QP or an address handle points. */
+struct urn_abi_av {
+	uint8_t dgid[16];    /* IPv4 as ::ffff:a.b.c.d */
+	uint8_t sgid_index;
+	uint8_t hop_limit;   /* 0: 64 */
+	uint8_t traffic_class;
+	uint8_t port_num;    /* 1 */
+	uint32_t flow_label;
+};
+
+struct urn_abi_qp_cap {
+	uint32_t max_send_wr;
+	uint32_t max_recv_wr;
+	uint32_t max_send_sge;
+	uint32_t max_recv_sge;
+	uint32_t max_inline;
+};
+
+struct urn_abi_qp_attr {
+	uint8_t state;         /* enum urn_abi_qp_state */
+	uint8_t cur_state;
+	uint8_t path_mtu;      /* code 1..5 */
+	uint8_t en_sqd_notify;
+	uint8_t sq_draining;
+	uint8_t max_rd_atomic;
+	uint8_t max_dest_rd_atomic;
+	uint8_t min_rnr_timer;
+	uint8_t port_num;
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	uint16_t pkey_index;
+	uint16_t rsvd;
+	uint32_t qkey;
+	uint32_t rq_psn;
+	uint32_t sq_psn;
+	uint32_t dest_qpn;
+	uint32_t access;       /* enum urn_abi_access */
+	struct urn_abi_av av;
+	struct urn_abi_qp_cap cap;
+};
+
+struct urn_abi_req {
+	uint32_t op;           /* enum urn_ctl_op */
+	uint32_t handle;       /* the object, where one is named */
+	union {
+		struct { uint32_t version; } hello;
+		struct { uint32_t index; } gid;
+		struct {
+			uint32_t pd;
+			uint32_t access;
+			uint64_t addr;   /* where it lies: in the client's address space */
+			uint64_t length; /* bytes */
+			uint64_t iova;   /* the address that keys speak of */
+		} reg_mr;
+		struct { uint32_t pd; uint32_t type; /* 1 or 2 */ } alloc_mw;
+		struct {
+			uint32_t cqe;          /* entries wanted, at least */
+			uint32_t comp_vector;  /* picks the engine */
+			int32_t channel_fd;    /* write end of the channel's pipe, or -1 */
+			uint32_t rsvd;
+			uint64_t cookie;       /* handed back in struct urn_abi_event */
+		} create_cq;
+		struct { uint32_t cqe; } resize_cq;
+		struct {
+			uint32_t pd, max_wr, max_sge, limit;
+			uint32_t cq_hint;      /* a CQ whose engine is to own the SRQ, or 0 */
+			uint32_t rsvd;
+			uint64_t cookie;
+		} create_srq;
+		struct { uint32_t set_limit, limit; } modify_srq;
+		struct {
+			uint32_t pd, type;       /* enum urn_abi_qp_type */
+			uint32_t send_cq, recv_cq;
+			uint32_t srq;            /* 0: none */
+			uint32_t sq_sig_all;
+			struct urn_abi_qp_cap cap;
+			uint32_t rsvd;
+			uint64_t cookie;
+		} create_qp;
+		struct { uint32_t mask; struct urn_abi_qp_attr attr; } modify_qp;
+		struct { uint32_t pd; struct urn_abi_av av; } create_ah;
+		struct { int32_t fd; } async_fd;
+	};
+};
+
+struct urn_abi_device {
+	uint32_t version;        /* URN_ABI_VERSION */
+	uint32_t engines;        /* comp_vectors */
+	uint64_t node_guid;      /* host order */
+	uint64_t max_mr_size;
+	uint32_t max_qp, max_cq, max_mr, max_mw, max_pd, max_ah, max_srq;
+	uint32_t max_wr, max_sge, max_cqe, max_rd_atomic, max_inline;
+	uint32_t gids;           /* entries of the GID table */
+	uint64_t area_size;      /* bytes of the client's area */
+	uint64_t db_off[URN_ABI_MAX_ENGINES]; /* doorbells of each engine, in the area */
+	char name[64];           /* device name, such as urnic0 */
+	char fw_ver[64];         /* version of the dataplane */
+};
+
+struct urn_abi_port {
+	uint8_t state;           /* 1 down, 4 active (enum ibv_port_state) */
+	uint8_t max_mtu, active_mtu; /* codes 1..5 */
+	uint8_t rsvd;
+	uint32_t mtu_bytes;      /* of the Ethernet port */
+	uint64_t speed;          /* bits a second; 0 unknown */
+};
+
+struct urn_abi_rep {
+	int32_t err;             /* 0, or an errno value */
+	uint32_t handle;         /* of what was made */
+	char why[120];           /* when err: a sentence for people */
+	union {
+		struct urn_abi_device device;
+		struct urn_abi_port port;
+		struct { uint8_t gid[16]; } gid;
+		struct { uint32_t lkey, rkey; } mr;
+		struct {
+			uint64_t off;    /* of the queue header, in the client's area */
+			uint32_t entries; /* a power of two */
+			uint32_t stride;  /* bytes of a slot */
+			uint32_t engine;  /* owner */
+			uint32_t events;  /* destroy_cq: completion events written so far */
+		} queue;
+		struct {
+			uint64_t sq_off, rq_off;
+			uint32_t sq_entries, rq_entries; /* powers of two; 0 with an SRQ */
+			uint32_t sq_stride, rq_stride;
+			uint32_t db;      /* doorbell id */
+			uint32_t engine;
+			struct urn_abi_qp_cap cap; /* as granted */
+		} qp;
+		struct { uint32_t max_wr, max_sge, limit; } srq_attr;
+		struct urn_abi_qp_attr qp_attr;
+	};
+};
+
+/* What is written, whole, to a channel's pipe or to the async pipe. */
+struct urn_abi_event {
+	uint32_t type;    /* async: enum ibv_event_type; channel: 0 */
+	uint32_t handle;  /* QPN, CQ or SRQ handle */
+	uint64_t cookie;  /* of the CQ, QP or SRQ */
+};
+_Static_assert(sizeof(struct urn_abi_event) == 16, "event");
+
+/* Async events; equal to enum ibv_event_type. */
+enum urn_abi_event_type {
+	URN_EVENT_CQ_ERR = 0,
+	URN_EVENT_QP_FATAL = 1,
+	URN_EVENT_QP_REQ_ERR = 2,
+	URN_EVENT_QP_ACCESS_ERR = 3,
+	URN_EVENT_COMM_EST = 4,
+	URN_EVENT_SQ_DRAINED = 5,
+	URN_EVENT_PORT_ACTIVE = 9,
+	URN_EVENT_PORT_ERR = 10,
+	URN_EVENT_SRQ_ERR = 14,
+	URN_EVENT_SRQ_LIMIT = 15,
+	URN_EVENT_LAST_WQE = 16,
+};
+
+/*
+ * The way to one adapter of one dataplane, as a client has it. The embedded
+ * dataplane makes one (dataplane/control), a socket client another; lib/attach
+ * takes either.
+ */
+struct urn_abi_channel {
+	void *ctx;   /* owner: whoever made the channel */
+	/* Send one request, wait for its reply. May be called from any thread. */
+	void (*call)(void *ctx, const struct urn_abi_req *req, struct urn_abi_rep *rep);
+	/* Wake a dataplane that says it sleeps. */
+	void (*wake)(void *ctx, uint32_t engine);
+	/* Give the channel and everything made over it back. */
+	void (*close)(void *ctx);
+	void *area;  /* the client's area, as mapped here */
+};
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Doorbells: how a client says which of its send queues have work.
+ *
+ * One page set per client and engine: a bitmap with one bit a QP and a second
+ * one with a bit for each 64-bit word of the first. Setting a bit twice is
+ * harmless, so a doorbell can be rung by several threads at once, can't
+ * overflow, and can be flooded without effect on others. The engine looks at
+ * the summary words only: what is idle costs nothing.
+ *
+ * The ringer sets the leaf bit, then the summary bit; the engine swaps the
+ * summary word out, then the leaf words it names. A ringer that finds the
+ * summary bit set may skip setting it: the engine has yet to swap that word
+ * and will read the leaf after that.
+ */
+#ifndef URN_ABI_DOORBELL_H
+#define URN_ABI_DOORBELL_H
+
+#include "abi/urn_abi.h"
+
+#include <stdatomic.h>
+
+#define URN_ABI_DB_WORDS (URN_ABI_MAX_QP_ENGINE / 64)
+#define URN_ABI_DB_TOPS (URN_ABI_DB_WORDS / 64)
+
+struct urn_abi_db {
+	_Atomic uint32_t asleep;      /* dataplane: 1 while it needs an eventfd write to wake */
+	_Atomic uint32_t tops;        /* dataplane: summary words in use; informative */
+	uint8_t pad[56];
+	_Atomic uint64_t top[URN_ABI_DB_TOPS]; /* bit i: leaf word 64 * t + i may be set */
+	_Atomic uint64_t leaf[URN_ABI_DB_WORDS]; /* bit i: QP 64 * w + i has work */
+};
+_Static_assert(offsetof(struct urn_abi_db, top) == 64, "doorbell lines");
+_Static_assert(sizeof(struct urn_abi_db) % 64 == 0, "doorbell lines");
+
+/*
+ * Ring the doorbell of `id` (from the reply to URN_CTL_CREATE_QP). The caller
+ * has stored the queue's prod with release before. Returns nonzero when the
+ * dataplane sleeps and its eventfd must be written.
+ */
+static inline int
+urn_abi_db_ring(struct urn_abi_db *db, uint32_t id)
+{
+	uint32_t w = id / 64;
+	uint64_t bit = 1ull << (id % 64), sum = 1ull << (w % 64);
+
+	/* The read-modify-write orders the queue's prod before both loads below. */
+	atomic_fetch_or_explicit(&db->leaf[w], bit, memory_order_seq_cst);
+	if (!(atomic_load_explicit(&db->top[w / 64], memory_order_seq_cst) & sum))
+		atomic_fetch_or_explicit(&db->top[w / 64], sum, memory_order_seq_cst);
+	return (int)atomic_load_explicit(&db->asleep, memory_order_seq_cst);
+}
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Work and completion queues in the client's area.
+ *
+ *   offset 0    line 0: written by the client
+ *   offset 64   line 1: written by the dataplane
+ *   offset 128  slots
+ *
+ * A queue has one producer and one consumer; several threads of a client are
+ * serialised by locks in lib/. The index that publishes slots is stored with
+ * release and loaded with acquire by the other side.
+ */
+#ifndef URN_ABI_QUEUE_H
+#define URN_ABI_QUEUE_H
+
+#include "abi/urn_abi.h"
+
+#include <stdatomic.h>
+
+/* ---- work queue header: send queue, receive queue, shared receive queue */
+
+struct urn_abi_wq {
+	_Atomic uint32_t prod; /* client: requests posted; pairs with the acquire in host/ */
+	uint8_t pad0[60];
+	_Atomic uint32_t cons; /* dataplane: SQ: requests retired; RQ, SRQ: receives taken */
+	uint8_t pad1[60];
+};
+
+#define URN_ABI_WQ_SLOTS 128u /* offset of the first slot */
+
+/* Opcodes of send requests; equal to enum ibv_wr_opcode. */
+enum urn_abi_wr_op {
+	URN_WR_RDMA_WRITE = 0,
+	URN_WR_RDMA_WRITE_IMM = 1,
+	URN_WR_SEND = 2,
+	URN_WR_SEND_IMM = 3,
+	URN_WR_RDMA_READ = 4,
+	URN_WR_CMP_SWAP = 5,
+	URN_WR_FETCH_ADD = 6,
+	URN_WR_LOCAL_INV = 7,
+	URN_WR_BIND_MW = 8,
+	URN_WR_SEND_INV = 9,
+	URN_WR_BIND_MW1 = 10, /* ours: ibv_bind_mw(), a type 1 window */
+	URN_WR_OPS = 11,
+};
+
+/* Flags of send requests; equal to enum ibv_send_flags. */
+enum urn_abi_wr_flag {
+	URN_WRF_FENCE = 1 << 0,
+	URN_WRF_SIGNALED = 1 << 1,
+	URN_WRF_SOLICITED = 1 << 2,
+	URN_WRF_INLINE = 1 << 3,
+};
+
+struct urn_abi_sge {
+	uint64_t addr;   /* as the client sees it (iova of the region) */
+	uint32_t lkey;
+	uint32_t length; /* bytes; 0 means 0 */
+};
+
+/*
+ * A send request: 48 bytes, then num_sge elements, or inline_len bytes of
+ * data when URN_WRF_INLINE is set. A slot is urn_abi_sq_stride() bytes.
+ */
+struct urn_abi_swqe {
+	uint64_t wr_id;
+	uint8_t opcode;   /* enum urn_abi_wr_op */
+	uint8_t flags;    /* enum urn_abi_wr_flag */
+	uint8_t num_sge;
+	uint8_t rsvd;
+	uint32_t imm;     /* immediate data in network order, or the rkey to invalidate (host order) */
+	union {
+		struct {
+			uint64_t remote_addr;
+			uint32_t rkey;
+			uint32_t inline_len; /* bytes of inline data, for every opcode */
+			uint64_t compare_add;
+			uint64_t swap;
+		} rdma;
+		struct {
+			uint32_t ah;       /* address handle, from URN_CTL_CREATE_AH */
+			uint32_t remote_qpn;
+			uint32_t remote_qkey;
+			uint32_t inline_len; /* same place as rdma.inline_len */
+			uint64_t rsvd[2];
+		} ud;
+		struct {
+			uint64_t addr;
+			uint64_t length;
+			uint32_t mw_rkey;  /* the window's rkey now */
+			uint32_t new_rkey; /* the window's rkey once bound; same index */
+			uint32_t mr_lkey;
+			uint32_t access;   /* enum urn_abi_access */
+		} bind;
+	};
+};
+_Static_assert(sizeof(struct urn_abi_wq) == URN_ABI_WQ_SLOTS, "wq header");
+_Static_assert(offsetof(struct urn_abi_wq, cons) == 64, "dataplane's line");
+_Static_assert(sizeof(struct urn_abi_sge) == 16, "sge");
+_Static_assert(sizeof(struct urn_abi_swqe) == 48, "send wqe");
+_Static_assert(offsetof(struct urn_abi_swqe, rdma.inline_len) == 28, "inline_len");
+_Static_assert(offsetof(struct urn_abi_swqe, ud.inline_len) == 28, "inline_len");
+
+/* A receive request: 16 bytes, then num_sge elements. */
+struct urn_abi_rwqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t taker; /* SRQ: QPN that took this entry, written by the dataplane */
+};
+_Static_assert(sizeof(struct urn_abi_rwqe) == 16, "receive wqe");
+
+/* Bytes of a send slot that holds max_sge elements or max_inline bytes. */
+static inline uint32_t
+urn_abi_sq_stride(uint32_t max_sge, uint32_t max_inline)
+{
+	uint32_t body = max_sge * (uint32_t)sizeof(struct urn_abi_sge);
+
+	if (max_inline > body)
+		body = max_inline;
+	return ((uint32_t)sizeof(struct urn_abi_swqe) + body + 63u) & ~63u;
+}
+
+/* Bytes of a receive slot that holds max_sge elements: 32, 64, 128, ... */
+static inline uint32_t
+urn_abi_rq_stride(uint32_t max_sge)
+{
+	uint32_t need = 16u + max_sge * (uint32_t)sizeof(struct urn_abi_sge);
+	uint32_t stride = 32;
+
+	while (stride < need)
+		stride *= 2;
+	return stride;
+}
+
+/* ---- completion queue */
+
+/* How a completion queue is armed (ibv_req_notify_cq). */
+enum urn_abi_cq_arm {
+	URN_CQ_ARM_NONE = 0,
+	URN_CQ_ARM_SOLICITED = 1,
+	URN_CQ_ARM_NEXT = 2,
+};
+
+struct urn_abi_cq {
+	_Atomic uint32_t cons; /* client: completions polled */
+	_Atomic uint32_t arm;  /* client sets, whoever fires the event swaps NONE in */
+	uint8_t pad0[56];
+	_Atomic uint32_t prod; /* dataplane: completions written (the phase tells sooner) */
+	uint8_t pad1[60];
+};
+
+#define URN_ABI_CQ_SLOTS 128u
+
+/*
+ * One completion. Valid when its phase equals the reader's: the phase of lap
+ * n (index / entries) is (n & 1) ^ 1, so a zeroed queue holds none. The phase
+ * byte is stored last, with release; the reader loads it with acquire.
+ */
+struct urn_abi_cqe {
+	uint64_t wr_id;
+	uint32_t byte_len;   /* receives, READs, atomics */
+	uint32_t imm;        /* immediate in network order, or the invalidated rkey */
+	uint32_t qp_num;
+	uint32_t src_qp;     /* UD */
+	uint32_t vendor_err; /* enum urn_abi_vendor_err */
+	uint8_t status;      /* enum urn_abi_wc_status */
+	uint8_t opcode;      /* enum urn_abi_wc_op */
+	uint8_t wc_flags;    /* enum urn_abi_wc_flag */
+	_Atomic uint8_t phase;
+};
+_Static_assert(sizeof(struct urn_abi_cq) == URN_ABI_CQ_SLOTS, "cq header");
+_Static_assert(offsetof(struct urn_abi_cq, prod) == 64, "dataplane's line");
+_Static_assert(sizeof(struct urn_abi_cqe) == 32, "cqe");
+_Static_assert(offsetof(struct urn_abi_cqe, phase) == 31, "phase is last");
+
+/* Equal to enum ibv_wc_status. */
+enum urn_abi_wc_status {
+	URN_WC_SUCCESS = 0,
+	URN_WC_LOC_LEN_ERR = 1,
+	URN_WC_LOC_QP_OP_ERR = 2,
+	URN_WC_LOC_PROT_ERR = 4,
+	URN_WC_WR_FLUSH_ERR = 5,
+	URN_WC_MW_BIND_ERR = 6,
+	URN_WC_BAD_RESP_ERR = 7,
+	URN_WC_LOC_ACCESS_ERR = 8,
+	URN_WC_REM_INV_REQ_ERR = 9,
+	URN_WC_REM_ACCESS_ERR = 10,
+	URN_WC_REM_OP_ERR = 11,
+	URN_WC_RETRY_EXC_ERR = 12,
+	URN_WC_RNR_RETRY_EXC_ERR = 13,
+	URN_WC_REM_ABORT_ERR = 16,
+	URN_WC_FATAL_ERR = 19,
+	URN_WC_GENERAL_ERR = 21,
+};
+
+/* Equal to enum ibv_wc_opcode. */
+enum urn_abi_wc_op {
+	URN_WCO_SEND = 0,
+	URN_WCO_RDMA_WRITE = 1,
+	URN_WCO_RDMA_READ = 2,
+	URN_WCO_COMP_SWAP = 3,
+	URN_WCO_FETCH_ADD = 4,
+	URN_WCO_BIND_MW = 5,
+	URN_WCO_LOCAL_INV = 6,
+	URN_WCO_RECV = 128,
+	URN_WCO_RECV_RDMA_WITH_IMM = 129,
+};
+
+/* Equal to enum ibv_wc_flags. */
+enum urn_abi_wc_flag {
+	URN_WCF_GRH = 1 << 0,
+	URN_WCF_WITH_IMM = 1 << 1,
+	URN_WCF_WITH_INV = 1 << 3,
+};
+
+/* Why a completion failed, beyond its status. */
+enum urn_abi_vendor_err {
+	URN_VE_NONE = 0,
+	URN_VE_BAD_LKEY = 1,      /* no such key, or of another PD */
+	URN_VE_RANGE = 2,         /* outside its region */
+	URN_VE_ACCESS = 3,        /* the region does not allow it */
+	URN_VE_BAD_WQE = 4,       /* a request that makes no sense */
+	URN_VE_RECV_SHORT = 5,    /* message longer than its receive */
+	URN_VE_TIMEOUT = 6,       /* no acknowledgement in time */
+	URN_VE_SEQ = 7,           /* sequence errors without progress */
+	URN_VE_RNR = 8,           /* receiver not ready for too long */
+	URN_VE_NAK = 9,           /* the peer refused */
+	URN_VE_RESPONSE = 10,     /* a response that does not fit its request */
+	URN_VE_MEMORY = 11,       /* memory could not be read or written */
+	URN_VE_AH = 12,           /* no such address handle */
+	URN_VE_STATE = 13,        /* the QP was in the wrong state */
+	URN_VE_WINDOW = 14,       /* memory window may not be bound or invalidated so */
+};
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes what crosses a port to a pcapng file (rte_pcapng; DPDK.md). */
+#ifndef URN_PMD_GLUE_CAPTURE_H
+#define URN_PMD_GLUE_CAPTURE_H
+
+#include "pmd_glue/port.h"
+
+struct urn_capture;
+
+/*
+ * Capture both directions of all queues of n ports into `path` ("-": none).
+ * Copies go through a ring to one writer thread; what does not fit is counted,
+ * never waited for. Open after the ports are up. returns NULL with *err
+ */
+struct urn_capture *urn_capture_open(const char *path, struct urn_port *const *ports,
+				     unsigned int n, struct urn_err *err);
+/* Stop, drain, close the file. *dropped: frames that were not written. returns 0 or -1 with *err */
+int urn_capture_close(struct urn_capture *cap, uint64_t *dropped, struct urn_err *err);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The EAL without huge pages, root or leftovers: its runtime files live in a
+ * private folder that is removed at exit (DPDK.md "EAL without huge pages").
+ */
+#ifndef URN_PMD_GLUE_EAL_H
+#define URN_PMD_GLUE_EAL_H
+
+#include "pmd_glue/port.h"
+
+struct urn_eal_config {
+	const char *program;    /* argv[0] */
+	unsigned int memory_mb; /* without huge pages memory is fixed at start */
+	bool huge_pages;        /* use huge pages where there are some */
+	unsigned int lcores;    /* worker threads are the caller's own; cores to use, 0: all allowed */
+	unsigned int pci_count; /* PCI addresses to probe; none: --no-pci */
+	const char *const *pci;
+	const char *extra;      /* further EAL arguments, space separated, or NULL */
+	const char *log_level;  /* e.g. "warning"; NULL: errors only */
+};
+
+/* Start the EAL once. returns 0, or -1 with *err (and nothing left behind) */
+int urn_eal_start(const struct urn_eal_config *cfg, struct urn_err *err);
+/* Stop it and remove the runtime folder. Safe to call from atexit, and twice. */
+void urn_eal_stop(void);
+/* The private runtime folder (0700), for sockets of memif and the like. NULL before start. */
+const char *urn_eal_dir(void);
+/* MiB that `mbufs` packets of the largest size need, with the EAL's own. */
+unsigned int urn_eal_memory_mb(uint64_t mbufs);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One way to bring any Ethernet port up: probe, capabilities, configure,
+ * start, stop, close. What is particular to a family of drivers sits in a
+ * small file of its own and is reached through struct urn_port_family.
+ */
+#ifndef URN_PMD_GLUE_PORT_H
+#define URN_PMD_GLUE_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+/* A sentence that names what failed, where, and what to do. */
+struct urn_err {
+	char text[256];
+};
+
+void urn_err_set(struct urn_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* How one port is to come up: a line of configuration. */
+struct urn_port_config {
+	char name[32];       /* ours, for messages: "p0" */
+	char device[512];    /* vdev arguments ("net_memif0,role=server,...") or PCI address */
+	uint16_t roce_mtu;   /* largest path MTU wanted, 256..4096; 0: what the port carries */
+	uint16_t queues;     /* receive and transmit queues wanted, each; fewer may be granted */
+	uint16_t rx_desc, tx_desc; /* descriptors a queue; 0: 1024 or the family's */
+	uint32_t mbufs;      /* packets in the port's pool; 0: computed from the queues */
+	uint8_t mac[6];      /* all zero: the port's own */
+	bool steer;          /* take only RoCEv2, ARP and ND to us where the PMD can (mlx5) */
+};
+
+/* What a port can do, once it is up. */
+struct urn_port_caps {
+	uint16_t queues;       /* receive and transmit queues, each, as granted */
+	uint16_t roce_mtu;     /* largest path MTU that passes: 256..4096 */
+	uint16_t mtu;          /* Ethernet MTU in bytes that passes, both ways */
+	bool rss;              /* spreads RoCEv2 flows over queues */
+	bool tx_ip_csum, rx_csum; /* checksum offloads */
+	bool link_interrupt;   /* link state changes come by interrupt; else polled */
+	bool rx_interrupt;     /* can sleep on receive */
+	bool flow;             /* rte_flow steering */
+	bool memory;           /* the "wire" is this host's memory (ring, memif, null) */
+	int socket;            /* NUMA node, or 0 */
+};
+
+struct urn_port {
+	uint16_t id;                   /* ethdev port */
+	struct urn_port_config cfg;
+	struct urn_port_caps caps;
+	uint8_t mac[6];                /* in use */
+	struct rte_mempool *pool;      /* receive and transmit packets, URN_PORT_PRIV private bytes */
+	const struct urn_port_family *family;
+	void *family_data;             /* owner: the family */
+	bool started, link_up;
+};
+
+/*
+ * Private bytes of every mbuf. The dataplane keeps a struct urn_pkt there and
+ * asserts that it fits.
+ */
+#define URN_PORT_PRIV 128u
+
+/*
+ * Bring a port up: probe or attach the device, read its capabilities, make
+ * the pool and queues on its NUMA node, start. returns: the port, or NULL with
+ * *err. The EAL must be up (eal.h).
+ */
+struct urn_port *urn_port_open(const struct urn_port_config *cfg, struct urn_err *err);
+/* Stop, close, free; removes a vdev that urn_port_open made. NULL is allowed. */
+void urn_port_close(struct urn_port *port);
+
+/*
+ * Two ports of this process joined back to back by rings (net_ring), each
+ * with `cfg[i].queues` queues. returns 0, or -1 with *err.
+ */
+int urn_port_open_ring_pair(const struct urn_port_config cfg[2], struct urn_port *out[2],
+			    struct urn_err *err);
+
+/*
+ * Look at the link (by interrupt state or by asking the PMD); call about every
+ * 10 ms, never per packet. returns: 1 when it changed since the last call
+ */
+int urn_port_poll_link(struct urn_port *port);
+
+/* Stop and start again, as when a person pulls the cable. returns 0 or -1 with *err */
+int urn_port_stop(struct urn_port *port, struct urn_err *err);
+int urn_port_start(struct urn_port *port, struct urn_err *err);
+
+static inline uint16_t
+urn_port_rx(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	return rte_eth_rx_burst(p->id, queue, m, n);
+}
+
+static inline uint16_t
+urn_port_tx(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	return rte_eth_tx_burst(p->id, queue, m, n);
+}
+
+#endif
