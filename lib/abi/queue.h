@@ -21,7 +21,15 @@
 
 struct urn_abi_wq {
 	_Atomic uint32_t prod; /* client: requests posted; pairs with the acquire in host/ */
-	uint8_t pad0[60];
+	/*
+	 * Dataplane: 1 once every post to this receive queue must ring the QP's
+	 * doorbell, because the QP is in error and flushes what is posted. Written
+	 * once in a QP's life, so it may sit in the client's line. The client posts,
+	 * then a full fence, then loads this; the dataplane stores it, then a full
+	 * fence, then loads prod.
+	 */
+	_Atomic uint32_t ring;
+	uint8_t pad0[56];
 	_Atomic uint32_t cons; /* dataplane: SQ: requests retired; RQ, SRQ: receives taken */
 	uint8_t pad1[60];
 };
