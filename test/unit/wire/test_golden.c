@@ -54,7 +54,7 @@ unload(void **state)
 	return 0;
 }
 
-/* Bad input of the issue: all RC, UD and ACK packets are accepted, ICRCs right. */
+/* All RC, UD and ACK packets are accepted, their ICRCs right; UC is unknown. */
 static void
 test_accepts_all(void **state)
 {
