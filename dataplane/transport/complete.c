@@ -32,7 +32,7 @@ overrun(struct urn_tp *tp, struct urn_cq *cq)
 }
 
 void
-urn_tp_cqe_local(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
+urn_tp_cqe_handed(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
 		 bool solicited)
 {
 	if (unlikely(cq->overrun || !urn_cq_room(cq))) {
@@ -57,7 +57,7 @@ urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, 
 	if (unlikely(cqe->status != URN_WC_SUCCESS))
 		URN_COUNT(tp, CQE_ERR);
 	if (likely(cq->engine == tp->cfg.engine)) {
-		urn_tp_cqe_local(tp, cq, cqe, solicited);
+		urn_tp_cqe_handed(tp, cq, cqe, solicited);
 		return;
 	}
 

@@ -332,8 +332,8 @@ drain_waiting(struct urn_tp *tp, struct urn_qp *qp)
 	urn_tp_sched(tp, qp);
 }
 
-static unsigned int
-poll_memory(struct urn_tp *tp)
+unsigned int
+urn_tp_poll_memory(struct urn_tp *tp)
 {
 	struct urn_memop ops[URN_TP_BURST];
 	unsigned int n = urn_memx_poll(tp->cfg.memx, ops, URN_TP_BURST);
@@ -542,7 +542,7 @@ urn_tp_turn(struct urn_tp *tp, uint64_t now)
 	tp->now = now;
 	tp->turn++;
 	if (unlikely(urn_memx_holds(tp->cfg.memx, NULL)))
-		n += poll_memory(tp);
+		n += urn_tp_poll_memory(tp);
 	if (unlikely(urn_wheel_due(&tp->wheel, now)))
 		n += run_timers(tp);
 	if (unlikely(tp->loop_n))

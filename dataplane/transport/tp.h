@@ -174,6 +174,11 @@ unsigned int urn_tp_turn(struct urn_tp *tp, uint64_t now);
 unsigned int urn_tp_tx(struct urn_tp *tp);
 /* The neighbour table changed: look again at QPs that wait for an address. */
 void urn_tp_neigh_changed(struct urn_tp *tp);
+/* A completion for a queue of this engine, handed over by another. */
+void urn_tp_cqe_handed(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
+		       bool solicited);
+/* Take memory's answers now. returns: how many */
+unsigned int urn_tp_poll_memory(struct urn_tp *tp);
 /* Is there anything to do without a packet, doorbell or timer? */
 static inline bool
 urn_tp_busy(const struct urn_tp *tp)
