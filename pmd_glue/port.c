@@ -49,8 +49,8 @@ urn_err_name(struct urn_err *err, const struct urn_port_config *cfg)
 		return;
 	what = *err;
 	urn_devargs_name(cfg->device, device, sizeof(device));
-	urn_err_set(err, "port %s (%s): %.*s", cfg->name, device,
-		    (int)sizeof(what.text) - 1, what.text);
+	urn_err_set(err, "port %.*s (%s): %s", (int)sizeof(cfg->name), cfg->name, device,
+		    what.text);
 }
 
 /* ---- before the device */
@@ -110,6 +110,8 @@ probe(const struct urn_port_config *cfg, const struct urn_port_family *family, u
 	int ret;
 
 	snprintf(args, sizeof(args), "%s", cfg->device);
+	if (urn_devargs_check(args, family->keys, err) != 0)
+		return -1;
 	if (family->prepare != NULL && family->prepare(cfg, args, err) != 0)
 		return -1;
 	urn_devargs_name(args, name, sizeof(name));
@@ -230,7 +232,8 @@ pool_make(struct urn_port *port, struct urn_err *err)
 	struct urn_pool_config pool = {
 		.name = name,
 		.mbufs = cfg->mbufs,
-		.room = port->family->page_room ? urn_pool_room_page() : URN_POOL_ROOM,
+		.room = port->room,
+		.page = port->family->page_room,
 		.node = port->caps.socket,
 	};
 	uint32_t desc = cfg->tx_desc + (port->family->rx_holds ? cfg->rx_desc : 0);
@@ -372,6 +375,7 @@ urn_port_start(struct urn_port *port, struct urn_err *err)
 {
 	int ret;
 
+	port->wanted = true;
 	if (port->started)
 		return 0;
 	if (port->family->starting != NULL && port->family->starting(port, err) != 0) {
@@ -381,6 +385,8 @@ urn_port_start(struct urn_port *port, struct urn_err *err)
 	urn_eal_log_hold();
 	ret = rte_eth_dev_start(port->id);
 	urn_eal_log_release();
+	if (ret != 0 && port->family->start_later != NULL && port->family->start_later(port))
+		return 0;
 	if (ret != 0) {
 		explain(&port->cfg, port->family, -ret, err);
 		urn_err_name(err, &port->cfg);
@@ -402,6 +408,7 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 	const struct timespec grace = {.tv_nsec = PORT_STOP_GRACE_NS};
 	int ret;
 
+	port->wanted = false;
 	if (!port->started)
 		return 0;
 	if (port->family->stopping != NULL)
@@ -437,6 +444,8 @@ urn_port_poll_link(struct urn_port *port)
 {
 	bool up;
 
+	if (port->family->tend != NULL)
+		port->family->tend(port);
 	if (port->caps.link_interrupt &&
 	    !__atomic_exchange_n(&inner(port)->link_event, false, __ATOMIC_ACQUIRE))
 		return 0;
@@ -492,6 +501,7 @@ urn_port_open_by(const struct urn_port_config *cfg, const struct urn_port_family
 	}
 	in->port.id = RTE_MAX_ETHPORTS;
 	in->port.cfg = *cfg;
+	in->port.room = URN_POOL_ROOM;
 	in->port.family = family;
 	in->port.family_data = family_data;
 	if (urn_port_check(cfg, err) != 0 || probe(cfg, family, &id, err) != 0 ||
