@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+static const char *const iface_keys[] = {"iface", "rx_iface", "rx_iface_in", "tx_iface"};
+
 static int
 read_check(const char *path, struct urn_err *err)
 {
@@ -36,7 +38,6 @@ write_check(const char *path, struct urn_err *err)
 static int
 pcap_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struct urn_err *err)
 {
-	static const char *const ifaces[] = {"iface", "rx_iface", "rx_iface_in", "tx_iface"};
 	char value[PATH_MAX], name[32];
 	unsigned int i, given = 0;
 
@@ -51,11 +52,11 @@ pcap_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], stru
 		if (write_check(value, err) != 0)
 			return -1;
 	}
-	for (i = 0; i < RTE_DIM(ifaces); i++) {
-		if (!urn_devargs_get(args, ifaces[i], value, sizeof(value)))
+	for (i = 0; i < RTE_DIM(iface_keys); i++) {
+		if (!urn_devargs_get(args, iface_keys[i], value, sizeof(value)))
 			continue;
 		given++;
-		if (urn_netdev_of(args, ifaces[i], name, err) != 0)
+		if (urn_netdev_of(args, iface_keys[i], name, err) != 0)
 			return -1;
 	}
 	if (given > 0)
@@ -63,6 +64,26 @@ pcap_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], stru
 	urn_err_set(err, "neither file nor interface named; write \"rx_pcap=<file>\" or "
 			 "\"tx_pcap=<file>\" or \"iface=<interface>\" behind the device");
 	return -1;
+}
+
+/* A file takes any frame, an interface its MTU. */
+static int
+pcap_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn_err *err)
+{
+	char name[32];
+	unsigned int i;
+
+	(void)info;
+	(void)err;
+	for (i = 0; i < RTE_DIM(iface_keys); i++) {
+		int mtu = -1;
+
+		if (urn_devargs_get(port->cfg.device, iface_keys[i], name, sizeof(name)))
+			mtu = urn_netdev_mtu(name);
+		if (mtu >= 0 && mtu < port->caps.mtu)
+			port->caps.mtu = (uint16_t)mtu;
+	}
+	return 0;
 }
 
 const struct urn_port_family urn_family_pcap = {
@@ -73,4 +94,5 @@ const struct urn_port_family urn_family_pcap = {
 	.desc = 512,
 	.mac_fixed = true,
 	.prepare = pcap_prepare,
+	.probed = pcap_probed,
 };

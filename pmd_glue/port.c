@@ -26,7 +26,6 @@
 struct port_inner {
 	struct urn_port port;
 	struct rte_device *device; /* removed at close */
-	bool link_event;           /* set by the EAL's interrupt thread, atomic */
 };
 
 /* Ethdev ports that are open through here. Owner: control threads, atomic. */
@@ -213,18 +212,6 @@ caps_flow(uint16_t id)
 /* ---- configure */
 
 static int
-on_link_event(uint16_t id, enum rte_eth_event_type type, void *arg, void *ret)
-{
-	struct port_inner *in = arg;
-
-	(void)id;
-	(void)type;
-	(void)ret;
-	__atomic_store_n(&in->link_event, true, __ATOMIC_RELEASE);
-	return 0;
-}
-
-static int
 pool_make(struct urn_port *port, struct urn_err *err)
 {
 	const struct urn_port_config *cfg = &port->cfg;
@@ -397,7 +384,6 @@ urn_port_start(struct urn_port *port, struct urn_err *err)
 		urn_err_name(err, &port->cfg);
 		return -1;
 	}
-	__atomic_store_n(&inner(port)->link_event, true, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->started, true, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -417,7 +403,6 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 	__atomic_store_n(&port->started, false, __ATOMIC_SEQ_CST);
 	nanosleep(&grace, NULL);
 	ret = rte_eth_dev_stop(port->id);
-	__atomic_store_n(&inner(port)->link_event, true, __ATOMIC_RELAXED);
 	if (ret != 0) {
 		urn_err_set(err, "the driver does not stop the device: %s", rte_strerror(-ret));
 		urn_err_name(err, &port->cfg);
@@ -426,6 +411,11 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 	return 0;
 }
 
+/*
+ * With a link interrupt the PMD has noted the state when it changed, and this
+ * reads the note; without, the PMD looks. (ethdev's event for it is no help:
+ * net_tap notes and does not raise it.)
+ */
 static bool
 link_ask(struct urn_port *port)
 {
@@ -446,9 +436,6 @@ urn_port_poll_link(struct urn_port *port)
 
 	if (port->family->tend != NULL)
 		port->family->tend(port);
-	if (port->caps.link_interrupt &&
-	    !__atomic_exchange_n(&inner(port)->link_event, false, __ATOMIC_ACQUIRE))
-		return 0;
 	up = link_ask(port);
 	if (up == port->link_up)
 		return 0;
@@ -474,9 +461,6 @@ bring_up(struct urn_port *port, struct urn_err *err)
 	if (caps_read(port, &info, err) != 0 || configure(port, &info, err) != 0)
 		goto fail;
 	mac_setup(port);
-	if (port->caps.link_interrupt)
-		rte_eth_dev_callback_register(port->id, RTE_ETH_EVENT_INTR_LSC, on_link_event,
-					      inner(port));
 	if (urn_port_start(port, err) != 0)
 		return -1; /* names the port itself */
 	port->caps.flow = caps_flow(port->id);
@@ -539,7 +523,6 @@ device_close(struct urn_port *port)
 	uint16_t id = port->id;
 
 	(void)urn_port_stop(port, NULL);
-	rte_eth_dev_callback_unregister(id, RTE_ETH_EVENT_INTR_LSC, on_link_event, inner(port));
 	urn_eal_log_hold();
 	rte_eth_dev_close(id);
 	if (inner(port)->device != NULL)
