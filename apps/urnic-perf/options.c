@@ -197,7 +197,7 @@ take_u32(const char *name, const char *arg, uint32_t min, uint32_t max, uint32_t
 	uint64_t v;
 
 	if (urn_text_parse_uint(arg, &v) || v < min || v > max) {
-		urn_err_set(err, "--%s %.32s: give a number from %u to %u.", name, arg, min, max);
+		urn_err_set(err, "--%s %.32s: give a number from %u to %u", name, arg, min, max);
 		return -1;
 	}
 	*out = (uint32_t)v;
@@ -209,7 +209,7 @@ take_size(const char *arg, struct perf_opts *o, struct urn_err *err)
 {
 	if (urn_text_parse_size(arg, &o->size) == 0 && o->size <= PERF_MAX_SIZE)
 		return 0;
-	urn_err_set(err, "--size %.32s: give bytes from 0 to 1G, such as 64 or 64K.", arg);
+	urn_err_set(err, "--size %.32s: give bytes from 0 to 1G, such as 64 or 64K", arg);
 	return -1;
 }
 
@@ -218,7 +218,7 @@ take_iters(const char *arg, struct perf_opts *o, struct urn_err *err)
 {
 	if (urn_text_parse_size(arg, &o->iters) == 0 && o->iters > 0 && o->iters < 1ull << 40)
 		return 0;
-	urn_err_set(err, "--iters %.32s: give a number of messages, at least 1.", arg);
+	urn_err_set(err, "--iters %.32s: give a number of messages, at least 1", arg);
 	return -1;
 }
 
@@ -228,7 +228,7 @@ take_duration(const char *arg, struct perf_opts *o, struct urn_err *err)
 	if (urn_text_parse_time(arg, &o->duration_ns) == 0 && o->duration_ns >= 1000000 &&
 	    o->duration_ns <= MAX_DURATION_NS)
 		return 0;
-	urn_err_set(err, "--duration %.32s: give seconds from 0.001 to 86400, such as 2 or 200ms.",
+	urn_err_set(err, "--duration %.32s: give seconds from 0.001 to 86400, such as 2 or 200ms",
 		    arg);
 	return -1;
 }
@@ -242,7 +242,7 @@ take_mtu(const char *arg, struct perf_opts *o, struct urn_err *err)
 		o->mtu = (uint32_t)v;
 		return 0;
 	}
-	urn_err_set(err, "--mtu %.32s: give 256, 512, 1024, 2048 or 4096.", arg);
+	urn_err_set(err, "--mtu %.32s: give 256, 512, 1024, 2048 or 4096", arg);
 	return -1;
 }
 
@@ -278,11 +278,11 @@ take_lcores(const char *arg, struct perf_opts *o, struct urn_err *err)
 				return 0;
 			}
 			urn_err_set(err, "--lcores %.32s: this process may not run there; see "
-					 "taskset -p $$ for the cores it may use.", arg);
+					 "taskset -p $$ for the cores it may use", arg);
 			return -1;
 		}
 	}
-	urn_err_set(err, "--lcores %.32s: give one core or two, such as 0,1.", arg);
+	urn_err_set(err, "--lcores %.32s: give one core or two, such as 0,1", arg);
 	return -1;
 }
 
@@ -299,7 +299,7 @@ take_word(const char *name, const char *arg, const char *const *names, int n, in
 	for (int i = 0; i < n; i++)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
 					 names[i]);
-	urn_err_set(err, "--%s %.32s: give one of %s.", name, arg, list);
+	urn_err_set(err, "--%s %.32s: give one of %s", name, arg, list);
 	return -1;
 }
 
@@ -441,7 +441,7 @@ default_cores(struct perf_opts *o, struct urn_err *err)
 			o->core[found++] = c;
 	}
 	if (found == 0) {
-		urn_err_set(err, "Cannot tell which cores this process may use; give --lcores A,B.");
+		urn_err_set(err, "cannot tell which cores this process may use; give --lcores A,B");
 		return -1;
 	}
 	if (found == 1)
@@ -479,23 +479,23 @@ check_together(const struct perf_opts *o, const struct given *g, struct urn_err 
 	const char *name = perf_op_name(o->op);
 
 	if (g->iters && g->duration)
-		urn_err_set(err, "--iters and --duration exclude each other; give one.");
+		urn_err_set(err, "--iters and --duration exclude each other; give one");
 	else if (perf_op_is_atomic(o->op) && o->size != 8)
-		urn_err_set(err, "%s moves 8 bytes a message; leave --size out.", name);
+		urn_err_set(err, "%s moves 8 bytes a message; leave --size out", name);
 	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || o->op == PERF_LIMIT))
-		urn_err_set(err, "%s needs at least 1 byte a message; give --size 1 or more.", name);
+		urn_err_set(err, "%s needs at least 1 byte a message; give --size 1 or more", name);
 	else if (o->link == PERF_NULL && (o->op != PERF_LIMIT || o->lat))
 		urn_err_set(err, "%s%s needs a link that delivers; --link null joins nothing and "
-				 "is for limit without --lat.", name, o->lat ? " --lat" : "");
+				 "is for limit without --lat", name, o->lat ? " --lat" : "");
 	else if (g->depth && (perf_op_is_lat(o->op) || o->lat))
-		urn_err_set(err, "%s has one message in flight; leave --depth out.", name);
+		urn_err_set(err, "%s has one message in flight; leave --depth out", name);
 	else if (o->op != PERF_LIMIT && (o->lat || o->no_sender_copy))
-		urn_err_set(err, "--lat and --no-sender-copy go with limit, not with %s.", name);
+		urn_err_set(err, "--lat and --no-sender-copy go with limit, not with %s", name);
 	else if (o->op == PERF_LIMIT && o->with_limit)
-		urn_err_set(err, "limit is the limit already; leave --with-limit out.");
+		urn_err_set(err, "limit is the limit already; leave --with-limit out");
 	else if ((uint64_t)o->qps * o->depth > MAX_IN_FLIGHT)
 		urn_err_set(err, "%u QPs with depth %u are over %u requests in flight; give a "
-				 "smaller --depth.", o->qps, o->depth, MAX_IN_FLIGHT);
+				 "smaller --depth", o->qps, o->depth, MAX_IN_FLIGHT);
 	else
 		return 0;
 	return -1;
@@ -507,18 +507,18 @@ take_op(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
 	int op;
 
 	if (optind == argc) {
-		urn_err_set(err, "Say what to measure, such as urnic-perf write_bw; --help lists "
-				 "all.");
+		urn_err_set(err, "say what to measure, such as urnic-perf write_bw; --help lists "
+				 "all");
 		return PERF_EXIT_USAGE;
 	}
 	op = find_name(op_names, PERF_OPS, argv[optind]);
 	if (op < 0) {
-		urn_err_set(err, "%.32s is nothing that can be measured; --help lists what can.",
+		urn_err_set(err, "%.32s is nothing that can be measured; --help lists what can",
 			    argv[optind]);
 		return PERF_EXIT_USAGE;
 	}
 	if (optind + 1 < argc) {
-		urn_err_set(err, "%.32s is one word too many; one operation a run.",
+		urn_err_set(err, "%.32s is one word too many; one operation a run",
 			    argv[optind + 1]);
 		return PERF_EXIT_USAGE;
 	}
@@ -538,11 +538,11 @@ take_option(int id, char **argv, struct perf_opts *o, struct given *g, struct ur
 		puts("urnic-perf " URN_VERSION);
 		return PERF_EXIT_OK;
 	case '?':
-		urn_err_set(err, "%.32s is no option, or not a whole one; --help lists them.",
+		urn_err_set(err, "%.32s is no option, or not a whole one; --help lists them",
 			    argv[optind - 1]);
 		return PERF_EXIT_USAGE;
 	case ':':
-		urn_err_set(err, "%.32s wants a value; --help tells which.", argv[optind - 1]);
+		urn_err_set(err, "%.32s wants a value; --help tells which", argv[optind - 1]);
 		return PERF_EXIT_USAGE;
 	default:
 		if (take_flag(id, optarg, o) || take_value(id, optarg, o, g, err) == 0)
