@@ -4,7 +4,7 @@
 
 #include "common/text.h"
 
-#include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -71,14 +71,19 @@ side_watch(struct side *s, uint64_t now)
 			 (unsigned long long)(m->posted - m->done));
 }
 
+/* After so many empty turns: the engine's own policy, or the same without an engine. */
 static void
-idle_turn(enum urn_idle idle, uint64_t empty)
+idle_turn(const struct worker *w, unsigned int empty)
 {
 	struct timespec ts = {.tv_nsec = IDLE_SLEEP_NS};
 
-	if (idle == URN_IDLE_SPIN || empty < IDLE_AFTER)
+	if (w->side[0]->engine != NULL) {
+		urn_engine_idle(w->side[0]->engine, empty);
 		return;
-	if (idle == URN_IDLE_SLEEP)
+	}
+	if (w->idle == URN_IDLE_SPIN || empty < IDLE_AFTER)
+		return;
+	if (w->idle == URN_IDLE_SLEEP)
 		nanosleep(&ts, NULL);
 	else if (empty % IDLE_YIELD_EVERY == 0)
 		sched_yield();
@@ -90,8 +95,8 @@ idle_turn(enum urn_idle idle, uint64_t empty)
 static void
 worker_loop(struct worker *w)
 {
-	uint64_t empty = 0, now;
-	unsigned int work;
+	unsigned int work, empty = 0;
+	uint64_t now;
 
 	while (!atomic_load_explicit(&w->run->stop, memory_order_relaxed)) {
 		work = 0;
@@ -103,8 +108,9 @@ worker_loop(struct worker *w)
 			if (s->engine != NULL)
 				work += urn_engine_poll(s->engine);
 		}
-		empty = work ? 0 : empty + 1;
-		idle_turn(w->idle, empty);
+		empty = work > 0 ? 0 : empty + (empty < UINT_MAX);
+		if (empty > 0)
+			idle_turn(w, empty);
 	}
 }
 

@@ -17,7 +17,8 @@ static struct urn_err err;
 static enum perf_parse
 parse(const char *line)
 {
-	char copy[256], *argv[24] = {"urnic-perf"}, *save = NULL;
+	static char copy[256]; /* options point into it */
+	char *argv[24] = {"urnic-perf"}, *save = NULL;
 	int argc = 1;
 
 	strncpy(copy, line, sizeof(copy) - 1);
