@@ -29,7 +29,7 @@ static int
 fail(const struct urn_err *err)
 {
 	fprintf(stderr, "urnic-perf: %s\n", err->text);
-	return EXIT_FAILED;
+	return urn_stop_requested() ? EXIT_SIGNAL + urn_stop_requested() : EXIT_FAILED;
 }
 
 static int

@@ -33,7 +33,8 @@ meter_init(struct meter *m, uint64_t iters, uint64_t warm_iters, uint64_t durati
 	m->run_cycles = (uint64_t)((double)duration_ns / m->ns_per_cycle);
 }
 
-void
+/* Leave the current phase for the next. */
+static void
 meter_advance(struct meter *m, uint64_t now)
 {
 	if (m->phase == METER_WARM) {
@@ -46,6 +47,20 @@ meter_advance(struct meter *m, uint64_t now)
 		m->end = now;
 		m->measured = m->done - m->base;
 		m->mark = UINT64_MAX;
+	}
+}
+
+void
+meter_cross(struct meter *m, uint64_t n, uint64_t now)
+{
+	uint64_t step;
+
+	while (n > 0) {
+		step = m->mark - m->done < n ? m->mark - m->done : n;
+		m->done += step;
+		n -= step;
+		if (m->done == m->mark)
+			meter_advance(m, now);
 	}
 }
 

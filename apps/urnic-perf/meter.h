@@ -39,8 +39,8 @@ struct meter {
 void meter_init(struct meter *m, uint64_t iters, uint64_t warm_iters, uint64_t duration_ns,
 		uint64_t tsc_hz);
 
-/* Leave the current phase for the next. */
-void meter_advance(struct meter *m, uint64_t now);
+/* Count n messages that reach the mark or go beyond it. */
+void meter_cross(struct meter *m, uint64_t n, uint64_t now);
 /* Once a loop: the time is now (TSC). Begins and ends what goes by time. */
 void meter_tick(struct meter *m, uint64_t now);
 /* End measuring here, as when a person interrupts it. */
@@ -59,9 +59,10 @@ meter_allow(const struct meter *m, uint64_t n)
 static inline void
 meter_count(struct meter *m, uint64_t n, uint64_t now)
 {
-	m->done += n;
-	if (m->done >= m->mark)
-		meter_advance(m, now);
+	if (m->mark - m->done <= n)
+		meter_cross(m, n, now);
+	else
+		m->done += n;
 }
 
 /* A message took this many cycles. */

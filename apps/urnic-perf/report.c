@@ -137,9 +137,9 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 	urn_json_num(&j, "gbps", res->gbps, 3);
 	urn_json_num(&j, "msg_rate", res->rate, 0);
 	json_latency(&j, "lat_us", &res->hist);
-	urn_json_str(&j, "lat_kind", latency_kind(o));
 	urn_json_u64(&j, "retransmits", res->retransmits);
 	json_counters(&j, "drops", res, "drop_");
+	urn_json_str(&j, "lat_kind", latency_kind(o));
 	urn_json_bool(&j, "checked", data_checked(o));
 	urn_json_u64(&j, "checked_bytes", res->checked);
 	json_settings(&j, o);

@@ -42,6 +42,22 @@ by_messages(void **state)
 	assert_int_equal(urn_hist_min(&m.hist), 60);
 }
 
+/* A burst that reaches over the end of a phase is divided there. */
+static void
+bursts_are_divided(void **state)
+{
+	(void)state;
+	meter_init(&m, 100, 10, 0, HZ);
+	meter_tick(&m, 1);
+	meter_count(&m, 32, 5);
+	assert_int_equal(m.phase, METER_RUN);
+	assert_int_equal(m.base, 10);
+	meter_count(&m, 200, 6);
+	assert_int_equal(m.phase, METER_OVER);
+	assert_int_equal(m.measured, 100);
+	assert_int_equal(m.done, 232);
+}
+
 static void
 by_time(void **state)
 {
@@ -119,7 +135,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_messages), cmocka_unit_test(by_time),
+		cmocka_unit_test(by_messages), cmocka_unit_test(bursts_are_divided),
+		cmocka_unit_test(by_time),
 		cmocka_unit_test(stall_is_seen), cmocka_unit_test(cut_short),
 		cmocka_unit_test(cycles_are_scaled),
 	};
