@@ -72,7 +72,10 @@ urn_engine_destroy(struct urn_engine *e)
 uint64_t
 urn_engine_now(const struct urn_engine *e)
 {
-	return (uint64_t)(((unsigned __int128)(rte_rdtsc() - e->tsc_base) * e->tsc_mult) >> 32) + 1;
+	__extension__ typedef unsigned __int128 wide;
+
+	/* 64 by 64 bits: years of cycles times 32 fractional bits do not fit 64. */
+	return (uint64_t)((wide)(rte_rdtsc() - e->tsc_base) * e->tsc_mult >> 32) + 1;
 }
 
 int

@@ -114,8 +114,8 @@ enum urn_mem_error urn_mem_check(struct urn_mem *mem, uint32_t key, uint32_t pd,
  * cover the range, not be zero based, and allow local write if the window
  * allows remote write or atomics. Of `access` the remote rights count. length
  * 0 unbinds a type 1 window, whatever mr_lkey and addr are; a type 2 window is
- * freed by invalidation only (IBTA o10-37.2.40). Zero-based windows, which
- * IBTA leaves to the implementation, are not supported.
+ * freed by invalidation only (IBTA o10-37.2.40). Zero-based windows are not
+ * supported: what a check returns speaks of the region's addresses.
  *
  * returns: BAD_KEY: no such window or region in this PD; ACCESS: the region
  * allows no windows or not such ones; RANGE; WINDOW: wrong type or index,

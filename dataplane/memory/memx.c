@@ -32,11 +32,11 @@ struct memx_pending {
 
 struct urn_memx {
 	struct urn_memx_config cfg;
-	bool testing;               /* something may be deferred or fail */
-	uint64_t rng;               /* state of the seeded generator */
-	uint64_t polls;             /* so far */
-	struct memx_pending *list;  /* cfg.pending entries, in the order they came */
-	uint32_t count;             /* of them in use */
+	bool testing;		   /* something may be deferred or fail */
+	uint64_t rng;		   /* state of the seeded generator */
+	uint64_t polls;		   /* so far */
+	struct memx_pending *list; /* cfg.pending entries, in the order they came */
+	uint32_t count;		   /* of them in use */
 };
 
 /* Where the bytes of an operation lie in this process; not for length 0. */

@@ -8,8 +8,8 @@
  * What a region may be registered with. Bits 20 to 29 are the optional ones of
  * enum ibv_access_flags, which may be left unheeded.
  */
-#define REGION_ACCESS                                                                          \
-	(URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ |           \
+#define REGION_ACCESS                                                                \
+	(URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | \
 	 URN_ACCESS_REMOTE_ATOMIC | URN_ACCESS_MW_BIND | URN_ACCESS_ZERO_BASED)
 #define REGION_OPTIONAL 0x3ff00000u
 

@@ -14,8 +14,7 @@
 #include <errno.h>
 
 #define WINDOW_KINDS (1u << URN_REGION_MW1 | 1u << URN_REGION_MW2)
-#define WINDOW_REMOTE                                                                          \
-	(URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC)
+#define WINDOW_REMOTE (URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC)
 
 int
 urn_mem_alloc_mw(struct urn_mem *mem, uint32_t pd, int type, uint32_t *rkey)
@@ -101,7 +100,7 @@ window_check(const struct urn_region_view *w, int type, uint32_t mw_rkey, uint32
 {
 	if (!(WINDOW_KINDS & 1u << w->kind) || w->pd != pd)
 		return URN_MEM_BAD_KEY;
-	if (w->kind != (type == 1 ? URN_REGION_MW1 : URN_REGION_MW2))
+	if (type != (w->kind == URN_REGION_MW1 ? 1 : 2))
 		return URN_MEM_WINDOW;
 	if (type == 1 && w->key != mw_rkey)
 		return URN_MEM_BAD_KEY;

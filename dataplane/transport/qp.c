@@ -138,8 +138,11 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 	qp->flags &= ~(uint32_t)(URN_QPF_RNR_WAIT | URN_QPF_WENT_BACK | URN_QPF_ACK);
 	urn_wheel_stop(&tp->wheel, &qp->timer);
 	urn_resp_drop_kept(tp, qp);
-	if (qp->rq.hdr)
+	if (qp->rq.hdr) {
 		urn_rq_want_ring(&qp->rq);
+		/* A receive posted just now may not have seen that: look again soon. */
+		urn_wheel_start(&tp->wheel, &qp->timer, tp->now + 1000000);
+	}
 	if (qp->flags & URN_QPF_NEIGH) {
 		unlink_from(&tp->neigh_head, NULL, qp);
 		qp->flags &= ~(uint32_t)URN_QPF_NEIGH;

@@ -136,6 +136,7 @@ struct urn_qp {
 	uint32_t rq_psn, sq_psn;  /* as configured */
 	struct urn_abi_av av;
 	void *client;             /* control: who made it */
+	void *ctl;                /* control: what it keeps of the QP */
 };
 
 /* Name of a state, for people. */

@@ -201,6 +201,8 @@ timed_out(struct urn_tp *tp, struct urn_qp *qp)
 void
 urn_req_timer(struct urn_tp *tp, struct urn_qp *qp)
 {
+	if (qp->state == URN_QPS_ERR)
+		urn_tp_sched(tp, qp); /* receives posted meanwhile are flushed */
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 		return;
 	if (tp->now < qp->deadline) {

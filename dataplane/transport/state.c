@@ -287,13 +287,12 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->rq = keep.rq;
 	qp->mtu = tp->cfg.mtu;
 	qp->mtu_shift = (uint8_t)__builtin_ctz(tp->cfg.mtu);
-	qp->sq.fetched = qp->sq.retired = 0;
-	atomic_store(&qp->sq.hdr->prod, 0);
-	atomic_store(&qp->sq.hdr->cons, 0);
+	/* What was posted and not done is forgotten (lib/abi/queue.h). */
+	qp->sq.fetched = qp->sq.retired = atomic_load(&qp->sq.hdr->prod);
+	atomic_store(&qp->sq.hdr->cons, qp->sq.retired);
 	if (qp->rq.hdr) {
-		qp->rq.prod = qp->rq.cons = 0;
-		atomic_store(&qp->rq.hdr->prod, 0);
-		atomic_store(&qp->rq.hdr->cons, 0);
+		qp->rq.prod = qp->rq.cons = atomic_load(&qp->rq.hdr->prod);
+		atomic_store(&qp->rq.hdr->cons, qp->rq.cons);
 		atomic_store(&qp->rq.hdr->ring, 0);
 	}
 	return 0;

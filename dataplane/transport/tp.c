@@ -359,7 +359,7 @@ addressed(const struct urn_tp *tp, struct rte_mbuf *m)
 	for (unsigned int i = 0; i < tp->cfg.gids; i++) {
 		const uint8_t *gid = tp->cfg.gid[i];
 
-		if (p->ipv6 ? memcmp(l3 + 24, gid, 16) == 0
+		if (p->ipv6 ? gid[0] && memcmp(l3 + 24, gid, 16) == 0
 			    : urn_gid_is_v4(gid) && memcmp(l3 + 16, gid + 12, 4) == 0)
 			return true;
 	}

@@ -61,6 +61,7 @@ struct urn_ah {
 	bool ready;          /* tmpl has the MAC */
 	struct urn_abi_av av;
 	struct urn_tmpl tmpl;
+	void *client;        /* control: who made it */
 };
 
 struct urn_tp_event {

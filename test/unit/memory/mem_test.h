@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RIGHTS                                                                                 \
-	(URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ |           \
+#define RIGHTS                                                                       \
+	(URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | \
 	 URN_ACCESS_REMOTE_ATOMIC | URN_ACCESS_MW_BIND)
 
 /* xorshift64*: the same numbers on every machine. */
@@ -44,8 +44,7 @@ test_reg(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length, uint32_t
 {
 	uint32_t key = 0;
 
-	assert_int_equal(
-		urn_mem_reg_mr(mem, pd, base, length, (uintptr_t)base, access, &key), 0);
+	assert_int_equal(urn_mem_reg_mr(mem, pd, base, length, (uintptr_t)base, access, &key), 0);
 	return key;
 }
 

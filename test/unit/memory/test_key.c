@@ -103,12 +103,13 @@ test_stale_keys(void **state)
 	for (int i = 0; i < 255; i++) {
 		stale[i] = test_reg(mem, pd, bytes, 64, RIGHTS);
 		for (int j = 0; j < i; j++) {
-			assert_int_equal(urn_mem_check(mem, stale[j], pd, 0, (uintptr_t)bytes, 1, 0,
-						       0, &r), URN_MEM_BAD_KEY);
+			assert_int_equal(
+				urn_mem_check(mem, stale[j], pd, 0, (uintptr_t)bytes, 1, 0, 0, &r),
+				URN_MEM_BAD_KEY);
 			assert_int_equal(urn_mem_kill_mr(mem, stale[j], &r), EINVAL);
 		}
-		assert_int_equal(
-			urn_mem_check(mem, stale[i], pd, 0, (uintptr_t)bytes, 1, 0, 0, &r), 0);
+		assert_int_equal(urn_mem_check(mem, stale[i], pd, 0, (uintptr_t)bytes, 1, 0, 0, &r),
+				 0);
 		test_dereg(mem, stale[i]);
 	}
 	urn_mem_destroy(mem);
@@ -127,7 +128,8 @@ test_stale_window_key(void **state)
 		mw = test_mw(mem, pd, 2);
 		key = test_next_key(mw, step);
 		assert_int_equal(urn_mem_bind(mem, 2, mw, key, mr, (uintptr_t)bytes, 8,
-					      URN_ACCESS_REMOTE_READ, pd, 5), URN_MEM_OK);
+					      URN_ACCESS_REMOTE_READ, pd, 5),
+				 URN_MEM_OK);
 		assert_int_equal(urn_mem_dealloc_mw(mem, key), 0);
 		mw = test_mw(mem, pd, 1);
 		assert_int_equal(mw >> 8, key >> 8);
@@ -253,14 +255,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_indices),
-		cmocka_unit_test(test_exhaustion),
-		cmocka_unit_test(test_largest_table),
-		cmocka_unit_test(test_stale_keys),
-		cmocka_unit_test(test_stale_window_key),
-		cmocka_unit_test(test_reused_late),
-		cmocka_unit_test(test_idle_is_small),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_indices),		 cmocka_unit_test(test_exhaustion),
+		cmocka_unit_test(test_largest_table),	 cmocka_unit_test(test_stale_keys),
+		cmocka_unit_test(test_stale_window_key), cmocka_unit_test(test_reused_late),
+		cmocka_unit_test(test_idle_is_small),	 cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_key_pd),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mem_test.h"
+#include "memory/internal.h"
 
 /* mem.h: unknown keys of every kind */
 static void
@@ -16,16 +17,17 @@ test_bad_keys(void **state)
 	assert_int_equal(urn_mem_check(mem, 1 << 8, pd, 0, 0, 0, 0, 0, &r), URN_MEM_BAD_KEY);
 	key = test_reg(mem, pd, bytes, 64, RIGHTS);
 	for (uint32_t i = 1; i < 256; i++)
-		assert_int_equal(urn_mem_check(mem, test_next_key(key, i), pd, 0, addr, 1, 0, 0, &r),
-				 URN_MEM_BAD_KEY);
+		assert_int_equal(
+			urn_mem_check(mem, test_next_key(key, i), pd, 0, addr, 1, 0, 0, &r),
+			URN_MEM_BAD_KEY);
 	assert_int_equal(urn_mem_check(mem, key, other, 0, addr, 1, 0, 0, &r), URN_MEM_BAD_KEY);
 	assert_int_equal(urn_mem_check(mem, key, 0, 0, addr, 1, 0, 0, &r), URN_MEM_BAD_KEY);
 	for (uint32_t index = 0; index < 1u << 24; index += 97)
 		if (index != key >> 8)
 			assert_int_equal(urn_mem_check(mem, index << 8 | (key & 0xff), pd, 0, addr,
-						       0, 0, 1, &r), URN_MEM_BAD_KEY);
-	assert_int_equal(urn_mem_check(mem, UINT32_MAX, pd, 0, addr, 0, 0, 1, &r),
-			 URN_MEM_BAD_KEY);
+						       0, 0, 1, &r),
+					 URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_check(mem, UINT32_MAX, pd, 0, addr, 0, 0, 1, &r), URN_MEM_BAD_KEY);
 	/* A free index has key 0 and PD 0: those name nothing. */
 	mw = test_mw(mem, pd, 1);
 	assert_int_equal(urn_mem_dealloc_mw(mem, mw), 0);
@@ -54,6 +56,39 @@ test_order_of_errors(void **state)
 	assert_null(r);
 	assert_int_equal(urn_mem_check(mem, key, pd, 0, addr - 1, 0, rd, 1, &r), URN_MEM_OK);
 	assert_non_null(r);
+	urn_mem_destroy(mem);
+}
+
+/* DESIGN rule 2: who meets a writer is refused and does not wait */
+static void
+test_half_written(void **state)
+{
+	struct urn_mem *mem = urn_mem_create(600, 4);
+	uint32_t pd = test_pd(mem), rd = URN_ACCESS_REMOTE_READ;
+	uint8_t bytes[64];
+	uint64_t addr = (uintptr_t)bytes;
+	uint32_t mr = test_reg(mem, pd, bytes, 64, RIGHTS), mw = test_mw(mem, pd, 2);
+	struct urn_region *r = urn_region_at(mem, mr >> 8), *w = urn_region_at(mem, mw >> 8), *got;
+	struct urn_region_view v, w_view;
+
+	(void)state;
+	assert_true(urn_region_take(r, 1u << URN_REGION_MR, &v));
+	assert_false(urn_region_lock(r, &v));
+	assert_int_equal(urn_mem_check(mem, mr, pd, 0, addr, 1, rd, 1, &got), URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_bind(mem, 2, mw, mw, mr, addr, 8, rd, pd, 3), URN_MEM_BAD_KEY);
+	urn_region_unlock(r, &v);
+	assert_int_equal(urn_mem_check(mem, mr, pd, 0, addr, 1, rd, 1, &got), URN_MEM_OK);
+
+	assert_true(urn_region_take(w, 1u << URN_REGION_MW2, &w_view));
+	assert_int_equal(urn_mem_bind(mem, 2, mw, mw, mr, addr, 8, rd, pd, 3), URN_MEM_WINDOW);
+	urn_region_unlock(w, &w_view);
+	assert_int_equal(urn_mem_bind(mem, 2, mw, mw, mr, addr, 8, rd, pd, 3), URN_MEM_OK);
+	assert_true(urn_region_take(w, 1u << URN_REGION_MW2, &w_view));
+	assert_int_equal(urn_mem_invalidate(mem, mw, pd, 3), URN_MEM_BAD_KEY);
+	urn_region_unlock(w, &w_view);
+	assert_int_equal(urn_mem_invalidate(mem, mw, pd, 3), URN_MEM_OK);
+	/* A view of before is good for nothing any more. */
+	assert_false(urn_region_lock(w, &w_view));
 	urn_mem_destroy(mem);
 }
 
@@ -149,8 +184,8 @@ model_find(struct model *all, uint32_t key, int whole)
 }
 
 static enum urn_mem_error
-model_check(struct model *all, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t addr,
-	    uint64_t len, uint32_t access, int remote)
+model_check(struct model *all, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t addr, uint64_t len,
+	    uint32_t access, int remote)
 {
 	struct model *o = model_find(all, key, 1);
 
@@ -166,8 +201,8 @@ model_check(struct model *all, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t
 }
 
 static enum urn_mem_error
-model_bind(struct model *all, int type, uint32_t mw, uint32_t new_key, uint32_t lkey,
-	   uint64_t addr, uint64_t length, uint32_t access, uint32_t pd, uint32_t qpn)
+model_bind(struct model *all, int type, uint32_t mw, uint32_t new_key, uint32_t lkey, uint64_t addr,
+	   uint64_t length, uint32_t access, uint32_t pd, uint32_t qpn)
 {
 	struct model *w = model_find(all, mw, 0), *r = model_find(all, lkey, 1);
 
@@ -260,8 +295,9 @@ fuzz_make(struct fuzz *z, struct model *o)
 		o->access = access;
 		o->start = 4096 + test_random(&z->rng) % 64;
 		o->length = test_random(&z->rng) % 64;
-		assert_int_equal(urn_mem_reg_mr(z->mem, o->pd, base, o->length, o->start, access,
-						&o->key), 0);
+		assert_int_equal(
+			urn_mem_reg_mr(z->mem, o->pd, base, o->length, o->start, access, &o->key),
+			0);
 	}
 	o->live = 1;
 }
@@ -297,8 +333,8 @@ fuzz_bind(struct fuzz *z)
 	enum urn_mem_error got =
 		urn_mem_bind(z->mem, type, mw, new_key, lkey, addr, length, access, pd, qpn);
 
-	assert_int_equal(got, model_bind(z->all, type, mw, new_key, lkey, addr, length, access,
-					 pd, qpn));
+	assert_int_equal(
+		got, model_bind(z->all, type, mw, new_key, lkey, addr, length, access, pd, qpn));
 	z->results[got]++;
 }
 
@@ -311,8 +347,7 @@ fuzz_check(struct fuzz *z)
 	uint32_t qpn = 10 + test_random(&z->rng) % 2;
 	int remote = (int)(test_random(&z->rng) & 1);
 	struct urn_region *r;
-	enum urn_mem_error got =
-		urn_mem_check(z->mem, key, pd, qpn, addr, len, access, remote, &r);
+	enum urn_mem_error got = urn_mem_check(z->mem, key, pd, qpn, addr, len, access, remote, &r);
 
 	assert_int_equal(got, model_check(z->all, key, pd, qpn, addr, len, access, remote));
 	z->results[got]++;
@@ -357,9 +392,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bad_keys),
-		cmocka_unit_test(test_order_of_errors),
-		cmocka_unit_test(test_bounds_fuzz),
+		cmocka_unit_test(test_bad_keys),     cmocka_unit_test(test_order_of_errors),
+		cmocka_unit_test(test_half_written), cmocka_unit_test(test_bounds_fuzz),
 		cmocka_unit_test(test_model_fuzz),
 	};
 

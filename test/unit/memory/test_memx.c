@@ -16,7 +16,7 @@ struct fix {
 	struct urn_mem *mem;
 	uint32_t pd;
 	struct urn_region *region, *other; /* of bytes[] at iova 1 << 40; of more[] */
-	struct frame *frame;               /* FRAMES of them */
+	struct frame *frame;		   /* FRAMES of them */
 	uint8_t *bytes, *more;
 	uint64_t rng;
 };
@@ -245,7 +245,7 @@ struct run {
 	uint8_t status[FRAMES]; /* PENDING, or the answer */
 	uint32_t order[FRAMES]; /* frames in the order of their answers */
 	uint32_t answered;
-	uint32_t deferred;      /* were PENDING once */
+	uint32_t deferred; /* were PENDING once */
 	uint32_t failed;
 };
 
@@ -319,8 +319,8 @@ run_places(struct fix *f, const struct urn_memx_config *cfg, struct run *run)
 	assert_int_equal(urn_memx_holds(x, f->other), 0);
 	/* What was not answered did not happen yet. */
 	for (uint32_t i = 0; i < FRAMES; i++)
-		assert_int_equal(f->bytes[i * 64], run->status[i] == URN_MEMOP_DONE
-							  ? f->frame[i].data[0] : 0);
+		assert_int_equal(f->bytes[i * 64],
+				 run->status[i] == URN_MEMOP_DONE ? f->frame[i].data[0] : 0);
 	poll_all(f, run, x, cfg->delay_polls ? cfg->delay_polls : 1);
 	assert_int_equal(urn_memx_holds(x, NULL), 0);
 	assert_int_equal(run->answered, FRAMES);
@@ -391,8 +391,8 @@ static void
 test_failures(void **state)
 {
 	struct fix *f = *state;
-	struct urn_memx_config cfg = {.pending = FRAMES, .delay_polls = 3,
-				      .fail_per_million = 250000};
+	struct urn_memx_config cfg = {
+		.pending = FRAMES, .delay_polls = 3, .fail_per_million = 250000};
 	struct run run;
 
 	for (int delayed = 0; delayed < 2; delayed++) {
@@ -534,10 +534,12 @@ test_through_window(void **state)
 
 	assert_int_equal(urn_mem_reg_mr(f->mem, f->pd, f->more, 4096, 1 << 20, RIGHTS, &mr), 0);
 	assert_int_equal(urn_mem_bind(f->mem, 2, mw, mw, mr, (1 << 20) + 512, 64,
-				      URN_ACCESS_REMOTE_WRITE, f->pd, 3), URN_MEM_OK);
+				      URN_ACCESS_REMOTE_WRITE, f->pd, 3),
+			 URN_MEM_OK);
 	op.addr = (1 << 20) + 520;
-	assert_int_equal(urn_mem_check(f->mem, mw, f->pd, 3, op.addr, 8, URN_ACCESS_REMOTE_WRITE,
-				       1, &op.region), URN_MEM_OK);
+	assert_int_equal(urn_mem_check(f->mem, mw, f->pd, 3, op.addr, 8, URN_ACCESS_REMOTE_WRITE, 1,
+				       &op.region),
+			 URN_MEM_OK);
 	memset(f->frame[0].data, 0x99, 8);
 	assert_int_equal(urn_memx_execute(x, &op, 1), 1);
 	assert_int_equal(urn_mem_invalidate(f->mem, mw, f->pd, 3), URN_MEM_OK);

@@ -49,8 +49,8 @@ test_access_rules(void **state)
 	for (uint32_t bit = 12; bit < 32; bit++) {
 		int want = bit >= 20 && bit <= 29 ? 0 : EINVAL;
 
-		assert_int_equal(
-			urn_mem_reg_mr(f->mem, f->pd, f->bytes, 64, 0, 1u << bit, &key), want);
+		assert_int_equal(urn_mem_reg_mr(f->mem, f->pd, f->bytes, 64, 0, 1u << bit, &key),
+				 want);
 	}
 }
 
@@ -123,8 +123,7 @@ test_zero_based(void **state)
 	uint32_t access = RIGHTS | URN_ACCESS_ZERO_BASED, key;
 	struct urn_region *r;
 
-	assert_int_equal(
-		urn_mem_reg_mr(f->mem, f->pd, f->bytes, 64, UINT64_MAX, access, &key), 0);
+	assert_int_equal(urn_mem_reg_mr(f->mem, f->pd, f->bytes, 64, UINT64_MAX, access, &key), 0);
 	assert_int_equal(urn_mem_check(f->mem, key, f->pd, 0, 0, 64, 0, 0, &r), URN_MEM_OK);
 	assert_int_equal(urn_mem_check(f->mem, key, f->pd, 0, 64, 1, 0, 0, &r), URN_MEM_RANGE);
 	assert_int_equal(urn_mem_check(f->mem, key, f->pd, 0, (uintptr_t)f->bytes, 1, 0, 0, &r),

@@ -37,7 +37,7 @@ teardown(void **state)
 
 /* Bind 64 bytes of bytes[] at 128 for reading. */
 static enum urn_mem_error
-bind(struct fix *f, int type, uint32_t mw, uint32_t new_rkey)
+bind_mw(struct fix *f, int type, uint32_t mw, uint32_t new_rkey)
 {
 	return urn_mem_bind(f->mem, type, mw, new_rkey, f->mr, f->addr + 128, 64,
 			    URN_ACCESS_REMOTE_READ, f->pd, QPN);
@@ -94,24 +94,25 @@ test_type1(void **state)
 	struct fix *f = *state;
 	uint32_t mw = test_mw(f->mem, f->pd, 1), a = test_next_key(mw, 1), b = test_next_key(mw, 2);
 
-	assert_int_equal(bind(f, 1, mw, a), URN_MEM_OK);
+	assert_int_equal(bind_mw(f, 1, mw, a), URN_MEM_OK);
 	assert_int_equal(reach(f, mw, QPN), URN_MEM_BAD_KEY);
 	assert_int_equal(reach(f, a, QPN), URN_MEM_OK);
 	assert_int_equal(reach(f, a, OTHER_QPN), URN_MEM_OK);
 	expect_bound(f, 1);
 	/* By the old key it can't be bound any more. */
-	assert_int_equal(bind(f, 1, mw, b), URN_MEM_BAD_KEY);
-	assert_int_equal(bind(f, 1, a, b), URN_MEM_OK);
+	assert_int_equal(bind_mw(f, 1, mw, b), URN_MEM_BAD_KEY);
+	assert_int_equal(bind_mw(f, 1, a, b), URN_MEM_OK);
 	assert_int_equal(reach(f, a, QPN), URN_MEM_BAD_KEY);
 	assert_int_equal(reach(f, b, QPN), URN_MEM_OK);
 	expect_bound(f, 1);
 	/* Length 0 unbinds, whatever region is named, and the key moves on. */
-	assert_int_equal(urn_mem_bind(f->mem, 1, b, a, 0, 1, 0, ~0u & ~URN_ACCESS_ZERO_BASED, f->pd,
-				      QPN), URN_MEM_OK);
+	assert_int_equal(
+		urn_mem_bind(f->mem, 1, b, a, 0, 1, 0, ~0u & ~URN_ACCESS_ZERO_BASED, f->pd, QPN),
+		URN_MEM_OK);
 	assert_int_equal(reach(f, b, QPN), URN_MEM_BAD_KEY);
 	assert_int_equal(reach(f, a, QPN), URN_MEM_BAD_KEY);
 	expect_bound(f, 0);
-	assert_int_equal(bind(f, 1, a, b), URN_MEM_OK);
+	assert_int_equal(bind_mw(f, 1, a, b), URN_MEM_OK);
 	assert_int_equal(reach(f, b, QPN), URN_MEM_OK);
 }
 
@@ -124,9 +125,10 @@ test_type1_moves(void **state)
 	uint32_t second = test_reg(f->mem, f->pd, f->bytes, 4096, RIGHTS);
 	struct urn_region *r;
 
-	assert_int_equal(bind(f, 1, mw, a), URN_MEM_OK);
+	assert_int_equal(bind_mw(f, 1, mw, a), URN_MEM_OK);
 	assert_int_equal(urn_mem_bind(f->mem, 1, a, b, second, f->addr, 8, URN_ACCESS_REMOTE_READ,
-				      f->pd, QPN), URN_MEM_OK);
+				      f->pd, QPN),
+			 URN_MEM_OK);
 	expect_bound(f, 0);
 	assert_int_equal(urn_mem_kill_mr(f->mem, second, &r), EBUSY);
 	assert_int_equal(urn_mem_dealloc_mw(f->mem, b), 0);
@@ -140,12 +142,12 @@ test_type2(void **state)
 	struct fix *f = *state;
 	uint32_t mw = test_mw(f->mem, f->pd, 2), a = test_next_key(mw, 1), b = test_next_key(mw, 2);
 
-	assert_int_equal(bind(f, 2, mw, a), URN_MEM_OK);
+	assert_int_equal(bind_mw(f, 2, mw, a), URN_MEM_OK);
 	assert_int_equal(reach(f, mw, QPN), URN_MEM_BAD_KEY);
 	assert_int_equal(reach(f, a, OTHER_QPN), URN_MEM_BAD_KEY);
 	assert_int_equal(reach(f, a, QPN), URN_MEM_OK);
 	expect_bound(f, 1);
-	assert_int_equal(bind(f, 2, a, b), URN_MEM_WINDOW);
+	assert_int_equal(bind_mw(f, 2, a, b), URN_MEM_WINDOW);
 	/* Length 0 does not free it (o10-37.2.40). */
 	assert_int_equal(urn_mem_bind(f->mem, 2, a, b, f->mr, f->addr, 0, 0, f->pd, QPN),
 			 URN_MEM_WINDOW);
@@ -156,7 +158,7 @@ test_type2(void **state)
 	assert_int_equal(urn_mem_bind(f->mem, 2, a, b, f->mr, f->addr, 0, 0, f->pd, QPN),
 			 URN_MEM_WINDOW);
 	/* The library may still know the key of before: the index counts. */
-	assert_int_equal(bind(f, 2, mw, b), URN_MEM_OK);
+	assert_int_equal(bind_mw(f, 2, mw, b), URN_MEM_OK);
 	assert_int_equal(reach(f, b, QPN), URN_MEM_OK);
 }
 
@@ -174,7 +176,7 @@ test_invalidate(void **state)
 	assert_int_equal(urn_mem_invalidate(f->mem, 0, 0, 0), URN_MEM_BAD_KEY);
 	assert_int_equal(urn_mem_invalidate(f->mem, 99 << 8, f->pd, QPN), URN_MEM_BAD_KEY);
 	assert_int_equal(urn_mem_invalidate(f->mem, UINT32_MAX, f->pd, QPN), URN_MEM_BAD_KEY);
-	assert_int_equal(bind(f, 2, mw2, key), URN_MEM_OK);
+	assert_int_equal(bind_mw(f, 2, mw2, key), URN_MEM_OK);
 	assert_int_equal(urn_mem_invalidate(f->mem, mw2, f->pd, QPN), URN_MEM_BAD_KEY);
 	assert_int_equal(urn_mem_invalidate(f->mem, key, f->other_pd, QPN), URN_MEM_BAD_KEY);
 	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, OTHER_QPN), URN_MEM_BAD_KEY);
@@ -183,7 +185,7 @@ test_invalidate(void **state)
 	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, QPN), URN_MEM_BAD_KEY);
 	/* Refused ones of a type 1 window leave it bound. */
 	key = test_next_key(mw1, 1);
-	assert_int_equal(bind(f, 1, mw1, key), URN_MEM_OK);
+	assert_int_equal(bind_mw(f, 1, mw1, key), URN_MEM_OK);
 	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, QPN), URN_MEM_WINDOW);
 	assert_int_equal(reach(f, key, QPN), URN_MEM_OK);
 }
@@ -222,13 +224,15 @@ test_bind_refusals(void **state)
 		{2, mw, nk, mw, a, 8, rd, f->pd, URN_MEM_BAD_KEY},
 		{1, mw, nk, f->mr, a, 8, rd, f->pd, URN_MEM_WINDOW},
 		{2, mw1, mw1, f->mr, a, 8, rd, f->pd, URN_MEM_WINDOW},
+		{3, mw, nk, f->mr, a, 8, rd, f->pd, URN_MEM_WINDOW},
+		{0, mw1, mw1, f->mr, a, 8, rd, f->pd, URN_MEM_WINDOW},
 		{2, mw, nk + 256, f->mr, a, 8, rd, f->pd, URN_MEM_WINDOW},
 		{2, mw, 0, f->mr, a, 8, rd, f->pd, URN_MEM_WINDOW},
 		{2, mw, nk, f->mr, 0, 8, rd | zero, f->pd, URN_MEM_WINDOW},
 		{1, mw1, mw1, f->mr, 0, 8, rd | zero, f->pd, URN_MEM_WINDOW}, /* o10-36.2.2 */
 		{2, mw, nk, zb, 0, 8, rd, f->pd, URN_MEM_WINDOW},
 		{2, mw, nk, unbindable, a, 8, rd, f->pd, URN_MEM_ACCESS}, /* C10-73 */
-		{2, mw, nk, ro, a, 8, wr, f->pd, URN_MEM_ACCESS},         /* C10-74 */
+		{2, mw, nk, ro, a, 8, wr, f->pd, URN_MEM_ACCESS},	  /* C10-74 */
 		{2, mw, nk, ro, a, 8, at | rd, f->pd, URN_MEM_ACCESS},
 		{2, mw, nk, f->mr, a - 1, 8, rd, f->pd, URN_MEM_RANGE}, /* C10-75 */
 		{2, mw, nk, f->mr, a, 4097, rd, f->pd, URN_MEM_RANGE},
@@ -260,7 +264,8 @@ test_rights_and_range(void **state)
 	struct urn_region *r, *region;
 
 	assert_int_equal(urn_mem_bind(f->mem, 2, mw, mw, mr, f->addr + 100, 50,
-				      wr | URN_ACCESS_LOCAL_WRITE, f->pd, QPN), URN_MEM_OK);
+				      wr | URN_ACCESS_LOCAL_WRITE, f->pd, QPN),
+			 URN_MEM_OK);
 	assert_int_equal(urn_mem_check(f->mem, mr, f->pd, QPN, f->addr + 100, 1, wr, 1, &r),
 			 URN_MEM_ACCESS);
 	assert_int_equal(urn_mem_check(f->mem, mr, f->pd, QPN, f->addr, 1, 0, 0, &region), 0);
@@ -271,8 +276,9 @@ test_rights_and_range(void **state)
 	assert_int_equal(urn_mem_check(f->mem, mw, f->pd, QPN, f->addr + 99, 1, wr, 1, &r),
 			 URN_MEM_RANGE);
 	for (uint32_t bit = 0; bit < 6; bit++)
-		assert_int_equal(urn_mem_check(f->mem, mw, f->pd, QPN, f->addr + 100, 1, 1u << bit,
-					       1, &r), 1u << bit == wr ? 0 : URN_MEM_ACCESS);
+		assert_int_equal(
+			urn_mem_check(f->mem, mw, f->pd, QPN, f->addr + 100, 1, 1u << bit, 1, &r),
+			1u << bit == wr ? 0 : URN_MEM_ACCESS);
 	/* A window is no lkey, not even one that allows local writes. */
 	assert_int_equal(urn_mem_check(f->mem, mw, f->pd, QPN, f->addr + 100, 1, 0, 0, &r),
 			 URN_MEM_BAD_KEY);
@@ -288,17 +294,20 @@ test_iova(void **state)
 	uint32_t mw = test_mw(f->mem, f->pd, 1), mr;
 	struct urn_region *r;
 
-	assert_int_equal(urn_mem_reg_mr(f->mem, f->pd, f->bytes, 4096, UINT64_MAX - 4095, RIGHTS,
-					&mr), 0);
+	assert_int_equal(
+		urn_mem_reg_mr(f->mem, f->pd, f->bytes, 4096, UINT64_MAX - 4095, RIGHTS, &mr), 0);
 	assert_int_equal(urn_mem_bind(f->mem, 1, mw, mw, mr, 0, 1, 0, f->pd, QPN), URN_MEM_RANGE);
 	assert_int_equal(urn_mem_bind(f->mem, 1, mw, mw, mr, UINT64_MAX - 7, 9, 0, f->pd, QPN),
 			 URN_MEM_RANGE);
 	assert_int_equal(urn_mem_bind(f->mem, 1, mw, mw, mr, UINT64_MAX - 7, 8,
-				      URN_ACCESS_REMOTE_READ, f->pd, QPN), URN_MEM_OK);
+				      URN_ACCESS_REMOTE_READ, f->pd, QPN),
+			 URN_MEM_OK);
 	assert_int_equal(urn_mem_check(f->mem, mw, f->pd, QPN, UINT64_MAX - 7, 8,
-				       URN_ACCESS_REMOTE_READ, 1, &r), URN_MEM_OK);
+				       URN_ACCESS_REMOTE_READ, 1, &r),
+			 URN_MEM_OK);
 	assert_int_equal(urn_mem_check(f->mem, mw, f->pd, QPN, UINT64_MAX - 8, 8,
-				       URN_ACCESS_REMOTE_READ, 1, &r), URN_MEM_RANGE);
+				       URN_ACCESS_REMOTE_READ, 1, &r),
+			 URN_MEM_RANGE);
 }
 
 /* ibv_dereg_mr(3): EBUSY while windows are bound; ibv_dealloc_mw(3) unbinds */
@@ -310,7 +319,7 @@ test_bound_count(void **state)
 
 	for (int i = 0; i < 4; i++) {
 		mw[i] = test_mw(f->mem, f->pd, 1 + i % 2);
-		assert_int_equal(bind(f, 1 + i % 2, mw[i], mw[i]), URN_MEM_OK);
+		assert_int_equal(bind_mw(f, 1 + i % 2, mw[i], mw[i]), URN_MEM_OK);
 	}
 	expect_bound(f, 4);
 	assert_int_equal(urn_mem_invalidate(f->mem, mw[1], f->pd, QPN), URN_MEM_OK);
@@ -339,9 +348,9 @@ test_bind_to_killed(void **state)
 	struct urn_region *r;
 
 	assert_int_equal(urn_mem_kill_mr(f->mem, f->mr, &r), 0);
-	assert_int_equal(bind(f, 2, mw, mw), URN_MEM_BAD_KEY);
+	assert_int_equal(bind_mw(f, 2, mw, mw), URN_MEM_BAD_KEY);
 	urn_mem_free_mr(f->mem, r);
-	assert_int_equal(bind(f, 2, mw, mw), URN_MEM_BAD_KEY);
+	assert_int_equal(bind_mw(f, 2, mw, mw), URN_MEM_BAD_KEY);
 }
 
 int
