@@ -310,8 +310,9 @@ drain_tx(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct rte_mbuf *m;
 
-	while ((m = qp->tx_head) && !urn_pkt(m)->mem_left && tp->tx_n < URN_TP_TX &&
-	       tp->loop_n < URN_TP_LOOP) {
+	/* Frames of the burst in hand were promised their places already. */
+	while ((m = qp->tx_head) && !urn_pkt(m)->mem_left && tp->tx_n + tp->burst_n < URN_TP_TX &&
+	       tp->loop_n + tp->burst_n < URN_TP_LOOP) {
 		qp->tx_head = urn_pkt(m)->next;
 		qp->tx_waiting--;
 		finish_tx(tp, m);
