@@ -52,7 +52,20 @@ answered(struct urn_qp *qp, struct urn_rec *rec)
 	qp->rec_pending--;
 }
 
-/* The region vanished, or its rights: refuse from here on. */
+/* Refuse from the response packet with this PSN on, and make no further response. */
+static void
+refuse_response(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
+{
+	qp->nak_psn = psn;
+	qp->nak_syn = syndrome;
+	qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
+	for (uint32_t i = 0; i <= qp->rec_mask; i++)
+		qp->rec[i].pending = 0;
+	qp->rec_pending = 0;
+	urn_qp_error(tp, qp);
+}
+
+/* The region vanished, or its rights. */
 static void
 read_refused(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 {
@@ -60,13 +73,18 @@ read_refused(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 		URN_COUNT(tp, NAK_ACCESS);
 		urn_qp_event(tp, qp, URN_EVENT_QP_ACCESS_ERR);
 	}
-	qp->nak_psn = urn_psn_add(rec->first_psn, rec->cur);
-	qp->nak_syn = URN_NAK_ACCESS;
-	qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
-	for (uint32_t i = 0; i <= qp->rec_mask; i++)
-		qp->rec[i].pending = 0;
-	qp->rec_pending = 0;
-	urn_qp_error(tp, qp);
+	refuse_response(tp, qp, urn_psn_add(rec->first_psn, rec->cur), URN_NAK_ACCESS);
+}
+
+void
+urn_resp_failed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+{
+	/* Only the first failure counts; those behind it fail with it. */
+	if (qp->state == URN_QPS_ERR)
+		return;
+	URN_COUNT(tp, NAK_OPERATIONAL);
+	urn_qp_event(tp, qp, URN_EVENT_QP_FATAL);
+	refuse_response(tp, qp, psn, URN_NAK_OP);
 }
 
 static uint8_t

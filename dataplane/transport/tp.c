@@ -191,26 +191,11 @@ tx_failed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_ud_sent(tp, qp, false);
 		return;
 	}
-	if (p->action == URN_ACT_TX_RESPONSE) {
-		qp->nak_psn = p->psn;
-		qp->nak_syn = URN_NAK_OP;
-		qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
-		URN_COUNT(tp, NAK_OPERATIONAL);
-		urn_qp_error(tp, qp);
-		rte_pktmbuf_free(m);
-		return;
-	}
-	for (struct urn_work *w = qp->w_head; w; w = w->next) {
-		if ((uint32_t)urn_psn_diff(p->psn, w->first_psn) < w->npsn) {
-			w->state = URN_WORK_FAILED;
-			w->status = URN_WC_LOC_PROT_ERR;
-			w->vendor_err = URN_VE_MEMORY;
-			qp->w_cur = w;
-			break;
-		}
-	}
+	if (p->action == URN_ACT_TX_RESPONSE)
+		urn_resp_failed(tp, qp, p->psn);
+	else
+		urn_req_unreadable(tp, qp, p->psn);
 	rte_pktmbuf_free(m);
-	urn_req_retire(tp, qp);
 }
 
 static void
@@ -219,7 +204,7 @@ finish_tx(struct urn_tp *tp, struct rte_mbuf *m)
 	struct urn_pkt *p = urn_pkt(m);
 	struct urn_qp *qp = p->qp;
 
-	if (unlikely(qp->flags & URN_QPF_DYING)) {
+	if (unlikely((qp->flags & URN_QPF_DYING) || urn_resp_is_late(qp, p))) {
 		rte_pktmbuf_free(m);
 	} else if (unlikely(p->mem_status != URN_MEMOP_DONE)) {
 		tx_failed(tp, qp, m);
