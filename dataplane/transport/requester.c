@@ -178,7 +178,8 @@ urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
 
 		if (w->npsn == 0)
 			continue; /* local work is not repeated */
-		if (w->state == URN_WORK_FAILED || w->state == URN_WORK_QUEUED)
+		if (w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN ||
+		    w->state == URN_WORK_QUEUED)
 			break;
 		if (urn_work_is_fetch(w) ? w->accepted < w->npsn : urn_psn_diff(qp->una, end) < 0)
 			break;
@@ -512,7 +513,7 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			}
 			qp->w_cur = w;
 		}
-		if (w->state == URN_WORK_FAILED) {
+		if (unlikely(w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN)) {
 			urn_req_retire(tp, qp);
 			more = false;
 			break;
