@@ -21,6 +21,8 @@ urn_qp_state_name(unsigned int state)
 	return state < URN_QP_STATES ? state_names[state] : "?";
 }
 
+enum { FLUSH_BURST = 64 }; /* requests flushed at a time */
+
 struct move {
 	bool valid;
 	uint32_t need, may; /* attributes, besides STATE and CUR_STATE */
@@ -341,6 +343,13 @@ urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct 
 	/* Packets that wait for memory know their place on the record. */
 	if ((mask & URN_QPM_MAX_DEST_RD_ATOMIC) && !urn_qp_quiet(qp))
 		return EAGAIN;
+	if (qp->state == URN_QPS_SQE && to == URN_QPS_RTS) {
+		/* What was posted before this is flushed, not sent (IBTA 10.3.1.6). */
+		if (!urn_qp_quiet(qp))
+			return EAGAIN;
+		while (urn_qp_flush(tp, qp, FLUSH_BURST))
+			;
+	}
 	if (set_attributes(tp, qp, mask, a) != 0) {
 		snprintf(why, len, "QP 0x%x: no memory for the record of READs", qp->qpn);
 		return ENOMEM;

@@ -559,6 +559,8 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 		if (qp->tx_head)
 			return !urn_pkt(qp->tx_head)->mem_left;
 	}
+	if (unlikely(qp->state == URN_QPS_SQD))
+		urn_qp_check_drained(tp, qp);
 	if (qp->type == URN_QPT_UD)
 		return qp->state == URN_QPS_ERR || qp->state == URN_QPS_SQE
 			       ? urn_qp_flush(tp, qp, SHARE)
