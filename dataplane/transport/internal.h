@@ -218,6 +218,8 @@ void urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /* READ responses, atomic responses, NAKs, ACKs. returns: whether more is to be sent */
 bool urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
 bool urn_resp_owes(const struct urn_qp *qp);
+/* The QP goes: send the acknowledgement that is owed, if that can be done at once. */
+void urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp);
 /* The memory of the response with this PSN could not be read: refuse from there on. */
 void urn_resp_failed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 /* Is this frame a response to what comes after a refusal? */

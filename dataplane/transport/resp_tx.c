@@ -10,9 +10,9 @@
 bool
 urn_resp_owes(const struct urn_qp *qp)
 {
-	/* In error, an answer is owed only to what came before the refusal. */
+	/* In error, an answer is owed only to what came before the refusal, or the error. */
 	if (qp->state == URN_QPS_ERR)
-		return qp->flags & URN_QPF_NAK;
+		return (qp->flags & URN_QPF_NAK) || (!qp->rec_pending && (qp->flags & URN_QPF_ACK));
 	return qp->rec_pending || (qp->flags & (URN_QPF_ACK | URN_QPF_NAK));
 }
 
@@ -205,7 +205,7 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			return false; /* the packet before it, once done, calls again */
 		return !send_nak(tp, qp);
 	}
-	if (!(qp->flags & URN_QPF_ACK) || qp->state == URN_QPS_ERR)
+	if (!(qp->flags & URN_QPF_ACK))
 		return false;
 	/* Let a turn go by, so that more may be acknowledged at once. */
 	if (qp->ack_turn == tp->turn)
@@ -215,4 +215,22 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	qp->flags &= ~(uint32_t)URN_QPF_ACK;
 	URN_COUNT(tp, TX_ACKS);
 	return false;
+}
+
+/*
+ * A program may destroy its QP as soon as it has the last receive, which it
+ * sees before the merged acknowledgement is sent; its peer's request must not
+ * fail for that.
+ */
+void
+urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (!(qp->flags & URN_QPF_ACK) || !(qp->flags & URN_QPF_MAC) || qp->rec_pending ||
+	    qp->tx_head || !urn_tp_tx_room(tp))
+		return;
+	if (!send_aeth(tp, qp, qp->done_psn, URN_SYN_ACK_NOCREDIT))
+		return;
+	qp->flags &= ~(uint32_t)URN_QPF_ACK;
+	URN_COUNT(tp, TX_ACKS);
+	urn_tp_execute(tp);
 }
