@@ -506,18 +506,25 @@ run_timers(struct urn_tp *tp)
 	return n;
 }
 
-/* Frames to ourselves that the last turn made. */
+/*
+ * Frames to ourselves that the last turn made; as many as can be handed over
+ * if they are another engine's, with a burst of the port's besides.
+ */
 static unsigned int
 run_loop(struct urn_tp *tp)
 {
-	struct rte_mbuf *m[URN_TP_LOOP];
-	unsigned int n = tp->loop_n;
+	struct rte_mbuf *m[URN_TP_BURST];
+	unsigned int done = 0, n;
 
-	memcpy(m, tp->loop, n * sizeof(m[0]));
-	tp->loop_n = 0;
-	for (unsigned int i = 0; i < n; i += URN_TP_BURST)
-		urn_tp_rx(tp, m + i, n - i < URN_TP_BURST ? n - i : URN_TP_BURST, true);
-	return n;
+	while (tp->loop_n && tp->handover_n + 2 * URN_TP_BURST <= URN_TP_OUT) {
+		n = tp->loop_n < URN_TP_BURST ? tp->loop_n : URN_TP_BURST;
+		memcpy(m, tp->loop, n * sizeof(m[0]));
+		tp->loop_n -= n;
+		memmove(tp->loop, tp->loop + n, tp->loop_n * sizeof(m[0]));
+		urn_tp_rx(tp, m, n, true);
+		done += n;
+	}
+	return done;
 }
 
 unsigned int
