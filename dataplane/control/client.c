@@ -43,6 +43,7 @@ channel_close(void *ctx)
 struct link {
 	struct urn_shard *shard;
 	struct urn_client_shard *cs;
+	struct urn_client *client;
 };
 
 static void
@@ -54,12 +55,25 @@ link_shard(void *arg)
 	l->shard->clients = l->cs;
 }
 
+/* Events that no turn has told yet: their client will not be there to be told. */
+static void
+drop_events(struct urn_tp *tp, const struct urn_client *c)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < tp->event_n; i++)
+		if (tp->event[i].client != c)
+			tp->event[n++] = tp->event[i];
+	tp->event_n = n;
+}
+
 static void
 unlink_shard(void *arg)
 {
 	struct link *l = arg;
 	struct urn_client_shard **at = &l->shard->clients;
 
+	drop_events(l->shard->tp, l->client);
 	while (*at && *at != l->cs)
 		at = &(*at)->next;
 	if (*at)
@@ -91,7 +105,11 @@ static void
 remove_shard(struct urn_client *c, uint32_t vector)
 {
 	struct urn_client_shard *cs = c->shard[vector];
-	struct link l = {.shard = urn_adapter_shard(c->adapter, vector), .cs = cs};
+	struct link l = {
+		.shard = urn_adapter_shard(c->adapter, vector),
+		.cs = cs,
+		.client = c,
+	};
 
 	if (!cs)
 		return;

@@ -261,6 +261,14 @@ find(struct urn_client *c, uint32_t qpn, struct urn_abi_rep *rep)
 	return qp->ctl;
 }
 
+/* Its completions in other engines' hands are written before its fate is answered. */
+static void
+settle(struct urn_adapter *a, const struct urn_ctl_qp *q)
+{
+	urn_adapter_pass_completions(a, q->vector, q->send_cq->vector);
+	urn_adapter_pass_completions(a, q->vector, q->recv_cq->vector);
+}
+
 static void
 modify(void *arg)
 {
@@ -282,9 +290,13 @@ urn_ctl_modify_qp(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	for (;;) {
 		urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, modify, &w);
 		if (w.rc != EAGAIN)
-			return w.rc;
-		urn_engine_wait_turn(); /* to RESET: memory under way ends first */
+			break;
+		urn_engine_wait_turn(); /* memory under way ends first */
 	}
+	if (w.rc == 0 && (req->modify_qp.mask & URN_QPM_STATE) &&
+	    req->modify_qp.attr.state == URN_QPS_RESET)
+		settle(c->adapter, w.q);
+	return w.rc;
 }
 
 static void
@@ -339,6 +351,7 @@ urn_ctl_destroy_qp(struct urn_client *c, const struct urn_abi_req *req, struct u
 			break;
 		urn_engine_wait_turn();
 	}
+	settle(c->adapter, w.q);
 	w.q->send_cq->cq.users--;
 	w.q->recv_cq->cq.users--;
 	if (w.q->srq)

@@ -161,8 +161,10 @@ flush(struct urn_shard *s)
 		memmove(tp->tx, tp->tx + n, left * sizeof(tp->tx[0]));
 	}
 	tp->tx_n = left;
-	URN_COUNT_N(tp, TX_PACKETS, n);
-	URN_COUNT_N(tp, TX_BYTES, bytes);
+	if (likely(s->queue >= 0)) { /* else counted by the engine that has the queue */
+		URN_COUNT_N(tp, TX_PACKETS, n);
+		URN_COUNT_N(tp, TX_BYTES, bytes);
+	}
 	if (unlikely(n == 0))
 		stuck(s, tp->now);
 	else

@@ -98,6 +98,7 @@ static void
 bad_response(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t status,
 	     uint8_t vendor_err)
 {
+	qp->w_fetch->state = URN_WORK_BROKEN; /* what else comes for it is not looked at */
 	urn_pkt(m)->arg = vendor_err;
 	urn_pkt(m)->word[1] = status;
 	urn_tp_hold(tp, m, qp, URN_ACT_BAD_RESP);
@@ -117,7 +118,7 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_PSN);
 		return NULL;
 	}
-	if (!w) {
+	if (!w || w->state == URN_WORK_BROKEN) {
 		urn_tp_drop(tp, m, URN_C_DROP_RESPONSE);
 		return NULL;
 	}
@@ -387,7 +388,7 @@ urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	case URN_ACT_BAD_RESP:
 		URN_COUNT(tp, DROP_RESPONSE);
 		acked(tp, qp, p->psn);
-		if (qp->w_fetch && qp->state != URN_QPS_ERR)
+		if (qp->w_fetch && qp->w_fetch->state == URN_WORK_BROKEN && qp->state != URN_QPS_ERR)
 			urn_req_fail(tp, qp, qp->w_fetch, (uint8_t)p->word[1], (uint8_t)p->arg);
 		break;
 	}

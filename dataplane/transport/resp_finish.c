@@ -106,6 +106,7 @@ answer(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 	rec->msn = qp->msn;
 	rec->busy = 0;
 	rec->pending = 1;
+	rec->again = 0;
 	rec->start = 0;
 	rec->cur = 0;
 	rec->end = rec->npsn;
@@ -149,8 +150,10 @@ find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind)
 static void
 replay(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec, uint32_t start, uint32_t end)
 {
-	if (!rec->pending)
+	if (!rec->pending) {
 		qp->rec_pending++;
+		rec->again = 1;
+	}
 	rec->pending = 1;
 	rec->start = start;
 	rec->cur = start;

@@ -251,6 +251,13 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 /* ---- READ and atomics */
 
+/* Has this READ or atomic still to be answered for the first time? */
+static inline bool
+unanswered(const struct urn_rec *rec)
+{
+	return rec->busy || (rec->pending && !rec->again);
+}
+
 /* A place on the record; NULL: the peer has more under way than it may. */
 static struct urn_rec *
 record(struct urn_qp *qp, uint32_t *index)
@@ -261,8 +268,13 @@ record(struct urn_qp *qp, uint32_t *index)
 		return NULL;
 	*index = qp->rec_head & qp->rec_mask;
 	rec = &qp->rec[*index];
-	if (rec->pending || rec->busy)
+	if (unanswered(rec) ||
+	    unanswered(&qp->rec[(qp->rec_head - qp->max_dest_rd_atomic) & qp->rec_mask]))
 		return NULL;
+	if (rec->pending) { /* a peer that asks for more has that response by now */
+		rec->pending = 0;
+		qp->rec_pending--;
+	}
 	qp->rec_head++;
 	rec->busy = 1;
 	rec->first_psn = qp->epsn;
