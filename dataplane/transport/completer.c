@@ -43,7 +43,8 @@ progress(struct urn_tp *tp, struct urn_qp *qp)
 static void
 lost(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (qp->flags & URN_QPF_WENT_BACK)
+	/* After an RNR wait everything is repeated anyway, and the wait costs no retry. */
+	if (qp->flags & (URN_QPF_WENT_BACK | URN_QPF_RNR_WAIT))
 		return;
 	if (qp->retries == 0) {
 		struct urn_work *w = qp->w_head;
@@ -245,7 +246,6 @@ work_at(struct urn_qp *qp, uint32_t psn)
 static void
 receiver_not_ready(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t code)
 {
-	URN_COUNT(tp, RX_RNR_NAKS);
 	if (qp->rnr_retry != 7) {
 		if (qp->rnr_tries == 0) {
 			struct urn_work *w = work_at(qp, psn);
@@ -296,11 +296,28 @@ aeth_of(struct rte_mbuf *m)
 	return rte_be_to_cpu_32(v);
 }
 
-static void
-finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint32_t aeth)
+/* Count a NAK. returns false when its syndrome is reserved: then it says nothing. */
+static bool
+known_nak(struct urn_tp *tp, uint8_t syndrome)
 {
-	uint8_t syndrome = (uint8_t)(aeth >> 24);
+	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR)
+		URN_COUNT(tp, RX_RNR_NAKS);
+	else if (syndrome >= URN_NAK_SEQ && syndrome <= URN_NAK_OP)
+		URN_COUNT(tp, RX_NAKS);
+	else
+		return false;
+	return true;
+}
 
+static void
+finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
+{
+	bool again = (qp->flags & URN_QPF_RNR_WAIT) && psn == qp->una;
+
+	if (!known_nak(tp, syndrome)) {
+		URN_COUNT(tp, DROP_RESPONSE);
+		return;
+	}
 	if (urn_psn_diff(psn, qp->una) < 0)
 		return; /* late: that was dealt with */
 	if (!acked(tp, qp, psn)) {
@@ -310,21 +327,12 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint32_t aeth)
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 		return;
 	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR) {
-		receiver_not_ready(tp, qp, psn, syndrome & URN_SYN_VALUE);
-		return;
-	}
-	URN_COUNT(tp, RX_NAKS);
-	switch (syndrome) {
-	case URN_NAK_SEQ:
+		if (!again) /* else the wire doubled it: that wait is under way */
+			receiver_not_ready(tp, qp, psn, syndrome & URN_SYN_VALUE);
+	} else if (syndrome == URN_NAK_SEQ) {
 		lost(tp, qp);
-		break;
-	case URN_NAK_INV_REQ:
-	case URN_NAK_ACCESS:
-	case URN_NAK_OP:
+	} else {
 		refused(tp, qp, psn, syndrome);
-		break;
-	default:
-		URN_COUNT(tp, DROP_RESPONSE); /* reserved */
 	}
 }
 
@@ -332,13 +340,14 @@ static void
 finish_ack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	uint32_t psn = urn_pkt(m)->psn, aeth = aeth_of(m);
+	uint8_t syndrome = aeth >> 24 & (URN_SYN_KIND | URN_SYN_VALUE); /* the top bit is reserved */
 
 	if (urn_psn_diff(psn, qp->next_psn) >= 0) {
 		URN_COUNT(tp, DROP_PSN);
 		return;
 	}
-	if ((aeth >> 24 & URN_SYN_KIND) != URN_SYN_ACK) {
-		finish_nak(tp, qp, psn, aeth);
+	if ((syndrome & URN_SYN_KIND) != URN_SYN_ACK) {
+		finish_nak(tp, qp, psn, syndrome);
 		return;
 	}
 	URN_COUNT(tp, RX_ACKS);

@@ -527,8 +527,8 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	}
 	if (unlikely((!more || starved) && qp->since_ack && qp->una != qp->next_psn) && !ask(tp, qp))
 		more = true;
-	if (qp->una != qp->next_psn && (before == qp->una || !urn_timer_started(&qp->timer) ||
-					qp->deadline <= tp->now))
+	/* A timer that runs already is left alone, even if it is due: posting puts nothing off. */
+	if (qp->una != qp->next_psn && (before == qp->una || !urn_timer_started(&qp->timer)))
 		urn_req_arm(tp, qp);
 	return more;
 }

@@ -457,6 +457,7 @@ static void
 accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct rte_mbuf *m;
+	bool filled = false;
 
 	while ((m = qp->ooo) && !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT))) {
 		int32_t d = urn_psn_diff(urn_pkt(m)->psn, qp->epsn);
@@ -473,10 +474,15 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 			    tp->burst_n + 2 > URN_TP_TX)
 				urn_tp_execute(tp);
 			accept_in_order(tp, qp, m);
+			filled = true;
 		}
 	}
-	/* A second gap behind the one that was filled is asked for at once. */
-	if (qp->ooo && !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
+	/*
+	 * A second gap behind the one that was filled is asked for at once. What
+	 * is missing still of the same gap was asked for already.
+	 */
+	if (filled && qp->ooo &&
+	    !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
 		qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
 		qp->nak_syn = URN_NAK_SEQ;
 		qp->nak_psn = qp->epsn;
