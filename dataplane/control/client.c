@@ -193,12 +193,10 @@ urn_client_destroy(struct urn_client *c)
 	struct urn_adapter *a = c->adapter;
 	struct urn_client **at = &a->clients;
 
-	for (uint32_t h = 1; h <= c->qps.cap && c->qps.n; h++) {
-		struct urn_ctl_qp *q = urn_table_get(&c->qps, h);
-
-		if (q)
-			take_back(c, URN_CTL_DESTROY_QP, q->qp->qpn);
-	}
+	for (uint32_t v = 0; v < a->vectors; v++)
+		for (uint32_t i = 0; c->shard[v] && i < c->shard[v]->used; i++)
+			if (c->shard[v]->qp[i])
+				take_back(c, URN_CTL_DESTROY_QP, c->shard[v]->qp[i]->qpn);
 	take_back_table(c, &c->srqs, URN_CTL_DESTROY_SRQ);
 	take_back_table(c, &c->cqs, URN_CTL_DESTROY_CQ);
 	for (uint32_t i = 0; i < URN_ADAPTER_MAX_AH; i++)
@@ -219,7 +217,6 @@ urn_client_destroy(struct urn_client *c)
 	pthread_mutex_unlock(&a->lock);
 	urn_table_fini(&c->cqs);
 	urn_table_fini(&c->srqs);
-	urn_table_fini(&c->qps);
 	urn_area_fini(&c->area);
 	free(c);
 }

@@ -101,7 +101,7 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 {
 	uint32_t off = rec->cur << qp->mtu_shift, left = rec->length - off;
 	uint32_t len = left < qp->mtu ? left : qp->mtu;
-	bool first = rec->cur == rec->start, last = rec->cur + 1 == rec->end;
+	bool first = rec->head, last = rec->cur + 1 == rec->end;
 	uint8_t opcode = response_opcode(first, last), *bth;
 	const struct urn_opcode *op = &urn_opcodes[opcode];
 	struct urn_region *region = NULL;
@@ -123,6 +123,7 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 		urn_tp_gather(tp, d, region, rec->va + off, bth + op->hdr_len, len);
 	hand_on(tp, qp, d);
 	rec->cur++;
+	rec->head = 0;
 	if (last)
 		answered(qp, rec);
 	return true;

@@ -277,7 +277,7 @@ record(struct urn_qp *qp, uint32_t *index)
 	}
 	qp->rec_head++;
 	rec->busy = 1;
-	rec->first_psn = qp->epsn;
+	rec->first_psn = qp->epsn & URN_PSN_MASK;
 	return rec;
 }
 
@@ -311,9 +311,8 @@ accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	rec->va = rte_be_to_cpu_64(r.va);
 	rec->rkey = rte_be_to_cpu_32(r.rkey);
 	rec->length = len;
-	rec->npsn = len ? (len + qp->mtu - 1u) >> qp->mtu_shift : 1;
 	p->arg = index;
-	accepted(tp, qp, m, URN_ACT_READ, rec->npsn);
+	accepted(tp, qp, m, URN_ACT_READ, urn_rec_npsn(qp, rec));
 }
 
 static void
@@ -344,7 +343,7 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	rec->kind = URN_REC_ATOMIC;
-	rec->npsn = 1;
+	rec->length = 8;
 	p->arg = index;
 	p->word[0] = cas ? rte_be_to_cpu_64(a.compare) : rte_be_to_cpu_64(a.swap_add);
 	p->word[1] = rte_be_to_cpu_64(a.swap_add);
