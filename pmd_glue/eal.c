@@ -40,7 +40,8 @@ static struct {
 	pid_t pid; /* a forked child must not remove its parent's files */
 	struct urn_eal_dir dir;
 	bool huge;
-	char *argv[EAL_ARGS_MAX]; /* owner: here; the EAL keeps pointers into it */
+	char *arg[EAL_ARGS_MAX];  /* owner: here; the EAL keeps pointers to the strings */
+	char *argv[EAL_ARGS_MAX]; /* what the EAL gets: it permutes and overwrites it */
 	int argc;
 } eal;
 
@@ -56,7 +57,7 @@ arg_add(const char *fmt, ...)
 	if (eal.argc >= EAL_ARGS_MAX - 1)
 		return -1;
 	va_start(ap, fmt);
-	n = vasprintf(&eal.argv[eal.argc], fmt, ap);
+	n = vasprintf(&eal.arg[eal.argc], fmt, ap);
 	va_end(ap);
 	if (n < 0)
 		return -1;
@@ -67,10 +68,8 @@ arg_add(const char *fmt, ...)
 static void
 args_free(void)
 {
-	/* rte_eal_init() permutes the vector, within its length. */
 	while (eal.argc > 0)
-		free(eal.argv[--eal.argc]);
-	memset(eal.argv, 0, sizeof(eal.argv));
+		free(eal.arg[--eal.argc]);
 }
 
 /* Split cfg->extra at spaces. */
@@ -195,6 +194,7 @@ eal_init(void)
 	affine = pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus);
 	pthread_sigmask(SIG_SETMASK, &block, &mask);
 	env_swap(saved, eal.dir.path);
+	memcpy(eal.argv, eal.arg, sizeof(eal.argv));
 	ret = rte_eal_init(eal.argc, eal.argv);
 	env_swap(saved, NULL);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
@@ -216,10 +216,13 @@ eal_fail(struct urn_err *err)
 			    rte_strerror(code));
 }
 
-/* Options of the EAL as a person writes them in `-m` and friends; refuse what cannot be. */
+/* Refuse what cannot be; the EAL would crash on some of it. */
 static int
 config_check(const struct urn_eal_config *cfg, struct urn_err *err)
 {
+	unsigned long ram = (unsigned long)sysconf(_SC_PHYS_PAGES) /
+			    (1024 * 1024 / (unsigned long)sysconf(_SC_PAGESIZE));
+
 	if (eal.state == EAL_UP) {
 		urn_err_set(err, "DPDK is running already in this process");
 		return -1;
@@ -227,6 +230,11 @@ config_check(const struct urn_eal_config *cfg, struct urn_err *err)
 	if (eal.state == EAL_DOWN) {
 		urn_err_set(err, "DPDK was started before in this process and cannot be started "
 				 "twice; start a new process");
+		return -1;
+	}
+	if (cfg->memory_mb > ram) {
+		urn_err_set(err, "DPDK was given %u MiB, and this machine has %lu; ask for less",
+			    cfg->memory_mb, ram);
 		return -1;
 	}
 	if (cfg->pci_count > 0 && cfg->pci == NULL) {

@@ -23,6 +23,7 @@ struct urn_port_family {
 	bool mac_own;         /* the device's MAC is the kernel's, ours must differ */
 	bool mac_fixed;       /* the device's MAC is not ours to change: listen to all instead */
 	bool rx_holds;        /* receive descriptors hold packets of the pool */
+	bool faults;          /* its shared memory can vanish in a burst (fault.h) */
 	bool memory;          /* the wire is this host's memory */
 
 	/*

@@ -2,6 +2,7 @@
 #include "pmd_glue/port.h"
 #include "pmd_glue/eal_log.h"
 #include "pmd_glue/family.h"
+#include "pmd_glue/fault.h"
 #include "pmd_glue/numa.h"
 #include "pmd_glue/pool.h"
 
@@ -384,7 +385,9 @@ urn_port_start(struct urn_port *port, struct urn_err *err)
 		urn_err_name(err, &port->cfg);
 		return -1;
 	}
+	__atomic_store_n(&port->faulted, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->started, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&port->direct, !port->family->faults, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -400,6 +403,7 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 	if (port->family->stopping != NULL)
 		port->family->stopping(port);
 	/* Bursts see the flag; one that is under way gets time to end. */
+	__atomic_store_n(&port->direct, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->started, false, __ATOMIC_SEQ_CST);
 	nanosleep(&grace, NULL);
 	ret = rte_eth_dev_stop(port->id);
@@ -409,6 +413,14 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 		return -1;
 	}
 	return 0;
+}
+
+/* ethdev prints a stack trace for every poll of a stopped port. */
+static bool
+may_poll(const struct urn_port *p)
+{
+	return __atomic_load_n(&p->started, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&p->faulted, __ATOMIC_RELAXED);
 }
 
 /*
@@ -421,7 +433,7 @@ link_ask(struct urn_port *port)
 {
 	struct rte_eth_link link = {.link_status = RTE_ETH_LINK_DOWN};
 
-	if (!port->started)
+	if (!may_poll(port))
 		return false;
 	if (port->family->link != NULL)
 		return port->family->link(port);
@@ -441,6 +453,20 @@ urn_port_poll_link(struct urn_port *port)
 		return 0;
 	port->link_up = up;
 	return 1;
+}
+
+/* ---- bursts that are not straight through */
+
+uint16_t
+urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	return may_poll(p) ? urn_fault_rx(p, queue, m, n) : 0;
+}
+
+uint16_t
+urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	return may_poll(p) ? urn_fault_tx(p, queue, m, n) : 0;
 }
 
 /* ---- open, close */

@@ -61,6 +61,8 @@ struct urn_port {
 	const struct urn_port_family *family;
 	void *family_data;             /* owner: the family */
 	bool started;                  /* frames may pass; atomic */
+	bool direct;                   /* started, and of a family whose memory stays; atomic */
+	bool faulted;                  /* its memory vanished in a burst; atomic */
 	bool wanted;                   /* to be started, when its other side allows (memif) */
 	bool link_up;                  /* as of the last urn_port_poll_link() */
 };
@@ -100,20 +102,27 @@ int urn_port_poll_link(struct urn_port *port);
 int urn_port_stop(struct urn_port *port, struct urn_err *err);
 int urn_port_start(struct urn_port *port, struct urn_err *err);
 
+/* Bursts on a port that is stopped, or whose memory can vanish (fault.h). */
+uint16_t urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n);
+uint16_t urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n);
+
+/*
+ * Receive or send up to n packets on a queue; one thread at a time each. Packets
+ * that were sent are the port's. returns: how many
+ */
 static inline uint16_t
 urn_port_rx(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
-	/* ethdev prints a stack trace for every poll of a stopped port. */
-	if (__builtin_expect(!__atomic_load_n(&p->started, __ATOMIC_RELAXED), 0))
-		return 0;
+	if (__builtin_expect(!__atomic_load_n(&p->direct, __ATOMIC_RELAXED), 0))
+		return urn_port_rx_slow(p, queue, m, n);
 	return rte_eth_rx_burst(p->id, queue, m, n);
 }
 
 static inline uint16_t
 urn_port_tx(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
-	if (__builtin_expect(!__atomic_load_n(&p->started, __ATOMIC_RELAXED), 0))
-		return 0;
+	if (__builtin_expect(!__atomic_load_n(&p->direct, __ATOMIC_RELAXED), 0))
+		return urn_port_tx_slow(p, queue, m, n);
 	return rte_eth_tx_burst(p->id, queue, m, n);
 }
 

@@ -63,6 +63,8 @@ struct urn_port_config port_cfg(const char *name, const char *device);
 struct urn_port *port_up(const struct urn_port_config *cfg);
 /* Poll the link until it is up (ten seconds at most). */
 void link_wait(struct urn_port *port);
+/* Or down. The kernel tells of its own links late. */
+void link_down_wait(struct urn_port *port);
 
 /* A frame of `len` bytes with content made from a seed, from `from`'s pool. */
 struct rte_mbuf *frame_make(struct urn_port *from, uint32_t len, uint32_t seed);

@@ -175,18 +175,6 @@ stay_up(void *arg)
 }
 
 static void
-link_down_wait(struct urn_port *port)
-{
-	uint64_t end = rte_get_tsc_cycles() + 10 * rte_get_tsc_hz();
-
-	while (port->link_up) {
-		check(rte_get_tsc_cycles() < end);
-		usleep(1000);
-		urn_port_poll_link(port);
-	}
-}
-
-static void
 peer_dies(void *arg)
 {
 	struct side *roles = arg;
@@ -287,7 +275,7 @@ busy(void *arg)
 
 	eal_up();
 	snprintf(device, sizeof(device), "net_memif9,role=server,socket=%s", (char *)arg);
-	refused(device, "in use by process");
+	refused(device, "in use by another process");
 }
 
 static void
