@@ -285,6 +285,7 @@ connect_qps(struct bench *b, struct urn_err *err)
 		urn_ep_opts_default(&opts[i]);
 		opts[i].mtu_code = mtu_code(b->o.mtu);
 		opts[i].sgid_index = b->side[i].gid_index;
+		opts[i].timeout = b->o.timeout;
 		opts[i].max_rd_atomic = (uint8_t)b->o.rd_atomic;
 		opts[i].max_dest_rd_atomic = (uint8_t)b->o.rd_atomic;
 		if (urn_ep_local(b->side[i].qp[0].qp, 0, b->side[i].gid_index, &addr[i], err))

@@ -102,13 +102,14 @@ all_options_are_taken(void **state)
 	assert_string_equal(o.capture, "f");
 	assert_true(o.show_mem && o.no_sender_copy);
 	assert_int_equal(parse("send_bw --srq yes --ip 6 --inline 0 --rd-atomic 3 --mbufs 4096 "
-			       "--descs 256"),
+			       "--descs 256 --timeout 20"),
 			 PERF_RUN);
 	assert_true(o.use_srq && o.ipv6);
 	assert_int_equal(o.inline_bytes, 0);
 	assert_int_equal(o.rd_atomic, 3);
 	assert_int_equal(o.mbufs, 4096);
 	assert_int_equal(o.descs, 256);
+	assert_int_equal(o.timeout, 20);
 }
 
 /* Each of these is refused with a sentence that names what is wrong. */
@@ -155,6 +156,7 @@ bad_options_are_refused(void **state)
 		{"send_bw --ip 5", "4, 6"},
 		{"send_bw --inline 257", "256"},
 		{"send_bw --rd-atomic 129", "128"},
+		{"send_bw --timeout 32", "31"},
 		{"send_bw --frobnicate", "--frobnicate"},
 		{"send_bw --no", "--no"},
 	};
