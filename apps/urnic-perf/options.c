@@ -15,7 +15,11 @@
 #define MAX_INLINE 256u
 #define MAX_CHAIN 16u
 #define MAX_DURATION_NS (86400ull * 1000000000ull)
-#define BYTES_IN_FLIGHT (1ull << 20) /* default depths aim at this much a side */
+/* What default depths aim at, of a side; and what they keep within. */
+#define BYTES_IN_FLIGHT (1ull << 20)
+#define REQUESTS_IN_FLIGHT 1024u
+#define MAX_DEFAULT_TOTAL 262144u
+#define HUGE_SIZE (16ull << 20) /* longer messages go one at a time */
 
 static const char *const op_names[PERF_OPS] = {
 	[PERF_WRITE_BW] = "write_bw",	[PERF_READ_BW] = "read_bw",
@@ -396,24 +400,25 @@ pow2_floor(uint64_t v)
 
 /*
  * About 1 MiB in flight over all QPs, which lies in a second-level cache, as
- * with a real program that reuses its buffers; but at least 2 requests a QP,
- * and at most 128.
+ * with a real program that reuses its buffers, and about 1024 requests; but
+ * enough of each QP that requests can be posted and completed in chains.
  */
 static uint32_t
 default_depth(const struct perf_opts *o)
 {
+	uint64_t least = o->size <= 256 ? 16 : o->size <= 4096 ? 4 : 2;
 	uint64_t each = BYTES_IN_FLIGHT / ((o->size < 64 ? 64 : o->size) * o->qps);
-	uint64_t most = 65536 / o->qps;
+	uint64_t most = REQUESTS_IN_FLIGHT / o->qps;
 
-	if (o->size > (16u << 20))
+	if (o->size > HUGE_SIZE)
 		return 1;
-	if (each < 4 && o->size <= 4096)
-		each = 4;
 	if (each > most)
 		each = most;
-	if (each > 128)
-		each = 128;
-	return each < 2 ? 2 : pow2_floor(each);
+	if (each < least)
+		each = least;
+	if (each > MAX_DEFAULT_TOTAL / o->qps)
+		each = MAX_DEFAULT_TOTAL / o->qps;
+	return pow2_floor(each < 128 ? each : 128);
 }
 
 /* Two of the cores that the process may use, or one twice. */
