@@ -121,6 +121,7 @@ urn_tp_op(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind, struct urn_region
 	op->len = len;
 	op->kind = kind;
 	op->tag = 0;
+	tp->ops_bytes += len;
 	urn_pkt(m)->mem_left++;
 }
 
@@ -138,6 +139,7 @@ urn_tp_gather(struct urn_tp *tp, struct urn_txd *d, struct urn_region *region, u
 	op->len = len;
 	op->kind = URN_MEMOP_GATHER;
 	op->tag = (uint16_t)(d - tp->txd + 1);
+	tp->ops_bytes += len;
 	d->mem_left++;
 }
 

@@ -491,6 +491,8 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			more = qp->w_cur && tp->fresh_n == 0; /* else an ACK sets it going */
 			break;
 		}
+		if (tp->ops_bytes >= URN_TP_OPS_BYTES)
+			urn_tp_execute(tp);
 		if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 			return true; /* it failed: flush */
 	}

@@ -174,6 +174,8 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			return true;
 		if (rec->kind == URN_REC_READ ? !send_read(tp, qp, rec) : !send_atomic(tp, qp, rec))
 			return true;
+		if (tp->ops_bytes >= URN_TP_OPS_BYTES)
+			urn_tp_execute(tp);
 	}
 	if (!urn_tp_tx_room(tp))
 		return true;

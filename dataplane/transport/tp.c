@@ -381,6 +381,7 @@ urn_tp_execute(struct urn_tp *tp)
 			answer(op);
 	}
 	tp->ops_n = 0;
+	tp->ops_bytes = 0;
 	/* Finishing asks for no memory operation, holds no packet and makes no frame. */
 	for (unsigned int i = 0; i < tp->burst_n; i++)
 		settle_rx(tp, tp->burst[i]);
@@ -508,7 +509,8 @@ deliver(struct urn_tp *tp, struct rte_mbuf *m)
 	else
 		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
 	/* A packet and the kept ones behind it may ask for much memory. */
-	if (unlikely(tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS || tp->burst_n + 2 > URN_TP_TX))
+	if (tp->ops_bytes >= URN_TP_OPS_BYTES ||
+	    unlikely(tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS || tp->burst_n + 2 > URN_TP_TX))
 		urn_tp_execute(tp);
 }
 

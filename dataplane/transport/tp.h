@@ -32,6 +32,7 @@
 
 enum {
 	URN_TP_OPS = 160,        /* memory operations gathered before they are executed */
+	URN_TP_OPS_BYTES = 8192, /* ... or so many bytes: what was read for the ICRC is in L1 still */
 	URN_TP_BURST = 32,       /* received packets handled together */
 	URN_TP_TX = 256,         /* frames that wait for the port */
 	URN_TP_LOOP = 256,       /* frames to ourselves that wait for the next turn */
@@ -150,6 +151,7 @@ struct urn_tp {
 	/* The burst in hand. */
 	struct urn_memop ops[URN_TP_OPS];
 	unsigned int ops_n;
+	uint32_t ops_bytes;                /* what they move, all together */
 	struct rte_mbuf *burst[URN_TP_TX]; /* received packets whose operations are in ops, in order */
 	unsigned int burst_n;
 	struct urn_txd txd[URN_TP_TX];     /* frames to send, likewise */
