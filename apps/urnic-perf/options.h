@@ -30,7 +30,7 @@ enum perf_link { PERF_RING, PERF_MEMIF, PERF_NULL, PERF_LINKS };
 
 enum perf_check {
 	PERF_CHECK_NONE,
-	PERF_CHECK_FAST, /* stamps of all, bodies up to 4 KiB a message; all of it at the end */
+	PERF_CHECK_FAST, /* stamps, bodies up to 1 KiB a message; all of it at the end */
 	PERF_CHECK_FULL, /* every byte of every message where the receiver can */
 };
 
