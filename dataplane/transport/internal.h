@@ -248,10 +248,10 @@ void urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp);
 void urn_resp_failed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 /* Is this frame a response to what comes after a refusal? */
 static inline bool
-urn_resp_is_late(const struct urn_qp *qp, const struct urn_txd *p)
+urn_resp_is_late(const struct urn_txd *d)
 {
-	return unlikely(qp->state == URN_QPS_ERR) && p->action == URN_ACT_TX_RESPONSE &&
-	       (qp->flags & URN_QPF_REFUSED) && urn_psn_diff(p->psn, qp->nak_psn) > 0;
+	return unlikely(d->qp->state == URN_QPS_ERR) && d->action == URN_ACT_TX_RESPONSE &&
+	       (d->qp->flags & URN_QPF_REFUSED) && urn_psn_diff(d->psn, d->qp->nak_psn) > 0;
 }
 /* Free packets kept ahead of their turn. */
 void urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp);

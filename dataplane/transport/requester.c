@@ -525,6 +525,8 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 			return true; /* it failed: flush */
 	}
+	if (unlikely(qp->state == URN_QPS_ERR))
+		return true; /* flush */
 	if (unlikely((!more || starved) && qp->since_ack && qp->una != qp->next_psn) && !ask(tp, qp))
 		more = true;
 	/* A timer that runs already is left alone, even if it is due: posting puts nothing off. */

@@ -245,7 +245,7 @@ tx_failed(struct urn_tp *tp, const struct urn_txd *d)
 static void
 finish_tx(struct urn_tp *tp, const struct urn_txd *d)
 {
-	if (unlikely((d->qp->flags & URN_QPF_DYING) || urn_resp_is_late(d->qp, d))) {
+	if (unlikely((d->qp->flags & URN_QPF_DYING) || urn_resp_is_late(d))) {
 		rte_pktmbuf_free(d->m);
 	} else if (unlikely(d->mem_status != URN_MEMOP_DONE)) {
 		tx_failed(tp, d);
