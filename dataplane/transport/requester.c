@@ -156,10 +156,10 @@ urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
 	for (; w; w = w->next) {
 		uint32_t end = urn_psn_add(w->first_psn, w->npsn);
 
-		if (w->npsn == 0)
-			continue; /* local work is not repeated */
 		if (w->state == URN_WORK_FAILED || w->state == URN_WORK_QUEUED)
 			break;
+		if (w->npsn == 0)
+			continue; /* local work is not repeated */
 		if (urn_work_is_fetch(w) ? w->accepted < w->npsn : urn_psn_diff(qp->una, end) < 0)
 			break;
 	}
@@ -304,6 +304,7 @@ fail_here(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t stat
 	w->state = URN_WORK_FAILED;
 	w->status = status;
 	w->vendor_err = vendor_err;
+	qp->since_ack = 1; /* a frame of it that asked may never go out: ask() then */
 	urn_req_retire(tp, qp);
 }
 
@@ -448,8 +449,11 @@ step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 static bool
 ask(struct urn_tp *tp, struct urn_qp *qp)
 {
-	uint32_t cur_psn = qp->cur_psn, psn = (qp->next_psn - 1) & URN_PSN_MASK;
 	struct urn_work *w_cur = qp->w_cur, *w = qp->w_head;
+	bool failed = w_cur && w_cur->state == URN_WORK_FAILED;
+	/* Work that failed may have PSNs, some of its packets may be out: none counts. */
+	uint32_t cur_psn = qp->cur_psn, end = failed ? w_cur->first_psn : qp->next_psn;
+	uint32_t psn = (end - 1) & URN_PSN_MASK;
 
 	while (w && ((psn - w->first_psn) & URN_PSN_MASK) >= w->npsn)
 		w = w->next;
@@ -458,8 +462,17 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 	if (!urn_tp_tx_room(tp))
 		return false;
 	qp->cur_psn = psn;
-	if (!send_data(tp, qp, w))
+	qp->since_ack = ACK_EVERY;
+	if (!send_data(tp, qp, w)) {
+		qp->cur_psn = cur_psn;
 		return false;
+	}
+	if (unlikely(qp->state == URN_QPS_ERR))
+		return true; /* its memory is gone, and it was the oldest */
+	if (unlikely(w->state == URN_WORK_FAILED)) {
+		qp->w_cur = w;
+		return false;
+	}
 	qp->w_cur = w_cur;
 	qp->cur_psn = cur_psn;
 	return true;
@@ -468,6 +481,7 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 bool
 urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
+	uint64_t no_mbuf = tp->c.v[URN_C_NO_MBUF];
 	uint32_t before = qp->next_psn;
 	bool more = true;
 
@@ -490,7 +504,8 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			break;
 		}
 		if (!step(tp, qp, w)) {
-			more = qp->w_cur && tp->fresh_n == 0; /* else an ACK sets it going */
+			/* No buffer: try again. Otherwise an ACK sets it going. */
+			more = tp->c.v[URN_C_NO_MBUF] != no_mbuf;
 			break;
 		}
 		if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)

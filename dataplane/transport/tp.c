@@ -206,11 +206,28 @@ tx_failed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			w->status = URN_WC_LOC_PROT_ERR;
 			w->vendor_err = URN_VE_MEMORY;
 			qp->w_cur = w;
+			/* This frame may have been the one that asked for an ACK. */
+			qp->since_ack = 1;
+			urn_tp_sched(tp, qp);
 			break;
 		}
 	}
 	rte_pktmbuf_free(m);
 	urn_req_retire(tp, qp);
+}
+
+/*
+ * Is this a request that must not go out any more? The QP is in error and its
+ * work flushed, or work at the cursor has failed and this is of it or behind it.
+ */
+static bool
+void_request(const struct urn_qp *qp, const struct urn_pkt *p)
+{
+	if (p->action != URN_ACT_TX_REQUEST || qp->type != URN_QPT_RC)
+		return false;
+	return qp->state == URN_QPS_ERR ||
+	       (qp->w_cur && qp->w_cur->state == URN_WORK_FAILED &&
+		urn_psn_diff(p->psn, qp->w_cur->first_psn) >= 0);
 }
 
 static void
@@ -219,7 +236,7 @@ finish_tx(struct urn_tp *tp, struct rte_mbuf *m)
 	struct urn_pkt *p = urn_pkt(m);
 	struct urn_qp *qp = p->qp;
 
-	if (unlikely(qp->flags & URN_QPF_DYING)) {
+	if (unlikely((qp->flags & URN_QPF_DYING) || void_request(qp, p))) {
 		rte_pktmbuf_free(m);
 	} else if (unlikely(p->mem_status != URN_MEMOP_DONE)) {
 		tx_failed(tp, qp, m);
