@@ -57,7 +57,8 @@ struct urn_rec {
 	uint8_t kind;        /* enum urn_rec_kind */
 	uint8_t pending;     /* a response is to be made */
 	uint8_t busy;        /* accepted, its turn has not come */
-	uint8_t pad[5];
+	uint8_t whole;       /* its response went out whole once: what is pending is a replay */
+	uint8_t pad[4];
 };
 _Static_assert(sizeof(struct urn_rec) == 48, "record of a READ or atomic");
 

@@ -50,6 +50,8 @@ answered(struct urn_qp *qp, struct urn_rec *rec)
 {
 	rec->pending = 0;
 	qp->rec_pending--;
+	if (rec->end == rec->npsn)
+		rec->whole = 1;
 }
 
 /* The region vanished, or its rights: refuse from here on. */

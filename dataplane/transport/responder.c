@@ -265,10 +265,16 @@ record(struct urn_qp *qp, uint32_t *index)
 		return NULL;
 	*index = qp->rec_head & qp->rec_mask;
 	rec = &qp->rec[*index];
-	if (rec->pending || rec->busy)
+	if (rec->busy || (rec->pending && !rec->whole))
 		return NULL;
+	if (rec->pending) {
+		/* A repetition crossed the response: the peer has it, or would not go on. */
+		rec->pending = 0;
+		qp->rec_pending--;
+	}
 	qp->rec_head++;
 	rec->busy = 1;
+	rec->whole = 0;
 	rec->first_psn = qp->epsn;
 	return rec;
 }
