@@ -275,12 +275,15 @@ refused(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 		urn_req_fail(tp, qp, w, status, URN_VE_NAK);
 }
 
+/* The AETH of PSN psn gives credits; one that is older than what we know does not. */
 static void
-take_credits(struct urn_tp *tp, struct urn_qp *qp, uint32_t aeth)
+take_credits(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint32_t aeth)
 {
 	uint8_t code = (aeth >> 24) & URN_SYN_VALUE;
 	bool had = qp->credits;
 
+	if (urn_psn_diff(psn, qp->una) < -1 || (aeth >> 24 & URN_SYN_KIND) != URN_SYN_ACK)
+		return;
 	qp->credits = code != 31;
 	qp->lsn = ((aeth & URN_PSN_MASK) + credit_value[code]) & URN_PSN_MASK;
 	if (had && (qp->w_cur || urn_sq_ready(&qp->sq)))
@@ -351,7 +354,7 @@ finish_ack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	URN_COUNT(tp, RX_ACKS);
-	take_credits(tp, qp, aeth);
+	take_credits(tp, qp, psn, aeth);
 	if (urn_psn_diff(psn, qp->una) >= 0 && !acked(tp, qp, urn_psn_add(psn, 1)))
 		lost(tp, qp);
 }
@@ -371,6 +374,8 @@ finish_fetch(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_req_fail(tp, qp, w, URN_WC_LOC_PROT_ERR, URN_VE_MEMORY);
 		return;
 	}
+	if (p->op->off[URN_EXT_AETH])
+		take_credits(tp, qp, p->psn, aeth_of(m));
 	w->placed++;
 	if (w->placed == w->npsn)
 		w->state = URN_WORK_DONE;

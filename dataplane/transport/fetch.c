@@ -144,7 +144,9 @@ give_psns(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	}
 	w->first_psn = qp->alloc_psn;
 	w->npsn = (uint32_t)n;
-	w->ssn = ++qp->ssn;
+	if (n)
+		qp->ssn++; /* local work is no message: the peer's MSN does not count it */
+	w->ssn = qp->ssn;
 	qp->alloc_psn = urn_psn_add(qp->alloc_psn, w->npsn);
 }
 

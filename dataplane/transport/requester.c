@@ -176,11 +176,11 @@ urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
 	for (; w; w = w->next) {
 		uint32_t end = urn_psn_add(w->first_psn, w->npsn);
 
-		if (w->npsn == 0)
-			continue; /* local work is not repeated */
 		if (w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN ||
 		    w->state == URN_WORK_QUEUED)
 			break;
+		if (w->npsn == 0)
+			continue; /* local work is not repeated */
 		if (urn_work_is_fetch(w) ? w->accepted < w->npsn : urn_psn_diff(qp->una, end) < 0)
 			break;
 	}
@@ -324,6 +324,7 @@ fail_here(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t stat
 	w->state = URN_WORK_FAILED;
 	w->status = status;
 	w->vendor_err = vendor_err;
+	qp->since_ack = 1; /* a frame of it that asked may never go out: ask() then */
 	urn_req_retire(tp, qp);
 }
 
@@ -484,8 +485,16 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 	end = urn_psn_add(last->first_psn, last->npsn - 1);
 	qp->cur_psn = urn_psn_diff(end, psn) < 0 ? end : psn;
 	qp->since_ack = ACK_EVERY;
-	if (!send_data(tp, qp, last))
+	if (!send_data(tp, qp, last)) {
+		qp->cur_psn = cur_psn;
 		return false;
+	}
+	if (unlikely(qp->state == URN_QPS_ERR))
+		return true; /* its memory is gone, and it was the oldest */
+	if (unlikely(last->state == URN_WORK_FAILED)) {
+		qp->w_cur = last;
+		return false;
+	}
 	qp->w_cur = w_cur;
 	qp->cur_psn = cur_psn;
 	return true;
@@ -494,6 +503,7 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 bool
 urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
+	uint64_t no_mbuf = tp->c.v[URN_C_NO_MBUF];
 	uint32_t before = qp->next_psn;
 	bool more = true, starved = false;
 
@@ -517,7 +527,8 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			break;
 		}
 		if (!step(tp, qp, w)) {
-			more = qp->w_cur && tp->fresh_n == 0; /* else an ACK sets it going */
+			/* No buffer: try again. Otherwise an ACK sets it going. */
+			more = tp->c.v[URN_C_NO_MBUF] != no_mbuf;
 			break;
 		}
 		if (tp->ops_bytes >= URN_TP_OPS_BYTES)

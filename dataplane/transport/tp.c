@@ -242,10 +242,26 @@ tx_failed(struct urn_tp *tp, const struct urn_txd *d)
 		urn_req_unreadable(tp, qp, d->psn);
 }
 
+/*
+ * Is this a request that must not go out any more? The QP is in error and its
+ * work flushed, or work at the cursor has failed and this is of it or behind it.
+ */
+static bool
+void_request(const struct urn_txd *d)
+{
+	const struct urn_qp *qp = d->qp;
+
+	if (d->action != URN_ACT_TX_REQUEST || qp->type != URN_QPT_RC)
+		return false;
+	return unlikely(qp->state == URN_QPS_ERR) ||
+	       (qp->w_cur && unlikely(qp->w_cur->state == URN_WORK_FAILED) &&
+		urn_psn_diff(d->psn, qp->w_cur->first_psn) >= 0);
+}
+
 static void
 finish_tx(struct urn_tp *tp, const struct urn_txd *d)
 {
-	if (unlikely((d->qp->flags & URN_QPF_DYING) || urn_resp_is_late(d))) {
+	if (unlikely((d->qp->flags & URN_QPF_DYING) || urn_resp_is_late(d) || void_request(d))) {
 		rte_pktmbuf_free(d->m);
 	} else if (unlikely(d->mem_status != URN_MEMOP_DONE)) {
 		tx_failed(tp, d);

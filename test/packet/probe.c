@@ -10,6 +10,56 @@ static const uint8_t node_mac[6] = {0x02, 0, 0, 0, 0, 0x01}, peer_mac[6] = {0x02
 static const uint8_t v4_gid[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 0};
 static const uint8_t v6_gid[16] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0xff, 0xfe, 0, 0, 0};
 
+/* ---- memory that fails; the linker puts these in front of memory/memx.c (--wrap) */
+
+unsigned int __real_urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n);
+unsigned int __wrap_urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n);
+unsigned int __real_urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max);
+unsigned int __wrap_urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max);
+
+static struct probe *current;
+
+void
+probe_fail_op(struct probe *p, unsigned int nth, bool late)
+{
+	p->fail_in = nth;
+	p->fail_late = late;
+}
+
+unsigned int
+__wrap_urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
+{
+	struct probe *p = current;
+	unsigned int pending = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		bool fails = p->fail_in && --p->fail_in == 0;
+
+		if (fails && !p->fail_late) {
+			ops[i].status = URN_MEMOP_FAILED;
+			continue;
+		}
+		if (fails)
+			p->failing = ops[i];
+		pending += __real_urn_memx_execute(x, &ops[i], 1);
+	}
+	return pending;
+}
+
+unsigned int
+__wrap_urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max)
+{
+	struct urn_memop *f = &current->failing;
+	unsigned int n = __real_urn_memx_poll(x, ops, max);
+
+	for (unsigned int i = 0; i < n && f->m; i++)
+		if (ops[i].m == f->m && ops[i].addr == f->addr && ops[i].kind == f->kind) {
+			ops[i].status = URN_MEMOP_FAILED;
+			f->m = NULL;
+		}
+	return n;
+}
+
 /* ---- opening */
 
 static int
@@ -239,6 +289,7 @@ probe_open(struct probe *p, const struct probe_config *cfg)
 	const char *pcap = getenv("URNIC_TEST_SENT");
 
 	memset(p, 0, sizeof(*p));
+	current = p;
 	if (cfg)
 		p->cfg = *cfg;
 	if (!p->cfg.type)

@@ -93,6 +93,10 @@ struct probe {
 	uint32_t event[64];       /* types of async events */
 	unsigned int events;
 	FILE *pcap;               /* frames that the node sends, when asked for */
+	/* The memory operation that fails: see probe_fail_op(). */
+	unsigned int fail_in;     /* counts down; 0: none */
+	bool fail_late;
+	struct urn_memop failing; /* late: to be answered with a failure */
 };
 
 void probe_open(struct probe *p, const struct probe_config *cfg);
@@ -150,6 +154,12 @@ void probe_check_fill(const uint8_t *at, uint32_t len, uint32_t seed, uint32_t f
 		      const char *file, int line);
 #define check_fill(at, len, seed, from) probe_check_fill(at, len, seed, from, __FILE__, __LINE__)
 
+/*
+ * The nth memory operation from now on fails: at once and undone, or when it
+ * is answered (for executors that answer late).
+ */
+void probe_fail_op(struct probe *p, unsigned int nth, bool late);
+
 /* ---- what came out; each after the node has settled */
 
 /* The next frame that the node sent must be this one. */
@@ -172,7 +182,7 @@ const struct urn_abi_cqe *probe_cqe(struct probe *p, bool recv);
 #define expect_no_cqe(p) probe_no_cqe(p, __FILE__, __LINE__)
 #define expect_count(p, id, n) assert_int_equal((p)->tp->c.v[URN_C_##id], n)
 
-/* Setup and teardown of cmocka, for probes that each test opens itself. */
+/* PSNs counted from the first of each side. */
 #define PSN(base, n) (((base) + (uint32_t)(n)) & 0xffffffu)
 #define RQ(n) PSN(PROBE_RQ_PSN, n)
 #define SQ(n) PSN(PROBE_SQ_PSN, n)
