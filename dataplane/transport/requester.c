@@ -148,8 +148,10 @@ urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 			qp->w_cur = w;
 		break;
 	}
+	/* That frame may have been the one that asked for an acknowledgement. */
+	qp->since_ack = 1;
 	urn_req_retire(tp, qp);
-	urn_tp_sched(tp, qp); /* what came before may have to ask for its acknowledgement */
+	urn_tp_sched(tp, qp);
 }
 
 /* ---- time */
@@ -268,8 +270,9 @@ wants_ack(const struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, 
 		return true;
 	if (urn_psn_add(qp->cur_psn, 1) == qp->next_psn)
 		return true; /* the last that is repeated */
-	/* The last packet for now. */
-	return last && (qp->state != URN_QPS_RTS || (!w->next && urn_sq_ready(&qp->sq) == 0));
+	/* The last packet for now: none is posted, or there is no room to fetch one. */
+	return last && (qp->state != URN_QPS_RTS || !tp->work_free ||
+			(!w->next && urn_sq_ready(&qp->sq) == 0));
 }
 
 static uint8_t
@@ -473,9 +476,9 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 
 	/* The newest that was begun and that can be sent again. */
 	for (struct urn_work *w = qp->w_head; w; w = w->next) {
-		if (urn_psn_diff(w->first_psn, qp->next_psn) >= 0)
-			break;
-		if (w->npsn && w->state != URN_WORK_FAILED)
+		if (w->state == URN_WORK_FAILED || urn_psn_diff(w->first_psn, qp->next_psn) >= 0)
+			break; /* nothing behind what failed counts */
+		if (w->npsn)
 			last = w;
 	}
 	if (!last || urn_work_is_fetch(last))
