@@ -46,6 +46,11 @@ struct urn_port_caps {
 	int socket;            /* NUMA node, or 0 */
 };
 
+/* Largest Ethernet MTU asked for: path MTU 4096 with every header of RoCEv2. */
+#define URN_PORT_MTU_MAX 4200u
+/* Bytes of an Ethernet MTU beside the payload: IPv6, UDP, the longest BTH and extensions, ICRC. */
+#define URN_PORT_ROCE_HEADERS 92u
+
 struct urn_port {
 	uint16_t id;                   /* ethdev port */
 	struct urn_port_config cfg;
@@ -85,19 +90,27 @@ int urn_port_open_ring_pair(const struct urn_port_config cfg[2], struct urn_port
  */
 int urn_port_poll_link(struct urn_port *port);
 
-/* Stop and start again, as when a person pulls the cable. returns 0 or -1 with *err */
+/*
+ * Stop and start again, as when a person pulls the cable. While a port is
+ * stopped urn_port_rx() and urn_port_tx() move nothing. returns 0 or -1 with *err
+ */
 int urn_port_stop(struct urn_port *port, struct urn_err *err);
 int urn_port_start(struct urn_port *port, struct urn_err *err);
 
 static inline uint16_t
 urn_port_rx(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
+	/* ethdev prints a stack trace for every poll of a stopped port. */
+	if (__builtin_expect(!__atomic_load_n(&p->started, __ATOMIC_RELAXED), 0))
+		return 0;
 	return rte_eth_rx_burst(p->id, queue, m, n);
 }
 
 static inline uint16_t
 urn_port_tx(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
+	if (__builtin_expect(!__atomic_load_n(&p->started, __ATOMIC_RELAXED), 0))
+		return 0;
 	return rte_eth_tx_burst(p->id, queue, m, n);
 }
 

@@ -21,8 +21,19 @@
 
 struct urn_abi_wq {
 	_Atomic uint32_t prod; /* client: requests posted; pairs with the acquire in host/ */
-	uint8_t pad0[60];
-	_Atomic uint32_t cons; /* dataplane: SQ: requests retired; RQ, SRQ: receives taken */
+	/*
+	 * Dataplane, seldom: 1 while posting to this receive queue must ring the
+	 * QP's doorbell (in the error state, to have receives flushed). The client
+	 * looks at it after prod without a fence between, so whoever sets it looks
+	 * at prod once more a millisecond later. Stays 0 in send queues and SRQs.
+	 */
+	_Atomic uint32_t ring;
+	uint8_t pad0[56];
+	/*
+	 * Dataplane: SQ: requests retired; RQ, SRQ: receives taken. When a QP goes
+	 * to RESET, cons of its queues takes the value of prod.
+	 */
+	_Atomic uint32_t cons;
 	uint8_t pad1[60];
 };
 
@@ -141,6 +152,14 @@ enum urn_abi_cq_arm {
 	URN_CQ_ARM_NEXT = 2,
 };
 
+/*
+ * When URN_CTL_DESTROY_QP, or URN_CTL_MODIFY_QP to RESET, has been answered, no
+ * further completion of that QP is written; the client removes those it has not
+ * read. URN_CTL_RESIZE_CQ makes a new queue and carries over, at one moment,
+ * what lies between cons and prod of the old one; cons of the new header says
+ * where the client goes on reading. The client leaves the old queue alone from
+ * the call on, and arms the new one itself.
+ */
 struct urn_abi_cq {
 	_Atomic uint32_t cons; /* client: completions polled */
 	_Atomic uint32_t arm;  /* client sets, whoever fires the event swaps NONE in */

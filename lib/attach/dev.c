@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "attach/dev.h"
+
+#include <urnic/attach.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char urn_error_text[256];
+
+const char *
+urn_attach_error(void)
+{
+	return urn_error_text;
+}
+
+int
+urn_fail(int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(urn_error_text, sizeof(urn_error_text), fmt, ap);
+	va_end(ap);
+	errno = err;
+	return err;
+}
+
+int
+urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	memset(rep, 0, sizeof(*rep));
+	dev->channel->call(dev->channel->ctx, req, rep);
+	if (rep->err == 0)
+		return 0;
+	rep->why[sizeof(rep->why) - 1] = '\0';
+	return urn_fail(rep->err, "%s", rep->why[0] ? rep->why : strerror(rep->err));
+}
+
+int
+urn_dev_call_handle(struct urn_dev *dev, enum urn_ctl_op op, uint32_t handle)
+{
+	struct urn_abi_req req = {.op = op, .handle = handle};
+	struct urn_abi_rep rep;
+
+	return urn_dev_call(dev, &req, &rep);
+}
+
+/* Check what the dataplane says of itself, as far as the library builds on it. */
+static int
+urn_dev_check(const struct urn_dev *dev)
+{
+	const struct urn_abi_device *info = &dev->info;
+
+	if (info->version != URN_ABI_VERSION)
+		return urn_fail(EPROTO, "the dataplane speaks version %u of the queues, this library %u: "
+			"use the two of one release", info->version, URN_ABI_VERSION);
+	if (info->engines == 0 || info->engines > URN_ABI_MAX_ENGINES)
+		return urn_fail(EPROTO, "the dataplane says it has %u engines; 1 to %u make sense",
+			info->engines, (unsigned int)URN_ABI_MAX_ENGINES);
+	if (dev->area == NULL)
+		return urn_fail(EPROTO, "the channel has no area for queues");
+	return 0;
+}
+
+int
+urn_dev_open(struct urn_dev *dev, struct urn_abi_channel *channel)
+{
+	struct urn_abi_req req = {.op = URN_CTL_HELLO, .hello.version = URN_ABI_VERSION};
+	struct urn_abi_rep rep;
+	uint32_t i;
+	int err;
+
+	memset(dev, 0, sizeof(*dev));
+	dev->channel = channel;
+	dev->area = channel->area;
+	err = urn_dev_call(dev, &req, &rep);
+	if (err == 0) {
+		dev->info = rep.device;
+		dev->info.name[sizeof(dev->info.name) - 1] = '\0';
+		dev->info.fw_ver[sizeof(dev->info.fw_ver) - 1] = '\0';
+		err = urn_dev_check(dev);
+	}
+	if (err != 0) {
+		urn_dev_close(dev);
+		errno = err;
+		return err;
+	}
+	for (i = 0; i < dev->info.engines; i++)
+		dev->db[i] = urn_dev_at(dev, dev->info.db_off[i]);
+	return 0;
+}
+
+void
+urn_dev_close(struct urn_dev *dev)
+{
+	struct urn_abi_channel *channel = dev->channel;
+
+	dev->channel = NULL;
+	if (channel != NULL)
+		channel->close(channel->ctx);
+}

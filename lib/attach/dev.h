@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The library's end of one channel: control calls, the client's area, the
+ * doorbells. Everything above (lib/verbs) reaches the dataplane through here.
+ *
+ * No lock of the library is held across a control call: in an embedded program
+ * the thread that polls the engine may be waiting for that very lock, while the
+ * call waits for its next poll.
+ */
+#ifndef URN_ATTACH_DEV_H
+#define URN_ATTACH_DEV_H
+
+#include "abi/control.h"
+#include "abi/doorbell.h"
+#include "abi/queue.h"
+
+struct urn_dev {
+	struct urn_abi_channel *channel;  /* ours until urn_dev_close() */
+	uint8_t *area;                    /* the client's area, as mapped here */
+	struct urn_abi_db *db[URN_ABI_MAX_ENGINES]; /* in the area; [0, info.engines) */
+	struct urn_abi_device info;       /* answer to URN_CTL_HELLO */
+};
+
+/*
+ * Say hello and find the doorbells. Takes the channel over, also when it fails.
+ * returns: 0, or an errno value
+ */
+int urn_dev_open(struct urn_dev *dev, struct urn_abi_channel *channel);
+
+/* Give the channel back, and with it everything made over it. */
+void urn_dev_close(struct urn_dev *dev);
+
+/*
+ * One control call. rep is filled in either case.
+ * returns: 0, or an errno value, which errno holds too
+ */
+int urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep);
+
+/* A control call that names one object and answers nothing but success. */
+int urn_dev_call_handle(struct urn_dev *dev, enum urn_ctl_op op, uint32_t handle);
+
+/*
+ * Fail: set errno and this thread's error text.
+ * returns: err
+ */
+int urn_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* What lies `off` bytes into the client's area. */
+static inline void *
+urn_dev_at(const struct urn_dev *dev, uint64_t off)
+{
+	return dev->area + off;
+}
+
+/*
+ * Ring doorbell `id` of an engine, and wake the engine if it sleeps: the one
+ * place of the post path that may make a system call.
+ */
+static inline void
+urn_dev_ring(const struct urn_dev *dev, uint32_t engine, uint32_t id)
+{
+	if (__builtin_expect(urn_abi_db_ring(dev->db[engine], id), 0))
+		dev->channel->wake(dev->channel->ctx, engine);
+}
+
+#endif

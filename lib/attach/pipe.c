@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "attach/pipe.h"
+
+#include "attach/dev.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+int
+urn_pipe_open(int *read_fd, int *write_fd)
+{
+	int fd[2], flags;
+
+	if (pipe2(fd, O_CLOEXEC) != 0)
+		return urn_fail(errno, "cannot make a pipe for events: %s", strerror(errno));
+	/* Each end has its own flags: only the dataplane's must never wait. */
+	flags = fcntl(fd[1], F_GETFL);
+	fcntl(fd[1], F_SETFL, flags | O_NONBLOCK);
+	*read_fd = fd[0];
+	*write_fd = fd[1];
+	return 0;
+}
+
+void
+urn_pipe_reserve(int write_fd, unsigned int events)
+{
+	long bytes = (long)events * (long)sizeof(struct urn_abi_event);
+	int now = fcntl(write_fd, F_GETPIPE_SZ);
+
+	/* An unprivileged pipe goes up to 1 MiB by default; past that stay as we are. */
+	if (now >= 0 && bytes > now && bytes <= 1 << 30)
+		fcntl(write_fd, F_SETPIPE_SZ, (int)bytes);
+}
+
+int
+urn_pipe_read(int read_fd, struct urn_abi_event *ev)
+{
+	ssize_t n = read(read_fd, ev, sizeof(*ev));
+
+	if (n == (ssize_t)sizeof(*ev))
+		return 0;
+	if (n >= 0)
+		errno = EIO;
+	return errno;
+}
+
+int
+urn_pipe_write(int write_fd, const struct urn_abi_event *ev)
+{
+	ssize_t n;
+
+	do {
+		n = write(write_fd, ev, sizeof(*ev));
+	} while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)sizeof(*ev))
+		return 0;
+	if (n >= 0)
+		errno = EIO;
+	return errno;
+}

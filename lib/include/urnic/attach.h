@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Attaching to a dataplane: where a verbs context comes from.
+ *
+ * A channel (lib/abi/control.h) is the way to one adapter of one dataplane.
+ * An embedded dataplane makes one with urn_dp_attach(). There are two ways to
+ * verbs from there:
+ *
+ *   - urn_attach_open(channel) gives the context at once. Nothing is global: a
+ *     program may hold any number of contexts on any number of dataplanes.
+ *
+ *   - urn_attach_offer(make, arg) puts a device into the list that
+ *     ibv_get_device_list() returns, for programs and tests that find their
+ *     device there. ibv_open_device() calls make(arg) for each open.
+ *
+ * All calls may be made from any thread.
+ */
+#ifndef URNIC_ATTACH_H
+#define URNIC_ATTACH_H
+
+#include <urnic/verbs.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct urn_abi_channel;
+
+/*
+ * Open a verbs context over a channel.
+ *
+ * channel: taken over: ibv_close_device() closes it, and so does this call
+ *          when it fails
+ * returns: the context; NULL with errno set on failure (EINVAL without a
+ *          channel, EPROTO for a dataplane of another version, ENOMEM, or what
+ *          the dataplane answered), and urn_attach_error() says why
+ */
+struct ibv_context *urn_attach_open(struct urn_abi_channel *channel);
+
+/*
+ * Why the last control call of this thread that failed did so: a sentence for
+ * people. Control calls are those that make, change, query and destroy
+ * objects; posting and polling leave no text.
+ *
+ * returns: the text, never NULL, "" before the first failure; good until the
+ *          thread's next control call that fails
+ */
+const char *urn_attach_error(void);
+
+/* Makes a channel for a device on offer. returns: NULL with errno set on failure */
+typedef struct urn_abi_channel *(*urn_attach_make_fn)(void *arg);
+
+/*
+ * Offer a device to ibv_get_device_list().
+ *
+ * make(arg) is called once at once, to learn the device's name and GUID (that
+ * channel is closed again), and at each ibv_open_device(); from any thread.
+ * returns: 0, or an errno value; urn_attach_error() says why
+ */
+int urn_attach_offer(urn_attach_make_fn make, void *arg);
+
+/*
+ * Take back all offers made with these two. Lists got before still name the
+ * device until they are freed, but ibv_open_device() fails on it with ENODEV;
+ * contexts that are open stay open. No call of make(arg) begins after this
+ * returns, so what `arg` points to may then be freed; it waits for one that is
+ * under way, and therefore must not be called from within `make`.
+ * returns: 0; ENOENT when there was no such offer
+ */
+int urn_attach_withdraw(urn_attach_make_fn make, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Address handles: where a datagram goes, and where one came from. */
+#include "verbs/verbs_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A UD receive puts 40 bytes before the payload: an IPv6 header, or 20 unused and an IPv4 header. */
+#define URN_GRH_IPV4 20
+#define URN_HOP_LIMIT 255
+
+int
+urn_av_from_ah(const struct ibv_ah_attr *ah, struct urn_abi_av *av)
+{
+	if (!ah->is_global)
+		return urn_fail(EINVAL, "an address on Ethernet needs a GID: set is_global and grh.dgid");
+	memcpy(av->dgid, ah->grh.dgid.raw, sizeof(av->dgid));
+	av->sgid_index = ah->grh.sgid_index;
+	av->hop_limit = ah->grh.hop_limit;
+	av->traffic_class = ah->grh.traffic_class;
+	av->port_num = ah->port_num;
+	av->flow_label = ah->grh.flow_label;
+	return 0;
+}
+
+void
+urn_av_to_ah(const struct urn_abi_av *av, struct ibv_ah_attr *ah)
+{
+	memset(ah, 0, sizeof(*ah));
+	memcpy(ah->grh.dgid.raw, av->dgid, sizeof(av->dgid));
+	ah->grh.sgid_index = av->sgid_index;
+	ah->grh.hop_limit = av->hop_limit;
+	ah->grh.traffic_class = av->traffic_class;
+	ah->grh.flow_label = av->flow_label;
+	ah->port_num = av->port_num;
+	ah->is_global = 1;
+}
+
+struct ibv_ah *
+ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct urn_abi_req req = {.op = URN_CTL_CREATE_AH};
+	struct urn_abi_rep rep;
+	struct ibv_ah *ah;
+
+	if (urn_av_from_ah(attr, &req.create_ah.av) != 0)
+		return NULL;
+	ah = urn_object_alloc(sizeof(*ah));
+	if (ah == NULL)
+		return NULL;
+	req.create_ah.pd = pd->handle;
+	if (urn_dev_call(urn_ctx_dev(pd->context), &req, &rep) != 0) {
+		free(ah);
+		return NULL;
+	}
+	ah->context = pd->context;
+	ah->pd = pd;
+	ah->handle = rep.handle;
+	return ah;
+}
+
+int
+ibv_destroy_ah(struct ibv_ah *ah)
+{
+	int err = urn_dev_call_handle(urn_ctx_dev(ah->context), URN_CTL_DESTROY_AH, ah->handle);
+
+	if (err == 0)
+		free(ah);
+	return err;
+}
+
+/* Whether 20 bytes are an IPv4 header without options whose checksum is right. */
+static bool
+urn_is_ipv4(const uint8_t *h)
+{
+	uint32_t sum = 0;
+	int i;
+
+	if (h[0] != 0x45)
+		return false;
+	for (i = 0; i < 20; i += 2)
+		sum += (uint32_t)h[i] << 8 | h[i + 1];
+	while (sum > 0xffff)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum == 0xffff;
+}
+
+/* An IPv4 address as the GID that stands for it: ::ffff:a.b.c.d. */
+static void
+urn_gid_ipv4(union ibv_gid *gid, const uint8_t *addr)
+{
+	memset(gid, 0, sizeof(*gid));
+	gid->raw[10] = 0xff;
+	gid->raw[11] = 0xff;
+	memcpy(gid->raw + 12, addr, 4);
+}
+
+/* The index of one of our GIDs. returns: it, or -1 with errno set */
+static int
+urn_gid_index(struct ibv_context *c, uint8_t port, const union ibv_gid *gid)
+{
+	uint32_t i, n = urn_ctx_dev(c)->info.gids;
+	union ibv_gid ours;
+
+	for (i = 0; i < n; i++) {
+		if (ibv_query_gid(c, port, (int)i, &ours) != 0)
+			return -1;
+		if (memcmp(&ours, gid, sizeof(ours)) == 0)
+			return (int)i;
+	}
+	urn_fail(ENOENT, "the datagram was sent to an address that is not in the GID table");
+	return -1;
+}
+
+int
+ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+	struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	const uint8_t *h = (const uint8_t *)grh;
+	union ibv_gid to;
+	uint32_t flow;
+	int index;
+
+	memset(attr, 0, sizeof(*attr));
+	attr->port_num = port_num;
+	if (!(wc->wc_flags & IBV_WC_GRH)) {
+		urn_fail(EINVAL, "the completion has no header of the datagram (IBV_WC_GRH)");
+		return -1;
+	}
+	if (urn_is_ipv4(h + URN_GRH_IPV4)) {
+		h += URN_GRH_IPV4;
+		attr->grh.traffic_class = h[1];
+		urn_gid_ipv4(&attr->grh.dgid, h + 12);
+		urn_gid_ipv4(&to, h + 16);
+	} else if (h[0] >> 4 == 6) {
+		flow = (uint32_t)h[0] << 24 | (uint32_t)h[1] << 16 | (uint32_t)h[2] << 8 | h[3];
+		attr->grh.traffic_class = (uint8_t)(flow >> 20);
+		attr->grh.flow_label = flow & IB_GRH_FLOWLABEL_MASK;
+		memcpy(attr->grh.dgid.raw, h + 8, 16);
+		memcpy(to.raw, h + 24, 16);
+	} else {
+		urn_fail(EINVAL, "the 40 bytes before the datagram hold neither an IPv4 nor an IPv6 header");
+		return -1;
+	}
+	index = urn_gid_index(context, port_num, &to);
+	if (index < 0)
+		return -1;
+	attr->grh.sgid_index = (uint8_t)index;
+	attr->grh.hop_limit = URN_HOP_LIMIT;
+	attr->is_global = 1;
+	return 0;
+}
+
+struct ibv_ah *
+ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
+{
+	struct ibv_ah_attr attr;
+
+	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr) != 0)
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}

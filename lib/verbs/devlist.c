@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Devices on offer, and the lists that programs get of them.
+ *
+ * Two locks. `urn_registry_lock` guards the chain of offers and the reference
+ * counts, and is held for moments. An offer's own `use` lock is held while its
+ * make() runs, so that withdrawing can wait for it; it is taken without the
+ * other one, since make() may take long.
+ */
+#include "verbs/verbs_priv.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct urn_offer {
+	struct urn_offer *next;     /* chain of offers */
+	struct urn_device *device;  /* one reference */
+	urn_attach_make_fn make;
+	void *arg;
+	pthread_mutex_t use;        /* held around make() */
+	uint32_t refs;              /* the chain, and opens under way; registry's lock */
+	bool gone;                  /* withdrawn; under use */
+};
+
+static pthread_mutex_t urn_registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct urn_offer *urn_offers;
+
+struct urn_device *
+urn_device_make(const struct urn_abi_device *info)
+{
+	struct urn_device *d = urn_object_alloc(sizeof(*d));
+
+	if (d == NULL)
+		return NULL;
+	d->ibv.node_type = IBV_NODE_CA;
+	d->ibv.transport_type = IBV_TRANSPORT_IB;
+	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s", info->name);
+	/* There is no character device and no sysfs entry: names that lead nowhere. */
+	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "%s", info->name);
+	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/%s", info->name);
+	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "/sys/class/infiniband/%s", info->name);
+	d->guid = info->node_guid;
+	d->refs = 1;
+	return d;
+}
+
+void
+urn_device_put(struct urn_device *device)
+{
+	uint32_t left;
+
+	pthread_mutex_lock(&urn_registry_lock);
+	left = --device->refs;
+	pthread_mutex_unlock(&urn_registry_lock);
+	if (left == 0)
+		free(device);
+}
+
+static void
+urn_offer_put(struct urn_offer *o)
+{
+	uint32_t left;
+
+	pthread_mutex_lock(&urn_registry_lock);
+	left = --o->refs;
+	pthread_mutex_unlock(&urn_registry_lock);
+	if (left == 0) {
+		pthread_mutex_destroy(&o->use);
+		free(o);
+	}
+}
+
+int
+urn_attach_offer(urn_attach_make_fn make, void *arg)
+{
+	struct urn_abi_channel *channel = make(arg);
+	struct urn_offer *o, **tail;
+	struct urn_dev dev;
+	int err;
+
+	if (channel == NULL)
+		return urn_fail(errno ? errno : ENODEV, "the device on offer gave no channel");
+	err = urn_dev_open(&dev, channel);
+	if (err != 0)
+		return err;
+	urn_dev_close(&dev);
+	o = calloc(1, sizeof(*o));
+	if (o != NULL)
+		o->device = urn_device_make(&dev.info);
+	if (o == NULL || o->device == NULL) {
+		free(o);
+		return urn_fail(ENOMEM, "no memory to offer device %s", dev.info.name);
+	}
+	o->make = make;
+	o->arg = arg;
+	o->refs = 1;
+	pthread_mutex_init(&o->use, NULL);
+	o->device->offer = o;
+
+	pthread_mutex_lock(&urn_registry_lock);
+	for (tail = &urn_offers; *tail != NULL; tail = &(*tail)->next)
+		;
+	*tail = o;
+	pthread_mutex_unlock(&urn_registry_lock);
+	return 0;
+}
+
+/* Take the first matching offer off the chain; its device forgets it. */
+static struct urn_offer *
+urn_offer_unchain(urn_attach_make_fn make, void *arg)
+{
+	struct urn_offer **at, *o = NULL;
+
+	pthread_mutex_lock(&urn_registry_lock);
+	for (at = &urn_offers; *at != NULL; at = &(*at)->next) {
+		if ((*at)->make != make || (*at)->arg != arg)
+			continue;
+		o = *at;
+		*at = o->next;
+		o->device->offer = NULL;
+		break;
+	}
+	pthread_mutex_unlock(&urn_registry_lock);
+	return o;
+}
+
+int
+urn_attach_withdraw(urn_attach_make_fn make, void *arg)
+{
+	struct urn_offer *o;
+	int err = ENOENT;
+
+	while ((o = urn_offer_unchain(make, arg)) != NULL) {
+		err = 0;
+		pthread_mutex_lock(&o->use);
+		o->gone = true;
+		pthread_mutex_unlock(&o->use);
+		urn_device_put(o->device);
+		urn_offer_put(o);
+	}
+	return err == 0 ? 0 : urn_fail(err, "no device is on offer by that function");
+}
+
+struct ibv_device **
+ibv_get_device_list(int *num_devices)
+{
+	struct ibv_device **list;
+	struct urn_offer *o;
+	size_t n = 0;
+
+	pthread_mutex_lock(&urn_registry_lock);
+	for (o = urn_offers; o != NULL; o = o->next)
+		n++;
+	list = calloc(n + 1, sizeof(*list));
+	n = 0;
+	for (o = urn_offers; o != NULL && list != NULL; o = o->next) {
+		o->device->refs++;
+		list[n++] = &o->device->ibv;
+	}
+	pthread_mutex_unlock(&urn_registry_lock);
+	if (list == NULL)
+		urn_fail(ENOMEM, "no memory for the list of devices");
+	if (num_devices != NULL)
+		*num_devices = (int)n;
+	return list;
+}
+
+void
+ibv_free_device_list(struct ibv_device **list)
+{
+	size_t i;
+
+	for (i = 0; list != NULL && list[i] != NULL; i++)
+		urn_device_put((struct urn_device *)list[i]);
+	free(list);
+}
+
+const char *
+ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+int
+ibv_get_device_index(struct ibv_device *device)
+{
+	(void)device;
+	return -1; /* the kernel knows no such device */
+}
+
+__be64
+ibv_get_device_guid(struct ibv_device *device)
+{
+	return htobe64(((struct urn_device *)device)->guid);
+}
+
+/* Take a reference to a device and its offer; NULL when it is not on offer. */
+static struct urn_offer *
+urn_offer_use(struct urn_device *device)
+{
+	struct urn_offer *o;
+
+	pthread_mutex_lock(&urn_registry_lock);
+	o = device->offer;
+	if (o != NULL) {
+		o->refs++;
+		device->refs++;
+	}
+	pthread_mutex_unlock(&urn_registry_lock);
+	return o;
+}
+
+struct ibv_context *
+ibv_open_device(struct ibv_device *ibv)
+{
+	struct urn_device *device = (struct urn_device *)ibv;
+	struct urn_abi_channel *channel = NULL;
+	struct urn_offer *o = urn_offer_use(device);
+
+	if (o == NULL) {
+		urn_fail(ENODEV, "device %s is no longer on offer", ibv->name);
+		return NULL;
+	}
+	pthread_mutex_lock(&o->use);
+	if (o->gone)
+		urn_fail(ENODEV, "device %s is no longer on offer", ibv->name);
+	else if ((channel = o->make(o->arg)) == NULL)
+		urn_fail(errno ? errno : ENODEV, "device %s gave no channel", ibv->name);
+	pthread_mutex_unlock(&o->use);
+	urn_offer_put(o);
+	if (channel == NULL) {
+		urn_device_put(device);
+		return NULL;
+	}
+	return urn_context_open(channel, device);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls of verbs.h that have little or nothing to do here. Memory is reached
+ * without pinning pages, so a fork takes nothing away and needs no preparation.
+ */
+#include "verbs/verbs_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+int
+ibv_fork_init(void)
+{
+	return 0;
+}
+
+enum ibv_fork_status
+ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
+int
+ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)qp, (void)gid, (void)lid;
+	return urn_unsupported("multicast");
+}
+
+int
+ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)qp, (void)gid, (void)lid;
+	return urn_unsupported("multicast");
+}
+
+int
+ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+	uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+	(void)context, (void)attr, (void)eth_mac, (void)vid;
+	return urn_unsupported("asking for a neighbour's MAC address");
+}
+
+int
+ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp, (void)ece;
+	return urn_unsupported("enhanced connection establishment (ECE)");
+}
+
+int
+ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	memset(ece, 0, sizeof(*ece));
+	return urn_unsupported("enhanced connection establishment (ECE)");
+}
+
+struct ibv_context *
+ibv_import_device(int cmd_fd)
+{
+	(void)cmd_fd;
+	urn_unsupported("importing a device");
+	return NULL;
+}
+
+struct ibv_pd *
+ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	(void)context, (void)pd_handle;
+	urn_unsupported("importing a protection domain");
+	return NULL;
+}
+
+void
+ibv_unimport_pd(struct ibv_pd *pd)
+{
+	(void)pd; /* none can have been imported */
+}
+
+struct ibv_mr *
+ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	(void)pd, (void)mr_handle;
+	urn_unsupported("importing a memory region");
+	return NULL;
+}
+
+void
+ibv_unimport_mr(struct ibv_mr *mr)
+{
+	(void)mr; /* none can have been imported */
+}
+
+struct ibv_dm *
+ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	(void)context, (void)dm_handle;
+	urn_unsupported("device memory");
+	return NULL;
+}
+
+void
+ibv_unimport_dm(struct ibv_dm *dm)
+{
+	(void)dm; /* none can have been imported */
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reading completions, and arming a completion queue.
+ *
+ * A completion is there when its phase is that of the reader's lap. The library
+ * keeps its own read index and publishes it once a call.
+ */
+#include "verbs/verbs_priv.h"
+
+#include "attach/pipe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* What a reader sees while a queue is being resized: a phase of no lap. */
+static struct urn_abi_cqe urn_no_cqe = {.phase = 2};
+
+void
+urn_cq_map(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries)
+{
+	cq->hdr = urn_dev_at(dev, off);
+	cq->cqe = urn_dev_at(dev, off + URN_ABI_CQ_SLOTS);
+	cq->entries = entries;
+	cq->mask = entries - 1;
+	cq->cons = atomic_load_explicit(&cq->hdr->cons, memory_order_acquire);
+}
+
+/* The phase that completions have in the lap of index `i`. */
+static inline uint8_t
+urn_cq_phase(const struct urn_cq *cq, uint32_t i)
+{
+	return (i & cq->entries) == 0;
+}
+
+/* The completion at index `i`, or NULL when it has not been written yet. */
+static inline struct urn_abi_cqe *
+urn_cq_at(const struct urn_cq *cq, uint32_t i)
+{
+	struct urn_abi_cqe *cqe = &cq->cqe[i & cq->mask];
+
+	/* Acquire: pairs with the dataplane's release of the phase; the rest is there then. */
+	if (atomic_load_explicit(&cqe->phase, memory_order_acquire) != urn_cq_phase(cq, i))
+		return NULL;
+	return cqe;
+}
+
+/* Say how far we have read. Release: the slots may be written over from now on. */
+static inline void
+urn_cq_publish(struct urn_cq *cq)
+{
+	atomic_store_explicit(&cq->hdr->cons, cq->cons, memory_order_release);
+}
+
+static inline void
+urn_cq_lock(struct urn_cq *cq)
+{
+	if (!cq->single)
+		urn_lock_take(&cq->lock);
+}
+
+static inline void
+urn_cq_unlock(struct urn_cq *cq)
+{
+	if (!cq->single)
+		urn_lock_give(&cq->lock);
+}
+
+static inline void
+urn_wc_fill(struct ibv_wc *wc, const struct urn_abi_cqe *cqe)
+{
+	wc->wr_id = cqe->wr_id;
+	wc->status = cqe->status;
+	wc->opcode = cqe->opcode;
+	wc->vendor_err = cqe->vendor_err;
+	wc->byte_len = cqe->byte_len;
+	wc->imm_data = cqe->imm;
+	wc->qp_num = cqe->qp_num;
+	wc->src_qp = cqe->src_qp;
+	wc->wc_flags = cqe->wc_flags;
+	wc->pkey_index = 0;
+	wc->slid = 0;
+	wc->sl = 0;
+	wc->dlid_path_bits = 0;
+}
+
+int
+urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
+{
+	struct urn_cq *cq = urn_cq(ibcq);
+	const struct urn_abi_cqe *cqe;
+	uint32_t cons;
+	int got = 0;
+
+	urn_cq_lock(cq);
+	cons = cq->cons;
+	while (got < n && (cqe = urn_cq_at(cq, cons)) != NULL) {
+		urn_wc_fill(&wc[got++], cqe);
+		cons++;
+	}
+	if (got > 0) {
+		cq->cons = cons;
+		urn_cq_publish(cq);
+		__builtin_prefetch(&cq->cqe[cons & cq->mask]);
+	}
+	urn_cq_unlock(cq);
+	return got;
+}
+
+/* ---- extended polling: ibv_start_poll() and so on */
+
+static inline void
+urn_cq_show(struct urn_cq *cq, struct urn_abi_cqe *cqe)
+{
+	cq->cur = cqe;
+	cq->ex.wr_id = cqe->wr_id;
+	cq->ex.status = cqe->status;
+}
+
+static int
+urn_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	struct urn_cq *cq = (struct urn_cq *)ex;
+	struct urn_abi_cqe *cqe;
+
+	if (attr != NULL && attr->comp_mask != 0)
+		return EINVAL;
+	urn_cq_lock(cq);
+	cqe = urn_cq_at(cq, cq->cons);
+	if (cqe == NULL) {
+		urn_cq_unlock(cq);
+		return ENOENT;
+	}
+	urn_cq_show(cq, cqe);
+	return 0;
+}
+
+static int
+urn_next_poll(struct ibv_cq_ex *ex)
+{
+	struct urn_cq *cq = (struct urn_cq *)ex;
+	struct urn_abi_cqe *cqe = urn_cq_at(cq, cq->cons + 1);
+
+	/* The one shown stays readable until the next is there, or the poll ends. */
+	if (cqe == NULL)
+		return ENOENT;
+	cq->cons++;
+	urn_cq_show(cq, cqe);
+	return 0;
+}
+
+static void
+urn_end_poll(struct ibv_cq_ex *ex)
+{
+	struct urn_cq *cq = (struct urn_cq *)ex;
+
+	cq->cons++;
+	cq->cur = NULL;
+	urn_cq_publish(cq);
+	urn_cq_unlock(cq);
+}
+
+/* The completion that an extended poll shows. */
+static inline const struct urn_abi_cqe *
+urn_cq_shown(struct ibv_cq_ex *ex)
+{
+	return ((struct urn_cq *)ex)->cur;
+}
+
+static enum ibv_wc_opcode
+urn_read_opcode(struct ibv_cq_ex *ex)
+{
+	return urn_cq_shown(ex)->opcode;
+}
+
+static uint32_t
+urn_read_vendor_err(struct ibv_cq_ex *ex)
+{
+	return urn_cq_shown(ex)->vendor_err;
+}
+
+static uint32_t
+urn_read_byte_len(struct ibv_cq_ex *ex)
+{
+	return urn_cq_shown(ex)->byte_len;
+}
+
+static __be32
+urn_read_imm_data(struct ibv_cq_ex *ex)
+{
+	return urn_cq_shown(ex)->imm;
+}
+
+static uint32_t
+urn_read_qp_num(struct ibv_cq_ex *ex)
+{
+	return urn_cq_shown(ex)->qp_num;
+}
+
+static uint32_t
+urn_read_src_qp(struct ibv_cq_ex *ex)
+{
+	return urn_cq_shown(ex)->src_qp;
+}
+
+static unsigned int
+urn_read_wc_flags(struct ibv_cq_ex *ex)
+{
+	return urn_cq_shown(ex)->wc_flags;
+}
+
+/* Ethernet has no local identifiers, service levels or path bits. */
+static uint32_t
+urn_read_slid(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
+static uint8_t
+urn_read_zero(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
+void
+urn_cq_init_poll(struct urn_cq *cq)
+{
+	cq->ex.start_poll = urn_start_poll;
+	cq->ex.next_poll = urn_next_poll;
+	cq->ex.end_poll = urn_end_poll;
+	cq->ex.read_opcode = urn_read_opcode;
+	cq->ex.read_vendor_err = urn_read_vendor_err;
+	cq->ex.read_byte_len = urn_read_byte_len;
+	cq->ex.read_imm_data = urn_read_imm_data;
+	cq->ex.read_qp_num = urn_read_qp_num;
+	cq->ex.read_src_qp = urn_read_src_qp;
+	cq->ex.read_wc_flags = urn_read_wc_flags;
+	cq->ex.read_slid = urn_read_slid;
+	cq->ex.read_sl = urn_read_zero;
+	cq->ex.read_dlid_path_bits = urn_read_zero;
+}
+
+/* ---- arming */
+
+/*
+ * The dataplane writes a completion, then looks whether the queue is armed; we
+ * arm, then look for a completion. Both with full order between, so at least
+ * one of the two sees the other; whoever swaps NONE in writes the event, so
+ * there is exactly one.
+ */
+static int
+urn_cq_arm(struct urn_cq *cq, enum urn_abi_cq_arm arm)
+{
+	struct urn_abi_event ev = {.handle = cq->ibv.handle, .cookie = cq->ticket};
+	uint32_t none = URN_CQ_ARM_NONE;
+
+	if (cq->ibv.channel == NULL)
+		return 0;
+	/* Asking for the next solicited one does not take back asking for any. */
+	if (arm == URN_CQ_ARM_NEXT)
+		atomic_store(&cq->hdr->arm, arm);
+	else
+		atomic_compare_exchange_strong(&cq->hdr->arm, &none, arm);
+	atomic_thread_fence(memory_order_seq_cst);
+	/*
+	 * Programs arm without polling again and expect to hear of what is there
+	 * already. Which of it was solicited is not known here: an event too many
+	 * costs a poll, one too few a program.
+	 */
+	if (urn_cq_at(cq, cq->cons) == NULL)
+		return 0;
+	if (atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE) == URN_CQ_ARM_NONE)
+		return 0;
+	return urn_pipe_write(((struct urn_channel *)cq->ibv.channel)->write_fd, &ev);
+}
+
+int
+urn_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	enum urn_abi_cq_arm arm = solicited_only ? URN_CQ_ARM_SOLICITED : URN_CQ_ARM_NEXT;
+	struct urn_cq *cq = urn_cq(ibcq);
+	int err = 0;
+
+	urn_cq_lock(cq);
+	if (URN_UNLIKELY(cq->resizing))
+		cq->arm_later = arm > cq->arm_later ? (uint8_t)arm : cq->arm_later;
+	else
+		err = urn_cq_arm(cq, arm);
+	urn_cq_unlock(cq);
+	return err;
+}
+
+/* ---- cleaning */
+
+/*
+ * Completions are moved towards the newer end, over those to be removed; each
+ * slot keeps its phase. The dataplane writes beyond `end` meanwhile, and comes
+ * to these slots only after cons is published.
+ */
+static void
+urn_cq_clean_locked(struct urn_cq *cq, uint32_t qpn)
+{
+	uint32_t end = cq->cons, i, to;
+
+	while (end - cq->cons < cq->entries && urn_cq_at(cq, end) != NULL)
+		end++;
+	for (i = end, to = end; i != cq->cons;) {
+		const struct urn_abi_cqe *from = &cq->cqe[--i & cq->mask];
+		struct urn_abi_cqe *slot;
+
+		if (from->qp_num == qpn || --to == i)
+			continue;
+		slot = &cq->cqe[to & cq->mask];
+		slot->wr_id = from->wr_id;
+		slot->byte_len = from->byte_len;
+		slot->imm = from->imm;
+		slot->qp_num = from->qp_num;
+		slot->src_qp = from->src_qp;
+		slot->vendor_err = from->vendor_err;
+		slot->status = from->status;
+		slot->opcode = from->opcode;
+		slot->wc_flags = from->wc_flags;
+	}
+	cq->cons = to;
+	urn_cq_publish(cq);
+}
+
+/* Remember a QPN until the resize is done. Without memory its completions stay. */
+static void
+urn_cq_clean_later(struct urn_cq *cq, uint32_t qpn)
+{
+	uint32_t *dead = reallocarray(cq->dead, cq->dead_count + 1, sizeof(*dead));
+
+	if (dead == NULL)
+		return;
+	dead[cq->dead_count++] = qpn;
+	cq->dead = dead;
+}
+
+void
+urn_cq_clean(struct urn_cq *cq, uint32_t qpn)
+{
+	urn_cq_lock(cq);
+	if (cq->resizing)
+		urn_cq_clean_later(cq, qpn);
+	else
+		urn_cq_clean_locked(cq, qpn);
+	urn_cq_unlock(cq);
+}
+
+/* ---- resizing, in two steps around the control call */
+
+int
+urn_cq_resize_begin(struct urn_cq *cq)
+{
+	int err = EBUSY;
+
+	urn_cq_lock(cq);
+	if (!cq->resizing) {
+		err = 0;
+		cq->resizing = true;
+		cq->arm_later = (uint8_t)atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE);
+		/* Readers find nothing until the new queue is there. */
+		cq->cqe = &urn_no_cqe;
+		cq->mask = 0;
+	}
+	urn_cq_unlock(cq);
+	return err;
+}
+
+int
+urn_cq_resize_end(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries)
+{
+	uint32_t i;
+	int err = 0;
+
+	urn_cq_lock(cq);
+	urn_cq_map(cq, dev, off, entries);
+	cq->ibv.cqe = (int)entries;
+	cq->resizing = false;
+	for (i = 0; i < cq->dead_count; i++)
+		urn_cq_clean_locked(cq, cq->dead[i]);
+	free(cq->dead);
+	cq->dead = NULL;
+	cq->dead_count = 0;
+	if (cq->arm_later != URN_CQ_ARM_NONE)
+		err = urn_cq_arm(cq, cq->arm_later);
+	cq->arm_later = URN_CQ_ARM_NONE;
+	urn_cq_unlock(cq);
+	return err;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What stands behind the verbs objects of a program. Each struct begins with
+ * the public one, so that a pointer to one is a pointer to the other; only the
+ * context lies at the end, as verbs.h asks.
+ *
+ * Locking, as in rdma-core: a lock for each send queue, receive queue, SRQ and
+ * CQ; the control path takes none but the table of objects and the mutexes in
+ * the public structs, and holds none across a control call.
+ */
+#ifndef URN_VERBS_PRIV_H
+#define URN_VERBS_PRIV_H
+
+#include "attach/dev.h"
+#include "verbs/lock.h"
+#include "verbs/objs.h"
+
+#include <urnic/attach.h>
+#include <urnic/verbs.h>
+
+#include <stdbool.h>
+
+#define URN_LIKELY(x) __builtin_expect(!!(x), 1)
+#define URN_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define URN_HOT URN_ABI_ALIGNED(URN_ABI_CACHE_LINE)
+
+struct urn_offer;
+
+/*
+ * A device as lists and contexts show it; lives until the last reference goes.
+ * Programs' provider libraries look behind struct ibv_device for operations of
+ * theirs, and must find zeros there.
+ */
+struct urn_device {
+	struct ibv_device ibv;
+	uint8_t zeros[512];
+	uint64_t guid;           /* host order */
+	uint32_t refs;           /* lists and contexts; guarded by the registry's lock */
+	struct urn_offer *offer; /* NULL: opened by urn_attach_open(), or withdrawn; same lock */
+};
+
+struct urn_ctx {
+	struct urn_dev dev;
+	struct urn_device *device;  /* one reference */
+	struct urn_objs objs;       /* what events speak of */
+	int async_write_fd;         /* the dataplane's end; the program's is vctx.context.async_fd */
+	struct verbs_context vctx;  /* last: the public ibv_context is its last field */
+};
+
+struct urn_cq {
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	};
+	URN_HOT struct urn_lock lock; /* the rest of this line is under it */
+	bool single;                /* one thread at a time: polls without the lock */
+	bool resizing;              /* a resize is under way; cqe shows an empty queue */
+	uint8_t arm_later;          /* enum urn_abi_cq_arm asked for while resizing */
+	uint32_t cons;              /* completions read */
+	uint32_t mask;              /* entries - 1 */
+	uint32_t entries;           /* a power of two */
+	struct urn_abi_cqe *cqe;    /* slots */
+	struct urn_abi_cq *hdr;     /* in the client's area */
+	struct urn_abi_cqe *cur;    /* extended poll: the completion being read */
+	uint64_t ticket;            /* in urn_ctx.objs */
+	uint32_t comp_got;          /* events handed out by ibv_get_cq_event; lock of objs */
+	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
+	uint32_t *dead;             /* QPNs to be cleaned away when the resize is done */
+	uint32_t dead_count;
+};
+
+/* A receive queue or SRQ. */
+struct urn_rq {
+	struct urn_lock lock;       /* all below */
+	uint32_t prod;              /* requests posted */
+	uint32_t cons;              /* requests known to be taken */
+	uint32_t cap;               /* requests that may wait at a time */
+	uint32_t mask;              /* slots - 1 */
+	uint32_t stride;            /* bytes of a slot */
+	uint32_t max_sge;
+	bool ok;                    /* posting is allowed in this state */
+	uint8_t *slots;             /* in the client's area */
+	struct urn_abi_wq *hdr;
+};
+
+struct urn_sq {
+	struct urn_lock lock;       /* all below */
+	uint32_t prod;              /* requests posted */
+	uint32_t cons;              /* requests known to be retired */
+	uint32_t cap;               /* requests that may wait at a time */
+	uint32_t mask;              /* slots - 1 */
+	uint32_t stride;            /* bytes of a slot */
+	uint32_t max_sge;
+	uint32_t max_inline;        /* bytes */
+	uint32_t ops;               /* bit i: opcode i (enum urn_abi_wr_op) fits the QP type */
+	bool ok;                    /* posting is allowed in this state */
+	bool ud;                    /* requests name an address handle */
+	uint8_t *slots;             /* in the client's area */
+	struct urn_abi_wq *hdr;
+};
+
+struct urn_qp {
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;
+	};
+	URN_HOT struct urn_sq sq;
+	const struct urn_dev *dev;
+	uint32_t engine;            /* owner */
+	uint32_t db;                /* doorbell id */
+	struct urn_abi_swqe *wr_cur; /* ibv_wr_*: the request being built; NULL after an error */
+	uint32_t wr_prod;           /* ibv_wr_*: sq.prod at ibv_wr_start */
+	int wr_err;                 /* ibv_wr_*: first error since ibv_wr_start */
+	URN_HOT struct urn_rq rq;
+	bool extended;              /* made with send_ops_flags */
+	bool sq_sig_all;
+	struct ibv_qp_cap cap;      /* as granted */
+	uint64_t ticket;            /* in urn_ctx.objs */
+	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
+};
+
+struct urn_srq {
+	struct ibv_srq ibv;
+	URN_HOT struct urn_rq rq;
+	uint64_t ticket;            /* in urn_ctx.objs */
+	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
+};
+
+struct urn_channel {
+	struct ibv_comp_channel ibv;
+	int write_fd;               /* the dataplane's end */
+};
+
+static inline struct urn_ctx *
+urn_ctx(struct ibv_context *c)
+{
+	return (struct urn_ctx *)((uint8_t *)c - offsetof(struct urn_ctx, vctx.context));
+}
+
+static inline struct urn_dev *
+urn_ctx_dev(struct ibv_context *c)
+{
+	return &urn_ctx(c)->dev;
+}
+
+static inline struct urn_cq *
+urn_cq(struct ibv_cq *cq)
+{
+	return (struct urn_cq *)cq;
+}
+
+static inline struct urn_qp *
+urn_qp(struct ibv_qp *qp)
+{
+	return (struct urn_qp *)qp;
+}
+
+static inline struct urn_srq *
+urn_srq(struct ibv_srq *srq)
+{
+	return (struct urn_srq *)srq;
+}
+
+/* Memory for an object: zeroed, on a cache line of its own; given back by free(). */
+void *urn_object_alloc(size_t size);
+
+/* Fail with EOPNOTSUPP; `what` begins the sentence. */
+int urn_unsupported(const char *what);
+
+/* Open a context over a channel for a device that is referenced already, or NULL to make one. */
+struct ibv_context *urn_context_open(struct urn_abi_channel *channel, struct urn_device *device);
+
+/* Registry of devices (devlist.c). */
+struct urn_device *urn_device_make(const struct urn_abi_device *info);
+void urn_device_put(struct urn_device *device);
+
+/* Operations that the context points to. */
+int urn_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *input,
+	struct ibv_device_attr_ex *attr, size_t attr_size);
+int urn_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *attr, size_t size);
+struct ibv_cq_ex *urn_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *attr);
+int urn_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int urn_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+struct ibv_qp *urn_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *attr);
+int urn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int urn_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int urn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_srq *urn_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *attr);
+struct ibv_mw *urn_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int urn_dealloc_mw(struct ibv_mw *mw);
+int urn_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+
+/* Completion queues, for the others. */
+void urn_cq_init_poll(struct urn_cq *cq);
+/* Remove unread completions of a QP that is gone or reset. */
+void urn_cq_clean(struct urn_cq *cq, uint32_t qpn);
+/* Look at a queue's header in the area: where to read from, how many slots. */
+void urn_cq_map(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries);
+/* Before the control call that resizes: hide the queue. returns: 0; EBUSY: another resize runs */
+int urn_cq_resize_begin(struct urn_cq *cq);
+/* After it: show the queue at `off` and catch up. returns: 0 or an errno value */
+int urn_cq_resize_end(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries);
+
+/* Receive queues. */
+void urn_rq_map(struct urn_rq *rq, const struct urn_dev *dev, uint64_t off, uint32_t entries,
+	uint32_t stride);
+/* Read the indices of a queue again, after the dataplane has emptied it. */
+void urn_rq_reload(struct urn_rq *rq);
+
+/* Wait until `got` events of an object are acknowledged. */
+void urn_events_wait(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, uint32_t got);
+
+/* ibv_wr_* on this QP. */
+void urn_qp_init_wr(struct urn_qp *qp);
+
+/* Address vectors, both ways. returns: 0 or an errno value */
+int urn_av_from_ah(const struct ibv_ah_attr *ah, struct urn_abi_av *av);
+void urn_av_to_ah(const struct urn_abi_av *av, struct ibv_ah_attr *ah);
+
+/* Access flags that the dataplane knows, from verbs' ones. */
+static inline uint32_t
+urn_access(unsigned int access)
+{
+	return access & (URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ |
+		URN_ACCESS_REMOTE_ATOMIC | URN_ACCESS_MW_BIND | URN_ACCESS_ZERO_BASED | URN_ACCESS_RELAXED);
+}
+
+#endif

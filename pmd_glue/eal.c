@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the EAL is asked for, and why:
+ *
+ *  --no-huge -m N     memory needs no privilege; it is fixed at start
+ *  --lcores 0@(...)   one lcore that may run on every allowed CPU: the EAL makes
+ *                     no worker threads and narrows no affinity. Threads that
+ *                     poll are the program's own and call rte_thread_register().
+ *  --file-prefix      and RUNTIME_DIRECTORY: files go to a folder of this process
+ *  -a or --no-pci     only devices that were named are touched
+ */
+#include "pmd_glue/eal.h"
+#include "pmd_glue/eal_dir.h"
+#include "pmd_glue/eal_log.h"
+#include "pmd_glue/huge.h"
+#include "pmd_glue/pool.h"
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EAL_ARGS_MAX 96
+/* Names the EAL's files, below the private folder. */
+#define EAL_PREFIX "urnic"
+/* MiB the EAL, ethdev, rings and PMDs use beside packets (measured: 12). */
+#define EAL_OWN_MB 48u
+
+/* One EAL a process (DPDK): hence static. Owner: the thread that starts and stops it. */
+static struct {
+	enum { EAL_NEVER, EAL_UP, EAL_DOWN } state;
+	pid_t pid; /* a forked child must not remove its parent's files */
+	struct urn_eal_dir dir;
+	bool huge;
+	char *argv[EAL_ARGS_MAX]; /* owner: here; the EAL keeps pointers into it */
+	int argc;
+} eal;
+
+static int
+arg_add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static int
+arg_add(const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	if (eal.argc >= EAL_ARGS_MAX - 1)
+		return -1;
+	va_start(ap, fmt);
+	n = vasprintf(&eal.argv[eal.argc], fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return -1;
+	eal.argc++;
+	return 0;
+}
+
+static void
+args_free(void)
+{
+	/* rte_eal_init() permutes the vector, within its length. */
+	while (eal.argc > 0)
+		free(eal.argv[--eal.argc]);
+	memset(eal.argv, 0, sizeof(eal.argv));
+}
+
+/* Split cfg->extra at spaces. */
+static int
+args_extra(const char *extra)
+{
+	size_t n;
+
+	while (extra != NULL && *extra != '\0') {
+		extra += strspn(extra, " \t");
+		n = strcspn(extra, " \t");
+		if (n > 0 && arg_add("%.*s", (int)n, extra) != 0)
+			return -1;
+		extra += n;
+	}
+	return 0;
+}
+
+/* "0@(0,2,3)": lcore 0 on the first `max` CPUs (0: all) that the thread may use. */
+static int
+args_lcores(unsigned int max, struct urn_err *err)
+{
+	char list[RTE_MAX_LCORE * 5];
+	unsigned int cpu, found = 0;
+	size_t len = 0;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	if (sched_getaffinity(0, sizeof(set), &set) != 0) {
+		urn_err_set(err, "cannot read which CPUs this process may use: %s",
+			    strerror(errno));
+		return -1;
+	}
+	for (cpu = 0; cpu < RTE_MAX_LCORE && (max == 0 || found < max); cpu++) {
+		if (!CPU_ISSET(cpu, &set))
+			continue;
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%u",
+					found == 0 ? "" : ",", cpu);
+		found++;
+	}
+	if (found == 0) {
+		urn_err_set(err, "this process may run on CPUs from %u upwards only, which DPDK "
+				 "does not know; allow it a lower one (taskset)", RTE_MAX_LCORE);
+		return -1;
+	}
+	return arg_add("--lcores=0@(%s)", list);
+}
+
+static int
+args_memory(const struct urn_eal_config *cfg)
+{
+	unsigned int mb = cfg->memory_mb != 0 ? cfg->memory_mb : urn_eal_memory_mb(0);
+
+	eal.huge = cfg->huge_pages && urn_huge_free_mb() >= mb;
+	/* Prefixes of huge-page files must differ between processes. */
+	if (eal.huge)
+		return arg_add("-m%u", mb) || arg_add("--file-prefix=" EAL_PREFIX "%d", getpid());
+	/* Without huge pages there are no physical addresses to be had. */
+	return arg_add("--no-huge") || arg_add("-m%u", mb) || arg_add("--iova-mode=va") ||
+	       arg_add("--file-prefix=" EAL_PREFIX);
+}
+
+static int
+args_build(const struct urn_eal_config *cfg, struct urn_err *err)
+{
+	unsigned int i;
+
+	urn_err_set(err, "out of memory, or more than %d arguments for DPDK", EAL_ARGS_MAX - 1);
+	if (arg_add("%s", cfg->program != NULL ? cfg->program : "urnic") != 0 ||
+	    args_memory(cfg) != 0 || args_lcores(cfg->lcores, err) != 0)
+		return -1;
+	if (arg_add("--log-level=*:%s", cfg->log_level != NULL ? cfg->log_level : "error") != 0)
+		return -1;
+	if (cfg->pci_count == 0 && arg_add("--no-pci") != 0)
+		return -1;
+	for (i = 0; i < cfg->pci_count; i++)
+		if (arg_add("-a%s", cfg->pci[i]) != 0)
+			return -1;
+	return args_extra(cfg->extra);
+}
+
+/* The EAL asks RUNTIME_DIRECTORY first, and XDG_RUNTIME_DIR unless it is root. */
+static const char *const dir_vars[] = {"RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"};
+
+static void
+env_swap(char *saved[2], const char *value)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(dir_vars); i++) {
+		const char *old = getenv(dir_vars[i]);
+
+		if (value != NULL) {
+			saved[i] = old != NULL ? strdup(old) : NULL;
+			setenv(dir_vars[i], value, 1);
+		} else if (saved[i] != NULL) {
+			setenv(dir_vars[i], saved[i], 1);
+			free(saved[i]);
+		} else {
+			unsetenv(dir_vars[i]);
+		}
+	}
+}
+
+/*
+ * rte_eal_init() with the caller's affinity, signal mask and environment as
+ * they were. Threads of the EAL take no signals: those are for the program.
+ */
+static int
+eal_init(void)
+{
+	sigset_t block, mask;
+	char *saved[2];
+	cpu_set_t cpus;
+	int ret, affine;
+
+	sigfillset(&block);
+	sigdelset(&block, SIGBUS);
+	sigdelset(&block, SIGSEGV);
+	sigdelset(&block, SIGILL);
+	sigdelset(&block, SIGFPE);
+	affine = pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+	pthread_sigmask(SIG_SETMASK, &block, &mask);
+	env_swap(saved, eal.dir.path);
+	ret = rte_eal_init(eal.argc, eal.argv);
+	env_swap(saved, NULL);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	if (affine == 0)
+		pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+	return ret < 0 ? -1 : 0;
+}
+
+static void
+eal_fail(struct urn_err *err)
+{
+	int code = rte_errno;
+
+	if (urn_eal_log_reason()[0] != '\0')
+		urn_err_set(err, "DPDK does not start: %s (%s)", urn_eal_log_reason(),
+			    rte_strerror(code));
+	else
+		urn_err_set(err, "DPDK does not start: %s; a log level of \"debug\" tells more",
+			    rte_strerror(code));
+}
+
+/* Options of the EAL as a person writes them in `-m` and friends; refuse what cannot be. */
+static int
+config_check(const struct urn_eal_config *cfg, struct urn_err *err)
+{
+	if (eal.state == EAL_UP) {
+		urn_err_set(err, "DPDK is running already in this process");
+		return -1;
+	}
+	if (eal.state == EAL_DOWN) {
+		urn_err_set(err, "DPDK was started before in this process and cannot be started "
+				 "twice; start a new process");
+		return -1;
+	}
+	if (cfg->pci_count > 0 && cfg->pci == NULL) {
+		urn_err_set(err, "%u PCI addresses announced and none given", cfg->pci_count);
+		return -1;
+	}
+	return 0;
+}
+
+int
+urn_eal_start(const struct urn_eal_config *cfg, struct urn_err *err)
+{
+	int ret;
+
+	if (config_check(cfg, err) != 0 || urn_eal_dir_make(&eal.dir, err) != 0)
+		return -1;
+	if (args_build(cfg, err) != 0)
+		goto fail;
+	urn_eal_log_open(cfg->log_level != NULL);
+	urn_eal_log_hold();
+	ret = eal_init();
+	urn_eal_log_release();
+	eal.state = ret == 0 ? EAL_UP : EAL_DOWN;
+	if (ret != 0) {
+		eal_fail(err);
+		goto fail;
+	}
+	eal.pid = getpid();
+	atexit(urn_eal_stop);
+	return 0;
+fail:
+	if (eal.state != EAL_DOWN)
+		args_free();
+	urn_eal_dir_remove(&eal.dir);
+	return -1;
+}
+
+void
+urn_eal_stop(void)
+{
+	if (eal.state != EAL_UP || eal.pid != getpid())
+		return;
+	eal.state = EAL_DOWN;
+	/* With ports open, threads may still poll them: leave their memory alone. */
+	if (urn_pool_count() == 0)
+		rte_eal_cleanup();
+	if (eal.huge)
+		urn_huge_remove(EAL_PREFIX, eal.pid);
+	urn_eal_log_close();
+	urn_eal_dir_remove(&eal.dir);
+}
+
+const char *
+urn_eal_dir(void)
+{
+	return eal.state == EAL_UP ? eal.dir.path : NULL;
+}
+
+unsigned int
+urn_eal_memory_mb(uint64_t mbufs)
+{
+	/* Pointers in the pool's ring, twice for rings of ports, and the heap's own 2 %. */
+	uint64_t bytes = mbufs * (urn_pool_stride(URN_POOL_ROOM) + 4 * sizeof(void *));
+	uint64_t mb = EAL_OWN_MB + (bytes + bytes / 50) / (1024 * 1024);
+
+	return mb > 1024 * 1024 ? 1024 * 1024 : (unsigned int)mb;
+}

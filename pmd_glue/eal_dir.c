@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A process that is killed cannot tidy up, so each folder holds a lock file
+ * whose lock dies with its process. The next start takes every lock that is
+ * free and removes the folder; no pids are compared, so containers that share
+ * a /tmp do not remove each other's.
+ */
+#include "pmd_glue/eal_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DIR_PREFIX "urnic-"
+#define LOCK_NAME "lock"
+/* Room for the longest file below: /dpdk/urnic/ and a fbarray's name. */
+#define BASE_MAX (URN_EAL_DIR_MAX - (int)sizeof("/" DIR_PREFIX "XXXXXX"))
+
+static int
+remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path) != 0 && errno != ENOENT ? -1 : 0;
+}
+
+static void
+remove_tree(const char *path)
+{
+	/* FTW_PHYS: a symbolic link is removed, never followed. */
+	(void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* Take the lock of a folder. returns its descriptor, or -1 when it is held or missing */
+static int
+lock_take(const char *dir, int flags)
+{
+	char path[PATH_MAX + sizeof("/" LOCK_NAME)];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" LOCK_NAME, dir);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+	if (fd < 0)
+		return -1;
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void
+sweep(const char *base)
+{
+	char path[PATH_MAX];
+	struct dirent *e;
+	struct stat st;
+	DIR *d = opendir(base);
+	int fd;
+
+	if (d == NULL)
+		return;
+	while ((e = readdir(d)) != NULL) {
+		if (strncmp(e->d_name, DIR_PREFIX, strlen(DIR_PREFIX)) != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", base, e->d_name);
+		/* Only what is ours alone: /tmp belongs to everybody. */
+		if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+		    (st.st_mode & 07777) != 0700)
+			continue;
+		fd = lock_take(path, 0);
+		if (fd < 0)
+			continue;
+		remove_tree(path);
+		close(fd);
+	}
+	closedir(d);
+}
+
+/* Is this a folder that we may make folders in, with a short enough name? */
+static bool
+base_usable(const char *base)
+{
+	struct stat st;
+
+	return base != NULL && base[0] == '/' && strlen(base) < BASE_MAX &&
+	       stat(base, &st) == 0 && S_ISDIR(st.st_mode) && access(base, W_OK | X_OK) == 0;
+}
+
+static const char *
+base_find(void)
+{
+	const char *tries[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(tries); i++)
+		if (base_usable(tries[i]))
+			return tries[i];
+	return NULL;
+}
+
+int
+urn_eal_dir_make(struct urn_eal_dir *dir, struct urn_err *err)
+{
+	const char *base = base_find();
+	unsigned int tries;
+
+	dir->lock_fd = -1;
+	dir->path[0] = '\0';
+	if (base == NULL) {
+		urn_err_set(err, "no folder for runtime files: neither XDG_RUNTIME_DIR, TMPDIR nor "
+				 "/tmp is a writable folder with a name under %d bytes; set TMPDIR",
+			    BASE_MAX);
+		return -1;
+	}
+	sweep(base);
+	/* A sweeper may take a lock between its creation and ours: try again. */
+	for (tries = 0; tries < 8; tries++) {
+		snprintf(dir->path, sizeof(dir->path), "%s/" DIR_PREFIX "XXXXXX", base);
+		if (mkdtemp(dir->path) == NULL)
+			break;
+		dir->lock_fd = lock_take(dir->path, O_CREAT);
+		if (dir->lock_fd >= 0)
+			return 0;
+		remove_tree(dir->path);
+	}
+	urn_err_set(err, "cannot make a folder for runtime files in %s: %s; make room there or set "
+			 "TMPDIR", base, strerror(errno));
+	dir->path[0] = '\0';
+	return -1;
+}
+
+void
+urn_eal_dir_remove(struct urn_eal_dir *dir)
+{
+	if (dir->path[0] == '\0')
+		return;
+	remove_tree(dir->path);
+	dir->path[0] = '\0';
+	close(dir->lock_fd);
+	dir->lock_fd = -1;
+}

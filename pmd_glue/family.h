@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is particular to a family of drivers. port.c does the rest, the same
+ * way for all. Facts are DPDK.md's "Ports and frame sizes".
+ */
+#ifndef URN_PMD_GLUE_FAMILY_H
+#define URN_PMD_GLUE_FAMILY_H
+
+#include "pmd_glue/port.h"
+
+/* Room for completed device arguments. */
+#define URN_DEVARGS_MAX 768
+
+struct urn_port_family {
+	const char *prefix;   /* device names begin so, "net_memif"; NULL: any PCI address */
+	uint16_t mtu_max;     /* largest Ethernet MTU that passes, both ways, bytes */
+	bool mtu_configure;   /* tell ethdev the MTU; else its default must stay */
+	uint16_t desc;        /* default descriptors a queue */
+	uint16_t queues_max;  /* 0: as ethdev says */
+	bool page_room;       /* the packet object must fit one page */
+	bool rx_interrupt;    /* can sleep on receive */
+	bool mac_own;         /* the device's MAC is the kernel's, ours must differ */
+	bool mac_fixed;       /* the device's MAC is not ours to change: listen to all instead */
+	bool rx_holds;        /* receive descriptors hold packets of the pool */
+	bool memory;          /* the wire is this host's memory */
+
+	/*
+	 * All of these may be NULL. Those with *err return 0, or -1 with *err set
+	 * (the sentence need not name the port: port.c puts its name in front).
+	 */
+
+	/* Before probing: complete cfg->device into args, and look for what is needed. */
+	int (*prepare)(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX],
+		       struct urn_err *err);
+	/* Probing failed (the driver's reason is held, eal_log.h): say why and what to do. */
+	void (*explain)(const struct urn_port_config *cfg, struct urn_err *err);
+	/* After probing, before rte_eth_dev_configure(). port->caps and mtu may be lowered. */
+	int (*probed)(struct urn_port *port, const struct rte_eth_dev_info *info,
+		      struct urn_err *err);
+	/* Just before each rte_eth_dev_start(). */
+	int (*starting)(struct urn_port *port, struct urn_err *err);
+	/* Just after each rte_eth_dev_start(). */
+	int (*started)(struct urn_port *port, struct urn_err *err);
+	/* Just before each rte_eth_dev_stop(). */
+	void (*stopping)(struct urn_port *port);
+	/* Is the link up, other than by rte_eth_link_get_nowait()? */
+	bool (*link)(struct urn_port *port);
+	/* After the ethdev port was closed: free family_data; may take the pool away. */
+	void (*closed)(struct urn_port *port);
+};
+
+extern const struct urn_port_family urn_family_null;
+extern const struct urn_port_family urn_family_ring;
+extern const struct urn_port_family urn_family_memif;
+extern const struct urn_port_family urn_family_tap;
+extern const struct urn_port_family urn_family_af_packet;
+extern const struct urn_port_family urn_family_af_xdp;
+extern const struct urn_port_family urn_family_pcap;
+extern const struct urn_port_family urn_family_mlx5;
+extern const struct urn_port_family urn_family_pci;
+
+/* The family of a device string, or NULL. */
+const struct urn_port_family *urn_family_find(const char *device);
+
+/* Is this a PCI address ("0000:3b:00.0" or "3b:00.0")? */
+bool urn_devargs_is_pci(const char *device);
+/* Value of a key in device arguments, into out ("" when empty). returns: found */
+bool urn_devargs_get(const char *args, const char *key, char *out, size_t size);
+/* Append ",key=value" unless the key is there already. returns 0, or -1: too long */
+int urn_devargs_default(char args[URN_DEVARGS_MAX], const char *key, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Name of the device: up to the first comma. */
+void urn_devargs_name(const char *args, char *out, size_t size);
+
+/* Put a port's name and device in front of what *err says. */
+void urn_err_name(struct urn_err *err, const struct urn_port_config *cfg);
+/* Is this configuration one that could come up? returns 0, or -1 with *err */
+int urn_port_check(const struct urn_port_config *cfg, struct urn_err *err);
+/*
+ * Open a port of a known family; cfg->device names an ethdev port that exists
+ * or can be probed. family->closed is called once, by urn_port_close() or when
+ * this fails. NULL with *err, which names the port.
+ */
+struct urn_port *urn_port_open_by(const struct urn_port_config *cfg,
+				  const struct urn_port_family *family, void *family_data,
+				  struct urn_err *err);
+
+#endif

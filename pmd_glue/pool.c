@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where packets lie. Without huge pages the EAL's own memory is a memfd, which
+ * most kernels back with 4 KiB pages only (shmem_enabled is "never"), and it
+ * knows no NUMA nodes. So the pool brings memory of its own then: anonymous,
+ * on the port's node, in transparent huge pages.
+ *
+ * The distance between two objects is an odd number of cache lines (rte_mempool
+ * sees to that), so that headers spread over all sets of a cache.
+ */
+#include "pmd_glue/pool.h"
+#include "pmd_glue/numa.h"
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_malloc.h>
+#include <rte_mempool.h>
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define POOL_OPS "ring_mt_rts"
+#define POOL_CACHE 256u
+
+static unsigned int pools; /* owner: control threads, atomically */
+
+static uint32_t
+elt_bytes(uint32_t room)
+{
+	return (uint32_t)sizeof(struct rte_mbuf) + URN_PORT_PRIV + room;
+}
+
+uint32_t
+urn_pool_stride(uint32_t room)
+{
+	return rte_mempool_calc_obj_size(elt_bytes(room), 0, NULL);
+}
+
+uint32_t
+urn_pool_room_page(void)
+{
+	uint32_t room = (uint32_t)sysconf(_SC_PAGESIZE);
+
+	while (urn_pool_stride(room) > (uint32_t)sysconf(_SC_PAGESIZE))
+		room -= RTE_CACHE_LINE_SIZE;
+	return room;
+}
+
+unsigned int
+urn_pool_count(void)
+{
+	return __atomic_load_n(&pools, __ATOMIC_RELAXED);
+}
+
+/* The largest cache that leaves enough for every other lcore. */
+static uint32_t
+cache_size(uint32_t mbufs)
+{
+	uint32_t n = mbufs / 16;
+
+	return n < POOL_CACHE ? n : POOL_CACHE;
+}
+
+static void
+own_free(struct rte_mempool_memhdr *mem, void *opaque)
+{
+	urn_numa_unmap(mem->addr, (size_t)(uintptr_t)opaque);
+}
+
+/* Populate with memory of our own. returns 0 or a negative errno value */
+static int
+populate_own(struct rte_mempool *mp, int node)
+{
+	size_t min_chunk, align, mapped, pg_sz = 0;
+	ssize_t bytes;
+	void *p;
+	int n;
+
+	if (rte_mempool_get_page_size(mp, &pg_sz) != 0)
+		return -EINVAL;
+	bytes = rte_mempool_op_calc_mem_size_default(mp, mp->size, rte_bsf64(pg_sz), &min_chunk,
+						     &align);
+	if (bytes <= 0)
+		return bytes == 0 ? -EINVAL : (int)bytes;
+	p = urn_numa_map((size_t)bytes, node, &mapped);
+	if (p == NULL)
+		return -errno;
+	n = rte_mempool_populate_iova(mp, p, (rte_iova_t)(uintptr_t)p, mapped, own_free,
+				      (void *)(uintptr_t)mapped);
+	if (n <= 0) {
+		urn_numa_unmap(p, mapped);
+		return n == 0 ? -ENOMEM : n;
+	}
+	return (uint32_t)n == mp->size ? 0 : -ENOMEM;
+}
+
+static int
+populate(struct rte_mempool *mp, int node)
+{
+	int n;
+
+	if (!rte_eal_has_hugepages())
+		return populate_own(mp, node);
+	n = rte_mempool_populate_default(mp);
+	return n < 0 ? n : 0;
+}
+
+static struct rte_mempool *
+pool_make(const struct urn_pool_config *cfg, uint32_t room)
+{
+	struct rte_pktmbuf_pool_private priv = {
+		.mbuf_data_room_size = (uint16_t)room,
+		.mbuf_priv_size = URN_PORT_PRIV,
+	};
+	int socket = rte_eal_has_hugepages() ? cfg->node : SOCKET_ID_ANY;
+	struct rte_mempool *mp;
+	int ret;
+
+	mp = rte_mempool_create_empty(cfg->name, cfg->mbufs, elt_bytes(room),
+				      cache_size(cfg->mbufs), sizeof(priv), socket, 0);
+	if (mp == NULL)
+		return NULL;
+	ret = rte_mempool_set_ops_byname(mp, POOL_OPS, NULL);
+	if (ret == 0) {
+		rte_pktmbuf_pool_init(mp, &priv);
+		ret = populate(mp, cfg->node);
+	}
+	if (ret != 0) {
+		rte_mempool_free(mp);
+		rte_errno = -ret;
+		return NULL;
+	}
+	rte_mempool_obj_iter(mp, rte_pktmbuf_init, NULL);
+	return mp;
+}
+
+struct rte_mempool *
+urn_pool_create(const struct urn_pool_config *cfg, struct urn_err *err)
+{
+	uint32_t room = cfg->room != 0 ? cfg->room : URN_POOL_ROOM;
+	struct rte_mempool *mp;
+
+	mp = pool_make(cfg, room);
+	if (mp == NULL) {
+		urn_err_set(err, "no memory for %u packets of %u bytes (%s): %s; ask for fewer "
+				 "packets or give DPDK more memory", cfg->mbufs, room, cfg->name,
+			    rte_strerror(rte_errno));
+		return NULL;
+	}
+	__atomic_fetch_add(&pools, 1, __ATOMIC_RELAXED);
+	return mp;
+}
+
+void
+urn_pool_free(struct rte_mempool *pool)
+{
+	if (pool == NULL)
+		return;
+	rte_mempool_free(pool);
+	__atomic_fetch_sub(&pools, 1, __ATOMIC_RELAXED);
+}

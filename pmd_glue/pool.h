@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The packet pool of a port. */
+#ifndef URN_PMD_GLUE_POOL_H
+#define URN_PMD_GLUE_POOL_H
+
+#include "pmd_glue/port.h"
+
+/*
+ * Data room: headroom, and the largest frame (Ethernet with a VLAN tag and
+ * URN_PORT_MTU_MAX bytes), in one segment, in whole cache lines.
+ */
+#define URN_POOL_ROOM                                                                          \
+	RTE_ALIGN_CEIL(RTE_PKTMBUF_HEADROOM + 18u + URN_PORT_MTU_MAX, RTE_CACHE_LINE_SIZE)
+
+struct urn_pool_config {
+	const char *name; /* unique in the process */
+	uint32_t mbufs;   /* packets */
+	uint32_t room;    /* bytes of data room; 0: URN_POOL_ROOM */
+	int node;         /* NUMA node */
+};
+
+/*
+ * Make a pool with URN_PORT_PRIV private bytes and per-lcore caches. It stands
+ * preemption of a thread that is using it (ring_mt_rts, DPDK.md "Preempted
+ * lcores"). NULL with *err on failure.
+ */
+struct rte_mempool *urn_pool_create(const struct urn_pool_config *cfg, struct urn_err *err);
+/* NULL is allowed. No packet of the pool may be in use. */
+void urn_pool_free(struct rte_mempool *pool);
+/* Bytes from one object to the next, for a data room. */
+uint32_t urn_pool_stride(uint32_t room);
+/*
+ * Largest data room whose object fits one page (af_xdp). Objects that fit one
+ * never cross a page's end (rte_mempool's default layout).
+ */
+uint32_t urn_pool_room_page(void);
+/* Pools that exist now. */
+unsigned int urn_pool_count(void);
+
+#endif
