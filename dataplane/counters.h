@@ -39,6 +39,8 @@
 	X(ARP_RX, "rx_arp", "ARP frames received")                                             \
 	X(ND_RX, "rx_nd", "IPv6 neighbour discovery frames received")                          \
 	X(ECHO_RX, "rx_echo", "ICMP and ICMPv6 echo requests answered")                        \
+	X(NEIGH_CONFLICT, "neigh_conflict", "others that claimed this adapter's IP address")   \
+	X(DROP_NEIGH, "drop_neigh", "malformed ARP, neighbour discovery or echo")              \
 	X(DROP_SHORT, "drop_short", "frame shorter than its headers")                          \
 	X(DROP_LENGTH, "drop_length", "IP or UDP length does not fit the frame")               \
 	X(DROP_IP_HEADER, "drop_ip_header", "bad IP version, header length or options")        \

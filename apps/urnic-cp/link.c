@@ -29,9 +29,7 @@ cp_link_round(struct cp_link *l, struct urn_err *err)
 	uint64_t now = cp_clock_ns();
 
 	if (urn_stop_requested()) {
-		/* The signal may come of the peer's end: then that is the reason. */
-		if (look(l, err) == 0)
-			urn_err_set(err, "interrupted.");
+		urn_err_set(err, "interrupted.");
 		return -1;
 	}
 	if (now - l->looked_ns >= LOOK_EVERY_NS) {

@@ -242,7 +242,7 @@ receive_files(const struct cp_opts *o, struct side *s)
 	/* The sender of a pair says what went wrong, unless it is gone. */
 	rc = side_end(s, rc, &err, child && !vanished(&s->oob));
 	cp_store_close(&store, &late);
-	if (child && rc != 0)
+	if (child && vanished(&s->oob))
 		cp_pair_child_tidy(o);
 	if (!child)
 		report(s);
@@ -255,10 +255,13 @@ receive_files(const struct cp_opts *o, struct side *s)
 static int
 set_signals(void)
 {
-	struct sigaction sa;
+	struct sigaction stop, hangup;
 
-	if (urn_stop_install() != 0 || sigaction(SIGTERM, NULL, &sa) != 0 ||
-	    sigaction(SIGHUP, &sa, NULL) != 0)
+	if (urn_stop_install() != 0 || sigaction(SIGTERM, NULL, &stop) != 0 ||
+	    sigaction(SIGHUP, NULL, &hangup) != 0)
+		return -1;
+	/* Under nohup a hangup is to be ignored, and stays so. */
+	if (hangup.sa_handler == SIG_DFL && sigaction(SIGHUP, &stop, NULL) != 0)
 		return -1;
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);

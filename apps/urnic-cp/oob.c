@@ -55,6 +55,18 @@ cp_oob_close(struct cp_oob *oob)
 	oob->fd = -1;
 }
 
+/* The peer does not listen any more; perhaps it has said why. returns -1 */
+static int
+say_failed(struct cp_oob *oob, int code, struct urn_err *err)
+{
+	union cp_body body;
+
+	if (code != EPIPE || cp_oob_look(oob, CP_SILENCE, &body, err) >= 0)
+		urn_err_set(err, "%s has gone (%s).", oob->peer, strerror(code));
+	oob->peer_failed = true;
+	return -1;
+}
+
 int
 cp_oob_say(struct cp_oob *oob, enum cp_frame_type type, const void *body, struct urn_err *err)
 {
@@ -70,10 +82,8 @@ cp_oob_say(struct cp_oob *oob, enum cp_frame_type type, const void *body, struct
 
 		if (n < 0 && errno == EINTR && !urn_stop_requested())
 			continue;
-		if (n < 0) {
-			urn_err_set(err, "%s has gone (%s).", oob->peer, strerror(errno));
-			return -1;
-		}
+		if (n < 0)
+			return say_failed(oob, errno, err);
 		done += (size_t)n;
 	}
 	return 0;

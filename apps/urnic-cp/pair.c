@@ -10,16 +10,21 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXEC_FAILED 127
+/* A receiver whose sender died has this long to tidy up. */
+#define ORPHAN_SECONDS 30
+
+/* In the receiver: who started it. A process has one parent, hence static. */
+static pid_t sender_pid;
 
 /* From fork to exec: only calls that are safe between them. */
 static void
 become_receiver(char *const argv[], int fd, pid_t parent)
 {
-	/* When the sender is killed, the receiver ends too, in its orderly way. */
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)
+	if (prctl(PR_SET_PDEATHSIG, SIGUSR1) != 0 || getppid() != parent)
 		_exit(EXEC_FAILED);
 	if (fcntl(fd, F_SETFD, 0) != 0)
 		_exit(EXEC_FAILED);
@@ -96,19 +101,39 @@ cp_pair_end(struct cp_pair *pair, struct urn_err *err)
 	return -1;
 }
 
+/*
+ * The sender died. Its control socket says so too, and makes for an orderly
+ * end; this makes sure that there is an end. The signal may come once for each
+ * thread of the sender.
+ */
+static void
+on_orphaned(int sig)
+{
+	(void)sig;
+	alarm(ORPHAN_SECONDS);
+}
+
 void
 cp_pair_child(const struct cp_opts *o)
 {
+	sender_pid = getppid();
 	fcntl(o->fd, F_SETFD, FD_CLOEXEC);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	signal(SIGUSR1, on_orphaned);
 }
 
 void
 cp_pair_child_tidy(const struct cp_opts *o)
 {
+	static const struct timespec tick = {0, 10000000};
 	struct urn_eal_dir dir = {.lock_fd = -1};
 
+	/* A dying process closes its sockets a little before it gives up its children. */
+	for (unsigned int i = 0; i < 100 && getppid() == sender_pid; i++)
+		nanosleep(&tick, NULL);
+	if (getppid() == sender_pid)
+		return;
 	snprintf(dir.path, sizeof(dir.path), "%s", o->dir);
 	urn_eal_dir_remove(&dir);
 }

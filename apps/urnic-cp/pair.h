@@ -35,7 +35,10 @@ int cp_pair_end(struct cp_pair *pair, struct urn_err *err);
  * terminal sends to both, to the sender.
  */
 void cp_pair_child(const struct cp_opts *o);
-/* In the receiver, when the session did not end well: nobody else may be left to do it. */
+/*
+ * In the receiver, when the session did not end well: remove the folder if the
+ * sender died, for nobody else is left to do it.
+ */
 void cp_pair_child_tidy(const struct cp_opts *o);
 
 #endif

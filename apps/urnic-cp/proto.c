@@ -45,9 +45,9 @@ struct wire_verdict {
 	uint64_t store_ns;
 	uint32_t verdict;
 	uint32_t text_len;
-	char text[CP_TEXT_MAX];
+	char text[CP_TEXT_MAX + 1];
 };
-_Static_assert(sizeof(struct wire_verdict) == 232, "VERDICT");
+_Static_assert(sizeof(struct wire_verdict) == 288, "VERDICT");
 
 union wire {
 	struct head head;

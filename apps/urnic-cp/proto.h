@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define CP_NAME_MAX 255u   /* bytes of a file's name */
-#define CP_TEXT_MAX 200u   /* bytes of a reason */
+#define CP_TEXT_MAX 255u   /* bytes of a reason */
 #define CP_DIGEST 32u      /* bytes of a SHA-256 */
 #define CP_MSG_MAX 512u    /* bytes of a message, at most */
 #define CP_SIZE_MAX (UINT64_C(1) << 62) /* bytes of a file */

@@ -297,7 +297,8 @@ conclude(struct sender *s, struct urn_err *err)
 static void
 judge(struct sender *s)
 {
-	char text[CP_TEXT_MAX + 1], why[sizeof(s->src->why.text)];
+	char text[CP_TEXT_MAX + 1];
+	struct urn_err why;
 
 	if (s->src->state == CP_UNSENT)
 		return;
@@ -309,8 +310,8 @@ judge(struct sender *s)
 		return;
 	}
 	cp_text_clean(text, sizeof(text), s->verdict.verdict.text);
-	snprintf(why, sizeof(why), "the receiver did not store '%.80s': %.160s", s->src->path, text);
-	cp_source_fail(s->src, why);
+	urn_err_set(&why, "the receiver did not store '%.80s': %s", s->src->path, text);
+	cp_source_fail(s->src, why.text);
 }
 
 static int

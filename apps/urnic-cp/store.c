@@ -60,16 +60,16 @@ cp_store_open(struct cp_store *s, const char *path, bool force, struct urn_err *
 	umask(s->umask);
 	if (mkdir(path, 0777) != 0 && errno != EEXIST) {
 		s->dir = -1;
-		urn_err_set(err, "cannot make the folder '%s': %s.", path, strerror(errno));
+		urn_err_set(err, "cannot make the folder '%.120s': %s.", path, strerror(errno));
 		return -1;
 	}
 	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir < 0 && errno == ENOTDIR) {
-		urn_err_set(err, "'%s' is not a folder; name one with --to.", path);
+		urn_err_set(err, "'%.120s' is not a folder; name one with --to.", path);
 		return -1;
 	}
 	if (s->dir < 0 || faccessat(s->dir, ".", W_OK | X_OK, AT_EACCESS) != 0) {
-		urn_err_set(err, "cannot write to the folder '%s': %s.", path, strerror(errno));
+		urn_err_set(err, "cannot write to the folder '%.120s': %s.", path, strerror(errno));
 		if (s->dir >= 0)
 			close(s->dir);
 		s->dir = -1;
@@ -89,7 +89,7 @@ cp_store_close(struct cp_store *s, struct urn_err *err)
 	/* EINVAL: a file system that does not sync folders. */
 	rc = fsync(s->dir) != 0 && errno != EINVAL ? -1 : 0;
 	if (rc != 0)
-		urn_err_set(err, "the folder '%s' did not reach the disk: %s.", s->path,
+		urn_err_set(err, "the folder '%.120s' did not reach the disk: %s.", s->path,
 			    strerror(errno));
 	close(s->dir);
 	s->dir = -1;
@@ -121,15 +121,15 @@ write_failed(struct cp_store_file *f, int code)
 {
 	switch (code) {
 	case ENOSPC:
-		return failed(f, "'%s' is full; make room and send the file again.", f->store->path);
+		return failed(f, "'%.120s' is full; make room and send the file again.", f->store->path);
 	case EDQUOT:
-		return failed(f, "the disk quota for '%s' is used up; make room and send the file "
+		return failed(f, "the disk quota for '%.120s' is used up; make room and send the file "
 				 "again.", f->store->path);
 	case EFBIG:
 		return failed(f, "the file is larger than the file system or the limit of the "
 				 "receiver's shell (ulimit -f) allows.");
 	default:
-		return failed(f, "cannot write to '%s': %s.", f->store->path, strerror(code));
+		return failed(f, "cannot write to '%.120s': %s.", f->store->path, strerror(code));
 	}
 }
 
@@ -190,11 +190,11 @@ cp_store_begin(struct cp_store *s, struct cp_store_file *f, const char *name, ui
 	snprintf(f->name, sizeof(f->name), "%s", name);
 	if (fstatat(s->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		if (S_ISDIR(st.st_mode)) {
-			failed(f, "a folder of that name is in '%s' already.", s->path);
+			failed(f, "a folder of that name is in '%.120s' already.", s->path);
 			return refused(f);
 		}
 		if (!s->force) {
-			failed(f, "it exists in '%s' already; --force replaces it.", s->path);
+			failed(f, "it exists in '%.120s' already; --force replaces it.", s->path);
 			return refused(f);
 		}
 	}
@@ -285,8 +285,8 @@ give_name(struct cp_store_file *f)
 	if (errno == EEXIST && f->store->force && replace(f) == 0)
 		return 0;
 	if (errno == EEXIST)
-		return failed(f, "it exists in '%s' by now; --force replaces it.", f->store->path);
-	return failed(f, "cannot give it its name in '%s': %s.", f->store->path, strerror(errno));
+		return failed(f, "it exists in '%.120s' by now; --force replaces it.", f->store->path);
+	return failed(f, "cannot give it its name in '%.120s': %s.", f->store->path, strerror(errno));
 }
 
 int

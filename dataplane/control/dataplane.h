@@ -75,6 +75,11 @@ unsigned int urn_engine_poll(struct urn_engine *e);
  */
 void urn_engine_bind(struct urn_engine *e);
 void urn_engine_unbind(struct urn_engine *e);
+/*
+ * For a program with a loop of its own: after `empty` polls in a row that found
+ * nothing, pause, yield or sleep as the engine is configured.
+ */
+void urn_engine_idle(struct urn_engine *e, unsigned int empty);
 /* Bind, poll with the configured idle policy until *stop, unbind. */
 void urn_engine_run(struct urn_engine *e, const volatile bool *stop);
 

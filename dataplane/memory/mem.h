@@ -31,7 +31,7 @@ struct urn_region;
 
 enum urn_mem_error {
 	URN_MEM_OK = 0,
-	URN_MEM_BAD_KEY,  /* no such key, of another PD, or of another QP */
+	URN_MEM_BAD_KEY,  /* no such key, unbound, of another PD, or of another QP */
 	URN_MEM_RANGE,    /* outside the region */
 	URN_MEM_ACCESS,   /* the region does not allow it */
 	URN_MEM_WINDOW,   /* a bind or invalidation that is not allowed */
@@ -39,13 +39,16 @@ enum urn_mem_error {
 
 /* ---- control */
 
-/* max_keys: regions and windows together, at most 2^24 - 1. NULL: no memory. */
+/*
+ * max_keys: regions and windows together, at most 2^24 - 1. Tables grow with
+ * use, about 76 bytes a key. NULL: no memory, or max_keys is too large.
+ */
 struct urn_mem *urn_mem_create(uint32_t max_keys, uint32_t max_pds);
 void urn_mem_destroy(struct urn_mem *mem);
 
-/* returns 0 or an errno value; PD handles start at 1 */
+/* returns 0, or ENOMEM: no memory or all max_pds in use; PD handles start at 1 */
 int urn_mem_alloc_pd(struct urn_mem *mem, uint32_t *pd);
-/* EBUSY while regions, windows or counted users (urn_mem_pd_hold) remain */
+/* EBUSY while regions, windows or counted users (urn_mem_pd_hold) remain; EINVAL: no such PD */
 int urn_mem_dealloc_pd(struct urn_mem *mem, uint32_t pd);
 /* Count a QP, SRQ or AH of a PD in or out. EINVAL: no such PD. */
 int urn_mem_pd_hold(struct urn_mem *mem, uint32_t pd);
@@ -55,7 +58,9 @@ void urn_mem_pd_release(struct urn_mem *mem, uint32_t pd);
  * Register `length` bytes at `base` (as mapped in this process), which keys
  * address as iova..iova+length. length 0 is allowed and reaches nothing.
  * Remote write or atomic access without local write is EINVAL (IBTA 10.6.3.1).
- * ZERO_BASED: iova is 0.
+ * ZERO_BASED: iova is 0. EINVAL as well: no such PD, an access bit that is
+ * neither known nor optional (bits 20 to 29), base NULL with a length, a last
+ * byte beyond 2^64. ENOMEM: no memory or all max_keys in use.
  */
 int urn_mem_reg_mr(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length, uint64_t iova,
 		   uint32_t access, uint32_t *key);
@@ -68,9 +73,21 @@ int urn_mem_reg_mr(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length
 int urn_mem_kill_mr(struct urn_mem *mem, uint32_t key, struct urn_region **region);
 void urn_mem_free_mr(struct urn_mem *mem, struct urn_region *region);
 
-/* type 1 or 2. The key of a fresh window reaches nothing. */
+/*
+ * type 1 or 2. The key of a fresh window reaches nothing. EINVAL: no such PD
+ * or type; ENOMEM: no memory or all max_keys in use.
+ */
 int urn_mem_alloc_mw(struct urn_mem *mem, uint32_t pd, int type, uint32_t *rkey);
+/*
+ * Take a window away, bound or not. Its index counts, the low 8 bits of rkey
+ * don't: the consumer changes those. EINVAL: no such window.
+ */
 int urn_mem_dealloc_mw(struct urn_mem *mem, uint32_t rkey);
+/*
+ * PD of a region (the whole key counts) or window (its index counts); 0: no
+ * such key. For control, which must not let one client name the keys of another.
+ */
+uint32_t urn_mem_key_pd(const struct urn_mem *mem, uint32_t key);
 
 /* ---- fast path */
 
@@ -78,8 +95,11 @@ int urn_mem_dealloc_mw(struct urn_mem *mem, uint32_t rkey);
  * May `len` bytes at `addr` be used under `key`? access: all the bits of enum
  * urn_abi_access that are needed; 0 for a local read. qpn matters for type 2B
  * windows only. remote: 0 for an lkey (windows are refused), 1 for an rkey.
- * len 0 still checks the key; callers skip the check where none is needed.
- * On success *region is valid until the operation was answered.
+ * len 0 still checks key and access, at any address; callers skip the check
+ * where none is needed. The key is judged first, then access, then range.
+ * On success *region is valid until the operation was answered: for a window
+ * it is the region bound to, which speaks of the same addresses. Never waits:
+ * a key that is being made, bound or taken away at this moment is BAD_KEY.
  */
 enum urn_mem_error urn_mem_check(struct urn_mem *mem, uint32_t key, uint32_t pd, uint32_t qpn,
 				 uint64_t addr, uint64_t len, uint32_t access, int remote,
@@ -87,11 +107,20 @@ enum urn_mem_error urn_mem_check(struct urn_mem *mem, uint32_t key, uint32_t pd,
 
 /*
  * Bind a window (type 1: type == 1; type 2: type == 2, window must be free of
- * a binding). new_rkey has the window's index; its low 8 bits are the
- * consumer's for type 2; for type 1 too (lib/ picks the next). The region must
- * allow MW_BIND, be of the same PD, cover the range, and allow local write if
- * the window allows remote write or atomics. length 0: unbinds (type 1) or
- * binds nothing.
+ * a binding). mw_rkey is the window's rkey now; for type 2 its low 8 bits are
+ * not looked at, because the consumer need not tell its library. new_rkey has
+ * the window's index; its low 8 bits are the consumer's for type 2; for type 1
+ * too (lib/ picks the next). The region must allow MW_BIND, be of the same PD,
+ * cover the range, not be zero based, and allow local write if the window
+ * allows remote write or atomics. Of `access` the remote rights count. length
+ * 0 unbinds a type 1 window, whatever mr_lkey and addr are; a type 2 window is
+ * freed by invalidation only (IBTA o10-37.2.40). Zero-based windows are not
+ * supported: what a check returns speaks of the region's addresses.
+ *
+ * returns: BAD_KEY: no such window or region in this PD; ACCESS: the region
+ * allows no windows or not such ones; RANGE; WINDOW: wrong type or index,
+ * bound already (type 2), type 2 with length 0, zero based, or another engine
+ * is changing it. A refused bind changes nothing.
  */
 enum urn_mem_error urn_mem_bind(struct urn_mem *mem, int type, uint32_t mw_rkey, uint32_t new_rkey,
 				uint32_t mr_lkey, uint64_t addr, uint64_t length, uint32_t access,
@@ -132,7 +161,7 @@ struct urn_memop {
 struct urn_memx;
 
 struct urn_memx_config {
-	uint32_t pending;      /* operations that may be under way; a burst beyond fails */
+	uint32_t pending;      /* operations that may be under way; others are done at once */
 	uint64_t delay_seed;   /* 0: answer at once; else delay operations, for tests */
 	uint32_t delay_percent; /* of operations that are answered later */
 	uint32_t delay_polls;  /* at most this many polls later */
@@ -141,7 +170,13 @@ struct urn_memx_config {
 
 struct urn_memx *urn_memx_create(const struct urn_memx_config *cfg);
 void urn_memx_destroy(struct urn_memx *x);
-/* Execute n operations in order; each status is set. returns: how many are PENDING */
+/*
+ * Execute n operations; each status is set. Those that touch the same bytes
+ * take effect in the order they were given, over all calls; answers of PENDING
+ * ones come in any order, once each. An atomic on an address that is not
+ * 8-byte aligned in this process, or an unknown kind, is FAILED. A failed
+ * operation changed nothing. returns: how many are PENDING
+ */
 unsigned int urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n);
 /* Take up to max answers of PENDING operations. returns: how many */
 unsigned int urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max);

@@ -46,7 +46,10 @@ struct urn_pkt {
 	/* Used by the transport; see transport/. Valid between its calls only. */
 	uint8_t action;        /* what is to be done in the packet's turn */
 	uint8_t mem_status;    /* worst result of its memory operations */
+	uint8_t loop;          /* frame to be sent: to this adapter itself */
+	uint8_t rsvd;
 	uint16_t mem_left;     /* memory operations not answered yet */
+	uint16_t rsvd2;
 	uint32_t arg;          /* of the action: syndrome, ... */
 	struct urn_qp *qp;
 	struct rte_mbuf *next; /* in a list of the QP */

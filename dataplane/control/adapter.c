@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Adapters: what all engines share of one, and its share on each engine. */
+#include "control/adapter.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+
+static const uint8_t none[16];
+
+/* GIDs: link-local from the MAC (EUI-64), IPv4 at index 1, a configured IPv6. */
+static void
+make_gids(struct urn_adapter *a)
+{
+	static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+	uint8_t *ll = a->gid[0];
+
+	ll[0] = 0xfe;
+	ll[1] = 0x80;
+	ll[8] = a->mac[0] ^ 2;
+	ll[9] = a->mac[1];
+	ll[10] = a->mac[2];
+	ll[11] = 0xff;
+	ll[12] = 0xfe;
+	ll[13] = a->mac[3];
+	ll[14] = a->mac[4];
+	ll[15] = a->mac[5];
+	if (memcmp(a->cfg.ipv4, none, 4) != 0) {
+		memcpy(a->gid[1], v4_prefix, sizeof(v4_prefix));
+		memcpy(a->gid[1] + 12, a->cfg.ipv4, 4);
+	}
+	memcpy(a->gid[2], a->cfg.ipv6, 16);
+}
+
+static int
+tp_neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
+{
+	return urn_neigh_lookup(ctx, gid, mac);
+}
+
+static struct urn_ah *
+tp_ah(void *ctx, uint32_t id)
+{
+	struct urn_adapter *a = ctx;
+
+	if (id == 0 || id > URN_ADAPTER_MAX_AH)
+		return NULL;
+	return atomic_load_explicit(&a->ah[id - 1], memory_order_acquire);
+}
+
+static struct urn_tp *
+make_tp(struct urn_adapter *a, struct urn_shard *s)
+{
+	struct urn_tp_config cfg = {
+		.engine = s->engine->index,
+		.mem = a->mem,
+		.memx = s->memx,
+		.pool = a->cfg.port->pool,
+		.gids = URN_GIDS,
+		.mtu = a->cfg.port->caps.roce_mtu,
+		.icrc = !a->cfg.no_icrc,
+		.max_qp = a->cfg.max_qp,
+		.work = a->cfg.work_in_flight,
+		.window = a->cfg.window,
+		.kept = rte_mempool_avail_count(a->cfg.port->pool) / 4,
+		.neigh = tp_neigh,
+		.neigh_ctx = a->neigh,
+		.ah = tp_ah,
+		.ah_ctx = a,
+		.give_cqe = urn_shard_give_cqe,
+		.give_ctx = s,
+	};
+
+	memcpy(cfg.mac, a->mac, 6);
+	memcpy(cfg.gid, a->gid, sizeof(a->gid));
+	return urn_tp_create(&cfg, urn_engine_now(s->engine));
+}
+
+static void
+destroy_shard(struct urn_shard *s)
+{
+	if (!s)
+		return;
+	urn_engine_remove(s->engine, s);
+	urn_tp_destroy(s->tp);
+	urn_memx_destroy(s->memx);
+	free(s->late);
+	free(s);
+}
+
+static struct urn_shard *
+create_shard(struct urn_adapter *a, struct urn_engine *e)
+{
+	struct urn_memx_config mx = {
+		.pending = 1024,
+		.delay_seed = a->cfg.mem_delay_seed,
+		.delay_percent = a->cfg.mem_delay_percent,
+		.delay_polls = a->cfg.mem_delay_polls,
+		.fail_per_million = a->cfg.mem_fail_per_million,
+	};
+	struct urn_shard *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->engine = e;
+	s->port = a->cfg.port;
+	s->neigh = a->neigh;
+	s->peer = a->shard;
+	s->first = a->vectors == 0;
+	s->queue = a->vectors < s->port->caps.queues ? (int)a->vectors : -1;
+	s->sender = s->queue < 0 ? urn_adapter_shard(a, 0) : s;
+	s->late = calloc(URN_SHARD_LATE, sizeof(*s->late));
+	s->memx = urn_memx_create(&mx);
+	s->tp = s->late && s->memx ? make_tp(a, s) : NULL;
+	if (!s->tp || urn_engine_add(e, s) != 0) {
+		destroy_shard(s);
+		return NULL;
+	}
+	return s;
+}
+
+static int
+make_shards(struct urn_adapter *a)
+{
+	for (unsigned int i = 0; i < a->dp->engines_n; i++) {
+		if (!(a->cfg.engines & 1u << i))
+			continue;
+		a->shard[i] = create_shard(a, a->dp->engine[i]);
+		if (!a->shard[i])
+			return ENOMEM;
+		a->engine_of[a->vectors++] = (uint8_t)i;
+	}
+	return 0;
+}
+
+static void
+set_defaults(struct urn_adapter *a)
+{
+	struct urn_adapter_config *c = &a->cfg;
+
+	if (!c->name[0])
+		snprintf(c->name, sizeof(c->name), "urnic%u", a->index);
+	c->max_qp = c->max_qp ? c->max_qp : 65536;
+	c->max_mr = c->max_mr ? c->max_mr : 65536;
+	c->area_size = c->area_size ? c->area_size : 1ull << 30;
+	c->window = c->window ? c->window : 256;
+	c->work_in_flight = c->work_in_flight ? c->work_in_flight : 65536;
+}
+
+static int
+check(const struct urn_adapter *a, struct urn_err *err)
+{
+	const struct urn_adapter_config *c = &a->cfg;
+
+	if (!c->port) {
+		urn_err_set(err, "%s: no port", c->name);
+		return -1;
+	}
+	if (c->engines == 0 || c->engines >= 1u << a->dp->engines_n) {
+		urn_err_set(err, "%s: engines 0x%x, and there are %u", c->name, c->engines,
+			    a->dp->engines_n);
+		return -1;
+	}
+	if (c->max_qp > (1u << URN_TP_ENGINE_SHIFT) - 2 || c->max_mr > 0xfffffe ||
+	    c->window > 1u << 20) {
+		urn_err_set(err, "%s: at most %u QPs, %u regions, a window of %u packets", c->name,
+			    (1u << URN_TP_ENGINE_SHIFT) - 2, 0xfffffe, 1u << 20);
+		return -1;
+	}
+	return 0;
+}
+
+static int
+make_tables(struct urn_adapter *a)
+{
+	uint32_t keys = a->cfg.max_mr + 1;
+
+	a->mem = urn_mem_create(a->cfg.max_mr, URN_ADAPTER_MAX_PD);
+	a->neigh = urn_neigh_create(a->mac, (const uint8_t (*)[16])a->gid, URN_GIDS);
+	a->ah = calloc(URN_ADAPTER_MAX_AH, sizeof(*a->ah));
+	a->key_owner = calloc(keys, sizeof(*a->key_owner));
+	a->key_kind = calloc(keys, sizeof(*a->key_kind));
+	a->key = calloc(keys, sizeof(*a->key));
+	a->pd_owner = calloc(URN_ADAPTER_MAX_PD + 1, sizeof(*a->pd_owner));
+	return a->mem && a->neigh && a->ah && a->key_owner && a->key_kind && a->key && a->pd_owner
+		       ? 0
+		       : ENOMEM;
+}
+
+static void
+announce(struct urn_adapter *a)
+{
+	struct urn_tp *tp = urn_adapter_shard(a, 0)->tp;
+
+	tp->tx_n += urn_neigh_announce(a->neigh, tp->cfg.pool, tp->tx + tp->tx_n,
+				       URN_TP_TX - tp->tx_n);
+}
+
+struct urn_adapter *
+urn_adapter_create(struct urn_dp *dp, unsigned int index, const struct urn_adapter_config *cfg,
+		   struct urn_err *err)
+{
+	struct urn_adapter *a = calloc(1, sizeof(*a));
+
+	if (!a) {
+		urn_err_set(err, "no memory for an adapter");
+		return NULL;
+	}
+	a->dp = dp;
+	a->index = index;
+	a->cfg = *cfg;
+	pthread_mutex_init(&a->lock, NULL);
+	set_defaults(a);
+	if (check(a, err) != 0) {
+		urn_adapter_destroy(a);
+		return NULL;
+	}
+	memcpy(a->mac, cfg->port->mac, 6);
+	make_gids(a);
+	if (make_tables(a) != 0 || make_shards(a) != 0) {
+		urn_err_set(err, "%s: no memory for its tables (%u QPs, %u regions)", a->cfg.name,
+			    a->cfg.max_qp, a->cfg.max_mr);
+		urn_adapter_destroy(a);
+		return NULL;
+	}
+	announce(a);
+	return a;
+}
+
+void
+urn_adapter_destroy(struct urn_adapter *a)
+{
+	if (!a)
+		return;
+	while (a->clients)
+		urn_client_destroy(a->clients);
+	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++)
+		destroy_shard(a->shard[i]);
+	urn_neigh_destroy(a->neigh);
+	urn_mem_destroy(a->mem);
+	free((void *)a->ah);
+	free(a->key_owner);
+	free(a->key_kind);
+	free(a->key);
+	free(a->pd_owner);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}
+
+static void
+nothing(void *arg)
+{
+	(void)arg;
+}
+
+void
+urn_adapter_barrier(struct urn_adapter *a)
+{
+	for (uint32_t v = 0; v < a->vectors; v++)
+		urn_engine_call(urn_adapter_shard(a, v)->engine, nothing, NULL);
+}

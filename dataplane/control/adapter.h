@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An adapter - a virtual RNIC - and the dataplane it is part of, as control knows them. */
+#ifndef URN_CONTROL_ADAPTER_H
+#define URN_CONTROL_ADAPTER_H
+
+#include "control/client.h"
+#include "control/dataplane.h"
+
+struct urn_dp;
+
+enum {
+	URN_GIDS = 3,             /* link-local, IPv4, configured IPv6 */
+	URN_ADAPTER_MAX_PD = 4096,
+	URN_ADAPTER_MAX_CQ = 65536,
+	URN_ADAPTER_MAX_SRQ = 65536,
+	URN_ADAPTER_MAX_AH = 65536,
+};
+
+struct urn_adapter {
+	struct urn_dp *dp;
+	struct urn_adapter_config cfg;
+	unsigned int index;
+	unsigned int vectors;                          /* engines that serve it */
+	struct urn_shard *shard[URN_ABI_MAX_ENGINES];  /* by engine; NULL: does not serve it */
+	uint8_t engine_of[URN_ABI_MAX_ENGINES];        /* by vector */
+	uint8_t mac[6];
+	uint8_t gid[URN_GIDS][16];
+	struct urn_mem *mem;
+	struct urn_neigh *neigh;
+	struct urn_ah *_Atomic *ah;                    /* by id - 1; read by engines */
+	uint32_t ah_next;                              /* where to look for a free one */
+	struct urn_client **key_owner;                 /* by index of a key; NULL: none */
+	struct urn_client **pd_owner;                  /* by PD handle */
+	uint8_t *key_kind;                             /* 0 none, 1 region, 2 window */
+	uint32_t *key;                                 /* by index: the key as it was given out */
+	struct urn_client *clients;
+	pthread_mutex_t lock;                          /* one control call at a time */
+};
+
+struct urn_dp {
+	unsigned int engines_n;
+	struct urn_engine *engine[URN_ABI_MAX_ENGINES];
+	unsigned int adapters_n;
+	struct urn_adapter **adapter;
+};
+
+static inline struct urn_shard *
+urn_adapter_shard(const struct urn_adapter *a, uint32_t vector)
+{
+	return a->shard[a->engine_of[vector]];
+}
+
+/* adapter.c */
+struct urn_adapter *urn_adapter_create(struct urn_dp *dp, unsigned int index,
+				       const struct urn_adapter_config *cfg, struct urn_err *err);
+void urn_adapter_destroy(struct urn_adapter *a);
+/* Wait until no engine is in the middle of a turn that began before this call. */
+void urn_adapter_barrier(struct urn_adapter *a);
+
+/* client.c */
+struct urn_client *urn_client_create(struct urn_adapter *a, struct urn_err *err);
+void urn_client_destroy(struct urn_client *c);
+
+/* Fail a control call: errno value and a sentence. returns err */
+int urn_ctl_fail(struct urn_abi_rep *rep, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* ctl.c: one request, validated and carried out */
+void urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep);
+
+/* ctl_*.c: each returns 0 or an errno value; the adapter's lock is held */
+typedef int urn_ctl_fn(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep);
+urn_ctl_fn urn_ctl_hello, urn_ctl_query_port, urn_ctl_query_gid, urn_ctl_async_fd;
+urn_ctl_fn urn_ctl_alloc_pd, urn_ctl_dealloc_pd, urn_ctl_reg_mr, urn_ctl_dereg_mr, urn_ctl_alloc_mw,
+	urn_ctl_dealloc_mw;
+urn_ctl_fn urn_ctl_create_cq, urn_ctl_resize_cq, urn_ctl_destroy_cq;
+urn_ctl_fn urn_ctl_create_srq, urn_ctl_modify_srq, urn_ctl_query_srq, urn_ctl_destroy_srq;
+urn_ctl_fn urn_ctl_create_qp, urn_ctl_modify_qp, urn_ctl_query_qp, urn_ctl_destroy_qp;
+urn_ctl_fn urn_ctl_create_ah, urn_ctl_destroy_ah;
+
+/* Is this PD the client's? */
+bool urn_client_owns_pd(const struct urn_client *c, uint32_t pd);
+/* Power of two that holds n; at least 1. */
+static inline uint32_t
+urn_pow2(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+#endif

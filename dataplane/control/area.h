@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A client's area: the memory where its doorbells and queues lie. One mapping,
+ * handed out in pieces by size class, four to each power of two; what is given
+ * back serves the next of its class. The book is kept outside of the area,
+ * where the client can't reach it. Control path only.
+ */
+#ifndef URN_CONTROL_AREA_H
+#define URN_CONTROL_AREA_H
+
+#include <stdint.h>
+
+enum { URN_AREA_CLASSES = 256 };
+
+struct urn_area_piece; /* a piece given back */
+
+struct urn_area {
+	uint8_t *base;
+	uint64_t size;  /* bytes mapped */
+	uint64_t next;  /* first byte never given out */
+	struct urn_area_piece *free[URN_AREA_CLASSES];
+};
+
+/* Map `size` bytes of address space; memory comes as it is used. returns 0 or an errno value */
+int urn_area_init(struct urn_area *a, uint64_t size);
+void urn_area_fini(struct urn_area *a);
+/* `bytes` zeroed, on a cache line. *off: where. returns 0, ENOMEM, EINVAL */
+int urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off);
+/* Give back what urn_area_alloc() gave, with the same size. */
+void urn_area_free(struct urn_area *a, uint64_t off, uint64_t bytes);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clients: attaching, and taking everything back. */
+#include "control/adapter.h"
+
+#include <unistd.h>
+
+int
+urn_client_async_fd(const void *client)
+{
+	const struct urn_client *c = client;
+
+	return c ? atomic_load_explicit(&c->async_fd, memory_order_relaxed) : -1;
+}
+
+/* ---- the embedded channel */
+
+static void
+channel_call(void *ctx, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	urn_ctl_call(ctx, req, rep);
+}
+
+static void
+channel_wake(void *ctx, uint32_t vector)
+{
+	struct urn_client *c = ctx;
+	uint64_t one = 1;
+
+	if (vector < c->adapter->vectors &&
+	    write(urn_adapter_shard(c->adapter, vector)->engine->wake_fd, &one, sizeof(one)) < 0) {
+		/* Full: it is being woken already. */
+	}
+}
+
+static void
+channel_close(void *ctx)
+{
+	urn_client_destroy(ctx);
+}
+
+/* ---- doorbells */
+
+struct link {
+	struct urn_shard *shard;
+	struct urn_client_shard *cs;
+};
+
+static void
+link_shard(void *arg)
+{
+	struct link *l = arg;
+
+	l->cs->next = l->shard->clients;
+	l->shard->clients = l->cs;
+}
+
+static void
+unlink_shard(void *arg)
+{
+	struct link *l = arg;
+	struct urn_client_shard **at = &l->shard->clients;
+
+	while (*at && *at != l->cs)
+		at = &(*at)->next;
+	if (*at)
+		*at = l->cs->next;
+}
+
+static int
+add_shard(struct urn_client *c, uint32_t vector)
+{
+	struct urn_client_shard *cs = calloc(1, sizeof(*cs));
+	struct link l = {.shard = urn_adapter_shard(c->adapter, vector), .cs = cs};
+	int rc;
+
+	if (!cs)
+		return ENOMEM;
+	rc = urn_area_alloc(&c->area, sizeof(struct urn_abi_db), &c->db_off[vector]);
+	if (rc != 0) {
+		free(cs);
+		return rc;
+	}
+	cs->scan.db = (void *)(c->area.base + c->db_off[vector]);
+	cs->scan.top = UINT32_MAX;
+	c->shard[vector] = cs;
+	urn_engine_call(l.shard->engine, link_shard, &l);
+	return 0;
+}
+
+static void
+remove_shard(struct urn_client *c, uint32_t vector)
+{
+	struct urn_client_shard *cs = c->shard[vector];
+	struct link l = {.shard = urn_adapter_shard(c->adapter, vector), .cs = cs};
+
+	if (!cs)
+		return;
+	urn_engine_call(l.shard->engine, unlink_shard, &l);
+	free(cs->qp);
+	free(cs->free_id);
+	free(cs);
+}
+
+struct urn_client *
+urn_client_create(struct urn_adapter *a, struct urn_err *err)
+{
+	struct urn_client *c = calloc(1, sizeof(*c));
+	int rc = c ? urn_area_init(&c->area, a->cfg.area_size) : ENOMEM;
+
+	if (rc != 0) {
+		urn_err_set(err, "%s: can't map %llu MiB for a client's queues: %s", a->cfg.name,
+			    (unsigned long long)(a->cfg.area_size >> 20), strerror(rc));
+		free(c);
+		return NULL;
+	}
+	c->adapter = a;
+	atomic_store(&c->async_fd, -1);
+	c->channel = (struct urn_abi_channel){
+		.ctx = c,
+		.call = channel_call,
+		.wake = channel_wake,
+		.close = channel_close,
+		.area = c->area.base,
+	};
+	while (pthread_mutex_trylock(&a->lock) != 0)
+		urn_engine_wait_turn();
+	c->next = a->clients;
+	a->clients = c;
+	for (uint32_t v = 0; v < a->vectors && rc == 0; v++)
+		rc = add_shard(c, v);
+	pthread_mutex_unlock(&a->lock);
+	if (rc != 0) {
+		urn_err_set(err, "%s: an area of %llu bytes is too small for a client's doorbells",
+			    a->cfg.name, (unsigned long long)a->cfg.area_size);
+		urn_client_destroy(c);
+		return NULL;
+	}
+	return c;
+}
+
+/* ---- taking back */
+
+static void
+take_back(struct urn_client *c, uint32_t op, uint32_t handle)
+{
+	struct urn_abi_req req = {.op = op, .handle = handle};
+	struct urn_abi_rep rep;
+
+	urn_ctl_call(c, &req, &rep);
+}
+
+static void
+take_back_table(struct urn_client *c, struct urn_table *t, uint32_t op)
+{
+	for (uint32_t h = 1; h <= t->cap && t->n; h++)
+		if (urn_table_get(t, h))
+			take_back(c, op, h);
+}
+
+/* Windows before the regions that they are bound to. */
+static void
+take_back_keys(struct urn_client *c)
+{
+	struct urn_adapter *a = c->adapter;
+
+	for (uint8_t kind = 2; kind >= 1; kind--)
+		for (uint32_t i = 1; i <= a->cfg.max_mr; i++)
+			if (a->key_owner[i] == c && a->key_kind[i] == kind)
+				take_back(c, kind == 2 ? URN_CTL_DEALLOC_MW : URN_CTL_DEREG_MR, a->key[i]);
+}
+
+void
+urn_client_destroy(struct urn_client *c)
+{
+	struct urn_adapter *a = c->adapter;
+	struct urn_client **at = &a->clients;
+
+	for (uint32_t h = 1; h <= c->qps.cap && c->qps.n; h++) {
+		struct urn_ctl_qp *q = urn_table_get(&c->qps, h);
+
+		if (q)
+			take_back(c, URN_CTL_DESTROY_QP, q->qp->qpn);
+	}
+	take_back_table(c, &c->srqs, URN_CTL_DESTROY_SRQ);
+	take_back_table(c, &c->cqs, URN_CTL_DESTROY_CQ);
+	for (uint32_t i = 0; i < URN_ADAPTER_MAX_AH; i++)
+		if (a->ah[i] && a->ah[i]->client == c)
+			take_back(c, URN_CTL_DESTROY_AH, i + 1);
+	take_back_keys(c);
+	for (uint32_t pd = 1; pd <= URN_ADAPTER_MAX_PD; pd++)
+		if (a->pd_owner[pd] == c)
+			take_back(c, URN_CTL_DEALLOC_PD, pd);
+	while (pthread_mutex_trylock(&a->lock) != 0)
+		urn_engine_wait_turn();
+	for (uint32_t v = 0; v < a->vectors; v++)
+		remove_shard(c, v);
+	while (*at && *at != c)
+		at = &(*at)->next;
+	if (*at)
+		*at = c->next;
+	pthread_mutex_unlock(&a->lock);
+	urn_table_fini(&c->cqs);
+	urn_table_fini(&c->srqs);
+	urn_table_fini(&c->qps);
+	urn_area_fini(&c->area);
+	free(c);
+}

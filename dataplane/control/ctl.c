@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control requests: the one validator. A request is a fixed struct from an
+ * untrusted client; every field is checked here or in the handler before it is
+ * used. Calls on an adapter are serialised; what an engine owns is done in the
+ * engine's thread.
+ */
+#include "control/adapter.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int
+urn_ctl_fail(struct urn_abi_rep *rep, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(rep->why, sizeof(rep->why), fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+static urn_ctl_fn *const handlers[URN_CTL_OPS] = {
+	[URN_CTL_HELLO] = urn_ctl_hello,
+	[URN_CTL_QUERY_PORT] = urn_ctl_query_port,
+	[URN_CTL_QUERY_GID] = urn_ctl_query_gid,
+	[URN_CTL_ALLOC_PD] = urn_ctl_alloc_pd,
+	[URN_CTL_DEALLOC_PD] = urn_ctl_dealloc_pd,
+	[URN_CTL_REG_MR] = urn_ctl_reg_mr,
+	[URN_CTL_DEREG_MR] = urn_ctl_dereg_mr,
+	[URN_CTL_ALLOC_MW] = urn_ctl_alloc_mw,
+	[URN_CTL_DEALLOC_MW] = urn_ctl_dealloc_mw,
+	[URN_CTL_CREATE_CQ] = urn_ctl_create_cq,
+	[URN_CTL_RESIZE_CQ] = urn_ctl_resize_cq,
+	[URN_CTL_DESTROY_CQ] = urn_ctl_destroy_cq,
+	[URN_CTL_CREATE_SRQ] = urn_ctl_create_srq,
+	[URN_CTL_MODIFY_SRQ] = urn_ctl_modify_srq,
+	[URN_CTL_QUERY_SRQ] = urn_ctl_query_srq,
+	[URN_CTL_DESTROY_SRQ] = urn_ctl_destroy_srq,
+	[URN_CTL_CREATE_QP] = urn_ctl_create_qp,
+	[URN_CTL_MODIFY_QP] = urn_ctl_modify_qp,
+	[URN_CTL_QUERY_QP] = urn_ctl_query_qp,
+	[URN_CTL_DESTROY_QP] = urn_ctl_destroy_qp,
+	[URN_CTL_CREATE_AH] = urn_ctl_create_ah,
+	[URN_CTL_DESTROY_AH] = urn_ctl_destroy_ah,
+	[URN_CTL_ASYNC_FD] = urn_ctl_async_fd,
+};
+
+void
+urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_adapter *a = c->adapter;
+
+	memset(rep, 0, sizeof(*rep));
+	if (req->op >= URN_CTL_OPS || !handlers[req->op]) {
+		rep->err = urn_ctl_fail(rep, EINVAL, "no control request has the number %u", req->op);
+		return;
+	}
+	/* Its holder may be waiting for an engine that this thread polls. */
+	while (pthread_mutex_trylock(&a->lock) != 0)
+		urn_engine_wait_turn();
+	rep->err = handlers[req->op](c, req, rep);
+	pthread_mutex_unlock(&a->lock);
+	if (rep->err && !rep->why[0])
+		urn_ctl_fail(rep, rep->err, "%s: control request %u: %s", a->cfg.name, req->op,
+			     strerror(rep->err));
+}
+
+int
+urn_ctl_hello(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_adapter *a = c->adapter;
+	struct urn_abi_device *d = &rep->device;
+
+	if (req->hello.version != URN_ABI_VERSION)
+		return urn_ctl_fail(rep, EPROTO,
+				    "%s speaks version %u of the interface, the program's library %u",
+				    a->cfg.name, URN_ABI_VERSION, req->hello.version);
+	d->version = URN_ABI_VERSION;
+	d->engines = a->vectors;
+	/* EUI-64 of the MAC. */
+	d->node_guid = (uint64_t)(a->mac[0] ^ 2) << 56 | (uint64_t)a->mac[1] << 48 |
+		       (uint64_t)a->mac[2] << 40 | 0xfffe000000ull | (uint64_t)a->mac[3] << 16 |
+		       (uint64_t)a->mac[4] << 8 | a->mac[5];
+	d->max_mr_size = UINT64_MAX >> 1;
+	d->max_qp = a->cfg.max_qp;
+	d->max_cq = URN_ADAPTER_MAX_CQ;
+	d->max_mr = d->max_mw = a->cfg.max_mr;
+	d->max_pd = URN_ADAPTER_MAX_PD;
+	d->max_ah = URN_ADAPTER_MAX_AH;
+	d->max_srq = URN_ADAPTER_MAX_SRQ;
+	d->max_wr = URN_ABI_MAX_WR;
+	d->max_sge = URN_ABI_MAX_SGE;
+	d->max_cqe = URN_ABI_MAX_CQE;
+	d->max_rd_atomic = URN_ABI_MAX_RD_ATOMIC;
+	d->max_inline = URN_ABI_MAX_INLINE;
+	d->gids = URN_GIDS;
+	d->area_size = c->area.size;
+	memcpy(d->db_off, c->db_off, sizeof(d->db_off));
+	snprintf(d->name, sizeof(d->name), "%s", a->cfg.name);
+	snprintf(d->fw_ver, sizeof(d->fw_ver), "%s", URN_VERSION);
+	return 0;
+}
+
+/* Path MTU code of a number of bytes. */
+static uint8_t
+mtu_code(uint16_t bytes)
+{
+	return (uint8_t)(__builtin_ctz(bytes) - 7);
+}
+
+int
+urn_ctl_query_port(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	const struct urn_port *p = c->adapter->cfg.port;
+	struct rte_eth_link link = {0};
+
+	(void)req;
+	rep->port.state = p->link_up ? 4 : 1;
+	rep->port.max_mtu = rep->port.active_mtu = mtu_code(p->caps.roce_mtu);
+	rep->port.mtu_bytes = p->caps.mtu;
+	if (rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+		rep->port.speed = link.link_speed * 1000000ull;
+	return 0;
+}
+
+int
+urn_ctl_query_gid(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	if (req->gid.index >= URN_GIDS)
+		return urn_ctl_fail(rep, EINVAL, "%s has %u GIDs, and none with index %u",
+				    c->adapter->cfg.name, URN_GIDS, req->gid.index);
+	memcpy(rep->gid.gid, c->adapter->gid[req->gid.index], 16);
+	return 0;
+}
+
+int
+urn_ctl_async_fd(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	(void)rep;
+	atomic_store(&c->async_fd, req->async_fd.fd < 0 ? -1 : req->async_fd.fd);
+	urn_adapter_barrier(c->adapter); /* nobody writes to the old one any more */
+	return 0;
+}

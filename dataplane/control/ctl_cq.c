@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control requests on completion queues. */
+#include "control/adapter.h"
+
+static uint64_t
+bytes_of(uint32_t entries)
+{
+	return URN_ABI_CQ_SLOTS + (uint64_t)entries * sizeof(struct urn_abi_cqe);
+}
+
+static int
+check_size(const struct urn_client *c, struct urn_abi_rep *rep, uint32_t cqe)
+{
+	if (cqe == 0 || cqe > URN_ABI_MAX_CQE)
+		return urn_ctl_fail(rep, EINVAL, "%s: a completion queue has 1 to %u entries, not %u",
+				    c->adapter->cfg.name, URN_ABI_MAX_CQE, cqe);
+	return 0;
+}
+
+static int
+no_room(const struct urn_client *c, struct urn_abi_rep *rep, int rc)
+{
+	return urn_ctl_fail(rep, rc, "%s: no room for the completion queue (area of %llu MiB, at most "
+			    "%u queues)", c->adapter->cfg.name,
+			    (unsigned long long)(c->area.size >> 20), URN_ADAPTER_MAX_CQ);
+}
+
+static void
+answer(const struct urn_ctl_cq *q, struct urn_abi_rep *rep)
+{
+	rep->handle = q->cq.handle;
+	rep->queue.off = q->off;
+	rep->queue.entries = q->cq.mask + 1;
+	rep->queue.stride = sizeof(struct urn_abi_cqe);
+	rep->queue.engine = q->vector;
+}
+
+int
+urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_adapter *a = c->adapter;
+	uint32_t entries;
+	struct urn_ctl_cq *q;
+	int rc = check_size(c, rep, req->create_cq.cqe);
+
+	if (rc != 0)
+		return rc;
+	entries = urn_pow2(req->create_cq.cqe);
+	q = calloc(1, sizeof(*q));
+	if (!q)
+		return ENOMEM;
+	q->bytes = bytes_of(entries);
+	q->vector = req->create_cq.comp_vector % a->vectors;
+	rc = urn_area_alloc(&c->area, q->bytes, &q->off);
+	if (rc == 0) {
+		rc = urn_table_put(&c->cqs, q, URN_ADAPTER_MAX_CQ, &q->cq.handle);
+		if (rc != 0)
+			urn_area_free(&c->area, q->off, q->bytes);
+	}
+	if (rc != 0) {
+		free(q);
+		return no_room(c, rep, rc);
+	}
+	q->cq.hdr = (void *)(c->area.base + q->off);
+	q->cq.mask = entries - 1;
+	q->cq.engine = a->engine_of[q->vector];
+	q->cq.channel_fd = req->create_cq.channel_fd < 0 ? -1 : req->create_cq.channel_fd;
+	q->cq.cookie = req->create_cq.cookie;
+	q->cq.client = c;
+	answer(q, rep);
+	return 0;
+}
+
+static struct urn_ctl_cq *
+find(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_ctl_cq *q = urn_table_get(&c->cqs, req->handle);
+
+	if (!q)
+		urn_ctl_fail(rep, EINVAL, "%s: no completion queue %u", c->adapter->cfg.name,
+			     req->handle);
+	return q;
+}
+
+struct resize {
+	struct urn_ctl_cq *q;
+	struct urn_abi_cq *hdr; /* of the new queue */
+	uint32_t entries;
+	int rc;
+};
+
+/* In the owner's thread: carry over what the client has not read. */
+static void
+carry_over(void *arg)
+{
+	struct resize *r = arg;
+	struct urn_cq *cq = &r->q->cq, next = *cq;
+	uint32_t cons = atomic_load(&cq->hdr->cons), left = cq->prod - cons;
+	struct urn_abi_cqe *slot = (void *)((uint8_t *)cq->hdr + URN_ABI_CQ_SLOTS);
+
+	if (left > cq->mask + 1)
+		left = 0; /* the client's index lies: it loses its own */
+	if (left > r->entries) {
+		r->rc = EINVAL;
+		return;
+	}
+	next.hdr = r->hdr;
+	next.mask = r->entries - 1;
+	next.prod = next.cons = 0;
+	for (uint32_t i = 0; i < left; i++)
+		urn_cq_put(&next, &slot[(cq->prod - left + i) & cq->mask]);
+	cq->hdr = next.hdr;
+	cq->mask = next.mask;
+	cq->prod = next.prod;
+	cq->cons = 0;
+}
+
+int
+urn_ctl_resize_cq(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_ctl_cq *q = find(c, req, rep);
+	struct resize r = {.q = q};
+	uint64_t off, bytes;
+	int rc = q ? check_size(c, rep, req->resize_cq.cqe) : EINVAL;
+
+	if (rc != 0)
+		return rc;
+	r.entries = urn_pow2(req->resize_cq.cqe);
+	bytes = bytes_of(r.entries);
+	rc = urn_area_alloc(&c->area, bytes, &off);
+	if (rc != 0)
+		return no_room(c, rep, rc);
+	r.hdr = (void *)(c->area.base + off);
+	urn_engine_call(urn_adapter_shard(c->adapter, q->vector)->engine, carry_over, &r);
+	if (r.rc != 0) {
+		urn_area_free(&c->area, off, bytes);
+		return urn_ctl_fail(rep, r.rc, "%s: completion queue %u holds more than %u completions",
+				    c->adapter->cfg.name, req->handle, r.entries);
+	}
+	urn_area_free(&c->area, q->off, q->bytes);
+	q->off = off;
+	q->bytes = bytes;
+	answer(q, rep);
+	return 0;
+}
+
+struct forget {
+	struct urn_shard *shard;
+	struct urn_cq *cq;
+	unsigned int late; /* completions that found no room in a ring */
+};
+
+/* Every engine: completions on their way to the owner. */
+static void
+give_late(void *arg)
+{
+	struct forget *f = arg;
+
+	urn_shard_give_late(f->shard);
+	f->late += f->shard->late_n;
+}
+
+/* The owner: what is in its ring, and the list of touched queues. */
+static void
+forget(void *arg)
+{
+	struct forget *f = arg;
+	struct urn_cq **at = &f->shard->tp->touched;
+
+	while (urn_engine_take(f->shard->engine) > 0)
+		;
+	while (*at && *at != f->cq)
+		at = &(*at)->next;
+	if (*at)
+		*at = f->cq->next;
+}
+
+/* Nothing of the queue is left anywhere on the engines after this. */
+static void
+forget_everywhere(struct urn_adapter *a, const struct urn_ctl_cq *q, struct urn_cq *cq)
+{
+	struct forget f = {.cq = cq};
+
+	do {
+		f.late = 0;
+		for (uint32_t v = 0; v < a->vectors; v++) {
+			f.shard = urn_adapter_shard(a, v);
+			urn_engine_call(f.shard->engine, give_late, &f);
+		}
+		f.shard = urn_adapter_shard(a, q->vector);
+		urn_engine_call(f.shard->engine, forget, &f);
+	} while (f.late);
+}
+
+int
+urn_ctl_destroy_cq(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_adapter *a = c->adapter;
+	struct urn_ctl_cq *q = find(c, req, rep);
+
+	if (!q)
+		return EINVAL;
+	if (q->cq.users)
+		return urn_ctl_fail(rep, EBUSY, "%s: completion queue %u is used by %u queues of QPs: "
+				    "destroy those first", a->cfg.name, req->handle, q->cq.users);
+	forget_everywhere(a, q, &q->cq);
+	rep->queue.events = q->cq.events;
+	urn_table_remove(&c->cqs, req->handle);
+	urn_area_free(&c->area, q->off, q->bytes);
+	free(q);
+	return 0;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control requests on protection domains, regions and windows. */
+#include "control/adapter.h"
+
+enum { KEY_NONE, KEY_REGION, KEY_WINDOW };
+
+bool
+urn_client_owns_pd(const struct urn_client *c, uint32_t pd)
+{
+	return pd && pd <= URN_ADAPTER_MAX_PD && c->adapter->pd_owner[pd] == c;
+}
+
+static int
+no_pd(const struct urn_client *c, struct urn_abi_rep *rep, uint32_t pd)
+{
+	return urn_ctl_fail(rep, EINVAL, "%s: no protection domain %u", c->adapter->cfg.name, pd);
+}
+
+int
+urn_ctl_alloc_pd(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	int rc = urn_mem_alloc_pd(c->adapter->mem, &rep->handle);
+
+	(void)req;
+	if (rc != 0)
+		return urn_ctl_fail(rep, rc, "%s: no more protection domains (at most %u)",
+				    c->adapter->cfg.name, URN_ADAPTER_MAX_PD);
+	c->adapter->pd_owner[rep->handle] = c;
+	return 0;
+}
+
+int
+urn_ctl_dealloc_pd(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	int rc;
+
+	if (!urn_client_owns_pd(c, req->handle))
+		return no_pd(c, rep, req->handle);
+	rc = urn_mem_dealloc_pd(c->adapter->mem, req->handle);
+	if (rc != 0)
+		return urn_ctl_fail(rep, rc,
+				    "%s: protection domain %u is in use: destroy its QPs, SRQs, "
+				    "address handles, regions and windows first",
+				    c->adapter->cfg.name, req->handle);
+	c->adapter->pd_owner[req->handle] = NULL;
+	return 0;
+}
+
+static void
+own_key(struct urn_client *c, uint32_t key, uint8_t kind)
+{
+	struct urn_adapter *a = c->adapter;
+
+	a->key_owner[key >> 8] = c;
+	a->key_kind[key >> 8] = kind;
+	a->key[key >> 8] = key;
+}
+
+/* A key of the client, of this kind? Windows change their low byte with each bind. */
+static bool
+owns_key(const struct urn_client *c, uint32_t key, uint8_t kind)
+{
+	const struct urn_adapter *a = c->adapter;
+	uint32_t index = key >> 8;
+
+	return index <= a->cfg.max_mr && a->key_owner[index] == c && a->key_kind[index] == kind &&
+	       (kind == KEY_WINDOW || a->key[index] == key);
+}
+
+static void
+disown_key(struct urn_client *c, uint32_t key)
+{
+	c->adapter->key_owner[key >> 8] = NULL;
+	c->adapter->key_kind[key >> 8] = KEY_NONE;
+}
+
+int
+urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_adapter *a = c->adapter;
+	uint32_t key;
+	int rc;
+
+	if (!urn_client_owns_pd(c, req->reg_mr.pd))
+		return no_pd(c, rep, req->reg_mr.pd);
+	if (req->reg_mr.addr + req->reg_mr.length < req->reg_mr.addr ||
+	    req->reg_mr.iova + req->reg_mr.length < req->reg_mr.iova)
+		return urn_ctl_fail(rep, EINVAL, "%s: a region of %llu bytes wraps around the address "
+				    "space", a->cfg.name, (unsigned long long)req->reg_mr.length);
+	/* Embedded: the client's addresses are ours. */
+	rc = urn_mem_reg_mr(a->mem, req->reg_mr.pd, (void *)(uintptr_t)req->reg_mr.addr,
+			    req->reg_mr.length, req->reg_mr.iova, req->reg_mr.access, &key);
+	if (rc == EINVAL)
+		return urn_ctl_fail(rep, rc, "%s: access 0x%x: remote write and atomics need local "
+				    "write", a->cfg.name, req->reg_mr.access);
+	if (rc != 0)
+		return urn_ctl_fail(rep, rc, "%s: no more regions (at most %u)", a->cfg.name,
+				    a->cfg.max_mr);
+	own_key(c, key, KEY_REGION);
+	rep->handle = rep->mr.lkey = rep->mr.rkey = key;
+	return 0;
+}
+
+struct holds {
+	struct urn_shard *shard;
+	struct urn_region *region;
+	unsigned int n;
+};
+
+static void
+count_holds(void *arg)
+{
+	struct holds *h = arg;
+
+	urn_tp_poll_memory(h->shard->tp);
+	h->n = urn_memx_holds(h->shard->memx, h->region);
+}
+
+/* Wait until no engine has an operation on the region under way. */
+static void
+wait_released(struct urn_adapter *a, struct urn_region *region)
+{
+	for (uint32_t v = 0; v < a->vectors; v++) {
+		struct holds h = {.shard = urn_adapter_shard(a, v), .region = region};
+
+		for (;;) {
+			urn_engine_call(h.shard->engine, count_holds, &h);
+			if (h.n == 0)
+				break;
+			urn_engine_wait_turn();
+		}
+	}
+}
+
+int
+urn_ctl_dereg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_adapter *a = c->adapter;
+	struct urn_region *region;
+	int rc;
+
+	if (!owns_key(c, req->handle, KEY_REGION))
+		return urn_ctl_fail(rep, EINVAL, "%s: no region with the key 0x%x", a->cfg.name,
+				    req->handle);
+	rc = urn_mem_kill_mr(a->mem, req->handle, &region);
+	if (rc != 0)
+		return urn_ctl_fail(rep, rc, "%s: memory windows are bound to the region 0x%x: "
+				    "invalidate them first", a->cfg.name, req->handle);
+	wait_released(a, region);
+	urn_mem_free_mr(a->mem, region);
+	disown_key(c, req->handle);
+	return 0;
+}
+
+int
+urn_ctl_alloc_mw(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	uint32_t rkey, type = req->alloc_mw.type;
+	int rc;
+
+	if (!urn_client_owns_pd(c, req->alloc_mw.pd))
+		return no_pd(c, rep, req->alloc_mw.pd);
+	if (type != 1 && type != 2)
+		return urn_ctl_fail(rep, EINVAL, "%s: memory windows are of type 1 or 2, not %u",
+				    c->adapter->cfg.name, type);
+	rc = urn_mem_alloc_mw(c->adapter->mem, req->alloc_mw.pd, (int)type, &rkey);
+	if (rc != 0)
+		return urn_ctl_fail(rep, rc, "%s: no more memory windows (at most %u with regions)",
+				    c->adapter->cfg.name, c->adapter->cfg.max_mr);
+	own_key(c, rkey, KEY_WINDOW);
+	rep->handle = rep->mr.rkey = rkey;
+	return 0;
+}
+
+int
+urn_ctl_dealloc_mw(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	int rc;
+
+	if (!owns_key(c, req->handle, KEY_WINDOW))
+		return urn_ctl_fail(rep, EINVAL, "%s: no memory window with the key 0x%x",
+				    c->adapter->cfg.name, req->handle);
+	rc = urn_mem_dealloc_mw(c->adapter->mem, req->handle);
+	if (rc == 0) {
+		/* A check that was under way when it went is over after this. */
+		urn_adapter_barrier(c->adapter);
+		disown_key(c, req->handle);
+	}
+	return rc;
+}

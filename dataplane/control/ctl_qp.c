@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control requests on queue pairs. The QP itself is made, changed and freed in
+ * the thread of the engine that owns it; the client's doorbell id leads there.
+ */
+#include "control/adapter.h"
+
+/* ---- checks */
+
+static int
+check_caps(const struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	const struct urn_abi_qp_cap *cap = &req->create_qp.cap;
+	const char *name = c->adapter->cfg.name;
+
+	if (cap->max_send_wr > URN_ABI_MAX_WR || cap->max_recv_wr > URN_ABI_MAX_WR)
+		return urn_ctl_fail(rep, EINVAL, "%s: a queue has at most %u requests, not %u", name,
+				    URN_ABI_MAX_WR,
+				    cap->max_send_wr > cap->max_recv_wr ? cap->max_send_wr
+									: cap->max_recv_wr);
+	if (cap->max_send_sge > URN_ABI_MAX_SGE || cap->max_recv_sge > URN_ABI_MAX_SGE)
+		return urn_ctl_fail(rep, EINVAL, "%s: a request has at most %u elements, not %u", name,
+				    URN_ABI_MAX_SGE,
+				    cap->max_send_sge > cap->max_recv_sge ? cap->max_send_sge
+									  : cap->max_recv_sge);
+	if (cap->max_inline > URN_ABI_MAX_INLINE)
+		return urn_ctl_fail(rep, EINVAL, "%s: at most %u bytes inline, not %u", name,
+				    URN_ABI_MAX_INLINE, cap->max_inline);
+	return 0;
+}
+
+static int
+check_create(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
+	     struct urn_ctl_qp *q)
+{
+	const char *name = c->adapter->cfg.name;
+
+	if (!urn_client_owns_pd(c, req->create_qp.pd))
+		return urn_ctl_fail(rep, EINVAL, "%s: no protection domain %u", name,
+				    req->create_qp.pd);
+	if (req->create_qp.type != URN_QPT_RC && req->create_qp.type != URN_QPT_UD)
+		return urn_ctl_fail(rep, EOPNOTSUPP, "%s: QPs are of type RC or UD, not %u", name,
+				    req->create_qp.type);
+	q->send_cq = urn_table_get(&c->cqs, req->create_qp.send_cq);
+	q->recv_cq = urn_table_get(&c->cqs, req->create_qp.recv_cq);
+	if (!q->send_cq || !q->recv_cq)
+		return urn_ctl_fail(rep, EINVAL, "%s: no completion queue %u", name,
+				    q->send_cq ? req->create_qp.recv_cq : req->create_qp.send_cq);
+	if (req->create_qp.srq) {
+		q->srq = urn_table_get(&c->srqs, req->create_qp.srq);
+		if (!q->srq)
+			return urn_ctl_fail(rep, EINVAL, "%s: no SRQ %u", name, req->create_qp.srq);
+	}
+	return check_caps(c, req, rep);
+}
+
+/* ---- queues in the client's area */
+
+static int
+lay_out(struct urn_client *c, const struct urn_abi_req *req, struct urn_ctl_qp *q,
+	struct urn_qp_config *cfg)
+{
+	const struct urn_abi_qp_cap *cap = &req->create_qp.cap;
+	uint32_t ssge = cap->max_send_sge ? cap->max_send_sge : 1;
+	uint32_t rsge = cap->max_recv_sge ? cap->max_recv_sge : 1;
+	uint32_t sstride = urn_abi_sq_stride(ssge, cap->max_inline);
+	uint32_t room = sstride - (uint32_t)sizeof(struct urn_abi_swqe);
+	uint32_t sn = urn_pow2(cap->max_send_wr), rn = urn_pow2(cap->max_recv_wr);
+	int rc;
+
+	q->sq_bytes = URN_ABI_WQ_SLOTS + (uint64_t)sn * sstride;
+	rc = urn_area_alloc(&c->area, q->sq_bytes, &q->sq_off);
+	if (rc != 0)
+		return rc;
+	q->cap.max_send_wr = sn;
+	q->cap.max_send_sge = ssge;
+	q->cap.max_inline = room < URN_ABI_MAX_INLINE ? room : URN_ABI_MAX_INLINE;
+	cfg->sq = (struct urn_sq){
+		.hdr = (void *)(c->area.base + q->sq_off),
+		.mask = sn - 1,
+		.stride = (uint16_t)sstride,
+		.max_sge = (uint8_t)ssge,
+		.max_inline = (uint16_t)q->cap.max_inline,
+	};
+	if (q->srq)
+		return 0;
+	q->rq_bytes = URN_ABI_WQ_SLOTS + (uint64_t)rn * urn_abi_rq_stride(rsge);
+	rc = urn_area_alloc(&c->area, q->rq_bytes, &q->rq_off);
+	if (rc != 0) {
+		urn_area_free(&c->area, q->sq_off, q->sq_bytes);
+		return rc;
+	}
+	q->cap.max_recv_wr = rn;
+	q->cap.max_recv_sge = rsge;
+	cfg->rq = (struct urn_rq){
+		.hdr = (void *)(c->area.base + q->rq_off),
+		.mask = rn - 1,
+		.stride = (uint16_t)urn_abi_rq_stride(rsge),
+		.max_sge = (uint8_t)rsge,
+	};
+	return 0;
+}
+
+static void
+free_queues(struct urn_client *c, struct urn_ctl_qp *q)
+{
+	urn_area_free(&c->area, q->sq_off, q->sq_bytes);
+	if (q->rq_bytes)
+		urn_area_free(&c->area, q->rq_off, q->rq_bytes);
+}
+
+/* ---- doorbell ids, in the engine's thread */
+
+static int
+grow(struct urn_client_shard *s)
+{
+	uint32_t cap = s->cap ? s->cap * 2 : 64;
+	struct urn_qp **qp;
+	uint32_t *ids;
+
+	if (cap > URN_ABI_MAX_QP_ENGINE)
+		return ENOSPC;
+	qp = realloc(s->qp, cap * sizeof(*qp));
+	if (qp)
+		s->qp = qp;
+	ids = realloc(s->free_id, cap * sizeof(*ids));
+	if (ids)
+		s->free_id = ids;
+	if (!qp || !ids)
+		return ENOMEM;
+	memset(s->qp + s->cap, 0, (cap - s->cap) * sizeof(*qp));
+	s->cap = cap;
+	return 0;
+}
+
+static int
+take_id(struct urn_client_shard *s, uint32_t *id)
+{
+	if (s->free_n) {
+		*id = s->free_id[--s->free_n];
+		return 0;
+	}
+	if (s->used == s->cap) {
+		int rc = grow(s);
+
+		if (rc != 0)
+			return rc;
+	}
+	*id = s->used++;
+	s->scan.tops = s->used / 4096 + 1;
+	atomic_store(&s->scan.db->tops, s->scan.tops);
+	return 0;
+}
+
+struct work {
+	struct urn_client *c;
+	struct urn_ctl_qp *q;
+	struct urn_qp_config cfg;
+	const struct urn_abi_req *req;
+	struct urn_abi_rep *rep;
+	int rc;
+};
+
+static void
+create(void *arg)
+{
+	struct work *w = arg;
+	struct urn_client_shard *s = w->c->shard[w->q->vector];
+	struct urn_tp *tp = urn_adapter_shard(w->c->adapter, w->q->vector)->tp;
+	uint32_t id = 0;
+
+	w->rc = take_id(s, &id);
+	if (w->rc != 0)
+		return;
+	w->cfg.db = id;
+	w->rc = urn_qp_create(tp, &w->cfg, &w->q->qp);
+	if (w->rc != 0)
+		s->free_id[s->free_n++] = id;
+	else
+		s->qp[id] = w->q->qp;
+}
+
+int
+urn_ctl_create_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_ctl_qp *q = calloc(1, sizeof(*q));
+	struct work w = {.c = c, .q = q};
+	uint32_t handle;
+	int rc = q ? check_create(c, req, rep, q) : ENOMEM;
+
+	if (rc != 0)
+		goto free_q;
+	/* A CQ, its SRQs and its QPs live together (DESIGN rule 2). */
+	q->vector = q->srq ? q->srq->vector : q->recv_cq->vector;
+	rc = lay_out(c, req, q, &w.cfg);
+	if (rc != 0) {
+		urn_ctl_fail(rep, rc, "%s: no room for the QP's queues in the area of %llu MiB",
+			     c->adapter->cfg.name, (unsigned long long)(c->area.size >> 20));
+		goto free_q;
+	}
+	w.cfg.type = (uint8_t)req->create_qp.type;
+	w.cfg.sig_all = req->create_qp.sq_sig_all != 0;
+	w.cfg.pd = req->create_qp.pd;
+	w.cfg.cookie = req->create_qp.cookie;
+	w.cfg.client = c;
+	w.cfg.send_cq = &q->send_cq->cq;
+	w.cfg.recv_cq = &q->recv_cq->cq;
+	w.cfg.srq = q->srq ? &q->srq->srq : NULL;
+	rc = urn_table_put(&c->qps, q, UINT32_MAX, &handle);
+	if (rc != 0)
+		goto free_area;
+	urn_engine_call(urn_adapter_shard(c->adapter, q->vector)->engine, create, &w);
+	rc = w.rc;
+	if (rc != 0) {
+		urn_ctl_fail(rep, rc, "%s: no more QPs (at most %u)", c->adapter->cfg.name,
+			     c->adapter->cfg.max_qp);
+		goto free_handle;
+	}
+	q->handle = handle;
+	q->qp->ctl = q;
+	q->send_cq->cq.users++;
+	q->recv_cq->cq.users++;
+	if (q->srq)
+		q->srq->srq.users++;
+	urn_mem_pd_hold(c->adapter->mem, w.cfg.pd);
+	rep->handle = q->qp->qpn;
+	rep->qp.sq_off = q->sq_off;
+	rep->qp.rq_off = q->rq_off;
+	rep->qp.sq_entries = w.cfg.sq.mask + 1;
+	rep->qp.rq_entries = w.cfg.rq.hdr ? w.cfg.rq.mask + 1 : 0;
+	rep->qp.sq_stride = w.cfg.sq.stride;
+	rep->qp.rq_stride = w.cfg.rq.stride;
+	rep->qp.db = w.cfg.db;
+	rep->qp.engine = q->vector;
+	rep->qp.cap = q->cap;
+	return 0;
+
+free_handle:
+	urn_table_remove(&c->qps, handle);
+free_area:
+	free_queues(c, q);
+free_q:
+	free(q);
+	return rc;
+}
+
+/* ---- the rest */
+
+/* The client's QP of a number. The adapter's lock keeps it from going away. */
+static struct urn_ctl_qp *
+find(struct urn_client *c, uint32_t qpn, struct urn_abi_rep *rep)
+{
+	unsigned int engine = urn_qpn_engine(qpn);
+	struct urn_shard *s = engine < URN_ABI_MAX_ENGINES ? c->adapter->shard[engine] : NULL;
+	struct urn_qp *qp = s && qpn <= URN_QPN_MASK ? urn_tp_qp(s->tp, qpn) : NULL;
+
+	if (!qp || qp->client != c) {
+		urn_ctl_fail(rep, EINVAL, "%s: no QP 0x%x", c->adapter->cfg.name, qpn);
+		return NULL;
+	}
+	return qp->ctl;
+}
+
+static void
+modify(void *arg)
+{
+	struct work *w = arg;
+	struct urn_tp *tp = urn_adapter_shard(w->c->adapter, w->q->vector)->tp;
+
+	urn_tp_poll_memory(tp);
+	w->rc = urn_qp_modify(tp, w->q->qp, w->req->modify_qp.mask, &w->req->modify_qp.attr,
+			      w->rep->why, sizeof(w->rep->why));
+}
+
+int
+urn_ctl_modify_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct work w = {.c = c, .q = find(c, req->handle, rep), .req = req, .rep = rep};
+
+	if (!w.q)
+		return EINVAL;
+	for (;;) {
+		urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, modify, &w);
+		if (w.rc != EAGAIN)
+			return w.rc;
+		urn_engine_wait_turn(); /* to RESET: memory under way ends first */
+	}
+}
+
+static void
+query(void *arg)
+{
+	struct work *w = arg;
+
+	urn_qp_query(w->q->qp, &w->rep->qp_attr);
+}
+
+int
+urn_ctl_query_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct work w = {.c = c, .q = find(c, req->handle, rep), .rep = rep};
+
+	if (!w.q)
+		return EINVAL;
+	urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, query, &w);
+	rep->qp_attr.cap = w.q->cap;
+	return 0;
+}
+
+static void
+destroy(void *arg)
+{
+	struct work *w = arg;
+	struct urn_client_shard *s = w->c->shard[w->q->vector];
+	struct urn_tp *tp = urn_adapter_shard(w->c->adapter, w->q->vector)->tp;
+	struct urn_qp *qp = w->q->qp;
+
+	urn_tp_poll_memory(tp);
+	urn_qp_stop(tp, qp);
+	w->rc = urn_qp_quiet(qp) ? 0 : EAGAIN;
+	if (w->rc != 0)
+		return;
+	s->qp[qp->db] = NULL;
+	s->free_id[s->free_n++] = qp->db;
+	w->cfg.pd = qp->pd;
+	urn_qp_destroy(tp, qp);
+}
+
+int
+urn_ctl_destroy_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct work w = {.c = c, .q = find(c, req->handle, rep)};
+
+	if (!w.q)
+		return EINVAL;
+	for (;;) {
+		urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, destroy, &w);
+		if (w.rc == 0)
+			break;
+		urn_engine_wait_turn();
+	}
+	w.q->send_cq->cq.users--;
+	w.q->recv_cq->cq.users--;
+	if (w.q->srq)
+		w.q->srq->srq.users--;
+	urn_mem_pd_release(c->adapter->mem, w.cfg.pd);
+	urn_table_remove(&c->qps, w.q->handle);
+	free_queues(c, w.q);
+	free(w.q);
+	return 0;
+}

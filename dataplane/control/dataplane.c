@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A whole dataplane: made, taken down, asked. */
+#include "control/adapter.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+struct urn_dp *
+urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err)
+{
+	static _Atomic unsigned int serial;
+	struct urn_dp *dp = calloc(1, sizeof(*dp));
+	char name[16];
+
+	if (!dp || cfg->engines < 1 || cfg->engines > URN_ABI_MAX_ENGINES) {
+		urn_err_set(err, dp ? "a dataplane has 1 to %u engines" : "no memory (%u)",
+			    URN_ABI_MAX_ENGINES);
+		free(dp);
+		return NULL;
+	}
+	/* DPDK's rings have names of their own, one namespace a process. */
+	snprintf(name, sizeof(name), "dp%u", atomic_fetch_add(&serial, 1));
+	for (unsigned int i = 0; i < cfg->engines; i++) {
+		dp->engine[i] = urn_engine_create(i, &cfg->engine[i], name);
+		if (!dp->engine[i]) {
+			urn_err_set(err, "engine %u: no memory for its ring (EAL memory, -m)", i);
+			goto fail;
+		}
+		dp->engines_n++;
+	}
+	dp->adapter = calloc(cfg->adapters ? cfg->adapters : 1, sizeof(*dp->adapter));
+	if (!dp->adapter) {
+		urn_err_set(err, "no memory for %u adapters", cfg->adapters);
+		goto fail;
+	}
+	for (unsigned int i = 0; i < cfg->adapters; i++) {
+		dp->adapter[i] = urn_adapter_create(dp, i, &cfg->adapter[i], err);
+		if (!dp->adapter[i])
+			goto fail;
+		dp->adapters_n++;
+	}
+	return dp;
+
+fail:
+	urn_dp_destroy(dp);
+	return NULL;
+}
+
+void
+urn_dp_destroy(struct urn_dp *dp)
+{
+	if (!dp)
+		return;
+	for (unsigned int i = 0; i < dp->adapters_n; i++)
+		urn_adapter_destroy(dp->adapter[i]);
+	for (unsigned int i = 0; i < dp->engines_n; i++)
+		urn_engine_destroy(dp->engine[i]);
+	free(dp->adapter);
+	free(dp);
+}
+
+struct urn_engine *
+urn_dp_engine(struct urn_dp *dp, unsigned int index)
+{
+	return index < dp->engines_n ? dp->engine[index] : NULL;
+}
+
+struct urn_abi_channel *
+urn_dp_attach(struct urn_dp *dp, unsigned int adapter, struct urn_err *err)
+{
+	struct urn_client *c;
+
+	if (adapter >= dp->adapters_n) {
+		urn_err_set(err, "no adapter %u: there are %u", adapter, dp->adapters_n);
+		return NULL;
+	}
+	c = urn_client_create(dp->adapter[adapter], err);
+	return c ? &c->channel : NULL;
+}
+
+void
+urn_dp_counters(struct urn_dp *dp, unsigned int adapter, struct urn_counters *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (adapter >= dp->adapters_n)
+		return;
+	for (unsigned int e = 0; e < URN_ABI_MAX_ENGINES; e++) {
+		const struct urn_shard *s = dp->adapter[adapter]->shard[e];
+
+		/* Each value is written by one engine; a sum of moments is all it can be. */
+		for (unsigned int i = 0; s && i < URN_COUNTER_COUNT; i++)
+			out->v[i] += __atomic_load_n(&s->tp->c.v[i], __ATOMIC_RELAXED);
+	}
+}
+
+uint64_t
+urn_dp_qp_bytes(struct urn_dp *dp, unsigned int adapter, unsigned int max_dest_rd_atomic)
+{
+	uint64_t qp = (sizeof(struct urn_qp) + 63) & ~63ull;
+
+	(void)dp;
+	(void)adapter;
+	/* The QP, its entries in the QP table and in the doorbells' table, its record of READs
+	 * and atomics, and what control keeps. */
+	return qp + 2 * sizeof(void *) + sizeof(struct urn_ctl_qp) + sizeof(void *) +
+	       (max_dest_rd_atomic ? urn_pow2(max_dest_rd_atomic) * sizeof(struct urn_rec) : 0);
+}

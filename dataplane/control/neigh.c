@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An entry is on exactly one list, which says why it exists and, by its order,
+ * which one goes first when room is needed. All requests are repeated after the
+ * same time, so the list of those under way is sorted by when they are due
+ * just by appending, and poll looks at its head only.
+ *
+ * rte_hash was not taken: it would keep the keys a second time, and evicting
+ * by age needs the lists anyway.
+ */
+#include "control/neigh.h"
+#include "control/l3.h"
+#include "wire/build.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include <rte_jhash.h>
+#include <rte_random.h>
+#include <rte_spinlock.h>
+
+enum list {
+	FREE,
+	FRESH,    /* wanted: the first request is due at once */
+	WAITING,  /* wanted: request out; sorted by `due` */
+	ACTIVE,   /* wanted: MAC known; longest unused first */
+	LEARNT,   /* MAC known, never looked up; oldest news first */
+	FAILED,   /* wanted: nobody answered; oldest first */
+	STATIC,   /* configured */
+	LISTS,
+};
+
+#define BUCKETS ((unsigned int)URN_NEIGH_ENTRIES)
+#define NIL 0xffffu /* no entry */
+_Static_assert((BUCKETS & (BUCKETS - 1)) == 0, "hash mask");
+_Static_assert(BUCKETS < NIL, "16-bit indices");
+
+struct entry {
+	TAILQ_ENTRY(entry) link; /* in nb->list[list] */
+	uint64_t due;            /* ns; WAITING: next request or end; FAILED: may be asked again */
+	uint64_t confirmed;      /* ns; ACTIVE, LEARNT: when its MAC was last proved */
+	uint8_t gid[16];
+	uint8_t mac[6];          /* valid when state is REACHABLE or STALE */
+	uint8_t state;           /* enum urn_neigh_state; NONE on FREE */
+	uint8_t list;            /* enum list */
+	uint8_t tries;           /* FRESH, WAITING: requests sent */
+	uint16_t chain;          /* next of the bucket, or NIL */
+};
+TAILQ_HEAD(entries, entry);
+
+struct urn_neigh {
+	/* Fixed at creation, read without the lock. */
+	uint8_t own[URN_NEIGH_OWN][16];
+	unsigned int n_own;
+	uint8_t mac[6];
+	uint32_t seed;           /* of the hash: peers can't choose to collide */
+
+	_Atomic uint32_t gen;    /* written under the lock, read without; orders nothing */
+
+	rte_spinlock_t lock;     /* guards all below */
+	uint64_t now;            /* ns; the newest time that was passed in */
+	struct entries list[LISTS];
+	unsigned int count[LISTS];
+	uint16_t bucket[BUCKETS]; /* first entry, or NIL */
+	struct entry entry[URN_NEIGH_ENTRIES];
+};
+
+/* ---- the table: hash and lists; under the lock */
+
+static uint16_t *
+bucket_of(struct urn_neigh *nb, const uint8_t gid[16])
+{
+	return &nb->bucket[rte_jhash(gid, 16, nb->seed) & (BUCKETS - 1)];
+}
+
+static struct entry *
+find(struct urn_neigh *nb, const uint8_t gid[16])
+{
+	uint16_t i = *bucket_of(nb, gid);
+
+	while (i != NIL && memcmp(nb->entry[i].gid, gid, 16) != 0)
+		i = nb->entry[i].chain;
+	return i != NIL ? &nb->entry[i] : NULL;
+}
+
+static void
+move(struct urn_neigh *nb, struct entry *e, enum list to)
+{
+	TAILQ_REMOVE(&nb->list[e->list], e, link);
+	nb->count[e->list]--;
+	e->list = (uint8_t)to;
+	TAILQ_INSERT_TAIL(&nb->list[to], e, link);
+	nb->count[to]++;
+}
+
+static void
+forget(struct urn_neigh *nb, struct entry *e)
+{
+	uint16_t self = (uint16_t)(e - nb->entry);
+	uint16_t *at = bucket_of(nb, e->gid);
+
+	while (*at != self)
+		at = &nb->entry[*at].chain;
+	*at = e->chain;
+	e->state = URN_NEIGH_NONE;
+	move(nb, e, FREE);
+}
+
+/* First request under way for an address whose MAC is not known; NULL: none. */
+static struct entry *
+first_incomplete(struct urn_neigh *nb)
+{
+	static const enum list order[] = { WAITING, FRESH };
+	struct entry *e;
+
+	for (unsigned int i = 0; i < 2; i++)
+		TAILQ_FOREACH(e, &nb->list[order[i]], link)
+			if (e->state == URN_NEIGH_INCOMPLETE)
+				return e;
+	return NULL;
+}
+
+/* Who makes room for a wanted (or static) entry. */
+static struct entry *
+victim(struct urn_neigh *nb)
+{
+	struct entry *e = TAILQ_FIRST(&nb->list[LEARNT]);
+
+	if (e == NULL)
+		e = TAILQ_FIRST(&nb->list[FAILED]);
+	if (e == NULL)
+		e = first_incomplete(nb);
+	if (e == NULL)
+		e = TAILQ_FIRST(&nb->list[ACTIVE]);
+	if (e == NULL) /* all are being proved anew */
+		e = TAILQ_FIRST(&nb->list[WAITING]);
+	return e != NULL ? e : TAILQ_FIRST(&nb->list[FRESH]);
+}
+
+/* A new entry on `list`, state and MAC left to the caller. NULL: no room for it. */
+static struct entry *
+add(struct urn_neigh *nb, const uint8_t gid[16], enum list list)
+{
+	struct entry *e = TAILQ_FIRST(&nb->list[FREE]);
+	uint16_t *at;
+
+	if (list == LEARNT && (e == NULL || nb->count[LEARNT] >= URN_NEIGH_LEARNT)) {
+		e = TAILQ_FIRST(&nb->list[LEARNT]);
+		if (e == NULL)
+			return NULL;
+	} else if (e == NULL) {
+		e = victim(nb);
+	}
+	if (e->list != FREE)
+		forget(nb, e);
+	at = bucket_of(nb, gid);
+	memcpy(e->gid, gid, 16);
+	e->tries = 0;
+	e->chain = *at;
+	*at = (uint16_t)(e - nb->entry);
+	move(nb, e, list);
+	return e;
+}
+
+/* ---- states; under the lock */
+
+static void
+changed(struct urn_neigh *nb)
+{
+	atomic_fetch_add_explicit(&nb->gen, 1, memory_order_relaxed);
+}
+
+static void
+start_asking(struct urn_neigh *nb, struct entry *e)
+{
+	e->tries = 0;
+	move(nb, e, FRESH);
+}
+
+/*
+ * An entry gets the MAC that a message told. Who waits is told only when it is
+ * news, and only for entries that somebody here looked up: otherwise a flood
+ * of requests to us would make every queue pair look again.
+ */
+static void
+set_mac(struct urn_neigh *nb, struct entry *e, const uint8_t mac[6], enum urn_neigh_state state)
+{
+	int had = e->state == URN_NEIGH_REACHABLE || e->state == URN_NEIGH_STALE;
+	int news = !had || memcmp(e->mac, mac, 6) != 0;
+
+	memmove(e->mac, mac, 6); /* mac may be e->mac: the old one was proved */
+	e->state = (uint8_t)state;
+	e->confirmed = nb->now;
+	if (e->list == LEARNT)
+		move(nb, e, LEARNT); /* youngest again */
+	else if (state == URN_NEIGH_REACHABLE || !had)
+		move(nb, e, ACTIVE);
+	if (news && e->list != LEARNT)
+		changed(nb);
+}
+
+/* What an entry's looked-up state means to the caller of lookup. */
+static int
+lookup_entry(struct urn_neigh *nb, struct entry *e, uint8_t mac[6])
+{
+	switch (e->list) {
+	case FAILED:
+		if (nb->now < e->due)
+			return URN_NEIGH_FAIL;
+		e->state = URN_NEIGH_INCOMPLETE;
+		start_asking(nb, e);
+		return URN_NEIGH_UNKNOWN;
+	case LEARNT:
+	case ACTIVE:
+		if (nb->now - e->confirmed > URN_NEIGH_REACHABLE_NS)
+			e->state = URN_NEIGH_STALE;
+		if (e->state == URN_NEIGH_STALE)
+			start_asking(nb, e);
+		else
+			move(nb, e, ACTIVE); /* last used */
+		break;
+	default:
+		break;
+	}
+	if (e->state == URN_NEIGH_INCOMPLETE)
+		return URN_NEIGH_UNKNOWN;
+	memcpy(mac, e->mac, 6);
+	return URN_NEIGH_OK;
+}
+
+static void
+set_time(struct urn_neigh *nb, uint64_t now)
+{
+	if (now > nb->now) /* engines read their clocks at different moments */
+		nb->now = now;
+}
+
+/* ---- own addresses */
+
+int
+urn_neigh_is_own(const struct urn_neigh *nb, const uint8_t gid[16])
+{
+	for (unsigned int i = 0; i < nb->n_own; i++)
+		if (memcmp(nb->own[i], gid, 16) == 0)
+			return 1;
+	return 0;
+}
+
+int
+urn_neigh_takes_mac(const struct urn_neigh *nb, const uint8_t mac[6])
+{
+	static const uint8_t broadcast[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	static const uint8_t all_nodes[6] = { 0x33, 0x33, 0, 0, 0, 1 };
+	static const uint8_t solicited[3] = { 0x33, 0x33, 0xff };
+
+	if (memcmp(mac, nb->mac, 6) == 0 || memcmp(mac, broadcast, 6) == 0 ||
+	    memcmp(mac, all_nodes, 6) == 0)
+		return 1;
+	if (memcmp(mac, solicited, 3) != 0)
+		return 0;
+	for (unsigned int i = 0; i < nb->n_own; i++)
+		if (!urn_gid_is_v4(nb->own[i]) && memcmp(mac + 3, nb->own[i] + 13, 3) == 0)
+			return 1;
+	return 0;
+}
+
+static int
+link_local(const uint8_t gid[16])
+{
+	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
+}
+
+/* Own address to ask from: same family, and of the same scope if there is one. */
+static const uint8_t *
+source_for(const struct urn_neigh *nb, const uint8_t gid[16])
+{
+	const uint8_t *best = NULL;
+
+	for (unsigned int i = 0; i < nb->n_own; i++) {
+		if (urn_gid_is_v4(nb->own[i]) != urn_gid_is_v4(gid))
+			continue;
+		if (link_local(nb->own[i]) == link_local(gid))
+			return nb->own[i];
+		if (best == NULL)
+			best = nb->own[i];
+	}
+	return best;
+}
+
+/* Can a station have this address? IPv4: neither 0/8 nor 240/4; IPv6: not :: or ::1. */
+static int
+can_ask(const uint8_t gid[16])
+{
+	static const uint8_t zero[15];
+
+	if (urn_gid_is_v4(gid))
+		return gid[12] != 0 && gid[12] != 127 && gid[12] < 224;
+	return gid[0] != 0xff && (memcmp(gid, zero, 15) != 0 || gid[15] > 1);
+}
+
+/* ---- public */
+
+struct urn_neigh *
+urn_neigh_create(const uint8_t mac[6], const uint8_t (*own)[16], unsigned int n)
+{
+	struct urn_neigh *nb;
+
+	if (n > URN_NEIGH_OWN || !urn_l3_mac_ok(mac)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	nb = calloc(1, sizeof(*nb));
+	if (nb == NULL)
+		return NULL;
+	memcpy(nb->mac, mac, 6);
+	if (n != 0)
+		memcpy(nb->own, own, n * sizeof(nb->own[0]));
+	nb->n_own = n;
+	nb->seed = (uint32_t)rte_rand();
+	rte_spinlock_init(&nb->lock);
+	memset(nb->bucket, 0xff, sizeof(nb->bucket));
+	for (unsigned int i = 0; i < LISTS; i++)
+		TAILQ_INIT(&nb->list[i]);
+	for (unsigned int i = 0; i < URN_NEIGH_ENTRIES; i++)
+		TAILQ_INSERT_TAIL(&nb->list[FREE], &nb->entry[i], link);
+	nb->count[FREE] = URN_NEIGH_ENTRIES;
+	return nb;
+}
+
+void
+urn_neigh_destroy(struct urn_neigh *nb)
+{
+	free(nb);
+}
+
+int
+urn_neigh_add_static(struct urn_neigh *nb, const uint8_t gid[16], const uint8_t mac[6])
+{
+	struct entry *e;
+	int err = 0;
+
+	if (!urn_l3_mac_ok(mac) || !can_ask(gid) || urn_neigh_is_own(nb, gid))
+		return EINVAL;
+	rte_spinlock_lock(&nb->lock);
+	e = find(nb, gid);
+	if ((e == NULL || e->list != STATIC) && nb->count[STATIC] >= URN_NEIGH_STATIC) {
+		err = ENOSPC;
+	} else {
+		if (e == NULL)
+			e = add(nb, gid, STATIC);
+		else
+			move(nb, e, STATIC);
+		memcpy(e->mac, mac, 6);
+		e->state = URN_NEIGH_REACHABLE;
+		changed(nb);
+	}
+	rte_spinlock_unlock(&nb->lock);
+	return err;
+}
+
+int
+urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6])
+{
+	struct entry *e;
+	int rc;
+
+	if (urn_neigh_is_own(nb, gid)) {
+		memcpy(mac, nb->mac, 6);
+		return URN_NEIGH_OK;
+	}
+	if (urn_l3_multicast_mac(mac, gid))
+		return URN_NEIGH_OK;
+	if (!can_ask(gid))
+		return URN_NEIGH_FAIL;
+
+	rte_spinlock_lock(&nb->lock);
+	e = find(nb, gid);
+	if (e != NULL) {
+		rc = lookup_entry(nb, e, mac);
+	} else if (source_for(nb, gid) == NULL) {
+		rc = URN_NEIGH_FAIL; /* we have no address of its family to ask from */
+	} else {
+		e = add(nb, gid, FRESH);
+		e->state = URN_NEIGH_INCOMPLETE;
+		rc = URN_NEIGH_UNKNOWN;
+	}
+	rte_spinlock_unlock(&nb->lock);
+	return rc;
+}
+
+uint32_t
+urn_neigh_generation(const struct urn_neigh *nb)
+{
+	return atomic_load_explicit(&nb->gen, memory_order_relaxed);
+}
+
+/* An advertisement for an address that is known or asked for (RFC 4861, 7.2.5). */
+static void
+take_advert(struct urn_neigh *nb, struct entry *e, const struct urn_l3_msg *msg)
+{
+	int had = e->state == URN_NEIGH_REACHABLE || e->state == URN_NEIGH_STALE;
+	int same = had && (!msg->has_mac || memcmp(e->mac, msg->mac, 6) == 0);
+
+	if (!had && !msg->has_mac)
+		return;
+	if (had && !same && !msg->override) {
+		/* Another MAC that may not replace ours: use ours, but doubt it. */
+		e->state = URN_NEIGH_STALE;
+		return;
+	}
+	if (same && !msg->solicited)
+		return; /* proves nothing */
+	set_mac(nb, e, same ? e->mac : msg->mac,
+		msg->solicited ? URN_NEIGH_REACHABLE : URN_NEIGH_STALE);
+}
+
+/*
+ * Learn from a message. Answers and announcements change what is there, and
+ * add nothing; a request for one of our addresses adds its sender, who is
+ * about to talk to us.
+ */
+static void
+learn(struct urn_neigh *nb, const struct urn_l3_msg *msg, int to_us)
+{
+	const uint8_t *gid = msg->kind == URN_L3_ADVERT ? msg->target : msg->src;
+	struct entry *e = find(nb, gid);
+
+	if (e != NULL && e->list == STATIC)
+		return;
+	if (msg->kind == URN_L3_ADVERT) {
+		if (e != NULL)
+			take_advert(nb, e, msg);
+		return;
+	}
+	if (!msg->has_src || !msg->has_mac)
+		return;
+	if (e == NULL && to_us && msg->kind != URN_L3_ARP_REPLY) {
+		e = add(nb, gid, LEARNT);
+		if (e == NULL)
+			return;
+	} else if (e == NULL) {
+		return;
+	}
+	set_mac(nb, e, msg->mac, URN_NEIGH_REACHABLE);
+}
+
+/* Does somebody else say that an address of ours is his? */
+static int
+conflict(const struct urn_neigh *nb, const struct urn_l3_msg *msg)
+{
+	const uint8_t *claimed = msg->kind == URN_L3_ADVERT ? msg->target : msg->src;
+
+	if (msg->kind == URN_L3_ECHO)
+		return urn_neigh_is_own(nb, msg->src);
+	return (msg->has_src || msg->kind == URN_L3_ADVERT) && urn_neigh_is_own(nb, claimed);
+}
+
+int
+urn_neigh_input(struct urn_neigh *nb, struct rte_mbuf *m, uint64_t now)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	struct urn_l3_msg msg;
+	int to_us;
+
+	p->drop = (uint8_t)urn_l3_read(m, &msg);
+	if (p->drop == URN_C_DROP_NEIGH || p->drop == URN_C_DROP_NOT_ROCE)
+		return 0;
+	if (msg.has_mac && memcmp(msg.mac, nb->mac, 6) == 0)
+		return 0; /* our own frame, come back */
+	if (conflict(nb, &msg)) {
+		p->drop = URN_C_NEIGH_CONFLICT;
+		return 0;
+	}
+	to_us = urn_neigh_is_own(nb, msg.kind == URN_L3_ECHO ? msg.dst : msg.target);
+
+	if (msg.kind != URN_L3_ECHO) {
+		rte_spinlock_lock(&nb->lock);
+		set_time(nb, now);
+		learn(nb, &msg, to_us);
+		rte_spinlock_unlock(&nb->lock);
+	}
+	if (msg.kind == URN_L3_ARP_REPLY || msg.kind == URN_L3_ADVERT)
+		return 0;
+	if (!to_us) {
+		if (msg.kind == URN_L3_ECHO)
+			p->drop = URN_C_DROP_ADDRESS;
+		return 0;
+	}
+	if (!urn_l3_reply(m, &msg, nb->mac)) {
+		p->drop = URN_C_NO_MBUF;
+		return 0;
+	}
+	return 1;
+}
+
+/* The entry whose turn it is: unanswered first, so that new ones can't starve them. */
+static struct entry *
+first_due(struct urn_neigh *nb)
+{
+	struct entry *e = TAILQ_FIRST(&nb->list[WAITING]);
+
+	if (e != NULL && e->due <= nb->now)
+		return e;
+	return TAILQ_FIRST(&nb->list[FRESH]);
+}
+
+static struct rte_mbuf *
+new_frame(struct rte_mempool *pool)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+	if (m != NULL)
+		memset(urn_pkt(m), 0, sizeof(struct urn_pkt));
+	return m;
+}
+
+unsigned int
+urn_neigh_poll(struct urn_neigh *nb, uint64_t now, struct rte_mempool *pool, struct rte_mbuf **out,
+	       unsigned int max)
+{
+	unsigned int n = 0;
+	struct entry *e;
+
+	rte_spinlock_lock(&nb->lock);
+	set_time(nb, now);
+	/* Bounded: each turn sends one of at most max, or moves an entry to FAILED. */
+	while (n < max && (e = first_due(nb)) != NULL) {
+		if (e->tries == URN_NEIGH_TRIES) {
+			e->state = URN_NEIGH_FAILED;
+			e->due = nb->now + URN_NEIGH_FAIL_NS;
+			move(nb, e, FAILED);
+			continue;
+		}
+		out[n] = new_frame(pool);
+		if (out[n] == NULL)
+			break;
+		urn_l3_request(out[n++], nb->mac, source_for(nb, e->gid), e->gid);
+		e->tries++;
+		e->due = nb->now + URN_NEIGH_RETRY_NS;
+		move(nb, e, WAITING);
+	}
+	rte_spinlock_unlock(&nb->lock);
+	return n;
+}
+
+unsigned int
+urn_neigh_announce(struct urn_neigh *nb, struct rte_mempool *pool, struct rte_mbuf **out,
+		   unsigned int max)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < nb->n_own && n < max; i++) {
+		out[n] = new_frame(pool);
+		if (out[n] == NULL)
+			break;
+		urn_l3_announcement(out[n++], nb->mac, nb->own[i]);
+	}
+	return n;
+}
+
+enum urn_neigh_state
+urn_neigh_peek(struct urn_neigh *nb, const uint8_t gid[16], uint8_t *mac)
+{
+	enum urn_neigh_state state = URN_NEIGH_NONE;
+	struct entry *e;
+
+	rte_spinlock_lock(&nb->lock);
+	e = find(nb, gid);
+	if (e != NULL) {
+		state = (enum urn_neigh_state)e->state;
+		if (mac != NULL && (state == URN_NEIGH_REACHABLE || state == URN_NEIGH_STALE))
+			memcpy(mac, e->mac, 6);
+	}
+	rte_spinlock_unlock(&nb->lock);
+	return state;
+}
+
+unsigned int
+urn_neigh_count(struct urn_neigh *nb)
+{
+	unsigned int n;
+
+	rte_spinlock_lock(&nb->lock);
+	n = URN_NEIGH_ENTRIES - nb->count[FREE];
+	rte_spinlock_unlock(&nb->lock);
+	return n;
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop. Order of one turn: control calls, receive, time, what other
+ * engines handed over, doorbells, transmit, events. The TSC is read once.
+ */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_pause.h>
+
+#define NEIGH_PERIOD_NS 1000000ull  /* how often the neighbour table is tended */
+#define STUCK_NS 100000000ull       /* a port that takes nothing for so long loses frames */
+
+struct urn_engine *
+urn_engine_create(unsigned int index, const struct urn_engine_config *cfg, const char *name)
+{
+	struct urn_engine *e = calloc(1, sizeof(*e));
+	char ring[RTE_RING_NAMESIZE];
+
+	if (!e)
+		return NULL;
+	e->index = index;
+	e->cfg = *cfg;
+	if (e->cfg.empty_polls == 0)
+		e->cfg.empty_polls = 1024;
+	if (e->cfg.sleep_us == 0)
+		e->cfg.sleep_us = 100;
+	if (e->cfg.sleep_us > 1000)
+		e->cfg.sleep_us = 1000;
+	e->tsc_base = rte_rdtsc();
+	e->tsc_mult = (uint64_t)((1e9 / (double)rte_get_tsc_hz()) * 4294967296.0);
+	pthread_mutex_init(&e->lock, NULL);
+	e->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	snprintf(ring, sizeof(ring), "urn_%s_%u", name, index);
+	e->ring = rte_ring_create_elem(ring, sizeof(struct urn_xmsg), URN_ENGINE_RING, SOCKET_ID_ANY,
+				       RING_F_MP_RTS_ENQ | RING_F_SC_DEQ);
+	if (e->wake_fd < 0 || !e->ring) {
+		urn_engine_destroy(e);
+		return NULL;
+	}
+	return e;
+}
+
+void
+urn_engine_destroy(struct urn_engine *e)
+{
+	if (!e)
+		return;
+	if (e->ring) {
+		struct urn_xmsg x;
+
+		while (rte_ring_sc_dequeue_elem(e->ring, &x, sizeof(x)) == 0)
+			if (x.kind != URN_X_CQE)
+				rte_pktmbuf_free(x.m);
+		rte_ring_free(e->ring);
+	}
+	if (e->wake_fd >= 0)
+		close(e->wake_fd);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}
+
+uint64_t
+urn_engine_now(const struct urn_engine *e)
+{
+	__extension__ typedef unsigned __int128 wide;
+
+	/* 64 by 64 bits: years of cycles times 32 fractional bits do not fit 64. */
+	return (uint64_t)((wide)(rte_rdtsc() - e->tsc_base) * e->tsc_mult >> 32) + 1;
+}
+
+int
+urn_engine_add(struct urn_engine *e, struct urn_shard *s)
+{
+	if (e->shards_n == URN_MAX_SHARDS)
+		return ENOSPC;
+	e->shard[e->shards_n++] = s;
+	return 0;
+}
+
+void
+urn_engine_remove(struct urn_engine *e, struct urn_shard *s)
+{
+	for (unsigned int i = 0; i < e->shards_n; i++) {
+		if (e->shard[i] == s) {
+			e->shard[i] = e->shard[--e->shards_n];
+			return;
+		}
+	}
+}
+
+/* ---- transmit */
+
+static void
+free_tx(struct urn_tp *tp, unsigned int n)
+{
+	rte_pktmbuf_free_bulk(tp->tx, n);
+	tp->tx_n -= n;
+	memmove(tp->tx, tp->tx + n, tp->tx_n * sizeof(tp->tx[0]));
+}
+
+/* Send through the engine that has a queue of the port. returns: frames given */
+static unsigned int
+send_by_other(struct urn_shard *s)
+{
+	struct urn_tp *tp = s->tp;
+	unsigned int n = 0;
+
+	while (n < tp->tx_n) {
+		struct urn_xmsg x = {.kind = URN_X_TX, .shard = s->sender, .m = tp->tx[n]};
+
+		if (rte_ring_mp_enqueue_elem(s->sender->engine->ring, &x, sizeof(x)) != 0)
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* The port takes nothing: keep what there is for a while, then lose it. */
+static void
+stuck(struct urn_shard *s, uint64_t now)
+{
+	if (s->stuck_since == 0) {
+		s->stuck_since = now;
+	} else if (now - s->stuck_since > STUCK_NS) {
+		URN_COUNT_N(s->tp, DROP_TX, s->tp->tx_n);
+		free_tx(s->tp, s->tp->tx_n);
+		s->stuck_since = 0;
+	}
+}
+
+static void
+flush(struct urn_shard *s)
+{
+	struct urn_tp *tp = s->tp;
+	unsigned int n, left;
+	uint64_t bytes = 0;
+
+	if (tp->tx_n == 0)
+		return;
+	for (unsigned int i = 0; i < tp->tx_n; i++)
+		bytes += tp->tx[i]->pkt_len;
+	n = likely(s->queue >= 0)
+		    ? urn_port_tx(s->port, (uint16_t)s->queue, tp->tx, (uint16_t)tp->tx_n)
+		    : send_by_other(s);
+	left = tp->tx_n - n;
+	if (unlikely(left)) {
+		for (unsigned int i = n; i < tp->tx_n; i++)
+			bytes -= tp->tx[i]->pkt_len;
+		memmove(tp->tx, tp->tx + n, left * sizeof(tp->tx[0]));
+	}
+	tp->tx_n = left;
+	URN_COUNT_N(tp, TX_PACKETS, n);
+	URN_COUNT_N(tp, TX_BYTES, bytes);
+	if (unlikely(n == 0))
+		stuck(s, tp->now);
+	else
+		s->stuck_since = 0;
+}
+
+/* ---- receive */
+
+static void
+send_or_free(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	if (tp->tx_n < URN_TP_TX)
+		tp->tx[tp->tx_n++] = m;
+	else
+		rte_pktmbuf_free(m);
+}
+
+/* ARP, neighbour discovery, echo. */
+static void
+take_others(struct urn_shard *s)
+{
+	struct urn_tp *tp = s->tp;
+
+	for (unsigned int i = 0; i < tp->other_n; i++) {
+		struct rte_mbuf *m = tp->other[i];
+		int reply = urn_neigh_input(s->neigh, m, tp->now);
+
+		tp->c.v[urn_pkt(m)->drop]++;
+		if (reply)
+			send_or_free(tp, m);
+		else
+			rte_pktmbuf_free(m);
+	}
+	tp->other_n = 0;
+}
+
+static unsigned int
+receive(struct urn_shard *s)
+{
+	struct rte_mbuf *m[URN_TP_BURST];
+	unsigned int n;
+
+	if (s->queue < 0)
+		return 0;
+	n = urn_port_rx(s->port, (uint16_t)s->queue, m, URN_TP_BURST);
+	if (n == 0)
+		return 0;
+	urn_tp_rx(s->tp, m, n, false);
+	return n;
+}
+
+/* What a burst left for others. */
+static void
+after_receive(struct urn_shard *s)
+{
+	if (unlikely(s->tp->other_n))
+		take_others(s);
+	if (unlikely(s->tp->handover_n))
+		urn_shard_hand_over(s);
+}
+
+/* ---- slow things, looked at every turn by one comparison */
+
+static void
+tend_neighbours(struct urn_shard *s)
+{
+	struct urn_tp *tp = s->tp;
+	uint32_t gen = urn_neigh_generation(s->neigh);
+
+	if (unlikely(gen != s->neigh_gen)) {
+		s->neigh_gen = gen;
+		urn_tp_neigh_changed(tp);
+	}
+	if (!s->first || tp->now < s->neigh_due)
+		return;
+	s->neigh_due = tp->now + NEIGH_PERIOD_NS;
+	tp->tx_n += urn_neigh_poll(s->neigh, tp->now, tp->cfg.pool, tp->tx + tp->tx_n,
+				   URN_TP_TX - tp->tx_n);
+}
+
+static unsigned int
+doorbells(struct urn_shard *s)
+{
+	unsigned int total = 0;
+
+	for (struct urn_client_shard *c = s->clients; c; c = c->next) {
+		uint32_t id[URN_TP_BURST];
+		unsigned int n;
+
+		if (!urn_db_any(&c->scan))
+			continue;
+		n = urn_db_take(&c->scan, id, URN_TP_BURST);
+		for (unsigned int i = 0; i < n; i++)
+			if (i < n && id[i] < c->used && c->qp[id[i]])
+				rte_prefetch0(c->qp[id[i]]);
+		for (unsigned int i = 0; i < n; i++) {
+			if (likely(id[i] < c->used && c->qp[id[i]]))
+				urn_tp_doorbell(s->tp, c->qp[id[i]]);
+			else
+				URN_COUNT(s->tp, BAD_DOORBELL);
+		}
+		total += n;
+	}
+	return total;
+}
+
+static unsigned int
+turn(struct urn_shard *s, uint64_t now)
+{
+	struct urn_tp *tp = s->tp;
+	unsigned int n = 0;
+
+	n += urn_tp_turn(tp, now);
+	n += receive(s);
+	after_receive(s);
+	tend_neighbours(s);
+	n += doorbells(s);
+	if (tp->sched_head)
+		n += urn_tp_tx(tp);
+	flush(s);
+	if (unlikely(s->late_n))
+		urn_shard_give_late(s);
+	if (unlikely(tp->touched || tp->event_n))
+		urn_shard_notify(s);
+	return n;
+}
+
+unsigned int
+urn_engine_poll(struct urn_engine *e)
+{
+	uint64_t now = urn_engine_now(e);
+	unsigned int n = 0;
+
+	urn_engine_mail(e);
+	n += urn_engine_take(e);
+	for (unsigned int i = 0; i < e->shards_n; i++)
+		n += turn(e->shard[i], now);
+	e->loops++;
+	return n;
+}
+
+/* ---- idle */
+
+static bool
+anything(struct urn_engine *e)
+{
+	if (atomic_load(&e->mail) || !rte_ring_empty(e->ring))
+		return true;
+	for (unsigned int i = 0; i < e->shards_n; i++) {
+		if (urn_tp_busy(e->shard[i]->tp))
+			return true;
+		for (struct urn_client_shard *c = e->shard[i]->clients; c; c = c->next)
+			if (urn_db_any(&c->scan))
+				return true;
+	}
+	return false;
+}
+
+static void
+set_asleep(struct urn_engine *e, uint32_t on)
+{
+	for (unsigned int i = 0; i < e->shards_n; i++)
+		for (struct urn_client_shard *c = e->shard[i]->clients; c; c = c->next)
+			atomic_store(&c->scan.db->asleep, on);
+}
+
+/* Sleep until woken, at most sleep_us: ports without a receive interrupt are polled. */
+static void
+sleep_a_little(struct urn_engine *e)
+{
+	struct pollfd p = {.fd = e->wake_fd, .events = POLLIN};
+	struct timespec ts = {.tv_nsec = e->cfg.sleep_us * 1000l};
+	uint64_t n;
+
+	set_asleep(e, 1);
+	/* Stored before the doorbells are looked at again; the ringer does it the other way. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!anything(e) && ppoll(&p, 1, &ts, NULL) > 0 && read(e->wake_fd, &n, sizeof(n)) < 0) {
+		/* Somebody else emptied it. */
+	}
+	set_asleep(e, 0);
+}
+
+void
+urn_engine_idle(struct urn_engine *e, unsigned int empty)
+{
+	if (e->cfg.idle == URN_IDLE_SPIN || empty < e->cfg.empty_polls)
+		return;
+	if (e->cfg.idle == URN_IDLE_SLEEP) {
+		sleep_a_little(e);
+		return;
+	}
+	rte_pause();
+	if (empty % 64 == 0)
+		sched_yield();
+}
+
+void
+urn_engine_run(struct urn_engine *e, const volatile bool *stop)
+{
+	unsigned int empty = 0;
+
+	urn_engine_bind(e);
+	while (!*stop) {
+		if (urn_engine_poll(e)) {
+			empty = 0;
+		} else if (++empty >= e->cfg.empty_polls) {
+			urn_engine_idle(e, empty);
+		}
+	}
+	urn_engine_unbind(e);
+}

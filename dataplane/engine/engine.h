@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An engine: one lcore's run-to-completion loop over its share of every
+ * adapter. Nothing here is shared with another engine but the ring by which
+ * others hand it packets and completions, and the mailbox for control calls.
+ */
+#ifndef URN_ENGINE_ENGINE_H
+#define URN_ENGINE_ENGINE_H
+
+#include "control/dataplane.h"
+#include "control/neigh.h"
+#include "host/doorbell.h"
+#include "transport/tp.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <rte_ring.h>
+
+struct urn_engine;
+struct urn_shard;
+
+/* One client's doorbells on one engine. Changed in the engine's thread only. */
+struct urn_client_shard {
+	struct urn_client_shard *next; /* of the shard's list */
+	struct urn_db_scan scan;
+	struct urn_qp **qp;            /* by doorbell id; NULL: none */
+	uint32_t cap;                  /* entries of qp */
+	uint32_t *free_id;             /* stack of ids given back */
+	uint32_t free_n;
+	uint32_t used;                 /* ids ever given out */
+};
+
+/* What goes through an engine's ring. */
+enum urn_xkind {
+	URN_X_RX,  /* packet for a QP of this engine */
+	URN_X_TX,  /* frame for a transmit queue of this engine */
+	URN_X_CQE, /* completion for a queue of this engine */
+};
+
+struct urn_xmsg {
+	uint32_t kind;         /* enum urn_xkind */
+	uint32_t rsvd;
+	struct urn_shard *shard; /* of the receiving engine */
+	union {
+		struct rte_mbuf *m;
+		struct urn_tp_xcqe x;
+	};
+};
+_Static_assert(sizeof(struct urn_xmsg) % 4 == 0, "element of an rte_ring");
+
+/* An adapter on an engine. */
+struct urn_shard {
+	struct urn_engine *engine;
+	struct urn_tp *tp;
+	struct urn_memx *memx;
+	struct urn_port *port;         /* owner: the program */
+	int queue;                     /* of the port; -1: another engine sends for us */
+	struct urn_shard *sender;      /* the shard that sends for us, when queue < 0 */
+	struct urn_shard *const *peer; /* shards of this adapter by engine; NULL entries */
+	struct urn_neigh *neigh;       /* of the adapter */
+	uint32_t neigh_gen;            /* generation seen last */
+	uint64_t neigh_due;            /* ns: when to poll it next; the first engine does */
+	uint64_t stuck_since;          /* ns: since when the port takes nothing; 0: it does */
+	struct urn_client_shard *clients;
+	struct urn_tp_xcqe *late;      /* completions the other engine's ring had no room for */
+	unsigned int late_n;
+	bool first;                    /* the adapter's first engine: tends the neighbour table */
+};
+
+enum { URN_SHARD_LATE = 4096, URN_ENGINE_RING = 4096, URN_MAX_SHARDS = 64 };
+
+struct urn_engine {
+	/* ---- the loop */
+	unsigned int index;
+	unsigned int shards_n;
+	struct urn_shard *shard[URN_MAX_SHARDS];
+	struct rte_ring *ring;         /* struct urn_xmsg from other engines */
+	uint64_t tsc_base;             /* TSC at ns_base */
+	uint64_t tsc_mult;             /* ns per cycle, 32 fractional bits */
+	uint64_t loops;
+	struct urn_engine_config cfg;
+	int wake_fd;                   /* eventfd */
+
+	/* ---- control calls of other threads */
+	_Atomic uint32_t mail;         /* calls that wait */
+	pthread_mutex_t lock;          /* guards what follows */
+	struct urn_mail *mail_head, *mail_tail;
+	bool bound;                    /* a thread polls this engine */
+	pthread_t owner;               /* which one, when bound */
+};
+
+/* Make an engine without shards. NULL: no memory. */
+struct urn_engine *urn_engine_create(unsigned int index, const struct urn_engine_config *cfg,
+				     const char *name);
+void urn_engine_destroy(struct urn_engine *e);
+
+/* Nanoseconds of the TSC, from the start of the engine. */
+uint64_t urn_engine_now(const struct urn_engine *e);
+
+/*
+ * Run fn(arg) in the thread that polls the engine, and wait for it; at once
+ * when that is the caller, or nobody. Slow path. (engine/call.c)
+ */
+void urn_engine_call(struct urn_engine *e, void (*fn)(void *arg), void *arg);
+/* Run the calls that wait. In the engine's thread. */
+void urn_engine_mail(struct urn_engine *e);
+/* Does the calling thread poll this engine? */
+bool urn_engine_is_mine(struct urn_engine *e);
+/* Give the others a chance while waiting: serve the engines that the caller polls. */
+void urn_engine_wait_turn(void);
+
+/* Add an adapter's share. The shard stays the caller's. (engine.c) */
+int urn_engine_add(struct urn_engine *e, struct urn_shard *s);
+void urn_engine_remove(struct urn_engine *e, struct urn_shard *s);
+
+/* Give a completion to the owner of its queue; struct urn_tp_config.give_cqe. (exchange.c) */
+void urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x);
+/* Take what other engines handed over. returns: messages */
+unsigned int urn_engine_take(struct urn_engine *e);
+/* Hand packets of other engines over, and frames that another engine sends. */
+void urn_shard_hand_over(struct urn_shard *s);
+/* Try again to give completions that found no room. */
+void urn_shard_give_late(struct urn_shard *s);
+
+/* Look at the armed completion queues and events of this turn. (notify.c) */
+void urn_shard_notify(struct urn_shard *s);
+
+#endif

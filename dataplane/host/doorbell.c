@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host/doorbell.h"
+
+/* Move on to the next leaf word with bits. returns false when there is none. */
+static bool
+next_word(struct urn_db_scan *s)
+{
+	for (;;) {
+		while (s->left_top) {
+			uint32_t i = (uint32_t)__builtin_ctzll(s->left_top);
+
+			s->left_top &= s->left_top - 1;
+			s->word = s->top * 64 + i;
+			/* Acquire: the queue's prod, stored before the ring, is seen after. */
+			s->left = atomic_exchange_explicit(&s->db->leaf[s->word], 0,
+							   memory_order_seq_cst);
+			if (s->left)
+				return true;
+		}
+		for (;;) {
+			if (++s->top >= s->tops)
+				return false;
+			if (atomic_load_explicit(&s->db->top[s->top], memory_order_relaxed))
+				break;
+		}
+		s->left_top = atomic_exchange_explicit(&s->db->top[s->top], 0, memory_order_seq_cst);
+	}
+}
+
+unsigned int
+urn_db_take(struct urn_db_scan *s, uint32_t *ids, unsigned int max)
+{
+	unsigned int n = 0;
+
+	while (n < max) {
+		if (!s->left && !next_word(s)) {
+			s->top = UINT32_MAX; /* the next call starts at the first word */
+			break;
+		}
+		while (s->left && n < max) {
+			ids[n++] = s->word * 64 + (uint32_t)__builtin_ctzll(s->left);
+			s->left &= s->left - 1;
+		}
+	}
+	return n;
+}

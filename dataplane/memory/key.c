@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Indices and keys. A freed index waits in a queue until URN_MEM_REUSE_AFTER
+ * others are free, or no new one is left; then the oldest is given out, with a
+ * key whose low 8 bits are one above its last key's. A stale key is refused
+ * until its index was used 256 times more.
+ */
+#include "memory/internal.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Make the chunk of an index. */
+static bool
+urn_key_grow(struct urn_mem *mem, uint32_t index)
+{
+	uint32_t c = index >> URN_MEM_CHUNK_SHIFT;
+	struct urn_mem_chunk *chunk;
+
+	if (mem->chunk[c])
+		return true;
+	chunk = aligned_alloc(64, (sizeof(*chunk) + 63) & ~(size_t)63);
+	if (!chunk)
+		return false;
+	memset(chunk, 0, sizeof(*chunk));
+	for (uint32_t i = 0; i < URN_MEM_CHUNK; i++) {
+		chunk->hot[i].index = (c << URN_MEM_CHUNK_SHIFT) + i;
+		/* Neighbours differ in the low byte too: a slipped index is caught sooner. */
+		chunk->cold[i].tag = chunk->hot[i].index * 167u;
+	}
+	/* Pairs with the acquire in urn_region_at(). */
+	__atomic_store_n(&mem->chunk[c], chunk, __ATOMIC_RELEASE);
+	return true;
+}
+
+static uint32_t
+urn_key_oldest(struct urn_mem *mem)
+{
+	uint32_t index = mem->first;
+
+	mem->first = urn_region_cold(mem, urn_region_at(mem, index))->next;
+	if (!mem->first)
+		mem->last = 0;
+	mem->waiting--;
+	return index;
+}
+
+uint32_t
+urn_key_alloc(struct urn_mem *mem)
+{
+	struct urn_region_cold *cold;
+	uint32_t index;
+
+	if (mem->waiting > URN_MEM_REUSE_AFTER || (mem->fresh > mem->max_keys && mem->waiting)) {
+		index = urn_key_oldest(mem);
+	} else {
+		if (mem->fresh > mem->max_keys || !urn_key_grow(mem, mem->fresh))
+			return 0;
+		index = mem->fresh++;
+	}
+	cold = urn_region_cold(mem, urn_region_at(mem, index));
+	cold->tag = (cold->tag + 1) & 0xff;
+	return index << 8 | cold->tag;
+}
+
+void
+urn_key_free(struct urn_mem *mem, struct urn_region *r, uint32_t last_key)
+{
+	struct urn_region_cold *cold = urn_region_cold(mem, r);
+
+	cold->tag = last_key & 0xff;
+	cold->next = 0;
+	if (mem->last)
+		urn_region_cold(mem, urn_region_at(mem, mem->last))->next = r->index;
+	else
+		mem->first = r->index;
+	mem->last = r->index;
+	mem->waiting++;
+}
+
+bool
+urn_region_take(struct urn_region *r, uint32_t kinds, struct urn_region_view *v)
+{
+	for (;;) {
+		if (urn_region_read(r, v)) {
+			if (!(kinds & 1u << v->kind))
+				return false;
+			if (urn_region_lock(r, v))
+				return true;
+		}
+		sched_yield();
+	}
+}
+
+uint32_t
+urn_mem_key_pd(const struct urn_mem *mem, uint32_t key)
+{
+	const struct urn_region *r = urn_region_at(mem, key >> 8);
+	struct urn_region_view v;
+
+	if (!r)
+		return 0;
+	while (!urn_region_read(r, &v))
+		sched_yield();
+	switch (v.kind) {
+	case URN_REGION_MR:
+		return v.key == key ? v.pd : 0;
+	case URN_REGION_MW1:
+	case URN_REGION_MW2:
+		return v.pd;
+	default:
+		return 0;
+	}
+}

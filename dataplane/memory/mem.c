@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "memory/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct urn_mem *
+urn_mem_create(uint32_t max_keys, uint32_t max_pds)
+{
+	struct urn_mem *mem;
+
+	if (max_keys > URN_MEM_MAX_KEYS)
+		return NULL;
+	mem = aligned_alloc(64, sizeof(*mem));
+	if (!mem)
+		return NULL;
+	memset(mem, 0, sizeof(*mem));
+	mem->chunks = (max_keys >> URN_MEM_CHUNK_SHIFT) + 1;
+	mem->chunk = calloc(mem->chunks, sizeof(*mem->chunk));
+	if (!mem->chunk) {
+		free(mem);
+		return NULL;
+	}
+	mem->max_keys = max_keys;
+	mem->max_pds = max_pds;
+	mem->fresh = 1;
+	mem->pd_fresh = 1;
+	return mem;
+}
+
+void
+urn_mem_destroy(struct urn_mem *mem)
+{
+	if (!mem)
+		return;
+	for (uint32_t i = 0; i < mem->chunks; i++)
+		free(mem->chunk[i]);
+	free(mem->chunk);
+	free(mem->pd);
+	free(mem);
+}
+
+enum urn_mem_error
+urn_mem_check(struct urn_mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t addr,
+	      uint64_t len, uint32_t access, int remote, struct urn_region **region)
+{
+	const struct urn_region *r = urn_region_at(mem, key >> 8);
+	struct urn_region_view v;
+
+	if (!r || !urn_region_read(r, &v))
+		return URN_MEM_BAD_KEY;
+	/* A free index, a dying region and an unbound window have no region. */
+	if (v.key != key || v.pd != pd || !v.mr)
+		return URN_MEM_BAD_KEY;
+	if (v.kind != URN_REGION_MR && (!remote || (v.kind == URN_REGION_MW2 && v.qpn != qpn)))
+		return URN_MEM_BAD_KEY;
+	if (access & ~v.access)
+		return URN_MEM_ACCESS;
+	if (len && !urn_range_in(v.start, v.length, addr, len))
+		return URN_MEM_RANGE;
+	*region = v.mr;
+	return URN_MEM_OK;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The executor of gather, place and atomic operations on mapped memory.
+ *
+ * As a rule every operation is done and answered at once. For tests an
+ * executor can be told to defer operations: a deferred one is not done before
+ * it is answered, or before a later one that touches the same bytes, so that a
+ * transport that does not wait for its answers sends and shows wrong bytes.
+ * All decisions come from the seed: the same calls give the same answers.
+ */
+#include "memory/copy.h"
+#include "memory/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_prefetch.h>
+
+/*
+ * How many operations ahead the executor asks for memory: 64-byte places over
+ * 10,000 regions take 16 ns each, 18 without; 2 or 4 make no difference.
+ */
+#define MEMX_AHEAD 2
+
+/* An operation under way. */
+struct memx_pending {
+	struct urn_memop op;
+	uint64_t due; /* the poll that answers it */
+	bool done;    /* op.status is its answer; else it is still to be done */
+};
+
+struct urn_memx {
+	struct urn_memx_config cfg;
+	bool testing;		   /* something may be deferred or fail */
+	uint64_t rng;		   /* state of the seeded generator */
+	uint64_t polls;		   /* so far */
+	struct memx_pending *list; /* cfg.pending entries, in the order they came */
+	uint32_t count;		   /* of them in use */
+};
+
+/* Where the bytes of an operation lie in this process; not for length 0. */
+static inline uint8_t *
+memx_target(const struct urn_memop *op)
+{
+	return op->region->base + (op->addr - op->region->start);
+}
+
+static inline bool
+memx_is_atomic(const struct urn_memop *op)
+{
+	return op->kind == URN_MEMOP_CMP_SWAP || op->kind == URN_MEMOP_FETCH_ADD;
+}
+
+static uint8_t
+memx_atomic(const struct urn_memop *op)
+{
+	uint64_t *word = urn_pkt(op->m)->word;
+	uint8_t *target = memx_target(op);
+	uint64_t old;
+
+	/* The transport refuses such addresses; a region's base may still be odd. */
+	if ((uintptr_t)target & 7)
+		return URN_MEMOP_FAILED;
+	if (op->kind == URN_MEMOP_FETCH_ADD) {
+		old = __atomic_fetch_add((uint64_t *)target, word[0], __ATOMIC_SEQ_CST);
+	} else {
+		old = word[0];
+		__atomic_compare_exchange_n((uint64_t *)target, &old, word[1], false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	}
+	word[0] = old;
+	return URN_MEMOP_DONE;
+}
+
+/* Do one operation. returns: its status, enum urn_memop_status */
+static inline uint8_t
+memx_do(const struct urn_memop *op)
+{
+	switch (op->kind) {
+	case URN_MEMOP_GATHER:
+		if (op->len)
+			urn_copy(op->frame, memx_target(op), op->len);
+		return URN_MEMOP_DONE;
+	case URN_MEMOP_PLACE:
+		if (op->len)
+			urn_copy(memx_target(op), op->frame, op->len);
+		return URN_MEMOP_DONE;
+	case URN_MEMOP_CMP_SWAP:
+	case URN_MEMOP_FETCH_ADD:
+		return memx_atomic(op);
+	default:
+		return URN_MEMOP_FAILED;
+	}
+}
+
+/* ---- deferring, for tests */
+
+/* splitmix64 */
+static uint64_t
+memx_random(struct urn_memx *x)
+{
+	uint64_t z = x->rng += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+/* Must the one be done before the other? */
+static bool
+memx_conflict(const struct urn_memop *a, const struct urn_memop *b)
+{
+	uint64_t an = memx_is_atomic(a) ? 8 : a->len, bn = memx_is_atomic(b) ? 8 : b->len;
+	uintptr_t at, bt;
+
+	if (!an || !bn || (a->kind == URN_MEMOP_GATHER && b->kind == URN_MEMOP_GATHER))
+		return false;
+	at = (uintptr_t)memx_target(a);
+	bt = (uintptr_t)memx_target(b);
+	return at < bt ? bt - at < an : at - bt < bn;
+}
+
+/*
+ * Before `op` is done: do what came before it (the first n of the list) as far
+ * as the last one that touches the same bytes.
+ */
+static void
+memx_catch_up(struct urn_memx *x, const struct urn_memop *op, uint32_t n)
+{
+	while (n && (x->list[n - 1].done || !memx_conflict(&x->list[n - 1].op, op)))
+		n--;
+	for (uint32_t i = 0; i < n; i++) {
+		struct memx_pending *p = &x->list[i];
+
+		if (!p->done)
+			p->op.status = memx_do(&p->op);
+		p->done = true;
+	}
+}
+
+/* Take a copy of an operation, to be answered later. False: there is no room, or no wish. */
+static bool
+memx_defer(struct urn_memx *x, const struct urn_memop *op, bool fails)
+{
+	uint32_t polls = x->cfg.delay_polls ? x->cfg.delay_polls : 1;
+	struct memx_pending *p;
+
+	if (!x->cfg.delay_seed || memx_random(x) % 100 >= x->cfg.delay_percent ||
+	    x->count == x->cfg.pending)
+		return false;
+	p = &x->list[x->count++];
+	p->op = *op;
+	p->op.status = URN_MEMOP_FAILED;
+	p->due = x->polls + 1 + memx_random(x) % polls;
+	p->done = fails;
+	return true;
+}
+
+static unsigned int
+memx_execute_testing(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
+{
+	unsigned int pending = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct urn_memop *op = &ops[i];
+		bool fails = memx_random(x) % 1000000 < x->cfg.fail_per_million;
+
+		if (memx_defer(x, op, fails)) {
+			op->status = URN_MEMOP_PENDING;
+			pending++;
+		} else if (fails) {
+			op->status = URN_MEMOP_FAILED;
+		} else {
+			memx_catch_up(x, op, x->count);
+			op->status = memx_do(op);
+		}
+	}
+	return pending;
+}
+
+static void
+memx_shuffle(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
+{
+	for (unsigned int i = n; i > 1; i--) {
+		unsigned int j = (unsigned int)(memx_random(x) % i);
+		struct urn_memop t = ops[i - 1];
+
+		ops[i - 1] = ops[j];
+		ops[j] = t;
+	}
+}
+
+/* ---- interface */
+
+struct urn_memx *
+urn_memx_create(const struct urn_memx_config *cfg)
+{
+	struct urn_memx *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return NULL;
+	x->cfg = *cfg;
+	if (!cfg->delay_seed || !cfg->delay_percent)
+		x->cfg.pending = 0;
+	x->testing = x->cfg.pending || cfg->fail_per_million;
+	x->rng = cfg->delay_seed;
+	if (x->cfg.pending) {
+		x->list = calloc(x->cfg.pending, sizeof(*x->list));
+		if (!x->list) {
+			free(x);
+			return NULL;
+		}
+	}
+	return x;
+}
+
+void
+urn_memx_destroy(struct urn_memx *x)
+{
+	if (!x)
+		return;
+	free(x->list);
+	free(x);
+}
+
+unsigned int
+urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
+{
+	if (unlikely(x->testing))
+		return memx_execute_testing(x, ops, n);
+	for (unsigned int i = 0; i < n; i++) {
+		if (i + MEMX_AHEAD < n && ops[i + MEMX_AHEAD].len)
+			rte_prefetch0(memx_target(&ops[i + MEMX_AHEAD]));
+		ops[i].status = memx_do(&ops[i]);
+	}
+	return 0;
+}
+
+unsigned int
+urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max)
+{
+	unsigned int n = 0;
+	uint32_t left = 0;
+
+	if (likely(!x->count))
+		return 0;
+	x->polls++;
+	for (uint32_t i = 0; i < x->count; i++) {
+		struct memx_pending *p = &x->list[i];
+
+		if (n == max || p->due > x->polls) {
+			/* Close the gap; those before this one keep their order. */
+			if (left != i)
+				x->list[left] = *p;
+			left++;
+			continue;
+		}
+		if (!p->done) {
+			memx_catch_up(x, &p->op, left);
+			p->op.status = memx_do(&p->op);
+		}
+		ops[n++] = p->op;
+	}
+	x->count = left;
+	memx_shuffle(x, ops, n);
+	return n;
+}
+
+unsigned int
+urn_memx_holds(const struct urn_memx *x, const struct urn_region *region)
+{
+	unsigned int n = 0;
+
+	if (!region)
+		return x->count;
+	for (uint32_t i = 0; i < x->count; i++)
+		n += x->list[i].op.region == region;
+	return n;
+}

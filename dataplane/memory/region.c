@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Regions: registering memory and taking it away. Control only. */
+#include "memory/internal.h"
+
+#include <errno.h>
+
+/*
+ * What a region may be registered with. Bits 20 to 29 are the optional ones of
+ * enum ibv_access_flags, which may be left unheeded.
+ */
+#define REGION_ACCESS                                                                \
+	(URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | \
+	 URN_ACCESS_REMOTE_ATOMIC | URN_ACCESS_MW_BIND | URN_ACCESS_ZERO_BASED)
+#define REGION_OPTIONAL 0x3ff00000u
+
+static bool
+region_access_ok(uint32_t access)
+{
+	if (access & ~(REGION_ACCESS | REGION_OPTIONAL))
+		return false;
+	/* IBTA 10.6.3.1: who lets others write must be able to write. */
+	return !(access & (URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_ATOMIC)) ||
+	       (access & URN_ACCESS_LOCAL_WRITE);
+}
+
+/* Does the last of `length` bytes at `start` have an address? */
+static bool
+region_fits(uint64_t start, uint64_t length)
+{
+	return !length || start <= UINT64_MAX - (length - 1);
+}
+
+int
+urn_mem_reg_mr(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length, uint64_t iova,
+	       uint32_t access, uint32_t *key)
+{
+	struct urn_region_view v;
+	struct urn_region *r;
+	uint32_t k;
+
+	if (access & URN_ACCESS_ZERO_BASED)
+		iova = 0;
+	if (!region_access_ok(access) || (!base && length) ||
+	    !region_fits((uintptr_t)base, length) || !region_fits(iova, length))
+		return EINVAL;
+	if (urn_mem_pd_hold(mem, pd))
+		return EINVAL;
+	k = urn_key_alloc(mem);
+	if (!k) {
+		urn_mem_pd_release(mem, pd);
+		return ENOMEM;
+	}
+	r = urn_region_at(mem, k >> 8);
+	/* No window was bound here since the last region of this index died. */
+	__atomic_store_n(&urn_region_cold(mem, r)->bound, 0, __ATOMIC_RELEASE);
+	urn_region_take(r, 1u << URN_REGION_FREE, &v);
+	URN_REGION_SET(r, key, k);
+	URN_REGION_SET(r, pd, pd);
+	URN_REGION_SET(r, qpn, 0);
+	URN_REGION_SET(r, access, access & REGION_ACCESS);
+	URN_REGION_SET(r, kind, URN_REGION_MR);
+	URN_REGION_SET(r, start, iova);
+	URN_REGION_SET(r, length, length);
+	URN_REGION_SET(r, base, (uint8_t *)base);
+	URN_REGION_SET(r, mr, r);
+	urn_region_unlock(r, &v);
+	*key = k;
+	return 0;
+}
+
+int
+urn_mem_kill_mr(struct urn_mem *mem, uint32_t key, struct urn_region **region)
+{
+	struct urn_region *r = urn_region_at(mem, key >> 8);
+	struct urn_region_view v;
+	uint32_t none = 0;
+
+	if (!r || !urn_region_read(r, &v) || v.kind != URN_REGION_MR || v.key != key)
+		return EINVAL;
+	/* From here no window can be bound; pairs with urn_region_bind(). */
+	if (!__atomic_compare_exchange_n(&urn_region_cold(mem, r)->bound, &none, URN_BOUND_DEAD,
+					 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return EBUSY;
+	urn_region_take(r, 1u << URN_REGION_MR, &v);
+	URN_REGION_SET(r, key, 0);
+	URN_REGION_SET(r, kind, URN_REGION_DYING);
+	URN_REGION_SET(r, mr, NULL);
+	urn_region_unlock(r, &v);
+	/* Its key is needed once more, to make the next one of this index. */
+	urn_region_cold(mem, r)->tag = key & 0xff;
+	*region = r;
+	return 0;
+}
+
+void
+urn_mem_free_mr(struct urn_mem *mem, struct urn_region *region)
+{
+	struct urn_region_view v;
+
+	if (!urn_region_take(region, 1u << URN_REGION_DYING, &v))
+		return;
+	URN_REGION_SET(region, kind, URN_REGION_FREE);
+	URN_REGION_SET(region, pd, 0);
+	URN_REGION_SET(region, base, NULL);
+	URN_REGION_SET(region, length, 0);
+	urn_region_unlock(region, &v);
+	urn_key_free(mem, region, urn_region_cold(mem, region)->tag);
+	urn_mem_pd_release(mem, v.pd);
+}

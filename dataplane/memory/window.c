@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory windows (IBTA 10.6.7). The engine of the QP that asked binds and
+ * invalidates, so two engines can meet at one window: each looks first and
+ * then swaps the sequence it saw, and the one that comes second is refused.
+ *
+ * A region counts the windows bound to it. A bind counts first, looks at the
+ * region again, and only then writes the window: from the count on the region
+ * can't be killed, and one that was killed before does not pass the second
+ * look.
+ */
+#include "memory/internal.h"
+
+#include <errno.h>
+
+#define WINDOW_KINDS (1u << URN_REGION_MW1 | 1u << URN_REGION_MW2)
+#define WINDOW_REMOTE (URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC)
+
+int
+urn_mem_alloc_mw(struct urn_mem *mem, uint32_t pd, int type, uint32_t *rkey)
+{
+	struct urn_region_view v;
+	struct urn_region *r;
+	uint32_t k;
+
+	if (type != 1 && type != 2)
+		return EINVAL;
+	if (urn_mem_pd_hold(mem, pd))
+		return EINVAL;
+	k = urn_key_alloc(mem);
+	if (!k) {
+		urn_mem_pd_release(mem, pd);
+		return ENOMEM;
+	}
+	r = urn_region_at(mem, k >> 8);
+	urn_region_take(r, 1u << URN_REGION_FREE, &v);
+	URN_REGION_SET(r, key, k);
+	URN_REGION_SET(r, pd, pd);
+	URN_REGION_SET(r, qpn, 0);
+	URN_REGION_SET(r, access, 0);
+	URN_REGION_SET(r, kind, type == 1 ? URN_REGION_MW1 : URN_REGION_MW2);
+	URN_REGION_SET(r, mr, NULL);
+	urn_region_unlock(r, &v);
+	*rkey = k;
+	return 0;
+}
+
+int
+urn_mem_dealloc_mw(struct urn_mem *mem, uint32_t rkey)
+{
+	struct urn_region *r = urn_region_at(mem, rkey >> 8);
+	struct urn_region_view v;
+
+	if (!r || !urn_region_take(r, WINDOW_KINDS, &v))
+		return EINVAL;
+	URN_REGION_SET(r, key, 0);
+	URN_REGION_SET(r, pd, 0);
+	URN_REGION_SET(r, kind, URN_REGION_FREE);
+	URN_REGION_SET(r, mr, NULL);
+	URN_REGION_SET(r, length, 0);
+	urn_region_unlock(r, &v);
+	urn_region_unbound(mem, v.mr);
+	urn_key_free(mem, r, v.key);
+	urn_mem_pd_release(mem, v.pd);
+	return 0;
+}
+
+void
+urn_region_unbound(const struct urn_mem *mem, const struct urn_region *mr)
+{
+	if (mr)
+		__atomic_fetch_sub(&urn_region_cold(mem, mr)->bound, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Count a window bound to the region that was read as *v. False: it is gone. */
+static bool
+urn_region_bind(const struct urn_mem *mem, const struct urn_region *mr,
+		const struct urn_region_view *v)
+{
+	uint32_t *bound = &urn_region_cold(mem, mr)->bound;
+	uint32_t n = __atomic_load_n(bound, __ATOMIC_RELAXED);
+
+	/* Few binds meet at one region: this turns once, as a rule. */
+	do {
+		if (n & URN_BOUND_DEAD)
+			return false;
+	} while (!__atomic_compare_exchange_n(bound, &n, n + 1, true, __ATOMIC_ACQ_REL,
+					      __ATOMIC_RELAXED));
+	if (urn_region_same(mr, v))
+		return true;
+	/* Killed, and its index given to another region meanwhile. */
+	urn_region_unbound(mem, mr);
+	return false;
+}
+
+/* May the window that was read as *w be bound so? */
+static enum urn_mem_error
+window_check(const struct urn_region_view *w, int type, uint32_t mw_rkey, uint32_t new_rkey,
+	     uint64_t length, uint32_t access, uint32_t pd)
+{
+	if (!(WINDOW_KINDS & 1u << w->kind) || w->pd != pd)
+		return URN_MEM_BAD_KEY;
+	if (type != (w->kind == URN_REGION_MW1 ? 1 : 2))
+		return URN_MEM_WINDOW;
+	if (type == 1 && w->key != mw_rkey)
+		return URN_MEM_BAD_KEY;
+	if (new_rkey >> 8 != mw_rkey >> 8)
+		return URN_MEM_WINDOW;
+	if (access & URN_ACCESS_ZERO_BASED)
+		return URN_MEM_WINDOW;
+	/* IBTA o10-37.2.30 and o10-37.2.40: a type 2 window is freed by invalidation only. */
+	if (type == 2 && (w->mr || !length))
+		return URN_MEM_WINDOW;
+	return URN_MEM_OK;
+}
+
+/* May a window on the region that was read as *m be had so? (IBTA C10-73 to C10-75) */
+static enum urn_mem_error
+window_region_check(const struct urn_region_view *m, uint32_t mr_lkey, uint64_t addr,
+		    uint64_t length, uint32_t access, uint32_t pd)
+{
+	if (m->kind != URN_REGION_MR || m->key != mr_lkey || m->pd != pd)
+		return URN_MEM_BAD_KEY;
+	if (!(m->access & URN_ACCESS_MW_BIND))
+		return URN_MEM_ACCESS;
+	if ((access & (URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_ATOMIC)) &&
+	    !(m->access & URN_ACCESS_LOCAL_WRITE))
+		return URN_MEM_ACCESS;
+	if (m->access & URN_ACCESS_ZERO_BASED)
+		return URN_MEM_WINDOW;
+	if (!urn_range_in(m->start, m->length, addr, length))
+		return URN_MEM_RANGE;
+	return URN_MEM_OK;
+}
+
+/* Find the region of a bind and count the window in. */
+static enum urn_mem_error
+window_take_region(const struct urn_mem *mem, uint32_t mr_lkey, uint64_t addr, uint64_t length,
+		   uint32_t access, uint32_t pd, struct urn_region **mr)
+{
+	struct urn_region *r = urn_region_at(mem, mr_lkey >> 8);
+	struct urn_region_view v;
+	enum urn_mem_error err;
+
+	if (!r || !urn_region_read(r, &v))
+		return URN_MEM_BAD_KEY;
+	err = window_region_check(&v, mr_lkey, addr, length, access, pd);
+	if (err)
+		return err;
+	if (!urn_region_bind(mem, r, &v))
+		return URN_MEM_BAD_KEY;
+	*mr = r;
+	return URN_MEM_OK;
+}
+
+enum urn_mem_error
+urn_mem_bind(struct urn_mem *mem, int type, uint32_t mw_rkey, uint32_t new_rkey, uint32_t mr_lkey,
+	     uint64_t addr, uint64_t length, uint32_t access, uint32_t pd, uint32_t qpn)
+{
+	struct urn_region *w = urn_region_at(mem, mw_rkey >> 8), *mr = NULL;
+	struct urn_region_view v;
+	enum urn_mem_error err;
+
+	if (!w)
+		return URN_MEM_BAD_KEY;
+	if (!urn_region_read(w, &v))
+		return URN_MEM_WINDOW; /* another engine is binding it */
+	err = window_check(&v, type, mw_rkey, new_rkey, length, access, pd);
+	if (!err && length)
+		err = window_take_region(mem, mr_lkey, addr, length, access, pd, &mr);
+	if (err)
+		return err;
+	if (!urn_region_lock(w, &v)) {
+		urn_region_unbound(mem, mr);
+		return URN_MEM_WINDOW;
+	}
+	URN_REGION_SET(w, key, new_rkey);
+	URN_REGION_SET(w, qpn, type == 2 ? qpn : 0);
+	URN_REGION_SET(w, access, access & WINDOW_REMOTE);
+	URN_REGION_SET(w, start, addr);
+	URN_REGION_SET(w, length, length);
+	URN_REGION_SET(w, mr, mr);
+	urn_region_unlock(w, &v);
+	urn_region_unbound(mem, v.mr);
+	return URN_MEM_OK;
+}
+
+enum urn_mem_error
+urn_mem_invalidate(struct urn_mem *mem, uint32_t rkey, uint32_t pd, uint32_t qpn)
+{
+	struct urn_region *w = urn_region_at(mem, rkey >> 8);
+	struct urn_region_view v;
+
+	if (!w || !urn_region_read(w, &v) || v.key != rkey || v.pd != pd)
+		return URN_MEM_BAD_KEY;
+	if (v.kind == URN_REGION_MR || v.kind == URN_REGION_MW1)
+		return URN_MEM_WINDOW;
+	if (v.kind != URN_REGION_MW2 || !v.mr || v.qpn != qpn || !urn_region_lock(w, &v))
+		return URN_MEM_BAD_KEY;
+	URN_REGION_SET(w, mr, NULL);
+	URN_REGION_SET(w, length, 0);
+	urn_region_unlock(w, &v);
+	urn_region_unbound(mem, v.mr);
+	return URN_MEM_OK;
+}

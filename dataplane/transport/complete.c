@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completions, events, and taking receives. */
+#include "transport/internal.h"
+
+void
+urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie, void *client)
+{
+	if (tp->event_n == URN_TP_OUT) {
+		URN_COUNT(tp, EVENT_LOST);
+		return;
+	}
+	tp->event[tp->event_n++] = (struct urn_tp_event){
+		.ev = {.type = type, .handle = handle, .cookie = cookie},
+		.client = client,
+	};
+}
+
+void
+urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type)
+{
+	urn_tp_event(tp, type, qp->qpn, qp->cookie, qp->client);
+}
+
+static __attribute__((noinline)) void
+overrun(struct urn_tp *tp, struct urn_cq *cq)
+{
+	URN_COUNT(tp, CQ_OVERRUN);
+	if (cq->overrun)
+		return;
+	cq->overrun = true;
+	urn_tp_event(tp, URN_EVENT_CQ_ERR, cq->handle, cq->cookie, cq->client);
+}
+
+void
+urn_tp_cqe_handed(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
+		 bool solicited)
+{
+	if (unlikely(cq->overrun || !urn_cq_room(cq))) {
+		overrun(tp, cq);
+		return;
+	}
+	urn_cq_put(cq, cqe);
+	if (cq->channel_fd < 0)
+		return;
+	cq->solicited |= solicited || cqe->status != URN_WC_SUCCESS;
+	if (!cq->touched) {
+		cq->touched = true;
+		cq->next = tp->touched;
+		tp->touched = cq;
+	}
+}
+
+void
+urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited)
+{
+	URN_COUNT(tp, CQE);
+	if (unlikely(cqe->status != URN_WC_SUCCESS))
+		URN_COUNT(tp, CQE_ERR);
+	if (likely(cq->engine == tp->cfg.engine)) {
+		urn_tp_cqe_handed(tp, cq, cqe, solicited);
+		return;
+	}
+
+	struct urn_tp_xcqe x = {.cq = cq, .cqe = *cqe, .solicited = solicited};
+
+	URN_COUNT(tp, HANDOVER_CQE);
+	tp->cfg.give_cqe(tp->cfg.give_ctx, &x);
+}
+
+void
+urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint8_t status,
+		 uint8_t vendor_err, uint32_t byte_len, uint8_t opcode, uint8_t wc_flags,
+		 uint32_t imm, uint32_t src_qp, bool solicited)
+{
+	struct urn_abi_cqe cqe = {
+		.wr_id = wr_id,
+		.byte_len = byte_len,
+		.imm = imm,
+		.qp_num = qp->qpn,
+		.src_qp = src_qp,
+		.vendor_err = vendor_err,
+		.status = status,
+		.opcode = opcode,
+		.wc_flags = wc_flags,
+	};
+
+	urn_tp_cqe(tp, qp->recv_cq, &cqe, solicited);
+}
+
+bool
+urn_qp_recv_ready(struct urn_qp *qp)
+{
+	return urn_rq_ready(qp->srq ? &qp->srq->rq : &qp->rq);
+}
+
+/* Fewer receives left than the limit: say so once (IBTA 10.2.9.1). */
+static void
+check_limit(struct urn_tp *tp, struct urn_srq *srq)
+{
+	if (likely(!srq->limit) || urn_rq_count(&srq->rq) >= srq->limit)
+		return;
+	srq->limit = 0;
+	urn_tp_event(tp, URN_EVENT_SRQ_LIMIT, srq->handle, srq->cookie, srq->client);
+}
+
+struct urn_recv *
+urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad, uint64_t *wr_id)
+{
+	struct urn_rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
+	struct urn_recv *r;
+
+	*bad = false;
+	if (!urn_rq_ready(rq))
+		return NULL;
+	r = urn_recv_get(tp);
+	if (unlikely(!r)) {
+		URN_COUNT(tp, NO_WORK);
+		return NULL;
+	}
+
+	bool ok = urn_rq_take(rq, r, qp->srq ? qp->qpn : 0);
+
+	*wr_id = r->wr_id;
+	if (qp->srq)
+		check_limit(tp, qp->srq);
+	if (unlikely(!ok)) {
+		URN_COUNT(tp, BAD_WQE);
+		urn_recv_put(tp, r);
+		*bad = true;
+		return NULL;
+	}
+	return r;
+}

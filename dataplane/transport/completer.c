@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Responses at the requester: ACK, NAK, READ responses, atomic responses
+ * (WIRE.md "Acknowledgement", "Errors at the requester").
+ *
+ * A READ or atomic is completed by its response alone. An acknowledgement
+ * that reaches beyond one whose response is missing says that the response
+ * was lost: what it acknowledges counts up to that READ only, and the READ is
+ * asked for again.
+ */
+#include "transport/internal.h"
+
+/* Codes of WIRE.md. */
+static const uint16_t credit_value[32] = {
+	0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,    48,    64,    96,    128, 192,
+	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 0,
+};
+static const uint32_t rnr_us[32] = {
+	655360, 10,   20,   30,   40,   60,    80,    120,   160,   240,   320,
+	480,    640,  960,  1280, 1920, 2560,  3840,  5120,  7680,  10240, 15360,
+	20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
+};
+
+/* Something new was acknowledged: counts and timers start again. */
+static void
+progress(struct urn_tp *tp, struct urn_qp *qp)
+{
+	qp->retries = qp->retry_cnt;
+	qp->rnr_tries = qp->rnr_retry;
+	qp->flags &= ~(uint32_t)URN_QPF_WENT_BACK;
+	if (urn_psn_diff(qp->cur_psn, qp->una) < 0)
+		qp->cur_psn = qp->una;
+	if (qp->una != qp->next_psn)
+		urn_req_arm(tp, qp);
+	if (qp->w_cur || urn_sq_ready(&qp->sq))
+		urn_tp_sched(tp, qp);
+}
+
+/*
+ * A response was lost, or packets were (NAK): repeat from una, once until
+ * there is progress.
+ */
+static void
+lost(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->flags & URN_QPF_WENT_BACK)
+		return;
+	if (qp->retries == 0) {
+		struct urn_work *w = qp->w_head;
+
+		while (w && w->next && w->npsn == 0)
+			w = w->next;
+		if (w)
+			urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_SEQ);
+		return;
+	}
+	qp->retries--;
+	urn_req_go_back(tp, qp);
+	urn_req_arm(tp, qp);
+}
+
+/*
+ * Everything before PSN `to` is acknowledged. returns false when a READ or
+ * atomic without response stands before it.
+ */
+static bool
+acked(struct urn_tp *tp, struct urn_qp *qp, uint32_t to)
+{
+	uint32_t una = to;
+	bool whole = true;
+
+	if (qp->fetch_out) {
+		for (struct urn_work *w = qp->w_head; w; w = w->next) {
+			uint32_t have = urn_psn_add(w->first_psn, w->placed);
+
+			if (urn_psn_diff(w->first_psn, to) >= 0)
+				break;
+			if (urn_work_is_fetch(w) && w->state != URN_WORK_DONE &&
+			    w->npsn && urn_psn_diff(have, to) < 0) {
+				una = have;
+				whole = false;
+				break;
+			}
+		}
+	}
+	if (urn_psn_diff(una, qp->una) > 0) {
+		qp->una = una;
+		urn_req_retire(tp, qp);
+		if (likely(qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD))
+			progress(tp, qp);
+	}
+	return whole;
+}
+
+/* ---- accept: checks in order of arrival */
+
+static void
+bad_response(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t status,
+	     uint8_t vendor_err)
+{
+	urn_pkt(m)->arg = vendor_err;
+	urn_pkt(m)->word[1] = status;
+	urn_tp_hold(tp, m, qp, URN_ACT_BAD_RESP);
+}
+
+/*
+ * Is this response the next one of the oldest READ or atomic that waits for
+ * one? Otherwise deals with it and returns NULL.
+ */
+static struct urn_work *
+match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_work *w = qp->w_fetch;
+	struct urn_pkt *p = urn_pkt(m);
+
+	if (urn_psn_diff(p->psn, qp->next_psn) >= 0) {
+		urn_tp_drop(tp, m, URN_C_DROP_PSN);
+		return NULL;
+	}
+	if (!w) {
+		urn_tp_drop(tp, m, URN_C_DROP_RESPONSE);
+		return NULL;
+	}
+
+	int32_t d = urn_psn_diff(p->psn, urn_psn_add(w->first_psn, w->accepted));
+
+	if (likely(d == 0))
+		return w;
+	if (d > 0) {
+		URN_COUNT(tp, OUT_OF_ORDER);
+		lost(tp, qp);
+	} else {
+		URN_COUNT(tp, DUPLICATES);
+	}
+	rte_pktmbuf_free(m);
+	return NULL;
+}
+
+/* The oldest waiting fetch has its whole response: who is next? */
+static void
+next_fetch(struct urn_qp *qp)
+{
+	struct urn_work *w = qp->w_fetch->next;
+
+	while (w && !(urn_work_is_fetch(w) && w->npsn && w->accepted < w->npsn))
+		w = w->next;
+	qp->w_fetch = w && w->state == URN_WORK_SENT ? w : NULL;
+}
+
+static void
+accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_work *w = match(tp, qp, m);
+	struct urn_pkt *p = urn_pkt(m);
+
+	if (!w)
+		return;
+
+	uint32_t off = w->accepted << qp->mtu_shift, left = w->length - off;
+	bool last = w->accepted + 1 == w->npsn;
+	bool ends = (p->op->flags & URN_OPF_LAST) != 0;
+
+	urn_pkt_begin(p);
+	if (w->opcode != URN_WR_RDMA_READ || ends != last ||
+	    p->payload_len != (last ? left : qp->mtu)) {
+		bad_response(tp, qp, m, URN_WC_BAD_RESP_ERR, URN_VE_RESPONSE);
+		return;
+	}
+
+	unsigned int ops = tp->ops_n;
+	enum urn_mem_error e = urn_tp_sge_ops(tp, m, URN_MEMOP_PLACE, urn_work_sge(w), w->num_sge, off,
+					      urn_pkt_payload(m), p->payload_len, qp->pd,
+					      URN_ACCESS_LOCAL_WRITE);
+
+	if (e != URN_MEM_OK) {
+		tp->ops_n = ops;
+		p->mem_left = 0;
+		bad_response(tp, qp, m, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
+		return;
+	}
+	w->accepted++;
+	if (last)
+		next_fetch(qp);
+	urn_tp_hold(tp, m, qp, URN_ACT_READ_RESP);
+}
+
+static void
+accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_work *w = match(tp, qp, m);
+	struct urn_pkt *p = urn_pkt(m);
+
+	if (!w)
+		return;
+	urn_pkt_begin(p);
+	if (w->opcode == URN_WR_RDMA_READ) {
+		bad_response(tp, qp, m, URN_WC_BAD_RESP_ERR, URN_VE_RESPONSE);
+		return;
+	}
+
+	/* To host order in the frame, from where it is placed. */
+	uint8_t *orig = urn_pkt_ext(m, URN_EXT_ATOMIC_ACK);
+	uint64_t v;
+	unsigned int ops = tp->ops_n;
+
+	memcpy(&v, orig, sizeof(v));
+	v = rte_be_to_cpu_64(v);
+	memcpy(orig, &v, sizeof(v));
+
+	enum urn_mem_error e = urn_tp_sge_ops(tp, m, URN_MEMOP_PLACE, urn_work_sge(w), w->num_sge, 0,
+					      orig, 8, qp->pd, URN_ACCESS_LOCAL_WRITE);
+
+	if (e != URN_MEM_OK) {
+		tp->ops_n = ops;
+		p->mem_left = 0;
+		bad_response(tp, qp, m, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
+		return;
+	}
+	w->accepted++;
+	next_fetch(qp);
+	urn_tp_hold(tp, m, qp, URN_ACT_ATOMIC_ACK);
+}
+
+void
+urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+
+	if (p->opcode == URN_RC_ACK) {
+		urn_pkt_begin(p);
+		urn_tp_hold(tp, m, qp, URN_ACT_ACK);
+	} else if (p->opcode == URN_RC_ATOMIC_ACK) {
+		accept_atomic(tp, qp, m);
+	} else {
+		accept_read(tp, qp, m);
+	}
+}
+
+/* ---- finish: in order, memory answered */
+
+/* The work that holds a PSN. */
+static struct urn_work *
+work_at(struct urn_qp *qp, uint32_t psn)
+{
+	for (struct urn_work *w = qp->w_head; w; w = w->next)
+		if (((psn - w->first_psn) & URN_PSN_MASK) < w->npsn)
+			return w;
+	return NULL;
+}
+
+static void
+receiver_not_ready(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t code)
+{
+	URN_COUNT(tp, RX_RNR_NAKS);
+	if (qp->rnr_retry != 7) {
+		if (qp->rnr_tries == 0) {
+			struct urn_work *w = work_at(qp, psn);
+
+			if (w)
+				urn_req_fail(tp, qp, w, URN_WC_RNR_RETRY_EXC_ERR, URN_VE_RNR);
+			return;
+		}
+		qp->rnr_tries--;
+	}
+	urn_req_go_back(tp, qp);
+	qp->flags |= URN_QPF_RNR_WAIT;
+	qp->flags &= ~(uint32_t)URN_QPF_WENT_BACK;
+	qp->deadline = tp->now + rnr_us[code] * 1000ull;
+	urn_wheel_start(&tp->wheel, &qp->timer, qp->deadline);
+}
+
+static void
+refused(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
+{
+	struct urn_work *w = work_at(qp, psn);
+	uint8_t status = syndrome == URN_NAK_ACCESS ? URN_WC_REM_ACCESS_ERR
+			 : syndrome == URN_NAK_OP   ? URN_WC_REM_OP_ERR
+						    : URN_WC_REM_INV_REQ_ERR;
+
+	if (w)
+		urn_req_fail(tp, qp, w, status, URN_VE_NAK);
+}
+
+static void
+take_credits(struct urn_tp *tp, struct urn_qp *qp, uint32_t aeth)
+{
+	uint8_t code = (aeth >> 24) & URN_SYN_VALUE;
+	bool had = qp->credits;
+
+	qp->credits = code != 31;
+	qp->lsn = ((aeth & URN_PSN_MASK) + credit_value[code]) & URN_PSN_MASK;
+	if (had && (qp->w_cur || urn_sq_ready(&qp->sq)))
+		urn_tp_sched(tp, qp);
+}
+
+static uint32_t
+aeth_of(struct rte_mbuf *m)
+{
+	uint32_t v;
+
+	memcpy(&v, urn_pkt_ext(m, URN_EXT_AETH), sizeof(v));
+	return rte_be_to_cpu_32(v);
+}
+
+static void
+finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint32_t aeth)
+{
+	uint8_t syndrome = (uint8_t)(aeth >> 24);
+
+	if (urn_psn_diff(psn, qp->una) < 0)
+		return; /* late: that was dealt with */
+	if (!acked(tp, qp, psn)) {
+		lost(tp, qp);
+		return;
+	}
+	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
+		return;
+	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR) {
+		receiver_not_ready(tp, qp, psn, syndrome & URN_SYN_VALUE);
+		return;
+	}
+	URN_COUNT(tp, RX_NAKS);
+	switch (syndrome) {
+	case URN_NAK_SEQ:
+		lost(tp, qp);
+		break;
+	case URN_NAK_INV_REQ:
+	case URN_NAK_ACCESS:
+	case URN_NAK_OP:
+		refused(tp, qp, psn, syndrome);
+		break;
+	default:
+		URN_COUNT(tp, DROP_RESPONSE); /* reserved */
+	}
+}
+
+static void
+finish_ack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	uint32_t psn = urn_pkt(m)->psn, aeth = aeth_of(m);
+
+	if (urn_psn_diff(psn, qp->next_psn) >= 0) {
+		URN_COUNT(tp, DROP_PSN);
+		return;
+	}
+	if ((aeth >> 24 & URN_SYN_KIND) != URN_SYN_ACK) {
+		finish_nak(tp, qp, psn, aeth);
+		return;
+	}
+	URN_COUNT(tp, RX_ACKS);
+	take_credits(tp, qp, aeth);
+	if (urn_psn_diff(psn, qp->una) >= 0 && !acked(tp, qp, urn_psn_add(psn, 1)))
+		lost(tp, qp);
+}
+
+/* A response was placed: it also acknowledges what came before its request. */
+static void
+finish_fetch(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	struct urn_work *w;
+
+	acked(tp, qp, p->psn);
+	w = qp->w_head;
+	if (qp->state == URN_QPS_ERR || !w || !urn_work_is_fetch(w))
+		return;
+	if (p->mem_status != URN_MEMOP_DONE) {
+		urn_req_fail(tp, qp, w, URN_WC_LOC_PROT_ERR, URN_VE_MEMORY);
+		return;
+	}
+	w->placed++;
+	if (w->placed == w->npsn)
+		w->state = URN_WORK_DONE;
+	acked(tp, qp, urn_psn_add(p->psn, 1));
+}
+
+void
+urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+
+	if (unlikely(qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)) {
+		urn_tp_drop(tp, m, URN_C_DROP_FLUSHED);
+		return;
+	}
+	switch (p->action) {
+	case URN_ACT_ACK:
+		finish_ack(tp, qp, m);
+		break;
+	case URN_ACT_READ_RESP:
+	case URN_ACT_ATOMIC_ACK:
+		finish_fetch(tp, qp, m);
+		break;
+	case URN_ACT_BAD_RESP:
+		URN_COUNT(tp, DROP_RESPONSE);
+		acked(tp, qp, p->psn);
+		if (qp->w_fetch && qp->state != URN_QPS_ERR)
+			urn_req_fail(tp, qp, qp->w_fetch, (uint8_t)p->word[1], (uint8_t)p->arg);
+		break;
+	}
+	rte_pktmbuf_free(m);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the transport share among themselves. */
+#ifndef URN_TRANSPORT_INTERNAL_H
+#define URN_TRANSPORT_INTERNAL_H
+
+#include "transport/tp.h"
+
+#include <rte_prefetch.h>
+
+/*
+ * What is to be done in a packet's turn (urn_pkt.action). Received packets
+ * first, then frames to be sent.
+ */
+enum urn_act {
+	URN_ACT_DROP,       /* nothing: free it */
+	URN_ACT_REQUEST,    /* SEND, WRITE: placed; word[0] bits say more (enum urn_req_bit) */
+	URN_ACT_READ,       /* READ request: put on record and answer */
+	URN_ACT_ATOMIC,     /* atomic: executed; put on record and answer */
+	URN_ACT_NAK,        /* refuse; arg: syndrome */
+	URN_ACT_DUP,        /* SEND, WRITE again: acknowledge */
+	URN_ACT_DUP_READ,
+	URN_ACT_DUP_ATOMIC,
+	URN_ACT_ACK,        /* ACK or NAK for the requester */
+	URN_ACT_READ_RESP,  /* READ response: placed */
+	URN_ACT_ATOMIC_ACK, /* atomic response: placed */
+	URN_ACT_BAD_RESP,   /* a response that fits not; arg: vendor error, word[1]: status */
+	URN_ACT_UD_RECV,
+	URN_ACT_TX_REQUEST, /* frame of a request; word[0]: struct urn_work */
+	URN_ACT_TX_RESPONSE, /* frame of a response */
+};
+
+/* Bits of word[0] of URN_ACT_REQUEST. */
+enum urn_req_bit {
+	URN_REQ_LAST = 1 << 0, /* ends a message */
+	URN_REQ_RECV = 1 << 1, /* completes a receive: wr_id, byte_len, imm */
+	URN_REQ_IMM = 1 << 2,
+	URN_REQ_INV = 1 << 3,  /* imm is an rkey to invalidate first */
+	URN_REQ_WRITE = 1 << 4, /* the receive is of a WRITE with immediate */
+};
+
+/* ---- pools (tp.c) */
+
+static inline struct urn_recv *
+urn_recv_get(struct urn_tp *tp)
+{
+	struct urn_recv *r = tp->recv_free;
+
+	if (likely(r != NULL))
+		tp->recv_free = r->next;
+	return r;
+}
+
+static inline void
+urn_recv_put(struct urn_tp *tp, struct urn_recv *r)
+{
+	r->next = tp->recv_free;
+	tp->recv_free = r;
+}
+
+static inline void
+urn_work_put(struct urn_tp *tp, struct urn_work *w)
+{
+	if (w->ext) {
+		w->ext->next = tp->ext_free;
+		tp->ext_free = w->ext;
+	}
+	w->next = tp->work_free;
+	tp->work_free = w;
+}
+
+/* A packet buffer to send with; NULL: the pool is empty (counted). */
+struct rte_mbuf *urn_tp_mbuf_refill(struct urn_tp *tp);
+
+static inline struct rte_mbuf *
+urn_tp_mbuf(struct urn_tp *tp)
+{
+	if (likely(tp->fresh_n > 0))
+		return tp->fresh[--tp->fresh_n];
+	return urn_tp_mbuf_refill(tp);
+}
+
+/* ---- schedule (tp.c) */
+
+static inline void
+urn_tp_sched(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->flags & (URN_QPF_SCHED | URN_QPF_NEIGH | URN_QPF_DYING))
+		return;
+	qp->flags |= URN_QPF_SCHED;
+	qp->sched_next = NULL;
+	if (tp->sched_tail)
+		tp->sched_tail->sched_next = qp;
+	else
+		tp->sched_head = qp;
+	tp->sched_tail = qp;
+}
+
+/* Room for one more frame in both out arrays, with what the burst in hand may add? */
+static inline bool
+urn_tp_tx_room(const struct urn_tp *tp)
+{
+	return tp->tx_n + tp->burst_n < URN_TP_TX && tp->loop_n + tp->burst_n < URN_TP_LOOP &&
+	       tp->burst_n < URN_TP_TX && tp->ops_n + URN_ABI_MAX_SGE < URN_TP_OPS;
+}
+
+/* ---- memory operations (tp.c) */
+
+static inline void
+urn_tp_op(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind, struct urn_region *region,
+	  uint64_t addr, uint8_t *frame, uint32_t len)
+{
+	struct urn_memop *op = &tp->ops[tp->ops_n++];
+
+	op->region = region;
+	op->addr = addr;
+	op->frame = frame;
+	op->m = m;
+	op->len = len;
+	op->kind = kind;
+	urn_pkt(m)->mem_left++;
+}
+
+/*
+ * Operations between `len` bytes at `frame` and the bytes from `off` on of a
+ * list of elements. access: what the elements' regions must allow.
+ */
+enum urn_mem_error urn_tp_sge_ops(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind,
+				  const struct urn_abi_sge *sge, uint32_t num_sge, uint32_t off,
+				  uint8_t *frame, uint32_t len, uint32_t pd, uint32_t access);
+
+/* Execute the operations in hand and finish, in order, the packets in hand. */
+void urn_tp_execute(struct urn_tp *tp);
+
+static inline void
+urn_tp_hold(struct urn_tp *tp, struct rte_mbuf *m, struct urn_qp *qp, uint8_t action)
+{
+	struct urn_pkt *p = urn_pkt(m);
+
+	p->qp = qp;
+	p->action = action;
+	tp->burst[tp->burst_n++] = m;
+}
+
+/* Start a packet's memory account; before urn_tp_op() and urn_tp_hold(). */
+static inline void
+urn_pkt_begin(struct urn_pkt *p)
+{
+	p->mem_left = 0;
+	p->mem_status = URN_MEMOP_DONE;
+}
+
+static inline void
+urn_tp_drop(struct urn_tp *tp, struct rte_mbuf *m, enum urn_counter why)
+{
+	tp->c.v[why]++;
+	rte_pktmbuf_free(m);
+}
+
+/* Vendor error of a failed key check. */
+static inline uint8_t
+urn_vendor_err(enum urn_mem_error e)
+{
+	static const uint8_t ve[] = {
+		[URN_MEM_OK] = URN_VE_NONE,         [URN_MEM_BAD_KEY] = URN_VE_BAD_LKEY,
+		[URN_MEM_RANGE] = URN_VE_RANGE,     [URN_MEM_ACCESS] = URN_VE_ACCESS,
+		[URN_MEM_WINDOW] = URN_VE_WINDOW,
+	};
+
+	return ve[e];
+}
+
+/* ---- completions and events (complete.c) */
+
+void urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited);
+void urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie, void *client);
+void urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type);
+/* Receive completion of a QP. */
+void urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint8_t status,
+		      uint8_t vendor_err, uint32_t byte_len, uint8_t opcode, uint8_t wc_flags,
+		      uint32_t imm, uint32_t src_qp, bool solicited);
+/* Take a receive of the QP or its SRQ. NULL: none posted (*bad 0) or it is broken (*bad 1). */
+struct urn_recv *urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad, uint64_t *wr_id);
+bool urn_qp_recv_ready(struct urn_qp *qp);
+
+/* ---- requester.c */
+
+/* Fetch, segment, build; at most `budget` frames. returns: whether more could be sent */
+bool urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
+/* Frame finished: gathered. Called in order. */
+void urn_req_timer(struct urn_tp *tp, struct urn_qp *qp);
+/* Go back to PSN una: everything from there on is sent again. */
+void urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp);
+/* Complete what is done at the head of the work queue. */
+void urn_req_retire(struct urn_tp *tp, struct urn_qp *qp);
+/* The work at the head fails with status: complete it, QP to the error state. */
+void urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
+		  uint8_t vendor_err);
+void urn_req_arm(struct urn_tp *tp, struct urn_qp *qp);
+
+/* ---- fetch.c */
+
+/* Copy and check the next posted request. NULL: none, or no room (counted). */
+struct urn_work *urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp);
+/* Execute bind and local invalidate. */
+void urn_req_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w);
+
+/* ---- completer.c: responses at the requester */
+
+void urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+void urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+
+/* ---- responder.c, resp_finish.c, resp_tx.c */
+
+void urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+void urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* READ responses, atomic responses, NAKs, ACKs. returns: whether more is to be sent */
+bool urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
+bool urn_resp_owes(const struct urn_qp *qp);
+/* Free packets kept ahead of their turn. */
+void urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp);
+
+/* ---- ud.c */
+
+void urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+void urn_ud_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+bool urn_ud_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
+/* The oldest request's frame is finished; ok: its memory could be read. */
+void urn_ud_sent(struct urn_tp *tp, struct urn_qp *qp, bool ok);
+
+/* ---- qp.c */
+
+/* To the error state, and flush (once what is accepted is finished). */
+void urn_qp_error(struct urn_tp *tp, struct urn_qp *qp);
+/* RC send queue error of a UD QP: to SQE. */
+void urn_qp_sqe(struct urn_tp *tp, struct urn_qp *qp);
+/* Flush a bounded number of requests. returns: whether more is to be flushed */
+bool urn_qp_flush(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
+/* Has the template the peer's MAC? If not, the QP waits. */
+bool urn_qp_reachable(struct urn_tp *tp, struct urn_qp *qp);
+/* Wait for the neighbour table to change. */
+void urn_qp_wait_neigh(struct urn_tp *tp, struct urn_qp *qp);
+/* Take the oldest work off the queue and complete it with status. */
+void urn_req_flush_one(struct urn_tp *tp, struct urn_qp *qp, uint8_t status);
+/* SQD: give the drained event when nothing is under way any more. */
+void urn_qp_check_drained(struct urn_tp *tp, struct urn_qp *qp);
+
+/* Finish a frame: ICRC, and out. (tp.c) */
+void urn_tp_emit(struct urn_tp *tp, struct rte_mbuf *m);
+
+/*
+ * A frame for the QP's peer with BTH, ready for extension headers and
+ * payload; rest: bytes behind the BTH (extension headers, payload, pad).
+ * *ext points behind the BTH. NULL: no buffer.
+ */
+struct rte_mbuf *urn_tp_frame(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opcode,
+			      uint32_t payload, uint32_t dqpn, uint32_t psn, uint8_t bth_flags,
+			      bool ackreq, uint8_t **ext);
+
+#endif

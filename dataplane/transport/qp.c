@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making, stopping, flushing and freeing queue pairs; waiting for addresses. */
+#include "transport/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- the table */
+
+/* A free slot; slots are reused as late as can be, so that late packets miss. */
+static int
+take_slot(struct urn_tp *tp, uint32_t *slot)
+{
+	uint32_t total = tp->qp_chunks * URN_TP_QP_CHUNK;
+
+	for (uint32_t tries = 0; tries < total; tries++) {
+		uint32_t s = tp->qp_next;
+
+		tp->qp_next = s + 1 < total ? s + 1 : 0;
+		if (s < 2) /* QP0 and QP1 are not for programs (IBTA 3.9) */
+			continue;
+
+		uint32_t c = s / URN_TP_QP_CHUNK;
+
+		if (!tp->qp[c]) {
+			tp->qp[c] = calloc(URN_TP_QP_CHUNK, sizeof(*tp->qp[c]));
+			if (!tp->qp[c])
+				return ENOMEM;
+		}
+		if (!tp->qp[c][s % URN_TP_QP_CHUNK]) {
+			*slot = s;
+			return 0;
+		}
+	}
+	return ENOSPC;
+}
+
+int
+urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp **out)
+{
+	struct urn_qp *qp;
+	uint32_t slot;
+	int rc = tp->qp_count < tp->cfg.max_qp ? take_slot(tp, &slot) : ENOSPC;
+
+	if (rc != 0)
+		return rc;
+	qp = aligned_alloc(64, (sizeof(*qp) + 63) & ~63ul);
+	if (!qp)
+		return ENOMEM;
+	memset(qp, 0, sizeof(*qp));
+	qp->qpn = tp->cfg.engine << URN_TP_ENGINE_SHIFT | slot;
+	qp->type = cfg->type;
+	qp->state = URN_QPS_RESET;
+	qp->flags = cfg->sig_all ? URN_QPF_SIG_ALL : 0;
+	qp->pd = cfg->pd;
+	qp->db = cfg->db;
+	qp->cookie = cfg->cookie;
+	qp->client = cfg->client;
+	qp->send_cq = cfg->send_cq;
+	qp->recv_cq = cfg->recv_cq;
+	qp->srq = cfg->srq;
+	qp->sq = cfg->sq;
+	qp->rq = cfg->rq;
+	qp->mtu = tp->cfg.mtu;
+	qp->mtu_shift = (uint8_t)__builtin_ctz(tp->cfg.mtu);
+	tp->qp[slot / URN_TP_QP_CHUNK][slot % URN_TP_QP_CHUNK] = qp;
+	tp->qp_count++;
+	*out = qp;
+	return 0;
+}
+
+static void
+unlink_from(struct urn_qp **head, struct urn_qp **tail, struct urn_qp *qp)
+{
+	struct urn_qp **at = head, *prev = NULL;
+
+	while (*at && *at != qp) {
+		prev = *at;
+		at = &(*at)->sched_next;
+	}
+	if (!*at)
+		return;
+	*at = qp->sched_next;
+	if (tail && *tail == qp)
+		*tail = prev;
+}
+
+void
+urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->flags & URN_QPF_DYING)
+		return;
+	if (qp->flags & URN_QPF_SCHED)
+		unlink_from(&tp->sched_head, &tp->sched_tail, qp);
+	if (qp->flags & URN_QPF_NEIGH)
+		unlink_from(&tp->neigh_head, NULL, qp);
+	qp->flags &= ~(uint32_t)(URN_QPF_SCHED | URN_QPF_NEIGH);
+	qp->flags |= URN_QPF_DYING;
+	urn_wheel_stop(&tp->wheel, &qp->timer);
+	urn_resp_drop_kept(tp, qp);
+	if (qp->recv)
+		urn_recv_put(tp, qp->recv);
+	qp->recv = NULL;
+	while (qp->w_head) {
+		struct urn_work *w = qp->w_head;
+
+		qp->w_head = w->next;
+		urn_work_put(tp, w);
+	}
+	qp->w_tail = qp->w_cur = qp->w_fetch = NULL;
+}
+
+bool
+urn_qp_quiet(const struct urn_qp *qp)
+{
+	return !qp->rx_head && !qp->tx_head;
+}
+
+void
+urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp)
+{
+	uint32_t slot = qp->qpn & ((1u << URN_TP_ENGINE_SHIFT) - 1);
+
+	tp->qp[slot / URN_TP_QP_CHUNK][slot % URN_TP_QP_CHUNK] = NULL;
+	tp->qp_count--;
+	free(qp->rec);
+	free(qp);
+}
+
+/* ---- errors and flushing */
+
+void
+urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->state == URN_QPS_ERR)
+		return;
+	qp->state = URN_QPS_ERR;
+	qp->flags &= ~(uint32_t)(URN_QPF_RNR_WAIT | URN_QPF_WENT_BACK | URN_QPF_ACK);
+	urn_wheel_stop(&tp->wheel, &qp->timer);
+	urn_resp_drop_kept(tp, qp);
+	if (qp->rq.hdr) {
+		urn_rq_want_ring(&qp->rq);
+		/* A receive posted just now may not have seen that: look again soon. */
+		urn_wheel_start(&tp->wheel, &qp->timer, tp->now + 1000000);
+	}
+	if (qp->flags & URN_QPF_NEIGH) {
+		unlink_from(&tp->neigh_head, NULL, qp);
+		qp->flags &= ~(uint32_t)URN_QPF_NEIGH;
+	}
+	urn_tp_sched(tp, qp);
+}
+
+void
+urn_qp_sqe(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->state != URN_QPS_ERR)
+		qp->state = URN_QPS_SQE;
+	urn_tp_sched(tp, qp);
+}
+
+/* Requests posted and never fetched. returns: how many were flushed */
+static unsigned int
+flush_posted(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	unsigned int n = 0;
+
+	while (n < budget && urn_sq_ready(&qp->sq)) {
+		const struct urn_abi_swqe *slot = urn_sq_slot(&qp->sq);
+		struct urn_abi_cqe cqe = {
+			.wr_id = slot->wr_id,
+			.qp_num = qp->qpn,
+			.status = URN_WC_WR_FLUSH_ERR,
+			.opcode = URN_WCO_SEND,
+		};
+
+		qp->sq.fetched++;
+		urn_tp_cqe(tp, qp->send_cq, &cqe, false);
+		urn_sq_retire(&qp->sq, 1);
+		n++;
+	}
+	return n;
+}
+
+static unsigned int
+flush_receives(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	unsigned int n = 0;
+
+	if (qp->recv) {
+		urn_qp_recv_done(tp, qp, qp->recv->wr_id, URN_WC_WR_FLUSH_ERR, 0, 0, URN_WCO_RECV, 0,
+				 0, 0, false);
+		urn_recv_put(tp, qp->recv);
+		qp->recv = NULL;
+		n++;
+	}
+	if (qp->srq) {
+		if (!(qp->flags & URN_QPF_LAST_WQE))
+			urn_qp_event(tp, qp, URN_EVENT_LAST_WQE);
+		qp->flags |= URN_QPF_LAST_WQE;
+		return n;
+	}
+	while (n < budget && urn_rq_ready(&qp->rq)) {
+		struct urn_recv *r = urn_recv_get(tp);
+
+		if (!r)
+			return budget; /* try again */
+		urn_rq_take(&qp->rq, r, 0);
+		urn_qp_recv_done(tp, qp, r->wr_id, URN_WC_WR_FLUSH_ERR, 0, 0, URN_WCO_RECV, 0, 0, 0,
+				 false);
+		urn_recv_put(tp, r);
+		n++;
+	}
+	return n;
+}
+
+bool
+urn_qp_flush(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	unsigned int n = 0;
+
+	/* Memory under way ends first: a flushed buffer is the program's again. */
+	if (!urn_qp_quiet(qp))
+		return false;
+	qp->w_cur = qp->w_fetch = NULL;
+	qp->fetch_out = 0;
+	while (n < budget && qp->w_head) {
+		urn_req_flush_one(tp, qp, URN_WC_WR_FLUSH_ERR);
+		n++;
+	}
+	n += flush_posted(tp, qp, budget - n);
+	if (qp->state == URN_QPS_ERR && n < budget)
+		n += flush_receives(tp, qp, budget - n);
+	return n >= budget;
+}
+
+void
+urn_qp_check_drained(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (!(qp->flags & URN_QPF_DRAINING) || qp->tx_head)
+		return;
+	if (qp->w_head && qp->w_head->state != URN_WORK_QUEUED)
+		return;
+	qp->flags &= ~(uint32_t)URN_QPF_DRAINING;
+	if (qp->en_sqd_notify)
+		urn_qp_event(tp, qp, URN_EVENT_SQ_DRAINED);
+}
+
+/* ---- addresses */
+
+void
+urn_qp_wait_neigh(struct urn_tp *tp, struct urn_qp *qp)
+{
+	/* serve() has taken it off the schedule. */
+	qp->flags |= URN_QPF_NEIGH;
+	qp->sched_next = tp->neigh_head;
+	tp->neigh_head = qp;
+	if (tp->neigh_next < tp->now)
+		tp->neigh_next = tp->now + 1000000;
+}
+
+/* Nobody answers for the peer's address. */
+static void
+unreachable(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_work *w;
+
+	URN_COUNT(tp, DROP_NO_NEIGH);
+	qp->flags &= ~(uint32_t)(URN_QPF_ACK | URN_QPF_NAK);
+	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++)
+		qp->rec[i].pending = 0;
+	qp->rec_pending = 0;
+	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
+		return;
+	w = qp->w_head ? qp->w_head : urn_req_fetch(tp, qp);
+	if (w)
+		urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_TIMEOUT);
+}
+
+bool
+urn_qp_reachable(struct urn_tp *tp, struct urn_qp *qp)
+{
+	uint8_t mac[6];
+	int rc;
+
+	if (likely(qp->flags & URN_QPF_MAC) || !tp->cfg.neigh)
+		return true;
+	rc = tp->cfg.neigh(tp->cfg.neigh_ctx, qp->av.dgid, mac);
+	if (rc == 0) {
+		memcpy(qp->tmpl.bytes, mac, 6);
+		qp->flags |= URN_QPF_MAC;
+		return true;
+	}
+	if (rc == -1)
+		urn_qp_wait_neigh(tp, qp);
+	else
+		unreachable(tp, qp);
+	return false;
+}

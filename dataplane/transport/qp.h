@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A queue pair.
+ *
+ * Requester and responder are independent halves. What is touched for every
+ * packet comes first; what only control calls and errors need comes last. An
+ * idle QP is this struct and its record of READs and atomics, nothing more:
+ * work under way, receives in use and packets held are pool objects.
+ */
+#ifndef URN_TRANSPORT_QP_H
+#define URN_TRANSPORT_QP_H
+
+#include "abi/control.h"
+#include "host/queue.h"
+#include "transport/wheel.h"
+#include "transport/work.h"
+#include "wire/build.h"
+
+#include <stddef.h>
+
+struct urn_tp;
+
+/* What sort of message the responder is in the middle of. */
+enum urn_resp_msg { URN_MSG_NONE, URN_MSG_SEND, URN_MSG_WRITE };
+
+/* Bits of struct urn_qp.flags. */
+enum urn_qp_flag {
+	URN_QPF_SCHED = 1 << 0,     /* in the transmit schedule */
+	URN_QPF_ACK = 1 << 1,       /* an acknowledgement is owed */
+	URN_QPF_NAK = 1 << 2,       /* a NAK (also RNR) is to be sent: nak_syn, nak_psn */
+	URN_QPF_GAP = 1 << 3,       /* sequence NAK of this gap was asked for */
+	URN_QPF_RNR_SENT = 1 << 4,  /* RNR NAK sent, its packet has not come again */
+	URN_QPF_RNR_WAIT = 1 << 5,  /* requester waits out a peer's RNR NAK */
+	URN_QPF_WENT_BACK = 1 << 6, /* went back to una already, no progress since */
+	URN_QPF_NEIGH = 1 << 7,     /* waits for the peer's MAC address */
+	URN_QPF_LOOP = 1 << 8,      /* the peer is this adapter */
+	URN_QPF_DYING = 1 << 9,     /* being reset or destroyed: sends nothing, takes nothing */
+	URN_QPF_DRAINING = 1 << 10, /* SQD: the drained event is owed */
+	URN_QPF_SIG_ALL = 1 << 12,  /* every send request completes */
+	URN_QPF_COMM_EST = 1 << 14, /* the communication-established event was given */
+	URN_QPF_LAST_WQE = 1 << 15, /* the last-WQE event was given */
+	URN_QPF_MAC = 1 << 17,      /* the template has the peer's MAC address */
+	URN_QPF_REFUSED = 1 << 16,  /* responder refused for good and accepts no more */
+};
+
+/* One READ or atomic on the responder's record (WIRE.md "Duplicates"). */
+struct urn_rec {
+	uint64_t va;         /* READ: address; atomic: original value */
+	uint32_t first_psn;
+	uint32_t npsn;       /* PSNs of the response; 1 for an atomic */
+	uint32_t rkey;       /* READ */
+	uint32_t length;     /* READ: bytes */
+	uint32_t msn;        /* message number that its response carries */
+	uint32_t cur;        /* responding: packets of the response made so far */
+	uint32_t start;      /* responding: first packet of this (re)play */
+	uint32_t end;        /* responding: one past the last packet of it */
+	uint8_t kind;        /* enum urn_rec_kind */
+	uint8_t pending;     /* a response is to be made */
+	uint8_t busy;        /* accepted, its turn has not come */
+	uint8_t pad[5];
+};
+_Static_assert(sizeof(struct urn_rec) == 48, "record of a READ or atomic");
+
+enum urn_rec_kind { URN_REC_NONE, URN_REC_READ, URN_REC_ATOMIC };
+
+struct urn_qp {
+	/* ---- every packet */
+	uint32_t qpn;
+	uint32_t dest_qpn;
+	uint32_t flags;           /* enum urn_qp_flag */
+	uint8_t type;             /* enum urn_abi_qp_type */
+	uint8_t state;            /* enum urn_abi_qp_state */
+	uint16_t mtu;             /* path MTU, bytes */
+	uint8_t mtu_shift;        /* log2 of it */
+	uint8_t access;           /* enum urn_abi_access: what the peer may do */
+	uint8_t msg;              /* responder: enum urn_resp_msg */
+	uint8_t nak_syn;          /* valid with URN_QPF_NAK */
+	uint32_t pd;
+	struct urn_qp *sched_next; /* in the transmit schedule */
+	struct rte_mbuf *rx_head, *rx_tail; /* accepted packets that wait for memory, in order */
+	struct rte_mbuf *tx_head, *tx_tail; /* built frames that wait for memory, in order */
+
+	/* ---- responder */
+	uint32_t epsn;            /* next PSN to accept */
+	uint32_t done_psn;        /* newest PSN whose work is done: what an ACK names */
+	uint32_t msn;             /* messages completed */
+	uint32_t nak_psn;         /* valid with URN_QPF_NAK */
+	struct urn_recv *recv;    /* receive of the SEND under way; NULL: none */
+	struct urn_rq rq;         /* valid without an SRQ */
+	struct urn_srq *srq;      /* NULL: none */
+	uint32_t msg_off;         /* bytes of the message placed or being placed so far */
+	uint32_t msg_rkey;        /* WRITE under way */
+	uint64_t msg_va;          /* WRITE under way: where it began */
+	uint32_t msg_len;         /* WRITE under way: its length */
+	uint32_t ack_turn;        /* turn of the engine in which the ACK became owed */
+	struct urn_rec *rec;      /* ring of max_dest_rd_atomic entries (rounded up to 2^n) */
+	uint16_t rec_head;        /* free running: next to use */
+	uint8_t rec_mask;         /* entries - 1 */
+	uint8_t rec_pending;      /* entries with a response to be made */
+	uint16_t ooo_count;       /* packets kept ahead of their turn */
+	uint16_t tx_waiting;      /* frames in tx_head list */
+	struct rte_mbuf *ooo;     /* them, by PSN */
+
+	/* ---- requester */
+	struct urn_sq sq;
+	struct urn_work *w_head, *w_tail; /* work under way, oldest first */
+	struct urn_work *w_cur;   /* next to send from; NULL: fetch more */
+	struct urn_work *w_fetch; /* oldest READ or atomic whose response is not whole; NULL: none sent */
+	uint32_t una;             /* oldest PSN not acknowledged */
+	uint32_t cur_psn;         /* next PSN to send; behind next_psn while repeating */
+	uint32_t next_psn;        /* first PSN never sent */
+	uint32_t alloc_psn;       /* first PSN not given to work */
+	uint32_t ssn;             /* of the newest work fetched */
+	uint32_t lsn;             /* highest ssn that credits allow; valid when credits count */
+	uint16_t since_ack;       /* packets sent since the last that asked for an ACK */
+	uint8_t fetch_out;        /* READs and atomics under way */
+	uint8_t max_rd_atomic;
+	uint8_t retry_cnt, retries;  /* configured; left */
+	uint8_t rnr_retry, rnr_tries; /* configured; left */
+	uint8_t timeout;          /* code; 0: none */
+	uint8_t credits;          /* the peer counts credits: lsn is valid */
+	uint8_t min_rnr_timer;    /* code that our RNR NAKs carry */
+	uint8_t max_dest_rd_atomic;
+	struct urn_timer timer;   /* acknowledgement, RNR wait, or address wait */
+	uint64_t deadline;        /* ns: when it is really due */
+	struct urn_cq *send_cq, *recv_cq;
+	struct urn_tmpl tmpl;     /* headers to the peer; RC only */
+
+	/* ---- control and errors */
+	uint16_t sport;           /* UDP source port, host order */
+	uint8_t path_mtu;         /* code 1..5 */
+	uint8_t en_sqd_notify;
+	uint32_t qkey;            /* UD */
+	uint32_t db;              /* doorbell id */
+	uint64_t cookie;          /* the client's, for events */
+	uint32_t rq_psn, sq_psn;  /* as configured */
+	struct urn_abi_av av;
+	void *client;             /* control: who made it */
+	void *ctl;                /* control: what it keeps of the QP */
+};
+
+/* Name of a state, for people. */
+const char *urn_qp_state_name(unsigned int state);
+
+#endif

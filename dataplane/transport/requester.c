@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requester: work to packets.
+ *
+ * Work under way is a queue, oldest first. A cursor (w_cur, cur_psn) walks it
+ * and makes packets; una is the oldest PSN not acknowledged, next_psn the
+ * first never sent. To repeat, the cursor goes back to una; nothing else
+ * changes, so a repeat and a first sending are the same code.
+ *
+ *     w_head                 w_cur                    w_tail
+ *       │ una                  │ cur_psn   next_psn      │
+ *       ▼                      ▼           ▼             ▼
+ *     [done][under way ........│...........│ not sent yet]
+ */
+#include "transport/internal.h"
+
+enum { ACK_EVERY = 16 }; /* packets sent before an ACK is asked for anyway */
+
+/* ---- completing */
+
+static uint8_t
+wc_opcode(uint8_t opcode)
+{
+	static const uint8_t op[URN_WR_OPS] = {
+		[URN_WR_RDMA_WRITE] = URN_WCO_RDMA_WRITE,
+		[URN_WR_RDMA_WRITE_IMM] = URN_WCO_RDMA_WRITE,
+		[URN_WR_SEND] = URN_WCO_SEND,
+		[URN_WR_SEND_IMM] = URN_WCO_SEND,
+		[URN_WR_RDMA_READ] = URN_WCO_RDMA_READ,
+		[URN_WR_CMP_SWAP] = URN_WCO_COMP_SWAP,
+		[URN_WR_FETCH_ADD] = URN_WCO_FETCH_ADD,
+		[URN_WR_LOCAL_INV] = URN_WCO_LOCAL_INV,
+		[URN_WR_BIND_MW] = URN_WCO_BIND_MW,
+		[URN_WR_SEND_INV] = URN_WCO_SEND,
+		[URN_WR_BIND_MW1] = URN_WCO_BIND_MW,
+	};
+
+	return opcode < URN_WR_OPS ? op[opcode] : URN_WCO_SEND;
+}
+
+static void
+complete(struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint8_t status,
+	 uint8_t vendor_err)
+{
+	struct urn_abi_cqe cqe = {
+		.wr_id = w->wr_id,
+		.byte_len = w->length,
+		.qp_num = qp->qpn,
+		.vendor_err = vendor_err,
+		.status = status,
+		.opcode = wc_opcode(w->opcode),
+	};
+
+	urn_tp_cqe(tp, qp->send_cq, &cqe, false);
+}
+
+/* Take the head off the queue. */
+static struct urn_work *
+pop(struct urn_qp *qp)
+{
+	struct urn_work *w = qp->w_head;
+
+	qp->w_head = w->next;
+	if (!qp->w_head)
+		qp->w_tail = NULL;
+	if (qp->w_cur == w) {
+		qp->w_cur = w->next;
+		qp->cur_psn = urn_psn_add(w->first_psn, w->npsn);
+	}
+	return w;
+}
+
+void
+urn_req_flush_one(struct urn_tp *tp, struct urn_qp *qp, uint8_t status)
+{
+	struct urn_work *w = pop(qp);
+
+	if (status != URN_WC_SUCCESS || (w->flags & URN_WRF_SIGNALED))
+		complete(tp, qp, w, status, 0);
+	urn_sq_retire(&qp->sq, 1);
+	urn_work_put(tp, w);
+}
+
+void
+urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
+	     uint8_t vendor_err)
+{
+	/* Whatever came before it is retired, or can't complete any more. */
+	while (qp->w_head && qp->w_head != w)
+		urn_req_flush_one(tp, qp, URN_WC_WR_FLUSH_ERR);
+	if (qp->w_head)
+		pop(qp);
+	complete(tp, qp, w, status, vendor_err);
+	urn_sq_retire(&qp->sq, 1);
+	urn_work_put(tp, w);
+	if (qp->type == URN_QPT_UD)
+		urn_qp_sqe(tp, qp);
+	else
+		urn_qp_error(tp, qp);
+}
+
+/* Is the oldest work done? */
+static inline bool
+is_done(const struct urn_qp *qp, const struct urn_work *w)
+{
+	if (w->npsn == 0 || urn_work_is_fetch(w))
+		return w->state == URN_WORK_DONE;
+	return w->state == URN_WORK_SENT &&
+	       urn_psn_diff(qp->una, urn_psn_add(w->first_psn, w->npsn)) >= 0;
+}
+
+void
+urn_req_retire(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_work *w;
+	uint32_t n = 0;
+
+	while ((w = qp->w_head) && is_done(qp, w)) {
+		pop(qp);
+		if (w->flags & URN_WRF_SIGNALED)
+			complete(tp, qp, w, URN_WC_SUCCESS, 0);
+		if (urn_work_is_fetch(w))
+			qp->fetch_out--;
+		urn_work_put(tp, w);
+		n++;
+	}
+	if (n)
+		urn_sq_retire(&qp->sq, n);
+	if (unlikely(w && w->state == URN_WORK_FAILED))
+		urn_req_fail(tp, qp, w, w->status, w->vendor_err);
+	else if (unlikely(qp->state == URN_QPS_SQD))
+		urn_qp_check_drained(tp, qp);
+}
+
+/* ---- time */
+
+void
+urn_req_arm(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (unlikely(qp->flags & URN_QPF_RNR_WAIT) || qp->timeout == 0)
+		return;
+	qp->deadline = tp->now + (4096ull << qp->timeout);
+	/* A timer that comes too early looks at the deadline and starts again. */
+	if (!urn_timer_started(&qp->timer) ||
+	    unlikely(qp->timer.tick > (qp->deadline >> URN_WHEEL_TICK_SHIFT) + 1))
+		urn_wheel_start(&tp->wheel, &qp->timer, qp->deadline);
+}
+
+void
+urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_work *w = qp->w_head;
+
+	qp->flags |= URN_QPF_WENT_BACK;
+	qp->since_ack = 0;
+	for (; w; w = w->next) {
+		uint32_t end = urn_psn_add(w->first_psn, w->npsn);
+
+		if (w->npsn == 0)
+			continue; /* local work is not repeated */
+		if (w->state == URN_WORK_FAILED || w->state == URN_WORK_QUEUED)
+			break;
+		if (urn_work_is_fetch(w) ? w->accepted < w->npsn : urn_psn_diff(qp->una, end) < 0)
+			break;
+	}
+	qp->w_cur = w;
+	if (!w)
+		qp->cur_psn = qp->next_psn;
+	else if (urn_work_is_fetch(w))
+		qp->cur_psn = urn_psn_add(w->first_psn, w->accepted);
+	else
+		qp->cur_psn = urn_psn_diff(qp->una, w->first_psn) > 0 ? qp->una : w->first_psn;
+	urn_tp_sched(tp, qp);
+}
+
+/* The acknowledgement timer ran out. */
+static void
+timed_out(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_work *w = qp->w_head;
+
+	if (qp->una == qp->next_psn || !w)
+		return;
+	if (qp->rx_head || qp->tx_head) {
+		urn_req_arm(tp, qp); /* it is our memory that is slow, not the peer */
+		return;
+	}
+	URN_COUNT(tp, TIMEOUTS);
+	if (qp->retries == 0) {
+		while (w->next && w->npsn == 0)
+			w = w->next;
+		urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_TIMEOUT);
+		return;
+	}
+	qp->retries--;
+	qp->flags &= ~(uint32_t)URN_QPF_MAC; /* it may have moved: ask again */
+	urn_req_go_back(tp, qp);
+	urn_req_arm(tp, qp);
+}
+
+void
+urn_req_timer(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->state == URN_QPS_ERR)
+		urn_tp_sched(tp, qp); /* receives posted meanwhile are flushed */
+	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
+		return;
+	if (tp->now < qp->deadline) {
+		urn_wheel_start(&tp->wheel, &qp->timer, qp->deadline);
+		return;
+	}
+	if (qp->flags & URN_QPF_RNR_WAIT) {
+		qp->flags &= ~(uint32_t)URN_QPF_RNR_WAIT;
+		urn_tp_sched(tp, qp);
+		urn_req_arm(tp, qp);
+		return;
+	}
+	timed_out(tp, qp);
+}
+
+/* ---- sending */
+
+/* May work that was not begun be begun now? */
+static bool
+may_begin(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_work *w)
+{
+	uint32_t out = (w->first_psn - qp->una) & URN_PSN_MASK;
+
+	if ((w->flags & URN_WRF_FENCE) && qp->fetch_out)
+		return false;
+	if (out + w->npsn > URN_PSN_MAX_OUTSTANDING || (w->npsn && out >= tp->cfg.window))
+		return false;
+	if (urn_work_is_fetch(w))
+		return qp->fetch_out < qp->max_rd_atomic;
+	/* Out of credit, one request may go to ask (IBTA 9.7.7.2.5). */
+	return !qp->credits || !urn_work_takes_recv(w) || urn_psn_diff(w->ssn, qp->lsn) <= 0 ||
+	       qp->una == qp->next_psn;
+}
+
+/* Should this packet ask for an acknowledgement? */
+static bool
+wants_ack(const struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, bool last)
+{
+	uint32_t out = (qp->cur_psn - qp->una) & URN_PSN_MASK;
+
+	if (qp->since_ack + 1 >= ACK_EVERY || out + 1 >= tp->cfg.window || qp->credits)
+		return true;
+	if (urn_psn_add(qp->cur_psn, 1) == qp->next_psn)
+		return true; /* the last that is repeated */
+	/* The last packet for now. */
+	return last && (qp->state != URN_QPS_RTS || (!w->next && urn_sq_ready(&qp->sq) == 0));
+}
+
+static uint8_t
+send_opcode(const struct urn_work *w, bool first, bool last)
+{
+	bool write = w->opcode == URN_WR_RDMA_WRITE || w->opcode == URN_WR_RDMA_WRITE_IMM;
+	bool imm = w->opcode == URN_WR_SEND_IMM || w->opcode == URN_WR_RDMA_WRITE_IMM;
+
+	if (!last)
+		return write ? (first ? URN_RC_WRITE_FIRST : URN_RC_WRITE_MIDDLE)
+			     : (first ? URN_RC_SEND_FIRST : URN_RC_SEND_MIDDLE);
+	if (write)
+		return first ? (imm ? URN_RC_WRITE_ONLY_IMM : URN_RC_WRITE_ONLY)
+			     : (imm ? URN_RC_WRITE_LAST_IMM : URN_RC_WRITE_LAST);
+	if (w->opcode == URN_WR_SEND_INV)
+		return first ? URN_RC_SEND_ONLY_INV : URN_RC_SEND_LAST_INV;
+	return first ? (imm ? URN_RC_SEND_ONLY_IMM : URN_RC_SEND_ONLY)
+		     : (imm ? URN_RC_SEND_LAST_IMM : URN_RC_SEND_LAST);
+}
+
+static void
+put_reth(uint8_t *ext, const struct urn_work *w, uint64_t va, uint32_t length)
+{
+	struct urn_reth r = {
+		.va = rte_cpu_to_be_64(va),
+		.rkey = rte_cpu_to_be_32(w->rkey),
+		.length = rte_cpu_to_be_32(length),
+	};
+
+	memcpy(ext, &r, sizeof(r));
+}
+
+/* Give the frame to the burst; it goes out once its memory was gathered. */
+static void
+hand_on(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint32_t npsn, bool ackreq)
+{
+	urn_pkt(m)->loop = (qp->flags & URN_QPF_LOOP) != 0;
+	urn_tp_hold(tp, m, qp, URN_ACT_TX_REQUEST);
+	URN_COUNT(tp, TX_REQUESTS);
+	qp->since_ack = ackreq ? 0 : (uint16_t)(qp->since_ack + 1);
+	if (unlikely(qp->cur_psn != qp->next_psn))
+		URN_COUNT(tp, RETRANSMITS);
+	qp->cur_psn = urn_psn_add(qp->cur_psn, npsn);
+	if (urn_psn_diff(qp->cur_psn, qp->next_psn) > 0)
+		qp->next_psn = qp->cur_psn;
+}
+
+/* The work can't be done: it fails in its turn, and nothing behind it is sent. */
+static void
+fail_here(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
+	  uint8_t vendor_err)
+{
+	w->state = URN_WORK_FAILED;
+	w->status = status;
+	w->vendor_err = vendor_err;
+	urn_req_retire(tp, qp);
+}
+
+/* One packet of a SEND or WRITE. returns false when there is no buffer. */
+static bool
+send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+{
+	uint32_t idx = (qp->cur_psn - w->first_psn) & URN_PSN_MASK;
+	uint32_t off = idx << qp->mtu_shift, left = w->length - off;
+	uint32_t len = left < qp->mtu ? left : qp->mtu;
+	bool first = idx == 0, last = idx + 1 == w->npsn;
+	uint8_t opcode = send_opcode(w, first, last), *ext;
+	const struct urn_opcode *op = &urn_opcodes[opcode];
+	bool ackreq = wants_ack(tp, qp, w, last);
+	uint8_t se = last && (w->flags & URN_WRF_SOLICITED) ? URN_BTH_SE : 0;
+	struct rte_mbuf *m = urn_tp_frame(tp, &qp->tmpl, opcode, len, qp->dest_qpn, qp->cur_psn, se,
+					  ackreq, &ext);
+
+	if (unlikely(!m))
+		return false;
+
+	uint8_t *bth = ext - sizeof(struct urn_bth), *data = bth + op->hdr_len;
+
+	if (op->off[URN_EXT_RETH])
+		put_reth(ext, w, w->remote_addr, w->length);
+	if (op->off[URN_EXT_IMM])
+		memcpy(bth + op->off[URN_EXT_IMM], &w->imm, 4);
+	if (op->off[URN_EXT_IETH])
+		*(rte_be32_t *)(bth + op->off[URN_EXT_IETH]) = rte_cpu_to_be_32(w->imm);
+	if (w->flags & URN_WRF_INLINE) {
+		memcpy(data, urn_work_inline(w) + off, len);
+	} else if (len) {
+		unsigned int ops = tp->ops_n;
+		enum urn_mem_error e = urn_tp_sge_ops(tp, m, URN_MEMOP_GATHER, urn_work_sge(w),
+						      w->num_sge, off, data, len, qp->pd, 0);
+
+		if (unlikely(e != URN_MEM_OK)) {
+			tp->ops_n = ops;
+			rte_pktmbuf_free(m);
+			fail_here(tp, qp, w, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
+			return true;
+		}
+	}
+	w->state = last || w->state == URN_WORK_SENT ? URN_WORK_SENT : URN_WORK_SENDING;
+	hand_on(tp, qp, m, 1, ackreq);
+	if (last)
+		qp->w_cur = w->next;
+	return true;
+}
+
+/* READ request, from what has not come yet. */
+static bool
+send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+{
+	uint32_t off = w->accepted << qp->mtu_shift;
+	uint8_t *ext;
+	struct rte_mbuf *m;
+
+	qp->cur_psn = urn_psn_add(w->first_psn, w->accepted);
+	m = urn_tp_frame(tp, &qp->tmpl, URN_RC_READ_REQUEST, 0, qp->dest_qpn, qp->cur_psn, 0, true,
+			 &ext);
+	if (unlikely(!m))
+		return false;
+	put_reth(ext, w, w->remote_addr + off, w->length - off);
+	hand_on(tp, qp, m, w->npsn - w->accepted, true);
+	return true;
+}
+
+static bool
+send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+{
+	bool cas = w->opcode == URN_WR_CMP_SWAP;
+	uint8_t *ext;
+	struct rte_mbuf *m = urn_tp_frame(tp, &qp->tmpl, cas ? URN_RC_CMP_SWAP : URN_RC_FETCH_ADD, 0,
+					  qp->dest_qpn, qp->cur_psn, 0, true, &ext);
+
+	if (unlikely(!m))
+		return false;
+
+	struct urn_atomic_eth a = {
+		.va = rte_cpu_to_be_64(w->remote_addr),
+		.rkey = rte_cpu_to_be_32(w->rkey),
+		.swap_add = rte_cpu_to_be_64(cas ? w->swap : w->compare_add),
+		.compare = cas ? rte_cpu_to_be_64(w->compare_add) : 0,
+	};
+
+	memcpy(ext, &a, sizeof(a));
+	hand_on(tp, qp, m, 1, true);
+	return true;
+}
+
+static bool
+send_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+{
+	bool begun = w->state == URN_WORK_SENT;
+
+	if (w->accepted == w->npsn) { /* repeating, and its response came meanwhile */
+		qp->cur_psn = urn_psn_add(w->first_psn, w->npsn);
+		qp->w_cur = w->next;
+		return true;
+	}
+	if (w->opcode == URN_WR_RDMA_READ ? !send_read(tp, qp, w) : !send_atomic(tp, qp, w))
+		return false;
+	if (!begun) {
+		w->state = URN_WORK_SENT;
+		qp->fetch_out++;
+		if (!qp->w_fetch)
+			qp->w_fetch = w;
+	}
+	qp->w_cur = w->next;
+	return true;
+}
+
+/* One step of the work at the cursor. returns false when nothing can be done now. */
+static bool
+step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+{
+	if (w->state == URN_WORK_QUEUED && (qp->state != URN_QPS_RTS || !may_begin(tp, qp, w)))
+		return false;
+	if (w->npsn == 0) {
+		if (w->state == URN_WORK_QUEUED)
+			urn_req_local(tp, qp, w);
+		if (w->state == URN_WORK_DONE)
+			qp->w_cur = w->next;
+		urn_req_retire(tp, qp);
+		/* A failed one blocks what is behind it until its turn. */
+		return qp->w_cur != w;
+	}
+	if (urn_work_is_fetch(w))
+		return send_fetch(tp, qp, w);
+	if (((qp->cur_psn - qp->una) & URN_PSN_MASK) >= tp->cfg.window)
+		return false;
+	return send_data(tp, qp, w);
+}
+
+/*
+ * The last packet did not ask for an acknowledgement, because more work was
+ * posted behind it, and now that work can't follow (it is local, has failed,
+ * or must wait): repeat the packet, asking. returns false when it must be
+ * tried again.
+ */
+static bool
+ask(struct urn_tp *tp, struct urn_qp *qp)
+{
+	uint32_t cur_psn = qp->cur_psn, psn = (qp->next_psn - 1) & URN_PSN_MASK;
+	struct urn_work *w_cur = qp->w_cur, *w = qp->w_head;
+
+	while (w && ((psn - w->first_psn) & URN_PSN_MASK) >= w->npsn)
+		w = w->next;
+	if (!w || urn_work_is_fetch(w) || w->state == URN_WORK_FAILED)
+		return true; /* its response will tell, or it is past helping */
+	if (!urn_tp_tx_room(tp))
+		return false;
+	qp->cur_psn = psn;
+	if (!send_data(tp, qp, w))
+		return false;
+	qp->w_cur = w_cur;
+	qp->cur_psn = cur_psn;
+	return true;
+}
+
+bool
+urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	uint32_t before = qp->next_psn;
+	bool more = true;
+
+	if (qp->flags & URN_QPF_RNR_WAIT)
+		return false;
+	while (budget-- && urn_tp_tx_room(tp)) {
+		struct urn_work *w = qp->w_cur;
+
+		if (!w) {
+			if (qp->state != URN_QPS_RTS || !(w = urn_req_fetch(tp, qp))) {
+				/* No work, or no room for it: in that case try again. */
+				more = qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq);
+				break;
+			}
+			qp->w_cur = w;
+		}
+		if (w->state == URN_WORK_FAILED) {
+			urn_req_retire(tp, qp);
+			more = false;
+			break;
+		}
+		if (!step(tp, qp, w)) {
+			more = qp->w_cur && tp->fresh_n == 0; /* else an ACK sets it going */
+			break;
+		}
+		if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
+			return true; /* it failed: flush */
+	}
+	if (unlikely(!more && qp->since_ack && qp->una != qp->next_psn) && !ask(tp, qp))
+		more = true;
+	if (qp->una != qp->next_psn && (before == qp->una || !urn_timer_started(&qp->timer) ||
+					qp->deadline <= tp->now))
+		urn_req_arm(tp, qp);
+	return more;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The responder, second half: finish. A packet whose memory was answered, in
+ * its turn: complete the receive, count the message, owe the acknowledgement
+ * or the response, or refuse (WIRE.md "Duplicates", "Acknowledgement").
+ */
+#include "transport/internal.h"
+
+static void
+owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now)
+{
+	if (!(qp->flags & URN_QPF_ACK)) {
+		qp->flags |= URN_QPF_ACK;
+		qp->ack_turn = tp->turn;
+	}
+	if (now)
+		qp->ack_turn = tp->turn - 1;
+	urn_tp_sched(tp, qp);
+}
+
+/* A NAK is to be sent for PSN psn; all but sequence and RNR end the QP. */
+static void
+owe_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome, bool told)
+{
+	qp->flags |= URN_QPF_NAK;
+	qp->nak_syn = syndrome;
+	qp->nak_psn = psn;
+	urn_tp_sched(tp, qp);
+	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR)
+		return;
+	qp->flags |= URN_QPF_REFUSED;
+	tp->c.v[syndrome == URN_NAK_ACCESS    ? URN_C_NAK_ACCESS
+		: syndrome == URN_NAK_INV_REQ ? URN_C_NAK_INV_REQ
+					      : URN_C_NAK_OPERATIONAL]++;
+	if (!told)
+		urn_qp_event(tp, qp, syndrome == URN_NAK_ACCESS    ? URN_EVENT_QP_ACCESS_ERR
+				     : syndrome == URN_NAK_INV_REQ ? URN_EVENT_QP_REQ_ERR
+								   : URN_EVENT_QP_FATAL);
+	urn_qp_error(tp, qp);
+}
+
+static void
+recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t status,
+	  uint8_t vendor_err)
+{
+	const struct urn_pkt *p = urn_pkt(m);
+	uint64_t bits = p->word[0];
+	bool ok = status == URN_WC_SUCCESS;
+	uint8_t wc_flags = (uint8_t)((ok && (bits & URN_REQ_IMM) ? URN_WCF_WITH_IMM : 0) |
+				     (ok && (bits & URN_REQ_INV) ? URN_WCF_WITH_INV : 0));
+
+	urn_qp_recv_done(tp, qp, p->wr_id, status, vendor_err, ok ? p->byte_len : 0,
+			 bits & URN_REQ_WRITE ? URN_WCO_RECV_RDMA_WITH_IMM : URN_WCO_RECV, wc_flags,
+			 p->imm, qp->dest_qpn, p->solicited);
+}
+
+/* The peer's first message on a QP in RTR: the connection stands (IBTA 11.6.3.1). */
+static void
+established(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->flags & URN_QPF_COMM_EST)
+		return;
+	qp->flags |= URN_QPF_COMM_EST;
+	urn_qp_event(tp, qp, URN_EVENT_COMM_EST);
+}
+
+static void
+finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	uint64_t bits = p->word[0];
+
+	if (unlikely(p->mem_status != URN_MEMOP_DONE)) {
+		if (bits & URN_REQ_RECV)
+			recv_done(tp, qp, m,
+				  bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR : URN_WC_LOC_PROT_ERR,
+				  URN_VE_MEMORY);
+		owe_nak(tp, qp, p->psn, URN_NAK_OP, bits & URN_REQ_RECV);
+		return;
+	}
+	if (bits & URN_REQ_LAST) {
+		if ((bits & URN_REQ_INV) &&
+		    urn_mem_invalidate(tp->cfg.mem, p->imm, qp->pd, qp->qpn) != URN_MEM_OK) {
+			recv_done(tp, qp, m, URN_WC_LOC_ACCESS_ERR, URN_VE_WINDOW);
+			owe_nak(tp, qp, p->psn, URN_NAK_ACCESS, true);
+			return;
+		}
+		qp->msn = urn_psn_add(qp->msn, 1);
+		if (bits & URN_REQ_RECV)
+			recv_done(tp, qp, m, URN_WC_SUCCESS, 0);
+		if (unlikely(qp->state == URN_QPS_RTR))
+			established(tp, qp);
+	}
+	qp->done_psn = p->psn;
+	if (p->ackreq)
+		owe_ack(tp, qp, false);
+	else if (unlikely(qp->flags & URN_QPF_NAK))
+		urn_tp_sched(tp, qp); /* it may have waited for this packet */
+}
+
+/* A READ or atomic is on record: its response is to be made. */
+static void
+answer(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
+{
+	qp->msn = urn_psn_add(qp->msn, 1);
+	rec->msn = qp->msn;
+	rec->busy = 0;
+	rec->pending = 1;
+	rec->start = 0;
+	rec->cur = 0;
+	rec->end = rec->npsn;
+	qp->rec_pending++;
+	qp->done_psn = urn_psn_add(rec->first_psn, rec->npsn - 1);
+	urn_tp_sched(tp, qp);
+	if (unlikely(qp->state == URN_QPS_RTR))
+		established(tp, qp);
+}
+
+static void
+finish_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	struct urn_rec *rec = &qp->rec[p->arg];
+
+	if (p->mem_status != URN_MEMOP_DONE) {
+		rec->busy = 0;
+		rec->kind = URN_REC_NONE;
+		owe_nak(tp, qp, p->psn, URN_NAK_OP, false);
+		return;
+	}
+	rec->va = p->word[0]; /* the original value: a duplicate gets it again */
+	answer(tp, qp, rec);
+}
+
+/* The record that holds a PSN; NULL: none. */
+static struct urn_rec *
+find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind)
+{
+	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++) {
+		struct urn_rec *rec = &qp->rec[i];
+
+		if (rec->kind == kind && !rec->busy &&
+		    ((psn - rec->first_psn) & URN_PSN_MASK) < rec->npsn)
+			return rec;
+	}
+	return NULL;
+}
+
+static void
+replay(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec, uint32_t start, uint32_t end)
+{
+	if (!rec->pending)
+		qp->rec_pending++;
+	rec->pending = 1;
+	rec->start = start;
+	rec->cur = start;
+	rec->end = end;
+	urn_tp_sched(tp, qp);
+}
+
+/* Replayed only within what was asked for the first time. */
+static void
+duplicate_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	struct urn_rec *rec = find_record(qp, p->psn, URN_REC_READ);
+	struct urn_reth r;
+
+	if (!rec) {
+		URN_COUNT(tp, DROP_DUPLICATE);
+		return;
+	}
+	memcpy(&r, urn_pkt_ext(m, URN_EXT_RETH), sizeof(r));
+
+	uint32_t start = (p->psn - rec->first_psn) & URN_PSN_MASK;
+	uint32_t len = rte_be_to_cpu_32(r.length);
+	uint64_t off = (uint64_t)start << qp->mtu_shift;
+	uint32_t npsn = len ? (len + qp->mtu - 1u) >> qp->mtu_shift : 1;
+
+	/* Parts other than a tail end on a packet's border. */
+	if (rte_be_to_cpu_32(r.rkey) != rec->rkey || rte_be_to_cpu_64(r.va) != rec->va + off ||
+	    off + len > rec->length ||
+	    (off + len < rec->length && (len == 0 || (len & (qp->mtu - 1u))))) {
+		URN_COUNT(tp, DROP_DUPLICATE);
+		return;
+	}
+	replay(tp, qp, rec, start, start + npsn);
+}
+
+static void
+duplicate_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_rec *rec = find_record(qp, urn_pkt(m)->psn, URN_REC_ATOMIC);
+
+	if (rec)
+		replay(tp, qp, rec, 0, 1);
+	else
+		URN_COUNT(tp, DROP_DUPLICATE);
+}
+
+static void
+finish_nak(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	bool told = false;
+
+	if ((p->arg & URN_SYN_KIND) != URN_SYN_RNR && (p->word[0] & URN_REQ_RECV)) {
+		urn_qp_recv_done(tp, qp, p->wr_id, (uint8_t)p->word[1], (uint8_t)p->word[2], 0,
+				 URN_WCO_RECV, 0, 0, qp->dest_qpn, false);
+		told = true;
+	}
+	owe_nak(tp, qp, p->psn, (uint8_t)p->arg, told);
+}
+
+/* The QP went to the error state meanwhile: only the receive is given back. */
+static void
+flushed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	bool recv = (p->action == URN_ACT_REQUEST || p->action == URN_ACT_NAK) &&
+		    (p->arg & URN_SYN_KIND) != URN_SYN_RNR && (p->word[0] & URN_REQ_RECV);
+
+	if (recv)
+		recv_done(tp, qp, m, URN_WC_WR_FLUSH_ERR, 0);
+	urn_tp_drop(tp, m, URN_C_DROP_FLUSHED);
+}
+
+void
+urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+
+	if (unlikely(qp->state == URN_QPS_ERR)) {
+		flushed(tp, qp, m);
+		return;
+	}
+	switch (p->action) {
+	case URN_ACT_REQUEST:
+		finish_request(tp, qp, m);
+		break;
+	case URN_ACT_READ:
+		answer(tp, qp, &qp->rec[p->arg]);
+		break;
+	case URN_ACT_ATOMIC:
+		finish_atomic(tp, qp, m);
+		break;
+	case URN_ACT_NAK:
+		finish_nak(tp, qp, m);
+		break;
+	case URN_ACT_DUP:
+		owe_ack(tp, qp, true);
+		break;
+	case URN_ACT_DUP_READ:
+		duplicate_read(tp, qp, m);
+		break;
+	case URN_ACT_DUP_ATOMIC:
+		duplicate_atomic(tp, qp, m);
+		break;
+	}
+	rte_pktmbuf_free(m);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the responder sends: READ responses and atomic responses from its
+ * record, oldest first, then a NAK, then the merged acknowledgement. An
+ * acknowledgement never overtakes a response before it, since it would tell
+ * the peer that the response was lost.
+ */
+#include "transport/internal.h"
+
+bool
+urn_resp_owes(const struct urn_qp *qp)
+{
+	/* In error, an answer is owed only to what came before the refusal. */
+	if (qp->state == URN_QPS_ERR)
+		return qp->flags & URN_QPF_NAK;
+	return qp->rec_pending || (qp->flags & (URN_QPF_ACK | URN_QPF_NAK));
+}
+
+static void
+put_aeth(uint8_t *at, uint8_t syndrome, uint32_t msn)
+{
+	rte_be32_t v = rte_cpu_to_be_32((uint32_t)syndrome << 24 | (msn & URN_PSN_MASK));
+
+	memcpy(at, &v, sizeof(v));
+}
+
+static void
+hand_on(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	urn_pkt(m)->loop = (qp->flags & URN_QPF_LOOP) != 0;
+	urn_tp_hold(tp, m, qp, URN_ACT_TX_RESPONSE);
+	URN_COUNT(tp, TX_RESPONSES);
+}
+
+/* Oldest record with a response to be made. */
+static struct urn_rec *
+oldest(struct urn_qp *qp)
+{
+	for (uint32_t i = 0; i <= qp->rec_mask; i++) {
+		struct urn_rec *rec = &qp->rec[(qp->rec_head + i) & qp->rec_mask];
+
+		if (rec->pending)
+			return rec;
+	}
+	return NULL;
+}
+
+static void
+answered(struct urn_qp *qp, struct urn_rec *rec)
+{
+	rec->pending = 0;
+	qp->rec_pending--;
+}
+
+/* The region vanished, or its rights: refuse from here on. */
+static void
+read_refused(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
+{
+	if (!(qp->flags & URN_QPF_REFUSED)) {
+		URN_COUNT(tp, NAK_ACCESS);
+		urn_qp_event(tp, qp, URN_EVENT_QP_ACCESS_ERR);
+	}
+	qp->nak_psn = urn_psn_add(rec->first_psn, rec->cur);
+	qp->nak_syn = URN_NAK_ACCESS;
+	qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
+	for (uint32_t i = 0; i <= qp->rec_mask; i++)
+		qp->rec[i].pending = 0;
+	qp->rec_pending = 0;
+	urn_qp_error(tp, qp);
+}
+
+static uint8_t
+response_opcode(bool first, bool last)
+{
+	return first ? (last ? URN_RC_READ_RESP_ONLY : URN_RC_READ_RESP_FIRST)
+		     : (last ? URN_RC_READ_RESP_LAST : URN_RC_READ_RESP_MIDDLE);
+}
+
+/* One packet of a READ response. returns false when there is no buffer. */
+static bool
+send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
+{
+	uint32_t off = rec->cur << qp->mtu_shift, left = rec->length - off;
+	uint32_t len = left < qp->mtu ? left : qp->mtu;
+	bool first = rec->cur == rec->start, last = rec->cur + 1 == rec->end;
+	uint8_t opcode = response_opcode(first, last), *ext;
+	const struct urn_opcode *op = &urn_opcodes[opcode];
+	struct urn_region *region = NULL;
+
+	if (len && urn_mem_check(tp->cfg.mem, rec->rkey, qp->pd, qp->qpn, rec->va + off, len,
+				 URN_ACCESS_REMOTE_READ, 1, &region) != URN_MEM_OK) {
+		read_refused(tp, qp, rec);
+		return true;
+	}
+
+	struct rte_mbuf *m = urn_tp_frame(tp, &qp->tmpl, opcode, len, qp->dest_qpn,
+					  urn_psn_add(rec->first_psn, rec->cur), 0, false, &ext);
+
+	if (unlikely(!m))
+		return false;
+
+	uint8_t *bth = ext - sizeof(struct urn_bth);
+
+	if (op->off[URN_EXT_AETH])
+		put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, rec->msn);
+	if (len)
+		urn_tp_op(tp, m, URN_MEMOP_GATHER, region, rec->va + off, bth + op->hdr_len, len);
+	hand_on(tp, qp, m);
+	rec->cur++;
+	if (last)
+		answered(qp, rec);
+	return true;
+}
+
+static bool
+send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
+{
+	const struct urn_opcode *op = &urn_opcodes[URN_RC_ATOMIC_ACK];
+	rte_be64_t orig = rte_cpu_to_be_64(rec->va);
+	uint8_t *ext;
+	struct rte_mbuf *m = urn_tp_frame(tp, &qp->tmpl, URN_RC_ATOMIC_ACK, 0, qp->dest_qpn,
+					  rec->first_psn, 0, false, &ext);
+
+	if (unlikely(!m))
+		return false;
+
+	uint8_t *bth = ext - sizeof(struct urn_bth);
+
+	put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, rec->msn);
+	memcpy(bth + op->off[URN_EXT_ATOMIC_ACK], &orig, sizeof(orig));
+	hand_on(tp, qp, m);
+	answered(qp, rec);
+	return true;
+}
+
+static bool
+send_aeth(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
+{
+	uint8_t *ext;
+	struct rte_mbuf *m = urn_tp_frame(tp, &qp->tmpl, URN_RC_ACK, 0, qp->dest_qpn, psn, 0, false,
+					  &ext);
+
+	if (unlikely(!m))
+		return false;
+	put_aeth(ext, syndrome, qp->msn);
+	hand_on(tp, qp, m);
+	return true;
+}
+
+/* returns false when there is no buffer */
+static bool
+send_nak(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (!send_aeth(tp, qp, qp->nak_psn, qp->nak_syn))
+		return false;
+	/* It acknowledges all before it: an ACK that is owed goes with it. */
+	qp->flags &= ~(uint32_t)(URN_QPF_NAK | URN_QPF_ACK);
+	if ((qp->nak_syn & URN_SYN_KIND) == URN_SYN_RNR)
+		URN_COUNT(tp, TX_RNR_NAKS);
+	else
+		URN_COUNT(tp, TX_NAKS);
+	return true;
+}
+
+/* Is everything before the NAK done, so that it may say so? */
+static bool
+nak_ripe(const struct urn_qp *qp)
+{
+	return urn_psn_add(qp->done_psn, 1) == qp->nak_psn || qp->state == URN_QPS_ERR;
+}
+
+bool
+urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	while (qp->rec_pending) {
+		struct urn_rec *rec = oldest(qp);
+
+		if (!rec || budget-- == 0 || !urn_tp_tx_room(tp))
+			return true;
+		if (rec->kind == URN_REC_READ ? !send_read(tp, qp, rec) : !send_atomic(tp, qp, rec))
+			return true;
+	}
+	if (!urn_tp_tx_room(tp))
+		return true;
+	if (qp->flags & URN_QPF_NAK) {
+		if (!nak_ripe(qp))
+			return false; /* the packet before it, once done, calls again */
+		return !send_nak(tp, qp);
+	}
+	if (!(qp->flags & URN_QPF_ACK) || qp->state == URN_QPS_ERR)
+		return false;
+	/* Let a turn go by, so that more may be acknowledged at once. */
+	if (qp->ack_turn == tp->turn)
+		return true;
+	if (!send_aeth(tp, qp, qp->done_psn, URN_SYN_ACK_NOCREDIT))
+		return true;
+	qp->flags &= ~(uint32_t)URN_QPF_ACK;
+	URN_COUNT(tp, TX_ACKS);
+	return false;
+}

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The responder, first half: accept. Checks a request packet in PSN order -
+ * sequence, length, right, key - and asks for the memory operations. What it
+ * changes is what the next packet is checked against; everything the peer or
+ * the program may see waits for the second half (resp_finish.c).
+ *
+ * Packets ahead of their turn are kept, sorted, within a bound; they take no
+ * receive and touch no memory. A refusal takes its turn like any packet, so it
+ * never overtakes the acknowledgement of what came before.
+ */
+#include "transport/internal.h"
+
+/* Refuse this packet in its turn; nothing behind it is accepted. */
+static void
+refuse(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t syndrome)
+{
+	struct urn_pkt *p = urn_pkt(m);
+
+	p->arg = syndrome;
+	p->word[0] = 0;
+	qp->flags |= URN_QPF_REFUSED;
+	urn_tp_hold(tp, m, qp, URN_ACT_NAK);
+}
+
+/* Refuse, and complete the receive with an error. */
+static void
+refuse_recv(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t syndrome,
+	    uint64_t wr_id, uint8_t status, uint8_t vendor_err)
+{
+	struct urn_pkt *p = urn_pkt(m);
+
+	refuse(tp, qp, m, syndrome);
+	p->word[0] = URN_REQ_RECV;
+	p->word[1] = status;
+	p->word[2] = vendor_err;
+	p->wr_id = wr_id;
+}
+
+/* No receive: the peer shall try later. The packet was not accepted. */
+static void
+not_ready(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	urn_pkt(m)->arg = URN_SYN_RNR | qp->min_rnr_timer;
+	qp->flags |= URN_QPF_RNR_SENT;
+	urn_tp_hold(tp, m, qp, URN_ACT_NAK);
+}
+
+/* The packet is accepted: it waits for memory, and the next PSN is up. */
+static void
+accepted(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t action, uint32_t npsn)
+{
+	qp->epsn = urn_psn_add(qp->epsn, npsn);
+	urn_tp_hold(tp, m, qp, action);
+}
+
+static void
+message_ends(struct urn_qp *qp, struct rte_mbuf *m, uint64_t wr_id, bool recv)
+{
+	struct urn_pkt *p = urn_pkt(m);
+
+	p->word[0] |= URN_REQ_LAST;
+	p->byte_len = qp->msg_off;
+	if (recv) {
+		p->word[0] |= URN_REQ_RECV;
+		p->wr_id = wr_id;
+	}
+	if (p->op->off[URN_EXT_IMM]) {
+		p->word[0] |= URN_REQ_IMM;
+		memcpy(&p->imm, urn_pkt_ext(m, URN_EXT_IMM), 4);
+	} else if (p->op->off[URN_EXT_IETH]) {
+		rte_be32_t key;
+
+		p->word[0] |= URN_REQ_INV;
+		memcpy(&key, urn_pkt_ext(m, URN_EXT_IETH), 4);
+		p->imm = rte_be_to_cpu_32(key);
+	}
+	qp->msg = URN_MSG_NONE;
+}
+
+/* ---- SEND */
+
+/* Take a receive for a SEND that begins. returns false when it was dealt with. */
+static bool
+begin_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	uint64_t wr_id = 0;
+	bool bad;
+
+	qp->recv = urn_qp_take_recv(tp, qp, &bad, &wr_id);
+	if (likely(qp->recv != NULL)) {
+		qp->msg = URN_MSG_SEND;
+		qp->msg_off = 0;
+		qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
+		return true;
+	}
+	if (bad)
+		refuse_recv(tp, qp, m, URN_NAK_OP, wr_id, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
+	else
+		not_ready(tp, qp, m);
+	return false;
+}
+
+/* The receive under way is used up by a refusal. */
+static uint64_t
+spoil_recv(struct urn_tp *tp, struct urn_qp *qp)
+{
+	uint64_t wr_id = qp->recv->wr_id;
+
+	urn_recv_put(tp, qp->recv);
+	qp->recv = NULL;
+	qp->msg = URN_MSG_NONE;
+	return wr_id;
+}
+
+static void
+accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	uint32_t len = p->payload_len;
+
+	if ((p->op->flags & URN_OPF_FIRST) && !begin_send(tp, qp, m))
+		return;
+	if (unlikely(len > qp->recv->length - qp->msg_off)) {
+		refuse_recv(tp, qp, m, URN_NAK_INV_REQ, spoil_recv(tp, qp), URN_WC_LOC_LEN_ERR,
+			    URN_VE_RECV_SHORT);
+		return;
+	}
+	if (len) {
+		unsigned int ops = tp->ops_n;
+		enum urn_mem_error e = urn_tp_sge_ops(tp, m, URN_MEMOP_PLACE, qp->recv->sge,
+						      qp->recv->num_sge, qp->msg_off,
+						      urn_pkt_payload(m), len, qp->pd,
+						      URN_ACCESS_LOCAL_WRITE);
+
+		if (unlikely(e != URN_MEM_OK)) {
+			tp->ops_n = ops;
+			p->mem_left = 0;
+			refuse_recv(tp, qp, m, URN_NAK_OP, spoil_recv(tp, qp), URN_WC_LOC_PROT_ERR,
+				    urn_vendor_err(e));
+			return;
+		}
+		qp->msg_off += len;
+	}
+	p->word[0] = 0;
+	if (p->op->flags & URN_OPF_LAST) {
+		message_ends(qp, m, qp->recv->wr_id, true);
+		urn_recv_put(tp, qp->recv);
+		qp->recv = NULL;
+	}
+	accepted(tp, qp, m, URN_ACT_REQUEST, 1);
+}
+
+/* ---- WRITE */
+
+/* The header of a WRITE. returns 0 or the syndrome to refuse it with. */
+static uint8_t
+begin_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	const struct urn_pkt *p = urn_pkt(m);
+	struct urn_reth r;
+	struct urn_region *region;
+
+	memcpy(&r, urn_pkt_ext(m, URN_EXT_RETH), sizeof(r));
+	qp->msg_va = rte_be_to_cpu_64(r.va);
+	qp->msg_rkey = rte_be_to_cpu_32(r.rkey);
+	qp->msg_len = rte_be_to_cpu_32(r.length);
+	qp->msg_off = 0;
+	if (!(qp->access & URN_ACCESS_REMOTE_WRITE) || qp->msg_len > URN_ABI_MAX_MSG)
+		return URN_NAK_INV_REQ;
+	if (!(p->op->flags & URN_OPF_LAST) && qp->msg_len <= qp->mtu)
+		return URN_NAK_INV_REQ;
+	if (qp->msg_len && urn_mem_check(tp->cfg.mem, qp->msg_rkey, qp->pd, qp->qpn, qp->msg_va,
+					 qp->msg_len, URN_ACCESS_REMOTE_WRITE, 1,
+					 &region) != URN_MEM_OK)
+		return URN_NAK_ACCESS;
+	qp->msg = URN_MSG_WRITE;
+	return 0;
+}
+
+/* Does this packet's length fit the WRITE? */
+static bool
+write_fits(const struct urn_qp *qp, const struct urn_pkt *p)
+{
+	uint32_t left = qp->msg_len - qp->msg_off;
+
+	return p->op->flags & URN_OPF_LAST ? p->payload_len == left : p->payload_len < left;
+}
+
+/* Place this packet of a WRITE. returns 0 or the syndrome to refuse it with. */
+static uint8_t
+place_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	const struct urn_pkt *p = urn_pkt(m);
+	uint64_t va = qp->msg_va + qp->msg_off;
+	struct urn_region *region;
+
+	if (p->payload_len == 0)
+		return 0;
+	if (urn_mem_check(tp->cfg.mem, qp->msg_rkey, qp->pd, qp->qpn, va, p->payload_len,
+			  URN_ACCESS_REMOTE_WRITE, 1, &region) != URN_MEM_OK)
+		return URN_NAK_ACCESS;
+	urn_tp_op(tp, m, URN_MEMOP_PLACE, region, va, urn_pkt_payload(m), p->payload_len);
+	qp->msg_off += p->payload_len;
+	return 0;
+}
+
+static void
+accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	bool recv = (p->op->flags & URN_OPF_RECV) != 0, bad = false;
+	struct urn_recv *r = NULL;
+	uint8_t syndrome = 0;
+	uint64_t wr_id = 0;
+
+	if (p->op->flags & URN_OPF_FIRST)
+		syndrome = begin_write(tp, qp, m);
+	if (!syndrome && !write_fits(qp, p))
+		syndrome = URN_NAK_INV_REQ;
+	if (unlikely(syndrome)) {
+		refuse(tp, qp, m, syndrome);
+		return;
+	}
+	if (recv) {
+		r = urn_qp_take_recv(tp, qp, &bad, &wr_id);
+		if (!r && !bad) {
+			if (p->op->flags & URN_OPF_FIRST)
+				qp->msg = URN_MSG_NONE;
+			not_ready(tp, qp, m);
+			return;
+		}
+		if (r)
+			urn_recv_put(tp, r); /* only its number is needed */
+		qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
+	}
+	if (bad) {
+		refuse_recv(tp, qp, m, URN_NAK_OP, wr_id, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
+		return;
+	}
+	syndrome = place_write(tp, qp, m);
+	if (unlikely(syndrome)) {
+		if (recv)
+			refuse_recv(tp, qp, m, syndrome, wr_id, URN_WC_LOC_ACCESS_ERR,
+				    URN_VE_ACCESS);
+		else
+			refuse(tp, qp, m, syndrome);
+		return;
+	}
+	p->word[0] = URN_REQ_WRITE;
+	if (p->op->flags & URN_OPF_LAST)
+		message_ends(qp, m, wr_id, recv);
+	accepted(tp, qp, m, URN_ACT_REQUEST, 1);
+}
+
+/* ---- READ and atomics */
+
+/* A place on the record; NULL: the peer has more under way than it may. */
+static struct urn_rec *
+record(struct urn_qp *qp, uint32_t *index)
+{
+	struct urn_rec *rec;
+
+	if (!qp->rec)
+		return NULL;
+	*index = qp->rec_head & qp->rec_mask;
+	rec = &qp->rec[*index];
+	if (rec->pending || rec->busy)
+		return NULL;
+	qp->rec_head++;
+	rec->busy = 1;
+	rec->first_psn = qp->epsn;
+	return rec;
+}
+
+static void
+accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	struct urn_region *region;
+	struct urn_reth r;
+	uint32_t len, index;
+	struct urn_rec *rec;
+
+	memcpy(&r, urn_pkt_ext(m, URN_EXT_RETH), sizeof(r));
+	len = rte_be_to_cpu_32(r.length);
+	if (!(qp->access & URN_ACCESS_REMOTE_READ) || len > URN_ABI_MAX_MSG) {
+		refuse(tp, qp, m, URN_NAK_INV_REQ);
+		return;
+	}
+	if (len && urn_mem_check(tp->cfg.mem, rte_be_to_cpu_32(r.rkey), qp->pd, qp->qpn,
+				 rte_be_to_cpu_64(r.va), len, URN_ACCESS_REMOTE_READ, 1,
+				 &region) != URN_MEM_OK) {
+		refuse(tp, qp, m, URN_NAK_ACCESS);
+		return;
+	}
+	rec = record(qp, &index);
+	if (!rec) {
+		refuse(tp, qp, m, URN_NAK_INV_REQ);
+		return;
+	}
+	rec->kind = URN_REC_READ;
+	rec->va = rte_be_to_cpu_64(r.va);
+	rec->rkey = rte_be_to_cpu_32(r.rkey);
+	rec->length = len;
+	rec->npsn = len ? (len + qp->mtu - 1u) >> qp->mtu_shift : 1;
+	p->arg = index;
+	accepted(tp, qp, m, URN_ACT_READ, rec->npsn);
+}
+
+static void
+accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	bool cas = p->opcode == URN_RC_CMP_SWAP;
+	struct urn_atomic_eth a;
+	struct urn_region *region;
+	struct urn_rec *rec;
+	uint32_t index;
+	uint64_t va;
+
+	memcpy(&a, urn_pkt_ext(m, URN_EXT_ATOMIC), sizeof(a));
+	va = rte_be_to_cpu_64(a.va);
+	if (!(qp->access & URN_ACCESS_REMOTE_ATOMIC) || (va & 7)) {
+		refuse(tp, qp, m, URN_NAK_INV_REQ);
+		return;
+	}
+	if (urn_mem_check(tp->cfg.mem, rte_be_to_cpu_32(a.rkey), qp->pd, qp->qpn, va, 8,
+			  URN_ACCESS_REMOTE_ATOMIC, 1, &region) != URN_MEM_OK) {
+		refuse(tp, qp, m, URN_NAK_ACCESS);
+		return;
+	}
+	rec = record(qp, &index);
+	if (!rec) {
+		refuse(tp, qp, m, URN_NAK_INV_REQ);
+		return;
+	}
+	rec->kind = URN_REC_ATOMIC;
+	rec->npsn = 1;
+	p->arg = index;
+	p->word[0] = cas ? rte_be_to_cpu_64(a.compare) : rte_be_to_cpu_64(a.swap_add);
+	p->word[1] = rte_be_to_cpu_64(a.swap_add);
+	urn_tp_op(tp, m, cas ? URN_MEMOP_CMP_SWAP : URN_MEMOP_FETCH_ADD, region, va, NULL, 8);
+	accepted(tp, qp, m, URN_ACT_ATOMIC, 1);
+}
+
+/* ---- order */
+
+/* Is the opcode the one that may follow, and the payload of the right length? */
+static bool
+follows(const struct urn_qp *qp, struct rte_mbuf *m)
+{
+	const struct urn_pkt *p = urn_pkt(m);
+	uint16_t f = p->op->flags;
+
+	if (qp->msg == URN_MSG_NONE ? !(f & URN_OPF_FIRST)
+				    : (f & URN_OPF_FIRST) ||
+					      !(f & (qp->msg == URN_MSG_SEND ? URN_OPF_SEND
+									     : URN_OPF_WRITE)))
+		return false;
+	if (f & URN_OPF_FULL)
+		return p->payload_len == qp->mtu &&
+		       !(urn_pkt_bth(m)->flags >> URN_BTH_PAD_SHIFT & 3);
+	return p->payload_len <= qp->mtu && !((f & URN_OPF_NONZERO) && p->payload_len == 0);
+}
+
+/* What was missing has come: a NAK that is not sent yet is not needed. */
+static void
+gap_closed(struct urn_qp *qp)
+{
+	qp->flags &= ~(uint32_t)URN_QPF_GAP;
+	if ((qp->flags & URN_QPF_NAK) && qp->nak_syn == URN_NAK_SEQ)
+		qp->flags &= ~(uint32_t)URN_QPF_NAK;
+}
+
+static void
+accept_in_order(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	uint16_t f = urn_pkt(m)->op->flags;
+
+	if (unlikely(qp->flags & URN_QPF_GAP))
+		gap_closed(qp);
+	urn_pkt_begin(urn_pkt(m));
+	if (unlikely(!follows(qp, m)))
+		refuse(tp, qp, m, URN_NAK_INV_REQ);
+	else if (f & URN_OPF_SEND)
+		accept_send(tp, qp, m);
+	else if (f & URN_OPF_WRITE)
+		accept_write(tp, qp, m);
+	else if (f & URN_OPF_READ)
+		accept_read(tp, qp, m);
+	else
+		accept_atomic(tp, qp, m);
+}
+
+/* Behind its turn: it was accepted before. */
+static void
+duplicate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	uint8_t act = p->op->flags & URN_OPF_READ     ? URN_ACT_DUP_READ
+		      : p->op->flags & URN_OPF_ATOMIC ? URN_ACT_DUP_ATOMIC
+						      : URN_ACT_DUP;
+
+	URN_COUNT(tp, DUPLICATES);
+	urn_pkt_begin(p);
+	urn_tp_hold(tp, m, qp, act);
+}
+
+/* Keep a packet ahead of its turn. returns false when it is not wanted. */
+static bool
+keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct rte_mbuf **at = &qp->ooo;
+	uint32_t psn = urn_pkt(m)->psn;
+
+	if (qp->ooo_count >= URN_TP_OOO_QP || tp->kept >= tp->cfg.kept ||
+	    (qp->flags & URN_QPF_RNR_SENT))
+		return false;
+	while (*at && urn_psn_diff(urn_pkt(*at)->psn, psn) < 0)
+		at = &urn_pkt(*at)->next;
+	if (*at && urn_pkt(*at)->psn == psn)
+		return false;
+	urn_pkt(m)->next = *at;
+	*at = m;
+	qp->ooo_count++;
+	tp->kept++;
+	URN_COUNT(tp, OOO_KEPT);
+	return true;
+}
+
+static void
+ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	URN_COUNT(tp, OUT_OF_ORDER);
+	if (!(qp->flags & (URN_QPF_GAP | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
+		/* One NAK a gap (IBTA 9.7.5.2.8); it waits until all before is done. */
+		qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
+		qp->nak_syn = URN_NAK_SEQ;
+		qp->nak_psn = qp->epsn;
+		urn_tp_sched(tp, qp);
+	}
+	if (!keep(tp, qp, m))
+		urn_tp_drop(tp, m, URN_C_DROP_OOO);
+}
+
+/* Accept the kept packets whose turn has come. */
+static void
+accept_kept(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct rte_mbuf *m;
+
+	while ((m = qp->ooo) && !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT))) {
+		int32_t d = urn_psn_diff(urn_pkt(m)->psn, qp->epsn);
+
+		if (d > 0)
+			break;
+		qp->ooo = urn_pkt(m)->next;
+		qp->ooo_count--;
+		tp->kept--;
+		if (d < 0) {
+			duplicate(tp, qp, m);
+		} else {
+			if (tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS ||
+			    tp->burst_n + 2 > URN_TP_TX)
+				urn_tp_execute(tp);
+			accept_in_order(tp, qp, m);
+		}
+	}
+	/* A second gap behind the one that was filled is asked for at once. */
+	if (qp->ooo && !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
+		qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
+		qp->nak_syn = URN_NAK_SEQ;
+		qp->nak_psn = qp->epsn;
+		urn_tp_sched(tp, qp);
+	}
+}
+
+void
+urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct rte_mbuf *m;
+
+	while ((m = qp->ooo)) {
+		qp->ooo = urn_pkt(m)->next;
+		qp->ooo_count--;
+		tp->kept--;
+		urn_tp_drop(tp, m, URN_C_DROP_FLUSHED);
+	}
+}
+
+void
+urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	int32_t d = urn_psn_diff(urn_pkt(m)->psn, qp->epsn);
+
+	if (likely(d == 0)) {
+		qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
+		accept_in_order(tp, qp, m);
+		if (unlikely(qp->ooo != NULL))
+			accept_kept(tp, qp);
+	} else if (d < 0) {
+		duplicate(tp, qp, m);
+	} else {
+		ahead(tp, qp, m);
+	}
+}

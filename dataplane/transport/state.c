@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The QP state machine (IBTA 10.3.1, 11.2.5.2): which moves there are, which
+ * attributes each needs and allows, and what each does. The table decides;
+ * the rest carries out.
+ */
+#include "transport/internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const state_names[URN_QP_STATES] = {
+	"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR",
+};
+
+const char *
+urn_qp_state_name(unsigned int state)
+{
+	return state < URN_QP_STATES ? state_names[state] : "?";
+}
+
+struct move {
+	bool valid;
+	uint32_t need, may; /* attributes, besides STATE and CUR_STATE */
+};
+
+#define MAY_ALWAYS (URN_QPM_STATE | URN_QPM_CUR_STATE)
+
+static const struct move rc_moves[URN_QP_STATES][URN_QP_STATES] = {
+	[URN_QPS_RESET][URN_QPS_INIT] = {true, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS, 0},
+	[URN_QPS_INIT][URN_QPS_INIT] = {true, 0, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS},
+	[URN_QPS_INIT][URN_QPS_RTR] = {true,
+				       URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN |
+					       URN_QPM_RQ_PSN | URN_QPM_MAX_DEST_RD_ATOMIC |
+					       URN_QPM_MIN_RNR_TIMER,
+				       URN_QPM_ACCESS | URN_QPM_PKEY_INDEX},
+	[URN_QPS_RTR][URN_QPS_RTS] = {true,
+				      URN_QPM_TIMEOUT | URN_QPM_RETRY_CNT | URN_QPM_RNR_RETRY |
+					      URN_QPM_SQ_PSN | URN_QPM_MAX_RD_ATOMIC,
+				      URN_QPM_ACCESS | URN_QPM_MIN_RNR_TIMER |
+					      URN_QPM_PATH_MIG_STATE},
+	[URN_QPS_RTS][URN_QPS_RTS] = {true, 0,
+				      URN_QPM_ACCESS | URN_QPM_MIN_RNR_TIMER |
+					      URN_QPM_PATH_MIG_STATE},
+	[URN_QPS_RTS][URN_QPS_SQD] = {true, 0, URN_QPM_EN_SQD_NOTIFY},
+	[URN_QPS_SQD][URN_QPS_SQD] = {true, 0,
+				      URN_QPM_PORT | URN_QPM_AV | URN_QPM_TIMEOUT |
+					      URN_QPM_RETRY_CNT | URN_QPM_RNR_RETRY |
+					      URN_QPM_MAX_RD_ATOMIC | URN_QPM_MAX_DEST_RD_ATOMIC |
+					      URN_QPM_ACCESS | URN_QPM_PKEY_INDEX |
+					      URN_QPM_MIN_RNR_TIMER | URN_QPM_PATH_MIG_STATE},
+	[URN_QPS_SQD][URN_QPS_RTS] = {true, 0,
+				      URN_QPM_ACCESS | URN_QPM_MIN_RNR_TIMER |
+					      URN_QPM_PATH_MIG_STATE},
+};
+
+static const struct move ud_moves[URN_QP_STATES][URN_QP_STATES] = {
+	[URN_QPS_RESET][URN_QPS_INIT] = {true, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_QKEY, 0},
+	[URN_QPS_INIT][URN_QPS_INIT] = {true, 0, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_QKEY},
+	[URN_QPS_INIT][URN_QPS_RTR] = {true, 0, URN_QPM_PKEY_INDEX | URN_QPM_QKEY},
+	[URN_QPS_RTR][URN_QPS_RTS] = {true, URN_QPM_SQ_PSN, URN_QPM_QKEY},
+	[URN_QPS_RTS][URN_QPS_RTS] = {true, 0, URN_QPM_QKEY},
+	[URN_QPS_RTS][URN_QPS_SQD] = {true, 0, URN_QPM_EN_SQD_NOTIFY},
+	[URN_QPS_SQD][URN_QPS_SQD] = {true, 0, URN_QPM_PKEY_INDEX | URN_QPM_QKEY},
+	[URN_QPS_SQD][URN_QPS_RTS] = {true, 0, URN_QPM_QKEY},
+	[URN_QPS_SQE][URN_QPS_RTS] = {true, 0, URN_QPM_QKEY},
+};
+
+/* Say why, and fail with EINVAL. */
+static int __attribute__((format(printf, 3, 4)))
+refuse(char *why, size_t len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, len, fmt, ap);
+	va_end(ap);
+	return EINVAL;
+}
+
+static int
+check_move(const struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr *a, uint8_t to,
+	   char *why, size_t len)
+{
+	const struct move *m;
+	uint32_t extra;
+
+	if ((mask & URN_QPM_STATE) && a->state >= URN_QP_STATES)
+		return refuse(why, len, "QP 0x%x: no such state: %u", qp->qpn, a->state);
+	if ((mask & URN_QPM_CUR_STATE) && a->cur_state != qp->state)
+		return refuse(why, len, "QP 0x%x is in %s, not in the state given as current",
+			      qp->qpn, urn_qp_state_name(qp->state));
+	if (to == URN_QPS_RESET || to == URN_QPS_ERR)
+		return mask & ~(uint32_t)MAY_ALWAYS
+			       ? refuse(why, len, "QP 0x%x: a move to %s takes no attributes", qp->qpn,
+					urn_qp_state_name(to))
+			       : 0;
+	m = qp->type == URN_QPT_RC ? &rc_moves[qp->state][to] : &ud_moves[qp->state][to];
+	if (!m->valid)
+		return refuse(why, len, "QP 0x%x can't go from %s to %s", qp->qpn,
+			      urn_qp_state_name(qp->state), urn_qp_state_name(to));
+	if ((mask & m->need) != m->need)
+		return refuse(why, len, "QP 0x%x, %s to %s: attributes missing (mask 0x%x)", qp->qpn,
+			      urn_qp_state_name(qp->state), urn_qp_state_name(to), m->need & ~mask);
+	extra = mask & ~(m->need | m->may | MAY_ALWAYS);
+	if (extra)
+		return refuse(why, len, "QP 0x%x, %s to %s: attributes not allowed (mask 0x%x)",
+			      qp->qpn, urn_qp_state_name(qp->state), urn_qp_state_name(to), extra);
+	return 0;
+}
+
+static int
+check_av(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_abi_av *av, char *why,
+	 size_t len)
+{
+	static const uint8_t none[16];
+
+	if (av->port_num != 0 && av->port_num != 1)
+		return refuse(why, len, "QP 0x%x: port %u, and there is only port 1", qp->qpn,
+			      av->port_num);
+	if (av->sgid_index >= tp->cfg.gids || memcmp(tp->cfg.gid[av->sgid_index], none, 16) == 0)
+		return refuse(why, len, "QP 0x%x: no source GID with index %u", qp->qpn,
+			      av->sgid_index);
+	if (memcmp(av->dgid, none, 16) == 0)
+		return refuse(why, len, "QP 0x%x: the peer's GID is missing", qp->qpn);
+	if (urn_gid_is_v4(av->dgid) != urn_gid_is_v4(tp->cfg.gid[av->sgid_index]))
+		return refuse(why, len,
+			      "QP 0x%x: source GID %u and the peer's GID are not both IPv4 or IPv6",
+			      qp->qpn, av->sgid_index);
+	return 0;
+}
+
+/* Values, of those attributes that are given. */
+static int
+check_values(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t mask,
+	     const struct urn_abi_qp_attr *a, char *why, size_t len)
+{
+	const struct {
+		uint32_t bit;
+		const char *what;
+		uint32_t value, max;
+	} limit[] = {
+		{URN_QPM_PKEY_INDEX, "P_Key index", a->pkey_index, 0},
+		{URN_QPM_DEST_QPN, "destination QPN", a->dest_qpn, URN_QPN_MASK},
+		{URN_QPM_TIMEOUT, "timeout", a->timeout, 31},
+		{URN_QPM_RETRY_CNT, "retry count", a->retry_cnt, 7},
+		{URN_QPM_RNR_RETRY, "RNR retry count", a->rnr_retry, 7},
+		{URN_QPM_MIN_RNR_TIMER, "RNR timer", a->min_rnr_timer, 31},
+		{URN_QPM_MAX_RD_ATOMIC, "max_rd_atomic", a->max_rd_atomic, URN_ABI_MAX_RD_ATOMIC},
+		{URN_QPM_MAX_DEST_RD_ATOMIC, "max_dest_rd_atomic", a->max_dest_rd_atomic,
+		 URN_ABI_MAX_RD_ATOMIC},
+	};
+
+	for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++)
+		if ((mask & limit[i].bit) && limit[i].value > limit[i].max)
+			return refuse(why, len, "QP 0x%x: %s %u, at most %u", qp->qpn, limit[i].what,
+				      limit[i].value, limit[i].max);
+	if ((mask & URN_QPM_PORT) && a->port_num != 1)
+		return refuse(why, len, "QP 0x%x: port %u, and there is only port 1", qp->qpn,
+			      a->port_num);
+	if ((mask & URN_QPM_PATH_MTU) &&
+	    (a->path_mtu < 1 || a->path_mtu > 5 || 128u << a->path_mtu > tp->cfg.mtu))
+		return refuse(why, len, "QP 0x%x: path MTU code %u; the port carries %u bytes",
+			      qp->qpn, a->path_mtu, tp->cfg.mtu);
+	return mask & URN_QPM_AV ? check_av(tp, qp, &a->av, why, len) : 0;
+}
+
+/* Room for the record of READs and atomics; at least one entry more than may be under way. */
+static int
+make_record(struct urn_qp *qp, uint8_t depth)
+{
+	uint32_t n = 1;
+
+	free(qp->rec);
+	qp->rec = NULL;
+	qp->rec_mask = 0;
+	qp->rec_head = 0;
+	qp->rec_pending = 0;
+	if (depth == 0)
+		return 0;
+	while (n < depth)
+		n *= 2;
+	qp->rec = calloc(n, sizeof(*qp->rec));
+	if (!qp->rec)
+		return ENOMEM;
+	qp->rec_mask = (uint8_t)(n - 1);
+	return 0;
+}
+
+/* Headers to the peer; its MAC address comes when first needed. */
+static void
+make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
+{
+	struct urn_path path = {
+		.tos = av->traffic_class,
+		.ttl = av->hop_limit ? av->hop_limit : 64,
+		.flow_label = av->flow_label,
+	};
+
+	qp->av = *av;
+	/* Constant per QP, and spread (WIRE.md "Frame"). */
+	qp->sport = (uint16_t)(URN_ROCE_SPORT_MIN |
+			       ((qp->qpn * 2654435761u ^ qp->dest_qpn * 40503u) >> 8 & 0x3fff));
+	path.sport = qp->sport;
+	memcpy(path.smac, tp->cfg.mac, 6);
+	memcpy(path.dmac, tp->cfg.mac, 6);
+	memcpy(path.sgid, tp->cfg.gid[av->sgid_index], 16);
+	memcpy(path.dgid, av->dgid, 16);
+	urn_tmpl_init(&qp->tmpl, &path);
+	qp->flags &= ~(uint32_t)(URN_QPF_LOOP | URN_QPF_MAC);
+	for (unsigned int i = 0; i < tp->cfg.gids; i++)
+		if (memcmp(tp->cfg.gid[i], av->dgid, 16) == 0)
+			qp->flags |= URN_QPF_LOOP | URN_QPF_MAC;
+}
+
+static int
+set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr *a)
+{
+	if (mask & URN_QPM_MAX_DEST_RD_ATOMIC) {
+		if (make_record(qp, a->max_dest_rd_atomic) != 0)
+			return ENOMEM;
+		qp->max_dest_rd_atomic = a->max_dest_rd_atomic;
+	}
+	if (mask & URN_QPM_ACCESS)
+		qp->access = (uint8_t)a->access;
+	if (mask & URN_QPM_QKEY)
+		qp->qkey = a->qkey;
+	if (mask & URN_QPM_DEST_QPN)
+		qp->dest_qpn = a->dest_qpn;
+	if (mask & URN_QPM_PATH_MTU) {
+		qp->path_mtu = a->path_mtu;
+		qp->mtu_shift = (uint8_t)(a->path_mtu + 7);
+		qp->mtu = (uint16_t)(1u << qp->mtu_shift);
+	}
+	if (mask & URN_QPM_RQ_PSN) {
+		qp->rq_psn = a->rq_psn & URN_PSN_MASK;
+		qp->epsn = qp->rq_psn;
+		qp->done_psn = (qp->rq_psn - 1) & URN_PSN_MASK;
+	}
+	if (mask & URN_QPM_SQ_PSN) {
+		qp->sq_psn = a->sq_psn & URN_PSN_MASK;
+		qp->una = qp->cur_psn = qp->next_psn = qp->alloc_psn = qp->sq_psn;
+	}
+	if (mask & URN_QPM_MIN_RNR_TIMER)
+		qp->min_rnr_timer = a->min_rnr_timer;
+	if (mask & URN_QPM_TIMEOUT)
+		qp->timeout = a->timeout;
+	if (mask & URN_QPM_RETRY_CNT)
+		qp->retry_cnt = qp->retries = a->retry_cnt;
+	if (mask & URN_QPM_RNR_RETRY)
+		qp->rnr_retry = qp->rnr_tries = a->rnr_retry;
+	if (mask & URN_QPM_MAX_RD_ATOMIC)
+		qp->max_rd_atomic = a->max_rd_atomic;
+	if (mask & URN_QPM_EN_SQD_NOTIFY)
+		qp->en_sqd_notify = a->en_sqd_notify;
+	if (mask & URN_QPM_AV)
+		make_template(tp, qp, &a->av);
+	return 0;
+}
+
+/* To RESET: as new, but for its numbers and queues. */
+static int
+reset(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_qp keep;
+
+	urn_qp_stop(tp, qp);
+	if (!urn_qp_quiet(qp))
+		return EAGAIN;
+	make_record(qp, 0);
+	keep = *qp;
+	memset(qp, 0, sizeof(*qp));
+	qp->qpn = keep.qpn;
+	qp->type = keep.type;
+	qp->state = URN_QPS_RESET;
+	qp->pd = keep.pd;
+	qp->flags = keep.flags & URN_QPF_SIG_ALL;
+	qp->db = keep.db;
+	qp->cookie = keep.cookie;
+	qp->client = keep.client;
+	qp->send_cq = keep.send_cq;
+	qp->recv_cq = keep.recv_cq;
+	qp->srq = keep.srq;
+	qp->sq = keep.sq;
+	qp->rq = keep.rq;
+	qp->mtu = tp->cfg.mtu;
+	qp->mtu_shift = (uint8_t)__builtin_ctz(tp->cfg.mtu);
+	/* What was posted and not done is forgotten (lib/abi/queue.h). */
+	qp->sq.fetched = qp->sq.retired = atomic_load(&qp->sq.hdr->prod);
+	atomic_store(&qp->sq.hdr->cons, qp->sq.retired);
+	if (qp->rq.hdr) {
+		qp->rq.prod = qp->rq.cons = atomic_load(&qp->rq.hdr->prod);
+		atomic_store(&qp->rq.hdr->cons, qp->rq.cons);
+		atomic_store(&qp->rq.hdr->ring, 0);
+	}
+	return 0;
+}
+
+static void
+enter(struct urn_tp *tp, struct urn_qp *qp, uint8_t to)
+{
+	uint8_t from = qp->state;
+
+	if (to == URN_QPS_ERR) {
+		urn_qp_error(tp, qp);
+		return;
+	}
+	qp->state = to;
+	if (to == URN_QPS_RTS && from != URN_QPS_RTS) {
+		qp->flags &= ~(uint32_t)URN_QPF_DRAINING;
+		urn_tp_sched(tp, qp); /* what was posted before */
+	} else if (to == URN_QPS_SQD && from == URN_QPS_RTS) {
+		qp->flags |= URN_QPF_DRAINING;
+		urn_tp_sched(tp, qp);
+		urn_qp_check_drained(tp, qp);
+	}
+}
+
+int
+urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr *a,
+	      char *why, size_t len)
+{
+	uint8_t to = mask & URN_QPM_STATE ? a->state : qp->state;
+	int rc = check_move(qp, mask, a, to, why, len);
+
+	if (rc == 0)
+		rc = check_values(tp, qp, mask, a, why, len);
+	if (rc != 0)
+		return rc;
+	if (to == URN_QPS_RESET)
+		return reset(tp, qp);
+	if (set_attributes(tp, qp, mask, a) != 0) {
+		snprintf(why, len, "QP 0x%x: no memory for the record of READs", qp->qpn);
+		return ENOMEM;
+	}
+	enter(tp, qp, to);
+	return 0;
+}
+
+void
+urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *a)
+{
+	memset(a, 0, sizeof(*a));
+	a->state = a->cur_state = qp->state;
+	a->path_mtu = qp->path_mtu;
+	a->en_sqd_notify = qp->en_sqd_notify;
+	a->sq_draining = qp->state == URN_QPS_SQD && (qp->flags & URN_QPF_DRAINING);
+	a->max_rd_atomic = qp->max_rd_atomic;
+	a->max_dest_rd_atomic = qp->max_dest_rd_atomic;
+	a->min_rnr_timer = qp->min_rnr_timer;
+	a->port_num = 1;
+	a->timeout = qp->timeout;
+	a->retry_cnt = qp->retry_cnt;
+	a->rnr_retry = qp->rnr_retry;
+	a->qkey = qp->qkey;
+	a->rq_psn = qp->type == URN_QPT_RC ? qp->epsn : qp->rq_psn;
+	a->sq_psn = qp->next_psn;
+	a->dest_qpn = qp->dest_qpn;
+	a->access = qp->access;
+	a->av = qp->av;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The transport of one adapter on one engine: a pure state machine (DESIGN
+ * rule 1). Packets and the time come in as arguments; frames, completions,
+ * events and memory operations go out through the arrays of this struct. It
+ * calls no ethdev function, reads no clock, touches no program's memory,
+ * allocates nothing on the fast path: packets, work and receives come from
+ * pools made at the start.
+ *
+ * How a received packet goes:
+ *
+ *   parse, ICRC, find the QP ─► accept: all checks, in PSN order; advances what
+ *   the next packet is checked against, and asks for memory operations
+ *   ─► execute the burst's operations ─► finish: in order, once a packet's
+ *   operations are answered; completes, counts messages, owes acknowledgements
+ *
+ * and a frame to send: build ─► gather ─► finish: ICRC, out. What memory answers
+ * later waits in the QP's rx or tx list, and everything of that QP behind it.
+ */
+#ifndef URN_TRANSPORT_TP_H
+#define URN_TRANSPORT_TP_H
+
+#include "counters.h"
+#include "memory/mem.h"
+#include "transport/psn.h"
+#include "transport/qp.h"
+
+#include <stdbool.h>
+
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+enum {
+	URN_TP_OPS = 160,        /* memory operations gathered before they are executed */
+	URN_TP_BURST = 32,       /* received packets handled together */
+	URN_TP_TX = 256,         /* frames that wait for the port */
+	URN_TP_LOOP = 256,       /* frames to ourselves that wait for the next turn */
+	URN_TP_OUT = 64,         /* events, handed-over packets, others */
+	URN_TP_QP_CHUNK = 1024,  /* QP table entries made at a time */
+	URN_TP_ENGINE_SHIFT = 20, /* QPN: engine above, slot below */
+	URN_TP_OOO_QP = 128,     /* packets a QP keeps ahead of their turn */
+};
+
+/* A shared receive queue. */
+struct urn_srq {
+	struct urn_rq rq;
+	uint32_t handle;
+	uint32_t pd;
+	uint32_t limit;      /* event when fewer are left; 0: not armed */
+	uint32_t max_wr, max_sge; /* as granted */
+	uint32_t users;      /* control: QPs */
+	uint32_t engine;     /* owner */
+	uint64_t cookie;     /* the client's, for events */
+	void *client;        /* control: who made it */
+};
+
+/* An address handle as the transport sees it. */
+struct urn_ah {
+	uint32_t pd;         /* 0: none */
+	bool loop;           /* our own address */
+	bool ready;          /* tmpl has the MAC */
+	struct urn_abi_av av;
+	struct urn_tmpl tmpl;
+	void *client;        /* control: who made it */
+};
+
+struct urn_tp_event {
+	struct urn_abi_event ev;
+	void *client;
+};
+
+/* A completion for a queue of another engine. */
+struct urn_tp_xcqe {
+	struct urn_cq *cq;
+	struct urn_abi_cqe cqe;
+	uint64_t solicited;
+};
+_Static_assert(sizeof(struct urn_tp_xcqe) % 4 == 0, "element of an rte_ring");
+
+struct urn_tp_config {
+	unsigned int engine;           /* index of the engine */
+	struct urn_mem *mem;           /* of the adapter */
+	struct urn_memx *memx;         /* of this adapter and engine */
+	struct rte_mempool *pool;      /* packets to send */
+	uint8_t mac[6];
+	uint8_t gid[4][16];            /* our addresses; all zero: none */
+	unsigned int gids;
+	uint16_t mtu;                  /* largest path MTU, bytes */
+	bool icrc;                     /* send and check it */
+	uint32_t max_qp;               /* on this engine */
+	uint32_t work;                 /* requests under way */
+	uint32_t window;               /* packets in flight a QP */
+	uint32_t kept;                 /* packets kept ahead of their turn, all QPs together */
+	/* MAC of a neighbour: 0 known, -1 not yet, -2 can't be reached. ctx: neigh_ctx. */
+	int (*neigh)(void *ctx, const uint8_t gid[16], uint8_t mac[6]);
+	void *neigh_ctx;
+	/* Address handle by number, NULL: none. */
+	struct urn_ah *(*ah)(void *ctx, uint32_t id);
+	void *ah_ctx;
+	/* Give a completion to the engine that owns its queue. */
+	void (*give_cqe)(void *ctx, const struct urn_tp_xcqe *x);
+	void *give_ctx;
+};
+
+struct urn_tp {
+	struct urn_tp_config cfg;
+	uint64_t now;                  /* ns, of this turn */
+	uint32_t turn;                 /* counts turns; wraps */
+
+	/* QPs by slot, in chunks made when first used. */
+	struct urn_qp ***qp;
+	uint32_t qp_chunks;
+	uint32_t qp_count;
+	uint32_t qp_next;              /* slot to try first */
+
+	struct urn_qp *sched_head, *sched_tail; /* QPs with something to send */
+	struct urn_qp *neigh_head;     /* QPs that wait for a MAC address, by sched_next */
+	uint64_t neigh_next;           /* ns: when to look at them again */
+	struct urn_wheel wheel;
+
+	/* Pools: free lists. */
+	struct urn_work *work_free;
+	struct urn_work_ext *ext_free;
+	struct urn_recv *recv_free;
+	void *work_mem, *ext_mem, *recv_mem; /* owner of what the lists hold */
+	uint32_t kept;                 /* packets kept ahead of their turn now */
+
+	/* Packet buffers taken from the pool in bulk. */
+	struct rte_mbuf *fresh[URN_TP_BURST];
+	unsigned int fresh_n;
+
+	/* The burst in hand. */
+	struct urn_memop ops[URN_TP_OPS];
+	unsigned int ops_n;
+	struct rte_mbuf *burst[URN_TP_TX]; /* packets whose operations are in ops, in order */
+	unsigned int burst_n;
+
+	/* Out, for the engine to take. */
+	struct rte_mbuf *tx[URN_TP_TX];
+	unsigned int tx_n;
+	struct rte_mbuf *loop[URN_TP_LOOP];
+	unsigned int loop_n;
+	struct rte_mbuf *other[URN_TP_OUT];   /* ARP, ND, ICMP: for the neighbour table */
+	unsigned int other_n;
+	struct rte_mbuf *handover[URN_TP_OUT]; /* packets of QPs of other engines */
+	unsigned int handover_n;
+	struct urn_tp_event event[URN_TP_OUT];
+	unsigned int event_n;
+	struct urn_cq *touched;        /* completion queues written this turn */
+
+	struct urn_counters c;
+};
+
+#define URN_COUNT(tp, id) ((tp)->c.v[URN_C_##id]++)
+#define URN_COUNT_N(tp, id, n) ((tp)->c.v[URN_C_##id] += (n))
+
+/* ---- tp.c */
+
+/* Make the transport of an adapter on an engine. NULL: no memory. */
+struct urn_tp *urn_tp_create(const struct urn_tp_config *cfg, uint64_t now);
+/* All QPs must be gone. Frees every packet it still holds. */
+void urn_tp_destroy(struct urn_tp *tp);
+
+/*
+ * One burst of received frames, at most URN_TP_BURST; the transport owns them
+ * from here. checked: their ICRC was checked, or needs no check (handed over
+ * by another engine). The caller empties other[] and handover[] after each.
+ */
+void urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked);
+/* The QP's doorbell was rung. */
+void urn_tp_doorbell(struct urn_tp *tp, struct urn_qp *qp);
+/* Start a turn: the time, answers of memory, timers. returns: things handled */
+unsigned int urn_tp_turn(struct urn_tp *tp, uint64_t now);
+/* Send what is scheduled, as far as tx[] and loop[] have room. returns: frames made */
+unsigned int urn_tp_tx(struct urn_tp *tp);
+/* The neighbour table changed: look again at QPs that wait for an address. */
+void urn_tp_neigh_changed(struct urn_tp *tp);
+/* A completion for a queue of this engine, handed over by another. */
+void urn_tp_cqe_handed(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
+		       bool solicited);
+/* Take memory's answers now. returns: how many */
+unsigned int urn_tp_poll_memory(struct urn_tp *tp);
+/* Is there anything to do without a packet, doorbell or timer? */
+static inline bool
+urn_tp_busy(const struct urn_tp *tp)
+{
+	return tp->sched_head || tp->loop_n || tp->tx_n;
+}
+
+/* ---- qp.c: control, in the owner's thread */
+
+struct urn_qp_config {
+	uint8_t type;          /* enum urn_abi_qp_type */
+	bool sig_all;
+	uint32_t pd;
+	uint32_t db;
+	uint64_t cookie;
+	void *client;
+	struct urn_cq *send_cq, *recv_cq;
+	struct urn_srq *srq;
+	struct urn_sq sq;      /* laid out in the client's area */
+	struct urn_rq rq;
+};
+
+/* returns 0 or ENOMEM, ENOSPC */
+int urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp **out);
+/*
+ * Modify (the whole RC and UD state machine; IBTA 10.3.1, 11.2.5). A move to
+ * RESET is done once urn_qp_quiet() is true: EAGAIN until then.
+ * returns 0 or an errno value, with a sentence in why[len]
+ */
+int urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask,
+		  const struct urn_abi_qp_attr *attr, char *why, size_t len);
+void urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *attr);
+/* Stop everything of a QP without completions; then wait until it is quiet. */
+void urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp);
+/* Is no packet of it waiting for memory? */
+bool urn_qp_quiet(const struct urn_qp *qp);
+/* Free a stopped, quiet QP. */
+void urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp);
+
+/* The QP of a number, or NULL. */
+static inline struct urn_qp *
+urn_tp_qp(const struct urn_tp *tp, uint32_t qpn)
+{
+	uint32_t slot = qpn & ((1u << URN_TP_ENGINE_SHIFT) - 1);
+	uint32_t chunk = slot / URN_TP_QP_CHUNK;
+
+	if (chunk >= tp->qp_chunks || !tp->qp[chunk])
+		return NULL;
+	return tp->qp[chunk][slot % URN_TP_QP_CHUNK];
+}
+
+static inline unsigned int
+urn_qpn_engine(uint32_t qpn)
+{
+	return (qpn & 0xffffffu) >> URN_TP_ENGINE_SHIFT;
+}
+
+#endif

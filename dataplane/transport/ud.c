@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Unreliable datagrams. A send is complete once its frame is made; a receive
+ * gets 40 bytes in front of the payload: the IPv6 header, or for IPv4 20
+ * bytes of nothing and the IPv4 header (WIRE.md "Lengths").
+ */
+#include "transport/internal.h"
+
+/* ---- sending */
+
+/* Make the handle's headers complete. returns 0, -1 wait, -2 unreachable */
+static int
+resolve(struct urn_tp *tp, struct urn_ah *ah)
+{
+	uint8_t mac[6];
+	int rc;
+
+	if (likely(ah->ready || ah->loop || !tp->cfg.neigh))
+		return 0;
+	rc = tp->cfg.neigh(tp->cfg.neigh_ctx, ah->av.dgid, mac);
+	if (rc == 0) {
+		memcpy(ah->tmpl.bytes, mac, 6);
+		ah->ready = true;
+	}
+	return rc;
+}
+
+static bool
+build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn_ah *ah)
+{
+	bool imm = w->opcode == URN_WR_SEND_IMM;
+	uint8_t opcode = imm ? URN_UD_SEND_ONLY_IMM : URN_UD_SEND_ONLY, *ext;
+	const struct urn_opcode *op = &urn_opcodes[opcode];
+	uint8_t se = w->flags & URN_WRF_SOLICITED ? URN_BTH_SE : 0;
+	struct rte_mbuf *m = urn_tp_frame(tp, &ah->tmpl, opcode, w->length, (uint32_t)w->remote_addr,
+					  qp->next_psn, se, false, &ext);
+
+	if (unlikely(!m))
+		return false;
+
+	uint8_t *bth = ext - sizeof(struct urn_bth), *data = bth + op->hdr_len;
+	/* With the top bit set the QP's own Q_Key is meant (IBTA 10.2.5). */
+	struct urn_deth d = {
+		.qkey = rte_cpu_to_be_32(w->rkey & 0x80000000u ? qp->qkey : w->rkey),
+		.sqpn = rte_cpu_to_be_32(qp->qpn),
+	};
+
+	memcpy(bth + op->off[URN_EXT_DETH], &d, sizeof(d));
+	if (imm)
+		memcpy(bth + op->off[URN_EXT_IMM], &w->imm, 4);
+	if (w->flags & URN_WRF_INLINE) {
+		memcpy(data, urn_work_inline(w), w->length);
+	} else {
+		unsigned int ops = tp->ops_n;
+		enum urn_mem_error e = urn_tp_sge_ops(tp, m, URN_MEMOP_GATHER, urn_work_sge(w),
+						      w->num_sge, 0, data, w->length, qp->pd, 0);
+
+		if (e != URN_MEM_OK) {
+			tp->ops_n = ops;
+			rte_pktmbuf_free(m);
+			w->state = URN_WORK_FAILED;
+			w->status = URN_WC_LOC_PROT_ERR;
+			w->vendor_err = urn_vendor_err(e);
+			return true;
+		}
+	}
+	urn_pkt(m)->loop = ah->loop;
+	qp->next_psn = urn_psn_add(qp->next_psn, 1);
+	w->state = URN_WORK_SENT;
+	urn_tp_hold(tp, m, qp, URN_ACT_TX_REQUEST);
+	URN_COUNT(tp, TX_REQUESTS);
+	return true;
+}
+
+void
+urn_ud_sent(struct urn_tp *tp, struct urn_qp *qp, bool ok)
+{
+	struct urn_work *w = qp->w_head;
+
+	if (!w || w->state != URN_WORK_SENT)
+		return; /* flushed meanwhile */
+	if (ok)
+		urn_req_flush_one(tp, qp, URN_WC_SUCCESS);
+	else
+		urn_req_fail(tp, qp, w, URN_WC_LOC_PROT_ERR, URN_VE_MEMORY);
+}
+
+/* A request that can't be sent: in its turn, once those before it are done. */
+static bool
+fail_in_turn(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+{
+	if (qp->w_head == w)
+		urn_req_fail(tp, qp, w, w->status, w->vendor_err);
+	return true;
+}
+
+/* One request. returns false when nothing can be done now; *more: try again soon */
+static bool
+send_one(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, bool *more)
+{
+	struct urn_ah *ah = NULL;
+	int rc;
+
+	*more = false;
+	if (w->state != URN_WORK_FAILED) {
+		ah = tp->cfg.ah ? tp->cfg.ah(tp->cfg.ah_ctx, (uint32_t)(w->remote_addr >> 32)) : NULL;
+		if (!ah || ah->pd != qp->pd) {
+			w->state = URN_WORK_FAILED;
+			w->status = URN_WC_LOC_QP_OP_ERR;
+			w->vendor_err = URN_VE_AH;
+		}
+	}
+	if (w->state == URN_WORK_FAILED) {
+		*more = fail_in_turn(tp, qp, w);
+		return false;
+	}
+	rc = resolve(tp, ah);
+	if (rc == -1) {
+		urn_qp_wait_neigh(tp, qp);
+		return false;
+	}
+	if (rc != 0) { /* unreliable: it is lost, and counted */
+		URN_COUNT(tp, DROP_NO_NEIGH);
+		if (qp->w_head != w) {
+			*more = true;
+			return false;
+		}
+		qp->w_cur = w->next;
+		urn_req_flush_one(tp, qp, URN_WC_SUCCESS);
+		return true;
+	}
+	*more = true;
+	if (!build(tp, qp, w, ah))
+		return false;
+	if (w->state == URN_WORK_FAILED)
+		return false;
+	qp->w_cur = w->next;
+	return true;
+}
+
+bool
+urn_ud_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	bool more = true;
+
+	while (budget--) {
+		struct urn_work *w = qp->w_cur;
+
+		if (!urn_tp_tx_room(tp))
+			return true;
+		if (!w) {
+			if (qp->state != URN_QPS_RTS || !(w = urn_req_fetch(tp, qp)))
+				return qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq);
+			qp->w_cur = w;
+		}
+		if (!send_one(tp, qp, w, &more))
+			return more;
+	}
+	return true;
+}
+
+/* ---- receiving */
+
+/* Put the 40 bytes in front of the payload, over headers that are read. */
+static void
+make_grh(struct rte_mbuf *m)
+{
+	const struct urn_pkt *p = urn_pkt(m);
+	uint8_t grh[URN_GRH_BYTES] = {0};
+	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off);
+
+	if (p->ipv6)
+		memcpy(grh, l3, sizeof(struct urn_ipv6));
+	else
+		memcpy(grh + 20, l3, sizeof(struct urn_ipv4));
+	memcpy(urn_pkt_payload(m) - URN_GRH_BYTES, grh, URN_GRH_BYTES);
+}
+
+void
+urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	uint32_t total = p->payload_len + URN_GRH_BYTES;
+	struct urn_deth d;
+	struct urn_recv *r;
+	uint64_t wr_id;
+	bool bad;
+
+	memcpy(&d, urn_pkt_ext(m, URN_EXT_DETH), sizeof(d));
+	if (rte_be_to_cpu_32(d.qkey) != qp->qkey) {
+		urn_tp_drop(tp, m, URN_C_DROP_QKEY);
+		return;
+	}
+	if (p->payload_len > qp->mtu) {
+		urn_tp_drop(tp, m, URN_C_DROP_UD_LENGTH);
+		return;
+	}
+	urn_pkt_begin(p);
+	r = urn_qp_take_recv(tp, qp, &bad, &wr_id);
+	if (!r && !bad) {
+		urn_tp_drop(tp, m, URN_C_DROP_UD_NO_RECV);
+		return;
+	}
+	p->wr_id = wr_id;
+	p->byte_len = total;
+	p->word[0] = URN_WC_SUCCESS;
+	p->word[1] = URN_VE_NONE;
+	p->word[2] = rte_be_to_cpu_32(d.sqpn) & URN_QPN_MASK;
+	if (p->op->off[URN_EXT_IMM])
+		memcpy(&p->imm, urn_pkt_ext(m, URN_EXT_IMM), 4);
+	if (bad) {
+		p->word[0] = URN_WC_LOC_QP_OP_ERR;
+		p->word[1] = URN_VE_BAD_WQE;
+	} else if (total > r->length) {
+		p->word[0] = URN_WC_LOC_LEN_ERR;
+		p->word[1] = URN_VE_RECV_SHORT;
+	} else {
+		unsigned int ops = tp->ops_n;
+		enum urn_mem_error e;
+
+		make_grh(m);
+		e = urn_tp_sge_ops(tp, m, URN_MEMOP_PLACE, r->sge, r->num_sge, 0,
+				   urn_pkt_payload(m) - URN_GRH_BYTES, total, qp->pd,
+				   URN_ACCESS_LOCAL_WRITE);
+		if (e != URN_MEM_OK) {
+			tp->ops_n = ops;
+			p->mem_left = 0;
+			p->word[0] = URN_WC_LOC_PROT_ERR;
+			p->word[1] = urn_vendor_err(e);
+		}
+	}
+	if (r)
+		urn_recv_put(tp, r);
+	urn_tp_hold(tp, m, qp, URN_ACT_UD_RECV);
+}
+
+void
+urn_ud_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	uint8_t status = (uint8_t)p->word[0], ve = (uint8_t)p->word[1];
+	bool imm = p->op->off[URN_EXT_IMM] != 0;
+
+	if (status == URN_WC_SUCCESS && p->mem_status != URN_MEMOP_DONE) {
+		status = URN_WC_LOC_PROT_ERR;
+		ve = URN_VE_MEMORY;
+	}
+	if (status == URN_WC_LOC_LEN_ERR)
+		URN_COUNT(tp, DROP_UD_LENGTH);
+	else if (status != URN_WC_SUCCESS)
+		URN_COUNT(tp, DROP_UD_MEMORY);
+	if (qp->state == URN_QPS_ERR)
+		status = URN_WC_WR_FLUSH_ERR;
+	urn_qp_recv_done(tp, qp, p->wr_id, status, ve, p->byte_len, URN_WCO_RECV,
+			 (uint8_t)(URN_WCF_GRH | (imm ? URN_WCF_WITH_IMM : 0)), p->imm,
+			 (uint32_t)p->word[2], p->solicited);
+	rte_pktmbuf_free(m);
+}

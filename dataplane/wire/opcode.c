@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/opcode.h"
+#include "wire/hdr.h"
+
+/*
+ * Sizes are of the wire structs, so that a header that grows moves everything
+ * behind it. An extension that is absent has offset 0, which no extension can
+ * have: the BTH lies there.
+ */
+enum {
+	BTH = sizeof(struct urn_bth),
+	RETH = sizeof(struct urn_reth),
+	AETH = sizeof(struct urn_aeth),
+	ATOMIC = sizeof(struct urn_atomic_eth),
+	ATOMIC_ACK = 8,
+	IMM = 4,
+	IETH = 4,
+	DETH = sizeof(struct urn_deth),
+	CNP_RSVD = 16, /* zero bytes behind the BTH of a CNP; no extension, no payload */
+};
+
+enum {
+	REQ = URN_OPF_VALID | URN_OPF_RC | URN_OPF_REQUEST,
+	RESP = URN_OPF_VALID | URN_OPF_RC | URN_OPF_RESPONSE,
+	FIRST = URN_OPF_FIRST | URN_OPF_PAYLOAD | URN_OPF_FULL,
+	MIDDLE = URN_OPF_PAYLOAD | URN_OPF_FULL,
+	LAST = URN_OPF_LAST | URN_OPF_PAYLOAD | URN_OPF_NONZERO,
+	ONLY = URN_OPF_FIRST | URN_OPF_LAST | URN_OPF_PAYLOAD,
+	WHOLE = URN_OPF_FIRST | URN_OPF_LAST, /* a message of headers only */
+	UD = URN_OPF_VALID | URN_OPF_UD | URN_OPF_REQUEST | URN_OPF_SEND | ONLY | URN_OPF_RECV,
+};
+
+/* One row: name, flags, then the extensions in wire order (none, one or two). */
+#define OP0(n, f) { .name = n, .flags = (uint16_t)(f), .hdr_len = BTH }
+#define OP1(n, f, a) { .name = n, .flags = (uint16_t)(f), .hdr_len = BTH + (a), \
+		       .off = { [URN_EXT_##a] = BTH } }
+#define OP2(n, f, a, b) { .name = n, .flags = (uint16_t)(f), .hdr_len = BTH + (a) + (b), \
+			  .off = { [URN_EXT_##a] = BTH, [URN_EXT_##b] = BTH + (a) } }
+
+#define SEND URN_OPF_SEND
+#define WRITE URN_OPF_WRITE
+#define READ URN_OPF_READ
+#define RECV URN_OPF_RECV
+#define ATOM URN_OPF_ATOMIC
+
+const struct urn_opcode urn_opcodes[256] = {
+	[URN_RC_SEND_FIRST] = OP0("RC SEND first", REQ | SEND | FIRST),
+	[URN_RC_SEND_MIDDLE] = OP0("RC SEND middle", REQ | SEND | MIDDLE),
+	[URN_RC_SEND_LAST] = OP0("RC SEND last", REQ | SEND | LAST | RECV),
+	[URN_RC_SEND_LAST_IMM] = OP1("RC SEND last with immediate", REQ | SEND | LAST | RECV, IMM),
+	[URN_RC_SEND_ONLY] = OP0("RC SEND only", REQ | SEND | ONLY | RECV),
+	[URN_RC_SEND_ONLY_IMM] = OP1("RC SEND only with immediate", REQ | SEND | ONLY | RECV, IMM),
+	[URN_RC_WRITE_FIRST] = OP1("RC WRITE first", REQ | WRITE | FIRST, RETH),
+	[URN_RC_WRITE_MIDDLE] = OP0("RC WRITE middle", REQ | WRITE | MIDDLE),
+	[URN_RC_WRITE_LAST] = OP0("RC WRITE last", REQ | WRITE | LAST),
+	[URN_RC_WRITE_LAST_IMM] = OP1("RC WRITE last with immediate", REQ | WRITE | LAST | RECV,
+				      IMM),
+	[URN_RC_WRITE_ONLY] = OP1("RC WRITE only", REQ | WRITE | ONLY, RETH),
+	[URN_RC_WRITE_ONLY_IMM] = OP2("RC WRITE only with immediate", REQ | WRITE | ONLY | RECV,
+				      RETH, IMM),
+	[URN_RC_READ_REQUEST] = OP1("RC READ request", REQ | READ | WHOLE, RETH),
+	[URN_RC_READ_RESP_FIRST] = OP1("RC READ response first", RESP | READ | FIRST, AETH),
+	[URN_RC_READ_RESP_MIDDLE] = OP0("RC READ response middle", RESP | READ | MIDDLE),
+	[URN_RC_READ_RESP_LAST] = OP1("RC READ response last", RESP | READ | LAST, AETH),
+	[URN_RC_READ_RESP_ONLY] = OP1("RC READ response only", RESP | READ | ONLY, AETH),
+	[URN_RC_ACK] = OP1("RC ACK", RESP, AETH),
+	[URN_RC_ATOMIC_ACK] = OP2("RC ATOMIC ACK", RESP | ATOM | WHOLE, AETH, ATOMIC_ACK),
+	[URN_RC_CMP_SWAP] = OP1("RC compare-and-swap", REQ | ATOM | WHOLE, ATOMIC),
+	[URN_RC_FETCH_ADD] = OP1("RC fetch-and-add", REQ | ATOM | WHOLE, ATOMIC),
+	[URN_RC_SEND_LAST_INV] = OP1("RC SEND last with invalidate", REQ | SEND | LAST | RECV,
+				     IETH),
+	[URN_RC_SEND_ONLY_INV] = OP1("RC SEND only with invalidate", REQ | SEND | ONLY | RECV,
+				     IETH),
+	[URN_UD_SEND_ONLY] = OP1("UD SEND only", UD, DETH),
+	[URN_UD_SEND_ONLY_IMM] = OP2("UD SEND only with immediate", UD, DETH, IMM),
+	[URN_CNP] = { .name = "CNP", .flags = (uint16_t)(URN_OPF_VALID | URN_OPF_CNP),
+		      .hdr_len = BTH + CNP_RSVD },
+};

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire/opcode.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { R = 1 << 0, A = 1 << 1, T = 1 << 2, TA = 1 << 3, I = 1 << 4, V = 1 << 5, D = 1 << 6 };
+
+/* WIRE.md "Opcodes" written down a second time: opcode, extensions, bytes of headers. */
+static const struct {
+	uint8_t opcode, ext, len;
+} want[] = {
+	{ 0x00, 0, 12 },      { 0x01, 0, 12 },     { 0x02, 0, 12 },     { 0x03, I, 16 },
+	{ 0x04, 0, 12 },      { 0x05, I, 16 },     { 0x06, R, 28 },     { 0x07, 0, 12 },
+	{ 0x08, 0, 12 },      { 0x09, I, 16 },     { 0x0a, R, 28 },     { 0x0b, R | I, 32 },
+	{ 0x0c, R, 28 },      { 0x0d, A, 16 },     { 0x0e, 0, 12 },     { 0x0f, A, 16 },
+	{ 0x10, A, 16 },      { 0x11, A, 16 },     { 0x12, A | TA, 24 }, { 0x13, T, 40 },
+	{ 0x14, T, 40 },      { 0x16, V, 16 },     { 0x17, V, 16 },     { 0x64, D, 20 },
+	{ 0x65, D | I, 24 },  { 0x81, 0, 28 },
+};
+
+enum { WANTED = sizeof(want) / sizeof(want[0]) };
+
+static const uint8_t ext_bytes[URN_EXTS] = { 16, 4, 28, 8, 4, 4, 8 };
+
+static int
+has(uint8_t opcode, enum urn_op_flag flag)
+{
+	return (urn_opcodes[opcode].flags & flag) != 0;
+}
+
+/* Exactly the opcodes of WIRE.md are known; all others have nothing set. */
+static void
+test_known(void **state)
+{
+	unsigned int known = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < WANTED; i++) {
+		assert_true(has(want[i].opcode, URN_OPF_VALID));
+		assert_non_null(urn_opcodes[want[i].opcode].name);
+	}
+	for (unsigned int op = 0; op < 256; op++) {
+		if (has((uint8_t)op, URN_OPF_VALID)) {
+			known++;
+			continue;
+		}
+		assert_int_equal(urn_opcodes[op].flags, 0);
+		assert_int_equal(urn_opcodes[op].hdr_len, 0);
+		assert_null(urn_opcodes[op].name);
+	}
+	assert_int_equal(known, WANTED);
+}
+
+/* Extensions follow the BTH without gaps, and payload follows them. */
+static void
+test_extensions(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < WANTED; i++) {
+		const struct urn_opcode *op = &urn_opcodes[want[i].opcode];
+		unsigned int sum = 12;
+
+		assert_int_equal(op->hdr_len, want[i].len);
+		for (unsigned int e = 0; e < URN_EXTS; e++) {
+			assert_int_equal(op->off[e] != 0, (want[i].ext >> e) & 1);
+			if (op->off[e] == 0)
+				continue;
+			assert_true(op->off[e] >= 12);
+			assert_true(op->off[e] + ext_bytes[e] <= op->hdr_len);
+			sum += ext_bytes[e];
+		}
+		if (!(op->flags & URN_OPF_CNP))
+			assert_int_equal(sum, op->hdr_len);
+	}
+	/* Order on the wire where there are two. */
+	assert_int_equal(urn_opcodes[URN_RC_WRITE_ONLY_IMM].off[URN_EXT_IMM], 28);
+	assert_int_equal(urn_opcodes[URN_RC_ATOMIC_ACK].off[URN_EXT_ATOMIC_ACK], 16);
+	assert_int_equal(urn_opcodes[URN_UD_SEND_ONLY_IMM].off[URN_EXT_IMM], 20);
+}
+
+/* Flags that hold whatever the opcode. */
+static void
+test_flags_agree(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < WANTED; i++) {
+		uint8_t op = want[i].opcode;
+		int kinds = has(op, URN_OPF_SEND) + has(op, URN_OPF_WRITE) +
+			    has(op, URN_OPF_READ) + has(op, URN_OPF_ATOMIC);
+
+		if (op == URN_CNP) {
+			assert_int_equal(urn_opcodes[op].flags, URN_OPF_VALID | URN_OPF_CNP);
+			continue;
+		}
+		assert_int_equal(has(op, URN_OPF_RC), op < 0x20);
+		assert_int_equal(has(op, URN_OPF_UD), op >= 0x60);
+		assert_int_equal(has(op, URN_OPF_REQUEST) + has(op, URN_OPF_RESPONSE), 1);
+		assert_int_equal(kinds, op != URN_RC_ACK);
+		/* WIRE.md "Lengths": first and middle are full, last is not empty. */
+		if (has(op, URN_OPF_PAYLOAD)) {
+			int first = has(op, URN_OPF_FIRST), last = has(op, URN_OPF_LAST);
+
+			assert_int_equal(has(op, URN_OPF_FULL), !last);
+			assert_int_equal(has(op, URN_OPF_NONZERO), last && !first);
+		} else {
+			assert_false(has(op, URN_OPF_FULL) || has(op, URN_OPF_NONZERO));
+		}
+	}
+}
+
+static void
+check_set(const uint8_t *ops, unsigned int n, enum urn_op_flag flag)
+{
+	unsigned int found = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		assert_true(has(ops[i], flag));
+	for (unsigned int op = 0; op < 256; op++)
+		found += (unsigned int)has((uint8_t)op, flag);
+	assert_int_equal(found, n);
+}
+
+/* Which packets take a receive, start and end messages, answer, carry data. */
+static void
+test_sets(void **state)
+{
+	static const uint8_t recv[] = { 0x02, 0x03, 0x04, 0x05, 0x09, 0x0b, 0x16, 0x17, 0x64, 0x65 };
+	static const uint8_t resp[] = { 0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12 };
+	static const uint8_t full[] = { 0x00, 0x01, 0x06, 0x07, 0x0d, 0x0e };
+	static const uint8_t nonzero[] = { 0x02, 0x03, 0x08, 0x09, 0x0f, 0x16 };
+	static const uint8_t atomic[] = { 0x12, 0x13, 0x14 };
+	static const uint8_t write[] = { 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b };
+	static const uint8_t read[] = { 0x0c, 0x0d, 0x0e, 0x0f, 0x10 };
+	static const uint8_t first[] = { 0x00, 0x04, 0x05, 0x06, 0x0a, 0x0b, 0x0c, 0x0d, 0x10,
+					 0x12, 0x13, 0x14, 0x17, 0x64, 0x65 };
+	static const uint8_t last[] = { 0x02, 0x03, 0x04, 0x05, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0f,
+					0x10, 0x12, 0x13, 0x14, 0x16, 0x17, 0x64, 0x65 };
+
+	(void)state;
+	check_set(recv, sizeof(recv), URN_OPF_RECV);
+	check_set(resp, sizeof(resp), URN_OPF_RESPONSE);
+	check_set(full, sizeof(full), URN_OPF_FULL);
+	check_set(nonzero, sizeof(nonzero), URN_OPF_NONZERO);
+	check_set(atomic, sizeof(atomic), URN_OPF_ATOMIC);
+	check_set(write, sizeof(write), URN_OPF_WRITE);
+	check_set(read, sizeof(read), URN_OPF_READ);
+	check_set(first, sizeof(first), URN_OPF_FIRST);
+	check_set(last, sizeof(last), URN_OPF_LAST);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_extensions),
+		cmocka_unit_test(test_flags_agree),
+		cmocka_unit_test(test_sets),
+	};
+
+	return cmocka_run_group_tests_name("opcode", tests, NULL, NULL);
+}
