@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DIR_PREFIX "urnic-"
+#define DIR_PREFIX "urnic-rt-"
 #define LOCK_NAME "lock"
 /* Room for the longest file below: /dpdk/urnic/ and a fbarray's name. */
 #define BASE_MAX (URN_EAL_DIR_MAX - (int)sizeof("/" DIR_PREFIX "XXXXXX"))

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd_glue/family.h"
+#include "pmd_glue/pci.h"
 
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The last two take what no name fits: PCI addresses, mlx5 first. */
 static const struct urn_port_family *const families[] = {
-	&urn_family_null,
-	&urn_family_ring,
+	&urn_family_null,      &urn_family_ring,   &urn_family_memif, &urn_family_tap,
+	&urn_family_af_packet, &urn_family_af_xdp, &urn_family_pcap,
 };
 
 bool
@@ -33,6 +33,8 @@ urn_family_find(const char *device)
 	for (i = 0; i < RTE_DIM(families); i++)
 		if (strncmp(device, families[i]->prefix, strlen(families[i]->prefix)) == 0)
 			return families[i];
+	if (urn_devargs_is_pci(device))
+		return urn_mlx5_is(device) ? &urn_family_mlx5 : &urn_family_pci;
 	return NULL;
 }
 
@@ -76,5 +78,28 @@ urn_devargs_default(char args[URN_DEVARGS_MAX], const char *key, const char *fmt
 	    len + strlen(key) + (size_t)n + 3 > URN_DEVARGS_MAX)
 		return -1;
 	snprintf(args + len, URN_DEVARGS_MAX - len, ",%s=%s", key, value);
+	return 0;
+}
+
+int
+urn_devargs_check(const char *args, const char *keys, struct urn_err *err)
+{
+	const char *p = strchr(args, ',');
+	char key[32];
+	size_t len;
+
+	for (; keys != NULL && p != NULL; p = strchr(p, ',')) {
+		p++;
+		len = strcspn(p, "=,");
+		/* Spaces around the name, as in the list. */
+		snprintf(key, sizeof(key), " %.*s ", (int)len, p);
+		if (len == 0 || p[len] != '=' || len > sizeof(key) - 3 ||
+		    strstr(keys, key) == NULL) {
+			urn_err_set(err, "\"%.*s\" is no argument of this device; it takes "
+					 "key=value with the keys%s",
+				    (int)strcspn(p, ","), p, keys);
+			return -1;
+		}
+	}
 	return 0;
 }

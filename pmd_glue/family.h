@@ -13,11 +13,12 @@
 
 struct urn_port_family {
 	const char *prefix;   /* device names begin so, "net_memif"; NULL: any PCI address */
+	const char *keys;     /* arguments that the PMD knows, each between spaces; NULL: not checked */
 	uint16_t mtu_max;     /* largest Ethernet MTU that passes, both ways, bytes */
 	bool mtu_configure;   /* tell ethdev the MTU; else its default must stay */
 	uint16_t desc;        /* default descriptors a queue */
 	uint16_t queues_max;  /* 0: as ethdev says */
-	bool page_room;       /* the packet object must fit one page */
+	bool page_room;       /* one packet object a page */
 	bool rx_interrupt;    /* can sleep on receive */
 	bool mac_own;         /* the device's MAC is the kernel's, ours must differ */
 	bool mac_fixed;       /* the device's MAC is not ours to change: listen to all instead */
@@ -37,6 +38,10 @@ struct urn_port_family {
 	/* After probing, before rte_eth_dev_configure(). port->caps and mtu may be lowered. */
 	int (*probed)(struct urn_port *port, const struct rte_eth_dev_info *info,
 		      struct urn_err *err);
+	/* rte_eth_dev_start() failed: is that no error, as tend() will try again? */
+	bool (*start_later)(struct urn_port *port);
+	/* With every urn_port_poll_link(). */
+	void (*tend)(struct urn_port *port);
 	/* Just before each rte_eth_dev_start(). */
 	int (*starting)(struct urn_port *port, struct urn_err *err);
 	/* Just after each rte_eth_dev_start(). */
@@ -64,6 +69,8 @@ const struct urn_port_family *urn_family_find(const char *device);
 
 /* Is this a PCI address ("0000:3b:00.0" or "3b:00.0")? */
 bool urn_devargs_is_pci(const char *device);
+/* Are all arguments "key=value" with keys of the list? returns 0, or -1 with *err */
+int urn_devargs_check(const char *args, const char *keys, struct urn_err *err);
 /* Value of a key in device arguments, into out ("" when empty). returns: found */
 bool urn_devargs_get(const char *args, const char *key, char *out, size_t size);
 /* Append ",key=value" unless the key is there already. returns 0, or -1: too long */

@@ -25,6 +25,7 @@ null_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], stru
 
 const struct urn_port_family urn_family_null = {
 	.prefix = "net_null",
+	.keys = " size copy no-rx ",
 	.mtu_max = URN_PORT_MTU_MAX,
 	.mtu_configure = true,
 	.desc = 1024,

@@ -222,6 +222,7 @@ ring_closed(struct urn_port *port)
 
 const struct urn_port_family urn_family_ring = {
 	.prefix = "net_ring",
+	.keys = " nodeaction ",
 	.mtu_max = URN_PORT_MTU_MAX,
 	.mtu_configure = true,
 	.desc = 1024,

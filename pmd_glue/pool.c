@@ -6,9 +6,11 @@
  * on the port's node, in transparent huge pages.
  *
  * The distance between two objects is an odd number of cache lines (rte_mempool
- * sees to that), so that headers spread over all sets of a cache.
+ * sees to that), so that headers spread over all sets of a cache. Only af_xdp
+ * wants one object a page: its PMD takes the objects for an array.
  */
 #include "pmd_glue/pool.h"
+#include "pmd_glue/eal_log.h"
 #include "pmd_glue/numa.h"
 
 #include <rte_eal.h>
@@ -40,11 +42,8 @@ urn_pool_stride(uint32_t room)
 uint32_t
 urn_pool_room_page(void)
 {
-	uint32_t room = (uint32_t)sysconf(_SC_PAGESIZE);
-
-	while (urn_pool_stride(room) > (uint32_t)sysconf(_SC_PAGESIZE))
-		room -= RTE_CACHE_LINE_SIZE;
-	return room;
+	return (uint32_t)sysconf(_SC_PAGESIZE) - elt_bytes(0) -
+	       (uint32_t)RTE_ALIGN_CEIL(sizeof(struct rte_mempool_objhdr), RTE_CACHE_LINE_SIZE);
 }
 
 unsigned int
@@ -118,7 +117,8 @@ pool_make(const struct urn_pool_config *cfg, uint32_t room)
 	int ret;
 
 	mp = rte_mempool_create_empty(cfg->name, cfg->mbufs, elt_bytes(room),
-				      cache_size(cfg->mbufs), sizeof(priv), socket, 0);
+				      cache_size(cfg->mbufs), sizeof(priv), socket,
+				      cfg->page ? RTE_MEMPOOL_F_NO_SPREAD : 0);
 	if (mp == NULL)
 		return NULL;
 	ret = rte_mempool_set_ops_byname(mp, POOL_OPS, NULL);
@@ -141,7 +141,11 @@ urn_pool_create(const struct urn_pool_config *cfg, struct urn_err *err)
 	uint32_t room = cfg->room != 0 ? cfg->room : URN_POOL_ROOM;
 	struct rte_mempool *mp;
 
+	if (cfg->page)
+		room = urn_pool_room_page();
+	urn_eal_log_hold();
 	mp = pool_make(cfg, room);
+	urn_eal_log_release();
 	if (mp == NULL) {
 		urn_err_set(err, "no memory for %u packets of %u bytes (%s): %s; ask for fewer "
 				 "packets or give DPDK more memory", cfg->mbufs, room, cfg->name,

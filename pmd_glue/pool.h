@@ -16,6 +16,7 @@ struct urn_pool_config {
 	const char *name; /* unique in the process */
 	uint32_t mbufs;   /* packets */
 	uint32_t room;    /* bytes of data room; 0: URN_POOL_ROOM */
+	bool page;        /* one object a page, exactly (af_xdp); room is ignored */
 	int node;         /* NUMA node */
 };
 
@@ -29,10 +30,7 @@ struct rte_mempool *urn_pool_create(const struct urn_pool_config *cfg, struct ur
 void urn_pool_free(struct rte_mempool *pool);
 /* Bytes from one object to the next, for a data room. */
 uint32_t urn_pool_stride(uint32_t room);
-/*
- * Largest data room whose object fits one page (af_xdp). Objects that fit one
- * never cross a page's end (rte_mempool's default layout).
- */
+/* Data room of an object that fills one page. */
 uint32_t urn_pool_room_page(void);
 /* Pools that exist now. */
 unsigned int urn_pool_count(void);

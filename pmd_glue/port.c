@@ -26,7 +26,6 @@
 struct port_inner {
 	struct urn_port port;
 	struct rte_device *device; /* removed at close */
-	bool link_event;           /* set by the EAL's interrupt thread, atomic */
 };
 
 /* Ethdev ports that are open through here. Owner: control threads, atomic. */
@@ -49,8 +48,8 @@ urn_err_name(struct urn_err *err, const struct urn_port_config *cfg)
 		return;
 	what = *err;
 	urn_devargs_name(cfg->device, device, sizeof(device));
-	urn_err_set(err, "port %s (%s): %.*s", cfg->name, device,
-		    (int)sizeof(what.text) - 1, what.text);
+	urn_err_set(err, "port %.*s (%s): %s", (int)sizeof(cfg->name), cfg->name, device,
+		    what.text);
 }
 
 /* ---- before the device */
@@ -110,6 +109,8 @@ probe(const struct urn_port_config *cfg, const struct urn_port_family *family, u
 	int ret;
 
 	snprintf(args, sizeof(args), "%s", cfg->device);
+	if (urn_devargs_check(args, family->keys, err) != 0)
+		return -1;
 	if (family->prepare != NULL && family->prepare(cfg, args, err) != 0)
 		return -1;
 	urn_devargs_name(args, name, sizeof(name));
@@ -211,18 +212,6 @@ caps_flow(uint16_t id)
 /* ---- configure */
 
 static int
-on_link_event(uint16_t id, enum rte_eth_event_type type, void *arg, void *ret)
-{
-	struct port_inner *in = arg;
-
-	(void)id;
-	(void)type;
-	(void)ret;
-	__atomic_store_n(&in->link_event, true, __ATOMIC_RELEASE);
-	return 0;
-}
-
-static int
 pool_make(struct urn_port *port, struct urn_err *err)
 {
 	const struct urn_port_config *cfg = &port->cfg;
@@ -230,7 +219,8 @@ pool_make(struct urn_port *port, struct urn_err *err)
 	struct urn_pool_config pool = {
 		.name = name,
 		.mbufs = cfg->mbufs,
-		.room = port->family->page_room ? urn_pool_room_page() : URN_POOL_ROOM,
+		.room = port->room,
+		.page = port->family->page_room,
 		.node = port->caps.socket,
 	};
 	uint32_t desc = cfg->tx_desc + (port->family->rx_holds ? cfg->rx_desc : 0);
@@ -372,6 +362,7 @@ urn_port_start(struct urn_port *port, struct urn_err *err)
 {
 	int ret;
 
+	port->wanted = true;
 	if (port->started)
 		return 0;
 	if (port->family->starting != NULL && port->family->starting(port, err) != 0) {
@@ -381,6 +372,8 @@ urn_port_start(struct urn_port *port, struct urn_err *err)
 	urn_eal_log_hold();
 	ret = rte_eth_dev_start(port->id);
 	urn_eal_log_release();
+	if (ret != 0 && port->family->start_later != NULL && port->family->start_later(port))
+		return 0;
 	if (ret != 0) {
 		explain(&port->cfg, port->family, -ret, err);
 		urn_err_name(err, &port->cfg);
@@ -391,7 +384,6 @@ urn_port_start(struct urn_port *port, struct urn_err *err)
 		urn_err_name(err, &port->cfg);
 		return -1;
 	}
-	__atomic_store_n(&inner(port)->link_event, true, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->started, true, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -402,6 +394,7 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 	const struct timespec grace = {.tv_nsec = PORT_STOP_GRACE_NS};
 	int ret;
 
+	port->wanted = false;
 	if (!port->started)
 		return 0;
 	if (port->family->stopping != NULL)
@@ -410,7 +403,6 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 	__atomic_store_n(&port->started, false, __ATOMIC_SEQ_CST);
 	nanosleep(&grace, NULL);
 	ret = rte_eth_dev_stop(port->id);
-	__atomic_store_n(&inner(port)->link_event, true, __ATOMIC_RELAXED);
 	if (ret != 0) {
 		urn_err_set(err, "the driver does not stop the device: %s", rte_strerror(-ret));
 		urn_err_name(err, &port->cfg);
@@ -419,6 +411,11 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 	return 0;
 }
 
+/*
+ * With a link interrupt the PMD has noted the state when it changed, and this
+ * reads the note; without, the PMD looks. (ethdev's event for it is no help:
+ * net_tap notes and does not raise it.)
+ */
 static bool
 link_ask(struct urn_port *port)
 {
@@ -437,9 +434,8 @@ urn_port_poll_link(struct urn_port *port)
 {
 	bool up;
 
-	if (port->caps.link_interrupt &&
-	    !__atomic_exchange_n(&inner(port)->link_event, false, __ATOMIC_ACQUIRE))
-		return 0;
+	if (port->family->tend != NULL)
+		port->family->tend(port);
 	up = link_ask(port);
 	if (up == port->link_up)
 		return 0;
@@ -465,9 +461,6 @@ bring_up(struct urn_port *port, struct urn_err *err)
 	if (caps_read(port, &info, err) != 0 || configure(port, &info, err) != 0)
 		goto fail;
 	mac_setup(port);
-	if (port->caps.link_interrupt)
-		rte_eth_dev_callback_register(port->id, RTE_ETH_EVENT_INTR_LSC, on_link_event,
-					      inner(port));
 	if (urn_port_start(port, err) != 0)
 		return -1; /* names the port itself */
 	port->caps.flow = caps_flow(port->id);
@@ -492,6 +485,7 @@ urn_port_open_by(const struct urn_port_config *cfg, const struct urn_port_family
 	}
 	in->port.id = RTE_MAX_ETHPORTS;
 	in->port.cfg = *cfg;
+	in->port.room = URN_POOL_ROOM;
 	in->port.family = family;
 	in->port.family_data = family_data;
 	if (urn_port_check(cfg, err) != 0 || probe(cfg, family, &id, err) != 0 ||
@@ -529,7 +523,6 @@ device_close(struct urn_port *port)
 	uint16_t id = port->id;
 
 	(void)urn_port_stop(port, NULL);
-	rte_eth_dev_callback_unregister(id, RTE_ETH_EVENT_INTR_LSC, on_link_event, inner(port));
 	urn_eal_log_hold();
 	rte_eth_dev_close(id);
 	if (inner(port)->device != NULL)

@@ -56,10 +56,13 @@ struct urn_port {
 	struct urn_port_config cfg;
 	struct urn_port_caps caps;
 	uint8_t mac[6];                /* in use */
+	uint16_t room;                 /* data room of a packet, bytes, headroom included */
 	struct rte_mempool *pool;      /* receive and transmit packets, URN_PORT_PRIV private bytes */
 	const struct urn_port_family *family;
 	void *family_data;             /* owner: the family */
-	bool started, link_up;
+	bool started;                  /* frames may pass; atomic */
+	bool wanted;                   /* to be started, when its other side allows (memif) */
+	bool link_up;                  /* as of the last urn_port_poll_link() */
 };
 
 /*

@@ -210,7 +210,7 @@ leftovers(const char *dir)
 	unsigned int n;
 	glob_t g;
 
-	snprintf(pattern, sizeof(pattern), "%s/urnic-*", dir);
+	snprintf(pattern, sizeof(pattern), "%s/urnic-rt-*", dir);
 	if (glob(pattern, 0, NULL, &g) != 0)
 		return 0;
 	n = (unsigned int)g.gl_pathc;

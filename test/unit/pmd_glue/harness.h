@@ -18,6 +18,7 @@
 #include "pmd_glue/port.h"
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #define check(cond) check_at((cond), #cond, __FILE__, __LINE__)
 /* A call that must succeed, and what it said when it did not. */
@@ -34,6 +35,16 @@ void check_says_at(const struct urn_err *err, const char *word, const char *file
 	static void test_##fn(void **state)                                                    \
 	{                                                                                      \
 		(void)state;                                                                   \
+		assert_int_equal(child_run(fn, NULL), 0);                                      \
+	}
+
+/* The same; needs root, and is skipped without. */
+#define ROOT_TEST(fn)                                                                          \
+	static void test_##fn(void **state)                                                    \
+	{                                                                                      \
+		(void)state;                                                                   \
+		if (geteuid() != 0)                                                            \
+			skip();                                                                \
 		assert_int_equal(child_run(fn, NULL), 0);                                      \
 	}
 
@@ -74,7 +85,7 @@ frame_len(const struct urn_port *port)
 	return 14u + port->caps.roce_mtu + 84u;
 }
 
-/* Entries "urnic-*" in a folder. */
+/* Runtime folders below a folder. */
 unsigned int leftovers(const char *dir);
 
 #endif

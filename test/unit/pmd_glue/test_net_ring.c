@@ -143,7 +143,7 @@ ring_errors(void *arg)
 	cfg[0].tx_desc = cfg[1].tx_desc = 65535;
 	cfg[0].queues = 64;
 	check(urn_port_open_ring_pair(cfg, p, &err) == -1);
-	check_says(&err, "no memory for the rings");
+	check_says(&err, "no memory");
 	cfg[0] = port_cfg("left", "");
 	cfg[1] = port_cfg("right", "");
 	check_ok(urn_port_open_ring_pair(cfg, p, &err), &err);

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "common/text.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Digits at *s; moves past them. returns: 0, or -1 when there is none or they overflow */
+static int
+take_digits(const char **s, uint64_t *out)
+{
+	const char *p = *s;
+	uint64_t v = 0;
+
+	if (!isdigit((unsigned char)*p))
+		return -1;
+	for (; isdigit((unsigned char)*p); p++) {
+		if (__builtin_mul_overflow(v, 10u, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+			return -1;
+	}
+	*s = p;
+	*out = v;
+	return 0;
+}
+
+int
+urn_text_parse_size(const char *s, uint64_t *out)
+{
+	static const char letters[] = "KMG";
+	const char *letter;
+	unsigned int shift = 0;
+	uint64_t v;
+
+	if (take_digits(&s, &v))
+		return -1;
+	letter = *s != '\0' ? strchr(letters, toupper((unsigned char)*s)) : NULL;
+	if (letter != NULL) {
+		shift = 10u * (unsigned int)(letter - letters + 1);
+		s++;
+		if (s[0] == 'i' && s[1] == 'B')
+			s++;
+	}
+	if (*s == 'B')
+		s++;
+	if (*s != '\0' || (v << shift) >> shift != v)
+		return -1;
+	*out = v << shift;
+	return 0;
+}
+
+int
+urn_text_parse_uint(const char *s, uint64_t *out)
+{
+	uint64_t v;
+
+	if (take_digits(&s, &v) || *s != '\0')
+		return -1;
+	*out = v;
+	return 0;
+}
+
+/* The digits after a decimal point, as billionths; moves past them. */
+static uint64_t
+take_fraction(const char **s)
+{
+	uint64_t v = 0, unit = 100000000;
+
+	for (; isdigit((unsigned char)**s); (*s)++) {
+		v += (uint64_t)(**s - '0') * unit;
+		unit /= 10;
+	}
+	return v;
+}
+
+int
+urn_text_parse_time(const char *s, uint64_t *out)
+{
+	uint64_t whole, frac = 0, unit = 1000000000;
+
+	if (take_digits(&s, &whole))
+		return -1;
+	if (*s == '.') {
+		s++;
+		if (!isdigit((unsigned char)*s))
+			return -1;
+		frac = take_fraction(&s);
+	}
+	if (strcmp(s, "ms") == 0)
+		unit = 1000000;
+	else if (strcmp(s, "us") == 0)
+		unit = 1000;
+	else if (*s != '\0' && strcmp(s, "s") != 0)
+		return -1;
+	frac /= 1000000000 / unit;
+	if (__builtin_mul_overflow(whole, unit, &whole) || __builtin_add_overflow(whole, frac, out))
+		return -1;
+	return 0;
+}
+
+const char *
+urn_text_size(char *buf, size_t n, uint64_t bytes)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+	double v = (double)bytes / 1024;
+	unsigned int u = 0;
+
+	if (bytes < 1024) {
+		snprintf(buf, n, "%" PRIu64 " B", bytes);
+		return buf;
+	}
+	while (v >= 1024 && u < 3) {
+		v /= 1024;
+		u++;
+	}
+	snprintf(buf, n, v == (double)(uint64_t)v ? "%.0f %s" : "%.2f %s", v, units[u]);
+	return buf;
+}
+
+/* Three digits that count. */
+static int
+decimals_of(double v)
+{
+	return v >= 100 ? 0 : v >= 10 ? 1 : 2;
+}
+
+const char *
+urn_text_time(char *buf, size_t n, uint64_t ns)
+{
+	static const char *const units[] = {"us", "ms", "s"};
+	double v = (double)ns / 1000;
+	unsigned int u = 0;
+
+	if (ns < 1000) {
+		snprintf(buf, n, "%" PRIu64 " ns", ns);
+		return buf;
+	}
+	while (v >= 1000 && u < 2) {
+		v /= 1000;
+		u++;
+	}
+	snprintf(buf, n, "%.*f %s", decimals_of(v), v, units[u]);
+	return buf;
+}
+
+const char *
+urn_text_rate(char *buf, size_t n, double per_second)
+{
+	static const char *const units[] = {"", "k", "M", "G"};
+	unsigned int u = 0;
+
+	while (per_second >= 1000 && u < 3) {
+		per_second /= 1000;
+		u++;
+	}
+	snprintf(buf, n, "%.*f %s/s", decimals_of(per_second), per_second, units[u]);
+	return buf;
+}
+
+/* ---- progress */
+
+#define PROGRESS_WIDTH 30u
+#define PROGRESS_EVERY_NS 100000000u
+
+static uint64_t
+monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void
+urn_progress_begin(struct urn_progress *p, const char *label, uint64_t total)
+{
+	memset(p, 0, sizeof(*p));
+	p->label = label;
+	p->total = total;
+	p->on = isatty(STDERR_FILENO) == 1;
+	p->started_ns = p->on ? monotonic_ns() : 0;
+}
+
+static void
+progress_draw(struct urn_progress *p, uint64_t done, uint64_t now)
+{
+	char bar[PROGRESS_WIDTH + 1], size[32], speed[32];
+	double share = p->total ? (double)done / (double)p->total : 0;
+	double seconds = (double)(now - p->started_ns) / 1e9;
+	unsigned int full = share >= 1 ? PROGRESS_WIDTH : (unsigned int)(share * PROGRESS_WIDTH);
+
+	memset(bar, ' ', PROGRESS_WIDTH);
+	memset(bar, '=', full);
+	bar[PROGRESS_WIDTH] = '\0';
+	urn_text_size(size, sizeof(size), done);
+	urn_text_size(speed, sizeof(speed), seconds > 0 ? (uint64_t)((double)done / seconds) : 0);
+	if (p->total)
+		fprintf(stderr, "\r\033[K%s [%s] %3.0f %%  %s  %s/s", p->label, bar, 100 * share,
+			size, speed);
+	else
+		fprintf(stderr, "\r\033[K%s  %s  %s/s", p->label, size, speed);
+	fflush(stderr);
+	p->dirty = true;
+}
+
+void
+urn_progress_update(struct urn_progress *p, uint64_t done)
+{
+	uint64_t now;
+
+	if (!p->on)
+		return;
+	now = monotonic_ns();
+	if (now - p->drawn_ns < PROGRESS_EVERY_NS && done < p->total)
+		return;
+	p->drawn_ns = now;
+	progress_draw(p, done, now);
+}
+
+void
+urn_progress_end(struct urn_progress *p)
+{
+	if (!p->dirty)
+		return;
+	fputs("\r\033[K", stderr);
+	fflush(stderr);
+	p->dirty = false;
+}
+
+/* ---- signals */
+
+static volatile sig_atomic_t stop_signal;
+static volatile bool stop_set;
+
+static void
+on_stop(int sig)
+{
+	if (stop_signal != 0)
+		_exit(128 + sig);
+	stop_signal = sig;
+	stop_set = true;
+}
+
+int
+urn_stop_install(void)
+{
+	struct sigaction sa = {.sa_handler = on_stop};
+
+	stop_signal = 0;
+	stop_set = false;
+	sigemptyset(&sa.sa_mask);
+	if (sigaction(SIGINT, &sa, NULL) || sigaction(SIGTERM, &sa, NULL))
+		return -1;
+	return 0;
+}
+
+int
+urn_stop_requested(void)
+{
+	return (int)stop_signal;
+}
+
+const volatile bool *
+urn_stop_flag(void)
+{
+	return &stop_set;
+}

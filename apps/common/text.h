@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a program says to and hears from a person: numbers on the command
+ * line, sizes and rates in print, a progress bar, and Ctrl-C.
+ */
+#ifndef URN_APPS_COMMON_TEXT_H
+#define URN_APPS_COMMON_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Parse a size: decimal digits, then nothing or one of K, M, G (1024-based,
+ * either case), then optionally "B" or "iB". returns: 0, or -1 when it is
+ * anything else or does not fit 64 bits (*out is left alone)
+ */
+int urn_text_parse_size(const char *s, uint64_t *out);
+/* Parse a plain decimal number. returns: 0 or -1, as above */
+int urn_text_parse_uint(const char *s, uint64_t *out);
+/* Parse a time in seconds: "10", "0.5", "200ms". returns: 0 or -1; *out in nanoseconds */
+int urn_text_parse_time(const char *s, uint64_t *out);
+
+/* Print a size: "0 B", "1000 B", "64 KiB", "1.5 MiB". returns buf */
+const char *urn_text_size(char *buf, size_t n, uint64_t bytes);
+/* Print a time: "850 ns", "12.3 us", "4.56 ms", "7.89 s". returns buf */
+const char *urn_text_time(char *buf, size_t n, uint64_t ns);
+/* Print a rate of events: "950 /s", "12.3 k/s", "4.56 M/s". returns buf */
+const char *urn_text_rate(char *buf, size_t n, double per_second);
+
+/*
+ * A progress bar on standard error, redrawn in place. Draws nothing unless
+ * standard error is a terminal; costs a clock read a call and draws at most
+ * ten times a second.
+ */
+struct urn_progress {
+	const char *label;   /* owner: the caller */
+	uint64_t total;      /* of whatever is counted, bytes as a rule */
+	uint64_t started_ns; /* CLOCK_MONOTONIC */
+	uint64_t drawn_ns;   /* CLOCK_MONOTONIC of the last drawing */
+	bool on;             /* standard error is a terminal */
+	bool dirty;          /* something is on the line */
+};
+
+/* label is kept by pointer. total 0 draws no bar, only the count. */
+void urn_progress_begin(struct urn_progress *p, const char *label, uint64_t total);
+/* done: of total, so far. */
+void urn_progress_update(struct urn_progress *p, uint64_t done);
+/* Wipe the line, so that what is printed next starts at its beginning. */
+void urn_progress_end(struct urn_progress *p);
+
+/*
+ * Turn SIGINT and SIGTERM into a flag. A second signal ends the program at
+ * once, for when the orderly way hangs. returns: 0 or -1 with errno
+ */
+int urn_stop_install(void);
+/* Signal number that asked the program to stop; 0: none yet. */
+int urn_stop_requested(void);
+/* The flag itself, true once a signal came, for loops that look at one. */
+const volatile bool *urn_stop_flag(void);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * net_af_packet: a ring shared with the kernel's packet socket on an interface.
+ *
+ * ethdev's MTU stays at its default (configure refuses more). What passes is
+ * what the interface carries and a slot of the ring holds. The kernel puts a
+ * received frame 66 bytes into its slot, the PMD one to send 32 bytes; the PMD
+ * wants a packet to hold a slot less 32 bytes, and slots to fill their block
+ * without a gap.
+ */
+#include "pmd_glue/family.h"
+#include "pmd_glue/netdev.h"
+
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* 8 slots to a block of 9 pages: 4608 - 66 bytes are more than our largest frame. */
+#define SLOT 4608u
+#define BLOCK 36864u
+#define SLOTS_PER_BLOCK (BLOCK / SLOT)
+#define DESC 512u
+/* TPACKET2_HDRLEN + the Ethernet header's room, rounded as the kernel does, less the header. */
+#define SLOT_RX_OFF 66u
+#define SLOT_TX_OFF (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
+#define ETH_VLAN_BYTES 18u
+_Static_assert(SLOT - SLOT_RX_OFF >= URN_PORT_MTU_MAX + ETH_VLAN_BYTES, "slot too small");
+_Static_assert(BLOCK % SLOT == 0 && BLOCK % 4096 == 0, "gap at a block's end");
+
+static int
+permission(struct urn_err *err)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0) {
+		close(fd);
+		return 0;
+	}
+	if (errno == EPERM || errno == EACCES)
+		urn_err_set(err, "no permission to open a packet socket (CAP_NET_RAW); run as root, "
+				 "or use net_memif, which needs no rights");
+	else
+		urn_err_set(err, "cannot open a packet socket: %s", strerror(errno));
+	return -1;
+}
+
+static int
+af_packet_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX],
+		  struct urn_err *err)
+{
+	uint32_t desc = RTE_MAX(cfg->rx_desc, cfg->tx_desc);
+	char name[32], frame[16];
+
+	if (urn_netdev_of(args, "iface", name, err) != 0 || permission(err) != 0)
+		return -1;
+	desc = RTE_ALIGN_CEIL(desc != 0 ? desc : DESC, SLOTS_PER_BLOCK);
+	/* Whoever sets one size sets them all: they depend on one another. */
+	if (!urn_devargs_get(args, "framesz", frame, sizeof(frame)) &&
+	    !urn_devargs_get(args, "blocksz", frame, sizeof(frame)) &&
+	    (urn_devargs_default(args, "blocksz", "%u", BLOCK) != 0 ||
+	     urn_devargs_default(args, "framesz", "%u", SLOT) != 0 ||
+	     urn_devargs_default(args, "framecnt", "%u", desc) != 0))
+		goto too_long;
+	if (urn_devargs_default(args, "qpairs", "%u", RTE_MAX(cfg->queues, 1u)) != 0)
+		goto too_long;
+	return 0;
+too_long:
+	urn_err_set(err, "the device arguments are too long");
+	return -1;
+}
+
+static int
+af_packet_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn_err *err)
+{
+	unsigned long slot = SLOT, carries;
+	char name[32], frame[16];
+	int mtu;
+
+	(void)info;
+	if (urn_netdev_of(port->cfg.device, "iface", name, err) != 0)
+		return -1;
+	if (urn_devargs_get(port->cfg.device, "framesz", frame, sizeof(frame)))
+		slot = strtoul(frame, NULL, 10);
+	else if (urn_devargs_get(port->cfg.device, "blocksz", frame, sizeof(frame)))
+		slot = 2048; /* the PMD's own */
+	if (slot < 512 || slot > 32768) {
+		urn_err_set(err, "slots of %lu bytes (framesz) are no use; leave framesz out", slot);
+		return -1;
+	}
+	port->room = (uint16_t)RTE_ALIGN_CEIL(slot - SLOT_TX_OFF + RTE_PKTMBUF_HEADROOM,
+					      RTE_CACHE_LINE_SIZE);
+	carries = slot - SLOT_RX_OFF - ETH_VLAN_BYTES;
+	mtu = urn_netdev_mtu(name);
+	if (mtu >= 0 && (unsigned long)mtu < carries)
+		carries = (unsigned long)mtu;
+	port->caps.mtu = (uint16_t)RTE_MIN(carries, (unsigned long)port->caps.mtu);
+	return 0;
+}
+
+static bool
+af_packet_link(struct urn_port *port)
+{
+	char name[32];
+
+	return port->started &&
+	       urn_devargs_get(port->cfg.device, "iface", name, sizeof(name)) &&
+	       urn_netdev_running(name);
+}
+
+const struct urn_port_family urn_family_af_packet = {
+	.prefix = "net_af_packet",
+	.keys = " iface qpairs blocksz framesz framecnt qdisc_bypass ",
+	.mtu_max = URN_PORT_MTU_MAX,
+	.desc = DESC,
+	.mac_fixed = true,
+	.prepare = af_packet_prepare,
+	.probed = af_packet_probed,
+	.link = af_packet_link,
+};

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * net_memif: shared memory between two processes, joined over a UNIX socket.
+ *
+ *  - ethdev's MTU stays at its default (configure refuses more), yet any frame
+ *    passes. A buffer of the shared memory holds a whole frame of ours, so that
+ *    it needs one descriptor.
+ *  - A line with a path means that path, not an abstract name: a path has
+ *    permissions, an abstract name is open to every user of the machine.
+ *  - Arguments that the PMD does not know make it fall back to its defaults
+ *    silently (port.c checks them before).
+ *  - zero-copy is not offered: it shares the EAL's memory, and packets lie in
+ *    memory of their own (pool.c).
+ *  - A client whose server is not there yet is a port whose link is down; the
+ *    PMD itself would neither start nor try again.
+ */
+#include "pmd_glue/family.h"
+#include "pmd_glue/pool.h"
+
+#include <rte_cycles.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MEMIF_DESC 1024
+#define MEMIF_DESC_MAX 16384u /* of the PMD */
+/* Between two attempts of a client to reach its server. */
+#define RETRY_MS 200u
+
+struct memif {
+	bool client;
+	uint64_t retry_at; /* TSC; when a client whose link is down tries again */
+};
+
+/* Connect to a listener for a moment. returns: its process, 0 if there is none, -1: cannot say */
+static pid_t
+listener_of(const struct sockaddr_un *sun)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct ucred cred = {.pid = -1};
+	socklen_t len = sizeof(cred);
+
+	if (fd < 0)
+		return -1;
+	if (connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) != 0)
+		cred.pid = errno == ECONNREFUSED ? 0 : -1;
+	else
+		(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	close(fd);
+	return cred.pid;
+}
+
+/* A server's socket: free it from a dead predecessor, refuse a living one. */
+static int
+server_path(const char *path, struct urn_err *err)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	struct stat st;
+	pid_t pid;
+
+	if (lstat(path, &st) != 0)
+		return 0;
+	if (!S_ISSOCK(st.st_mode)) {
+		urn_err_set(err, "%.120s exists and is no socket; name another path", path);
+		return -1;
+	}
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
+	pid = listener_of(&sun);
+	/* Several ports of one process may share a socket, told apart by id. */
+	if (pid == getpid())
+		return 0;
+	if (pid != 0) {
+		urn_err_set(err, "the socket %.120s is in use by process %d; name another, or make "
+				 "this side the client (role=client)", path, (int)pid);
+		return -1;
+	}
+	if (unlink(path) != 0) {
+		urn_err_set(err, "a dead process left the socket %.120s, and it cannot be removed: %s",
+			    path, strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+/* The folder of a socket's path must be there, and ours to write. */
+static int
+path_check(const char *path, struct urn_err *err)
+{
+	struct sockaddr_un sun;
+	char dir[256];
+	char *slash;
+
+	if (strlen(path) >= sizeof(sun.sun_path)) {
+		urn_err_set(err, "the socket's path is longer than %zu bytes; choose a shorter one",
+			    sizeof(sun.sun_path) - 1);
+		return -1;
+	}
+	snprintf(dir, sizeof(dir), "%s", path);
+	slash = strrchr(dir, '/');
+	slash[slash == dir] = '\0';
+	if (access(dir, R_OK | W_OK | X_OK) != 0) {
+		urn_err_set(err, "the folder %.120s of its socket cannot be used: %s", dir,
+			    strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+static int
+role_check(const char *args, char role[16], struct urn_err *err)
+{
+	if (!urn_devargs_get(args, "role", role, 16))
+		snprintf(role, 16, "client");
+	/* The PMD's old and new names. */
+	if (strcmp(role, "server") == 0 || strcmp(role, "master") == 0)
+		snprintf(role, 16, "server");
+	else if (strcmp(role, "client") == 0 || strcmp(role, "slave") == 0)
+		snprintf(role, 16, "client");
+	else {
+		urn_err_set(err, "the role \"%s\" is neither server nor client", role);
+		return -1;
+	}
+	return 0;
+}
+
+static int
+memif_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struct urn_err *err)
+{
+	uint32_t desc = RTE_MAX(cfg->rx_desc, cfg->tx_desc);
+	char path[256], role[16], abstract[8] = "no";
+
+	if (role_check(args, role, err) != 0)
+		return -1;
+	if (!urn_devargs_get(args, "socket", path, sizeof(path)) || path[0] == '\0') {
+		urn_err_set(err, "no socket named; write \"socket=/path/to/socket\" behind the "
+				 "device, the same on both sides");
+		return -1;
+	}
+	(void)urn_devargs_get(args, "socket-abstract", abstract, sizeof(abstract));
+	if (strcmp(abstract, "yes") != 0) {
+		if (path[0] != '/') {
+			urn_err_set(err, "the socket \"%.120s\" is no absolute path", path);
+			return -1;
+		}
+		if (path_check(path, err) != 0)
+			return -1;
+		if (strcmp(role, "server") == 0 && server_path(path, err) != 0)
+			return -1;
+	}
+	desc = RTE_MIN(rte_align32pow2(desc != 0 ? RTE_MAX(desc, 32u) : MEMIF_DESC),
+		       MEMIF_DESC_MAX);
+	if (urn_devargs_default(args, "socket-abstract", "no") != 0 ||
+	    urn_devargs_default(args, "bsize", "%u",
+				(unsigned int)(URN_POOL_ROOM - RTE_PKTMBUF_HEADROOM)) != 0 ||
+	    urn_devargs_default(args, "rsize", "%u", rte_bsf32(desc)) != 0) {
+		urn_err_set(err, "the device arguments are too long");
+		return -1;
+	}
+	return 0;
+}
+
+static int
+memif_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn_err *err)
+{
+	struct memif *m = calloc(1, sizeof(*m));
+	char role[16];
+
+	(void)info;
+	if (m == NULL) {
+		urn_err_set(err, "out of memory");
+		return -1;
+	}
+	port->family_data = m;
+	if (role_check(port->cfg.device, role, err) != 0)
+		return -1;
+	m->client = strcmp(role, "client") == 0;
+	return 0;
+}
+
+static void
+retry_set(struct memif *m)
+{
+	m->retry_at = rte_get_tsc_cycles() + rte_get_tsc_hz() / 1000 * RETRY_MS;
+}
+
+static bool
+memif_start_later(struct urn_port *port)
+{
+	struct memif *m = port->family_data;
+
+	if (!m->client)
+		return false;
+	retry_set(m);
+	return true;
+}
+
+/* A client that has lost its server, or never found it, tries again. */
+static void
+memif_tend(struct urn_port *port)
+{
+	struct memif *m = port->family_data;
+	struct rte_eth_link link;
+
+	if (!m->client || !port->wanted || rte_get_tsc_cycles() < m->retry_at)
+		return;
+	if (port->started && (rte_eth_link_get_nowait(port->id, &link) != 0 ||
+			      link.link_status == RTE_ETH_LINK_UP))
+		return;
+	retry_set(m);
+	if (port->started && urn_port_stop(port, NULL) != 0)
+		return;
+	(void)urn_port_start(port, NULL);
+}
+
+static void
+memif_closed(struct urn_port *port)
+{
+	free(port->family_data);
+	port->family_data = NULL;
+}
+
+const struct urn_port_family urn_family_memif = {
+	.prefix = "net_memif",
+	.keys = " id role bsize rsize socket socket-abstract mac secret ",
+	.mtu_max = URN_PORT_MTU_MAX,
+	.desc = MEMIF_DESC,
+	.memory = true,
+	.prepare = memif_prepare,
+	.probed = memif_probed,
+	.start_later = memif_start_later,
+	.tend = memif_tend,
+	.closed = memif_closed,
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Any PCI device that DPDK drives by itself: virtio, Intel, ... through VFIO or UIO. */
+#include "pmd_glue/family.h"
+#include "pmd_glue/pci.h"
+#include "pmd_glue/steer.h"
+
+#include <rte_eal.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static int
+pci_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struct urn_err *err)
+{
+	char addr[URN_PCI_ADDR], driver[32];
+	const char *rest = strchr(cfg->device, ',');
+
+	if (urn_pci_addr(cfg->device, addr) != 0 || !urn_pci_there(addr)) {
+		urn_err_set(err, "there is no such PCI device on this machine; \"lspci -D\" lists "
+				 "them");
+		return -1;
+	}
+	if (!rte_eal_has_pci()) {
+		urn_err_set(err, "DPDK was started without PCI; name the address when it starts");
+		return -1;
+	}
+	/* virtio can be driven through UIO, VFIO or the device's ports: any but the kernel's. */
+	urn_pci_driver(addr, driver, sizeof(driver));
+	if (strncmp(driver, "vfio", 4) != 0 && strncmp(driver, "uio", 3) != 0 &&
+	    strcmp(driver, "igb_uio") != 0) {
+		urn_err_set(err, "the device belongs to %s; give it to DPDK first: \"dpdk-devbind.py "
+				 "-b vfio-pci %s\"", driver[0] != '\0' ? driver : "no driver", addr);
+		return -1;
+	}
+	snprintf(args, URN_DEVARGS_MAX, "%s%s", addr, rest != NULL ? rest : "");
+	return 0;
+}
+
+static int
+pci_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn_err *err)
+{
+	(void)info;
+	(void)err;
+	/* Where the PMD cannot isolate, everything arrives and the parser sorts it out. */
+	if (port->cfg.steer)
+		(void)urn_steer_isolate(port->id, NULL);
+	return 0;
+}
+
+const struct urn_port_family urn_family_pci = {
+	.mtu_max = URN_PORT_MTU_MAX,
+	.mtu_configure = true,
+	.desc = 1024,
+	.rx_holds = true,
+	.prepare = pci_prepare,
+	.probed = pci_probed,
+};

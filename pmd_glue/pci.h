@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PCI devices as the kernel shows them. Used by mlx5.c and net_pci.c. */
+#ifndef URN_PMD_GLUE_PCI_H
+#define URN_PMD_GLUE_PCI_H
+
+#include "pmd_glue/port.h"
+
+/* "0000:3b:00.0" */
+#define URN_PCI_ADDR 16
+
+/* The full address in a device line, domain included. returns 0, or -1 if it is none */
+int urn_pci_addr(const char *device, char addr[URN_PCI_ADDR]);
+/* Is there such a device? */
+bool urn_pci_there(const char *addr);
+/* Vendor, 0 if unknown. */
+unsigned int urn_pci_vendor(const char *addr);
+/* Kernel driver that holds it; "" if none. */
+void urn_pci_driver(const char *addr, char *out, size_t size);
+/* First entry of a folder of the device ("net", "infiniband"); "" if there is none. */
+void urn_pci_child(const char *addr, const char *folder, char *out, size_t size);
+
+/* Is this the address of a ConnectX? */
+bool urn_mlx5_is(const char *device);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The JSON writer: commas, nesting, escapes, numbers that JSON has no word for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/json.h"
+
+static char *text;
+static size_t text_len;
+static struct urn_json j;
+
+static int
+setup(void **state)
+{
+	FILE *f = open_memstream(&text, &text_len);
+
+	(void)state;
+	urn_json_init(&j, f);
+	return f == NULL;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	free(text);
+	return 0;
+}
+
+static void
+assert_text(const char *want)
+{
+	fclose(j.out);
+	assert_string_equal(text, want);
+}
+
+static void
+object_with_members(void **state)
+{
+	(void)state;
+	urn_json_object(&j, NULL);
+	urn_json_str(&j, "op", "write_bw");
+	urn_json_u64(&j, "size", UINT64_MAX);
+	urn_json_object(&j, "drops");
+	urn_json_end(&j);
+	urn_json_array(&j, "list");
+	urn_json_bool(&j, NULL, true);
+	urn_json_null(&j, NULL);
+	urn_json_end(&j);
+	urn_json_end(&j);
+	assert_text("{\n  \"op\": \"write_bw\",\n  \"size\": 18446744073709551615,\n"
+		    "  \"drops\": {},\n  \"list\": [\n    true,\n    null\n  ]\n}\n");
+}
+
+/* Quotes, backslashes and control characters cannot break out of a string. */
+static void
+strings_are_escaped(void **state)
+{
+	(void)state;
+	urn_json_str(&j, NULL, "a\"b\\c\n\t\x01\x7f \xc3\xa9");
+	assert_text("\"a\\\"b\\\\c\\n\\t\\u0001\\u007f \xc3\xa9\"");
+}
+
+static void
+numbers_that_json_lacks_are_null(void **state)
+{
+	(void)state;
+	urn_json_array(&j, NULL);
+	urn_json_num(&j, NULL, 1.0 / 3, 3);
+	urn_json_num(&j, NULL, (double)NAN, 3);
+	urn_json_num(&j, NULL, (double)INFINITY, 3);
+	urn_json_num(&j, NULL, 2, 0);
+	urn_json_end(&j);
+	assert_text("[\n  0.333,\n  null,\n  null,\n  2\n]\n");
+}
+
+/* Too deep and one close too many are refused, not followed. */
+static void
+nesting_is_bounded(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < URN_JSON_DEPTH; i++)
+		assert_int_equal(urn_json_array(&j, NULL), 0);
+	assert_int_equal(urn_json_array(&j, NULL), -1);
+	assert_int_equal(urn_json_object(&j, NULL), -1);
+	for (unsigned int i = 0; i < URN_JSON_DEPTH + 3; i++)
+		urn_json_end(&j);
+	fclose(j.out);
+	assert_int_equal(j.depth, 0);
+	assert_ptr_equal(strstr(text, "{"), NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(object_with_members, setup, teardown),
+		cmocka_unit_test_setup_teardown(strings_are_escaped, setup, teardown),
+		cmocka_unit_test_setup_teardown(numbers_that_json_lacks_are_null, setup, teardown),
+		cmocka_unit_test_setup_teardown(nesting_is_bounded, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

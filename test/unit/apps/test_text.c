@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sizes and times as people write and read them; Ctrl-C; the progress bar. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "common/text.h"
+
+static void
+sizes_are_parsed(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t value;
+	} good[] = {
+		{"0", 0},	    {"8", 8},		  {"64K", 65536},   {"64k", 65536},
+		{"4KiB", 4096},	    {"1MB", 1048576},	  {"1G", 1u << 30}, {"12B", 12},
+		{"17179869183G", 17179869183ull << 30}, {"18446744073709551615", UINT64_MAX},
+	};
+	uint64_t v;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(urn_text_parse_size(good[i].text, &v), 0);
+		assert_true(v == good[i].value);
+	}
+}
+
+/* What is no size is refused and leaves the result alone. */
+static void
+bad_sizes_are_refused(void **state)
+{
+	static const char *const bad[] = {"",	  "K",	 "-1",	  "+1",	 " 1",	 "1 K",
+					  "1.5K", "0x10", "1KK",   "1T",	 "1Ki",	 "18446744073709551616",
+					  "17179869184G", "64Kx"};
+	uint64_t v = 77;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(urn_text_parse_size(bad[i], &v), -1);
+	assert_int_equal(urn_text_parse_uint("12K", &v), -1);
+	assert_int_equal(urn_text_parse_uint("", &v), -1);
+	assert_int_equal(v, 77);
+	assert_int_equal(urn_text_parse_uint("12", &v), 0);
+	assert_int_equal(v, 12);
+}
+
+static void
+times_are_parsed(void **state)
+{
+	uint64_t v = 77;
+
+	(void)state;
+	assert_int_equal(urn_text_parse_time("10", &v), 0);
+	assert_true(v == 10000000000);
+	assert_int_equal(urn_text_parse_time("0.5s", &v), 0);
+	assert_true(v == 500000000);
+	assert_int_equal(urn_text_parse_time("200ms", &v), 0);
+	assert_true(v == 200000000);
+	assert_int_equal(urn_text_parse_time("1.5us", &v), 0);
+	assert_true(v == 1500);
+	v = 77;
+	assert_int_equal(urn_text_parse_time("1.", &v), -1);
+	assert_int_equal(urn_text_parse_time(".5", &v), -1);
+	assert_int_equal(urn_text_parse_time("5 s", &v), -1);
+	assert_int_equal(urn_text_parse_time("18446744073709551615", &v), -1);
+	assert_true(v == 77);
+}
+
+static void
+numbers_read_well(void **state)
+{
+	char b[32];
+
+	(void)state;
+	assert_string_equal(urn_text_size(b, sizeof(b), 0), "0 B");
+	assert_string_equal(urn_text_size(b, sizeof(b), 1023), "1023 B");
+	assert_string_equal(urn_text_size(b, sizeof(b), 65536), "64 KiB");
+	assert_string_equal(urn_text_size(b, sizeof(b), 1572864), "1.50 MiB");
+	assert_string_equal(urn_text_size(b, sizeof(b), UINT64_MAX), "16777216 TiB");
+	assert_string_equal(urn_text_time(b, sizeof(b), 850), "850 ns");
+	assert_string_equal(urn_text_time(b, sizeof(b), 12340), "12.3 us");
+	assert_string_equal(urn_text_time(b, sizeof(b), 4560000), "4.56 ms");
+	assert_string_equal(urn_text_time(b, sizeof(b), 7890000000), "7.89 s");
+	assert_string_equal(urn_text_rate(b, sizeof(b), 12340000), "12.3 M/s");
+	assert_string_equal(urn_text_rate(b, sizeof(b), 3), "3.00 /s");
+}
+
+/* The first signal sets the flag, in both its forms. */
+static void
+signal_sets_the_flag(void **state)
+{
+	(void)state;
+	assert_int_equal(urn_stop_install(), 0);
+	assert_int_equal(urn_stop_requested(), 0);
+	assert_false(*urn_stop_flag());
+	raise(SIGTERM);
+	assert_int_equal(urn_stop_requested(), SIGTERM);
+	assert_true(*urn_stop_flag());
+	assert_int_equal(urn_stop_install(), 0);
+	assert_int_equal(urn_stop_requested(), 0);
+}
+
+/* The second ends the program, so that a hang can be left. */
+static void
+second_signal_ends_it(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		urn_stop_install();
+		raise(SIGINT);
+		raise(SIGINT);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 128 + SIGINT);
+}
+
+/* Standard error is no terminal here: not one byte is drawn. */
+static void
+no_bar_without_terminal(void **state)
+{
+	struct urn_progress p;
+	char byte;
+	int fd[2], old = dup(STDERR_FILENO);
+
+	(void)state;
+	assert_int_equal(pipe(fd), 0);
+	dup2(fd[1], STDERR_FILENO);
+	urn_progress_begin(&p, "copy", 100);
+	urn_progress_update(&p, 50);
+	urn_progress_update(&p, 100);
+	urn_progress_end(&p);
+	dup2(old, STDERR_FILENO);
+	close(fd[1]);
+	assert_int_equal(read(fd[0], &byte, 1), 0);
+	close(fd[0]);
+	close(old);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_are_parsed),
+		cmocka_unit_test(bad_sizes_are_refused),
+		cmocka_unit_test(times_are_parsed),
+		cmocka_unit_test(numbers_read_well),
+		cmocka_unit_test(signal_sets_the_flag),
+		cmocka_unit_test(second_signal_ends_it),
+		cmocka_unit_test(no_bar_without_terminal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

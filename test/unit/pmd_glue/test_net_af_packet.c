@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/pmd_glue/harness.h"
+#include "test/unit/pmd_glue/netns.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static void
+refused(const char *device, const char *word)
+{
+	struct urn_port_config cfg = port_cfg("a9", device);
+	struct urn_err err = {""};
+
+	check(urn_port_open(&cfg, &err) == NULL);
+	check_says(&err, "port a9 (net_af_packet9)");
+	check_says(&err, word);
+}
+
+static struct urn_port *
+end_open(const char *name, const char *device, uint16_t queues)
+{
+	struct urn_port_config cfg = port_cfg(name, device);
+
+	cfg.queues = queues;
+	return port_up(&cfg);
+}
+
+/* DPDK.md "Ports": a RoCE MTU of 4096 where the interface's MTU allows, both ways. */
+static void
+veth_both_ways(void *arg)
+{
+	struct urn_port *p[2];
+	uint8_t frame[5000];
+	int fd;
+
+	(void)arg;
+	netns_enter();
+	netns_veth(4200);
+	eal_up();
+	p[0] = end_open("a0", "net_af_packet0,iface=urnv0", 1);
+	p[1] = end_open("a1", "net_af_packet1,iface=urnv1", 1);
+	check(p[0]->caps.roce_mtu == 4096 && p[0]->caps.mtu == 4200);
+	check(!p[0]->caps.link_interrupt && !p[0]->caps.rx_interrupt && !p[0]->caps.memory);
+	frames_cross(p[0], p[1], 0, frame_len(p[0]));
+	frames_cross(p[1], p[0], 0, frame_len(p[1]));
+	frames_cross(p[0], p[1], 0, 14 + 4200);
+	frames_cross(p[1], p[0], 0, 60);
+	/* The interface carries more than a slot holds: nothing of ours, and no harm. */
+	run("ip link set urnv0 mtu 9000 && ip link set urnv1 mtu 9000");
+	memset(frame, 0x55, sizeof(frame));
+	fd = packet_open("urnv1");
+	packet_send(fd, frame, sizeof(frame));
+	close(fd);
+	frames_cross(p[1], p[0], 0, 300);
+	urn_port_close(p[0]);
+	urn_port_close(p[1]);
+}
+
+/* The path MTU follows the interface; the device's own arguments are the user's. */
+static void
+veth_small_mtu(void *arg)
+{
+	struct urn_port *p[2];
+
+	(void)arg;
+	netns_enter();
+	netns_veth(1500);
+	eal_up();
+	p[0] = end_open("a0", "net_af_packet0,iface=urnv0", 2);
+	p[1] = end_open("a1", "net_af_packet1,iface=urnv1,framesz=8192,blocksz=65536,framecnt=64",
+			2);
+	check(p[0]->caps.roce_mtu == 1024 && p[1]->caps.roce_mtu == 1024);
+	check(p[0]->caps.queues == 2 && p[1]->caps.queues == 2);
+	check(p[1]->room >= 8192);
+	frames_cross(p[0], p[1], 0, frame_len(p[0]));
+	urn_port_close(p[0]);
+	urn_port_close(p[1]);
+}
+
+/* DPDK.md: no interrupt for the link: asked for, and true (the PMD says "up" always). */
+static void
+veth_link(void *arg)
+{
+	struct urn_port *port;
+
+	(void)arg;
+	netns_enter();
+	netns_veth(1500);
+	eal_up();
+	port = end_open("a0", "net_af_packet0,iface=urnv0", 1);
+	link_wait(port);
+	run("ip link set urnv1 down");
+	check(urn_port_poll_link(port) == 1 && !port->link_up);
+	run("ip link set urnv1 up");
+	link_wait(port);
+	urn_port_close(port);
+}
+
+static void
+veth_errors(void *arg)
+{
+	(void)arg;
+	netns_enter();
+	netns_veth(1500);
+	eal_up();
+	refused("net_af_packet9", "iface=");
+	refused("net_af_packet9,iface=urnx", "no network interface urnx");
+	refused("net_af_packet9,iface=urnv0,speed=10", "speed");
+	refused("net_af_packet9,iface=urnv0,framesz=100", "its driver says");
+	run("ip link set urnv0 mtu 300");
+	refused("net_af_packet9,iface=urnv0", "MTU of 300");
+}
+
+static void
+no_right(void *arg)
+{
+	(void)arg;
+	become_user();
+	eal_up();
+	refused("net_af_packet9,iface=lo", "CAP_NET_RAW");
+}
+
+ROOT_TEST(veth_both_ways)
+ROOT_TEST(veth_small_mtu)
+ROOT_TEST(veth_link)
+ROOT_TEST(veth_errors)
+CHILD_TEST(no_right)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_veth_both_ways), cmocka_unit_test(test_veth_small_mtu),
+		cmocka_unit_test(test_veth_link),      cmocka_unit_test(test_veth_errors),
+		cmocka_unit_test(test_no_right),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
