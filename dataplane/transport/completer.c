@@ -132,7 +132,7 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	} else {
 		URN_COUNT(tp, DUPLICATES);
 	}
-	rte_pktmbuf_free(m);
+	urn_tp_done(tp, m);
 	return NULL;
 }
 
@@ -167,14 +167,10 @@ accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 
-	unsigned int ops = tp->ops_n;
-	enum urn_mem_error e = urn_tp_sge_ops(tp, m, URN_MEMOP_PLACE, urn_work_sge(w), w->num_sge, off,
-					      urn_pkt_payload(m), p->payload_len, qp->pd,
-					      URN_ACCESS_LOCAL_WRITE);
+	enum urn_mem_error e = urn_tp_sge_ops(tp, m, NULL, urn_work_sge(w), w->num_sge, off,
+					      urn_pkt_payload(m), p->payload_len, qp->pd);
 
 	if (e != URN_MEM_OK) {
-		tp->ops_n = ops;
-		p->mem_left = 0;
 		bad_response(tp, qp, m, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
 		return;
 	}
@@ -201,18 +197,15 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	/* To host order in the frame, from where it is placed. */
 	uint8_t *orig = urn_pkt_ext(m, URN_EXT_ATOMIC_ACK);
 	uint64_t v;
-	unsigned int ops = tp->ops_n;
 
 	memcpy(&v, orig, sizeof(v));
 	v = rte_be_to_cpu_64(v);
 	memcpy(orig, &v, sizeof(v));
 
-	enum urn_mem_error e = urn_tp_sge_ops(tp, m, URN_MEMOP_PLACE, urn_work_sge(w), w->num_sge, 0,
-					      orig, 8, qp->pd, URN_ACCESS_LOCAL_WRITE);
+	enum urn_mem_error e = urn_tp_sge_ops(tp, m, NULL, urn_work_sge(w), w->num_sge, 0, orig, 8,
+					      qp->pd);
 
 	if (e != URN_MEM_OK) {
-		tp->ops_n = ops;
-		p->mem_left = 0;
 		bad_response(tp, qp, m, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
 		return;
 	}
@@ -398,5 +391,5 @@ urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			urn_req_fail(tp, qp, qp->w_fetch, (uint8_t)p->word[1], (uint8_t)p->arg);
 		break;
 	}
-	rte_pktmbuf_free(m);
+	urn_tp_done(tp, m);
 }
