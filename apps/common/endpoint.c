@@ -3,8 +3,19 @@
 
 #include <string.h>
 
+#include <urnic/attach.h>
+
 #define PORT_NUM 1u
 #define PSN_MASK 0xffffffu
+
+/* What the dataplane said about the call that just failed, or what rc means. */
+static const char *
+reason(int rc)
+{
+	const char *why = urn_attach_error();
+
+	return why[0] != '\0' ? why : strerror(rc);
+}
 
 void
 urn_ep_opts_default(struct urn_ep_opts *o)
@@ -33,8 +44,8 @@ urn_ep_init(struct ibv_qp *qp, unsigned int access, struct urn_err *err)
 
 	if (rc == 0)
 		return 0;
-	urn_err_set(err, "QP 0x%06x does not go to INIT with access 0x%x: %s.", qp->qp_num, access,
-		    strerror(rc));
+	urn_err_set(err, "QP 0x%06x does not go to INIT with access 0x%x: %s", qp->qp_num, access,
+		    reason(rc));
 	return -1;
 }
 
@@ -47,12 +58,12 @@ urn_ep_local(struct ibv_qp *qp, uint32_t psn, uint8_t sgid_index, struct urn_ep_
 	int rc = ibv_query_port(qp->context, PORT_NUM, &port);
 
 	if (rc != 0) {
-		urn_err_set(err, "The adapter of QP 0x%06x does not tell its MTU: %s.", qp->qp_num,
-			    strerror(rc));
+		urn_err_set(err, "the adapter of QP 0x%06x does not tell its MTU: %s", qp->qp_num,
+			    reason(rc));
 		return -1;
 	}
 	if (ibv_query_gid(qp->context, PORT_NUM, sgid_index, &gid) != 0) {
-		urn_err_set(err, "The adapter of QP 0x%06x has no GID %u; give it an IP address.",
+		urn_err_set(err, "the adapter of QP 0x%06x has no GID %u; give it an IP address",
 			    qp->qp_num, sgid_index);
 		return -1;
 	}
@@ -120,19 +131,19 @@ urn_ep_connect(struct ibv_qp *qp, const struct urn_ep_addr *local,
 	int rc;
 
 	if (mtu < IBV_MTU_256 || mtu > IBV_MTU_4096) {
-		urn_err_set(err, "QP 0x%06x cannot use MTU code %u; codes 1 to 5 mean 256 to 4096.",
+		urn_err_set(err, "QP 0x%06x cannot use MTU code %u; codes 1 to 5 mean 256 to 4096",
 			    qp->qp_num, mtu);
 		return -1;
 	}
 	rc = to_rtr(qp, remote, mtu, o);
 	if (rc != 0) {
-		urn_err_set(err, "QP 0x%06x does not go to RTR towards QP 0x%06x: %s.", qp->qp_num,
-			    remote->qpn, strerror(rc));
+		urn_err_set(err, "QP 0x%06x does not go to RTR towards QP 0x%06x: %s", qp->qp_num,
+			    remote->qpn, reason(rc));
 		return -1;
 	}
 	rc = to_rts(qp, local->psn, o);
 	if (rc != 0) {
-		urn_err_set(err, "QP 0x%06x does not go to RTS: %s.", qp->qp_num, strerror(rc));
+		urn_err_set(err, "QP 0x%06x does not go to RTS: %s", qp->qp_num, reason(rc));
 		return -1;
 	}
 	return 0;

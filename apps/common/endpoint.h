@@ -6,7 +6,7 @@
 #ifndef URN_APPS_COMMON_ENDPOINT_H
 #define URN_APPS_COMMON_ENDPOINT_H
 
-#include "common/verbs.h"
+#include <urnic/verbs.h>
 #include "pmd_glue/port.h"
 
 #include <stdint.h>

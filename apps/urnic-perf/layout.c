@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How many slots each side's memory has, and the memory itself. */
+#include "perf.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* From this size on slots are not doubled or added for the sake of the check. */
+#define HUGE_MESSAGE (16ull << 20)
+#define HUGE_PAGE (2ull << 20)
+/* Receives of a shared queue: what arrives in one turn of the engine, many times over. */
+/* Sends of a ping-pong, of which each fourth part ends with a signalled one. */
+#define PINGPONG_SLOTS 32u
+#define SRQ_MIN 1024u
+#define SRQ_MAX 8192u
+
+static uint32_t
+pow2_ceil(uint32_t v)
+{
+	return v <= 1 ? 1 : 1u << (32 - __builtin_clz(v - 1));
+}
+
+/* Receives that are taken before their places are posted again, together. */
+static uint32_t
+receive_batch(uint32_t slots)
+{
+	uint32_t n = slots / 4;
+
+	return n < 1 ? 1 : n > 16 ? 16 : n;
+}
+
+/*
+ * A receiver posts again in batches, so it needs a batch more than the
+ * requester has in flight, or the last of them would find no receive.
+ */
+static void
+layout_receives(struct layout *l, bool use_srq)
+{
+	uint64_t all = (uint64_t)l->qps * l->src_slots;
+
+	l->rx_batch = receive_batch(l->src_slots);
+	l->dst_slots = l->src_slots + l->rx_batch;
+	if (!use_srq)
+		return;
+	all = all < SRQ_MIN ? SRQ_MIN : all > SRQ_MAX ? SRQ_MAX : all;
+	if (l->size > 65536 && (uint64_t)l->qps * l->src_slots < all)
+		all = (uint64_t)l->qps * l->src_slots;
+	l->rx_batch = PERF_BATCH;
+	l->srq_slots = (uint32_t)all - 1 + PERF_BATCH;
+}
+
+void
+layout_make(struct layout *l, const struct perf_opts *o)
+{
+	bool huge = o->size >= HUGE_MESSAGE;
+
+	memset(l, 0, sizeof(*l));
+	l->size = o->size;
+	l->stride = (o->size + PERF_SLOT_ALIGN - 1) & ~(uint64_t)(PERF_SLOT_ALIGN - 1);
+	if (l->stride == 0)
+		l->stride = PERF_SLOT_ALIGN;
+	l->qps = o->qps;
+	l->src_slots = pow2_ceil(o->depth);
+	if (perf_op_is_pingpong(o->op) && o->size <= 65536 && o->qps <= 1024)
+		l->src_slots = PINGPONG_SLOTS;
+	else if (l->src_slots < 2 && !huge)
+		l->src_slots = 2;
+	l->dst_slots = l->src_slots + (huge ? 0 : 1);
+	if (perf_op_is_send(o->op))
+		layout_receives(l, o->use_srq);
+}
+
+uint64_t
+layout_src_bytes(const struct layout *l)
+{
+	return layout_src_off(l, l->qps, 0);
+}
+
+uint64_t
+layout_dst_bytes(const struct layout *l)
+{
+	return l->srq_slots ? l->srq_slots * l->stride : layout_dst_off(l, l->qps, 0);
+}
+
+/* Anonymous memory, zero. Touched here, so that no fault is measured. */
+static uint8_t *
+memory_get(uint64_t bytes, struct urn_err *err)
+{
+	uint64_t have = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	void *p;
+
+	if (bytes > have) {
+		urn_err_set(err, "the messages in flight need %llu MiB and %llu MiB of memory are "
+				 "free; give a smaller --depth, --qps or --size",
+			    (unsigned long long)(bytes >> 20), (unsigned long long)(have >> 20));
+		return NULL;
+	}
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED) {
+		urn_err_set(err, "cannot get %llu MiB for messages: %s",
+			    (unsigned long long)(bytes >> 20), strerror(errno));
+		return NULL;
+	}
+	if (bytes >= HUGE_PAGE)
+		madvise(p, bytes, MADV_HUGEPAGE);
+	memset(p, 0, bytes);
+	return p;
+}
+
+static void
+fill_source(uint8_t *src, const struct layout *l, const struct pattern *p)
+{
+	for (uint32_t qp = 0; qp < l->qps; qp++) {
+		for (uint32_t slot = 0; slot < l->src_slots; slot++) {
+			uint8_t *data = src + layout_src_off(l, qp, slot);
+
+			pattern_fill(p, data, l->size, pattern_start(qp, slot));
+			pattern_put_stamp(data, l->size, pattern_stamp(qp, slot));
+		}
+	}
+}
+
+int
+buffers_make(struct buffers *b, const struct layout *l, const struct pattern *p, bool src, bool dst,
+	     struct urn_err *err)
+{
+	memset(b, 0, sizeof(*b));
+	if (src) {
+		b->src = memory_get(layout_src_bytes(l), err);
+		if (b->src == NULL)
+			return -1;
+		b->src_bytes = layout_src_bytes(l);
+		fill_source(b->src, l, p);
+	}
+	if (dst) {
+		b->dst = memory_get(layout_dst_bytes(l), err);
+		if (b->dst == NULL)
+			return -1;
+		b->dst_bytes = layout_dst_bytes(l);
+	}
+	return 0;
+}
+
+void
+buffers_free(struct buffers *b)
+{
+	if (b->src != NULL)
+		munmap(b->src, b->src_bytes);
+	if (b->dst != NULL)
+		munmap(b->dst, b->dst_bytes);
+	memset(b, 0, sizeof(*b));
+}

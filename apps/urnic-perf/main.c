@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* urnic-perf: measures the data path between two nodes of one process. */
+#include "perf.h"
+
+#include "common/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
+
+/* Both results, which are too large for the stack. */
+struct results {
+	struct result own, limit;
+};
+
+static int
+measure(struct rig *rig, const struct perf_opts *o, struct results *r, struct urn_err *err)
+{
+	if (o->op == PERF_LIMIT)
+		return limit_run(rig, o, &r->own, err);
+	if (verbs_run(rig, o, &r->own, err))
+		return -1;
+	return o->with_limit && !r->own.interrupted ? limit_run(rig, o, &r->limit, err) : 0;
+}
+
+static int
+fail(const struct urn_err *err)
+{
+	fprintf(stderr, "urnic-perf: %s\n", err->text);
+	return urn_stop_requested() ? EXIT_SIGNAL + urn_stop_requested() : EXIT_FAILED;
+}
+
+static int
+run(const struct perf_opts *o, struct results *r)
+{
+	struct urn_err err = {{0}}, close_err = {{0}};
+	uint64_t capture_lost;
+	struct rig rig;
+	int rc;
+
+	rc = rig_open(&rig, o, &err);
+	if (rc == 0)
+		rc = measure(&rig, o, r, &err);
+	if (rig_close(&rig, &capture_lost, &close_err) && rc == 0) {
+		rc = -1;
+		err = close_err;
+	}
+	if (rc != 0)
+		return fail(&err);
+	report(o, &r->own, o->with_limit && !r->own.interrupted ? &r->limit : NULL, capture_lost);
+	if (ferror(stdout)) {
+		urn_err_set(&err, "the results could not be written");
+		return fail(&err);
+	}
+	return urn_stop_requested() ? EXIT_SIGNAL + urn_stop_requested() : EXIT_SUCCESS;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct urn_err err = {{0}};
+	struct results *r;
+	struct perf_opts o;
+	int rc;
+
+	switch (perf_options_parse(argc, argv, &o, &err)) {
+	case PERF_EXIT_OK:
+		return EXIT_SUCCESS;
+	case PERF_EXIT_USAGE:
+		fprintf(stderr, "urnic-perf: %s\n", err.text);
+		return EXIT_USAGE;
+	default:
+		break;
+	}
+	urn_stop_install();
+	r = calloc(1, sizeof(*r));
+	if (r == NULL) {
+		urn_err_set(&err, "no memory for results");
+		return fail(&err);
+	}
+	rc = run(&o, r);
+	free(r);
+	return rc;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * When measuring begins and ends, and what was measured: a warm-up that does
+ * not count, then so many messages or so much time. One thread's; it reads no
+ * clock itself.
+ */
+#ifndef URN_PERF_METER_H
+#define URN_PERF_METER_H
+
+#include "common/hist.h"
+
+#include <stdbool.h>
+
+enum meter_phase { METER_WARM, METER_RUN, METER_OVER };
+
+struct meter {
+	enum meter_phase phase;
+	uint64_t now;         /* TSC of the last tick */
+	uint64_t started;     /* TSC of the first tick; 0: none yet */
+	uint64_t begin, end;  /* TSC where measuring began and ended */
+	uint64_t warm_cycles; /* warm-up by time; 0: by messages */
+	uint64_t run_cycles;  /* measured time; 0: by messages */
+	uint64_t total;       /* messages to be moved in all; UINT64_MAX: by time */
+	uint64_t mark;        /* value of done where the phase changes; UINT64_MAX: by time */
+	uint64_t posted;      /* messages posted, warm-up included */
+	uint64_t done;        /* messages completed, warm-up included */
+	uint64_t base;        /* of done, where measuring began */
+	uint64_t measured;    /* messages completed while measuring */
+	uint64_t moved_at;    /* TSC of the last tick at which done had grown */
+	uint64_t seen;        /* done at that tick */
+	double ns_per_cycle;
+	struct urn_hist hist; /* latencies while measuring, ns */
+};
+
+/*
+ * iters: messages to measure, or 0 for duration_ns. warm_iters: messages of
+ * the warm-up when iters is given. tsc_hz: cycles a second.
+ */
+void meter_init(struct meter *m, uint64_t iters, uint64_t warm_iters, uint64_t duration_ns,
+		uint64_t tsc_hz);
+
+/* Count n messages that reach the mark or go beyond it. */
+void meter_cross(struct meter *m, uint64_t n, uint64_t now);
+/* Once a loop: the time is now (TSC). Begins and ends what goes by time. */
+void meter_tick(struct meter *m, uint64_t now);
+/* End measuring here, as when a person interrupts it. */
+void meter_cut(struct meter *m, uint64_t now);
+
+/* How many of n wanted messages may be posted? Zero once it is over. */
+static inline uint64_t
+meter_allow(const struct meter *m, uint64_t n)
+{
+	if (m->phase == METER_OVER)
+		return 0;
+	return m->total - m->posted < n ? m->total - m->posted : n;
+}
+
+/* n messages completed, at TSC now. */
+static inline void
+meter_count(struct meter *m, uint64_t n, uint64_t now)
+{
+	if (m->mark - m->done <= n)
+		meter_cross(m, n, now);
+	else
+		m->done += n;
+}
+
+/* A message took this many cycles. */
+static inline void
+meter_latency(struct meter *m, uint64_t cycles)
+{
+	if (m->phase == METER_RUN)
+		urn_hist_add(&m->hist, (uint64_t)((double)cycles * m->ns_per_cycle));
+}
+
+/* Cycles since the last message completed. */
+static inline uint64_t
+meter_stalled(const struct meter *m)
+{
+	return m->now - m->moved_at;
+}
+
+/* Measured time in seconds; 0 when nothing was. */
+double meter_seconds(const struct meter *m);
+
+#endif

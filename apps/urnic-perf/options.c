@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "options.h"
+
+#include "common/text.h"
+
+#include <getopt.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Limits of options that have no natural one. */
+#define MAX_DEPTH 16384u
+#define MAX_IN_FLIGHT 1048576u /* requests over all QPs of a side */
+#define MAX_INLINE 256u
+#define MAX_CHAIN 16u
+#define MAX_DURATION_NS (86400ull * 1000000000ull)
+#define BYTES_IN_FLIGHT (1ull << 20) /* default depths aim at this much a side */
+
+static const char *const op_names[PERF_OPS] = {
+	[PERF_WRITE_BW] = "write_bw",	[PERF_READ_BW] = "read_bw",
+	[PERF_SEND_BW] = "send_bw",	[PERF_WRITE_LAT] = "write_lat",
+	[PERF_READ_LAT] = "read_lat",	[PERF_SEND_LAT] = "send_lat",
+	[PERF_ATOMIC_LAT] = "atomic_lat", [PERF_ATOMIC_BW] = "atomic_bw",
+	[PERF_LIMIT] = "limit",
+};
+
+static const char *const link_names[PERF_LINKS] = {
+	[PERF_RING] = "ring", [PERF_MEMIF] = "memif", [PERF_NULL] = "null"};
+
+static const char *const idle_names[] = {
+	[URN_IDLE_SPIN] = "spin", [URN_IDLE_PAUSE] = "pause", [URN_IDLE_SLEEP] = "sleep"};
+
+static const char help[] =
+	"usage: urnic-perf OP [option...]\n"
+	"\n"
+	"Measures the data path between two nodes of this process, A and B, each with\n"
+	"its own adapter and thread, joined by a link. A is the requester.\n"
+	"\n"
+	"OP is one of\n"
+	"  write_bw read_bw send_bw atomic_bw      streams: rate, post-to-completion latency\n"
+	"  write_lat send_lat                      ping-pong: half the round trip\n"
+	"  read_lat atomic_lat                     one request at a time: the round trip\n"
+	"  limit                                   the same bytes through the same ports with\n"
+	"                                          no protocol: copy, CRC, port, CRC, copy\n"
+	"\n"
+	"  --size N          bytes a message, 0..1G (64K; latency 8; atomics 8)\n"
+	"  --iters N         messages to measure, instead of a time\n"
+	"  --duration T      time to measure: 2, 0.5, 200ms (2)\n"
+	"  --qps N           queue pairs, 1..65536 (1)\n"
+	"  --depth N         requests in flight a QP (from --size and --qps)\n"
+	"  --mtu N           path MTU: 256 512 1024 2048 4096 (4096)\n"
+	"  --lcores A,B      cores of the two nodes; one, or twice the same: one thread\n"
+	"  --link L          ring, memif or null; null is for limit (ring)\n"
+	"  --idle I          spin, pause or sleep when there is nothing to do (spin)\n"
+	"  --no-icrc         neither send nor check the ICRC\n"
+	"  --no-check        do not check the data that was moved\n"
+	"  --full-check      check every byte of every message, whatever it costs\n"
+	"  --with-limit      measure limit at the same size too, and print the ratio\n"
+	"  --lat             limit: ping-pong\n"
+	"  --no-sender-copy  limit: send from the source buffer itself\n"
+	"  --inline N        post messages up to N bytes inline, 0..256 (16; latency 64)\n"
+	"  --rd-atomic N     READs and atomics in flight a QP, 1..128 (--depth, up to 128)\n"
+	"  --srq yes|no      receives from one shared queue (yes above 32 QPs)\n"
+	"  --ip 4|6          address family (4)\n"
+	"  --mbufs N         packets in each port's pool (8192)\n"
+	"  --descs N         descriptors of each port's queues (1024)\n"
+	"  --mem             print the memory of an idle QP\n"
+	"  --capture FILE    write what crosses the ports as pcapng\n"
+	"  --json            print JSON\n"
+	"  --help, --version\n"
+	"\n"
+	"Exit code: 0 done, 1 failed, 2 bad option, 128 + N ended by signal N.\n";
+
+enum opt_id {
+	OPT_SIZE = 256,
+	OPT_ITERS,
+	OPT_DURATION,
+	OPT_QPS,
+	OPT_DEPTH,
+	OPT_MTU,
+	OPT_LCORES,
+	OPT_LINK,
+	OPT_IDLE,
+	OPT_NO_ICRC,
+	OPT_NO_CHECK,
+	OPT_FULL_CHECK,
+	OPT_WITH_LIMIT,
+	OPT_LAT,
+	OPT_NO_SENDER_COPY,
+	OPT_INLINE,
+	OPT_RD_ATOMIC,
+	OPT_SRQ,
+	OPT_IP,
+	OPT_MBUFS,
+	OPT_DESCS,
+	OPT_MEM,
+	OPT_CAPTURE,
+	OPT_JSON,
+	OPT_HELP,
+	OPT_VERSION,
+};
+
+static const struct option long_options[] = {
+	{"size", required_argument, NULL, OPT_SIZE},
+	{"iters", required_argument, NULL, OPT_ITERS},
+	{"duration", required_argument, NULL, OPT_DURATION},
+	{"qps", required_argument, NULL, OPT_QPS},
+	{"depth", required_argument, NULL, OPT_DEPTH},
+	{"mtu", required_argument, NULL, OPT_MTU},
+	{"lcores", required_argument, NULL, OPT_LCORES},
+	{"link", required_argument, NULL, OPT_LINK},
+	{"idle", required_argument, NULL, OPT_IDLE},
+	{"no-icrc", no_argument, NULL, OPT_NO_ICRC},
+	{"no-check", no_argument, NULL, OPT_NO_CHECK},
+	{"full-check", no_argument, NULL, OPT_FULL_CHECK},
+	{"with-limit", no_argument, NULL, OPT_WITH_LIMIT},
+	{"lat", no_argument, NULL, OPT_LAT},
+	{"no-sender-copy", no_argument, NULL, OPT_NO_SENDER_COPY},
+	{"inline", required_argument, NULL, OPT_INLINE},
+	{"rd-atomic", required_argument, NULL, OPT_RD_ATOMIC},
+	{"srq", required_argument, NULL, OPT_SRQ},
+	{"ip", required_argument, NULL, OPT_IP},
+	{"mbufs", required_argument, NULL, OPT_MBUFS},
+	{"descs", required_argument, NULL, OPT_DESCS},
+	{"mem", no_argument, NULL, OPT_MEM},
+	{"capture", required_argument, NULL, OPT_CAPTURE},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"help", no_argument, NULL, OPT_HELP},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+/* What was given explicitly, where the default depends on the rest. */
+struct given {
+	bool size, iters, duration, depth, inl, rd_atomic, srq, lcores;
+};
+
+const char *
+perf_op_name(enum perf_op op)
+{
+	return op_names[op];
+}
+
+const char *
+perf_link_name(enum perf_link link)
+{
+	return link_names[link];
+}
+
+bool
+perf_op_is_lat(enum perf_op op)
+{
+	return op == PERF_WRITE_LAT || op == PERF_READ_LAT || op == PERF_SEND_LAT ||
+	       op == PERF_ATOMIC_LAT;
+}
+
+bool
+perf_op_is_atomic(enum perf_op op)
+{
+	return op == PERF_ATOMIC_LAT || op == PERF_ATOMIC_BW;
+}
+
+bool
+perf_op_is_send(enum perf_op op)
+{
+	return op == PERF_SEND_LAT || op == PERF_SEND_BW;
+}
+
+bool
+perf_op_is_read(enum perf_op op)
+{
+	return op == PERF_READ_LAT || op == PERF_READ_BW;
+}
+
+bool
+perf_op_is_pingpong(enum perf_op op)
+{
+	return op == PERF_WRITE_LAT || op == PERF_SEND_LAT;
+}
+
+/* Index of a word in a list of names, or -1. */
+static int
+find_name(const char *const *names, int n, const char *word)
+{
+	for (int i = 0; i < n; i++) {
+		if (strcmp(names[i], word) == 0)
+			return i;
+	}
+	return -1;
+}
+
+static int
+take_u32(const char *name, const char *arg, uint32_t min, uint32_t max, uint32_t *out,
+	 struct urn_err *err)
+{
+	uint64_t v;
+
+	if (urn_text_parse_uint(arg, &v) || v < min || v > max) {
+		urn_err_set(err, "--%s %.32s: give a number from %u to %u", name, arg, min, max);
+		return -1;
+	}
+	*out = (uint32_t)v;
+	return 0;
+}
+
+static int
+take_size(const char *arg, struct perf_opts *o, struct urn_err *err)
+{
+	if (urn_text_parse_size(arg, &o->size) == 0 && o->size <= PERF_MAX_SIZE)
+		return 0;
+	urn_err_set(err, "--size %.32s: give bytes from 0 to 1G, such as 64 or 64K", arg);
+	return -1;
+}
+
+static int
+take_iters(const char *arg, struct perf_opts *o, struct urn_err *err)
+{
+	if (urn_text_parse_size(arg, &o->iters) == 0 && o->iters > 0 && o->iters < 1ull << 40)
+		return 0;
+	urn_err_set(err, "--iters %.32s: give a number of messages, at least 1", arg);
+	return -1;
+}
+
+static int
+take_duration(const char *arg, struct perf_opts *o, struct urn_err *err)
+{
+	if (urn_text_parse_time(arg, &o->duration_ns) == 0 && o->duration_ns >= 1000000 &&
+	    o->duration_ns <= MAX_DURATION_NS)
+		return 0;
+	urn_err_set(err, "--duration %.32s: give seconds from 0.001 to 86400, such as 2 or 200ms",
+		    arg);
+	return -1;
+}
+
+static int
+take_mtu(const char *arg, struct perf_opts *o, struct urn_err *err)
+{
+	uint64_t v;
+
+	if (urn_text_parse_uint(arg, &v) == 0 && v >= 256 && v <= 4096 && (v & (v - 1)) == 0) {
+		o->mtu = (uint32_t)v;
+		return 0;
+	}
+	urn_err_set(err, "--mtu %.32s: give 256, 512, 1024, 2048 or 4096", arg);
+	return -1;
+}
+
+/* May this process run on a core? */
+static bool
+core_allowed(uint64_t core)
+{
+	cpu_set_t set;
+
+	return core < CPU_SETSIZE && sched_getaffinity(0, sizeof(set), &set) == 0 &&
+	       CPU_ISSET((int)core, &set);
+}
+
+static int
+take_lcores(const char *arg, struct perf_opts *o, struct urn_err *err)
+{
+	char first[16];
+	size_t n = strcspn(arg, ",");
+	const char *second = arg[n] == ',' ? arg + n + 1 : NULL;
+	uint64_t a, b;
+
+	if (n < sizeof(first)) {
+		memcpy(first, arg, n);
+		first[n] = '\0';
+		b = 0;
+		if (urn_text_parse_uint(first, &a) == 0 &&
+		    (second == NULL || urn_text_parse_uint(second, &b) == 0)) {
+			if (second == NULL)
+				b = a;
+			if (core_allowed(a) && core_allowed(b)) {
+				o->core[0] = (int)a;
+				o->core[1] = (int)b;
+				return 0;
+			}
+			urn_err_set(err, "--lcores %.32s: this process may not run there; see "
+					 "taskset -p $$ for the cores it may use", arg);
+			return -1;
+		}
+	}
+	urn_err_set(err, "--lcores %.32s: give one core or two, such as 0,1", arg);
+	return -1;
+}
+
+static int
+take_word(const char *name, const char *arg, const char *const *names, int n, int *out,
+	  struct urn_err *err)
+{
+	char list[64] = "";
+	size_t used = 0;
+
+	*out = find_name(names, n, arg);
+	if (*out >= 0)
+		return 0;
+	for (int i = 0; i < n; i++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
+					 names[i]);
+	urn_err_set(err, "--%s %.32s: give one of %s", name, arg, list);
+	return -1;
+}
+
+/* Options that choose a word. */
+static int
+take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struct urn_err *err)
+{
+	static const char *const yes_no[] = {"no", "yes"};
+	static const char *const families[] = {"4", "6"};
+	int word = 0, rc;
+
+	switch (id) {
+	case OPT_LINK:
+		rc = take_word("link", arg, link_names, PERF_LINKS, &word, err);
+		o->link = (enum perf_link)word;
+		return rc;
+	case OPT_IDLE:
+		rc = take_word("idle", arg, idle_names, 3, &word, err);
+		o->idle = (enum urn_idle)word;
+		return rc;
+	case OPT_SRQ:
+		g->srq = true;
+		rc = take_word("srq", arg, yes_no, 2, &word, err);
+		o->use_srq = word == 1;
+		return rc;
+	default:
+		rc = take_word("ip", arg, families, 2, &word, err);
+		o->ipv6 = word == 1;
+		return rc;
+	}
+}
+
+/* Options that take a number, a size or a time. */
+static int
+take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct urn_err *err)
+{
+	switch (id) {
+	case OPT_SIZE:
+		g->size = true;
+		return take_size(arg, o, err);
+	case OPT_ITERS:
+		g->iters = true;
+		return take_iters(arg, o, err);
+	case OPT_DURATION:
+		g->duration = true;
+		return take_duration(arg, o, err);
+	case OPT_QPS:
+		return take_u32("qps", arg, 1, PERF_MAX_QPS, &o->qps, err);
+	case OPT_DEPTH:
+		g->depth = true;
+		return take_u32("depth", arg, 1, MAX_DEPTH, &o->depth, err);
+	case OPT_MTU:
+		return take_mtu(arg, o, err);
+	case OPT_LCORES:
+		g->lcores = true;
+		return take_lcores(arg, o, err);
+	case OPT_INLINE:
+		g->inl = true;
+		return take_u32("inline", arg, 0, MAX_INLINE, &o->inline_bytes, err);
+	case OPT_RD_ATOMIC:
+		g->rd_atomic = true;
+		return take_u32("rd-atomic", arg, 1, URN_ABI_MAX_RD_ATOMIC, &o->rd_atomic, err);
+	case OPT_MBUFS:
+		return take_u32("mbufs", arg, 1024, 1048576, &o->mbufs, err);
+	case OPT_DESCS:
+		return take_u32("descs", arg, 64, 16384, &o->descs, err);
+	default:
+		return take_choice(id, arg, o, g, err);
+	}
+}
+
+/* Options without argument, and the name of the capture file. */
+static bool
+take_flag(int id, const char *arg, struct perf_opts *o)
+{
+	switch (id) {
+	case OPT_NO_ICRC:
+		return o->no_icrc = true;
+	case OPT_NO_CHECK:
+		o->check = PERF_CHECK_NONE;
+		return true;
+	case OPT_FULL_CHECK:
+		o->check = PERF_CHECK_FULL;
+		return true;
+	case OPT_WITH_LIMIT:
+		return o->with_limit = true;
+	case OPT_LAT:
+		return o->lat = true;
+	case OPT_NO_SENDER_COPY:
+		return o->no_sender_copy = true;
+	case OPT_MEM:
+		return o->show_mem = true;
+	case OPT_JSON:
+		return o->json = true;
+	case OPT_CAPTURE:
+		o->capture = arg;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static uint32_t
+pow2_floor(uint64_t v)
+{
+	return v <= 1 ? 1 : 1u << (63 - __builtin_clzll(v));
+}
+
+/*
+ * About 1 MiB in flight over all QPs, which lies in a second-level cache, as
+ * with a real program that reuses its buffers; but at least 2 requests a QP,
+ * and at most 128.
+ */
+static uint32_t
+default_depth(const struct perf_opts *o)
+{
+	uint64_t each = BYTES_IN_FLIGHT / ((o->size < 64 ? 64 : o->size) * o->qps);
+	uint64_t most = 65536 / o->qps;
+
+	if (o->size > (16u << 20))
+		return 1;
+	if (each < 4 && o->size <= 4096)
+		each = 4;
+	if (each > most)
+		each = most;
+	if (each > 128)
+		each = 128;
+	return each < 2 ? 2 : pow2_floor(each);
+}
+
+/* Two of the cores that the process may use, or one twice. */
+static int
+default_cores(struct perf_opts *o, struct urn_err *err)
+{
+	int found = 0;
+
+	for (int c = 0; c < CPU_SETSIZE && found < 2; c++) {
+		if (core_allowed((uint64_t)c))
+			o->core[found++] = c;
+	}
+	if (found == 0) {
+		urn_err_set(err, "cannot tell which cores this process may use; give --lcores A,B");
+		return -1;
+	}
+	if (found == 1)
+		o->core[1] = o->core[0];
+	return 0;
+}
+
+static int
+fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
+{
+	bool lat = perf_op_is_lat(o->op) || o->lat;
+
+	if (!g->size)
+		o->size = lat || perf_op_is_atomic(o->op) ? 8 : 65536;
+	if (!g->depth)
+		o->depth = lat ? 1 : default_depth(o);
+	if (!g->inl)
+		o->inline_bytes = lat ? 64 : 16;
+	if (!g->srq)
+		o->use_srq = o->qps > 32;
+	if (!g->rd_atomic)
+		o->rd_atomic = !perf_op_is_read(o->op) && !perf_op_is_atomic(o->op) ? 16
+			       : o->depth < URN_ABI_MAX_RD_ATOMIC ? o->depth
+								  : URN_ABI_MAX_RD_ATOMIC;
+	o->chain = o->depth >= 4 * MAX_CHAIN ? MAX_CHAIN : pow2_floor(o->depth / 4);
+	if (!g->lcores)
+		return default_cores(o, err);
+	return 0;
+}
+
+/* Combinations that make no sense. */
+static int
+check_together(const struct perf_opts *o, const struct given *g, struct urn_err *err)
+{
+	const char *name = perf_op_name(o->op);
+
+	if (g->iters && g->duration)
+		urn_err_set(err, "--iters and --duration exclude each other; give one");
+	else if (perf_op_is_atomic(o->op) && o->size != 8)
+		urn_err_set(err, "%s moves 8 bytes a message; leave --size out", name);
+	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || o->op == PERF_LIMIT))
+		urn_err_set(err, "%s needs at least 1 byte a message; give --size 1 or more", name);
+	else if (o->link == PERF_NULL && (o->op != PERF_LIMIT || o->lat))
+		urn_err_set(err, "%s%s needs a link that delivers; --link null joins nothing and "
+				 "is for limit without --lat", name, o->lat ? " --lat" : "");
+	else if (g->depth && (perf_op_is_lat(o->op) || o->lat))
+		urn_err_set(err, "%s has one message in flight; leave --depth out", name);
+	else if (o->op != PERF_LIMIT && (o->lat || o->no_sender_copy))
+		urn_err_set(err, "--lat and --no-sender-copy go with limit, not with %s", name);
+	else if (o->op == PERF_LIMIT && o->with_limit)
+		urn_err_set(err, "limit is the limit already; leave --with-limit out");
+	else if ((uint64_t)o->qps * o->depth > MAX_IN_FLIGHT)
+		urn_err_set(err, "%u QPs with depth %u are over %u requests in flight; give a "
+				 "smaller --depth", o->qps, o->depth, MAX_IN_FLIGHT);
+	else
+		return 0;
+	return -1;
+}
+
+static enum perf_parse
+take_op(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
+{
+	int op;
+
+	if (optind == argc) {
+		urn_err_set(err, "say what to measure, such as urnic-perf write_bw; --help lists "
+				 "all");
+		return PERF_EXIT_USAGE;
+	}
+	op = find_name(op_names, PERF_OPS, argv[optind]);
+	if (op < 0) {
+		urn_err_set(err, "%.32s is nothing that can be measured; --help lists what can",
+			    argv[optind]);
+		return PERF_EXIT_USAGE;
+	}
+	if (optind + 1 < argc) {
+		urn_err_set(err, "%.32s is one word too many; one operation a run",
+			    argv[optind + 1]);
+		return PERF_EXIT_USAGE;
+	}
+	o->op = (enum perf_op)op;
+	return PERF_RUN;
+}
+
+/* One option of the command line. */
+static enum perf_parse
+take_option(int id, char **argv, struct perf_opts *o, struct given *g, struct urn_err *err)
+{
+	switch (id) {
+	case OPT_HELP:
+		fputs(help, stdout);
+		return PERF_EXIT_OK;
+	case OPT_VERSION:
+		puts("urnic-perf " URN_VERSION);
+		return PERF_EXIT_OK;
+	case '?':
+		urn_err_set(err, "%.32s is no option, or not a whole one; --help lists them",
+			    argv[optind - 1]);
+		return PERF_EXIT_USAGE;
+	case ':':
+		urn_err_set(err, "%.32s wants a value; --help tells which", argv[optind - 1]);
+		return PERF_EXIT_USAGE;
+	default:
+		if (take_flag(id, optarg, o) || take_value(id, optarg, o, g, err) == 0)
+			return PERF_RUN;
+		return PERF_EXIT_USAGE;
+	}
+}
+
+enum perf_parse
+perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
+{
+	struct given g = {0};
+	enum perf_parse rc;
+	int id;
+
+	*o = (struct perf_opts){.check = PERF_CHECK_FAST,
+				.duration_ns = 2000000000,
+				.qps = 1,
+				.mtu = 4096,
+				.mbufs = 8192,
+				.descs = 1024};
+	optind = 0; /* glibc: start over, for whoever parses twice */
+	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+		rc = take_option(id, argv, o, &g, err);
+		if (rc != PERF_RUN)
+			return rc;
+	}
+	rc = take_op(argc, argv, o, err);
+	if (rc != PERF_RUN)
+		return rc;
+	if (fill_defaults(o, &g, err) || check_together(o, &g, err))
+		return PERF_EXIT_USAGE;
+	return PERF_RUN;
+}

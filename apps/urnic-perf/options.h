@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the person asked for: the command line, checked, with defaults filled in. */
+#ifndef URN_PERF_OPTIONS_H
+#define URN_PERF_OPTIONS_H
+
+#include "control/dataplane.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Longest message that can be measured, bytes. */
+#define PERF_MAX_SIZE (1ull << 30)
+/* Most queue pairs; the adapters' own limit. */
+#define PERF_MAX_QPS 65536u
+
+enum perf_op {
+	PERF_WRITE_BW,
+	PERF_READ_BW,
+	PERF_SEND_BW,
+	PERF_WRITE_LAT,
+	PERF_READ_LAT,
+	PERF_SEND_LAT,
+	PERF_ATOMIC_LAT,
+	PERF_ATOMIC_BW,
+	PERF_LIMIT,
+	PERF_OPS,
+};
+
+enum perf_link { PERF_RING, PERF_MEMIF, PERF_NULL, PERF_LINKS };
+
+enum perf_check {
+	PERF_CHECK_NONE,
+	PERF_CHECK_FAST, /* stamps of all, bodies up to 4 KiB a message; all of it at the end */
+	PERF_CHECK_FULL, /* every byte of every message where the receiver can */
+};
+
+struct perf_opts {
+	enum perf_op op;
+	enum perf_link link;
+	enum perf_check check;
+	enum urn_idle idle;     /* of the polling threads */
+	uint64_t size;          /* bytes a message */
+	uint64_t iters;         /* messages; 0: by time */
+	uint64_t duration_ns;   /* measured time when iters is 0 */
+	uint32_t qps;
+	uint32_t depth;         /* requests in flight a QP */
+	uint32_t chain;         /* requests posted at once, of which the last is signalled */
+	uint32_t mtu;           /* path MTU, bytes */
+	uint32_t inline_bytes;  /* messages up to this long are posted inline */
+	uint32_t rd_atomic;     /* READs and atomics in flight a QP */
+	uint32_t mbufs;         /* packets in each port's pool */
+	uint32_t descs;         /* descriptors of each port's queues */
+	int core[2];            /* of node A and node B; equal: one thread */
+	bool use_srq;           /* receives from one shared queue */
+	bool ipv6;
+	bool no_icrc;
+	bool json;
+	bool lat;               /* limit: ping-pong */
+	bool no_sender_copy;    /* limit */
+	bool with_limit;        /* measure the limit too, and compare */
+	bool show_mem;          /* print the memory of an idle QP */
+	const char *capture;    /* pcapng file, or NULL; owner: argv */
+};
+
+/* What is to be done after the command line was read. */
+enum perf_parse { PERF_RUN, PERF_EXIT_OK, PERF_EXIT_USAGE };
+
+/*
+ * Read the command line into *o. Prints help and version itself; a bad option
+ * gives a sentence in *err and PERF_EXIT_USAGE.
+ */
+enum perf_parse perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *err);
+
+/* Name as on the command line. */
+const char *perf_op_name(enum perf_op op);
+const char *perf_link_name(enum perf_link link);
+/* Is it a ping-pong or a request at a time, rather than a stream? */
+bool perf_op_is_lat(enum perf_op op);
+bool perf_op_is_atomic(enum perf_op op);
+bool perf_op_is_send(enum perf_op op);
+bool perf_op_is_read(enum perf_op op);
+/* Does B answer each message with one of its own? */
+bool perf_op_is_pingpong(enum perf_op op);
+
+#endif

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The pieces of one measurement.
+ *
+ *   rig      EAL, the two joined ports, capture; lives through several runs
+ *   layout   how many slots of what size each side's memory has
+ *   side     node A (requester) or node B: memory, verbs objects, its thread's step
+ *   run      what the two threads share: stop, failure, final message count
+ *   meter    when measuring begins and ends; belongs to the thread that counts
+ *
+ * Each thread loops { its sides' step; its sides' engine } and owns everything
+ * of its sides. What both threads touch is in struct run only.
+ */
+#ifndef URN_PERF_PERF_H
+#define URN_PERF_PERF_H
+
+#include "common/endpoint.h"
+#include "meter.h"
+#include "options.h"
+#include "pattern.h"
+#include "pmd_glue/capture.h"
+
+#include <stdatomic.h>
+
+#define PERF_BATCH 32u             /* completions polled, receives posted, frames moved at once */
+#define PERF_STALL_SECONDS 10u     /* without progress: give up */
+#define PERF_SLOT_ALIGN 64u
+
+/* ---- rig */
+
+struct rig {
+	struct urn_port *port[2];    /* of A and B */
+	struct urn_capture *capture; /* or NULL */
+	uint64_t tsc_hz;
+};
+
+/* EAL, ports and capture. returns: 0, or -1 with *err (call rig_close all the same) */
+int rig_open(struct rig *rig, const struct perf_opts *o, struct urn_err *err);
+/* Take everything down. returns: 0, or -1 with *err when the capture is not whole */
+int rig_close(struct rig *rig, uint64_t *capture_lost, struct urn_err *err);
+
+/* ---- layout and memory */
+
+struct layout {
+	uint64_t size;       /* bytes of a message */
+	uint64_t stride;     /* from slot to slot, a multiple of PERF_SLOT_ALIGN */
+	uint32_t qps;
+	uint32_t src_slots;  /* of each QP, a power of two, at least the depth */
+	uint32_t dst_slots;  /* of each QP; another number than src_slots (pattern.h) */
+	uint32_t srq_slots;  /* receives of the shared queue, or 0 */
+	uint32_t rx_batch;   /* receives posted again together */
+};
+
+void layout_make(struct layout *l, const struct perf_opts *o);
+uint64_t layout_src_bytes(const struct layout *l);
+uint64_t layout_dst_bytes(const struct layout *l);
+
+/* One side's buffers: where messages come from, and where they go. */
+struct buffers {
+	uint8_t *src, *dst;            /* NULL where the side needs none */
+	uint64_t src_bytes, dst_bytes;
+};
+
+/*
+ * Allocate and, for the source, fill with bodies and stamps (seq = slot).
+ * Transparent huge pages are asked for; they need no setting up.
+ * returns: 0, or -1 with *err
+ */
+int buffers_make(struct buffers *b, const struct layout *l, const struct pattern *p, bool src,
+		 bool dst, struct urn_err *err);
+void buffers_free(struct buffers *b);
+
+static inline uint64_t
+layout_src_off(const struct layout *l, uint32_t qp, uint32_t slot)
+{
+	return ((uint64_t)qp * l->src_slots + slot) * l->stride;
+}
+
+/* With a shared receive queue all slots belong to "QP 0". */
+static inline uint64_t
+layout_dst_off(const struct layout *l, uint32_t qp, uint32_t slot)
+{
+	return ((uint64_t)qp * l->dst_slots + slot) * l->stride;
+}
+
+/* ---- the two threads */
+
+struct run {
+	_Atomic bool stop;             /* everybody leaves */
+	_Atomic unsigned int done;     /* sides that are through */
+	_Atomic bool failed;           /* err is taken; the first failure wins */
+	_Atomic uint64_t final;        /* messages the requester sent in all; UINT64_MAX: goes on */
+	bool interrupted;              /* by a signal; written by the measuring thread */
+	struct urn_err err;            /* written by whoever set `failed` */
+} __attribute__((aligned(64)));
+
+/* End the run with a sentence. */
+void run_fail(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+struct side;
+/* One turn of a side. now: TSC. returns: nonzero when there was something to do */
+typedef unsigned int (*side_step)(struct side *s, uint64_t now);
+
+/* A QP of a side; one cache line. */
+struct perf_qp {
+	struct ibv_qp *qp;
+	uint64_t seq;          /* requester: messages posted; responder: messages received */
+	uint64_t done;         /* requester: messages completed */
+	uint32_t dst;          /* target slot of the next message to be posted */
+	uint32_t dst_done;     /* target slot of the next message to complete */
+	uint32_t rx_next;      /* receive slot to be posted next */
+	uint32_t rx_owed;      /* receives taken and not yet posted again */
+	uint64_t last;         /* atomics: value returned last, plus 1; ping-pong: messages received */
+	uint64_t rsvd;
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct perf_qp) == 64, "a line each");
+
+/* Requests and receives as handed to verbs, linked once, filled in again and again. */
+struct wr_batch {
+	struct ibv_send_wr send[PERF_BATCH];
+	struct ibv_recv_wr recv[PERF_BATCH];
+	struct ibv_sge sge[PERF_BATCH];
+	struct ibv_sge recv_sge[PERF_BATCH];
+};
+
+struct side {
+	/* What it works with. */
+	side_step step;
+	struct run *run;
+	struct side *peer;
+	struct urn_engine *engine;     /* NULL: limit */
+	const struct perf_opts *o;
+	const struct layout *l;
+	const struct pattern *p;
+	struct meter *meter;           /* the run's, on the side that counts; else NULL */
+	uint64_t scratch[8];           /* of the step; zero at first */
+	unsigned int index;            /* 0: A, 1: B */
+	bool done;                     /* counted in run->done */
+
+	/* Verbs. */
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;           /* or NULL */
+	struct ibv_mr *mr_src, *mr_dst;
+	struct perf_qp *qp;            /* l->qps of them */
+	uint8_t gid_index;
+	struct wr_batch *wr;
+	struct qpn_map *map;           /* QPN to number of the QP; with a shared receive queue */
+	struct urn_port *port;
+	struct buffers mem;
+	uint64_t peer_va_src, peer_va_dst; /* the peer's buffers, as its keys address them */
+	uint32_t peer_rkey_src, peer_rkey_dst;
+
+	uint64_t received;             /* messages received, all QPs */
+	uint32_t owed[PERF_BATCH];     /* shared receive queue: slots to be posted again */
+	uint32_t owed_n;
+
+	/* What it found. */
+	uint32_t fill;                 /* QPs that had their first requests posted */
+	uint64_t checked;              /* bytes compared */
+	uint64_t sum;                  /* of returned values, mixed (atomics) */
+} __attribute__((aligned(64)));        /* each side is one thread's */
+
+/*
+ * Run both sides' steps in threads on o->core[], to the end. rte_thread_register
+ * and urn_engine_bind are done here. returns: 0, or -1 with run->err
+ */
+int workers_run(struct side side[2], struct run *run);
+/* The side is through; the run stops when both are. */
+void side_done(struct side *s);
+/*
+ * Has the side that counts stalled, or been interrupted? Call once a step.
+ * Ends measuring on a signal; fails the run when nothing moved for too long.
+ */
+void side_watch(struct side *s, uint64_t now);
+
+/* ---- verbs work of the sides */
+
+/*
+ * wr_id of a send: number of the QP (17 bits), how many messages complete with
+ * it (7), TSC when it was posted (40: some minutes).
+ */
+#define WR_TSC_MASK ((1ull << 40) - 1)
+
+static inline uint64_t
+wr_id_make(uint32_t qp, uint32_t count, uint64_t tsc)
+{
+	return (uint64_t)qp << 47 | (uint64_t)count << 40 | (tsc & WR_TSC_MASK);
+}
+
+static inline uint32_t
+wr_id_qp(uint64_t wr_id)
+{
+	return (uint32_t)(wr_id >> 47);
+}
+
+static inline uint32_t
+wr_id_count(uint64_t wr_id)
+{
+	return (uint32_t)(wr_id >> 40) & 0x7f;
+}
+
+static inline uint64_t
+wr_id_cycles(uint64_t wr_id, uint64_t now)
+{
+	return (now - wr_id) & WR_TSC_MASK;
+}
+
+/* Prepare s->wr for the side's operation. */
+void post_prepare(struct side *s);
+/*
+ * Post n messages (1..PERF_BATCH) on a QP, linked, each with its stamp.
+ * signal: ask for a completion of the last; count: messages it stands for.
+ * returns: 0, or -1 and the run failed
+ */
+int post_messages(struct side *s, uint32_t qp, uint32_t n, bool signal, uint32_t count,
+		  uint64_t now);
+/* A completion with an error: fail the run with a sentence. */
+void fail_completion(struct side *s, const struct ibv_wc *wc);
+
+/* What arrived with a receive completion. */
+struct arrival {
+	uint32_t qp;          /* number of the QP on this side */
+	const uint8_t *data;
+	uint32_t slot;        /* receive slot */
+};
+
+/* Post all receives, before the QPs connect. returns: 0, or -1 with *err */
+int receive_start(struct side *s, struct urn_err *err);
+/* Look up a receive completion. returns: false, and the run failed, when it is not right */
+bool receive_take(struct side *s, const struct ibv_wc *wc, struct arrival *a);
+/* Give the receive back, now or with others. returns: 0, or -1 and the run failed */
+int receive_again(struct side *s, const struct arrival *a);
+/* Map of QPNs, for a shared receive queue. NULL: no memory */
+struct qpn_map *qpn_map_make(const struct perf_qp *qp, uint32_t n);
+void qpn_map_free(struct qpn_map *map);
+
+/* Steps. */
+unsigned int requester_step(struct side *s, uint64_t now); /* streams, READ and atomic latency */
+unsigned int receiver_step(struct side *s, uint64_t now);  /* send_bw: B */
+unsigned int bystander_step(struct side *s, uint64_t now); /* B when only its adapter works */
+unsigned int ping_step(struct side *s, uint64_t now);      /* ping-pong: A */
+unsigned int pong_step(struct side *s, uint64_t now);      /* ping-pong: B */
+/* After the run: do the atomics' results and the counter add up? */
+bool atomics_ok(struct side *a, uint64_t counter);
+
+/* ---- checking */
+
+/* Which message is to be found in a slot. */
+struct message_id {
+	uint32_t qp;    /* number of its QP on this side */
+	uint32_t slot;  /* source slot: says which body */
+	uint64_t seq;   /* its place among the QP's messages, from 1 */
+	uint64_t stamp; /* seq, or the source slot where the source is not rewritten (READ) */
+};
+
+/* Bytes of body that are compared in each message: the window, or all. */
+uint64_t check_most(const struct side *s);
+/*
+ * Compare a message with what was sent: its stamps, and at most `most` bytes
+ * of its body. Adds to s->checked. returns: false, and the run failed, when it differs
+ */
+bool check_message(struct side *s, const uint8_t *data, const struct message_id *id, uint64_t most);
+/*
+ * Compare all target slots, whole, after the run: the last message that went
+ * to each. sender: the requester's QPs. returns: as above
+ */
+bool check_all(struct side *s, const uint8_t *dst, const struct perf_qp *sender);
+
+/* ---- results */
+
+struct result {
+	enum perf_op op;
+	uint64_t messages, bytes;      /* measured */
+	double seconds, gbps, rate;
+	uint64_t checked;              /* bytes compared */
+	uint64_t moved;                /* bytes moved, warm-up included */
+	uint64_t retransmits;
+	bool have_counters;
+	struct urn_counters counters;  /* of both adapters, over the whole run */
+	uint64_t qp_bytes;             /* dataplane memory of one idle QP */
+	bool interrupted;
+	struct urn_hist hist;
+};
+
+/* Fill in what the meter says. */
+void result_from_meter(struct result *res, const struct perf_opts *o, const struct meter *m);
+
+/* Measure an operation with the whole dataplane. returns: 0, or -1 with *err */
+int verbs_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
+/*
+ * Measure the limit: as `limit` with --lat when o->lat, else the stream. o may
+ * be another operation's; its frames then have that operation's headers.
+ */
+int limit_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
+
+/* Print it all. limit: NULL when it was not measured. */
+void report(const struct perf_opts *o, const struct result *res, const struct result *limit,
+	    uint64_t capture_lost);
+
+#endif

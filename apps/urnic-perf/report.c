@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is printed at the end, for people or as JSON. */
+#include "perf.h"
+
+#include "common/json.h"
+#include "common/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void
+result_from_meter(struct result *res, const struct perf_opts *o, const struct meter *m)
+{
+	res->op = o->op;
+	res->messages = m->measured;
+	res->bytes = m->measured * o->size;
+	res->seconds = meter_seconds(m);
+	if (res->seconds > 0) {
+		res->rate = (double)res->messages / res->seconds;
+		res->gbps = (double)res->bytes * 8 / 1e9 / res->seconds;
+	}
+	res->hist = m->hist;
+}
+
+/* What the latencies are of. */
+static const char *
+latency_kind(const struct perf_opts *o)
+{
+	if (perf_op_is_pingpong(o->op) || o->lat)
+		return "half round trip";
+	if (perf_op_is_lat(o->op))
+		return "round trip";
+	return o->chain > 1 ? "post to completion, last message of each chain" : "post to completion";
+}
+
+static double
+us(uint64_t ns)
+{
+	return (double)ns / 1000;
+}
+
+/*
+ * The result as a share of the limit: of bandwidth or rate for streams. For
+ * latency, how many times the bare port's: half a round trip against half, a
+ * whole one against two halves. 0: cannot be told
+ */
+static double
+ratio_of(const struct perf_opts *o, const struct result *res, const struct result *limit)
+{
+	double bare;
+
+	if (!perf_op_is_lat(o->op))
+		return limit->rate > 0 ? res->rate / limit->rate : 0;
+	bare = (double)urn_hist_quantile(&limit->hist, 0.5);
+	if (!perf_op_is_pingpong(o->op))
+		bare *= 2;
+	return bare > 0 ? (double)urn_hist_quantile(&res->hist, 0.5) / bare : 0;
+}
+
+static bool
+data_checked(const struct perf_opts *o)
+{
+	return o->check != PERF_CHECK_NONE && o->link != PERF_NULL && o->size > 0;
+}
+
+/* ---- JSON */
+
+static void
+json_latency(struct urn_json *j, const char *key, const struct urn_hist *h)
+{
+	urn_json_object(j, key);
+	urn_json_num(j, "min", us(urn_hist_min(h)), 3);
+	urn_json_num(j, "p50", us(urn_hist_quantile(h, 0.5)), 3);
+	urn_json_num(j, "p99", us(urn_hist_quantile(h, 0.99)), 3);
+	urn_json_num(j, "p999", us(urn_hist_quantile(h, 0.999)), 3);
+	urn_json_num(j, "max", us(urn_hist_max(h)), 3);
+	urn_json_end(j);
+}
+
+/* Counters whose names begin with a prefix and that are not zero, the prefix left out. */
+static void
+json_counters(struct urn_json *j, const char *key, const struct result *res, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	urn_json_object(j, key);
+	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++) {
+		const char *name = urn_counter_name(i);
+
+		if (res->counters.v[i] > 0 && strncmp(name, prefix, n) == 0)
+			urn_json_u64(j, name + n, res->counters.v[i]);
+	}
+	urn_json_end(j);
+}
+
+static void
+json_settings(struct urn_json *j, const struct perf_opts *o)
+{
+	urn_json_str(j, "link", perf_link_name(o->link));
+	urn_json_bool(j, "icrc", !o->no_icrc);
+	urn_json_str(j, "ip", o->ipv6 ? "6" : "4");
+	urn_json_array(j, "lcores");
+	urn_json_u64(j, NULL, (uint64_t)o->core[0]);
+	urn_json_u64(j, NULL, (uint64_t)o->core[1]);
+	urn_json_end(j);
+	urn_json_u64(j, "chain", o->chain);
+}
+
+static void
+json_limit(struct urn_json *j, const struct perf_opts *o, const struct result *res,
+	   const struct result *limit)
+{
+	urn_json_num(j, "limit_gbps", limit->gbps, 3);
+	urn_json_num(j, "limit_msg_rate", limit->rate, 0);
+	if (perf_op_is_lat(o->op))
+		json_latency(j, "limit_lat_us", &limit->hist);
+	urn_json_num(j, "ratio", ratio_of(o, res, limit), 4);
+}
+
+static void
+report_json(const struct perf_opts *o, const struct result *res, const struct result *limit,
+	    uint64_t capture_lost)
+{
+	struct urn_json j;
+
+	urn_json_init(&j, stdout);
+	urn_json_object(&j, NULL);
+	urn_json_str(&j, "op", perf_op_name(o->op));
+	urn_json_u64(&j, "size", o->size);
+	urn_json_u64(&j, "qps", o->qps);
+	urn_json_u64(&j, "depth", o->depth);
+	urn_json_u64(&j, "mtu", o->mtu);
+	urn_json_u64(&j, "messages", res->messages);
+	urn_json_u64(&j, "bytes", res->bytes);
+	urn_json_num(&j, "seconds", res->seconds, 6);
+	urn_json_num(&j, "gbps", res->gbps, 3);
+	urn_json_num(&j, "msg_rate", res->rate, 0);
+	json_latency(&j, "lat_us", &res->hist);
+	urn_json_u64(&j, "retransmits", res->retransmits);
+	json_counters(&j, "drops", res, "drop_");
+	urn_json_str(&j, "lat_kind", latency_kind(o));
+	urn_json_bool(&j, "checked", data_checked(o));
+	urn_json_u64(&j, "checked_bytes", res->checked);
+	json_settings(&j, o);
+	if (limit != NULL)
+		json_limit(&j, o, res, limit);
+	if (res->have_counters) {
+		urn_json_u64(&j, "qp_bytes", res->qp_bytes);
+		json_counters(&j, "counters", res, "");
+	}
+	if (o->capture != NULL)
+		urn_json_u64(&j, "capture_lost", capture_lost);
+	urn_json_bool(&j, "interrupted", res->interrupted);
+	urn_json_end(&j);
+}
+
+/* ---- for people */
+
+static void
+print_latency(const char *what, const struct urn_hist *h)
+{
+	if (urn_hist_count(h) == 0)
+		return;
+	printf("  latency us    min %.2f  p50 %.2f  p99 %.2f  p99.9 %.2f  max %.2f  (%s)\n",
+	       us(urn_hist_min(h)), us(urn_hist_quantile(h, 0.5)), us(urn_hist_quantile(h, 0.99)),
+	       us(urn_hist_quantile(h, 0.999)), us(urn_hist_max(h)), what);
+}
+
+static void
+print_head(const struct perf_opts *o)
+{
+	char size[32];
+
+	urn_text_size(size, sizeof(size), o->size);
+	printf("urnic-perf %s%s%s: %s, %u QP%s, depth %u, MTU %u, %s, IPv%c, ICRC %s, core%s %d",
+	       perf_op_name(o->op), o->lat ? " --lat" : "",
+	       o->no_sender_copy ? " --no-sender-copy" : "", size, o->qps, o->qps == 1 ? "" : "s",
+	       o->depth, o->mtu, perf_link_name(o->link), o->ipv6 ? '6' : '4',
+	       o->no_icrc ? "off" : "on", o->core[0] == o->core[1] ? "" : "s", o->core[0]);
+	if (o->core[0] != o->core[1])
+		printf(" and %d", o->core[1]);
+	putchar('\n');
+}
+
+static void
+print_check(const struct perf_opts *o, const struct result *res)
+{
+	if (o->link == PERF_NULL)
+		puts("  data checked  no: net_null delivers nothing that was sent");
+	else if (o->check == PERF_CHECK_NONE)
+		puts("  data checked  no (--no-check)");
+	else if (o->size == 0)
+		puts("  data checked  there is none in messages of 0 bytes");
+	else
+		printf("  data checked: yes, %" PRIu64 " bytes compared of %" PRIu64 " moved\n",
+		       res->checked, res->moved);
+}
+
+static void
+print_counters(const struct result *res)
+{
+	uint64_t drops = 0;
+
+	if (!res->have_counters)
+		return;
+	printf("  retransmits   %" PRIu64 ", timeouts %" PRIu64 ", RNR NAKs %" PRIu64 "\n",
+	       res->retransmits, res->counters.v[URN_C_TIMEOUTS],
+	       res->counters.v[URN_C_RX_RNR_NAKS]);
+	printf("  drops         ");
+	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++) {
+		if (res->counters.v[i] == 0 || strncmp(urn_counter_name(i), "drop_", 5) != 0)
+			continue;
+		printf("%s%s %" PRIu64, drops ? ", " : "", urn_counter_name(i) + 5,
+		       res->counters.v[i]);
+		drops += res->counters.v[i];
+	}
+	puts(drops ? "" : "none");
+}
+
+static void
+print_limit(const struct perf_opts *o, const struct result *res, const struct result *limit)
+{
+	char rate[32];
+
+	if (perf_op_is_lat(o->op)) {
+		printf("  limit         p50 %.2f us half round trip; this took %.2f times as long\n",
+		       us(urn_hist_quantile(&limit->hist, 0.5)), ratio_of(o, res, limit));
+		return;
+	}
+	printf("  limit         %.2f Gb/s, %s; this is %.1f %% of it\n", limit->gbps,
+	       urn_text_rate(rate, sizeof(rate), limit->rate), 100 * ratio_of(o, res, limit));
+}
+
+static void
+report_text(const struct perf_opts *o, const struct result *res, const struct result *limit,
+	    uint64_t capture_lost)
+{
+	char rate[32];
+
+	print_head(o);
+	if (res->interrupted)
+		puts("  interrupted: what follows was measured until then");
+	printf("  %14s %16s %10s %10s %12s\n", "messages", "bytes", "seconds", "Gb/s", "rate");
+	printf("  %14" PRIu64 " %16" PRIu64 " %10.3f %10.2f %12s\n", res->messages, res->bytes,
+	       res->seconds, res->gbps, urn_text_rate(rate, sizeof(rate), res->rate));
+	print_latency(latency_kind(o), &res->hist);
+	if (limit != NULL)
+		print_limit(o, res, limit);
+	print_check(o, res);
+	print_counters(res);
+	if (res->have_counters && (o->qps > 1 || o->show_mem))
+		printf("  memory per idle QP: %" PRIu64 " bytes in the dataplane, queues aside\n",
+		       res->qp_bytes);
+	if (o->capture != NULL)
+		printf("  capture       %s, %" PRIu64 " frames that did not fit\n", o->capture,
+		       capture_lost);
+}
+
+void
+report(const struct perf_opts *o, const struct result *res, const struct result *limit,
+       uint64_t capture_lost)
+{
+	if (o->json)
+		report_json(o, res, limit, capture_lost);
+	else
+		report_text(o, res, limit, capture_lost);
+	fflush(stdout);
+}

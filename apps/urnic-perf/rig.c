@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* EAL, the two joined ports, capture. */
+#include "perf.h"
+
+#include "common/text.h"
+#include "pmd_glue/eal.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+
+/* How long a link may take to come up. memif's two ends find each other in some 200 ms. */
+#define LINK_UP_MS 5000u
+#define LINK_POLL_MS 10u
+/* Bytes of a frame that are no payload: Ethernet, IPv6, UDP, BTH, RETH, ICRC. */
+#define FRAME_HEADERS (14u + 40u + 8u + 12u + 16u + 4u)
+
+static void
+sleep_ms(unsigned int ms)
+{
+	struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+	nanosleep(&ts, NULL);
+}
+
+static int
+eal_up(const struct perf_opts *o, struct urn_err *err)
+{
+	struct urn_eal_config cfg = {
+		.program = "urnic-perf",
+		.memory_mb = urn_eal_memory_mb(2 * (uint64_t)o->mbufs),
+	};
+
+	return urn_eal_start(&cfg, err);
+}
+
+static void
+port_config(struct urn_port_config *cfg, const struct perf_opts *o, unsigned int side)
+{
+	memset(cfg, 0, sizeof(*cfg));
+	snprintf(cfg->name, sizeof(cfg->name), "%c", 'A' + (int)side);
+	cfg->roce_mtu = (uint16_t)o->mtu;
+	cfg->queues = 1;
+	cfg->rx_desc = (uint16_t)o->descs;
+	cfg->tx_desc = (uint16_t)o->descs;
+	cfg->mbufs = o->mbufs;
+	if (o->link == PERF_MEMIF)
+		snprintf(cfg->device, sizeof(cfg->device),
+			 "net_memif%u,role=%s,id=0,socket=%.400s/perf.sock,socket-abstract=no", side,
+			 side == 0 ? "server" : "client", urn_eal_dir());
+	else if (o->link == PERF_NULL)
+		snprintf(cfg->device, sizeof(cfg->device), "net_null%u,size=%u,copy=0", side,
+			 (unsigned int)(o->size < o->mtu ? o->size : o->mtu) + FRAME_HEADERS);
+}
+
+static int
+ports_up(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
+{
+	struct urn_port_config cfg[2];
+
+	port_config(&cfg[0], o, 0);
+	port_config(&cfg[1], o, 1);
+	if (o->link == PERF_RING)
+		return urn_port_open_ring_pair(cfg, rig->port, err);
+	for (unsigned int i = 0; i < 2; i++) {
+		rig->port[i] = urn_port_open(&cfg[i], err);
+		if (rig->port[i] == NULL)
+			return -1;
+	}
+	return 0;
+}
+
+/* The ports may carry less than was asked for: say so before anything is measured. */
+static int
+check_mtu(const struct rig *rig, const struct perf_opts *o, struct urn_err *err)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		if (rig->port[i]->caps.roce_mtu >= o->mtu)
+			continue;
+		urn_err_set(err, "port %s carries a path MTU of %u at most, not %u; give --mtu %u",
+			    rig->port[i]->cfg.name, rig->port[i]->caps.roce_mtu, o->mtu,
+			    rig->port[i]->caps.roce_mtu);
+		return -1;
+	}
+	return 0;
+}
+
+static int
+wait_link(struct rig *rig, struct urn_err *err)
+{
+	for (unsigned int ms = 0; ms < LINK_UP_MS; ms += LINK_POLL_MS) {
+		urn_port_poll_link(rig->port[0]);
+		urn_port_poll_link(rig->port[1]);
+		if (rig->port[0]->link_up && rig->port[1]->link_up)
+			return 0;
+		if (urn_stop_requested()) {
+			urn_err_set(err, "interrupted while the link came up");
+			return -1;
+		}
+		sleep_ms(LINK_POLL_MS);
+	}
+	urn_err_set(err, "the link between the two ports is still down after %u seconds",
+		    LINK_UP_MS / 1000);
+	return -1;
+}
+
+int
+rig_open(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
+{
+	memset(rig, 0, sizeof(*rig));
+	if (eal_up(o, err) || ports_up(rig, o, err) || check_mtu(rig, o, err) || wait_link(rig, err))
+		return -1;
+	rig->tsc_hz = rte_get_tsc_hz();
+	if (o->capture != NULL) {
+		rig->capture = urn_capture_open(o->capture, rig->port, 2, err);
+		if (rig->capture == NULL)
+			return -1;
+	}
+	return 0;
+}
+
+int
+rig_close(struct rig *rig, uint64_t *capture_lost, struct urn_err *err)
+{
+	int rc = 0;
+
+	*capture_lost = 0;
+	if (rig->capture != NULL)
+		rc = urn_capture_close(rig->capture, capture_lost, err);
+	urn_port_close(rig->port[0]);
+	urn_port_close(rig->port[1]);
+	memset(rig, 0, sizeof(*rig));
+	urn_eal_stop();
+	return rc;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The threads that run the two sides, and what they share. */
+#include "perf.h"
+
+#include "common/text.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_pause.h>
+
+/* Empty turns before the idle policy sets in, and how long it then sleeps. */
+#define IDLE_AFTER 1024u
+#define IDLE_YIELD_EVERY 64u
+#define IDLE_SLEEP_NS 100000
+
+struct worker {
+	struct side *side[2];   /* NULL after the last */
+	struct run *run;
+	int core;
+	enum urn_idle idle;
+	pthread_t thread;
+	bool started;
+};
+
+void
+run_fail(struct run *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!atomic_exchange(&r->failed, true)) {
+		va_start(ap, fmt);
+		vsnprintf(r->err.text, sizeof(r->err.text), fmt, ap);
+		va_end(ap);
+	}
+	atomic_store(&r->stop, true);
+}
+
+void
+side_done(struct side *s)
+{
+	if (s->done)
+		return;
+	s->done = true;
+	if (atomic_fetch_add(&s->run->done, 1) + 1 == 2)
+		atomic_store(&s->run->stop, true);
+}
+
+void
+side_watch(struct side *s, uint64_t now)
+{
+	struct meter *m = s->meter;
+
+	meter_tick(m, now);
+	if (urn_stop_requested() && m->phase != METER_OVER) {
+		s->run->interrupted = true;
+		meter_cut(m, now);
+	}
+	if (!s->done && (double)meter_stalled(m) * m->ns_per_cycle > PERF_STALL_SECONDS * 1e9)
+		run_fail(s->run, "%s: nothing has moved for %u seconds, after %llu messages; "
+				 "%llu more are on their way",
+			 perf_op_name(s->o->op), PERF_STALL_SECONDS, (unsigned long long)m->done,
+			 (unsigned long long)(m->posted - m->done));
+}
+
+/* After so many empty turns: the engine's own policy, or the same without an engine. */
+static void
+idle_turn(const struct worker *w, unsigned int empty)
+{
+	struct timespec ts = {.tv_nsec = IDLE_SLEEP_NS};
+
+	if (w->side[0]->engine != NULL) {
+		urn_engine_idle(w->side[0]->engine, empty);
+		return;
+	}
+	if (w->idle == URN_IDLE_SPIN || empty < IDLE_AFTER)
+		return;
+	if (w->idle == URN_IDLE_SLEEP)
+		nanosleep(&ts, NULL);
+	else if (empty % IDLE_YIELD_EVERY == 0)
+		sched_yield();
+	else
+		rte_pause();
+}
+
+/* Turn after turn, until the run stops. */
+static void
+worker_loop(struct worker *w)
+{
+	unsigned int work, empty = 0;
+	uint64_t now;
+
+	while (!atomic_load_explicit(&w->run->stop, memory_order_relaxed)) {
+		work = 0;
+		for (unsigned int i = 0; i < 2 && w->side[i] != NULL; i++) {
+			struct side *s = w->side[i];
+
+			now = rte_rdtsc();
+			work += s->step(s, now);
+			if (s->engine != NULL)
+				work += urn_engine_poll(s->engine);
+		}
+		empty = work > 0 ? 0 : empty + (empty < UINT_MAX);
+		if (empty > 0)
+			idle_turn(w, empty);
+	}
+}
+
+static void
+bind_engines(struct worker *w, bool on)
+{
+	for (unsigned int i = 0; i < 2 && w->side[i] != NULL; i++) {
+		if (w->side[i]->engine == NULL)
+			continue;
+		if (on)
+			urn_engine_bind(w->side[i]->engine);
+		else
+			urn_engine_unbind(w->side[i]->engine);
+	}
+}
+
+static void *
+worker_main(void *arg)
+{
+	struct worker *w = arg;
+	cpu_set_t set;
+	int rc;
+
+	CPU_ZERO(&set);
+	CPU_SET((size_t)w->core, &set);
+	rc = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	if (rc != 0) {
+		run_fail(w->run, "cannot run on core %d: %s; give other --lcores", w->core,
+			 strerror(rc));
+		return NULL;
+	}
+	if (rte_thread_register() != 0) {
+		run_fail(w->run, "DPDK does not take the thread on core %d: %s", w->core,
+			 rte_strerror(rte_errno));
+		return NULL;
+	}
+	bind_engines(w, true);
+	worker_loop(w);
+	bind_engines(w, false);
+	rte_thread_unregister();
+	return NULL;
+}
+
+static void
+worker_start(struct worker *w)
+{
+	int rc = pthread_create(&w->thread, NULL, worker_main, w);
+
+	if (rc == 0)
+		w->started = true;
+	else
+		run_fail(w->run, "cannot start a thread: %s", strerror(rc));
+}
+
+int
+workers_run(struct side side[2], struct run *run)
+{
+	const struct perf_opts *o = side[0].o;
+	struct worker w[2] = {
+		{.side = {&side[0]}, .run = run, .core = o->core[0], .idle = o->idle},
+		{.side = {&side[1]}, .run = run, .core = o->core[1], .idle = o->idle},
+	};
+	unsigned int n = 2;
+
+	if (o->core[0] == o->core[1]) {
+		w[0].side[1] = &side[1];
+		n = 1;
+	}
+	for (unsigned int i = 0; i < n; i++)
+		worker_start(&w[i]);
+	for (unsigned int i = 0; i < n; i++) {
+		if (w[i].started)
+			pthread_join(w[i].thread, NULL);
+	}
+	return atomic_load(&run->failed) ? -1 : 0;
+}

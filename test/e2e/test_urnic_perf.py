@@ -1,0 +1,165 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""urnic-perf from the outside: every operation runs, checks its data, tells the
+truth in JSON; bad options and Ctrl-C end it in order. Nothing here depends on speed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PERF = None
+CORES = sorted(os.sched_getaffinity(0))
+KEYS = ["op", "size", "qps", "depth", "mtu", "messages", "bytes", "seconds", "gbps", "msg_rate",
+        "lat_us", "retransmits", "drops"]
+
+
+def run(*args, timeout=100):
+    return subprocess.run([PERF, *args], capture_output=True, text=True, timeout=timeout)
+
+
+def leftovers():
+    base = os.environ.get("XDG_RUNTIME_DIR", "/tmp")
+    return {d for d in os.listdir(base) if "urnic" in d} if os.path.isdir(base) else set()
+
+
+class Perf(unittest.TestCase):
+    def measure(self, op, *args, iters=2000, **expect):
+        """Run, look at what every result must have, return the JSON."""
+        p = run(op, "--json", "--iters", str(iters), "--idle", "pause", *args)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(p.stderr, "")
+        r = json.loads(p.stdout)
+        self.assertEqual(list(r)[:len(KEYS)], KEYS)
+        self.assertEqual(list(r["lat_us"]), ["min", "p50", "p99", "p999", "max"])
+        self.assertEqual(r["op"], op)
+        self.assertEqual(r["messages"], iters)
+        self.assertEqual(r["bytes"], iters * r["size"])
+        self.assertGreater(r["seconds"], 0)
+        self.assertLessEqual(r["lat_us"]["min"], r["lat_us"]["p50"])
+        self.assertLessEqual(r["lat_us"]["p999"], r["lat_us"]["max"])
+        for key, value in expect.items():
+            self.assertEqual(r[key], value, key)
+        return r
+
+    def test_every_operation_moves_checked_data(self):
+        for op in ("write_bw", "read_bw", "send_bw", "write_lat", "read_lat", "send_lat",
+                   "atomic_lat", "atomic_bw"):
+            with self.subTest(op):
+                r = self.measure(op, checked=True)
+                self.assertGreaterEqual(r["checked_bytes"], 1000)
+                self.assertGreater(r["lat_us"]["p50"], 0)
+                self.assertGreater(r["qp_bytes"], 0)
+
+    def test_limit(self):
+        self.measure("limit", checked=True)
+        self.measure("limit", "--size", "64", "--no-icrc", checked=True, icrc=False)
+        self.measure("limit", "--no-sender-copy", checked=True)
+        self.assertGreater(self.measure("limit", "--lat", checked=True)["lat_us"]["p50"], 0)
+        self.measure("limit", "--lat", "--size", "20000", "--mtu", "1024", checked=True)
+        self.measure("limit", "--link", "null", checked=False)
+
+    def test_sizes_that_are_edges(self):
+        for op in ("write_bw", "send_bw", "read_bw", "write_lat", "send_lat"):
+            for size in ("0", "1", "7", "8", "9", "255", "256", "257", "4095", "4097", "100000"):
+                if size == "0" and op == "write_lat":
+                    continue
+                with self.subTest(op=op, size=size):
+                    self.measure(op, "--size", size, iters=200, checked=size != "0")
+
+    def test_full_check_and_no_check(self):
+        for op in ("write_bw", "send_bw", "read_bw"):
+            self.measure(op, "--full-check", iters=500, checked=True)
+            self.measure(op, "--no-check", iters=500, checked=False, checked_bytes=0)
+
+    def test_small_mtu_and_ipv6(self):
+        self.measure("write_bw", "--mtu", "256", iters=300, mtu=256)
+        self.measure("send_bw", "--ip", "6", "--mtu", "1024", iters=300, ip="6")
+
+    def test_many_qps(self):
+        self.measure("send_bw", "--qps", "16", "--size", "64", iters=20000, qps=16)
+        self.measure("send_bw", "--qps", "500", "--size", "64", iters=20000, qps=500)
+        self.measure("write_bw", "--qps", "100", "--size", "64", iters=20000)
+        self.measure("send_lat", "--qps", "40", iters=2000)
+        self.measure("atomic_bw", "--qps", "10", iters=5000)
+
+    def test_one_core(self):
+        core = str(CORES[0])
+        for op in ("write_bw", "send_lat", "limit"):
+            self.measure(op, "--lcores", core, iters=500, lcores=[CORES[0]] * 2)
+
+    def test_memif(self):
+        for op in ("write_bw", "send_lat", "limit"):
+            self.measure(op, "--link", "memif", iters=500, link="memif")
+
+    def test_sleeping_sides_wake(self):
+        p = run("send_lat", "--json", "--iters", "100", "--idle", "sleep")
+        self.assertEqual(p.returncode, 0, p.stderr)
+
+    def test_with_limit_gives_a_ratio(self):
+        for op in ("write_bw", "send_lat", "read_lat"):
+            r = self.measure(op, "--with-limit")
+            self.assertGreater(r["ratio"], 0)
+            self.assertGreater(r["limit_gbps"], 0)
+
+    def test_by_time(self):
+        p = run("write_bw", "--json", "--duration", "200ms", "--idle", "pause")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertGreaterEqual(json.loads(p.stdout)["seconds"], 0.19)
+
+    def test_text_says_what_was_checked(self):
+        p = run("write_bw", "--iters", "500", "--qps", "2", "--idle", "pause")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn("data checked: yes, ", p.stdout)
+        self.assertIn("memory per idle QP: ", p.stdout)
+        self.assertIn("retransmits", p.stdout)
+
+    def test_capture(self):
+        with tempfile.TemporaryDirectory() as d:
+            f = os.path.join(d, "out.pcapng")
+            self.measure("send_lat", "--capture", f, iters=100)
+            with open(f, "rb") as g:
+                self.assertEqual(g.read(4), b"\x0a\x0d\x0d\x0a")
+            self.assertGreater(os.path.getsize(f), 200 * 64)
+            p = run("send_lat", "--iters", "10", "--capture", os.path.join(d, "no", "such"))
+            self.assertEqual(p.returncode, 1)
+            self.assertEqual(p.stderr.count("\n"), 1)
+
+    def test_bad_options(self):
+        for args in ((), ("fly",), ("write_bw", "--size", "5X"), ("write_bw", "--link", "null"),
+                     ("write_bw", "--mtu", "1500"), ("write_bw", "--lcores", "4095")):
+            with self.subTest(args):
+                p = run(*args)
+                self.assertEqual(p.returncode, 2)
+                self.assertEqual(p.stdout, "")
+                self.assertEqual(p.stderr.count("\n"), 1)
+                self.assertTrue(p.stderr.startswith("urnic-perf: "))
+
+    def test_help_and_version(self):
+        self.assertIn("write_bw", run("--help").stdout)
+        self.assertRegex(run("--version").stdout, r"^urnic-perf \d+\.\d+\.\d+\n$")
+
+    def test_interrupt_reports_and_leaves_nothing(self):
+        before = leftovers()
+        for op in ("write_bw", "send_lat", "limit"):
+            with self.subTest(op):
+                p = subprocess.Popen([PERF, op, "--json", "--duration", "600", "--idle", "pause"],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                try:
+                    # Wherever this finds it, bring-up included, it must end in order.
+                    p.wait(timeout=1.5)
+                except subprocess.TimeoutExpired:
+                    p.send_signal(signal.SIGINT)
+                out, err = p.communicate(timeout=60)
+                self.assertEqual(p.returncode, 128 + signal.SIGINT, err)
+                if out:
+                    self.assertTrue(json.loads(out)["interrupted"])
+        self.assertEqual(leftovers() - before, set())
+
+
+if __name__ == "__main__":
+    PERF = sys.argv.pop(1)
+    unittest.main(verbosity=2)

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* urnic-perf's command line: defaults that fit together, one sentence for what does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "urnic-perf/perf.h"
+
+static struct perf_opts o;
+static struct urn_err err;
+
+/* Parse a command line given as one string. */
+static enum perf_parse
+parse(const char *line)
+{
+	static char copy[256]; /* options point into it */
+	char *argv[24] = {"urnic-perf"}, *save = NULL;
+	int argc = 1;
+
+	strncpy(copy, line, sizeof(copy) - 1);
+	copy[sizeof(copy) - 1] = '\0';
+	for (char *w = strtok_r(copy, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save))
+		argv[argc++] = w;
+	err.text[0] = '\0';
+	return perf_options_parse(argc, argv, &o, &err);
+}
+
+static void
+defaults_fit(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("write_bw"), PERF_RUN);
+	assert_int_equal(o.op, PERF_WRITE_BW);
+	assert_int_equal(o.link, PERF_RING);
+	assert_int_equal(o.size, 65536);
+	assert_int_equal(o.mtu, 4096);
+	assert_int_equal(o.qps, 1);
+	assert_int_equal(o.check, PERF_CHECK_FAST);
+	assert_false(o.use_srq);
+
+	assert_int_equal(parse("send_lat"), PERF_RUN);
+	assert_int_equal(o.size, 8);
+	assert_int_equal(o.depth, 1);
+	assert_int_equal(parse("atomic_bw"), PERF_RUN);
+	assert_int_equal(o.size, 8);
+	assert_int_equal(parse("limit --lat"), PERF_RUN);
+	assert_int_equal(o.size, 8);
+}
+
+/* Many QPs: a shared receive queue, and not more in flight than the engine takes. */
+static void
+many_qps(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("send_bw --size 64 --qps 10000"), PERF_RUN);
+	assert_true(o.use_srq);
+	assert_true(o.depth >= 2);
+	assert_true((uint64_t)o.depth * o.qps <= 65536);
+	assert_int_equal(parse("send_bw --size 64 --qps 65536"), PERF_RUN);
+	assert_true(o.depth >= 1);
+}
+
+/* Chains are never longer than what may be in flight. */
+static void
+chains_fit_the_depth(void **state)
+{
+	char line[64];
+
+	(void)state;
+	for (unsigned int depth = 1; depth < 300; depth++) {
+		snprintf(line, sizeof(line), "write_bw --depth %u", depth);
+		assert_int_equal(parse(line), PERF_RUN);
+		assert_true(o.chain >= 1 && o.chain <= depth && o.chain <= PERF_BATCH);
+	}
+}
+
+static void
+all_options_are_taken(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("--json read_bw --size 1M --iters 10K --qps 4 --depth 8 --mtu 1024 "
+			       "--link memif --idle sleep --no-icrc --full-check --with-limit"),
+			 PERF_RUN);
+	assert_int_equal(o.op, PERF_READ_BW);
+	assert_true(o.json && o.no_icrc && o.with_limit);
+	assert_int_equal(o.size, 1 << 20);
+	assert_int_equal(o.iters, 10240);
+	assert_int_equal(o.qps, 4);
+	assert_int_equal(o.depth, 8);
+	assert_int_equal(o.rd_atomic, 8);
+	assert_int_equal(o.mtu, 1024);
+	assert_int_equal(o.link, PERF_MEMIF);
+	assert_int_equal(o.idle, URN_IDLE_SLEEP);
+	assert_int_equal(o.check, PERF_CHECK_FULL);
+	assert_int_equal(parse("limit --no-sender-copy --duration 200ms --no-check --capture f --mem"),
+			 PERF_RUN);
+	assert_int_equal(o.duration_ns, 200000000);
+	assert_string_equal(o.capture, "f");
+	assert_true(o.show_mem && o.no_sender_copy);
+	assert_int_equal(parse("send_bw --srq yes --ip 6 --inline 0 --rd-atomic 3 --mbufs 4096 "
+			       "--descs 256"),
+			 PERF_RUN);
+	assert_true(o.use_srq && o.ipv6);
+	assert_int_equal(o.inline_bytes, 0);
+	assert_int_equal(o.rd_atomic, 3);
+	assert_int_equal(o.mbufs, 4096);
+	assert_int_equal(o.descs, 256);
+}
+
+/* Each of these is refused with a sentence that names what is wrong. */
+static void
+bad_options_are_refused(void **state)
+{
+	static const struct {
+		const char *line, *says;
+	} cases[] = {
+		{"", "say what"},
+		{"fly", "fly"},
+		{"write_bw extra", "extra"},
+		{"write_bw --size", "--size"},
+		{"write_bw --size 5X", "5X"},
+		{"write_bw --size 2G", "2G"},
+		{"write_bw --size -1", "-1"},
+		{"write_bw --iters 0", "--iters"},
+		{"write_bw --iters 5 --duration 1", "exclude"},
+		{"write_bw --duration 0", "--duration"},
+		{"write_bw --duration 1.x", "1.x"},
+		{"write_bw --qps 0", "--qps"},
+		{"write_bw --qps 65537", "65536"},
+		{"write_bw --depth 0", "--depth"},
+		{"write_bw --qps 65536 --depth 1000", "in flight"},
+		{"write_bw --mtu 1500", "1500"},
+		{"write_bw --mtu 128", "128"},
+		{"write_bw --lcores x", "--lcores"},
+		{"write_bw --lcores 0,", "--lcores"},
+		{"write_bw --lcores 0,1,2", "--lcores"},
+		{"write_bw --lcores 1000", "1000"},
+		{"write_bw --lcores 99999999999999999999,0", "--lcores"},
+		{"write_bw --link wire", "ring, memif, null"},
+		{"write_bw --link null", "null"},
+		{"limit --lat --link null", "null"},
+		{"limit --with-limit", "--with-limit"},
+		{"limit --size 0", "1 byte"},
+		{"write_lat --size 0", "1 byte"},
+		{"write_lat --depth 4", "--depth"},
+		{"send_bw --lat", "--lat"},
+		{"send_bw --no-sender-copy", "--no-sender-copy"},
+		{"atomic_bw --size 16", "8 bytes"},
+		{"send_bw --idle nap", "spin, pause, sleep"},
+		{"send_bw --srq maybe", "no, yes"},
+		{"send_bw --ip 5", "4, 6"},
+		{"send_bw --inline 257", "256"},
+		{"send_bw --rd-atomic 129", "128"},
+		{"send_bw --frobnicate", "--frobnicate"},
+		{"send_bw --no", "--no"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (parse(cases[i].line) != PERF_EXIT_USAGE)
+			fail_msg("taken: %s", cases[i].line);
+		if (strstr(err.text, cases[i].says) == NULL)
+			fail_msg("%s: \"%s\" does not say %s", cases[i].line, err.text,
+				 cases[i].says);
+	}
+}
+
+/* ---- the layout that follows from the options */
+
+/* Source slots hold all that is in flight; the receiver has another number of slots. */
+static void
+layout_holds_what_is_in_flight(void **state)
+{
+	static const char *const lines[] = {
+		"write_bw", "read_bw --depth 5", "send_bw --size 64 --qps 16", "send_bw --depth 1",
+		"send_lat", "write_lat --qps 3", "atomic_bw", "send_bw --size 0", "limit --size 1",
+		"send_bw --size 64 --qps 10000", "write_bw --size 17M --depth 3"};
+	struct layout l;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		assert_int_equal(parse(lines[i]), PERF_RUN);
+		layout_make(&l, &o);
+		assert_true(l.src_slots >= o.depth);
+		assert_true((l.src_slots & (l.src_slots - 1)) == 0);
+		assert_true(l.stride >= l.size && l.stride % PERF_SLOT_ALIGN == 0 && l.stride > 0);
+		if (l.size < 16 << 20)
+			assert_true(l.dst_slots % l.src_slots != 0);
+		if (perf_op_is_send(o.op) && !o.use_srq)
+			assert_true(l.dst_slots >= o.depth + l.rx_batch - 1);
+		assert_int_equal(l.srq_slots > 0, perf_op_is_send(o.op) && o.use_srq);
+		assert_true(l.rx_batch <= PERF_BATCH);
+		assert_true(l.srq_slots <= URN_ABI_MAX_WR);
+		assert_true(layout_src_bytes(&l) == l.qps * l.src_slots * l.stride);
+	}
+}
+
+/* 1 GiB messages do not need more than a slot each side. */
+static void
+huge_messages_take_one_slot(void **state)
+{
+	struct layout l;
+
+	(void)state;
+	assert_int_equal(parse("send_bw --size 1G"), PERF_RUN);
+	layout_make(&l, &o);
+	assert_true(layout_src_bytes(&l) == 1u << 30);
+	assert_int_equal(parse("write_bw --size 1G"), PERF_RUN);
+	layout_make(&l, &o);
+	assert_true(layout_dst_bytes(&l) == 1u << 30);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults_fit),
+		cmocka_unit_test(many_qps),
+		cmocka_unit_test(chains_fit_the_depth),
+		cmocka_unit_test(all_options_are_taken),
+		cmocka_unit_test(bad_options_are_refused),
+		cmocka_unit_test(layout_holds_what_is_in_flight),
+		cmocka_unit_test(huge_messages_take_one_slot),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

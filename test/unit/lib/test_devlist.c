@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices on offer: urn_attach_offer(), and the lists and opens of programs. */
+#include "test.h"
+
+#include <endian.h>
+#include <errno.h>
+
+static struct urn_abi_channel *
+make(void *arg)
+{
+	struct fake *f = arg;
+
+	if (f == NULL) {
+		errno = ENXIO;
+		return NULL;
+	}
+	return &f->channel;
+}
+
+static void
+list_and_open(void **state)
+{
+	struct fake *a = fake_new(), *b = fake_new();
+	struct ibv_device **list;
+	struct ibv_context *c, *d;
+	int n = -1;
+
+	(void)state;
+	list = ibv_get_device_list(&n);
+	assert_non_null(list);
+	assert_int_equal(n, 0);
+	assert_null(list[0]);
+	ibv_free_device_list(list);
+
+	b->info.name[4] = '1';
+	b->info.node_guid = 5;
+	assert_int_equal(urn_attach_offer(make, a), 0);
+	assert_int_equal(a->closed, 1); /* looked at and let go */
+	assert_int_equal(urn_attach_offer(make, b), 0);
+	list = ibv_get_device_list(&n);
+	assert_int_equal(n, 2);
+	assert_null(list[2]);
+	assert_string_equal(ibv_get_device_name(list[0]), "fake0");
+	assert_string_equal(ibv_get_device_name(list[1]), "fake1");
+	assert_int_equal(be64toh(ibv_get_device_guid(list[0])), 0x0011223344556677);
+	assert_int_equal(be64toh(ibv_get_device_guid(list[1])), 5);
+	assert_int_equal(list[0]->transport_type, IBV_TRANSPORT_IB);
+
+	/* A device may be opened more than once, and outlives the list. */
+	c = ibv_open_device(list[1]);
+	d = ibv_open_device(list[1]);
+	assert_non_null(c);
+	assert_non_null(d);
+	ibv_free_device_list(list);
+	assert_string_equal(ibv_get_device_name(c->device), "fake1");
+	assert_int_equal(urn_attach_withdraw(make, b), 0);
+	assert_int_equal(ibv_close_device(c), 0);
+	assert_string_equal(ibv_get_device_name(d->device), "fake1");
+	assert_int_equal(ibv_close_device(d), 0);
+	assert_int_equal(urn_attach_withdraw(make, a), 0);
+	fake_free(a);
+	fake_free(b);
+}
+
+static void
+withdrawn(void **state)
+{
+	struct fake *a = fake_new();
+	struct ibv_device **list;
+	int n;
+
+	(void)state;
+	assert_int_equal(urn_attach_offer(make, a), 0);
+	list = ibv_get_device_list(&n);
+	assert_int_equal(n, 1);
+	assert_int_equal(urn_attach_withdraw(make, a), 0);
+	assert_int_equal(urn_attach_withdraw(make, a), ENOENT);
+	fake_free(a);
+	assert_string_equal(ibv_get_device_name(list[0]), "fake0"); /* still in the list */
+	errno = 0;
+	assert_null(ibv_open_device(list[0]));
+	assert_int_equal(errno, ENODEV);
+	ibv_free_device_list(list);
+	list = ibv_get_device_list(NULL);
+	assert_null(list[0]);
+	ibv_free_device_list(list);
+	ibv_free_device_list(NULL);
+}
+
+static void
+offer_fails(void **state)
+{
+	struct fake *a = fake_new();
+	struct ibv_device **list;
+	int n;
+
+	(void)state;
+	assert_int_equal(urn_attach_offer(make, NULL), ENXIO);
+	fake_fail_next(a, URN_CTL_HELLO, EACCES, "you may not");
+	assert_int_equal(urn_attach_offer(make, a), EACCES);
+	assert_int_equal(a->closed, 1);
+	assert_int_equal(urn_attach_offer(make, a), 0);
+	list = ibv_get_device_list(&n);
+	fake_fail_next(a, URN_CTL_HELLO, EACCES, "not now");
+	assert_null(ibv_open_device(list[0]));
+	assert_int_equal(errno, EACCES);
+	ibv_free_device_list(list);
+	assert_int_equal(urn_attach_withdraw(make, a), 0);
+	fake_free(a);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(list_and_open), cmocka_unit_test(withdrawn), cmocka_unit_test(offer_fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "rig.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void
+die(const char *what, const char *why)
+{
+	fail_msg("%s: %s", what, why);
+}
+
+static void
+open_ports(struct rig *r)
+{
+	static bool eal;
+	struct urn_port_config pc[2] = {{.name = "p0"}, {.name = "p1"}};
+	struct urn_err err = {{0}};
+
+	if (!eal) {
+		struct urn_eal_config ec = {.program = "test", .memory_mb = 256};
+
+		if (urn_eal_start(&ec, &err) != 0)
+			die("EAL", err.text);
+		atexit(urn_eal_stop);
+		eal = true;
+	}
+	for (int i = 0; i < 2; i++) {
+		pc[i].queues = r->engines > 2 ? 2 : 1;
+		pc[i].mbufs = 2048;
+	}
+	if (urn_port_open_ring_pair(pc, r->port, &err) != 0)
+		die("ring ports", err.text);
+}
+
+static void
+open_dataplane(struct rig *r)
+{
+	struct urn_adapter_config ac[2];
+	struct urn_dp_config dc = {.engines = r->engines, .adapters = 2, .adapter = ac};
+	struct urn_err err = {{0}};
+
+	memset(ac, 0, sizeof(ac));
+	for (unsigned int i = 0; i < 2; i++) {
+		snprintf(ac[i].node, sizeof(ac[i].node), "%c", 'a' + (char)i);
+		ac[i].port = r->port[i];
+		ac[i].engines = r->engines == 1 ? 1u : r->engines == 2 ? 1u << i : 5u << i;
+		ac[i].ipv4[0] = 10;
+		ac[i].ipv4[3] = (uint8_t)(i + 1);
+		ac[i].window = r->cfg.window;
+		ac[i].work_in_flight = r->cfg.work_in_flight ? r->cfg.work_in_flight : 4096;
+		ac[i].max_qp = 1024;
+		ac[i].max_mr = 1024;
+		ac[i].area_size = 64 << 20;
+		ac[i].mem_delay_seed = r->cfg.delay_seed;
+		ac[i].mem_delay_percent = r->cfg.delay_seed ? 60 : 0;
+		ac[i].mem_delay_polls = 20;
+		ac[i].mem_fail_per_million = r->cfg.fail_per_million;
+	}
+	r->dp = urn_dp_create(&dc, &err);
+	if (!r->dp)
+		die("dataplane", err.text);
+	for (unsigned int i = 0; i < r->engines; i++)
+		urn_engine_bind(urn_dp_engine(r->dp, i));
+}
+
+static void
+open_end(struct rig *r, int e)
+{
+	struct rig_end *end = &r->end[e];
+	struct urn_err err = {{0}};
+	struct urn_abi_channel *ch = urn_dp_attach(r->dp, r->cfg.loopback ? 0 : (unsigned int)e, &err);
+
+	if (!ch)
+		die("attach", err.text);
+	end->ctx = urn_attach_open(ch);
+	if (!end->ctx)
+		die("open", urn_attach_error());
+	end->pd = ibv_alloc_pd(end->ctx);
+	end->cq = ibv_create_cq(end->ctx, 4096, NULL, NULL, 0);
+	end->buf = aligned_alloc(4096, RIG_BUF);
+	if (!end->pd || !end->cq || !end->buf)
+		die("objects", urn_attach_error());
+	memset(end->buf, 0, RIG_BUF);
+	end->mr = ibv_reg_mr(end->pd, end->buf, RIG_BUF,
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
+	if (!end->mr)
+		die("region", urn_attach_error());
+	end->psn = 0xfffffe - (uint32_t)e; /* wraps soon */
+}
+
+void
+rig_open(struct rig *r, const struct rig_config *cfg, const struct rig_qp *qp)
+{
+	static const struct rig_qp plain;
+
+	memset(r, 0, sizeof(*r));
+	if (cfg)
+		r->cfg = *cfg;
+	r->engines = r->cfg.engines ? r->cfg.engines : 2;
+	r->ipv6 = r->cfg.ipv6;
+	qp = qp ? qp : &plain;
+	open_ports(r);
+	open_dataplane(r);
+	for (int e = 0; e < 2; e++)
+		open_end(r, e);
+	for (int e = 0; e < 2; e++)
+		r->end[e].qp = rig_make_qp(r, e, qp);
+	for (int e = 0; e < 2; e++)
+		rig_connect(r, e, r->end[e].qp, r->end[e].psn, r->end[!e].qp->qp_num, r->end[!e].psn, qp);
+}
+
+void
+rig_close(struct rig *r)
+{
+	for (int e = 0; e < 2; e++) {
+		struct rig_end *end = &r->end[e];
+
+		if (end->qp)
+			assert_int_equal(ibv_destroy_qp(end->qp), 0);
+		assert_int_equal(ibv_destroy_cq(end->cq), 0);
+		assert_int_equal(ibv_dereg_mr(end->mr), 0);
+		assert_int_equal(ibv_dealloc_pd(end->pd), 0);
+		assert_int_equal(ibv_close_device(end->ctx), 0);
+		free(end->buf);
+	}
+	for (unsigned int i = 0; i < r->engines; i++)
+		urn_engine_unbind(urn_dp_engine(r->dp, i));
+	urn_dp_destroy(r->dp);
+	for (int i = 0; i < 2; i++)
+		urn_port_close(r->port[i]);
+}
+
+void
+rig_turn(struct rig *r)
+{
+	for (unsigned int i = 0; i < r->engines; i++)
+		urn_engine_poll(urn_dp_engine(r->dp, i));
+}
+
+void
+rig_turns(struct rig *r, unsigned int n)
+{
+	while (n--)
+		rig_turn(r);
+}
+
+struct ibv_wc
+rig_wait(struct rig *r, int e)
+{
+	time_t start = time(NULL);
+	struct ibv_wc wc;
+
+	/* Long enough for any machine: a test that waits in vain has failed. */
+	while (time(NULL) - start < 60) {
+		for (int i = 0; i < 256; i++) {
+			rig_turn(r);
+
+			int n = ibv_poll_cq(r->end[e].cq, 1, &wc);
+
+			assert_true(n >= 0);
+			if (n == 1)
+				return wc;
+		}
+	}
+	fail_msg("no completion at end %d in a minute", e);
+	memset(&wc, 0, sizeof(wc));
+	return wc;
+}
+
+struct ibv_wc
+rig_expect(struct rig *r, int e, enum ibv_wc_status status)
+{
+	struct ibv_wc wc = rig_wait(r, e);
+
+	if (wc.status != status)
+		fail_msg("end %d: wr_id %llu: %s, expected %s (vendor_err %u)", e,
+			 (unsigned long long)wc.wr_id, ibv_wc_status_str(wc.status),
+			 ibv_wc_status_str(status), wc.vendor_err);
+	return wc;
+}
+
+void
+rig_quiet(struct rig *r, int e)
+{
+	struct ibv_wc wc;
+
+	rig_turns(r, 2000);
+	assert_int_equal(ibv_poll_cq(r->end[e].cq, 1, &wc), 0);
+}
+
+static int
+or_default(int v, int dflt)
+{
+	return v < 0 ? 0 : v == 0 ? dflt : v;
+}
+
+struct ibv_qp *
+rig_make_qp(struct rig *r, int e, const struct rig_qp *o)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = r->end[e].cq,
+		.recv_cq = r->end[e].cq,
+		.srq = o->srq,
+		.qp_type = o->type ? o->type : IBV_QPT_RC,
+		.sq_sig_all = o->sig_all,
+		.cap = {.max_send_wr = o->depth ? o->depth : 64,
+			.max_recv_wr = o->depth ? o->depth : 64,
+			.max_send_sge = o->sge ? o->sge : 4,
+			.max_recv_sge = o->sge ? o->sge : 4,
+			.max_inline_data = o->inline_bytes ? o->inline_bytes : 64},
+	};
+	struct ibv_qp *qp = ibv_create_qp(r->end[e].pd, &init);
+
+	if (!qp)
+		die("QP", urn_attach_error());
+	return qp;
+}
+
+int
+rig_sgid_index(const struct rig *r)
+{
+	return r->ipv6 ? 0 : 1;
+}
+
+void
+rig_gid(struct rig *r, int e, union ibv_gid *gid)
+{
+	assert_int_equal(ibv_query_gid(r->end[e].ctx, 1, rig_sgid_index(r), gid), 0);
+}
+
+static void
+modify(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
+{
+	if (ibv_modify_qp(qp, a, mask) != 0)
+		die("modify", urn_attach_error());
+}
+
+void
+rig_connect(struct rig *r, int e, struct ibv_qp *qp, uint32_t psn, uint32_t peer_qpn,
+	    uint32_t peer_psn, const struct rig_qp *o)
+{
+	bool ud = o->type == IBV_QPT_UD;
+	struct ibv_qp_attr a = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qkey = 0x1234,
+		.qp_access_flags = o->access ? o->access
+					     : IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+						       IBV_ACCESS_REMOTE_ATOMIC,
+		.path_mtu = o->mtu ? o->mtu : IBV_MTU_1024,
+		.dest_qp_num = peer_qpn,
+		.rq_psn = peer_psn,
+		.sq_psn = psn,
+		.max_dest_rd_atomic = (uint8_t)or_default(o->dest_rd_atomic, 4),
+		.max_rd_atomic = (uint8_t)or_default(o->rd_atomic, 4),
+		.min_rnr_timer = 1,
+		.timeout = (uint8_t)or_default(o->timeout, 8),
+		.retry_cnt = (uint8_t)or_default(o->retry_cnt, 7),
+		.rnr_retry = (uint8_t)or_default(o->rnr_retry, 7),
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
+	};
+
+	a.ah_attr.grh.sgid_index = (uint8_t)rig_sgid_index(r);
+	rig_gid(r, !e, &a.ah_attr.grh.dgid);
+	modify(qp, &a,
+	       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+	a.qp_state = IBV_QPS_RTR;
+	modify(qp, &a,
+	       ud ? IBV_QP_STATE
+		  : IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	a.qp_state = IBV_QPS_RTS;
+	modify(qp, &a,
+	       ud ? IBV_QP_STATE | IBV_QP_SQ_PSN
+		  : IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+			    IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+void
+rig_recv(struct rig *r, int e, size_t off, uint32_t len, uint64_t wr_id)
+{
+	struct ibv_sge sge = {(uintptr_t)(r->end[e].buf + off), len, r->end[e].mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	assert_int_equal(ibv_post_recv(r->end[e].qp, &wr, &bad), 0);
+}
+
+void
+rig_post(struct rig *r, int e, enum ibv_wr_opcode op, size_t off, uint32_t len, size_t remote,
+	 uint64_t wr_id)
+{
+	struct rig_end *me = &r->end[e], *peer = &r->end[!e];
+	struct ibv_sge sge = {(uintptr_t)(me->buf + off), len, me->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = wr_id,
+				 .opcode = op,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .imm_data = htobe32(0x11223344)},
+			   *bad;
+
+	if (op == IBV_WR_ATOMIC_CMP_AND_SWP || op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = (uintptr_t)(peer->buf + remote);
+		wr.wr.atomic.rkey = peer->mr->rkey;
+		wr.wr.atomic.compare_add = 1;
+		wr.wr.atomic.swap = 42;
+	} else {
+		wr.wr.rdma.remote_addr = (uintptr_t)(peer->buf + remote);
+		wr.wr.rdma.rkey = peer->mr->rkey;
+	}
+	assert_int_equal(ibv_post_send(me->qp, &wr, &bad), 0);
+}
+
+uint64_t
+rig_counter(struct rig *r, int node, enum urn_counter id)
+{
+	struct urn_counters c;
+
+	urn_dp_counters(r->dp, (unsigned int)node, &c);
+	return c.v[id];
+}
+
+void
+rig_fill(uint8_t *p, size_t n, uint32_t seed)
+{
+	for (size_t i = 0; i < n; i++) {
+		seed = seed * 1103515245u + 12345u;
+		p[i] = (uint8_t)(seed >> 16);
+	}
+}
