@@ -216,10 +216,13 @@ eal_fail(struct urn_err *err)
 			    rte_strerror(code));
 }
 
-/* Options of the EAL as a person writes them in `-m` and friends; refuse what cannot be. */
+/* Refuse what cannot be; the EAL would crash on some of it. */
 static int
 config_check(const struct urn_eal_config *cfg, struct urn_err *err)
 {
+	unsigned long ram = (unsigned long)sysconf(_SC_PHYS_PAGES) /
+			    (1024 * 1024 / (unsigned long)sysconf(_SC_PAGESIZE));
+
 	if (eal.state == EAL_UP) {
 		urn_err_set(err, "DPDK is running already in this process");
 		return -1;
@@ -227,6 +230,11 @@ config_check(const struct urn_eal_config *cfg, struct urn_err *err)
 	if (eal.state == EAL_DOWN) {
 		urn_err_set(err, "DPDK was started before in this process and cannot be started "
 				 "twice; start a new process");
+		return -1;
+	}
+	if (cfg->memory_mb > ram) {
+		urn_err_set(err, "DPDK was given %u MiB, and this machine has %lu; ask for less",
+			    cfg->memory_mb, ram);
 		return -1;
 	}
 	if (cfg->pci_count > 0 && cfg->pci == NULL) {

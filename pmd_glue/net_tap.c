@@ -20,9 +20,9 @@ static int
 tap_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struct urn_err *err)
 {
 	int fd = open(TUN_DEVICE, O_RDWR | O_CLOEXEC);
+	char name[32];
 
 	(void)cfg;
-	(void)args;
 	if (fd < 0) {
 		urn_err_set(err, "cannot open " TUN_DEVICE ": %s; %s", strerror(errno),
 			    errno == EACCES || errno == EPERM ?
@@ -31,6 +31,12 @@ tap_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struc
 		return -1;
 	}
 	close(fd);
+	/* The kernel would give us a share of the frames of whoever has it. */
+	if (urn_devargs_get(args, "iface", name, sizeof(name)) && urn_netdev_running(name)) {
+		urn_err_set(err, "the interface %s is in use by another program or port; choose "
+				 "another name (iface=)", name);
+		return -1;
+	}
 	if (urn_have_cap(CAP_NET_ADMIN))
 		return 0;
 	urn_err_set(err, "no permission to make a network interface (CAP_NET_ADMIN); run as root, "
@@ -44,8 +50,8 @@ tap_explain(const struct urn_port_config *cfg, struct urn_err *err)
 	char name[32];
 
 	if (urn_devargs_get(cfg->device, "iface", name, sizeof(name)) && urn_netdev_mtu(name) >= 0)
-		urn_err_set(err, "there is an interface %s already; choose another name (iface=)",
-			    name);
+		urn_err_set(err, "there is an interface %s already, and it is none to attach to; "
+				 "choose another name (iface=)", name);
 }
 
 const struct urn_port_family urn_family_tap = {

@@ -153,6 +153,12 @@ json_dataplane(struct urn_json *j, const struct urn_counters *c)
 		if (is_drop(i) && c->v[i] > 0)
 			urn_json_u64(j, urn_counter_name(i), c->v[i]);
 	urn_json_end(j);
+	/* All of them, for who wants to know more. */
+	urn_json_object(j, "counters");
+	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
+		if (c->v[i] > 0)
+			urn_json_u64(j, urn_counter_name(i), c->v[i]);
+	urn_json_end(j);
 }
 
 static void

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <glob.h>
 #include <grp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,10 +49,14 @@ pid_t
 child_start(void (*fn)(void *), void *arg)
 {
 	pid_t pid;
+	int sig;
 
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
+		/* cmocka's handlers would go on with the next test, in the child. */
+		for (sig = 1; sig < SIGRTMIN; sig++)
+			signal(sig, SIG_DFL);
 		fn(arg);
 		exit(0);
 	}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/pmd_glue/harness.h"
+#include "pmd_glue/capture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+static char dir[] = "/tmp/urn-cap-XXXXXX";
+
+static void
+pair_up(struct urn_port *p[2], uint16_t queues)
+{
+	struct urn_port_config cfg[2] = {port_cfg("left", ""), port_cfg("right", "")};
+	struct urn_err err = {""};
+
+	cfg[0].queues = cfg[1].queues = queues;
+	check_ok(urn_port_open_ring_pair(cfg, p, &err), &err);
+}
+
+static void
+path_of(char path[64], const char *name)
+{
+	snprintf(path, 64, "%s/%s", dir, name);
+}
+
+/* ---- reading pcapng: blocks of type, length, body, length */
+
+struct seen {
+	unsigned int in, out;  /* packets by direction */
+	unsigned int bytes_ok; /* packets that are frames of ours */
+	unsigned int ifaces;
+	bool sorted;           /* time stamps do not decrease */
+	uint64_t first_ns;
+};
+
+static uint32_t
+u32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, 4);
+	return v;
+}
+
+static void
+packet_see(struct seen *s, const uint8_t *b, uint32_t len, uint64_t *last)
+{
+	uint64_t ns = (uint64_t)u32(b + 12) << 32 | u32(b + 16);
+	uint32_t cap = u32(b + 20), i;
+	uint8_t want[8192];
+
+	check(cap <= len - 32 && cap == u32(b + 24));
+	s->sorted &= ns >= *last;
+	*last = ns;
+	if (s->first_ns == 0)
+		s->first_ns = ns;
+	/* Seeds are lengths here. */
+	frame_fill(want, b + 28 + 6, cap, cap);
+	s->bytes_ok += memcmp(want, b + 28, cap) == 0;
+	for (i = 28 + RTE_ALIGN(cap, 4); i + 8 <= len - 4; i += 4 + RTE_ALIGN(b[i + 2], 4)) {
+		if (b[i] != 2)
+			continue;
+		s->in += (u32(b + i + 4) & 3) == 1;
+		s->out += (u32(b + i + 4) & 3) == 2;
+	}
+}
+
+static struct seen
+pcapng_read(const char *path)
+{
+	static uint8_t file[16 << 20];
+	struct seen s = {.sorted = true};
+	uint64_t last = 0;
+	size_t size, at = 0;
+	FILE *f = fopen(path, "r");
+
+	check(f != NULL);
+	size = fread(file, 1, sizeof(file), f);
+	fclose(f);
+	check(size >= 28 && u32(file) == 0x0a0d0d0a);
+	while (at < size) {
+		uint32_t len = size - at >= 12 ? u32(file + at + 4) : 0;
+
+		check(len >= 12 && len <= size - at && u32(file + at + len - 4) == len);
+		s.ifaces += u32(file + at) == 1;
+		if (u32(file + at) == 6)
+			packet_see(&s, file + at, len, &last);
+		at += len;
+	}
+	return s;
+}
+
+/* ---- tests */
+
+/* Every frame both ways, on every queue, in order, byte by byte; tshark reads it. */
+static void
+whole(void *arg)
+{
+	struct urn_capture *cap;
+	struct urn_err err = {""};
+	struct urn_port *p[2];
+	uint64_t dropped = 1;
+	struct seen s;
+	char path[64], cmd[256];
+	uint32_t len, n = 0;
+	struct timespec now;
+
+	(void)arg;
+	path_of(path, "whole");
+	eal_up();
+	pair_up(p, 2);
+	frame_send(p[0], 0, frame_make(p[0], 99, 99));
+	frame_expect(p[1], 0, p[0], 99, 99);
+	cap = urn_capture_open(path, p, 2, &err);
+	check_ok(cap == NULL, &err);
+	for (len = 60; len <= frame_len(p[0]); len += 37, n++) {
+		frame_send(p[n & 1], n & 1, frame_make(p[n & 1], len, len));
+		frame_expect(p[!(n & 1)], n & 1, p[n & 1], len, len);
+	}
+	check_ok(urn_capture_close(cap, &dropped, &err), &err);
+	check(dropped == 0);
+	/* Goes on without. */
+	frames_cross(p[0], p[1], 0, 100);
+	s = pcapng_read(path);
+	check(s.in == n && s.out == n && s.bytes_ok == 2 * n && s.sorted);
+	check(s.ifaces == 2);
+	clock_gettime(CLOCK_REALTIME, &now);
+	check(s.first_ns / 1000000000 - (uint64_t)now.tv_sec + 60 <= 60);
+	snprintf(cmd, sizeof(cmd), "tshark -r %s 2>%s.err | wc -l >%s.n", path, path, path);
+	if (system("command -v tshark >/dev/null") == 0) {
+		check(system(cmd) == 0);
+		snprintf(cmd, sizeof(cmd), "test $(cat %s.n) -eq %u && ! grep -i cut %s.err", path,
+			 2 * n, path);
+		check(system(cmd) == 0);
+	}
+	urn_port_close(p[0]);
+	urn_port_close(p[1]);
+}
+
+/* Several one after the other, and two at once, in one process. */
+static void
+again(void *arg)
+{
+	struct urn_capture *cap[2];
+	struct urn_err err = {""};
+	struct urn_port *p[2];
+	struct seen s;
+	char path[2][64];
+	int i;
+
+	(void)arg;
+	path_of(path[0], "again0");
+	path_of(path[1], "again1");
+	eal_up();
+	pair_up(p, 1);
+	for (i = 0; i < 3; i++) {
+		cap[0] = urn_capture_open(path[0], p, 1, &err);
+		cap[1] = urn_capture_open(path[1], p + 1, 1, &err);
+		check_ok(cap[0] == NULL || cap[1] == NULL, &err);
+		frames_cross(p[0], p[1], 0, 200);
+		check_ok(urn_capture_close(cap[0], NULL, &err), &err);
+		frames_cross(p[0], p[1], 0, 200);
+		check_ok(urn_capture_close(cap[1], NULL, &err), &err);
+		s = pcapng_read(path[0]);
+		check(s.in == 0 && s.out == 8 && s.sorted);
+		s = pcapng_read(path[1]);
+		check(s.in == 16 && s.out == 0 && s.sorted);
+	}
+	urn_port_close(p[0]);
+	urn_port_close(p[1]);
+}
+
+/* Faster than the writer: the port goes on, what is missing is counted. */
+static void
+overrun(void *arg)
+{
+	struct urn_capture *cap;
+	struct urn_err err = {""};
+	struct urn_port_config cfg = port_cfg("n", "net_null0");
+	struct urn_port *p;
+	uint64_t dropped = 0;
+	struct rte_mbuf *m[32];
+	struct seen s;
+	char path[64];
+	int i, k;
+
+	(void)arg;
+	path_of(path, "overrun");
+	eal_up();
+	p = port_up(&cfg);
+	cap = urn_capture_open(path, &p, 1, &err);
+	check_ok(cap == NULL, &err);
+	for (i = 0; i < 1000; i++) {
+		for (k = 0; k < 32; k++)
+			m[k] = frame_make(p, 64, 64);
+		check(urn_port_tx(p, 0, m, 32) == 32);
+	}
+	check_ok(urn_capture_close(cap, &dropped, &err), &err);
+	s = pcapng_read(path);
+	check(s.out + dropped == 32000 && s.bytes_ok == s.out);
+	urn_port_close(p);
+}
+
+/* The disk fills up in the middle: said at the end, and the port went on. */
+static void
+disk_full(void *arg)
+{
+	const struct rlimit limit = {.rlim_cur = 100000, .rlim_max = 100000};
+	struct urn_capture *cap;
+	struct urn_err err = {""};
+	struct urn_port *p[2];
+	uint64_t dropped = 0;
+	char path[64];
+	int i;
+
+	(void)arg;
+	path_of(path, "full");
+	eal_up();
+	pair_up(p, 1);
+	signal(SIGXFSZ, SIG_IGN);
+	check(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	cap = urn_capture_open(path, p, 2, &err);
+	check_ok(cap == NULL, &err);
+	for (i = 0; i < 20; i++)
+		frames_cross(p[0], p[1], 0, 4000);
+	check(urn_capture_close(cap, &dropped, &err) == -1);
+	check_says(&err, "not whole");
+	check_says(&err, path);
+	check(dropped > 0 && dropped <= 320);
+	urn_port_close(p[0]);
+	urn_port_close(p[1]);
+}
+
+static void
+errors(void *arg)
+{
+	struct urn_err err = {""};
+	struct urn_port *p[2];
+
+	(void)arg;
+	eal_up();
+	pair_up(p, 1);
+	check(urn_capture_open("/nowhere/file", p, 2, &err) == NULL);
+	check_says(&err, "/nowhere/file");
+	check(urn_capture_open(dir, p, 2, &err) == NULL);
+	check_says(&err, strerror(EISDIR));
+	check(urn_capture_open("/dev/full", p, 2, &err) == NULL);
+	check_says(&err, strerror(ENOSPC));
+	check_ok(urn_capture_close(NULL, NULL, &err), &err);
+	urn_port_close(p[0]);
+	urn_port_close(p[1]);
+}
+
+CHILD_TEST(whole)
+CHILD_TEST(again)
+CHILD_TEST(overrun)
+CHILD_TEST(disk_full)
+CHILD_TEST(errors)
+
+static int
+setup(void **state)
+{
+	(void)state;
+	return mkdtemp(dir) == NULL;
+}
+
+static int
+teardown(void **state)
+{
+	char cmd[64];
+
+	(void)state;
+	snprintf(cmd, sizeof(cmd), "rm -r %s", dir);
+	return system(cmd);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whole),   cmocka_unit_test(test_again),
+		cmocka_unit_test(test_overrun), cmocka_unit_test(test_disk_full),
+		cmocka_unit_test(test_errors),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/pmd_glue/harness.h"
+#include "pmd_glue/family.h"
+#include "pmd_glue/pool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void
+refused(const struct urn_port_config *cfg, const char *word)
+{
+	struct urn_err err = {""};
+
+	check(urn_port_open(cfg, &err) == NULL);
+	check_says(&err, "port p0");
+	check_says(&err, word);
+}
+
+static void
+refused_device(const char *device, const char *word)
+{
+	struct urn_port_config cfg = port_cfg("p0", device);
+
+	refused(&cfg, word);
+}
+
+/* Errors are sentences that name the port and what is wrong. */
+static void
+errors(void *arg)
+{
+	struct urn_port_config cfg = port_cfg("p0", "net_null0");
+	struct urn_err err = {""};
+	struct urn_port *port;
+
+	(void)arg;
+	refused(&cfg, "not running");
+	eal_up();
+	refused_device("", "no such kind of device");
+	refused_device("eth0", "no such kind of device");
+	refused_device("net_", "no such kind of device");
+	refused_device("net_null0,shape=round", "shape");
+	refused_device("net_null0,size", "key=value");
+	refused_device("net_null0,", "key=value");
+	refused_device("ffff:ff:1f.7", "no such PCI device");
+	refused_device("ff:1f.7", "no such PCI device");
+	cfg.roce_mtu = 1500;
+	refused(&cfg, "path MTU of 1500");
+	cfg.roce_mtu = 0;
+	cfg.queues = 1000;
+	refused(&cfg, "1000 queues");
+	cfg.queues = 1;
+	cfg.mbufs = UINT32_MAX;
+	refused(&cfg, "packets");
+	cfg.mbufs = 0;
+	cfg.mac[0] = 1;
+	refused(&cfg, "multicast");
+	cfg.mac[0] = 0;
+	memset(cfg.name, 'x', sizeof(cfg.name));
+	check(urn_port_open(&cfg, &err) == NULL);
+	check_says(&err, "needs a name");
+	snprintf(cfg.name, sizeof(cfg.name), "p0");
+	memset(cfg.device, 'x', sizeof(cfg.device));
+	check(urn_port_open(&cfg, &err) == NULL);
+	check_says(&err, "p0");
+	/* Open twice; then once more, when it is free again. */
+	cfg = port_cfg("p1", "net_null0");
+	port = port_up(&cfg);
+	refused_device("net_null0", "in use by another port");
+	urn_port_close(port);
+	urn_port_close(port_up(&cfg));
+	urn_port_close(NULL);
+}
+
+/* What is asked for is granted as far as it goes. */
+static void
+grants(void *arg)
+{
+	struct urn_port_config cfg = port_cfg("p0", "net_pcap0,tx_pcap=/dev/null");
+	struct urn_port *port;
+	uint8_t mac[6] = {0x02, 1, 2, 3, 4, 5};
+
+	(void)arg;
+	eal_up();
+	/* One file, one queue. */
+	cfg.queues = 4;
+	cfg.roce_mtu = 512;
+	port = port_up(&cfg);
+	check(port->caps.queues == 1 && port->caps.roce_mtu == 512);
+	check(!port->caps.flow && !port->caps.rss && !port->caps.tx_ip_csum);
+	urn_port_close(port);
+	cfg = port_cfg("p0", "net_null0");
+	cfg.queues = 4;
+	cfg.mbufs = 999;
+	cfg.rx_desc = 128;
+	memcpy(cfg.mac, mac, 6);
+	port = port_up(&cfg);
+	check(port->caps.queues == 4 && !port->caps.rss);
+	check(port->pool->size == 999 && port->cfg.rx_desc == 128 && port->cfg.tx_desc == 1024);
+	check(memcmp(port->mac, mac, 6) == 0);
+	urn_port_close(port);
+	/* No queues asked for: one. */
+	cfg.queues = 0;
+	port = port_up(&cfg);
+	check(port->caps.queues == 1);
+	urn_port_close(port);
+}
+
+/* A stopped port moves nothing and says so; started again it moves. */
+static void
+stops(void *arg)
+{
+	struct urn_port_config cfg = port_cfg("p0", "net_null0");
+	struct urn_err err = {""};
+	struct urn_port *port;
+	struct rte_mbuf *m;
+
+	(void)arg;
+	eal_up();
+	port = port_up(&cfg);
+	check(port->link_up && urn_port_poll_link(port) == 0);
+	check_ok(urn_port_stop(port, &err), &err);
+	check_ok(urn_port_stop(port, &err), &err);
+	check(urn_port_poll_link(port) == 1 && !port->link_up);
+	m = frame_make(port, 100, 1);
+	check(urn_port_tx(port, 0, &m, 1) == 0);
+	check_ok(urn_port_start(port, &err), &err);
+	check_ok(urn_port_start(port, &err), &err);
+	check(urn_port_tx(port, 0, &m, 1) == 1);
+	check(urn_port_poll_link(port) == 1 && port->link_up);
+	urn_port_close(port);
+	check(urn_pool_count() == 0);
+}
+
+/* Ports that are open while the program exits: no crash, nothing left. */
+static void
+exits_open(void *arg)
+{
+	struct urn_port_config cfg = port_cfg("p0", "net_null0");
+	struct urn_port *port;
+
+	(void)arg;
+	eal_up();
+	port = port_up(&cfg);
+	urn_eal_stop();
+	frame_send(port, 0, frame_make(port, 100, 1));
+}
+
+CHILD_TEST(errors)
+CHILD_TEST(grants)
+CHILD_TEST(stops)
+CHILD_TEST(exits_open)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_grants),
+		cmocka_unit_test(test_stops),
+		cmocka_unit_test(test_exits_open),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
