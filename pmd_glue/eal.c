@@ -40,12 +40,12 @@ static struct {
 	pid_t pid; /* a forked child must not remove its parent's files */
 	struct urn_eal_dir dir;
 	bool huge;
-	char *argv[EAL_ARGS_MAX]; /* owner: here; the EAL keeps pointers into it */
+	char *arg[EAL_ARGS_MAX];  /* owner: here; the EAL keeps pointers to the strings */
+	char *argv[EAL_ARGS_MAX]; /* what the EAL gets: it permutes and overwrites it */
 	int argc;
 } eal;
 
-static int
-arg_add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static int arg_add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 static int
 arg_add(const char *fmt, ...)
@@ -56,7 +56,7 @@ arg_add(const char *fmt, ...)
 	if (eal.argc >= EAL_ARGS_MAX - 1)
 		return -1;
 	va_start(ap, fmt);
-	n = vasprintf(&eal.argv[eal.argc], fmt, ap);
+	n = vasprintf(&eal.arg[eal.argc], fmt, ap);
 	va_end(ap);
 	if (n < 0)
 		return -1;
@@ -67,10 +67,8 @@ arg_add(const char *fmt, ...)
 static void
 args_free(void)
 {
-	/* rte_eal_init() permutes the vector, within its length. */
 	while (eal.argc > 0)
-		free(eal.argv[--eal.argc]);
-	memset(eal.argv, 0, sizeof(eal.argv));
+		free(eal.arg[--eal.argc]);
 }
 
 /* Split cfg->extra at spaces. */
@@ -112,8 +110,10 @@ args_lcores(unsigned int max, struct urn_err *err)
 		found++;
 	}
 	if (found == 0) {
-		urn_err_set(err, "this process may run on CPUs from %u upwards only, which DPDK "
-				 "does not know; allow it a lower one (taskset)", RTE_MAX_LCORE);
+		urn_err_set(err,
+			    "this process may run on CPUs from %u upwards only, which DPDK "
+			    "does not know; allow it a lower one (taskset)",
+			    RTE_MAX_LCORE);
 		return -1;
 	}
 	return arg_add("--lcores=0@(%s)", list);
@@ -195,6 +195,7 @@ eal_init(void)
 	affine = pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus);
 	pthread_sigmask(SIG_SETMASK, &block, &mask);
 	env_swap(saved, eal.dir.path);
+	memcpy(eal.argv, eal.arg, sizeof(eal.argv));
 	ret = rte_eal_init(eal.argc, eal.argv);
 	env_swap(saved, NULL);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);

@@ -9,17 +9,20 @@
  *    permissions, an abstract name is open to every user of the machine.
  *  - Arguments that the PMD does not know make it fall back to its defaults
  *    silently (port.c checks them before).
+ *  - A peer that dies takes the memory away under a burst (fault.h).
  *  - zero-copy is not offered: it shares the EAL's memory, and packets lie in
  *    memory of their own (pool.c).
  *  - A client whose server is not there yet is a port whose link is down; the
  *    PMD itself would neither start nor try again.
  */
 #include "pmd_glue/family.h"
+#include "pmd_glue/fault.h"
 #include "pmd_glue/pool.h"
 
 #include <rte_cycles.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,59 +32,83 @@
 #include <unistd.h>
 
 #define MEMIF_DESC 1024
+#define PATH_BYTES sizeof(((struct sockaddr_un *)NULL)->sun_path)
 #define MEMIF_DESC_MAX 16384u /* of the PMD */
-/* Between two attempts of a client to reach its server. */
-#define RETRY_MS 200u
+/* Until a client that found no server tries again. */
+#define RETRY_MS 100u
+/*
+ * Until one that did connect gives the handshake up: late, as a PMD whose peer
+ * hangs up in the middle of it may refuse that peer from then on.
+ */
+#define HANDSHAKE_MS 2000u
 
 struct memif {
 	bool client;
-	uint64_t retry_at; /* TSC; when a client whose link is down tries again */
+	char path[PATH_BYTES]; /* of the socket */
+	struct memif *next;    /* in `servers`; servers only */
+	uint64_t retry_at;     /* TSC; when a client whose link is down tries again */
 };
 
-/* Connect to a listener for a moment. returns: its process, 0 if there is none, -1: cannot say */
-static pid_t
-listener_of(const struct sockaddr_un *sun)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct ucred cred = {.pid = -1};
-	socklen_t len = sizeof(cred);
+/* Servers of this process. Owner: control threads, under the lock. */
+static struct memif *servers;
+static pthread_mutex_t servers_lock = PTHREAD_MUTEX_INITIALIZER;
 
-	if (fd < 0)
-		return -1;
-	if (connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) != 0)
-		cred.pid = errno == ECONNREFUSED ? 0 : -1;
-	else
-		(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	close(fd);
-	return cred.pid;
+/*
+ * Does somebody listen on this socket? Asked with a socket of another type,
+ * which the kernel refuses before the listener hears of it: a peer that hangs
+ * up at once is more than the PMD can take (the EAL's interrupt thread panics).
+ */
+static bool
+listened_on(const char *path)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	bool alive;
+
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
+	alive = fd < 0 || connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) == 0 ||
+		errno != ECONNREFUSED;
+	if (fd >= 0)
+		close(fd);
+	return alive;
+}
+
+/* Several servers of one process may share a socket, told apart by id. */
+static bool
+ours(const char *path)
+{
+	const struct memif *m;
+	bool found = false;
+
+	pthread_mutex_lock(&servers_lock);
+	for (m = servers; m != NULL; m = m->next)
+		found |= strcmp(m->path, path) == 0;
+	pthread_mutex_unlock(&servers_lock);
+	return found;
 }
 
 /* A server's socket: free it from a dead predecessor, refuse a living one. */
 static int
 server_path(const char *path, struct urn_err *err)
 {
-	struct sockaddr_un sun = {.sun_family = AF_UNIX};
 	struct stat st;
-	pid_t pid;
 
-	if (lstat(path, &st) != 0)
+	if (lstat(path, &st) != 0 || ours(path))
 		return 0;
 	if (!S_ISSOCK(st.st_mode)) {
 		urn_err_set(err, "%.120s exists and is no socket; name another path", path);
 		return -1;
 	}
-	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
-	pid = listener_of(&sun);
-	/* Several ports of one process may share a socket, told apart by id. */
-	if (pid == getpid())
-		return 0;
-	if (pid != 0) {
-		urn_err_set(err, "the socket %.120s is in use by process %d; name another, or make "
-				 "this side the client (role=client)", path, (int)pid);
+	if (listened_on(path)) {
+		urn_err_set(err,
+			    "the socket %.120s is in use by another process; name another, or "
+			    "make this side the client (role=client)",
+			    path);
 		return -1;
 	}
 	if (unlink(path) != 0) {
-		urn_err_set(err, "a dead process left the socket %.120s, and it cannot be removed: %s",
+		urn_err_set(err,
+			    "a dead process left the socket %.120s, and it cannot be removed: %s",
 			    path, strerror(errno));
 		return -1;
 	}
@@ -92,13 +119,12 @@ server_path(const char *path, struct urn_err *err)
 static int
 path_check(const char *path, struct urn_err *err)
 {
-	struct sockaddr_un sun;
 	char dir[256];
 	char *slash;
 
-	if (strlen(path) >= sizeof(sun.sun_path)) {
+	if (strlen(path) >= PATH_BYTES) {
 		urn_err_set(err, "the socket's path is longer than %zu bytes; choose a shorter one",
-			    sizeof(sun.sun_path) - 1);
+			    PATH_BYTES - 1);
 		return -1;
 	}
 	snprintf(dir, sizeof(dir), "%s", path);
@@ -177,16 +203,28 @@ memif_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct 
 		return -1;
 	}
 	port->family_data = m;
+	if (urn_fault_setup() != 0) {
+		urn_err_set(err, "cannot guard against a peer that dies (sigaction): %s",
+			    strerror(errno));
+		return -1;
+	}
 	if (role_check(port->cfg.device, role, err) != 0)
 		return -1;
 	m->client = strcmp(role, "client") == 0;
+	(void)urn_devargs_get(port->cfg.device, "socket", m->path, sizeof(m->path));
+	if (!m->client) {
+		pthread_mutex_lock(&servers_lock);
+		m->next = servers;
+		servers = m;
+		pthread_mutex_unlock(&servers_lock);
+	}
 	return 0;
 }
 
 static void
-retry_set(struct memif *m)
+retry_set(struct memif *m, unsigned int ms)
 {
-	m->retry_at = rte_get_tsc_cycles() + rte_get_tsc_hz() / 1000 * RETRY_MS;
+	m->retry_at = rte_get_tsc_cycles() + rte_get_tsc_hz() / 1000 * ms;
 }
 
 static bool
@@ -196,23 +234,35 @@ memif_start_later(struct urn_port *port)
 
 	if (!m->client)
 		return false;
-	retry_set(m);
+	retry_set(m, RETRY_MS);
 	return true;
 }
 
-/* A client that has lost its server, or never found it, tries again. */
+static int
+memif_started(struct urn_port *port, struct urn_err *err)
+{
+	(void)err;
+	retry_set(port->family_data, HANDSHAKE_MS);
+	return 0;
+}
+
+/*
+ * A client that has lost its server, or never found it, tries again. Either
+ * side starts anew when the memory vanished in a burst.
+ */
 static void
 memif_tend(struct urn_port *port)
 {
 	struct memif *m = port->family_data;
+	bool faulted = __atomic_load_n(&port->faulted, __ATOMIC_ACQUIRE);
 	struct rte_eth_link link;
 
-	if (!m->client || !port->wanted || rte_get_tsc_cycles() < m->retry_at)
+	if (!port->wanted || (!m->client && !faulted) || rte_get_tsc_cycles() < m->retry_at)
 		return;
-	if (port->started && (rte_eth_link_get_nowait(port->id, &link) != 0 ||
-			      link.link_status == RTE_ETH_LINK_UP))
+	if (port->started && !faulted &&
+	    (rte_eth_link_get_nowait(port->id, &link) != 0 || link.link_status == RTE_ETH_LINK_UP))
 		return;
-	retry_set(m);
+	retry_set(m, HANDSHAKE_MS);
 	if (port->started && urn_port_stop(port, NULL) != 0)
 		return;
 	(void)urn_port_start(port, NULL);
@@ -221,7 +271,17 @@ memif_tend(struct urn_port *port)
 static void
 memif_closed(struct urn_port *port)
 {
-	free(port->family_data);
+	struct memif **at, *m = port->family_data;
+
+	pthread_mutex_lock(&servers_lock);
+	for (at = &servers; *at != NULL; at = &(*at)->next) {
+		if (*at != m)
+			continue;
+		*at = m->next;
+		break;
+	}
+	pthread_mutex_unlock(&servers_lock);
+	free(m);
 	port->family_data = NULL;
 }
 
@@ -230,10 +290,12 @@ const struct urn_port_family urn_family_memif = {
 	.keys = " id role bsize rsize socket socket-abstract mac secret ",
 	.mtu_max = URN_PORT_MTU_MAX,
 	.desc = MEMIF_DESC,
+	.faults = true,
 	.memory = true,
 	.prepare = memif_prepare,
 	.probed = memif_probed,
 	.start_later = memif_start_later,
+	.started = memif_started,
 	.tend = memif_tend,
 	.closed = memif_closed,
 };

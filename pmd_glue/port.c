@@ -2,6 +2,7 @@
 #include "pmd_glue/port.h"
 #include "pmd_glue/eal_log.h"
 #include "pmd_glue/family.h"
+#include "pmd_glue/fault.h"
 #include "pmd_glue/numa.h"
 #include "pmd_glue/pool.h"
 
@@ -70,12 +71,13 @@ urn_port_check(const struct urn_port_config *cfg, struct urn_err *err)
 		return -1;
 	}
 	if (m != 0 && m != 256 && m != 512 && m != 1024 && m != 2048 && m != 4096) {
-		urn_err_set(err, "a path MTU of %u does not exist; use 256, 512, 1024, 2048 or 4096",
-			    m);
+		urn_err_set(err,
+			    "a path MTU of %u does not exist; use 256, 512, 1024, 2048 or 4096", m);
 		return -1;
 	}
 	if (cfg->queues > PORT_QUEUES_MAX || cfg->mbufs > PORT_MBUFS_MAX) {
-		urn_err_set(err, "%u queues and %u packets asked for; at most %u and %u are allowed",
+		urn_err_set(err,
+			    "%u queues and %u packets asked for; at most %u and %u are allowed",
 			    cfg->queues, cfg->mbufs, PORT_QUEUES_MAX, PORT_MBUFS_MAX);
 		return -1;
 	}
@@ -136,7 +138,8 @@ claim(uint16_t id, struct urn_err *err)
 	if (__atomic_compare_exchange_n(&port_used[id], &unused, 1, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
 		return 0;
-	urn_err_set(err, "the device is in use by another port; give each port a device of its own");
+	urn_err_set(err,
+		    "the device is in use by another port; give each port a device of its own");
 	return -1;
 }
 
@@ -198,8 +201,8 @@ static bool
 caps_flow(uint16_t id)
 {
 	const struct rte_flow_attr attr = {.ingress = 1};
-	const struct rte_flow_item items[] = {
-		{.type = RTE_FLOW_ITEM_TYPE_ETH}, {.type = RTE_FLOW_ITEM_TYPE_END}};
+	const struct rte_flow_item items[] = {{.type = RTE_FLOW_ITEM_TYPE_ETH},
+					      {.type = RTE_FLOW_ITEM_TYPE_END}};
 	const struct rte_flow_action_queue queue = {.index = 0};
 	const struct rte_flow_action actions[] = {
 		{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &queue},
@@ -384,7 +387,9 @@ urn_port_start(struct urn_port *port, struct urn_err *err)
 		urn_err_name(err, &port->cfg);
 		return -1;
 	}
+	__atomic_store_n(&port->faulted, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->started, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&port->direct, !port->family->faults, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -400,6 +405,7 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 	if (port->family->stopping != NULL)
 		port->family->stopping(port);
 	/* Bursts see the flag; one that is under way gets time to end. */
+	__atomic_store_n(&port->direct, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->started, false, __ATOMIC_SEQ_CST);
 	nanosleep(&grace, NULL);
 	ret = rte_eth_dev_stop(port->id);
@@ -409,6 +415,14 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 		return -1;
 	}
 	return 0;
+}
+
+/* ethdev prints a stack trace for every poll of a stopped port. */
+static bool
+may_poll(const struct urn_port *p)
+{
+	return __atomic_load_n(&p->started, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&p->faulted, __ATOMIC_RELAXED);
 }
 
 /*
@@ -421,12 +435,11 @@ link_ask(struct urn_port *port)
 {
 	struct rte_eth_link link = {.link_status = RTE_ETH_LINK_DOWN};
 
-	if (!port->started)
+	if (!may_poll(port))
 		return false;
 	if (port->family->link != NULL)
 		return port->family->link(port);
-	return rte_eth_link_get_nowait(port->id, &link) == 0 &&
-	       link.link_status == RTE_ETH_LINK_UP;
+	return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 int
@@ -443,6 +456,20 @@ urn_port_poll_link(struct urn_port *port)
 	return 1;
 }
 
+/* ---- bursts that are not straight through */
+
+uint16_t
+urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	return may_poll(p) ? urn_fault_rx(p, queue, m, n) : 0;
+}
+
+uint16_t
+urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	return may_poll(p) ? urn_fault_tx(p, queue, m, n) : 0;
+}
+
 /* ---- open, close */
 
 /* Everything after the ethdev port is there and ours. */
@@ -453,8 +480,7 @@ bring_up(struct urn_port *port, struct urn_err *err)
 	int ret = rte_eth_dev_info_get(port->id, &info);
 
 	if (ret != 0) {
-		urn_err_set(err, "the driver does not describe the device: %s",
-			    rte_strerror(-ret));
+		urn_err_set(err, "the driver does not describe the device: %s", rte_strerror(-ret));
 		goto fail;
 	}
 	inner(port)->device = info.device;

@@ -18,6 +18,15 @@
 #define FRAME_TYPE 0x88b5 /* IEEE "local experimental" */
 #define BURST 8u
 
+/* The af_xdp PMD forgets what libxdp gave it. Asked by the leak sanitizer, where there is one. */
+const char *__lsan_default_suppressions(void);
+
+const char *
+__lsan_default_suppressions(void)
+{
+	return "leak:libxdp.so\n";
+}
+
 void
 check_at(int ok, const char *what, const char *file, int line)
 {
@@ -129,6 +138,18 @@ link_wait(struct urn_port *port)
 		urn_port_poll_link(port);
 	}
 	check(port->link_up);
+}
+
+void
+link_down_wait(struct urn_port *port)
+{
+	uint64_t end = rte_get_tsc_cycles() + WAIT_SECONDS * rte_get_tsc_hz();
+
+	while (port->link_up && rte_get_tsc_cycles() < end) {
+		usleep(1000);
+		urn_port_poll_link(port);
+	}
+	check(!port->link_up);
 }
 
 void

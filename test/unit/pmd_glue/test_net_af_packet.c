@@ -90,7 +90,7 @@ veth_link(void *arg)
 	port = end_open("a0", "net_af_packet0,iface=urnv0", 1);
 	link_wait(port);
 	run("ip link set urnv1 down");
-	check(urn_port_poll_link(port) == 1 && !port->link_up);
+	link_down_wait(port);
 	run("ip link set urnv1 up");
 	link_wait(port);
 	urn_port_close(port);

@@ -62,7 +62,7 @@ veth_both_ways(void *arg)
 	refused("net_af_xdp9,iface=urnv0", "used by another XDP program");
 	link_wait(p[0]);
 	run("ip link set urnv1 down");
-	check(urn_port_poll_link(p[0]) == 1 && !p[0]->link_up);
+	link_down_wait(p[0]);
 	urn_port_close(p[0]);
 	urn_port_close(p[1]);
 }

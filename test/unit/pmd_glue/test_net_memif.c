@@ -18,7 +18,7 @@
 struct side {
 	char socket[64];
 	const char *role;
-	bool user;       /* give root up first */
+	bool user; /* give root up first */
 	uint16_t queues;
 };
 
@@ -175,18 +175,6 @@ stay_up(void *arg)
 }
 
 static void
-link_down_wait(struct urn_port *port)
-{
-	uint64_t end = rte_get_tsc_cycles() + 10 * rte_get_tsc_hz();
-
-	while (port->link_up) {
-		check(rte_get_tsc_cycles() < end);
-		usleep(1000);
-		urn_port_poll_link(port);
-	}
-}
-
-static void
 peer_dies(void *arg)
 {
 	struct side *roles = arg;
@@ -287,7 +275,7 @@ busy(void *arg)
 
 	eal_up();
 	snprintf(device, sizeof(device), "net_memif9,role=server,socket=%s", (char *)arg);
-	refused(device, "in use by process");
+	refused(device, "in use by another process");
 }
 
 static void
@@ -329,7 +317,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_processes), cmocka_unit_test(test_client_first),
 		cmocka_unit_test(test_peer_dies),     cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_busy),          cmocka_unit_test(test_two_users),
+		cmocka_unit_test(test_busy),	      cmocka_unit_test(test_two_users),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -2,8 +2,6 @@
 #include "test/unit/pmd_glue/harness.h"
 #include "test/unit/pmd_glue/netns.h"
 
-#include <rte_cycles.h>
-
 #include <string.h>
 #include <unistd.h>
 
@@ -29,7 +27,6 @@ tap_both_ways(void *arg)
 	struct urn_port *port;
 	uint8_t frame[1600];
 	uint32_t i, len;
-	uint64_t end;
 	int fd;
 
 	(void)arg;
@@ -50,12 +47,7 @@ tap_both_ways(void *arg)
 	/* Cutting the kernel's side shows here, by interrupt. */
 	link_wait(port);
 	run("ip link set urnt0 down");
-	end = rte_get_tsc_cycles() + 10 * rte_get_tsc_hz();
-	while (port->link_up && rte_get_tsc_cycles() < end) {
-		urn_port_poll_link(port);
-		usleep(1000);
-	}
-	check(!port->link_up);
+	link_down_wait(port);
 	run("ip link set urnt0 up");
 	link_wait(port);
 	m = frame_make(port, 100, 1);
@@ -95,8 +87,8 @@ tap_no_right(void *arg)
 	(void)arg;
 	become_user();
 	eal_up();
-	refused("net_tap9", access("/dev/net/tun", R_OK | W_OK) == 0 ? "CAP_NET_ADMIN" :
-								       "/dev/net/tun");
+	refused("net_tap9",
+		access("/dev/net/tun", R_OK | W_OK) == 0 ? "CAP_NET_ADMIN" : "/dev/net/tun");
 }
 
 ROOT_TEST(tap_both_ways)
