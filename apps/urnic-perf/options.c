@@ -15,7 +15,11 @@
 #define MAX_INLINE 256u
 #define MAX_CHAIN 16u
 #define MAX_DURATION_NS (86400ull * 1000000000ull)
-#define BYTES_IN_FLIGHT (1ull << 20) /* default depths aim at this much a side */
+/* What default depths aim at, of a side; and what they keep within. */
+#define BYTES_IN_FLIGHT (1ull << 20)
+#define REQUESTS_IN_FLIGHT 1024u
+#define MAX_DEFAULT_TOTAL 262144u
+#define HUGE_SIZE (16ull << 20) /* longer messages go one at a time */
 
 static const char *const op_names[PERF_OPS] = {
 	[PERF_WRITE_BW] = "write_bw",	[PERF_READ_BW] = "read_bw",
@@ -61,6 +65,7 @@ static const char help[] =
 	"  --no-sender-copy  limit: send from the source buffer itself\n"
 	"  --inline N        post messages up to N bytes inline, 0..256 (16; latency 64)\n"
 	"  --rd-atomic N     READs and atomics in flight a QP, 1..128 (--depth, up to 128)\n"
+	"  --timeout N       acknowledgement timeout, 4.096 us * 2^N, 0..31 (14; 18 above 1000 QPs)\n"
 	"  --srq yes|no      receives from one shared queue (yes above 32 QPs)\n"
 	"  --ip 4|6          address family (4)\n"
 	"  --mbufs N         packets in each port's pool (8192)\n"
@@ -90,6 +95,7 @@ enum opt_id {
 	OPT_NO_SENDER_COPY,
 	OPT_INLINE,
 	OPT_RD_ATOMIC,
+	OPT_TIMEOUT,
 	OPT_SRQ,
 	OPT_IP,
 	OPT_MBUFS,
@@ -119,6 +125,7 @@ static const struct option long_options[] = {
 	{"no-sender-copy", no_argument, NULL, OPT_NO_SENDER_COPY},
 	{"inline", required_argument, NULL, OPT_INLINE},
 	{"rd-atomic", required_argument, NULL, OPT_RD_ATOMIC},
+	{"timeout", required_argument, NULL, OPT_TIMEOUT},
 	{"srq", required_argument, NULL, OPT_SRQ},
 	{"ip", required_argument, NULL, OPT_IP},
 	{"mbufs", required_argument, NULL, OPT_MBUFS},
@@ -133,7 +140,7 @@ static const struct option long_options[] = {
 
 /* What was given explicitly, where the default depends on the rest. */
 struct given {
-	bool size, iters, duration, depth, inl, rd_atomic, srq, lcores;
+	bool size, iters, duration, depth, inl, rd_atomic, timeout, srq, lcores;
 };
 
 const char *
@@ -146,37 +153,6 @@ const char *
 perf_link_name(enum perf_link link)
 {
 	return link_names[link];
-}
-
-bool
-perf_op_is_lat(enum perf_op op)
-{
-	return op == PERF_WRITE_LAT || op == PERF_READ_LAT || op == PERF_SEND_LAT ||
-	       op == PERF_ATOMIC_LAT;
-}
-
-bool
-perf_op_is_atomic(enum perf_op op)
-{
-	return op == PERF_ATOMIC_LAT || op == PERF_ATOMIC_BW;
-}
-
-bool
-perf_op_is_send(enum perf_op op)
-{
-	return op == PERF_SEND_LAT || op == PERF_SEND_BW;
-}
-
-bool
-perf_op_is_read(enum perf_op op)
-{
-	return op == PERF_READ_LAT || op == PERF_READ_BW;
-}
-
-bool
-perf_op_is_pingpong(enum perf_op op)
-{
-	return op == PERF_WRITE_LAT || op == PERF_SEND_LAT;
 }
 
 /* Index of a word in a list of names, or -1. */
@@ -244,6 +220,17 @@ take_mtu(const char *arg, struct perf_opts *o, struct urn_err *err)
 	}
 	urn_err_set(err, "--mtu %.32s: give 256, 512, 1024, 2048 or 4096", arg);
 	return -1;
+}
+
+static int
+take_timeout(const char *arg, struct perf_opts *o, struct urn_err *err)
+{
+	uint32_t v;
+
+	if (take_u32("timeout", arg, 0, 31, &v, err))
+		return -1;
+	o->timeout = (uint8_t)v;
+	return 0;
 }
 
 /* May this process run on a core? */
@@ -362,6 +349,9 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 	case OPT_RD_ATOMIC:
 		g->rd_atomic = true;
 		return take_u32("rd-atomic", arg, 1, URN_ABI_MAX_RD_ATOMIC, &o->rd_atomic, err);
+	case OPT_TIMEOUT:
+		g->timeout = true;
+		return take_timeout(arg, o, err);
 	case OPT_MBUFS:
 		return take_u32("mbufs", arg, 1024, 1048576, &o->mbufs, err);
 	case OPT_DESCS:
@@ -410,24 +400,25 @@ pow2_floor(uint64_t v)
 
 /*
  * About 1 MiB in flight over all QPs, which lies in a second-level cache, as
- * with a real program that reuses its buffers; but at least 2 requests a QP,
- * and at most 128.
+ * with a real program that reuses its buffers, and about 1024 requests; but
+ * enough of each QP that requests can be posted and completed in chains.
  */
 static uint32_t
 default_depth(const struct perf_opts *o)
 {
+	uint64_t least = o->size <= 256 ? 16 : o->size <= 4096 ? 4 : 2;
 	uint64_t each = BYTES_IN_FLIGHT / ((o->size < 64 ? 64 : o->size) * o->qps);
-	uint64_t most = 65536 / o->qps;
+	uint64_t most = REQUESTS_IN_FLIGHT / o->qps;
 
-	if (o->size > (16u << 20))
+	if (o->size > HUGE_SIZE)
 		return 1;
-	if (each < 4 && o->size <= 4096)
-		each = 4;
 	if (each > most)
 		each = most;
-	if (each > 128)
-		each = 128;
-	return each < 2 ? 2 : pow2_floor(each);
+	if (each < least)
+		each = least;
+	if (each > MAX_DEFAULT_TOTAL / o->qps)
+		each = MAX_DEFAULT_TOTAL / o->qps;
+	return pow2_floor(each < 128 ? each : 128);
 }
 
 /* Two of the cores that the process may use, or one twice. */
@@ -466,6 +457,9 @@ fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
 		o->rd_atomic = !perf_op_is_read(o->op) && !perf_op_is_atomic(o->op) ? 16
 			       : o->depth < URN_ABI_MAX_RD_ATOMIC ? o->depth
 								  : URN_ABI_MAX_RD_ATOMIC;
+	/* Requests of thousands of QPs wait for each other far longer than on a wire. */
+	if (!g->timeout)
+		o->timeout = o->qps > 1000 ? 18 : 14;
 	o->chain = o->depth >= 4 * MAX_CHAIN ? MAX_CHAIN : pow2_floor(o->depth / 4);
 	if (!g->lcores)
 		return default_cores(o, err);

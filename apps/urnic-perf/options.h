@@ -30,7 +30,7 @@ enum perf_link { PERF_RING, PERF_MEMIF, PERF_NULL, PERF_LINKS };
 
 enum perf_check {
 	PERF_CHECK_NONE,
-	PERF_CHECK_FAST, /* stamps of all, bodies up to 4 KiB a message; all of it at the end */
+	PERF_CHECK_FAST, /* stamps, bodies up to 1 KiB a message; all of it at the end */
 	PERF_CHECK_FULL, /* every byte of every message where the receiver can */
 };
 
@@ -47,6 +47,7 @@ struct perf_opts {
 	uint32_t chain;         /* requests posted at once, of which the last is signalled */
 	uint32_t mtu;           /* path MTU, bytes */
 	uint32_t inline_bytes;  /* messages up to this long are posted inline */
+	uint8_t timeout;        /* of acknowledgements: 4.096 us * 2^timeout; 0: none */
 	uint32_t rd_atomic;     /* READs and atomics in flight a QP */
 	uint32_t mbufs;         /* packets in each port's pool */
 	uint32_t descs;         /* descriptors of each port's queues */
@@ -75,11 +76,36 @@ enum perf_parse perf_options_parse(int argc, char **argv, struct perf_opts *o, s
 const char *perf_op_name(enum perf_op op);
 const char *perf_link_name(enum perf_link link);
 /* Is it a ping-pong or a request at a time, rather than a stream? */
-bool perf_op_is_lat(enum perf_op op);
-bool perf_op_is_atomic(enum perf_op op);
-bool perf_op_is_send(enum perf_op op);
-bool perf_op_is_read(enum perf_op op);
+static inline bool
+perf_op_is_lat(enum perf_op op)
+{
+	return op == PERF_WRITE_LAT || op == PERF_READ_LAT || op == PERF_SEND_LAT ||
+	       op == PERF_ATOMIC_LAT;
+}
+
+static inline bool
+perf_op_is_atomic(enum perf_op op)
+{
+	return op == PERF_ATOMIC_LAT || op == PERF_ATOMIC_BW;
+}
+
+static inline bool
+perf_op_is_send(enum perf_op op)
+{
+	return op == PERF_SEND_LAT || op == PERF_SEND_BW;
+}
+
+static inline bool
+perf_op_is_read(enum perf_op op)
+{
+	return op == PERF_READ_LAT || op == PERF_READ_BW;
+}
+
 /* Does B answer each message with one of its own? */
-bool perf_op_is_pingpong(enum perf_op op);
+static inline bool
+perf_op_is_pingpong(enum perf_op op)
+{
+	return op == PERF_WRITE_LAT || op == PERF_SEND_LAT;
+}
 
 #endif

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pattern.h"
 
-#include <string.h>
-
 #define STAMP_BYTES 8u
-/* Keeps the top byte, so that a message ends with the low byte of its number. */
-#define TAIL_MIX 0x00a5c3965a3ca569ull
 
 void
 pattern_init(struct pattern *p)
@@ -34,9 +30,9 @@ pattern_fill(const struct pattern *p, uint8_t *data, uint64_t size, uint32_t sta
 }
 
 void
-pattern_put_stamp(uint8_t *data, uint64_t size, uint64_t stamp)
+pattern_put_short(uint8_t *data, uint64_t size, uint64_t stamp)
 {
-	uint64_t tail = stamp ^ TAIL_MIX;
+	uint64_t tail = stamp ^ PATTERN_TAIL;
 
 	if (size < STAMP_BYTES) {
 		for (uint64_t i = 0; i < size; i++)
@@ -49,18 +45,12 @@ pattern_put_stamp(uint8_t *data, uint64_t size, uint64_t stamp)
 }
 
 bool
-pattern_stamp_ok(const uint8_t *data, uint64_t size, uint64_t stamp)
+pattern_short_ok(const uint8_t *data, uint64_t size, uint64_t stamp)
 {
-	uint8_t want[2 * STAMP_BYTES];
-	uint64_t head, tail;
+	uint8_t want[PATTERN_STAMPS];
 
-	if (size < 2 * STAMP_BYTES) {
-		pattern_put_stamp(want, size, stamp);
-		return memcmp(data, want, size) == 0;
-	}
-	memcpy(&head, data, STAMP_BYTES);
-	memcpy(&tail, data + size - STAMP_BYTES, STAMP_BYTES);
-	return head == stamp && tail == (stamp ^ TAIL_MIX);
+	pattern_put_short(want, size, stamp);
+	return memcmp(data, want, size) == 0;
 }
 
 /* Compare len bytes at data + off with the text; at least PATTERN_WINDOW at a time. */
@@ -85,9 +75,9 @@ pattern_body_ok(const struct pattern *p, const uint8_t *data, uint64_t size, uin
 	uint64_t body, off, n;
 
 	*compared = 0;
-	if (size <= 2 * STAMP_BYTES)
+	if (size <= PATTERN_STAMPS)
 		return true;
-	body = size - 2 * STAMP_BYTES;
+	body = size - PATTERN_STAMPS;
 	off = 0;
 	n = body;
 	if (n > most) {

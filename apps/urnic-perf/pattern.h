@@ -14,6 +14,17 @@
  * Messages under 16 bytes overlap the stamps; under 8 bytes they hold the top
  * of one. The last byte of a message is always the low byte of its number.
  *
+ * What checking costs, measured between two cores as a share of the rate with
+ * --no-check:
+ *                      fast    full
+ *   SEND 64 B           2 %     3 %
+ *   SEND 4 KiB          6 %    11 %
+ *   SEND 64 KiB         1 %    10 %
+ *   WRITE 64 B          1 %    25 %
+ *   WRITE 64 KiB        1 %    31 %
+ *   READ 4 KiB          1 %     8 %
+ * In ping-pong it is in no figure: it is done while the other side works.
+ *
  * Rejected: a body rewritten for every message, which costs the sender as much
  * as the copy that is being measured; a checksum in the message, likewise.
  */
@@ -22,11 +33,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* The random text repeats after this many bytes: a prime, so no multiple of an MTU. */
 #define PATTERN_PERIOD 65521u
 #define PATTERN_STARTS 32768u /* bodies begin at 0..PATTERN_STARTS - 1 */
-#define PATTERN_WINDOW 4096u  /* bytes of body that the fast check looks at in one message */
+#define PATTERN_STAMPS 16u    /* bytes of both stamps */
+/* Tells a tail from a head; keeps the top byte, which is the low byte of the number. */
+#define PATTERN_TAIL 0x00a5c3965a3ca569ull
+#define PATTERN_WINDOW 1024u  /* bytes of body that the fast check looks at in one message */
 
 struct pattern {
 	uint8_t text[PATTERN_PERIOD + PATTERN_STARTS + PATTERN_WINDOW]; /* repeats after PERIOD */
@@ -50,11 +65,37 @@ pattern_start(uint32_t qp, uint32_t slot)
 
 /* Write the body of a whole message of `size` bytes (stamps overwrite its ends). */
 void pattern_fill(const struct pattern *p, uint8_t *data, uint64_t size, uint32_t start);
+/* Stamps of a message under PATTERN_STAMPS bytes, where they overlap or are cut. */
+void pattern_put_short(uint8_t *data, uint64_t size, uint64_t stamp);
+bool pattern_short_ok(const uint8_t *data, uint64_t size, uint64_t stamp);
+
 /* Write the stamps of a message. */
-void pattern_put_stamp(uint8_t *data, uint64_t size, uint64_t stamp);
+static inline void
+pattern_put_stamp(uint8_t *data, uint64_t size, uint64_t stamp)
+{
+	uint64_t tail = stamp ^ PATTERN_TAIL;
+
+	if (size < PATTERN_STAMPS) {
+		pattern_put_short(data, size, stamp);
+		return;
+	}
+	memcpy(data, &stamp, sizeof(stamp));
+	memcpy(data + size - sizeof(tail), &tail, sizeof(tail));
+}
 
 /* Are the stamps right? */
-bool pattern_stamp_ok(const uint8_t *data, uint64_t size, uint64_t stamp);
+static inline bool
+pattern_stamp_ok(const uint8_t *data, uint64_t size, uint64_t stamp)
+{
+	uint64_t head, tail;
+
+	if (size < PATTERN_STAMPS)
+		return pattern_short_ok(data, size, stamp);
+	memcpy(&head, data, sizeof(head));
+	memcpy(&tail, data + size - sizeof(tail), sizeof(tail));
+	return head == stamp && tail == (stamp ^ PATTERN_TAIL);
+}
+
 /*
  * Is the body right? Compares at most `most` bytes, from a place that moves on
  * with seq so that all places get their turn. *compared: bytes looked at

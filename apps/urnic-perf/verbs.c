@@ -285,6 +285,7 @@ connect_qps(struct bench *b, struct urn_err *err)
 		urn_ep_opts_default(&opts[i]);
 		opts[i].mtu_code = mtu_code(b->o.mtu);
 		opts[i].sgid_index = b->side[i].gid_index;
+		opts[i].timeout = b->o.timeout;
 		opts[i].max_rd_atomic = (uint8_t)b->o.rd_atomic;
 		opts[i].max_dest_rd_atomic = (uint8_t)b->o.rd_atomic;
 		if (urn_ep_local(b->side[i].qp[0].qp, 0, b->side[i].gid_index, &addr[i], err))
@@ -396,10 +397,36 @@ final_check(struct bench *b)
 	return 0;
 }
 
+/* Counters of both adapters. */
+static void
+sum_counters(const struct bench *b, struct urn_counters *sum)
+{
+	struct urn_counters c;
+
+	memset(sum, 0, sizeof(*sum));
+	for (unsigned int i = 0; i < 2; i++) {
+		urn_dp_counters(b->dp, i, &c);
+		for (unsigned int k = 0; k < URN_COUNTER_COUNT; k++)
+			sum->v[k] += c.v[k];
+	}
+}
+
+/* What went wrong, and how the transport fared until then. */
+static void
+bench_failure(const struct bench *b, struct urn_err *err)
+{
+	struct urn_counters c;
+
+	sum_counters(b, &c);
+	urn_err_set(err, "%s (after %llu messages, %llu retransmits, %llu timeouts, %llu NAKs)",
+		    b->run.err.text, (unsigned long long)b->meter.done,
+		    (unsigned long long)c.v[URN_C_RETRANSMITS],
+		    (unsigned long long)c.v[URN_C_TIMEOUTS], (unsigned long long)c.v[URN_C_RX_NAKS]);
+}
+
 static void
 bench_result(struct bench *b, struct result *res)
 {
-	struct urn_counters c;
 	uint64_t ways = perf_op_is_pingpong(b->o.op) ? 2 : 1;
 
 	result_from_meter(res, &b->o, &b->meter);
@@ -407,11 +434,7 @@ bench_result(struct bench *b, struct result *res)
 	res->checked = b->side[0].checked + b->side[1].checked;
 	res->moved = b->meter.done * b->l.size * ways;
 	res->have_counters = true;
-	for (unsigned int i = 0; i < 2; i++) {
-		urn_dp_counters(b->dp, i, &c);
-		for (unsigned int k = 0; k < URN_COUNTER_COUNT; k++)
-			res->counters.v[k] += c.v[k];
-	}
+	sum_counters(b, &res->counters);
 	res->retransmits = res->counters.v[URN_C_RETRANSMITS];
 	res->qp_bytes = urn_dp_qp_bytes(b->dp, 0, b->o.rd_atomic);
 }
@@ -451,7 +474,7 @@ verbs_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct
 		if (rc == 0)
 			rc = final_check(b);
 		if (rc != 0)
-			*err = b->run.err;
+			bench_failure(b, err);
 		else
 			bench_result(b, res);
 	}

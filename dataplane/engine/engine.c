@@ -20,6 +20,7 @@
 #include <rte_pause.h>
 
 #define NEIGH_PERIOD_NS 1000000ull  /* how often the neighbour table is tended */
+#define LINK_PERIOD_NS 10000000ull  /* how often the link is looked at */
 #define STUCK_NS 100000000ull       /* a port that takes nothing for so long loses frames */
 
 struct urn_engine *
@@ -161,8 +162,10 @@ flush(struct urn_shard *s)
 		memmove(tp->tx, tp->tx + n, left * sizeof(tp->tx[0]));
 	}
 	tp->tx_n = left;
-	URN_COUNT_N(tp, TX_PACKETS, n);
-	URN_COUNT_N(tp, TX_BYTES, bytes);
+	if (likely(s->queue >= 0)) { /* else counted by the engine that has the queue */
+		URN_COUNT_N(tp, TX_PACKETS, n);
+		URN_COUNT_N(tp, TX_BYTES, bytes);
+	}
 	if (unlikely(n == 0))
 		stuck(s, tp->now);
 	else
@@ -226,6 +229,25 @@ after_receive(struct urn_shard *s)
 
 /* ---- slow things, looked at every turn by one comparison */
 
+/* The link came or went: tell every client of the adapter. */
+static void
+look_at_link(struct urn_shard *s)
+{
+	struct urn_tp *tp = s->tp;
+
+	s->link_due = tp->now + LINK_PERIOD_NS;
+	if (!urn_port_poll_link(s->port))
+		return;
+	for (struct urn_client_shard *c = s->clients; c; c = c->next) {
+		if (tp->event_n == URN_TP_OUT)
+			urn_shard_notify(s);
+		tp->event[tp->event_n++] = (struct urn_tp_event){
+			.ev = {.type = s->port->link_up ? URN_EVENT_PORT_ACTIVE : URN_EVENT_PORT_ERR},
+			.client = c->client,
+		};
+	}
+}
+
 static void
 tend_neighbours(struct urn_shard *s)
 {
@@ -238,6 +260,8 @@ tend_neighbours(struct urn_shard *s)
 	}
 	if (!s->first || tp->now < s->neigh_due)
 		return;
+	if (tp->now >= s->link_due)
+		look_at_link(s);
 	s->neigh_due = tp->now + NEIGH_PERIOD_NS;
 	tp->tx_n += urn_neigh_poll(s->neigh, tp->now, tp->cfg.pool, tp->tx + tp->tx_n,
 				   URN_TP_TX - tp->tx_n);

@@ -23,6 +23,7 @@ struct urn_shard;
 /* One client's doorbells on one engine. Changed in the engine's thread only. */
 struct urn_client_shard {
 	struct urn_client_shard *next; /* of the shard's list */
+	void *client;                  /* control: whose it is, for events */
 	struct urn_db_scan scan;
 	struct urn_qp **qp;            /* by doorbell id; NULL: none */
 	uint32_t cap;                  /* entries of qp */
@@ -60,6 +61,7 @@ struct urn_shard {
 	struct urn_shard *const *peer; /* shards of this adapter by engine; NULL entries */
 	struct urn_neigh *neigh;       /* of the adapter */
 	uint32_t neigh_gen;            /* generation seen last */
+	uint64_t link_due;             /* ns: when to look at the link next; the first engine does */
 	uint64_t neigh_due;            /* ns: when to poll it next; the first engine does */
 	unsigned int came;             /* frames received in the last turn */
 	uint64_t stuck_since;          /* ns: since when the port takes nothing; 0: it does */

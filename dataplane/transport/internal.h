@@ -220,6 +220,8 @@ void urn_req_retire(struct urn_tp *tp, struct urn_qp *qp);
 void urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
 		  uint8_t vendor_err);
 void urn_req_arm(struct urn_tp *tp, struct urn_qp *qp);
+/* The memory of the packet with this PSN could not be read: its work fails in its turn. */
+void urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 
 /* ---- fetch.c */
 
@@ -240,6 +242,17 @@ void urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /* READ responses, atomic responses, NAKs, ACKs. returns: whether more is to be sent */
 bool urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
 bool urn_resp_owes(const struct urn_qp *qp);
+/* The QP goes: send the acknowledgement that is owed, if that can be done at once. */
+void urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp);
+/* The memory of the response with this PSN could not be read: refuse from there on. */
+void urn_resp_failed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
+/* Is this frame a response to what comes after a refusal? */
+static inline bool
+urn_resp_is_late(const struct urn_qp *qp, const struct urn_txd *p)
+{
+	return unlikely(qp->state == URN_QPS_ERR) && p->action == URN_ACT_TX_RESPONSE &&
+	       (qp->flags & URN_QPF_REFUSED) && urn_psn_diff(p->psn, qp->nak_psn) > 0;
+}
 /* Free packets kept ahead of their turn. */
 void urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp);
 

@@ -132,6 +132,26 @@ urn_req_retire(struct urn_tp *tp, struct urn_qp *qp)
 		urn_qp_check_drained(tp, qp);
 }
 
+void
+urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+{
+	bool behind = false; /* the cursor stands before the work: it stays there */
+
+	for (struct urn_work *w = qp->w_head; w; w = w->next) {
+		behind |= w == qp->w_cur;
+		if (((psn - w->first_psn) & URN_PSN_MASK) >= w->npsn)
+			continue;
+		w->state = URN_WORK_FAILED;
+		w->status = URN_WC_LOC_PROT_ERR;
+		w->vendor_err = URN_VE_MEMORY;
+		if (!behind)
+			qp->w_cur = w;
+		break;
+	}
+	urn_req_retire(tp, qp);
+	urn_tp_sched(tp, qp); /* what came before may have to ask for its acknowledgement */
+}
+
 /* ---- time */
 
 void
@@ -158,7 +178,8 @@ urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
 
 		if (w->npsn == 0)
 			continue; /* local work is not repeated */
-		if (w->state == URN_WORK_FAILED || w->state == URN_WORK_QUEUED)
+		if (w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN ||
+		    w->state == URN_WORK_QUEUED)
 			break;
 		if (urn_work_is_fetch(w) ? w->accepted < w->npsn : urn_psn_diff(qp->una, end) < 0)
 			break;
@@ -446,17 +467,24 @@ step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 static bool
 ask(struct urn_tp *tp, struct urn_qp *qp)
 {
-	uint32_t cur_psn = qp->cur_psn, psn = (qp->next_psn - 1) & URN_PSN_MASK;
-	struct urn_work *w_cur = qp->w_cur, *w = qp->w_head;
+	uint32_t cur_psn = qp->cur_psn, psn = (qp->next_psn - 1) & URN_PSN_MASK, end;
+	struct urn_work *w_cur = qp->w_cur, *last = NULL;
 
-	while (w && ((psn - w->first_psn) & URN_PSN_MASK) >= w->npsn)
-		w = w->next;
-	if (!w || urn_work_is_fetch(w) || w->state == URN_WORK_FAILED)
-		return true; /* its response will tell, or it is past helping */
+	/* The newest that was begun and that can be sent again. */
+	for (struct urn_work *w = qp->w_head; w; w = w->next) {
+		if (urn_psn_diff(w->first_psn, qp->next_psn) >= 0)
+			break;
+		if (w->npsn && w->state != URN_WORK_FAILED)
+			last = w;
+	}
+	if (!last || urn_work_is_fetch(last))
+		return true; /* nothing to ask for, or its response will tell */
 	if (!urn_tp_tx_room(tp))
 		return false;
-	qp->cur_psn = psn;
-	if (!send_data(tp, qp, w))
+	end = urn_psn_add(last->first_psn, last->npsn - 1);
+	qp->cur_psn = urn_psn_diff(end, psn) < 0 ? end : psn;
+	qp->since_ack = ACK_EVERY;
+	if (!send_data(tp, qp, last))
 		return false;
 	qp->w_cur = w_cur;
 	qp->cur_psn = cur_psn;
@@ -467,7 +495,7 @@ bool
 urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	uint32_t before = qp->next_psn;
-	bool more = true;
+	bool more = true, starved = false;
 
 	if (qp->flags & URN_QPF_RNR_WAIT)
 		return false;
@@ -478,11 +506,12 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			if (qp->state != URN_QPS_RTS || !(w = urn_req_fetch(tp, qp))) {
 				/* No work, or no room for it: in that case try again. */
 				more = qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq);
+				starved = more;
 				break;
 			}
 			qp->w_cur = w;
 		}
-		if (w->state == URN_WORK_FAILED) {
+		if (unlikely(w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN)) {
 			urn_req_retire(tp, qp);
 			more = false;
 			break;
@@ -496,10 +525,10 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 			return true; /* it failed: flush */
 	}
-	if (unlikely(!more && qp->since_ack && qp->una != qp->next_psn) && !ask(tp, qp))
+	if (unlikely((!more || starved) && qp->since_ack && qp->una != qp->next_psn) && !ask(tp, qp))
 		more = true;
-	if (qp->una != qp->next_psn && (before == qp->una || !urn_timer_started(&qp->timer) ||
-					qp->deadline <= tp->now))
+	/* A timer that runs already is left alone, even if it is due: posting puts nothing off. */
+	if (qp->una != qp->next_psn && (before == qp->una || !urn_timer_started(&qp->timer)))
 		urn_req_arm(tp, qp);
 	return more;
 }

@@ -106,11 +106,12 @@ answer(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 	rec->msn = qp->msn;
 	rec->busy = 0;
 	rec->pending = 1;
-	rec->start = 0;
+	rec->again = 0;
+	rec->head = 1;
 	rec->cur = 0;
-	rec->end = rec->npsn;
+	rec->end = urn_rec_npsn(qp, rec);
 	qp->rec_pending++;
-	qp->done_psn = urn_psn_add(rec->first_psn, rec->npsn - 1);
+	qp->done_psn = urn_psn_add(rec->first_psn, urn_rec_npsn(qp, rec) - 1);
 	urn_tp_sched(tp, qp);
 	if (unlikely(qp->state == URN_QPS_RTR))
 		established(tp, qp);
@@ -140,7 +141,7 @@ find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind)
 		struct urn_rec *rec = &qp->rec[i];
 
 		if (rec->kind == kind && !rec->busy &&
-		    ((psn - rec->first_psn) & URN_PSN_MASK) < rec->npsn)
+		    ((psn - rec->first_psn) & URN_PSN_MASK) < urn_rec_npsn(qp, rec))
 			return rec;
 	}
 	return NULL;
@@ -149,10 +150,12 @@ find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind)
 static void
 replay(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec, uint32_t start, uint32_t end)
 {
-	if (!rec->pending)
+	if (!rec->pending) {
 		qp->rec_pending++;
+		rec->again = 1;
+	}
 	rec->pending = 1;
-	rec->start = start;
+	rec->head = 1;
 	rec->cur = start;
 	rec->end = end;
 	urn_tp_sched(tp, qp);

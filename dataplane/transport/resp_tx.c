@@ -12,9 +12,9 @@ enum { ACK_TURNS = 4 }; /* an acknowledgement waits for at most so many turns */
 bool
 urn_resp_owes(const struct urn_qp *qp)
 {
-	/* In error, an answer is owed only to what came before the refusal. */
+	/* In error, an answer is owed only to what came before the refusal, or the error. */
 	if (qp->state == URN_QPS_ERR)
-		return qp->flags & URN_QPF_NAK;
+		return (qp->flags & URN_QPF_NAK) || (!qp->rec_pending && (qp->flags & URN_QPF_ACK));
 	return qp->rec_pending || (qp->flags & (URN_QPF_ACK | URN_QPF_NAK));
 }
 
@@ -53,7 +53,20 @@ answered(struct urn_qp *qp, struct urn_rec *rec)
 	qp->rec_pending--;
 }
 
-/* The region vanished, or its rights: refuse from here on. */
+/* Refuse from the response packet with this PSN on, and make no further response. */
+static void
+refuse_response(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
+{
+	qp->nak_psn = psn;
+	qp->nak_syn = syndrome;
+	qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
+	for (uint32_t i = 0; i <= qp->rec_mask; i++)
+		qp->rec[i].pending = 0;
+	qp->rec_pending = 0;
+	urn_qp_error(tp, qp);
+}
+
+/* The region vanished, or its rights. */
 static void
 read_refused(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 {
@@ -61,13 +74,18 @@ read_refused(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 		URN_COUNT(tp, NAK_ACCESS);
 		urn_qp_event(tp, qp, URN_EVENT_QP_ACCESS_ERR);
 	}
-	qp->nak_psn = urn_psn_add(rec->first_psn, rec->cur);
-	qp->nak_syn = URN_NAK_ACCESS;
-	qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
-	for (uint32_t i = 0; i <= qp->rec_mask; i++)
-		qp->rec[i].pending = 0;
-	qp->rec_pending = 0;
-	urn_qp_error(tp, qp);
+	refuse_response(tp, qp, urn_psn_add(rec->first_psn, rec->cur), URN_NAK_ACCESS);
+}
+
+void
+urn_resp_failed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+{
+	/* Only the first failure counts; those behind it fail with it. */
+	if (qp->state == URN_QPS_ERR)
+		return;
+	URN_COUNT(tp, NAK_OPERATIONAL);
+	urn_qp_event(tp, qp, URN_EVENT_QP_FATAL);
+	refuse_response(tp, qp, psn, URN_NAK_OP);
 }
 
 static uint8_t
@@ -83,7 +101,7 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 {
 	uint32_t off = rec->cur << qp->mtu_shift, left = rec->length - off;
 	uint32_t len = left < qp->mtu ? left : qp->mtu;
-	bool first = rec->cur == rec->start, last = rec->cur + 1 == rec->end;
+	bool first = rec->head, last = rec->cur + 1 == rec->end;
 	uint8_t opcode = response_opcode(first, last), *bth;
 	const struct urn_opcode *op = &urn_opcodes[opcode];
 	struct urn_region *region = NULL;
@@ -105,6 +123,7 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 		urn_tp_gather(tp, d, region, rec->va + off, bth + op->hdr_len, len);
 	hand_on(tp, qp, d);
 	rec->cur++;
+	rec->head = 0;
 	if (last)
 		answered(qp, rec);
 	return true;
@@ -184,7 +203,7 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			return false; /* the packet before it, once done, calls again */
 		return !send_nak(tp, qp);
 	}
-	if (!(qp->flags & URN_QPF_ACK) || qp->state == URN_QPS_ERR)
+	if (!(qp->flags & URN_QPF_ACK))
 		return false;
 	/*
 	 * Let a turn go by, or some while there is other work, so that more may be
@@ -197,4 +216,22 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	qp->flags &= ~(uint32_t)URN_QPF_ACK;
 	URN_COUNT(tp, TX_ACKS);
 	return false;
+}
+
+/*
+ * A program may destroy its QP as soon as it has the last receive, which it
+ * sees before the merged acknowledgement is sent; its peer's request must not
+ * fail for that.
+ */
+void
+urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (!(qp->flags & URN_QPF_ACK) || !(qp->flags & URN_QPF_MAC) || qp->rec_pending ||
+	    qp->tx_head || !urn_tp_tx_room(tp))
+		return;
+	if (!send_aeth(tp, qp, qp->done_psn, URN_SYN_ACK_NOCREDIT))
+		return;
+	qp->flags &= ~(uint32_t)URN_QPF_ACK;
+	URN_COUNT(tp, TX_ACKS);
+	urn_tp_execute(tp);
 }

@@ -251,6 +251,13 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 /* ---- READ and atomics */
 
+/* Has this READ or atomic still to be answered for the first time? */
+static inline bool
+unanswered(const struct urn_rec *rec)
+{
+	return rec->busy || (rec->pending && !rec->again);
+}
+
 /* A place on the record; NULL: the peer has more under way than it may. */
 static struct urn_rec *
 record(struct urn_qp *qp, uint32_t *index)
@@ -261,11 +268,16 @@ record(struct urn_qp *qp, uint32_t *index)
 		return NULL;
 	*index = qp->rec_head & qp->rec_mask;
 	rec = &qp->rec[*index];
-	if (rec->pending || rec->busy)
+	if (unanswered(rec) ||
+	    unanswered(&qp->rec[(qp->rec_head - qp->max_dest_rd_atomic) & qp->rec_mask]))
 		return NULL;
+	if (rec->pending) { /* a peer that asks for more has that response by now */
+		rec->pending = 0;
+		qp->rec_pending--;
+	}
 	qp->rec_head++;
 	rec->busy = 1;
-	rec->first_psn = qp->epsn;
+	rec->first_psn = qp->epsn & URN_PSN_MASK;
 	return rec;
 }
 
@@ -299,9 +311,8 @@ accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	rec->va = rte_be_to_cpu_64(r.va);
 	rec->rkey = rte_be_to_cpu_32(r.rkey);
 	rec->length = len;
-	rec->npsn = len ? (len + qp->mtu - 1u) >> qp->mtu_shift : 1;
 	p->arg = index;
-	accepted(tp, qp, m, URN_ACT_READ, rec->npsn);
+	accepted(tp, qp, m, URN_ACT_READ, urn_rec_npsn(qp, rec));
 }
 
 static void
@@ -332,7 +343,7 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	rec->kind = URN_REC_ATOMIC;
-	rec->npsn = 1;
+	rec->length = 8;
 	p->arg = index;
 	p->word[0] = cas ? rte_be_to_cpu_64(a.compare) : rte_be_to_cpu_64(a.swap_add);
 	p->word[1] = rte_be_to_cpu_64(a.swap_add);
@@ -445,6 +456,7 @@ static void
 accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct rte_mbuf *m;
+	bool filled = false;
 
 	while ((m = qp->ooo) && !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT))) {
 		int32_t d = urn_psn_diff(urn_pkt(m)->psn, qp->epsn);
@@ -461,10 +473,15 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 			    tp->burst_n + 2 > URN_TP_TX)
 				urn_tp_execute(tp);
 			accept_in_order(tp, qp, m);
+			filled = true;
 		}
 	}
-	/* A second gap behind the one that was filled is asked for at once. */
-	if (qp->ooo && !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
+	/*
+	 * A second gap behind the one that was filled is asked for at once. What
+	 * is missing still of the same gap was asked for already.
+	 */
+	if (filled && qp->ooo &&
+	    !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
 		qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
 		qp->nak_syn = URN_NAK_SEQ;
 		qp->nak_psn = qp->epsn;

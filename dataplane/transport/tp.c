@@ -236,30 +236,16 @@ tx_failed(struct urn_tp *tp, const struct urn_txd *d)
 		urn_ud_sent(tp, qp, false);
 		return;
 	}
-	if (d->action == URN_ACT_TX_RESPONSE) {
-		qp->nak_psn = d->psn;
-		qp->nak_syn = URN_NAK_OP;
-		qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
-		URN_COUNT(tp, NAK_OPERATIONAL);
-		urn_qp_error(tp, qp);
-		return;
-	}
-	for (struct urn_work *w = qp->w_head; w; w = w->next) {
-		if ((uint32_t)urn_psn_diff(d->psn, w->first_psn) < w->npsn) {
-			w->state = URN_WORK_FAILED;
-			w->status = URN_WC_LOC_PROT_ERR;
-			w->vendor_err = URN_VE_MEMORY;
-			qp->w_cur = w;
-			break;
-		}
-	}
-	urn_req_retire(tp, qp);
+	if (d->action == URN_ACT_TX_RESPONSE)
+		urn_resp_failed(tp, qp, d->psn);
+	else
+		urn_req_unreadable(tp, qp, d->psn);
 }
 
 static void
 finish_tx(struct urn_tp *tp, const struct urn_txd *d)
 {
-	if (unlikely(d->qp->flags & URN_QPF_DYING)) {
+	if (unlikely((d->qp->flags & URN_QPF_DYING) || urn_resp_is_late(d->qp, d))) {
 		rte_pktmbuf_free(d->m);
 	} else if (unlikely(d->mem_status != URN_MEMOP_DONE)) {
 		tx_failed(tp, d);
@@ -404,8 +390,9 @@ drain_tx(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct rte_mbuf *m;
 
-	while ((m = qp->tx_head) && !urn_pkt(m)->mem_left && tp->tx_n < URN_TP_TX &&
-	       tp->loop_n < URN_TP_LOOP) {
+	/* Frames of the burst in hand were promised their places already. */
+	while ((m = qp->tx_head) && !urn_pkt(m)->mem_left && tp->tx_n + tp->txd_n < URN_TP_TX &&
+	       tp->loop_n + tp->txd_n < URN_TP_LOOP) {
 		struct urn_txd d = unpark(qp);
 
 		finish_tx(tp, &d);
@@ -630,18 +617,25 @@ run_timers(struct urn_tp *tp)
 	return n;
 }
 
-/* Frames to ourselves that the last turn made. */
+/*
+ * Frames to ourselves that the last turn made; as many as can be handed over
+ * if they are another engine's, with a burst of the port's besides.
+ */
 static unsigned int
 run_loop(struct urn_tp *tp)
 {
-	struct rte_mbuf *m[URN_TP_LOOP];
-	unsigned int n = tp->loop_n;
+	struct rte_mbuf *m[URN_TP_BURST];
+	unsigned int done = 0, n;
 
-	memcpy(m, tp->loop, n * sizeof(m[0]));
-	tp->loop_n = 0;
-	for (unsigned int i = 0; i < n; i += URN_TP_BURST)
-		urn_tp_rx(tp, m + i, n - i < URN_TP_BURST ? n - i : URN_TP_BURST, true);
-	return n;
+	while (tp->loop_n && tp->handover_n + 2 * URN_TP_BURST <= URN_TP_OUT) {
+		n = tp->loop_n < URN_TP_BURST ? tp->loop_n : URN_TP_BURST;
+		memcpy(m, tp->loop, n * sizeof(m[0]));
+		tp->loop_n -= n;
+		memmove(tp->loop, tp->loop + n, tp->loop_n * sizeof(m[0]));
+		urn_tp_rx(tp, m, n, true);
+		done += n;
+	}
+	return done;
 }
 
 unsigned int
@@ -683,6 +677,8 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 		if (qp->tx_head)
 			return !urn_pkt(qp->tx_head)->mem_left;
 	}
+	if (unlikely(qp->state == URN_QPS_SQD))
+		urn_qp_check_drained(tp, qp);
 	if (qp->type == URN_QPT_UD)
 		return qp->state == URN_QPS_ERR || qp->state == URN_QPS_SQE
 			       ? urn_qp_flush(tp, qp, SHARE)

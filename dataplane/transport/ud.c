@@ -150,6 +150,8 @@ urn_ud_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 				return qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq);
 			qp->w_cur = w;
 		}
+		if (w->state == URN_WORK_QUEUED && qp->state != URN_QPS_RTS)
+			return false; /* SQD: it waits */
 		if (!send_one(tp, qp, w, &more))
 			return more;
 	}
