@@ -32,13 +32,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COPIES 4095u       /* frames on their way to the file */
+#define COPIES 4095u /* frames on their way to the file */
 #define RING_SIZE 4096u
 #define BURST 32u
 #define FORMAT_COPIES 255u /* of the writer: a burst, and its cache */
 /* Options and padding that rte_pcapng puts behind a frame. */
 #define FORMAT_TAIL 64u
-#define IDLE_NS 200000     /* the writer's sleep when there is nothing to do */
+#define IDLE_NS 200000 /* the writer's sleep when there is nothing to do */
 
 /* In the private area of a copy; URN_PORT_PRIV bytes are there. */
 struct copy_info {
@@ -53,25 +53,25 @@ _Static_assert(sizeof(struct copy_info) <= URN_PORT_PRIV, "mbuf private area");
 struct tap {
 	struct urn_capture *cap;
 	const struct rte_eth_rxtx_callback *cb;
-	uint64_t drops;   /* owner: the lcore of the queue; atomic for the reader */
-	bool busy;        /* a burst is being copied; atomic, likewise */
-	uint16_t port;    /* ethdev */
+	uint64_t drops; /* owner: the lcore of the queue; atomic for the reader */
+	bool busy;	/* a burst is being copied; atomic, likewise */
+	uint16_t port;	/* ethdev */
 	uint16_t queue;
 	uint8_t direction; /* enum rte_pcapng_direction */
 } __rte_cache_aligned;
 
 struct urn_capture {
 	char *path;
-	rte_pcapng_t *file;          /* owner: the writer, once it runs */
+	rte_pcapng_t *file;	     /* owner: the writer, once it runs */
 	struct rte_mempool *copies;  /* of the callbacks */
 	struct rte_mempool *formats; /* of the writer */
-	struct rte_ring *ring;       /* many producers, one consumer */
+	struct rte_ring *ring;	     /* many producers, one consumer */
 	struct tap *tap;
 	unsigned int taps;
 	pthread_t writer;
-	bool stop;                   /* to the writer; atomic */
-	int write_errno;             /* of the writer: first failure; read after it ended */
-	uint64_t write_drops;        /* of the writer */
+	bool stop;	      /* to the writer; atomic */
+	int write_errno;      /* of the writer: first failure; read after it ended */
+	uint64_t write_drops; /* of the writer */
 };
 
 static unsigned int captures; /* makes names unique; control threads, atomic */
@@ -228,7 +228,9 @@ taps_add(struct urn_capture *cap, struct urn_port *const *ports, unsigned int n)
 		for (q = 0; q < ports[i]->caps.queues; q++) {
 			struct tap *rx = &cap->tap[k], *tx = &cap->tap[k + 1];
 
-			*rx = (struct tap){.cap = cap, .port = ports[i]->id, .queue = q,
+			*rx = (struct tap){.cap = cap,
+					   .port = ports[i]->id,
+					   .queue = q,
 					   .direction = RTE_PCAPNG_DIRECTION_IN};
 			*tx = *rx;
 			tx->direction = RTE_PCAPNG_DIRECTION_OUT;

@@ -81,8 +81,8 @@ urn_devlink_parse(const void *reply, size_t len)
 	if (nl.nlmsg_type == NLMSG_ERROR || nl.nlmsg_len > len ||
 	    nl.nlmsg_len < NLMSG_HDRLEN + GENL_HDRLEN)
 		return -1;
-	param = attr_find(p + NLMSG_HDRLEN + GENL_HDRLEN,
-			  nl.nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN, DEVLINK_ATTR_PARAM, &n);
+	param = attr_find(p + NLMSG_HDRLEN + GENL_HDRLEN, nl.nlmsg_len - NLMSG_HDRLEN - GENL_HDRLEN,
+			  DEVLINK_ATTR_PARAM, &n);
 	list = param != NULL ? attr_find(param, n, DEVLINK_ATTR_PARAM_VALUES_LIST, &m) : NULL;
 	if (list == NULL)
 		return -1;
@@ -139,8 +139,8 @@ family_id(int fd)
 	memcpy(&nl, reply, sizeof(nl));
 	if (nl.nlmsg_type != GENL_ID_CTRL)
 		return 0;
-	id = attr_find(reply + NLMSG_HDRLEN + GENL_HDRLEN,
-		       (size_t)got - NLMSG_HDRLEN - GENL_HDRLEN, CTRL_ATTR_FAMILY_ID, &n);
+	id = attr_find(reply + NLMSG_HDRLEN + GENL_HDRLEN, (size_t)got - NLMSG_HDRLEN - GENL_HDRLEN,
+		       CTRL_ATTR_FAMILY_ID, &n);
 	if (id == NULL || n < sizeof(value))
 		return 0;
 	memcpy(&value, id, sizeof(value));

@@ -45,8 +45,7 @@ static struct {
 	int argc;
 } eal;
 
-static int
-arg_add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static int arg_add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 static int
 arg_add(const char *fmt, ...)
@@ -111,8 +110,10 @@ args_lcores(unsigned int max, struct urn_err *err)
 		found++;
 	}
 	if (found == 0) {
-		urn_err_set(err, "this process may run on CPUs from %u upwards only, which DPDK "
-				 "does not know; allow it a lower one (taskset)", RTE_MAX_LCORE);
+		urn_err_set(err,
+			    "this process may run on CPUs from %u upwards only, which DPDK "
+			    "does not know; allow it a lower one (taskset)",
+			    RTE_MAX_LCORE);
 		return -1;
 	}
 	return arg_add("--lcores=0@(%s)", list);

@@ -9,14 +9,14 @@
 #include "pmd_glue/port.h"
 
 struct urn_eal_config {
-	const char *program;    /* argv[0] */
+	const char *program;	/* argv[0] */
 	unsigned int memory_mb; /* without huge pages memory is fixed at start */
-	bool huge_pages;        /* use huge pages where there are some */
-	unsigned int lcores;    /* worker threads are the caller's own; cores to use, 0: all allowed */
+	bool huge_pages;	/* use huge pages where there are some */
+	unsigned int lcores; /* worker threads are the caller's own; cores to use, 0: all allowed */
 	unsigned int pci_count; /* PCI addresses to probe; none: --no-pci */
 	const char *const *pci;
-	const char *extra;      /* further EAL arguments, space separated, or NULL */
-	const char *log_level;  /* e.g. "warning"; NULL: errors only */
+	const char *extra;     /* further EAL arguments, space separated, or NULL */
+	const char *log_level; /* e.g. "warning"; NULL: errors only */
 };
 
 /* Start the EAL once. returns 0, or -1 with *err (and nothing left behind) */

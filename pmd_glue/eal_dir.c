@@ -91,8 +91,8 @@ base_usable(const char *base)
 {
 	struct stat st;
 
-	return base != NULL && base[0] == '/' && strlen(base) < BASE_MAX &&
-	       stat(base, &st) == 0 && S_ISDIR(st.st_mode) && access(base, W_OK | X_OK) == 0;
+	return base != NULL && base[0] == '/' && strlen(base) < BASE_MAX && stat(base, &st) == 0 &&
+	       S_ISDIR(st.st_mode) && access(base, W_OK | X_OK) == 0;
 }
 
 static const char *
@@ -116,8 +116,9 @@ urn_eal_dir_make(struct urn_eal_dir *dir, struct urn_err *err)
 	dir->lock_fd = -1;
 	dir->path[0] = '\0';
 	if (base == NULL) {
-		urn_err_set(err, "no folder for runtime files: neither XDG_RUNTIME_DIR, TMPDIR nor "
-				 "/tmp is a writable folder with a name under %d bytes; set TMPDIR",
+		urn_err_set(err,
+			    "no folder for runtime files: neither XDG_RUNTIME_DIR, TMPDIR nor "
+			    "/tmp is a writable folder with a name under %d bytes; set TMPDIR",
 			    BASE_MAX);
 		return -1;
 	}
@@ -132,8 +133,10 @@ urn_eal_dir_make(struct urn_eal_dir *dir, struct urn_err *err)
 			return 0;
 		remove_tree(dir->path);
 	}
-	urn_err_set(err, "cannot make a folder for runtime files in %s: %s; make room there or set "
-			 "TMPDIR", base, strerror(errno));
+	urn_err_set(err,
+		    "cannot make a folder for runtime files in %s: %s; make room there or set "
+		    "TMPDIR",
+		    base, strerror(errno));
 	dir->path[0] = '\0';
 	return -1;
 }

@@ -12,7 +12,7 @@
 
 struct urn_eal_dir {
 	char path[URN_EAL_DIR_MAX]; /* owner: eal.c; empty: none */
-	int lock_fd;                /* held locked while the folder is in use */
+	int lock_fd;		    /* held locked while the folder is in use */
 };
 
 /*

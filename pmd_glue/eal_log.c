@@ -12,7 +12,7 @@ static FILE *log_stream; /* owner: eal_log.c; NULL: DPDK's own stream is in use 
 static bool log_loud;
 
 static _Thread_local struct {
-	bool on;        /* hold lines back */
+	bool on;	/* hold lines back */
 	char line[160]; /* the first one */
 } held;
 

@@ -94,10 +94,10 @@ urn_devargs_check(const char *args, const char *keys, struct urn_err *err)
 		/* Spaces around the name, as in the list. */
 		snprintf(key, sizeof(key), " %.*s ", (int)len, p);
 		if (len == 0 || p[len] != '=' || len > sizeof(key) - 3 ||
-		    memchr(p, ' ', len) != NULL ||
-		    strstr(keys, key) == NULL) {
-			urn_err_set(err, "\"%.*s\" is no argument of this device; it takes "
-					 "key=value with the keys%s",
+		    memchr(p, ' ', len) != NULL || strstr(keys, key) == NULL) {
+			urn_err_set(err,
+				    "\"%.*s\" is no argument of this device; it takes "
+				    "key=value with the keys%s",
 				    (int)strcspn(p, ","), p, keys);
 			return -1;
 		}

@@ -12,19 +12,19 @@
 #define URN_DEVARGS_MAX 768
 
 struct urn_port_family {
-	const char *prefix;   /* device names begin so, "net_memif"; NULL: any PCI address */
-	const char *keys;     /* arguments that the PMD knows, each between spaces; NULL: not checked */
-	uint16_t mtu_max;     /* largest Ethernet MTU that passes, both ways, bytes */
-	bool mtu_configure;   /* tell ethdev the MTU; else its default must stay */
-	uint16_t desc;        /* default descriptors a queue */
-	uint16_t queues_max;  /* 0: as ethdev says */
-	bool page_room;       /* one packet object a page */
-	bool rx_interrupt;    /* can sleep on receive */
-	bool mac_own;         /* the device's MAC is the kernel's, ours must differ */
-	bool mac_fixed;       /* the device's MAC is not ours to change: listen to all instead */
-	bool rx_holds;        /* receive descriptors hold packets of the pool */
-	bool faults;          /* its shared memory can vanish in a burst (fault.h) */
-	bool memory;          /* the wire is this host's memory */
+	const char *prefix; /* device names begin so, "net_memif"; NULL: any PCI address */
+	const char *keys; /* arguments that the PMD knows, each between spaces; NULL: not checked */
+	uint16_t mtu_max; /* largest Ethernet MTU that passes, both ways, bytes */
+	bool mtu_configure;  /* tell ethdev the MTU; else its default must stay */
+	uint16_t desc;	     /* default descriptors a queue */
+	uint16_t queues_max; /* 0: as ethdev says */
+	bool page_room;	     /* one packet object a page */
+	bool rx_interrupt;   /* can sleep on receive */
+	bool mac_own;	     /* the device's MAC is the kernel's, ours must differ */
+	bool mac_fixed;	     /* the device's MAC is not ours to change: listen to all instead */
+	bool rx_holds;	     /* receive descriptors hold packets of the pool */
+	bool faults;	     /* its shared memory can vanish in a burst (fault.h) */
+	bool memory;	     /* the wire is this host's memory */
 
 	/*
 	 * All of these may be NULL. Those with *err return 0, or -1 with *err set

@@ -59,20 +59,26 @@ chain_check(const char *addr, struct urn_err *err)
 	urn_pci_child(addr, "net", netdev, sizeof(netdev));
 	urn_pci_child(addr, "infiniband", rdma, sizeof(rdma));
 	if (strcmp(driver, "mlx5_core") != 0)
-		urn_err_set(err, "the device belongs to %s, and the mlx5 driver works through the "
-				 "kernel's: load it (modprobe mlx5_core)",
+		urn_err_set(err,
+			    "the device belongs to %s, and the mlx5 driver works through the "
+			    "kernel's: load it (modprobe mlx5_core)",
 			    driver[0] != '\0' ? driver : "no driver");
 	else if (netdev[0] == '\0')
 		urn_err_set(err, "the kernel shows no network interface for it; is its port "
 				 "InfiniBand? Set it to Ethernet (mlxconfig LINK_TYPE_P1=2)");
 	else if (rdma[0] == '\0')
-		urn_err_set(err, "the kernel shows no RDMA device for %s; load mlx5_ib and "
-				 "ib_uverbs (modprobe mlx5_ib ib_uverbs)", netdev);
+		urn_err_set(err,
+			    "the kernel shows no RDMA device for %s; load mlx5_ib and "
+			    "ib_uverbs (modprobe mlx5_ib ib_uverbs)",
+			    netdev);
 	else if (!verbs_knows(rdma))
-		urn_err_set(err, "libibverbs does not know %s of %s; install libmlx5 (package "
-				 "ibverbs-providers)", rdma, netdev);
+		urn_err_set(err,
+			    "libibverbs does not know %s of %s; install libmlx5 (package "
+			    "ibverbs-providers)",
+			    rdma, netdev);
 	else if (!urn_have_cap(CAP_NET_RAW))
-		urn_err_set(err, "no permission to send raw frames on %s (CAP_NET_RAW); run as root",
+		urn_err_set(err,
+			    "no permission to send raw frames on %s (CAP_NET_RAW); run as root",
 			    netdev);
 	else
 		return 0;
@@ -97,9 +103,11 @@ mlx5_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], stru
 	if (chain_check(addr, err) != 0)
 		return -1;
 	if (urn_devlink_roce(addr) == 1) {
-		urn_err_set(err, "the NIC keeps RoCEv2 for itself (enable_roce); run \"devlink dev "
-				 "param set pci/%s name enable_roce value false cmode driverinit\" "
-				 "and \"devlink dev reload pci/%s\"", addr, addr);
+		urn_err_set(err,
+			    "the NIC keeps RoCEv2 for itself (enable_roce); run \"devlink dev "
+			    "param set pci/%s name enable_roce value false cmode driverinit\" "
+			    "and \"devlink dev reload pci/%s\"",
+			    addr, addr);
 		return -1;
 	}
 	snprintf(args, URN_DEVARGS_MAX, "%s%s", addr, rest != NULL ? rest : "");

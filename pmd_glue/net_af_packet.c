@@ -41,8 +41,9 @@ permission(struct urn_err *err)
 		return 0;
 	}
 	if (errno == EPERM || errno == EACCES)
-		urn_err_set(err, "no permission to open a packet socket (CAP_NET_RAW); run as root, "
-				 "or use net_memif, which needs no rights");
+		urn_err_set(err,
+			    "no permission to open a packet socket (CAP_NET_RAW); run as root, "
+			    "or use net_memif, which needs no rights");
 	else
 		urn_err_set(err, "cannot open a packet socket: %s", strerror(errno));
 	return -1;
@@ -88,7 +89,8 @@ af_packet_probed(struct urn_port *port, const struct rte_eth_dev_info *info, str
 	else if (urn_devargs_get(port->cfg.device, "blocksz", frame, sizeof(frame)))
 		slot = 2048; /* the PMD's own */
 	if (slot < 512 || slot > 32768) {
-		urn_err_set(err, "slots of %lu bytes (framesz) are no use; leave framesz out", slot);
+		urn_err_set(err, "slots of %lu bytes (framesz) are no use; leave framesz out",
+			    slot);
 		return -1;
 	}
 	port->room = (uint16_t)RTE_ALIGN_CEIL(slot - SLOT_TX_OFF + RTE_PKTMBUF_HEADROOM,
@@ -106,8 +108,7 @@ af_packet_link(struct urn_port *port)
 {
 	char name[32];
 
-	return port->started &&
-	       urn_devargs_get(port->cfg.device, "iface", name, sizeof(name)) &&
+	return port->started && urn_devargs_get(port->cfg.device, "iface", name, sizeof(name)) &&
 	       urn_netdev_running(name);
 }
 

@@ -35,8 +35,9 @@ permission(struct urn_err *err)
 	if (fd >= 0)
 		close(fd);
 	if (fd < 0 || !urn_have_cap(CAP_NET_ADMIN)) {
-		urn_err_set(err, "no permission to use AF_XDP (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF); "
-				 "run as root");
+		urn_err_set(err,
+			    "no permission to use AF_XDP (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF); "
+			    "run as root");
 		return -1;
 	}
 	return 0;
@@ -60,16 +61,17 @@ af_xdp_explain(const struct urn_port_config *cfg, struct urn_err *err)
 	char name[32] = "";
 
 	(void)urn_devargs_get(cfg->device, "iface", name, sizeof(name));
-	urn_err_set(err, "%.130s; is %s used by another XDP program, its MTU or its peer's over "
-			 "3400, or are there fewer queues? net_af_packet asks for less",
+	urn_err_set(err,
+		    "%.130s; is %s used by another XDP program, its MTU or its peer's over "
+		    "3400, or are there fewer queues? net_af_packet asks for less",
 		    what.text, name);
 }
 
 static int
 af_xdp_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn_err *err)
 {
-	uint32_t carries = urn_pool_room_page() - RTE_PKTMBUF_HEADROOM - XDP_HEADROOM -
-			   ETH_VLAN_BYTES;
+	uint32_t carries =
+		urn_pool_room_page() - RTE_PKTMBUF_HEADROOM - XDP_HEADROOM - ETH_VLAN_BYTES;
 	char name[32];
 	int mtu;
 
@@ -88,8 +90,7 @@ af_xdp_link(struct urn_port *port)
 {
 	char name[32];
 
-	return port->started &&
-	       urn_devargs_get(port->cfg.device, "iface", name, sizeof(name)) &&
+	return port->started && urn_devargs_get(port->cfg.device, "iface", name, sizeof(name)) &&
 	       urn_netdev_running(name);
 }
 

@@ -100,12 +100,15 @@ server_path(const char *path, struct urn_err *err)
 		return -1;
 	}
 	if (listened_on(path)) {
-		urn_err_set(err, "the socket %.120s is in use by another process; name another, or "
-				 "make this side the client (role=client)", path);
+		urn_err_set(err,
+			    "the socket %.120s is in use by another process; name another, or "
+			    "make this side the client (role=client)",
+			    path);
 		return -1;
 	}
 	if (unlink(path) != 0) {
-		urn_err_set(err, "a dead process left the socket %.120s, and it cannot be removed: %s",
+		urn_err_set(err,
+			    "a dead process left the socket %.120s, and it cannot be removed: %s",
 			    path, strerror(errno));
 		return -1;
 	}
@@ -256,8 +259,8 @@ memif_tend(struct urn_port *port)
 
 	if (!port->wanted || (!m->client && !faulted) || rte_get_tsc_cycles() < m->retry_at)
 		return;
-	if (port->started && !faulted && (rte_eth_link_get_nowait(port->id, &link) != 0 ||
-					  link.link_status == RTE_ETH_LINK_UP))
+	if (port->started && !faulted &&
+	    (rte_eth_link_get_nowait(port->id, &link) != 0 || link.link_status == RTE_ETH_LINK_UP))
 		return;
 	retry_set(m, HANDSHAKE_MS);
 	if (port->started && urn_port_stop(port, NULL) != 0)

@@ -28,8 +28,10 @@ pci_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struc
 	urn_pci_driver(addr, driver, sizeof(driver));
 	if (strncmp(driver, "vfio", 4) != 0 && strncmp(driver, "uio", 3) != 0 &&
 	    strcmp(driver, "igb_uio") != 0) {
-		urn_err_set(err, "the device belongs to %s; give it to DPDK first: \"dpdk-devbind.py "
-				 "-b vfio-pci %s\"", driver[0] != '\0' ? driver : "no driver", addr);
+		urn_err_set(err,
+			    "the device belongs to %s; give it to DPDK first: \"dpdk-devbind.py "
+			    "-b vfio-pci %s\"",
+			    driver[0] != '\0' ? driver : "no driver", addr);
 		return -1;
 	}
 	snprintf(args, URN_DEVARGS_MAX, "%s%s", addr, rest != NULL ? rest : "");
@@ -42,9 +44,21 @@ pci_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct ur
 	(void)info;
 	(void)err;
 	/* Where the PMD cannot isolate, everything arrives and the parser sorts it out. */
-	if (port->cfg.steer)
-		(void)urn_steer_isolate(port->id, NULL);
+	if (port->cfg.steer && urn_steer_isolate(port->id, NULL) == 0)
+		port->family_data = port; /* says that rules are needed */
 	return 0;
+}
+
+static int
+pci_started(struct urn_port *port, struct urn_err *err)
+{
+	/* No kernel driver shares the device: its MAC is ours alone. */
+	struct urn_steer s = {.queues = port->caps.queues, .mac_ours = true};
+
+	if (port->family_data == NULL)
+		return 0;
+	memcpy(s.mac, port->mac, sizeof(s.mac));
+	return urn_steer_apply(port->id, &s, err);
 }
 
 const struct urn_port_family urn_family_pci = {
@@ -54,4 +68,5 @@ const struct urn_port_family urn_family_pci = {
 	.rx_holds = true,
 	.prepare = pci_prepare,
 	.probed = pci_probed,
+	.started = pci_started,
 };

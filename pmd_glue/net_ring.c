@@ -32,12 +32,12 @@ struct cable {
 	struct rte_ring *ring[2][CABLE_QUEUES_MAX]; /* by sending side and queue */
 	struct cable_end {
 		struct cable *cable;
-		unsigned int side;  /* 0 or 1 */
-		bool started;       /* written by its side, read by the other: atomic */
+		unsigned int side; /* 0 or 1 */
+		bool started;	   /* written by its side, read by the other: atomic */
 		char name[RTE_ETH_NAME_MAX_LEN]; /* of the ethdev port */
 	} end[2];
-	uint16_t queues;    /* each way */
-	unsigned int users; /* ends that are open, and urn_port_open_ring_pair() */
+	uint16_t queues;	     /* each way */
+	unsigned int users;	     /* ends that are open, and urn_port_open_ring_pair() */
 	struct rte_mempool *pool[2]; /* of ends that closed: the other end may still hold packets */
 };
 
@@ -87,9 +87,9 @@ cable_make(const struct urn_port_config cfg[2], unsigned int id)
 		c->end[side].side = side;
 		for (q = 0; q < c->queues; q++) {
 			snprintf(name, sizeof(name), "urnc%u_%u_%u", id, side, q);
-			c->ring[side][q] = rte_ring_create(name, cable_depth(cfg, side),
-							   SOCKET_ID_ANY,
-							   RING_F_SP_ENQ | RING_F_SC_DEQ);
+			c->ring[side][q] =
+				rte_ring_create(name, cable_depth(cfg, side), SOCKET_ID_ANY,
+						RING_F_SP_ENQ | RING_F_SC_DEQ);
 			if (c->ring[side][q] == NULL) {
 				cable_free(c);
 				return NULL;
@@ -110,6 +110,20 @@ end_attach(struct cable *c, unsigned int side, unsigned int id)
 	return rte_eth_from_rings(name, c->ring[1 - side], c->queues, c->ring[side], c->queues, 0);
 }
 
+static int
+pair_check(const struct urn_port_config cfg[2], struct urn_err *err)
+{
+	unsigned int side;
+
+	for (side = 0; side < 2; side++) {
+		if (urn_port_check(&cfg[side], err) == 0)
+			continue;
+		urn_err_name(err, &cfg[side]);
+		return -1;
+	}
+	return 0;
+}
+
 int
 urn_port_open_ring_pair(const struct urn_port_config cfg[2], struct urn_port *out[2],
 			struct urn_err *err)
@@ -120,16 +134,14 @@ urn_port_open_ring_pair(const struct urn_port_config cfg[2], struct urn_port *ou
 	struct cable *c;
 
 	out[0] = out[1] = NULL;
-	for (side = 0; side < 2; side++) {
-		if (urn_port_check(&cfg[side], err) == 0)
-			continue;
-		urn_err_name(err, &cfg[side]);
+	if (pair_check(cfg, err) != 0)
 		return -1;
-	}
 	c = cable_make(cfg, id);
 	if (c == NULL) {
-		urn_err_set(err, "ports %s and %s: no memory for the rings between them; give DPDK "
-				 "more memory", cfg[0].name, cfg[1].name);
+		urn_err_set(err,
+			    "ports %s and %s: no memory for the rings between them; give DPDK "
+			    "more memory",
+			    cfg[0].name, cfg[1].name);
 		return -1;
 	}
 	/* Held by this function until both ends are open. */

@@ -25,16 +25,18 @@ tap_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struc
 	(void)cfg;
 	if (fd < 0) {
 		urn_err_set(err, "cannot open " TUN_DEVICE ": %s; %s", strerror(errno),
-			    errno == EACCES || errno == EPERM ?
-				    "run as root" :
-				    "load the kernel's module (modprobe tun)");
+			    errno == EACCES || errno == EPERM
+				    ? "run as root"
+				    : "load the kernel's module (modprobe tun)");
 		return -1;
 	}
 	close(fd);
 	/* The kernel would give us a share of the frames of whoever has it. */
 	if (urn_devargs_get(args, "iface", name, sizeof(name)) && urn_netdev_running(name)) {
-		urn_err_set(err, "the interface %s is in use by another program or port; choose "
-				 "another name (iface=)", name);
+		urn_err_set(err,
+			    "the interface %s is in use by another program or port; choose "
+			    "another name (iface=)",
+			    name);
 		return -1;
 	}
 	if (urn_have_cap(CAP_NET_ADMIN))
@@ -50,8 +52,10 @@ tap_explain(const struct urn_port_config *cfg, struct urn_err *err)
 	char name[32];
 
 	if (urn_devargs_get(cfg->device, "iface", name, sizeof(name)) && urn_netdev_mtu(name) >= 0)
-		urn_err_set(err, "there is an interface %s already, and it is none to attach to; "
-				 "choose another name (iface=)", name);
+		urn_err_set(err,
+			    "there is an interface %s already, and it is none to attach to; "
+			    "choose another name (iface=)",
+			    name);
 }
 
 const struct urn_port_family urn_family_tap = {

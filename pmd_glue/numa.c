@@ -54,7 +54,8 @@ urn_numa_map(size_t bytes, int node, size_t *mapped)
 		errno = EINVAL;
 		return NULL;
 	}
-	p = mmap(NULL, size + THP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = mmap(NULL, size + THP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		 0);
 	if (p == MAP_FAILED)
 		return NULL;
 	/* Cut an aligned piece out: only whole 2 MiB blocks become huge pages. */

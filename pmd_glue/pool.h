@@ -9,15 +9,15 @@
  * Data room: headroom, and the largest frame (Ethernet with a VLAN tag and
  * URN_PORT_MTU_MAX bytes), in one segment, in whole cache lines.
  */
-#define URN_POOL_ROOM                                                                          \
+#define URN_POOL_ROOM \
 	RTE_ALIGN_CEIL(RTE_PKTMBUF_HEADROOM + 18u + URN_PORT_MTU_MAX, RTE_CACHE_LINE_SIZE)
 
 struct urn_pool_config {
 	const char *name; /* unique in the process */
-	uint32_t mbufs;   /* packets */
-	uint32_t room;    /* bytes of data room; 0: URN_POOL_ROOM */
-	bool page;        /* one object a page, exactly (af_xdp); room is ignored */
-	int node;         /* NUMA node */
+	uint32_t mbufs;	  /* packets */
+	uint32_t room;	  /* bytes of data room; 0: URN_POOL_ROOM */
+	bool page;	  /* one object a page, exactly (af_xdp); room is ignored */
+	int node;	  /* NUMA node */
 };
 
 /*

@@ -71,12 +71,13 @@ urn_port_check(const struct urn_port_config *cfg, struct urn_err *err)
 		return -1;
 	}
 	if (m != 0 && m != 256 && m != 512 && m != 1024 && m != 2048 && m != 4096) {
-		urn_err_set(err, "a path MTU of %u does not exist; use 256, 512, 1024, 2048 or 4096",
-			    m);
+		urn_err_set(err,
+			    "a path MTU of %u does not exist; use 256, 512, 1024, 2048 or 4096", m);
 		return -1;
 	}
 	if (cfg->queues > PORT_QUEUES_MAX || cfg->mbufs > PORT_MBUFS_MAX) {
-		urn_err_set(err, "%u queues and %u packets asked for; at most %u and %u are allowed",
+		urn_err_set(err,
+			    "%u queues and %u packets asked for; at most %u and %u are allowed",
 			    cfg->queues, cfg->mbufs, PORT_QUEUES_MAX, PORT_MBUFS_MAX);
 		return -1;
 	}
@@ -137,7 +138,8 @@ claim(uint16_t id, struct urn_err *err)
 	if (__atomic_compare_exchange_n(&port_used[id], &unused, 1, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
 		return 0;
-	urn_err_set(err, "the device is in use by another port; give each port a device of its own");
+	urn_err_set(err,
+		    "the device is in use by another port; give each port a device of its own");
 	return -1;
 }
 
@@ -199,8 +201,8 @@ static bool
 caps_flow(uint16_t id)
 {
 	const struct rte_flow_attr attr = {.ingress = 1};
-	const struct rte_flow_item items[] = {
-		{.type = RTE_FLOW_ITEM_TYPE_ETH}, {.type = RTE_FLOW_ITEM_TYPE_END}};
+	const struct rte_flow_item items[] = {{.type = RTE_FLOW_ITEM_TYPE_ETH},
+					      {.type = RTE_FLOW_ITEM_TYPE_END}};
 	const struct rte_flow_action_queue queue = {.index = 0};
 	const struct rte_flow_action actions[] = {
 		{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &queue},
@@ -437,8 +439,7 @@ link_ask(struct urn_port *port)
 		return false;
 	if (port->family->link != NULL)
 		return port->family->link(port);
-	return rte_eth_link_get_nowait(port->id, &link) == 0 &&
-	       link.link_status == RTE_ETH_LINK_UP;
+	return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 int
@@ -479,8 +480,7 @@ bring_up(struct urn_port *port, struct urn_err *err)
 	int ret = rte_eth_dev_info_get(port->id, &info);
 
 	if (ret != 0) {
-		urn_err_set(err, "the driver does not describe the device: %s",
-			    rte_strerror(-ret));
+		urn_err_set(err, "the driver does not describe the device: %s", rte_strerror(-ret));
 		goto fail;
 	}
 	inner(port)->device = info.device;

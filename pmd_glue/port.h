@@ -22,28 +22,28 @@ void urn_err_set(struct urn_err *err, const char *fmt, ...) __attribute__((forma
 
 /* How one port is to come up: a line of configuration. */
 struct urn_port_config {
-	char name[32];       /* ours, for messages: "p0" */
-	char device[512];    /* vdev arguments ("net_memif0,role=server,...") or PCI address */
-	uint16_t roce_mtu;   /* largest path MTU wanted, 256..4096; 0: what the port carries */
-	uint16_t queues;     /* receive and transmit queues wanted, each; fewer may be granted */
+	char name[32];	   /* ours, for messages: "p0" */
+	char device[512];  /* vdev arguments ("net_memif0,role=server,...") or PCI address */
+	uint16_t roce_mtu; /* largest path MTU wanted, 256..4096; 0: what the port carries */
+	uint16_t queues;   /* receive and transmit queues wanted, each; fewer may be granted */
 	uint16_t rx_desc, tx_desc; /* descriptors a queue; 0: 1024 or the family's */
-	uint32_t mbufs;      /* packets in the port's pool; 0: computed from the queues */
-	uint8_t mac[6];      /* all zero: the port's own */
-	bool steer;          /* take only RoCEv2, ARP and ND to us where the PMD can (mlx5) */
+	uint32_t mbufs;		   /* packets in the port's pool; 0: computed from the queues */
+	uint8_t mac[6];		   /* all zero: the port's own */
+	bool steer;		   /* take only RoCEv2, ARP and ND to us where the PMD can (mlx5) */
 };
 
 /* What a port can do, once it is up. */
 struct urn_port_caps {
-	uint16_t queues;       /* receive and transmit queues, each, as granted */
-	uint16_t roce_mtu;     /* largest path MTU that passes: 256..4096 */
-	uint16_t mtu;          /* Ethernet MTU in bytes that passes, both ways */
-	bool rss;              /* spreads RoCEv2 flows over queues */
+	uint16_t queues;	  /* receive and transmit queues, each, as granted */
+	uint16_t roce_mtu;	  /* largest path MTU that passes: 256..4096 */
+	uint16_t mtu;		  /* Ethernet MTU in bytes that passes, both ways */
+	bool rss;		  /* spreads RoCEv2 flows over queues */
 	bool tx_ip_csum, rx_csum; /* checksum offloads */
-	bool link_interrupt;   /* link state changes come by interrupt; else polled */
-	bool rx_interrupt;     /* can sleep on receive */
-	bool flow;             /* rte_flow steering */
-	bool memory;           /* the "wire" is this host's memory (ring, memif, null) */
-	int socket;            /* NUMA node, or 0 */
+	bool link_interrupt;	  /* link state changes come by interrupt; else polled */
+	bool rx_interrupt;	  /* can sleep on receive */
+	bool flow;		  /* rte_flow steering */
+	bool memory;		  /* the "wire" is this host's memory (ring, memif, null) */
+	int socket;		  /* NUMA node, or 0 */
 };
 
 /* Largest Ethernet MTU asked for: path MTU 4096 with every header of RoCEv2. */
@@ -52,19 +52,19 @@ struct urn_port_caps {
 #define URN_PORT_ROCE_HEADERS 92u
 
 struct urn_port {
-	uint16_t id;                   /* ethdev port */
+	uint16_t id; /* ethdev port */
 	struct urn_port_config cfg;
 	struct urn_port_caps caps;
-	uint8_t mac[6];                /* in use */
-	uint16_t room;                 /* data room of a packet, bytes, headroom included */
-	struct rte_mempool *pool;      /* receive and transmit packets, URN_PORT_PRIV private bytes */
+	uint8_t mac[6];		  /* in use */
+	uint16_t room;		  /* data room of a packet, bytes, headroom included */
+	struct rte_mempool *pool; /* receive and transmit packets, URN_PORT_PRIV private bytes */
 	const struct urn_port_family *family;
-	void *family_data;             /* owner: the family */
-	bool started;                  /* frames may pass; atomic */
-	bool direct;                   /* started, and of a family whose memory stays; atomic */
-	bool faulted;                  /* its memory vanished in a burst; atomic */
-	bool wanted;                   /* to be started, when its other side allows (memif) */
-	bool link_up;                  /* as of the last urn_port_poll_link() */
+	void *family_data; /* owner: the family */
+	bool started;	   /* frames may pass; atomic */
+	bool direct;	   /* started, and of a family whose memory stays; atomic */
+	bool faulted;	   /* its memory vanished in a burst; atomic */
+	bool wanted;	   /* to be started, when its other side allows (memif) */
+	bool link_up;	   /* as of the last urn_port_poll_link() */
 };
 
 /*
@@ -103,8 +103,10 @@ int urn_port_stop(struct urn_port *port, struct urn_err *err);
 int urn_port_start(struct urn_port *port, struct urn_err *err);
 
 /* Bursts on a port that is stopped, or whose memory can vanish (fault.h). */
-uint16_t urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n);
-uint16_t urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n);
+uint16_t urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m,
+			  uint16_t n);
+uint16_t urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m,
+			  uint16_t n);
 
 /*
  * Receive or send up to n packets on a queue; one thread at a time each. Packets

@@ -25,7 +25,7 @@ struct urn_steer_rule {
 	struct rte_flow_item_udp udp, udp_mask;
 	struct rte_flow_item_ipv6 ip6, ip6_mask;
 	struct rte_flow_action_queue queue; /* one queue */
-	struct rte_flow_action_rss rss;     /* several */
+	struct rte_flow_action_rss rss;	    /* several */
 	uint16_t rss_queue[URN_STEER_QUEUES];
 };
 
@@ -41,7 +41,8 @@ struct urn_steer {
 };
 
 /* Fill rules. returns: how many; with the kernel's MAC only RoCEv2 is taken */
-unsigned int urn_steer_build(const struct urn_steer *s, struct urn_steer_rule rule[URN_STEER_RULES]);
+unsigned int urn_steer_build(const struct urn_steer *s,
+			     struct urn_steer_rule rule[URN_STEER_RULES]);
 /* Enter isolated mode; before the port is configured. returns 0, or -1 with *err */
 int urn_steer_isolate(uint16_t port, struct urn_err *err);
 /* Make the rules on a started port, in place of those there. returns 0, or -1 with *err */

@@ -31,21 +31,21 @@ void check_ok_at(int ret, const struct urn_err *err, const char *what, const cha
 void check_says_at(const struct urn_err *err, const char *word, const char *file, int line);
 
 /* A cmocka test, test_<fn>, that runs fn in a child. */
-#define CHILD_TEST(fn)                                                                         \
-	static void test_##fn(void **state)                                                    \
-	{                                                                                      \
-		(void)state;                                                                   \
-		assert_int_equal(child_run(fn, NULL), 0);                                      \
+#define CHILD_TEST(fn)                                    \
+	static void test_##fn(void **state)               \
+	{                                                 \
+		(void)state;                              \
+		assert_int_equal(child_run(fn, NULL), 0); \
 	}
 
 /* The same; needs root, and is skipped without. */
-#define ROOT_TEST(fn)                                                                          \
-	static void test_##fn(void **state)                                                    \
-	{                                                                                      \
-		(void)state;                                                                   \
-		if (geteuid() != 0)                                                            \
-			skip();                                                                \
-		assert_int_equal(child_run(fn, NULL), 0);                                      \
+#define ROOT_TEST(fn)                                     \
+	static void test_##fn(void **state)               \
+	{                                                 \
+		(void)state;                              \
+		if (geteuid() != 0)                       \
+			skip();                           \
+		assert_int_equal(child_run(fn, NULL), 0); \
 	}
 
 /* Run fn(arg) in a child. returns its wait status: 0 when it returned */

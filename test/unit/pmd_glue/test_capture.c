@@ -34,7 +34,7 @@ struct seen {
 	unsigned int in, out;  /* packets by direction */
 	unsigned int bytes_ok; /* packets that are frames of ours */
 	unsigned int ifaces;
-	bool sorted;           /* time stamps do not decrease */
+	bool sorted; /* time stamps do not decrease */
 	uint64_t first_ns;
 };
 
@@ -283,7 +283,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),   cmocka_unit_test(test_again),
+		cmocka_unit_test(test_whole),	cmocka_unit_test(test_again),
 		cmocka_unit_test(test_overrun), cmocka_unit_test(test_disk_full),
 		cmocka_unit_test(test_errors),
 	};

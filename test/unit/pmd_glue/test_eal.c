@@ -394,10 +394,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_stays_private), T(test_exits),          T(test_takes_signal),
-		T(test_fails),         T(test_fails_late),     T(test_forks),
-		T(test_sweeps),        T(test_keeps_affinity), T(test_one_cpu),
-		T(test_starts_once),   T(test_no_folder),      T(test_as_user),
+		T(test_stays_private),	 T(test_exits),		 T(test_takes_signal),
+		T(test_fails),		 T(test_fails_late),	 T(test_forks),
+		T(test_sweeps),		 T(test_keeps_affinity), T(test_one_cpu),
+		T(test_starts_once),	 T(test_no_folder),	 T(test_as_user),
 		T(test_memory_suffices),
 	};
 

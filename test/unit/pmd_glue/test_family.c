@@ -143,9 +143,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_find),     cmocka_unit_test(test_pci_addr),
-		cmocka_unit_test(test_devargs),  cmocka_unit_test(test_devargs_too_long),
-		cmocka_unit_test(test_netdev),   cmocka_unit_test(test_caps),
+		cmocka_unit_test(test_find),	cmocka_unit_test(test_pci_addr),
+		cmocka_unit_test(test_devargs), cmocka_unit_test(test_devargs_too_long),
+		cmocka_unit_test(test_netdev),	cmocka_unit_test(test_caps),
 		cmocka_unit_test(test_err),
 	};
 

@@ -18,7 +18,7 @@
 struct side {
 	char socket[64];
 	const char *role;
-	bool user;       /* give root up first */
+	bool user; /* give root up first */
 	uint16_t queues;
 };
 
@@ -317,7 +317,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_processes), cmocka_unit_test(test_client_first),
 		cmocka_unit_test(test_peer_dies),     cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_busy),          cmocka_unit_test(test_two_users),
+		cmocka_unit_test(test_busy),	      cmocka_unit_test(test_two_users),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -161,7 +161,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ring_both_ways),  cmocka_unit_test(test_ring_cable),
+		cmocka_unit_test(test_ring_both_ways),	 cmocka_unit_test(test_ring_cable),
 		cmocka_unit_test(test_ring_close_order), cmocka_unit_test(test_ring_again),
 		cmocka_unit_test(test_ring_errors),
 	};

@@ -87,8 +87,8 @@ tap_no_right(void *arg)
 	(void)arg;
 	become_user();
 	eal_up();
-	refused("net_tap9", access("/dev/net/tun", R_OK | W_OK) == 0 ? "CAP_NET_ADMIN" :
-								       "/dev/net/tun");
+	refused("net_tap9",
+		access("/dev/net/tun", R_OK | W_OK) == 0 ? "CAP_NET_ADMIN" : "/dev/net/tun");
 }
 
 ROOT_TEST(tap_both_ways)

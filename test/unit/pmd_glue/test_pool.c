@@ -32,7 +32,9 @@ layout(void *arg)
 	check(((uintptr_t)rte_mbuf_to_priv(a) & 63) == 0);
 	/* An odd number of cache lines apart: all sets of a cache are used. */
 	check(urn_pool_stride(URN_POOL_ROOM) % 64 == 0 && urn_pool_stride(URN_POOL_ROOM) / 64 % 2);
-	check(((uintptr_t)RTE_MAX(a, b) - (uintptr_t)RTE_MIN(a, b)) % urn_pool_stride(URN_POOL_ROOM) == 0);
+	check(((uintptr_t)RTE_MAX(a, b) - (uintptr_t)RTE_MIN(a, b)) %
+		      urn_pool_stride(URN_POOL_ROOM) ==
+	      0);
 	/* DPDK.md "Preempted lcores". */
 	check(strcmp(rte_mempool_get_ops(mp->ops_index)->name, "ring_mt_rts") == 0);
 	rte_pktmbuf_free(a);
@@ -156,8 +158,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout), cmocka_unit_test(test_pages),
-		cmocka_unit_test(test_caches), cmocka_unit_test(test_numa),
+		cmocka_unit_test(test_layout),	    cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_caches),	    cmocka_unit_test(test_numa),
 		cmocka_unit_test(test_numa_device),
 	};
 

@@ -68,16 +68,17 @@ taker(const struct urn_steer_rule *rule, unsigned int n, struct frame f)
 	return NULL;
 }
 
-#define FRAME(d, t, pr, po)                                                                    \
-	((struct frame){.dst = {d[0], d[1], d[2], d[3], d[4], d[5]}, .type = t, .proto = pr,   \
-			.port = po})
+#define FRAME(d, t, pr, po) \
+	((struct frame){    \
+		.dst = {d[0], d[1], d[2], d[3], d[4], d[5]}, .type = t, .proto = pr, .port = po})
 
 /* DPDK.md "mlx5": with a MAC of our own, ARP and ND are ours; nothing else is. */
 static void
 test_own_mac(void **state)
 {
 	const uint8_t other[6] = {2, 3, 4, 5, 6, 8}, all[6] = {255, 255, 255, 255, 255, 255};
-	const uint8_t solicited[6] = {0x33, 0x33, 0xff, 9, 9, 9}, router[6] = {0x33, 0x33, 0, 0, 0, 1};
+	const uint8_t solicited[6] = {0x33, 0x33, 0xff, 9, 9, 9},
+		      router[6] = {0x33, 0x33, 0, 0, 0, 1};
 	struct urn_steer s = {.queues = 4, .mac_ours = true};
 	struct urn_steer_rule r[URN_STEER_RULES];
 	unsigned int n;

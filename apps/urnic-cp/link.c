@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "link.h"
+
+#include "clock.h"
+#include "common/text.h"
+
+#include <poll.h>
+
+#define LOOK_EVERY_NS 1000000u
+/* How long a peer that broke the connection may take to say why, in milliseconds. */
+#define REASON_MS 500
+
+static int
+look(struct cp_link *l, struct urn_err *err)
+{
+	int rc;
+
+	if (l->heard)
+		return 0;
+	rc = cp_oob_look(l->oob, l->due, &l->body, err);
+	if (rc > 0)
+		l->heard = true;
+	return rc < 0 ? -1 : 0;
+}
+
+int
+cp_link_round(struct cp_link *l, struct urn_err *err)
+{
+	uint64_t now = cp_clock_ns();
+
+	if (urn_stop_requested()) {
+		urn_err_set(err, "interrupted.");
+		return -1;
+	}
+	if (now - l->looked_ns >= LOOK_EVERY_NS) {
+		l->looked_ns = now;
+		if (look(l, err) != 0)
+			return -1;
+	}
+	return (int)cp_rail_turn(l->rail);
+}
+
+int
+cp_link_event(struct cp_link *l, struct cp_event *ev, struct urn_err *err)
+{
+	struct pollfd pfd = {.fd = l->oob->fd, .events = POLLIN};
+	struct urn_err reason;
+	int rc = cp_rail_poll(l->rail, ev, err);
+
+	if (rc >= 0)
+		return rc;
+	/* A queue pair that fails is mostly the echo of a peer that ended: hear it out. */
+	if (poll(&pfd, 1, REASON_MS) > 0 && look(l, &reason) != 0)
+		*err = reason;
+	return -1;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control socket: a UNIX stream socket over which the two sides tell each
+ * other what verbs need to know, before and after the transfer. While files
+ * go over, it is silent; its end tells that the peer has gone.
+ *
+ *   sender                         receiver
+ *   OFFER (sizes, checks)   --->   brings its port up
+ *                           <---   READY (address, memif socket, key of the ring)
+ *   START (address)         --->   connects its QP
+ *                           <---   GO
+ *   ...                            ...
+ *   DONE  (counters)        --->
+ *                           <---   DONE (counters)
+ *
+ * Either side may say FAIL (a sentence) instead, and ends.
+ */
+#ifndef URN_CP_OOB_H
+#define URN_CP_OOB_H
+
+#include "common/endpoint.h"
+#include "dataplane/counters.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CP_PATH_MAX 108 /* of a UNIX socket, with its zero */
+#define CP_STEP_SECONDS 20 /* a peer has this long for each step */
+
+enum cp_frame_type {
+	CP_SILENCE = 0, /* nothing is due */
+	CP_OFFER = 1,
+	CP_READY = 2,
+	CP_START = 3,
+	CP_GO = 4,
+	CP_DONE = 5,
+	CP_FAIL = 6,
+	CP_FRAMES,
+};
+
+struct cp_offer {
+	char release[32];  /* of the program; both must be of one release */
+	uint32_t mtu;      /* largest path MTU wanted, bytes */
+	uint32_t chunk;    /* bytes of a slot */
+	uint32_t depth;    /* slots */
+	uint32_t no_check; /* 1: no SHA-256 */
+	uint32_t no_icrc;  /* 1: no ICRC */
+	uint32_t rsvd;     /* 0 */
+};
+_Static_assert(sizeof(struct cp_offer) == 56, "goes between programs");
+
+struct cp_ready {
+	uint64_t addr;     /* of slot 0 */
+	uint32_t rkey;     /* of the ring of slots */
+	uint32_t rsvd;     /* 0 */
+	struct urn_ep_addr ep;
+	char memif[CP_PATH_MAX]; /* socket that joins the two ports */
+};
+_Static_assert(sizeof(struct cp_ready) == 152, "goes between programs");
+
+struct cp_start {
+	struct urn_ep_addr ep;
+};
+_Static_assert(sizeof(struct cp_start) == 28, "goes between programs");
+
+struct cp_done {
+	uint64_t counters[URN_COUNTER_COUNT]; /* of the dataplane that says so */
+};
+
+struct cp_fail {
+	char text[256];
+};
+_Static_assert(sizeof(struct cp_fail) == 256, "goes between programs");
+
+union cp_body {
+	struct cp_offer offer;
+	struct cp_ready ready;
+	struct cp_start start;
+	struct cp_done done;
+	struct cp_fail fail;
+};
+
+#define CP_FRAME_HEAD 12u
+
+struct cp_oob {
+	int fd;              /* -1: closed */
+	const char *peer;    /* "the receiver" or "the sender"; static */
+	size_t have;         /* bytes of the frame so far */
+	bool peer_failed;    /* it said FAIL, went away, or talks rubbish */
+	bool peer_said;      /* it said FAIL: its user knows what is wrong */
+	uint8_t buf[CP_FRAME_HEAD + sizeof(union cp_body)];
+};
+
+/* Take over a connected socket, and close it at the end. */
+void cp_oob_init(struct cp_oob *oob, int fd, const char *peer);
+void cp_oob_close(struct cp_oob *oob);
+
+/* Say one frame; body as enum cp_frame_type says. returns: 0, or -1 with *err */
+int cp_oob_say(struct cp_oob *oob, enum cp_frame_type type, const void *body, struct urn_err *err);
+/* Say FAIL, as well as it goes. */
+void cp_oob_fail(struct cp_oob *oob, const char *text);
+
+/*
+ * Has the peer said something? Never waits. returns: 0 nothing yet; 1 a frame
+ * of the wanted type, in *body; -1 with *err when the peer has gone, gave up,
+ * or said something else
+ */
+int cp_oob_look(struct cp_oob *oob, enum cp_frame_type want, union cp_body *body,
+		struct urn_err *err);
+
+/* What to do while waiting for the peer: turn(arg), about once a millisecond. */
+struct cp_wait {
+	void (*turn)(void *arg); /* NULL: nothing */
+	void *arg;
+};
+
+/*
+ * Wait for a frame, CP_STEP_SECONDS at most, or until the program is asked to
+ * stop. returns: 0, or -1 with *err
+ */
+int cp_oob_hear(struct cp_oob *oob, enum cp_frame_type want, union cp_body *body,
+		const struct cp_wait *wait, struct urn_err *err);
+
+/* Check what the other side said. returns: 0, or -1 with *err */
+int cp_offer_check(const struct cp_offer *offer, struct urn_err *err);
+int cp_ready_check(const struct cp_ready *ready, struct urn_err *err);
+int cp_start_check(const struct cp_start *start, struct urn_err *err);
+
+/*
+ * Make a listening socket at path, for this user only. A socket that nobody
+ * listens on any more is replaced. returns: descriptor, or -1 with *err
+ */
+int cp_oob_listen(const char *path, struct urn_err *err);
+/* Wait for one sender, until the program is asked to stop. returns: descriptor, or -1 */
+int cp_oob_accept(int listener, const char *path, struct urn_err *err);
+/* Connect to a listener. returns: descriptor, or -1 with *err */
+int cp_oob_connect(const char *path, struct urn_err *err);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the command line of urnic-cp says. */
+#ifndef URN_CP_OPTS_H
+#define URN_CP_OPTS_H
+
+#include "dataplane/control/dataplane.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum cp_role {
+	CP_PAIR,   /* starts a receiver of its own and sends to it */
+	CP_LISTEN, /* receives from whoever connects to a socket */
+	CP_PEER,   /* sends to a listener */
+	CP_CHILD,  /* the receiver that CP_PAIR starts */
+};
+
+struct cp_opts {
+	enum cp_role role;
+	const char *to;      /* folder of the received copies; NULL: sender's side only */
+	const char *socket;  /* CP_LISTEN, CP_PEER: where the two sides meet */
+	const char *capture; /* pcapng file, or NULL */
+	const char *dir;     /* CP_CHILD: private folder of the pair */
+	int fd;              /* CP_CHILD: control socket, inherited */
+	bool json;           /* print the summary as JSON */
+	bool force;          /* replace files that exist */
+	bool no_check;       /* no SHA-256 */
+	bool no_icrc;        /* no ICRC, on both sides */
+	bool tuned;          /* an option was given that is the sender's to say */
+	uint16_t mtu;        /* largest RoCE path MTU wanted, 256..4096 */
+	uint32_t chunk;      /* bytes of one RDMA WRITE */
+	uint32_t depth;      /* chunks under way */
+	enum urn_idle idle;  /* what to do while there is nothing to do */
+	const char *idle_name; /* as given, to be handed on to a child */
+	char **files;        /* files to send; owner: argv */
+	unsigned int n_files;
+};
+
+/* Bounds of --chunk and --depth; both sides check them. */
+#define CP_CHUNK_MIN 4096u
+#define CP_CHUNK_MAX (64u << 20)
+#define CP_DEPTH_MIN 2u
+#define CP_DEPTH_MAX 1024u
+/* Memory of the chunks under way, on each side. */
+#define CP_WINDOW_MAX (1u << 30)
+
+#define CP_EXIT_OK 0
+#define CP_EXIT_FAILED 1
+#define CP_EXIT_USAGE 2
+
+/*
+ * Parse the command line. returns: -1 to go on, else the exit code (help and
+ * version were printed, or a sentence says what is wrong)
+ */
+int cp_opts_parse(int argc, char **argv, struct cp_opts *o);
+
+/* Is this a path MTU of RoCE? */
+bool cp_mtu_valid(uint64_t mtu);
+
+#endif

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rail.h"
+
+#include <urnic/attach.h>
+
+#include "pmd_glue/eal.h"
+
+#include <rte_pause.h>
+
+#include <endian.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+
+/* Packets of the port: receive and transmit rings, what waits for its turn, and then some. */
+#define MBUFS 8192u
+/* Messages that can be under way beside one a slot: FILE, END, VERDICT of one file. */
+#define EXTRA 16u
+/* Turns of the engine in a row before the program gets its share again. */
+#define TURNS 4u
+#define EMPTY_POLLS 1024u
+#define SLEEP_NS 100000l
+
+/* wr_id: what was posted in the top byte, its number below. */
+#define WR_WRITE (UINT64_C(1) << 56)
+#define WR_SEND (UINT64_C(2) << 56)
+#define WR_RECV (UINT64_C(3) << 56)
+#define WR_KIND (UINT64_C(0xff) << 56)
+
+int
+cp_rail_start(struct cp_rail *r, struct urn_err *err)
+{
+	struct urn_eal_config cfg = {
+		.program = "urnic-cp",
+		.memory_mb = urn_eal_memory_mb(MBUFS),
+	};
+
+	if (urn_eal_start(&cfg, err) != 0)
+		return -1;
+	r->eal_up = true;
+	return 0;
+}
+
+static int
+open_port(struct cp_rail *r, struct urn_err *err)
+{
+	const struct cp_rail_config *cfg = &r->cfg;
+	struct urn_port_config pc = {.roce_mtu = (uint16_t)cfg->mtu, .queues = 1, .mbufs = MBUFS};
+	int n;
+
+	if (cfg->server)
+		n = snprintf(r->memif, sizeof(r->memif), "%s/memif.sock", urn_eal_dir());
+	else
+		n = snprintf(r->memif, sizeof(r->memif), "%s", cfg->memif);
+	if (n >= (int)sizeof(r->memif)) {
+		urn_err_set(err, "the folder for temporary files has too long a name for a socket; set "
+				 "TMPDIR to a shorter one.");
+		return -1;
+	}
+	snprintf(pc.name, sizeof(pc.name), "%s", cfg->server ? "receiver" : "sender");
+	/* Without an address in the abstract name space the socket is a file in a 0700 folder. */
+	snprintf(pc.device, sizeof(pc.device), "net_memif0,role=%s,id=0,socket=%s,"
+		 "socket-abstract=no", cfg->server ? "server" : "client", r->memif);
+	r->port = urn_port_open(&pc, err);
+	if (r->port == NULL)
+		return -1;
+	if (cfg->capture != NULL) {
+		r->capture = urn_capture_open(cfg->capture, &r->port, 1, err);
+		if (r->capture == NULL)
+			return -1;
+	}
+	return 0;
+}
+
+/* The two ends of the memif are a network of their own: any two addresses will do. */
+static int
+open_dataplane(struct cp_rail *r, struct urn_err *err)
+{
+	struct urn_adapter_config ac = {
+		.port = r->port,
+		.engines = 1,
+		.ipv4 = {10, 77, 0, r->cfg.server ? 1 : 2},
+		.no_icrc = r->cfg.no_icrc,
+		.max_qp = 64,
+		.max_mr = 64,
+		.area_size = 64u << 20,
+	};
+	struct urn_dp_config dc = {.engines = 1, .adapters = 1, .adapter = &ac};
+	struct urn_abi_channel *channel;
+
+	snprintf(ac.node, sizeof(ac.node), "%s", r->cfg.server ? "receiver" : "sender");
+	dc.engine[0].idle = r->cfg.idle;
+	r->dp = urn_dp_create(&dc, err);
+	if (r->dp == NULL)
+		return -1;
+	r->engine = urn_dp_engine(r->dp, 0);
+	urn_engine_bind(r->engine);
+	channel = urn_dp_attach(r->dp, 0, err);
+	if (channel == NULL)
+		return -1;
+	r->ctx = urn_attach_open(channel);
+	if (r->ctx == NULL) {
+		urn_err_set(err, "cannot open the adapter: %s", urn_attach_error());
+		return -1;
+	}
+	return 0;
+}
+
+static uint8_t *
+map(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static int
+make_buffers(struct cp_rail *r, struct urn_err *err)
+{
+	size_t ring = (size_t)r->cfg.slots * r->cfg.chunk;
+	int access = IBV_ACCESS_LOCAL_WRITE | (r->cfg.server ? IBV_ACCESS_REMOTE_WRITE : 0);
+
+	r->n_recv = r->n_send = r->cfg.slots + EXTRA;
+	r->slot = map(ring);
+	r->recv = map((size_t)r->n_recv * CP_MSG_MAX);
+	r->send = map((size_t)r->n_send * CP_MSG_MAX);
+	r->free_send = calloc(r->n_send, sizeof(*r->free_send));
+	if (!r->slot || !r->recv || !r->send || !r->free_send) {
+		urn_err_set(err, "no memory for %u chunks of %u bytes; use a smaller --chunk or "
+				 "--depth.", r->cfg.slots, r->cfg.chunk);
+		return -1;
+	}
+	for (uint32_t i = 0; i < r->n_send; i++)
+		r->free_send[r->n_free_send++] = i;
+	r->slot_mr = ibv_reg_mr(r->pd, r->slot, ring, access);
+	r->recv_mr = ibv_reg_mr(r->pd, r->recv, (size_t)r->n_recv * CP_MSG_MAX,
+				IBV_ACCESS_LOCAL_WRITE);
+	r->send_mr = ibv_reg_mr(r->pd, r->send, (size_t)r->n_send * CP_MSG_MAX, 0);
+	if (!r->slot_mr || !r->recv_mr || !r->send_mr) {
+		urn_err_set(err, "cannot register memory with the adapter: %s", urn_attach_error());
+		return -1;
+	}
+	return 0;
+}
+
+static int
+post_recv(struct cp_rail *r, uint32_t i, struct urn_err *err)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)(r->recv + (size_t)i * CP_MSG_MAX),
+		.length = CP_MSG_MAX,
+		.lkey = r->recv_mr->lkey,
+	};
+	struct ibv_recv_wr wr = {.wr_id = WR_RECV | i, .sg_list = &sge, .num_sge = 1}, *bad;
+	int rc = ibv_post_recv(r->qp, &wr, &bad);
+
+	if (rc != 0)
+		urn_err_set(err, "QP 0x%06x takes no receive: %s.", r->qp->qp_num, strerror(rc));
+	return rc == 0 ? 0 : -1;
+}
+
+static int
+open_qp(struct cp_rail *r, struct urn_err *err)
+{
+	/* Sends: a WRITE a slot, and all messages. */
+	int sends = (int)(r->cfg.slots + r->n_send), recvs = (int)r->n_recv;
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = (uint32_t)sends, .max_recv_wr = (uint32_t)recvs,
+			.max_send_sge = 1, .max_recv_sge = 1},
+	};
+	uint32_t psn = 0;
+
+	r->cq = ibv_create_cq(r->ctx, sends + recvs, NULL, NULL, 0);
+	attr.send_cq = attr.recv_cq = r->cq;
+	r->qp = r->cq != NULL ? ibv_create_qp(r->pd, &attr) : NULL;
+	if (r->qp == NULL) {
+		urn_err_set(err, "cannot make a queue pair: %s", urn_attach_error());
+		return -1;
+	}
+	if (urn_ep_init(r->qp, r->cfg.server ? IBV_ACCESS_REMOTE_WRITE : 0, err) != 0)
+		return -1;
+	/* A random first PSN tells packets of an earlier connection from ours. */
+	if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) != sizeof(psn))
+		psn = (uint32_t)time(NULL);
+	if (urn_ep_local(r->qp, psn, 0, &r->local, err) != 0)
+		return -1;
+	for (uint32_t i = 0; i < r->n_recv; i++)
+		if (post_recv(r, i, err) != 0)
+			return -1;
+	return 0;
+}
+
+int
+cp_rail_open(struct cp_rail *r, const struct cp_rail_config *cfg, struct urn_err *err)
+{
+	r->cfg = *cfg;
+	if (open_port(r, err) != 0 || open_dataplane(r, err) != 0)
+		return -1;
+	r->pd = ibv_alloc_pd(r->ctx);
+	if (r->pd == NULL) {
+		urn_err_set(err, "cannot make a protection domain: %s", urn_attach_error());
+		return -1;
+	}
+	return make_buffers(r, err) != 0 || open_qp(r, err) != 0 ? -1 : 0;
+}
+
+int
+cp_rail_connect(struct cp_rail *r, const struct urn_ep_addr *peer, struct urn_err *err)
+{
+	struct urn_ep_opts o;
+	uint32_t code = peer->mtu_code < r->local.mtu_code ? peer->mtu_code : r->local.mtu_code;
+
+	while (code > 1 && 128u << code > r->cfg.mtu)
+		code--;
+	urn_ep_opts_default(&o);
+	o.mtu_code = (uint8_t)code;
+	/*
+	 * On a machine with fewer cores than busy threads a side may not run for
+	 * many milliseconds; that is no loss. A peer that died is noticed by the
+	 * control socket long before these 7 times 0.54 s are over.
+	 */
+	o.timeout = 17;
+	r->mtu = 128u << code;
+	return urn_ep_connect(r->qp, &r->local, peer, &o, err);
+}
+
+bool
+cp_rail_link(struct cp_rail *r)
+{
+	urn_port_poll_link(r->port);
+	return r->port->link_up;
+}
+
+/* ---- down */
+
+static void
+close_verbs(struct cp_rail *r)
+{
+	if (r->qp != NULL)
+		ibv_destroy_qp(r->qp);
+	if (r->cq != NULL)
+		ibv_destroy_cq(r->cq);
+	if (r->slot_mr != NULL)
+		ibv_dereg_mr(r->slot_mr);
+	if (r->recv_mr != NULL)
+		ibv_dereg_mr(r->recv_mr);
+	if (r->send_mr != NULL)
+		ibv_dereg_mr(r->send_mr);
+	if (r->pd != NULL)
+		ibv_dealloc_pd(r->pd);
+	if (r->ctx != NULL)
+		ibv_close_device(r->ctx);
+}
+
+int
+cp_rail_close(struct cp_rail *r, struct urn_err *err)
+{
+	uint64_t dropped = 0;
+	int rc = 0;
+
+	close_verbs(r);
+	if (r->engine != NULL)
+		urn_engine_unbind(r->engine);
+	if (r->dp != NULL)
+		urn_dp_destroy(r->dp);
+	if (r->capture != NULL)
+		rc = urn_capture_close(r->capture, &dropped, err);
+	if (rc == 0 && dropped > 0) {
+		urn_err_set(err, "%llu packets are missing in '%s': the disk was too slow for them.",
+			    (unsigned long long)dropped, r->cfg.capture);
+		rc = -1;
+	}
+	urn_port_close(r->port);
+	if (r->slot != NULL)
+		munmap(r->slot, (size_t)r->cfg.slots * r->cfg.chunk);
+	if (r->recv != NULL)
+		munmap(r->recv, (size_t)r->n_recv * CP_MSG_MAX);
+	if (r->send != NULL)
+		munmap(r->send, (size_t)r->n_send * CP_MSG_MAX);
+	free(r->free_send);
+	if (r->eal_up)
+		urn_eal_stop();
+	memset(r, 0, sizeof(*r));
+	return rc;
+}
+
+/* ---- at work */
+
+unsigned int
+cp_rail_turn(struct cp_rail *r)
+{
+	unsigned int sum = 0, n;
+
+	for (unsigned int i = 0; i < TURNS; i++) {
+		n = urn_engine_poll(r->engine);
+		sum += n;
+		if (n == 0)
+			break;
+	}
+	return sum;
+}
+
+void
+cp_rail_idle(struct cp_rail *r, unsigned int busy)
+{
+	static const struct timespec nap = {0, SLEEP_NS};
+
+	if (busy > 0) {
+		r->empty = 0;
+		return;
+	}
+	r->empty++;
+	if (r->cfg.idle == URN_IDLE_SPIN)
+		return;
+	if (r->cfg.idle == URN_IDLE_SLEEP && r->empty > EMPTY_POLLS)
+		nanosleep(&nap, NULL);
+	else if (r->cfg.idle == URN_IDLE_PAUSE && r->empty % 64 == 0)
+		sched_yield();
+	else
+		rte_pause();
+}
+
+/* Say what a failed completion means. returns -1 */
+static int
+wc_failed(const struct cp_rail *r, const struct ibv_wc *wc, struct urn_err *err)
+{
+	const char *peer = r->cfg.server ? "sender" : "receiver";
+
+	if (wc->status == IBV_WC_RETRY_EXC_ERR)
+		urn_err_set(err, "the %s no longer answers: QP 0x%06x repeated a request 7 times in "
+				 "vain (%s).", peer, wc->qp_num, ibv_wc_status_str(wc->status));
+	else
+		urn_err_set(err, "the connection to the %s broke: QP 0x%06x: %s (vendor error %u).",
+			    peer, wc->qp_num, ibv_wc_status_str(wc->status), wc->vendor_err);
+	return -1;
+}
+
+static int
+take_recv(struct cp_rail *r, const struct ibv_wc *wc, struct cp_event *ev, struct urn_err *err)
+{
+	uint32_t i = (uint32_t)(wc->wr_id & ~WR_KIND);
+	const char *why = NULL;
+
+	memset(ev, 0, sizeof(*ev));
+	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+		ev->type = CP_EV_CHUNK;
+		ev->seq = be32toh(wc->imm_data);
+		ev->len = wc->byte_len;
+	} else {
+		ev->type = CP_EV_MSG;
+		cp_msg_decode(r->recv + (size_t)i * CP_MSG_MAX, wc->byte_len, &ev->msg, &why);
+	}
+	if (why != NULL) {
+		urn_err_set(err, "the %s sent %s.", r->cfg.server ? "sender" : "receiver", why);
+		return -1;
+	}
+	return post_recv(r, i, err) == 0 ? 1 : -1;
+}
+
+int
+cp_rail_poll(struct cp_rail *r, struct cp_event *ev, struct urn_err *err)
+{
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(r->cq, 1, &wc) > 0) {
+		if (wc.status != IBV_WC_SUCCESS)
+			return wc_failed(r, &wc, err);
+		switch (wc.wr_id & WR_KIND) {
+		case WR_SEND:
+			r->free_send[r->n_free_send++] = (uint32_t)(wc.wr_id & ~WR_KIND);
+			break;
+		case WR_WRITE:
+			memset(ev, 0, sizeof(*ev));
+			ev->type = CP_EV_WRITTEN;
+			ev->seq = (uint32_t)(wc.wr_id & ~WR_KIND);
+			return 1;
+		default:
+			return take_recv(r, &wc, ev, err);
+		}
+	}
+	return 0;
+}
+
+static int
+post_send(struct cp_rail *r, struct ibv_send_wr *wr, struct urn_err *err)
+{
+	struct ibv_send_wr *bad;
+	int rc = ibv_post_send(r->qp, wr, &bad);
+
+	if (rc != 0)
+		urn_err_set(err, "QP 0x%06x takes no request: %s.", r->qp->qp_num, strerror(rc));
+	return rc == 0 ? 0 : -1;
+}
+
+int
+cp_rail_write(struct cp_rail *r, uint64_t seq, uint32_t len, struct urn_err *err)
+{
+	uint64_t offset = (seq % r->cfg.slots) * r->cfg.chunk;
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)r->slot + offset,
+		.length = len,
+		.lkey = r->slot_mr->lkey,
+	};
+	struct ibv_send_wr wr = {
+		.wr_id = WR_WRITE | (uint32_t)seq,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.imm_data = htobe32((uint32_t)seq),
+		.wr.rdma = {.remote_addr = r->peer_addr + offset, .rkey = r->peer_rkey},
+	};
+
+	return post_send(r, &wr, err);
+}
+
+int
+cp_rail_send(struct cp_rail *r, const struct cp_msg *msg, struct urn_err *err)
+{
+	struct ibv_sge sge = {.lkey = r->send_mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+	uint8_t *buf;
+
+	if (r->n_free_send == 0)
+		return 0;
+	wr.wr_id = WR_SEND | r->free_send[--r->n_free_send];
+	buf = r->send + (wr.wr_id & ~WR_KIND) * CP_MSG_MAX;
+	sge.addr = (uintptr_t)buf;
+	sge.length = (uint32_t)cp_msg_encode(msg, buf);
+	return post_send(r, &wr, err) == 0 ? 1 : -1;
+}
+
+void
+cp_rail_counters(struct cp_rail *r, struct urn_counters *out)
+{
+	urn_dp_counters(r->dp, 0, out);
+}

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Install what urnic needs from Debian's packages (Debian 12 or newer).
+#
+# Usage: scripts/setup.sh [--test | --dev] [--dry-run | --check]
+#
+#   (nothing)   what building and running takes
+#   --test      and what the tests take
+#   --dev       and compilers, linters and checkers for those who change urnic
+#   --dry-run   say what would be installed, and install nothing
+#   --check     install nothing; fail with a list when something is missing
+#   --help      this text
+#
+# Only what is missing is installed, and apt-get is not called when nothing is.
+# What counts is that a thing works, not which package it came from: a DPDK
+# that was built from source will do if pkg-config finds it. An ordinary user
+# needs sudo when something is missing.
+#
+# Exit code: 0 all there, 1 something is missing or failed, 2 wrong usage.
+
+set -eu
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+# The one list. group | package | how to see that it is there | why
+#   cmd NAME           a program
+#   hdr NAME           a header that the compiler finds
+#   pc NAME [VERSION]  a library that pkg-config finds, of that version or newer
+#   py NAME            a module of the distribution's Python
+# libdpdk-dev brings all of DPDK's drivers (memif, ring, tap, mlx5, ...) along.
+packages() {
+	cat <<-'END'
+	run  | gcc                | cmd cc                   | the compiler
+	run  | libc6-dev          | hdr stdio.h              | the C library's headers
+	run  | meson              | cmd meson                | the build system
+	run  | ninja-build        | cmd ninja                | runs the build
+	run  | pkgconf            | cmd pkg-config           | finds the libraries
+	run  | libdpdk-dev        | pc libdpdk 22.11         | DPDK: ports, packet buffers, rings
+	run  | libisal-dev        | pc libisal               | ISA-L: the CRC-32 of the ICRC
+	run  | libibverbs-dev     | pc libibverbs            | <infiniband/verbs.h>, and the mlx5 driver's way to the kernel
+	run  | libnuma-dev        | pc numa                  | memory on the port's NUMA node
+	run  | libssl-dev         | pc libcrypto             | SHA-256 of the files that urnic-cp sends
+	test | libcmocka-dev      | pc cmocka                | unit tests
+	test | python3            | cmd python3              | tests of whole programs
+	test | python3-scapy      | py scapy.contrib.roce    | makes our frames anew, to compare
+	test | tshark             | cmd tshark               | dissects our frames
+	test | iproute2           | cmd ip                   | interfaces for the ports of kernel devices
+	dev  | clang              | cmd clang                | the second compiler
+	dev  | libclang-rt-dev    | rt clang                 | clang's sanitizers
+	dev  | clang-tidy         | cmd clang-tidy           | linter
+	dev  | clang-format       | cmd clang-format         | style
+	dev  | valgrind           | cmd valgrind             | memory checker
+	dev  | shellcheck         | cmd shellcheck           | linter of the scripts
+	END
+}
+
+# Is it there? works KIND NAME [VERSION]
+works() {
+	case $1 in
+	cmd) command -v "$2" ;;
+	hdr) printf '#include <%s>\n' "$2" | cc -E -x c - ;;
+	pc) pkg-config --exists "$2${3:+ >= $3}" ;;
+	py) /usr/bin/python3 -c "import $2" ;;
+	rt) [ -e "$("$2" -print-file-name="libclang_rt.asan-$(uname -m).a")" ] ||
+		[ -e "$("$2" -print-resource-dir)/lib/linux/libclang_rt.asan-$(uname -m).a" ] ;;
+	esac >/dev/null 2>&1 </dev/null
+}
+
+# Fills `missing` with the packages of the groups in $groups that are not there.
+find_missing() {
+	local group package probe why kind name version
+
+	missing=()
+	reasons=
+	while IFS='|' read -r group package probe why; do
+		read -r group <<<"$group"
+		read -r package <<<"$package"
+		read -r why <<<"$why"
+		read -r kind name version <<<"$probe"
+		[[ " $groups " == *" $group "* ]] || continue
+		works "$kind" "$name" "$version" && continue
+		missing+=("$package")
+		reasons+=$(printf '  %-18s %s' "$package" "$why")$'\n'
+	done < <(packages)
+}
+
+# Run a command as root: as it is, or through sudo.
+as_root() {
+	if [ "$(id -u)" -eq 0 ]; then
+		env "$@"
+	elif [ -t 0 ]; then
+		sudo env "$@"
+	else
+		# Nobody is there to type a password.
+		sudo -n env "$@" </dev/null
+	fi
+}
+
+install_missing() {
+	local apt=(DEBIAN_FRONTEND=noninteractive apt-get -q)
+	local command="apt-get install --no-install-recommends ${missing[*]}"
+
+	command -v apt-get >/dev/null ||
+		die "there is no apt-get here to install them with; install these or what your distribution calls them: ${missing[*]}"
+	if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
+		die "user $(id -un) may not install packages and there is no sudo; run this as root: $command"
+	fi
+	as_root "${apt[@]}" update ||
+		say "apt-get could not fetch the package lists; going on with those that are here"
+	as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
+		die "apt-get could not install them; what it said is above. The command was: $command"
+}
+
+groups="run"
+option=
+mode=install
+for arg; do
+	case $arg in
+	--test) groups="run test" option=" --test" ;;
+	--dev) groups="run test dev" option=" --dev" ;;
+	--dry-run) mode=dry ;;
+	--check) mode=check ;;
+	--help | -h) print_help && exit 0 ;;
+	*) usage_error "unknown argument '$arg'" ;;
+	esac
+done
+
+find_missing
+if [ ${#missing[@]} -eq 0 ]; then
+	[ $mode = check ] || say "everything is there, nothing to install"
+	exit 0
+fi
+
+case $mode in
+check)
+	printf '%s: these are missing:\n%s' "${0##*/}" "$reasons" >&2
+	die "install them with: scripts/setup.sh$option"
+	;;
+dry)
+	printf '%s: would install from Debian:\n%s' "${0##*/}" "$reasons"
+	exit 0
+	;;
+esac
+printf '%s: missing, from Debian:\n%s' "${0##*/}" "$reasons"
+install_missing
+hash -r
+find_missing
+[ ${#missing[@]} -eq 0 ] ||
+	die "installed, but still not found or too old: ${missing[*]}; urnic needs Debian 12 or newer, or PKG_CONFIG_PATH and PATH that lead to your own builds"
+say "installed"

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Build urnic and run its tests.
+#
+# Usage: scripts/test.sh [OPTION...] [TEST...]
+#
+# Installs what is missing (scripts/setup.sh --test), builds, and runs every
+# test, or those named. The last line says how many passed and failed.
+#
+#   --fast         leave out the slow tests (suite "slow")
+#   --sanitize     build with address and undefined-behaviour sanitizers
+#   --clang        build with clang instead of the default compiler
+#   --no-install   install nothing; say what is missing
+#   --build DIR    the build folder (default: build, build-clang, build-asan or
+#                  build-clang-asan in the project's folder)
+#   --help         this text
+#
+# With CI set in the environment, warnings are errors. Some tests need root and
+# are skipped, or check less, without it. Logs are in meson-logs/ of the build
+# folder; doc/testing.md says how to run one test alone.
+#
+# Exit code: 0 all passed, 1 some failed or the build did, 2 wrong usage.
+
+set -eu
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+build=
+compiler=
+sanitize=
+install=yes
+select=()
+tests=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--fast) select=(--no-suite slow) ;;
+	--sanitize) sanitize=yes ;;
+	--clang) compiler=clang ;;
+	--no-install) install= ;;
+	--build) need_value "$@"; build=$2; shift ;;
+	--build=*) build=${1#*=} ;;
+	--help | -h) print_help; exit 0 ;;
+	-*) usage_error "unknown option '$1'" ;;
+	*) tests+=("$1") ;;
+	esac
+	shift
+done
+
+# The last line of every run that got as far as building.
+finish() {
+	printf '%s passed, %s failed' "$1" "$2"
+	[ "$3" -eq 0 ] || printf ', %s skipped' "$3"
+	echo
+	[ "$2" -eq 0 ] && [ "$1" -gt 0 ] || exit 1
+	exit 0
+}
+
+# Results of meson's log of the run, a JSON object a line: a line a test that
+# did not pass, then the three numbers.
+summarise() {
+	python3 - "$1" <<-'END'
+	import json, sys
+	good, bad, skipped = 0, 0, 0
+	for line in open(sys.argv[1], encoding="utf-8"):
+	    test = json.loads(line)
+	    if test["result"] in ("OK", "EXPECTEDFAIL"):
+	        good += 1
+	    elif test["result"] == "SKIP":
+	        skipped += 1
+	        print(f"skipped: {test['name']}", file=sys.stderr)
+	    else:
+	        bad += 1
+	        print(f"{test['result'].lower()}: {test['name']}, {test['duration']:.1f} s",
+	              file=sys.stderr)
+	print(good, bad, skipped)
+	END
+}
+
+if [ -n "$install" ]; then
+	"$project/scripts/setup.sh" --test
+else
+	"$project/scripts/setup.sh" --test --check
+fi
+if [ -n "$compiler" ] && ! command -v "$compiler" >/dev/null; then
+	die "there is no $compiler; install it with: scripts/setup.sh --dev"
+fi
+
+options=(--buildtype=release)
+if [ -n "$sanitize" ]; then
+	options=(--buildtype=debugoptimized "-Db_sanitize=address,undefined" -Db_lundef=false)
+	export ASAN_OPTIONS=${ASAN_OPTIONS-halt_on_error=1:abort_on_error=1}
+	export UBSAN_OPTIONS=${UBSAN_OPTIONS-halt_on_error=1:abort_on_error=1:print_stacktrace=1}
+fi
+: "${build:=$project/build${compiler:+-$compiler}${sanitize:+-asan}}"
+if [ -n "$compiler" ]; then
+	export CC=$compiler
+fi
+configure "$build" "${options[@]}"
+set_option "$build" tests true
+set_option "$build" werror "$([ -n "${CI-}" ] && echo true || echo false)"
+if ! compile "$build"; then
+	say "the build failed; what the compiler said is above"
+	finish 0 1 0
+fi
+
+# Instrumented code takes its time, and other work may share the machine.
+patience=2
+[ -z "$sanitize" ] || patience=4
+log=$build/meson-logs/testlog.json
+rm -f "$log"
+status=0
+meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier "$patience" \
+	"${select[@]}" "${tests[@]}" </dev/null || status=$?
+[ -s "$log" ] || { say "meson ran no test"; finish 0 1 0; }
+numbers=$(summarise "$log")
+# shellcheck disable=SC2086
+set -- $numbers
+# A crash of the runner itself is not to be taken for success.
+if [ $status -ne 0 ] && [ "$2" -eq 0 ]; then
+	say "meson test ended with $status"
+	finish "$1" 1 "$3"
+fi
+finish "$1" "$2" "$3"

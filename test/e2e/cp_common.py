@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of urnic-cp share: a place of their own, and how to run it there."""
+import filecmp
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+TIMEOUT = 240  # seconds for one run; generous, for sanitizers on a busy machine
+
+
+class Place:
+    """A folder for one test: files to send, TMPDIR, and the folder of the copies."""
+
+    def __init__(self, program):
+        self.root = tempfile.mkdtemp(prefix="cpt", dir="/tmp")
+        os.chmod(self.root, 0o755)
+        self.tmp = os.path.join(self.root, "tmp")
+        self.to = os.path.join(self.root, "to")
+        os.mkdir(self.tmp)
+        self.program = program
+        self.user = []  # a command that runs its arguments as another user
+        self.running = []
+        with open(program, "rb") as f:
+            self.sanitized = b"__asan_init" in f.read()
+
+    def path(self, *parts):
+        return os.path.join(self.root, *parts)
+
+    def env(self):
+        env = dict(os.environ, TMPDIR=self.tmp, LC_ALL="C.UTF-8")
+        env.pop("XDG_RUNTIME_DIR", None)
+        env.pop("RUNTIME_DIRECTORY", None)
+        return env
+
+    def start(self, *args, **kw):
+        p = subprocess.Popen(self.user + [self.program, *args], cwd=self.root, env=self.env(),
+                             stdin=subprocess.DEVNULL, stdout=kw.pop("stdout", subprocess.PIPE),
+                             stderr=kw.pop("stderr", subprocess.PIPE), text=True,
+                             start_new_session=True, **kw)
+        self.running.append(p)
+        return p
+
+    def finish(self, p):
+        """Wait for a program. Returns exit code, standard output, standard error."""
+        out, err = p.communicate(timeout=TIMEOUT)
+        self.running.remove(p)
+        return p.returncode, out, err
+
+    def run(self, *args, **kw):
+        return self.finish(self.start(*args, **kw))
+
+    def make(self, name, size, seed=1):
+        path = self.path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as f:
+            f.write(random.Random(seed).randbytes(size))
+        os.chmod(path, 0o644)
+        return path
+
+    def make_huge(self, name, size=1 << 40):
+        """A file that takes for ever to send, and no room on the disk."""
+        path = self.path(name)
+        with open(path, "wb") as f:
+            f.truncate(size)
+        return path
+
+    def same(self, a, b):
+        check(os.path.exists(b), f"{b} is missing")
+        check(filecmp.cmp(a, b, shallow=False), f"{a} and {b} differ")
+
+    def clean(self):
+        """Nothing is left of what was private."""
+        left = [os.path.join(d, f) for d, subs, files in os.walk(self.tmp) for f in files + subs]
+        check(not left, f"left in TMPDIR: {left}")
+
+    def close(self):
+        for p in self.running:
+            try:
+                os.killpg(p.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            p.wait()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+def check(ok, what):
+    if not ok:
+        raise AssertionError(what)
+
+
+def expect(result, code, *texts):
+    """Exit code and sentences (on either stream) of a run."""
+    rc, out, err = result
+    check(rc == code, f"exit code {rc}, not {code}; output: {out!r} {err!r}")
+    for text in texts:
+        check(text in (out or "") + (err or ""), f"{text!r} is not in {out!r} {err!r}")
+    check("ERROR: AddressSanitizer" not in (err or "") and "runtime error" not in (err or ""), err)
+
+
+def wait_until(what, true, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = true()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"{what}: did not happen in {seconds} s")
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            return [int(x) for x in f.read().split()]
+    except OSError:
+        return []
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def is_receiving(pid, folder):
+    """Does the process hold an unfinished file in the folder?"""
+    try:
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            link = os.readlink(f"/proc/{pid}/fd/{fd}")
+            if link.startswith(os.path.realpath(folder) + "/"):
+                return True
+    except OSError:
+        pass
+    return False
+
+
+def run_all(namespace):
+    """Run the functions test_* of a file; argv[1] is the program, argv[2:] names to run."""
+    program = os.path.abspath(sys.argv[1])
+    failed = 0
+    names = sys.argv[2:] or sorted(n for n in namespace if n.startswith("test_"))
+    for name in names:
+        place = Place(program)
+        start = time.monotonic()
+        try:
+            namespace[name](place)
+            verdict = "ok"
+        except Exception:  # a test that fails must not hide the others
+            traceback.print_exc()
+            verdict = "FAILED"
+            failed += 1
+        finally:
+            place.close()
+        print(f"{verdict:7}{name} ({time.monotonic() - start:.1f} s): "
+              f"{(namespace[name].__doc__ or '').strip()}", flush=True)
+    sys.exit(1 if failed else 0)

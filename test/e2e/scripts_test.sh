@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# scripts/test.sh: its options, and what its last line says. meson and ninja are
+# fakes: no test is run by this test.
+# shellcheck source=test/e2e/scripts_common.sh
+. "$(dirname "$0")/scripts_common.sh"
+
+check_help test.sh
+
+fake ninja <<<'[ ! -e broken-build ] || { echo "error: it does not compile"; exit 1; }'
+fake meson <<'E2'
+echo "meson $*" >>log
+case $1 in
+setup) mkdir -p "$2" && touch "$2/build.ninja" && echo false >"$2/tests" && echo false >"$2/werror" ;;
+introspect) printf '[{"name": "tests", "value": %s}, {"name": "werror", "value": %s}]\n' \
+	"$(cat "$3/tests")" "$(cat "$3/werror")" ;;
+configure) option=${3#-D}; echo "${option#*=}" >"$2/${option%%=*}" ;;
+test) [ -e silent ] && exit 0
+	mkdir -p "$3/meson-logs" && cp results "$3/meson-logs/testlog.json"; exit "$(cat status)" ;;
+esac
+E2
+# results STATUS RESULT...: what the fake meson will report
+results() {
+	local i=0 r
+
+	echo "$1" >status
+	shift
+	for r; do
+		i=$((i + 1))
+		printf '{"name": "unit / t%s", "result": "%s", "duration": 1.5}\n' $i "$r"
+	done >results
+}
+run() {
+	: >log
+	try faked "$project/scripts/test.sh" --no-install --build b "$@"
+	last=${out##*$'\n'}
+}
+
+results 0 OK OK OK
+run
+expect "all pass" 0
+check "last line of all pass: $last" test "$last" = "3 passed, 0 failed"
+check "it was a release" grep -q "meson setup b .*--buildtype=release" log
+check "tests are built" grep -qx true b/tests
+check "slow tests are run" test -z "$(grep "no-suite" log)"
+check "warnings are no errors" grep -qx false b/werror
+results 1 OK FAIL TIMEOUT ERROR SKIP UNEXPECTEDPASS EXPECTEDFAIL
+run
+expect "some fail" 1 "fail: unit / t2" "timeout: unit / t3" "skipped: unit / t5"
+check "last line of some fail: $last" test "$last" = "2 passed, 4 failed, 1 skipped"
+results 0 OK SKIP
+run --fast t1 t2
+expect "some are skipped" 0
+check "last line of skipped: $last" test "$last" = "1 passed, 0 failed, 1 skipped"
+check "--fast leaves slow ones out" grep -q "meson test .*--no-suite slow t1 t2" log
+results 3 OK
+run
+expect "the runner fails" 1
+check "last line of a failed runner: $last" test "$last" = "1 passed, 1 failed"
+results 0 SKIP
+run
+expect "nothing was run" 1
+touch silent
+run
+expect "no result" 1
+check "last line of no result: $last" test "$last" = "0 passed, 1 failed"
+rm silent
+touch broken-build
+run
+expect "a build that fails" 1 "it does not compile"
+check "last line of a failed build: $last" test "$last" = "0 passed, 1 failed"
+rm broken-build
+
+results 0 OK
+rm -r b
+CI=true run --sanitize
+expect "--sanitize" 0
+check "sanitizers are on" grep -q "b_sanitize=address,undefined" log
+check "in CI warnings are errors" grep -qx true b/werror
+fake pkg-config <<<'exit 1'
+run
+expect "--no-install with something missing" 1 "libcmocka-dev" "scripts/setup.sh --test"
+rm "$place/bin/pkg-config"
+clean "everything"
+exit $failed

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line: what is taken, and that everything else is refused with exit code 2. */
+#include "cp_test.h"
+
+#include "opts.h"
+
+static int
+parse(struct cp_opts *o, const char *line)
+{
+	static char words[512];
+	char *argv[32] = {"urnic-cp"};
+	int argc = 1;
+
+	snprintf(words, sizeof(words), "%s", line);
+	for (char *w = strtok(words, " "); w != NULL; w = strtok(NULL, " "))
+		argv[argc++] = w;
+	return cp_opts_parse(argc, argv, o);
+}
+
+static void
+test_defaults(void **state)
+{
+	struct cp_opts o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "a b"), -1);
+	assert_int_equal(o.role, CP_PAIR);
+	assert_int_equal(o.n_files, 2);
+	assert_string_equal(o.files[1], "b");
+	assert_string_equal(o.to, "received");
+	assert_int_equal(o.mtu, 4096);
+	assert_int_equal(o.chunk, 262144);
+	assert_int_equal(o.depth, 16);
+	assert_int_equal(o.idle, URN_IDLE_PAUSE);
+	assert_null(o.capture);
+	assert_false(o.json || o.force || o.no_check || o.no_icrc);
+}
+
+static void
+test_all(void **state)
+{
+	struct cp_opts o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "--to d --json --force --capture c --mtu 1024 --chunk 1M --depth=4 "
+				   "--no-check --no-icrc --idle sleep a"), -1);
+	assert_string_equal(o.to, "d");
+	assert_string_equal(o.capture, "c");
+	assert_true(o.json && o.force && o.no_check && o.no_icrc);
+	assert_int_equal(o.mtu, 1024);
+	assert_int_equal(o.chunk, 1u << 20);
+	assert_int_equal(o.depth, 4);
+	assert_int_equal(o.idle, URN_IDLE_SLEEP);
+	assert_string_equal(o.idle_name, "sleep");
+}
+
+static void
+test_roles(void **state)
+{
+	struct cp_opts o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "--listen s"), -1);
+	assert_int_equal(o.role, CP_LISTEN);
+	assert_string_equal(o.socket, "s");
+	assert_string_equal(o.to, "received");
+	assert_int_equal(parse(&o, "--peer s a"), -1);
+	assert_int_equal(o.role, CP_PEER);
+	assert_null(o.to);
+	assert_int_equal(parse(&o, "--child-fd 3 --child-dir d --to t --idle spin"), -1);
+	assert_int_equal(o.role, CP_CHILD);
+	assert_int_equal(o.fd, 3);
+	assert_string_equal(o.dir, "d");
+}
+
+/* Memory stays bounded: chunk times depth is at most 1 GiB (DESIGN rule 6). */
+static void
+test_refused(void **state)
+{
+	static const char *const lines[] = {
+		"", "--nope a", "--to", "--mtu 0 a", "--mtu 300 a", "--mtu 8192 a", "--mtu 4096x a",
+		"--chunk 4095 a", "--chunk 6K a", "--chunk 128M a", "--chunk -4K a", "--depth 0 a",
+		"--depth 1 a", "--depth 1025 a", "--depth 2.5 a", "--chunk 2M --depth 1024 a",
+		"--idle a", "--idle sleepy a", "--listen s a", "--listen s --peer t a",
+		"--listen s --listen t", "--listen s --no-icrc", "--listen s --chunk 4K",
+		"--peer s", "--peer s --to d a", "--peer s --force a", "--child-fd 3",
+		"--child-dir d", "--child-fd x --child-dir d", "--child-fd 3 --child-dir d a",
+		"--child-fd 3 --child-dir d --peer s",
+	};
+	struct cp_opts o;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (parse(&o, lines[i]) != CP_EXIT_USAGE)
+			fail_msg("'%s' was taken", lines[i]);
+}
+
+static void
+test_mtu(void **state)
+{
+	(void)state;
+	for (uint64_t mtu = 0; mtu < 10000; mtu++)
+		assert_int_equal(cp_mtu_valid(mtu), mtu == 256 || mtu == 512 || mtu == 1024 ||
+							    mtu == 2048 || mtu == 4096);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults), cmocka_unit_test(test_all),
+		cmocka_unit_test(test_roles),	 cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_mtu),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
