@@ -24,6 +24,7 @@ struct urn_port_family {
 	bool mac_fixed;       /* the device's MAC is not ours to change: listen to all instead */
 	bool rx_holds;        /* receive descriptors hold packets of the pool */
 	bool memory;          /* the wire is this host's memory */
+	bool intr_alone;      /* its interrupt handlers stand no start, stop or close beside them */
 
 	/*
 	 * All of these may be NULL. Those with *err return 0, or -1 with *err set

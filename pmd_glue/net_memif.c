@@ -189,6 +189,15 @@ retry_set(struct memif *m)
 	m->retry_at = rte_get_tsc_cycles() + rte_get_tsc_hz() / 1000 * RETRY_MS;
 }
 
+/* Shaking hands takes its time: a link that is down just after the start is no lost server. */
+static int
+memif_started(struct urn_port *port, struct urn_err *err)
+{
+	(void)err;
+	retry_set(port->family_data);
+	return 0;
+}
+
 static bool
 memif_start_later(struct urn_port *port)
 {
@@ -231,8 +240,10 @@ const struct urn_port_family urn_family_memif = {
 	.mtu_max = URN_PORT_MTU_MAX,
 	.desc = MEMIF_DESC,
 	.memory = true,
+	.intr_alone = true,
 	.prepare = memif_prepare,
 	.probed = memif_probed,
+	.started = memif_started,
 	.start_later = memif_start_later,
 	.tend = memif_tend,
 	.closed = memif_closed,
