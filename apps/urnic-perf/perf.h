@@ -286,6 +286,8 @@ struct result {
 
 /* Fill in what the meter says. */
 void result_from_meter(struct result *res, const struct perf_opts *o, const struct meter *m);
+/* Add a second measurement of the same to a first one. */
+void result_merge(struct result *dst, const struct result *src);
 
 /* Measure an operation with the whole dataplane. returns: 0, or -1 with *err */
 int verbs_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);

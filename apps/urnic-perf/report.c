@@ -9,6 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
+static void
+rates(struct result *res)
+{
+	if (res->seconds <= 0)
+		return;
+	res->rate = (double)res->messages / res->seconds;
+	res->gbps = (double)res->bytes * 8 / 1e9 / res->seconds;
+}
+
 void
 result_from_meter(struct result *res, const struct perf_opts *o, const struct meter *m)
 {
@@ -16,11 +25,21 @@ result_from_meter(struct result *res, const struct perf_opts *o, const struct me
 	res->messages = m->measured;
 	res->bytes = m->measured * o->size;
 	res->seconds = meter_seconds(m);
-	if (res->seconds > 0) {
-		res->rate = (double)res->messages / res->seconds;
-		res->gbps = (double)res->bytes * 8 / 1e9 / res->seconds;
-	}
 	res->hist = m->hist;
+	rates(res);
+}
+
+void
+result_merge(struct result *dst, const struct result *src)
+{
+	dst->messages += src->messages;
+	dst->bytes += src->bytes;
+	dst->seconds += src->seconds;
+	dst->checked += src->checked;
+	dst->moved += src->moved;
+	dst->interrupted |= src->interrupted;
+	urn_hist_merge(&dst->hist, &src->hist);
+	rates(dst);
 }
 
 /* What the latencies are of. */
@@ -162,7 +181,7 @@ print_latency(const char *what, const struct urn_hist *h)
 {
 	if (urn_hist_count(h) == 0)
 		return;
-	printf("  latency us    min %.2f  p50 %.2f  p99 %.2f  p99.9 %.2f  max %.2f  (%s)\n",
+	printf("  latency us:   min %.2f  p50 %.2f  p99 %.2f  p99.9 %.2f  max %.2f  (%s)\n",
 	       us(urn_hist_min(h)), us(urn_hist_quantile(h, 0.5)), us(urn_hist_quantile(h, 0.99)),
 	       us(urn_hist_quantile(h, 0.999)), us(urn_hist_max(h)), what);
 }
@@ -187,11 +206,11 @@ static void
 print_check(const struct perf_opts *o, const struct result *res)
 {
 	if (o->link == PERF_NULL)
-		puts("  data checked  no: net_null delivers nothing that was sent");
+		puts("  data checked: no, net_null delivers nothing that was sent");
 	else if (o->check == PERF_CHECK_NONE)
-		puts("  data checked  no (--no-check)");
+		puts("  data checked: no (--no-check)");
 	else if (o->size == 0)
-		puts("  data checked  there is none in messages of 0 bytes");
+		puts("  data checked: no, there is none in messages of 0 bytes");
 	else
 		printf("  data checked: yes, %" PRIu64 " bytes compared of %" PRIu64 " moved\n",
 		       res->checked, res->moved);
@@ -204,10 +223,10 @@ print_counters(const struct result *res)
 
 	if (!res->have_counters)
 		return;
-	printf("  retransmits   %" PRIu64 ", timeouts %" PRIu64 ", RNR NAKs %" PRIu64 "\n",
+	printf("  retransmits:  %" PRIu64 ", timeouts %" PRIu64 ", RNR NAKs %" PRIu64 "\n",
 	       res->retransmits, res->counters.v[URN_C_TIMEOUTS],
 	       res->counters.v[URN_C_RX_RNR_NAKS]);
-	printf("  drops         ");
+	printf("  drops:        ");
 	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++) {
 		if (res->counters.v[i] == 0 || strncmp(urn_counter_name(i), "drop_", 5) != 0)
 			continue;
@@ -224,11 +243,11 @@ print_limit(const struct perf_opts *o, const struct result *res, const struct re
 	char rate[32];
 
 	if (perf_op_is_lat(o->op)) {
-		printf("  limit         p50 %.2f us half round trip; this took %.2f times as long\n",
+		printf("  limit:        p50 %.2f us half round trip; this took %.2f times as long\n",
 		       us(urn_hist_quantile(&limit->hist, 0.5)), ratio_of(o, res, limit));
 		return;
 	}
-	printf("  limit         %.2f Gb/s, %s; this is %.1f %% of it\n", limit->gbps,
+	printf("  limit:        %.2f Gb/s, %s; this is %.1f %% of it\n", limit->gbps,
 	       urn_text_rate(rate, sizeof(rate), limit->rate), 100 * ratio_of(o, res, limit));
 }
 
@@ -240,7 +259,7 @@ report_text(const struct perf_opts *o, const struct result *res, const struct re
 
 	print_head(o);
 	if (res->interrupted)
-		puts("  interrupted: what follows was measured until then");
+		puts("  interrupted:  what follows was measured until then");
 	printf("  %14s %16s %10s %10s %12s\n", "messages", "bytes", "seconds", "Gb/s", "rate");
 	printf("  %14" PRIu64 " %16" PRIu64 " %10.3f %10.2f %12s\n", res->messages, res->bytes,
 	       res->seconds, res->gbps, urn_text_rate(rate, sizeof(rate), res->rate));
@@ -253,7 +272,7 @@ report_text(const struct perf_opts *o, const struct result *res, const struct re
 		printf("  memory per idle QP: %" PRIu64 " bytes in the dataplane, queues aside\n",
 		       res->qp_bytes);
 	if (o->capture != NULL)
-		printf("  capture       %s, %" PRIu64 " frames that did not fit\n", o->capture,
+		printf("  capture:      %s, %" PRIu64 " frames that did not fit\n", o->capture,
 		       capture_lost);
 }
 

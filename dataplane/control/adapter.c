@@ -259,3 +259,42 @@ urn_adapter_barrier(struct urn_adapter *a)
 	for (uint32_t v = 0; v < a->vectors; v++)
 		urn_engine_call(urn_adapter_shard(a, v)->engine, nothing, NULL);
 }
+
+struct pass {
+	struct urn_shard *from, *to;
+	unsigned int late; /* completions that found no room in the ring */
+};
+
+/* In the giver's thread. */
+static void
+pass_give(void *arg)
+{
+	struct pass *p = arg;
+
+	urn_shard_give_late(p->from);
+	p->late = p->from->late_n;
+}
+
+/* In the owner's thread: what lies in its ring now, not what comes meanwhile. */
+static void
+pass_take(void *arg)
+{
+	struct pass *p = arg;
+	unsigned int left = rte_ring_count(p->to->engine->ring), n;
+
+	while (left && (n = urn_engine_take(p->to->engine)) > 0)
+		left -= n < left ? n : left;
+}
+
+void
+urn_adapter_pass_completions(struct urn_adapter *a, uint32_t from, uint32_t to)
+{
+	struct pass p = {.from = urn_adapter_shard(a, from), .to = urn_adapter_shard(a, to)};
+
+	if (from == to)
+		return;
+	do {
+		urn_engine_call(p.from->engine, pass_give, &p);
+		urn_engine_call(p.to->engine, pass_take, &p);
+	} while (p.late);
+}

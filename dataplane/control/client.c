@@ -43,6 +43,7 @@ channel_close(void *ctx)
 struct link {
 	struct urn_shard *shard;
 	struct urn_client_shard *cs;
+	struct urn_client *client;
 };
 
 static void
@@ -54,12 +55,25 @@ link_shard(void *arg)
 	l->shard->clients = l->cs;
 }
 
+/* Events that no turn has told yet: their client will not be there to be told. */
+static void
+drop_events(struct urn_tp *tp, const struct urn_client *c)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < tp->event_n; i++)
+		if (tp->event[i].client != c)
+			tp->event[n++] = tp->event[i];
+	tp->event_n = n;
+}
+
 static void
 unlink_shard(void *arg)
 {
 	struct link *l = arg;
 	struct urn_client_shard **at = &l->shard->clients;
 
+	drop_events(l->shard->tp, l->client);
 	while (*at && *at != l->cs)
 		at = &(*at)->next;
 	if (*at)
@@ -91,7 +105,11 @@ static void
 remove_shard(struct urn_client *c, uint32_t vector)
 {
 	struct urn_client_shard *cs = c->shard[vector];
-	struct link l = {.shard = urn_adapter_shard(c->adapter, vector), .cs = cs};
+	struct link l = {
+		.shard = urn_adapter_shard(c->adapter, vector),
+		.cs = cs,
+		.client = c,
+	};
 
 	if (!cs)
 		return;
@@ -175,12 +193,10 @@ urn_client_destroy(struct urn_client *c)
 	struct urn_adapter *a = c->adapter;
 	struct urn_client **at = &a->clients;
 
-	for (uint32_t h = 1; h <= c->qps.cap && c->qps.n; h++) {
-		struct urn_ctl_qp *q = urn_table_get(&c->qps, h);
-
-		if (q)
-			take_back(c, URN_CTL_DESTROY_QP, q->qp->qpn);
-	}
+	for (uint32_t v = 0; v < a->vectors; v++)
+		for (uint32_t i = 0; c->shard[v] && i < c->shard[v]->used; i++)
+			if (c->shard[v]->qp[i])
+				take_back(c, URN_CTL_DESTROY_QP, c->shard[v]->qp[i]->qpn);
 	take_back_table(c, &c->srqs, URN_CTL_DESTROY_SRQ);
 	take_back_table(c, &c->cqs, URN_CTL_DESTROY_CQ);
 	for (uint32_t i = 0; i < URN_ADAPTER_MAX_AH; i++)
@@ -201,7 +217,6 @@ urn_client_destroy(struct urn_client *c)
 	pthread_mutex_unlock(&a->lock);
 	urn_table_fini(&c->cqs);
 	urn_table_fini(&c->srqs);
-	urn_table_fini(&c->qps);
 	urn_area_fini(&c->area);
 	free(c);
 }

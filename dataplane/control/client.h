@@ -26,17 +26,6 @@ struct urn_ctl_srq {
 	uint32_t vector;
 };
 
-/* A QP as control knows it; the transport owns the rest. */
-struct urn_ctl_qp {
-	struct urn_qp *qp;
-	uint64_t sq_off, sq_bytes, rq_off, rq_bytes;
-	uint32_t vector;
-	struct urn_ctl_cq *send_cq, *recv_cq;
-	struct urn_ctl_srq *srq;
-	struct urn_abi_qp_cap cap; /* as granted */
-	uint32_t handle;           /* in the client's table */
-};
-
 struct urn_client {
 	struct urn_adapter *adapter;
 	struct urn_client *next;       /* of the adapter */
@@ -46,7 +35,6 @@ struct urn_client {
 	struct urn_client_shard *shard[URN_ABI_MAX_ENGINES]; /* by vector; engine's from the start on */
 	_Atomic int async_fd;          /* write end; -1: none */
 	struct urn_table cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
-	struct urn_table qps;          /* struct urn_ctl_qp; programs name them by QPN */
 };
 
 /* Where a client wants its asynchronous events; -1: nowhere. client may be NULL. */

@@ -145,30 +145,17 @@ urn_ctl_resize_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 }
 
 struct forget {
-	struct urn_shard *shard;
+	struct urn_tp *tp;
 	struct urn_cq *cq;
-	unsigned int late; /* completions that found no room in a ring */
 };
 
-/* Every engine: completions on their way to the owner. */
-static void
-give_late(void *arg)
-{
-	struct forget *f = arg;
-
-	urn_shard_give_late(f->shard);
-	f->late += f->shard->late_n;
-}
-
-/* The owner: what is in its ring, and the list of touched queues. */
+/* In the owner's thread: take it off the list of touched queues. */
 static void
 forget(void *arg)
 {
 	struct forget *f = arg;
-	struct urn_cq **at = &f->shard->tp->touched;
+	struct urn_cq **at = &f->tp->touched;
 
-	while (urn_engine_take(f->shard->engine) > 0)
-		;
 	while (*at && *at != f->cq)
 		at = &(*at)->next;
 	if (*at)
@@ -177,19 +164,14 @@ forget(void *arg)
 
 /* Nothing of the queue is left anywhere on the engines after this. */
 static void
-forget_everywhere(struct urn_adapter *a, const struct urn_ctl_cq *q, struct urn_cq *cq)
+forget_everywhere(struct urn_adapter *a, struct urn_ctl_cq *q)
 {
-	struct forget f = {.cq = cq};
+	struct urn_shard *owner = urn_adapter_shard(a, q->vector);
+	struct forget f = {.tp = owner->tp, .cq = &q->cq};
 
-	do {
-		f.late = 0;
-		for (uint32_t v = 0; v < a->vectors; v++) {
-			f.shard = urn_adapter_shard(a, v);
-			urn_engine_call(f.shard->engine, give_late, &f);
-		}
-		f.shard = urn_adapter_shard(a, q->vector);
-		urn_engine_call(f.shard->engine, forget, &f);
-	} while (f.late);
+	for (uint32_t v = 0; v < a->vectors; v++)
+		urn_adapter_pass_completions(a, v, q->vector);
+	urn_engine_call(owner->engine, forget, &f);
 }
 
 int
@@ -203,7 +185,7 @@ urn_ctl_destroy_cq(struct urn_client *c, const struct urn_abi_req *req, struct u
 	if (q->cq.users)
 		return urn_ctl_fail(rep, EBUSY, "%s: completion queue %u is used by %u queues of QPs: "
 				    "destroy those first", a->cfg.name, req->handle, q->cq.users);
-	forget_everywhere(a, q, &q->cq);
+	forget_everywhere(a, q);
 	rep->queue.events = q->cq.events;
 	urn_table_remove(&c->cqs, req->handle);
 	urn_area_free(&c->area, q->off, q->bytes);

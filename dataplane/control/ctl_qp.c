@@ -2,8 +2,21 @@
 /*
  * Control requests on queue pairs. The QP itself is made, changed and freed in
  * the thread of the engine that owns it; the client's doorbell id leads there.
+ * Control keeps nothing of a QP: what it needs to know it reads off the QP, so
+ * that an idle one costs no more than it must (struct view).
  */
 #include "control/adapter.h"
+
+/* What control needs to know of a QP, or of one that is being made. */
+struct view {
+	struct urn_qp *qp;
+	uint32_t vector;           /* of the engine that owns it */
+	uint64_t sq_off, sq_bytes; /* in the client's area */
+	uint64_t rq_off, rq_bytes; /* rq_bytes 0: has an SRQ */
+	struct urn_ctl_cq *send_cq, *recv_cq;
+	struct urn_ctl_srq *srq;
+	struct urn_abi_qp_cap cap; /* as granted */
+};
 
 /* ---- checks */
 
@@ -31,7 +44,7 @@ check_caps(const struct urn_client *c, const struct urn_abi_req *req, struct urn
 
 static int
 check_create(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
-	     struct urn_ctl_qp *q)
+	     struct view *q)
 {
 	const char *name = c->adapter->cfg.name;
 
@@ -57,7 +70,7 @@ check_create(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 /* ---- queues in the client's area */
 
 static int
-lay_out(struct urn_client *c, const struct urn_abi_req *req, struct urn_ctl_qp *q,
+lay_out(struct urn_client *c, const struct urn_abi_req *req, struct view *q,
 	struct urn_qp_config *cfg)
 {
 	const struct urn_abi_qp_cap *cap = &req->create_qp.cap;
@@ -102,7 +115,7 @@ lay_out(struct urn_client *c, const struct urn_abi_req *req, struct urn_ctl_qp *
 }
 
 static void
-free_queues(struct urn_client *c, struct urn_ctl_qp *q)
+free_queues(struct urn_client *c, struct view *q)
 {
 	urn_area_free(&c->area, q->sq_off, q->sq_bytes);
 	if (q->rq_bytes)
@@ -154,7 +167,7 @@ take_id(struct urn_client_shard *s, uint32_t *id)
 
 struct work {
 	struct urn_client *c;
-	struct urn_ctl_qp *q;
+	struct view *q;
 	struct urn_qp_config cfg;
 	const struct urn_abi_req *req;
 	struct urn_abi_rep *rep;
@@ -180,24 +193,36 @@ create(void *arg)
 		s->qp[id] = w->q->qp;
 }
 
+static void
+answer(const struct view *q, const struct urn_qp_config *cfg, struct urn_abi_rep *rep)
+{
+	rep->handle = q->qp->qpn;
+	rep->qp.sq_off = q->sq_off;
+	rep->qp.rq_off = q->rq_off;
+	rep->qp.sq_entries = cfg->sq.mask + 1;
+	rep->qp.rq_entries = cfg->rq.hdr ? cfg->rq.mask + 1 : 0;
+	rep->qp.sq_stride = cfg->sq.stride;
+	rep->qp.rq_stride = cfg->rq.stride;
+	rep->qp.db = cfg->db;
+	rep->qp.engine = q->vector;
+	rep->qp.cap = q->cap;
+}
+
 int
 urn_ctl_create_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct urn_ctl_qp *q = calloc(1, sizeof(*q));
+	struct view v = {0}, *q = &v;
 	struct work w = {.c = c, .q = q};
-	uint32_t handle;
-	int rc = q ? check_create(c, req, rep, q) : ENOMEM;
+	int rc = check_create(c, req, rep, q);
 
 	if (rc != 0)
-		goto free_q;
+		return rc;
 	/* A CQ, its SRQs and its QPs live together (DESIGN rule 2). */
 	q->vector = q->srq ? q->srq->vector : q->recv_cq->vector;
 	rc = lay_out(c, req, q, &w.cfg);
-	if (rc != 0) {
-		urn_ctl_fail(rep, rc, "%s: no room for the QP's queues in the area of %llu MiB",
-			     c->adapter->cfg.name, (unsigned long long)(c->area.size >> 20));
-		goto free_q;
-	}
+	if (rc != 0)
+		return urn_ctl_fail(rep, rc, "%s: no room for the QP's queues in the area of %llu MiB",
+				    c->adapter->cfg.name, (unsigned long long)(c->area.size >> 20));
 	w.cfg.type = (uint8_t)req->create_qp.type;
 	w.cfg.sig_all = req->create_qp.sq_sig_all != 0;
 	w.cfg.pd = req->create_qp.pd;
@@ -206,49 +231,54 @@ urn_ctl_create_qp(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	w.cfg.send_cq = &q->send_cq->cq;
 	w.cfg.recv_cq = &q->recv_cq->cq;
 	w.cfg.srq = q->srq ? &q->srq->srq : NULL;
-	rc = urn_table_put(&c->qps, q, UINT32_MAX, &handle);
-	if (rc != 0)
-		goto free_area;
 	urn_engine_call(urn_adapter_shard(c->adapter, q->vector)->engine, create, &w);
-	rc = w.rc;
-	if (rc != 0) {
-		urn_ctl_fail(rep, rc, "%s: no more QPs (at most %u)", c->adapter->cfg.name,
-			     c->adapter->cfg.max_qp);
-		goto free_handle;
+	if (w.rc != 0) {
+		free_queues(c, q);
+		return urn_ctl_fail(rep, w.rc, "%s: no more QPs (at most %u)", c->adapter->cfg.name,
+				    c->adapter->cfg.max_qp);
 	}
-	q->handle = handle;
-	q->qp->ctl = q;
 	q->send_cq->cq.users++;
 	q->recv_cq->cq.users++;
 	if (q->srq)
 		q->srq->srq.users++;
 	urn_mem_pd_hold(c->adapter->mem, w.cfg.pd);
-	rep->handle = q->qp->qpn;
-	rep->qp.sq_off = q->sq_off;
-	rep->qp.rq_off = q->rq_off;
-	rep->qp.sq_entries = w.cfg.sq.mask + 1;
-	rep->qp.rq_entries = w.cfg.rq.hdr ? w.cfg.rq.mask + 1 : 0;
-	rep->qp.sq_stride = w.cfg.sq.stride;
-	rep->qp.rq_stride = w.cfg.rq.stride;
-	rep->qp.db = w.cfg.db;
-	rep->qp.engine = q->vector;
-	rep->qp.cap = q->cap;
+	answer(q, &w.cfg, rep);
 	return 0;
-
-free_handle:
-	urn_table_remove(&c->qps, handle);
-free_area:
-	free_queues(c, q);
-free_q:
-	free(q);
-	return rc;
 }
 
 /* ---- the rest */
 
+#define OWNER_OF(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+
+static void
+look(const struct urn_client *c, struct urn_qp *qp, struct view *v)
+{
+	const struct urn_adapter *a = c->adapter;
+	uint32_t room = qp->sq.stride - (uint32_t)sizeof(struct urn_abi_swqe);
+
+	memset(v, 0, sizeof(*v));
+	v->qp = qp;
+	while (a->engine_of[v->vector] != urn_qpn_engine(qp->qpn))
+		v->vector++;
+	v->send_cq = OWNER_OF(qp->send_cq, struct urn_ctl_cq, cq);
+	v->recv_cq = OWNER_OF(qp->recv_cq, struct urn_ctl_cq, cq);
+	v->srq = qp->srq ? OWNER_OF(qp->srq, struct urn_ctl_srq, srq) : NULL;
+	v->sq_off = (uint64_t)((uint8_t *)qp->sq.hdr - c->area.base);
+	v->sq_bytes = URN_ABI_WQ_SLOTS + (qp->sq.mask + 1ull) * qp->sq.stride;
+	v->cap.max_send_wr = qp->sq.mask + 1;
+	v->cap.max_send_sge = qp->sq.max_sge;
+	v->cap.max_inline = room < URN_ABI_MAX_INLINE ? room : URN_ABI_MAX_INLINE;
+	if (!qp->rq.hdr)
+		return;
+	v->rq_off = (uint64_t)((uint8_t *)qp->rq.hdr - c->area.base);
+	v->rq_bytes = URN_ABI_WQ_SLOTS + (qp->rq.mask + 1ull) * qp->rq.stride;
+	v->cap.max_recv_wr = qp->rq.mask + 1;
+	v->cap.max_recv_sge = qp->rq.max_sge;
+}
+
 /* The client's QP of a number. The adapter's lock keeps it from going away. */
-static struct urn_ctl_qp *
-find(struct urn_client *c, uint32_t qpn, struct urn_abi_rep *rep)
+static bool
+find(struct urn_client *c, uint32_t qpn, struct urn_abi_rep *rep, struct view *v)
 {
 	unsigned int engine = urn_qpn_engine(qpn);
 	struct urn_shard *s = engine < URN_ABI_MAX_ENGINES ? c->adapter->shard[engine] : NULL;
@@ -256,9 +286,18 @@ find(struct urn_client *c, uint32_t qpn, struct urn_abi_rep *rep)
 
 	if (!qp || qp->client != c) {
 		urn_ctl_fail(rep, EINVAL, "%s: no QP 0x%x", c->adapter->cfg.name, qpn);
-		return NULL;
+		return false;
 	}
-	return qp->ctl;
+	look(c, qp, v);
+	return true;
+}
+
+/* Its completions in other engines' hands are written before its fate is answered. */
+static void
+settle(struct urn_adapter *a, const struct view *q)
+{
+	urn_adapter_pass_completions(a, q->vector, q->send_cq->vector);
+	urn_adapter_pass_completions(a, q->vector, q->recv_cq->vector);
 }
 
 static void
@@ -275,16 +314,21 @@ modify(void *arg)
 int
 urn_ctl_modify_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct work w = {.c = c, .q = find(c, req->handle, rep), .req = req, .rep = rep};
+	struct view v;
+	struct work w = {.c = c, .q = &v, .req = req, .rep = rep};
 
-	if (!w.q)
+	if (!find(c, req->handle, rep, &v))
 		return EINVAL;
 	for (;;) {
 		urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, modify, &w);
 		if (w.rc != EAGAIN)
-			return w.rc;
-		urn_engine_wait_turn(); /* to RESET: memory under way ends first */
+			break;
+		urn_engine_wait_turn(); /* memory under way ends first */
 	}
+	if (w.rc == 0 && (req->modify_qp.mask & URN_QPM_STATE) &&
+	    req->modify_qp.attr.state == URN_QPS_RESET)
+		settle(c->adapter, w.q);
+	return w.rc;
 }
 
 static void
@@ -298,9 +342,10 @@ query(void *arg)
 int
 urn_ctl_query_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct work w = {.c = c, .q = find(c, req->handle, rep), .rep = rep};
+	struct view v;
+	struct work w = {.c = c, .q = &v, .rep = rep};
 
-	if (!w.q)
+	if (!find(c, req->handle, rep, &v))
 		return EINVAL;
 	urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, query, &w);
 	rep->qp_attr.cap = w.q->cap;
@@ -329,9 +374,10 @@ destroy(void *arg)
 int
 urn_ctl_destroy_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct work w = {.c = c, .q = find(c, req->handle, rep)};
+	struct view v;
+	struct work w = {.c = c, .q = &v};
 
-	if (!w.q)
+	if (!find(c, req->handle, rep, &v))
 		return EINVAL;
 	for (;;) {
 		urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, destroy, &w);
@@ -339,13 +385,12 @@ urn_ctl_destroy_qp(struct urn_client *c, const struct urn_abi_req *req, struct u
 			break;
 		urn_engine_wait_turn();
 	}
+	settle(c->adapter, w.q);
 	w.q->send_cq->cq.users--;
 	w.q->recv_cq->cq.users--;
 	if (w.q->srq)
 		w.q->srq->srq.users--;
 	urn_mem_pd_release(c->adapter->mem, w.cfg.pd);
-	urn_table_remove(&c->qps, w.q->handle);
 	free_queues(c, w.q);
-	free(w.q);
 	return 0;
 }

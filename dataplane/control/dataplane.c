@@ -100,8 +100,10 @@ urn_dp_qp_bytes(struct urn_dp *dp, unsigned int adapter, unsigned int max_dest_r
 
 	(void)dp;
 	(void)adapter;
-	/* The QP, its entries in the QP table and in the doorbells' table, its record of READs
-	 * and atomics, and what control keeps. */
-	return qp + 2 * sizeof(void *) + sizeof(struct urn_ctl_qp) + sizeof(void *) +
+	/*
+	 * The QP, its entries in the table of QPs, in that of doorbells and in the
+	 * stack of their free ids, and its record of READs and atomics.
+	 */
+	return qp + 2 * sizeof(struct urn_qp *) + sizeof(uint32_t) +
 	       (max_dest_rd_atomic ? urn_pow2(max_dest_rd_atomic) * sizeof(struct urn_rec) : 0);
 }

@@ -109,12 +109,18 @@ urn_engine_bind(struct urn_engine *e)
 void
 urn_engine_unbind(struct urn_engine *e)
 {
+	bool done;
+
+	/* From the moment the flag falls others run their calls themselves. */
+	do {
+		urn_engine_mail(e);
+		pthread_mutex_lock(&e->lock);
+		done = !e->mail_head;
+		if (done)
+			e->bound = false;
+		pthread_mutex_unlock(&e->lock);
+	} while (!done);
 	for (int i = 0; i < MINE; i++)
 		if (mine[i] == e)
 			mine[i] = NULL;
-	pthread_mutex_lock(&e->lock);
-	e->bound = false;
-	pthread_mutex_unlock(&e->lock);
-	/* What came before the flag fell is nobody else's. */
-	urn_engine_mail(e);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop. Order of one turn: control calls, receive, time, what other
- * engines handed over, doorbells, transmit, events. The TSC is read once.
+ * The loop. Order of one turn: control calls, what other engines handed over,
+ * time, doorbells, transmit, receive, events. What a program posted goes out
+ * before anything else is done, and what came in is complete when it looks at
+ * its queues. The TSC is read once.
  */
 #include "engine/engine.h"
 
@@ -159,8 +161,10 @@ flush(struct urn_shard *s)
 		memmove(tp->tx, tp->tx + n, left * sizeof(tp->tx[0]));
 	}
 	tp->tx_n = left;
-	URN_COUNT_N(tp, TX_PACKETS, n);
-	URN_COUNT_N(tp, TX_BYTES, bytes);
+	if (likely(s->queue >= 0)) { /* else counted by the engine that has the queue */
+		URN_COUNT_N(tp, TX_PACKETS, n);
+		URN_COUNT_N(tp, TX_BYTES, bytes);
+	}
 	if (unlikely(n == 0))
 		stuck(s, tp->now);
 	else
@@ -271,20 +275,22 @@ static unsigned int
 turn(struct urn_shard *s, uint64_t now)
 {
 	struct urn_tp *tp = s->tp;
-	unsigned int n = 0;
+	unsigned int n = 0, rung;
 
 	n += urn_tp_turn(tp, now);
-	n += receive(s);
-	after_receive(s);
-	tend_neighbours(s);
-	n += doorbells(s);
+	rung = doorbells(s);
+	tp->quiet = !s->came && !rung;
 	if (tp->sched_head)
 		n += urn_tp_tx(tp);
 	flush(s);
+	s->came = receive(s);
+	after_receive(s);
+	tend_neighbours(s);
 	if (unlikely(s->late_n))
 		urn_shard_give_late(s);
 	if (unlikely(tp->touched || tp->event_n))
 		urn_shard_notify(s);
+	n += rung + s->came;
 	return n;
 }
 

@@ -61,6 +61,7 @@ struct urn_shard {
 	struct urn_neigh *neigh;       /* of the adapter */
 	uint32_t neigh_gen;            /* generation seen last */
 	uint64_t neigh_due;            /* ns: when to poll it next; the first engine does */
+	unsigned int came;             /* frames received in the last turn */
 	uint64_t stuck_since;          /* ns: since when the port takes nothing; 0: it does */
 	struct urn_client_shard *clients;
 	struct urn_tp_xcqe *late;      /* completions the other engine's ring had no room for */

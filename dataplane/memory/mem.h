@@ -154,7 +154,7 @@ struct urn_memop {
 	uint32_t len;              /* bytes */
 	uint8_t kind;              /* enum urn_memop_kind */
 	uint8_t status;            /* enum urn_memop_status, set by the executor */
-	uint16_t rsvd;
+	uint16_t tag;              /* the submitter's; kept */
 };
 
 /* The executor of one engine (and adapter). */

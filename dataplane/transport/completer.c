@@ -43,7 +43,8 @@ progress(struct urn_tp *tp, struct urn_qp *qp)
 static void
 lost(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (qp->flags & URN_QPF_WENT_BACK)
+	/* After an RNR wait everything is repeated anyway, and the wait costs no retry. */
+	if (qp->flags & (URN_QPF_WENT_BACK | URN_QPF_RNR_WAIT))
 		return;
 	if (qp->retries == 0) {
 		struct urn_work *w = qp->w_head;
@@ -98,6 +99,7 @@ static void
 bad_response(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t status,
 	     uint8_t vendor_err)
 {
+	qp->w_fetch->state = URN_WORK_BROKEN; /* what else comes for it is not looked at */
 	urn_pkt(m)->arg = vendor_err;
 	urn_pkt(m)->word[1] = status;
 	urn_tp_hold(tp, m, qp, URN_ACT_BAD_RESP);
@@ -117,7 +119,7 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_PSN);
 		return NULL;
 	}
-	if (!w) {
+	if (!w || w->state == URN_WORK_BROKEN) {
 		urn_tp_drop(tp, m, URN_C_DROP_RESPONSE);
 		return NULL;
 	}
@@ -132,7 +134,7 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	} else {
 		URN_COUNT(tp, DUPLICATES);
 	}
-	rte_pktmbuf_free(m);
+	urn_tp_done(tp, m);
 	return NULL;
 }
 
@@ -167,14 +169,10 @@ accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 
-	unsigned int ops = tp->ops_n;
-	enum urn_mem_error e = urn_tp_sge_ops(tp, m, URN_MEMOP_PLACE, urn_work_sge(w), w->num_sge, off,
-					      urn_pkt_payload(m), p->payload_len, qp->pd,
-					      URN_ACCESS_LOCAL_WRITE);
+	enum urn_mem_error e = urn_tp_sge_ops(tp, m, NULL, urn_work_sge(w), w->num_sge, off,
+					      urn_pkt_payload(m), p->payload_len, qp->pd);
 
 	if (e != URN_MEM_OK) {
-		tp->ops_n = ops;
-		p->mem_left = 0;
 		bad_response(tp, qp, m, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
 		return;
 	}
@@ -201,18 +199,15 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	/* To host order in the frame, from where it is placed. */
 	uint8_t *orig = urn_pkt_ext(m, URN_EXT_ATOMIC_ACK);
 	uint64_t v;
-	unsigned int ops = tp->ops_n;
 
 	memcpy(&v, orig, sizeof(v));
 	v = rte_be_to_cpu_64(v);
 	memcpy(orig, &v, sizeof(v));
 
-	enum urn_mem_error e = urn_tp_sge_ops(tp, m, URN_MEMOP_PLACE, urn_work_sge(w), w->num_sge, 0,
-					      orig, 8, qp->pd, URN_ACCESS_LOCAL_WRITE);
+	enum urn_mem_error e = urn_tp_sge_ops(tp, m, NULL, urn_work_sge(w), w->num_sge, 0, orig, 8,
+					      qp->pd);
 
 	if (e != URN_MEM_OK) {
-		tp->ops_n = ops;
-		p->mem_left = 0;
 		bad_response(tp, qp, m, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
 		return;
 	}
@@ -251,7 +246,6 @@ work_at(struct urn_qp *qp, uint32_t psn)
 static void
 receiver_not_ready(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t code)
 {
-	URN_COUNT(tp, RX_RNR_NAKS);
 	if (qp->rnr_retry != 7) {
 		if (qp->rnr_tries == 0) {
 			struct urn_work *w = work_at(qp, psn);
@@ -302,11 +296,28 @@ aeth_of(struct rte_mbuf *m)
 	return rte_be_to_cpu_32(v);
 }
 
-static void
-finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint32_t aeth)
+/* Count a NAK. returns false when its syndrome is reserved: then it says nothing. */
+static bool
+known_nak(struct urn_tp *tp, uint8_t syndrome)
 {
-	uint8_t syndrome = (uint8_t)(aeth >> 24);
+	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR)
+		URN_COUNT(tp, RX_RNR_NAKS);
+	else if (syndrome >= URN_NAK_SEQ && syndrome <= URN_NAK_OP)
+		URN_COUNT(tp, RX_NAKS);
+	else
+		return false;
+	return true;
+}
 
+static void
+finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
+{
+	bool again = (qp->flags & URN_QPF_RNR_WAIT) && psn == qp->una;
+
+	if (!known_nak(tp, syndrome)) {
+		URN_COUNT(tp, DROP_RESPONSE);
+		return;
+	}
 	if (urn_psn_diff(psn, qp->una) < 0)
 		return; /* late: that was dealt with */
 	if (!acked(tp, qp, psn)) {
@@ -316,21 +327,12 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint32_t aeth)
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 		return;
 	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR) {
-		receiver_not_ready(tp, qp, psn, syndrome & URN_SYN_VALUE);
-		return;
-	}
-	URN_COUNT(tp, RX_NAKS);
-	switch (syndrome) {
-	case URN_NAK_SEQ:
+		if (!again) /* else the wire doubled it: that wait is under way */
+			receiver_not_ready(tp, qp, psn, syndrome & URN_SYN_VALUE);
+	} else if (syndrome == URN_NAK_SEQ) {
 		lost(tp, qp);
-		break;
-	case URN_NAK_INV_REQ:
-	case URN_NAK_ACCESS:
-	case URN_NAK_OP:
+	} else {
 		refused(tp, qp, psn, syndrome);
-		break;
-	default:
-		URN_COUNT(tp, DROP_RESPONSE); /* reserved */
 	}
 }
 
@@ -338,13 +340,14 @@ static void
 finish_ack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	uint32_t psn = urn_pkt(m)->psn, aeth = aeth_of(m);
+	uint8_t syndrome = aeth >> 24 & (URN_SYN_KIND | URN_SYN_VALUE); /* the top bit is reserved */
 
 	if (urn_psn_diff(psn, qp->next_psn) >= 0) {
 		URN_COUNT(tp, DROP_PSN);
 		return;
 	}
-	if ((aeth >> 24 & URN_SYN_KIND) != URN_SYN_ACK) {
-		finish_nak(tp, qp, psn, aeth);
+	if ((syndrome & URN_SYN_KIND) != URN_SYN_ACK) {
+		finish_nak(tp, qp, psn, syndrome);
 		return;
 	}
 	URN_COUNT(tp, RX_ACKS);
@@ -394,9 +397,9 @@ urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	case URN_ACT_BAD_RESP:
 		URN_COUNT(tp, DROP_RESPONSE);
 		acked(tp, qp, p->psn);
-		if (qp->w_fetch && qp->state != URN_QPS_ERR)
+		if (qp->w_fetch && qp->w_fetch->state == URN_WORK_BROKEN && qp->state != URN_QPS_ERR)
 			urn_req_fail(tp, qp, qp->w_fetch, (uint8_t)p->word[1], (uint8_t)p->arg);
 		break;
 	}
-	rte_pktmbuf_free(m);
+	urn_tp_done(tp, m);
 }

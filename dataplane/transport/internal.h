@@ -13,7 +13,7 @@
  */
 enum urn_act {
 	URN_ACT_DROP,       /* nothing: free it */
-	URN_ACT_REQUEST,    /* SEND, WRITE: placed; word[0] bits say more (enum urn_req_bit) */
+	URN_ACT_REQUEST,    /* SEND, WRITE: placed; bits say more (enum urn_req_bit) */
 	URN_ACT_READ,       /* READ request: put on record and answer */
 	URN_ACT_ATOMIC,     /* atomic: executed; put on record and answer */
 	URN_ACT_NAK,        /* refuse; arg: syndrome */
@@ -25,11 +25,11 @@ enum urn_act {
 	URN_ACT_ATOMIC_ACK, /* atomic response: placed */
 	URN_ACT_BAD_RESP,   /* a response that fits not; arg: vendor error, word[1]: status */
 	URN_ACT_UD_RECV,
-	URN_ACT_TX_REQUEST, /* frame of a request; word[0]: struct urn_work */
+	URN_ACT_TX_REQUEST, /* frame of a request */
 	URN_ACT_TX_RESPONSE, /* frame of a response */
 };
 
-/* Bits of word[0] of URN_ACT_REQUEST. */
+/* Bits of URN_ACT_REQUEST; arg: bytes of the message, when LAST. */
 enum urn_req_bit {
 	URN_REQ_LAST = 1 << 0, /* ends a message */
 	URN_REQ_RECV = 1 << 1, /* completes a receive: wr_id, byte_len, imm */
@@ -68,15 +68,18 @@ urn_work_put(struct urn_tp *tp, struct urn_work *w)
 	tp->work_free = w;
 }
 
-/* A packet buffer to send with; NULL: the pool is empty (counted). */
-struct rte_mbuf *urn_tp_mbuf_refill(struct urn_tp *tp);
+/* Get raw packet buffers from the pool. returns false when it is empty (counted) */
+bool urn_tp_refill(struct urn_tp *tp);
+/* Give the packets in done[] back to their pools. */
+void urn_tp_give_back(struct urn_tp *tp);
 
-static inline struct rte_mbuf *
-urn_tp_mbuf(struct urn_tp *tp)
+/* A received packet is finished with. */
+static inline void
+urn_tp_done(struct urn_tp *tp, struct rte_mbuf *m)
 {
-	if (likely(tp->fresh_n > 0))
-		return tp->fresh[--tp->fresh_n];
-	return urn_tp_mbuf_refill(tp);
+	tp->done[tp->done_n++] = m;
+	if (unlikely(tp->done_n == URN_TP_BURST))
+		urn_tp_give_back(tp);
 }
 
 /* ---- schedule (tp.c) */
@@ -99,8 +102,8 @@ urn_tp_sched(struct urn_tp *tp, struct urn_qp *qp)
 static inline bool
 urn_tp_tx_room(const struct urn_tp *tp)
 {
-	return tp->tx_n + tp->burst_n < URN_TP_TX && tp->loop_n + tp->burst_n < URN_TP_LOOP &&
-	       tp->burst_n < URN_TP_TX && tp->ops_n + URN_ABI_MAX_SGE < URN_TP_OPS;
+	return tp->tx_n + tp->txd_n < URN_TP_TX && tp->loop_n + tp->txd_n < URN_TP_LOOP &&
+	       tp->txd_n < URN_TP_TX && tp->ops_n + URN_ABI_MAX_SGE < URN_TP_OPS;
 }
 
 /* ---- memory operations (tp.c) */
@@ -117,16 +120,37 @@ urn_tp_op(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind, struct urn_region
 	op->m = m;
 	op->len = len;
 	op->kind = kind;
+	op->tag = 0;
+	tp->ops_bytes += len;
 	urn_pkt(m)->mem_left++;
+}
+
+/* Gather into a frame to be sent; d is the descriptor that urn_tp_frame() gave. */
+static inline void
+urn_tp_gather(struct urn_tp *tp, struct urn_txd *d, struct urn_region *region, uint64_t addr,
+	      uint8_t *frame, uint32_t len)
+{
+	struct urn_memop *op = &tp->ops[tp->ops_n++];
+
+	op->region = region;
+	op->addr = addr;
+	op->frame = frame;
+	op->m = d->m;
+	op->len = len;
+	op->kind = URN_MEMOP_GATHER;
+	op->tag = (uint16_t)(d - tp->txd + 1);
+	tp->ops_bytes += len;
+	d->mem_left++;
 }
 
 /*
  * Operations between `len` bytes at `frame` and the bytes from `off` on of a
- * list of elements. access: what the elements' regions must allow.
+ * list of elements: place (d NULL), with local write asked for, or gather. On
+ * an error no operation is left behind.
  */
-enum urn_mem_error urn_tp_sge_ops(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind,
+enum urn_mem_error urn_tp_sge_ops(struct urn_tp *tp, struct rte_mbuf *m, struct urn_txd *d,
 				  const struct urn_abi_sge *sge, uint32_t num_sge, uint32_t off,
-				  uint8_t *frame, uint32_t len, uint32_t pd, uint32_t access);
+				  uint8_t *frame, uint32_t len, uint32_t pd);
 
 /* Execute the operations in hand and finish, in order, the packets in hand. */
 void urn_tp_execute(struct urn_tp *tp);
@@ -196,6 +220,8 @@ void urn_req_retire(struct urn_tp *tp, struct urn_qp *qp);
 void urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
 		  uint8_t vendor_err);
 void urn_req_arm(struct urn_tp *tp, struct urn_qp *qp);
+/* The memory of the packet with this PSN could not be read: its work fails in its turn. */
+void urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 
 /* ---- fetch.c */
 
@@ -216,6 +242,17 @@ void urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /* READ responses, atomic responses, NAKs, ACKs. returns: whether more is to be sent */
 bool urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
 bool urn_resp_owes(const struct urn_qp *qp);
+/* The QP goes: send the acknowledgement that is owed, if that can be done at once. */
+void urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp);
+/* The memory of the response with this PSN could not be read: refuse from there on. */
+void urn_resp_failed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
+/* Is this frame a response to what comes after a refusal? */
+static inline bool
+urn_resp_is_late(const struct urn_qp *qp, const struct urn_txd *p)
+{
+	return unlikely(qp->state == URN_QPS_ERR) && p->action == URN_ACT_TX_RESPONSE &&
+	       (qp->flags & URN_QPF_REFUSED) && urn_psn_diff(p->psn, qp->nak_psn) > 0;
+}
 /* Free packets kept ahead of their turn. */
 void urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp);
 
@@ -244,16 +281,30 @@ void urn_req_flush_one(struct urn_tp *tp, struct urn_qp *qp, uint8_t status);
 /* SQD: give the drained event when nothing is under way any more. */
 void urn_qp_check_drained(struct urn_tp *tp, struct urn_qp *qp);
 
-/* Finish a frame: ICRC, and out. (tp.c) */
-void urn_tp_emit(struct urn_tp *tp, struct rte_mbuf *m);
 
 /*
- * A frame for the QP's peer with BTH, ready for extension headers and
- * payload; rest: bytes behind the BTH (extension headers, payload, pad).
- * *ext points behind the BTH. NULL: no buffer.
+ * Begin a frame with headers up to the BTH, ready for extension headers and
+ * payload bytes. *bth points to the BTH. The frame counts only once it is
+ * given to urn_tp_send(); urn_tp_unframe() takes it back. NULL: no buffer.
  */
-struct rte_mbuf *urn_tp_frame(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opcode,
-			      uint32_t payload, uint32_t dqpn, uint32_t psn, uint8_t bth_flags,
-			      bool ackreq, uint8_t **ext);
+struct urn_txd *urn_tp_frame(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opcode,
+			     uint32_t payload, uint32_t dqpn, uint32_t psn, uint8_t bth_flags,
+			     bool ackreq, uint8_t **bth);
+
+/* The frame is whole but for what is gathered: it goes out in its turn. */
+static inline void
+urn_tp_send(struct urn_tp *tp, struct urn_txd *d, struct urn_qp *qp, uint8_t action, bool loop)
+{
+	d->qp = qp;
+	d->action = action;
+	d->loop = loop;
+	tp->txd_n++;
+}
+
+static inline void
+urn_tp_unframe(struct urn_tp *tp, struct urn_txd *d)
+{
+	tp->fresh[tp->fresh_n++] = d->m;
+}
 
 #endif

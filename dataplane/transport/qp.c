@@ -95,6 +95,7 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->flags & URN_QPF_NEIGH)
 		unlink_from(&tp->neigh_head, NULL, qp);
 	qp->flags &= ~(uint32_t)(URN_QPF_SCHED | URN_QPF_NEIGH);
+	urn_resp_last_ack(tp, qp);
 	qp->flags |= URN_QPF_DYING;
 	urn_wheel_stop(&tp->wheel, &qp->timer);
 	urn_resp_drop_kept(tp, qp);
@@ -135,7 +136,7 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->state == URN_QPS_ERR)
 		return;
 	qp->state = URN_QPS_ERR;
-	qp->flags &= ~(uint32_t)(URN_QPF_RNR_WAIT | URN_QPF_WENT_BACK | URN_QPF_ACK);
+	qp->flags &= ~(uint32_t)(URN_QPF_RNR_WAIT | URN_QPF_WENT_BACK);
 	urn_wheel_stop(&tp->wheel, &qp->timer);
 	urn_resp_drop_kept(tp, qp);
 	if (qp->rq.hdr) {

@@ -45,21 +45,20 @@ enum urn_qp_flag {
 
 /* One READ or atomic on the responder's record (WIRE.md "Duplicates"). */
 struct urn_rec {
-	uint64_t va;         /* READ: address; atomic: original value */
-	uint32_t first_psn;
-	uint32_t npsn;       /* PSNs of the response; 1 for an atomic */
-	uint32_t rkey;       /* READ */
-	uint32_t length;     /* READ: bytes */
-	uint32_t msn;        /* message number that its response carries */
-	uint32_t cur;        /* responding: packets of the response made so far */
-	uint32_t start;      /* responding: first packet of this (re)play */
-	uint32_t end;        /* responding: one past the last packet of it */
-	uint8_t kind;        /* enum urn_rec_kind */
-	uint8_t pending;     /* a response is to be made */
-	uint8_t busy;        /* accepted, its turn has not come */
-	uint8_t pad[5];
+	uint64_t va;             /* READ: address; atomic: original value */
+	uint32_t rkey;           /* READ */
+	uint32_t length;         /* bytes; 8 for an atomic */
+	uint32_t cur;            /* responding: packets of the response made so far */
+	uint32_t end;            /* responding: one past the last packet of this (re)play */
+	uint32_t first_psn : 24;
+	uint32_t kind : 2;       /* enum urn_rec_kind */
+	uint32_t pending : 1;    /* a response is to be made */
+	uint32_t busy : 1;       /* accepted, its turn has not come */
+	uint32_t again : 1;      /* pending: the response was made before, whole */
+	uint32_t head : 1;       /* responding: the next packet is the first of this (re)play */
+	uint32_t msn : 24;       /* message number that its response carries */
 };
-_Static_assert(sizeof(struct urn_rec) == 48, "record of a READ or atomic");
+_Static_assert(sizeof(struct urn_rec) == 32, "record of a READ or atomic");
 
 enum urn_rec_kind { URN_REC_NONE, URN_REC_READ, URN_REC_ATOMIC };
 
@@ -136,8 +135,16 @@ struct urn_qp {
 	uint32_t rq_psn, sq_psn;  /* as configured */
 	struct urn_abi_av av;
 	void *client;             /* control: who made it */
-	void *ctl;                /* control: what it keeps of the QP */
 };
+
+_Static_assert(sizeof(struct urn_qp) <= 448, "an idle QP stays under 512 bytes, all told");
+
+/* PSNs of the response to a READ or atomic on record. */
+static inline uint32_t
+urn_rec_npsn(const struct urn_qp *qp, const struct urn_rec *rec)
+{
+	return rec->length ? (rec->length + qp->mtu - 1u) >> qp->mtu_shift : 1;
+}
 
 /* Name of a state, for people. */
 const char *urn_qp_state_name(unsigned int state);

@@ -132,6 +132,26 @@ urn_req_retire(struct urn_tp *tp, struct urn_qp *qp)
 		urn_qp_check_drained(tp, qp);
 }
 
+void
+urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+{
+	bool behind = false; /* the cursor stands before the work: it stays there */
+
+	for (struct urn_work *w = qp->w_head; w; w = w->next) {
+		behind |= w == qp->w_cur;
+		if (((psn - w->first_psn) & URN_PSN_MASK) >= w->npsn)
+			continue;
+		w->state = URN_WORK_FAILED;
+		w->status = URN_WC_LOC_PROT_ERR;
+		w->vendor_err = URN_VE_MEMORY;
+		if (!behind)
+			qp->w_cur = w;
+		break;
+	}
+	urn_req_retire(tp, qp);
+	urn_tp_sched(tp, qp); /* what came before may have to ask for its acknowledgement */
+}
+
 /* ---- time */
 
 void
@@ -158,7 +178,8 @@ urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
 
 		if (w->npsn == 0)
 			continue; /* local work is not repeated */
-		if (w->state == URN_WORK_FAILED || w->state == URN_WORK_QUEUED)
+		if (w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN ||
+		    w->state == URN_WORK_QUEUED)
 			break;
 		if (urn_work_is_fetch(w) ? w->accepted < w->npsn : urn_psn_diff(qp->una, end) < 0)
 			break;
@@ -270,7 +291,7 @@ send_opcode(const struct urn_work *w, bool first, bool last)
 }
 
 static void
-put_reth(uint8_t *ext, const struct urn_work *w, uint64_t va, uint32_t length)
+put_reth(uint8_t *at, const struct urn_work *w, uint64_t va, uint32_t length)
 {
 	struct urn_reth r = {
 		.va = rte_cpu_to_be_64(va),
@@ -278,15 +299,14 @@ put_reth(uint8_t *ext, const struct urn_work *w, uint64_t va, uint32_t length)
 		.length = rte_cpu_to_be_32(length),
 	};
 
-	memcpy(ext, &r, sizeof(r));
+	memcpy(at, &r, sizeof(r));
 }
 
 /* Give the frame to the burst; it goes out once its memory was gathered. */
 static void
-hand_on(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint32_t npsn, bool ackreq)
+hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_txd *d, uint32_t npsn, bool ackreq)
 {
-	urn_pkt(m)->loop = (qp->flags & URN_QPF_LOOP) != 0;
-	urn_tp_hold(tp, m, qp, URN_ACT_TX_REQUEST);
+	urn_tp_send(tp, d, qp, URN_ACT_TX_REQUEST, (qp->flags & URN_QPF_LOOP) != 0);
 	URN_COUNT(tp, TX_REQUESTS);
 	qp->since_ack = ackreq ? 0 : (uint16_t)(qp->since_ack + 1);
 	if (unlikely(qp->cur_psn != qp->next_psn))
@@ -315,20 +335,20 @@ send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	uint32_t off = idx << qp->mtu_shift, left = w->length - off;
 	uint32_t len = left < qp->mtu ? left : qp->mtu;
 	bool first = idx == 0, last = idx + 1 == w->npsn;
-	uint8_t opcode = send_opcode(w, first, last), *ext;
+	uint8_t opcode = send_opcode(w, first, last), *bth;
 	const struct urn_opcode *op = &urn_opcodes[opcode];
 	bool ackreq = wants_ack(tp, qp, w, last);
 	uint8_t se = last && (w->flags & URN_WRF_SOLICITED) ? URN_BTH_SE : 0;
-	struct rte_mbuf *m = urn_tp_frame(tp, &qp->tmpl, opcode, len, qp->dest_qpn, qp->cur_psn, se,
-					  ackreq, &ext);
+	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, opcode, len, qp->dest_qpn, qp->cur_psn, se,
+					 ackreq, &bth);
 
-	if (unlikely(!m))
+	if (unlikely(!d))
 		return false;
 
-	uint8_t *bth = ext - sizeof(struct urn_bth), *data = bth + op->hdr_len;
+	uint8_t *data = bth + op->hdr_len;
 
 	if (op->off[URN_EXT_RETH])
-		put_reth(ext, w, w->remote_addr, w->length);
+		put_reth(bth + op->off[URN_EXT_RETH], w, w->remote_addr, w->length);
 	if (op->off[URN_EXT_IMM])
 		memcpy(bth + op->off[URN_EXT_IMM], &w->imm, 4);
 	if (op->off[URN_EXT_IETH])
@@ -336,19 +356,17 @@ send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	if (w->flags & URN_WRF_INLINE) {
 		memcpy(data, urn_work_inline(w) + off, len);
 	} else if (len) {
-		unsigned int ops = tp->ops_n;
-		enum urn_mem_error e = urn_tp_sge_ops(tp, m, URN_MEMOP_GATHER, urn_work_sge(w),
-						      w->num_sge, off, data, len, qp->pd, 0);
+		enum urn_mem_error e = urn_tp_sge_ops(tp, d->m, d, urn_work_sge(w), w->num_sge, off,
+						      data, len, qp->pd);
 
 		if (unlikely(e != URN_MEM_OK)) {
-			tp->ops_n = ops;
-			rte_pktmbuf_free(m);
+			urn_tp_unframe(tp, d);
 			fail_here(tp, qp, w, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
 			return true;
 		}
 	}
 	w->state = last || w->state == URN_WORK_SENT ? URN_WORK_SENT : URN_WORK_SENDING;
-	hand_on(tp, qp, m, 1, ackreq);
+	hand_on(tp, qp, d, 1, ackreq);
 	if (last)
 		qp->w_cur = w->next;
 	return true;
@@ -359,16 +377,17 @@ static bool
 send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
 	uint32_t off = w->accepted << qp->mtu_shift;
-	uint8_t *ext;
-	struct rte_mbuf *m;
+	uint8_t *bth;
+	struct urn_txd *d;
 
 	qp->cur_psn = urn_psn_add(w->first_psn, w->accepted);
-	m = urn_tp_frame(tp, &qp->tmpl, URN_RC_READ_REQUEST, 0, qp->dest_qpn, qp->cur_psn, 0, true,
-			 &ext);
-	if (unlikely(!m))
+	d = urn_tp_frame(tp, &qp->tmpl, URN_RC_READ_REQUEST, 0, qp->dest_qpn, qp->cur_psn, 0, true,
+			 &bth);
+	if (unlikely(!d))
 		return false;
-	put_reth(ext, w, w->remote_addr + off, w->length - off);
-	hand_on(tp, qp, m, w->npsn - w->accepted, true);
+	put_reth(bth + urn_opcodes[URN_RC_READ_REQUEST].off[URN_EXT_RETH], w, w->remote_addr + off,
+		 w->length - off);
+	hand_on(tp, qp, d, w->npsn - w->accepted, true);
 	return true;
 }
 
@@ -376,11 +395,11 @@ static bool
 send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
 	bool cas = w->opcode == URN_WR_CMP_SWAP;
-	uint8_t *ext;
-	struct rte_mbuf *m = urn_tp_frame(tp, &qp->tmpl, cas ? URN_RC_CMP_SWAP : URN_RC_FETCH_ADD, 0,
-					  qp->dest_qpn, qp->cur_psn, 0, true, &ext);
+	uint8_t opcode = cas ? URN_RC_CMP_SWAP : URN_RC_FETCH_ADD, *bth;
+	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, opcode, 0, qp->dest_qpn, qp->cur_psn, 0, true,
+					 &bth);
 
-	if (unlikely(!m))
+	if (unlikely(!d))
 		return false;
 
 	struct urn_atomic_eth a = {
@@ -390,8 +409,8 @@ send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 		.compare = cas ? rte_cpu_to_be_64(w->compare_add) : 0,
 	};
 
-	memcpy(ext, &a, sizeof(a));
-	hand_on(tp, qp, m, 1, true);
+	memcpy(bth + urn_opcodes[opcode].off[URN_EXT_ATOMIC], &a, sizeof(a));
+	hand_on(tp, qp, d, 1, true);
 	return true;
 }
 
@@ -448,17 +467,24 @@ step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 static bool
 ask(struct urn_tp *tp, struct urn_qp *qp)
 {
-	uint32_t cur_psn = qp->cur_psn, psn = (qp->next_psn - 1) & URN_PSN_MASK;
-	struct urn_work *w_cur = qp->w_cur, *w = qp->w_head;
+	uint32_t cur_psn = qp->cur_psn, psn = (qp->next_psn - 1) & URN_PSN_MASK, end;
+	struct urn_work *w_cur = qp->w_cur, *last = NULL;
 
-	while (w && ((psn - w->first_psn) & URN_PSN_MASK) >= w->npsn)
-		w = w->next;
-	if (!w || urn_work_is_fetch(w) || w->state == URN_WORK_FAILED)
-		return true; /* its response will tell, or it is past helping */
+	/* The newest that was begun and that can be sent again. */
+	for (struct urn_work *w = qp->w_head; w; w = w->next) {
+		if (urn_psn_diff(w->first_psn, qp->next_psn) >= 0)
+			break;
+		if (w->npsn && w->state != URN_WORK_FAILED)
+			last = w;
+	}
+	if (!last || urn_work_is_fetch(last))
+		return true; /* nothing to ask for, or its response will tell */
 	if (!urn_tp_tx_room(tp))
 		return false;
-	qp->cur_psn = psn;
-	if (!send_data(tp, qp, w))
+	end = urn_psn_add(last->first_psn, last->npsn - 1);
+	qp->cur_psn = urn_psn_diff(end, psn) < 0 ? end : psn;
+	qp->since_ack = ACK_EVERY;
+	if (!send_data(tp, qp, last))
 		return false;
 	qp->w_cur = w_cur;
 	qp->cur_psn = cur_psn;
@@ -469,7 +495,7 @@ bool
 urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	uint32_t before = qp->next_psn;
-	bool more = true;
+	bool more = true, starved = false;
 
 	if (qp->flags & URN_QPF_RNR_WAIT)
 		return false;
@@ -480,11 +506,12 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			if (qp->state != URN_QPS_RTS || !(w = urn_req_fetch(tp, qp))) {
 				/* No work, or no room for it: in that case try again. */
 				more = qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq);
+				starved = more;
 				break;
 			}
 			qp->w_cur = w;
 		}
-		if (w->state == URN_WORK_FAILED) {
+		if (unlikely(w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN)) {
 			urn_req_retire(tp, qp);
 			more = false;
 			break;
@@ -493,13 +520,15 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			more = qp->w_cur && tp->fresh_n == 0; /* else an ACK sets it going */
 			break;
 		}
+		if (tp->ops_bytes >= URN_TP_OPS_BYTES)
+			urn_tp_execute(tp);
 		if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 			return true; /* it failed: flush */
 	}
-	if (unlikely(!more && qp->since_ack && qp->una != qp->next_psn) && !ask(tp, qp))
+	if (unlikely((!more || starved) && qp->since_ack && qp->una != qp->next_psn) && !ask(tp, qp))
 		more = true;
-	if (qp->una != qp->next_psn && (before == qp->una || !urn_timer_started(&qp->timer) ||
-					qp->deadline <= tp->now))
+	/* A timer that runs already is left alone, even if it is due: posting puts nothing off. */
+	if (qp->una != qp->next_psn && (before == qp->una || !urn_timer_started(&qp->timer)))
 		urn_req_arm(tp, qp);
 	return more;
 }

@@ -14,7 +14,7 @@ owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now)
 		qp->ack_turn = tp->turn;
 	}
 	if (now)
-		qp->ack_turn = tp->turn - 1;
+		qp->ack_turn = tp->turn - UINT8_MAX; /* long ago */
 	urn_tp_sched(tp, qp);
 }
 
@@ -44,14 +44,14 @@ recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t stat
 	  uint8_t vendor_err)
 {
 	const struct urn_pkt *p = urn_pkt(m);
-	uint64_t bits = p->word[0];
+	uint8_t bits = p->bits;
 	bool ok = status == URN_WC_SUCCESS;
 	uint8_t wc_flags = (uint8_t)((ok && (bits & URN_REQ_IMM) ? URN_WCF_WITH_IMM : 0) |
 				     (ok && (bits & URN_REQ_INV) ? URN_WCF_WITH_INV : 0));
 
-	urn_qp_recv_done(tp, qp, p->wr_id, status, vendor_err, ok ? p->byte_len : 0,
+	urn_qp_recv_done(tp, qp, p->wr_id, status, vendor_err, ok ? p->arg : 0,
 			 bits & URN_REQ_WRITE ? URN_WCO_RECV_RDMA_WITH_IMM : URN_WCO_RECV, wc_flags,
-			 p->imm, qp->dest_qpn, p->solicited);
+			 wc_flags ? p->imm : 0, qp->dest_qpn, p->solicited);
 }
 
 /* The peer's first message on a QP in RTR: the connection stands (IBTA 11.6.3.1). */
@@ -68,7 +68,7 @@ static void
 finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
-	uint64_t bits = p->word[0];
+	uint8_t bits = p->bits;
 
 	if (unlikely(p->mem_status != URN_MEMOP_DONE)) {
 		if (bits & URN_REQ_RECV)
@@ -106,11 +106,12 @@ answer(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 	rec->msn = qp->msn;
 	rec->busy = 0;
 	rec->pending = 1;
-	rec->start = 0;
+	rec->again = 0;
+	rec->head = 1;
 	rec->cur = 0;
-	rec->end = rec->npsn;
+	rec->end = urn_rec_npsn(qp, rec);
 	qp->rec_pending++;
-	qp->done_psn = urn_psn_add(rec->first_psn, rec->npsn - 1);
+	qp->done_psn = urn_psn_add(rec->first_psn, urn_rec_npsn(qp, rec) - 1);
 	urn_tp_sched(tp, qp);
 	if (unlikely(qp->state == URN_QPS_RTR))
 		established(tp, qp);
@@ -140,7 +141,7 @@ find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind)
 		struct urn_rec *rec = &qp->rec[i];
 
 		if (rec->kind == kind && !rec->busy &&
-		    ((psn - rec->first_psn) & URN_PSN_MASK) < rec->npsn)
+		    ((psn - rec->first_psn) & URN_PSN_MASK) < urn_rec_npsn(qp, rec))
 			return rec;
 	}
 	return NULL;
@@ -149,10 +150,12 @@ find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind)
 static void
 replay(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec, uint32_t start, uint32_t end)
 {
-	if (!rec->pending)
+	if (!rec->pending) {
 		qp->rec_pending++;
+		rec->again = 1;
+	}
 	rec->pending = 1;
-	rec->start = start;
+	rec->head = 1;
 	rec->cur = start;
 	rec->end = end;
 	urn_tp_sched(tp, qp);
@@ -204,7 +207,7 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	struct urn_pkt *p = urn_pkt(m);
 	bool told = false;
 
-	if ((p->arg & URN_SYN_KIND) != URN_SYN_RNR && (p->word[0] & URN_REQ_RECV)) {
+	if (p->bits & URN_REQ_RECV) {
 		urn_qp_recv_done(tp, qp, p->wr_id, (uint8_t)p->word[1], (uint8_t)p->word[2], 0,
 				 URN_WCO_RECV, 0, 0, qp->dest_qpn, false);
 		told = true;
@@ -218,7 +221,7 @@ flushed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 	bool recv = (p->action == URN_ACT_REQUEST || p->action == URN_ACT_NAK) &&
-		    (p->arg & URN_SYN_KIND) != URN_SYN_RNR && (p->word[0] & URN_REQ_RECV);
+		    (p->bits & URN_REQ_RECV);
 
 	if (recv)
 		recv_done(tp, qp, m, URN_WC_WR_FLUSH_ERR, 0);
@@ -257,5 +260,5 @@ urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		duplicate_atomic(tp, qp, m);
 		break;
 	}
-	rte_pktmbuf_free(m);
+	urn_tp_done(tp, m);
 }

@@ -7,12 +7,14 @@
  */
 #include "transport/internal.h"
 
+enum { ACK_TURNS = 4 }; /* an acknowledgement waits for at most so many turns */
+
 bool
 urn_resp_owes(const struct urn_qp *qp)
 {
-	/* In error, an answer is owed only to what came before the refusal. */
+	/* In error, an answer is owed only to what came before the refusal, or the error. */
 	if (qp->state == URN_QPS_ERR)
-		return qp->flags & URN_QPF_NAK;
+		return (qp->flags & URN_QPF_NAK) || (!qp->rec_pending && (qp->flags & URN_QPF_ACK));
 	return qp->rec_pending || (qp->flags & (URN_QPF_ACK | URN_QPF_NAK));
 }
 
@@ -25,10 +27,9 @@ put_aeth(uint8_t *at, uint8_t syndrome, uint32_t msn)
 }
 
 static void
-hand_on(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_txd *d)
 {
-	urn_pkt(m)->loop = (qp->flags & URN_QPF_LOOP) != 0;
-	urn_tp_hold(tp, m, qp, URN_ACT_TX_RESPONSE);
+	urn_tp_send(tp, d, qp, URN_ACT_TX_RESPONSE, (qp->flags & URN_QPF_LOOP) != 0);
 	URN_COUNT(tp, TX_RESPONSES);
 }
 
@@ -52,7 +53,20 @@ answered(struct urn_qp *qp, struct urn_rec *rec)
 	qp->rec_pending--;
 }
 
-/* The region vanished, or its rights: refuse from here on. */
+/* Refuse from the response packet with this PSN on, and make no further response. */
+static void
+refuse_response(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
+{
+	qp->nak_psn = psn;
+	qp->nak_syn = syndrome;
+	qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
+	for (uint32_t i = 0; i <= qp->rec_mask; i++)
+		qp->rec[i].pending = 0;
+	qp->rec_pending = 0;
+	urn_qp_error(tp, qp);
+}
+
+/* The region vanished, or its rights. */
 static void
 read_refused(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 {
@@ -60,13 +74,18 @@ read_refused(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 		URN_COUNT(tp, NAK_ACCESS);
 		urn_qp_event(tp, qp, URN_EVENT_QP_ACCESS_ERR);
 	}
-	qp->nak_psn = urn_psn_add(rec->first_psn, rec->cur);
-	qp->nak_syn = URN_NAK_ACCESS;
-	qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
-	for (uint32_t i = 0; i <= qp->rec_mask; i++)
-		qp->rec[i].pending = 0;
-	qp->rec_pending = 0;
-	urn_qp_error(tp, qp);
+	refuse_response(tp, qp, urn_psn_add(rec->first_psn, rec->cur), URN_NAK_ACCESS);
+}
+
+void
+urn_resp_failed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+{
+	/* Only the first failure counts; those behind it fail with it. */
+	if (qp->state == URN_QPS_ERR)
+		return;
+	URN_COUNT(tp, NAK_OPERATIONAL);
+	urn_qp_event(tp, qp, URN_EVENT_QP_FATAL);
+	refuse_response(tp, qp, psn, URN_NAK_OP);
 }
 
 static uint8_t
@@ -82,8 +101,8 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 {
 	uint32_t off = rec->cur << qp->mtu_shift, left = rec->length - off;
 	uint32_t len = left < qp->mtu ? left : qp->mtu;
-	bool first = rec->cur == rec->start, last = rec->cur + 1 == rec->end;
-	uint8_t opcode = response_opcode(first, last), *ext;
+	bool first = rec->head, last = rec->cur + 1 == rec->end;
+	uint8_t opcode = response_opcode(first, last), *bth;
 	const struct urn_opcode *op = &urn_opcodes[opcode];
 	struct urn_region *region = NULL;
 
@@ -93,20 +112,18 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 		return true;
 	}
 
-	struct rte_mbuf *m = urn_tp_frame(tp, &qp->tmpl, opcode, len, qp->dest_qpn,
-					  urn_psn_add(rec->first_psn, rec->cur), 0, false, &ext);
+	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, opcode, len, qp->dest_qpn,
+					 urn_psn_add(rec->first_psn, rec->cur), 0, false, &bth);
 
-	if (unlikely(!m))
+	if (unlikely(!d))
 		return false;
-
-	uint8_t *bth = ext - sizeof(struct urn_bth);
-
 	if (op->off[URN_EXT_AETH])
 		put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, rec->msn);
 	if (len)
-		urn_tp_op(tp, m, URN_MEMOP_GATHER, region, rec->va + off, bth + op->hdr_len, len);
-	hand_on(tp, qp, m);
+		urn_tp_gather(tp, d, region, rec->va + off, bth + op->hdr_len, len);
+	hand_on(tp, qp, d);
 	rec->cur++;
+	rec->head = 0;
 	if (last)
 		answered(qp, rec);
 	return true;
@@ -117,18 +134,15 @@ send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 {
 	const struct urn_opcode *op = &urn_opcodes[URN_RC_ATOMIC_ACK];
 	rte_be64_t orig = rte_cpu_to_be_64(rec->va);
-	uint8_t *ext;
-	struct rte_mbuf *m = urn_tp_frame(tp, &qp->tmpl, URN_RC_ATOMIC_ACK, 0, qp->dest_qpn,
-					  rec->first_psn, 0, false, &ext);
+	uint8_t *bth;
+	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, URN_RC_ATOMIC_ACK, 0, qp->dest_qpn,
+					 rec->first_psn, 0, false, &bth);
 
-	if (unlikely(!m))
+	if (unlikely(!d))
 		return false;
-
-	uint8_t *bth = ext - sizeof(struct urn_bth);
-
 	put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, rec->msn);
 	memcpy(bth + op->off[URN_EXT_ATOMIC_ACK], &orig, sizeof(orig));
-	hand_on(tp, qp, m);
+	hand_on(tp, qp, d);
 	answered(qp, rec);
 	return true;
 }
@@ -136,14 +150,14 @@ send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 static bool
 send_aeth(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 {
-	uint8_t *ext;
-	struct rte_mbuf *m = urn_tp_frame(tp, &qp->tmpl, URN_RC_ACK, 0, qp->dest_qpn, psn, 0, false,
-					  &ext);
+	uint8_t *bth;
+	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, URN_RC_ACK, 0, qp->dest_qpn, psn, 0, false,
+					 &bth);
 
-	if (unlikely(!m))
+	if (unlikely(!d))
 		return false;
-	put_aeth(ext, syndrome, qp->msn);
-	hand_on(tp, qp, m);
+	put_aeth(bth + urn_opcodes[URN_RC_ACK].off[URN_EXT_AETH], syndrome, qp->msn);
+	hand_on(tp, qp, d);
 	return true;
 }
 
@@ -179,6 +193,8 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			return true;
 		if (rec->kind == URN_REC_READ ? !send_read(tp, qp, rec) : !send_atomic(tp, qp, rec))
 			return true;
+		if (tp->ops_bytes >= URN_TP_OPS_BYTES)
+			urn_tp_execute(tp);
 	}
 	if (!urn_tp_tx_room(tp))
 		return true;
@@ -187,14 +203,35 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			return false; /* the packet before it, once done, calls again */
 		return !send_nak(tp, qp);
 	}
-	if (!(qp->flags & URN_QPF_ACK) || qp->state == URN_QPS_ERR)
+	if (!(qp->flags & URN_QPF_ACK))
 		return false;
-	/* Let a turn go by, so that more may be acknowledged at once. */
-	if (qp->ack_turn == tp->turn)
+	/*
+	 * Let a turn go by, or some while there is other work, so that more may be
+	 * acknowledged at once and an answer of the program goes out first.
+	 */
+	if (tp->turn - qp->ack_turn < (tp->quiet ? 1 : ACK_TURNS))
 		return true;
 	if (!send_aeth(tp, qp, qp->done_psn, URN_SYN_ACK_NOCREDIT))
 		return true;
 	qp->flags &= ~(uint32_t)URN_QPF_ACK;
 	URN_COUNT(tp, TX_ACKS);
 	return false;
+}
+
+/*
+ * A program may destroy its QP as soon as it has the last receive, which it
+ * sees before the merged acknowledgement is sent; its peer's request must not
+ * fail for that.
+ */
+void
+urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (!(qp->flags & URN_QPF_ACK) || !(qp->flags & URN_QPF_MAC) || qp->rec_pending ||
+	    qp->tx_head || !urn_tp_tx_room(tp))
+		return;
+	if (!send_aeth(tp, qp, qp->done_psn, URN_SYN_ACK_NOCREDIT))
+		return;
+	qp->flags &= ~(uint32_t)URN_QPF_ACK;
+	URN_COUNT(tp, TX_ACKS);
+	urn_tp_execute(tp);
 }

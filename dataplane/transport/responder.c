@@ -18,7 +18,7 @@ refuse(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t syndrom
 	struct urn_pkt *p = urn_pkt(m);
 
 	p->arg = syndrome;
-	p->word[0] = 0;
+	p->bits = 0;
 	qp->flags |= URN_QPF_REFUSED;
 	urn_tp_hold(tp, m, qp, URN_ACT_NAK);
 }
@@ -31,7 +31,7 @@ refuse_recv(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t sy
 	struct urn_pkt *p = urn_pkt(m);
 
 	refuse(tp, qp, m, syndrome);
-	p->word[0] = URN_REQ_RECV;
+	p->bits = URN_REQ_RECV;
 	p->word[1] = status;
 	p->word[2] = vendor_err;
 	p->wr_id = wr_id;
@@ -42,6 +42,7 @@ static void
 not_ready(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	urn_pkt(m)->arg = URN_SYN_RNR | qp->min_rnr_timer;
+	urn_pkt(m)->bits = 0;
 	qp->flags |= URN_QPF_RNR_SENT;
 	urn_tp_hold(tp, m, qp, URN_ACT_NAK);
 }
@@ -59,19 +60,19 @@ message_ends(struct urn_qp *qp, struct rte_mbuf *m, uint64_t wr_id, bool recv)
 {
 	struct urn_pkt *p = urn_pkt(m);
 
-	p->word[0] |= URN_REQ_LAST;
-	p->byte_len = qp->msg_off;
+	p->bits |= URN_REQ_LAST;
+	p->arg = qp->msg_off;
 	if (recv) {
-		p->word[0] |= URN_REQ_RECV;
+		p->bits |= URN_REQ_RECV;
 		p->wr_id = wr_id;
 	}
 	if (p->op->off[URN_EXT_IMM]) {
-		p->word[0] |= URN_REQ_IMM;
+		p->bits |= URN_REQ_IMM;
 		memcpy(&p->imm, urn_pkt_ext(m, URN_EXT_IMM), 4);
 	} else if (p->op->off[URN_EXT_IETH]) {
 		rte_be32_t key;
 
-		p->word[0] |= URN_REQ_INV;
+		p->bits |= URN_REQ_INV;
 		memcpy(&key, urn_pkt_ext(m, URN_EXT_IETH), 4);
 		p->imm = rte_be_to_cpu_32(key);
 	}
@@ -127,22 +128,17 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	if (len) {
-		unsigned int ops = tp->ops_n;
-		enum urn_mem_error e = urn_tp_sge_ops(tp, m, URN_MEMOP_PLACE, qp->recv->sge,
-						      qp->recv->num_sge, qp->msg_off,
-						      urn_pkt_payload(m), len, qp->pd,
-						      URN_ACCESS_LOCAL_WRITE);
+		enum urn_mem_error e = urn_tp_sge_ops(tp, m, NULL, qp->recv->sge, qp->recv->num_sge,
+						      qp->msg_off, urn_pkt_payload(m), len, qp->pd);
 
 		if (unlikely(e != URN_MEM_OK)) {
-			tp->ops_n = ops;
-			p->mem_left = 0;
 			refuse_recv(tp, qp, m, URN_NAK_OP, spoil_recv(tp, qp), URN_WC_LOC_PROT_ERR,
 				    urn_vendor_err(e));
 			return;
 		}
 		qp->msg_off += len;
 	}
-	p->word[0] = 0;
+	p->bits = 0;
 	if (p->op->flags & URN_OPF_LAST) {
 		message_ends(qp, m, qp->recv->wr_id, true);
 		urn_recv_put(tp, qp->recv);
@@ -247,13 +243,20 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			refuse(tp, qp, m, syndrome);
 		return;
 	}
-	p->word[0] = URN_REQ_WRITE;
+	p->bits = URN_REQ_WRITE;
 	if (p->op->flags & URN_OPF_LAST)
 		message_ends(qp, m, wr_id, recv);
 	accepted(tp, qp, m, URN_ACT_REQUEST, 1);
 }
 
 /* ---- READ and atomics */
+
+/* Has this READ or atomic still to be answered for the first time? */
+static inline bool
+unanswered(const struct urn_rec *rec)
+{
+	return rec->busy || (rec->pending && !rec->again);
+}
 
 /* A place on the record; NULL: the peer has more under way than it may. */
 static struct urn_rec *
@@ -265,11 +268,16 @@ record(struct urn_qp *qp, uint32_t *index)
 		return NULL;
 	*index = qp->rec_head & qp->rec_mask;
 	rec = &qp->rec[*index];
-	if (rec->pending || rec->busy)
+	if (unanswered(rec) ||
+	    unanswered(&qp->rec[(qp->rec_head - qp->max_dest_rd_atomic) & qp->rec_mask]))
 		return NULL;
+	if (rec->pending) { /* a peer that asks for more has that response by now */
+		rec->pending = 0;
+		qp->rec_pending--;
+	}
 	qp->rec_head++;
 	rec->busy = 1;
-	rec->first_psn = qp->epsn;
+	rec->first_psn = qp->epsn & URN_PSN_MASK;
 	return rec;
 }
 
@@ -303,9 +311,8 @@ accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	rec->va = rte_be_to_cpu_64(r.va);
 	rec->rkey = rte_be_to_cpu_32(r.rkey);
 	rec->length = len;
-	rec->npsn = len ? (len + qp->mtu - 1u) >> qp->mtu_shift : 1;
 	p->arg = index;
-	accepted(tp, qp, m, URN_ACT_READ, rec->npsn);
+	accepted(tp, qp, m, URN_ACT_READ, urn_rec_npsn(qp, rec));
 }
 
 static void
@@ -336,7 +343,7 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	rec->kind = URN_REC_ATOMIC;
-	rec->npsn = 1;
+	rec->length = 8;
 	p->arg = index;
 	p->word[0] = cas ? rte_be_to_cpu_64(a.compare) : rte_be_to_cpu_64(a.swap_add);
 	p->word[1] = rte_be_to_cpu_64(a.swap_add);
@@ -449,6 +456,7 @@ static void
 accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct rte_mbuf *m;
+	bool filled = false;
 
 	while ((m = qp->ooo) && !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT))) {
 		int32_t d = urn_psn_diff(urn_pkt(m)->psn, qp->epsn);
@@ -465,10 +473,15 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 			    tp->burst_n + 2 > URN_TP_TX)
 				urn_tp_execute(tp);
 			accept_in_order(tp, qp, m);
+			filled = true;
 		}
 	}
-	/* A second gap behind the one that was filled is asked for at once. */
-	if (qp->ooo && !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
+	/*
+	 * A second gap behind the one that was filled is asked for at once. What
+	 * is missing still of the same gap was asked for already.
+	 */
+	if (filled && qp->ooo &&
+	    !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
 		qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
 		qp->nak_syn = URN_NAK_SEQ;
 		qp->nak_psn = qp->epsn;

@@ -21,6 +21,8 @@ urn_qp_state_name(unsigned int state)
 	return state < URN_QP_STATES ? state_names[state] : "?";
 }
 
+enum { FLUSH_BURST = 64 }; /* requests flushed at a time */
+
 struct move {
 	bool valid;
 	uint32_t need, may; /* attributes, besides STATE and CUR_STATE */
@@ -167,25 +169,32 @@ check_values(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t mask,
 	return mask & URN_QPM_AV ? check_av(tp, qp, &a->av, why, len) : 0;
 }
 
-/* Room for the record of READs and atomics; at least one entry more than may be under way. */
+/*
+ * Room for the record of READs and atomics: a power of two, so that indices
+ * wrap. The newest of what is on record stays (SQD).
+ */
 static int
 make_record(struct urn_qp *qp, uint8_t depth)
 {
-	uint32_t n = 1;
+	uint32_t n = depth ? 1 : 0, old = qp->rec ? qp->rec_mask + 1u : 0, pending = 0;
+	struct urn_rec *rec = NULL;
 
-	free(qp->rec);
-	qp->rec = NULL;
-	qp->rec_mask = 0;
-	qp->rec_head = 0;
-	qp->rec_pending = 0;
-	if (depth == 0)
-		return 0;
 	while (n < depth)
 		n *= 2;
-	qp->rec = calloc(n, sizeof(*qp->rec));
-	if (!qp->rec)
-		return ENOMEM;
-	qp->rec_mask = (uint8_t)(n - 1);
+	if (n) {
+		rec = calloc(n, sizeof(*rec));
+		if (!rec)
+			return ENOMEM;
+	}
+	for (uint32_t i = 1; i <= n && i <= old; i++) {
+		rec[n - i] = qp->rec[(qp->rec_head - i) & qp->rec_mask];
+		pending += rec[n - i].pending;
+	}
+	free(qp->rec);
+	qp->rec = rec;
+	qp->rec_mask = (uint8_t)(n ? n - 1 : 0);
+	qp->rec_head = 0;
+	qp->rec_pending = (uint8_t)pending;
 	return 0;
 }
 
@@ -331,6 +340,16 @@ urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct 
 		return rc;
 	if (to == URN_QPS_RESET)
 		return reset(tp, qp);
+	/* Packets that wait for memory know their place on the record. */
+	if ((mask & URN_QPM_MAX_DEST_RD_ATOMIC) && !urn_qp_quiet(qp))
+		return EAGAIN;
+	if (qp->state == URN_QPS_SQE && to == URN_QPS_RTS) {
+		/* What was posted before this is flushed, not sent (IBTA 10.3.1.6). */
+		if (!urn_qp_quiet(qp))
+			return EAGAIN;
+		while (urn_qp_flush(tp, qp, FLUSH_BURST))
+			;
+	}
 	if (set_attributes(tp, qp, mask, a) != 0) {
 		snprintf(why, len, "QP 0x%x: no memory for the record of READs", qp->qpn);
 		return ENOMEM;

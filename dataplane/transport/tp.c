@@ -45,6 +45,7 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	memset(tp, 0, sizeof(*tp));
 	tp->cfg = *cfg;
 	tp->now = now;
+	tp->quiet = true;
 	urn_wheel_init(&tp->wheel, now);
 	tp->qp_chunks = (cfg->max_qp + 2 + URN_TP_QP_CHUNK - 1) / URN_TP_QP_CHUNK;
 	tp->qp = calloc(tp->qp_chunks, sizeof(*tp->qp));
@@ -71,7 +72,9 @@ urn_tp_destroy(struct urn_tp *tp)
 	free_all(tp->loop, tp->loop_n);
 	free_all(tp->other, tp->other_n);
 	free_all(tp->handover, tp->handover_n);
-	free_all(tp->fresh, tp->fresh_n);
+	free_all(tp->done, tp->done_n);
+	if (tp->fresh_n)
+		rte_mempool_put_bulk(tp->cfg.pool, (void **)tp->fresh, tp->fresh_n);
 	for (uint32_t i = 0; tp->qp && i < tp->qp_chunks; i++)
 		free(tp->qp[i]);
 	free(tp->qp);
@@ -81,64 +84,98 @@ urn_tp_destroy(struct urn_tp *tp)
 	free(tp);
 }
 
-struct rte_mbuf *
-urn_tp_mbuf_refill(struct urn_tp *tp)
+bool
+urn_tp_refill(struct urn_tp *tp)
 {
-	if (rte_pktmbuf_alloc_bulk(tp->cfg.pool, tp->fresh, URN_TP_BURST) == 0) {
+	void **fresh = (void **)tp->fresh;
+
+	if (likely(rte_mempool_get_bulk(tp->cfg.pool, fresh, URN_TP_BURST) == 0)) {
 		tp->fresh_n = URN_TP_BURST;
-	} else {
-		/* Fewer than a burst left: take what there is, one by one. */
-		while (tp->fresh_n < URN_TP_BURST &&
-		       (tp->fresh[tp->fresh_n] = rte_pktmbuf_alloc(tp->cfg.pool)))
-			tp->fresh_n++;
+		return true;
 	}
-	if (tp->fresh_n == 0) {
-		URN_COUNT(tp, NO_MBUF);
-		return NULL;
-	}
-	return tp->fresh[--tp->fresh_n];
+	/* Fewer than a burst left: take what there is, one by one. */
+	while (tp->fresh_n < URN_TP_BURST &&
+	       rte_mempool_get(tp->cfg.pool, &fresh[tp->fresh_n]) == 0)
+		tp->fresh_n++;
+	if (tp->fresh_n)
+		return true;
+	URN_COUNT(tp, NO_MBUF);
+	return false;
+}
+
+void
+urn_tp_give_back(struct urn_tp *tp)
+{
+	rte_pktmbuf_free_bulk(tp->done, tp->done_n);
+	tp->done_n = 0;
 }
 
 /* ---- frames to send */
 
-struct rte_mbuf *
-urn_tp_frame(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opcode, uint32_t payload,
-	     uint32_t dqpn, uint32_t psn, uint8_t bth_flags, bool ackreq, uint8_t **ext)
+/*
+ * Take a buffer. What lies in a pool has one reference and one segment, so
+ * only what we use is set: the second line of the mbuf stays untouched.
+ */
+static inline struct rte_mbuf *
+take_buffer(struct urn_tp *tp)
 {
-	struct rte_mbuf *m = urn_tp_mbuf(tp);
+	struct rte_mbuf *m;
+
+	if (unlikely(tp->fresh_n == 0) && !urn_tp_refill(tp))
+		return NULL;
+	m = tp->fresh[--tp->fresh_n];
+	if (likely(tp->fresh_n >= 3)) {
+		struct rte_mbuf *soon = tp->fresh[tp->fresh_n - 3];
+
+		rte_prefetch0(soon);
+		rte_prefetch0((uint8_t *)soon->buf_addr + RTE_PKTMBUF_HEADROOM);
+		rte_prefetch0((uint8_t *)soon->buf_addr + RTE_PKTMBUF_HEADROOM + 64);
+	}
+	m->data_off = RTE_PKTMBUF_HEADROOM;
+	m->ol_flags = 0;
+	m->port = RTE_MBUF_PORT_INVALID;
+	m->packet_type = 0;
+	return m;
+}
+
+struct urn_txd *
+urn_tp_frame(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opcode, uint32_t payload,
+	     uint32_t dqpn, uint32_t psn, uint8_t bth_flags, bool ackreq, uint8_t **bth)
+{
+	struct rte_mbuf *m = take_buffer(tp);
+	struct urn_txd *d = &tp->txd[tp->txd_n];
 
 	if (unlikely(!m))
 		return NULL;
 
 	const struct urn_opcode *op = &urn_opcodes[opcode];
 	uint32_t pad = -payload & 3, roce = op->hdr_len + payload + pad;
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *), *bth = frame + tmpl->len;
-	struct urn_pkt *p = urn_pkt(m);
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *), *b = frame + tmpl->len;
 
 	urn_build_headers(frame, tmpl, roce);
-	urn_build_bth((struct urn_bth *)bth, opcode, bth_flags, (uint8_t)pad, dqpn, psn, ackreq);
-	memset(bth + op->hdr_len + payload, 0, pad);
+	urn_build_bth((struct urn_bth *)b, opcode, bth_flags, (uint8_t)pad, dqpn, psn, ackreq);
+	if (pad)
+		memset(b + op->hdr_len + payload, 0, pad);
 	m->data_len = (uint16_t)(tmpl->len + roce);
 	m->pkt_len = m->data_len;
-	p->op = op;
-	p->psn = psn;
-	p->ipv6 = tmpl->ipv6;
-	p->loop = 0;
-	p->payload_off = (uint16_t)(tmpl->len + op->hdr_len);
-	urn_pkt_begin(p);
-	*ext = bth + sizeof(struct urn_bth);
-	return m;
+	d->m = m;
+	d->psn = psn;
+	d->mem_left = 0;
+	d->mem_status = URN_MEMOP_DONE;
+	d->ipv6 = tmpl->ipv6;
+	*bth = b;
+	return d;
 }
 
-void
-urn_tp_emit(struct urn_tp *tp, struct rte_mbuf *m)
+static void
+emit(struct urn_tp *tp, const struct urn_txd *d)
 {
-	struct urn_pkt *p = urn_pkt(m);
+	struct rte_mbuf *m = d->m;
 
-	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, p->ipv6, tp->cfg.icrc);
+	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, d->ipv6, tp->cfg.icrc);
 	m->data_len = (uint16_t)(m->data_len + URN_ICRC_BYTES);
 	m->pkt_len = m->data_len;
-	if (unlikely(p->loop)) {
+	if (unlikely(d->loop)) {
 		URN_COUNT(tp, LOOPBACK);
 		tp->loop[tp->loop_n++] = m;
 		return;
@@ -149,10 +186,13 @@ urn_tp_emit(struct urn_tp *tp, struct rte_mbuf *m)
 /* ---- memory */
 
 enum urn_mem_error
-urn_tp_sge_ops(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind, const struct urn_abi_sge *sge,
-	       uint32_t num_sge, uint32_t off, uint8_t *frame, uint32_t len, uint32_t pd,
-	       uint32_t access)
+urn_tp_sge_ops(struct urn_tp *tp, struct rte_mbuf *m, struct urn_txd *d,
+	       const struct urn_abi_sge *sge, uint32_t num_sge, uint32_t off, uint8_t *frame,
+	       uint32_t len, uint32_t pd)
 {
+	unsigned int before = tp->ops_n;
+	enum urn_mem_error e = URN_MEM_OK;
+
 	for (uint32_t i = 0; i < num_sge && len; i++) {
 		if (off >= sge[i].length) {
 			off -= sge[i].length;
@@ -160,73 +200,59 @@ urn_tp_sge_ops(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind, const struct
 		}
 
 		uint32_t n = sge[i].length - off < len ? sge[i].length - off : len;
+		uint64_t addr = sge[i].addr + off;
 		struct urn_region *region;
-		enum urn_mem_error e = urn_mem_check(tp->cfg.mem, sge[i].lkey, pd, 0, sge[i].addr + off,
-						     n, access, 0, &region);
 
+		e = urn_mem_check(tp->cfg.mem, sge[i].lkey, pd, 0, addr, n,
+				  d ? 0 : URN_ACCESS_LOCAL_WRITE, 0, &region);
 		if (unlikely(e != URN_MEM_OK))
-			return e;
-		urn_tp_op(tp, m, kind, region, sge[i].addr + off, frame, n);
+			break;
+		if (d)
+			urn_tp_gather(tp, d, region, addr, frame, n);
+		else
+			urn_tp_op(tp, m, URN_MEMOP_PLACE, region, addr, frame, n);
 		frame += n;
 		len -= n;
 		off = 0;
 	}
-	return len ? URN_MEM_RANGE : URN_MEM_OK;
-}
-
-static inline bool
-is_tx(const struct urn_pkt *p)
-{
-	return p->action >= URN_ACT_TX_REQUEST;
+	if (unlikely(len && e == URN_MEM_OK))
+		e = URN_MEM_RANGE;
+	if (unlikely(e != URN_MEM_OK)) {
+		tp->ops_n = before;
+		if (!d)
+			urn_pkt(m)->mem_left = 0;
+	}
+	return e;
 }
 
 /* A frame's memory could not be read: the work it belongs to fails. */
 static void
-tx_failed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+tx_failed(struct urn_tp *tp, const struct urn_txd *d)
 {
-	struct urn_pkt *p = urn_pkt(m);
+	struct urn_qp *qp = d->qp;
 
+	rte_pktmbuf_free(d->m);
 	if (qp->type == URN_QPT_UD) {
-		rte_pktmbuf_free(m);
 		urn_ud_sent(tp, qp, false);
 		return;
 	}
-	if (p->action == URN_ACT_TX_RESPONSE) {
-		qp->nak_psn = p->psn;
-		qp->nak_syn = URN_NAK_OP;
-		qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
-		URN_COUNT(tp, NAK_OPERATIONAL);
-		urn_qp_error(tp, qp);
-		rte_pktmbuf_free(m);
-		return;
-	}
-	for (struct urn_work *w = qp->w_head; w; w = w->next) {
-		if ((uint32_t)urn_psn_diff(p->psn, w->first_psn) < w->npsn) {
-			w->state = URN_WORK_FAILED;
-			w->status = URN_WC_LOC_PROT_ERR;
-			w->vendor_err = URN_VE_MEMORY;
-			qp->w_cur = w;
-			break;
-		}
-	}
-	rte_pktmbuf_free(m);
-	urn_req_retire(tp, qp);
+	if (d->action == URN_ACT_TX_RESPONSE)
+		urn_resp_failed(tp, qp, d->psn);
+	else
+		urn_req_unreadable(tp, qp, d->psn);
 }
 
 static void
-finish_tx(struct urn_tp *tp, struct rte_mbuf *m)
+finish_tx(struct urn_tp *tp, const struct urn_txd *d)
 {
-	struct urn_pkt *p = urn_pkt(m);
-	struct urn_qp *qp = p->qp;
-
-	if (unlikely(qp->flags & URN_QPF_DYING)) {
-		rte_pktmbuf_free(m);
-	} else if (unlikely(p->mem_status != URN_MEMOP_DONE)) {
-		tx_failed(tp, qp, m);
+	if (unlikely((d->qp->flags & URN_QPF_DYING) || urn_resp_is_late(d->qp, d))) {
+		rte_pktmbuf_free(d->m);
+	} else if (unlikely(d->mem_status != URN_MEMOP_DONE)) {
+		tx_failed(tp, d);
 	} else {
-		urn_tp_emit(tp, m);
-		if (qp->type == URN_QPT_UD)
-			urn_ud_sent(tp, qp, true);
+		emit(tp, d);
+		if (d->qp->type == URN_QPT_UD)
+			urn_ud_sent(tp, d->qp, true);
 	}
 }
 
@@ -257,24 +283,52 @@ append(struct rte_mbuf **head, struct rte_mbuf **tail, struct rte_mbuf *m)
 	*tail = m;
 }
 
+/* A frame waits for memory, or behind one that does: now its packet remembers it. */
 static void
-settle(struct urn_tp *tp, struct rte_mbuf *m)
+park(const struct urn_txd *d)
 {
-	struct urn_pkt *p = urn_pkt(m);
-	struct urn_qp *qp = p->qp;
+	struct urn_pkt *p = urn_pkt(d->m);
+	struct urn_qp *qp = d->qp;
 
-	if (is_tx(p)) {
-		if (likely(!p->mem_left && !qp->tx_head)) {
-			finish_tx(tp, m);
-		} else {
-			append(&qp->tx_head, &qp->tx_tail, m);
-			qp->tx_waiting++;
-		}
-	} else if (likely(!p->mem_left && !qp->rx_head)) {
+	p->qp = qp;
+	p->psn = d->psn;
+	p->mem_left = d->mem_left;
+	p->mem_status = d->mem_status;
+	p->ipv6 = d->ipv6;
+	p->loop = d->loop;
+	p->action = d->action;
+	append(&qp->tx_head, &qp->tx_tail, d->m);
+	qp->tx_waiting++;
+}
+
+static struct urn_txd
+unpark(struct urn_qp *qp)
+{
+	struct rte_mbuf *m = qp->tx_head;
+	const struct urn_pkt *p = urn_pkt(m);
+
+	qp->tx_head = p->next;
+	qp->tx_waiting--;
+	return (struct urn_txd){
+		.m = m,
+		.qp = qp,
+		.psn = p->psn,
+		.mem_status = p->mem_status,
+		.ipv6 = p->ipv6,
+		.loop = p->loop,
+		.action = p->action,
+	};
+}
+
+static void
+settle_rx(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	struct urn_qp *qp = urn_pkt(m)->qp;
+
+	if (likely(!urn_pkt(m)->mem_left && !qp->rx_head))
 		finish_rx(tp, m);
-	} else {
+	else
 		append(&qp->rx_head, &qp->rx_tail, m);
-	}
 }
 
 static inline void
@@ -287,22 +341,48 @@ answer(const struct urn_memop *op)
 		p->mem_status = URN_MEMOP_FAILED;
 }
 
+static inline void
+answer_txd(struct urn_txd *d, const struct urn_memop *op)
+{
+	d->mem_left--;
+	if (unlikely(op->status != URN_MEMOP_DONE))
+		d->mem_status = URN_MEMOP_FAILED;
+}
+
 void
 urn_tp_execute(struct urn_tp *tp)
 {
-	unsigned int n = tp->burst_n, nops = tp->ops_n;
+	unsigned int nops = tp->ops_n;
 
-	if (nops) {
+	if (nops)
 		urn_memx_execute(tp->cfg.memx, tp->ops, nops);
-		for (unsigned int i = 0; i < nops; i++)
-			if (likely(tp->ops[i].status != URN_MEMOP_PENDING))
-				answer(&tp->ops[i]);
+	for (unsigned int i = 0; i < nops; i++) {
+		struct urn_memop *op = &tp->ops[i];
+
+		if (unlikely(op->status == URN_MEMOP_PENDING))
+			continue;
+		if (op->tag)
+			answer_txd(&tp->txd[op->tag - 1], op);
+		else
+			answer(op);
 	}
-	/* Finishing a packet asks for no memory operation and holds no packet. */
-	for (unsigned int i = 0; i < n; i++)
-		settle(tp, tp->burst[i]);
 	tp->ops_n = 0;
+	tp->ops_bytes = 0;
+	/* Finishing asks for no memory operation, holds no packet and makes no frame. */
+	for (unsigned int i = 0; i < tp->burst_n; i++)
+		settle_rx(tp, tp->burst[i]);
 	tp->burst_n = 0;
+	for (unsigned int i = 0; i < tp->txd_n; i++) {
+		const struct urn_txd *d = &tp->txd[i];
+
+		if (likely(!d->mem_left && !d->qp->tx_head))
+			finish_tx(tp, d);
+		else
+			park(d);
+	}
+	tp->txd_n = 0;
+	if (tp->done_n)
+		urn_tp_give_back(tp);
 }
 
 static void
@@ -310,11 +390,12 @@ drain_tx(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct rte_mbuf *m;
 
-	while ((m = qp->tx_head) && !urn_pkt(m)->mem_left && tp->tx_n < URN_TP_TX &&
-	       tp->loop_n < URN_TP_LOOP) {
-		qp->tx_head = urn_pkt(m)->next;
-		qp->tx_waiting--;
-		finish_tx(tp, m);
+	/* Frames of the burst in hand were promised their places already. */
+	while ((m = qp->tx_head) && !urn_pkt(m)->mem_left && tp->tx_n + tp->txd_n < URN_TP_TX &&
+	       tp->loop_n + tp->txd_n < URN_TP_LOOP) {
+		struct urn_txd d = unpark(qp);
+
+		finish_tx(tp, &d);
 	}
 }
 
@@ -415,7 +496,8 @@ deliver(struct urn_tp *tp, struct rte_mbuf *m)
 	else
 		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
 	/* A packet and the kept ones behind it may ask for much memory. */
-	if (tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS || tp->burst_n + 2 > URN_TP_TX)
+	if (tp->ops_bytes >= URN_TP_OPS_BYTES ||
+	    unlikely(tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS || tp->burst_n + 2 > URN_TP_TX))
 		urn_tp_execute(tp);
 }
 
@@ -467,16 +549,31 @@ receive_one(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 	}
 }
 
+enum { AHEAD = 6 }; /* packets fetched into the cache before they are looked at */
+
+static inline void
+prefetch_packet(struct rte_mbuf *m)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	rte_prefetch0(urn_pkt(m));
+	rte_prefetch0(frame);
+	rte_prefetch0(frame + 64);
+}
+
 void
 urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned int i = 0; i < n && i < 4; i++)
-		rte_prefetch0(rte_pktmbuf_mtod(m[i], void *));
+	/* Headers of mbufs, then private areas and frames, arrive while others are handled. */
+	for (unsigned int i = 0; i < n; i++)
+		rte_prefetch0(m[i]);
+	for (unsigned int i = 0; i < n && i < AHEAD; i++)
+		prefetch_packet(m[i]);
 	for (unsigned int i = 0; i < n; i++) {
-		if (i + 4 < n)
-			rte_prefetch0(rte_pktmbuf_mtod(m[i + 4], void *));
+		if (i + AHEAD < n)
+			prefetch_packet(m[i + AHEAD]);
 		bytes += m[i]->pkt_len;
 		receive_one(tp, m[i], checked);
 	}
@@ -520,18 +617,25 @@ run_timers(struct urn_tp *tp)
 	return n;
 }
 
-/* Frames to ourselves that the last turn made. */
+/*
+ * Frames to ourselves that the last turn made; as many as can be handed over
+ * if they are another engine's, with a burst of the port's besides.
+ */
 static unsigned int
 run_loop(struct urn_tp *tp)
 {
-	struct rte_mbuf *m[URN_TP_LOOP];
-	unsigned int n = tp->loop_n;
+	struct rte_mbuf *m[URN_TP_BURST];
+	unsigned int done = 0, n;
 
-	memcpy(m, tp->loop, n * sizeof(m[0]));
-	tp->loop_n = 0;
-	for (unsigned int i = 0; i < n; i += URN_TP_BURST)
-		urn_tp_rx(tp, m + i, n - i < URN_TP_BURST ? n - i : URN_TP_BURST, true);
-	return n;
+	while (tp->loop_n && tp->handover_n + 2 * URN_TP_BURST <= URN_TP_OUT) {
+		n = tp->loop_n < URN_TP_BURST ? tp->loop_n : URN_TP_BURST;
+		memcpy(m, tp->loop, n * sizeof(m[0]));
+		tp->loop_n -= n;
+		memmove(tp->loop, tp->loop + n, tp->loop_n * sizeof(m[0]));
+		urn_tp_rx(tp, m, n, true);
+		done += n;
+	}
+	return done;
 }
 
 unsigned int
@@ -573,6 +677,8 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 		if (qp->tx_head)
 			return !urn_pkt(qp->tx_head)->mem_left;
 	}
+	if (unlikely(qp->state == URN_QPS_SQD))
+		urn_qp_check_drained(tp, qp);
 	if (qp->type == URN_QPT_UD)
 		return qp->state == URN_QPS_ERR || qp->state == URN_QPS_SQE
 			       ? urn_qp_flush(tp, qp, SHARE)

@@ -32,6 +32,7 @@
 
 enum {
 	URN_TP_OPS = 160,        /* memory operations gathered before they are executed */
+	URN_TP_OPS_BYTES = 8192, /* ... or so many bytes: what was read for the ICRC is in L1 still */
 	URN_TP_BURST = 32,       /* received packets handled together */
 	URN_TP_TX = 256,         /* frames that wait for the port */
 	URN_TP_LOOP = 256,       /* frames to ourselves that wait for the next turn */
@@ -77,6 +78,21 @@ struct urn_tp_xcqe {
 };
 _Static_assert(sizeof(struct urn_tp_xcqe) % 4 == 0, "element of an rte_ring");
 
+/*
+ * A frame on its way out, in the engine's own memory: the packet's private
+ * area would be one more cache line to pull from the core that freed it.
+ */
+struct urn_txd {
+	struct rte_mbuf *m;
+	struct urn_qp *qp;
+	uint32_t psn;
+	uint16_t mem_left;   /* gathers not answered yet */
+	uint8_t mem_status;  /* worst result of them */
+	uint8_t ipv6;        /* 0 or 1 */
+	uint8_t loop;        /* to this adapter itself */
+	uint8_t action;      /* URN_ACT_TX_REQUEST or URN_ACT_TX_RESPONSE */
+};
+
 struct urn_tp_config {
 	unsigned int engine;           /* index of the engine */
 	struct urn_mem *mem;           /* of the adapter */
@@ -106,6 +122,7 @@ struct urn_tp {
 	struct urn_tp_config cfg;
 	uint64_t now;                  /* ns, of this turn */
 	uint32_t turn;                 /* counts turns; wraps */
+	bool quiet;                    /* the engine: nothing came in last, nothing was posted since */
 
 	/* QPs by slot, in chunks made when first used. */
 	struct urn_qp ***qp;
@@ -125,15 +142,20 @@ struct urn_tp {
 	void *work_mem, *ext_mem, *recv_mem; /* owner of what the lists hold */
 	uint32_t kept;                 /* packets kept ahead of their turn now */
 
-	/* Packet buffers taken from the pool in bulk. */
+	/* Packet buffers taken from the pool in bulk, raw, and those to be given back. */
 	struct rte_mbuf *fresh[URN_TP_BURST];
 	unsigned int fresh_n;
+	struct rte_mbuf *done[URN_TP_BURST];
+	unsigned int done_n;
 
 	/* The burst in hand. */
 	struct urn_memop ops[URN_TP_OPS];
 	unsigned int ops_n;
-	struct rte_mbuf *burst[URN_TP_TX]; /* packets whose operations are in ops, in order */
+	uint32_t ops_bytes;                /* what they move, all together */
+	struct rte_mbuf *burst[URN_TP_TX]; /* received packets whose operations are in ops, in order */
 	unsigned int burst_n;
+	struct urn_txd txd[URN_TP_TX];     /* frames to send, likewise */
+	unsigned int txd_n;
 
 	/* Out, for the engine to take. */
 	struct rte_mbuf *tx[URN_TP_TX];

@@ -29,16 +29,16 @@ static bool
 build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn_ah *ah)
 {
 	bool imm = w->opcode == URN_WR_SEND_IMM;
-	uint8_t opcode = imm ? URN_UD_SEND_ONLY_IMM : URN_UD_SEND_ONLY, *ext;
+	uint8_t opcode = imm ? URN_UD_SEND_ONLY_IMM : URN_UD_SEND_ONLY, *bth;
 	const struct urn_opcode *op = &urn_opcodes[opcode];
 	uint8_t se = w->flags & URN_WRF_SOLICITED ? URN_BTH_SE : 0;
-	struct rte_mbuf *m = urn_tp_frame(tp, &ah->tmpl, opcode, w->length, (uint32_t)w->remote_addr,
-					  qp->next_psn, se, false, &ext);
+	struct urn_txd *t = urn_tp_frame(tp, &ah->tmpl, opcode, w->length, (uint32_t)w->remote_addr,
+					 qp->next_psn, se, false, &bth);
 
-	if (unlikely(!m))
+	if (unlikely(!t))
 		return false;
 
-	uint8_t *bth = ext - sizeof(struct urn_bth), *data = bth + op->hdr_len;
+	uint8_t *data = bth + op->hdr_len;
 	/* With the top bit set the QP's own Q_Key is meant (IBTA 10.2.5). */
 	struct urn_deth d = {
 		.qkey = rte_cpu_to_be_32(w->rkey & 0x80000000u ? qp->qkey : w->rkey),
@@ -51,23 +51,20 @@ build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn
 	if (w->flags & URN_WRF_INLINE) {
 		memcpy(data, urn_work_inline(w), w->length);
 	} else {
-		unsigned int ops = tp->ops_n;
-		enum urn_mem_error e = urn_tp_sge_ops(tp, m, URN_MEMOP_GATHER, urn_work_sge(w),
-						      w->num_sge, 0, data, w->length, qp->pd, 0);
+		enum urn_mem_error e = urn_tp_sge_ops(tp, t->m, t, urn_work_sge(w), w->num_sge, 0,
+						      data, w->length, qp->pd);
 
 		if (e != URN_MEM_OK) {
-			tp->ops_n = ops;
-			rte_pktmbuf_free(m);
+			urn_tp_unframe(tp, t);
 			w->state = URN_WORK_FAILED;
 			w->status = URN_WC_LOC_PROT_ERR;
 			w->vendor_err = urn_vendor_err(e);
 			return true;
 		}
 	}
-	urn_pkt(m)->loop = ah->loop;
 	qp->next_psn = urn_psn_add(qp->next_psn, 1);
 	w->state = URN_WORK_SENT;
-	urn_tp_hold(tp, m, qp, URN_ACT_TX_REQUEST);
+	urn_tp_send(tp, t, qp, URN_ACT_TX_REQUEST, ah->loop);
 	URN_COUNT(tp, TX_REQUESTS);
 	return true;
 }
@@ -153,6 +150,8 @@ urn_ud_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 				return qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq);
 			qp->w_cur = w;
 		}
+		if (w->state == URN_WORK_QUEUED && qp->state != URN_QPS_RTS)
+			return false; /* SQD: it waits */
 		if (!send_one(tp, qp, w, &more))
 			return more;
 	}
@@ -202,7 +201,7 @@ urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	p->wr_id = wr_id;
-	p->byte_len = total;
+	p->arg = total;
 	p->word[0] = URN_WC_SUCCESS;
 	p->word[1] = URN_VE_NONE;
 	p->word[2] = rte_be_to_cpu_32(d.sqpn) & URN_QPN_MASK;
@@ -215,16 +214,12 @@ urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		p->word[0] = URN_WC_LOC_LEN_ERR;
 		p->word[1] = URN_VE_RECV_SHORT;
 	} else {
-		unsigned int ops = tp->ops_n;
 		enum urn_mem_error e;
 
 		make_grh(m);
-		e = urn_tp_sge_ops(tp, m, URN_MEMOP_PLACE, r->sge, r->num_sge, 0,
-				   urn_pkt_payload(m) - URN_GRH_BYTES, total, qp->pd,
-				   URN_ACCESS_LOCAL_WRITE);
+		e = urn_tp_sge_ops(tp, m, NULL, r->sge, r->num_sge, 0,
+				   urn_pkt_payload(m) - URN_GRH_BYTES, total, qp->pd);
 		if (e != URN_MEM_OK) {
-			tp->ops_n = ops;
-			p->mem_left = 0;
 			p->word[0] = URN_WC_LOC_PROT_ERR;
 			p->word[1] = urn_vendor_err(e);
 		}
@@ -251,8 +246,8 @@ urn_ud_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		URN_COUNT(tp, DROP_UD_MEMORY);
 	if (qp->state == URN_QPS_ERR)
 		status = URN_WC_WR_FLUSH_ERR;
-	urn_qp_recv_done(tp, qp, p->wr_id, status, ve, p->byte_len, URN_WCO_RECV,
-			 (uint8_t)(URN_WCF_GRH | (imm ? URN_WCF_WITH_IMM : 0)), p->imm,
+	urn_qp_recv_done(tp, qp, p->wr_id, status, ve, p->arg, URN_WCO_RECV,
+			 (uint8_t)(URN_WCF_GRH | (imm ? URN_WCF_WITH_IMM : 0)), imm ? p->imm : 0,
 			 (uint32_t)p->word[2], p->solicited);
-	rte_pktmbuf_free(m);
+	urn_tp_done(tp, m);
 }

@@ -18,6 +18,7 @@ enum urn_work_state {
 	URN_WORK_SENT,    /* all sent once; retired by acknowledgement */
 	URN_WORK_DONE,    /* READ, atomic: response whole and placed; local work: executed */
 	URN_WORK_FAILED,  /* to be completed with `status` in its turn */
+	URN_WORK_BROKEN,  /* READ, atomic: fails once its bad response has its turn */
 };
 
 enum { URN_WORK_SGE = 2, URN_WORK_INLINE = URN_WORK_SGE * 16 };

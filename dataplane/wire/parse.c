@@ -92,8 +92,8 @@ parse_bth(struct urn_pkt *p, const uint8_t *f, uint32_t off, uint32_t body)
 
 	apsn = rte_be_to_cpu_32(bth->apsn);
 	p->op = op;
-	p->bth_off = (uint16_t)off;
-	p->payload_off = (uint16_t)(off + op->hdr_len);
+	p->bth_off = (uint8_t)off;
+	p->payload_off = (uint8_t)(off + op->hdr_len);
 	p->payload_len = (uint16_t)(rest - pad);
 	p->psn = apsn & URN_PSN_MASK;
 	p->ackreq = apsn >> 31;

@@ -10,6 +10,8 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
+#include <stddef.h>
+
 #include <rte_mbuf.h>
 
 struct urn_qp;
@@ -27,37 +29,43 @@ enum urn_frame_kind {
 #define URN_PKT_PRIV 128u
 
 struct urn_pkt {
-	/* Found by the parser; valid for URN_FRAME_ROCE. */
+	/*
+	 * One cache line: all that a SEND or WRITE without immediate needs. Found by
+	 * the parser; valid for URN_FRAME_ROCE.
+	 */
 	const struct urn_opcode *op;
-	uint16_t l3_off;       /* bytes from the frame's start to the IP header */
-	uint16_t bth_off;      /* ... to the BTH */
-	uint16_t payload_off;  /* ... to the payload */
+	uint8_t l3_off;        /* bytes from the frame's start to the IP header */
+	uint8_t bth_off;       /* ... to the BTH */
+	uint8_t payload_off;   /* ... to the payload */
+	uint8_t kind;          /* enum urn_frame_kind */
 	uint16_t payload_len;  /* bytes, without pad and ICRC */
+	uint16_t pkey;
 	uint32_t psn;
 	uint32_t dqpn;
 	uint8_t opcode;
-	uint8_t kind;          /* enum urn_frame_kind */
 	uint8_t drop;          /* enum urn_counter when kind is BAD or OTHER */
 	uint8_t ipv6;          /* 0 or 1 */
 	uint8_t ackreq;        /* BTH A */
 	uint8_t solicited;     /* BTH SE */
-	uint16_t pkey;
 
 	/* Used by the transport; see transport/. Valid between its calls only. */
 	uint8_t action;        /* what is to be done in the packet's turn */
 	uint8_t mem_status;    /* worst result of its memory operations */
 	uint8_t loop;          /* frame to be sent: to this adapter itself */
-	uint8_t rsvd;
 	uint16_t mem_left;     /* memory operations not answered yet */
-	uint16_t rsvd2;
-	uint32_t arg;          /* of the action: syndrome, ... */
+	uint8_t bits;          /* of the action */
+	uint8_t rsvd;
+	uint32_t arg;          /* of the action: syndrome, message length, ... */
 	struct urn_qp *qp;
 	struct rte_mbuf *next; /* in a list of the QP */
 	uint64_t wr_id;        /* of the receive that this packet completes */
-	uint32_t byte_len;     /* of the message that this packet completes */
-	uint32_t imm;          /* immediate or invalidated key of that message */
-	uint64_t word[4];      /* of the action */
+
+	/* A second line, where something more is to be remembered. */
+	uint32_t imm;          /* immediate or invalidated key of the message */
+	uint32_t rsvd2;
+	uint64_t word[4];      /* of the action; atomics: operands, then the old value */
 };
+_Static_assert(offsetof(struct urn_pkt, imm) == 64, "what every packet needs is one line");
 _Static_assert(sizeof(struct urn_pkt) <= URN_PKT_PRIV, "mbuf private area");
 
 /* The packet in an mbuf of the dataplane. */

@@ -19,7 +19,7 @@ enum urn_ctl_op {
 	URN_CTL_REG_MR,         /* reg_mr -> mr */
 	URN_CTL_DEREG_MR,       /* handle = lkey */
 	URN_CTL_ALLOC_MW,       /* alloc_mw -> mr (rkey) */
-	URN_CTL_DEALLOC_MW,     /* handle = rkey */
+	URN_CTL_DEALLOC_MW,     /* handle = rkey as first given; the index counts, binds change the rest */
 	URN_CTL_CREATE_CQ,      /* create_cq -> queue */
 	URN_CTL_RESIZE_CQ,      /* resize_cq -> queue */
 	URN_CTL_DESTROY_CQ,     /* handle */

@@ -89,7 +89,7 @@ struct urn_abi_swqe {
 			uint64_t swap;
 		} rdma;
 		struct {
-			uint32_t ah;       /* address handle, from URN_CTL_CREATE_AH */
+			uint32_t ah;       /* address handle, from URN_CTL_CREATE_AH; ~0: none set */
 			uint32_t remote_qpn;
 			uint32_t remote_qkey;
 			uint32_t inline_len; /* same place as rdma.inline_len */

@@ -38,14 +38,21 @@ urn_cap_from_abi(const struct urn_abi_qp_cap *cap, struct ibv_qp_cap *out)
 	out->max_inline_data = cap->max_inline;
 }
 
-/* Whether posting is allowed in a state: sends from RTS on, receives from INIT on. */
+/*
+ * Whether posting is allowed in a state: sends from RTS on, receives from INIT
+ * on. Other threads may be posting while one moves the QP to the error state.
+ */
 static void
 urn_qp_set_state(struct urn_qp *qp, enum ibv_qp_state state)
 {
 	qp->ibv.state = state;
+	urn_lock_take(&qp->sq.lock);
 	qp->sq.ok = state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE ||
 		state == IBV_QPS_ERR;
+	urn_lock_give(&qp->sq.lock);
+	urn_lock_take(&qp->rq.lock);
 	qp->rq.ok = state != IBV_QPS_RESET && qp->rq.hdr != NULL;
+	urn_lock_give(&qp->rq.lock);
 }
 
 /* Take over the queues that the dataplane made. */

@@ -119,6 +119,12 @@ struct urn_qp {
 	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
 };
 
+/* What posting and polling touch lies in one cache line of each queue. */
+_Static_assert(sizeof(struct urn_sq) <= URN_ABI_CACHE_LINE, "hot part of a send queue");
+_Static_assert(sizeof(struct urn_rq) <= URN_ABI_CACHE_LINE, "hot part of a receive queue");
+_Static_assert(offsetof(struct urn_cq, ticket) - offsetof(struct urn_cq, lock) <= URN_ABI_CACHE_LINE,
+	"hot part of a completion queue");
+
 struct urn_srq {
 	struct ibv_srq ibv;
 	URN_HOT struct urn_rq rq;

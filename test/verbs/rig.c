@@ -8,6 +8,7 @@
 #include "rig.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,11 +36,106 @@ open_ports(struct rig *r)
 		eal = true;
 	}
 	for (int i = 0; i < 2; i++) {
-		pc[i].queues = r->engines > 2 ? 2 : 1;
+		pc[i].queues = (uint16_t)(r->cfg.queues ? r->cfg.queues : r->engines > 2 ? 2 : 1);
 		pc[i].mbufs = 2048;
 	}
-	if (urn_port_open_ring_pair(pc, r->port, &err) != 0)
-		die("ring ports", err.text);
+	r->wire_rng = r->cfg.wire_seed;
+	if (!r->cfg.wire_seed) {
+		if (urn_port_open_ring_pair(pc, r->port, &err) != 0)
+			die("ring ports", err.text);
+		return;
+	}
+	for (int i = 0; i < 2; i++) {
+		struct urn_port_config far[2] = {pc[i], pc[i]};
+		struct urn_port *p[2];
+
+		snprintf(far[1].name, sizeof(far[1].name), "w%d", i);
+		if (urn_port_open_ring_pair(far, p, &err) != 0)
+			die("ring ports", err.text);
+		r->port[i] = p[0];
+		r->wire[i] = p[1];
+	}
+}
+
+/* ---- a bad wire */
+
+uint64_t
+rig_rand(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+static bool
+is_udp(struct rte_mbuf *m)
+{
+	const uint8_t *f = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	return m->data_len > 42 && ((f[12] == 0x08 && f[13] == 0 && f[23] == 17) ||
+				    (f[12] == 0x86 && f[13] == 0xdd && f[20] == 17));
+}
+
+static void
+wire_send(struct rig *r, int to, uint16_t queue, struct rte_mbuf *m)
+{
+	if (urn_port_tx(r->wire[to], queue, &m, 1) != 1)
+		rte_pktmbuf_free(m); /* a wire may lose it */
+}
+
+static void
+wire_pass(struct rig *r, int to, uint16_t queue, struct rte_mbuf *m)
+{
+	uint32_t fate = (uint32_t)(rig_rand(&r->wire_rng) % 1000);
+	struct rte_mbuf *copy;
+
+	if (!is_udp(m)) {
+		wire_send(r, to, queue, m);
+		return;
+	}
+	if (fate < r->cfg.lose) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	fate -= r->cfg.lose;
+	if (fate < r->cfg.twice) {
+		copy = rte_pktmbuf_copy(m, r->wire[to]->pool, 0, UINT32_MAX);
+		if (copy)
+			wire_send(r, to, queue, copy);
+	} else if (fate - r->cfg.twice < r->cfg.late) {
+		struct rig_late *h = &r->held[rig_rand(&r->wire_rng) % RIG_LATE];
+
+		if (!h->m) {
+			*h = (struct rig_late){m, 1 + (uint32_t)(rig_rand(&r->wire_rng) % 20),
+					       (uint16_t)to, queue};
+			return;
+		}
+	}
+	wire_send(r, to, queue, m);
+}
+
+static void
+wire_turn(struct rig *r)
+{
+	struct rte_mbuf *m[32];
+
+	for (int i = 0; i < RIG_LATE; i++) {
+		struct rig_late *h = &r->held[i];
+
+		if (h->m && --h->turns == 0) {
+			wire_send(r, h->to, h->queue, h->m);
+			h->m = NULL;
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		for (uint16_t q = 0; q < r->wire[i]->caps.queues; q++) {
+			unsigned int n = urn_port_rx(r->wire[i], q, m, 32);
+
+			for (unsigned int j = 0; j < n; j++)
+				wire_pass(r, !i, q, m[j]);
+		}
 }
 
 static void
@@ -128,17 +224,25 @@ rig_close(struct rig *r)
 
 		if (end->qp)
 			assert_int_equal(ibv_destroy_qp(end->qp), 0);
-		assert_int_equal(ibv_destroy_cq(end->cq), 0);
-		assert_int_equal(ibv_dereg_mr(end->mr), 0);
-		assert_int_equal(ibv_dealloc_pd(end->pd), 0);
-		assert_int_equal(ibv_close_device(end->ctx), 0);
+		if (end->cq)
+			assert_int_equal(ibv_destroy_cq(end->cq), 0);
+		if (end->mr)
+			assert_int_equal(ibv_dereg_mr(end->mr), 0);
+		if (end->pd)
+			assert_int_equal(ibv_dealloc_pd(end->pd), 0);
+		if (end->ctx)
+			assert_int_equal(ibv_close_device(end->ctx), 0);
 		free(end->buf);
 	}
 	for (unsigned int i = 0; i < r->engines; i++)
 		urn_engine_unbind(urn_dp_engine(r->dp, i));
 	urn_dp_destroy(r->dp);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < RIG_LATE; i++)
+		rte_pktmbuf_free(r->held[i].m);
+	for (int i = 0; i < 2; i++) {
 		urn_port_close(r->port[i]);
+		urn_port_close(r->wire[i]);
+	}
 }
 
 void
@@ -146,6 +250,8 @@ rig_turn(struct rig *r)
 {
 	for (unsigned int i = 0; i < r->engines; i++)
 		urn_engine_poll(urn_dp_engine(r->dp, i));
+	if (r->cfg.wire_seed)
+		wire_turn(r);
 }
 
 void
@@ -209,8 +315,8 @@ struct ibv_qp *
 rig_make_qp(struct rig *r, int e, const struct rig_qp *o)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = r->end[e].cq,
-		.recv_cq = r->end[e].cq,
+		.send_cq = o->send_cq ? o->send_cq : r->end[e].cq,
+		.recv_cq = o->recv_cq ? o->recv_cq : r->end[e].cq,
 		.srq = o->srq,
 		.qp_type = o->type ? o->type : IBV_QPT_RC,
 		.sq_sig_all = o->sig_all,
@@ -220,7 +326,7 @@ rig_make_qp(struct rig *r, int e, const struct rig_qp *o)
 			.max_recv_sge = o->sge ? o->sge : 4,
 			.max_inline_data = o->inline_bytes ? o->inline_bytes : 64},
 	};
-	struct ibv_qp *qp = ibv_create_qp(r->end[e].pd, &init);
+	struct ibv_qp *qp = ibv_create_qp(o->pd ? o->pd : r->end[e].pd, &init);
 
 	if (!qp)
 		die("QP", urn_attach_error());
@@ -320,6 +426,87 @@ rig_post(struct rig *r, int e, enum ibv_wr_opcode op, size_t off, uint32_t len, 
 		wr.wr.rdma.rkey = peer->mr->rkey;
 	}
 	assert_int_equal(ibv_post_send(me->qp, &wr, &bad), 0);
+}
+
+void
+rig_recv_on(struct ibv_qp *qp, void *p, uint32_t len, uint32_t lkey, uint64_t wr_id)
+{
+	struct ibv_sge sge = {(uintptr_t)p, len, lkey};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+}
+
+void
+rig_send_on(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+
+	assert_int_equal(ibv_post_send(qp, wr, &bad), 0);
+}
+
+struct ibv_context *
+rig_attach(struct rig *r, unsigned int node)
+{
+	struct urn_err err = {{0}};
+	struct urn_abi_channel *ch = urn_dp_attach(r->dp, node, &err);
+	struct ibv_context *ctx;
+
+	if (!ch)
+		die("attach", err.text);
+	ctx = urn_attach_open(ch);
+	if (!ctx)
+		die("open", urn_attach_error());
+	return ctx;
+}
+
+static bool
+event_waits(struct rig *r, int e)
+{
+	struct pollfd p = {.fd = r->end[e].ctx->async_fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+void
+rig_event(struct rig *r, int e, enum ibv_event_type type)
+{
+	struct ibv_async_event ev;
+
+	for (int i = 0; i < 100000 && !event_waits(r, e); i++)
+		rig_turn(r);
+	if (!event_waits(r, e))
+		fail_msg("no event \"%s\" at end %d", ibv_event_type_str(type), e);
+	assert_int_equal(ibv_get_async_event(r->end[e].ctx, &ev), 0);
+	if (ev.event_type != type)
+		fail_msg("event \"%s\", expected \"%s\"", ibv_event_type_str(ev.event_type),
+			 ibv_event_type_str(type));
+	ibv_ack_async_event(&ev);
+}
+
+void
+rig_no_event(struct rig *r, int e)
+{
+	rig_turns(r, 200);
+	assert_false(event_waits(r, e));
+}
+
+enum ibv_qp_state
+rig_state(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+
+	assert_int_equal(ibv_query_qp(qp, &a, IBV_QP_STATE, &init), 0);
+	return a.qp_state;
+}
+
+void
+rig_to(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr a = {.qp_state = state};
+
+	modify(qp, &a, IBV_QP_STATE);
 }
 
 uint64_t

@@ -24,6 +24,19 @@ struct rig_config {
 	uint32_t fail_per_million; /* memory operations that fail, with delay_seed */
 	bool loopback;             /* both ends on node 0 */
 	uint32_t work_in_flight;   /* 0: 4096 */
+	uint32_t queues;           /* of a port; 0: one for each of its engines */
+	/* What a bad wire between the nodes does to RoCEv2 frames, of a thousand each. */
+	uint64_t wire_seed;        /* 0: the ports are joined back to back */
+	uint32_t lose, twice, late;
+};
+
+enum { RIG_LATE = 64 };
+
+/* A frame that the bad wire holds back. */
+struct rig_late {
+	struct rte_mbuf *m;
+	uint32_t turns;            /* until it goes on */
+	uint16_t to, queue;
 };
 
 struct rig_end {
@@ -40,6 +53,9 @@ struct rig {
 	struct urn_dp *dp;
 	struct urn_port *port[RIG_NODES];
 	unsigned int engines;
+	struct urn_port *wire[RIG_NODES]; /* other ends, with a bad wire; else NULL */
+	struct rig_late held[RIG_LATE];
+	uint64_t wire_rng;
 	struct rig_config cfg;
 	struct rig_end end[2];
 	bool ipv6;
@@ -59,6 +75,8 @@ struct rig_qp {
 	uint32_t sge;              /* 0: 4 */
 	uint32_t inline_bytes;     /* 0: 64 */
 	struct ibv_srq *srq;
+	struct ibv_cq *send_cq, *recv_cq; /* NULL: the end's */
+	struct ibv_pd *pd;         /* NULL: the end's */
 	int sig_all;
 };
 
@@ -85,6 +103,19 @@ int rig_sgid_index(const struct rig *r);
 void rig_recv(struct rig *r, int e, size_t off, uint32_t len, uint64_t wr_id);
 void rig_post(struct rig *r, int e, enum ibv_wr_opcode op, size_t off, uint32_t len, size_t remote,
 	      uint64_t wr_id);
+/* Post one or more receives or requests on any QP; fail the test on error. */
+void rig_recv_on(struct ibv_qp *qp, void *p, uint32_t len, uint32_t lkey, uint64_t wr_id);
+void rig_send_on(struct ibv_qp *qp, struct ibv_send_wr *wr);
+/* Another context on the adapter of a node. */
+struct ibv_context *rig_attach(struct rig *r, unsigned int node);
+/* An asynchronous event of this type has come at end e: wait for it and acknowledge it. */
+void rig_event(struct rig *r, int e, enum ibv_event_type type);
+/* No asynchronous event is there at end e. */
+void rig_no_event(struct rig *r, int e);
+/* State of a QP, as the dataplane has it. */
+enum ibv_qp_state rig_state(struct ibv_qp *qp);
+void rig_to(struct ibv_qp *qp, enum ibv_qp_state state);
+uint64_t rig_rand(uint64_t *state);
 uint64_t rig_counter(struct rig *r, int node, enum urn_counter id);
 void rig_fill(uint8_t *p, size_t n, uint32_t seed);
 

@@ -101,7 +101,8 @@ ether(uint8_t *out, const uint8_t *dst, uint32_t type)
 }
 
 uint32_t
-l3_arp(uint8_t *out, uint16_t op, const uint8_t sha[6], const uint8_t spa[16], const uint8_t tpa[16])
+l3_arp(uint8_t *out, uint16_t op, const uint8_t sha[6], const uint8_t spa[16],
+       const uint8_t tpa[16])
 {
 	static const uint8_t head[6] = { 0, 1, 8, 0, 6, 4 };
 

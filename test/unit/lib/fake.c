@@ -59,6 +59,28 @@ fake_qp(struct fake *f, uint32_t qpn)
 	return &f->qp[qpn - 0x100];
 }
 
+bool
+fake_qp_gone(struct fake *f, uint32_t qpn)
+{
+	bool gone;
+
+	pthread_mutex_lock(&f->lock);
+	gone = fake_qp(f, qpn)->qpn == 0;
+	pthread_mutex_unlock(&f->lock);
+	return gone;
+}
+
+bool
+fake_cq_gone(struct fake *f, uint32_t handle)
+{
+	bool gone;
+
+	pthread_mutex_lock(&f->lock);
+	gone = fake_cq(f, handle)->handle == 0;
+	pthread_mutex_unlock(&f->lock);
+	return gone;
+}
+
 static void
 fake_create_cq(struct fake *f, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {

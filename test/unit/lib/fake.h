@@ -62,7 +62,7 @@ struct fake {
 	void (*in_resize)(struct fake *f, void *arg);
 	void *in_resize_arg;
 	_Atomic unsigned int wakes;
-	unsigned int closed;
+	_Atomic unsigned int closed;
 	bool zero_reset;           /* RESET zeroes the indices instead of moving cons to prod */
 };
 
@@ -95,6 +95,9 @@ void fake_retire(struct fake *f, uint32_t qpn, uint32_t n);
 const struct urn_abi_rwqe *fake_take_recv(struct fake *f, uint32_t qpn);
 /* Take the next receive of an SRQ for a QP; NULL: none. */
 const struct urn_abi_rwqe *fake_take_srq(struct fake *f, uint32_t srq, uint32_t qpn);
+/* Whether a QP or CQ has been destroyed; may be asked while other threads make calls. */
+bool fake_qp_gone(struct fake *f, uint32_t qpn);
+bool fake_cq_gone(struct fake *f, uint32_t handle);
 /* Swap doorbells out as an engine does. returns: how many QPs rang; *last: one of them */
 unsigned int fake_doorbells(struct fake *f, uint32_t *last);
 void fake_async(struct fake *f, uint32_t type, uint32_t handle, uint64_t cookie);

@@ -139,9 +139,10 @@ from_wc_refuses(void **state)
 	set_gid_ipv4(e, 2, our_ip);
 	assert_int_not_equal(ibv_init_ah_from_wc(e->c, 1, &wc, &u.grh, &a), 0);
 	wc.wc_flags = IBV_WC_GRH;
-	u.b[39] ^= 1; /* the checksum no longer fits */
+	u.b[28] ^= 1; /* the checksum no longer fits */
 	u.b[0] = 0;
 	assert_int_not_equal(ibv_init_ah_from_wc(e->c, 1, &wc, &u.grh, &a), 0);
+	assert_int_equal(errno, EINVAL);
 	fill_ipv4(u.b);
 	set_gid_ipv4(e, 2, src_ip); /* not sent to us */
 	assert_int_not_equal(ibv_init_ah_from_wc(e->c, 1, &wc, &u.grh, &a), 0);

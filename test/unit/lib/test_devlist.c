@@ -87,6 +87,54 @@ withdrawn(void **state)
 	ibv_free_device_list(NULL);
 }
 
+static _Atomic int is_gone;
+static _Atomic unsigned int late_calls;
+
+static struct urn_abi_channel *
+make_while_here(void *arg)
+{
+	if (atomic_load(&is_gone))
+		atomic_fetch_add(&late_calls, 1);
+	return make(arg);
+}
+
+/* Opens and closes the device until it is withdrawn. */
+static void *
+opener(void *arg)
+{
+	struct ibv_context *c;
+
+	while ((c = ibv_open_device(arg)) != NULL)
+		ibv_close_device(c);
+	return NULL;
+}
+
+/* urnic/attach.h: no call of make() begins after urn_attach_withdraw() has returned. */
+static void
+withdraw_while_opening(void **state)
+{
+	struct fake *a = fake_new();
+	struct ibv_device **list;
+	pthread_t t[3];
+	int round, i;
+
+	(void)state;
+	for (round = 0; round < 100; round++) {
+		atomic_store(&is_gone, 0);
+		assert_int_equal(urn_attach_offer(make_while_here, a), 0);
+		list = ibv_get_device_list(NULL);
+		for (i = 0; i < 3; i++)
+			assert_int_equal(pthread_create(&t[i], NULL, opener, list[0]), 0);
+		assert_int_equal(urn_attach_withdraw(make_while_here, a), 0);
+		atomic_store(&is_gone, 1);
+		for (i = 0; i < 3; i++)
+			assert_int_equal(pthread_join(t[i], NULL), 0);
+		ibv_free_device_list(list);
+	}
+	assert_int_equal(late_calls, 0);
+	fake_free(a);
+}
+
 static void
 offer_fails(void **state)
 {
@@ -113,7 +161,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(list_and_open), cmocka_unit_test(withdrawn), cmocka_unit_test(offer_fails),
+		cmocka_unit_test(list_and_open), cmocka_unit_test(withdrawn),
+		cmocka_unit_test(withdraw_while_opening), cmocka_unit_test(offer_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,6 +87,7 @@ destroy_cq_waits(void **state)
 	struct waiter w = {.cq = ibv_create_cq(e->c, 4, NULL, ch, 0)};
 	struct fake_wc wc = {.qpn = 1};
 	struct ibv_cq *got;
+	uint32_t handle = w.cq->handle;
 	struct ibv_wc out;
 	pthread_t t;
 	void *ctx;
@@ -101,7 +102,7 @@ destroy_cq_waits(void **state)
 	assert_int_equal(pthread_create(&t, NULL, destroyer, &w), 0);
 	ibv_ack_cq_events(w.cq, 1);
 	/* The control call has been made; the other acknowledgement is still out. */
-	while (fake_cq(e->f, w.cq->handle)->handle != 0)
+	while (!fake_cq_gone(e->f, handle))
 		sched_yield();
 	poll(NULL, 0, 20);
 	assert_int_equal(atomic_load(&w.done), 0);
@@ -186,7 +187,7 @@ destroy_qp_waits(void **state)
 	fake_async(e->f, URN_EVENT_LAST_WQE, qpn, fake_qp(e->f, qpn)->cookie);
 	assert_int_equal(ibv_get_async_event(e->c, &ev), 0);
 	assert_int_equal(pthread_create(&t, NULL, destroyer, &w), 0);
-	while (fake_qp(e->f, qpn)->qpn != 0)
+	while (!fake_qp_gone(e->f, qpn))
 		sched_yield();
 	poll(NULL, 0, 20);
 	assert_int_equal(atomic_load(&w.done), 0);

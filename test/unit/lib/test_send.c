@@ -385,12 +385,14 @@ bind_type_2(void **state)
 }
 
 #define THREADS 4
-#define EACH 2000
+#define EACH 50000
+
+/* The queue that all threads post to: deep, so that they run side by side. */
+static struct ibv_qp *deep;
 
 static void *
 poster(void *arg)
 {
-	struct env *e = arg;
 	struct ibv_send_wr *bad, wr;
 	struct ibv_sge sge;
 	int err;
@@ -400,12 +402,12 @@ poster(void *arg)
 	wr.wr_id = (uint64_t)(uintptr_t)pthread_self();
 	for (i = 0; i < EACH; i++) {
 		sge.length = i;
-		while ((err = ibv_post_send(e->qp, &wr, &bad)) == ENOMEM)
+		while ((err = ibv_post_send(deep, &wr, &bad)) == ENOMEM)
 			sched_yield();
 		if (err != 0)
 			return (void *)(intptr_t)err;
 	}
-	return NULL;
+	return arg;
 }
 
 /*
@@ -417,12 +419,18 @@ static void
 send_from_threads(void **state)
 {
 	struct env *e = *state;
+	struct ibv_qp_init_attr qi = {.send_cq = e->cq, .recv_cq = e->cq, .qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 4096, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
 	const struct urn_abi_swqe *w;
-	uint32_t next[THREADS] = {0};
+	uint32_t next[THREADS] = {0}, qpn;
 	pthread_t t[THREADS];
 	unsigned int seen = 0, i;
-	void *err;
+	void *ret;
 
+	deep = ibv_create_qp(e->pd, &qi);
+	assert_non_null(deep);
+	qpn = deep->qp_num;
+	env_connect(deep);
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, poster, e), 0);
 	while (seen < THREADS * EACH) {
@@ -430,19 +438,20 @@ send_from_threads(void **state)
 			sched_yield();
 			continue;
 		}
-		while ((w = fake_send_wqe(e->f, e->qpn)) != NULL) {
+		while ((w = fake_send_wqe(e->f, qpn)) != NULL) {
 			for (i = 0; i < THREADS && (uint64_t)(uintptr_t)t[i] != w->wr_id; i++)
 				;
 			assert_in_range(i, 0, THREADS - 1);
 			assert_int_equal(((const struct urn_abi_sge *)(w + 1))->length, next[i]++);
-			fake_retire(e->f, e->qpn, 1);
+			fake_retire(e->f, qpn, 1);
 			seen++;
 		}
 	}
 	for (i = 0; i < THREADS; i++) {
-		assert_int_equal(pthread_join(t[i], &err), 0);
-		assert_null(err);
+		assert_int_equal(pthread_join(t[i], &ret), 0);
+		assert_ptr_equal(ret, e);
 	}
+	assert_int_equal(ibv_destroy_qp(deep), 0);
 }
 
 #define RC(fn) cmocka_unit_test_setup_teardown(fn, env_setup, env_teardown)

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -40,12 +41,14 @@ slow_icrc(const uint8_t *p, uint32_t len)
 static void
 test_vector(void **state)
 {
-	uint8_t frame[sizeof(cnp)];
+	uint8_t frame[sizeof(cnp) + 4];
 
 	(void)state;
 	memcpy(frame, cnp, sizeof(cnp));
-	assert_int_equal(urn_icrc(frame, sizeof(frame), 0), wire_crc(cnp_icrc));
+	memcpy(frame + sizeof(cnp), cnp_icrc, 4);
+	assert_int_equal(urn_icrc(frame, sizeof(cnp), 0), wire_crc(cnp_icrc));
 	assert_memory_equal(frame, cnp, sizeof(cnp)); /* put back */
+	assert_memory_equal(frame + sizeof(cnp), cnp_icrc, 4);
 }
 
 /* WIRE.md "ICRC": seed is the finalised CRC of the 8 ones. */
@@ -71,23 +74,31 @@ test_lengths(void **state)
 		assert_int_equal(urn_icrc_masked(buf, len[i]), slow_icrc(buf, len[i]));
 }
 
-/* Flip each bit of a packet: `masked` bits leave the CRC alone, all others do not. */
+/*
+ * Flip each bit of a packet: `masked` bits leave the CRC alone, all others do
+ * not. Every length from the shortest packet on: the code for it differs.
+ */
 static void
-check_masks(uint8_t *l3, uint32_t len, int ipv6, const uint8_t *masked)
+check_masks(uint32_t min, int ipv6, const uint8_t *masked)
 {
-	uint32_t crc = urn_icrc(l3, len, ipv6);
+	uint8_t l3[104], was[104];
 
-	for (uint32_t bit = 0; bit < len * 8; bit++) {
-		uint8_t m = (uint8_t)(1u << (bit & 7));
-		uint32_t now;
+	for (unsigned int i = 0; i < sizeof(l3); i++)
+		l3[i] = (uint8_t)(0x60 + i * 5);
+	memcpy(was, l3, sizeof(l3));
+	for (uint32_t len = min; len <= 96; len += 4) {
+		uint32_t crc = urn_icrc(l3, len, ipv6);
 
-		l3[bit / 8] ^= m;
-		now = urn_icrc(l3, len, ipv6);
-		l3[bit / 8] ^= m;
-		if (masked[bit / 8] & m)
-			assert_int_equal(now, crc);
-		else
-			assert_int_not_equal(now, crc);
+		for (uint32_t bit = 0; bit < len * 8; bit++) {
+			uint8_t m = (uint8_t)(1u << (bit & 7));
+			uint32_t now;
+
+			l3[bit / 8] ^= m;
+			now = urn_icrc(l3, len, ipv6);
+			l3[bit / 8] ^= m;
+			assert_int_equal(now == crc, (masked[bit / 8] & m) != 0);
+		}
+		assert_memory_equal(l3, was, sizeof(l3));
 	}
 }
 
@@ -95,30 +106,38 @@ check_masks(uint8_t *l3, uint32_t len, int ipv6, const uint8_t *masked)
 static void
 test_masks_v4(void **state)
 {
-	uint8_t masked[56] = { [1] = 0xff, [8] = 0xff, [10] = 0xff, [11] = 0xff,
-			       [26] = 0xff, [27] = 0xff, [32] = 0xff };
-	uint8_t l3[56];
+	static const uint8_t masked[96] = { [1] = 0xff, [8] = 0xff, [10] = 0xff, [11] = 0xff,
+					    [26] = 0xff, [27] = 0xff, [32] = 0xff };
 
 	(void)state;
-	memcpy(l3, cnp, sizeof(l3));
-	check_masks(l3, sizeof(l3), 0, masked);
-	assert_memory_equal(l3, cnp, sizeof(l3));
+	check_masks(40, 0, masked);
 }
 
 /* The same, IPv6: traffic class, flow label, hop limit, UDP checksum, BTH byte 4. */
 static void
 test_masks_v6(void **state)
 {
-	uint8_t masked[80] = { [0] = 0x0f, [1] = 0xff, [2] = 0xff, [3] = 0xff, [7] = 0xff,
-			       [46] = 0xff, [47] = 0xff, [52] = 0xff };
-	uint8_t l3[80], was[80];
+	static const uint8_t masked[96] = { [0] = 0x0f, [1] = 0xff, [2] = 0xff, [3] = 0xff,
+					    [7] = 0xff, [46] = 0xff, [47] = 0xff, [52] = 0xff };
 
 	(void)state;
-	for (unsigned int i = 0; i < sizeof(l3); i++)
-		l3[i] = (uint8_t)(0x60 + i * 5);
-	memcpy(was, l3, sizeof(l3));
-	check_masks(l3, sizeof(l3), 1, masked);
-	assert_memory_equal(l3, was, sizeof(l3));
+	check_masks(60, 1, masked);
+}
+
+/* Nothing is touched behind the place of the ICRC, at the shortest lengths too. */
+static void
+test_touches_no_more(void **state)
+{
+	(void)state;
+	for (uint32_t len = 40; len < 80; len++)
+		for (int ipv6 = 0; ipv6 < (len >= 60 ? 2 : 1); ipv6++) {
+			uint8_t *l3 = malloc(len + 4); /* the sanitizer watches its end */
+
+			assert_non_null(l3);
+			memset(l3, 0x45, len + 4);
+			urn_icrc(l3, len, ipv6);
+			free(l3);
+		}
 }
 
 int
@@ -127,7 +146,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vector),   cmocka_unit_test(test_seed),
 		cmocka_unit_test(test_lengths),  cmocka_unit_test(test_masks_v4),
-		cmocka_unit_test(test_masks_v6),
+		cmocka_unit_test(test_masks_v6), cmocka_unit_test(test_touches_no_more),
 	};
 
 	return cmocka_run_group_tests_name("icrc", tests, NULL, NULL);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RoCEv2 frames made and read by hand, from WIRE.md alone: nothing here is
+ * shared with dataplane/wire, so that a mistake there cannot hide itself.
+ */
+#ifndef URN_TEST_FRAME_H
+#define URN_TEST_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Opcodes (WIRE.md "Opcodes"). */
+enum {
+	SEND_FIRST = 0x00, SEND_MIDDLE = 0x01, SEND_LAST = 0x02, SEND_LAST_IMM = 0x03,
+	SEND_ONLY = 0x04, SEND_ONLY_IMM = 0x05,
+	WRITE_FIRST = 0x06, WRITE_MIDDLE = 0x07, WRITE_LAST = 0x08, WRITE_LAST_IMM = 0x09,
+	WRITE_ONLY = 0x0a, WRITE_ONLY_IMM = 0x0b,
+	READ_REQ = 0x0c, READ_FIRST = 0x0d, READ_MIDDLE = 0x0e, READ_LAST = 0x0f, READ_ONLY = 0x10,
+	ACK = 0x11, ATOMIC_ACK = 0x12, CMP_SWAP = 0x13, FETCH_ADD = 0x14,
+	SEND_LAST_INV = 0x16, SEND_ONLY_INV = 0x17,
+	UC_SEND_ONLY = 0x24, UD_SEND = 0x64, UD_SEND_IMM = 0x65, CNP = 0x81,
+};
+
+/* Syndromes (WIRE.md "Acknowledgement"). */
+enum { SYN_ACK = 0x1f, SYN_RNR = 0x20, NAK_SEQ = 0x60, NAK_INV = 0x61, NAK_ACCESS = 0x62, NAK_OP = 0x63 };
+
+enum {
+	FRAME_DATA = 4200,  /* bytes of payload, a little more than any MTU */
+	FRAME_ROOM = 4608,  /* bytes of a whole frame */
+};
+
+/* What the ends of the wire are called. */
+struct frame_addr {
+	uint8_t mac[6];
+	uint8_t gid[16];    /* IPv4 as ::ffff:a.b.c.d */
+};
+
+/* A frame in words. Only the fields that the opcode has count. */
+struct frame {
+	uint8_t op;
+	bool ack, se;
+	bool no_m;          /* M bit clear; we set it, as hardware does after migration */
+	uint8_t tver;       /* 0 */
+	int pad;            /* pad bytes to claim; -1: what the payload needs */
+	uint16_t pkey;
+	uint32_t psn, dqpn;
+	uint64_t va;        /* RETH, AtomicETH */
+	uint32_t rkey;
+	uint32_t length;    /* RETH */
+	uint8_t syn;        /* AETH */
+	uint32_t msn;
+	uint64_t swap, compare; /* AtomicETH; an add in swap */
+	uint64_t orig;      /* AtomicAckETH */
+	uint32_t imm;       /* ImmDt (as a big-endian number), IETH */
+	uint32_t qkey, sqpn; /* DETH */
+	uint32_t len;       /* bytes of payload */
+	uint8_t data[FRAME_DATA];
+};
+
+/* A frame with the usual values: P_Key 0xffff, pad as needed. */
+struct frame frame_of(uint8_t op, uint32_t psn);
+
+/* Bytes of extension headers of an opcode. */
+uint32_t frame_ext_len(uint8_t op);
+
+/*
+ * Write the frame to out (FRAME_ROOM bytes), from Ethernet header to ICRC.
+ * returns: its length
+ */
+uint32_t frame_write(const struct frame *f, const struct frame_addr *src,
+		     const struct frame_addr *dst, uint8_t *out);
+
+/* Make IPv4 checksum and ICRC of a frame of any contents right, as far as it is long enough. */
+void frame_seal(uint8_t *out, uint32_t len);
+
+/*
+ * Read a frame that a node sent, and judge it: addresses, lengths, checksum,
+ * ICRC, pad, reserved bits. why: NULL when all is well, else what is wrong.
+ */
+const char *frame_read(const uint8_t *in, uint32_t len, const struct frame_addr *src,
+		       const struct frame_addr *dst, struct frame *f);
+
+#endif

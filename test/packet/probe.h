@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A hand-driven peer. One node's transport stands between two arrays: the test
+ * puts in frames that it wrote by hand (frame.h), work requests and the time,
+ * and takes out the frames that the node sent - each of them judged byte for
+ * byte on the way - and completions. Time stands still unless a test moves it.
+ */
+#ifndef URN_TEST_PROBE_H
+#define URN_TEST_PROBE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "frame.h"
+#include "transport/tp.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	PROBE_QPS = 4,
+	PROBE_RAM = 1 << 19,      /* bytes of the node's memory */
+	PROBE_GUARD = 1 << 16,    /* before and behind the region, never to be touched */
+	PROBE_LEN = PROBE_RAM - 2 * PROBE_GUARD, /* bytes of the region */
+	PROBE_SEEN = 1024,        /* frames that may wait to be looked at */
+	PROBE_SLOTS = 256,        /* entries of each work queue */
+	PROBE_CQES = 4096,
+	PROBE_QKEY = 0x11223344,
+};
+
+#define PROBE_VA 0x7000001000ull  /* address that keys speak of; not where it lies */
+#define PROBE_RQ_PSN 0xfffff0u    /* first PSN the peer sends; wraps soon */
+#define PROBE_SQ_PSN 0xfffff8u    /* first PSN the node sends; wraps soon */
+#define PROBE_RIGHTS (URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC)
+
+/* Fields of which 0 means a usual value say so. */
+struct probe_config {
+	uint32_t mtu;             /* path MTU; 0: 1024 */
+	uint32_t window;          /* 0: 64 */
+	uint32_t kept;            /* 0: 256 */
+	uint32_t work;            /* 0: 1024 */
+	bool ipv6;
+	uint64_t delay_seed;      /* memory answers late */
+	uint32_t delay_polls;     /* 0: 8 */
+	uint32_t delay_percent;   /* 0: 100 */
+	uint32_t fail_per_million;
+	unsigned int qps;         /* 0: 1; all of the type */
+	uint8_t type;             /* 0: RC */
+	uint8_t state;            /* where to stop; 0: RTS */
+	int access;               /* 0: all; -1: none */
+	uint8_t timeout;          /* code; 0: none */
+	uint8_t retry_cnt, rnr_retry;
+	uint8_t min_rnr_timer;
+	int rd_atomic, dest_rd_atomic; /* 0: 4; -1: 0 */
+	bool srq;
+	uint32_t pool_mbufs;      /* buffers to send with; 0: plenty */
+};
+
+struct probe_qp {
+	struct urn_qp *qp;
+	struct urn_abi_wq *sq, *rq;
+	uint32_t peer_qpn;
+};
+
+struct probe {
+	struct probe_config cfg;
+	uint64_t now;             /* ns */
+	struct urn_tp *tp;
+	struct urn_mem *mem;
+	struct urn_memx *memx;
+	struct rte_mempool *pool;
+	unsigned int free_before; /* buffers of the pool */
+	struct frame_addr node, peer;
+	uint32_t pd, key;         /* all rights, PROBE_VA, PROBE_LEN */
+	uint32_t key_local;       /* the same memory, local rights only */
+	uint32_t key_read;        /* the same memory, remote READ only */
+	uint32_t other_pd, key_other; /* the same memory, another PD */
+	uint8_t *ram;             /* PROBE_RAM bytes; the region begins at PROBE_GUARD */
+	struct urn_cq scq, rcq;
+	uint32_t scq_seen, rcq_seen; /* completions that the test has looked at */
+	struct urn_srq srq;
+	struct urn_ah ah;         /* number 1: the peer */
+	struct probe_qp q[PROBE_QPS];
+	struct urn_qp *qp;        /* of q[cur] */
+	unsigned int cur;         /* the QP that the calls below mean */
+	struct rte_mbuf *in[URN_TP_BURST];
+	unsigned int in_n;
+	struct frame *seen;       /* ring of PROBE_SEEN */
+	uint32_t seen_n, looked;
+	uint32_t event[64];       /* types of async events */
+	unsigned int events;
+	FILE *pcap;               /* frames that the node sends, when asked for */
+};
+
+void probe_open(struct probe *p, const struct probe_config *cfg);
+/* Take all down; fails when a packet buffer is lost or the guards were touched. */
+void probe_close(struct probe *p);
+void probe_use(struct probe *p, unsigned int qp);
+/* Move the QP to a state without attributes (ERR, RESET, SQD, RTS). */
+void probe_state(struct probe *p, uint8_t state);
+
+/* Where the region's byte lies in this process. */
+static inline uint8_t *
+probe_at(struct probe *p, uint32_t off)
+{
+	return p->ram + PROBE_GUARD + off;
+}
+
+/* ---- the wire */
+
+/* Hand a frame to the node with its next turn. dqpn 0: the QP's. */
+void probe_put(struct probe *p, struct frame *f);
+void probe_put_raw(struct probe *p, const uint8_t *bytes, uint32_t len);
+/* A frame of the usual values, `len` bytes of payload made from `seed`. */
+void probe_send(struct probe *p, uint8_t op, uint32_t psn, uint32_t len, uint32_t seed);
+void probe_write(struct probe *p, uint8_t op, uint32_t psn, uint32_t off, uint32_t length,
+		 uint32_t len, uint32_t seed);
+void probe_read(struct probe *p, uint32_t psn, uint32_t off, uint32_t length);
+void probe_atomic(struct probe *p, uint8_t op, uint32_t psn, uint32_t off, uint64_t swap_add,
+		  uint64_t compare);
+void probe_ack(struct probe *p, uint32_t psn, uint8_t syn, uint32_t msn);
+/* READ response, or ATOMIC ACK (len: the original value). */
+void probe_resp(struct probe *p, uint8_t op, uint32_t psn, uint32_t len, uint32_t seed);
+
+/* One turn, `ns` later. */
+void probe_turn(struct probe *p, uint64_t ns);
+/* Turns without time passing, until nothing moves any more. */
+void probe_settle(struct probe *p);
+/* Let time pass, with a turn every `step` ns and at the end. */
+void probe_pass(struct probe *p, uint64_t ns, uint64_t step);
+
+/* ---- the program */
+
+void probe_recv(struct probe *p, uint32_t off, uint32_t len, uint64_t wr_id);
+/* Post a request; data at `off`, remote address PROBE_VA + remote, key p->key. */
+void probe_post(struct probe *p, uint8_t op, uint8_t flags, uint32_t off, uint32_t len,
+		uint64_t remote, uint64_t wr_id);
+/* The slot that probe_post() filled last, for changing it before the doorbell. */
+struct urn_abi_swqe *probe_slot(struct probe *p);
+/* Fill a slot without ringing. */
+void probe_prepare(struct probe *p, uint8_t op, uint8_t flags, uint32_t off, uint32_t len,
+		   uint64_t remote, uint64_t wr_id);
+void probe_ring(struct probe *p);
+/* Bytes of seed, as frames carry them from byte `from` of a message on. */
+void probe_fill(uint8_t *at, uint32_t len, uint32_t seed, uint32_t from);
+void probe_check_fill(const uint8_t *at, uint32_t len, uint32_t seed, uint32_t from,
+		      const char *file, int line);
+#define check_fill(at, len, seed, from) probe_check_fill(at, len, seed, from, __FILE__, __LINE__)
+
+/* ---- what came out; each after the node has settled */
+
+/* The next frame that the node sent must be this one. */
+const struct frame *probe_expect(struct probe *p, uint8_t op, uint32_t psn, const char *file,
+				 int line);
+void probe_silent(struct probe *p, const char *file, int line);
+void probe_expect_aeth(struct probe *p, uint32_t psn, uint8_t syn, uint32_t msn, const char *file,
+		       int line);
+void probe_expect_cqe(struct probe *p, bool recv, uint64_t wr_id, uint8_t status, const char *file,
+		      int line);
+void probe_no_cqe(struct probe *p, const char *file, int line);
+/* The completion looked at last. */
+const struct urn_abi_cqe *probe_cqe(struct probe *p, bool recv);
+
+#define expect_frame(p, op, psn) probe_expect(p, op, psn, __FILE__, __LINE__)
+#define expect_aeth(p, psn, syn, msn) probe_expect_aeth(p, psn, syn, msn, __FILE__, __LINE__)
+#define expect_silence(p) probe_silent(p, __FILE__, __LINE__)
+#define expect_sent(p, wr, status) probe_expect_cqe(p, false, wr, URN_WC_##status, __FILE__, __LINE__)
+#define expect_recv(p, wr, status) probe_expect_cqe(p, true, wr, URN_WC_##status, __FILE__, __LINE__)
+#define expect_no_cqe(p) probe_no_cqe(p, __FILE__, __LINE__)
+#define expect_count(p, id, n) assert_int_equal((p)->tp->c.v[URN_C_##id], n)
+
+/* Setup and teardown of cmocka, for probes that each test opens itself. */
+#define PSN(base, n) (((base) + (uint32_t)(n)) & 0xffffffu)
+#define RQ(n) PSN(PROBE_RQ_PSN, n)
+#define SQ(n) PSN(PROBE_SQ_PSN, n)
+
+#endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Time at the requester (WIRE.md "Timers", "Acknowledgement"): timeouts, RNR
+ * waits and their counts, under a clock that the test moves.
+ */
+#include "probe.h"
+
+/* The wheel's grain: a timer comes at most this late, never early. */
+enum { GRAIN = 2 << URN_WHEEL_TICK_SHIFT };
+
+#define TIMEOUT(code) (4096ull << (code))
+
+static void
+post_one(struct probe *p, uint64_t wr_id)
+{
+	probe_post(p, URN_WR_SEND, 0, 0, 32, 0, wr_id);
+}
+
+/* Nothing comes before `ns`, something at `ns`. Leaves the frame to be looked at. */
+static void
+comes_after(struct probe *p, uint64_t ns, const char *file, int line)
+{
+	uint32_t had = p->seen_n;
+
+	probe_pass(p, ns - 1, ns / 7 + 1);
+	if (p->seen_n != had) {
+		print_error("%u frames too early\n", p->seen_n - had);
+		_fail(file, line);
+	}
+	probe_pass(p, GRAIN, GRAIN);
+	if (p->seen_n == had) {
+		print_error("nothing came in %lu ns\n", (unsigned long)(ns + GRAIN));
+		_fail(file, line);
+	}
+}
+#define expect_after(p, ns) comes_after(p, ns, __FILE__, __LINE__)
+
+/* 4.096 us * 2^t; retry_cnt repetitions, then RETRY_EXC_ERR. */
+static void
+retries(void **state)
+{
+	static const uint8_t code[] = {1, 5, 10, 14, 20, 31};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(code); k++)
+		for (uint8_t cnt = 0; cnt <= 7; cnt += 7 - 4 * (cnt == 0)) {
+			struct probe p;
+
+			probe_open(&p, &(struct probe_config){.timeout = code[k], .retry_cnt = cnt});
+			post_one(&p, 5);
+			post_one(&p, 6);
+			expect_frame(&p, SEND_ONLY, SQ(0));
+			expect_frame(&p, SEND_ONLY, SQ(1));
+			for (uint8_t i = 0; i < cnt; i++) {
+				expect_after(&p, TIMEOUT(code[k]));
+				expect_frame(&p, SEND_ONLY, SQ(0));
+				assert_true(expect_frame(&p, SEND_ONLY, SQ(1))->ack);
+				expect_silence(&p);
+				expect_no_cqe(&p);
+			}
+			probe_pass(&p, TIMEOUT(code[k]) - 1 - GRAIN, TIMEOUT(code[k]));
+			expect_no_cqe(&p);
+			probe_pass(&p, 2 * GRAIN, GRAIN);
+			expect_sent(&p, 5, RETRY_EXC_ERR);
+			expect_sent(&p, 6, WR_FLUSH_ERR);
+			expect_silence(&p);
+			expect_count(&p, TIMEOUTS, cnt + 1u);
+			probe_close(&p);
+		}
+}
+
+/* retry_cnt 7 is seven, not for ever (WIRE.md "Timers"); progress starts the count again. */
+static void
+progress_restores(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.timeout = 8, .retry_cnt = 2});
+	post_one(&p, 0);
+	post_one(&p, 1);
+	probe_settle(&p);
+	p.looked = p.seen_n;
+	for (int i = 0; i < 2; i++) {
+		expect_after(&p, TIMEOUT(8));
+		expect_frame(&p, SEND_ONLY, SQ(0));
+		expect_frame(&p, SEND_ONLY, SQ(1));
+	}
+	probe_ack(&p, SQ(0), SYN_ACK, 1);
+	expect_sent(&p, 0, SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		expect_after(&p, TIMEOUT(8));
+		expect_frame(&p, SEND_ONLY, SQ(1));
+	}
+	probe_pass(&p, TIMEOUT(8) + GRAIN, GRAIN);
+	expect_sent(&p, 1, RETRY_EXC_ERR);
+	probe_close(&p);
+}
+
+/* The timer starts again with each progress, not with an ACK that says nothing new. */
+static void
+timer_restarts(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.timeout = 8, .retry_cnt = 7});
+	post_one(&p, 0);
+	post_one(&p, 1);
+	post_one(&p, 2);
+	probe_settle(&p);
+	p.looked = p.seen_n;
+	probe_pass(&p, TIMEOUT(8) - GRAIN, 50000);
+	probe_ack(&p, SQ(0), SYN_ACK, 1);
+	expect_sent(&p, 0, SUCCESS);
+	probe_pass(&p, TIMEOUT(8) - GRAIN, 50000);
+	expect_silence(&p);
+	probe_ack(&p, SQ(0), SYN_ACK, 1); /* again */
+	expect_after(&p, GRAIN);
+	expect_frame(&p, SEND_ONLY, SQ(1));
+	probe_close(&p);
+}
+
+/* Work posted behind lost work does not put its timeout off. */
+static void
+posting_does_not_delay(void **state)
+{
+	struct probe p;
+	uint64_t start;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.timeout = 4, .retry_cnt = 7});
+	post_one(&p, 0);
+	probe_turn(&p, 0);
+	start = p.now;
+	for (uint64_t i = 1; i < 60; i++) { /* 60 us, the timeout is 65 */
+		post_one(&p, i);
+		probe_turn(&p, 1000);
+	}
+	expect_count(&p, TIMEOUTS, 0);
+	/* The doorbell rings on, in each microsecond that the wheel's grain is late. */
+	while (p.now < start + TIMEOUT(4) + GRAIN) {
+		probe_ring(&p);
+		probe_turn(&p, 500);
+	}
+	expect_count(&p, TIMEOUTS, 1);
+	probe_close(&p);
+}
+
+/* Timeout 0: never. */
+static void
+no_timeout(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.timeout = 0, .retry_cnt = 1});
+	post_one(&p, 0);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	probe_pass(&p, 20000000000000ull, 1000000000000ull); /* hours */
+	expect_silence(&p);
+	expect_no_cqe(&p);
+	probe_ack(&p, SQ(0), SYN_ACK, 1);
+	expect_sent(&p, 0, SUCCESS);
+	probe_close(&p);
+}
+
+/* An idle QP has no timer that does anything. */
+static void
+idle(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.timeout = 1, .retry_cnt = 0});
+	post_one(&p, 0);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	probe_ack(&p, SQ(0), SYN_ACK, 1);
+	expect_sent(&p, 0, SUCCESS);
+	probe_pass(&p, 1000000, 10000);
+	expect_silence(&p);
+	expect_count(&p, TIMEOUTS, 0);
+	/* What is sent long after gets its whole time. */
+	post_one(&p, 1);
+	expect_frame(&p, SEND_ONLY, SQ(1));
+	probe_pass(&p, TIMEOUT(1) - 1, 500);
+	expect_no_cqe(&p);
+	probe_pass(&p, GRAIN, GRAIN);
+	expect_sent(&p, 1, RETRY_EXC_ERR);
+	probe_close(&p);
+}
+
+/* ---- receiver not ready */
+
+/* Wait as long as the code says: not less, and no more than the wheel's grain longer. */
+static void
+rnr_times(void **state)
+{
+	static const uint32_t us[32] = {
+		655360, 10,    20,    30,    40,    60,    80,	   120,	   160,	   240,	   320,
+		480,	640,   960,   1280,  1920,  2560,  3840,   5120,   7680,   10240,  15360,
+		20480,	30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
+	};
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.rnr_retry = 7, .timeout = 1, .retry_cnt = 0});
+	post_one(&p, 0);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	for (uint8_t code = 0; code < 32; code++) {
+		/* The acknowledgement timer of 8 us, without retries, never cuts it short. */
+		probe_ack(&p, SQ(0), SYN_RNR | code, 0);
+		expect_silence(&p);
+		expect_after(&p, us[code] * 1000ull);
+		expect_frame(&p, SEND_ONLY, SQ(0));
+		expect_silence(&p);
+	}
+	expect_count(&p, TIMEOUTS, 0);
+	probe_ack(&p, SQ(0), SYN_ACK, 1);
+	expect_sent(&p, 0, SUCCESS);
+	probe_close(&p);
+}
+
+/* rnr_retry repetitions, then RNR_RETRY_EXC_ERR; progress starts the count again. */
+static void
+rnr_count(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.rnr_retry = 3});
+	post_one(&p, 0);
+	post_one(&p, 1);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	expect_frame(&p, SEND_ONLY, SQ(1));
+	for (int i = 0; i < 3; i++) {
+		probe_ack(&p, SQ(0), SYN_RNR | 1, 0);
+		expect_after(&p, 10000);
+		expect_frame(&p, SEND_ONLY, SQ(0));
+		expect_frame(&p, SEND_ONLY, SQ(1));
+	}
+	probe_ack(&p, SQ(1), SYN_RNR | 1, 1);
+	expect_sent(&p, 0, SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		expect_after(&p, 10000);
+		expect_frame(&p, SEND_ONLY, SQ(1));
+		probe_ack(&p, SQ(1), SYN_RNR | 1, 1);
+		expect_silence(&p);
+	}
+	expect_after(&p, 10000);
+	expect_frame(&p, SEND_ONLY, SQ(1));
+	expect_no_cqe(&p);
+	probe_ack(&p, SQ(1), SYN_RNR | 1, 1);
+	expect_sent(&p, 1, RNR_RETRY_EXC_ERR);
+	expect_count(&p, RX_RNR_NAKS, 7);
+	probe_close(&p);
+}
+
+/* rnr_retry 7 is for ever. */
+static void
+rnr_for_ever(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.rnr_retry = 7});
+	post_one(&p, 0);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	for (int i = 0; i < 1000; i++) {
+		probe_ack(&p, SQ(0), SYN_RNR | 1, 0);
+		probe_settle(&p);
+		probe_pass(&p, 10000 + GRAIN, GRAIN);
+		expect_frame(&p, SEND_ONLY, SQ(0));
+	}
+	expect_silence(&p);
+	expect_no_cqe(&p);
+	probe_close(&p);
+}
+
+/*
+ * A peer may send a sequence NAK for what came behind the packet that it was
+ * not ready for (kernel soft-RoCE does). The wait is not cut short by it, nor
+ * does it cost a retry.
+ */
+static void
+rnr_then_sequence(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.rnr_retry = 7, .retry_cnt = 1});
+	post_one(&p, 0);
+	post_one(&p, 1);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	expect_frame(&p, SEND_ONLY, SQ(1));
+	for (int i = 0; i < 10; i++) {
+		probe_ack(&p, SQ(0), SYN_RNR | 12, 0);
+		probe_ack(&p, SQ(0), NAK_SEQ, 0);
+		probe_settle(&p);
+		probe_ack(&p, SQ(0), NAK_SEQ, 0);
+		expect_silence(&p);
+		expect_after(&p, 640000);
+		expect_frame(&p, SEND_ONLY, SQ(0));
+		expect_frame(&p, SEND_ONLY, SQ(1));
+		expect_silence(&p);
+	}
+	expect_no_cqe(&p);
+	probe_close(&p);
+}
+
+/* The same RNR NAK twice (the wire doubled it) costs one try and one wait. */
+static void
+rnr_doubled(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.rnr_retry = 1});
+	post_one(&p, 0);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	probe_ack(&p, SQ(0), SYN_RNR | 12, 0);
+	probe_ack(&p, SQ(0), SYN_RNR | 12, 0);
+	expect_no_cqe(&p);
+	expect_after(&p, 640000);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	probe_close(&p);
+}
+
+/* Nothing is sent while waiting, new work neither; an ACK is heeded. */
+static void
+rnr_holds(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.rnr_retry = 7, .timeout = 5, .retry_cnt = 7});
+	post_one(&p, 0);
+	post_one(&p, 1);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	expect_frame(&p, SEND_ONLY, SQ(1));
+	probe_ack(&p, SQ(1), SYN_RNR | 20, 1); /* 10240 us */
+	expect_sent(&p, 0, SUCCESS);
+	post_one(&p, 2);
+	expect_silence(&p);
+	expect_after(&p, 10240000);
+	expect_frame(&p, SEND_ONLY, SQ(1));
+	expect_frame(&p, SEND_ONLY, SQ(2));
+	expect_silence(&p);
+	expect_count(&p, TIMEOUTS, 0);
+	/* And after the wait the acknowledgement timer runs again. */
+	expect_after(&p, TIMEOUT(5));
+	expect_frame(&p, SEND_ONLY, SQ(1));
+	probe_close(&p);
+}
+
+/* A QP that fails while it waits is flushed at once. */
+static void
+rnr_and_error(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.rnr_retry = 7});
+	post_one(&p, 0);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	probe_ack(&p, SQ(0), SYN_RNR | 0, 0);
+	expect_silence(&p);
+	probe_state(&p, URN_QPS_ERR);
+	expect_sent(&p, 0, WR_FLUSH_ERR);
+	probe_pass(&p, 1000000000, 100000000);
+	expect_silence(&p);
+	expect_no_cqe(&p);
+	probe_close(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(retries),	     cmocka_unit_test(progress_restores),
+		cmocka_unit_test(timer_restarts),    cmocka_unit_test(posting_does_not_delay),
+		cmocka_unit_test(no_timeout),	     cmocka_unit_test(idle),
+		cmocka_unit_test(rnr_times),	     cmocka_unit_test(rnr_count),
+		cmocka_unit_test(rnr_for_ever),	     cmocka_unit_test(rnr_then_sequence),
+		cmocka_unit_test(rnr_doubled),	     cmocka_unit_test(rnr_holds),
+		cmocka_unit_test(rnr_and_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
