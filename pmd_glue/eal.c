@@ -13,6 +13,7 @@
 #include "pmd_glue/eal_dir.h"
 #include "pmd_glue/eal_log.h"
 #include "pmd_glue/huge.h"
+#include "pmd_glue/intr.h"
 #include "pmd_glue/pool.h"
 
 #include <rte_eal.h>
@@ -279,6 +280,8 @@ urn_eal_stop(void)
 	if (eal.state != EAL_UP || eal.pid != getpid())
 		return;
 	eal.state = EAL_DOWN;
+	/* The interrupt thread goes on after the cleanup, without its memory: let it not. */
+	(void)urn_intr_hold();
 	/* With ports open, threads may still poll them: leave their memory alone. */
 	if (urn_pool_count() == 0)
 		rte_eal_cleanup();

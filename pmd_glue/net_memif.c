@@ -227,6 +227,15 @@ retry_set(struct memif *m, unsigned int ms)
 	m->retry_at = rte_get_tsc_cycles() + rte_get_tsc_hz() / 1000 * ms;
 }
 
+/* Shaking hands takes its time: a link that is down just after the start is no lost server. */
+static int
+memif_started(struct urn_port *port, struct urn_err *err)
+{
+	(void)err;
+	retry_set(port->family_data);
+	return 0;
+}
+
 static bool
 memif_start_later(struct urn_port *port)
 {
@@ -292,8 +301,10 @@ const struct urn_port_family urn_family_memif = {
 	.desc = MEMIF_DESC,
 	.faults = true,
 	.memory = true,
+	.intr_alone = true,
 	.prepare = memif_prepare,
 	.probed = memif_probed,
+	.started = memif_started,
 	.start_later = memif_start_later,
 	.started = memif_started,
 	.tend = memif_tend,

@@ -3,6 +3,7 @@
 #include "pmd_glue/eal_log.h"
 #include "pmd_glue/family.h"
 #include "pmd_glue/fault.h"
+#include "pmd_glue/intr.h"
 #include "pmd_glue/numa.h"
 #include "pmd_glue/pool.h"
 
@@ -360,9 +361,24 @@ mac_setup(struct urn_port *port)
 
 /* ---- start, stop, link */
 
+/* Around calls that the PMD's interrupt handlers must not run beside (intr.h). */
+static bool
+handlers_hold(const struct urn_port *port)
+{
+	return port->family->intr_alone && urn_intr_hold() == 0;
+}
+
+static void
+handlers_release(bool held)
+{
+	if (held)
+		urn_intr_release();
+}
+
 int
 urn_port_start(struct urn_port *port, struct urn_err *err)
 {
+	bool held;
 	int ret;
 
 	port->wanted = true;
@@ -373,7 +389,9 @@ urn_port_start(struct urn_port *port, struct urn_err *err)
 		return -1;
 	}
 	urn_eal_log_hold();
+	held = handlers_hold(port);
 	ret = rte_eth_dev_start(port->id);
+	handlers_release(held);
 	urn_eal_log_release();
 	if (ret != 0 && port->family->start_later != NULL && port->family->start_later(port))
 		return 0;
@@ -383,7 +401,9 @@ urn_port_start(struct urn_port *port, struct urn_err *err)
 		return -1;
 	}
 	if (port->family->started != NULL && port->family->started(port, err) != 0) {
+		held = handlers_hold(port);
 		rte_eth_dev_stop(port->id);
+		handlers_release(held);
 		urn_err_name(err, &port->cfg);
 		return -1;
 	}
@@ -397,6 +417,7 @@ int
 urn_port_stop(struct urn_port *port, struct urn_err *err)
 {
 	const struct timespec grace = {.tv_nsec = PORT_STOP_GRACE_NS};
+	bool held;
 	int ret;
 
 	port->wanted = false;
@@ -408,7 +429,9 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 	__atomic_store_n(&port->direct, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->started, false, __ATOMIC_SEQ_CST);
 	nanosleep(&grace, NULL);
+	held = handlers_hold(port);
 	ret = rte_eth_dev_stop(port->id);
+	handlers_release(held);
 	if (ret != 0) {
 		urn_err_set(err, "the driver does not stop the device: %s", rte_strerror(-ret));
 		urn_err_name(err, &port->cfg);
@@ -547,12 +570,15 @@ static void
 device_close(struct urn_port *port)
 {
 	uint16_t id = port->id;
+	bool held;
 
 	(void)urn_port_stop(port, NULL);
 	urn_eal_log_hold();
+	held = handlers_hold(port);
 	rte_eth_dev_close(id);
 	if (inner(port)->device != NULL)
 		rte_dev_remove(inner(port)->device);
+	handlers_release(held);
 	urn_eal_log_release();
 	__atomic_store_n(&port_used[id], 0, __ATOMIC_RELEASE);
 }

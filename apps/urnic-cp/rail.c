@@ -4,6 +4,7 @@
 #include <urnic/attach.h>
 
 #include "pmd_glue/eal.h"
+#include "pmd_glue/intr.h"
 
 #include <rte_pause.h>
 
@@ -234,6 +235,13 @@ bool
 cp_rail_link(struct cp_rail *r)
 {
 	urn_port_poll_link(r->port);
+	/*
+	 * From here on the memif is only polled. Were the peer to die, the PMD's
+	 * handler would unmap the rings under our bursts; held still, it leaves
+	 * them, and the control socket tells that the peer has gone.
+	 */
+	if (r->port->link_up && !r->held)
+		r->held = urn_intr_hold() == 0;
 	return r->port->link_up;
 }
 
@@ -277,6 +285,8 @@ cp_rail_close(struct cp_rail *r, struct urn_err *err)
 		rc = -1;
 	}
 	urn_port_close(r->port);
+	if (r->held)
+		urn_intr_release();
 	if (r->slot != NULL)
 		munmap(r->slot, (size_t)r->cfg.slots * r->cfg.chunk);
 	if (r->recv != NULL)

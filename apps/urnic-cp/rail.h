@@ -45,6 +45,7 @@ struct cp_event {
 struct cp_rail {
 	struct cp_rail_config cfg;
 	bool eal_up;
+	bool held;                   /* the EAL's interrupt thread is held still */
 	char memif[CP_PATH_MAX];     /* socket that joins the two ports */
 	struct urn_port *port;
 	struct urn_capture *capture; /* NULL: none */
