@@ -188,8 +188,11 @@ flush_receives(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	unsigned int n = 0;
 
 	if (qp->recv) {
-		urn_qp_recv_done(tp, qp, qp->recv->wr_id, URN_WC_WR_FLUSH_ERR, 0, 0, URN_WCO_RECV, 0,
-				 0, 0, false);
+		bool bad = qp->flags & URN_QPF_RECV_BAD;
+
+		urn_qp_recv_done(tp, qp, qp->recv->wr_id,
+				 bad ? URN_WC_LOC_PROT_ERR : URN_WC_WR_FLUSH_ERR,
+				 bad ? URN_VE_MEMORY : 0, 0, URN_WCO_RECV, 0, 0, 0, false);
 		urn_recv_put(tp, qp->recv);
 		qp->recv = NULL;
 		n++;

@@ -75,6 +75,8 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			recv_done(tp, qp, m,
 				  bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR : URN_WC_LOC_PROT_ERR,
 				  URN_VE_MEMORY);
+		else if (p->op->flags & URN_OPF_SEND)
+			qp->flags |= URN_QPF_RECV_BAD; /* of its message, which is not whole */
 		owe_nak(tp, qp, p->psn, URN_NAK_OP, bits & URN_REQ_RECV);
 		return;
 	}
@@ -223,8 +225,12 @@ flushed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	bool recv = (p->action == URN_ACT_REQUEST || p->action == URN_ACT_NAK) &&
 		    (p->bits & URN_REQ_RECV);
 
-	if (recv)
+	if (recv && (qp->flags & URN_QPF_RECV_BAD))
+		recv_done(tp, qp, m, URN_WC_LOC_PROT_ERR, URN_VE_MEMORY);
+	else if (recv)
 		recv_done(tp, qp, m, URN_WC_WR_FLUSH_ERR, 0);
+	if (recv)
+		qp->flags &= ~(uint32_t)URN_QPF_RECV_BAD;
 	urn_tp_drop(tp, m, URN_C_DROP_FLUSHED);
 }
 

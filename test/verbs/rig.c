@@ -160,7 +160,8 @@ open_dataplane(struct rig *r)
 		ac[i].mem_delay_seed = r->cfg.delay_seed;
 		ac[i].mem_delay_percent = r->cfg.delay_seed ? 60 : 0;
 		ac[i].mem_delay_polls = 20;
-		ac[i].mem_fail_per_million = r->cfg.fail_per_million;
+		if (!r->cfg.fail_node || r->cfg.fail_node == i + 1)
+			ac[i].mem_fail_per_million = r->cfg.fail_per_million;
 	}
 	r->dp = urn_dp_create(&dc, &err);
 	if (!r->dp)
@@ -356,6 +357,16 @@ void
 rig_connect(struct rig *r, int e, struct ibv_qp *qp, uint32_t psn, uint32_t peer_qpn,
 	    uint32_t peer_psn, const struct rig_qp *o)
 {
+	union ibv_gid gid;
+
+	rig_gid(r, !e, &gid);
+	rig_connect_to(r, qp, psn, peer_qpn, peer_psn, &gid, o);
+}
+
+void
+rig_connect_to(struct rig *r, struct ibv_qp *qp, uint32_t psn, uint32_t peer_qpn,
+	       uint32_t peer_psn, const union ibv_gid *gid, const struct rig_qp *o)
+{
 	bool ud = o->type == IBV_QPT_UD;
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_INIT,
@@ -378,7 +389,7 @@ rig_connect(struct rig *r, int e, struct ibv_qp *qp, uint32_t psn, uint32_t peer
 	};
 
 	a.ah_attr.grh.sgid_index = (uint8_t)rig_sgid_index(r);
-	rig_gid(r, !e, &a.ah_attr.grh.dgid);
+	a.ah_attr.grh.dgid = *gid;
 	modify(qp, &a,
 	       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 	a.qp_state = IBV_QPS_RTR;

@@ -22,6 +22,7 @@ struct rig_config {
 	uint32_t window;           /* packets in flight; 0: default */
 	uint64_t delay_seed;       /* memory answers late; 0: at once */
 	uint32_t fail_per_million; /* memory operations that fail, with delay_seed */
+	unsigned int fail_node;    /* of which node: 1: 0, 2: 1; 0: both */
 	bool loopback;             /* both ends on node 0 */
 	uint32_t work_in_flight;   /* 0: 4096 */
 	uint32_t queues;           /* of a port; 0: one for each of its engines */
@@ -96,6 +97,9 @@ void rig_quiet(struct rig *r, int e);
 struct ibv_qp *rig_make_qp(struct rig *r, int e, const struct rig_qp *qp);
 void rig_connect(struct rig *r, int e, struct ibv_qp *qp, uint32_t psn, uint32_t peer_qpn,
 		 uint32_t peer_psn, const struct rig_qp *o);
+/* Like it, to any address. */
+void rig_connect_to(struct rig *r, struct ibv_qp *qp, uint32_t psn, uint32_t peer_qpn,
+		    uint32_t peer_psn, const union ibv_gid *gid, const struct rig_qp *o);
 void rig_gid(struct rig *r, int e, union ibv_gid *gid);
 int rig_sgid_index(const struct rig *r);
 
