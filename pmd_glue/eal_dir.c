@@ -39,18 +39,23 @@ remove_tree(const char *path)
 	(void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Take the lock of a folder. returns its descriptor, or -1 when it is held or missing */
+/*
+ * Take the lock of a folder. returns its descriptor, or -1 when it is held or
+ * missing. A lock file that is unlinked by now is missing: a sweeper took it
+ * between our opening and locking it, and the folder is gone.
+ */
 static int
 lock_take(const char *dir, int flags)
 {
 	char path[PATH_MAX + sizeof("/" LOCK_NAME)];
+	struct stat st;
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/" LOCK_NAME, dir);
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
 	if (fd < 0)
 		return -1;
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &st) != 0 || st.st_nlink == 0) {
 		close(fd);
 		return -1;
 	}

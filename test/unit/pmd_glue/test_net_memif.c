@@ -4,6 +4,7 @@
 #include <rte_cycles.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -242,7 +243,12 @@ errors(void *arg)
 	refused("net_memif9,socket=/tmp/x,id", "\"id\"");
 	refused("net_memif9,socket=x", "absolute");
 	refused("net_memif9,socket=/nowhere/at/all/x", "/nowhere/at/all");
-	refused("net_memif9,role=server,socket=/dev/null", "no socket");
+	snprintf(device, sizeof(device), "%s/file", dir);
+	check(close(creat(device, 0600)) == 0);
+	snprintf(device, sizeof(device), "net_memif9,role=server,socket=%s/file", dir);
+	refused(device, "no socket");
+	snprintf(device, sizeof(device), "%s/file", dir);
+	check(unlink(device) == 0);
 	refused("net_memif9,socket=/tmp/x,bsize=0", "buffer size");
 	memset(device, 'x', sizeof(device));
 	memcpy(device, "net_memif9,socket=/tmp/", 23);

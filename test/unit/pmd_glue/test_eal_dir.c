@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/pmd_glue/harness.h"
+#include "pmd_glue/eal_dir.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define PROCESSES 4
+#define ROUNDS 1500
+
+static char base[] = "/tmp/urn-dir-XXXXXX";
+
+static void
+makes_and_removes(void *arg)
+{
+	struct urn_eal_dir dir;
+	struct urn_err err = {""};
+	char sub[128];
+	int i;
+
+	(void)arg;
+	for (i = 0; i < ROUNDS; i++) {
+		check_ok(urn_eal_dir_make(&dir, &err), &err);
+		snprintf(sub, sizeof(sub), "%s/sub", dir.path);
+		check(mkdir(sub, 0700) == 0);
+		urn_eal_dir_remove(&dir);
+		check(mkdir(sub, 0700) == -1 && errno == ENOENT);
+	}
+}
+
+/* Processes that start at the same time sweep, and never each other's folder. */
+static void
+test_many(void **state)
+{
+	pid_t pid[PROCESSES];
+	int i, bad = 0;
+
+	(void)state;
+	for (i = 0; i < PROCESSES; i++)
+		pid[i] = child_start(makes_and_removes, NULL);
+	for (i = 0; i < PROCESSES; i++)
+		bad += child_wait(pid[i]) != 0;
+	assert_int_equal(bad, 0);
+	assert_int_equal(leftovers(base), 0);
+}
+
+/* Only what is ours is swept: others' folders, and ones that never had a lock, stay. */
+static void
+test_spares(void **state)
+{
+	struct urn_eal_dir dir;
+	struct urn_err err = {""};
+	char path[128], lock[160];
+	FILE *f;
+
+	(void)state;
+	/* No lock in it: it may be about to get one. */
+	snprintf(path, sizeof(path), "%s/urnic-rt-young1", base);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(urn_eal_dir_make(&dir, &err), 0);
+	urn_eal_dir_remove(&dir);
+	assert_int_equal(leftovers(base), 1);
+	/* Of a mode that we never make. */
+	snprintf(lock, sizeof(lock), "%s/lock", path);
+	f = fopen(lock, "w");
+	assert_non_null(f);
+	fclose(f);
+	assert_int_equal(chmod(path, 0755), 0);
+	assert_int_equal(urn_eal_dir_make(&dir, &err), 0);
+	urn_eal_dir_remove(&dir);
+	assert_int_equal(leftovers(base), 1);
+	/* And now it is one of ours whose process died. */
+	assert_int_equal(chmod(path, 0700), 0);
+	assert_int_equal(urn_eal_dir_make(&dir, &err), 0);
+	urn_eal_dir_remove(&dir);
+	assert_int_equal(leftovers(base), 0);
+	urn_eal_dir_remove(&dir);
+}
+
+/* A symbolic link in the folder is removed, not what it leads to. */
+static void
+test_links(void **state)
+{
+	struct urn_eal_dir dir;
+	struct urn_err err = {""};
+	char link[128], target[128];
+	struct stat st;
+
+	(void)state;
+	snprintf(target, sizeof(target), "%s/target", base);
+	assert_int_equal(mkdir(target, 0700), 0);
+	assert_int_equal(urn_eal_dir_make(&dir, &err), 0);
+	snprintf(link, sizeof(link), "%s/link", dir.path);
+	assert_int_equal(symlink(target, link), 0);
+	urn_eal_dir_remove(&dir);
+	assert_int_equal(stat(target, &st), 0);
+	assert_int_equal(rmdir(target), 0);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	if (mkdtemp(base) == NULL)
+		return -1;
+	return setenv("XDG_RUNTIME_DIR", base, 1);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	return rmdir(base);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_spares),
+		cmocka_unit_test(test_links),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
