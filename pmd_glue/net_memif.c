@@ -227,15 +227,6 @@ retry_set(struct memif *m, unsigned int ms)
 	m->retry_at = rte_get_tsc_cycles() + rte_get_tsc_hz() / 1000 * ms;
 }
 
-/* Shaking hands takes its time: a link that is down just after the start is no lost server. */
-static int
-memif_started(struct urn_port *port, struct urn_err *err)
-{
-	(void)err;
-	retry_set(port->family_data);
-	return 0;
-}
-
 static bool
 memif_start_later(struct urn_port *port)
 {
@@ -247,6 +238,7 @@ memif_start_later(struct urn_port *port)
 	return true;
 }
 
+/* Shaking hands takes its time: a link that is down just after the start is no lost server. */
 static int
 memif_started(struct urn_port *port, struct urn_err *err)
 {
@@ -304,7 +296,6 @@ const struct urn_port_family urn_family_memif = {
 	.intr_alone = true,
 	.prepare = memif_prepare,
 	.probed = memif_probed,
-	.started = memif_started,
 	.start_later = memif_start_later,
 	.started = memif_started,
 	.tend = memif_tend,
