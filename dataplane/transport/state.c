@@ -289,7 +289,6 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->db = keep.db;
 	qp->cookie = keep.cookie;
 	qp->client = keep.client;
-	qp->ctl = keep.ctl;
 	qp->send_cq = keep.send_cq;
 	qp->recv_cq = keep.recv_cq;
 	qp->srq = keep.srq;
