@@ -26,7 +26,7 @@ enum urn_act {
 	URN_ACT_BAD_RESP,   /* a response that fits not; arg: vendor error, word[1]: status */
 	URN_ACT_UD_RECV,
 	URN_ACT_TX_REQUEST, /* frame of a request; word[0]: struct urn_work */
-	URN_ACT_TX_RESPONSE, /* frame of a response */
+	URN_ACT_TX_RESPONSE, /* frame of a response; arg: syndrome of an ACK or NAK, else 0 */
 };
 
 /* Bits of word[0] of URN_ACT_REQUEST. */
@@ -216,6 +216,10 @@ void urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /* READ responses, atomic responses, NAKs, ACKs. returns: whether more is to be sent */
 bool urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
 bool urn_resp_owes(const struct urn_qp *qp);
+/* The response of PSN psn can't be made: refuse it, and send nothing of what is behind it. */
+void urn_resp_cut(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome);
+/* May a frame of a response, built before, still go out? */
+bool urn_resp_valid(const struct urn_qp *qp, const struct urn_pkt *p);
 /* Free packets kept ahead of their turn. */
 void urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp);
 

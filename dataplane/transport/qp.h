@@ -36,6 +36,7 @@ enum urn_qp_flag {
 	URN_QPF_LOOP = 1 << 8,      /* the peer is this adapter */
 	URN_QPF_DYING = 1 << 9,     /* being reset or destroyed: sends nothing, takes nothing */
 	URN_QPF_DRAINING = 1 << 10, /* SQD: the drained event is owed */
+	URN_QPF_CUT = 1 << 11,      /* a response failed: none from nak_psn on may go out */
 	URN_QPF_SIG_ALL = 1 << 12,  /* every send request completes */
 	URN_QPF_COMM_EST = 1 << 14, /* the communication-established event was given */
 	URN_QPF_LAST_WQE = 1 << 15, /* the last-WQE event was given */

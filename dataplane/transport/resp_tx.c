@@ -25,8 +25,9 @@ put_aeth(uint8_t *at, uint8_t syndrome, uint32_t msn)
 }
 
 static void
-hand_on(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+hand_on(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t syndrome)
 {
+	urn_pkt(m)->arg = syndrome;
 	urn_pkt(m)->loop = (qp->flags & URN_QPF_LOOP) != 0;
 	urn_tp_hold(tp, m, qp, URN_ACT_TX_RESPONSE);
 	URN_COUNT(tp, TX_RESPONSES);
@@ -54,21 +55,32 @@ answered(struct urn_qp *qp, struct urn_rec *rec)
 		rec->whole = 1;
 }
 
-/* The region vanished, or its rights: refuse from here on. */
-static void
-read_refused(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
+void
+urn_resp_cut(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 {
-	if (!(qp->flags & URN_QPF_REFUSED)) {
-		URN_COUNT(tp, NAK_ACCESS);
-		urn_qp_event(tp, qp, URN_EVENT_QP_ACCESS_ERR);
-	}
-	qp->nak_psn = urn_psn_add(rec->first_psn, rec->cur);
-	qp->nak_syn = URN_NAK_ACCESS;
-	qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
+	if ((qp->flags & URN_QPF_CUT) && urn_psn_diff(psn, qp->nak_psn) >= 0)
+		return; /* behind one that failed before */
+	tp->c.v[syndrome == URN_NAK_ACCESS ? URN_C_NAK_ACCESS : URN_C_NAK_OPERATIONAL]++;
+	if (qp->state != URN_QPS_ERR)
+		urn_qp_event(tp, qp, syndrome == URN_NAK_ACCESS ? URN_EVENT_QP_ACCESS_ERR
+								: URN_EVENT_QP_FATAL);
+	qp->nak_psn = psn;
+	qp->nak_syn = syndrome;
+	qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED | URN_QPF_CUT;
 	for (uint32_t i = 0; i <= qp->rec_mask; i++)
 		qp->rec[i].pending = 0;
 	qp->rec_pending = 0;
 	urn_qp_error(tp, qp);
+	urn_tp_sched(tp, qp);
+}
+
+bool
+urn_resp_valid(const struct urn_qp *qp, const struct urn_pkt *p)
+{
+	int32_t d = urn_psn_diff(p->psn, qp->nak_psn);
+
+	/* Of this PSN only the refusal. */
+	return !(qp->flags & URN_QPF_CUT) || d < 0 || (d == 0 && p->arg == qp->nak_syn);
 }
 
 static uint8_t
@@ -91,7 +103,8 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 
 	if (len && urn_mem_check(tp->cfg.mem, rec->rkey, qp->pd, qp->qpn, rec->va + off, len,
 				 URN_ACCESS_REMOTE_READ, 1, &region) != URN_MEM_OK) {
-		read_refused(tp, qp, rec);
+		/* The region vanished, or its rights. */
+		urn_resp_cut(tp, qp, urn_psn_add(rec->first_psn, rec->cur), URN_NAK_ACCESS);
 		return true;
 	}
 
@@ -107,7 +120,7 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 		put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, rec->msn);
 	if (len)
 		urn_tp_op(tp, m, URN_MEMOP_GATHER, region, rec->va + off, bth + op->hdr_len, len);
-	hand_on(tp, qp, m);
+	hand_on(tp, qp, m, 0);
 	rec->cur++;
 	if (last)
 		answered(qp, rec);
@@ -130,7 +143,7 @@ send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 
 	put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, rec->msn);
 	memcpy(bth + op->off[URN_EXT_ATOMIC_ACK], &orig, sizeof(orig));
-	hand_on(tp, qp, m);
+	hand_on(tp, qp, m, 0);
 	answered(qp, rec);
 	return true;
 }
@@ -145,7 +158,7 @@ send_aeth(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 	if (unlikely(!m))
 		return false;
 	put_aeth(ext, syndrome, qp->msn);
-	hand_on(tp, qp, m);
+	hand_on(tp, qp, m, syndrome);
 	return true;
 }
 

@@ -192,11 +192,7 @@ tx_failed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	if (p->action == URN_ACT_TX_RESPONSE) {
-		qp->nak_psn = p->psn;
-		qp->nak_syn = URN_NAK_OP;
-		qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
-		URN_COUNT(tp, NAK_OPERATIONAL);
-		urn_qp_error(tp, qp);
+		urn_resp_cut(tp, qp, p->psn, URN_NAK_OP);
 		rte_pktmbuf_free(m);
 		return;
 	}
@@ -217,13 +213,16 @@ tx_failed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 }
 
 /*
- * Is this a request that must not go out any more? The QP is in error and its
- * work flushed, or work at the cursor has failed and this is of it or behind it.
+ * Must this frame not go out any more? A response behind one that failed; a
+ * request when the QP is in error and its work flushed, or when work at the
+ * cursor has failed and the frame is of it or behind it.
  */
 static bool
-void_request(const struct urn_qp *qp, const struct urn_pkt *p)
+is_void(const struct urn_qp *qp, const struct urn_pkt *p)
 {
-	if (p->action != URN_ACT_TX_REQUEST || qp->type != URN_QPT_RC)
+	if (p->action == URN_ACT_TX_RESPONSE)
+		return !urn_resp_valid(qp, p);
+	if (qp->type != URN_QPT_RC)
 		return false;
 	return qp->state == URN_QPS_ERR ||
 	       (qp->w_cur && qp->w_cur->state == URN_WORK_FAILED &&
@@ -236,7 +235,7 @@ finish_tx(struct urn_tp *tp, struct rte_mbuf *m)
 	struct urn_pkt *p = urn_pkt(m);
 	struct urn_qp *qp = p->qp;
 
-	if (unlikely((qp->flags & URN_QPF_DYING) || void_request(qp, p))) {
+	if (unlikely((qp->flags & URN_QPF_DYING) || is_void(qp, p))) {
 		rte_pktmbuf_free(m);
 	} else if (unlikely(p->mem_status != URN_MEMOP_DONE)) {
 		tx_failed(tp, qp, m);
