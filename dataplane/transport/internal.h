@@ -34,7 +34,7 @@ enum urn_req_bit {
 	URN_REQ_LAST = 1 << 0, /* ends a message */
 	URN_REQ_RECV = 1 << 1, /* completes a receive: wr_id, byte_len, imm */
 	URN_REQ_IMM = 1 << 2,
-	URN_REQ_INV = 1 << 3,  /* imm is an rkey to invalidate first */
+	URN_REQ_INV = 1 << 3,  /* imm is the rkey that was invalidated */
 	URN_REQ_WRITE = 1 << 4, /* the receive is of a WRITE with immediate */
 };
 
