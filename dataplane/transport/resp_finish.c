@@ -211,10 +211,10 @@ static void
 flushed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
-	bool recv = (p->action == URN_ACT_REQUEST || p->action == URN_ACT_NAK) &&
-		    (p->arg & URN_SYN_KIND) != URN_SYN_RNR && (p->word[0] & URN_REQ_RECV);
+	bool recv = p->action == URN_ACT_REQUEST ||
+		    (p->action == URN_ACT_NAK && (p->arg & URN_SYN_KIND) != URN_SYN_RNR);
 
-	if (recv)
+	if (recv && (p->word[0] & URN_REQ_RECV))
 		recv_done(tp, qp, m, URN_WC_WR_FLUSH_ERR, 0);
 	urn_tp_drop(tp, m, URN_C_DROP_FLUSHED);
 }
