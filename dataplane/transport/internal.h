@@ -24,6 +24,7 @@ enum urn_act {
 	URN_ACT_READ_RESP,  /* READ response: placed */
 	URN_ACT_ATOMIC_ACK, /* atomic response: placed */
 	URN_ACT_BAD_RESP,   /* a response that fits not; arg: vendor error, word[1]: status */
+	URN_ACT_LOST,       /* a response beyond the one that is due: that one was lost */
 	URN_ACT_UD_RECV,
 	URN_ACT_TX_REQUEST, /* frame of a request; word[0]: struct urn_work */
 	URN_ACT_TX_RESPONSE, /* frame of a response; arg: syndrome of an ACK or NAK, else 0 */
