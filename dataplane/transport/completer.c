@@ -129,11 +129,13 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (likely(d == 0))
 		return w;
 	if (d > 0) {
+		/* In its turn: that may end the QP, while memory still places what came before. */
 		URN_COUNT(tp, OUT_OF_ORDER);
-		lost(tp, qp);
-	} else {
-		URN_COUNT(tp, DUPLICATES);
+		urn_pkt_begin(p);
+		urn_tp_hold(tp, m, qp, URN_ACT_LOST);
+		return NULL;
 	}
+	URN_COUNT(tp, DUPLICATES);
 	urn_tp_done(tp, m);
 	return NULL;
 }
@@ -398,6 +400,9 @@ urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	case URN_ACT_READ_RESP:
 	case URN_ACT_ATOMIC_ACK:
 		finish_fetch(tp, qp, m);
+		break;
+	case URN_ACT_LOST:
+		lost(tp, qp);
 		break;
 	case URN_ACT_BAD_RESP:
 		URN_COUNT(tp, DROP_RESPONSE);

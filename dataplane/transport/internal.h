@@ -24,6 +24,7 @@ enum urn_act {
 	URN_ACT_READ_RESP,  /* READ response: placed */
 	URN_ACT_ATOMIC_ACK, /* atomic response: placed */
 	URN_ACT_BAD_RESP,   /* a response that fits not; arg: vendor error, word[1]: status */
+	URN_ACT_LOST,       /* a response beyond the one that is due: that one was lost */
 	URN_ACT_UD_RECV,
 	URN_ACT_TX_REQUEST, /* frame of a request */
 	URN_ACT_TX_RESPONSE, /* frame of a response */
@@ -34,7 +35,7 @@ enum urn_req_bit {
 	URN_REQ_LAST = 1 << 0, /* ends a message */
 	URN_REQ_RECV = 1 << 1, /* completes a receive: wr_id, byte_len, imm */
 	URN_REQ_IMM = 1 << 2,
-	URN_REQ_INV = 1 << 3,  /* imm is an rkey to invalidate first */
+	URN_REQ_INV = 1 << 3,  /* imm is the rkey that was invalidated */
 	URN_REQ_WRITE = 1 << 4, /* the receive is of a WRITE with immediate */
 };
 
@@ -244,15 +245,10 @@ bool urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
 bool urn_resp_owes(const struct urn_qp *qp);
 /* The QP goes: send the acknowledgement that is owed, if that can be done at once. */
 void urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp);
-/* The memory of the response with this PSN could not be read: refuse from there on. */
-void urn_resp_failed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
-/* Is this frame a response to what comes after a refusal? */
-static inline bool
-urn_resp_is_late(const struct urn_txd *d)
-{
-	return unlikely(d->qp->state == URN_QPS_ERR) && d->action == URN_ACT_TX_RESPONSE &&
-	       (d->qp->flags & URN_QPF_REFUSED) && urn_psn_diff(d->psn, d->qp->nak_psn) > 0;
-}
+/* The response of PSN psn can't be made: refuse it, and send nothing of what is behind it. */
+void urn_resp_cut(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome);
+/* May a frame of a response, built before, still go out? */
+bool urn_resp_valid(const struct urn_txd *d);
 /* Free packets kept ahead of their turn. */
 void urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp);
 

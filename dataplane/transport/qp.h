@@ -37,6 +37,7 @@ enum urn_qp_flag {
 	URN_QPF_DYING = 1 << 9,     /* being reset or destroyed: sends nothing, takes nothing */
 	URN_QPF_DRAINING = 1 << 10, /* SQD: the drained event is owed */
 	URN_QPF_RECV_BAD = 1 << 11, /* the receive flushed next failed: its memory did */
+	URN_QPF_CUT = 1 << 13,      /* a response failed: none from nak_psn on may go out */
 	URN_QPF_SIG_ALL = 1 << 12,  /* every send request completes */
 	URN_QPF_COMM_EST = 1 << 14, /* the communication-established event was given */
 	URN_QPF_LAST_WQE = 1 << 15, /* the last-WQE event was given */

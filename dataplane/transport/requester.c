@@ -305,6 +305,14 @@ put_reth(uint8_t *at, const struct urn_work *w, uint64_t va, uint32_t length)
 	memcpy(at, &r, sizeof(r));
 }
 
+static void
+put_ieth(uint8_t *ext, uint32_t rkey)
+{
+	rte_be32_t v = rte_cpu_to_be_32(rkey);
+
+	memcpy(ext, &v, sizeof(v)); /* headers on the wire are not aligned */
+}
+
 /* Give the frame to the burst; it goes out once its memory was gathered. */
 static void
 hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_txd *d, uint32_t npsn, bool ackreq)
@@ -356,7 +364,7 @@ send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	if (op->off[URN_EXT_IMM])
 		memcpy(bth + op->off[URN_EXT_IMM], &w->imm, 4);
 	if (op->off[URN_EXT_IETH])
-		*(rte_be32_t *)(bth + op->off[URN_EXT_IETH]) = rte_cpu_to_be_32(w->imm);
+		put_ieth(bth + op->off[URN_EXT_IETH], w->imm);
 	if (w->flags & URN_WRF_INLINE) {
 		memcpy(data, urn_work_inline(w) + off, len);
 	} else if (len) {

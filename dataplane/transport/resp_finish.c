@@ -81,12 +81,6 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	if (bits & URN_REQ_LAST) {
-		if ((bits & URN_REQ_INV) &&
-		    urn_mem_invalidate(tp->cfg.mem, p->imm, qp->pd, qp->qpn) != URN_MEM_OK) {
-			recv_done(tp, qp, m, URN_WC_LOC_ACCESS_ERR, URN_VE_WINDOW);
-			owe_nak(tp, qp, p->psn, URN_NAK_ACCESS, true);
-			return;
-		}
 		qp->msn = urn_psn_add(qp->msn, 1);
 		if (bits & URN_REQ_RECV)
 			recv_done(tp, qp, m, URN_WC_SUCCESS, 0);

@@ -27,8 +27,9 @@ put_aeth(uint8_t *at, uint8_t syndrome, uint32_t msn)
 }
 
 static void
-hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_txd *d)
+hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_txd *d, uint8_t syndrome)
 {
+	d->syndrome = syndrome;
 	urn_tp_send(tp, d, qp, URN_ACT_TX_RESPONSE, (qp->flags & URN_QPF_LOOP) != 0);
 	URN_COUNT(tp, TX_RESPONSES);
 }
@@ -53,39 +54,34 @@ answered(struct urn_qp *qp, struct urn_rec *rec)
 	qp->rec_pending--;
 }
 
-/* Refuse from the response packet with this PSN on, and make no further response. */
-static void
-refuse_response(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
+void
+urn_resp_cut(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 {
+	if ((qp->flags & URN_QPF_CUT) && urn_psn_diff(psn, qp->nak_psn) >= 0)
+		return; /* behind one that failed before */
+	tp->c.v[syndrome == URN_NAK_ACCESS ? URN_C_NAK_ACCESS : URN_C_NAK_OPERATIONAL]++;
+	if (qp->state != URN_QPS_ERR)
+		urn_qp_event(tp, qp, syndrome == URN_NAK_ACCESS ? URN_EVENT_QP_ACCESS_ERR
+								: URN_EVENT_QP_FATAL);
 	qp->nak_psn = psn;
 	qp->nak_syn = syndrome;
-	qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED;
-	for (uint32_t i = 0; i <= qp->rec_mask; i++)
+	qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED | URN_QPF_CUT;
+	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++)
 		qp->rec[i].pending = 0;
 	qp->rec_pending = 0;
 	urn_qp_error(tp, qp);
+	urn_tp_sched(tp, qp);
 }
 
-/* The region vanished, or its rights. */
-static void
-read_refused(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
+bool
+urn_resp_valid(const struct urn_txd *d)
 {
-	if (!(qp->flags & URN_QPF_REFUSED)) {
-		URN_COUNT(tp, NAK_ACCESS);
-		urn_qp_event(tp, qp, URN_EVENT_QP_ACCESS_ERR);
-	}
-	refuse_response(tp, qp, urn_psn_add(rec->first_psn, rec->cur), URN_NAK_ACCESS);
-}
+	const struct urn_qp *qp = d->qp;
+	int32_t diff = urn_psn_diff(d->psn, qp->nak_psn);
 
-void
-urn_resp_failed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
-{
-	/* Only the first failure counts; those behind it fail with it. */
-	if (qp->state == URN_QPS_ERR)
-		return;
-	URN_COUNT(tp, NAK_OPERATIONAL);
-	urn_qp_event(tp, qp, URN_EVENT_QP_FATAL);
-	refuse_response(tp, qp, psn, URN_NAK_OP);
+	/* Of this PSN only the refusal. */
+	return likely(!(qp->flags & URN_QPF_CUT)) || diff < 0 ||
+	       (diff == 0 && d->syndrome == qp->nak_syn);
 }
 
 static uint8_t
@@ -108,7 +104,8 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 
 	if (len && urn_mem_check(tp->cfg.mem, rec->rkey, qp->pd, qp->qpn, rec->va + off, len,
 				 URN_ACCESS_REMOTE_READ, 1, &region) != URN_MEM_OK) {
-		read_refused(tp, qp, rec);
+		/* The region vanished, or its rights. */
+		urn_resp_cut(tp, qp, urn_psn_add(rec->first_psn, rec->cur), URN_NAK_ACCESS);
 		return true;
 	}
 
@@ -121,7 +118,7 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 		put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, rec->msn);
 	if (len)
 		urn_tp_gather(tp, d, region, rec->va + off, bth + op->hdr_len, len);
-	hand_on(tp, qp, d);
+	hand_on(tp, qp, d, 0);
 	rec->cur++;
 	rec->head = 0;
 	if (last)
@@ -142,7 +139,7 @@ send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 		return false;
 	put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, rec->msn);
 	memcpy(bth + op->off[URN_EXT_ATOMIC_ACK], &orig, sizeof(orig));
-	hand_on(tp, qp, d);
+	hand_on(tp, qp, d, 0);
 	answered(qp, rec);
 	return true;
 }
@@ -157,7 +154,7 @@ send_aeth(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 	if (unlikely(!d))
 		return false;
 	put_aeth(bth + urn_opcodes[URN_RC_ACK].off[URN_EXT_AETH], syndrome, qp->msn);
-	hand_on(tp, qp, d);
+	hand_on(tp, qp, d, syndrome);
 	return true;
 }
 

@@ -55,6 +55,16 @@ accepted(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t actio
 	urn_tp_hold(tp, m, qp, action);
 }
 
+/* The rkey that the peer wants invalidated. */
+static uint32_t
+key_to_invalidate(struct rte_mbuf *m)
+{
+	rte_be32_t key;
+
+	memcpy(&key, urn_pkt_ext(m, URN_EXT_IETH), sizeof(key));
+	return rte_be_to_cpu_32(key);
+}
+
 static void
 message_ends(struct urn_qp *qp, struct rte_mbuf *m, uint64_t wr_id, bool recv)
 {
@@ -70,11 +80,8 @@ message_ends(struct urn_qp *qp, struct rte_mbuf *m, uint64_t wr_id, bool recv)
 		p->bits |= URN_REQ_IMM;
 		memcpy(&p->imm, urn_pkt_ext(m, URN_EXT_IMM), 4);
 	} else if (p->op->off[URN_EXT_IETH]) {
-		rte_be32_t key;
-
 		p->bits |= URN_REQ_INV;
-		memcpy(&key, urn_pkt_ext(m, URN_EXT_IETH), 4);
-		p->imm = rte_be_to_cpu_32(key);
+		p->imm = key_to_invalidate(m);
 	}
 	qp->msg = URN_MSG_NONE;
 }
@@ -114,11 +121,24 @@ spoil_recv(struct urn_tp *tp, struct urn_qp *qp)
 	return wr_id;
 }
 
+/* Ask for this packet of a SEND to be placed. */
+static enum urn_mem_error
+place_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+
+	if (p->payload_len == 0)
+		return URN_MEM_OK;
+	return urn_tp_sge_ops(tp, m, NULL, qp->recv->sge, qp->recv->num_sge, qp->msg_off,
+			      urn_pkt_payload(m), p->payload_len, qp->pd);
+}
+
 static void
 accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 	uint32_t len = p->payload_len;
+	enum urn_mem_error e;
 
 	if ((p->op->flags & URN_OPF_FIRST) && !begin_send(tp, qp, m))
 		return;
@@ -127,17 +147,24 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			    URN_VE_RECV_SHORT);
 		return;
 	}
-	if (len) {
-		enum urn_mem_error e = urn_tp_sge_ops(tp, m, NULL, qp->recv->sge, qp->recv->num_sge,
-						      qp->msg_off, urn_pkt_payload(m), len, qp->pd);
-
-		if (unlikely(e != URN_MEM_OK)) {
-			refuse_recv(tp, qp, m, URN_NAK_OP, spoil_recv(tp, qp), URN_WC_LOC_PROT_ERR,
-				    urn_vendor_err(e));
-			return;
-		}
-		qp->msg_off += len;
+	/*
+	 * Here and not in the second half: a packet behind this one, whose key is
+	 * checked before that, must not get through, nor land when the program
+	 * has been told that the key is dead.
+	 */
+	if (unlikely(p->op->off[URN_EXT_IETH]) &&
+	    urn_mem_invalidate(tp->cfg.mem, key_to_invalidate(m), qp->pd, qp->qpn) != URN_MEM_OK) {
+		refuse_recv(tp, qp, m, URN_NAK_ACCESS, spoil_recv(tp, qp), URN_WC_LOC_ACCESS_ERR,
+			    URN_VE_WINDOW);
+		return;
 	}
+	e = place_send(tp, qp, m);
+	if (unlikely(e != URN_MEM_OK)) {
+		refuse_recv(tp, qp, m, URN_NAK_OP, spoil_recv(tp, qp), URN_WC_LOC_PROT_ERR,
+			    urn_vendor_err(e));
+		return;
+	}
+	qp->msg_off += len;
 	p->bits = 0;
 	if (p->op->flags & URN_OPF_LAST) {
 		message_ends(qp, m, qp->recv->wr_id, true);

@@ -237,21 +237,24 @@ tx_failed(struct urn_tp *tp, const struct urn_txd *d)
 		return;
 	}
 	if (d->action == URN_ACT_TX_RESPONSE)
-		urn_resp_failed(tp, qp, d->psn);
+		urn_resp_cut(tp, qp, d->psn, URN_NAK_OP);
 	else
 		urn_req_unreadable(tp, qp, d->psn);
 }
 
 /*
- * Is this a request that must not go out any more? The QP is in error and its
- * work flushed, or work at the cursor has failed and this is of it or behind it.
+ * Must this frame not go out any more? A response behind one that failed; a
+ * request when the QP is in error and its work flushed, or when work at the
+ * cursor has failed and the frame is of it or behind it.
  */
 static bool
-void_request(const struct urn_txd *d)
+is_void(const struct urn_txd *d)
 {
 	const struct urn_qp *qp = d->qp;
 
-	if (d->action != URN_ACT_TX_REQUEST || qp->type != URN_QPT_RC)
+	if (d->action == URN_ACT_TX_RESPONSE)
+		return !urn_resp_valid(d);
+	if (qp->type != URN_QPT_RC)
 		return false;
 	return unlikely(qp->state == URN_QPS_ERR) ||
 	       (qp->w_cur && unlikely(qp->w_cur->state == URN_WORK_FAILED) &&
@@ -261,7 +264,7 @@ void_request(const struct urn_txd *d)
 static void
 finish_tx(struct urn_tp *tp, const struct urn_txd *d)
 {
-	if (unlikely((d->qp->flags & URN_QPF_DYING) || urn_resp_is_late(d) || void_request(d))) {
+	if (unlikely((d->qp->flags & URN_QPF_DYING) || is_void(d))) {
 		rte_pktmbuf_free(d->m);
 	} else if (unlikely(d->mem_status != URN_MEMOP_DONE)) {
 		tx_failed(tp, d);
@@ -313,6 +316,7 @@ park(const struct urn_txd *d)
 	p->ipv6 = d->ipv6;
 	p->loop = d->loop;
 	p->action = d->action;
+	p->arg = d->syndrome;
 	append(&qp->tx_head, &qp->tx_tail, d->m);
 	qp->tx_waiting++;
 }
@@ -333,6 +337,7 @@ unpark(struct urn_qp *qp)
 		.ipv6 = p->ipv6,
 		.loop = p->loop,
 		.action = p->action,
+		.syndrome = (uint8_t)p->arg,
 	};
 }
 

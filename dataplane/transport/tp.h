@@ -91,6 +91,7 @@ struct urn_txd {
 	uint8_t ipv6;        /* 0 or 1 */
 	uint8_t loop;        /* to this adapter itself */
 	uint8_t action;      /* URN_ACT_TX_REQUEST or URN_ACT_TX_RESPONSE */
+	uint8_t syndrome;    /* of an ACK or NAK; 0: another response */
 };
 
 struct urn_tp_config {

@@ -17,6 +17,7 @@
 #include "frame.h"
 #include "transport/tp.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -96,6 +97,7 @@ struct probe {
 	/* The memory operation that fails: see probe_fail_op(). */
 	unsigned int fail_in;     /* counts down; 0: none */
 	bool fail_late;
+	bool hold;                /* memory that answers late does not answer now */
 	struct urn_memop failing; /* late: to be answered with a failure */
 };
 

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames that are not for this QP, or not sound: dropped, each under its own
+ * counter, without an answer, and the QP does not notice (WIRE.md "BTH",
+ * "Errors at the requester"; DESIGN rule 4).
+ */
+#include "probe.h"
+
+static uint64_t
+drops(const struct probe *p)
+{
+	uint64_t n = 0;
+
+	for (unsigned int i = URN_C_DROP_NEIGH; i <= URN_C_DROP_HANDOVER; i++)
+		n += p->tp->c.v[i];
+	return n;
+}
+
+/* The frame is dropped under this counter and no other, silently. */
+#define drop(p, f, why)                                                                        \
+	do {                                                                                   \
+		uint64_t all_ = drops(p), had_ = (p)->tp->c.v[URN_C_##why];                    \
+		probe_put(p, f);                                                               \
+		probe_settle(p);                                                               \
+		if (drops(p) != all_ + 1 || (p)->tp->c.v[URN_C_##why] != had_ + 1)             \
+			fail_msg("line %d: not dropped as " #why, __LINE__);                   \
+		expect_silence(p);                                                             \
+		expect_no_cqe(p);                                                              \
+	} while (0)
+
+static struct frame
+good(struct probe *p)
+{
+	struct frame f = frame_of(WRITE_ONLY, RQ(0));
+
+	f.va = PROBE_VA;
+	f.rkey = p->key;
+	f.length = f.len = 8;
+	f.ack = true;
+	return f;
+}
+
+/* Whom it is for. */
+static void
+to_whom(void **state)
+{
+	struct probe p;
+	struct frame f;
+
+	(void)state;
+	probe_open(&p, NULL);
+	f = good(&p);
+	f.dqpn = p.qp->qpn + 1;
+	drop(&p, &f, DROP_NO_QP);
+	f.dqpn = 0x0fffff;
+	drop(&p, &f, DROP_NO_QP);
+	f.dqpn = 1; /* GSI, which has no connection management here yet */
+	drop(&p, &f, DROP_NO_QP);
+	p.node.mac[5] ^= 1;
+	f = good(&p);
+	drop(&p, &f, DROP_ADDRESS);
+	p.node.mac[5] ^= 1;
+	p.node.gid[15] ^= 8;
+	drop(&p, &f, DROP_ADDRESS);
+	p.node.gid[15] ^= 8;
+	p.peer.gid[15] ^= 8; /* from somebody else */
+	drop(&p, &f, DROP_PEER);
+	p.peer.gid[15] ^= 8;
+	probe_put(&p, &f);
+	expect_aeth(&p, RQ(0), SYN_ACK, 1);
+	probe_close(&p);
+}
+
+/* The same over IPv6. */
+static void
+to_whom_v6(void **state)
+{
+	struct probe p;
+	struct frame f;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.ipv6 = true});
+	f = good(&p);
+	p.node.gid[7] ^= 1;
+	drop(&p, &f, DROP_ADDRESS);
+	p.node.gid[7] ^= 1;
+	p.peer.gid[0] ^= 1;
+	drop(&p, &f, DROP_PEER);
+	p.peer.gid[0] ^= 1;
+	probe_put(&p, &f);
+	expect_aeth(&p, RQ(0), SYN_ACK, 1);
+	probe_close(&p);
+
+	/* The peer's IPv4 address is not its IPv6 address, nor the other way round. */
+	probe_open(&p, NULL);
+	f = good(&p);
+	memcpy(p.node.gid, p.tp->cfg.gid[1], 16);
+	memcpy(p.peer.gid, p.tp->cfg.gid[1], 16);
+	p.peer.gid[15] = 2;
+	drop(&p, &f, DROP_PEER);
+	probe_close(&p);
+}
+
+/* P_Key: low 15 bits equal and not 0, one side a full member; we are one. */
+static void
+pkeys(void **state)
+{
+	static const uint16_t bad[] = {0x0000, 0x8000, 0x7ffe, 0xfffe, 0x0001, 0x8001};
+	struct probe p;
+	struct frame f;
+
+	(void)state;
+	probe_open(&p, NULL);
+	f = good(&p);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		f.pkey = bad[i];
+		drop(&p, &f, DROP_PKEY);
+	}
+	f.pkey = 0x7fff; /* a limited member */
+	probe_put(&p, &f);
+	expect_aeth(&p, RQ(0), SYN_ACK, 1);
+	probe_close(&p);
+}
+
+/* The M bit either way; reserved bits of the BTH are not looked at. */
+static void
+migration_bit(void **state)
+{
+	struct probe p;
+	struct frame f;
+
+	(void)state;
+	probe_open(&p, NULL);
+	for (uint32_t i = 0; i < 4; i++) {
+		f = good(&p);
+		f.psn = RQ(i);
+		f.no_m = i & 1;
+		f.dqpn = p.qp->qpn | (i & 2 ? 0xff000000u : 0); /* F, B and the rest */
+		probe_put(&p, &f);
+		expect_aeth(&p, RQ(i), SYN_ACK, i + 1);
+	}
+	probe_close(&p);
+}
+
+/* Opcodes of other transports, and of none. */
+static void
+opcodes(void **state)
+{
+	struct probe p;
+	struct frame f;
+	unsigned int known = 0;
+
+	(void)state;
+	probe_open(&p, NULL);
+	for (uint32_t op = 0; op < 256; op++) {
+		f = frame_of((uint8_t)op, RQ(0));
+		f.qkey = PROBE_QKEY;
+		if (op == UD_SEND || op == UD_SEND_IMM) {
+			drop(&p, &f, DROP_QP_TYPE);
+		} else if (op == CNP) {
+			probe_put(&p, &f);
+			expect_silence(&p);
+			expect_count(&p, CNP_RX, 1);
+		} else if (op <= SEND_ONLY_INV && op != 0x15) {
+			known++;
+		} else {
+			drop(&p, &f, DROP_OPCODE); /* UC, RD, XRC, vendor's, unknown */
+		}
+	}
+	assert_int_equal(known, 23);
+	f = good(&p);
+	probe_put(&p, &f);
+	expect_aeth(&p, RQ(0), SYN_ACK, 1);
+	probe_close(&p);
+
+	probe_open(&p, &(struct probe_config){.type = URN_QPT_UD});
+	for (uint32_t op = 0; op <= SEND_ONLY_INV; op++) {
+		if (op == 0x15)
+			continue;
+		f = frame_of((uint8_t)op, RQ(0));
+		drop(&p, &f, DROP_QP_TYPE);
+	}
+	probe_close(&p);
+}
+
+/* Frames that are not sound. */
+static void
+unsound(void **state)
+{
+	struct probe p;
+	struct frame f;
+	uint8_t bytes[FRAME_ROOM];
+	uint32_t len, n = 3;
+
+	(void)state;
+	probe_open(&p, NULL);
+	f = good(&p);
+	f.tver = 1;
+	drop(&p, &f, DROP_BTH_VERSION);
+	f = good(&p);
+	f.len = f.length = 0;
+	f.pad = 1;
+	drop(&p, &f, DROP_PAD);
+	f = frame_of(READ_REQ, RQ(0));
+	f.len = 4;
+	drop(&p, &f, DROP_LENGTH);
+	f = good(&p);
+	f.dqpn = p.qp->qpn;
+	len = frame_write(&f, &p.peer, &p.node, bytes);
+	for (uint32_t i = 14 + 20; i < len; i++) {
+		if (i == 40 || i == 41 || i == 46)
+			continue; /* UDP checksum, reserved byte of the BTH: the ICRC covers all else */
+		bytes[i] ^= 0x10;
+		probe_put_raw(&p, bytes, len);
+		bytes[i] ^= 0x10;
+		expect_silence(&p);
+		assert_int_equal(drops(&p), ++n);
+	}
+	assert_true(p.tp->c.v[URN_C_DROP_ICRC] > 20);
+	assert_int_equal(*probe_at(&p, 0), 0);
+	probe_put(&p, &f);
+	expect_aeth(&p, RQ(0), SYN_ACK, 1);
+	probe_close(&p);
+}
+
+/* A QP takes requests from RTR on, responses from RTS on, and nothing once in error. */
+static void
+states(void **state)
+{
+	static const uint8_t at[] = {URN_QPS_INIT, URN_QPS_RTR, URN_QPS_RTS, URN_QPS_SQD, URN_QPS_ERR};
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		bool takes = at[i] >= URN_QPS_RTR && at[i] != URN_QPS_ERR;
+		struct probe p;
+		struct frame f;
+
+		probe_open(&p, &(struct probe_config){.state = at[i]});
+		f = good(&p);
+		if (!takes) {
+			drop(&p, &f, DROP_QP_STATE);
+		} else {
+			probe_put(&p, &f);
+			expect_aeth(&p, RQ(0), SYN_ACK, 1);
+		}
+		f = frame_of(ACK, SQ(0));
+		if (at[i] == URN_QPS_RTS || at[i] == URN_QPS_SQD)
+			drop(&p, &f, DROP_PSN);
+		else
+			drop(&p, &f, DROP_QP_STATE);
+		probe_state(&p, URN_QPS_RESET);
+		f = good(&p);
+		drop(&p, &f, DROP_QP_STATE);
+		probe_close(&p);
+	}
+}
+
+/* ---- UD */
+
+/* Q_Key, receive, length: dropped each for its reason; 40 bytes stand before the payload. */
+static void
+datagrams(void **state)
+{
+	(void)state;
+	for (int v6 = 0; v6 < 2; v6++) {
+		struct probe p;
+		struct frame f = frame_of(UD_SEND, 0x123456);
+		uint8_t bytes[FRAME_ROOM], none[20] = {0};
+		const struct urn_abi_cqe *c;
+
+		probe_open(&p, &(struct probe_config){.type = URN_QPT_UD, .ipv6 = v6});
+		f.qkey = PROBE_QKEY;
+		f.sqpn = 0x4711;
+		f.len = 33;
+		probe_fill(f.data, 33, 5, 0);
+		drop(&p, &f, DROP_UD_NO_RECV);
+		probe_recv(&p, 0, 73, 1);
+		f.qkey ^= 1;
+		drop(&p, &f, DROP_QKEY);
+		f.qkey ^= 1;
+		f.len = 4100; /* more than the MTU of the port */
+		drop(&p, &f, DROP_UD_LENGTH);
+		f.len = 33;
+		probe_put(&p, &f);
+		expect_recv(&p, 1, SUCCESS);
+		c = probe_cqe(&p, true);
+		assert_int_equal(c->byte_len, 73);
+		assert_int_equal(c->src_qp, 0x4711);
+		assert_int_equal(c->wc_flags, URN_WCF_GRH);
+		check_fill(probe_at(&p, 40), 33, 5, 0);
+		frame_write(&f, &p.peer, &p.node, bytes);
+		if (v6) {
+			assert_memory_equal(probe_at(&p, 0), bytes + 14, 40);
+		} else {
+			assert_memory_equal(probe_at(&p, 0), none, 20);
+			assert_memory_equal(probe_at(&p, 20), bytes + 14, 20);
+		}
+		/* The receive is too short: it says so, and the QP lives on. */
+		probe_recv(&p, 4096, 72, 2);
+		probe_put(&p, &f);
+		expect_recv(&p, 2, LOC_LEN_ERR);
+		expect_count(&p, DROP_UD_LENGTH, 2);
+		assert_int_equal(p.qp->state, URN_QPS_RTS);
+		assert_int_equal(*probe_at(&p, 4096), 0);
+		/* Any order of PSNs, with immediate. */
+		probe_recv(&p, 0, 100, 3);
+		f.op = UD_SEND_IMM;
+		f.psn = 0;
+		f.imm = 0x01020304;
+		probe_put(&p, &f);
+		expect_recv(&p, 3, SUCCESS);
+		assert_int_equal(probe_cqe(&p, true)->wc_flags, URN_WCF_GRH | URN_WCF_WITH_IMM);
+		expect_silence(&p); /* never acknowledged */
+		probe_close(&p);
+	}
+}
+
+/* What a UD QP sends; the top bit of the Q_Key means the QP's own. */
+static void
+datagrams_sent(void **state)
+{
+	(void)state;
+	for (int v6 = 0; v6 < 2; v6++) {
+		struct probe p;
+
+		probe_open(&p, &(struct probe_config){.type = URN_QPT_UD, .ipv6 = v6});
+		probe_fill(probe_at(&p, 0), 4096, 6, 0);
+		for (uint32_t i = 0; i < 4; i++) {
+			static const uint32_t len[] = {0, 1, 1000, 4096};
+			const struct frame *f;
+
+			probe_prepare(&p, i & 1 ? URN_WR_SEND_IMM : URN_WR_SEND, URN_WRF_SIGNALED, 0,
+				      len[i], 0, i);
+			probe_slot(&p)->ud.remote_qkey = i == 3 ? 0x80000000 : 0x7777;
+			probe_slot(&p)->imm = rte_cpu_to_be_32(0xabcd);
+			probe_ring(&p);
+			f = expect_frame(&p, i & 1 ? UD_SEND_IMM : UD_SEND, SQ(i));
+			assert_int_equal(f->len, len[i]);
+			check_fill(f->data, len[i], 6, 0);
+			assert_int_equal(f->qkey, i == 3 ? PROBE_QKEY : 0x7777);
+			assert_int_equal(f->sqpn, p.qp->qpn);
+			assert_int_equal(f->dqpn, p.q[0].peer_qpn);
+			if (i & 1)
+				assert_int_equal(f->imm, 0xabcd);
+			expect_sent(&p, i, SUCCESS);
+		}
+		probe_post(&p, URN_WR_SEND, 0, 0, 4097, 0, 9);
+		expect_sent(&p, 9, LOC_LEN_ERR);
+		assert_int_equal(p.qp->state, URN_QPS_SQE);
+		probe_close(&p);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(to_whom),     cmocka_unit_test(to_whom_v6),
+		cmocka_unit_test(pkeys),       cmocka_unit_test(migration_bit),
+		cmocka_unit_test(opcodes),     cmocka_unit_test(unsound),
+		cmocka_unit_test(states),      cmocka_unit_test(datagrams),
+		cmocka_unit_test(datagrams_sent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
