@@ -61,7 +61,9 @@ say_failed(struct cp_oob *oob, int code, struct urn_err *err)
 {
 	union cp_body body;
 
-	if (code != EPIPE || cp_oob_look(oob, CP_SILENCE, &body, err) >= 0)
+	if (code == EPIPE)
+		cp_oob_look(oob, CP_SILENCE, &body, err);
+	if (!oob->peer_said)
 		urn_err_set(err, "%s has gone (%s).", oob->peer, strerror(code));
 	oob->peer_failed = true;
 	return -1;

@@ -204,12 +204,15 @@ frame_expect(struct urn_port *port, uint16_t queue, struct urn_port *from, uint3
 	     uint32_t seed)
 {
 	uint64_t end = rte_get_tsc_cycles() + WAIT_SECONDS * rte_get_tsc_hz();
+	uint16_t q = queue == ANY_QUEUE ? 0 : queue;
 	struct rte_mbuf *m;
 	int found = 0;
 
 	while (!found) {
 		check(rte_get_tsc_cycles() < end);
-		if (urn_port_rx(port, queue, &m, 1) == 0) {
+		if (urn_port_rx(port, q, &m, 1) == 0) {
+			if (queue == ANY_QUEUE)
+				q = (uint16_t)((q + 1) % port->caps.queues);
 			usleep(10);
 			continue;
 		}
@@ -224,7 +227,7 @@ frames_cross(struct urn_port *a, struct urn_port *b, uint16_t queue, uint32_t le
 	uint32_t i;
 
 	for (i = 0; i < BURST; i++)
-		frame_send(a, queue, frame_make(a, len, i + len));
+		frame_send(a, queue == ANY_QUEUE ? 0 : queue, frame_make(a, len, i + len));
 	for (i = 0; i < BURST; i++)
 		frame_expect(b, queue, a, len, i + len);
 }

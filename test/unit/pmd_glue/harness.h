@@ -72,6 +72,8 @@ struct rte_mbuf *frame_make(struct urn_port *from, uint32_t len, uint32_t seed);
 int frame_is(struct rte_mbuf *m, struct urn_port *from, uint32_t len, uint32_t seed);
 /* Fill bytes as frame_make() does: for the side that is no port. */
 void frame_fill(uint8_t *p, const uint8_t src[6], uint32_t len, uint32_t seed);
+/* For frames that the other end's hash puts where it likes. */
+#define ANY_QUEUE UINT16_MAX
 /* Send a burst of frames of `len` bytes on a queue of `a`; all must arrive at `b`, in order. */
 void frames_cross(struct urn_port *a, struct urn_port *b, uint16_t queue, uint32_t len);
 /* Send one frame that must be accepted. */
