@@ -46,6 +46,12 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	tp->cfg = *cfg;
 	tp->now = now;
 	tp->quiet = true;
+	for (unsigned int i = 0; i < cfg->gids; i++) {
+		if (!urn_gid_is_v4(cfg->gid[i]))
+			continue;
+		memcpy(tp->ipv4, cfg->gid[i] + 12, 4);
+		tp->has_ipv4 = true;
+	}
 	urn_wheel_init(&tp->wheel, now);
 	tp->qp_chunks = (cfg->max_qp + 2 + URN_TP_QP_CHUNK - 1) / URN_TP_QP_CHUNK;
 	tp->qp = calloc(tp->qp_chunks, sizeof(*tp->qp));
@@ -450,21 +456,19 @@ urn_tp_poll_memory(struct urn_tp *tp)
 /* ---- receive */
 
 /* Is the frame meant for this adapter? */
-static bool
+static inline bool
 addressed(const struct urn_tp *tp, struct rte_mbuf *m)
 {
-	const struct urn_pkt *p = urn_pkt(m);
-	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *), *l3 = frame + p->l3_off;
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	const uint8_t *l3 = frame + urn_pkt(m)->l3_off;
 
-	if (memcmp(frame, tp->cfg.mac, 6) != 0)
+	if (unlikely(memcmp(frame, tp->cfg.mac, 6) != 0))
 		return false;
-	for (unsigned int i = 0; i < tp->cfg.gids; i++) {
-		const uint8_t *gid = tp->cfg.gid[i];
-
-		if (p->ipv6 ? gid[0] && memcmp(l3 + 24, gid, 16) == 0
-			    : urn_gid_is_v4(gid) && memcmp(l3 + 16, gid + 12, 4) == 0)
+	if (likely(!urn_pkt(m)->ipv6))
+		return tp->has_ipv4 && memcmp(l3 + 16, tp->ipv4, 4) == 0;
+	for (unsigned int i = 0; i < tp->cfg.gids; i++)
+		if (tp->cfg.gid[i][0] && memcmp(l3 + 24, tp->cfg.gid[i], 16) == 0)
 			return true;
-	}
 	return false;
 }
 
@@ -475,8 +479,10 @@ from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
 	const struct urn_pkt *p = urn_pkt(m);
 	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off);
 
-	return p->ipv6 ? memcmp(l3 + 8, qp->av.dgid, 16) == 0
-		       : memcmp(l3 + 12, qp->av.dgid + 12, 4) == 0 && urn_gid_is_v4(qp->av.dgid);
+	if (unlikely(p->ipv6 != qp->tmpl.ipv6))
+		return false;
+	return likely(!p->ipv6) ? memcmp(l3 + 12, qp->av.dgid + 12, 4) == 0
+				: memcmp(l3 + 8, qp->av.dgid, 16) == 0;
 }
 
 static void

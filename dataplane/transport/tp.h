@@ -123,6 +123,8 @@ struct urn_tp {
 	struct urn_tp_config cfg;
 	uint64_t now;                  /* ns, of this turn */
 	uint32_t turn;                 /* counts turns; wraps */
+	uint8_t ipv4[4];               /* our IPv4 address, of cfg.gid */
+	bool has_ipv4;
 	bool quiet;                    /* the engine: nothing came in last, nothing was posted since */
 
 	/* QPs by slot, in chunks made when first used. */
