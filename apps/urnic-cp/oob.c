@@ -283,7 +283,7 @@ address(const char *path, struct sockaddr_un *sa, struct urn_err *err)
 				 "one.", path, sizeof(sa->sun_path) - 1);
 		return -1;
 	}
-	strcpy(sa->sun_path, path);
+	memcpy(sa->sun_path, path, strlen(path) + 1);
 	return 0;
 }
 

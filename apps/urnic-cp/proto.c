@@ -219,7 +219,7 @@ cp_text_clean(char *dst, size_t n, const char *src)
 		unsigned char c = (unsigned char)src[i];
 
 		/* Bytes from 0x80 on are UTF-8, as file names are. */
-		dst[i] = (c < 0x20 || c == 0x7f) ? '?' : src[i];
+		dst[i] = (char)(c < 0x20 || c == 0x7f ? '?' : src[i]);
 	}
 	if (n > 0)
 		dst[i] = '\0';

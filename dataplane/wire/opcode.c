@@ -31,11 +31,13 @@ enum {
 };
 
 /* One row: name, flags, then the extensions in wire order (none, one or two). */
-#define OP0(n, f) { .name = n, .flags = (uint16_t)(f), .hdr_len = BTH }
-#define OP1(n, f, a) { .name = n, .flags = (uint16_t)(f), .hdr_len = BTH + (a), \
+/* clang-format off */
+#define OP0(n, f) { .name = (n), .flags = (uint16_t)(f), .hdr_len = BTH }
+#define OP1(n, f, a) { .name = (n), .flags = (uint16_t)(f), .hdr_len = BTH + (a), \
 		       .off = { [URN_EXT_##a] = BTH } }
-#define OP2(n, f, a, b) { .name = n, .flags = (uint16_t)(f), .hdr_len = BTH + (a) + (b), \
+#define OP2(n, f, a, b) { .name = (n), .flags = (uint16_t)(f), .hdr_len = BTH + (a) + (b), \
 			  .off = { [URN_EXT_##a] = BTH, [URN_EXT_##b] = BTH + (a) } }
+/* clang-format on */
 
 #define SEND URN_OPF_SEND
 #define WRITE URN_OPF_WRITE

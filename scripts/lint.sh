@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Look for faults that no compiler tells: clang-tidy, shellcheck, format.
+#
+# Usage: scripts/lint.sh [OPTION...] [FILE.c...]
+#
+# clang-tidy (.clang-tidy) looks at every source file of the programs and
+# libraries, or at those named, which takes some minutes for all; shellcheck at
+# every script; clang-format (.clang-format) at the lines that were changed.
+# Installs nothing: scripts/setup.sh --dev does.
+#
+#   --since REV    the format of lines changed since this commit, committed or
+#                  not (default HEAD: what is not committed)
+#   --jobs N       files at a time (default: as many as there are CPUs)
+#   --build DIR    the build folder whose compiler options are used; made if it
+#                  is not there (default: build, in the project's folder)
+#   --help         this text
+#
+# Exit code: 0 nothing found, 1 something was found or failed, 2 wrong usage.
+
+set -eu
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+build=$project/build
+since=HEAD
+jobs=$(nproc)
+files=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--since) need_value "$@"; since=$2; shift ;;
+	--since=*) since=${1#*=} ;;
+	--jobs) need_value "$@"; jobs=$2; shift ;;
+	--jobs=*) jobs=${1#*=} ;;
+	--build) need_value "$@"; build=$2; shift ;;
+	--build=*) build=${1#*=} ;;
+	--help | -h) print_help; exit 0 ;;
+	-*) usage_error "unknown option '$1'" ;;
+	*) files+=("$(realpath -- "$1")") ;;
+	esac
+	shift
+done
+[[ $jobs =~ ^[1-9][0-9]{0,3}$ ]] || usage_error "--jobs wants a number from 1 on, not '$jobs'"
+
+for f in "${files[@]}"; do
+	[ -f "$f" ] || die "there is no file '$f'"
+	[[ $f == *.c ]] || die "'$f' is no C source; headers are looked at with the sources that include them"
+done
+for tool in clang-tidy clang-format git-clang-format shellcheck; do
+	command -v $tool >/dev/null ||
+		die "there is no $tool; install what is missing with: scripts/setup.sh --dev"
+done
+
+failed=
+step() {
+	say "$1"
+	shift
+	"$@" || failed=yes
+}
+
+shell_lint() {
+	shellcheck -x scripts/*.sh test/e2e/*.sh test/unit/lib/*.sh .ci/run
+}
+
+# Tests are left out: cmocka's macros are most of what would be found.
+sources() {
+	if [ ${#files[@]} -gt 0 ]; then
+		printf '%s\0' "${files[@]}"
+	else
+		find apps dataplane examples lib pmd_glue -name '*.c' -print0 | sort -z
+	fi
+}
+
+# "N warnings generated" is of the system's headers.
+tidy() {
+	sources | xargs -0 -n 1 -P "$jobs" clang-tidy -p "$build" --quiet 2> >(
+		grep -vE '^[0-9]+ (warnings?|errors?)( and [0-9]+ errors?)? generated|^(Suppressed|Use -header-filter)' >&2)
+}
+
+changed_format() {
+	local out
+
+	git rev-parse --git-dir >/dev/null 2>&1 || { say "no git checkout: no lines to look at"; return 0; }
+	git rev-parse -q --verify "$since^{commit}" >/dev/null || die "there is no commit '$since'"
+	out=$(git clang-format --diff --extensions c,h "$since") || true
+	case $out in
+	'' | 'no modified files to format' | 'clang-format did not modify any files') return 0 ;;
+	esac
+	printf '%s\n' "$out"
+	return 1
+}
+
+cd "$project"
+[ -e "$build/compile_commands.json" ] || configure "$build" --buildtype=release
+step "shellcheck" shell_lint
+step "clang-format, lines changed since $since" changed_format
+step "clang-tidy" tidy
+[ -z "$failed" ] || die "something was found; it is above"
+say "nothing found"

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# scripts/lint.sh: its options, and that a finding of each tool counts. The tools
+# are fakes: nothing is linted by this test.
+# shellcheck source=test/e2e/scripts_common.sh
+. "$(dirname "$0")/scripts_common.sh"
+
+check_help lint.sh
+
+# A fake finds something while its file "bad-NAME" is there.
+for tool in clang-tidy shellcheck; do
+	fake $tool <<E2
+echo "$tool \$*" >>"$place/log"
+[ ! -e "$place/bad-$tool" ] || { echo "$tool has a finding"; exit 1; }
+E2
+done
+fake clang-format <<<'exit 0'
+fake git-clang-format <<<'exit 0'
+fake git <<E2
+case \$1 in
+rev-parse) [[ \$* != *nonsense* ]] ;;
+clang-format) [ ! -e "$place/bad-format" ] || { echo "-	int  a;"; echo "+	int a;"; } ;;
+esac
+E2
+touch "$place/compile_commands.json"
+lint() {
+	: >"$place/log"
+	try faked "$project/scripts/lint.sh" --build "$place" --jobs 1 "$@"
+}
+
+lint
+expect "nothing found" 0 "nothing found"
+check "libraries are looked at" grep -q "clang-tidy .*dataplane/wire/parse.c" "$place/log"
+check "programs are looked at" grep -q "clang-tidy .*apps/urnic-cp/main.c" "$place/log"
+check "this script is looked at" grep -q "shellcheck .*test/e2e/scripts_lint.sh" "$place/log"
+lint "$project/dataplane/wire/icrc.c"
+expect "one file" 0
+check "and no other" test "$(grep -c '^clang-tidy' "$place/log")" -eq 1
+for what in clang-tidy shellcheck format; do
+	touch "$place/bad-$what"
+	lint "$project/dataplane/wire/icrc.c"
+	expect "a finding of $what" 1 "something was found"
+	rm "$place/bad-$what"
+done
+lint --since nonsense
+expect "no such commit" 1 "no commit 'nonsense'"
+lint nothing.c
+expect "no such file" 1 "no file"
+lint "$project/README.md"
+expect "no source" 1 "no C source"
+lint --jobs 0
+expect "--jobs 0" 2 "--jobs"
+lint --nonsense
+expect "unknown option" 2 "--nonsense" "--help"
+
+# Without one of the tools it says where they come from. A PATH with what the
+# script needs, and no more.
+mkdir "$place/few"
+for tool in bash cat dirname env grep id mktemp nproc realpath sed stat; do
+	ln -s "$(command -v $tool)" "$place/few/"
+done
+code=0
+out=$(PATH=$place/few "$project/scripts/lint.sh" --build "$place" 2>&1) || code=$?
+expect "no clang-tidy" 1 "no clang-tidy" "setup.sh --dev"
+
+clean lint.sh
+exit $failed
