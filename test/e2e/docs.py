@@ -1,0 +1,255 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Is what README.md and doc/ say true?
+
+usage: docs.py PROJECT BUILD
+
+Commands come from fenced blocks that begin with ```sh. They run one after the
+other, in a folder with links to the project, where `build` is BUILD:
+
+    ```sh            runs each command; it must succeed
+    ```sh terminals  each is started once the one before has said something
+    ```sh norun      does not run
+
+Of all of them the options given to our own programs must be in their --help.
+Scripts install and build, so they do not run; test/e2e/scripts_*.sh do that.
+"""
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TIMEOUT = 240  # seconds for one command; generous, for sanitizers on a busy machine
+OURS = re.compile(r"^(scripts/[\w-]+\.sh|build/apps/.*|build/examples/.*|\.ci/run)$")
+SCRIPT = re.compile(r"^(scripts/|\.ci/)")
+
+failures = []
+
+
+def fail(where, text):
+    failures.append(f"{where}: {text}")
+
+
+class Doc:
+    """One page: its text, its fenced blocks, and the text without them."""
+
+    def __init__(self, project, name):
+        self.name = name
+        with open(os.path.join(project, name), encoding="utf-8") as f:
+            self.text = f.read()
+        self.blocks = re.findall(r"^```([^\n]*)\n(.*?)^```$", self.text, re.M | re.S)
+        self.prose = re.sub(r"^```.*?^```$", "", self.text, flags=re.M | re.S)
+
+    def commands(self):
+        """(mode, command) of each line of the shell blocks."""
+        for info, body in self.blocks:
+            words = info.split()
+            if not words or words[0] != "sh":
+                continue
+            mode = words[1] if len(words) > 1 else "run"
+            if mode not in ("run", "norun", "terminals"):
+                fail(self.name, f"```sh {mode}: run, norun and terminals are all there is")
+            body = body.replace("\\\n", " ")
+            lines = [l for l in body.splitlines() if l.strip() and not l.startswith("#")]
+            yield mode, lines
+
+
+class Place:
+    """Where commands run: the project by links, `build` and /tmp of its own."""
+
+    def __init__(self, project, build):
+        self.dir = tempfile.mkdtemp(prefix="urnic-docs.", dir="/tmp")
+        for entry in os.listdir(project):
+            if not entry.startswith(("build", ".git")):
+                os.symlink(os.path.join(project, entry), os.path.join(self.dir, entry))
+        os.symlink(build, os.path.join(self.dir, "build"))
+        os.mkdir(os.path.join(self.dir, "tmp"))
+        self.compiler = compiler(build)
+        self.env = dict(os.environ, TMPDIR=os.path.join(self.dir, "tmp"), LC_ALL="C.UTF-8")
+
+    def start(self, command):
+        command = command.replace("/tmp/", self.env["TMPDIR"] + "/")
+        command = re.sub(r"^cc ", self.compiler + " ", command)
+        return subprocess.Popen(["bash", "-c", command], cwd=self.dir, env=self.env,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def close(self):
+        shutil.rmtree(self.dir)
+
+
+def compiler(build):
+    """The compiler of the build, with its sanitizers: what links against its archives."""
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as f:
+        words = shlex.split(json.load(f)[0]["command"])
+    return " ".join([w for w in words[:2] if not w.startswith("-")] +
+                    [w for w in words if w.startswith("-fsanitize")])
+
+
+def finish(doc, command, process):
+    """Wait for a command that must succeed. Returns its standard output, None when it did not."""
+    try:
+        out, err = process.communicate(timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+    if process.returncode != 0:
+        fail(doc.name, f"`{command}` ended with {process.returncode}:\n{out}{err}")
+        return None
+    return out
+
+
+def run_terminals(doc, place, lines):
+    running = []
+    for line in lines:
+        process = place.start(line)
+        if line != lines[-1]:
+            process.stderr.readline()
+        running.append((line, process))
+    for line, process in reversed(running):
+        finish(doc, line, process)
+
+
+def json_keys(doc, command, out):
+    """Every key at the top of the output is explained."""
+    result = json.loads(out)
+    for key in result:
+        if f"`{key}`" not in doc.text:
+            fail(doc.name, f"`{command}` prints the key {key}, which is not explained")
+
+
+def check_commands(doc, place):
+    for mode, lines in doc.commands():
+        if mode == "terminals":
+            run_terminals(doc, place, lines)
+        for line in lines if mode == "run" else []:
+            if SCRIPT.match(line):
+                continue
+            out = finish(doc, line, place.start(line))
+            if out is not None and "--json" in line and doc.name != "README.md":
+                json_keys(doc, line, out)
+
+
+def help_of(place, program, cache={}):
+    if program not in cache:
+        if program == ".ci/run":
+            return ""
+        path = os.path.join(place.dir, program)
+        done = subprocess.run([path, "--help"], capture_output=True, text=True, env=place.env,
+                              check=False, timeout=TIMEOUT)
+        cache[program] = done.stdout if done.returncode == 0 else ""
+    return cache[program]
+
+
+def options_of(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+
+
+def check_options(doc, place):
+    """Options in commands, of programs of ours, are options."""
+    for _, lines in doc.commands():
+        for line in lines:
+            words = shlex.split(line, comments=True)
+            if not words or not OURS.match(words[0]):
+                continue
+            if not os.access(os.path.join(place.dir, words[0]), os.X_OK):
+                fail(doc.name, f"there is no program {words[0]}")
+                continue
+            given = options_of(" ".join(words[1:]))
+            for option in given - options_of(help_of(place, words[0])) - {"--help"}:
+                fail(doc.name, f"{words[0]} has no option {option}")
+
+
+def check_manual(doc, place, program):
+    """The table of a program's page has the options that its --help has."""
+    table = "\n".join(re.findall(r"^\| (`--.*?) \|", doc.text, re.M))
+    here, there = options_of(table), options_of(help_of(place, program))
+    if here != there:
+        fail(doc.name, f"options here only: {sorted(here - there)}; "
+                       f"in {program} --help only: {sorted(there - here)}")
+
+
+def check_links(doc, project):
+    for target in re.findall(r"\]\(([^)\s]+)\)", doc.prose):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path = target.split("#")[0]
+        at = os.path.join(project, os.path.dirname(doc.name), path) if path else \
+            os.path.join(project, doc.name)
+        if not os.path.exists(at):
+            fail(doc.name, f"the link to {target} leads nowhere")
+
+
+def check_names(doc, project, source):
+    """Files and functions that are named exist."""
+    for path in re.findall(r"`((?:apps|dataplane|doc|examples|lib|pmd_glue|scripts|test)/[\w./-]+)`",
+                           doc.prose):
+        if not os.path.exists(os.path.join(project, path)):
+            fail(doc.name, f"there is no {path}")
+    for name in set(re.findall(r"\b(urn_\w+)\(\)", doc.text)):
+        if not re.search(rf"\b{name}\(", source):
+            fail(doc.name, f"there is no function {name}()")
+    for name in set(re.findall(r"\bURN_[A-Z0-9_]*[A-Z0-9]\b", doc.text)):
+        if name not in source:
+            fail(doc.name, f"there is no {name}")
+
+
+def check_counters(project, docs):
+    with open(os.path.join(project, "dataplane/counters.h"), encoding="utf-8") as f:
+        real = set(re.findall(r'^\tX\(\w+, "(\w+)"', f.read(), re.M))
+    wire = next(d for d in docs if d.name == "doc/wire.md")
+    listed = re.findall(r"^\| `(\w+)` \|", wire.text[wire.text.index("\n## Counters"):], re.M)
+    if not real:
+        fail(wire.name, "no counters were found in dataplane/counters.h")
+    for name in sorted(real.symmetric_difference(listed)):
+        fail(wire.name, f"the counter {name} is " +
+             ("not listed" if name in real else "not in dataplane/counters.h"))
+    for name in sorted(n for n in set(listed) if listed.count(n) > 1):
+        fail(wire.name, f"the counter {name} is listed twice")
+    for doc in docs:
+        for name in sorted(set(re.findall(r"\bdrop_\w+", doc.text)) - real):
+            fail(doc.name, f"there is no counter {name}")
+
+
+def sources(project):
+    text = []
+    for top in ("apps", "dataplane", "examples", "lib", "pmd_glue"):
+        for folder, _, names in os.walk(os.path.join(project, top)):
+            for name in names:
+                if name.endswith((".c", ".h")):
+                    with open(os.path.join(folder, name), encoding="utf-8") as f:
+                        text.append(f.read())
+    return "\n".join(text)
+
+
+def main():
+    project, build = (os.path.realpath(a) for a in sys.argv[1:3])
+    names = ["README.md"] + sorted("doc/" + n for n in os.listdir(os.path.join(project, "doc"))
+                                   if n.endswith(".md"))
+    docs = [Doc(project, n) for n in names]
+    source = sources(project)
+    for doc in docs:
+        place = Place(project, build)
+        try:
+            check_links(doc, project)
+            check_names(doc, project, source)
+            check_options(doc, place)
+            if doc.name in ("doc/urnic-cp.md", "doc/urnic-perf.md"):
+                program = doc.name[4:-3]
+                check_manual(doc, place, f"build/apps/{program}/{program}")
+            check_commands(doc, place)
+        finally:
+            place.close()
+    check_counters(project, docs)
+    for text in failures:
+        print(f"FAILED: {text}", file=sys.stderr)
+    print(f"{len(docs)} pages, {len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
