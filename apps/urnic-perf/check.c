@@ -14,7 +14,10 @@ check_message(struct side *s, const uint8_t *data, const struct message_id *id, 
 	uint64_t size = s->l->size, compared = 0;
 	bool ok = pattern_stamp_ok(data, size, pattern_stamp(id->qp, id->stamp));
 
-	if (ok && most > 0)
+	if (ok && most >= PATTERN_SHORT && size <= PATTERN_SHORT) {
+		ok = pattern_short_body_ok(s->p, data, size, pattern_start(id->qp, id->slot));
+		compared = size > PATTERN_STAMPS ? size - PATTERN_STAMPS : 0;
+	} else if (ok && most > 0)
 		ok = pattern_body_ok(s->p, data, size, pattern_start(id->qp, id->slot), id->stamp,
 				     most, &compared);
 	s->checked += compared + (size < 16 ? size : 16);

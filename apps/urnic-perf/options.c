@@ -68,7 +68,7 @@ static const char help[] =
 	"  --timeout N       acknowledgement timeout, 4.096 us * 2^N, 0..31 (14; 18 above 1000 QPs)\n"
 	"  --srq yes|no      receives from one shared queue (yes above 32 QPs)\n"
 	"  --ip 4|6          address family (4)\n"
-	"  --mbufs N         packets in each port's pool (8192)\n"
+	"  --mbufs N         packets in each port's pool (3072)\n"
 	"  --descs N         descriptors of each port's queues (1024)\n"
 	"  --mem             print the memory of an idle QP\n"
 	"  --capture FILE    write what crosses the ports as pcapng\n"
@@ -556,7 +556,7 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 				.duration_ns = 2000000000,
 				.qps = 1,
 				.mtu = 4096,
-				.mbufs = 8192,
+				.mbufs = 3072,
 				.descs = 1024};
 	optind = 0; /* glibc: start over, for whoever parses twice */
 	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {

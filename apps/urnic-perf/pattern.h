@@ -103,4 +103,14 @@ pattern_stamp_ok(const uint8_t *data, uint64_t size, uint64_t stamp)
 bool pattern_body_ok(const struct pattern *p, const uint8_t *data, uint64_t size, uint32_t start,
 		     uint64_t seq, uint64_t most, uint64_t *compared);
 
+/* The same for short messages, which are compared whole. size: up to PATTERN_SHORT */
+#define PATTERN_SHORT 256u
+
+static inline bool
+pattern_short_body_ok(const struct pattern *p, const uint8_t *data, uint64_t size, uint32_t start)
+{
+	return size <= PATTERN_STAMPS ||
+	       memcmp(data + 8, p->text + start + 8, size - PATTERN_STAMPS) == 0;
+}
+
 #endif

@@ -280,8 +280,8 @@ doorbells(struct urn_shard *s)
 			continue;
 		n = urn_db_take(&c->scan, id, URN_TP_BURST);
 		for (unsigned int i = 0; i < n; i++)
-			if (i < n && id[i] < c->used && c->qp[id[i]])
-				rte_prefetch0(c->qp[id[i]]);
+			if (id[i] < c->used && c->qp[id[i]])
+				urn_qp_prefetch(c->qp[id[i]]);
 		for (unsigned int i = 0; i < n; i++) {
 			if (likely(id[i] < c->used && c->qp[id[i]]))
 				urn_tp_doorbell(s->tp, c->qp[id[i]]);

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include <rte_atomic.h>
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>
 
@@ -21,6 +22,7 @@
 struct urn_sq {
 	struct urn_abi_wq *hdr; /* client's area; NULL: no queue */
 	uint32_t mask;          /* entries - 1 */
+	uint32_t prod;          /* last seen of hdr->prod, when that made sense */
 	uint32_t fetched;       /* requests copied out so far */
 	uint32_t retired;       /* requests completed so far; published as hdr->cons */
 	uint16_t stride;        /* bytes of a slot */
@@ -29,14 +31,24 @@ struct urn_sq {
 	uint16_t max_inline;    /* bytes */
 };
 
-/* Requests posted and not yet fetched; at most the queue's size. */
+/* Look at the client's index. returns as urn_sq_ready() */
 static inline uint32_t
-urn_sq_ready(const struct urn_sq *sq)
+urn_sq_refresh(struct urn_sq *sq)
 {
 	/* Pairs with the release in lib/verbs after it wrote the slots. */
-	uint32_t n = atomic_load_explicit(&sq->hdr->prod, memory_order_acquire) - sq->fetched;
+	uint32_t prod = atomic_load_explicit(&sq->hdr->prod, memory_order_acquire);
 
-	return likely(n <= sq->mask + 1) ? n : 0;
+	if (unlikely(prod - sq->fetched > sq->mask + 1))
+		return 0;
+	sq->prod = prod;
+	return prod - sq->fetched;
+}
+
+/* Requests posted, seen and not yet fetched; at most the queue's size, 0 if there is none. */
+static inline uint32_t
+urn_sq_ready(struct urn_sq *sq)
+{
+	return sq->prod != sq->fetched ? sq->prod - sq->fetched : urn_sq_refresh(sq);
 }
 
 /* Slot of the next request to fetch. */
@@ -120,9 +132,16 @@ urn_rq_take(struct urn_rq *rq, struct urn_recv *out, uint32_t taker)
 
 	out->wr_id = w->wr_id;
 	out->num_sge = ok ? n : 0;
-	for (uint32_t i = 0; i < out->num_sge; i++) {
-		out->sge[i] = sge[i];
-		total += out->sge[i].length;
+	if (likely(n == 1 && ok)) {
+		memcpy(&out->sge[0], sge, sizeof(out->sge[0]));
+		rte_compiler_barrier(); /* read once */
+		total = out->sge[0].length;
+	} else {
+		for (uint32_t i = 0; i < out->num_sge; i++) {
+			memcpy(&out->sge[i], &sge[i], sizeof(out->sge[i]));
+			rte_compiler_barrier();
+			total += out->sge[i].length;
+		}
 	}
 	out->length = total > URN_ABI_MAX_MSG ? URN_ABI_MAX_MSG : (uint32_t)total;
 	if (taker)
@@ -174,7 +193,7 @@ urn_cq_room(struct urn_cq *cq)
 }
 
 /* Write one completion; the caller has seen room. cqe->phase is not read. */
-static inline void
+static inline __attribute__((always_inline)) void
 urn_cq_put(struct urn_cq *cq, const struct urn_abi_cqe *cqe)
 {
 	struct urn_abi_cqe *slot = (struct urn_abi_cqe *)((uint8_t *)cq->hdr + URN_ABI_CQ_SLOTS) +

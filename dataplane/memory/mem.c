@@ -44,20 +44,5 @@ enum urn_mem_error
 urn_mem_check(struct urn_mem *mem, uint32_t key, uint32_t pd, uint32_t qpn, uint64_t addr,
 	      uint64_t len, uint32_t access, int remote, struct urn_region **region)
 {
-	const struct urn_region *r = urn_region_at(mem, key >> 8);
-	struct urn_region_view v;
-
-	if (!r || !urn_region_read(r, &v))
-		return URN_MEM_BAD_KEY;
-	/* A free index, a dying region and an unbound window have no region. */
-	if (v.key != key || v.pd != pd || !v.mr)
-		return URN_MEM_BAD_KEY;
-	if (v.kind != URN_REGION_MR && (!remote || (v.kind == URN_REGION_MW2 && v.qpn != qpn)))
-		return URN_MEM_BAD_KEY;
-	if (access & ~v.access)
-		return URN_MEM_ACCESS;
-	if (len && !urn_range_in(v.start, v.length, addr, len))
-		return URN_MEM_RANGE;
-	*region = v.mr;
-	return URN_MEM_OK;
+	return urn_mem_check_inline(mem, key, pd, qpn, addr, len, access, remote, region);
 }

@@ -175,7 +175,7 @@ void urn_memx_destroy(struct urn_memx *x);
  * take effect in the order they were given, over all calls; answers of PENDING
  * ones come in any order, once each. An atomic on an address that is not
  * 8-byte aligned in this process, or an unknown kind, is FAILED. A failed
- * operation changed nothing. returns: how many are PENDING
+ * operation changed nothing. returns: how many are not DONE
  */
 unsigned int urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n);
 /* Take up to max answers of PENDING operations. returns: how many */

@@ -160,7 +160,7 @@ memx_defer(struct urn_memx *x, const struct urn_memop *op, bool fails)
 static unsigned int
 memx_execute_testing(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 {
-	unsigned int pending = 0;
+	unsigned int not_done = 0;
 
 	for (unsigned int i = 0; i < n; i++) {
 		struct urn_memop *op = &ops[i];
@@ -168,15 +168,15 @@ memx_execute_testing(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 
 		if (memx_defer(x, op, fails)) {
 			op->status = URN_MEMOP_PENDING;
-			pending++;
 		} else if (fails) {
 			op->status = URN_MEMOP_FAILED;
 		} else {
 			memx_catch_up(x, op, x->count);
 			op->status = memx_do(op);
 		}
+		not_done += op->status != URN_MEMOP_DONE;
 	}
-	return pending;
+	return not_done;
 }
 
 static void
@@ -227,14 +227,17 @@ urn_memx_destroy(struct urn_memx *x)
 unsigned int
 urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 {
+	unsigned int not_done = 0;
+
 	if (unlikely(x->testing))
 		return memx_execute_testing(x, ops, n);
 	for (unsigned int i = 0; i < n; i++) {
 		if (i + MEMX_AHEAD < n && ops[i + MEMX_AHEAD].len)
 			rte_prefetch0(memx_target(&ops[i + MEMX_AHEAD]));
 		ops[i].status = memx_do(&ops[i]);
+		not_done += ops[i].status != URN_MEMOP_DONE;
 	}
-	return 0;
+	return not_done;
 }
 
 unsigned int

@@ -31,16 +31,15 @@ overrun(struct urn_tp *tp, struct urn_cq *cq)
 	urn_tp_event(tp, URN_EVENT_CQ_ERR, cq->handle, cq->cookie, cq->client);
 }
 
-void
-urn_tp_cqe_handed(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
-		 bool solicited)
+static inline __attribute__((always_inline)) void
+put(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited)
 {
 	if (unlikely(cq->overrun || !urn_cq_room(cq))) {
 		overrun(tp, cq);
 		return;
 	}
 	urn_cq_put(cq, cqe);
-	if (cq->channel_fd < 0)
+	if (likely(cq->channel_fd < 0))
 		return;
 	cq->solicited |= solicited || cqe->status != URN_WC_SUCCESS;
 	if (!cq->touched) {
@@ -51,20 +50,38 @@ urn_tp_cqe_handed(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe
 }
 
 void
-urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited)
+urn_tp_cqe_handed(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
+		 bool solicited)
+{
+	put(tp, cq, cqe, solicited);
+}
+
+/* The queue is another engine's. */
+static __attribute__((noinline)) void
+give(struct urn_tp *tp, struct urn_cq *cq, struct urn_abi_cqe cqe, bool solicited)
+{
+	struct urn_tp_xcqe x = {.cq = cq, .cqe = cqe, .solicited = solicited};
+
+	URN_COUNT(tp, HANDOVER_CQE);
+	tp->cfg.give_cqe(tp->cfg.give_ctx, &x);
+}
+
+static inline __attribute__((always_inline)) void
+complete(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited)
 {
 	URN_COUNT(tp, CQE);
 	if (unlikely(cqe->status != URN_WC_SUCCESS))
 		URN_COUNT(tp, CQE_ERR);
-	if (likely(cq->engine == tp->cfg.engine)) {
-		urn_tp_cqe_handed(tp, cq, cqe, solicited);
-		return;
-	}
+	if (likely(cq->engine == tp->cfg.engine))
+		put(tp, cq, cqe, solicited);
+	else
+		give(tp, cq, *cqe, solicited);
+}
 
-	struct urn_tp_xcqe x = {.cq = cq, .cqe = *cqe, .solicited = solicited};
-
-	URN_COUNT(tp, HANDOVER_CQE);
-	tp->cfg.give_cqe(tp->cfg.give_ctx, &x);
+void
+urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited)
+{
+	complete(tp, cq, cqe, solicited);
 }
 
 void
@@ -72,7 +89,7 @@ urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint8_t s
 		 uint8_t vendor_err, uint32_t byte_len, uint8_t opcode, uint8_t wc_flags,
 		 uint32_t imm, uint32_t src_qp, bool solicited)
 {
-	struct urn_abi_cqe cqe = {
+	const struct urn_abi_cqe cqe = {
 		.wr_id = wr_id,
 		.byte_len = byte_len,
 		.imm = imm,
@@ -84,7 +101,7 @@ urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint8_t s
 		.wc_flags = wc_flags,
 	};
 
-	urn_tp_cqe(tp, qp->recv_cq, &cqe, solicited);
+	complete(tp, qp->recv_cq, &cqe, solicited);
 }
 
 bool

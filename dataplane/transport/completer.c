@@ -171,8 +171,8 @@ accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 
-	enum urn_mem_error e = urn_tp_sge_ops(tp, m, NULL, urn_work_sge(w), w->num_sge, off,
-					      urn_pkt_payload(m), p->payload_len, qp->pd);
+	enum urn_mem_error e = urn_tp_sge_op(tp, m, NULL, urn_work_sge(w), w->num_sge, off,
+					     urn_pkt_payload(m), p->payload_len, qp->pd);
 
 	if (e != URN_MEM_OK) {
 		bad_response(tp, qp, m, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));

@@ -7,52 +7,43 @@
  */
 #include "transport/internal.h"
 
-/* Copy of what a slot says in front of its elements. */
-static void
-copy_head(struct urn_work *w, const struct urn_abi_swqe *h)
+#define WK(bits) (uint8_t)(URN_WK_KNOWN | (bits))
+#define SEND_WIRE(last, only) {URN_RC_SEND_MIDDLE, URN_RC_SEND_FIRST, last, only}
+#define WRITE_WIRE(last, only) {URN_RC_WRITE_MIDDLE, URN_RC_WRITE_FIRST, last, only}
+
+const struct urn_wr_info urn_wr_info[URN_WR_INFOS] = {
+	[URN_WR_RDMA_WRITE] = {WK(0), URN_WCO_RDMA_WRITE,
+			       WRITE_WIRE(URN_RC_WRITE_LAST, URN_RC_WRITE_ONLY)},
+	[URN_WR_RDMA_WRITE_IMM] = {WK(URN_WK_RECV), URN_WCO_RDMA_WRITE,
+				   WRITE_WIRE(URN_RC_WRITE_LAST_IMM, URN_RC_WRITE_ONLY_IMM)},
+	[URN_WR_SEND] = {WK(URN_WK_RECV | URN_WK_DGRAM), URN_WCO_SEND,
+			 SEND_WIRE(URN_RC_SEND_LAST, URN_RC_SEND_ONLY)},
+	[URN_WR_SEND_IMM] = {WK(URN_WK_RECV | URN_WK_DGRAM), URN_WCO_SEND,
+			     SEND_WIRE(URN_RC_SEND_LAST_IMM, URN_RC_SEND_ONLY_IMM)},
+	[URN_WR_SEND_INV] = {WK(URN_WK_RECV), URN_WCO_SEND,
+			     SEND_WIRE(URN_RC_SEND_LAST_INV, URN_RC_SEND_ONLY_INV)},
+	[URN_WR_RDMA_READ] = {WK(URN_WK_FETCH), URN_WCO_RDMA_READ, {0}},
+	[URN_WR_CMP_SWAP] = {WK(URN_WK_FETCH | URN_WK_ATOMIC), URN_WCO_COMP_SWAP, {0}},
+	[URN_WR_FETCH_ADD] = {WK(URN_WK_FETCH | URN_WK_ATOMIC), URN_WCO_FETCH_ADD, {0}},
+	[URN_WR_LOCAL_INV] = {WK(URN_WK_LOCAL), URN_WCO_LOCAL_INV, {0}},
+	[URN_WR_BIND_MW] = {WK(URN_WK_LOCAL), URN_WCO_BIND_MW, {0}},
+	[URN_WR_BIND_MW1] = {WK(URN_WK_LOCAL), URN_WCO_BIND_MW, {0}},
+};
+_Static_assert((int)URN_WR_OPS <= (int)URN_WR_INFOS, "a row for each opcode");
+
+/* Copy what a slot says in front of its elements: once, and from here on the copy counts. */
+static inline void
+copy_head(struct urn_work *w, const struct urn_abi_swqe *slot)
 {
-	w->wr_id = h->wr_id;
-	w->opcode = h->opcode;
-	w->flags = h->flags;
-	w->imm = h->imm;
-	w->num_sge = h->num_sge;
-	w->inline_len = 0;
+	memcpy(&w->wqe, slot, sizeof(w->wqe));
+	rte_compiler_barrier(); /* the client's memory is read once, whatever it does meanwhile */
+	w->kind = w->opcode < URN_WR_INFOS ? urn_wr_info[w->opcode].kind : 0;
+	w->next = NULL;
+	w->state = URN_WORK_QUEUED;
+	w->length = 0;
 	w->accepted = 0;
 	w->placed = 0;
-	w->state = URN_WORK_QUEUED;
 	w->ext = NULL;
-	w->length = 0;
-	w->next = NULL;
-	switch (h->opcode) {
-	case URN_WR_BIND_MW:
-	case URN_WR_BIND_MW1:
-		w->remote_addr = h->bind.addr;
-		w->compare_add = h->bind.length;
-		w->swap = (uint64_t)h->bind.mr_lkey << 32 | h->bind.new_rkey;
-		w->rkey = h->bind.mw_rkey;
-		w->accepted = h->bind.access;
-		break;
-	default:
-		w->remote_addr = h->rdma.remote_addr;
-		w->rkey = h->rdma.rkey;
-		w->compare_add = h->rdma.compare_add;
-		w->swap = h->rdma.swap;
-		break;
-	}
-}
-
-/* UD requests keep their fields where RDMA ones keep theirs. */
-static void
-copy_ud(struct urn_work *w, const struct urn_abi_swqe *h)
-{
-	w->remote_addr = (uint64_t)h->ud.ah << 32 | h->ud.remote_qpn;
-	w->rkey = h->ud.remote_qkey;
-}
-
-static bool
-is_local(uint8_t opcode)
-{
-	return opcode == URN_WR_LOCAL_INV || opcode == URN_WR_BIND_MW || opcode == URN_WR_BIND_MW1;
 }
 
 static struct urn_work_ext *
@@ -76,52 +67,64 @@ bad(struct urn_tp *tp, struct urn_work *w, uint8_t status, uint8_t vendor_err)
 	w->vendor_err = vendor_err;
 }
 
-/*
- * Copy elements or inline data. returns false when there is no room for them
- * now; what lies is found out before anything is copied.
- */
-static bool
-copy_body(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn_abi_swqe *slot,
-	  uint32_t inline_len)
+/* Elements that do not fit beside the request, or inline data. As copy_body(). */
+static __attribute__((noinline)) bool
+copy_much(struct urn_tp *tp, const struct urn_qp *qp, struct urn_work *w, const uint8_t *body)
 {
-	const uint8_t *body = (const uint8_t *)(slot + 1);
 	bool in_line = w->flags & URN_WRF_INLINE;
-	uint32_t bytes = in_line ? inline_len : w->num_sge * (uint32_t)sizeof(struct urn_abi_sge);
+	uint32_t bytes = in_line ? w->inline_len : w->num_sge * (uint32_t)sizeof(struct urn_abi_sge);
 	uint64_t total = 0;
 
-	if (in_line ? inline_len > qp->sq.max_inline : w->num_sge > qp->sq.max_sge) {
+	if (in_line ? w->inline_len > qp->sq.max_inline : w->num_sge > qp->sq.max_sge) {
 		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
 		return true;
 	}
-	if (unlikely(bytes > URN_WORK_INLINE)) {
+	if (bytes > URN_WORK_INLINE) {
 		w->ext = ext_get(tp);
 		if (!w->ext)
 			return false;
 	}
 	memcpy(w->ext ? w->ext->data : w->data, body, bytes);
+	rte_compiler_barrier();
 	if (in_line) {
-		w->inline_len = (uint16_t)inline_len;
-		w->length = inline_len;
+		w->length = w->inline_len;
 		return true;
 	}
 	for (uint32_t i = 0; i < w->num_sge; i++)
 		total += urn_work_sge(w)[i].length;
-	if (unlikely(total > URN_ABI_MAX_MSG))
+	if (total > URN_ABI_MAX_MSG)
 		bad(tp, w, URN_WC_LOC_LEN_ERR, URN_VE_BAD_WQE);
 	else
 		w->length = (uint32_t)total;
 	return true;
 }
 
-/* What RC allows (IBTA 10.8.2, table of operations). */
-static void
-check_rc(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+/*
+ * Copy elements or inline data. returns false when there is no room for them
+ * now; what lies is found out before anything is copied.
+ */
+static inline bool
+copy_body(struct urn_tp *tp, const struct urn_qp *qp, struct urn_work *w,
+	  const struct urn_abi_swqe *slot)
 {
-	bool fetch = urn_work_is_fetch(w), atomic = fetch && w->opcode != URN_WR_RDMA_READ;
+	if (unlikely(w->num_sge != 1 || (w->flags & URN_WRF_INLINE) || qp->sq.max_sge == 0))
+		return copy_much(tp, qp, w, (const uint8_t *)(slot + 1));
+	memcpy(&w->sge[0], slot + 1, sizeof(w->sge[0]));
+	rte_compiler_barrier();
+	if (unlikely(w->sge[0].length > URN_ABI_MAX_MSG))
+		bad(tp, w, URN_WC_LOC_LEN_ERR, URN_VE_BAD_WQE);
+	else
+		w->length = w->sge[0].length;
+	return true;
+}
 
-	if (w->opcode >= URN_WR_OPS)
-		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
-	else if (fetch && (qp->max_rd_atomic == 0 || (w->flags & URN_WRF_INLINE)))
+/* What RC allows of work that fetches (IBTA 10.8.2, table of operations). */
+static void
+check_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+{
+	bool atomic = w->kind & URN_WK_ATOMIC;
+
+	if (qp->max_rd_atomic == 0 || (w->flags & URN_WRF_INLINE))
 		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
 	else if (atomic && w->length != 8)
 		bad(tp, w, URN_WC_LOC_LEN_ERR, URN_VE_BAD_WQE);
@@ -129,14 +132,35 @@ check_rc(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
 }
 
+/* UD sends: SEND and SEND with immediate, of one packet. */
 static void
+check_ud(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+{
+	if (!(w->kind & URN_WK_DGRAM))
+		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
+	else if (w->length > qp->mtu)
+		bad(tp, w, URN_WC_LOC_LEN_ERR, URN_VE_BAD_WQE);
+}
+
+static inline void
+check(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+{
+	if (unlikely(!w->kind))
+		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
+	else if (unlikely(qp->type == URN_QPT_UD))
+		check_ud(tp, qp, w);
+	else if (w->kind & URN_WK_FETCH)
+		check_fetch(tp, qp, w);
+}
+
+static inline void
 give_psns(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
 	uint64_t n = ((uint64_t)w->length + qp->mtu - 1) >> qp->mtu_shift;
 
-	if (is_local(w->opcode) || w->state == URN_WORK_FAILED)
+	if (unlikely((w->kind & URN_WK_LOCAL) || w->state == URN_WORK_FAILED))
 		n = 0;
-	else if (n == 0 || (urn_work_is_fetch(w) && w->opcode != URN_WR_RDMA_READ))
+	else if (n == 0 || (w->kind & URN_WK_ATOMIC))
 		n = 1;
 	if (unlikely(n > URN_PSN_MAX_OUTSTANDING)) {
 		bad(tp, w, URN_WC_LOC_LEN_ERR, URN_VE_BAD_WQE);
@@ -144,20 +168,10 @@ give_psns(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	}
 	w->first_psn = qp->alloc_psn;
 	w->npsn = (uint32_t)n;
-	if (n)
+	if (likely(n))
 		qp->ssn++; /* local work is no message: the peer's MSN does not count it */
 	w->ssn = qp->ssn;
 	qp->alloc_psn = urn_psn_add(qp->alloc_psn, w->npsn);
-}
-
-/* UD sends: SEND and SEND with immediate, of one packet. */
-static void
-check_ud(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
-{
-	if (w->opcode != URN_WR_SEND && w->opcode != URN_WR_SEND_IMM)
-		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
-	else if (w->length > qp->mtu)
-		bad(tp, w, URN_WC_LOC_LEN_ERR, URN_VE_BAD_WQE);
 }
 
 static void
@@ -175,7 +189,6 @@ struct urn_work *
 urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp)
 {
 	const struct urn_abi_swqe *slot;
-	struct urn_abi_swqe head;
 	struct urn_work *w;
 
 	if (urn_sq_ready(&qp->sq) == 0)
@@ -187,21 +200,15 @@ urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp)
 	}
 	tp->work_free = w->next;
 	slot = urn_sq_slot(&qp->sq);
-	head = *slot;
-	copy_head(w, &head);
-	if (qp->type == URN_QPT_UD)
-		copy_ud(w, &head);
+	copy_head(w, slot);
 	if (qp->flags & URN_QPF_SIG_ALL)
 		w->flags |= URN_WRF_SIGNALED;
-	if (!is_local(w->opcode) && !copy_body(tp, qp, w, slot, head.rdma.inline_len)) {
+	if (!(w->kind & URN_WK_LOCAL) && unlikely(!copy_body(tp, qp, w, slot))) {
 		urn_work_put(tp, w);
 		URN_COUNT(tp, NO_WORK);
 		return NULL;
 	}
-	if (qp->type == URN_QPT_UD)
-		check_ud(tp, qp, w);
-	else
-		check_rc(tp, qp, w);
+	check(tp, qp, w);
 	give_psns(tp, qp, w);
 	enqueue(qp, w);
 	qp->sq.fetched++;
@@ -217,9 +224,10 @@ urn_req_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	if (invalidate)
 		e = urn_mem_invalidate(tp->cfg.mem, w->imm, qp->pd, qp->qpn);
 	else
-		e = urn_mem_bind(tp->cfg.mem, w->opcode == URN_WR_BIND_MW1 ? 1 : 2, w->rkey,
-				 (uint32_t)w->swap, (uint32_t)(w->swap >> 32), w->remote_addr,
-				 w->compare_add, w->accepted, qp->pd, qp->qpn);
+		e = urn_mem_bind(tp->cfg.mem, w->opcode == URN_WR_BIND_MW1 ? 1 : 2,
+				 w->wqe.bind.mw_rkey, w->wqe.bind.new_rkey, w->wqe.bind.mr_lkey,
+				 w->wqe.bind.addr, w->wqe.bind.length, w->wqe.bind.access, qp->pd,
+				 qp->qpn);
 	if (e == URN_MEM_OK) {
 		w->state = URN_WORK_DONE;
 		return;

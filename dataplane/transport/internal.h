@@ -3,6 +3,7 @@
 #ifndef URN_TRANSPORT_INTERNAL_H
 #define URN_TRANSPORT_INTERNAL_H
 
+#include "memory/check.h"
 #include "transport/tp.h"
 
 #include <rte_prefetch.h>
@@ -99,12 +100,31 @@ urn_tp_sched(struct urn_tp *tp, struct urn_qp *qp)
 	tp->sched_tail = qp;
 }
 
-/* Room for one more frame in both out arrays, with what the burst in hand may add? */
+/*
+ * How many more frames have room in both out arrays, with what the burst in
+ * hand may add? Executing it changes nothing about that.
+ */
+static inline unsigned int
+urn_tp_tx_frames(const struct urn_tp *tp)
+{
+	unsigned int used = tp->tx_n > tp->loop_n ? tp->tx_n : tp->loop_n;
+
+	return URN_TP_TX - used - tp->txd_n;
+}
+_Static_assert((int)URN_TP_TX == (int)URN_TP_LOOP, "one number for both arrays");
+
+/* Room for the memory operations of one more frame? */
+static inline bool
+urn_tp_tx_ops(const struct urn_tp *tp)
+{
+	return tp->ops_n + URN_ABI_MAX_SGE < URN_TP_OPS;
+}
+
+/* Room for one more frame and its memory operations? */
 static inline bool
 urn_tp_tx_room(const struct urn_tp *tp)
 {
-	return tp->tx_n + tp->txd_n < URN_TP_TX && tp->loop_n + tp->txd_n < URN_TP_LOOP &&
-	       tp->txd_n < URN_TP_TX && tp->ops_n + URN_ABI_MAX_SGE < URN_TP_OPS;
+	return urn_tp_tx_frames(tp) && urn_tp_tx_ops(tp);
 }
 
 /* ---- memory operations (tp.c) */
@@ -152,6 +172,29 @@ urn_tp_gather(struct urn_tp *tp, struct urn_txd *d, struct urn_region *region, u
 enum urn_mem_error urn_tp_sge_ops(struct urn_tp *tp, struct rte_mbuf *m, struct urn_txd *d,
 				  const struct urn_abi_sge *sge, uint32_t num_sge, uint32_t off,
 				  uint8_t *frame, uint32_t len, uint32_t pd);
+
+/* urn_tp_sge_ops(), the short way where one element holds all of it. */
+static inline enum urn_mem_error
+urn_tp_sge_op(struct urn_tp *tp, struct rte_mbuf *m, struct urn_txd *d,
+	      const struct urn_abi_sge *sge, uint32_t num_sge, uint32_t off, uint8_t *frame,
+	      uint32_t len, uint32_t pd)
+{
+	struct urn_region *region;
+	enum urn_mem_error e;
+
+	/* No bytes need no key. */
+	if (unlikely(num_sge != 1 || !len || (uint64_t)off + len > sge->length))
+		return urn_tp_sge_ops(tp, m, d, sge, num_sge, off, frame, len, pd);
+	e = urn_mem_check_inline(tp->cfg.mem, sge->lkey, pd, 0, sge->addr + off, len,
+				 d ? 0 : URN_ACCESS_LOCAL_WRITE, 0, &region);
+	if (unlikely(e != URN_MEM_OK))
+		return e;
+	if (d)
+		urn_tp_gather(tp, d, region, sge->addr + off, frame, len);
+	else
+		urn_tp_op(tp, m, URN_MEMOP_PLACE, region, sge->addr + off, frame, len);
+	return URN_MEM_OK;
+}
 
 /* Execute the operations in hand and finish, in order, the packets in hand. */
 void urn_tp_execute(struct urn_tp *tp);
@@ -286,6 +329,94 @@ void urn_qp_check_drained(struct urn_tp *tp, struct urn_qp *qp);
 struct urn_txd *urn_tp_frame(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opcode,
 			     uint32_t payload, uint32_t dqpn, uint32_t psn, uint8_t bth_flags,
 			     bool ackreq, uint8_t **bth);
+
+/* Fetch a line that is to be written, so that no other core has it then. */
+static inline void
+urn_prefetch_write(const void *p)
+{
+#ifdef __x86_64__
+	/* The builtin takes the reading one unless told of a processor that has this. */
+	__asm__ volatile("prefetchw %0" ::"m"(*(const uint8_t *)p));
+#else
+	__builtin_prefetch(p, 1, 3);
+#endif
+}
+
+/*
+ * Take a buffer. What lies in a pool has one reference and one segment, so
+ * only what we use is set: the second line of the mbuf stays untouched.
+ */
+static inline struct rte_mbuf *
+urn_tp_buffer(struct urn_tp *tp)
+{
+	struct rte_mbuf *m;
+
+	if (unlikely(tp->fresh_n == 0) && !urn_tp_refill(tp))
+		return NULL;
+	m = tp->fresh[--tp->fresh_n];
+	if (likely(tp->fresh_n >= 3)) {
+		struct rte_mbuf *soon = tp->fresh[tp->fresh_n - 3];
+
+		rte_prefetch0(soon);
+		urn_prefetch_write((uint8_t *)soon->buf_addr + RTE_PKTMBUF_HEADROOM);
+		urn_prefetch_write((uint8_t *)soon->buf_addr + RTE_PKTMBUF_HEADROOM + 64);
+	}
+	return m;
+}
+
+/*
+ * Make a buffer's header that of a frame of `len` bytes. Frame after frame it
+ * says the same: where it does already it is not written, so that its line can
+ * stay in the cache of whoever frees it, and in ours.
+ */
+static inline void
+urn_tp_buffer_set(struct rte_mbuf *m, uint32_t len)
+{
+	if (unlikely((m->data_off != RTE_PKTMBUF_HEADROOM) | (m->ol_flags != 0) |
+		     (m->packet_type != 0) | (m->port != RTE_MBUF_PORT_INVALID))) {
+		m->data_off = RTE_PKTMBUF_HEADROOM;
+		m->ol_flags = 0;
+		m->packet_type = 0;
+		m->port = RTE_MBUF_PORT_INVALID;
+	}
+	if (m->pkt_len != len || m->data_len != len) {
+		m->pkt_len = len;
+		m->data_len = (uint16_t)len;
+	}
+}
+
+/* urn_tp_frame(), in line: for those who make most frames. */
+static inline struct urn_txd *
+urn_tp_frame_inline(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opcode,
+		    uint32_t payload, uint32_t dqpn, uint32_t psn, uint8_t bth_flags, bool ackreq,
+		    uint8_t **bth)
+{
+	struct rte_mbuf *m = urn_tp_buffer(tp);
+	struct urn_txd *d = &tp->txd[tp->txd_n];
+
+	if (unlikely(!m))
+		return NULL;
+
+	uint32_t hdr_len = urn_opcodes[opcode].hdr_len, pad = -payload & 3;
+	uint32_t roce = hdr_len + payload + pad;
+	uint8_t *frame = (uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM, *b = frame + tmpl->len;
+
+	urn_build_headers(frame, tmpl, roce);
+	urn_build_bth((struct urn_bth *)b, opcode, bth_flags, (uint8_t)pad, dqpn, psn, ackreq);
+	if (unlikely(pad)) {
+		uint32_t zero = 0;
+
+		memcpy(b + hdr_len + payload, &zero, sizeof(zero)); /* the ICRC goes over the rest */
+	}
+	urn_tp_buffer_set(m, tmpl->len + roce + URN_ICRC_BYTES);
+	d->m = m;
+	d->psn = psn;
+	d->mem_left = 0;
+	d->mem_status = URN_MEMOP_DONE;
+	d->ipv6 = tmpl->ipv6;
+	*bth = b;
+	return d;
+}
 
 /* The frame is whole but for what is gathered: it goes out in its turn. */
 static inline void

@@ -18,6 +18,8 @@
 
 #include <stddef.h>
 
+#include <rte_prefetch.h>
+
 struct urn_tp;
 
 /* What sort of message the responder is in the middle of. */
@@ -146,6 +148,16 @@ static inline uint32_t
 urn_rec_npsn(const struct urn_qp *qp, const struct urn_rec *rec)
 {
 	return rec->length ? (rec->length + qp->mtu - 1u) >> qp->mtu_shift : 1;
+}
+
+/* Fetch what every packet and every request looks at. */
+static inline void
+urn_qp_prefetch(const struct urn_qp *qp)
+{
+	const uint8_t *p = (const uint8_t *)qp;
+
+	for (unsigned int i = 0; i < offsetof(struct urn_qp, sport); i += 64)
+		rte_prefetch0(p + i);
 }
 
 /* Name of a state, for people. */

@@ -14,29 +14,11 @@
  */
 #include "transport/internal.h"
 
+#include "memory/copy.h"
+
 enum { ACK_EVERY = 16 }; /* packets sent before an ACK is asked for anyway */
 
 /* ---- completing */
-
-static uint8_t
-wc_opcode(uint8_t opcode)
-{
-	static const uint8_t op[URN_WR_OPS] = {
-		[URN_WR_RDMA_WRITE] = URN_WCO_RDMA_WRITE,
-		[URN_WR_RDMA_WRITE_IMM] = URN_WCO_RDMA_WRITE,
-		[URN_WR_SEND] = URN_WCO_SEND,
-		[URN_WR_SEND_IMM] = URN_WCO_SEND,
-		[URN_WR_RDMA_READ] = URN_WCO_RDMA_READ,
-		[URN_WR_CMP_SWAP] = URN_WCO_COMP_SWAP,
-		[URN_WR_FETCH_ADD] = URN_WCO_FETCH_ADD,
-		[URN_WR_LOCAL_INV] = URN_WCO_LOCAL_INV,
-		[URN_WR_BIND_MW] = URN_WCO_BIND_MW,
-		[URN_WR_SEND_INV] = URN_WCO_SEND,
-		[URN_WR_BIND_MW1] = URN_WCO_BIND_MW,
-	};
-
-	return opcode < URN_WR_OPS ? op[opcode] : URN_WCO_SEND;
-}
 
 static void
 complete(struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint8_t status,
@@ -48,7 +30,7 @@ complete(struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint8_t
 		.qp_num = qp->qpn,
 		.vendor_err = vendor_err,
 		.status = status,
-		.opcode = wc_opcode(w->opcode),
+		.opcode = urn_wr_info[w->opcode & (URN_WR_INFOS - 1)].wc_opcode,
 	};
 
 	urn_tp_cqe(tp, qp->send_cq, &cqe, false);
@@ -243,54 +225,37 @@ urn_req_timer(struct urn_tp *tp, struct urn_qp *qp)
 
 /* ---- sending */
 
-/* May work that was not begun be begun now? */
-static bool
+/* May work that was not begun be begun now? SEND and WRITE: the window is looked at elsewhere. */
+static inline bool
 may_begin(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_work *w)
 {
 	uint32_t out = (w->first_psn - qp->una) & URN_PSN_MASK;
 
-	if ((w->flags & URN_WRF_FENCE) && qp->fetch_out)
+	if (unlikely(w->flags & URN_WRF_FENCE) && qp->fetch_out)
 		return false;
-	if (out + w->npsn > URN_PSN_MAX_OUTSTANDING || (w->npsn && out >= tp->cfg.window))
+	if (unlikely(out + w->npsn > URN_PSN_MAX_OUTSTANDING))
 		return false;
 	if (urn_work_is_fetch(w))
-		return qp->fetch_out < qp->max_rd_atomic;
+		return qp->fetch_out < qp->max_rd_atomic && out < tp->cfg.window;
 	/* Out of credit, one request may go to ask (IBTA 9.7.7.2.5). */
 	return !qp->credits || !urn_work_takes_recv(w) || urn_psn_diff(w->ssn, qp->lsn) <= 0 ||
 	       qp->una == qp->next_psn;
 }
 
-/* Should this packet ask for an acknowledgement? */
-static bool
-wants_ack(const struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, bool last)
+/* Should this packet ask for an acknowledgement? out: packets in flight before it */
+static inline bool
+wants_ack(const struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint32_t out,
+	  bool last)
 {
-	uint32_t out = (qp->cur_psn - qp->una) & URN_PSN_MASK;
-
 	if (qp->since_ack + 1 >= ACK_EVERY || out + 1 >= tp->cfg.window || qp->credits)
 		return true;
-	if (urn_psn_add(qp->cur_psn, 1) == qp->next_psn)
+	if (unlikely(urn_psn_add(qp->cur_psn, 1) == qp->next_psn))
 		return true; /* the last that is repeated */
-	/* The last packet for now: none is posted, or there is no room to fetch one. */
-	return last && (qp->state != URN_QPS_RTS || !tp->work_free ||
-			(!w->next && urn_sq_ready(&qp->sq) == 0));
-}
-
-static uint8_t
-send_opcode(const struct urn_work *w, bool first, bool last)
-{
-	bool write = w->opcode == URN_WR_RDMA_WRITE || w->opcode == URN_WR_RDMA_WRITE_IMM;
-	bool imm = w->opcode == URN_WR_SEND_IMM || w->opcode == URN_WR_RDMA_WRITE_IMM;
-
 	if (!last)
-		return write ? (first ? URN_RC_WRITE_FIRST : URN_RC_WRITE_MIDDLE)
-			     : (first ? URN_RC_SEND_FIRST : URN_RC_SEND_MIDDLE);
-	if (write)
-		return first ? (imm ? URN_RC_WRITE_ONLY_IMM : URN_RC_WRITE_ONLY)
-			     : (imm ? URN_RC_WRITE_LAST_IMM : URN_RC_WRITE_LAST);
-	if (w->opcode == URN_WR_SEND_INV)
-		return first ? URN_RC_SEND_ONLY_INV : URN_RC_SEND_LAST_INV;
-	return first ? (imm ? URN_RC_SEND_ONLY_IMM : URN_RC_SEND_ONLY)
-		     : (imm ? URN_RC_SEND_LAST_IMM : URN_RC_SEND_LAST);
+		return false;
+	/* The last packet for now: none is posted, or there is no room to fetch one. */
+	return unlikely(qp->state != URN_QPS_RTS || !tp->work_free) ||
+	       (!w->next && urn_sq_ready(&qp->sq) == 0);
 }
 
 static void
@@ -339,37 +304,45 @@ fail_here(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t stat
 	urn_req_retire(tp, qp);
 }
 
-/* One packet of a SEND or WRITE. returns false when there is no buffer. */
-static bool
-send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+/* The headers behind the BTH that the opcode has. */
+static void
+put_extensions(uint8_t *bth, const struct urn_opcode *op, const struct urn_work *w)
 {
-	uint32_t idx = (qp->cur_psn - w->first_psn) & URN_PSN_MASK;
-	uint32_t off = idx << qp->mtu_shift, left = w->length - off;
-	uint32_t len = left < qp->mtu ? left : qp->mtu;
-	bool first = idx == 0, last = idx + 1 == w->npsn;
-	uint8_t opcode = send_opcode(w, first, last), *bth;
-	const struct urn_opcode *op = &urn_opcodes[opcode];
-	bool ackreq = wants_ack(tp, qp, w, last);
-	uint8_t se = last && (w->flags & URN_WRF_SOLICITED) ? URN_BTH_SE : 0;
-	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, opcode, len, qp->dest_qpn, qp->cur_psn, se,
-					 ackreq, &bth);
-
-	if (unlikely(!d))
-		return false;
-
-	uint8_t *data = bth + op->hdr_len;
-
 	if (op->off[URN_EXT_RETH])
 		put_reth(bth + op->off[URN_EXT_RETH], w, w->remote_addr, w->length);
 	if (op->off[URN_EXT_IMM])
 		memcpy(bth + op->off[URN_EXT_IMM], &w->imm, 4);
 	if (op->off[URN_EXT_IETH])
 		put_ieth(bth + op->off[URN_EXT_IETH], w->imm);
+}
+
+/* One packet of a SEND or WRITE. out: packets in flight. returns false when there is no buffer. */
+static inline bool
+send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t out)
+{
+	uint32_t idx = (qp->cur_psn - w->first_psn) & URN_PSN_MASK;
+	uint32_t off = idx << qp->mtu_shift, left = w->length - off;
+	uint32_t len = left < qp->mtu ? left : qp->mtu;
+	bool first = idx == 0, last = idx + 1 == w->npsn;
+	uint8_t opcode = urn_wr_info[w->opcode].wire[last << 1 | first], *bth;
+	const struct urn_opcode *op = &urn_opcodes[opcode];
+	bool ackreq = wants_ack(tp, qp, w, out, last);
+	uint8_t se = last && (w->flags & URN_WRF_SOLICITED) ? URN_BTH_SE : 0;
+	struct urn_txd *d = urn_tp_frame_inline(tp, &qp->tmpl, opcode, len, qp->dest_qpn,
+						qp->cur_psn, se, ackreq, &bth);
+
+	if (unlikely(!d))
+		return false;
+
+	uint8_t *data = bth + op->hdr_len;
+
+	if (op->hdr_len > sizeof(struct urn_bth))
+		put_extensions(bth, op, w);
 	if (w->flags & URN_WRF_INLINE) {
-		memcpy(data, urn_work_inline(w) + off, len);
+		urn_copy(data, urn_work_inline(w) + off, len);
 	} else if (len) {
-		enum urn_mem_error e = urn_tp_sge_ops(tp, d->m, d, urn_work_sge(w), w->num_sge, off,
-						      data, len, qp->pd);
+		enum urn_mem_error e = urn_tp_sge_op(tp, d->m, d, urn_work_sge(w), w->num_sge, off,
+						     data, len, qp->pd);
 
 		if (unlikely(e != URN_MEM_OK)) {
 			urn_tp_unframe(tp, d);
@@ -448,26 +421,33 @@ send_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	return true;
 }
 
-/* One step of the work at the cursor. returns false when nothing can be done now. */
+/* Execute bind or invalidate at the cursor. returns as step() */
 static bool
+step_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+{
+	if (w->state == URN_WORK_QUEUED)
+		urn_req_local(tp, qp, w);
+	if (w->state == URN_WORK_DONE)
+		qp->w_cur = w->next;
+	urn_req_retire(tp, qp);
+	/* A failed one blocks what is behind it until its turn. */
+	return qp->w_cur != w;
+}
+
+/* One step of the work at the cursor. returns false when nothing can be done now. */
+static inline bool
 step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
-	if (w->state == URN_WORK_QUEUED && (qp->state != URN_QPS_RTS || !may_begin(tp, qp, w)))
+	uint32_t out = (qp->cur_psn - qp->una) & URN_PSN_MASK;
+
+	if (w->state == URN_WORK_QUEUED &&
+	    unlikely(qp->state != URN_QPS_RTS || !may_begin(tp, qp, w)))
 		return false;
-	if (w->npsn == 0) {
-		if (w->state == URN_WORK_QUEUED)
-			urn_req_local(tp, qp, w);
-		if (w->state == URN_WORK_DONE)
-			qp->w_cur = w->next;
-		urn_req_retire(tp, qp);
-		/* A failed one blocks what is behind it until its turn. */
-		return qp->w_cur != w;
-	}
+	if (unlikely(w->npsn == 0))
+		return step_local(tp, qp, w);
 	if (urn_work_is_fetch(w))
 		return send_fetch(tp, qp, w);
-	if (((qp->cur_psn - qp->una) & URN_PSN_MASK) >= tp->cfg.window)
-		return false;
-	return send_data(tp, qp, w);
+	return out < tp->cfg.window && send_data(tp, qp, w, out);
 }
 
 /*
@@ -496,7 +476,7 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 	end = urn_psn_add(last->first_psn, last->npsn - 1);
 	qp->cur_psn = urn_psn_diff(end, psn) < 0 ? end : psn;
 	qp->since_ack = ACK_EVERY;
-	if (!send_data(tp, qp, last)) {
+	if (!send_data(tp, qp, last, (qp->cur_psn - qp->una) & URN_PSN_MASK)) {
 		qp->cur_psn = cur_psn;
 		return false;
 	}
@@ -520,7 +500,9 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 
 	if (qp->flags & URN_QPF_RNR_WAIT)
 		return false;
-	while (budget-- && urn_tp_tx_room(tp)) {
+	if (budget > urn_tp_tx_frames(tp))
+		budget = urn_tp_tx_frames(tp);
+	while (budget-- && urn_tp_tx_ops(tp)) {
 		struct urn_work *w = qp->w_cur;
 
 		if (!w) {

@@ -102,7 +102,7 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 	const struct urn_opcode *op = &urn_opcodes[opcode];
 	struct urn_region *region = NULL;
 
-	if (len && urn_mem_check(tp->cfg.mem, rec->rkey, qp->pd, qp->qpn, rec->va + off, len,
+	if (len && urn_mem_check_inline(tp->cfg.mem, rec->rkey, qp->pd, qp->qpn, rec->va + off, len,
 				 URN_ACCESS_REMOTE_READ, 1, &region) != URN_MEM_OK) {
 		/* The region vanished, or its rights. */
 		urn_resp_cut(tp, qp, urn_psn_add(rec->first_psn, rec->cur), URN_NAK_ACCESS);

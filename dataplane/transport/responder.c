@@ -129,8 +129,8 @@ place_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 	if (p->payload_len == 0)
 		return URN_MEM_OK;
-	return urn_tp_sge_ops(tp, m, NULL, qp->recv->sge, qp->recv->num_sge, qp->msg_off,
-			      urn_pkt_payload(m), p->payload_len, qp->pd);
+	return urn_tp_sge_op(tp, m, NULL, qp->recv->sge, qp->recv->num_sge, qp->msg_off,
+			     urn_pkt_payload(m), p->payload_len, qp->pd);
 }
 
 static void
@@ -220,8 +220,8 @@ place_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 	if (p->payload_len == 0)
 		return 0;
-	if (urn_mem_check(tp->cfg.mem, qp->msg_rkey, qp->pd, qp->qpn, va, p->payload_len,
-			  URN_ACCESS_REMOTE_WRITE, 1, &region) != URN_MEM_OK)
+	if (urn_mem_check_inline(tp->cfg.mem, qp->msg_rkey, qp->pd, qp->qpn, va, p->payload_len,
+				 URN_ACCESS_REMOTE_WRITE, 1, &region) != URN_MEM_OK)
 		return URN_NAK_ACCESS;
 	urn_tp_op(tp, m, URN_MEMOP_PLACE, region, va, urn_pkt_payload(m), p->payload_len);
 	qp->msg_off += p->payload_len;

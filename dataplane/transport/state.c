@@ -297,7 +297,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->mtu = tp->cfg.mtu;
 	qp->mtu_shift = (uint8_t)__builtin_ctz(tp->cfg.mtu);
 	/* What was posted and not done is forgotten (lib/abi/queue.h). */
-	qp->sq.fetched = qp->sq.retired = atomic_load(&qp->sq.hdr->prod);
+	qp->sq.prod = qp->sq.fetched = qp->sq.retired = atomic_load(&qp->sq.hdr->prod);
 	atomic_store(&qp->sq.hdr->cons, qp->sq.retired);
 	if (qp->rq.hdr) {
 		qp->rq.prod = qp->rq.cons = atomic_load(&qp->rq.hdr->prod);

@@ -12,7 +12,7 @@ static int
 make_pools(struct urn_tp *tp)
 {
 	uint32_t n = tp->cfg.work, next = n / 4 + 64, nrecv = n / 4 + 64;
-	struct urn_work *w = calloc(n, sizeof(*w));
+	struct urn_work *w = aligned_alloc(sizeof(*w), n * sizeof(*w));
 	struct urn_work_ext *x = calloc(next, sizeof(*x));
 	struct urn_recv *r = calloc(nrecv, sizeof(*r));
 
@@ -21,6 +21,7 @@ make_pools(struct urn_tp *tp)
 	tp->recv_mem = r;
 	if (!w || !x || !r)
 		return -1;
+	memset(w, 0, n * sizeof(*w));
 	/* Pushed from the end, so that what is used first lies together. */
 	for (uint32_t i = n; i-- > 0;) {
 		w[i].next = tp->work_free;
@@ -118,59 +119,11 @@ urn_tp_give_back(struct urn_tp *tp)
 
 /* ---- frames to send */
 
-/*
- * Take a buffer. What lies in a pool has one reference and one segment, so
- * only what we use is set: the second line of the mbuf stays untouched.
- */
-static inline struct rte_mbuf *
-take_buffer(struct urn_tp *tp)
-{
-	struct rte_mbuf *m;
-
-	if (unlikely(tp->fresh_n == 0) && !urn_tp_refill(tp))
-		return NULL;
-	m = tp->fresh[--tp->fresh_n];
-	if (likely(tp->fresh_n >= 3)) {
-		struct rte_mbuf *soon = tp->fresh[tp->fresh_n - 3];
-
-		rte_prefetch0(soon);
-		rte_prefetch0((uint8_t *)soon->buf_addr + RTE_PKTMBUF_HEADROOM);
-		rte_prefetch0((uint8_t *)soon->buf_addr + RTE_PKTMBUF_HEADROOM + 64);
-	}
-	m->data_off = RTE_PKTMBUF_HEADROOM;
-	m->ol_flags = 0;
-	m->port = RTE_MBUF_PORT_INVALID;
-	m->packet_type = 0;
-	return m;
-}
-
 struct urn_txd *
 urn_tp_frame(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opcode, uint32_t payload,
 	     uint32_t dqpn, uint32_t psn, uint8_t bth_flags, bool ackreq, uint8_t **bth)
 {
-	struct rte_mbuf *m = take_buffer(tp);
-	struct urn_txd *d = &tp->txd[tp->txd_n];
-
-	if (unlikely(!m))
-		return NULL;
-
-	const struct urn_opcode *op = &urn_opcodes[opcode];
-	uint32_t pad = -payload & 3, roce = op->hdr_len + payload + pad;
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *), *b = frame + tmpl->len;
-
-	urn_build_headers(frame, tmpl, roce);
-	urn_build_bth((struct urn_bth *)b, opcode, bth_flags, (uint8_t)pad, dqpn, psn, ackreq);
-	if (pad)
-		memset(b + op->hdr_len + payload, 0, pad);
-	m->data_len = (uint16_t)(tmpl->len + roce);
-	m->pkt_len = m->data_len;
-	d->m = m;
-	d->psn = psn;
-	d->mem_left = 0;
-	d->mem_status = URN_MEMOP_DONE;
-	d->ipv6 = tmpl->ipv6;
-	*bth = b;
-	return d;
+	return urn_tp_frame_inline(tp, tmpl, opcode, payload, dqpn, psn, bth_flags, ackreq, bth);
 }
 
 static void
@@ -178,9 +131,8 @@ emit(struct urn_tp *tp, const struct urn_txd *d)
 {
 	struct rte_mbuf *m = d->m;
 
-	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, d->ipv6, tp->cfg.icrc);
-	m->data_len = (uint16_t)(m->data_len + URN_ICRC_BYTES);
-	m->pkt_len = m->data_len;
+	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES, d->ipv6,
+		       tp->cfg.icrc);
 	if (unlikely(d->loop)) {
 		URN_COUNT(tp, LOOPBACK);
 		tp->loop[tp->loop_n++] = m;
@@ -347,15 +299,28 @@ unpark(struct urn_qp *qp)
 	};
 }
 
+/* Every operation was done: no packet has to know how many it asked for. */
 static void
-settle_rx(struct urn_tp *tp, struct rte_mbuf *m)
+finish_all(struct urn_tp *tp)
 {
-	struct urn_qp *qp = urn_pkt(m)->qp;
+	for (unsigned int i = 0; i < tp->burst_n; i++) {
+		struct urn_pkt *p = urn_pkt(tp->burst[i]);
 
-	if (likely(!urn_pkt(m)->mem_left && !qp->rx_head))
-		finish_rx(tp, m);
-	else
-		append(&qp->rx_head, &qp->rx_tail, m);
+		p->mem_left = 0;
+		if (likely(!p->qp->rx_head))
+			finish_rx(tp, tp->burst[i]);
+		else
+			append(&p->qp->rx_head, &p->qp->rx_tail, tp->burst[i]);
+	}
+	for (unsigned int i = 0; i < tp->txd_n; i++) {
+		struct urn_txd *d = &tp->txd[i];
+
+		d->mem_left = 0;
+		if (likely(!d->qp->tx_head))
+			finish_tx(tp, d);
+		else
+			park(d);
+	}
 }
 
 static inline void
@@ -376,37 +341,49 @@ answer_txd(struct urn_txd *d, const struct urn_memop *op)
 		d->mem_status = URN_MEMOP_FAILED;
 }
 
-void
-urn_tp_execute(struct urn_tp *tp)
+/* Some operations failed, or will be answered later. */
+static __attribute__((noinline)) void
+finish_some(struct urn_tp *tp)
 {
-	unsigned int nops = tp->ops_n;
-
-	if (nops)
-		urn_memx_execute(tp->cfg.memx, tp->ops, nops);
-	for (unsigned int i = 0; i < nops; i++) {
+	for (unsigned int i = 0; i < tp->ops_n; i++) {
 		struct urn_memop *op = &tp->ops[i];
 
-		if (unlikely(op->status == URN_MEMOP_PENDING))
+		if (op->status == URN_MEMOP_PENDING)
 			continue;
 		if (op->tag)
 			answer_txd(&tp->txd[op->tag - 1], op);
 		else
 			answer(op);
 	}
-	tp->ops_n = 0;
-	tp->ops_bytes = 0;
-	/* Finishing asks for no memory operation, holds no packet and makes no frame. */
-	for (unsigned int i = 0; i < tp->burst_n; i++)
-		settle_rx(tp, tp->burst[i]);
-	tp->burst_n = 0;
+	for (unsigned int i = 0; i < tp->burst_n; i++) {
+		struct urn_pkt *p = urn_pkt(tp->burst[i]);
+
+		if (!p->mem_left && !p->qp->rx_head)
+			finish_rx(tp, tp->burst[i]);
+		else
+			append(&p->qp->rx_head, &p->qp->rx_tail, tp->burst[i]);
+	}
 	for (unsigned int i = 0; i < tp->txd_n; i++) {
 		const struct urn_txd *d = &tp->txd[i];
 
-		if (likely(!d->mem_left && !d->qp->tx_head))
+		if (!d->mem_left && !d->qp->tx_head)
 			finish_tx(tp, d);
 		else
 			park(d);
 	}
+}
+
+void
+urn_tp_execute(struct urn_tp *tp)
+{
+	/* Finishing asks for no memory operation, holds no packet and makes no frame. */
+	if (likely(!tp->ops_n || urn_memx_execute(tp->cfg.memx, tp->ops, tp->ops_n) == 0))
+		finish_all(tp);
+	else
+		finish_some(tp);
+	tp->ops_n = 0;
+	tp->ops_bytes = 0;
+	tp->burst_n = 0;
 	tp->txd_n = 0;
 	if (tp->done_n)
 		urn_tp_give_back(tp);
@@ -479,10 +456,13 @@ from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
 	const struct urn_pkt *p = urn_pkt(m);
 	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off);
 
+	/* The template, which an answer needs too, has the address as it is on the wire. */
 	if (unlikely(p->ipv6 != qp->tmpl.ipv6))
 		return false;
-	return likely(!p->ipv6) ? memcmp(l3 + 12, qp->av.dgid + 12, 4) == 0
-				: memcmp(l3 + 8, qp->av.dgid, 16) == 0;
+	return likely(!p->ipv6) ? memcmp(l3 + offsetof(struct urn_ipv4, src),
+					 urn_tmpl_dst(&qp->tmpl), 4) == 0
+				: memcmp(l3 + offsetof(struct urn_ipv6, src),
+					 urn_tmpl_dst(&qp->tmpl), 16) == 0;
 }
 
 static void
@@ -502,10 +482,10 @@ deliver_rc(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_QP_STATE);
 }
 
-static void
+static inline void
 deliver(struct urn_tp *tp, struct rte_mbuf *m)
 {
-	struct urn_qp *qp = urn_tp_qp(tp, urn_pkt(m)->dqpn);
+	struct urn_qp *qp = urn_pkt(m)->qp;
 
 	if (unlikely(!qp)) {
 		urn_tp_drop(tp, m, URN_C_DROP_NO_QP);
@@ -516,7 +496,7 @@ deliver(struct urn_tp *tp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_QP_STATE);
 		return;
 	}
-	if (qp->type == URN_QPT_RC)
+	if (likely(qp->type == URN_QPT_RC))
 		deliver_rc(tp, qp, m);
 	else if (urn_pkt(m)->op->flags & URN_OPF_UD)
 		urn_ud_accept(tp, qp, m);
@@ -528,12 +508,12 @@ deliver(struct urn_tp *tp, struct rte_mbuf *m)
 		urn_tp_execute(tp);
 }
 
-static void
+/* A well-formed RoCEv2 frame, its QP looked up when it is ours. */
+static inline void
 demultiplex(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 {
 	struct urn_pkt *p = urn_pkt(m);
 
-	URN_COUNT(tp, RX_ROCE);
 	if (unlikely(!addressed(tp, m)))
 		urn_tp_drop(tp, m, URN_C_DROP_ADDRESS);
 	else if (unlikely(!checked && tp->cfg.icrc && !urn_wire_icrc_ok(m)))
@@ -550,17 +530,17 @@ demultiplex(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 		urn_tp_drop(tp, m, URN_C_DROP_HANDOVER);
 }
 
-static void
-receive_one(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
+/* Parse a frame. returns: whether it is RoCEv2; others are dealt with */
+static inline bool
+take_roce(struct urn_tp *tp, struct rte_mbuf *m)
 {
 	if (unlikely(m->nb_segs > 1) && rte_pktmbuf_linearize(m) != 0) {
 		urn_tp_drop(tp, m, URN_C_DROP_LENGTH);
-		return;
+		return false;
 	}
 	switch (urn_wire_parse(m)) {
 	case URN_FRAME_ROCE:
-		demultiplex(tp, m, checked);
-		return;
+		return true;
 	case URN_FRAME_ARP:
 	case URN_FRAME_ICMP:
 	case URN_FRAME_ICMP6:
@@ -568,12 +548,13 @@ receive_one(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 			tp->other[tp->other_n++] = m;
 		else
 			urn_tp_drop(tp, m, URN_C_DROP_NOT_ROCE);
-		return;
+		return false;
 	case URN_FRAME_OTHER:
 	case URN_FRAME_BAD:
 		urn_tp_drop(tp, m, urn_pkt(m)->drop);
-		return;
+		return false;
 	}
+	return false;
 }
 
 enum { AHEAD = 6 }; /* packets fetched into the cache before they are looked at */
@@ -588,24 +569,52 @@ prefetch_packet(struct rte_mbuf *m)
 	rte_prefetch0(frame + 64);
 }
 
+/*
+ * Parse a burst and look up the QPs, so that their lines come in while others
+ * are parsed. returns: how many are RoCEv2; they are in roce[]
+ */
+static inline unsigned int
+parse_burst(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, struct rte_mbuf **roce)
+{
+	struct urn_qp *last = NULL;
+	unsigned int count = 0;
+	uint64_t bytes = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct urn_qp *qp;
+
+		if (i + AHEAD < n)
+			prefetch_packet(m[i + AHEAD]);
+		bytes += m[i]->pkt_len;
+		if (!take_roce(tp, m[i]))
+			continue;
+		qp = urn_tp_qp(tp, urn_pkt(m[i])->dqpn);
+		urn_pkt(m[i])->qp = qp;
+		roce[count++] = m[i];
+		if (qp && qp != last)
+			urn_qp_prefetch(qp);
+		last = qp;
+	}
+	URN_COUNT_N(tp, RX_PACKETS, n);
+	URN_COUNT_N(tp, RX_BYTES, bytes);
+	URN_COUNT_N(tp, RX_ROCE, count);
+	return count;
+}
+
 void
 urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked)
 {
-	uint64_t bytes = 0;
+	struct rte_mbuf *roce[URN_TP_BURST];
+	unsigned int count;
 
 	/* Headers of mbufs, then private areas and frames, arrive while others are handled. */
 	for (unsigned int i = 0; i < n; i++)
 		rte_prefetch0(m[i]);
 	for (unsigned int i = 0; i < n && i < AHEAD; i++)
 		prefetch_packet(m[i]);
-	for (unsigned int i = 0; i < n; i++) {
-		if (i + AHEAD < n)
-			prefetch_packet(m[i + AHEAD]);
-		bytes += m[i]->pkt_len;
-		receive_one(tp, m[i], checked);
-	}
-	URN_COUNT_N(tp, RX_PACKETS, n);
-	URN_COUNT_N(tp, RX_BYTES, bytes);
+	count = parse_burst(tp, m, n, roce);
+	for (unsigned int i = 0; i < count; i++)
+		demultiplex(tp, roce[i], checked);
 	urn_tp_execute(tp);
 }
 

@@ -32,16 +32,17 @@ build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn
 	uint8_t opcode = imm ? URN_UD_SEND_ONLY_IMM : URN_UD_SEND_ONLY, *bth;
 	const struct urn_opcode *op = &urn_opcodes[opcode];
 	uint8_t se = w->flags & URN_WRF_SOLICITED ? URN_BTH_SE : 0;
-	struct urn_txd *t = urn_tp_frame(tp, &ah->tmpl, opcode, w->length, (uint32_t)w->remote_addr,
+	struct urn_txd *t = urn_tp_frame(tp, &ah->tmpl, opcode, w->length, w->wqe.ud.remote_qpn,
 					 qp->next_psn, se, false, &bth);
 
 	if (unlikely(!t))
 		return false;
 
 	uint8_t *data = bth + op->hdr_len;
+	uint32_t qkey = w->wqe.ud.remote_qkey;
 	/* With the top bit set the QP's own Q_Key is meant (IBTA 10.2.5). */
 	struct urn_deth d = {
-		.qkey = rte_cpu_to_be_32(w->rkey & 0x80000000u ? qp->qkey : w->rkey),
+		.qkey = rte_cpu_to_be_32(qkey & 0x80000000u ? qp->qkey : qkey),
 		.sqpn = rte_cpu_to_be_32(qp->qpn),
 	};
 
@@ -100,7 +101,7 @@ send_one(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, bool *more)
 
 	*more = false;
 	if (w->state != URN_WORK_FAILED) {
-		ah = tp->cfg.ah ? tp->cfg.ah(tp->cfg.ah_ctx, (uint32_t)(w->remote_addr >> 32)) : NULL;
+		ah = tp->cfg.ah ? tp->cfg.ah(tp->cfg.ah_ctx, w->wqe.ud.ah) : NULL;
 		if (!ah || ah->pd != qp->pd) {
 			w->state = URN_WORK_FAILED;
 			w->status = URN_WC_LOC_QP_OP_ERR;

@@ -10,6 +10,7 @@
 #include "abi/queue.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum urn_work_state {
@@ -23,34 +24,70 @@ enum urn_work_state {
 
 enum { URN_WORK_SGE = 2, URN_WORK_INLINE = URN_WORK_SGE * 16 };
 
+/* What sort of work; bits of struct urn_work.kind. */
+enum urn_work_kind {
+	URN_WK_KNOWN = 1 << 0,  /* an opcode that there is */
+	URN_WK_LOCAL = 1 << 1,  /* bind, invalidate: nothing is sent */
+	URN_WK_FETCH = 1 << 2,  /* READ, atomic: completed by a response, never by an ACK */
+	URN_WK_ATOMIC = 1 << 3,
+	URN_WK_RECV = 1 << 4,   /* takes a receive at the peer, so is under end-to-end credit */
+	URN_WK_DGRAM = 1 << 5,  /* UD has it too */
+};
+
+/* All about the opcode of a request. */
+struct urn_wr_info {
+	uint8_t kind;        /* enum urn_work_kind; 0: no such opcode */
+	uint8_t wc_opcode;   /* enum urn_abi_wc_op, of its completion */
+	uint8_t wire[4];     /* SEND, WRITE: opcode of a middle, first, last and only packet */
+};
+
+/* By the low bits of enum urn_abi_wr_op (fetch.c). */
+enum { URN_WR_INFOS = 16 };
+extern const struct urn_wr_info urn_wr_info[URN_WR_INFOS];
+
 struct urn_work {
+	/* ---- one line: all that is looked at when work is retired */
 	struct urn_work *next;   /* in the QP's queue, oldest first, or in the pool */
-	uint64_t wr_id;
-	uint8_t opcode;          /* enum urn_abi_wr_op */
-	uint8_t flags;           /* enum urn_abi_wr_flag */
-	uint8_t num_sge;
-	uint8_t state;           /* enum urn_work_state */
-	uint8_t status;          /* enum urn_abi_wc_status, valid when FAILED */
-	uint8_t vendor_err;      /* enum urn_abi_vendor_err, valid when FAILED */
-	uint16_t inline_len;     /* bytes, when URN_WRF_INLINE */
-	uint32_t imm;            /* immediate (network order) or rkey to invalidate */
-	uint32_t length;         /* bytes of the message */
 	uint32_t first_psn;      /* of the message; local work: the PSN after its predecessor */
-	uint32_t npsn;           /* PSNs it takes; 0: local work */
+	uint32_t npsn : 24;      /* PSNs it takes; 0: local work */
+	uint32_t state : 8;      /* enum urn_work_state */
+	union {
+		struct urn_abi_swqe wqe; /* as posted, in one copy; checked before it is used */
+		struct {
+			uint64_t wr_id;
+			uint8_t opcode;       /* enum urn_abi_wr_op */
+			uint8_t flags;        /* enum urn_abi_wr_flag */
+			uint8_t num_sge;
+			uint8_t kind;         /* enum urn_work_kind; over what is reserved in wqe */
+			uint32_t imm;         /* immediate (network order) or rkey to invalidate */
+			uint64_t remote_addr; /* RDMA; others: see wqe */
+			uint32_t rkey;        /* RDMA */
+			uint32_t inline_len;  /* bytes, when URN_WRF_INLINE */
+			uint64_t compare_add; /* atomics */
+			uint64_t swap;        /* atomics */
+		};
+	};
+	/* ---- sending */
+	uint32_t length;         /* bytes of the message */
 	uint32_t ssn;            /* send sequence number, for credits */
 	uint32_t accepted;       /* READ: packets of the response accepted */
 	uint32_t placed;         /* READ, atomic: packets of the response placed */
-	uint32_t rkey;           /* RDMA: remote key; UD: Q_Key */
-	uint64_t remote_addr;    /* RDMA; UD: QPN in the low half, address handle in the high */
-	uint64_t compare_add;    /* atomics; bind: length */
-	uint64_t swap;           /* atomics; bind: new rkey low, region lkey high */
+	uint8_t status;          /* enum urn_abi_wc_status, valid when FAILED */
+	uint8_t vendor_err;      /* enum urn_abi_vendor_err, valid when FAILED */
 	struct urn_work_ext *ext; /* further elements or inline data; NULL: none */
 	union {
 		struct urn_abi_sge sge[URN_WORK_SGE]; /* valid when ext is NULL */
 		uint8_t data[URN_WORK_INLINE];
 	};
-};
-_Static_assert(sizeof(struct urn_work) <= 136, "work under way fits two lines and a bit");
+} __attribute__((aligned(64)));
+_Static_assert(offsetof(struct urn_work, length) == 64, "retired by its first line");
+_Static_assert(sizeof(struct urn_work) <= 128, "work under way fits two lines");
+_Static_assert(offsetof(struct urn_work, flags) == offsetof(struct urn_work, wqe.flags) &&
+		       offsetof(struct urn_work, kind) == offsetof(struct urn_work, wqe.rsvd) &&
+		       offsetof(struct urn_work, imm) == offsetof(struct urn_work, wqe.imm) &&
+		       offsetof(struct urn_work, rkey) == offsetof(struct urn_work, wqe.rdma.rkey) &&
+		       offsetof(struct urn_work, swap) == offsetof(struct urn_work, wqe.rdma.swap),
+	       "the names of a request's fields");
 
 struct urn_work_ext {
 	union {
@@ -76,16 +113,14 @@ urn_work_inline(const struct urn_work *w)
 static inline bool
 urn_work_is_fetch(const struct urn_work *w)
 {
-	return w->opcode == URN_WR_RDMA_READ || w->opcode == URN_WR_CMP_SWAP ||
-	       w->opcode == URN_WR_FETCH_ADD;
+	return w->kind & URN_WK_FETCH;
 }
 
 /* Takes a receive at the peer, so is under end-to-end credit. */
 static inline bool
 urn_work_takes_recv(const struct urn_work *w)
 {
-	return w->opcode == URN_WR_SEND || w->opcode == URN_WR_SEND_IMM ||
-	       w->opcode == URN_WR_SEND_INV || w->opcode == URN_WR_RDMA_WRITE_IMM;
+	return w->kind & URN_WK_RECV;
 }
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/build.h"
-#include "wire/icrc.h"
 
 #include <netinet/in.h>
 
@@ -8,8 +7,7 @@
 
 enum {
 	V4_OFF_IP = URN_ETH_BYTES,
-	V4_OFF_UDP = V4_OFF_IP + sizeof(struct urn_ipv4),
-	V4_BYTES = V4_OFF_UDP + sizeof(struct urn_udp),
+	V4_BYTES = V4_OFF_IP + sizeof(struct urn_ipv4) + sizeof(struct urn_udp),
 	V6_OFF_UDP = V4_OFF_IP + sizeof(struct urn_ipv6),
 	V6_BYTES = V6_OFF_UDP + sizeof(struct urn_udp),
 };
@@ -88,31 +86,14 @@ urn_tmpl_init(struct urn_tmpl *t, const struct urn_path *path)
 	udp->dport = RTE_BE16(URN_ROCE_PORT);
 }
 
-static void
-headers_v4(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len)
-{
-	struct urn_ipv4 *ip = (struct urn_ipv4 *)(frame + V4_OFF_IP);
-	struct urn_udp *udp = (struct urn_udp *)(frame + V4_OFF_UDP);
-	uint16_t len = rte_cpu_to_be_16((uint16_t)(udp_len + sizeof(*ip)));
-	uint32_t sum = t->csum + len;
-
-	memcpy(frame, t->bytes, V4_BYTES);
-	/* Ten words sum to less than 10 << 16: two folds always suffice. */
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	ip->len = len;
-	ip->csum = (uint16_t)~sum;
-	udp->len = rte_cpu_to_be_16(udp_len);
-}
-
 /*
  * The UDP checksum stays 0 with IPv6 too: kernel soft-RoCE sends it so (all 18
  * IPv6 frames of test/data/rxe_golden.pcap), the ICRC protects the packet, and
  * a sum over the payload would cost a second pass over it. RFC 6936 names the
  * conditions under which a tunnel may do this; Wireshark remarks on it.
  */
-static void
-headers_v6(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len)
+void
+urn_build_headers_v6(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len)
 {
 	struct urn_ipv6 *ip = (struct urn_ipv6 *)(frame + V4_OFF_IP);
 	struct urn_udp *udp = (struct urn_udp *)(frame + V6_OFF_UDP);
@@ -120,25 +101,4 @@ headers_v6(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len)
 	memcpy(frame, t->bytes, V6_BYTES);
 	ip->len = rte_cpu_to_be_16(udp_len);
 	udp->len = ip->len;
-}
-
-void
-urn_build_headers(uint8_t *frame, const struct urn_tmpl *t, uint32_t roce_len)
-{
-	uint16_t udp_len = (uint16_t)(roce_len + URN_ICRC_BYTES + sizeof(struct urn_udp));
-
-	if (t->ipv6)
-		headers_v6(frame, t, udp_len);
-	else
-		headers_v4(frame, t, udp_len);
-}
-
-void
-urn_build_icrc(uint8_t *frame, uint32_t len, int ipv6, int on)
-{
-	uint32_t crc = 0;
-
-	if (on)
-		crc = rte_cpu_to_le_32(urn_icrc(frame + URN_ETH_BYTES, len - URN_ETH_BYTES, ipv6));
-	memcpy(frame + len, &crc, sizeof(crc));
 }

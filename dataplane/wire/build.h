@@ -6,6 +6,7 @@
 #ifndef URN_WIRE_BUILD_H
 #define URN_WIRE_BUILD_H
 
+#include "wire/icrc.h"
 #include "wire/pkt.h"
 
 /* Ethernet + IPv6 + UDP is the longest; 62 bytes, padded. */
@@ -31,22 +32,68 @@ struct urn_path {
 /* Make the template of a path. IPv4: DF set, id 0. */
 void urn_tmpl_init(struct urn_tmpl *t, const struct urn_path *path);
 
+/* Where the template has the destination address: 4 or 16 bytes. */
+static inline const uint8_t *
+urn_tmpl_dst(const struct urn_tmpl *t)
+{
+	return t->bytes + URN_ETH_BYTES +
+	       (t->ipv6 ? offsetof(struct urn_ipv6, dst) : offsetof(struct urn_ipv4, dst));
+}
+
 /* Is this GID an IPv4 address (::ffff:a.b.c.d)? */
 int urn_gid_is_v4(const uint8_t gid[16]);
+
+/* urn_build_headers() of IPv6. */
+void urn_build_headers_v6(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len);
+
+/* urn_build_headers() of IPv4. */
+static inline void
+urn_build_headers_v4(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len)
+{
+	struct urn_ipv4 *ip = (struct urn_ipv4 *)(frame + URN_ETH_BYTES);
+	struct urn_udp *udp = (struct urn_udp *)(ip + 1);
+	uint16_t len = rte_cpu_to_be_16((uint16_t)(udp_len + sizeof(*ip)));
+	uint32_t sum = t->csum + len;
+
+	memcpy(frame, t->bytes, URN_ETH_BYTES + sizeof(*ip) + sizeof(*udp));
+	/* Ten words sum to less than 10 << 16: two folds always suffice. */
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	ip->len = len;
+	ip->csum = (uint16_t)~sum;
+	udp->len = rte_cpu_to_be_16(udp_len);
+}
 
 /*
  * Write Ethernet, IP and UDP headers of a frame, with its lengths.
  * frame: at least t->len bytes. roce_len: bytes from the BTH to the end of the
  * pad, without ICRC. The IPv4 checksum is right, the UDP checksum 0.
  */
-void urn_build_headers(uint8_t *frame, const struct urn_tmpl *t, uint32_t roce_len);
+static inline void
+urn_build_headers(uint8_t *frame, const struct urn_tmpl *t, uint32_t roce_len)
+{
+	uint16_t udp_len = (uint16_t)(roce_len + URN_ICRC_BYTES + sizeof(struct urn_udp));
+
+	if (t->ipv6)
+		urn_build_headers_v6(frame, t, udp_len);
+	else
+		urn_build_headers_v4(frame, t, udp_len);
+}
 
 /*
  * Append the ICRC to a frame that holds everything before it. frame: the
  * Ethernet header; len: bytes of the frame without the ICRC; 4 more bytes must
  * be writable. With on == 0 four zero bytes are put in its place.
  */
-void urn_build_icrc(uint8_t *frame, uint32_t len, int ipv6, int on);
+static inline void
+urn_build_icrc(uint8_t *frame, uint32_t len, int ipv6, int on)
+{
+	uint32_t crc = 0;
+
+	if (on)
+		crc = rte_cpu_to_le_32(urn_icrc(frame + URN_ETH_BYTES, len - URN_ETH_BYTES, ipv6));
+	memcpy(frame + len, &crc, sizeof(crc));
+}
 
 /* Write a BTH. flags: SE, M; pad in bytes 0..3. */
 static inline void

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The masked fields are overwritten in place, one CRC call runs over the whole
- * packet, and they are put back: a masked copy of the headers would cost a
- * second call, which takes as long as 64 bytes do.
+ * One CRC call runs over the whole packet: a masked copy of the headers alone
+ * would cost a second call, which takes as long as 64 bytes do. A short packet
+ * is copied with its masked fields overwritten; in a long one they are
+ * overwritten in place, and put back.
  *
- * The overwriting goes by 16 bytes at the offsets that ISA-L loads from. A
+ * Either goes by 16 bytes at the offsets that ISA-L loads from. A
  * processor hands a store on to a later load only if one store holds all of
  * the load; single bytes written just before the call make it wait for the
  * cache instead, 15 ns a packet where the CRC of 64 bytes takes 5.
@@ -40,9 +41,10 @@ enum {
 	V4_BLOCKS = 3, /* of 16 bytes, that reach V4_RSVD */
 	V6_BLOCKS = 4,
 };
-_Static_assert(V4_RSVD == 32, "the only masked byte of the third block");
-_Static_assert(V6_BLOCKS * 16 <= sizeof(struct l3_v6) + URN_ICRC_BYTES,
-	       "the blocks end within the shortest IPv6 packet");
+_Static_assert(V4_RSVD / 16 == V4_BLOCKS - 1 && V6_RSVD / 16 == V6_BLOCKS - 1, "blocks");
+
+/* Bytes up to which a packet is copied: those that ISA-L handles without AVX-512. */
+#define SHORT 252u
 
 static const uint8_t mask_v4[V4_BLOCKS * 16] __attribute__((aligned(16))) = {
 	[offsetof(struct l3_v4, ip.tos)] = 0xff,
@@ -109,25 +111,46 @@ icrc_blocks(uint8_t *l3, uint32_t len, const uint8_t *mask, unsigned int blocks)
 	return crc;
 }
 
-/* A BTH and nothing else: the third block would reach past the place of the ICRC. */
-static __attribute__((noinline)) uint32_t
-icrc_v4_short(uint8_t *l3, uint32_t len)
+/*
+ * CRC of a short packet over a masked copy. It leaves the frame alone, whose
+ * lines another core wrote and will write again: a line that is only read need
+ * not be pulled back from here. blocks, mask: as above.
+ */
+static inline __attribute__((always_inline)) uint32_t
+icrc_copy(const uint8_t *l3, uint32_t len, const uint8_t *mask, unsigned int blocks)
 {
-	uint8_t keep = l3[V4_RSVD];
-	uint32_t crc;
+	uint8_t copy[SHORT] __attribute__((aligned(16)));
+	uint32_t at = 0;
 
-	l3[V4_RSVD] = 0xff;
-	crc = icrc_blocks(l3, len, mask_v4, 2);
-	l3[V4_RSVD] = keep;
-	return crc;
+	for (; at + 16 <= len; at += 16) {
+		v16 v, m;
+
+		memcpy(&v, l3 + at, 16);
+		if (at < blocks * 16) {
+			memcpy(&m, mask + at, 16);
+			v |= m;
+		}
+		memcpy(copy + at, &v, 16);
+	}
+	/* All headers, and the payload with its pad, are multiples of 4 bytes. */
+	for (; at < len; at += 4) {
+		uint32_t v, m = 0;
+
+		memcpy(&v, l3 + at, 4);
+		if (at < blocks * 16)
+			memcpy(&m, mask + at, 4);
+		v |= m;
+		memcpy(copy + at, &v, 4);
+	}
+	return crc32_gzip_refl(URN_ICRC_SEED, copy, len);
 }
 
 uint32_t
 urn_icrc(uint8_t *l3, uint32_t len, int ipv6)
 {
-	if (ipv6)
-		return icrc_blocks(l3, len, mask_v6, V6_BLOCKS);
-	if (len + URN_ICRC_BYTES < V4_BLOCKS * 16)
-		return icrc_v4_short(l3, len);
-	return icrc_blocks(l3, len, mask_v4, V4_BLOCKS);
+	if (len <= SHORT)
+		return ipv6 ? icrc_copy(l3, len, mask_v6, V6_BLOCKS)
+			    : icrc_copy(l3, len, mask_v4, V4_BLOCKS);
+	return ipv6 ? icrc_blocks(l3, len, mask_v6, V6_BLOCKS)
+		    : icrc_blocks(l3, len, mask_v4, V4_BLOCKS);
 }

@@ -21,8 +21,7 @@ uint32_t urn_icrc_masked(const uint8_t *l3, uint32_t len);
 /*
  * CRC of a frame as it is on the wire; masks, computes, puts the bytes back.
  * ipv6: 0 or 1. len: bytes from the IP header to the end of the pad, at least
- * to the end of the BTH; 4 more, where the ICRC is or goes, are there to be read
- * and written, and keep their value.
+ * to the end of the BTH, a multiple of 4.
  */
 uint32_t urn_icrc(uint8_t *l3, uint32_t len, int ipv6);
 

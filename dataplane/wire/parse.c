@@ -43,16 +43,20 @@ static inline uint32_t
 ipv4_sum(const uint8_t *ip)
 {
 	uint64_t a, b, s;
-	uint32_t c;
+	uint32_t c, t;
 
 	memcpy(&a, ip, 8);
 	memcpy(&b, ip + 8, 8);
 	memcpy(&c, ip + 16, 4);
-	s = (a & 0xffffffff) + (a >> 32) + (b & 0xffffffff) + (b >> 32) + c;
-	s = (s & 0xffffffff) + (s >> 32);
-	s = (s & 0xffff) + (s >> 16);
-	s = (s & 0xffff) + (s >> 16);
-	return (uint32_t)((s & 0xffff) + (s >> 16));
+	s = a + b;
+	s += s < a; /* the carry comes in at the other end */
+	s += c;
+	s += s < c;
+	/* A number plus itself turned by half: the upper half is the folded sum. */
+	s += s << 32 | s >> 32;
+	t = (uint32_t)(s >> 32);
+	t += t << 16 | t >> 16;
+	return t >> 16;
 }
 
 /* Why a BTH, its extension headers or pad are wrong. body: bytes after UDP. */
@@ -129,6 +133,9 @@ parse_udp(struct urn_pkt *p, const uint8_t *f, uint32_t off, uint32_t avail)
 static inline void
 trim(struct rte_mbuf *m, uint32_t len)
 {
+	/* Seldom needed: a line that is not written stays with the core that sends next. */
+	if (likely(m->data_len == len))
+		return;
 	m->data_len = (uint16_t)len;
 	m->pkt_len = len;
 }

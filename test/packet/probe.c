@@ -30,20 +30,21 @@ unsigned int
 __wrap_urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 {
 	struct probe *p = current;
-	unsigned int pending = 0;
+	unsigned int not_done = 0;
 
 	for (unsigned int i = 0; i < n; i++) {
 		bool fails = p->fail_in && --p->fail_in == 0;
 
 		if (fails && !p->fail_late) {
 			ops[i].status = URN_MEMOP_FAILED;
+			not_done++;
 			continue;
 		}
 		if (fails)
 			p->failing = ops[i];
-		pending += __real_urn_memx_execute(x, &ops[i], 1);
+		not_done += __real_urn_memx_execute(x, &ops[i], 1);
 	}
-	return pending;
+	return not_done;
 }
 
 unsigned int

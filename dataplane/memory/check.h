@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The check of a key, in line, for those who make it for every packet; all
+ * others call urn_mem_check(). internal.h says how the table works.
+ */
+#ifndef URN_MEMORY_CHECK_H
+#define URN_MEMORY_CHECK_H
+
+#include "memory/mem.h"
+
+#define URN_MEM_CHUNK_SHIFT 9
+#define URN_MEM_CHUNK (1u << URN_MEM_CHUNK_SHIFT)
+
+enum urn_region_kind {
+	URN_REGION_FREE,
+	URN_REGION_MR,
+	URN_REGION_DYING, /* a region between kill and free: no key reaches it */
+	URN_REGION_MW1,
+	URN_REGION_MW2,
+};
+
+/*
+ * One index of the table: a region or a window. All but seq are stored under
+ * an odd sequence. `start` and `base` of a region do not change until it is
+ * freed, so the executor reads them without looking at the sequence.
+ */
+struct urn_region {
+	uint32_t seq;          /* odd while the entry is being written */
+	uint32_t key;          /* the whole key; 0: none */
+	uint32_t pd;           /* handle */
+	uint32_t qpn;          /* type 2 windows: the QP bound to */
+	uint32_t access;       /* enum urn_abi_access; windows: the remote ones only */
+	uint32_t kind;         /* enum urn_region_kind */
+	uint64_t start;        /* the first address the key speaks of */
+	uint64_t length;       /* bytes */
+	uint8_t *base;         /* regions: where `start` lies in this process */
+	struct urn_region *mr; /* region: itself; window: the region bound to, NULL: none */
+	uint32_t index;        /* of this entry; constant */
+	uint32_t rsvd;
+} URN_ABI_ALIGNED(64);
+_Static_assert(sizeof(struct urn_region) == 64, "a check reads one cache line");
+
+struct urn_region_cold {
+	uint32_t bound; /* regions: windows bound to it, or URN_BOUND_DEAD; engines, atomically */
+	uint32_t next;  /* free: index behind this one in the queue, 0: none; control */
+	uint32_t tag;   /* low 8 bits of the last key that the index had; control */
+};
+
+struct urn_mem_chunk {
+	struct urn_region hot[URN_MEM_CHUNK];
+	struct urn_region_cold cold[URN_MEM_CHUNK];
+};
+
+struct urn_mem {
+	/* Read by checks, constant but for the chunks that appear. */
+	struct urn_mem_chunk **chunk; /* directory; entries stored with release, never changed */
+	uint32_t chunks;              /* entries of the directory */
+	uint32_t max_keys;            /* highest index */
+	/* Control only, on lines that checks don't read. */
+	uint32_t fresh URN_ABI_ALIGNED(64); /* lowest index never given out */
+	uint32_t waiting;                   /* freed indices in the queue */
+	uint32_t first, last;               /* of that queue; 0: empty */
+	struct urn_pd *pd;                  /* by handle; [0] unused; grows by doubling */
+	uint32_t pd_room;                   /* entries of pd[] */
+	uint32_t pd_fresh;                  /* lowest handle never given out */
+	uint32_t pd_first, pd_last;         /* queue of freed handles; 0: empty */
+	uint32_t max_pds;
+};
+
+/* What an entry said at one moment. */
+struct urn_region_view {
+	uint32_t seq, key, pd, qpn, access, kind;
+	uint64_t start, length;
+	struct urn_region *mr;
+};
+
+/* Entry of an index, given out or not; NULL: there was never one. */
+static inline struct urn_region *
+urn_region_at(const struct urn_mem *mem, uint32_t index)
+{
+	uint32_t c = index >> URN_MEM_CHUNK_SHIFT;
+	struct urn_mem_chunk *chunk;
+
+	if (c >= mem->chunks)
+		return NULL;
+	/* Pairs with the release in urn_key_grow(): the chunk is cleared. */
+	chunk = __atomic_load_n(&mem->chunk[c], __ATOMIC_ACQUIRE);
+	return chunk ? &chunk->hot[index & (URN_MEM_CHUNK - 1)] : NULL;
+}
+
+/* Acquire: no later load of the entry, its sequence included, comes first. */
+#define URN_REGION_GET(r, field) __atomic_load_n(&(r)->field, __ATOMIC_ACQUIRE)
+
+/* Read an entry. False: somebody is writing it. */
+static inline bool
+urn_region_read(const struct urn_region *r, struct urn_region_view *v)
+{
+	v->seq = URN_REGION_GET(r, seq);
+	v->key = URN_REGION_GET(r, key);
+	v->pd = URN_REGION_GET(r, pd);
+	v->qpn = URN_REGION_GET(r, qpn);
+	v->access = URN_REGION_GET(r, access);
+	v->kind = URN_REGION_GET(r, kind);
+	v->start = URN_REGION_GET(r, start);
+	v->length = URN_REGION_GET(r, length);
+	v->mr = URN_REGION_GET(r, mr);
+	/* A field stored after the odd sequence was acquired with it: it is seen here. */
+	return !(v->seq & 1) && __atomic_load_n(&r->seq, __ATOMIC_RELAXED) == v->seq;
+}
+
+/*
+ * Do `len` bytes at `addr` lie within `length` bytes at `start`? Right for any
+ * numbers as long as start + length does not exceed 2^64: an address below
+ * `start` wraps to an offset of at least `length`.
+ */
+static inline bool
+urn_range_in(uint64_t start, uint64_t length, uint64_t addr, uint64_t len)
+{
+	uint64_t off = addr - start;
+
+	return off <= length && len <= length - off;
+}
+
+/* urn_mem_check(), in line. */
+static inline enum urn_mem_error
+urn_mem_check_inline(const struct urn_mem *mem, uint32_t key, uint32_t pd, uint32_t qpn,
+		     uint64_t addr, uint64_t len, uint32_t access, int remote,
+		     struct urn_region **region)
+{
+	const struct urn_region *r = urn_region_at(mem, key >> 8);
+	struct urn_region_view v;
+
+	if (!r || !urn_region_read(r, &v))
+		return URN_MEM_BAD_KEY;
+	/* A free index, a dying region and an unbound window have no region. */
+	if (v.key != key || v.pd != pd || !v.mr)
+		return URN_MEM_BAD_KEY;
+	if (v.kind != URN_REGION_MR && (!remote || (v.kind == URN_REGION_MW2 && v.qpn != qpn)))
+		return URN_MEM_BAD_KEY;
+	if (access & ~v.access)
+		return URN_MEM_ACCESS;
+	if (len && !urn_range_in(v.start, v.length, addr, len))
+		return URN_MEM_RANGE;
+	*region = v.mr;
+	return URN_MEM_OK;
+}
+
+#endif
