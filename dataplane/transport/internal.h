@@ -127,7 +127,7 @@ urn_tp_tx_room(const struct urn_tp *tp)
 	return urn_tp_tx_frames(tp) && urn_tp_tx_ops(tp);
 }
 
-/* ---- memory operations (tp.c) */
+/* ---- memory operations, and frames to send (burst.c) */
 
 static inline void
 urn_tp_op(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind, struct urn_region *region,
@@ -198,6 +198,8 @@ urn_tp_sge_op(struct urn_tp *tp, struct rte_mbuf *m, struct urn_txd *d,
 
 /* Execute the operations in hand and finish, in order, the packets in hand. */
 void urn_tp_execute(struct urn_tp *tp);
+/* Send frames of a QP that waited for memory, as far as they are ready and there is room. */
+void urn_tp_drain_tx(struct urn_tp *tp, struct urn_qp *qp);
 
 static inline void
 urn_tp_hold(struct urn_tp *tp, struct rte_mbuf *m, struct urn_qp *qp, uint8_t action)

@@ -179,7 +179,7 @@ struct urn_tp {
 #define URN_COUNT(tp, id) ((tp)->c.v[URN_C_##id]++)
 #define URN_COUNT_N(tp, id, n) ((tp)->c.v[URN_C_##id] += (n))
 
-/* ---- tp.c */
+/* ---- tp.c, rx.c, burst.c */
 
 /* Make the transport of an adapter on an engine. NULL: no memory. */
 struct urn_tp *urn_tp_create(const struct urn_tp_config *cfg, uint64_t now);

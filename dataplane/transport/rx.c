@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Received frames: parse, check, find the QP, hand to its requester or responder. */
+#include "transport/internal.h"
+
+/* Is the frame meant for this adapter? */
+static inline bool
+addressed(const struct urn_tp *tp, struct rte_mbuf *m)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	const uint8_t *l3 = frame + urn_pkt(m)->l3_off;
+
+	if (unlikely(memcmp(frame, tp->cfg.mac, 6) != 0))
+		return false;
+	if (likely(!urn_pkt(m)->ipv6))
+		return tp->has_ipv4 && memcmp(l3 + 16, tp->ipv4, 4) == 0;
+	for (unsigned int i = 0; i < tp->cfg.gids; i++)
+		if (tp->cfg.gid[i][0] && memcmp(l3 + 24, tp->cfg.gid[i], 16) == 0)
+			return true;
+	return false;
+}
+
+/* Does the frame come from the address the QP is connected to? */
+static inline bool
+from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
+{
+	const struct urn_pkt *p = urn_pkt(m);
+	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off);
+
+	/* The template, which an answer needs too, has the address as it is on the wire. */
+	if (unlikely(p->ipv6 != qp->tmpl.ipv6))
+		return false;
+	return likely(!p->ipv6) ? memcmp(l3 + offsetof(struct urn_ipv4, src),
+					 urn_tmpl_dst(&qp->tmpl), 4) == 0
+				: memcmp(l3 + offsetof(struct urn_ipv6, src),
+					 urn_tmpl_dst(&qp->tmpl), 16) == 0;
+}
+
+static void
+deliver_rc(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	const struct urn_opcode *op = urn_pkt(m)->op;
+
+	if (unlikely(!(op->flags & URN_OPF_RC)))
+		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
+	else if (unlikely(!from_peer(qp, m)))
+		urn_tp_drop(tp, m, URN_C_DROP_PEER);
+	else if (op->flags & URN_OPF_REQUEST)
+		urn_resp_accept(tp, qp, m);
+	else if (likely(qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD))
+		urn_comp_accept(tp, qp, m);
+	else
+		urn_tp_drop(tp, m, URN_C_DROP_QP_STATE);
+}
+
+static inline void
+deliver(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	struct urn_qp *qp = urn_pkt(m)->qp;
+
+	if (unlikely(!qp)) {
+		urn_tp_drop(tp, m, URN_C_DROP_NO_QP);
+		return;
+	}
+	if (unlikely(qp->state < URN_QPS_RTR || qp->state == URN_QPS_ERR ||
+		     (qp->flags & (URN_QPF_DYING | URN_QPF_REFUSED)))) {
+		urn_tp_drop(tp, m, URN_C_DROP_QP_STATE);
+		return;
+	}
+	if (likely(qp->type == URN_QPT_RC))
+		deliver_rc(tp, qp, m);
+	else if (urn_pkt(m)->op->flags & URN_OPF_UD)
+		urn_ud_accept(tp, qp, m);
+	else
+		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
+	/* A packet and the kept ones behind it may ask for much memory. */
+	if (tp->ops_bytes >= URN_TP_OPS_BYTES ||
+	    unlikely(tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS || tp->burst_n + 2 > URN_TP_TX))
+		urn_tp_execute(tp);
+}
+
+/* A well-formed RoCEv2 frame, its QP looked up when it is ours. */
+static inline void
+demultiplex(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
+{
+	struct urn_pkt *p = urn_pkt(m);
+
+	if (unlikely(!addressed(tp, m)))
+		urn_tp_drop(tp, m, URN_C_DROP_ADDRESS);
+	else if (unlikely(!checked && tp->cfg.icrc && !urn_wire_icrc_ok(m)))
+		urn_tp_drop(tp, m, URN_C_DROP_ICRC);
+	else if (unlikely(!urn_pkey_match(p->pkey, URN_PKEY_DEFAULT)))
+		urn_tp_drop(tp, m, URN_C_DROP_PKEY);
+	else if (unlikely(p->op->flags & URN_OPF_CNP))
+		urn_tp_drop(tp, m, URN_C_CNP_RX);
+	else if (likely(urn_qpn_engine(p->dqpn) == tp->cfg.engine))
+		deliver(tp, m);
+	else if (tp->handover_n < URN_TP_OUT)
+		tp->handover[tp->handover_n++] = m;
+	else
+		urn_tp_drop(tp, m, URN_C_DROP_HANDOVER);
+}
+
+/* Parse a frame. returns: whether it is RoCEv2; others are dealt with */
+static inline bool
+take_roce(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	if (unlikely(m->nb_segs > 1) && rte_pktmbuf_linearize(m) != 0) {
+		urn_tp_drop(tp, m, URN_C_DROP_LENGTH);
+		return false;
+	}
+	switch (urn_wire_parse(m)) {
+	case URN_FRAME_ROCE:
+		return true;
+	case URN_FRAME_ARP:
+	case URN_FRAME_ICMP:
+	case URN_FRAME_ICMP6:
+		if (tp->other_n < URN_TP_OUT)
+			tp->other[tp->other_n++] = m;
+		else
+			urn_tp_drop(tp, m, URN_C_DROP_NOT_ROCE);
+		return false;
+	case URN_FRAME_OTHER:
+	case URN_FRAME_BAD:
+		urn_tp_drop(tp, m, urn_pkt(m)->drop);
+		return false;
+	}
+	return false;
+}
+
+enum { AHEAD = 6 }; /* packets fetched into the cache before they are looked at */
+
+static inline void
+prefetch_packet(struct rte_mbuf *m)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	rte_prefetch0(urn_pkt(m));
+	rte_prefetch0(frame);
+	rte_prefetch0(frame + 64);
+}
+
+/*
+ * Parse a burst and look up the QPs, so that their lines come in while others
+ * are parsed. returns: how many are RoCEv2; they are in roce[]
+ */
+static inline unsigned int
+parse_burst(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, struct rte_mbuf **roce)
+{
+	struct urn_qp *last = NULL;
+	unsigned int count = 0;
+	uint64_t bytes = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct urn_qp *qp;
+
+		if (i + AHEAD < n)
+			prefetch_packet(m[i + AHEAD]);
+		bytes += m[i]->pkt_len;
+		if (!take_roce(tp, m[i]))
+			continue;
+		qp = urn_tp_qp(tp, urn_pkt(m[i])->dqpn);
+		urn_pkt(m[i])->qp = qp;
+		roce[count++] = m[i];
+		if (qp && qp != last)
+			urn_qp_prefetch(qp);
+		last = qp;
+	}
+	URN_COUNT_N(tp, RX_PACKETS, n);
+	URN_COUNT_N(tp, RX_BYTES, bytes);
+	URN_COUNT_N(tp, RX_ROCE, count);
+	return count;
+}
+
+void
+urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked)
+{
+	struct rte_mbuf *roce[URN_TP_BURST];
+	unsigned int count;
+
+	/* Headers of mbufs, then private areas and frames, arrive while others are handled. */
+	for (unsigned int i = 0; i < n; i++)
+		rte_prefetch0(m[i]);
+	for (unsigned int i = 0; i < n && i < AHEAD; i++)
+		prefetch_packet(m[i]);
+	count = parse_burst(tp, m, n, roce);
+	for (unsigned int i = 0; i < count; i++)
+		demultiplex(tp, roce[i], checked);
+	urn_tp_execute(tp);
+}
