@@ -65,10 +65,11 @@ __wrap_urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max
 static int
 neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 {
-	(void)ctx;
+	const struct probe *p = ctx;
+
 	(void)gid;
 	memcpy(mac, peer_mac, 6);
-	return 0;
+	return p->neigh;
 }
 
 static struct urn_ah *
