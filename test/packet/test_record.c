@@ -361,6 +361,38 @@ region_goes(void **state)
 	probe_close(&p);
 }
 
+/*
+ * PSNs come round again after 2^24: of two atomics, or READs, on record under
+ * one PSN the newer is meant.
+ */
+static void
+round_again(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	open_filled(&p, NULL);
+	memset(probe_at(&p, 0), 0, 8);
+	for (uint64_t i = 0; i < 2; i++) {
+		p.qp->epsn = RQ(0); /* as if all the others had gone by, without READs */
+		p.qp->done_psn = RQ(-1);
+		probe_atomic(&p, FETCH_ADD, RQ(0), 0, 5, 0);
+		assert_int_equal(expect_frame(&p, ATOMIC_ACK, RQ(0))->orig, 5 * i);
+	}
+	probe_atomic(&p, FETCH_ADD, RQ(0), 0, 5, 0);
+	assert_int_equal(expect_frame(&p, ATOMIC_ACK, RQ(0))->orig, 5);
+	for (uint32_t i = 0; i < 2; i++) {
+		p.qp->epsn = RQ(1);
+		p.qp->done_psn = RQ(0);
+		probe_read(&p, RQ(1), i * MTU, 8);
+		expect_frame(&p, READ_ONLY, RQ(1));
+	}
+	probe_read(&p, RQ(1), MTU, 8);
+	expect_frame(&p, READ_ONLY, RQ(1));
+	expect_silence(&p);
+	probe_close(&p);
+}
+
 int
 main(void)
 {
@@ -377,6 +409,7 @@ main(void)
 		cmocka_unit_test(replay_gives_way),
 		cmocka_unit_test(read_fails),
 		cmocka_unit_test(region_goes),
+		cmocka_unit_test(round_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
