@@ -372,6 +372,13 @@ probe_state(struct probe *p, uint8_t state)
 	modify(p, &p->q[p->cur], state, 0);
 }
 
+void
+probe_reconnect(struct probe *p)
+{
+	probe_state(p, URN_QPS_RESET);
+	connect_qp(p, &p->q[p->cur]);
+}
+
 /* ---- the wire: in */
 
 void

@@ -109,6 +109,9 @@ void probe_use(struct probe *p, unsigned int qp);
 /* Move the QP to a state without attributes (ERR, RESET, SQD, RTS). */
 void probe_state(struct probe *p, uint8_t state);
 
+/* From any state, nothing waiting for memory, by way of RESET to where it stood at first. */
+void probe_reconnect(struct probe *p);
+
 /* Where the region's byte lies in this process. */
 static inline uint8_t *
 probe_at(struct probe *p, uint32_t off)
