@@ -372,6 +372,23 @@ probe_state(struct probe *p, uint8_t state)
 	modify(p, &p->q[p->cur], state, 0);
 }
 
+int
+probe_modify(struct probe *p, uint32_t mask, const struct urn_abi_qp_attr *a)
+{
+	char why[160] = "";
+	int rc = urn_qp_modify(p->tp, p->qp, mask, a, why, sizeof(why));
+
+	if (rc != 0 && rc != EAGAIN && strncmp(why, "QP 0x", 5) != 0)
+		fail_msg("error %d says nothing: %s", rc, why);
+	return rc;
+}
+
+void
+probe_attributes(struct probe *p, struct urn_abi_qp_attr *a)
+{
+	attributes(p, &p->q[p->cur], a);
+}
+
 void
 probe_reconnect(struct probe *p)
 {

@@ -109,6 +109,9 @@ void probe_use(struct probe *p, unsigned int qp);
 /* Move the QP to a state without attributes (ERR, RESET, SQD, RTS). */
 void probe_state(struct probe *p, uint8_t state);
 
+/* Any change; what the probe's QPs are made with. returns what urn_qp_modify() does */
+int probe_modify(struct probe *p, uint32_t mask, const struct urn_abi_qp_attr *a);
+void probe_attributes(struct probe *p, struct urn_abi_qp_attr *a);
 /* From any state, nothing waiting for memory, by way of RESET to where it stood at first. */
 void probe_reconnect(struct probe *p);
 
