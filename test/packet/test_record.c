@@ -136,7 +136,9 @@ replay_refused(void **state)
 	} bad[] = {
 		{0, 100, 5000, 1},		     /* another key, as good */
 		{0, 100, 5000, 2},		     /* no key */
-		{0, 101, 4999, 0},		     /* another address */
+		{0, 101, 5000, 0},		     /* another address */
+		{0, 101, 4999, 0},
+		{1, 100, 5000 - MTU, 0},
 		{1, 100, 5000, 0},		     /* not the address of that packet */
 		{1, 100 + MTU, 5000 - MTU + 1, 0},   /* beyond its end */
 		{0, 100, 5001, 0},		     /* the same */
