@@ -99,7 +99,7 @@ struct probe {
 	bool fail_late;
 	bool hold;                /* memory that answers late does not answer now */
 	struct urn_memop failing; /* late: to be answered with a failure */
-	int neigh;                /* what asking for the peer's MAC says: 0 known, -1 wait, -2 no */
+	int neigh;		  /* what asking for the peer's MAC says: 0 known, -1 wait, -2 no */
 };
 
 void probe_open(struct probe *p, const struct probe_config *cfg);

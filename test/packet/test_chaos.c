@@ -16,11 +16,11 @@ enum { MTU = 256, STEPS = 4000 };
 struct chaos {
 	struct probe p;
 	uint64_t rng;
-	uint64_t sent, recvs;         /* posted */
+	uint64_t sent, recvs; /* posted */
 	uint64_t sent_done, recvs_done;
-	uint32_t ends;                /* times that the QP was ended */
-	uint32_t care;                /* one choice of so many is wrong */
-	bool burst;                   /* several frames a turn */
+	uint32_t ends; /* times that the QP was ended */
+	uint32_t care; /* one choice of so many is wrong */
+	bool burst;    /* several frames a turn */
 };
 
 static uint32_t
@@ -48,7 +48,7 @@ about(struct chaos *c, uint32_t base)
 static uint32_t
 some_key(struct chaos *c)
 {
-	const uint32_t key[] = {c->p.key_local, c->p.key_other, c->p.key_read, c->p.key ^ 1, 0,
+	const uint32_t key[] = {c->p.key_local,	   c->p.key_other, c->p.key_read, c->p.key ^ 1, 0,
 				rnd(c, UINT32_MAX)};
 
 	return often(c) ? c->p.key : key[rnd(c, 6)];
@@ -58,8 +58,12 @@ some_key(struct chaos *c)
 static uint64_t
 some_va(struct chaos *c, uint32_t len)
 {
-	const uint64_t edge[] = {PROBE_VA - 1, PROBE_VA + PROBE_LEN - len + 1, 0, UINT64_MAX - len,
-				 UINT64_MAX, PROBE_VA + PROBE_LEN};
+	const uint64_t edge[] = {PROBE_VA - 1,
+				 PROBE_VA + PROBE_LEN - len + 1,
+				 0,
+				 UINT64_MAX - len,
+				 UINT64_MAX,
+				 PROBE_VA + PROBE_LEN};
 
 	return often(c) ? PROBE_VA + rnd(c, (PROBE_LEN - len) / 8) * 8ull : edge[rnd(c, 6)];
 }
@@ -78,8 +82,9 @@ some_len(struct chaos *c)
 static uint8_t
 some_request(struct chaos *c)
 {
-	static const uint8_t begin[] = {SEND_FIRST, SEND_ONLY, SEND_ONLY_IMM, WRITE_FIRST, WRITE_ONLY,
-					WRITE_ONLY_IMM, READ_REQ, CMP_SWAP, FETCH_ADD, SEND_ONLY_INV};
+	static const uint8_t begin[] = {SEND_FIRST, SEND_ONLY,	    SEND_ONLY_IMM, WRITE_FIRST,
+					WRITE_ONLY, WRITE_ONLY_IMM, READ_REQ,	   CMP_SWAP,
+					FETCH_ADD,  SEND_ONLY_INV};
 	static const uint8_t send[] = {SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_LAST_INV};
 	static const uint8_t write[] = {WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM};
 	const struct urn_qp *qp = c->p.qp;
@@ -100,14 +105,24 @@ payload_of(struct chaos *c, uint8_t op, uint32_t length)
 	if (!often(c))
 		return rnd(c, 2 * MTU);
 	switch (op) {
-	case SEND_FIRST: case SEND_MIDDLE: case WRITE_FIRST: case WRITE_MIDDLE:
-	case READ_FIRST: case READ_MIDDLE:
+	case SEND_FIRST:
+	case SEND_MIDDLE:
+	case WRITE_FIRST:
+	case WRITE_MIDDLE:
+	case READ_FIRST:
+	case READ_MIDDLE:
 		return MTU;
-	case WRITE_ONLY: case WRITE_ONLY_IMM:
+	case WRITE_ONLY:
+	case WRITE_ONLY_IMM:
 		return length % FRAME_DATA;
-	case WRITE_LAST: case WRITE_LAST_IMM:
+	case WRITE_LAST:
+	case WRITE_LAST_IMM:
 		return qp->msg_len - qp->msg_off <= MTU ? qp->msg_len - qp->msg_off : 1;
-	case READ_REQ: case CMP_SWAP: case FETCH_ADD: case ACK: case ATOMIC_ACK:
+	case READ_REQ:
+	case CMP_SWAP:
+	case FETCH_ADD:
+	case ACK:
+	case ATOMIC_ACK:
 		return 0;
 	default:
 		return 1 + rnd(c, MTU);
@@ -141,8 +156,8 @@ request(struct chaos *c)
 static void
 response(struct chaos *c)
 {
-	static const uint8_t syn[] = {SYN_ACK, SYN_ACK, SYN_ACK, SYN_ACK, SYN_ACK, SYN_ACK,
-				      SYN_ACK, 5, NAK_SEQ, SYN_RNR + 1};
+	static const uint8_t syn[] = {SYN_ACK, SYN_ACK, SYN_ACK, SYN_ACK, SYN_ACK,
+				      SYN_ACK, SYN_ACK, 5,	 NAK_SEQ, SYN_RNR + 1};
 	const struct urn_qp *qp = c->p.qp;
 	const struct urn_work *w = qp->w_fetch;
 	/* As far as a READ that waits, as a rule: what is behind it says that it was lost. */
@@ -158,7 +173,8 @@ response(struct chaos *c)
 		f.psn = about(c, w->first_psn + w->accepted) & 0xffffff;
 		f.op = w->opcode != URN_WR_RDMA_READ ? ATOMIC_ACK
 		       : last			     ? first ? READ_ONLY : READ_LAST
-		       : first			     ? READ_FIRST : READ_MIDDLE;
+		       : first			     ? READ_FIRST
+						     : READ_MIDDLE;
 		f.syn = SYN_ACK;
 		f.len = f.op == ATOMIC_ACK ? 0 : last ? w->length - w->accepted * MTU : MTU;
 		if (!rnd(c, c->care * 5))
@@ -187,9 +203,9 @@ datagram(struct chaos *c)
 static void
 post_send(struct chaos *c)
 {
-	static const uint8_t ops[] = {URN_WR_SEND, URN_WR_SEND_IMM, URN_WR_RDMA_WRITE,
+	static const uint8_t ops[] = {URN_WR_SEND,	     URN_WR_SEND_IMM,  URN_WR_RDMA_WRITE,
 				      URN_WR_RDMA_WRITE_IMM, URN_WR_RDMA_READ, URN_WR_CMP_SWAP,
-				      URN_WR_FETCH_ADD, URN_WR_SEND_INV, URN_WR_LOCAL_INV};
+				      URN_WR_FETCH_ADD,	     URN_WR_SEND_INV,  URN_WR_LOCAL_INV};
 	uint8_t op = ops[rnd(c, c->care * 5) ? rnd(c, 8) : 8];
 	uint32_t len = op == URN_WR_CMP_SWAP || op == URN_WR_FETCH_ADD ? 8 : some_len(c);
 	struct urn_abi_swqe *w;
@@ -207,7 +223,8 @@ post_send(struct chaos *c)
 	if (rnd(c, 10) == 0 && len <= 64 && op <= URN_WR_SEND_IMM)
 		w->flags |= URN_WRF_INLINE;
 	if (len)
-		sge->addr = rnd(c, c->care * 8) ? PROBE_VA + rnd(c, PROBE_LEN - len) : some_va(c, len);
+		sge->addr =
+			rnd(c, c->care * 8) ? PROBE_VA + rnd(c, PROBE_LEN - len) : some_va(c, len);
 	if (!rnd(c, c->care * 10))
 		sge->lkey = some_key(c);
 	if (!rnd(c, c->care * 20))
@@ -394,8 +411,8 @@ run(uint64_t seed, uint8_t type, struct chaos *c)
 	end(c);
 	assert_true(c->p.tp->c.v[URN_C_RX_ROCE] > STEPS / 4);
 	print_message("seed %u: %u sends, %u receives, %u frames, the QP ended %u times\n",
-		      (unsigned int)seed, (unsigned int)c->sent, (unsigned int)c->recvs, c->p.seen_n,
-		      c->ends);
+		      (unsigned int)seed, (unsigned int)c->sent, (unsigned int)c->recvs,
+		      c->p.seen_n, c->ends);
 	probe_close(&c->p);
 }
 

@@ -362,7 +362,8 @@ datagram_fails(void **state)
 	for (int late = 0; late < 2; late++) {
 		struct probe p;
 
-		probe_open(&p, &(struct probe_config){.type = URN_QPT_UD, .delay_seed = (uint64_t)late});
+		probe_open(&p, &(struct probe_config){.type = URN_QPT_UD,
+						      .delay_seed = (uint64_t)late});
 		probe_fail_op(&p, 2, late);
 		for (uint32_t i = 0; i < 4; i++)
 			probe_prepare(&p, URN_WR_SEND, URN_WRF_SIGNALED, 0, 32, 0, i);
@@ -391,10 +392,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(to_whom),     cmocka_unit_test(to_whom_v6),
-		cmocka_unit_test(pkeys),       cmocka_unit_test(migration_bit),
-		cmocka_unit_test(opcodes),     cmocka_unit_test(unsound),
-		cmocka_unit_test(states),      cmocka_unit_test(datagrams),
+		cmocka_unit_test(to_whom),	  cmocka_unit_test(to_whom_v6),
+		cmocka_unit_test(pkeys),	  cmocka_unit_test(migration_bit),
+		cmocka_unit_test(opcodes),	  cmocka_unit_test(unsound),
+		cmocka_unit_test(states),	  cmocka_unit_test(datagrams),
 		cmocka_unit_test(datagrams_sent), cmocka_unit_test(datagram_fails),
 	};
 

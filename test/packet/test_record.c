@@ -134,21 +134,21 @@ replay_refused(void **state)
 	struct {
 		uint32_t psn, off, length, rkey;
 	} bad[] = {
-		{0, 100, 5000, 1},		     /* another key, as good */
-		{0, 100, 5000, 2},		     /* no key */
-		{0, 101, 5000, 0},		     /* another address */
+		{0, 100, 5000, 1}, /* another key, as good */
+		{0, 100, 5000, 2}, /* no key */
+		{0, 101, 5000, 0}, /* another address */
 		{0, 101, 4999, 0},
 		{1, 100, 5000 - MTU, 0},
-		{1, 100, 5000, 0},		     /* not the address of that packet */
-		{1, 100 + MTU, 5000 - MTU + 1, 0},   /* beyond its end */
-		{0, 100, 5001, 0},		     /* the same */
+		{1, 100, 5000, 0},		   /* not the address of that packet */
+		{1, 100 + MTU, 5000 - MTU + 1, 0}, /* beyond its end */
+		{0, 100, 5001, 0},		   /* the same */
 		{0, 100, 0x80000000, 0},
 		{0, 100, 0xffffffff, 0},
 		{4, 100 + 4 * MTU, 5000 - 4 * MTU + 1, 0},
-		{1, 100 + MTU, 100, 0},		     /* not whole packets */
+		{1, 100 + MTU, 100, 0}, /* not whole packets */
 		{0, 100, 0, 0},
-		{(uint32_t)-1, 100 - MTU, 5000, 0},  /* before it */
-		{5, 100, 8, 0},			     /* a WRITE was there */
+		{(uint32_t)-1, 100 - MTU, 5000, 0}, /* before it */
+		{5, 100, 8, 0},			    /* a WRITE was there */
 	};
 
 	(void)state;

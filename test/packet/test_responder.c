@@ -429,9 +429,8 @@ invalidation_refused(void **state)
 static uint32_t
 taker_of(struct probe *p, unsigned int slot)
 {
-	const struct urn_abi_rwqe *w =
-		(void *)((uint8_t *)p->srq.rq.hdr + URN_ABI_WQ_SLOTS +
-			 (size_t)slot * urn_abi_rq_stride(4));
+	const struct urn_abi_rwqe *w = (void *)((uint8_t *)p->srq.rq.hdr + URN_ABI_WQ_SLOTS +
+						(size_t)slot * urn_abi_rq_stride(4));
 
 	return w->taker;
 }

@@ -5,8 +5,15 @@
  */
 #include "probe.h"
 
-enum { RST = URN_QPS_RESET, INIT = URN_QPS_INIT, RTR = URN_QPS_RTR, RTS = URN_QPS_RTS,
-       SQD = URN_QPS_SQD, SQE = URN_QPS_SQE, ERR = URN_QPS_ERR };
+enum {
+	RST = URN_QPS_RESET,
+	INIT = URN_QPS_INIT,
+	RTR = URN_QPS_RTR,
+	RTS = URN_QPS_RTS,
+	SQD = URN_QPS_SQD,
+	SQE = URN_QPS_SQE,
+	ERR = URN_QPS_ERR
+};
 
 /* The moves other than those to RESET and ERR, which are open from everywhere. */
 struct move {
@@ -144,8 +151,8 @@ values(void **state)
 		size_t at, size;
 		uint32_t value;
 	} c[] = {
-#define OF(field) offsetof(struct urn_abi_qp_attr, field), \
-		  sizeof(((struct urn_abi_qp_attr *)0)->field)
+#define OF(field) \
+	offsetof(struct urn_abi_qp_attr, field), sizeof(((struct urn_abi_qp_attr *)0)->field)
 		{RST, INIT, URN_QPM_PORT, OF(port_num), 0},
 		{RST, INIT, URN_QPM_PORT, OF(port_num), 2},
 		{RST, INIT, URN_QPM_PKEY_INDEX, OF(pkey_index), 1},
@@ -173,9 +180,11 @@ values(void **state)
 		probe_attributes(&p, &a);
 		memcpy((uint8_t *)&a + c[i].at, &c[i].value, c[i].size);
 		a.state = c[i].to;
-		assert_int_equal(probe_modify(&p, URN_QPM_STATE |
-					      find_move(URN_QPT_RC, c[i].from, c[i].to)->need, &a),
-				 EINVAL);
+		assert_int_equal(
+			probe_modify(
+				&p, URN_QPM_STATE | find_move(URN_QPT_RC, c[i].from, c[i].to)->need,
+				&a),
+			EINVAL);
 		assert_int_equal(p.qp->state, c[i].from);
 	}
 	stand(&p, RTS);
@@ -391,12 +400,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(moves),
-		cmocka_unit_test(values),
-		cmocka_unit_test(drain),
-		cmocka_unit_test(drain_at_once_or_late),
-		cmocka_unit_test(change_in_sqd),
-		cmocka_unit_test(established),
+		cmocka_unit_test(moves),	 cmocka_unit_test(values),
+		cmocka_unit_test(drain),	 cmocka_unit_test(drain_at_once_or_late),
+		cmocka_unit_test(change_in_sqd), cmocka_unit_test(established),
 		cmocka_unit_test(forgets),
 	};
 

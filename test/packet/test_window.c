@@ -24,7 +24,8 @@ bind(struct probe *p, int type, uint32_t mw, uint32_t new_key, uint32_t off, uin
 {
 	struct urn_abi_swqe *w;
 
-	probe_prepare(p, type == 1 ? URN_WR_BIND_MW1 : URN_WR_BIND_MW, URN_WRF_SIGNALED, 0, 0, 0, 77);
+	probe_prepare(p, type == 1 ? URN_WR_BIND_MW1 : URN_WR_BIND_MW, URN_WRF_SIGNALED, 0, 0, 0,
+		      77);
 	w = probe_slot(p);
 	w->bind.addr = PROBE_VA + off;
 	w->bind.length = len;
@@ -113,9 +114,11 @@ bounds(void **state)
 				probe_open(&p, &(struct probe_config){.qps = 2});
 				key = window(&p, type);
 				bind(&p, type, key, next_key(key), AT, LEN, c[i].access);
-				probe_use(&p, (unsigned int)qp); /* type 2 belongs to the QP that bound it */
-				assert_int_equal(reaches(&p, c[i].op, RQ(0), next_key(key), c[i].off,
-							 c[i].len),
+				probe_use(&p,
+					  (unsigned int)
+						  qp); /* type 2 belongs to the QP that bound it */
+				assert_int_equal(reaches(&p, c[i].op, RQ(0), next_key(key),
+							 c[i].off, c[i].len),
 						 c[i].ok && !(type == 2 && qp == 1));
 				probe_close(&p);
 			}
@@ -149,12 +152,16 @@ stale(void **state)
 				if (type == 2)
 					invalidate(&p, use);
 				bind(&p, type, use, next_key(use), AT + LEN, LEN, RW);
-				assert_true(reaches(&p, WRITE_ONLY, RQ(1), next_key(use), AT + LEN, LEN));
+				assert_true(reaches(&p, WRITE_ONLY, RQ(1), next_key(use), AT + LEN,
+						    LEN));
 			} else if (what == 4) { /* the window is gone */
 				assert_int_equal(urn_mem_dealloc_mw(p.mem, use), 0);
 			}
-			assert_false(reaches(&p, WRITE_ONLY, RQ(what == 0 ? 0 : what == 3 ? 2 : 1), use,
-					     AT, LEN));
+			assert_false(reaches(&p, WRITE_ONLY,
+					     RQ(what == 0   ? 0
+						: what == 3 ? 2
+							    : 1),
+					     use, AT, LEN));
 			probe_close(&p);
 		}
 }
@@ -264,8 +271,9 @@ by_peer_refused(void **state)
 			struct urn_region *r;
 
 			key = what == 4 ? key ^ 0x80 : key;
-			assert_int_equal(urn_mem_check(p.mem, key, p.pd, p.q[0].qp->qpn, PROBE_VA + AT,
-						       LEN, RW, 1, &r), URN_MEM_OK);
+			assert_int_equal(urn_mem_check(p.mem, key, p.pd, p.q[0].qp->qpn,
+						       PROBE_VA + AT, LEN, RW, 1, &r),
+					 URN_MEM_OK);
 		}
 		probe_close(&p);
 	}
@@ -319,12 +327,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bounds),
-		cmocka_unit_test(stale),
-		cmocka_unit_test(bound_already),
-		cmocka_unit_test(by_peer),
-		cmocka_unit_test(by_peer_refused),
-		cmocka_unit_test(in_the_middle),
+		cmocka_unit_test(bounds),	   cmocka_unit_test(stale),
+		cmocka_unit_test(bound_already),   cmocka_unit_test(by_peer),
+		cmocka_unit_test(by_peer_refused), cmocka_unit_test(in_the_middle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

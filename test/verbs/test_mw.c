@@ -86,7 +86,8 @@ test_type_1(void **state)
 static void
 bind_2(struct rig *r, struct ibv_mw *mw, uint32_t rkey)
 {
-	struct ibv_send_wr wr = {.wr_id = 6, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = {
+		.wr_id = 6, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
 
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = rkey;

@@ -196,9 +196,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ipv4), cmocka_unit_test(test_ipv6),
+		cmocka_unit_test(test_ipv4),	 cmocka_unit_test(test_ipv6),
 		cmocka_unit_test(test_loopback), cmocka_unit_test(test_late),
-		cmocka_unit_test(test_lost), cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_lost),	 cmocka_unit_test(test_lengths),
 	};
 
 	return cmocka_run_group_tests_name("ud", tests, NULL, NULL);
