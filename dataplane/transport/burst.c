@@ -91,8 +91,8 @@ tx_failed(struct urn_tp *tp, const struct urn_txd *d)
 
 /*
  * Must this frame not go out any more? A response behind one that failed; a
- * request when the QP is in error and its work flushed, or when work at the
- * cursor has failed and the frame is of it or behind it.
+ * request when its QP, or send queue, is in error and its work flushed, or when
+ * work at the cursor has failed and the frame is of it or behind it.
  */
 static bool
 is_void(const struct urn_txd *d)
@@ -101,11 +101,11 @@ is_void(const struct urn_txd *d)
 
 	if (d->action == URN_ACT_TX_RESPONSE)
 		return !urn_resp_valid(d);
-	if (qp->type != URN_QPT_RC)
-		return false;
-	return unlikely(qp->state == URN_QPS_ERR) ||
-	       (qp->w_cur && unlikely(qp->w_cur->state == URN_WORK_FAILED) &&
-		urn_psn_diff(d->psn, qp->w_cur->first_psn) >= 0);
+	if (unlikely(qp->state >= URN_QPS_SQE))
+		return true;
+	return qp->type == URN_QPT_RC && qp->w_cur &&
+	       unlikely(qp->w_cur->state == URN_WORK_FAILED) &&
+	       urn_psn_diff(d->psn, qp->w_cur->first_psn) >= 0;
 }
 
 static void

@@ -127,6 +127,16 @@ urn_tp_tx_room(const struct urn_tp *tp)
 	return urn_tp_tx_frames(tp) && urn_tp_tx_ops(tp);
 }
 
+/*
+ * Is the burst in hand to be executed before another received packet is
+ * accepted? Each adds itself and what one list of elements asks for.
+ */
+static inline bool
+urn_tp_burst_full(const struct urn_tp *tp)
+{
+	return tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS || tp->burst_n + 2 > URN_TP_TX;
+}
+
 /* ---- memory operations, and frames to send (burst.c) */
 
 static inline void

@@ -129,12 +129,12 @@ finish_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	answer(tp, qp, rec);
 }
 
-/* The record that holds a PSN; NULL: none. */
+/* The newest record that holds a PSN, for those come round again; NULL: none. */
 static struct urn_rec *
 find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind)
 {
-	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++) {
-		struct urn_rec *rec = &qp->rec[i];
+	for (uint32_t i = 1; qp->rec && i <= qp->rec_mask + 1u; i++) {
+		struct urn_rec *rec = &qp->rec[(qp->rec_head - i) & qp->rec_mask];
 
 		if (rec->kind == kind && !rec->busy &&
 		    ((psn - rec->first_psn) & URN_PSN_MASK) < urn_rec_npsn(qp, rec))

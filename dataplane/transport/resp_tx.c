@@ -173,11 +173,24 @@ send_nak(struct urn_tp *tp, struct urn_qp *qp)
 	return true;
 }
 
-/* Is everything before the NAK done, so that it may say so? */
+/*
+ * Is everything before the NAK done, so that it may say so? The NAK of a
+ * response that was cut comes behind the responses before it.
+ */
 static bool
 nak_ripe(const struct urn_qp *qp)
 {
-	return urn_psn_add(qp->done_psn, 1) == qp->nak_psn || qp->state == URN_QPS_ERR;
+	return urn_psn_add(qp->done_psn, 1) == qp->nak_psn || (qp->flags & URN_QPF_CUT);
+}
+
+/*
+ * Will it never be ripe? Its packet has come again before it could be sent, or
+ * the QP is in error and does nothing of what is before it any more.
+ */
+static bool
+nak_void(const struct urn_qp *qp)
+{
+	return urn_psn_diff(qp->done_psn, qp->nak_psn) >= 0 || qp->state == URN_QPS_ERR;
 }
 
 bool
@@ -196,9 +209,11 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	if (!urn_tp_tx_room(tp))
 		return true;
 	if (qp->flags & URN_QPF_NAK) {
-		if (!nak_ripe(qp))
+		if (nak_ripe(qp))
+			return !send_nak(tp, qp);
+		if (!nak_void(qp))
 			return false; /* the packet before it, once done, calls again */
-		return !send_nak(tp, qp);
+		qp->flags &= ~(uint32_t)URN_QPF_NAK;
 	}
 	if (!(qp->flags & URN_QPF_ACK))
 		return false;

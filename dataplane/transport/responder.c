@@ -490,15 +490,16 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 
 		if (d > 0)
 			break;
+		if (urn_tp_burst_full(tp)) {
+			urn_tp_execute(tp);
+			continue; /* that may have ended the QP, and let go of what it kept */
+		}
 		qp->ooo = urn_pkt(m)->next;
 		qp->ooo_count--;
 		tp->kept--;
 		if (d < 0) {
 			duplicate(tp, qp, m);
 		} else {
-			if (tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS ||
-			    tp->burst_n + 2 > URN_TP_TX)
-				urn_tp_execute(tp);
 			accept_in_order(tp, qp, m);
 			filled = true;
 		}

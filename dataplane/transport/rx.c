@@ -73,8 +73,7 @@ deliver(struct urn_tp *tp, struct rte_mbuf *m)
 	else
 		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
 	/* A packet and the kept ones behind it may ask for much memory. */
-	if (tp->ops_bytes >= URN_TP_OPS_BYTES ||
-	    unlikely(tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS || tp->burst_n + 2 > URN_TP_TX))
+	if (tp->ops_bytes >= URN_TP_OPS_BYTES || unlikely(urn_tp_burst_full(tp)))
 		urn_tp_execute(tp);
 }
 

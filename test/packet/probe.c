@@ -66,10 +66,11 @@ __wrap_urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max
 static int
 neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 {
-	(void)ctx;
+	const struct probe *p = ctx;
+
 	(void)gid;
 	memcpy(mac, peer_mac, 6);
-	return 0;
+	return p->neigh;
 }
 
 static struct urn_ah *
@@ -370,6 +371,30 @@ void
 probe_state(struct probe *p, uint8_t state)
 {
 	modify(p, &p->q[p->cur], state, 0);
+}
+
+int
+probe_modify(struct probe *p, uint32_t mask, const struct urn_abi_qp_attr *a)
+{
+	char why[160] = "";
+	int rc = urn_qp_modify(p->tp, p->qp, mask, a, why, sizeof(why));
+
+	if (rc != 0 && rc != EAGAIN && strncmp(why, "QP 0x", 5) != 0)
+		fail_msg("error %d says nothing: %s", rc, why);
+	return rc;
+}
+
+void
+probe_attributes(struct probe *p, struct urn_abi_qp_attr *a)
+{
+	attributes(p, &p->q[p->cur], a);
+}
+
+void
+probe_reconnect(struct probe *p)
+{
+	probe_state(p, URN_QPS_RESET);
+	connect_qp(p, &p->q[p->cur]);
 }
 
 /* ---- the wire: in */

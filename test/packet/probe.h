@@ -99,6 +99,7 @@ struct probe {
 	bool fail_late;
 	bool hold;                /* memory that answers late does not answer now */
 	struct urn_memop failing; /* late: to be answered with a failure */
+	int neigh;		  /* what asking for the peer's MAC says: 0 known, -1 wait, -2 no */
 };
 
 void probe_open(struct probe *p, const struct probe_config *cfg);
@@ -107,6 +108,12 @@ void probe_close(struct probe *p);
 void probe_use(struct probe *p, unsigned int qp);
 /* Move the QP to a state without attributes (ERR, RESET, SQD, RTS). */
 void probe_state(struct probe *p, uint8_t state);
+
+/* Any change; what the probe's QPs are made with. returns what urn_qp_modify() does */
+int probe_modify(struct probe *p, uint32_t mask, const struct urn_abi_qp_attr *a);
+void probe_attributes(struct probe *p, struct urn_abi_qp_attr *a);
+/* From any state, nothing waiting for memory, by way of RESET to where it stood at first. */
+void probe_reconnect(struct probe *p);
 
 /* Where the region's byte lies in this process. */
 static inline uint8_t *

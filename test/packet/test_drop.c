@@ -351,15 +351,52 @@ datagrams_sent(void **state)
 	}
 }
 
+/*
+ * Datagrams behind one whose memory can't be read are flushed, not sent, even
+ * if their frames were made already.
+ */
+static void
+datagram_fails(void **state)
+{
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		struct probe p;
+
+		probe_open(&p, &(struct probe_config){.type = URN_QPT_UD,
+						      .delay_seed = (uint64_t)late});
+		probe_fail_op(&p, 2, late);
+		for (uint32_t i = 0; i < 4; i++)
+			probe_prepare(&p, URN_WR_SEND, URN_WRF_SIGNALED, 0, 32, 0, i);
+		probe_ring(&p);
+		expect_frame(&p, UD_SEND, SQ(0));
+		expect_silence(&p);
+		expect_sent(&p, 0, SUCCESS);
+		expect_sent(&p, 1, LOC_PROT_ERR);
+		assert_int_equal(probe_cqe(&p, false)->vendor_err, URN_VE_MEMORY);
+		expect_sent(&p, 2, WR_FLUSH_ERR);
+		expect_sent(&p, 3, WR_FLUSH_ERR);
+		assert_int_equal(p.qp->state, URN_QPS_SQE);
+		/* It still receives, flushes what is posted, and sends again once it may. */
+		probe_post(&p, URN_WR_SEND, 0, 0, 32, 0, 4);
+		expect_sent(&p, 4, WR_FLUSH_ERR);
+		probe_state(&p, URN_QPS_RTS);
+		probe_post(&p, URN_WR_SEND, 0, 0, 32, 0, 5);
+		expect_sent(&p, 5, SUCCESS);
+		expect_frame(&p, UD_SEND, p.seen[p.looked % PROBE_SEEN].psn);
+		expect_silence(&p);
+		probe_close(&p);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(to_whom),     cmocka_unit_test(to_whom_v6),
-		cmocka_unit_test(pkeys),       cmocka_unit_test(migration_bit),
-		cmocka_unit_test(opcodes),     cmocka_unit_test(unsound),
-		cmocka_unit_test(states),      cmocka_unit_test(datagrams),
-		cmocka_unit_test(datagrams_sent),
+		cmocka_unit_test(to_whom),	  cmocka_unit_test(to_whom_v6),
+		cmocka_unit_test(pkeys),	  cmocka_unit_test(migration_bit),
+		cmocka_unit_test(opcodes),	  cmocka_unit_test(unsound),
+		cmocka_unit_test(states),	  cmocka_unit_test(datagrams),
+		cmocka_unit_test(datagrams_sent), cmocka_unit_test(datagram_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -424,6 +424,73 @@ invalidation_refused(void **state)
 	probe_close(&p);
 }
 
+/* ---- shared receive queues */
+
+static uint32_t
+taker_of(struct probe *p, unsigned int slot)
+{
+	const struct urn_abi_rwqe *w = (void *)((uint8_t *)p->srq.rq.hdr + URN_ABI_WQ_SLOTS +
+						(size_t)slot * urn_abi_rq_stride(4));
+
+	return w->taker;
+}
+
+/* QPs take from one queue, which remembers who; once fewer are left than asked for, it says so. */
+static void
+shared(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.srq = true, .qps = 2});
+	for (uint32_t i = 0; i < 6; i++)
+		probe_recv(&p, i * 64, 64, i);
+	p.srq.limit = 4;
+	for (uint32_t i = 0; i < 4; i++) {
+		probe_use(&p, i & 1);
+		if (i < 2)
+			probe_send(&p, SEND_ONLY, RQ(i / 2), 64, i);
+		else
+			probe_write(&p, WRITE_ONLY_IMM, RQ(i / 2), 4096, 8, 8, i);
+		expect_recv(&p, i, SUCCESS);
+		assert_int_equal(probe_cqe(&p, true)->qp_num, p.qp->qpn);
+		assert_int_equal(taker_of(&p, i), p.qp->qpn);
+		assert_int_equal(p.events, i == 2 ? 1 : i / 3); /* 3 are left; once */
+	}
+	assert_int_equal(p.event[0], URN_EVENT_SRQ_LIMIT);
+	assert_int_equal(p.srq.limit, 0);
+	p.srq.limit = 2; /* armed again: 2 are left, then 1 */
+	probe_settle(&p);
+	assert_int_equal(p.events, 1);
+	probe_send(&p, SEND_ONLY, RQ(2), 8, 9);
+	expect_recv(&p, 4, SUCCESS);
+	assert_int_equal(p.events, 2);
+	probe_close(&p);
+}
+
+/* A message that was begun has its receive flushed; the queue is the other QPs'. */
+static void
+shared_and_error(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.srq = true, .qps = 2});
+	probe_recv(&p, 0, 2048, 1);
+	probe_recv(&p, 4096, 64, 2);
+	probe_send(&p, SEND_FIRST, RQ(0), 1024, 1);
+	probe_settle(&p);
+	probe_state(&p, URN_QPS_ERR);
+	expect_recv(&p, 1, WR_FLUSH_ERR);
+	expect_no_cqe(&p);
+	assert_int_equal(p.events, 1);
+	assert_int_equal(p.event[0], URN_EVENT_LAST_WQE);
+	probe_use(&p, 1);
+	probe_send(&p, SEND_ONLY, RQ(0), 64, 2);
+	expect_recv(&p, 2, SUCCESS);
+	probe_close(&p);
+}
+
 /* ---- the turn of a NAK */
 
 /* It comes after the responses that are owed, and says that all before is done. */
@@ -464,6 +531,7 @@ main(void)
 		cmocka_unit_test(wrong_lengths), cmocka_unit_test(rights_of_qp),
 		cmocka_unit_test(keys),		 cmocka_unit_test(key_goes),
 		cmocka_unit_test(invalidated),	 cmocka_unit_test(invalidation_refused),
+		cmocka_unit_test(shared),	 cmocka_unit_test(shared_and_error),
 		cmocka_unit_test(nak_in_turn),
 	};
 

@@ -351,6 +351,22 @@ rnr_holds(void **state)
 	expect_after(&p, TIMEOUT(5));
 	expect_frame(&p, SEND_ONLY, SQ(1));
 	probe_close(&p);
+
+	/* An ACK that comes meanwhile starts the acknowledgement timer, which waits too. */
+	probe_open(&p, &(struct probe_config){.rnr_retry = 7, .timeout = 5, .retry_cnt = 7});
+	for (uint32_t i = 0; i < 3; i++) {
+		post_one(&p, i);
+		expect_frame(&p, SEND_ONLY, SQ(i));
+	}
+	probe_ack(&p, SQ(0), SYN_RNR | 20, 0);
+	expect_silence(&p);
+	probe_ack(&p, SQ(0), SYN_ACK, 1);
+	expect_sent(&p, 0, SUCCESS);
+	expect_after(&p, 10240000);
+	expect_frame(&p, SEND_ONLY, SQ(1));
+	expect_frame(&p, SEND_ONLY, SQ(2));
+	expect_count(&p, TIMEOUTS, 0);
+	probe_close(&p);
 }
 
 /* A QP that fails while it waits is flushed at once. */

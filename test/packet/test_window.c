@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory windows from the peer's side: bound and freed by the program's
+ * requests, used and invalidated by packets (IBTA 10.6.7).
+ */
+#include "probe.h"
+
+enum { AT = 4096, LEN = 256 }; /* where windows are bound */
+
+#define RW (URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC)
+
+static uint32_t
+window(struct probe *p, int type)
+{
+	uint32_t key;
+
+	assert_int_equal(urn_mem_alloc_mw(p->mem, p->pd, type, &key), 0);
+	return key;
+}
+
+static void
+bind(struct probe *p, int type, uint32_t mw, uint32_t new_key, uint32_t off, uint64_t len,
+     uint32_t access)
+{
+	struct urn_abi_swqe *w;
+
+	probe_prepare(p, type == 1 ? URN_WR_BIND_MW1 : URN_WR_BIND_MW, URN_WRF_SIGNALED, 0, 0, 0,
+		      77);
+	w = probe_slot(p);
+	w->bind.addr = PROBE_VA + off;
+	w->bind.length = len;
+	w->bind.mw_rkey = mw;
+	w->bind.new_rkey = new_key;
+	w->bind.mr_lkey = p->key;
+	w->bind.access = access;
+	probe_ring(p);
+	expect_sent(p, 77, SUCCESS);
+}
+
+static void
+invalidate(struct probe *p, uint32_t key)
+{
+	probe_prepare(p, URN_WR_LOCAL_INV, URN_WRF_SIGNALED, 0, 0, 0, 78);
+	probe_slot(p)->imm = key;
+	probe_ring(p);
+	expect_sent(p, 78, SUCCESS);
+}
+
+static uint32_t
+next_key(uint32_t key)
+{
+	return (key & ~0xffu) | ((key + 1) & 0xff);
+}
+
+/* One packet that uses a key: is it let through? */
+static bool
+reaches(struct probe *p, uint8_t op, uint32_t psn, uint32_t key, uint32_t off, uint32_t len)
+{
+	struct frame f = frame_of(op, psn);
+	const struct frame *got;
+	bool ok;
+
+	f.va = PROBE_VA + off;
+	f.rkey = key;
+	f.length = len;
+	f.len = op == WRITE_ONLY ? len : 0;
+	f.ack = true;
+	f.swap = 1;
+	probe_fill(f.data, f.len, psn, 0);
+	probe_put(p, &f);
+	probe_settle(p);
+	got = &p->seen[p->looked % PROBE_SEEN];
+	assert_true(p->seen_n > p->looked);
+	ok = got->op != ACK || got->syn == SYN_ACK;
+	if (!ok)
+		assert_int_equal(got->syn, NAK_ACCESS);
+	else if (op == WRITE_ONLY)
+		check_fill(probe_at(p, off), len, psn, 0);
+	p->looked = p->seen_n;
+	assert_int_equal(p->qp->state, ok ? URN_QPS_RTS : URN_QPS_ERR);
+	return ok;
+}
+
+/* What a bound window lets through: its bytes, its rights, its key; type 2 its QP. */
+static void
+bounds(void **state)
+{
+	static const struct {
+		uint8_t op;
+		uint32_t off, len, access;
+		bool ok;
+	} c[] = {
+		{WRITE_ONLY, AT, LEN, URN_ACCESS_REMOTE_WRITE, true},
+		{WRITE_ONLY, AT + LEN - 1, 1, URN_ACCESS_REMOTE_WRITE, true},
+		{WRITE_ONLY, AT - 1, 2, URN_ACCESS_REMOTE_WRITE, false},
+		{WRITE_ONLY, AT + 1, LEN, URN_ACCESS_REMOTE_WRITE, false},
+		{WRITE_ONLY, AT + LEN, 1, URN_ACCESS_REMOTE_WRITE, false},
+		{WRITE_ONLY, AT, 8, URN_ACCESS_REMOTE_READ, false},
+		{READ_REQ, AT, LEN, URN_ACCESS_REMOTE_READ, true},
+		{READ_REQ, AT, LEN + 1, URN_ACCESS_REMOTE_READ, false},
+		{READ_REQ, AT, LEN, URN_ACCESS_REMOTE_WRITE, false},
+		{FETCH_ADD, AT + LEN - 8, 0, URN_ACCESS_REMOTE_ATOMIC, true},
+		{FETCH_ADD, AT + LEN, 0, URN_ACCESS_REMOTE_ATOMIC, false},
+		{CMP_SWAP, AT, 0, URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ, false},
+	};
+
+	(void)state;
+	for (int type = 1; type <= 2; type++)
+		for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++)
+			for (int qp = 0; qp < 2; qp++) {
+				struct probe p;
+				uint32_t key;
+
+				probe_open(&p, &(struct probe_config){.qps = 2});
+				key = window(&p, type);
+				bind(&p, type, key, next_key(key), AT, LEN, c[i].access);
+				probe_use(&p,
+					  (unsigned int)
+						  qp); /* type 2 belongs to the QP that bound it */
+				assert_int_equal(reaches(&p, c[i].op, RQ(0), next_key(key),
+							 c[i].off, c[i].len),
+						 c[i].ok && !(type == 2 && qp == 1));
+				probe_close(&p);
+			}
+}
+
+/* Keys that reach nothing: never bound, of before, freed, one off. */
+static void
+stale(void **state)
+{
+	(void)state;
+	for (int type = 1; type <= 2; type++)
+		for (int what = 0; what < 5; what++) {
+			struct probe p;
+			uint32_t key, use;
+
+			probe_open(&p, NULL);
+			use = key = window(&p, type);
+			if (what > 0) {
+				bind(&p, type, key, next_key(key), AT, LEN, RW);
+				use = next_key(key);
+				assert_true(reaches(&p, WRITE_ONLY, RQ(0), use, AT, LEN));
+			}
+			if (what == 1) { /* of before it was bound */
+				use = key;
+			} else if (what == 2) { /* freed */
+				if (type == 1)
+					bind(&p, 1, use, next_key(use), 0, 0, 0);
+				else
+					invalidate(&p, use);
+			} else if (what == 3) { /* bound again */
+				if (type == 2)
+					invalidate(&p, use);
+				bind(&p, type, use, next_key(use), AT + LEN, LEN, RW);
+				assert_true(reaches(&p, WRITE_ONLY, RQ(1), next_key(use), AT + LEN,
+						    LEN));
+			} else if (what == 4) { /* the window is gone */
+				assert_int_equal(urn_mem_dealloc_mw(p.mem, use), 0);
+			}
+			assert_false(reaches(&p, WRITE_ONLY,
+					     RQ(what == 0   ? 0
+						: what == 3 ? 2
+							    : 1),
+					     use, AT, LEN));
+			probe_close(&p);
+		}
+}
+
+/* A type 2 window is bound once, until it is invalidated. */
+static void
+bound_already(void **state)
+{
+	struct probe p;
+	uint32_t key;
+
+	(void)state;
+	probe_open(&p, NULL);
+	key = window(&p, 2);
+	bind(&p, 2, key, next_key(key), AT, LEN, RW);
+	probe_prepare(&p, URN_WR_BIND_MW, 0, 0, 0, 0, 1);
+	probe_slot(&p)->bind.addr = PROBE_VA;
+	probe_slot(&p)->bind.length = 8;
+	probe_slot(&p)->bind.mw_rkey = probe_slot(&p)->bind.new_rkey = next_key(key);
+	probe_slot(&p)->bind.mr_lkey = p.key;
+	probe_ring(&p);
+	expect_sent(&p, 1, MW_BIND_ERR);
+	assert_int_equal(probe_cqe(&p, false)->vendor_err, URN_VE_WINDOW);
+	probe_close(&p);
+}
+
+static void
+send_inv(struct probe *p, uint32_t psn, uint32_t key)
+{
+	struct frame f = frame_of(SEND_ONLY_INV, psn);
+
+	f.imm = key;
+	f.len = 16;
+	f.ack = true;
+	probe_put(p, &f);
+}
+
+/* The peer invalidates: the key is dead from that packet on, in one burst even. */
+static void
+by_peer(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 3; seed++) {
+		struct probe p;
+		struct frame f;
+		uint32_t key;
+
+		probe_open(&p, &(struct probe_config){.delay_seed = seed});
+		key = window(&p, 2);
+		bind(&p, 2, key, next_key(key), AT, LEN, RW);
+		key = next_key(key);
+		probe_recv(&p, 0, 64, 1);
+		send_inv(&p, RQ(0), key);
+		probe_write(&p, WRITE_ONLY, RQ(1), AT, 8, 8, 3);
+		expect_recv(&p, 1, SUCCESS);
+		assert_int_equal(probe_cqe(&p, true)->wc_flags, URN_WCF_WITH_INV);
+		assert_int_equal(probe_cqe(&p, true)->imm, key);
+		probe_settle(&p);
+		p.looked = p.seen_n - 1;
+		expect_aeth(&p, RQ(1), SYN_ACK, 2); /* that one had the region's key */
+		/* It comes again after the program bound anew: nothing is undone. */
+		bind(&p, 2, key, key, AT, LEN, RW);
+		send_inv(&p, RQ(0), key);
+		expect_aeth(&p, RQ(1), SYN_ACK, 2);
+		assert_true(reaches(&p, WRITE_ONLY, RQ(2), key, AT, 8));
+		/* One burst: what is behind the invalidation does not get through. */
+		probe_recv(&p, 0, 64, 2);
+		send_inv(&p, RQ(3), key);
+		f = frame_of(WRITE_ONLY, RQ(4));
+		f.va = PROBE_VA + AT;
+		f.rkey = key;
+		f.length = f.len = 8;
+		probe_put(&p, &f);
+		expect_recv(&p, 2, SUCCESS);
+		probe_settle(&p);
+		p.looked = p.seen_n - 1;
+		expect_aeth(&p, RQ(4), NAK_ACCESS, 4);
+		check_fill(probe_at(&p, AT), 8, RQ(2), 0);
+		probe_close(&p);
+	}
+}
+
+/* What a peer may not invalidate: a type 1 window, a region, another QP's, what is not bound. */
+static void
+by_peer_refused(void **state)
+{
+	(void)state;
+	for (int what = 0; what < 5; what++) {
+		struct probe p;
+		uint32_t key;
+
+		probe_open(&p, &(struct probe_config){.qps = 2});
+		key = window(&p, what == 0 ? 1 : 2);
+		if (what != 3)
+			bind(&p, what == 0 ? 1 : 2, key, next_key(key), AT, LEN, RW);
+		key = what == 1 ? p.key_read : what == 3 ? key : next_key(key);
+		if (what == 2)
+			probe_use(&p, 1);
+		if (what == 4)
+			key ^= 0x80; /* not its key now */
+		probe_recv(&p, 0, 64, 1);
+		send_inv(&p, RQ(0), key);
+		expect_aeth(&p, RQ(0), NAK_ACCESS, 0);
+		expect_recv(&p, 1, LOC_ACCESS_ERR);
+		assert_int_equal(p.qp->state, URN_QPS_ERR);
+		if (what == 0 || what == 4) { /* and it still holds */
+			struct urn_region *r;
+
+			key = what == 4 ? key ^ 0x80 : key;
+			assert_int_equal(urn_mem_check(p.mem, key, p.pd, p.q[0].qp->qpn,
+						       PROBE_VA + AT, LEN, RW, 1, &r),
+					 URN_MEM_OK);
+		}
+		probe_close(&p);
+	}
+}
+
+/* Freed in the middle of a message that uses it: the rest is refused, and not placed. */
+static void
+in_the_middle(void **state)
+{
+	(void)state;
+	for (int read = 0; read < 2; read++) {
+		struct probe p;
+		struct frame f = frame_of(read ? READ_REQ : WRITE_FIRST, RQ(0));
+		uint32_t key;
+
+		probe_open(&p, NULL);
+		key = window(&p, 2);
+		bind(&p, 2, key, next_key(key), AT, 40960, RW);
+		f.va = PROBE_VA + AT;
+		f.rkey = next_key(key);
+		f.length = 40960;
+		f.len = read ? 0 : 1024;
+		probe_fill(f.data, f.len, 1, 0);
+		probe_put(&p, &f);
+		probe_turn(&p, 0); /* a share of a response is made */
+		p.looked = p.seen_n;
+		probe_prepare(&p, URN_WR_LOCAL_INV, URN_WRF_SIGNALED, 0, 0, 0, 78);
+		probe_slot(&p)->imm = next_key(key);
+		probe_ring(&p);
+		if (read) {
+			for (uint32_t i = p.looked; i < 40; i++) {
+				probe_settle(&p);
+				if (p.seen[p.looked % PROBE_SEEN].op == ACK)
+					break;
+				p.looked++;
+			}
+			expect_aeth(&p, RQ(p.looked), NAK_ACCESS, 1);
+		} else {
+			expect_sent(&p, 78, SUCCESS);
+			probe_write(&p, WRITE_MIDDLE, RQ(1), 0, 0, 1024, 2);
+			expect_aeth(&p, RQ(1), NAK_ACCESS, 0);
+			check_fill(probe_at(&p, AT), 1024, 1, 0);
+			assert_int_equal(*probe_at(&p, AT + 1024), 0);
+			assert_memory_equal(probe_at(&p, AT + 1024), probe_at(&p, AT + 2048), 1024);
+		}
+		probe_close(&p);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bounds),	   cmocka_unit_test(stale),
+		cmocka_unit_test(bound_already),   cmocka_unit_test(by_peer),
+		cmocka_unit_test(by_peer_refused), cmocka_unit_test(in_the_middle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagrams, end to end through verbs: both families, our own address, late memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "rig.h"
+
+#include <string.h>
+
+enum { GRH = 40, MTU = 4096, QKEY = 0x1234 /* the rig's */ };
+
+static const struct rig_qp datagram = {.type = IBV_QPT_UD};
+
+static struct ibv_ah *
+ah_to(struct rig *r, int from, int to)
+{
+	struct ibv_ah_attr a = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}};
+	struct ibv_ah *ah;
+
+	a.grh.sgid_index = (uint8_t)rig_sgid_index(r);
+	rig_gid(r, to, &a.grh.dgid);
+	ah = ibv_create_ah(r->end[from].pd, &a);
+	assert_non_null(ah);
+	return ah;
+}
+
+/* Send `len` bytes of the buffer's start with an immediate. */
+static void
+send_to(struct rig *r, int e, struct ibv_ah *ah, uint32_t qkey, uint32_t len, uint64_t wr_id)
+{
+	struct rig_end *me = &r->end[e];
+	struct ibv_sge sge = {(uintptr_t)me->buf, len, me->mr->lkey};
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id,
+		.opcode = IBV_WR_SEND_WITH_IMM,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htobe32((uint32_t)wr_id),
+		.wr.ud = {.ah = ah, .remote_qpn = r->end[!e].qp->qp_num, .remote_qkey = qkey},
+	};
+
+	rig_send_on(me->qp, &wr);
+}
+
+/* A datagram of every sort of length comes whole, and can be answered from what it brought. */
+static void
+to_and_fro(struct rig *r)
+{
+	static const uint32_t sizes[] = {0, 1, 3, 64, 1000, MTU - 1, MTU};
+	struct ibv_ah *ah = ah_to(r, 0, 1), *back;
+
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct rig_end *to = &r->end[1];
+		uint32_t n = sizes[i];
+		struct ibv_wc wc;
+
+		rig_fill(r->end[0].buf, n, i + 1);
+		memset(to->buf + 8192, 0xee, GRH + n + 8);
+		rig_recv(r, 1, 8192, GRH + n, 70 + i);
+		send_to(r, 0, ah, QKEY, n, 7 + i);
+		wc = rig_expect(r, 1, IBV_WC_SUCCESS);
+		assert_int_equal(wc.wr_id, 70 + i);
+		assert_int_equal(wc.opcode, IBV_WC_RECV);
+		assert_int_equal(wc.byte_len, GRH + n);
+		assert_int_equal(wc.wc_flags, IBV_WC_GRH | IBV_WC_WITH_IMM);
+		assert_int_equal(be32toh(wc.imm_data), 7 + i);
+		assert_int_equal(wc.src_qp, r->end[0].qp->qp_num);
+		assert_memory_equal(to->buf + 8192 + GRH, r->end[0].buf, n);
+		assert_int_equal(to->buf[8192 + GRH + n], 0xee);
+		wc = rig_expect(r, 0, IBV_WC_SUCCESS);
+		assert_int_equal(wc.wr_id, 7 + i);
+		assert_int_equal(wc.opcode, IBV_WC_SEND);
+
+		back = ibv_create_ah_from_wc(to->pd, &wc, (struct ibv_grh *)(to->buf + 8192), 1);
+		assert_null(back); /* of a send completion nothing is known */
+		wc.wc_flags = IBV_WC_GRH;
+		back = ibv_create_ah_from_wc(to->pd, &wc, (struct ibv_grh *)(to->buf + 8192), 1);
+		assert_non_null(back);
+		rig_recv(r, 0, 8192, GRH + 8, 1);
+		send_to(r, 1, back, QKEY, 8, 2);
+		rig_expect(r, 0, IBV_WC_SUCCESS);
+		rig_expect(r, 1, IBV_WC_SUCCESS);
+		assert_memory_equal(r->end[0].buf + 8192 + GRH, to->buf, 8);
+		assert_int_equal(ibv_destroy_ah(back), 0);
+	}
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
+static void
+run(const struct rig_config *cfg)
+{
+	struct rig r;
+
+	rig_open(&r, cfg, &datagram);
+	to_and_fro(&r);
+	rig_close(&r);
+}
+
+static void
+test_ipv4(void **state)
+{
+	(void)state;
+	run(NULL);
+}
+
+static void
+test_ipv6(void **state)
+{
+	(void)state;
+	run(&(struct rig_config){.ipv6 = true});
+}
+
+static void
+test_loopback(void **state)
+{
+	(void)state;
+	run(&(struct rig_config){.loopback = true});
+	run(&(struct rig_config){.loopback = true, .ipv6 = true});
+}
+
+static void
+test_late(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 3; seed++)
+		run(&(struct rig_config){.delay_seed = seed});
+}
+
+/* Lost without a word to the sender: no receive, another Q_Key, no such QP. */
+static void
+test_lost(void **state)
+{
+	struct ibv_ah *ah;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, NULL, &datagram);
+	ah = ah_to(&r, 0, 1);
+	send_to(&r, 0, ah, QKEY, 64, 1);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	rig_quiet(&r, 1);
+	assert_int_equal(rig_counter(&r, 1, URN_C_DROP_UD_NO_RECV), 1);
+	rig_recv(&r, 1, 8192, 4096, 2);
+	send_to(&r, 0, ah, QKEY + 1, 64, 3);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	rig_quiet(&r, 1);
+	assert_int_equal(rig_counter(&r, 1, URN_C_DROP_QKEY), 1);
+	/* The top bit means the QP's own, which both have. */
+	send_to(&r, 0, ah, 0x80000000, 64, 4);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	assert_int_equal(rig_expect(&r, 1, IBV_WC_SUCCESS).wr_id, 2);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	rig_close(&r);
+}
+
+/* Too long for the receive: that fails, and the QP lives. Too long to send: SQE, and back. */
+static void
+test_lengths(void **state)
+{
+	struct ibv_ah *ah;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, NULL, &datagram);
+	ah = ah_to(&r, 0, 1);
+	memset(r.end[1].buf + 8192, 0xee, 256);
+	rig_recv(&r, 1, 8192, GRH + 63, 1);
+	rig_recv(&r, 1, 8192, GRH + 64, 2);
+	send_to(&r, 0, ah, QKEY, 64, 3);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	assert_int_equal(rig_expect(&r, 1, IBV_WC_LOC_LEN_ERR).wr_id, 1);
+	assert_int_equal(r.end[1].buf[8192], 0xee);
+	send_to(&r, 0, ah, QKEY, 64, 4);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	assert_int_equal(rig_expect(&r, 1, IBV_WC_SUCCESS).wr_id, 2);
+
+	send_to(&r, 0, ah, QKEY, MTU + 1, 5);
+	send_to(&r, 0, ah, QKEY, 64, 6);
+	assert_int_equal(rig_expect(&r, 0, IBV_WC_LOC_LEN_ERR).wr_id, 5);
+	assert_int_equal(rig_expect(&r, 0, IBV_WC_WR_FLUSH_ERR).wr_id, 6);
+	assert_int_equal(rig_state(r.end[0].qp), IBV_QPS_SQE);
+	rig_to(r.end[0].qp, IBV_QPS_RTS);
+	rig_recv(&r, 1, 8192, 4096, 7);
+	send_to(&r, 0, ah, QKEY, 64, 8);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	assert_int_equal(rig_expect(&r, 1, IBV_WC_SUCCESS).wr_id, 7);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	rig_close(&r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ipv4),	 cmocka_unit_test(test_ipv6),
+		cmocka_unit_test(test_loopback), cmocka_unit_test(test_late),
+		cmocka_unit_test(test_lost),	 cmocka_unit_test(test_lengths),
+	};
+
+	return cmocka_run_group_tests_name("ud", tests, NULL, NULL);
+}
