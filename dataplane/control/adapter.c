@@ -68,6 +68,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.ah = tp_ah,
 		.ah_ctx = a,
 		.give_cqe = urn_shard_give_cqe,
+		.take_events = urn_shard_tell_events,
 		.give_ctx = s,
 	};
 

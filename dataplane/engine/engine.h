@@ -68,6 +68,8 @@ struct urn_shard {
 	struct urn_client_shard *clients;
 	struct urn_tp_xcqe *late;      /* completions the other engine's ring had no room for */
 	unsigned int late_n;
+	struct urn_cq *untold;         /* queues whose event found its pipe full (notify.c) */
+	uint64_t untold_due;           /* ns: when to try those again */
 	bool first;                    /* the adapter's first engine: tends the neighbour table */
 };
 
@@ -128,5 +130,9 @@ void urn_shard_give_late(struct urn_shard *s);
 
 /* Look at the armed completion queues and events of this turn. (notify.c) */
 void urn_shard_notify(struct urn_shard *s);
+/* The events only; struct urn_tp_config.take_events. */
+void urn_shard_tell_events(void *ctx);
+/* A completion queue goes: forget it. */
+void urn_shard_forget_cq(struct urn_shard *s, struct urn_cq *cq);
 
 #endif

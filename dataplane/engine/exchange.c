@@ -45,13 +45,7 @@ urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x)
 	}
 	/* Its queue will never be whole again: say so as for a full queue. */
 	URN_COUNT(s->tp, CQ_OVERRUN);
-	if (s->tp->event_n < URN_TP_OUT)
-		s->tp->event[s->tp->event_n++] = (struct urn_tp_event){
-			.ev = {.type = URN_EVENT_CQ_ERR,
-			       .handle = x->cq->handle,
-			       .cookie = x->cq->cookie},
-			.client = x->cq->client,
-		};
+	urn_tp_event(s->tp, URN_EVENT_CQ_ERR, x->cq->handle, x->cq->cookie, x->cq->client);
 }
 
 void
