@@ -121,7 +121,7 @@ send_by_other(struct urn_shard *s)
 	while (n < tp->tx_n) {
 		struct urn_xmsg x = {.kind = URN_X_TX, .shard = s->sender, .m = tp->tx[n]};
 
-		if (rte_ring_mp_enqueue_elem(s->sender->engine->ring, &x, sizeof(x)) != 0)
+		if (!urn_engine_put(s->sender->engine, &x))
 			break;
 		n++;
 	}

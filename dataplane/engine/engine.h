@@ -121,6 +121,8 @@ void urn_engine_remove(struct urn_engine *e, struct urn_shard *s);
 
 /* Give a completion to the owner of its queue; struct urn_tp_config.give_cqe. (exchange.c) */
 void urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x);
+/* Put a message into another engine's ring. returns: was there room? */
+bool urn_engine_put(struct urn_engine *to, const struct urn_xmsg *x);
 /* Take what other engines handed over. returns: messages */
 unsigned int urn_engine_take(struct urn_engine *e);
 /* Hand packets of other engines over, and frames that another engine sends. */
