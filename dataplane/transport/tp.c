@@ -533,7 +533,8 @@ demultiplex(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 {
 	struct urn_pkt *p = urn_pkt(m);
 
-	URN_COUNT(tp, RX_ROCE);
+	if (likely(!checked))
+		URN_COUNT(tp, RX_ROCE);
 	if (unlikely(!addressed(tp, m)))
 		urn_tp_drop(tp, m, URN_C_DROP_ADDRESS);
 	else if (unlikely(!checked && tp->cfg.icrc && !urn_wire_icrc_ok(m)))
@@ -604,8 +605,11 @@ urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked)
 		bytes += m[i]->pkt_len;
 		receive_one(tp, m[i], checked);
 	}
-	URN_COUNT_N(tp, RX_PACKETS, n);
-	URN_COUNT_N(tp, RX_BYTES, bytes);
+	/* Each counts once: not again when it is handed over, nor when it never was at a port. */
+	if (!checked) {
+		URN_COUNT_N(tp, RX_PACKETS, n);
+		URN_COUNT_N(tp, RX_BYTES, bytes);
+	}
 	urn_tp_execute(tp);
 }
 
