@@ -88,6 +88,36 @@ test_full(void **state)
 	urn_area_fini(&a);
 }
 
+/* Used up by pieces of one size and all given back: pieces of any other size fit. */
+static void
+test_other_sizes(void **state)
+{
+	static const uint64_t sizes[] = {64, 100000, 64, 3 << 20, 5000, 1 << 20, 320};
+	static uint64_t off[SIZE / 64];
+	struct urn_area a;
+	uint64_t whole = 0;
+
+	(void)state;
+	assert_int_equal(urn_area_init(&a, SIZE), 0);
+	for (unsigned int k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+		unsigned int n = 0;
+
+		while (urn_area_alloc(&a, sizes[k], &off[n]) == 0) {
+			for (uint64_t i = 0; i < sizes[k]; i += 61)
+				assert_int_equal(a.base[off[n] + i], 0);
+			memset(a.base + off[n], 0x77, sizes[k]);
+			n++;
+		}
+		/* Classes waste a fifth at most, and pages something at their ends. */
+		assert_true(n > 0 && n * sizes[k] > SIZE / 2);
+		whole = k == 0 ? n : whole;
+		assert_true(k != 2 || n == whole);
+		for (unsigned int i = 0; i < n; i++)
+			urn_area_free(&a, off[(i * 7919ull) % n], sizes[k]);
+	}
+	urn_area_fini(&a);
+}
+
 /* Every size has a class, and the class is not smaller than the size. */
 static void
 test_sizes(void **state)
@@ -144,7 +174,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pieces), cmocka_unit_test(test_full),
-		cmocka_unit_test(test_sizes), cmocka_unit_test(test_table),
+		cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests_name("area", tests, NULL, NULL);
