@@ -93,6 +93,7 @@ struct urn_engine {
 	struct urn_mail *mail_head, *mail_tail;
 	bool bound;                    /* a thread polls this engine */
 	pthread_t owner;               /* which one, when bound */
+	struct urn_engine *next_bound; /* in the list of engines that threads poll (call.c) */
 };
 
 /* Make an engine without shards. NULL: no memory. */
