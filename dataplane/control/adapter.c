@@ -234,7 +234,7 @@ urn_adapter_destroy(struct urn_adapter *a)
 	if (!a)
 		return;
 	while (a->clients)
-		urn_client_destroy(a->clients);
+		urn_client_orphan(a->clients);
 	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++)
 		destroy_shard(a->shard[i]);
 	urn_neigh_destroy(a->neigh);
