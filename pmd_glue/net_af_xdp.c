@@ -9,6 +9,7 @@
  */
 #include "pmd_glue/family.h"
 #include "pmd_glue/netdev.h"
+#include "pmd_glue/numa.h"
 #include "pmd_glue/pool.h"
 
 #include <errno.h>
@@ -78,6 +79,7 @@ af_xdp_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct
 	(void)info;
 	if (urn_netdev_of(port->cfg.device, "iface", name, err) != 0)
 		return -1;
+	port->caps.socket = urn_numa_of_device(name);
 	mtu = urn_netdev_mtu(name);
 	if (mtu >= 0 && (uint32_t)mtu < carries)
 		carries = (uint32_t)mtu;
