@@ -25,6 +25,7 @@ struct urn_port_family {
 	bool rx_holds;	     /* receive descriptors hold packets of the pool */
 	bool faults;	     /* its shared memory can vanish in a burst (fault.h) */
 	bool memory;	     /* the wire is this host's memory */
+	bool late_free;	     /* the kernel frees queues some time after their port was closed */
 	bool intr_alone;     /* its interrupt handlers stand no start, stop or close beside them */
 
 	/*
