@@ -5,11 +5,13 @@
  */
 #include "test/unit/pmd_glue/harness.h"
 #include "pmd_glue/devlink.h"
+#include "pmd_glue/family.h"
 #include "pmd_glue/netdev.h"
 #include "pmd_glue/pci.h"
 
 #include <infiniband/verbs.h>
 #include <rte_eal.h>
+#include <rte_flow.h>
 #include <linux/capability.h>
 
 #include <errno.h>
@@ -176,8 +178,103 @@ others(void *arg)
 	check(host.probed);
 }
 
+/* ---- steering */
+
+static struct {
+	unsigned int isolated, rules;
+	bool refuse;
+} flow;
+
+int __wrap_rte_flow_isolate(uint16_t port, int set, struct rte_flow_error *error);
+struct rte_flow *__wrap_rte_flow_create(uint16_t port, const struct rte_flow_attr *attr,
+					const struct rte_flow_item item[],
+					const struct rte_flow_action action[],
+					struct rte_flow_error *error);
+int __wrap_rte_flow_flush(uint16_t port, struct rte_flow_error *error);
+int __wrap_urn_netdev_mac(const char *name, uint8_t mac[6]);
+
+int
+__wrap_rte_flow_isolate(uint16_t port, int set, struct rte_flow_error *error)
+{
+	(void)port;
+	error->message = "not on a weekday";
+	flow.isolated += set == 1;
+	return flow.refuse ? -ENOTSUP : 0;
+}
+
+struct rte_flow *
+__wrap_rte_flow_create(uint16_t port, const struct rte_flow_attr *attr,
+		       const struct rte_flow_item item[], const struct rte_flow_action action[],
+		       struct rte_flow_error *error)
+{
+	(void)port, (void)item, (void)action, (void)error;
+	flow.rules += attr->ingress;
+	return (struct rte_flow *)&flow;
+}
+
+int
+__wrap_rte_flow_flush(uint16_t port, struct rte_flow_error *error)
+{
+	(void)port, (void)error;
+	flow.rules = 0;
+	return 0;
+}
+
+int
+__wrap_urn_netdev_mac(const char *name, uint8_t mac[6])
+{
+	check(strcmp(name, "ens1np0") == 0);
+	memset(mac, 2, 6);
+	return 0;
+}
+
+/* Isolated when asked, before the port is configured; ARP and ND are ours with a MAC of our own only. */
+static void
+steers(const struct urn_port_family *f, bool shares)
+{
+	struct urn_port port = {.cfg = port_cfg("rail0", "3b:00.0"), .caps = {.queues = 2}};
+	struct urn_err err = {""};
+
+	memset(&flow, 0, sizeof(flow));
+	memset(port.mac, 2, 6);
+	check_ok(f->probed(&port, NULL, &err), &err);
+	check_ok(f->started(&port, &err), &err);
+	check(flow.isolated == 0 && flow.rules == 0);
+	port.cfg.steer = true;
+	check_ok(f->probed(&port, NULL, &err), &err);
+	check(flow.isolated == 1 && flow.rules == 0);
+	check_ok(f->started(&port, &err), &err);
+	check(flow.rules == (shares ? 2 : 6));
+	port.mac[5]++;
+	check_ok(f->started(&port, &err), &err);
+	check(flow.rules == 6);
+}
+
+static void
+steering(void *arg)
+{
+	struct urn_port port = {.cfg = port_cfg("rail0", "3b:00.0")};
+	struct urn_err err = {""};
+
+	(void)arg;
+	host.there = true;
+	host.netdev = "ens1np0";
+	steers(&urn_family_mlx5, true);
+	steers(&urn_family_pci, false);
+	/* mlx5 without it would take the kernel's traffic, or none; others get all anyway. */
+	flow.refuse = true;
+	port.cfg.steer = true;
+	check(urn_family_mlx5.probed(&port, NULL, &err) == -1);
+	check_says(&err, "not on a weekday");
+	check(urn_family_pci.probed(&port, NULL, &err) == 0);
+	flow.rules = 0;
+	check_ok(urn_family_pci.started(&port, &err), &err);
+	check(flow.rules == 0);
+}
+
 CHILD_TEST(mlx5)
 CHILD_TEST(others)
+CHILD_TEST(steering)
 
 int
 main(void)
@@ -185,6 +282,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mlx5),
 		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_steering),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
