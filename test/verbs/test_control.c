@@ -291,7 +291,7 @@ test_foreign_handles(void **state)
 	struct urn_abi_req qp = {.create_qp = {.type = URN_QPT_RC}}, mr = {.reg_mr = {.length = 8}}, req;
 	struct rig_end *end;
 	struct ibv_context *other;
-	struct ibv_cq *cq;
+	struct ibv_cq *cq, *cqs[3];
 	struct ibv_pd *pd;
 	struct rig r;
 
@@ -300,9 +300,11 @@ test_foreign_handles(void **state)
 	end = &r.end[0];
 	other = rig_attach(&r, 0);
 	pd = ibv_alloc_pd(other);
-	for (int i = 0; i < 3; i++) /* handles of queues are numbered by client: have more than it */
-		cq = ibv_create_cq(other, 4, NULL, NULL, 0);
-	assert_true(pd && cq);
+	/* Handles of queues are numbered by client: have more than it. */
+	for (int i = 0; i < 3; i++)
+		cqs[i] = ibv_create_cq(other, 4, NULL, NULL, 0);
+	cq = cqs[2];
+	assert_true(pd && cqs[0] && cqs[1] && cq);
 	assert_int_equal(raw(other, URN_CTL_DEALLOC_PD, end->pd->handle, NULL), EINVAL);
 	assert_int_equal(raw(other, URN_CTL_DEREG_MR, end->mr->handle, NULL), EINVAL);
 	assert_int_equal(raw(other, URN_CTL_DEALLOC_MW, end->mr->handle, NULL), EINVAL);
@@ -328,6 +330,8 @@ test_foreign_handles(void **state)
 	assert_int_equal(raw(other, UINT32_MAX, 0, NULL), EINVAL);
 	assert_int_equal(ibv_close_device(other), 0);
 	/* Objects of the library; those of the dataplane went with the context. */
+	for (int i = 0; i < 3; i++)
+		free(cqs[i]);
 	free(pd);
 	rig_post(&r, 0, IBV_WR_RDMA_WRITE, 0, 5000, 0, 1);
 	rig_expect(&r, 0, IBV_WC_SUCCESS);

@@ -261,11 +261,13 @@ test_thread_gone(void **state)
 	struct rig r;
 	struct urn_abi_channel *ch;
 	struct ibv_context *ctx;
+	struct ibv_cq *cq;
 
 	(void)state;
 	rig_open(&r, NULL, NULL);
 	ctx = rig_attach(&r, 0);
-	assert_non_null(ibv_create_cq(ctx, 4, NULL, NULL, 0) ? ctx : NULL);
+	cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
+	assert_non_null(cq);
 	ch = urn_dp_attach(r.dp, 1, &err);
 	assert_non_null(ch);
 	ch->close(ch->ctx);
@@ -282,6 +284,7 @@ test_thread_gone(void **state)
 	assert_int_equal(pthread_create(&t, NULL, bind_and_end, r.dp), 0);
 	pthread_join(t, NULL);
 	urn_dp_destroy(r.dp);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_close_device(ctx), 0);
 	for (int i = 0; i < 2; i++)
 		urn_port_close(r.port[i]);
