@@ -25,6 +25,7 @@ struct urn_port_family {
 	bool rx_holds;	     /* receive descriptors hold packets of the pool */
 	bool faults;	     /* its shared memory can vanish in a burst (fault.h) */
 	bool memory;	     /* the wire is this host's memory */
+	bool late_free;	     /* the kernel frees queues some time after their port was closed */
 	bool intr_alone;     /* its interrupt handlers stand no start, stop or close beside them */
 
 	/*
@@ -37,7 +38,11 @@ struct urn_port_family {
 		       struct urn_err *err);
 	/* Probing failed (the driver's reason is held, eal_log.h): say why and what to do. */
 	void (*explain)(const struct urn_port_config *cfg, struct urn_err *err);
-	/* After probing, before rte_eth_dev_configure(). port->caps and mtu may be lowered. */
+	/*
+	 * After probing, before rte_eth_dev_configure(). port->caps and mtu may be
+	 * lowered; caps.socket is the node of the interface behind a vdev, which
+	 * ethdev does not know.
+	 */
 	int (*probed)(struct urn_port *port, const struct rte_eth_dev_info *info,
 		      struct urn_err *err);
 	/* rte_eth_dev_start() failed: is that no error, as tend() will try again? */

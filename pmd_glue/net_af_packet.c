@@ -10,6 +10,7 @@
  */
 #include "pmd_glue/family.h"
 #include "pmd_glue/netdev.h"
+#include "pmd_glue/numa.h"
 
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -84,6 +85,7 @@ af_packet_probed(struct urn_port *port, const struct rte_eth_dev_info *info, str
 	(void)info;
 	if (urn_netdev_of(port->cfg.device, "iface", name, err) != 0)
 		return -1;
+	port->caps.socket = urn_numa_of_device(name);
 	if (urn_devargs_get(port->cfg.device, "framesz", frame, sizeof(frame)))
 		slot = strtoul(frame, NULL, 10);
 	else if (urn_devargs_get(port->cfg.device, "blocksz", frame, sizeof(frame)))

@@ -6,21 +6,49 @@
  * page each. From a page go the object's and the mbuf's headers, our private
  * bytes, and the headroom of the mbuf and of XDP; what is left carries a RoCE
  * MTU of 2048. ethdev is not told an MTU: the PMD would change the interface's.
+ *
+ * When the port is closed the PMD forgets its sockets, and the kernel gives the
+ * interface's queues to nobody else until they are closed, too (measured: opened
+ * again in the same process it says EBUSY). So we note which they are. The kernel
+ * takes its time even then.
  */
 #include "pmd_glue/family.h"
 #include "pmd_glue/netdev.h"
+#include "pmd_glue/numa.h"
 #include "pmd_glue/pool.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/capability.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The PMD fills its ring with as many packets, whatever is asked for. */
 #define DESC 2048
 #define XDP_HEADROOM 256u
 #define ETH_VLAN_BYTES 18u
+#define SOCKETS_MAX 64u
+
+struct sockets {
+	unsigned int n;
+	struct {
+		int fd;
+		ino_t ino; /* tells whether it is the same one still */
+	} of[SOCKETS_MAX];
+};
+
+struct xdp {
+	struct sockets before; /* of the process, when the port was not open yet */
+	struct sockets own;    /* of the port, once it is */
+	bool opening;	       /* holds open_lock */
+};
+
+/* Held while a port opens its sockets: those that appear meanwhile are its own. */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int
 permission(struct urn_err *err)
@@ -67,21 +95,117 @@ af_xdp_explain(const struct urn_port_config *cfg, struct urn_err *err)
 		    what.text, name);
 }
 
+/* ---- sockets */
+
+/* Is this an AF_XDP socket? *ino: which */
+static bool
+is_xdp(int fd, ino_t *ino)
+{
+	socklen_t len = sizeof(int);
+	struct stat st;
+	int domain;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) != 0 || domain != AF_XDP ||
+	    fstat(fd, &st) != 0)
+		return false;
+	*ino = st.st_ino;
+	return true;
+}
+
+static bool
+knows(const struct sockets *s, int fd, ino_t ino)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->n; i++)
+		if (s->of[i].fd == fd && s->of[i].ino == ino)
+			return true;
+	return false;
+}
+
+/* All AF_XDP sockets of the process but those in `but`. */
+static void
+sockets_find(struct sockets *s, const struct sockets *but)
+{
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *e;
+	ino_t ino;
+	int fd;
+
+	while (d != NULL && s->n < SOCKETS_MAX && (e = readdir(d)) != NULL) {
+		fd = atoi(e->d_name);
+		if (e->d_name[0] == '.' || !is_xdp(fd, &ino) || (but && knows(but, fd, ino)))
+			continue;
+		s->of[s->n].fd = fd;
+		s->of[s->n++].ino = ino;
+	}
+	if (d != NULL)
+		closedir(d);
+}
+
+static void
+opened(struct xdp *x)
+{
+	if (!x->opening)
+		return;
+	x->opening = false;
+	sockets_find(&x->own, &x->before);
+	pthread_mutex_unlock(&open_lock);
+}
+
+static int
+af_xdp_started(struct urn_port *port, struct urn_err *err)
+{
+	(void)err;
+	opened(port->family_data);
+	return 0;
+}
+
+static void
+af_xdp_closed(struct urn_port *port)
+{
+	struct xdp *x = port->family_data;
+	unsigned int i;
+	ino_t ino;
+
+	port->family_data = NULL;
+	if (x == NULL)
+		return;
+	opened(x);
+	for (i = 0; i < x->own.n; i++)
+		if (is_xdp(x->own.of[i].fd, &ino) && ino == x->own.of[i].ino)
+			close(x->own.of[i].fd);
+	free(x);
+}
+
+/* ---- the port */
+
 static int
 af_xdp_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn_err *err)
 {
 	uint32_t carries =
 		urn_pool_room_page() - RTE_PKTMBUF_HEADROOM - XDP_HEADROOM - ETH_VLAN_BYTES;
 	char name[32];
+	struct xdp *x;
 	int mtu;
 
 	(void)info;
 	if (urn_netdev_of(port->cfg.device, "iface", name, err) != 0)
 		return -1;
+	port->caps.socket = urn_numa_of_device(name);
 	mtu = urn_netdev_mtu(name);
 	if (mtu >= 0 && (uint32_t)mtu < carries)
 		carries = (uint32_t)mtu;
 	port->caps.mtu = (uint16_t)RTE_MIN(carries, port->caps.mtu);
+	x = calloc(1, sizeof(*x));
+	if (x == NULL) {
+		urn_err_set(err, "out of memory");
+		return -1;
+	}
+	port->family_data = x;
+	pthread_mutex_lock(&open_lock);
+	x->opening = true;
+	sockets_find(&x->before, NULL);
 	return 0;
 }
 
@@ -102,8 +226,11 @@ const struct urn_port_family urn_family_af_xdp = {
 	.page_room = true,
 	.rx_holds = true,
 	.mac_fixed = true,
+	.late_free = true,
 	.prepare = af_xdp_prepare,
 	.explain = af_xdp_explain,
 	.probed = af_xdp_probed,
+	.started = af_xdp_started,
+	.closed = af_xdp_closed,
 	.link = af_xdp_link,
 };

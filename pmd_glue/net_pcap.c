@@ -2,6 +2,7 @@
 /* net_pcap: receives from a capture file, transmits into one; or an interface by libpcap. */
 #include "pmd_glue/family.h"
 #include "pmd_glue/netdev.h"
+#include "pmd_glue/numa.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,8 +79,10 @@ pcap_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct u
 	for (i = 0; i < RTE_DIM(iface_keys); i++) {
 		int mtu = -1;
 
-		if (urn_devargs_get(port->cfg.device, iface_keys[i], name, sizeof(name)))
+		if (urn_devargs_get(port->cfg.device, iface_keys[i], name, sizeof(name))) {
 			mtu = urn_netdev_mtu(name);
+			port->caps.socket = urn_numa_of_device(name);
+		}
 		if (mtu >= 0 && mtu < port->caps.mtu)
 			port->caps.mtu = (uint16_t)mtu;
 	}

@@ -161,6 +161,8 @@ urn_port_open_ring_pair(const struct urn_port_config cfg[2], struct urn_port *ou
 			goto fail;
 	}
 	c->users--;
+	/* The first looked at the link before the second was there. */
+	(void)urn_port_poll_link(out[0]);
 	return 0;
 fail:
 	urn_port_close(out[0]);

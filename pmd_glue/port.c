@@ -24,6 +24,9 @@
 #define PORT_MBUFS_USERS 2048u
 /* How long a poll of a port may be under way when it is stopped. */
 #define PORT_STOP_GRACE_NS 2000000
+/* How long a queue may be somebody else's yet, who has closed it (family->late_free). */
+#define PORT_BUSY_NS 50000000
+#define PORT_BUSY_TRIES 20u
 
 struct port_inner {
 	struct urn_port port;
@@ -261,21 +264,30 @@ conf_fill(const struct urn_port *port, const struct rte_eth_dev_info *info,
 }
 
 static int
+queue_setup(struct urn_port *port, uint16_t q)
+{
+	const struct timespec a_bit = {.tv_nsec = PORT_BUSY_NS};
+	int ret, socket = rte_eal_has_hugepages() ? port->caps.socket : SOCKET_ID_ANY;
+	unsigned int tries = port->family->late_free ? PORT_BUSY_TRIES : 1;
+
+	while ((ret = rte_eth_rx_queue_setup(port->id, q, port->cfg.rx_desc, (unsigned int)socket,
+					     NULL, port->pool)) != 0 &&
+	       --tries > 0)
+		nanosleep(&a_bit, NULL);
+	if (ret != 0)
+		return ret;
+	return rte_eth_tx_queue_setup(port->id, q, port->cfg.tx_desc, (unsigned int)socket, NULL);
+}
+
+static int
 queues_setup(struct urn_port *port)
 {
-	int ret, socket = rte_eal_has_hugepages() ? port->caps.socket : SOCKET_ID_ANY;
+	int ret = 0;
 	uint16_t q;
 
-	for (q = 0; q < port->caps.queues; q++) {
-		ret = rte_eth_rx_queue_setup(port->id, q, port->cfg.rx_desc, (unsigned int)socket,
-					     NULL, port->pool);
-		if (ret == 0)
-			ret = rte_eth_tx_queue_setup(port->id, q, port->cfg.tx_desc,
-						     (unsigned int)socket, NULL);
-		if (ret != 0)
-			return ret;
-	}
-	return 0;
+	for (q = 0; q < port->caps.queues && ret == 0; q++)
+		ret = queue_setup(port, q);
+	return ret;
 }
 
 static int

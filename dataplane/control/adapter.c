@@ -68,6 +68,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.ah = tp_ah,
 		.ah_ctx = a,
 		.give_cqe = urn_shard_give_cqe,
+		.take_events = urn_shard_tell_events,
 		.give_ctx = s,
 	};
 
@@ -233,7 +234,7 @@ urn_adapter_destroy(struct urn_adapter *a)
 	if (!a)
 		return;
 	while (a->clients)
-		urn_client_destroy(a->clients);
+		urn_client_orphan(a->clients);
 	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++)
 		destroy_shard(a->shard[i]);
 	urn_neigh_destroy(a->neigh);

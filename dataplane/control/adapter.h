@@ -61,6 +61,12 @@ void urn_adapter_pass_completions(struct urn_adapter *a, uint32_t from, uint32_t
 
 /* client.c */
 struct urn_client *urn_client_create(struct urn_adapter *a, struct urn_err *err);
+/*
+ * Take back everything the client made, and let it go from its adapter. Its area
+ * stays mapped, its calls fail with ENODEV, until its channel is closed.
+ */
+void urn_client_orphan(struct urn_client *c);
+/* The same, if need be, and free it. */
 void urn_client_destroy(struct urn_client *c);
 
 /* Fail a control call: errno value and a sentence. returns err */

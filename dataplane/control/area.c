@@ -2,13 +2,14 @@
 #include "control/area.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 struct urn_area_piece {
 	struct urn_area_piece *next;
-	uint64_t off;
+	uint64_t off, bytes;
 };
 
 enum { LINE = 64, PAGE = 4096 };
@@ -49,20 +50,134 @@ urn_area_init(struct urn_area *a, uint64_t size)
 	return 0;
 }
 
+static void
+free_list(struct urn_area_piece **head)
+{
+	struct urn_area_piece *p;
+
+	while ((p = *head)) {
+		*head = p->next;
+		free(p);
+	}
+}
+
 void
 urn_area_fini(struct urn_area *a)
 {
-	for (unsigned int i = 0; i < URN_AREA_CLASSES; i++) {
-		struct urn_area_piece *p = a->free[i], *next;
-
-		for (; p; p = next) {
-			next = p->next;
-			free(p);
-		}
-	}
+	for (unsigned int i = 0; i < URN_AREA_CLASSES; i++)
+		free_list(&a->free[i]);
+	free_list(&a->runs);
 	if (a->base)
 		munmap(a->base, a->size);
 	a->base = NULL;
+}
+
+/* ---- joining */
+
+static int
+by_address(const void *a, const void *b)
+{
+	const struct urn_area_piece *const *x = a, *const *y = b;
+
+	return (*x)->off < (*y)->off ? -1 : 1;
+}
+
+/* Take all free pieces off their lists, into v unless it is NULL. returns: how many */
+static size_t
+gather(struct urn_area *a, struct urn_area_piece **v)
+{
+	size_t n = 0;
+
+	for (unsigned int i = 0; i <= URN_AREA_CLASSES; i++) {
+		struct urn_area_piece **head = i < URN_AREA_CLASSES ? &a->free[i] : &a->runs;
+
+		for (struct urn_area_piece *p = *head; p; p = p->next) {
+			if (v)
+				v[n] = p;
+			n++;
+		}
+		if (v)
+			*head = NULL;
+	}
+	return n;
+}
+
+/* Make one run of all that lies together. */
+static void
+join(struct urn_area *a)
+{
+	struct urn_area_piece **v, **tail = &a->runs, *last = NULL;
+	size_t n = gather(a, NULL);
+
+	v = n ? malloc(n * sizeof(struct urn_area_piece *)) : NULL;
+	if (!v)
+		return;
+	gather(a, v);
+	qsort(v, n, sizeof(struct urn_area_piece *), by_address);
+	for (size_t i = 0; i < n; i++) {
+		if (last && last->off + last->bytes == v[i]->off) {
+			last->bytes += v[i]->bytes;
+			free(v[i]);
+			continue;
+		}
+		last = v[i];
+		last->next = NULL;
+		*tail = last;
+		tail = &last->next;
+	}
+	free(v);
+}
+
+/* Cut a piece out of a run. returns: done */
+static bool
+cut(struct urn_area *a, uint64_t bytes, uint64_t *off)
+{
+	uint64_t align = bytes >= PAGE ? PAGE : LINE;
+
+	for (struct urn_area_piece **at = &a->runs; *at; at = &(*at)->next) {
+		struct urn_area_piece *p = *at;
+		uint64_t start = (p->off + align - 1) & ~(align - 1), end = p->off + p->bytes;
+
+		if (start >= end || end - start < bytes)
+			continue;
+		*off = start;
+		/* What lies before and behind stays; what finds no memory for its note is lost. */
+		if (start > p->off && end > start + bytes) {
+			struct urn_area_piece *rest = malloc(sizeof(*rest));
+
+			if (rest) {
+				*rest = (struct urn_area_piece){p->next, start + bytes, end - start - bytes};
+				p->next = rest;
+			}
+		}
+		if (start > p->off) {
+			p->bytes = start - p->off;
+		} else if (end > start + bytes) {
+			p->off = start + bytes;
+			p->bytes = end - p->off;
+		} else {
+			*at = p->next;
+			free(p);
+		}
+		return true;
+	}
+	return false;
+}
+
+/* ---- pieces */
+
+/* Never given out before. returns: done */
+static bool
+fresh(struct urn_area *a, uint64_t bytes, uint64_t *off)
+{
+	/* Large pieces start on a page, so that they share none. */
+	uint64_t start = bytes >= PAGE ? (a->next + PAGE - 1) & ~(uint64_t)(PAGE - 1) : a->next;
+
+	if (start > a->size || bytes > a->size - start)
+		return false;
+	*off = start;
+	a->next = start + bytes;
+	return true;
 }
 
 int
@@ -80,17 +195,15 @@ urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off)
 		a->free[c] = p->next;
 		*off = p->off;
 		free(p);
-		memset(a->base + *off, 0, rounded);
-		return 0;
+	} else if (fresh(a, rounded, off)) {
+		return 0; /* fresh memory is zero */
+	} else if (!cut(a, rounded, off)) {
+		join(a);
+		if (!cut(a, rounded, off))
+			return ENOMEM;
 	}
-	/* Large pieces start on a page, so that they share none. */
-	if (rounded >= PAGE)
-		a->next = (a->next + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-	if (rounded > a->size - a->next)
-		return ENOMEM;
-	*off = a->next;
-	a->next += rounded;
-	return 0; /* fresh memory is zero */
+	memset(a->base + *off, 0, rounded);
+	return 0;
 }
 
 void
@@ -102,7 +215,6 @@ urn_area_free(struct urn_area *a, uint64_t off, uint64_t bytes)
 
 	if (!p)
 		return; /* the piece is lost until the client goes */
-	p->off = off;
-	p->next = a->free[c];
+	*p = (struct urn_area_piece){a->free[c], off, rounded};
 	a->free[c] = p;
 }

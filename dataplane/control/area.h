@@ -2,8 +2,10 @@
 /*
  * A client's area: the memory where its doorbells and queues lie. One mapping,
  * handed out in pieces by size class, four to each power of two; what is given
- * back serves the next of its class. The book is kept outside of the area,
- * where the client can't reach it. Control path only.
+ * back serves the next of its class. When the area is used up, all that lies
+ * free is joined to runs, and pieces of any class are cut from those. The book
+ * is kept outside of the area, where the client can't reach it. Control path
+ * only.
  */
 #ifndef URN_CONTROL_AREA_H
 #define URN_CONTROL_AREA_H
@@ -12,13 +14,14 @@
 
 enum { URN_AREA_CLASSES = 256 };
 
-struct urn_area_piece; /* a piece given back */
+struct urn_area_piece; /* bytes that lie free */
 
 struct urn_area {
 	uint8_t *base;
 	uint64_t size;  /* bytes mapped */
 	uint64_t next;  /* first byte never given out */
 	struct urn_area_piece *free[URN_AREA_CLASSES];
+	struct urn_area_piece *runs; /* joined pieces, by address */
 };
 
 /* Map `size` bytes of address space; memory comes as it is used. returns 0 or an errno value */

@@ -2,6 +2,7 @@
 /* Clients: attaching, and taking everything back. */
 #include "control/adapter.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 int
@@ -17,7 +18,14 @@ urn_client_async_fd(const void *client)
 static void
 channel_call(void *ctx, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	urn_ctl_call(ctx, req, rep);
+	struct urn_client *c = ctx;
+
+	if (c->adapter) {
+		urn_ctl_call(c, req, rep);
+		return;
+	}
+	memset(rep, 0, sizeof(*rep));
+	rep->err = urn_ctl_fail(rep, ENODEV, "the dataplane has been taken down: close the device");
 }
 
 static void
@@ -26,7 +34,7 @@ channel_wake(void *ctx, uint32_t vector)
 	struct urn_client *c = ctx;
 	uint64_t one = 1;
 
-	if (vector < c->adapter->vectors &&
+	if (c->adapter && vector < c->adapter->vectors &&
 	    write(urn_adapter_shard(c->adapter, vector)->engine->wake_fd, &one, sizeof(one)) < 0) {
 		/* Full: it is being woken already. */
 	}
@@ -74,6 +82,7 @@ unlink_shard(void *arg)
 	struct urn_client_shard **at = &l->shard->clients;
 
 	drop_events(l->shard->tp, l->client);
+	atomic_store(&l->cs->scan.db->asleep, 0); /* nobody is left to be woken */
 	while (*at && *at != l->cs)
 		at = &(*at)->next;
 	if (*at)
@@ -157,23 +166,23 @@ urn_client_create(struct urn_adapter *a, struct urn_err *err)
 	return c;
 }
 
-/* ---- taking back */
+/* ---- taking back; the adapter's lock is held */
 
 static void
-take_back(struct urn_client *c, uint32_t op, uint32_t handle)
+take_back(struct urn_client *c, urn_ctl_fn *fn, uint32_t handle)
 {
-	struct urn_abi_req req = {.op = op, .handle = handle};
+	struct urn_abi_req req = {.handle = handle};
 	struct urn_abi_rep rep;
 
-	urn_ctl_call(c, &req, &rep);
+	(void)fn(c, &req, &rep);
 }
 
 static void
-take_back_table(struct urn_client *c, struct urn_table *t, uint32_t op)
+take_back_table(struct urn_client *c, struct urn_table *t, urn_ctl_fn *fn)
 {
 	for (uint32_t h = 1; h <= t->cap && t->n; h++)
 		if (urn_table_get(t, h))
-			take_back(c, op, h);
+			take_back(c, fn, h);
 }
 
 /* Windows before the regions that they are bound to. */
@@ -185,32 +194,41 @@ take_back_keys(struct urn_client *c)
 	for (uint8_t kind = 2; kind >= 1; kind--)
 		for (uint32_t i = 1; i <= a->cfg.max_mr; i++)
 			if (a->key_owner[i] == c && a->key_kind[i] == kind)
-				take_back(c, kind == 2 ? URN_CTL_DEALLOC_MW : URN_CTL_DEREG_MR, a->key[i]);
+				take_back(c, kind == 2 ? urn_ctl_dealloc_mw : urn_ctl_dereg_mr, a->key[i]);
 }
 
-void
-urn_client_destroy(struct urn_client *c)
+static void
+take_back_all(struct urn_client *c)
 {
 	struct urn_adapter *a = c->adapter;
-	struct urn_client **at = &a->clients;
 
 	for (uint32_t v = 0; v < a->vectors; v++)
 		for (uint32_t i = 0; c->shard[v] && i < c->shard[v]->used; i++)
 			if (c->shard[v]->qp[i])
-				take_back(c, URN_CTL_DESTROY_QP, c->shard[v]->qp[i]->qpn);
-	take_back_table(c, &c->srqs, URN_CTL_DESTROY_SRQ);
-	take_back_table(c, &c->cqs, URN_CTL_DESTROY_CQ);
+				take_back(c, urn_ctl_destroy_qp, c->shard[v]->qp[i]->qpn);
+	take_back_table(c, &c->srqs, urn_ctl_destroy_srq);
+	take_back_table(c, &c->cqs, urn_ctl_destroy_cq);
 	for (uint32_t i = 0; i < URN_ADAPTER_MAX_AH; i++)
 		if (a->ah[i] && a->ah[i]->client == c)
-			take_back(c, URN_CTL_DESTROY_AH, i + 1);
+			take_back(c, urn_ctl_destroy_ah, i + 1);
 	take_back_keys(c);
 	for (uint32_t pd = 1; pd <= URN_ADAPTER_MAX_PD; pd++)
 		if (a->pd_owner[pd] == c)
-			take_back(c, URN_CTL_DEALLOC_PD, pd);
-	while (pthread_mutex_trylock(&a->lock) != 0)
-		urn_engine_wait_turn();
+			take_back(c, urn_ctl_dealloc_pd, pd);
 	for (uint32_t v = 0; v < a->vectors; v++)
 		remove_shard(c, v);
+}
+
+void
+urn_client_orphan(struct urn_client *c)
+{
+	struct urn_adapter *a = c->adapter;
+	struct urn_client **at = &a->clients;
+
+	/* Another client's objects may come and go meanwhile: none does under the lock. */
+	while (pthread_mutex_trylock(&a->lock) != 0)
+		urn_engine_wait_turn();
+	take_back_all(c);
 	while (*at && *at != c)
 		at = &(*at)->next;
 	if (*at)
@@ -218,6 +236,14 @@ urn_client_destroy(struct urn_client *c)
 	pthread_mutex_unlock(&a->lock);
 	urn_table_fini(&c->cqs);
 	urn_table_fini(&c->srqs);
+	c->adapter = NULL;
+}
+
+void
+urn_client_destroy(struct urn_client *c)
+{
+	if (c->adapter)
+		urn_client_orphan(c);
 	urn_area_fini(&c->area);
 	free(c);
 }

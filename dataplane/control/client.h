@@ -27,7 +27,7 @@ struct urn_ctl_srq {
 };
 
 struct urn_client {
-	struct urn_adapter *adapter;
+	struct urn_adapter *adapter;   /* NULL: its dataplane has been taken down */
 	struct urn_client *next;       /* of the adapter */
 	struct urn_abi_channel channel;
 	struct urn_area area;

@@ -145,21 +145,17 @@ urn_ctl_resize_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 }
 
 struct forget {
-	struct urn_tp *tp;
+	struct urn_shard *shard;
 	struct urn_cq *cq;
 };
 
-/* In the owner's thread: take it off the list of touched queues. */
+/* In the owner's thread. */
 static void
 forget(void *arg)
 {
 	struct forget *f = arg;
-	struct urn_cq **at = &f->tp->touched;
 
-	while (*at && *at != f->cq)
-		at = &(*at)->next;
-	if (*at)
-		*at = f->cq->next;
+	urn_shard_forget_cq(f->shard, f->cq);
 }
 
 /* Nothing of the queue is left anywhere on the engines after this. */
@@ -167,7 +163,7 @@ static void
 forget_everywhere(struct urn_adapter *a, struct urn_ctl_cq *q)
 {
 	struct urn_shard *owner = urn_adapter_shard(a, q->vector);
-	struct forget f = {.tp = owner->tp, .cq = &q->cq};
+	struct forget f = {.shard = owner, .cq = &q->cq};
 
 	for (uint32_t v = 0; v < a->vectors; v++)
 		urn_adapter_pass_completions(a, v, q->vector);

@@ -160,7 +160,7 @@ take_id(struct urn_client_shard *s, uint32_t *id)
 			return rc;
 	}
 	*id = s->used++;
-	s->scan.tops = s->used / 4096 + 1;
+	s->scan.tops = *id / 4096 + 1; /* a summary word for each 64 leaf words of 64 bits */
 	atomic_store(&s->scan.db->tops, s->scan.tops);
 	return 0;
 }

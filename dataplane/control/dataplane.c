@@ -51,6 +51,9 @@ urn_dp_destroy(struct urn_dp *dp)
 {
 	if (!dp)
 		return;
+	/* A thread that ended without unbinding polls no more: its calls are ours to run. */
+	for (unsigned int i = 0; i < dp->engines_n; i++)
+		urn_engine_unbind(dp->engine[i]);
 	for (unsigned int i = 0; i < dp->adapters_n; i++)
 		urn_adapter_destroy(dp->adapter[i]);
 	for (unsigned int i = 0; i < dp->engines_n; i++)

@@ -56,7 +56,11 @@ struct urn_dp_config {
 
 /* Make a dataplane over ports that are up. NULL with *err on failure. */
 struct urn_dp *urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err);
-/* Take it down. Engines must not be polled any more; channels must be closed. */
+/*
+ * Take it down. Engines must not be polled any more, nor control calls be under
+ * way. A channel that is still open loses all that was made over it: its calls
+ * fail with ENODEV, what is posted goes nowhere, and it remains to be closed.
+ */
 void urn_dp_destroy(struct urn_dp *dp);
 
 struct urn_engine *urn_dp_engine(struct urn_dp *dp, unsigned int index);

@@ -72,7 +72,10 @@ struct urn_neigh {
 static uint16_t *
 bucket_of(struct urn_neigh *nb, const uint8_t gid[16])
 {
-	return &nb->bucket[rte_jhash(gid, 16, nb->seed) & (BUCKETS - 1)];
+	uint32_t key[4]; /* a GID in a frame lies anywhere */
+
+	memcpy(key, gid, sizeof(key));
+	return &nb->bucket[rte_jhash_32b(key, 4, nb->seed) & (BUCKETS - 1)];
 }
 
 static struct entry *

@@ -5,7 +5,9 @@
  * A call is a note on the caller's stack, queued under the engine's lock. The
  * engine's loop looks at one atomic count. While a thread waits for its note it
  * serves the engines that it polls itself, so two engines' threads that call
- * each other do not wait for ever.
+ * each other do not wait for ever. Which those are says one list of all engines
+ * that threads poll: a list of each thread's own would go on naming an engine
+ * that is taken down by another thread.
  */
 #include "engine/engine.h"
 
@@ -19,25 +21,42 @@ struct urn_mail {
 	_Atomic bool done; /* set by the engine, with release */
 };
 
-/* Engines that this thread polls. */
-enum { MINE = URN_ABI_MAX_ENGINES };
-static __thread struct urn_engine *mine[MINE];
+/* Engines that threads poll. Slow path; taken before an engine's own lock. */
+static pthread_mutex_t bound_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct urn_engine *bound_head;
 
 bool
 urn_engine_is_mine(struct urn_engine *e)
 {
-	for (int i = 0; i < MINE; i++)
-		if (mine[i] == e)
-			return true;
-	return false;
+	bool mine;
+
+	pthread_mutex_lock(&e->lock);
+	mine = e->bound && pthread_equal(e->owner, pthread_self());
+	pthread_mutex_unlock(&e->lock);
+	return mine;
+}
+
+/* The first engine with calls that wait, of those that this thread polls. */
+static struct urn_engine *
+mine_with_mail(void)
+{
+	struct urn_engine *e;
+
+	pthread_mutex_lock(&bound_lock);
+	for (e = bound_head; e; e = e->next_bound)
+		if (atomic_load_explicit(&e->mail, memory_order_relaxed) && urn_engine_is_mine(e))
+			break;
+	pthread_mutex_unlock(&bound_lock);
+	return e;
 }
 
 void
 urn_engine_wait_turn(void)
 {
-	for (int i = 0; i < MINE; i++)
-		if (mine[i])
-			urn_engine_mail(mine[i]);
+	struct urn_engine *e = mine_with_mail();
+
+	if (e)
+		urn_engine_mail(e);
 	sched_yield();
 }
 
@@ -94,33 +113,44 @@ urn_engine_call(struct urn_engine *e, void (*fn)(void *arg), void *arg)
 void
 urn_engine_bind(struct urn_engine *e)
 {
+	pthread_mutex_lock(&bound_lock);
 	pthread_mutex_lock(&e->lock);
+	if (!e->bound) {
+		e->next_bound = bound_head;
+		bound_head = e;
+	}
 	e->bound = true;
 	e->owner = pthread_self();
 	pthread_mutex_unlock(&e->lock);
-	for (int i = 0; i < MINE; i++) {
-		if (!mine[i] || mine[i] == e) {
-			mine[i] = e;
-			break;
-		}
+	pthread_mutex_unlock(&bound_lock);
+}
+
+/* Not bound any more, unless calls wait. returns: done */
+static bool
+unbind(struct urn_engine *e)
+{
+	struct urn_engine **at = &bound_head;
+	bool done;
+
+	pthread_mutex_lock(&bound_lock);
+	pthread_mutex_lock(&e->lock);
+	done = !e->mail_head;
+	if (done && e->bound) {
+		while (*at != e)
+			at = &(*at)->next_bound;
+		*at = e->next_bound;
+		e->bound = false;
 	}
+	pthread_mutex_unlock(&e->lock);
+	pthread_mutex_unlock(&bound_lock);
+	return done;
 }
 
 void
 urn_engine_unbind(struct urn_engine *e)
 {
-	bool done;
-
 	/* From the moment the flag falls others run their calls themselves. */
-	do {
+	do
 		urn_engine_mail(e);
-		pthread_mutex_lock(&e->lock);
-		done = !e->mail_head;
-		if (done)
-			e->bound = false;
-		pthread_mutex_unlock(&e->lock);
-	} while (!done);
-	for (int i = 0; i < MINE; i++)
-		if (mine[i] == e)
-			mine[i] = NULL;
+	while (!unbind(e));
 }

@@ -121,7 +121,7 @@ send_by_other(struct urn_shard *s)
 	while (n < tp->tx_n) {
 		struct urn_xmsg x = {.kind = URN_X_TX, .shard = s->sender, .m = tp->tx[n]};
 
-		if (rte_ring_mp_enqueue_elem(s->sender->engine->ring, &x, sizeof(x)) != 0)
+		if (!urn_engine_put(s->sender->engine, &x))
 			break;
 		n++;
 	}
@@ -238,14 +238,9 @@ look_at_link(struct urn_shard *s)
 	s->link_due = tp->now + LINK_PERIOD_NS;
 	if (!urn_port_poll_link(s->port))
 		return;
-	for (struct urn_client_shard *c = s->clients; c; c = c->next) {
-		if (tp->event_n == URN_TP_OUT)
-			urn_shard_notify(s);
-		tp->event[tp->event_n++] = (struct urn_tp_event){
-			.ev = {.type = s->port->link_up ? URN_EVENT_PORT_ACTIVE : URN_EVENT_PORT_ERR},
-			.client = c->client,
-		};
-	}
+	for (struct urn_client_shard *c = s->clients; c; c = c->next)
+		urn_tp_event(tp, s->port->link_up ? URN_EVENT_PORT_ACTIVE : URN_EVENT_PORT_ERR, 0, 0,
+			     c->client);
 }
 
 static void
@@ -310,7 +305,7 @@ turn(struct urn_shard *s, uint64_t now)
 	tend_neighbours(s);
 	if (unlikely(s->late_n))
 		urn_shard_give_late(s);
-	if (unlikely(tp->touched || tp->event_n))
+	if (unlikely(tp->touched || tp->event_n || s->untold))
 		urn_shard_notify(s);
 	n += rung + s->came;
 	return n;

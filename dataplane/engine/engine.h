@@ -68,6 +68,8 @@ struct urn_shard {
 	struct urn_client_shard *clients;
 	struct urn_tp_xcqe *late;      /* completions the other engine's ring had no room for */
 	unsigned int late_n;
+	struct urn_cq *untold;         /* queues whose event found its pipe full (notify.c) */
+	uint64_t untold_due;           /* ns: when to try those again */
 	bool first;                    /* the adapter's first engine: tends the neighbour table */
 };
 
@@ -91,6 +93,7 @@ struct urn_engine {
 	struct urn_mail *mail_head, *mail_tail;
 	bool bound;                    /* a thread polls this engine */
 	pthread_t owner;               /* which one, when bound */
+	struct urn_engine *next_bound; /* in the list of engines that threads poll (call.c) */
 };
 
 /* Make an engine without shards. NULL: no memory. */
@@ -119,6 +122,8 @@ void urn_engine_remove(struct urn_engine *e, struct urn_shard *s);
 
 /* Give a completion to the owner of its queue; struct urn_tp_config.give_cqe. (exchange.c) */
 void urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x);
+/* Put a message into another engine's ring. returns: was there room? */
+bool urn_engine_put(struct urn_engine *to, const struct urn_xmsg *x);
 /* Take what other engines handed over. returns: messages */
 unsigned int urn_engine_take(struct urn_engine *e);
 /* Hand packets of other engines over, and frames that another engine sends. */
@@ -128,5 +133,9 @@ void urn_shard_give_late(struct urn_shard *s);
 
 /* Look at the armed completion queues and events of this turn. (notify.c) */
 void urn_shard_notify(struct urn_shard *s);
+/* The events only; struct urn_tp_config.take_events. */
+void urn_shard_tell_events(void *ctx);
+/* A completion queue goes: forget it. */
+void urn_shard_forget_cq(struct urn_shard *s, struct urn_cq *cq);
 
 #endif

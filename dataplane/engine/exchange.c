@@ -6,10 +6,11 @@
  */
 #include "engine/engine.h"
 
-static bool
-put(struct urn_engine *to, struct urn_xmsg *x)
+bool
+urn_engine_put(struct urn_engine *to, const struct urn_xmsg *x)
 {
-	return rte_ring_mp_enqueue_elem(to->ring, x, sizeof(*x)) == 0;
+	/* Relaxed tail: a thread that is preempted in the middle of this holds nobody else up. */
+	return rte_ring_mp_rts_enqueue_bulk_elem(to->ring, x, sizeof(*x), 1, NULL) == 1;
 }
 
 static bool
@@ -18,7 +19,7 @@ give(struct urn_shard *s, const struct urn_tp_xcqe *x)
 	struct urn_shard *to = s->peer[x->cq->engine];
 	struct urn_xmsg msg = {.kind = URN_X_CQE, .shard = to, .x = *x};
 
-	return to && put(to->engine, &msg);
+	return to && urn_engine_put(to->engine, &msg);
 }
 
 void
@@ -45,13 +46,7 @@ urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x)
 	}
 	/* Its queue will never be whole again: say so as for a full queue. */
 	URN_COUNT(s->tp, CQ_OVERRUN);
-	if (s->tp->event_n < URN_TP_OUT)
-		s->tp->event[s->tp->event_n++] = (struct urn_tp_event){
-			.ev = {.type = URN_EVENT_CQ_ERR,
-			       .handle = x->cq->handle,
-			       .cookie = x->cq->cookie},
-			.client = x->cq->client,
-		};
+	urn_tp_event(s->tp, URN_EVENT_CQ_ERR, x->cq->handle, x->cq->cookie, x->cq->client);
 }
 
 void
@@ -68,7 +63,7 @@ urn_shard_hand_over(struct urn_shard *s)
 		if (!peer) {
 			URN_COUNT(tp, DROP_NO_QP);
 			rte_pktmbuf_free(m);
-		} else if (put(peer->engine, &msg)) {
+		} else if (urn_engine_put(peer->engine, &msg)) {
 			URN_COUNT(tp, HANDOVER_RX);
 		} else {
 			URN_COUNT(tp, DROP_HANDOVER);

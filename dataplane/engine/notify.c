@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#define RETRY_NS 1000000ull /* between looks at a pipe that was full */
+
 /* Write one record to a pipe that nobody may block on. */
 static bool
 tell(struct urn_tp *tp, int fd, const struct urn_abi_event *ev)
@@ -25,8 +27,23 @@ tell(struct urn_tp *tp, int fd, const struct urn_abi_event *ev)
 	return false;
 }
 
+/* An event is due and its pipe full: it is late then, not lost. */
 static void
-look(struct urn_tp *tp, struct urn_cq *cq)
+look_again(struct urn_shard *s, struct urn_cq *cq, uint32_t arm)
+{
+	uint32_t none = URN_CQ_ARM_NONE;
+
+	/* The program may have armed it anew: that stands. */
+	atomic_compare_exchange_strong(&cq->hdr->arm, &none, arm);
+	cq->solicited = true;
+	cq->touched = true;
+	cq->next = s->untold;
+	s->untold = cq;
+	s->untold_due = s->tp->now + RETRY_NS;
+}
+
+static void
+look(struct urn_shard *s, struct urn_cq *cq)
 {
 	uint32_t arm = atomic_load_explicit(&cq->hdr->arm, memory_order_relaxed);
 	struct urn_abi_event ev = {.handle = cq->handle, .cookie = cq->cookie};
@@ -39,29 +56,34 @@ look(struct urn_tp *tp, struct urn_cq *cq)
 	arm = atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE);
 	if (arm == URN_CQ_ARM_NONE)
 		return;
-	if (tell(tp, cq->channel_fd, &ev))
+	if (tell(s->tp, cq->channel_fd, &ev))
 		cq->events++;
 	else
-		atomic_store(&cq->hdr->arm, arm); /* the next completion tries again */
+		look_again(s, cq, arm);
+}
+
+static void
+look_at_list(struct urn_shard *s, struct urn_cq **head)
+{
+	struct urn_cq *cq = *head, *next;
+
+	/* The phases are visible before the arm words are read: the program
+	 * arms, then looks at the phases. */
+	atomic_thread_fence(memory_order_seq_cst);
+	*head = NULL;
+	for (; cq; cq = next) {
+		next = cq->next;
+		cq->touched = false;
+		look(s, cq);
+	}
 }
 
 void
-urn_shard_notify(struct urn_shard *s)
+urn_shard_tell_events(void *ctx)
 {
+	struct urn_shard *s = ctx;
 	struct urn_tp *tp = s->tp;
-	struct urn_cq *cq = tp->touched, *next;
 
-	if (cq) {
-		/* The phases are visible before the arm words are read: the program
-		 * arms, then looks at the phases. */
-		atomic_thread_fence(memory_order_seq_cst);
-		tp->touched = NULL;
-		for (; cq; cq = next) {
-			next = cq->next;
-			cq->touched = false;
-			look(tp, cq);
-		}
-	}
 	for (unsigned int i = 0; i < tp->event_n; i++) {
 		int fd = urn_client_async_fd(tp->event[i].client);
 
@@ -69,4 +91,30 @@ urn_shard_notify(struct urn_shard *s)
 			tell(tp, fd, &tp->event[i].ev);
 	}
 	tp->event_n = 0;
+}
+
+void
+urn_shard_notify(struct urn_shard *s)
+{
+	if (unlikely(s->untold && s->tp->now >= s->untold_due))
+		look_at_list(s, &s->untold);
+	if (s->tp->touched)
+		look_at_list(s, &s->tp->touched);
+	urn_shard_tell_events(s);
+}
+
+static void
+unlink_cq(struct urn_cq **at, const struct urn_cq *cq)
+{
+	while (*at && *at != cq)
+		at = &(*at)->next;
+	if (*at)
+		*at = cq->next;
+}
+
+void
+urn_shard_forget_cq(struct urn_shard *s, struct urn_cq *cq)
+{
+	unlink_cq(&s->tp->touched, cq);
+	unlink_cq(&s->untold, cq);
 }

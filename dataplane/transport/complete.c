@@ -5,7 +5,9 @@
 void
 urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie, void *client)
 {
-	if (tp->event_n == URN_TP_OUT) {
+	if (unlikely(tp->event_n == URN_TP_OUT && tp->cfg.take_events))
+		tp->cfg.take_events(tp->cfg.give_ctx);
+	if (unlikely(tp->event_n == URN_TP_OUT)) {
 		URN_COUNT(tp, EVENT_LOST);
 		return;
 	}

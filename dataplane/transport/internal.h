@@ -252,7 +252,6 @@ urn_vendor_err(enum urn_mem_error e)
 /* ---- completions and events (complete.c) */
 
 void urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited);
-void urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie, void *client);
 void urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type);
 /* Receive completion of a QP. */
 void urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint8_t status,

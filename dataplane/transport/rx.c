@@ -143,7 +143,8 @@ prefetch_packet(struct rte_mbuf *m)
  * are parsed. returns: how many are RoCEv2; they are in roce[]
  */
 static inline unsigned int
-parse_burst(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, struct rte_mbuf **roce)
+parse_burst(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked,
+	    struct rte_mbuf **roce)
 {
 	struct urn_qp *last = NULL;
 	unsigned int count = 0;
@@ -164,9 +165,12 @@ parse_burst(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, struct rte_m
 			urn_qp_prefetch(qp);
 		last = qp;
 	}
-	URN_COUNT_N(tp, RX_PACKETS, n);
-	URN_COUNT_N(tp, RX_BYTES, bytes);
-	URN_COUNT_N(tp, RX_ROCE, count);
+	/* Each counts once: not again when it is handed over, nor when it never was at a port. */
+	if (likely(!checked)) {
+		URN_COUNT_N(tp, RX_PACKETS, n);
+		URN_COUNT_N(tp, RX_BYTES, bytes);
+		URN_COUNT_N(tp, RX_ROCE, count);
+	}
 	return count;
 }
 
@@ -181,7 +185,7 @@ urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked)
 		rte_prefetch0(m[i]);
 	for (unsigned int i = 0; i < n && i < AHEAD; i++)
 		prefetch_packet(m[i]);
-	count = parse_burst(tp, m, n, roce);
+	count = parse_burst(tp, m, n, checked, roce);
 	for (unsigned int i = 0; i < count; i++)
 		demultiplex(tp, roce[i], checked);
 	urn_tp_execute(tp);

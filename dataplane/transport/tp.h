@@ -116,7 +116,9 @@ struct urn_tp_config {
 	void *ah_ctx;
 	/* Give a completion to the engine that owns its queue. */
 	void (*give_cqe)(void *ctx, const struct urn_tp_xcqe *x);
-	void *give_ctx;
+	/* Take all of event[] away, for there is no room for another; NULL: it is lost. */
+	void (*take_events)(void *ctx);
+	void *give_ctx;                /* of both */
 };
 
 struct urn_tp {
@@ -192,6 +194,8 @@ void urn_tp_destroy(struct urn_tp *tp);
  * by another engine). The caller empties other[] and handover[] after each.
  */
 void urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked);
+/* An asynchronous event for a client, about one of its objects. (complete.c) */
+void urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie, void *client);
 /* The QP's doorbell was rung. */
 void urn_tp_doorbell(struct urn_tp *tp, struct urn_qp *qp);
 /* Start a turn: the time, answers of memory, timers. returns: things handled */

@@ -182,6 +182,7 @@ struct urn_abi_device {
 	uint32_t max_qp, max_cq, max_mr, max_mw, max_pd, max_ah, max_srq;
 	uint32_t max_wr, max_sge, max_cqe, max_rd_atomic, max_inline;
 	uint32_t gids;           /* entries of the GID table */
+	uint32_t rsvd;
 	uint64_t area_size;      /* bytes of the client's area */
 	uint64_t db_off[URN_ABI_MAX_ENGINES]; /* doorbells of each engine, in the area */
 	char name[64];           /* device name, such as urnic0 */
@@ -224,6 +225,31 @@ struct urn_abi_rep {
 		struct urn_abi_qp_attr qp_attr;
 	};
 };
+
+/*
+ * These travel between processes that may be built apart: whoever changes them
+ * gives URN_ABI_VERSION a new value.
+ */
+_Static_assert(sizeof(struct urn_abi_av) == 24, "address vector");
+_Static_assert(sizeof(struct urn_abi_qp_cap) == 20, "capabilities");
+_Static_assert(sizeof(struct urn_abi_qp_attr) == 80, "attributes");
+_Static_assert(offsetof(struct urn_abi_qp_attr, qkey) == 16, "attributes");
+_Static_assert(offsetof(struct urn_abi_qp_attr, av) == 36, "attributes");
+_Static_assert(offsetof(struct urn_abi_qp_attr, cap) == 60, "attributes");
+_Static_assert(sizeof(struct urn_abi_req) == 96, "request");
+_Static_assert(offsetof(struct urn_abi_req, hello) == 8, "request");
+_Static_assert(offsetof(struct urn_abi_req, reg_mr.addr) == 16, "request");
+_Static_assert(offsetof(struct urn_abi_req, create_cq.cookie) == 24, "request");
+_Static_assert(offsetof(struct urn_abi_req, create_srq.cookie) == 32, "request");
+_Static_assert(offsetof(struct urn_abi_req, create_qp.cookie) == 56, "request");
+_Static_assert(offsetof(struct urn_abi_req, modify_qp.attr) == 12, "request");
+_Static_assert(sizeof(struct urn_abi_device) == 344, "device");
+_Static_assert(offsetof(struct urn_abi_device, max_qp) == 24, "device");
+_Static_assert(offsetof(struct urn_abi_device, area_size) == 80, "device");
+_Static_assert(offsetof(struct urn_abi_device, name) == 216, "device");
+_Static_assert(sizeof(struct urn_abi_port) == 16, "port");
+_Static_assert(sizeof(struct urn_abi_rep) == 472, "reply");
+_Static_assert(offsetof(struct urn_abi_rep, device) == 128, "reply");
 
 /* What is written, whole, to a channel's pipe or to the async pipe. */
 struct urn_abi_event {

@@ -31,7 +31,8 @@ struct urn_abi_db {
 	_Atomic uint64_t leaf[URN_ABI_DB_WORDS]; /* bit i: QP 64 * w + i has work */
 };
 _Static_assert(offsetof(struct urn_abi_db, top) == 64, "doorbell lines");
-_Static_assert(sizeof(struct urn_abi_db) % 64 == 0, "doorbell lines");
+_Static_assert(offsetof(struct urn_abi_db, leaf) == 576, "doorbell lines");
+_Static_assert(sizeof(struct urn_abi_db) == 33344, "doorbell lines");
 
 /*
  * Ring the doorbell of `id` (from the reply to URN_CTL_CREATE_QP). The caller

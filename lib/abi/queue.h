@@ -164,8 +164,7 @@ struct urn_abi_cq {
 	_Atomic uint32_t cons; /* client: completions polled */
 	_Atomic uint32_t arm;  /* client sets, whoever fires the event swaps NONE in */
 	uint8_t pad0[56];
-	_Atomic uint32_t prod; /* dataplane: completions written (the phase tells sooner) */
-	uint8_t pad1[60];
+	uint8_t rsvd[64];      /* dataplane's line; what is written, the phases tell */
 };
 
 #define URN_ABI_CQ_SLOTS 128u
@@ -188,7 +187,7 @@ struct urn_abi_cqe {
 	_Atomic uint8_t phase;
 };
 _Static_assert(sizeof(struct urn_abi_cq) == URN_ABI_CQ_SLOTS, "cq header");
-_Static_assert(offsetof(struct urn_abi_cq, prod) == 64, "dataplane's line");
+_Static_assert(offsetof(struct urn_abi_cq, rsvd) == 64, "dataplane's line");
 _Static_assert(sizeof(struct urn_abi_cqe) == 32, "cqe");
 _Static_assert(offsetof(struct urn_abi_cqe, phase) == 31, "phase is last");
 

@@ -44,8 +44,10 @@ urn_dev_call_handle(struct urn_dev *dev, enum urn_ctl_op op, uint32_t handle)
 {
 	struct urn_abi_req req = {.op = op, .handle = handle};
 	struct urn_abi_rep rep;
+	int err = urn_dev_call(dev, &req, &rep);
 
-	return urn_dev_call(dev, &req, &rep);
+	/* The object went with its dataplane. */
+	return err == ENODEV ? 0 : err;
 }
 
 /* Check what the dataplane says of itself, as far as the library builds on it. */

@@ -36,7 +36,7 @@ void urn_dev_close(struct urn_dev *dev);
  */
 int urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep);
 
-/* A control call that names one object and answers nothing but success. */
+/* A control call that takes one object back and answers nothing but success. */
 int urn_dev_call_handle(struct urn_dev *dev, enum urn_ctl_op op, uint32_t handle);
 
 /*

@@ -154,7 +154,7 @@ open_dataplane(struct rig *r)
 		ac[i].ipv4[3] = (uint8_t)(i + 1);
 		ac[i].window = r->cfg.window;
 		ac[i].work_in_flight = r->cfg.work_in_flight ? r->cfg.work_in_flight : 4096;
-		ac[i].max_qp = 1024;
+		ac[i].max_qp = r->cfg.max_qp ? r->cfg.max_qp : 1024;
 		ac[i].max_mr = 1024;
 		ac[i].area_size = 64 << 20;
 		ac[i].mem_delay_seed = r->cfg.delay_seed;

@@ -25,6 +25,7 @@ struct rig_config {
 	unsigned int fail_node;    /* of which node: 1: 0, 2: 1; 0: both */
 	bool loopback;             /* both ends on node 0 */
 	uint32_t work_in_flight;   /* 0: 4096 */
+	uint32_t max_qp;           /* 0: 1024 */
 	uint32_t queues;           /* of a port; 0: one for each of its engines */
 	/* What a bad wire between the nodes does to RoCEv2 frames, of a thousand each. */
 	uint64_t wire_seed;        /* 0: the ports are joined back to back */

@@ -363,7 +363,6 @@ fake_try_complete(struct fake *f, uint32_t handle, const struct fake_wc *wc)
 	cqe->wc_flags = wc->flags;
 	atomic_store_explicit(&cqe->phase, (uint8_t)((q->prod / q->entries & 1) ^ 1), memory_order_release);
 	q->prod++;
-	atomic_store_explicit(&hdr->prod, q->prod, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
 	arm = atomic_load(&hdr->arm);
 	if (arm == URN_CQ_ARM_NEXT || (arm == URN_CQ_ARM_SOLICITED && (wc->solicited || wc->status)))

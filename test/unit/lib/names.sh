@@ -3,7 +3,8 @@
 #
 # Checks urnic/verbs.h: nothing that includes it defines or wants a plain ibv_
 # symbol, and the library defines none, so a program may link the real
-# libibverbs beside it. Compiles with each compiler that is installed.
+# libibverbs beside it. Nor does it know of DPDK or the dataplane. Compiles with
+# each compiler that is installed.
 #
 # usage: names.sh SOURCE_ROOT liburnic.a
 set -eu
@@ -92,6 +93,11 @@ bad=$(grep -v '^urn_\|^__\|^_urn_' "$tmp/defined" || true)
 [ -z "$bad" ] || fail "the library defines: $bad"
 bad=$(nm -g "$lib" | sed 's/.* //' | grep "$plain" || true)
 [ -z "$bad" ] || fail "the library names: $bad"
+bad=$(nm -g "$lib" | sed 's/.* //' | grep '^rte_\|^eal_' || true)
+[ -z "$bad" ] || fail "the library needs DPDK: $bad"
+bad=$(grep -rnE '#include *[<"](rte_|pmd_glue/|dataplane/|control/|engine/|host/|transport/|memory/|wire/)' \
+	"$root/lib" || true)
+[ -z "$bad" ] || fail "the library looks up or sideways: $bad"
 sed 's/^_*/urn_/' "$tmp/names" | sort -u | comm -23 - "$tmp/defined" > "$tmp/missing"
 [ ! -s "$tmp/missing" ] || fail "the library lacks: $(cat "$tmp/missing")"
 echo "$(wc -l < "$tmp/names") functions, all renamed and defined"

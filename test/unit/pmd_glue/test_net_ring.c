@@ -52,8 +52,7 @@ ring_cable(void *arg)
 	(void)arg;
 	eal_up();
 	pair_up(p, 1);
-	link_wait(p[0]);
-	link_wait(p[1]);
+	check(p[0]->link_up && p[1]->link_up);
 	check_ok(urn_port_stop(p[0], &err), &err);
 	check(urn_port_poll_link(p[0]) == 1 && !p[0]->link_up);
 	check(urn_port_poll_link(p[1]) == 1 && !p[1]->link_up);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A client's area and the tables of handles. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "control/area.h"
+#include "control/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECES = 400, SIZE = 4 << 20 };
+
+struct piece {
+	uint64_t off, bytes;
+	uint8_t mark;
+};
+
+static void
+check_mark(const struct urn_area *a, const struct piece *p)
+{
+	for (uint64_t i = 0; i < p->bytes; i++)
+		if (a->base[p->off + i] != p->mark)
+			fail_msg("a piece of %llu bytes at %llu was written over",
+				 (unsigned long long)p->bytes, (unsigned long long)p->off);
+}
+
+/* Pieces come zeroed, on a cache line, and never overlap, whatever is given back. */
+static void
+test_pieces(void **state)
+{
+	static struct piece p[PIECES];
+	unsigned int seed = 1;
+	struct urn_area a;
+
+	(void)state;
+	assert_int_equal(urn_area_init(&a, SIZE), 0);
+	for (int round = 0; round < 20000; round++) {
+		struct piece *x = &p[rand_r(&seed) % PIECES];
+		uint64_t bytes = 1ull + (uint64_t)rand_r(&seed) % (1u << (rand_r(&seed) % 15));
+
+		if (x->bytes) {
+			check_mark(&a, x);
+			urn_area_free(&a, x->off, x->bytes);
+			x->bytes = 0;
+			continue;
+		}
+		if (urn_area_alloc(&a, bytes, &x->off) != 0)
+			continue;
+		assert_int_equal(x->off % 64, 0);
+		assert_true(x->off + bytes <= SIZE);
+		x->bytes = bytes;
+		x->mark = 0;
+		check_mark(&a, x);
+		x->mark = (uint8_t)(1 + rand_r(&seed) % 255);
+		memset(a.base + x->off, x->mark, bytes);
+	}
+	urn_area_fini(&a);
+}
+
+/* What does not fit is refused and takes nothing away; what is given back serves again. */
+static void
+test_full(void **state)
+{
+	uint64_t off, first = 0, n = 0;
+	struct urn_area a;
+
+	(void)state;
+	assert_int_equal(urn_area_init(&a, 1 << 20), 0);
+	assert_int_equal(urn_area_alloc(&a, (1 << 20) + 1, &off), ENOMEM);
+	assert_int_equal(urn_area_alloc(&a, UINT64_MAX, &off), ENOMEM);
+	while (urn_area_alloc(&a, 10000, &off) == 0)
+		if (n++ == 0)
+			first = off;
+	assert_in_range(n, 60, 105);
+	assert_int_equal(urn_area_alloc(&a, 10000, &off), ENOMEM);
+	urn_area_free(&a, first, 10000);
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(urn_area_alloc(&a, 10000, &off), 0);
+		assert_int_equal(off, first);
+		assert_int_equal(urn_area_alloc(&a, 10000, &off), ENOMEM);
+		urn_area_free(&a, first, 10000);
+	}
+	urn_area_fini(&a);
+}
+
+/* Used up by pieces of one size and all given back: pieces of any other size fit. */
+static void
+test_other_sizes(void **state)
+{
+	static const uint64_t sizes[] = {64, 100000, 64, 3 << 20, 5000, 1 << 20, 320};
+	static uint64_t off[SIZE / 64];
+	struct urn_area a;
+	uint64_t whole = 0;
+
+	(void)state;
+	assert_int_equal(urn_area_init(&a, SIZE), 0);
+	for (unsigned int k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+		unsigned int n = 0;
+
+		while (urn_area_alloc(&a, sizes[k], &off[n]) == 0) {
+			for (uint64_t i = 0; i < sizes[k]; i += 61)
+				assert_int_equal(a.base[off[n] + i], 0);
+			memset(a.base + off[n], 0x77, sizes[k]);
+			n++;
+		}
+		/* Classes waste a fifth at most, and pages something at their ends. */
+		assert_true(n > 0 && n * sizes[k] > SIZE / 2);
+		whole = k == 0 ? n : whole;
+		assert_true(k != 2 || n == whole);
+		for (unsigned int i = 0; i < n; i++)
+			urn_area_free(&a, off[(i * 7919ull) % n], sizes[k]);
+	}
+	urn_area_fini(&a);
+}
+
+/* Every size has a class, and the class is not smaller than the size. */
+static void
+test_sizes(void **state)
+{
+	struct urn_area a;
+	uint64_t off, last = 0;
+
+	(void)state;
+	assert_int_equal(urn_area_init(&a, 1ull << 40), 0);
+	for (uint64_t bytes = 1; bytes < 1ull << 33; bytes += 1 + bytes / 50) {
+		assert_int_equal(urn_area_alloc(&a, bytes, &off), 0);
+		assert_true(off >= last);
+		last = off + bytes;
+		if (bytes > 100000)
+			continue;
+		/* What comes again from the class is as long. */
+		urn_area_free(&a, off, bytes);
+		assert_int_equal(urn_area_alloc(&a, bytes, &off), 0);
+		assert_int_equal(off + bytes, last);
+	}
+	urn_area_fini(&a);
+}
+
+static void
+test_table(void **state)
+{
+	struct urn_table t = {0};
+	uint32_t handle = 0, again = 0;
+	int obj[100];
+
+	(void)state;
+	assert_null(urn_table_get(&t, 0));
+	assert_null(urn_table_get(&t, 1));
+	for (uint32_t i = 0; i < 100; i++) {
+		assert_int_equal(urn_table_put(&t, &obj[i], 100, &handle), 0);
+		assert_int_equal(handle, i + 1);
+	}
+	assert_int_equal(urn_table_put(&t, obj, 100, &handle), ENOSPC);
+	assert_ptr_equal(urn_table_get(&t, 37), &obj[36]);
+	assert_null(urn_table_get(&t, 101));
+	assert_null(urn_table_get(&t, UINT32_MAX));
+	urn_table_remove(&t, 37);
+	urn_table_remove(&t, 5);
+	assert_null(urn_table_get(&t, 37));
+	assert_int_equal(urn_table_put(&t, &obj[1], 100, &handle), 0);
+	assert_int_equal(urn_table_put(&t, &obj[2], 100, &again), 0);
+	assert_int_equal(handle + again, 42);
+	assert_int_equal(urn_table_put(&t, obj, 100, &handle), ENOSPC);
+	urn_table_fini(&t);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pieces), cmocka_unit_test(test_full),
+		cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_table),
+	};
+
+	return cmocka_run_group_tests_name("area", tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Doorbells: ringer and scan, in one thread and in several. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "host/doorbell.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct urn_abi_db *
+db_new(struct urn_db_scan *s, uint32_t ids)
+{
+	struct urn_abi_db *db = aligned_alloc(64, sizeof(*db));
+
+	assert_non_null(db);
+	memset((void *)db, 0, sizeof(*db));
+	*s = (struct urn_db_scan){.db = db, .tops = (ids - 1) / 4096 + 1, .top = UINT32_MAX};
+	return db;
+}
+
+/* What was rung is taken, once, in whatever bursts; nothing else is. */
+static void
+test_all_ids(void **state)
+{
+	static const uint32_t edge[] = {0,    1,    63,    64,     65,     4095,  4096,
+					4097, 8191, 65535, 131072, 200000, 262080, 262143};
+	enum { EDGES = sizeof(edge) / sizeof(edge[0]) };
+	struct urn_db_scan s;
+	struct urn_abi_db *db = db_new(&s, URN_ABI_MAX_QP_ENGINE);
+	uint32_t id[EDGES];
+
+	(void)state;
+	assert_false(urn_db_any(&s));
+	assert_int_equal(urn_db_take(&s, id, EDGES), 0);
+	for (unsigned int burst = 1; burst <= EDGES; burst++) {
+		unsigned int got = 0;
+
+		for (unsigned int i = 0; i < EDGES; i++) {
+			assert_int_equal(urn_abi_db_ring(db, edge[i]), 0);
+			assert_int_equal(urn_abi_db_ring(db, edge[i]), 0);
+		}
+		while (urn_db_any(&s)) {
+			unsigned int n = urn_db_take(&s, id, burst);
+
+			for (unsigned int i = 0; i < n; i++)
+				assert_int_equal(id[i], edge[got++]);
+		}
+		assert_int_equal(got, EDGES);
+		assert_int_equal(urn_db_take(&s, id, EDGES), 0);
+	}
+	free(db);
+}
+
+/* A ring that comes in the middle of a scan is not lost, before or behind where it stands. */
+static void
+test_middle(void **state)
+{
+	struct urn_db_scan s;
+	struct urn_abi_db *db = db_new(&s, URN_ABI_MAX_QP_ENGINE);
+	uint32_t id[4];
+
+	(void)state;
+	for (uint32_t i = 100; i < 104; i++)
+		urn_abi_db_ring(db, i);
+	assert_int_equal(urn_db_take(&s, id, 2), 2);
+	urn_abi_db_ring(db, 5);   /* a word that was passed */
+	urn_abi_db_ring(db, 100); /* taken already */
+	urn_abi_db_ring(db, 250000);
+	assert_true(urn_db_any(&s));
+	assert_int_equal(urn_db_take(&s, id, 2), 2);
+	assert_int_equal(id[0], 102);
+	assert_int_equal(id[1], 103);
+	unsigned int seen = 0;
+
+	while (urn_db_any(&s))
+		if (urn_db_take(&s, id, 1))
+			seen |= id[0] == 5 ? 1u : id[0] == 100 ? 2u : id[0] == 250000 ? 4u : 8u;
+	assert_int_equal(seen, 7);
+	free(db);
+}
+
+/* The ringer learns that the dataplane sleeps. */
+static void
+test_asleep(void **state)
+{
+	struct urn_db_scan s;
+	struct urn_abi_db *db = db_new(&s, 64);
+
+	(void)state;
+	atomic_store(&db->asleep, 1);
+	assert_int_equal(urn_abi_db_ring(db, 3), 1);
+	assert_int_equal(urn_abi_db_ring(db, 3), 1); /* although it rings already */
+	atomic_store(&db->asleep, 0);
+	assert_int_equal(urn_abi_db_ring(db, 3), 0);
+	free(db);
+}
+
+/* ---- several ringers, who share words */
+
+enum { RINGERS = 3, IDS = 9000, ROUNDS = 200000 };
+
+static struct {
+	struct urn_abi_db *db;
+	_Atomic uint32_t posted[IDS]; /* as a queue's prod */
+	_Atomic uint32_t running;
+} race;
+
+static void *
+ringer(void *arg)
+{
+	unsigned int seed = (unsigned int)(uintptr_t)arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		uint32_t id = (uint32_t)rand_r(&seed) % IDS;
+
+		if (i & 1)
+			id %= 130;
+		atomic_fetch_add_explicit(&race.posted[id], 1, memory_order_release);
+		urn_abi_db_ring(race.db, id);
+	}
+	atomic_fetch_sub(&race.running, 1);
+	return NULL;
+}
+
+/* Whatever was posted is seen by a take that follows: no post is left behind in the end. */
+static void
+test_no_lost_ring(void **state)
+{
+	static uint32_t seen[IDS];
+	struct urn_db_scan s;
+	pthread_t t[RINGERS];
+	uint32_t id[32];
+	bool last;
+
+	(void)state;
+	race.db = db_new(&s, IDS);
+	race.running = RINGERS;
+	for (uintptr_t i = 0; i < RINGERS; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, ringer, (void *)(i + 1)), 0);
+	do {
+		last = atomic_load(&race.running) == 0;
+		while (urn_db_any(&s)) {
+			unsigned int n = urn_db_take(&s, id, 32);
+
+			for (unsigned int i = 0; i < n; i++) {
+				assert_true(id[i] < IDS);
+				seen[id[i]] = atomic_load_explicit(&race.posted[id[i]],
+								   memory_order_acquire);
+			}
+		}
+		sched_yield();
+	} while (!last);
+	for (int i = 0; i < RINGERS; i++)
+		pthread_join(t[i], NULL);
+	for (uint32_t i = 0; i < IDS; i++)
+		assert_int_equal(seen[i], atomic_load(&race.posted[i]));
+	free(race.db);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_ids), cmocka_unit_test(test_middle),
+		cmocka_unit_test(test_asleep), cmocka_unit_test(test_no_lost_ring),
+	};
+
+	return cmocka_run_group_tests_name("doorbell", tests, NULL, NULL);
+}

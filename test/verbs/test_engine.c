@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Engines by themselves: falling asleep and being woken, many engines a thread,
+ * several nodes and adapters a process, what changes hands between them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "rig.h"
+#include "control/adapter.h"
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sleep; the engines' ppoll() comes here, and may take a minute instead of their 100 us */
+
+static struct {
+	int calls, woken;
+	void (*meanwhile)(struct rig *r); /* while the engine is asleep */
+	struct rig *r;
+	long nsec;                        /* of the last call's limit */
+} nap;
+
+int __real_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask);
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask);
+
+int
+__wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask)
+{
+	static const struct timespec minute = {.tv_sec = 60}, none;
+	int got;
+
+	nap.calls++;
+	nap.nsec = limit->tv_nsec;
+	if (nap.meanwhile)
+		nap.meanwhile(nap.r);
+	got = __real_ppoll(fds, n, nap.meanwhile ? &minute : &none, mask);
+	nap.woken += got > 0;
+	return got;
+}
+
+static void
+write_one(struct rig *r)
+{
+	rig_post(r, 0, IBV_WR_RDMA_WRITE, 0, 100, 0, 1);
+}
+
+static void
+sleeper(struct rig *r, uint32_t empty_polls, uint32_t sleep_us)
+{
+	struct urn_engine *e = urn_dp_engine(r->dp, 0);
+
+	rig_turns(r, 200); /* announcements are on their way */
+	e->cfg.idle = URN_IDLE_SLEEP;
+	e->cfg.empty_polls = empty_polls;
+	e->cfg.sleep_us = sleep_us;
+	memset(&nap, 0, sizeof(nap));
+	nap.r = r;
+}
+
+/* Nothing is slept over: what was posted before keeps it awake, what comes after wakes it. */
+static void
+test_doorbell_wakes(void **state)
+{
+	struct rig_config cfg = {.engines = 1};
+	struct urn_engine *e;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, &cfg, NULL);
+	e = urn_dp_engine(r.dp, 0);
+	sleeper(&r, 10, 250);
+	/* Not before as many empty polls. */
+	urn_engine_idle(e, 9);
+	assert_int_equal(nap.calls, 0);
+	urn_engine_idle(e, 10);
+	assert_int_equal(nap.calls, 1);
+	assert_int_equal(nap.nsec, 250000);
+	/* Rung before: no sleep. */
+	write_one(&r);
+	urn_engine_idle(e, 10);
+	assert_int_equal(nap.calls, 1);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	rig_turns(&r, 100);
+	/* Rung while asleep: woken by the eventfd, not by the time. */
+	for (int i = 1; i <= 20; i++) {
+		nap.meanwhile = write_one;
+		urn_engine_idle(e, 10);
+		assert_int_equal(nap.calls, 1 + i);
+		assert_int_equal(nap.woken, i);
+		nap.meanwhile = NULL;
+		rig_expect(&r, 0, IBV_WC_SUCCESS);
+		rig_turns(&r, 100);
+		/* Awake, it is not woken: the next sleep lasts. */
+		write_one(&r);
+		rig_expect(&r, 0, IBV_WC_SUCCESS);
+		rig_turns(&r, 100);
+	}
+	urn_engine_idle(e, 10);
+	assert_int_equal(nap.woken, 20);
+	rig_close(&r);
+}
+
+/* Frames that the port did not take, too, keep an engine awake. */
+static void
+test_work_keeps_awake(void **state)
+{
+	struct rig_config cfg = {.engines = 2};
+	struct urn_err err;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, &cfg, NULL);
+	rig_post(&r, 0, IBV_WR_RDMA_WRITE, 0, 100, 0, 1);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	rig_turns(&r, 100);
+	sleeper(&r, 1, 100);
+	assert_int_equal(urn_port_stop(r.port[0], &err), 0);
+	write_one(&r);
+	urn_engine_poll(urn_dp_engine(r.dp, 0));
+	urn_engine_idle(urn_dp_engine(r.dp, 0), 1);
+	assert_int_equal(nap.calls, 0);
+	assert_int_equal(urn_port_start(r.port[0], &err), 0);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	rig_close(&r);
+}
+
+static _Atomic bool called;
+
+static void *
+call_main(void *arg)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(arg);
+	struct ibv_cq *cq = ibv_create_cq(arg, 4, NULL, NULL, 0);
+
+	/* This one has to be done by the engine. */
+	if (pd && cq && ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0)
+		atomic_store(&called, true);
+	return NULL;
+}
+
+static pthread_t caller;
+
+static void
+call_one(struct rig *r)
+{
+	if (!caller)
+		pthread_create(&caller, NULL, call_main, r->end[0].ctx);
+}
+
+/* A control call of another thread wakes it. */
+static void
+test_call_wakes(void **state)
+{
+	struct rig_config cfg = {.engines = 1};
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, &cfg, NULL);
+	sleeper(&r, 1, 100);
+	nap.meanwhile = call_one;
+	while (!atomic_load(&called)) {
+		urn_engine_idle(urn_dp_engine(r.dp, 0), 1);
+		assert_int_equal(nap.woken, nap.calls);
+		/* Until the call is done the caller has one more to make. */
+		while (!atomic_load(&called) && !urn_dp_engine(r.dp, 0)->mail)
+			sched_yield();
+		rig_turn(&r);
+		while (!atomic_load(&called) && !urn_dp_engine(r.dp, 0)->mail)
+			sched_yield();
+	}
+	pthread_join(caller, NULL);
+	rig_close(&r);
+}
+
+/* Neither spinning nor pausing ever sleeps; sleeping never lasts over a millisecond. */
+static void
+test_policies(void **state)
+{
+	struct urn_engine_config ec = {.idle = URN_IDLE_SLEEP, .sleep_us = 500000};
+	struct urn_engine *e;
+
+	(void)state;
+	e = urn_engine_create(0, &ec, "policy");
+	assert_non_null(e);
+	memset(&nap, 0, sizeof(nap));
+	urn_engine_idle(e, 1023);
+	assert_int_equal(nap.calls, 0);
+	urn_engine_idle(e, 1024);
+	assert_int_equal(nap.calls, 1);
+	assert_int_equal(nap.nsec, 1000000);
+	for (enum urn_idle idle = URN_IDLE_SPIN; idle <= URN_IDLE_PAUSE; idle++) {
+		e->cfg.idle = idle;
+		for (unsigned int i = 0; i < 5000; i++)
+			urn_engine_idle(e, i);
+	}
+	assert_int_equal(nap.calls, 1);
+	urn_engine_destroy(e);
+}
+
+/* ---- many engines of one thread */
+
+static struct urn_dp *
+bare_dp(unsigned int engines)
+{
+	struct urn_dp_config cfg = {.engines = engines};
+	struct urn_err err;
+	struct urn_dp *dp = urn_dp_create(&cfg, &err);
+
+	if (!dp)
+		fail_msg("%s", err.text);
+	for (unsigned int i = 0; i < engines; i++)
+		urn_engine_bind(urn_dp_engine(dp, i));
+	return dp;
+}
+
+/* A thread that polls dozens: a call to the last one is not waited for in vain. */
+static void
+test_many_engines(void **state)
+{
+	struct urn_dp *more[3];
+	struct rig r;
+
+	(void)state;
+	/* As the EAL is up by now. */
+	for (int i = 0; i < 3; i++)
+		more[i] = bare_dp(URN_ABI_MAX_ENGINES);
+	rig_open(&r, NULL, NULL);
+	rig_post(&r, 0, IBV_WR_RDMA_WRITE, 0, 100, 0, 1);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	/* Bound ones are taken down, too; bound twice is bound once. */
+	urn_engine_bind(urn_dp_engine(more[2], 3));
+	urn_dp_destroy(more[0]);
+	rig_close(&r);
+	urn_dp_destroy(more[2]);
+	urn_dp_destroy(more[1]);
+}
+
+static void *
+bind_and_end(void *arg)
+{
+	for (unsigned int i = 0; i < 2; i++)
+		urn_engine_bind(urn_dp_engine(arg, i));
+	return NULL;
+}
+
+/* A thread that ended without unbinding leaves a dataplane that can be taken down, clients and all. */
+static void
+test_thread_gone(void **state)
+{
+	struct urn_err err;
+	pthread_t t;
+	struct rig r;
+	struct urn_abi_channel *ch;
+	struct ibv_context *ctx;
+	struct ibv_cq *cq;
+
+	(void)state;
+	rig_open(&r, NULL, NULL);
+	ctx = rig_attach(&r, 0);
+	cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
+	assert_non_null(cq);
+	ch = urn_dp_attach(r.dp, 1, &err);
+	assert_non_null(ch);
+	ch->close(ch->ctx);
+	for (int e = 0; e < 2; e++) {
+		assert_int_equal(ibv_destroy_qp(r.end[e].qp), 0);
+		assert_int_equal(ibv_destroy_cq(r.end[e].cq), 0);
+		assert_int_equal(ibv_dereg_mr(r.end[e].mr), 0);
+		assert_int_equal(ibv_dealloc_pd(r.end[e].pd), 0);
+		assert_int_equal(ibv_close_device(r.end[e].ctx), 0);
+		free(r.end[e].buf);
+	}
+	for (unsigned int i = 0; i < 2; i++)
+		urn_engine_unbind(urn_dp_engine(r.dp, i));
+	assert_int_equal(pthread_create(&t, NULL, bind_and_end, r.dp), 0);
+	pthread_join(t, NULL);
+	urn_dp_destroy(r.dp);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	for (int i = 0; i < 2; i++)
+		urn_port_close(r.port[i]);
+}
+
+/* ---- between engines */
+
+/* A frame counts once, on whichever engine it came in; the ring's tail is a relaxed one. */
+static void
+test_hand_over(void **state)
+{
+	static struct rig_config cfg = {.engines = 4, .queues = 1};
+	struct rig_qp o = {.mtu = IBV_MTU_256};
+	struct ibv_qp *qp[2];
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_sge sge;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, &cfg, NULL);
+	for (int e = 0; e < 2; e++) {
+		o.send_cq = o.recv_cq = ibv_create_cq(r.end[e].ctx, 16, NULL, NULL, 1);
+		assert_non_null(o.send_cq);
+		qp[e] = rig_make_qp(&r, e, &o);
+	}
+	for (int e = 0; e < 2; e++)
+		rig_connect(&r, e, qp[e], 3, qp[!e]->qp_num, 3, &o);
+	sge = (struct ibv_sge){(uintptr_t)r.end[0].buf, 50000, r.end[0].mr->lkey};
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	wr.wr.rdma.remote_addr = (uintptr_t)r.end[1].buf;
+	wr.wr.rdma.rkey = r.end[1].mr->rkey;
+	rig_send_on(qp[0], &wr);
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(qp[0]->send_cq, 1, &wc) == 0)
+		rig_turn(&r);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	rig_turns(&r, 1000);
+	for (int e = 0; e < 2; e++) {
+		assert_true(rig_counter(&r, e, URN_C_HANDOVER_RX) > 0);
+		assert_int_equal(rig_counter(&r, e, URN_C_RX_PACKETS), rig_counter(&r, !e, URN_C_TX_PACKETS));
+		assert_int_equal(rig_counter(&r, e, URN_C_RX_BYTES), rig_counter(&r, !e, URN_C_TX_BYTES));
+	}
+	for (unsigned int i = 0; i < 4; i++) {
+		const struct rte_ring *ring = urn_dp_engine(r.dp, i)->ring;
+
+		assert_true(rte_ring_get_prod_sync_type(ring) == RTE_RING_SYNC_MT_RTS);
+		assert_true(ring->rts_prod.tail.val.pos > 0);
+		assert_int_equal(ring->rts_prod.head.val.pos, ring->rts_prod.tail.val.pos);
+	}
+	for (int e = 0; e < 2; e++) {
+		struct ibv_cq *cq = qp[e]->send_cq;
+
+		assert_int_equal(ibv_destroy_qp(qp[e]), 0);
+		assert_int_equal(ibv_destroy_cq(cq), 0);
+	}
+	rig_close(&r);
+}
+
+/* Frames that never leave the adapter are no frames of the port's. */
+static void
+test_loopback_counts(void **state)
+{
+	struct rig_config cfg = {.loopback = true};
+	uint64_t before;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, &cfg, NULL);
+	rig_turns(&r, 100);
+	before = rig_counter(&r, 0, URN_C_RX_PACKETS);
+	rig_post(&r, 0, IBV_WR_RDMA_WRITE, 0, 50000, 0, 1);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	assert_true(rig_counter(&r, 0, URN_C_LOOPBACK) >= 49);
+	assert_int_equal(rig_counter(&r, 0, URN_C_RX_PACKETS), before);
+	rig_close(&r);
+}
+
+/* ---- several nodes and adapters in one process */
+
+enum { RAILS = 3 };
+
+static struct ibv_qp *
+rail_qp(struct ibv_context *ctx, struct ibv_mr **mr, uint8_t *buf, struct ibv_pd **pd, struct ibv_cq **cq)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {4, 4, 1, 1, 0}};
+
+	*pd = ibv_alloc_pd(ctx);
+	*cq = ibv_create_cq(ctx, 8, NULL, NULL, 0);
+	*mr = ibv_reg_mr(*pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	init.send_cq = init.recv_cq = *cq;
+	assert_true(*pd && *cq && *mr);
+	return ibv_create_qp(*pd, &init);
+}
+
+/* Two nodes of three adapters each, over three cables, on two engines: each rail is its own. */
+static void
+test_adapters(void **state)
+{
+	struct urn_port *port[2 * RAILS];
+	struct urn_adapter_config ac[2 * RAILS];
+	struct urn_dp_config dc = {.engines = 2, .adapters = 2 * RAILS, .adapter = ac};
+	struct ibv_context *ctx[2 * RAILS];
+	struct ibv_pd *pd[2 * RAILS];
+	struct ibv_cq *cq[2 * RAILS];
+	struct ibv_mr *mr[2 * RAILS];
+	struct ibv_qp *qp[2 * RAILS];
+	static uint8_t buf[2 * RAILS][4096];
+	struct rig_qp o = {0};
+	struct urn_err err;
+	struct rig r = {0};
+
+	(void)state;
+	memset(ac, 0, sizeof(ac));
+	for (unsigned int i = 0; i < RAILS; i++) {
+		struct urn_port_config pc[2] = {{.name = "a", .mbufs = 2048}, {.name = "b", .mbufs = 2048}};
+
+		assert_int_equal(urn_port_open_ring_pair(pc, &port[2 * i], &err), 0);
+	}
+	for (unsigned int i = 0; i < 2 * RAILS; i++) {
+		snprintf(ac[i].node, sizeof(ac[i].node), "node%u", i & 1);
+		ac[i].port = port[i];
+		ac[i].engines = 1u << (i & 1);
+		ac[i].ipv4[0] = 10;
+		ac[i].ipv4[2] = (uint8_t)(i / 2);
+		ac[i].ipv4[3] = (uint8_t)(1 + (i & 1));
+		ac[i].max_qp = ac[i].max_mr = 16;
+		ac[i].work_in_flight = 64;
+		ac[i].area_size = 1 << 24;
+	}
+	r.dp = urn_dp_create(&dc, &err);
+	if (!r.dp)
+		fail_msg("%s", err.text);
+	r.engines = 2;
+	for (unsigned int i = 0; i < 2 * RAILS; i++) {
+		ctx[i] = rig_attach(&r, i);
+		/* Each has a name of its own. */
+		assert_int_equal(ibv_get_device_name(ctx[i]->device)[5], '0' + (char)i);
+		qp[i] = rail_qp(ctx[i], &mr[i], buf[i], &pd[i], &cq[i]);
+		assert_non_null(qp[i]);
+	}
+	for (unsigned int i = 0; i < 2 * RAILS; i++) {
+		union ibv_gid gid;
+
+		assert_int_equal(ibv_query_gid(ctx[i ^ 1], 1, 1, &gid), 0);
+		rig_connect_to(&r, qp[i], 1, qp[i ^ 1]->qp_num, 1, &gid, &o);
+	}
+	for (unsigned int i = 0; i < 2 * RAILS; i++) {
+		struct ibv_sge sge = {(uintptr_t)buf[i], 2000, mr[i]->lkey};
+		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
+					 .send_flags = IBV_SEND_SIGNALED};
+		struct ibv_wc wc;
+
+		rig_fill(buf[i], 2000, i);
+		wr.wr.rdma.remote_addr = (uintptr_t)buf[i ^ 1] + 2000;
+		wr.wr.rdma.rkey = mr[i ^ 1]->rkey;
+		rig_send_on(qp[i], &wr);
+		while (ibv_poll_cq(cq[i], 1, &wc) == 0)
+			rig_turn(&r);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_memory_equal(buf[i ^ 1] + 2000, buf[i], 2000);
+	}
+	for (unsigned int i = 0; i < 2 * RAILS; i++) {
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+		assert_int_equal(ibv_destroy_cq(cq[i]), 0);
+		assert_int_equal(ibv_dereg_mr(mr[i]), 0);
+		assert_int_equal(ibv_dealloc_pd(pd[i]), 0);
+		assert_int_equal(ibv_close_device(ctx[i]), 0);
+	}
+	urn_dp_destroy(r.dp);
+	for (unsigned int i = 0; i < 2 * RAILS; i++)
+		urn_port_close(port[i]);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_doorbell_wakes), cmocka_unit_test(test_work_keeps_awake),
+		cmocka_unit_test(test_call_wakes),     cmocka_unit_test(test_policies),
+		cmocka_unit_test(test_many_engines),   cmocka_unit_test(test_thread_gone),
+		cmocka_unit_test(test_hand_over),      cmocka_unit_test(test_loopback_counts),
+		cmocka_unit_test(test_adapters),
+	};
+
+	return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}

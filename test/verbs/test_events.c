@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion events and asynchronous events, from the engine to the program. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "rig.h"
+#include "attach/pipe.h"
+#include "verbs/verbs_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A rig, and at end 1 a queue pair whose receives go to a queue with a channel. */
+struct ev {
+	struct rig r;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp[2];
+	uint64_t sent;
+};
+
+static void
+ev_open(struct ev *t, const struct rig_config *cfg, int vector)
+{
+	struct rig_qp o = {.depth = 64};
+
+	memset(t, 0, sizeof(*t));
+	rig_open(&t->r, cfg, NULL);
+	t->channel = ibv_create_comp_channel(t->r.end[1].ctx);
+	assert_non_null(t->channel);
+	assert_int_equal(fcntl(t->channel->fd, F_SETFL, O_NONBLOCK), 0);
+	t->cq = ibv_create_cq(t->r.end[1].ctx, 64, t, t->channel, vector);
+	assert_non_null(t->cq);
+	t->qp[0] = rig_make_qp(&t->r, 0, &o);
+	o.recv_cq = t->cq;
+	o.send_cq = t->r.end[1].cq;
+	t->qp[1] = rig_make_qp(&t->r, 1, &o);
+	for (int e = 0; e < 2; e++)
+		rig_connect(&t->r, e, t->qp[e], 77, t->qp[!e]->qp_num, 77, &o);
+}
+
+static void
+ev_close(struct ev *t)
+{
+	for (int e = 0; e < 2; e++)
+		assert_int_equal(ibv_destroy_qp(t->qp[e]), 0);
+	assert_int_equal(ibv_destroy_cq(t->cq), 0);
+	assert_int_equal(ibv_destroy_comp_channel(t->channel), 0);
+	rig_close(&t->r);
+}
+
+/* One message to the queue with the channel; its completion is there when this returns. */
+static void
+ev_send(struct ev *t, unsigned int flags)
+{
+	struct rig_end *from = &t->r.end[0], *to = &t->r.end[1];
+	struct ibv_sge sge = {(uintptr_t)from->buf, 8, from->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = ++t->sent, .opcode = IBV_WR_SEND, .sg_list = &sge,
+				 .num_sge = 1, .send_flags = flags | IBV_SEND_SIGNALED};
+
+	rig_recv_on(t->qp[1], to->buf, 64, to->mr->lkey, t->sent);
+	rig_send_on(t->qp[0], &wr);
+	assert_int_equal(rig_expect(&t->r, 0, IBV_WC_SUCCESS).wr_id, t->sent);
+	rig_turns(&t->r, 50); /* what is handed over comes, too */
+}
+
+static void
+ev_poll(struct ev *t, int n)
+{
+	struct ibv_wc wc[8];
+
+	assert_int_equal(ibv_poll_cq(t->cq, 8, wc), n);
+}
+
+static bool
+has_event(struct ev *t)
+{
+	struct pollfd p = {.fd = t->channel->fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void
+ev_take(struct ev *t)
+{
+	struct ibv_cq *cq = NULL;
+	void *context = NULL;
+
+	assert_true(has_event(t));
+	assert_int_equal(ibv_get_cq_event(t->channel, &cq, &context), 0);
+	assert_ptr_equal(cq, t->cq);
+	assert_ptr_equal(context, t);
+	ibv_ack_cq_events(cq, 1);
+}
+
+/* One event for each time it is armed, not before and not twice. */
+static void
+armed(const struct rig_config *cfg, int vector)
+{
+	struct ev t;
+
+	ev_open(&t, cfg, vector);
+	ev_send(&t, 0);
+	assert_false(has_event(&t));
+	ev_poll(&t, 1);
+	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);
+	assert_false(has_event(&t));
+	ev_send(&t, 0);
+	ev_send(&t, 0);
+	ev_take(&t);
+	assert_false(has_event(&t));
+	ev_poll(&t, 2);
+	/* Completions are there: armed after them, it fires at once (VERBS.md, gotcha 5). */
+	ev_send(&t, 0);
+	assert_false(has_event(&t));
+	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);
+	ev_take(&t);
+	ev_poll(&t, 1);
+	assert_false(has_event(&t));
+	ev_close(&t);
+}
+
+static void
+test_armed(void **state)
+{
+	struct rig_config four = {.engines = 4};
+
+	(void)state;
+	armed(NULL, 0);
+	/* The queue belongs to another engine than most packets come to. */
+	armed(&four, 0);
+	armed(&four, 1);
+}
+
+/* Solicited only: others wait, unless they failed. */
+static void
+test_solicited(void **state)
+{
+	struct ev t;
+
+	(void)state;
+	ev_open(&t, NULL, 0);
+	assert_int_equal(ibv_req_notify_cq(t.cq, 1), 0);
+	ev_send(&t, 0);
+	assert_false(has_event(&t));
+	ev_send(&t, IBV_SEND_SOLICITED);
+	ev_take(&t);
+	ev_poll(&t, 2);
+	/* One that came while nobody asked is no reason for a later event. */
+	ev_send(&t, IBV_SEND_SOLICITED);
+	ev_poll(&t, 1);
+	assert_int_equal(ibv_req_notify_cq(t.cq, 1), 0);
+	ev_send(&t, 0);
+	assert_false(has_event(&t));
+	/* Asking for the next solicited one does not take back asking for any. */
+	ev_poll(&t, 1);
+	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(t.cq, 1), 0);
+	ev_send(&t, 0);
+	ev_take(&t);
+	ev_poll(&t, 1);
+	/* A failed one counts as solicited. */
+	assert_int_equal(ibv_req_notify_cq(t.cq, 1), 0);
+	rig_recv_on(t.qp[1], t.r.end[1].buf, 64, t.r.end[1].mr->lkey, 1);
+	rig_to(t.qp[1], IBV_QPS_ERR);
+	rig_turns(&t.r, 50);
+	ev_take(&t);
+	ev_close(&t);
+}
+
+/* A queue keeps its being armed, and its completions, when it is resized. */
+static void
+test_resized(void **state)
+{
+	struct ibv_wc wc[8];
+	struct ev t;
+
+	(void)state;
+	ev_open(&t, NULL, 0);
+	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);
+	assert_int_equal(ibv_resize_cq(t.cq, 1000), 0);
+	assert_int_equal(t.cq->cqe, 1024);
+	assert_false(has_event(&t));
+	ev_send(&t, 0);
+	ev_take(&t);
+	ev_send(&t, 0);
+	ev_send(&t, 0);
+	assert_int_equal(ibv_resize_cq(t.cq, 2), EINVAL);
+	assert_int_equal(ibv_resize_cq(t.cq, 3), 0);
+	assert_int_equal(t.cq->cqe, 4);
+	ev_send(&t, 0);
+	assert_int_equal(ibv_poll_cq(t.cq, 8, wc), 4);
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(wc[i].wr_id, i + 1);
+	assert_int_equal(ibv_resize_cq(t.cq, 0), EINVAL);
+	assert_int_equal(ibv_resize_cq(t.cq, INT32_MAX), EINVAL);
+	ev_close(&t);
+}
+
+/* A pipe that is full: the event is late and not lost, though no completion follows. */
+static void
+test_full_pipe(void **state)
+{
+	struct urn_abi_event junk = {.cookie = UINT64_MAX};
+	struct timespec a_bit = {.tv_nsec = 3000000};
+	struct ibv_cq *cq;
+	struct ev t;
+	void *context;
+	int fd;
+
+	(void)state;
+	ev_open(&t, NULL, 0);
+	fd = ((struct urn_channel *)t.channel)->write_fd;
+	while (urn_pipe_write(fd, &junk) == 0)
+		;
+	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);
+	ev_send(&t, 0);
+	nanosleep(&a_bit, NULL);
+	rig_turns(&t.r, 50);
+	assert_true(rig_counter(&t.r, 1, URN_C_EVENT_LOST) > 0);
+	/* Events of queues that are no more are passed over. */
+	assert_int_equal(ibv_get_cq_event(t.channel, &cq, &context), -1);
+	assert_int_equal(errno, EAGAIN);
+	nanosleep(&a_bit, NULL);
+	rig_turns(&t.r, 50);
+	ev_take(&t);
+	assert_false(has_event(&t));
+	ev_poll(&t, 1);
+	/* Once more, and the queue goes while its event waits. */
+	while (urn_pipe_write(fd, &junk) == 0)
+		;
+	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);
+	ev_send(&t, 0);
+	ev_close(&t);
+}
+
+/* A queue that is full: an event says so, and it takes no more. */
+static void
+test_overrun(void **state)
+{
+	struct ev t;
+
+	(void)state;
+	ev_open(&t, NULL, 0);
+	assert_int_equal(ibv_resize_cq(t.cq, 4), 0);
+	for (int i = 0; i < 4; i++)
+		ev_send(&t, 0);
+	rig_no_event(&t.r, 1);
+	ev_send(&t, 0);
+	rig_event(&t.r, 1, IBV_EVENT_CQ_ERR);
+	ev_send(&t, 0);
+	rig_no_event(&t.r, 1);
+	assert_int_equal(rig_counter(&t.r, 1, URN_C_CQ_OVERRUN), 2);
+	ev_poll(&t, 4);
+	ev_close(&t);
+}
+
+/* ---- asynchronous events */
+
+/* SRQ limit: once when fewer are left than the limit, then not until armed again. */
+static void
+test_srq_limit(void **state)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 16, .max_sge = 1}};
+	struct ibv_srq_attr a = {.srq_limit = 3};
+	struct ibv_recv_wr wr = {.num_sge = 0}, *bad;
+	struct rig_qp o = {0};
+	struct ibv_qp *qp[2];
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, NULL, NULL);
+	o.srq = ibv_create_srq(r.end[1].pd, &init);
+	assert_non_null(o.srq);
+	qp[1] = rig_make_qp(&r, 1, &o);
+	struct ibv_srq *srq = o.srq;
+
+	o.srq = NULL;
+	qp[0] = rig_make_qp(&r, 0, &o);
+	for (int e = 0; e < 2; e++)
+		rig_connect(&r, e, qp[e], 5, qp[!e]->qp_num, 5, &o);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	a.srq_limit = 17;
+	assert_int_equal(ibv_modify_srq(srq, &a, IBV_SRQ_LIMIT), EINVAL);
+	a.srq_limit = 3;
+	assert_int_equal(ibv_modify_srq(srq, &a, IBV_SRQ_LIMIT), 0);
+	for (int i = 0; i < 6; i++) {
+		struct ibv_send_wr s = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+
+		rig_send_on(qp[0], &s);
+		rig_expect(&r, 0, IBV_WC_SUCCESS);
+		rig_expect(&r, 1, IBV_WC_SUCCESS);
+		assert_int_equal(ibv_query_srq(srq, &a), 0);
+		assert_int_equal(a.srq_limit, i < 3 ? 3 : 0);
+		if (i == 3) /* two are left */
+			rig_event(&r, 1, IBV_EVENT_SRQ_LIMIT_REACHED);
+		else
+			rig_no_event(&r, 1);
+	}
+	for (int e = 0; e < 2; e++)
+		assert_int_equal(ibv_destroy_qp(qp[e]), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	rig_close(&r);
+}
+
+/* More events in one turn than the engine keeps: every QP of the SRQ has its last. */
+static void
+test_many_events(void **state)
+{
+	enum { QPS = 300 };
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 16, .max_sge = 1}};
+	struct rig_qp o = {.depth = 1, .sge = 1};
+	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
+	struct ibv_qp *qp[QPS];
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, NULL, NULL);
+	o.srq = ibv_create_srq(r.end[0].pd, &init);
+	assert_non_null(o.srq);
+	for (int i = 0; i < QPS; i++) {
+		qp[i] = rig_make_qp(&r, 0, &o);
+		assert_int_equal(ibv_modify_qp(qp[i], &err, IBV_QP_STATE), 0);
+	}
+	rig_turn(&r); /* this thread polls: nothing has turned until now */
+	for (int i = 0; i < QPS; i++)
+		rig_event(&r, 0, IBV_EVENT_QP_LAST_WQE_REACHED);
+	rig_no_event(&r, 0);
+	assert_int_equal(rig_counter(&r, 0, URN_C_EVENT_LOST), 0);
+	for (int i = 0; i < QPS; i++)
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+	assert_int_equal(ibv_destroy_srq(o.srq), 0);
+	rig_close(&r);
+}
+
+static void
+wait_port_event(struct rig *r, struct ibv_context *ctx, enum ibv_event_type type)
+{
+	struct pollfd p = {.fd = ctx->async_fd, .events = POLLIN};
+	struct ibv_async_event ev;
+	time_t start = time(NULL);
+
+	while (poll(&p, 1, 0) == 0 && time(NULL) - start < 60)
+		rig_turns(r, 100);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_int_equal(ibv_get_async_event(ctx, &ev), 0);
+	assert_int_equal(ev.event_type, type);
+	assert_int_equal(ev.element.port_num, 1);
+	ibv_ack_async_event(&ev);
+}
+
+/* Every client of both adapters hears of the cable; the port says the same. */
+static void
+test_cable(void **state)
+{
+	struct ibv_context *more[100];
+	struct ibv_port_attr a;
+	struct urn_err err;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, NULL, NULL);
+	for (int i = 0; i < 100; i++)
+		more[i] = rig_attach(&r, 1);
+	for (int up = 0; up < 2; up++) {
+		assert_int_equal(up ? urn_port_start(r.port[0], &err) : urn_port_stop(r.port[0], &err), 0);
+		for (int e = 0; e < 2; e++) {
+			wait_port_event(&r, r.end[e].ctx, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+			assert_int_equal(ibv_query_port(r.end[e].ctx, 1, &a), 0);
+			assert_int_equal(a.state, up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN);
+		}
+		for (int i = 0; i < 100; i++)
+			wait_port_event(&r, more[i], up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+	}
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(ibv_close_device(more[i]), 0);
+	rig_post(&r, 0, IBV_WR_RDMA_WRITE, 0, 5000, 0, 1);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	rig_close(&r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_armed),     cmocka_unit_test(test_solicited),
+		cmocka_unit_test(test_resized),   cmocka_unit_test(test_full_pipe),
+		cmocka_unit_test(test_overrun),   cmocka_unit_test(test_srq_limit),
+		cmocka_unit_test(test_many_events), cmocka_unit_test(test_cable),
+	};
+
+	return cmocka_run_group_tests_name("events", tests, NULL, NULL);
+}
