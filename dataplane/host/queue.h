@@ -137,7 +137,7 @@ urn_rq_take(struct urn_rq *rq, struct urn_recv *out, uint32_t taker)
 		rte_compiler_barrier(); /* read once */
 		total = out->sge[0].length;
 	} else {
-		for (uint32_t i = 0; i < out->num_sge; i++) {
+		for (uint32_t i = 0; i < out->num_sge && i < URN_ABI_MAX_SGE; i++) {
 			memcpy(&out->sge[i], &sge[i], sizeof(out->sge[i]));
 			rte_compiler_barrier();
 			total += out->sge[i].length;

@@ -83,7 +83,7 @@ static void
 test_prod_lies(void **state)
 {
 	static const uint32_t lies[] = {ENTRIES + 1, 1000, UINT32_MAX, 1u << 31};
-	struct urn_sq sq = {.mask = ENTRIES - 1, .stride = STRIDE, .fetched = 5};
+	struct urn_sq sq = {.mask = ENTRIES - 1, .stride = STRIDE, .prod = 5, .fetched = 5};
 	struct urn_rq rq;
 
 	(void)state;
