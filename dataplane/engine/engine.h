@@ -69,6 +69,7 @@ struct urn_shard {
 	struct urn_tp_xcqe *late;      /* completions the other engine's ring had no room for */
 	unsigned int late_n;
 	bool first;                    /* the adapter's first engine: tends the neighbour table */
+	bool link_up;                  /* what clients were told last; the first engine's */
 };
 
 enum { URN_SHARD_LATE = 4096, URN_ENGINE_RING = 4096, URN_MAX_SHARDS = 64 };
@@ -123,6 +124,8 @@ void urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x);
 unsigned int urn_engine_take(struct urn_engine *e);
 /* Hand packets of other engines over, and frames that another engine sends. */
 void urn_shard_hand_over(struct urn_shard *s);
+/* Tell the link this adapter's addresses; its first shard. */
+void urn_shard_announce(struct urn_shard *s);
 /* Try again to give completions that found no room. */
 void urn_shard_give_late(struct urn_shard *s);
 
