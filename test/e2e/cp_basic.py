@@ -133,6 +133,9 @@ def test_capture(p):
     # WRITE first, middle, last with immediate; SEND only; acknowledge.
     for opcode in (6, 7, 9, 4, 17):
         check(str(opcode) in seen, f"no packet of opcode {opcode} in the capture: {set(seen)}")
+    bad = subprocess.run(["tshark", "-r", pcap, "-Y", "_ws.malformed"],
+                         capture_output=True, text=True).stdout
+    check(bad == "", f"tshark finds fault with: {bad}")
 
 
 def peak_memory(pid):
