@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define EAL_ARGS_MAX 96
@@ -246,6 +247,31 @@ config_check(const struct urn_eal_config *cfg, struct urn_err *err)
 	return 0;
 }
 
+/*
+ * The EAL's tables are files, full of holes, that it maps: where the disk has no
+ * room for what it then writes, the process dies of SIGBUS. Measured: 0.2 MiB,
+ * and 1 MiB for 64 MiB of memory; twice that, as others may start as well.
+ */
+static int
+room_check(const struct urn_eal_config *cfg, struct urn_err *err)
+{
+	unsigned int mb = cfg->memory_mb != 0 ? cfg->memory_mb : urn_eal_memory_mb(0);
+	uint64_t need = ((uint64_t)mb >> 5) + 1, room;
+	struct statvfs st;
+
+	/* A file system without a size of its own says 0 blocks. */
+	if (statvfs(eal.dir.path, &st) != 0 || st.f_blocks == 0)
+		return 0;
+	room = (uint64_t)st.f_bavail * st.f_frsize >> 20;
+	if (room >= need)
+		return 0;
+	urn_err_set(err,
+		    "the disk of %s is full: runtime files take %llu MiB and %llu are free; make "
+		    "room there or set TMPDIR to a folder with more",
+		    eal.dir.path, (unsigned long long)need, (unsigned long long)room);
+	return -1;
+}
+
 int
 urn_eal_start(const struct urn_eal_config *cfg, struct urn_err *err)
 {
@@ -253,7 +279,7 @@ urn_eal_start(const struct urn_eal_config *cfg, struct urn_err *err)
 
 	if (config_check(cfg, err) != 0 || urn_eal_dir_make(&eal.dir, err) != 0)
 		return -1;
-	if (args_build(cfg, err) != 0)
+	if (room_check(cfg, err) != 0 || args_build(cfg, err) != 0)
 		goto fail;
 	urn_eal_log_open(cfg->log_level != NULL);
 	urn_eal_log_hold();

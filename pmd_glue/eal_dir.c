@@ -23,20 +23,32 @@
 /* Room for the longest file below: /dpdk/urnic/ and a fbarray's name. */
 #define BASE_MAX (URN_EAL_DIR_MAX - (int)sizeof("/" DIR_PREFIX "XXXXXX"))
 
+/* All but the folder itself and its lock. */
 static int
 remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st;
 	(void)type;
-	(void)ftw;
+	if (ftw->level == 0 || (ftw->level == 1 && strcmp(path + ftw->base, LOCK_NAME) == 0))
+		return 0;
 	return remove(path) != 0 && errno != ENOENT ? -1 : 0;
 }
 
+/* The lock goes last: what a killed or failing remover leaves can still be swept. */
 static void
 remove_tree(const char *path)
 {
+	int fd;
+
 	/* FTW_PHYS: a symbolic link is removed, never followed. */
-	(void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
+		return;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)unlinkat(fd, LOCK_NAME, 0);
+		close(fd);
+	}
+	(void)rmdir(path);
 }
 
 /*

@@ -248,12 +248,15 @@ on_stop(int sig)
 int
 urn_stop_install(void)
 {
-	struct sigaction sa = {.sa_handler = on_stop};
+	struct sigaction sa = {.sa_handler = on_stop}, hangup;
 
 	stop_signal = 0;
 	stop_set = false;
 	sigemptyset(&sa.sa_mask);
-	if (sigaction(SIGINT, &sa, NULL) || sigaction(SIGTERM, &sa, NULL))
+	if (sigaction(SIGINT, &sa, NULL) || sigaction(SIGTERM, &sa, NULL) ||
+	    sigaction(SIGHUP, NULL, &hangup))
+		return -1;
+	if (hangup.sa_handler != SIG_IGN && sigaction(SIGHUP, &sa, NULL))
 		return -1;
 	return 0;
 }

@@ -50,8 +50,9 @@ void urn_progress_update(struct urn_progress *p, uint64_t done);
 void urn_progress_end(struct urn_progress *p);
 
 /*
- * Turn SIGINT and SIGTERM into a flag. A second signal ends the program at
- * once, for when the orderly way hangs. returns: 0 or -1 with errno
+ * Turn SIGINT, SIGTERM and SIGHUP into a flag; not SIGHUP where it is ignored,
+ * as under nohup. A second signal ends the program at once, for when the orderly
+ * way hangs. returns: 0 or -1 with errno
  */
 int urn_stop_install(void);
 /* Signal number that asked the program to stop; 0: none yet. */

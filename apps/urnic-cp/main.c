@@ -255,13 +255,7 @@ receive_files(const struct cp_opts *o, struct side *s)
 static int
 set_signals(void)
 {
-	struct sigaction stop, hangup;
-
-	if (urn_stop_install() != 0 || sigaction(SIGTERM, NULL, &stop) != 0 ||
-	    sigaction(SIGHUP, NULL, &hangup) != 0)
-		return -1;
-	/* Under nohup a hangup is to be ignored, and stays so. */
-	if (hangup.sa_handler == SIG_DFL && sigaction(SIGHUP, &stop, NULL) != 0)
+	if (urn_stop_install() != 0)
 		return -1;
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);

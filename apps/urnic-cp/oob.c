@@ -17,6 +17,7 @@
 
 #define MAGIC 0x7563706fu
 #define PROTOCOL 1u
+#define CONNECT_TRIES 200u /* of 10 ms */
 
 struct head {
 	uint32_t magic;
@@ -362,6 +363,23 @@ cp_oob_accept(int listener, const char *path, struct urn_err *err)
 	return -1;
 }
 
+/* A listener's socket has its name a moment before it listens: be patient with it. */
+static int
+connect_patiently(int fd, const struct sockaddr_un *sa)
+{
+	static const struct timespec tick = {0, 10000000};
+	int rc = -1;
+
+	for (unsigned int i = 0; i < CONNECT_TRIES && !urn_stop_requested(); i++) {
+		rc = connect(fd, (const struct sockaddr *)sa, sizeof(*sa));
+		if (rc == 0 || errno != ECONNREFUSED)
+			break;
+		nanosleep(&tick, NULL);
+		errno = ECONNREFUSED;
+	}
+	return rc;
+}
+
 int
 cp_oob_connect(const char *path, struct urn_err *err)
 {
@@ -371,7 +389,7 @@ cp_oob_connect(const char *path, struct urn_err *err)
 	if (address(path, &sa, err))
 		return -1;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0)
+	if (fd >= 0 && connect_patiently(fd, &sa) == 0)
 		return fd;
 	urn_err_set(err, "nobody listens on '%s' (%s); start urnic-cp --listen there first.", path,
 		    strerror(errno));

@@ -6,15 +6,19 @@
 
 #define MAGIC 0x75637031u /* "ucp1" */
 
-/* Every message begins so; `length` counts the whole message. */
+/*
+ * Every message begins so; `length` counts the whole message. The fourth word
+ * is never 0..4: with those there, tshark takes a message for RPC over RDMA, and
+ * calls it malformed.
+ */
 struct head {
 	uint32_t magic;
-	uint16_t type;
-	uint16_t length;
 	uint32_t file;
 	uint32_t rsvd;
+	uint16_t type;
+	uint16_t length;
 };
-_Static_assert(sizeof(struct head) == 16, "head");
+_Static_assert(sizeof(struct head) == 16 && offsetof(struct head, type) == 12, "head");
 
 struct wire_file {
 	struct head head;

@@ -141,6 +141,7 @@ static const struct option long_options[] = {
 /* What was given explicitly, where the default depends on the rest. */
 struct given {
 	bool size, iters, duration, depth, inl, rd_atomic, timeout, srq, lcores;
+	bool no_check, full_check;
 };
 
 const char *
@@ -363,17 +364,17 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 
 /* Options without argument, and the name of the capture file. */
 static bool
-take_flag(int id, const char *arg, struct perf_opts *o)
+take_flag(int id, const char *arg, struct perf_opts *o, struct given *g)
 {
 	switch (id) {
 	case OPT_NO_ICRC:
 		return o->no_icrc = true;
 	case OPT_NO_CHECK:
 		o->check = PERF_CHECK_NONE;
-		return true;
+		return g->no_check = true;
 	case OPT_FULL_CHECK:
 		o->check = PERF_CHECK_FULL;
-		return true;
+		return g->full_check = true;
 	case OPT_WITH_LIMIT:
 		return o->with_limit = true;
 	case OPT_LAT:
@@ -474,6 +475,10 @@ check_together(const struct perf_opts *o, const struct given *g, struct urn_err 
 
 	if (g->iters && g->duration)
 		urn_err_set(err, "--iters and --duration exclude each other; give one");
+	else if (g->no_check && g->full_check)
+		urn_err_set(err, "--no-check and --full-check exclude each other; give one");
+	else if (o->capture != NULL && *o->capture == '\0')
+		urn_err_set(err, "--capture: the name of the file is empty");
 	else if (perf_op_is_atomic(o->op) && o->size != 8)
 		urn_err_set(err, "%s moves 8 bytes a message; leave --size out", name);
 	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || o->op == PERF_LIMIT))
@@ -539,7 +544,7 @@ take_option(int id, char **argv, struct perf_opts *o, struct given *g, struct ur
 		urn_err_set(err, "%.32s wants a value; --help tells which", argv[optind - 1]);
 		return PERF_EXIT_USAGE;
 	default:
-		if (take_flag(id, optarg, o) || take_value(id, optarg, o, g, err) == 0)
+		if (take_flag(id, optarg, o, g) || take_value(id, optarg, o, g, err) == 0)
 			return PERF_RUN;
 		return PERF_EXIT_USAGE;
 	}

@@ -188,13 +188,15 @@ make_tables(struct urn_adapter *a)
 		       : ENOMEM;
 }
 
+/* On a port whose link is down, the engine does so when it comes up. */
 static void
 announce(struct urn_adapter *a)
 {
-	struct urn_tp *tp = urn_adapter_shard(a, 0)->tp;
+	struct urn_shard *s = urn_adapter_shard(a, 0);
 
-	tp->tx_n += urn_neigh_announce(a->neigh, tp->cfg.pool, tp->tx + tp->tx_n,
-				       URN_TP_TX - tp->tx_n);
+	s->link_up = s->port->link_up;
+	if (s->link_up)
+		urn_shard_announce(s);
 }
 
 struct urn_adapter *

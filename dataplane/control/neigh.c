@@ -72,10 +72,11 @@ struct urn_neigh {
 static uint16_t *
 bucket_of(struct urn_neigh *nb, const uint8_t gid[16])
 {
-	uint32_t key[4]; /* a GID in a frame lies anywhere */
+	uint32_t word[4];
 
-	memcpy(key, gid, sizeof(key));
-	return &nb->bucket[rte_jhash_32b(key, 4, nb->seed) & (BUCKETS - 1)];
+	/* A GID in a frame lies anywhere; the hash reads whole words. */
+	memcpy(word, gid, sizeof(word));
+	return &nb->bucket[rte_jhash_32b(word, 4, nb->seed) & (BUCKETS - 1)];
 }
 
 static struct entry *
@@ -308,6 +309,7 @@ can_ask(const uint8_t gid[16])
 struct urn_neigh *
 urn_neigh_create(const uint8_t mac[6], const uint8_t (*own)[16], unsigned int n)
 {
+	static const uint8_t unset[16];
 	struct urn_neigh *nb;
 
 	if (n > URN_NEIGH_OWN || !urn_l3_mac_ok(mac)) {
@@ -318,9 +320,9 @@ urn_neigh_create(const uint8_t mac[6], const uint8_t (*own)[16], unsigned int n)
 	if (nb == NULL)
 		return NULL;
 	memcpy(nb->mac, mac, 6);
-	if (n != 0)
-		memcpy(nb->own, own, n * sizeof(nb->own[0]));
-	nb->n_own = n;
+	for (unsigned int i = 0; i < n; i++)
+		if (memcmp(own[i], unset, 16) != 0)
+			memcpy(nb->own[nb->n_own++], own[i], 16);
 	nb->seed = (uint32_t)rte_rand();
 	rte_spinlock_init(&nb->lock);
 	memset(nb->bucket, 0xff, sizeof(nb->bucket));

@@ -66,9 +66,9 @@ struct urn_neigh;
 
 /*
  * Make the table of an adapter. mac: its own; own: its n addresses as GIDs
- * (IPv4 as ::ffff:a.b.c.d), n at most URN_NEIGH_OWN. returns NULL: no memory,
- * too many addresses, or a mac that is zero or multicast (errno says which:
- * ENOMEM, EINVAL)
+ * (IPv4 as ::ffff:a.b.c.d), n at most URN_NEIGH_OWN; all zero: not set, is left
+ * out. returns NULL: no memory, too many addresses, or a mac that is zero or
+ * multicast (errno says which: ENOMEM, EINVAL)
  */
 struct urn_neigh *urn_neigh_create(const uint8_t mac[6], const uint8_t (*own)[16], unsigned int n);
 /* NULL is allowed. */

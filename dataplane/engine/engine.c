@@ -229,17 +229,33 @@ after_receive(struct urn_shard *s)
 
 /* ---- slow things, looked at every turn by one comparison */
 
-/* The link came or went: tell every client of the adapter. */
+void
+urn_shard_announce(struct urn_shard *s)
+{
+	struct urn_tp *tp = s->tp;
+
+	tp->tx_n += urn_neigh_announce(s->neigh, tp->cfg.pool, tp->tx + tp->tx_n,
+				       URN_TP_TX - tp->tx_n);
+}
+
+/*
+ * The link came or went: tell every client of the adapter, and the network who
+ * is here. The program may look at the port's link as well, hence a note of our own.
+ */
 static void
 look_at_link(struct urn_shard *s)
 {
 	struct urn_tp *tp = s->tp;
 
 	s->link_due = tp->now + LINK_PERIOD_NS;
-	if (!urn_port_poll_link(s->port))
+	urn_port_poll_link(s->port);
+	if (s->port->link_up == s->link_up)
 		return;
+	s->link_up = s->port->link_up;
+	if (s->link_up)
+		urn_shard_announce(s);
 	for (struct urn_client_shard *c = s->clients; c; c = c->next)
-		urn_tp_event(tp, s->port->link_up ? URN_EVENT_PORT_ACTIVE : URN_EVENT_PORT_ERR, 0, 0,
+		urn_tp_event(tp, s->link_up ? URN_EVENT_PORT_ACTIVE : URN_EVENT_PORT_ERR, 0, 0,
 			     c->client);
 }
 

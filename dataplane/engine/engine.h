@@ -71,6 +71,7 @@ struct urn_shard {
 	struct urn_cq *untold;         /* queues whose event found its pipe full (notify.c) */
 	uint64_t untold_due;           /* ns: when to try those again */
 	bool first;                    /* the adapter's first engine: tends the neighbour table */
+	bool link_up;                  /* what clients were told last; the first engine's */
 };
 
 enum { URN_SHARD_LATE = 4096, URN_ENGINE_RING = 4096, URN_MAX_SHARDS = 64 };
@@ -128,6 +129,8 @@ bool urn_engine_put(struct urn_engine *to, const struct urn_xmsg *x);
 unsigned int urn_engine_take(struct urn_engine *e);
 /* Hand packets of other engines over, and frames that another engine sends. */
 void urn_shard_hand_over(struct urn_shard *s);
+/* Tell the link this adapter's addresses; its first shard. */
+void urn_shard_announce(struct urn_shard *s);
 /* Try again to give completions that found no room. */
 void urn_shard_give_late(struct urn_shard *s);
 

@@ -76,6 +76,7 @@ def test_json(p):
     check(j["packets_sent"] > 0 and j["packets_received"] > 0, "packets")
     for side in (j, j["peer"]):
         check(isinstance(side["drops"], dict) and side["retransmits"] >= 0, "drops")
+        check("drop_neigh" not in side["drops"], f"the two misunderstand each other: {side}")
     check("missing" in j["list"][2]["error"] and j["list"][2]["sent"] is False, "error")
     for f, entry in zip((a, b), j["list"]):
         want = subprocess.run(["sha256sum", f], capture_output=True, text=True).stdout.split()[0]
@@ -132,6 +133,9 @@ def test_capture(p):
     # WRITE first, middle, last with immediate; SEND only; acknowledge.
     for opcode in (6, 7, 9, 4, 17):
         check(str(opcode) in seen, f"no packet of opcode {opcode} in the capture: {set(seen)}")
+    bad = subprocess.run(["tshark", "-r", pcap, "-Y", "_ws.malformed"],
+                         capture_output=True, text=True).stdout
+    check(bad == "", f"tshark finds fault with: {bad}")
 
 
 def peak_memory(pid):

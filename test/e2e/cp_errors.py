@@ -172,6 +172,22 @@ def test_full_disk(p):
         subprocess.run(["umount", p.to], check=True)
 
 
+def test_full_tmpdir(p):
+    """No room for runtime files: a sentence, nothing left. (Mapped files on a full disk kill.)"""
+    a = p.make("a", 1 << 20)
+    for size in ("4k", "256k", "1m"):
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=1777", "tmpfs", p.tmp]
+        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+            print("no right to mount a small file system: not tried")
+            return
+        try:
+            expect(p.run("--to", p.to, a), 1, "is full", "TMPDIR")
+            p.clean()
+        finally:
+            subprocess.run(["umount", p.tmp], check=True)
+    check(os.listdir(p.to) == [], "a file arrived")
+
+
 def test_size_limit(p):
     """A limit on file sizes at the receiver (ulimit -f), for a file of mostly holes."""
     limit = 2 << 30  # the EAL's own files stay below

@@ -5,6 +5,7 @@ truth in JSON; bad options and Ctrl-C end it in order. Nothing here depends on s
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -119,9 +120,23 @@ class Perf(unittest.TestCase):
             with open(f, "rb") as g:
                 self.assertEqual(g.read(4), b"\x0a\x0d\x0d\x0a")
             self.assertGreater(os.path.getsize(f), 200 * 64)
+            self.look_into(f, at_least=200)
             p = run("send_lat", "--iters", "10", "--capture", os.path.join(d, "no", "such"))
             self.assertEqual(p.returncode, 1)
             self.assertEqual(p.stderr.count("\n"), 1)
+
+    def look_into(self, capture, at_least):
+        """tshark sees RoCEv2 frames, whole. Without its guesses at what the payload is: it
+        takes every SEND of less than 16 bytes for RPC over RDMA, and reads beyond it."""
+        if shutil.which("tshark") is None:
+            print("no tshark: the packets in the capture are not looked at")
+            return
+        def frames(kind):
+            return subprocess.run(["tshark", "-r", capture, "--disable-heuristic", "eth_over_ib",
+                                   "--disable-heuristic", "rpcrdma_infiniband", "-Y", kind],
+                                  capture_output=True, text=True, check=True).stdout
+        self.assertGreaterEqual(frames("infiniband").count("\n"), at_least)
+        self.assertEqual(frames("_ws.malformed"), "")
 
     def test_bad_options(self):
         for args in ((), ("fly",), ("write_bw", "--size", "5X"), ("write_bw", "--link", "null"),

@@ -128,6 +128,8 @@ bad_options_are_refused(void **state)
 		{"write_bw --size -1", "-1"},
 		{"write_bw --iters 0", "--iters"},
 		{"write_bw --iters 5 --duration 1", "exclude"},
+		{"write_bw --no-check --full-check", "exclude"},
+		{"write_bw --capture=", "empty"},
 		{"write_bw --duration 0", "--duration"},
 		{"write_bw --duration 1.x", "1.x"},
 		{"write_bw --qps 0", "--qps"},

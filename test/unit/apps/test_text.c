@@ -105,6 +105,13 @@ signal_sets_the_flag(void **state)
 	assert_true(*urn_stop_flag());
 	assert_int_equal(urn_stop_install(), 0);
 	assert_int_equal(urn_stop_requested(), 0);
+	/* A terminal that is closed, unless nohup says that it is no matter. */
+	raise(SIGHUP);
+	assert_int_equal(urn_stop_requested(), SIGHUP);
+	signal(SIGHUP, SIG_IGN);
+	assert_int_equal(urn_stop_install(), 0);
+	raise(SIGHUP);
+	assert_int_equal(urn_stop_requested(), 0);
 }
 
 /* The second ends the program, so that a hang can be left. */

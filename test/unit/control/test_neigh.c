@@ -623,6 +623,28 @@ test_announce(void **state)
 	rte_pktmbuf_free_bulk(out, 2);
 }
 
+/* An address that is not set is not ours, and nobody hears of it. */
+static void
+test_unset_address(void **state)
+{
+	static const uint8_t unset[16];
+	uint8_t own[3][16] = { { 0 } }, mac[6];
+	struct rte_mbuf *out[8];
+	struct urn_neigh *t;
+
+	(void)state;
+	memcpy(own[0], us_ll, 16);
+	memcpy(own[2], us_v4, 16);
+	t = urn_neigh_create(us_mac, (const uint8_t (*)[16])own, 3);
+	assert_non_null(t);
+	assert_true(urn_neigh_is_own(t, us_ll) && urn_neigh_is_own(t, us_v4));
+	assert_false(urn_neigh_is_own(t, unset));
+	assert_int_equal(urn_neigh_lookup(t, unset, mac), URN_NEIGH_FAIL);
+	assert_int_equal(urn_neigh_announce(t, test_eal_pool(), out, 8), 2);
+	rte_pktmbuf_free_bulk(out, 2);
+	urn_neigh_destroy(t);
+}
+
 static void
 test_takes_mac(void **state)
 {
@@ -699,7 +721,7 @@ main(void)
 		T(test_conflict),        T(test_static),        T(test_arp_flood),
 		T(test_lookup_flood),    T(test_oldest_goes),   T(test_poll_bounds),
 		T(test_time_order),      T(test_announce),      T(test_takes_mac),
-		T(test_threads),
+		T(test_threads),         T(test_unset_address),
 	};
 
 	return cmocka_run_group_tests_name("neigh", tests, NULL, NULL);

@@ -4,7 +4,9 @@
 
 #include "oob.h"
 
+#include <pthread.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 static int fds[2];
 static struct cp_oob oob; /* on fds[0]; the test speaks at fds[1] */
@@ -233,6 +235,35 @@ test_addresses(void **state)
 	assert_int_equal(cp_start_check(&s, &err), -1);
 }
 
+static void *
+listen_late(void *arg)
+{
+	usleep(100000);
+	listen(*(int *)arg, 1);
+	return NULL;
+}
+
+/* A socket is there before anybody listens on it; that is no reason to give up. */
+static void
+test_connect_early(void **state)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	const char *path = test_path("s");
+	pthread_t thread;
+	int listener, fd;
+
+	(void)state;
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
+	listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	assert_int_equal(pthread_create(&thread, NULL, listen_late, &listener), 0);
+	fd = cp_oob_connect(path, &err);
+	pthread_join(thread, NULL);
+	assert_true(fd >= 0);
+	close(fd);
+	close(listener);
+}
+
 /* Nobody but this user may connect: a memif peer is trusted. */
 static void
 test_listen(void **state)
@@ -287,6 +318,7 @@ main(void)
 		cmocka_unit_test(test_offers),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test_setup_teardown(test_listen, listen_setup, test_dir_remove),
+		cmocka_unit_test_setup_teardown(test_connect_early, listen_setup, test_dir_remove),
 	};
 #undef T
 

@@ -7,10 +7,12 @@
 static int
 parse(struct cp_opts *o, const char *line)
 {
-	static char words[512];
-	char *argv[32] = {"urnic-cp"};
+	/* The options point into both. */
+	static char words[512], *argv[32];
 	int argc = 1;
 
+	memset(argv, 0, sizeof(argv));
+	argv[0] = "urnic-cp";
 	snprintf(words, sizeof(words), "%s", line);
 	for (char *w = strtok(words, " "); w != NULL; w = strtok(NULL, " "))
 		argv[argc++] = w;

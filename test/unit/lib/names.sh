@@ -15,7 +15,6 @@ here=$root/test/unit/lib
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-include="-I$root/lib/include -I$root/lib"
 warn="-Wall -Wextra -Wpedantic -Wshadow -Werror"
 # What libibverbs exports, with or without leading underscores.
 plain='^_*ibv_\|^mult_to_ibv_rate$\|^mbps_to_ibv_rate$\|^verbs_'
@@ -42,7 +41,7 @@ check()
 compile()
 {
 	# shellcheck disable=SC2086
-	"$@" $warn $include -c -o "$tmp/o.o"
+	"$@" $warn "-I$root/lib/include" "-I$root/lib" -c -o "$tmp/o.o"
 }
 
 # Every function that the installed verbs.h declares, by gcc's own account.

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define PROCESSES 4
@@ -100,6 +101,53 @@ test_links(void **state)
 	assert_int_equal(rmdir(target), 0);
 }
 
+static void
+make_deep(struct urn_eal_dir *dir, int name)
+{
+	struct urn_err err = {""};
+	char sub[128];
+
+	check_ok(urn_eal_dir_make(dir, &err), &err);
+	snprintf(sub, sizeof(sub), "%.90s/%d", dir->path, name);
+	check(mkdir(sub, 0700) == 0);
+	snprintf(sub, sizeof(sub), "%.90s/%d/below", dir->path, name);
+	check(mkdir(sub, 0700) == 0);
+}
+
+/*
+ * Removes folders with too few descriptors left to look far below them. Which of
+ * their entries comes first depends on the names, hence several.
+ */
+static void
+removes_badly(void *arg)
+{
+	struct urn_eal_dir dir[16];
+	struct rlimit limit;
+
+	(void)arg;
+	for (int i = 0; i < 16; i++)
+		make_deep(&dir[i], i);
+	check(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	limit.rlim_cur = (rlim_t)dup(0) + 2;
+	check(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	for (int i = 0; i < 16; i++)
+		urn_eal_dir_remove(&dir[i]);
+}
+
+/* What could not be removed keeps its lock, so that the next start tries again. */
+static void
+test_half_removed(void **state)
+{
+	struct urn_eal_dir dir;
+	struct urn_err err = {""};
+
+	(void)state;
+	assert_int_equal(child_wait(child_start(removes_badly, NULL)), 0);
+	assert_int_equal(urn_eal_dir_make(&dir, &err), 0);
+	urn_eal_dir_remove(&dir);
+	assert_int_equal(leftovers(base), 0);
+}
+
 static int
 setup(void **state)
 {
@@ -123,6 +171,7 @@ main(void)
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_spares),
 		cmocka_unit_test(test_links),
+		cmocka_unit_test(test_half_removed),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/pmd_glue/harness.h"
+#include "pmd_glue/eal_dir.h"
 #include "pmd_glue/fault.h"
 
 #include <signal.h>
@@ -111,6 +112,8 @@ static void
 test_elsewhere(void **state)
 {
 	int status = child_run(elsewhere, NULL);
+	struct urn_eal_dir dir;
+	struct urn_err err;
 
 	(void)state;
 	/* The address sanitizer makes an exit of it. */
@@ -119,6 +122,9 @@ test_elsewhere(void **state)
 	status = child_run(handled, NULL);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 7);
+	/* Who dies so leaves its runtime folder to whoever starts next. */
+	assert_int_equal(urn_eal_dir_make(&dir, &err), 0);
+	urn_eal_dir_remove(&dir);
 }
 
 int
