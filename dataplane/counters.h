@@ -2,7 +2,7 @@
 /*
  * Counters, by X-macro so that index, name and description stay together.
  * One array per adapter and engine, written by that engine only. Every drop
- * has a counter named after its reason (DESIGN rule 4).
+ * has a counter named after its reason (architecture rule 4).
  *
  * X(index, "name", "description")
  */

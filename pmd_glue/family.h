@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What is particular to a family of drivers. port.c does the rest, the same
- * way for all. Facts are DPDK.md's "Ports and frame sizes".
+ * way for all. Facts are doc/ports.md "Ports, one by one".
  */
 #ifndef URN_PMD_GLUE_FAMILY_H
 #define URN_PMD_GLUE_FAMILY_H

@@ -22,7 +22,7 @@ struct urn_pool_config {
 
 /*
  * Make a pool with URN_PORT_PRIV private bytes and per-lcore caches. It stands
- * preemption of a thread that is using it (ring_mt_rts, DPDK.md "Preempted
+ * preemption of a thread that is using it (ring_mt_rts, doc/ports.md "Preempted
  * lcores"). NULL with *err on failure.
  */
 struct rte_mempool *urn_pool_create(const struct urn_pool_config *cfg, struct urn_err *err);

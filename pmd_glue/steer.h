@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Flow rules that bring our frames, and only those, to DPDK (rte_flow,
- * isolated mode); all others stay with the kernel (DPDK.md "mlx5").
+ * isolated mode); all others stay with the kernel (doc/ports.md "mlx5").
  */
 #ifndef URN_PMD_GLUE_STEER_H
 #define URN_PMD_GLUE_STEER_H

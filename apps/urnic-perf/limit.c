@@ -28,7 +28,7 @@
 /* IPv4, UDP and BTH: what the ICRC covers before the payload. */
 #define HEADER_BYTES (20u + 8u + 12u)
 #define CRC_BYTES 4u
-/* Finalised CRC of the 8 ones in front (WIRE.md "ICRC"). */
+/* Finalised CRC of the 8 ones in front (doc/wire.md "ICRC"). */
 #define CRC_SEED 0x2144df1cu
 #define ETHERTYPE_EXPERIMENTAL 0x88b5u
 /* Empty receives in a row after which a port is taken for drained. */

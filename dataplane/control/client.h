@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A client of an adapter: its area, its doorbells, and everything it made, so
- * that it can be taken back when the client goes (DESIGN rule 3).
+ * that it can be taken back when the client goes (architecture rule 3).
  */
 #ifndef URN_CONTROL_CLIENT_H
 #define URN_CONTROL_CLIENT_H

@@ -217,7 +217,7 @@ urn_ctl_create_qp(struct urn_client *c, const struct urn_abi_req *req, struct ur
 
 	if (rc != 0)
 		return rc;
-	/* A CQ, its SRQs and its QPs live together (DESIGN rule 2). */
+	/* A CQ, its SRQs and its QPs live together (architecture rule 2). */
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): urn_ctl_fail() never returns 0 */
 	q->vector = q->srq ? q->srq->vector : q->recv_cq->vector;
 	rc = lay_out(c, req, q, &w.cfg);

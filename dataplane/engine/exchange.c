@@ -2,7 +2,7 @@
 /*
  * Between engines: packets that arrived at the wrong lcore, completions for
  * queues that another engine owns, frames for a port queue of another engine
- * (DESIGN rule 2). One ring per engine; many put in, its owner takes out.
+ * (architecture rule 2). One ring per engine; many put in, its owner takes out.
  */
 #include "engine/engine.h"
 

@@ -2,7 +2,7 @@
 /*
  * The dataplane's end of a client's queues: fetch send requests, take
  * receives, write completions. What the client wrote is copied once, then
- * checked, then used (DESIGN rule 3); an index that lies is clamped to what
+ * checked, then used (architecture rule 3); an index that lies is clamped to what
  * the queue can hold, so it can hurt nobody but its owner.
  */
 #ifndef URN_HOST_QUEUE_H

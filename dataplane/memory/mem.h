@@ -7,7 +7,7 @@
  * urn_mem_check(), fills a burst of struct urn_memop and hands it to
  * urn_memx_execute(); each operation is answered at once (mapped memory) or
  * later through urn_memx_poll() (memory of another process; in tests, memory
- * with a seeded delay). DESIGN rule 1.
+ * with a seeded delay). architecture rule 1.
  *
  * Keys are a 24-bit index (the adapter's) above an 8-bit key (the consumer's;
  * FO-2). lkey == rkey for regions. Index 0 is never given out.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Responses at the requester: ACK, NAK, READ responses, atomic responses
- * (WIRE.md "Acknowledgement", "Errors at the requester").
+ * (doc/wire.md "Acknowledgement", "Errors at the requester").
  *
  * A READ or atomic is completed by its response alone. An acknowledgement
  * that reaches beyond one whose response is missing says that the response
@@ -10,7 +10,7 @@
  */
 #include "transport/internal.h"
 
-/* Codes of WIRE.md. */
+/* Codes of doc/wire.md. */
 static const uint16_t credit_value[32] = {
 	0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,    48,    64,    96,    128, 192,
 	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 0,

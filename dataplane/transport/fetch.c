@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * From a posted request to work under way: one copy, then the checks, on the
- * copy (DESIGN rule 3). A request that makes no sense becomes work that fails
+ * copy (architecture rule 3). A request that makes no sense becomes work that fails
  * in its turn, so that completions stay in order. Local work (bind and
  * invalidate) is executed here too.
  */

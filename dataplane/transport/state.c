@@ -209,7 +209,7 @@ make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 	};
 
 	qp->av = *av;
-	/* Constant per QP, and spread (WIRE.md "Frame"). */
+	/* Constant per QP, and spread (doc/wire.md "Frame"). */
 	qp->sport = (uint16_t)(URN_ROCE_SPORT_MIN |
 			       ((qp->qpn * 2654435761u ^ qp->dest_qpn * 40503u) >> 8 & 0x3fff));
 	path.sport = qp->sport;

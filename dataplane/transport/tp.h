@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The transport of one adapter on one engine: a pure state machine (DESIGN
+ * The transport of one adapter on one engine: a pure state machine (architecture
  * rule 1). Packets and the time come in as arguments; frames, completions,
  * events and memory operations go out through the arrays of this struct. It
  * calls no ethdev function, reads no clock, touches no program's memory,

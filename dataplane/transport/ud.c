@@ -2,7 +2,7 @@
 /*
  * Unreliable datagrams. A send is complete once its frame is made; a receive
  * gets 40 bytes in front of the payload: the IPv6 header, or for IPv4 20
- * bytes of nothing and the IPv4 header (WIRE.md "Lengths").
+ * bytes of nothing and the IPv4 header (doc/wire.md "Lengths").
  */
 #include "transport/internal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Headers on the wire, network byte order, with accessors that swap.
- * Ethernet / IPv4 or IPv6 / UDP 4791 / BTH / extension headers (WIRE.md).
+ * Ethernet / IPv4 or IPv6 / UDP 4791 / BTH / extension headers (doc/wire.md).
  */
 #ifndef URN_WIRE_HDR_H
 #define URN_WIRE_HDR_H
@@ -91,7 +91,7 @@ enum urn_bth_bits {
 };
 #define URN_BTH_ACKREQ 0x80000000u
 
-/* AETH syndromes (WIRE.md "Acknowledgement"). */
+/* AETH syndromes (doc/wire.md "Acknowledgement"). */
 enum urn_syndrome {
 	URN_SYN_KIND = 0x60,        /* mask of the kind */
 	URN_SYN_VALUE = 0x1f,

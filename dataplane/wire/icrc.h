@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICRC (WIRE.md "ICRC"): CRC-32 over 8 bytes of ones, then IP header to pad,
+ * ICRC (doc/wire.md "ICRC"): CRC-32 over 8 bytes of ones, then IP header to pad,
  * with the fields that routers may change replaced by ones. ISA-L computes it.
  */
 #ifndef URN_WIRE_ICRC_H

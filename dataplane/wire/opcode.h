@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The one table of opcodes. Parsing, building, requester and responder look
- * everything about a packet type up here (WIRE.md "Opcodes").
+ * everything about a packet type up here (doc/wire.md "Opcodes").
  */
 #ifndef URN_WIRE_OPCODE_H
 #define URN_WIRE_OPCODE_H

@@ -95,7 +95,7 @@ urn_pkt_payload(struct rte_mbuf *m)
 }
 
 /*
- * Parse one received frame into urn_pkt(m) (WIRE.md "Frame", "BTH",
+ * Parse one received frame into urn_pkt(m) (doc/wire.md "Frame", "BTH",
  * "Lengths"). Reads only inside the frame; accepts single-segment mbufs
  * (others are linearised by the caller). Checks: Ethernet type, IP version,
  * header length, total length against the frame (trailing Ethernet padding is
@@ -109,7 +109,7 @@ enum urn_frame_kind urn_wire_parse(struct rte_mbuf *m);
 
 /*
  * Is the ICRC of a parsed RoCEv2 frame right? The masked header bytes are
- * changed while computing and put back. (WIRE.md "ICRC")
+ * changed while computing and put back. (doc/wire.md "ICRC")
  */
 int urn_wire_icrc_ok(struct rte_mbuf *m);
 

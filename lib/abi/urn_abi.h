@@ -6,7 +6,7 @@
  * that area at different addresses once the dataplane is a process of its own.
  *
  * Trust: the dataplane copies what the client writes once, then checks it,
- * then uses the copy (DESIGN rule 3). The client may trust the dataplane.
+ * then uses the copy (architecture rule 3). The client may trust the dataplane.
  *
  * Indices named `prod` and `cons` run free over 2^32; a slot is index & mask.
  */

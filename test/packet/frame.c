@@ -87,7 +87,7 @@ be16(const uint8_t *p)
 	return (uint32_t)p[0] << 8 | p[1];
 }
 
-/* ---- ICRC (WIRE.md "ICRC") */
+/* ---- ICRC (doc/wire.md "ICRC") */
 
 static uint32_t
 crc32(uint32_t crc, const uint8_t *p, uint32_t len)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RoCEv2 frames made and read by hand, from WIRE.md alone: nothing here is
+ * RoCEv2 frames made and read by hand, from doc/wire.md alone: nothing here is
  * shared with dataplane/wire, so that a mistake there cannot hide itself.
  */
 #ifndef URN_TEST_FRAME_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Opcodes (WIRE.md "Opcodes"). */
+/* Opcodes (doc/wire.md "Opcodes"). */
 enum {
 	SEND_FIRST = 0x00, SEND_MIDDLE = 0x01, SEND_LAST = 0x02, SEND_LAST_IMM = 0x03,
 	SEND_ONLY = 0x04, SEND_ONLY_IMM = 0x05,
@@ -21,7 +21,7 @@ enum {
 	UC_SEND_ONLY = 0x24, UD_SEND = 0x64, UD_SEND_IMM = 0x65, CNP = 0x81,
 };
 
-/* Syndromes (WIRE.md "Acknowledgement"). */
+/* Syndromes (doc/wire.md "Acknowledgement"). */
 enum { SYN_ACK = 0x1f, SYN_RNR = 0x20, NAK_SEQ = 0x60, NAK_INV = 0x61, NAK_ACCESS = 0x62, NAK_OP = 0x63 };
 
 enum {

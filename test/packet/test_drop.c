@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Frames that are not for this QP, or not sound: dropped, each under its own
- * counter, without an answer, and the QP does not notice (WIRE.md "BTH",
- * "Errors at the requester"; DESIGN rule 4).
+ * counter, without an answer, and the QP does not notice (doc/wire.md "BTH",
+ * "Errors at the requester"; architecture rule 4).
  */
 #include "probe.h"
 

@@ -232,7 +232,7 @@ asks_without_spare_buffers(void **state)
 	}
 }
 
-/* No buffers at all for a while: sending goes on when there are some (DESIGN rule 6). */
+/* No buffers at all for a while: sending goes on when there are some (architecture rule 6). */
 static void
 no_buffers(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that answers late, or not well (DESIGN rule 1: PSN advance,
+ * Memory that answers late, or not well (architecture rule 1: PSN advance,
  * acknowledgement, completion and ICRC wait for the result; a place that
  * failed is NAK 0x63).
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PSN order at the responder (WIRE.md "PSN", "Duplicates", "Acknowledgement"):
+ * PSN order at the responder (doc/wire.md "PSN", "Duplicates", "Acknowledgement"):
  * wrap, duplicates of SEND and WRITE, gaps, packets kept ahead of their turn.
  */
 #include "probe.h"
 
-/* WIRE.md "PSN": 24 bits that wrap; one a packet of SEND and WRITE. MSN counts messages. */
+/* doc/wire.md "PSN": 24 bits that wrap; one a packet of SEND and WRITE. MSN counts messages. */
 static void
 wraps(void **state)
 {
@@ -25,7 +25,7 @@ wraps(void **state)
 	probe_close(&p);
 }
 
-/* WIRE.md "Duplicates": a SEND is not executed again; the ACK has the newest PSN. */
+/* doc/wire.md "Duplicates": a SEND is not executed again; the ACK has the newest PSN. */
 static void
 duplicate_send(void **state)
 {
@@ -86,7 +86,7 @@ duplicate_write(void **state)
 	probe_close(&p);
 }
 
-/* WIRE.md "Acknowledgement": owed when A = 1; a burst of A = 0 owes none. */
+/* doc/wire.md "Acknowledgement": owed when A = 1; a burst of A = 0 owes none. */
 static void
 merging(void **state)
 {
@@ -111,7 +111,7 @@ merging(void **state)
 	probe_close(&p);
 }
 
-/* WIRE.md "PSN": one NAK(sequence) a gap; what came ahead is kept, one ACK covers all. */
+/* doc/wire.md "PSN": one NAK(sequence) a gap; what came ahead is kept, one ACK covers all. */
 static void
 one_gap(void **state)
 {
@@ -249,7 +249,7 @@ reordered(void **state)
 	probe_close(&p);
 }
 
-/* DESIGN rule 6: kept packets are bounded, per QP ... */
+/* architecture rule 6: kept packets are bounded, per QP ... */
 static void
 bound_of_qp(void **state)
 {
@@ -328,7 +328,7 @@ kept_and_error(void **state)
 	}
 }
 
-/* Half of the PSNs are ahead, half behind (WIRE.md: signed difference). */
+/* Half of the PSNs are ahead, half behind (doc/wire.md: signed difference). */
 static void
 halves(void **state)
 {

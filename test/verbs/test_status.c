@@ -134,7 +134,7 @@ test_local_protection(void **state)
 
 /*
  * Requests before one that fails complete, although none of them asked for an
- * acknowledgement and there is no timer (WIRE.md "Errors at the requester").
+ * acknowledgement and there is no timer (doc/wire.md "Errors at the requester").
  */
 static void
 test_before_a_failure(void **state)
@@ -541,7 +541,7 @@ retries(enum silence how, unsigned int count)
 								     : URN_C_DROP_QP_STATE),
 				 count + 1);
 	}
-	/* Sent once and retry_cnt times more (WIRE.md "Timers"). */
+	/* Sent once and retry_cnt times more (doc/wire.md "Timers"). */
 	assert_int_equal(rig_counter(&r, 0, URN_C_TX_REQUESTS), sent + 1 + count);
 	assert_int_equal(rig_counter(&r, 0, URN_C_RETRANSMITS), again + count);
 	assert_int_equal(rig_counter(&r, 0, URN_C_TIMEOUTS), timeouts + count + 1);

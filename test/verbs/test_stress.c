@@ -2,7 +2,7 @@
 /*
  * Everything at once, from a seed: operations of all kinds and sizes on several
  * QPs in both directions. Every byte is checked against what was sent, every
- * completion comes exactly once and in order (DESIGN rule 7). A failure names
+ * completion comes exactly once and in order (architecture rule 7). A failure names
  * the seed that repeats it:
  *
  *   test_verbs_stress SEED      runs that seed alone

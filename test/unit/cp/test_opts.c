@@ -75,7 +75,7 @@ test_roles(void **state)
 	assert_string_equal(o.dir, "d");
 }
 
-/* Memory stays bounded: chunk times depth is at most 1 GiB (DESIGN rule 6). */
+/* Memory stays bounded: chunk times depth is at most 1 GiB (architecture rule 6). */
 static void
 test_refused(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the peers of urnic-cp tell each other is checked in every field (DESIGN rules 3 and 4). */
+/* What the peers of urnic-cp tell each other is checked in every field (architecture rules 3 and 4). */
 #include "cp_test.h"
 
 #include "proto.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The dataplane's end of the queues, and clients whose indices lie (DESIGN rule 3). */
+/* The dataplane's end of the queues, and clients whose indices lie (architecture rule 3). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing contexts (urnic/attach.h, VERBS.md "Not symbols but required"). */
+/* Opening and closing contexts (urnic/attach.h, doc/verbs.md "What programs rely on besides"). */
 #include "test.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ open_context(void **state)
 	assert_int_equal(fcntl(e->f->async_fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
 }
 
-/* VERBS.md gotcha 2: what lies behind struct ibv_device reads as zeros. */
+/* doc/verbs.md: what lies behind struct ibv_device reads as zeros. */
 static void
 zeros_behind_device(void **state)
 {

@@ -244,7 +244,7 @@ notify_solicited(void **state)
 	armed_done(&a);
 }
 
-/* VERBS.md gotcha 5: arming with completions waiting fires at once, and only once. */
+/* doc/verbs.md: arming with completions waiting fires at once, and only once. */
 static void
 notify_fires_at_once(void **state)
 {

@@ -411,7 +411,7 @@ poster(void *arg)
 }
 
 /*
- * DESIGN "Client threads are serialised by locks in lib": no request of several
+ * doc/verbs.md "Threads": no request of several
  * threads is lost or torn, each thread's stay in order, and a request that is
  * published always has its doorbell set.
  */

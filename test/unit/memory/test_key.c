@@ -53,7 +53,7 @@ test_indices(void **state)
 	urn_mem_destroy(mem);
 }
 
-/* DESIGN rule 6: running out of keys is ENOMEM, and recovers */
+/* architecture rule 6: running out of keys is ENOMEM, and recovers */
 static void
 test_exhaustion(void **state)
 {
@@ -177,7 +177,7 @@ test_reused_late(void **state)
 	urn_mem_destroy(mem);
 }
 
-/* DESIGN rule 5: an idle adapter is small whatever its max_keys */
+/* architecture rule 5: an idle adapter is small whatever its max_keys */
 static void
 test_idle_is_small(void **state)
 {
@@ -224,7 +224,7 @@ test_no_memory(void **state)
 	urn_mem_destroy(NULL);
 }
 
-/* DESIGN rule 3: control can tell whose a key is before it acts on it */
+/* architecture rule 3: control can tell whose a key is before it acts on it */
 static void
 test_key_pd(void **state)
 {

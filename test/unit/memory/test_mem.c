@@ -59,7 +59,7 @@ test_order_of_errors(void **state)
 	urn_mem_destroy(mem);
 }
 
-/* DESIGN rule 2: who meets a writer is refused and does not wait */
+/* architecture rule 2: who meets a writer is refused and does not wait */
 static void
 test_half_written(void **state)
 {
@@ -113,7 +113,7 @@ odd_number(uint64_t *rng, uint64_t start, uint64_t length)
 	}
 }
 
-/* DESIGN rule 4: random ranges against 128-bit arithmetic, over all of the address space */
+/* architecture rule 4: random ranges against 128-bit arithmetic, over all of the address space */
 static void
 test_bounds_fuzz(void **state)
 {

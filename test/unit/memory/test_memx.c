@@ -86,7 +86,7 @@ fill(struct fix *f, uint8_t *p, size_t n)
 		*p++ = (uint8_t)test_random(&f->rng);
 }
 
-/* DESIGN rule 1: mapped memory is answered at once, and moved byte for byte */
+/* architecture rule 1: mapped memory is answered at once, and moved byte for byte */
 static void
 test_immediate(void **state)
 {
@@ -333,7 +333,7 @@ run_places(struct fix *f, const struct urn_memx_config *cfg, struct run *run)
 	urn_memx_destroy(x);
 }
 
-/* DESIGN rule 1: later answers, each once, out of order, the same for a seed */
+/* architecture rule 1: later answers, each once, out of order, the same for a seed */
 static void
 test_delays(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several threads at one table (DESIGN rule 2: checks on any engine, binds on
+ * Several threads at one table (architecture rule 2: checks on any engine, binds on
  * the QP's, control serialised). Nothing here depends on who is faster: what
  * is asserted is true in any order of events. Meant for the thread sanitizer.
  */

@@ -75,7 +75,7 @@ test_rights(void **state)
 	}
 }
 
-/* DESIGN rule 3: memory that can't be addressed is not registered */
+/* architecture rule 3: memory that can't be addressed is not registered */
 static void
 test_wrap(void **state)
 {

@@ -25,7 +25,7 @@ end_open(const char *name, const char *device, uint16_t queues)
 	return port_up(&cfg);
 }
 
-/* DPDK.md "Ports": a RoCE MTU of 4096 where the interface's MTU allows, both ways. */
+/* doc/ports.md: a RoCE MTU of 4096 where the interface's MTU allows, both ways. */
 static void
 veth_both_ways(void *arg)
 {
@@ -78,7 +78,7 @@ veth_small_mtu(void *arg)
 	urn_port_close(p[1]);
 }
 
-/* DPDK.md: no interrupt for the link: asked for, and true (the PMD says "up" always). */
+/* doc/ports.md: no interrupt for the link: asked for, and true (the PMD says "up" always). */
 static void
 veth_link(void *arg)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* DPDK.md "Ports": swallows frames of the largest RoCE MTU, makes up none. */
+/* doc/ports.md "Ports, one by one": swallows frames of the largest RoCE MTU, makes up none. */
 static void
 null_swallows(void *arg)
 {

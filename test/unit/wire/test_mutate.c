@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DESIGN rule 4 under fire: tens of thousands of seeded mutations of golden
+ * architecture rule 4 under fire: tens of thousands of seeded mutations of golden
  * frames. Each mutant ends where an unreadable page begins, so an overread
  * ends the test. The verdict is compared with that of a second parser, written
  * to be plain instead of fast.

@@ -10,7 +10,7 @@
 
 enum { R = 1 << 0, A = 1 << 1, T = 1 << 2, TA = 1 << 3, I = 1 << 4, V = 1 << 5, D = 1 << 6 };
 
-/* WIRE.md "Opcodes" written down a second time: opcode, extensions, bytes of headers. */
+/* doc/wire.md "Opcodes" written down a second time: opcode, extensions, bytes of headers. */
 static const struct {
 	uint8_t opcode, ext, len;
 } want[] = {
@@ -33,7 +33,7 @@ has(uint8_t opcode, enum urn_op_flag flag)
 	return (urn_opcodes[opcode].flags & flag) != 0;
 }
 
-/* Exactly the opcodes of WIRE.md are known; all others have nothing set. */
+/* Exactly the opcodes of doc/wire.md are known; all others have nothing set. */
 static void
 test_known(void **state)
 {
@@ -101,7 +101,7 @@ test_flags_agree(void **state)
 		assert_int_equal(has(op, URN_OPF_UD), op >= 0x60);
 		assert_int_equal(has(op, URN_OPF_REQUEST) + has(op, URN_OPF_RESPONSE), 1);
 		assert_int_equal(kinds, op != URN_RC_ACK);
-		/* WIRE.md "Lengths": first and middle are full, last is not empty. */
+		/* doc/wire.md "Lengths": first and middle are full, last is not empty. */
 		if (has(op, URN_OPF_PAYLOAD)) {
 			int first = has(op, URN_OPF_FIRST), last = has(op, URN_OPF_LAST);
 
