@@ -316,6 +316,8 @@ void urn_ud_sent(struct urn_tp *tp, struct urn_qp *qp, bool ok);
 
 /* ---- qp.c */
 
+/* Free the memory of all QPs: the transport goes. */
+void urn_qp_free_all(struct urn_tp *tp);
 /* To the error state, and flush (once what is accepted is finished). */
 void urn_qp_error(struct urn_tp *tp, struct urn_qp *qp);
 /* RC send queue error of a UD QP: to SQE. */

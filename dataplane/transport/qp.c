@@ -35,6 +35,60 @@ take_slot(struct urn_tp *tp, uint32_t *slot)
 	return ENOSPC;
 }
 
+/*
+ * QPs are made many at a time: one by one, on lines of their own, the heap
+ * takes 100 bytes more for each.
+ */
+enum { SLAB = 64 };
+
+struct urn_qp_slab {
+	struct urn_qp_slab *next;
+	struct urn_qp qp[SLAB] __attribute__((aligned(64)));
+};
+_Static_assert(sizeof(struct urn_qp) % 64 == 0, "QPs begin on a line");
+
+/* Memory for a QP, cleared. NULL: none */
+static struct urn_qp *
+get_qp(struct urn_tp *tp)
+{
+	struct urn_qp *qp = tp->qp_free;
+
+	if (!qp) {
+		struct urn_qp_slab *slab = aligned_alloc(64, sizeof(*slab));
+
+		if (!slab)
+			return NULL;
+		slab->next = tp->qp_slabs;
+		tp->qp_slabs = slab;
+		for (unsigned int i = SLAB; i-- > 0;) {
+			slab->qp[i].sched_next = tp->qp_free;
+			tp->qp_free = &slab->qp[i];
+		}
+		qp = tp->qp_free;
+	}
+	tp->qp_free = qp->sched_next;
+	memset(qp, 0, sizeof(*qp));
+	return qp;
+}
+
+static void
+put_qp(struct urn_tp *tp, struct urn_qp *qp)
+{
+	qp->sched_next = tp->qp_free;
+	tp->qp_free = qp;
+}
+
+void
+urn_qp_free_all(struct urn_tp *tp)
+{
+	struct urn_qp_slab *slab;
+
+	while ((slab = tp->qp_slabs)) {
+		tp->qp_slabs = slab->next;
+		free(slab);
+	}
+}
+
 int
 urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp **out)
 {
@@ -44,10 +98,9 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 
 	if (rc != 0)
 		return rc;
-	qp = aligned_alloc(64, (sizeof(*qp) + 63) & ~63ul);
+	qp = get_qp(tp);
 	if (!qp)
 		return ENOMEM;
-	memset(qp, 0, sizeof(*qp));
 	qp->qpn = tp->cfg.engine << URN_TP_ENGINE_SHIFT | slot;
 	qp->type = cfg->type;
 	qp->state = URN_QPS_RESET;
@@ -125,7 +178,7 @@ urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp)
 	tp->qp[slot / URN_TP_QP_CHUNK][slot % URN_TP_QP_CHUNK] = NULL;
 	tp->qp_count--;
 	free(qp->rec);
-	free(qp);
+	put_qp(tp, qp);
 }
 
 /* ---- errors and flushing */

@@ -85,6 +85,7 @@ urn_tp_destroy(struct urn_tp *tp)
 	for (uint32_t i = 0; tp->qp && i < tp->qp_chunks; i++)
 		free(tp->qp[i]);
 	free(tp->qp);
+	urn_qp_free_all(tp);
 	free(tp->work_mem);
 	free(tp->ext_mem);
 	free(tp->recv_mem);

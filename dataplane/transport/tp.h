@@ -134,6 +134,8 @@ struct urn_tp {
 	uint32_t qp_chunks;
 	uint32_t qp_count;
 	uint32_t qp_next;              /* slot to try first */
+	struct urn_qp *qp_free;        /* memory of QPs that are not in use, by sched_next */
+	struct urn_qp_slab *qp_slabs;  /* owner of all QPs' memory (qp.c) */
 
 	struct urn_qp *sched_head, *sched_tail; /* QPs with something to send */
 	struct urn_qp *neigh_head;     /* QPs that wait for a MAC address, by sched_next */

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a queue pair costs that does nothing (architecture rule 5). */
+#include "probe.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+
+enum { IDLE_QPS = 4096 };
+
+/* Sanitizers have an allocator of their own, which mallinfo2() knows nothing of. */
+#if defined(__SANITIZE_ADDRESS__)
+#define MEASURES false
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MEASURES false
+#endif
+#endif
+#ifndef MEASURES
+#define MEASURES true
+#endif
+
+/* All that is in use of the heap, its own overhead included. */
+static size_t
+heap(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+static struct urn_qp *
+connect_one(struct probe *p, struct urn_tp *tp, const struct urn_abi_qp_attr *like)
+{
+	const struct urn_qp_config c = {
+		.type = URN_QPT_RC,
+		.pd = p->pd,
+		.send_cq = &p->scq,
+		.recv_cq = &p->rcq,
+		.sq = p->qp->sq,
+		.rq = p->qp->rq,
+	};
+	static const uint32_t mask[] = {
+		URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS,
+		URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN | URN_QPM_RQ_PSN |
+			URN_QPM_MAX_DEST_RD_ATOMIC | URN_QPM_MIN_RNR_TIMER,
+		URN_QPM_TIMEOUT | URN_QPM_RETRY_CNT | URN_QPM_RNR_RETRY | URN_QPM_SQ_PSN |
+			URN_QPM_MAX_RD_ATOMIC,
+	};
+	struct urn_abi_qp_attr a = *like;
+	struct urn_qp *qp;
+	char why[160] = "";
+
+	assert_int_equal(urn_qp_create(tp, &c, &qp), 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		a.state = URN_QPS_INIT + i;
+		if (urn_qp_modify(tp, qp, mask[i] | URN_QPM_STATE, &a, why, sizeof(why)) != 0)
+			fail_msg("%s", why);
+	}
+	return qp;
+}
+
+/* returns: bytes of heap that each of many connected QPs takes, `depth` READs on record */
+static size_t
+measure(unsigned int depth)
+{
+	static struct urn_qp *qp[IDLE_QPS];
+	struct urn_tp_config c;
+	struct urn_abi_qp_attr a;
+	struct probe p;
+	struct urn_tp *tp;
+	size_t before, each;
+
+	probe_open(&p, NULL);
+	probe_attributes(&p, &a);
+	a.max_dest_rd_atomic = (uint8_t)depth;
+	c = p.tp->cfg;
+	c.max_qp = IDLE_QPS;
+	tp = urn_tp_create(&c, p.now);
+	assert_non_null(tp);
+	before = heap();
+	for (unsigned int i = 0; i < IDLE_QPS; i++)
+		qp[i] = connect_one(&p, tp, &a);
+	each = (heap() - before) / IDLE_QPS;
+	print_message("%zu bytes of heap a QP with %u READs on record\n", each, depth);
+	for (unsigned int i = 0; i < IDLE_QPS; i++) {
+		urn_qp_stop(tp, qp[i]);
+		urn_qp_destroy(tp, qp[i]);
+	}
+	urn_tp_destroy(tp);
+	probe_close(&p);
+	return each;
+}
+
+/* At most 1 KiB a connected QP that keeps 16 READs and atomics on record, queues aside. */
+static void
+test_memory(void **state)
+{
+	size_t few = measure(1), many = measure(16);
+
+	(void)state;
+	if (!MEASURES)
+		return;
+	assert_in_range(few, sizeof(struct urn_qp), 544);
+	assert_in_range(many, few, 1024);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
