@@ -242,9 +242,9 @@ def test_no_listener(p):
 def rubbish_to_listener(p, data, text, wait_reply=False):
     sock = p.path("s")
     listener = p.start("--listen", sock, "--to", p.to)
-    wait_until("the socket", lambda: os.path.exists(sock))
     s = socket.socket(socket.AF_UNIX)
-    s.connect(sock)
+    # Between its bind() and its listen() the socket is there and refuses.
+    wait_until("the listener", lambda: s.connect_ex(sock) == 0)
     try:
         s.sendall(data)
     except BrokenPipeError:
