@@ -54,6 +54,7 @@
 	X(DROP_ADDRESS, "drop_address", "not to this adapter's MAC or IP address")             \
 	X(DROP_PEER, "drop_peer", "source address is not the QP's peer")                       \
 	X(DROP_NOT_ROCE, "drop_not_roce", "neither RoCEv2 nor ARP, ND or echo")                \
+	X(DROP_OTHER, "drop_other", "ARP, ND or echo beyond what a burst or its answers have room for") \
 	X(DROP_NO_QP, "drop_no_qp", "no such QP")                                              \
 	X(DROP_QP_STATE, "drop_qp_state", "QP in a state that takes no such packet")           \
 	X(DROP_QP_TYPE, "drop_qp_type", "opcode of another transport than the QP's")           \

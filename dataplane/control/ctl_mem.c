@@ -91,8 +91,9 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 	rc = urn_mem_reg_mr(a->mem, req->reg_mr.pd, (void *)(uintptr_t)req->reg_mr.addr,
 			    req->reg_mr.length, req->reg_mr.iova, req->reg_mr.access, &key);
 	if (rc == EINVAL)
-		return urn_ctl_fail(rep, rc, "%s: access 0x%x: remote write and atomics need local "
-				    "write", a->cfg.name, req->reg_mr.access);
+		return urn_ctl_fail(rep, rc, "%s: access 0x%x is not possible: remote write and "
+				    "atomics need local write, and the bits must be known; or there "
+				    "is no address", a->cfg.name, req->reg_mr.access);
 	if (rc != 0)
 		return urn_ctl_fail(rep, rc, "%s: no more regions (at most %u)", a->cfg.name,
 				    a->cfg.max_mr);

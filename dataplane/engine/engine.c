@@ -177,10 +177,12 @@ flush(struct urn_shard *s)
 static void
 send_or_free(struct urn_tp *tp, struct rte_mbuf *m)
 {
-	if (tp->tx_n < URN_TP_TX)
+	if (tp->tx_n < URN_TP_TX) {
 		tp->tx[tp->tx_n++] = m;
-	else
-		rte_pktmbuf_free(m);
+		return;
+	}
+	URN_COUNT(tp, DROP_OTHER);
+	rte_pktmbuf_free(m);
 }
 
 /* ARP, neighbour discovery, echo. */

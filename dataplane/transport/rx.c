@@ -13,8 +13,8 @@ addressed(const struct urn_tp *tp, struct rte_mbuf *m)
 		return false;
 	if (likely(!urn_pkt(m)->ipv6))
 		return tp->has_ipv4 && memcmp(l3 + 16, tp->ipv4, 4) == 0;
-	for (unsigned int i = 0; i < tp->cfg.gids; i++)
-		if (tp->cfg.gid[i][0] && memcmp(l3 + 24, tp->cfg.gid[i], 16) == 0)
+	for (unsigned int i = 0; i < tp->ipv6_n; i++)
+		if (memcmp(l3 + 24, tp->ipv6[i], 16) == 0)
 			return true;
 	return false;
 }
@@ -116,7 +116,7 @@ take_roce(struct urn_tp *tp, struct rte_mbuf *m)
 		if (tp->other_n < URN_TP_OUT)
 			tp->other[tp->other_n++] = m;
 		else
-			urn_tp_drop(tp, m, URN_C_DROP_NOT_ROCE);
+			urn_tp_drop(tp, m, URN_C_DROP_OTHER);
 		return false;
 	case URN_FRAME_OTHER:
 	case URN_FRAME_BAD:

@@ -36,6 +36,24 @@ make_pools(struct urn_tp *tp)
 	return 0;
 }
 
+/* What frames to us are addressed to. */
+static void
+sort_addresses(struct urn_tp *tp)
+{
+	static const uint8_t none[16];
+
+	for (unsigned int i = 0; i < tp->cfg.gids; i++) {
+		const uint8_t *gid = tp->cfg.gid[i];
+
+		if (urn_gid_is_v4(gid)) {
+			memcpy(tp->ipv4, gid + 12, 4);
+			tp->has_ipv4 = true;
+		} else if (memcmp(gid, none, sizeof(none)) != 0) {
+			memcpy(tp->ipv6[tp->ipv6_n++], gid, 16);
+		}
+	}
+}
+
 struct urn_tp *
 urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 {
@@ -47,12 +65,7 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	tp->cfg = *cfg;
 	tp->now = now;
 	tp->quiet = true;
-	for (unsigned int i = 0; i < cfg->gids; i++) {
-		if (!urn_gid_is_v4(cfg->gid[i]))
-			continue;
-		memcpy(tp->ipv4, cfg->gid[i] + 12, 4);
-		tp->has_ipv4 = true;
-	}
+	sort_addresses(tp);
 	urn_wheel_init(&tp->wheel, now);
 	tp->qp_chunks = (cfg->max_qp + 2 + URN_TP_QP_CHUNK - 1) / URN_TP_QP_CHUNK;
 	tp->qp = calloc(tp->qp_chunks, sizeof(*tp->qp));

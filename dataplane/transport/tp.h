@@ -127,6 +127,8 @@ struct urn_tp {
 	uint32_t turn;                 /* counts turns; wraps */
 	uint8_t ipv4[4];               /* our IPv4 address, of cfg.gid */
 	bool has_ipv4;
+	uint8_t ipv6[4][16];           /* our IPv6 addresses, of cfg.gid */
+	unsigned int ipv6_n;
 	bool quiet;                    /* the engine: nothing came in last, nothing was posted since */
 
 	/* QPs by slot, in chunks made when first used. */

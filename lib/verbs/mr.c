@@ -5,6 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Rights under which a region is written. */
+#define URN_ACCESS_WRITES \
+	((unsigned int)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC))
+
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
@@ -47,6 +51,8 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 		urn_unsupported("registering memory on demand (IBV_ACCESS_ON_DEMAND)");
 		return NULL;
 	}
+	if (urn_memory_check(addr, length, (access & URN_ACCESS_WRITES) != 0) != 0)
+		return NULL;
 	mr = urn_object_alloc(sizeof(*mr));
 	if (mr == NULL)
 		return NULL;

@@ -172,6 +172,12 @@ void *urn_object_alloc(size_t size);
 
 /* Fail with EOPNOTSUPP; `what` begins the sentence. */
 int urn_unsupported(const char *what);
+/*
+ * May `length` bytes at addr be read, and written if `write`? A device would
+ * find out when it pins the pages; the dataplane would when it touches them.
+ * returns: 0; EFAULT: not all of it, and urn_attach_error() says what
+ */
+int urn_memory_check(const void *addr, size_t length, bool write);
 
 /* Open a context over a channel for a device that is referenced already, or NULL to make one. */
 struct ibv_context *urn_context_open(struct urn_abi_channel *channel, struct urn_device *device);

@@ -8,7 +8,8 @@
 
 static const uint8_t node_mac[6] = {0x02, 0, 0, 0, 0, 0x01}, peer_mac[6] = {0x02, 0, 0, 0, 0, 0x02};
 static const uint8_t v4_gid[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 0};
-static const uint8_t v6_gid[16] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0xff, 0xfe, 0, 0, 0};
+/* An address whose first byte is 0 is one like any other (RFC 6052). */
+static const uint8_t v6_gid[16] = {0x00, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 2, 0, 0, 0xff, 0xfe, 0, 0, 0};
 
 /* ---- memory that fails; the linker puts these in front of memory/memx.c (--wrap) */
 

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Is memory there that a program wants to register? */
+#include "verbs/verbs_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+/* One line of /proc/self/maps. */
+struct urn_mapping {
+	uintptr_t start, end;
+	bool read, write;
+};
+
+/* returns: whether the line could be read as one */
+static bool
+urn_mapping_parse(const char *line, struct urn_mapping *m)
+{
+	char perms[5];
+
+	if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &m->start, &m->end, perms) != 3)
+		return false;
+	m->read = perms[0] == 'r';
+	m->write = perms[1] == 'w';
+	return true;
+}
+
+int
+urn_memory_check(const void *addr, size_t length, bool write)
+{
+	uintptr_t at = (uintptr_t)addr, end = at + length;
+	struct urn_mapping m;
+	char line[512];
+	FILE *maps;
+	int err = 0;
+
+	if (length == 0 || end < at)
+		return 0; /* nothing to look for, or refused by who gives out keys */
+	maps = fopen("/proc/self/maps", "re");
+	if (maps == NULL)
+		return 0; /* nobody to ask */
+	/* In order of address; the rest of a line that is too long does not parse. */
+	while (at < end && err == 0 && fgets(line, sizeof(line), maps) != NULL) {
+		if (!urn_mapping_parse(line, &m) || m.end <= at)
+			continue;
+		if (m.start > at)
+			break;
+		if (!m.read || (write && !m.write))
+			err = urn_fail(EFAULT, "address 0x%" PRIxPTR " may not be %s, and the region "
+				       "asks for it", at, m.read ? "written" : "read");
+		at = m.end;
+	}
+	fclose(maps);
+	if (err == 0 && at < end)
+		err = urn_fail(EFAULT, "address 0x%" PRIxPTR " of the region is not mapped", at);
+	return err;
+}
