@@ -315,6 +315,46 @@ datagrams(void **state)
 	}
 }
 
+/* A receive that is bad, or whose memory fails: it completes with that, and the QP lives on. */
+static void
+datagram_receive_fails(void **state)
+{
+	enum { BAD_KEY, TOO_MANY_ELEMENTS, PLACE_FAILS, PLACE_FAILS_LATE, CASES };
+
+	(void)state;
+	for (int k = 0; k < CASES; k++) {
+		struct frame f = frame_of(UD_SEND, 0x123456);
+		struct urn_abi_rwqe *w;
+		struct probe p;
+
+		probe_open(&p, &(struct probe_config){.type = URN_QPT_UD,
+						      .delay_seed = k == PLACE_FAILS_LATE});
+		f.qkey = PROBE_QKEY;
+		f.len = 33;
+		probe_recv(&p, 0, 73, 1);
+		w = (void *)((uint8_t *)p.q[0].rq + URN_ABI_WQ_SLOTS);
+		if (k == BAD_KEY)
+			((struct urn_abi_sge *)(w + 1))->lkey = p.key_read;
+		else if (k == TOO_MANY_ELEMENTS)
+			w->num_sge = 5;
+		else
+			probe_fail_op(&p, 1, k == PLACE_FAILS_LATE);
+		probe_put(&p, &f);
+		if (k == TOO_MANY_ELEMENTS)
+			expect_recv(&p, 1, LOC_QP_OP_ERR);
+		else
+			expect_recv(&p, 1, LOC_PROT_ERR);
+		expect_count(&p, DROP_UD_MEMORY, 1);
+		assert_int_equal(p.qp->state, URN_QPS_RTS);
+		probe_recv(&p, 0, 73, 2);
+		probe_put(&p, &f);
+		expect_recv(&p, 2, SUCCESS);
+		expect_count(&p, DROP_UD_MEMORY, 1);
+		expect_silence(&p);
+		probe_close(&p);
+	}
+}
+
 /* What a UD QP sends; the top bit of the Q_Key means the QP's own. */
 static void
 datagrams_sent(void **state)
@@ -397,6 +437,7 @@ main(void)
 		cmocka_unit_test(opcodes),	  cmocka_unit_test(unsound),
 		cmocka_unit_test(states),	  cmocka_unit_test(datagrams),
 		cmocka_unit_test(datagrams_sent), cmocka_unit_test(datagram_fails),
+		cmocka_unit_test(datagram_receive_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
