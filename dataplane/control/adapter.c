@@ -148,18 +148,41 @@ set_defaults(struct urn_adapter *a)
 	c->work_in_flight = c->work_in_flight ? c->work_in_flight : 65536;
 }
 
+/* One that a station can have, or none. */
+static bool
+unicast(const uint8_t ip4[4], const uint8_t ip6[16])
+{
+	static const uint8_t loopback[16] = {[15] = 1};
+	bool no4 = memcmp(ip4, none, 4) == 0, no6 = memcmp(ip6, none, 16) == 0;
+
+	return (no4 || (ip4[0] != 0 && ip4[0] != 127 && ip4[0] < 224)) &&
+	       (no6 || (ip6[0] != 0xff && memcmp(ip6, loopback, 16) != 0 && !urn_gid_is_v4(ip6)));
+}
+
 static int
 check(const struct urn_adapter *a, struct urn_err *err)
 {
 	const struct urn_adapter_config *c = &a->cfg;
 
 	if (!c->port) {
-		urn_err_set(err, "%s: no port", c->name);
+		urn_err_set(err, "%s: no port; open one and name it in .port", c->name);
+		return -1;
+	}
+	for (unsigned int i = 0; i < a->dp->adapters_n; i++) {
+		if (a->dp->adapter[i]->cfg.port != c->port)
+			continue;
+		/* Two engines would receive from one queue. */
+		urn_err_set(err, "%s: port %s is that of %s already; give each adapter its own",
+			    c->name, c->port->cfg.name, a->dp->adapter[i]->cfg.name);
 		return -1;
 	}
 	if (c->engines == 0 || c->engines >= 1u << a->dp->engines_n) {
-		urn_err_set(err, "%s: engines 0x%x, and there are %u", c->name, c->engines,
-			    a->dp->engines_n);
+		urn_err_set(err, "%s: engines is 0x%x; set a bit for each that serves it, of the %u there are",
+			    c->name, c->engines, a->dp->engines_n);
+		return -1;
+	}
+	if (!unicast(c->ipv4, c->ipv6)) {
+		urn_err_set(err, "%s: an address is no unicast address of a network", c->name);
 		return -1;
 	}
 	if (c->max_qp > (1u << URN_TP_ENGINE_SHIFT) - 2 || c->max_mr > 0xfffffe ||

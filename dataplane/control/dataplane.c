@@ -21,6 +21,11 @@ urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err)
 	/* DPDK's rings have names of their own, one namespace a process. */
 	snprintf(name, sizeof(name), "dp%u", atomic_fetch_add(&serial, 1));
 	for (unsigned int i = 0; i < cfg->engines; i++) {
+		if (cfg->engine[i].idle > URN_IDLE_SLEEP) {
+			urn_err_set(err, "engine %u: idle policy %u; give spin, pause or sleep", i,
+				    (unsigned int)cfg->engine[i].idle);
+			goto fail;
+		}
 		dp->engine[i] = urn_engine_create(i, &cfg->engine[i], name);
 		if (!dp->engine[i]) {
 			urn_err_set(err, "engine %u: no memory for its ring (EAL memory, -m)", i);
