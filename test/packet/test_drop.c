@@ -142,6 +142,27 @@ migration_bit(void **state)
 	probe_close(&p);
 }
 
+/* ARP and the like are put aside for others; what they have no room for counts. */
+static void
+for_others(void **state)
+{
+	static const uint8_t arp[60] = {[12] = 0x08, [13] = 0x06};
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	for (unsigned int i = 0; i < URN_TP_OUT + 3; i++) {
+		probe_put_raw(&p, arp, sizeof(arp));
+		urn_tp_rx(p.tp, p.in, p.in_n, false);
+		p.in_n = 0;
+	}
+	assert_int_equal(p.tp->other_n, URN_TP_OUT);
+	expect_count(&p, DROP_OTHER, 3);
+	assert_int_equal(drops(&p), 3);
+	probe_settle(&p); /* gives back those put aside */
+	probe_close(&p);
+}
+
 /* Opcodes of other transports, and of none. */
 static void
 opcodes(void **state)
@@ -432,12 +453,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(to_whom),	  cmocka_unit_test(to_whom_v6),
-		cmocka_unit_test(pkeys),	  cmocka_unit_test(migration_bit),
-		cmocka_unit_test(opcodes),	  cmocka_unit_test(unsound),
-		cmocka_unit_test(states),	  cmocka_unit_test(datagrams),
-		cmocka_unit_test(datagrams_sent), cmocka_unit_test(datagram_fails),
+		cmocka_unit_test(to_whom),
+		cmocka_unit_test(to_whom_v6),
+		cmocka_unit_test(pkeys),
+		cmocka_unit_test(migration_bit),
+		cmocka_unit_test(opcodes),
+		cmocka_unit_test(unsound),
+		cmocka_unit_test(states),
+		cmocka_unit_test(datagrams),
+		cmocka_unit_test(datagrams_sent),
+		cmocka_unit_test(datagram_fails),
 		cmocka_unit_test(datagram_receive_fails),
+		cmocka_unit_test(for_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
