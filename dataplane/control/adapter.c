@@ -177,7 +177,9 @@ check(const struct urn_adapter *a, struct urn_err *err)
 		return -1;
 	}
 	if (c->engines == 0 || c->engines >= 1u << a->dp->engines_n) {
-		urn_err_set(err, "%s: engines is 0x%x; set a bit for each that serves it, of the %u there are",
+		urn_err_set(err,
+			    "%s: engines is 0x%x; set a bit for each that serves it, of the %u "
+			    "there are",
 			    c->name, c->engines, a->dp->engines_n);
 		return -1;
 	}

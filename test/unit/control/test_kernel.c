@@ -28,7 +28,7 @@ checksum(const uint8_t *p, unsigned int len)
 	for (unsigned int i = 0; i < len; i += 2)
 		sum += (uint32_t)p[i] << 8 | p[i + 1];
 	sum = (sum & 0xffff) + (sum >> 16);
-	return htons((uint16_t)~(sum + (sum >> 16)));
+	return htons((uint16_t) ~(sum + (sum >> 16)));
 }
 
 static void
