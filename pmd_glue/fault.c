@@ -103,3 +103,15 @@ urn_fault_tx(const struct urn_port *port, uint16_t queue, struct rte_mbuf **m, u
 	way.armed = 0;
 	return sent;
 }
+
+uint16_t
+urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	return urn_port_may_poll(p) ? urn_fault_rx(p, queue, m, n) : 0;
+}
+
+uint16_t
+urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
+{
+	return urn_port_may_poll(p) ? urn_fault_tx(p, queue, m, n) : 0;
+}

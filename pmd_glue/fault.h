@@ -18,6 +18,14 @@
 
 #include "pmd_glue/port.h"
 
+/* May its PMD be asked for anything? ethdev prints a stack trace for a poll of a stopped port. */
+static inline bool
+urn_port_may_poll(const struct urn_port *p)
+{
+	return __atomic_load_n(&p->started, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&p->faulted, __ATOMIC_RELAXED);
+}
+
 /* Take SIGSEGV and SIGBUS, once a process. returns 0 or -1 with errno */
 int urn_fault_setup(void);
 /* A burst with a way back. returns: packets; 0 with port->faulted set after a fault */

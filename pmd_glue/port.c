@@ -452,14 +452,6 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 	return 0;
 }
 
-/* ethdev prints a stack trace for every poll of a stopped port. */
-static bool
-may_poll(const struct urn_port *p)
-{
-	return __atomic_load_n(&p->started, __ATOMIC_RELAXED) &&
-	       !__atomic_load_n(&p->faulted, __ATOMIC_RELAXED);
-}
-
 /*
  * With a link interrupt the PMD has noted the state when it changed, and this
  * reads the note; without, the PMD looks. (ethdev's event for it is no help:
@@ -470,7 +462,7 @@ link_ask(struct urn_port *port)
 {
 	struct rte_eth_link link = {.link_status = RTE_ETH_LINK_DOWN};
 
-	if (!may_poll(port))
+	if (!urn_port_may_poll(port))
 		return false;
 	if (port->family->link != NULL)
 		return port->family->link(port);
@@ -489,20 +481,6 @@ urn_port_poll_link(struct urn_port *port)
 		return 0;
 	port->link_up = up;
 	return 1;
-}
-
-/* ---- bursts that are not straight through */
-
-uint16_t
-urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
-{
-	return may_poll(p) ? urn_fault_rx(p, queue, m, n) : 0;
-}
-
-uint16_t
-urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
-{
-	return may_poll(p) ? urn_fault_tx(p, queue, m, n) : 0;
 }
 
 /* ---- open, close */
