@@ -561,7 +561,9 @@ take_frame(struct probe *p, struct rte_mbuf *m)
 {
 	const uint8_t *bytes = rte_pktmbuf_mtod(m, const uint8_t *);
 	struct frame *f = &p->seen[p->seen_n++ % PROBE_SEEN];
-	const char *why = m->nb_segs != 1 ? "segments"
+	const char *why = m->nb_segs != 1   ? "segments"
+			  : m->ol_flags != 0 || m->packet_type != 0 ? "flags of another packet"
+			  : m->pkt_len != m->data_len ? "two lengths"
 					  : frame_read(bytes, m->data_len, &p->node, &p->peer, f);
 
 	if (!why)

@@ -409,6 +409,35 @@ inline_data(void **state)
 	probe_close(&p);
 }
 
+/* A buffer says of itself what the packet in it before was: longer, shorter, elsewhere, offloaded. */
+static void
+used_buffers(void **state)
+{
+	enum { BUFFERS = 63 };
+	struct rte_mbuf *m[BUFFERS];
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.pool_mbufs = BUFFERS});
+	for (unsigned int way = 0; way < 5; way++) {
+		assert_int_equal(p.tp->fresh_n, 0);
+		assert_int_equal(rte_mempool_get_bulk(p.pool, (void **)m, BUFFERS), 0);
+		for (unsigned int i = 0; i < BUFFERS; i++) {
+			m[i]->data_off = (uint16_t)(way == 0 ? 0 : m[i]->data_off);
+			m[i]->ol_flags = way == 1 ? RTE_MBUF_F_TX_UDP_CKSUM : m[i]->ol_flags;
+			m[i]->packet_type = way == 2 ? 1 : m[i]->packet_type;
+			m[i]->pkt_len = m[i]->data_len = way == 3 ? 2000 : way == 4 ? 1 : m[i]->data_len;
+		}
+		rte_mempool_put_bulk(p.pool, (void **)m, BUFFERS);
+		/* As many as are taken from the pool at once. */
+		post_sends(&p, way * URN_TP_BURST, URN_TP_BURST);
+		expect_sends(&p, way * URN_TP_BURST, URN_TP_BURST);
+		probe_ack(&p, SQ((way + 1) * URN_TP_BURST - 1), SYN_ACK, (way + 1) * URN_TP_BURST);
+		probe_settle(&p);
+	}
+	probe_close(&p);
+}
+
 int
 main(void)
 {
@@ -419,7 +448,7 @@ main(void)
 		cmocka_unit_test(ack_in_repetition), cmocka_unit_test(fatal_naks),
 		cmocka_unit_test(unsignalled),	    cmocka_unit_test(reserved),
 		cmocka_unit_test(window),	    cmocka_unit_test(asks_now_and_then),
-		cmocka_unit_test(inline_data),
+		cmocka_unit_test(inline_data),	    cmocka_unit_test(used_buffers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
