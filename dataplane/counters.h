@@ -40,6 +40,12 @@
 	X(ND_RX, "rx_nd", "IPv6 neighbour discovery frames received")                          \
 	X(ECHO_RX, "rx_echo", "ICMP and ICMPv6 echo requests answered")                        \
 	X(NEIGH_CONFLICT, "neigh_conflict", "others that claimed this adapter's IP address")   \
+	X(LINK_REQ_TX, "tx_link_requests", "link requests sent")                               \
+	X(LINK_REQ_RX, "rx_link_requests", "link requests received and answered")              \
+	X(LINK_RESP_RX, "rx_link_responses", "link responses that answered a request")         \
+	X(LINK_REFUSED, "rx_link_refused", "link requests that came back with a status")       \
+	X(LINK_DUPLICATE, "rx_link_duplicate", "link responses to a request already answered") \
+	X(LINK_VERSION, "rx_link_version", "link requests and responses of another version")   \
 	X(DROP_NEIGH, "drop_neigh", "malformed ARP, neighbour discovery or echo")              \
 	X(DROP_SHORT, "drop_short", "frame shorter than its headers")                          \
 	X(DROP_LENGTH, "drop_length", "IP or UDP length does not fit the frame")               \
@@ -54,7 +60,16 @@
 	X(DROP_ADDRESS, "drop_address", "not to this adapter's MAC or IP address")             \
 	X(DROP_PEER, "drop_peer", "source address is not the QP's peer")                       \
 	X(DROP_NOT_ROCE, "drop_not_roce", "neither RoCEv2 nor ARP, ND or echo")                \
-	X(DROP_OTHER, "drop_other", "ARP, ND or echo beyond what a burst or its answers have room for") \
+	X(DROP_MAD_LENGTH, "drop_mad_length", "to QP1 and not 256 bytes")                      \
+	X(DROP_MAD_VERSION, "drop_mad_version", "MAD of another base version than 1")          \
+	X(DROP_MAD_CLASS, "drop_mad_class", "MAD of a class that is not handled")              \
+	X(DROP_MAD_METHOD, "drop_mad_method", "MAD with a method or attribute its class has not") \
+	X(DROP_LINK_SOURCE, "drop_link_source", "link request or response not sent by a QP1")  \
+	X(DROP_LINK_MAGIC, "drop_link_magic", "link request or response without its magic")    \
+	X(DROP_LINK_LENGTH, "drop_link_length", "link request or response of impossible length") \
+	X(DROP_LINK_OPTION, "drop_link_option", "link request or response with a cut option")  \
+	X(DROP_LINK_UNASKED, "drop_link_unasked", "link response that answers no request")     \
+	X(DROP_OTHER, "drop_other", "ARP, ND, echo or MAD beyond what a burst or its answers have room for") \
 	X(DROP_NO_QP, "drop_no_qp", "no such QP")                                              \
 	X(DROP_QP_STATE, "drop_qp_state", "QP in a state that takes no such packet")           \
 	X(DROP_QP_TYPE, "drop_qp_type", "opcode of another transport than the QP's")           \

@@ -5,6 +5,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
+
+#include <rte_random.h>
 
 static const uint8_t none[16];
 
@@ -38,6 +41,12 @@ tp_neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 	return urn_neigh_lookup(ctx, gid, mac);
 }
 
+static uint32_t
+tp_link(void *ctx, const uint8_t gid_peer[16])
+{
+	return urn_link_features(ctx, gid_peer);
+}
+
 static struct urn_ah *
 tp_ah(void *ctx, uint32_t id)
 {
@@ -65,6 +74,8 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.kept = rte_mempool_avail_count(a->cfg.port->pool) / 4,
 		.neigh = tp_neigh,
 		.neigh_ctx = a->neigh,
+		.link = a->peers ? tp_link : NULL,
+		.link_ctx = a->peers,
 		.ah = tp_ah,
 		.ah_ctx = a,
 		.give_cqe = urn_shard_give_cqe,
@@ -106,6 +117,7 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 	s->engine = e;
 	s->port = a->cfg.port;
 	s->neigh = a->neigh;
+	s->peers = a->peers;
 	s->peer = a->shard;
 	s->first = a->vectors == 0;
 	s->queue = a->vectors < s->port->caps.queues ? (int)a->vectors : -1;
@@ -196,6 +208,39 @@ check(const struct urn_adapter *a, struct urn_err *err)
 	return 0;
 }
 
+/* Bytes of this machine's cache lines; 0: cannot tell. */
+static long
+cache_line(void)
+{
+	long n = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
+	FILE *f;
+
+	if (n > 0)
+		return n;
+	/* The C library does not know it of every processor; the kernel mostly does. */
+	f = fopen("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size", "re");
+	if (!f || fscanf(f, "%ld", &n) != 1)
+		n = 0;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static struct urn_link *
+make_peers(const struct urn_adapter *a)
+{
+	struct urn_link_config cfg = {
+		.neigh = a->neigh,
+		.offer = URN_LINK_F_ALL & ~a->cfg.features_off,
+		.arw = (uint8_t)urn_link_arw_code(cache_line()),
+		.icrc = !a->cfg.no_icrc,
+		.seed = rte_rand(),
+	};
+
+	memcpy(cfg.mac, a->mac, 6);
+	return urn_link_create(&cfg);
+}
+
 static int
 make_tables(struct urn_adapter *a)
 {
@@ -203,12 +248,13 @@ make_tables(struct urn_adapter *a)
 
 	a->mem = urn_mem_create(a->cfg.max_mr, URN_ADAPTER_MAX_PD);
 	a->neigh = urn_neigh_create(a->mac, (const uint8_t (*)[16])a->gid, URN_GIDS);
+	a->peers = a->neigh && !a->cfg.no_link ? make_peers(a) : NULL;
 	a->ah = calloc(URN_ADAPTER_MAX_AH, sizeof(*a->ah));
 	a->key_owner = calloc(keys, sizeof(*a->key_owner));
 	a->key_kind = calloc(keys, sizeof(*a->key_kind));
 	a->key = calloc(keys, sizeof(*a->key));
 	a->pd_owner = calloc(URN_ADAPTER_MAX_PD + 1, sizeof(*a->pd_owner));
-	return a->mem && a->neigh && a->ah && a->key_owner && a->key_kind && a->key && a->pd_owner
+	return a->mem && a->neigh && (a->peers || a->cfg.no_link) && a->ah && a->key_owner && a->key_kind && a->key && a->pd_owner
 		       ? 0
 		       : ENOMEM;
 }
@@ -264,6 +310,7 @@ urn_adapter_destroy(struct urn_adapter *a)
 		urn_client_orphan(a->clients);
 	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++)
 		destroy_shard(a->shard[i]);
+	urn_link_destroy(a->peers);
 	urn_neigh_destroy(a->neigh);
 	urn_mem_destroy(a->mem);
 	free((void *)a->ah);

@@ -27,6 +27,7 @@ struct urn_adapter {
 	uint8_t gid[URN_GIDS][16];
 	struct urn_mem *mem;
 	struct urn_neigh *neigh;
+	struct urn_link *peers;                        /* NULL: cfg.no_link */
 	struct urn_ah *_Atomic *ah;                    /* by id - 1; read by engines */
 	uint32_t ah_next;                              /* where to look for a free one */
 	struct urn_client **key_owner;                 /* by index of a key; NULL: none */

@@ -36,6 +36,8 @@ struct urn_adapter_config {
 	uint32_t engines;       /* bit i: engine i serves it */
 	uint8_t ipv4[4];        /* all zero: none */
 	uint8_t ipv6[16];       /* all zero: none but the link-local made from the MAC */
+	uint32_t features_off;  /* URN_LINK_F_ bits (wire/link.h) not offered to peers; 0: all are */
+	bool no_link;           /* neither send nor answer link requests: a plain RoCEv2 adapter */
 	bool no_icrc;           /* neither send nor check it; both sides, benchmarks only */
 	uint32_t max_qp;        /* 0: 65536 */
 	uint32_t max_mr;        /* regions and windows; 0: 65536 */

@@ -276,9 +276,8 @@ link_local(const uint8_t gid[16])
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
-/* Own address to ask from: same family, and of the same scope if there is one. */
-static const uint8_t *
-source_for(const struct urn_neigh *nb, const uint8_t gid[16])
+const uint8_t *
+urn_neigh_source(const struct urn_neigh *nb, const uint8_t gid[16])
 {
 	const uint8_t *best = NULL;
 
@@ -293,9 +292,8 @@ source_for(const struct urn_neigh *nb, const uint8_t gid[16])
 	return best;
 }
 
-/* Can a station have this address? IPv4: neither 0/8 nor 240/4; IPv6: not :: or ::1. */
-static int
-can_ask(const uint8_t gid[16])
+int
+urn_neigh_unicast(const uint8_t gid[16])
 {
 	static const uint8_t zero[15];
 
@@ -346,7 +344,7 @@ urn_neigh_add_static(struct urn_neigh *nb, const uint8_t gid[16], const uint8_t 
 	struct entry *e;
 	int err = 0;
 
-	if (!urn_l3_mac_ok(mac) || !can_ask(gid) || urn_neigh_is_own(nb, gid))
+	if (!urn_l3_mac_ok(mac) || !urn_neigh_unicast(gid) || urn_neigh_is_own(nb, gid))
 		return EINVAL;
 	rte_spinlock_lock(&nb->lock);
 	e = find(nb, gid);
@@ -377,14 +375,14 @@ urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6])
 	}
 	if (urn_l3_multicast_mac(mac, gid))
 		return URN_NEIGH_OK;
-	if (!can_ask(gid))
+	if (!urn_neigh_unicast(gid))
 		return URN_NEIGH_FAIL;
 
 	rte_spinlock_lock(&nb->lock);
 	e = find(nb, gid);
 	if (e != NULL) {
 		rc = lookup_entry(nb, e, mac);
-	} else if (source_for(nb, gid) == NULL) {
+	} else if (urn_neigh_source(nb, gid) == NULL) {
 		rc = URN_NEIGH_FAIL; /* we have no address of its family to ask from */
 	} else {
 		e = add(nb, gid, FRESH);
@@ -541,7 +539,7 @@ urn_neigh_poll(struct urn_neigh *nb, uint64_t now, struct rte_mempool *pool, str
 		out[n] = new_frame(pool);
 		if (out[n] == NULL)
 			break;
-		urn_l3_request(out[n++], nb->mac, source_for(nb, e->gid), e->gid);
+		urn_l3_request(out[n++], nb->mac, urn_neigh_source(nb, e->gid), e->gid);
 		e->tries++;
 		e->due = nb->now + URN_NEIGH_RETRY_NS;
 		move(nb, e, WAITING);

@@ -81,6 +81,13 @@ int urn_neigh_is_own(const struct urn_neigh *nb, const uint8_t gid[16]);
  * nodes, or the solicited-node group of one of its addresses? Needs no lock.
  */
 int urn_neigh_takes_mac(const struct urn_neigh *nb, const uint8_t mac[6]);
+/* Can a station have this address: IPv4 neither in 0/8, 127/8 nor 224/3; IPv6 neither ::, ::1 nor multicast? */
+int urn_neigh_unicast(const uint8_t gid[16]);
+/*
+ * Own address to speak to another from: of its family, and of the same scope if
+ * there is one. NULL: we have none. Needs no lock.
+ */
+const uint8_t *urn_neigh_source(const struct urn_neigh *nb, const uint8_t gid[16]);
 
 /*
  * Set an entry that nothing on the network changes or evicts, or replace one.

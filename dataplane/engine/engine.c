@@ -185,7 +185,16 @@ send_or_free(struct urn_tp *tp, struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-/* ARP, neighbour discovery, echo. */
+/* returns: whether m now is a reply to be sent */
+static int
+take_other(struct urn_shard *s, struct rte_mbuf *m)
+{
+	if (urn_pkt(m)->kind == URN_FRAME_ROCE)
+		return urn_link_input(s->peers, m, s->tp->now);
+	return urn_neigh_input(s->neigh, m, s->tp->now);
+}
+
+/* ARP, neighbour discovery, echo, and what came to QP1. */
 static void
 take_others(struct urn_shard *s)
 {
@@ -193,7 +202,7 @@ take_others(struct urn_shard *s)
 
 	for (unsigned int i = 0; i < tp->other_n; i++) {
 		struct rte_mbuf *m = tp->other[i];
-		int reply = urn_neigh_input(s->neigh, m, tp->now);
+		int reply = take_other(s, m);
 
 		tp->c.v[urn_pkt(m)->drop]++;
 		if (reply)
@@ -261,11 +270,37 @@ look_at_link(struct urn_shard *s)
 			     c->client);
 }
 
+/* What changed about peers: tell their QPs here. */
+static __attribute__((cold, noinline)) void
+tell_peers(struct urn_shard *s)
+{
+	struct urn_link_news news[URN_TP_BURST];
+	unsigned int n = urn_link_news(s->peers, &s->peers_seen, news, URN_TP_BURST);
+
+	for (unsigned int i = 0; i < n; i++)
+		urn_tp_link_changed(s->tp, news[i].gid, news[i].features);
+}
+
 static void
-tend_neighbours(struct urn_shard *s)
+poll_peers(struct urn_shard *s)
+{
+	struct urn_tp *tp = s->tp;
+	unsigned int n = urn_link_poll(s->peers, tp->now, tp->cfg.pool, tp->tx + tp->tx_n,
+				       URN_TP_TX - tp->tx_n);
+
+	tp->tx_n += n;
+	URN_COUNT_N(tp, LINK_REQ_TX, n);
+}
+
+/* The tables of the adapter: neighbours, and what peers can. */
+static void
+tend_tables(struct urn_shard *s)
 {
 	struct urn_tp *tp = s->tp;
 	uint32_t gen = urn_neigh_generation(s->neigh);
+
+	if (s->peers && unlikely(urn_link_generation(s->peers) != s->peers_seen))
+		tell_peers(s);
 
 	if (unlikely(gen != s->neigh_gen)) {
 		s->neigh_gen = gen;
@@ -278,6 +313,8 @@ tend_neighbours(struct urn_shard *s)
 	s->neigh_due = tp->now + NEIGH_PERIOD_NS;
 	tp->tx_n += urn_neigh_poll(s->neigh, tp->now, tp->cfg.pool, tp->tx + tp->tx_n,
 				   URN_TP_TX - tp->tx_n);
+	if (s->peers)
+		poll_peers(s);
 }
 
 static unsigned int
@@ -320,7 +357,7 @@ turn(struct urn_shard *s, uint64_t now)
 	flush(s);
 	s->came = receive(s);
 	after_receive(s);
-	tend_neighbours(s);
+	tend_tables(s);
 	if (unlikely(s->late_n))
 		urn_shard_give_late(s);
 	if (unlikely(tp->touched || tp->event_n || s->untold))

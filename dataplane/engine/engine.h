@@ -8,7 +8,7 @@
 #define URN_ENGINE_ENGINE_H
 
 #include "control/dataplane.h"
-#include "control/neigh.h"
+#include "control/link.h"
 #include "host/doorbell.h"
 #include "transport/tp.h"
 
@@ -61,6 +61,8 @@ struct urn_shard {
 	struct urn_shard *const *peer; /* shards of this adapter by engine; NULL entries */
 	struct urn_neigh *neigh;       /* of the adapter */
 	uint32_t neigh_gen;            /* generation seen last */
+	struct urn_link *peers;        /* what they can, of the adapter; NULL: nobody asks */
+	uint32_t peers_seen;           /* generation of it seen last */
 	uint64_t link_due;             /* ns: when to look at the link next; the first engine does */
 	uint64_t neigh_due;            /* ns: when to poll it next; the first engine does */
 	unsigned int came;             /* frames received in the last turn */

@@ -52,13 +52,33 @@ deliver_rc(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_QP_STATE);
 }
 
+/* For the tables of the adapter, which the engine has. */
+static void
+give_other(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	if (tp->other_n < URN_TP_OUT)
+		tp->other[tp->other_n++] = m;
+	else
+		urn_tp_drop(tp, m, URN_C_DROP_OTHER);
+}
+
+/* No QP has that number: it may be QP1, which every adapter has and no program. */
+static __attribute__((cold, noinline)) void
+no_qp(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	if (urn_pkt(m)->dqpn == URN_QPN_GSI && tp->cfg.link)
+		give_other(tp, m);
+	else
+		urn_tp_drop(tp, m, URN_C_DROP_NO_QP);
+}
+
 static inline void
 deliver(struct urn_tp *tp, struct rte_mbuf *m)
 {
 	struct urn_qp *qp = urn_pkt(m)->qp;
 
 	if (unlikely(!qp)) {
-		urn_tp_drop(tp, m, URN_C_DROP_NO_QP);
+		no_qp(tp, m);
 		return;
 	}
 	if (unlikely(qp->state < URN_QPS_RTR || qp->state == URN_QPS_ERR ||
@@ -93,6 +113,8 @@ demultiplex(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 		urn_tp_drop(tp, m, URN_C_CNP_RX);
 	else if (likely(urn_qpn_engine(p->dqpn) == tp->cfg.engine))
 		deliver(tp, m);
+	else if (p->dqpn == URN_QPN_GSI) /* any engine takes it */
+		no_qp(tp, m);
 	else if (tp->handover_n < URN_TP_OUT)
 		tp->handover[tp->handover_n++] = m;
 	else
@@ -113,10 +135,7 @@ take_roce(struct urn_tp *tp, struct rte_mbuf *m)
 	case URN_FRAME_ARP:
 	case URN_FRAME_ICMP:
 	case URN_FRAME_ICMP6:
-		if (tp->other_n < URN_TP_OUT)
-			tp->other[tp->other_n++] = m;
-		else
-			urn_tp_drop(tp, m, URN_C_DROP_OTHER);
+		give_other(tp, m);
 		return false;
 	case URN_FRAME_OTHER:
 	case URN_FRAME_BAD:

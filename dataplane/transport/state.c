@@ -317,6 +317,8 @@ enter(struct urn_tp *tp, struct urn_qp *qp, uint8_t to)
 		return;
 	}
 	qp->state = to;
+	if (to == URN_QPS_RTR && qp->type == URN_QPT_RC && tp->cfg.link)
+		tp->cfg.link(tp->cfg.link_ctx, qp->av.dgid);
 	if (to == URN_QPS_RTS && from != URN_QPS_RTS) {
 		qp->flags &= ~(uint32_t)URN_QPF_DRAINING;
 		urn_tp_sched(tp, qp); /* what was posted before */

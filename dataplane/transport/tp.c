@@ -153,6 +153,15 @@ urn_tp_neigh_changed(struct urn_tp *tp)
 	tp->neigh_next = tp->now + 1000000;
 }
 
+void
+urn_tp_link_changed(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features)
+{
+	/* Nothing that a QP does depends on it yet. */
+	(void)tp;
+	(void)gid_peer;
+	(void)features;
+}
+
 static unsigned int
 run_timers(struct urn_tp *tp)
 {

@@ -111,6 +111,14 @@ struct urn_tp_config {
 	/* MAC of a neighbour: 0 known, -1 not yet, -2 can't be reached. ctx: neigh_ctx. */
 	int (*neigh)(void *ctx, const uint8_t gid[16], uint8_t mac[6]);
 	void *neigh_ctx;
+	/*
+	 * What a peer and this adapter both can, URN_LINK_F_ bits (wire/link.h); 0:
+	 * plain RoCEv2, or not known yet. Asked when a QP's peer becomes known (to
+	 * RTR): that starts finding out; urn_tp_link_changed() tells of changes.
+	 * NULL: nobody finds out, and QP1 is not there. ctx: link_ctx.
+	 */
+	uint32_t (*link)(void *ctx, const uint8_t gid_peer[16]);
+	void *link_ctx;
 	/* Address handle by number, NULL: none. */
 	struct urn_ah *(*ah)(void *ctx, uint32_t id);
 	void *ah_ctx;
@@ -171,7 +179,7 @@ struct urn_tp {
 	unsigned int tx_n;
 	struct rte_mbuf *loop[URN_TP_LOOP];
 	unsigned int loop_n;
-	struct rte_mbuf *other[URN_TP_OUT];   /* ARP, ND, ICMP: for the neighbour table */
+	struct rte_mbuf *other[URN_TP_OUT]; /* ARP, ND, ICMP, MADs: for the adapter's tables */
 	unsigned int other_n;
 	struct rte_mbuf *handover[URN_TP_OUT]; /* packets of QPs of other engines */
 	unsigned int handover_n;
@@ -208,6 +216,11 @@ unsigned int urn_tp_turn(struct urn_tp *tp, uint64_t now);
 unsigned int urn_tp_tx(struct urn_tp *tp);
 /* The neighbour table changed: look again at QPs that wait for an address. */
 void urn_tp_neigh_changed(struct urn_tp *tp);
+/*
+ * What a peer can has changed, or it was started anew: URN_LINK_F_ bits that
+ * hold for its QPs from now on; perhaps those of before. In the engine's thread.
+ */
+void urn_tp_link_changed(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features);
 /* A completion for a queue of this engine, handed over by another. */
 void urn_tp_cqe_handed(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
 		       bool solicited);

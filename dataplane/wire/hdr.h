@@ -15,6 +15,7 @@
 #define URN_ROCE_SPORT_MIN 0xc000u /* source ports are spread from here to 0xffff */
 #define URN_PSN_MASK 0xffffffu
 #define URN_QPN_MASK 0xffffffu
+#define URN_QPN_GSI 1u /* the queue pair of management datagrams */
 #define URN_GSI_QKEY 0x80010000u
 #define URN_PKEY_DEFAULT 0xffffu
 #define URN_GRH_BYTES 40u          /* in front of a UD receive */

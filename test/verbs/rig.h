@@ -27,6 +27,8 @@ struct rig_config {
 	uint32_t work_in_flight;   /* 0: 4096 */
 	uint32_t max_qp;           /* 0: 1024 */
 	uint32_t queues;           /* of a port; 0: one for each of its engines */
+	/* Bit i: node i has no link requests; offers no features (control/link.h). */
+	uint8_t no_link, no_features;
 	/* What a bad wire between the nodes does to RoCEv2 frames, of a thousand each. */
 	uint64_t wire_seed;        /* 0: the ports are joined back to back */
 	uint32_t lose, twice, late;
