@@ -33,6 +33,7 @@ enum list {
 #define BUCKETS ((unsigned int)URN_LINK_ENTRIES)
 #define NIL 0xffffu            /* no entry */
 #define MAC_WAIT_NS 1000000ull /* before the neighbour table is asked again */
+#define MAC_GIVE_UP_NS 5000000000ull /* it fails by itself sooner, unless its own table is full */
 #define POLL_MOVES 64          /* entries that one poll looks at, besides those it sends for */
 _Static_assert((BUCKETS & (BUCKETS - 1)) == 0, "hash mask");
 _Static_assert(BUCKETS < NIL, "16-bit indices");
@@ -41,6 +42,7 @@ struct entry {
 	TAILQ_ENTRY(entry) link;   /* in lk->list[list] */
 	TAILQ_ENTRY(entry) news;   /* in lk->news, when `changed` is not 0 */
 	uint64_t due;              /* ns; FRESH to TRIED_LAST: what comes next; PLAIN: may be asked again */
+	uint64_t since;            /* ns; NO_MAC to TRIED_LAST: when asking began */
 	uint64_t confirmed;        /* ns; KNOWN: when it last said so */
 	uint64_t tid;              /* of the request that is out, or was last */
 	struct urn_link_info info; /* valid when KNOWN */
@@ -51,7 +53,7 @@ struct entry {
 	uint8_t list;              /* enum list */
 	uint8_t tries;             /* requests sent with this tid */
 	bool wanted;               /* somebody here asked for it */
-	bool answered;             /* a response to tid was taken, or no longer matters */
+	bool answered;             /* to tid a response was taken, or a request made it needless */
 	uint16_t chain;            /* next of the bucket, or NIL */
 };
 TAILQ_HEAD(entries, entry);
@@ -246,7 +248,6 @@ set_plain(struct urn_link *lk, struct entry *e)
 	bool news = common(lk, e) != 0;
 
 	e->state = URN_LINK_PLAIN;
-	e->answered = true;
 	e->due = lk->now + URN_LINK_AGAIN_NS;
 	move(lk, e, e->wanted ? PLAIN : LEARNT);
 	if (news)
@@ -447,6 +448,7 @@ take_response(struct urn_link *lk, const uint8_t src[16], const uint8_t dst[16],
 		return URN_C_DROP_LINK_UNASKED;
 	if (e->answered)
 		return URN_C_LINK_DUPLICATE;
+	e->answered = true;
 	if (!info) {
 		set_plain(lk, e);
 		return URN_C_LINK_REFUSED;
@@ -529,8 +531,12 @@ ask(struct urn_link *lk, struct entry *e, struct rte_mempool *pool, bool *empty)
 	struct rte_mbuf *m;
 	uint8_t mac[6];
 
+	if (e->list == FRESH)
+		e->since = lk->now;
 	if (rc == 0)
 		rc = urn_neigh_lookup(lk->cfg.neigh, e->gid, mac);
+	if (rc == URN_NEIGH_UNKNOWN && lk->now - e->since > MAC_GIVE_UP_NS)
+		rc = URN_NEIGH_FAIL;
 	if (rc == URN_NEIGH_FAIL) {
 		set_plain(lk, e);
 		return NULL;
