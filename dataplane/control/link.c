@@ -508,17 +508,25 @@ urn_link_input(struct urn_link *lk, struct rte_mbuf *m, uint64_t now)
 
 /* ---- what goes out; under the lock */
 
-/* The entry whose turn it is. */
+/*
+ * The entry whose turn it is: unanswered first, so that new ones can't starve
+ * them; those that wait for their MAC address last, for they come every time.
+ */
 static struct entry *
 first_due(struct urn_link *lk)
 {
-	for (unsigned int i = NO_MAC; i <= TRIED_LAST; i++) {
-		struct entry *e = TAILQ_FIRST(&lk->list[i]);
+	struct entry *e;
 
+	for (unsigned int i = TRIED; i <= TRIED_LAST; i++) {
+		e = TAILQ_FIRST(&lk->list[i]);
 		if (e && e->due <= lk->now)
 			return e;
 	}
-	return TAILQ_FIRST(&lk->list[FRESH]);
+	e = TAILQ_FIRST(&lk->list[FRESH]);
+	if (e)
+		return e;
+	e = TAILQ_FIRST(&lk->list[NO_MAC]);
+	return e && e->due <= lk->now ? e : NULL;
 }
 
 /* Its next request, or the end of asking. returns: a frame, or NULL with *empty: no buffer */
