@@ -103,7 +103,7 @@ int urn_link_input(struct urn_link *lk, struct rte_mbuf *m, uint64_t now);
 
 /*
  * Let time pass: write due requests into new mbufs of `pool`, which needs
- * URN_PKT_PRIV private bytes and 338 of data, and give up on what was not
+ * URN_PKT_PRIV private bytes and 342 of data, and give up on what was not
  * answered. Call it about every millisecond, from one engine. Stops early when
  * the pool is empty; what is left stays due. returns: frames in out[], at most max
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes a pcap of every frame that control/neigh.c sends - announcements,
- * requests, replies - for check_frames.py to judge.
+ * Writes a pcap of every frame that control/neigh.c and control/link.c send -
+ * announcements, requests, replies - for check_frames.py to judge.
  */
-#include "control/neigh.h"
-#include "wire/pkt.h"
+#include "control/link.h"
 
 #include "common/test_eal.h"
+#include "common/test_link_mad.h"
 #include "common/test_pcap.h"
 #include "l3_frames.h"
 
@@ -62,6 +62,51 @@ put_replies(FILE *f, struct urn_neigh *nb)
 	return err;
 }
 
+/* A link request of the peer's, and what we answer. */
+static int
+put_response(FILE *f, struct urn_link *lk, const uint8_t *gid, const uint8_t *us)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(test_eal_pool());
+	struct link_spec s = link_good(0, 0x0123456789abcdef);
+	uint8_t frame[LINK_FRAME_ROOM];
+	uint32_t len = link_frame(frame, &s, peer_mac, gid, us_mac, us);
+
+	if (m == NULL)
+		return -1;
+	memcpy(rte_pktmbuf_append(m, (uint16_t)len), frame, len);
+	urn_wire_parse(m);
+	if (urn_link_input(lk, m, 0) != 1) {
+		rte_pktmbuf_free(m);
+		return -1;
+	}
+	return put(f, &m, 1);
+}
+
+static int
+put_links(FILE *f, struct urn_neigh *nb)
+{
+	struct urn_link_config cfg = { .neigh = nb, .offer = UINT32_MAX, .arw = 3, .icrc = true };
+	struct rte_mbuf *out[8];
+	struct urn_link *lk;
+	int err;
+
+	memcpy(cfg.mac, us_mac, 6);
+	lk = urn_link_create(&cfg);
+	if (lk == NULL)
+		return -1;
+	err = urn_neigh_add_static(nb, peer_v4, peer_mac) | urn_neigh_add_static(nb, peer_ll, peer_mac) |
+	      urn_neigh_add_static(nb, peer_global, peer_mac);
+	urn_link_features(lk, peer_v4);
+	urn_link_features(lk, peer_ll);
+	urn_link_features(lk, peer_global);
+	err |= put(f, out, urn_link_poll(lk, 0, test_eal_pool(), out, 8));
+	err |= put_response(f, lk, peer_v4, us_v4);
+	err |= put_response(f, lk, peer_ll, us_ll);
+	err |= put_response(f, lk, peer_global, us_global);
+	urn_link_destroy(lk);
+	return err;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -87,6 +132,7 @@ main(int argc, char **argv)
 	urn_neigh_lookup(nb, peer_global, mac);
 	err |= put(f, out, urn_neigh_poll(nb, 0, test_eal_pool(), out, 8));
 	err |= put_replies(f, nb);
+	err |= put_links(f, nb);
 	urn_neigh_destroy(nb);
 	printf("%u\n", made);
 	return fclose(f) == 0 && err == 0 ? 0 : 1;
