@@ -529,6 +529,15 @@ first_due(struct urn_link *lk)
 	return e && e->due <= lk->now ? e : NULL;
 }
 
+/* How long a request waits for its answer, after so many before it. */
+static uint64_t
+patience(unsigned int tries)
+{
+	uint64_t ns = URN_LINK_RETRY_NS << tries;
+
+	return ns < URN_LINK_RETRY_MAX_NS ? ns : URN_LINK_RETRY_MAX_NS;
+}
+
 /* Its next request, or the end of asking. returns: a frame, or NULL with *empty: no buffer */
 static struct rte_mbuf *
 ask(struct urn_link *lk, struct entry *e, struct rte_mempool *pool, bool *empty)
@@ -561,7 +570,7 @@ ask(struct urn_link *lk, struct entry *e, struct rte_mempool *pool, bool *empty)
 	memset(urn_pkt(m), 0, sizeof(struct urn_pkt));
 	memcpy(e->own, own, 16);
 	write_frame(lk, m, &msg, own, e->gid, mac);
-	e->due = lk->now + (URN_LINK_RETRY_NS << e->tries);
+	e->due = lk->now + patience(e->tries);
 	move(lk, e, (enum list)(TRIED + e->tries));
 	e->tries++;
 	return m;

@@ -8,7 +8,7 @@
  *   UNKNOWN ----------------> ASKING ------------------------------> KNOWN
  *                               |                                     |  ^
  *      URN_LINK_TRIES requests, | a status, another version,          |  |
- *      each wait twice the last,| nobody has the address     asked for|  | response,
+ *      each wait longer,        | nobody has the address     asked for|  | response,
  *      no answer                v                          after AGAIN|  | request
  *                             PLAIN <---------------------------------+  |
  *                               | no answer                              |
@@ -37,9 +37,10 @@
 enum {
 	URN_LINK_ENTRIES = 4096, /* of the table */
 	URN_LINK_LEARNT = 1024,  /* of them, at most, that only the network asked for */
-	URN_LINK_TRIES = 5,      /* requests before a peer counts as plain */
+	URN_LINK_TRIES = 8,      /* requests before a peer counts as plain */
 };
-#define URN_LINK_RETRY_NS 10000000ull      /* wait after the first request; doubles */
+#define URN_LINK_RETRY_NS 10000000ull      /* wait after the first request; doubles ... */
+#define URN_LINK_RETRY_MAX_NS 80000000ull  /* ... up to this */
 #define URN_LINK_AGAIN_NS 30000000000ull   /* before what is known, or plain, is asked about again */
 
 enum urn_link_state {

@@ -54,7 +54,7 @@ to_whom(void **state)
 	drop(&p, &f, DROP_NO_QP);
 	f.dqpn = 0x0fffff;
 	drop(&p, &f, DROP_NO_QP);
-	f.dqpn = 1; /* GSI, which has no connection management here yet */
+	f.dqpn = 1; /* QP1, which this adapter has not: its configuration has no link */
 	drop(&p, &f, DROP_NO_QP);
 	p.node.mac[5] ^= 1;
 	f = good(&p);
@@ -161,6 +161,70 @@ for_others(void **state)
 	assert_int_equal(drops(&p), 3);
 	probe_settle(&p); /* gives back those put aside */
 	probe_close(&p);
+}
+
+/* Nobody calls it. */
+static uint32_t
+no_link(void *ctx, const uint8_t gid_peer[16])
+{
+	(void)ctx;
+	(void)gid_peer;
+	return 0;
+}
+
+/* Put in what probe_put() made, and count what is put aside. */
+static void
+put_aside(struct probe *p, struct frame *f, unsigned int n)
+{
+	probe_put(p, f);
+	urn_tp_rx(p->tp, p->in, p->in_n, false);
+	p->in_n = 0;
+	assert_int_equal(p->tp->other_n, n);
+	assert_int_equal(p->tp->handover_n, 0);
+}
+
+/*
+ * Frames to QP1 are put aside for others, by any engine, once they are known to
+ * be sound and for us; what they say, others look at.
+ */
+static void
+to_qp1(void **state)
+{
+	struct probe p;
+	struct frame f;
+
+	(void)state;
+	for (unsigned int engine = 0; engine < 2; engine++) {
+		probe_open(&p, NULL);
+		p.tp->cfg.link = no_link;
+		p.tp->cfg.engine = engine;
+		f = frame_of(UD_SEND, 77);
+		f.dqpn = 1;
+		f.qkey = 0x80010000;
+		f.sqpn = 1;
+		f.len = 256;
+		put_aside(&p, &f, 1);
+		assert_int_equal(urn_pkt(p.tp->other[0])->kind, URN_FRAME_ROCE);
+		f.qkey = 0;
+		put_aside(&p, &f, 2);
+		probe_settle(&p);
+		assert_int_equal(drops(&p), 0);
+		f.pkey = 0x1234;
+		drop(&p, &f, DROP_PKEY);
+		f.pkey = 0xffff;
+		p.node.gid[15] ^= 8;
+		drop(&p, &f, DROP_ADDRESS);
+		p.node.gid[15] ^= 8;
+		for (unsigned int i = 0; i < URN_TP_OUT + 3; i++)
+			put_aside(&p, &f, i < URN_TP_OUT ? i + 1 : URN_TP_OUT);
+		expect_count(&p, DROP_OTHER, 3);
+		probe_settle(&p);
+		p.tp->cfg.engine = 0;
+		f = good(&p);
+		probe_put(&p, &f);
+		expect_aeth(&p, RQ(0), SYN_ACK, 1);
+		probe_close(&p);
+	}
 }
 
 /* Opcodes of other transports, and of none. */
@@ -465,6 +529,7 @@ main(void)
 		cmocka_unit_test(datagram_fails),
 		cmocka_unit_test(datagram_receive_fails),
 		cmocka_unit_test(for_others),
+		cmocka_unit_test(to_qp1),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

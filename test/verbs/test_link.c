@@ -15,6 +15,7 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* What the transports were told, as urn_tp_link_changed() is called. */
 static struct {
@@ -142,12 +143,262 @@ test_plain_peer(void **state)
 	rig_close(&r);
 }
 
+/* As a program does it. */
+static void
+modify_qkey(struct ibv_qp *qp, uint32_t qkey)
+{
+	struct ibv_qp_attr a = {.qkey = qkey};
+
+	assert_int_equal(ibv_modify_qp(qp, &a, IBV_QP_QKEY), 0);
+}
+
+/* Turn until the node has counted this. */
+static void
+await(struct rig *r, int node, enum urn_counter id, uint64_t n)
+{
+	time_t start = time(NULL);
+
+	while (rig_counter(r, node, id) < n) {
+		if (time(NULL) - start > 60)
+			fail_msg("node %d: %s is %llu after a minute", node, urn_counter_name(id),
+				 (unsigned long long)rig_counter(r, node, id));
+		rig_turns(r, 16);
+	}
+}
+
+/* Traffic does not wait: data is there while nothing is known of the peer. */
+static void
+test_data_first(void **state)
+{
+	/* Node 1 hears no request, and sends none itself. */
+	struct rig_config cfg = {.no_link = 2, .engines = 1};
+	struct rig r;
+
+	(void)state;
+	open_rig(&r, &cfg);
+	for (uint64_t i = 0; i < 8; i++) {
+		rig_fill(r.end[0].buf, 5000, (uint32_t)i);
+		rig_post(&r, 0, IBV_WR_RDMA_WRITE, 0, 5000, 0, i);
+		assert_int_equal(rig_expect(&r, 0, IBV_WC_SUCCESS).wr_id, i);
+		assert_memory_equal(r.end[1].buf, r.end[0].buf, 5000);
+		assert_int_not_equal(look(&r, 0, NULL), URN_LINK_KNOWN);
+	}
+	rig_close(&r);
+}
+
+/* A peer that offers nothing, either side: they know each other, and do nothing special. */
+static void
+test_masked(void **state)
+{
+	(void)state;
+	for (uint8_t who = 1; who <= 3; who++) {
+		struct rig_config cfg = {.no_features = who};
+		struct rig r;
+
+		open_rig(&r, &cfg);
+		for (int i = 0; i < 2; i++) {
+			struct urn_link_info info;
+			union ibv_gid gid;
+
+			assert_int_equal(settle(&r, i), URN_LINK_KNOWN);
+			assert_int_equal(look(&r, i, &info), URN_LINK_KNOWN);
+			rig_gid(&r, !i, &gid);
+			assert_int_equal(info.features, who >> !i & 1 ? 0 : URN_LINK_F_ALL);
+			assert_int_equal(urn_link_features(link_of(&r, i), gid.raw), 0);
+		}
+		rig_turns(&r, 100);
+		assert_int_equal(told[0].features, 0);
+		assert_int_equal(told[1].features, 0);
+		rig_close(&r);
+	}
+}
+
+/* One exchange for both, however many queue pairs there are. */
+static void
+test_once(void **state)
+{
+	struct rig_qp o = {0};
+	struct ibv_qp *more[2][8];
+	uint64_t sent;
+	struct rig r;
+
+	(void)state;
+	open_rig(&r, NULL);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(settle(&r, i), URN_LINK_KNOWN);
+	sent = rig_counter(&r, 0, URN_C_LINK_REQ_TX) + rig_counter(&r, 1, URN_C_LINK_REQ_TX);
+	for (int q = 0; q < 8; q++) {
+		for (int e = 0; e < 2; e++)
+			more[e][q] = rig_make_qp(&r, e, &o);
+		for (int e = 0; e < 2; e++)
+			rig_connect(&r, e, more[e][q], 1, more[!e][q]->qp_num, 1, &o);
+		rig_turns(&r, 50);
+	}
+	rig_turns(&r, 2000);
+	assert_int_equal(rig_counter(&r, 0, URN_C_LINK_REQ_TX) + rig_counter(&r, 1, URN_C_LINK_REQ_TX),
+			 sent);
+	for (int e = 0; e < 2; e++)
+		for (int q = 0; q < 8; q++)
+			assert_int_equal(ibv_destroy_qp(more[e][q]), 0);
+	rig_close(&r);
+}
+
+/* The cache lines that a node tells are those of this machine. */
+static void
+test_arw(void **state)
+{
+	long line = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
+	union ibv_gid gid;
+	struct rig r;
+
+	(void)state;
+	open_rig(&r, NULL);
+	assert_int_equal(settle(&r, 0), URN_LINK_KNOWN);
+	rig_gid(&r, 1, &gid);
+	if (line > 0)
+		assert_int_equal(urn_link_arw(link_of(&r, 0), gid.raw), urn_link_arw_code(line));
+	rig_close(&r);
+}
+
+/* A wire that loses, doubles and delays: they learn it all the same. */
+static void
+test_bad_wire(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct rig_config cfg = {.wire_seed = seed, .lose = 100, .twice = 200, .late = 200};
+		unsigned int known = 0;
+		struct rig r;
+
+		open_rig(&r, &cfg);
+		for (int i = 0; i < 2; i++)
+			known += settle(&r, i) == URN_LINK_KNOWN;
+		if (known != 2)
+			fail_msg("seed %llu: %u of 2 know the other", (unsigned long long)seed, known);
+		rig_close(&r);
+	}
+}
+
+/* A node that is taken down and comes up again is learnt anew. */
+static void
+test_restart(void **state)
+{
+	struct urn_adapter_config ac;
+	struct urn_dp_config dc = {.engines = 1, .adapters = 1, .adapter = &ac};
+	struct urn_dp *dp[2];
+	struct urn_port_config pc[2] = {{.name = "near", .mbufs = 1024}, {.name = "far", .mbufs = 1024}};
+	struct urn_link_info before, after;
+	struct urn_port *port[2];
+	struct urn_err err = {{0}};
+	uint8_t gid[2][16];
+
+	(void)state;
+	memset(told, 0, sizeof(told));
+	assert_int_equal(urn_port_open_ring_pair(pc, port, &err), 0);
+	for (int up = 0; up < 2; up++) {
+		for (int i = up; i < 2; i++) {
+			memset(&ac, 0, sizeof(ac));
+			ac = (struct urn_adapter_config){.node = "n", .port = port[i], .engines = 1,
+							 .max_qp = 16, .max_mr = 16, .work_in_flight = 64};
+			memcpy(ac.ipv4, (uint8_t[4]){10, 0, 0, (uint8_t)(1 + i)}, 4);
+			ac.features_off = up ? URN_LINK_F_SACK : 0;
+			dp[i] = urn_dp_create(&dc, &err);
+			if (!dp[i])
+				fail_msg("%s", err.text);
+			memcpy(gid[i], dp[i]->adapter[0]->gid[1], 16);
+		}
+		if (!up)
+			urn_link_features(dp[0]->adapter[0]->peers, gid[1]);
+		else /* the one started anew asks */
+			urn_link_features(dp[1]->adapter[0]->peers, gid[0]);
+		for (time_t start = time(NULL);
+		     urn_link_peek(dp[up]->adapter[0]->peers, gid[!up], up ? &after : &before) !=
+		     URN_LINK_KNOWN;) {
+			assert_true(time(NULL) - start < 60);
+			urn_engine_poll(urn_dp_engine(dp[0], 0));
+			urn_engine_poll(urn_dp_engine(dp[1], 0));
+		}
+		for (int i = 0; i < 2000; i++) {
+			urn_engine_poll(urn_dp_engine(dp[0], 0));
+			urn_engine_poll(urn_dp_engine(dp[1], 0));
+		}
+		assert_int_equal(urn_link_peek(dp[0]->adapter[0]->peers, gid[1], up ? &after : &before),
+				 URN_LINK_KNOWN);
+		assert_int_equal(told[0].features, up ? 0 : URN_LINK_F_SACK);
+		urn_dp_destroy(dp[1]);
+	}
+	assert_int_not_equal(before.epoch, after.epoch);
+	assert_int_equal(urn_link_features(dp[0]->adapter[0]->peers, gid[1]), 0);
+	urn_dp_destroy(dp[0]);
+	urn_port_close(port[0]);
+	urn_port_close(port[1]);
+}
+
+/* ---- programs */
+
+/* Queue pair 1 is not to be had, and a program's datagram to it is heard by nobody. */
+static void
+test_not_for_programs(void **state)
+{
+	struct rig_qp o = {.type = IBV_QPT_UD};
+	struct ibv_ah_attr aa = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED, .num_sge = 1};
+	struct urn_link_msg msg = {.tid = 1, .info = {.epoch = 99}};
+	struct ibv_sge sge;
+	struct ibv_qp *qp;
+	struct ibv_ah *ah;
+	struct urn_link_info info, forged;
+	struct rig r;
+
+	(void)state;
+	open_rig(&r, NULL);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(settle(&r, i), URN_LINK_KNOWN);
+	assert_int_equal(look(&r, 1, &info), URN_LINK_KNOWN);
+	qp = rig_make_qp(&r, 0, &o);
+	assert_true((qp->qp_num & 0xfffff) > 1);
+	rig_connect(&r, 0, qp, 1, 0, 0, &o);
+	rig_gid(&r, 1, &aa.grh.dgid);
+	aa.grh.sgid_index = (uint8_t)rig_sgid_index(&r);
+	ah = ibv_create_ah(r.end[0].pd, &aa);
+	assert_non_null(ah);
+	/* A link request of its own making, to the other node's QP1: with the key a program may name ... */
+	urn_link_write(r.end[0].buf, &msg);
+	sge = (struct ibv_sge){(uintptr_t)r.end[0].buf, URN_MAD_BYTES, r.end[0].mr->lkey};
+	wr.sg_list = &sge;
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = 1;
+	wr.wr.ud.remote_qkey = URN_GSI_QKEY; /* top bit: the QP's own is sent */
+	rig_send_on(qp, &wr);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	await(&r, 1, URN_C_DROP_QKEY, 1);
+	/* ... and if it should get hold of the right one. */
+	modify_qkey(qp, URN_GSI_QKEY);
+	rig_send_on(qp, &wr);
+	rig_expect(&r, 0, IBV_WC_SUCCESS);
+	await(&r, 1, URN_C_DROP_LINK_SOURCE, 1);
+	assert_int_equal(look(&r, 1, &forged), URN_LINK_KNOWN);
+	assert_int_equal(forged.epoch, info.epoch);
+	rig_quiet(&r, 0);
+	rig_quiet(&r, 1);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	rig_close(&r);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_learn),
 		cmocka_unit_test(test_plain_peer),
+		cmocka_unit_test(test_data_first),
+		cmocka_unit_test(test_masked),
+		cmocka_unit_test(test_once),
+		cmocka_unit_test(test_arw),
+		cmocka_unit_test(test_bad_wire),
+		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_not_for_programs),
 	};
 
 	return cmocka_run_group_tests_name("link", tests, NULL, NULL);

@@ -265,17 +265,17 @@ test_learn(void **state)
 	assert_int_equal(urn_link_count(lk), 2);
 }
 
-/* Five requests, each wait twice the last, all with one transaction id; then it is plain. */
+/* Eight requests, all with one transaction id, ever slower up to a point; then it is plain. */
 static void
 test_retry(void **state)
 {
-	static const uint64_t at[] = {0, 10, 30, 70, 150};
+	static const uint64_t at[] = {0, 10, 30, 70, 150, 230, 310, 390};
 	uint64_t tid = 0;
 	struct link_spec s;
 
 	(void)state;
 	expect_features(peer_v4, 0);
-	for (unsigned int i = 0; i < 5; i++) {
+	for (unsigned int i = 0; i < 8; i++) {
 		if (i)
 			expect_poll(START + at[i] * MS - 1, 0);
 		expect_poll(START + at[i] * MS, 1);
@@ -283,16 +283,16 @@ test_retry(void **state)
 		tid = link_tid(buf);
 		expect_state(peer_v4, ASKING);
 	}
-	expect_poll(START + 310 * MS - 1, 0);
+	expect_poll(START + 470 * MS - 1, 0);
 	expect_state(peer_v4, ASKING);
-	expect_poll(START + 310 * MS, 0);
+	expect_poll(START + 470 * MS, 0);
 	expect_state(peer_v4, PLAIN);
 	/* Plain it was taken to be all the time. */
 	expect_no_news();
 	/* Not again for a long time; then with another id. */
-	expect_poll(START + 30 * SECOND + 310 * MS - 1, 0);
+	expect_poll(START + 30 * SECOND + 470 * MS - 1, 0);
 	expect_features(peer_v4, 0);
-	expect_poll(START + 30 * SECOND + 310 * MS, 0); /* unless somebody asks */
+	expect_poll(START + 30 * SECOND + 470 * MS, 0); /* unless somebody asks */
 	expect_features(peer_v4, 0);
 	expect_poll(START + 31 * SECOND, 1);
 	assert_int_not_equal(link_tid(buf), tid);
@@ -311,7 +311,7 @@ test_late_answer(void **state)
 	struct link_spec s = link_good(1, tid);
 
 	(void)state;
-	for (unsigned int i = 1; i <= 400; i++)
+	for (unsigned int i = 1; i <= 500; i++)
 		poll_max(START + i * MS, 1);
 	expect_state(peer_v4, PLAIN);
 	assert_int_equal(from(peer_v4, &s, START + SECOND, NULL), URN_C_LINK_RESP_RX);
@@ -683,11 +683,11 @@ test_refresh(void **state)
 	at += 31 * SECOND;
 	expect_poll(at, 0);
 	expect_features(peer_v4, URN_LINK_F_SACK);
-	for (unsigned int i = 0; i < 310; i++) {
+	for (unsigned int i = 0; i < 470; i++) {
 		poll_max(at + i * MS, 1);
 		expect_state(peer_v4, KNOWN);
 	}
-	expect_poll(at + 310 * MS, 0);
+	expect_poll(at + 470 * MS, 0);
 	expect_state(peer_v4, PLAIN);
 	expect_news(peer_v4, 0);
 	assert_int_equal(urn_link_arw(lk, peer_v4), URN_LINK_ARW_NONE);
