@@ -23,10 +23,16 @@
 	X(TX_NAKS, "tx_naks", "negative acknowledgements built")                               \
 	X(TX_RNR_NAKS, "tx_rnr_naks", "receiver-not-ready NAKs built")                         \
 	X(RX_ACKS, "rx_acks", "acknowledgements received")                                     \
+	X(TX_SACKS, "tx_sacks", "selective acknowledgements built")                            \
+	X(RX_SACKS, "rx_sacks", "selective acknowledgements received")                         \
 	X(RX_NAKS, "rx_naks", "negative acknowledgements received")                            \
 	X(RX_RNR_NAKS, "rx_rnr_naks", "receiver-not-ready NAKs received")                      \
 	X(RETRANSMITS, "retransmits", "request packets sent again")                            \
 	X(TIMEOUTS, "timeouts", "acknowledgement timers that expired")                         \
+	X(PROBES, "probes", "probes for a lost tail")                                          \
+	X(EARLY_TIMEOUTS, "early_timeouts", "repeats by the measured round trip, before the QP's timeout") \
+	X(REFETCHES, "refetches", "READs and atomics asked for again because of lost responses") \
+	X(NO_REPAIR, "no_repair", "times the pool of repairs was empty")                       \
 	X(DUPLICATES, "duplicates", "requests received again")                                 \
 	X(OUT_OF_ORDER, "out_of_order", "request packets received ahead of their turn")        \
 	X(OOO_KEPT, "ooo_kept", "packets ahead of their turn that were kept")                  \
@@ -78,6 +84,7 @@
 	X(DROP_OOO, "drop_ooo", "ahead of its turn and no room to keep it, or kept already")   \
 	X(DROP_PSN, "drop_psn", "response with a PSN that is not outstanding")                 \
 	X(DROP_RESPONSE, "drop_response", "response that fits no outstanding request")         \
+	X(DROP_SACK, "drop_sack", "selective acknowledgement that makes no sense")             \
 	X(DROP_UD_LENGTH, "drop_ud_length", "UD message longer than the MTU or its receive")   \
 	X(DROP_UD_NO_RECV, "drop_ud_no_recv", "UD message and no receive posted")              \
 	X(DROP_UD_MEMORY, "drop_ud_memory", "UD receive that could not be written")            \

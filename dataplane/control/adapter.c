@@ -74,6 +74,8 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.kept = rte_mempool_avail_count(a->cfg.port->pool) / 4,
 		.neigh = tp_neigh,
 		.neigh_ctx = a->neigh,
+		.rto_floor = a->cfg.rto_floor_us * 1000ull,
+		.features = a->cfg.no_link ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off,
 		.link = a->peers ? tp_link : NULL,
 		.link_ctx = a->peers,
 		.ah = tp_ah,
@@ -157,6 +159,7 @@ set_defaults(struct urn_adapter *a)
 	c->max_mr = c->max_mr ? c->max_mr : 65536;
 	c->area_size = c->area_size ? c->area_size : 1ull << 30;
 	c->window = c->window ? c->window : 256;
+	c->rto_floor_us = c->rto_floor_us ? c->rto_floor_us : 4000;
 	c->work_in_flight = c->work_in_flight ? c->work_in_flight : 65536;
 }
 

@@ -43,6 +43,7 @@ struct urn_adapter_config {
 	uint32_t max_mr;        /* regions and windows; 0: 65536 */
 	uint64_t area_size;     /* bytes of each client's area (queues); 0: 1 GiB of address space */
 	uint32_t window;        /* packets in flight a QP; 0: 256 */
+	uint32_t rto_floor_us;  /* least time to a repeat by the measured round trip; 0: 4000 */
 	uint32_t work_in_flight; /* requests under way an engine; 0: 65536 */
 	/* Test knobs of the memory executor (memory/mem.h); 0: off. */
 	uint64_t mem_delay_seed;

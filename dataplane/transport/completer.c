@@ -21,15 +21,34 @@ static const uint32_t rnr_us[32] = {
 	20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,
 };
 
+static void refused(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome);
+
+/* There was progress: what is repaired, and a refusal whose turn has come. */
+static void
+progress_repair(struct urn_tp *tp, struct urn_qp *qp)
+{
+	const struct urn_repair *r = urn_repair_of(tp, qp);
+
+	if (unlikely(r->nak_syn && r->nak_psn == qp->una))
+		refused(tp, qp, r->nak_psn, r->nak_syn);
+	else
+		urn_repair_settle(tp, qp);
+}
+
 /* Something new was acknowledged: counts and timers start again. */
 static void
 progress(struct urn_tp *tp, struct urn_qp *qp)
 {
 	qp->retries = qp->retry_cnt;
 	qp->rnr_tries = qp->rnr_retry;
-	qp->flags &= ~(uint32_t)URN_QPF_WENT_BACK;
+	qp->flags &= ~(uint32_t)(URN_QPF_WENT_BACK | URN_QPF_PROBE);
 	if (urn_psn_diff(qp->cur_psn, qp->una) < 0)
 		qp->cur_psn = qp->una;
+	urn_peer_timed(tp, qp);
+	if (unlikely(qp->repair))
+		progress_repair(tp, qp);
+	if (unlikely(qp->state == URN_QPS_ERR))
+		return;
 	if (qp->una != qp->next_psn)
 		urn_req_arm(tp, qp);
 	if (qp->w_cur || urn_sq_ready(&qp->sq))
@@ -62,14 +81,18 @@ lost(struct urn_tp *tp, struct urn_qp *qp)
 
 /*
  * Everything before PSN `to` is acknowledged. returns false when a READ or
- * atomic without response stands before it.
+ * atomic without response stands before it; once that has come, the rest
+ * counts too.
  */
 static bool
 acked(struct urn_tp *tp, struct urn_qp *qp, uint32_t to)
 {
-	uint32_t una = to;
+	uint32_t una;
 	bool whole = true;
 
+	if (urn_psn_diff(to, qp->acked) > 0)
+		qp->acked = to;
+	una = to = qp->acked;
 	if (qp->fetch_out) {
 		for (struct urn_work *w = qp->w_head; w; w = w->next) {
 			uint32_t have = urn_psn_add(w->first_psn, w->placed);
@@ -128,6 +151,13 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 	if (likely(d == 0))
 		return w;
+	if (d > 0 && urn_qp_selective(tp, qp)) {
+		/* What is missing before it may be late only, and is asked for by itself. */
+		URN_COUNT(tp, OUT_OF_ORDER);
+		if (!urn_repair_keep(tp, qp, m))
+			urn_tp_drop(tp, m, URN_C_DROP_OOO);
+		return NULL;
+	}
 	if (d > 0) {
 		/* In its turn: that may end the QP, while memory still places what came before. */
 		URN_COUNT(tp, OUT_OF_ORDER);
@@ -165,7 +195,7 @@ accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	bool ends = (p->op->flags & URN_OPF_LAST) != 0;
 
 	urn_pkt_begin(p);
-	if (w->opcode != URN_WR_RDMA_READ || ends != last ||
+	if (w->opcode != URN_WR_RDMA_READ || (ends != last && (last || !w->parts)) ||
 	    p->payload_len != (last ? left : qp->mtu)) {
 		bad_response(tp, qp, m, URN_WC_BAD_RESP_ERR, URN_VE_RESPONSE);
 		return;
@@ -181,6 +211,8 @@ accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	w->accepted++;
 	if (last)
 		next_fetch(qp);
+	if (unlikely(qp->repair))
+		urn_repair_came(tp, qp, p->psn);
 	urn_tp_hold(tp, m, qp, URN_ACT_READ_RESP);
 }
 
@@ -215,7 +247,35 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	}
 	w->accepted++;
 	next_fetch(qp);
+	if (unlikely(qp->repair))
+		urn_repair_came(tp, qp, urn_pkt(m)->psn);
 	urn_tp_hold(tp, m, qp, URN_ACT_ATOMIC_ACK);
+}
+
+static void
+accept_response(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	if (unlikely(urn_pkt(m)->opcode == URN_RC_ATOMIC_ACK))
+		accept_atomic(tp, qp, m);
+	else
+		accept_read(tp, qp, m);
+}
+
+/* Accept the kept responses whose turn has come. */
+static void
+accept_kept(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct rte_mbuf *m;
+
+	for (;;) {
+		/* That may end the QP, and let go of what it kept. */
+		if (urn_tp_burst_full(tp))
+			urn_tp_execute(tp);
+		m = urn_repair_take(tp, qp);
+		if (!m)
+			return;
+		accept_response(tp, qp, m);
+	}
 }
 
 void
@@ -223,14 +283,14 @@ urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 
-	if (p->opcode == URN_RC_ACK) {
+	if (likely(p->opcode == URN_RC_ACK || p->opcode == URN_RC_SACK)) {
 		urn_pkt_begin(p);
-		urn_tp_hold(tp, m, qp, URN_ACT_ACK);
-	} else if (p->opcode == URN_RC_ATOMIC_ACK) {
-		accept_atomic(tp, qp, m);
-	} else {
-		accept_read(tp, qp, m);
+		urn_tp_hold(tp, m, qp, p->opcode == URN_RC_ACK ? URN_ACT_ACK : URN_ACT_SACK);
+		return;
 	}
+	accept_response(tp, qp, m);
+	if (unlikely(qp->repair))
+		accept_kept(tp, qp);
 }
 
 /* ---- finish: in order, memory answered */
@@ -314,10 +374,32 @@ known_nak(struct urn_tp *tp, uint8_t syndrome)
 	return true;
 }
 
+/*
+ * A NAK while a response from before it is missing. Where responses may be
+ * overtaken, that is no loss: a refusal waits for its turn, and a peer that
+ * wants to be given time gets it at once. returns: was it dealt with so
+ */
+static bool
+overtook(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
+{
+	struct urn_repair *r;
+
+	if (!urn_qp_selective(tp, qp) || syndrome == URN_NAK_SEQ)
+		return false;
+	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR)
+		return true;
+	r = urn_repair_get(tp, qp);
+	if (!r)
+		return false;
+	r->nak_psn = psn;
+	r->nak_syn = syndrome;
+	return true;
+}
+
 static void
 finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 {
-	bool again = (qp->flags & URN_QPF_RNR_WAIT) && psn == qp->una;
+	bool again = (qp->flags & URN_QPF_RNR_WAIT) && psn == qp->acked;
 
 	if (!known_nak(tp, syndrome)) {
 		URN_COUNT(tp, DROP_RESPONSE);
@@ -325,7 +407,7 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 	}
 	if (urn_psn_diff(psn, qp->una) < 0)
 		return; /* late: that was dealt with */
-	if (!acked(tp, qp, psn)) {
+	if (!acked(tp, qp, psn) && !overtook(tp, qp, psn, syndrome)) {
 		lost(tp, qp);
 		return;
 	}
@@ -336,7 +418,7 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 			receiver_not_ready(tp, qp, psn, syndrome & URN_SYN_VALUE);
 	} else if (syndrome == URN_NAK_SEQ) {
 		lost(tp, qp);
-	} else {
+	} else if (qp->una == psn) {
 		refused(tp, qp, psn, syndrome);
 	}
 }
@@ -357,7 +439,33 @@ finish_ack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	}
 	URN_COUNT(tp, RX_ACKS);
 	take_credits(tp, qp, psn, aeth);
-	if (urn_psn_diff(psn, qp->una) >= 0 && !acked(tp, qp, urn_psn_add(psn, 1)))
+	if (urn_psn_diff(psn, qp->una) >= 0 && !acked(tp, qp, urn_psn_add(psn, 1)) &&
+	    !urn_qp_selective(tp, qp))
+		lost(tp, qp);
+}
+
+/* An ACK, and what else the peer has. It may have overtaken responses. */
+static void
+finish_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	uint32_t psn = urn_pkt(m)->psn, aeth = aeth_of(m);
+
+	if (!(tp->cfg.features & URN_LINK_F_SACK)) {
+		URN_COUNT(tp, DROP_RESPONSE);
+		return;
+	}
+	if (urn_psn_diff(psn, qp->next_psn) >= 0 ||
+	    (aeth >> 24 & (URN_SYN_KIND | URN_SYN_VALUE)) != URN_SYN_ACK_NOCREDIT) {
+		URN_COUNT(tp, DROP_SACK);
+		return;
+	}
+	URN_COUNT(tp, RX_SACKS);
+	if (urn_psn_diff(psn, qp->una) >= 0)
+		acked(tp, qp, urn_psn_add(psn, 1));
+	if ((qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD) ||
+	    (qp->flags & URN_QPF_RNR_WAIT) || qp->una == qp->next_psn)
+		return;
+	if (!urn_repair_sack(tp, qp, m))
 		lost(tp, qp);
 }
 
@@ -396,6 +504,9 @@ urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	switch (p->action) {
 	case URN_ACT_ACK:
 		finish_ack(tp, qp, m);
+		break;
+	case URN_ACT_SACK:
+		finish_sack(tp, qp, m);
 		break;
 	case URN_ACT_READ_RESP:
 	case URN_ACT_ATOMIC_ACK:

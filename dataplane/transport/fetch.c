@@ -43,6 +43,7 @@ copy_head(struct urn_work *w, const struct urn_abi_swqe *slot)
 	w->length = 0;
 	w->accepted = 0;
 	w->placed = 0;
+	w->parts = 0;
 	w->ext = NULL;
 }
 

@@ -5,6 +5,7 @@
 
 #include "memory/check.h"
 #include "transport/tp.h"
+#include "wire/link.h"
 
 #include <rte_prefetch.h>
 
@@ -22,6 +23,7 @@ enum urn_act {
 	URN_ACT_DUP_READ,
 	URN_ACT_DUP_ATOMIC,
 	URN_ACT_ACK,        /* ACK or NAK for the requester */
+	URN_ACT_SACK,
 	URN_ACT_READ_RESP,  /* READ response: placed */
 	URN_ACT_ATOMIC_ACK, /* atomic response: placed */
 	URN_ACT_BAD_RESP,   /* a response that fits not; arg: vendor error, word[1]: status */
@@ -274,9 +276,111 @@ void urn_req_retire(struct urn_tp *tp, struct urn_qp *qp);
 /* The work at the head fails with status: complete it, QP to the error state. */
 void urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
 		  uint8_t vendor_err);
+/* ---- req_timer.c */
+
+/* There was progress, or something was sent where nothing was outstanding: time starts anew. */
 void urn_req_arm(struct urn_tp *tp, struct urn_qp *qp);
+/* Look at the QP at this time, ns, or before it. */
+void urn_req_wake_at(struct urn_tp *tp, struct urn_qp *qp, uint64_t due);
+
+/* ---- requester.c, for repairs */
+
+/*
+ * Send the packet of work w with this PSN again; last: of a stretch, so ask for
+ * an acknowledgement. returns: the PSN behind what was sent (a READ or atomic
+ * is sent whole), or psn when it can't be done now
+ */
+uint32_t urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t psn,
+			bool last);
+/* Ask again for PSNs from..end-1 of the response to READ or atomic w. returns: was there a buffer? */
+bool urn_req_refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t from,
+		     uint32_t end);
 /* The memory of the packet with this PSN could not be read: its work fails in its turn. */
 void urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
+
+/* ---- the peer's adapter (peer.h) */
+
+static inline struct urn_peer *
+urn_qp_peer(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return tp->peers.at[qp->peer];
+}
+
+/* Do both sides know selective acknowledgements? */
+static inline bool
+urn_qp_selective(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return urn_qp_peer(tp, qp)->features & URN_LINK_F_SACK;
+}
+
+/* A packet that asks for an acknowledgement goes out for the first time: time it, if none is. */
+static inline void
+urn_peer_time(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+{
+	struct urn_peer *p = urn_qp_peer(tp, qp);
+
+	if (p->timed || unlikely(qp->repair))
+		return;
+	p->timed = qp;
+	p->timed_psn = psn;
+	p->timed_at = tp->now;
+}
+
+/* Whatever is timed of this QP can't be any more. */
+static inline void
+urn_peer_untime(struct urn_tp *tp, const struct urn_qp *qp)
+{
+	if (urn_qp_peer(tp, qp)->timed == qp)
+		urn_qp_peer(tp, qp)->timed = NULL;
+}
+
+/* The QP was acknowledged up to una: was the packet that is timed among that? */
+static inline void
+urn_peer_timed(struct urn_tp *tp, const struct urn_qp *qp)
+{
+	struct urn_peer *p = urn_qp_peer(tp, qp);
+
+	if (p->timed != qp || urn_psn_diff(qp->una, p->timed_psn) <= 0)
+		return;
+	p->timed = NULL;
+	urn_peer_rtt(p, tp->now - p->timed_at, tp->now);
+}
+
+/* ---- repair.c */
+
+/* Make the pool. returns 0, or -1: no memory */
+int urn_repairs_init(struct urn_tp *tp);
+
+static inline struct urn_repair *
+urn_repair_of(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return qp->repair ? &tp->repair[qp->repair] : NULL;
+}
+
+/* ... made if need be. NULL: none left (counted) */
+struct urn_repair *urn_repair_get(struct urn_tp *tp, struct urn_qp *qp);
+/* Give it back, with all that is kept. */
+void urn_repair_end(struct urn_tp *tp, struct urn_qp *qp);
+/* There was progress: forget what is settled, and end when that is all. */
+void urn_repair_settle(struct urn_tp *tp, struct urn_qp *qp);
+/* All is repeated: nothing is known of it any more. */
+void urn_repair_void(struct urn_tp *tp, struct urn_qp *qp);
+/* Judge what is missing. returns: when to do so again, UINT64_MAX: nothing is missing */
+uint64_t urn_repair_look(struct urn_tp *tp, struct urn_qp *qp);
+/* Take in a selective acknowledgement. returns false when there is no room to */
+bool urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* Keep a response ahead of its turn. returns false when it is not wanted, or there is no room */
+bool urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* The kept response whose turn has come, or is over. NULL: none */
+struct rte_mbuf *urn_repair_take(struct urn_tp *tp, struct urn_qp *qp);
+/* A response came in its turn. */
+void urn_repair_came(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
+/* Put aside a READ request come again for a part. returns false when there is no room */
+bool urn_repair_part(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* The oldest of them is answered. */
+void urn_repair_part_done(struct urn_tp *tp, struct urn_qp *qp);
+/* Send again what is lost. returns: is there more to send */
+bool urn_repair_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget);
 
 /* ---- fetch.c */
 
@@ -294,6 +398,10 @@ void urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 
 void urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 void urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* An acknowledgement is owed; now: it does not wait to be merged. */
+void urn_resp_owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now);
+/* The newest record that holds a PSN, for those come round again; NULL: none. */
+struct urn_rec *urn_resp_find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind);
 /* READ responses, atomic responses, NAKs, ACKs. returns: whether more is to be sent */
 bool urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
 bool urn_resp_owes(const struct urn_qp *qp);

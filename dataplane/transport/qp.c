@@ -152,6 +152,8 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 	qp->flags |= URN_QPF_DYING;
 	urn_wheel_stop(&tp->wheel, &qp->timer);
 	urn_resp_drop_kept(tp, qp);
+	urn_repair_end(tp, qp);
+	urn_peer_untime(tp, qp);
 	if (qp->recv)
 		urn_recv_put(tp, qp->recv);
 	qp->recv = NULL;
@@ -178,6 +180,7 @@ urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp)
 	tp->qp[slot / URN_TP_QP_CHUNK][slot % URN_TP_QP_CHUNK] = NULL;
 	tp->qp_count--;
 	free(qp->rec);
+	urn_peer_put(&tp->peers, qp->peer);
 	put_qp(tp, qp);
 }
 
@@ -192,6 +195,8 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 	qp->flags &= ~(uint32_t)(URN_QPF_RNR_WAIT | URN_QPF_WENT_BACK);
 	urn_wheel_stop(&tp->wheel, &qp->timer);
 	urn_resp_drop_kept(tp, qp);
+	urn_repair_end(tp, qp);
+	urn_peer_untime(tp, qp);
 	if (qp->rq.hdr) {
 		urn_rq_want_ring(&qp->rq);
 		/* A receive posted just now may not have seen that: look again soon. */

@@ -44,6 +44,8 @@ enum urn_qp_flag {
 	URN_QPF_COMM_EST = 1 << 14, /* the communication-established event was given */
 	URN_QPF_LAST_WQE = 1 << 15, /* the last-WQE event was given */
 	URN_QPF_MAC = 1 << 17,      /* the template has the peer's MAC address */
+	URN_QPF_PROBE = 1 << 18,    /* a probe is to be sent: the tail may be lost */
+	URN_QPF_PARTS = 1 << 19,    /* parts of READs wait to be answered again: urn_repair.parts */
 	URN_QPF_REFUSED = 1 << 16,  /* responder refused for good and accepts no more */
 };
 
@@ -101,7 +103,7 @@ struct urn_qp {
 	uint8_t rec_mask;         /* entries - 1 */
 	uint8_t rec_pending;      /* entries with a response to be made */
 	uint16_t ooo_count;       /* packets kept ahead of their turn */
-	uint16_t tx_waiting;      /* frames in tx_head list */
+	uint16_t peer;            /* RC: the way to the peer's adapter, by index (peer.h) */
 	struct rte_mbuf *ooo;     /* them, by PSN */
 
 	/* ---- requester */
@@ -115,15 +117,21 @@ struct urn_qp {
 	uint32_t alloc_psn;       /* first PSN not given to work */
 	uint32_t ssn;             /* of the newest work fetched */
 	uint32_t lsn;             /* highest ssn that credits allow; valid when credits count */
+	union {
+		uint32_t acked;   /* RC: one past the newest PSN that the peer said is done */
+		uint32_t qkey;    /* UD */
+	};
 	uint16_t since_ack;       /* packets sent since the last that asked for an ACK */
 	uint8_t fetch_out;        /* READs and atomics under way */
 	uint8_t max_rd_atomic;
-	uint8_t retry_cnt, retries;  /* configured; left */
-	uint8_t rnr_retry, rnr_tries; /* configured; left */
-	uint8_t timeout;          /* code; 0: none */
-	uint8_t credits;          /* the peer counts credits: lsn is valid */
+	uint8_t retry_cnt : 4, retries : 4;   /* configured; left */
+	uint8_t rnr_retry : 4, rnr_tries : 4; /* configured; left */
+	uint16_t repair;          /* index of what is kept for repairing losses; 0: none is (repair.h) */
+	uint8_t timeout : 5;      /* code; 0: none */
+	uint8_t credits : 1;      /* the peer counts credits: lsn is valid */
 	uint8_t min_rnr_timer;    /* code that our RNR NAKs carry */
 	uint8_t max_dest_rd_atomic;
+	uint8_t early;            /* probe and repeats since the last progress, before the timeout */
 	struct urn_timer timer;   /* acknowledgement, RNR wait, or address wait */
 	uint64_t deadline;        /* ns: when it is really due */
 	struct urn_cq *send_cq, *recv_cq;
@@ -133,7 +141,6 @@ struct urn_qp {
 	uint16_t sport;           /* UDP source port, host order */
 	uint8_t path_mtu;         /* code 1..5 */
 	uint8_t en_sqd_notify;
-	uint32_t qkey;            /* UD */
 	uint32_t db;              /* doorbell id */
 	uint64_t cookie;          /* the client's, for events */
 	uint32_t rq_psn, sq_psn;  /* as configured */

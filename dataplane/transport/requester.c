@@ -136,19 +136,7 @@ urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 	urn_tp_sched(tp, qp);
 }
 
-/* ---- time */
-
-void
-urn_req_arm(struct urn_tp *tp, struct urn_qp *qp)
-{
-	if (unlikely(qp->flags & URN_QPF_RNR_WAIT) || qp->timeout == 0)
-		return;
-	qp->deadline = tp->now + (4096ull << qp->timeout);
-	/* A timer that comes too early looks at the deadline and starts again. */
-	if (!urn_timer_started(&qp->timer) ||
-	    unlikely(qp->timer.tick > (qp->deadline >> URN_WHEEL_TICK_SHIFT) + 1))
-		urn_wheel_start(&tp->wheel, &qp->timer, qp->deadline);
-}
+/* ---- repeating */
 
 void
 urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
@@ -157,6 +145,8 @@ urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
 
 	qp->flags |= URN_QPF_WENT_BACK;
 	qp->since_ack = 0;
+	urn_peer_untime(tp, qp);
+	urn_repair_void(tp, qp); /* what the peer said that it keeps, it may have let go of */
 	for (; w; w = w->next) {
 		uint32_t end = urn_psn_add(w->first_psn, w->npsn);
 
@@ -176,51 +166,6 @@ urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
 	else
 		qp->cur_psn = urn_psn_diff(qp->una, w->first_psn) > 0 ? qp->una : w->first_psn;
 	urn_tp_sched(tp, qp);
-}
-
-/* The acknowledgement timer ran out. */
-static void
-timed_out(struct urn_tp *tp, struct urn_qp *qp)
-{
-	struct urn_work *w = qp->w_head;
-
-	if (qp->una == qp->next_psn || !w)
-		return;
-	if (qp->rx_head || qp->tx_head) {
-		urn_req_arm(tp, qp); /* it is our memory that is slow, not the peer */
-		return;
-	}
-	URN_COUNT(tp, TIMEOUTS);
-	if (qp->retries == 0) {
-		while (w->next && w->npsn == 0)
-			w = w->next;
-		urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_TIMEOUT);
-		return;
-	}
-	qp->retries--;
-	qp->flags &= ~(uint32_t)URN_QPF_MAC; /* it may have moved: ask again */
-	urn_req_go_back(tp, qp);
-	urn_req_arm(tp, qp);
-}
-
-void
-urn_req_timer(struct urn_tp *tp, struct urn_qp *qp)
-{
-	if (qp->state == URN_QPS_ERR)
-		urn_tp_sched(tp, qp); /* receives posted meanwhile are flushed */
-	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
-		return;
-	if (tp->now < qp->deadline) {
-		urn_wheel_start(&tp->wheel, &qp->timer, qp->deadline);
-		return;
-	}
-	if (qp->flags & URN_QPF_RNR_WAIT) {
-		qp->flags &= ~(uint32_t)URN_QPF_RNR_WAIT;
-		urn_tp_sched(tp, qp);
-		urn_req_arm(tp, qp);
-		return;
-	}
-	timed_out(tp, qp);
 }
 
 /* ---- sending */
@@ -287,6 +232,8 @@ hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_txd *d, uint32_t npsn, 
 	qp->since_ack = ackreq ? 0 : (uint16_t)(qp->since_ack + 1);
 	if (unlikely(qp->cur_psn != qp->next_psn))
 		URN_COUNT(tp, RETRANSMITS);
+	else if (ackreq)
+		urn_peer_time(tp, qp, qp->cur_psn);
 	qp->cur_psn = urn_psn_add(qp->cur_psn, npsn);
 	if (urn_psn_diff(qp->cur_psn, qp->next_psn) > 0)
 		qp->next_psn = qp->cur_psn;
@@ -357,22 +304,23 @@ send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t out
 	return true;
 }
 
-/* READ request, from what has not come yet. */
+/* READ request for packets from..end-1 of the response. */
 static bool
-send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t from, uint32_t end)
 {
-	uint32_t off = w->accepted << qp->mtu_shift;
+	uint32_t off = from << qp->mtu_shift;
+	uint32_t length = (end == w->npsn ? w->length : end << qp->mtu_shift) - off;
 	uint8_t *bth;
 	struct urn_txd *d;
 
-	qp->cur_psn = urn_psn_add(w->first_psn, w->accepted);
+	qp->cur_psn = urn_psn_add(w->first_psn, from);
 	d = urn_tp_frame(tp, &qp->tmpl, URN_RC_READ_REQUEST, 0, qp->dest_qpn, qp->cur_psn, 0, true,
 			 &bth);
 	if (unlikely(!d))
 		return false;
 	put_reth(bth + urn_opcodes[URN_RC_READ_REQUEST].off[URN_EXT_RETH], w, w->remote_addr + off,
-		 w->length - off);
-	hand_on(tp, qp, d, w->npsn - w->accepted, true);
+		 length);
+	hand_on(tp, qp, d, end - from, true);
 	return true;
 }
 
@@ -409,7 +357,8 @@ send_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 		qp->w_cur = w->next;
 		return true;
 	}
-	if (w->opcode == URN_WR_RDMA_READ ? !send_read(tp, qp, w) : !send_atomic(tp, qp, w))
+	if (w->opcode == URN_WR_RDMA_READ ? !send_read(tp, qp, w, w->accepted, w->npsn)
+					  : !send_atomic(tp, qp, w))
 		return false;
 	if (!begun) {
 		w->state = URN_WORK_SENT;
@@ -419,6 +368,56 @@ send_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	}
 	qp->w_cur = w->next;
 	return true;
+}
+
+bool
+urn_req_refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t from,
+		uint32_t end)
+{
+	uint32_t cur_psn = qp->cur_psn, first = (from - w->first_psn) & URN_PSN_MASK;
+	uint16_t since_ack = qp->since_ack;
+	bool sent;
+
+	qp->cur_psn = from;
+	if (w->opcode == URN_WR_RDMA_READ) {
+		sent = send_read(tp, qp, w, first, (end - w->first_psn) & URN_PSN_MASK);
+		w->parts = 1;
+	} else {
+		sent = send_atomic(tp, qp, w);
+	}
+	qp->cur_psn = cur_psn;
+	qp->since_ack = since_ack;
+	if (sent)
+		URN_COUNT(tp, REFETCHES);
+	return sent;
+}
+
+uint32_t
+urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t psn, bool last)
+{
+	struct urn_work *w_cur = qp->w_cur;
+	uint32_t cur_psn = qp->cur_psn, end = urn_psn_add(w->first_psn, w->npsn);
+	uint16_t since_ack = qp->since_ack;
+	bool sent;
+
+	if (w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN)
+		return end; /* it ends the QP in its turn */
+	if (urn_work_is_fetch(w)) /* a response says that the request came */
+		return w->accepted || urn_req_refetch(tp, qp, w, w->first_psn, end) ? end : psn;
+	qp->cur_psn = psn;
+	if (last)
+		qp->since_ack = ACK_EVERY;
+	sent = send_data(tp, qp, w, (psn - qp->una) & URN_PSN_MASK);
+	if (unlikely(qp->state == URN_QPS_ERR))
+		return psn; /* its memory is gone, and it was the oldest */
+	qp->w_cur = w_cur;
+	qp->cur_psn = cur_psn;
+	qp->since_ack = since_ack;
+	if (unlikely(w->state == URN_WORK_FAILED)) {
+		qp->w_cur = w;
+		return psn;
+	}
+	return sent ? urn_psn_add(psn, 1) : psn;
 }
 
 /* Execute bind or invalidate at the cursor. returns as step() */
@@ -491,6 +490,42 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 	return true;
 }
 
+/*
+ * Nothing came for a while: what is missing of the oldest READ or atomic is
+ * asked for, and the newest packet that was sent is repeated, which a peer
+ * answers with what it has. returns false when it must be tried again.
+ */
+static bool
+probe(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
+{
+	struct urn_work *w = qp->w_fetch;
+
+	if (*budget < 2)
+		return false;
+	*budget -= 2;
+	if (w && w->state == URN_WORK_SENT &&
+	    !urn_req_refetch(tp, qp, w, urn_psn_add(w->first_psn, w->accepted),
+			     urn_psn_add(w->first_psn, w->npsn)))
+		return false;
+	if (!ask(tp, qp))
+		return false;
+	qp->flags &= ~(uint32_t)URN_QPF_PROBE;
+	return true;
+}
+
+/* Repair what was lost before anything new is sent. returns false when that must go on later */
+static bool
+repair(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
+{
+	if (qp->flags & URN_QPF_PROBE) {
+		if (qp->una == qp->next_psn)
+			qp->flags &= ~(uint32_t)URN_QPF_PROBE;
+		else if (!probe(tp, qp, budget))
+			return false;
+	}
+	return qp->state == URN_QPS_ERR || !qp->repair || !urn_repair_tx(tp, qp, budget);
+}
+
 bool
 urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
@@ -502,6 +537,8 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		return false;
 	if (budget > urn_tp_tx_frames(tp))
 		budget = urn_tp_tx_frames(tp);
+	if (unlikely(qp->repair || (qp->flags & URN_QPF_PROBE)) && !repair(tp, qp, &budget))
+		return true;
 	while (budget-- && urn_tp_tx_ops(tp)) {
 		struct urn_work *w = qp->w_cur;
 

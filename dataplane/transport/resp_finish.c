@@ -6,8 +6,8 @@
  */
 #include "transport/internal.h"
 
-static void
-owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now)
+void
+urn_resp_owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now)
 {
 	if (!(qp->flags & URN_QPF_ACK)) {
 		qp->flags |= URN_QPF_ACK;
@@ -89,7 +89,7 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	}
 	qp->done_psn = p->psn;
 	if (p->ackreq)
-		owe_ack(tp, qp, false);
+		urn_resp_owe_ack(tp, qp, false);
 	else if (unlikely(qp->flags & URN_QPF_NAK))
 		urn_tp_sched(tp, qp); /* it may have waited for this packet */
 }
@@ -129,9 +129,8 @@ finish_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	answer(tp, qp, rec);
 }
 
-/* The newest record that holds a PSN, for those come round again; NULL: none. */
-static struct urn_rec *
-find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind)
+struct urn_rec *
+urn_resp_find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind)
 {
 	for (uint32_t i = 1; qp->rec && i <= qp->rec_mask + 1u; i++) {
 		struct urn_rec *rec = &qp->rec[(qp->rec_head - i) & qp->rec_mask];
@@ -157,17 +156,21 @@ replay(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec, uint32_t start
 	urn_tp_sched(tp, qp);
 }
 
-/* Replayed only within what was asked for the first time. */
-static void
+/*
+ * Replayed only within what was asked for the first time. returns false when
+ * the packet was put aside: a part, while another answer from this record is
+ * under way.
+ */
+static bool
 duplicate_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
-	struct urn_rec *rec = find_record(qp, p->psn, URN_REC_READ);
+	struct urn_rec *rec = urn_resp_find_record(qp, p->psn, URN_REC_READ);
 	struct urn_reth r;
 
 	if (!rec) {
 		URN_COUNT(tp, DROP_DUPLICATE);
-		return;
+		return true;
 	}
 	memcpy(&r, urn_pkt_ext(m, URN_EXT_RETH), sizeof(r));
 
@@ -181,15 +184,25 @@ duplicate_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	    off + len > rec->length ||
 	    (off + len < rec->length && (len == 0 || (len & (qp->mtu - 1u))))) {
 		URN_COUNT(tp, DROP_DUPLICATE);
-		return;
+		return true;
+	}
+	if (off + len < rec->length && rec->pending) {
+		p->word[0] = start;
+		p->word[1] = start + npsn;
+		p->bits = 1; /* the next packet is the first */
+		if (urn_repair_part(tp, qp, m))
+			return false;
+		URN_COUNT(tp, DROP_DUPLICATE); /* no room: it comes again */
+		return true;
 	}
 	replay(tp, qp, rec, start, start + npsn);
+	return true;
 }
 
 static void
 duplicate_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	struct urn_rec *rec = find_record(qp, urn_pkt(m)->psn, URN_REC_ATOMIC);
+	struct urn_rec *rec = urn_resp_find_record(qp, urn_pkt(m)->psn, URN_REC_ATOMIC);
 
 	if (rec)
 		replay(tp, qp, rec, 0, 1);
@@ -251,10 +264,11 @@ urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		finish_nak(tp, qp, m);
 		break;
 	case URN_ACT_DUP:
-		owe_ack(tp, qp, true);
+		urn_resp_owe_ack(tp, qp, true);
 		break;
 	case URN_ACT_DUP_READ:
-		duplicate_read(tp, qp, m);
+		if (!duplicate_read(tp, qp, m))
+			return;
 		break;
 	case URN_ACT_DUP_ATOMIC:
 		duplicate_atomic(tp, qp, m);

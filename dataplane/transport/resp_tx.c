@@ -15,7 +15,7 @@ urn_resp_owes(const struct urn_qp *qp)
 	/* In error, an answer is owed only to what came before the refusal, or the error. */
 	if (qp->state == URN_QPS_ERR)
 		return (qp->flags & URN_QPF_NAK) || (!qp->rec_pending && (qp->flags & URN_QPF_ACK));
-	return qp->rec_pending || (qp->flags & (URN_QPF_ACK | URN_QPF_NAK));
+	return qp->rec_pending || (qp->flags & (URN_QPF_ACK | URN_QPF_NAK | URN_QPF_PARTS));
 }
 
 static void
@@ -91,13 +91,16 @@ response_opcode(bool first, bool last)
 		     : (last ? URN_RC_READ_RESP_LAST : URN_RC_READ_RESP_MIDDLE);
 }
 
-/* One packet of a READ response. returns false when there is no buffer. */
+/*
+ * Packet `cur` of a READ response, first and last of what goes out now or not.
+ * returns false when there is no buffer.
+ */
 static bool
-send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
+send_packet(struct urn_tp *tp, struct urn_qp *qp, const struct urn_rec *rec, uint32_t cur,
+	    bool first, bool last)
 {
-	uint32_t off = rec->cur << qp->mtu_shift, left = rec->length - off;
+	uint32_t off = cur << qp->mtu_shift, left = rec->length - off;
 	uint32_t len = left < qp->mtu ? left : qp->mtu;
-	bool first = rec->head, last = rec->cur + 1 == rec->end;
 	uint8_t opcode = response_opcode(first, last), *bth;
 	const struct urn_opcode *op = &urn_opcodes[opcode];
 	struct urn_region *region = NULL;
@@ -105,12 +108,12 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 	if (len && urn_mem_check_inline(tp->cfg.mem, rec->rkey, qp->pd, qp->qpn, rec->va + off, len,
 				 URN_ACCESS_REMOTE_READ, 1, &region) != URN_MEM_OK) {
 		/* The region vanished, or its rights. */
-		urn_resp_cut(tp, qp, urn_psn_add(rec->first_psn, rec->cur), URN_NAK_ACCESS);
+		urn_resp_cut(tp, qp, urn_psn_add(rec->first_psn, cur), URN_NAK_ACCESS);
 		return true;
 	}
 
 	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, opcode, len, qp->dest_qpn,
-					 urn_psn_add(rec->first_psn, rec->cur), 0, false, &bth);
+					 urn_psn_add(rec->first_psn, cur), 0, false, &bth);
 
 	if (unlikely(!d))
 		return false;
@@ -119,10 +122,53 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 	if (len)
 		urn_tp_gather(tp, d, region, rec->va + off, bth + op->hdr_len, len);
 	hand_on(tp, qp, d, 0);
+	return true;
+}
+
+/* The next packet of the answer to a READ on record. */
+static bool
+send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
+{
+	bool last = rec->cur + 1 == rec->end;
+
+	if (!send_packet(tp, qp, rec, rec->cur, rec->head, last))
+		return false;
+	if (unlikely(!rec->pending))
+		return true; /* it was refused, and all with it */
 	rec->cur++;
 	rec->head = 0;
 	if (last)
 		answered(qp, rec);
+	return true;
+}
+
+/* Answer the parts of READs that were asked for again. returns false when that must go on later */
+static bool
+send_parts(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
+{
+	while (qp->flags & URN_QPF_PARTS) {
+		struct urn_pkt *p = urn_pkt(urn_repair_of(tp, qp)->parts);
+		struct urn_rec *rec = urn_resp_find_record(qp, p->psn, URN_REC_READ);
+		uint32_t cur = (uint32_t)p->word[0];
+
+		if (!rec || p->word[1] > urn_rec_npsn(qp, rec)) {
+			URN_COUNT(tp, DROP_DUPLICATE); /* its place on the record was needed meanwhile */
+			urn_repair_part_done(tp, qp);
+			continue;
+		}
+		if (*budget == 0 || !urn_tp_tx_room(tp) ||
+		    !send_packet(tp, qp, rec, cur, p->bits, cur + 1 == p->word[1]))
+			return false;
+		--*budget;
+		if (!(qp->flags & URN_QPF_PARTS))
+			break; /* it was refused, and the QP with it */
+		p->bits = 0;
+		p->word[0] = cur + 1;
+		if (cur + 1 == p->word[1])
+			urn_repair_part_done(tp, qp);
+		if (tp->ops_bytes >= URN_TP_OPS_BYTES)
+			urn_tp_execute(tp);
+	}
 	return true;
 }
 
@@ -155,6 +201,73 @@ send_aeth(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 		return false;
 	put_aeth(bth + urn_opcodes[URN_RC_ACK].off[URN_EXT_AETH], syndrome, qp->msn);
 	hand_on(tp, qp, d, syndrome);
+	return true;
+}
+
+/* PSNs that a kept request takes. */
+static uint32_t
+psns_of(const struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_reth r;
+	uint32_t n;
+
+	if (!(urn_pkt(m)->op->flags & URN_OPF_READ))
+		return 1;
+	memcpy(&r, urn_pkt_ext(m, URN_EXT_RETH), sizeof(r));
+	n = (uint32_t)(((uint64_t)rte_be_to_cpu_32(r.length) + qp->mtu - 1) >> qp->mtu_shift);
+	return n == 0 ? 1 : n < URN_PSN_MAX_OUTSTANDING ? n : URN_PSN_MAX_OUTSTANDING;
+}
+
+/*
+ * What is kept, as a selective acknowledgement says it: a bitmap behind the PSN
+ * that is due, and behind that the first ranges; what finds no place is told
+ * when it is nearer.
+ */
+static void
+describe_kept(const struct urn_qp *qp, struct urn_sack *s)
+{
+	uint32_t first = 0, end = 0, base = urn_psn_add(qp->epsn, 1);
+
+	memset(s, 0, sizeof(*s));
+	s->version = URN_SACK_VERSION;
+	s->expected = rte_cpu_to_be_32(qp->epsn);
+	for (struct rte_mbuf *m = qp->ooo; m; m = urn_pkt(m)->next) {
+		uint32_t psn = urn_pkt(m)->psn, n = psns_of(qp, m);
+		uint32_t bit = (psn - base) & URN_PSN_MASK;
+
+		for (; n && bit < URN_SACK_BITS; n--, bit++, psn = urn_psn_add(psn, 1))
+			s->bitmap[bit / 8] |= (uint8_t)(1u << bit % 8);
+		if (n == 0)
+			continue;
+		if (s->ranges == 0 || psn != end) {
+			if (s->ranges == URN_SACK_RANGES)
+				return;
+			first = psn;
+			s->ranges++;
+		}
+		end = urn_psn_add(psn, n);
+		s->range[s->ranges - 1].first = rte_cpu_to_be_32(first);
+		s->range[s->ranges - 1].end = rte_cpu_to_be_32(end);
+	}
+}
+
+/* returns false when there is no buffer */
+static bool
+send_sack(struct urn_tp *tp, struct urn_qp *qp)
+{
+	const struct urn_opcode *op = &urn_opcodes[URN_RC_SACK];
+	struct urn_sack s;
+	uint8_t *bth;
+	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, URN_RC_SACK, 0, qp->dest_qpn, qp->done_psn, 0,
+					 false, &bth);
+
+	if (unlikely(!d))
+		return false;
+	put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, qp->msn);
+	describe_kept(qp, &s);
+	memcpy(bth + op->off[URN_EXT_SACK], &s, sizeof(s));
+	hand_on(tp, qp, d, URN_SYN_ACK_NOCREDIT);
+	URN_COUNT(tp, TX_SACKS);
 	return true;
 }
 
@@ -193,9 +306,28 @@ nak_void(const struct urn_qp *qp)
 	return urn_psn_diff(qp->done_psn, qp->nak_psn) >= 0 || qp->state == URN_QPS_ERR;
 }
 
+/*
+ * Let a turn go by, or some while there is other work, so that more may be
+ * acknowledged at once and an answer of the program goes out first.
+ */
+static inline bool
+ack_ripe(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return tp->turn - qp->ack_turn >= (tp->quiet ? 1 : ACK_TURNS);
+}
+
 bool
 urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
+	/* A peer that knows these does not take what it overtakes for lost. */
+	if (unlikely(qp->ooo && (qp->flags & URN_QPF_ACK) && !(qp->flags & URN_QPF_NAK)) &&
+	    qp->state != URN_QPS_ERR && urn_qp_selective(tp, qp) && ack_ripe(tp, qp)) {
+		if (!urn_tp_tx_room(tp) || !send_sack(tp, qp))
+			return true;
+		qp->flags &= ~(uint32_t)URN_QPF_ACK;
+	}
+	if (unlikely(qp->flags & URN_QPF_PARTS) && !send_parts(tp, qp, &budget))
+		return true;
 	while (qp->rec_pending) {
 		struct urn_rec *rec = oldest(qp);
 
@@ -217,11 +349,7 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	}
 	if (!(qp->flags & URN_QPF_ACK))
 		return false;
-	/*
-	 * Let a turn go by, or some while there is other work, so that more may be
-	 * acknowledged at once and an answer of the program goes out first.
-	 */
-	if (tp->turn - qp->ack_turn < (tp->quiet ? 1 : ACK_TURNS))
+	if (!ack_ripe(tp, qp))
 		return true;
 	if (!send_aeth(tp, qp, qp->done_psn, URN_SYN_ACK_NOCREDIT))
 		return true;

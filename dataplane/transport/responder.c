@@ -467,7 +467,10 @@ static void
 ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	URN_COUNT(tp, OUT_OF_ORDER);
-	if (!(qp->flags & (URN_QPF_GAP | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
+	if (urn_qp_selective(tp, qp)) {
+		if (!(qp->flags & (URN_QPF_RNR_SENT | URN_QPF_NAK)))
+			urn_resp_owe_ack(tp, qp, true); /* it says what is kept */
+	} else if (!(qp->flags & (URN_QPF_GAP | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
 		/* One NAK a gap (IBTA 9.7.5.2.8); it waits until all before is done. */
 		qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
 		qp->nak_syn = URN_NAK_SEQ;
@@ -508,7 +511,10 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 	 * A second gap behind the one that was filled is asked for at once. What
 	 * is missing still of the same gap was asked for already.
 	 */
-	if (filled && qp->ooo &&
+	if (filled && urn_qp_selective(tp, qp)) {
+		if (!(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK)))
+			urn_resp_owe_ack(tp, qp, true);
+	} else if (filled && qp->ooo &&
 	    !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
 		qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
 		qp->nak_syn = URN_NAK_SEQ;

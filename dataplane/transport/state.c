@@ -224,6 +224,25 @@ make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 			qp->flags |= URN_QPF_LOOP | URN_QPF_MAC;
 }
 
+/* The way to the peer's adapter. What it does is asked for now, and may be told later. */
+static void
+find_peer(struct urn_tp *tp, struct urn_qp *qp, const uint8_t gid[16])
+{
+	uint16_t old = qp->peer;
+	struct urn_peer *p;
+
+	urn_peer_untime(tp, qp);
+	qp->peer = urn_peer_get(&tp->peers, gid);
+	urn_peer_put(&tp->peers, old);
+	p = urn_qp_peer(tp, qp);
+	if (qp->peer == 0)
+		return; /* no room: plain RoCEv2 */
+	if (qp->flags & URN_QPF_LOOP)
+		p->features = tp->cfg.features;
+	else if (tp->cfg.link)
+		p->features = tp->cfg.link(tp->cfg.link_ctx, gid) & tp->cfg.features;
+}
+
 static int
 set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr *a)
 {
@@ -251,6 +270,8 @@ set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct
 	if (mask & URN_QPM_SQ_PSN) {
 		qp->sq_psn = a->sq_psn & URN_PSN_MASK;
 		qp->una = qp->cur_psn = qp->next_psn = qp->alloc_psn = qp->sq_psn;
+		if (qp->type == URN_QPT_RC)
+			qp->acked = qp->sq_psn;
 	}
 	if (mask & URN_QPM_MIN_RNR_TIMER)
 		qp->min_rnr_timer = a->min_rnr_timer;
@@ -264,8 +285,10 @@ set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct
 		qp->max_rd_atomic = a->max_rd_atomic;
 	if (mask & URN_QPM_EN_SQD_NOTIFY)
 		qp->en_sqd_notify = a->en_sqd_notify;
-	if (mask & URN_QPM_AV)
+	if (mask & URN_QPM_AV) {
 		make_template(tp, qp, &a->av);
+		find_peer(tp, qp, a->av.dgid);
+	}
 	return 0;
 }
 
@@ -279,6 +302,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	if (!urn_qp_quiet(qp))
 		return EAGAIN;
 	make_record(qp, 0);
+	urn_peer_put(&tp->peers, qp->peer);
 	keep = *qp;
 	memset(qp, 0, sizeof(*qp));
 	qp->qpn = keep.qpn;
@@ -317,8 +341,6 @@ enter(struct urn_tp *tp, struct urn_qp *qp, uint8_t to)
 		return;
 	}
 	qp->state = to;
-	if (to == URN_QPS_RTR && qp->type == URN_QPT_RC && tp->cfg.link)
-		tp->cfg.link(tp->cfg.link_ctx, qp->av.dgid);
 	if (to == URN_QPS_RTS && from != URN_QPS_RTS) {
 		qp->flags &= ~(uint32_t)URN_QPF_DRAINING;
 		urn_tp_sched(tp, qp); /* what was posted before */
@@ -375,7 +397,7 @@ urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *a)
 	a->timeout = qp->timeout;
 	a->retry_cnt = qp->retry_cnt;
 	a->rnr_retry = qp->rnr_retry;
-	a->qkey = qp->qkey;
+	a->qkey = qp->type == URN_QPT_UD ? qp->qkey : 0;
 	a->rq_psn = qp->type == URN_QPT_RC ? qp->epsn : qp->rq_psn;
 	a->sq_psn = qp->next_psn;
 	a->dest_qpn = qp->dest_qpn;

@@ -69,7 +69,8 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	urn_wheel_init(&tp->wheel, now);
 	tp->qp_chunks = (cfg->max_qp + 2 + URN_TP_QP_CHUNK - 1) / URN_TP_QP_CHUNK;
 	tp->qp = calloc(tp->qp_chunks, sizeof(*tp->qp));
-	if (!tp->qp || make_pools(tp) != 0) {
+	if (urn_peers_init(&tp->peers) != 0 || urn_repairs_init(tp) != 0 || !tp->qp ||
+	    make_pools(tp) != 0) {
 		urn_tp_destroy(tp);
 		return NULL;
 	}
@@ -99,6 +100,8 @@ urn_tp_destroy(struct urn_tp *tp)
 		free(tp->qp[i]);
 	free(tp->qp);
 	urn_qp_free_all(tp);
+	urn_peers_free(&tp->peers);
+	free(tp->repair);
 	free(tp->work_mem);
 	free(tp->ext_mem);
 	free(tp->recv_mem);
@@ -156,10 +159,10 @@ urn_tp_neigh_changed(struct urn_tp *tp)
 void
 urn_tp_link_changed(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features)
 {
-	/* Nothing that a QP does depends on it yet. */
-	(void)tp;
-	(void)gid_peer;
-	(void)features;
+	struct urn_peer *p = urn_peer_find(&tp->peers, gid_peer);
+
+	if (p)
+		p->features = features & tp->cfg.features;
 }
 
 static unsigned int

@@ -22,8 +22,10 @@
 
 #include "counters.h"
 #include "memory/mem.h"
+#include "transport/peer.h"
 #include "transport/psn.h"
 #include "transport/qp.h"
+#include "transport/repair.h"
 
 #include <stdbool.h>
 
@@ -39,7 +41,7 @@ enum {
 	URN_TP_OUT = 64,         /* events, handed-over packets, others */
 	URN_TP_QP_CHUNK = 1024,  /* QP table entries made at a time */
 	URN_TP_ENGINE_SHIFT = 20, /* QPN: engine above, slot below */
-	URN_TP_OOO_QP = 128,     /* packets a QP keeps ahead of their turn */
+	URN_TP_OOO_QP = 256,     /* packets a QP keeps ahead of their turn, on either side */
 };
 
 /* A shared receive queue. */
@@ -108,6 +110,8 @@ struct urn_tp_config {
 	uint32_t work;                 /* requests under way */
 	uint32_t window;               /* packets in flight a QP */
 	uint32_t kept;                 /* packets kept ahead of their turn, all QPs together */
+	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: never */
+	uint32_t features;             /* URN_LINK_F_ bits (wire/link.h): what this side does */
 	/* MAC of a neighbour: 0 known, -1 not yet, -2 can't be reached. ctx: neigh_ctx. */
 	int (*neigh)(void *ctx, const uint8_t gid[16], uint8_t mac[6]);
 	void *neigh_ctx;
@@ -151,6 +155,10 @@ struct urn_tp {
 	struct urn_qp *neigh_head;     /* QPs that wait for a MAC address, by sched_next */
 	uint64_t neigh_next;           /* ns: when to look at them again */
 	struct urn_wheel wheel;
+
+	struct urn_peers peers;
+	struct urn_repair *repair;     /* URN_REPAIRS + 1, by index from 1 on; owner */
+	uint16_t repair_free;          /* first of the pool; 0: empty */
 
 	/* Pools: free lists. */
 	struct urn_work *work_free;

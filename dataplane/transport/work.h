@@ -74,6 +74,7 @@ struct urn_work {
 	uint32_t placed;         /* READ, atomic: packets of the response placed */
 	uint8_t status;          /* enum urn_abi_wc_status, valid when FAILED */
 	uint8_t vendor_err;      /* enum urn_abi_vendor_err, valid when FAILED */
+	uint8_t parts;           /* READ: parts of it were asked for, which end where it does not */
 	struct urn_work_ext *ext; /* further elements or inline data; NULL: none */
 	union {
 		struct urn_abi_sge sge[URN_WORK_SGE]; /* valid when ext is NULL */

@@ -74,6 +74,21 @@ struct urn_deth {
 	uint32_t qkey, sqpn;
 } __attribute__((packed));
 
+/* Selective acknowledgement, behind an AETH (doc/recovery.md). */
+enum { URN_SACK_VERSION = 1, URN_SACK_RANGES = 4, URN_SACK_BITS = 256 };
+
+struct urn_sack {
+	uint8_t version;  /* URN_SACK_VERSION */
+	uint8_t ranges;   /* of range[] in use */
+	uint16_t flags;   /* 0; others are ignored */
+	uint32_t expected; /* PSN accepted next; top byte 0 */
+	struct {
+		uint32_t first, end; /* PSNs that are kept, end exclusive; top bytes 0 */
+	} range[URN_SACK_RANGES];    /* behind the bitmap, in PSN order */
+	uint8_t bitmap[URN_SACK_BITS / 8]; /* bit i: PSN expected + 1 + i is kept; low bits first */
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct urn_sack) == 72, "sack");
 _Static_assert(sizeof(struct urn_eth) == 14, "eth");
 _Static_assert(sizeof(struct urn_ipv4) == 20, "ipv4");
 _Static_assert(sizeof(struct urn_ipv6) == 40, "ipv6");

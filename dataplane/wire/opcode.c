@@ -16,6 +16,7 @@ enum {
 	IMM = 4,
 	IETH = 4,
 	DETH = sizeof(struct urn_deth),
+	SACK = sizeof(struct urn_sack),
 	CNP_RSVD = 16, /* zero bytes behind the BTH of a CNP; no extension, no payload */
 };
 
@@ -75,6 +76,8 @@ const struct urn_opcode urn_opcodes[256] = {
 				     IETH),
 	[URN_UD_SEND_ONLY] = OP1("UD SEND only", UD, DETH),
 	[URN_UD_SEND_ONLY_IMM] = OP2("UD SEND only with immediate", UD, DETH, IMM),
+	/* What a later version puts behind is payload that is not looked at. */
+	[URN_RC_SACK] = OP2("RC SACK", RESP | URN_OPF_PAYLOAD, AETH, SACK),
 	[URN_CNP] = { .name = "CNP", .flags = (uint16_t)(URN_OPF_VALID | URN_OPF_CNP),
 		      .hdr_len = BTH + CNP_RSVD },
 };

@@ -36,6 +36,7 @@ enum urn_op {
 	URN_UD_SEND_ONLY = 0x64,
 	URN_UD_SEND_ONLY_IMM = 0x65,
 	URN_CNP = 0x81,
+	URN_RC_SACK = 0xc0, /* the manufacturers' space (doc/recovery.md) */
 };
 
 /* What a packet is; bits of struct urn_opcode.flags. */
@@ -67,6 +68,7 @@ enum urn_ext {
 	URN_EXT_IMM,
 	URN_EXT_IETH,
 	URN_EXT_DETH,
+	URN_EXT_SACK,
 	URN_EXTS,
 };
 

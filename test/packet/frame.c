@@ -14,7 +14,7 @@ ext_of(uint8_t op)
 		return RETH;
 	case WRITE_ONLY_IMM:
 		return RETH | IMM;
-	case READ_FIRST: case READ_LAST: case READ_ONLY: case ACK:
+	case READ_FIRST: case READ_LAST: case READ_ONLY: case ACK: case SACK:
 		return AETH;
 	case ATOMIC_ACK:
 		return AETH | ORIG;

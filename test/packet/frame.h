@@ -19,6 +19,7 @@ enum {
 	ACK = 0x11, ATOMIC_ACK = 0x12, CMP_SWAP = 0x13, FETCH_ADD = 0x14,
 	SEND_LAST_INV = 0x16, SEND_ONLY_INV = 0x17,
 	UC_SEND_ONLY = 0x24, UD_SEND = 0x64, UD_SEND_IMM = 0x65, CNP = 0x81,
+	SACK = 0xc0, /* its own header, behind the AETH, is the payload here */
 };
 
 /* Syndromes (doc/wire.md "Acknowledgement"). */

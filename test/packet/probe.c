@@ -3,6 +3,7 @@
 
 #include "common/test_eal.h"
 #include "common/test_pcap.h"
+#include "wire/link.h"
 
 #include <stdlib.h>
 
@@ -74,6 +75,14 @@ neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 	return p->neigh;
 }
 
+static uint32_t
+link_features(void *ctx, const uint8_t gid[16])
+{
+	(void)ctx;
+	(void)gid;
+	return URN_LINK_F_SACK;
+}
+
 static struct urn_ah *
 find_ah(void *ctx, uint32_t id)
 {
@@ -117,6 +126,10 @@ static void
 open_tp(struct probe *p)
 {
 	struct urn_tp_config c = {
+		.features = p->cfg.selective ? URN_LINK_F_SACK : 0,
+		.link = p->cfg.selective ? link_features : NULL,
+		.link_ctx = p,
+		.rto_floor = p->cfg.rto_floor,
 		.mem = p->mem,
 		.memx = p->memx,
 		.pool = p->pool,
@@ -540,13 +553,13 @@ judge(struct probe *p, const struct frame *f)
 			q = &p->q[i];
 	if (!q)
 		return "destination QP";
-	if (f->op > SEND_ONLY_INV || f->op == 0x15)
+	if ((f->op > SEND_ONLY_INV || f->op == 0x15) && f->op != SACK)
 		return "opcode";
 	if ((full && f->len != q->qp->mtu) || (last && f->len == 0) || f->len > q->qp->mtu)
 		return "payload of the wrong length";
 	if (!full && !last && f->len && f->op != SEND_ONLY && f->op != SEND_ONLY_IMM &&
 	    f->op != SEND_ONLY_INV && f->op != WRITE_ONLY && f->op != WRITE_ONLY_IMM &&
-	    f->op != READ_ONLY)
+	    f->op != READ_ONLY && f->op != SACK)
 		return "payload where none may be";
 	if ((f->op == READ_FIRST || f->op == READ_LAST || f->op == READ_ONLY ||
 	     f->op == ATOMIC_ACK) && f->syn != SYN_ACK)

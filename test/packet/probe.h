@@ -16,6 +16,7 @@
 
 #include "frame.h"
 #include "transport/tp.h"
+#include "wire/link.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ enum {
 	PROBE_GUARD = 1 << 16,    /* before and behind the region, never to be touched */
 	PROBE_LEN = PROBE_RAM - 2 * PROBE_GUARD, /* bytes of the region */
 	PROBE_SEEN = 1024,        /* frames that may wait to be looked at */
-	PROBE_SLOTS = 256,        /* entries of each work queue */
+	PROBE_SLOTS = 512,        /* entries of each work queue */
 	PROBE_CQES = 4096,
 	PROBE_QKEY = 0x11223344,
 };
@@ -58,6 +59,8 @@ struct probe_config {
 	int rd_atomic, dest_rd_atomic; /* 0: 4; -1: 0 */
 	bool srq;
 	uint32_t pool_mbufs;      /* buffers to send with; 0: plenty */
+	bool selective;           /* both sides know selective acknowledgements */
+	uint64_t rto_floor;       /* ns; 0: no time but the QP's timeout */
 };
 
 struct probe_qp {

@@ -197,8 +197,30 @@ ack_beyond(void **state)
 	expect_read(&p, SQ(1), 0, 1000);
 	expect_frame(&p, SEND_ONLY, SQ(2));
 	expect_silence(&p);
-	/* A fatal NAK beyond it can't be heard yet either. */
+	/* Once the response is there, what was acknowledged counts. */
+	respond(&p, SQ(1), 0, 1, 1000, 4);
+	expect_sent(&p, 2, SUCCESS);
+	expect_sent(&p, 3, SUCCESS);
+	expect_no_cqe(&p);
+	probe_close(&p);
+}
+
+/* A fatal NAK beyond a pending READ can't be heard yet. */
+static void
+nak_beyond(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &usual);
+	probe_post(&p, URN_WR_SEND, 0, 0, 8, 0, 1);
+	post_read(&p, 0, 1000, 0, 2);
+	probe_post(&p, URN_WR_SEND, 0, 0, 8, 0, 3);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	expect_read(&p, SQ(1), 0, 1000);
+	expect_frame(&p, SEND_ONLY, SQ(2));
 	probe_ack(&p, SQ(2), NAK_ACCESS, 2);
+	expect_sent(&p, 1, SUCCESS);
 	expect_no_cqe(&p);
 	assert_int_equal(p.qp->state, URN_QPS_RTS);
 	respond(&p, SQ(1), 0, 1, 1000, 4);
@@ -486,6 +508,7 @@ main(void)
 		cmocka_unit_test(ghosts),
 		cmocka_unit_test(beyond_the_oldest),
 		cmocka_unit_test(ack_beyond),
+		cmocka_unit_test(nak_beyond),
 		cmocka_unit_test(response_acknowledges),
 		cmocka_unit_test(atomics),
 		cmocka_unit_test(atomic_again),

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	TICK_NS = 4096,              /* timers are no finer than the wheel */
+	PTO_SHARE = 8,               /* the floor of a probe is that of the timeout, by this */
+};
+#define RTT_FIRST_NS 1000000ull      /* taken until one was measured */
+#define RTT_MIN_AGE_NS 10000000000ull /* the smallest round trip is looked for anew after this */
+
+int
+urn_peers_init(struct urn_peers *ps)
+{
+	memset(ps, 0, sizeof(*ps));
+	ps->at = calloc(1, sizeof(ps->at[0]));
+	if (!ps->at)
+		return ENOMEM;
+	ps->at[0] = calloc(1, sizeof(*ps->at[0]));
+	if (!ps->at[0])
+		return ENOMEM;
+	ps->at[0]->distance = URN_PEER_DISTANCE;
+	ps->n = 1;
+	return 0;
+}
+
+void
+urn_peers_free(struct urn_peers *ps)
+{
+	for (uint32_t i = 0; i < ps->n; i++)
+		free(ps->at[i]);
+	free(ps->at);
+	memset(ps, 0, sizeof(*ps));
+}
+
+static uint16_t *
+bucket(struct urn_peers *ps, const uint8_t gid[16])
+{
+	uint64_t a, b;
+
+	memcpy(&a, gid, 8);
+	memcpy(&b, gid + 8, 8);
+	return &ps->bucket[((a ^ b) * 0x9e3779b97f4a7c15ull) >> 56];
+}
+_Static_assert(URN_PEER_BUCKETS == 256, "the top byte of the hash");
+
+static uint16_t
+find(struct urn_peers *ps, const uint8_t gid[16])
+{
+	uint16_t i = *bucket(ps, gid);
+
+	while (i && memcmp(ps->at[i]->gid, gid, 16) != 0)
+		i = ps->at[i]->next;
+	return i;
+}
+
+struct urn_peer *
+urn_peer_find(struct urn_peers *ps, const uint8_t gid[16])
+{
+	uint16_t i = find(ps, gid);
+
+	return i ? ps->at[i] : NULL;
+}
+
+/* An index that is not in use; 0: none, or no memory. */
+static uint16_t
+free_index(struct urn_peers *ps)
+{
+	struct urn_peer **at;
+	uint32_t i = 1;
+
+	while (i < ps->n && ps->at[i])
+		i++;
+	if (i < ps->n)
+		return (uint16_t)i;
+	if (ps->n > URN_PEER_MAX)
+		return 0;
+	at = realloc(ps->at, (ps->n + 1) * sizeof(*at));
+	if (!at)
+		return 0;
+	ps->at = at;
+	ps->at[ps->n] = NULL;
+	return (uint16_t)ps->n++;
+}
+
+uint16_t
+urn_peer_get(struct urn_peers *ps, const uint8_t gid[16])
+{
+	uint16_t i = find(ps, gid), *head = bucket(ps, gid);
+	struct urn_peer *p;
+
+	if (!i) {
+		i = free_index(ps);
+		p = i ? calloc(1, sizeof(*p)) : NULL;
+		if (!p)
+			return 0;
+		memcpy(p->gid, gid, 16);
+		p->distance = URN_PEER_DISTANCE;
+		p->next = *head;
+		ps->at[i] = p;
+		*head = i;
+	}
+	ps->at[i]->refs++;
+	return i;
+}
+
+void
+urn_peer_put(struct urn_peers *ps, uint16_t index)
+{
+	struct urn_peer *p = ps->at[index];
+	uint16_t *at;
+
+	if (index == 0 || --p->refs)
+		return;
+	at = bucket(ps, p->gid);
+	while (*at != index)
+		at = &ps->at[*at]->next;
+	*at = p->next;
+	free(p);
+	ps->at[index] = NULL;
+}
+
+void
+urn_peer_rtt(struct urn_peer *p, uint64_t ns, uint64_t now)
+{
+	if (ns == 0)
+		ns = 1;
+	if (p->srtt == 0) {
+		p->srtt = ns;
+		p->rttvar = ns / 2;
+	} else {
+		uint64_t off = ns > p->srtt ? ns - p->srtt : p->srtt - ns;
+
+		p->rttvar = (3 * p->rttvar + off) / 4;
+		p->srtt = (7 * p->srtt + ns) / 8;
+	}
+	if (ns <= p->rtt_min || now >= p->rtt_min_until) {
+		p->rtt_min = ns;
+		p->rtt_min_until = now + RTT_MIN_AGE_NS;
+	}
+}
+
+/* More patience, at least for PSNs that overtake by so many. */
+static void
+more_patience(struct urn_peer *p, uint32_t distance)
+{
+	if (distance > URN_PEER_DISTANCE_MAX)
+		distance = URN_PEER_DISTANCE_MAX;
+	if (distance > p->distance)
+		p->distance = distance;
+	p->calm = 0;
+}
+
+void
+urn_peer_learn(struct urn_peer *p, const struct urn_board_news *news)
+{
+	if (news->late_by) {
+		more_patience(p, news->late_by + news->late_by / 2 + 1);
+		if (news->late_ns > p->late_ns)
+			p->late_ns = news->late_ns;
+	}
+	/* Sooner than a round trip can be: it was late, and what was asked for comes twice. */
+	if (p->srtt && news->again_ns < p->rtt_min / 2) {
+		more_patience(p, 2 * p->distance);
+		if (p->late_ns < p->srtt / 4)
+			p->late_ns = p->srtt / 4;
+		p->late_ns += p->late_ns / 2;
+	}
+	if (p->late_ns > p->srtt)
+		p->late_ns = p->srtt; /* RFC 8985, 6.2: no longer than a round trip */
+}
+
+void
+urn_peer_repaired(struct urn_peer *p)
+{
+	if (++p->calm < URN_PEER_CALM)
+		return;
+	p->calm = 0;
+	p->late_ns /= 2;
+	p->distance /= 2;
+	if (p->distance < URN_PEER_DISTANCE)
+		p->distance = URN_PEER_DISTANCE;
+}
+
+void
+urn_peer_limits(const struct urn_peer *p, struct urn_board_limits *l)
+{
+	uint64_t srtt = p->srtt ? p->srtt : RTT_FIRST_NS, var = p->srtt ? p->rttvar : srtt / 2;
+
+	l->distance = p->distance;
+	l->seen_ns = srtt / 4 > p->late_ns + p->late_ns / 4 ? srtt / 4 : p->late_ns + p->late_ns / 4;
+	l->asked_ns = srtt + (4 * var > TICK_NS ? 4 * var : TICK_NS);
+}
+
+uint64_t
+urn_peer_rto(const struct urn_peer *p, uint64_t floor_ns)
+{
+	uint64_t srtt = p->srtt ? p->srtt : RTT_FIRST_NS, var = p->srtt ? p->rttvar : srtt / 2;
+	uint64_t rto = srtt + (4 * var > TICK_NS ? 4 * var : TICK_NS);
+
+	return rto > floor_ns ? rto : floor_ns;
+}
+
+uint64_t
+urn_peer_pto(const struct urn_peer *p, uint64_t floor_ns)
+{
+	uint64_t srtt = p->srtt ? p->srtt : RTT_FIRST_NS, pto = 2 * srtt + (p->srtt ? p->rttvar : 0);
+
+	return pto > floor_ns / PTO_SHARE ? pto : floor_ns / PTO_SHARE;
+}

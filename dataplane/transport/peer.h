@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The way to another adapter, shared by all QPs of this engine that lead
+ * there: what that adapter can do, and what was measured of the wire - round
+ * trip, and by how much packets overtake each other - from which follow the
+ * patience with what is missing and the retransmission time.
+ */
+#ifndef URN_TRANSPORT_PEER_H
+#define URN_TRANSPORT_PEER_H
+
+#include "transport/board.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct urn_qp;
+struct urn_tp;
+
+enum {
+	URN_PEER_BUCKETS = 256,
+	URN_PEER_MAX = 65535,
+	URN_PEER_DISTANCE = 4,      /* packets from behind that make a missing one a lost one, at first */
+	URN_PEER_DISTANCE_MAX = 64, /* ... at most; a receiver keeps at least twice as many */
+	URN_PEER_CALM = 64,         /* repairs without anything late until patience is halved */
+};
+
+struct urn_peer {
+	uint8_t gid[16];         /* its address */
+	uint16_t next;           /* in its bucket, by index; 0: the last */
+	uint32_t refs;           /* QPs */
+	uint32_t features;       /* URN_LINK_F_*, of both sides; 0: plain RoCEv2, or not known yet */
+
+	/* ---- measured */
+	uint64_t srtt, rttvar;   /* ns (RFC 6298); srtt 0: not measured yet */
+	uint64_t rtt_min;        /* ns: smallest of late; valid with srtt */
+	uint64_t rtt_min_until;  /* ns: when to forget it */
+	uint32_t distance;       /* see struct urn_board_limits */
+	uint64_t late_ns;        /* longest that something was late only; 0: never */
+	uint32_t calm;           /* repairs since anything was late */
+
+	/* ---- the packet that is being timed */
+	const struct urn_qp *timed; /* its QP; NULL: none */
+	uint32_t timed_psn;
+	uint64_t timed_at;       /* ns */
+};
+
+/* All peers of a transport. Index 0 stands for those beyond what there is room for. */
+struct urn_peers {
+	struct urn_peer **at;    /* by index; owner of each */
+	uint32_t n;              /* entries of at */
+	uint16_t bucket[URN_PEER_BUCKETS]; /* index of the first; 0: empty */
+};
+
+/* Make room for the peer 0. returns 0 or ENOMEM */
+int urn_peers_init(struct urn_peers *ps);
+void urn_peers_free(struct urn_peers *ps);
+/* The peer with this address, made if need be, held until urn_peer_put(). 0 when there is no memory. */
+uint16_t urn_peer_get(struct urn_peers *ps, const uint8_t gid[16]);
+void urn_peer_put(struct urn_peers *ps, uint16_t index);
+/* Look up by address without holding. NULL: nobody leads there. */
+struct urn_peer *urn_peer_find(struct urn_peers *ps, const uint8_t gid[16]);
+
+/* A round trip was measured (RFC 6298, 2). */
+void urn_peer_rtt(struct urn_peer *p, uint64_t ns, uint64_t now);
+/* What a scoreboard learnt: the wire overtakes, or we were too hasty. */
+void urn_peer_learn(struct urn_peer *p, const struct urn_board_news *news);
+/* A gap was repaired that nobody was too hasty about; patience comes down by and by. */
+void urn_peer_repaired(struct urn_peer *p);
+/* Limits for scoreboards of this peer. */
+void urn_peer_limits(const struct urn_peer *p, struct urn_board_limits *l);
+/* Retransmission time, ns, at least floor_ns (RFC 6298, 2.3). */
+uint64_t urn_peer_rto(const struct urn_peer *p, uint64_t floor_ns);
+/* Time to a probe, ns: well before that. */
+uint64_t urn_peer_pto(const struct urn_peer *p, uint64_t floor_ns);
+
+#endif

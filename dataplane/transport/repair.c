@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Repairing losses packet by packet: what a selective acknowledgement says,
+ * responses ahead of their turn, and sending again just what is missing
+ * (doc/recovery.md).
+ */
+#include "transport/internal.h"
+
+#include <stdlib.h>
+
+/* ---- the pool */
+
+int
+urn_repairs_init(struct urn_tp *tp)
+{
+	tp->repair = calloc(URN_REPAIRS + 1, sizeof(*tp->repair));
+	if (!tp->repair)
+		return -1;
+	for (uint32_t i = 1; i < URN_REPAIRS; i++)
+		tp->repair[i].next = (uint16_t)(i + 1);
+	tp->repair_free = 1;
+	return 0;
+}
+
+/* PSN of the response that is due next. */
+static uint32_t
+response_due(const struct urn_qp *qp)
+{
+	const struct urn_work *w = qp->w_fetch;
+
+	return w ? urn_psn_add(w->first_psn, w->accepted) : qp->next_psn;
+}
+
+struct urn_repair *
+urn_repair_get(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_repair *r = urn_repair_of(tp, qp);
+	uint16_t i = tp->repair_free;
+
+	if (r)
+		return r;
+	if (!i) {
+		URN_COUNT(tp, NO_REPAIR);
+		return NULL;
+	}
+	r = &tp->repair[i];
+	tp->repair_free = r->next;
+	qp->repair = i;
+	r->kept = r->parts = r->parts_tail = NULL;
+	r->kept_n = r->parts_n = 0;
+	r->nak_syn = 0;
+	urn_board_reset(&r->req, qp->una);
+	urn_board_reset(&r->resp, response_due(qp));
+	urn_peer_untime(tp, qp); /* an acknowledgement behind a loss says nothing of the way */
+	return r;
+}
+
+static void
+drop_list(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	while (m) {
+		struct rte_mbuf *next = urn_pkt(m)->next;
+
+		tp->kept--;
+		urn_tp_drop(tp, m, URN_C_DROP_FLUSHED);
+		m = next;
+	}
+}
+
+void
+urn_repair_end(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_repair *r = urn_repair_of(tp, qp);
+
+	if (!r)
+		return;
+	drop_list(tp, r->kept);
+	drop_list(tp, r->parts);
+	r->next = tp->repair_free;
+	tp->repair_free = qp->repair;
+	qp->repair = 0;
+	qp->flags &= ~(uint32_t)URN_QPF_PARTS;
+}
+
+void
+urn_repair_settle(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_repair *r = urn_repair_of(tp, qp);
+
+	struct urn_board_news news = {.again_ns = UINT64_MAX};
+
+	if (!r)
+		return;
+	if (urn_board_open(&r->req)) {
+		urn_board_came(&r->req, r->req.base, qp->una, tp->now, &news);
+		urn_peer_learn(urn_qp_peer(tp, qp), &news);
+	}
+	urn_board_advance(&r->req, qp->una);
+	urn_board_advance(&r->resp, response_due(qp));
+	if (urn_board_open(&r->req) || urn_board_open(&r->resp) || r->kept || r->parts || r->nak_syn)
+		return;
+	urn_peer_repaired(urn_qp_peer(tp, qp));
+	urn_repair_end(tp, qp);
+}
+
+void
+urn_repair_void(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_repair *r = urn_repair_of(tp, qp);
+
+	if (!r)
+		return;
+	urn_board_reset(&r->req, qp->una);
+	urn_board_reset(&r->resp, response_due(qp));
+}
+
+/* ---- looking at what is missing */
+
+uint64_t
+urn_repair_look(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct urn_board_limits l;
+	uint64_t a, b;
+
+	if (!r)
+		return UINT64_MAX;
+	urn_peer_limits(urn_qp_peer(tp, qp), &l);
+	if (urn_board_judge(&r->req, &l, tp->now) | urn_board_judge(&r->resp, &l, tp->now))
+		urn_tp_sched(tp, qp);
+	a = urn_board_due(&r->req, &l);
+	b = urn_board_due(&r->resp, &l);
+	return a < b ? a : b;
+}
+
+/* Something new is known: learn from it, judge, and see to the timer. */
+static void
+looked(struct urn_tp *tp, struct urn_qp *qp, const struct urn_board_news *news)
+{
+	uint64_t due;
+
+	urn_peer_learn(urn_qp_peer(tp, qp), news);
+	due = urn_repair_look(tp, qp);
+	if (due != UINT64_MAX)
+		urn_req_wake_at(tp, qp, due);
+}
+
+/* ---- selective acknowledgements */
+
+/* Next run of ones in a bitmap from bit *at on. returns: is there one; *at: its first, *end: behind it */
+static bool
+next_run(const uint8_t *bitmap, uint32_t *at, uint32_t *end)
+{
+	uint32_t i = *at;
+
+	while (i < URN_SACK_BITS && !(bitmap[i / 8] >> (i % 8) & 1))
+		i += i % 8 == 0 && !bitmap[i / 8] ? 8 : 1;
+	*at = i;
+	while (i < URN_SACK_BITS && bitmap[i / 8] >> (i % 8) & 1)
+		i++;
+	*end = i;
+	return i > *at;
+}
+
+static uint32_t
+psn_of(rte_be32_t v)
+{
+	return rte_be_to_cpu_32(v) & URN_PSN_MASK;
+}
+
+/* Does it speak of packets that were sent, in order? */
+static bool
+makes_sense(const struct urn_qp *qp, const struct urn_sack *s)
+{
+	uint32_t last = psn_of(s->expected), at = 0, end;
+
+	if (s->version < URN_SACK_VERSION || s->ranges > URN_SACK_RANGES ||
+	    urn_psn_diff(last, qp->next_psn) > 0)
+		return false;
+	while (next_run(s->bitmap, &at, &end)) {
+		last = urn_psn_add(psn_of(s->expected), 1 + end);
+		at = end;
+	}
+	for (uint32_t i = 0; i < s->ranges; i++) {
+		uint32_t first = psn_of(s->range[i].first);
+
+		if (urn_psn_diff(first, last) < 0)
+			return false;
+		last = psn_of(s->range[i].end);
+		if (urn_psn_diff(last, first) <= 0)
+			return false;
+	}
+	return urn_psn_diff(last, qp->next_psn) <= 0;
+}
+
+bool
+urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_board_news news = {.again_ns = UINT64_MAX};
+	uint32_t at = 0, end, expected;
+	struct urn_repair *r;
+	struct urn_sack s;
+
+	memcpy(&s, urn_pkt_ext(m, URN_EXT_SACK), sizeof(s));
+	if (!makes_sense(qp, &s)) {
+		URN_COUNT(tp, DROP_SACK);
+		return true;
+	}
+	r = urn_repair_get(tp, qp);
+	if (!r)
+		return false;
+	urn_board_advance(&r->req, qp->una);
+	expected = psn_of(s.expected);
+	urn_board_came(&r->req, r->req.base, expected, tp->now, &news);
+	while (next_run(s.bitmap, &at, &end)) {
+		urn_board_came(&r->req, urn_psn_add(expected, 1 + at), urn_psn_add(expected, 1 + end),
+			       tp->now, &news);
+		at = end;
+	}
+	for (uint32_t i = 0; i < s.ranges; i++)
+		urn_board_came(&r->req, psn_of(s.range[i].first), psn_of(s.range[i].end), tp->now,
+			       &news);
+	looked(tp, qp, &news);
+	return true;
+}
+
+/* ---- responses ahead of their turn */
+
+bool
+urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_board_news news = {.again_ns = UINT64_MAX};
+	struct urn_repair *r = urn_repair_get(tp, qp);
+	uint32_t psn = urn_pkt(m)->psn;
+	struct rte_mbuf **at;
+
+	if (!r || r->kept_n >= URN_TP_OOO_QP || tp->kept >= tp->cfg.kept)
+		return false;
+	at = &r->kept;
+	while (*at && urn_psn_diff(urn_pkt(*at)->psn, psn) < 0)
+		at = &urn_pkt(*at)->next;
+	if (*at && urn_pkt(*at)->psn == psn)
+		return false;
+	urn_pkt(m)->next = *at;
+	*at = m;
+	r->kept_n++;
+	tp->kept++;
+	URN_COUNT(tp, OOO_KEPT);
+	urn_board_advance(&r->resp, response_due(qp));
+	urn_board_came(&r->resp, psn, urn_psn_add(psn, 1), tp->now, &news);
+	looked(tp, qp, &news);
+	return true;
+}
+
+struct rte_mbuf *
+urn_repair_take(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct rte_mbuf *m = r ? r->kept : NULL;
+
+	if (!m || urn_psn_diff(urn_pkt(m)->psn, response_due(qp)) > 0)
+		return NULL;
+	r->kept = urn_pkt(m)->next;
+	r->kept_n--;
+	tp->kept--;
+	return m;
+}
+
+void
+urn_repair_came(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+{
+	struct urn_board_news news = {.again_ns = UINT64_MAX};
+	struct urn_repair *r = urn_repair_of(tp, qp);
+
+	urn_board_came(&r->resp, psn, urn_psn_add(psn, 1), tp->now, &news);
+	urn_peer_learn(urn_qp_peer(tp, qp), &news);
+}
+
+/* ---- parts of READs that are asked for again */
+
+bool
+urn_repair_part(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_repair *r = urn_repair_get(tp, qp);
+
+	if (!r || r->parts_n >= URN_REPAIR_PARTS || tp->kept >= tp->cfg.kept)
+		return false;
+	urn_pkt(m)->next = NULL;
+	if (r->parts)
+		urn_pkt(r->parts_tail)->next = m;
+	else
+		r->parts = m;
+	r->parts_tail = m;
+	r->parts_n++;
+	tp->kept++;
+	qp->flags |= URN_QPF_PARTS;
+	urn_tp_sched(tp, qp);
+	return true;
+}
+
+void
+urn_repair_part_done(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct rte_mbuf *m = r->parts;
+
+	r->parts = urn_pkt(m)->next;
+	r->parts_n--;
+	tp->kept--;
+	rte_pktmbuf_free(m);
+	if (r->parts)
+		return;
+	qp->flags &= ~(uint32_t)URN_QPF_PARTS;
+	urn_repair_settle(tp, qp);
+}
+
+/* ---- sending again */
+
+/* Send a lost stretch of requests again. returns false when it must be tried again later */
+static bool
+resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *budget)
+{
+	struct urn_work *w = qp->w_head;
+
+	/* What a repeat of all comes to by itself is left to it. */
+	if (urn_psn_diff(g->cur, qp->cur_psn) >= 0) {
+		urn_board_asked(g, g->end, tp->now);
+		return true;
+	}
+	while (g->state == URN_GAP_LOST) {
+		uint32_t next;
+
+		while (w && ((g->cur - w->first_psn) & URN_PSN_MASK) >= w->npsn)
+			w = w->next;
+		if (!w) {
+			urn_board_asked(g, g->end, tp->now);
+			return true;
+		}
+		if (!*budget || !urn_tp_tx_ops(tp))
+			return false;
+		next = urn_req_resend(tp, qp, w, g->cur, urn_psn_add(g->cur, 1) == g->end);
+		if (next == g->cur)
+			return false;
+		--*budget;
+		urn_board_asked(g, urn_psn_diff(next, g->end) < 0 ? next : g->end, tp->now);
+	}
+	return true;
+}
+
+/* Ask again for responses that were lost. returns false when it must be tried again later */
+static bool
+refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *budget)
+{
+	for (struct urn_work *w = qp->w_fetch; w && g->state == URN_GAP_LOST; w = w->next) {
+		uint32_t from = g->cur, end = urn_psn_add(w->first_psn, w->npsn);
+
+		if (!urn_work_is_fetch(w) || w->state != URN_WORK_SENT || w->accepted == w->npsn)
+			continue;
+		if (urn_psn_diff(w->first_psn, g->end) >= 0)
+			break;
+		if (urn_psn_diff(from, urn_psn_add(w->first_psn, w->accepted)) < 0)
+			from = urn_psn_add(w->first_psn, w->accepted);
+		if (urn_psn_diff(end, g->end) > 0)
+			end = g->end;
+		if (urn_psn_diff(end, from) <= 0)
+			continue;
+		if (!*budget || !urn_tp_tx_ops(tp) || !urn_req_refetch(tp, qp, w, from, end))
+			return false;
+		--*budget;
+		urn_board_asked(g, end, tp->now);
+	}
+	if (g->state == URN_GAP_LOST)
+		urn_board_asked(g, g->end, tp->now); /* nothing of it is waited for */
+	return true;
+}
+
+bool
+urn_repair_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
+{
+	struct urn_repair *r = urn_repair_of(tp, qp);
+	uint64_t due;
+	bool done = true;
+
+	for (uint32_t i = 0; done && i < r->resp.n; i++)
+		if (r->resp.gap[i].state == URN_GAP_LOST)
+			done = refetch(tp, qp, &r->resp.gap[i], budget);
+	for (uint32_t i = 0; done && i < r->req.n; i++)
+		if (r->req.gap[i].state == URN_GAP_LOST)
+			done = resend(tp, qp, &r->req.gap[i], budget);
+	if (!urn_repair_of(tp, qp) || !done)
+		return !done;
+	due = urn_repair_look(tp, qp);
+	if (due != UINT64_MAX)
+		urn_req_wake_at(tp, qp, due);
+	return false;
+}

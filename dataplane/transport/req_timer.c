@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requester's time. One timer a QP serves all of it: the wait that a peer
+ * asked for (RNR), gaps that are lost by now, a probe and repeats after the
+ * measured round trip, and the acknowledgement timeout of the QP's attributes,
+ * which alone costs a retry (doc/recovery.md "Time").
+ */
+#include "transport/internal.h"
+
+enum { EARLY_MAX = 16 }; /* doublings of the measured retransmission time */
+
+/* The QP's own timeout, ns. */
+static inline uint64_t
+span(const struct urn_qp *qp)
+{
+	return 4096ull << qp->timeout;
+}
+
+/* When is the probe, or the next repeat by the measured round trip, due? */
+static inline uint64_t
+early_due(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	const struct urn_peer *peer = urn_qp_peer(tp, qp);
+	uint64_t floor = tp->cfg.rto_floor, due = qp->deadline - span(qp);
+
+	if (!floor)
+		return UINT64_MAX;
+	due += urn_peer_pto(peer, floor);
+	if (unlikely(qp->early))
+		due += urn_peer_rto(peer, floor) * ((1ull << qp->early) - 1);
+	return due;
+}
+
+void
+urn_req_wake_at(struct urn_tp *tp, struct urn_qp *qp, uint64_t due)
+{
+	/* A timer that comes too early looks at what is due and starts again. */
+	if (!urn_timer_started(&qp->timer) ||
+	    unlikely(qp->timer.tick > (due >> URN_WHEEL_TICK_SHIFT) + 1))
+		urn_wheel_start(&tp->wheel, &qp->timer, due);
+}
+
+void
+urn_req_arm(struct urn_tp *tp, struct urn_qp *qp)
+{
+	uint64_t due;
+
+	if (unlikely(qp->flags & URN_QPF_RNR_WAIT) || qp->timeout == 0)
+		return;
+	qp->deadline = tp->now + span(qp);
+	qp->early = 0;
+	due = early_due(tp, qp);
+	urn_req_wake_at(tp, qp, due < qp->deadline ? due : qp->deadline);
+}
+
+/* The acknowledgement timer ran out. */
+static void
+timed_out(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_work *w = qp->w_head;
+
+	URN_COUNT(tp, TIMEOUTS);
+	if (qp->retries == 0) {
+		while (w->next && w->npsn == 0)
+			w = w->next;
+		urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_TIMEOUT);
+		return;
+	}
+	qp->retries--;
+	qp->flags &= ~(uint32_t)URN_QPF_MAC; /* it may have moved: ask again */
+	urn_req_go_back(tp, qp);
+	urn_req_arm(tp, qp);
+}
+
+/* Nothing came for longer than a round trip takes: first ask, then repeat. Costs no retry. */
+static void
+repeat_early(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->early == 0) {
+		URN_COUNT(tp, PROBES);
+		qp->flags |= URN_QPF_PROBE;
+		urn_tp_sched(tp, qp);
+	} else {
+		URN_COUNT(tp, EARLY_TIMEOUTS);
+		urn_req_go_back(tp, qp);
+	}
+	if (qp->early < EARLY_MAX)
+		qp->early++;
+}
+
+/* What is outstanding. returns: when to look again, UINT64_MAX: never, or the timer runs */
+static uint64_t
+outstanding(struct urn_tp *tp, struct urn_qp *qp)
+{
+	uint64_t due;
+
+	if (qp->timeout == 0 || qp->una == qp->next_psn || !qp->w_head)
+		return UINT64_MAX;
+	due = early_due(tp, qp);
+	if (tp->now < due && tp->now < qp->deadline)
+		return due < qp->deadline ? due : qp->deadline;
+	if (qp->rx_head || qp->tx_head) {
+		urn_req_arm(tp, qp); /* it is our memory that is slow, not the peer */
+		return UINT64_MAX;
+	}
+	if (tp->now >= qp->deadline) {
+		timed_out(tp, qp);
+		return UINT64_MAX;
+	}
+	repeat_early(tp, qp);
+	due = early_due(tp, qp);
+	return due < qp->deadline ? due : qp->deadline;
+}
+
+void
+urn_req_timer(struct urn_tp *tp, struct urn_qp *qp)
+{
+	uint64_t lost, due;
+
+	if (qp->state == URN_QPS_ERR)
+		urn_tp_sched(tp, qp); /* receives posted meanwhile are flushed */
+	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
+		return;
+	if (qp->flags & URN_QPF_RNR_WAIT) {
+		if (tp->now < qp->deadline) {
+			urn_wheel_start(&tp->wheel, &qp->timer, qp->deadline);
+			return;
+		}
+		qp->flags &= ~(uint32_t)URN_QPF_RNR_WAIT;
+		urn_tp_sched(tp, qp);
+		urn_req_arm(tp, qp);
+		return;
+	}
+	lost = urn_repair_look(tp, qp);
+	due = outstanding(tp, qp);
+	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
+		return; /* retries are used up */
+	if (lost < due)
+		due = lost;
+	if (due != UINT64_MAX)
+		urn_req_wake_at(tp, qp, due);
+}

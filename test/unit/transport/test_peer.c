@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* transport/peer.c: the table of peers, and what follows from what was measured. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "transport/peer.h"
+
+#include <string.h>
+
+static void
+gid_of(uint8_t gid[16], uint32_t n)
+{
+	memset(gid, 0, 16);
+	memcpy(gid + 12, &n, 4);
+}
+
+static void
+table(void **state)
+{
+	enum { N = 2000 };
+	static uint16_t index[N];
+	struct urn_peers ps;
+	uint8_t gid[16];
+
+	(void)state;
+	assert_int_equal(urn_peers_init(&ps), 0);
+	for (uint32_t i = 0; i < N; i++) {
+		gid_of(gid, i);
+		assert_null(urn_peer_find(&ps, gid));
+		index[i] = urn_peer_get(&ps, gid);
+		assert_true(index[i] != 0);
+		assert_int_equal(urn_peer_get(&ps, gid), index[i]);
+	}
+	for (uint32_t i = 0; i < N; i++) {
+		gid_of(gid, i);
+		assert_ptr_equal(urn_peer_find(&ps, gid), ps.at[index[i]]);
+		urn_peer_put(&ps, index[i]);
+		assert_non_null(urn_peer_find(&ps, gid)); /* held twice */
+		if (i % 2 == 0)
+			urn_peer_put(&ps, index[i]);
+	}
+	for (uint32_t i = 0; i < N; i++) {
+		gid_of(gid, i);
+		assert_int_equal(urn_peer_find(&ps, gid) != NULL, i % 2);
+	}
+	/* Places are used again. */
+	gid_of(gid, 0);
+	assert_true(urn_peer_get(&ps, gid) < ps.n);
+	assert_int_equal(ps.n, N + 1);
+	urn_peer_put(&ps, 0); /* the one for all others is never put back */
+	assert_non_null(ps.at[0]);
+	urn_peers_free(&ps);
+}
+
+static void
+round_trips(void **state)
+{
+	struct urn_peer p = {.distance = URN_PEER_DISTANCE};
+
+	(void)state;
+	urn_peer_rtt(&p, 8000, 1);
+	assert_int_equal(p.srtt, 8000);
+	assert_int_equal(p.rttvar, 4000);
+	assert_int_equal(urn_peer_rto(&p, 0), 8000 + 16000);
+	assert_int_equal(urn_peer_rto(&p, 1000000), 1000000);
+	assert_int_equal(urn_peer_pto(&p, 0), 2 * 8000 + 4000);
+	assert_int_equal(urn_peer_pto(&p, 1000000), 125000);
+	urn_peer_rtt(&p, 16000, 2);
+	assert_int_equal(p.srtt, 9000);
+	assert_int_equal(p.rttvar, (3 * 4000 + 8000) / 4);
+	assert_int_equal(p.rtt_min, 8000);
+	urn_peer_rtt(&p, 4000, 3);
+	assert_int_equal(p.rtt_min, 4000);
+	urn_peer_rtt(&p, 9000, 20000000000ull); /* the way is another by now */
+	assert_int_equal(p.rtt_min, 9000);
+}
+
+static void
+patience(void **state)
+{
+	struct urn_peer p = {.distance = URN_PEER_DISTANCE};
+	struct urn_board_news n = {.again_ns = UINT64_MAX};
+	struct urn_board_limits l;
+
+	(void)state;
+	urn_peer_rtt(&p, 80000, 1);
+	urn_peer_limits(&p, &l);
+	assert_int_equal(l.distance, URN_PEER_DISTANCE);
+	assert_int_equal(l.seen_ns, 20000);
+	assert_int_equal(l.asked_ns, 80000 + 4 * 40000);
+	n.late_by = 8;
+	n.late_ns = 40000;
+	urn_peer_learn(&p, &n);
+	urn_peer_limits(&p, &l);
+	assert_int_equal(l.distance, 13);
+	assert_int_equal(l.seen_ns, 50000);
+	n.late_by = 1000;
+	n.late_ns = 1000000000;
+	urn_peer_learn(&p, &n);
+	urn_peer_limits(&p, &l);
+	assert_int_equal(l.distance, URN_PEER_DISTANCE_MAX);
+	assert_int_equal(l.seen_ns, 100000);
+	/* Sent again in vain: what came is the first copy. */
+	p.distance = 4;
+	n = (struct urn_board_news){.again_ns = 39999};
+	urn_peer_learn(&p, &n);
+	assert_int_equal(p.distance, 8);
+	n.again_ns = 40000;
+	urn_peer_learn(&p, &n);
+	assert_int_equal(p.distance, 8);
+	/* All calm: less by and by. */
+	for (int i = 0; i < URN_PEER_CALM; i++)
+		urn_peer_repaired(&p);
+	assert_int_equal(p.distance, 4);
+	for (int i = 0; i < 40 * URN_PEER_CALM; i++)
+		urn_peer_repaired(&p);
+	assert_int_equal(p.distance, URN_PEER_DISTANCE);
+	assert_int_equal(p.late_ns, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(table),
+		cmocka_unit_test(round_trips),
+		cmocka_unit_test(patience),
+	};
+
+	return cmocka_run_group_tests_name("peer", tests, NULL, NULL);
+}
