@@ -16,6 +16,7 @@
  */
 #include "switch/impair.h"
 
+#include "switch/frame.h"
 #include "switch/rnd.h"
 
 #include <errno.h>
@@ -50,6 +51,7 @@ struct entry {
 struct urn_impair {
 	/* Read for each frame. */
 	bool plain;	  /* nothing configured */
+	bool keep;	  /* whoever pops is late: what comes is made ours */
 	bool down;	  /* flap: as of the push under way */
 	uint32_t mask;	  /* entries of the ring - 1 */
 	uint64_t head, tail; /* of the ring: taken, put; free running */
@@ -267,32 +269,15 @@ happens(const struct urn_impair *imp, enum draw kind, unsigned int copy)
 	return imp->limit[kind] && draw(imp, kind, copy) >> 32 < imp->limit[kind];
 }
 
-/* Does nobody but us refer to the frame's memory? */
-static bool
-is_ours(const struct rte_mbuf *m)
-{
-	for (; m; m = m->next) {
-		if (!RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1)
-			return false;
-	}
-	return true;
-}
-
-static struct rte_mbuf *
-copy_of(const struct urn_impair *imp, const struct rte_mbuf *m)
-{
-	return imp->copies ? rte_pktmbuf_copy(m, imp->copies, 0, UINT32_MAX) : NULL;
-}
-
 /* A frame that may be kept and changed, in place of m. NULL: counted and gone. */
 static struct rte_mbuf *
 own(struct urn_impair *imp, struct rte_mbuf *m)
 {
 	struct rte_mbuf *copy;
 
-	if (is_ours(m))
+	if (urn_frame_is_ours(m))
 		return m;
-	copy = copy_of(imp, m);
+	copy = urn_frame_copy(m, imp->copies);
 	if (!copy) {
 		drop(imp, m, URN_IMPAIR_NO_MBUF);
 		return NULL;
@@ -367,7 +352,7 @@ enqueue(struct urn_impair *imp, struct rte_mbuf *m, unsigned int copy, uint64_t 
 		       (uint32_t)urn_rnd_below(draw(imp, DRAW_PASS, copy),
 					       imp->cfg.reorder_max - imp->cfg.reorder_min + 1);
 	due = due_time(imp, m, copy, now);
-	if (due > now || pass) {
+	if (due > now || pass || imp->keep) {
 		m = own(imp, m);
 		if (!m)
 			return;
@@ -408,7 +393,7 @@ push_one(struct urn_impair *imp, struct rte_mbuf *m, uint64_t now)
 		return;
 	}
 	if (happens(imp, DRAW_DUP, 0)) {
-		twin = copy_of(imp, m);
+		twin = urn_frame_copy(m, imp->copies);
 		imp->c.v[twin ? URN_IMPAIR_DUPLICATED : URN_IMPAIR_DUP_NO_MBUF]++;
 	}
 	admit(imp, m, 0, now);
@@ -444,6 +429,24 @@ urn_impair_push(struct urn_impair *imp, struct rte_mbuf **m, unsigned int n, uin
 		push_one(imp, m[i], now);
 		imp->frames++;
 	}
+}
+
+void
+urn_impair_keep(struct urn_impair *imp, bool keep)
+{
+	uint64_t to = imp->head;
+
+	if (keep && !imp->keep) {
+		for (uint64_t i = imp->head; i != imp->tail; i++) {
+			struct entry e = imp->ring[i & imp->mask];
+
+			e.m = own(imp, e.m);
+			if (e.m)
+				imp->ring[to++ & imp->mask] = e;
+		}
+		imp->tail = to;
+	}
+	imp->keep = keep;
 }
 
 /* ---- frames out */
@@ -548,6 +551,8 @@ urn_impair_pop(struct urn_impair *imp, struct rte_mbuf **m, unsigned int max, ui
 		n++;
 	}
 	imp->c.v[URN_IMPAIR_POPPED] += n;
+	if (imp->head == imp->tail)
+		imp->head = imp->tail = 0; /* the same few lines of the ring again */
 	return n;
 }
 

@@ -120,6 +120,11 @@ void urn_impair_push(struct urn_impair *imp, struct rte_mbuf **m, unsigned int n
 unsigned int urn_impair_pop(struct urn_impair *imp, struct rte_mbuf **m, unsigned int max,
 			    uint64_t now);
 /*
+ * Whoever pops cannot for now, as when a port takes no more: frames of foreign
+ * memory that are inside or come from here on are copied even without delay.
+ */
+void urn_impair_keep(struct urn_impair *imp, bool keep);
+/*
  * When the next frame may be due, absent further pushes; UINT64_MAX: none is
  * inside. (At that time pop can find that the frame is to be held longer.)
  */
