@@ -45,6 +45,8 @@ packages() {
 	test | python3-scapy      | py scapy.contrib.roce    | makes our frames anew, to compare
 	test | tshark             | cmd tshark               | dissects our frames
 	test | iproute2           | cmd ip                   | interfaces for the ports of kernel devices
+	test | iputils-ping       | cmd ping                 | kernel hosts talk through urnic-switch
+	test | iperf3             | cmd iperf3               | ... and move data through it
 	dev  | clang              | cmd clang                | the second compiler
 	dev  | libclang-rt-dev    | rt clang                 | clang's sanitizers
 	dev  | clang-tidy         | cmd clang-tidy           | linter

@@ -124,3 +124,15 @@ urn_json_num(struct urn_json *j, const char *key, double value, int decimals)
 	put_lead(j, key);
 	fprintf(j->out, "%.*f", decimals < 0 ? 0 : decimals > 9 ? 9 : decimals, value);
 }
+
+void
+urn_json_counters(struct urn_json *j, const char *key, const char *(*name)(unsigned int i),
+		  const uint64_t *v, unsigned int n)
+{
+	urn_json_object(j, key);
+	for (unsigned int i = 0; i < n; i++) {
+		if (v[i] > 0)
+			urn_json_u64(j, name(i), v[i]);
+	}
+	urn_json_end(j);
+}

@@ -38,5 +38,8 @@ void urn_json_bool(struct urn_json *j, const char *key, bool value);
 void urn_json_null(struct urn_json *j, const char *key);
 /* With this many decimals, 0..9; what is not finite becomes null. */
 void urn_json_num(struct urn_json *j, const char *key, double value, int decimals);
+/* An object of counters, those that are not zero. name: of the i-th of n */
+void urn_json_counters(struct urn_json *j, const char *key, const char *(*name)(unsigned int i),
+		       const uint64_t *v, unsigned int n);
 
 #endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Impairments (switch/impair.h) as people write them: a list such as
+ * "drop=1%,delay=200us,seed=7".
+ */
+#ifndef URN_APPS_COMMON_IMPAIR_H
+#define URN_APPS_COMMON_IMPAIR_H
+
+#include "pmd_glue/port.h"
+#include "switch/impair.h"
+
+/* The keys, for --help: a line each, indented by two. */
+extern const char urn_impair_keys[];
+
+/*
+ * A share of frames in percent, 0 to 100, with or without the sign: "1", "0.5%".
+ * *out: 0..1. returns: 0 or -1
+ */
+int urn_impair_parse_percent(const char *s, double *out);
+/*
+ * Set one impairment. value: NULL when none was given. returns: 0, or -1 with
+ * a sentence that names the key in *err
+ */
+int urn_impair_take(struct urn_impair_config *c, const char *key, const char *value,
+		    struct urn_err *err);
+/* Set those of a list, on top of what is there. returns: 0, or -1 with *err */
+int urn_impair_take_list(struct urn_impair_config *c, const char *list, struct urn_err *err);
+
+#endif

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "opts.h"
+
+#include "common/impair.h"
+#include "common/text.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_TIME_NS (86400ull * 366 * 1000000000)
+#define DEFAULT_MBUFS 4096u
+
+static const char help[] =
+	"Usage: urnic-switch --port [NAME=]DEVICE --port [NAME=]DEVICE... [OPTION...]\n"
+	"\n"
+	"An Ethernet switch between ports, with impairments by seed. Runs until a signal\n"
+	"or --duration ends it, and then prints its counters; on SIGUSR1, too.\n"
+	"\n"
+	"DEVICE is one of\n"
+	"  tap:NAME           a new interface of this host's kernel\n"
+	"  memif:PATH[,client]  shared memory to another process; PATH is the socket\n"
+	"  af_packet:NAME     an interface that is there, by a packet socket\n"
+	"  af_xdp:NAME        ... by AF_XDP\n"
+	"  dev:DEVICE         anything else that DPDK knows: a PCI address, net_null0\n"
+	"\n"
+	"  --switch NAME      the ports behind it are of a switch of that name (s0)\n"
+	"  --link A,B         join two switches; its ends are the ports A-B and B-A\n"
+	"  --static PORT,MAC  an address that is behind a port for good\n"
+	"  --no-learning      static addresses only, the rest is flooded\n"
+	"  --age T            forget an address not seen for so long (300)\n"
+	"  --impair PORT[.in|.out]:LIST  what happens to frames from the port into the\n"
+	"                     switch (in), from the switch to the port (out), or both\n"
+	"  --duration T       end after a time: 2, 0.5, 200ms (never)\n"
+	"  --interval T       print the counters every so often\n"
+	"  --json             print them as JSON\n"
+	"  --idle I           spin, pause or sleep when there is nothing to do (sleep)\n"
+	"  --core N           run on this core\n"
+	"  --mbufs N          packets in each port's pool, 1024 to 1048576 (4096)\n"
+	"  --help, --version\n"
+	"\n"
+	"LIST is one or more of these, with commas between them:\n";
+
+static const char help_end[] =
+	"\n"
+	"Exit code: 0 done, 1 failed, 2 bad option, 128 + N ended by signal N.\n";
+
+enum opt_id {
+	OPT_SWITCH = 256,
+	OPT_PORT,
+	OPT_LINK,
+	OPT_STATIC,
+	OPT_NO_LEARNING,
+	OPT_AGE,
+	OPT_IMPAIR,
+	OPT_DURATION,
+	OPT_INTERVAL,
+	OPT_JSON,
+	OPT_IDLE,
+	OPT_CORE,
+	OPT_MBUFS,
+	OPT_HELP,
+	OPT_VERSION,
+};
+
+static const struct option long_options[] = {
+	{"switch", required_argument, NULL, OPT_SWITCH},
+	{"port", required_argument, NULL, OPT_PORT},
+	{"link", required_argument, NULL, OPT_LINK},
+	{"static", required_argument, NULL, OPT_STATIC},
+	{"no-learning", no_argument, NULL, OPT_NO_LEARNING},
+	{"age", required_argument, NULL, OPT_AGE},
+	{"impair", required_argument, NULL, OPT_IMPAIR},
+	{"duration", required_argument, NULL, OPT_DURATION},
+	{"interval", required_argument, NULL, OPT_INTERVAL},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"idle", required_argument, NULL, OPT_IDLE},
+	{"core", required_argument, NULL, OPT_CORE},
+	{"mbufs", required_argument, NULL, OPT_MBUFS},
+	{"help", no_argument, NULL, OPT_HELP},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+/* A name that a person gave: letters, digits, _, -, to be told from what stands around it. */
+static bool
+is_name(const char *s, size_t n)
+{
+	if (n == 0 || n >= SW_NAME)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (!isalnum((unsigned char)s[i]) && s[i] != '_' && s[i] != '-')
+			return false;
+	}
+	return true;
+}
+
+static int
+find_switch(const struct sw_opts *o, const char *name, size_t n)
+{
+	for (unsigned int i = 0; i < o->sws; i++) {
+		if (strlen(o->sw[i]) == n && strncmp(o->sw[i], name, n) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+static int
+find_port(const struct sw_opts *o, const char *name, size_t n)
+{
+	for (unsigned int i = 0; i < o->ports; i++) {
+		if (strlen(o->port[i].name) == n && strncmp(o->port[i].name, name, n) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+static int
+take_switch(struct sw_opts *o, const char *arg, struct urn_err *err)
+{
+	if (!is_name(arg, strlen(arg)))
+		urn_err_set(err, "--switch %.32s: give a name of 1 to 15 letters, digits, _ or -",
+			    arg);
+	else if (find_switch(o, arg, strlen(arg)) >= 0)
+		urn_err_set(err, "--switch %.32s: there is one of that name", arg);
+	else if (o->sws == URN_FABRIC_MAX_SWITCHES)
+		urn_err_set(err, "--switch %.32s: %u switches are the most", arg, o->sws);
+	else {
+		snprintf(o->sw[o->sws++], SW_NAME, "%s", arg);
+		return 0;
+	}
+	return -1;
+}
+
+/* The port is filled in: is its name free? Then it counts. */
+static int
+add_port(struct sw_opts *o, struct urn_err *err)
+{
+	const struct sw_port_opts *p = &o->port[o->ports];
+
+	if (find_port(o, p->name, strlen(p->name)) >= 0) {
+		urn_err_set(err, "two ports are called %s; give one another name: --port NAME=...",
+			    p->name);
+		return -1;
+	}
+	o->ports++;
+	return 0;
+}
+
+static int
+take_port(struct sw_opts *o, const char *arg, struct urn_err *err)
+{
+	struct sw_port_opts *p = &o->port[o->ports];
+	const char *equals = strchr(arg, '='), *colon = strchr(arg, ':');
+	const char *spec = arg;
+
+	if (o->devices == SW_MAX_PORTS) {
+		urn_err_set(err, "--port %.48s: %u ports are the most", arg, SW_MAX_PORTS);
+		return -1;
+	}
+	if (o->sws == 0 && take_switch(o, "s0", err))
+		return -1;
+	memset(p, 0, sizeof(*p));
+	/* A name stands before the kind of device, not in its arguments. */
+	if (equals && (!colon || equals < colon))
+		spec = equals + 1;
+	if (sw_device(spec, o->devices, p->device, p->name, err))
+		return -1;
+	if (spec != arg) {
+		if (!is_name(arg, (size_t)(equals - arg))) {
+			urn_err_set(err, "--port %.48s: give a name of 1 to 15 letters, digits, _ "
+					 "or -", arg);
+			return -1;
+		}
+		snprintf(p->name, sizeof(p->name), "%.*s", (int)(equals - arg), arg);
+	}
+	p->sw = o->sws - 1;
+	p->tap = strncmp(p->device, "net_tap", 7) == 0;
+	if (add_port(o, err))
+		return -1;
+	o->devices++;
+	return 0;
+}
+
+static int
+take_link(struct sw_opts *o, const char *arg, struct urn_err *err)
+{
+	const char *comma = strchr(arg, ',');
+	int end[2] = {-1, -1};
+
+	if (comma) {
+		end[0] = find_switch(o, arg, (size_t)(comma - arg));
+		end[1] = find_switch(o, comma + 1, strlen(comma + 1));
+	}
+	if (end[0] < 0 || end[1] < 0 || end[0] == end[1]) {
+		urn_err_set(err, "--link %.32s: give two switches that --switch named before, such "
+				 "as s0,s1", arg);
+		return -1;
+	}
+	if (o->links == SW_MAX_LINKS) {
+		urn_err_set(err, "--link %.32s: so many links make a loop", arg);
+		return -1;
+	}
+	for (int i = 0; i < 2; i++) {
+		struct sw_port_opts *p = &o->port[o->ports];
+		char name[sizeof(p->name)];
+
+		snprintf(name, sizeof(name), "%s-%s", o->sw[end[i]], o->sw[end[1 - i]]);
+		memset(p, 0, sizeof(*p));
+		memcpy(p->name, name, sizeof(name));
+		p->sw = (unsigned int)end[i];
+		o->link[o->links].port[i] = o->ports;
+		if (add_port(o, err))
+			return -1;
+	}
+	o->links++;
+	return 0;
+}
+
+static int
+take_static(struct sw_opts *o, const char *arg, struct urn_err *err)
+{
+	const char *comma = strchr(arg, ',');
+	struct sw_static_opts *f = &o->fixed[o->fixeds];
+	int port = comma ? find_port(o, arg, (size_t)(comma - arg)) : -1;
+
+	if (o->fixeds == SW_MAX_STATIC) {
+		urn_err_set(err, "--static %.48s: %u addresses are the most", arg, SW_MAX_STATIC);
+		return -1;
+	}
+	if (port < 0 || sw_parse_mac(comma + 1, f->mac)) {
+		urn_err_set(err, "--static %.48s: give a port that was named before and the MAC "
+				 "address of one host, such as left,02:00:00:00:00:01", arg);
+		return -1;
+	}
+	f->port = (unsigned int)port;
+	o->fixeds++;
+	return 0;
+}
+
+static int
+take_impair(struct sw_opts *o, const char *arg, struct urn_err *err)
+{
+	const char *colon = strchr(arg, ':');
+	size_t n = colon ? (size_t)(colon - arg) : 0;
+	bool in = true, out = true;
+	int port;
+
+	if (n > 3 && strncmp(colon - 3, ".in", 3) == 0) {
+		out = false;
+		n -= 3;
+	} else if (n > 4 && strncmp(colon - 4, ".out", 4) == 0) {
+		in = false;
+		n -= 4;
+	}
+	port = find_port(o, arg, n);
+	if (port < 0) {
+		urn_err_set(err, "--impair %.48s: give a port that was named before, a direction "
+				 "if it is only one, and what happens: left.in:drop=1%%", arg);
+		return -1;
+	}
+	if (in && urn_impair_take_list(&o->port[port].impair[URN_SWITCH_IN], colon + 1, err))
+		return -1;
+	if (out && urn_impair_take_list(&o->port[port].impair[URN_SWITCH_OUT], colon + 1, err))
+		return -1;
+	return 0;
+}
+
+static int
+take_time(const char *name, const char *arg, uint64_t *out, struct urn_err *err)
+{
+	if (urn_text_parse_time(arg, out) == 0 && *out >= 1000000 && *out <= MAX_TIME_NS)
+		return 0;
+	urn_err_set(err, "--%s %.32s: give seconds from 0.001 on, such as 2 or 200ms", name, arg);
+	return -1;
+}
+
+static int
+take_idle(struct sw_opts *o, const char *arg, struct urn_err *err)
+{
+	static const char *const names[] = {
+		[URN_IDLE_SPIN] = "spin", [URN_IDLE_PAUSE] = "pause", [URN_IDLE_SLEEP] = "sleep"};
+
+	for (unsigned int i = 0; i < RTE_DIM(names); i++) {
+		if (strcmp(arg, names[i]) == 0) {
+			o->idle = (enum urn_idle)i;
+			return 0;
+		}
+	}
+	urn_err_set(err, "--idle %.32s: give spin, pause or sleep", arg);
+	return -1;
+}
+
+static int
+take_core(struct sw_opts *o, const char *arg, struct urn_err *err)
+{
+	cpu_set_t set;
+	uint64_t v;
+
+	if (urn_text_parse_uint(arg, &v) == 0 && v < CPU_SETSIZE &&
+	    sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_ISSET((size_t)v, &set)) {
+		o->core = (int)v;
+		return 0;
+	}
+	urn_err_set(err, "--core %.32s: this process may not run there; see taskset -p $$ for the "
+			 "cores it may use", arg);
+	return -1;
+}
+
+static int
+take_mbufs(struct sw_opts *o, const char *arg, struct urn_err *err)
+{
+	uint64_t v;
+
+	if (urn_text_parse_uint(arg, &v) || v < 1024 || v > 1048576) {
+		urn_err_set(err, "--mbufs %.32s: give packets from 1024 to 1048576", arg);
+		return -1;
+	}
+	o->mbufs = (uint32_t)v;
+	return 0;
+}
+
+static int
+take_option(int id, const char *arg, struct sw_opts *o, struct urn_err *err)
+{
+	switch (id) {
+	case OPT_SWITCH:
+		return take_switch(o, arg, err);
+	case OPT_PORT:
+		return take_port(o, arg, err);
+	case OPT_LINK:
+		return take_link(o, arg, err);
+	case OPT_STATIC:
+		return take_static(o, arg, err);
+	case OPT_IMPAIR:
+		return take_impair(o, arg, err);
+	case OPT_AGE:
+		return take_time("age", arg, &o->age_ns, err);
+	case OPT_DURATION:
+		return take_time("duration", arg, &o->duration_ns, err);
+	case OPT_INTERVAL:
+		return take_time("interval", arg, &o->interval_ns, err);
+	case OPT_IDLE:
+		return take_idle(o, arg, err);
+	case OPT_CORE:
+		return take_core(o, arg, err);
+	case OPT_MBUFS:
+		return take_mbufs(o, arg, err);
+	case OPT_NO_LEARNING:
+		o->no_learning = true;
+		return 0;
+	default: /* OPT_JSON */
+		o->json = true;
+		return 0;
+	}
+}
+
+/* A switch nobody is plugged into was not meant; loops are found when links are made. */
+static int
+check_together(const struct sw_opts *o, struct urn_err *err)
+{
+	bool used[URN_FABRIC_MAX_SWITCHES] = {false};
+
+	if (o->devices == 0) {
+		urn_err_set(err, "give at least one port, such as --port tap:left; --help tells "
+				 "more");
+		return -1;
+	}
+	for (unsigned int i = 0; i < o->ports; i++)
+		used[o->port[i].sw] = true;
+	for (unsigned int i = 0; i < o->sws; i++) {
+		if (!used[i]) {
+			urn_err_set(err, "--switch %s has no port; ports belong to the switch named "
+					 "last before them", o->sw[i]);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+enum sw_parse
+sw_opts_parse(int argc, char **argv, struct sw_opts *o, struct urn_err *err)
+{
+	int id;
+
+	memset(o, 0, sizeof(*o));
+	o->mbufs = DEFAULT_MBUFS;
+	o->idle = URN_IDLE_SLEEP;
+	o->core = -1;
+	optind = 0; /* glibc: start over, for whoever parses twice */
+	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+		switch (id) {
+		case OPT_HELP:
+			printf("%s%s%s", help, urn_impair_keys, help_end);
+			return SW_EXIT_OK;
+		case OPT_VERSION:
+			puts("urnic-switch " URN_VERSION);
+			return SW_EXIT_OK;
+		case '?':
+			urn_err_set(err, "%.32s is no option, or not a whole one; --help lists "
+					 "them", argv[optind - 1]);
+			return SW_EXIT_USAGE;
+		case ':':
+			urn_err_set(err, "%.32s wants a value; --help tells which",
+				    argv[optind - 1]);
+			return SW_EXIT_USAGE;
+		default:
+			if (take_option(id, optarg, o, err))
+				return SW_EXIT_USAGE;
+		}
+	}
+	if (optind < argc) {
+		urn_err_set(err, "%.32s is one word too many; --help tells how", argv[optind]);
+		return SW_EXIT_USAGE;
+	}
+	return check_together(o, err) ? SW_EXIT_USAGE : SW_RUN;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the person asked for: switches, ports, links, impairments, checked against each other. */
+#ifndef URNIC_SWITCH_OPTS_H
+#define URNIC_SWITCH_OPTS_H
+
+#include "control/dataplane.h"
+#include "switch/fabric.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SW_MAX_PORTS 32u /* ethdev's own limit, of all switches */
+#define SW_MAX_LINKS 63u /* a tree of URN_FABRIC_MAX_SWITCHES */
+#define SW_MAX_STATIC 1024u
+#define SW_NAME 16u /* bytes of a name that a person gives, NUL included */
+
+/* A port of a switch: a device, or an end of a link. */
+struct sw_port_opts {
+	char name[32];
+	char device[512]; /* pmd_glue's line; empty: a link */
+	unsigned int sw;  /* index of the switch */
+	bool tap;	  /* net_tap: its link state says nothing */
+	struct urn_impair_config impair[2]; /* by enum urn_switch_dir */
+};
+
+struct sw_link_opts {
+	unsigned int port[2]; /* indices of the ports at its ends */
+};
+
+struct sw_static_opts {
+	unsigned int port; /* index */
+	uint8_t mac[6];
+};
+
+struct sw_opts {
+	char sw[URN_FABRIC_MAX_SWITCHES][SW_NAME]; /* names */
+	struct sw_port_opts port[SW_MAX_PORTS + 2 * SW_MAX_LINKS];
+	struct sw_link_opts link[SW_MAX_LINKS];
+	struct sw_static_opts fixed[SW_MAX_STATIC];
+	unsigned int sws, ports, links, fixeds;
+	unsigned int devices; /* ports that are no link ends */
+	uint64_t age_ns;      /* of addresses; 0: the switch's default */
+	uint64_t duration_ns; /* 0: until a signal */
+	uint64_t interval_ns; /* counters every so often; 0: not */
+	uint32_t mbufs;	      /* packets in each port's pool, and in that of copies */
+	enum urn_idle idle;
+	int core;	      /* -1: wherever the system puts it */
+	bool no_learning;
+	bool json;
+};
+
+/* What is to be done after the command line was read. */
+enum sw_parse { SW_RUN, SW_EXIT_OK, SW_EXIT_USAGE };
+
+/*
+ * Read the command line into *o. Prints help and version itself; a bad option
+ * gives a sentence in *err and SW_EXIT_USAGE.
+ */
+enum sw_parse sw_opts_parse(int argc, char **argv, struct sw_opts *o, struct urn_err *err);
+
+/*
+ * A device from what a person writes, "tap:NAME" and the like. index: makes
+ * the device's own name unique. name: gets the port's default name.
+ * returns: 0, or -1 with *err
+ */
+int sw_device(const char *spec, unsigned int index, char device[512], char name[32],
+	      struct urn_err *err);
+/* "02:00:00:00:00:01". returns: 0, or -1 (also for a group address) */
+int sw_parse_mac(const char *s, uint8_t mac[6]);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What was counted, for people or as JSON. */
+#include "rig.h"
+
+#include "common/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One port's set of counters. */
+struct set {
+	const char *title; /* for people; NULL: the title before goes on */
+	const char *key;   /* in JSON */
+	const char *(*name)(unsigned int id);
+	const uint64_t *v;
+	unsigned int n;
+};
+
+/* The sets of a port; a link has no fabric's. returns: how many */
+static unsigned int
+sets_of(const struct sw_rig *rig, unsigned int port, struct set out[4])
+{
+	struct urn_switch *sw = rig->sw[rig->o->port[port].sw];
+	uint16_t number = rig->number[port];
+	const struct urn_fabric_counters *f = urn_fabric_counters(rig->fabric, sw, number);
+	unsigned int n = 0;
+
+	out[n++] = (struct set){"", "counters", urn_switch_counter_name,
+				urn_switch_counters(sw, number)->v, URN_SWITCH_COUNTER_COUNT};
+	out[n++] = (struct set){"in", "impair_in", urn_impair_counter_name,
+				urn_impair_counters(urn_switch_impair(sw, number, URN_SWITCH_IN))->v,
+				URN_IMPAIR_COUNTER_COUNT};
+	out[n++] = (struct set){"out", "impair_out", urn_impair_counter_name,
+				urn_impair_counters(urn_switch_impair(sw, number, URN_SWITCH_OUT))->v,
+				URN_IMPAIR_COUNTER_COUNT};
+	if (f)
+		out[n++] = (struct set){"device", "device_counters", urn_fabric_counter_name, f->v,
+					URN_FABRIC_COUNTER_COUNT};
+	return n;
+}
+
+/* Frames that the device had no room for: its own count, what there is of one. */
+static uint64_t
+missed(const struct urn_port *dev)
+{
+	struct rte_eth_stats st;
+
+	return dev && rte_eth_stats_get(dev->id, &st) == 0 ? st.imissed + st.rx_nombuf : 0;
+}
+
+static void
+json_port(struct urn_json *j, const struct sw_rig *rig, unsigned int port)
+{
+	const struct sw_port_opts *p = &rig->o->port[port];
+	struct set set[4];
+	unsigned int n = sets_of(rig, port, set);
+
+	urn_json_object(j, NULL);
+	urn_json_str(j, "name", p->name);
+	if (rig->dev[port])
+		urn_json_str(j, "device", p->device);
+	else
+		urn_json_null(j, "device");
+	urn_json_bool(j, "up", urn_switch_port_is_up(rig->sw[p->sw], rig->number[port]));
+	for (unsigned int i = 0; i < n; i++)
+		urn_json_counters(j, set[i].key, set[i].name, set[i].v, set[i].n);
+	urn_json_u64(j, "rx_missed", missed(rig->dev[port]));
+	urn_json_end(j);
+}
+
+static void
+report_json(const struct sw_rig *rig, double seconds)
+{
+	struct urn_json j;
+
+	urn_json_init(&j, stdout);
+	urn_json_object(&j, NULL);
+	urn_json_num(&j, "seconds", seconds, 3);
+	urn_json_array(&j, "switches");
+	for (unsigned int s = 0; s < rig->o->sws; s++) {
+		urn_json_object(&j, NULL);
+		urn_json_str(&j, "name", rig->o->sw[s]);
+		urn_json_u64(&j, "addresses", urn_fdb_count(urn_switch_fdb(rig->sw[s])));
+		urn_json_u64(&j, "queued", urn_switch_queued(rig->sw[s]));
+		urn_json_array(&j, "ports");
+		for (unsigned int i = 0; i < rig->o->ports; i++) {
+			if (rig->o->port[i].sw == s)
+				json_port(&j, rig, i);
+		}
+		urn_json_end(&j);
+		urn_json_end(&j);
+	}
+	urn_json_end(&j);
+	urn_json_end(&j);
+}
+
+/* Frames that are not what came and went as it should. */
+static void
+text_port(const struct sw_rig *rig, unsigned int port)
+{
+	const struct sw_port_opts *p = &rig->o->port[port];
+	const uint64_t *v = urn_switch_counters(rig->sw[p->sw], rig->number[port])->v;
+	struct set set[4];
+	unsigned int n = sets_of(rig, port, set);
+
+	printf("  %-15s %12" PRIu64 " %16" PRIu64 " %12" PRIu64 " %16" PRIu64 "%s\n", p->name,
+	       v[URN_SWITCH_RX_PACKETS], v[URN_SWITCH_RX_BYTES], v[URN_SWITCH_TX_PACKETS],
+	       v[URN_SWITCH_TX_BYTES],
+	       urn_switch_port_is_up(rig->sw[p->sw], rig->number[port]) ? "" : "  down");
+	for (unsigned int i = 0; i < n; i++) {
+		bool impair = set[i].name == urn_impair_counter_name;
+		const char *between = "";
+
+		for (unsigned int k = 0; k < set[i].n; k++) {
+			if (set[i].v[k] == 0 || (i == 0 && k <= URN_SWITCH_TX_BYTES) ||
+			    (impair && k <= URN_IMPAIR_POPPED))
+				continue;
+			if (*between == '\0')
+				printf("    %s%s", set[i].title, *set[i].title ? ": " : "");
+			printf("%s%s %" PRIu64, between, set[i].name(k), set[i].v[k]);
+			between = ", ";
+		}
+		if (*between != '\0')
+			putchar('\n');
+	}
+	if (missed(rig->dev[port]))
+		printf("    missed by the device: %" PRIu64 "\n", missed(rig->dev[port]));
+}
+
+static void
+report_text(const struct sw_rig *rig, double seconds)
+{
+	for (unsigned int s = 0; s < rig->o->sws; s++) {
+		printf("switch %s: %.1f s, %u addresses, %u frames inside\n", rig->o->sw[s], seconds,
+		       urn_fdb_count(urn_switch_fdb(rig->sw[s])), urn_switch_queued(rig->sw[s]));
+		printf("  %-15s %12s %16s %12s %16s\n", "port", "rx packets", "rx bytes",
+		       "tx packets", "tx bytes");
+		for (unsigned int i = 0; i < rig->o->ports; i++) {
+			if (rig->o->port[i].sw == s)
+				text_port(rig, i);
+		}
+	}
+}
+
+void
+sw_report(const struct sw_rig *rig, double seconds)
+{
+	if (rig->o->json)
+		report_json(rig, seconds);
+	else
+		report_text(rig, seconds);
+	fflush(stdout);
+}

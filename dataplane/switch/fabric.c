@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "switch/fabric.h"
+
+#include "switch/frame.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* One port, plugged in. */
+struct plug {
+	struct urn_switch *sw;
+	struct urn_port *ethdev;
+	uint16_t port;
+	bool follow_link;
+	uint16_t waiting_n, waiting_at;		    /* frames that the port did not take yet */
+	uint64_t waiting_since;			    /* ns: when it took one last */
+	struct rte_mbuf *waiting[URN_SWITCH_BURST]; /* ours alone, beyond the poll */
+	struct urn_fabric_counters c;
+};
+
+struct urn_fabric {
+	struct plug *plug;
+	unsigned int plugs;
+	unsigned int switches;
+	struct urn_switch *sw[URN_FABRIC_MAX_SWITCHES];
+	struct rte_mempool *copies;
+	uint64_t link_at; /* ns */
+};
+
+static const char *const names[] = {
+#define X(id, name, text) name,
+	URN_FABRIC_COUNTERS(X)
+#undef X
+};
+
+static const char *const texts[] = {
+#define X(id, name, text) text,
+	URN_FABRIC_COUNTERS(X)
+#undef X
+};
+
+const char *
+urn_fabric_counter_name(unsigned int id)
+{
+	return id < URN_FABRIC_COUNTER_COUNT ? names[id] : NULL;
+}
+
+const char *
+urn_fabric_counter_text(unsigned int id)
+{
+	return id < URN_FABRIC_COUNTER_COUNT ? texts[id] : NULL;
+}
+
+struct urn_fabric *
+urn_fabric_create(struct rte_mempool *copies)
+{
+	struct urn_fabric *f = calloc(1, sizeof(*f));
+
+	if (f)
+		f->copies = copies;
+	return f;
+}
+
+void
+urn_fabric_destroy(struct urn_fabric *f)
+{
+	if (!f)
+		return;
+	for (unsigned int i = 0; i < f->plugs; i++) {
+		struct plug *p = &f->plug[i];
+
+		for (; p->waiting_at < p->waiting_n; p->waiting_at++)
+			rte_pktmbuf_free(p->waiting[p->waiting_at]);
+	}
+	for (unsigned int i = 0; i < f->switches; i++)
+		urn_switch_destroy(f->sw[i]);
+	free(f->plug);
+	free(f);
+}
+
+int
+urn_fabric_add(struct urn_fabric *f, struct urn_switch *sw)
+{
+	if (f->switches == URN_FABRIC_MAX_SWITCHES)
+		return -ENOSPC;
+	f->sw[f->switches] = sw;
+	return (int)f->switches++;
+}
+
+unsigned int
+urn_fabric_switches(const struct urn_fabric *f)
+{
+	return f->switches;
+}
+
+struct urn_switch *
+urn_fabric_switch(const struct urn_fabric *f, unsigned int number)
+{
+	return number < f->switches ? f->sw[number] : NULL;
+}
+
+static struct plug *
+find_plug(const struct urn_fabric *f, const struct urn_switch *sw, uint16_t port)
+{
+	for (unsigned int i = 0; i < f->plugs; i++) {
+		if (f->plug[i].sw == sw && f->plug[i].port == port)
+			return &f->plug[i];
+	}
+	return NULL;
+}
+
+int
+urn_fabric_plug(struct urn_fabric *f, struct urn_switch *sw, uint16_t port,
+		struct urn_port *ethdev, bool follow_link)
+{
+	struct plug *more;
+
+	if (port >= urn_switch_ports(sw) || urn_switch_port_is_linked(sw, port))
+		return -EINVAL;
+	if (find_plug(f, sw, port))
+		return -EBUSY;
+	more = realloc(f->plug, (f->plugs + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	f->plug = more;
+	f->plug[f->plugs++] = (struct plug){
+		.sw = sw, .port = port, .ethdev = ethdev, .follow_link = follow_link};
+	/* Not all can, and those that cannot have nobody else's frames. */
+	(void)rte_eth_promiscuous_enable(ethdev->id);
+	urn_port_poll_link(ethdev);
+	urn_switch_port_set_up(sw, port, !follow_link || ethdev->link_up);
+	return 0;
+}
+
+uint32_t
+urn_fabric_max_frame(const struct urn_port *ethdev)
+{
+	return ethdev->caps.mtu + (uint32_t)sizeof(struct rte_ether_hdr) +
+	       (uint32_t)sizeof(struct rte_vlan_hdr);
+}
+
+static void
+poll_links(struct urn_fabric *f)
+{
+	for (unsigned int i = 0; i < f->plugs; i++) {
+		struct plug *p = &f->plug[i];
+
+		if (urn_port_poll_link(p->ethdev) != 1 || !p->follow_link)
+			continue;
+		p->c.v[URN_FABRIC_LINK_CHANGES]++;
+		urn_switch_port_set_up(p->sw, p->port, p->ethdev->link_up);
+	}
+}
+
+static unsigned int
+receive(const struct plug *p, uint64_t now)
+{
+	struct rte_mbuf *m[URN_SWITCH_BURST];
+	uint16_t n = urn_port_rx(p->ethdev, 0, m, URN_SWITCH_BURST);
+
+	if (n)
+		urn_switch_input(p->sw, p->port, m, n, now);
+	return n;
+}
+
+/* Keep what the port did not take: made ours, for the poll ends before it goes. */
+static void
+wait_for_port(struct urn_fabric *f, struct plug *p, struct rte_mbuf *const *m, uint16_t n,
+	      uint64_t now)
+{
+	p->c.v[URN_FABRIC_TX_PARTIAL]++;
+	p->waiting_n = p->waiting_at = 0;
+	p->waiting_since = now;
+	for (uint16_t i = 0; i < n; i++) {
+		struct rte_mbuf *keep = m[i];
+
+		if (!urn_frame_is_ours(keep)) {
+			keep = urn_frame_copy(m[i], f->copies);
+			rte_pktmbuf_free(m[i]);
+			p->c.v[keep ? URN_FABRIC_TX_COPIED : URN_FABRIC_DROP_TX_NO_MBUF]++;
+		}
+		if (keep)
+			p->waiting[p->waiting_n++] = keep;
+	}
+}
+
+/* Try again what waits. returns: frames that went */
+static unsigned int
+retry(struct plug *p, uint64_t now)
+{
+	uint16_t n = urn_port_tx(p->ethdev, 0, p->waiting + p->waiting_at,
+				 (uint16_t)(p->waiting_n - p->waiting_at));
+
+	p->waiting_at += n;
+	if (n) {
+		p->waiting_since = now;
+	} else if (now - p->waiting_since > URN_FABRIC_STUCK_NS) {
+		/* Maybe it is this one frame that the port will not have. */
+		rte_pktmbuf_free(p->waiting[p->waiting_at++]);
+		p->c.v[URN_FABRIC_DROP_TX_STUCK]++;
+		p->waiting_since = now;
+	}
+	return n;
+}
+
+/* Send what is due. returns: frames that went */
+static unsigned int
+transmit(struct urn_fabric *f, struct plug *p, uint64_t now)
+{
+	struct rte_mbuf *m[URN_SWITCH_BURST];
+	unsigned int total = 0;
+	uint16_t n, sent;
+
+	if (p->waiting_at < p->waiting_n) {
+		total = retry(p, now);
+		if (p->waiting_at < p->waiting_n)
+			return total;
+		urn_impair_keep(urn_switch_impair(p->sw, p->port, URN_SWITCH_OUT), false);
+	}
+	while ((n = (uint16_t)urn_switch_output(p->sw, p->port, m, URN_SWITCH_BURST, now)) > 0) {
+		sent = urn_port_tx(p->ethdev, 0, m, n);
+		total += sent;
+		if (sent < n) {
+			wait_for_port(f, p, m + sent, n - sent, now);
+			urn_impair_keep(urn_switch_impair(p->sw, p->port, URN_SWITCH_OUT), true);
+			break;
+		}
+	}
+	return total;
+}
+
+unsigned int
+urn_fabric_poll(struct urn_fabric *f, uint64_t now)
+{
+	unsigned int moved = 0;
+
+	if (now >= f->link_at) {
+		f->link_at = now + URN_FABRIC_LINK_NS;
+		poll_links(f);
+	}
+	for (unsigned int i = 0; i < f->plugs; i++)
+		moved += receive(&f->plug[i], now);
+	urn_switch_run_all(f->sw, f->switches, now);
+	for (unsigned int i = 0; i < f->plugs; i++)
+		moved += transmit(f, &f->plug[i], now);
+	return moved;
+}
+
+uint64_t
+urn_fabric_next(const struct urn_fabric *f)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned int i = 0; i < f->switches; i++) {
+		uint64_t t = urn_switch_next(f->sw[i]);
+
+		if (t < next)
+			next = t;
+	}
+	for (unsigned int i = 0; i < f->plugs; i++) {
+		if (f->plug[i].waiting_at < f->plug[i].waiting_n)
+			return 0;
+	}
+	return next;
+}
+
+const struct urn_fabric_counters *
+urn_fabric_counters(const struct urn_fabric *f, const struct urn_switch *sw, uint16_t port)
+{
+	const struct plug *p = find_plug(f, sw, port);
+
+	return p ? &p->c : NULL;
+}

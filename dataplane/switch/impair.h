@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a bad wire does to frames, one direction of it: a state machine without
+ * device or clock. Frames go in with the time, and come out when they are due:
+ *
+ *           blackhole  drop  duplicate  corrupt     rate, delay, jitter    reorder
+ *   push ─►   flap   ─────────────────────────► [ FIFO, by due time ] ─► [ held ] ─► pop
+ *
+ * Chance comes from the seed alone. The n-th frame's fate under each
+ * impairment is a function of the seed, n and the impairment's name, so
+ * switching one off changes nothing of what the others do to the same frames.
+ * Frames come out in the same order and for the same reasons however often
+ * pop is called, and only `reorder` changes their order.
+ *
+ * One thread at a time. Time is in ns, from any origin, and never runs back.
+ */
+#ifndef URN_SWITCH_IMPAIR_H
+#define URN_SWITCH_IMPAIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+
+#define URN_IMPAIR_MAX_PASS 32u	       /* largest reorder_max */
+#define URN_IMPAIR_MAX_NS 60000000000u /* longest delay, jitter, reorder_ns, 60 s */
+#define URN_IMPAIR_MIN_BPS 1000u
+#define URN_IMPAIR_MAX_BPS 1000000000000u
+#define URN_IMPAIR_MAX_QUEUE 1048576u
+/* Bytes that Ethernet adds to a frame: preamble, FCS, gap; and the shortest frame without FCS. */
+#define URN_IMPAIR_WIRE_EXTRA 24u
+#define URN_IMPAIR_WIRE_MIN 60u
+
+/* All zero: no impairment. */
+struct urn_impair_config {
+	uint64_t seed;
+	double drop, dup, corrupt, reorder; /* probabilities of a frame, 0..1 */
+	/*
+	 * A frame that is reordered is held until this many later ones passed it,
+	 * uniform from min to max (0, 0: 1 to 8), or until reorder_ns after it was
+	 * due (0: 100 us), so that the last of a train is not stuck.
+	 */
+	uint32_t reorder_min, reorder_max;
+	uint64_t reorder_ns;
+	uint64_t delay_ns;
+	uint64_t jitter_ns; /* added to the delay, uniform from 0; keeps the order */
+	uint64_t rate_bps;  /* bits a second on the wire, preamble, FCS and gap included; 0: any */
+	uint64_t flap_up_ns, flap_down_ns; /* up so long, then down so long, from the first push on */
+	bool blackhole;			   /* nothing passes */
+	uint32_t queue;			   /* frames inside at a time; 0: 4096 */
+};
+
+/* X(index, "name", "description") */
+#define URN_IMPAIR_COUNTERS(X)                                                             \
+	X(PUSHED, "pushed", "frames that came")                                            \
+	X(POPPED, "popped", "frames that went on")                                         \
+	X(DROPPED, "drop_random", "frames dropped by chance")                              \
+	X(BLACKHOLE, "drop_blackhole", "frames dropped because nothing passes")            \
+	X(FLAP, "drop_flap", "frames dropped while the link was down")                     \
+	X(QUEUE, "drop_queue", "frames dropped because the queue was full")                \
+	X(NO_MBUF, "drop_no_mbuf", "frames lost because there was no packet for a copy")   \
+	X(DUPLICATED, "duplicated", "copies added")                                        \
+	X(DUP_NO_MBUF, "dup_no_mbuf", "copies not added because there was no packet")      \
+	X(CORRUPTED, "corrupted", "frames with a bit turned over")                         \
+	X(REORDERED, "reordered", "frames held back to let others pass")                   \
+	X(REORDER_LATE, "reorder_timeout", "of these, released by time, not by frames")    \
+	X(DELAYED, "delayed", "frames that had to wait, by rate, delay or jitter")         \
+	X(COPIED, "copied", "frames of foreign memory copied before they were kept or changed")
+
+enum urn_impair_counter {
+#define X(id, name, text) URN_IMPAIR_##id,
+	URN_IMPAIR_COUNTERS(X)
+#undef X
+	URN_IMPAIR_COUNTER_COUNT,
+};
+
+struct urn_impair_counters {
+	uint64_t v[URN_IMPAIR_COUNTER_COUNT];
+};
+
+/* Name and description of a counter; NULL past the end. */
+const char *urn_impair_counter_name(unsigned int id);
+const char *urn_impair_counter_text(unsigned int id);
+
+struct urn_impair;
+
+/*
+ * Does a configuration make sense? returns: 0, or -EINVAL with a sentence in
+ * why (len bytes, NUL included; why may be NULL)
+ */
+int urn_impair_check(const struct urn_impair_config *cfg, char *why, size_t len);
+
+/*
+ * copies: pool that duplicates and private copies come from; the caller's,
+ * used from the thread that pushes. NULL: none can be made; what would need one
+ * counts as drop_no_mbuf or dup_no_mbuf. returns: NULL when the configuration is bad or memory is out
+ */
+struct urn_impair *urn_impair_create(const struct urn_impair_config *cfg,
+				     struct rte_mempool *copies);
+/* Frees the frames that are inside. NULL is allowed. */
+void urn_impair_destroy(struct urn_impair *imp);
+
+/*
+ * Change it. Frames that are inside keep the times they have. With the seed
+ * unchanged chance goes on where it was, with another one it starts anew; the
+ * flap begins again, up. returns: 0, -EINVAL or -ENOMEM (then nothing changed)
+ */
+int urn_impair_set(struct urn_impair *imp, const struct urn_impair_config *cfg);
+const struct urn_impair_config *urn_impair_config(const struct urn_impair *imp);
+
+/*
+ * Take n frames, chains too. They belong to the impairment from here on. Who
+ * pops with the same `now` before the memory behind a frame changes can push
+ * frames in foreign memory (refcnt above 1, indirect or external buffers):
+ * those that are kept longer, or changed, are copied first.
+ */
+void urn_impair_push(struct urn_impair *imp, struct rte_mbuf **m, unsigned int n, uint64_t now);
+/* Take out what is due, at most max, in order. returns: how many */
+unsigned int urn_impair_pop(struct urn_impair *imp, struct rte_mbuf **m, unsigned int max,
+			    uint64_t now);
+/*
+ * Whoever pops cannot for now, as when a port takes no more: frames of foreign
+ * memory that are inside or come from here on are copied even without delay.
+ */
+void urn_impair_keep(struct urn_impair *imp, bool keep);
+/*
+ * When the next frame may be due, absent further pushes; UINT64_MAX: none is
+ * inside. (At that time pop can find that the frame is to be held longer.)
+ */
+uint64_t urn_impair_next(const struct urn_impair *imp);
+
+/* Frames inside. */
+unsigned int urn_impair_queued(const struct urn_impair *imp);
+/*
+ * Would a frame pushed now just pass (nothing configured, nothing inside)?
+ * Then who likes may leave push and pop out.
+ */
+bool urn_impair_clear(const struct urn_impair *imp);
+/* The counters. pushed + duplicated = popped + urn_impair_queued() + all that begin with drop_. */
+const struct urn_impair_counters *urn_impair_counters(const struct urn_impair *imp);
+
+#endif

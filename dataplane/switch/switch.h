@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An Ethernet switch without device or clock: frames come in at a port and go
+ * out at others, by learnt and static MAC addresses; broadcast, multicast and
+ * unknown addresses go to all other ports. Each port has an impairment
+ * (impair.h) for each direction.
+ *
+ *   input ─► [impairment in] ─► look-up, copies ─► [impairment out] ─► output
+ *                                                        └► link ─► another switch's input
+ *
+ * Use it so, with one `now` (ns) for all:
+ *
+ *     urn_switch_input() for each port that has frames
+ *     urn_switch_run(), or urn_switch_run_all() with links: moves what is due
+ *     urn_switch_output() for each port that is not a link
+ *     ... again, at the latest at urn_switch_next()
+ *
+ * VLAN tags are carried and not looked at. Linked switches form a tree:
+ * urn_switch_link() refuses a loop. All that are linked belong to one thread.
+ */
+#ifndef URN_SWITCH_SWITCH_H
+#define URN_SWITCH_SWITCH_H
+
+#include "switch/fdb.h"
+#include "switch/impair.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+
+#define URN_SWITCH_MAX_PORTS 256u
+#define URN_SWITCH_BURST 32u
+
+/* X(index, "name", "description") */
+#define URN_SWITCH_COUNTERS(X)                                                              \
+	X(RX_PACKETS, "rx_packets", "frames that came in at the port")                      \
+	X(RX_BYTES, "rx_bytes", "bytes of these")                                           \
+	X(TX_PACKETS, "tx_packets", "frames that went out at the port")                     \
+	X(TX_BYTES, "tx_bytes", "bytes of these")                                           \
+	X(RX_BROADCAST, "rx_broadcast", "broadcast frames that came in")                    \
+	X(RX_MULTICAST, "rx_multicast", "multicast frames that came in")                    \
+	X(RX_UNKNOWN, "rx_unknown", "frames to an address that was not known")              \
+	X(COPIES, "copies", "copies made of frames that came in, to flood them")            \
+	X(LEARNED, "learned", "addresses learnt")                                           \
+	X(MOVED, "moved", "addresses learnt that were behind another port before")          \
+	X(LEARN_FULL, "learn_full", "frames whose source was not learnt: the table is full") \
+	X(LEARN_STATIC, "learn_static", "frames from an address fixed behind another port") \
+	X(DROP_RUNT, "drop_runt", "frames shorter than an Ethernet header")                 \
+	X(DROP_SOURCE, "drop_source", "frames whose source is a group address")             \
+	X(DROP_RESERVED, "drop_reserved", "frames to 01-80-C2-00-00-0x, which end at a bridge") \
+	X(DROP_SAME_PORT, "drop_same_port", "frames to an address behind the port they came from") \
+	X(DROP_NO_PORT, "drop_no_port", "frames to be flooded with no other port up")       \
+	X(DROP_PORT_DOWN, "drop_port_down", "frames that came in at, or were to go out at, a port that is down") \
+	X(DROP_TOO_LONG, "drop_too_long", "frames longer than the port they were to go out at takes") \
+	X(DROP_COPY, "drop_copy", "copies for a port not made: no packet")
+
+enum urn_switch_counter {
+#define X(id, name, text) URN_SWITCH_##id,
+	URN_SWITCH_COUNTERS(X)
+#undef X
+	URN_SWITCH_COUNTER_COUNT,
+};
+
+struct urn_switch_counters {
+	uint64_t v[URN_SWITCH_COUNTER_COUNT];
+};
+
+/* Name and description of a counter; NULL past the end. */
+const char *urn_switch_counter_name(unsigned int id);
+const char *urn_switch_counter_text(unsigned int id);
+
+struct urn_switch;
+
+struct urn_switch_config {
+	char name[32];
+	struct rte_mempool *copies; /* for floods, duplicates, private copies; the caller's */
+	struct urn_fdb_config fdb;  /* max 0: 4096 entries, aged after 300 s unless age_ns says */
+	bool no_learning;	    /* static entries only */
+};
+
+/* returns: NULL when the table cannot be made */
+struct urn_switch *urn_switch_create(const struct urn_switch_config *cfg);
+/* Frees the frames inside and undoes its links. NULL is allowed. */
+void urn_switch_destroy(struct urn_switch *sw);
+const char *urn_switch_name(const struct urn_switch *sw);
+
+/* Direction, as the switch sees it. */
+enum urn_switch_dir {
+	URN_SWITCH_IN,	/* from the port into the switch */
+	URN_SWITCH_OUT, /* from the switch to the port */
+};
+
+struct urn_switch_port_config {
+	char name[32];
+	struct urn_impair_config impair[2]; /* by enum urn_switch_dir */
+	uint32_t max_frame; /* bytes, without FCS, that may go out; 0: any */
+};
+
+/*
+ * Add a port, up. returns: its number, from 0 on, or -EINVAL (impairment), -ENOSPC
+ * (URN_SWITCH_MAX_PORTS), -ENOMEM
+ */
+int urn_switch_add_port(struct urn_switch *sw, const struct urn_switch_port_config *cfg);
+unsigned int urn_switch_ports(const struct urn_switch *sw);
+const char *urn_switch_port_name(const struct urn_switch *sw, uint16_t port);
+/*
+ * Down: nothing passes, and what was learnt behind it is forgotten. What is
+ * inside its impairments stays there.
+ */
+void urn_switch_port_set_up(struct urn_switch *sw, uint16_t port, bool up);
+bool urn_switch_port_is_up(const struct urn_switch *sw, uint16_t port);
+/* The port's impairment of a direction: to change it (urn_impair_set), and for its counters. */
+struct urn_impair *urn_switch_impair(struct urn_switch *sw, uint16_t port,
+				     enum urn_switch_dir dir);
+const struct urn_switch_counters *urn_switch_counters(const struct urn_switch *sw, uint16_t port);
+/* The table of addresses: to set static ones, and to list it. */
+struct urn_fdb *urn_switch_fdb(struct urn_switch *sw);
+
+/*
+ * Join a port of one switch with a port of another by a wire. The two ports'
+ * impairments stay in force. returns: 0, -EINVAL (no such port), -EBUSY (linked
+ * already), -ELOOP (they are joined already, over however many switches)
+ */
+int urn_switch_link(struct urn_switch *a, uint16_t pa, struct urn_switch *b, uint16_t pb);
+bool urn_switch_port_is_linked(const struct urn_switch *sw, uint16_t port);
+
+/* Take n frames that came in at a port. They belong to the switch. */
+void urn_switch_input(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, unsigned int n,
+		      uint64_t now);
+/*
+ * Move on what waited in the impairments of ports' IN direction and is due,
+ * and hand what is due at linked ports to the other switch; tend the table.
+ * returns: how many frames moved
+ */
+unsigned int urn_switch_run(struct urn_switch *sw, uint64_t now);
+/* The same for n switches, until nothing moves any more at this time. */
+unsigned int urn_switch_run_all(struct urn_switch *const *sw, unsigned int n, uint64_t now);
+/* Take the frames that are to go out at a port now, at most max. returns: how many */
+unsigned int urn_switch_output(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m,
+			       unsigned int max, uint64_t now);
+/* When something may be due next, ns; in the past: now. UINT64_MAX: nothing is inside. */
+uint64_t urn_switch_next(const struct urn_switch *sw);
+/* Frames inside. */
+unsigned int urn_switch_queued(const struct urn_switch *sw);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Switches on real ports: net_ring pairs, the test at the far end of each. */
+#include "test/unit/pmd_glue/harness.h"
+
+#include "pmd_glue/pool.h"
+#include "switch/fabric.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MS 1000000ull
+enum { DEPTH = 32 }; /* entries of a ring; it holds one less */
+
+struct bench {
+	struct urn_fabric *f;
+	struct urn_switch *sw;
+	struct urn_port *host[2], *plug[2];
+	struct rte_mempool *copies;
+};
+
+static struct rte_mempool *
+copies_make(void)
+{
+	const struct urn_pool_config cfg = {.name = "copies", .mbufs = 1023};
+	struct urn_err err = {""};
+	struct rte_mempool *pool = urn_pool_create(&cfg, &err);
+
+	check_ok(pool ? 0 : -1, &err);
+	return pool;
+}
+
+/* One switch with two ports, each a short ring to a host. */
+static void
+bench_open(struct bench *b)
+{
+	struct urn_switch_port_config port = {0};
+	struct urn_err err = {""};
+
+	memset(b, 0, sizeof(*b));
+	eal_up();
+	b->copies = copies_make();
+	b->f = urn_fabric_create(b->copies);
+	b->sw = urn_switch_create(&(struct urn_switch_config){.copies = b->copies});
+	check(urn_fabric_add(b->f, b->sw) == 0);
+	check(urn_fabric_switches(b->f) == 1 && urn_fabric_switch(b->f, 0) == b->sw);
+	check(urn_fabric_switch(b->f, 1) == NULL);
+	for (uint16_t i = 0; i < 2; i++) {
+		struct urn_port_config cfg[2] = {port_cfg("host", ""), port_cfg("plug", "")};
+		struct urn_port *pair[2];
+
+		for (int k = 0; k < 2; k++) {
+			cfg[k].rx_desc = cfg[k].tx_desc = DEPTH;
+			cfg[k].mbufs = 1023;
+		}
+		check_ok(urn_port_open_ring_pair(cfg, pair, &err), &err);
+		b->host[i] = pair[0];
+		b->plug[i] = pair[1];
+		check(urn_switch_add_port(b->sw, &port) == i);
+		check(urn_fabric_plug(b->f, b->sw, i, b->plug[i], true) == 0);
+		check(urn_switch_port_is_up(b->sw, i));
+	}
+}
+
+static void
+bench_close(struct bench *b)
+{
+	urn_fabric_destroy(b->f);
+	check(rte_mempool_in_use_count(b->copies) == 0);
+	for (int i = 0; i < 2; i++) {
+		check(rte_mempool_in_use_count(b->host[i]->pool) == 0);
+		urn_port_close(b->host[i]);
+		urn_port_close(b->plug[i]);
+	}
+	urn_pool_free(b->copies);
+}
+
+static uint64_t
+count(const struct bench *b, uint16_t port, enum urn_fabric_counter c)
+{
+	return urn_fabric_counters(b->f, b->sw, port)->v[c];
+}
+
+/* Numbered broadcasts from host 0; half of them somebody else refers to, too. */
+static void
+send_numbers(struct bench *b, uint32_t first, uint32_t n, struct rte_mbuf **shared)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct rte_mbuf *m = frame_make(b->host[0], 100, first + i);
+
+		memcpy(rte_pktmbuf_mtod_offset(m, void *, 20), &(uint32_t){first + i}, 4);
+		if (shared) {
+			rte_mbuf_refcnt_update(m, 1);
+			shared[i] = m;
+		}
+		frame_send(b->host[0], 0, m);
+	}
+}
+
+/* What host 1 has got, at most max; in order from *next on. */
+static unsigned int
+receive_numbers(struct bench *b, uint32_t *next, unsigned int max)
+{
+	struct rte_mbuf *m;
+	unsigned int n = 0;
+	uint32_t number;
+
+	while (n < max && urn_port_rx(b->host[1], 0, &m, 1) == 1) {
+		memcpy(&number, rte_pktmbuf_mtod_offset(m, void *, 20), 4);
+		check(number == (*next)++);
+		rte_pktmbuf_free(m);
+		n++;
+	}
+	return n;
+}
+
+static void
+fabric_crosses(void *arg)
+{
+	struct bench b;
+	uint32_t next = 0;
+
+	(void)arg;
+	bench_open(&b);
+	check(urn_fabric_poll(b.f, 0) == 0);
+	send_numbers(&b, 0, 20, NULL);
+	check(urn_fabric_poll(b.f, 1) == 40);
+	check(receive_numbers(&b, &next, 100) == 20);
+	check(urn_fabric_next(b.f) == UINT64_MAX);
+	/* A delay is the switch's; the fabric tells when. */
+	check(urn_impair_set(urn_switch_impair(b.sw, 1, URN_SWITCH_OUT),
+			     &(struct urn_impair_config){.delay_ns = 500}) == 0);
+	send_numbers(&b, 20, 1, NULL);
+	check(urn_fabric_poll(b.f, 100) == 1);
+	check(urn_fabric_next(b.f) == 600);
+	check(urn_fabric_poll(b.f, 599) == 0 && receive_numbers(&b, &next, 1) == 0);
+	check(urn_fabric_poll(b.f, 600) == 1 && receive_numbers(&b, &next, 1) == 1);
+	bench_close(&b);
+}
+
+/* A host that takes its time gets everything, in order; shared frames are let go of meanwhile. */
+static void
+fabric_partial(void *arg)
+{
+	struct rte_mbuf *shared[100];
+	struct bench b;
+	uint32_t next = 0, sent = 0, got = 0;
+	uint64_t now = 0;
+
+	(void)arg;
+	bench_open(&b);
+	for (; sent < 100; sent += 20) {
+		send_numbers(&b, sent, 20, shared + sent);
+		urn_fabric_poll(b.f, ++now);
+	}
+	check(urn_switch_queued(b.sw) > 0);
+	check(urn_fabric_next(b.f) == 0);
+	check(count(&b, 1, URN_FABRIC_TX_PARTIAL) == 1);
+	/* Those that the port did not take, and those behind them in the queue. */
+	check(count(&b, 1, URN_FABRIC_TX_COPIED) == 40 - (DEPTH - 1));
+	for (uint32_t i = 0; i < 100; i++)
+		check(rte_mbuf_refcnt_read(shared[i]) == (i < DEPTH - 1 ? 2 : 1));
+	while (got < 100) {
+		got += receive_numbers(&b, &next, 3);
+		urn_fabric_poll(b.f, ++now);
+	}
+	check(got == 100 && urn_switch_queued(b.sw) == 0);
+	for (uint32_t i = 0; i < 100; i++)
+		rte_pktmbuf_free(shared[i]);
+	bench_close(&b);
+}
+
+/* Nobody takes anything for long: frame by frame is given up, counted. */
+static void
+fabric_stuck(void *arg)
+{
+	struct bench b;
+	uint32_t next = 0;
+
+	(void)arg;
+	bench_open(&b);
+	send_numbers(&b, 0, 20, NULL);
+	urn_fabric_poll(b.f, 0);
+	send_numbers(&b, 20, 20, NULL);
+	urn_fabric_poll(b.f, 0);
+	check(urn_fabric_poll(b.f, 100 * MS) == 0);
+	check(count(&b, 1, URN_FABRIC_DROP_TX_STUCK) == 0);
+	urn_fabric_poll(b.f, 100 * MS + 1);
+	check(count(&b, 1, URN_FABRIC_DROP_TX_STUCK) == 1);
+	urn_fabric_poll(b.f, 150 * MS);
+	check(count(&b, 1, URN_FABRIC_DROP_TX_STUCK) == 1);
+	check(receive_numbers(&b, &next, 100) == DEPTH - 1);
+	urn_fabric_poll(b.f, 151 * MS);
+	next++;
+	check(receive_numbers(&b, &next, 100) == 40 - DEPTH);
+	/* With frames waiting in the port's place it can be closed. */
+	send_numbers(&b, 40, 20, NULL);
+	urn_fabric_poll(b.f, 152 * MS);
+	send_numbers(&b, 60, 20, NULL);
+	urn_fabric_poll(b.f, 152 * MS);
+	next = 40;
+	urn_fabric_destroy(b.f);
+	check(receive_numbers(&b, &next, 100) == DEPTH - 1);
+	b.f = NULL;
+	bench_close(&b);
+}
+
+/* The cable of a host is pulled, and put back. */
+static void
+fabric_link(void *arg)
+{
+	struct urn_err err = {""};
+	struct bench b;
+
+	(void)arg;
+	bench_open(&b);
+	check_ok(urn_port_stop(b.host[1], &err), &err);
+	urn_fabric_poll(b.f, 100 * MS);
+	check(!urn_switch_port_is_up(b.sw, 1) && urn_switch_port_is_up(b.sw, 0));
+	check(count(&b, 1, URN_FABRIC_LINK_CHANGES) == 1);
+	check_ok(urn_port_start(b.host[1], &err), &err);
+	/* Looked at now and then only. */
+	urn_fabric_poll(b.f, 100 * MS + 1);
+	check(!urn_switch_port_is_up(b.sw, 1));
+	urn_fabric_poll(b.f, 120 * MS);
+	check(urn_switch_port_is_up(b.sw, 1));
+	bench_close(&b);
+}
+
+static void
+fabric_plugs(void *arg)
+{
+	struct urn_switch_port_config port = {0};
+	struct urn_switch *other = urn_switch_create(&(struct urn_switch_config){.name = "b"});
+	struct bench b;
+
+	(void)arg;
+	bench_open(&b);
+	check(urn_fabric_plug(b.f, b.sw, 0, b.plug[0], true) == -EBUSY);
+	check(urn_fabric_plug(b.f, b.sw, 2, b.plug[0], true) == -EINVAL);
+	check(urn_switch_add_port(b.sw, &port) == 2 && urn_switch_add_port(other, &port) == 0);
+	check(urn_switch_link(b.sw, 2, other, 0) == 0);
+	check(urn_fabric_plug(b.f, b.sw, 2, b.plug[0], true) == -EINVAL);
+	check(urn_fabric_counters(b.f, b.sw, 2) == NULL);
+	check(urn_fabric_add(b.f, other) == 1);
+	check(urn_fabric_max_frame(b.plug[0]) >= 4096 + 92);
+	for (unsigned int i = 2; i < URN_FABRIC_MAX_SWITCHES; i++)
+		check(urn_fabric_add(b.f, urn_switch_create(&(struct urn_switch_config){0})) == (int)i);
+	other = urn_switch_create(&(struct urn_switch_config){0});
+	check(urn_fabric_add(b.f, other) == -ENOSPC);
+	urn_switch_destroy(other);
+	for (unsigned int i = 0; i < URN_FABRIC_COUNTER_COUNT; i++)
+		check(urn_fabric_counter_name(i) != NULL && urn_fabric_counter_text(i) != NULL);
+	check(urn_fabric_counter_name(URN_FABRIC_COUNTER_COUNT) == NULL);
+	check(urn_fabric_counter_text(URN_FABRIC_COUNTER_COUNT) == NULL);
+	bench_close(&b);
+	urn_fabric_destroy(NULL);
+}
+
+CHILD_TEST(fabric_crosses)
+CHILD_TEST(fabric_partial)
+CHILD_TEST(fabric_stuck)
+CHILD_TEST(fabric_link)
+CHILD_TEST(fabric_plugs)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fabric_crosses), cmocka_unit_test(test_fabric_partial),
+		cmocka_unit_test(test_fabric_stuck),   cmocka_unit_test(test_fabric_link),
+		cmocka_unit_test(test_fabric_plugs),
+	};
+
+	return cmocka_run_group_tests_name("fabric", tests, NULL, NULL);
+}
