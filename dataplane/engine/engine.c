@@ -23,6 +23,8 @@
 #define LINK_PERIOD_NS 10000000ull  /* how often the link is looked at */
 #define STUCK_NS 100000000ull       /* a port that takes nothing for so long loses frames */
 
+_Static_assert(URN_PORT_PRIV == URN_PKT_PRIV, "ports' mbufs are the dataplane's: urn_pkt_fresh()");
+
 struct urn_engine *
 urn_engine_create(unsigned int index, const struct urn_engine_config *cfg, const char *name)
 {

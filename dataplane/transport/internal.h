@@ -479,8 +479,8 @@ urn_tp_buffer(struct urn_tp *tp)
 		struct rte_mbuf *soon = tp->fresh[tp->fresh_n - 3];
 
 		rte_prefetch0(soon);
-		urn_prefetch_write((uint8_t *)soon->buf_addr + RTE_PKTMBUF_HEADROOM);
-		urn_prefetch_write((uint8_t *)soon->buf_addr + RTE_PKTMBUF_HEADROOM + 64);
+		urn_prefetch_write(urn_pkt_fresh(soon));
+		urn_prefetch_write(urn_pkt_fresh(soon) + 64);
 	}
 	return m;
 }
@@ -520,7 +520,7 @@ urn_tp_frame_inline(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opco
 
 	uint32_t hdr_len = urn_opcodes[opcode].hdr_len, pad = -payload & 3;
 	uint32_t roce = hdr_len + payload + pad;
-	uint8_t *frame = (uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM, *b = frame + tmpl->len;
+	uint8_t *frame = urn_pkt_fresh(m), *b = frame + tmpl->len;
 
 	urn_build_headers(frame, tmpl, roce);
 	urn_build_bth((struct urn_bth *)b, opcode, bth_flags, (uint8_t)pad, dqpn, psn, ackreq);

@@ -16,7 +16,7 @@
 
 #include "memory/copy.h"
 
-enum { ACK_EVERY = 16 }; /* packets sent before an ACK is asked for anyway */
+enum { ACK_EVERY = 32 }; /* packets sent before an ACK is asked for anyway */
 
 /* ---- completing */
 

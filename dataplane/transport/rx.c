@@ -147,14 +147,17 @@ take_roce(struct urn_tp *tp, struct rte_mbuf *m)
 
 enum { AHEAD = 6 }; /* packets fetched into the cache before they are looked at */
 
+/*
+ * Header, private area and frame at once: where the frame begins is in the
+ * header, but it is the place of a fresh packet nearly always.
+ */
 static inline void
 prefetch_packet(struct rte_mbuf *m)
 {
-	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-
+	rte_prefetch0(m);
 	rte_prefetch0(urn_pkt(m));
-	rte_prefetch0(frame);
-	rte_prefetch0(frame + 64);
+	rte_prefetch0(urn_pkt_fresh(m));
+	rte_prefetch0(urn_pkt_fresh(m) + 64);
 }
 
 /*
@@ -199,9 +202,6 @@ urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked)
 	struct rte_mbuf *roce[URN_TP_BURST];
 	unsigned int count;
 
-	/* Headers of mbufs, then private areas and frames, arrive while others are handled. */
-	for (unsigned int i = 0; i < n; i++)
-		rte_prefetch0(m[i]);
 	for (unsigned int i = 0; i < n && i < AHEAD; i++)
 		prefetch_packet(m[i]);
 	count = parse_burst(tp, m, n, checked, roce);

@@ -127,10 +127,28 @@ urn_tp_refill(struct urn_tp *tp)
 	return false;
 }
 
+/* May the packet go back to its pool as it is? Then its header's second line need not be looked at. */
+static inline bool
+is_plain(const struct rte_mbuf *m)
+{
+	return m->nb_segs == 1 && rte_mbuf_refcnt_read(m) == 1 && RTE_MBUF_DIRECT(m);
+}
+
 void
 urn_tp_give_back(struct urn_tp *tp)
 {
-	rte_pktmbuf_free_bulk(tp->done, tp->done_n);
+	struct rte_mempool *pool = tp->done[0]->pool;
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < tp->done_n; i++) {
+		struct rte_mbuf *m = tp->done[i];
+
+		if (likely(is_plain(m) && m->pool == pool))
+			tp->done[n++] = m;
+		else
+			rte_pktmbuf_free(m);
+	}
+	rte_mempool_put_bulk(pool, (void **)tp->done, n);
 	tp->done_n = 0;
 }
 

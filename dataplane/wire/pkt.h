@@ -75,6 +75,16 @@ urn_pkt(struct rte_mbuf *m)
 	return (struct urn_pkt *)(m + 1);
 }
 
+/*
+ * Where the frame begins in an mbuf as it comes from its pool. Known without a
+ * look at the mbuf's header, which may be in no cache.
+ */
+static inline uint8_t *
+urn_pkt_fresh(struct rte_mbuf *m)
+{
+	return (uint8_t *)(m + 1) + URN_PKT_PRIV + RTE_PKTMBUF_HEADROOM;
+}
+
 static inline struct urn_bth *
 urn_pkt_bth(struct rte_mbuf *m)
 {

@@ -75,6 +75,29 @@ test_lengths(void **state)
 }
 
 /*
+ * Short packets have a way of their own, by 16 bytes and what is left: each
+ * length, and some beyond, against the definition over a copy with the masked
+ * bits set. The frame is as it was, and it may lie anywhere.
+ */
+static void
+check_short(uint32_t min, int ipv6, const uint8_t *masked)
+{
+	uint8_t buf[304 + 16], copy[304];
+
+	for (uint32_t len = min; len <= sizeof(copy); len += 4) {
+		uint8_t *l3 = buf + len / 4 % 16;
+
+		for (unsigned int i = 0; i < sizeof(buf); i++)
+			buf[i] = (uint8_t)(len + i * 29 + (i >> 3));
+		for (unsigned int i = 0; i < len; i++)
+			copy[i] = l3[i] | (i < 64 ? masked[i] : 0);
+		assert_int_equal(urn_icrc(l3, len, ipv6), slow_icrc(copy, len));
+		for (unsigned int i = 0; i < sizeof(buf); i++)
+			assert_int_equal(buf[i], (uint8_t)(len + i * 29 + (i >> 3)));
+	}
+}
+
+/*
  * Flip each bit of a packet: `masked` bits leave the CRC alone, all others do
  * not. Every length from the shortest packet on: the code for it differs.
  */
@@ -111,6 +134,7 @@ test_masks_v4(void **state)
 
 	(void)state;
 	check_masks(40, 0, masked);
+	check_short(40, 0, masked);
 }
 
 /* The same, IPv6: traffic class, flow label, hop limit, UDP checksum, BTH byte 4. */
@@ -122,6 +146,7 @@ test_masks_v6(void **state)
 
 	(void)state;
 	check_masks(60, 1, masked);
+	check_short(60, 1, masked);
 }
 
 /* Nothing is touched behind the place of the ICRC, at the shortest lengths too. */
