@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Install what urnic needs from Debian's packages (Debian 12 or newer).
 #
-# Usage: scripts/setup.sh [--test | --dev] [--dry-run | --check]
+# Usage: scripts/setup.sh [--test | --fuzz | --dev] [--dry-run | --check]
 #
 #   (nothing)   what building and running takes
 #   --test      and what the tests take
+#   --fuzz      and what fuzzing takes besides: clang with its run-time libraries
 #   --dev       and compilers, linters and checkers for those who change urnic
 #   --dry-run   say what would be installed, and install nothing
 #   --check     install nothing; fail with a list when something is missing
@@ -47,8 +48,8 @@ packages() {
 	test | iproute2           | cmd ip                   | interfaces for the ports of kernel devices
 	test | iputils-ping       | cmd ping                 | kernel hosts talk through urnic-switch
 	test | iperf3             | cmd iperf3               | ... and move data through it
-	dev  | clang              | cmd clang                | the second compiler
-	dev  | libclang-rt-dev    | rt clang                 | clang's sanitizers
+	fuzz | clang              | cmd clang                | the second compiler, and the fuzzer's
+	fuzz | libclang-rt-dev    | rt clang                 | clang's sanitizers and libFuzzer
 	dev  | clang-tidy         | cmd clang-tidy           | linter
 	dev  | clang-format       | cmd clang-format         | style
 	dev  | valgrind           | cmd valgrind             | memory checker
@@ -58,13 +59,18 @@ packages() {
 
 # Is it there? works KIND NAME [VERSION]
 works() {
+	local part
+
 	case $1 in
 	cmd) command -v "$2" ;;
 	hdr) printf '#include <%s>\n' "$2" | cc -E -x c - ;;
 	pc) pkg-config --exists "$2${3:+ >= $3}" ;;
 	py) /usr/bin/python3 -c "import $2" ;;
-	rt) [ -e "$("$2" -print-file-name="libclang_rt.asan-$(uname -m).a")" ] ||
-		[ -e "$("$2" -print-resource-dir)/lib/linux/libclang_rt.asan-$(uname -m).a" ] ;;
+	rt) for part in asan fuzzer; do
+		[ -e "$("$2" -print-file-name="libclang_rt.$part-$(uname -m).a")" ] ||
+			[ -e "$("$2" -print-resource-dir)/lib/linux/libclang_rt.$part-$(uname -m).a" ] ||
+			return 1
+	done ;;
 	esac >/dev/null 2>&1 </dev/null
 }
 
@@ -119,7 +125,8 @@ mode=install
 for arg; do
 	case $arg in
 	--test) groups="run test" option=" --test" ;;
-	--dev) groups="run test dev" option=" --dev" ;;
+	--fuzz) groups="run test fuzz" option=" --fuzz" ;;
+	--dev) groups="run test fuzz dev" option=" --dev" ;;
 	--dry-run) mode=dry ;;
 	--check) mode=check ;;
 	--help | -h) print_help && exit 0 ;;

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Fuzz what reads untrusted bytes: build with clang, libFuzzer and sanitizers, run.
+#
+# Usage: scripts/fuzz.sh SECONDS [OPTION...]
+#
+# Runs each target for its share of SECONDS: first what was kept in test/fuzz,
+# then inputs made from it. What reaches new code stays in corpus/TARGET of the
+# build folder, for the next run. A finding stops its target; its input is in
+# findings/ of the build folder, and the command that replays it is printed.
+#
+#   --target NAME  only this one; may be given again (default: all)
+#   --keep         put the corpus, as few inputs as reach the same code, into
+#                  test/fuzz/corpus of the source
+#   --no-install   install nothing; say what is missing
+#   --build DIR    the build folder (default: build-fuzz, in the project's folder)
+#   --help         this text
+#
+# doc/testing.md says what the targets are and what to do with a finding.
+#
+# Exit code: 0 nothing found, 1 something was found or failed, 2 wrong usage,
+# 128+N ended by signal N.
+
+set -eu
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+all=(parse transport neigh)
+targets=()
+seconds=
+keep=
+install=yes
+build=$project/build-fuzz
+while [ $# -gt 0 ]; do
+	case $1 in
+	--target) need_value "$@"; targets+=("$2"); shift ;;
+	--target=*) targets+=("${1#*=}") ;;
+	--keep) keep=yes ;;
+	--no-install) install= ;;
+	--build) need_value "$@"; build=$2; shift ;;
+	--build=*) build=${1#*=} ;;
+	--help | -h) print_help; exit 0 ;;
+	-*) usage_error "unknown option '$1'" ;;
+	*) [ -z "$seconds" ] || usage_error "unknown argument '$1'"; seconds=$1 ;;
+	esac
+	shift
+done
+[[ $seconds =~ ^[1-9][0-9]{0,6}$ ]] ||
+	usage_error "how many seconds? a number from 1 to 9999999, not '$seconds'"
+for t in "${targets[@]}"; do
+	[[ " ${all[*]} " == *" $t "* ]] || usage_error "there is no target '$t'; there are: ${all[*]}"
+done
+[ ${#targets[@]} -gt 0 ] || targets=("${all[@]}")
+share=$((seconds / ${#targets[@]}))
+[ "$share" -gt 0 ] || usage_error "$seconds s are too short for ${#targets[@]} targets"
+
+if [ -n "$install" ]; then
+	"$project/scripts/setup.sh" --fuzz
+else
+	"$project/scripts/setup.sh" --fuzz --check
+fi
+export CC=${URNIC_FUZZ_CC-clang}
+configure "$build" --buildtype=debugoptimized "-Db_sanitize=address,undefined" -Db_lundef=false -Dfuzz=true
+set_option "$build" fuzz true
+compile "$build" "${targets[@]/#/test/fuzz/fuzz_}" || die "the build failed; what the compiler said is above"
+build=$(cd "$build" && pwd -P)
+
+export ASAN_OPTIONS=${ASAN_OPTIONS-abort_on_error=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS-halt_on_error=1:print_stacktrace=1}
+mkdir -p "$build/seeds" "$build/findings"
+python3 "$project/test/fuzz/seeds.py" "$project/test/data/rxe_golden.pcap" "$build/seeds" >/dev/null
+
+child=
+ended() {
+	trap - INT TERM
+	[ -z "$child" ] || { kill "$child" 2>/dev/null; wait "$child" 2>/dev/null; } || true
+	exit $((128 + $1))
+}
+trap 'ended 2' INT
+trap 'ended 15' TERM
+
+# The folders of inputs that are there: the corpus that grows, then what was kept.
+folders() {
+	local dir
+
+	mkdir -p "$build/corpus/$1"
+	echo "$build/corpus/$1"
+	for dir in "$project/test/fuzz/corpus/$1" "$project/test/fuzz/found/$1" "$build/seeds/$1"; do
+		[ ! -d "$dir" ] || echo "$dir"
+	done
+}
+
+# One target for its time. What libFuzzer says goes to a file.
+run() {
+	local t=$1 log=$build/fuzz-$1.log artifact runs cover status=0 dirs
+
+	mapfile -t dirs < <(folders "$t")
+	"$build/test/fuzz/fuzz_$t" -max_total_time="$share" -timeout=30 -rss_limit_mb=4096 -max_len=4096 \
+		-len_control=0 -print_final_stats=1 -artifact_prefix="$build/findings/$t-" "${dirs[@]}" \
+		>"$log" 2>&1 </dev/null &
+	child=$!
+	wait $child || status=$?
+	child=
+	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+	cover=$(grep -o 'cov: [0-9]* ft: [0-9]* corp: [0-9]*' "$log" | tail -n 1)
+	# shellcheck disable=SC2086
+	set -- ${cover:-cov: 0 ft: 0 corp: 0}
+	say "$t: ${runs:-0} executions, $2 edges and $4 features covered, $6 inputs kept"
+	[ $status -ne 0 ] || return 0
+	artifact=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
+	grep -m 3 -E '^(\.\./|==[0-9]+==)?.*(ERROR|runtime error|does not hold|:[0-9]+: )' "$log" >&2 || tail -n 5 "$log" >&2
+	say "$t: FOUND something; all that was said is in $log" >&2
+	[ -z "$artifact" ] || say "replay it with: $build/test/fuzz/fuzz_$t $artifact" >&2
+	return 1
+}
+
+# As few inputs as reach the same code, small ones first.
+keep() {
+	local dir=$project/test/fuzz/corpus/$1 fresh dirs
+
+	mapfile -t dirs < <(folders "$1")
+	fresh=$(mktemp -d "$build/keep.XXXXXX")
+	"$build/test/fuzz/fuzz_$1" -merge=1 -max_len=1024 "$fresh" "${dirs[@]}" >"$build/merge-$1.log" 2>&1 ||
+		die "libFuzzer could not merge the corpus of $1; see $build/merge-$1.log"
+	rm -rf "$dir"
+	mv "$fresh" "$dir"
+	chmod 755 "$dir"
+	say "$1: $(find "$dir" -type f | wc -l) inputs in $dir"
+}
+
+failed=
+for t in "${targets[@]}"; do
+	run "$t" || failed=yes
+done
+[ -n "$failed" ] || [ -z "$keep" ] || for t in "${targets[@]}"; do
+	keep "$t"
+done
+[ -z "$failed" ]

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making the node, its program's calls, and its turns. What must hold: node_check.c. */
+#include "node.h"
+#include "node_check.h"
+
+#include "common/test_asan.h"
+#include "common/test_eal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RAM = 3 * NODE_GUARD + NODE_LEN + NODE_SHUT, SGES = 3, INLINE = 64, FILL = 0xc5 };
+
+static struct rte_mempool *plenty, *few;
+static const struct frame_addr ends[2][3] = {
+	{{{2, 0, 0, 0, 0, 1}, {[10] = 0xff, 0xff, 10, 0, 0, 1}},
+	 {{2, 0, 0, 0, 0, 2}, {[10] = 0xff, 0xff, 10, 0, 0, 2}},
+	 {{2, 0, 0, 0, 0, 3}, {[10] = 0xff, 0xff, 10, 0, 0, 3}}},
+	{{{2, 0, 0, 0, 0, 1}, {0, 0x64, 0xff, 0x9b, [15] = 1}},
+	 {{2, 0, 0, 0, 0, 2}, {0, 0x64, 0xff, 0x9b, [15] = 2}},
+	 {{2, 0, 0, 0, 0, 3}, {0, 0x64, 0xff, 0x9b, [15] = 3}}},
+};
+
+static struct rte_mempool *
+make_pool(const char *name, unsigned int mbufs)
+{
+	struct rte_mempool *p = rte_pktmbuf_pool_create(
+		name, mbufs, 0, TEST_EAL_PRIV, RTE_PKTMBUF_HEADROOM + TEST_EAL_ROOM, SOCKET_ID_ANY);
+
+	fuzz_check(p);
+	return p;
+}
+
+void
+node_init(void)
+{
+	fuzz_eal();
+	plenty = make_pool("plenty", 1023);
+	few = make_pool("few", 40);
+}
+
+/* ---- opening */
+
+static int
+neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
+{
+	const struct node *n = ctx;
+
+	(void)gid;
+	memcpy(mac, n->peer.mac, 6);
+	return n->neigh;
+}
+
+static struct urn_ah *
+find_ah(void *ctx, uint32_t id)
+{
+	struct node *n = ctx;
+
+	return id == 1 ? &n->ah : NULL;
+}
+
+static uint8_t *
+region(struct node *n)
+{
+	return n->ram + NODE_GUARD;
+}
+
+static uint32_t
+reg(struct node *n, uint32_t pd, void *base, uint64_t len, uint64_t va, uint32_t access)
+{
+	uint32_t key;
+
+	fuzz_check(urn_mem_reg_mr(n->mem, pd, base, len, va, access, &key) == 0);
+	return key;
+}
+
+/* What the region has: all rights, and a type 2 window on its first half. */
+static void
+reg_region(struct node *n)
+{
+	const uint32_t remote = URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC;
+	uint32_t fresh;
+
+	n->key = reg(n, n->pd, region(n), NODE_LEN, NODE_VA,
+		     URN_ACCESS_LOCAL_WRITE | remote | URN_ACCESS_MW_BIND);
+	n->key_local = reg(n, n->pd, region(n), NODE_LEN, NODE_VA, URN_ACCESS_LOCAL_WRITE);
+	fuzz_check(urn_mem_alloc_mw(n->mem, n->pd, 2, &n->window) == 0);
+	fresh = n->window + 1;
+	if (n->q[0].qp &&
+	    urn_mem_bind(n->mem, 2, n->window, fresh, n->key, NODE_VA, NODE_LEN / 2, remote, n->pd,
+			 n->q[0].qp->qpn) == URN_MEM_OK)
+		n->window = fresh;
+}
+
+static void
+open_memory(struct node *n)
+{
+	struct urn_memx_config x = {
+		.pending = 512,
+		.delay_seed = n->cfg.late || n->cfg.failing ? n->cfg.seed : 0,
+		.delay_percent = n->cfg.late ? 60 : 1,
+		.delay_polls = 6,
+		.fail_per_million = n->cfg.failing ? 20000 : 0,
+	};
+	uint8_t *shut;
+
+	n->mem = urn_mem_create(256, 4);
+	n->memx = urn_memx_create(&x);
+	n->ram = aligned_alloc(64, RAM);
+	fuzz_check(n->mem && n->memx && n->ram);
+	memset(n->ram, FILL, RAM);
+	memset(region(n), 0, NODE_LEN);
+	fuzz_check(urn_mem_alloc_pd(n->mem, &n->pd) == 0);
+	fuzz_check(urn_mem_alloc_pd(n->mem, &n->other_pd) == 0);
+	shut = region(n) + NODE_LEN + NODE_GUARD;
+	n->key_shut = reg(n, n->pd, shut, NODE_SHUT, NODE_SHUT_VA, URN_ACCESS_REMOTE_READ);
+	n->key_other = reg(n, n->other_pd, shut, NODE_SHUT, NODE_VA,
+			   URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ);
+}
+
+static void
+open_tp(struct node *n)
+{
+	struct urn_tp_config c = {
+		.mem = n->mem,
+		.memx = n->memx,
+		.pool = n->cfg.poor ? few : plenty,
+		.gids = 2,
+		.mtu = 4096,
+		.icrc = true,
+		.max_qp = 16,
+		.work = n->cfg.poor ? 12 : 128,
+		.window = n->cfg.window,
+		.kept = n->cfg.kept,
+		.neigh = neigh,
+		.neigh_ctx = n,
+		.ah = find_ah,
+		.ah_ctx = n,
+	};
+
+	n->pool = c.pool;
+	n->self = ends[n->cfg.ipv6][0];
+	n->peer = ends[n->cfg.ipv6][1];
+	n->other = ends[n->cfg.ipv6][2];
+	memcpy(c.mac, n->self.mac, 6);
+	memcpy(c.gid[0], ends[0][0].gid, 16);
+	memcpy(c.gid[1], ends[1][0].gid, 16);
+	n->now = 1000000000;
+	n->tp = urn_tp_create(&c, n->now);
+	fuzz_check(n->tp);
+}
+
+static void
+open_cq(struct urn_cq *cq)
+{
+	cq->hdr = calloc(1, URN_ABI_CQ_SLOTS + NODE_CQES * sizeof(struct urn_abi_cqe));
+	fuzz_check(cq->hdr);
+	cq->mask = NODE_CQES - 1;
+	cq->channel_fd = -1;
+}
+
+static struct urn_abi_wq *
+make_wq(uint32_t stride)
+{
+	struct urn_abi_wq *wq = calloc(1, URN_ABI_WQ_SLOTS + (size_t)NODE_SLOTS * stride);
+
+	fuzz_check(wq);
+	return wq;
+}
+
+static struct urn_rq
+rq_of(struct urn_abi_wq *wq)
+{
+	return (struct urn_rq){.hdr = wq, .mask = NODE_SLOTS - 1,
+			       .stride = (uint16_t)urn_abi_rq_stride(SGES), .max_sge = SGES};
+}
+
+/* May fail only when the QP failed of itself while memory's answers were waited for. */
+static void
+modify(struct node *n, struct node_qp *q, uint8_t state, uint32_t mask)
+{
+	struct urn_abi_qp_attr a = {
+		.state = state,
+		.port_num = 1,
+		.access = URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC,
+		.path_mtu = (uint8_t)(__builtin_ctz(n->cfg.mtu) - 7),
+		.dest_qpn = q->peer_qpn,
+		.rq_psn = NODE_PSN,
+		.sq_psn = NODE_PSN,
+		.max_rd_atomic = n->cfg.rd_atomic,
+		.max_dest_rd_atomic = n->cfg.dest_rd_atomic,
+		.min_rnr_timer = 1,
+		.timeout = n->cfg.timeout,
+		.retry_cnt = n->cfg.retry_cnt,
+		.rnr_retry = n->cfg.rnr_retry,
+		.qkey = NODE_QKEY,
+		.av.sgid_index = n->cfg.ipv6,
+	};
+	char why[160] = "";
+	uint8_t before = q->qp->state;
+	int rc = EAGAIN;
+
+	memcpy(a.av.dgid, n->peer.gid, 16);
+	for (int i = 0; rc == EAGAIN; i++) {
+		fuzz_check(i < 1000);
+		rc = urn_qp_modify(n->tp, q->qp, mask | URN_QPM_STATE, &a, why, sizeof(why));
+		if (rc == EAGAIN)
+			urn_tp_poll_memory(n->tp);
+	}
+	if (rc != 0 && q->qp->state == before)
+		fuzz_fail("QP to state %u: %s", state, why);
+}
+
+static void
+connect_qp(struct node *n, struct node_qp *q)
+{
+	static const uint32_t mask[2][URN_QPS_RTS + 1] = {
+		{[URN_QPS_INIT] = URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS,
+		 [URN_QPS_RTR] = URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN | URN_QPM_RQ_PSN |
+				 URN_QPM_MAX_DEST_RD_ATOMIC | URN_QPM_MIN_RNR_TIMER,
+		 [URN_QPS_RTS] = URN_QPM_TIMEOUT | URN_QPM_RETRY_CNT | URN_QPM_RNR_RETRY |
+				 URN_QPM_SQ_PSN | URN_QPM_MAX_RD_ATOMIC},
+		{[URN_QPS_INIT] = URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_QKEY,
+		 [URN_QPS_RTS] = URN_QPM_SQ_PSN},
+	};
+
+	for (uint8_t s = URN_QPS_INIT; s <= URN_QPS_RTS; s++)
+		modify(n, q, s, mask[q->qp->type == URN_QPT_UD][s]);
+}
+
+static void
+open_qp(struct node *n, unsigned int i)
+{
+	struct node_qp *q = &n->q[i];
+	uint32_t stride = urn_abi_sq_stride(SGES, INLINE);
+	struct urn_qp_config c = {
+		.type = i == 2 ? URN_QPT_UD : URN_QPT_RC,
+		.pd = n->pd,
+		.send_cq = &n->scq,
+		.recv_cq = &n->rcq,
+		.srq = n->cfg.srq && i > 0 ? &n->srq : NULL,
+	};
+
+	q->sq = make_wq(stride);
+	c.sq = (struct urn_sq){.hdr = q->sq, .mask = NODE_SLOTS - 1, .stride = (uint16_t)stride,
+			       .max_sge = SGES, .max_inline = INLINE};
+	if (!c.srq) {
+		q->rq = make_wq(urn_abi_rq_stride(SGES));
+		c.rq = rq_of(q->rq);
+	}
+	q->peer_qpn = 0x7000 + i;
+	fuzz_check(urn_qp_create(n->tp, &c, &q->qp) == 0);
+	connect_qp(n, q);
+}
+
+static void
+open_ah(struct node *n)
+{
+	struct urn_path path = {.sport = 0xd000, .ttl = 64};
+
+	memcpy(path.smac, n->self.mac, 6);
+	memcpy(path.dmac, n->peer.mac, 6);
+	memcpy(path.sgid, n->self.gid, 16);
+	memcpy(path.dgid, n->peer.gid, 16);
+	urn_tmpl_init(&n->ah.tmpl, &path);
+	memcpy(n->ah.av.dgid, n->peer.gid, 16);
+	n->ah.pd = n->pd;
+	n->ah.ready = true;
+}
+
+void
+node_open(struct node *n, const struct node_config *cfg)
+{
+	memset(n, 0, sizeof(*n));
+	n->cfg = *cfg;
+	node_count_on(n);
+	open_memory(n);
+	open_tp(n);
+	open_cq(&n->scq);
+	open_cq(&n->rcq);
+	n->srq.rq = rq_of(make_wq(urn_abi_rq_stride(SGES)));
+	open_ah(n);
+	for (unsigned int i = 0; i < NODE_QPS; i++)
+		open_qp(n, i);
+	reg_region(n);
+}
+
+/* ---- closing */
+
+/* In the error state everything that was posted completes, in bounded time. */
+static void
+come_to_rest(struct node *n)
+{
+	for (unsigned int i = 0; i < NODE_QPS; i++) {
+		modify(n, &n->q[i], URN_QPS_ERR, 0);
+		urn_tp_doorbell(n->tp, n->q[i].qp);
+	}
+	for (unsigned int turns = 0, calm = 0; calm < 3; turns++) {
+		if (turns == 2000)
+			fuzz_fail("QPs in the error state do not come to rest");
+		node_turn(n, 1000000);
+		calm = node_at_rest(n) ? calm + 1 : 0;
+	}
+}
+
+static void
+close_qp(struct node *n, struct node_qp *q)
+{
+	urn_qp_stop(n->tp, q->qp);
+	for (int i = 0; !urn_qp_quiet(q->qp); i++) {
+		fuzz_check(i < 1000);
+		urn_tp_poll_memory(n->tp);
+	}
+	urn_qp_destroy(n->tp, q->qp);
+	free(q->sq);
+	free(q->rq);
+}
+
+static bool
+filled(const uint8_t *p, size_t len)
+{
+	return p[0] == FILL && memcmp(p, p + 1, len - 1) == 0;
+}
+
+void
+node_close(struct node *n)
+{
+	node_turn(n, 0);
+	n->neigh = 0;
+	come_to_rest(n);
+	node_check_end(n);
+	for (unsigned int i = 0; i < NODE_QPS; i++)
+		close_qp(n, &n->q[i]);
+	fuzz_check(n->tp->kept == 0);
+	urn_tp_destroy(n->tp);
+	fuzz_check(urn_memx_holds(n->memx, NULL) == 0);
+	ASAN_UNPOISON_MEMORY_REGION(region(n), NODE_LEN);
+	if (!filled(n->ram, NODE_GUARD) ||
+	    !filled(region(n) + NODE_LEN, RAM - NODE_GUARD - NODE_LEN))
+		fuzz_fail("memory that nobody may write was written");
+	if (!rte_mempool_full(n->pool) || !rte_mempool_full(test_eal_pool()))
+		fuzz_fail("%u and %u packet buffers are lost (or more came back than went)",
+			  rte_mempool_in_use_count(n->pool),
+			  rte_mempool_in_use_count(test_eal_pool()));
+	urn_memx_destroy(n->memx);
+	urn_mem_destroy(n->mem);
+	free(n->scq.hdr);
+	free(n->rcq.hdr);
+	free(n->srq.rq.hdr);
+	free(n->ram);
+}
+
+/* ---- the wire */
+
+void
+node_put(struct node *n, const uint8_t *bytes, uint32_t len)
+{
+	static const uint8_t old[] = {0x2e, 0xff, 0x00, 0xa5};
+	struct rte_mbuf *m;
+	uint8_t *at;
+
+	if (n->in_n == URN_TP_BURST)
+		node_turn(n, 100);
+	m = rte_pktmbuf_alloc(test_eal_pool());
+	fuzz_check(m && len <= TEST_EAL_ROOM);
+	/* What the last user left there must not matter, nor what lies around the frame. */
+	memset((uint8_t *)m->buf_addr - TEST_EAL_PRIV, old[n->frames_in % sizeof(old)], TEST_EAL_PRIV);
+	ASAN_UNPOISON_MEMORY_REGION(m->buf_addr, m->buf_len);
+	at = rte_pktmbuf_mtod(m, uint8_t *);
+	memcpy(at, bytes, len);
+	ASAN_POISON_MEMORY_REGION(m->buf_addr, RTE_PKTMBUF_HEADROOM);
+	ASAN_POISON_MEMORY_REGION(at + len, m->buf_len - RTE_PKTMBUF_HEADROOM - len);
+	m->data_len = (uint16_t)len;
+	m->pkt_len = len;
+	n->in[n->in_n++] = m;
+	n->frames_in++;
+}
+
+static void
+take_out(struct node *n)
+{
+	struct urn_tp *tp = n->tp;
+
+	for (unsigned int i = 0; i < tp->tx_n; i++) {
+		node_judge(n, tp->tx[i]);
+		rte_pktmbuf_free(tp->tx[i]);
+	}
+	n->others += tp->other_n;
+	n->handovers += tp->handover_n;
+	rte_pktmbuf_free_bulk(tp->other, tp->other_n);
+	rte_pktmbuf_free_bulk(tp->handover, tp->handover_n);
+	tp->tx_n = tp->other_n = tp->handover_n = tp->event_n = 0;
+}
+
+void
+node_turn(struct node *n, uint64_t ns)
+{
+	struct node_trace trace;
+
+	n->now += ns;
+	urn_tp_turn(n->tp, n->now);
+	if (n->in_n) {
+		node_trace_begin(n, &trace);
+		urn_tp_rx(n->tp, n->in, n->in_n, false);
+		node_trace_end(n, &trace, n->in_n);
+		n->in_n = 0;
+	}
+	urn_tp_tx(n->tp);
+	take_out(n);
+	node_check(n);
+}
+
+/* ---- the program */
+
+static bool
+full(const struct urn_abi_wq *wq)
+{
+	return atomic_load(&wq->prod) - atomic_load(&wq->cons) >= NODE_SLOTS;
+}
+
+static void *
+slot(struct urn_abi_wq *wq, uint32_t stride)
+{
+	return (uint8_t *)wq + URN_ABI_WQ_SLOTS + (size_t)(atomic_load(&wq->prod) % NODE_SLOTS) * stride;
+}
+
+void
+node_post(struct node *n, unsigned int i, const struct node_send *s)
+{
+	struct node_qp *q = &n->q[i];
+	uint32_t stride = urn_abi_sq_stride(SGES, INLINE);
+	struct urn_abi_swqe *w = slot(q->sq, stride);
+	struct urn_abi_sge *sge = (void *)(w + 1);
+	uint64_t bit = 1ull << q->sent % NODE_SLOTS;
+
+	if (full(q->sq) || q->sent - q->sent_seen >= NODE_SLOTS)
+		return;
+	memset(w, 0, stride);
+	w->wr_id = (uint64_t)i << 32 | q->sent++;
+	w->opcode = s->op;
+	w->flags = s->flags;
+	w->num_sge = s->num_sge;
+	w->imm = n->window;
+	w->rdma.remote_addr = s->remote;
+	w->rdma.rkey = s->rkey;
+	w->rdma.inline_len = s->flags & URN_WRF_INLINE ? s->len : 0;
+	if (i == 2) {
+		w->ud.ah = 1 + (s->rkey == 0);
+		w->ud.remote_qpn = q->peer_qpn;
+		w->ud.remote_qkey = NODE_QKEY;
+	} else if (s->op == URN_WR_BIND_MW) {
+		w->bind.addr = s->addr;
+		w->bind.length = s->len;
+		w->bind.mw_rkey = n->window;
+		w->bind.new_rkey = n->window + 1;
+		w->bind.mr_lkey = s->lkey;
+		w->bind.access = URN_ACCESS_REMOTE_WRITE;
+	} else if (s->op == URN_WR_CMP_SWAP) {
+		w->rdma.compare_add = s->len & 1;
+		w->rdma.swap = s->len;
+	}
+	if (!(s->flags & URN_WRF_INLINE))
+		for (unsigned int k = 0; k < SGES; k++)
+			sge[k] = (struct urn_abi_sge){s->addr + k * 64, s->lkey,
+						      s->num_sge > 1 && k == 0 ? 7 : s->len};
+	q->quiet = s->flags & URN_WRF_SIGNALED ? q->quiet & ~bit : q->quiet | bit;
+	atomic_fetch_add(&q->sq->prod, 1);
+	if (s->ring)
+		urn_tp_doorbell(n->tp, q->qp);
+}
+
+void
+node_recv(struct node *n, unsigned int i, uint64_t addr, uint32_t lkey, uint32_t len)
+{
+	struct node_qp *q = &n->q[i];
+	bool shared = q->qp->srq != NULL;
+	struct urn_abi_wq *wq = shared ? n->srq.rq.hdr : q->rq;
+	struct urn_abi_rwqe *w = slot(wq, urn_abi_rq_stride(SGES));
+	struct urn_abi_sge *sge = (void *)(w + 1);
+	uint32_t half = len / 3;
+
+	if (full(wq) || (shared ? n->srq_posted == sizeof(n->srq_got)
+				: q->recvs - q->recvs_seen >= NODE_SLOTS))
+		return;
+	w->wr_id = shared ? n->srq_posted++ : (uint64_t)i << 32 | q->recvs++;
+	w->num_sge = len % 5 == 4 ? 1 : 2;
+	sge[0] = (struct urn_abi_sge){addr, lkey, half};
+	sge[1] = (struct urn_abi_sge){addr + half, lkey, len - half};
+	atomic_fetch_add(&wq->prod, 1);
+	if (atomic_load(&wq->ring))
+		urn_tp_doorbell(n->tp, q->qp);
+}
+
+/* Without a way through the error state nothing of it completes any more. */
+static void
+reset(struct node *n, struct node_qp *q)
+{
+	modify(n, q, URN_QPS_RESET, 0);
+	node_forget(n, q);
+	connect_qp(n, q);
+}
+
+void
+node_state(struct node *n, unsigned int i, uint8_t state)
+{
+	struct node_qp *q = &n->q[i];
+	uint8_t now;
+
+	node_turn(n, 0);
+	now = q->qp->state;
+	if (state == URN_QPS_RESET)
+		reset(n, q);
+	else if (state == URN_QPS_ERR || (state == URN_QPS_SQD && now == URN_QPS_RTS) ||
+		 (state == URN_QPS_RTS && (now == URN_QPS_SQD || now == URN_QPS_SQE)))
+		modify(n, q, state, 0);
+}
+
+/* ---- memory that goes and comes */
+
+uint32_t
+node_key(const struct node *n, unsigned int k)
+{
+	const uint32_t keys[NODE_KEYS] = {n->key,	n->key_local, n->key_shut,
+					  n->key_other, n->window,    0};
+
+	return k < NODE_KEYS ? keys[k] : k * 0x01010101u;
+}
+
+static void
+take_key(struct node *n, uint32_t *key)
+{
+	struct urn_region *r;
+
+	fuzz_check(urn_mem_kill_mr(n->mem, *key, &r) == 0);
+	for (int i = 0; urn_memx_holds(n->memx, r); i++) {
+		fuzz_check(i < 1000);
+		urn_tp_poll_memory(n->tp);
+	}
+	urn_mem_free_mr(n->mem, r);
+	*key = 0;
+}
+
+void
+node_dereg(struct node *n)
+{
+	if (!n->key)
+		return;
+	fuzz_check(urn_mem_dealloc_mw(n->mem, n->window) == 0);
+	take_key(n, &n->key);
+	take_key(n, &n->key_local);
+	/* From here on it may be unmapped: who touches it is found. */
+	ASAN_POISON_MEMORY_REGION(region(n), NODE_LEN);
+}
+
+void
+node_rereg(struct node *n)
+{
+	if (n->key)
+		return;
+	ASAN_UNPOISON_MEMORY_REGION(region(n), NODE_LEN);
+	reg_region(n);
+}

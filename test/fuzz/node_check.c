@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "node_check.h"
+
+#include "transport/internal.h"
+
+/* ---- frames that reach a QP; the linker puts these in front (--wrap) */
+
+void __real_urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+void __wrap_urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+void __real_urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+void __wrap_urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+void __real_urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+void __wrap_urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+
+static struct node *current;
+
+void
+node_count_on(struct node *n)
+{
+	current = n;
+}
+
+void
+__wrap_urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	current->delivered++;
+	__real_urn_resp_accept(tp, qp, m);
+}
+
+void
+__wrap_urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	current->delivered++;
+	__real_urn_comp_accept(tp, qp, m);
+}
+
+void
+__wrap_urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	current->delivered++;
+	__real_urn_ud_accept(tp, qp, m);
+}
+
+/* ---- every frame has one outcome */
+
+static uint64_t
+sum(const struct node *n, const enum urn_counter *id, unsigned int count)
+{
+	uint64_t s = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		s += n->tp->c.v[id[i]];
+	return s;
+}
+
+static void
+check_counters(const struct node *n)
+{
+	static const enum urn_counter parse[] = {
+		URN_C_DROP_SHORT,    URN_C_DROP_LENGTH,	    URN_C_DROP_IP_HEADER,
+		URN_C_DROP_IP_CSUM,  URN_C_DROP_FRAGMENT,   URN_C_DROP_BTH_VERSION,
+		URN_C_DROP_OPCODE,   URN_C_DROP_PAD,	    URN_C_DROP_NOT_ROCE,
+		URN_C_DROP_OTHER,
+	};
+	static const enum urn_counter find_qp[] = {
+		URN_C_DROP_ADDRESS, URN_C_DROP_ICRC,	 URN_C_DROP_PKEY,
+		URN_C_CNP_RX,	    URN_C_DROP_NO_QP,	 URN_C_DROP_QP_STATE,
+		URN_C_DROP_QP_TYPE, URN_C_DROP_PEER,	 URN_C_DROP_HANDOVER,
+	};
+	const uint64_t *v = n->tp->c.v;
+	uint64_t bad = sum(n, parse, sizeof(parse) / sizeof(parse[0]));
+	uint64_t lost = sum(n, find_qp, sizeof(find_qp) / sizeof(find_qp[0]));
+
+	fuzz_check(v[URN_C_RX_PACKETS] == n->frames_in - n->in_n);
+	fuzz_check(v[URN_C_RX_PACKETS] == v[URN_C_RX_ROCE] + bad + n->others);
+	fuzz_check(v[URN_C_RX_ROCE] == lost + n->handovers + n->delivered);
+	fuzz_check(v[URN_C_CQ_OVERRUN] == 0);
+}
+
+void
+node_trace_begin(const struct node *n, struct node_trace *t)
+{
+	t->c = n->tp->c;
+	t->out = n->tp->other_n + n->tp->handover_n;
+	for (unsigned int i = 0; i < NODE_QPS; i++)
+		memcpy(&t->qp[i], n->q[i].qp, sizeof(t->qp[i]));
+}
+
+void
+node_trace_end(const struct node *n, const struct node_trace *t, unsigned int frames)
+{
+	struct urn_counters c = n->tp->c;
+
+	if (frames > 1)
+		return;
+	c.v[URN_C_RX_PACKETS] = t->c.v[URN_C_RX_PACKETS];
+	c.v[URN_C_RX_BYTES] = t->c.v[URN_C_RX_BYTES];
+	c.v[URN_C_RX_ROCE] = t->c.v[URN_C_RX_ROCE];
+	if (memcmp(&c, &t->c, sizeof(c)) != 0 || t->out != n->tp->other_n + n->tp->handover_n)
+		return;
+	for (unsigned int i = 0; i < NODE_QPS; i++)
+		/* The answer to it may be the one that is owed already. */
+		if (memcmp(&t->qp[i], n->q[i].qp, sizeof(t->qp[i])) != 0 ||
+		    (t->qp[i].flags & URN_QPF_NAK))
+			return;
+	fuzz_fail("a frame was taken and left no trace: opcode 0x%02x, PSN 0x%06x, QP 0x%06x",
+		  urn_pkt(n->in[0])->opcode, urn_pkt(n->in[0])->psn, urn_pkt(n->in[0])->dqpn);
+}
+
+/* ---- completions */
+
+static const struct urn_abi_cqe *
+next_cqe(struct urn_cq *cq, uint32_t *seen)
+{
+	const struct urn_abi_cqe *c;
+
+	if (*seen == cq->prod)
+		return NULL;
+	c = (const struct urn_abi_cqe *)((uint8_t *)cq->hdr + URN_ABI_CQ_SLOTS) + (*seen & cq->mask);
+	++*seen;
+	atomic_store(&cq->hdr->cons, *seen);
+	return c;
+}
+
+/* Requests up to `to` are done with and had no completion: none of them may be owed one. */
+static void
+skip_quiet(struct node_qp *q, uint32_t to)
+{
+	for (; q->sent_seen != to; q->sent_seen++)
+		if (!(q->quiet >> q->sent_seen % NODE_SLOTS & 1))
+			fuzz_fail("request %u of QP 0x%06x has no completion", q->sent_seen, q->qp->qpn);
+}
+
+static void
+sent_one(struct node *n, const struct urn_abi_cqe *c)
+{
+	struct node_qp *q = &n->q[c->wr_id >> 32];
+	uint32_t number = (uint32_t)c->wr_id;
+
+	fuzz_check(c->wr_id >> 32 < NODE_QPS && q->qp->qpn == c->qp_num);
+	if (number - q->sent_seen >= q->sent - q->sent_seen)
+		fuzz_fail("request %u of QP 0x%06x completes out of turn; %u is next, of %u", number,
+			  c->qp_num, q->sent_seen, q->sent);
+	skip_quiet(q, number);
+	if (c->status == URN_WC_SUCCESS)
+		fuzz_check(!(q->quiet >> number % NODE_SLOTS & 1));
+	q->sent_seen = number + 1;
+}
+
+static void
+received_one(struct node *n, const struct urn_abi_cqe *c)
+{
+	struct node_qp *q = NULL;
+
+	for (unsigned int i = 0; i < NODE_QPS; i++)
+		if (n->q[i].qp->qpn == c->qp_num)
+			q = &n->q[i];
+	fuzz_check(q);
+	if (!q->qp->srq) {
+		fuzz_check(c->wr_id >> 32 == (uint64_t)(q - n->q));
+		fuzz_check((uint32_t)c->wr_id == q->recvs_seen && q->recvs_seen != q->recvs);
+		q->recvs_seen++;
+		return;
+	}
+	fuzz_check(c->wr_id < n->srq_posted && c->wr_id < n->srq.rq.cons);
+	fuzz_check(!n->srq_got[c->wr_id]);
+	n->srq_got[c->wr_id] = 1;
+	n->srq_done++;
+}
+
+static void
+poll_cqs(struct node *n)
+{
+	const struct urn_abi_cqe *c;
+
+	while ((c = next_cqe(&n->scq, &n->scq_seen)))
+		sent_one(n, c);
+	while ((c = next_cqe(&n->rcq, &n->rcq_seen)))
+		received_one(n, c);
+}
+
+void
+node_forget(struct node *n, struct node_qp *q)
+{
+	poll_cqs(n);
+	q->sent_seen = q->sent;
+	q->recvs_seen = q->recvs;
+	n->lost_recvs |= q->qp->srq != NULL;
+}
+
+static void
+check_completions(struct node *n)
+{
+	poll_cqs(n);
+	for (unsigned int i = 0; i < NODE_QPS; i++) {
+		uint32_t cons = atomic_load(&n->q[i].sq->cons);
+
+		if ((int32_t)(cons - n->q[i].sent_seen) > 0)
+			skip_quiet(&n->q[i], cons);
+	}
+}
+
+/* ---- accounts */
+
+static uint32_t
+kept_of(const struct urn_qp *qp)
+{
+	uint32_t n = 0, last = qp->epsn;
+
+	for (struct rte_mbuf *m = qp->ooo; m; m = urn_pkt(m)->next, n++) {
+		fuzz_check(urn_psn_diff(urn_pkt(m)->psn, last) > 0);
+		last = urn_pkt(m)->psn;
+	}
+	fuzz_check(n == qp->ooo_count);
+	return n;
+}
+
+static void
+check_qp(const struct urn_qp *qp)
+{
+	uint32_t pending = 0;
+
+	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++)
+		pending += qp->rec[i].pending;
+	fuzz_check(pending == qp->rec_pending);
+	if (qp->type != URN_QPT_RC || (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD))
+		return;
+	fuzz_check(urn_psn_diff(qp->cur_psn, qp->una) >= 0);
+	fuzz_check(urn_psn_diff(qp->next_psn, qp->cur_psn) >= 0);
+	fuzz_check(qp->fetch_out <= qp->max_rd_atomic);
+}
+
+void
+node_check(struct node *n)
+{
+	uint32_t kept = 0;
+
+	check_completions(n);
+	check_counters(n);
+	for (unsigned int i = 0; i < NODE_QPS; i++) {
+		check_qp(n->q[i].qp);
+		kept += kept_of(n->q[i].qp);
+	}
+	fuzz_check(kept == n->tp->kept && kept <= n->tp->cfg.kept);
+}
+
+bool
+node_at_rest(const struct node *n)
+{
+	if (urn_tp_busy(n->tp) || urn_memx_holds(n->memx, NULL))
+		return false;
+	for (unsigned int i = 0; i < NODE_QPS; i++) {
+		const struct node_qp *q = &n->q[i];
+
+		if (!urn_qp_quiet(q->qp) || q->qp->w_head ||
+		    atomic_load(&q->sq->cons) != atomic_load(&q->sq->prod) ||
+		    (q->rq && atomic_load(&q->rq->cons) != atomic_load(&q->rq->prod)))
+			return false;
+	}
+	return true;
+}
+
+void
+node_check_end(struct node *n)
+{
+	uint32_t work = 0, ext = 0, recv = 0, extra = n->tp->cfg.work / 4 + 64;
+
+	for (unsigned int i = 0; i < NODE_QPS; i++) {
+		fuzz_check(n->q[i].sent_seen == n->q[i].sent);
+		fuzz_check(n->q[i].recvs_seen == n->q[i].recvs);
+	}
+	fuzz_check(n->lost_recvs ? n->srq_done <= n->srq.rq.cons : n->srq_done == n->srq.rq.cons);
+	for (const struct urn_work *w = n->tp->work_free; w; w = w->next)
+		work++;
+	for (const struct urn_work_ext *x = n->tp->ext_free; x; x = x->next)
+		ext++;
+	for (const struct urn_recv *r = n->tp->recv_free; r; r = r->next)
+		recv++;
+	fuzz_check(work == n->tp->cfg.work && ext == extra && recv == extra);
+}
+
+/* ---- frames that it sends */
+
+static bool
+is_full(uint8_t op)
+{
+	return op == SEND_FIRST || op == SEND_MIDDLE || op == WRITE_FIRST || op == WRITE_MIDDLE ||
+	       op == READ_FIRST || op == READ_MIDDLE;
+}
+
+static bool
+is_last(uint8_t op)
+{
+	return op == SEND_LAST || op == SEND_LAST_IMM || op == SEND_LAST_INV || op == WRITE_LAST ||
+	       op == WRITE_LAST_IMM || op == READ_LAST;
+}
+
+static const char *
+judge(const struct node *n, const struct frame *f)
+{
+	const struct node_qp *q = &n->q[f->dqpn - 0x7000];
+
+	if (f->pkey != 0xffff)
+		return "P_Key";
+	if (f->dqpn - 0x7000 >= NODE_QPS)
+		return "destination QP";
+	if (q->qp->type == URN_QPT_UD)
+		return f->op == UD_SEND || f->op == UD_SEND_IMM ? NULL : "opcode of a UD QP";
+	if (f->op > SEND_ONLY_INV || f->op == 0x15)
+		return "opcode";
+	if (f->len > q->qp->mtu || (is_full(f->op) && f->len != q->qp->mtu) ||
+	    (is_last(f->op) && f->len == 0))
+		return "payload of the wrong length";
+	if (f->op == ACK && (f->syn & 0x60) == 0 && f->syn != SYN_ACK)
+		return "an ACK that gives credits";
+	return NULL;
+}
+
+void
+node_judge(struct node *n, struct rte_mbuf *m)
+{
+	struct frame *f = &n->seen;
+	const char *why = m->nb_segs != 1 || m->pkt_len != m->data_len || m->ol_flags || m->packet_type
+				  ? "an mbuf of another packet"
+				  : frame_read(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len,
+					       &n->self, &n->peer, f);
+
+	if (!why)
+		why = judge(n, f);
+	if (why)
+		fuzz_fail("sent a bad frame, opcode 0x%02x, PSN 0x%06x, %u bytes: %s", f->op, f->psn,
+			  m->data_len, why);
+}

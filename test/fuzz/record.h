@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The input of the transport's target: NODE_HEAD bytes that say how the node is
+ * made, then records, each a byte for its kind and the bytes of that kind.
+ * Whatever the bytes are, they mean something: numbers choose from what makes
+ * sense at that moment (the PSN that is due, a QP that exists, a valid key), so
+ * that frames get through the checks, and now and then from what does not.
+ */
+#ifndef URN_TEST_RECORD_H
+#define URN_TEST_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { RECORD_HEAD = 8, RECORD_MAX = 96 /* records that are looked at */ };
+
+enum record_kind {
+	RECORD_FRAME, /* a RoCEv2 frame in words: struct frame_words */
+	RECORD_RAW,   /* a frame in bytes, of which some may be set right first */
+	RECORD_TURN,  /* time passes: 2^n ns */
+	RECORD_POST,  /* the program posts a request */
+	RECORD_RECV,  /* ... or a receive */
+	RECORD_STATE, /* ... or moves a QP to another state */
+	RECORD_WORLD, /* memory goes or comes, the peer's address is known or not */
+	RECORD_AGAIN, /* the wire brings an earlier frame again */
+	RECORD_KINDS,
+};
+
+/* Bytes of a kind, without the kind; RECORD_RAW: before its frame. */
+static const uint8_t record_fixed[RECORD_KINDS] = {
+	[RECORD_FRAME] = 18, [RECORD_RAW] = 5,	 [RECORD_TURN] = 1,  [RECORD_POST] = 11,
+	[RECORD_RECV] = 5,   [RECORD_STATE] = 2, [RECORD_WORLD] = 1, [RECORD_AGAIN] = 1,
+};
+
+static inline enum record_kind
+record_kind(uint8_t byte)
+{
+	static const uint8_t kind[16] = {
+		RECORD_FRAME, RECORD_FRAME, RECORD_FRAME, RECORD_FRAME, RECORD_FRAME, RECORD_FRAME,
+		RECORD_RAW,   RECORD_TURN,  RECORD_TURN,  RECORD_POST,	RECORD_POST,  RECORD_RECV,
+		RECORD_RECV,  RECORD_STATE, RECORD_WORLD, RECORD_AGAIN,
+	};
+
+	return (enum record_kind)kind[byte % 16];
+}
+
+/* Bytes of the record at p, of which `left` are there; at most those. */
+static inline size_t
+record_size(const uint8_t *p, size_t left)
+{
+	enum record_kind kind = record_kind(p[0]);
+	size_t n = 1u + record_fixed[kind];
+
+	if (kind == RECORD_RAW && left >= n)
+		n += (size_t)(p[4] | p[5] << 8) % 4600;
+	return n < left ? n : left;
+}
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of neighbours on any ARP, neighbour discovery and echo, as the
+ * engine would give it: frames that the parser took for such. What must hold:
+ * replies and requests are sound frames of ours; what somebody here looked up
+ * stays, what was configured does not change; no MAC that nobody can have is
+ * believed; each frame has a counter.
+ *
+ * Input: steps of a byte for what, and its bytes.
+ */
+#include "fuzz.h"
+
+#include "common/test_asan.h"
+#include "common/test_eal.h"
+#include "control/l3.h"
+#include "control/neigh.h"
+#include "unit/control/l3_frames.h"
+
+#include <string.h>
+
+enum { STEPS = 64, OUT = 32, LOOKED_UP = 64, NEAR = 4 };
+
+struct world {
+	struct urn_neigh *nb;
+	struct rte_mempool *pool;
+	uint64_t now;
+	uint8_t wanted[LOOKED_UP][16];
+	unsigned int wanted_n;
+};
+
+int
+LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	fuzz_eal();
+	return 0;
+}
+
+/* ---- what goes out */
+
+/* A frame of ours: to be parsed as one, with our MAC, right checksums and a station's address. */
+static void
+check_sent(struct rte_mbuf *m)
+{
+	const uint8_t *f = rte_pktmbuf_mtod(m, const uint8_t *);
+	enum urn_frame_kind kind = urn_wire_parse(m);
+
+	fuzz_check(m->nb_segs == 1 && m->pkt_len == m->data_len);
+	fuzz_check(kind == URN_FRAME_ARP || kind == URN_FRAME_ICMP || kind == URN_FRAME_ICMP6);
+	fuzz_check(memcmp(f + 6, us_mac, 6) == 0);
+	fuzz_check(l3_sums_ok(f, m->data_len));
+}
+
+static void
+check_all_sent(struct rte_mbuf **m, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		check_sent(m[i]);
+	rte_pktmbuf_free_bulk(m, n);
+}
+
+/* ---- what comes in */
+
+static void
+arrive(struct world *w, const uint8_t *bytes, uint32_t len)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
+	enum urn_frame_kind kind;
+	uint8_t *at;
+
+	fuzz_check(m);
+	memset((uint8_t *)m->buf_addr - TEST_EAL_PRIV, 0xa5, TEST_EAL_PRIV);
+	at = rte_pktmbuf_mtod(m, uint8_t *);
+	memcpy(at, bytes, len);
+	m->data_len = (uint16_t)len;
+	m->pkt_len = len;
+	kind = urn_wire_parse(m);
+	if (kind == URN_FRAME_ARP || kind == URN_FRAME_ICMP || kind == URN_FRAME_ICMP6) {
+		static const enum urn_counter outcome[] = {
+			URN_C_ARP_RX,	  URN_C_ND_RX,	      URN_C_ECHO_RX, URN_C_NEIGH_CONFLICT,
+			URN_C_DROP_NEIGH, URN_C_DROP_ADDRESS, URN_C_DROP_NOT_ROCE,
+		};
+		unsigned int i = 0, n = sizeof(outcome) / sizeof(outcome[0]);
+		struct urn_l3_msg msg;
+		int reply;
+
+		/* Behind a frame there is nothing to read; only a reply may be longer than it. */
+		ASAN_POISON_MEMORY_REGION(at + m->data_len, TEST_EAL_ROOM - m->data_len);
+		urn_l3_read(m, &msg);
+		ASAN_UNPOISON_MEMORY_REGION(at, TEST_EAL_ROOM);
+		urn_pkt(m)->drop = 0xff;
+		reply = urn_neigh_input(w->nb, m, w->now);
+		while (i < n && urn_pkt(m)->drop != outcome[i])
+			i++;
+		fuzz_check(i < n);
+		if (reply)
+			check_sent(m);
+	}
+	rte_pktmbuf_free(m);
+}
+
+/* One of a few addresses that stand near each other, or any of many. */
+static void
+some_gid(struct fuzz_in *in, uint8_t gid[16])
+{
+	static const uint8_t *const known[] = {us_v4,	  peer_v4,   us_ll,	peer_ll,
+					       us_global, peer_global, no_addr, us_v4};
+	uint8_t byte = fuzz_u8(in);
+
+	if (byte < 0x80)
+		memcpy(gid, known[byte & 7], 16);
+	else if (byte < 0xf0)
+		byte & 1 ? l3_nth_v4(gid, byte % NEAR) : l3_nth_v6(gid, byte % NEAR);
+	else
+		for (unsigned int i = 0; i < 16; i++)
+			gid[i] = fuzz_u8(in);
+}
+
+static const uint8_t *
+some_mac(uint8_t byte)
+{
+	static const uint8_t all[6] = {255, 255, 255, 255, 255, 255}, none[6], multi[6] = {1, 2, 3};
+	const uint8_t *const mac[] = {us_mac, peer_mac, other_mac, peer_mac, other_mac, all, none, multi};
+
+	return mac[byte & 7];
+}
+
+static void
+made_frame(struct world *w, struct fuzz_in *in)
+{
+	uint8_t f[L3_ROOM], a[16], b[16], c[16], kind = fuzz_u8(in), how = fuzz_u8(in), at;
+	uint32_t len;
+
+	some_gid(in, a);
+	some_gid(in, b);
+	some_gid(in, c);
+	switch (kind & 3) {
+	case 0:
+		len = l3_arp(f, 1 + (how & 1), some_mac(how >> 1), a, b);
+		break;
+	case 1:
+		len = l3_echo(f, a, b, how);
+		break;
+	case 2:
+		len = l3_solicit(f, a, b, c, how & 1 ? some_mac(how >> 1) : NULL);
+		break;
+	default:
+		len = l3_advert(f, a, b, how & 1 ? some_mac(how >> 1) : NULL, how & 0x60);
+		break;
+	}
+	at = fuzz_u8(in);
+	if (kind & 0x40)
+		f[at % len] = fuzz_u8(in);
+	if (kind & 0x20)
+		l3_fix(f, len);
+	if (kind & 0x10) /* cut short */
+		len -= fuzz_u8(in) % len;
+	arrive(w, f, len);
+}
+
+static void
+raw_frame(struct world *w, struct fuzz_in *in)
+{
+	uint8_t f[L3_ROOM], how = fuzz_u8(in);
+	uint32_t len = fuzz_u8(in) + (how & 3u) * 256, left = (uint32_t)(in->end - in->p);
+
+	len = len < left ? len : left;
+	memcpy(f, in->p, len);
+	in->p += len;
+	if (len >= 14 && how & 0x80)
+		memcpy(f, us_mac, 6);
+	if (how & 0x40)
+		l3_fix(f, len);
+	arrive(w, f, len);
+}
+
+/* ---- the other sides of the table */
+
+static void
+look_up(struct world *w, struct fuzz_in *in)
+{
+	uint8_t gid[16], mac[6];
+	int rc;
+
+	some_gid(in, gid);
+	rc = urn_neigh_lookup(w->nb, gid, mac);
+	fuzz_check(rc == URN_NEIGH_OK || rc == URN_NEIGH_UNKNOWN || rc == URN_NEIGH_FAIL);
+	if (rc == URN_NEIGH_UNKNOWN && w->wanted_n < LOOKED_UP)
+		memcpy(w->wanted[w->wanted_n++], gid, 16);
+}
+
+static void
+pass(struct world *w, uint8_t how)
+{
+	struct rte_mbuf *out[OUT];
+	unsigned int n;
+
+	w->now += 1ull << how % 38;
+	n = urn_neigh_poll(w->nb, w->now, w->pool, out, OUT);
+	fuzz_check(n <= OUT);
+	check_all_sent(out, n);
+}
+
+static void
+announce(struct world *w)
+{
+	struct rte_mbuf *out[OUT];
+	unsigned int n = urn_neigh_announce(w->nb, w->pool, out, OUT);
+
+	fuzz_check(n <= OUT);
+	check_all_sent(out, n);
+}
+
+static void
+check_table(struct world *w, const uint8_t fixed[16])
+{
+	uint8_t mac[6];
+
+	fuzz_check(urn_neigh_count(w->nb) <= URN_NEIGH_ENTRIES);
+	fuzz_check(urn_neigh_peek(w->nb, fixed, mac) == URN_NEIGH_REACHABLE);
+	fuzz_check(memcmp(mac, other_mac, 6) == 0);
+	for (unsigned int i = 0; i < w->wanted_n; i++) {
+		enum urn_neigh_state s = urn_neigh_peek(w->nb, w->wanted[i], mac);
+
+		fuzz_check(s != URN_NEIGH_NONE);
+		if (s == URN_NEIGH_REACHABLE || s == URN_NEIGH_STALE)
+			fuzz_check(urn_l3_mac_ok(mac));
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_in in = {data, data + size};
+	static struct world w;
+	uint8_t own[3][16], fixed[16];
+
+	memset(&w, 0, sizeof(w));
+	memcpy(own[0], us_ll, 16);
+	memcpy(own[1], us_v4, 16);
+	memcpy(own[2], us_global, 16);
+	w.pool = test_eal_pool();
+	w.now = 1000000000;
+	w.nb = urn_neigh_create(us_mac, (const uint8_t (*)[16])own, 3);
+	fuzz_check(w.nb);
+	l3_nth_v4(fixed, 1);
+	fuzz_check(urn_neigh_add_static(w.nb, fixed, other_mac) == 0);
+	for (unsigned int i = 0; i < STEPS && fuzz_more(&in); i++) {
+		uint8_t what = fuzz_u8(&in);
+
+		switch (what & 7) {
+		case 0: case 1: case 2: made_frame(&w, &in); break;
+		case 3: raw_frame(&w, &in); break;
+		case 4: case 5: look_up(&w, &in); break;
+		case 6: pass(&w, fuzz_u8(&in)); break;
+		case 7: announce(&w); break;
+		}
+		check_table(&w, fixed);
+	}
+	urn_neigh_destroy(w.nb);
+	fuzz_check(rte_mempool_full(w.pool));
+	return 0;
+}

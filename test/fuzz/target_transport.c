@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The transport with live QPs on any sequence of frames, requests, and blows of
+ * fate. record.h says what an input is, node_check.h what must hold.
+ */
+#include "node.h"
+#include "record.h"
+
+#include "packet/frame.h"
+
+#include <string.h>
+
+enum { HISTORY = 8 };
+
+/* Frames that came last, for the wire to bring again. */
+static struct {
+	uint8_t bytes[FRAME_ROOM];
+	uint32_t len;
+} history[HISTORY];
+static unsigned int history_n;
+
+static struct node node;
+
+int
+LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	node_init();
+	return 0;
+}
+
+static void
+arrive(struct node *n, const uint8_t *bytes, uint32_t len)
+{
+	unsigned int at = history_n++ % HISTORY;
+
+	memcpy(history[at].bytes, bytes, len);
+	history[at].len = len;
+	node_put(n, bytes, len);
+}
+
+/* ---- what the numbers choose from */
+
+enum { OFF_VALUES = 64 };
+
+/* The PSN that is due, or one near it, or any. */
+static uint32_t
+near_psn(uint32_t due, uint8_t byte)
+{
+	int8_t d = (int8_t)byte;
+
+	if (d >= -OFF_VALUES && d < OFF_VALUES)
+		return (due + (uint32_t)d) & 0xffffff;
+	return (due + (uint32_t)d * 0x20421u) & 0xffffff;
+}
+
+static uint32_t
+due_psn(const struct urn_qp *qp, uint8_t op, bool other)
+{
+	const struct urn_work *w = qp->w_fetch;
+
+	if (op == ACK)
+		return other ? qp->una : qp->next_psn - 1;
+	if (op >= READ_FIRST && op <= ATOMIC_ACK)
+		return w && !other ? w->first_psn + w->accepted : qp->una;
+	return other ? qp->epsn - 1 : qp->epsn;
+}
+
+/* As many bytes of payload as the opcode should have now. */
+static uint32_t
+due_len(const struct urn_qp *qp, const struct frame *f, uint32_t wish)
+{
+	const struct urn_work *w = qp->w_fetch;
+	uint32_t mtu = qp->mtu, left = qp->msg_len - qp->msg_off;
+
+	switch (f->op) {
+	case SEND_FIRST: case SEND_MIDDLE: case WRITE_FIRST: case WRITE_MIDDLE:
+	case READ_FIRST: case READ_MIDDLE:
+		return mtu;
+	case WRITE_ONLY: case WRITE_ONLY_IMM:
+		return f->length;
+	case WRITE_LAST: case WRITE_LAST_IMM:
+		return left <= mtu ? left : 1;
+	case READ_LAST: case READ_ONLY:
+		return w && w->length - w->accepted * mtu <= mtu ? w->length - w->accepted * mtu : 0;
+	case READ_REQ: case ACK: case ATOMIC_ACK: case CMP_SWAP: case FETCH_ADD: case CNP:
+		return 0;
+	default:
+		return f->op == SEND_LAST && wish % mtu == 0 ? 1 : wish % (mtu + 1);
+	}
+}
+
+/* ---- frames in words */
+
+enum word_bit {
+	WORD_ACK = 1, WORD_SE = 2, WORD_NO_M = 4, WORD_ANY_LEN = 8, WORD_ANY_VA = 16,
+	WORD_TURN = 32, WORD_OTHER_PSN = 64, WORD_ANY_LENGTH = 128,
+};
+enum sel_bit { SEL_QP = 3, SEL_SOURCE = 4, SEL_DEST = 8, SEL_ENGINE = 16, SEL_PKEY = 32 };
+
+static uint32_t
+key_of(const struct node *n, uint8_t byte)
+{
+	return byte < 0xc0 ? node_key(n, 0) : node_key(n, byte & 7);
+}
+
+static uint64_t
+va_of(const struct node *n, uint32_t off, uint32_t key, bool any)
+{
+	static const uint64_t edge[] = {NODE_VA - 1, NODE_VA + NODE_LEN - 7, 0, UINT64_MAX - 7};
+
+	if (any)
+		return edge[off & 3] + (off >> 14 ? off : 0);
+	return (key == n->key_shut ? NODE_SHUT_VA : NODE_VA) + (off & (NODE_LEN - 8));
+}
+
+static void
+payload_of(struct frame *f, uint32_t len)
+{
+	f->len = len <= FRAME_DATA ? len : FRAME_DATA;
+	memset(f->data, (int)f->psn, f->len);
+}
+
+static uint8_t
+op_of(uint8_t byte, unsigned int qp)
+{
+	if (byte & 0x80)
+		return byte ^ 0x80 ? byte : CNP;
+	return qp == 2 && !(byte & 0x40) ? (uint8_t)(UD_SEND + (byte & 1)) : byte & 0x1f;
+}
+
+static void
+put_words(struct node *n, struct fuzz_in *in)
+{
+	uint8_t bytes[FRAME_ROOM], op = fuzz_u8(in), bits = fuzz_u8(in), psn = fuzz_u8(in);
+	uint8_t sel = fuzz_u8(in), key = fuzz_u8(in), spoil;
+	unsigned int q = sel & SEL_QP;
+	const struct urn_qp *qp = n->q[q % NODE_QPS].qp;
+	struct frame f = frame_of(op_of(op, q), 0);
+	struct frame_addr to = n->self;
+	uint16_t off = fuzz_u16(in), length = fuzz_u16(in), len = fuzz_u16(in);
+	uint32_t size;
+
+	f.psn = near_psn(due_psn(qp, f.op, bits & WORD_OTHER_PSN), psn);
+	f.dqpn = q == 3 ? 0x123 : qp->qpn | (sel & SEL_ENGINE ? 0x300000 : 0);
+	f.ack = bits & WORD_ACK;
+	f.se = bits & WORD_SE;
+	f.no_m = bits & WORD_NO_M;
+	f.pkey = sel & SEL_PKEY ? off : 0xffff;
+	f.rkey = key_of(n, key);
+	f.va = va_of(n, off, f.rkey, bits & WORD_ANY_VA);
+	f.length = bits & WORD_ANY_LENGTH ? (uint32_t)length << 17 | length : length & 0x1fff;
+	if (!(bits & WORD_ANY_LENGTH) && (f.op == WRITE_ONLY || f.op == WRITE_ONLY_IMM))
+		f.length %= qp->mtu + 1u;
+	payload_of(&f, bits & WORD_ANY_LEN ? len : due_len(qp, &f, len));
+	f.syn = fuzz_u8(in);
+	f.syn = f.syn < 0x80 && f.op != ACK ? SYN_ACK : f.syn & 0x7f;
+	f.msn = (qp->ssn + (uint32_t)(int8_t)fuzz_u8(in)) & 0xffffff;
+	f.imm = fuzz_u8(in) & 1 ? n->window : off;
+	f.swap = fuzz_u8(in);
+	f.compare = fuzz_u8(in) & 3;
+	f.qkey = NODE_QKEY + (fuzz_u8(in) > 0xf0);
+	f.sqpn = off;
+	spoil = fuzz_u8(in);
+	if (sel & SEL_DEST)
+		to.gid[15] ^= 0x40;
+	size = frame_write(&f, sel & SEL_SOURCE ? &n->other : &n->peer, &to, bytes);
+	if (spoil > 0xe0)
+		bytes[12 + (spoil & 0x1f) * 2u % (size - 12)] ^= (uint8_t)(1u << (len & 7));
+	arrive(n, bytes, size);
+	if (bits & WORD_TURN)
+		node_turn(n, 1000);
+}
+
+/* ---- frames in bytes */
+
+enum raw_fix { RAW_ADDR = 1, RAW_LEN = 2, RAW_QPN = 4, RAW_PSN = 8, RAW_KEY = 16, RAW_SEAL = 32, RAW_TURN = 64 };
+
+static void
+put_be(uint8_t *p, uint64_t v, unsigned int bytes)
+{
+	while (bytes--) {
+		p[bytes] = (uint8_t)v;
+		v >>= 8;
+	}
+}
+
+static void
+fix_lower(const struct node *n, uint8_t *f, uint32_t len, uint8_t fix, bool v6)
+{
+	uint32_t udp = v6 ? 54 : 34;
+
+	if (fix & RAW_ADDR) {
+		memcpy(f, n->self.mac, 6);
+		memcpy(f + 6, n->peer.mac, 6);
+		memcpy(f + (v6 ? 22 : 26), n->peer.gid + (v6 ? 0 : 12), v6 ? 16 : 4);
+		memcpy(f + (v6 ? 38 : 30), n->self.gid + (v6 ? 0 : 12), v6 ? 16 : 4);
+	}
+	if (fix & RAW_LEN) {
+		put_be(f + (v6 ? 18 : 16), len - (v6 ? 54 : 14), 2);
+		put_be(f + udp + 4, len - udp, 2);
+	}
+}
+
+static void
+put_raw(struct node *n, struct fuzz_in *in)
+{
+	uint8_t f[FRAME_ROOM], fix = fuzz_u8(in), sel = fuzz_u8(in), psn = fuzz_u8(in);
+	uint32_t len = fuzz_u16(in) % 4600u, left = (uint32_t)(in->end - in->p);
+	const struct urn_qp *qp = n->q[(sel & SEL_QP) % NODE_QPS].qp;
+	bool v6;
+	uint8_t *bth;
+
+	len = len < left ? len : left;
+	memcpy(f, in->p, len);
+	in->p += len;
+	v6 = len > 13 && f[12] == 0x86;
+	bth = f + (v6 ? 62 : 42);
+	if (len >= (v6 ? 78u : 58u)) {
+		fix_lower(n, f, len, fix, v6);
+		if (fix & RAW_QPN)
+			put_be(bth + 5, qp->qpn, 3);
+		if (fix & RAW_PSN)
+			put_be(bth + 9, near_psn(due_psn(qp, bth[0], sel & 0x80), psn), 3);
+		if ((fix & RAW_KEY) && frame_ext_len(bth[0]) >= 16 && bth + 28 <= f + len) {
+			put_be(bth + 12, NODE_VA + (psn & 31) * 8u, 8);
+			put_be(bth + 20, n->key, 4);
+		}
+		if (fix & RAW_SEAL)
+			frame_seal(f, len);
+	}
+	arrive(n, f, len);
+	if (fix & RAW_TURN)
+		node_turn(n, 1000);
+}
+
+/* ---- the program, and fate */
+
+static void
+post(struct node *n, struct fuzz_in *in)
+{
+	uint8_t op = fuzz_u8(in), flags = fuzz_u8(in), sel = fuzz_u8(in), key = fuzz_u8(in);
+	uint16_t len = fuzz_u16(in), off = fuzz_u16(in), remote = fuzz_u16(in);
+	struct node_send s = {
+		.op = op < 0xf0 ? op % URN_WR_OPS : op,
+		.flags = flags & 0xf,
+		.num_sge = sel < 0xf0 ? 1 : sel & 3,
+		.len = sel & 8 ? len : len & 0xfff,
+		.lkey = key_of(n, key),
+		.rkey = key_of(n, (uint8_t)(key ^ sel)),
+		.ring = !(flags & 0x80),
+	};
+
+	if (fuzz_u8(in) < 0xf0)
+		s.num_sge = s.len ? 1 : 0;
+	if (s.op == URN_WR_CMP_SWAP || s.op == URN_WR_FETCH_ADD)
+		s.len = 8;
+	if (s.flags & URN_WRF_INLINE && sel < 0xf0)
+		s.len &= 63;
+	s.addr = va_of(n, off, s.lkey, sel & 16);
+	s.remote = va_of(n, remote, s.rkey, sel & 32);
+	node_post(n, (sel & 3) % NODE_QPS, &s);
+}
+
+static void
+recv(struct node *n, struct fuzz_in *in)
+{
+	uint8_t sel = fuzz_u8(in);
+	uint16_t len = fuzz_u16(in), off = fuzz_u16(in);
+	uint32_t key = node_key(n, sel & 0x80 ? sel >> 2 & 7 : 0);
+
+	len = sel & 0x40 ? len : 4096;
+	node_recv(n, (sel & 3) % NODE_QPS, va_of(n, off % (NODE_LEN - 4096), key, sel == 0xff), key, len);
+}
+
+static void
+state(struct node *n, struct fuzz_in *in)
+{
+	static const uint8_t to[] = {URN_QPS_SQD, URN_QPS_RTS, URN_QPS_SQD, URN_QPS_RTS,
+				     URN_QPS_RTS, URN_QPS_ERR, URN_QPS_RESET, URN_QPS_RESET};
+	uint8_t sel = fuzz_u8(in);
+
+	node_state(n, (sel & 3) % NODE_QPS, to[fuzz_u8(in) & 7]);
+}
+
+static void
+world(struct node *n, uint8_t what)
+{
+	if (what < 0x60)
+		n->neigh = 0;
+	else if (what < 0x80)
+		n->neigh = -1;
+	else if (what < 0x90)
+		n->neigh = -2;
+	else if (what < 0xc0)
+		node_dereg(n);
+	else
+		node_rereg(n);
+}
+
+static void
+again(struct node *n, uint8_t which)
+{
+	unsigned int at = which % HISTORY;
+
+	if (at < history_n)
+		node_put(n, history[at].bytes, history[at].len);
+}
+
+static void
+one_record(struct node *n, struct fuzz_in *in)
+{
+	switch (record_kind(fuzz_u8(in))) {
+	case RECORD_FRAME: put_words(n, in); break;
+	case RECORD_RAW: put_raw(n, in); break;
+	case RECORD_TURN: node_turn(n, 1ull << fuzz_u8(in) % 34); break;
+	case RECORD_POST: post(n, in); break;
+	case RECORD_RECV: recv(n, in); break;
+	case RECORD_STATE: state(n, in); break;
+	case RECORD_WORLD: world(n, fuzz_u8(in)); break;
+	case RECORD_AGAIN: again(n, fuzz_u8(in)); break;
+	case RECORD_KINDS: break;
+	}
+}
+
+/* ---- how the node is made */
+
+static struct node_config
+read_head(struct fuzz_in *in)
+{
+	uint8_t a = fuzz_u8(in), b = fuzz_u8(in), c = fuzz_u8(in), d = fuzz_u8(in);
+	struct node_config cfg = {
+		.ipv6 = a & 1,
+		.srq = a & 2,
+		.late = a & 4,
+		.failing = (a & 24) == 24,
+		.poor = (a & 96) == 96,
+		.mtu = 256u << (b & 3),
+		.window = 1u << (b >> 2 & 7),
+		.kept = b & 128 ? 3 : 64,
+		.timeout = c & 1 ? 0 : 1 + (c >> 1 & 7),
+		.retry_cnt = c >> 4 & 7,
+		.rnr_retry = d & 7,
+		.rd_atomic = 1 + (d >> 3 & 3),
+		.dest_rd_atomic = 1 + (d >> 5 & 3),
+	};
+
+	cfg.seed = 1u + fuzz_u16(in);
+	(void)fuzz_u8(in);
+	return cfg;
+}
+
+/* Something is under way in both directions before the first record. */
+static void
+begin(struct node *n, uint8_t how)
+{
+	static const uint8_t ops[] = {URN_WR_RDMA_READ, URN_WR_SEND, URN_WR_FETCH_ADD, URN_WR_RDMA_WRITE};
+
+	for (unsigned int i = 0; i < NODE_QPS; i++)
+		for (unsigned int k = 0; k < (how & 7u); k++) {
+			struct node_send s = {
+				.op = i == 2 ? URN_WR_SEND : ops[(k + (how >> 3)) % 4],
+				.flags = URN_WRF_SIGNALED,
+				.num_sge = 1,
+				.len = 700 * k + 8,
+				.addr = NODE_VA,
+				.remote = NODE_VA + 4096,
+				.lkey = n->key,
+				.rkey = n->key,
+				.ring = true,
+			};
+
+			if (s.op == URN_WR_FETCH_ADD)
+				s.len = 8;
+			node_post(n, i, &s);
+			node_recv(n, i, NODE_VA + 8192 + k * 4096ull, n->key, 4096);
+		}
+	node_turn(n, 1000);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_in in = {data, data + size};
+	struct node_config cfg;
+
+	if (size < RECORD_HEAD)
+		return 0;
+	cfg = read_head(&in);
+	history_n = 0;
+	node_open(&node, &cfg);
+	begin(&node, fuzz_u8(&in));
+	for (unsigned int i = 0; i < RECORD_MAX && fuzz_more(&in); i++)
+		one_record(&node, &in);
+	node_close(&node);
+	return 0;
+}
