@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Install what urnic needs from Debian's packages (Debian 12 or newer).
 #
-# Usage: scripts/setup.sh [--test | --dev] [--dry-run | --check]
+# Usage: scripts/setup.sh [--test | --interop | --dev] [--dry-run | --check]
 #
 #   (nothing)   what building and running takes
 #   --test      and what the tests take
+#   --interop   and what the tests take that boot a guest, to which only root gets
 #   --dev       and compilers, linters and checkers for those who change urnic
 #   --dry-run   say what would be installed, and install nothing
 #   --check     install nothing; fail with a list when something is missing
@@ -45,6 +46,11 @@ packages() {
 	test | python3-scapy      | py scapy.contrib.roce    | makes our frames anew, to compare
 	test | tshark             | cmd tshark               | dissects our frames
 	test | iproute2           | cmd ip                   | interfaces for the ports of kernel devices
+	interop | qemu-system-x86 | cmd qemu-system-x86_64   | boots the guest, in software
+	interop | cpio            | cmd cpio                 | packs the guest's files
+	interop | kmod            | cmd depmod               | finds the guest's modules
+	interop | binutils        | cmd readelf              | finds the guest's libraries
+	interop | xz-utils        | cmd xz                   | unpacks the guest's modules
 	dev  | clang              | cmd clang                | the second compiler
 	dev  | libclang-rt-dev    | rt clang                 | clang's sanitizers
 	dev  | clang-tidy         | cmd clang-tidy           | linter
@@ -117,6 +123,7 @@ mode=install
 for arg; do
 	case $arg in
 	--test) groups="run test" option=" --test" ;;
+	--interop) groups="run test interop" option=" --interop" ;;
 	--dev) groups="run test dev" option=" --dev" ;;
 	--dry-run) mode=dry ;;
 	--check) mode=check ;;

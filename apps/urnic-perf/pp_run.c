@@ -62,7 +62,6 @@ meet(struct pp_state *s, int listener, struct urn_err *err)
 	int fd, rc;
 
 	if (listener >= 0) {
-		fprintf(stderr, "urnic-perf: waiting for a peer on port %s\n", s->o->service);
 		fd = pp_oob_accept(listener, &w, err);
 	} else {
 		fd = pp_oob_connect(s->o->host, s->o->service, &w, err);
@@ -332,6 +331,8 @@ pp_run(const struct pp_opts *o, struct pp_result *res, struct urn_err *err)
 		listener = pp_oob_listen(o->host, o->service, err);
 		if (listener < 0)
 			return -1;
+		/* The port comes up meanwhile; the kernel takes the connection. */
+		fprintf(stderr, "urnic-perf: waiting for a peer on port %s\n", o->service);
 	}
 	s.node.o = o;
 	rc = session(&s, listener, err);

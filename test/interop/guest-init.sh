@@ -9,6 +9,7 @@ mount -t devtmpfs dev /dev
 mount -t tmpfs tmp /tmp
 
 param() {
+	# shellcheck disable=SC2013
 	for word in $(cat /proc/cmdline); do
 		case $word in
 		"guest.$1="*) echo "${word#*=}" ;;
@@ -16,6 +17,8 @@ param() {
 	done
 }
 
+# dash has it.
+# shellcheck disable=SC3045
 ulimit -l unlimited
 for module in virtio_pci virtio_net virtio_rng crc32_pclmul crc32_generic ib_uverbs rdma_rxe; do
 	modprobe $module 2>/dev/null
