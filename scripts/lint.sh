@@ -59,7 +59,7 @@ step() {
 }
 
 shell_lint() {
-	shellcheck -x scripts/*.sh test/e2e/*.sh test/unit/lib/*.sh .ci/run
+	shellcheck -x scripts/*.sh test/e2e/*.sh test/interop/*.sh test/unit/lib/*.sh .ci/run
 }
 
 # Tests are left out: cmocka's macros are most of what would be found.

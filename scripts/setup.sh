@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Install what urnic needs from Debian's packages (Debian 12 or newer).
 #
-# Usage: scripts/setup.sh [--test | --fuzz | --dev] [--dry-run | --check]
+# Usage: scripts/setup.sh [--test | --interop | --fuzz | --dev] [--dry-run | --check]
 #
 #   (nothing)   what building and running takes
 #   --test      and what the tests take
+#   --interop   and what the tests take that boot a guest, to which only root gets
 #   --fuzz      and what fuzzing takes besides: clang with its run-time libraries
 #   --dev       and compilers, linters and checkers for those who change urnic
 #   --dry-run   say what would be installed, and install nothing
@@ -50,6 +51,11 @@ packages() {
 	test | iperf3             | cmd iperf3               | ... and move data through it
 	fuzz | clang              | cmd clang                | the second compiler, and the fuzzer's
 	fuzz | libclang-rt-dev    | rt clang                 | clang's sanitizers and libFuzzer
+	interop | qemu-system-x86 | cmd qemu-system-x86_64   | boots the guest, in software
+	interop | cpio            | cmd cpio                 | packs the guest's files
+	interop | kmod            | cmd depmod               | finds the guest's modules
+	interop | binutils        | cmd readelf              | finds the guest's libraries
+	interop | xz-utils        | cmd xz                   | unpacks the guest's modules
 	dev  | clang-tidy         | cmd clang-tidy           | linter
 	dev  | clang-format       | cmd clang-format         | style
 	dev  | valgrind           | cmd valgrind             | memory checker
@@ -125,6 +131,7 @@ mode=install
 for arg; do
 	case $arg in
 	--test) groups="run test" option=" --test" ;;
+	--interop) groups="run test interop" option=" --interop" ;;
 	--fuzz) groups="run test fuzz" option=" --fuzz" ;;
 	--dev) groups="run test fuzz dev" option=" --dev" ;;
 	--dry-run) mode=dry ;;

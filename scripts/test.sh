@@ -4,8 +4,9 @@
 #
 # Usage: scripts/test.sh [OPTION...] [TEST...]
 #
-# Installs what is missing (scripts/setup.sh --test), builds, and runs every
-# test, or those named. The last line says how many passed and failed.
+# Installs what is missing (scripts/setup.sh --test; as root --interop, unless
+# --fast), builds, and runs every test, or those named. The last line says how
+# many passed and failed.
 #
 #   --fast         leave out the slow tests (suite "slow")
 #   --sanitize     build with address and undefined-behaviour sanitizers
@@ -76,8 +77,11 @@ summarise() {
 	END
 }
 
+# Only root gets as far as booting a guest.
+packages=--test
+[ "$(id -u)" -ne 0 ] || [ ${#select[@]} -gt 0 ] || packages=--interop
 if [ -n "$install" ]; then
-	"$project/scripts/setup.sh" --test
+	"$project/scripts/setup.sh" $packages
 else
 	"$project/scripts/setup.sh" --test --check
 fi

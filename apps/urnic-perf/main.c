@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* urnic-perf: measures the data path between two nodes of one process. */
 #include "perf.h"
+#include "pp.h"
 
 #include "common/text.h"
 
@@ -84,6 +85,9 @@ main(int argc, char **argv)
 	struct perf_opts o;
 	int rc;
 
+	/* With another stack, rather than between two nodes of ours. */
+	if (argc > 1 && strcmp(argv[1], "pingpong") == 0)
+		return pp_main(argc, argv);
 	switch (perf_options_parse(argc, argv, &o, &err)) {
 	case PERF_EXIT_OK:
 		return EXIT_SUCCESS;

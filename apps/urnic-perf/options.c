@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options.h"
+#include "pp.h"
 
 #include "common/text.h"
 
@@ -47,6 +48,8 @@ static const char help[] =
 	"  read_lat atomic_lat                     one request at a time: the round trip\n"
 	"  limit                                   the same bytes through the same ports with\n"
 	"                                          no protocol: copy, CRC, port, CRC, copy\n"
+	"or, with options of its own (below), as the first word\n"
+	"  pingpong                                with ibv_rc_pingpong of another stack\n"
 	"\n"
 	"  --size N          bytes a message, 0..1G (64K; latency 8; atomics 8)\n"
 	"  --iters N         messages to measure, instead of a time\n"
@@ -532,6 +535,8 @@ take_option(int id, char **argv, struct perf_opts *o, struct given *g, struct ur
 	switch (id) {
 	case OPT_HELP:
 		fputs(help, stdout);
+		putchar('\n');
+		fputs(pp_help, stdout);
 		return PERF_EXIT_OK;
 	case OPT_VERSION:
 		puts("urnic-perf " URN_VERSION);

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The TCP side of ibv_rc_pingpong. Sockets do not block: whoever waits here
+ * keeps the NIC going, for the peer may ask for our MAC address before it says
+ * another word.
+ */
+#include "pp.h"
+
+#include "common/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define AGAIN_NS 50000000ull /* between two tries to connect */
+#define GID_AT 19u           /* offset of the GID in the message */
+
+uint64_t
+pp_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- the message */
+
+void
+pp_msg_make(char msg[PP_MSG], const struct urn_ep_addr *addr)
+{
+	int n = snprintf(msg, PP_MSG, "%04x:%06x:%06x:", 0u, addr->qpn & 0xffffff,
+			 addr->psn & 0xffffff);
+
+	for (unsigned int i = 0; i < 16; i++)
+		n += snprintf(msg + n, PP_MSG - (size_t)n, "%02x", addr->gid[i]);
+}
+
+/* Hexadecimal digits [at, at + n) of the message. returns: -1 when one is none */
+static int64_t
+hex_at(const char *msg, unsigned int at, unsigned int n)
+{
+	int64_t v = 0;
+
+	for (unsigned int i = at; i < at + n; i++) {
+		if (!isxdigit((unsigned char)msg[i]))
+			return -1;
+		v = v << 4 | (isdigit((unsigned char)msg[i]) ? msg[i] - '0'
+							       : (msg[i] | 0x20) - 'a' + 10);
+	}
+	return v;
+}
+
+int
+pp_msg_parse(const char msg[PP_MSG], struct urn_ep_addr *addr, struct urn_err *err)
+{
+	int64_t lid = hex_at(msg, 0, 4), qpn = hex_at(msg, 5, 6), psn = hex_at(msg, 12, 6), byte = 0;
+
+	memset(addr, 0, sizeof(*addr));
+	for (unsigned int i = 0; i < 16 && byte >= 0; i++) {
+		byte = hex_at(msg, GID_AT + 2 * i, 2);
+		addr->gid[i] = (uint8_t)byte;
+	}
+	if (lid < 0 || qpn < 0 || psn < 0 || byte < 0 || msg[4] != ':' || msg[11] != ':' ||
+	    msg[18] != ':' || msg[PP_MSG - 1] != '\0') {
+		urn_err_set(err, "what the peer said is no LID:QPN:PSN:GID of ibv_rc_pingpong; is "
+				 "another program on that port?");
+		return -1;
+	}
+	addr->qpn = (uint32_t)qpn;
+	addr->psn = (uint32_t)psn;
+	for (unsigned int i = 0; i < 16; i++)
+		byte |= addr->gid[i];
+	if (byte != 0)
+		return 0;
+	urn_err_set(err, "the peer has no GID; start ibv_rc_pingpong with -g, such as -g 1");
+	return -1;
+}
+
+/* ---- waiting */
+
+/* One turn while a socket is not ready. returns: 0, or -1 with *err when it is time to give up */
+static int
+wait_turn(const struct pp_wait *w, uint64_t since, const char *what, struct urn_err *err)
+{
+	if (urn_stop_requested()) {
+		urn_err_set(err, "interrupted while waiting for %s", what);
+		return -1;
+	}
+	if (pp_now_ns() - since > w->limit_ns) {
+		urn_err_set(err, "waited %.1f s for %s in vain (--wait)", (double)w->limit_ns / 1e9,
+			    what);
+		return -1;
+	}
+	if (w->turn != NULL)
+		w->turn(w->arg);
+	return 0;
+}
+
+/* Wait until a socket has what we wait for. returns: 0, or -1 with *err */
+static int
+wait_for(int fd, short events, const char *what, const struct pp_wait *w, struct urn_err *err)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+	uint64_t since = pp_now_ns();
+
+	/* With nothing else to do, sleep; else look and turn. */
+	while (poll(&p, 1, w->turn == NULL ? 10 : 0) <= 0) {
+		if (wait_turn(w, since, what, err))
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- sockets */
+
+static struct addrinfo *
+look_up(const char *host, const char *service, int flags, struct urn_err *err)
+{
+	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
+				 .ai_flags = flags};
+	struct addrinfo *list = NULL;
+	int rc = getaddrinfo(host[0] != '\0' ? host : NULL, service, &hints, &list);
+
+	if (rc == 0)
+		return list;
+	urn_err_set(err, "cannot find the host '%.100s': %s", host, gai_strerror(rc));
+	return NULL;
+}
+
+static int
+open_socket(const struct addrinfo *ai)
+{
+	return socket(ai->ai_family, ai->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
+		      ai->ai_protocol);
+}
+
+int
+pp_oob_listen(const char *host, const char *service, struct urn_err *err)
+{
+	struct addrinfo *list = look_up(host, service, AI_PASSIVE, err);
+	int fd = -1, one = 1, zero = 0, why = 0;
+
+	if (list == NULL)
+		return -1;
+	for (struct addrinfo *ai = list; ai != NULL && fd < 0; ai = ai->ai_next) {
+		/* Without a host: all addresses of both families, by the socket of IPv6. */
+		if (host[0] == '\0' && ai->ai_family != AF_INET6 && ai->ai_next != NULL)
+			continue;
+		fd = open_socket(ai);
+		if (fd >= 0) {
+			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+			if (ai->ai_family == AF_INET6)
+				setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero,
+					   sizeof(zero));
+			if (bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, 1) == 0)
+				break;
+		}
+		why = errno;
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+	}
+	freeaddrinfo(list);
+	if (fd < 0)
+		urn_err_set(err, "cannot listen on %.100s%sport %s: %s; give --listen another one", host,
+			    host[0] != '\0' ? " " : "", service, strerror(why));
+	return fd;
+}
+
+int
+pp_oob_accept(int fd, const struct pp_wait *w, struct urn_err *err)
+{
+	for (;;) {
+		int peer;
+
+		if (wait_for(fd, POLLIN, "a peer", w, err))
+			return -1;
+		peer = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (peer >= 0)
+			return peer;
+		if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
+			urn_err_set(err, "cannot take the peer's connection: %s", strerror(errno));
+			return -1;
+		}
+	}
+}
+
+/*
+ * One try at one address. returns: descriptor; -1 with *err when it is time to
+ * give up, else with errno
+ */
+static int
+try_connect(const struct addrinfo *ai, const struct pp_wait *w, struct urn_err *err)
+{
+	int fd = open_socket(ai), why = 0;
+	socklen_t len = sizeof(why);
+
+	if (fd < 0)
+		return -1;
+	if (connect(fd, ai->ai_addr, ai->ai_addrlen) == 0)
+		return fd;
+	if (errno != EINPROGRESS) {
+		why = errno;
+	} else if (wait_for(fd, POLLOUT, "the peer to take our connection", w, err)) {
+		why = ETIMEDOUT;
+	} else {
+		getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &len);
+		if (why == 0)
+			return fd;
+	}
+	close(fd);
+	errno = why;
+	return -1;
+}
+
+int
+pp_oob_connect(const char *host, const char *service, const struct pp_wait *w,
+	       struct urn_err *err)
+{
+	struct addrinfo *list = look_up(host, service, 0, err);
+	uint64_t since = pp_now_ns(), tried;
+	int fd = -1, why = 0;
+
+	if (list == NULL)
+		return -1;
+	while (fd < 0) {
+		tried = pp_now_ns();
+		for (struct addrinfo *ai = list; ai != NULL && fd < 0; ai = ai->ai_next) {
+			fd = try_connect(ai, w, err);
+			why = errno;
+		}
+		while (fd < 0 && pp_now_ns() - tried < AGAIN_NS) {
+			if (wait_turn(w, since, "the peer", err)) {
+				if (!urn_stop_requested())
+					urn_err_set(err, "cannot connect to %.100s port %s: %s; is "
+							 "ibv_rc_pingpong, or urnic-perf --listen, "
+							 "running there?", host, service,
+						    strerror(why));
+				freeaddrinfo(list);
+				return -1;
+			}
+		}
+	}
+	freeaddrinfo(list);
+	return fd;
+}
+
+static int
+broken(const char *what, ssize_t rc, struct urn_err *err)
+{
+	urn_err_set(err, "the peer's connection ended before %s: %s; it says why where it runs", what,
+		    rc == 0 ? "it was closed" : strerror(errno));
+	return -1;
+}
+
+int
+pp_oob_read(int fd, void *buf, size_t n, const char *what, const struct pp_wait *w,
+	    struct urn_err *err)
+{
+	for (size_t got = 0; got < n;) {
+		ssize_t rc;
+
+		if (wait_for(fd, POLLIN, what, w, err))
+			return -1;
+		rc = read(fd, (char *)buf + got, n - got);
+		if (rc > 0)
+			got += (size_t)rc;
+		else if (rc == 0 || (errno != EAGAIN && errno != EINTR))
+			return broken(what, rc, err);
+	}
+	return 0;
+}
+
+int
+pp_oob_write(int fd, const void *buf, size_t n, const char *what, const struct pp_wait *w,
+	     struct urn_err *err)
+{
+	for (size_t done = 0; done < n;) {
+		ssize_t rc;
+
+		if (wait_for(fd, POLLOUT, what, w, err))
+			return -1;
+		rc = send(fd, (const char *)buf + done, n - done, MSG_NOSIGNAL);
+		if (rc > 0)
+			done += (size_t)rc;
+		else if (errno != EAGAIN && errno != EINTR)
+			return broken(what, -1, err);
+	}
+	return 0;
+}
