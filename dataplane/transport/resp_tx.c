@@ -104,7 +104,16 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 
 	if (len && urn_mem_check_inline(tp->cfg.mem, rec->rkey, qp->pd, qp->qpn, rec->va + off, len,
 				 URN_ACCESS_REMOTE_READ, 1, &region) != URN_MEM_OK) {
-		/* The region vanished, or its rights. */
+		/*
+		 * The region vanished, or its rights. A READ that comes again was, as a rule,
+		 * long on its way: the peer has the response and had the key invalidated
+		 * itself. To refuse it would end a good connection.
+		 */
+		if (rec->again) {
+			URN_COUNT(tp, DROP_DUPLICATE);
+			answered(qp, rec);
+			return true;
+		}
 		urn_resp_cut(tp, qp, urn_psn_add(rec->first_psn, rec->cur), URN_NAK_ACCESS);
 		return true;
 	}
