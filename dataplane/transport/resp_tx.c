@@ -91,13 +91,19 @@ response_opcode(bool first, bool last)
 		     : (last ? URN_RC_READ_RESP_LAST : URN_RC_READ_RESP_MIDDLE);
 }
 
+enum sent {
+	SENT_NOT,  /* no buffer: try again */
+	SENT_OK,   /* sent, or refused */
+	SENT_DEAD, /* an answer that was given before, and its key is dead by now */
+};
+
 /*
  * Packet `cur` of a READ response, first and last of what goes out now or not.
- * returns false when there is no buffer.
+ * again: it was sent before.
  */
-static bool
+static enum sent
 send_packet(struct urn_tp *tp, struct urn_qp *qp, const struct urn_rec *rec, uint32_t cur,
-	    bool first, bool last)
+	    bool first, bool last, bool again)
 {
 	uint32_t off = cur << qp->mtu_shift, left = rec->length - off;
 	uint32_t len = left < qp->mtu ? left : qp->mtu;
@@ -107,22 +113,28 @@ send_packet(struct urn_tp *tp, struct urn_qp *qp, const struct urn_rec *rec, uin
 
 	if (len && urn_mem_check_inline(tp->cfg.mem, rec->rkey, qp->pd, qp->qpn, rec->va + off, len,
 				 URN_ACCESS_REMOTE_READ, 1, &region) != URN_MEM_OK) {
-		/* The region vanished, or its rights. */
+		/*
+		 * The region vanished, or its rights. A READ that comes again was, as a rule,
+		 * long on its way: the peer has the response and had the key invalidated
+		 * itself. To refuse it would end a good connection.
+		 */
+		if (again)
+			return SENT_DEAD;
 		urn_resp_cut(tp, qp, urn_psn_add(rec->first_psn, cur), URN_NAK_ACCESS);
-		return true;
+		return SENT_OK;
 	}
 
 	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, opcode, len, qp->dest_qpn,
 					 urn_psn_add(rec->first_psn, cur), 0, false, &bth);
 
 	if (unlikely(!d))
-		return false;
+		return SENT_NOT;
 	if (op->off[URN_EXT_AETH])
 		put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, rec->msn);
 	if (len)
 		urn_tp_gather(tp, d, region, rec->va + off, bth + op->hdr_len, len);
 	hand_on(tp, qp, d, 0);
-	return true;
+	return SENT_OK;
 }
 
 /* The next packet of the answer to a READ on record. */
@@ -130,14 +142,17 @@ static bool
 send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 {
 	bool last = rec->cur + 1 == rec->end;
+	enum sent sent = send_packet(tp, qp, rec, rec->cur, rec->head, last, rec->again);
 
-	if (!send_packet(tp, qp, rec, rec->cur, rec->head, last))
+	if (unlikely(sent == SENT_NOT))
 		return false;
 	if (unlikely(!rec->pending))
 		return true; /* it was refused, and all with it */
+	if (unlikely(sent == SENT_DEAD))
+		URN_COUNT(tp, DROP_DUPLICATE);
 	rec->cur++;
 	rec->head = 0;
-	if (last)
+	if (last || unlikely(sent == SENT_DEAD))
 		answered(qp, rec);
 	return true;
 }
@@ -150,21 +165,24 @@ send_parts(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 		struct urn_pkt *p = urn_pkt(urn_repair_of(tp, qp)->parts);
 		struct urn_rec *rec = urn_resp_find_record(qp, p->psn, URN_REC_READ);
 		uint32_t cur = (uint32_t)p->word[0];
+		enum sent sent;
 
 		if (!rec || p->word[1] > urn_rec_npsn(qp, rec)) {
 			URN_COUNT(tp, DROP_DUPLICATE); /* its place on the record was needed meanwhile */
 			urn_repair_part_done(tp, qp);
 			continue;
 		}
-		if (*budget == 0 || !urn_tp_tx_room(tp) ||
-		    !send_packet(tp, qp, rec, cur, p->bits, cur + 1 == p->word[1]))
+		if (*budget == 0 || !urn_tp_tx_room(tp))
+			return false;
+		sent = send_packet(tp, qp, rec, cur, p->bits, cur + 1 == p->word[1], true);
+		if (sent == SENT_NOT)
 			return false;
 		--*budget;
-		if (!(qp->flags & URN_QPF_PARTS))
-			break; /* it was refused, and the QP with it */
 		p->bits = 0;
 		p->word[0] = cur + 1;
-		if (cur + 1 == p->word[1])
+		if (sent == SENT_DEAD)
+			URN_COUNT(tp, DROP_DUPLICATE);
+		if (cur + 1 == p->word[1] || sent == SENT_DEAD)
 			urn_repair_part_done(tp, qp);
 		if (tp->ops_bytes >= URN_TP_OPS_BYTES)
 			urn_tp_execute(tp);
