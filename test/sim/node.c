@@ -282,6 +282,10 @@ open_transport(struct sim_node *n)
 		.work = s->plan.work,
 		.window = s->plan.window,
 		.kept = s->plan.kept,
+		.rto_floor = sim_link_rto_floor(s),
+		.features = sim_link_offer(n),
+		.link = sim_link_features,
+		.link_ctx = n,
 		.neigh = neigh,
 		.neigh_ctx = n,
 		.ah = find_ah,
@@ -325,6 +329,7 @@ sim_node_open(struct sim *s, unsigned int id, uint32_t ram)
 		s->node[i].id = i;
 		address(&s->node[i], s->plan.ipv6);
 	}
+	sim_link_open(n);
 	open_transport(n);
 	n->key_all = sim_node_region(n, 0, ram, URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE |
 					     URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC |
@@ -427,6 +432,7 @@ sim_node_turn(struct sim_node *n)
 	struct sim *s = n->s;
 	unsigned int rung;
 
+	sim_link_turn(n, n->last);
 	n->last = s->now;
 	urn_tp_turn(tp, s->now);
 	rung = doorbells(n);
@@ -474,7 +480,7 @@ static void
 check_pools(struct sim_node *n)
 {
 	const struct urn_tp *tp = n->tp;
-	uint32_t work = tp->cfg.work, others = work / 4 + 64;
+	uint32_t work = tp->cfg.work, others = work / 4 + 64, repairs_n = 0;
 
 	if (length(tp->work_free, offsetof(struct urn_work, next)) != work)
 		sim_fail(n->s, "node %u: work under way was not given back", n->id);
@@ -482,6 +488,13 @@ check_pools(struct sim_node *n)
 		sim_fail(n->s, "node %u: an extension of work was not given back", n->id);
 	if (length(tp->recv_free, offsetof(struct urn_recv, next)) != others)
 		sim_fail(n->s, "node %u: a receive was not given back", n->id);
+	for (uint32_t i = tp->repair_free; i; i = tp->repair[i].next)
+		repairs_n++;
+	if (repairs_n != URN_REPAIRS)
+		sim_fail(n->s, "node %u: repairs were not given back", n->id);
+	for (uint32_t i = 1; i < tp->peers.n; i++)
+		if (tp->peers.at[i])
+			sim_fail(n->s, "node %u: a peer is still held", n->id);
 	if (tp->kept)
 		sim_fail(n->s, "node %u: %u packets are still kept", n->id, tp->kept);
 	if (tp->wheel.count)

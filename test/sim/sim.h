@@ -251,6 +251,11 @@ struct sim_node {
 	uint64_t prog_due;             /* ns: when its programs run next */
 	uint64_t asleep_until;         /* ns: it stands still */
 	uint64_t unknown_until;        /* ns: nobody knows its address */
+	/* what it can besides RoCEv2, and when it hears that a peer can, too (and that no more) */
+	bool selective;
+	struct {
+		uint64_t from, to;     /* ns; UINT64_MAX: never */
+	} link[SIM_NODES];
 };
 
 /* One direction of a wire. */
@@ -378,6 +383,17 @@ bool sim_cq_poll(struct sim_cq *cq, struct urn_abi_cqe *out);
 void sim_rq_open(struct sim_node *n, struct sim_rq *rq, uint32_t bufs, uint32_t len);
 /* Post what receives are free, as the program's mood is. */
 void sim_rq_post(struct sim_node *n, struct sim_rq *rq, struct sim_rng *rng, bool all);
+
+/* ---- link.c */
+
+/* Draw what the node can and when it hears of its peers; before its transport is made. */
+void sim_link_open(struct sim_node *n);
+/* For struct urn_tp_config: features, link (ctx: the node) and rto_floor. */
+uint32_t sim_link_offer(const struct sim_node *n);
+uint32_t sim_link_features(void *ctx, const uint8_t gid[16]);
+uint64_t sim_link_rto_floor(const struct sim *s);
+/* Tell the transport what came up since its last turn, at `last` ns. */
+void sim_link_turn(struct sim_node *n, uint64_t last);
 
 /* ---- end.c, post.c: programs of connected QPs */
 
