@@ -42,6 +42,14 @@ urn_engine_idle(struct urn_engine *e, unsigned int empty)
 	(void)empty;
 }
 
+unsigned int
+perf_wire_poll(struct perf_wire *w, uint64_t now)
+{
+	(void)w;
+	(void)now;
+	return 0;
+}
+
 static struct perf_opts o = {.op = PERF_WRITE_BW};
 static struct run run;
 static struct meter m;
