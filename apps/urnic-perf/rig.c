@@ -167,7 +167,7 @@ rig_drain(struct rig *rig)
 	unsigned int n, empty = 0;
 
 	while (empty < DRAIN_TURNS) {
-		n = perf_wire_poll(&rig->wire, rte_rdtsc());
+		n = perf_wire_poll(&rig->wire);
 		for (unsigned int i = 0; i < 2; i++) {
 			unsigned int k = urn_port_rx(rig->port[i], 0, m, PERF_BATCH);
 

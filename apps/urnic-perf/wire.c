@@ -64,13 +64,13 @@ perf_wire_close(struct perf_wire *w)
 }
 
 unsigned int
-perf_wire_poll(struct perf_wire *w, uint64_t now)
+perf_wire_poll(struct perf_wire *w)
 {
 	__extension__ typedef unsigned __int128 wide;
 
 	if (w->fabric == NULL)
 		return 0;
-	return urn_fabric_poll(w->fabric, (uint64_t)((wide)now * w->tsc_mult >> 32));
+	return urn_fabric_poll(w->fabric, (uint64_t)((wide)rte_rdtsc() * w->tsc_mult >> 32));
 }
 
 bool

@@ -86,8 +86,8 @@ int perf_wire_open(struct perf_wire *w, const struct perf_wire_opts *o, uint32_t
 		   struct urn_err *err);
 /* Take it down, and its ports. Before the nodes' ports are closed. */
 void perf_wire_close(struct perf_wire *w);
-/* Forward what is there; one thread at a time. now: TSC. returns: frames moved */
-unsigned int perf_wire_poll(struct perf_wire *w, uint64_t now);
+/* Forward what is there; one thread at a time. returns: frames moved */
+unsigned int perf_wire_poll(struct perf_wire *w);
 /* Are the links of its ports up? Asks them; not beside perf_wire_poll. */
 bool perf_wire_is_up(struct perf_wire *w);
 void perf_wire_get(const struct perf_wire *w, struct perf_wire_result *out);

@@ -43,10 +43,9 @@ urn_engine_idle(struct urn_engine *e, unsigned int empty)
 }
 
 unsigned int
-perf_wire_poll(struct perf_wire *w, uint64_t now)
+perf_wire_poll(struct perf_wire *w)
 {
 	(void)w;
-	(void)now;
 	return 0;
 }
 
