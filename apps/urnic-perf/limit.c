@@ -31,8 +31,6 @@
 /* Finalised CRC of the 8 ones in front (doc/wire.md "ICRC"). */
 #define CRC_SEED 0x2144df1cu
 #define ETHERTYPE_EXPERIMENTAL 0x88b5u
-/* Empty receives in a row after which a port is taken for drained. */
-#define DRAIN_TURNS 16u
 /* Frames handed over at once: fewer when they are long, so that B begins early. */
 #define BURST_SHORT PERF_BATCH
 #define BURST_LONG 8u
@@ -348,30 +346,14 @@ header_put(struct rte_mempool *pool, void *opaque, void *obj, unsigned int index
 	uint8_t *frame = (uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM;
 
 	(void)pool;
-	(void)opaque;
 	(void)index;
 	memset(frame, 0, L2_BYTES + HEADER_BYTES + 32);
+	/* From A to B or back: a switch between them wants to know. */
+	frame[0] = frame[6] = 0x02; /* locally administered */
+	frame[5] = opaque == NULL ? 2 : 1;
+	frame[11] = opaque == NULL ? 1 : 2;
 	frame[12] = ETHERTYPE_EXPERIMENTAL >> 8;
 	frame[13] = ETHERTYPE_EXPERIMENTAL & 0xff;
-}
-
-/* Free whatever still sits in the ports. */
-static void
-drain(struct urn_port *const port[2])
-{
-	struct rte_mbuf *m[PERF_BATCH];
-	unsigned int n, empty = 0;
-
-	while (empty < DRAIN_TURNS) {
-		n = 0;
-		for (unsigned int i = 0; i < 2; i++) {
-			unsigned int k = urn_port_rx(port[i], 0, m, PERF_BATCH);
-
-			rte_pktmbuf_free_bulk(m, k);
-			n += k;
-		}
-		empty = n > 0 ? 0 : empty + 1;
-	}
 }
 
 static void
@@ -388,7 +370,7 @@ dst_slots(const struct layout *l)
 }
 
 static int
-limit_side_init(struct limit *lim, const struct rig *rig, unsigned int i, struct urn_err *err)
+limit_side_init(struct limit *lim, struct rig *rig, unsigned int i, struct urn_err *err)
 {
 	struct side *s = &lim->side[i];
 	struct limit_side *ls = &lim->ls[i];
@@ -400,6 +382,7 @@ limit_side_init(struct limit *lim, const struct rig *rig, unsigned int i, struct
 			   .o = &lim->o,
 			   .l = &lim->l,
 			   .p = &lim->p,
+			   .wire = i == 1 ? &rig->wire : NULL,
 			   .port = rig->port[i]};
 	s->scratch[0] = (uintptr_t)ls;
 	s->meter = (i == 0) == lat ? &lim->meter : NULL;
@@ -419,7 +402,7 @@ limit_side_init(struct limit *lim, const struct rig *rig, unsigned int i, struct
 }
 
 static int
-limit_init(struct limit *lim, const struct rig *rig, const struct perf_opts *o, struct urn_err *err)
+limit_init(struct limit *lim, struct rig *rig, const struct perf_opts *o, struct urn_err *err)
 {
 	lim->o = *o;
 	lim->o.lat = o->lat || perf_op_is_lat(o->op);
@@ -429,7 +412,7 @@ limit_init(struct limit *lim, const struct rig *rig, const struct perf_opts *o, 
 	for (unsigned int i = 0; i < 2; i++) {
 		if (limit_side_init(lim, rig, i, err))
 			return -1;
-		rte_mempool_obj_iter(rig->port[i]->pool, header_put, NULL);
+		rte_mempool_obj_iter(rig->port[i]->pool, header_put, i == 0 ? NULL : lim);
 	}
 	return 0;
 }
@@ -468,7 +451,7 @@ limit_measure(struct limit *lim, struct rig *rig, struct result *res)
 	bool check = lim->o.check != PERF_CHECK_NONE && lim->o.link != PERF_NULL;
 
 	if (lim->o.link != PERF_NULL)
-		drain(rig->port);
+		rig_drain(rig);
 	if (workers_run(lim->side, &lim->run) != 0)
 		return -1;
 	for (unsigned int i = 0; i < 2; i++) {
@@ -480,7 +463,7 @@ limit_measure(struct limit *lim, struct rig *rig, struct result *res)
 		res->checked += lim->side[i].checked;
 	}
 	if (lim->o.link != PERF_NULL)
-		drain(rig->port);
+		rig_drain(rig);
 	result_from_meter(res, &lim->o, &lim->meter);
 	res->moved = lim->meter.done * lim->l.size * (lim->o.lat ? 2 : 1);
 	res->interrupted = lim->run.interrupted;

@@ -63,6 +63,7 @@ run(const struct perf_opts *o, struct results *r)
 	rc = rig_open(&rig, o, &err);
 	if (rc == 0)
 		rc = measure(&rig, o, r, &err);
+	perf_wire_get(&rig.wire, &r->own.wire);
 	if (rig_close(&rig, &capture_lost, &close_err) && rc == 0) {
 		rc = -1;
 		err = close_err;

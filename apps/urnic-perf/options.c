@@ -73,6 +73,7 @@ static const char help[] =
 	"  --ip 4|6          address family (4)\n"
 	"  --mbufs N         packets in each port's pool (3072)\n"
 	"  --descs N         descriptors of each port's queues (1024)\n"
+	PERF_WIRE_HELP
 	"  --mem             print the memory of an idle QP\n"
 	"  --capture FILE    write what crosses the ports as pcapng\n"
 	"  --json            print JSON\n"
@@ -133,6 +134,7 @@ static const struct option long_options[] = {
 	{"ip", required_argument, NULL, OPT_IP},
 	{"mbufs", required_argument, NULL, OPT_MBUFS},
 	{"descs", required_argument, NULL, OPT_DESCS},
+	PERF_WIRE_LONG_OPTIONS,
 	{"mem", no_argument, NULL, OPT_MEM},
 	{"capture", required_argument, NULL, OPT_CAPTURE},
 	{"json", no_argument, NULL, OPT_JSON},
@@ -495,6 +497,12 @@ check_together(const struct perf_opts *o, const struct given *g, struct urn_err 
 		urn_err_set(err, "--lat and --no-sender-copy go with limit, not with %s", name);
 	else if (o->op == PERF_LIMIT && o->with_limit)
 		urn_err_set(err, "limit is the limit already; leave --with-limit out");
+	else if (o->wire.on && o->link == PERF_NULL)
+		urn_err_set(err, "--link null has nothing to switch; leave it out, or --switch and what "
+				 "goes with it");
+	else if (o->wire.impaired && (o->op == PERF_LIMIT || o->with_limit))
+		urn_err_set(err, "limit repeats nothing that is lost; give --switch alone with %s",
+			    o->with_limit ? "--with-limit" : "it");
 	else if ((uint64_t)o->qps * o->depth > MAX_IN_FLIGHT)
 		urn_err_set(err, "%u QPs with depth %u are over %u requests in flight; give a "
 				 "smaller --depth", o->qps, o->depth, MAX_IN_FLIGHT);
@@ -549,6 +557,8 @@ take_option(int id, char **argv, struct perf_opts *o, struct given *g, struct ur
 		urn_err_set(err, "%.32s wants a value; --help tells which", argv[optind - 1]);
 		return PERF_EXIT_USAGE;
 	default:
+		if (id >= PERF_WIRE_FIRST && id < PERF_WIRE_END)
+			return perf_wire_take(id, optarg, &o->wire, err) ? PERF_EXIT_USAGE : PERF_RUN;
 		if (take_flag(id, optarg, o, g) || take_value(id, optarg, o, g, err) == 0)
 			return PERF_RUN;
 		return PERF_EXIT_USAGE;
@@ -577,7 +587,8 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 	rc = take_op(argc, argv, o, err);
 	if (rc != PERF_RUN)
 		return rc;
-	if (fill_defaults(o, &g, err) || check_together(o, &g, err))
+	if (fill_defaults(o, &g, err) || perf_wire_check(&o->wire, err) ||
+	    check_together(o, &g, err))
 		return PERF_EXIT_USAGE;
 	return PERF_RUN;
 }

@@ -4,6 +4,7 @@
 #define URN_PERF_OPTIONS_H
 
 #include "control/dataplane.h"
+#include "wire.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,6 +61,7 @@ struct perf_opts {
 	bool no_sender_copy;    /* limit */
 	bool with_limit;        /* measure the limit too, and compare */
 	bool show_mem;          /* print the memory of an idle QP */
+	struct perf_wire_opts wire; /* what joins the nodes */
 	const char *capture;    /* pcapng file, or NULL; owner: argv */
 };
 

@@ -31,11 +31,14 @@
 struct rig {
 	struct urn_port *port[2];    /* of A and B */
 	struct urn_capture *capture; /* or NULL */
+	struct perf_wire wire;       /* the switch between them, if there is one */
 	uint64_t tsc_hz;
 };
 
 /* EAL, ports and capture. returns: 0, or -1 with *err (call rig_close all the same) */
 int rig_open(struct rig *rig, const struct perf_opts *o, struct urn_err *err);
+/* Free what is still between the nodes; nobody may poll their ports meanwhile. */
+void rig_drain(struct rig *rig);
 /* Take everything down. returns: 0, or -1 with *err when the capture is not whole */
 int rig_close(struct rig *rig, uint64_t *capture_lost, struct urn_err *err);
 
@@ -129,6 +132,7 @@ struct side {
 	struct run *run;
 	struct side *peer;
 	struct urn_engine *engine;     /* NULL: limit */
+	struct perf_wire *wire;        /* to be polled by its thread, or NULL */
 	const struct perf_opts *o;
 	const struct layout *l;
 	const struct pattern *p;
@@ -281,6 +285,7 @@ struct result {
 	struct urn_counters counters;  /* of both adapters, over the whole run */
 	uint64_t qp_bytes;             /* dataplane memory of one idle QP */
 	bool interrupted;
+	struct perf_wire_result wire;  /* of the whole run */
 	struct urn_hist hist;
 };
 

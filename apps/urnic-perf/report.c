@@ -168,6 +168,7 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 		urn_json_u64(&j, "qp_bytes", res->qp_bytes);
 		json_counters(&j, "counters", res, "");
 	}
+	perf_wire_json(&j, &o->wire, &res->wire);
 	if (o->capture != NULL)
 		urn_json_u64(&j, "capture_lost", capture_lost);
 	urn_json_bool(&j, "interrupted", res->interrupted);
@@ -271,6 +272,7 @@ report_text(const struct perf_opts *o, const struct result *res, const struct re
 	if (res->have_counters && (o->qps > 1 || o->show_mem))
 		printf("  memory per idle QP: %" PRIu64 " bytes in the dataplane, queues aside\n",
 		       res->qp_bytes);
+	perf_wire_print(&res->wire);
 	if (o->capture != NULL)
 		printf("  capture:      %s, %" PRIu64 " frames that did not fit\n", o->capture,
 		       capture_lost);

@@ -14,6 +14,8 @@
 /* How long a link may take to come up. memif's two ends find each other in some 200 ms. */
 #define LINK_UP_MS 5000u
 #define LINK_POLL_MS 10u
+/* Turns without a frame after which everything has arrived. */
+#define DRAIN_TURNS 1000u
 /* Bytes of a frame that are no payload: Ethernet, IPv6, UDP, BTH, RETH, ICRC. */
 #define FRAME_HEADERS (14u + 40u + 8u + 12u + 16u + 4u)
 
@@ -30,17 +32,19 @@ eal_up(const struct perf_opts *o, struct urn_err *err)
 {
 	struct urn_eal_config cfg = {
 		.program = "urnic-perf",
-		.memory_mb = urn_eal_memory_mb(2 * (uint64_t)o->mbufs),
+		.memory_mb = urn_eal_memory_mb((o->wire.on ? 5 : 2) * (uint64_t)o->mbufs),
 	};
 
 	return urn_eal_start(&cfg, err);
 }
 
+/* side: the node's; end: 0 its own, 1 what it is joined to: the other node, or the switch */
 static void
-port_config(struct urn_port_config *cfg, const struct perf_opts *o, unsigned int side)
+port_config(struct urn_port_config *cfg, const struct perf_opts *o, unsigned int side,
+	    unsigned int end)
 {
 	memset(cfg, 0, sizeof(*cfg));
-	snprintf(cfg->name, sizeof(cfg->name), "%c", 'A' + (int)side);
+	snprintf(cfg->name, sizeof(cfg->name), end == 0 ? "%c" : "switch-%c", 'A' + (int)side);
 	cfg->roce_mtu = (uint16_t)o->mtu;
 	cfg->queues = 1;
 	cfg->rx_desc = (uint16_t)o->descs;
@@ -48,11 +52,27 @@ port_config(struct urn_port_config *cfg, const struct perf_opts *o, unsigned int
 	cfg->mbufs = o->mbufs;
 	if (o->link == PERF_MEMIF)
 		snprintf(cfg->device, sizeof(cfg->device),
-			 "net_memif%u,role=%s,id=0,socket=%.400s/perf.sock,socket-abstract=no", side,
-			 side == 0 ? "server" : "client", urn_eal_dir());
+			 "net_memif%u,role=%s,id=0,socket=%.400s/perf%u.sock,socket-abstract=no",
+			 2 * side + end, end == 0 ? "server" : "client", urn_eal_dir(), side);
 	else if (o->link == PERF_NULL)
 		snprintf(cfg->device, sizeof(cfg->device), "net_null%u,size=%u,copy=0", side,
 			 (unsigned int)(o->size < o->mtu ? o->size : o->mtu) + FRAME_HEADERS);
+}
+
+/* Two ports that are joined. On failure out has those that are open. */
+static int
+pair_up(const struct urn_port_config cfg[2], const struct perf_opts *o, struct urn_port *out[2],
+	struct urn_err *err)
+{
+	out[0] = out[1] = NULL;
+	if (o->link == PERF_RING)
+		return urn_port_open_ring_pair(cfg, out, err);
+	for (unsigned int i = 0; i < 2; i++) {
+		out[i] = urn_port_open(&cfg[i], err);
+		if (out[i] == NULL)
+			return -1;
+	}
+	return 0;
 }
 
 static int
@@ -60,16 +80,34 @@ ports_up(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
 {
 	struct urn_port_config cfg[2];
 
-	port_config(&cfg[0], o, 0);
-	port_config(&cfg[1], o, 1);
-	if (o->link == PERF_RING)
-		return urn_port_open_ring_pair(cfg, rig->port, err);
+	port_config(&cfg[0], o, 0, 0);
+	if (o->link == PERF_NULL) {
+		port_config(&cfg[1], o, 1, 0);
+	} else {
+		port_config(&cfg[1], o, 0, 1);
+		snprintf(cfg[1].name, sizeof(cfg[1].name), "B");
+	}
+	return pair_up(cfg, o, rig->port, err);
+}
+
+/* Each node's port joined with one of the switch's. */
+static int
+wire_up(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
+{
+	struct urn_port_config cfg[2];
+	struct urn_port *pair[2];
+	int rc;
+
 	for (unsigned int i = 0; i < 2; i++) {
-		rig->port[i] = urn_port_open(&cfg[i], err);
-		if (rig->port[i] == NULL)
+		port_config(&cfg[0], o, i, 0);
+		port_config(&cfg[1], o, i, 1);
+		rc = pair_up(cfg, o, pair, err);
+		rig->port[i] = pair[0];
+		rig->wire.plug[i] = pair[1];
+		if (rc != 0)
 			return -1;
 	}
-	return 0;
+	return perf_wire_open(&rig->wire, &o->wire, o->mbufs, err);
 }
 
 /* The ports may carry less than was asked for: say so before anything is measured. */
@@ -93,7 +131,7 @@ wait_link(struct rig *rig, struct urn_err *err)
 	for (unsigned int ms = 0; ms < LINK_UP_MS; ms += LINK_POLL_MS) {
 		urn_port_poll_link(rig->port[0]);
 		urn_port_poll_link(rig->port[1]);
-		if (rig->port[0]->link_up && rig->port[1]->link_up)
+		if (perf_wire_is_up(&rig->wire) && rig->port[0]->link_up && rig->port[1]->link_up)
 			return 0;
 		if (urn_stop_requested()) {
 			urn_err_set(err, "interrupted while the link came up");
@@ -110,7 +148,8 @@ int
 rig_open(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
 {
 	memset(rig, 0, sizeof(*rig));
-	if (eal_up(o, err) || ports_up(rig, o, err) || check_mtu(rig, o, err) || wait_link(rig, err))
+	if (eal_up(o, err) || (o->wire.on ? wire_up : ports_up)(rig, o, err) ||
+	    check_mtu(rig, o, err) || wait_link(rig, err))
 		return -1;
 	rig->tsc_hz = rte_get_tsc_hz();
 	if (o->capture != NULL) {
@@ -121,6 +160,24 @@ rig_open(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
 	return 0;
 }
 
+void
+rig_drain(struct rig *rig)
+{
+	struct rte_mbuf *m[PERF_BATCH];
+	unsigned int n, empty = 0;
+
+	while (empty < DRAIN_TURNS) {
+		n = perf_wire_poll(&rig->wire);
+		for (unsigned int i = 0; i < 2; i++) {
+			unsigned int k = urn_port_rx(rig->port[i], 0, m, PERF_BATCH);
+
+			rte_pktmbuf_free_bulk(m, k);
+			n += k;
+		}
+		empty = n > 0 ? 0 : empty + 1;
+	}
+}
+
 int
 rig_close(struct rig *rig, uint64_t *capture_lost, struct urn_err *err)
 {
@@ -129,6 +186,7 @@ rig_close(struct rig *rig, uint64_t *capture_lost, struct urn_err *err)
 	*capture_lost = 0;
 	if (rig->capture != NULL)
 		rc = urn_capture_close(rig->capture, capture_lost, err);
+	perf_wire_close(&rig->wire);
 	urn_port_close(rig->port[0]);
 	urn_port_close(rig->port[1]);
 	memset(rig, 0, sizeof(*rig));

@@ -339,7 +339,7 @@ warm_iters(const struct bench *b)
 }
 
 static void
-bench_init(struct bench *b, const struct rig *rig, const struct perf_opts *o)
+bench_init(struct bench *b, struct rig *rig, const struct perf_opts *o)
 {
 	b->o = *o;
 	layout_make(&b->l, o);
@@ -356,6 +356,7 @@ bench_init(struct bench *b, const struct rig *rig, const struct perf_opts *o)
 		s->l = &b->l;
 		s->p = b->p;
 		s->port = rig->port[i];
+		s->wire = i == 1 ? &rig->wire : NULL;
 		s->meter = i == 0 ? &b->meter : NULL;
 	}
 	pick_steps(b);
@@ -471,6 +472,7 @@ verbs_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct
 	rc = bench_up(b, rig, err);
 	if (rc == 0) {
 		rc = workers_run(b->side, &b->run);
+		rig_drain(rig);
 		if (rc == 0)
 			rc = final_check(b);
 		if (rc != 0)

@@ -111,6 +111,8 @@ worker_loop(struct worker *w)
 			work += s->step(s, now);
 			if (s->engine != NULL)
 				work += urn_engine_poll(s->engine);
+			if (s->wire != NULL)
+				work += perf_wire_poll(s->wire);
 		}
 		empty = work > 0 ? 0 : empty + 1;
 		if (empty > 0)

@@ -12,6 +12,7 @@ struct plug {
 	struct urn_port *ethdev;
 	uint16_t port;
 	bool follow_link;
+	bool link_up; /* as the switch was told last */
 	uint16_t waiting_n, waiting_at;		    /* frames that the port did not take yet */
 	uint64_t waiting_since;			    /* ns: when it took one last */
 	struct rte_mbuf *waiting[URN_SWITCH_BURST]; /* ours alone, beyond the poll */
@@ -128,6 +129,7 @@ urn_fabric_plug(struct urn_fabric *f, struct urn_switch *sw, uint16_t port,
 	/* Not all can, and those that cannot have nobody else's frames. */
 	(void)rte_eth_promiscuous_enable(ethdev->id);
 	urn_port_poll_link(ethdev);
+	f->plug[f->plugs - 1].link_up = ethdev->link_up;
 	urn_switch_port_set_up(sw, port, !follow_link || ethdev->link_up);
 	return 0;
 }
@@ -145,8 +147,10 @@ poll_links(struct urn_fabric *f)
 	for (unsigned int i = 0; i < f->plugs; i++) {
 		struct plug *p = &f->plug[i];
 
-		if (urn_port_poll_link(p->ethdev) != 1 || !p->follow_link)
+		urn_port_poll_link(p->ethdev);
+		if (!p->follow_link || p->link_up == p->ethdev->link_up)
 			continue;
+		p->link_up = p->ethdev->link_up;
 		p->c.v[URN_FABRIC_LINK_CHANGES]++;
 		urn_switch_port_set_up(p->sw, p->port, p->ethdev->link_up);
 	}

@@ -198,18 +198,32 @@ def check_names(doc, project, source):
             fail(doc.name, f"there is no {name}")
 
 
-def check_counters(project, docs):
-    with open(os.path.join(project, "dataplane/counters.h"), encoding="utf-8") as f:
-        real = set(re.findall(r'^\tX\(\w+, "(\w+)"', f.read(), re.M))
-    wire = next(d for d in docs if d.name == "doc/wire.md")
-    listed = re.findall(r"^\| `(\w+)` \|", wire.text[wire.text.index("\n## Counters"):], re.M)
-    if not real:
-        fail(wire.name, "no counters were found in dataplane/counters.h")
-    for name in sorted(real.symmetric_difference(listed)):
-        fail(wire.name, f"the counter {name} is " +
-             ("not listed" if name in real else "not in dataplane/counters.h"))
+# Where counters are, and the page and section that lists them.
+COUNTERS = (("dataplane/counters.h", "doc/wire.md", "Counters"),
+            ("dataplane/switch/switch.h", "doc/urnic-switch.md", "Counters of a port"),
+            ("dataplane/switch/impair.h", "doc/urnic-switch.md", "Counters of an impairment"),
+            ("dataplane/switch/fabric.h", "doc/urnic-switch.md", "Counters of a device"))
+
+
+def check_counter_list(project, docs, header, page, section):
+    """Every counter of the header is in the section's table, once. Returns their names."""
+    with open(os.path.join(project, header), encoding="utf-8") as f:
+        names = set(re.findall(r'^\tX\(\w+, "(\w+)"', f.read(), re.M))
+    doc = next(d for d in docs if d.name == page)
+    text = re.split(r"^##+ ", doc.text[doc.text.index(f"# {section}\n"):], flags=re.M)[0]
+    listed = re.findall(r"^\| `(\w+)` \|", text, re.M)
+    if not names:
+        fail(page, f"no counters were found in {header}")
+    for name in sorted(names.symmetric_difference(listed)):
+        fail(page, f"the counter {name} is " +
+             ("not listed" if name in names else f"not in {header}"))
     for name in sorted(n for n in set(listed) if listed.count(n) > 1):
-        fail(wire.name, f"the counter {name} is listed twice")
+        fail(page, f"the counter {name} is listed twice")
+    return names
+
+
+def check_counters(project, docs):
+    real = set().union(*(check_counter_list(project, docs, *where) for where in COUNTERS))
     for doc in docs:
         for name in sorted(set(re.findall(r"\bdrop_\w+", doc.text)) - real):
             fail(doc.name, f"there is no counter {name}")
@@ -238,7 +252,7 @@ def main():
             check_links(doc, project)
             check_names(doc, project, source)
             check_options(doc, place)
-            if doc.name in ("doc/urnic-cp.md", "doc/urnic-perf.md"):
+            if doc.name in ("doc/urnic-cp.md", "doc/urnic-perf.md", "doc/urnic-switch.md"):
                 program = doc.name[4:-3]
                 check_manual(doc, place, f"build/apps/{program}/{program}")
             check_commands(doc, place)

@@ -82,6 +82,41 @@ class Perf(unittest.TestCase):
         self.measure("send_lat", "--qps", "40", iters=2000)
         self.measure("atomic_bw", "--qps", "10", iters=5000)
 
+    def test_switch(self):
+        """Through a switch that changes nothing: every packet counted, none lost."""
+        for link in ("ring", "memif"):
+            with self.subTest(link):
+                wire = self.measure("write_bw", "--switch", "--link", link, checked=True)["wire"]
+                self.assertEqual((wire["loss"], wire["delay_us"], wire["queue_drops"]), (0, 0, 0))
+                self.assertGreaterEqual(wire["a_to_b"]["pushed"], 2000 * 16)
+                self.assertEqual(wire["a_to_b"]["pushed"], wire["a_to_b"]["popped"])
+                self.assertNotIn("drop_random", wire["a_to_b"])
+        self.assertIn("wire", self.measure("limit", "--switch", checked=True))
+        self.assertIn("wire", self.measure("limit", "--switch", "--lat", checked=True))
+        self.measure("send_lat", "--switch", "--with-limit", "--lcores", str(CORES[0]))
+        self.assertNotIn("wire", self.measure("write_bw"))
+
+    def test_bad_wire(self):
+        """Data arrives all the same, and the counters say what was done to it."""
+        for op in ("write_bw", "send_bw", "read_bw"):
+            with self.subTest(op):
+                r = self.measure(op, "--loss", "0.5", "--dup", "2", "--reorder", "5",
+                                 "--reorder-depth", "3", "--corrupt", "0.2", "--delay", "20",
+                                 "--seed", "7", "--size", "16K", "--full-check", iters=3000,
+                                 checked=True)
+                data = r["wire"]["b_to_a" if op == "read_bw" else "a_to_b"]
+                self.assertGreater(r["retransmits"], 0)
+                self.assertEqual(r["wire"]["reorder_depth"], 3)
+                for name in ("drop_random", "duplicated", "corrupted", "reordered"):
+                    self.assertGreater(data[name], 0, name)
+                self.assertTrue(0.001 < data["drop_random"] / data["pushed"] < 0.02)
+
+    def test_delay(self):
+        """Half a round trip is as long as the wire, but for a thread that was off its core."""
+        r = self.measure("send_lat", "--delay", "200", iters=100)
+        self.assertGreaterEqual(r["lat_us"]["p50"], 199)
+        self.assertEqual(r["wire"]["delay_us"], 200)
+
     def test_one_core(self):
         core = str(CORES[0])
         for op in ("write_bw", "send_lat", "limit"):

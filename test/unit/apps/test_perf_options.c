@@ -112,6 +112,32 @@ all_options_are_taken(void **state)
 	assert_int_equal(o.timeout, 20);
 }
 
+/* A switch, also when only what it does to packets is said. */
+static void
+wires(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("write_bw"), PERF_RUN);
+	assert_false(o.wire.on);
+	assert_int_equal(parse("write_bw --switch --with-limit"), PERF_RUN);
+	assert_true(o.wire.on && !o.wire.impaired);
+	assert_int_equal(parse("limit --switch --link memif"), PERF_RUN);
+	assert_int_equal(parse("write_bw --loss 1 --dup 2% --reorder 20 --reorder-depth 4 "
+			       "--corrupt 0.5 --delay 50 --seed 9"),
+			 PERF_RUN);
+	assert_true(o.wire.on && o.wire.impaired);
+	assert_true(o.wire.cfg.drop == 0.01 && o.wire.cfg.dup == 0.02);
+	assert_true(o.wire.cfg.reorder == 0.2 && o.wire.cfg.corrupt == 0.005);
+	assert_int_equal(o.wire.cfg.reorder_min, 1);
+	assert_int_equal(o.wire.cfg.reorder_max, 4);
+	assert_int_equal(o.wire.cfg.delay_ns, 50000);
+	assert_int_equal(o.wire.cfg.seed, 9);
+	assert_int_equal(parse("send_lat --delay 1.5"), PERF_RUN);
+	assert_int_equal(o.wire.cfg.delay_ns, 1500);
+	assert_int_equal(parse("send_lat --delay 2ms"), PERF_RUN);
+	assert_int_equal(o.wire.cfg.delay_ns, 2000000);
+}
+
 /* Each of these is refused with a sentence that names what is wrong. */
 static void
 bad_options_are_refused(void **state)
@@ -136,6 +162,19 @@ bad_options_are_refused(void **state)
 		{"write_bw --qps 65537", "65536"},
 		{"write_bw --depth 0", "--depth"},
 		{"write_bw --qps 65536 --depth 1000", "in flight"},
+		{"write_bw --loss 101", "--loss"},
+		{"write_bw --dup -1", "--dup"},
+		{"write_bw --reorder x", "--reorder"},
+		{"write_bw --corrupt 0x1", "--corrupt"},
+		{"write_bw --loss 1 --reorder-depth 3", "--reorder"},
+		{"write_bw --reorder 1 --reorder-depth 33", "32"},
+		{"write_bw --delay 5days", "--delay"},
+		{"write_bw --delay 60000001", "--delay"},
+		{"write_bw --seed one --loss 1", "--seed"},
+		{"write_bw --seed 1", "--seed"},
+		{"limit --loss 1", "limit"},
+		{"write_bw --loss 1 --with-limit", "--with-limit"},
+		{"limit --link null --switch", "null"},
 		{"write_bw --mtu 1500", "1500"},
 		{"write_bw --mtu 128", "128"},
 		{"write_bw --lcores x", "--lcores"},
@@ -227,6 +266,7 @@ main(void)
 		cmocka_unit_test(chains_fit_the_depth),
 		cmocka_unit_test(all_options_are_taken),
 		cmocka_unit_test(bad_options_are_refused),
+		cmocka_unit_test(wires),
 		cmocka_unit_test(layout_holds_what_is_in_flight),
 		cmocka_unit_test(huge_messages_take_one_slot),
 	};

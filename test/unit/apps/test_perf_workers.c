@@ -42,6 +42,13 @@ urn_engine_idle(struct urn_engine *e, unsigned int empty)
 	(void)empty;
 }
 
+unsigned int
+perf_wire_poll(struct perf_wire *w)
+{
+	(void)w;
+	return 0;
+}
+
 static struct perf_opts o = {.op = PERF_WRITE_BW};
 static struct run run;
 static struct meter m;

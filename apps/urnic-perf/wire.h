@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The wire between the two nodes when it is a switch: its options, how it is
+ * set up, and what it counted.
+ *
+ *     A ══ port ── [in: impairments] switch [in: impairments] ── port ══ B
+ *
+ * What A sends is impaired on its way into the switch, and so is what B sends,
+ * by a sequence of its own (seed and seed + 1). The thread of node B polls it.
+ */
+#ifndef URN_PERF_WIRE_H
+#define URN_PERF_WIRE_H
+
+#include "common/json.h"
+#include "switch/fabric.h"
+
+#include <getopt.h>
+
+/* ---- options, to be put into the tables of options.c */
+
+enum {
+	PERF_WIRE_FIRST = 1024, /* of the ids */
+	PERF_WIRE_SWITCH = PERF_WIRE_FIRST,
+	PERF_WIRE_LOSS,
+	PERF_WIRE_DUP,
+	PERF_WIRE_REORDER,
+	PERF_WIRE_DEPTH,
+	PERF_WIRE_CORRUPT,
+	PERF_WIRE_DELAY,
+	PERF_WIRE_SEED,
+	PERF_WIRE_END,
+};
+
+#define PERF_WIRE_LONG_OPTIONS                                        \
+	{"switch", no_argument, NULL, PERF_WIRE_SWITCH},              \
+	{"loss", required_argument, NULL, PERF_WIRE_LOSS},            \
+	{"dup", required_argument, NULL, PERF_WIRE_DUP},              \
+	{"reorder", required_argument, NULL, PERF_WIRE_REORDER},      \
+	{"reorder-depth", required_argument, NULL, PERF_WIRE_DEPTH},  \
+	{"corrupt", required_argument, NULL, PERF_WIRE_CORRUPT},      \
+	{"delay", required_argument, NULL, PERF_WIRE_DELAY},          \
+	{"seed", required_argument, NULL, PERF_WIRE_SEED}
+
+#define PERF_WIRE_HELP                                                                       \
+	"  --switch          join the nodes by a switch, polled by the thread of node B\n"  \
+	"  --loss P          ... which loses P percent of the packets, each way: 0.1, 5\n"  \
+	"  --dup P           ... doubles P percent\n"                                       \
+	"  --reorder P       ... lets others pass P percent\n"                              \
+	"  --reorder-depth N ... as many as 1..N others, 1..32 (8)\n"                       \
+	"  --corrupt P       ... turns over a bit in P percent\n"                           \
+	"  --delay US        ... and delivers each so many microseconds later\n"            \
+	"  --seed N          of all this chance (0)\n"
+
+/* The wire that was asked for. */
+struct perf_wire_opts {
+	bool on;       /* a switch */
+	bool impaired; /* that does not leave everything as it is */
+	bool seeded;   /* --seed or --reorder-depth was given */
+	struct urn_impair_config cfg;
+};
+
+/* Take one option. returns: 0, or -1 with *err */
+int perf_wire_take(int id, const char *arg, struct perf_wire_opts *w, struct urn_err *err);
+/* Do they fit each other? returns: 0, or -1 with *err */
+int perf_wire_check(const struct perf_wire_opts *w, struct urn_err *err);
+
+/* ---- the wire itself */
+
+struct perf_wire {
+	struct urn_fabric *fabric; /* NULL: the ports are joined directly */
+	struct urn_switch *sw;
+	struct urn_port *plug[2]; /* the switch's ends, towards A and B */
+	struct rte_mempool *copies;
+	uint64_t tsc_mult; /* ns per cycle, 32 fractional bits */
+};
+
+/* What it counted, by direction: 0 is A to B. */
+struct perf_wire_result {
+	bool on;
+	struct urn_impair_counters dir[2];
+	uint64_t queue_drops[2]; /* for a node whose port took too little */
+};
+
+/* Make the switch between two open ports. returns: 0, or -1 with *err (call perf_wire_close) */
+int perf_wire_open(struct perf_wire *w, const struct perf_wire_opts *o, uint32_t mbufs,
+		   struct urn_err *err);
+/* Take it down, and its ports. Before the nodes' ports are closed. */
+void perf_wire_close(struct perf_wire *w);
+/* Forward what is there; one thread at a time. returns: frames moved */
+unsigned int perf_wire_poll(struct perf_wire *w);
+/* Are the links of its ports up? Asks them; not beside perf_wire_poll. */
+bool perf_wire_is_up(struct perf_wire *w);
+void perf_wire_get(const struct perf_wire *w, struct perf_wire_result *out);
+
+void perf_wire_json(struct urn_json *j, const struct perf_wire_opts *o,
+		    const struct perf_wire_result *r);
+void perf_wire_print(const struct perf_wire_result *r);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* urnic-switch's command line: names, devices, links, and what belongs together. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "urnic-switch/opts.h"
+
+static struct sw_opts o;
+static struct urn_err err;
+
+static enum sw_parse
+parse(const char *line)
+{
+	static char copy[8192];
+	char *argv[256] = {"urnic-switch"}, *save = NULL;
+	int argc = 1;
+
+	snprintf(copy, sizeof(copy), "%s", line);
+	for (char *w = strtok_r(copy, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save))
+		argv[argc++] = w;
+	err.text[0] = '\0';
+	return sw_opts_parse(argc, argv, &o, &err);
+}
+
+static void
+defaults_fit(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("--port tap:left --port memif:/tmp/x,client"), SW_RUN);
+	assert_int_equal(o.sws, 1);
+	assert_string_equal(o.sw[0], "s0");
+	assert_int_equal(o.ports, 2);
+	assert_int_equal(o.devices, 2);
+	assert_string_equal(o.port[0].name, "left");
+	assert_string_equal(o.port[0].device, "net_tap0,iface=left");
+	assert_true(o.port[0].tap && !o.port[1].tap);
+	assert_string_equal(o.port[1].name, "memif1");
+	assert_string_equal(o.port[1].device, "net_memif1,role=client,socket=/tmp/x");
+	assert_int_equal(o.mbufs, 4096);
+	assert_int_equal(o.idle, URN_IDLE_SLEEP);
+	assert_int_equal(o.core, -1);
+	assert_false(o.json || o.no_learning || o.duration_ns || o.interval_ns || o.age_ns);
+}
+
+static void
+switches_and_links(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("--switch l --port tap:a --switch r --port x=tap:b --port "
+			       "dev:0000:3b:00.0 --link l,r --impair l-r.out:drop=1 --impair "
+			       "x:dup=2,seed=4 --impair a.in:delay=1ms --static x,02:00:00:00:aa:BB "
+			       "--json --no-learning --age 10 --duration 1.5 --interval 200ms --idle "
+			       "spin --mbufs 2048"),
+			 SW_RUN);
+	assert_int_equal(o.sws, 2);
+	assert_int_equal(o.ports, 5);
+	assert_int_equal(o.devices, 3);
+	assert_int_equal(o.port[0].sw, 0);
+	assert_int_equal(o.port[1].sw, 1);
+	assert_string_equal(o.port[1].name, "x");
+	assert_string_equal(o.port[2].device, "0000:3b:00.0");
+	assert_string_equal(o.port[2].name, "port2");
+	assert_string_equal(o.port[3].name, "l-r");
+	assert_string_equal(o.port[4].name, "r-l");
+	assert_string_equal(o.port[4].device, "");
+	assert_int_equal(o.port[4].sw, 1);
+	assert_int_equal(o.link[0].port[0], 3);
+	assert_int_equal(o.link[0].port[1], 4);
+	assert_true(o.port[3].impair[URN_SWITCH_OUT].drop == 0.01);
+	assert_true(o.port[3].impair[URN_SWITCH_IN].drop == 0);
+	assert_true(o.port[1].impair[URN_SWITCH_IN].dup == 0.02);
+	assert_int_equal(o.port[1].impair[URN_SWITCH_OUT].seed, 4);
+	assert_int_equal(o.port[0].impair[URN_SWITCH_IN].delay_ns, 1000000);
+	assert_int_equal(o.port[0].impair[URN_SWITCH_OUT].delay_ns, 0);
+	assert_int_equal(o.fixed[0].port, 1);
+	assert_memory_equal(o.fixed[0].mac, ((uint8_t[]){2, 0, 0, 0, 0xaa, 0xbb}), 6);
+	assert_true(o.json && o.no_learning);
+	assert_true(o.age_ns == 10000000000 && o.duration_ns == 1500000000);
+	assert_int_equal(o.interval_ns, 200000000);
+	assert_int_equal(o.idle, URN_IDLE_SPIN);
+	assert_int_equal(o.mbufs, 2048);
+}
+
+/* As many as there may be, and one more. */
+static void
+bounds_hold(void **state)
+{
+	char line[8192] = "";
+	size_t n = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < SW_MAX_PORTS; i++)
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "--port dev:net_null%u ", i);
+	assert_int_equal(parse(line), SW_RUN);
+	snprintf(line + n, sizeof(line) - n, "--port dev:net_null99");
+	assert_int_equal(parse(line), SW_EXIT_USAGE);
+	n = 0;
+	for (unsigned int i = 0; i < URN_FABRIC_MAX_SWITCHES; i++)
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "--switch s%u ", i);
+	snprintf(line + n, sizeof(line) - n, "--switch s64");
+	assert_int_equal(parse(line), SW_EXIT_USAGE);
+	assert_non_null(strstr(err.text, "64 switches"));
+	/* One link more than a tree has. */
+	n = (size_t)snprintf(line, sizeof(line), "--port tap:a ");
+	for (unsigned int i = 1; i < 12; i++)
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "--switch s%u ", i);
+	for (unsigned int i = 0, k = 0; i < 12 && k <= SW_MAX_LINKS; i++) {
+		for (unsigned int j = i + 1; j < 12 && k <= SW_MAX_LINKS; j++, k++)
+			n += (size_t)snprintf(line + n, sizeof(line) - n, "--link s%u,s%u ", i, j);
+	}
+	assert_int_equal(parse(line), SW_EXIT_USAGE);
+	assert_non_null(strstr(err.text, "loop"));
+}
+
+static void
+devices(void **state)
+{
+	char device[512], name[32];
+
+	(void)state;
+	assert_int_equal(sw_device("af_packet:eth0.5", 7, device, name, &err), 0);
+	assert_string_equal(device, "net_af_packet7,iface=eth0.5");
+	assert_string_equal(name, "eth0.5");
+	assert_int_equal(sw_device("af_xdp:veth1", 1, device, name, &err), 0);
+	assert_string_equal(device, "net_af_xdp1,iface=veth1");
+	assert_int_equal(sw_device("memif:/run/a", 0, device, name, &err), 0);
+	assert_string_equal(device, "net_memif0,role=server,socket=/run/a");
+	assert_int_equal(sw_device("memif:/run/a,b", 0, device, name, &err), -1);
+	assert_int_equal(sw_device("memif:/run/a,client,id=2", 0, device, name, &err), -1);
+	assert_int_equal(sw_device("tap:a,mac=fixed", 0, device, name, &err), -1);
+	assert_int_equal(sw_device("tap:a/b", 0, device, name, &err), -1);
+	assert_int_equal(sw_device("dev:", 0, device, name, &err), -1);
+	assert_int_equal(sw_device("taps:a", 0, device, name, &err), -1);
+	assert_int_equal(sw_device("", 0, device, name, &err), -1);
+}
+
+static void
+macs(void **state)
+{
+	static const char *const bad[] = {"", "02", "02:00:00:00:00", "02:00:00:00:00:0",
+					  "02:00:00:00:00:001", "02-00-00-00-00-01",
+					  "02:00:00:00:00:0g", "03:00:00:00:00:01", " 2:00:00:00:00:01",
+					  "02:00:00:00:00:01:"};
+	uint8_t mac[6];
+
+	(void)state;
+	assert_int_equal(sw_parse_mac("fe:DC:ba:98:76:54", mac), 0);
+	assert_memory_equal(mac, ((uint8_t[]){0xfe, 0xdc, 0xba, 0x98, 0x76, 0x54}), 6);
+	for (size_t i = 0; i < RTE_DIM(bad); i++)
+		assert_int_equal(sw_parse_mac(bad[i], mac), -1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults_fit),
+		cmocka_unit_test(switches_and_links),
+		cmocka_unit_test(bounds_hold),
+		cmocka_unit_test(devices),
+		cmocka_unit_test(macs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
