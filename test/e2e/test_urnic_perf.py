@@ -58,6 +58,10 @@ class Perf(unittest.TestCase):
         self.measure("limit", "--lat", "--size", "20000", "--mtu", "1024", checked=True)
         self.measure("limit", "--link", "null", checked=False)
 
+    def test_idle_queue_pairs(self):
+        self.measure("send_bw", "--qps", "3", "--idle-qps", "5000", checked=True, idle_qps=5000)
+        self.measure("write_bw", "--idle-qps", "1", checked=True, idle_qps=1)
+
     def test_sizes_that_are_edges(self):
         for op in ("write_bw", "send_bw", "read_bw", "write_lat", "send_lat"):
             for size in ("0", "1", "7", "8", "9", "255", "256", "257", "4095", "4097", "100000"):
