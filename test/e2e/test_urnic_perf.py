@@ -14,7 +14,7 @@ import unittest
 
 PERF = None
 CORES = sorted(os.sched_getaffinity(0))
-KEYS = ["op", "size", "qps", "depth", "mtu", "messages", "bytes", "seconds", "gbps", "msg_rate",
+KEYS = ["op", "size", "qps", "idle_qps", "depth", "mtu", "messages", "bytes", "seconds", "gbps", "msg_rate",
         "lat_us", "retransmits", "drops"]
 
 
