@@ -14,6 +14,7 @@
 #define MAX_DEPTH 16384u
 #define MAX_IN_FLIGHT 1048576u /* requests over all QPs of a side */
 #define MAX_INLINE 256u
+#define MAX_IDLE_QPS 131072u
 #define MAX_CHAIN 16u
 #define MAX_DURATION_NS (86400ull * 1000000000ull)
 /* What default depths aim at, of a side; and what they keep within. */
@@ -55,6 +56,7 @@ static const char help[] =
 	"  --iters N         messages to measure, instead of a time\n"
 	"  --duration T      time to measure: 2, 0.5, 200ms (2)\n"
 	"  --qps N           queue pairs, 1..65536 (1)\n"
+	"  --idle-qps N      further queue pairs, connected and never used, 0..131072 (0)\n"
 	"  --depth N         requests in flight a QP (from --size and --qps)\n"
 	"  --mtu N           path MTU: 256 512 1024 2048 4096 (4096)\n"
 	"  --lcores A,B      cores of the two nodes; one, or twice the same: one thread\n"
@@ -86,6 +88,7 @@ enum opt_id {
 	OPT_ITERS,
 	OPT_DURATION,
 	OPT_QPS,
+	OPT_IDLE_QPS,
 	OPT_DEPTH,
 	OPT_MTU,
 	OPT_LCORES,
@@ -116,6 +119,7 @@ static const struct option long_options[] = {
 	{"iters", required_argument, NULL, OPT_ITERS},
 	{"duration", required_argument, NULL, OPT_DURATION},
 	{"qps", required_argument, NULL, OPT_QPS},
+	{"idle-qps", required_argument, NULL, OPT_IDLE_QPS},
 	{"depth", required_argument, NULL, OPT_DEPTH},
 	{"mtu", required_argument, NULL, OPT_MTU},
 	{"lcores", required_argument, NULL, OPT_LCORES},
@@ -341,6 +345,8 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 		return take_duration(arg, o, err);
 	case OPT_QPS:
 		return take_u32("qps", arg, 1, PERF_MAX_QPS, &o->qps, err);
+	case OPT_IDLE_QPS:
+		return take_u32("idle-qps", arg, 0, MAX_IDLE_QPS, &o->idle_qps, err);
 	case OPT_DEPTH:
 		g->depth = true;
 		return take_u32("depth", arg, 1, MAX_DEPTH, &o->depth, err);

@@ -148,6 +148,7 @@ struct side {
 	struct ibv_srq *srq;           /* or NULL */
 	struct ibv_mr *mr_src, *mr_dst;
 	struct perf_qp *qp;            /* l->qps of them */
+	struct ibv_qp **idle;          /* o->idle_qps of them, or NULL */
 	uint8_t gid_index;
 	struct wr_batch *wr;
 	struct qpn_map *map;           /* QPN to number of the QP; with a shared receive queue */

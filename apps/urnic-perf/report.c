@@ -148,6 +148,7 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 	urn_json_str(&j, "op", perf_op_name(o->op));
 	urn_json_u64(&j, "size", o->size);
 	urn_json_u64(&j, "qps", o->qps);
+	urn_json_u64(&j, "idle_qps", o->idle_qps);
 	urn_json_u64(&j, "depth", o->depth);
 	urn_json_u64(&j, "mtu", o->mtu);
 	urn_json_u64(&j, "messages", res->messages);

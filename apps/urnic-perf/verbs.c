@@ -44,7 +44,8 @@ area_bytes(const struct bench *b)
 	uint64_t recvs = (uint64_t)b->l.qps * b->l.dst_slots + b->l.srq_slots;
 	uint64_t bytes = sends * urn_abi_sq_stride(1, b->o.inline_bytes) +
 			 2 * recvs * urn_abi_rq_stride(1) +
-			 (sends + recvs) * sizeof(struct urn_abi_cqe) + (uint64_t)b->l.qps * 512;
+			 (sends + recvs) * sizeof(struct urn_abi_cqe) +
+			 ((uint64_t)b->l.qps + b->o.idle_qps) * 512;
 
 	bytes *= 2;
 	return bytes < AREA_DEFAULT ? AREA_DEFAULT : bytes;
@@ -64,6 +65,8 @@ adapter_config(struct urn_adapter_config *a, const struct bench *b, const struct
 	memcpy(a->ipv6, node_ipv6[index], sizeof(a->ipv6));
 	a->no_icrc = b->o.no_icrc;
 	a->area_size = area_bytes(b);
+	if (b->l.qps + b->o.idle_qps > PERF_MAX_QPS)
+		a->max_qp = b->l.qps + b->o.idle_qps;
 	a->work_in_flight = work > WORK_DEFAULT ? (uint32_t)work : 0;
 }
 
@@ -136,56 +139,73 @@ make_queues(struct side *s, struct urn_err *err)
 	uint64_t cqe = (uint64_t)l->qps * l->src_slots +
 		       (perf_op_is_send(s->o->op) ? recvs : 0) + PERF_BATCH;
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = l->srq_slots, .max_sge = 1}};
+	/* Each side is one thread's: no lock, as in the peers' programs. */
+	struct ibv_cq_init_attr_ex cq_attr = {.cqe = (uint32_t)cqe,
+					      .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+					      .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED};
+	struct ibv_cq_ex *cq;
 
-	s->cq = ibv_create_cq(s->ctx, (int)cqe, NULL, NULL, 0);
-	if (s->cq == NULL)
+	cq = ibv_create_cq_ex(s->ctx, &cq_attr);
+	if (cq == NULL)
 		return verbs_failed(s, "create the completion queue", err);
+	s->cq = ibv_cq_ex_to_cq(cq);
 	if (l->srq_slots == 0)
 		return 0;
 	s->srq = ibv_create_srq(s->pd, &attr);
 	return s->srq != NULL ? 0 : verbs_failed(s, "create the shared receive queue", err);
 }
 
-static int
-make_qp(struct side *s, uint32_t number, struct urn_err *err)
+/* A QP that receives nothing has one receive. returns: it, or NULL with *err */
+static struct ibv_qp *
+make_qp(struct side *s, uint32_t sends, uint32_t recvs, struct urn_err *err)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = s->cq,
 		.recv_cq = s->cq,
 		.srq = s->srq,
-		.cap = {.max_send_wr = s->l->src_slots,
-			.max_recv_wr = s->srq != NULL ? 0 : 1,
+		.cap = {.max_send_wr = sends,
+			.max_recv_wr = s->srq != NULL ? 0 : recvs,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.max_inline_data = s->o->inline_bytes},
 		.qp_type = IBV_QPT_RC,
 	};
-	char what[64];
+	struct ibv_qp *qp = ibv_create_qp(s->pd, &attr);
 
-	if (perf_op_is_send(s->o->op) && s->srq == NULL)
-		attr.cap.max_recv_wr = s->l->dst_slots;
-	s->qp[number].qp = ibv_create_qp(s->pd, &attr);
-	if (s->qp[number].qp != NULL)
-		return urn_ep_init(s->qp[number].qp,
-				   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-					   IBV_ACCESS_REMOTE_ATOMIC,
-				   err);
-	snprintf(what, sizeof(what), "create queue pair %u of %u", number + 1, s->l->qps);
-	return verbs_failed(s, what, err);
+	if (qp == NULL) {
+		verbs_failed(s, "create a queue pair", err);
+		return NULL;
+	}
+	if (urn_ep_init(qp,
+			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+			err) == 0)
+		return qp;
+	ibv_destroy_qp(qp);
+	return NULL;
 }
 
 static int
 make_qps(struct side *s, struct urn_err *err)
 {
+	uint32_t recvs = perf_op_is_send(s->o->op) ? s->l->dst_slots : 1;
+
 	s->qp = aligned_alloc(64, s->l->qps * sizeof(*s->qp));
+	s->idle = calloc(s->o->idle_qps + 1, sizeof(*s->idle));
 	s->wr = malloc(sizeof(*s->wr));
-	if (s->qp == NULL || s->wr == NULL) {
-		urn_err_set(err, "no memory for %u queue pairs", s->l->qps);
+	if (s->qp == NULL || s->idle == NULL || s->wr == NULL) {
+		urn_err_set(err, "no memory for %u queue pairs", s->l->qps + s->o->idle_qps);
 		return -1;
 	}
 	memset(s->qp, 0, s->l->qps * sizeof(*s->qp));
+	/* The idle ones first: what is searched from the front has to pass them. */
+	for (uint32_t i = 0; i < s->o->idle_qps; i++) {
+		s->idle[i] = make_qp(s, 1, 1, err);
+		if (s->idle[i] == NULL)
+			return -1;
+	}
 	for (uint32_t i = 0; i < s->l->qps; i++) {
-		if (make_qp(s, i, err))
+		s->qp[i].qp = make_qp(s, s->l->src_slots, recvs, err);
+		if (s->qp[i].qp == NULL)
 			return -1;
 	}
 	if (s->srq == NULL)
@@ -242,6 +262,10 @@ side_close(struct side *s)
 		if (s->qp[i].qp != NULL)
 			ibv_destroy_qp(s->qp[i].qp);
 	}
+	for (uint32_t i = 0; s->idle != NULL && i < s->o->idle_qps; i++) {
+		if (s->idle[i] != NULL)
+			ibv_destroy_qp(s->idle[i]);
+	}
 	if (s->srq != NULL)
 		ibv_destroy_srq(s->srq);
 	if (s->cq != NULL)
@@ -257,6 +281,7 @@ side_close(struct side *s)
 	qpn_map_free(s->map);
 	buffers_free(&s->mem);
 	free(s->qp);
+	free(s->idle);
 	free(s->wr);
 }
 
@@ -275,6 +300,13 @@ mtu_code(uint32_t mtu)
 	return (uint8_t)(__builtin_ctz(mtu) - 7);
 }
 
+/* QP of a number: those in use, then the idle ones. */
+static struct ibv_qp *
+qp_at(const struct side *s, uint32_t n)
+{
+	return n < s->l->qps ? s->qp[n].qp : s->idle[n - s->l->qps];
+}
+
 static int
 connect_qps(struct bench *b, struct urn_err *err)
 {
@@ -291,13 +323,13 @@ connect_qps(struct bench *b, struct urn_err *err)
 		if (urn_ep_local(b->side[i].qp[0].qp, 0, b->side[i].gid_index, &addr[i], err))
 			return -1;
 	}
-	for (uint32_t n = 0; n < b->l.qps; n++) {
+	for (uint32_t n = 0; n < b->l.qps + b->o.idle_qps; n++) {
 		for (unsigned int i = 0; i < 2; i++) {
-			addr[i].qpn = b->side[i].qp[n].qp->qp_num;
+			addr[i].qpn = qp_at(&b->side[i], n)->qp_num;
 			addr[i].psn = psn_of(i, n);
 		}
 		for (unsigned int i = 0; i < 2; i++) {
-			if (urn_ep_connect(b->side[i].qp[n].qp, &addr[i], &addr[1 - i], &opts[i],
+			if (urn_ep_connect(qp_at(&b->side[i], n), &addr[i], &addr[1 - i], &opts[i],
 					   err))
 				return -1;
 		}

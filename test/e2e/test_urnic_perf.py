@@ -14,7 +14,7 @@ import unittest
 
 PERF = None
 CORES = sorted(os.sched_getaffinity(0))
-KEYS = ["op", "size", "qps", "depth", "mtu", "messages", "bytes", "seconds", "gbps", "msg_rate",
+KEYS = ["op", "size", "qps", "idle_qps", "depth", "mtu", "messages", "bytes", "seconds", "gbps", "msg_rate",
         "lat_us", "retransmits", "drops"]
 
 
@@ -57,6 +57,10 @@ class Perf(unittest.TestCase):
         self.assertGreater(self.measure("limit", "--lat", checked=True)["lat_us"]["p50"], 0)
         self.measure("limit", "--lat", "--size", "20000", "--mtu", "1024", checked=True)
         self.measure("limit", "--link", "null", checked=False)
+
+    def test_idle_queue_pairs(self):
+        self.measure("send_bw", "--qps", "3", "--idle-qps", "5000", checked=True, idle_qps=5000)
+        self.measure("write_bw", "--idle-qps", "1", checked=True, idle_qps=1)
 
     def test_sizes_that_are_edges(self):
         for op in ("write_bw", "send_bw", "read_bw", "write_lat", "send_lat"):

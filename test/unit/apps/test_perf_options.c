@@ -102,7 +102,7 @@ all_options_are_taken(void **state)
 	assert_string_equal(o.capture, "f");
 	assert_true(o.show_mem && o.no_sender_copy);
 	assert_int_equal(parse("send_bw --srq yes --ip 6 --inline 0 --rd-atomic 3 --mbufs 4096 "
-			       "--descs 256 --timeout 20"),
+			       "--descs 256 --timeout 20 --idle-qps 65520"),
 			 PERF_RUN);
 	assert_true(o.use_srq && o.ipv6);
 	assert_int_equal(o.inline_bytes, 0);
@@ -110,6 +110,7 @@ all_options_are_taken(void **state)
 	assert_int_equal(o.mbufs, 4096);
 	assert_int_equal(o.descs, 256);
 	assert_int_equal(o.timeout, 20);
+	assert_int_equal(o.idle_qps, 65520);
 }
 
 /* A switch, also when only what it does to packets is said. */
@@ -160,6 +161,7 @@ bad_options_are_refused(void **state)
 		{"write_bw --duration 1.x", "1.x"},
 		{"write_bw --qps 0", "--qps"},
 		{"write_bw --qps 65537", "65536"},
+		{"write_bw --idle-qps 131073", "131072"},
 		{"write_bw --depth 0", "--depth"},
 		{"write_bw --qps 65536 --depth 1000", "in flight"},
 		{"write_bw --loss 101", "--loss"},
