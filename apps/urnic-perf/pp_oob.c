@@ -144,31 +144,41 @@ open_socket(const struct addrinfo *ai)
 		      ai->ai_protocol);
 }
 
+/* returns: descriptor, or -1 with errno */
+static int
+listen_at(const struct addrinfo *ai)
+{
+	int fd = open_socket(ai), one = 1, zero = 0, why;
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (ai->ai_family == AF_INET6) /* which then takes IPv4 as well */
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+	if (bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, 1) == 0)
+		return fd;
+	why = errno;
+	close(fd);
+	errno = why;
+	return -1;
+}
+
 int
 pp_oob_listen(const char *host, const char *service, struct urn_err *err)
 {
 	struct addrinfo *list = look_up(host, service, AI_PASSIVE, err);
-	int fd = -1, one = 1, zero = 0, why = 0;
+	int fd = -1, why = 0;
 
 	if (list == NULL)
 		return -1;
+	/* Without a host both families are meant: IPv6 first, if there is any. */
 	for (struct addrinfo *ai = list; ai != NULL && fd < 0; ai = ai->ai_next) {
-		/* Without a host: all addresses of both families, by the socket of IPv6. */
-		if (host[0] == '\0' && ai->ai_family != AF_INET6 && ai->ai_next != NULL)
-			continue;
-		fd = open_socket(ai);
-		if (fd >= 0) {
-			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-			if (ai->ai_family == AF_INET6)
-				setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero,
-					   sizeof(zero));
-			if (bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, 1) == 0)
-				break;
-		}
+		if (host[0] == '\0' && ai->ai_family == AF_INET6)
+			fd = listen_at(ai);
+	}
+	for (struct addrinfo *ai = list; ai != NULL && fd < 0; ai = ai->ai_next) {
+		fd = listen_at(ai);
 		why = errno;
-		if (fd >= 0)
-			close(fd);
-		fd = -1;
 	}
 	freeaddrinfo(list);
 	if (fd < 0)
