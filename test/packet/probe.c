@@ -2,7 +2,7 @@
 #include "probe.h"
 
 #include "common/test_eal.h"
-#include "common/test_pcap.h"
+#include "common/test_sent.h"
 #include "wire/link.h"
 
 #include <stdlib.h>
@@ -302,8 +302,6 @@ pool_of(uint32_t mbufs)
 void
 probe_open(struct probe *p, const struct probe_config *cfg)
 {
-	const char *pcap = getenv("URNIC_TEST_SENT");
-
 	memset(p, 0, sizeof(*p));
 	current = p;
 	if (cfg)
@@ -326,8 +324,6 @@ probe_open(struct probe *p, const struct probe_config *cfg)
 	for (unsigned int i = 0; i < (p->cfg.qps ? p->cfg.qps : 1); i++)
 		open_qp(p, i);
 	probe_use(p, 0);
-	if (pcap)
-		p->pcap = fopen(pcap, "ab");
 }
 
 /* ---- closing */
@@ -370,8 +366,6 @@ probe_close(struct probe *p)
 	free(p->srq.rq.hdr);
 	free(p->ram);
 	free(p->seen);
-	if (p->pcap)
-		fclose(p->pcap);
 }
 
 void
@@ -584,8 +578,7 @@ take_frame(struct probe *p, struct rte_mbuf *m)
 	if (why)
 		fail_msg("the node sent a bad frame, opcode 0x%02x, PSN 0x%06x, %u bytes: %s", f->op,
 			 f->psn, m->data_len, why);
-	if (p->pcap && ftell(p->pcap) < 1 << 20)
-		test_pcap_add(p->pcap, bytes, m->data_len);
+	test_sent(m);
 	rte_pktmbuf_free(m);
 }
 

@@ -96,7 +96,6 @@ struct probe {
 	uint32_t seen_n, looked;
 	uint32_t event[64];       /* types of async events */
 	unsigned int events;
-	FILE *pcap;               /* frames that the node sends, when asked for */
 	/* The memory operation that fails: see probe_fail_op(). */
 	unsigned int fail_in;     /* counts down; 0: none */
 	bool fail_late;

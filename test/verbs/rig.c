@@ -7,6 +7,8 @@
 
 #include "rig.h"
 
+#include "common/test_sent.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -18,6 +20,25 @@ static void
 die(const char *what, const char *why)
 {
 	fail_msg("%s: %s", what, why);
+}
+
+/* A node's port takes frames: write them down. */
+static uint16_t
+on_tx(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t n, void *arg)
+{
+	(void)port;
+	(void)queue;
+	(void)arg;
+	for (uint16_t i = 0; i < n; i++)
+		test_sent(m[i]);
+	return n;
+}
+
+static void
+watch_port(const struct urn_port *p)
+{
+	for (uint16_t q = 0; test_sent_wanted() && q < p->caps.queues; q++)
+		assert_non_null(rte_eth_add_tx_callback(p->id, q, on_tx, NULL));
 }
 
 static void
@@ -210,6 +231,8 @@ rig_open(struct rig *r, const struct rig_config *cfg, const struct rig_qp *qp)
 	r->ipv6 = r->cfg.ipv6;
 	qp = qp ? qp : &plain;
 	open_ports(r);
+	for (int i = 0; i < RIG_NODES; i++)
+		watch_port(r->port[i]);
 	open_dataplane(r);
 	for (int e = 0; e < 2; e++)
 		open_end(r, e);

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# scripts/fuzz.sh: options, how the time is shared, what it says of a finding.
+# Compiler and fuzzers are fakes; that the real ones run is .ci/run's to see.
+# shellcheck source=test/e2e/scripts_common.sh
+. "$(dirname "$0")/scripts_common.sh"
+
+check_help fuzz.sh
+fuzz=$project/scripts/fuzz.sh
+for bad in "" "0" "x" "10 --fly" "10 20" "10 --target none" "2" "10 --target"; do
+	# shellcheck disable=SC2086
+	try "$fuzz" $bad
+	expect "wrong usage: '$bad'" 2 "fuzz.sh: "
+done
+
+# A build folder that is there already, and fuzzers that say what libFuzzer says.
+build=$place/build
+mkdir -p "$build/test/fuzz"
+touch "$build/build.ninja"
+fake meson <<'E2'
+echo '[{"name": "fuzz", "value": true}]'
+E2
+fake ninja </dev/null
+for t in parse transport neigh; do
+	cat >"$build/test/fuzz/fuzz_$t" <<E2
+#!/bin/bash
+echo "\$*" >>"$place/log"
+echo '#9	NEW    cov: 11 ft: 12 corp: 13/99b lim: 4'
+if [ -e "$place/bad-$t" ]; then
+	echo 'node_check.c:1: one == two does not hold'
+	echo "artifact_prefix='x'; Test unit written to $build/findings/$t-crash-1"
+	exit 77
+fi
+echo 'stat::number_of_executed_units: 4321'
+E2
+	chmod 755 "$build/test/fuzz/fuzz_$t"
+done
+run() {
+	: >"$place/log"
+	try faked "$fuzz" --no-install --build "$build" "$@"
+}
+
+run 30
+# A machine without clang's libraries is told so, and that is all that can be seen there.
+if [[ $out == *"these are missing"* ]]; then
+	expect "without clang" 1 "scripts/setup.sh --fuzz"
+	exit $failed
+fi
+expect "nothing found" 0 "parse: 4321 executions, 11 edges and 12 features covered, 13 inputs" "neigh: 4321"
+check "each has its share" test "$(grep -c -- "-max_total_time=10 " "$place/log")" -eq 3
+check "what was kept is run" grep -q "test/fuzz/corpus/parse" "$place/log"
+check "seeds are made" test -n "$(ls -A "$build/seeds/transport")"
+run 30 --target neigh
+expect "one target" 0 "neigh: 4321"
+check "it has all the time" grep -q -- "-max_total_time=30 " "$place/log"
+check "no other is run" test "$(wc -l <"$place/log")" -eq 1
+touch "$place/bad-transport"
+run 30
+expect "a finding" 1 "transport: FOUND" "does not hold" "neigh: 4321" \
+	"replay it with: $build/test/fuzz/fuzz_transport $build/findings/transport-crash-1"
+clean "fuzz.sh"
+exit $failed
