@@ -143,3 +143,9 @@ urn_wheel_expire(struct urn_wheel *w, uint64_t now_ns)
 		cascade(w);
 	}
 }
+
+uint64_t
+urn_wheel_next(const struct urn_wheel *w)
+{
+	return w->count ? next_visit(w) << URN_WHEEL_TICK_SHIFT : UINT64_MAX;
+}

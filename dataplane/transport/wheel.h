@@ -43,6 +43,12 @@ void urn_wheel_stop(struct urn_wheel *w, struct urn_timer *t);
  * there is none left. Call until NULL, or until a budget is used up.
  */
 struct urn_timer *urn_wheel_expire(struct urn_wheel *w, uint64_t now_ns);
+/*
+ * A time in ns before which nothing is due, at most the time of the first
+ * timer; UINT64_MAX: none is started. For those who have a clock to move: call
+ * urn_wheel_expire() then, and ask again.
+ */
+uint64_t urn_wheel_next(const struct urn_wheel *w);
 
 static inline bool
 urn_timer_started(const struct urn_timer *t)

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connected pairs of QPs: making them, what their programs make of completions, taking them down. */
+#include "sim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define REMOTE_RIGHTS (URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC)
+
+/* ---- making */
+
+static void
+open_memory(struct sim_end *e)
+{
+	struct sim_node *n = e->node;
+	const struct sim_plan *p = &n->s->plan;
+	uint32_t slot = ((p->max_len + 7) & ~7u) + SIM_GUARD;
+
+	e->slot_off = sim_node_alloc(n, p->slots * slot, 8);
+	e->win_len = (p->max_len + p->max_len / 2 + 15) & ~7u;
+	e->win_off = sim_node_alloc(n, e->win_len + SIM_WORDS * 8, 8);
+	e->word_off = e->win_off + e->win_len;
+	for (uint32_t i = 0; i < SIM_WORDS; i++) {
+		uint64_t v = sim_rng_next(&e->rng);
+
+		memcpy(n->ram + e->word_off + 8 * i, &v, 8);
+	}
+	model_wrote(n->s->model, n->id, e->word_off, SIM_WORDS * 8);
+	e->key = sim_node_region(n, e->win_off, e->win_len + SIM_WORDS * 8,
+				 URN_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS | URN_ACCESS_MW_BIND, &e->m_key);
+	e->local_key = sim_node_region(n, e->slot_off, p->slots * slot, URN_ACCESS_LOCAL_WRITE,
+				       &e->m_local);
+}
+
+static void
+open_queues(struct sim_end *e)
+{
+	struct sim_node *n = e->node;
+	const struct sim_plan *p = &n->s->plan;
+	struct urn_qp_config c = {
+		.type = URN_QPT_RC,
+		.pd = n->pd,
+		.db = n->dbs,
+		.send_cq = &n->scq.cq,
+		.recv_cq = sim_one_in(&e->rng, 3) ? &n->scq.cq : &n->rcq.cq,
+		.srq = n->srq_q.hdr ? &n->srq : NULL,
+	};
+	uint32_t entries = 1;
+
+	while (entries < p->slots)
+		entries *= 2;
+	e->sq_mask = entries - 1;
+	e->sq_stride = urn_abi_sq_stride(SIM_SGES, SIM_INLINE);
+	e->sq = sim_queue(entries, e->sq_stride);
+	c.sq = (struct urn_sq){.hdr = e->sq, .mask = e->sq_mask, .stride = (uint16_t)e->sq_stride,
+			       .max_sge = SIM_SGES, .max_inline = SIM_INLINE};
+	if (!c.srq) {
+		sim_rq_open(n, &e->rq, p->bufs, p->max_len);
+		e->rq.db = n->dbs;
+		c.rq = (struct urn_rq){.hdr = e->rq.hdr, .mask = e->rq.mask,
+				       .stride = (uint16_t)e->rq.stride, .max_sge = SIM_SGES};
+	}
+	if (urn_qp_create(n->tp, &c, &e->qp) != 0) {
+		sim_fail(n->s, "node %u: a QP could not be made", n->id);
+		return;
+	}
+	n->by_db[n->dbs++] = e->qp;
+	n->by_qpn[e->qp->qpn % URN_TP_QP_CHUNK] = e;
+}
+
+static void
+connect_end(struct sim_end *e, uint32_t rq_psn, uint32_t sq_psn)
+{
+	const struct sim_plan *p = &e->node->s->plan;
+	struct urn_abi_qp_attr a = {
+		.port_num = 1,
+		.access = REMOTE_RIGHTS,
+		.path_mtu = p->mtu_code,
+		.dest_qpn = e->peer->qp->qpn,
+		.rq_psn = rq_psn,
+		.sq_psn = sq_psn,
+		.max_rd_atomic = p->rd_atomic,
+		.max_dest_rd_atomic = p->dest_rd_atomic,
+		.min_rnr_timer = p->min_rnr_timer,
+		.timeout = p->timeout,
+		.retry_cnt = p->retry_cnt,
+		.rnr_retry = p->rnr_retry,
+	};
+
+	memcpy(a.av.dgid, e->peer->node->gid, 16);
+	sim_modify(e->node, e->qp, URN_QPS_INIT, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS, &a);
+	sim_modify(e->node, e->qp, URN_QPS_RTR,
+		   URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN | URN_QPM_RQ_PSN |
+			   URN_QPM_MAX_DEST_RD_ATOMIC | URN_QPM_MIN_RNR_TIMER, &a);
+	sim_modify(e->node, e->qp, URN_QPS_RTS,
+		   URN_QPM_TIMEOUT | URN_QPM_RETRY_CNT | URN_QPM_RNR_RETRY | URN_QPM_SQ_PSN |
+			   URN_QPM_MAX_RD_ATOMIC, &a);
+}
+
+static void
+open_end(struct sim *s, struct sim_end *e, struct sim_node *n, struct sim_end *peer)
+{
+	memset(e, 0, sizeof(*e));
+	e->node = n;
+	e->peer = peer;
+	e->next = n->ends;
+	n->ends = e;
+	e->id = (unsigned int)(e - s->end);
+	e->rng = sim_rng_of(s->seed, 1000 + e->id);
+	e->left = s->plan.ops;
+	e->due = s->now + sim_rnd(&e->rng, 20000);
+	e->m_win = MODEL_NO_KEY;
+	open_memory(e);
+	open_queues(e);
+	e->mw_type = sim_between(&e->rng, 1, 2);
+	if ((s->sc->weight[MODEL_BIND]) &&
+	    urn_mem_alloc_mw(n->mem, n->pd, e->mw_type, &e->mw_rkey) == 0)
+		e->window = SIM_WIN_FREE;
+}
+
+void
+sim_pair_open(struct sim *s, struct sim_node *a, struct sim_node *b)
+{
+	struct sim_end *e = &s->end[s->ends];
+	int srq[2] = {a->srq_q.hdr ? a->srq_q.m : -1, b->srq_q.hdr ? b->srq_q.m : -1};
+	uint32_t psn[2];
+
+	s->ends += 2;
+	open_end(s, &e[0], a, &e[1]);
+	open_end(s, &e[1], b, &e[0]);
+	e[0].m = model_pair(s->model, a->id, b->id, 128u << s->plan.mtu_code, srq);
+	e[1].m = e[0].m + 1;
+	for (int i = 0; i < 2; i++) {
+		e[i].rq.m = e[i].m;
+		/* Often about to wrap. */
+		psn[i] = sim_one_in(&e[i].rng, 2) ? 0xffffffu - sim_rnd(&e[i].rng, 32)
+						  : sim_rnd(&e[i].rng, 1u << 24);
+		if (s->plan.rnr_retry != 7)
+			model_rnr_gives_up(s->model, e[i].m);
+	}
+	for (int i = 0; i < 2 && !s->why[0]; i++)
+		connect_end(&e[i], psn[!i], psn[i]);
+}
+
+/* ---- completions */
+
+static struct model_completion
+told(const struct urn_abi_cqe *c)
+{
+	return (struct model_completion){.wr_id = c->wr_id, .status = c->status, .opcode = c->opcode,
+					 .flags = c->wc_flags, .byte_len = c->byte_len,
+					 .imm = c->imm, .src = c->src_qp};
+}
+
+static void
+wrong(struct sim_end *e, const struct urn_abi_cqe *c, const char *why)
+{
+	sim_fail(e->node->s, "node %u QP 0x%x (pair %u), %s %llu: %s", e->node->id, c->qp_num, e->id / 2,
+		 c->opcode & URN_WCO_RECV ? "receive" : "request", (unsigned long long)c->wr_id, why);
+}
+
+/* Its program gives up, after a few more requests that are to be flushed. */
+static void
+give_up(struct sim_end *e)
+{
+	if (e->failed)
+		return;
+	e->failed = true;
+	if (e->left > 3)
+		e->left = 3;
+	e->window = SIM_WIN_NONE;
+}
+
+/* The window was bound, or invalidated by its owner. */
+static void
+window_answered(struct sim_end *e, bool ok)
+{
+	if (!ok)
+		e->window = SIM_WIN_NONE;
+	else
+		e->window = e->window == SIM_WIN_BINDING ? SIM_WIN_BOUND : SIM_WIN_FREE;
+}
+
+void
+sim_end_sent(struct sim_end *e, const struct urn_abi_cqe *c)
+{
+	struct sim *s = e->node->s;
+	const struct model_completion mc = told(c);
+	const char *why = model_sent(s->model, e->m, &mc);
+	bool ok = c->status == URN_WC_SUCCESS;
+
+	if (why) {
+		wrong(e, c, why);
+		return;
+	}
+	s->stats.errors += !ok;
+	e->done = (uint32_t)c->wr_id + 1;
+	if ((e->window == SIM_WIN_BINDING || e->window == SIM_WIN_ENDING) && e->bind_seq != UINT32_MAX &&
+	    e->done > e->bind_seq)
+		window_answered(e, ok);
+	if (!ok)
+		give_up(e);
+	if (e->due < s->now)
+		e->due = s->now;
+}
+
+void
+sim_end_received(struct sim_end *e, const struct urn_abi_cqe *c)
+{
+	struct sim *s = e->node->s;
+	struct sim_rq *rq = e->rq.hdr ? &e->rq : &e->node->srq_q;
+	const struct model_completion mc = told(c);
+	const char *why = model_received(s->model, e->m, &mc);
+
+	if (why) {
+		wrong(e, c, why);
+		return;
+	}
+	rq->busy &= ~(1ull << (c->wr_id & 0xff));
+	if (c->status != URN_WC_SUCCESS) {
+		s->stats.errors += !s->winding_up;
+		if (!rq->shared)
+			rq->over = true;
+		give_up(e);
+	} else if (c->wc_flags & URN_WCF_WITH_INV) {
+		/* Our peer let go of our window. */
+		if (e->window == SIM_WIN_ENDING)
+			e->window = SIM_WIN_FREE;
+	}
+}
+
+void
+sim_end_ended(struct sim_end *e)
+{
+	if (!e->qp || e->qp->state == URN_QPS_ERR)
+		return;
+	model_ended(e->node->s->model, e->m);
+	sim_modify(e->node, e->qp, URN_QPS_ERR, 0, NULL);
+	sim_node_wake(e->node, e->node->s->now);
+}
+
+/* ---- taking down */
+
+void
+sim_end_close(struct sim_end *e)
+{
+	struct sim_node *n = e->node;
+	struct sim *s = n->s;
+
+	if (e->qp) {
+		urn_qp_stop(n->tp, e->qp);
+		for (unsigned int i = 0; !urn_qp_quiet(e->qp); i++) {
+			urn_tp_poll_memory(n->tp);
+			if (i == 100000) {
+				sim_fail(s, "node %u QP 0x%x: packets wait for memory for ever", n->id,
+					 e->qp->qpn);
+				return;
+			}
+		}
+		if (e->qp->w_head || e->qp->recv || e->qp->ooo_count || urn_timer_started(&e->qp->timer))
+			sim_fail(s, "node %u QP 0x%x: something of it is left", n->id, e->qp->qpn);
+		n->by_qpn[e->qp->qpn % URN_TP_QP_CHUNK] = NULL;
+		urn_qp_destroy(n->tp, e->qp);
+		e->qp = NULL;
+	}
+	if (e->mw_rkey && urn_mem_dealloc_mw(n->mem, e->mw_rkey) != 0)
+		sim_fail(s, "node %u: a window could not be taken away", n->id);
+	if (!e->key_dead && e->key)
+		sim_node_deregister(n, e->key);
+	if (!e->local_dead && e->local_key)
+		sim_node_deregister(n, e->local_key);
+	while (n->dying_n) { /* nothing is under way any more */
+		if (!urn_memx_holds(n->memx, n->dying[n->dying_n - 1])) {
+			urn_mem_free_mr(n->mem, n->dying[--n->dying_n]);
+		} else if (!urn_tp_poll_memory(n->tp) && !urn_memx_holds(n->memx, NULL)) {
+			sim_fail(s, "node %u: a region is held for ever", n->id);
+			break;
+		}
+	}
+	free(e->sq);
+	free(e->rq.hdr);
+	e->sq = e->rq.hdr = NULL;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Faults that come at a time of their own; others are made where they belong. */
+#include "sim.h"
+
+/* When things happen in most runs, in ns from the start; few last longer. */
+static uint64_t
+some_time(struct sim_rng *r)
+{
+	uint32_t scale = 1u << sim_between(r, 11, 22);
+
+	return scale + sim_rnd(r, scale);
+}
+
+static void
+add(struct sim *s, uint64_t at, enum sim_fault f, bool ends, uint32_t a, uint32_t b)
+{
+	unsigned int i = s->timed_n;
+
+	if (i == SIM_TIMED)
+		return;
+	for (; i > 0 && s->timed[i - 1].at > at; i--)
+		s->timed[i] = s->timed[i - 1];
+	s->timed[i] = (struct sim_timed){.at = at, .fault = (uint8_t)f, .ends = ends, .a = a, .b = b};
+	s->timed_n++;
+}
+
+/* One to three of them, each ending after a while. */
+static void
+add_lasting(struct sim *s, enum sim_fault f, uint32_t of, uint32_t longest_us)
+{
+	struct sim_rng r = sim_rng_of(s->seed, 100 + f);
+	uint32_t n = sim_between(&r, 1, 3);
+
+	if (!sim_on(s, f) || of == 0)
+		return;
+	while (n--) {
+		uint64_t at = s->start + some_time(&r);
+		uint32_t a = sim_rnd(&r, of), b = sim_rnd(&r, 1u << 16);
+		uint32_t us = sim_one_in(&r, 8) ? longest_us * 10 : longest_us;
+
+		add(s, at, f, false, a, b);
+		add(s, at + sim_rnd(&r, us) * 1000ull + 1000, f, true, a, b);
+	}
+}
+
+static void
+add_sudden(struct sim *s, enum sim_fault f, uint32_t of)
+{
+	struct sim_rng r = sim_rng_of(s->seed, 100 + f);
+	uint32_t n = sim_between(&r, 1, 3);
+
+	if (!sim_on(s, f) || of == 0)
+		return;
+	while (n--) {
+		uint64_t at = s->start + some_time(&r);
+		uint32_t a = sim_rnd(&r, of);
+
+		add(s, at, f, false, a, sim_rnd(&r, 1u << 16));
+	}
+}
+
+void
+sim_faults_open(struct sim *s)
+{
+	unsigned int links = s->net.dirs / 2;
+
+	s->timed_n = s->timed_next = 0;
+	add_lasting(s, SIM_BLACKHOLE, links, 5000);
+	add_lasting(s, SIM_CUT, links, 5000);
+	add_lasting(s, SIM_PAUSE, s->plan.nodes, 2000);
+	add_lasting(s, SIM_DRAIN, s->ends, 500);
+	add_lasting(s, SIM_EXHAUST, s->plan.nodes, 1000);
+	add_sudden(s, SIM_QPERR, s->ends);
+	add_sudden(s, SIM_DEREG, s->ends);
+	if (sim_on(s, SIM_NEIGH)) {
+		struct sim_rng r = sim_rng_of(s->seed, 100 + SIM_NEIGH);
+
+		s->node[sim_rnd(&r, s->plan.nodes)].unknown_until = s->start + some_time(&r);
+		s->stats.fired[SIM_NEIGH]++;
+	}
+}
+
+uint64_t
+sim_faults_next(const struct sim *s)
+{
+	return s->timed_next < s->timed_n ? s->timed[s->timed_next].at : UINT64_MAX;
+}
+
+/* ---- each */
+
+static void
+drain(struct sim *s, struct sim_end *e, bool ends)
+{
+	if (!e->qp)
+		return;
+	if (!ends && e->qp->state == URN_QPS_RTS) {
+		sim_modify(e->node, e->qp, URN_QPS_SQD, 0, NULL);
+		e->draining = true;
+	} else if (ends && e->draining && e->qp->state == URN_QPS_SQD) {
+		sim_modify(e->node, e->qp, URN_QPS_RTS, 0, NULL);
+		e->draining = false;
+	}
+	sim_node_wake(e->node, s->now);
+}
+
+/* Take most of a node's packets away, or give them back. */
+static void
+hog(struct sim_node *n, uint32_t keep, bool ends)
+{
+	if (n->hogged)
+		rte_pktmbuf_free_bulk(n->hog, n->hogged);
+	n->hogged = 0;
+	if (!ends)
+		while (rte_mempool_avail_count(n->pool) > keep && n->hogged < SIM_MBUFS &&
+		       (n->hog[n->hogged] = rte_pktmbuf_alloc(n->pool)))
+			n->hogged++;
+	sim_node_wake(n, n->s->now);
+}
+
+/* A window bound to it protects a region: then nothing happens. */
+static void
+deregister(struct sim *s, struct sim_end *e, bool local)
+{
+	struct sim_node *n = e->node;
+	bool *dead = local ? &e->local_dead : &e->key_dead;
+
+	if (*dead || n->dying_n == SIM_DYING ||
+	    urn_mem_kill_mr(n->mem, local ? e->local_key : e->key, &n->dying[n->dying_n]) != 0)
+		return;
+	n->dying_n++;
+	*dead = true;
+	model_key_dead(s->model, local ? e->m_local : e->m_key);
+	sim_node_wake(n, s->now);
+}
+
+static void
+happen(struct sim *s, const struct sim_timed *t)
+{
+	struct sim_node *n = &s->node[t->a % s->plan.nodes];
+
+	sim_note(s, -1, sim_fault_name(t->fault), t->ends, t->a, t->b);
+	s->stats.fired[t->fault] += !t->ends;
+	switch (t->fault) {
+	case SIM_BLACKHOLE:
+		sim_net_cut(s, t->a, 3, !t->ends);
+		break;
+	case SIM_CUT:
+		sim_net_cut(s, t->a, 1 + t->b % 2, !t->ends);
+		break;
+	case SIM_PAUSE:
+		n->asleep_until = t->ends ? 0 : UINT64_MAX;
+		n->due = t->ends ? s->now : UINT64_MAX;
+		break;
+	case SIM_DRAIN:
+		drain(s, &s->end[t->a], t->ends);
+		break;
+	case SIM_EXHAUST:
+		hog(n, t->b % 48, t->ends);
+		break;
+	case SIM_QPERR:
+		sim_end_ended(&s->end[t->a]);
+		break;
+	case SIM_DEREG:
+		deregister(s, &s->end[t->a], t->b % 2);
+		break;
+	default:
+		break;
+	}
+}
+
+void
+sim_faults_step(struct sim *s)
+{
+	while (s->timed_next < s->timed_n && s->timed[s->timed_next].at <= s->now && !s->why[0])
+		happen(s, &s->timed[s->timed_next++]);
+}

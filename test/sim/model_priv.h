@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside the reference model: what it remembers. */
+#ifndef URN_SIM_MODEL_PRIV_H
+#define URN_SIM_MODEL_PRIV_H
+
+#include "model.h"
+
+enum { MODEL_WHY = 256 };
+
+struct mkey {
+	unsigned int node;
+	uint32_t off, len;
+	unsigned int rights;
+	bool dead;
+	bool doubt;        /* may be dead: an invalidation is under way */
+	int inv_qp;        /* QP whose request number inv_at invalidates it; -1: none */
+	uint32_t inv_at;
+};
+
+struct mreq {
+	struct model_request r;
+	unsigned int must; /* enum model_reason, as known when it was posted */
+	uint32_t msg;      /* number of the message among those that take a receive */
+	uint64_t orig;     /* atomics: what the peer's word was; valid once applied */
+	uint8_t *want;     /* READ: what it is to bring, when that is known before it is complete */
+	bool done;         /* complete, without error */
+};
+
+struct mrecv {
+	uint64_t wr_id;
+	uint32_t off, len;
+	int lkey;
+	bool done;
+};
+
+/* Receives of a QP or a shared queue, in the order posted. */
+struct mqueue {
+	unsigned int node;
+	struct mrecv *recv;
+	uint32_t n, cap;
+	uint32_t next;     /* oldest not complete; not of shared queues */
+	uint32_t done;
+};
+
+struct mqp {
+	unsigned int node;
+	uint32_t mtu;
+	int srq;           /* -1: its own receives */
+	struct mreq *req;  /* all that was ever posted */
+	uint32_t n, cap;
+	uint32_t head;     /* oldest not known to be complete */
+	uint32_t applied;  /* those before this one have taken effect in the peer's image */
+	uint32_t msgs;     /* posted that take a receive */
+	uint32_t delivered; /* of them, complete at the peer */
+	uint32_t deliver_at; /* request to look from for the next of them */
+	struct mqueue rq;
+	bool sq_failed;    /* a request failed or was flushed */
+	bool rq_failed;    /* a receive did */
+	bool ended;        /* by its program */
+	bool rnr_gives_up;
+};
+
+struct mnode {
+	const uint8_t *ram;
+	uint8_t *image;    /* what ram is to hold */
+	uint32_t size, cap;
+	bool fails;
+	bool counts;       /* has a shared counter */
+	uint32_t counter;  /* where */
+	uint8_t *counted;  /* original values that came back, a flag each */
+	uint32_t counted_cap;
+	uint32_t count_done, count_posted;
+};
+
+struct mdgram {
+	uint32_t from_qpn, to_qpn, len, seed;
+	unsigned int to_node;
+	uint32_t came;
+};
+
+struct model {
+	struct mnode node[MODEL_NODES];
+	struct mkey *key;
+	uint32_t keys, key_cap;
+	struct mqp *qp;
+	uint32_t qps, qp_cap;
+	struct mqueue *srq;
+	uint32_t srqs, srq_cap;
+	struct mdgram *dgram;
+	uint32_t dgrams, dgram_cap;
+	bool wire_fails;
+	uint64_t requests;
+	char why[MODEL_WHY]; /* the last verdict */
+};
+
+static inline struct mqp *
+model_peer(struct model *m, const struct mqp *q)
+{
+	return &m->qp[(q - m->qp) ^ 1];
+}
+
+static inline bool
+model_takes_recv(const struct model_request *r)
+{
+	return r->op <= MODEL_SEND_INV || r->op == MODEL_WRITE_IMM;
+}
+
+static inline bool
+model_is_write(const struct model_request *r)
+{
+	return r->op == MODEL_WRITE || r->op == MODEL_WRITE_IMM;
+}
+
+static inline bool
+model_is_atomic(const struct model_request *r)
+{
+	return r->op >= MODEL_CMP_SWAP && r->op <= MODEL_COUNT;
+}
+
+const char *model_say(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+const char *model_op_name(unsigned int op);
+
+/* ---- model_mem.c */
+
+/*
+ * Requests of q before `to` have taken effect at the peer; those before `done`
+ * are complete. Is memory so?
+ */
+const char *model_apply(struct model *m, struct mqp *q, uint32_t to, uint32_t done);
+/* The message's bytes are at off of the node's memory. */
+const char *model_bytes(struct model *m, unsigned int node, uint32_t off, uint32_t seed, uint32_t len,
+			const char *what);
+/* A receive that is not complete: the message may be there in part, and nothing else. */
+const char *model_torn_recv(struct model *m, struct mqp *to, const struct mrecv *recv);
+/* The end of requests that failed: a first part of them may have taken effect. */
+const char *model_torn(struct model *m, struct mqp *q);
+const char *model_compare(struct model *m, unsigned int node);
+
+#endif

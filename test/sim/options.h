@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Command line of urnic-sim. */
+#ifndef URN_SIM_OPTIONS_H
+#define URN_SIM_OPTIONS_H
+
+#include "sim.h"
+
+enum { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
+
+struct options {
+	uint64_t first, last;          /* seeds, both included */
+	const struct sim_scenario *sc; /* NULL: all of them */
+	uint32_t without;              /* bits of enum sim_fault */
+	enum sim_recovery recovery;
+	unsigned int jobs;
+	bool trace, json, keep_going;
+};
+
+/*
+ * returns: OPTIONS_RUN; OPTIONS_DONE when all that was asked for was printed;
+ * OPTIONS_WRONG with a sentence on stderr
+ */
+int options_parse(int argc, char **argv, struct options *o);
+/* The command that runs one seed again, with the faults that were left out. */
+void options_replay(const struct options *o, const char *scenario, uint64_t seed, char *buf,
+		    size_t len);
+
+#endif

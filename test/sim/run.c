@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One run: make the cluster, let events happen in the order of their times,
+ * take it down. Between runs stays what takes long to make: the EAL, the
+ * packet pools, memory.
+ */
+#include "sim.h"
+
+#include "pmd_glue/eal.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#define STALL_NS 10000000000ull    /* nothing completes for so long: a stall */
+#define STALL_EVENTS 4000000ull    /* ... or in so many events */
+#define START_NS 1000000000ull
+
+/* Faults that can make all retries fail. */
+#define WIRE_FAILS                                                                           \
+	(SIM_BIT(DROP) | SIM_BIT(CORRUPT) | SIM_BIT(RATE) | SIM_BIT(BLACKHOLE) | SIM_BIT(CUT) | \
+	 SIM_BIT(FLAP) | SIM_BIT(PAUSE) | SIM_BIT(NEIGH) | SIM_BIT(EXHAUST))
+
+static struct rte_mempool *pools[SIM_NODES], *copies;
+
+/* ---- what is said */
+
+void
+sim_fail(struct sim *s, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	if (s->why[0])
+		return;
+	n = snprintf(s->why, sizeof(s->why), "at %.3f us: ", (double)(s->now - s->start) / 1000.0);
+	va_start(ap, fmt);
+	vsnprintf(s->why + n, sizeof(s->why) - (size_t)n, fmt, ap);
+	va_end(ap);
+	if (s->trace)
+		fprintf(s->trace, "%s\n", s->why);
+}
+
+static void
+mix(struct sim *s, uint64_t v)
+{
+	s->hash = (s->hash ^ v) * 0x100000001b3u;
+	s->hash ^= s->hash >> 29;
+}
+
+void
+sim_note(struct sim *s, int node, const char *what, uint64_t a, uint64_t b, uint64_t c)
+{
+	mix(s, s->now);
+	mix(s, (uint64_t)node << 32 ^ (uint8_t)what[0] ^ a);
+	mix(s, b);
+	mix(s, c);
+	if (s->trace)
+		fprintf(s->trace, "%12.3f us  node %2d  %-9s %llx %llx %llx\n",
+			(double)(s->now - s->start) / 1000.0, node, what, (unsigned long long)a,
+			(unsigned long long)b, (unsigned long long)c);
+}
+
+void
+sim_note_frame(struct sim *s, unsigned int node, const char *what, const struct rte_mbuf *m)
+{
+	const uint8_t *f = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint32_t bth = f[12] == 0x86 ? 62 : 42, w[3];
+
+	if (m->data_len < bth + 12)
+		return;
+	memcpy(w, f + bth, 12);
+	mix(s, s->now);
+	mix(s, (uint64_t)node << 32 ^ (uint8_t)what[0]);
+	mix(s, (uint64_t)w[0] << 32 | w[1]);
+	mix(s, (uint64_t)w[2] << 32 | m->data_len);
+	if (s->trace)
+		fprintf(s->trace,
+			"%12.3f us  node %2u  %-9s to %u QP 0x%06x opcode 0x%02x%s PSN 0x%06x, %u bytes\n",
+			(double)(s->now - s->start) / 1000.0, node, what, f[5] - 1u,
+			rte_be_to_cpu_32(w[1]) & 0xffffff, f[bth],
+			rte_be_to_cpu_32(w[2]) >> 31 ? " A" : "", rte_be_to_cpu_32(w[2]) & 0xffffff,
+			m->data_len);
+}
+
+/* ---- once a process */
+
+int
+sim_init(const char *program)
+{
+	struct urn_eal_config c = {.program = program, .memory_mb = 160, .lcores = 1};
+	struct urn_err err = {{0}};
+	enum { ROOM = RTE_PKTMBUF_HEADROOM + 4352 };
+
+	if (urn_eal_start(&c, &err) != 0) {
+		fprintf(stderr, "%s: %s\n", program, err.text);
+		return -1;
+	}
+	atexit(urn_eal_stop);
+	for (int i = 0; i <= SIM_NODES; i++) {
+		char name[16];
+		struct rte_mempool *p;
+
+		snprintf(name, sizeof(name), "sim%d", i);
+		p = rte_pktmbuf_pool_create(name, SIM_MBUFS, 256, URN_PKT_PRIV, ROOM, SOCKET_ID_ANY);
+		if (!p) {
+			fprintf(stderr, "%s: no memory for packets\n", program);
+			return -1;
+		}
+		*(i < SIM_NODES ? &pools[i] : &copies) = p;
+	}
+	return 0;
+}
+
+struct sim *
+sim_new(void)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->model = model_new();
+	for (unsigned int i = 0; i < SIM_NODES; i++) {
+		s->node[i].pool = pools[i];
+		s->node[i].db = aligned_alloc(64, (sizeof(*s->node[i].db) + 63) & ~63ul);
+		if (s->node[i].db)
+			memset(s->node[i].db, 0, sizeof(*s->node[i].db));
+	}
+	s->net.copies = copies;
+	return s;
+}
+
+void
+sim_free(struct sim *s)
+{
+	for (unsigned int i = 0; i < SIM_NODES; i++) {
+		free(s->node[i].db);
+		free(s->node[i].ram);
+	}
+	model_free(s->model);
+	free(s);
+}
+
+/* ---- making */
+
+static uint32_t
+bytes_of_end(const struct sim_plan *p)
+{
+	uint32_t each = p->max_len + 2 * SIM_GUARD + 16;
+
+	return (p->slots + p->bufs + 2) * each + SIM_WORDS * 8 + 8 * SIM_GUARD;
+}
+
+static uint32_t
+bytes_of_node(const struct sim_plan *p, uint32_t ends)
+{
+	return ends * bytes_of_end(p) + (SIM_BUFS + SIM_SLOTS) * (4096 + 40 + 2 * SIM_GUARD) * !!p->datagrams +
+	       SIM_BUFS * (p->max_len + 2 * SIM_GUARD) + 4096;
+}
+
+static void
+open_srq(struct sim_node *n)
+{
+	struct sim *s = n->s;
+	uint32_t bufs = s->plan.bufs * 2;
+
+	if (!s->plan.srq[n->id])
+		return;
+	sim_rq_open(n, &n->srq_q, bufs, s->plan.max_len);
+	n->srq_q.shared = true;
+	n->srq_q.m = model_srq(s->model, n->id);
+	n->srq.rq = (struct urn_rq){.hdr = n->srq_q.hdr, .mask = n->srq_q.mask,
+				    .stride = (uint16_t)n->srq_q.stride, .max_sge = SIM_SGES};
+	n->srq.pd = n->pd;
+}
+
+static void
+give_memory(struct sim_node *n, uint32_t bytes)
+{
+	if (bytes <= n->ram_cap)
+		return;
+	free(n->ram);
+	n->ram_cap = (bytes + 4095) & ~4095u;
+	n->ram = aligned_alloc(4096, n->ram_cap);
+	if (!n->ram) {
+		fputs("urnic-sim: no memory\n", stderr);
+		exit(1);
+	}
+}
+
+static void
+open_cluster(struct sim *s)
+{
+	struct sim_plan *p = &s->plan;
+	uint8_t from[SIM_ENDS / 2], to[SIM_ENDS / 2];
+	uint32_t ends[SIM_NODES] = {0};
+
+	for (uint32_t i = 0; i < p->pairs; i++) {
+		from[i] = (uint8_t)sim_rnd(&s->rng, p->nodes);
+		to[i] = (uint8_t)sim_rnd(&s->rng, p->nodes);
+		if (from[i] == to[i] && !sim_one_in(&s->rng, 4))
+			to[i] = (uint8_t)((to[i] + 1) % p->nodes);
+		ends[from[i]]++;
+		ends[to[i]]++;
+	}
+	for (unsigned int i = 0; i < p->nodes; i++) {
+		uint32_t bytes = (bytes_of_node(p, ends[i]) + 63) & ~63u;
+
+		give_memory(&s->node[i], bytes);
+		sim_node_open(s, i, bytes);
+		open_srq(&s->node[i]);
+	}
+	sim_net_open(s);
+	for (unsigned int i = 0; i < p->nodes; i++)
+		sim_ud_open(&s->node[i]);
+	for (uint32_t i = 0; i < p->pairs; i++)
+		sim_pair_open(s, &s->node[from[i]], &s->node[to[i]]);
+	if (p->faults & WIRE_FAILS)
+		model_wire_fails(s->model);
+	sim_faults_open(s);
+}
+
+/* ---- programs */
+
+static void
+completed(struct sim_node *n, const struct urn_abi_cqe *c)
+{
+	struct sim *s = n->s;
+	struct sim_end *e = n->by_qpn[c->qp_num % URN_TP_QP_CHUNK];
+	bool recv = c->opcode & URN_WCO_RECV;
+
+	sim_note(s, (int)n->id, recv ? "received" : "sent", (uint64_t)c->qp_num << 32 | c->status,
+		 c->wr_id, (uint64_t)c->byte_len << 32 | c->imm);
+	s->stats.completions++;
+	s->moved = s->now;
+	s->idle_events = 0;
+	if (n->ud.qp && n->ud.qp->qpn == c->qp_num)
+		recv ? sim_ud_received(n, c) : sim_ud_sent(n, c);
+	else if (e && e->qp->qpn == c->qp_num)
+		recv ? sim_end_received(e, c) : sim_end_sent(e, c);
+	else
+		sim_fail(s, "node %u: a completion of QP 0x%x, which there is not", n->id, c->qp_num);
+}
+
+static void
+soonest(uint64_t *due, uint64_t at)
+{
+	if (at < *due)
+		*due = at;
+}
+
+/* A receive queue that wants its program back. */
+static void
+look_again(const struct sim_rq *rq, uint64_t *due)
+{
+	uint64_t all = rq->bufs == 64 ? UINT64_MAX : (1ull << rq->bufs) - 1;
+
+	if (rq->hdr && !rq->over && rq->busy != all)
+		soonest(due, rq->due);
+}
+
+static void
+run_programs(struct sim_node *n)
+{
+	struct sim *s = n->s;
+	struct urn_abi_cqe c;
+	uint64_t due = UINT64_MAX;
+	uint32_t most = 1 + sim_rnd(&s->rng, 32);
+	struct sim_cq *cq[2] = {&n->scq, &n->rcq};
+	unsigned int first = sim_rnd(&s->rng, 2);
+
+	for (unsigned int i = 0; i < 2; i++)
+		for (uint32_t k = 0; k < most && !s->why[0] && sim_cq_poll(cq[i ^ first], &c); k++)
+			completed(n, &c);
+	if (!s->winding_up) {
+		if (n->srq_q.hdr) {
+			sim_rq_post(n, &n->srq_q, &s->rng, false);
+			look_again(&n->srq_q, &due);
+		}
+		sim_ud_post(n);
+		if (n->ud.qp && !n->ud.over && n->ud.left && n->ud.posted - n->ud.done < 8)
+			soonest(&due, n->ud.due);
+		for (struct sim_end *e = n->ends; e; e = e->next) {
+			if (e->rq.hdr) {
+				sim_rq_post(n, &e->rq, &e->rng, false);
+				look_again(&e->rq, &due);
+			}
+			sim_end_post(e);
+			if (e->left && e->posted - e->done < s->plan.slots)
+				soonest(&due, e->due);
+		}
+	}
+	if (n->scq.seen != n->scq.cq.prod || n->rcq.seen != n->rcq.cq.prod)
+		soonest(&due, s->now + sim_rnd(&s->rng, 2000));
+	n->prog_due = due > s->now ? due : s->now + 50;
+}
+
+/* ---- the course of it */
+
+static bool
+all_posted(const struct sim *s)
+{
+	for (unsigned int i = 0; i < s->ends; i++)
+		if (s->end[i].left || s->end[i].posted != s->end[i].done)
+			return false;
+	for (unsigned int i = 0; i < s->plan.nodes; i++)
+		if (s->node[i].ud.qp && (s->node[i].ud.left || s->node[i].ud.posted != s->node[i].ud.done))
+			return false;
+	return model_open(s->model, -1) == 0;
+}
+
+static bool
+all_flushed(const struct sim *s)
+{
+	for (unsigned int i = 0; i < s->plan.nodes; i++)
+		if (s->node[i].ud.qp && s->node[i].ud.rq.busy)
+			return false;
+	return model_open_recvs(s->model, -1) == 0;
+}
+
+/* Programs are done: they end their QPs, and get back what receives they posted. */
+static void
+wind_up(struct sim *s)
+{
+	s->winding_up = true;
+	for (unsigned int i = 0; i < s->ends; i++) {
+		s->end[i].rq.over = true;
+		sim_end_ended(&s->end[i]);
+	}
+	for (unsigned int i = 0; i < s->plan.nodes; i++) {
+		struct sim_node *n = &s->node[i];
+
+		n->asleep_until = 0;
+		n->srq_q.over = n->ud.rq.over = true;
+		if (n->ud.qp && n->ud.qp->state != URN_QPS_ERR)
+			sim_modify(n, n->ud.qp, URN_QPS_ERR, 0, NULL);
+		n->due = n->prog_due = s->now;
+	}
+	s->moved = s->now;
+}
+
+static uint64_t
+next_event(const struct sim *s)
+{
+	uint64_t at = sim_net_next(s);
+
+	soonest(&at, sim_faults_next(s));
+	for (unsigned int i = 0; i < s->plan.nodes; i++) {
+		soonest(&at, s->node[i].due);
+		soonest(&at, s->node[i].prog_due);
+	}
+	return at;
+}
+
+static void
+stalled(struct sim *s, const char *how)
+{
+	for (unsigned int i = 0; i < s->ends; i++) {
+		const struct sim_end *e = &s->end[i];
+
+		if (model_open(s->model, e->m) || (s->winding_up && model_open_recvs(s->model, e->m))) {
+			sim_fail(s, "stalled (%s): node %u QP 0x%x, state %s, has %u requests and %u receives to complete, %u to post",
+				 how, e->node->id, e->qp->qpn, urn_qp_state_name(e->qp->state),
+				 model_open(s->model, e->m), model_open_recvs(s->model, e->m), e->left);
+			return;
+		}
+	}
+	sim_fail(s, "stalled (%s)", how);
+}
+
+static void
+loop(struct sim *s)
+{
+	while (!s->why[0]) {
+		uint64_t at = next_event(s);
+
+		if (s->winding_up ? all_flushed(s) : all_posted(s)) {
+			if (s->winding_up)
+				return;
+			wind_up(s);
+			continue;
+		}
+		if (at == UINT64_MAX || at > s->moved + STALL_NS || ++s->idle_events > STALL_EVENTS) {
+			stalled(s, at == UINT64_MAX ? "nothing is to happen any more"
+				   : at > s->moved + STALL_NS ? "nothing completes for 10 s"
+							      : "much happens and nothing completes");
+			return;
+		}
+		s->stats.events++;
+		if (at > s->now)
+			s->now = at;
+		sim_faults_step(s);
+		sim_net_step(s);
+		for (unsigned int i = 0; i < s->plan.nodes && !s->why[0]; i++) {
+			if (s->node[i].prog_due <= s->now)
+				run_programs(&s->node[i]);
+			if (s->node[i].due <= s->now)
+				sim_node_turn(&s->node[i]);
+		}
+	}
+}
+
+/* ---- taking down */
+
+static void
+check_srqs(struct sim *s)
+{
+	for (unsigned int i = 0; i < s->plan.nodes; i++) {
+		struct sim_rq *rq = &s->node[i].srq_q;
+
+		if (rq->hdr && atomic_load(&rq->hdr->cons) != model_srq_done(s->model, rq->m))
+			sim_fail(s, "node %u: %u receives were taken from the shared queue, and %u completed",
+				 i, atomic_load(&rq->hdr->cons), model_srq_done(s->model, rq->m));
+	}
+}
+
+static void
+check_good_wire(struct sim *s)
+{
+	for (unsigned int i = 0; i < s->plan.nodes; i++) {
+		const uint64_t *c = s->node[i].tp ? s->node[i].tp->c.v : NULL;
+
+		if (c && !(s->plan.faults & ~SIM_BIT(LATE)) && (c[URN_C_TIMEOUTS] || c[URN_C_DROP_ICRC]))
+			sim_fail(s, "node %u: timeouts or bad frames, and the wires are good", i);
+	}
+}
+
+static void
+close_cluster(struct sim *s)
+{
+	struct sim_node *n;
+	const char *why;
+
+	if (!s->why[0]) {
+		check_srqs(s);
+		check_good_wire(s);
+	}
+	for (unsigned int i = 0; i < s->ends; i++)
+		sim_end_close(&s->end[i]);
+	for (unsigned int i = 0; i < s->plan.nodes; i++) {
+		n = &s->node[i];
+		if (n->ud.qp) {
+			urn_qp_stop(n->tp, n->ud.qp);
+			while (!urn_qp_quiet(n->ud.qp))
+				urn_tp_poll_memory(n->tp);
+			urn_qp_destroy(n->tp, n->ud.qp);
+		}
+	}
+	why = s->why[0] ? NULL : model_end(s->model);
+	if (why)
+		sim_fail(s, "at the end: %s", why);
+	for (unsigned int i = 0; i < s->plan.nodes; i++)
+		sim_node_close(&s->node[i]);
+	sim_net_close(s);
+	for (unsigned int i = 0; i <= s->plan.nodes; i++) {
+		struct rte_mempool *p = i < s->plan.nodes ? s->node[i].pool : copies;
+
+		if (rte_mempool_avail_count(p) != SIM_MBUFS)
+			sim_fail(s, "%u packets of pool %s are lost", SIM_MBUFS - rte_mempool_avail_count(p),
+				 p->name);
+	}
+}
+
+bool
+sim_run(struct sim *s, const struct sim_scenario *sc, uint64_t seed, uint32_t without,
+	enum sim_recovery recovery, FILE *trace)
+{
+	s->sc = sc;
+	s->seed = seed;
+	s->recovery = recovery;
+	s->rng = sim_rng_of(seed, 2);
+	s->now = s->start = s->moved = START_NS;
+	s->idle_events = 0;
+	s->ends = 0;
+	s->winding_up = false;
+	s->trace = trace;
+	s->hash = 0xcbf29ce484222325u;
+	s->why[0] = '\0';
+	memset(&s->stats, 0, sizeof(s->stats));
+	model_reset(s->model);
+	sim_plan_make(&s->plan, sc, seed, without);
+	open_cluster(s);
+	loop(s);
+	s->stats.requests = model_requests(s->model);
+	s->stats.ns = s->now - s->start;
+	close_cluster(s);
+	mix(s, s->stats.completions);
+	return !s->why[0];
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A simulated cluster: nodes, switches and wires in one thread under a virtual
+ * clock, all chance from one seed.
+ *
+ *   program ── rings, doorbells ── transport + memory        the product's own
+ *      │ model                          │ frames
+ *   verdicts                     wires (impairments), switches
+ *
+ * A node is the product's transport (dataplane/transport) with its memory and
+ * its ends of the queues; a wire's direction is one of its impairments. What
+ * the simulation adds are programs that post, faults, the clock, and oracles:
+ * the reference model (model.h), which is told all that programs do and see,
+ * and what has to be there at the end of a run (node.c, "closing").
+ */
+#ifndef URN_SIM_SIM_H
+#define URN_SIM_SIM_H
+
+#include "model.h"
+#include "rng.h"
+
+#include "host/doorbell.h"
+#include "switch/impair.h"
+#include "transport/tp.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+	SIM_NODES = 5,
+	SIM_SWITCHES = 3,
+	SIM_ENDS = 512,        /* QPs of a run */
+	SIM_DIRS = 2 * (SIM_NODES + SIM_SWITCHES),
+	SIM_RX = 8192,         /* frames that wait for a node */
+	SIM_SLOTS = 32,        /* requests of a QP at a time, at most */
+	SIM_BUFS = 64,         /* receives of a queue at a time, at most */
+	SIM_TIMED = 64,        /* faults that come at a time of their own */
+	SIM_DYING = 64,
+	SIM_GUARD = 32,        /* bytes around each buffer that are nobody's */
+	SIM_WORDS = 4,         /* words for atomics, of each QP */
+	SIM_SGES = 4,
+	SIM_INLINE = 64,
+	SIM_MBUFS = 2047,      /* packets of a node */
+	SIM_WHY = 400,
+};
+
+#define SIM_VA 0x700000000000ull /* address of a node's first byte, as keys speak of it */
+
+/* X(index, "name", "description") */
+#define SIM_FAULTS(X)                                                                  \
+	X(DROP, "drop", "wires lose frames")                                           \
+	X(DUP, "dup", "wires double frames")                                           \
+	X(REORDER, "reorder", "wires let frames pass others")                          \
+	X(DELAY, "delay", "wires are slow, by a time that varies")                     \
+	X(CORRUPT, "corrupt", "wires turn a bit over")                                 \
+	X(RATE, "rate", "wires carry so many bits a second")                           \
+	X(BLACKHOLE, "blackhole", "a link carries nothing for a while")                \
+	X(CUT, "cut", "a link carries nothing one way for a while")                    \
+	X(FLAP, "flap", "a link goes down again and again")                            \
+	X(PAUSE, "pause", "a node stands still for a while")                           \
+	X(NEIGH, "neigh", "a node's address is not known at first")                    \
+	X(LATE, "late", "memory answers late")                                         \
+	X(FAIL, "fail", "memory operations fail")                                      \
+	X(QPERR, "qperr", "a program ends a QP")                                       \
+	X(DRAIN, "drain", "a send queue is drained and goes on")                       \
+	X(RNR, "rnr", "receives are posted late")                                      \
+	X(SHORT, "short", "receives are too small")                                    \
+	X(DEREG, "dereg", "regions are deregistered while in use")                     \
+	X(BADKEY, "badkey", "requests name keys and ranges that are not there")        \
+	X(STALE, "stale", "requests name windows after they were invalidated")         \
+	X(EXHAUST, "exhaust", "packets and places for work run out")
+
+enum sim_fault {
+#define X(id, name, text) SIM_##id,
+	SIM_FAULTS(X)
+#undef X
+	SIM_FAULT_COUNT,
+};
+
+#define SIM_BIT(f) (1u << SIM_##f)
+
+/* How lost packets are repeated between two adapters. */
+enum sim_recovery { SIM_GBN, SIM_SELECTIVE, SIM_MIXED };
+
+struct sim_range {
+	uint32_t lo, hi;
+};
+
+struct sim_scenario {
+	const char *name, *text;
+	uint32_t always;               /* faults of every seed; bits of enum sim_fault */
+	uint32_t may;                  /* faults of one seed in three */
+	struct sim_range nodes, switches;
+	struct sim_range pairs;        /* connected pairs of QPs */
+	struct sim_range ops;          /* requests of a QP */
+	uint32_t max_len;              /* bytes of a message */
+	uint32_t slots;                /* requests of a QP at a time, at most */
+	uint8_t weight[MODEL_OPS];     /* how often each operation */
+	struct sim_range datagrams;    /* of a node */
+	uint32_t srq_percent;          /* nodes with a shared receive queue */
+	double drop, dup, reorder, corrupt; /* of a path; 0: a seed draws it, up to 0.1 */
+	bool exact;                    /* they are just that, in every seed */
+};
+
+/* What a seed makes of a scenario. */
+struct sim_plan {
+	uint32_t faults;               /* that are on */
+	uint32_t nodes, switches, pairs, ops, max_len, slots, bufs;
+	uint32_t datagrams;
+	bool ipv6;
+	uint8_t mtu_code;              /* path MTU */
+	uint32_t window, kept, work;
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+	uint8_t rd_atomic, dest_rd_atomic;
+	bool srq[SIM_NODES];
+	uint64_t turn_ns[SIM_NODES];   /* shortest time between two turns */
+	double drop, dup, reorder, corrupt; /* of a path */
+};
+
+struct sim;
+struct sim_node;
+struct sim_end;
+
+/* A receive queue as its program has it: of a QP, or shared. */
+struct sim_rq {
+	struct urn_abi_wq *hdr;
+	uint32_t mask, stride;
+	uint32_t off, len;             /* of the first buffer; bytes of each, with guards around */
+	uint32_t bufs;
+	uint64_t busy;                 /* bit: the buffer is posted */
+	uint32_t posted;
+	uint64_t due;                  /* ns: when the program looks at it next */
+	int m;                         /* number of the model's QP or shared queue */
+	uint32_t db;                   /* doorbell of its QP */
+	bool shared, ud;
+	bool over;                     /* no more are posted */
+};
+
+/* What a QP's program knows of a window into its memory. */
+enum sim_window { SIM_WIN_NONE, SIM_WIN_FREE, SIM_WIN_BINDING, SIM_WIN_BOUND, SIM_WIN_ENDING };
+
+/* One QP of a connected pair, and its program. */
+struct sim_end {
+	struct sim_node *node;
+	struct sim_end *peer;
+	struct sim_end *next;          /* of the node */
+	unsigned int id;               /* index in struct sim; parity tells the ends of a pair */
+	int m;                         /* the model's number */
+	struct urn_qp *qp;             /* NULL: not made, or destroyed */
+	struct urn_abi_wq *sq;
+	uint32_t sq_mask, sq_stride;
+	struct sim_rq rq;              /* unless the node's is shared */
+	struct sim_rng rng;
+	/* memory of the node that is this QP's */
+	uint32_t slot_off;             /* where requests take from or bring to; max_len each */
+	uint32_t win_off, win_len;     /* what the peer reads and writes */
+	uint32_t word_off;             /* the peer's atomics: SIM_WORDS of them */
+	uint32_t key, local_key;       /* keys of those */
+	int m_key, m_local;            /* the model's numbers of them */
+	bool key_dead, local_dead;
+	/* requests */
+	uint32_t left;                 /* still to be posted */
+	uint32_t posted, done;
+	uint64_t due;                  /* ns: when the program posts next */
+	bool failed;                   /* its program was told */
+	bool draining;
+	/* a window into this QP's memory, for the peer */
+	enum sim_window window;
+	uint32_t mw_rkey;              /* as it is now */
+	int mw_type;
+	uint32_t mw_len;               /* bytes from win_off on that it reaches */
+	int m_win;                     /* the model's number of that binding */
+	uint32_t bind_seq;             /* request that binds or invalidates */
+};
+
+/* A QP for datagrams, and its program. */
+struct sim_ud {
+	struct urn_qp *qp;             /* NULL: none */
+	struct urn_abi_wq *sq;
+	struct sim_rq rq;
+	struct sim_rng rng;
+	uint32_t slot_off;
+	uint32_t left, posted, done;
+	uint64_t due;
+	bool over;                     /* it failed: no more */
+	uint32_t came;
+};
+
+struct sim_cq {
+	struct urn_cq cq;
+	uint32_t seen;                 /* completions polled */
+};
+
+struct sim_node {
+	struct sim *s;
+	unsigned int id;
+	struct urn_tp *tp;
+	struct urn_mem *mem;
+	struct urn_memx *memx;
+	struct rte_mempool *pool;      /* the process's, kept from run to run */
+	struct rte_mbuf *hog[SIM_MBUFS]; /* taken away from the node */
+	uint32_t hogged;
+	uint8_t mac[6], gid[16];
+	uint8_t *ram;                  /* kept from run to run */
+	uint32_t ram_cap;
+	uint32_t ram_size, ram_used;   /* of this run */
+	uint32_t pd;
+	uint32_t key_all;              /* all of the memory; of receives, and of what is never taken away */
+	int m_all;
+	uint32_t counter_off;
+	struct urn_abi_db *db;
+	struct urn_db_scan scan;
+	struct urn_qp *by_db[SIM_ENDS + 1];
+	uint32_t dbs;
+	struct sim_end *ends;          /* those of this node, by next */
+	struct sim_end *by_qpn[URN_TP_QP_CHUNK]; /* by slot */
+	struct sim_cq scq, rcq;
+	struct urn_srq srq;            /* valid when srq_q.hdr */
+	struct sim_rq srq_q;
+	struct urn_ah ah[SIM_NODES];
+	struct sim_ud ud;
+	struct urn_region *dying[SIM_DYING]; /* regions killed and not freed yet */
+	unsigned int dying_n;
+	struct rte_mbuf *rx[SIM_RX];   /* ring */
+	uint32_t rx_in, rx_out;
+	unsigned int came;             /* frames received in the last turn */
+	uint64_t due, last;            /* ns: next and last turn */
+	uint64_t prog_due;             /* ns: when its programs run next */
+	uint64_t asleep_until;         /* ns: it stands still */
+	uint64_t unknown_until;        /* ns: nobody knows its address */
+};
+
+/* One direction of a wire. */
+struct sim_dir {
+	struct urn_impair *imp;
+	struct urn_impair_config cfg;
+	int node;                      /* it leads to; -1: to a switch */
+	int to_switch;
+	bool access;                   /* from or to a node, not between switches */
+};
+
+struct sim_net {
+	struct sim_dir dir[SIM_DIRS];
+	unsigned int dirs;
+	int from_node[SIM_NODES];      /* direction that leaves each */
+	int route[SIM_SWITCHES][SIM_NODES]; /* direction by which a switch reaches a node */
+	struct rte_mempool *copies;    /* for frames that wires double */
+	uint64_t lost;                 /* no room at a node */
+};
+
+/* A fault that comes at its time. */
+struct sim_timed {
+	uint64_t at;                   /* ns */
+	uint8_t fault;                 /* enum sim_fault */
+	bool ends;                     /* undoes one that came before */
+	uint32_t a, b;                 /* which, how */
+};
+
+struct sim_stats {
+	uint64_t requests, completions, errors, frames, dropped, events, ns, datagrams;
+	uint64_t fired[SIM_FAULT_COUNT]; /* how often each fault came */
+};
+
+struct sim {
+	const struct sim_scenario *sc;
+	uint64_t seed;
+	enum sim_recovery recovery;
+	struct sim_plan plan;
+	struct sim_rng rng;            /* of what is neither a program's nor a fault's */
+	uint64_t now;                  /* ns */
+	uint64_t start;
+	uint64_t moved;                /* ns: when something was completed last */
+	uint64_t idle_events;          /* since then */
+	struct model *model;
+	struct sim_node node[SIM_NODES];
+	struct sim_net net;
+	struct sim_end end[SIM_ENDS];
+	unsigned int ends;
+	struct sim_timed timed[SIM_TIMED]; /* by time */
+	unsigned int timed_n, timed_next;
+	bool winding_up;               /* programs are done; QPs are ended */
+	FILE *trace;                   /* NULL: none */
+	uint64_t hash;                 /* of all that happened */
+	char why[SIM_WHY];             /* what went wrong first; empty: nothing */
+	struct sim_stats stats;
+};
+
+/* ---- scenario.c */
+
+extern const struct sim_scenario sim_scenarios[];
+extern const unsigned int sim_scenario_count;
+const struct sim_scenario *sim_scenario_find(const char *name);
+const char *sim_fault_name(unsigned int f);
+const char *sim_fault_text(unsigned int f);
+const char *sim_recovery_name(unsigned int r);
+/* What the seed makes of it. without: faults to leave out; nothing else changes by that. */
+void sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed,
+		   uint32_t without);
+
+/* ---- run.c */
+
+/* Start the EAL and make the pools. Once a process. returns 0, or -1 and a sentence on stderr */
+int sim_init(const char *program);
+/* One run. returns true when every oracle held; else s->why. */
+bool sim_run(struct sim *s, const struct sim_scenario *sc, uint64_t seed, uint32_t without,
+	     enum sim_recovery recovery, FILE *trace);
+struct sim *sim_new(void);
+void sim_free(struct sim *s);
+
+/* Something is wrong: the first is kept, and ends the run. */
+void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Put down what happens. node -1: none. */
+void sim_note(struct sim *s, int node, const char *what, uint64_t a, uint64_t b, uint64_t c);
+void sim_note_frame(struct sim *s, unsigned int node, const char *what, const struct rte_mbuf *m);
+
+/* ---- net.c */
+
+void sim_net_open(struct sim *s);
+void sim_net_close(struct sim *s);
+/* Frames that a node sends. */
+void sim_net_send(struct sim *s, unsigned int node, struct rte_mbuf **m, unsigned int n);
+/* When a frame may be due next. */
+uint64_t sim_net_next(const struct sim *s);
+void sim_net_step(struct sim *s);
+/* A link's directions carry nothing, or again what they did. which: 1, 2 or both ways */
+void sim_net_cut(struct sim *s, unsigned int link, unsigned int which, bool cut);
+
+/* ---- node.c */
+
+void sim_node_open(struct sim *s, unsigned int id, uint32_t ram);
+void sim_node_turn(struct sim_node *n);
+void sim_node_wake(struct sim_node *n, uint64_t at);
+/* Take down; sim_fail() when anything is not given back. */
+void sim_node_close(struct sim_node *n);
+/* Bytes of the node's memory, with guards around. returns: offset */
+uint32_t sim_node_alloc(struct sim_node *n, uint32_t len, uint32_t align);
+struct urn_abi_wq *sim_queue(uint32_t entries, uint32_t stride);
+/* A region of the node and the model's number of it. */
+uint32_t sim_node_region(struct sim_node *n, uint32_t off, uint32_t len, uint32_t access, int *m);
+void sim_node_deregister(struct sim_node *n, uint32_t key);
+void sim_modify(struct sim_node *n, struct urn_qp *qp, uint8_t state, uint32_t mask,
+		struct urn_abi_qp_attr *a);
+/* Poll one completion. returns: was there one? */
+bool sim_cq_poll(struct sim_cq *cq, struct urn_abi_cqe *out);
+void sim_rq_open(struct sim_node *n, struct sim_rq *rq, uint32_t bufs, uint32_t len);
+/* Post what receives are free, as the program's mood is. */
+void sim_rq_post(struct sim_node *n, struct sim_rq *rq, struct sim_rng *rng, bool all);
+
+/* ---- end.c, post.c: programs of connected QPs */
+
+void sim_pair_open(struct sim *s, struct sim_node *a, struct sim_node *b);
+void sim_end_close(struct sim_end *e);
+void sim_end_ended(struct sim_end *e);
+/* Post what there is to post now. */
+void sim_end_post(struct sim_end *e);
+void sim_end_sent(struct sim_end *e, const struct urn_abi_cqe *c);
+void sim_end_received(struct sim_end *e, const struct urn_abi_cqe *c);
+
+/* ---- ud.c */
+
+void sim_ud_open(struct sim_node *n);
+void sim_ud_post(struct sim_node *n);
+void sim_ud_sent(struct sim_node *n, const struct urn_abi_cqe *c);
+void sim_ud_received(struct sim_node *n, const struct urn_abi_cqe *c);
+
+/* ---- fault.c */
+
+void sim_faults_open(struct sim *s);
+uint64_t sim_faults_next(const struct sim *s);
+void sim_faults_step(struct sim *s);
+
+static inline bool
+sim_on(const struct sim *s, enum sim_fault f)
+{
+	return s->plan.faults >> f & 1;
+}
+
+#endif
