@@ -65,6 +65,8 @@ open_queues(struct sim_end *e)
 		return;
 	}
 	n->by_db[n->dbs++] = e->qp;
+	sim_note(n->s, (int)n->id, "qp", (uint64_t)e->qp->qpn << 32 | e->slot_off,
+		 (uint64_t)e->win_off << 32 | e->word_off, e->rq.hdr ? e->rq.off : 0);
 	n->by_qpn[e->qp->qpn % URN_TP_QP_CHUNK] = e;
 }
 

@@ -29,6 +29,23 @@ recv_of(const struct mqp *peer, const struct mreq *w)
 	return peer->srq < 0 && w->msg < peer->rq.n ? &peer->rq.recv[w->msg] : NULL;
 }
 
+/*
+ * A READ, and a message behind it invalidates its key: without a fence between
+ * them nothing says that the bytes are read before that.
+ */
+static bool
+read_too_late(const struct model *m, const struct mqp *q, const struct mreq *w)
+{
+	const struct mkey *k = w->r.rkey == MODEL_NO_KEY ? NULL : &m->key[w->r.rkey];
+
+	if (w->r.op != MODEL_READ || !k || k->inv_qp != q - m->qp)
+		return false;
+	for (uint32_t i = (uint32_t)(w - q->req) + 1; i <= k->inv_at; i++)
+		if (q->req[i].r.fence)
+			return false;
+	return true;
+}
+
 /* Reasons for which the peer may refuse a request. */
 static unsigned int
 peer_refuses(struct model *m, struct mqp *q, const struct mreq *w)
@@ -39,7 +56,7 @@ peer_refuses(struct model *m, struct mqp *q, const struct mreq *w)
 
 	if (w->r.op >= MODEL_BIND)
 		return 0;
-	if (shaky(m, w->r.rkey))
+	if (shaky(m, w->r.rkey) || read_too_late(m, q, w))
 		why |= MODEL_WHY_REMOTE;
 	if (recv && w->r.op != MODEL_WRITE_IMM && recv->len < w->r.len)
 		why |= MODEL_WHY_SHORT;
@@ -50,9 +67,9 @@ peer_refuses(struct model *m, struct mqp *q, const struct mreq *w)
 	return why;
 }
 
-/* Is there a reason for this QP to be in the error state? Looked at when it says it is. */
+/* Is there a reason of its own, or one that its peer gave, for this QP to be in the error state? */
 static bool
-may_be_ended(struct model *m, struct mqp *q)
+was_ended(struct model *m, struct mqp *q)
 {
 	struct mqp *peer = model_peer(m, q);
 
@@ -68,6 +85,13 @@ may_be_ended(struct model *m, struct mqp *q)
 	return m->wire_fails || q->rnr_gives_up || m->node[q->node].fails;
 }
 
+/* Likewise; or it had something to ask of a peer that is gone. Looked at when it says so. */
+static bool
+may_be_ended(struct model *m, struct mqp *q)
+{
+	return was_ended(m, q) || (q->head < q->n && was_ended(m, model_peer(m, q)));
+}
+
 /* Reasons for which a request may fail first. */
 static unsigned int
 may_fail(struct model *m, struct mqp *q, const struct mreq *w)
@@ -79,7 +103,7 @@ may_fail(struct model *m, struct mqp *q, const struct mreq *w)
 		why |= wire ? MODEL_WHY_LOCAL : MODEL_WHY_BIND;
 	if (!wire && shaky(m, w->r.rkey))
 		why |= MODEL_WHY_BIND;
-	if (wire && (m->wire_fails || may_be_ended(m, model_peer(m, q))))
+	if (wire && (m->wire_fails || was_ended(m, model_peer(m, q))))
 		why |= MODEL_WHY_LOST;
 	if (q->rnr_gives_up && model_takes_recv(&w->r))
 		why |= MODEL_WHY_RNR;
@@ -141,7 +165,7 @@ succeed(struct model *m, struct mqp *q, uint32_t to)
 			why = model_say(m, "a %s succeeded that cannot",
 					model_op_name(q->req[i].r.op));
 	}
-	q->head = to;
+	q->head = q->ok = to;
 	return why;
 }
 
@@ -263,12 +287,10 @@ message_came(struct model *m, struct mqp *q, const struct mrecv *recv,
 	from->deliver_at = i + 1;
 	from->delivered++;
 	if (i + 1 > from->applied) {
-		why = model_apply(m, from, i + 1, from->head);
+		why = model_apply(m, from, i + 1, from->ok);
 		if (why)
 			return why;
 	}
-	if (r->op == MODEL_SEND_INV && r->rkey != MODEL_NO_KEY)
-		m->key[r->rkey].dead = true;
 	return r->op == MODEL_WRITE_IMM ? NULL
 					: model_bytes(m, q->node, recv->off, r->seed, r->len, "a SEND");
 }
@@ -302,6 +324,18 @@ recv_badly(struct model *m, struct mqp *q, const struct mrecv *recv, const struc
 	return NULL;
 }
 
+/* The message that the last receive was for is spoken for. */
+static void
+next_message(struct model *m, struct mqp *q)
+{
+	struct mqp *from = model_peer(m, q);
+
+	while (from->deliver_at < from->n && !model_takes_recv(&from->req[from->deliver_at].r))
+		from->deliver_at++;
+	if (from->deliver_at < from->n)
+		from->deliver_at++;
+}
+
 const char *
 model_received(struct model *m, int qp, const struct model_completion *c)
 {
@@ -323,5 +357,6 @@ model_received(struct model *m, int qp, const struct model_completion *c)
 	why = recv_badly(m, q, recv, c);
 	torn = model_torn_recv(m, q, recv);
 	q->rq_failed = true;
+	next_message(m, q); /* if one had come for it, the next is another's */
 	return why ? why : torn;
 }

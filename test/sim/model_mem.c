@@ -167,7 +167,7 @@ check_word(struct model *m, const struct mqp *q, const struct model_request *r)
 const char *
 model_apply(struct model *m, struct mqp *q, uint32_t to, uint32_t done)
 {
-	uint32_t from = q->applied, seen = q->head;
+	uint32_t from = q->applied, seen = q->ok;
 	const char *why = NULL;
 
 	/* What was applied before it was complete. */
@@ -194,7 +194,7 @@ model_apply(struct model *m, struct mqp *q, uint32_t to, uint32_t done)
 		why = model_is_write(&q->req[i].r)    ? check_write(m, q, &q->req[i].r)
 		      : model_is_atomic(&q->req[i].r) ? check_word(m, q, &q->req[i].r)
 						      : NULL;
-	for (uint32_t i = q->head; i < done && !why; i++)
+	for (uint32_t i = q->ok; i < done && !why; i++)
 		if (model_is_atomic(&q->req[i].r))
 			why = check_atomic(m, q, i);
 	return why;
@@ -272,6 +272,20 @@ model_torn_recv(struct model *m, struct mqp *to, const struct mrecv *recv)
 	return why;
 }
 
+/*
+ * Can the request not take effect, nor what is behind it? A READ or atomic that
+ * finds nowhere to put what it brings has been to the peer by then.
+ */
+static bool
+is_barred(const struct mreq *w)
+{
+	unsigned int must = w->must;
+
+	if (w->r.op == MODEL_READ || model_is_atomic(&w->r))
+		must &= ~(unsigned int)MODEL_WHY_LOCAL;
+	return must != 0;
+}
+
 /* Bytes of the peer that requests of q may change. */
 static void
 reach(const struct mqp *q, uint32_t *lo, uint32_t *hi)
@@ -281,8 +295,9 @@ reach(const struct mqp *q, uint32_t *lo, uint32_t *hi)
 	for (uint32_t i = q->applied; i < q->n; i++) {
 		const struct model_request *r = &q->req[i].r;
 
-		if (!(model_is_write(r) || (model_is_atomic(r) && r->op != MODEL_COUNT)) || !r->len ||
-		    q->req[i].must)
+		if (is_barred(&q->req[i]))
+			break;
+		if (!(model_is_write(r) || (model_is_atomic(r) && r->op != MODEL_COUNT)) || !r->len)
 			continue;
 		if (r->remote < *lo)
 			*lo = r->remote;
@@ -324,8 +339,8 @@ model_torn(struct model *m, struct mqp *q)
 	struct mnode *n = &m->node[peer->node];
 	uint32_t lo, hi;
 
-	for (uint32_t i = q->head; i < q->n; i++)
-		if (q->req[i].r.op == MODEL_READ || model_is_atomic(&q->req[i].r))
+	for (uint32_t i = 0; i < q->n; i++)
+		if (!q->req[i].done && (q->req[i].r.op == MODEL_READ || model_is_atomic(&q->req[i].r)))
 			take_over(m, q->node, q->req[i].r.local, q->req[i].r.len);
 	reach(q, &lo, &hi);
 	if (lo >= hi)
@@ -334,7 +349,7 @@ model_torn(struct model *m, struct mqp *q)
 		return torn_loose(m, q, lo, hi);
 	for (uint32_t i = q->applied; i <= q->n; i++) {
 		struct mreq *w = i < q->n ? &q->req[i] : NULL;
-		bool barred = w && w->must;
+		bool barred = w && is_barred(w);
 
 		if (so_but_for(n, barred || !w ? NULL : &w->r, lo, hi, q->mtu)) {
 			take_over(m, peer->node, lo, hi - lo);

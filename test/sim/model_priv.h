@@ -49,6 +49,7 @@ struct mqp {
 	struct mreq *req;  /* all that was ever posted */
 	uint32_t n, cap;
 	uint32_t head;     /* oldest not known to be complete */
+	uint32_t ok;       /* those before this one are complete, without error */
 	uint32_t applied;  /* those before this one have taken effect in the peer's image */
 	uint32_t msgs;     /* posted that take a receive */
 	uint32_t delivered; /* of them, complete at the peer */

@@ -202,6 +202,17 @@ sim_modify(struct sim_node *n, struct urn_qp *qp, uint8_t state, uint32_t mask,
 
 /* ---- opening */
 
+static void
+take_events(void *ctx)
+{
+	struct sim_node *n = ctx;
+	struct urn_tp *tp = n->tp;
+
+	for (unsigned int i = 0; i < tp->event_n; i++)
+		sim_note(n->s, (int)n->id, "event", tp->event[i].ev.type, tp->event[i].ev.handle, 0);
+	tp->event_n = 0;
+}
+
 static int
 neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 {
@@ -275,6 +286,8 @@ open_transport(struct sim_node *n)
 		.neigh_ctx = n,
 		.ah = find_ah,
 		.ah_ctx = n,
+		.take_events = take_events,
+		.give_ctx = n,
 	};
 
 	if (sim_on(s, SIM_LATE))
@@ -426,9 +439,7 @@ sim_node_turn(struct sim_node *n)
 		sim_net_send(s, n->id, tp->tx, tp->tx_n);
 	tp->tx_n = 0;
 	receive(n);
-	for (unsigned int i = 0; i < tp->event_n; i++)
-		sim_note(s, (int)n->id, "event", tp->event[i].ev.type, tp->event[i].ev.handle, 0);
-	tp->event_n = 0;
+	take_events(n);
 	if (n->dying_n)
 		bury(n);
 	plan_turn(n);

@@ -151,9 +151,10 @@ sim_ud_received(struct sim_node *n, const struct urn_abi_cqe *c)
 		n->ud.came++;
 		s->stats.datagrams++;
 		why = model_datagram_came(s->model, n->id, n->ud.qp->qpn, off, &mc, sim_on(s, SIM_DUP));
-	} else if (c->status == URN_WC_LOC_PROT_ERR && sim_on(s, SIM_FAIL)) {
-		model_wrote(s->model, n->id, off, rq->len); /* some of its elements were written */
-	} else if (c->status != URN_WC_WR_FLUSH_ERR || !s->winding_up) {
+	} else if ((c->status == URN_WC_LOC_PROT_ERR && sim_on(s, SIM_FAIL)) ||
+		   (c->status == URN_WC_WR_FLUSH_ERR && s->winding_up)) {
+		model_wrote(s->model, n->id, off, rq->len); /* it may hold a datagram, or some of it */
+	} else {
 		sim_fail(s, "node %u: a receive of a datagram failed with status %u, for no reason", n->id,
 			 c->status);
 	}
