@@ -125,12 +125,33 @@ send_packet(struct urn_tp *tp, struct urn_qp *qp, const struct urn_rec *rec, uin
 	return true;
 }
 
+/*
+ * Is the key of a READ that comes again still alive? A copy of a request can be
+ * long on its way: then the peer has its response, and had the key invalidated
+ * itself. To refuse that would end a good connection.
+ */
+static bool
+readable(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_rec *rec, uint32_t cur)
+{
+	uint32_t off = cur << qp->mtu_shift;
+	struct urn_region *region;
+
+	return rec->length == off ||
+	       urn_mem_check(tp->cfg.mem, rec->rkey, qp->pd, qp->qpn, rec->va + off, rec->length - off,
+			     URN_ACCESS_REMOTE_READ, 1, &region) == URN_MEM_OK;
+}
+
 /* The next packet of the answer to a READ on record. */
 static bool
 send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 {
 	bool last = rec->cur + 1 == rec->end;
 
+	if (unlikely(rec->again) && !readable(tp, qp, rec, rec->cur)) {
+		URN_COUNT(tp, DROP_DUPLICATE);
+		answered(qp, rec);
+		return true;
+	}
 	if (!send_packet(tp, qp, rec, rec->cur, rec->head, last))
 		return false;
 	if (unlikely(!rec->pending))
@@ -151,8 +172,9 @@ send_parts(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 		struct urn_rec *rec = urn_resp_find_record(qp, p->psn, URN_REC_READ);
 		uint32_t cur = (uint32_t)p->word[0];
 
-		if (!rec || p->word[1] > urn_rec_npsn(qp, rec)) {
-			URN_COUNT(tp, DROP_DUPLICATE); /* its place on the record was needed meanwhile */
+		if (!rec || p->word[1] > urn_rec_npsn(qp, rec) || !readable(tp, qp, rec, cur)) {
+			/* Its place on the record was needed meanwhile, or its key died. */
+			URN_COUNT(tp, DROP_DUPLICATE);
 			urn_repair_part_done(tp, qp);
 			continue;
 		}

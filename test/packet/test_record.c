@@ -359,7 +359,34 @@ region_goes(void **state)
 	expect_silence(&p);
 	assert_int_equal(p.qp->state, URN_QPS_ERR);
 	urn_mem_free_mr(p.mem, r);
-	/* The replay checks again, too. */
+	probe_close(&p);
+}
+
+/*
+ * A READ was answered, its key is dead by then, and a copy of the request comes
+ * that was long on its way: it is no reason to end the connection.
+ */
+static void
+key_died_since(void **state)
+{
+	struct probe p;
+	struct urn_region *r;
+
+	(void)state;
+	open_filled(&p, NULL);
+	probe_read(&p, RQ(0), 0, 2 * MTU);
+	expect_frame(&p, READ_FIRST, RQ(0));
+	expect_frame(&p, READ_LAST, RQ(1));
+	assert_int_equal(urn_mem_kill_mr(p.mem, p.key, &r), 0);
+	probe_read(&p, RQ(0), 0, 2 * MTU);
+	expect_silence(&p);
+	expect_count(&p, DROP_DUPLICATE, 1);
+	assert_int_equal(p.qp->state, URN_QPS_RTS);
+	/* What is new is refused. */
+	probe_read(&p, RQ(2), 0, 8);
+	assert_int_equal(expect_frame(&p, ACK, RQ(2))->syn, NAK_ACCESS);
+	assert_int_equal(p.qp->state, URN_QPS_ERR);
+	urn_mem_free_mr(p.mem, r);
 	probe_close(&p);
 }
 
@@ -411,6 +438,7 @@ main(void)
 		cmocka_unit_test(replay_gives_way),
 		cmocka_unit_test(read_fails),
 		cmocka_unit_test(region_goes),
+		cmocka_unit_test(key_died_since),
 		cmocka_unit_test(round_again),
 	};
 
