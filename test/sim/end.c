@@ -171,6 +171,12 @@ give_up(struct sim_end *e)
 	if (e->left > 3)
 		e->left = 3;
 	e->window = SIM_WIN_NONE;
+	/* Programs tell each other, sooner or later. */
+	if (!e->peer->failed)
+		e->peer->end_at = e->node->s->now +
+				  sim_rnd(&e->rng, sim_one_in(&e->rng, 2) ? 1000000 : 100000000) + 1;
+	if (e->peer->end_at < e->peer->node->prog_due)
+		e->peer->node->prog_due = e->peer->end_at;
 }
 
 /* The window was bound, or invalidated by its owner. */

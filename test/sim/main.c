@@ -83,8 +83,10 @@ run_seed(struct sim *s, const struct options *o, unsigned int scenario, uint64_t
 	memset(p, 0, sizeof(*p));
 	p->seed = seed;
 	p->scenario = scenario;
-	p->failed = !sim_run(s, &sim_scenarios[scenario], seed, o->without, o->recovery,
-			     o->trace ? stdout : NULL);
+	s->without = o->without;
+	s->recovery = o->recovery;
+	s->sabotage = o->sabotage;
+	p->failed = !sim_run(s, &sim_scenarios[scenario], seed, o->trace ? stdout : NULL);
 	p->t = (struct totals){.seeds = 1, .failed = p->failed, .hash = s->hash, .stats = s->stats};
 	memcpy(p->why, s->why, sizeof(p->why));
 }

@@ -18,11 +18,12 @@ static const char help[] =
 	"  --without F,F...  faults to leave out, by name; all else stays as it is\n"
 	"  --recovery R      gbn, selective or mixed: how lost packets are repeated\n"
 	"                    where both adapters can choose (mixed)\n"
+	"  --sabotage NAME   break something on purpose: every run must fail. For tests\n"
 	"  --trace           print all that happens\n"
 	"  --keep-going      go on after ten seeds have failed\n"
 	"  --jobs N          processes that share the seeds, 1..64 (1)\n"
 	"  --json            print figures as JSON\n"
-	"  --list            print scenarios and faults\n"
+	"  --list            print scenarios, faults and sabotages\n"
 	"  --help            print this\n"
 	"  --version         print the version\n"
 	"\n"
@@ -51,6 +52,9 @@ print_list(void)
 	puts("faults:");
 	for (unsigned int f = 0; f < SIM_FAULT_COUNT; f++)
 		printf("  %-10s %s\n", sim_fault_name(f), sim_fault_text(f));
+	puts("sabotages:");
+	for (unsigned int i = 1; sim_sabotage_name(i); i++)
+		printf("  %-10s %s\n", sim_sabotage_name(i), sim_sabotage_text(i));
 }
 
 static int
@@ -102,6 +106,17 @@ parse_recovery(const char *arg, struct options *o)
 }
 
 static int
+parse_sabotage(const char *arg, struct options *o)
+{
+	for (unsigned int i = 1; sim_sabotage_name(i); i++)
+		if (strcmp(arg, sim_sabotage_name(i)) == 0) {
+			o->sabotage = i;
+			return OPTIONS_RUN;
+		}
+	return wrong("--sabotage %s: there is no such thing to break; --list has them", arg);
+}
+
+static int
 parse_scenario(const char *arg, struct options *o)
 {
 	o->sc = sim_scenario_find(arg);
@@ -133,6 +148,8 @@ parse_one(int c, struct options *o)
 		return parse_without(optarg, o);
 	case 'r':
 		return parse_recovery(optarg, o);
+	case 'b':
+		return parse_sabotage(optarg, o);
 	case 'j':
 		return parse_jobs(optarg, o);
 	case 't':
@@ -165,6 +182,7 @@ options_parse(int argc, char **argv, struct options *o)
 	static const struct option longs[] = {
 		{"seeds", required_argument, NULL, 's'},    {"scenario", required_argument, NULL, 'c'},
 		{"without", required_argument, NULL, 'w'},  {"recovery", required_argument, NULL, 'r'},
+		{"sabotage", required_argument, NULL, 'b'},
 		{"jobs", required_argument, NULL, 'j'},	    {"trace", no_argument, NULL, 't'},
 		{"keep-going", no_argument, NULL, 'k'},	    {"json", no_argument, NULL, 'J'},
 		{"list", no_argument, NULL, 'l'},	    {"help", no_argument, NULL, 'h'},
@@ -195,6 +213,8 @@ options_replay(const struct options *o, const char *scenario, uint64_t seed, cha
 
 	if (o->recovery != SIM_MIXED)
 		n += snprintf(buf + n, len - (size_t)n, " --recovery %s", sim_recovery_name(o->recovery));
+	if (o->sabotage)
+		n += snprintf(buf + n, len - (size_t)n, " --sabotage %s", sim_sabotage_name(o->sabotage));
 	for (unsigned int f = 0; f < SIM_FAULT_COUNT; f++)
 		if (o->without >> f & 1) {
 			n += snprintf(buf + n, len - (size_t)n, "%s%s", sep, sim_fault_name(f));

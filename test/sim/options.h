@@ -12,6 +12,7 @@ struct options {
 	const struct sim_scenario *sc; /* NULL: all of them */
 	uint32_t without;              /* bits of enum sim_fault */
 	enum sim_recovery recovery;
+	enum sim_sabotage sabotage;
 	unsigned int jobs;
 	bool trace, json, keep_going;
 };

@@ -267,10 +267,15 @@ run_programs(struct sim_node *n)
 	uint32_t most = 1 + sim_rnd(&s->rng, 32);
 	struct sim_cq *cq[2] = {&n->scq, &n->rcq};
 	unsigned int first = sim_rnd(&s->rng, 2);
+	bool twice;
 
 	for (unsigned int i = 0; i < 2; i++)
-		for (uint32_t k = 0; k < most && !s->why[0] && sim_cq_poll(cq[i ^ first], &c); k++)
-			completed(n, &c);
+		for (uint32_t k = 0; k < most && !s->why[0] && sim_cq_poll(cq[i ^ first], &c); k++) {
+			if (sim_sabotage(n, &c, &twice))
+				completed(n, &c);
+			if (twice && !s->why[0])
+				completed(n, &c);
+		}
 	if (!s->winding_up) {
 		if (n->srq_q.hdr) {
 			sim_rq_post(n, &n->srq_q, &s->rng, false);
@@ -285,6 +290,12 @@ run_programs(struct sim_node *n)
 				look_again(&e->rq, &due);
 			}
 			sim_end_post(e);
+			if (e->end_at && e->end_at <= s->now) {
+				e->end_at = 0;
+				sim_end_ended(e);
+			} else if (e->end_at) {
+				soonest(&due, e->end_at);
+			}
 			if (e->left && e->posted - e->done < s->plan.slots)
 				soonest(&due, e->due);
 		}
@@ -311,9 +322,15 @@ all_posted(const struct sim *s)
 static bool
 all_flushed(const struct sim *s)
 {
-	for (unsigned int i = 0; i < s->plan.nodes; i++)
+	for (unsigned int i = 0; i < s->plan.nodes; i++) {
+		const struct sim_rq *rq = &s->node[i].srq_q;
+
 		if (s->node[i].ud.qp && s->node[i].ud.rq.busy)
 			return false;
+		/* What QPs took of a shared queue; the rest stays there. */
+		if (rq->hdr && atomic_load(&rq->hdr->cons) != model_srq_done(s->model, rq->m))
+			return false;
+	}
 	return model_open_recvs(s->model, -1) == 0;
 }
 
@@ -352,6 +369,18 @@ next_event(const struct sim *s)
 }
 
 static void
+check_srqs(struct sim *s)
+{
+	for (unsigned int i = 0; i < s->plan.nodes; i++) {
+		struct sim_rq *rq = &s->node[i].srq_q;
+
+		if (rq->hdr && atomic_load(&rq->hdr->cons) != model_srq_done(s->model, rq->m))
+			sim_fail(s, "node %u: %u receives were taken from the shared queue, and %u completed",
+				 i, atomic_load(&rq->hdr->cons), model_srq_done(s->model, rq->m));
+	}
+}
+
+static void
 stalled(struct sim *s, const char *how)
 {
 	for (unsigned int i = 0; i < s->ends; i++) {
@@ -364,6 +393,7 @@ stalled(struct sim *s, const char *how)
 			return;
 		}
 	}
+	check_srqs(s);
 	sim_fail(s, "stalled (%s)", how);
 }
 
@@ -402,18 +432,6 @@ loop(struct sim *s)
 /* ---- taking down */
 
 static void
-check_srqs(struct sim *s)
-{
-	for (unsigned int i = 0; i < s->plan.nodes; i++) {
-		struct sim_rq *rq = &s->node[i].srq_q;
-
-		if (rq->hdr && atomic_load(&rq->hdr->cons) != model_srq_done(s->model, rq->m))
-			sim_fail(s, "node %u: %u receives were taken from the shared queue, and %u completed",
-				 i, atomic_load(&rq->hdr->cons), model_srq_done(s->model, rq->m));
-	}
-}
-
-static void
 check_good_wire(struct sim *s)
 {
 	for (unsigned int i = 0; i < s->plan.nodes; i++) {
@@ -430,10 +448,8 @@ close_cluster(struct sim *s)
 	struct sim_node *n;
 	const char *why;
 
-	if (!s->why[0]) {
-		check_srqs(s);
+	if (!s->why[0])
 		check_good_wire(s);
-	}
 	for (unsigned int i = 0; i < s->ends; i++)
 		sim_end_close(&s->end[i]);
 	for (unsigned int i = 0; i < s->plan.nodes; i++) {
@@ -461,28 +477,28 @@ close_cluster(struct sim *s)
 }
 
 bool
-sim_run(struct sim *s, const struct sim_scenario *sc, uint64_t seed, uint32_t without,
-	enum sim_recovery recovery, FILE *trace)
+sim_run(struct sim *s, const struct sim_scenario *sc, uint64_t seed, FILE *trace)
 {
 	s->sc = sc;
 	s->seed = seed;
-	s->recovery = recovery;
 	s->rng = sim_rng_of(seed, 2);
 	s->now = s->start = s->moved = START_NS;
 	s->idle_events = 0;
 	s->ends = 0;
-	s->winding_up = false;
+	s->winding_up = s->broken = false;
 	s->trace = trace;
 	s->hash = 0xcbf29ce484222325u;
 	s->why[0] = '\0';
 	memset(&s->stats, 0, sizeof(s->stats));
 	model_reset(s->model);
-	sim_plan_make(&s->plan, sc, seed, without);
+	sim_plan_make(&s->plan, sc, seed, s->without);
 	open_cluster(s);
 	loop(s);
 	s->stats.requests = model_requests(s->model);
 	s->stats.ns = s->now - s->start;
 	close_cluster(s);
+	rte_pktmbuf_free(s->leaked);
+	s->leaked = NULL;
 	mix(s, s->stats.completions);
 	return !s->why[0];
 }

@@ -80,6 +80,27 @@ enum sim_fault {
 
 #define SIM_BIT(f) (1u << SIM_##f)
 
+/* What is broken on purpose (sabotage.c). X(index, "name", "description") */
+#define SIM_SABOTAGE(X)                                                                \
+	X(NOTHING, "", "")                                                             \
+	X(LOST, "lost", "a completion of a request is lost")                           \
+	X(TWICE, "twice", "a completion comes twice")                                  \
+	X(STATUS, "status", "a request fails for no reason")                           \
+	X(FLUSH, "flush", "a request is flushed for no reason")                        \
+	X(BYTE, "byte", "a byte beside a buffer is changed")                           \
+	X(WORD, "word", "a word of atomics is added to once too often")                \
+	X(COUNT, "count", "a shared counter is changed")                               \
+	X(MBUF, "mbuf", "a packet is not given back")                                  \
+	X(WORK, "work", "a place for work is not given back")                          \
+	X(STALL, "stall", "a node stands still for ever")
+
+enum sim_sabotage {
+#define X(id, name, text) SIM_BREAK_##id,
+	SIM_SABOTAGE(X)
+#undef X
+	SIM_SABOTAGES,
+};
+
 /* How lost packets are repeated between two adapters. */
 enum sim_recovery { SIM_GBN, SIM_SELECTIVE, SIM_MIXED };
 
@@ -164,6 +185,7 @@ struct sim_end {
 	uint32_t posted, done;
 	uint64_t due;                  /* ns: when the program posts next */
 	bool failed;                   /* its program was told */
+	uint64_t end_at;               /* ns: when it hears that its peer failed, and ends; 0: it has not */
 	bool draining;
 	/* a window into this QP's memory, for the peer */
 	enum sim_window window;
@@ -265,6 +287,7 @@ struct sim_stats {
 struct sim {
 	const struct sim_scenario *sc;
 	uint64_t seed;
+	uint32_t without;              /* faults left out; as the next two, the caller's to set */
 	enum sim_recovery recovery;
 	struct sim_plan plan;
 	struct sim_rng rng;            /* of what is neither a program's nor a fault's */
@@ -279,6 +302,9 @@ struct sim {
 	unsigned int ends;
 	struct sim_timed timed[SIM_TIMED]; /* by time */
 	unsigned int timed_n, timed_next;
+	enum sim_sabotage sabotage;    /* what is broken on purpose; the caller's to set */
+	bool broken;                   /* ... was, in this run */
+	struct rte_mbuf *leaked;
 	bool winding_up;               /* programs are done; QPs are ended */
 	FILE *trace;                   /* NULL: none */
 	uint64_t hash;                 /* of all that happened */
@@ -303,8 +329,7 @@ void sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t s
 /* Start the EAL and make the pools. Once a process. returns 0, or -1 and a sentence on stderr */
 int sim_init(const char *program);
 /* One run. returns true when every oracle held; else s->why. */
-bool sim_run(struct sim *s, const struct sim_scenario *sc, uint64_t seed, uint32_t without,
-	     enum sim_recovery recovery, FILE *trace);
+bool sim_run(struct sim *s, const struct sim_scenario *sc, uint64_t seed, FILE *trace);
 struct sim *sim_new(void);
 void sim_free(struct sim *s);
 
@@ -313,6 +338,13 @@ void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf,
 /* Put down what happens. node -1: none. */
 void sim_note(struct sim *s, int node, const char *what, uint64_t a, uint64_t b, uint64_t c);
 void sim_note_frame(struct sim *s, unsigned int node, const char *what, const struct rte_mbuf *m);
+
+/* ---- sabotage.c */
+
+const char *sim_sabotage_name(unsigned int i);
+const char *sim_sabotage_text(unsigned int i);
+/* Break what is to be broken, when its time has come. returns: is the completion to be seen? */
+bool sim_sabotage(struct sim_node *n, struct urn_abi_cqe *c, bool *twice);
 
 /* ---- net.c */
 

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Breaking things on purpose, as a broken product would, to see that the
+ * oracles notice. One thing a run, once some completions have come.
+ */
+#include "sim.h"
+
+enum { AFTER = 5 }; /* completions */
+
+static const struct {
+	const char *name, *text;
+} names[SIM_SABOTAGES] = {
+#define X(id, name, text) {name, text},
+	SIM_SABOTAGE(X)
+#undef X
+};
+
+const char *
+sim_sabotage_name(unsigned int i)
+{
+	return i > SIM_BREAK_NOTHING && i < SIM_SABOTAGES ? names[i].name : NULL;
+}
+
+const char *
+sim_sabotage_text(unsigned int i)
+{
+	return i < SIM_SABOTAGES ? names[i].text : NULL;
+}
+
+/* Bytes of a node, or what it owns. */
+static void
+spoil_node(struct sim *s, struct sim_node *n)
+{
+	uint64_t v;
+
+	switch (s->sabotage) {
+	case SIM_BREAK_BYTE: /* behind a window: nobody's */
+		n->ram[n->ends->word_off + SIM_WORDS * 8] ^= 1;
+		break;
+	case SIM_BREAK_WORD:
+		memcpy(&v, n->ram + n->ends->word_off, 8);
+		v++;
+		memcpy(n->ram + n->ends->word_off, &v, 8);
+		break;
+	case SIM_BREAK_COUNT:
+		memcpy(&v, n->ram + n->counter_off, 8);
+		v += 1000;
+		memcpy(n->ram + n->counter_off, &v, 8);
+		break;
+	case SIM_BREAK_MBUF:
+		s->leaked = rte_pktmbuf_alloc(n->pool);
+		break;
+	case SIM_BREAK_WORK:
+		n->tp->work_free = n->tp->work_free->next;
+		break;
+	case SIM_BREAK_STALL:
+		n->asleep_until = UINT64_MAX;
+		n->due = UINT64_MAX;
+		break;
+	default:
+		break;
+	}
+}
+
+bool
+sim_sabotage(struct sim_node *n, struct urn_abi_cqe *c, bool *twice)
+{
+	struct sim *s = n->s;
+
+	*twice = false;
+	if (s->sabotage == SIM_BREAK_NOTHING || s->broken || s->winding_up ||
+	    s->stats.completions < AFTER || !n->ends)
+		return true;
+	if (s->sabotage >= SIM_BREAK_BYTE) {
+		spoil_node(s, n);
+		s->broken = true;
+		return true;
+	}
+	if (!n->by_qpn[c->qp_num % URN_TP_QP_CHUNK] || (c->opcode & URN_WCO_RECV))
+		return true;
+	s->broken = true;
+	switch (s->sabotage) {
+	case SIM_BREAK_LOST:
+		return false;
+	case SIM_BREAK_TWICE:
+		*twice = true;
+		break;
+	case SIM_BREAK_STATUS:
+		c->status = URN_WC_REM_ACCESS_ERR;
+		break;
+	case SIM_BREAK_FLUSH:
+		c->status = URN_WC_WR_FLUSH_ERR;
+		break;
+	default:
+		break;
+	}
+	return true;
+}
