@@ -218,13 +218,41 @@ test_budget(void **state)
 	assert_int_equal(n, 100);
 }
 
+/* Never later than the first timer, and going there and asking again comes to it soon. */
+static void
+test_next(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 2000; i++) {
+		struct urn_timer a = {0}, b = {0};
+		uint64_t start = rnd(1ull << 40), now = start, first;
+		struct urn_wheel w;
+		unsigned int steps = 0;
+
+		urn_wheel_init(&w, start);
+		assert_true(urn_wheel_next(&w) == UINT64_MAX);
+		urn_wheel_start(&w, &a, start + rnd_wait() % (REACH * TICK / 2));
+		urn_wheel_start(&w, &b, start + rnd_wait() % (REACH * TICK / 2));
+		first = (a.tick < b.tick ? a.tick : b.tick) << URN_WHEEL_TICK_SHIFT;
+		while (!urn_wheel_expire(&w, now)) {
+			now = urn_wheel_next(&w);
+			assert_true(now > start && now <= first);
+			assert_true(++steps <= 2 * URN_WHEEL_LEVELS);
+		}
+		assert_true(now == first);
+		urn_wheel_stop(&w, &a);
+		urn_wheel_stop(&w, &b);
+		assert_true(urn_wheel_next(&w) == UINT64_MAX);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_edges), cmocka_unit_test(test_past),
 		cmocka_unit_test(test_after_idle), cmocka_unit_test(test_many),
-		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_budget), cmocka_unit_test(test_next),
 	};
 
 	return cmocka_run_group_tests_name("wheel", tests, NULL, NULL);

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Run the simulated cluster over many seeds, until told to stop.
+#
+# Usage: scripts/soak.sh [OPTION...]
+#
+# Builds urnic-sim and runs it over one share of the seeds after the other, each
+# with every scenario named; a line a scenario and share says how it goes. A
+# seed that fails is printed with the command that runs it again. Ctrl-C ends it;
+# the last line is the sum either way.
+#
+#   --seeds A..B       seeds (default: from 1 on, without end)
+#   --scenario NAME    scenario, or several with commas between (default: all)
+#   --jobs N           processes (default: as many as there are CPUs)
+#   --share N          seeds of a share (default 1000)
+#   --without F,F...   faults to leave out
+#   --recovery R       gbn, selective or mixed (default mixed)
+#   --build DIR        the build folder (default: build, in the project's folder)
+#   --help             this text
+#
+# doc/testing.md says what is simulated.
+#
+# Exit code: 0 all passed, 1 a seed failed or the build did, 2 wrong usage,
+# 128 + N after signal N if nothing failed until then.
+
+set -eu
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+build=$project/build
+first=1
+last=
+scenarios=
+jobs=$(nproc)
+share=1000
+options=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--seeds) need_value "$@"; seeds=$2; shift ;;
+	--seeds=*) seeds=${1#*=} ;;
+	--scenario) need_value "$@"; scenarios=$2; shift ;;
+	--scenario=*) scenarios=${1#*=} ;;
+	--jobs) need_value "$@"; jobs=$2; shift ;;
+	--jobs=*) jobs=${1#*=} ;;
+	--share) need_value "$@"; share=$2; shift ;;
+	--share=*) share=${1#*=} ;;
+	--without | --recovery) need_value "$@"; options+=("$1" "$2"); shift ;;
+	--build) need_value "$@"; build=$2; shift ;;
+	--build=*) build=${1#*=} ;;
+	--help | -h) print_help; exit 0 ;;
+	*) usage_error "unknown argument '$1'" ;;
+	esac
+	shift
+done
+if [ -n "${seeds-}" ]; then
+	[[ $seeds =~ ^([0-9]{1,15})(\.\.([0-9]{1,15}))?$ ]] ||
+		usage_error "--seeds wants a number, or two and '..' between them, not '$seeds'"
+	first=${BASH_REMATCH[1]} last=${BASH_REMATCH[3]:-${BASH_REMATCH[1]}}
+	[ "$first" -le "$last" ] || usage_error "--seeds $seeds: the first is behind the last"
+fi
+[[ $share =~ ^[1-9][0-9]{0,8}$ ]] || usage_error "--share wants a number from 1 on, not '$share'"
+
+configure "$build" --buildtype=release
+compile "$build" test/sim/urnic-sim || die "it does not build; what the compiler said is above"
+sim=$build/test/sim/urnic-sim
+
+# A wrong option ends it here, with what urnic-sim says.
+"$sim" --jobs "$jobs" "${options[@]}" --list >/dev/null || exit 2
+mapfile -t all < <("$sim" --list | sed -n '/^scenarios:/,/^faults:/s/^  \([a-z0-9]*\).*/\1/p')
+if [ -n "$scenarios" ]; then
+	IFS=, read -r -a all <<<"$scenarios"
+	for s in "${all[@]}"; do
+		"$sim" --scenario "$s" --list >/dev/null || exit 2
+	done
+fi
+
+passed=0 failed=0 stop=0
+trap 'stop=2' INT
+trap 'stop=15' TERM
+result=$(mktemp "${TMPDIR:-/tmp}/urnic-soak.XXXXXX") || die "cannot make a file in ${TMPDIR:-/tmp}"
+trap 'rm -f "$result"' EXIT
+
+# One scenario over seeds A..B.
+one() {
+	local line status=0 pid told=
+
+	# In a session of its own: Ctrl-C is for this script, which passes it on once.
+	setsid "$sim" --scenario "$1" --seeds "$2" --jobs "$jobs" --keep-going "${options[@]}" >"$result" &
+	pid=$!
+	while :; do
+		status=0
+		wait "$pid" || status=$?
+		kill -0 "$pid" 2>/dev/null || break
+		[ -n "$told" ] || kill -TERM "$pid" 2>/dev/null || true # a signal has ended the waiting
+		told=yes
+	done
+	line=$(tail -n 1 "$result")
+	[[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]] || die "urnic-sim ended with $status and no result"
+	passed=$((passed + BASH_REMATCH[1]))
+	failed=$((failed + BASH_REMATCH[2]))
+	say "seeds $2, $(head -n 1 "$result" | sed 's/, hash .*//')"
+}
+
+from=$first
+while [ "$stop" -eq 0 ] && { [ -z "$last" ] || [ "$from" -le "$last" ]; }; do
+	to=$((from + share - 1))
+	[ -z "$last" ] || [ "$to" -le "$last" ] || to=$last
+	for s in "${all[@]}"; do
+		[ "$stop" -eq 0 ] || break
+		one "$s" "$from..$to"
+	done
+	from=$((to + 1))
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] || exit 1
+[ "$stop" -eq 0 ] || exit $((128 + stop))

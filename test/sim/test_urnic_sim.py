@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""urnic-sim from the outside: the same seed does the same, a failing seed says how to run it
+again, bad options and signals end it in order. Nothing here depends on speed."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+SIM = None
+FOLDER = None
+FAULTS = ["drop", "dup", "reorder", "delay", "corrupt", "rate", "blackhole", "cut", "flap", "pause",
+          "neigh", "late", "fail", "qperr", "drain", "rnr", "short", "dereg", "badkey", "stale", "exhaust"]
+SABOTAGES = ["lost", "twice", "status", "flush", "byte", "word", "count", "mbuf", "work", "stall"]
+
+
+def run(*args, timeout=200):
+    return subprocess.run([SIM, *args], capture_output=True, text=True, timeout=timeout)
+
+
+def listed(heading):
+    lines = run("--list").stdout.splitlines()
+    at = lines.index(heading + ":") + 1
+    out = []
+    while at < len(lines) and lines[at].startswith("  "):
+        out.append(lines[at].split()[0])
+        at += 1
+    return out
+
+
+class Sim(unittest.TestCase):
+    def figures(self, *args):
+        p = run("--json", *args)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(p.stderr, "")
+        return json.loads(p.stdout)
+
+    def test_every_scenario_is_tested(self):
+        with open(os.path.join(FOLDER, "meson.build"), encoding="utf-8") as f:
+            tested = re.findall(r"'(\w+)': \d+", f.read())
+        self.assertEqual(tested, listed("scenarios"))
+
+    def test_lists(self):
+        self.assertEqual(listed("faults"), FAULTS)
+        self.assertEqual(listed("sabotages"), SABOTAGES)
+
+    def test_the_same_seed_does_the_same(self):
+        for scenario in ("small", "chaos"):
+            with self.subTest(scenario):
+                a = self.figures("--scenario", scenario, "--seeds", "7..40")
+                b = self.figures("--scenario", scenario, "--seeds", "7..40")
+                c = self.figures("--scenario", scenario, "--seeds", "7..40", "--jobs", "3")
+                other = self.figures("--scenario", scenario, "--seeds", "8..41")
+                for r in (a, b, c, other):
+                    del r["seconds"], r["runs_per_second"]
+                self.assertEqual(a, b)
+                self.assertEqual(a, c)
+                self.assertNotEqual(a["hash"], other["hash"])
+                self.assertEqual(a["runs"], 34)
+                self.assertGreater(a["completions"], 34)
+
+    def test_what_ran_before_does_not_matter(self):
+        alone = run("--scenario", "chaos", "--seeds", "33", "--trace").stdout
+        after = run("--scenario", "chaos", "--seeds", "30..33", "--trace").stdout
+        self.assertIn(alone[:alone.index("chaos: 1 runs")], after)
+
+    def test_every_fault_comes(self):
+        r = self.figures("--scenario", "chaos", "--seeds", "1..200")
+        for name, n in r["faults"].items():
+            self.assertGreater(n, 0, name)
+        self.assertEqual(list(r["faults"]), FAULTS)
+
+    def test_a_fault_left_out_does_not_come(self):
+        for name in FAULTS:
+            r = self.figures("--scenario", "chaos", "--seeds", "1..30", "--without", name)
+            self.assertEqual(r["faults"][name], 0, name)
+        r = self.figures("--scenario", "chaos", "--seeds", "1..30", "--without", ",".join(FAULTS))
+        self.assertEqual(sum(r["faults"].values()), 0)
+        self.assertEqual(r["frames_lost"], 0)
+
+    def test_sabotage_is_noticed_and_can_be_run_again(self):
+        for name in SABOTAGES:
+            with self.subTest(name):
+                p = run("--scenario", "atomics", "--seeds", "1..12", "--sabotage", name, "--keep-going")
+                self.assertEqual(p.returncode, 1)
+                failed = re.findall(r"atomics, seed (\d+) failed: (.*)\n  again: urnic-sim (.*)", p.stderr)
+                self.assertGreaterEqual(len(failed), 10, p.stderr)
+                seed, why, again = failed[0]
+                p = run(*again.split())
+                self.assertEqual(p.returncode, 1)
+                self.assertIn(f"atomics, seed {seed} failed: {why}", p.stderr)
+                self.assertIn(why, p.stdout) # in the trace, too
+
+    def test_stops_after_ten(self):
+        p = run("--seeds", "1..100", "--sabotage", "mbuf")
+        self.assertEqual(p.returncode, 1)
+        self.assertEqual(p.stderr.count(" failed: "), 10)
+        p = run("--seeds", "1..100", "--sabotage", "mbuf", "--jobs", "2")
+        self.assertEqual(p.returncode, 1)
+        self.assertGreaterEqual(p.stderr.count(" failed: "), 10)
+
+    def test_the_command_names_what_was_left_out(self):
+        p = run("--seeds", "3", "--scenario", "chaos", "--sabotage", "mbuf", "--without", "drop,late",
+                "--recovery", "gbn")
+        self.assertIn("--scenario chaos --seeds 3 --trace --recovery gbn --sabotage mbuf --without drop,late",
+                      p.stderr)
+
+    def test_help_and_version(self):
+        p = run("--help")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        for option in ("--seeds", "--scenario", "--without", "--recovery", "--sabotage", "--trace",
+                       "--keep-going", "--jobs", "--json", "--list", "--help", "--version"):
+            self.assertIn(option, p.stdout)
+        p = run("--version")
+        self.assertEqual(p.returncode, 0)
+        self.assertRegex(p.stdout, r"^urnic-sim \d+\.\d+\.\d+\n$")
+
+    def test_bad_usage(self):
+        for args, why in ((["--seeds", "x"], "--seeds x"), (["--seeds", "9..3"], "--seeds 9..3"),
+                          (["--seeds", "1.."], "--seeds"), (["--seeds", "18446744073709551615"], "--seeds"),
+                          (["--seeds", "-1"], "--seeds -1"), (["--scenario", "none"], "no scenario 'none'"),
+                          (["--without", "drop,rain"], "no fault 'rain'"), (["--recovery", "luck"], "luck"),
+                          (["--sabotage", "all"], "all"), (["--jobs", "0"], "--jobs 0"),
+                          (["--jobs", "65"], "--jobs 65"), (["more"], "'more'"), (["--nonsense"], "nonsense"),
+                          (["--trace", "--json"], "--trace"), (["--seeds"], "seeds")):
+            with self.subTest(args):
+                p = run(*args)
+                self.assertEqual(p.returncode, 2)
+                self.assertEqual(p.stdout, "")
+                self.assertIn(why, p.stderr)
+                self.assertIn("--help", p.stderr)
+
+    def test_signals(self):
+        for jobs in ("1", "2"):
+            for sig in (signal.SIGINT, signal.SIGTERM):
+                p = subprocess.Popen([SIM, "--seeds", "1..100000000", "--jobs", jobs],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                time.sleep(1)
+                p.send_signal(sig)
+                out, err = p.communicate(timeout=60)
+                self.assertEqual(p.returncode, 128 + sig, err)
+                self.assertRegex(out, r"\d+ passed, 0 failed\n$")
+
+    def test_full_disk(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            p = subprocess.run([SIM, "--seeds", "1"], stdout=full, stderr=subprocess.PIPE, text=True,
+                               timeout=60)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("could not be written", p.stderr)
+
+
+if __name__ == "__main__":
+    SIM = sys.argv.pop(1)
+    FOLDER = sys.argv.pop(1)
+    unittest.main()
