@@ -121,12 +121,14 @@ urn_repair_look(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct urn_repair *r = urn_repair_of(tp, qp);
 	struct urn_board_limits l;
+	bool lost;
 	uint64_t a, b;
 
 	if (!r)
 		return UINT64_MAX;
 	urn_peer_limits(urn_qp_peer(tp, qp), &l);
-	if (urn_board_judge(&r->req, &l, tp->now) | urn_board_judge(&r->resp, &l, tp->now))
+	lost = urn_board_judge(&r->req, &l, tp->now);
+	if (urn_board_judge(&r->resp, &l, tp->now) || lost)
 		urn_tp_sched(tp, qp);
 	a = urn_board_due(&r->req, &l);
 	b = urn_board_due(&r->resp, &l);

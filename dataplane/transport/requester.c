@@ -523,7 +523,9 @@ repair(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 		else if (!probe(tp, qp, budget))
 			return false;
 	}
-	return qp->state == URN_QPS_ERR || !qp->repair || !urn_repair_tx(tp, qp, budget);
+	if (qp->repair && qp->state != URN_QPS_ERR && urn_repair_tx(tp, qp, budget))
+		return false;
+	return qp->state != URN_QPS_ERR; /* what can't be sent again ends the QP: flush */
 }
 
 bool
