@@ -62,6 +62,7 @@ static const char help[] =
 	"  --lcores A,B      cores of the two nodes; one, or twice the same: one thread\n"
 	"  --link L          ring, memif or null; null is for limit (ring)\n"
 	"  --idle I          spin, pause or sleep when there is nothing to do (spin)\n"
+	"  --recovery R      what is repeated after loss: selective, or gbn: go-back-N (selective)\n"
 	"  --no-icrc         neither send nor check the ICRC\n"
 	"  --no-check        do not check the data that was moved\n"
 	"  --full-check      check every byte of every message, whatever it costs\n"
@@ -94,6 +95,7 @@ enum opt_id {
 	OPT_LCORES,
 	OPT_LINK,
 	OPT_IDLE,
+	OPT_RECOVERY,
 	OPT_NO_ICRC,
 	OPT_NO_CHECK,
 	OPT_FULL_CHECK,
@@ -125,6 +127,7 @@ static const struct option long_options[] = {
 	{"lcores", required_argument, NULL, OPT_LCORES},
 	{"link", required_argument, NULL, OPT_LINK},
 	{"idle", required_argument, NULL, OPT_IDLE},
+	{"recovery", required_argument, NULL, OPT_RECOVERY},
 	{"no-icrc", no_argument, NULL, OPT_NO_ICRC},
 	{"no-check", no_argument, NULL, OPT_NO_CHECK},
 	{"full-check", no_argument, NULL, OPT_FULL_CHECK},
@@ -306,6 +309,7 @@ take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struc
 {
 	static const char *const yes_no[] = {"no", "yes"};
 	static const char *const families[] = {"4", "6"};
+	static const char *const recoveries[] = {"selective", "gbn"};
 	int word = 0, rc;
 
 	switch (id) {
@@ -321,6 +325,10 @@ take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struc
 		g->srq = true;
 		rc = take_word("srq", arg, yes_no, 2, &word, err);
 		o->use_srq = word == 1;
+		return rc;
+	case OPT_RECOVERY:
+		rc = take_word("recovery", arg, recoveries, 2, &word, err);
+		o->go_back_n = word == 1;
 		return rc;
 	default:
 		rc = take_word("ip", arg, families, 2, &word, err);

@@ -57,6 +57,7 @@ struct perf_opts {
 	bool use_srq;           /* receives from one shared queue */
 	bool ipv6;
 	bool no_icrc;
+	bool go_back_n;         /* offer no selective acknowledgements */
 	bool json;
 	bool lat;               /* limit: ping-pong */
 	bool no_sender_copy;    /* limit */
