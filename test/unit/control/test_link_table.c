@@ -359,6 +359,22 @@ test_no_mac(void **state)
 	assert_int_equal(urn_neigh_lookup(nb, gid, mac), URN_NEIGH_FAIL);
 }
 
+/* A poll looks at so many and no more, however many wait for a MAC address. */
+static void
+test_poll_bound(void **state)
+{
+	uint8_t gid[16];
+
+	(void)state;
+	for (uint32_t i = 0; i < 1000; i++) {
+		l3_nth_v4(gid, i);
+		expect_features(gid, 0);
+	}
+	expect_poll(START, 0);
+	/* Each that was looked at is looked up; two were there before. */
+	assert_in_range(urn_neigh_count(nb), 3, 2 + 100);
+}
+
 /* No buffer: it stays due. */
 static void
 test_no_buffer(void **state)
@@ -895,7 +911,7 @@ main(void)
 		T(test_refresh),       T(test_drawn),
 		T(test_news),	       T(test_flood),
 		T(test_full),	       T(test_full_of_questions),
-		T(test_full_of_tries),
+		T(test_full_of_tries), T(test_poll_bound),
 	};
 
 	return cmocka_run_group_tests_name("link_table", tests, NULL, NULL);
