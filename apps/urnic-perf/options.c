@@ -5,7 +5,6 @@
 #include "common/text.h"
 
 #include <getopt.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,46 +245,6 @@ take_timeout(const char *arg, struct perf_opts *o, struct urn_err *err)
 	return 0;
 }
 
-/* May this process run on a core? */
-static bool
-core_allowed(uint64_t core)
-{
-	cpu_set_t set;
-
-	return core < CPU_SETSIZE && sched_getaffinity(0, sizeof(set), &set) == 0 &&
-	       CPU_ISSET((int)core, &set);
-}
-
-static int
-take_lcores(const char *arg, struct perf_opts *o, struct urn_err *err)
-{
-	char first[16];
-	size_t n = strcspn(arg, ",");
-	const char *second = arg[n] == ',' ? arg + n + 1 : NULL;
-	uint64_t a, b;
-
-	if (n < sizeof(first)) {
-		memcpy(first, arg, n);
-		first[n] = '\0';
-		b = 0;
-		if (urn_text_parse_uint(first, &a) == 0 &&
-		    (second == NULL || urn_text_parse_uint(second, &b) == 0)) {
-			if (second == NULL)
-				b = a;
-			if (core_allowed(a) && core_allowed(b)) {
-				o->core[0] = (int)a;
-				o->core[1] = (int)b;
-				return 0;
-			}
-			urn_err_set(err, "--lcores %.32s: this process may not run there; see "
-					 "taskset -p $$ for the cores it may use", arg);
-			return -1;
-		}
-	}
-	urn_err_set(err, "--lcores %.32s: give one core or two, such as 0,1", arg);
-	return -1;
-}
-
 static int
 take_word(const char *name, const char *arg, const char *const *names, int n, int *out,
 	  struct urn_err *err)
@@ -362,7 +321,7 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 		return take_mtu(arg, o, err);
 	case OPT_LCORES:
 		g->lcores = true;
-		return take_lcores(arg, o, err);
+		return perf_cores_take(arg, o, err);
 	case OPT_INLINE:
 		g->inl = true;
 		return take_u32("inline", arg, 0, MAX_INLINE, &o->inline_bytes, err);
@@ -441,25 +400,6 @@ default_depth(const struct perf_opts *o)
 	return pow2_floor(each < 128 ? each : 128);
 }
 
-/* Two of the cores that the process may use, or one twice. */
-static int
-default_cores(struct perf_opts *o, struct urn_err *err)
-{
-	int found = 0;
-
-	for (int c = 0; c < CPU_SETSIZE && found < 2; c++) {
-		if (core_allowed((uint64_t)c))
-			o->core[found++] = c;
-	}
-	if (found == 0) {
-		urn_err_set(err, "cannot tell which cores this process may use; give --lcores A,B");
-		return -1;
-	}
-	if (found == 1)
-		o->core[1] = o->core[0];
-	return 0;
-}
-
 static int
 fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
 {
@@ -482,7 +422,7 @@ fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
 		o->timeout = o->qps > 1000 ? 18 : 14;
 	o->chain = o->depth >= 4 * MAX_CHAIN ? MAX_CHAIN : pow2_floor(o->depth / 4);
 	if (!g->lcores)
-		return default_cores(o, err);
+		return perf_cores_default(o, err);
 	return 0;
 }
 
