@@ -5,7 +5,6 @@
 #include "common/text.h"
 
 #include <getopt.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +61,7 @@ static const char help[] =
 	"  --lcores A,B      cores of the two nodes; one, or twice the same: one thread\n"
 	"  --link L          ring, memif or null; null is for limit (ring)\n"
 	"  --idle I          spin, pause or sleep when there is nothing to do (spin)\n"
+	"  --recovery R      what is repeated after loss: selective, or gbn: go-back-N (selective)\n"
 	"  --no-icrc         neither send nor check the ICRC\n"
 	"  --no-check        do not check the data that was moved\n"
 	"  --full-check      check every byte of every message, whatever it costs\n"
@@ -94,6 +94,7 @@ enum opt_id {
 	OPT_LCORES,
 	OPT_LINK,
 	OPT_IDLE,
+	OPT_RECOVERY,
 	OPT_NO_ICRC,
 	OPT_NO_CHECK,
 	OPT_FULL_CHECK,
@@ -125,6 +126,7 @@ static const struct option long_options[] = {
 	{"lcores", required_argument, NULL, OPT_LCORES},
 	{"link", required_argument, NULL, OPT_LINK},
 	{"idle", required_argument, NULL, OPT_IDLE},
+	{"recovery", required_argument, NULL, OPT_RECOVERY},
 	{"no-icrc", no_argument, NULL, OPT_NO_ICRC},
 	{"no-check", no_argument, NULL, OPT_NO_CHECK},
 	{"full-check", no_argument, NULL, OPT_FULL_CHECK},
@@ -243,46 +245,6 @@ take_timeout(const char *arg, struct perf_opts *o, struct urn_err *err)
 	return 0;
 }
 
-/* May this process run on a core? */
-static bool
-core_allowed(uint64_t core)
-{
-	cpu_set_t set;
-
-	return core < CPU_SETSIZE && sched_getaffinity(0, sizeof(set), &set) == 0 &&
-	       CPU_ISSET((int)core, &set);
-}
-
-static int
-take_lcores(const char *arg, struct perf_opts *o, struct urn_err *err)
-{
-	char first[16];
-	size_t n = strcspn(arg, ",");
-	const char *second = arg[n] == ',' ? arg + n + 1 : NULL;
-	uint64_t a, b;
-
-	if (n < sizeof(first)) {
-		memcpy(first, arg, n);
-		first[n] = '\0';
-		b = 0;
-		if (urn_text_parse_uint(first, &a) == 0 &&
-		    (second == NULL || urn_text_parse_uint(second, &b) == 0)) {
-			if (second == NULL)
-				b = a;
-			if (core_allowed(a) && core_allowed(b)) {
-				o->core[0] = (int)a;
-				o->core[1] = (int)b;
-				return 0;
-			}
-			urn_err_set(err, "--lcores %.32s: this process may not run there; see "
-					 "taskset -p $$ for the cores it may use", arg);
-			return -1;
-		}
-	}
-	urn_err_set(err, "--lcores %.32s: give one core or two, such as 0,1", arg);
-	return -1;
-}
-
 static int
 take_word(const char *name, const char *arg, const char *const *names, int n, int *out,
 	  struct urn_err *err)
@@ -306,6 +268,7 @@ take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struc
 {
 	static const char *const yes_no[] = {"no", "yes"};
 	static const char *const families[] = {"4", "6"};
+	static const char *const recoveries[] = {"selective", "gbn"};
 	int word = 0, rc;
 
 	switch (id) {
@@ -321,6 +284,10 @@ take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struc
 		g->srq = true;
 		rc = take_word("srq", arg, yes_no, 2, &word, err);
 		o->use_srq = word == 1;
+		return rc;
+	case OPT_RECOVERY:
+		rc = take_word("recovery", arg, recoveries, 2, &word, err);
+		o->go_back_n = word == 1;
 		return rc;
 	default:
 		rc = take_word("ip", arg, families, 2, &word, err);
@@ -354,7 +321,7 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 		return take_mtu(arg, o, err);
 	case OPT_LCORES:
 		g->lcores = true;
-		return take_lcores(arg, o, err);
+		return perf_cores_take(arg, o, err);
 	case OPT_INLINE:
 		g->inl = true;
 		return take_u32("inline", arg, 0, MAX_INLINE, &o->inline_bytes, err);
@@ -433,25 +400,6 @@ default_depth(const struct perf_opts *o)
 	return pow2_floor(each < 128 ? each : 128);
 }
 
-/* Two of the cores that the process may use, or one twice. */
-static int
-default_cores(struct perf_opts *o, struct urn_err *err)
-{
-	int found = 0;
-
-	for (int c = 0; c < CPU_SETSIZE && found < 2; c++) {
-		if (core_allowed((uint64_t)c))
-			o->core[found++] = c;
-	}
-	if (found == 0) {
-		urn_err_set(err, "cannot tell which cores this process may use; give --lcores A,B");
-		return -1;
-	}
-	if (found == 1)
-		o->core[1] = o->core[0];
-	return 0;
-}
-
 static int
 fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
 {
@@ -474,7 +422,7 @@ fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
 		o->timeout = o->qps > 1000 ? 18 : 14;
 	o->chain = o->depth >= 4 * MAX_CHAIN ? MAX_CHAIN : pow2_floor(o->depth / 4);
 	if (!g->lcores)
-		return default_cores(o, err);
+		return perf_cores_default(o, err);
 	return 0;
 }
 

@@ -57,6 +57,7 @@ struct perf_opts {
 	bool use_srq;           /* receives from one shared queue */
 	bool ipv6;
 	bool no_icrc;
+	bool go_back_n;         /* offer no selective acknowledgements */
 	bool json;
 	bool lat;               /* limit: ping-pong */
 	bool no_sender_copy;    /* limit */
@@ -74,6 +75,11 @@ enum perf_parse { PERF_RUN, PERF_EXIT_OK, PERF_EXIT_USAGE };
  * gives a sentence in *err and PERF_EXIT_USAGE.
  */
 enum perf_parse perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *err);
+
+/* --lcores: one core or two that this process may use. returns: 0, or -1 with *err (cores.c) */
+int perf_cores_take(const char *arg, struct perf_opts *o, struct urn_err *err);
+/* Two of the cores that the process may use, or one twice. returns: 0, or -1 with *err (cores.c) */
+int perf_cores_default(struct perf_opts *o, struct urn_err *err);
 
 /* Name as on the command line. */
 const char *perf_op_name(enum perf_op op);

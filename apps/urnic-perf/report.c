@@ -118,6 +118,7 @@ json_settings(struct urn_json *j, const struct perf_opts *o)
 {
 	urn_json_str(j, "link", perf_link_name(o->link));
 	urn_json_bool(j, "icrc", !o->no_icrc);
+	urn_json_str(j, "recovery", o->go_back_n ? "gbn" : "selective");
 	urn_json_str(j, "ip", o->ipv6 ? "6" : "4");
 	urn_json_array(j, "lcores");
 	urn_json_u64(j, NULL, (uint64_t)o->core[0]);

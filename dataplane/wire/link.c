@@ -49,20 +49,21 @@ urn_link_write(uint8_t *mad, const struct urn_link_msg *msg)
 	memcpy(mad, &v, sizeof(v));
 }
 
-/* Do the options fill data[from..to) exactly? All are skipped, whatever they are. */
+/*
+ * Do the options fill data[from..to) exactly? All are skipped, whatever they
+ * are. from and to are multiples of 4: there is room for a header, and for the
+ * pad of a value that fits.
+ */
 static bool
 options_ok(const uint8_t *data, uint32_t from, uint32_t to)
 {
 	while (from < to) {
 		struct urn_link_option o;
 
-		if (to - from < sizeof(o))
-			return false;
 		memcpy(&o, data + from, sizeof(o));
 		from += sizeof(o);
 		if (rte_be_to_cpu_16(o.length) > to - from)
 			return false;
-		/* to - from is a multiple of 4, so the pad fits when the value does. */
 		from += (rte_be_to_cpu_16(o.length) + 3u) & ~3u;
 	}
 	return true;

@@ -49,6 +49,13 @@ class Perf(unittest.TestCase):
                 self.assertGreater(r["lat_us"]["p50"], 0)
                 self.assertGreater(r["qp_bytes"], 0)
 
+    def test_recovery(self):
+        for how in ("selective", "gbn"):
+            r = self.measure("write_bw", "--recovery", how, recovery=how)
+            self.assertEqual(r["drops"], {})
+            self.assertGreaterEqual(r["counters"]["rx_link_requests"], 1)
+        self.measure("write_bw", recovery="selective")
+
     def test_limit(self):
         self.measure("limit", checked=True)
         self.measure("limit", "--size", "64", "--no-icrc", checked=True, icrc=False)

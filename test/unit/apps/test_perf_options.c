@@ -83,10 +83,10 @@ all_options_are_taken(void **state)
 {
 	(void)state;
 	assert_int_equal(parse("--json read_bw --size 1M --iters 10K --qps 4 --depth 8 --mtu 1024 "
-			       "--link memif --idle sleep --no-icrc --full-check --with-limit"),
+			       "--link memif --idle sleep --recovery gbn --no-icrc --full-check --with-limit"),
 			 PERF_RUN);
 	assert_int_equal(o.op, PERF_READ_BW);
-	assert_true(o.json && o.no_icrc && o.with_limit);
+	assert_true(o.json && o.no_icrc && o.with_limit && o.go_back_n);
 	assert_int_equal(o.size, 1 << 20);
 	assert_int_equal(o.iters, 10240);
 	assert_int_equal(o.qps, 4);
@@ -195,6 +195,7 @@ bad_options_are_refused(void **state)
 		{"send_bw --no-sender-copy", "--no-sender-copy"},
 		{"atomic_bw --size 16", "8 bytes"},
 		{"send_bw --idle nap", "spin, pause, sleep"},
+		{"send_bw --recovery all", "selective, gbn"},
 		{"send_bw --srq maybe", "no, yes"},
 		{"send_bw --ip 5", "4, 6"},
 		{"send_bw --inline 257", "256"},
