@@ -198,10 +198,10 @@ icrc_short(const uint8_t *l3, uint32_t len, const uint8_t *mask, uint32_t masked
 	for (; at + 16 < len; at += 16)
 		sum = _mm_xor_si128(sum, fold(load(l3 + at), len - at - 16));
 	/* The last block holds bytes of the one before it as well. */
-	v = load(l3 + len - 16);
+	v = load(l3 + (len - 16));
 	if (len - 16 < masked)
-		v = _mm_or_si128(v, load(mask + len - 16));
-	v = _mm_and_si128(v, load(last_bytes + len - at));
+		v = _mm_or_si128(v, load(mask + (len - 16)));
+	v = _mm_and_si128(v, load(last_bytes + (len - at)));
 	return ~reduce(_mm_xor_si128(sum, fold(v, 0)));
 }
 
