@@ -2,12 +2,6 @@
 /* Is what arrived what was sent? (pattern.h says how it can be told.) */
 #include "perf.h"
 
-uint64_t
-check_most(const struct side *s)
-{
-	return s->o->check == PERF_CHECK_FULL ? UINT64_MAX : PATTERN_WINDOW;
-}
-
 bool
 check_message(struct side *s, const uint8_t *data, const struct message_id *id, uint64_t most)
 {

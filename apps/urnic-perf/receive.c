@@ -144,8 +144,8 @@ receive_start(struct side *s, struct urn_err *err)
 	return -1;
 }
 
-bool
-receive_take(struct side *s, const struct ibv_wc *wc, struct arrival *a)
+static inline __attribute__((always_inline)) bool
+take(struct side *s, const struct ibv_wc *wc, struct arrival *a)
 {
 	a->slot = (uint32_t)wc->wr_id;
 	a->qp = s->srq != NULL ? qpn_find(s->map, wc->qp_num) : (uint32_t)(wc->wr_id >> 32);
@@ -163,6 +163,12 @@ receive_take(struct side *s, const struct ibv_wc *wc, struct arrival *a)
 	}
 	a->data = s->mem.dst + layout_dst_off(s->l, s->srq != NULL ? 0 : a->qp, a->slot);
 	return true;
+}
+
+bool
+receive_take(struct side *s, const struct ibv_wc *wc, struct arrival *a)
+{
+	return take(s, wc, a);
 }
 
 /* Collect slots of the shared queue and post them together. returns: 0 or an errno value */
@@ -204,7 +210,7 @@ take_message(struct side *s, const struct ibv_wc *wc)
 	struct message_id id;
 	struct arrival a;
 
-	if (!receive_take(s, wc, &a))
+	if (!take(s, wc, &a))
 		return false;
 	id.qp = a.qp;
 	id.seq = ++s->qp[a.qp].last;

@@ -254,6 +254,20 @@ urn_vendor_err(enum urn_mem_error e)
 /* ---- completions and events (complete.c) */
 
 void urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited);
+/* urn_tp_cqe(), in line where there is nothing but a completion to write. */
+static inline __attribute__((always_inline)) void
+urn_tp_cqe_inline(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
+		  bool solicited)
+{
+	if (unlikely(cqe->status != URN_WC_SUCCESS || cq->engine != tp->cfg.engine ||
+		     cq->channel_fd >= 0 || cq->overrun || !urn_cq_room(cq))) {
+		urn_tp_cqe(tp, cq, cqe, solicited);
+		return;
+	}
+	URN_COUNT(tp, CQE);
+	urn_cq_put(cq, cqe);
+}
+
 void urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type);
 /* Receive completion of a QP. */
 void urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint8_t status,

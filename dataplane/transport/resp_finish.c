@@ -39,7 +39,7 @@ owe_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome, bo
 	urn_qp_error(tp, qp);
 }
 
-static void
+static inline __attribute__((always_inline)) void
 recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t status,
 	  uint8_t vendor_err)
 {
@@ -48,10 +48,19 @@ recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t stat
 	bool ok = status == URN_WC_SUCCESS;
 	uint8_t wc_flags = (uint8_t)((ok && (bits & URN_REQ_IMM) ? URN_WCF_WITH_IMM : 0) |
 				     (ok && (bits & URN_REQ_INV) ? URN_WCF_WITH_INV : 0));
+	const struct urn_abi_cqe cqe = {
+		.wr_id = p->wr_id,
+		.byte_len = ok ? p->arg : 0,
+		.imm = wc_flags ? p->imm : 0,
+		.qp_num = qp->qpn,
+		.src_qp = qp->dest_qpn,
+		.vendor_err = vendor_err,
+		.status = status,
+		.opcode = bits & URN_REQ_WRITE ? URN_WCO_RECV_RDMA_WITH_IMM : URN_WCO_RECV,
+		.wc_flags = wc_flags,
+	};
 
-	urn_qp_recv_done(tp, qp, p->wr_id, status, vendor_err, ok ? p->arg : 0,
-			 bits & URN_REQ_WRITE ? URN_WCO_RECV_RDMA_WITH_IMM : URN_WCO_RECV, wc_flags,
-			 wc_flags ? p->imm : 0, qp->dest_qpn, p->solicited);
+	urn_tp_cqe_inline(tp, qp->recv_cq, &cqe, p->solicited);
 }
 
 /* The peer's first message on a QP in RTR: the connection stands (IBTA 11.6.3.1). */
@@ -64,20 +73,30 @@ established(struct urn_tp *tp, struct urn_qp *qp)
 	urn_qp_event(tp, qp, URN_EVENT_COMM_EST);
 }
 
-static void
+/* Its memory could not be written. */
+static __attribute__((noinline)) void
+request_failed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	uint8_t bits = p->bits;
+
+	if (bits & URN_REQ_RECV)
+		recv_done(tp, qp, m,
+			  bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR : URN_WC_LOC_PROT_ERR,
+			  URN_VE_MEMORY);
+	else if (p->op->flags & URN_OPF_SEND)
+		qp->flags |= URN_QPF_RECV_BAD; /* of its message, which is not whole */
+	owe_nak(tp, qp, p->psn, URN_NAK_OP, bits & URN_REQ_RECV);
+}
+
+static inline void
 finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 	uint8_t bits = p->bits;
 
 	if (unlikely(p->mem_status != URN_MEMOP_DONE)) {
-		if (bits & URN_REQ_RECV)
-			recv_done(tp, qp, m,
-				  bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR : URN_WC_LOC_PROT_ERR,
-				  URN_VE_MEMORY);
-		else if (p->op->flags & URN_OPF_SEND)
-			qp->flags |= URN_QPF_RECV_BAD; /* of its message, which is not whole */
-		owe_nak(tp, qp, p->psn, URN_NAK_OP, bits & URN_REQ_RECV);
+		request_failed(tp, qp, m);
 		return;
 	}
 	if (bits & URN_REQ_LAST) {
@@ -225,7 +244,7 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 }
 
 /* The QP went to the error state meanwhile: only the receive is given back. */
-static void
+static __attribute__((noinline)) void
 flushed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
@@ -241,19 +260,13 @@ flushed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	urn_tp_drop(tp, m, URN_C_DROP_FLUSHED);
 }
 
-void
-urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+/* All but SENDs and WRITEs. returns: whether the packet is finished with */
+static __attribute__((noinline)) bool
+finish_other(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 
-	if (unlikely(qp->state == URN_QPS_ERR)) {
-		flushed(tp, qp, m);
-		return;
-	}
 	switch (p->action) {
-	case URN_ACT_REQUEST:
-		finish_request(tp, qp, m);
-		break;
 	case URN_ACT_READ:
 		answer(tp, qp, &qp->rec[p->arg]);
 		break;
@@ -267,12 +280,24 @@ urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_resp_owe_ack(tp, qp, true);
 		break;
 	case URN_ACT_DUP_READ:
-		if (!duplicate_read(tp, qp, m))
-			return;
-		break;
+		return duplicate_read(tp, qp, m);
 	case URN_ACT_DUP_ATOMIC:
 		duplicate_atomic(tp, qp, m);
 		break;
 	}
+	return true;
+}
+
+void
+urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	if (unlikely(qp->state == URN_QPS_ERR)) {
+		flushed(tp, qp, m);
+		return;
+	}
+	if (likely(urn_pkt(m)->action == URN_ACT_REQUEST))
+		finish_request(tp, qp, m);
+	else if (!finish_other(tp, qp, m))
+		return;
 	urn_tp_done(tp, m);
 }

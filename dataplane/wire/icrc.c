@@ -20,7 +20,6 @@
 #include "wire/icrc.h"
 #include "wire/hdr.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include <isa-l/crc.h>
@@ -130,17 +129,31 @@ icrc_blocks(uint8_t *l3, uint32_t len, const uint8_t *mask, unsigned int blocks)
 /*
  * x^(32 n + 31) mod P, bits reflected; P: 0x104c11db7, the polynomial of CRC-32.
  * A product of two reflected numbers comes out times x: hence 31 and not 32.
+ * Even n from 60 down to 0, odd n from 61 down to 1: so 16 bytes loaded hold
+ * the two that a block wants, and those of the block behind it come next.
  */
-static const uint32_t power[SHORT / 4 - 1] = {
-	0x00000001, 0xb8bc6765, 0xccaa009e, 0x9ba54c6f, 0xae689191, 0x65673b46, 0x81256527, 0x01b5fd1d,
-	0xf1da05aa, 0x9570d495, 0xaf449247, 0x2a283862, 0x3db1ecdc, 0x69ccfc0d, 0x1d9513d7, 0xcad38e8f,
-	0x8f352d95, 0x653d9822, 0xae0b5394, 0x8e42b13e, 0x1c279815, 0x5a03a0cf, 0x57c54819, 0x101a2331,
-	0xdf068dc2, 0x759fc69d, 0x0cbec0ed, 0xc64ac0b8, 0x31f8303f, 0x019866e8, 0x910eeec1, 0x7406fa95,
-	0x33fff533, 0x7d657a10, 0x3f41287a, 0x6dd804d9, 0x26b70c3d, 0x72d2649a, 0x9026d5b1, 0x1d5dce44,
-	0xe3543be0, 0x199560db, 0xd1df2327, 0xf09a54ac, 0x5a1bb05d, 0xdeb15a1f, 0xf5e48c85, 0xc56d9496,
-	0x596c8d81, 0x67f79476, 0x3c656ced, 0x523d48c4, 0x682bdd4f, 0x733ffa0b, 0xfe807bbd, 0xd63a56a6,
-	0x4a28bd43, 0x8f739cb4, 0x1f0c2cdd, 0xc4d49c39, 0x0077f00d, 0x27d0443c,
+#define K(power) ((uint64_t)(power) << 32)
+static const uint64_t power[2][SHORT / 8] __attribute__((aligned(16))) = {
+	{
+		K(0x0077f00d), K(0x1f0c2cdd), K(0x4a28bd43), K(0xfe807bbd), K(0x682bdd4f),
+		K(0x3c656ced), K(0x596c8d81), K(0xf5e48c85), K(0x5a1bb05d), K(0xd1df2327),
+		K(0xe3543be0), K(0x9026d5b1), K(0x26b70c3d), K(0x3f41287a), K(0x33fff533),
+		K(0x910eeec1), K(0x31f8303f), K(0x0cbec0ed), K(0xdf068dc2), K(0x57c54819),
+		K(0x1c279815), K(0xae0b5394), K(0x8f352d95), K(0x1d9513d7), K(0x3db1ecdc),
+		K(0xaf449247), K(0xf1da05aa), K(0x81256527), K(0xae689191), K(0xccaa009e),
+		K(0x00000001),
+	},
+	{
+		K(0x27d0443c), K(0xc4d49c39), K(0x8f739cb4), K(0xd63a56a6), K(0x733ffa0b),
+		K(0x523d48c4), K(0x67f79476), K(0xc56d9496), K(0xdeb15a1f), K(0xf09a54ac),
+		K(0x199560db), K(0x1d5dce44), K(0x72d2649a), K(0x6dd804d9), K(0x7d657a10),
+		K(0x7406fa95), K(0x019866e8), K(0xc64ac0b8), K(0x759fc69d), K(0x101a2331),
+		K(0x5a03a0cf), K(0x8e42b13e), K(0x653d9822), K(0xcad38e8f), K(0x69ccfc0d),
+		K(0x2a283862), K(0x9570d495), K(0x01b5fd1d), K(0x65673b46), K(0x9ba54c6f),
+		K(0xb8bc6765),
+	},
 };
+#undef K
 
 /* Load 16 bytes from [n] to keep the last n of a block. */
 static const uint8_t last_bytes[32] = {[16] = 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
@@ -154,16 +167,21 @@ load(const uint8_t *p)
 
 /*
  * Each 8 bytes times what lies behind them, and 32 zeros for the CRC: a number
- * of 96 bits, in the upper 96 of the result, with the same remainder.
- * dist: bytes from the end of the 16 to the end of the packet
+ * of 96 bits, in the upper 96 of the result, with the same remainder. k: powers
  */
 static inline CLMUL __m128i
-fold(__m128i v, uint32_t dist)
+fold(__m128i v, const uint64_t *k)
 {
-	const uint32_t *k = &power[dist / 4];
-	__m128i by = _mm_set_epi32((int)k[0], 0, (int)k[2], 0);
+	__m128i by = load((const uint8_t *)k);
 
 	return _mm_xor_si128(_mm_clmulepi64_si128(v, by, 0x00), _mm_clmulepi64_si128(v, by, 0x11));
+}
+
+/* Powers for 16 bytes that end so many bytes before the packet does. */
+static inline const uint64_t *
+powers(uint32_t dist)
+{
+	return &power[dist / 4 & 1][SHORT / 8 - 2 - dist / 8];
 }
 
 /*
@@ -188,21 +206,22 @@ static inline __attribute__((always_inline)) CLMUL uint32_t
 icrc_short(const uint8_t *l3, uint32_t len, const uint8_t *mask, uint32_t masked)
 {
 	__m128i v = _mm_or_si128(load(l3), load(mask)), sum;
+	const uint64_t *k = powers(len - 16);
 	uint32_t at;
 
-	sum = fold(_mm_xor_si128(v, _mm_cvtsi32_si128((int)~URN_ICRC_SEED)), len - 16);
+	sum = fold(_mm_xor_si128(v, _mm_cvtsi32_si128((int)~URN_ICRC_SEED)), k);
 	for (at = 16; at < masked && at + 16 < len; at += 16) {
 		v = _mm_or_si128(load(l3 + at), load(mask + at));
-		sum = _mm_xor_si128(sum, fold(v, len - at - 16));
+		sum = _mm_xor_si128(sum, fold(v, k += 2));
 	}
 	for (; at + 16 < len; at += 16)
-		sum = _mm_xor_si128(sum, fold(load(l3 + at), len - at - 16));
+		sum = _mm_xor_si128(sum, fold(load(l3 + at), k += 2));
 	/* The last block holds bytes of the one before it as well. */
 	v = load(l3 + (len - 16));
 	if (len - 16 < masked)
 		v = _mm_or_si128(v, load(mask + (len - 16)));
 	v = _mm_and_si128(v, load(last_bytes + (len - at)));
-	return ~reduce(_mm_xor_si128(sum, fold(v, 0)));
+	return ~reduce(_mm_xor_si128(sum, fold(v, powers(0))));
 }
 
 static CLMUL uint32_t
@@ -217,21 +236,36 @@ short_v6(const uint8_t *l3, uint32_t len)
 	return icrc_short(l3, len, mask_v6, V6_BLOCKS * 16);
 }
 
-static inline bool
-is_short(uint32_t len)
+#endif
+
+/* CRC of a short packet where the processor has no such instruction, over a masked copy. */
+static __attribute__((noinline)) uint32_t
+icrc_copy(const uint8_t *l3, uint32_t len, const uint8_t *mask, uint32_t masked)
 {
-	return len <= SHORT && !(len & 3) && __builtin_cpu_supports("pclmul");
+	uint8_t copy[SHORT];
+
+	memcpy(copy, l3, len);
+	for (uint32_t i = 0; i < masked && i < len; i++)
+		copy[i] |= mask[i];
+	return urn_icrc_masked(copy, len);
 }
 
+static inline uint32_t
+icrc_any_short(const uint8_t *l3, uint32_t len, int ipv6)
+{
+#ifdef __x86_64__
+	if (__builtin_expect(!(len & 3) && __builtin_cpu_supports("pclmul"), 1))
+		return ipv6 ? short_v6(l3, len) : short_v4(l3, len);
 #endif
+	return ipv6 ? icrc_copy(l3, len, mask_v6, V6_BLOCKS * 16)
+		    : icrc_copy(l3, len, mask_v4, V4_BLOCKS * 16);
+}
 
 uint32_t
 urn_icrc(uint8_t *l3, uint32_t len, int ipv6)
 {
-#ifdef __x86_64__
-	if (__builtin_expect(is_short(len), 1))
-		return ipv6 ? short_v6(l3, len) : short_v4(l3, len);
-#endif
+	if (len <= SHORT)
+		return icrc_any_short(l3, len, ipv6);
 	return ipv6 ? icrc_blocks(l3, len, mask_v6, V6_BLOCKS)
 		    : icrc_blocks(l3, len, mask_v4, V4_BLOCKS);
 }
