@@ -202,9 +202,12 @@ urn_board_due(const struct urn_board *b, const struct urn_board_limits *l)
 	uint64_t due = UINT64_MAX;
 
 	for (uint32_t i = 0; i < b->n; i++) {
-		uint64_t at = b->gap[i].at + patience(&b->gap[i], l);
+		uint64_t at;
 
-		if (b->gap[i].state != URN_GAP_LOST && at < due)
+		if (b->gap[i].state == URN_GAP_LOST) /* perhaps never asked for: no tries to go by */
+			continue;
+		at = b->gap[i].at + patience(&b->gap[i], l);
+		if (at < due)
 			due = at;
 	}
 	return due;

@@ -65,6 +65,8 @@ insert_new(uint8_t *data, size_t size, size_t max, size_t at, unsigned int *seed
 		rec[4] = rec[5] = 0;
 	if (record_kind(kind) == RECORD_FRAME) { /* as a rule one that is due */
 		rec[1] &= rnd(seed, 8) ? 0x1f : 0xff;
+		if (rnd(seed, 8) == 0)
+			rec[1] = 0x7f; /* a selective acknowledgement */
 		rec[2] &= rnd(seed, 4) ? 0x63 : 0xff;
 		rec[3] = rnd(seed, 4) ? 0 : rec[3];
 		rec[4] &= rnd(seed, 8) ? 0x03 : 0xff;

@@ -5,6 +5,7 @@
 
 #include "common/test_asan.h"
 #include "common/test_eal.h"
+#include "wire/link.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,6 +51,23 @@ neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 	(void)gid;
 	memcpy(mac, n->peer.mac, 6);
 	return n->neigh;
+}
+
+static uint32_t
+link_features(void *ctx, const uint8_t gid[16])
+{
+	const struct node *n = ctx;
+
+	(void)gid;
+	return n->cfg.selective ? URN_LINK_F_SACK : 0;
+}
+
+void
+node_link(struct node *n, bool selective)
+{
+	node_turn(n, 0);
+	n->cfg.selective = selective;
+	urn_tp_link_changed(n->tp, n->peer.gid, selective ? URN_LINK_F_SACK : 0);
 }
 
 static struct urn_ah *
@@ -135,6 +153,10 @@ open_tp(struct node *n)
 		.kept = n->cfg.kept,
 		.neigh = neigh,
 		.neigh_ctx = n,
+		.features = URN_LINK_F_SACK,
+		.link = link_features,
+		.link_ctx = n,
+		.rto_floor = n->cfg.rto_floor,
 		.ah = find_ah,
 		.ah_ctx = n,
 	};
@@ -386,7 +408,8 @@ take_out(struct node *n)
 		node_judge(n, tp->tx[i]);
 		rte_pktmbuf_free(tp->tx[i]);
 	}
-	n->others += tp->other_n;
+	for (unsigned int i = 0; i < tp->other_n; i++)
+		urn_pkt(tp->other[i])->kind == URN_FRAME_ROCE ? n->mads++ : n->others++;
 	n->handovers += tp->handover_n;
 	rte_pktmbuf_free_bulk(tp->other, tp->other_n);
 	rte_pktmbuf_free_bulk(tp->handover, tp->handover_n);

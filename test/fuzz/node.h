@@ -35,6 +35,8 @@ enum {
 struct node_config {
 	bool ipv6, srq;
 	bool late, failing;   /* memory answers late; fails now and then */
+	bool selective;       /* both sides know selective acknowledgements */
+	uint64_t rto_floor;   /* ns; 0: none */
 	bool poor;            /* few packet buffers and little work at once */
 	uint32_t window, kept;
 	uint32_t mtu;
@@ -74,7 +76,7 @@ struct node {
 	struct node_qp q[NODE_QPS];
 	struct rte_mbuf *in[URN_TP_BURST];
 	unsigned int in_n;
-	uint64_t frames_in, others, handovers, delivered;
+	uint64_t frames_in, others, mads, handovers, delivered;
 	int neigh;            /* what asking for the peer's MAC says: 0, -1 or -2 */
 	struct frame seen;    /* sent last */
 };
@@ -105,6 +107,8 @@ void node_state(struct node *n, unsigned int q, uint8_t state);
 /* Take the region's key away, or register it again. */
 void node_dereg(struct node *n);
 void node_rereg(struct node *n);
+/* The peer is found to know selective acknowledgements, or not to. */
+void node_link(struct node *n, bool selective);
 /* Key number k of NODE_KEYS; others: one that nobody has. */
 uint32_t node_key(const struct node *n, unsigned int k);
 

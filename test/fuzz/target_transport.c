@@ -60,6 +60,8 @@ due_psn(const struct urn_qp *qp, uint8_t op, bool other)
 {
 	const struct urn_work *w = qp->w_fetch;
 
+	if (op == SACK)
+		return (other ? qp->cur_psn : qp->una) - 1;
 	if (op == ACK)
 		return other ? qp->una : qp->next_psn - 1;
 	if (op >= READ_FIRST && op <= ATOMIC_ACK)
@@ -83,7 +85,10 @@ due_len(const struct urn_qp *qp, const struct frame *f, uint32_t wish)
 	case WRITE_LAST: case WRITE_LAST_IMM:
 		return left <= mtu ? left : 1;
 	case READ_LAST: case READ_ONLY:
-		return w && w->length - w->accepted * mtu <= mtu ? w->length - w->accepted * mtu : 0;
+		left = w ? w->length - ((f->psn - w->first_psn) & 0xffffff) * mtu : 0;
+		return left <= mtu ? left : 0;
+	case SACK:
+		return sizeof(struct urn_sack);
 	case READ_REQ: case ACK: case ATOMIC_ACK: case CMP_SWAP: case FETCH_ADD: case CNP:
 		return 0;
 	default:
@@ -122,11 +127,49 @@ payload_of(struct frame *f, uint32_t len)
 	memset(f->data, (int)f->psn, f->len);
 }
 
+/* A duplicate READ that asks for the rest of what is on record from its PSN on. */
+static void
+ask_again(const struct urn_qp *qp, struct frame *f, uint32_t length)
+{
+	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++) {
+		const struct urn_rec *rec = &qp->rec[i];
+		uint32_t at = ((f->psn - rec->first_psn) & 0xffffff) * qp->mtu;
+
+		if (rec->kind != URN_REC_READ || at >= rec->length)
+			continue;
+		f->va = rec->va + at;
+		f->rkey = rec->rkey;
+		f->length = length & 1 ? rec->length - at : qp->mtu;
+	}
+}
+
+/* What a selective acknowledgement may say: 32 PSNs by bit, and a range or more. */
+static void
+fill_sack(struct frame *f, uint32_t bits, uint32_t from)
+{
+	struct urn_sack *s = (struct urn_sack *)f->data;
+	uint32_t at = f->psn + 1 + (from & 1);
+
+	memset(f->data, 0, sizeof(*s));
+	s->version = from < 0xfff0 ? URN_SACK_VERSION : 0;
+	s->ranges = (uint8_t)(from >> 8 & 7);
+	s->expected = rte_cpu_to_be_32(at & 0xffffff);
+	memcpy(s->bitmap, &bits, sizeof(bits));
+	for (unsigned int i = 0; i < URN_SACK_RANGES; i++) {
+		at += from & 0x80 ? URN_SACK_BITS + 1 + i : (from >> 1 & 7) + i;
+		s->range[i].first = rte_cpu_to_be_32(at & 0xffffff);
+		at += from >> 4 & 7;
+		s->range[i].end = rte_cpu_to_be_32(at & 0xffffff);
+	}
+}
+
 static uint8_t
 op_of(uint8_t byte, unsigned int qp)
 {
 	if (byte & 0x80)
 		return byte ^ 0x80 ? byte : CNP;
+	if (qp != 2 && byte >= 0x74)
+		return SACK;
 	return qp == 2 && !(byte & 0x40) ? (uint8_t)(UD_SEND + (byte & 1)) : byte & 0x1f;
 }
 
@@ -143,7 +186,7 @@ put_words(struct node *n, struct fuzz_in *in)
 	uint32_t size;
 
 	f.psn = near_psn(due_psn(qp, f.op, bits & WORD_OTHER_PSN), psn);
-	f.dqpn = q == 3 ? 0x123 : qp->qpn | (sel & SEL_ENGINE ? 0x300000 : 0);
+	f.dqpn = q == 3 ? 0x123u >> (off & 8) : qp->qpn | (sel & SEL_ENGINE ? 0x300000 : 0);
 	f.ack = bits & WORD_ACK;
 	f.se = bits & WORD_SE;
 	f.no_m = bits & WORD_NO_M;
@@ -153,7 +196,11 @@ put_words(struct node *n, struct fuzz_in *in)
 	f.length = bits & WORD_ANY_LENGTH ? (uint32_t)length << 17 | length : length & 0x1fff;
 	if (!(bits & WORD_ANY_LENGTH) && (f.op == WRITE_ONLY || f.op == WRITE_ONLY_IMM))
 		f.length %= qp->mtu + 1u;
+	if (f.op == READ_REQ && !(bits & WORD_ANY_VA) && urn_psn_diff(f.psn, qp->epsn) < 0)
+		ask_again(qp, &f, length);
 	payload_of(&f, bits & WORD_ANY_LEN ? len : due_len(qp, &f, len));
+	if (f.op == SACK)
+		fill_sack(&f, (uint32_t)off << 16 | length, len);
 	f.syn = fuzz_u8(in);
 	f.syn = f.syn < 0x80 && f.op != ACK ? SYN_ACK : f.syn & 0x7f;
 	f.msn = (qp->ssn + (uint32_t)(int8_t)fuzz_u8(in)) & 0xffffff;
@@ -293,6 +340,8 @@ world(struct node *n, uint8_t what)
 		n->neigh = -1;
 	else if (what < 0x90)
 		n->neigh = -2;
+	else if (what < 0xa0)
+		node_link(n, what & 1);
 	else if (what < 0xc0)
 		node_dereg(n);
 	else
@@ -334,6 +383,7 @@ read_head(struct fuzz_in *in)
 		.ipv6 = a & 1,
 		.srq = a & 2,
 		.late = a & 4,
+		.selective = a & 128,
 		.failing = (a & 24) == 24,
 		.poor = (a & 96) == 96,
 		.mtu = 256u << (b & 3),
@@ -347,7 +397,7 @@ read_head(struct fuzz_in *in)
 	};
 
 	cfg.seed = 1u + fuzz_u16(in);
-	(void)fuzz_u8(in);
+	cfg.rto_floor = (fuzz_u8(in) & 15ull) << 16;
 	return cfg;
 }
 
