@@ -22,6 +22,7 @@ static const uint32_t rnr_us[32] = {
 };
 
 static void refused(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome);
+static void receiver_not_ready(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t code);
 
 /* There was progress: what is repaired, and a refusal whose turn has come. */
 static void
@@ -29,10 +30,12 @@ progress_repair(struct urn_tp *tp, struct urn_qp *qp)
 {
 	const struct urn_repair *r = urn_repair_of(tp, qp);
 
-	if (unlikely(r->nak_syn && r->nak_psn == qp->una))
-		refused(tp, qp, r->nak_psn, r->nak_syn);
-	else
+	if (likely(!r->nak_syn || r->nak_psn != qp->una))
 		urn_repair_settle(tp, qp);
+	else if ((r->nak_syn & URN_SYN_KIND) == URN_SYN_RNR)
+		receiver_not_ready(tp, qp, r->nak_psn, r->nak_syn & URN_SYN_VALUE);
+	else
+		refused(tp, qp, r->nak_psn, r->nak_syn);
 }
 
 /* Something new was acknowledged: counts and timers start again. */
@@ -374,10 +377,17 @@ known_nak(struct urn_tp *tp, uint8_t syndrome)
 	return true;
 }
 
+/* May the peer say once more that it has no receive? */
+static bool
+rnr_left(const struct urn_qp *qp)
+{
+	return qp->rnr_retry == 7 || qp->rnr_tries != 0;
+}
+
 /*
  * A NAK while a response from before it is missing. Where responses may be
- * overtaken, that is no loss: a refusal waits for its turn, and a peer that
- * wants to be given time gets it at once. returns: was it dealt with so
+ * overtaken, that is no loss: what ends the QP waits for its turn, and a peer
+ * that wants to be given time gets it at once. returns: was it dealt with so
  */
 static bool
 overtook(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
@@ -386,7 +396,7 @@ overtook(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 
 	if (!urn_qp_selective(tp, qp) || syndrome == URN_NAK_SEQ)
 		return false;
-	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR)
+	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR && rnr_left(qp))
 		return true;
 	r = urn_repair_get(tp, qp);
 	if (!r)
@@ -414,7 +424,8 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 		return;
 	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR) {
-		if (!again) /* else the wire doubled it: that wait is under way */
+		/* Again: the wire doubled it, and that wait is under way. */
+		if (!again && (qp->una == psn || rnr_left(qp)))
 			receiver_not_ready(tp, qp, psn, syndrome & URN_SYN_VALUE);
 	} else if (syndrome == URN_NAK_SEQ) {
 		lost(tp, qp);

@@ -333,7 +333,7 @@ urn_peer_time(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 {
 	struct urn_peer *p = urn_qp_peer(tp, qp);
 
-	if (p->timed || unlikely(qp->repair))
+	if (p->timed)
 		return;
 	p->timed = qp;
 	p->timed_psn = psn;
@@ -407,6 +407,38 @@ void urn_req_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w);
 
 void urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 void urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+
+/* ---- packets kept ahead of their turn: a ring, of which the QP has the last */
+
+/* The one with the lowest PSN, NULL: none. */
+static inline struct rte_mbuf *
+urn_ring_first(struct rte_mbuf *last)
+{
+	return last ? urn_pkt(last)->next : NULL;
+}
+
+/* The one behind m, NULL: m was the last. */
+static inline struct rte_mbuf *
+urn_ring_next(struct rte_mbuf *last, struct rte_mbuf *m)
+{
+	return m == last ? NULL : urn_pkt(m)->next;
+}
+
+/* Take the first out. */
+static inline struct rte_mbuf *
+urn_ring_pop(struct rte_mbuf **last)
+{
+	struct rte_mbuf *m = urn_pkt(*last)->next;
+
+	if (m == *last)
+		*last = NULL;
+	else
+		urn_pkt(*last)->next = urn_pkt(m)->next;
+	return m;
+}
+
+/* Put a packet in its place by PSN. returns false when that PSN is there already */
+bool urn_ring_insert(struct rte_mbuf **last, struct rte_mbuf *m);
 
 /* ---- responder.c, resp_finish.c, resp_tx.c */
 

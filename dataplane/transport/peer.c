@@ -7,6 +7,7 @@
 
 enum {
 	TICK_NS = 4096,              /* timers are no finer than the wheel */
+	BACKOFF_MAX = 8,
 	PTO_SHARE = 8,               /* the floor of a probe is that of the timeout, by this */
 };
 #define RTT_FIRST_NS 1000000ull      /* taken until one was measured */
@@ -124,10 +125,18 @@ urn_peer_put(struct urn_peers *ps, uint16_t index)
 }
 
 void
+urn_peer_repeats(struct urn_peer *p)
+{
+	if (p->backoff < BACKOFF_MAX)
+		p->backoff++;
+}
+
+void
 urn_peer_rtt(struct urn_peer *p, uint64_t ns, uint64_t now)
 {
 	if (ns == 0)
 		ns = 1;
+	p->backoff = 0;
 	if (p->srtt == 0) {
 		p->srtt = ns;
 		p->rttvar = ns / 2;
@@ -201,7 +210,7 @@ urn_peer_rto(const struct urn_peer *p, uint64_t floor_ns)
 	uint64_t srtt = p->srtt ? p->srtt : RTT_FIRST_NS, var = p->srtt ? p->rttvar : srtt / 2;
 	uint64_t rto = srtt + (4 * var > TICK_NS ? 4 * var : TICK_NS);
 
-	return rto > floor_ns ? rto : floor_ns;
+	return (rto > floor_ns ? rto : floor_ns) << p->backoff;
 }
 
 uint64_t
@@ -209,5 +218,5 @@ urn_peer_pto(const struct urn_peer *p, uint64_t floor_ns)
 {
 	uint64_t srtt = p->srtt ? p->srtt : RTT_FIRST_NS, pto = 2 * srtt + (p->srtt ? p->rttvar : 0);
 
-	return pto > floor_ns / PTO_SHARE ? pto : floor_ns / PTO_SHARE;
+	return (pto > floor_ns / PTO_SHARE ? pto : floor_ns / PTO_SHARE) << p->backoff;
 }

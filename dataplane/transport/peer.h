@@ -34,6 +34,7 @@ struct urn_peer {
 	uint64_t srtt, rttvar;   /* ns (RFC 6298); srtt 0: not measured yet */
 	uint64_t rtt_min;        /* ns: smallest of late; valid with srtt */
 	uint64_t rtt_min_until;  /* ns: when to forget it */
+	uint32_t backoff;        /* doublings of the times to a probe and a repeat; 0 after a measurement */
 	uint32_t distance;       /* see struct urn_board_limits */
 	uint64_t late_ns;        /* longest that something was late only; 0: never */
 	uint32_t calm;           /* repairs since anything was late */
@@ -60,6 +61,11 @@ void urn_peer_put(struct urn_peers *ps, uint16_t index);
 /* Look up by address without holding. NULL: nobody leads there. */
 struct urn_peer *urn_peer_find(struct urn_peers *ps, const uint8_t gid[16]);
 
+/*
+ * A probe was sent, or everything again: the way may be longer than is known,
+ * and is not measured while that goes on (RFC 6298, 5.5 to 5.7).
+ */
+void urn_peer_repeats(struct urn_peer *p);
 /* A round trip was measured (RFC 6298, 2). */
 void urn_peer_rtt(struct urn_peer *p, uint64_t ns, uint64_t now);
 /* What a scoreboard learnt: the wire overtakes, or we were too hasty. */

@@ -13,10 +13,12 @@
 int
 urn_repairs_init(struct urn_tp *tp)
 {
-	tp->repair = calloc(URN_REPAIRS + 1, sizeof(*tp->repair));
+	uint32_t n = tp->cfg.repairs ? tp->cfg.repairs : URN_REPAIRS;
+
+	tp->repair = calloc(n + 1, sizeof(*tp->repair));
 	if (!tp->repair)
 		return -1;
-	for (uint32_t i = 1; i < URN_REPAIRS; i++)
+	for (uint32_t i = 1; i < n; i++)
 		tp->repair[i].next = (uint16_t)(i + 1);
 	tp->repair_free = 1;
 	return 0;
@@ -51,7 +53,6 @@ urn_repair_get(struct urn_tp *tp, struct urn_qp *qp)
 	r->nak_syn = 0;
 	urn_board_reset(&r->req, qp->una);
 	urn_board_reset(&r->resp, response_due(qp));
-	urn_peer_untime(tp, qp); /* an acknowledgement behind a loss says nothing of the way */
 	return r;
 }
 
@@ -74,7 +75,10 @@ urn_repair_end(struct urn_tp *tp, struct urn_qp *qp)
 
 	if (!r)
 		return;
-	drop_list(tp, r->kept);
+	while (r->kept) {
+		tp->kept--;
+		urn_tp_drop(tp, urn_ring_pop(&r->kept), URN_C_DROP_FLUSHED);
+	}
 	drop_list(tp, r->parts);
 	r->next = tp->repair_free;
 	tp->repair_free = qp->repair;
@@ -195,6 +199,19 @@ makes_sense(const struct urn_qp *qp, const struct urn_sack *s)
 	return urn_psn_diff(last, qp->next_psn) <= 0;
 }
 
+/* first..end-1 came: was the packet that is timed among that? */
+static void
+timed(struct urn_tp *tp, const struct urn_qp *qp, uint32_t first, uint32_t end)
+{
+	struct urn_peer *p = urn_qp_peer(tp, qp);
+
+	if (p->timed != qp || urn_psn_diff(p->timed_psn, first) < 0 ||
+	    urn_psn_diff(p->timed_psn, end) >= 0)
+		return;
+	p->timed = NULL;
+	urn_peer_rtt(p, tp->now - p->timed_at, tp->now);
+}
+
 bool
 urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -214,9 +231,12 @@ urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	urn_board_advance(&r->req, qp->una);
 	expected = psn_of(s.expected);
 	urn_board_came(&r->req, r->req.base, expected, tp->now, &news);
+	timed(tp, qp, qp->una, expected);
 	while (next_run(s.bitmap, &at, &end)) {
-		urn_board_came(&r->req, urn_psn_add(expected, 1 + at), urn_psn_add(expected, 1 + end),
-			       tp->now, &news);
+		uint32_t first = urn_psn_add(expected, 1 + at);
+
+		urn_board_came(&r->req, first, urn_psn_add(expected, 1 + end), tp->now, &news);
+		timed(tp, qp, first, urn_psn_add(expected, 1 + end));
 		at = end;
 	}
 	for (uint32_t i = 0; i < s.ranges; i++)
@@ -234,17 +254,10 @@ urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	struct urn_board_news news = {.again_ns = UINT64_MAX};
 	struct urn_repair *r = urn_repair_get(tp, qp);
 	uint32_t psn = urn_pkt(m)->psn;
-	struct rte_mbuf **at;
 
-	if (!r || r->kept_n >= URN_TP_OOO_QP || tp->kept >= tp->cfg.kept)
+	if (!r || r->kept_n >= URN_TP_OOO_QP || tp->kept >= tp->cfg.kept ||
+	    !urn_ring_insert(&r->kept, m))
 		return false;
-	at = &r->kept;
-	while (*at && urn_psn_diff(urn_pkt(*at)->psn, psn) < 0)
-		at = &urn_pkt(*at)->next;
-	if (*at && urn_pkt(*at)->psn == psn)
-		return false;
-	urn_pkt(m)->next = *at;
-	*at = m;
 	r->kept_n++;
 	tp->kept++;
 	URN_COUNT(tp, OOO_KEPT);
@@ -258,14 +271,13 @@ struct rte_mbuf *
 urn_repair_take(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct urn_repair *r = urn_repair_of(tp, qp);
-	struct rte_mbuf *m = r ? r->kept : NULL;
+	struct rte_mbuf *m = r ? urn_ring_first(r->kept) : NULL;
 
 	if (!m || urn_psn_diff(urn_pkt(m)->psn, response_due(qp)) > 0)
 		return NULL;
-	r->kept = urn_pkt(m)->next;
 	r->kept_n--;
 	tp->kept--;
-	return m;
+	return urn_ring_pop(&r->kept);
 }
 
 void

@@ -402,6 +402,7 @@ urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_
 
 	if (w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN)
 		return end; /* it ends the QP in its turn */
+	urn_peer_untime(tp, qp); /* its answer may be to either copy */
 	if (urn_work_is_fetch(w)) /* a response says that the request came */
 		return w->accepted || urn_req_refetch(tp, qp, w, w->first_psn, end) ? end : psn;
 	qp->cur_psn = psn;
@@ -475,6 +476,7 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 	end = urn_psn_add(last->first_psn, last->npsn - 1);
 	qp->cur_psn = urn_psn_diff(end, psn) < 0 ? end : psn;
 	qp->since_ack = ACK_EVERY;
+	urn_peer_untime(tp, qp); /* its answer may be to either copy */
 	if (!send_data(tp, qp, last, (qp->cur_psn - qp->una) & URN_PSN_MASK)) {
 		qp->cur_psn = cur_psn;
 		return false;

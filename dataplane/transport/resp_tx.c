@@ -249,7 +249,7 @@ describe_kept(const struct urn_qp *qp, struct urn_sack *s)
 	memset(s, 0, sizeof(*s));
 	s->version = URN_SACK_VERSION;
 	s->expected = rte_cpu_to_be_32(qp->epsn);
-	for (struct rte_mbuf *m = qp->ooo; m; m = urn_pkt(m)->next) {
+	for (struct rte_mbuf *m = urn_ring_first(qp->ooo); m; m = urn_ring_next(qp->ooo, m)) {
 		uint32_t psn = urn_pkt(m)->psn, n = psns_of(qp, m);
 		uint32_t bit = (psn - base) & URN_PSN_MASK;
 

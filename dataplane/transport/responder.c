@@ -441,22 +441,40 @@ duplicate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	urn_tp_hold(tp, m, qp, act);
 }
 
+bool
+urn_ring_insert(struct rte_mbuf **last, struct rte_mbuf *m)
+{
+	uint32_t psn = urn_pkt(m)->psn;
+	struct rte_mbuf *at = *last;
+
+	if (!at) {
+		urn_pkt(m)->next = m;
+		*last = m;
+		return true;
+	}
+	/* Mostly it is the newest so far. */
+	if (likely(urn_psn_diff(psn, urn_pkt(at)->psn) > 0)) {
+		urn_pkt(m)->next = urn_pkt(at)->next;
+		urn_pkt(at)->next = m;
+		*last = m;
+		return true;
+	}
+	while (urn_psn_diff(urn_pkt(urn_pkt(at)->next)->psn, psn) < 0)
+		at = urn_pkt(at)->next;
+	if (urn_pkt(urn_pkt(at)->next)->psn == psn)
+		return false;
+	urn_pkt(m)->next = urn_pkt(at)->next;
+	urn_pkt(at)->next = m;
+	return true;
+}
+
 /* Keep a packet ahead of its turn. returns false when it is not wanted. */
 static bool
 keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	struct rte_mbuf **at = &qp->ooo;
-	uint32_t psn = urn_pkt(m)->psn;
-
 	if (qp->ooo_count >= URN_TP_OOO_QP || tp->kept >= tp->cfg.kept ||
-	    (qp->flags & URN_QPF_RNR_SENT))
+	    (qp->flags & URN_QPF_RNR_SENT) || !urn_ring_insert(&qp->ooo, m))
 		return false;
-	while (*at && urn_psn_diff(urn_pkt(*at)->psn, psn) < 0)
-		at = &urn_pkt(*at)->next;
-	if (*at && urn_pkt(*at)->psn == psn)
-		return false;
-	urn_pkt(m)->next = *at;
-	*at = m;
 	qp->ooo_count++;
 	tp->kept++;
 	URN_COUNT(tp, OOO_KEPT);
@@ -488,7 +506,7 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 	struct rte_mbuf *m;
 	bool filled = false;
 
-	while ((m = qp->ooo) && !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT))) {
+	while ((m = urn_ring_first(qp->ooo)) && !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT))) {
 		int32_t d = urn_psn_diff(urn_pkt(m)->psn, qp->epsn);
 
 		if (d > 0)
@@ -497,7 +515,7 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 			urn_tp_execute(tp);
 			continue; /* that may have ended the QP, and let go of what it kept */
 		}
-		qp->ooo = urn_pkt(m)->next;
+		urn_ring_pop(&qp->ooo);
 		qp->ooo_count--;
 		tp->kept--;
 		if (d < 0) {
@@ -526,13 +544,10 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 void
 urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct rte_mbuf *m;
-
-	while ((m = qp->ooo)) {
-		qp->ooo = urn_pkt(m)->next;
+	while (qp->ooo) {
 		qp->ooo_count--;
 		tp->kept--;
-		urn_tp_drop(tp, m, URN_C_DROP_FLUSHED);
+		urn_tp_drop(tp, urn_ring_pop(&qp->ooo), URN_C_DROP_FLUSHED);
 	}
 }
 

@@ -141,6 +141,7 @@ static void
 open_tp(struct node *n)
 {
 	struct urn_tp_config c = {
+		.repairs = 8,
 		.mem = n->mem,
 		.memx = n->memx,
 		.pool = n->cfg.poor ? few : plenty,

@@ -202,16 +202,21 @@ check_completions(struct node *n)
 
 /* ---- accounts */
 
-/* Packets of a list by PSN, each behind `last`. */
+/* Packets of a ring, given by its last, each by PSN behind `last`. */
 static uint32_t
-count_list(struct rte_mbuf *list, uint32_t last)
+count_list(struct rte_mbuf *end, uint32_t last)
 {
+	struct rte_mbuf *m = end;
 	uint32_t n = 0;
 
-	for (struct rte_mbuf *m = list; m; m = urn_pkt(m)->next, n++) {
+	if (!end)
+		return 0;
+	do {
+		m = urn_pkt(m)->next;
 		fuzz_check(urn_psn_diff(urn_pkt(m)->psn, last) > 0);
 		last = urn_pkt(m)->psn;
-	}
+		n++;
+	} while (m != end);
 	return n;
 }
 
@@ -224,7 +229,7 @@ kept_of(const struct urn_tp *tp, const struct urn_qp *qp)
 	fuzz_check(n == qp->ooo_count);
 	if (!r)
 		return n;
-	fuzz_check(!r->kept || count_list(urn_pkt(r->kept)->next, urn_pkt(r->kept)->psn) + 1 == r->kept_n);
+	fuzz_check(count_list(r->kept, urn_psn_add(r->resp.base, URN_PSN_MASK)) == r->kept_n);
 	for (const struct rte_mbuf *m = r->parts; m; m = urn_pkt((struct rte_mbuf *)(uintptr_t)m)->next)
 		parts++;
 	fuzz_check(parts == r->parts_n);
@@ -294,7 +299,7 @@ node_check_end(struct node *n)
 		recv++;
 	for (uint16_t i = n->tp->repair_free; i; i = n->tp->repair[i].next)
 		repairs++;
-	fuzz_check(repairs == URN_REPAIRS);
+	fuzz_check(repairs == n->tp->cfg.repairs);
 	fuzz_check(work == n->tp->cfg.work && ext == extra && recv == extra);
 }
 

@@ -130,6 +130,7 @@ open_tp(struct probe *p)
 		.link = p->cfg.selective ? link_features : NULL,
 		.link_ctx = p,
 		.rto_floor = p->cfg.rto_floor,
+		.repairs = 64,
 		.mem = p->mem,
 		.memx = p->memx,
 		.pool = p->pool,

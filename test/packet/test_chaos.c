@@ -293,7 +293,8 @@ agrees(struct chaos *c)
 	const struct urn_qp *qp = c->p.qp;
 	uint32_t kept = 0, pending = 0, last = qp->epsn;
 
-	for (struct rte_mbuf *m = qp->ooo; m; m = urn_pkt(m)->next, kept++) {
+	for (struct rte_mbuf *m = qp->ooo ? urn_pkt(qp->ooo)->next : NULL; m;
+	     m = m == qp->ooo ? NULL : urn_pkt(m)->next, kept++) {
 		assert_true(urn_psn_diff(urn_pkt(m)->psn, last) > 0);
 		last = urn_pkt(m)->psn;
 	}

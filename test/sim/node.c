@@ -282,6 +282,7 @@ open_transport(struct sim_node *n)
 		.work = s->plan.work,
 		.window = s->plan.window,
 		.kept = s->plan.kept,
+		.repairs = SIM_ENDS,
 		.rto_floor = sim_link_rto_floor(s),
 		.features = sim_link_offer(n),
 		.link = sim_link_features,
@@ -490,7 +491,7 @@ check_pools(struct sim_node *n)
 		sim_fail(n->s, "node %u: a receive was not given back", n->id);
 	for (uint32_t i = tp->repair_free; i; i = tp->repair[i].next)
 		repairs_n++;
-	if (repairs_n != URN_REPAIRS)
+	if (repairs_n != tp->cfg.repairs)
 		sim_fail(n->s, "node %u: repairs were not given back", n->id);
 	for (uint32_t i = 1; i < tp->peers.n; i++)
 		if (tp->peers.at[i])
