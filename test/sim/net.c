@@ -118,7 +118,8 @@ row_of_switches(struct sim *s)
 	struct sim_net *n = &s->net;
 	struct urn_switch_config c = {.name = "switch", .copies = n->copies, .fdb.max = 64};
 	uint16_t right[SIM_SWITCHES] = {0}, left[SIM_SWITCHES] = {0};
-	bool learn = sim_one_in(&s->rng, 2);
+	/* A broken frame ends at the next switch, by its FCS: it must not teach it nonsense. */
+	bool learn = sim_one_in(&s->rng, 2) && !sim_on(s, SIM_CORRUPT);
 
 	c.no_learning = !learn;
 	for (unsigned int w = 0; w < s->plan.switches; w++)
