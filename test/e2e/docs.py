@@ -24,7 +24,7 @@ import sys
 import tempfile
 
 TIMEOUT = 240  # seconds for one command; generous, for sanitizers on a busy machine
-OURS = re.compile(r"^(scripts/[\w-]+\.sh|build/apps/.*|build/examples/.*|\.ci/run)$")
+OURS = re.compile(r"^(scripts/[\w-]+\.sh|build/apps/.*|build/test/sim/urnic-sim|build/examples/.*|\.ci/run)$")
 SCRIPT = re.compile(r"^(scripts/|\.ci/)")
 
 failures = []

@@ -413,6 +413,25 @@ probe_tail(void **state)
 	probe_close(&p);
 }
 
+/* The key of what a probe repeats is dead by then: one request fails, the other is flushed. */
+static void
+probe_key_dead(void **state)
+{
+	struct urn_region *r;
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &timed);
+	writes(&p, 0, 2);
+	assert_int_equal(urn_mem_kill_mr(p.mem, p.key_local, &r), 0);
+	probe_pass(&p, 3 * MS, MS / 10);
+	expect_sent(&p, 0, LOC_PROT_ERR);
+	expect_sent(&p, 1, WR_FLUSH_ERR);
+	expect_no_cqe(&p);
+	urn_mem_free_mr(p.mem, r);
+	probe_close(&p);
+}
+
 /* A READ without any response is asked for again. */
 static void
 probe_read_tail(void **state)
@@ -502,14 +521,23 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_missing),	   cmocka_unit_test(patient),
-		cmocka_unit_test(learns_reordering), cmocka_unit_test(lost_twice),
-		cmocka_unit_test(rnr_voids),	   cmocka_unit_test(nonsensical),
-		cmocka_unit_test(not_known),	   cmocka_unit_test(read_parts),
-		cmocka_unit_test(atomic_again),	   cmocka_unit_test(refusal_overtakes),
-		cmocka_unit_test(kept_flushed),	   cmocka_unit_test(probe_tail),
-		cmocka_unit_test(probe_read_tail),   cmocka_unit_test(early),
-		cmocka_unit_test(measured),	   cmocka_unit_test(none_left),
+		cmocka_unit_test(only_missing),
+		cmocka_unit_test(patient),
+		cmocka_unit_test(learns_reordering),
+		cmocka_unit_test(lost_twice),
+		cmocka_unit_test(rnr_voids),
+		cmocka_unit_test(nonsensical),
+		cmocka_unit_test(not_known),
+		cmocka_unit_test(read_parts),
+		cmocka_unit_test(atomic_again),
+		cmocka_unit_test(refusal_overtakes),
+		cmocka_unit_test(kept_flushed),
+		cmocka_unit_test(probe_tail),
+		cmocka_unit_test(probe_key_dead),
+		cmocka_unit_test(probe_read_tail),
+		cmocka_unit_test(early),
+		cmocka_unit_test(measured),
+		cmocka_unit_test(none_left),
 	};
 
 	return cmocka_run_group_tests_name("repair", tests, NULL, NULL);

@@ -12,7 +12,7 @@ some_time(struct sim_rng *r)
 }
 
 static void
-add(struct sim *s, uint64_t at, enum sim_fault f, bool ends, uint32_t a, uint32_t b)
+add(struct sim *s, uint64_t at, unsigned int f, bool ends, uint32_t a, uint32_t b)
 {
 	unsigned int i = s->timed_n;
 

@@ -1,56 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wires and switches. Each direction of a wire is an impairment; two nodes are
- * joined back to back, or nodes hang on a row of switches:
+ * Wires and switches: two nodes are joined back to back, or nodes hang on a row
+ * of the product's switches (dataplane/switch):
  *
  *    n0   n2        n1
  *     \   /          |
  *      s0 ───────── s1 ── n3
  *
- * Access links, node to switch and back, are the bad ones; wires between
- * switches have a delay only, until a link fault hits them.
+ * Each direction of a wire is an impairment. Access wires, between node and
+ * switch, are the bad ones; those between switches have a delay only, until a
+ * link fault hits them. Half of the runs learn addresses, half have them fixed.
  */
 #include "sim.h"
 
-static int
-add_dir(struct sim *s, int node, int to_switch, bool access)
-{
-	struct sim_net *n = &s->net;
-	struct sim_dir *d = &n->dir[n->dirs];
-
-	memset(d, 0, sizeof(*d));
-	d->node = node;
-	d->to_switch = to_switch;
-	d->access = access;
-	return (int)n->dirs++;
-}
-
-/* Nodes, switches and the wires between them; links are pairs of directions. */
-static void
-lay_out(struct sim *s)
-{
-	struct sim_net *n = &s->net;
-	unsigned int nodes = s->plan.nodes, switches = s->plan.switches, home[SIM_NODES];
-	int right[SIM_SWITCHES], left[SIM_SWITCHES], to_node[SIM_NODES];
-
-	if (switches == 0) {
-		n->from_node[0] = add_dir(s, 1, -1, true);
-		n->from_node[1] = add_dir(s, 0, -1, true);
-		return;
-	}
-	for (unsigned int i = 0; i < nodes; i++) {
-		home[i] = sim_rnd(&s->rng, switches);
-		n->from_node[i] = add_dir(s, -1, (int)home[i], true);
-		to_node[i] = add_dir(s, (int)i, -1, true);
-	}
-	for (unsigned int w = 0; w + 1 < switches; w++) {
-		right[w] = add_dir(s, -1, (int)w + 1, false);
-		left[w + 1] = add_dir(s, -1, (int)w, false);
-	}
-	for (unsigned int w = 0; w < switches; w++)
-		for (unsigned int i = 0; i < nodes; i++)
-			n->route[w][i] = home[i] == w ? to_node[i] : home[i] > w ? right[w] : left[w];
-}
+#include <stdlib.h>
 
 /* What a hop does of what a path does; a path has `hops` bad hops. */
 static void
@@ -82,96 +45,179 @@ make_bad(struct sim *s, struct sim_dir *d, unsigned int hops)
 	}
 }
 
-void
-sim_net_open(struct sim *s)
+static void
+make_config(struct sim *s, struct sim_dir *d, bool access, unsigned int hops)
+{
+	unsigned int i = (unsigned int)(d - s->net.dir);
+
+	memset(d, 0, sizeof(*d));
+	d->access = access;
+	d->cfg.seed = s->seed * 64 + i;
+	d->cfg.delay_ns = sim_between(&s->rng, 100, 5000);
+	/* A good wire loses nothing, however much is sent. */
+	d->cfg.queue = s->plan.pairs > 16 ? 4 * SIM_MBUFS : SIM_MBUFS;
+	make_bad(s, d, hops);
+}
+
+/* ---- laying it out */
+
+static void
+back_to_back(struct sim *s)
 {
 	struct sim_net *n = &s->net;
 
-	n->dirs = 0;
-	n->lost = 0;
-	lay_out(s);
-	for (unsigned int i = 0; i < n->dirs; i++) {
-		struct sim_dir *d = &n->dir[i];
-
-		d->cfg.seed = s->seed * 64 + i;
-		d->cfg.delay_ns = sim_between(&s->rng, 100, 5000);
-		/* A good wire loses nothing, however much is sent. */
-		d->cfg.queue = s->plan.pairs > 16 ? 4 * SIM_MBUFS : SIM_MBUFS;
-		make_bad(s, d, s->plan.switches ? 2 : 1);
-		d->imp = urn_impair_create(&d->cfg, n->copies);
-		if (!d->imp)
+	for (unsigned int i = 0; i < 2; i++) {
+		make_config(s, &n->dir[i], true, 1);
+		n->dir[i].imp = urn_impair_create(&n->dir[i].cfg, n->copies);
+		if (!n->dir[i].imp)
 			sim_fail(s, "a wire could not be made");
 	}
+	n->dirs = 2;
+}
+
+/* A port, its two directions being the next of the list. returns: its number */
+static uint16_t
+add_port(struct sim *s, unsigned int w, bool access)
+{
+	struct sim_net *n = &s->net;
+	struct urn_switch_port_config c = {.name = "port"};
+	int port;
+
+	for (int i = 0; i < 2; i++)
+		make_config(s, &n->dir[n->dirs + i], access, 2);
+	c.impair[URN_SWITCH_IN] = n->dir[n->dirs].cfg;
+	c.impair[URN_SWITCH_OUT] = n->dir[n->dirs + 1].cfg;
+	port = urn_switch_add_port(n->sw[w], &c);
+	if (port < 0) {
+		sim_fail(s, "a port of a switch could not be made: %d", port);
+		return 0;
+	}
+	n->dir[n->dirs].imp = urn_switch_impair(n->sw[w], (uint16_t)port, URN_SWITCH_IN);
+	n->dir[n->dirs + 1].imp = urn_switch_impair(n->sw[w], (uint16_t)port, URN_SWITCH_OUT);
+	n->dirs += 2;
+	return (uint16_t)port;
+}
+
+/* Where each node is, from this switch. */
+static void
+fix_addresses(struct sim *s, unsigned int w, uint16_t right, uint16_t left)
+{
+	struct sim_net *n = &s->net;
+
+	for (unsigned int i = 0; i < s->plan.nodes; i++) {
+		uint16_t port = n->home[i] == w ? n->port[i] : n->home[i] > w ? right : left;
+
+		if (urn_fdb_set(urn_switch_fdb(n->sw[w]), urn_mac(s->node[i].mac), port) != 0)
+			sim_fail(s, "an address of a switch could not be fixed");
+	}
+}
+
+static void
+row_of_switches(struct sim *s)
+{
+	struct sim_net *n = &s->net;
+	struct urn_switch_config c = {.name = "switch", .copies = n->copies, .fdb.max = 64};
+	uint16_t right[SIM_SWITCHES] = {0}, left[SIM_SWITCHES] = {0};
+	/* A broken frame ends at the next switch, by its FCS: it must not teach it nonsense. */
+	bool learn = sim_one_in(&s->rng, 2) && !sim_on(s, SIM_CORRUPT);
+
+	c.no_learning = !learn;
+	for (unsigned int w = 0; w < s->plan.switches; w++)
+		n->sw[w] = urn_switch_create(&c);
+	for (unsigned int i = 0; i < s->plan.nodes; i++) {
+		n->home[i] = sim_rnd(&s->rng, s->plan.switches);
+		n->port[i] = add_port(s, n->home[i], true);
+	}
+	for (unsigned int w = 0; w + 1 < s->plan.switches; w++) {
+		right[w] = add_port(s, w, false);
+		left[w + 1] = add_port(s, w + 1, false);
+		if (urn_switch_link(n->sw[w], right[w], n->sw[w + 1], left[w + 1]) != 0)
+			sim_fail(s, "switches could not be joined");
+	}
+	for (unsigned int w = 0; w < s->plan.switches && !learn; w++)
+		fix_addresses(s, w, right[w], left[w]);
+}
+
+void
+sim_net_open(struct sim *s)
+{
+	s->net.dirs = 0;
+	s->net.lost = 0;
+	if (s->plan.switches)
+		row_of_switches(s);
+	else
+		back_to_back(s);
+}
+
+static void
+count(struct sim *s, const struct sim_dir *d)
+{
+	const uint64_t *c = urn_impair_counters(d->imp)->v;
+
+	s->stats.dropped += c[URN_IMPAIR_DROPPED] + c[URN_IMPAIR_BLACKHOLE] + c[URN_IMPAIR_FLAP] +
+			    c[URN_IMPAIR_QUEUE];
+	s->stats.fired[SIM_DROP] += c[URN_IMPAIR_DROPPED];
+	s->stats.fired[SIM_DUP] += c[URN_IMPAIR_DUPLICATED];
+	s->stats.fired[SIM_REORDER] += c[URN_IMPAIR_REORDERED];
+	s->stats.fired[SIM_CORRUPT] += c[URN_IMPAIR_CORRUPTED];
+	s->stats.fired[SIM_DELAY] += d->cfg.jitter_ns ? c[URN_IMPAIR_DELAYED] : 0;
+	s->stats.fired[SIM_RATE] += d->cfg.rate_bps ? c[URN_IMPAIR_DELAYED] : 0;
 }
 
 void
 sim_net_close(struct sim *s)
 {
-	for (unsigned int i = 0; i < s->net.dirs; i++) {
-		struct sim_dir *d = &s->net.dir[i];
-		const struct urn_impair_counters *c;
+	struct sim_net *n = &s->net;
 
-		if (!d->imp)
-			continue;
-		c = urn_impair_counters(d->imp);
-		s->stats.dropped += c->v[URN_IMPAIR_DROPPED] + c->v[URN_IMPAIR_BLACKHOLE] +
-				    c->v[URN_IMPAIR_FLAP] + c->v[URN_IMPAIR_QUEUE];
-		s->stats.fired[SIM_DROP] += c->v[URN_IMPAIR_DROPPED];
-		s->stats.fired[SIM_DUP] += c->v[URN_IMPAIR_DUPLICATED];
-		s->stats.fired[SIM_REORDER] += c->v[URN_IMPAIR_REORDERED];
-		s->stats.fired[SIM_CORRUPT] += c->v[URN_IMPAIR_CORRUPTED];
-		s->stats.fired[SIM_DELAY] += d->cfg.jitter_ns ? c->v[URN_IMPAIR_DELAYED] : 0;
-		s->stats.fired[SIM_RATE] += d->cfg.rate_bps ? c->v[URN_IMPAIR_DELAYED] : 0;
-		urn_impair_destroy(d->imp);
-		d->imp = NULL;
+	for (unsigned int i = 0; i < n->dirs; i++) {
+		if (n->dir[i].imp)
+			count(s, &n->dir[i]);
+		if (!s->plan.switches)
+			urn_impair_destroy(n->dir[i].imp);
+		n->dir[i].imp = NULL;
 	}
+	for (unsigned int w = 0; w < s->plan.switches; w++) {
+		urn_switch_destroy(n->sw[w]);
+		n->sw[w] = NULL;
+	}
+}
+
+/* ---- frames */
+
+static void
+to_node(struct sim *s, struct sim_node *n, struct rte_mbuf **m, unsigned int k)
+{
+	for (unsigned int i = 0; i < k; i++) {
+		if (n->rx_in - n->rx_out == SIM_RX) {
+			s->net.lost++;
+			rte_pktmbuf_free(m[i]);
+			continue;
+		}
+		n->rx[n->rx_in++ % SIM_RX] = m[i];
+	}
+	sim_node_wake(n, s->now);
 }
 
 void
 sim_net_send(struct sim *s, unsigned int node, struct rte_mbuf **m, unsigned int n)
 {
+	struct sim_net *net = &s->net;
+
 	s->stats.frames += n;
-	urn_impair_push(s->net.dir[s->net.from_node[node]].imp, m, n, s->now);
-}
-
-static void
-to_node(struct sim *s, struct sim_node *n, struct rte_mbuf *m)
-{
-	if (n->rx_in - n->rx_out == SIM_RX) {
-		s->net.lost++;
-		rte_pktmbuf_free(m);
-		return;
-	}
-	n->rx[n->rx_in++ % SIM_RX] = m;
-	sim_node_wake(n, s->now);
-}
-
-/* A frame has come to the end of a wire. The last byte of a MAC says which node. */
-static void
-arrive(struct sim *s, const struct sim_dir *d, struct rte_mbuf *m)
-{
-	const uint8_t *f = rte_pktmbuf_mtod(m, const uint8_t *);
-	unsigned int to = f[5] - 1u;
-
-	if (d->node >= 0) {
-		to_node(s, &s->node[d->node], m);
-		return;
-	}
-	if (to >= s->plan.nodes) { /* a bit of the address was turned over */
-		rte_pktmbuf_free(m);
-		return;
-	}
-	urn_impair_push(s->net.dir[s->net.route[d->to_switch][to]].imp, &m, 1, s->now);
+	if (s->plan.switches)
+		urn_switch_input(net->sw[net->home[node]], net->port[node], m, n, s->now);
+	else
+		urn_impair_push(net->dir[node].imp, m, n, s->now);
 }
 
 uint64_t
 sim_net_next(const struct sim *s)
 {
-	uint64_t best = UINT64_MAX;
+	const struct sim_net *n = &s->net;
+	uint64_t best = UINT64_MAX, at;
 
-	for (unsigned int i = 0; i < s->net.dirs; i++) {
-		uint64_t at = urn_impair_next(s->net.dir[i].imp);
-
+	for (unsigned int i = 0; i < (s->plan.switches ? s->plan.switches : 2); i++) {
+		at = s->plan.switches ? urn_switch_next(n->sw[i]) : urn_impair_next(n->dir[i].imp);
 		if (at < best)
 			best = at;
 	}
@@ -181,18 +227,17 @@ sim_net_next(const struct sim *s)
 void
 sim_net_step(struct sim *s)
 {
+	struct sim_net *n = &s->net;
 	struct rte_mbuf *m[32];
+	unsigned int k;
 
-	for (unsigned int i = 0; i < s->net.dirs; i++) {
-		struct sim_dir *d = &s->net.dir[i];
-		unsigned int n;
-
-		if (urn_impair_next(d->imp) > s->now)
-			continue;
-		while ((n = urn_impair_pop(d->imp, m, 32, s->now)))
-			for (unsigned int k = 0; k < n; k++)
-				arrive(s, d, m[k]);
-	}
+	if (s->plan.switches)
+		urn_switch_run_all(n->sw, s->plan.switches, s->now);
+	for (unsigned int i = 0; i < s->plan.nodes; i++)
+		while ((k = s->plan.switches
+				    ? urn_switch_output(n->sw[n->home[i]], n->port[i], m, 32, s->now)
+				    : urn_impair_pop(n->dir[!i].imp, m, 32, s->now)))
+			to_node(s, &s->node[i], m, k);
 }
 
 void

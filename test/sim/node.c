@@ -295,8 +295,10 @@ open_transport(struct sim_node *n)
 		.give_ctx = n,
 	};
 
-	if (sim_on(s, SIM_LATE))
+	if (sim_on(s, SIM_LATE)) {
 		x.delay_seed = s->seed * SIM_NODES + n->id + 1;
+		s->stats.fired[SIM_LATE]++;
+	}
 	if (sim_on(s, SIM_FAIL) && n->id == s->seed % s->plan.nodes) {
 		x.fail_per_million = 2000;
 		x.delay_seed = s->seed * SIM_NODES + n->id + 1;

@@ -8,6 +8,7 @@
 
 #include "pmd_glue/eal.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -91,6 +92,9 @@ sim_init(const char *program)
 	struct urn_err err = {{0}};
 	enum { ROOM = RTE_PKTMBUF_HEADROOM + 4352 };
 
+	/* What a run frees serves the next, page for page. */
+	mallopt(M_MMAP_THRESHOLD, 1 << 30);
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	if (urn_eal_start(&c, &err) != 0) {
 		fprintf(stderr, "%s: %s\n", program, err.text);
 		return -1;

@@ -20,7 +20,7 @@
 #include "rng.h"
 
 #include "host/doorbell.h"
-#include "switch/impair.h"
+#include "switch/switch.h"
 #include "transport/tp.h"
 
 #include <stdbool.h>
@@ -31,11 +31,11 @@ enum {
 	SIM_NODES = 5,
 	SIM_SWITCHES = 3,
 	SIM_ENDS = 512,        /* QPs of a run */
-	SIM_DIRS = 2 * (SIM_NODES + SIM_SWITCHES),
+	SIM_DIRS = 2 * (SIM_NODES + 2 * SIM_SWITCHES),
 	SIM_RX = 8192,         /* frames that wait for a node */
 	SIM_SLOTS = 32,        /* requests of a QP at a time, at most */
 	SIM_BUFS = 64,         /* receives of a queue at a time, at most */
-	SIM_TIMED = 64,        /* faults that come at a time of their own */
+	SIM_TIMED = 96,        /* what comes at a time of its own */
 	SIM_DYING = 64,
 	SIM_GUARD = 32,        /* bytes around each buffer that are nobody's */
 	SIM_WORDS = 4,         /* words for atomics, of each QP */
@@ -260,19 +260,18 @@ struct sim_node {
 
 /* One direction of a wire. */
 struct sim_dir {
-	struct urn_impair *imp;
+	struct urn_impair *imp;        /* a switch's, or its own when there is none */
 	struct urn_impair_config cfg;
-	int node;                      /* it leads to; -1: to a switch */
-	int to_switch;
-	bool access;                   /* from or to a node, not between switches */
+	bool access;                   /* to or from a node, not between switches */
 };
 
 struct sim_net {
-	struct sim_dir dir[SIM_DIRS];
+	struct sim_dir dir[SIM_DIRS];  /* two of each wire */
 	unsigned int dirs;
-	int from_node[SIM_NODES];      /* direction that leaves each */
-	int route[SIM_SWITCHES][SIM_NODES]; /* direction by which a switch reaches a node */
-	struct rte_mempool *copies;    /* for frames that wires double */
+	struct urn_switch *sw[SIM_SWITCHES];
+	unsigned int home[SIM_NODES];  /* the switch that each node hangs on */
+	uint16_t port[SIM_NODES];      /* ... and the port there */
+	struct rte_mempool *copies;    /* for frames that wires double and switches flood */
 	uint64_t lost;                 /* no room at a node */
 };
 
