@@ -40,10 +40,10 @@ memif(const char *arg, unsigned int index, char device[512], char name[32], stru
 {
 	const char *comma = strchr(arg, ',');
 	char path[108] = "";
-	size_t n = comma ? (size_t)(comma - arg) : strlen(arg);
+	int n = comma ? (int)(comma - arg) : (int)strlen(arg);
 
-	if (n < sizeof(path))
-		memcpy(path, arg, n);
+	if (n < (int)sizeof(path))
+		snprintf(path, sizeof(path), "%.*s", n, arg);
 	if (!is_plain(path) || path[0] != '/' ||
 	    (comma && strcmp(comma, ",client") != 0 && strcmp(comma, ",server") != 0)) {
 		urn_err_set(err, "--port memif:%.100s: give the whole path of a socket, up to 107 "

@@ -160,7 +160,7 @@ set_chance(struct urn_impair *imp, const struct urn_impair_config *c, bool resta
 static int
 resize(struct urn_impair *imp, uint32_t queue)
 {
-	uint32_t size = 64, n = (uint32_t)(imp->tail - imp->head);
+	uint32_t size = 64, n = imp->ring ? (uint32_t)(imp->tail - imp->head) : 0;
 	struct entry *ring;
 
 	while (size < queue || size < n)
