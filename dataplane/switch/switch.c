@@ -13,8 +13,8 @@
 
 #define DEFAULT_FDB 4096u
 #define DEFAULT_AGE_NS 300000000000ull
-#define TEND_SLOTS 64u	       /* of the table, looked at a time */
-#define TEND_NS 10000000ull    /* how often */
+#define TEND_SLOTS 64u	    /* of the table, looked at a time */
+#define TEND_NS 10000000ull /* how often */
 #define NO_PORT UINT16_MAX
 
 struct port {
@@ -40,8 +40,8 @@ struct urn_switch {
 	struct port *port[URN_SWITCH_MAX_PORTS];
 	struct urn_fdb *fdb;
 	struct rte_mempool *copies;
-	struct batch batch;	/* of the call under way */
-	uint64_t tend_at;	/* ns */
+	struct batch batch;		/* of the call under way */
+	uint64_t tend_at;		/* ns */
 	struct urn_switch *from, *todo; /* of the search for a loop under way */
 	char name[32];
 };
@@ -426,8 +426,7 @@ forward(struct urn_switch *sw, struct pass *ps, struct rte_mbuf *m)
 }
 
 static void
-forward_all(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, unsigned int n,
-	    uint64_t now)
+forward_all(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, unsigned int n, uint64_t now)
 {
 	struct pass ps = {.in = sw->port[port], .now = now, .port = port};
 
