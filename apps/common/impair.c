@@ -6,20 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char urn_impair_keys[] =
-	"  drop=P            share of frames lost, in percent: 1 or 1%\n"
-	"  dup=P             share of frames doubled\n"
-	"  corrupt=P         share of frames with a bit turned over\n"
-	"  reorder=P         share of frames held back until others passed\n"
-	"  hold=N or A-B     how many others pass, 1 to 32 (1-8)\n"
-	"  hold-time=T       ... or for how long at most (100us)\n"
-	"  delay=T           every frame comes later: 200us, 1.5ms\n"
-	"  jitter=T          by up to so much more; the order stays\n"
-	"  rate=R            bits a second: 500M, 2.5G (1000-based)\n"
-	"  queue=N           frames inside at a time, 1 to 1048576 (4096)\n"
-	"  flap=UP/DOWN      passes for a time, then not: 900ms/100ms\n"
-	"  blackhole         nothing passes\n"
-	"  seed=N            of all chance (0)\n";
+const char urn_impair_keys[] = "  drop=P            share of frames lost, in percent: 1 or 1%\n"
+			       "  dup=P             share of frames doubled\n"
+			       "  corrupt=P         share of frames with a bit turned over\n"
+			       "  reorder=P         share of frames held back until others passed\n"
+			       "  hold=N or A-B     how many others pass, 1 to 32 (1-8)\n"
+			       "  hold-time=T       ... or for how long at most (100us)\n"
+			       "  delay=T           every frame comes later: 200us, 1.5ms\n"
+			       "  jitter=T          by up to so much more; the order stays\n"
+			       "  rate=R            bits a second: 500M, 2.5G (1000-based)\n"
+			       "  queue=N           frames inside at a time, 1 to 1048576 (4096)\n"
+			       "  flap=UP/DOWN      passes for a time, then not: 900ms/100ms\n"
+			       "  blackhole         nothing passes\n"
+			       "  seed=N            of all chance (0)\n";
 
 int
 urn_impair_parse_percent(const char *s, double *out)
@@ -175,14 +174,18 @@ urn_impair_take(struct urn_impair_config *c, const char *key, const char *value,
 		const char *key;
 		double *at;
 	} percents[] = {
-		{"drop", &c->drop}, {"dup", &c->dup},
-		{"corrupt", &c->corrupt}, {"reorder", &c->reorder},
+		{"drop", &c->drop},
+		{"dup", &c->dup},
+		{"corrupt", &c->corrupt},
+		{"reorder", &c->reorder},
 	};
 	const struct {
 		const char *key;
 		uint64_t *at;
 	} times[] = {
-		{"delay", &c->delay_ns}, {"jitter", &c->jitter_ns}, {"hold-time", &c->reorder_ns},
+		{"delay", &c->delay_ns},
+		{"jitter", &c->jitter_ns},
+		{"hold-time", &c->reorder_ns},
 	};
 
 	for (size_t i = 0; i < RTE_DIM(percents); i++) {

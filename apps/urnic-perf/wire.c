@@ -23,7 +23,8 @@ add_plug(struct perf_wire *w, const struct perf_wire_opts *o, unsigned int i)
 	cfg.impair[URN_SWITCH_IN] = o->cfg;
 	cfg.impair[URN_SWITCH_IN].seed += i;
 	port = urn_switch_add_port(w->sw, &cfg);
-	return port < 0 ? port : urn_fabric_plug(w->fabric, w->sw, (uint16_t)port, w->plug[i], true);
+	return port < 0 ? port
+			: urn_fabric_plug(w->fabric, w->sw, (uint16_t)port, w->plug[i], true);
 }
 
 int
@@ -105,8 +106,7 @@ perf_wire_get(const struct perf_wire *w, struct perf_wire_result *out)
 }
 
 void
-perf_wire_json(struct urn_json *j, const struct perf_wire_opts *o,
-	       const struct perf_wire_result *r)
+perf_wire_json(struct urn_json *j, const struct perf_wire_opts *o, const struct perf_wire_result *r)
 {
 	if (!r->on)
 		return;

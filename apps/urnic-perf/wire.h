@@ -31,6 +31,7 @@ enum {
 	PERF_WIRE_END,
 };
 
+/* clang-format off */
 #define PERF_WIRE_LONG_OPTIONS                                        \
 	{"switch", no_argument, NULL, PERF_WIRE_SWITCH},              \
 	{"loss", required_argument, NULL, PERF_WIRE_LOSS},            \
@@ -40,15 +41,16 @@ enum {
 	{"corrupt", required_argument, NULL, PERF_WIRE_CORRUPT},      \
 	{"delay", required_argument, NULL, PERF_WIRE_DELAY},          \
 	{"seed", required_argument, NULL, PERF_WIRE_SEED}
+/* clang-format on */
 
-#define PERF_WIRE_HELP                                                                       \
-	"  --switch          join the nodes by a switch, polled by the thread of node B\n"  \
-	"  --loss P          ... which loses P percent of the packets, each way: 0.1, 5\n"  \
-	"  --dup P           ... doubles P percent\n"                                       \
-	"  --reorder P       ... lets others pass P percent\n"                              \
-	"  --reorder-depth N ... as many as 1..N others, 1..32 (8)\n"                       \
-	"  --corrupt P       ... turns over a bit in P percent\n"                           \
-	"  --delay US        ... and delivers each so many microseconds later\n"            \
+#define PERF_WIRE_HELP                                                                     \
+	"  --switch          join the nodes by a switch, polled by the thread of node B\n" \
+	"  --loss P          ... which loses P percent of the packets, each way: 0.1, 5\n" \
+	"  --dup P           ... doubles P percent\n"                                      \
+	"  --reorder P       ... lets others pass P percent\n"                             \
+	"  --reorder-depth N ... as many as 1..N others, 1..32 (8)\n"                      \
+	"  --corrupt P       ... turns over a bit in P percent\n"                          \
+	"  --delay US        ... and delivers each so many microseconds later\n"           \
 	"  --seed N          of all this chance (0)\n"
 
 /* The wire that was asked for. */

@@ -25,8 +25,10 @@ interface(const char *kind, const char *arg, unsigned int index, char device[512
 	  struct urn_err *err)
 {
 	if (!is_plain(arg) || strlen(arg) > 15 || strchr(arg, '/')) {
-		urn_err_set(err, "--port %.16s:%.32s: give the name of an interface, up to 15 "
-				 "characters", kind, arg);
+		urn_err_set(err,
+			    "--port %.16s:%.32s: give the name of an interface, up to 15 "
+			    "characters",
+			    kind, arg);
 		return -1;
 	}
 	snprintf(device, 512, "net_%s%u,iface=%s", kind, index, arg);
@@ -40,18 +42,20 @@ memif(const char *arg, unsigned int index, char device[512], char name[32], stru
 {
 	const char *comma = strchr(arg, ',');
 	char path[108] = "";
-	size_t n = comma ? (size_t)(comma - arg) : strlen(arg);
+	int n = comma ? (int)(comma - arg) : (int)strlen(arg);
 
-	if (n < sizeof(path))
-		memcpy(path, arg, n);
+	if (n < (int)sizeof(path))
+		snprintf(path, sizeof(path), "%.*s", n, arg);
 	if (!is_plain(path) || path[0] != '/' ||
 	    (comma && strcmp(comma, ",client") != 0 && strcmp(comma, ",server") != 0)) {
-		urn_err_set(err, "--port memif:%.100s: give the whole path of a socket, up to 107 "
-				 "characters, and ,client if the other side makes it", arg);
+		urn_err_set(err,
+			    "--port memif:%.100s: give the whole path of a socket, up to 107 "
+			    "characters, and ,client if the other side makes it",
+			    arg);
 		return -1;
 	}
-	snprintf(device, 512, "net_memif%u,role=%s,socket=%s", index,
-		 comma ? comma + 1 : "server", path);
+	snprintf(device, 512, "net_memif%u,role=%s,socket=%s", index, comma ? comma + 1 : "server",
+		 path);
 	snprintf(name, 32, "memif%u", index);
 	return 0;
 }
@@ -70,14 +74,15 @@ sw_device(const char *spec, unsigned int index, char device[512], char name[32],
 	}
 	if (n == 5 && strncmp(spec, "memif", n) == 0)
 		return memif(colon + 1, index, device, name, err);
-	if (n == 3 && strncmp(spec, "dev", n) == 0 && colon[1] != '\0' &&
-	    strlen(colon + 1) < 512) {
+	if (n == 3 && strncmp(spec, "dev", n) == 0 && colon[1] != '\0' && strlen(colon + 1) < 512) {
 		snprintf(device, 512, "%s", colon + 1);
 		snprintf(name, 32, "port%u", index);
 		return 0;
 	}
-	urn_err_set(err, "--port %.48s: give tap:NAME, memif:PATH, af_packet:NAME, af_xdp:NAME or "
-			 "dev:DEVICE", spec);
+	urn_err_set(err,
+		    "--port %.48s: give tap:NAME, memif:PATH, af_packet:NAME, af_xdp:NAME or "
+		    "dev:DEVICE",
+		    spec);
 	return -1;
 }
 

@@ -15,7 +15,7 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-#define IDLE_AFTER 1024u      /* empty polls before the idle policy sets in */
+#define IDLE_AFTER 1024u /* empty polls before the idle policy sets in */
 #define IDLE_YIELD_EVERY 64u
 #define IDLE_SLEEP_NS 100000u
 

@@ -170,8 +170,10 @@ take_port(struct sw_opts *o, const char *arg, struct urn_err *err)
 		return -1;
 	if (spec != arg) {
 		if (!is_name(arg, (size_t)(equals - arg))) {
-			urn_err_set(err, "--port %.48s: give a name of 1 to 15 letters, digits, _ "
-					 "or -", arg);
+			urn_err_set(err,
+				    "--port %.48s: give a name of 1 to 15 letters, digits, _ "
+				    "or -",
+				    arg);
 			return -1;
 		}
 		snprintf(p->name, sizeof(p->name), "%.*s", (int)(equals - arg), arg);
@@ -195,8 +197,10 @@ take_link(struct sw_opts *o, const char *arg, struct urn_err *err)
 		end[1] = find_switch(o, comma + 1, strlen(comma + 1));
 	}
 	if (end[0] < 0 || end[1] < 0 || end[0] == end[1]) {
-		urn_err_set(err, "--link %.32s: give two switches that --switch named before, such "
-				 "as s0,s1", arg);
+		urn_err_set(err,
+			    "--link %.32s: give two switches that --switch named before, such "
+			    "as s0,s1",
+			    arg);
 		return -1;
 	}
 	if (o->links == SW_MAX_LINKS) {
@@ -231,8 +235,10 @@ take_static(struct sw_opts *o, const char *arg, struct urn_err *err)
 		return -1;
 	}
 	if (port < 0 || sw_parse_mac(comma + 1, f->mac)) {
-		urn_err_set(err, "--static %.48s: give a port that was named before and the MAC "
-				 "address of one host, such as left,02:00:00:00:00:01", arg);
+		urn_err_set(err,
+			    "--static %.48s: give a port that was named before and the MAC "
+			    "address of one host, such as left,02:00:00:00:00:01",
+			    arg);
 		return -1;
 	}
 	f->port = (unsigned int)port;
@@ -257,8 +263,10 @@ take_impair(struct sw_opts *o, const char *arg, struct urn_err *err)
 	}
 	port = find_port(o, arg, n);
 	if (port < 0) {
-		urn_err_set(err, "--impair %.48s: give a port that was named before, a direction "
-				 "if it is only one, and what happens: left.in:drop=1%%", arg);
+		urn_err_set(err,
+			    "--impair %.48s: give a port that was named before, a direction "
+			    "if it is only one, and what happens: left.in:drop=1%%",
+			    arg);
 		return -1;
 	}
 	if (in && urn_impair_take_list(&o->port[port].impair[URN_SWITCH_IN], colon + 1, err))
@@ -304,8 +312,10 @@ take_core(struct sw_opts *o, const char *arg, struct urn_err *err)
 		o->core = (int)v;
 		return 0;
 	}
-	urn_err_set(err, "--core %.32s: this process may not run there; see taskset -p $$ for the "
-			 "cores it may use", arg);
+	urn_err_set(err,
+		    "--core %.32s: this process may not run there; see taskset -p $$ for the "
+		    "cores it may use",
+		    arg);
 	return -1;
 }
 
@@ -372,8 +382,10 @@ check_together(const struct sw_opts *o, struct urn_err *err)
 		used[o->port[i].sw] = true;
 	for (unsigned int i = 0; i < o->sws; i++) {
 		if (!used[i]) {
-			urn_err_set(err, "--switch %s has no port; ports belong to the switch named "
-					 "last before them", o->sw[i]);
+			urn_err_set(err,
+				    "--switch %s has no port; ports belong to the switch named "
+				    "last before them",
+				    o->sw[i]);
 			return -1;
 		}
 	}
@@ -399,8 +411,10 @@ sw_opts_parse(int argc, char **argv, struct sw_opts *o, struct urn_err *err)
 			puts("urnic-switch " URN_VERSION);
 			return SW_EXIT_OK;
 		case '?':
-			urn_err_set(err, "%.32s is no option, or not a whole one; --help lists "
-					 "them", argv[optind - 1]);
+			urn_err_set(err,
+				    "%.32s is no option, or not a whole one; --help lists "
+				    "them",
+				    argv[optind - 1]);
 			return SW_EXIT_USAGE;
 		case ':':
 			urn_err_set(err, "%.32s wants a value; --help tells which",

@@ -17,9 +17,9 @@
 /* A port of a switch: a device, or an end of a link. */
 struct sw_port_opts {
 	char name[32];
-	char device[512]; /* pmd_glue's line; empty: a link */
-	unsigned int sw;  /* index of the switch */
-	bool tap;	  /* net_tap: its link state says nothing */
+	char device[512];		    /* pmd_glue's line; empty: a link */
+	unsigned int sw;		    /* index of the switch */
+	bool tap;			    /* net_tap: its link state says nothing */
 	struct urn_impair_config impair[2]; /* by enum urn_switch_dir */
 };
 
@@ -44,7 +44,7 @@ struct sw_opts {
 	uint64_t interval_ns; /* counters every so often; 0: not */
 	uint32_t mbufs;	      /* packets in each port's pool, and in that of copies */
 	enum urn_idle idle;
-	int core;	      /* -1: wherever the system puts it */
+	int core; /* -1: wherever the system puts it */
 	bool no_learning;
 	bool json;
 };

@@ -28,12 +28,14 @@ sets_of(const struct sw_rig *rig, unsigned int port, struct set out[4])
 
 	out[n++] = (struct set){"", "counters", urn_switch_counter_name,
 				urn_switch_counters(sw, number)->v, URN_SWITCH_COUNTER_COUNT};
-	out[n++] = (struct set){"in", "impair_in", urn_impair_counter_name,
-				urn_impair_counters(urn_switch_impair(sw, number, URN_SWITCH_IN))->v,
-				URN_IMPAIR_COUNTER_COUNT};
-	out[n++] = (struct set){"out", "impair_out", urn_impair_counter_name,
-				urn_impair_counters(urn_switch_impair(sw, number, URN_SWITCH_OUT))->v,
-				URN_IMPAIR_COUNTER_COUNT};
+	out[n++] =
+		(struct set){"in", "impair_in", urn_impair_counter_name,
+			     urn_impair_counters(urn_switch_impair(sw, number, URN_SWITCH_IN))->v,
+			     URN_IMPAIR_COUNTER_COUNT};
+	out[n++] =
+		(struct set){"out", "impair_out", urn_impair_counter_name,
+			     urn_impair_counters(urn_switch_impair(sw, number, URN_SWITCH_OUT))->v,
+			     URN_IMPAIR_COUNTER_COUNT};
 	if (f)
 		out[n++] = (struct set){"device", "device_counters", urn_fabric_counter_name, f->v,
 					URN_FABRIC_COUNTER_COUNT};
@@ -132,8 +134,9 @@ static void
 report_text(const struct sw_rig *rig, double seconds)
 {
 	for (unsigned int s = 0; s < rig->o->sws; s++) {
-		printf("switch %s: %.1f s, %u addresses, %u frames inside\n", rig->o->sw[s], seconds,
-		       urn_fdb_count(urn_switch_fdb(rig->sw[s])), urn_switch_queued(rig->sw[s]));
+		printf("switch %s: %.1f s, %u addresses, %u frames inside\n", rig->o->sw[s],
+		       seconds, urn_fdb_count(urn_switch_fdb(rig->sw[s])),
+		       urn_switch_queued(rig->sw[s]));
 		printf("  %-15s %12s %16s %12s %16s\n", "port", "rx packets", "rx bytes",
 		       "tx packets", "tx bytes");
 		for (unsigned int i = 0; i < rig->o->ports; i++) {

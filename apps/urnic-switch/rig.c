@@ -97,8 +97,8 @@ link_up(struct sw_rig *rig, const struct sw_link_opts *l, struct urn_err *err)
 {
 	const struct sw_port_opts *p = rig->o->port;
 	unsigned int a = l->port[0], b = l->port[1];
-	int rc = urn_switch_link(rig->sw[p[a].sw], rig->number[a], rig->sw[p[b].sw],
-				 rig->number[b]);
+	int rc =
+		urn_switch_link(rig->sw[p[a].sw], rig->number[a], rig->sw[p[b].sw], rig->number[b]);
 
 	if (rc == 0)
 		return 0;

@@ -9,7 +9,8 @@ struct sw_rig {
 	const struct sw_opts *o;
 	struct urn_fabric *fabric;
 	struct rte_mempool *copies;
-	struct urn_port *dev[SW_MAX_PORTS + 2 * SW_MAX_LINKS]; /* by index of the port; NULL: a link */
+	struct urn_port
+		*dev[SW_MAX_PORTS + 2 * SW_MAX_LINKS]; /* by index of the port; NULL: a link */
 	struct urn_switch *sw[URN_FABRIC_MAX_SWITCHES];
 	uint16_t number[SW_MAX_PORTS + 2 * SW_MAX_LINKS]; /* of the port in its switch */
 };

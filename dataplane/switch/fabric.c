@@ -12,7 +12,7 @@ struct plug {
 	struct urn_port *ethdev;
 	uint16_t port;
 	bool follow_link;
-	bool link_up; /* as the switch was told last */
+	bool link_up;				    /* as the switch was told last */
 	uint16_t waiting_n, waiting_at;		    /* frames that the port did not take yet */
 	uint64_t waiting_since;			    /* ns: when it took one last */
 	struct rte_mbuf *waiting[URN_SWITCH_BURST]; /* ours alone, beyond the poll */
@@ -111,8 +111,8 @@ find_plug(const struct urn_fabric *f, const struct urn_switch *sw, uint16_t port
 }
 
 int
-urn_fabric_plug(struct urn_fabric *f, struct urn_switch *sw, uint16_t port,
-		struct urn_port *ethdev, bool follow_link)
+urn_fabric_plug(struct urn_fabric *f, struct urn_switch *sw, uint16_t port, struct urn_port *ethdev,
+		bool follow_link)
 {
 	struct plug *more;
 
@@ -124,8 +124,8 @@ urn_fabric_plug(struct urn_fabric *f, struct urn_switch *sw, uint16_t port,
 	if (!more)
 		return -ENOMEM;
 	f->plug = more;
-	f->plug[f->plugs++] = (struct plug){
-		.sw = sw, .port = port, .ethdev = ethdev, .follow_link = follow_link};
+	f->plug[f->plugs++] =
+		(struct plug){.sw = sw, .port = port, .ethdev = ethdev, .follow_link = follow_link};
 	/* Not all can, and those that cannot have nobody else's frames. */
 	(void)rte_eth_promiscuous_enable(ethdev->id);
 	urn_port_poll_link(ethdev);

@@ -17,22 +17,24 @@
 #include <stdint.h>
 
 #define URN_FABRIC_MAX_SWITCHES 64u
-#define URN_FABRIC_LINK_NS 10000000ull	 /* how often the ports' links are looked at */
-#define URN_FABRIC_STUCK_NS 100000000ull /* a frame that a port does not take for so long is dropped */
+#define URN_FABRIC_LINK_NS 10000000ull /* how often the ports' links are looked at */
+#define URN_FABRIC_STUCK_NS \
+	100000000ull /* a frame that a port does not take for so long is dropped */
 
 /* X(index, "name", "description") */
-#define URN_FABRIC_COUNTERS(X)                                                               \
-	X(TX_PARTIAL, "tx_partial", "bursts of which the port took a part only")             \
-	X(TX_COPIED, "tx_copied", "frames of foreign memory copied because the port took them late") \
+#define URN_FABRIC_COUNTERS(X)                                                                     \
+	X(TX_PARTIAL, "tx_partial", "bursts of which the port took a part only")                   \
+	X(TX_COPIED, "tx_copied",                                                                  \
+	  "frames of foreign memory copied because the port took them late")                       \
 	X(DROP_TX_NO_MBUF, "drop_tx_no_mbuf", "of these, frames lost because there was no packet") \
-	X(DROP_TX_STUCK, "drop_tx_stuck", "frames that the port did not take for 100 ms")   \
+	X(DROP_TX_STUCK, "drop_tx_stuck", "frames that the port did not take for 100 ms")          \
 	X(LINK_CHANGES, "link_changes", "times the port's link went up or down")
 
 enum urn_fabric_counter {
 #define X(id, name, text) URN_FABRIC_##id,
 	URN_FABRIC_COUNTERS(X)
 #undef X
-	URN_FABRIC_COUNTER_COUNT,
+		URN_FABRIC_COUNTER_COUNT,
 };
 
 struct urn_fabric_counters {
@@ -47,7 +49,8 @@ struct urn_fabric;
 
 /* copies: pool for private copies of frames a port takes late. returns: NULL: no memory */
 struct urn_fabric *urn_fabric_create(struct rte_mempool *copies);
-/* Destroys the switches, too, and frees the frames inside; the ethdev ports stay. NULL is allowed. */
+/* Destroys the switches, too, and frees the frames inside; the ethdev ports stay. NULL is allowed.
+ */
 void urn_fabric_destroy(struct urn_fabric *f);
 
 /* Add a switch; the fabric's from here on. returns: its number, or -ENOSPC */

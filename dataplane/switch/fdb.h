@@ -50,7 +50,7 @@ void urn_fdb_destroy(struct urn_fdb *fdb);
 int urn_fdb_lookup(const struct urn_fdb *fdb, uint64_t mac, uint64_t now);
 
 enum urn_fdb_learnt {
-	URN_FDB_SAME,	/* known there; seen again */
+	URN_FDB_SAME, /* known there; seen again */
 	URN_FDB_NEW,
 	URN_FDB_MOVED,	/* was behind another port */
 	URN_FDB_FULL,	/* not learnt: no room */

@@ -50,18 +50,18 @@ struct entry {
 
 struct urn_impair {
 	/* Read for each frame. */
-	bool plain;	  /* nothing configured */
-	bool keep;	  /* whoever pops is late: what comes is made ours */
-	bool down;	  /* flap: as of the push under way */
-	uint32_t mask;	  /* entries of the ring - 1 */
+	bool plain;	     /* nothing configured */
+	bool keep;	     /* whoever pops is late: what comes is made ours */
+	bool down;	     /* flap: as of the push under way */
+	uint32_t mask;	     /* entries of the ring - 1 */
 	uint64_t head, tail; /* of the ring: taken, put; free running */
 	uint32_t held_n;
 	struct entry *ring;
-	uint64_t last_due; /* of the entry put last */
-	uint64_t frames;   /* frames ever pushed under this seed: where chance is */
-	uint64_t tx_free;  /* rate: when the wire is free again, ns */
-	uint64_t ns_byte;  /* rate: of a byte, << RATE_SHIFT; 0: any */
-	uint64_t limit[DRAW_KINDS]; /* probability of an event, in 1/2^32 */
+	uint64_t last_due;	      /* of the entry put last */
+	uint64_t frames;	      /* frames ever pushed under this seed: where chance is */
+	uint64_t tx_free;	      /* rate: when the wire is free again, ns */
+	uint64_t ns_byte;	      /* rate: of a byte, << RATE_SHIFT; 0: any */
+	uint64_t limit[DRAW_KINDS];   /* probability of an event, in 1/2^32 */
 	uint64_t seed[2][DRAW_KINDS]; /* of frames, of copies */
 	struct rte_mempool *copies;
 	uint64_t flap_start; /* UINT64_MAX: at the next push */
@@ -147,8 +147,6 @@ set_chance(struct urn_impair *imp, const struct urn_impair_config *c, bool resta
 
 	for (unsigned int k = 0; k < DRAW_KINDS; k++) {
 		imp->limit[k] = (uint64_t)(p[k] * 4294967296.0);
-		if (p[k] > 0 && imp->limit[k] == 0)
-			imp->limit[k] = 1;
 		imp->seed[0][k] = urn_rnd_at(c->seed, 2 * k);
 		imp->seed[1][k] = urn_rnd_at(c->seed, 2 * k + 1);
 	}
@@ -160,7 +158,7 @@ set_chance(struct urn_impair *imp, const struct urn_impair_config *c, bool resta
 static int
 resize(struct urn_impair *imp, uint32_t queue)
 {
-	uint32_t size = 64, n = (uint32_t)(imp->tail - imp->head);
+	uint32_t size = 64, n = imp->ring ? (uint32_t)(imp->tail - imp->head) : 0;
 	struct entry *ring;
 
 	while (size < queue || size < n)

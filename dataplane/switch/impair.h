@@ -35,7 +35,7 @@
 /* All zero: no impairment. */
 struct urn_impair_config {
 	uint64_t seed;
-	double drop, dup, corrupt, reorder; /* probabilities of a frame, 0..1 */
+	double drop, dup, corrupt, reorder; /* probabilities of a frame, 0..1, in steps of 2^-32 */
 	/*
 	 * A frame that is reordered is held until this many later ones passed it,
 	 * uniform from min to max (0, 0: 1 to 8), or until reorder_ns after it was
@@ -46,33 +46,34 @@ struct urn_impair_config {
 	uint64_t delay_ns;
 	uint64_t jitter_ns; /* added to the delay, uniform from 0; keeps the order */
 	uint64_t rate_bps;  /* bits a second on the wire, preamble, FCS and gap included; 0: any */
-	uint64_t flap_up_ns, flap_down_ns; /* up so long, then down so long, from the first push on */
-	bool blackhole;			   /* nothing passes */
-	uint32_t queue;			   /* frames inside at a time; 0: 4096 */
+	uint64_t flap_up_ns,
+		flap_down_ns; /* up so long, then down so long, from the first push on */
+	bool blackhole;	      /* nothing passes */
+	uint32_t queue;	      /* frames inside at a time; 0: 4096 */
 };
 
 /* X(index, "name", "description") */
-#define URN_IMPAIR_COUNTERS(X)                                                             \
-	X(PUSHED, "pushed", "frames that came")                                            \
-	X(POPPED, "popped", "frames that went on")                                         \
-	X(DROPPED, "drop_random", "frames dropped by chance")                              \
-	X(BLACKHOLE, "drop_blackhole", "frames dropped because nothing passes")            \
-	X(FLAP, "drop_flap", "frames dropped while the link was down")                     \
-	X(QUEUE, "drop_queue", "frames dropped because the queue was full")                \
-	X(NO_MBUF, "drop_no_mbuf", "frames lost because there was no packet for a copy")   \
-	X(DUPLICATED, "duplicated", "copies added")                                        \
-	X(DUP_NO_MBUF, "dup_no_mbuf", "copies not added because there was no packet")      \
-	X(CORRUPTED, "corrupted", "frames with a bit turned over")                         \
-	X(REORDERED, "reordered", "frames held back to let others pass")                   \
-	X(REORDER_LATE, "reorder_timeout", "of these, released by time, not by frames")    \
-	X(DELAYED, "delayed", "frames that had to wait, by rate, delay or jitter")         \
+#define URN_IMPAIR_COUNTERS(X)                                                           \
+	X(PUSHED, "pushed", "frames that came")                                          \
+	X(POPPED, "popped", "frames that went on")                                       \
+	X(DROPPED, "drop_random", "frames dropped by chance")                            \
+	X(BLACKHOLE, "drop_blackhole", "frames dropped because nothing passes")          \
+	X(FLAP, "drop_flap", "frames dropped while the link was down")                   \
+	X(QUEUE, "drop_queue", "frames dropped because the queue was full")              \
+	X(NO_MBUF, "drop_no_mbuf", "frames lost because there was no packet for a copy") \
+	X(DUPLICATED, "duplicated", "copies added")                                      \
+	X(DUP_NO_MBUF, "dup_no_mbuf", "copies not added because there was no packet")    \
+	X(CORRUPTED, "corrupted", "frames with a bit turned over")                       \
+	X(REORDERED, "reordered", "frames held back to let others pass")                 \
+	X(REORDER_LATE, "reorder_timeout", "of these, released by time, not by frames")  \
+	X(DELAYED, "delayed", "frames that had to wait, by rate, delay or jitter")       \
 	X(COPIED, "copied", "frames of foreign memory copied before they were kept or changed")
 
 enum urn_impair_counter {
 #define X(id, name, text) URN_IMPAIR_##id,
 	URN_IMPAIR_COUNTERS(X)
 #undef X
-	URN_IMPAIR_COUNTER_COUNT,
+		URN_IMPAIR_COUNTER_COUNT,
 };
 
 struct urn_impair_counters {
@@ -94,7 +95,8 @@ int urn_impair_check(const struct urn_impair_config *cfg, char *why, size_t len)
 /*
  * copies: pool that duplicates and private copies come from; the caller's,
  * used from the thread that pushes. NULL: none can be made; what would need one
- * counts as drop_no_mbuf or dup_no_mbuf. returns: NULL when the configuration is bad or memory is out
+ * counts as drop_no_mbuf or dup_no_mbuf. returns: NULL when the configuration is bad or memory is
+ * out
  */
 struct urn_impair *urn_impair_create(const struct urn_impair_config *cfg,
 				     struct rte_mempool *copies);

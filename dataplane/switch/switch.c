@@ -13,8 +13,8 @@
 
 #define DEFAULT_FDB 4096u
 #define DEFAULT_AGE_NS 300000000000ull
-#define TEND_SLOTS 64u	       /* of the table, looked at a time */
-#define TEND_NS 10000000ull    /* how often */
+#define TEND_SLOTS 64u	    /* of the table, looked at a time */
+#define TEND_NS 10000000ull /* how often */
 #define NO_PORT UINT16_MAX
 
 struct port {
@@ -40,8 +40,9 @@ struct urn_switch {
 	struct port *port[URN_SWITCH_MAX_PORTS];
 	struct urn_fdb *fdb;
 	struct rte_mempool *copies;
-	struct batch batch;	/* of the call under way */
-	uint64_t tend_at;	/* ns */
+	struct batch batch;		/* of the call under way */
+	uint64_t tend_at;		/* ns */
+	struct urn_switch *from, *todo; /* of the search for a loop under way */
 	char name[32];
 };
 
@@ -200,19 +201,29 @@ urn_switch_fdb(struct urn_switch *sw)
 
 /* ---- links */
 
-/* Is b reached from a? What is linked is a tree, so that coming back the same way is all. */
+/* Is b reached from a? What is linked is a tree: not to go back the same way is all it takes. */
 static bool
-reaches(const struct urn_switch *a, const struct urn_switch *b, const struct urn_switch *from)
+reaches(struct urn_switch *a, const struct urn_switch *b)
 {
-	if (a == b)
-		return true;
-	for (uint16_t i = 0; i < a->ports; i++) {
-		const struct urn_switch *next = a->port[i]->peer;
+	struct urn_switch *todo = a;
 
-		if (next && next != from && reaches(next, b, a))
-			return true;
+	a->from = NULL;
+	a->todo = NULL;
+	while (todo && todo != b) {
+		struct urn_switch *sw = todo;
+
+		todo = sw->todo;
+		for (uint16_t i = 0; i < sw->ports; i++) {
+			struct urn_switch *next = sw->port[i]->peer;
+
+			if (!next || next == sw->from)
+				continue;
+			next->from = sw;
+			next->todo = todo;
+			todo = next;
+		}
 	}
-	return false;
+	return todo != NULL;
 }
 
 int
@@ -222,7 +233,7 @@ urn_switch_link(struct urn_switch *a, uint16_t pa, struct urn_switch *b, uint16_
 		return -EINVAL;
 	if (a->port[pa]->peer || b->port[pb]->peer)
 		return -EBUSY;
-	if (reaches(a, b, NULL))
+	if (reaches(a, b))
 		return -ELOOP;
 	a->port[pa]->peer = b;
 	a->port[pa]->peer_port = pb;
@@ -415,8 +426,7 @@ forward(struct urn_switch *sw, struct pass *ps, struct rte_mbuf *m)
 }
 
 static void
-forward_all(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, unsigned int n,
-	    uint64_t now)
+forward_all(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, unsigned int n, uint64_t now)
 {
 	struct pass ps = {.in = sw->port[port], .now = now, .port = port};
 

@@ -34,33 +34,35 @@
 #define URN_SWITCH_BURST 32u
 
 /* X(index, "name", "description") */
-#define URN_SWITCH_COUNTERS(X)                                                              \
-	X(RX_PACKETS, "rx_packets", "frames that came in at the port")                      \
-	X(RX_BYTES, "rx_bytes", "bytes of these")                                           \
-	X(TX_PACKETS, "tx_packets", "frames that went out at the port")                     \
-	X(TX_BYTES, "tx_bytes", "bytes of these")                                           \
-	X(RX_BROADCAST, "rx_broadcast", "broadcast frames that came in")                    \
-	X(RX_MULTICAST, "rx_multicast", "multicast frames that came in")                    \
-	X(RX_UNKNOWN, "rx_unknown", "frames to an address that was not known")              \
-	X(COPIES, "copies", "copies made of frames that came in, to flood them")            \
-	X(LEARNED, "learned", "addresses learnt")                                           \
-	X(MOVED, "moved", "addresses learnt that were behind another port before")          \
-	X(LEARN_FULL, "learn_full", "frames whose source was not learnt: the table is full") \
-	X(LEARN_STATIC, "learn_static", "frames from an address fixed behind another port") \
-	X(DROP_RUNT, "drop_runt", "frames shorter than an Ethernet header")                 \
-	X(DROP_SOURCE, "drop_source", "frames whose source is a group address")             \
-	X(DROP_RESERVED, "drop_reserved", "frames to 01-80-C2-00-00-0x, which end at a bridge") \
+#define URN_SWITCH_COUNTERS(X)                                                                     \
+	X(RX_PACKETS, "rx_packets", "frames that came in at the port")                             \
+	X(RX_BYTES, "rx_bytes", "bytes of these")                                                  \
+	X(TX_PACKETS, "tx_packets", "frames that went out at the port")                            \
+	X(TX_BYTES, "tx_bytes", "bytes of these")                                                  \
+	X(RX_BROADCAST, "rx_broadcast", "broadcast frames that came in")                           \
+	X(RX_MULTICAST, "rx_multicast", "multicast frames that came in")                           \
+	X(RX_UNKNOWN, "rx_unknown", "frames to an address that was not known")                     \
+	X(COPIES, "copies", "copies made of frames that came in, to flood them")                   \
+	X(LEARNED, "learned", "addresses learnt")                                                  \
+	X(MOVED, "moved", "addresses learnt that were behind another port before")                 \
+	X(LEARN_FULL, "learn_full", "frames whose source was not learnt: the table is full")       \
+	X(LEARN_STATIC, "learn_static", "frames from an address fixed behind another port")        \
+	X(DROP_RUNT, "drop_runt", "frames shorter than an Ethernet header")                        \
+	X(DROP_SOURCE, "drop_source", "frames whose source is a group address")                    \
+	X(DROP_RESERVED, "drop_reserved", "frames to 01-80-C2-00-00-0x, which end at a bridge")    \
 	X(DROP_SAME_PORT, "drop_same_port", "frames to an address behind the port they came from") \
-	X(DROP_NO_PORT, "drop_no_port", "frames to be flooded with no other port up")       \
-	X(DROP_PORT_DOWN, "drop_port_down", "frames that came in at, or were to go out at, a port that is down") \
-	X(DROP_TOO_LONG, "drop_too_long", "frames longer than the port they were to go out at takes") \
+	X(DROP_NO_PORT, "drop_no_port", "frames to be flooded with no other port up")              \
+	X(DROP_PORT_DOWN, "drop_port_down",                                                        \
+	  "frames that came in at, or were to go out at, a port that is down")                     \
+	X(DROP_TOO_LONG, "drop_too_long",                                                          \
+	  "frames longer than the port they were to go out at takes")                              \
 	X(DROP_COPY, "drop_copy", "copies for a port not made: no packet")
 
 enum urn_switch_counter {
 #define X(id, name, text) URN_SWITCH_##id,
 	URN_SWITCH_COUNTERS(X)
 #undef X
-	URN_SWITCH_COUNTER_COUNT,
+		URN_SWITCH_COUNTER_COUNT,
 };
 
 struct urn_switch_counters {
@@ -95,7 +97,7 @@ enum urn_switch_dir {
 struct urn_switch_port_config {
 	char name[32];
 	struct urn_impair_config impair[2]; /* by enum urn_switch_dir */
-	uint32_t max_frame; /* bytes, without FCS, that may go out; 0: any */
+	uint32_t max_frame;		    /* bytes, without FCS, that may go out; 0: any */
 };
 
 /*
@@ -112,8 +114,7 @@ const char *urn_switch_port_name(const struct urn_switch *sw, uint16_t port);
 void urn_switch_port_set_up(struct urn_switch *sw, uint16_t port, bool up);
 bool urn_switch_port_is_up(const struct urn_switch *sw, uint16_t port);
 /* The port's impairment of a direction: to change it (urn_impair_set), and for its counters. */
-struct urn_impair *urn_switch_impair(struct urn_switch *sw, uint16_t port,
-				     enum urn_switch_dir dir);
+struct urn_impair *urn_switch_impair(struct urn_switch *sw, uint16_t port, enum urn_switch_dir dir);
 const struct urn_switch_counters *urn_switch_counters(const struct urn_switch *sw, uint16_t port);
 /* The table of addresses: to set static ones, and to list it. */
 struct urn_fdb *urn_switch_fdb(struct urn_switch *sw);

@@ -9,7 +9,6 @@
 
 #include "common/impair.h"
 
-
 static struct urn_impair_config c;
 static struct urn_err err;
 
@@ -29,7 +28,9 @@ lists_are_taken(void **state)
 	assert_true(c.drop == 0.01 && c.dup == 0.005 && c.corrupt == 1 && c.reorder == 0.2);
 	assert_int_equal(c.reorder_min, 3);
 	assert_int_equal(c.reorder_max, 3);
-	assert_int_equal(take("hold=2-32,hold-time=5ms,delay=200us,jitter=1.5us,seed=18446744073709551615"), 0);
+	assert_int_equal(
+		take("hold=2-32,hold-time=5ms,delay=200us,jitter=1.5us,seed=18446744073709551615"),
+		0);
 	assert_int_equal(c.reorder_min, 2);
 	assert_int_equal(c.reorder_max, 32);
 	assert_int_equal(c.reorder_ns, 5000000);
@@ -55,14 +56,57 @@ static void
 nonsense_is_refused(void **state)
 {
 	static const char *const bad[] = {
-		"drop", "drop=", "drop=x", "drop=-1", "drop=101", "drop=1%%", "drop=0x1", "drop=inf",
-		"drop=nan", "drop= 1", "drop=1.2.3", "drop=.", "dup=2x", "corrupt=1e1", "reorder=%",
-		"hold=0", "hold=33", "hold=8-1", "hold=1-", "hold=-3", "hold=1-33", "hold",
-		"hold=12345678901-2", "delay=60.1", "delay", "delay=fast", "jitter=-1us",
-		"hold-time=1h", "rate=999", "rate=1001G", "rate=x", "rate=1X", "rate=1GG", "rate",
-		"rate=-5M", "queue=0", "queue=1048577", "queue", "flap=1", "flap=1/0", "flap=0/1",
-		"flap=/", "flap", "flap=1/x", "flap=9223372036/9223372036", "seed", "seed=x", "seed=-1",
-		"blackhole=1", "sink=5", "",
+		"drop",
+		"drop=",
+		"drop=x",
+		"drop=-1",
+		"drop=101",
+		"drop=1%%",
+		"drop=0x1",
+		"drop=inf",
+		"drop=nan",
+		"drop= 1",
+		"drop=1.2.3",
+		"drop=.",
+		"dup=2x",
+		"corrupt=1e1",
+		"reorder=%",
+		"hold=0",
+		"hold=33",
+		"hold=8-1",
+		"hold=1-",
+		"hold=-3",
+		"hold=1-33",
+		"hold",
+		"hold=12345678901-2",
+		"delay=60.1",
+		"delay",
+		"delay=fast",
+		"jitter=-1us",
+		"hold-time=1h",
+		"rate=999",
+		"rate=1001G",
+		"rate=x",
+		"rate=1X",
+		"rate=1GG",
+		"rate",
+		"rate=-5M",
+		"queue=0",
+		"queue=1048577",
+		"queue",
+		"flap=1",
+		"flap=1/0",
+		"flap=0/1",
+		"flap=/",
+		"flap",
+		"flap=1/x",
+		"flap=9223372036/9223372036",
+		"seed",
+		"seed=x",
+		"seed=-1",
+		"blackhole=1",
+		"sink=5",
+		"",
 	};
 
 	(void)state;
@@ -78,16 +122,17 @@ nonsense_is_refused(void **state)
 	assert_int_equal(take("drop=1,"), -1);
 	assert_int_equal(take(",drop=1"), -1);
 	assert_int_equal(take("drop=1,,dup=1"), -1);
-	assert_int_equal(take("drop=0000000000000000000000000000000000000000000000000000000000000001"), -1);
+	assert_int_equal(
+		take("drop=0000000000000000000000000000000000000000000000000000000000000001"), -1);
 }
 
 /* What is taken, the impairments take; and --help lists all of it. */
 static void
 keys_are_listed(void **state)
 {
-	static const char *const keys[] = {"drop", "dup", "corrupt", "reorder", "hold", "hold-time",
-					   "delay", "jitter", "rate", "queue", "flap", "blackhole",
-					   "seed"};
+	static const char *const keys[] = {"drop",	"dup",	     "corrupt", "reorder", "hold",
+					   "hold-time", "delay",     "jitter",	"rate",	   "queue",
+					   "flap",	"blackhole", "seed"};
 	char line[32];
 
 	(void)state;

@@ -50,12 +50,13 @@ static void
 switches_and_links(void **state)
 {
 	(void)state;
-	assert_int_equal(parse("--switch l --port tap:a --switch r --port x=tap:b --port "
-			       "dev:0000:3b:00.0 --link l,r --impair l-r.out:drop=1 --impair "
-			       "x:dup=2,seed=4 --impair a.in:delay=1ms --static x,02:00:00:00:aa:BB "
-			       "--json --no-learning --age 10 --duration 1.5 --interval 200ms --idle "
-			       "spin --mbufs 2048"),
-			 SW_RUN);
+	assert_int_equal(
+		parse("--switch l --port tap:a --switch r --port x=tap:b --port "
+		      "dev:0000:3b:00.0 --link l,r --impair l-r.out:drop=1 --impair "
+		      "x:dup=2,seed=4 --impair a.in:delay=1ms --static x,02:00:00:00:aa:BB "
+		      "--json --no-learning --age 10 --duration 1.5 --interval 200ms --idle "
+		      "spin --mbufs 2048"),
+		SW_RUN);
 	assert_int_equal(o.sws, 2);
 	assert_int_equal(o.ports, 5);
 	assert_int_equal(o.devices, 3);
@@ -141,9 +142,15 @@ devices(void **state)
 static void
 macs(void **state)
 {
-	static const char *const bad[] = {"", "02", "02:00:00:00:00", "02:00:00:00:00:0",
-					  "02:00:00:00:00:001", "02-00-00-00-00-01",
-					  "02:00:00:00:00:0g", "03:00:00:00:00:01", " 2:00:00:00:00:01",
+	static const char *const bad[] = {"",
+					  "02",
+					  "02:00:00:00:00",
+					  "02:00:00:00:00:0",
+					  "02:00:00:00:00:001",
+					  "02-00-00-00-00-01",
+					  "02:00:00:00:00:0g",
+					  "03:00:00:00:00:01",
+					  " 2:00:00:00:00:01",
 					  "02:00:00:00:00:01:"};
 	uint8_t mac[6];
 
@@ -158,10 +165,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults_fit),
-		cmocka_unit_test(switches_and_links),
-		cmocka_unit_test(bounds_hold),
-		cmocka_unit_test(devices),
+		cmocka_unit_test(defaults_fit), cmocka_unit_test(switches_and_links),
+		cmocka_unit_test(bounds_hold),	cmocka_unit_test(devices),
 		cmocka_unit_test(macs),
 	};
 

@@ -204,6 +204,29 @@ fabric_stuck(void *arg)
 	bench_close(&b);
 }
 
+/* A port that takes one frame now and then is not stuck. */
+static void
+fabric_slow(void *arg)
+{
+	struct bench b;
+	uint32_t next = 0;
+
+	(void)arg;
+	bench_open(&b);
+	for (int i = 0; i < 2; i++) {
+		send_numbers(&b, 20 * (uint32_t)i, 20, NULL);
+		urn_fabric_poll(b.f, 0);
+	}
+	for (uint64_t t = 80; t <= 400; t += 80) {
+		check(receive_numbers(&b, &next, 1) == 1);
+		check(urn_fabric_poll(b.f, t * MS) == 1);
+		check(urn_fabric_poll(b.f, (t + 30) * MS) == 0);
+	}
+	check(count(&b, 1, URN_FABRIC_DROP_TX_STUCK) == 0);
+	check(receive_numbers(&b, &next, 100) == DEPTH - 1);
+	bench_close(&b);
+}
+
 /* The cable of a host is pulled, and put back. */
 static void
 fabric_link(void *arg)
@@ -244,7 +267,8 @@ fabric_plugs(void *arg)
 	check(urn_fabric_add(b.f, other) == 1);
 	check(urn_fabric_max_frame(b.plug[0]) >= 4096 + 92);
 	for (unsigned int i = 2; i < URN_FABRIC_MAX_SWITCHES; i++)
-		check(urn_fabric_add(b.f, urn_switch_create(&(struct urn_switch_config){0})) == (int)i);
+		check(urn_fabric_add(b.f, urn_switch_create(&(struct urn_switch_config){0})) ==
+		      (int)i);
 	other = urn_switch_create(&(struct urn_switch_config){0});
 	check(urn_fabric_add(b.f, other) == -ENOSPC);
 	urn_switch_destroy(other);
@@ -259,6 +283,7 @@ fabric_plugs(void *arg)
 CHILD_TEST(fabric_crosses)
 CHILD_TEST(fabric_partial)
 CHILD_TEST(fabric_stuck)
+CHILD_TEST(fabric_slow)
 CHILD_TEST(fabric_link)
 CHILD_TEST(fabric_plugs)
 
@@ -267,7 +292,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fabric_crosses), cmocka_unit_test(test_fabric_partial),
-		cmocka_unit_test(test_fabric_stuck),   cmocka_unit_test(test_fabric_link),
+		cmocka_unit_test(test_fabric_stuck),   cmocka_unit_test(test_fabric_slow),
+		cmocka_unit_test(test_fabric_link),
 		cmocka_unit_test(test_fabric_plugs),
 	};
 

@@ -145,7 +145,8 @@ forget_old(struct urn_fdb *fdb, struct model *model, uint64_t now, uint64_t age)
 	assert_int_equal(gone, old);
 }
 
-/* 200,000 random changes; a nearly full table, whose probes run into each other and around its end. */
+/* 200,000 random changes; a nearly full table, whose probes run into each other and around its end.
+ */
 static void
 test_random(void **state)
 {
@@ -223,12 +224,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_learn),
-		cmocka_unit_test(test_static),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_mac),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_tend_slowly),
+		cmocka_unit_test(test_learn),  cmocka_unit_test(test_static),
+		cmocka_unit_test(test_limits), cmocka_unit_test(test_mac),
+		cmocka_unit_test(test_random), cmocka_unit_test(test_tend_slowly),
 	};
 
 	return cmocka_run_group_tests_name("fdb", tests, NULL, NULL);

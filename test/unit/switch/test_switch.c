@@ -167,6 +167,27 @@ test_burst(void **state)
 	urn_switch_destroy(sw);
 }
 
+/* What was looked up for the frame before does not hold once that address has moved. */
+static void
+test_burst_moves(void **state)
+{
+	struct urn_switch *sw = make(3);
+	struct rte_mbuf *m[2];
+
+	(void)state;
+	put(sw, 1, frame_to(EVERYBODY, 2, 9), 0);
+	put(sw, 0, frame_to(EVERYBODY, 1, 9), 0);
+	take(sw, 0, 0, NULL);
+	take(sw, 1, 0, NULL);
+	take(sw, 2, 0, NULL);
+	m[0] = frame_to(2, 1, 0);
+	m[1] = frame_to(2, 2, 1);
+	urn_switch_input(sw, 0, m, 2, 0);
+	assert_int_equal(take(sw, 1, 0, NULL), 1);
+	assert_int_equal(count(sw, 0, URN_SWITCH_DROP_SAME_PORT), 1);
+	urn_switch_destroy(sw);
+}
+
 /* A whole burst for one port stays in order; more than a batch of it. */
 static void
 test_order(void **state)
@@ -371,10 +392,12 @@ test_impair(void **state)
 	assert_int_equal(number, 6);
 	/* One-way cut at run time. */
 	assert_int_equal(urn_impair_set(urn_switch_impair(sw, 1, URN_SWITCH_OUT),
-					&(struct urn_impair_config){.blackhole = true}), 0);
+					&(struct urn_impair_config){.blackhole = true}),
+			 0);
 	assert_string_equal(where(sw, 0, frame_to(2, 1, 5), 3000), "00");
 	assert_int_equal(urn_impair_counters(urn_switch_impair(sw, 1, URN_SWITCH_OUT))
-				 ->v[URN_IMPAIR_BLACKHOLE], 1);
+				 ->v[URN_IMPAIR_BLACKHOLE],
+			 1);
 	/* Frames still inside are freed with it. */
 	put(sw, 1, frame_to(1, 2, 6), 4000);
 	assert_int_equal(urn_switch_queued(sw), 1);
@@ -407,7 +430,8 @@ test_links(void **state)
 	assert_int_equal(take(sw[0], 0, 0, NULL), 0);
 	assert_int_equal(take(sw[1], 0, 0, NULL), 1);
 	assert_int_equal(take(sw[2], 0, 0, NULL), 1);
-	/* The answer knows its way: switch 1's host does not see it. Against the order of run_all. */
+	/* The answer knows its way: switch 1's host does not see it. Against the order of run_all.
+	 */
 	put(sw[2], 0, frame_to(1, 2, 2), 0);
 	urn_switch_run_all(sw, 3, 0);
 	assert_int_equal(take(sw[0], 0, 0, &number), 1);
@@ -462,26 +486,21 @@ test_names(void **state)
 	}
 	assert_null(urn_switch_counter_name(URN_SWITCH_COUNTER_COUNT));
 	assert_null(urn_switch_counter_text(URN_SWITCH_COUNTER_COUNT));
-	assert_null(urn_switch_create(
-		&(struct urn_switch_config){.fdb = {.max = URN_FDB_MAX + 1}}));
+	assert_null(
+		urn_switch_create(&(struct urn_switch_config){.fdb = {.max = URN_FDB_MAX + 1}}));
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_learning),
-		cmocka_unit_test(test_burst),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_static),
-		cmocka_unit_test(test_down),
-		cmocka_unit_test(test_max_frame),
-		cmocka_unit_test(test_no_copies),
-		cmocka_unit_test(test_impair),
-		cmocka_unit_test(test_links),
-		cmocka_unit_test(test_no_loops),
+		cmocka_unit_test(test_learning),  cmocka_unit_test(test_burst),
+		cmocka_unit_test(test_burst_moves),
+		cmocka_unit_test(test_order),	  cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_bad),	  cmocka_unit_test(test_static),
+		cmocka_unit_test(test_down),	  cmocka_unit_test(test_max_frame),
+		cmocka_unit_test(test_no_copies), cmocka_unit_test(test_impair),
+		cmocka_unit_test(test_links),	  cmocka_unit_test(test_no_loops),
 		cmocka_unit_test(test_names),
 	};
 	struct CMUnitTest all[RTE_DIM(tests)];
