@@ -26,9 +26,8 @@ here=$project/test/interop
 cache=${XDG_CACHE_HOME:-${HOME:?}/.cache}/urnic/guest
 
 # Programs of the guest by package; the libraries that they need come by themselves.
-packages=(ibverbs-utils ibverbs-providers perftest iproute2 dash busybox-static)
-programs=(usr/bin/ibv_rc_pingpong usr/bin/ibv_devinfo usr/bin/ib_write_bw usr/bin/ib_read_bw
-	usr/bin/ib_atomic_bw usr/bin/ib_send_bw sbin/tc)
+packages=(ibverbs-utils ibverbs-providers iproute2 dash busybox-static)
+programs=(usr/bin/ibv_rc_pingpong usr/bin/ibv_devinfo sbin/tc)
 modules=(virtio_pci virtio_net virtio_rng crc32_generic crc32_pclmul ib_uverbs rdma_rxe sch_netem
 	sch_prio sch_ingress cls_u32 act_mirred ifb)
 
@@ -60,7 +59,10 @@ fetch() {
 	mkdir "$work/debs" "$work/kernel" "$work/tree"
 	(cd "$work/debs" && apt-get -qq -o APT::Sandbox::User=root download \
 		"linux-image-$kernel" "${names[@]}") >"$work/apt.log" 2>&1 ||
-		{ cat "$work/apt.log" >&2; die "apt-get could not fetch the guest's packages; what it said is above"; }
+		{
+			tail -n 3 "$work/apt.log" >&2
+			die "apt-get could not fetch the guest's packages; it says why above. (In a network namespace without a way out, run $0 before you enter it.)"
+		}
 	for deb in "$work"/debs/*.deb; do
 		case ${deb##*/} in
 		linux-image-*) dpkg -x "$deb" "$work/kernel" ;;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guest of guest.sh, from Python: scripts in it, and its counters."""
+"""The guest of guest.sh, from Python: scripts in it, its counters, the wire to it."""
 import base64
 import os
 import socket
@@ -13,6 +13,47 @@ GID = {4: 1, 6: 2}
 AGENT = 2323
 # A command that prints the counters of soft-RoCE, for parse_counters().
 COUNT = "grep . /sys/class/infiniband/rxe0/ports/1/hw_counters/*"
+
+
+def sh(*words):
+    subprocess.run(words, check=True)
+
+
+def build():
+    """Make the guest's image, if need be."""
+    sh(os.path.join(HERE, "guest-build.sh"))
+
+
+def interfaces():
+    """The other ends of urnic's two ports, on the guest's bridge."""
+    sh("ip", "link", "add", "urnveth0", "mtu", "4200", "type", "veth", "peer", "name", "urnveth1",
+       "mtu", "4200")
+    sh("ip", "tuntap", "add", "dev", "urnp0", "mode", "tap", "multi_queue")
+    for name in ("urnveth1", "urnp0"):
+        sh("ip", "link", "set", name, "master", "urnbr0", "up")
+    sh("ip", "link", "set", "urnveth0", "up")
+
+
+# RoCEv2 alone is impaired: what leaves the guest by a qdisc, what comes by that of
+# another interface which it is led through.
+IMPAIR = """
+tc qdisc del dev eth0 root 2>/dev/null
+tc qdisc del dev eth0 ingress 2>/dev/null
+[ -n "{0}" ] || exit 0
+set -e
+[ -e /sys/class/net/ifb0 ] || modprobe ifb numifbs=1
+ip link set ifb0 mtu 4200 up
+tc qdisc replace dev ifb0 root netem {0}
+tc qdisc add dev eth0 root handle 1: prio bands 4
+tc qdisc add dev eth0 parent 1:4 handle 40: netem {0}
+tc qdisc add dev eth0 handle ffff: ingress
+for family in "ip ip" "ipv6 ip6"; do
+	set -- $family
+	tc filter add dev eth0 parent 1: protocol $1 u32 match $2 dport 4791 0xffff flowid 1:4
+	tc filter add dev eth0 parent ffff: protocol $1 u32 match $2 dport 4791 0xffff \\
+		action mirred egress redirect dev ifb0
+done
+"""
 
 
 class GuestError(Exception):
@@ -73,6 +114,16 @@ class Guest:
         if code != 0:
             raise GuestError(f"in the guest, `{script}` ended with {code}: {out}")
         return out
+
+    def put(self, path, name):
+        """A program, into the guest's /tmp."""
+        with open(path, "rb") as f:
+            text = base64.encodebytes(f.read()).decode()
+        self.run(f"base64 -d >/tmp/{name} <<E\n{text}E\nchmod 755 /tmp/{name}")
+
+    def impair(self, netem):
+        """RoCEv2 to and from the guest, from now on: words of tc's netem, or none."""
+        self.run(IMPAIR.format(netem))
 
     def counters(self):
         return parse_counters(self.run(COUNT))

@@ -45,7 +45,8 @@ qemu_pid() {
 }
 
 net() {
-	ip link add $bridge type bridge
+	# Its own address: else that of a port, and it changes when urnic's port comes and goes.
+	ip link add $bridge address 02:77:00:00:00:01 type bridge
 	# Frames of all kinds go to all at once; no filter of the machine's looks at them.
 	echo 0 >/sys/class/net/$bridge/bridge/multicast_snooping 2>/dev/null || true
 	ip link set $bridge mtu "$mtu" up

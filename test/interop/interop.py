@@ -1,0 +1,263 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""urnic against the kernel's soft-RoCE, in a guest, over tap and af_packet, IPv4
+and IPv6, with all MTUs and the sizes where something changes:
+
+  pingpong  urnic-perf pingpong and the guest's ibv_rc_pingpong, each in both roles
+  rw        WRITE, READ, SEND and atomics, each side being the one that asks (rw.c)
+
+then once more over a wire that loses, doubles, reorders and corrupts both ways.
+
+usage: interop.py URNIC_PERF RW_URNIC RW_GUEST LOGS [--keep] [PART]
+
+LOGS is a folder for the guest's console and, of each case that failed, a capture
+(of every case with --keep). PART picks the cases whose names contain it.
+
+All of it happens in namespaces of its own: qemu, the guest, interfaces and what
+else there is go away when this ends, however it ends.
+"""
+import argparse
+import dataclasses
+import itertools
+import json
+import os
+import shutil
+import sys
+import time
+
+import guest
+from run import CLEAN, DEVICES, IP, RNR, Run, Wrong
+
+SKIPPED = 77
+INSIDE = "URNIC_INTEROP_INSIDE"
+MOST_FAILURES = 5
+
+MTUS = {"tap": (256, 512, 1024), "af_packet": (256, 512, 1024, 2048, 4096)}
+# 4 bytes pad, a packet of each MTU, and their neighbours; then many packets.
+SIZES = (1, 2, 3, 4, 5, 255, 256, 257, 511, 513, 1023, 1024, 1025, 2047, 2049, 4095, 4096, 4097,
+         8191, 16385, 32768, 65533, 65534, 65535, 1 << 20)
+FAULTS = {
+    "": "",
+    "loss": "delay 1ms loss 5%",
+    "dup": "delay 1ms duplicate 10%",
+    "reorder": "delay 2ms reorder 75% 25%",
+    "corrupt": "delay 1ms corrupt 3%",
+    "all": "delay 2ms loss 4% duplicate 4% reorder 80% 25% corrupt 1%",
+}
+# Of acknowledgements, 4.096 us * 2^this, eight of them: a busy machine may not run the
+# guest for seconds, which is no loss. With a fault, what is lost last costs one each.
+TIMEOUT = {False: "19", True: "17"}
+# What a fault must have brought about in all its cases together, by urnic's
+# counters and the guest's; else the test shows nothing.
+EFFECTS = {
+    "loss": (("retransmits",), ("out_of_seq_request",)),
+    "dup": (("duplicates",), ("duplicate_request",)),
+    "reorder": (("out_of_order",), ("out_of_seq_request",)),
+    "corrupt": (("drop_icrc",), ()),
+    "all": (("retransmits", "duplicates", "out_of_order"),
+            ("out_of_seq_request", "duplicate_request")),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    kind: type
+    device: str
+    ip: int
+    role: str # urnic's
+    mtu: int
+    fault: str = ""
+    size: int = 0
+    iters: int = 0
+
+    @property
+    def name(self):
+        return "-".join([self.kind.NAME, self.device, f"ipv{self.ip}", self.role,
+                         f"mtu{self.mtu}"] + ([f"{self.size}B"] if self.size else []) +
+                        ([self.fault] if self.fault else []))
+
+
+class Pingpong(Run):
+    NAME = "pingpong"
+    ROLES = ("client", "server")
+
+    def __init__(self, the_guest, options, case):
+        super().__init__(the_guest, options.logs, case)
+        self.ours_first = case.role == "server"
+        here = ["--listen", "18515"] if self.ours_first else ["--peer", guest.ADDRESS[4]]
+        there = f" {guest.HOST[4]}" if self.ours_first else ""
+        self.command = [options.perf, "pingpong", *here, "--device", DEVICES[case.device],
+                        "--ip", IP[case.ip], "--size", str(case.size), "--mtu", str(case.mtu),
+                        "--iters", str(case.iters), "--wait", "60", "--json",
+                        "--timeout", TIMEOUT[bool(case.fault)],
+                        "--linger", "500ms" if case.fault else "20ms", "--capture", self.capture]
+        self.script = (f"ibv_rc_pingpong -d rxe0 -g {guest.GID[case.ip]} -s {case.size} "
+                       f"-m {case.mtu} -n {case.iters}{there}")
+
+    def judge(self):
+        case, r = self.case, json.loads(self.urnic_out)
+        total = case.size * case.iters
+        self.counters = r["counters"]
+        if f"{case.iters} iters in" not in self.guest_out:
+            raise Wrong("ibv_rc_pingpong did not do all it was to")
+        if r["checked_bytes"] != total or r["echoed"]:
+            raise Wrong(f"{r['checked_bytes']} bytes were compared, not {total}")
+        self.forbid(("tx_rnr_naks", "rx_rnr_naks", "nak_access"), RNR)
+        if case.fault:
+            return
+        if r["last_unacknowledged"]:
+            raise Wrong("the last message was not acknowledged")
+        self.forbid(("tx_naks", "rx_naks", "out_of_order"), CLEAN)
+        if self.delta("duplicate_request") > self.counters.get("retransmits", 0):
+            raise Wrong("the guest got requests again that urnic did not repeat")
+
+
+class Rw(Run):
+    NAME = "rw"
+    ROLES = ("active", "passive")
+    # What follows a message that had no receive; what comes when the one that was
+    # refused has left; the second answer to what was repeated, the guest being slow.
+    DROPS = Run.DROPS | {"drop_ooo", "drop_no_qp", "drop_qp_state", "drop_response", "drop_psn"}
+
+    def __init__(self, the_guest, options, case):
+        super().__init__(the_guest, options.logs, case)
+        there = "passive" if case.role == "active" else "active"
+        same = [str(case.mtu), TIMEOUT[bool(case.fault)], "4" if case.fault else "1"]
+        self.command = [options.rw_urnic, case.role, guest.ADDRESS[4], "18516",
+                        "2" if case.ip == 6 else "1", *same, DEVICES[case.device], IP[case.ip],
+                        self.capture]
+        self.script = " ".join(["/tmp/rw", there, guest.HOST[4], "18516",
+                                str(guest.GID[case.ip]), *same])
+
+    def judge(self):
+        words = [line.split() for line in self.urnic_out.splitlines()]
+        self.counters = {w[1]: int(w[2]) for w in words if w[0] == "counter"}
+        if "all steps done" not in self.urnic_out or "all steps done" not in self.guest_out:
+            raise Wrong("not all steps were done")
+        # Receives that are posted late, and the one wrong key.
+        ours, theirs = ("rx_rnr_naks", "send_rnr_err") if self.case.role == "active" else \
+            ("tx_rnr_naks", "rcvd_rnr_err")
+        if not self.counters.get(ours) or not self.delta(theirs):
+            raise Wrong("nobody was ever not ready to receive")
+        if self.counters.get("nak_access", 0) != (self.case.role == "passive"):
+            raise Wrong("the wrong key was not refused once")
+
+
+def pingpong_cases(fault):
+    """Each size in each way, with another MTU each time; with a fault a few of them."""
+    if not fault:
+        ways = itertools.product(MTUS, (4, 6), Pingpong.ROLES)
+        for w, (device, ip, role) in enumerate(ways):
+            for s, size in enumerate(SIZES):
+                mtu = MTUS[device][(s + w) % len(MTUS[device])]
+                iters = 20 if size < 8000 else 5 if size < 1 << 20 else 2
+                yield Case(Pingpong, device, ip, role, mtu, "", size, iters)
+        return
+    some = ((3, 1024, 50), (4097, 256, 20), (65535, 1024, 8), (1 << 20, 4096, 2))
+    for s, (size, mtu, iters) in enumerate(some):
+        turn = s + list(FAULTS).index(fault)
+        yield Case(Pingpong, "tap" if size < 65535 else "af_packet", (4, 6)[turn // 2 % 2],
+                   Pingpong.ROLES[turn % 2], mtu, fault, size, iters)
+
+
+def rw_cases(fault):
+    ways = (("tap", 4, 1024), ("tap", 6, 256), ("af_packet", 4, 4096), ("af_packet", 6, 512))
+    for device, ip, mtu in ways if not fault else (ways[2],) if fault == "all" else ():
+        for role in Rw.ROLES:
+            yield Case(Rw, device, ip, role, mtu, fault)
+
+
+def run_cases(the_guest, options, cases):
+    """Returns (runs that passed, failures)."""
+    done, failures = [], 0
+    counters = the_guest.counters()
+    for case in cases:
+        if options.part not in case.name:
+            continue
+        if failures >= MOST_FAILURES:
+            print("that is enough")
+            break
+        run = case.kind(the_guest, options, case)
+        began = time.monotonic()
+        try:
+            run.go(counters)
+            print(f"done: {case.name}, {time.monotonic() - began:.2f} s", flush=True)
+            counters = run.after
+            done.append(run)
+            if not options.keep:
+                os.remove(run.capture)
+        except (Wrong, guest.GuestError, OSError, ValueError, KeyError) as e:
+            failures += 1
+            print(f"FAILED: {case.name}: {e}")
+            run.tell()
+            counters = the_guest.counters()
+    return done, failures
+
+
+def no_effect(fault, runs):
+    """Names of counters that the fault should have moved, and did not."""
+    ours, theirs = EFFECTS[fault]
+    return [n for n in ours if not sum(r.counters.get(n, 0) for r in runs)] + \
+        [n + " (guest)" for n in theirs if not sum(r.delta(n) for r in runs)]
+
+
+def run_all(the_guest, options):
+    passed = failures = 0
+    for fault, netem in FAULTS.items():
+        the_guest.impair(netem)
+        cases = itertools.chain(pingpong_cases(fault), rw_cases(fault))
+        done, failed = run_cases(the_guest, options, cases)
+        passed += len(done)
+        failures += failed
+        missing = no_effect(fault, done) if fault and not options.part and not failed else []
+        if missing:
+            failures += 1
+            print(f"FAILED: {fault}: the wire did nothing that shows: no {', '.join(missing)}")
+    print(f"{passed} passed, {failures} failed")
+    return 1 if failures or not passed else 0
+
+
+def enter():
+    """Begin again in namespaces of our own; returns in there only."""
+    if os.environ.get(INSIDE):
+        guest.sh("mount", "-t", "sysfs", "sysfs", "/sys")
+        guest.sh("ip", "link", "set", "lo", "up")
+        return
+    # In there is no way to Debian's packages.
+    guest.build()
+    os.environ[INSIDE] = "1"
+    os.execvp("unshare", ["unshare", "--net", "--pid", "--mount", "--fork", "--kill-child",
+                          "--mount-proc", "/usr/bin/python3", *sys.argv])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("perf")
+    parser.add_argument("rw_urnic")
+    parser.add_argument("rw_guest")
+    parser.add_argument("logs")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("part", nargs="?", default="")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        print("skipped: a guest on a tap wants root")
+        return SKIPPED
+    enter()
+    shutil.rmtree(options.logs, ignore_errors=True)
+    os.makedirs(options.logs)
+    began = time.monotonic()
+    the_guest = guest.Guest(options.logs)
+    try:
+        guest.interfaces()
+        the_guest.put(options.rw_guest, "rw")
+        print(f"the guest is up, {time.monotonic() - began:.1f} s", flush=True)
+        code = run_all(the_guest, options)
+        if code:
+            print("the guest's console:", the_guest.sh("log"))
+        return code
+    finally:
+        the_guest.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
