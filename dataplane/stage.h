@@ -127,8 +127,9 @@ urn_stages_in(enum urn_stage to)
 
 #else
 
-#define URN_STAGE(to) ((void)0)
-#define URN_STAGE_IN(to) ((void)0)
+/* No code, but a stage that does not exist is an error here, too. */
+#define URN_STAGE(to) ((void)URN_STAGE_##to)
+#define URN_STAGE_IN(to) ((void)URN_STAGE_##to)
 #define URN_STAGE_OUT() ((void)0)
 #define URN_STAGE_TURN(worked) ((void)0)
 
