@@ -82,14 +82,15 @@ can_write "$out" || die "user $(id -un) cannot write to $out; give another folde
 	fi
 	perf=apps/urnic-perf/urnic-perf
 	configure "$build" --buildtype=release -Dtests=false
-	compile "$build" $perf || die "the build failed; what the compiler said is above"
+	targets=($perf)
+	[ ! -d "$project/apps/urnic-switch" ] || targets+=(apps/urnic-switch/urnic-switch)
+	compile "$build" "${targets[@]}" || die "the build failed; what the compiler said is above"
 	if [ -z "$only" ] || [[ ",$only," == *,stages,* ]]; then
 		configure "$build-stages" --buildtype=release -Dtests=false -Dstages=true
 		compile "$build-stages" $perf || die "the build failed; what the compiler said is above"
-		flags+=(--stages-program "$build-stages/$perf")
+		flags+=(--stages-build "$build-stages")
 	fi
 } >&2
 
-PYTHONDONTWRITEBYTECODE=1 exec python3 "$project/scripts/bench/main.py" --program "$build/$perf" \
-	--project "$project" --build "$build" --out "$out" --rounds "$rounds" --seconds "$seconds" \
-	--only "$only" "${flags[@]}"
+PYTHONDONTWRITEBYTECODE=1 exec python3 "$project/scripts/bench/main.py" "${flags[@]}" \
+	"$project" "$build" "$perf" "$out" "$rounds" "$seconds" "$only"

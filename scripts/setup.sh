@@ -68,6 +68,7 @@ packages() {
 	bench | iperf3           | cmd iperf3               | TCP streams of the kernel
 	bench | sockperf         | cmd sockperf             | TCP messages of the kernel
 	bench | dpdk-dev         | cmd dpdk-testpmd         | what DPDK's ports do with no work at all
+	bench | iproute2         | cmd ip                   | interfaces for TCP through the switch
 	bench | gnuplot-nox      | cmd gnuplot              | plots
 	END
 }

@@ -4,6 +4,7 @@
 runner    child processes: where they run, how they end, what they leave
 parse     what each peer prints, as numbers
 peers     how each peer is run
+switched  kernel TCP through the switch
 urnic     how urnic-perf is run
 sections  what is measured: series, points, plots
 speed     the table of figures that urnic is held to
@@ -105,17 +106,16 @@ class Bench:
 
 
 def options(argv):
+    """What scripts/bench.sh hands over, checked by it."""
     p = argparse.ArgumentParser(prog="bench.sh", add_help=False)
-    p.add_argument("--program", required=True)
-    p.add_argument("--stages-program")
-    p.add_argument("--project", required=True)
-    p.add_argument("--build", required=True)
-    p.add_argument("--out", required=True)
-    p.add_argument("--rounds", type=int, required=True)
-    p.add_argument("--seconds", type=float, required=True)
-    p.add_argument("--only", default="")
     p.add_argument("--quick", action="store_true")
     p.add_argument("--json", action="store_true")
+    p.add_argument("--stages-build")
+    for name in ("project", "build", "perf", "out"):
+        p.add_argument(name)
+    p.add_argument("rounds", type=int)
+    p.add_argument("seconds", type=float)
+    p.add_argument("only")
     return p.parse_args(argv)
 
 
@@ -139,7 +139,9 @@ def write(o, found, bench):
 
 def measure(o, runner):
     """Run it all. Returns the bench and the signal that ended it early, or 0."""
-    urnic = Urnic(runner, o.program, o.stages_program)
+    urnic = Urnic(runner, os.path.join(o.build, o.perf),
+                  os.path.join(o.stages_build, o.perf) if o.stages_build else None,
+                  os.path.join(o.build, "apps/urnic-switch/urnic-switch"))
     wanted = o.only.split(",") if o.only else list(sections.ALL)
     chosen = [sections.ALL[name](urnic, runner, o.seconds, o.quick)
               for name in sections.ALL if name in wanted]

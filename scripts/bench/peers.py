@@ -71,12 +71,6 @@ def sockperf(runner, mode, size, seconds):
     return parsed("sockperf", parse.sockperf_throughput, out, size)
 
 
-def switched_iperf3(runner, urnic, loss, seconds):
-    """Kernel TCP between two namespaces, through the switch that loses urnic's packets."""
-    del runner, urnic, loss, seconds
-    raise Missing("not built: there is no urnic-switch")
-
-
 def testpmd(runner, seconds):
     """Two net_ring ports, each the other's way back; a core for each direction; bursts of 32.
 

@@ -133,11 +133,12 @@ def last(text):
     return f": {lines[-1][:200]}" if lines else ""
 
 
-def listens(port):
-    """Does somebody listen on this TCP port? Asked of /proc, which connects to nobody."""
-    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
+def listens(port, pid="self"):
+    """Does somebody listen on this TCP port, in the network namespace of that process? Asked of
+    /proc, which connects to nobody."""
+    for name in ("tcp", "tcp6"):
         try:
-            with open(path, encoding="ascii") as f:
+            with open(f"/proc/{pid}/net/{name}", encoding="ascii") as f:
                 for line in f.readlines()[1:]:
                     words = line.split()
                     if words[3] == TCP_LISTEN and words[1].endswith(f":{port:04X}"):

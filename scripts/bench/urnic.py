@@ -9,10 +9,12 @@ from runner import Failed, Missing
 
 
 class Urnic:
-    """Two builds of urnic-perf: the one whose figures count, and one with stages (or None)."""
+    """Two builds of urnic-perf: the one whose figures count, and one with stages (or None).
+    And a switch, which need not be there."""
 
-    def __init__(self, runner, program, stages_program=None):
+    def __init__(self, runner, program, stages_program=None, switch=None):
         self.runner = runner
+        self.switch = switch
         self.program = program
         self.stages_program = stages_program
         text = subprocess.run([program, "--help"], capture_output=True, text=True,

@@ -22,7 +22,9 @@ expect "a folder that cannot be made" 1 "/proc/no"
 mkdir "$place/few"
 for tool in bash sh cat sed grep dirname basename id stat mktemp rm tail python3 ninja pkg-config cc \
 	meson env ls true git gcc ar ccache clang nproc uname; do
-	[ -z "$(command -v $tool)" ] || ln -s "$(command -v $tool)" "$place/few/$tool"
+	found=/usr/bin/$tool
+	[ -x "$found" ] || found=$(command -v $tool) || continue
+	ln -s "$found" "$place/few/$tool"
 done
 try env PATH="$place/few" "${bench[@]}" --quick --rounds 1 --seconds 0.01 --only speed --out "$place/out"
 expect "without peers" 0 "64 KiB WRITE, of limit" "64 B SEND, 16 QPs, of limit" "10,000 QPs, of 16" \

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+import types
 import unittest
 
 sys.path.insert(0, sys.argv.pop(1))
@@ -15,7 +16,8 @@ import sections # pylint: disable=wrong-import-position
 import speed # pylint: disable=wrong-import-position
 import stats # pylint: disable=wrong-import-position
 
-ALL = [make(None, None, 1, False) for make in sections.ALL.values()]
+URNIC = types.SimpleNamespace(switch=None)
+ALL = [make(URNIC, None, 1, False) for make in sections.ALL.values()]
 SIZE, STAGES = ALL[0], next(s for s in ALL if s.name == "stages")
 
 
