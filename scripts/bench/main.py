@@ -30,7 +30,7 @@ from runner import Failed, Missing, Runner
 from urnic import Urnic
 
 
-class Interrupted(Exception):
+class Interrupted(BaseException):
     """A signal ended the run."""
 
 
@@ -74,6 +74,7 @@ class Bench:
         self.rows = []
         self.notes = {}   # (section, series): why it could not be measured
         self.missing = set()
+        self.failed = False # urnic itself
         self.progress = Progress(rounds * sum(len(s.points) * len(s.series) for s in chosen))
 
     def measure(self, rnd, section, point, series):
@@ -87,8 +88,10 @@ class Bench:
             self.missing.add(key)
             self.notes[key] = str(e)
             return
-        except Failed as e:
-            self.notes[key] = f"at {report.point_name(point)}, round {rnd}: {e}"
+        except (Failed, KeyError, ValueError, OSError) as e:
+            why = str(e) if isinstance(e, Failed) else f"{type(e).__name__}: {e}"
+            self.notes[key] = f"at {report.point_name(point)}, round {rnd}: {why}"
+            self.failed |= why.startswith("urnic-perf")
             return
         for x, metric, value in found:
             row = stats.Row(rnd, section.name, point, series.name, x, metric, float(value))
@@ -177,8 +180,8 @@ def main(argv):
           "summary.csv, raw.csv", file=sys.stderr)
     if number:
         return 128 + number
-    # A peer that is not there is no failure; urnic itself is.
-    return 0 if any(r.series for r in bench.rows) else 1
+    # A peer that is missing or fails is named, no more; urnic itself must not fail.
+    return 1 if bench.failed or not bench.rows else 0
 
 
 if __name__ == "__main__":
