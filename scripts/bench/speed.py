@@ -13,7 +13,7 @@ Verdict = namedtuple("Verdict", "row median low high rounds verdict")
 
 
 def percent(v):
-    return f"{100 * v:.0f} %"
+    return f"{100 * v:.1f} %"
 
 
 def times(v):

@@ -63,7 +63,7 @@ class Report(unittest.TestCase):
         text = report.text({"machine": "one"}, ALL, self.summary, speed.verdicts([]), self.notes)
         self.assertRegex(text, r"urnic WRITE +64\.00 +65,536")
         self.assertIn("size: iperf3, loopback, other: there is no iperf3 <here>", text)
-        self.assertRegex(text, r"64 KiB WRITE, of limit .* 85 % +130 % +not measured")
+        self.assertRegex(text, r"64 KiB WRITE, of limit .* 85.0 % +130.0 % +not measured")
         # 10 * 2 of emit; idle does not count as cost.
         self.assertRegex(text, r"all but idle +20\.00")
 
