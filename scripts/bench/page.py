@@ -13,13 +13,14 @@ FAMILIES = {
     "urnic": ("#0b6e4f", "#2ca25f", "#8fd19e"),
     "ucx": ("#c0392b", "#e08e79"),
     "fi_pingpong": ("#8e44ad", "#c39bd3"),
-    "iperf3,": ("#2471a3",),
+    "iperf3": ("#2471a3",),
     "kernel": ("#2471a3",),
     "sockperf": ("#7fb3d5",),
-    "limit:": ("#222222",),
-    "memcpy,": ("#888888",),
+    "limit": ("#222222",),
+    "memcpy": ("#888888",),
     "testpmd": ("#d4ac0d",),
 }
+OTHERS = ("#999999",)
 # Of stages, from the program down to the port and up again; idle last.
 STAGES = ("#74c476", "#2ca25f", "#0b6e4f", "#c7e9c0", "#555555", "#c0392b", "#e08e79", "#8e44ad",
           "#c39bd3", "#2471a3", "#7fb3d5", "#d4ac0d", "#dddddd")
@@ -76,7 +77,7 @@ def colors(names):
     """A colour for each series, the same in every plot."""
     used, found = {}, []
     for name in names:
-        family = FAMILIES.get(name.split()[0], ("#999999",))
+        family = FAMILIES.get(name.split()[0].strip(",:"), OTHERS)
         n = used[family] = used.get(family, -1) + 1
         found.append(family[n % len(family)])
     return found

@@ -109,6 +109,13 @@ class Report(unittest.TestCase):
     def test_quotes_do_not_end_a_string_of_gnuplot(self):
         self.assertEqual(page.quoted("it's"), "'it''s'")
 
+    def test_every_series_has_a_colour_of_its_own(self):
+        for section in ALL:
+            if section.plots and section.plots[0].kind == "lines":
+                found = page.colors([s.name for s in section.series])
+                self.assertEqual(len(set(found)), len(found), section.name)
+                self.assertNotIn(page.OTHERS[0], found)
+
     def test_page_is_whole_and_needs_nothing_else(self):
         text = page.page({"machine": "<b>&"}, ALL, self.summary, speed.verdicts([]), self.notes, 3)
         parser = Html()
