@@ -82,7 +82,7 @@ can_write "$out" || die "user $(id -un) cannot write to $out; give another folde
 	fi
 	perf=apps/urnic-perf/urnic-perf
 	configure "$build" --buildtype=release -Dtests=false
-	targets=($perf)
+	targets=("$perf")
 	[ ! -d "$project/apps/urnic-switch" ] || targets+=(apps/urnic-switch/urnic-switch)
 	compile "$build" "${targets[@]}" || die "the build failed; what the compiler said is above"
 	if [ -z "$only" ] || [[ ",$only," == *,stages,* ]]; then

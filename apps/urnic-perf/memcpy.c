@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The byte limit: the same messages, from the same slots to the same slots, by
- * memcpy() in one thread (both cores are the same, see options.c). No port, no packet, no second core.
+ * memcpy() in one thread (options.c makes both cores the same). No port, no
+ * packet, no second core.
  */
 #include "perf.h"
 
@@ -19,8 +20,8 @@ struct copier {
 	struct perf_opts o;
 	struct layout l;
 	struct pattern p;
-	uint64_t copied;             /* messages */
-	uint64_t src, src_n;         /* slot of the next one, and slots */
+	uint64_t copied;     /* messages */
+	uint64_t src, src_n; /* slot of the next one, and slots */
 	uint64_t dst, dst_n;
 };
 
