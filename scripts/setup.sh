@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Install what urnic needs from Debian's packages (Debian 12 or newer).
 #
-# Usage: scripts/setup.sh [--test | --interop | --fuzz | --dev] [--dry-run | --check]
+# Usage: scripts/setup.sh [--test | --interop | --fuzz | --dev | --bench] [--dry-run | --check]
 #
 #   (nothing)   what building and running takes
 #   --test      and what the tests take
 #   --interop   and what the tests take that boot a guest, to which only root gets
 #   --fuzz      and what fuzzing takes besides: clang with its run-time libraries
 #   --dev       and compilers, linters and checkers for those who change urnic
+#   --bench     what building and running takes, and what scripts/bench.sh runs
+#               urnic beside, and plots with
 #   --dry-run   say what would be installed, and install nothing
 #   --check     install nothing; fail with a list when something is missing
 #   --help      this text
@@ -60,6 +62,14 @@ packages() {
 	dev  | clang-format       | cmd clang-format         | style
 	dev  | valgrind           | cmd valgrind             | memory checker
 	dev  | shellcheck         | cmd shellcheck           | linter of the scripts
+	bench | python3          | cmd python3              | runs the bench
+	bench | ucx-utils        | cmd ucx_perftest         | UCX over shared memory and TCP
+	bench | libfabric-bin    | cmd fi_pingpong          | libfabric over shared memory and TCP
+	bench | iperf3           | cmd iperf3               | TCP streams of the kernel
+	bench | sockperf         | cmd sockperf             | TCP messages of the kernel
+	bench | dpdk-dev         | cmd dpdk-testpmd         | what DPDK's ports do with no work at all
+	bench | iproute2         | cmd ip                   | interfaces for TCP through the switch
+	bench | gnuplot-nox      | cmd gnuplot              | plots
 	END
 }
 
@@ -134,6 +144,7 @@ for arg; do
 	--interop) groups="run test interop" option=" --interop" ;;
 	--fuzz) groups="run test fuzz" option=" --fuzz" ;;
 	--dev) groups="run test fuzz dev" option=" --dev" ;;
+	--bench) groups="run bench" option=" --bench" ;;
 	--dry-run) mode=dry ;;
 	--check) mode=check ;;
 	--help | -h) print_help && exit 0 ;;

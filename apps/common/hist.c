@@ -10,9 +10,8 @@ urn_hist_reset(struct urn_hist *h)
 	h->min = UINT64_MAX;
 }
 
-/* The middle of a bucket, which halves the error. */
-static uint64_t
-bucket_value(unsigned int index)
+uint64_t
+urn_hist_value(unsigned int index)
 {
 	unsigned int shift;
 	uint64_t low;
@@ -51,7 +50,7 @@ urn_hist_quantile(const struct urn_hist *h, double q)
 		seen += h->bucket[i];
 		if (seen < rank)
 			continue;
-		v = bucket_value(i);
+		v = urn_hist_value(i);
 		return v < h->min ? h->min : v > h->max ? h->max : v;
 	}
 	return h->max;

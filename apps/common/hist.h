@@ -35,6 +35,9 @@ urn_hist_index(uint64_t ns)
 	       (unsigned int)((ns >> (top - URN_HIST_SUB_BITS)) & (URN_HIST_SUB - 1u));
 }
 
+/* What the values of a bucket are taken for: its middle, ns. */
+uint64_t urn_hist_value(unsigned int index);
+
 /* Forget everything. Needed before first use. */
 void urn_hist_reset(struct urn_hist *h);
 

@@ -40,6 +40,8 @@ measure(struct rig *rig, const struct perf_opts *o, struct results *r, struct ur
 {
 	if (o->op == PERF_LIMIT)
 		return limit_run(rig, o, &r->own, err);
+	if (o->op == PERF_MEMCPY)
+		return memcpy_run(rig, o, &r->own, err);
 	if (o->with_limit)
 		return measure_with_limit(rig, o, r, err);
 	return verbs_run(rig, o, &r->own, err);

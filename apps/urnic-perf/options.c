@@ -27,7 +27,7 @@ static const char *const op_names[PERF_OPS] = {
 	[PERF_SEND_BW] = "send_bw",	[PERF_WRITE_LAT] = "write_lat",
 	[PERF_READ_LAT] = "read_lat",	[PERF_SEND_LAT] = "send_lat",
 	[PERF_ATOMIC_LAT] = "atomic_lat", [PERF_ATOMIC_BW] = "atomic_bw",
-	[PERF_LIMIT] = "limit",
+	[PERF_LIMIT] = "limit",		[PERF_MEMCPY] = "memcpy",
 };
 
 static const char *const link_names[PERF_LINKS] = {
@@ -48,6 +48,7 @@ static const char help[] =
 	"  read_lat atomic_lat                     one request at a time: the round trip\n"
 	"  limit                                   the same bytes through the same ports with\n"
 	"                                          no protocol: copy, CRC, port, CRC, copy\n"
+	"  memcpy                                  the same messages by memcpy(), one thread\n"
 	"or, with options of its own (below), as the first word\n"
 	"  pingpong                                with ibv_rc_pingpong of another stack\n"
 	"\n"
@@ -75,6 +76,8 @@ static const char help[] =
 	"  --ip 4|6          address family (4)\n"
 	"  --mbufs N         packets in each port's pool (3072)\n"
 	"  --descs N         descriptors of each port's queues (1024)\n"
+	"  --hist            JSON: the whole distribution of latencies\n"
+	"  --stages          cycles a packet by stage; in a build with -Dstages=true\n"
 	PERF_WIRE_HELP
 	"  --mem             print the memory of an idle QP\n"
 	"  --capture FILE    write what crosses the ports as pcapng\n"
@@ -108,6 +111,8 @@ enum opt_id {
 	OPT_IP,
 	OPT_MBUFS,
 	OPT_DESCS,
+	OPT_HIST,
+	OPT_STAGES,
 	OPT_MEM,
 	OPT_CAPTURE,
 	OPT_JSON,
@@ -140,6 +145,8 @@ static const struct option long_options[] = {
 	{"ip", required_argument, NULL, OPT_IP},
 	{"mbufs", required_argument, NULL, OPT_MBUFS},
 	{"descs", required_argument, NULL, OPT_DESCS},
+	{"hist", no_argument, NULL, OPT_HIST},
+	{"stages", no_argument, NULL, OPT_STAGES},
 	PERF_WIRE_LONG_OPTIONS,
 	{"mem", no_argument, NULL, OPT_MEM},
 	{"capture", required_argument, NULL, OPT_CAPTURE},
@@ -359,6 +366,10 @@ take_flag(int id, const char *arg, struct perf_opts *o, struct given *g)
 		return o->lat = true;
 	case OPT_NO_SENDER_COPY:
 		return o->no_sender_copy = true;
+	case OPT_HIST:
+		return o->hist = true;
+	case OPT_STAGES:
+		return o->stages = true;
 	case OPT_MEM:
 		return o->show_mem = true;
 	case OPT_JSON:
@@ -421,9 +432,22 @@ fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
 	if (!g->timeout)
 		o->timeout = o->qps > 1000 ? 18 : 14;
 	o->chain = o->depth >= 4 * MAX_CHAIN ? MAX_CHAIN : pow2_floor(o->depth / 4);
-	if (!g->lcores)
-		return perf_cores_default(o, err);
+	if (!g->lcores && perf_cores_default(o, err))
+		return -1;
+	if (o->op == PERF_MEMCPY)
+		o->core[1] = o->core[0];
 	return 0;
+}
+
+/* Does this build count cycles by stage? */
+static bool
+stages_built(void)
+{
+#ifdef URN_STAGES_ON
+	return true;
+#else
+	return false;
+#endif
 }
 
 /* Combinations that make no sense. */
@@ -431,6 +455,8 @@ static int
 check_together(const struct perf_opts *o, const struct given *g, struct urn_err *err)
 {
 	const char *name = perf_op_name(o->op);
+
+	bool bare = o->op == PERF_LIMIT || o->op == PERF_MEMCPY;
 
 	if (g->iters && g->duration)
 		urn_err_set(err, "--iters and --duration exclude each other; give one");
@@ -440,7 +466,7 @@ check_together(const struct perf_opts *o, const struct given *g, struct urn_err 
 		urn_err_set(err, "--capture: the name of the file is empty");
 	else if (perf_op_is_atomic(o->op) && o->size != 8)
 		urn_err_set(err, "%s moves 8 bytes a message; leave --size out", name);
-	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || o->op == PERF_LIMIT))
+	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || bare))
 		urn_err_set(err, "%s needs at least 1 byte a message; give --size 1 or more", name);
 	else if (o->link == PERF_NULL && (o->op != PERF_LIMIT || o->lat))
 		urn_err_set(err, "%s%s needs a link that delivers; --link null joins nothing and "
@@ -449,8 +475,15 @@ check_together(const struct perf_opts *o, const struct given *g, struct urn_err 
 		urn_err_set(err, "%s has one message in flight; leave --depth out", name);
 	else if (o->op != PERF_LIMIT && (o->lat || o->no_sender_copy))
 		urn_err_set(err, "--lat and --no-sender-copy go with limit, not with %s", name);
-	else if (o->op == PERF_LIMIT && o->with_limit)
-		urn_err_set(err, "limit is the limit already; leave --with-limit out");
+	else if (bare && o->with_limit)
+		urn_err_set(err, "%s is a limit already; leave --with-limit out", name);
+	else if (bare && o->stages)
+		urn_err_set(err, "--stages goes with operations, not with %s", name);
+	else if (o->stages && !stages_built())
+		urn_err_set(err, "--stages: this build counts no cycles; make one that does with "
+				 "meson setup build-stages -Dstages=true");
+	else if (o->op == PERF_MEMCPY && o->wire.on)
+		urn_err_set(err, "memcpy goes over no link; leave --switch and what goes with it out");
 	else if (o->wire.on && o->link == PERF_NULL)
 		urn_err_set(err, "--link null has nothing to switch; leave it out, or --switch and what "
 				 "goes with it");

@@ -24,6 +24,7 @@ enum perf_op {
 	PERF_ATOMIC_LAT,
 	PERF_ATOMIC_BW,
 	PERF_LIMIT,
+	PERF_MEMCPY,
 	PERF_OPS,
 };
 
@@ -62,6 +63,8 @@ struct perf_opts {
 	bool lat;               /* limit: ping-pong */
 	bool no_sender_copy;    /* limit */
 	bool with_limit;        /* measure the limit too, and compare */
+	bool hist;              /* the whole distribution of latencies in JSON */
+	bool stages;            /* cycles by stage; in a build with -Dstages=true */
 	bool show_mem;          /* print the memory of an idle QP */
 	struct perf_wire_opts wire; /* what joins the nodes */
 	const char *capture;    /* pcapng file, or NULL; owner: argv */

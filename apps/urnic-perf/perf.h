@@ -19,6 +19,7 @@
 #include "options.h"
 #include "pattern.h"
 #include "pmd_glue/capture.h"
+#include "stage.h"
 
 #include <stdatomic.h>
 
@@ -95,6 +96,7 @@ struct run {
 	_Atomic uint64_t final;        /* messages the requester sent in all; UINT64_MAX: goes on */
 	bool interrupted;              /* by a signal; written by the measuring thread */
 	struct urn_err err;            /* written by whoever set `failed` */
+	struct urn_stages stages[2];   /* of the thread whose first side is A, B; after its end */
 } __attribute__((aligned(64)));
 
 /* End the run with a sentence. */
@@ -292,6 +294,8 @@ struct result {
 	uint64_t qp_bytes;             /* dataplane memory of one idle QP */
 	bool interrupted;
 	struct perf_wire_result wire;  /* of the whole run */
+	uint64_t packets;              /* data packets of all messages, warm-up included */
+	struct urn_stages stages[2];   /* of the threads of A and B; zero without --stages */
 	struct urn_hist hist;
 };
 
@@ -307,6 +311,10 @@ int verbs_run(struct rig *rig, const struct perf_opts *o, struct result *res, st
  * be another operation's; its frames then have that operation's headers.
  */
 int limit_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
+
+/* Copy the same messages by memcpy() in one thread. returns: 0, or -1 with *err */
+int memcpy_run(const struct rig *rig, const struct perf_opts *o, struct result *res,
+	       struct urn_err *err);
 
 /* Print it all. limit: NULL when it was not measured. */
 void report(const struct perf_opts *o, const struct result *res, const struct result *limit,

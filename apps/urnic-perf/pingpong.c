@@ -10,6 +10,8 @@
  */
 #include "perf.h"
 
+#include "stage.h"
+
 #include <rte_cycles.h>
 
 /* Where a side is. Made by ping_step() and pong_step() of zeroed memory. */
@@ -78,8 +80,11 @@ poll_side(struct side *s, struct pingpong *pp)
 {
 	struct ibv_wc wc[4];
 	bool arrived = false;
-	int n = ibv_poll_cq(s->cq, 4, wc);
+	int n;
 
+	URN_STAGE(LIBRARY);
+	n = ibv_poll_cq(s->cq, 4, wc);
+	URN_STAGE(PROGRAM);
 	for (int i = 0; i < n; i++) {
 		if (wc[i].status != IBV_WC_SUCCESS) {
 			fail_completion(s, &wc[i]);

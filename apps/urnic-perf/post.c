@@ -2,6 +2,8 @@
 /* Posting: work requests linked once, and filled in for each message. */
 #include "perf.h"
 
+#include "stage.h"
+
 #include <string.h>
 
 static enum ibv_wr_opcode
@@ -103,7 +105,9 @@ post_messages(struct side *s, uint32_t qp, uint32_t n, bool signal, uint32_t cou
 	if (signal)
 		last->send_flags |= IBV_SEND_SIGNALED;
 	last->next = NULL;
+	URN_STAGE(LIBRARY);
 	rc = ibv_post_send(q->qp, wr, &bad);
+	URN_STAGE(PROGRAM);
 	last->next = next;
 	if (s->meter != NULL)
 		s->meter->posted += n;

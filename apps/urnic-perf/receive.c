@@ -2,6 +2,8 @@
 /* Receives: posted in batches, from each QP's own queue or from a shared one. */
 #include "perf.h"
 
+#include "stage.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,10 +78,12 @@ post_batch(struct side *s, struct ibv_qp *qp, uint32_t n)
 	int rc;
 
 	last->next = NULL;
+	URN_STAGE(LIBRARY);
 	if (s->srq != NULL)
 		rc = ibv_post_srq_recv(s->srq, s->wr->recv, &bad);
 	else
 		rc = ibv_post_recv(qp, s->wr->recv, &bad);
+	URN_STAGE(PROGRAM);
 	last->next = next;
 	return rc;
 }
@@ -233,7 +237,9 @@ receiver_step(struct side *s, uint64_t now)
 
 	(void)now;
 	for (unsigned int k = 0; k < RECEIVER_POLLS && n == PERF_BATCH; k++) {
+		URN_STAGE(LIBRARY);
 		n = ibv_poll_cq(s->cq, PERF_BATCH, wc);
+		URN_STAGE(PROGRAM);
 		for (int i = 0; i < n; i++) {
 			if (wc[i].status != IBV_WC_SUCCESS) {
 				fail_completion(s, &wc[i]);

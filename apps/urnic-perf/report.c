@@ -97,6 +97,40 @@ json_latency(struct urn_json *j, const char *key, const struct urn_hist *h)
 	urn_json_end(j);
 }
 
+/* [[ns, how many], ...]: the middle of each bucket that is not empty. */
+static void
+json_hist(struct urn_json *j, const struct urn_hist *h)
+{
+	urn_json_array(j, "hist_ns");
+	for (unsigned int i = 0; i < URN_HIST_BUCKETS; i++) {
+		if (h->bucket[i] == 0)
+			continue;
+		urn_json_array(j, NULL);
+		urn_json_u64(j, NULL, urn_hist_value(i));
+		urn_json_u64(j, NULL, h->bucket[i]);
+		urn_json_end(j);
+	}
+	urn_json_end(j);
+}
+
+/* Cycles a data packet, of both threads; one does all when both nodes share it. */
+static void
+json_stages(struct urn_json *j, const struct perf_opts *o, const struct result *res)
+{
+	unsigned int threads = o->core[0] == o->core[1] ? 1 : 2;
+	static const char *const names[] = {"a", "b"};
+
+	urn_json_object(j, "stages");
+	for (unsigned int t = 0; t < threads; t++) {
+		urn_json_object(j, names[t]);
+		for (unsigned int i = 0; i < URN_STAGE_COUNT && res->packets > 0; i++)
+			urn_json_num(j, urn_stage_name(i),
+				     (double)res->stages[t].cycles[i] / (double)res->packets, 2);
+		urn_json_end(j);
+	}
+	urn_json_end(j);
+}
+
 /* Counters whose names begin with a prefix and that are not zero, the prefix left out. */
 static void
 json_counters(struct urn_json *j, const char *key, const struct result *res, const char *prefix)
@@ -171,6 +205,10 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 		json_counters(&j, "counters", res, "");
 	}
 	perf_wire_json(&j, &o->wire, &res->wire);
+	if (o->hist)
+		json_hist(&j, &res->hist);
+	if (o->stages)
+		json_stages(&j, o, res);
 	if (o->capture != NULL)
 		urn_json_u64(&j, "capture_lost", capture_lost);
 	urn_json_bool(&j, "interrupted", res->interrupted);
@@ -217,6 +255,21 @@ print_check(const struct perf_opts *o, const struct result *res)
 	else
 		printf("  data checked: yes, %" PRIu64 " bytes compared of %" PRIu64 " moved\n",
 		       res->checked, res->moved);
+}
+
+static void
+print_stages(const struct perf_opts *o, const struct result *res)
+{
+	unsigned int threads = o->core[0] == o->core[1] ? 1 : 2;
+
+	printf("  cycles a packet, %" PRIu64 " packets:%s\n", res->packets,
+	       threads == 1 ? "" : "  node A     node B");
+	for (unsigned int i = 0; i < URN_STAGE_COUNT && res->packets > 0; i++) {
+		printf("    %-24s", urn_stage_name(i));
+		for (unsigned int t = 0; t < threads; t++)
+			printf(" %10.1f", (double)res->stages[t].cycles[i] / (double)res->packets);
+		putchar('\n');
+	}
 }
 
 static void
@@ -275,6 +328,8 @@ report_text(const struct perf_opts *o, const struct result *res, const struct re
 		printf("  memory per idle QP: %" PRIu64 " bytes in the dataplane, queues aside\n",
 		       res->qp_bytes);
 	perf_wire_print(&res->wire);
+	if (o->stages)
+		print_stages(o, res);
 	if (o->capture != NULL)
 		printf("  capture:      %s, %" PRIu64 " frames that did not fit\n", o->capture,
 		       capture_lost);

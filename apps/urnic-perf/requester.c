@@ -9,6 +9,8 @@
  */
 #include "perf.h"
 
+#include "stage.h"
+
 #include <rte_cycles.h>
 
 /* QPs that have their first requests posted in one step. */
@@ -179,7 +181,9 @@ requester_step(struct side *s, uint64_t now)
 
 	side_watch(s, now);
 	for (unsigned int k = 0; k < REQUESTER_POLLS && n == PERF_BATCH; k++) {
+		URN_STAGE(LIBRARY);
 		n = ibv_poll_cq(s->cq, PERF_BATCH, wc);
+		URN_STAGE(PROGRAM);
 		if (n < 0) {
 			run_fail(s->run, "node A: the completion queue cannot be polled");
 			return work;

@@ -459,6 +459,13 @@ bench_failure(const struct bench *b, struct urn_err *err)
 		    (unsigned long long)c.v[URN_C_TIMEOUTS], (unsigned long long)c.v[URN_C_RX_NAKS]);
 }
 
+/* Data packets of a message. */
+static uint64_t
+packets_of(const struct perf_opts *o)
+{
+	return o->size > 0 ? (o->size + o->mtu - 1) / o->mtu : 1;
+}
+
 static void
 bench_result(struct bench *b, struct result *res)
 {
@@ -469,6 +476,8 @@ bench_result(struct bench *b, struct result *res)
 	res->checked = b->side[0].checked + b->side[1].checked;
 	res->moved = b->meter.done * b->l.size * ways;
 	res->have_counters = true;
+	res->packets = b->meter.done * ways * packets_of(&b->o);
+	memcpy(res->stages, b->run.stages, sizeof(res->stages));
 	sum_counters(b, &res->counters);
 	res->retransmits = res->counters.v[URN_C_RETRANSMITS];
 	res->qp_bytes = urn_dp_qp_bytes(b->dp, 0, b->o.rd_atomic);

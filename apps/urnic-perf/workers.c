@@ -2,6 +2,8 @@
 /* The threads that run the two sides, and what they share. */
 #include "perf.h"
 
+#include "stage.h"
+
 #include "common/text.h"
 
 #include <pthread.h>
@@ -108,12 +110,14 @@ worker_loop(struct worker *w)
 		for (unsigned int i = 0; i < 2 && w->side[i] != NULL; i++) {
 			struct side *s = w->side[i];
 
+			URN_STAGE(PROGRAM);
 			work += s->step(s, now);
 			if (s->engine != NULL)
 				work += urn_engine_poll(s->engine);
 			if (s->wire != NULL)
 				work += perf_wire_poll(s->wire);
 		}
+		URN_STAGE_TURN(work > 0);
 		empty = work > 0 ? 0 : empty + 1;
 		if (empty > 0)
 			idle_turn(w, empty);
@@ -155,6 +159,7 @@ worker_main(void *arg)
 	}
 	bind_engines(w, true);
 	worker_loop(w);
+	urn_stages_get(&w->run->stages[w->side[0]->index]);
 	bind_engines(w, false);
 	rte_thread_unregister();
 	return NULL;

@@ -7,6 +7,8 @@
  */
 #include "engine/engine.h"
 
+#include "stage.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -352,12 +354,17 @@ turn(struct urn_shard *s, uint64_t now)
 	unsigned int n = 0, rung;
 
 	n += urn_tp_turn(tp, now);
+	URN_STAGE(DOORBELL);
 	rung = doorbells(s);
 	tp->quiet = !s->came && !rung;
+	URN_STAGE(REQUEST);
 	if (tp->sched_head)
 		n += urn_tp_tx(tp);
+	URN_STAGE(PORT_TX);
 	flush(s);
+	URN_STAGE(PORT_RX);
 	s->came = receive(s);
+	URN_STAGE(ENGINE);
 	after_receive(s);
 	tend_tables(s);
 	if (unlikely(s->late_n))
@@ -374,6 +381,7 @@ urn_engine_poll(struct urn_engine *e)
 	uint64_t now = urn_engine_now(e);
 	unsigned int n = 0;
 
+	URN_STAGE(ENGINE);
 	urn_engine_mail(e);
 	n += urn_engine_take(e);
 	for (unsigned int i = 0; i < e->shards_n; i++)

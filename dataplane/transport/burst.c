@@ -6,6 +6,8 @@
  */
 #include "transport/internal.h"
 
+#include "stage.h"
+
 /* ---- frames to send */
 
 struct urn_txd *
@@ -190,6 +192,7 @@ unpark(struct urn_qp *qp)
 static void
 finish_all(struct urn_tp *tp)
 {
+	URN_STAGE(COMPLETE);
 	for (unsigned int i = 0; i < tp->burst_n; i++) {
 		struct urn_pkt *p = urn_pkt(tp->burst[i]);
 
@@ -199,6 +202,7 @@ finish_all(struct urn_tp *tp)
 		else
 			append(&p->qp->rx_head, &p->qp->rx_tail, tp->burst[i]);
 	}
+	URN_STAGE(EMIT);
 	for (unsigned int i = 0; i < tp->txd_n; i++) {
 		struct urn_txd *d = &tp->txd[i];
 
@@ -263,6 +267,7 @@ finish_some(struct urn_tp *tp)
 void
 urn_tp_execute(struct urn_tp *tp)
 {
+	URN_STAGE_IN(MEMORY);
 	/* Finishing asks for no memory operation, holds no packet and makes no frame. */
 	if (likely(!tp->ops_n || urn_memx_execute(tp->cfg.memx, tp->ops, tp->ops_n) == 0))
 		finish_all(tp);
@@ -274,6 +279,7 @@ urn_tp_execute(struct urn_tp *tp)
 	tp->txd_n = 0;
 	if (tp->done_n)
 		urn_tp_give_back(tp);
+	URN_STAGE_OUT();
 }
 
 void

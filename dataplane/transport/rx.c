@@ -2,6 +2,8 @@
 /* Received frames: parse, check, find the QP, hand to its requester or responder. */
 #include "transport/internal.h"
 
+#include "stage.h"
+
 /* Is the frame meant for this adapter? */
 static inline bool
 addressed(const struct urn_tp *tp, struct rte_mbuf *m)
@@ -202,9 +204,11 @@ urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked)
 	struct rte_mbuf *roce[URN_TP_BURST];
 	unsigned int count;
 
+	URN_STAGE(PARSE);
 	for (unsigned int i = 0; i < n && i < AHEAD; i++)
 		prefetch_packet(m[i]);
 	count = parse_burst(tp, m, n, checked, roce);
+	URN_STAGE(RESPOND);
 	for (unsigned int i = 0; i < count; i++)
 		demultiplex(tp, roce[i], checked);
 	urn_tp_execute(tp);

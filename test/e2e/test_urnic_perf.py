@@ -68,6 +68,17 @@ class Perf(unittest.TestCase):
         self.measure("send_bw", "--qps", "3", "--idle-qps", "5000", checked=True, idle_qps=5000)
         self.measure("write_bw", "--idle-qps", "1", checked=True, idle_qps=1)
 
+    def test_memcpy(self):
+        for size in ("1", "64", "64K", "100000"):
+            self.measure("memcpy", "--size", size, checked=True)
+
+    def test_hist_holds_every_latency(self):
+        r = self.measure("send_lat", "--hist")
+        self.assertEqual(sum(n for _, n in r["hist_ns"]), r["messages"])
+        self.assertEqual(r["hist_ns"], sorted(r["hist_ns"]))
+        self.assertAlmostEqual(r["hist_ns"][0][0] / 1000, r["lat_us"]["min"],
+                               delta=0.01 * r["lat_us"]["min"])
+
     def test_sizes_that_are_edges(self):
         for op in ("write_bw", "send_bw", "read_bw", "write_lat", "send_lat"):
             for size in ("0", "1", "7", "8", "9", "255", "256", "257", "4095", "4097", "100000"):

@@ -111,6 +111,11 @@ all_options_are_taken(void **state)
 	assert_int_equal(o.descs, 256);
 	assert_int_equal(o.timeout, 20);
 	assert_int_equal(o.idle_qps, 65520);
+	assert_int_equal(parse("send_bw --hist"), PERF_RUN);
+	assert_true(o.hist);
+	assert_int_equal(parse("memcpy"), PERF_RUN);
+	assert_int_equal(o.size, 65536);
+	assert_int_equal(o.core[0], o.core[1]);
 }
 
 /* A switch, also when only what it does to packets is said. */
@@ -189,6 +194,11 @@ bad_options_are_refused(void **state)
 		{"limit --lat --link null", "null"},
 		{"limit --with-limit", "--with-limit"},
 		{"limit --size 0", "1 byte"},
+		{"memcpy --size 0", "1 byte"},
+		{"memcpy --with-limit", "--with-limit"},
+		{"memcpy --switch", "--switch"},
+		{"limit --stages", "--stages"},
+		{"send_bw --stages", "-Dstages=true"},
 		{"write_lat --size 0", "1 byte"},
 		{"write_lat --depth 4", "--depth"},
 		{"send_bw --lat", "--lat"},

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Measure urnic beside its peers, in turn, on this machine.
+#
+# Usage: scripts/bench.sh [OPTION...]
+#
+# Beside urnic-perf run ucx_perftest and fi_pingpong, over shared memory and
+# over TCP, iperf3 and sockperf over loopback, dpdk-testpmd on the same kind of
+# port, the same bytes through the same port with no protocol, and memcpy. All
+# take turns, round after round, for a machine is seldom the same for long.
+# Leave it alone meanwhile: other work shows in every figure.
+#
+# What comes out: text, and in a folder index.html (plots, needs nothing else),
+# summary.txt, summary.csv (medians) and raw.csv (every round). A peer that is
+# missing is named, and left out.
+#
+#   --quick          fewer sizes, shorter, 3 rounds: some minutes
+#   --rounds N       how often everything is measured, in turn (default 5)
+#   --seconds T      how long each measurement takes (default 0.5); some peers
+#                    count whole seconds
+#   --only S[,S...]  these sections: size, qps, latency, loss, stages, speed
+#   --out DIR        where to write (default: bench, in the build folder)
+#   --json           print JSON instead of text
+#   --no-install     install nothing; measure with what is there
+#   --build DIR      the build folder (default: build, in the project's folder);
+#                    a second one, DIR-stages, is made to count cycles by stage
+#   --help           this text
+#
+# doc/performance.md says what each plot shows, and what was measured.
+#
+# Exit code: 0 measured, 1 something failed, 2 wrong usage, 128 + N ended by
+# signal N (what was measured until then is written).
+
+set -eu
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+build=$project/build
+rounds=
+seconds=
+only=
+out=
+install=yes
+flags=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--quick | --json) flags+=("$1") ;;
+	--rounds) need_value "$@"; rounds=$2; shift ;;
+	--rounds=*) rounds=${1#*=} ;;
+	--seconds) need_value "$@"; seconds=$2; shift ;;
+	--seconds=*) seconds=${1#*=} ;;
+	--only) need_value "$@"; only=$2; shift ;;
+	--only=*) only=${1#*=} ;;
+	--out) need_value "$@"; out=$2; shift ;;
+	--out=*) out=${1#*=} ;;
+	--no-install) install= ;;
+	--build) need_value "$@"; build=$2; shift ;;
+	--build=*) build=${1#*=} ;;
+	--help | -h) print_help; exit 0 ;;
+	*) usage_error "unknown argument '$1'" ;;
+	esac
+	shift
+done
+if [[ " ${flags[*]} " == *" --quick "* ]]; then
+	rounds=${rounds:-3} seconds=${seconds:-0.2}
+fi
+rounds=${rounds:-5} seconds=${seconds:-0.5}
+out=${out:-$build/bench}
+[[ $rounds =~ ^[1-9][0-9]{0,2}$ ]] || usage_error "--rounds wants a number from 1 to 999, not '$rounds'"
+[[ $seconds =~ ^[0-9]{1,3}(\.[0-9]{1,3})?$ && $seconds =~ [1-9] ]] ||
+	usage_error "--seconds wants a time of at least 0.001, not '$seconds'"
+[[ $only =~ ^((size|qps|latency|loss|stages|speed)(,|$))*$ ]] ||
+	usage_error "--only '$only': give some of size, qps, latency, loss, stages, speed"
+can_write "$out" || die "user $(id -un) cannot write to $out; give another folder with --out DIR"
+
+# What is said goes to stderr: stdout has the figures.
+{
+	if [ -n "$install" ]; then
+		"$project/scripts/setup.sh" --bench
+	else
+		"$project/scripts/setup.sh" --check
+	fi
+	perf=apps/urnic-perf/urnic-perf
+	configure "$build" --buildtype=release -Dtests=false
+	targets=("$perf")
+	[ ! -d "$project/apps/urnic-switch" ] || targets+=(apps/urnic-switch/urnic-switch)
+	compile "$build" "${targets[@]}" || die "the build failed; what the compiler said is above"
+	if [ -z "$only" ] || [[ ",$only," == *,stages,* ]]; then
+		configure "$build-stages" --buildtype=release -Dtests=false -Dstages=true
+		compile "$build-stages" $perf || die "the build failed; what the compiler said is above"
+		flags+=(--stages-build "$build-stages")
+	fi
+} >&2
+
+PYTHONDONTWRITEBYTECODE=1 exec python3 "$project/scripts/bench/main.py" "${flags[@]}" \
+	"$project" "$build" "$perf" "$out" "$rounds" "$seconds" "$only"

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options, the rounds, and what is written at the end. Started by scripts/bench.sh.
+
+runner    child processes: where they run, how they end, what they leave
+parse     what each peer prints, as numbers
+peers     how each peer is run
+switched  kernel TCP through the switch
+urnic     how urnic-perf is run
+sections  what is measured: series, points, plots
+speed     the table of figures that urnic is held to
+stats     rows of raw data, medians
+report    text and CSV
+page      plots and the HTML page
+facts     which machine, which commit
+"""
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+
+import facts
+import page
+import report
+import sections
+import speed
+import stats
+from runner import Failed, Missing, Runner
+from urnic import Urnic
+
+
+class Interrupted(BaseException):
+    """A signal ended the run."""
+
+
+def interrupt(number, _frame):
+    raise Interrupted(number)
+
+
+class Progress:
+    """One line on stderr that is written over, or a line a section where nobody looks."""
+
+    def __init__(self, steps):
+        self.steps = steps
+        self.done = 0
+        self.started = time.monotonic()
+        self.live = sys.stderr.isatty()
+        self.said = None
+
+    def step(self, rnd, rounds, section, point, series):
+        if not self.live:
+            if self.said != (rnd, section):
+                print(f"bench.sh: round {rnd} of {rounds}: {section}", file=sys.stderr, flush=True)
+            self.said = (rnd, section)
+        else:
+            spent = time.monotonic() - self.started
+            left = spent / self.done * (self.steps - self.done) if self.done > 5 else None
+            when = "" if left is None else f", {left // 60:.0f}:{left % 60:02.0f} to go"
+            line = f"round {rnd} of {rounds}: {section} {report.point_name(point)}: {series}{when}"
+            print(f"\r\033[K{line[:110]}", end="", file=sys.stderr, flush=True)
+        self.done += 1
+
+    def end(self):
+        if self.live:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+class Bench:
+    def __init__(self, chosen, rounds, raw):
+        self.sections = chosen
+        self.rounds = rounds
+        self.raw = raw
+        self.rows = []
+        self.notes = {}   # (section, series): why it could not be measured
+        self.missing = set()
+        self.failed = False # urnic itself
+        self.progress = Progress(rounds * sum(len(s.points) * len(s.series) for s in chosen))
+
+    def measure(self, rnd, section, point, series):
+        """One series at one point. What fails is noted, and tried again in the next round."""
+        key = (section.name, series.name)
+        if key in self.missing or (series.once and point != section.points[0]):
+            return
+        try:
+            found = series.measure(point)
+        except Missing as e:
+            self.missing.add(key)
+            self.notes[key] = str(e)
+            return
+        except (Failed, KeyError, ValueError, OSError) as e:
+            why = str(e) if isinstance(e, Failed) else f"{type(e).__name__}: {e}"
+            self.notes[key] = f"at {report.point_name(point)}, round {rnd}: {why}"
+            self.failed |= why.startswith("urnic-perf")
+            return
+        for x, metric, value in found:
+            row = stats.Row(rnd, section.name, point, series.name, x, metric, float(value))
+            self.rows.append(row)
+            self.raw.write(row)
+
+    def run(self):
+        for rnd in range(1, self.rounds + 1):
+            for section in self.sections:
+                for point in section.points:
+                    # Every other round the other way round: who is first is not always the same.
+                    for series in section.series[::1 if rnd % 2 else -1]:
+                        self.progress.step(rnd, self.rounds, section.name, point, series.name)
+                        self.measure(rnd, section, point, series)
+
+
+def options(argv):
+    """What scripts/bench.sh hands over, checked by it."""
+    p = argparse.ArgumentParser(prog="bench.sh", add_help=False)
+    p.add_argument("--quick", action="store_true")
+    p.add_argument("--json", action="store_true")
+    p.add_argument("--stages-build")
+    for name in ("project", "build", "perf", "out"):
+        p.add_argument(name)
+    p.add_argument("rounds", type=int)
+    p.add_argument("seconds", type=float)
+    p.add_argument("only")
+    return p.parse_args(argv)
+
+
+def write(o, found, bench):
+    """All files. Returns what goes to standard output."""
+    summary = stats.summarize(bench.rows)
+    verdicts = speed.verdicts(bench.rows)
+    rounds = max((r.round for r in bench.rows), default=0)
+    names = {s.name for s in bench.sections}
+    text = report.text(found, bench.sections, summary, verdicts, bench.notes)
+    report.write_summary(os.path.join(o.out, "summary.csv"), summary)
+    with open(os.path.join(o.out, "summary.txt"), "w", encoding="utf-8") as f:
+        f.write(text)
+    with open(os.path.join(o.out, "index.html"), "w", encoding="utf-8") as f:
+        f.write(page.page(found, bench.sections, summary, verdicts, bench.notes, rounds))
+    if o.json:
+        return json.dumps(report.as_json(found, summary, verdicts if "speed" in names else [],
+                                         bench.notes), indent=2) + "\n"
+    return text
+
+
+def measure(o, runner):
+    """Run it all. Returns the bench and the signal that ended it early, or 0."""
+    urnic = Urnic(runner, os.path.join(o.build, o.perf),
+                  os.path.join(o.stages_build, o.perf) if o.stages_build else None,
+                  os.path.join(o.build, "apps/urnic-switch/urnic-switch"))
+    wanted = o.only.split(",") if o.only else list(sections.ALL)
+    chosen = [sections.ALL[name](urnic, runner, o.seconds, o.quick)
+              for name in sections.ALL if name in wanted]
+    raw = report.RawFile(os.path.join(o.out, "raw.csv"))
+    bench = Bench(chosen, o.rounds, raw)
+    try:
+        bench.run()
+        return bench, 0
+    except Interrupted as e:
+        return bench, e.args[0]
+    finally:
+        bench.progress.end()
+        raw.close()
+
+
+def main(argv):
+    o = options(argv)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
+    os.makedirs(o.out, exist_ok=True)
+    runner = Runner()
+    try:
+        found = facts.collect(o.project, o.build, runner.cores)
+        bench, number = measure(o, runner)
+    except Interrupted as e:
+        return 128 + e.args[0]
+    finally:
+        for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(s, signal.SIG_IGN)
+        runner.close()
+    sys.stdout.write(write(o, found, bench))
+    print(f"bench.sh: {'ended early; ' if number else ''}written: {o.out}/index.html, summary.txt, "
+          "summary.csv, raw.csv", file=sys.stderr)
+    if number:
+        return 128 + number
+    # A peer that is missing or fails is named, no more; urnic itself must not fail.
+    return 1 if bench.failed or not bench.rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

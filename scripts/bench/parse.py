@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each peer prints, as numbers. Text in, a dictionary out; ValueError when it is not there.
+
+Keys: gbps (10^9 bits a second of payload), msg_rate (messages a second), us (microseconds,
+half a round trip), pNN (the same, a percentile)."""
+import json
+import re
+
+
+def urnic(text):
+    """urnic-perf --json."""
+    return json.loads(text)
+
+
+def ucx(text, size):
+    """ucx_perftest -v: CSV, a header and a line for each report; the last one counts.
+
+    Its MB are 2^20 bytes and depend on the size only: the message rate says all."""
+    rows = [l.split(",") for l in text.splitlines() if "," in l]
+    if len(rows) < 2 or "overall_mr" not in rows[0]:
+        raise ValueError("no result")
+    value = dict(zip(rows[0], (float(v) for v in rows[-1])))
+    rank = next(k for k in value if k.endswith("_percentile_lat"))
+    return {"msg_rate": value["overall_mr"], "gbps": value["overall_mr"] * size * 8 / 1e9,
+            "us": value["overall_lat"], "percentile": value[rank]}
+
+
+def fi_pingpong(text):
+    """fi_pingpong: a table of one line. One message at a time: a rate of half round trips."""
+    rows = [l.split() for l in text.splitlines() if l.strip()]
+    if len(rows) < 2 or rows[0][-1] != "Mxfers/sec" or len(rows[-1]) != len(rows[0]):
+        raise ValueError("no result")
+    value = dict(zip(rows[0], rows[-1]))
+    us = float(value["usec/xfer"])
+    size = suffixed(value["bytes"])
+    if us <= 0:
+        raise ValueError("no time was measured")
+    return {"us": us, "msg_rate": 1e6 / us, "gbps": size * 8 / us / 1e3}
+
+
+def suffixed(text):
+    """fi_pingpong's sizes: 8, 64k, 1m."""
+    m = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgKMG]?)", text)
+    if not m:
+        raise ValueError(f"{text} is no size")
+    return int(float(m[1]) * 1024 ** " kmg".index((m[2] or " ").lower()))
+
+
+def iperf3(text, size):
+    """iperf3 -J: what the receiver got. size: bytes of each write."""
+    value = json.loads(text)
+    if "error" in value:
+        raise ValueError(value["error"])
+    bits = value["end"]["sum_received"]["bits_per_second"]
+    return {"gbps": bits / 1e9, "msg_rate": bits / 8 / size,
+            "retransmits": value["end"]["sum_sent"].get("retransmits", 0)}
+
+
+def sockperf(text):
+    """sockperf ping-pong: half the round trip, and its percentiles."""
+    found = {m[1]: float(m[2]) for m in
+             re.finditer(r"percentile\s+([\d.]+)\s*=\s*([\d.]+)", text)}
+    mean = re.search(r"Summary: Latency is ([\d.]+) usec", text)
+    if not found or not mean:
+        raise ValueError("no result")
+    return {"us": float(mean[1]), "ranks": {float(k): v for k, v in found.items()}}
+
+
+def sockperf_throughput(text, size):
+    """sockperf throughput: messages a second that were sent."""
+    m = re.search(r"Message Rate is (\d+) \[msg/sec\]", text)
+    if not m:
+        raise ValueError("no result")
+    return {"msg_rate": float(m[1]), "gbps": float(m[1]) * size * 8 / 1e9}
+
+
+def testpmd(text):
+    """dpdk-testpmd --stats-period: packets a second through a port, the best of its displays."""
+    rates = [int(v) for v in re.findall(r"Rx-pps:\s+(\d+)", text)]
+    if not rates or max(rates) == 0:
+        raise ValueError("no packets")
+    return {"msg_rate": float(max(rates))}

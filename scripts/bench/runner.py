@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Child processes: pinned to a core, bounded in time, and gone afterwards."""
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+PR_SET_PDEATHSIG = 1
+TCP_LISTEN = "0A"
+
+
+class Missing(Exception):
+    """This cannot be measured here, now or later. Says why."""
+
+
+class Failed(Exception):
+    """This one measurement failed. Says why."""
+
+
+class Runner:
+    """Starts processes; close() ends those that are left and removes what they left."""
+
+    def __init__(self):
+        cores = sorted(os.sched_getaffinity(0))
+        self.cores = (cores[0], cores[1 if len(cores) > 1 else 0])
+        self.dir = tempfile.mkdtemp(prefix="urnic-bench.")
+        shm = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        # Shared memory of peers, where they can be told: gone with this folder.
+        self.shm = tempfile.mkdtemp(prefix="urnic-bench.", dir=shm)
+        self.running = []
+        self.libc = ctypes.CDLL(None)
+
+    def close(self):
+        for process in list(self.running):
+            self.end(process)
+        shutil.rmtree(self.dir, ignore_errors=True)
+        shutil.rmtree(self.shm, ignore_errors=True)
+
+    def env(self, extra):
+        return dict(os.environ, LC_ALL="C.UTF-8", TMPDIR=self.dir, RUNTIME_DIRECTORY=self.dir,
+                    XDG_RUNTIME_DIR=self.dir, UCX_POSIX_DIR=self.shm, UCX_WARN_UNUSED_ENV_VARS="n",
+                    **extra)
+
+    def start(self, command, core=None, env=None):
+        """Start a program on a core (None: any of ours). Missing when there is none."""
+        if shutil.which(command[0]) is None:
+            raise Missing(f"there is no {os.path.basename(command[0])}; "
+                          "scripts/setup.sh --bench installs it")
+
+        def before():
+            self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if core is not None:
+                os.sched_setaffinity(0, {core})
+
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, errors="replace",
+                                   env=self.env(env or {}), start_new_session=True,
+                                   preexec_fn=before)
+        self.running.append(process)
+        return process
+
+    def end(self, process, how=signal.SIGTERM):
+        """Ask it to end, then make it; returns what it printed. Removes its shared memory."""
+        for sign in (how, signal.SIGKILL):
+            if process.poll() is None:
+                try:
+                    os.killpg(process.pid, sign)
+                except ProcessLookupError:
+                    pass
+            try:
+                out, err = process.communicate(timeout=3)
+                break
+            except subprocess.TimeoutExpired:
+                out = err = ""
+        return self.ended(process, out, err)
+
+    def ended(self, process, out, err):
+        if process in self.running:
+            self.running.remove(process)
+        # libfabric's shm provider names its files PID:..., and leaves them when killed.
+        try:
+            for name in os.listdir("/dev/shm"):
+                if name.startswith(f"{process.pid}:"):
+                    os.unlink(os.path.join("/dev/shm", name))
+        except OSError:
+            pass
+        return out, err
+
+    def finish(self, process, timeout):
+        """Wait for it. Returns its standard output; Failed when it does not end well."""
+        name = os.path.basename(process.args[0])
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            out, err = self.end(process, signal.SIGINT)
+            raise Failed(f"{name} was not done after {timeout:.0f} s{last(err or out)}") from None
+        self.ended(process, out, err)
+        if process.returncode != 0:
+            raise Failed(f"{name} ended with {process.returncode}{last(err or out)}")
+        return out
+
+    def run(self, command, timeout, core=None, env=None):
+        return self.finish(self.start(command, core, env), timeout)
+
+    def pair(self, server, client, port, timeout, env=None):
+        """A server, and when it listens on TCP port `port`, a client. Returns the client's output."""
+        process = self.start(server, self.cores[1], env)
+        try:
+            self.wait_listening(process, port)
+            return self.run(client, timeout, self.cores[0], env)
+        finally:
+            self.end(process)
+
+    def wait_listening(self, process, port, seconds=10):
+        end = time.monotonic() + seconds
+        while not listens(port):
+            if process.poll() is not None:
+                raise Failed(f"{os.path.basename(process.args[0])} as a server ended with "
+                             f"{process.returncode}{last(self.end(process)[1])}")
+            if time.monotonic() > end:
+                raise Failed(f"{os.path.basename(process.args[0])} as a server did not listen "
+                             f"within {seconds} s")
+            time.sleep(0.01)
+
+
+def last(text):
+    """The last line that says something, to be put behind a sentence."""
+    lines = [l.strip() for l in (text or "").splitlines() if l.strip()]
+    return f": {lines[-1][:200]}" if lines else ""
+
+
+def listens(port, pid="self"):
+    """Does somebody listen on this TCP port, in the network namespace of that process? Asked of
+    /proc, which connects to nobody."""
+    for name in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/{pid}/net/{name}", encoding="ascii") as f:
+                for line in f.readlines()[1:]:
+                    words = line.split()
+                    if words[3] == TCP_LISTEN and words[1].endswith(f":{port:04X}"):
+                        return True
+        except OSError:
+            pass
+    return False
+
+
+def free_port():
+    """A TCP port that nobody uses now."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is measured. A section has points (sizes, numbers of QPs, ...); at each point its series
+are measured one after the other, so that what they are compared by happened in the same seconds.
+
+A series measures a point and returns [(x, metric, value), ...]; x is the point itself, or where
+in the plot the value stands (a percentile, a stage)."""
+from collections import namedtuple
+
+import peers
+import speed
+import switched
+
+# once: measured at the first point only, and holds for all
+Series = namedtuple("Series", "name measure once", defaults=[False])
+# kind: lines, or bars (stacked, a bar for each point and series)
+Plot = namedtuple("Plot", "metric title xlabel ylabel logx logy kind scale",
+                  defaults=[True, True, "lines", 1])
+Section = namedtuple("Section", "name title points series plots note")
+
+METRICS = ("gbps", "msg_rate", "us")
+RANKS = (25, 50, 75, 90, 99, 99.9, 99.99)
+RANKS_QUICK = (50, 99, 99.9)
+LOSS = (0, 0.01, 0.1, 1, 5)
+
+
+def at(point, found, *metrics):
+    """Those of the metrics that were found, at the point itself."""
+    return [(point, m, found[m]) for m in metrics if m in found]
+
+
+def size(urnic, runner, t, quick):
+    def perf(op, *args):
+        return lambda p: at(p, urnic.rate(op, t, "--size", str(p), *args), "gbps", "msg_rate")
+
+    def ucx(env):
+        return lambda p: at(p, peers.ucx(runner, env, "tag_bw", p, t), "gbps", "msg_rate")
+
+    def pingpong(provider, kind):
+        return lambda p: at(p, peers.fi_pingpong(runner, provider, kind, p, t), "gbps", "msg_rate")
+
+    def sockperf(p):
+        if p > 65000:
+            return []
+        return at(p, peers.sockperf(runner, "throughput", p, t), "gbps", "msg_rate")
+
+    return Section(
+        "size", "Bandwidth and message rate by size",
+        (64, 4096, 65536) if quick else (8, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576),
+        [
+            Series("urnic WRITE", perf("write_bw")),
+            Series("urnic READ", perf("read_bw")),
+            Series("urnic SEND, 16 QPs", perf("send_bw", "--qps", "16")),
+            Series("limit: no protocol", perf("limit")),
+            Series("memcpy, one core", perf("memcpy")),
+            Series("ucx tag_bw, posix", ucx(peers.POSIX)),
+            Series("ucx tag_bw, tcp", ucx(peers.TCP)),
+            Series("fi_pingpong shm", pingpong("shm", "rdm")),
+            Series("fi_pingpong tcp", pingpong("tcp", "msg")),
+            Series("iperf3, loopback", lambda p: at(p, peers.iperf3(runner, p, t),
+                                                    "gbps", "msg_rate")),
+            Series("sockperf tcp, loopback", sockperf),
+            Series("testpmd io, net_ring", lambda p: at(p, peers.testpmd(runner, t), "msg_rate"),
+                   once=True),
+        ],
+        [Plot("gbps", "Bandwidth by size", "bytes a message", "Gb/s"),
+         Plot("msg_rate", "Message rate by size", "bytes a message", "million messages/s",
+              scale=1e-6)],
+        "fi_pingpong has one message in flight. memcpy and limit move the same messages through "
+        "the same memory. testpmd passes on packets without looking at them: it bounds the rate "
+        "of rings and bursts, whatever the size. iperf3 writes that many bytes a call.")
+
+
+def qps(urnic, runner, t, quick):
+    def perf(op):
+        return lambda p: at(p, urnic.rate(op, t, "--size", "64", "--qps", str(p)), "msg_rate")
+
+    def alone(op):
+        return lambda p: at(p, urnic.rate(op, t, "--size", "64"), "msg_rate")
+
+    def ucx(p):
+        return at(p, peers.ucx(runner, peers.POSIX, "tag_bw", 64, t), "msg_rate")
+
+    return Section(
+        "qps", "Message rate by number of QPs, 64 bytes",
+        (1, 16, 1024, 65536) if quick else (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536),
+        [Series("urnic SEND", perf("send_bw")),
+         Series("urnic WRITE", perf("write_bw")),
+         Series("limit: no protocol", alone("limit"), once=True),
+         Series("ucx tag_bw, posix, one connection", ucx, once=True)],
+        [Plot("msg_rate", "Message rate by number of QPs, 64 bytes", "QPs", "million messages/s",
+              logy=False, scale=1e-6)],
+        "All QPs are busy. SEND takes its receives from one shared queue above 32 QPs.")
+
+
+def latency(urnic, runner, t, quick):
+    ranks = RANKS_QUICK if quick else RANKS
+
+    def perf(op, *args):
+        return lambda p: [(r, "us", us) for r, us in
+                          urnic.ranks(op, t, ranks, "--size", str(p), *args).items()]
+
+    def ucx(env):
+        # One percentile a run; of the last 2,048 messages, so there is no 99.99th.
+        return lambda p: [(r, "us", peers.ucx(runner, env, "tag_lat", p, t / 2, r)["percentile"])
+                          for r in ranks if r <= 99.9]
+
+    def mean(provider, kind):
+        return lambda p: [(50, "mean_us", peers.fi_pingpong(runner, provider, kind, p, t)["us"])]
+
+    def sockperf(p):
+        found = peers.sockperf(runner, "ping-pong", p, t)["ranks"]
+        return [(r, "us", found[r]) for r in ranks if r in found]
+
+    return Section(
+        "latency", "Latency distribution, 8 bytes, half the round trip", (8,),
+        [Series("urnic SEND", perf("send_lat")),
+         Series("urnic WRITE", perf("write_lat")),
+         Series("limit: a bare frame", perf("limit", "--lat")),
+         Series("ucx tag_lat, posix", ucx(peers.POSIX)),
+         Series("ucx tag_lat, tcp", ucx(peers.TCP)),
+         Series("fi_pingpong shm, mean", mean("shm", "rdm")),
+         Series("fi_pingpong tcp, mean", mean("tcp", "msg")),
+         Series("sockperf tcp, 14 bytes", sockperf)],
+        [Plot("us", "Latency distribution, 8 bytes", "percentile", "us, half the round trip",
+              logx="nines")],
+        "ucx_perftest keeps the last 2,048 samples and tells one percentile a run. fi_pingpong "
+        "tells the mean only, which is in the tables and not in the plot.")
+
+
+def loss(urnic, runner, t, quick):
+    def perf(recovery):
+        return lambda p: at(p, urnic.rate("write_bw", max(t, 0.5), "--loss", str(p), "--recovery",
+                                          recovery), "gbps", "retransmits")
+
+    return Section(
+        "loss", "Goodput by loss rate, 64 KiB WRITE", (0, 0.1, 1) if quick else LOSS,
+        [Series("urnic, selective repeat", perf("selective")),
+         Series("urnic, go-back-N", perf("gbn")),
+         Series("kernel TCP (iperf3) through the switch", lambda p: at(
+             p, switched.iperf3(runner, urnic.switch, p, t), "gbps", "retransmits"))],
+        [Plot("gbps", "Goodput by loss rate", "% of packets lost", "Gb/s", logx="loss",
+              logy=False)],
+        "All lose packets in the same code, by seeded chance, in each direction. TCP has frames of "
+        "1500 bytes and the kernel's TAP between it and the switch.")
+
+
+WORKLOADS = {
+    "64 B SEND, 16 QPs": ("send_bw", "--size", "64", "--qps", "16"),
+    "64 KiB WRITE": ("write_bw", "--size", "65536"),
+}
+
+
+def stages(urnic, runner, t, quick):
+    del runner, quick
+
+    def measure(*more):
+        def run(point):
+            op, *args = WORKLOADS[point]
+            found = urnic.stages(op, t, *args, *more)
+            return [(f"node {node.upper()}: {stage}", "cycles", cycles)
+                    for node, of in found.items() for stage, cycles in of.items()]
+        return run
+
+    return Section(
+        "stages", "Cost per packet by stage", tuple(WORKLOADS),
+        [Series("ICRC on", measure()), Series("ICRC off", measure("--no-icrc"))],
+        [Plot("cycles", "Cycles a data packet, by stage", "", "TSC cycles a data packet",
+              kind="bars")],
+        "From a second build that reads the TSC where a burst goes from stage to stage. Node A "
+        "sends, node B receives. What the ICRC costs is the difference of the two series. "
+        "Idle is time in turns that found nothing to do.")
+
+
+def table(urnic, runner, t, quick):
+    return Section("speed", "Figures that urnic is held to",
+                   [row.key for row in speed.ROWS if not (quick and row.slow)],
+                   [Series(name, measure) for name, measure in
+                    speed.measures(urnic, runner, t).items()], [],
+                   "Each figure is a ratio within a round; the medians of these ratios count.")
+
+
+ALL = {"size": size, "qps": qps, "latency": latency, "loss": loss, "stages": stages,
+       "speed": table}

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How urnic-perf is run."""
+import json
+import re
+import subprocess
+
+import stats
+from runner import Failed, Missing
+
+
+class Urnic:
+    """Two builds of urnic-perf: the one whose figures count, and one with stages (or None).
+    And a switch, which need not be there."""
+
+    def __init__(self, runner, program, stages_program=None, switch=None):
+        self.runner = runner
+        self.switch = switch
+        self.program = program
+        self.stages_program = stages_program
+        text = subprocess.run([program, "--help"], capture_output=True, text=True,
+                              check=True).stdout
+        self.options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+
+    def perf(self, op, seconds, *args, program=None):
+        """Run an operation; returns its JSON. Missing when this build has no such option."""
+        for option in args:
+            if option.startswith("--") and option not in self.options:
+                raise Missing(f"not built: urnic-perf has no {option}")
+        cores = ",".join(str(c) for c in self.runner.cores)
+        command = [program or self.program, op, "--duration", f"{seconds:g}", "--lcores", cores,
+                   "--json", *args]
+        try:
+            return json.loads(self.runner.run(command, 60 + 10 * seconds))
+        except ValueError as e:
+            raise Failed(f"urnic-perf {op} printed no JSON: {e}") from None
+
+    def rate(self, op, seconds, *args):
+        """gbps and msg_rate; with --with-limit the ratio, too; p50 of an operation's latency."""
+        r = self.perf(op, seconds, *args)
+        found = {"gbps": r["gbps"], "msg_rate": r["msg_rate"], "us": r["lat_us"]["p50"]}
+        for key in ("ratio", "limit_gbps", "limit_msg_rate", "qp_bytes", "retransmits"):
+            if key in r:
+                found[key] = r[key]
+        return found
+
+    def ranks(self, op, seconds, ranks, *args):
+        """{percentile: us} of a latency operation."""
+        r = self.perf(op, seconds, "--hist", *args)
+        return {p: stats.quantile(r["hist_ns"], p / 100) / 1000 for p in ranks}
+
+    def stages(self, op, seconds, *args):
+        """{"a": {stage: cycles a packet}, "b": ...}"""
+        if self.stages_program is None:
+            raise Missing("not built: a urnic-perf with stages")
+        return self.perf(op, seconds, "--stages", *args, program=self.stages_program)["stages"]

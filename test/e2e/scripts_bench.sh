@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# scripts/bench.sh: its options, its errors, that it measures with or without its
+# peers, writes what it says, and leaves nothing when it is ended.
+# How large the figures are is not looked at: that is for a machine left alone.
+# shellcheck source=test/e2e/scripts_common.sh
+. "$(dirname "$0")/scripts_common.sh"
+bench=("$project/scripts/bench.sh" --no-install --build "$2")
+
+check_help bench.sh
+
+try "${bench[@]}" --rounds 0
+expect "no rounds" 2 "--rounds wants a number"
+try "${bench[@]}" --seconds 0.0
+expect "no time" 2 "--seconds wants a time"
+try "${bench[@]}" --only size,nonsense
+expect "unknown section" 2 "size, qps, latency, loss, stages, speed"
+try "${bench[@]}" --out /proc/no
+expect "a folder that cannot be made" 1 "/proc/no"
+
+# A machine without any peer: they are named, and left out.
+mkdir "$place/few"
+for tool in bash sh cat sed grep dirname basename id stat mktemp rm tail python3 ninja pkg-config cc \
+	meson env ls true git gcc ar ccache clang nproc uname; do
+	found=/usr/bin/$tool
+	[ -x "$found" ] || found=$(command -v $tool) || continue
+	ln -s "$found" "$place/few/$tool"
+done
+try env PATH="$place/few" "${bench[@]}" --quick --rounds 1 --seconds 0.01 --only speed --out "$place/out"
+expect "without peers" 0 "64 KiB WRITE, of limit" "64 B SEND, 16 QPs, of limit" "10,000 QPs, of 16" \
+	"memory of an idle QP" "there is no ucx_perftest"
+check "a ratio was measured" grep -q '^1,speed,write_limit,WRITE beside limit,write_limit,ratio,' \
+	"$place/out/raw.csv"
+check "the page has the table" grep -q "64 KiB WRITE, of limit" "$place/out/index.html"
+check "all files" test -s "$place/out/summary.csv" -a -s "$place/out/summary.txt"
+clean "without peers"
+
+# JSON goes to stdout, alone. A peer that hangs or babbles is no reason to fail.
+fake ucx_perftest <<-'END'
+echo babble
+END
+faked "${bench[@]}" --rounds 1 --seconds 0.01 --only latency --json --out "$place/out" \
+	>"$place/json" 2>"$place/said" </dev/null
+code=$? out=$(cat "$place/said")
+expect "JSON" 0 "written: $place/out/index.html"
+check "JSON holds percentiles and who failed" python3 - "$place/json" <<-'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["facts"]["machine"] and d["facts"]["commit"], d["facts"]
+found = {s["x"] for s in d["summary"] if s["series"] == "urnic SEND"}
+assert found == {25, 50, 75, 90, 99, 99.9, 99.99}, found
+assert any(n["series"] == "ucx tag_lat, posix" for n in d["not_measured"]), d["not_measured"]
+END
+clean "JSON"
+
+# Ended early: what was measured is written, nothing runs on, nothing is left.
+"${bench[@]}" --only qps --seconds 5 --out "$place/cut" >"$place/said" 2>&1 </dev/null &
+pid=$!
+for _ in $(seq 600); do
+	[ -e "$place/cut/raw.csv" ] && pgrep -P $pid urnic-perf >/dev/null && break
+	sleep 0.1
+done
+child=$(pgrep -P $pid urnic-perf)
+kill -TERM $pid
+code=0
+wait $pid || code=$?
+out=$(cat "$place/said")
+expect "ended by a signal" 143 "ended early"
+check "the child is gone" test ! -d "/proc/$child"
+check "a page is there" test -s "$place/cut/index.html"
+clean "ended by a signal"
+check "nothing in /dev/shm" test -z "$(find /dev/shm -maxdepth 1 -name 'urnic-bench*')"
+exit $failed

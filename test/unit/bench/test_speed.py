@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of figures: ratios within a round, medians of them, verdicts.
+usage: test_speed.py MODULES"""
+import sys
+import unittest
+
+sys.path.insert(0, sys.argv.pop(1))
+import speed # pylint: disable=wrong-import-position
+import stats # pylint: disable=wrong-import-position
+
+
+def rows(key, *rounds):
+    """Raw data of a row: a dictionary {(run, metric): value} for each round."""
+    return [stats.Row(i + 1, "speed", key, run, key, metric, value)
+            for i, one in enumerate(rounds) for (run, metric), value in one.items()]
+
+
+def verdict(raw, key):
+    return next(v for v in speed.verdicts(raw) if v.row.key == key)
+
+
+class Speed(unittest.TestCase):
+    def write(self, *pairs):
+        return rows("write_ucx", *({("WRITE", "gbps"): w, (speed.UCX_BW, "gbps"): u}
+                                   for w, u in pairs))
+
+    def test_ratio_of_a_round_then_median(self):
+        # Twice the machine was slow for both: ratios 1, 1, 4. The medians' ratio would be 0.5.
+        v = verdict(self.write((10, 10), (10, 10), (400, 100)), "write_ucx")
+        self.assertEqual((v.median, v.low, v.high, v.rounds), (1, 1, 4, 3))
+        v = verdict(self.write((1, 10), (30, 20), (100, 50)), "write_ucx")
+        self.assertEqual(v.median, 1.5)
+
+    def test_verdicts(self):
+        for ratio, says in ((0.99, "MISSED"), (1.0, "must reached"), (1.7, "aim reached")):
+            self.assertEqual(verdict(self.write((ratio, 1)), "write_ucx").verdict, says)
+
+    def test_less_is_more(self):
+        def latency(urnic, ucx):
+            raw = rows("lat_ucx", {("ping-pong", "us"): urnic, (speed.UCX_LAT, "us"): ucx})
+            return verdict(raw, "lat_ucx").verdict
+
+        self.assertEqual(latency(1.01, 1), "MISSED")
+        self.assertEqual(latency(0.9, 1), "must reached")
+        self.assertEqual(latency(0.75, 1), "aim reached")
+
+    def test_half_a_round_is_none(self):
+        raw = self.write((1, 1)) + rows("write_ucx", {}, {("WRITE", "gbps"): 7})
+        v = verdict(raw, "write_ucx")
+        self.assertEqual((v.rounds, v.median), (1, 1))
+        self.assertEqual(verdict([], "write_ucx").verdict, "not measured")
+
+    def test_every_row_has_its_runs(self):
+        known = set(speed.RUNS) | {speed.UCX_BW, speed.UCX_LAT}
+        for row in speed.ROWS:
+            self.assertLessEqual(set(row.runs), known, row.key)
+            found = {run: {m: 2.0 for m in ("gbps", "msg_rate", "us", "ratio", "qp_bytes")}
+                     for run in row.runs}
+            self.assertIn(row.figure(found), (1.0, 2.0), row.key)
+            row.form(row.figure(found))
+
+
+if __name__ == "__main__":
+    unittest.main()
