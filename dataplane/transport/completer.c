@@ -321,6 +321,8 @@ receiver_not_ready(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t c
 		}
 		qp->rnr_tries--;
 	}
+	/* The peer is there: how often it may say so is another count, and it is bounded. */
+	qp->retries = qp->retry_cnt;
 	urn_req_go_back(tp, qp);
 	qp->flags |= URN_QPF_RNR_WAIT;
 	qp->flags &= ~(uint32_t)URN_QPF_WENT_BACK;

@@ -17,6 +17,35 @@ learn_neighbour(struct probe *p)
 	probe_pass(p, 3000000, 500000);
 }
 
+/*
+ * A peer that is not ready, and says to what came behind that it was not in
+ * sequence - after the wait, for the wire is slow: no retry is used up by that.
+ */
+static void
+sequence_behind_rnr(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.retry_cnt = 2, .rnr_retry = 7, .timeout = 18});
+	probe_post(&p, URN_WR_SEND, 0, 0, 3000, 0, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_frame(&p, i == 0 ? SEND_FIRST : i == 2 ? SEND_LAST : SEND_MIDDLE, SQ(i));
+	for (int round = 0; round < 8; round++) {
+		probe_ack(&p, SQ(0), SYN_RNR | 1, 0);
+		expect_silence(&p);
+		probe_pass(&p, 30000, 1000);
+		p.looked = p.seen_n;
+		probe_ack(&p, SQ(0), NAK_SEQ, 0);
+		probe_settle(&p);
+		p.looked = p.seen_n;
+	}
+	expect_no_cqe(&p);
+	probe_ack(&p, SQ(2), SYN_ACK, 1);
+	expect_sent(&p, 1, SUCCESS);
+	probe_close(&p);
+}
+
 /* The packet comes again, and a receive with it, before the RNR NAK could be sent. */
 static void
 rnr_outlived(void **state)
@@ -172,6 +201,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sequence_behind_rnr),
 		cmocka_unit_test(rnr_outlived),
 		cmocka_unit_test(rnr_outlived_in_famine),
 		cmocka_unit_test(rnr_outlived_behind_memory),

@@ -242,6 +242,23 @@ rig_open(struct rig *r, const struct rig_config *cfg, const struct rig_qp *qp)
 		rig_connect(r, e, r->end[e].qp, r->end[e].psn, r->end[!e].qp->qp_num, r->end[!e].psn, qp);
 }
 
+/* Frames under way lie in buffers of the one node and on the rings of the other: none may outlive those. */
+static void
+drain_wire(struct rig *r)
+{
+	struct urn_port *port[4] = {r->port[0], r->port[1], r->wire[0], r->wire[1]};
+	struct rte_mbuf *m[32];
+
+	for (int i = 0; i < 4; i++) {
+		for (uint16_t q = 0; port[i] && q < port[i]->caps.queues; q++) {
+			unsigned int n;
+
+			while ((n = urn_port_rx(port[i], q, m, 32)) > 0)
+				rte_pktmbuf_free_bulk(m, n);
+		}
+	}
+}
+
 void
 rig_close(struct rig *r)
 {
@@ -265,6 +282,7 @@ rig_close(struct rig *r)
 	urn_dp_destroy(r->dp);
 	for (int i = 0; i < RIG_LATE; i++)
 		rte_pktmbuf_free(r->held[i].m);
+	drain_wire(r);
 	for (int i = 0; i < 2; i++) {
 		urn_port_close(r->port[i]);
 		urn_port_close(r->wire[i]);
