@@ -155,15 +155,18 @@ window_done(struct model *m, const struct model_request *r)
 static const char *
 succeed(struct model *m, struct mqp *q, uint32_t to)
 {
-	const char *why = model_apply(m, q, to, to);
+	const char *why;
 
+	/* First: what names bytes that are not there can't be looked at. */
+	for (uint32_t i = q->head; i < to; i++)
+		if (q->req[i].must)
+			return model_say(m, "a %s succeeded that cannot",
+					 model_op_name(q->req[i].r.op));
+	why = model_apply(m, q, to, to);
 	for (uint32_t i = q->head; i < to; i++) {
 		q->req[i].done = true;
 		if (q->req[i].r.op >= MODEL_BIND)
 			window_done(m, &q->req[i].r);
-		if (q->req[i].must && !why)
-			why = model_say(m, "a %s succeeded that cannot",
-					model_op_name(q->req[i].r.op));
 	}
 	q->head = q->ok = to;
 	return why;
