@@ -512,11 +512,7 @@ run_steps(unsigned int every)
 	for (unsigned int i = 0; i < SIZES; i += every) {
 		for (unsigned int k = 0; k < sizeof(by_size) / sizeof(by_size[0]); k++, n++)
 			run_step(by_size[k], sizes[i], n % 5);
-		/*
-		 * One packet. Of several, soft-RoCE refuses those behind the first with
-		 * sequence NAKs, which use up the retries of a requester that counts them.
-		 */
-		run_step(OP_SEND_LATE, sizes[i] < 256 ? sizes[i] : 256, 1);
+		run_step(OP_SEND_LATE, sizes[i], 1);
 		for (enum op op = OP_FADD; op <= OP_FADDS; op++)
 			run_step(op, 8, 64 * i);
 	}
