@@ -38,16 +38,16 @@ progress_repair(struct urn_tp *tp, struct urn_qp *qp)
 		refused(tp, qp, r->nak_psn, r->nak_syn);
 }
 
-/* Something new was acknowledged: counts and timers start again. */
+/* Something new was acknowledged, n PSNs: counts and timers start again. */
 static void
-progress(struct urn_tp *tp, struct urn_qp *qp)
+progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 {
 	qp->retries = qp->retry_cnt;
 	qp->rnr_tries = qp->rnr_retry;
 	qp->flags &= ~(uint32_t)(URN_QPF_WENT_BACK | URN_QPF_PROBE);
 	if (urn_psn_diff(qp->cur_psn, qp->una) < 0)
 		qp->cur_psn = qp->una;
-	urn_peer_timed(tp, qp);
+	urn_peer_timed(tp, qp, n);
 	if (unlikely(qp->repair))
 		progress_repair(tp, qp);
 	if (unlikely(qp->state == URN_QPS_ERR))
@@ -111,10 +111,12 @@ acked(struct urn_tp *tp, struct urn_qp *qp, uint32_t to)
 		}
 	}
 	if (urn_psn_diff(una, qp->una) > 0) {
+		uint32_t n = (una - qp->una) & URN_PSN_MASK;
+
 		qp->una = una;
 		urn_req_retire(tp, qp);
 		if (likely(qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD))
-			progress(tp, qp);
+			progress(tp, qp, n);
 	}
 	return whole;
 }

@@ -4,6 +4,7 @@
 #define URN_TRANSPORT_INTERNAL_H
 
 #include "memory/check.h"
+#include "transport/ring.h"
 #include "transport/tp.h"
 #include "wire/link.h"
 
@@ -338,6 +339,7 @@ urn_peer_time(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 	p->timed = qp;
 	p->timed_psn = psn;
 	p->timed_at = tp->now;
+	p->timed_delivered = p->delivered;
 }
 
 /* Whatever is timed of this QP can't be any more. */
@@ -348,16 +350,15 @@ urn_peer_untime(struct urn_tp *tp, const struct urn_qp *qp)
 		urn_qp_peer(tp, qp)->timed = NULL;
 }
 
-/* The QP was acknowledged up to una: was the packet that is timed among that? */
+/* The QP was acknowledged up to una, by n PSNs more: was the packet that is timed among that? */
 static inline void
-urn_peer_timed(struct urn_tp *tp, const struct urn_qp *qp)
+urn_peer_timed(struct urn_tp *tp, const struct urn_qp *qp, uint32_t n)
 {
 	struct urn_peer *p = urn_qp_peer(tp, qp);
 
-	if (p->timed != qp || urn_psn_diff(qp->una, p->timed_psn) <= 0)
-		return;
-	p->timed = NULL;
-	urn_peer_rtt(p, tp->now - p->timed_at, tp->now);
+	p->delivered += n;
+	if (p->timed == qp && urn_psn_diff(qp->una, p->timed_psn) > 0)
+		urn_peer_delivered(p, tp->now, tp->cfg.window);
 }
 
 /* ---- repair.c */
@@ -407,38 +408,6 @@ void urn_req_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w);
 
 void urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 void urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
-
-/* ---- packets kept ahead of their turn: a ring, of which the QP has the last */
-
-/* The one with the lowest PSN, NULL: none. */
-static inline struct rte_mbuf *
-urn_ring_first(struct rte_mbuf *last)
-{
-	return last ? urn_pkt(last)->next : NULL;
-}
-
-/* The one behind m, NULL: m was the last. */
-static inline struct rte_mbuf *
-urn_ring_next(struct rte_mbuf *last, struct rte_mbuf *m)
-{
-	return m == last ? NULL : urn_pkt(m)->next;
-}
-
-/* Take the first out. */
-static inline struct rte_mbuf *
-urn_ring_pop(struct rte_mbuf **last)
-{
-	struct rte_mbuf *m = urn_pkt(*last)->next;
-
-	if (m == *last)
-		*last = NULL;
-	else
-		urn_pkt(*last)->next = urn_pkt(m)->next;
-	return m;
-}
-
-/* Put a packet in its place by PSN. returns false when that PSN is there already */
-bool urn_ring_insert(struct rte_mbuf **last, struct rte_mbuf *m);
 
 /* ---- responder.c, resp_finish.c, resp_tx.c */
 

@@ -8,15 +8,19 @@
 enum {
 	TICK_NS = 4096,              /* timers are no finer than the wheel */
 	BACKOFF_MAX = 8,
+	RATE_AGE = 32,               /* the best rate loses this part of it with each measurement */
+	BURST = 32,                  /* packets in flight besides: what a turn of a poll loop moves */
+	POLL_NS = 20000,             /* ... and what two poll loops may add to a round trip */
 	PTO_SHARE = 8,               /* the floor of a probe is that of the timeout, by this */
 };
 #define RTT_FIRST_NS 1000000ull      /* taken until one was measured */
 #define RTT_MIN_AGE_NS 10000000000ull /* the smallest round trip is looked for anew after this */
 
 int
-urn_peers_init(struct urn_peers *ps)
+urn_peers_init(struct urn_peers *ps, uint32_t window)
 {
 	memset(ps, 0, sizeof(*ps));
+	ps->window = window;
 	ps->at = calloc(1, sizeof(ps->at[0]));
 	if (!ps->at)
 		return ENOMEM;
@@ -24,6 +28,7 @@ urn_peers_init(struct urn_peers *ps)
 	if (!ps->at[0])
 		return ENOMEM;
 	ps->at[0]->distance = URN_PEER_DISTANCE;
+	ps->at[0]->window = window;
 	ps->n = 1;
 	return 0;
 }
@@ -100,6 +105,7 @@ urn_peer_get(struct urn_peers *ps, const uint8_t gid[16])
 			return 0;
 		memcpy(p->gid, gid, 16);
 		p->distance = URN_PEER_DISTANCE;
+		p->window = ps->window;
 		p->next = *head;
 		ps->at[i] = p;
 		*head = i;
@@ -150,6 +156,24 @@ urn_peer_rtt(struct urn_peer *p, uint64_t ns, uint64_t now)
 		p->rtt_min = ns;
 		p->rtt_min_until = now + RTT_MIN_AGE_NS;
 	}
+}
+
+void
+urn_peer_delivered(struct urn_peer *p, uint64_t now, uint32_t most)
+{
+	uint64_t ns = now > p->timed_at ? now - p->timed_at : 1, n = p->delivered - p->timed_delivered;
+	uint64_t rate = (n < UINT32_MAX ? n : UINT32_MAX) << 32;
+	__extension__ typedef unsigned __int128 wide; /* rates to 2^64, times to 2^40 and more */
+	wide window;
+
+	p->timed = NULL;
+	urn_peer_rtt(p, ns, now);
+	rate /= ns;
+	p->rate -= p->rate / RATE_AGE;
+	if (rate > p->rate)
+		p->rate = rate;
+	window = 2 * ((wide)p->rate * (p->rtt_min + POLL_NS) >> 32) + BURST;
+	p->window = window < most ? (uint32_t)window : most;
 }
 
 /* More patience, at least for PSNs that overtake by so many. */

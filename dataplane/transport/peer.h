@@ -39,10 +39,16 @@ struct urn_peer {
 	uint64_t late_ns;        /* longest that something was late only; 0: never */
 	uint32_t calm;           /* repairs since anything was late */
 
+	/* ---- how much is under way at most (urn_peer_delivered()) */
+	uint64_t delivered;      /* PSNs acknowledged, of all QPs */
+	uint64_t rate;           /* of them a ns, 32 fractional bits: the best of late; 0: not known */
+	uint32_t window;         /* packets in flight a QP */
+
 	/* ---- the packet that is being timed */
 	const struct urn_qp *timed; /* its QP; NULL: none */
 	uint32_t timed_psn;
 	uint64_t timed_at;       /* ns */
+	uint64_t timed_delivered; /* delivered, when it was sent */
 };
 
 /* All peers of a transport. Index 0 stands for those beyond what there is room for. */
@@ -50,10 +56,11 @@ struct urn_peers {
 	struct urn_peer **at;    /* by index; owner of each */
 	uint32_t n;              /* entries of at */
 	uint16_t bucket[URN_PEER_BUCKETS]; /* index of the first; 0: empty */
+	uint32_t window;         /* packets in flight a QP, at most */
 };
 
-/* Make room for the peer 0. returns 0 or ENOMEM */
-int urn_peers_init(struct urn_peers *ps);
+/* Make room for the peer 0. window: packets in flight a QP, at most. returns 0 or ENOMEM */
+int urn_peers_init(struct urn_peers *ps, uint32_t window);
 void urn_peers_free(struct urn_peers *ps);
 /* The peer with this address, made if need be, held until urn_peer_put(). 0 when there is no memory. */
 uint16_t urn_peer_get(struct urn_peers *ps, const uint8_t gid[16]);
@@ -68,6 +75,12 @@ struct urn_peer *urn_peer_find(struct urn_peers *ps, const uint8_t gid[16]);
 void urn_peer_repeats(struct urn_peer *p);
 /* A round trip was measured (RFC 6298, 2). */
 void urn_peer_rtt(struct urn_peer *p, uint64_t ns, uint64_t now);
+/*
+ * The packet that was timed was acknowledged: measure its round trip, and from
+ * what was delivered meanwhile the rate of the way. A QP has twice their product
+ * in flight, and a burst, at most `most` packets: more would only wait in queues.
+ */
+void urn_peer_delivered(struct urn_peer *p, uint64_t now, uint32_t most);
 /* What a scoreboard learnt: the wire overtakes, or we were too hasty. */
 void urn_peer_learn(struct urn_peer *p, const struct urn_board_news *news);
 /* A gap was repaired that nobody was too hasty about; patience comes down by and by. */

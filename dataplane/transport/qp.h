@@ -104,7 +104,7 @@ struct urn_qp {
 	uint8_t rec_pending;      /* entries with a response to be made */
 	uint16_t ooo_count;       /* packets kept ahead of their turn */
 	uint16_t peer;            /* RC: the way to the peer's adapter, by index (peer.h) */
-	struct rte_mbuf *ooo;     /* the last of them, by PSN; a ring (internal.h) */
+	struct rte_mbuf *ooo;     /* the last of them, by PSN; a ring (ring.h) */
 
 	/* ---- requester */
 	struct urn_sq sq;

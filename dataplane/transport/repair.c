@@ -208,8 +208,7 @@ timed(struct urn_tp *tp, const struct urn_qp *qp, uint32_t first, uint32_t end)
 	if (p->timed != qp || urn_psn_diff(p->timed_psn, first) < 0 ||
 	    urn_psn_diff(p->timed_psn, end) >= 0)
 		return;
-	p->timed = NULL;
-	urn_peer_rtt(p, tp->now - p->timed_at, tp->now);
+	urn_peer_delivered(p, tp->now, tp->cfg.window);
 }
 
 bool

@@ -23,7 +23,7 @@ struct urn_repair {
 	uint32_t nak_psn;         /* ... and PSN */
 	struct urn_board req;     /* of our requests: what the peer says that it has */
 	struct urn_board resp;    /* of responses to us */
-	struct rte_mbuf *kept;    /* the last of the responses ahead of their turn; a ring (internal.h) */
+	struct rte_mbuf *kept;    /* the last of the responses ahead of their turn; a ring (ring.h) */
 	struct rte_mbuf *parts, *parts_tail; /* READ requests come again, for parts, in order */
 	uint16_t kept_n, parts_n;
 };

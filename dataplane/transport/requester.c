@@ -181,7 +181,7 @@ may_begin(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_wor
 	if (unlikely(out + w->npsn > URN_PSN_MAX_OUTSTANDING))
 		return false;
 	if (urn_work_is_fetch(w))
-		return qp->fetch_out < qp->max_rd_atomic && out < tp->cfg.window;
+		return qp->fetch_out < qp->max_rd_atomic && out < tp->window;
 	/* Out of credit, one request may go to ask (IBTA 9.7.7.2.5). */
 	return !qp->credits || !urn_work_takes_recv(w) || urn_psn_diff(w->ssn, qp->lsn) <= 0 ||
 	       qp->una == qp->next_psn;
@@ -192,7 +192,7 @@ static inline bool
 wants_ack(const struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint32_t out,
 	  bool last)
 {
-	if (qp->since_ack + 1 >= ACK_EVERY || out + 1 >= tp->cfg.window || qp->credits)
+	if (qp->since_ack + 1 >= ACK_EVERY || out + 1 >= tp->window || qp->credits)
 		return true;
 	if (unlikely(urn_psn_add(qp->cur_psn, 1) == qp->next_psn))
 		return true; /* the last that is repeated */
@@ -447,7 +447,7 @@ step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 		return step_local(tp, qp, w);
 	if (urn_work_is_fetch(w))
 		return send_fetch(tp, qp, w);
-	return out < tp->cfg.window && send_data(tp, qp, w, out);
+	return out < tp->window && send_data(tp, qp, w, out);
 }
 
 /*
@@ -539,6 +539,7 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 
 	if (qp->flags & URN_QPF_RNR_WAIT)
 		return false;
+	tp->window = urn_qp_peer(tp, qp)->window;
 	if (budget > urn_tp_tx_frames(tp))
 		budget = urn_tp_tx_frames(tp);
 	if (unlikely(qp->repair || (qp->flags & URN_QPF_PROBE)) && !repair(tp, qp, &budget))

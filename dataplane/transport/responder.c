@@ -441,33 +441,6 @@ duplicate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	urn_tp_hold(tp, m, qp, act);
 }
 
-bool
-urn_ring_insert(struct rte_mbuf **last, struct rte_mbuf *m)
-{
-	uint32_t psn = urn_pkt(m)->psn;
-	struct rte_mbuf *at = *last;
-
-	if (!at) {
-		urn_pkt(m)->next = m;
-		*last = m;
-		return true;
-	}
-	/* Mostly it is the newest so far. */
-	if (likely(urn_psn_diff(psn, urn_pkt(at)->psn) > 0)) {
-		urn_pkt(m)->next = urn_pkt(at)->next;
-		urn_pkt(at)->next = m;
-		*last = m;
-		return true;
-	}
-	while (urn_psn_diff(urn_pkt(urn_pkt(at)->next)->psn, psn) < 0)
-		at = urn_pkt(at)->next;
-	if (urn_pkt(urn_pkt(at)->next)->psn == psn)
-		return false;
-	urn_pkt(m)->next = urn_pkt(at)->next;
-	urn_pkt(at)->next = m;
-	return true;
-}
-
 /* Keep a packet ahead of its turn. returns false when it is not wanted. */
 static bool
 keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)

@@ -158,6 +158,7 @@ struct urn_tp {
 	struct urn_wheel wheel;
 
 	struct urn_peers peers;
+	uint32_t window;               /* packets in flight, of the QP that is being served */
 	struct urn_repair *repair;     /* URN_REPAIRS + 1, by index from 1 on; owner */
 	uint16_t repair_free;          /* first of the pool; 0: empty */
 

@@ -498,6 +498,36 @@ measured(void **state)
 	probe_close(&p);
 }
 
+/* A slow way is not filled up: no more is in flight than twice what it holds, and a burst. */
+static void
+bounded_by_the_way(void **state)
+{
+	enum { ROUNDS = 150, PER_MS = 3 };
+	uint32_t acked = 0, posted = 0;
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.selective = true, .mtu = 256, .window = 256,
+					      .timeout = 20, .retry_cnt = 3});
+	for (int round = 0; round < ROUNDS; round++) {
+		while (posted < acked + 300) {
+			probe_post(&p, URN_WR_RDMA_WRITE, 0, 0, 8, 0, posted++);
+		}
+		probe_settle(&p);
+		probe_pass(&p, MS, MS);
+		acked += PER_MS;
+		probe_ack(&p, SQ(acked - 1), SYN_ACK, acked);
+		probe_settle(&p);
+		for (uint32_t i = acked - PER_MS; i < acked; i++)
+			expect_sent(&p, i, SUCCESS);
+		p.looked = p.seen_n;
+	}
+	/* What was sent at first is acknowledged by now, and what came after was held back. */
+	assert_in_range(PSN(p.qp->next_psn, -p.qp->una), 32, 32 + 2 * 40 * PER_MS);
+	assert_in_range(urn_peer_find(&p.tp->peers, p.peer.gid)->window, 32, 200);
+	probe_close(&p);
+}
+
 /* None left of the pool: go back and repeat all. */
 static void
 none_left(void **state)
@@ -538,6 +568,7 @@ main(void)
 		cmocka_unit_test(early),
 		cmocka_unit_test(measured),
 		cmocka_unit_test(none_left),
+		cmocka_unit_test(bounded_by_the_way),
 	};
 
 	return cmocka_run_group_tests_name("repair", tests, NULL, NULL);

@@ -26,7 +26,7 @@ table(void **state)
 	uint8_t gid[16];
 
 	(void)state;
-	assert_int_equal(urn_peers_init(&ps), 0);
+	assert_int_equal(urn_peers_init(&ps, 256), 0);
 	for (uint32_t i = 0; i < N; i++) {
 		gid_of(gid, i);
 		assert_null(urn_peer_find(&ps, gid));
@@ -76,6 +76,59 @@ round_trips(void **state)
 	assert_int_equal(p.rtt_min, 4000);
 	urn_peer_rtt(&p, 9000, 20000000000ull); /* the way is another by now */
 	assert_int_equal(p.rtt_min, 9000);
+}
+
+/* One packet timed, of which and of n - 1 others the answer comes after ns. */
+static uint32_t
+round_trip(struct urn_peer *p, uint64_t *now, uint32_t n, uint64_t ns)
+{
+	p->timed = (const struct urn_qp *)p;
+	p->timed_at = *now;
+	p->timed_delivered = p->delivered;
+	*now += ns;
+	p->delivered += n;
+	urn_peer_delivered(p, *now, 256);
+	assert_null(p->timed);
+	return p->window;
+}
+
+/* A window of twice what the way holds, and a burst; never more than is allowed. */
+static void
+windows(void **state)
+{
+	struct urn_peer p = {.distance = URN_PEER_DISTANCE, .window = 256};
+	uint64_t now = 1;
+	uint32_t w = 0;
+
+	(void)state;
+	/* 100 Mb/s and 1 ms hold 3 packets of 4 KiB. */
+	for (int i = 0; i < 100; i++)
+		w = round_trip(&p, &now, 3, 1000000);
+	assert_in_range(w, 32 + 4, 32 + 8);
+	assert_int_equal(p.rtt_min, 1000000);
+	/* Ten times as fast from here on: found at once. */
+	w = round_trip(&p, &now, 30, 1000000);
+	assert_in_range(w, 32 + 58, 32 + 64);
+	/* A window that fills a queue does not grow by that: the rate is the same. */
+	for (int i = 0; i < 100; i++)
+		w = round_trip(&p, &now, 300, 10000000);
+	assert_in_range(w, 32 + 58, 32 + 64);
+	/* The rate of before is forgotten by and by. */
+	for (int i = 0; i < 300; i++)
+		w = round_trip(&p, &now, 3, 1000000);
+	assert_in_range(w, 32 + 4, 32 + 8);
+	/* Rings between two cores: 5 packets a us, 2 us. */
+	for (int i = 0; i < 100; i++)
+		w = round_trip(&p, &now, 50, 10000);
+	p.rtt_min = 2000;
+	assert_in_range(round_trip(&p, &now, 50, 10000), 200, 256);
+	assert_int_equal(round_trip(&p, &now, UINT32_MAX, 1), 256);
+	assert_int_equal(round_trip(&p, &now, 0, 0), 256);
+	/* A way around the world holds 50. */
+	p.rate = 0;
+	for (int i = 0; i < 300; i++)
+		w = round_trip(&p, &now, 50, 400000000);
+	assert_in_range(w, 32 + 98, 32 + 104);
 }
 
 static void
@@ -128,6 +181,7 @@ main(void)
 		cmocka_unit_test(table),
 		cmocka_unit_test(round_trips),
 		cmocka_unit_test(patience),
+		cmocka_unit_test(windows),
 	};
 
 	return cmocka_run_group_tests_name("peer", tests, NULL, NULL);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets kept ahead of their turn: a ring by PSN, linked by urn_pkt.next, of
+ * which the owner has the last, for the newest mostly goes behind it.
+ */
+#ifndef URN_TRANSPORT_RING_H
+#define URN_TRANSPORT_RING_H
+
+#include "transport/psn.h"
+#include "wire/pkt.h"
+
+#include <stdbool.h>
+
+/* The one with the lowest PSN, NULL: none. */
+static inline struct rte_mbuf *
+urn_ring_first(struct rte_mbuf *last)
+{
+	return last ? urn_pkt(last)->next : NULL;
+}
+
+/* The one behind m, NULL: m was the last. */
+static inline struct rte_mbuf *
+urn_ring_next(struct rte_mbuf *last, struct rte_mbuf *m)
+{
+	return m == last ? NULL : urn_pkt(m)->next;
+}
+
+/* Take the first out. */
+static inline struct rte_mbuf *
+urn_ring_pop(struct rte_mbuf **last)
+{
+	struct rte_mbuf *m = urn_pkt(*last)->next;
+
+	if (m == *last)
+		*last = NULL;
+	else
+		urn_pkt(*last)->next = urn_pkt(m)->next;
+	return m;
+}
+
+/* Put a packet in its place by PSN. returns false when that PSN is there already (ring.c) */
+bool urn_ring_insert(struct rte_mbuf **last, struct rte_mbuf *m);
+
+#endif
