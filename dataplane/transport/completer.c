@@ -47,6 +47,8 @@ progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 	qp->flags &= ~(uint32_t)(URN_QPF_WENT_BACK | URN_QPF_PROBE);
 	if (urn_psn_diff(qp->cur_psn, qp->una) < 0)
 		qp->cur_psn = qp->una;
+	if (unlikely(qp->early))
+		urn_peer_repeats(urn_qp_peer(tp, qp));
 	urn_peer_timed(tp, qp, n);
 	if (unlikely(qp->repair))
 		progress_repair(tp, qp);

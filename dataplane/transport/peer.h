@@ -69,8 +69,8 @@ void urn_peer_put(struct urn_peers *ps, uint16_t index);
 struct urn_peer *urn_peer_find(struct urn_peers *ps, const uint8_t gid[16]);
 
 /*
- * A probe was sent, or everything again: the way may be longer than is known,
- * and is not measured while that goes on (RFC 6298, 5.5 to 5.7).
+ * Progress came after a probe or a repeat: the way may be longer than is known,
+ * and was not measured for that (RFC 6298, 5.5 to 5.7).
  */
 void urn_peer_repeats(struct urn_peer *p);
 /* A round trip was measured (RFC 6298, 2). */

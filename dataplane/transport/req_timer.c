@@ -76,7 +76,6 @@ timed_out(struct urn_tp *tp, struct urn_qp *qp)
 static void
 repeat_early(struct urn_tp *tp, struct urn_qp *qp)
 {
-	urn_peer_repeats(urn_qp_peer(tp, qp));
 	if (qp->early == 0) {
 		URN_COUNT(tp, PROBES);
 		qp->flags |= URN_QPF_PROBE;

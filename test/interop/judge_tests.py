@@ -14,7 +14,7 @@ import tempfile
 
 JUDGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "judge.py")
 # Every opcode that urnic sends on RC and UD.
-OPCODES = "0,1,2,3,4,5,6,7,8,9,a,b,c,d,e,f,10,11,12,13,14,16,17,64,65"
+OPCODES = "0,1,2,3,4,5,6,7,8,9,a,b,c,d,e,f,10,11,12,13,14,16,17,64,65,c0"
 TIMEOUT = 900  # seconds for one program; generous, for sanitizers on a busy machine
 
 
