@@ -71,7 +71,8 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.max_qp = a->cfg.max_qp,
 		.work = a->cfg.work_in_flight,
 		.window = a->cfg.window,
-		.kept = rte_mempool_avail_count(a->cfg.port->pool) / 4,
+		.kept = rte_mempool_avail_count(a->cfg.port->pool) / 4 /
+			(unsigned int)__builtin_popcount(a->cfg.engines),
 		.neigh = tp_neigh,
 		.neigh_ctx = a->neigh,
 		.rto_floor = a->cfg.rto_floor_us * 1000ull,

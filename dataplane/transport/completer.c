@@ -28,14 +28,18 @@ static void receiver_not_ready(struct urn_tp *tp, struct urn_qp *qp, uint32_t ps
 static void
 progress_repair(struct urn_tp *tp, struct urn_qp *qp)
 {
-	const struct urn_repair *r = urn_repair_of(tp, qp);
+	struct urn_repair *r = urn_repair_of(tp, qp);
+	uint8_t syndrome = r->nak_syn;
+	int32_t d = syndrome ? urn_psn_diff(qp->una, r->nak_psn) : -1;
 
-	if (likely(!r->nak_syn || r->nak_psn != qp->una))
+	if (d >= 0)
+		r->nak_syn = 0; /* its turn has come; or what it refused came again and is done */
+	if (d != 0)
 		urn_repair_settle(tp, qp);
-	else if ((r->nak_syn & URN_SYN_KIND) == URN_SYN_RNR)
-		receiver_not_ready(tp, qp, r->nak_psn, r->nak_syn & URN_SYN_VALUE);
+	else if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR)
+		receiver_not_ready(tp, qp, qp->una, syndrome & URN_SYN_VALUE);
 	else
-		refused(tp, qp, r->nak_psn, r->nak_syn);
+		refused(tp, qp, qp->una, syndrome);
 }
 
 /* Something new was acknowledged, n PSNs: counts and timers start again. */
@@ -48,7 +52,7 @@ progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 	if (urn_psn_diff(qp->cur_psn, qp->una) < 0)
 		qp->cur_psn = qp->una;
 	if (unlikely(qp->early))
-		urn_peer_repeats(urn_qp_peer(tp, qp));
+		urn_peer_repeats(urn_qp_peer(tp, qp), tp->cfg.rto_floor, tp->now);
 	urn_peer_timed(tp, qp, n);
 	if (unlikely(qp->repair))
 		progress_repair(tp, qp);
@@ -67,6 +71,8 @@ progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 static void
 lost(struct urn_tp *tp, struct urn_qp *qp)
 {
+	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
+		return; /* what was acknowledged last has ended it */
 	/* After an RNR wait everything is repeated anyway, and the wait costs no retry. */
 	if (qp->flags & (URN_QPF_WENT_BACK | URN_QPF_RNR_WAIT))
 		return;
@@ -158,16 +164,18 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 	if (likely(d == 0))
 		return w;
-	if (d > 0 && urn_qp_selective(tp, qp)) {
-		/* What is missing before it may be late only, and is asked for by itself. */
-		URN_COUNT(tp, OUT_OF_ORDER);
-		if (!urn_repair_keep(tp, qp, m))
-			urn_tp_drop(tp, m, URN_C_DROP_OOO);
-		return NULL;
-	}
 	if (d > 0) {
-		/* In its turn: that may end the QP, while memory still places what came before. */
 		URN_COUNT(tp, OUT_OF_ORDER);
+		if (urn_qp_selective(tp, qp)) {
+			/* What is missing before it may be late only, and is asked for by itself. */
+			enum urn_keep kept = urn_repair_keep(tp, qp, m);
+
+			if (kept == URN_KEEP_AGAIN)
+				urn_tp_drop(tp, m, URN_C_DROP_OOO);
+			if (kept != URN_KEEP_NO_ROOM)
+				return NULL;
+		}
+		/* In its turn: that may end the QP, while memory still places what came before. */
 		urn_pkt_begin(p);
 		urn_tp_hold(tp, m, qp, URN_ACT_LOST);
 		return NULL;
@@ -400,7 +408,7 @@ overtook(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 {
 	struct urn_repair *r;
 
-	if (!urn_qp_selective(tp, qp) || syndrome == URN_NAK_SEQ)
+	if (!urn_qp_selective(tp, qp) || syndrome == URN_NAK_SEQ || qp->state == URN_QPS_ERR)
 		return false;
 	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR && rnr_left(qp))
 		return true;

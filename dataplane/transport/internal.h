@@ -384,8 +384,10 @@ void urn_repair_void(struct urn_tp *tp, struct urn_qp *qp);
 uint64_t urn_repair_look(struct urn_tp *tp, struct urn_qp *qp);
 /* Take in a selective acknowledgement. returns false when there is no room to */
 bool urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
-/* Keep a response ahead of its turn. returns false when it is not wanted, or there is no room */
-bool urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+enum urn_keep { URN_KEEP_DONE, URN_KEEP_AGAIN, URN_KEEP_NO_ROOM };
+
+/* Keep a response ahead of its turn; when it is kept already, or there is no room, it stays the caller's. */
+enum urn_keep urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /* The kept response whose turn has come, or is over. NULL: none */
 struct rte_mbuf *urn_repair_take(struct urn_tp *tp, struct urn_qp *qp);
 /* A response came in its turn. */

@@ -131,10 +131,12 @@ urn_peer_put(struct urn_peers *ps, uint16_t index)
 }
 
 void
-urn_peer_repeats(struct urn_peer *p)
+urn_peer_repeats(struct urn_peer *p, uint64_t floor_ns, uint64_t now)
 {
-	if (p->backoff < BACKOFF_MAX)
-		p->backoff++;
+	if (now < p->backoff_until || p->backoff == BACKOFF_MAX)
+		return;
+	p->backoff++;
+	p->backoff_until = now + urn_peer_pto(p, floor_ns);
 }
 
 void

@@ -35,6 +35,7 @@ struct urn_peer {
 	uint64_t rtt_min;        /* ns: smallest of late; valid with srtt */
 	uint64_t rtt_min_until;  /* ns: when to forget it */
 	uint32_t backoff;        /* doublings of the times to a probe and a repeat; 0 after a measurement */
+	uint64_t backoff_until;  /* ns: no further doubling before */
 	uint32_t distance;       /* see struct urn_board_limits */
 	uint64_t late_ns;        /* longest that something was late only; 0: never */
 	uint32_t calm;           /* repairs since anything was late */
@@ -69,10 +70,11 @@ void urn_peer_put(struct urn_peers *ps, uint16_t index);
 struct urn_peer *urn_peer_find(struct urn_peers *ps, const uint8_t gid[16]);
 
 /*
- * Progress came after a probe or a repeat: the way may be longer than is known,
- * and was not measured for that (RFC 6298, 5.5 to 5.7).
+ * Progress came after a probe or repeats: the way may be longer than is known, and
+ * was not measured for that (RFC 6298, 5.5 to 5.7). Many QPs that find so at a
+ * time mean no more than one. floor_ns: as of urn_peer_pto()
  */
-void urn_peer_repeats(struct urn_peer *p);
+void urn_peer_repeats(struct urn_peer *p, uint64_t floor_ns, uint64_t now);
 /* A round trip was measured (RFC 6298, 2). */
 void urn_peer_rtt(struct urn_peer *p, uint64_t ns, uint64_t now);
 /*

@@ -116,6 +116,13 @@ urn_repair_void(struct urn_tp *tp, struct urn_qp *qp)
 		return;
 	urn_board_reset(&r->req, qp->una);
 	urn_board_reset(&r->resp, response_due(qp));
+	/* Responses that are kept are not: they count on. */
+	for (struct rte_mbuf *m = urn_ring_first(r->kept); m; m = urn_ring_next(r->kept, m)) {
+		struct urn_board_news news = {.again_ns = UINT64_MAX};
+		uint32_t psn = urn_pkt(m)->psn;
+
+		urn_board_came(&r->resp, psn, urn_psn_add(psn, 1), tp->now, &news);
+	}
 }
 
 /* ---- looking at what is missing */
@@ -187,16 +194,18 @@ makes_sense(const struct urn_qp *qp, const struct urn_sack *s)
 		last = urn_psn_add(psn_of(s->expected), 1 + end);
 		at = end;
 	}
+	if (urn_psn_diff(last, qp->next_psn) > 0)
+		return false;
 	for (uint32_t i = 0; i < s->ranges; i++) {
-		uint32_t first = psn_of(s->range[i].first);
+		uint32_t first = psn_of(s->range[i].first), behind = psn_of(s->range[i].end);
 
-		if (urn_psn_diff(first, last) < 0)
+		/* Each for itself: differences of many steps would wrap. */
+		if (urn_psn_diff(first, last) < 0 || urn_psn_diff(behind, first) <= 0 ||
+		    urn_psn_diff(first, qp->next_psn) >= 0 || urn_psn_diff(behind, qp->next_psn) > 0)
 			return false;
-		last = psn_of(s->range[i].end);
-		if (urn_psn_diff(last, first) <= 0)
-			return false;
+		last = behind;
 	}
-	return urn_psn_diff(last, qp->next_psn) <= 0;
+	return true;
 }
 
 /* first..end-1 came: was the packet that is timed among that? */
@@ -247,23 +256,24 @@ urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 /* ---- responses ahead of their turn */
 
-bool
+enum urn_keep
 urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_board_news news = {.again_ns = UINT64_MAX};
 	struct urn_repair *r = urn_repair_get(tp, qp);
 	uint32_t psn = urn_pkt(m)->psn;
 
-	if (!r || r->kept_n >= URN_TP_OOO_QP || tp->kept >= tp->cfg.kept ||
-	    !urn_ring_insert(&r->kept, m))
-		return false;
+	if (!r || r->kept_n >= URN_TP_OOO_QP || tp->kept >= tp->cfg.kept)
+		return URN_KEEP_NO_ROOM;
+	if (!urn_ring_insert(&r->kept, m))
+		return URN_KEEP_AGAIN;
 	r->kept_n++;
 	tp->kept++;
 	URN_COUNT(tp, OOO_KEPT);
 	urn_board_advance(&r->resp, response_due(qp));
 	urn_board_came(&r->resp, psn, urn_psn_add(psn, 1), tp->now, &news);
 	looked(tp, qp, &news);
-	return true;
+	return URN_KEEP_DONE;
 }
 
 struct rte_mbuf *
@@ -335,14 +345,14 @@ resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *bu
 {
 	struct urn_work *w = qp->w_head;
 
-	/* What a repeat of all comes to by itself is left to it. */
-	if (urn_psn_diff(g->cur, qp->cur_psn) >= 0) {
-		urn_board_asked(g, g->end, tp->now);
-		return true;
-	}
 	while (g->state == URN_GAP_LOST) {
 		uint32_t next;
 
+		/* What is not sent yet, or a repeat of all comes to by itself, is left to that. */
+		if (urn_psn_diff(g->cur, qp->cur_psn) >= 0) {
+			urn_board_asked(g, g->end, tp->now);
+			return true;
+		}
 		while (w && ((g->cur - w->first_psn) & URN_PSN_MASK) >= w->npsn)
 			w = w->next;
 		if (!w) {

@@ -378,6 +378,7 @@ urn_req_refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32
 	uint16_t since_ack = qp->since_ack;
 	bool sent;
 
+	urn_peer_untime(tp, qp); /* its answer may be to either copy */
 	qp->cur_psn = from;
 	if (w->opcode == URN_WR_RDMA_READ) {
 		sent = send_read(tp, qp, w, first, (end - w->first_psn) & URN_PSN_MASK);

@@ -205,7 +205,7 @@ duplicate_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		URN_COUNT(tp, DROP_DUPLICATE);
 		return true;
 	}
-	if (off + len < rec->length && rec->pending) {
+	if (rec->pending && (off + len < rec->length || rec->end < urn_rec_npsn(qp, rec))) {
 		p->word[0] = start;
 		p->word[1] = start + npsn;
 		p->bits = 1; /* the next packet is the first */

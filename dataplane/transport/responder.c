@@ -457,18 +457,23 @@ keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 static void
 ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
+	bool kept = keep(tp, qp, m);
+
 	URN_COUNT(tp, OUT_OF_ORDER);
-	if (urn_qp_selective(tp, qp)) {
+	if (likely(qp->ooo) && urn_qp_selective(tp, qp)) {
 		if (!(qp->flags & (URN_QPF_RNR_SENT | URN_QPF_NAK)))
 			urn_resp_owe_ack(tp, qp, true); /* it says what is kept */
 	} else if (!(qp->flags & (URN_QPF_GAP | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
-		/* One NAK a gap (IBTA 9.7.5.2.8); it waits until all before is done. */
+		/*
+		 * One NAK a gap (IBTA 9.7.5.2.8); it waits until all before is done. Where
+		 * there is no room to keep anything, only a NAK tells that there is a gap.
+		 */
 		qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
 		qp->nak_syn = URN_NAK_SEQ;
 		qp->nak_psn = qp->epsn;
 		urn_tp_sched(tp, qp);
 	}
-	if (!keep(tp, qp, m))
+	if (!kept)
 		urn_tp_drop(tp, m, URN_C_DROP_OOO);
 }
 

@@ -197,6 +197,10 @@ nonsensical(void **state)
 	sack_range(&f, SQ(5), SQ(7)); /* before the bitmap's end */
 	nonsense(&p, &f);
 	f = sack_of(SQ(-1), SQ(0));
+	sack_range(&f, SQ(15), SQ(20)); /* what was not sent, and round to what was */
+	sack_range(&f, SQ(19 + (1 << 23)), SQ(20 + (1 << 23)));
+	nonsense(&p, &f);
+	f = sack_of(SQ(-1), SQ(0));
 	f.data[1] = 5; /* more than there are */
 	nonsense(&p, &f);
 	f = sack_of(SQ(-1), SQ(0));

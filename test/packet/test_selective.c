@@ -149,6 +149,31 @@ bounded(void **state)
 	probe_close(&p);
 }
 
+/* Where nothing can be kept, a NAK tells of the gap. */
+static void
+no_room_at_all(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.selective = true, .kept = 1, .qps = 2});
+	probe_send(&p, SEND_ONLY, RQ(1), 40, 1); /* the only place */
+	expect_sack(&p, RQ(-1), RQ(0));
+	probe_use(&p, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		probe_recv(&p, i * 64, 64, i);
+	probe_send(&p, SEND_ONLY, RQ(2), 40, 2);
+	expect_aeth(&p, RQ(0), NAK_SEQ, 0);
+	probe_send(&p, SEND_ONLY, RQ(1), 40, 1);
+	expect_silence(&p); /* once a gap */
+	for (uint32_t i = 0; i < 3; i++)
+		probe_send(&p, SEND_ONLY, RQ(i), 40, i);
+	expect_aeth(&p, RQ(2), SYN_ACK, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_recv(&p, i, SUCCESS);
+	probe_close(&p);
+}
+
 /* Knowing it or not changes with what the link says, while packets are kept. */
 static void
 changes_over(void **state)
@@ -259,6 +284,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(told),	    cmocka_unit_test(ranges),
 		cmocka_unit_test(not_ready), cmocka_unit_test(bounded),
+		cmocka_unit_test(no_room_at_all),
 		cmocka_unit_test(changes_over), cmocka_unit_test(parts),
 		cmocka_unit_test(parts_bounded),
 	};

@@ -69,11 +69,12 @@ round_trips(void **state)
 	assert_int_equal(urn_peer_pto(&p, 0), 2 * 8000 + 4000);
 	assert_int_equal(urn_peer_pto(&p, 1000000), 125000);
 	/* Nothing measured while all is repeated: longer each time. */
-	urn_peer_repeats(&p);
+	for (uint64_t i = 0; i < 20; i++) /* many QPs that find so mean no more than one */
+		urn_peer_repeats(&p, 0, 100 + i);
 	assert_int_equal(urn_peer_rto(&p, 1000000), 2000000);
 	assert_int_equal(urn_peer_pto(&p, 0), 2 * (2 * 8000 + 4000));
-	for (int i = 0; i < 20; i++)
-		urn_peer_repeats(&p);
+	for (uint64_t i = 1; i < 20; i++)
+		urn_peer_repeats(&p, 0, i << 40);
 	assert_int_equal(urn_peer_rto(&p, 1000000), 256000000);
 	urn_peer_rtt(&p, 16000, 2);
 	assert_int_equal(urn_peer_rto(&p, 1000000), 1000000);
