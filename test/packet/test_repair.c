@@ -364,6 +364,56 @@ refusal_overtakes(void **state)
 	probe_close(&p);
 }
 
+/* ... or for what it refused to be done after all: then it is forgotten. */
+static void
+refusal_outlived(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &usual); /* rnr_retry 0 */
+	post_read(&p, 0, 2, 1);
+	probe_post(&p, URN_WR_SEND, 0, 0, 8, 0, 2);
+	probe_post(&p, URN_WR_SEND, 0, 0, 8, 0, 3);
+	expect_read(&p, SQ(0), 0, 2);
+	expect_frame(&p, SEND_ONLY, SQ(2));
+	expect_frame(&p, SEND_ONLY, SQ(3));
+	probe_ack(&p, SQ(2), SYN_RNR | 1, 1);
+	expect_silence(&p);
+	probe_ack(&p, SQ(3), SYN_ACK, 3); /* it came again, and found a receive */
+	respond(&p, SQ(0), 0, 2, 0);
+	respond(&p, SQ(0), 1, 2, 0);
+	for (uint64_t i = 1; i <= 3; i++)
+		expect_sent(&p, i, SUCCESS);
+	assert_int_equal(p.qp->repair, 0);
+	probe_close(&p);
+}
+
+/* Going back forgets what the peer has, not what is kept here. */
+static void
+kept_counts_on(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.selective = true, .mtu = 256, .timeout = 14,
+					      .retry_cnt = 3});
+	post_read(&p, 0, 10, 1);
+	expect_read(&p, SQ(0), 0, 10);
+	for (uint32_t i = 1; i < 9; i++)
+		respond(&p, SQ(0), i, 10, 0);
+	expect_read(&p, SQ(0), 0, 1);
+	probe_pass(&p, 70 * MS, MS);
+	p.looked = p.seen_n;
+	respond(&p, SQ(0), 9, 10, 0); /* 0 is missing still, and nothing else */
+	probe_pass(&p, 3 * MS, MS / 10);
+	expect_read(&p, SQ(0), 0, 1);
+	respond(&p, SQ(0), 0, 10, READ_ONLY);
+	expect_sent(&p, 1, SUCCESS);
+	check_fill(probe_at(&p, 0), 10 * 256, 77, 0);
+	probe_close(&p);
+}
+
 /* Kept responses go with the QP. */
 static void
 kept_flushed(void **state)
@@ -573,6 +623,7 @@ main(void)
 		cmocka_unit_test(measured),
 		cmocka_unit_test(none_left),
 		cmocka_unit_test(bounded_by_the_way),
+		cmocka_unit_test(refusal_outlived),  cmocka_unit_test(kept_counts_on),
 	};
 
 	return cmocka_run_group_tests_name("repair", tests, NULL, NULL);

@@ -248,6 +248,28 @@ parts(void **state)
 	probe_close(&p);
 }
 
+/* A part, and then the rest of the READ: neither takes the other's place. */
+static void
+part_and_tail(void **state)
+{
+	uint32_t seen[100] = {0};
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &usual);
+	probe_read(&p, RQ(0), 0, 100 * 256);
+	probe_settle(&p);
+	p.looked = p.seen_n;
+	probe_read(&p, RQ(30), 30 * 256, 20 * 256);
+	probe_read(&p, RQ(90), 90 * 256, 10 * 256);
+	probe_settle(&p);
+	for (; p.looked < p.seen_n; p.looked++)
+		seen[PSN(p.seen[p.looked % PROBE_SEEN].psn, -RQ(0)) % 100]++;
+	for (uint32_t i = 0; i < 100; i++)
+		assert_int_equal(seen[i], (i >= 30 && i < 50) || i >= 90);
+	probe_close(&p);
+}
+
 /* More parts than are put aside are dropped, and all end with the QP. */
 static void
 parts_bounded(void **state)
@@ -286,7 +308,7 @@ main(void)
 		cmocka_unit_test(not_ready), cmocka_unit_test(bounded),
 		cmocka_unit_test(no_room_at_all),
 		cmocka_unit_test(changes_over), cmocka_unit_test(parts),
-		cmocka_unit_test(parts_bounded),
+		cmocka_unit_test(parts_bounded), cmocka_unit_test(part_and_tail),
 	};
 
 	return cmocka_run_group_tests_name("selective", tests, NULL, NULL);
