@@ -201,6 +201,9 @@ nonsensical(void **state)
 	sack_range(&f, SQ(19 + (1 << 23)), SQ(20 + (1 << 23)));
 	nonsense(&p, &f);
 	f = sack_of(SQ(-1), SQ(0));
+	sack_range(&f, SQ(15), SQ(14 + (1 << 23)));
+	nonsense(&p, &f);
+	f = sack_of(SQ(-1), SQ(0));
 	f.data[1] = 5; /* more than there are */
 	nonsense(&p, &f);
 	f = sack_of(SQ(-1), SQ(0));
@@ -577,7 +580,7 @@ bounded_by_the_way(void **state)
 		p.looked = p.seen_n;
 	}
 	/* What was sent at first is acknowledged by now, and what came after was held back. */
-	assert_in_range(PSN(p.qp->next_psn, -p.qp->una), 32, 32 + 2 * 40 * PER_MS);
+	assert_in_range(PSN(p.qp->next_psn, -p.qp->una), 32, 200);
 	assert_in_range(urn_peer_find(&p.tp->peers, p.peer.gid)->window, 32, 200);
 	probe_close(&p);
 }
