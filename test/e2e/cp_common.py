@@ -42,7 +42,8 @@ class Place:
         p = subprocess.Popen(self.user + [self.program, *args], cwd=self.root, env=self.env(),
                              stdin=subprocess.DEVNULL, stdout=kw.pop("stdout", subprocess.PIPE),
                              stderr=kw.pop("stderr", subprocess.PIPE), text=True,
-                             start_new_session=True, **kw)
+                             start_new_session=True, **kw,
+                             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
         self.running.append(p)
         return p
 
