@@ -25,7 +25,7 @@ set -eu
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-all=(parse transport neigh)
+all=(parse transport neigh link)
 targets=()
 seconds=
 keep=

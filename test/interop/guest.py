@@ -98,6 +98,7 @@ class Guest:
 
     def __init__(self, state):
         self.env = dict(os.environ, GUEST_STATE=state)
+        self.programs, self.netem = {}, ""
         self.sh("net")
         self.sh("start")
 
@@ -117,16 +118,33 @@ class Guest:
 
     def put(self, path, name):
         """A program, into the guest's /tmp."""
+        self.programs[name] = path
         with open(path, "rb") as f:
             text = base64.encodebytes(f.read()).decode()
         self.run(f"base64 -d >/tmp/{name} <<E\n{text}E\nchmod 755 /tmp/{name}")
 
     def impair(self, netem):
         """RoCEv2 to and from the guest, from now on: words of tc's netem, or none."""
+        self.netem = netem
         self.run(IMPAIR.format(netem))
 
     def counters(self):
         return parse_counters(self.run(COUNT))
+
+    def alive(self):
+        try:
+            self.run("true", 20)
+            return True
+        except (GuestError, OSError):
+            return False
+
+    def again(self):
+        """Boot anew, with all that was put there."""
+        self.sh("stop")
+        self.sh("start")
+        for name, path in dict(self.programs).items():
+            self.put(path, name)
+        self.impair(self.netem)
 
     def stop(self):
         self.sh("stop")

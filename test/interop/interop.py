@@ -177,21 +177,36 @@ def run_cases(the_guest, options, cases):
         if failures >= MOST_FAILURES:
             print("that is enough")
             break
-        run = case.kind(the_guest, options, case)
-        began = time.monotonic()
-        try:
-            run.go(counters)
-            print(f"done: {case.name}, {time.monotonic() - began:.2f} s", flush=True)
-            counters = run.after
-            done.append(run)
-            if not options.keep:
-                os.remove(run.capture)
-        except (Wrong, guest.GuestError, OSError, ValueError, KeyError) as e:
+        run, error = run_case(the_guest, options, case, counters)
+        if error and not the_guest.alive():
+            # Nothing can be asked of a kernel that hangs. If it was our doing it hangs again.
+            print(f"the guest hangs in {case.name} ({error}): it is booted anew, for one more try")
+            os.replace(run.capture, run.capture + ".hung")
+            the_guest.again()
+            run, error = run_case(the_guest, options, case, the_guest.counters())
+        if error:
             failures += 1
-            print(f"FAILED: {case.name}: {e}")
+            print(f"FAILED: {case.name}: {error}")
             run.tell()
             counters = the_guest.counters()
+            continue
+        counters = run.after
+        done.append(run)
+        if not options.keep:
+            os.remove(run.capture)
     return done, failures
+
+
+def run_case(the_guest, options, case, counters):
+    """Returns the run, and what was wrong or None."""
+    run = case.kind(the_guest, options, case)
+    began = time.monotonic()
+    try:
+        run.go(counters)
+        print(f"done: {case.name}, {time.monotonic() - began:.2f} s", flush=True)
+        return run, None
+    except (Wrong, guest.GuestError, OSError, ValueError, KeyError) as e:
+        return run, e
 
 
 def no_effect(fault, runs):

@@ -91,15 +91,21 @@ class Run:
         if not self.case.fault:
             self.forbid([n for n in self.counters if n.startswith("drop_") and n not in self.DROPS])
 
+    def ask(self, script):
+        try:
+            return self.guest.run(script)
+        except (guest.GuestError, OSError):
+            return ""  # it does not answer any more
+
     def tell(self):
         """All that is known, for whoever reads the log."""
         print("  urnic:", " ".join(self.command))
         print("  guest:", self.script)
         for what, text in (("urnic's program", self.urnic_out + self.urnic_err),
                            ("the guest's program", self.guest_out),
-                           ("the guest's kernel", self.guest.run("dmesg | tail -n 20"))):
+                           ("the guest's kernel", self.ask("dmesg | tail -n 20"))):
             print(f"  -- {what} said:\n    " + text.strip().replace("\n", "\n    "))
-        now = self.guest.counters()
+        now = guest.parse_counters(self.ask(guest.COUNT))
         print("  -- the guest's counters, since the case began:")
         for name, value in sorted(now.items()):
             if value != self.before.get(name, 0):

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wires and switches: two nodes are joined back to back, or nodes hang on a row
- * of the product's switches (dataplane/switch):
+ * Wires and switches: two nodes are joined back to back, or nodes hang on a
+ * random tree of the product's switches (dataplane/switch):
  *
  *    n0   n2        n1
  *     \   /          |
  *      s0 ───────── s1 ── n3
+ *       └── s2 ── n4
  *
  * Each direction of a wire is an impairment. Access wires, between node and
  * switch, are the bad ones; those between switches have a delay only, until a
@@ -98,26 +99,48 @@ add_port(struct sim *s, unsigned int w, bool access)
 	return (uint16_t)port;
 }
 
+/* The port of a switch by which another is reached. */
+typedef uint16_t toward_t[SIM_SWITCHES][SIM_SWITCHES];
+
 /* Where each node is, from this switch. */
 static void
-fix_addresses(struct sim *s, unsigned int w, uint16_t right, uint16_t left)
+fix_addresses(struct sim *s, unsigned int w, toward_t toward)
 {
 	struct sim_net *n = &s->net;
 
 	for (unsigned int i = 0; i < s->plan.nodes; i++) {
-		uint16_t port = n->home[i] == w ? n->port[i] : n->home[i] > w ? right : left;
+		uint16_t port = n->home[i] == w ? n->port[i] : toward[w][n->home[i]];
 
 		if (urn_fdb_set(urn_switch_fdb(n->sw[w]), urn_mac(s->node[i].mac), port) != 0)
 			sim_fail(s, "an address of a switch could not be fixed");
 	}
 }
 
+/* Join each switch to one of those before it. */
 static void
-row_of_switches(struct sim *s)
+join_switches(struct sim *s, toward_t toward)
+{
+	struct sim_net *n = &s->net;
+
+	for (unsigned int w = 1; w < s->plan.switches; w++) {
+		unsigned int to = sim_rnd(&s->rng, w);
+		uint16_t down = add_port(s, to, false), up = add_port(s, w, false);
+
+		if (urn_switch_link(n->sw[to], down, n->sw[w], up) != 0)
+			sim_fail(s, "switches could not be joined");
+		for (unsigned int v = 0; v < w; v++) {
+			toward[w][v] = up;
+			toward[v][w] = v == to ? down : toward[v][to];
+		}
+	}
+}
+
+static void
+tree_of_switches(struct sim *s)
 {
 	struct sim_net *n = &s->net;
 	struct urn_switch_config c = {.name = "switch", .copies = n->copies, .fdb.max = 64};
-	uint16_t right[SIM_SWITCHES] = {0}, left[SIM_SWITCHES] = {0};
+	toward_t toward = {{0}};
 	/* A broken frame ends at the next switch, by its FCS: it must not teach it nonsense. */
 	bool learn = sim_one_in(&s->rng, 2) && !sim_on(s, SIM_CORRUPT);
 
@@ -128,14 +151,9 @@ row_of_switches(struct sim *s)
 		n->home[i] = sim_rnd(&s->rng, s->plan.switches);
 		n->port[i] = add_port(s, n->home[i], true);
 	}
-	for (unsigned int w = 0; w + 1 < s->plan.switches; w++) {
-		right[w] = add_port(s, w, false);
-		left[w + 1] = add_port(s, w + 1, false);
-		if (urn_switch_link(n->sw[w], right[w], n->sw[w + 1], left[w + 1]) != 0)
-			sim_fail(s, "switches could not be joined");
-	}
+	join_switches(s, toward);
 	for (unsigned int w = 0; w < s->plan.switches && !learn; w++)
-		fix_addresses(s, w, right[w], left[w]);
+		fix_addresses(s, w, toward);
 }
 
 void
@@ -144,7 +162,7 @@ sim_net_open(struct sim *s)
 	s->net.dirs = 0;
 	s->net.lost = 0;
 	if (s->plan.switches)
-		row_of_switches(s);
+		tree_of_switches(s);
 	else
 		back_to_back(s);
 }
