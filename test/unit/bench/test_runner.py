@@ -40,7 +40,7 @@ class Run(unittest.TestCase):
 
     def test_one_that_does_not_end_is_ended_with_its_children(self):
         note = os.path.join(self.runner.dir, "child")
-        command = ["sh", "-c", f'trap "" INT; sleep 600 & echo $! >{note}; wait; wait']
+        command = ["sh", "-c", f'trap "" INT; sleep 600 & echo $! >"{note}"; wait; wait']
         with self.assertRaisesRegex(runner.Failed, "sh was not done after 1 s"):
             self.runner.run(command, 1)
         self.assertEqual(self.runner.running, [])
