@@ -51,6 +51,8 @@ struct entry {
 struct urn_impair {
 	/* Read for each frame. */
 	bool plain;	     /* nothing configured */
+	bool prompt;	     /* what is not lost or held back is due at once, one for one, unchanged */
+	bool ready;	     /* of the held list, one has been passed often enough */
 	bool keep;	     /* whoever pops is late: what comes is made ours */
 	bool down;	     /* flap: as of the push under way */
 	uint32_t mask;	     /* entries of the ring - 1 */
@@ -205,8 +207,9 @@ urn_impair_set(struct urn_impair *imp, const struct urn_impair_config *cfg)
 	imp->ns_byte = c.rate_bps ? (8000000000ull << RATE_SHIFT) / c.rate_bps : 0;
 	imp->flap_start = UINT64_MAX;
 	imp->down = false;
-	imp->plain = !(c.drop > 0 || c.dup > 0 || c.corrupt > 0 || c.reorder > 0 || c.delay_ns ||
-		       c.jitter_ns || c.rate_bps || c.blackhole || c.flap_up_ns);
+	imp->prompt = !(c.dup > 0 || c.corrupt > 0 || c.delay_ns || c.jitter_ns || c.rate_bps ||
+			c.blackhole || c.flap_up_ns);
+	imp->plain = imp->prompt && !(c.drop > 0 || c.reorder > 0);
 	imp->cfg = c;
 	return 0;
 }
@@ -255,13 +258,13 @@ drop(struct urn_impair *imp, struct rte_mbuf *m, enum urn_impair_counter reason)
 }
 
 /* The frame's random word for one kind of impairment. copy: 1 for a duplicate */
-static uint64_t
+static inline uint64_t
 draw(const struct urn_impair *imp, enum draw kind, unsigned int copy)
 {
 	return urn_rnd_at(imp->seed[copy][kind], imp->frames);
 }
 
-static bool
+static inline bool
 happens(const struct urn_impair *imp, enum draw kind, unsigned int copy)
 {
 	return imp->limit[kind] && draw(imp, kind, copy) >> 32 < imp->limit[kind];
@@ -332,23 +335,31 @@ urn_impair_queued(const struct urn_impair *imp)
 	return (unsigned int)(imp->tail - imp->head) + imp->held_n;
 }
 
+/* How many frames are to pass this one; 0: it is not held back. */
+static inline uint32_t
+draw_pass(const struct urn_impair *imp, unsigned int copy)
+{
+	if (!happens(imp, DRAW_REORDER, copy))
+		return 0;
+	return imp->cfg.reorder_min +
+	       (uint32_t)urn_rnd_below(draw(imp, DRAW_PASS, copy),
+				       imp->cfg.reorder_max - imp->cfg.reorder_min + 1);
+}
+
 /* Put a frame into the ring; whoever is kept beyond this moment is made ours first. */
 static void
 enqueue(struct urn_impair *imp, struct rte_mbuf *m, unsigned int copy, uint64_t now)
 {
 	struct entry *e;
 	uint64_t due;
-	uint32_t pass = 0;
+	uint32_t pass;
 
 	/* Before it has taken time of the wire. */
 	if (urn_impair_queued(imp) >= imp->cfg.queue) {
 		drop(imp, m, URN_IMPAIR_QUEUE);
 		return;
 	}
-	if (happens(imp, DRAW_REORDER, copy))
-		pass = imp->cfg.reorder_min +
-		       (uint32_t)urn_rnd_below(draw(imp, DRAW_PASS, copy),
-					       imp->cfg.reorder_max - imp->cfg.reorder_min + 1);
+	pass = draw_pass(imp, copy);
 	due = due_time(imp, m, copy, now);
 	if (due > now || pass || imp->keep) {
 		m = own(imp, m);
@@ -412,10 +423,49 @@ is_down(struct urn_impair *imp, uint64_t now)
 	return (now - imp->flap_start) % (up + imp->cfg.flap_down_ns) >= up;
 }
 
+/*
+ * Chance alone, and no time: what push_one() does, for a burst, without asking
+ * about what is not configured. Nobody inside is due later than now.
+ */
+static void
+push_prompt(struct urn_impair *imp, struct rte_mbuf **m, unsigned int n, uint64_t now)
+{
+	uint32_t inside = urn_impair_queued(imp);
+	uint64_t tail = imp->tail;
+
+	for (unsigned int i = 0; i < n; i++, imp->frames++) {
+		struct rte_mbuf *frame = m[i];
+		uint32_t pass;
+
+		if (happens(imp, DRAW_DROP, 0)) {
+			drop(imp, frame, URN_IMPAIR_DROPPED);
+			continue;
+		}
+		if (unlikely(inside >= imp->cfg.queue)) {
+			drop(imp, frame, URN_IMPAIR_QUEUE);
+			continue;
+		}
+		pass = draw_pass(imp, 0);
+		if (pass) {
+			frame = own(imp, frame);
+			if (unlikely(!frame))
+				continue;
+		}
+		imp->ring[tail++ & imp->mask] = (struct entry){.m = frame, .due = now, .pass = pass};
+		inside++;
+	}
+	imp->tail = tail;
+	imp->last_due = now;
+}
+
 void
 urn_impair_push(struct urn_impair *imp, struct rte_mbuf **m, unsigned int n, uint64_t now)
 {
 	imp->c.v[URN_IMPAIR_PUSHED] += n;
+	if (imp->prompt && !imp->keep && imp->last_due <= now) {
+		push_prompt(imp, m, n, now);
+		return;
+	}
 	if (imp->plain) {
 		for (unsigned int i = 0; i < n; i++)
 			enqueue(imp, m[i], 0, now);
@@ -456,7 +506,8 @@ release(struct urn_impair *imp, uint32_t i)
 	struct rte_mbuf *m = imp->held[i].m;
 
 	imp->held_n--;
-	memmove(&imp->held[i], &imp->held[i + 1], (imp->held_n - i) * sizeof(*imp->held));
+	for (; i < imp->held_n; i++) /* a few at most: no call */
+		imp->held[i] = imp->held[i + 1];
 	return m;
 }
 
@@ -465,8 +516,8 @@ static void
 passed(struct urn_impair *imp, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		if (imp->held[i].pass)
-			imp->held[i].pass--;
+		if (imp->held[i].pass && --imp->held[i].pass == 0)
+			imp->ready = true;
 	}
 }
 
@@ -507,12 +558,16 @@ next_frame(struct urn_impair *imp, uint64_t now)
 
 	for (;;) {
 		uint64_t due = UINT64_MAX, late = UINT64_MAX;
-		uint32_t i = find_passed(imp);
 
-		if (i < imp->held_n) {
-			m = release(imp, i);
-			passed(imp, i);
-			return m;
+		if (imp->ready) {
+			uint32_t i = find_passed(imp);
+
+			if (i < imp->held_n) {
+				m = release(imp, i);
+				passed(imp, i);
+				return m;
+			}
+			imp->ready = false;
 		}
 		if (imp->head != imp->tail)
 			due = imp->ring[imp->head & imp->mask].due;
@@ -538,7 +593,9 @@ urn_impair_pop(struct urn_impair *imp, struct rte_mbuf **m, unsigned int max, ui
 	while (n < max) {
 		const struct entry *e = &imp->ring[imp->head & imp->mask];
 
-		if (!imp->held_n && imp->head != imp->tail && e->due <= now && !e->pass) {
+		if (imp->head != imp->tail && e->due <= now && !e->pass && !imp->ready &&
+		    (!imp->held_n || e->due < imp->held[0].due)) {
+			passed(imp, imp->held_n);
 			m[n++] = e->m;
 			imp->head++;
 			continue;

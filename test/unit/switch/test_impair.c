@@ -902,6 +902,35 @@ test_everything(void **state)
 	urn_impair_destroy(imp);
 }
 
+/* A wire that only loses and holds back has a short way of its own: the same frames in the same order. */
+static void
+test_short_way(void **state)
+{
+	struct urn_impair_config cfg = {.seed = 11, .drop = 0.1, .reorder = 0.2};
+	uint32_t *out[2];
+	unsigned int n[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct urn_impair *imp;
+
+		/* A flap that never comes takes the long way. */
+		cfg.flap_up_ns = i ? INT64_MAX / 2 : 0;
+		cfg.flap_down_ns = i ? 1 : 0;
+		imp = make(&cfg);
+		out[i] = calloc(N, sizeof(**out));
+		n[i] = pass(imp, 0, N, 1, 40 * US, out[i]);
+		n[i] += drain(imp, out[i] + n[i]);
+		assert_true(count(imp, URN_IMPAIR_REORDERED) > N / 8);
+		assert_true(count(imp, URN_IMPAIR_REORDER_LATE) > 0);
+		urn_impair_destroy(imp);
+	}
+	assert_int_equal(n[0], n[1]);
+	assert_memory_equal(out[0], out[1], n[0] * sizeof(**out));
+	free(out[0]);
+	free(out[1]);
+}
+
 static void
 test_check(void **state)
 {
@@ -951,7 +980,8 @@ main(void)
 		cmocka_unit_test(test_rate),	      cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_queue),	      cmocka_unit_test(test_set),
 		cmocka_unit_test(test_pace),	      cmocka_unit_test(test_independent),
-		cmocka_unit_test(test_everything),    cmocka_unit_test(test_check),
+		cmocka_unit_test(test_everything),    cmocka_unit_test(test_short_way),
+		cmocka_unit_test(test_check),
 	};
 	struct CMUnitTest all[RTE_DIM(tests)];
 
