@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 
 struct urn_adapter;
+struct urn_share;
 
 /* A completion queue as control knows it. */
 struct urn_ctl_cq {
@@ -33,11 +34,18 @@ struct urn_client {
 	struct urn_area area;
 	uint64_t db_off[URN_ABI_MAX_ENGINES]; /* by vector */
 	struct urn_client_shard *shard[URN_ABI_MAX_ENGINES]; /* by vector; engine's from the start on */
-	_Atomic int async_fd;          /* write end; -1: none */
+	_Atomic int async_fd;          /* where events go; -1: none; ours to close when remote */
+	bool remote;                   /* another process: its memory is reached by what it shares */
+	int wake_fd[URN_ABI_MAX_ENGINES]; /* by vector; remote: an eventfd that wakes the engine; -1 */
+	struct urn_share *shares;      /* remote: memory it shares (share.c) */
+	uint32_t share_next;           /* handle of the one made last */
 	struct urn_table cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
 };
 
 /* Where a client wants its asynchronous events; -1: nowhere. client may be NULL. */
 int urn_client_async_fd(const void *client);
+
+/* Is it another process, to which events go over sockets? client may be NULL. */
+bool urn_client_is_remote(const void *client);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 int
 urn_ctl_fail(struct urn_abi_rep *rep, int err, const char *fmt, ...)
@@ -45,6 +46,8 @@ static urn_ctl_fn *const handlers[URN_CTL_OPS] = {
 	[URN_CTL_CREATE_AH] = urn_ctl_create_ah,
 	[URN_CTL_DESTROY_AH] = urn_ctl_destroy_ah,
 	[URN_CTL_ASYNC_FD] = urn_ctl_async_fd,
+	[URN_CTL_SHARE] = urn_ctl_share,
+	[URN_CTL_UNSHARE] = urn_ctl_unshare,
 };
 
 void
@@ -79,10 +82,7 @@ urn_ctl_hello(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 				    a->cfg.name, URN_ABI_VERSION, req->hello.version);
 	d->version = URN_ABI_VERSION;
 	d->engines = a->vectors;
-	/* EUI-64 of the MAC. */
-	d->node_guid = (uint64_t)(a->mac[0] ^ 2) << 56 | (uint64_t)a->mac[1] << 48 |
-		       (uint64_t)a->mac[2] << 40 | 0xfffe000000ull | (uint64_t)a->mac[3] << 16 |
-		       (uint64_t)a->mac[4] << 8 | a->mac[5];
+	d->node_guid = urn_adapter_guid(a);
 	d->max_mr_size = UINT64_MAX >> 1;
 	d->max_qp = a->cfg.max_qp;
 	d->max_cq = URN_ADAPTER_MAX_CQ;
@@ -138,8 +138,11 @@ urn_ctl_query_gid(struct urn_client *c, const struct urn_abi_req *req, struct ur
 int
 urn_ctl_async_fd(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
+	int old = atomic_exchange(&c->async_fd, req->async_fd.fd < 0 ? -1 : req->async_fd.fd);
+
 	(void)rep;
-	atomic_store(&c->async_fd, req->async_fd.fd < 0 ? -1 : req->async_fd.fd);
 	urn_adapter_barrier(c->adapter); /* nobody writes to the old one any more */
+	if (c->remote && old >= 0)
+		close(old);
 	return 0;
 }

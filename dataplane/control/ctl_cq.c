@@ -2,6 +2,8 @@
 /* Control requests on completion queues. */
 #include "control/adapter.h"
 
+#include <unistd.h>
+
 static uint64_t
 bytes_of(uint32_t entries)
 {
@@ -183,6 +185,8 @@ urn_ctl_destroy_cq(struct urn_client *c, const struct urn_abi_req *req, struct u
 				    "destroy those first", a->cfg.name, req->handle, q->cq.users);
 	forget_everywhere(a, q);
 	rep->queue.events = q->cq.events;
+	if (c->remote && q->cq.channel_fd >= 0)
+		close(q->cq.channel_fd);
 	urn_table_remove(&c->cqs, req->handle);
 	urn_area_free(&c->area, q->off, q->bytes);
 	free(q);

@@ -34,6 +34,8 @@ enum urn_ctl_op {
 	URN_CTL_CREATE_AH,      /* create_ah -> handle */
 	URN_CTL_DESTROY_AH,     /* handle */
 	URN_CTL_ASYNC_FD,       /* fd: where async events are written (struct urn_abi_event) */
+	URN_CTL_SHARE,          /* share: memory of a client in another process -> handle */
+	URN_CTL_UNSHARE,        /* handle */
 	URN_CTL_OPS,
 };
 
@@ -147,7 +149,7 @@ struct urn_abi_req {
 		struct {
 			uint32_t cqe;          /* entries wanted, at least */
 			uint32_t comp_vector;  /* picks the engine */
-			int32_t channel_fd;    /* write end of the channel's pipe, or -1 */
+			int32_t channel_fd;    /* dataplane's end of the channel, or -1 */
 			uint32_t rsvd;
 			uint64_t cookie;       /* handed back in struct urn_abi_event */
 		} create_cq;
@@ -171,6 +173,12 @@ struct urn_abi_req {
 		struct { uint32_t mask; struct urn_abi_qp_attr attr; } modify_qp;
 		struct { uint32_t pd; struct urn_abi_av av; } create_ah;
 		struct { int32_t fd; } async_fd;
+		struct {
+			int32_t fd;      /* a memfd, sealed against shrinking */
+			uint32_t rsvd;
+			uint64_t addr;   /* where the client has it mapped */
+			uint64_t length; /* bytes, from the memfd's start on */
+		} share;
 	};
 };
 
@@ -251,7 +259,10 @@ _Static_assert(sizeof(struct urn_abi_port) == 16, "port");
 _Static_assert(sizeof(struct urn_abi_rep) == 472, "reply");
 _Static_assert(offsetof(struct urn_abi_rep, device) == 128, "reply");
 
-/* What is written, whole, to a channel's pipe or to the async pipe. */
+/*
+ * What is written, whole, to a channel or to the async descriptor: a pipe when
+ * the dataplane is embedded, a socket (SOCK_SEQPACKET) when it is a process.
+ */
 struct urn_abi_event {
 	uint32_t type;    /* async: enum ibv_event_type; channel: 0 */
 	uint32_t handle;  /* QPN, CQ or SRQ handle */
@@ -288,6 +299,17 @@ struct urn_abi_channel {
 	/* Give the channel and everything made over it back. */
 	void (*close)(void *ctx);
 	void *area;  /* the client's area, as mapped here */
+	/*
+	 * The dataplane is another process: it sees of this program's memory only what
+	 * is shared with it, and events come over sockets, on which it never waits.
+	 */
+	int remote;
+	/*
+	 * Remote: see that the dataplane can reach this memory, as far as it was made to
+	 * be shared; what was not is left to the control call that registers it. returns:
+	 * 0, or an errno value with rep->why
+	 */
+	int (*share)(void *ctx, const void *addr, size_t length, struct urn_abi_rep *rep);
 };
 
 #endif

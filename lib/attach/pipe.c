@@ -6,14 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 int
-urn_pipe_open(int *read_fd, int *write_fd)
+urn_pipe_open(int remote, int *read_fd, int *write_fd)
 {
 	int fd[2], flags;
 
-	if (pipe2(fd, O_CLOEXEC) != 0)
+	if ((remote ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) : pipe2(fd, O_CLOEXEC)) != 0)
 		return urn_fail(errno, "cannot make a pipe for events: %s", strerror(errno));
 	/* Each end has its own flags: only the dataplane's must never wait. */
 	flags = fcntl(fd[1], F_GETFL);

@@ -69,7 +69,8 @@ urn_context_async(struct urn_ctx *ctx)
 {
 	struct urn_abi_req req = {.op = URN_CTL_ASYNC_FD};
 	struct urn_abi_rep rep;
-	int err = urn_pipe_open(&ctx->vctx.context.async_fd, &ctx->async_write_fd);
+	int err = urn_pipe_open(ctx->dev.channel->remote, &ctx->vctx.context.async_fd,
+				&ctx->async_write_fd);
 
 	if (err != 0)
 		return err;

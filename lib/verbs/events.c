@@ -38,7 +38,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 
 	if (ch == NULL)
 		return NULL;
-	if (urn_pipe_open(&ch->ibv.fd, &ch->write_fd) != 0) {
+	if (urn_pipe_open(urn_ctx_dev(context)->channel->remote, &ch->ibv.fd, &ch->write_fd) != 0) {
 		free(ch);
 		return NULL;
 	}
