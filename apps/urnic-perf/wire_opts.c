@@ -2,8 +2,8 @@
 /* The options of the wire. */
 #include "wire.h"
 
-#include "common/impair.h"
 #include "common/text.h"
+#include "switch/impair_words.h"
 
 #include <string.h>
 
