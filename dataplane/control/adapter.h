@@ -98,6 +98,7 @@ urn_ctl_fn urn_ctl_create_srq, urn_ctl_modify_srq, urn_ctl_query_srq, urn_ctl_de
 urn_ctl_fn urn_ctl_create_qp, urn_ctl_modify_qp, urn_ctl_query_qp, urn_ctl_destroy_qp;
 urn_ctl_fn urn_ctl_create_ah, urn_ctl_destroy_ah;
 urn_ctl_fn urn_ctl_share, urn_ctl_unshare;
+urn_ctl_fn urn_ctl_create_channel, urn_ctl_destroy_channel;
 
 /* Is this PD the client's? */
 bool urn_client_owns_pd(const struct urn_client *c, uint32_t pd);

@@ -15,14 +15,6 @@ urn_client_async_fd(const void *client)
 	return c ? atomic_load_explicit(&c->async_fd, memory_order_relaxed) : -1;
 }
 
-bool
-urn_client_is_remote(const void *client)
-{
-	const struct urn_client *c = client;
-
-	return c && c->remote;
-}
-
 /* ---- the embedded channel */
 
 static void
@@ -168,6 +160,7 @@ urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err)
 	c->adapter = a;
 	c->remote = remote;
 	memset(c->wake_fd, -1, sizeof(c->wake_fd));
+	c->reply_fd = -1;
 	atomic_store(&c->async_fd, -1);
 	c->channel = (struct urn_abi_channel){
 		.ctx = c,
@@ -235,6 +228,7 @@ take_back_all(struct urn_client *c)
 				take_back(c, urn_ctl_destroy_qp, c->shard[v]->qp[i]->qpn);
 	take_back_table(c, &c->srqs, urn_ctl_destroy_srq);
 	take_back_table(c, &c->cqs, urn_ctl_destroy_cq);
+	take_back_table(c, &c->channels, urn_ctl_destroy_channel);
 	for (uint32_t i = 0; i < URN_ADAPTER_MAX_AH; i++)
 		if (a->ah[i] && a->ah[i]->client == c)
 			take_back(c, urn_ctl_destroy_ah, i + 1);
@@ -263,6 +257,7 @@ urn_client_orphan(struct urn_client *c)
 	pthread_mutex_unlock(&a->lock);
 	urn_table_fini(&c->cqs);
 	urn_table_fini(&c->srqs);
+	urn_table_fini(&c->channels);
 	urn_share_drop_all(c);
 	if (c->remote && atomic_load(&c->async_fd) >= 0)
 		close(atomic_load(&c->async_fd)); /* no engine knows the client any more */

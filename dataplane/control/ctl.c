@@ -9,7 +9,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <unistd.h>
 
 int
 urn_ctl_fail(struct urn_abi_rep *rep, int err, const char *fmt, ...)
@@ -48,6 +47,8 @@ static urn_ctl_fn *const handlers[URN_CTL_OPS] = {
 	[URN_CTL_ASYNC_FD] = urn_ctl_async_fd,
 	[URN_CTL_SHARE] = urn_ctl_share,
 	[URN_CTL_UNSHARE] = urn_ctl_unshare,
+	[URN_CTL_CREATE_CHANNEL] = urn_ctl_create_channel,
+	[URN_CTL_DESTROY_CHANNEL] = urn_ctl_destroy_channel,
 };
 
 void
@@ -132,17 +133,5 @@ urn_ctl_query_gid(struct urn_client *c, const struct urn_abi_req *req, struct ur
 		return urn_ctl_fail(rep, EINVAL, "%s has %u GIDs, and none with index %u",
 				    c->adapter->cfg.name, URN_GIDS, req->gid.index);
 	memcpy(rep->gid.gid, c->adapter->gid[req->gid.index], 16);
-	return 0;
-}
-
-int
-urn_ctl_async_fd(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
-{
-	int old = atomic_exchange(&c->async_fd, req->async_fd.fd < 0 ? -1 : req->async_fd.fd);
-
-	(void)rep;
-	urn_adapter_barrier(c->adapter); /* nobody writes to the old one any more */
-	if (c->remote && old >= 0)
-		close(old);
 	return 0;
 }

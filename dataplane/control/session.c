@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(((struct urn_adapter_config *)0)->name) ==
@@ -210,54 +209,27 @@ on_open(struct urn_session *s, const struct urn_sock_ask *q, struct urn_sock_ans
 	return n;
 }
 
-/* Where a request names a descriptor; NULL: it names none. */
-static int32_t *
-descriptor_of(struct urn_abi_req *req)
-{
-	switch (req->op) {
-	case URN_CTL_CREATE_CQ:
-		return &req->create_cq.channel_fd;
-	case URN_CTL_ASYNC_FD:
-		return &req->async_fd.fd;
-	case URN_CTL_SHARE:
-		return &req->share.fd;
-	default:
-		return NULL;
-	}
-}
-
-static bool
-is_socket(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
-}
-
-static void
-on_call(struct urn_session *s, struct message *m, struct urn_sock_answer *a)
+/* returns: descriptors to hand over, in fds[]; they are closed once they are */
+static unsigned int
+on_call(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int *fds)
 {
 	struct urn_abi_req *req = &m->ask.call;
-	int32_t *fd = descriptor_of(req);
+	bool wanted = req->op == URN_CTL_SHARE;
 
 	s->calls++;
-	if ((fd && *fd >= 0) != (m->fd >= 0)) {
-		a->call.err = urn_ctl_fail(&a->call, EBADF, "control request %u %s", req->op,
-					   m->fd >= 0 ? "takes no descriptor, and one came"
-						      : "names a descriptor, and none came");
-		return;
+	if (m->fd >= 0 && !wanted) {
+		a->call.err = urn_ctl_fail(&a->call, EBADF, "control request %u takes no descriptor, and "
+					   "one came", req->op);
+		return 0;
 	}
-	if (m->fd >= 0 && req->op != URN_CTL_SHARE && !is_socket(m->fd)) {
-		/* Nothing else can be written to without ever waiting. */
-		a->call.err = urn_ctl_fail(&a->call, EBADF, "events of a dataplane in another process "
-					   "go to a socket, and this descriptor is none");
-		return;
-	}
-	if (m->fd >= 0)
-		*fd = m->fd;
+	if (wanted)
+		req->share.fd = m->fd;
 	urn_ctl_call(s->client, req, &a->call);
-	if (a->call.err == 0)
+	if (wanted && a->call.err == 0)
 		m->fd = -1; /* the client has it now */
+	fds[0] = s->client->reply_fd;
+	s->client->reply_fd = -1;
+	return fds[0] >= 0;
 }
 
 /* returns: whether the connection goes on */
@@ -276,6 +248,7 @@ handle(struct urn_session *s, struct message *m, ssize_t n)
 	};
 	int fds[URN_SOCK_FDS];
 	unsigned int fds_n = 0;
+	bool ours = false, on;
 
 	if (text) {
 		s->bad = true;
@@ -294,10 +267,14 @@ handle(struct urn_session *s, struct message *m, ssize_t n)
 		fds_n = on_open(s, &m->ask, &a, fds);
 		break;
 	case URN_SOCK_CALL:
-		on_call(s, m, &a);
+		fds_n = on_call(s, m, &a, fds);
+		ours = true;
 		break;
 	}
-	return answer(s, &a, fds, fds_n);
+	on = answer(s, &a, fds, fds_n);
+	if (ours && fds_n)
+		close(fds[0]);
+	return on;
 }
 
 bool

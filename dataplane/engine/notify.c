@@ -8,24 +8,18 @@
 #include "engine/engine.h"
 
 #include <errno.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define RETRY_NS 1000000ull /* between looks at a pipe that was full */
 
-/*
- * Write one record, and never wait: another process can undo what says so of its
- * descriptors, but not what a call on a socket says of itself.
- */
+/* Write one record to a pipe that nobody may block on. */
 static bool
-tell(struct urn_tp *tp, const void *client, int fd, const struct urn_abi_event *ev)
+tell(struct urn_tp *tp, int fd, const struct urn_abi_event *ev)
 {
-	bool remote = urn_client_is_remote(client);
 	ssize_t n;
 
 	do {
-		n = remote ? send(fd, ev, sizeof(*ev), MSG_DONTWAIT | MSG_NOSIGNAL)
-			   : write(fd, ev, sizeof(*ev));
+		n = write(fd, ev, sizeof(*ev));
 	} while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)sizeof(*ev))
 		return true;
@@ -62,7 +56,7 @@ look(struct urn_shard *s, struct urn_cq *cq)
 	arm = atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE);
 	if (arm == URN_CQ_ARM_NONE)
 		return;
-	if (tell(s->tp, cq->client, cq->channel_fd, &ev))
+	if (tell(s->tp, cq->channel_fd, &ev))
 		cq->events++;
 	else
 		look_again(s, cq, arm);
@@ -94,7 +88,7 @@ urn_shard_tell_events(void *ctx)
 		int fd = urn_client_async_fd(tp->event[i].client);
 
 		if (fd >= 0)
-			tell(tp, tp->event[i].client, fd, &tp->event[i].ev);
+			tell(tp, fd, &tp->event[i].ev);
 	}
 	tp->event_n = 0;
 }

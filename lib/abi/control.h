@@ -33,9 +33,15 @@ enum urn_ctl_op {
 	URN_CTL_DESTROY_QP,     /* handle = qpn */
 	URN_CTL_CREATE_AH,      /* create_ah -> handle */
 	URN_CTL_DESTROY_AH,     /* handle */
-	URN_CTL_ASYNC_FD,       /* fd: where async events are written (struct urn_abi_event) */
+	/*
+	 * fd: where async events are written (struct urn_abi_event). Another process names
+	 * none and is given [a pipe's end to read them from].
+	 */
+	URN_CTL_ASYNC_FD,
 	URN_CTL_SHARE,          /* share: memory of a client in another process -> handle */
 	URN_CTL_UNSHARE,        /* handle */
+	URN_CTL_CREATE_CHANNEL, /* - -> handle, [a pipe's end to read completion events from] */
+	URN_CTL_DESTROY_CHANNEL, /* handle */
 	URN_CTL_OPS,
 };
 
@@ -149,7 +155,12 @@ struct urn_abi_req {
 		struct {
 			uint32_t cqe;          /* entries wanted, at least */
 			uint32_t comp_vector;  /* picks the engine */
-			int32_t channel_fd;    /* dataplane's end of the channel, or -1 */
+			/*
+			 * The channel's pipe to write to, or -1. Another process gives the handle of
+			 * URN_CTL_CREATE_CHANNEL: a pipe's end that it had a hand in could make whoever
+			 * writes wait.
+			 */
+			int32_t channel_fd;
 			uint32_t rsvd;
 			uint64_t cookie;       /* handed back in struct urn_abi_event */
 		} create_cq;
@@ -259,10 +270,7 @@ _Static_assert(sizeof(struct urn_abi_port) == 16, "port");
 _Static_assert(sizeof(struct urn_abi_rep) == 472, "reply");
 _Static_assert(offsetof(struct urn_abi_rep, device) == 128, "reply");
 
-/*
- * What is written, whole, to a channel or to the async descriptor: a pipe when
- * the dataplane is embedded, a socket (SOCK_SEQPACKET) when it is a process.
- */
+/* What is written, whole, to a channel's pipe or to the async pipe. */
 struct urn_abi_event {
 	uint32_t type;    /* async: enum ibv_event_type; channel: 0 */
 	uint32_t handle;  /* QPN, CQ or SRQ handle */
@@ -300,14 +308,15 @@ struct urn_abi_channel {
 	void (*close)(void *ctx);
 	void *area;  /* the client's area, as mapped here */
 	/*
-	 * The dataplane is another process: it sees of this program's memory only what
-	 * is shared with it, and events come over sockets, on which it never waits.
+	 * Make a pipe whose writing end is the dataplane's, by URN_CTL_CREATE_CHANNEL or
+	 * URN_CTL_ASYNC_FD. NULL: the dataplane is in this process, and takes any.
+	 * returns: 0, or an errno value with rep->why; *fd: the end to read from
 	 */
-	int remote;
+	int (*pipe)(void *ctx, enum urn_ctl_op op, struct urn_abi_rep *rep, int *fd);
 	/*
-	 * Remote: see that the dataplane can reach this memory, as far as it was made to
-	 * be shared; what was not is left to the control call that registers it. returns:
-	 * 0, or an errno value with rep->why
+	 * See that a dataplane in another process can reach this memory, as far as it was
+	 * made to be shared; what was not is left to the control call that registers it.
+	 * NULL: there is no need. returns: 0, or an errno value with rep->why
 	 */
 	int (*share)(void *ctx, const void *addr, size_t length, struct urn_abi_rep *rep);
 };

@@ -7,14 +7,14 @@
  *   HELLO  versions                 -> HELLO  what the dataplane is
  *   LIST   index                    -> DEVICE adapter number `index`, or err ENOENT
  *   OPEN   name of an adapter       -> OPEN   [area, a wake eventfd for each engine]
- *   CALL   urn_abi_req [descriptor] -> CALL   urn_abi_rep
+ *   CALL   urn_abi_req [descriptor] -> CALL   urn_abi_rep [descriptor]
  *
  * One connection opens one adapter, once; CALL is for after that. Closing the
  * connection gives everything back that was made over it. A message that makes
  * no sense is answered with an error and the connection is closed.
  *
- * Descriptors travel by SCM_RIGHTS. A request that names one (its field is not
- * negative) carries it, and no request carries more than one.
+ * Descriptors travel by SCM_RIGHTS. Of the requests only URN_CTL_SHARE brings one,
+ * and those that make a pipe bring one back.
  */
 #ifndef URN_ABI_SOCKET_H
 #define URN_ABI_SOCKET_H

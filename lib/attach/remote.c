@@ -8,6 +8,8 @@
 #include "attach/alloc.h"
 #include "attach/dev.h"
 
+#include <urnic/attach.h>
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -185,30 +187,43 @@ urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out)
 
 /* ---- the channel */
 
-static void
-urn_remote_call(void *ctx, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+/* One control call; fd: a descriptor that comes back. returns: 0 or an errno value */
+static int
+urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct urn_abi_rep *rep, int *fd)
 {
-	struct urn_remote *r = ctx;
 	struct urn_sock_ask q = {.call = *req};
 	struct urn_sock_answer a;
-	int extra = -1, err;
+	unsigned int n;
+	int err;
 
-	if (req->op == URN_CTL_CREATE_CQ)
-		extra = req->create_cq.channel_fd;
-	else if (req->op == URN_CTL_ASYNC_FD)
-		extra = req->async_fd.fd;
-	else if (req->op == URN_CTL_SHARE)
-		extra = req->share.fd;
 	pthread_mutex_lock(&r->lock);
 	q.head.serial = ++r->serial;
-	err = urn_remote_ask(r->fd, &q, URN_SOCK_CALL, extra, &a, NULL, 0, NULL);
+	err = urn_remote_ask(r->fd, &q, URN_SOCK_CALL, req->op == URN_CTL_SHARE ? req->share.fd : -1, &a,
+		fd, fd != NULL, &n);
 	pthread_mutex_unlock(&r->lock);
 	if (err == 0) {
 		*rep = a.call;
-		return;
+		return rep->err == 0 && fd != NULL && n != 1 ? EPROTO : rep->err;
 	}
 	rep->err = err;
 	snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_attach_error());
+	return err;
+}
+
+static void
+urn_remote_call(void *ctx, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	(void)urn_remote_ask_call(ctx, req, rep, NULL);
+}
+
+static int
+urn_remote_pipe(void *ctx, enum urn_ctl_op op, struct urn_abi_rep *rep, int *fd)
+{
+	struct urn_abi_req req = {.op = op};
+
+	if (op == URN_CTL_ASYNC_FD)
+		req.async_fd.fd = -1;
+	return urn_remote_ask_call(ctx, &req, rep, fd);
 }
 
 static void
@@ -310,7 +325,7 @@ urn_remote_open(int fd, const char name[32])
 		.wake = urn_remote_wake,
 		.close = urn_remote_close,
 		.share = urn_remote_share,
-		.remote = 1,
+		.pipe = urn_remote_pipe,
 	};
 	memcpy(q.open.name, name, sizeof(q.open.name));
 	q.open.name[sizeof(q.open.name) - 1] = '\0';

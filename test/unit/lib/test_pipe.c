@@ -17,7 +17,7 @@ records(void **state)
 	int r, w;
 
 	(void)state;
-	assert_int_equal(urn_pipe_open(0, &r, &w), 0);
+	assert_int_equal(urn_pipe_open(&r, &w), 0);
 	assert_int_equal(fcntl(r, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	assert_int_equal(urn_pipe_write(w, &in), 0);
 	assert_int_equal(urn_pipe_read(r, &out), 0);
@@ -35,7 +35,7 @@ full(void **state)
 	int r, w;
 
 	(void)state;
-	assert_int_equal(urn_pipe_open(0, &r, &w), 0);
+	assert_int_equal(urn_pipe_open(&r, &w), 0);
 	while (urn_pipe_write(w, &ev) == 0)
 		n++;
 	assert_int_equal(errno, EAGAIN);
@@ -62,7 +62,7 @@ none_left(void **state)
 	none = old;
 	none.rlim_cur = 0;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	assert_int_equal(urn_pipe_open(0, &r, &w), EMFILE);
+	assert_int_equal(urn_pipe_open(&r, &w), EMFILE);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 	assert_non_null(strstr(urn_attach_error(), "pipe"));
 }
