@@ -2,6 +2,9 @@
 /*
  * Whole pages, first fit, from segments of 32 MiB or of what is asked for. Free
  * pieces are kept by address, outside of the memory itself, and joined.
+ *
+ * A child of fork() sees its parent's segments, for they are shared memory, and
+ * takes none of its own memory from them.
  */
 #include "attach/alloc.h"
 
@@ -39,6 +42,22 @@ static uint32_t urn_segment_last;             /* id; under the lock */
 
 /* ---- segments */
 
+static pthread_once_t urn_alloc_once = PTHREAD_ONCE_INIT;
+
+/* In a child of fork(): what there is belongs to the parent. */
+static void
+urn_alloc_forked(void)
+{
+	pthread_mutex_init(&urn_alloc_lock, NULL);
+	urn_segments = NULL;
+}
+
+static void
+urn_alloc_start(void)
+{
+	(void)pthread_atfork(NULL, NULL, urn_alloc_forked);
+}
+
 static int
 urn_segment_memfd(size_t length)
 {
@@ -75,7 +94,6 @@ urn_segment_make(size_t length)
 		errno = ENOMEM;
 		return NULL;
 	}
-	/* A child of fork() has no regions: writes of the dataplane are its parent's. */
 	(void)madvise(base, length, MADV_HUGEPAGE);
 	p->length = length;
 	s->pieces = p;
@@ -148,6 +166,7 @@ urn_alloc(size_t bytes)
 	}
 	if (length == 0)
 		length = URN_PAGE;
+	pthread_once(&urn_alloc_once, urn_alloc_start);
 	pthread_mutex_lock(&urn_alloc_lock);
 	for (s = urn_segments; s != NULL && p == NULL; s = s->next)
 		p = urn_segment_take(s, length);

@@ -62,7 +62,10 @@ urn_remote_send(int fd, const struct urn_sock_ask *q, int extra)
 	do
 		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	return n == (ssize_t)q->head.bytes ? 0 : ENODEV;
+	if (n == (ssize_t)q->head.bytes)
+		return 0;
+	/* It hung up; whether it said why is still to be read. */
+	return n >= 0 || errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;
 }
 
 /* Descriptors beyond `max` are closed. returns: 0 or an errno value; *n: how many came */
@@ -119,7 +122,8 @@ urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, int extra, struct 
 		n = &none;
 	*n = 0;
 	err = urn_remote_send(fd, q, extra);
-	/* Also when it could not be sent: a dataplane that refuses says why before it hangs up. */
+	if (err != 0 && err != ENODEV)
+		return urn_fail(err, "the dataplane can't be asked: %s", strerror(err));
 	if (urn_remote_receive(fd, a, fds, max, n) != 0)
 		return urn_fail(err ? err : ENODEV, URN_GONE);
 	if (a->head.magic != URN_SOCK_MAGIC || a->head.bytes != sizeof(*a))
