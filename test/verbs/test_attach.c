@@ -490,6 +490,48 @@ test_alloc(void **state)
 	urn_free(NULL);
 }
 
+/* Who sees a completion may post into its slot at once. */
+static void
+test_slots(void **state)
+{
+	const struct rig_qp how = {.depth = 4};
+	struct rig *r = *state;
+	struct rig_end *end = &r->end[0];
+	struct ibv_qp *qp = rig_make_qp(r, 0, &how);
+	uint32_t out = 0, cap;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	union ibv_gid gid;
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_CAP, &init), 0);
+	cap = attr.cap.max_send_wr;
+	rig_gid(r, 0, &gid);
+	rig_connect_to(r, qp, 9, qp->qp_num, 9, &gid, &how); /* to itself */
+	for (uint32_t n = 0; n < 20000;) {
+		struct ibv_sge sge = {(uintptr_t)end->buf, 8, end->mr->lkey};
+		struct ibv_send_wr wr = {.wr_id = n, .sg_list = &sge, .num_sge = 1,
+					 .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+
+		wr.wr.rdma.remote_addr = (uintptr_t)end->buf + 64;
+		wr.wr.rdma.rkey = end->mr->rkey;
+		while (out < cap) {
+			rig_send_on(qp, &wr); /* fails the test when there is no room */
+			out++;
+			n++;
+		}
+		while (ibv_poll_cq(end->cq, 1, &wc) == 1) {
+			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+			out--;
+		}
+	}
+	while (out) {
+		assert_int_equal(rig_wait(r, 0).status, IBV_WC_SUCCESS);
+		out--;
+	}
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 /* ---- those who die */
 
 /* A program that attaches, connects to itself and writes as fast as it can, until it is killed. */
@@ -689,7 +731,7 @@ main(void)
 		cmocka_unit_test(test_device_list),    cmocka_unit_test(test_rubbish),
 		cmocka_unit_test(test_calls_of_noise), cmocka_unit_test(test_answers_not_taken),
 		cmocka_unit_test(test_share_refused),  cmocka_unit_test(test_regions),
-		cmocka_unit_test(test_alloc),	       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_alloc),	       cmocka_unit_test(test_slots), cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_dataplane_gone), cmocka_unit_test(test_path),
 	};
 
