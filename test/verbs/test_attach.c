@@ -494,7 +494,7 @@ test_alloc(void **state)
 static void
 test_slots(void **state)
 {
-	const struct rig_qp how = {.depth = 4};
+	const struct rig_qp how = {.depth = 64};
 	struct rig *r = *state;
 	struct rig_end *end = &r->end[0];
 	struct ibv_qp *qp = rig_make_qp(r, 0, &how);
@@ -508,7 +508,7 @@ test_slots(void **state)
 	cap = attr.cap.max_send_wr;
 	rig_gid(r, 0, &gid);
 	rig_connect_to(r, qp, 9, qp->qp_num, 9, &gid, &how); /* to itself */
-	for (uint32_t n = 0; n < 20000;) {
+	for (uint32_t n = 0; n < 300000;) {
 		struct ibv_sge sge = {(uintptr_t)end->buf, 8, end->mr->lkey};
 		struct ibv_send_wr wr = {.wr_id = n, .sg_list = &sge, .num_sge = 1,
 					 .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
