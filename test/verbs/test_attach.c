@@ -456,40 +456,6 @@ test_regions(void **state)
 	free(heap);
 }
 
-/* What urn_alloc() gives does not overlap, is zero, and comes back. */
-static void
-test_alloc(void **state)
-{
-	enum { N = 64 };
-	uint8_t *p[N];
-	uint64_t rng = 3;
-
-	(void)state;
-	for (int round = 0; round < 3; round++) {
-		size_t size[N];
-
-		for (int i = 0; i < N; i++) {
-			size[i] = 1 + rig_rand(&rng) % (200 << 10);
-			p[i] = urn_alloc(size[i]);
-			assert_non_null(p[i]);
-			assert_int_equal((uintptr_t)p[i] % 4096, 0);
-			for (size_t k = 0; k < size[i]; k += 1111)
-				assert_int_equal(p[i][k], 0);
-			memset(p[i], i + 1, size[i]);
-		}
-		for (int i = 0; i < N; i++) {
-			for (size_t k = 0; k < size[i]; k += 1111)
-				assert_int_equal(p[i][k], i + 1);
-			assert_int_equal(p[i][size[i] - 1], i + 1);
-		}
-		for (int i = 0; i < N; i++)
-			urn_free(p[(i * 37) % N]);
-	}
-	assert_null(urn_alloc(SIZE_MAX));
-	assert_null(urn_alloc(SIZE_MAX / 2));
-	urn_free(NULL);
-}
-
 /* Who sees a completion may post into its slot at once. */
 static void
 test_slots(void **state)
@@ -731,7 +697,7 @@ main(void)
 		cmocka_unit_test(test_device_list),    cmocka_unit_test(test_rubbish),
 		cmocka_unit_test(test_calls_of_noise), cmocka_unit_test(test_answers_not_taken),
 		cmocka_unit_test(test_share_refused),  cmocka_unit_test(test_regions),
-		cmocka_unit_test(test_alloc),	       cmocka_unit_test(test_slots), cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_slots), cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_dataplane_gone), cmocka_unit_test(test_path),
 	};
 
