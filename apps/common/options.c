@@ -151,5 +151,6 @@ urn_opt_bad(int id, const char *word, const char *help, struct urn_err *err)
 	if (id == ':')
 		urn_err_set(err, "%.32s wants a value; %s tells which", word, help);
 	else
-		urn_err_set(err, "%.32s is no option, or not a whole one; %s lists them", word, help);
+		urn_err_set(err, "%.32s is no option, or not a whole one; %s lists them", word,
+			    help);
 }

@@ -353,37 +353,15 @@ stages_built(void)
 #endif
 }
 
-/* Combinations that make no sense. */
+/* Combinations that make no sense: of operation and link. */
 static int
-check_together(const struct perf_opts *o, const struct given *g, struct urn_err *err)
+check_link(const struct perf_opts *o, struct urn_err *err)
 {
 	const char *name = perf_op_name(o->op);
-	bool bare = o->op == PERF_LIMIT || o->op == PERF_MEMCPY;
 
-	if (g->iters && g->duration)
-		urn_err_set(err, "--iters and --duration exclude each other; give one");
-	else if (g->no_check && g->full_check)
-		urn_err_set(err, "--no-check and --full-check exclude each other; give one");
-	else if (o->capture != NULL && *o->capture == '\0')
-		urn_err_set(err, "--capture: the name of the file is empty");
-	else if (perf_op_is_atomic(o->op) && o->size != 8)
-		urn_err_set(err, "%s moves 8 bytes a message; leave --size out", name);
-	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || bare))
-		urn_err_set(err, "%s needs at least 1 byte a message; give --size 1 or more", name);
-	else if (o->link == PERF_NULL && (o->op != PERF_LIMIT || o->lat))
+	if (o->link == PERF_NULL && (o->op != PERF_LIMIT || o->lat))
 		urn_err_set(err, "%s%s needs a link that delivers; --link null joins nothing and "
 				 "is for limit without --lat", name, o->lat ? " --lat" : "");
-	else if (g->depth && (perf_op_is_lat(o->op) || o->lat))
-		urn_err_set(err, "%s has one message in flight; leave --depth out", name);
-	else if (o->op != PERF_LIMIT && (o->lat || o->no_sender_copy))
-		urn_err_set(err, "--lat and --no-sender-copy go with limit, not with %s", name);
-	else if (bare && o->with_limit)
-		urn_err_set(err, "%s is a limit already; leave --with-limit out", name);
-	else if (bare && o->stages)
-		urn_err_set(err, "--stages goes with operations, not with %s", name);
-	else if (o->stages && !stages_built())
-		urn_err_set(err, "--stages: this build counts no cycles; make one that does with "
-				 "meson setup build-stages -Dstages=true");
 	else if (o->op == PERF_MEMCPY && o->wire.on)
 		urn_err_set(err, "memcpy goes over no link; leave --switch and what goes with it out");
 	else if (o->wire.on && o->link == PERF_NULL)
@@ -392,6 +370,48 @@ check_together(const struct perf_opts *o, const struct given *g, struct urn_err 
 	else if (o->wire.impaired && (o->op == PERF_LIMIT || o->with_limit))
 		urn_err_set(err, "limit repeats nothing that is lost; give --switch alone with %s",
 			    o->with_limit ? "--with-limit" : "it");
+	else
+		return 0;
+	return -1;
+}
+
+/* Of operation and what is measured. */
+static int
+check_op(const struct perf_opts *o, const struct given *g, struct urn_err *err)
+{
+	const char *name = perf_op_name(o->op);
+	bool bare = o->op == PERF_LIMIT || o->op == PERF_MEMCPY;
+
+	if (perf_op_is_atomic(o->op) && o->size != 8)
+		urn_err_set(err, "%s moves 8 bytes a message; leave --size out", name);
+	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || bare))
+		urn_err_set(err, "%s needs at least 1 byte a message; give --size 1 or more", name);
+	else if (g->depth && (perf_op_is_lat(o->op) || o->lat))
+		urn_err_set(err, "%s has one message in flight; leave --depth out", name);
+	else if (o->op != PERF_LIMIT && (o->lat || o->no_sender_copy))
+		urn_err_set(err, "--lat and --no-sender-copy go with limit, not with %s", name);
+	else if (bare && o->with_limit)
+		urn_err_set(err, "%s is a limit already; leave --with-limit out", name);
+	else if (bare && o->stages)
+		urn_err_set(err, "--stages goes with operations, not with %s", name);
+	else
+		return 0;
+	return -1;
+}
+
+/* Of options, whatever the operation. */
+static int
+check_together(const struct perf_opts *o, const struct given *g, struct urn_err *err)
+{
+	if (g->iters && g->duration)
+		urn_err_set(err, "--iters and --duration exclude each other; give one");
+	else if (g->no_check && g->full_check)
+		urn_err_set(err, "--no-check and --full-check exclude each other; give one");
+	else if (o->capture != NULL && *o->capture == '\0')
+		urn_err_set(err, "--capture: the name of the file is empty");
+	else if (o->stages && !stages_built())
+		urn_err_set(err, "--stages: this build counts no cycles; make one that does with "
+				 "meson setup build-stages -Dstages=true");
 	else if ((uint64_t)o->qps * o->depth > MAX_IN_FLIGHT)
 		urn_err_set(err, "%u QPs with depth %u are over %u requests in flight; give a "
 				 "smaller --depth", o->qps, o->depth, MAX_IN_FLIGHT);
@@ -473,8 +493,8 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 	rc = take_op(argc, argv, o, err);
 	if (rc != PERF_RUN)
 		return rc;
-	if (fill_defaults(o, &g, err) || perf_wire_check(&o->wire, err) ||
-	    check_together(o, &g, err))
+	if (fill_defaults(o, &g, err) || perf_wire_check(&o->wire, err) || check_op(o, &g, err) ||
+	    check_link(o, err) || check_together(o, &g, err))
 		return PERF_EXIT_USAGE;
 	return PERF_RUN;
 }

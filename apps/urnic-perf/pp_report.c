@@ -71,7 +71,8 @@ report_json(const struct pp_opts *o, const struct pp_result *res)
 	urn_json_bool(&j, "last_unacknowledged", res->last_unacknowledged);
 	json_side(&j, "local", &res->local);
 	json_side(&j, "peer", &res->peer);
-	urn_json_counters(&j, "drops", "drop_", urn_counter_name, res->counters.v, URN_COUNTER_COUNT);
+	urn_json_counters(&j, "drops", "drop_", urn_counter_name, res->counters.v,
+			  URN_COUNTER_COUNT);
 	urn_json_counters(&j, "counters", "", urn_counter_name, res->counters.v, URN_COUNTER_COUNT);
 	if (o->capture != NULL)
 		urn_json_u64(&j, "capture_lost", res->capture_lost);

@@ -165,7 +165,8 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 	urn_json_num(&j, "msg_rate", res->rate, 0);
 	urn_json_latency(&j, "lat_us", &res->hist);
 	urn_json_u64(&j, "retransmits", res->retransmits);
-	urn_json_counters(&j, "drops", "drop_", urn_counter_name, res->counters.v, URN_COUNTER_COUNT);
+	urn_json_counters(&j, "drops", "drop_", urn_counter_name, res->counters.v,
+			  URN_COUNTER_COUNT);
 	urn_json_str(&j, "lat_kind", latency_kind(o));
 	urn_json_bool(&j, "checked", data_checked(o));
 	urn_json_u64(&j, "checked_bytes", res->checked);

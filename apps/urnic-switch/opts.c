@@ -313,9 +313,11 @@ take_option(int id, const char *arg, struct sw_opts *o, struct urn_err *err)
 	case OPT_AGE:
 		return urn_opt_time("age", arg, MIN_TIME_NS, MAX_TIME_NS, &o->age_ns, err);
 	case OPT_DURATION:
-		return urn_opt_time("duration", arg, MIN_TIME_NS, MAX_TIME_NS, &o->duration_ns, err);
+		return urn_opt_time("duration", arg, MIN_TIME_NS, MAX_TIME_NS, &o->duration_ns,
+				    err);
 	case OPT_INTERVAL:
-		return urn_opt_time("interval", arg, MIN_TIME_NS, MAX_TIME_NS, &o->interval_ns, err);
+		return urn_opt_time("interval", arg, MIN_TIME_NS, MAX_TIME_NS, &o->interval_ns,
+				    err);
 	case OPT_IDLE:
 		return urn_opt_idle(arg, &o->idle, err);
 	case OPT_CORE:
