@@ -18,7 +18,6 @@
 
 #include <infiniband/verbs.h>
 #include <linux/capability.h>
-#include <rte_eal.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -91,16 +90,7 @@ mlx5_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], stru
 	const char *rest = strchr(cfg->device, ',');
 	char addr[URN_PCI_ADDR];
 
-	if (urn_pci_addr(cfg->device, addr) != 0 || !urn_pci_there(addr)) {
-		urn_err_set(err, "there is no such PCI device on this machine; \"lspci -D\" lists "
-				 "them");
-		return -1;
-	}
-	if (!rte_eal_has_pci()) {
-		urn_err_set(err, "DPDK was started without PCI; name the address when it starts");
-		return -1;
-	}
-	if (chain_check(addr, err) != 0)
+	if (urn_pci_ready(cfg->device, addr, err) != 0 || chain_check(addr, err) != 0)
 		return -1;
 	if (urn_devlink_roce(addr) == 1) {
 		urn_err_set(err,

@@ -9,13 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static int
-pci_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struct urn_err *err)
+int
+urn_pci_ready(const char *device, char addr[URN_PCI_ADDR], struct urn_err *err)
 {
-	char addr[URN_PCI_ADDR], driver[32];
-	const char *rest = strchr(cfg->device, ',');
-
-	if (urn_pci_addr(cfg->device, addr) != 0 || !urn_pci_there(addr)) {
+	if (urn_pci_addr(device, addr) != 0 || !urn_pci_there(addr)) {
 		urn_err_set(err, "there is no such PCI device on this machine; \"lspci -D\" lists "
 				 "them");
 		return -1;
@@ -24,6 +21,17 @@ pci_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struc
 		urn_err_set(err, "DPDK was started without PCI; name the address when it starts");
 		return -1;
 	}
+	return 0;
+}
+
+static int
+pci_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struct urn_err *err)
+{
+	char addr[URN_PCI_ADDR], driver[32];
+	const char *rest = strchr(cfg->device, ',');
+
+	if (urn_pci_ready(cfg->device, addr, err) != 0)
+		return -1;
 	/* virtio can be driven through UIO, VFIO or the device's ports: any but the kernel's. */
 	urn_pci_driver(addr, driver, sizeof(driver));
 	if (strncmp(driver, "vfio", 4) != 0 && strncmp(driver, "uio", 3) != 0 &&

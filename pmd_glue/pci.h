@@ -19,6 +19,9 @@ void urn_pci_driver(const char *addr, char *out, size_t size);
 /* First entry of a folder of the device ("net", "infiniband"); "" if there is none. */
 void urn_pci_child(const char *addr, const char *folder, char *out, size_t size);
 
+/* Is the device there, and may DPDK have it? returns: 0 and addr, or -1 with *err (net_pci.c) */
+int urn_pci_ready(const char *device, char addr[URN_PCI_ADDR], struct urn_err *err);
+
 /* Is this the address of a ConnectX? */
 bool urn_mlx5_is(const char *device);
 

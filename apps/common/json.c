@@ -126,13 +126,33 @@ urn_json_num(struct urn_json *j, const char *key, double value, int decimals)
 }
 
 void
-urn_json_counters(struct urn_json *j, const char *key, const char *(*name)(unsigned int i),
-		  const uint64_t *v, unsigned int n)
+urn_json_counters(struct urn_json *j, const char *key, const char *prefix,
+		  const char *(*name)(unsigned int i), const uint64_t *v, unsigned int n)
 {
+	size_t skip = strlen(prefix);
+
 	urn_json_object(j, key);
 	for (unsigned int i = 0; i < n; i++) {
-		if (v[i] > 0)
-			urn_json_u64(j, name(i), v[i]);
+		if (v[i] > 0 && strncmp(name(i), prefix, skip) == 0)
+			urn_json_u64(j, name(i) + skip, v[i]);
 	}
+	urn_json_end(j);
+}
+
+static void
+put_us(struct urn_json *j, const char *key, uint64_t ns)
+{
+	urn_json_num(j, key, (double)ns / 1000, 3);
+}
+
+void
+urn_json_latency(struct urn_json *j, const char *key, const struct urn_hist *h)
+{
+	urn_json_object(j, key);
+	put_us(j, "min", urn_hist_min(h));
+	put_us(j, "p50", urn_hist_quantile(h, 0.5));
+	put_us(j, "p99", urn_hist_quantile(h, 0.99));
+	put_us(j, "p999", urn_hist_quantile(h, 0.999));
+	put_us(j, "max", urn_hist_max(h));
 	urn_json_end(j);
 }

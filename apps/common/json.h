@@ -6,6 +6,8 @@
 #ifndef URN_APPS_COMMON_JSON_H
 #define URN_APPS_COMMON_JSON_H
 
+#include "common/hist.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,8 +40,13 @@ void urn_json_bool(struct urn_json *j, const char *key, bool value);
 void urn_json_null(struct urn_json *j, const char *key);
 /* With this many decimals, 0..9; what is not finite becomes null. */
 void urn_json_num(struct urn_json *j, const char *key, double value, int decimals);
-/* An object of counters, those that are not zero. name: of the i-th of n */
-void urn_json_counters(struct urn_json *j, const char *key, const char *(*name)(unsigned int i),
-		       const uint64_t *v, unsigned int n);
+/*
+ * An object of counters, those that are not zero and whose name begins with
+ * `prefix`, which is left out ("": all). name: of the i-th of n
+ */
+void urn_json_counters(struct urn_json *j, const char *key, const char *prefix,
+		       const char *(*name)(unsigned int i), const uint64_t *v, unsigned int n);
+/* An object of what a distribution of times comes to, in us: min, p50, p99, p999, max. */
+void urn_json_latency(struct urn_json *j, const char *key, const struct urn_hist *h);
 
 #endif

@@ -154,23 +154,7 @@ json_dataplane(struct urn_json *j, const struct urn_counters *c)
 			urn_json_u64(j, urn_counter_name(i), c->v[i]);
 	urn_json_end(j);
 	/* All of them, for who wants to know more. */
-	urn_json_object(j, "counters");
-	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
-		if (c->v[i] > 0)
-			urn_json_u64(j, urn_counter_name(i), c->v[i]);
-	urn_json_end(j);
-}
-
-static void
-json_latency(struct urn_json *j, const struct urn_hist *h)
-{
-	urn_json_object(j, "lat_us");
-	urn_json_num(j, "min", (double)urn_hist_min(h) / 1e3, 3);
-	urn_json_num(j, "p50", (double)urn_hist_quantile(h, 0.5) / 1e3, 3);
-	urn_json_num(j, "p99", (double)urn_hist_quantile(h, 0.99) / 1e3, 3);
-	urn_json_num(j, "p999", (double)urn_hist_quantile(h, 0.999) / 1e3, 3);
-	urn_json_num(j, "max", (double)urn_hist_max(h) / 1e3, 3);
-	urn_json_end(j);
+	urn_json_counters(j, "counters", "", urn_counter_name, c->v, URN_COUNTER_COUNT);
 }
 
 static void
@@ -217,7 +201,7 @@ cp_report_json(const struct cp_result *r)
 	urn_json_u64(&j, "depth", r->depth);
 	urn_json_u64(&j, "messages", r->messages);
 	if (r->sender)
-		json_latency(&j, &r->latency);
+		urn_json_latency(&j, "lat_us", &r->latency);
 	json_dataplane(&j, &r->own);
 	if (r->complete) {
 		urn_json_object(&j, "peer");

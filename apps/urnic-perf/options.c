@@ -2,7 +2,7 @@
 #include "options.h"
 #include "pp.h"
 
-#include "common/text.h"
+#include "common/options.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -15,6 +15,8 @@
 #define MAX_INLINE 256u
 #define MAX_IDLE_QPS 131072u
 #define MAX_CHAIN 16u
+#define MAX_ITERS (1ull << 40)
+#define MIN_DURATION_NS 1000000u
 #define MAX_DURATION_NS (86400ull * 1000000000ull)
 /* What default depths aim at, of a side; and what they keep within. */
 #define BYTES_IN_FLIGHT (1ull << 20)
@@ -32,9 +34,6 @@ static const char *const op_names[PERF_OPS] = {
 
 static const char *const link_names[PERF_LINKS] = {
 	[PERF_RING] = "ring", [PERF_MEMIF] = "memif", [PERF_NULL] = "null"};
-
-static const char *const idle_names[] = {
-	[URN_IDLE_SPIN] = "spin", [URN_IDLE_PAUSE] = "pause", [URN_IDLE_SLEEP] = "sleep"};
 
 static const char help[] =
 	"usage: urnic-perf OP [option...]\n"
@@ -181,101 +180,6 @@ perf_link_name(enum perf_link link)
 	return link_names[link];
 }
 
-/* Index of a word in a list of names, or -1. */
-static int
-find_name(const char *const *names, int n, const char *word)
-{
-	for (int i = 0; i < n; i++) {
-		if (strcmp(names[i], word) == 0)
-			return i;
-	}
-	return -1;
-}
-
-static int
-take_u32(const char *name, const char *arg, uint32_t min, uint32_t max, uint32_t *out,
-	 struct urn_err *err)
-{
-	uint64_t v;
-
-	if (urn_text_parse_uint(arg, &v) || v < min || v > max) {
-		urn_err_set(err, "--%s %.32s: give a number from %u to %u", name, arg, min, max);
-		return -1;
-	}
-	*out = (uint32_t)v;
-	return 0;
-}
-
-static int
-take_size(const char *arg, struct perf_opts *o, struct urn_err *err)
-{
-	if (urn_text_parse_size(arg, &o->size) == 0 && o->size <= PERF_MAX_SIZE)
-		return 0;
-	urn_err_set(err, "--size %.32s: give bytes from 0 to 1G, such as 64 or 64K", arg);
-	return -1;
-}
-
-static int
-take_iters(const char *arg, struct perf_opts *o, struct urn_err *err)
-{
-	if (urn_text_parse_size(arg, &o->iters) == 0 && o->iters > 0 && o->iters < 1ull << 40)
-		return 0;
-	urn_err_set(err, "--iters %.32s: give a number of messages, at least 1", arg);
-	return -1;
-}
-
-static int
-take_duration(const char *arg, struct perf_opts *o, struct urn_err *err)
-{
-	if (urn_text_parse_time(arg, &o->duration_ns) == 0 && o->duration_ns >= 1000000 &&
-	    o->duration_ns <= MAX_DURATION_NS)
-		return 0;
-	urn_err_set(err, "--duration %.32s: give seconds from 0.001 to 86400, such as 2 or 200ms",
-		    arg);
-	return -1;
-}
-
-static int
-take_mtu(const char *arg, struct perf_opts *o, struct urn_err *err)
-{
-	uint64_t v;
-
-	if (urn_text_parse_uint(arg, &v) == 0 && v >= 256 && v <= 4096 && (v & (v - 1)) == 0) {
-		o->mtu = (uint32_t)v;
-		return 0;
-	}
-	urn_err_set(err, "--mtu %.32s: give 256, 512, 1024, 2048 or 4096", arg);
-	return -1;
-}
-
-static int
-take_timeout(const char *arg, struct perf_opts *o, struct urn_err *err)
-{
-	uint32_t v;
-
-	if (take_u32("timeout", arg, 0, 31, &v, err))
-		return -1;
-	o->timeout = (uint8_t)v;
-	return 0;
-}
-
-static int
-take_word(const char *name, const char *arg, const char *const *names, int n, int *out,
-	  struct urn_err *err)
-{
-	char list[64] = "";
-	size_t used = 0;
-
-	*out = find_name(names, n, arg);
-	if (*out >= 0)
-		return 0;
-	for (int i = 0; i < n; i++)
-		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
-					 names[i]);
-	urn_err_set(err, "--%s %.32s: give one of %s", name, arg, list);
-	return -1;
-}
-
 static int
 take_nodes(const char *arg, struct perf_opts *o, struct urn_err *err)
 {
@@ -301,24 +205,22 @@ take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struc
 
 	switch (id) {
 	case OPT_LINK:
-		rc = take_word("link", arg, link_names, PERF_LINKS, &word, err);
+		rc = urn_opt_word("link", arg, link_names, PERF_LINKS, &word, err);
 		o->link = (enum perf_link)word;
 		return rc;
 	case OPT_IDLE:
-		rc = take_word("idle", arg, idle_names, 3, &word, err);
-		o->idle = (enum urn_idle)word;
-		return rc;
+		return urn_opt_idle(arg, &o->idle, err);
 	case OPT_SRQ:
 		g->srq = true;
-		rc = take_word("srq", arg, yes_no, 2, &word, err);
+		rc = urn_opt_word("srq", arg, yes_no, 2, &word, err);
 		o->use_srq = word == 1;
 		return rc;
 	case OPT_RECOVERY:
-		rc = take_word("recovery", arg, recoveries, 2, &word, err);
+		rc = urn_opt_word("recovery", arg, recoveries, 2, &word, err);
 		o->go_back_n = word == 1;
 		return rc;
 	default:
-		rc = take_word("ip", arg, families, 2, &word, err);
+		rc = urn_opt_word("ip", arg, families, 2, &word, err);
 		o->ipv6 = word == 1;
 		return rc;
 	}
@@ -331,40 +233,41 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 	switch (id) {
 	case OPT_SIZE:
 		g->size = true;
-		return take_size(arg, o, err);
+		return urn_opt_size("size", arg, 0, PERF_MAX_SIZE, &o->size, err);
 	case OPT_ITERS:
 		g->iters = true;
-		return take_iters(arg, o, err);
+		return urn_opt_size("iters", arg, 1, MAX_ITERS, &o->iters, err);
 	case OPT_DURATION:
 		g->duration = true;
-		return take_duration(arg, o, err);
+		return urn_opt_time("duration", arg, MIN_DURATION_NS, MAX_DURATION_NS,
+				    &o->duration_ns, err);
 	case OPT_QPS:
-		return take_u32("qps", arg, 1, PERF_MAX_QPS, &o->qps, err);
+		return urn_opt_u32("qps", arg, 1, PERF_MAX_QPS, &o->qps, err);
 	case OPT_IDLE_QPS:
-		return take_u32("idle-qps", arg, 0, MAX_IDLE_QPS, &o->idle_qps, err);
+		return urn_opt_u32("idle-qps", arg, 0, MAX_IDLE_QPS, &o->idle_qps, err);
 	case OPT_DEPTH:
 		g->depth = true;
-		return take_u32("depth", arg, 1, MAX_DEPTH, &o->depth, err);
+		return urn_opt_u32("depth", arg, 1, MAX_DEPTH, &o->depth, err);
 	case OPT_MTU:
-		return take_mtu(arg, o, err);
+		return urn_opt_mtu(arg, &o->mtu, err);
 	case OPT_LCORES:
 		g->lcores = true;
 		return perf_cores_take(arg, o, err);
 	case OPT_INLINE:
 		g->inl = true;
-		return take_u32("inline", arg, 0, MAX_INLINE, &o->inline_bytes, err);
+		return urn_opt_u32("inline", arg, 0, MAX_INLINE, &o->inline_bytes, err);
 	case OPT_RD_ATOMIC:
 		g->rd_atomic = true;
-		return take_u32("rd-atomic", arg, 1, URN_ABI_MAX_RD_ATOMIC, &o->rd_atomic, err);
+		return urn_opt_u32("rd-atomic", arg, 1, URN_ABI_MAX_RD_ATOMIC, &o->rd_atomic, err);
 	case OPT_TIMEOUT:
 		g->timeout = true;
-		return take_timeout(arg, o, err);
+		return urn_opt_u8("timeout", arg, 0, 31, &o->timeout, err);
 	case OPT_NODES:
 		return take_nodes(arg, o, err);
 	case OPT_MBUFS:
-		return take_u32("mbufs", arg, 1024, 1048576, &o->mbufs, err);
+		return urn_opt_u32("mbufs", arg, 1024, 1048576, &o->mbufs, err);
 	case OPT_DESCS:
-		return take_u32("descs", arg, 64, 16384, &o->descs, err);
+		return urn_opt_u32("descs", arg, 64, 16384, &o->descs, err);
 	default:
 		return take_choice(id, arg, o, g, err);
 	}
@@ -476,38 +379,15 @@ stages_built(void)
 #endif
 }
 
-/* Combinations that make no sense. */
+/* Combinations that make no sense: of operation and link. */
 static int
-check_together(const struct perf_opts *o, const struct given *g, struct urn_err *err)
+check_link(const struct perf_opts *o, struct urn_err *err)
 {
 	const char *name = perf_op_name(o->op);
 
-	bool bare = o->op == PERF_LIMIT || o->op == PERF_MEMCPY;
-
-	if (g->iters && g->duration)
-		urn_err_set(err, "--iters and --duration exclude each other; give one");
-	else if (g->no_check && g->full_check)
-		urn_err_set(err, "--no-check and --full-check exclude each other; give one");
-	else if (o->capture != NULL && *o->capture == '\0')
-		urn_err_set(err, "--capture: the name of the file is empty");
-	else if (perf_op_is_atomic(o->op) && o->size != 8)
-		urn_err_set(err, "%s moves 8 bytes a message; leave --size out", name);
-	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || bare))
-		urn_err_set(err, "%s needs at least 1 byte a message; give --size 1 or more", name);
-	else if (o->link == PERF_NULL && (o->op != PERF_LIMIT || o->lat))
+	if (o->link == PERF_NULL && (o->op != PERF_LIMIT || o->lat))
 		urn_err_set(err, "%s%s needs a link that delivers; --link null joins nothing and "
 				 "is for limit without --lat", name, o->lat ? " --lat" : "");
-	else if (g->depth && (perf_op_is_lat(o->op) || o->lat))
-		urn_err_set(err, "%s has one message in flight; leave --depth out", name);
-	else if (o->op != PERF_LIMIT && (o->lat || o->no_sender_copy))
-		urn_err_set(err, "--lat and --no-sender-copy go with limit, not with %s", name);
-	else if (bare && o->with_limit)
-		urn_err_set(err, "%s is a limit already; leave --with-limit out", name);
-	else if (bare && o->stages)
-		urn_err_set(err, "--stages goes with operations, not with %s", name);
-	else if (o->stages && !stages_built())
-		urn_err_set(err, "--stages: this build counts no cycles; make one that does with "
-				 "meson setup build-stages -Dstages=true");
 	else if (o->op == PERF_MEMCPY && o->wire.on)
 		urn_err_set(err, "memcpy goes over no link; leave --switch and what goes with it out");
 	else if (o->wire.on && o->link == PERF_NULL)
@@ -516,6 +396,48 @@ check_together(const struct perf_opts *o, const struct given *g, struct urn_err 
 	else if (o->wire.impaired && (o->op == PERF_LIMIT || o->with_limit))
 		urn_err_set(err, "limit repeats nothing that is lost; give --switch alone with %s",
 			    o->with_limit ? "--with-limit" : "it");
+	else
+		return 0;
+	return -1;
+}
+
+/* Of operation and what is measured. */
+static int
+check_op(const struct perf_opts *o, const struct given *g, struct urn_err *err)
+{
+	const char *name = perf_op_name(o->op);
+	bool bare = o->op == PERF_LIMIT || o->op == PERF_MEMCPY;
+
+	if (perf_op_is_atomic(o->op) && o->size != 8)
+		urn_err_set(err, "%s moves 8 bytes a message; leave --size out", name);
+	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || bare))
+		urn_err_set(err, "%s needs at least 1 byte a message; give --size 1 or more", name);
+	else if (g->depth && (perf_op_is_lat(o->op) || o->lat))
+		urn_err_set(err, "%s has one message in flight; leave --depth out", name);
+	else if (o->op != PERF_LIMIT && (o->lat || o->no_sender_copy))
+		urn_err_set(err, "--lat and --no-sender-copy go with limit, not with %s", name);
+	else if (bare && o->with_limit)
+		urn_err_set(err, "%s is a limit already; leave --with-limit out", name);
+	else if (bare && o->stages)
+		urn_err_set(err, "--stages goes with operations, not with %s", name);
+	else
+		return 0;
+	return -1;
+}
+
+/* Of options, whatever the operation. */
+static int
+check_together(const struct perf_opts *o, const struct given *g, struct urn_err *err)
+{
+	if (g->iters && g->duration)
+		urn_err_set(err, "--iters and --duration exclude each other; give one");
+	else if (g->no_check && g->full_check)
+		urn_err_set(err, "--no-check and --full-check exclude each other; give one");
+	else if (o->capture != NULL && *o->capture == '\0')
+		urn_err_set(err, "--capture: the name of the file is empty");
+	else if (o->stages && !stages_built())
+		urn_err_set(err, "--stages: this build counts no cycles; make one that does with "
+				 "meson setup build-stages -Dstages=true");
 	else if ((uint64_t)o->qps * o->depth > MAX_IN_FLIGHT)
 		urn_err_set(err, "%u QPs with depth %u are over %u requests in flight; give a "
 				 "smaller --depth", o->qps, o->depth, MAX_IN_FLIGHT);
@@ -552,7 +474,7 @@ take_op(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
 				 "all");
 		return PERF_EXIT_USAGE;
 	}
-	op = find_name(op_names, PERF_OPS, argv[optind]);
+	op = urn_opt_find(op_names, PERF_OPS, argv[optind]);
 	if (op < 0) {
 		urn_err_set(err, "%.32s is nothing that can be measured; --help lists what can",
 			    argv[optind]);
@@ -581,11 +503,8 @@ take_option(int id, char **argv, struct perf_opts *o, struct given *g, struct ur
 		puts("urnic-perf " URN_VERSION);
 		return PERF_EXIT_OK;
 	case '?':
-		urn_err_set(err, "%.32s is no option, or not a whole one; --help lists them",
-			    argv[optind - 1]);
-		return PERF_EXIT_USAGE;
 	case ':':
-		urn_err_set(err, "%.32s wants a value; --help tells which", argv[optind - 1]);
+		urn_opt_bad(id, argv[optind - 1], "--help", err);
 		return PERF_EXIT_USAGE;
 	default:
 		if (id >= PERF_WIRE_FIRST && id < PERF_WIRE_END)
@@ -619,8 +538,8 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 	rc = take_op(argc, argv, o, err);
 	if (rc != PERF_RUN)
 		return rc;
-	if (fill_defaults(o, &g, err) || perf_wire_check(&o->wire, err) ||
-	    check_together(o, &g, err) || check_attached(o, err))
+	if (fill_defaults(o, &g, err) || perf_wire_check(&o->wire, err) || check_op(o, &g, err) ||
+	    check_link(o, err) || check_together(o, &g, err) || check_attached(o, err))
 		return PERF_EXIT_USAGE;
 	return PERF_RUN;
 }

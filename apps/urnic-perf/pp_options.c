@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pp.h"
 
+#include "common/options.h"
 #include "common/text.h"
 
 #include <arpa/inet.h>
@@ -198,70 +199,7 @@ take_mac(const char *arg, struct pp_opts *o, struct urn_err *err)
 	return -1;
 }
 
-/* ---- numbers */
-
-static int
-take_number(const char *name, const char *arg, uint32_t min, uint32_t max, uint32_t *out,
-	    struct urn_err *err)
-{
-	uint64_t v;
-
-	if (urn_text_parse_size(arg, &v) || v < min || v > max) {
-		urn_err_set(err, "--%s %.32s: give a number from %u to %u", name, arg, min, max);
-		return -1;
-	}
-	*out = (uint32_t)v;
-	return 0;
-}
-
-static int
-take_byte(const char *name, const char *arg, uint32_t max, uint8_t *out, struct urn_err *err)
-{
-	uint32_t v;
-
-	if (take_number(name, arg, 0, max, &v, err))
-		return -1;
-	*out = (uint8_t)v;
-	return 0;
-}
-
-static int
-take_time(const char *name, const char *arg, uint64_t min, uint64_t *out, struct urn_err *err)
-{
-	uint64_t v;
-
-	if (urn_text_parse_time(arg, &v) || v < min || v > MAX_WAIT_NS) {
-		urn_err_set(err, "--%s %.32s: give seconds up to 3600, such as 10 or 200ms", name, arg);
-		return -1;
-	}
-	*out = v;
-	return 0;
-}
-
-static int
-take_mtu(const char *arg, struct pp_opts *o, struct urn_err *err)
-{
-	if (take_number("mtu", arg, 256, 4096, &o->mtu, err) == 0 && (o->mtu & (o->mtu - 1)) == 0)
-		return 0;
-	urn_err_set(err, "--mtu %.32s: give 256, 512, 1024, 2048 or 4096", arg);
-	return -1;
-}
-
-static int
-take_idle(const char *arg, struct pp_opts *o, struct urn_err *err)
-{
-	static const char *const names[] = {
-		[URN_IDLE_SPIN] = "spin", [URN_IDLE_PAUSE] = "pause", [URN_IDLE_SLEEP] = "sleep"};
-
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(arg, names[i]) == 0) {
-			o->idle = (enum urn_idle)i;
-			return 0;
-		}
-	}
-	urn_err_set(err, "--idle %.32s: give one of spin, pause, sleep", arg);
-	return -1;
-}
+/* ---- all of it */
 
 /* Options that take a value. returns: 0, or -1 with *err */
 static int
@@ -278,25 +216,25 @@ take_value(int id, const char *arg, struct pp_opts *o, struct given *g, struct u
 		return take_ip(arg, o, err);
 	case OPT_GID:
 		g->gid = true;
-		return take_byte("gid", arg, 2, &o->gid, err);
+		return urn_opt_u8("gid", arg, 0, 2, &o->gid, err);
 	case OPT_MAC:
 		return take_mac(arg, o, err);
 	case OPT_SIZE:
-		return take_number("size", arg, 1, PP_MAX_SIZE, &o->size, err);
+		return urn_opt_size32("size", arg, 1, PP_MAX_SIZE, &o->size, err);
 	case OPT_ITERS:
-		return take_number("iters", arg, 1, 1000000000, &o->iters, err);
+		return urn_opt_size32("iters", arg, 1, 1000000000, &o->iters, err);
 	case OPT_MTU:
-		return take_mtu(arg, o, err);
+		return urn_opt_mtu(arg, &o->mtu, err);
 	case OPT_RX_DEPTH:
-		return take_number("rx-depth", arg, 1, MAX_RX_DEPTH, &o->rx_depth, err);
+		return urn_opt_size32("rx-depth", arg, 1, MAX_RX_DEPTH, &o->rx_depth, err);
 	case OPT_TIMEOUT:
-		return take_byte("timeout", arg, 31, &o->timeout, err);
+		return urn_opt_u8("timeout", arg, 0, 31, &o->timeout, err);
 	case OPT_WAIT:
-		return take_time("wait", arg, 1000000, &o->wait_ns, err);
+		return urn_opt_time("wait", arg, 1000000, MAX_WAIT_NS, &o->wait_ns, err);
 	case OPT_LINGER:
-		return take_time("linger", arg, 0, &o->linger_ns, err);
+		return urn_opt_time("linger", arg, 0, MAX_WAIT_NS, &o->linger_ns, err);
 	case OPT_IDLE:
-		return take_idle(arg, o, err);
+		return urn_opt_idle(arg, &o->idle, err);
 	default:
 		o->capture = arg;
 		return 0;
@@ -320,12 +258,8 @@ take_option(int id, char **argv, struct pp_opts *o, struct given *g, struct urn_
 		o->json = true;
 		return PP_RUN;
 	case '?':
-		urn_err_set(err, "%.32s is no option, or not a whole one; pingpong --help lists them",
-			    argv[optind - 1]);
-		return PP_EXIT_USAGE;
 	case ':':
-		urn_err_set(err, "%.32s wants a value; pingpong --help tells which",
-			    argv[optind - 1]);
+		urn_opt_bad(id, argv[optind - 1], "pingpong --help", err);
 		return PP_EXIT_USAGE;
 	default:
 		return take_value(id, optarg, o, g, err) ? PP_EXIT_USAGE : PP_RUN;

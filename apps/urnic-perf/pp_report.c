@@ -50,31 +50,6 @@ json_side(struct urn_json *j, const char *key, const struct urn_ep_addr *addr)
 }
 
 static void
-json_counters(struct urn_json *j, const char *key, const struct urn_counters *c, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	urn_json_object(j, key);
-	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++) {
-		if (c->v[i] > 0 && strncmp(urn_counter_name(i), prefix, n) == 0)
-			urn_json_u64(j, urn_counter_name(i) + n, c->v[i]);
-	}
-	urn_json_end(j);
-}
-
-static void
-json_latency(struct urn_json *j, const struct urn_hist *h)
-{
-	urn_json_object(j, "round_trip_us");
-	urn_json_num(j, "min", us(urn_hist_min(h)), 3);
-	urn_json_num(j, "p50", us(urn_hist_quantile(h, 0.5)), 3);
-	urn_json_num(j, "p99", us(urn_hist_quantile(h, 0.99)), 3);
-	urn_json_num(j, "p999", us(urn_hist_quantile(h, 0.999)), 3);
-	urn_json_num(j, "max", us(urn_hist_max(h)), 3);
-	urn_json_end(j);
-}
-
-static void
 report_json(const struct pp_opts *o, const struct pp_result *res)
 {
 	struct urn_json j;
@@ -89,15 +64,16 @@ report_json(const struct pp_opts *o, const struct pp_result *res)
 	urn_json_num(&j, "seconds", (double)res->seconds_ns / 1e9, 6);
 	urn_json_num(&j, "gbps", gbps_of(o, res), 3);
 	urn_json_num(&j, "us_per_iter", us_per_iter(res), 3);
-	json_latency(&j, &res->hist);
+	urn_json_latency(&j, "round_trip_us", &res->hist);
 	urn_json_bool(&j, "checked", res->checked > 0);
 	urn_json_u64(&j, "checked_bytes", res->checked);
 	urn_json_bool(&j, "echoed", res->role == PP_ECHOES);
 	urn_json_bool(&j, "last_unacknowledged", res->last_unacknowledged);
 	json_side(&j, "local", &res->local);
 	json_side(&j, "peer", &res->peer);
-	json_counters(&j, "drops", &res->counters, "drop_");
-	json_counters(&j, "counters", &res->counters, "");
+	urn_json_counters(&j, "drops", "drop_", urn_counter_name, res->counters.v,
+			  URN_COUNTER_COUNT);
+	urn_json_counters(&j, "counters", "", urn_counter_name, res->counters.v, URN_COUNTER_COUNT);
 	if (o->capture != NULL)
 		urn_json_u64(&j, "capture_lost", res->capture_lost);
 	urn_json_end(&j);

@@ -85,18 +85,6 @@ data_checked(const struct perf_opts *o)
 
 /* ---- JSON */
 
-static void
-json_latency(struct urn_json *j, const char *key, const struct urn_hist *h)
-{
-	urn_json_object(j, key);
-	urn_json_num(j, "min", us(urn_hist_min(h)), 3);
-	urn_json_num(j, "p50", us(urn_hist_quantile(h, 0.5)), 3);
-	urn_json_num(j, "p99", us(urn_hist_quantile(h, 0.99)), 3);
-	urn_json_num(j, "p999", us(urn_hist_quantile(h, 0.999)), 3);
-	urn_json_num(j, "max", us(urn_hist_max(h)), 3);
-	urn_json_end(j);
-}
-
 /* [[ns, how many], ...]: the middle of each bucket that is not empty. */
 static void
 json_hist(struct urn_json *j, const struct urn_hist *h)
@@ -131,22 +119,6 @@ json_stages(struct urn_json *j, const struct perf_opts *o, const struct result *
 	urn_json_end(j);
 }
 
-/* Counters whose names begin with a prefix and that are not zero, the prefix left out. */
-static void
-json_counters(struct urn_json *j, const char *key, const struct result *res, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	urn_json_object(j, key);
-	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++) {
-		const char *name = urn_counter_name(i);
-
-		if (res->counters.v[i] > 0 && strncmp(name, prefix, n) == 0)
-			urn_json_u64(j, name + n, res->counters.v[i]);
-	}
-	urn_json_end(j);
-}
-
 static void
 json_settings(struct urn_json *j, const struct perf_opts *o)
 {
@@ -168,7 +140,7 @@ json_limit(struct urn_json *j, const struct perf_opts *o, const struct result *r
 	urn_json_num(j, "limit_gbps", limit->gbps, 3);
 	urn_json_num(j, "limit_msg_rate", limit->rate, 0);
 	if (perf_op_is_lat(o->op))
-		json_latency(j, "limit_lat_us", &limit->hist);
+		urn_json_latency(j, "limit_lat_us", &limit->hist);
 	urn_json_num(j, "ratio", ratio_of(o, res, limit), 4);
 }
 
@@ -191,9 +163,10 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 	urn_json_num(&j, "seconds", res->seconds, 6);
 	urn_json_num(&j, "gbps", res->gbps, 3);
 	urn_json_num(&j, "msg_rate", res->rate, 0);
-	json_latency(&j, "lat_us", &res->hist);
+	urn_json_latency(&j, "lat_us", &res->hist);
 	urn_json_u64(&j, "retransmits", res->retransmits);
-	json_counters(&j, "drops", res, "drop_");
+	urn_json_counters(&j, "drops", "drop_", urn_counter_name, res->counters.v,
+			  URN_COUNTER_COUNT);
 	urn_json_str(&j, "lat_kind", latency_kind(o));
 	urn_json_bool(&j, "checked", data_checked(o));
 	urn_json_u64(&j, "checked_bytes", res->checked);
@@ -202,7 +175,8 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 		json_limit(&j, o, res, limit);
 	if (res->have_counters) {
 		urn_json_u64(&j, "qp_bytes", res->qp_bytes);
-		json_counters(&j, "counters", res, "");
+		urn_json_counters(&j, "counters", "", urn_counter_name, res->counters.v,
+				  URN_COUNTER_COUNT);
 	}
 	perf_wire_json(&j, &o->wire, &res->wire);
 	if (o->hist)

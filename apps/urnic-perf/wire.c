@@ -119,7 +119,7 @@ perf_wire_json(struct urn_json *j, const struct perf_wire_opts *o, const struct 
 	urn_json_num(j, "delay_us", (double)o->cfg.delay_ns / 1000, 3);
 	urn_json_u64(j, "seed", o->cfg.seed);
 	for (unsigned int i = 0; i < 2; i++)
-		urn_json_counters(j, ways[i], urn_impair_counter_name, r->dir[i].v,
+		urn_json_counters(j, ways[i], "", urn_impair_counter_name, r->dir[i].v,
 				  URN_IMPAIR_COUNTER_COUNT);
 	urn_json_u64(j, "queue_drops", r->queue_drops[0] + r->queue_drops[1]);
 	urn_json_end(j);

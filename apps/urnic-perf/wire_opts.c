@@ -2,6 +2,7 @@
 /* The options of the wire. */
 #include "wire.h"
 
+#include "common/options.h"
 #include "common/text.h"
 #include "switch/impair_words.h"
 
@@ -35,22 +36,10 @@ take_delay(const char *arg, uint64_t *ns, struct urn_err *err)
 	return -1;
 }
 
-static int
-take_number(const char *name, const char *arg, uint64_t min, uint64_t max, uint64_t *out,
-	    struct urn_err *err)
-{
-	if (urn_text_parse_uint(arg, out) == 0 && *out >= min && *out <= max)
-		return 0;
-	urn_err_set(err, "--%s %.32s: give a number from %llu to %llu", name, arg,
-		    (unsigned long long)min, (unsigned long long)max);
-	return -1;
-}
-
 int
 perf_wire_take(int id, const char *arg, struct perf_wire_opts *w, struct urn_err *err)
 {
 	struct urn_impair_config *c = &w->cfg;
-	uint64_t v;
 
 	w->on = true;
 	w->impaired |= id != PERF_WIRE_SWITCH;
@@ -67,14 +56,12 @@ perf_wire_take(int id, const char *arg, struct perf_wire_opts *w, struct urn_err
 		return take_delay(arg, &c->delay_ns, err);
 	case PERF_WIRE_SEED:
 		w->seeded = true;
-		return take_number("seed", arg, 0, UINT64_MAX, &c->seed, err);
+		return urn_opt_number("seed", arg, 0, UINT64_MAX, &c->seed, err);
 	case PERF_WIRE_DEPTH:
 		w->seeded = true;
-		if (take_number("reorder-depth", arg, 1, URN_IMPAIR_MAX_PASS, &v, err))
-			return -1;
 		c->reorder_min = 1;
-		c->reorder_max = (uint32_t)v;
-		return 0;
+		return urn_opt_u32("reorder-depth", arg, 1, URN_IMPAIR_MAX_PASS, &c->reorder_max,
+				   err);
 	default: /* PERF_WIRE_SWITCH */
 		return 0;
 	}

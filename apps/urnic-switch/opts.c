@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "opts.h"
 
+#include "common/options.h"
 #include "common/text.h"
 #include "switch/impair_words.h"
 
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MIN_TIME_NS 1000000u
 #define MAX_TIME_NS (86400ull * 366 * 1000000000)
 #define DEFAULT_MBUFS 4096u
 
@@ -277,31 +279,6 @@ take_impair(struct sw_opts *o, const char *arg, struct urn_err *err)
 }
 
 static int
-take_time(const char *name, const char *arg, uint64_t *out, struct urn_err *err)
-{
-	if (urn_text_parse_time(arg, out) == 0 && *out >= 1000000 && *out <= MAX_TIME_NS)
-		return 0;
-	urn_err_set(err, "--%s %.32s: give seconds from 0.001 on, such as 2 or 200ms", name, arg);
-	return -1;
-}
-
-static int
-take_idle(struct sw_opts *o, const char *arg, struct urn_err *err)
-{
-	static const char *const names[] = {
-		[URN_IDLE_SPIN] = "spin", [URN_IDLE_PAUSE] = "pause", [URN_IDLE_SLEEP] = "sleep"};
-
-	for (unsigned int i = 0; i < RTE_DIM(names); i++) {
-		if (strcmp(arg, names[i]) == 0) {
-			o->idle = (enum urn_idle)i;
-			return 0;
-		}
-	}
-	urn_err_set(err, "--idle %.32s: give spin, pause or sleep", arg);
-	return -1;
-}
-
-static int
 take_core(struct sw_opts *o, const char *arg, struct urn_err *err)
 {
 	cpu_set_t set;
@@ -320,19 +297,6 @@ take_core(struct sw_opts *o, const char *arg, struct urn_err *err)
 }
 
 static int
-take_mbufs(struct sw_opts *o, const char *arg, struct urn_err *err)
-{
-	uint64_t v;
-
-	if (urn_text_parse_uint(arg, &v) || v < 1024 || v > 1048576) {
-		urn_err_set(err, "--mbufs %.32s: give packets from 1024 to 1048576", arg);
-		return -1;
-	}
-	o->mbufs = (uint32_t)v;
-	return 0;
-}
-
-static int
 take_option(int id, const char *arg, struct sw_opts *o, struct urn_err *err)
 {
 	switch (id) {
@@ -347,17 +311,19 @@ take_option(int id, const char *arg, struct sw_opts *o, struct urn_err *err)
 	case OPT_IMPAIR:
 		return take_impair(o, arg, err);
 	case OPT_AGE:
-		return take_time("age", arg, &o->age_ns, err);
+		return urn_opt_time("age", arg, MIN_TIME_NS, MAX_TIME_NS, &o->age_ns, err);
 	case OPT_DURATION:
-		return take_time("duration", arg, &o->duration_ns, err);
+		return urn_opt_time("duration", arg, MIN_TIME_NS, MAX_TIME_NS, &o->duration_ns,
+				    err);
 	case OPT_INTERVAL:
-		return take_time("interval", arg, &o->interval_ns, err);
+		return urn_opt_time("interval", arg, MIN_TIME_NS, MAX_TIME_NS, &o->interval_ns,
+				    err);
 	case OPT_IDLE:
-		return take_idle(o, arg, err);
+		return urn_opt_idle(arg, &o->idle, err);
 	case OPT_CORE:
 		return take_core(o, arg, err);
 	case OPT_MBUFS:
-		return take_mbufs(o, arg, err);
+		return urn_opt_u32("mbufs", arg, 1024, 1048576, &o->mbufs, err);
 	case OPT_NO_LEARNING:
 		o->no_learning = true;
 		return 0;
@@ -411,14 +377,8 @@ sw_opts_parse(int argc, char **argv, struct sw_opts *o, struct urn_err *err)
 			puts("urnic-switch " URN_VERSION);
 			return SW_EXIT_OK;
 		case '?':
-			urn_err_set(err,
-				    "%.32s is no option, or not a whole one; --help lists "
-				    "them",
-				    argv[optind - 1]);
-			return SW_EXIT_USAGE;
 		case ':':
-			urn_err_set(err, "%.32s wants a value; --help tells which",
-				    argv[optind - 1]);
+			urn_opt_bad(id, argv[optind - 1], "--help", err);
 			return SW_EXIT_USAGE;
 		default:
 			if (take_option(id, optarg, o, err))

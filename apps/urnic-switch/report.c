@@ -66,7 +66,7 @@ json_port(struct urn_json *j, const struct sw_rig *rig, unsigned int port)
 		urn_json_null(j, "device");
 	urn_json_bool(j, "up", urn_switch_port_is_up(rig->sw[p->sw], rig->number[port]));
 	for (unsigned int i = 0; i < n; i++)
-		urn_json_counters(j, set[i].key, set[i].name, set[i].v, set[i].n);
+		urn_json_counters(j, set[i].key, "", set[i].name, set[i].v, set[i].n);
 	urn_json_u64(j, "rx_missed", missed(rig->dev[port]));
 	urn_json_end(j);
 }

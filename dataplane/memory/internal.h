@@ -85,8 +85,11 @@ urn_region_unlock(struct urn_region *r, const struct urn_region_view *v)
  */
 bool urn_region_take(struct urn_region *r, uint32_t kinds, struct urn_region_view *v);
 
-/* Take an index out of the table and make its next key; 0: ENOMEM. Control. */
-uint32_t urn_key_alloc(struct urn_mem *mem);
+/*
+ * Take an index out of the table and make its next key, for something that
+ * belongs to `pd` and holds it. returns: 0, EINVAL: no such PD, ENOMEM. Control.
+ */
+int urn_key_alloc(struct urn_mem *mem, uint32_t pd, uint32_t *key);
 /* Queue the index of an entry that nothing reaches any more. Control. */
 void urn_key_free(struct urn_mem *mem, struct urn_region *r, uint32_t last_key);
 

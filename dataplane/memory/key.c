@@ -7,6 +7,7 @@
  */
 #include "memory/internal.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,22 +47,27 @@ urn_key_oldest(struct urn_mem *mem)
 	return index;
 }
 
-uint32_t
-urn_key_alloc(struct urn_mem *mem)
+int
+urn_key_alloc(struct urn_mem *mem, uint32_t pd, uint32_t *key)
 {
 	struct urn_region_cold *cold;
 	uint32_t index;
 
+	if (urn_mem_pd_hold(mem, pd))
+		return EINVAL;
 	if (mem->waiting > URN_MEM_REUSE_AFTER || (mem->fresh > mem->max_keys && mem->waiting)) {
 		index = urn_key_oldest(mem);
 	} else {
-		if (mem->fresh > mem->max_keys || !urn_key_grow(mem, mem->fresh))
-			return 0;
+		if (mem->fresh > mem->max_keys || !urn_key_grow(mem, mem->fresh)) {
+			urn_mem_pd_release(mem, pd);
+			return ENOMEM;
+		}
 		index = mem->fresh++;
 	}
 	cold = urn_region_cold(mem, urn_region_at(mem, index));
 	cold->tag = (cold->tag + 1) & 0xff;
-	return index << 8 | cold->tag;
+	*key = index << 8 | cold->tag;
+	return 0;
 }
 
 void

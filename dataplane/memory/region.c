@@ -37,19 +37,16 @@ urn_mem_reg_mr(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length, ui
 	struct urn_region_view v;
 	struct urn_region *r;
 	uint32_t k;
+	int rc;
 
 	if (access & URN_ACCESS_ZERO_BASED)
 		iova = 0;
 	if (!region_access_ok(access) || (!base && length) ||
 	    !region_fits((uintptr_t)base, length) || !region_fits(iova, length))
 		return EINVAL;
-	if (urn_mem_pd_hold(mem, pd))
-		return EINVAL;
-	k = urn_key_alloc(mem);
-	if (!k) {
-		urn_mem_pd_release(mem, pd);
-		return ENOMEM;
-	}
+	rc = urn_key_alloc(mem, pd, &k);
+	if (rc)
+		return rc;
 	r = urn_region_at(mem, k >> 8);
 	/* No window was bound here since the last region of this index died. */
 	__atomic_store_n(&urn_region_cold(mem, r)->bound, 0, __ATOMIC_RELEASE);

@@ -22,16 +22,13 @@ urn_mem_alloc_mw(struct urn_mem *mem, uint32_t pd, int type, uint32_t *rkey)
 	struct urn_region_view v;
 	struct urn_region *r;
 	uint32_t k;
+	int rc;
 
 	if (type != 1 && type != 2)
 		return EINVAL;
-	if (urn_mem_pd_hold(mem, pd))
-		return EINVAL;
-	k = urn_key_alloc(mem);
-	if (!k) {
-		urn_mem_pd_release(mem, pd);
-		return ENOMEM;
-	}
+	rc = urn_key_alloc(mem, pd, &k);
+	if (rc)
+		return rc;
 	r = urn_region_at(mem, k >> 8);
 	urn_region_take(r, 1u << URN_REGION_FREE, &v);
 	URN_REGION_SET(r, key, k);

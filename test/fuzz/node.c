@@ -5,6 +5,7 @@
 
 #include "common/test_asan.h"
 #include "common/test_eal.h"
+#include "packet/bare.h"
 #include "wire/link.h"
 
 #include <errno.h>
@@ -174,29 +175,13 @@ open_tp(struct node *n)
 	fuzz_check(n->tp);
 }
 
-static void
-open_cq(struct urn_cq *cq)
+static struct urn_rq
+open_rq(void)
 {
-	cq->hdr = calloc(1, URN_ABI_CQ_SLOTS + NODE_CQES * sizeof(struct urn_abi_cqe));
-	fuzz_check(cq->hdr);
-	cq->mask = NODE_CQES - 1;
-	cq->channel_fd = -1;
-}
-
-static struct urn_abi_wq *
-make_wq(uint32_t stride)
-{
-	struct urn_abi_wq *wq = calloc(1, URN_ABI_WQ_SLOTS + (size_t)NODE_SLOTS * stride);
+	struct urn_abi_wq *wq = bare_wq(NODE_SLOTS, urn_abi_rq_stride(SGES));
 
 	fuzz_check(wq);
-	return wq;
-}
-
-static struct urn_rq
-rq_of(struct urn_abi_wq *wq)
-{
-	return (struct urn_rq){.hdr = wq, .mask = NODE_SLOTS - 1,
-			       .stride = (uint16_t)urn_abi_rq_stride(SGES), .max_sge = SGES};
+	return bare_rq(wq, NODE_SLOTS, SGES);
 }
 
 /* May fail only when the QP failed of itself while memory's answers were waited for. */
@@ -238,25 +223,14 @@ modify(struct node *n, struct node_qp *q, uint8_t state, uint32_t mask)
 static void
 connect_qp(struct node *n, struct node_qp *q)
 {
-	static const uint32_t mask[2][URN_QPS_RTS + 1] = {
-		{[URN_QPS_INIT] = URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS,
-		 [URN_QPS_RTR] = URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN | URN_QPM_RQ_PSN |
-				 URN_QPM_MAX_DEST_RD_ATOMIC | URN_QPM_MIN_RNR_TIMER,
-		 [URN_QPS_RTS] = URN_QPM_TIMEOUT | URN_QPM_RETRY_CNT | URN_QPM_RNR_RETRY |
-				 URN_QPM_SQ_PSN | URN_QPM_MAX_RD_ATOMIC},
-		{[URN_QPS_INIT] = URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_QKEY,
-		 [URN_QPS_RTS] = URN_QPM_SQ_PSN},
-	};
-
 	for (uint8_t s = URN_QPS_INIT; s <= URN_QPS_RTS; s++)
-		modify(n, q, s, mask[q->qp->type == URN_QPT_UD][s]);
+		modify(n, q, s, bare_qp_mask(q->qp->type, s));
 }
 
 static void
 open_qp(struct node *n, unsigned int i)
 {
 	struct node_qp *q = &n->q[i];
-	uint32_t stride = urn_abi_sq_stride(SGES, INLINE);
 	struct urn_qp_config c = {
 		.type = i == 2 ? URN_QPT_UD : URN_QPT_RC,
 		.pd = n->pd,
@@ -265,31 +239,16 @@ open_qp(struct node *n, unsigned int i)
 		.srq = n->cfg.srq && i > 0 ? &n->srq : NULL,
 	};
 
-	q->sq = make_wq(stride);
-	c.sq = (struct urn_sq){.hdr = q->sq, .mask = NODE_SLOTS - 1, .stride = (uint16_t)stride,
-			       .max_sge = SGES, .max_inline = INLINE};
+	q->sq = bare_wq(NODE_SLOTS, urn_abi_sq_stride(SGES, INLINE));
+	fuzz_check(q->sq);
+	c.sq = bare_sq(q->sq, NODE_SLOTS, SGES, INLINE);
 	if (!c.srq) {
-		q->rq = make_wq(urn_abi_rq_stride(SGES));
-		c.rq = rq_of(q->rq);
+		c.rq = open_rq();
+		q->rq = c.rq.hdr;
 	}
 	q->peer_qpn = 0x7000 + i;
 	fuzz_check(urn_qp_create(n->tp, &c, &q->qp) == 0);
 	connect_qp(n, q);
-}
-
-static void
-open_ah(struct node *n)
-{
-	struct urn_path path = {.sport = 0xd000, .ttl = 64};
-
-	memcpy(path.smac, n->self.mac, 6);
-	memcpy(path.dmac, n->peer.mac, 6);
-	memcpy(path.sgid, n->self.gid, 16);
-	memcpy(path.dgid, n->peer.gid, 16);
-	urn_tmpl_init(&n->ah.tmpl, &path);
-	memcpy(n->ah.av.dgid, n->peer.gid, 16);
-	n->ah.pd = n->pd;
-	n->ah.ready = true;
 }
 
 void
@@ -300,10 +259,9 @@ node_open(struct node *n, const struct node_config *cfg)
 	node_count_on(n);
 	open_memory(n);
 	open_tp(n);
-	open_cq(&n->scq);
-	open_cq(&n->rcq);
-	n->srq.rq = rq_of(make_wq(urn_abi_rq_stride(SGES)));
-	open_ah(n);
+	fuzz_check(bare_cq(&n->scq, NODE_CQES) && bare_cq(&n->rcq, NODE_CQES));
+	n->srq.rq = open_rq();
+	bare_ah(&n->ah, &n->self, &n->peer, n->pd);
 	for (unsigned int i = 0; i < NODE_QPS; i++)
 		open_qp(n, i);
 	reg_region(n);
@@ -330,11 +288,7 @@ come_to_rest(struct node *n)
 static void
 close_qp(struct node *n, struct node_qp *q)
 {
-	urn_qp_stop(n->tp, q->qp);
-	for (int i = 0; !urn_qp_quiet(q->qp); i++) {
-		fuzz_check(i < 1000);
-		urn_tp_poll_memory(n->tp);
-	}
+	fuzz_check(bare_qp_stop(n->tp, q->qp));
 	urn_qp_destroy(n->tp, q->qp);
 	free(q->sq);
 	free(q->rq);
@@ -443,18 +397,12 @@ full(const struct urn_abi_wq *wq)
 	return atomic_load(&wq->prod) - atomic_load(&wq->cons) >= NODE_SLOTS;
 }
 
-static void *
-slot(struct urn_abi_wq *wq, uint32_t stride)
-{
-	return (uint8_t *)wq + URN_ABI_WQ_SLOTS + (size_t)(atomic_load(&wq->prod) % NODE_SLOTS) * stride;
-}
-
 void
 node_post(struct node *n, unsigned int i, const struct node_send *s)
 {
 	struct node_qp *q = &n->q[i];
 	uint32_t stride = urn_abi_sq_stride(SGES, INLINE);
-	struct urn_abi_swqe *w = slot(q->sq, stride);
+	struct urn_abi_swqe *w = bare_slot(q->sq, atomic_load(&q->sq->prod), NODE_SLOTS, stride);
 	struct urn_abi_sge *sge = (void *)(w + 1);
 	uint64_t bit = 1ull << q->sent % NODE_SLOTS;
 
@@ -500,7 +448,7 @@ node_recv(struct node *n, unsigned int i, uint64_t addr, uint32_t lkey, uint32_t
 	struct node_qp *q = &n->q[i];
 	bool shared = q->qp->srq != NULL;
 	struct urn_abi_wq *wq = shared ? n->srq.rq.hdr : q->rq;
-	struct urn_abi_rwqe *w = slot(wq, urn_abi_rq_stride(SGES));
+	struct urn_abi_rwqe *w = bare_slot(wq, atomic_load(&wq->prod), NODE_SLOTS, urn_abi_rq_stride(SGES));
 	struct urn_abi_sge *sge = (void *)(w + 1);
 	uint32_t half = len / 3;
 

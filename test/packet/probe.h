@@ -29,6 +29,8 @@ enum {
 	PROBE_LEN = PROBE_RAM - 2 * PROBE_GUARD, /* bytes of the region */
 	PROBE_SEEN = 1024,        /* frames that may wait to be looked at */
 	PROBE_SLOTS = 512,        /* entries of each work queue */
+	PROBE_SGES = 4,           /* elements of a request or receive */
+	PROBE_INLINE = 64,        /* bytes */
 	PROBE_CQES = 4096,
 	PROBE_QKEY = 0x11223344,
 };

@@ -2,6 +2,8 @@
 /* What a queue pair costs that does nothing (architecture rule 5). */
 #include "probe.h"
 
+#include "bare.h"
+
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -39,23 +41,15 @@ connect_one(struct probe *p, struct urn_tp *tp, const struct urn_abi_qp_attr *li
 		.sq = p->qp->sq,
 		.rq = p->qp->rq,
 	};
-	static const uint32_t mask[] = {
-		URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS,
-		URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN | URN_QPM_RQ_PSN |
-			URN_QPM_MAX_DEST_RD_ATOMIC | URN_QPM_MIN_RNR_TIMER,
-		URN_QPM_TIMEOUT | URN_QPM_RETRY_CNT | URN_QPM_RNR_RETRY | URN_QPM_SQ_PSN |
-			URN_QPM_MAX_RD_ATOMIC,
-	};
 	struct urn_abi_qp_attr a = *like;
 	struct urn_qp *qp;
 	char why[160] = "";
 
 	assert_int_equal(urn_qp_create(tp, &c, &qp), 0);
-	for (unsigned int i = 0; i < 3; i++) {
-		a.state = URN_QPS_INIT + i;
-		if (urn_qp_modify(tp, qp, mask[i] | URN_QPM_STATE, &a, why, sizeof(why)) != 0)
+	for (a.state = URN_QPS_INIT; a.state <= URN_QPS_RTS; a.state++)
+		if (urn_qp_modify(tp, qp, bare_qp_mask(c.type, a.state) | URN_QPM_STATE, &a, why,
+				  sizeof(why)) != 0)
 			fail_msg("%s", why);
-	}
 	return qp;
 }
 

@@ -2,6 +2,8 @@
 /* Connected pairs of QPs: making them, what their programs make of completions, taking them down. */
 #include "sim.h"
 
+#include "packet/bare.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -52,13 +54,11 @@ open_queues(struct sim_end *e)
 	e->sq_mask = entries - 1;
 	e->sq_stride = urn_abi_sq_stride(SIM_SGES, SIM_INLINE);
 	e->sq = sim_queue(entries, e->sq_stride);
-	c.sq = (struct urn_sq){.hdr = e->sq, .mask = e->sq_mask, .stride = (uint16_t)e->sq_stride,
-			       .max_sge = SIM_SGES, .max_inline = SIM_INLINE};
+	c.sq = bare_sq(e->sq, entries, SIM_SGES, SIM_INLINE);
 	if (!c.srq) {
 		sim_rq_open(n, &e->rq, p->bufs, p->max_len);
 		e->rq.db = n->dbs;
-		c.rq = (struct urn_rq){.hdr = e->rq.hdr, .mask = e->rq.mask,
-				       .stride = (uint16_t)e->rq.stride, .max_sge = SIM_SGES};
+		c.rq = bare_rq(e->rq.hdr, e->rq.mask + 1, SIM_SGES);
 	}
 	if (urn_qp_create(n->tp, &c, &e->qp) != 0) {
 		sim_fail(n->s, "node %u: a QP could not be made", n->id);
@@ -90,13 +90,8 @@ connect_end(struct sim_end *e, uint32_t rq_psn, uint32_t sq_psn)
 	};
 
 	memcpy(a.av.dgid, e->peer->node->gid, 16);
-	sim_modify(e->node, e->qp, URN_QPS_INIT, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS, &a);
-	sim_modify(e->node, e->qp, URN_QPS_RTR,
-		   URN_QPM_AV | URN_QPM_PATH_MTU | URN_QPM_DEST_QPN | URN_QPM_RQ_PSN |
-			   URN_QPM_MAX_DEST_RD_ATOMIC | URN_QPM_MIN_RNR_TIMER, &a);
-	sim_modify(e->node, e->qp, URN_QPS_RTS,
-		   URN_QPM_TIMEOUT | URN_QPM_RETRY_CNT | URN_QPM_RNR_RETRY | URN_QPM_SQ_PSN |
-			   URN_QPM_MAX_RD_ATOMIC, &a);
+	for (uint8_t state = URN_QPS_INIT; state <= URN_QPS_RTS; state++)
+		sim_modify(e->node, e->qp, state, bare_qp_mask(URN_QPT_RC, state), &a);
 }
 
 static void
@@ -256,14 +251,10 @@ sim_end_close(struct sim_end *e)
 	struct sim *s = n->s;
 
 	if (e->qp) {
-		urn_qp_stop(n->tp, e->qp);
-		for (unsigned int i = 0; !urn_qp_quiet(e->qp); i++) {
-			urn_tp_poll_memory(n->tp);
-			if (i == 100000) {
-				sim_fail(s, "node %u QP 0x%x: packets wait for memory for ever", n->id,
-					 e->qp->qpn);
-				return;
-			}
+		if (!bare_qp_stop(n->tp, e->qp)) {
+			sim_fail(s, "node %u QP 0x%x: packets wait for memory for ever", n->id,
+				 e->qp->qpn);
+			return;
 		}
 		if (e->qp->w_head || e->qp->recv || e->qp->ooo_count || urn_timer_started(&e->qp->timer))
 			sim_fail(s, "node %u QP 0x%x: something of it is left", n->id, e->qp->qpn);

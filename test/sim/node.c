@@ -6,6 +6,8 @@
  */
 #include "sim.h"
 
+#include "packet/bare.h"
+
 #include <stdlib.h>
 
 /* ---- memory */
@@ -73,7 +75,7 @@ bury(struct sim_node *n)
 struct urn_abi_wq *
 sim_queue(uint32_t entries, uint32_t stride)
 {
-	struct urn_abi_wq *wq = calloc(1, URN_ABI_WQ_SLOTS + (size_t)entries * stride);
+	struct urn_abi_wq *wq = bare_wq(entries, stride);
 
 	if (!wq) {
 		fputs("urnic-sim: no memory\n", stderr);
@@ -86,11 +88,8 @@ static void
 open_cq(struct sim_node *n, struct sim_cq *cq, uint32_t entries)
 {
 	memset(cq, 0, sizeof(*cq));
-	cq->cq.hdr = calloc(1, URN_ABI_CQ_SLOTS + (size_t)entries * sizeof(struct urn_abi_cqe));
-	if (!cq->cq.hdr)
+	if (!bare_cq(&cq->cq, entries))
 		sim_fail(n->s, "no memory");
-	cq->cq.mask = entries - 1;
-	cq->cq.channel_fd = -1;
 }
 
 /* As lib/verbs polls: by the phase of the slot. */
@@ -129,8 +128,7 @@ static void
 post_recv(struct sim_node *n, struct sim_rq *rq, uint32_t buf, uint32_t len, struct sim_rng *rng)
 {
 	uint32_t off = rq->off + buf * (rq->len + SIM_GUARD), left = len, at = off;
-	struct urn_abi_rwqe *w = (void *)((uint8_t *)rq->hdr + URN_ABI_WQ_SLOTS +
-					  (size_t)(rq->posted & rq->mask) * rq->stride);
+	struct urn_abi_rwqe *w = bare_slot(rq->hdr, rq->posted, rq->mask + 1, rq->stride);
 	struct urn_abi_sge *sge = (void *)(w + 1);
 	uint64_t wr_id = (uint64_t)rq->posted << 8 | buf;
 	uint32_t sges = sim_between(rng, 1, SIM_SGES);

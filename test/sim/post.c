@@ -2,6 +2,8 @@
 /* Programs of connected QPs: which requests they post. */
 #include "sim.h"
 
+#include "packet/bare.h"
+
 static uint32_t
 some_len(struct sim_end *e, uint32_t max)
 {
@@ -301,8 +303,7 @@ fill_body(struct sim_end *e, const struct draft *d, struct urn_abi_swqe *w)
 static void
 fill_wqe(struct sim_end *e, const struct draft *d)
 {
-	struct urn_abi_swqe *w = (void *)((uint8_t *)e->sq + URN_ABI_WQ_SLOTS +
-					  (size_t)(e->posted & e->sq_mask) * e->sq_stride);
+	struct urn_abi_swqe *w = bare_slot(e->sq, e->posted, e->sq_mask + 1, e->sq_stride);
 
 	memset(w, 0, sizeof(*w));
 	w->wr_id = d->r.wr_id;

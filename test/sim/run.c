@@ -6,6 +6,7 @@
  */
 #include "sim.h"
 
+#include "packet/bare.h"
 #include "pmd_glue/eal.h"
 
 #include <malloc.h>
@@ -172,8 +173,7 @@ open_srq(struct sim_node *n)
 	sim_rq_open(n, &n->srq_q, bufs, s->plan.max_len);
 	n->srq_q.shared = true;
 	n->srq_q.m = model_srq(s->model, n->id);
-	n->srq.rq = (struct urn_rq){.hdr = n->srq_q.hdr, .mask = n->srq_q.mask,
-				    .stride = (uint16_t)n->srq_q.stride, .max_sge = SIM_SGES};
+	n->srq.rq = bare_rq(n->srq_q.hdr, n->srq_q.mask + 1, SIM_SGES);
 	n->srq.pd = n->pd;
 }
 
@@ -459,10 +459,10 @@ close_cluster(struct sim *s)
 	for (unsigned int i = 0; i < s->plan.nodes; i++) {
 		n = &s->node[i];
 		if (n->ud.qp) {
-			urn_qp_stop(n->tp, n->ud.qp);
-			while (!urn_qp_quiet(n->ud.qp))
-				urn_tp_poll_memory(n->tp);
-			urn_qp_destroy(n->tp, n->ud.qp);
+			if (bare_qp_stop(n->tp, n->ud.qp))
+				urn_qp_destroy(n->tp, n->ud.qp);
+			else
+				sim_fail(s, "node %u: datagrams wait for memory for ever", i);
 		}
 	}
 	why = s->why[0] ? NULL : model_end(s->model);

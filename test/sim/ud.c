@@ -2,6 +2,8 @@
 /* Datagrams: one QP a node, sending to those of any node. */
 #include "sim.h"
 
+#include "packet/bare.h"
+
 #include <stdlib.h>
 
 enum { SLOTS = 8, QKEY = 0x12345678, GRH = 40 };
@@ -42,18 +44,15 @@ sim_ud_open(struct sim_node *n)
 	sim_rq_open(n, &u->rq, s->plan.bufs, GRH + room(s));
 	u->rq.ud = true;
 	u->rq.db = n->dbs;
-	c.sq = (struct urn_sq){.hdr = u->sq, .mask = SLOTS - 1, .stride = (uint16_t)sq_stride(),
-			       .max_sge = SIM_SGES, .max_inline = SIM_INLINE};
-	c.rq = (struct urn_rq){.hdr = u->rq.hdr, .mask = u->rq.mask, .stride = (uint16_t)u->rq.stride,
-			       .max_sge = SIM_SGES};
+	c.sq = bare_sq(u->sq, SLOTS, SIM_SGES, SIM_INLINE);
+	c.rq = bare_rq(u->rq.hdr, u->rq.mask + 1, SIM_SGES);
 	if (urn_qp_create(n->tp, &c, &u->qp) != 0) {
 		sim_fail(s, "node %u: a UD QP could not be made", n->id);
 		return;
 	}
 	n->by_db[n->dbs++] = u->qp;
-	sim_modify(n, u->qp, URN_QPS_INIT, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_QKEY, &a);
-	sim_modify(n, u->qp, URN_QPS_RTR, 0, &a);
-	sim_modify(n, u->qp, URN_QPS_RTS, URN_QPM_SQ_PSN, &a);
+	for (uint8_t state = URN_QPS_INIT; state <= URN_QPS_RTS; state++)
+		sim_modify(n, u->qp, state, bare_qp_mask(URN_QPT_UD, state), &a);
 }
 
 static void
@@ -64,8 +63,7 @@ post_one(struct sim_node *n)
 	struct sim_node *to = &s->node[sim_rnd(&u->rng, s->plan.nodes)];
 	uint32_t len = sim_rnd(&u->rng, room(s) + 1), seed = (uint32_t)sim_rng_next(&u->rng);
 	uint32_t off = u->slot_off + (u->posted % SLOTS) * (room(s) + SIM_GUARD);
-	struct urn_abi_swqe *w = (void *)((uint8_t *)u->sq + URN_ABI_WQ_SLOTS +
-					  (size_t)(u->posted % SLOTS) * sq_stride());
+	struct urn_abi_swqe *w = bare_slot(u->sq, u->posted, SLOTS, sq_stride());
 	struct urn_abi_sge *sge = (void *)(w + 1);
 
 	sim_fill(n->ram + off, seed, 0, len);

@@ -369,48 +369,39 @@ test_loopback_counts(void **state)
 
 /* ---- several nodes and adapters in one process */
 
-enum { RAILS = 3 };
+enum { RAILS = 3, ENDS = 2 * RAILS };
 
-static struct ibv_qp *
-rail_qp(struct ibv_context *ctx, struct ibv_mr **mr, uint8_t *buf, struct ibv_pd **pd, struct ibv_cq **cq)
+/* An adapter of one of two nodes, and its program; those of the same cable are 2 n and 2 n + 1. */
+struct rail_end {
+	struct urn_port *port;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr; /* of buf */
+	struct ibv_qp *qp;
+	uint8_t buf[4096];
+};
+
+static struct urn_dp *
+open_rails(struct rail_end *end)
 {
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {4, 4, 1, 1, 0}};
-
-	*pd = ibv_alloc_pd(ctx);
-	*cq = ibv_create_cq(ctx, 8, NULL, NULL, 0);
-	*mr = ibv_reg_mr(*pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	init.send_cq = init.recv_cq = *cq;
-	assert_true(*pd && *cq && *mr);
-	return ibv_create_qp(*pd, &init);
-}
-
-/* Two nodes of three adapters each, over three cables, on two engines: each rail is its own. */
-static void
-test_adapters(void **state)
-{
-	struct urn_port *port[2 * RAILS];
-	struct urn_adapter_config ac[2 * RAILS];
-	struct urn_dp_config dc = {.engines = 2, .adapters = 2 * RAILS, .adapter = ac};
-	struct ibv_context *ctx[2 * RAILS];
-	struct ibv_pd *pd[2 * RAILS];
-	struct ibv_cq *cq[2 * RAILS];
-	struct ibv_mr *mr[2 * RAILS];
-	struct ibv_qp *qp[2 * RAILS];
-	static uint8_t buf[2 * RAILS][4096];
-	struct rig_qp o = {0};
+	struct urn_adapter_config ac[ENDS];
+	struct urn_dp_config dc = {.engines = 2, .adapters = ENDS, .adapter = ac};
+	struct urn_dp *dp;
 	struct urn_err err;
-	struct rig r = {0};
 
-	(void)state;
 	memset(ac, 0, sizeof(ac));
-	for (unsigned int i = 0; i < RAILS; i++) {
+	for (unsigned int i = 0; i < ENDS; i += 2) {
 		struct urn_port_config pc[2] = {{.name = "a", .mbufs = 2048}, {.name = "b", .mbufs = 2048}};
+		struct urn_port *port[2];
 
-		assert_int_equal(urn_port_open_ring_pair(pc, &port[2 * i], &err), 0);
+		assert_int_equal(urn_port_open_ring_pair(pc, port, &err), 0);
+		end[i].port = port[0];
+		end[i + 1].port = port[1];
 	}
-	for (unsigned int i = 0; i < 2 * RAILS; i++) {
+	for (unsigned int i = 0; i < ENDS; i++) {
 		snprintf(ac[i].node, sizeof(ac[i].node), "node%u", i & 1);
-		ac[i].port = port[i];
+		ac[i].port = end[i].port;
 		ac[i].engines = 1u << (i & 1);
 		ac[i].ipv4[0] = 10;
 		ac[i].ipv4[2] = (uint8_t)(i / 2);
@@ -419,48 +410,85 @@ test_adapters(void **state)
 		ac[i].work_in_flight = 64;
 		ac[i].area_size = 1 << 24;
 	}
-	r.dp = urn_dp_create(&dc, &err);
-	if (!r.dp)
+	dp = urn_dp_create(&dc, &err);
+	if (!dp)
 		fail_msg("%s", err.text);
-	r.engines = 2;
-	for (unsigned int i = 0; i < 2 * RAILS; i++) {
-		ctx[i] = rig_attach(&r, i);
+	return dp;
+}
+
+static void
+open_end(struct rail_end *e)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {4, 4, 1, 1, 0}};
+
+	e->pd = ibv_alloc_pd(e->ctx);
+	e->cq = ibv_create_cq(e->ctx, 8, NULL, NULL, 0);
+	e->mr = ibv_reg_mr(e->pd, e->buf, sizeof(e->buf),
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	init.send_cq = init.recv_cq = e->cq;
+	assert_true(e->pd && e->cq && e->mr);
+	e->qp = ibv_create_qp(e->pd, &init);
+	assert_non_null(e->qp);
+}
+
+/* WRITE to the other end of the cable, and look at what is there. */
+static void
+write_over(struct rig *r, struct rail_end *e, struct rail_end *other, uint32_t seed)
+{
+	struct ibv_sge sge = {(uintptr_t)e->buf, 2000, e->mr->lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
+				 .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_wc wc;
+
+	rig_fill(e->buf, 2000, seed);
+	wr.wr.rdma.remote_addr = (uintptr_t)other->buf + 2000;
+	wr.wr.rdma.rkey = other->mr->rkey;
+	rig_send_on(e->qp, &wr);
+	while (ibv_poll_cq(e->cq, 1, &wc) == 0)
+		rig_turn(r);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_memory_equal(other->buf + 2000, e->buf, 2000);
+}
+
+static void
+close_end(struct rail_end *e)
+{
+	assert_int_equal(ibv_destroy_qp(e->qp), 0);
+	assert_int_equal(ibv_destroy_cq(e->cq), 0);
+	assert_int_equal(ibv_dereg_mr(e->mr), 0);
+	assert_int_equal(ibv_dealloc_pd(e->pd), 0);
+	assert_int_equal(ibv_close_device(e->ctx), 0);
+}
+
+/* Two nodes of three adapters each, over three cables, on two engines: each rail is its own. */
+static void
+test_adapters(void **state)
+{
+	static struct rail_end end[ENDS];
+	struct rig_qp o = {0};
+	struct rig r = {.engines = 2};
+
+	(void)state;
+	r.dp = open_rails(end);
+	for (unsigned int i = 0; i < ENDS; i++) {
+		end[i].ctx = rig_attach(&r, i);
 		/* Each has a name of its own. */
-		assert_int_equal(ibv_get_device_name(ctx[i]->device)[5], '0' + (char)i);
-		qp[i] = rail_qp(ctx[i], &mr[i], buf[i], &pd[i], &cq[i]);
-		assert_non_null(qp[i]);
+		assert_int_equal(ibv_get_device_name(end[i].ctx->device)[5], '0' + (char)i);
+		open_end(&end[i]);
 	}
-	for (unsigned int i = 0; i < 2 * RAILS; i++) {
+	for (unsigned int i = 0; i < ENDS; i++) {
 		union ibv_gid gid;
 
-		assert_int_equal(ibv_query_gid(ctx[i ^ 1], 1, 1, &gid), 0);
-		rig_connect_to(&r, qp[i], 1, qp[i ^ 1]->qp_num, 1, &gid, &o);
+		assert_int_equal(ibv_query_gid(end[i ^ 1].ctx, 1, 1, &gid), 0);
+		rig_connect_to(&r, end[i].qp, 1, end[i ^ 1].qp->qp_num, 1, &gid, &o);
 	}
-	for (unsigned int i = 0; i < 2 * RAILS; i++) {
-		struct ibv_sge sge = {(uintptr_t)buf[i], 2000, mr[i]->lkey};
-		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
-					 .send_flags = IBV_SEND_SIGNALED};
-		struct ibv_wc wc;
-
-		rig_fill(buf[i], 2000, i);
-		wr.wr.rdma.remote_addr = (uintptr_t)buf[i ^ 1] + 2000;
-		wr.wr.rdma.rkey = mr[i ^ 1]->rkey;
-		rig_send_on(qp[i], &wr);
-		while (ibv_poll_cq(cq[i], 1, &wc) == 0)
-			rig_turn(&r);
-		assert_int_equal(wc.status, IBV_WC_SUCCESS);
-		assert_memory_equal(buf[i ^ 1] + 2000, buf[i], 2000);
-	}
-	for (unsigned int i = 0; i < 2 * RAILS; i++) {
-		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
-		assert_int_equal(ibv_destroy_cq(cq[i]), 0);
-		assert_int_equal(ibv_dereg_mr(mr[i]), 0);
-		assert_int_equal(ibv_dealloc_pd(pd[i]), 0);
-		assert_int_equal(ibv_close_device(ctx[i]), 0);
-	}
+	for (unsigned int i = 0; i < ENDS; i++)
+		write_over(&r, &end[i], &end[i ^ 1], i);
+	for (unsigned int i = 0; i < ENDS; i++)
+		close_end(&end[i]);
 	urn_dp_destroy(r.dp);
-	for (unsigned int i = 0; i < 2 * RAILS; i++)
-		urn_port_close(port[i]);
+	for (unsigned int i = 0; i < ENDS; i++)
+		urn_port_close(end[i].port);
 }
 
 int

@@ -97,6 +97,43 @@ nesting_is_bounded(void **state)
 	assert_ptr_equal(strstr(text, "{"), NULL);
 }
 
+static const char *
+counter_name(unsigned int i)
+{
+	static const char *const names[] = {"sent", "drop_mac", "drop", "drop_ip"};
+
+	return names[i];
+}
+
+/* What is zero is left out, and so is the prefix. */
+static void
+counters_by_their_names(void **state)
+{
+	static const uint64_t v[] = {7, 8, 9, 0};
+
+	(void)state;
+	urn_json_object(&j, NULL);
+	urn_json_counters(&j, "drops", "drop_", counter_name, v, 4);
+	urn_json_counters(&j, "all", "", counter_name, v, 4);
+	urn_json_end(&j);
+	assert_text("{\n  \"drops\": {\n    \"mac\": 8\n  },\n"
+		    "  \"all\": {\n    \"sent\": 7,\n    \"drop_mac\": 8,\n    \"drop\": 9\n  }\n}\n");
+}
+
+static void
+a_latency_in_us(void **state)
+{
+	struct urn_hist h;
+
+	(void)state;
+	urn_hist_reset(&h);
+	for (uint64_t ns = 1; ns <= 100; ns++)
+		urn_hist_add(&h, ns);
+	urn_json_latency(&j, NULL, &h);
+	assert_text("{\n  \"min\": 0.001,\n  \"p50\": 0.050,\n  \"p99\": 0.099,\n"
+		    "  \"p999\": 0.100,\n  \"max\": 0.100\n}\n");
+}
+
 int
 main(void)
 {
@@ -105,6 +142,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(strings_are_escaped, setup, teardown),
 		cmocka_unit_test_setup_teardown(numbers_that_json_lacks_are_null, setup, teardown),
 		cmocka_unit_test_setup_teardown(nesting_is_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(counters_by_their_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_latency_in_us, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

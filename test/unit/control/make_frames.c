@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes a pcap of every frame that control/neigh.c and control/link.c send -
+ * Writes a pcap of every frame that control/neigh.c and control/link_*.c send -
  * announcements, requests, replies - for check_frames.py to judge.
  */
 #include "control/link.h"

@@ -1,155 +1,152 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * An adapter and the link of its port: addresses are announced when the link is
- * up and each time it comes up, never into a cable that is not plugged in.
- */
-#include "control/dataplane.h"
-#include "counters.h"
-#include "pmd_glue/eal.h"
+/* How what is known of a peer changes, and the news of it for several engines (doc/link.md). */
+#include "link_bench.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+
 #include <cmocka.h>
 
-#include <string.h>
-#include <time.h>
-
-static struct urn_port *port[2]; /* the adapter's, and the other end of the cable */
-static struct urn_dp *dp;
-
-static int
-setup_eal(void **state)
-{
-	struct urn_eal_config cfg = {.program = "test", .memory_mb = 128};
-	struct urn_err err;
-
-	(void)state;
-	return urn_eal_start(&cfg, &err);
-}
-
-static int
-teardown_eal(void **state)
-{
-	(void)state;
-	urn_eal_stop();
-	return 0;
-}
-
-static int
-setup(void **state)
-{
-	struct urn_port_config pc[2] = {{.name = "near", .queues = 1, .mbufs = 1024},
-					{.name = "far", .queues = 1, .mbufs = 1024}};
-	struct urn_err err;
-
-	(void)state;
-	return urn_port_open_ring_pair(pc, port, &err);
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	urn_dp_destroy(dp);
-	urn_port_close(port[0]);
-	urn_port_close(port[1]);
-	return 0;
-}
-
 static void
-make_dp(void)
+test_names(void **state)
 {
-	struct urn_adapter_config ac = {.node = "n", .port = port[0], .engines = 1,
-					.ipv4 = {10, 0, 0, 1}, .max_qp = 16, .max_mr = 16,
-					.area_size = 1 << 20};
-	struct urn_dp_config dc = {.engines = 1, .adapters = 1, .adapter = &ac};
-	struct urn_err err = {{0}};
-
-	dp = urn_dp_create(&dc, &err);
-	if (dp == NULL)
-		fail_msg("%s", err.text);
+	(void)state;
+	assert_string_equal(urn_link_state_name(URN_LINK_UNKNOWN), "unknown");
+	assert_string_equal(urn_link_state_name(URN_LINK_PLAIN), "plain");
+	for (unsigned int i = 0; i < URN_LINK_STATES; i++)
+		assert_non_null(urn_link_state_name(i));
+	assert_string_equal(urn_link_state_name(URN_LINK_STATES), "?");
+	urn_link_destroy(NULL);
 }
 
+/* ---- change */
+
+/* A request with another epoch: believed, and asked about. */
 static void
-plug(bool in)
+test_epoch_request(void **state)
 {
-	struct urn_err err = {{0}};
+	struct link_spec s = link_good(0, 1);
+	struct urn_link_info info;
 
-	if ((in ? urn_port_start(port[0], &err) : urn_port_stop(port[0], &err)) != 0)
-		fail_msg("%s", err.text);
-	/* Somebody else may see it first. */
-	urn_port_poll_link(port[0]);
-	assert_int_equal(port[0]->link_up, in);
+	(void)state;
+	make_known(peer_v4, START);
+	s.epoch = 0x2222;
+	s.features = 0;
+	request(peer_v4, &s, START + SECOND, URN_C_LINK_REQ_RX);
+	expect_news(peer_v4, 0);
+	expect_features(peer_v4, 0);
+	assert_int_equal(urn_link_peek(lk, peer_v4, &info), URN_LINK_KNOWN);
+	assert_int_equal(info.epoch, 0x2222);
+	/* It was a late copy: the answer puts it right. */
+	expect_poll(START + SECOND, 1);
+	s = link_good(1, link_tid(buf));
+	assert_int_equal(from(peer_v4, &s, START + SECOND, NULL), URN_C_LINK_RESP_RX);
+	expect_news(peer_v4, URN_LINK_F_SACK);
+	expect_features(peer_v4, URN_LINK_F_SACK);
+	/* The same offer from a peer started anew is news, too. */
+	s = link_good(0, 1);
+	s.epoch = 0x3333;
+	request(peer_v4, &s, START + SECOND, URN_C_LINK_REQ_RX);
+	expect_news(peer_v4, URN_LINK_F_SACK);
 }
 
-/* Frames that come out of the cable while the engine turns for a while. */
-static unsigned int
-frames(unsigned int ms)
+/* Of a peer that nobody uses no question is asked. */
+static void
+test_epoch_unwanted(void **state)
 {
-	struct timespec tick = {0, 1000000};
-	struct rte_mbuf *m[32];
-	unsigned int sum = 0, n;
+	struct link_spec s = link_good(0, 1);
 
-	for (unsigned int i = 0; i < ms; i++) {
-		urn_engine_poll(urn_dp_engine(dp, 0));
-		n = urn_port_rx(port[1], 0, m, 32);
-		for (unsigned int k = 0; k < n; k++) {
-			const uint8_t *f = rte_pktmbuf_mtod(m[k], const uint8_t *);
+	(void)state;
+	request(peer_v4, &s, START, URN_C_LINK_REQ_RX);
+	s.epoch = 0x2222;
+	request(peer_v4, &s, START, URN_C_LINK_REQ_RX);
+	expect_poll(START + SECOND, 0);
+	expect_no_news();
+}
 
-			/* ARP, or a neighbour advertisement. */
-			assert_true((f[12] == 0x08 && f[13] == 0x06) || f[54] == 136);
-			rte_pktmbuf_free(m[k]);
-		}
-		sum += n;
-		nanosleep(&tick, NULL);
+/* What is known long is asked about again, and holds meanwhile. */
+static void
+test_refresh(void **state)
+{
+	uint64_t at = START + 30 * SECOND;
+	struct link_spec s;
+
+	(void)state;
+	make_known(peer_v4, START);
+	expect_poll(at, 0);
+	expect_features(peer_v4, URN_LINK_F_SACK);
+	expect_poll(at + 1, 0);
+	expect_features(peer_v4, URN_LINK_F_SACK);
+	expect_poll(at + 1, 1);
+	expect_features(peer_v4, URN_LINK_F_SACK);
+	s = link_good(1, link_tid(buf));
+	assert_int_equal(from(peer_v4, &s, at + MS, NULL), URN_C_LINK_RESP_RX);
+	expect_no_news();
+	/* Again, and nobody answers. */
+	at += 31 * SECOND;
+	expect_poll(at, 0);
+	expect_features(peer_v4, URN_LINK_F_SACK);
+	for (unsigned int i = 0; i < 470; i++) {
+		poll_max(at + i * MS, 1);
+		expect_state(peer_v4, KNOWN);
 	}
-	return sum;
+	expect_poll(at + 470 * MS, 0);
+	expect_state(peer_v4, PLAIN);
+	expect_news(peer_v4, 0);
+	assert_int_equal(urn_link_arw(lk, peer_v4), URN_LINK_ARW_NONE);
 }
 
-static uint64_t
-counted(enum urn_counter id)
-{
-	struct urn_counters c;
+/* ---- news, for several engines */
 
-	urn_dp_counters(dp, 0, &c);
-	return c.v[id];
-}
+enum { CROWD = 100 };
 
 static void
-test_up_at_once(void **state)
+test_news(void **state)
 {
-	(void)state;
-	make_dp();
-	assert_int_equal(frames(50), 2); /* link-local and IPv4; there is no other IPv6 */
-	assert_int_equal(counted(URN_C_TX_PACKETS), 2);
-}
+	struct urn_link_news n[CROWD];
+	struct link_spec s = link_good(0, 1);
+	uint32_t other = 0;
+	uint8_t gid[16];
 
-static void
-test_up_later(void **state)
-{
 	(void)state;
-	plug(false);
-	make_dp();
-	/* Longer than a port may be stuck before frames are lost. */
-	assert_int_equal(frames(300), 0);
-	assert_int_equal(counted(URN_C_DROP_TX), 0);
-	plug(true);
-	assert_int_equal(frames(100), 2);
-	plug(false);
-	assert_int_equal(frames(50), 0);
-	plug(true);
-	assert_int_equal(frames(100), 2);
-	assert_int_equal(counted(URN_C_DROP_TX), 0);
+	for (uint32_t i = 0; i < CROWD; i++) {
+		l3_nth_v4(gid, i);
+		expect_features(gid, 0);
+		request(gid, &s, START, URN_C_LINK_REQ_RX);
+	}
+	/* In portions, oldest first. */
+	assert_int_equal(urn_link_news(lk, &seen, n, 60), 60);
+	for (uint32_t i = 0; i < 60; i++) {
+		l3_nth_v4(gid, i);
+		assert_memory_equal(n[i].gid, gid, 16);
+	}
+	/* One of those to come changes again: it is told once, and last. */
+	l3_nth_v4(gid, 70);
+	s.features = 0;
+	request(gid, &s, START, URN_C_LINK_REQ_RX);
+	assert_int_equal(urn_link_news(lk, &seen, n, 60), 40);
+	assert_memory_equal(n[39].gid, gid, 16);
+	assert_int_equal(n[39].features, 0);
+	assert_int_equal(n[38].features, URN_LINK_F_SACK);
+	expect_no_news();
+	/* Another engine hears all of it, in its own time. */
+	assert_int_equal(urn_link_news(lk, &other, n, CROWD), CROWD);
+	assert_int_equal(urn_link_news(lk, &other, n, CROWD), 0);
+	assert_int_equal(other, seen);
 }
 
 int
 main(void)
 {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_up_at_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_up_later, setup, teardown),
+		T(test_names),
+		T(test_epoch_request),
+		T(test_epoch_unwanted),
+		T(test_refresh),
+		T(test_news),
 	};
 
-	return cmocka_run_group_tests_name("link", tests, setup_eal, teardown_eal);
+	return cmocka_run_group_tests_name("link", tests, NULL, NULL);
 }

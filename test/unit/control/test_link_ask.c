@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When peers are asked, and asked again, and when what is known of them changes (doc/link.md). */
+/* When peers are asked, how often, and when asking ends (doc/link.md). */
 #include "link_bench.h"
 
 #include <setjmp.h>
@@ -8,18 +8,38 @@
 
 #include <cmocka.h>
 
-/* ---- asking */
-
+/* What the request says, to whom, and what is known from the response on. */
 static void
-test_names(void **state)
+ask_and_learn(const uint8_t *gid, const uint8_t *us)
 {
-	(void)state;
-	assert_string_equal(urn_link_state_name(URN_LINK_UNKNOWN), "unknown");
-	assert_string_equal(urn_link_state_name(URN_LINK_PLAIN), "plain");
-	for (unsigned int i = 0; i < URN_LINK_STATES; i++)
-		assert_non_null(urn_link_state_name(i));
-	assert_string_equal(urn_link_state_name(URN_LINK_STATES), "?");
-	urn_link_destroy(NULL);
+	struct urn_link_info info;
+	struct link_spec s;
+	uint64_t tid;
+
+	expect_features(gid, 0);
+	expect_state(gid, ASKING);
+	expect_features(gid, 0);
+	assert_int_equal(urn_link_arw(lk, gid), URN_LINK_ARW_NONE);
+	tid = ask(gid, START);
+	assert_memory_equal(buf, peer_mac, 6);
+	assert_memory_equal(buf + 6, us_mac, 6);
+	assert_memory_equal(buf + (buf[12] == 8 ? 26 : 22), us + (buf[12] == 8 ? 12 : 0),
+			    buf[12] == 8 ? 4 : 16);
+	assert_int_equal(link_get(link_body(buf) + 16, 4), URN_LINK_F_SACK);
+	assert_int_equal(link_body(buf)[20], URN_LINK_ARW_64);
+	expect_no_news();
+	s = link_good(1, tid);
+	s.arw = 3;
+	s.features = 0xfffffff1;
+	assert_int_equal(from(gid, &s, START + MS, NULL), URN_C_LINK_RESP_RX);
+	assert_int_equal(urn_link_peek(lk, gid, &info), URN_LINK_KNOWN);
+	assert_int_equal(info.epoch, 0x1111);
+	assert_int_equal(info.features, 0xfffffff1);
+	/* Bits that we do not know are not common. */
+	expect_news(gid, URN_LINK_F_SACK);
+	expect_features(gid, URN_LINK_F_SACK);
+	assert_int_equal(urn_link_arw(lk, gid), URN_LINK_ARW_256);
+	expect_poll(START + SECOND, 0);
 }
 
 /* Addresses that nobody is asked for. */
@@ -57,40 +77,6 @@ test_no_family(void **state)
 	assert_int_equal(urn_link_count(other), 0);
 	urn_link_destroy(other);
 	urn_neigh_destroy(four);
-}
-
-/* What the request says, to whom, and what is known from the response on. */
-static void
-ask_and_learn(const uint8_t *gid, const uint8_t *us)
-{
-	struct urn_link_info info;
-	struct link_spec s;
-	uint64_t tid;
-
-	expect_features(gid, 0);
-	expect_state(gid, ASKING);
-	expect_features(gid, 0);
-	assert_int_equal(urn_link_arw(lk, gid), URN_LINK_ARW_NONE);
-	tid = ask(gid, START);
-	assert_memory_equal(buf, peer_mac, 6);
-	assert_memory_equal(buf + 6, us_mac, 6);
-	assert_memory_equal(buf + (buf[12] == 8 ? 26 : 22), us + (buf[12] == 8 ? 12 : 0),
-			    buf[12] == 8 ? 4 : 16);
-	assert_int_equal(link_get(link_body(buf) + 16, 4), URN_LINK_F_SACK);
-	assert_int_equal(link_body(buf)[20], URN_LINK_ARW_64);
-	expect_no_news();
-	s = link_good(1, tid);
-	s.arw = 3;
-	s.features = 0xfffffff1;
-	assert_int_equal(from(gid, &s, START + MS, NULL), URN_C_LINK_RESP_RX);
-	assert_int_equal(urn_link_peek(lk, gid, &info), URN_LINK_KNOWN);
-	assert_int_equal(info.epoch, 0x1111);
-	assert_int_equal(info.features, 0xfffffff1);
-	/* Bits that we do not know are not common. */
-	expect_news(gid, URN_LINK_F_SACK);
-	expect_features(gid, URN_LINK_F_SACK);
-	assert_int_equal(urn_link_arw(lk, gid), URN_LINK_ARW_256);
-	expect_poll(START + SECOND, 0);
 }
 
 static void
@@ -229,109 +215,11 @@ test_no_buffer(void **state)
 	expect_poll(START + MS, 1);
 }
 
-/* ---- change */
-
-/* A request with another epoch: believed, and asked about. */
-static void
-test_epoch_request(void **state)
-{
-	struct link_spec s = link_good(0, 1);
-	struct urn_link_info info;
-
-	(void)state;
-	make_known(peer_v4, START);
-	s.epoch = 0x2222;
-	s.features = 0;
-	request(peer_v4, &s, START + SECOND, URN_C_LINK_REQ_RX);
-	expect_news(peer_v4, 0);
-	expect_features(peer_v4, 0);
-	assert_int_equal(urn_link_peek(lk, peer_v4, &info), URN_LINK_KNOWN);
-	assert_int_equal(info.epoch, 0x2222);
-	/* It was a late copy: the answer puts it right. */
-	expect_poll(START + SECOND, 1);
-	s = link_good(1, link_tid(buf));
-	assert_int_equal(from(peer_v4, &s, START + SECOND, NULL), URN_C_LINK_RESP_RX);
-	expect_news(peer_v4, URN_LINK_F_SACK);
-	expect_features(peer_v4, URN_LINK_F_SACK);
-	/* The same offer from a peer started anew is news, too. */
-	s = link_good(0, 1);
-	s.epoch = 0x3333;
-	request(peer_v4, &s, START + SECOND, URN_C_LINK_REQ_RX);
-	expect_news(peer_v4, URN_LINK_F_SACK);
-}
-
-/* Of a peer that nobody uses no question is asked. */
-static void
-test_epoch_unwanted(void **state)
-{
-	struct link_spec s = link_good(0, 1);
-
-	(void)state;
-	request(peer_v4, &s, START, URN_C_LINK_REQ_RX);
-	s.epoch = 0x2222;
-	request(peer_v4, &s, START, URN_C_LINK_REQ_RX);
-	expect_poll(START + SECOND, 0);
-	expect_no_news();
-}
-
-/* What is known long is asked about again, and holds meanwhile. */
-static void
-test_refresh(void **state)
-{
-	uint64_t at = START + 30 * SECOND;
-	struct link_spec s;
-
-	(void)state;
-	make_known(peer_v4, START);
-	expect_poll(at, 0);
-	expect_features(peer_v4, URN_LINK_F_SACK);
-	expect_poll(at + 1, 0);
-	expect_features(peer_v4, URN_LINK_F_SACK);
-	expect_poll(at + 1, 1);
-	expect_features(peer_v4, URN_LINK_F_SACK);
-	s = link_good(1, link_tid(buf));
-	assert_int_equal(from(peer_v4, &s, at + MS, NULL), URN_C_LINK_RESP_RX);
-	expect_no_news();
-	/* Again, and nobody answers. */
-	at += 31 * SECOND;
-	expect_poll(at, 0);
-	expect_features(peer_v4, URN_LINK_F_SACK);
-	for (unsigned int i = 0; i < 470; i++) {
-		poll_max(at + i * MS, 1);
-		expect_state(peer_v4, KNOWN);
-	}
-	expect_poll(at + 470 * MS, 0);
-	expect_state(peer_v4, PLAIN);
-	expect_news(peer_v4, 0);
-	assert_int_equal(urn_link_arw(lk, peer_v4), URN_LINK_ARW_NONE);
-}
-
-/* Two adapters, and one adapter started twice, have different epochs; so have requests ids. */
-static void
-test_drawn(void **state)
-{
-	struct urn_link_config cfg = config();
-	uint64_t epoch, tid;
-
-	(void)state;
-	tid = ask(peer_v4, START);
-	epoch = link_get(link_body(buf) + 8, 8);
-	assert_int_not_equal(epoch, 0);
-	assert_int_not_equal(ask(peer_ll, START), tid);
-	assert_int_equal(link_get(link_body(buf) + 8, 8), epoch);
-	urn_link_destroy(lk);
-	cfg.seed++;
-	lk = urn_link_create(&cfg);
-	assert_int_not_equal(ask(peer_v4, START), tid);
-	assert_int_not_equal(link_get(link_body(buf) + 8, 8), epoch);
-}
-
 int
 main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_names),
 		T(test_not_asked),
 		T(test_no_family),
 		T(test_learn),
@@ -340,10 +228,6 @@ main(void)
 		T(test_no_mac),
 		T(test_poll_bound),
 		T(test_no_buffer),
-		T(test_epoch_request),
-		T(test_epoch_unwanted),
-		T(test_refresh),
-		T(test_drawn),
 	};
 
 	return cmocka_run_group_tests_name("link_ask", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* News for several engines, floods, and a table that is full. */
+/* Floods, a table that is full, and what is drawn for it (doc/link.md). */
 #include "link_bench.h"
 
 #include <setjmp.h>
@@ -7,47 +7,6 @@
 #include <stddef.h>
 
 #include <cmocka.h>
-
-/* ---- news, for several engines */
-
-enum { CROWD = 100 };
-
-static void
-test_news(void **state)
-{
-	struct urn_link_news n[CROWD];
-	struct link_spec s = link_good(0, 1);
-	uint32_t other = 0;
-	uint8_t gid[16];
-
-	(void)state;
-	for (uint32_t i = 0; i < CROWD; i++) {
-		l3_nth_v4(gid, i);
-		expect_features(gid, 0);
-		request(gid, &s, START, URN_C_LINK_REQ_RX);
-	}
-	/* In portions, oldest first. */
-	assert_int_equal(urn_link_news(lk, &seen, n, 60), 60);
-	for (uint32_t i = 0; i < 60; i++) {
-		l3_nth_v4(gid, i);
-		assert_memory_equal(n[i].gid, gid, 16);
-	}
-	/* One of those to come changes again: it is told once, and last. */
-	l3_nth_v4(gid, 70);
-	s.features = 0;
-	request(gid, &s, START, URN_C_LINK_REQ_RX);
-	assert_int_equal(urn_link_news(lk, &seen, n, 60), 40);
-	assert_memory_equal(n[39].gid, gid, 16);
-	assert_int_equal(n[39].features, 0);
-	assert_int_equal(n[38].features, URN_LINK_F_SACK);
-	expect_no_news();
-	/* Another engine hears all of it, in its own time. */
-	assert_int_equal(urn_link_news(lk, &other, n, CROWD), CROWD);
-	assert_int_equal(urn_link_news(lk, &other, n, CROWD), 0);
-	assert_int_equal(other, seen);
-}
-
-/* ---- full */
 
 static void
 wanted_crowd(uint32_t count)
@@ -172,17 +131,37 @@ test_full_of_tries(void **state)
 	expect_state(gid, ASKING);
 }
 
+/* Two adapters, and one adapter started twice, have different epochs; so have requests ids. */
+static void
+test_drawn(void **state)
+{
+	struct urn_link_config cfg = config();
+	uint64_t epoch, tid;
+
+	(void)state;
+	tid = ask(peer_v4, START);
+	epoch = link_get(link_body(buf) + 8, 8);
+	assert_int_not_equal(epoch, 0);
+	assert_int_not_equal(ask(peer_ll, START), tid);
+	assert_int_equal(link_get(link_body(buf) + 8, 8), epoch);
+	urn_link_destroy(lk);
+	cfg.seed++;
+	lk = urn_link_create(&cfg);
+	assert_int_not_equal(ask(peer_v4, START), tid);
+	assert_int_not_equal(link_get(link_body(buf) + 8, 8), epoch);
+}
+
 int
 main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_news),
 		T(test_flood),
 		T(test_full),
 		T(test_full_of_questions),
 		T(test_full_of_tries),
+		T(test_drawn),
 	};
 
-	return cmocka_run_group_tests_name("link_room", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("link_table", tests, NULL, NULL);
 }
