@@ -45,8 +45,7 @@ struct urn_config_daemon {
 	char socket[108];	    /* path; "": urn_config_socket_default() */
 	uint32_t mode;		    /* of the socket, 0600 */
 	char group[32];		    /* of the socket; "": the process's */
-	char node[URN_CONFIG_NAME]; /* of clients that name none; "": they must, or there is one
-				       only */
+	char node[URN_CONFIG_NAME]; /* of clients that name none; "": if there are several, none */
 	char log_level[16];	    /* as urn_eal_config.log_level: "error", "warning", ... */
 	bool telemetry;		    /* rte_telemetry's socket */
 	char prometheus_host[48];   /* address to listen on, without brackets; "": do not */

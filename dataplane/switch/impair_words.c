@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "common/impair.h"
+#include "switch/impair_words.h"
 
-#include "common/text.h"
+#include "units.h"
 
 #include <stdlib.h>
 #include <string.h>
