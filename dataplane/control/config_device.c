@@ -27,8 +27,8 @@ check_wanted(const char *device, struct urn_err *err)
 			continue;
 		if (!urn_devargs_get(device, wanted[i].key, value, sizeof(value)) ||
 		    value[0] == '\0') {
-			urn_err_set(err, "the device wants %s; write %s,%s", wanted[i].key,
-				    wanted[i].prefix, wanted[i].example);
+			urn_err_set(err, "the device wants %s; add ,%s", wanted[i].key,
+				    wanted[i].example);
 			return -1;
 		}
 		(void)urn_devargs_get(device, "socket-abstract", abstract, sizeof(abstract));
@@ -42,6 +42,20 @@ check_wanted(const char *device, struct urn_err *err)
 	return 0;
 }
 
+static void
+say_no_device(const char *device, struct urn_err *err)
+{
+	if (strlen(device) <= 15 && strpbrk(device, ",:= /") == NULL &&
+	    strncmp(device, "net_", 4) != 0)
+		urn_err_set(err, "that is no device of DPDK; for an interface of that name give "
+				 "net_af_packet0,iface=%s",
+			    device);
+	else
+		urn_err_set(err, "that is no device of DPDK; give net_memif, net_tap, net_af_packet, "
+				 "net_af_xdp, net_pcap, net_null or net_ring with a number behind it, "
+				 "or a PCI address such as 0000:3b:00.0");
+}
+
 int
 urn_config_device_check(const char *device, struct urn_err *err)
 {
@@ -52,10 +66,7 @@ urn_config_device_check(const char *device, struct urn_err *err)
 		return 0;
 	family = urn_family_find(device);
 	if (!family) {
-		urn_err_set(err, "%.48s is no device that is known; give net_memif, net_tap, "
-				 "net_af_packet, net_af_xdp, net_pcap, net_null or net_ring with a "
-				 "number behind it, or a PCI address such as 0000:3b:00.0",
-			    device);
+		say_no_device(device, err);
 		return -1;
 	}
 	if (urn_devargs_check(device, family->keys, err) != 0)

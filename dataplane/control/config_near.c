@@ -54,8 +54,8 @@ urn_config_near_begin(struct urn_config_near *near, const char *word)
 
 	near->word = n < NEAR_MAX ? word : "";
 	near->best = NULL;
-	/* One edit in three letters, at most; a part of a word costs as much. */
-	near->cost = (unsigned int)n / 3 + 2;
+	/* One edit and one in three letters, at most, but never all of a word. */
+	near->cost = least((unsigned int)n / 3 + 2, (unsigned int)n);
 }
 
 void

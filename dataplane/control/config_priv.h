@@ -122,6 +122,16 @@ size_t urn_config_word(const char **at, const char **word);
 /* "02:00:00:00:00:01", of one station. returns: 0 or -1 */
 int urn_config_parse_mac(const char *s, size_t n, uint8_t mac[6]);
 
+/* As a file would have it: 65536 as 64k; 4000000 ns as 4ms; "a, b or c". returns: out */
+const char *urn_config_number_text(uint64_t n, char out[32]);
+const char *urn_config_time_text(uint64_t ns, char out[32]);
+void urn_config_words_text(const char *const *words, char *out, size_t size);
+
+/* ---- config_help.c */
+
+/* The reference for doc/urnicd.md, as Markdown. */
+void urn_config_reference(FILE *out);
+
 /* ---- config_device.c */
 
 /* Can it be a device of pmd_glue? Looks at no device. returns: 0, or -1 with *err */

@@ -235,11 +235,12 @@ share_engines(struct urn_config_ctx *ctx, const struct links *l)
 
 /* ---- what is said of a plug */
 
-/* "WHO" behind the key, without direction when n is shorter. returns: the plug, or -1: reported */
+/* The plug called who, n bytes, of an entry's key. returns: its index, or -1: reported */
 static int
-find_who(struct urn_config_ctx *ctx, const struct urn_config_switch *w, const char *who, size_t n,
-	 unsigned int line)
+find_who(struct urn_config_ctx *ctx, const struct urn_config_switch *w,
+	 const struct urn_ini_entry *e, const char *who, size_t n)
 {
+	unsigned int line = e->key.line;
 	int i = find_plug(w, who, n);
 	int len = (int)RTE_MIN(n, (size_t)SHOWN);
 	struct urn_config_near near;
@@ -253,9 +254,9 @@ find_who(struct urn_config_ctx *ctx, const struct urn_config_switch *w, const ch
 		urn_config_near_try(&near, w->plug[p].port.name);
 	if (n == 0)
 		urn_config_say(ctx, line,
-			       "it wants the name of a port, adapter or switch that is plugged into "
+			       "%.6s wants the name of a port, adapter or switch that is plugged into "
 			       "switch %s behind it",
-			       w->sw.name);
+			       e->key.s, w->sw.name);
 	else if (near.best)
 		urn_config_say(ctx, line,
 			       "nothing called %s is plugged into switch %s; did you mean %s?",
@@ -320,7 +321,7 @@ impair(struct urn_config_ctx *ctx, struct urn_config_switch *w, const struct urn
 			       SHOWN, dir, (int)RTE_MIN(n, (size_t)SHOWN), who);
 		return;
 	}
-	p = find_who(ctx, w, who, n, e->key.line);
+	p = find_who(ctx, w, e, who, n);
 	if (p < 0)
 		return;
 	if (lines[p][which] != 0) {
@@ -384,7 +385,7 @@ static void
 fix(struct urn_config_ctx *ctx, struct urn_config_switch *w, const struct urn_ini_entry *e)
 {
 	const char *who = e->key.s + strlen("static") + (e->key.s[strlen("static")] == ' ');
-	int p = find_who(ctx, w, who, strlen(who), e->key.line);
+	int p = find_who(ctx, w, e, who, strlen(who));
 	const char *at = e->value.s, *word;
 	uint8_t mac[6];
 	size_t n;

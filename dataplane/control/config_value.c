@@ -147,9 +147,8 @@ take_names(const struct value *v)
 	return count > 0 ? 0 : bad(v, "give names with commas between, or leave the line out");
 }
 
-/* "a, b or c" */
-static void
-list_words(const char *const *words, char *out, size_t size)
+void
+urn_config_words_text(const char *const *words, char *out, size_t size)
 {
 	size_t n = 0;
 
@@ -172,7 +171,7 @@ find_word(const struct value *v)
 		if (strcmp(v->text, words[i]) == 0)
 			return i;
 	}
-	list_words(words, list, sizeof(list));
+	urn_config_words_text(words, list, sizeof(list));
 	return bad(v, "give %s", list);
 }
 
@@ -210,9 +209,8 @@ take_bool(const struct value *v)
 
 /* ---- numbers */
 
-/* As the file would have it: 65536 as 64k. */
-static const char *
-number_text(uint64_t n, char out[32])
+const char *
+urn_config_number_text(uint64_t n, char out[32])
 {
 	static const char letters[] = "\0kMG";
 	unsigned int unit = 0;
@@ -237,16 +235,16 @@ take_count(const struct value *v)
 		return store(v, URN_CONFIG_UNLIMITED);
 	if (urn_text_parse_size(v->text, &n) == 0 && n >= k->min && n <= max)
 		return store(v, n);
-	number_text(k->min, least);
+	urn_config_number_text(k->min, least);
 	if (limit)
 		return bad(v, "give a number from %s on, such as 100 or 64k, or unlimited", least);
 	return bad(v, "give %s from %s to %s%s", k->type == URN_CT_SIZE ? "a size" : "a number",
-		   least, number_text(max, most),
+		   least, urn_config_number_text(max, most),
 		   k->type == URN_CT_SIZE ? ", such as 64M or 2G" : "");
 }
 
-static const char *
-time_text(uint64_t ns, char out[32])
+const char *
+urn_config_time_text(uint64_t ns, char out[32])
 {
 	if (ns % 1000000000 == 0)
 		snprintf(out, 32, "%" PRIu64 "s", ns / 1000000000);
@@ -267,7 +265,7 @@ take_time(const struct value *v)
 	if (urn_text_parse_time(v->text, &ns) == 0 && ns >= k->min && ns <= k->max)
 		return store(v, ns / k->unit);
 	return bad(v, "give a time from %s to %s, with us, ms or s behind it",
-		   time_text(k->min, least), time_text(k->max, most));
+		   urn_config_time_text(k->min, least), urn_config_time_text(k->max, most));
 }
 
 static int
@@ -476,7 +474,7 @@ take_features(const struct value *v)
 	char list[64];
 	size_t n;
 
-	list_words(v->key->words, list, sizeof(list));
+	urn_config_words_text(v->key->words, list, sizeof(list));
 	while ((n = urn_config_word(&at, &word)) > 0) {
 		unsigned int i = 0;
 
