@@ -179,8 +179,9 @@ add_object(struct urn_config_ctx *ctx, const struct urn_config_kind *kind,
 
 	if (earlier) {
 		urn_config_say(ctx, s->kind.line,
-			       "there is a [%s %s] in line %u already; give this one another name",
-			       kind->name, s->name.s, earlier->kind.line);
+			       "there is %s [%s %s] in line %u already; give this one another name",
+			       kind->name[0] == 'a' ? "an" : "a", kind->name, s->name.s,
+			       earlier->kind.line);
 		return NULL;
 	}
 	if (*n == kind->max) {
