@@ -21,7 +21,7 @@ fake meson <<'E2'
 echo '[{"name": "fuzz", "value": true}]'
 E2
 fake ninja </dev/null
-for t in parse transport neigh link; do
+for t in parse transport neigh link config; do
 	cat >"$build/test/fuzz/fuzz_$t" <<E2
 #!/bin/bash
 echo "\$*" >>"$place/log"
