@@ -128,9 +128,9 @@ say_unknown_section(struct urn_config_ctx *ctx, const struct urn_ini_section *s)
 	kind = find_kind(near.best);
 	urn_config_say(ctx, s->kind.line, "[%.*s] is no section; did you mean [%s%s%s]?", SHOWN,
 		       s->kind.s, near.best, kind->arg ? " " : "",
-		       !kind->arg	   ? ""
+		       !kind->arg	      ? ""
 		       : s->name.s[0] != '\0' ? s->name.s
-					   : kind->arg);
+					      : kind->arg);
 }
 
 /* Is the name one that this kind of section can have? returns: 0, or -1: reported */
@@ -141,8 +141,9 @@ check_name(struct urn_config_ctx *ctx, const struct urn_config_kind *kind,
 	const char *name = s->name.s;
 
 	if (!kind->arg && name[0] != '\0')
-		urn_config_say(ctx, s->kind.line, "[%s] takes no name; write [%s] instead of "
-						  "[%s %.*s]",
+		urn_config_say(ctx, s->kind.line,
+			       "[%s] takes no name; write [%s] instead of "
+			       "[%s %.*s]",
 			       kind->name, kind->name, kind->name, SHOWN, name);
 	else if (kind->arg && name[0] == '\0')
 		urn_config_say(ctx, s->kind.line, "[%s] wants %s, such as [%s %s]", kind->name,
@@ -206,8 +207,8 @@ add_port(struct urn_config_ctx *ctx, const struct urn_ini_section *s)
 {
 	struct urn_config *cfg = ctx->cfg;
 	void *array = cfg->port;
-	struct urn_config_port *p = add_object(ctx, &urn_config_kinds[URN_CK_PORT], s, ctx->port,
-					       &cfg->ports, &array);
+	struct urn_config_port *p =
+		add_object(ctx, &urn_config_kinds[URN_CK_PORT], s, ctx->port, &cfg->ports, &array);
 
 	cfg->port = array;
 	if (!p)
@@ -445,8 +446,7 @@ urn_config_read(const char *file, struct urn_config_errors *errors)
 	if (len >= 0)
 		cfg = urn_config_parse(text, (size_t)len, file, errors);
 	else if (errno == EFBIG)
-		urn_config_error(errors, file, 0,
-				 "is longer than %u bytes; is it a configuration?",
+		urn_config_error(errors, file, 0, "is longer than %u bytes; is it a configuration?",
 				 URN_CONFIG_FILE_MAX);
 	else
 		urn_config_error(errors, file, 0, "cannot be read: %s", strerror(errno));
@@ -484,8 +484,9 @@ urn_config_socket_default(bool root, const char *xdg, char path[108], struct urn
 	n = snprintf(path, 108, "%s/urnic/urnicd.sock", root ? "/run" : xdg);
 	if (n < 108)
 		return 0;
-	urn_err_set(err, "the path %.64s.../urnic/urnicd.sock is too long for a socket; give "
-			 "socket in [urnicd]",
+	urn_err_set(err,
+		    "the path %.64s.../urnic/urnicd.sock is too long for a socket; give "
+		    "socket in [urnicd]",
 		    xdg);
 	return -1;
 }

@@ -18,16 +18,18 @@ check_lcores(struct urn_config_ctx *ctx, unsigned int e)
 	if (lcore < 0)
 		return;
 	if (CPU_COUNT(&cfg->eal.cores) > 0 && !CPU_ISSET((size_t)lcore, &cfg->eal.cores))
-		urn_config_say(ctx, line,
-			       "lcore = %d is not among the cores of [eal] (line %u); add it there, "
-			       "or choose one of those",
-			       lcore, urn_config_line(ctx->only[URN_CK_EAL], "cores"));
+		urn_config_say(
+			ctx, line,
+			"lcore = %d is not among the cores of [eal] (line %u); add it there, "
+			"or choose one of those",
+			lcore, urn_config_line(ctx->only[URN_CK_EAL], "cores"));
 	for (unsigned int i = 0; i < e; i++) {
 		if (cfg->engine[i].lcore == lcore)
-			urn_config_say(ctx, line,
-				       "lcore = %d is that of engine %u already (line %u); give each "
-				       "engine its own, or leave lcore out",
-				       lcore, i, urn_config_line(ctx->engine[i], "lcore"));
+			urn_config_say(
+				ctx, line,
+				"lcore = %d is that of engine %u already (line %u); give each "
+				"engine its own, or leave lcore out",
+				lcore, i, urn_config_line(ctx->engine[i], "lcore"));
 	}
 }
 
@@ -43,10 +45,11 @@ check_engines(struct urn_config_ctx *ctx)
 			continue;
 		}
 		if (gap)
-			urn_config_say(ctx, ctx->engine[e]->kind.line,
-				       "[engine %u], and there is no [engine %u]; number them from 0 "
-				       "on without a gap",
-				       e, e - 1);
+			urn_config_say(
+				ctx, ctx->engine[e]->kind.line,
+				"[engine %u], and there is no [engine %u]; number them from 0 "
+				"on without a gap",
+				e, e - 1);
 		gap = false;
 		check_lcores(ctx, e);
 	}
@@ -63,9 +66,10 @@ check_device(struct urn_config_ctx *ctx, unsigned int i)
 	char id[64], other[64];
 
 	if (!urn_ini_find(ctx->port[i], "device")) {
-		urn_config_say(ctx, p[i].line,
-			       "port %s has no device; give one, such as device = net_tap0,iface=urn0",
-			       p[i].port.name);
+		urn_config_say(
+			ctx, p[i].line,
+			"port %s has no device; give one, such as device = net_tap0,iface=urn0",
+			p[i].port.name);
 		return;
 	}
 	urn_config_device_id(p[i].port.device, id, sizeof(id));
@@ -96,10 +100,10 @@ check_ports(struct urn_config_ctx *ctx)
 				       "switch ports = %s, or leave it out",
 				       p->port.name, p->port.name, p->port.name);
 		else if (p->port.queues == 0)
-			p->port.queues = p->adapter < 0
-						 ? 1
-						 : (uint16_t)__builtin_popcount(
-							   cfg->adapter[p->adapter].adapter.engines);
+			p->port.queues =
+				p->adapter < 0 ? 1
+					       : (uint16_t)__builtin_popcount(
+							 cfg->adapter[p->adapter].adapter.engines);
 	}
 	for (unsigned int i = 0; i < cfg->adapters; i++)
 		rings += cfg->adapter[i].sw >= 0 ? 2 : 0;
@@ -166,9 +170,10 @@ check_address(struct urn_config_ctx *ctx, unsigned int i, bool v6)
 		if (memcmp(mine, v6 ? a[k].adapter.ipv6 : a[k].adapter.ipv4, size) != 0)
 			continue;
 		inet_ntop(v6 ? AF_INET6 : AF_INET, mine, text, sizeof(text));
-		urn_config_say(ctx, urn_config_line(ctx->adapter[i], key),
-			       "%s is the address of adapter %s already (line %u); give each its own",
-			       text, a[k].adapter.name, urn_config_line(ctx->adapter[k], key));
+		urn_config_say(
+			ctx, urn_config_line(ctx->adapter[i], key),
+			"%s is the address of adapter %s already (line %u); give each its own",
+			text, a[k].adapter.name, urn_config_line(ctx->adapter[k], key));
 	}
 }
 
@@ -188,9 +193,10 @@ static void
 check_adapters(struct urn_config_ctx *ctx)
 {
 	if (!has_section(ctx->ini, "adapter"))
-		urn_config_say(ctx, 0,
-			       "there is no [adapter NAME], so there is nothing to attach to; write "
-			       "one with port = NAME or switch = NAME");
+		urn_config_say(
+			ctx, 0,
+			"there is no [adapter NAME], so there is nothing to attach to; write "
+			"one with port = NAME or switch = NAME");
 	for (unsigned int i = 0; i < ctx->cfg->adapters; i++) {
 		check_address(ctx, i, false);
 		check_address(ctx, i, true);
@@ -280,15 +286,19 @@ static void
 check_limits(struct urn_config_ctx *ctx)
 {
 	static const char *const pairs[][2] = {
-		{"clients_per_uid", "clients"},	       {"qp_per_client", "qp_per_uid"},
-		{"cq_per_client", "cq_per_uid"},       {"srq_per_client", "srq_per_uid"},
-		{"mr_per_client", "mr_per_uid"},       {"pinned_per_client", "pinned_per_uid"},
+		{"clients_per_uid", "clients"},	 {"qp_per_client", "qp_per_uid"},
+		{"cq_per_client", "cq_per_uid"}, {"srq_per_client", "srq_per_uid"},
+		{"mr_per_client", "mr_per_uid"}, {"pinned_per_client", "pinned_per_uid"},
 	};
 	const struct urn_config_limits *l = &ctx->cfg->limits;
 	const struct urn_config_quota *c = &l->per_client, *u = &l->per_uid;
 	const uint64_t values[][2] = {
-		{l->clients_per_uid, l->clients}, {c->qp, u->qp}, {c->cq, u->cq},
-		{c->srq, u->srq},		  {c->mr, u->mr}, {c->pinned, u->pinned},
+		{l->clients_per_uid, l->clients},
+		{c->qp, u->qp},
+		{c->cq, u->cq},
+		{c->srq, u->srq},
+		{c->mr, u->mr},
+		{c->pinned, u->pinned},
 	};
 	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
 
@@ -298,11 +308,12 @@ check_limits(struct urn_config_ctx *ctx)
 		const struct urn_ini_entry *large = urn_ini_find(s, pairs[i][1]);
 
 		if (small && large && values[i][0] > values[i][1])
-			urn_config_say(ctx, small->key.line,
-				       "%s = %.32s is more than %s = %.32s (line %u), so nobody could "
-				       "reach it; lower the one or raise the other",
-				       pairs[i][0], small->value.s, pairs[i][1], large->value.s,
-				       large->key.line);
+			urn_config_say(
+				ctx, small->key.line,
+				"%s = %.32s is more than %s = %.32s (line %u), so nobody could "
+				"reach it; lower the one or raise the other",
+				pairs[i][0], small->value.s, pairs[i][1], large->value.s,
+				large->key.line);
 	}
 }
 

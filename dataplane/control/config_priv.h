@@ -17,30 +17,30 @@
 #include "control/ini.h"
 
 enum urn_config_type {
-	URN_CT_TEXT,	/* as it is */
-	URN_CT_PATH,	/* an absolute path */
-	URN_CT_NAME,	/* a name that the configuration gives: letters, digits, _ and - */
-	URN_CT_NAMES,	/* a list of them */
-	URN_CT_COUNT,	/* a number, with k, M or G */
-	URN_CT_LIMIT,	/* the same, or "unlimited" */
-	URN_CT_SIZE,	/* bytes, with k, M or G */
-	URN_CT_TIME,	/* 100us, 4ms, 2s; min, max in ns */
-	URN_CT_BOOL,	/* yes or no */
-	URN_CT_WORD,	/* one of the words: its index */
-	URN_CT_LEVEL,	/* one of the words: itself */
-	URN_CT_NUMBER,	/* one of the words, which are numbers: the number */
-	URN_CT_MODE,	/* octal */
+	URN_CT_TEXT,   /* as it is */
+	URN_CT_PATH,   /* an absolute path */
+	URN_CT_NAME,   /* a name that the configuration gives: letters, digits, _ and - */
+	URN_CT_NAMES,  /* a list of them */
+	URN_CT_COUNT,  /* a number, with k, M or G */
+	URN_CT_LIMIT,  /* the same, or "unlimited" */
+	URN_CT_SIZE,   /* bytes, with k, M or G */
+	URN_CT_TIME,   /* 100us, 4ms, 2s; min, max in ns */
+	URN_CT_BOOL,   /* yes or no */
+	URN_CT_WORD,   /* one of the words: its index */
+	URN_CT_LEVEL,  /* one of the words: itself */
+	URN_CT_NUMBER, /* one of the words, which are numbers: the number */
+	URN_CT_MODE,   /* octal */
 	URN_CT_MAC,
 	URN_CT_IPV4,
 	URN_CT_IPV6,
-	URN_CT_LISTEN,	/* an address and a port, into struct urn_config_daemon */
-	URN_CT_CORES,	/* 0-3,8; a cpu_set_t */
-	URN_CT_ENGINES, /* 0,1 or "all"; a mask, all: UINT32_MAX */
-	URN_CT_FEATURES,/* list of the words: a mask of bits by their index */
-	URN_CT_DEVICE,	/* what pmd_glue opens */
-	URN_CT_EAL,	/* further EAL arguments */
-	URN_CT_MACS,	/* a list of MAC addresses */
-	URN_CT_IMPAIR,	/* switch/impair_words.h */
+	URN_CT_LISTEN,	 /* an address and a port, into struct urn_config_daemon */
+	URN_CT_CORES,	 /* 0-3,8; a cpu_set_t */
+	URN_CT_ENGINES,	 /* 0,1 or "all"; a mask, all: UINT32_MAX */
+	URN_CT_FEATURES, /* list of the words: a mask of bits by their index */
+	URN_CT_DEVICE,	 /* what pmd_glue opens */
+	URN_CT_EAL,	 /* further EAL arguments */
+	URN_CT_MACS,	 /* a list of MAC addresses */
+	URN_CT_IMPAIR,	 /* switch/impair_words.h */
 	URN_CONFIG_TYPES,
 };
 
@@ -49,12 +49,13 @@ enum urn_config_type {
 
 struct urn_config_key {
 	const char *name;
-	const char *arg; /* a word behind the key, "PORT" of "impair PORT"; such keys repeat. Or NULL */
+	const char *
+		arg; /* a word behind the key, "PORT" of "impair PORT"; such keys repeat. Or NULL */
 	enum urn_config_type type;
-	bool invert;	    /* BOOL: the field is true for no */
-	size_t offset, size; /* of the field in its object, or URN_CONFIG_NO_FIELD */
-	uint64_t min, max;  /* numbers, sizes, times; 0, 0: those of the type */
-	uint64_t unit;	    /* TIME: ns of one in the field */
+	bool invert;		  /* BOOL: the field is true for no */
+	size_t offset, size;	  /* of the field in its object, or URN_CONFIG_NO_FIELD */
+	uint64_t min, max;	  /* numbers, sizes, times; 0, 0: those of the type */
+	uint64_t unit;		  /* TIME: ns of one in the field */
 	const char *const *words; /* ended by NULL */
 	const char *preset; /* value when it is not given; "(...)": in words, the field stays */
 	const char *help;   /* what it is, for a line of help */

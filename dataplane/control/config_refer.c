@@ -57,11 +57,11 @@ urn_config_say_missing(struct urn_config_ctx *ctx, unsigned int line, enum urn_c
 	memcpy(word, name, (size_t)len);
 	if (port ? urn_config_find_switch(cfg, name, n) >= 0
 		 : urn_config_find_port(cfg, name, n) >= 0) {
-		urn_config_say(ctx, line, "%s is a %s, and here stand %s", word,
-			       port ? "switch" : "port",
-			       port ? "ports; an adapter has switch = NAME, another switch links = "
-				      "NAME"
-				    : "switches; an adapter has port = NAME, a switch ports = NAME");
+		urn_config_say(
+			ctx, line, "%s is a %s, and here stand %s", word, port ? "switch" : "port",
+			port ? "ports; an adapter has switch = NAME, another switch links = "
+			       "NAME"
+			     : "switches; an adapter has port = NAME, a switch ports = NAME");
 		return;
 	}
 	urn_config_near_begin(&near, word);
@@ -73,8 +73,9 @@ urn_config_say_missing(struct urn_config_ctx *ctx, unsigned int line, enum urn_c
 		urn_config_say(ctx, line, "there is no [%s %s]; did you mean %s?",
 			       port ? "port" : "switch", word, near.best);
 	else
-		urn_config_say(ctx, line, "there is no [%s %s]; write that section, or give the "
-					  "name of another",
+		urn_config_say(ctx, line,
+			       "there is no [%s %s]; write that section, or give the "
+			       "name of another",
 			       port ? "port" : "switch", word);
 }
 
@@ -147,11 +148,11 @@ take_engines(struct urn_config_ctx *ctx, unsigned int index)
 		a->engines = all;
 	if ((a->engines & ~all) == 0)
 		return;
-	urn_config_say(ctx, urn_config_line(ctx->adapter[index], "engines"),
-		       "there is no engine %d, of which adapter %s speaks; the last one is engine %u. "
-		       "Write a section [engine %d], or leave it out",
-		       __builtin_ctz(a->engines & ~all), a->name, n - 1,
-		       __builtin_ctz(a->engines & ~all));
+	urn_config_say(
+		ctx, urn_config_line(ctx->adapter[index], "engines"),
+		"there is no engine %d, of which adapter %s speaks; the last one is engine %u. "
+		"Write a section [engine %d], or leave it out",
+		__builtin_ctz(a->engines & ~all), a->name, n - 1, __builtin_ctz(a->engines & ~all));
 }
 
 static void

@@ -79,8 +79,10 @@ static const struct urn_config_key eal_keys[] = {
 };
 
 #define L(field) FIELD(struct urn_config_limits, field)
-#define LIMIT(key, field, dflt, text) \
-	{key, .type = URN_CT_LIMIT, L(field), .min = 1, .preset = dflt, .help = text}
+#define LIMIT(key, field, dflt, text)                                                       \
+	{                                                                                   \
+		key, .type = URN_CT_LIMIT, L(field), .min = 1, .preset = dflt, .help = text \
+	}
 static const struct urn_config_key limits_keys[] = {
 	LIMIT("clients", clients, "4k", "clients at a time"),
 	LIMIT("clients_per_uid", clients_per_uid, "2k", "... of one user"),
@@ -187,8 +189,8 @@ static const struct urn_config_key adapter_keys[] = {
 	 .help = "look whether a peer is urnic, and answer when asked; no: plain RoCEv2"},
 	{"icrc", .type = URN_CT_BOOL, A(no_icrc), .invert = true, .preset = "yes",
 	 .help = "send and check ICRCs; no is for measurements, at both ends"},
-	{"path_mtu", .type = URN_CT_NUMBER, R(roce_mtu), .words = mtu_words,
-	 .preset = "4096", .help = "on a switch: the largest path MTU, bytes"},
+	{"path_mtu", .type = URN_CT_NUMBER, R(roce_mtu), .words = mtu_words, .preset = "4096",
+	 .help = "on a switch: the largest path MTU, bytes"},
 	{"mbufs", .type = URN_CT_COUNT, R(mbufs), .min = 1 * K, .max = 4 * M,
 	 .preset = "(what the queues need)", .help = "on a switch: packets in its pool"},
 	{"mac", .type = URN_CT_MAC, R(mac), .preset = "(made by chance)",

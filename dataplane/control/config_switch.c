@@ -26,7 +26,8 @@ static int
 find_plug(const struct urn_config_switch *w, const char *name, size_t n)
 {
 	for (unsigned int i = 0; i < w->plugs; i++) {
-		if (strlen(w->plug[i].port.name) == n && strncmp(w->plug[i].port.name, name, n) == 0)
+		if (strlen(w->plug[i].port.name) == n &&
+		    strncmp(w->plug[i].port.name, name, n) == 0)
 			return (int)i;
 	}
 	return -1;
@@ -35,7 +36,7 @@ find_plug(const struct urn_config_switch *w, const char *name, size_t n)
 static const char *
 kind_name(enum urn_config_plug_kind kind)
 {
-	return kind == URN_CONFIG_PLUG_PORT	? "port"
+	return kind == URN_CONFIG_PLUG_PORT	 ? "port"
 	       : kind == URN_CONFIG_PLUG_ADAPTER ? "adapter"
 						 : "switch";
 }
@@ -108,9 +109,12 @@ static void
 plug_ports(struct urn_config_ctx *ctx, unsigned int index)
 {
 	const struct urn_ini_entry *e = urn_ini_find(ctx->sw[index], "ports");
-	const char *at = e ? e->value.s : "", *name;
+	const char *at, *name;
 	size_t n;
 
+	if (!e)
+		return;
+	at = e->value.s;
 	while ((n = urn_config_word(&at, &name)) > 0 && urn_config_is_name(name, n))
 		plug_port(ctx, index, name, n, e->key.line);
 }
@@ -131,7 +135,7 @@ plug_adapters(struct urn_config_ctx *ctx, unsigned int index)
 /* ---- links, and the engines that linked switches share */
 
 struct links {
-	uint64_t said[URN_CONFIG_MAX_SWITCHES];	       /* bit i: it lists switch i */
+	uint64_t said[URN_CONFIG_MAX_SWITCHES];	    /* bit i: it lists switch i */
 	unsigned int root[URN_CONFIG_MAX_SWITCHES]; /* of the tree that it is in */
 };
 
@@ -191,9 +195,12 @@ link_all(struct urn_config_ctx *ctx, struct links *l)
 {
 	for (unsigned int i = 0; i < ctx->cfg->switches; i++) {
 		const struct urn_ini_entry *e = urn_ini_find(ctx->sw[i], "links");
-		const char *at = e ? e->value.s : "", *name;
+		const char *at, *name;
 		size_t n;
 
+		if (!e)
+			continue;
+		at = e->value.s;
 		while ((n = urn_config_word(&at, &name)) > 0 && urn_config_is_name(name, n))
 			link_to(ctx, l, i, name, n, e->key.line);
 	}
@@ -253,10 +260,11 @@ find_who(struct urn_config_ctx *ctx, const struct urn_config_switch *w,
 	for (unsigned int p = 0; p < w->plugs; p++)
 		urn_config_near_try(&near, w->plug[p].port.name);
 	if (n == 0)
-		urn_config_say(ctx, line,
-			       "%.6s wants the name of a port, adapter or switch that is plugged into "
-			       "switch %s behind it",
-			       e->key.s, w->sw.name);
+		urn_config_say(
+			ctx, line,
+			"%.6s wants the name of a port, adapter or switch that is plugged into "
+			"switch %s behind it",
+			e->key.s, w->sw.name);
 	else if (near.best)
 		urn_config_say(ctx, line,
 			       "nothing called %s is plugged into switch %s; did you mean %s?",
@@ -315,10 +323,11 @@ impair(struct urn_config_ctx *ctx, struct urn_config_switch *w, const struct urn
 	int p;
 
 	if (which == 0 && *dir != '\0') {
-		urn_config_say(ctx, e->key.line,
-			       "%.*s is no direction; write impair %.*s.in for frames from it, .out "
-			       "for frames to it, or neither for both",
-			       SHOWN, dir, (int)RTE_MIN(n, (size_t)SHOWN), who);
+		urn_config_say(
+			ctx, e->key.line,
+			"%.*s is no direction; write impair %.*s.in for frames from it, .out "
+			"for frames to it, or neither for both",
+			SHOWN, dir, (int)RTE_MIN(n, (size_t)SHOWN), who);
 		return;
 	}
 	p = find_who(ctx, w, e, who, n);
@@ -365,11 +374,12 @@ fix_one(struct urn_config_ctx *ctx, struct urn_config_switch *w, unsigned int pl
 	for (unsigned int i = 0; i < w->statics; i++) {
 		if (memcmp(w->fixed[i].mac, mac, 6) != 0)
 			continue;
-		urn_config_say(ctx, line,
-			       "%02x:%02x:%02x:%02x:%02x:%02x is a static address behind %s already; "
-			       "leave one out",
-			       mac[0], mac[1], mac[2], mac[3], mac[4], mac[5],
-			       w->plug[w->fixed[i].plug].port.name);
+		urn_config_say(
+			ctx, line,
+			"%02x:%02x:%02x:%02x:%02x:%02x is a static address behind %s already; "
+			"leave one out",
+			mac[0], mac[1], mac[2], mac[3], mac[4], mac[5],
+			w->plug[w->fixed[i].plug].port.name);
 		return;
 	}
 	if (w->statics == STATICS_MAX || w->statics == w->sw.fdb.max)

@@ -302,7 +302,7 @@ urn_config_parse_mac(const char *s, size_t n, uint8_t mac[6])
 	return mac[0] & 1 || (mac[0] | mac[1] | mac[2] | mac[3] | mac[4] | mac[5]) == 0 ? -1 : 0;
 }
 
-#define MAC_RULE \
+#define MAC_RULE                                                               \
 	"give the MAC address of one station, six bytes with colons, such as " \
 	"02:00:00:00:00:01"
 
@@ -388,8 +388,8 @@ take_listen(const struct value *v)
 	    urn_text_parse_uint(colon + 1, &port) != 0 || port < 1 || port > 65535)
 		return bad(v, "give an address and a port, such as 127.0.0.1:9464 or [::1]:9464");
 	if (v->field) {
-		struct urn_config_daemon *d = (struct urn_config_daemon *)((char *)v->field -
-									   v->key->offset);
+		struct urn_config_daemon *d =
+			(struct urn_config_daemon *)((char *)v->field - v->key->offset);
 
 		memcpy(d->prometheus_host, name, sizeof(name));
 		d->prometheus_port = (uint16_t)port;
@@ -414,8 +414,8 @@ parse_range(const char *s, size_t n, unsigned int max, unsigned int *first, unsi
 	dash = strchr(text, '-');
 	if (dash)
 		*dash++ = '\0';
-	if (urn_text_parse_uint(text, &a) != 0 || urn_text_parse_uint(dash ? dash : text, &b) != 0 ||
-	    a > b || b >= max)
+	if (urn_text_parse_uint(text, &a) != 0 ||
+	    urn_text_parse_uint(dash ? dash : text, &b) != 0 || a > b || b >= max)
 		return -1;
 	*first = (unsigned int)a;
 	*last = (unsigned int)b;
@@ -478,8 +478,8 @@ take_features(const struct value *v)
 	while ((n = urn_config_word(&at, &word)) > 0) {
 		unsigned int i = 0;
 
-		while (v->key->words[i] && (strlen(v->key->words[i]) != n ||
-					    strncmp(word, v->key->words[i], n) != 0))
+		while (v->key->words[i] &&
+		       (strlen(v->key->words[i]) != n || strncmp(word, v->key->words[i], n) != 0))
 			i++;
 		if (!v->key->words[i])
 			return bad(v, "give %s, or leave the line out", list);

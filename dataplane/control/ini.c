@@ -95,8 +95,7 @@ static void
 add_section(struct reader *r, struct urn_ini_text kind, struct urn_ini_text name)
 {
 	struct urn_ini *ini = r->ini;
-	struct urn_ini_section *s =
-		grow(r, ini->section, ini->sections, &ini->room, sizeof(*s));
+	struct urn_ini_section *s = grow(r, ini->section, ini->sections, &ini->room, sizeof(*s));
 
 	if (!s)
 		return;

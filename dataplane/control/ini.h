@@ -19,7 +19,7 @@
 #include <stddef.h>
 
 struct urn_ini_text {
-	const char *s; /* owner: the struct urn_ini; without control characters */
+	const char *s;		   /* owner: the struct urn_ini; without control characters */
 	unsigned int line, column; /* where it begins, from 1, the column in bytes */
 };
 

@@ -200,10 +200,11 @@ urn_impair_take(struct urn_impair_config *c, const char *key, const char *value,
 		if (strcmp(key, others[i].key) == 0)
 			return others[i].take(c, value, err);
 	}
-	urn_err_set(err,
-		    "%.32s is no impairment; there are drop, dup, corrupt, reorder, hold, hold-time, "
-		    "delay, jitter, rate, queue, flap, blackhole and seed",
-		    key);
+	urn_err_set(
+		err,
+		"%.32s is no impairment; there are drop, dup, corrupt, reorder, hold, hold-time, "
+		"delay, jitter, rate, queue, flap, blackhole and seed",
+		key);
 	return -1;
 }
 

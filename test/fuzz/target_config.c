@@ -18,12 +18,37 @@ enum { ROOM = 64 * 1024, KEEP = 64 };
 
 /* Values, names and a few beginnings of lines; keys and sections come from the table. */
 static const char *const words[] = {
-	"a",	    "b",	"w",	    "10.0.0.1", "fd00::1",  "02:00:00:00:00:01",
-	"net_null0", "net_null1", "0:3.0",   "yes",	 "100us",    "64k",
-	"all",	    "0,1",	"a,b",	    "drop=1%",	"unlimited", ".in",
-	".out",	    "\n",	" = ",	    "sleep",	"1024",	     "[port a]\ndevice = net_null0\n",
-	"[adapter a]\nport = a\n", "[adapter b]\nswitch = w\n", "[switch w]\n", "links = w\n",
-	"[engine 0]\n", "[engine 1]\n", "\"",
+	"a",
+	"b",
+	"w",
+	"10.0.0.1",
+	"fd00::1",
+	"02:00:00:00:00:01",
+	"net_null0",
+	"net_null1",
+	"0:3.0",
+	"yes",
+	"100us",
+	"64k",
+	"all",
+	"0,1",
+	"a,b",
+	"drop=1%",
+	"unlimited",
+	".in",
+	".out",
+	"\n",
+	" = ",
+	"sleep",
+	"1024",
+	"[port a]\ndevice = net_null0\n",
+	"[adapter a]\nport = a\n",
+	"[adapter b]\nswitch = w\n",
+	"[switch w]\n",
+	"links = w\n",
+	"[engine 0]\n",
+	"[engine 1]\n",
+	"\"",
 };
 
 int
@@ -80,7 +105,8 @@ check_mistakes(const struct urn_config_errors *e, unsigned int lines)
 {
 	unsigned int last = 0;
 
-	fuzz_check(e->n <= URN_CONFIG_ERRORS_MAX && (e->more == 0 || e->n == URN_CONFIG_ERRORS_MAX));
+	fuzz_check(e->n <= URN_CONFIG_ERRORS_MAX &&
+		   (e->more == 0 || e->n == URN_CONFIG_ERRORS_MAX));
 	for (unsigned int i = 0; i < e->n; i++) {
 		fuzz_check(e->error[i].line >= last && e->error[i].line <= lines);
 		fuzz_check(strncmp(e->error[i].text, "f:", 2) == 0);

@@ -62,8 +62,7 @@ config_bad(const char *text, const char *want)
 }
 
 /* The end of a file whose other part has the mistakes: whole, and good by itself. */
-#define CONFIG_REST                                                                  \
-	"[port rest]\ndevice = net_null9\n[adapter rest]\nport = rest\n"
+#define CONFIG_REST "[port rest]\ndevice = net_null9\n[adapter rest]\nport = rest\n"
 
 /* Cases in a table: a part of a file, and what is said of it. */
 struct config_case {

@@ -8,16 +8,18 @@ static void
 engines(void **state)
 {
 	static const struct config_case cases[] = {
-		{"[engine 1]\n",
-		 "1: [engine 1], and there is no [engine 0]; number them from 0 on without a gap\n"},
+		{"[engine 1]\n", "1: [engine 1], and there is no [engine 0]; number them from 0 on "
+				 "without a gap\n"},
 		{"[engine 0]\n[engine 5]\n[engine 2]\n",
 		 "2: [engine 5], and there is no [engine 4]; number them from 0 on without a gap\n"
-		 "3: [engine 2], and there is no [engine 1]; number them from 0 on without a gap\n"},
+		 "3: [engine 2], and there is no [engine 1]; number them from 0 on without a "
+		 "gap\n"},
 		{"[engine 0]\nlcore = 2\n[engine 1]\nlcore = 2\n",
 		 "4: lcore = 2 is that of engine 0 already (line 2); give each engine its own, or "
 		 "leave lcore out\n"},
 		{"[engine 0]\nlcore = 4\n[eal]\ncores = 0-3\n",
-		 "2: lcore = 4 is not among the cores of [eal] (line 4); add it there, or choose one "
+		 "2: lcore = 4 is not among the cores of [eal] (line 4); add it there, or choose "
+		 "one "
 		 "of those\n"},
 	};
 	struct urn_config *c = config_good("[engine 0]\nlcore = 3\n[engine 1]\n[engine 2]\n[eal]\n"
@@ -39,10 +41,12 @@ ports(void **state)
 		 "1: port p is used by nobody; give an adapter port = p or a switch ports = p, or "
 		 "leave it out\n"},
 		{"[port p]\ndevice = net_null9,size=64\n[adapter x]\nport = p\n",
-		 "6: device net_null9 is that of port p already (line 2); give each port its own\n"},
+		 "6: device net_null9 is that of port p already (line 2); give each port its "
+		 "own\n"},
 		{"[port p]\ndevice = 3b:00.0\n[port q]\ndevice = 0000:3B:00.0\n"
 		 "[adapter x]\nport = p\n[adapter y]\nport = q\n",
-		 "4: device 0000:3b:00.0 is that of port p already (line 2); give each port its own\n"},
+		 "4: device 0000:3b:00.0 is that of port p already (line 2); give each port its "
+		 "own\n"},
 	};
 
 	(void)state;
@@ -61,8 +65,9 @@ too_many_ports(void **state)
 		p += sprintf(p, "[adapter a%d]\nswitch = s\n", i);
 	urn_config_free(config_good(text));
 	sprintf(p, CONFIG_REST);
-	config_bad(text, "1 ports, and two for each of 16 adapters on a switch, are more than the 32 "
-			 "that DPDK has; leave some out\n");
+	config_bad(text,
+		   "1 ports, and two for each of 16 adapters on a switch, are more than the 32 "
+		   "that DPDK has; leave some out\n");
 }
 
 static void
@@ -73,12 +78,15 @@ addresses(void **state)
 		 "7: 10.0.0.1 is the address of adapter x already (line 4); give each its own\n"},
 		{SWITCHED "ipv6 = fd00::1\n[adapter y]\nswitch = s\nipv6 = fd00:0::1\n",
 		 "7: fd00::1 is the address of adapter x already (line 4); give each its own\n"},
-		{SWITCHED "mac = 02:00:00:00:00:0a\n[adapter y]\nswitch = s\nmac = 02:00:00:00:00:0A\n",
-		 "7: 02:00:00:00:00:0a is the MAC address of adapter x already (line 4); give each its "
+		{SWITCHED
+		 "mac = 02:00:00:00:00:0a\n[adapter y]\nswitch = s\nmac = 02:00:00:00:00:0A\n",
+		 "7: 02:00:00:00:00:0a is the MAC address of adapter x already (line 4); give each "
+		 "its "
 		 "own\n"},
 		{SWITCHED "mac = 02:00:00:00:00:0a\n[port p]\ndevice = net_null0\n"
 			  "mac = 02:00:00:00:00:0a\n[adapter y]\nport = p\n",
-		 "4: 02:00:00:00:00:0a is the MAC address of port p already (line 7); give each its "
+		 "4: 02:00:00:00:00:0a is the MAC address of port p already (line 7); give each "
+		 "its "
 		 "own\n"},
 	};
 
@@ -111,10 +119,12 @@ limits(void **state)
 {
 	static const struct config_case cases[] = {
 		{"[limits]\nqp_per_client = 2k\nqp_per_uid = 1k\n",
-		 "2: qp_per_client = 2k is more than qp_per_uid = 1k (line 3), so nobody could reach "
+		 "2: qp_per_client = 2k is more than qp_per_uid = 1k (line 3), so nobody could "
+		 "reach "
 		 "it; lower the one or raise the other\n"},
 		{"[limits]\nclients = 10\nclients_per_uid = unlimited\n",
-		 "3: clients_per_uid = unlimited is more than clients = 10 (line 2), so nobody could "
+		 "3: clients_per_uid = unlimited is more than clients = 10 (line 2), so nobody "
+		 "could "
 		 "reach it; lower the one or raise the other\n"},
 	};
 	struct urn_config *c = config_good("[limits]\nmr_per_uid = 5\npinned_per_client = 1G\n"
@@ -130,9 +140,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(engines), cmocka_unit_test(ports),
+		cmocka_unit_test(engines),	  cmocka_unit_test(ports),
 		cmocka_unit_test(too_many_ports), cmocka_unit_test(addresses),
-		cmocka_unit_test(nodes),   cmocka_unit_test(limits),
+		cmocka_unit_test(nodes),	  cmocka_unit_test(limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,9 +24,10 @@ devices(void **state)
 		{"net_memif0,socket=", "the device wants socket; add ,socket=/path/to/socket"},
 		{"net_memif0,socket=x.sock",
 		 "the socket x.sock is no absolute path; begin it with /"},
-		{"net_memif0,rolle=client", "\"rolle=client\" is no argument of this device; it takes "
-					    "key=value with the keys id role bsize rsize socket "
-					    "socket-abstract mac secret"},
+		{"net_memif0,rolle=client",
+		 "\"rolle=client\" is no argument of this device; it takes "
+		 "key=value with the keys id role bsize rsize socket "
+		 "socket-abstract mac secret"},
 		{"net_af_packet0", "the device wants iface; add ,iface=eth0"},
 		{"net_af_xdp0,iface", "\"iface\" is no argument"},
 		{"eth0", "for an interface of that name give net_af_packet0,iface=eth0"},
@@ -67,8 +68,9 @@ identities(void **state)
 static void
 eal_arguments(void **state)
 {
-	static const char *const good[] = {"", "  ", "--log-level=lib.eal:8", "--huge-dir /dev/huge",
-					   "--lcores-of-mine", "-d x.so"};
+	static const char *const good[] = {
+		"",	  "  ", "--log-level=lib.eal:8", "--huge-dir /dev/huge", "--lcores-of-mine",
+		"-d x.so"};
 	static const char *const bad[][2] = {
 		{"-l 0-3", "-l is set by cores; give that"},
 		{"-l0-3", "-l0-3 is set by cores; give that"},

@@ -56,7 +56,8 @@ files_are_good(void **state)
 		if (c->ports > 0) {
 			const char *device = c->port[0].port.device;
 
-			assert_int_equal(strncmp(device, files[i].device, strlen(files[i].device)), 0);
+			assert_int_equal(strncmp(device, files[i].device, strlen(files[i].device)),
+					 0);
 			assert_int_equal(c->port[0].pci, files[i].pci);
 		}
 		urn_config_free(c);

@@ -55,7 +55,8 @@ help_reads_well(void **state)
 {
 	static const char *const parts[] = {
 		"[engine N]\n  A thread that polls,",
-		"\n  sleep\n      ... for so long at a time\n      value: 1us to 1ms; default: 100us\n",
+		"\n  sleep\n      ... for so long at a time\n      value: 1us to 1ms; default: "
+		"100us\n",
 		"\n  idle\n      spin, pause or sleep when there is nothing to do\n"
 		"      value: spin, pause or sleep; default: as in [urnicd]\n",
 		"\n  impair WHO[.in|.out]\n",
@@ -78,7 +79,7 @@ table_is_sound(void **state)
 	for (unsigned int i = 0; i < URN_CONFIG_KINDS; i++) {
 		const struct urn_config_kind *kind = &urn_config_kinds[i];
 		struct urn_config_errors errors = {0};
-		struct urn_config cfg = {.file = (char *)(uintptr_t)"table"};
+		struct urn_config cfg = {.file = (char *)(uintptr_t) "table"};
 		struct urn_config_ctx ctx = {.cfg = &cfg, .errors = &errors};
 		void *obj = calloc(1, kind->size);
 
@@ -114,7 +115,8 @@ doc_says_the_same(void **state)
 	assert_true(n > 0);
 	fclose(f);
 	if (!strstr(text, want))
-		fail_msg("doc/urnicd.md does not have the sections and keys that there are; put what "
+		fail_msg("doc/urnicd.md does not have the sections and keys that there are; put "
+			 "what "
 			 "build/test/unit/control/test_control_config_help prints there");
 	free(text);
 	free(want);

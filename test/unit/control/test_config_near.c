@@ -5,8 +5,8 @@
 static const char *
 near_to(const char *word)
 {
-	static const char *const names[] = {"socket", "mode",	"path_mtu", "max_qp", "max_mr",
-					    "ports",  "engines", "p0",	    "a"};
+	static const char *const names[] = {"socket", "mode",	 "path_mtu", "max_qp", "max_mr",
+					    "ports",  "engines", "p0",	     "a"};
 	struct urn_config_near near;
 
 	urn_config_near_begin(&near, word);
@@ -24,20 +24,27 @@ test_near(void **state)
 		{"socckett", "socket"}, /* added */
 		{"Socket", "socket"},	/* case */
 		{"max-qp", "max_qp"},	/* - for _ */
-		{"max qp", "max_qp"},	{"maxqp", "max_qp"},
-		{"max_qr", "max_qp"},	/* of two that are as near, the first */
-		{"mtu", "path_mtu"},	/* a part */
-		{"port", "ports"},	{"engine", "engines"},
-		{"p1", "p0"},		{"p", ""},
-		{"A", "a"},		{"b", ""}, /* all of the word is another */
-		{"xy", ""},		{"colour", ""},
-		{"", ""},		{"socketsocketsocketsocketsocketsocket", ""},
+		{"max qp", "max_qp"},
+		{"maxqp", "max_qp"},
+		{"max_qr", "max_qp"}, /* of two that are as near, the first */
+		{"mtu", "path_mtu"},  /* a part */
+		{"port", "ports"},
+		{"engine", "engines"},
+		{"p1", "p0"},
+		{"p", ""},
+		{"A", "a"},
+		{"b", ""}, /* all of the word is another */
+		{"xy", ""},
+		{"colour", ""},
+		{"", ""},
+		{"socketsocketsocketsocketsocketsocket", ""},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < RTE_DIM(cases); i++) {
 		if (strcmp(near_to(cases[i][0]), cases[i][1]) != 0)
-			fail_msg("%s: %s and not %s", cases[i][0], near_to(cases[i][0]), cases[i][1]);
+			fail_msg("%s: %s and not %s", cases[i][0], near_to(cases[i][0]),
+				 cases[i][1]);
 	}
 }
 

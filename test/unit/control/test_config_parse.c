@@ -8,16 +8,17 @@
 static void
 sections_become_objects(void **state)
 {
-	struct urn_config *c = config_good("[urnicd]\nidle = pause\nsleep = 7us\n"
-					   "[engine 1]\nidle = spin\nlcore = 3\n"
-					   "[engine 0]\nempty_polls = 5\n"
-					   "[port p1]\ndevice = net_null1\n"
-					   "[port p0]\ndevice = net_null0\n"
-					   "[adapter x]\nport = p0\nnode = n\n"
-					   "[adapter y]\nport = p1\nnode = m\nengines = 1\n"
-					   "[adapter z]\nswitch = w\nnode = n\nmac = 02:00:00:00:00:01\n"
-					   "path_mtu = 1024\nmbufs = 2k\n"
-					   "[switch w]\n");
+	struct urn_config *c =
+		config_good("[urnicd]\nidle = pause\nsleep = 7us\n"
+			    "[engine 1]\nidle = spin\nlcore = 3\n"
+			    "[engine 0]\nempty_polls = 5\n"
+			    "[port p1]\ndevice = net_null1\n"
+			    "[port p0]\ndevice = net_null0\n"
+			    "[adapter x]\nport = p0\nnode = n\n"
+			    "[adapter y]\nport = p1\nnode = m\nengines = 1\n"
+			    "[adapter z]\nswitch = w\nnode = n\nmac = 02:00:00:00:00:01\n"
+			    "path_mtu = 1024\nmbufs = 2k\n"
+			    "[switch w]\n");
 
 	(void)state;
 	assert_string_equal(c->file, "t.ini");
@@ -87,9 +88,9 @@ unknown_words(void **state)
 		{"[prot p0]\nx = 1\n", "1: [prot] is no section; did you mean [port p0]?\n"},
 		{"[prot]\n", "1: [prot] is no section; did you mean [port NAME]?\n"},
 		{"[EAL]\n", "1: [EAL] is no section; did you mean [eal]?\n"},
-		{"[colour]\nx = 1\n",
-		 "1: [colour] is no section; there are [urnicd], [eal], [limits], [engine N], [port "
-		 "NAME], [switch NAME] and [adapter NAME]\n"},
+		{"[colour]\nx = 1\n", "1: [colour] is no section; there are [urnicd], [eal], "
+				      "[limits], [engine N], [port "
+				      "NAME], [switch NAME] and [adapter NAME]\n"},
 	};
 
 	(void)state;
@@ -105,7 +106,8 @@ twice(void **state)
 		{"[eal]\n[urnicd]\n[eal]\nmemory = 1\n",
 		 "3: there is an [eal] in line 1 already; put both together\n"
 		 "4: memory = 1: give a size from 64M to 1024G, such as 64M or 2G\n"},
-		{"[port p]\ndevice = net_null0\n[port p]\ndevcie = net_null1\n[adapter x]\nport = p\n",
+		{"[port p]\ndevice = net_null0\n[port p]\ndevcie = net_null1\n[adapter x]\nport = "
+		 "p\n",
 		 "3: there is a [port p] in line 1 already; give this one another name\n"
 		 "4: devcie is no key of [port]; did you mean device?\n"},
 		{"[switch s]\n[switch s]\n[adapter x]\nswitch = s\n",
@@ -149,24 +151,26 @@ static void
 all_are_found(void **state)
 {
 	(void)state;
-	config_bad("[urnicd\n"
-		   "[adapter a]\n"
-		   "swtch = w\n"
-		   "ipv4 = 10.0.0.300\n"
-		   "[port p]\n"
-		   "word\n",
-		   "1: the section's name has no end; put ] behind it\n"
-		   "2: adapter a has neither a port nor a switch; give it port = NAME of a [port "
-		   "NAME], or switch = NAME of a [switch NAME]\n"
-		   "3: swtch is no key of [adapter]; did you mean switch?\n"
-		   "4: ipv4 = 10.0.0.300: give an IPv4 address, such as 10.0.0.1\n"
-		   "5: port p has no device; give one, such as device = net_tap0,iface=urn0\n"
-		   "5: port p is used by nobody; give an adapter port = p or a switch ports = p, or "
-		   "leave it out\n"
-		   "6: \"word\" is no setting; write KEY = VALUE, [SECTION], or # in front of a "
-		   "comment\n");
-	config_bad("", "there is no [adapter NAME], so there is nothing to attach to; write one with "
-		       "port = NAME or switch = NAME\n");
+	config_bad(
+		"[urnicd\n"
+		"[adapter a]\n"
+		"swtch = w\n"
+		"ipv4 = 10.0.0.300\n"
+		"[port p]\n"
+		"word\n",
+		"1: the section's name has no end; put ] behind it\n"
+		"2: adapter a has neither a port nor a switch; give it port = NAME of a [port "
+		"NAME], or switch = NAME of a [switch NAME]\n"
+		"3: swtch is no key of [adapter]; did you mean switch?\n"
+		"4: ipv4 = 10.0.0.300: give an IPv4 address, such as 10.0.0.1\n"
+		"5: port p has no device; give one, such as device = net_tap0,iface=urn0\n"
+		"5: port p is used by nobody; give an adapter port = p or a switch ports = p, or "
+		"leave it out\n"
+		"6: \"word\" is no setting; write KEY = VALUE, [SECTION], or # in front of a "
+		"comment\n");
+	config_bad("",
+		   "there is no [adapter NAME], so there is nothing to attach to; write one with "
+		   "port = NAME or switch = NAME\n");
 }
 
 /* As many as may be, and one more. */
@@ -178,8 +182,8 @@ too_many(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < URN_CONFIG_MAX_PORTS; i++)
-		p += sprintf(p, "[port p%u]\ndevice = net_null%u\n[adapter a%u]\nport = p%u\n", i, i,
-			     i, i);
+		p += sprintf(p, "[port p%u]\ndevice = net_null%u\n[adapter a%u]\nport = p%u\n", i,
+			     i, i, i);
 	c = config_good(text);
 	assert_int_equal(c->ports, URN_CONFIG_MAX_PORTS);
 	assert_int_equal(c->adapters, URN_CONFIG_MAX_PORTS);
@@ -266,8 +270,15 @@ files(void **state)
 static void
 hostile_files(void **state)
 {
-	static const char *const lines[] = {"x\n", "[port a]\n", "k=v\n", "[a]\n", "impair x=y\n",
-					    "[switch s]\nlinks=a,b,c\n", "static x=y,\n", "[", "=",
+	static const char *const lines[] = {"x\n",
+					    "[port a]\n",
+					    "k=v\n",
+					    "[a]\n",
+					    "impair x=y\n",
+					    "[switch s]\nlinks=a,b,c\n",
+					    "static x=y,\n",
+					    "[",
+					    "=",
 					    "port = p\n"};
 	char *text = malloc(URN_CONFIG_FILE_MAX + 64);
 
@@ -275,7 +286,8 @@ hostile_files(void **state)
 	assert_non_null(text);
 	for (size_t i = 0; i < RTE_DIM(lines); i++) {
 		struct urn_config_errors e = {0};
-		size_t n = (size_t)sprintf(text, "[switch s]\n[adapter a]\nswitch = s\n[switch t]\n");
+		size_t n =
+			(size_t)sprintf(text, "[switch s]\n[adapter a]\nswitch = s\n[switch t]\n");
 
 		while (n + strlen(lines[i]) < URN_CONFIG_FILE_MAX)
 			n += (size_t)sprintf(text + n, "%s", lines[i]);

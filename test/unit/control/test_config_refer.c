@@ -3,7 +3,7 @@
 #include "config_test.h"
 
 #define P0 "[port p0]\ndevice = net_null0\n"
-#define P0_UNUSED(line)                                                                         \
+#define P0_UNUSED(line)                                                                           \
 	line ": port p0 is used by nobody; give an adapter port = p0 or a switch ports = p0, or " \
 	     "leave it out\n"
 
@@ -11,12 +11,13 @@ static void
 adapters(void **state)
 {
 	static const struct config_case cases[] = {
-		{"[adapter x]\n",
-		 "1: adapter x has neither a port nor a switch; give it port = NAME of a [port NAME], "
-		 "or switch = NAME of a [switch NAME]\n"},
+		{"[adapter x]\n", "1: adapter x has neither a port nor a switch; give it port = "
+				  "NAME of a [port NAME], "
+				  "or switch = NAME of a [switch NAME]\n"},
 		{"[adapter x]\nport = p0\nswitch = s\n" P0 "[switch s]\n",
 		 "3: adapter x has a port and a switch; leave one of them out\n"},
-		{"[adapter x]\nport = p1\n" P0, "2: there is no [port p1]; did you mean p0?\n" P0_UNUSED("3")},
+		{"[adapter x]\nport = p1\n" P0,
+		 "2: there is no [port p1]; did you mean p0?\n" P0_UNUSED("3")},
 		{"[adapter x]\nport = eth\n",
 		 "2: there is no [port eth]; write that section, or give the name of another\n"},
 		{"[adapter x]\nswitch = wrie\n[adapter y]\nswitch = wire\n[switch wire]\n",
@@ -30,8 +31,10 @@ adapters(void **state)
 		{"[adapter x]\nport = p0\n[adapter y]\nport = p0\n" P0,
 		 "4: port p0 is that of adapter x already (line 2); give each adapter its own, or "
 		 "plug both into a switch\n"},
-		{"[adapter x]\nport = p0\npath_mtu = 1024\nmac = 02:00:00:00:00:01\nmbufs = 4k\n" P0,
-		 "3: path_mtu belongs to the port of an adapter that has one; move it to [port p0]\n"
+		{"[adapter x]\nport = p0\npath_mtu = 1024\nmac = 02:00:00:00:00:01\nmbufs = "
+		 "4k\n" P0,
+		 "3: path_mtu belongs to the port of an adapter that has one; move it to [port "
+		 "p0]\n"
 		 "4: mac belongs to the port of an adapter that has one; move it to [port p0]\n"
 		 "5: mbufs belongs to the port of an adapter that has one; move it to [port p0]\n"},
 		/* A value that is no name is said to be none, and that is all. */
@@ -50,10 +53,12 @@ engines(void **state)
 {
 	static const struct config_case cases[] = {
 		{"[adapter x]\nport = p0\nengines = 0,1\n" P0,
-		 "3: there is no engine 1, of which adapter x speaks; the last one is engine 0. Write "
+		 "3: there is no engine 1, of which adapter x speaks; the last one is engine 0. "
+		 "Write "
 		 "a section [engine 1], or leave it out\n"},
 		{"[engine 0]\n[engine 1]\n[adapter x]\nport = p0\nengines = 1-15\n" P0,
-		 "5: there is no engine 2, of which adapter x speaks; the last one is engine 1. Write "
+		 "5: there is no engine 2, of which adapter x speaks; the last one is engine 1. "
+		 "Write "
 		 "a section [engine 2], or leave it out\n"},
 	};
 	char text[512] = "", *p = text;
@@ -63,7 +68,8 @@ engines(void **state)
 	config_cases(cases, RTE_DIM(cases));
 	for (int i = 0; i < 16; i++)
 		p += sprintf(p, "[engine %d]\n", i);
-	sprintf(p, "[adapter x]\nport = p0\n[adapter y]\nswitch = s\nengines = 15,0-1\n[switch s]\n" P0);
+	sprintf(p, "[adapter x]\nport = p0\n[adapter y]\nswitch = s\nengines = 15,0-1\n[switch "
+		   "s]\n" P0);
 	c = config_good(text);
 	assert_int_equal(c->engines, 16);
 	assert_int_equal(c->adapter[0].adapter.engines, 0xffff);

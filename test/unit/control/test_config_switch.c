@@ -12,8 +12,9 @@ plugs(void **state)
 	struct urn_config *c = config_good(
 		"[switch w]\nports = q, p\nlinks = v\nlearning = no\nage = 10s\naddresses = 100\n"
 		"static x = 02:00:00:00:00:01, 02:00:00:00:00:02\nstatic v = 02:00:00:00:00:03\n"
-		"[switch v]\nlinks = w u\n[switch u]\n" P("p", "0") P("q", "1")
-		"[adapter x]\nswitch = w\n[adapter y]\nswitch = w\n[adapter z]\nswitch = v\n");
+		"[switch v]\nlinks = w u\n[switch u]\n" P("p", "0")
+			P("q", "1") "[adapter x]\nswitch = w\n[adapter y]\nswitch = w\n[adapter "
+				    "z]\nswitch = v\n");
 	const struct urn_config_plug *p = c->sw[0].plug;
 
 	(void)state;
@@ -94,22 +95,24 @@ bad_plugs(void **state)
 				 "adapter switch = w\n"},
 		{SWITCH "ports = p\n",
 		 "4: there is no [port p]; write that section, or give the name of another\n"},
-		{SWITCH "ports = w\n",
-		 "4: w is a switch, and here stand ports; an adapter has switch = NAME, another switch "
-		 "links = NAME\n"},
-		{SWITCH "ports = p,p\n" P("p", "0"),
-		 "4: port p is plugged into switch w already (line 4); leave it out here or there\n"},
+		{SWITCH "ports = w\n", "4: w is a switch, and here stand ports; an adapter has "
+				       "switch = NAME, another switch "
+				       "links = NAME\n"},
+		{SWITCH "ports = p,p\n" P("p", "0"), "4: port p is plugged into switch w already "
+						     "(line 4); leave it out here or there\n"},
 		{SWITCH "ports = p\n[switch v]\nports = p\n" P("p", "0"),
-		 "5: nothing is plugged into switch v; give it ports = NAME, or an adapter switch = v\n"
-		 "6: port p is plugged into switch w already (line 4); leave it out here or there\n"},
-		{SWITCH "ports = rest\n",
-		 "4: port rest is that of adapter rest (line 8); to have both on the switch, give the "
-		 "adapter switch = w instead\n"},
-		{SWITCH "ports = x\n" P("x", "0"),
-		 "2: switch w would have two ports called x: [port x] and [adapter x]; rename one\n"},
-		{SWITCH "engine = 1\n",
-		 "4: there is no engine 1; the last one is engine 0. Write a section [engine 1], or "
-		 "give another\n"},
+		 "5: nothing is plugged into switch v; give it ports = NAME, or an adapter switch "
+		 "= v\n"
+		 "6: port p is plugged into switch w already (line 4); leave it out here or "
+		 "there\n"},
+		{SWITCH "ports = rest\n", "4: port rest is that of adapter rest (line 8); to have "
+					  "both on the switch, give the "
+					  "adapter switch = w instead\n"},
+		{SWITCH "ports = x\n" P("x", "0"), "2: switch w would have two ports called x: "
+						   "[port x] and [adapter x]; rename one\n"},
+		{SWITCH "engine = 1\n", "4: there is no engine 1; the last one is engine 0. Write "
+					"a section [engine 1], or "
+					"give another\n"},
 	};
 
 	(void)state;
@@ -129,12 +132,15 @@ bad_links(void **state)
 		{SWITCH "links = v v\n[switch v]\n",
 		 "4: switch v is in the list twice; one link is all there is between two\n"},
 		{SWITCH "links = v\n[switch v]\nlinks = u\n[switch u]\nlinks = w\n",
-		 "8: switches u and w are joined already by other links, and frames would go round for "
+		 "8: switches u and w are joined already by other links, and frames would go round "
+		 "for "
 		 "ever; leave this one out\n"},
-		{SWITCH "links = x\n[switch x]\n",
-		 "4: switch w would have two ports called x: [adapter x] and [switch x]; rename one\n"},
-		{"[engine 0]\n[engine 1]\n" SWITCH "links = v\nengine = 0\n[switch v]\nengine = 1\n",
-		 "9: switch v is linked with switch w, which engine 0 runs (line 7); linked switches "
+		{SWITCH "links = x\n[switch x]\n", "4: switch w would have two ports called x: "
+						   "[adapter x] and [switch x]; rename one\n"},
+		{"[engine 0]\n[engine 1]\n" SWITCH
+		 "links = v\nengine = 0\n[switch v]\nengine = 1\n",
+		 "9: switch v is linked with switch w, which engine 0 runs (line 7); linked "
+		 "switches "
 		 "share an engine\n"},
 	};
 
@@ -151,29 +157,32 @@ bad_words(void **state)
 		{SWITCH "impair x = drpo=1%\n",
 		 "4: impair x: drpo is no impairment; there are drop, dup, corrupt, reorder, hold, "
 		 "hold-time, delay, jitter, rate, queue, flap, blackhole and seed\n"},
-		{SWITCH "impair x.up = drop=1%\n",
-		 "4: .up is no direction; write impair x.in for frames from it, .out for frames to it, "
-		 "or neither for both\n"},
-		{SWITCH "impair y = drop=1%\n",
-		 "4: nothing called y is plugged into switch w; give the name of a port, adapter or "
-		 "switch that is\n"},
+		{SWITCH "impair x.up = drop=1%\n", "4: .up is no direction; write impair x.in for "
+						   "frames from it, .out for frames to it, "
+						   "or neither for both\n"},
+		{SWITCH "impair y = drop=1%\n", "4: nothing called y is plugged into switch w; "
+						"give the name of a port, adapter or "
+						"switch that is\n"},
 		{SWITCH "impair rset.in = drop=1%\nports = rest2\n" P("rest2", "0"),
 		 "4: nothing called rset is plugged into switch w; did you mean rest2?\n"},
-		{SWITCH "impair = drop=1%\n",
-		 "4: impair wants the name of a port, adapter or switch that is plugged into switch w "
-		 "behind it\n"},
+		{SWITCH "impair = drop=1%\n", "4: impair wants the name of a port, adapter or "
+					      "switch that is plugged into switch w "
+					      "behind it\n"},
 		{SWITCH "impair x = drop=1%\nimpair x.in = drop=1%\nimpair  x = dup=1%\n",
 		 "6: impair x is given in line 4 already; put both lists on one line\n"},
 		{SWITCH "static x = 02:00:00:00:00:01\nstatic x = 02:00:00:00:00:01\n",
 		 "5: 02:00:00:00:00:01 is a static address behind x already; leave one out\n"},
 		{SWITCH "static x = 02:00:00:00:00:01, 03:00:00:00:00:01\n",
-		 "4: static x = 02:00:00:00:00:01, 03:00:00:00:00:01: 03:00:00:00:00:01: give the MAC "
+		 "4: static x = 02:00:00:00:00:01, 03:00:00:00:00:01: 03:00:00:00:00:01: give the "
+		 "MAC "
 		 "address of one station, six bytes with colons, such as 02:00:00:00:00:01\n"},
 		{SWITCH "static y = 02:00:00:00:00:01\n",
-		 "4: nothing called y is plugged into switch w; give the name of a port, adapter or "
+		 "4: nothing called y is plugged into switch w; give the name of a port, adapter "
+		 "or "
 		 "switch that is\n"},
 		{SWITCH "addresses = 1\nstatic x = 02:00:00:00:00:01 02:00:00:00:00:02\n",
-		 "5: switch w has room for 1 static addresses; leave some out, or raise addresses\n"},
+		 "5: switch w has room for 1 static addresses; leave some out, or raise "
+		 "addresses\n"},
 	};
 
 	(void)state;

@@ -149,7 +149,7 @@ presets(void **state)
 #define ADDRESS_V4 "that is no address of a station in a network; give one such as 10.0.0.1\n"
 #define ADDRESS_V6 "that is no address of a station in a network; give one such as fd00::1\n"
 #define ALONE "give the address alone: there is no routing, so no prefix length\n"
-#define STATION                                                                              \
+#define STATION \
 	"give the MAC address of one station, six bytes with colons, such as 02:00:00:00:00:01\n"
 #define LISTEN "give an address and a port, such as 127.0.0.1:9464 or [::1]:9464\n"
 #define X16 "xxxxxxxxxxxxxxxx"
@@ -180,17 +180,19 @@ daemon_values(void **state)
 		{"[urnicd]\nlog_level = loud\n",
 		 "2: log_level = loud: give error, warning, notice, info or debug\n"},
 		{"[urnicd]\nidle = Spin\n", "2: idle = Spin: give spin, pause or sleep\n"},
-		{"[urnicd]\nempty_polls = 0\n",
-		 "2: empty_polls = 0: give a number from 1 to 1G\n"},
+		{"[urnicd]\nempty_polls = 0\n", "2: empty_polls = 0: give a number from 1 to 1G\n"},
 		{"[urnicd]\nempty_polls = -1\n",
 		 "2: empty_polls = -1: give a number from 1 to 1G\n"},
-		{"[urnicd]\nsleep = 100\n", "2: sleep = 100: give a time from 1us to 1ms, with us, ms "
-					    "or s behind it\n"},
-		{"[urnicd]\nsleep = 2ms\n", "2: sleep = 2ms: give a time from 1us to 1ms, with us, ms "
-					    "or s behind it\n"},
+		{"[urnicd]\nsleep = 100\n",
+		 "2: sleep = 100: give a time from 1us to 1ms, with us, ms "
+		 "or s behind it\n"},
+		{"[urnicd]\nsleep = 2ms\n",
+		 "2: sleep = 2ms: give a time from 1us to 1ms, with us, ms "
+		 "or s behind it\n"},
 		{"[urnicd]\ntelemetry = maybe\n", "2: telemetry = maybe: give yes or no\n"},
 		{"[urnicd]\nprometheus = 9464\n", "2: prometheus = 9464: " LISTEN},
-		{"[urnicd]\nprometheus = localhost:9464\n", "2: prometheus = localhost:9464: " LISTEN},
+		{"[urnicd]\nprometheus = localhost:9464\n",
+		 "2: prometheus = localhost:9464: " LISTEN},
 		{"[urnicd]\nprometheus = ::1:9464\n", "2: prometheus = ::1:9464: " LISTEN},
 		{"[urnicd]\nprometheus = 127.0.0.1:0\n", "2: prometheus = 127.0.0.1:0: " LISTEN},
 		{"[urnicd]\nprometheus = 127.0.0.1:65536\n",
@@ -212,18 +214,22 @@ other_values(void **state)
 		{"[eal]\nmemory = lots\n",
 		 "2: memory = lots: give a size from 64M to 1024G, such as 64M or 2G\n"},
 		{"[eal]\nhuge_pages = yes\n", "2: huge_pages = yes: give never or auto\n"},
-		{"[eal]\ncores = 3-0\n", "2: cores = 3-0: give CPUs from 0 to 127, such as 0-3,8\n"},
-		{"[eal]\ncores = 128\n", "2: cores = 128: give CPUs from 0 to 127, such as 0-3,8\n"},
+		{"[eal]\ncores = 3-0\n",
+		 "2: cores = 3-0: give CPUs from 0 to 127, such as 0-3,8\n"},
+		{"[eal]\ncores = 128\n",
+		 "2: cores = 128: give CPUs from 0 to 127, such as 0-3,8\n"},
 		{"[eal]\ncores = 0-1-2\n",
 		 "2: cores = 0-1-2: give CPUs from 0 to 127, such as 0-3,8\n"},
 		{"[eal]\ncores = ,\n", "2: cores = ,: give CPUs, such as 0-3,8\n"},
 		{"[eal]\nextra = -m 5\n", "2: extra = -m 5: -m is set by memory; give that\n"},
-		{"[limits]\nclients = 0\n", "2: clients = 0: give a number from 1 on, such as 100 or "
-					    "64k, or unlimited\n"},
-		{"[limits]\npinned_per_uid = 1T\n",
-		 "2: pinned_per_uid = 1T: give a number from 1 on, such as 100 or 64k, or unlimited\n"},
+		{"[limits]\nclients = 0\n",
+		 "2: clients = 0: give a number from 1 on, such as 100 or "
+		 "64k, or unlimited\n"},
+		{"[limits]\npinned_per_uid = 1T\n", "2: pinned_per_uid = 1T: give a number from 1 "
+						    "on, such as 100 or 64k, or unlimited\n"},
 		{"[limits]\nclients = 18446744073709551615\n",
-		 "2: clients = 18446744073709551615: give a number from 1 on, such as 100 or 64k, or "
+		 "2: clients = 18446744073709551615: give a number from 1 on, such as 100 or 64k, "
+		 "or "
 		 "unlimited\n"},
 		{"[engine 0]\nlcore = 128\n", "2: lcore = 128: give a number from 0 to 127\n"},
 	};
@@ -240,7 +246,8 @@ static void
 port_and_adapter_values(void **state)
 {
 	static const struct config_case cases[] = {
-		{PORT("path_mtu = 1500"), "3: path_mtu = 1500: give 256, 512, 1024, 2048 or 4096\n"},
+		{PORT("path_mtu = 1500"),
+		 "3: path_mtu = 1500: give 256, 512, 1024, 2048 or 4096\n"},
 		{PORT("queues = 65"), "3: queues = 65: give a number from 1 to 64\n"},
 		{PORT("tx_desc = 31"), "3: tx_desc = 31: give a number from 32 to 32k\n"},
 		{PORT("mbufs = 1"), "3: mbufs = 1: give a number from 1k to 4M\n"},
@@ -263,20 +270,25 @@ port_and_adapter_values(void **state)
 		{ADAPTER("ipv6 = ::"), "3: ipv6 = ::: " ADDRESS_V6},
 		{ADAPTER("ipv6 = ::ffff:10.0.0.1"), "3: ipv6 = ::ffff:10.0.0.1: " ADDRESS_V6},
 		{ADAPTER("max_qp = 1M"), "3: max_qp = 1M: give a number from 1 to 1048574\n"},
-		{ADAPTER("rto_floor = 2s"), "3: rto_floor = 2s: give a time from 1us to 1s, with us, "
-					    "ms or s behind it\n"},
+		{ADAPTER("rto_floor = 2s"),
+		 "3: rto_floor = 2s: give a time from 1us to 1s, with us, "
+		 "ms or s behind it\n"},
 		{ADAPTER("features_off = sack, more"),
 		 "3: features_off = sack, more: give sack, or leave the line out\n"},
 		{ADAPTER("features_off = ,"),
 		 "3: features_off = ,: give sack, or leave the line out\n"},
-		{ADAPTER("engines = 0,16"), "3: engines = 0,16: give engines by their numbers from 0 "
-					    "to 15, such as 0,1, or all\n"},
-		{ADAPTER("engines = none"), "3: engines = none: give engines by their numbers from 0 "
-					    "to 15, such as 0,1, or all\n"},
-		{ADAPTER("engines = ,"), "3: engines = ,: give engines by their numbers from 0 to 15, "
-					 "such as 0,1, or all\n"},
+		{ADAPTER("engines = 0,16"),
+		 "3: engines = 0,16: give engines by their numbers from 0 "
+		 "to 15, such as 0,1, or all\n"},
+		{ADAPTER("engines = none"),
+		 "3: engines = none: give engines by their numbers from 0 "
+		 "to 15, such as 0,1, or all\n"},
+		{ADAPTER("engines = ,"),
+		 "3: engines = ,: give engines by their numbers from 0 to 15, "
+		 "such as 0,1, or all\n"},
 		{PORT("") "[switch s]\nports = a/b\n",
-		 "6: nothing is plugged into switch s; give it ports = NAME, or an adapter switch = "
+		 "6: nothing is plugged into switch s; give it ports = NAME, or an adapter switch "
+		 "= "
 		 "s\n"
 		 "7: ports = a/b: a/b: a name has 1 to 15 letters, digits, _ or -\n"},
 	};

@@ -107,15 +107,17 @@ bad_lines(void **state)
 	static const struct {
 		const char *line, *want;
 	} bad[] = {
-		{"word", "2: \"word\" is no setting; write KEY = VALUE, [SECTION], or # in front of "
-			 "a comment\n"},
+		{"word",
+		 "2: \"word\" is no setting; write KEY = VALUE, [SECTION], or # in front of "
+		 "a comment\n"},
 		{"= 1", "2: there is nothing before the =; write KEY = VALUE\n"},
 		{" \t = 1", "2: there is nothing before the =; write KEY = VALUE\n"},
 		{"k =", "2: k has no value; give one, or put # in front of the line\n"},
 		{"k = # 1", "2: k has no value; give one, or put # in front of the line\n"},
 		{"k = \"a", "2: the value's opening quote has no closing one; put \" at its end\n"},
-		{"k = \"a\\", "2: a backslash in quotes stands before \" or \\ only; write \\\\ for "
-			      "one\n"},
+		{"k = \"a\\",
+		 "2: a backslash in quotes stands before \" or \\ only; write \\\\ for "
+		 "one\n"},
 		{"k = \"a\\n\"", "2: a backslash in quotes stands before \" or \\ only; write \\\\ "
 				 "for one\n"},
 		{"k = \"a\" b", "2: \"b\" stands behind the closing quote; put all of the value in "
@@ -148,7 +150,8 @@ bad_sections(void **state)
 	} bad[] = {
 		{"[", "1: the section's name has no end; put ] behind it\n"},
 		{"[port p0 # ", "1: the section's name has no end; put ] behind it\n"},
-		{"[]", "1: a section is a word in brackets, or a word and a name: [eal], [port p0]\n"},
+		{"[]",
+		 "1: a section is a word in brackets, or a word and a name: [eal], [port p0]\n"},
 		{"[ \t]",
 		 "1: a section is a word in brackets, or a word and a name: [eal], [port p0]\n"},
 		{"[a b c]",
@@ -157,7 +160,8 @@ bad_sections(void **state)
 		 "1: a section is a word in brackets, or a word and a name: [eal], [port p0]\n"},
 		{"[a] k = 1", "1: \"k = 1\" behind the section's ] means nothing; put settings on "
 			      "lines of their own\n"},
-		{"k = 1", "1: k stands before the first section; put [urnicd] or another above it\n"},
+		{"k = 1",
+		 "1: k stands before the first section; put [urnicd] or another above it\n"},
 	};
 
 	for (size_t i = 0; i < RTE_DIM(bad); i++) {
