@@ -39,6 +39,13 @@ is_key(const struct urn_config_key *k, const char *name)
 	return strncmp(k->name, name, n) == 0 && (name[n] == ' ' || name[n] == '\0');
 }
 
+/* Nobody hears more than so many: then there is no need to look for what may be meant. */
+static bool
+is_full(const struct urn_config_ctx *ctx)
+{
+	return ctx->errors->n >= URN_CONFIG_ERRORS_MAX;
+}
+
 /* "KEY is no key of [SECTION]", and which one may be meant. */
 static void
 say_unknown(struct urn_config_ctx *ctx, const struct urn_config_kind *kind,
@@ -47,10 +54,10 @@ say_unknown(struct urn_config_ctx *ctx, const struct urn_config_kind *kind,
 	const struct urn_config_kind *other = NULL;
 	struct urn_config_near near;
 
-	urn_config_near_begin(&near, e->key.s);
+	urn_config_near_begin(&near, is_full(ctx) ? "" : e->key.s);
 	for (unsigned int i = 0; i < kind->keys; i++)
 		urn_config_near_try(&near, kind->key[i].name);
-	for (unsigned int k = 0; k < URN_CONFIG_KINDS; k++) {
+	for (unsigned int k = 0; k < URN_CONFIG_KINDS && !is_full(ctx); k++) {
 		for (unsigned int i = 0; i < urn_config_kinds[k].keys; i++) {
 			if (is_key(&urn_config_kinds[k].key[i], e->key.s))
 				other = &urn_config_kinds[k];
@@ -115,7 +122,7 @@ say_unknown_section(struct urn_config_ctx *ctx, const struct urn_ini_section *s)
 	const struct urn_config_kind *kind;
 	struct urn_config_near near;
 
-	urn_config_near_begin(&near, s->kind.s);
+	urn_config_near_begin(&near, is_full(ctx) ? "" : s->kind.s);
 	for (unsigned int i = 0; i < URN_CONFIG_KINDS; i++)
 		urn_config_near_try(&near, urn_config_kinds[i].name);
 	if (!near.best) {

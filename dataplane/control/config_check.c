@@ -264,6 +264,8 @@ check_node(struct urn_config_ctx *ctx)
 	struct urn_config_daemon *d = &cfg->urnicd;
 	struct urn_config_near near;
 
+	if (!cfg->node)
+		return;
 	if (d->node[0] == '\0') {
 		if (cfg->nodes == 1)
 			memcpy(d->node, cfg->node[0], sizeof(d->node));

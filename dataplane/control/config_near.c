@@ -5,7 +5,6 @@
  */
 #include "control/config_priv.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #define NEAR_MAX 32u /* bytes of words that are compared */
@@ -13,7 +12,9 @@
 static char
 plain(char c)
 {
-	return c == '-' || c == ' ' ? '_' : (char)tolower((unsigned char)c);
+	if (c == '-' || c == ' ')
+		return '_';
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
 static unsigned int

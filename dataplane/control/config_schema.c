@@ -81,7 +81,7 @@ static const struct urn_config_key eal_keys[] = {
 #define L(field) FIELD(struct urn_config_limits, field)
 #define LIMIT(key, field, dflt, text)                                                       \
 	{                                                                                   \
-		key, .type = URN_CT_LIMIT, L(field), .min = 1, .preset = dflt, .help = text \
+		key, .type = URN_CT_LIMIT, L(field), .min = 1, .preset = (dflt), .help = (text) \
 	}
 static const struct urn_config_key limits_keys[] = {
 	LIMIT("clients", clients, "4k", "clients at a time"),
