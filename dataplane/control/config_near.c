@@ -14,7 +14,8 @@ plain(char c)
 {
 	if (c == '-' || c == ' ')
 		return '_';
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	/* Not tolower(): that asks the locale. */
+	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
 static unsigned int

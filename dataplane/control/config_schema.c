@@ -79,8 +79,8 @@ static const struct urn_config_key eal_keys[] = {
 };
 
 #define L(field) FIELD(struct urn_config_limits, field)
-#define LIMIT(key, field, dflt, text)                                                       \
-	{                                                                                   \
+#define LIMIT(key, field, dflt, text)                                                           \
+	{                                                                                       \
 		key, .type = URN_CT_LIMIT, L(field), .min = 1, .preset = (dflt), .help = (text) \
 	}
 static const struct urn_config_key limits_keys[] = {
