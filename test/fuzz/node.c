@@ -100,7 +100,7 @@ node_at(const struct node *n, uint64_t va)
 {
 	uint64_t off = va - NODE_VA, shut = va - NODE_SHUT_VA;
 
-	return off < NODE_LEN	? n->ram + NODE_GUARD + off
+	return off < NODE_LEN	  ? n->ram + NODE_GUARD + off
 	       : shut < NODE_SHUT ? n->ram + 2 * NODE_GUARD + NODE_LEN + shut
 				  : n->ram;
 }
