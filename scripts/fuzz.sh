@@ -28,7 +28,7 @@ set -eu
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-all=(parse transport neigh link)
+all=(parse transport neigh link config)
 targets=()
 seconds=
 keep=

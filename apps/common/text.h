@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a program says to and hears from a person: numbers on the command
- * line, sizes and rates in print, a progress bar, and Ctrl-C.
+ * line (units.h), sizes and rates in print, a progress bar, and Ctrl-C.
  */
 #ifndef URN_APPS_COMMON_TEXT_H
 #define URN_APPS_COMMON_TEXT_H
 
+#include "units.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/*
- * Parse a size: decimal digits, then nothing or one of K, M, G (1024-based,
- * either case), then optionally "B" or "iB". returns: 0, or -1 when it is
- * anything else or does not fit 64 bits (*out is left alone)
- */
-int urn_text_parse_size(const char *s, uint64_t *out);
-/* Parse a plain decimal number. returns: 0 or -1, as above */
-int urn_text_parse_uint(const char *s, uint64_t *out);
-/* Parse a time in seconds: "10", "0.5", "200ms". returns: 0 or -1; *out in nanoseconds */
-int urn_text_parse_time(const char *s, uint64_t *out);
 
 /* Print a size: "0 B", "1000 B", "64 KiB", "1.5 MiB". returns buf */
 const char *urn_text_size(char *buf, size_t n, uint64_t bytes);

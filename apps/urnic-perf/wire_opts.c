@@ -2,9 +2,9 @@
 /* The options of the wire. */
 #include "wire.h"
 
-#include "common/impair.h"
 #include "common/options.h"
 #include "common/text.h"
+#include "switch/impair_words.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "opts.h"
 
-#include "common/impair.h"
 #include "common/options.h"
 #include "common/text.h"
+#include "switch/impair_words.h"
 
 #include <ctype.h>
 #include <getopt.h>

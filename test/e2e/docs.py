@@ -186,7 +186,7 @@ def check_links(doc, project):
 
 def check_names(doc, project, source):
     """Files and functions that are named exist."""
-    for path in re.findall(r"`((?:apps|dataplane|doc|examples|lib|pmd_glue|scripts|test)/[\w./-]+)`",
+    for path in re.findall(r"`((?:apps|config|dataplane|doc|examples|lib|pmd_glue|scripts|test)/[\w./-]+)`",
                            doc.prose):
         if not os.path.exists(os.path.join(project, path)):
             fail(doc.name, f"there is no {path}")

@@ -3,8 +3,8 @@
  * Impairments (switch/impair.h) as people write them: a list such as
  * "drop=1%,delay=200us,seed=7".
  */
-#ifndef URN_APPS_COMMON_IMPAIR_H
-#define URN_APPS_COMMON_IMPAIR_H
+#ifndef URN_SWITCH_IMPAIR_WORDS_H
+#define URN_SWITCH_IMPAIR_WORDS_H
 
 #include "pmd_glue/port.h"
 #include "switch/impair.h"

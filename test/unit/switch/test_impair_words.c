@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/impair.h"
+#include "switch/impair_words.h"
 
 static struct urn_impair_config c;
 static struct urn_err err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "common/impair.h"
+#include "switch/impair_words.h"
 
-#include "common/text.h"
+#include "units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -200,7 +200,11 @@ urn_impair_take(struct urn_impair_config *c, const char *key, const char *value,
 		if (strcmp(key, others[i].key) == 0)
 			return others[i].take(c, value, err);
 	}
-	urn_err_set(err, "%.32s is no impairment; --help lists them", key);
+	urn_err_set(
+		err,
+		"%.32s is no impairment; there are drop, dup, corrupt, reorder, hold, hold-time, "
+		"delay, jitter, rate, queue, flap, blackhole and seed",
+		key);
 	return -1;
 }
 

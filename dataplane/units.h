@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Numbers, sizes and times as people write them, on a command line or in a file. */
+#ifndef URN_UNITS_H
+#define URN_UNITS_H
+
+#include <stdint.h>
+
+/*
+ * Parse a size: decimal digits, then nothing or one of K, M, G (1024-based,
+ * either case), then optionally "B" or "iB". returns: 0, or -1 when it is
+ * anything else or does not fit 64 bits (*out is left alone)
+ */
+int urn_text_parse_size(const char *s, uint64_t *out);
+/* Parse a plain decimal number. returns: 0 or -1, as above */
+int urn_text_parse_uint(const char *s, uint64_t *out);
+/* Parse a time in seconds: "10", "0.5", "200ms". returns: 0 or -1; *out in nanoseconds */
+int urn_text_parse_time(const char *s, uint64_t *out);
+
+#endif

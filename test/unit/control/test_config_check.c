@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What must fit together, and what must differ. */
+#include "config_test.h"
+
+#define SWITCHED "[switch s]\n[adapter x]\nswitch = s\n"
+
+static void
+engines(void **state)
+{
+	static const struct config_case cases[] = {
+		{"[engine 1]\n", "1: [engine 1], and there is no [engine 0]; number them from 0 on "
+				 "without a gap\n"},
+		{"[engine 0]\n[engine 5]\n[engine 2]\n",
+		 "2: [engine 5], and there is no [engine 4]; number them from 0 on without a gap\n"
+		 "3: [engine 2], and there is no [engine 1]; number them from 0 on without a "
+		 "gap\n"},
+		{"[engine 0]\nlcore = 2\n[engine 1]\nlcore = 2\n",
+		 "4: lcore = 2 is that of engine 0 already (line 2); give each engine its own, or "
+		 "leave lcore out\n"},
+		{"[engine 0]\nlcore = 4\n[eal]\ncores = 0-3\n",
+		 "2: lcore = 4 is not among the cores of [eal] (line 4); add it there, or choose "
+		 "one "
+		 "of those\n"},
+	};
+	struct urn_config *c = config_good("[engine 0]\nlcore = 3\n[engine 1]\n[engine 2]\n[eal]\n"
+					   "cores = 3\n" CONFIG_REST);
+
+	(void)state;
+	assert_int_equal(c->engines, 3);
+	urn_config_free(c);
+	config_cases(cases, RTE_DIM(cases));
+}
+
+static void
+ports(void **state)
+{
+	static const struct config_case cases[] = {
+		{"[port p]\n[adapter x]\nport = p\n",
+		 "1: port p has no device; give one, such as device = net_tap0,iface=urn0\n"},
+		{"[port p]\ndevice = net_null0\n",
+		 "1: port p is used by nobody; give an adapter port = p or a switch ports = p, or "
+		 "leave it out\n"},
+		{"[port p]\ndevice = net_null9,size=64\n[adapter x]\nport = p\n",
+		 "6: device net_null9 is that of port p already (line 2); give each port its "
+		 "own\n"},
+		{"[port p]\ndevice = 3b:00.0\n[port q]\ndevice = 0000:3B:00.0\n"
+		 "[adapter x]\nport = p\n[adapter y]\nport = q\n",
+		 "4: device 0000:3b:00.0 is that of port p already (line 2); give each port its "
+		 "own\n"},
+	};
+
+	(void)state;
+	config_cases(cases, RTE_DIM(cases));
+}
+
+/* Rings count, too. */
+static void
+too_many_ports(void **state)
+{
+	char text[4096], *p = text;
+
+	(void)state;
+	p += sprintf(p, "[switch s]\n");
+	for (int i = 0; i < 16; i++)
+		p += sprintf(p, "[adapter a%d]\nswitch = s\n", i);
+	urn_config_free(config_good(text));
+	sprintf(p, CONFIG_REST);
+	config_bad(text,
+		   "1 ports, and two for each of 16 adapters on a switch, are more than the 32 "
+		   "that DPDK has; leave some out\n");
+}
+
+static void
+addresses(void **state)
+{
+	static const struct config_case cases[] = {
+		{SWITCHED "ipv4 = 10.0.0.1\n[adapter y]\nswitch = s\nipv4 = 10.0.0.1\n",
+		 "7: 10.0.0.1 is the address of adapter x already (line 4); give each its own\n"},
+		{SWITCHED "ipv6 = fd00::1\n[adapter y]\nswitch = s\nipv6 = fd00:0::1\n",
+		 "7: fd00::1 is the address of adapter x already (line 4); give each its own\n"},
+		{SWITCHED
+		 "mac = 02:00:00:00:00:0a\n[adapter y]\nswitch = s\nmac = 02:00:00:00:00:0A\n",
+		 "7: 02:00:00:00:00:0a is the MAC address of adapter x already (line 4); give each "
+		 "its "
+		 "own\n"},
+		{SWITCHED "mac = 02:00:00:00:00:0a\n[port p]\ndevice = net_null0\n"
+			  "mac = 02:00:00:00:00:0a\n[adapter y]\nport = p\n",
+		 "4: 02:00:00:00:00:0a is the MAC address of port p already (line 7); give each "
+		 "its "
+		 "own\n"},
+	};
+
+	(void)state;
+	config_cases(cases, RTE_DIM(cases));
+}
+
+static void
+nodes(void **state)
+{
+	static const struct config_case cases[] = {
+		{"[urnicd]\nnode = hsot\n", "2: node hsot has no adapter; did you mean host?\n"},
+		{"[urnicd]\nnode = c\n", "2: node c has no adapter; give one of them node = c\n"},
+	};
+	struct urn_config *c = config_good("[urnicd]\nnode = b\n" SWITCHED "node = a\n"
+					   "[adapter y]\nswitch = s\nnode = b\n");
+
+	(void)state;
+	assert_string_equal(c->urnicd.node, "b");
+	assert_int_equal(c->nodes, 2);
+	urn_config_free(c);
+	c = config_good(SWITCHED "node = a\n");
+	assert_string_equal(c->urnicd.node, "a");
+	urn_config_free(c);
+	config_cases(cases, RTE_DIM(cases));
+}
+
+static void
+limits(void **state)
+{
+	static const struct config_case cases[] = {
+		{"[limits]\nqp_per_client = 2k\nqp_per_uid = 1k\n",
+		 "2: qp_per_client = 2k is more than qp_per_uid = 1k (line 3), so nobody could "
+		 "reach "
+		 "it; lower the one or raise the other\n"},
+		{"[limits]\nclients = 10\nclients_per_uid = unlimited\n",
+		 "3: clients_per_uid = unlimited is more than clients = 10 (line 2), so nobody "
+		 "could "
+		 "reach it; lower the one or raise the other\n"},
+	};
+	struct urn_config *c = config_good("[limits]\nmr_per_uid = 5\npinned_per_client = 1G\n"
+					   "pinned_per_uid = 1G\n" CONFIG_REST);
+
+	(void)state;
+	assert_int_equal(c->limits.per_uid.mr, 5);
+	urn_config_free(c);
+	config_cases(cases, RTE_DIM(cases));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(engines),	  cmocka_unit_test(ports),
+		cmocka_unit_test(too_many_ports), cmocka_unit_test(addresses),
+		cmocka_unit_test(nodes),	  cmocka_unit_test(limits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

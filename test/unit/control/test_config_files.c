@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ready configurations in config/ are good, as they are and with every line
+ * that is there to be uncommented ("#key = value", without a space behind the #).
+ * argv[1]: the project's folder.
+ */
+#include "config_test.h"
+
+#include <ctype.h>
+#include <dirent.h>
+
+static const char *project;
+
+/* What each is there to show: engines, ports, switches, adapters, nodes. */
+static const struct {
+	const char *name;
+	unsigned int engines, ports, switches, adapters, nodes;
+	const char *device; /* how that of the first port begins */
+	bool pci;
+} files[] = {
+	{"nic-vfio.ini", 1, 1, 0, 1, 1, "0000:", true},
+	{"nic-mlx5.ini", 2, 1, 0, 1, 1, "0000:", true},
+	{"two-nodes.ini", 1, 0, 1, 2, 2, "", false},
+	{"memif-a.ini", 1, 1, 0, 1, 1, "net_memif0,role=server,", false},
+	{"memif-b.ini", 1, 1, 0, 1, 1, "net_memif0,role=client,", false},
+	{"af-packet.ini", 1, 1, 0, 1, 1, "net_af_packet0,iface=", false},
+	{"tap.ini", 1, 1, 0, 1, 1, "net_tap0,iface=", false},
+};
+
+static struct urn_config *
+read_file(const char *name)
+{
+	struct urn_config_errors errors = {0};
+	struct urn_config *c;
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/config/%s", project, name);
+	c = urn_config_read(path, &errors);
+	if (!c)
+		fail_msg("%s", errors.error[0].text);
+	return c;
+}
+
+static void
+files_are_good(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(files); i++) {
+		struct urn_config *c = read_file(files[i].name);
+
+		assert_int_equal(c->engines, files[i].engines);
+		assert_int_equal(c->ports, files[i].ports);
+		assert_int_equal(c->switches, files[i].switches);
+		assert_int_equal(c->adapters, files[i].adapters);
+		assert_int_equal(c->nodes, files[i].nodes);
+		if (c->ports > 0) {
+			const char *device = c->port[0].port.device;
+
+			assert_int_equal(strncmp(device, files[i].device, strlen(files[i].device)),
+					 0);
+			assert_int_equal(c->port[0].pci, files[i].pci);
+		}
+		urn_config_free(c);
+	}
+}
+
+/* No file that this test does not know. */
+static void
+files_are_known(void **state)
+{
+	struct dirent *e;
+	char path[512];
+	DIR *dir;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/config", project);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((e = readdir(dir)) != NULL) {
+		size_t i = 0;
+
+		while (i < RTE_DIM(files) && strcmp(files[i].name, e->d_name) != 0)
+			i++;
+		if (i == RTE_DIM(files) && e->d_name[0] != '.')
+			fail_msg("%s/%s is not tested", path, e->d_name);
+	}
+	closedir(dir);
+}
+
+static void
+comments_are_good(void **state)
+{
+	char path[512], line[256], *text;
+	size_t size;
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(files); i++) {
+		FILE *out = open_memstream(&text, &size), *in;
+
+		snprintf(path, sizeof(path), "%s/config/%s", project, files[i].name);
+		in = fopen(path, "r");
+		assert_true(in && out);
+		while (fgets(line, sizeof(line), in)) {
+			bool setting = line[0] == '#' &&
+				       (isalpha((unsigned char)line[1]) || line[1] == '[');
+
+			fputs(line + setting, out);
+		}
+		fclose(in);
+		fclose(out);
+		urn_config_free(config_good(text));
+		free(text);
+	}
+}
+
+static void
+two_nodes(void **state)
+{
+	struct urn_config *c = read_file("two-nodes.ini");
+
+	(void)state;
+	assert_string_equal(c->node[0], "a");
+	assert_string_equal(c->node[1], "b");
+	assert_memory_equal(c->adapter[0].adapter.ipv4, "\x0a\0\0\1", 4);
+	assert_memory_equal(c->adapter[1].adapter.ipv4, "\x0a\0\0\2", 4);
+	assert_int_equal(c->adapter[0].sw, c->adapter[1].sw);
+	assert_int_equal(c->sw[0].plugs, 2);
+	assert_int_equal(c->eal.huge_pages, URN_CONFIG_HUGE_NEVER);
+	urn_config_free(c);
+}
+
+/* Both ends meet at one socket, and can run at a time. */
+static void
+memif_pair(void **state)
+{
+	struct urn_config *a = read_file("memif-a.ini"), *b = read_file("memif-b.ini");
+
+	(void)state;
+	assert_string_equal(strstr(a->port[0].port.device, "socket="),
+			    strstr(b->port[0].port.device, "socket="));
+	assert_string_not_equal(a->urnicd.socket, b->urnicd.socket);
+	assert_string_not_equal(a->node[0], b->node[0]);
+	assert_memory_not_equal(a->adapter[0].adapter.ipv4, b->adapter[0].adapter.ipv4, 4);
+	urn_config_free(a);
+	urn_config_free(b);
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_are_good),    cmocka_unit_test(files_are_known),
+		cmocka_unit_test(comments_are_good), cmocka_unit_test(two_nodes),
+		cmocka_unit_test(memif_pair),
+	};
+
+	if (argc != 2)
+		return 2;
+	project = argv[1];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which name may be meant. */
+#include "config_test.h"
+
+static const char *
+near_to(const char *word)
+{
+	static const char *const names[] = {"socket", "mode",	 "path_mtu", "max_qp", "max_mr",
+					    "ports",  "engines", "p0",	     "a"};
+	struct urn_config_near near;
+
+	urn_config_near_begin(&near, word);
+	for (size_t i = 0; i < RTE_DIM(names); i++)
+		urn_config_near_try(&near, names[i]);
+	return near.best ? near.best : "";
+}
+
+static void
+test_near(void **state)
+{
+	static const char *const cases[][2] = {
+		{"sokcet", "socket"},	/* swapped */
+		{"soket", "socket"},	/* left out */
+		{"socckett", "socket"}, /* added */
+		{"Socket", "socket"},	/* case */
+		{"max-qp", "max_qp"},	/* - for _ */
+		{"max qp", "max_qp"},
+		{"maxqp", "max_qp"},
+		{"max_qr", "max_qp"}, /* of two that are as near, the first */
+		{"mtu", "path_mtu"},  /* a part */
+		{"port", "ports"},
+		{"engine", "engines"},
+		{"p1", "p0"},
+		{"p", ""},
+		{"A", "a"},
+		{"b", ""}, /* all of the word is another */
+		{"xy", ""},
+		{"colour", ""},
+		{"", ""},
+		{"socketsocketsocketsocketsocketsocket", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		if (strcmp(near_to(cases[i][0]), cases[i][1]) != 0)
+			fail_msg("%s: %s and not %s", cases[i][0], near_to(cases[i][0]),
+				 cases[i][1]);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_near)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is plugged into switches: ports, adapters, other switches; impairments. */
+#include "config_test.h"
+
+/* A switch w with an adapter x (lines 1 to 3), and more of the switch from line 4 on. */
+#define SWITCH "[adapter x]\nswitch = w\n[switch w]\n"
+#define P(name, n) "[port " name "]\ndevice = net_null" n "\n"
+
+static void
+plugs(void **state)
+{
+	struct urn_config *c = config_good(
+		"[switch w]\nports = q, p\nlinks = v\nlearning = no\nage = 10s\naddresses = 100\n"
+		"static x = 02:00:00:00:00:01, 02:00:00:00:00:02\nstatic v = 02:00:00:00:00:03\n"
+		"[switch v]\nlinks = w u\n[switch u]\n" P("p", "0")
+			P("q", "1") "[adapter x]\nswitch = w\n[adapter y]\nswitch = w\n[adapter "
+				    "z]\nswitch = v\n");
+	const struct urn_config_plug *p = c->sw[0].plug;
+
+	(void)state;
+	assert_int_equal(c->switches, 3);
+	assert_string_equal(c->sw[0].sw.name, "w");
+	assert_true(c->sw[0].sw.no_learning);
+	assert_true(c->sw[0].sw.fdb.age_ns == 10000000000);
+	assert_int_equal(c->sw[0].sw.fdb.max, 100);
+	assert_int_equal(c->sw[0].plugs, 5);
+	assert_int_equal(p[0].kind, URN_CONFIG_PLUG_PORT);
+	assert_string_equal(p[0].port.name, "q");
+	assert_int_equal(p[0].index, 1);
+	assert_int_equal(p[1].index, 0);
+	assert_int_equal(p[2].kind, URN_CONFIG_PLUG_ADAPTER);
+	assert_string_equal(p[2].port.name, "x");
+	assert_string_equal(p[3].port.name, "y");
+	assert_int_equal(p[3].index, 1);
+	assert_int_equal(p[4].kind, URN_CONFIG_PLUG_LINK);
+	assert_string_equal(p[4].port.name, "v");
+	assert_int_equal(p[4].index, 1);
+	assert_int_equal(p[4].peer, 1);
+	/* The one link that both sides speak of, and another. */
+	assert_int_equal(c->sw[1].plugs, 3);
+	assert_int_equal(c->sw[1].plug[1].index, 0);
+	assert_int_equal(c->sw[1].plug[1].peer, 4);
+	assert_int_equal(c->sw[1].plug[2].index, 2);
+	assert_int_equal(c->sw[2].plug[0].peer, 2);
+	assert_int_equal(c->port[0].sw, 0);
+	assert_int_equal(c->port[0].plug, 1);
+	assert_int_equal(c->port[0].port.queues, 1);
+	assert_int_equal(c->adapter[1].sw, 0);
+	assert_int_equal(c->adapter[1].plug, 3);
+	assert_int_equal(c->sw[0].statics, 3);
+	assert_int_equal(c->sw[0].fixed[1].plug, 2);
+	assert_memory_equal(c->sw[0].fixed[1].mac, "\2\0\0\0\0\2", 6);
+	assert_int_equal(c->sw[0].fixed[2].plug, 4);
+	urn_config_free(c);
+}
+
+static void
+impairments(void **state)
+{
+	struct urn_config *c = config_good(SWITCH "impair x = drop=1%, delay=200us\n"
+						  "impair x.in = seed=7,drop=0\n"
+						  "impair x.out = rate=1G\n");
+	const struct urn_impair_config *in = &c->sw[0].plug[0].port.impair[URN_SWITCH_IN];
+	const struct urn_impair_config *out = &c->sw[0].plug[0].port.impair[URN_SWITCH_OUT];
+
+	(void)state;
+	assert_int_equal(in->delay_ns, 200000);
+	assert_int_equal(in->seed, 7);
+	assert_true(in->drop == 0 && in->rate_bps == 0);
+	assert_int_equal(out->delay_ns, 200000);
+	assert_int_equal(out->seed, 0);
+	assert_true(out->drop == 0.01 && out->rate_bps == 1000000000);
+	urn_config_free(c);
+}
+
+static void
+engines(void **state)
+{
+	struct urn_config *c = config_good("[engine 0]\n[engine 1]\n[switch w]\nlinks = v\n"
+					   "[switch v]\nengine = 1\n[switch u]\n[adapter x]\n"
+					   "switch = w\n[adapter y]\nswitch = u\n");
+
+	(void)state;
+	assert_int_equal(c->sw[0].engine, 1);
+	assert_int_equal(c->sw[1].engine, 1);
+	assert_int_equal(c->sw[2].engine, 0);
+	urn_config_free(c);
+}
+
+static void
+bad_plugs(void **state)
+{
+	static const struct config_case cases[] = {
+		{"[switch w]\n", "1: nothing is plugged into switch w; give it ports = NAME, or an "
+				 "adapter switch = w\n"},
+		{SWITCH "ports = p\n",
+		 "4: there is no [port p]; write that section, or give the name of another\n"},
+		{SWITCH "ports = w\n", "4: w is a switch, and here stand ports; an adapter has "
+				       "switch = NAME, another switch "
+				       "links = NAME\n"},
+		{SWITCH "ports = p,p\n" P("p", "0"), "4: port p is plugged into switch w already "
+						     "(line 4); leave it out here or there\n"},
+		{SWITCH "ports = p\n[switch v]\nports = p\n" P("p", "0"),
+		 "5: nothing is plugged into switch v; give it ports = NAME, or an adapter switch "
+		 "= v\n"
+		 "6: port p is plugged into switch w already (line 4); leave it out here or "
+		 "there\n"},
+		{SWITCH "ports = rest\n", "4: port rest is that of adapter rest (line 8); to have "
+					  "both on the switch, give the "
+					  "adapter switch = w instead\n"},
+		{SWITCH "ports = x\n" P("x", "0"), "2: switch w would have two ports called x: "
+						   "[port x] and [adapter x]; rename one\n"},
+		{SWITCH "engine = 1\n", "4: there is no engine 1; the last one is engine 0. Write "
+					"a section [engine 1], or "
+					"give another\n"},
+	};
+
+	(void)state;
+	config_cases(cases, RTE_DIM(cases));
+}
+
+static void
+bad_links(void **state)
+{
+	static const struct config_case cases[] = {
+		{SWITCH "links = w\n", "4: switch w is linked with itself; leave it out\n"},
+		{SWITCH "links = v\n",
+		 "4: there is no [switch v]; write that section, or give the name of another\n"},
+		{SWITCH "links = rest\n",
+		 "4: rest is a port, and here stand switches; an adapter has port = NAME, a switch "
+		 "ports = NAME\n"},
+		{SWITCH "links = v v\n[switch v]\n",
+		 "4: switch v is in the list twice; one link is all there is between two\n"},
+		{SWITCH "links = v\n[switch v]\nlinks = u\n[switch u]\nlinks = w\n",
+		 "8: switches u and w are joined already by other links, and frames would go round "
+		 "for "
+		 "ever; leave this one out\n"},
+		{SWITCH "links = x\n[switch x]\n", "4: switch w would have two ports called x: "
+						   "[adapter x] and [switch x]; rename one\n"},
+		{"[engine 0]\n[engine 1]\n" SWITCH
+		 "links = v\nengine = 0\n[switch v]\nengine = 1\n",
+		 "9: switch v is linked with switch w, which engine 0 runs (line 7); linked "
+		 "switches "
+		 "share an engine\n"},
+	};
+
+	(void)state;
+	config_cases(cases, RTE_DIM(cases));
+}
+
+static void
+bad_words(void **state)
+{
+	static const struct config_case cases[] = {
+		{SWITCH "impair x = drop=101%\n",
+		 "4: impair x: drop=101%: give percent from 0 to 100, such as 0.1 or 5%\n"},
+		{SWITCH "impair x = drpo=1%\n",
+		 "4: impair x: drpo is no impairment; there are drop, dup, corrupt, reorder, hold, "
+		 "hold-time, delay, jitter, rate, queue, flap, blackhole and seed\n"},
+		{SWITCH "impair x.up = drop=1%\n", "4: .up is no direction; write impair x.in for "
+						   "frames from it, .out for frames to it, "
+						   "or neither for both\n"},
+		{SWITCH "impair y = drop=1%\n", "4: nothing called y is plugged into switch w; "
+						"give the name of a port, adapter or "
+						"switch that is\n"},
+		{SWITCH "impair rset.in = drop=1%\nports = rest2\n" P("rest2", "0"),
+		 "4: nothing called rset is plugged into switch w; did you mean rest2?\n"},
+		{SWITCH "impair = drop=1%\n", "4: impair wants the name of a port, adapter or "
+					      "switch that is plugged into switch w "
+					      "behind it\n"},
+		{SWITCH "impair x = drop=1%\nimpair x.in = drop=1%\nimpair  x = dup=1%\n",
+		 "6: impair x is given in line 4 already; put both lists on one line\n"},
+		{SWITCH "static x = 02:00:00:00:00:01\nstatic x = 02:00:00:00:00:01\n",
+		 "5: 02:00:00:00:00:01 is a static address behind x already; leave one out\n"},
+		{SWITCH "static x = 02:00:00:00:00:01, 03:00:00:00:00:01\n",
+		 "4: static x = 02:00:00:00:00:01, 03:00:00:00:00:01: 03:00:00:00:00:01: give the "
+		 "MAC "
+		 "address of one station, six bytes with colons, such as 02:00:00:00:00:01\n"},
+		{SWITCH "static y = 02:00:00:00:00:01\n",
+		 "4: nothing called y is plugged into switch w; give the name of a port, adapter "
+		 "or "
+		 "switch that is\n"},
+		{SWITCH "addresses = 1\nstatic x = 02:00:00:00:00:01 02:00:00:00:00:02\n",
+		 "5: switch w has room for 1 static addresses; leave some out, or raise "
+		 "addresses\n"},
+	};
+
+	(void)state;
+	config_cases(cases, RTE_DIM(cases));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plugs),     cmocka_unit_test(impairments),
+		cmocka_unit_test(engines),   cmocka_unit_test(bad_plugs),
+		cmocka_unit_test(bad_links), cmocka_unit_test(bad_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
