@@ -10,10 +10,13 @@
 # findings/ of the build folder, and the command that replays it is printed.
 #
 #   --target NAME  only this one; may be given again (default: all)
+#   --fast         without the sanitizers: several times as many inputs, judged by
+#                  what must hold; builds in build-fuzz-fast
 #   --keep         put the corpus, as few inputs as reach the same code, into
 #                  test/fuzz/corpus of the source
 #   --no-install   install nothing; say what is missing
-#   --build DIR    the build folder (default: build-fuzz, in the project's folder)
+#   --build DIR    the build folder (default: build-fuzz, in the project's folder);
+#                  one that is there stays with or without the sanitizers, as it is
 #   --help         this text
 #
 # doc/testing.md says what the targets are and what to do with a finding.
@@ -30,11 +33,13 @@ targets=()
 seconds=
 keep=
 install=yes
-build=$project/build-fuzz
+sanitize=address,undefined
+build=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--target) need_value "$@"; targets+=("$2"); shift ;;
 	--target=*) targets+=("${1#*=}") ;;
+	--fast) sanitize=none ;;
 	--keep) keep=yes ;;
 	--no-install) install= ;;
 	--build) need_value "$@"; build=$2; shift ;;
@@ -50,6 +55,8 @@ done
 for t in "${targets[@]}"; do
 	[[ " ${all[*]} " == *" $t "* ]] || usage_error "there is no target '$t'; there are: ${all[*]}"
 done
+[ -n "$build" ] || [ $sanitize != none ] || build=$project/build-fuzz-fast
+[ -n "$build" ] || build=$project/build-fuzz
 [ ${#targets[@]} -gt 0 ] || targets=("${all[@]}")
 share=$((seconds / ${#targets[@]}))
 [ "$share" -gt 0 ] || usage_error "$seconds s are too short for ${#targets[@]} targets"
@@ -60,7 +67,7 @@ else
 	"$project/scripts/setup.sh" --fuzz --check
 fi
 export CC=${URNIC_FUZZ_CC-clang}
-configure "$build" --buildtype=debugoptimized "-Db_sanitize=address,undefined" -Db_lundef=false -Dfuzz=true
+configure "$build" --buildtype=debugoptimized "-Db_sanitize=$sanitize" -Db_lundef=false -Dfuzz=true
 set_option "$build" fuzz true
 compile "$build" "${targets[@]/#/test/fuzz/fuzz_}" || die "the build failed; what the compiler said is above"
 build=$(cd "$build" && pwd -P)
@@ -95,8 +102,9 @@ run() {
 	local t=$1 log=$build/fuzz-$1.log artifact runs cover status=0 dirs
 
 	mapfile -t dirs < <(folders "$t")
+	# Weighing inputs by how rare is what they reach (entropic) took 9 of 10 ms: too much is reached.
 	"$build/test/fuzz/fuzz_$t" -max_total_time="$share" -timeout=30 -rss_limit_mb=4096 -max_len=4096 \
-		-len_control=0 -print_final_stats=1 -artifact_prefix="$build/findings/$t-" "${dirs[@]}" \
+		-len_control=0 -entropic=0 -print_final_stats=1 -artifact_prefix="$build/findings/$t-" "${dirs[@]}" \
 		>"$log" 2>&1 </dev/null &
 	child=$!
 	wait $child || status=$?
@@ -120,7 +128,8 @@ keep() {
 
 	mapfile -t dirs < <(folders "$1")
 	fresh=$(mktemp -d "$build/keep.XXXXXX")
-	"$build/test/fuzz/fuzz_$1" -merge=1 -max_len=1024 "$fresh" "${dirs[@]}" >"$build/merge-$1.log" 2>&1 ||
+	# How often an edge is taken does not count here: that would keep ten times as many.
+	"$build/test/fuzz/fuzz_$1" -merge=1 -use_counters=0 -max_len=4096 "$fresh" "${dirs[@]}" >"$build/merge-$1.log" 2>&1 ||
 		die "libFuzzer could not merge the corpus of $1; see $build/merge-$1.log"
 	rm -rf "$dir"
 	mv "$fresh" "$dir"

@@ -17,7 +17,8 @@ done
 build=$place/build
 mkdir -p "$build/test/fuzz"
 touch "$build/build.ninja"
-fake meson <<'E2'
+fake meson <<E2
+echo "\$*" >>"$place/meson"
 echo '[{"name": "fuzz", "value": true}]'
 E2
 fake ninja </dev/null
@@ -54,6 +55,17 @@ run 30 --target neigh
 expect "one target" 0 "neigh: 4321"
 check "it has all the time" grep -q -- "-max_total_time=30 " "$place/log"
 check "no other is run" test "$(wc -l <"$place/log")" -eq 1
+check "it is not weighed how rare is what inputs reach" grep -q -- "-entropic=0" "$place/log"
+for how in "" --fast; do
+	mkdir -p "$place/new$how/test"
+	cp -r "$build/test/fuzz" "$place/new$how/test"
+	: >"$place/meson"
+	# shellcheck disable=SC2086
+	try faked "$fuzz" 30 --no-install --build "$place/new$how" --target parse $how
+	expect "a new build folder, option '$how'" 0 "parse: 4321 executions"
+	check "sanitizers, option '$how'" \
+		grep -q -- "-Db_sanitize=$([ -z "$how" ] && echo address,undefined || echo none)" "$place/meson"
+done
 touch "$place/bad-transport"
 run 30
 expect "a finding" 1 "transport: FOUND" "does not hold" "neigh: 4321" \

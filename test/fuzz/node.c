@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making the node, its program's calls, and its turns. What must hold: node_check.c. */
+/* Making the node, and its program's calls. Its turns: node_wire.c; what must hold: node_check.c.
+ */
 #include "node.h"
 #include "node_check.h"
 
@@ -63,6 +64,15 @@ link_features(void *ctx, const uint8_t gid[16])
 	return n->cfg.selective ? URN_LINK_F_SACK : 0;
 }
 
+static void
+give_cqe(void *ctx, const struct urn_tp_xcqe *x)
+{
+	struct node *n = ctx;
+
+	fuzz_check(x->cq == &n->rcq && n->far_n < NODE_CQES);
+	n->far[n->far_n++] = x->cqe;
+}
+
 void
 node_link(struct node *n, bool selective)
 {
@@ -83,6 +93,16 @@ static uint8_t *
 region(struct node *n)
 {
 	return n->ram + NODE_GUARD;
+}
+
+const uint8_t *
+node_at(const struct node *n, uint64_t va)
+{
+	uint64_t off = va - NODE_VA, shut = va - NODE_SHUT_VA;
+
+	return off < NODE_LEN	  ? n->ram + NODE_GUARD + off
+	       : shut < NODE_SHUT ? n->ram + 2 * NODE_GUARD + NODE_LEN + shut
+				  : n->ram;
 }
 
 static uint32_t
@@ -129,7 +149,8 @@ open_memory(struct node *n)
 	n->ram = aligned_alloc(64, RAM);
 	fuzz_check(n->mem && n->memx && n->ram);
 	memset(n->ram, FILL, RAM);
-	memset(region(n), 0, NODE_LEN);
+	for (uint32_t i = 0; i < NODE_LEN; i++) /* no two packets' worth alike */
+		region(n)[i] = (uint8_t)(i ^ i >> 8 ^ i >> 3);
 	fuzz_check(urn_mem_alloc_pd(n->mem, &n->pd) == 0);
 	fuzz_check(urn_mem_alloc_pd(n->mem, &n->other_pd) == 0);
 	shut = region(n) + NODE_LEN + NODE_GUARD;
@@ -142,7 +163,7 @@ static void
 open_tp(struct node *n)
 {
 	struct urn_tp_config c = {
-		.repairs = 8,
+		.repairs = n->cfg.scarce ? 1 : 8,
 		.mem = n->mem,
 		.memx = n->memx,
 		.pool = n->cfg.poor ? few : plenty,
@@ -155,12 +176,14 @@ open_tp(struct node *n)
 		.kept = n->cfg.kept,
 		.neigh = neigh,
 		.neigh_ctx = n,
-		.features = URN_LINK_F_SACK,
+		.features = n->cfg.plain ? 0 : URN_LINK_F_SACK,
 		.link = link_features,
 		.link_ctx = n,
 		.rto_floor = n->cfg.rto_floor,
 		.ah = find_ah,
 		.ah_ctx = n,
+		.give_cqe = give_cqe,
+		.give_ctx = n,
 	};
 
 	n->pool = c.pool;
@@ -191,7 +214,8 @@ modify(struct node *n, struct node_qp *q, uint8_t state, uint32_t mask)
 	struct urn_abi_qp_attr a = {
 		.state = state,
 		.port_num = 1,
-		.access = URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC,
+		.access =
+			URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC,
 		.path_mtu = (uint8_t)(__builtin_ctz(n->cfg.mtu) - 7),
 		.dest_qpn = q->peer_qpn,
 		.rq_psn = NODE_PSN,
@@ -203,13 +227,14 @@ modify(struct node *n, struct node_qp *q, uint8_t state, uint32_t mask)
 		.retry_cnt = n->cfg.retry_cnt,
 		.rnr_retry = n->cfg.rnr_retry,
 		.qkey = NODE_QKEY,
+		.en_sqd_notify = n->cfg.events,
 		.av.sgid_index = n->cfg.ipv6,
 	};
 	char why[160] = "";
 	uint8_t before = q->qp->state;
 	int rc = EAGAIN;
 
-	memcpy(a.av.dgid, n->peer.gid, 16);
+	memcpy(a.av.dgid, node_is_loop(n, q) ? n->self.gid : n->peer.gid, 16);
 	for (int i = 0; rc == EAGAIN; i++) {
 		fuzz_check(i < 1000);
 		rc = urn_qp_modify(n->tp, q->qp, mask | URN_QPM_STATE, &a, why, sizeof(why));
@@ -220,10 +245,11 @@ modify(struct node *n, struct node_qp *q, uint8_t state, uint32_t mask)
 		fuzz_fail("QP to state %u: %s", state, why);
 }
 
+/* From RESET to state `to`, RTR or RTS; from RTR to RTS. */
 static void
-connect_qp(struct node *n, struct node_qp *q)
+connect_qp(struct node *n, struct node_qp *q, uint8_t to)
 {
-	for (uint8_t s = URN_QPS_INIT; s <= URN_QPS_RTS; s++)
+	for (uint8_t s = q->qp->state + 1; s <= to; s++)
 		modify(n, q, s, bare_qp_mask(q->qp->type, s));
 }
 
@@ -246,9 +272,9 @@ open_qp(struct node *n, unsigned int i)
 		c.rq = open_rq();
 		q->rq = c.rq.hdr;
 	}
-	q->peer_qpn = 0x7000 + i;
 	fuzz_check(urn_qp_create(n->tp, &c, &q->qp) == 0);
-	connect_qp(n, q);
+	q->peer_qpn = node_is_loop(n, q) ? q->qp->qpn : NODE_PEER_QPN + i;
+	connect_qp(n, q, URN_QPS_RTS);
 }
 
 void
@@ -260,8 +286,13 @@ node_open(struct node *n, const struct node_config *cfg)
 	open_memory(n);
 	open_tp(n);
 	fuzz_check(bare_cq(&n->scq, NODE_CQES) && bare_cq(&n->rcq, NODE_CQES));
+	/* Whoever writes to a channel is the engine, not the transport. */
+	n->scq.channel_fd = n->rcq.channel_fd = n->cfg.events ? 0 : -1;
+	n->rcq.engine = n->cfg.far;
 	n->srq.rq = open_rq();
+	n->srq.limit = n->cfg.events ? 3 : 0;
 	bare_ah(&n->ah, &n->self, &n->peer, n->pd);
+	n->ah.ready = !n->cfg.unresolved;
 	for (unsigned int i = 0; i < NODE_QPS; i++)
 		open_qp(n, i);
 	reg_region(n);
@@ -328,67 +359,6 @@ node_close(struct node *n)
 	free(n->ram);
 }
 
-/* ---- the wire */
-
-void
-node_put(struct node *n, const uint8_t *bytes, uint32_t len)
-{
-	static const uint8_t old[] = {0x2e, 0xff, 0x00, 0xa5};
-	struct rte_mbuf *m;
-	uint8_t *at;
-
-	if (n->in_n == URN_TP_BURST)
-		node_turn(n, 100);
-	m = rte_pktmbuf_alloc(test_eal_pool());
-	fuzz_check(m && len <= TEST_EAL_ROOM);
-	/* What the last user left there must not matter, nor what lies around the frame. */
-	memset((uint8_t *)m->buf_addr - TEST_EAL_PRIV, old[n->frames_in % sizeof(old)], TEST_EAL_PRIV);
-	ASAN_UNPOISON_MEMORY_REGION(m->buf_addr, m->buf_len);
-	at = rte_pktmbuf_mtod(m, uint8_t *);
-	memcpy(at, bytes, len);
-	ASAN_POISON_MEMORY_REGION(m->buf_addr, RTE_PKTMBUF_HEADROOM);
-	ASAN_POISON_MEMORY_REGION(at + len, m->buf_len - RTE_PKTMBUF_HEADROOM - len);
-	m->data_len = (uint16_t)len;
-	m->pkt_len = len;
-	n->in[n->in_n++] = m;
-	n->frames_in++;
-}
-
-static void
-take_out(struct node *n)
-{
-	struct urn_tp *tp = n->tp;
-
-	for (unsigned int i = 0; i < tp->tx_n; i++) {
-		node_judge(n, tp->tx[i]);
-		rte_pktmbuf_free(tp->tx[i]);
-	}
-	for (unsigned int i = 0; i < tp->other_n; i++)
-		urn_pkt(tp->other[i])->kind == URN_FRAME_ROCE ? n->mads++ : n->others++;
-	n->handovers += tp->handover_n;
-	rte_pktmbuf_free_bulk(tp->other, tp->other_n);
-	rte_pktmbuf_free_bulk(tp->handover, tp->handover_n);
-	tp->tx_n = tp->other_n = tp->handover_n = tp->event_n = 0;
-}
-
-void
-node_turn(struct node *n, uint64_t ns)
-{
-	struct node_trace trace;
-
-	n->now += ns;
-	urn_tp_turn(n->tp, n->now);
-	if (n->in_n) {
-		node_trace_begin(n, &trace);
-		urn_tp_rx(n->tp, n->in, n->in_n, false);
-		node_trace_end(n, &trace, n->in_n);
-		n->in_n = 0;
-	}
-	urn_tp_tx(n->tp);
-	take_out(n);
-	node_check(n);
-}
-
 /* ---- the program */
 
 static bool
@@ -443,7 +413,7 @@ node_post(struct node *n, unsigned int i, const struct node_send *s)
 }
 
 void
-node_recv(struct node *n, unsigned int i, uint64_t addr, uint32_t lkey, uint32_t len)
+node_recv(struct node *n, unsigned int i, uint64_t addr, uint32_t lkey, uint32_t len, bool broken)
 {
 	struct node_qp *q = &n->q[i];
 	bool shared = q->qp->srq != NULL;
@@ -456,7 +426,7 @@ node_recv(struct node *n, unsigned int i, uint64_t addr, uint32_t lkey, uint32_t
 				: q->recvs - q->recvs_seen >= NODE_SLOTS))
 		return;
 	w->wr_id = shared ? n->srq_posted++ : (uint64_t)i << 32 | q->recvs++;
-	w->num_sge = len % 5 == 4 ? 1 : 2;
+	w->num_sge = broken ? SGES + 1 : len % 5 == 4 ? 1 : 2;
 	sge[0] = (struct urn_abi_sge){addr, lkey, half};
 	sge[1] = (struct urn_abi_sge){addr + half, lkey, len - half};
 	atomic_fetch_add(&wq->prod, 1);
@@ -466,11 +436,11 @@ node_recv(struct node *n, unsigned int i, uint64_t addr, uint32_t lkey, uint32_t
 
 /* Without a way through the error state nothing of it completes any more. */
 static void
-reset(struct node *n, struct node_qp *q)
+reset(struct node *n, struct node_qp *q, uint8_t to)
 {
 	modify(n, q, URN_QPS_RESET, 0);
 	node_forget(n, q);
-	connect_qp(n, q);
+	connect_qp(n, q, to);
 }
 
 void
@@ -482,10 +452,14 @@ node_state(struct node *n, unsigned int i, uint8_t state)
 	node_turn(n, 0);
 	now = q->qp->state;
 	if (state == URN_QPS_RESET)
-		reset(n, q);
+		reset(n, q, URN_QPS_RTS);
+	else if (state == URN_QPS_RTR)
+		reset(n, q, URN_QPS_RTR);
+	else if (state == URN_QPS_RTS && now == URN_QPS_RTR)
+		connect_qp(n, q, URN_QPS_RTS);
 	else if (state == URN_QPS_ERR || (state == URN_QPS_SQD && now == URN_QPS_RTS) ||
 		 (state == URN_QPS_RTS && (now == URN_QPS_SQD || now == URN_QPS_SQE)))
-		modify(n, q, state, 0);
+		modify(n, q, state, state == URN_QPS_SQD ? URN_QPM_EN_SQD_NOTIFY : 0);
 }
 
 /* ---- memory that goes and comes */

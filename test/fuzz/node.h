@@ -17,14 +17,15 @@
 #include "transport/tp.h"
 
 enum {
-	NODE_QPS = 3,         /* 0: RC; 1: RC, with the SRQ when there is one; 2: UD, likewise */
-	NODE_SLOTS = 32,      /* of each work queue */
-	NODE_CQES = 512,      /* more than can be under way */
+	NODE_QPS = 3,	 /* 0: RC; 1: RC, with the SRQ when there is one; 2: UD, likewise */
+	NODE_SLOTS = 32, /* of each work queue */
+	NODE_CQES = 512, /* more than can be under way */
 	NODE_GUARD = 4096,
-	NODE_LEN = 32768,     /* bytes of the region */
-	NODE_SHUT = 8192,     /* bytes of the shut one */
+	NODE_LEN = 32768, /* bytes of the region */
+	NODE_SHUT = 8192, /* bytes of the shut one */
 	NODE_QKEY = 0x11223344,
 	NODE_KEYS = 6,
+	NODE_PEER_QPN = 0x7000, /* the peer's QPs, as ours; of the one that is looped: its own */
 };
 
 #define NODE_VA 0x7000001000ull      /* the region, as keys speak of it */
@@ -37,6 +38,12 @@ struct node_config {
 	bool late, failing;   /* memory answers late; fails now and then */
 	bool selective;       /* both sides know selective acknowledgements */
 	uint64_t rto_floor;   /* ns; 0: none */
+	bool plain;	      /* this side does not know them, whatever the peer does */
+	bool loop;	      /* QP 1 is connected to itself */
+	bool events;	      /* completion queues have channels, the SRQ a limit */
+	bool far;	      /* the receives' completion queue is another engine's */
+	bool unresolved;      /* the address handle's MAC is not known at first */
+	bool scarce;	      /* one QP at a time may repair losses */
 	bool poor;            /* few packet buffers and little work at once */
 	uint32_t window, kept;
 	uint32_t mtu;
@@ -76,6 +83,8 @@ struct node {
 	struct node_qp q[NODE_QPS];
 	struct rte_mbuf *in[URN_TP_BURST];
 	unsigned int in_n;
+	struct urn_abi_cqe far[NODE_CQES]; /* completions on their way through another engine */
+	unsigned int far_n;
 	uint64_t frames_in, others, mads, handovers, delivered;
 	int neigh;            /* what asking for the peer's MAC says: 0, -1 or -2 */
 	struct frame seen;    /* sent last */
@@ -87,8 +96,15 @@ void node_open(struct node *n, const struct node_config *cfg);
 /* All that is under way comes to an end, completes, and nothing is left. */
 void node_close(struct node *n);
 
-/* A frame for the next turn; makes a turn when the burst is full. */
-void node_put(struct node *n, const uint8_t *bytes, uint32_t len);
+/* Is this the QP that is connected to itself? */
+static inline bool
+node_is_loop(const struct node *n, const struct node_qp *q)
+{
+	return n->cfg.loop && q == &n->q[1];
+}
+
+/* A frame for the next turn, in two segments or one; makes a turn when the burst is full. */
+void node_put(struct node *n, const uint8_t *bytes, uint32_t len, bool split);
 /* Time passes, frames are received and sent, and everything is checked. */
 void node_turn(struct node *n, uint64_t ns);
 
@@ -101,14 +117,19 @@ struct node_send {
 	bool ring;
 };
 void node_post(struct node *n, unsigned int q, const struct node_send *s);
-void node_recv(struct node *n, unsigned int q, uint64_t addr, uint32_t lkey, uint32_t len);
-/* To ERR, or to RESET and back to RTS, or between RTS and SQD. */
+/* A receive; broken: with more elements than its queue has. */
+void node_recv(struct node *n, unsigned int q, uint64_t addr, uint32_t lkey, uint32_t len,
+	       bool broken);
+/* To ERR, or to RESET and back to RTS (RTR: no further than that), or RTR to RTS, or between RTS
+ * and SQD. */
 void node_state(struct node *n, unsigned int q, uint8_t state);
 /* Take the region's key away, or register it again. */
 void node_dereg(struct node *n);
 void node_rereg(struct node *n);
 /* The peer is found to know selective acknowledgements, or not to. */
 void node_link(struct node *n, bool selective);
+/* The byte at an address that keys speak of; of no region: the first guard. */
+const uint8_t *node_at(const struct node *n, uint64_t va);
 /* Key number k of NODE_KEYS; others: one that nobody has. */
 uint32_t node_key(const struct node *n, unsigned int k);
 

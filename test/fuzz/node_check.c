@@ -3,6 +3,8 @@
 
 #include "transport/internal.h"
 
+#include <inttypes.h>
+
 /* ---- frames that reach a QP; the linker puts these in front (--wrap) */
 
 void __real_urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
@@ -72,7 +74,8 @@ check_counters(const struct node *n)
 
 	fuzz_check(v[URN_C_RX_PACKETS] == n->frames_in - n->in_n);
 	fuzz_check(v[URN_C_RX_PACKETS] == v[URN_C_RX_ROCE] + bad + n->others);
-	fuzz_check(v[URN_C_RX_ROCE] == lost + n->mads + n->handovers + n->delivered);
+	fuzz_check(v[URN_C_RX_ROCE] + v[URN_C_LOOPBACK] - n->tp->loop_n ==
+		   lost + n->mads + n->handovers + n->delivered);
 	fuzz_check(v[URN_C_DROP_OTHER] == 0); /* a burst has room */
 	fuzz_check(v[URN_C_CQ_OVERRUN] == 0);
 }
@@ -182,6 +185,7 @@ poll_cqs(struct node *n)
 void
 node_forget(struct node *n, struct node_qp *q)
 {
+	node_deliver(n);
 	poll_cqs(n);
 	q->sent_seen = q->sent;
 	q->recvs_seen = q->recvs;
@@ -226,29 +230,120 @@ kept_of(const struct urn_tp *tp, const struct urn_qp *qp)
 	const struct urn_repair *r = qp->repair ? &tp->repair[qp->repair] : NULL;
 	uint32_t n = count_list(qp->ooo, qp->epsn), parts = 0;
 
-	fuzz_check(n == qp->ooo_count);
+	fuzz_check(n == qp->ooo_count && n <= URN_TP_OOO_QP);
 	if (!r)
 		return n;
 	fuzz_check(count_list(r->kept, urn_psn_add(r->resp.base, URN_PSN_MASK)) == r->kept_n);
 	for (const struct rte_mbuf *m = r->parts; m; m = urn_pkt((struct rte_mbuf *)(uintptr_t)m)->next)
 		parts++;
-	fuzz_check(parts == r->parts_n);
+	fuzz_check(parts == r->parts_n && parts <= URN_REPAIR_PARTS);
+	fuzz_check(r->kept_n <= URN_TP_OOO_QP);
+	fuzz_check(!parts == !(qp->flags & URN_QPF_PARTS));
 	return n + r->kept_n + parts;
 }
 
+/* Gaps in order, none empty, none touching another or the ends; what is dealt with lies within. */
 static void
-check_qp(const struct urn_qp *qp)
+check_board(const struct urn_board *b)
+{
+	uint32_t last = b->base;
+
+	fuzz_check(b->n <= URN_BOARD_GAPS && urn_psn_diff(b->high, b->base) >= 0);
+	for (uint32_t i = 0; i < b->n; i++) {
+		const struct urn_gap *g = &b->gap[i];
+
+		fuzz_check(urn_psn_diff(g->first, last) >= (i > 0));
+		fuzz_check(urn_psn_diff(g->end, g->first) > 0);
+		fuzz_check(g->state < URN_GAP_STATES);
+		fuzz_check(g->state != URN_GAP_LOST || (urn_psn_diff(g->cur, g->first) >= 0 &&
+							urn_psn_diff(g->cur, g->end) < 0));
+		last = g->end;
+	}
+	fuzz_check(b->n == 0 || urn_psn_diff(b->high, last) > 0);
+}
+
+/* The READs and atomics under way, and which of them a response is waited for. */
+static void
+check_fetches(const struct urn_qp *qp)
+{
+	const struct urn_work *waits = NULL;
+	uint32_t out = 0;
+
+	for (const struct urn_work *w = qp->w_head; w; w = w->next) {
+		if (w->state == URN_WORK_FAILED)
+			return; /* the QP ends there */
+		if (!urn_work_is_fetch(w) || w->state == URN_WORK_QUEUED)
+			continue;
+		fuzz_check(w->accepted <= w->npsn && w->placed <= w->accepted);
+		out++;
+		if (!waits && w->accepted < w->npsn)
+			waits = w;
+	}
+	fuzz_check(out == qp->fetch_out && out <= qp->max_rd_atomic);
+	fuzz_check(waits == qp->w_fetch);
+}
+
+/* The last tick at which a timer may run that looks at what is due then. */
+static uint64_t
+due_tick(const struct urn_tp *tp, uint64_t due)
+{
+	uint64_t tick = due >> URN_WHEEL_TICK_SHIFT;
+
+	return (tick > tp->wheel.now ? tick : tp->wheel.now) + 2;
+}
+
+/* Does anything that is missing wait to be judged by time? None may wait to be sent again. */
+static bool
+check_gaps(const struct urn_board *b)
+{
+	for (uint32_t i = 0; i < b->n; i++)
+		fuzz_check(b->gap[i].state != URN_GAP_LOST);
+	return urn_board_open(b);
+}
+
+/*
+ * What waits for the peer is looked at again without it: the QP is to be served,
+ * or a timer runs, at the latest when the QP's own timeout is up.
+ */
+static void
+check_alive(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	const struct urn_repair *r = qp->repair ? &tp->repair[qp->repair] : NULL;
+	bool waits = qp->timeout && qp->una != qp->next_psn && qp->w_head;
+	uint64_t due = waits ? qp->deadline : UINT64_MAX;
+
+	if ((qp->flags & (URN_QPF_SCHED | URN_QPF_NEIGH)) || qp->tx_head || qp->rx_head)
+		return;
+	if (qp->flags & URN_QPF_RNR_WAIT) {
+		waits = true;
+		due = qp->deadline;
+	} else if (r) {
+		waits |= check_gaps(&r->req);
+		waits |= check_gaps(&r->resp);
+	}
+	if (waits && (!urn_timer_started(&qp->timer) || qp->timer.tick > due_tick(tp, due)))
+		fuzz_fail("QP 0x%06x sleeps %s, what is due is due at %" PRIu64 " ns", qp->qpn,
+			  urn_timer_started(&qp->timer) ? "too long" : "for ever", due);
+}
+
+static void
+check_qp(const struct urn_tp *tp, const struct urn_qp *qp)
 {
 	uint32_t pending = 0;
 
 	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++)
 		pending += qp->rec[i].pending;
 	fuzz_check(pending == qp->rec_pending);
+	if (qp->repair) {
+		check_board(&tp->repair[qp->repair].req);
+		check_board(&tp->repair[qp->repair].resp);
+	}
 	if (qp->type != URN_QPT_RC || (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD))
 		return;
 	fuzz_check(urn_psn_diff(qp->cur_psn, qp->una) >= 0);
 	fuzz_check(urn_psn_diff(qp->next_psn, qp->cur_psn) >= 0);
-	fuzz_check(qp->fetch_out <= qp->max_rd_atomic);
+	check_fetches(qp);
+	check_alive(tp, qp);
 }
 
 void
@@ -259,7 +354,7 @@ node_check(struct node *n)
 	check_completions(n);
 	check_counters(n);
 	for (unsigned int i = 0; i < NODE_QPS; i++) {
-		check_qp(n->q[i].qp);
+		check_qp(n->tp, n->q[i].qp);
 		kept += kept_of(n->tp, n->q[i].qp);
 	}
 	fuzz_check(kept == n->tp->kept && kept <= n->tp->cfg.kept);
@@ -268,7 +363,7 @@ node_check(struct node *n)
 bool
 node_at_rest(const struct node *n)
 {
-	if (urn_tp_busy(n->tp) || urn_memx_holds(n->memx, NULL))
+	if (urn_tp_busy(n->tp) || n->far_n || urn_memx_holds(n->memx, NULL))
 		return false;
 	for (unsigned int i = 0; i < NODE_QPS; i++) {
 		const struct node_qp *q = &n->q[i];
@@ -319,24 +414,53 @@ is_last(uint8_t op)
 	       op == WRITE_LAST_IMM || op == READ_LAST;
 }
 
+/*
+ * Is a READ response part of what was asked for, and its payload what stands
+ * there? Where memory answers late, the record's place may have been needed
+ * meanwhile, and the bytes may have changed.
+ */
+static const char *
+judge_response(const struct node *n, const struct urn_qp *qp, const struct frame *f)
+{
+	bool late = n->cfg.late || n->cfg.failing;
+
+	for (uint32_t i = 0; !late && qp->rec && i <= qp->rec_mask; i++) {
+		const struct urn_rec *rec = &qp->rec[i];
+		uint32_t at = ((f->psn - rec->first_psn) & URN_PSN_MASK) * qp->mtu;
+
+		if (rec->kind != URN_REC_READ || (at && at >= rec->length))
+			continue;
+		if (f->len != RTE_MIN(rec->length - at, (uint32_t)qp->mtu))
+			return "a READ response of the wrong length";
+		return memcmp(f->data, node_at(n, rec->va + at), f->len) == 0
+			       ? NULL
+			       : "a READ response with other bytes";
+	}
+	return late ? NULL : "a response that nobody asked for";
+}
+
 static const char *
 judge(const struct node *n, const struct frame *f)
 {
-	const struct node_qp *q = &n->q[f->dqpn - 0x7000];
+	const struct node_qp *q = &n->q[f->dqpn - NODE_PEER_QPN];
 
 	if (f->pkey != 0xffff)
 		return "P_Key";
-	if (f->dqpn - 0x7000 >= NODE_QPS)
+	if (f->dqpn - NODE_PEER_QPN >= NODE_QPS)
 		return "destination QP";
 	if (q->qp->type == URN_QPT_UD)
 		return f->op == UD_SEND || f->op == UD_SEND_IMM ? NULL : "opcode of a UD QP";
 	if ((f->op > SEND_ONLY_INV || f->op == 0x15) && f->op != SACK)
 		return "opcode";
+	if (f->op == SACK && n->cfg.plain)
+		return "an opcode that is not offered";
 	if (f->len > q->qp->mtu || (is_full(f->op) && f->len != q->qp->mtu) ||
 	    (is_last(f->op) && f->len == 0))
 		return "payload of the wrong length";
 	if (f->op == ACK && (f->syn & 0x60) == 0 && f->syn != SYN_ACK)
 		return "an ACK that gives credits";
+	if (f->op >= READ_FIRST && f->op <= READ_ONLY)
+		return judge_response(n, q->qp, f);
 	return NULL;
 }
 

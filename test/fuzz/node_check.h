@@ -14,6 +14,8 @@ void node_check(struct node *n);
 void node_check_end(struct node *n);
 /* The QP was reset: what it was posted and has not completed by now never does. */
 void node_forget(struct node *n, struct node_qp *q);
+/* Completions that went by another engine arrive. */
+void node_deliver(struct node *n);
 /* Does nothing wait for anything any more? */
 bool node_at_rest(const struct node *n);
 /* A frame that it sent is sound. */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RECORD_HEAD = 8, RECORD_MAX = 96 /* records that are looked at */ };
+enum { RECORD_HEAD = 8, RECORD_MAX = 192 /* records that are looked at */ };
 
 enum record_kind {
 	RECORD_FRAME, /* a RoCEv2 frame in words: struct frame_words */

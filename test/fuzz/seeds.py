@@ -6,7 +6,9 @@ usage: seeds.py CAPTURE.pcap FOLDER
 
 Writes FOLDER/parse: a frame of each opcode, and FOLDER/transport: stretches of
 the capture as records (record.h) whose addresses, QP numbers, PSNs and ICRC the
-target sets right, so that a live QP takes them for its peer's.
+target sets right, so that a live QP takes them for its peer's; and courses of
+events that chance seldom finds: selective acknowledgements of packets that are
+in flight, responses ahead of their turn, parts of READs asked for again.
 """
 import os
 import struct
@@ -50,6 +52,164 @@ def write(folder, name, data):
         f.write(data)
 
 
+# ---- courses of events, in words (record.h, target_transport.c)
+
+FRAME, TURN, RECV, STATE, WORLD, AGAIN = 0, 7, 11, 13, 14, 15
+OP = {"send_first": 0, "send_middle": 1, "send_last": 2, "send_only": 4, "send_inv": 0x17,
+      "write_first": 6, "write_middle": 7, "write_last": 8, "write_last_imm": 9, "write_only": 0x0a, "write_only_imm": 0x0b,
+      "read": 0x0c, "response": 0x0d, "ack": 0x11, "fetch_add": 0x14, "sack": 0x7f, "ud": 0}
+WRITE, SEND, READ, ADD, BIND = 0, 2, 4, 6, 8
+NAK_SEQ, NAK_ACCESS, RNR = 0x60, 0x62, 0x20
+TURN_BIT, OTHER_PSN, PART = 32, 64, 128
+RTS, ERR, RTR = 1, 5, 7
+DEREG, REREG, NO_MAC, LOST_MAC, MAC, SELECTIVE = 0xa0, 0xff, 0x60, 0x80, 0, 0x91
+
+
+def head(flags=0x80, mtu=0, window=7, kept=0, timeout=10, retries=7, rnr=7, atomics=4, more=1, begun=0):
+    """How the node is made; flags: 0x80 selective, 2 SRQ, 4 late memory; more: 1 probes, 0x10 loop, ..."""
+    clock = timeout - 2 if timeout else 1
+    return bytes([flags, mtu | window << 2 | kept << 7, clock | retries << 4,
+                  rnr | 3 << 3 | atomics << 5, 7, 0, more, begun])
+
+
+def frame(op, psn=0, bits=1 | TURN_BIT, qp=0, key=0, off=0, length=0, how=0, syn=0, msn=0, imm=0):
+    """A frame; psn: beside the one that is due."""
+    return (bytes([FRAME, OP[op], bits, psn & 255, qp, key]) +
+            struct.pack("<HHH", off, length, how) +
+            bytes([syn or 0x1f if op == "ack" else syn, msn, imm, 0, 0, 0, 0]))
+
+
+def sack(bits, psn=0, how=0, other=0):
+    """Of what is behind PSN `psn` from the oldest in flight; bits: a pattern of 32."""
+    return frame("sack", psn, TURN_BIT | other, off=bits >> 16, length=bits & 0xffff, how=how)
+
+
+def ask(op, length, qp=0, off=0, remote=0x1000, flags=2):
+    """The program posts a request."""
+    return bytes([POST, op, flags, qp | 8, 0]) + struct.pack("<HHH", length, off, remote) + b"\0"
+
+
+def turns(n, nanoseconds=10):
+    return bytes([TURN, nanoseconds]) * n
+
+
+def receive(qp=0, broken=False):
+    return bytes([RECV, qp | (0x70 if broken else 0)]) + struct.pack("<HH", 4096, 0)
+
+
+def state(to, qp=0):
+    return bytes([STATE, qp, to])
+
+
+def world(what):
+    return bytes([WORLD, what])
+
+
+def selective():
+    """Requests of ours that are lost, or late."""
+    big = ask(SEND, 16384) + turns(8)
+    yield "gap", head() + big + sack(0xfffffff0) + turns(3) + sack(0xffffffff, 4) + frame("ack", -9) + turns(2)
+    yield "late", head() + big + sack(0x0e) + sack(0x1f) + sack(0x3e, 8) + sack(0xff, 8) + frame("ack")
+    yield "gaps", head() + big + sack(0x55555555) + turns(4, 20) + sack(0xaaaaaaaa) + sack(0x55555555, 2)
+    yield "pairs", head() + big + sack(0x33333333) + sack(0xcccccccc) + sack(0x77777777, 1) + turns(9, 22)
+    yield "half", head() + big + sack(0x80000000) + sack(0x80002000) + sack(0x80402000) + turns(5)
+    yield "ranges", head() + big + sack(0, 0, 0x4b4) + sack(0xf0, 3, 0x27a) + sack(7, 0, 0x300) + turns(4)
+    yield "wrong", head() + big + sack(0xffffffff, 0, 0xf123) + sack(1, 0, 0xfff1) + sack(1, -9, 0xf705)
+    yield "again", head() + big + sack(0xfffffff0) + (turns(1, 21) + sack(0xfffffff0)) * 9
+    yield "patient", head() + ask(SEND, 16384) * 7 + turns(4) + (sack(0, 0, 0x1c2) + frame("ack", 5, TURN_BIT | OTHER_PSN)) * 70
+    yield "poor", head(0xe0) + big + sack(0xfffffff0) + turns(6, 14) + sack(0x88888888, 1) + turns(9, 14)
+    yield "scarce", head(more=0x81) + big + sack(0xfe) + ask(SEND, 9999, 1) + turns(4) + \
+        frame("sack", 0, TURN_BIT, 1, off=0, length=0xfe) + turns(9, 20)
+    yield "plain", head(more=0xc1) + big + sack(0xfe) + turns(4)
+    yield "gone", head() + big + sack(0xfffffff0, 0, 0) + world(DEREG) + turns(1) + sack(0xfffff000) + turns(5)
+    yield "gone-late", head(0x84) + big + world(DEREG) + sack(0xfffffff0) + turns(9) + world(REREG) + turns(3)
+    yield "local", head() + ask(SEND, 2000) + ask(BIND, 4096) + ask(SEND, 2000) + turns(4) + \
+        frame("ack", -9, syn=NAK_SEQ) + turns(4) + sack(0xf0) + turns(9, 24)
+    yield "drained", head(more=0x21) + big + state(0) + sack(0xfffffff0) + turns(3) + frame("ack") + turns(2)
+    yield "asks", head() + ask(SEND, 3000, flags=0) + ask(READ, 8000, flags=6) + turns(30, 20)
+    yield "waits", head() + big + sack(0xfffffff0) + frame("ack", -40, syn=RNR | 1) + turns(20, 16) + frame("ack")
+
+
+def fetching():
+    """Responses to us: ahead of their turn, parts, refusals that overtake them."""
+    read = ask(READ, 8192) + turns(2)
+    ahead = b"".join(frame("response", i) for i in (3, 4, 5, 9, 8, 30, 2, 1))
+    rest = b"".join(frame("response") for _ in range(32))
+    yield "ahead", head() + read + ahead + turns(3, 16) + frame("response", 0, qp=PART) + rest
+    yield "whole", head() + ask(READ, 20000) * 2 + turns(2) + \
+        frame("response", 1) + frame("response", bits=TURN_BIT | OTHER_PSN) * 145 + frame("response") + rest
+    yield "many", head() + (ask(READ, 600) + ask(ADD, 8)) * 2 + turns(3) + \
+        b"".join(frame("response", i) for i in (2, 3, 4, 6, 7, 5, 1, 0)) + turns(5, 18) + rest
+    for name, syn in (("refused", NAK_ACCESS), ("unready", RNR | 1), ("unordered", NAK_SEQ)):
+        for rnr in (0, 3):
+            yield f"{name}-{rnr}", head(rnr=rnr) + ask(READ, 1000) + ask(SEND, 700) + turns(3) + \
+                frame("ack", -2, syn=syn) + turns(2) + rest + turns(3) + frame("ack", -2, syn=syn)
+    yield "done", head() + ask(READ, 1000) + ask(SEND, 700) + turns(3) + frame("ack", -2, syn=NAK_ACCESS) + \
+        frame("ack") + rest
+    yield "gone-response", head() + read + frame("response", 1) + world(DEREG) + frame("response") + turns(4)
+    yield "fallback", head(kept=1) + read + ahead + turns(9, 20) + rest
+    yield "changes", head(0) + read + ahead + world(SELECTIVE) + ahead + turns(4, 20) + rest
+    yield "probe", head() + read + ask(SEND, 100) + turns(12, 18) + rest + frame("ack")
+
+
+def asked():
+    """READs and others of the peer's, again, in parts, ahead of their turn."""
+    read = frame("read", length=0x2800)  # 40 packets; a turn sends 16
+    part = [frame("read", -i, 1, length=(n - 1) << 1) for i, n in ((30, 1), (20, 3), (12, 2), (33, 8), (2, 1))]
+    parts = b"".join(part)
+    yield "parts", head() + read + parts + turns(9)
+    yield "parts-tail", head() + read + frame("read", -7, length=1) + parts + turns(9)
+    yield "parts-late", head(0x84) + read + parts + turns(9) + parts + turns(4)
+    yield "parts-few", head(kept=1) + read + parts + turns(9)
+    yield "parts-poor", head(0xe0) + read + parts + turns(20)
+    yield "parts-dead", head() + read + parts + turns(1) + part[3] + world(DEREG) + turns(6)
+    yield "parts-gone", head(atomics=1) + read + turns(4) + frame("read", -38, length=1) + part[3] * 4 + turns(1) + \
+        frame("read", length=99) + turns(9)
+    yield "no-records", head(atomics=0) + read + turns(2)
+    yield "parts-full", head() + read + part[3] * 110 + turns(9)
+    yield "parts-plain", head(0) + read + parts + turns(9) + parts + turns(5)
+    yield "tail", head() + read + turns(5) + frame("read", -5, length=1) + frame("read", -9, length=1) + parts + turns(6)
+    yield "kept", head() + b"".join(frame("send_only", i, 1, how=9) for i in (1, 2, 4, 7, 8)) + turns(3) + \
+        receive() * 9 + b"".join(frame("send_only", 0, how=9) for i in range(4)) + frame("read", 9, length=5000) + turns(3)
+    yield "kept-many", head() + receive() * 30 + \
+        b"".join(frame("fetch_add" if i % 4 else "send_only", i, 1, length=9) for i in range(1, 60, 2)) + \
+        b"".join(frame("fetch_add", i, 1) for i in range(60, 63)) + turns(2) + frame("send_only") * 3 + turns(4)
+    kept = frame("write_only", 1, length=99) + frame("write_only", bits=TURN_BIT | OTHER_PSN, length=99) * 140
+    for flags in (0x80, 0):
+        yield f"kept-all-{flags}", head(flags) + kept + turns(1) + \
+            frame("write_only", length=99) + turns(3)
+    yield "kept-far", head(mtu=1) + frame("read", 2, length=0x3000) + frame("read", 63, length=0x3000) + \
+        b"".join(frame("send_only", -i, 1) for i in range(66, 128, 9)) + turns(3)
+    first = frame("write_first", length=0x600)
+    yield "write", head() + first + frame("write_middle") + world(DEREG) + frame("write_last") + turns(2)
+    yield "write-imm", head() + receive() + first + frame("write_middle") * 4 + world(DEREG) + \
+        frame("write_last_imm") + turns(2)
+    for qp in range(3):
+        for srq in (0, 2):
+            yield f"broken-{qp}-{srq}", head(0x80 | srq, more=0x21) + receive(qp, True) + \
+                frame("ud" if qp == 2 else "send_only", qp=qp, how=9) + turns(3)
+            yield f"broken-imm-{qp}-{srq}", head(0x80 | srq) + receive(qp, True) + \
+                frame("write_only_imm", qp=qp, length=9) + turns(3)
+    yield "rtr", head(more=0x21) + state(RTR) + receive() * 3 + frame("send_only", how=9) + frame("ack") + \
+        frame("read", length=99) + state(RTS) + ask(SEND, 99) + turns(3)
+    yield "rtr-read", head() + state(RTR) + frame("read", length=99) + turns(2) + state(RTS)
+
+
+def others():
+    """QPs without a peer: to themselves, to addresses that are not known."""
+    work = b"".join(receive(1) + ask(op, 5000 if op < ADD else 8, 1) for op in (SEND, WRITE, READ, ADD, SEND, READ))
+    for flags in (0x80, 0x84, 0xe0, 0x9c, 0x82):
+        yield f"loop-{flags:02x}", head(flags, more=0x11) + work + turns(30, 12) + work + turns(30, 14)
+    yield "loop-events", head(more=0x31) + work + turns(30, 12)
+    yield "loop-far", head(more=0x71) + work + turns(30, 12) + state(RTR, 1) + turns(3)
+    for mac in (NO_MAC, LOST_MAC):
+        yield f"ud-{mac}", head(more=0x41) + world(mac) + (ask(SEND, 99, 2) + turns(2, 20)) * 3 + world(MAC) + turns(4, 20)
+        yield f"ud-quiet-{mac}", head(more=0x41) + world(mac) + ask(SEND, 99, 2, flags=0) + ask(SEND, 99, 2) + \
+            turns(4, 20) + state(0, 2) + ask(SEND, 9, 2) + turns(3, 20) + state(RTS, 2) + turns(3)
+        yield f"rc-{mac}", head() + state(6) + world(mac) + ask(SEND, 99) + turns(4, 20) + world(MAC) + turns(9, 20)
+    yield "limit", head(0x82, more=0x61) + receive(1) * 6 + frame("send_only", qp=1, how=9) * 5 + turns(3)
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit("usage: seeds.py CAPTURE.pcap FOLDER")
@@ -78,7 +238,10 @@ def main():
         body = b"".join(raw(f, 2 if op >= 0x60 else 0) for op, f in part)
         head = bytes([kind[0] != 0x08, 2, 1, 0x7f, 0, 0, 0, 0x0c])
         write(f"{folder}/transport", f"golden-{i:04d}", head + post(4) + post(2) + body)
-    print(f"{len(seen) * 2} inputs for parse, {len(kinds)} for transport")
+    courses = [c for group in (selective, fetching, asked, others) for c in group()]
+    for name, data in courses:
+        write(f"{folder}/transport", f"course-{name}", data)
+    print(f"{len(seen) * 2} inputs for parse, {len(kinds) + len(courses)} for transport")
 
 
 main()

@@ -31,13 +31,13 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 }
 
 static void
-arrive(struct node *n, const uint8_t *bytes, uint32_t len)
+arrive(struct node *n, const uint8_t *bytes, uint32_t len, bool split)
 {
 	unsigned int at = history_n++ % HISTORY;
 
 	memcpy(history[at].bytes, bytes, len);
 	history[at].len = len;
-	node_put(n, bytes, len);
+	node_put(n, bytes, len, split);
 }
 
 /* ---- what the numbers choose from */
@@ -55,8 +55,16 @@ near_psn(uint32_t due, uint8_t byte)
 	return (due + (uint32_t)d * 0x20421u) & 0xffffff;
 }
 
+/* The PSN behind the last in a ring of kept packets (ring.h); without one, `none`. */
 static uint32_t
-due_psn(const struct urn_qp *qp, uint8_t op, bool other)
+behind(struct rte_mbuf *last, uint32_t none)
+{
+	return last ? urn_pkt(last)->psn + 1 : none;
+}
+
+/* other: what else makes sense, such as the next one behind all that is kept. */
+static uint32_t
+due_psn(const struct node *n, const struct urn_qp *qp, uint8_t op, bool other)
 {
 	const struct urn_work *w = qp->w_fetch;
 
@@ -64,16 +72,44 @@ due_psn(const struct urn_qp *qp, uint8_t op, bool other)
 		return (other ? qp->cur_psn : qp->una) - 1;
 	if (op == ACK)
 		return other ? qp->una : qp->next_psn - 1;
-	if (op >= READ_FIRST && op <= ATOMIC_ACK)
-		return w && !other ? w->first_psn + w->accepted : qp->una;
-	return other ? qp->epsn - 1 : qp->epsn;
+	if (op < READ_FIRST || op > ATOMIC_ACK)
+		return other ? behind(qp->ooo, qp->epsn - 1) : qp->epsn;
+	if (w && !other)
+		return w->first_psn + w->accepted;
+	return qp->repair ? behind(n->tp->repair[qp->repair].kept, qp->una) : qp->una;
+}
+
+/* READ or atomic whose response has this PSN. */
+static const struct urn_work *
+fetch_at(const struct urn_qp *qp, uint32_t psn)
+{
+	for (const struct urn_work *w = qp->w_head; w; w = w->next)
+		if (urn_work_is_fetch(w) && ((psn - w->first_psn) & 0xffffff) < w->npsn)
+			return w;
+	return NULL;
+}
+
+/* The opcode that the response with this PSN has; part: what goes out begins with it. */
+static uint8_t
+response_op(const struct urn_qp *qp, uint8_t op, uint32_t psn, bool part)
+{
+	const struct urn_work *w = fetch_at(qp, psn);
+	bool first, last;
+
+	if (!w)
+		return op;
+	if (w->opcode != URN_WR_RDMA_READ)
+		return ATOMIC_ACK;
+	first = part || psn == w->first_psn;
+	last = ((psn - w->first_psn) & 0xffffff) + 1 == w->npsn;
+	return first ? (last ? READ_ONLY : READ_FIRST) : (last ? READ_LAST : READ_MIDDLE);
 }
 
 /* As many bytes of payload as the opcode should have now. */
 static uint32_t
 due_len(const struct urn_qp *qp, const struct frame *f, uint32_t wish)
 {
-	const struct urn_work *w = qp->w_fetch;
+	const struct urn_work *w = fetch_at(qp, f->psn);
 	uint32_t mtu = qp->mtu, left = qp->msg_len - qp->msg_off;
 
 	switch (f->op) {
@@ -102,7 +138,22 @@ enum word_bit {
 	WORD_ACK = 1, WORD_SE = 2, WORD_NO_M = 4, WORD_ANY_LEN = 8, WORD_ANY_VA = 16,
 	WORD_TURN = 32, WORD_OTHER_PSN = 64, WORD_ANY_LENGTH = 128,
 };
-enum sel_bit { SEL_QP = 3, SEL_SOURCE = 4, SEL_DEST = 8, SEL_ENGINE = 16, SEL_PKEY = 32 };
+enum sel_bit {
+	SEL_QP = 3,
+	SEL_SOURCE = 4,
+	SEL_DEST = 8,
+	SEL_ENGINE = 16,
+	SEL_PKEY = 32,
+	SEL_ODD = 60,	       /* those: one counts by itself only, so that most frames have none */
+	SEL_ANY_RESPONSE = 64, /* whatever opcode is due */
+	SEL_PART = 128,	       /* a response that begins here */
+};
+
+static bool
+is_odd(uint8_t sel, enum sel_bit what)
+{
+	return (sel & SEL_ODD) == what;
+}
 
 static uint32_t
 key_of(const struct node *n, uint8_t byte)
@@ -139,28 +190,46 @@ ask_again(const struct urn_qp *qp, struct frame *f, uint32_t length)
 			continue;
 		f->va = rec->va + at;
 		f->rkey = rec->rkey;
-		f->length = length & 1 ? rec->length - at : qp->mtu;
+		f->length = length & 1 ? rec->length - at : (1 + (length >> 1 & 7)) * qp->mtu;
 	}
 }
 
-/* What a selective acknowledgement may say: 32 PSNs by bit, and a range or more. */
+/* Ranges behind PSN `at`: as many as wanted and, unless any, as were sent. */
 static void
-fill_sack(struct frame *f, uint32_t bits, uint32_t from)
+fill_ranges(const struct urn_qp *qp, struct urn_sack *s, uint32_t at, uint32_t how, bool any)
 {
-	struct urn_sack *s = (struct urn_sack *)f->data;
-	uint32_t at = f->psn + 1 + (from & 1);
+	uint8_t n = how >> 8 & 7;
 
-	memset(f->data, 0, sizeof(*s));
-	s->version = from < 0xfff0 ? URN_SACK_VERSION : 0;
-	s->ranges = (uint8_t)(from >> 8 & 7);
-	s->expected = rte_cpu_to_be_32(at & 0xffffff);
-	memcpy(s->bitmap, &bits, sizeof(bits));
-	for (unsigned int i = 0; i < URN_SACK_RANGES; i++) {
-		at += from & 0x80 ? URN_SACK_BITS + 1 + i : (from >> 1 & 7) + i;
-		s->range[i].first = rte_cpu_to_be_32(at & 0xffffff);
-		at += from >> 4 & 7;
+	for (s->ranges = 0; s->ranges < n; s->ranges++) {
+		uint32_t first = at + (how >> 1 & 7), i = s->ranges % URN_SACK_RANGES;
+
+		at = first + (how >> 4 & 7) + !any;
+		if (!any && (urn_psn_diff(at, qp->next_psn) > 0 || s->ranges == URN_SACK_RANGES))
+			return;
+		s->range[i].first = rte_cpu_to_be_32(first & 0xffffff);
 		s->range[i].end = rte_cpu_to_be_32(at & 0xffffff);
 	}
+}
+
+/*
+ * What a selective acknowledgement may say: a pattern of 32 PSNs in the whole
+ * bitmap, or some there and ranges behind it, or ranges only.
+ */
+static void
+fill_sack(const struct urn_qp *qp, struct frame *f, uint32_t bits, uint32_t how)
+{
+	struct urn_sack *s = (struct urn_sack *)f->data;
+	uint32_t at = f->psn + 1 + (how & 1);
+	bool any = how >= 0xf000;
+	uint32_t width = any ? 32 : how & 0x80 ? 0 : how & 0x700 ? 8 : URN_SACK_BITS;
+
+	memset(f->data, 0, sizeof(*s));
+	s->version = how < 0xfff0 ? URN_SACK_VERSION : 0;
+	s->expected = rte_cpu_to_be_32(at & 0xffffff);
+	for (uint32_t i = 0; i < width; i++)
+		if ((bits >> i % 32 & 1) && (any || urn_psn_diff(at + 1 + i, qp->next_psn) < 0))
+			s->bitmap[i / 8] |= (uint8_t)(1u << i % 8);
+	fill_ranges(qp, s, at + width, how, any);
 }
 
 static uint8_t
@@ -170,59 +239,96 @@ op_of(uint8_t byte, unsigned int qp)
 		return byte ^ 0x80 ? byte : CNP;
 	if (qp != 2 && byte >= 0x74)
 		return SACK;
+	if (qp != 2 && byte >= 0x72)
+		return byte & 1 ? UD_SEND : UC_SEND_ONLY; /* of no RC QP */
 	return qp == 2 && !(byte & 0x40) ? (uint8_t)(UD_SEND + (byte & 1)) : byte & 0x1f;
+}
+
+/* How far a READ may reach is more than one turn answers. */
+static uint32_t
+length_of(const struct urn_qp *qp, uint8_t op, uint32_t length, bool any)
+{
+	if (any)
+		return length << 17 | length;
+	if (op == WRITE_ONLY || op == WRITE_ONLY_IMM)
+		return (length & 0x1fff) % (qp->mtu + 1u);
+	return length & (op == READ_REQ ? 0x3fff : 0x1fff);
+}
+
+/* Opcode, PSN, QP, key, address and lengths, of the first bytes of a record. */
+static void
+fill_head(const struct node *n, struct fuzz_in *in, struct frame *f, uint8_t bits, uint8_t psn,
+	  uint8_t sel)
+{
+	const struct urn_qp *qp = n->q[(sel & SEL_QP) % NODE_QPS].qp;
+	uint8_t key = fuzz_u8(in);
+	uint16_t off = fuzz_u16(in), length = fuzz_u16(in), len = fuzz_u16(in);
+
+	f->psn = near_psn(due_psn(n, qp, f->op, bits & WORD_OTHER_PSN), psn);
+	if (f->op >= READ_FIRST && f->op <= ATOMIC_ACK && f->op != ACK && !(sel & SEL_ANY_RESPONSE))
+		f->op = response_op(qp, f->op, f->psn, sel & SEL_PART);
+	f->dqpn = (sel & SEL_QP) == 3 ? 0x123u >> (off & 8)
+				      : qp->qpn | (is_odd(sel, SEL_ENGINE) ? 0x300000 : 0);
+	f->pkey = is_odd(sel, SEL_PKEY) ? off : 0xffff;
+	f->rkey = key_of(n, key);
+	f->va = va_of(n, f->op == READ_REQ ? off & 0x3fff : off, f->rkey, bits & WORD_ANY_VA);
+	f->length = length_of(qp, f->op, length, bits & WORD_ANY_LENGTH);
+	if (f->op == READ_REQ && !(bits & WORD_ANY_VA) && urn_psn_diff(f->psn, qp->epsn) < 0)
+		ask_again(qp, f, length);
+	payload_of(f, bits & WORD_ANY_LEN ? len : due_len(qp, f, len));
+	if (f->op == SACK)
+		fill_sack(qp, f, (uint32_t)off << 16 | length, len);
+	f->imm = f->sqpn = off;
 }
 
 static void
 put_words(struct node *n, struct fuzz_in *in)
 {
 	uint8_t bytes[FRAME_ROOM], op = fuzz_u8(in), bits = fuzz_u8(in), psn = fuzz_u8(in);
-	uint8_t sel = fuzz_u8(in), key = fuzz_u8(in), spoil;
-	unsigned int q = sel & SEL_QP;
-	const struct urn_qp *qp = n->q[q % NODE_QPS].qp;
-	struct frame f = frame_of(op_of(op, q), 0);
+	uint8_t sel = fuzz_u8(in), spoil;
+	const struct node_qp *q = &n->q[(sel & SEL_QP) % NODE_QPS];
+	struct frame f = frame_of(op_of(op, sel & SEL_QP), 0);
+	const struct frame_addr *from = is_odd(sel, SEL_SOURCE) ? &n->other : &n->peer;
 	struct frame_addr to = n->self;
-	uint16_t off = fuzz_u16(in), length = fuzz_u16(in), len = fuzz_u16(in);
 	uint32_t size;
 
-	f.psn = near_psn(due_psn(qp, f.op, bits & WORD_OTHER_PSN), psn);
-	f.dqpn = q == 3 ? 0x123u >> (off & 8) : qp->qpn | (sel & SEL_ENGINE ? 0x300000 : 0);
 	f.ack = bits & WORD_ACK;
 	f.se = bits & WORD_SE;
 	f.no_m = bits & WORD_NO_M;
-	f.pkey = sel & SEL_PKEY ? off : 0xffff;
-	f.rkey = key_of(n, key);
-	f.va = va_of(n, off, f.rkey, bits & WORD_ANY_VA);
-	f.length = bits & WORD_ANY_LENGTH ? (uint32_t)length << 17 | length : length & 0x1fff;
-	if (!(bits & WORD_ANY_LENGTH) && (f.op == WRITE_ONLY || f.op == WRITE_ONLY_IMM))
-		f.length %= qp->mtu + 1u;
-	if (f.op == READ_REQ && !(bits & WORD_ANY_VA) && urn_psn_diff(f.psn, qp->epsn) < 0)
-		ask_again(qp, &f, length);
-	payload_of(&f, bits & WORD_ANY_LEN ? len : due_len(qp, &f, len));
-	if (f.op == SACK)
-		fill_sack(&f, (uint32_t)off << 16 | length, len);
+	fill_head(n, in, &f, bits, psn, sel);
 	f.syn = fuzz_u8(in);
 	f.syn = f.syn < 0x80 && f.op != ACK ? SYN_ACK : f.syn & 0x7f;
-	f.msn = (qp->ssn + (uint32_t)(int8_t)fuzz_u8(in)) & 0xffffff;
-	f.imm = fuzz_u8(in) & 1 ? n->window : off;
+	f.msn = (q->qp->ssn + (uint32_t)(int8_t)fuzz_u8(in)) & 0xffffff;
+	if (fuzz_u8(in) & 1)
+		f.imm = n->window;
 	f.swap = fuzz_u8(in);
 	f.compare = fuzz_u8(in) & 3;
 	f.qkey = NODE_QKEY + (fuzz_u8(in) > 0xf0);
-	f.sqpn = off;
 	spoil = fuzz_u8(in);
-	if (sel & SEL_DEST)
+	if (is_odd(sel, SEL_DEST))
 		to.gid[15] ^= 0x40;
-	size = frame_write(&f, sel & SEL_SOURCE ? &n->other : &n->peer, &to, bytes);
+	if (node_is_loop(n, q) && from == &n->peer)
+		from = &n->self;
+	size = frame_write(&f, from, &to, bytes);
 	if (spoil > 0xe0)
-		bytes[12 + (spoil & 0x1f) * 2u % (size - 12)] ^= (uint8_t)(1u << (len & 7));
-	arrive(n, bytes, size);
+		bytes[12 + (spoil & 0x1f) * 2u % (size - 12)] ^= (uint8_t)(1u << (f.psn & 7));
+	arrive(n, bytes, size, false);
 	if (bits & WORD_TURN)
 		node_turn(n, 1000);
 }
 
 /* ---- frames in bytes */
 
-enum raw_fix { RAW_ADDR = 1, RAW_LEN = 2, RAW_QPN = 4, RAW_PSN = 8, RAW_KEY = 16, RAW_SEAL = 32, RAW_TURN = 64 };
+enum raw_fix {
+	RAW_ADDR = 1,
+	RAW_LEN = 2,
+	RAW_QPN = 4,
+	RAW_PSN = 8,
+	RAW_KEY = 16,
+	RAW_SEAL = 32,
+	RAW_TURN = 64,
+	RAW_SPLIT = 128
+};
 
 static void
 put_be(uint8_t *p, uint64_t v, unsigned int bytes)
@@ -269,7 +375,7 @@ put_raw(struct node *n, struct fuzz_in *in)
 		if (fix & RAW_QPN)
 			put_be(bth + 5, qp->qpn, 3);
 		if (fix & RAW_PSN)
-			put_be(bth + 9, near_psn(due_psn(qp, bth[0], sel & 0x80), psn), 3);
+			put_be(bth + 9, near_psn(due_psn(n, qp, bth[0], sel & 0x80), psn), 3);
 		if ((fix & RAW_KEY) && frame_ext_len(bth[0]) >= 16 && bth + 28 <= f + len) {
 			put_be(bth + 12, NODE_VA + (psn & 31) * 8u, 8);
 			put_be(bth + 20, n->key, 4);
@@ -277,7 +383,7 @@ put_raw(struct node *n, struct fuzz_in *in)
 		if (fix & RAW_SEAL)
 			frame_seal(f, len);
 	}
-	arrive(n, f, len);
+	arrive(n, f, len, fix & RAW_SPLIT);
 	if (fix & RAW_TURN)
 		node_turn(n, 1000);
 }
@@ -318,14 +424,15 @@ recv(struct node *n, struct fuzz_in *in)
 	uint32_t key = node_key(n, sel & 0x80 ? sel >> 2 & 7 : 0);
 
 	len = sel & 0x40 ? len : 4096;
-	node_recv(n, (sel & 3) % NODE_QPS, va_of(n, off % (NODE_LEN - 4096), key, sel == 0xff), key, len);
+	node_recv(n, (sel & 3) % NODE_QPS, va_of(n, off % (NODE_LEN - 4096), key, sel == 0xff), key,
+		  len, (sel & 0x70) == 0x70);
 }
 
 static void
 state(struct node *n, struct fuzz_in *in)
 {
-	static const uint8_t to[] = {URN_QPS_SQD, URN_QPS_RTS, URN_QPS_SQD, URN_QPS_RTS,
-				     URN_QPS_RTS, URN_QPS_ERR, URN_QPS_RESET, URN_QPS_RESET};
+	static const uint8_t to[] = {URN_QPS_SQD, URN_QPS_RTS, URN_QPS_SQD,   URN_QPS_RTS,
+				     URN_QPS_RTS, URN_QPS_ERR, URN_QPS_RESET, URN_QPS_RTR};
 	uint8_t sel = fuzz_u8(in);
 
 	node_state(n, (sel & 3) % NODE_QPS, to[fuzz_u8(in) & 7]);
@@ -354,7 +461,7 @@ again(struct node *n, uint8_t which)
 	unsigned int at = which % HISTORY;
 
 	if (at < history_n)
-		node_put(n, history[at].bytes, history[at].len);
+		node_put(n, history[at].bytes, history[at].len, which & 0x80);
 }
 
 static void
@@ -378,7 +485,7 @@ one_record(struct node *n, struct fuzz_in *in)
 static struct node_config
 read_head(struct fuzz_in *in)
 {
-	uint8_t a = fuzz_u8(in), b = fuzz_u8(in), c = fuzz_u8(in), d = fuzz_u8(in);
+	uint8_t a = fuzz_u8(in), b = fuzz_u8(in), c = fuzz_u8(in), d = fuzz_u8(in), e;
 	struct node_config cfg = {
 		.ipv6 = a & 1,
 		.srq = a & 2,
@@ -387,17 +494,24 @@ read_head(struct fuzz_in *in)
 		.failing = (a & 24) == 24,
 		.poor = (a & 96) == 96,
 		.mtu = 256u << (b & 3),
-		.window = 1u << (b >> 2 & 7),
-		.kept = b & 128 ? 3 : 64,
-		.timeout = c & 1 ? 0 : 1 + (c >> 1 & 7),
+		.window = 2u << (b >> 2 & 7),
+		.kept = b & 128 ? 3 : 256,
+		.timeout = c & 1 ? 0 : 2 + (c & 14), /* 16 us to 268 ms */
 		.retry_cnt = c >> 4 & 7,
 		.rnr_retry = d & 7,
 		.rd_atomic = 1 + (d >> 3 & 3),
-		.dest_rd_atomic = 1 + (d >> 5 & 3),
+		.dest_rd_atomic = d >> 5 & 7,
 	};
 
 	cfg.seed = 1u + fuzz_u16(in);
-	cfg.rto_floor = (fuzz_u8(in) & 15ull) << 16;
+	e = fuzz_u8(in);
+	cfg.rto_floor = (e & 15ull) << 16;
+	cfg.loop = e & 16;
+	cfg.events = e & 32;
+	cfg.far = (e & 96) == 96;
+	cfg.plain = (e & 192) == 192;
+	cfg.scarce = e & 128;
+	cfg.unresolved = e & 64;
 	return cfg;
 }
 
@@ -424,7 +538,7 @@ begin(struct node *n, uint8_t how)
 			if (s.op == URN_WR_FETCH_ADD)
 				s.len = 8;
 			node_post(n, i, &s);
-			node_recv(n, i, NODE_VA + 8192 + k * 4096ull, n->key, 4096);
+			node_recv(n, i, NODE_VA + 8192 + k * 4096ull, n->key, 4096, false);
 		}
 	node_turn(n, 1000);
 }
