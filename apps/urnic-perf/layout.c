@@ -2,6 +2,8 @@
 /* How many slots each side's memory has, and the memory itself. */
 #include "perf.h"
 
+#include <urnic/attach.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,7 +89,7 @@ layout_dst_bytes(const struct layout *l)
 
 /* Anonymous memory, zero. Touched here, so that no fault is measured. */
 static uint8_t *
-memory_get(uint64_t bytes, struct urn_err *err)
+memory_get(uint64_t bytes, bool shared, struct urn_err *err)
 {
 	uint64_t have = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	void *p;
@@ -98,8 +100,9 @@ memory_get(uint64_t bytes, struct urn_err *err)
 			    (unsigned long long)(bytes >> 20), (unsigned long long)(have >> 20));
 		return NULL;
 	}
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED) {
+	p = shared ? urn_alloc(bytes)
+		   : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED || p == NULL) {
 		urn_err_set(err, "cannot get %llu MiB for messages: %s",
 			    (unsigned long long)(bytes >> 20), strerror(errno));
 		return NULL;
@@ -108,6 +111,15 @@ memory_get(uint64_t bytes, struct urn_err *err)
 		madvise(p, bytes, MADV_HUGEPAGE);
 	memset(p, 0, bytes);
 	return p;
+}
+
+static void
+memory_put(uint8_t *p, uint64_t bytes, bool shared)
+{
+	if (shared)
+		urn_free(p);
+	else if (p != NULL)
+		munmap(p, bytes);
 }
 
 static void
@@ -125,18 +137,19 @@ fill_source(uint8_t *src, const struct layout *l, const struct pattern *p)
 
 int
 buffers_make(struct buffers *b, const struct layout *l, const struct pattern *p, bool src, bool dst,
-	     struct urn_err *err)
+	     bool shared, struct urn_err *err)
 {
 	memset(b, 0, sizeof(*b));
+	b->shared = shared;
 	if (src) {
-		b->src = memory_get(layout_src_bytes(l), err);
+		b->src = memory_get(layout_src_bytes(l), shared, err);
 		if (b->src == NULL)
 			return -1;
 		b->src_bytes = layout_src_bytes(l);
 		fill_source(b->src, l, p);
 	}
 	if (dst) {
-		b->dst = memory_get(layout_dst_bytes(l), err);
+		b->dst = memory_get(layout_dst_bytes(l), shared, err);
 		if (b->dst == NULL)
 			return -1;
 		b->dst_bytes = layout_dst_bytes(l);
@@ -147,9 +160,7 @@ buffers_make(struct buffers *b, const struct layout *l, const struct pattern *p,
 void
 buffers_free(struct buffers *b)
 {
-	if (b->src != NULL)
-		munmap(b->src, b->src_bytes);
-	if (b->dst != NULL)
-		munmap(b->dst, b->dst_bytes);
+	memory_put(b->src, b->src_bytes, b->shared);
+	memory_put(b->dst, b->dst_bytes, b->shared);
 	memset(b, 0, sizeof(*b));
 }

@@ -390,7 +390,7 @@ limit_side_init(struct limit *lim, struct rig *rig, unsigned int i, struct urn_e
 		s->step = i == 0 ? lat_ping_step : lat_pong_step;
 	else
 		s->step = i == 0 ? stream_tx_step : stream_rx_step;
-	if (buffers_make(&s->mem, &lim->l, &lim->p, lat || i == 0, lat || i == 1, err))
+	if (buffers_make(&s->mem, &lim->l, &lim->p, lat || i == 0, lat || i == 1, false, err))
 		return -1;
 	ls->tx = (struct cursor){.base = s->mem.src, .slots = lim->l.qps * lim->l.src_slots};
 	ls->rx = (struct cursor){.base = s->mem.dst, .slots = dst_slots(&lim->l)};

@@ -54,6 +54,31 @@ fail(const struct urn_err *err)
 	return urn_stop_requested() ? EXIT_SIGNAL + urn_stop_requested() : EXIT_FAILED;
 }
 
+/* Print the results. returns: the exit code */
+static int
+tell(const struct perf_opts *o, const struct results *r, uint64_t capture_lost)
+{
+	struct urn_err err = {{0}};
+
+	report(o, &r->own, o->with_limit ? &r->limit : NULL, capture_lost);
+	if (ferror(stdout)) {
+		urn_err_set(&err, "the results could not be written");
+		return fail(&err);
+	}
+	return urn_stop_requested() ? EXIT_SIGNAL + urn_stop_requested() : EXIT_SUCCESS;
+}
+
+/* Between two nodes of a dataplane that is a process of its own. */
+static int
+run_attached(const struct perf_opts *o, struct results *r)
+{
+	struct urn_err err = {{0}};
+	struct rig rig;
+
+	rig_attach(&rig);
+	return verbs_run(&rig, o, &r->own, &err) != 0 ? fail(&err) : tell(o, r, 0);
+}
+
 static int
 run(const struct perf_opts *o, struct results *r)
 {
@@ -62,6 +87,8 @@ run(const struct perf_opts *o, struct results *r)
 	struct rig rig;
 	int rc;
 
+	if (o->attach != NULL)
+		return run_attached(o, r);
 	rc = rig_open(&rig, o, &err);
 	if (rc == 0)
 		rc = measure(&rig, o, r, &err);
@@ -70,14 +97,7 @@ run(const struct perf_opts *o, struct results *r)
 		rc = -1;
 		err = close_err;
 	}
-	if (rc != 0)
-		return fail(&err);
-	report(o, &r->own, o->with_limit ? &r->limit : NULL, capture_lost);
-	if (ferror(stdout)) {
-		urn_err_set(&err, "the results could not be written");
-		return fail(&err);
-	}
-	return urn_stop_requested() ? EXIT_SIGNAL + urn_stop_requested() : EXIT_SUCCESS;
+	return rc != 0 ? fail(&err) : tell(o, r, capture_lost);
 }
 
 int

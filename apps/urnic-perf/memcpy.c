@@ -95,7 +95,7 @@ copier_init(struct copier *c, const struct perf_opts *o, uint64_t tsc_hz, struct
 	c->side[0].scratch[0] = (uintptr_t)c;
 	c->src_n = (uint64_t)c->l.qps * c->l.src_slots;
 	c->dst_n = c->l.srq_slots ? c->l.srq_slots : (uint64_t)c->l.qps * c->l.dst_slots;
-	return buffers_make(&c->side[0].mem, &c->l, &c->p, true, true, err);
+	return buffers_make(&c->side[0].mem, &c->l, &c->p, true, true, false, err);
 }
 
 int

@@ -80,6 +80,9 @@ static const char help[] =
 	PERF_WIRE_HELP
 	"  --mem             print the memory of an idle QP\n"
 	"  --capture FILE    write what crosses the ports as pcapng\n"
+	"  --attach S        attach to the dataplane (urnicd) at socket S; auto: where it\n"
+	"                    usually is, or URNIC_SOCKET says\n"
+	"  --nodes A,B       its nodes or adapters to run between (a,b)\n"
 	"  --json            print JSON\n"
 	"  --help, --version\n"
 	"\n"
@@ -114,6 +117,8 @@ enum opt_id {
 	OPT_STAGES,
 	OPT_MEM,
 	OPT_CAPTURE,
+	OPT_ATTACH,
+	OPT_NODES,
 	OPT_JSON,
 	OPT_HELP,
 	OPT_VERSION,
@@ -149,6 +154,8 @@ static const struct option long_options[] = {
 	PERF_WIRE_LONG_OPTIONS,
 	{"mem", no_argument, NULL, OPT_MEM},
 	{"capture", required_argument, NULL, OPT_CAPTURE},
+	{"attach", required_argument, NULL, OPT_ATTACH},
+	{"nodes", required_argument, NULL, OPT_NODES},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, OPT_HELP},
 	{"version", no_argument, NULL, OPT_VERSION},
@@ -171,6 +178,20 @@ const char *
 perf_link_name(enum perf_link link)
 {
 	return link_names[link];
+}
+
+static int
+take_nodes(const char *arg, struct perf_opts *o, struct urn_err *err)
+{
+	size_t a = strcspn(arg, ","), b = arg[a] == ',' ? strlen(arg + a + 1) : 0;
+
+	if (a > 0 && b > 0 && a < sizeof(o->node[0]) && b < sizeof(o->node[1])) {
+		snprintf(o->node[0], sizeof(o->node[0]), "%.*s", (int)a, arg);
+		snprintf(o->node[1], sizeof(o->node[1]), "%s", arg + a + 1);
+		return 0;
+	}
+	urn_err_set(err, "--nodes %.32s: give two names of nodes or adapters, such as a,b", arg);
+	return -1;
 }
 
 /* Options that choose a word. */
@@ -241,6 +262,8 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 	case OPT_TIMEOUT:
 		g->timeout = true;
 		return urn_opt_u8("timeout", arg, 0, 31, &o->timeout, err);
+	case OPT_NODES:
+		return take_nodes(arg, o, err);
 	case OPT_MBUFS:
 		return urn_opt_u32("mbufs", arg, 1024, 1048576, &o->mbufs, err);
 	case OPT_DESCS:
@@ -279,6 +302,9 @@ take_flag(int id, const char *arg, struct perf_opts *o, struct given *g)
 		return o->json = true;
 	case OPT_CAPTURE:
 		o->capture = arg;
+		return true;
+	case OPT_ATTACH:
+		o->attach = arg;
 		return true;
 	default:
 		return false;
@@ -420,6 +446,24 @@ check_together(const struct perf_opts *o, const struct given *g, struct urn_err 
 	return -1;
 }
 
+/* What is the dataplane's to choose when there is one already. */
+static int
+check_attached(const struct perf_opts *o, struct urn_err *err)
+{
+	if (o->attach == NULL)
+		return 0;
+	if (o->op == PERF_LIMIT || o->op == PERF_MEMCPY || o->with_limit)
+		urn_err_set(err, "limit and memcpy have ports of their own; leave --attach out");
+	else if (o->wire.on || o->capture != NULL || o->link != PERF_RING || o->no_icrc || o->go_back_n)
+		urn_err_set(err, "--attach: link, switch, capture, ICRC and recovery are the dataplane's; "
+				 "set them in its configuration");
+	else if (o->stages || o->show_mem)
+		urn_err_set(err, "--stages and --mem look into a dataplane of our own; leave --attach out");
+	else
+		return 0;
+	return -1;
+}
+
 static enum perf_parse
 take_op(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
 {
@@ -483,7 +527,8 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 				.qps = 1,
 				.mtu = 4096,
 				.mbufs = 3072,
-				.descs = 1024};
+				.descs = 1024,
+				.node = {"a", "b"}};
 	optind = 0; /* glibc: start over, for whoever parses twice */
 	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
 		rc = take_option(id, argv, o, &g, err);
@@ -494,7 +539,7 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 	if (rc != PERF_RUN)
 		return rc;
 	if (fill_defaults(o, &g, err) || perf_wire_check(&o->wire, err) || check_op(o, &g, err) ||
-	    check_link(o, err) || check_together(o, &g, err))
+	    check_link(o, err) || check_together(o, &g, err) || check_attached(o, err))
 		return PERF_EXIT_USAGE;
 	return PERF_RUN;
 }

@@ -68,6 +68,8 @@ struct perf_opts {
 	bool show_mem;          /* print the memory of an idle QP */
 	struct perf_wire_opts wire; /* what joins the nodes */
 	const char *capture;    /* pcapng file, or NULL; owner: argv */
+	const char *attach;     /* socket of a dataplane, "auto", or NULL: our own; owner: argv */
+	char node[2][32];       /* attached: the nodes of A and B */
 };
 
 /* What is to be done after the command line was read. */

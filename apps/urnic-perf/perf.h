@@ -36,6 +36,8 @@ struct rig {
 	uint64_t tsc_hz;
 };
 
+/* Attached to a dataplane: nothing of it is ours but the clock. */
+void rig_attach(struct rig *rig);
 /* EAL, ports and capture. returns: 0, or -1 with *err (call rig_close all the same) */
 int rig_open(struct rig *rig, const struct perf_opts *o, struct urn_err *err);
 /* Free what is still between the nodes; nobody may poll their ports meanwhile. */
@@ -63,6 +65,7 @@ uint64_t layout_dst_bytes(const struct layout *l);
 struct buffers {
 	uint8_t *src, *dst;            /* NULL where the side needs none */
 	uint64_t src_bytes, dst_bytes;
+	bool shared;                   /* of urn_alloc(), for a dataplane in another process */
 };
 
 /*
@@ -71,7 +74,7 @@ struct buffers {
  * returns: 0, or -1 with *err
  */
 int buffers_make(struct buffers *b, const struct layout *l, const struct pattern *p, bool src,
-		 bool dst, struct urn_err *err);
+		 bool dst, bool shared, struct urn_err *err);
 void buffers_free(struct buffers *b);
 
 static inline uint64_t

@@ -14,6 +14,7 @@
 /* How long a link may take to come up. memif's two ends find each other in some 200 ms. */
 #define LINK_UP_MS 5000u
 #define LINK_POLL_MS 10u
+#define TSC_MS 50u /* to measure the rate of the TSC in */
 /* Turns without a frame after which everything has arrived. */
 #define DRAIN_TURNS 1000u
 /* Bytes of a frame that are no payload: Ethernet, IPv6, UDP, BTH, RETH, ICRC. */
@@ -144,6 +145,23 @@ wait_link(struct rig *rig, struct urn_err *err)
 	return -1;
 }
 
+void
+rig_attach(struct rig *rig)
+{
+	struct timespec a, b;
+	uint64_t tsc;
+
+	memset(rig, 0, sizeof(*rig));
+	/* Nobody has started the EAL, which knows the TSC's rate. */
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	tsc = rte_rdtsc();
+	sleep_ms(TSC_MS);
+	clock_gettime(CLOCK_MONOTONIC, &b);
+	tsc = rte_rdtsc() - tsc;
+	rig->tsc_hz = (uint64_t)((double)tsc * 1e9 / ((double)(b.tv_sec - a.tv_sec) * 1e9 +
+						       (double)(b.tv_nsec - a.tv_nsec)));
+}
+
 int
 rig_open(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
 {
@@ -166,6 +184,8 @@ rig_drain(struct rig *rig)
 	struct rte_mbuf *m[PERF_BATCH];
 	unsigned int n, empty = 0;
 
+	if (rig->port[0] == NULL)
+		return;
 	while (empty < DRAIN_TURNS) {
 		n = perf_wire_poll(&rig->wire);
 		for (unsigned int i = 0; i < 2; i++) {

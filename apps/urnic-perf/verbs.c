@@ -98,6 +98,15 @@ verbs_failed(const struct side *s, const char *what, struct urn_err *err)
 	return -1;
 }
 
+/* Attached: any address that is neither IPv4 nor link-local, nor nothing. */
+static bool
+is_ipv6(const struct side *s, const union ibv_gid *gid)
+{
+	if (s->o->attach == NULL)
+		return memcmp(gid->raw, node_ipv6[s->index], 16) == 0;
+	return gid->raw[0] != 0 && gid->raw[0] != 0xfe;
+}
+
 /* The GID with the node's address of the wanted family. */
 static int
 find_gid(struct side *s, struct urn_err *err)
@@ -111,8 +120,7 @@ find_gid(struct side *s, struct urn_err *err)
 	for (int i = 0; i < port.gid_tbl_len; i++) {
 		if (ibv_query_gid(s->ctx, 1, i, &gid) != 0)
 			continue;
-		if (s->o->ipv6 ? memcmp(gid.raw, node_ipv6[s->index], 16) == 0
-			       : memcmp(gid.raw, v4_prefix, 12) == 0) {
+		if (s->o->ipv6 ? is_ipv6(s, &gid) : memcmp(gid.raw, v4_prefix, 12) == 0) {
 			s->gid_index = (uint8_t)i;
 			return 0;
 		}
@@ -231,22 +239,35 @@ needs_of(enum perf_op op, unsigned int index, bool *src, bool *dst)
 }
 
 static int
+context_open(struct bench *b, struct side *s, struct urn_err *err)
+{
+	const char *path = b->o.attach != NULL && strcmp(b->o.attach, "auto") != 0 ? b->o.attach : NULL;
+	struct urn_abi_channel *channel;
+
+	if (b->o.attach != NULL) {
+		s->ctx = urn_attach_connect(path, b->o.node[s->index]);
+	} else {
+		channel = urn_dp_attach(b->dp, s->index, err);
+		if (channel == NULL)
+			return -1;
+		s->ctx = urn_attach_open(channel);
+	}
+	return s->ctx != NULL ? 0 : verbs_failed(s, "attach to the dataplane", err);
+}
+
+static int
 side_open(struct bench *b, unsigned int index, struct urn_err *err)
 {
 	struct side *s = &b->side[index];
-	struct urn_abi_channel *channel = urn_dp_attach(b->dp, index, err);
 	bool src, dst;
 
-	if (channel == NULL)
+	if (context_open(b, s, err) != 0)
 		return -1;
-	s->ctx = urn_attach_open(channel);
-	if (s->ctx == NULL)
-		return verbs_failed(s, "attach to the dataplane", err);
 	s->pd = ibv_alloc_pd(s->ctx);
 	if (s->pd == NULL)
 		return verbs_failed(s, "allocate a protection domain", err);
 	needs_of(s->o->op, index, &src, &dst);
-	if (find_gid(s, err) || buffers_make(&s->mem, s->l, s->p, src, dst, err) ||
+	if (find_gid(s, err) || buffers_make(&s->mem, s->l, s->p, src, dst, b->o.attach != NULL, err) ||
 	    register_one(s, s->mem.src, s->mem.src_bytes, &s->mr_src, err) ||
 	    register_one(s, s->mem.dst, s->mem.dst_bytes, &s->mr_dst, err) ||
 	    make_queues(s, err) || make_qps(s, err))
@@ -390,7 +411,7 @@ bench_init(struct bench *b, struct rig *rig, const struct perf_opts *o)
 		s->l = &b->l;
 		s->p = b->p;
 		s->port = rig->port[i];
-		s->wire = i == 1 ? &rig->wire : NULL;
+		s->wire = i == 1 && o->attach == NULL ? &rig->wire : NULL;
 		s->meter = i == 0 ? &b->meter : NULL;
 	}
 	pick_steps(b);
@@ -399,12 +420,12 @@ bench_init(struct bench *b, struct rig *rig, const struct perf_opts *o)
 static int
 bench_up(struct bench *b, const struct rig *rig, struct urn_err *err)
 {
-	if (dataplane_up(b, rig, err))
+	if (b->o.attach == NULL && dataplane_up(b, rig, err))
 		return -1;
 	for (unsigned int i = 0; i < 2; i++) {
 		if (side_open(b, i, err))
 			return -1;
-		b->side[i].engine = urn_dp_engine(b->dp, i);
+		b->side[i].engine = b->dp != NULL ? urn_dp_engine(b->dp, i) : NULL;
 	}
 	tell_keys(&b->side[0], &b->side[1]);
 	tell_keys(&b->side[1], &b->side[0]);
@@ -439,7 +460,7 @@ sum_counters(const struct bench *b, struct urn_counters *sum)
 	struct urn_counters c;
 
 	memset(sum, 0, sizeof(*sum));
-	for (unsigned int i = 0; i < 2; i++) {
+	for (unsigned int i = 0; b->dp != NULL && i < 2; i++) {
 		urn_dp_counters(b->dp, i, &c);
 		for (unsigned int k = 0; k < URN_COUNTER_COUNT; k++)
 			sum->v[k] += c.v[k];
@@ -475,12 +496,12 @@ bench_result(struct bench *b, struct result *res)
 	res->interrupted = b->run.interrupted;
 	res->checked = b->side[0].checked + b->side[1].checked;
 	res->moved = b->meter.done * b->l.size * ways;
-	res->have_counters = true;
+	res->have_counters = b->dp != NULL;
 	res->packets = b->meter.done * ways * packets_of(&b->o);
 	memcpy(res->stages, b->run.stages, sizeof(res->stages));
 	sum_counters(b, &res->counters);
 	res->retransmits = res->counters.v[URN_C_RETRANSMITS];
-	res->qp_bytes = urn_dp_qp_bytes(b->dp, 0, b->o.rd_atomic);
+	res->qp_bytes = b->dp != NULL ? urn_dp_qp_bytes(b->dp, 0, b->o.rd_atomic) : 0;
 }
 
 static void

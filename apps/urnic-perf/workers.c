@@ -22,6 +22,7 @@
 #define IDLE_AFTER 1024u
 #define IDLE_YIELD_EVERY 64u
 #define IDLE_SLEEP_NS 100000
+#define ATTACHED_YIELD_EVERY 16u /* empty turns, where others poll on the same cores */
 #define CLOCK_EVERY 8u /* empty turns from one look at the clock to the next */
 
 struct worker {
@@ -81,6 +82,12 @@ idle_turn(const struct worker *w, unsigned int empty)
 
 	if (w->side[0]->engine != NULL) {
 		urn_engine_idle(w->side[0]->engine, empty);
+		return;
+	}
+	/* The dataplane's thread may want this core. */
+	if (w->side[0]->o->attach != NULL) {
+		if (empty % ATTACHED_YIELD_EVERY == 0)
+			sched_yield();
 		return;
 	}
 	if (w->idle == URN_IDLE_SPIN || empty < IDLE_AFTER)
@@ -152,7 +159,7 @@ worker_main(void *arg)
 			 strerror(rc));
 		return NULL;
 	}
-	if (rte_thread_register() != 0) {
+	if (w->side[0]->o->attach == NULL && rte_thread_register() != 0) {
 		run_fail(w->run, "DPDK does not take the thread on core %d: %s", w->core,
 			 rte_strerror(rte_errno));
 		return NULL;
@@ -161,7 +168,8 @@ worker_main(void *arg)
 	worker_loop(w);
 	urn_stages_get(&w->run->stages[w->side[0]->index]);
 	bind_engines(w, false);
-	rte_thread_unregister();
+	if (w->side[0]->o->attach == NULL)
+		rte_thread_unregister();
 	return NULL;
 }
 

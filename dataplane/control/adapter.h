@@ -34,6 +34,7 @@ struct urn_adapter {
 	struct urn_client **pd_owner;                  /* by PD handle */
 	uint8_t *key_kind;                             /* 0 none, 1 region, 2 window */
 	uint32_t *key;                                 /* by index: the key as it was given out */
+	struct urn_share **key_share;                  /* by index: where a remote client's region lies */
 	struct urn_client *clients;
 	pthread_mutex_t lock;                          /* one control call at a time */
 };
@@ -51,6 +52,15 @@ urn_adapter_shard(const struct urn_adapter *a, uint32_t vector)
 	return a->shard[a->engine_of[vector]];
 }
 
+/* EUI-64 of the MAC, host order. */
+static inline uint64_t
+urn_adapter_guid(const struct urn_adapter *a)
+{
+	return (uint64_t)(a->mac[0] ^ 2) << 56 | (uint64_t)a->mac[1] << 48 |
+	       (uint64_t)a->mac[2] << 40 | 0xfffe000000ull | (uint64_t)a->mac[3] << 16 |
+	       (uint64_t)a->mac[4] << 8 | a->mac[5];
+}
+
 /* adapter.c */
 struct urn_adapter *urn_adapter_create(struct urn_dp *dp, unsigned int index,
 				       const struct urn_adapter_config *cfg, struct urn_err *err);
@@ -61,7 +71,8 @@ void urn_adapter_barrier(struct urn_adapter *a);
 void urn_adapter_pass_completions(struct urn_adapter *a, uint32_t from, uint32_t to);
 
 /* client.c */
-struct urn_client *urn_client_create(struct urn_adapter *a, struct urn_err *err);
+/* remote: another process. NULL with *err on failure */
+struct urn_client *urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err);
 /*
  * Take back everything the client made, and let it go from its adapter. Its area
  * stays mapped, its calls fail with ENODEV, until its channel is closed.
@@ -86,6 +97,8 @@ urn_ctl_fn urn_ctl_create_cq, urn_ctl_resize_cq, urn_ctl_destroy_cq;
 urn_ctl_fn urn_ctl_create_srq, urn_ctl_modify_srq, urn_ctl_query_srq, urn_ctl_destroy_srq;
 urn_ctl_fn urn_ctl_create_qp, urn_ctl_modify_qp, urn_ctl_query_qp, urn_ctl_destroy_qp;
 urn_ctl_fn urn_ctl_create_ah, urn_ctl_destroy_ah;
+urn_ctl_fn urn_ctl_share, urn_ctl_unshare;
+urn_ctl_fn urn_ctl_create_channel, urn_ctl_destroy_channel;
 
 /* Is this PD the client's? */
 bool urn_client_owns_pd(const struct urn_client *c, uint32_t pd);

@@ -2,10 +2,11 @@
 #include "control/area.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 struct urn_area_piece {
 	struct urn_area_piece *next;
@@ -34,15 +35,42 @@ class_of(uint64_t bytes, uint64_t *rounded)
 	return log * 4 + step - 24;
 }
 
-int
-urn_area_init(struct urn_area *a, uint64_t size)
+/* A memfd of this size, for good: whoever has it can't take pages from under us. */
+static int
+sealed_memfd(uint64_t size)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int fd = memfd_create("urnic-area", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
+
+	if (fd < 0)
+		return -1;
+	if (ftruncate(fd, (off_t)size) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		return fd;
+	err = errno;
+	close(fd);
+	errno = err;
+	return -1;
+}
+
+int
+urn_area_init(struct urn_area *a, uint64_t size, bool shared)
+{
+	int flags = shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+	void *p;
 
 	memset(a, 0, sizeof(*a));
-	if (p == MAP_FAILED)
+	a->fd = shared ? sealed_memfd(size) : -1;
+	if (shared && a->fd < 0)
 		return errno;
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, a->fd, 0);
+	if (p == MAP_FAILED) {
+		int err = errno;
+
+		if (shared)
+			close(a->fd);
+		a->fd = -1;
+		return err;
+	}
 	/* Queues of thousands of QPs want few pages; a wish, so its failure is none. */
 	(void)madvise(p, size, MADV_HUGEPAGE);
 	a->base = p;
@@ -69,6 +97,8 @@ urn_area_fini(struct urn_area *a)
 	free_list(&a->runs);
 	if (a->base)
 		munmap(a->base, a->size);
+	if (a->base && a->fd >= 0)
+		close(a->fd);
 	a->base = NULL;
 }
 

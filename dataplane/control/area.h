@@ -10,6 +10,7 @@
 #ifndef URN_CONTROL_AREA_H
 #define URN_CONTROL_AREA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { URN_AREA_CLASSES = 256 };
@@ -19,13 +20,18 @@ struct urn_area_piece; /* bytes that lie free */
 struct urn_area {
 	uint8_t *base;
 	uint64_t size;  /* bytes mapped */
+	int fd;         /* memfd that holds it; -1: memory of this process alone */
 	uint64_t next;  /* first byte never given out */
 	struct urn_area_piece *free[URN_AREA_CLASSES];
 	struct urn_area_piece *runs; /* joined pieces, by address */
 };
 
-/* Map `size` bytes of address space; memory comes as it is used. returns 0 or an errno value */
-int urn_area_init(struct urn_area *a, uint64_t size);
+/*
+ * Map `size` bytes of address space; memory comes as it is used. shared: for a
+ * client in another process; a->fd is then a memfd that nobody can shrink.
+ * returns 0 or an errno value
+ */
+int urn_area_init(struct urn_area *a, uint64_t size, bool shared);
 void urn_area_fini(struct urn_area *a);
 /* `bytes` zeroed, on a cache line. *off: where. returns 0, ENOMEM, EINVAL */
 int urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients: attaching, and taking everything back. */
 #include "control/adapter.h"
+#include "control/share.h"
 
 #include <errno.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 int
@@ -89,6 +91,16 @@ unlink_shard(void *arg)
 		*at = l->cs->next;
 }
 
+/* An eventfd of its own: what a client does to it nobody else feels. */
+static int
+add_wake(struct urn_client *c, uint32_t vector)
+{
+	c->wake_fd[vector] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (c->wake_fd[vector] < 0)
+		return errno;
+	return urn_engine_watch(urn_adapter_shard(c->adapter, vector)->engine, c->wake_fd[vector]);
+}
+
 static int
 add_shard(struct urn_client *c, uint32_t vector)
 {
@@ -108,7 +120,7 @@ add_shard(struct urn_client *c, uint32_t vector)
 	cs->client = c;
 	c->shard[vector] = cs;
 	urn_engine_call(l.shard->engine, link_shard, &l);
-	return 0;
+	return c->remote ? add_wake(c, vector) : 0;
 }
 
 static void
@@ -124,16 +136,20 @@ remove_shard(struct urn_client *c, uint32_t vector)
 	if (!cs)
 		return;
 	urn_engine_call(l.shard->engine, unlink_shard, &l);
+	if (c->wake_fd[vector] >= 0) {
+		urn_engine_unwatch(l.shard->engine, c->wake_fd[vector]);
+		close(c->wake_fd[vector]);
+	}
 	free(cs->qp);
 	free(cs->free_id);
 	free(cs);
 }
 
 struct urn_client *
-urn_client_create(struct urn_adapter *a, struct urn_err *err)
+urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err)
 {
 	struct urn_client *c = calloc(1, sizeof(*c));
-	int rc = c ? urn_area_init(&c->area, a->cfg.area_size) : ENOMEM;
+	int rc = c ? urn_area_init(&c->area, a->cfg.area_size, remote) : ENOMEM;
 
 	if (rc != 0) {
 		urn_err_set(err, "%s: can't map %llu MiB for a client's queues: %s", a->cfg.name,
@@ -142,6 +158,9 @@ urn_client_create(struct urn_adapter *a, struct urn_err *err)
 		return NULL;
 	}
 	c->adapter = a;
+	c->remote = remote;
+	memset(c->wake_fd, -1, sizeof(c->wake_fd));
+	c->reply_fd = -1;
 	atomic_store(&c->async_fd, -1);
 	c->channel = (struct urn_abi_channel){
 		.ctx = c,
@@ -158,7 +177,8 @@ urn_client_create(struct urn_adapter *a, struct urn_err *err)
 		rc = add_shard(c, v);
 	pthread_mutex_unlock(&a->lock);
 	if (rc != 0) {
-		urn_err_set(err, "%s: an area of %llu bytes is too small for a client's doorbells",
+		urn_err_set(err, rc == ENOMEM ? "%s: an area of %llu bytes is too small for a client's doorbells"
+					      : "%s: no descriptors left for a client (area of %llu bytes)",
 			    a->cfg.name, (unsigned long long)a->cfg.area_size);
 		urn_client_destroy(c);
 		return NULL;
@@ -208,6 +228,7 @@ take_back_all(struct urn_client *c)
 				take_back(c, urn_ctl_destroy_qp, c->shard[v]->qp[i]->qpn);
 	take_back_table(c, &c->srqs, urn_ctl_destroy_srq);
 	take_back_table(c, &c->cqs, urn_ctl_destroy_cq);
+	take_back_table(c, &c->channels, urn_ctl_destroy_channel);
 	for (uint32_t i = 0; i < URN_ADAPTER_MAX_AH; i++)
 		if (a->ah[i] && a->ah[i]->client == c)
 			take_back(c, urn_ctl_destroy_ah, i + 1);
@@ -236,6 +257,10 @@ urn_client_orphan(struct urn_client *c)
 	pthread_mutex_unlock(&a->lock);
 	urn_table_fini(&c->cqs);
 	urn_table_fini(&c->srqs);
+	urn_table_fini(&c->channels);
+	urn_share_drop_all(c);
+	if (c->remote && atomic_load(&c->async_fd) >= 0)
+		close(atomic_load(&c->async_fd)); /* no engine knows the client any more */
 	c->adapter = NULL;
 }
 

@@ -12,18 +12,26 @@
 #include "engine/engine.h"
 
 struct urn_adapter;
+struct urn_share;
 
 /* A completion queue as control knows it. */
 struct urn_ctl_cq {
 	struct urn_cq cq;
 	uint64_t off, bytes;  /* in the client's area */
 	uint32_t vector;      /* which of the adapter's engines owns it */
+	uint32_t channel;     /* handle of a remote client's channel; 0: none */
 };
 
 struct urn_ctl_srq {
 	struct urn_srq srq;
 	uint64_t off, bytes;
 	uint32_t vector;
+};
+
+/* A remote client's completion channel: a pipe, of which it has the other end. */
+struct urn_ctl_channel {
+	int write_fd;
+	uint32_t users;       /* completion queues */
 };
 
 struct urn_client {
@@ -33,8 +41,14 @@ struct urn_client {
 	struct urn_area area;
 	uint64_t db_off[URN_ABI_MAX_ENGINES]; /* by vector */
 	struct urn_client_shard *shard[URN_ABI_MAX_ENGINES]; /* by vector; engine's from the start on */
-	_Atomic int async_fd;          /* write end; -1: none */
+	_Atomic int async_fd;          /* write end; -1: none; ours to close when remote */
+	bool remote;                   /* another process: its memory is reached by what it shares */
+	int wake_fd[URN_ABI_MAX_ENGINES]; /* by vector; remote: an eventfd that wakes the engine; -1 */
+	struct urn_share *shares;      /* remote: memory it shares (share.c) */
+	uint32_t share_next;           /* handle of the one made last */
 	struct urn_table cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
+	struct urn_table channels;     /* struct urn_ctl_channel */
+	int reply_fd;                  /* remote: to go along with the reply to this call; -1: none */
 };
 
 /* Where a client wants its asynchronous events; -1: nowhere. client may be NULL. */

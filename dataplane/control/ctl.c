@@ -45,6 +45,10 @@ static urn_ctl_fn *const handlers[URN_CTL_OPS] = {
 	[URN_CTL_CREATE_AH] = urn_ctl_create_ah,
 	[URN_CTL_DESTROY_AH] = urn_ctl_destroy_ah,
 	[URN_CTL_ASYNC_FD] = urn_ctl_async_fd,
+	[URN_CTL_SHARE] = urn_ctl_share,
+	[URN_CTL_UNSHARE] = urn_ctl_unshare,
+	[URN_CTL_CREATE_CHANNEL] = urn_ctl_create_channel,
+	[URN_CTL_DESTROY_CHANNEL] = urn_ctl_destroy_channel,
 };
 
 void
@@ -79,10 +83,7 @@ urn_ctl_hello(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 				    a->cfg.name, URN_ABI_VERSION, req->hello.version);
 	d->version = URN_ABI_VERSION;
 	d->engines = a->vectors;
-	/* EUI-64 of the MAC. */
-	d->node_guid = (uint64_t)(a->mac[0] ^ 2) << 56 | (uint64_t)a->mac[1] << 48 |
-		       (uint64_t)a->mac[2] << 40 | 0xfffe000000ull | (uint64_t)a->mac[3] << 16 |
-		       (uint64_t)a->mac[4] << 8 | a->mac[5];
+	d->node_guid = urn_adapter_guid(a);
 	d->max_mr_size = UINT64_MAX >> 1;
 	d->max_qp = a->cfg.max_qp;
 	d->max_cq = URN_ADAPTER_MAX_CQ;
@@ -132,14 +133,5 @@ urn_ctl_query_gid(struct urn_client *c, const struct urn_abi_req *req, struct ur
 		return urn_ctl_fail(rep, EINVAL, "%s has %u GIDs, and none with index %u",
 				    c->adapter->cfg.name, URN_GIDS, req->gid.index);
 	memcpy(rep->gid.gid, c->adapter->gid[req->gid.index], 16);
-	return 0;
-}
-
-int
-urn_ctl_async_fd(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
-{
-	(void)rep;
-	atomic_store(&c->async_fd, req->async_fd.fd < 0 ? -1 : req->async_fd.fd);
-	urn_adapter_barrier(c->adapter); /* nobody writes to the old one any more */
 	return 0;
 }

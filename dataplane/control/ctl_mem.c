@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control requests on protection domains, regions and windows. */
 #include "control/adapter.h"
+#include "control/share.h"
 
 enum { KEY_NONE, KEY_REGION, KEY_WINDOW };
 
@@ -78,6 +79,8 @@ int
 urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	struct urn_adapter *a = c->adapter;
+	struct urn_share *share = NULL;
+	uint8_t *base;
 	uint32_t key;
 	int rc;
 
@@ -88,8 +91,16 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 		return urn_ctl_fail(rep, EINVAL, "%s: a region of %llu bytes wraps around the address "
 				    "space", a->cfg.name, (unsigned long long)req->reg_mr.length);
 	/* Embedded: the client's addresses are ours. */
-	rc = urn_mem_reg_mr(a->mem, req->reg_mr.pd, (void *)(uintptr_t)req->reg_mr.addr,
-			    req->reg_mr.length, req->reg_mr.iova, req->reg_mr.access, &key);
+	base = (uint8_t *)(uintptr_t)req->reg_mr.addr;
+	if (c->remote && req->reg_mr.length) {
+		share = urn_share_find(c, req->reg_mr.addr, req->reg_mr.length, &base);
+		if (!share)
+			return urn_ctl_fail(rep, EOPNOTSUPP, "%s: the dataplane cannot reach memory at "
+					    "0x%llx: only what urn_alloc() gave is shared with it",
+					    a->cfg.name, (unsigned long long)req->reg_mr.addr);
+	}
+	rc = urn_mem_reg_mr(a->mem, req->reg_mr.pd, base, req->reg_mr.length, req->reg_mr.iova,
+			    req->reg_mr.access, &key);
 	if (rc == EINVAL)
 		return urn_ctl_fail(rep, rc, "%s: access 0x%x is not possible: remote write and "
 				    "atomics need local write, and the bits must be known; or there "
@@ -98,6 +109,8 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 		return urn_ctl_fail(rep, rc, "%s: no more regions (at most %u)", a->cfg.name,
 				    a->cfg.max_mr);
 	own_key(c, key, KEY_REGION);
+	if (share)
+		urn_share_hold(c, share, key);
 	rep->handle = rep->mr.lkey = rep->mr.rkey = key;
 	return 0;
 }
@@ -150,6 +163,7 @@ urn_ctl_dereg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn
 	wait_released(a, region);
 	urn_mem_free_mr(a->mem, region);
 	disown_key(c, req->handle);
+	urn_share_release(c, req->handle);
 	return 0;
 }
 

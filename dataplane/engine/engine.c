@@ -10,16 +10,14 @@
 #include "stage.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
 #include <rte_errno.h>
-#include <rte_pause.h>
 
 #define NEIGH_PERIOD_NS 1000000ull  /* how often the neighbour table is tended */
 #define LINK_PERIOD_NS 10000000ull  /* how often the link is looked at */
@@ -50,7 +48,8 @@ urn_engine_create(unsigned int index, const struct urn_engine_config *cfg, const
 	snprintf(ring, sizeof(ring), "urn_%s_%u", name, index);
 	e->ring = rte_ring_create_elem(ring, sizeof(struct urn_xmsg), URN_ENGINE_RING, SOCKET_ID_ANY,
 				       RING_F_MP_RTS_ENQ | RING_F_SC_DEQ);
-	if (e->wake_fd < 0 || !e->ring) {
+	e->sleep_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (e->wake_fd < 0 || !e->ring || e->sleep_fd < 0 || urn_engine_watch(e, e->wake_fd)) {
 		urn_engine_destroy(e);
 		return NULL;
 	}
@@ -72,6 +71,8 @@ urn_engine_destroy(struct urn_engine *e)
 	}
 	if (e->wake_fd >= 0)
 		close(e->wake_fd);
+	if (e->sleep_fd >= 0)
+		close(e->sleep_fd);
 	pthread_mutex_destroy(&e->lock);
 	free(e);
 }
@@ -388,76 +389,4 @@ urn_engine_poll(struct urn_engine *e)
 		n += turn(e->shard[i], now);
 	e->loops++;
 	return n;
-}
-
-/* ---- idle */
-
-static bool
-anything(struct urn_engine *e)
-{
-	if (atomic_load(&e->mail) || !rte_ring_empty(e->ring))
-		return true;
-	for (unsigned int i = 0; i < e->shards_n; i++) {
-		if (urn_tp_busy(e->shard[i]->tp))
-			return true;
-		for (struct urn_client_shard *c = e->shard[i]->clients; c; c = c->next)
-			if (urn_db_any(&c->scan))
-				return true;
-	}
-	return false;
-}
-
-static void
-set_asleep(struct urn_engine *e, uint32_t on)
-{
-	for (unsigned int i = 0; i < e->shards_n; i++)
-		for (struct urn_client_shard *c = e->shard[i]->clients; c; c = c->next)
-			atomic_store(&c->scan.db->asleep, on);
-}
-
-/* Sleep until woken, at most sleep_us: ports without a receive interrupt are polled. */
-static void
-sleep_a_little(struct urn_engine *e)
-{
-	struct pollfd p = {.fd = e->wake_fd, .events = POLLIN};
-	struct timespec ts = {.tv_nsec = e->cfg.sleep_us * 1000l};
-	uint64_t n;
-
-	set_asleep(e, 1);
-	/* Stored before the doorbells are looked at again; the ringer does it the other way. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!anything(e) && ppoll(&p, 1, &ts, NULL) > 0 && read(e->wake_fd, &n, sizeof(n)) < 0) {
-		/* Somebody else emptied it. */
-	}
-	set_asleep(e, 0);
-}
-
-void
-urn_engine_idle(struct urn_engine *e, unsigned int empty)
-{
-	if (e->cfg.idle == URN_IDLE_SPIN || empty < e->cfg.empty_polls)
-		return;
-	if (e->cfg.idle == URN_IDLE_SLEEP) {
-		sleep_a_little(e);
-		return;
-	}
-	rte_pause();
-	if (empty % 64 == 0)
-		sched_yield();
-}
-
-void
-urn_engine_run(struct urn_engine *e, const volatile bool *stop)
-{
-	unsigned int empty = 0;
-
-	urn_engine_bind(e);
-	while (!*stop) {
-		if (urn_engine_poll(e)) {
-			empty = 0;
-		} else if (++empty >= e->cfg.empty_polls) {
-			urn_engine_idle(e, empty);
-		}
-	}
-	urn_engine_unbind(e);
 }

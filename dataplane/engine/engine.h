@@ -89,6 +89,7 @@ struct urn_engine {
 	uint64_t loops;
 	struct urn_engine_config cfg;
 	int wake_fd;                   /* eventfd */
+	int sleep_fd;                  /* epoll: all eventfds that wake it */
 
 	/* ---- control calls of other threads */
 	_Atomic uint32_t mail;         /* calls that wait */
@@ -118,6 +119,13 @@ void urn_engine_mail(struct urn_engine *e);
 bool urn_engine_is_mine(struct urn_engine *e);
 /* Give the others a chance while waiting: serve the engines that the caller polls. */
 void urn_engine_wait_turn(void);
+
+/*
+ * Wake from sleep when this eventfd is written, whatever else its other holders
+ * do with it, until urn_engine_unwatch(). returns: 0 or an errno value (sleep.c)
+ */
+int urn_engine_watch(struct urn_engine *e, int fd);
+void urn_engine_unwatch(struct urn_engine *e, int fd);
 
 /* Add an adapter's share. The shard stays the caller's. (engine.c) */
 int urn_engine_add(struct urn_engine *e, struct urn_shard *s);

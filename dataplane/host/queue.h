@@ -59,7 +59,10 @@ urn_sq_slot(const struct urn_sq *sq)
 			      (size_t)(sq->fetched & sq->mask) * sq->stride);
 }
 
-/* Tell the client that n more requests are retired. */
+/*
+ * Tell the client that n more requests are retired; before the completion that
+ * says so, for whoever sees that may post into their slots at once.
+ */
 static inline void
 urn_sq_retire(struct urn_sq *sq, uint32_t n)
 {

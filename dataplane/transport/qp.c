@@ -233,8 +233,8 @@ flush_posted(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		};
 
 		qp->sq.fetched++;
-		urn_tp_cqe(tp, qp->send_cq, &cqe, false);
 		urn_sq_retire(&qp->sq, 1);
+		urn_tp_cqe(tp, qp->send_cq, &cqe, false);
 		n++;
 	}
 	return n;

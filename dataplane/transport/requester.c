@@ -57,9 +57,9 @@ urn_req_flush_one(struct urn_tp *tp, struct urn_qp *qp, uint8_t status)
 {
 	struct urn_work *w = pop(qp);
 
+	urn_sq_retire(&qp->sq, 1);
 	if (status != URN_WC_SUCCESS || (w->flags & URN_WRF_SIGNALED))
 		complete(tp, qp, w, status, 0);
-	urn_sq_retire(&qp->sq, 1);
 	urn_work_put(tp, w);
 }
 
@@ -72,8 +72,8 @@ urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t s
 		urn_req_flush_one(tp, qp, URN_WC_WR_FLUSH_ERR);
 	if (qp->w_head)
 		pop(qp);
-	complete(tp, qp, w, status, vendor_err);
 	urn_sq_retire(&qp->sq, 1);
+	complete(tp, qp, w, status, vendor_err);
 	urn_work_put(tp, w);
 	if (qp->type == URN_QPT_UD)
 		urn_qp_sqe(tp, qp);
@@ -99,12 +99,15 @@ urn_req_retire(struct urn_tp *tp, struct urn_qp *qp)
 
 	while ((w = qp->w_head) && is_done(qp, w)) {
 		pop(qp);
-		if (w->flags & URN_WRF_SIGNALED)
+		n++;
+		if (w->flags & URN_WRF_SIGNALED) {
+			urn_sq_retire(&qp->sq, n);
+			n = 0;
 			complete(tp, qp, w, URN_WC_SUCCESS, 0);
+		}
 		if (urn_work_is_fetch(w))
 			qp->fetch_out--;
 		urn_work_put(tp, w);
-		n++;
 	}
 	if (n)
 		urn_sq_retire(&qp->sq, n);

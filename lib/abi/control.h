@@ -33,7 +33,15 @@ enum urn_ctl_op {
 	URN_CTL_DESTROY_QP,     /* handle = qpn */
 	URN_CTL_CREATE_AH,      /* create_ah -> handle */
 	URN_CTL_DESTROY_AH,     /* handle */
-	URN_CTL_ASYNC_FD,       /* fd: where async events are written (struct urn_abi_event) */
+	/*
+	 * fd: where async events are written (struct urn_abi_event). Another process names
+	 * none and is given [a pipe's end to read them from].
+	 */
+	URN_CTL_ASYNC_FD,
+	URN_CTL_SHARE,          /* share: memory of a client in another process -> handle */
+	URN_CTL_UNSHARE,        /* handle */
+	URN_CTL_CREATE_CHANNEL, /* - -> handle, [a pipe's end to read completion events from] */
+	URN_CTL_DESTROY_CHANNEL, /* handle */
 	URN_CTL_OPS,
 };
 
@@ -147,7 +155,12 @@ struct urn_abi_req {
 		struct {
 			uint32_t cqe;          /* entries wanted, at least */
 			uint32_t comp_vector;  /* picks the engine */
-			int32_t channel_fd;    /* write end of the channel's pipe, or -1 */
+			/*
+			 * The channel's pipe to write to, or -1. Another process gives the handle of
+			 * URN_CTL_CREATE_CHANNEL: a pipe's end that it had a hand in could make whoever
+			 * writes wait.
+			 */
+			int32_t channel_fd;
 			uint32_t rsvd;
 			uint64_t cookie;       /* handed back in struct urn_abi_event */
 		} create_cq;
@@ -171,6 +184,12 @@ struct urn_abi_req {
 		struct { uint32_t mask; struct urn_abi_qp_attr attr; } modify_qp;
 		struct { uint32_t pd; struct urn_abi_av av; } create_ah;
 		struct { int32_t fd; } async_fd;
+		struct {
+			int32_t fd;      /* a memfd, sealed against shrinking */
+			uint32_t rsvd;
+			uint64_t addr;   /* where the client has it mapped */
+			uint64_t length; /* bytes, from the memfd's start on */
+		} share;
 	};
 };
 
@@ -288,6 +307,18 @@ struct urn_abi_channel {
 	/* Give the channel and everything made over it back. */
 	void (*close)(void *ctx);
 	void *area;  /* the client's area, as mapped here */
+	/*
+	 * Make a pipe whose writing end is the dataplane's, by URN_CTL_CREATE_CHANNEL or
+	 * URN_CTL_ASYNC_FD. NULL: the dataplane is in this process, and takes any.
+	 * returns: 0, or an errno value with rep->why; *fd: the end to read from
+	 */
+	int (*pipe)(void *ctx, enum urn_ctl_op op, struct urn_abi_rep *rep, int *fd);
+	/*
+	 * See that a dataplane in another process can reach this memory, as far as it was
+	 * made to be shared; what was not is left to the control call that registers it.
+	 * NULL: there is no need. returns: 0, or an errno value with rep->why
+	 */
+	int (*share)(void *ctx, const void *addr, size_t length, struct urn_abi_rep *rep);
 };
 
 #endif

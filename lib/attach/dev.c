@@ -50,6 +50,18 @@ urn_dev_call_handle(struct urn_dev *dev, enum urn_ctl_op op, uint32_t handle)
 	return err == ENODEV ? 0 : err;
 }
 
+int
+urn_dev_share(struct urn_dev *dev, const void *addr, size_t length)
+{
+	struct urn_abi_rep rep = {0};
+	int err;
+
+	if (dev->channel->share == NULL)
+		return 0;
+	err = dev->channel->share(dev->channel->ctx, addr, length, &rep);
+	return err == 0 ? 0 : urn_fail(err, "%s", rep.why[0] ? rep.why : strerror(err));
+}
+
 /* Check what the dataplane says of itself, as far as the library builds on it. */
 static int
 urn_dev_check(const struct urn_dev *dev)

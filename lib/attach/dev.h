@@ -39,6 +39,9 @@ int urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_
 /* A control call that takes one object back and answers nothing but success. */
 int urn_dev_call_handle(struct urn_dev *dev, enum urn_ctl_op op, uint32_t handle);
 
+/* See that a dataplane in another process can reach this memory. returns: 0, or an errno value */
+int urn_dev_share(struct urn_dev *dev, const void *addr, size_t length);
+
 /*
  * Fail: set errno and this thread's error text.
  * returns: err

@@ -7,10 +7,18 @@
 #ifndef URN_ATTACH_PIPE_H
 #define URN_ATTACH_PIPE_H
 
-#include "abi/control.h"
+#include "attach/dev.h"
 
 /* Make one. returns: 0, or an errno value (EMFILE, ENFILE) with errno set */
 int urn_pipe_open(int *read_fd, int *write_fd);
+
+/*
+ * Make one on whose other end a dataplane writes: this one, by `op`, or ourselves
+ * for one in this process. *handle: what names it there. returns: 0, or an errno
+ * value with errno and text set
+ */
+int urn_pipe_make(struct urn_dev *dev, enum urn_ctl_op op, int *read_fd, int *write_fd,
+	int32_t *handle);
 
 /* Make room for `events` unread records, as far as the system lets us. */
 void urn_pipe_reserve(int write_fd, unsigned int events);

@@ -69,9 +69,11 @@ urn_context_async(struct urn_ctx *ctx)
 {
 	struct urn_abi_req req = {.op = URN_CTL_ASYNC_FD};
 	struct urn_abi_rep rep;
-	int err = urn_pipe_open(&ctx->vctx.context.async_fd, &ctx->async_write_fd);
+	int32_t handle;
+	int err = urn_pipe_make(&ctx->dev, URN_CTL_ASYNC_FD, &ctx->vctx.context.async_fd,
+		&ctx->async_write_fd, &handle);
 
-	if (err != 0)
+	if (err != 0 || ctx->dev.channel->pipe != NULL)
 		return err;
 	req.async_fd.fd = ctx->async_write_fd;
 	err = urn_dev_call(&ctx->dev, &req, &rep);

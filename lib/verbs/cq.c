@@ -48,7 +48,7 @@ urn_cq_ask(struct urn_cq *cq, struct urn_dev *dev, const struct urn_cq_want *wan
 
 	req.create_cq.cqe = want->cqe;
 	req.create_cq.comp_vector = want->vector;
-	req.create_cq.channel_fd = want->channel ? ((struct urn_channel *)want->channel)->write_fd : -1;
+	req.create_cq.channel_fd = want->channel ? ((struct urn_channel *)want->channel)->handle : -1;
 	req.create_cq.cookie = cq->ticket;
 	err = urn_dev_call(dev, &req, &rep);
 	if (err != 0)

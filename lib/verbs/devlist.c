@@ -9,6 +9,8 @@
  */
 #include "verbs/verbs_priv.h"
 
+#include "attach/remote.h"
+
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -151,6 +153,7 @@ ibv_get_device_list(int *num_devices)
 	struct urn_offer *o;
 	size_t n = 0;
 
+	urn_remote_offer();
 	pthread_mutex_lock(&urn_registry_lock);
 	for (o = urn_offers; o != NULL; o = o->next)
 		n++;

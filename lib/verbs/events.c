@@ -38,7 +38,8 @@ ibv_create_comp_channel(struct ibv_context *context)
 
 	if (ch == NULL)
 		return NULL;
-	if (urn_pipe_open(&ch->ibv.fd, &ch->write_fd) != 0) {
+	if (urn_pipe_make(urn_ctx_dev(context), URN_CTL_CREATE_CHANNEL, &ch->ibv.fd, &ch->write_fd,
+			&ch->handle) != 0) {
 		free(ch);
 		return NULL;
 	}
@@ -57,6 +58,9 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	pthread_mutex_unlock(&channel->context->mutex);
 	if (users != 0)
 		return urn_fail(EBUSY, "%d completion queues still use this channel", users);
+	if (urn_ctx_dev(channel->context)->channel->pipe != NULL)
+		(void)urn_dev_call_handle(urn_ctx_dev(channel->context), URN_CTL_DESTROY_CHANNEL,
+			(uint32_t)ch->handle);
 	close(ch->ibv.fd);
 	close(ch->write_fd);
 	free(ch);

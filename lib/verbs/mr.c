@@ -51,7 +51,8 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 		urn_unsupported("registering memory on demand (IBV_ACCESS_ON_DEMAND)");
 		return NULL;
 	}
-	if (urn_memory_check(addr, length, (access & URN_ACCESS_WRITES) != 0) != 0)
+	if (urn_memory_check(addr, length, (access & URN_ACCESS_WRITES) != 0) != 0 ||
+	    urn_dev_share(urn_ctx_dev(pd->context), addr, length) != 0)
 		return NULL;
 	mr = urn_object_alloc(sizeof(*mr));
 	if (mr == NULL)

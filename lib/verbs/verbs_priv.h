@@ -134,7 +134,8 @@ struct urn_srq {
 
 struct urn_channel {
 	struct ibv_comp_channel ibv;
-	int write_fd;               /* the dataplane's end */
+	int write_fd;               /* an end to write to; embedded: the dataplane's */
+	int32_t handle;             /* what names it to the dataplane: write_fd, or a handle */
 };
 
 static inline struct urn_ctx *

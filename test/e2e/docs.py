@@ -8,7 +8,8 @@ Commands come from fenced blocks that begin with ```sh. They run one after the
 other, in a folder with links to the project, where `build` is BUILD:
 
     ```sh            runs each command; it must succeed
-    ```sh terminals  each is started once the one before has said something
+    ```sh terminals  each is started once the one before has said something; a daemon
+                     is stopped when the last has ended
     ```sh norun      does not run
 
 Of all of them the options given to our own programs must be in their --help.
@@ -25,6 +26,7 @@ import tempfile
 
 TIMEOUT = 240  # seconds for one command; generous, for sanitizers on a busy machine
 OURS = re.compile(r"^(scripts/[\w-]+\.sh|build/apps/.*|build/test/sim/urnic-sim|build/examples/.*|\.ci/run)$")
+DAEMON = re.compile(r"^build/apps/urnicd/urnicd -c")
 SCRIPT = re.compile(r"^(scripts/|\.ci/)")
 
 failures = []
@@ -111,6 +113,8 @@ def run_terminals(doc, place, lines):
             process.stderr.readline()
         running.append((line, process))
     for line, process in reversed(running):
+        if DAEMON.match(line): # it would run for ever
+            process.terminate()
         finish(doc, line, process)
 
 

@@ -8,9 +8,11 @@
 #include "rig.h"
 
 #include "common/test_sent.h"
+#include "control/server.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +161,46 @@ wire_turn(struct rig *r)
 		}
 }
 
+/* ---- a dataplane that programs attach to */
+
+static void
+turn(struct rig *r)
+{
+	for (unsigned int i = 0; i < r->engines; i++)
+		urn_engine_poll(urn_dp_engine(r->dp, i));
+	if (r->cfg.wire_seed)
+		wire_turn(r);
+}
+
+static void *
+turn_all(void *arg)
+{
+	struct rig *r = arg;
+
+	for (unsigned int i = 0; i < r->engines; i++)
+		urn_engine_bind(urn_dp_engine(r->dp, i));
+	while (!r->stop) {
+		turn(r);
+		sched_yield();
+	}
+	for (unsigned int i = 0; i < r->engines; i++)
+		urn_engine_unbind(urn_dp_engine(r->dp, i));
+	return NULL;
+}
+
+static void
+serve(struct rig *r)
+{
+	struct urn_server_config cfg = {.path = r->path, .gid = (gid_t)-1};
+	struct urn_err err = {{0}};
+
+	snprintf(r->path, sizeof(r->path), "%s/dp.sock", urn_eal_dir());
+	r->server = urn_server_open(r->dp, &cfg, &err);
+	if (!r->server)
+		die("server", err.text);
+	assert_int_equal(pthread_create(&r->thread, NULL, turn_all, r), 0);
+}
+
 static void
 open_dataplane(struct rig *r)
 {
@@ -189,25 +231,45 @@ open_dataplane(struct rig *r)
 	r->dp = urn_dp_create(&dc, &err);
 	if (!r->dp)
 		die("dataplane", err.text);
+	if (r->cfg.remote) {
+		serve(r);
+		return;
+	}
 	for (unsigned int i = 0; i < r->engines; i++)
 		urn_engine_bind(urn_dp_engine(r->dp, i));
+}
+
+/* A context on the adapter of a node. */
+static struct ibv_context *
+context_of(struct rig *r, unsigned int node)
+{
+	char name[2] = {(char)('a' + node), '\0'};
+	struct urn_err err = {{0}};
+	struct ibv_context *ctx;
+	struct urn_abi_channel *ch;
+
+	if (r->cfg.remote) {
+		ctx = urn_attach_connect(r->path, name);
+	} else {
+		ch = urn_dp_attach(r->dp, node, &err);
+		if (!ch)
+			die("attach", err.text);
+		ctx = urn_attach_open(ch);
+	}
+	if (!ctx)
+		die("open", urn_attach_error());
+	return ctx;
 }
 
 static void
 open_end(struct rig *r, int e)
 {
 	struct rig_end *end = &r->end[e];
-	struct urn_err err = {{0}};
-	struct urn_abi_channel *ch = urn_dp_attach(r->dp, r->cfg.loopback ? 0 : (unsigned int)e, &err);
 
-	if (!ch)
-		die("attach", err.text);
-	end->ctx = urn_attach_open(ch);
-	if (!end->ctx)
-		die("open", urn_attach_error());
+	end->ctx = context_of(r, r->cfg.loopback ? 0 : (unsigned int)e);
 	end->pd = ibv_alloc_pd(end->ctx);
 	end->cq = ibv_create_cq(end->ctx, 4096, NULL, NULL, 0);
-	end->buf = aligned_alloc(4096, RIG_BUF);
+	end->buf = r->cfg.remote ? urn_alloc(RIG_BUF) : aligned_alloc(4096, RIG_BUF);
 	if (!end->pd || !end->cq || !end->buf)
 		die("objects", urn_attach_error());
 	memset(end->buf, 0, RIG_BUF);
@@ -227,6 +289,8 @@ rig_open(struct rig *r, const struct rig_config *cfg, const struct rig_qp *qp)
 	memset(r, 0, sizeof(*r));
 	if (cfg)
 		r->cfg = *cfg;
+	if (getenv("RIG_REMOTE"))
+		r->cfg.remote = true;
 	r->engines = r->cfg.engines ? r->cfg.engines : 2;
 	r->ipv6 = r->cfg.ipv6;
 	qp = qp ? qp : &plain;
@@ -275,7 +339,15 @@ rig_close(struct rig *r)
 			assert_int_equal(ibv_dealloc_pd(end->pd), 0);
 		if (end->ctx)
 			assert_int_equal(ibv_close_device(end->ctx), 0);
-		free(end->buf);
+		if (r->cfg.remote)
+			urn_free(end->buf);
+		else
+			free(end->buf);
+	}
+	if (r->cfg.remote) {
+		urn_server_close(r->server);
+		r->stop = true;
+		pthread_join(r->thread, NULL);
 	}
 	for (unsigned int i = 0; i < r->engines; i++)
 		urn_engine_unbind(urn_dp_engine(r->dp, i));
@@ -292,10 +364,10 @@ rig_close(struct rig *r)
 void
 rig_turn(struct rig *r)
 {
-	for (unsigned int i = 0; i < r->engines; i++)
-		urn_engine_poll(urn_dp_engine(r->dp, i));
-	if (r->cfg.wire_seed)
-		wire_turn(r);
+	if (r->cfg.remote)
+		sched_yield();
+	else
+		turn(r);
 }
 
 void
@@ -502,16 +574,7 @@ rig_send_on(struct ibv_qp *qp, struct ibv_send_wr *wr)
 struct ibv_context *
 rig_attach(struct rig *r, unsigned int node)
 {
-	struct urn_err err = {{0}};
-	struct urn_abi_channel *ch = urn_dp_attach(r->dp, node, &err);
-	struct ibv_context *ctx;
-
-	if (!ch)
-		die("attach", err.text);
-	ctx = urn_attach_open(ch);
-	if (!ctx)
-		die("open", urn_attach_error());
-	return ctx;
+	return context_of(r, node);
 }
 
 static bool

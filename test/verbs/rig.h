@@ -12,6 +12,8 @@
 #include "control/dataplane.h"
 #include "pmd_glue/eal.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 enum { RIG_NODES = 2, RIG_BUF = 1 << 20 };
@@ -32,6 +34,11 @@ struct rig_config {
 	/* What a bad wire between the nodes does to RoCEv2 frames, of a thousand each. */
 	uint64_t wire_seed;        /* 0: the ports are joined back to back */
 	uint32_t lose, twice, late;
+	/*
+	 * The ends attach over the dataplane's socket, and a thread of its own turns the
+	 * engines. RIG_REMOTE in the environment says so for all rigs.
+	 */
+	bool remote;
 };
 
 enum { RIG_LATE = 64 };
@@ -63,6 +70,11 @@ struct rig {
 	struct rig_config cfg;
 	struct rig_end end[2];
 	bool ipv6;
+	/* remote */
+	struct urn_server *server;
+	char path[108];            /* of its socket */
+	pthread_t thread;
+	_Atomic bool stop;
 };
 
 /* How a test's QPs are made. */

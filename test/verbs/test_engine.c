@@ -14,13 +14,13 @@
 #include "engine/engine.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
-/* ---- sleep; the engines' ppoll() comes here, and may take a minute instead of their 100 us */
+/* ---- sleep; the engines' epoll_pwait2() comes here, and may take a minute instead of their 100 us */
 
 static struct {
 	int calls, woken;
@@ -29,11 +29,14 @@ static struct {
 	long nsec;                        /* of the last call's limit */
 } nap;
 
-int __real_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask);
-int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask);
+int __real_epoll_pwait2(int fd, struct epoll_event *ev, int max, const struct timespec *limit,
+			const sigset_t *mask);
+int __wrap_epoll_pwait2(int fd, struct epoll_event *ev, int max, const struct timespec *limit,
+			const sigset_t *mask);
 
 int
-__wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *limit, const sigset_t *mask)
+__wrap_epoll_pwait2(int fd, struct epoll_event *ev, int max, const struct timespec *limit,
+		    const sigset_t *mask)
 {
 	static const struct timespec minute = {.tv_sec = 60}, none;
 	int got;
@@ -42,7 +45,7 @@ __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *limit, const s
 	nap.nsec = limit->tv_nsec;
 	if (nap.meanwhile)
 		nap.meanwhile(nap.r);
-	got = __real_ppoll(fds, n, nap.meanwhile ? &minute : &none, mask);
+	got = __real_epoll_pwait2(fd, ev, max, nap.meanwhile ? &minute : &none, mask);
 	nap.woken += got > 0;
 	return got;
 }

@@ -3,8 +3,12 @@
  * Attaching to a dataplane: where a verbs context comes from.
  *
  * A channel (lib/abi/control.h) is the way to one adapter of one dataplane.
- * An embedded dataplane makes one with urn_dp_attach(). There are two ways to
- * verbs from there:
+ * An embedded dataplane makes one with urn_dp_attach(). There are these ways to
+ * verbs:
+ *
+ *   - urn_attach_connect(path, node) for a dataplane that is a process of its
+ *     own. Its adapters are in the list of ibv_get_device_list() too, when there is
+ *     one at the usual place.
  *
  *   - urn_attach_open(channel) gives the context at once. Nothing is global: a
  *     program may hold any number of contexts on any number of dataplanes.
@@ -36,6 +40,32 @@ struct urn_abi_channel;
  *          the dataplane answered), and urn_attach_error() says why
  */
 struct ibv_context *urn_attach_open(struct urn_abi_channel *channel);
+
+/*
+ * Attach to a dataplane that is a process of its own (urnicd), and open a verbs
+ * context on one of its adapters.
+ *
+ * path: of its socket; NULL: URNIC_SOCKET of the environment, or else
+ *       $XDG_RUNTIME_DIR/urnic/urnicd.sock, or else /run/urnic/urnicd.sock
+ * node: the node or the adapter, by name; NULL: URNIC_NODE of the environment, or
+ *       else the first adapter
+ * returns: the context; NULL with errno set on failure (ENOENT, ECONNREFUSED: no
+ *          dataplane there; EACCES; EPROTO: of another version; ENODEV: no such
+ *          adapter), and urn_attach_error() says why
+ */
+struct ibv_context *urn_attach_connect(const char *path, const char *node);
+
+/*
+ * Memory that is shared with dataplanes in other processes: regions in it are
+ * reached at the speed of memory, all others through the kernel. Zeroed, on pages
+ * of its own. Embedded dataplanes reach any memory; it does no harm there. A child
+ * of fork() shares what its parent had of it, like all shared memory.
+ *
+ * returns: NULL with errno set when there is none
+ */
+void *urn_alloc(size_t bytes);
+/* Give it back; regions in it have been deregistered before. NULL is allowed. */
+void urn_free(void *p);
 
 /*
  * Why the last control call of this thread that failed did so: a sentence for

@@ -54,7 +54,7 @@ start(enum perf_op op, uint64_t size)
 	o = (struct perf_opts){.op = op, .size = size, .qps = QPS, .depth = 4, .mtu = 1024,
 			       .check = PERF_CHECK_FAST};
 	layout_make(&l, &o);
-	assert_int_equal(buffers_make(&mem, &l, &p, false, true, &err), 0);
+	assert_int_equal(buffers_make(&mem, &l, &p, false, true, false, &err), 0);
 	s = (struct side){.o = &o, .l = &l, .p = &p, .run = &run};
 	memset(sender, 0, sizeof(sender));
 	failures = 0;

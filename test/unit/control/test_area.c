@@ -38,7 +38,7 @@ test_pieces(void **state)
 	struct urn_area a;
 
 	(void)state;
-	assert_int_equal(urn_area_init(&a, SIZE), 0);
+	assert_int_equal(urn_area_init(&a, SIZE, false), 0);
 	for (int round = 0; round < 20000; round++) {
 		struct piece *x = &p[rand_r(&seed) % PIECES];
 		uint64_t bytes = 1ull + (uint64_t)rand_r(&seed) % (1u << (rand_r(&seed) % 15));
@@ -70,7 +70,7 @@ test_full(void **state)
 	struct urn_area a;
 
 	(void)state;
-	assert_int_equal(urn_area_init(&a, 1 << 20), 0);
+	assert_int_equal(urn_area_init(&a, 1 << 20, false), 0);
 	assert_int_equal(urn_area_alloc(&a, (1 << 20) + 1, &off), ENOMEM);
 	assert_int_equal(urn_area_alloc(&a, UINT64_MAX, &off), ENOMEM);
 	while (urn_area_alloc(&a, 10000, &off) == 0)
@@ -98,7 +98,7 @@ test_other_sizes(void **state)
 	uint64_t whole = 0;
 
 	(void)state;
-	assert_int_equal(urn_area_init(&a, SIZE), 0);
+	assert_int_equal(urn_area_init(&a, SIZE, false), 0);
 	for (unsigned int k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
 		unsigned int n = 0;
 
@@ -126,7 +126,7 @@ test_sizes(void **state)
 	uint64_t off, last = 0;
 
 	(void)state;
-	assert_int_equal(urn_area_init(&a, 1ull << 40), 0);
+	assert_int_equal(urn_area_init(&a, 1ull << 40, false), 0);
 	for (uint64_t bytes = 1; bytes < 1ull << 33; bytes += 1 + bytes / 50) {
 		assert_int_equal(urn_area_alloc(&a, bytes, &off), 0);
 		assert_true(off >= last);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* urnicd: a dataplane as a process of its own. */
+#include "rig.h"
+#include "workers.h"
+
+#include "common/text.h"
+#include "sd_notify.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
+
+struct options {
+	const char *file;
+	bool check;
+};
+
+static const char help[] =
+	"Usage: urnicd -c FILE [OPTION...]\n"
+	"\n"
+	"Run the dataplane that FILE describes: ports, switches, adapters. Programs attach\n"
+	"to it over its socket and use verbs. It runs until SIGTERM, SIGINT or SIGHUP.\n"
+	"\n"
+	"  -c, --config FILE   what to run (doc/urnicd.md; ready ones in config/)\n"
+	"      --check         say whether FILE is right, and stop\n"
+	"      --help-config   every section and key of FILE, and stop\n"
+	"      --help          this text\n"
+	"      --version       the version\n"
+	"\n"
+	"Exit code: 0 stopped by SIGTERM, 1 failed, 2 wrong usage or a mistake in FILE,\n"
+	"128 + N stopped by another signal N.\n";
+
+/* returns: -1 to run, or the exit code */
+static int
+parse(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{"config", required_argument, NULL, 'c'}, {"check", no_argument, NULL, 'k'},
+		{"help-config", no_argument, NULL, 'H'},  {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},	  {NULL, 0, NULL, 0},
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			o->file = optarg;
+			break;
+		case 'k':
+			o->check = true;
+			break;
+		case 'H':
+			urn_config_help(stdout);
+			return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
+		case 'h':
+			fputs(help, stdout);
+			return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
+		case 'V':
+			puts("urnicd " URN_VERSION);
+			return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
+		default:
+			fputs("urnicd: see urnicd --help\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "urnicd: '%s' is no option; see urnicd --help\n", argv[optind]);
+		return EXIT_USAGE;
+	}
+	if (o->file == NULL) {
+		fputs("urnicd: give a configuration: -c FILE; ready ones are in config/\n", stderr);
+		return EXIT_USAGE;
+	}
+	return -1;
+}
+
+static int
+fail(const struct urn_err *err)
+{
+	fprintf(stderr, "urnicd: %s\n", err->text);
+	return EXIT_FAILED;
+}
+
+/* Programs are served; sleep until a signal ends it. */
+static void
+serve(const struct nicd_rig *rig)
+{
+	/* A signal may have gone to another thread: looked at ten times a second. */
+	const struct timespec nap = {.tv_nsec = 100000000};
+
+	fprintf(stderr, "urnicd: %u engine%s, %u adapter%s, listening at %s\n", rig->cfg->engines,
+		rig->cfg->engines == 1 ? "" : "s", rig->cfg->adapters,
+		rig->cfg->adapters == 1 ? "" : "s", rig->socket);
+	nicd_notify("READY=1");
+	while (!urn_stop_requested())
+		(void)nanosleep(&nap, NULL);
+	nicd_notify("STOPPING=1");
+}
+
+static int
+write_pid(const char *path, struct urn_err *err)
+{
+	FILE *f;
+
+	if (path[0] == '\0')
+		return 0;
+	f = fopen(path, "we");
+	if (f == NULL || fprintf(f, "%d\n", (int)getpid()) < 0 || fclose(f) != 0) {
+		urn_err_set(err, "%s: the number of the process can't be written", path);
+		return -1;
+	}
+	return 0;
+}
+
+static int
+run(const struct urn_config *cfg)
+{
+	struct nicd_workers *workers = NULL;
+	struct urn_err err = {""};
+	struct nicd_rig rig;
+	int rc = nicd_rig_open(&rig, cfg, &err);
+
+	if (rc == 0)
+		workers = nicd_workers_start(&rig, &err);
+	rc = workers ? nicd_rig_listen(&rig, &err) : -1;
+	if (rc == 0)
+		rc = write_pid(cfg->urnicd.pid_file, &err);
+	if (rc == 0)
+		serve(&rig);
+	if (rc == 0 && cfg->urnicd.pid_file[0] != '\0')
+		(void)unlink(cfg->urnicd.pid_file);
+	nicd_rig_hang_up(&rig);
+	nicd_workers_stop(workers);
+	nicd_rig_close(&rig);
+	if (rc != 0)
+		return fail(&err);
+	return urn_stop_requested() == SIGTERM ? EXIT_SUCCESS : EXIT_SIGNAL + urn_stop_requested();
+}
+
+int
+main(int argc, char **argv)
+{
+	struct urn_config_errors errors = {0};
+	struct options o = {0};
+	struct urn_config *cfg;
+	int rc = parse(argc, argv, &o);
+
+	if (rc >= 0)
+		return rc;
+	cfg = urn_config_read(o.file, &errors);
+	for (unsigned int i = 0; i < errors.n; i++)
+		fprintf(stderr, "%s\n", errors.error[i].text);
+	if (errors.more)
+		fprintf(stderr, "urnicd: and %u mistakes more\n", errors.more);
+	urn_config_errors_free(&errors);
+	if (cfg == NULL)
+		return EXIT_USAGE;
+	if (o.check) {
+		printf("%s: %u adapters, %u ports, %u switches: no mistakes\n", o.file, cfg->adapters,
+		       cfg->ports, cfg->switches);
+		rc = fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
+	} else if (urn_stop_install() != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR) {
+		fputs("urnicd: cannot catch signals\n", stderr);
+		rc = EXIT_FAILED;
+	} else {
+		rc = run(cfg);
+	}
+	urn_config_free(cfg);
+	return rc;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Everything that a configuration names, brought up: EAL, ports, switches, dataplane, server. */
+#ifndef URNICD_RIG_H
+#define URNICD_RIG_H
+
+#include "dataplane/control/config.h"
+#include "dataplane/control/server.h"
+#include "dataplane/switch/fabric.h"
+
+struct nicd_rig {
+	const struct urn_config *cfg;        /* owner: the caller */
+	struct urn_port **port;              /* by number in cfg->port */
+	struct urn_port *(*ring)[2];         /* by number in cfg->adapter: the adapter's end, the switch's */
+	struct rte_mempool *copies;          /* of the switches; NULL: there are none */
+	struct urn_fabric *fabric[URN_ABI_MAX_ENGINES]; /* by engine; NULL: it polls no switch */
+	struct urn_switch **sw;              /* by number in cfg->sw; owner: its fabric */
+	struct urn_dp *dp;
+	struct urn_server *server;
+	char socket[108];                    /* where it listens */
+	bool made_dir;                       /* the socket's folder is ours */
+};
+
+/* Bring up all but the server. returns: 0, or -1 with *err; nicd_rig_close() in either case */
+int nicd_rig_open(struct nicd_rig *rig, const struct urn_config *cfg, struct urn_err *err);
+/* Listen for programs; the engines are polled by now. returns: 0, or -1 with *err */
+int nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err);
+/* Let all programs go; the engines are still polled. */
+void nicd_rig_hang_up(struct nicd_rig *rig);
+/* Take everything down; nothing is polled any more. */
+void nicd_rig_close(struct nicd_rig *rig);
+
+#endif

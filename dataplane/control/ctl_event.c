@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control requests on where events go. For a client in another process the
+ * dataplane makes the pipe and keeps the end to write to, so that nothing the
+ * client does to its own end can make an engine wait.
+ */
+#include "control/adapter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* *write_fd: ours; the other end goes along with the reply. returns: 0 or an errno value */
+static int
+make_pipe(struct urn_client *c, struct urn_abi_rep *rep, int *write_fd)
+{
+	int fd[2];
+
+	if (pipe2(fd, O_CLOEXEC) != 0)
+		return urn_ctl_fail(rep, errno, "%s: no pipe for events: %s", c->adapter->cfg.name,
+				    strerror(errno));
+	(void)fcntl(fd[1], F_SETFL, O_NONBLOCK);
+	c->reply_fd = fd[0];
+	*write_fd = fd[1];
+	return 0;
+}
+
+int
+urn_ctl_async_fd(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	int fd = req->async_fd.fd < 0 ? -1 : req->async_fd.fd, old;
+	int rc = c->remote ? make_pipe(c, rep, &fd) : 0;
+
+	if (rc != 0)
+		return rc;
+	old = atomic_exchange(&c->async_fd, fd);
+	urn_adapter_barrier(c->adapter); /* nobody writes to the old one any more */
+	if (c->remote && old >= 0)
+		close(old);
+	return 0;
+}
+
+int
+urn_ctl_create_channel(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_ctl_channel *ch;
+	int rc;
+
+	(void)req;
+	if (!c->remote)
+		return urn_ctl_fail(rep, EINVAL, "%s: a program that holds the dataplane gives its own "
+				    "pipe to its completion queues", c->adapter->cfg.name);
+	ch = calloc(1, sizeof(*ch));
+	if (!ch)
+		return ENOMEM;
+	rc = make_pipe(c, rep, &ch->write_fd);
+	if (rc != 0) {
+		free(ch);
+		return rc;
+	}
+	rc = urn_table_put(&c->channels, ch, URN_ADAPTER_MAX_CQ, &rep->handle);
+	if (rc == 0)
+		return 0;
+	close(ch->write_fd);
+	free(ch);
+	close(c->reply_fd);
+	c->reply_fd = -1;
+	return urn_ctl_fail(rep, rc, "%s: no room for a completion channel", c->adapter->cfg.name);
+}
+
+int
+urn_ctl_destroy_channel(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_ctl_channel *ch = urn_table_get(&c->channels, req->handle);
+
+	if (!ch)
+		return urn_ctl_fail(rep, EINVAL, "%s: no completion channel %u", c->adapter->cfg.name,
+				    req->handle);
+	if (ch->users)
+		return urn_ctl_fail(rep, EBUSY, "%s: %u completion queues use the channel: destroy those "
+				    "first", c->adapter->cfg.name, ch->users);
+	urn_table_remove(&c->channels, req->handle);
+	close(ch->write_fd);
+	free(ch);
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The UNIX socket of a dataplane that is a process of its own: programs attach
+ * here (lib/abi/socket.h). One thread serves all; it runs control calls, and
+ * nothing of it is on the path of data.
+ */
+#ifndef URN_CONTROL_SERVER_H
+#define URN_CONTROL_SERVER_H
+
+#include "control/dataplane.h"
+
+#include <sys/types.h>
+
+struct urn_server;
+
+struct urn_server_config {
+	const char *path;     /* of the socket; at most 107 bytes */
+	mode_t mode;          /* of the socket; 0: 0600 */
+	gid_t gid;            /* its group; (gid_t)-1: as it comes */
+	unsigned int clients; /* at a time; 0: 4096 */
+};
+
+/* Counts, each since the start. */
+struct urn_server_counters {
+	uint64_t accepted; /* connections */
+	uint64_t refused;  /* ... of which: too many, or not allowed */
+	uint64_t opened;   /* adapters opened */
+	uint64_t calls;    /* control calls */
+	uint64_t bad;      /* messages that made no sense, each the end of its connection */
+	uint64_t clients;  /* connections now */
+};
+
+/*
+ * Listen, and serve programs of dp from a thread of its own. dp outlives the
+ * server. NULL with *err on failure: the path is taken by another dataplane, too
+ * long, or can't be made. A socket left by one that died is replaced.
+ */
+struct urn_server *urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg,
+				   struct urn_err *err);
+/* Stop, let all clients go, take the socket away. NULL is allowed. */
+void urn_server_close(struct urn_server *s);
+
+/* From any thread. */
+void urn_server_counters(const struct urn_server *s, struct urn_server_counters *out);
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The peer is not trusted: a message is copied once, by the kernel, and checked
+ * whole before it is used. A peer that does not take its answers loses the
+ * connection, for nobody waits for it.
+ */
+#include "control/session.h"
+
+#include "abi/socket.h"
+#include "control/adapter.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(((struct urn_adapter_config *)0)->name) ==
+		       sizeof(((struct urn_sock_device *)0)->name), "names of adapters");
+
+/* ---- messages */
+
+struct message {
+	struct urn_sock_ask ask;
+	int fd; /* that came along; -1: none. Ours until something takes it */
+};
+
+/* Fail the question: errno value and a sentence. */
+static void __attribute__((format(printf, 3, 4)))
+refuse(struct urn_sock_answer *a, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	a->err = err;
+	va_start(ap, fmt);
+	vsnprintf(a->why, sizeof(a->why), fmt, ap);
+	va_end(ap);
+}
+
+/* Keep the first descriptor that came along, close what more there is. returns: were there too many? */
+static bool
+take_descriptors(struct msghdr *msg, int *fd)
+{
+	bool many = (msg->msg_flags & MSG_CTRUNC) != 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int one;
+
+			memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof(one));
+			if (*fd < 0) {
+				*fd = one;
+			} else {
+				close(one);
+				many = true;
+			}
+		}
+	}
+	return many;
+}
+
+/* returns: bytes of the message; 0: the end; -1: nothing there, try later; -2: no use going on */
+static ssize_t
+receive(const struct urn_session *s, struct message *m)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = &m->ask, .iov_len = sizeof(m->ask)};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n;
+
+	m->fd = -1;
+	memset(&m->ask, 0, sizeof(m->ask));
+	do
+		n = recvmsg(s->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? -1 : -2;
+	if (take_descriptors(&msg, &m->fd) || (msg.msg_flags & MSG_TRUNC))
+		return -2;
+	return n;
+}
+
+static bool
+answer(const struct urn_session *s, struct urn_sock_answer *a, const int *fds, unsigned int n)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(URN_SOCK_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = a, .iov_len = sizeof(*a)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t sent;
+
+	if (n) {
+		struct cmsghdr *c;
+
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	}
+	do
+		sent = sendmsg(s->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent == (ssize_t)sizeof(*a);
+}
+
+/* Why a message makes no sense; NULL: it does. */
+static const char *
+complaint(const struct urn_session *s, const struct message *m, ssize_t n)
+{
+	const struct urn_sock_head *h = &m->ask.head;
+
+	if (n < (ssize_t)sizeof(*h) || h->magic != URN_SOCK_MAGIC)
+		return "this is no message of urnic's library";
+	if (h->version != URN_SOCK_VERSION)
+		return "the library speaks another version of the socket's protocol: use library and "
+		       "dataplane of one release";
+	if (!urn_sock_ask_bytes(h->kind))
+		return "no question has this number";
+	if (h->bytes != n || h->bytes != urn_sock_ask_bytes(h->kind))
+		return "the message has not the length of its kind";
+	if (!s->hello && h->kind != URN_SOCK_HELLO)
+		return "the first message says which versions the library speaks";
+	if (s->client ? h->kind == URN_SOCK_OPEN : h->kind == URN_SOCK_CALL)
+		return s->client ? "the connection has opened an adapter already"
+				 : "no adapter is open on the connection";
+	if (m->fd >= 0 && h->kind != URN_SOCK_CALL)
+		return "a descriptor came that nothing asked for";
+	return NULL;
+}
+
+/* ---- questions */
+
+static void
+on_hello(struct urn_session *s, const struct urn_sock_ask *q, struct urn_sock_answer *a)
+{
+	a->hello.abi = URN_ABI_VERSION;
+	a->hello.adapters = s->dp->adapters_n;
+	snprintf(a->hello.version, sizeof(a->hello.version), "%s", URN_VERSION);
+	if (q->hello.abi != URN_ABI_VERSION)
+		refuse(a, EPROTO, "the dataplane speaks version %u of the interface, the library %u: use "
+		       "the two of one release", URN_ABI_VERSION, q->hello.abi);
+	else
+		s->hello = true;
+}
+
+static void
+on_list(struct urn_session *s, const struct urn_sock_ask *q, struct urn_sock_answer *a)
+{
+	const struct urn_adapter *ad;
+
+	if (q->list.index >= s->dp->adapters_n) {
+		refuse(a, ENOENT, "there are %u adapters", s->dp->adapters_n);
+		return;
+	}
+	ad = s->dp->adapter[q->list.index];
+	memcpy(a->device.name, ad->cfg.name, sizeof(a->device.name));
+	memcpy(a->device.node, ad->cfg.node, sizeof(a->device.node));
+	a->device.guid = urn_adapter_guid(ad);
+}
+
+static struct urn_adapter *
+find_adapter(const struct urn_dp *dp, const char name[32])
+{
+	for (unsigned int i = 0; i < dp->adapters_n; i++)
+		if (strncmp(dp->adapter[i]->cfg.name, name, 32) == 0)
+			return dp->adapter[i];
+	return NULL;
+}
+
+/* returns: descriptors to hand over, in fds[] */
+static unsigned int
+on_open(struct urn_session *s, const struct urn_sock_ask *q, struct urn_sock_answer *a, int *fds)
+{
+	struct urn_adapter *ad = find_adapter(s->dp, q->open.name);
+	struct urn_err err = {""};
+	unsigned int n = 0;
+
+	if (!ad) {
+		refuse(a, ENODEV, "no adapter has the name '%.32s'", q->open.name);
+		return 0;
+	}
+	s->client = urn_client_create(ad, true, &err);
+	if (!s->client) {
+		refuse(a, ENOMEM, "%s", err.text);
+		return 0;
+	}
+	a->open.area_size = s->client->area.size;
+	a->open.engines = ad->vectors;
+	fds[n++] = s->client->area.fd;
+	for (uint32_t v = 0; v < ad->vectors; v++)
+		fds[n++] = s->client->wake_fd[v];
+	return n;
+}
+
+/* returns: descriptors to hand over, in fds[]; they are closed once they are */
+static unsigned int
+on_call(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int *fds)
+{
+	struct urn_abi_req *req = &m->ask.call;
+	bool wanted = req->op == URN_CTL_SHARE;
+
+	s->calls++;
+	if (m->fd >= 0 && !wanted) {
+		a->call.err = urn_ctl_fail(&a->call, EBADF, "control request %u takes no descriptor, and "
+					   "one came", req->op);
+		return 0;
+	}
+	if (wanted)
+		req->share.fd = m->fd;
+	urn_ctl_call(s->client, req, &a->call);
+	if (wanted && a->call.err == 0)
+		m->fd = -1; /* the client has it now */
+	fds[0] = s->client->reply_fd;
+	s->client->reply_fd = -1;
+	return fds[0] >= 0;
+}
+
+/* returns: whether the connection goes on */
+static bool
+handle(struct urn_session *s, struct message *m, ssize_t n)
+{
+	const char *text = complaint(s, m, n);
+	struct urn_sock_answer a = {
+		.head = {
+			.magic = URN_SOCK_MAGIC,
+			.version = URN_SOCK_VERSION,
+			.kind = m->ask.head.kind,
+			.serial = m->ask.head.serial,
+			.bytes = sizeof(a),
+		},
+	};
+	int fds[URN_SOCK_FDS];
+	unsigned int fds_n = 0;
+	bool ours = false, on;
+
+	if (text) {
+		s->bad = true;
+		refuse(&a, EPROTO, "%s", text);
+		(void)answer(s, &a, NULL, 0);
+		return false;
+	}
+	switch (m->ask.head.kind) {
+	case URN_SOCK_HELLO:
+		on_hello(s, &m->ask, &a);
+		break;
+	case URN_SOCK_LIST:
+		on_list(s, &m->ask, &a);
+		break;
+	case URN_SOCK_OPEN:
+		fds_n = on_open(s, &m->ask, &a, fds);
+		break;
+	case URN_SOCK_CALL:
+		fds_n = on_call(s, m, &a, fds);
+		ours = true;
+		break;
+	}
+	on = answer(s, &a, fds, fds_n);
+	if (ours && fds_n)
+		close(fds[0]);
+	return on;
+}
+
+bool
+urn_session_input(struct urn_session *s)
+{
+	struct message m;
+	ssize_t n = receive(s, &m);
+	bool on;
+
+	if (n == -1)
+		return true;
+	if (n <= 0)
+		s->bad = n != 0;
+	on = n > 0 && handle(s, &m, n);
+	if (m.fd >= 0)
+		close(m.fd);
+	return on;
+}
+
+void
+urn_session_end(struct urn_session *s)
+{
+	if (s->client)
+		urn_client_destroy(s->client);
+	s->client = NULL;
+	close(s->fd);
+	s->fd = -1;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One program's connection to the server: questions in, answers out. */
+#ifndef URN_CONTROL_SESSION_H
+#define URN_CONTROL_SESSION_H
+
+#include "control/dataplane.h"
+
+#include <sys/socket.h>
+
+struct urn_client;
+
+struct urn_session {
+	struct urn_dp *dp;
+	int fd;                    /* the connection; ours */
+	struct ucred peer;         /* who it is, as the kernel says */
+	struct urn_client *client; /* once it has opened an adapter; ours */
+	uint64_t calls;            /* control calls carried out */
+	bool hello;                /* it has said which versions it speaks */
+	bool bad;                  /* it ended because of a message that made no sense */
+};
+
+/*
+ * Take one message and answer it. Never waits for the peer. returns: false when
+ * the connection is over, by its end or because of what it sent
+ */
+bool urn_session_input(struct urn_session *s);
+/* Let everything go that was made over it, and close it. */
+void urn_session_end(struct urn_session *s);
+
+#endif

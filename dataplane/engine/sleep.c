@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What an engine does when there is nothing to do: poll on, pause, or sleep
+ * until somebody writes one of its eventfds.
+ *
+ * Those are watched edge by edge: a write wakes, and nobody has to read. So a
+ * client that reads its own, or fills it, changes nothing for anybody.
+ */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include <rte_pause.h>
+
+int
+urn_engine_watch(struct urn_engine *e, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.fd = fd};
+
+	return epoll_ctl(e->sleep_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : errno;
+}
+
+void
+urn_engine_unwatch(struct urn_engine *e, int fd)
+{
+	(void)epoll_ctl(e->sleep_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+static bool
+anything(struct urn_engine *e)
+{
+	if (atomic_load(&e->mail) || !rte_ring_empty(e->ring))
+		return true;
+	for (unsigned int i = 0; i < e->shards_n; i++) {
+		if (urn_tp_busy(e->shard[i]->tp))
+			return true;
+		for (struct urn_client_shard *c = e->shard[i]->clients; c; c = c->next)
+			if (urn_db_any(&c->scan))
+				return true;
+	}
+	return false;
+}
+
+static void
+set_asleep(struct urn_engine *e, uint32_t on)
+{
+	for (unsigned int i = 0; i < e->shards_n; i++)
+		for (struct urn_client_shard *c = e->shard[i]->clients; c; c = c->next)
+			atomic_store(&c->scan.db->asleep, on);
+}
+
+/* Sleep until woken, at most sleep_us: ports without a receive interrupt are polled. */
+static void
+sleep_a_little(struct urn_engine *e)
+{
+	struct timespec ts = {.tv_nsec = e->cfg.sleep_us * 1000l};
+	struct epoll_event ev[8];
+
+	set_asleep(e, 1);
+	/* Stored before the doorbells are looked at again; the ringer does it the other way. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!anything(e))
+		(void)epoll_pwait2(e->sleep_fd, ev, RTE_DIM(ev), &ts, NULL);
+	set_asleep(e, 0);
+}
+
+void
+urn_engine_idle(struct urn_engine *e, unsigned int empty)
+{
+	if (e->cfg.idle == URN_IDLE_SPIN || empty < e->cfg.empty_polls)
+		return;
+	if (e->cfg.idle == URN_IDLE_SLEEP) {
+		sleep_a_little(e);
+		return;
+	}
+	rte_pause();
+	if (empty % 64 == 0)
+		sched_yield();
+}
+
+void
+urn_engine_run(struct urn_engine *e, const volatile bool *stop)
+{
+	unsigned int empty = 0;
+
+	urn_engine_bind(e);
+	while (!*stop) {
+		if (urn_engine_poll(e)) {
+			empty = 0;
+		} else if (++empty >= e->cfg.empty_polls) {
+			urn_engine_idle(e, empty);
+		}
+	}
+	urn_engine_unbind(e);
+}

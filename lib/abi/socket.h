@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The dataplane's UNIX socket: how a program attaches to a dataplane that is a
+ * process of its own. SOCK_SEQPACKET, so a message is whole or not there. The
+ * program asks, one message at a time; the dataplane answers each:
+ *
+ *   HELLO  versions                 -> HELLO  what the dataplane is
+ *   LIST   index                    -> DEVICE adapter number `index`, or err ENOENT
+ *   OPEN   name of an adapter       -> OPEN   [area, a wake eventfd for each engine]
+ *   CALL   urn_abi_req [descriptor] -> CALL   urn_abi_rep [descriptor]
+ *
+ * One connection opens one adapter, once; CALL is for after that. Closing the
+ * connection gives everything back that was made over it. A message that makes
+ * no sense is answered with an error and the connection is closed.
+ *
+ * Descriptors travel by SCM_RIGHTS. Of the requests only URN_CTL_SHARE brings one,
+ * and those that make a pipe bring one back.
+ */
+#ifndef URN_ABI_SOCKET_H
+#define URN_ABI_SOCKET_H
+
+#include "abi/control.h"
+
+#define URN_SOCK_MAGIC 0x6e72752fu /* "/urn" */
+#define URN_SOCK_VERSION 1u
+
+enum urn_sock_kind {
+	URN_SOCK_HELLO = 1,
+	URN_SOCK_LIST,
+	URN_SOCK_OPEN,
+	URN_SOCK_CALL,
+};
+
+struct urn_sock_head {
+	uint32_t magic;   /* URN_SOCK_MAGIC */
+	uint16_t version; /* URN_SOCK_VERSION */
+	uint16_t kind;    /* enum urn_sock_kind; the answer's is its question's */
+	uint32_t serial;  /* the asker's; the answer brings it back */
+	uint32_t bytes;   /* of the whole message, this head included */
+};
+
+/* What the program asks. A message has the bytes of its kind and no more. */
+struct urn_sock_ask {
+	struct urn_sock_head head;
+	union {
+		struct { uint32_t abi; uint32_t rsvd; } hello; /* abi: URN_ABI_VERSION of the library */
+		struct { uint32_t index; uint32_t rsvd; } list;
+		struct { char name[32]; } open;                 /* of the adapter, ends with NUL */
+		struct urn_abi_req call;
+	};
+};
+
+struct urn_sock_device {
+	char name[32];
+	char node[32];
+	uint64_t guid;  /* host order */
+};
+
+/* What the dataplane answers; always of this size. */
+struct urn_sock_answer {
+	struct urn_sock_head head;
+	int32_t err;    /* of HELLO, LIST, OPEN: 0 or an errno value; CALL: rep.err says */
+	uint32_t rsvd;
+	char why[120];  /* when err: a sentence for people */
+	union {
+		struct { uint32_t abi; uint32_t adapters; char version[64]; } hello;
+		struct urn_sock_device device;
+		struct { uint64_t area_size; uint32_t engines; uint32_t rsvd; } open;
+		struct urn_abi_rep call;
+	};
+};
+
+/* Most descriptors that a message carries: OPEN's answer. */
+enum { URN_SOCK_FDS = 1 + URN_ABI_MAX_ENGINES };
+
+_Static_assert(sizeof(struct urn_sock_head) == 16, "head");
+_Static_assert(sizeof(struct urn_sock_ask) == 112, "question");
+_Static_assert(offsetof(struct urn_sock_ask, call) == 16, "question");
+_Static_assert(sizeof(struct urn_sock_device) == 72, "device");
+_Static_assert(sizeof(struct urn_sock_answer) == 616, "answer");
+_Static_assert(offsetof(struct urn_sock_answer, call) == 144, "answer");
+
+/* Bytes of a question of this kind; 0: there is no such kind. */
+static inline uint32_t
+urn_sock_ask_bytes(uint16_t kind)
+{
+	static const uint8_t body[] = {
+		[URN_SOCK_HELLO] = 8,
+		[URN_SOCK_LIST] = 8,
+		[URN_SOCK_OPEN] = 32,
+		[URN_SOCK_CALL] = sizeof(struct urn_abi_req),
+	};
+
+	if (kind == 0 || kind >= sizeof(body))
+		return 0;
+	return (uint32_t)sizeof(struct urn_sock_head) + body[kind];
+}
+
+#endif

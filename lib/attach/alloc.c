@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whole pages, first fit, from segments of 32 MiB or of what is asked for. Free
+ * pieces are kept by address, outside of the memory itself, and joined.
+ *
+ * A child of fork() sees its parent's segments, for they are shared memory, and
+ * takes none of its own memory from them.
+ */
+#include "attach/alloc.h"
+
+#include "attach/dev.h"
+
+#include <urnic/attach.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define URN_PAGE ((size_t)4096)
+#define URN_SEGMENT ((size_t)32 << 20)
+
+/* A piece of a segment, free or given out. */
+struct urn_piece {
+	struct urn_piece *next; /* by address, within the segment */
+	size_t off, length;     /* bytes */
+	bool used;
+};
+
+struct urn_segment_node {
+	struct urn_segment_node *next;
+	struct urn_segment seg;
+	struct urn_piece *pieces; /* they cover the segment */
+};
+
+static pthread_mutex_t urn_alloc_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct urn_segment_node *urn_segments; /* under the lock */
+static uint32_t urn_segment_last;             /* id; under the lock */
+
+/* ---- segments */
+
+static pthread_once_t urn_alloc_once = PTHREAD_ONCE_INIT;
+
+/* In a child of fork(): what there is belongs to the parent. */
+static void
+urn_alloc_forked(void)
+{
+	pthread_mutex_init(&urn_alloc_lock, NULL);
+	urn_segments = NULL;
+}
+
+static void
+urn_alloc_start(void)
+{
+	(void)pthread_atfork(NULL, NULL, urn_alloc_forked);
+}
+
+static int
+urn_segment_memfd(size_t length)
+{
+	int fd = memfd_create("urnic-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
+
+	if (fd < 0)
+		return -1;
+	if (ftruncate(fd, (off_t)length) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		return fd;
+	err = errno;
+	close(fd);
+	errno = err;
+	return -1;
+}
+
+/* A segment of one free piece. NULL with errno: no memory */
+static struct urn_segment_node *
+urn_segment_make(size_t length)
+{
+	struct urn_segment_node *s = calloc(1, sizeof(*s));
+	struct urn_piece *p = calloc(1, sizeof(*p));
+	int fd = urn_segment_memfd(length);
+	void *base = fd >= 0 ? mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0)
+			     : MAP_FAILED;
+
+	if (s == NULL || p == NULL || base == MAP_FAILED) {
+		if (base != MAP_FAILED)
+			munmap(base, length);
+		if (fd >= 0)
+			close(fd);
+		free(s);
+		free(p);
+		errno = ENOMEM;
+		return NULL;
+	}
+	(void)madvise(base, length, MADV_HUGEPAGE);
+	p->length = length;
+	s->pieces = p;
+	s->seg = (struct urn_segment){.base = base, .length = length, .fd = fd, .id = ++urn_segment_last};
+	s->next = urn_segments;
+	urn_segments = s;
+	return s;
+}
+
+bool
+urn_segment_find(const void *addr, size_t length, struct urn_segment *out)
+{
+	uintptr_t at = (uintptr_t)addr;
+	struct urn_segment_node *s;
+	bool found = false;
+
+	pthread_mutex_lock(&urn_alloc_lock);
+	for (s = urn_segments; s != NULL && !found; s = s->next) {
+		uintptr_t base = (uintptr_t)s->seg.base;
+
+		found = at >= base && at - base <= s->seg.length && length <= s->seg.length - (at - base);
+		if (found)
+			*out = s->seg;
+	}
+	pthread_mutex_unlock(&urn_alloc_lock);
+	return found;
+}
+
+/* ---- pieces */
+
+/* Take `length` bytes off a free piece's beginning. returns: it, or NULL: no memory for the rest's note */
+static struct urn_piece *
+urn_piece_cut(struct urn_piece *p, size_t length)
+{
+	struct urn_piece *rest;
+
+	if (p->length > length) {
+		rest = malloc(sizeof(*rest));
+		if (rest == NULL)
+			return NULL;
+		*rest = (struct urn_piece){p->next, p->off + length, p->length - length, false};
+		p->next = rest;
+		p->length = length;
+	}
+	p->used = true;
+	return p;
+}
+
+static void *
+urn_segment_take(struct urn_segment_node *s, size_t length)
+{
+	struct urn_piece *p;
+
+	for (p = s->pieces; p != NULL; p = p->next)
+		if (!p->used && p->length >= length)
+			return urn_piece_cut(p, length) != NULL ? s->seg.base + p->off : NULL;
+	return NULL;
+}
+
+void *
+urn_alloc(size_t bytes)
+{
+	size_t length = (bytes + URN_PAGE - 1) & ~(URN_PAGE - 1);
+	struct urn_segment_node *s;
+	void *p = NULL;
+
+	if (length < bytes || length > PTRDIFF_MAX) {
+		urn_fail(ENOMEM, "%zu bytes of memory are more than there can be", bytes);
+		return NULL;
+	}
+	if (length == 0)
+		length = URN_PAGE;
+	pthread_once(&urn_alloc_once, urn_alloc_start);
+	pthread_mutex_lock(&urn_alloc_lock);
+	for (s = urn_segments; s != NULL && p == NULL; s = s->next)
+		p = urn_segment_take(s, length);
+	if (p == NULL) {
+		s = urn_segment_make(length > URN_SEGMENT ? length : URN_SEGMENT);
+		p = s != NULL ? urn_segment_take(s, length) : NULL;
+	}
+	pthread_mutex_unlock(&urn_alloc_lock);
+	if (p == NULL)
+		urn_fail(ENOMEM, "no memory to share: %zu bytes", bytes);
+	return p;
+}
+
+/* Join a free piece with what lies free behind it. */
+static void
+urn_piece_join(struct urn_piece *p)
+{
+	struct urn_piece *n = p->next;
+
+	if (p->used || n == NULL || n->used)
+		return;
+	p->length += n->length;
+	p->next = n->next;
+	free(n);
+}
+
+/* returns: was the address one that had been given out */
+static bool
+urn_segment_give(struct urn_segment_node *s, size_t off)
+{
+	struct urn_piece *p, *before = NULL;
+
+	for (p = s->pieces; p != NULL && p->off != off; p = p->next)
+		before = p;
+	if (p == NULL || !p->used)
+		return false;
+	p->used = false;
+	/* Its pages go back to the system, and read as zeros when they are used again. */
+	(void)fallocate(s->seg.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)p->length);
+	urn_piece_join(p);
+	if (before != NULL)
+		urn_piece_join(before);
+	return true;
+}
+
+void
+urn_free(void *p)
+{
+	uintptr_t at = (uintptr_t)p;
+	struct urn_segment_node *s;
+
+	if (p == NULL)
+		return;
+	pthread_mutex_lock(&urn_alloc_lock);
+	for (s = urn_segments; s != NULL; s = s->next)
+		if (at >= (uintptr_t)s->seg.base && at - (uintptr_t)s->seg.base < s->seg.length)
+			break;
+	if (s == NULL || !urn_segment_give(s, at - (uintptr_t)s->seg.base))
+		abort(); /* as the heap does with what it never gave out */
+	pthread_mutex_unlock(&urn_alloc_lock);
+}
+
+/* ---- sets */
+
+bool
+urn_segment_set_has(const struct urn_segment_set *s, uint32_t id)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n; i++)
+		if (s->id[i] == id)
+			return true;
+	return false;
+}
+
+int
+urn_segment_set_add(struct urn_segment_set *s, uint32_t id)
+{
+	if (s->n == s->cap) {
+		uint32_t cap = s->cap ? 2 * s->cap : 8;
+		uint32_t *p = reallocarray(s->id, cap, sizeof(*p));
+
+		if (p == NULL)
+			return ENOMEM;
+		s->id = p;
+		s->cap = cap;
+	}
+	s->id[s->n++] = id;
+	return 0;
+}
+
+void
+urn_segment_set_free(struct urn_segment_set *s)
+{
+	free(s->id);
+	*s = (struct urn_segment_set){0};
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One question at a time, under a lock. The dataplane is trusted, but it may
+ * die at any moment: then every call says so, and nothing waits for ever.
+ */
+#include "attach/remote.h"
+
+#include "attach/alloc.h"
+#include "attach/dev.h"
+
+#include <urnic/attach.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define URN_GONE "the dataplane is gone: close the device"
+
+struct urn_remote {
+	struct urn_abi_channel channel;
+	pthread_mutex_t lock;      /* around a question and its answer */
+	int fd;                    /* the connection */
+	uint32_t serial;           /* of the last question; under lock */
+	uint64_t area_size;        /* bytes mapped at channel.area */
+	uint32_t engines;
+	int wake_fd[URN_ABI_MAX_ENGINES];
+	struct urn_segment_set shared; /* pieces of memory that the dataplane has; under share_lock */
+	pthread_mutex_t share_lock;
+};
+
+/* ---- messages */
+
+static int
+urn_remote_send(int fd, const struct urn_sock_ask *q, int extra)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)q, .iov_len = q->head.bytes};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	if (extra >= 0) {
+		struct cmsghdr *c;
+
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control.buf);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &extra, sizeof(int));
+	}
+	do
+		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)q->head.bytes)
+		return 0;
+	/* It hung up; whether it said why is still to be read. */
+	return n >= 0 || errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;
+}
+
+/* Descriptors beyond `max` are closed. returns: 0 or an errno value; *n: how many came */
+static int
+urn_remote_receive(int fd, struct urn_sock_answer *a, int *fds, unsigned int max, unsigned int *n)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(URN_SOCK_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = a, .iov_len = sizeof(*a)};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.buf),
+	};
+	struct cmsghdr *c;
+	ssize_t got;
+
+	*n = 0;
+	do
+		got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	for (c = got > 0 ? CMSG_FIRSTHDR(&msg) : NULL; c != NULL; c = CMSG_NXTHDR(&msg, c)) {
+		size_t i, count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		for (i = 0; c->cmsg_type == SCM_RIGHTS && i < count; i++) {
+			int one;
+
+			memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof(one));
+			if (*n < max)
+				fds[(*n)++] = one;
+			else
+				close(one);
+		}
+	}
+	return got == (ssize_t)sizeof(*a) ? 0 : ENODEV;
+}
+
+/* Ask, and wait for the answer. returns: 0 or an errno value */
+static int
+urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, int extra, struct urn_sock_answer *a,
+	int *fds, unsigned int max, unsigned int *n)
+{
+	unsigned int none;
+	int err;
+
+	q->head.magic = URN_SOCK_MAGIC;
+	q->head.version = URN_SOCK_VERSION;
+	q->head.kind = kind;
+	q->head.bytes = urn_sock_ask_bytes(kind);
+	if (n == NULL)
+		n = &none;
+	*n = 0;
+	err = urn_remote_send(fd, q, extra);
+	if (err != 0 && err != ENODEV)
+		return urn_fail(err, "the dataplane can't be asked: %s", strerror(err));
+	if (urn_remote_receive(fd, a, fds, max, n) != 0)
+		return urn_fail(err ? err : ENODEV, URN_GONE);
+	if (a->head.magic != URN_SOCK_MAGIC || a->head.bytes != sizeof(*a))
+		return urn_fail(EPROTO, "what listens at the socket is no dataplane of urnic's");
+	a->why[sizeof(a->why) - 1] = '\0';
+	if (a->err != 0)
+		return urn_fail(a->err, "%s", a->why);
+	return 0;
+}
+
+/* ---- connecting */
+
+static int
+urn_remote_socket(const char *path)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd, err;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return urn_fail(ENAMETOOLONG, "%s: a socket's path has at most %zu bytes", path,
+			sizeof(addr.sun_path) - 1), -1;
+	memcpy(addr.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0)
+		return fd;
+	err = errno;
+	if (fd >= 0)
+		close(fd);
+	urn_fail(err, "no dataplane at %s (%s): start urnicd, or say where by URNIC_SOCKET", path,
+		strerror(err));
+	return -1;
+}
+
+int
+urn_remote_connect(const char *path)
+{
+	struct urn_sock_ask q = {.hello.abi = URN_ABI_VERSION};
+	struct urn_sock_answer a;
+	int fd = urn_remote_socket(path), err;
+
+	if (fd < 0)
+		return -1;
+	err = urn_remote_ask(fd, &q, URN_SOCK_HELLO, -1, &a, NULL, 0, NULL);
+	if (err == 0)
+		return fd;
+	close(fd);
+	errno = err;
+	return -1;
+}
+
+int
+urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out)
+{
+	struct urn_sock_ask q = {.list.index = index};
+	struct urn_sock_answer a;
+	int err = urn_remote_ask(fd, &q, URN_SOCK_LIST, -1, &a, NULL, 0, NULL);
+
+	if (err != 0)
+		return err;
+	*out = a.device;
+	out->name[sizeof(out->name) - 1] = '\0';
+	out->node[sizeof(out->node) - 1] = '\0';
+	return 0;
+}
+
+/* ---- the channel */
+
+/* One control call; fd: a descriptor that comes back. returns: 0 or an errno value */
+static int
+urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct urn_abi_rep *rep, int *fd)
+{
+	struct urn_sock_ask q = {.call = *req};
+	struct urn_sock_answer a;
+	unsigned int n;
+	int err;
+
+	pthread_mutex_lock(&r->lock);
+	q.head.serial = ++r->serial;
+	err = urn_remote_ask(r->fd, &q, URN_SOCK_CALL, req->op == URN_CTL_SHARE ? req->share.fd : -1, &a,
+		fd, fd != NULL, &n);
+	pthread_mutex_unlock(&r->lock);
+	if (err == 0) {
+		*rep = a.call;
+		return rep->err == 0 && fd != NULL && n != 1 ? EPROTO : rep->err;
+	}
+	rep->err = err;
+	snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_attach_error());
+	return err;
+}
+
+static void
+urn_remote_call(void *ctx, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	(void)urn_remote_ask_call(ctx, req, rep, NULL);
+}
+
+static int
+urn_remote_pipe(void *ctx, enum urn_ctl_op op, struct urn_abi_rep *rep, int *fd)
+{
+	struct urn_abi_req req = {.op = op};
+
+	if (op == URN_CTL_ASYNC_FD)
+		req.async_fd.fd = -1;
+	return urn_remote_ask_call(ctx, &req, rep, fd);
+}
+
+static void
+urn_remote_wake(void *ctx, uint32_t engine)
+{
+	struct urn_remote *r = ctx;
+	uint64_t one = 1;
+
+	if (engine < r->engines && write(r->wake_fd[engine], &one, sizeof(one)) < 0) {
+		/* Full: it is being woken already. */
+	}
+}
+
+static int
+urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep *rep)
+{
+	struct urn_remote *r = ctx;
+	struct urn_abi_req req = {.op = URN_CTL_SHARE};
+	struct urn_segment seg;
+
+	if (!urn_segment_find(addr, length, &seg))
+		return 0;
+	pthread_mutex_lock(&r->share_lock);
+	if (!urn_segment_set_has(&r->shared, seg.id)) {
+		req.share.fd = seg.fd;
+		req.share.addr = (uintptr_t)seg.base;
+		req.share.length = seg.length;
+		urn_remote_call(r, &req, rep);
+		if (rep->err == 0 && urn_segment_set_add(&r->shared, seg.id) != 0)
+			rep->err = ENOMEM;
+	}
+	pthread_mutex_unlock(&r->share_lock);
+	return rep->err;
+}
+
+static void
+urn_remote_close(void *ctx)
+{
+	struct urn_remote *r = ctx;
+	uint32_t i;
+
+	close(r->fd);
+	if (r->channel.area != NULL)
+		munmap(r->channel.area, r->area_size);
+	for (i = 0; i < r->engines; i++)
+		close(r->wake_fd[i]);
+	urn_segment_set_free(&r->shared);
+	pthread_mutex_destroy(&r->lock);
+	pthread_mutex_destroy(&r->share_lock);
+	free(r);
+}
+
+/* Take in what the dataplane handed over: the area, and an eventfd for each engine. */
+static int
+urn_remote_take(struct urn_remote *r, const struct urn_sock_answer *a, const int *fds, unsigned int n)
+{
+	void *area = MAP_FAILED;
+	unsigned int i;
+	int err = EPROTO;
+
+	if (n > 0 && n == a->open.engines + 1u && n <= URN_SOCK_FDS) {
+		area = mmap(NULL, a->open.area_size, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+		err = errno;
+	}
+	if (n > 0)
+		close(fds[0]);
+	if (area == MAP_FAILED) {
+		for (i = 1; i < n; i++)
+			close(fds[i]);
+		return urn_fail(err, "the area for queues can't be mapped: %s", strerror(err));
+	}
+	r->channel.area = area;
+	r->area_size = a->open.area_size;
+	r->engines = a->open.engines;
+	memcpy(r->wake_fd, fds + 1, r->engines * sizeof(int));
+	return 0;
+}
+
+struct urn_abi_channel *
+urn_remote_open(int fd, const char name[32])
+{
+	struct urn_remote *r = calloc(1, sizeof(*r));
+	struct urn_sock_ask q = {0};
+	struct urn_sock_answer a;
+	int fds[URN_SOCK_FDS], err;
+	unsigned int n;
+
+	if (r == NULL) {
+		close(fd);
+		urn_fail(ENOMEM, "no memory for a channel");
+		return NULL;
+	}
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_mutex_init(&r->share_lock, NULL);
+	r->fd = fd;
+	r->channel = (struct urn_abi_channel){
+		.ctx = r,
+		.call = urn_remote_call,
+		.wake = urn_remote_wake,
+		.close = urn_remote_close,
+		.share = urn_remote_share,
+		.pipe = urn_remote_pipe,
+	};
+	memcpy(q.open.name, name, sizeof(q.open.name));
+	q.open.name[sizeof(q.open.name) - 1] = '\0';
+	err = urn_remote_ask(fd, &q, URN_SOCK_OPEN, -1, &a, fds, URN_SOCK_FDS, &n);
+	if (err == 0)
+		err = urn_remote_take(r, &a, fds, n);
+	if (err == 0)
+		return &r->channel;
+	urn_remote_close(r);
+	errno = err;
+	return NULL;
+}

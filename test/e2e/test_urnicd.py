@@ -1,0 +1,196 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""urnicd from the outside: it serves urnic-perf between two of its nodes, says what is
+wrong with a configuration, stops in order, and what kills leave behind is no hindrance."""
+
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+NICD = PERF = CONFIG = None
+SECONDS = 60
+
+
+class Urnicd(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="urnic-test.")
+        self.socket = os.path.join(self.dir.name, "sub", "nicd.sock")
+        self.running = []
+
+    def tearDown(self):
+        for p in self.running:
+            if p.poll() is None:
+                p.kill()
+            p.communicate()
+        self.dir.cleanup()
+
+    def config(self, more="", socket=None):
+        """two-nodes.ini with a socket of our own, which yields on busy machines."""
+        path = os.path.join(self.dir.name, "c.ini")
+        with open(os.path.join(CONFIG, "two-nodes.ini"), encoding="utf-8") as f:
+            text = f.read()
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"[urnicd]\nsocket = {socket or self.socket}\nidle = pause\nempty_polls = 4\n"
+                    f"{more}\n{text}")
+        return path
+
+    def start(self, *args, **kwargs):
+        p = subprocess.Popen([NICD, "-c", self.config(**kwargs), *args], stderr=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True)
+        self.running.append(p)
+        line = p.stderr.readline()
+        self.assertIn("listening at", line)
+        return p
+
+    def stop(self, p, sig=signal.SIGTERM):
+        p.send_signal(sig)
+        out, err = p.communicate(timeout=SECONDS)
+        self.assertEqual(out + err, "")
+        return p.returncode
+
+    def text_of(self, path):
+        """A file's text, once there is any: it may come a moment after the first line."""
+        end = time.time() + SECONDS
+        while time.time() < end:
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as f:
+                    text = f.read()
+                if text:
+                    return text
+            time.sleep(0.01)
+        return None
+
+    def perf(self, op, *args, attach=None):
+        p = subprocess.run([PERF, op, "--attach", attach or self.socket, "--json", *args],
+                           capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        r = json.loads(p.stdout)
+        self.assertEqual(r["op"], op)
+        self.assertTrue(r["checked"])
+        return r
+
+    def test_every_operation_between_two_nodes(self):
+        p = self.start()
+        for op in ("write_bw", "read_bw", "send_bw", "write_lat", "read_lat", "send_lat", "atomic_lat",
+                   "atomic_bw"):
+            with self.subTest(op):
+                self.assertEqual(self.perf(op, "--iters", "300", "--full-check")["messages"], 300)
+        self.perf("send_bw", "--iters", "3000", "--size", "64", "--qps", "40")
+        self.perf("write_bw", "--iters", "20", "--size", "3M", "--nodes", "b,a")
+        self.assertEqual(self.stop(p), 0)
+        self.assertFalse(os.path.exists(os.path.dirname(self.socket)))
+
+    def test_two_programs_at_a_time(self):
+        p = self.start()
+        cmd = [PERF, "write_bw", "--attach", self.socket, "--iters", "500", "--json"]
+        both = [subprocess.Popen(cmd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                for _ in range(2)]
+        for one in both:
+            self.running.append(one)
+            out, err = one.communicate(timeout=SECONDS)
+            self.assertEqual(one.returncode, 0, err)
+            self.assertEqual(json.loads(out)["messages"], 500)
+        self.assertEqual(self.stop(p), 0)
+
+    def test_programs_that_are_killed_disturb_nobody(self):
+        p = self.start()
+        for _ in range(3):
+            one = subprocess.Popen([PERF, "write_bw", "--attach", self.socket, "--duration", "60"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.running.append(one)
+            self.perf("send_bw", "--iters", "200")
+            one.kill()
+            one.wait()
+            self.perf("send_bw", "--iters", "200")
+        self.assertEqual(self.stop(p), 0)
+
+    def test_the_environment_says_where(self):
+        p = self.start()
+        env = dict(os.environ, URNIC_SOCKET=self.socket)
+        one = subprocess.run([PERF, "send_lat", "--attach", "auto", "--iters", "10"],
+                             env=env, capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual(one.returncode, 0, one.stderr)
+        self.assertEqual(self.stop(p), 0)
+
+    def test_nobody_there(self):
+        for args, words in ((("--attach", self.socket), ("no dataplane at", self.socket)),):
+            p = subprocess.run([PERF, "send_lat", *args], capture_output=True, text=True, timeout=SECONDS)
+            self.assertEqual(p.returncode, 1)
+            for w in words:
+                self.assertIn(w, p.stderr)
+
+    def test_no_such_node(self):
+        p = self.start()
+        one = subprocess.run([PERF, "send_lat", "--attach", self.socket, "--nodes", "a,nobody"],
+                             capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual(one.returncode, 1)
+        self.assertIn("'nobody'", one.stderr)
+        self.assertEqual(self.stop(p), 0)
+
+    def test_one_at_a_socket(self):
+        p = self.start()
+        q = subprocess.run([NICD, "-c", self.config()], capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual(q.returncode, 1)
+        self.assertIn("another dataplane listens here", q.stderr)
+        self.perf("send_lat", "--iters", "10")
+        self.assertEqual(self.stop(p), 0)
+
+    def test_killed_and_started_again(self):
+        p = self.start()
+        p.kill()
+        p.wait()
+        self.assertTrue(os.path.exists(self.socket))
+        q = self.start()
+        self.perf("send_lat", "--iters", "10")
+        self.assertEqual(self.stop(q), 0)
+
+    def test_signals_and_pid_file(self):
+        pid = os.path.join(self.dir.name, "pid")
+        p = self.start(more=f"pid_file = {pid}")
+        self.assertEqual(self.text_of(pid), f"{p.pid}\n")
+        self.assertEqual(self.stop(p, signal.SIGINT), 128 + signal.SIGINT)
+        self.assertFalse(os.path.exists(pid))
+        self.assertFalse(os.path.exists(self.socket))
+
+    def test_mode_of_the_socket(self):
+        p = self.start(more="mode = 0660")
+        self.assertEqual(os.stat(self.socket).st_mode & 0o777, 0o660)
+        self.assertEqual(self.stop(p), 0)
+
+    def test_ready_configurations_have_no_mistakes(self):
+        files = sorted(glob.glob(os.path.join(CONFIG, "*.ini")))
+        self.assertGreaterEqual(len(files), 6)
+        for f in files:
+            p = subprocess.run([NICD, "-c", f, "--check"], capture_output=True, text=True, timeout=SECONDS)
+            self.assertEqual((p.returncode, p.stderr), (0, ""), f)
+
+    def test_mistakes(self):
+        path = os.path.join(self.dir.name, "bad.ini")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("[adapter a]\nnode = x\nswitch = gone\nipv4 = 10.0.0.300\n[prot p]\n")
+        for more in ((), ("--check",)):
+            p = subprocess.run([NICD, "-c", path, *more], capture_output=True, text=True, timeout=SECONDS)
+            self.assertEqual(p.returncode, 2)
+            for line in (3, 4, 5):
+                self.assertIn(f"{path}:{line}: ", p.stderr)
+
+    def test_usage(self):
+        for args, code, words in (((), 2, "give a configuration"), (("-c",), 2, "--help"),
+                                  (("--nonsense",), 2, "--help"), (("-c", "x", "y"), 2, "'y'"),
+                                  (("-c", "/nowhere"), 2, "/nowhere"), (("--help",), 0, "Usage"),
+                                  (("--version",), 0, "urnicd"), (("--help-config",), 0, "[adapter")):
+            p = subprocess.run([NICD, *args], capture_output=True, text=True, timeout=SECONDS)
+            self.assertEqual(p.returncode, code, args)
+            self.assertIn(words, p.stdout + p.stderr)
+
+
+if __name__ == "__main__":
+    NICD, PERF, CONFIG = sys.argv[1:4]
+    del sys.argv[1:4]
+    unittest.main()
