@@ -7,7 +7,8 @@ usage: judge_proof.py CAPTURE.pcap
 CAPTURE is the frames of another stack. Each harm is done to one frame of them;
 where the harm is not meant to be found by the ICRC, the ICRC is made right. Then
 each judge by itself, with the others silenced; frames among many; captures of
-both directions; captures that are not whole.
+both directions; captures that are not whole. And judge_tests.py: programs that
+are not what they say.
 """
 import os
 import struct
@@ -19,6 +20,7 @@ import zlib
 sys.dont_write_bytecode = True
 import judge as court
 
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "judge_tests.py")
 JUDGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "judge.py")
 BTH = {0x08: 42, 0x86: 62}
 
@@ -215,6 +217,52 @@ def files(expect, folder, v4, v6, ack):
             expect(f"{what}, {cut} bytes cut off", 1, judge_file(folder, data[:-cut]))
 
 
+# Stands in for a program: leaves what was prepared where the program would.
+STAND_IN = """#!/bin/sh
+[ "$1" != --list ] || { printf 'scenarios:\\n  one  one\\nfaults:\\n'; exit; }
+while [ $# -gt 0 ]; do
+	[ "$1" != --capture ] || to=$2
+	shift
+done
+[ ! -e "$0.cap" ] || cp "$0.cap" "${to:-$URNIC_TEST_PCAP/x.pcap}"
+cat "$0.out"
+exit %d
+"""
+
+
+def programs(expect, folder, v4):
+    """All fail, as too few frames come of them; what is said shows what was seen."""
+    bad = flip(-9)(bytearray(v4))
+    few, icrc, none = "frames, and 500000 are wanted", "ICRC", "nothing of what it sent was captured"
+    perf = '{"capture_lost": %d, "counters": {"tx_packets": %d}}'
+    for what, name, data, out, code, wanted in (
+            ("sends well", "test_x", pcap([v4]), "", 0, few),
+            ("sends ill", "test_x", pcap([v4, bad]), "", 0, icrc),
+            ("sends nothing", "test_x", pcap([]), "", 0, none),
+            ("leaves no capture", "test_x", None, "", 0, none),
+            ("fails", "test_x", pcap([v4]), "alas", 3, "ended with 3:\nalas"),
+            ("fuzzers' sends ill", "replay_x", pcap([bad]), "", 0, icrc),
+            ("simulation sends well", "urnic-sim", pcap([v4, v4]), '{"frames": 2}', 0, few),
+            ("simulation sends ill", "urnic-sim", pcap([v4, bad]), '{"frames": 2}', 0, icrc),
+            ("simulation captures a part", "urnic-sim", pcap([v4, v4]), '{"frames": 3}', 0, "2 frames of 3"),
+            ("perf's wire harms", "urnic-perf", pcapng([(2, v4), (1, bad)]), perf % (0, 1), 0, few),
+            ("perf sends ill", "urnic-perf", pcapng([(2, v4), (2, bad)]), perf % (0, 2), 0, icrc),
+            ("perf captures a part", "urnic-perf", pcapng([(2, v4)]), perf % (0, 2), 0, "1 frames of 2"),
+            ("perf says so", "urnic-perf", pcapng([(2, v4)]), perf % (1, 2), 0, few),
+            ("cp sends ill", "urnic-cp", pcapng([(1, bad)]), "", 0, icrc)):
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            path = os.path.join(place, name)
+            for end, text in (("", STAND_IN % code), (".out", out), (".cap", data)):
+                if text is not None:
+                    with open(path + end, "wb") as f:
+                        f.write(text if isinstance(text, bytes) else text.encode())
+            os.chmod(path, 0o755)
+            done = subprocess.run([TESTS, path], capture_output=True, text=True)
+            said = done.stderr
+            right = wanted in said and (wanted == icrc) == (icrc in said)
+            expect(f"a program that {what}", 1, (done.returncode if right else "another reason", said))
+
+
 def pick(frames, op, family):
     return next(f for f in frames if f[12] == family and f[BTH[family]] == op and len(f) > 60)
 
@@ -248,6 +296,7 @@ def main():
         silenced(expect, folder, v4, v6)
         among_many(expect, folder, v4)
         files(expect, folder, v4, v6, ack)
+        programs(expect, folder, v4)
         expect("no capture at all", 1, judge_file(folder, b"no capture"))
         expect("an empty file", 1, judge_file(folder, b""))
         expect("a number that is none", 2, judge(folder, sound, "--scapy", "many"))
