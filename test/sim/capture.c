@@ -5,6 +5,8 @@
  */
 #include "sim.h"
 
+#include <rte_cycles.h>
+
 struct file_hdr {
 	uint32_t magic;
 	uint16_t major, minor;
@@ -20,7 +22,6 @@ _Static_assert(sizeof(struct rec_hdr) == 16, "head of a frame in a pcap file");
 
 #define MAGIC_NS 0xa1b23c4du           /* time stamps in nanoseconds */
 #define LINK_ETHERNET 1u
-#define NS_PER_S 1000000000u
 
 FILE *
 sim_capture_open(const char *path)
