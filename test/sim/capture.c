@@ -16,11 +16,11 @@ _Static_assert(sizeof(struct file_hdr) == 24, "head of a pcap file");
 
 struct rec_hdr {
 	uint32_t sec, nsec;
-	uint32_t captured, len;        /* bytes */
+	uint32_t captured, len; /* bytes */
 };
 _Static_assert(sizeof(struct rec_hdr) == 16, "head of a frame in a pcap file");
 
-#define MAGIC_NS 0xa1b23c4du           /* time stamps in nanoseconds */
+#define MAGIC_NS 0xa1b23c4du /* time stamps in nanoseconds */
 #define LINK_ETHERNET 1u
 
 FILE *
@@ -38,8 +38,8 @@ static void
 write_frame(struct sim *s, const struct rte_mbuf *m)
 {
 	uint64_t ns = s->now - s->start;
-	const struct rec_hdr rec = {(uint32_t)(ns / NS_PER_S), (uint32_t)(ns % NS_PER_S), m->pkt_len,
-				    m->pkt_len};
+	const struct rec_hdr rec = {(uint32_t)(ns / NS_PER_S), (uint32_t)(ns % NS_PER_S),
+				    m->pkt_len, m->pkt_len};
 
 	fwrite(&rec, sizeof(rec), 1, s->capture);
 	for (; m; m = m->next)

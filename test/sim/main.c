@@ -39,7 +39,7 @@ struct run {
 	struct totals t;
 	struct urn_progress progress;
 	struct timespec start;
-	FILE *capture;  /* NULL: none */
+	FILE *capture; /* NULL: none */
 };
 
 static void
@@ -211,7 +211,8 @@ capture_open(struct run *r)
 	r->capture = sim_capture_open(r->o->capture);
 	if (r->capture)
 		return 0;
-	fprintf(stderr, "urnic-sim: cannot write the capture %s: %s\n", r->o->capture, strerror(errno));
+	fprintf(stderr, "urnic-sim: cannot write the capture %s: %s\n", r->o->capture,
+		strerror(errno));
 	return -1;
 }
 

@@ -185,13 +185,20 @@ int
 options_parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{"seeds", required_argument, NULL, 's'},    {"scenario", required_argument, NULL, 'c'},
-		{"without", required_argument, NULL, 'w'},  {"recovery", required_argument, NULL, 'r'},
-		{"sabotage", required_argument, NULL, 'b'}, {"capture", required_argument, NULL, 'C'},
-		{"jobs", required_argument, NULL, 'j'},	    {"trace", no_argument, NULL, 't'},
-		{"keep-going", no_argument, NULL, 'k'},	    {"json", no_argument, NULL, 'J'},
-		{"list", no_argument, NULL, 'l'},	    {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},	    {NULL, 0, NULL, 0},
+		{"seeds", required_argument, NULL, 's'},
+		{"scenario", required_argument, NULL, 'c'},
+		{"without", required_argument, NULL, 'w'},
+		{"recovery", required_argument, NULL, 'r'},
+		{"sabotage", required_argument, NULL, 'b'},
+		{"capture", required_argument, NULL, 'C'},
+		{"jobs", required_argument, NULL, 'j'},
+		{"trace", no_argument, NULL, 't'},
+		{"keep-going", no_argument, NULL, 'k'},
+		{"json", no_argument, NULL, 'J'},
+		{"list", no_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
 	};
 	int c, rc;
 

@@ -346,7 +346,7 @@ void sim_note_frame(struct sim *s, unsigned int node, const char *what, const st
 
 /* ---- capture.c */
 
-/* Start a pcap file. returns NULL with errno. The caller closes it, and looks at ferror() before. */
+/* Start a pcap file. returns NULL with errno. The caller asks ferror() and closes it. */
 FILE *sim_capture_open(const char *path);
 /* Write frames that a node sends, if that is asked for. They stay the caller's. */
 void sim_capture(struct sim *s, struct rte_mbuf **m, unsigned int n);

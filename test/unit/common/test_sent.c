@@ -16,7 +16,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Digests of what was written, when each frame is wanted once; 0: free. Under the lock. */
 static uint64_t *known;
-static uint64_t known_n, known_size; /* in it, and places: a power of two, at most half of them taken */
+static uint64_t known_n,
+	known_size; /* in it, and places: a power of two, at most half of them taken */
 
 /* A capture that is not whole must not be taken for one. */
 static void
