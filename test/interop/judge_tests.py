@@ -109,6 +109,9 @@ class Perf(Job):
         super().check(taken)
         r = json.loads(self.out)
         self.lost, sent = r["capture_lost"], r["counters"]["tx_packets"]
+        if self.lost:
+            print(f"{' '.join(self.args[1:-2])}: {sent} frames; in both directions its capture lost "
+                  f"{self.lost} that crossed a port", flush=True)
         # What a port does not take at once is there for each attempt.
         if taken + self.lost < sent:
             raise Failed(f"{' '.join(self.args)}: {taken} frames of {sent} were captured")
