@@ -5,6 +5,7 @@
 
 #include "common/test_asan.h"
 #include "common/test_eal.h"
+#include "common/test_sent.h"
 
 #include <string.h>
 
@@ -78,6 +79,7 @@ take_out(struct node *n)
 
 	for (unsigned int i = 0; i < tp->tx_n; i++) {
 		node_judge(n, tp->tx[i]);
+		test_sent(tp->tx[i]);
 		rte_pktmbuf_free(tp->tx[i]);
 	}
 	for (unsigned int i = 0; i < tp->other_n; i++)

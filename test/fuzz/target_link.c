@@ -11,6 +11,7 @@
 
 #include "common/test_eal.h"
 #include "common/test_link_mad.h"
+#include "common/test_sent.h"
 #include "control/link.h"
 #include "unit/control/l3_frames.h"
 
@@ -47,6 +48,7 @@ check_sent(struct rte_mbuf *m)
 	fuzz_check(urn_wire_icrc_ok(m));
 	fuzz_check(memcmp(f + 6, us_mac, 6) == 0);
 	fuzz_check(urn_pkt(m)->dqpn == 1 && urn_pkt(m)->payload_len == LINK_MAD);
+	test_sent(m);
 }
 
 static const uint8_t *

@@ -12,6 +12,7 @@
 
 #include "common/test_asan.h"
 #include "common/test_eal.h"
+#include "common/test_sent.h"
 #include "control/l3.h"
 #include "control/neigh.h"
 #include "unit/control/l3_frames.h"
@@ -50,6 +51,7 @@ check_sent(struct rte_mbuf *m)
 	fuzz_check(kind == URN_FRAME_ARP || kind == URN_FRAME_ICMP || kind == URN_FRAME_ICMP6);
 	fuzz_check(memcmp(f + 6, us_mac, 6) == 0);
 	fuzz_check(l3_sums_ok(f, m->data_len));
+	test_sent(m);
 }
 
 static void

@@ -10,6 +10,9 @@ then once more over a wire that loses, doubles, reorders and corrupts both ways.
 
 usage: interop.py URNIC_PERF RW_URNIC RW_GUEST LOGS [--keep] [PART]
 
+What urnic sent in all of them, captured before any wire, is then judged frame by
+frame (judge.py).
+
 LOGS is a folder for the guest's console and, of each case that failed, a capture
 (of every case with --keep). PART picks the cases whose names contain it.
 
@@ -23,9 +26,12 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import time
 
+sys.dont_write_bytecode = True
 import guest
+import judge
 from run import CLEAN, DEVICES, IP, RNR, Run, Wrong
 
 SKIPPED = 77
@@ -97,7 +103,7 @@ class Pingpong(Run):
     def judge(self):
         case, r = self.case, json.loads(self.urnic_out)
         total = case.size * case.iters
-        self.counters = r["counters"]
+        self.counters, self.capture_lost = r["counters"], r["capture_lost"]
         if f"{case.iters} iters in" not in self.guest_out:
             raise Wrong("ibv_rc_pingpong did not do all it was to")
         if r["checked_bytes"] != total or r["echoed"]:
@@ -132,6 +138,7 @@ class Rw(Run):
     def judge(self):
         words = [line.split() for line in self.urnic_out.splitlines()]
         self.counters = {w[1]: int(w[2]) for w in words if w[0] == "counter"}
+        self.capture_lost = sum(int(w[1]) for w in words if w[0] == "capture_lost")
         if "all steps done" not in self.urnic_out or "all steps done" not in self.guest_out:
             raise Wrong("not all steps were done")
         # Receives that are posted late, and the one wrong key.
@@ -167,8 +174,8 @@ def rw_cases(fault):
             yield Case(Rw, device, ip, role, mtu, fault)
 
 
-def run_cases(the_guest, options, cases):
-    """Returns (runs that passed, failures)."""
+def run_cases(the_guest, options, cases, court):
+    """Returns (runs that passed, failures). court: sees what urnic sent"""
     done, failures = [], 0
     counters = the_guest.counters()
     for case in cases:
@@ -192,9 +199,22 @@ def run_cases(the_guest, options, cases):
             continue
         counters = run.after
         done.append(run)
+        failures += not witness(run, court)
         if not options.keep:
             os.remove(run.capture)
     return done, failures
+
+
+def witness(run, court):
+    """Have the judge take what urnic sent. returns: was it all?"""
+    taken, sent = court.take(run.capture, sent=True), run.counters["tx_packets"]
+    if run.capture_lost:
+        print(f"  {run.case.name}: {run.capture_lost} frames were too fast for the capture")
+    # What a port does not take at once is there for each attempt.
+    if taken + run.capture_lost >= sent:
+        return True
+    print(f"FAILED: {run.case.name}: {taken} frames of {sent} were captured")
+    return False
 
 
 def run_case(the_guest, options, case, counters):
@@ -216,18 +236,19 @@ def no_effect(fault, runs):
         [n + " (guest)" for n in theirs if not sum(r.delta(n) for r in runs)]
 
 
-def run_all(the_guest, options):
+def run_all(the_guest, options, court):
     passed = failures = 0
     for fault, netem in FAULTS.items():
         the_guest.impair(netem)
         cases = itertools.chain(pingpong_cases(fault), rw_cases(fault))
-        done, failed = run_cases(the_guest, options, cases)
+        done, failed = run_cases(the_guest, options, cases, court)
         passed += len(done)
         failures += failed
         missing = no_effect(fault, done) if fault and not options.part and not failed else []
         if missing:
             failures += 1
             print(f"FAILED: {fault}: the wire did nothing that shows: no {', '.join(missing)}")
+    failures += not court.verdict()
     print(f"{passed} passed, {failures} failed")
     return 1 if failures or not passed else 0
 
@@ -266,7 +287,8 @@ def main():
         guest.interfaces()
         the_guest.put(options.rw_guest, "rw")
         print(f"the guest is up, {time.monotonic() - began:.1f} s", flush=True)
-        code = run_all(the_guest, options)
+        with tempfile.TemporaryDirectory(prefix="judge", dir=options.logs) as folder:
+            code = run_all(the_guest, options, judge.Judge(folder))
         if code:
             print("the guest's console:", the_guest.sh("log"))
         return code

@@ -5,7 +5,10 @@
 usage: judge_proof.py CAPTURE.pcap
 
 CAPTURE is the frames of another stack. Each harm is done to one frame of them;
-where the harm is not meant to be found by the ICRC, the ICRC is made right.
+where the harm is not meant to be found by the ICRC, the ICRC is made right. Then
+each judge by itself, with the others silenced; frames among many; captures of
+both directions; captures that are not whole. And judge_tests.py: programs that
+are not what they say.
 """
 import os
 import struct
@@ -14,8 +17,11 @@ import sys
 import tempfile
 import zlib
 
+sys.dont_write_bytecode = True
+import judge as court
+
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "judge_tests.py")
 JUDGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "judge.py")
-FILE_HEAD = struct.pack("<IHHIIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
 BTH = {0x08: 42, 0x86: 62}
 
 
@@ -94,14 +100,167 @@ HARMS = {
 }
 
 
-def judge(folder, frames, *options):
+def pcap(frames, order="<", magic=0xa1b2c3d4):
+    head = struct.pack(order + "IHHIIII", magic, 2, 4, 0, 0, 65535, 1)
+    return head + b"".join(struct.pack(order + "IIII", 0, 0, len(f), len(f)) + f for f in frames)
+
+
+def block(kind, body, order):
+    body += bytes(-len(body) % 4)
+    size = struct.pack(order + "I", len(body) + 12)
+    return struct.pack(order + "I", kind) + size + body + size
+
+
+def pcapng(frames, order="<"):
+    """frames: (way, frame) each; way 1: in, 2: out, None: not said."""
+    out = block(0x0a0d0d0a, struct.pack(order + "IHHq", 0x1a2b3c4d, 1, 0, -1), order)
+    out += block(1, struct.pack(order + "HHI", 1, 0, 0), order)
+    for way, f in frames:
+        body = struct.pack(order + "IIIII", 0, 0, 0, len(f), len(f)) + f + bytes(-len(f) % 4)
+        # A comment before the flags: it is to be stepped over.
+        body += struct.pack(order + "HH5s3xHH", 1, 5, b"hello", 2, 4)
+        body += struct.pack(order + "IHH", way or 0, 0, 0)
+        out += block(6, body, order)
+    return out
+
+
+def judge_file(folder, data, *options):
     path = os.path.join(folder, "x.pcap")
     with open(path, "wb") as out:
-        out.write(FILE_HEAD)
-        for f in frames:
-            out.write(struct.pack("<IIII", 0, 0, len(f), len(f)) + f)
+        out.write(data)
     done = subprocess.run([JUDGE, *options, path], capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
+
+
+def judge(folder, frames, *options):
+    return judge_file(folder, pcap(frames), *options)
+
+
+def judge_here(folder, frames, scapy=None):
+    """In this process, whose judges can be silenced."""
+    with tempfile.TemporaryDirectory(dir=folder) as kept:
+        path = os.path.join(kept, "x.pcap")
+        with open(path, "wb") as out:
+            out.write(pcap(frames))
+        j = court.Judge(kept)
+        j.tell = lambda: None
+        j.take(path)
+        well = j.verdict(scapy)
+    return 0 if well else 1, f"{j.seen.faults[0][1] if j.seen.faults else 'nothing'}\n", j.seen
+
+
+def numbered(frame, n):
+    """The same with other PSNs, and right."""
+    out = []
+    for i in range(n):
+        f = bytearray(frame)
+        at = BTH[f[12]] + 9
+        f[at:at + 3] = i.to_bytes(3, "big")
+        out.append(seal(f))
+    return out
+
+
+def silenced(expect, folder, v4, v6):
+    """Each judge by itself, and zlib and scapy alone where the other is one for the frame, too."""
+    zlib_judge, scapy_judge = court.icrc_zlib, court.icrc_scapy
+    bad = flip(-9)(bytearray(v4))
+    court.icrc_zlib = lambda f: f.icrc()
+    expect("scapy alone", 1, judge_here(folder, [v4, bad]))
+    expect("scapy does not know IPv6", 0, judge_here(folder, [flip(-9)(bytearray(v6))]))
+    court.icrc_scapy = lambda f: f.icrc()
+    expect("neither zlib nor scapy", 0, judge_here(folder, [v4, bad]))
+    expect("tshark alone", 1, judge_here(folder, [v4, flip(24)(bytearray(v4))]))
+    court.icrc_zlib = zlib_judge
+    expect("zlib alone", 1, judge_here(folder, [v4, bad]))
+    court.icrc_scapy = scapy_judge
+
+
+def among_many(expect, folder, v4):
+    """What is wrong is found wherever it is, by who sees all frames and by who sees a part."""
+    many = numbered(v4, 5000)
+    for at in (0, 2501, 4999):
+        some = many[:at] + [flip(24)(bytearray(many[at]))] + many[at + 1:]
+        expect(f"tshark, frame {at} of 5000", 1, judge_here(folder, some, 10))
+        some[at] = flip(-9)(bytearray(many[at]))
+        expect(f"zlib, frame {at} of 5000", 1, judge_here(folder, some, 10))
+    code, said, seen = judge_here(folder, many + many, 500)
+    shown = seen.roce == 10000 and seen.distinct == 5000 and seen.tshark == 5000 and \
+        seen.zlib == 5000 and 300 < seen.scapy < 700
+    expect("scapy is shown a part, and the same frame once", 0, (code if shown else seen, said))
+    seen = judge_here(folder, [v4, *many[:9], bytearray(many[9])], 0)[2]
+    expect("all, of one kind", 0, (0 if seen.scapy <= len(os.sched_getaffinity(0)) and
+                                      len(seen.kinds) == 1 else seen, "\n"))
+    # Another kind, of which there is one: scapy is shown it however few it is to see.
+    other = seal(flip(BTH[v4[12]] + 8)(bytearray(v4)))
+    court.icrc_zlib, zlib_judge = lambda f: f.icrc(), court.icrc_zlib
+    expect("scapy, the only one of its kind", 1, judge_here(folder, many + [flip(-9)(other)], 0))
+    court.icrc_zlib = zlib_judge
+
+
+def files(expect, folder, v4, v6, ack):
+    bad = flip(-9)(bytearray(v4))
+    for order in "<>":
+        for magic in (0xa1b2c3d4, 0xa1b23c4d):
+            expect(f"pcap {order} {magic:x}", 0, judge_file(folder, pcap([v4, v6], order, magic),
+                                                           "--at-least", "2"))
+        both = pcapng([(2, v4), (1, bad), (2, ack)], order)
+        expect(f"pcapng {order}, what was sent", 0, judge_file(folder, both, "--sent", "--at-least", "2"))
+        expect(f"pcapng {order}, only that", 1, judge_file(folder, both, "--sent", "--at-least", "3"))
+        expect(f"pcapng {order}, both directions", 1, judge_file(folder, both))
+        expect(f"pcapng {order}, harmed when sent", 1,
+               judge_file(folder, pcapng([(2, v4), (2, bad)], order), "--sent"))
+        expect(f"pcapng {order}, no direction", 1,
+               judge_file(folder, pcapng([(2, v4), (None, v4)], order), "--sent"))
+    expect("pcap has no directions", 1, judge_file(folder, pcap([v4]), "--sent"))
+    for what, data in (("pcap", pcap([v4, v6])), ("pcapng", pcapng([(2, v4), (2, v6)]))):
+        for cut in (1, 5, len(v6) + 3, len(v6) + 15):
+            expect(f"{what}, {cut} bytes cut off", 1, judge_file(folder, data[:-cut]))
+
+
+# Stands in for a program: leaves what was prepared where the program would.
+STAND_IN = """#!/bin/sh
+[ "$1" != --list ] || { printf 'scenarios:\\n  one  one\\nfaults:\\n'; exit; }
+while [ $# -gt 0 ]; do
+	[ "$1" != --capture ] || to=$2
+	shift
+done
+[ ! -e "$0.cap" ] || cp "$0.cap" "${to:-$URNIC_TEST_PCAP/x.pcap}"
+cat "$0.out"
+exit %d
+"""
+
+
+def programs(expect, folder, v4):
+    """All fail, as too few frames come of them; what is said shows what was seen."""
+    bad = flip(-9)(bytearray(v4))
+    few, icrc, none = "frames, and 500000 are wanted", "ICRC", "nothing of what it sent was captured"
+    perf = '{"capture_lost": %d, "counters": {"tx_packets": %d}}'
+    for what, name, data, out, code, wanted in (
+            ("sends well", "test_x", pcap([v4]), "", 0, few),
+            ("sends ill", "test_x", pcap([v4, bad]), "", 0, icrc),
+            ("sends nothing", "test_x", pcap([]), "", 0, none),
+            ("leaves no capture", "test_x", None, "", 0, none),
+            ("fails", "test_x", pcap([v4]), "alas", 3, "ended with 3:\nalas"),
+            ("fuzzers' sends ill", "replay_x", pcap([bad]), "", 0, icrc),
+            ("simulation sends well", "urnic-sim", pcap([v4, v4]), '{"frames": 2}', 0, few),
+            ("simulation sends ill", "urnic-sim", pcap([v4, bad]), '{"frames": 2}', 0, icrc),
+            ("simulation captures a part", "urnic-sim", pcap([v4, v4]), '{"frames": 3}', 0, "2 frames of 3"),
+            ("perf's wire harms", "urnic-perf", pcapng([(2, v4), (1, bad)]), perf % (0, 1), 0, few),
+            ("perf sends ill", "urnic-perf", pcapng([(2, v4), (2, bad)]), perf % (0, 2), 0, icrc),
+            ("perf captures a part", "urnic-perf", pcapng([(2, v4)]), perf % (0, 2), 0, "1 frames of 2"),
+            ("perf says so", "urnic-perf", pcapng([(2, v4)]), perf % (1, 2), 0, few),
+            ("cp sends ill", "urnic-cp", pcapng([(1, bad)]), "", 0, icrc)):
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            path = os.path.join(place, name)
+            for end, text in (("", STAND_IN % code), (".out", out), (".cap", data)):
+                if text is not None:
+                    with open(path + end, "wb") as f:
+                        f.write(text if isinstance(text, bytes) else text.encode())
+            os.chmod(path, 0o755)
+            done = subprocess.run([TESTS, path], capture_output=True, text=True)
+            said = done.stderr
+            right = wanted in said and (wanted == icrc) == (icrc in said)
+            expect(f"a program that {what}", 1, (done.returncode if right else "another reason", said))
 
 
 def pick(frames, op, family):
@@ -134,10 +293,13 @@ def main():
         expect("no AETH", 1, judge(folder, sound + [cut_ext(bytearray(ack))]))
         expect("pad without payload", 1, judge(folder, sound + [wrong_pad(bytearray(ack))]))
         expect("IPv6, a bit of the payload", 1, judge(folder, sound + [flip(-9)(bytearray(v6))]))
-        with open(f"{folder}/none", "wb") as f:
-            f.write(b"no capture")
-        done = subprocess.run([JUDGE, f"{folder}/none"], capture_output=True, text=True)
-        expect("no capture at all", 1, (done.returncode, done.stderr))
+        silenced(expect, folder, v4, v6)
+        among_many(expect, folder, v4)
+        files(expect, folder, v4, v6, ack)
+        programs(expect, folder, v4)
+        expect("no capture at all", 1, judge_file(folder, b"no capture"))
+        expect("an empty file", 1, judge_file(folder, b""))
+        expect("a number that is none", 2, judge(folder, sound, "--scapy", "many"))
         done = subprocess.run([JUDGE], capture_output=True, text=True)
         expect("no argument", 2, (done.returncode, done.stderr))
     sys.exit(failures != 0)

@@ -2,63 +2,219 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Frames that the tests have urnic send, judged.
 
-usage: judge_tests.py FRAMES PROGRAM...
+usage: judge_tests.py [OPTION...] PROGRAM...
 
-Runs each test program with what it sends captured (its first FRAMES frames),
-and each of our own programs that has --capture, then judge.py on all of it.
+Runs each PROGRAM with all that it sends captured, then has judge.py look at all
+of it. The name of a program says how: tests of packets and of verbs and replays
+of what fuzzers found as they are, urnic-sim with every scenario, urnic-perf over
+good and bad wires, urnic-cp with several options. What it captures is the
+sender's side: what wires do to frames later does not count.
+
+  --scapy N      as judge.py has it (all)
+  --seeds A..B   of each scenario of urnic-sim (1..36)
+  --less         leave out what takes long: some programs, most frames for scapy
+                 and most seeds
+  --help         this text
+
+Exit code: 0 all is well, 1 a frame is not or a program failed, 2 wrong usage.
 """
+import concurrent.futures
+import dataclasses
+import getopt
+import itertools
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
-JUDGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "judge.py")
+sys.dont_write_bytecode = True
+import judge
+
 # Every opcode that urnic sends on RC and UD.
-OPCODES = "0,1,2,3,4,5,6,7,8,9,a,b,c,d,e,f,10,11,12,13,14,16,17,64,65,c0"
+OPCODES = (*range(0x15), 0x16, 0x17, 0x64, 0x65, 0xc0)
+LEAST = {False: 500000, True: 50000} # frames, --less; fewer show that something was not captured
 TIMEOUT = 900  # seconds for one program; generous, for sanitizers on a busy machine
+LONG = ("test_verbs_threads", "test_verbs_stress", "test_verbs_control")
+FUZZ = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz")
+
+# A thousand frames each, so that captures keep up: of every operation, with all MTUs, over
+# both address families, sizes beside the edges of pad and packet.
+PERF = """
+send_lat --size 8 --iters 200
+write_lat --size 61 --ip 6 --iters 200
+read_lat --size 3001 --mtu 1024 --iters 100
+atomic_lat --iters 200 --ip 6
+write_bw --size 3000 --qps 2 --iters 300
+write_bw --size 1 --ip 6 --mtu 256 --iters 500
+write_bw --size 262147 --mtu 4096 --iters 5
+read_bw --size 5000 --iters 200
+read_bw --size 70002 --mtu 2048 --ip 6 --iters 10
+send_bw --size 65535 --mtu 512 --qps 3 --srq yes --depth 1 --iters 4
+send_bw --size 3 --inline 64 --iters 400
+atomic_bw --qps 4 --iters 400
+send_bw --size 1025 --link memif --iters 300
+"""
+# Not --corrupt: it harms ARP, too, which nothing protects, and a node may then speak to nobody.
+BAD_WIRES = ("--loss 5", "--dup 10", "--reorder 20", "--loss 3 --dup 3 --reorder 10 --delay 20")
+CP = ("", "--mtu 256 --chunk 4K", "--mtu 1024 --depth 2", "--mtu 2048 --no-check")
 
 
-def run(args, env, where):
-    done = subprocess.run(args, env=env, cwd=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, text=True, timeout=TIMEOUT)
-    if done.returncode != 0:
-        sys.exit(f"judge_tests: {' '.join(args)} ended with {done.returncode}:\n{done.stdout[-4000:]}")
+class Failed(Exception):
+    pass
 
 
-def capture(program, frames, folder):
-    """Have a program send something, into the folder."""
+@dataclasses.dataclass
+class Job:
+    """A program to run. In its words {} is a folder of its own, where captures are left."""
+    args: list
+    sent: bool = False # captures are of both directions
+    files: tuple = ()  # to be made there: (name, size)
+    lost: int = 0      # frames that did not get into a capture, and are known of
+    out: str = ""
+
+    def run(self, folder):
+        for name, size in self.files:
+            with open(os.path.join(folder, name), "wb") as f:
+                f.write(os.urandom(size))
+        env = dict(os.environ, URNIC_TEST_PCAP=folder, URNIC_TEST_PCAP_ONCE="1", TMPDIR=folder)
+        args = [word.replace("{}", folder) for word in self.args]
+        done = subprocess.run(args, env=env, cwd=folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                              timeout=TIMEOUT)
+        self.out = done.stdout
+        if done.returncode != 0:
+            raise Failed(f"{' '.join(args)} ended with {done.returncode}:\n"
+                         f"{(done.stdout + done.stderr)[-4000:]}")
+
+    def check(self, taken):
+        """taken: frames of it that the judge took."""
+        if not taken:
+            raise Failed(f"{' '.join(self.args)}: nothing of what it sent was captured")
+
+
+class Sim(Job):
+    def check(self, taken):
+        super().check(taken)
+        sent = json.loads(self.out)["frames"]
+        if taken != sent:
+            raise Failed(f"{' '.join(self.args)}: {taken} frames of {sent} were captured")
+
+
+class Perf(Job):
+    def check(self, taken):
+        super().check(taken)
+        r = json.loads(self.out)
+        self.lost, sent = r["capture_lost"], r["counters"]["tx_packets"]
+        if self.lost:
+            print(f"{' '.join(self.args[1:-2])}: {sent} frames; in both directions its capture lost "
+                  f"{self.lost} that crossed a port", flush=True)
+        # What a port does not take at once is there for each attempt.
+        if taken + self.lost < sent:
+            raise Failed(f"{' '.join(self.args)}: {taken} frames of {sent} were captured")
+
+
+def perf_jobs(program):
+    ways = [line for line in PERF.splitlines() if line]
+    ops = itertools.cycle(("write_bw", "read_bw", "send_bw", "atomic_bw"))
+    bad = itertools.product(BAD_WIRES, ("selective", "gbn"), ("4", "6"))
+    for seed, (wire, recovery, ip) in enumerate(bad):
+        for op in itertools.islice(ops, 3): # three of the four in turn
+            size = "" if op == "atomic_bw" else "--size 9001 --mtu 1024"
+            ways.append(f"{op} {size} {wire} --recovery {recovery} --ip {ip} --seed {seed} "
+                        "--depth 4 --iters 40")
+    for way in ways:
+        yield Perf([program, *way.split(), "--idle", "pause", "--json", "--capture", "{}/a.pcapng"],
+                   sent=True)
+
+
+def sim_jobs(program, seeds):
+    listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout
+    for line in listed.partition("faults:")[0].splitlines()[1:]:
+        yield Sim([program, "--scenario", line.split()[0], "--seeds", seeds, "--json",
+                   "--capture", "{}/a.pcap"])
+
+
+def jobs(program, seeds):
     name = os.path.basename(program)
-    env = dict(os.environ, URNIC_TEST_PCAP=folder, URNIC_TEST_PCAP_FRAMES=frames, TMPDIR=folder)
     if name == "urnic-perf":
-        for i, what in enumerate((["send_lat", "--size", "8"], ["write_bw", "--size", "3000", "--qps", "2"],
-                                  ["read_bw", "--size", "5000"])):
-            run([program, *what, "--iters", "200", "--idle", "pause",
-                 "--capture", f"{folder}/perf{i}.pcapng"], env, folder)
+        yield from perf_jobs(program)
+    elif name == "urnic-sim":
+        yield from sim_jobs(program, seeds)
     elif name == "urnic-cp":
-        with open(f"{folder}/file", "wb") as f:
-            f.write(os.urandom(300_001))
-        run([program, "--capture", f"{folder}/cp.pcapng", "--to", f"{folder}/to", f"{folder}/file"],
-            env, folder)
+        # The wire is good: what came in is what the other side sent.
+        for words in CP:
+            yield Job([program, *words.split(), "--capture", "{}/a.pcapng", "--to", "{}/to", "{}/one",
+                       "{}/none", "{}/byte"], files=(("one", 150_001), ("none", 0), ("byte", 1)))
+    elif name.startswith("replay_"):
+        target = name.partition("_")[2]
+        yield Job([program, os.path.join(FUZZ, "corpus", target), os.path.join(FUZZ, "found", target)])
     else:
-        run([program], env, folder)
+        yield Job([program])
+
+
+def run_all(todo, court):
+    """Have the judge take what each job sends. returns: frames that captures lost"""
+    def run(job):
+        with tempfile.TemporaryDirectory(prefix="urnic-sent-", dir="/tmp") as folder:
+            job.run(folder)
+            captures = sorted(f for f in os.listdir(folder) if ".pcap" in f)
+            # The judge is not made for several threads.
+            with lock:
+                job.check(sum(court.take(os.path.join(folder, f), job.sent) for f in captures))
+        return job.lost
+
+    lock = threading.Lock()
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        try:
+            return sum(pool.map(run, todo))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def parse(argv):
+    options, programs = getopt.gnu_getopt(argv, "h", ["help", "scapy=", "seeds=", "less"])
+    less = ("--less", "") in options
+    values = {"--scapy": "5000" if less else "all", "--seeds": "1..4" if less else "1..36", **dict(options)}
+    if not re.fullmatch(r"[0-9]+|all", values["--scapy"]):
+        raise getopt.GetoptError(f"--scapy {values['--scapy']}: a number, or all")
+    if not programs and "--help" not in values and "-h" not in values:
+        raise getopt.GetoptError("no program is named")
+    return values, programs
 
 
 def main():
-    if len(sys.argv) < 3:
-        sys.exit("usage: judge_tests.py FRAMES PROGRAM...")
+    try:
+        values, programs = parse(sys.argv[1:])
+    except getopt.GetoptError as e:
+        print(f"judge_tests.py: {e}; see judge_tests.py --help", file=sys.stderr)
+        return 2
+    if "--help" in values or "-h" in values:
+        print(__doc__.strip())
+        return 0
     # Data that tests read is named from where this was started.
     os.environ["URNIC_TEST_DATA"] = os.path.abspath(os.environ.get("URNIC_TEST_DATA", "test/data"))
+    todo = [job for p in programs if "--less" not in values or os.path.basename(p) not in LONG
+            for job in jobs(os.path.abspath(p), values["--seeds"])]
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="urnic-judge-", dir="/tmp") as folder:
-        for program in sys.argv[2:]:
-            capture(os.path.abspath(program), sys.argv[1], folder)
-        files = sorted(f for f in os.listdir(folder) if ".pcap" in f)
-        for program in sys.argv[2:]:
-            name = os.path.basename(program)
-            if name.startswith("test_") and not any(f.startswith(name + "-") for f in files):
-                sys.exit(f"judge_tests: {name} has sent nothing")
-        done = subprocess.run([JUDGE, "--at-least", "3000", "--opcodes", OPCODES,
-                               *(os.path.join(folder, f) for f in files)])
-    sys.exit(done.returncode)
+        court = judge.Judge(folder)
+        try:
+            lost = run_all(todo, court)
+        except (Failed, subprocess.SubprocessError, OSError) as e:
+            print(f"judge_tests: {e}", file=sys.stderr)
+            return 1
+        print(f"{len(todo)} runs in {time.monotonic() - began:.0f} s; captures lost {lost} frames", flush=True)
+        began = time.monotonic()
+        scapy = None if values["--scapy"] == "all" else int(values["--scapy"])
+        well = court.verdict(scapy, LEAST["--less" in values], OPCODES)
+        print(f"judged in {time.monotonic() - began:.0f} s")
+    return 0 if well else 1
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())

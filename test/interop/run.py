@@ -38,6 +38,7 @@ class Run:
         self.urnic_out = self.urnic_err = self.guest_out = ""
         self.before = self.after = {}
         self.counters = {} # urnic's
+        self.capture_lost = 0 # frames that the capture does not have
 
     def go(self, before):
         """before: the guest's counters. Asking it costs time, so this does so but once."""

@@ -80,6 +80,7 @@ rw_close(void)
 {
 	struct urn_counters c;
 	struct urn_err err;
+	uint64_t lost = 0;
 
 	nic.stop = true;
 	pthread_join(nic.thread, NULL);
@@ -89,7 +90,9 @@ rw_close(void)
 			printf("counter %s %llu\n", urn_counter_name(i), (unsigned long long)c.v[i]);
 	}
 	urn_dp_destroy(nic.dp);
-	urn_capture_close(nic.capture, NULL, &err);
+	if (urn_capture_close(nic.capture, &lost, &err) != 0)
+		rw_fail("%s", err.text);
+	printf("capture_lost %llu\n", (unsigned long long)lost);
 	urn_port_close(nic.port);
 	urn_eal_stop();
 }

@@ -39,6 +39,7 @@ struct run {
 	struct totals t;
 	struct urn_progress progress;
 	struct timespec start;
+	FILE *capture; /* NULL: none */
 };
 
 static void
@@ -73,19 +74,22 @@ take(struct run *r, const struct report *p)
 static bool
 enough(const struct run *r)
 {
-	return urn_stop_requested() || (!r->o->keep_going && r->t.failed >= MOST_FAILED);
+	return urn_stop_requested() || (!r->o->keep_going && r->t.failed >= MOST_FAILED) ||
+	       (r->capture && ferror(r->capture));
 }
 
 static void
-run_seed(struct sim *s, const struct options *o, unsigned int scenario, uint64_t seed,
-	 struct report *p)
+run_seed(struct sim *s, const struct run *r, unsigned int scenario, uint64_t seed, struct report *p)
 {
+	const struct options *o = r->o;
+
 	memset(p, 0, sizeof(*p));
 	p->seed = seed;
 	p->scenario = scenario;
 	s->without = o->without;
 	s->recovery = o->recovery;
 	s->sabotage = o->sabotage;
+	s->capture = r->capture;
 	p->failed = !sim_run(s, &sim_scenarios[scenario], seed, o->trace ? stdout : NULL);
 	p->t = (struct totals){.seeds = 1, .failed = p->failed, .hash = s->hash, .stats = s->stats};
 	memcpy(p->why, s->why, sizeof(p->why));
@@ -113,7 +117,7 @@ work(struct run *r, unsigned int worker, int fd)
 	which(o, &from, &to);
 	for (uint64_t seed = o->first + worker; seed <= o->last && !enough(r); seed += o->jobs)
 		for (unsigned int c = from; c < to && !enough(r); c++) {
-			run_seed(s, o, c, seed, &p);
+			run_seed(s, r, c, seed, &p);
 			if (fd < 0)
 				take(r, &p);
 			else if (write(fd, &p, sizeof(p)) != sizeof(p))
@@ -197,6 +201,38 @@ run_jobs(struct run *r)
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* ---- the capture */
+
+static int
+capture_open(struct run *r)
+{
+	if (!r->o->capture)
+		return 0;
+	r->capture = sim_capture_open(r->o->capture);
+	if (r->capture)
+		return 0;
+	fprintf(stderr, "urnic-sim: cannot write the capture %s: %s\n", r->o->capture,
+		strerror(errno));
+	return -1;
+}
+
+/* returns 0, or -1 when not all of it was written */
+static int
+capture_close(struct run *r)
+{
+	bool bad;
+
+	if (!r->capture)
+		return 0;
+	errno = 0;
+	bad = ferror(r->capture);
+	if (fclose(r->capture) == 0 && !bad)
+		return 0;
+	fprintf(stderr, "urnic-sim: the capture %s is not whole%s%s\n", r->o->capture,
+		errno ? ": " : "", errno ? strerror(errno) : "");
+	return -1;
+}
+
 /* ---- what it came to */
 
 static double
@@ -264,12 +300,16 @@ main(int argc, char **argv)
 
 	if (rc != OPTIONS_RUN)
 		return rc == OPTIONS_DONE ? EXIT_SUCCESS : EXIT_USAGE;
+	if (capture_open(&r) != 0)
+		return EXIT_FAILURE;
 	urn_stop_install();
 	which(&o, &from, &to);
 	clock_gettime(CLOCK_MONOTONIC, &r.start);
 	urn_progress_begin(&r.progress, o.sc ? o.sc->name : "all", (o.last - o.first + 1) * (to - from));
 	rc = run_jobs(&r);
 	urn_progress_end(&r.progress);
+	if (capture_close(&r) != 0)
+		rc = EXIT_FAILURE;
 	if (rc != EXIT_SUCCESS)
 		return rc;
 	seconds = seconds_since(&r.start);

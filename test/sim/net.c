@@ -222,6 +222,7 @@ sim_net_send(struct sim *s, unsigned int node, struct rte_mbuf **m, unsigned int
 	struct sim_net *net = &s->net;
 
 	s->stats.frames += n;
+	sim_capture(s, m, n);
 	if (s->plan.switches)
 		urn_switch_input(net->sw[net->home[node]], net->port[node], m, n, s->now);
 	else

@@ -20,6 +20,8 @@ static const char help[] =
 	"                    where both adapters can choose (mixed)\n"
 	"  --sabotage NAME   break something on purpose: every run must fail. For tests\n"
 	"  --trace           print all that happens\n"
+	"  --capture FILE    write what nodes send as pcap, as it was before any wire; times\n"
+	"                    are of the virtual clock, which starts anew with each run\n"
 	"  --keep-going      go on after ten seeds have failed\n"
 	"  --jobs N          processes that share the seeds, 1..64 (1)\n"
 	"  --json            print figures as JSON\n"
@@ -152,6 +154,9 @@ parse_one(int c, struct options *o)
 		return parse_sabotage(optarg, o);
 	case 'j':
 		return parse_jobs(optarg, o);
+	case 'C':
+		o->capture = optarg;
+		return OPTIONS_RUN;
 	case 't':
 		o->trace = true;
 		return OPTIONS_RUN;
@@ -180,13 +185,20 @@ int
 options_parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{"seeds", required_argument, NULL, 's'},    {"scenario", required_argument, NULL, 'c'},
-		{"without", required_argument, NULL, 'w'},  {"recovery", required_argument, NULL, 'r'},
+		{"seeds", required_argument, NULL, 's'},
+		{"scenario", required_argument, NULL, 'c'},
+		{"without", required_argument, NULL, 'w'},
+		{"recovery", required_argument, NULL, 'r'},
 		{"sabotage", required_argument, NULL, 'b'},
-		{"jobs", required_argument, NULL, 'j'},	    {"trace", no_argument, NULL, 't'},
-		{"keep-going", no_argument, NULL, 'k'},	    {"json", no_argument, NULL, 'J'},
-		{"list", no_argument, NULL, 'l'},	    {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},	    {NULL, 0, NULL, 0},
+		{"capture", required_argument, NULL, 'C'},
+		{"jobs", required_argument, NULL, 'j'},
+		{"trace", no_argument, NULL, 't'},
+		{"keep-going", no_argument, NULL, 'k'},
+		{"json", no_argument, NULL, 'J'},
+		{"list", no_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
 	};
 	int c, rc;
 
@@ -201,6 +213,10 @@ options_parse(int argc, char **argv, struct options *o)
 		return wrong("'%s' is not an option", argv[optind]);
 	if (o->trace && (o->json || o->jobs > 1))
 		return wrong("--trace goes with neither --json nor --jobs");
+	if (o->capture && !*o->capture)
+		return wrong("--capture: the name of the file is empty");
+	if (o->capture && o->jobs > 1)
+		return wrong("--capture does not go with --jobs");
 	return OPTIONS_RUN;
 }
 

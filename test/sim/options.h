@@ -15,6 +15,7 @@ struct options {
 	enum sim_sabotage sabotage;
 	unsigned int jobs;
 	bool trace, json, keep_going;
+	const char *capture; /* file; NULL: none. Of argv */
 };
 
 /*

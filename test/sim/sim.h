@@ -311,6 +311,7 @@ struct sim {
 	struct rte_mbuf *leaked;
 	bool winding_up;               /* programs are done; QPs are ended */
 	FILE *trace;                   /* NULL: none */
+	FILE *capture;                 /* what nodes send; NULL: none; the caller's to set */
 	uint64_t hash;                 /* of all that happened */
 	char why[SIM_WHY];             /* what went wrong first; empty: nothing */
 	struct sim_stats stats;
@@ -342,6 +343,13 @@ void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf,
 /* Put down what happens. node -1: none. */
 void sim_note(struct sim *s, int node, const char *what, uint64_t a, uint64_t b, uint64_t c);
 void sim_note_frame(struct sim *s, unsigned int node, const char *what, const struct rte_mbuf *m);
+
+/* ---- capture.c */
+
+/* Start a pcap file. returns NULL with errno. The caller asks ferror() and closes it. */
+FILE *sim_capture_open(const char *path);
+/* Write frames that a node sends, if that is asked for. They stay the caller's. */
+void sim_capture(struct sim *s, struct rte_mbuf **m, unsigned int n);
 
 /* ---- sabotage.c */
 

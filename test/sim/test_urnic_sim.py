@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -114,7 +115,7 @@ class Sim(unittest.TestCase):
         p = run("--help")
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         for option in ("--seeds", "--scenario", "--without", "--recovery", "--sabotage", "--trace",
-                       "--keep-going", "--jobs", "--json", "--list", "--help", "--version"):
+                       "--capture", "--keep-going", "--jobs", "--json", "--list", "--help", "--version"):
             self.assertIn(option, p.stdout)
         p = run("--version")
         self.assertEqual(p.returncode, 0)
@@ -127,7 +128,8 @@ class Sim(unittest.TestCase):
                           (["--without", "drop,rain"], "no fault 'rain'"), (["--recovery", "luck"], "luck"),
                           (["--sabotage", "all"], "all"), (["--jobs", "0"], "--jobs 0"),
                           (["--jobs", "65"], "--jobs 65"), (["more"], "'more'"), (["--nonsense"], "nonsense"),
-                          (["--trace", "--json"], "--trace"), (["--seeds"], "seeds")):
+                          (["--trace", "--json"], "--trace"), (["--capture", ""], "--capture"),
+                          (["--capture", "x", "--jobs", "2"], "--capture"), (["--seeds"], "seeds")):
             with self.subTest(args):
                 p = run(*args)
                 self.assertEqual(p.returncode, 2)
@@ -145,6 +147,28 @@ class Sim(unittest.TestCase):
                 out, err = p.communicate(timeout=60)
                 self.assertEqual(p.returncode, 128 + sig, err)
                 self.assertRegex(out, r"\d+ passed, 0 failed\n$")
+
+    def test_capture(self):
+        """All that nodes send, nothing of what wires do to it; and it changes nothing."""
+        judge = os.path.join(FOLDER, "..", "interop", "judge.py")
+        with tempfile.TemporaryDirectory() as d:
+            a, b = os.path.join(d, "a.pcap"), os.path.join(d, "b.pcap")
+            args = ("--scenario", "loss30", "--seeds", "1..5")
+            plain, with_it = self.figures(*args), self.figures(*args, "--capture", a)
+            self.figures(*args, "--capture", b)
+            self.assertGreater(plain["faults"]["corrupt"], 0)
+            self.assertEqual((plain["hash"], plain["frames"]), (with_it["hash"], with_it["frames"]))
+            with open(a, "rb") as f, open(b, "rb") as g:
+                self.assertEqual(f.read(), g.read())
+            p = subprocess.run([judge, "--scapy", "500", a], capture_output=True, text=True, timeout=200)
+            self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+            self.assertTrue(p.stdout.startswith(f"{plain['frames']} frames, "), p.stdout)
+            p = run("--seeds", "1", "--capture", os.path.join(d, "no", "such"))
+            self.assertEqual((p.returncode, p.stdout), (1, ""))
+            self.assertIn("no/such: No such file or directory", p.stderr)
+        p = run("--seeds", "1..1000000", "--capture", "/dev/full")
+        self.assertEqual((p.returncode, p.stdout), (1, ""))
+        self.assertIn("/dev/full is not whole", p.stderr)
 
     def test_full_disk(self):
         with open("/dev/full", "w", encoding="utf-8") as full:

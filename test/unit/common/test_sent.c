@@ -8,10 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_jhash.h>
+
 static FILE *file;
-static unsigned long left = ~0ul; /* frames that are written still */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Digests of what was written, when each frame is wanted once; 0: free. Under the lock. */
+static uint64_t *known;
+static uint64_t known_n,
+	known_size; /* in it, and places: a power of two, at most half of them taken */
 
 /* A capture that is not whole must not be taken for one. */
 static void
@@ -33,8 +39,11 @@ start(void)
 	file = test_pcap_create(path);
 	if (!file)
 		die(path);
-	if (getenv("URNIC_TEST_PCAP_FRAMES"))
-		left = strtoul(getenv("URNIC_TEST_PCAP_FRAMES"), NULL, 10);
+	if (getenv("URNIC_TEST_PCAP_ONCE"))
+		known_size = 1024;
+	known = calloc(known_size, sizeof(*known));
+	if (!known && known_size)
+		die(path);
 }
 
 bool
@@ -42,6 +51,53 @@ test_sent_wanted(void)
 {
 	pthread_once(&once, start);
 	return file != NULL;
+}
+
+/* Where the digest is, or may be put. */
+static uint64_t *
+find(uint64_t digest)
+{
+	uint64_t i = digest >> 1;
+
+	while (known[i & (known_size - 1)] && known[i & (known_size - 1)] != digest)
+		i++;
+	return &known[i & (known_size - 1)];
+}
+
+static void
+grow(void)
+{
+	uint64_t *old = known, size = known_size;
+
+	known_size *= 2;
+	known = calloc(known_size, sizeof(*known));
+	if (!known)
+		die("the capture");
+	for (uint64_t i = 0; i < size; i++)
+		if (old[i])
+			*find(old[i]) = old[i];
+	free(old);
+}
+
+/*
+ * Was the frame never there before? That any two of a million have the same
+ * digest by chance is as likely as one in ten million.
+ */
+static bool
+is_new(const void *bytes, uint32_t len)
+{
+	uint32_t a = len, b = ~len;
+	uint64_t digest, *at;
+
+	rte_jhash_2hashes(bytes, len, &a, &b);
+	digest = ((uint64_t)a << 32 | b) | 1; /* not 0 */
+	at = find(digest);
+	if (*at)
+		return false;
+	*at = digest;
+	if (++known_n > known_size / 2)
+		grow();
+	return true;
 }
 
 void
@@ -54,8 +110,8 @@ test_sent(const struct rte_mbuf *m)
 		return;
 	bytes = m->pkt_len <= sizeof(copy) ? rte_pktmbuf_read(m, 0, m->pkt_len, copy) : NULL;
 	pthread_mutex_lock(&lock);
-	if (left && (!bytes || test_pcap_add(file, bytes, m->pkt_len) != 0 || fflush(file) != 0))
+	if (!bytes || ((!known_size || is_new(bytes, m->pkt_len)) &&
+		       (test_pcap_add(file, bytes, m->pkt_len) != 0 || fflush(file) != 0)))
 		die("the capture");
-	left -= left != 0;
 	pthread_mutex_unlock(&lock);
 }

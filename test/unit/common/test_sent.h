@@ -2,7 +2,8 @@
 /*
  * What the node under test sends, into a capture: with URNIC_TEST_PCAP=FOLDER in
  * the environment a program writes FOLDER/PROGRAM-PID.pcap, for
- * test/interop/judge.py to look at; with URNIC_TEST_PCAP_FRAMES=N the first N only.
+ * test/interop/judge.py to look at; with URNIC_TEST_PCAP_ONCE each frame once, however
+ * often the same bytes are sent.
  */
 #ifndef URN_TEST_SENT_H
 #define URN_TEST_SENT_H
