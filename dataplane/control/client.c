@@ -61,8 +61,7 @@ link_shard(void *arg)
 {
 	struct link *l = arg;
 
-	l->cs->next = l->shard->clients;
-	l->shard->clients = l->cs;
+	urn_shard_add_client(l->shard, l->cs);
 }
 
 /* Events that no turn has told yet: their client will not be there to be told. */
@@ -81,14 +80,10 @@ static void
 unlink_shard(void *arg)
 {
 	struct link *l = arg;
-	struct urn_client_shard **at = &l->shard->clients;
 
 	drop_events(l->shard->tp, l->client);
 	atomic_store(&l->cs->scan.db->asleep, 0); /* nobody is left to be woken */
-	while (*at && *at != l->cs)
-		at = &(*at)->next;
-	if (*at)
-		*at = l->cs->next;
+	urn_shard_remove_client(l->shard, l->cs);
 }
 
 /* An eventfd of its own: what a client does to it nobody else feels. */

@@ -323,32 +323,6 @@ tend_tables(struct urn_shard *s)
 }
 
 static unsigned int
-doorbells(struct urn_shard *s)
-{
-	unsigned int total = 0;
-
-	for (struct urn_client_shard *c = s->clients; c; c = c->next) {
-		uint32_t id[URN_TP_BURST];
-		unsigned int n;
-
-		if (!urn_db_any(&c->scan))
-			continue;
-		n = urn_db_take(&c->scan, id, URN_TP_BURST);
-		for (unsigned int i = 0; i < n; i++)
-			if (id[i] < c->used && c->qp[id[i]])
-				urn_qp_prefetch(c->qp[id[i]]);
-		for (unsigned int i = 0; i < n; i++) {
-			if (likely(id[i] < c->used && c->qp[id[i]]))
-				urn_tp_doorbell(s->tp, c->qp[id[i]]);
-			else
-				URN_COUNT(s->tp, BAD_DOORBELL);
-		}
-		total += n;
-	}
-	return total;
-}
-
-static unsigned int
 turn(struct urn_shard *s, uint64_t now)
 {
 	struct urn_tp *tp = s->tp;
@@ -356,7 +330,7 @@ turn(struct urn_shard *s, uint64_t now)
 
 	n += urn_tp_turn(tp, now);
 	URN_STAGE(DOORBELL);
-	rung = doorbells(s);
+	rung = urn_shard_doorbells(s);
 	tp->quiet = !s->came && !rung;
 	URN_STAGE(REQUEST);
 	if (tp->sched_head)

@@ -30,6 +30,9 @@ struct urn_client_shard {
 	uint32_t *free_id;             /* stack of ids given back */
 	uint32_t free_n;
 	uint32_t used;                 /* ids ever given out */
+	struct urn_client_shard *hot_next; /* of those looked at each turn */
+	uint32_t quiet;                /* turns since it last rang, while hot */
+	bool hot;                      /* looked at each turn */
 };
 
 /* What goes through an engine's ring. */
@@ -68,6 +71,9 @@ struct urn_shard {
 	unsigned int came;             /* frames received in the last turn */
 	uint64_t stuck_since;          /* ns: since when the port takes nothing; 0: it does */
 	struct urn_client_shard *clients;
+	struct urn_client_shard *hot;  /* of them, those looked at each turn */
+	struct urn_client_shard *cold_at; /* of them, whom to look at next among the others; NULL: the first */
+	uint32_t hot_n, cold_n;        /* of either kind */
 	struct urn_tp_xcqe *late;      /* completions the other engine's ring had no room for */
 	unsigned int late_n;
 	struct urn_cq *untold;         /* queues whose event found its pipe full (notify.c) */
@@ -130,6 +136,12 @@ void urn_engine_unwatch(struct urn_engine *e, int fd);
 /* Add an adapter's share. The shard stays the caller's. (engine.c) */
 int urn_engine_add(struct urn_engine *e, struct urn_shard *s);
 void urn_engine_remove(struct urn_engine *e, struct urn_shard *s);
+
+/* Join and leave the clients of a shard, in its engine's thread. (doorbells.c) */
+void urn_shard_add_client(struct urn_shard *s, struct urn_client_shard *c);
+void urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c);
+/* Take doorbells that were rung. returns: how many */
+unsigned int urn_shard_doorbells(struct urn_shard *s);
 
 /* Give a completion to the owner of its queue; struct urn_tp_config.give_cqe. (exchange.c) */
 void urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x);

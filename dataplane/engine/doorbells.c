@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whose doorbells an engine looks at in a turn: all that rang not long ago, and
+ * a few of the others in rotation, so that a thousand programs that are attached
+ * and idle cost what a few do (architecture rule 5). One that was idle is heard a
+ * little later: after as many turns as it takes to come round.
+ */
+#include "engine/engine.h"
+
+enum {
+	HOT_KEPT = 8,      /* clients that stay hot, however quiet they are */
+	COLD_AFTER = 4096, /* quiet turns after which one of more than those cools down */
+	COLD_LOOKS = 4,    /* of the cold, looked at in a turn */
+};
+
+static void
+heat(struct urn_shard *s, struct urn_client_shard *c)
+{
+	c->hot = true;
+	c->quiet = 0;
+	c->hot_next = s->hot;
+	s->hot = c;
+	s->hot_n++;
+}
+
+void
+urn_shard_add_client(struct urn_shard *s, struct urn_client_shard *c)
+{
+	c->next = s->clients;
+	s->clients = c;
+	heat(s, c);
+}
+
+static void
+unlink_hot(struct urn_shard *s, const struct urn_client_shard *c)
+{
+	struct urn_client_shard **at = &s->hot;
+
+	while (*at && *at != c)
+		at = &(*at)->hot_next;
+	if (*at)
+		*at = c->hot_next;
+	s->hot_n--;
+}
+
+void
+urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c)
+{
+	struct urn_client_shard **at = &s->clients;
+
+	while (*at && *at != c)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	*at = c->next;
+	if (s->cold_at == c)
+		s->cold_at = c->next;
+	if (c->hot)
+		unlink_hot(s, c);
+	else
+		s->cold_n--;
+}
+
+/* What one client rang. */
+static unsigned int
+take(struct urn_shard *s, struct urn_client_shard *c)
+{
+	uint32_t id[URN_TP_BURST];
+	unsigned int n = urn_db_take(&c->scan, id, URN_TP_BURST);
+
+	for (unsigned int i = 0; i < n; i++)
+		if (id[i] < c->used && c->qp[id[i]])
+			urn_qp_prefetch(c->qp[id[i]]);
+	for (unsigned int i = 0; i < n; i++) {
+		if (likely(id[i] < c->used && c->qp[id[i]]))
+			urn_tp_doorbell(s->tp, c->qp[id[i]]);
+		else
+			URN_COUNT(s->tp, BAD_DOORBELL);
+	}
+	return n;
+}
+
+static unsigned int
+look_at_cold(struct urn_shard *s)
+{
+	unsigned int total = 0;
+
+	for (unsigned int i = 0; i < COLD_LOOKS && s->cold_n; i++) {
+		struct urn_client_shard *c = s->cold_at ? s->cold_at : s->clients;
+
+		s->cold_at = c->next;
+		if (c->hot || !urn_db_any(&c->scan))
+			continue;
+		s->cold_n--;
+		heat(s, c);
+		total += take(s, c);
+	}
+	return total;
+}
+
+unsigned int
+urn_shard_doorbells(struct urn_shard *s)
+{
+	struct urn_client_shard **at = &s->hot, *c;
+	unsigned int total = 0;
+
+	while ((c = *at)) {
+		if (urn_db_any(&c->scan)) {
+			c->quiet = 0;
+			total += take(s, c);
+		} else if (unlikely(s->hot_n > HOT_KEPT && ++c->quiet >= COLD_AFTER)) {
+			*at = c->hot_next;
+			c->hot = false;
+			s->hot_n--;
+			s->cold_n++;
+			continue;
+		}
+		at = &c->hot_next;
+	}
+	if (unlikely(s->cold_n))
+		total += look_at_cold(s);
+	return total;
+}
