@@ -88,6 +88,11 @@ deliver(struct urn_tp *tp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_QP_STATE);
 		return;
 	}
+	/* As if it were lost on its way: what waits for slow memory must leave packets to others. */
+	if (unlikely(urn_tp_gated(tp, qp))) {
+		urn_tp_drop(tp, m, URN_C_DROP_MEMORY);
+		return;
+	}
 	if (likely(qp->type == URN_QPT_RC))
 		deliver_rc(tp, qp, m);
 	else if (urn_pkt(m)->op->flags & URN_OPF_UD)

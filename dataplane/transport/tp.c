@@ -63,6 +63,7 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 		return NULL;
 	memset(tp, 0, sizeof(*tp));
 	tp->cfg = *cfg;
+	tp->gate = urn_memx_gate(cfg->memx);
 	tp->now = now;
 	tp->quiet = true;
 	sort_addresses(tp);
@@ -261,13 +262,15 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->type == URN_QPT_UD)
 		return qp->state == URN_QPS_ERR || qp->state == URN_QPS_SQE
 			       ? urn_qp_flush(tp, qp, SHARE)
-			       : urn_ud_tx(tp, qp, SHARE);
+			       : urn_tp_gated(tp, qp) || urn_ud_tx(tp, qp, SHARE);
 	if (unlikely(qp->state == URN_QPS_ERR)) {
 		more = urn_resp_owes(qp) && urn_qp_reachable(tp, qp) && urn_resp_tx(tp, qp, SHARE);
 		return urn_qp_flush(tp, qp, SHARE) || more;
 	}
 	if (unlikely(!urn_qp_reachable(tp, qp)))
 		return false;
+	if (unlikely(urn_tp_gated(tp, qp)))
+		return true;
 	more = urn_resp_owes(qp) && urn_resp_tx(tp, qp, SHARE);
 	if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD)
 		more |= urn_req_tx(tp, qp, SHARE);

@@ -223,6 +223,7 @@ open_dataplane(struct rig *r)
 		ac[i].max_mr = 1024;
 		ac[i].area_size = 64 << 20;
 		ac[i].mem_delay_seed = r->cfg.delay_seed;
+		ac[i].mem_foreign = r->cfg.foreign || getenv("URNIC_TEST_FOREIGN");
 		ac[i].mem_delay_percent = r->cfg.delay_seed ? 60 : 0;
 		ac[i].mem_delay_polls = 20;
 		if (!r->cfg.fail_node || r->cfg.fail_node == i + 1)
