@@ -317,7 +317,7 @@ start(struct urn_space *s)
 	struct worker *w = malloc(sizeof(*w));
 	sigset_t none, before;
 	pthread_attr_t attr;
-	char name[16];
+	char name[16]; /* as long as the kernel takes */
 	int rc;
 
 	if (!w)
@@ -337,7 +337,7 @@ start(struct urn_space *s)
 		free(w);
 		return rc;
 	}
-	snprintf(name, sizeof(name), "urn-mem-%ld", (long)s->fds.pid);
+	snprintf(name, sizeof(name), "urn-mem-%u", (uint32_t)s->fds.pid % 10000000u);
 	pthread_setname_np(s->worker, name);
 	s->started = true;
 	return 0;

@@ -179,13 +179,13 @@ test_overflow(void **state)
 
 	for (int round = 0; round < 20; round++) {
 		for (unsigned int i = 0; i < 160; i++, put++) {
-			uint32_t frame = put % 1000;
-
-			urn_pkt(&f->frame[frame].m)->word[0] = 1; /* all 3,200 add 1 at one place */
-			op[i] = ft_op(f, URN_MEMOP_FETCH_ADD, frame, 0, 8);
-			if (put >= 1000)
-				op[i].m = &f->frame[1000].m, urn_pkt(op[i].m)->word[0] = 1, op[i].kind = URN_MEMOP_PLACE,
-				op[i].addr += 64 + put % 8, op[i].len = 1;
+			/* 1,000 that add 1 at one place, then others. */
+			if (put < 1000) {
+				urn_pkt(&f->frame[put].m)->word[0] = 1;
+				op[i] = ft_op(f, URN_MEMOP_FETCH_ADD, put, 0, 8);
+			} else {
+				op[i] = ft_op(f, URN_MEMOP_PLACE, 1000, 64 + put % 8, 1);
+			}
 		}
 		assert_int_equal(urn_memx_execute(f->x, op, 160), 160);
 		for (unsigned int i = 0; i < 160; i++)
