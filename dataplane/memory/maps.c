@@ -38,9 +38,8 @@ maps_line(struct maps_reader *r, char **line)
 		memmove(r->buf, from, r->have - r->used);
 		r->have -= r->used;
 		r->used = 0;
-		if (r->have == sizeof(r->buf)) { /* a path with many escapes: its head will do */
+		if (r->have == sizeof(r->buf)) /* a path with many escapes: its head will do */
 			r->have = MAPS_LINE;
-		}
 		n = pread(r->fd, r->buf + r->have, sizeof(r->buf) - r->have, r->off);
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -115,7 +114,7 @@ urn_maps_check(int fd, uint64_t addr, uint64_t length, bool write, char *why, si
 {
 	struct maps_reader r = {.fd = fd};
 	uint64_t at = addr, last = addr + (length - 1);
-	char *line;
+	char *line = NULL;
 	int rc;
 
 	if (length == 0)
