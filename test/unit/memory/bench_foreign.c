@@ -63,6 +63,7 @@ main(void)
 	struct ft f;
 	uint32_t key;
 
+	setlinebuf(stdout);
 	ft_open(&f, LEN);
 	memset(mapped, 1, LEN);
 	if (child_do(&f.child, CHILD_MAP, CHILD_AT, LEN, PROT_READ | PROT_WRITE) != 0)

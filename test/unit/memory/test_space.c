@@ -41,6 +41,9 @@ test_descriptors(void **state)
 	fds.mem = open("/dev/zero", O_RDWR | O_CLOEXEC);
 	refuse(&fds, EBADF, "no file in /proc");
 	close(fds.mem);
+	fds.mem = memfd_create("mem", MFD_CLOEXEC);
+	refuse(&fds, EBADF, "no file in /proc");
+	close(fds.mem);
 	fds.mem = open("/proc/sys/kernel/hostname", O_RDONLY | O_CLOEXEC);
 	refuse(&fds, EBADF, "another file");
 	close(fds.mem);
@@ -283,6 +286,7 @@ test_register(void **state)
 	ft_run(&f, &op, 1);
 	assert_int_equal(op.status, URN_MEMOP_DONE);
 	test_dereg(f.mem, key);
+	assert_int_equal(fcntl(f.child.fds.mem, F_GETFD), -1); /* and lets it go */
 	f.space = NULL;
 	ft_close(&f);
 }
@@ -360,17 +364,19 @@ test_text(void **state)
 
 	(void)state;
 	for (unsigned long i = 0; i < LINES; i++) {
-		n += (size_t)sprintf(text + n, "%lx-%lx rw-p 0 00:00 0 %.*s\n", i << 12, (i + 1) << 12,
+		n += (size_t)sprintf(text + n, "%lx-%lx rw-p 0 00:00 0 %.*s", i << 12, (i + 1) << 12,
 				     (int)(i % 17), "/abcdefghijklmnopq");
 		if (i == 100) { /* longer than any path */
-			n += (size_t)sprintf(text + n, "%lx-%lx rw-p 0 00:00 0 /", 1ul << 40, 2ul << 40);
 			memset(text + n, 'x', 12000);
 			n += 12000;
-			text[n++] = '\n';
 		}
+		text[n++] = '\n';
 	}
 	fd = file_of(text, n);
-	assert_int_equal(urn_maps_check(fd, 0, 100ul << 12, true, why, sizeof(why)), 0);
+	assert_int_equal(urn_maps_check(fd, 0, (uint64_t)LINES << 12, true, why, sizeof(why)), 0);
+	assert_int_equal(urn_maps_check(fd, 50 << 12, 60ul << 12, true, why, sizeof(why)), 0);
+	assert_int_equal(urn_maps_check(fd, 0, ((uint64_t)LINES << 12) + 1, true, why, sizeof(why)),
+			 EFAULT);
 	close(fd);
 	fd = file_of("1000-2000 rw-p 0 0:0 0 \nnonsense\n3000-4000 rw-p 0 0:0 0 \n", 57);
 	assert_int_equal(urn_maps_check(fd, 0x1000, 0x1000, true, why, sizeof(why)), 0);
