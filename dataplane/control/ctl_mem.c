@@ -82,8 +82,8 @@ reg_foreign(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_
 {
 	char why[256] = "";
 	int rc = urn_mem_reg_foreign(c->adapter->mem, req->reg_mr.pd, c->space, req->reg_mr.addr,
-				     req->reg_mr.length, req->reg_mr.iova, req->reg_mr.access, key, why,
-				     sizeof(why));
+				     req->reg_mr.length, req->reg_mr.iova, req->reg_mr.access, key,
+				     why, sizeof(why));
 
 	return rc == 0 ? 0 : urn_ctl_fail(rep, rc, "%s: %s", c->adapter->cfg.name, why);
 }

@@ -33,7 +33,7 @@ struct urn_region {
 	uint32_t kind;         /* enum urn_region_kind */
 	uint64_t start;        /* the first address the key speaks of */
 	uint64_t length;       /* bytes */
-	uint8_t *base;         /* regions: where `start` lies in this process; or struct urn_foreign */
+	uint8_t *base; /* regions: where `start` lies in this process; or struct urn_foreign */
 	struct urn_region *mr; /* region: itself; window: the region bound to, NULL: none */
 	uint32_t index;        /* of this entry; constant */
 	uint32_t foreign;      /* regions: 1: `base` is a struct urn_foreign (foreign.h) */

@@ -34,19 +34,19 @@ struct urn_lane_wait; /* an operation that found no slot */
 
 struct urn_lane {
 	/* Constant once it is in its space's list. */
-	struct urn_lane *next;      /* of the space */
-	const void *owner;          /* the executor; it may be gone, and then the lane is empty */
+	struct urn_lane *next; /* of the space */
+	const void *owner;     /* the executor; it may be gone, and then the lane is empty */
 	struct urn_space *space;
 
 	/* The engine's. */
 	uint32_t prod URN_ABI_ALIGNED(64); /* slots filled */
-	uint32_t cons;              /* answers taken */
-	uint32_t waiting;           /* in the list of those without a slot */
-	bool active;                /* in the executor's list: something is under way */
-	bool flush;                 /* in its list of those whose worker is to be told */
+	uint32_t cons;			   /* answers taken */
+	uint32_t waiting;		   /* in the list of those without a slot */
+	bool active;			   /* in the executor's list: something is under way */
+	bool flush;			   /* in its list of those whose worker is to be told */
 	struct urn_lane_wait *first, *last;
 	struct urn_lane *next_active, *next_flush;
-	uint32_t pd[URN_LANE_PDS];  /* domains that it closed the gate of */
+	uint32_t pd[URN_LANE_PDS]; /* domains that it closed the gate of */
 	uint32_t pds;
 
 	_Atomic uint32_t sent URN_ABI_ALIGNED(64); /* engine: slots the worker may take */
@@ -56,21 +56,21 @@ struct urn_lane {
 };
 
 struct urn_space {
-	struct urn_space_fds fds;       /* owner; constant */
+	struct urn_space_fds fds; /* owner; constant */
 	_Atomic uint32_t refs;
 	_Atomic(struct urn_lane *) lanes; /* pushed by engines, freed with the space */
-	_Atomic uint32_t asleep;        /* futex: 1: the worker sleeps, or is about to */
-	_Atomic bool stop;              /* the worker shall end */
-	pthread_mutex_t lock;           /* starting the worker; control */
-	bool started;                   /* there is a worker */
+	_Atomic uint32_t asleep;	  /* futex: 1: the worker sleeps, or is about to */
+	_Atomic bool stop;		  /* the worker shall end */
+	pthread_mutex_t lock;		  /* starting the worker; control */
+	bool started;			  /* there is a worker */
 	pthread_t worker;
-	uint8_t scratch[64];            /* worker: bytes that nobody wants */
+	uint8_t scratch[64]; /* worker: bytes that nobody wants */
 };
 
 /* What `base` of a region with `foreign` set points to. */
 struct urn_foreign {
-	struct urn_space *space;        /* counted */
-	uint64_t base;                  /* where the region's start lies in it */
+	struct urn_space *space; /* counted */
+	uint64_t base;		 /* where the region's start lies in it */
 };
 
 /* Where the bytes of an operation lie in their space. */
@@ -94,12 +94,12 @@ void urn_space_wake(struct urn_space *space);
 /* ---- lane.c: all lanes of one executor */
 
 struct urn_lanes {
-	const void *owner;              /* the executor */
+	const void *owner; /* the executor */
 	struct urn_lane *active, *to_flush;
-	uint32_t n;                     /* operations under way, of all lanes */
-	uint32_t limit;                 /* of them, from which on lanes are kept short */
-	struct urn_lane_wait *free;     /* pool of what waits without a slot */
-	struct urn_lane_block *blocks;  /* owner of it */
+	uint32_t n;		       /* operations under way, of all lanes */
+	uint32_t limit;		       /* of them, from which on lanes are kept short */
+	struct urn_lane_wait *free;    /* pool of what waits without a slot */
+	struct urn_lane_block *blocks; /* owner of it */
 	struct urn_memx_gate gate;
 };
 

@@ -172,7 +172,7 @@ urn_lanes_put(struct urn_lanes *ls, const struct urn_memop *op)
 
 	if (unlikely(!l))
 		return URN_MEMOP_FAILED;
-	/* Nothing is overtaken: while others wait there is no free slot, lane_take() sees to that. */
+	/* Nothing is overtaken: while others wait no slot is free, lane_take() sees to that. */
 	if (likely(l->prod - l->cons < URN_LANE_SLOTS))
 		lane_fill(ls, l, op);
 	else if (!lane_wait(ls, l, op))

@@ -16,8 +16,8 @@ enum { MAPS_LINE = 4096 + 128 }; /* a path is at most PATH_MAX, and escaped newl
 
 struct maps_reader {
 	int fd;
-	off_t off;            /* what was read */
-	size_t used, have;    /* of buf */
+	off_t off;	   /* what was read */
+	size_t used, have; /* of buf */
 	char buf[MAPS_LINE * 2];
 };
 
@@ -57,7 +57,8 @@ urn_map_parse(const char *line, struct urn_map *map)
 
 	map->name = "";
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4[rwxsp-] %*x %*x:%*x %*u %n", &map->start,
-		   &map->end, map->perms, &at) < 3 || at == 0 || strlen(map->perms) != 4)
+		   &map->end, map->perms, &at) < 3 ||
+	    at == 0 || strlen(map->perms) != 4)
 		return false;
 	map->name = line + at;
 	return map->start < map->end;
@@ -67,7 +68,8 @@ const char *
 urn_map_special(const struct urn_map *map)
 {
 	/* What else is in /dev is a device's memory, as far as its pages are any. */
-	static const char *const memory[] = {"/dev/shm/", "/dev/zero", "/dev/hugepages/", "/dev/hugepages-"};
+	static const char *const memory[] = {"/dev/shm/", "/dev/zero", "/dev/hugepages/",
+					     "/dev/hugepages-"};
 	const char *name = map->name;
 
 	if (strncmp(name, "[vvar", 5) == 0 || strcmp(name, "[vsyscall]") == 0 ||
@@ -91,7 +93,8 @@ maps_refuse(const struct urn_map *map, bool write, char *why, size_t len)
 	const char *special = urn_map_special(map);
 
 	if (special) {
-		snprintf(why, len, "0x%" PRIx64 "-0x%" PRIx64 " is %s (%s), which can't be registered",
+		snprintf(why, len,
+			 "0x%" PRIx64 "-0x%" PRIx64 " is %s (%s), which can't be registered",
 			 map->start, map->end, special, map->name);
 		return EFAULT;
 	}
@@ -101,9 +104,10 @@ maps_refuse(const struct urn_map *map, bool write, char *why, size_t len)
 		return EFAULT;
 	}
 	if (write && map->perms[1] != 'w') {
-		snprintf(why, len, "0x%" PRIx64 "-0x%" PRIx64 " is not writable (%s), and the rights "
-			 "ask for that: ask for reading only, or map it writable", map->start, map->end,
-			 map->perms);
+		snprintf(why, len,
+			 "0x%" PRIx64 "-0x%" PRIx64 " is not writable (%s), and the rights "
+			 "ask for that: ask for reading only, or map it writable",
+			 map->start, map->end, map->perms);
 		return EFAULT;
 	}
 	return 0;
@@ -119,12 +123,14 @@ urn_maps_check(int fd, uint64_t addr, uint64_t length, bool write, char *why, si
 
 	if (length == 0)
 		return 0;
-	/* Lines come in order of their addresses, and one that changes meanwhile splits or joins. */
+	/* Lines come in order of their addresses, and one that changes meanwhile splits or joins.
+	 */
 	while ((rc = maps_line(&r, &line)) == 1) {
 		struct urn_map map;
 
 		if (!urn_map_parse(line, &map)) {
-			snprintf(why, len, "the map of the process has a line that is none: \"%.80s\"", line);
+			snprintf(why, len,
+				 "the map of the process has a line that is none: \"%.80s\"", line);
 			return EIO;
 		}
 		if (map.end <= at)
@@ -142,7 +148,8 @@ urn_maps_check(int fd, uint64_t addr, uint64_t length, bool write, char *why, si
 		snprintf(why, len, "the map of the process can't be read: %s", strerror(errno));
 		return EIO;
 	}
-	snprintf(why, len, "nothing is mapped at 0x%" PRIx64 " of the %" PRIu64 " bytes at 0x%" PRIx64, at,
+	snprintf(why, len,
+		 "nothing is mapped at 0x%" PRIx64 " of the %" PRIu64 " bytes at 0x%" PRIx64, at,
 		 length, addr);
 	return EFAULT;
 }

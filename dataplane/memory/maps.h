@@ -10,7 +10,7 @@
 /* One line of it. */
 struct urn_map {
 	uint64_t start, end; /* end: first address behind it */
-	char perms[5];       /* "rwxp", '-' for a right that is not there; s: shared */
+	char perms[5];	     /* "rwxp", '-' for a right that is not there; s: shared */
 	const char *name;    /* in the line: a path, "[heap]", or "" */
 };
 

@@ -174,9 +174,9 @@ struct urn_memop {
 struct urn_memx;
 
 struct urn_memx_config {
-	uint32_t pending;      /* deferred operations that may be under way; others are done at once */
-	uint32_t foreign;      /* operations on foreign memory under way that close gates; 0: 1024 */
-	uint32_t max_pds;      /* of the struct urn_mem; 0: no gates */
+	uint32_t pending; /* deferred operations that may be under way; others are done at once */
+	uint32_t foreign; /* operations on foreign memory under way that close gates; 0: 1024 */
+	uint32_t max_pds; /* of the struct urn_mem; 0: no gates */
 	uint64_t delay_seed;   /* 0: answer at once; else delay operations, for tests */
 	uint32_t delay_percent; /* of operations that are answered later */
 	uint32_t delay_polls;  /* at most this many polls later */
@@ -190,8 +190,8 @@ struct urn_memx_config {
  */
 struct urn_memx_gate {
 	uint32_t closed; /* how many domains it is closed for */
-	uint32_t pds;    /* highest handle */
-	uint8_t *pd;     /* 1: closed */
+	uint32_t pds;	 /* highest handle */
+	uint8_t *pd;	 /* 1: closed */
 };
 
 struct urn_memx *urn_memx_create(const struct urn_memx_config *cfg);

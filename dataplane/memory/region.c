@@ -83,11 +83,14 @@ static int
 foreign_check(const struct urn_space *space, uint64_t addr, uint64_t length, uint64_t iova,
 	      uint32_t access, char *why, size_t len)
 {
-	uint32_t writes = URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_ATOMIC;
+	uint32_t writes =
+		URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_ATOMIC;
 
 	if (!region_access_ok(access)) {
-		snprintf(why, len, "access 0x%x is not possible: remote write and atomics need local "
-			 "write, and the bits must be known", access);
+		snprintf(why, len,
+			 "access 0x%x is not possible: remote write and atomics need local "
+			 "write, and the bits must be known",
+			 access);
 		return EINVAL;
 	}
 	if (!region_fits(addr, length) || !region_fits(iova, length)) {
@@ -122,8 +125,10 @@ urn_mem_reg_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, u
 	rc = f ? region_make(mem, pd, f, true, length, iova, access, key) : ENOMEM;
 	if (rc != 0) {
 		free(f);
-		snprintf(why, len, rc == EINVAL ? "no protection domain %u"
-						: "no memory, or no more regions, in domain %u", pd);
+		snprintf(why, len,
+			 rc == EINVAL ? "no protection domain %u"
+				      : "no memory, or no more regions, in domain %u",
+			 pd);
 		return rc;
 	}
 	urn_space_hold(space);

@@ -67,13 +67,15 @@ check_file(int fd, pid_t pid, const char *name, int mode, char *why, size_t len)
 		return EBADF;
 	}
 	if (stat(path, &want) != 0) {
-		snprintf(why, len, "%s can't be looked at: %s; is /proc mounted with hidepid?", path,
-			 strerror(errno));
+		snprintf(why, len, "%s can't be looked at: %s; is /proc mounted with hidepid?",
+			 path, strerror(errno));
 		return ESRCH;
 	}
 	if (is.st_dev != want.st_dev || is.st_ino != want.st_ino) {
-		snprintf(why, len, "the descriptor said to be of %s is of another file, or process, or "
-			 "of the /proc of a container", path);
+		snprintf(why, len,
+			 "the descriptor said to be of %s is of another file, or process, or "
+			 "of the /proc of a container",
+			 path);
 		return EBADF;
 	}
 	if ((flags & O_PATH) || ((flags & O_ACCMODE) != mode && (flags & O_ACCMODE) != O_RDWR)) {
@@ -121,8 +123,10 @@ urn_space_create(const struct urn_space_fds *fds, struct urn_space **space, char
 	}
 	s->fds = *fds;
 	if (!urn_space_alive(s)) {
-		snprintf(why, len, "process %ld executed another program since it opened its memory: "
-			 "open it again", (long)fds->pid);
+		snprintf(why, len,
+			 "process %ld executed another program since it opened its memory: "
+			 "open it again",
+			 (long)fds->pid);
 		free(s);
 		return ESRCH;
 	}

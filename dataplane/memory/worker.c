@@ -40,17 +40,17 @@
 #include <rte_pause.h>
 
 enum {
-	WORKER_RUN = 65536,   /* bytes that are moved by one call */
-	WORKER_BURST = 64,    /* operations of a lane, before the next lane's */
-	WORKER_SPINS = 200,   /* empty looks before it sleeps: some 10 us, */
-	WORKER_YIELDS = 20,   /* and these, which give the core to whom it belongs */
+	WORKER_RUN = 65536, /* bytes that are moved by one call */
+	WORKER_BURST = 64,  /* operations of a lane, before the next lane's */
+	WORKER_SPINS = 200, /* empty looks before it sleeps: some 10 us, */
+	WORKER_YIELDS = 20, /* and these, which give the core to whom it belongs */
 	WORKER_STACK = 256 << 10,
 	FETCH_PAGES = 16,
 };
 
 struct worker {
 	struct urn_space *space;
-	uint64_t page;                 /* bytes */
+	uint64_t page; /* bytes */
 	uint8_t run[WORKER_RUN];
 };
 
@@ -372,6 +372,7 @@ urn_space_wake(struct urn_space *s)
 {
 	/* What was put is seen before the worker sleeps, or it is seen asleep here. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&s->asleep, memory_order_relaxed) && atomic_exchange(&s->asleep, 0))
+	if (atomic_load_explicit(&s->asleep, memory_order_relaxed) &&
+	    atomic_exchange(&s->asleep, 0))
 		futex(&s->asleep, FUTEX_WAKE, 1);
 }

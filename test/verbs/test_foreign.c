@@ -25,7 +25,12 @@
 
 #include <linux/userfaultfd.h>
 
-enum { PAGE = 4096, SLOW = 64 * PAGE, QPS = 3, RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE };
+enum {
+	PAGE = 4096,
+	SLOW = 64 * PAGE,
+	QPS = 3,
+	RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
+};
 
 /* A second client on node 1, with memory that a userfaultfd supplies, that is, does not for now. */
 struct slow {
@@ -36,7 +41,7 @@ struct slow {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *far[QPS], *qp[QPS]; /* at node 0, and its own */
-	_Atomic int dereg; /* what ibv_dereg_mr() returned; -1: not yet */
+	_Atomic int dereg;		   /* what ibv_dereg_mr() returned; -1: not yet */
 };
 
 /* returns: false when the kernel forbids it */
@@ -56,7 +61,8 @@ stalling(struct slow *s)
 	assert_int_equal(ioctl(s->uffd, UFFDIO_API, &api), 0);
 	s->bytes = mmap(NULL, SLOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(s->bytes != MAP_FAILED);
-	reg = (struct uffdio_register){{(uintptr_t)s->bytes, SLOW}, UFFDIO_REGISTER_MODE_MISSING, 0};
+	reg = (struct uffdio_register){
+		{(uintptr_t)s->bytes, SLOW}, UFFDIO_REGISTER_MODE_MISSING, 0};
 	assert_int_equal(ioctl(s->uffd, UFFDIO_REGISTER, &reg), 0);
 	return true;
 }
@@ -69,7 +75,8 @@ supply(struct slow *s)
 
 	memset(page, 0x5a, PAGE);
 	for (uint32_t off = 0; off < SLOW; off += PAGE) {
-		struct uffdio_copy c = {.dst = (uintptr_t)s->bytes + off, .src = (uintptr_t)page, .len = PAGE};
+		struct uffdio_copy c = {
+			.dst = (uintptr_t)s->bytes + off, .src = (uintptr_t)page, .len = PAGE};
 
 		assert_int_equal(ioctl(s->uffd, UFFDIO_COPY, &c), 0);
 	}
@@ -121,8 +128,11 @@ write_slow(struct rig *r, struct slow *s, uint32_t len)
 	for (uint32_t i = 0; i < QPS; i++) {
 		struct ibv_sge sge = {(uintptr_t)r->end[0].buf, len, r->end[0].mr->lkey};
 		struct ibv_send_wr wr = {
-			.wr_id = 1000 + i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
-			.sg_list = &sge, .num_sge = 1,
+			.wr_id = 1000 + i,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
 			.wr.rdma = {(uintptr_t)s->bytes, s->mr->rkey},
 		};
 
@@ -205,7 +215,8 @@ deregistered(void **state)
 	(void)state;
 	if (!stalling(&s))
 		skip();
-	rig_open(&r, &(struct rig_config){.foreign = true, .no_link = 3}, &(struct rig_qp){.timeout = 18});
+	rig_open(&r, &(struct rig_config){.foreign = true, .no_link = 3},
+		 &(struct rig_qp){.timeout = 18});
 	attach(&r, &s);
 	rig_fill(r.end[0].buf, 64, 1);
 	write_slow(&r, &s, 64);
@@ -231,7 +242,8 @@ deregistered(void **state)
 static void
 unmapped(void **state)
 {
-	uint8_t *gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *gone =
+		mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_sge sge = {(uintptr_t)gone, 64, 0};
 	struct ibv_send_wr wr = {.wr_id = 3, .sg_list = &sge, .num_sge = 1};
 	struct ibv_mr *mr[2];
@@ -241,7 +253,8 @@ unmapped(void **state)
 	for (int source = 0; source < 2; source++) {
 		rig_open(&r, &(struct rig_config){.foreign = true}, &(struct rig_qp){0});
 		if (source)
-			gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				    -1, 0);
 		for (int e = 0; e < 2; e++) {
 			mr[e] = ibv_reg_mr(r.end[e].pd, gone, PAGE, RIGHTS);
 			assert_non_null(mr[e]);

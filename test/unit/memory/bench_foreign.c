@@ -22,8 +22,8 @@ seconds(void)
 
 /* `total` operations of `len` bytes one behind the other, `burst` of them under way at a time. */
 static void
-bench(struct ft *f, const char *what, struct urn_region *region, uint64_t base, int kind, uint32_t len,
-      uint32_t burst)
+bench(struct ft *f, const char *what, struct urn_region *region, uint64_t base, int kind,
+      uint32_t len, uint32_t burst)
 {
 	uint32_t total = BYTES / len < 100000 ? BYTES / len : 100000, done = 0;
 	struct urn_memop op[64], got[64];
@@ -47,7 +47,8 @@ bench(struct ft *f, const char *what, struct urn_region *region, uint64_t base, 
 		done += burst;
 	}
 	t = seconds() - t;
-	printf("%-8s %-6s %6u bytes, %2u at once: %8.0f ns an operation, %8.0f ns the burst, %6.2f GB/s\n",
+	printf("%-8s %-6s %6u bytes, %2u at once: %8.0f ns an operation, %8.0f ns the burst, %6.2f "
+	       "GB/s\n",
 	       what, kind == URN_MEMOP_PLACE ? "write" : "read", len, burst, t / total * 1e9,
 	       t / total * burst * 1e9, (double)total * len / t * 1e-9);
 }
@@ -74,7 +75,8 @@ main(void)
 	urn_mem_check(f.mem, key, f.pd, 0, 0, 0, 0, 0, &own);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		for (int kind = URN_MEMOP_GATHER; kind <= URN_MEMOP_PLACE; kind++)
-			bench(&f, "foreign", f.region, CHILD_AT, kind, cases[i].len, cases[i].burst);
+			bench(&f, "foreign", f.region, CHILD_AT, kind, cases[i].len,
+			      cases[i].burst);
 	for (int kind = URN_MEMOP_GATHER; kind <= URN_MEMOP_PLACE; kind++)
 		bench(&f, "mapped", own, CHILD_AT, kind, 4096, 16);
 	test_dereg(f.mem, key);

@@ -49,10 +49,13 @@ give_fds(int sock)
 	union {
 		struct cmsghdr h;
 		char room[CMSG_SPACE(3 * sizeof(int))];
-	} c = {{.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(3 * sizeof(int))}};
+	} c = {{.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(3 * sizeof(int))}};
 	char byte = 0;
 	struct iovec v = {&byte, 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)};
+	struct msghdr m = {
+		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)};
 
 	if (urn_space_open_self(&fds) != 0)
 		_exit(8);
@@ -200,7 +203,8 @@ serve(int sock)
 			all(sock, at, c.len, false);
 			break;
 		case CHILD_MAP:
-			answer = to_errno(map(c.addr, c.len, (int)(c.arg & 0xff), c.arg & 0x100) != MAP_FAILED);
+			answer = to_errno(map(c.addr, c.len, (int)(c.arg & 0xff), c.arg & 0x100) !=
+					  MAP_FAILED);
 			break;
 		case CHILD_PROTECT:
 			answer = to_errno(mprotect(at, c.len, (int)c.arg) == 0);
@@ -265,7 +269,8 @@ take_fds(struct child *c)
 	} m_c;
 	char byte;
 	struct iovec v = {&byte, 1};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = &m_c, .msg_controllen = sizeof(m_c)};
+	struct msghdr m = {
+		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &m_c, .msg_controllen = sizeof(m_c)};
 	int fd[3];
 
 	assert_int_equal(recvmsg(c->sock, &m, MSG_CMSG_CLOEXEC), 1);
@@ -407,8 +412,8 @@ ft_reg(struct ft *f, uint32_t access)
 {
 	char why[256] = "";
 
-	if (urn_mem_reg_foreign(f->mem, f->pd, f->space, CHILD_AT, f->len, CHILD_AT, access, &f->key,
-				why, sizeof(why)) != 0)
+	if (urn_mem_reg_foreign(f->mem, f->pd, f->space, CHILD_AT, f->len, CHILD_AT, access,
+				&f->key, why, sizeof(why)) != 0)
 		fail_msg("registration: %s", why);
 	assert_int_equal(urn_mem_check(f->mem, f->key, f->pd, 0, 0, 0, 0, 0, &f->region), 0);
 }
@@ -468,7 +473,8 @@ ft_run(struct ft *f, struct urn_memop *ops, unsigned int n)
 		for (unsigned int i = 0; i < k; i++) {
 			unsigned int j = 0;
 
-			while (j < n && !(ops[j].tag == got[i].tag && ops[j].status == URN_MEMOP_PENDING))
+			while (j < n &&
+			       !(ops[j].tag == got[i].tag && ops[j].status == URN_MEMOP_PENDING))
 				j++;
 			assert_true(j < n);
 			assert_int_not_equal(got[i].status, URN_MEMOP_PENDING);

@@ -20,17 +20,19 @@
 #define CHILD_AT 0x7e9000000000ull
 
 enum child_do {
-	CHILD_READ,    /* send `len` bytes at `addr` */
-	CHILD_WRITE,   /* take them */
-	CHILD_MAP,     /* map `len` anonymous bytes at `addr` with rights `arg`, shared if bit 8 is set */
+	CHILD_READ,  /* send `len` bytes at `addr` */
+	CHILD_WRITE, /* take them */
+	CHILD_MAP, /* map `len` anonymous bytes at `addr` with rights `arg`, shared if bit 8 is set
+		    */
 	CHILD_PROTECT, /* mprotect() to `arg` */
 	CHILD_UNMAP,
-	CHILD_FORK,    /* a child of its own: answers CHILD_READ_FORK; */
+	CHILD_FORK,	 /* a child of its own: answers CHILD_READ_FORK; */
 	CHILD_READ_FORK, /* its bytes are sent */
-	CHILD_EXEC,    /* execute this program as a victim that has `len` bytes at `addr` */
-	CHILD_UFFD,    /* map `len` bytes at `addr` that a userfaultfd supplies; answers errno */
-	CHILD_SERVE,   /* supply `arg` of its pages, each filled with 0x5a */
-	CHILD_FIND,    /* where a mapping begins whose line ends in the text at `addr`, of `len` bytes */
+	CHILD_EXEC,	 /* execute this program as a victim that has `len` bytes at `addr` */
+	CHILD_UFFD,	 /* map `len` bytes at `addr` that a userfaultfd supplies; answers errno */
+	CHILD_SERVE,	 /* supply `arg` of its pages, each filled with 0x5a */
+	CHILD_FIND, /* where a mapping begins whose line ends in the text at `addr`, of `len` bytes
+		     */
 };
 
 struct child {
@@ -71,7 +73,8 @@ struct ft {
 	struct urn_mem *mem;
 	struct urn_memx *x;
 	uint32_t pd, key;
-	struct urn_region *region; /* of the child's memory: `len` bytes at CHILD_AT, iova the same */
+	struct urn_region
+		*region; /* of the child's memory: `len` bytes at CHILD_AT, iova the same */
 	uint64_t len;
 	struct ft_frame *frame;
 	uint64_t rng;

@@ -132,8 +132,10 @@ test_model(void **state)
 				off = base + test_random(&f->rng) % FT_FRAME;
 			if (off + len > LEN)
 				off = base;
-			kind = kind == 0 ? URN_MEMOP_CMP_SWAP : kind == 1 ? URN_MEMOP_FETCH_ADD
-				: kind < 5 ? URN_MEMOP_GATHER : URN_MEMOP_PLACE;
+			kind = kind == 0   ? URN_MEMOP_CMP_SWAP
+			       : kind == 1 ? URN_MEMOP_FETCH_ADD
+			       : kind < 5  ? URN_MEMOP_GATHER
+					   : URN_MEMOP_PLACE;
 			if (kind >= URN_MEMOP_CMP_SWAP) {
 				off &= ~7ull;
 				len = 8;
@@ -141,7 +143,8 @@ test_model(void **state)
 				w[0] = test_random(&f->rng) & 1 ? word[i] : 5;
 				w[1] = test_random(&f->rng);
 				uint64_t now = kind == URN_MEMOP_FETCH_ADD ? word[i] + w[0]
-					       : w[0] == word[i] ? w[1] : word[i];
+					       : w[0] == word[i]	   ? w[1]
+									   : word[i];
 				memcpy(model + off, &now, 8);
 			}
 			ft_fill(f, f->frame[i].data, len);
@@ -275,7 +278,8 @@ test_hole(void **state)
 	free(got);
 }
 
-/* What the program does to its mappings later is its own affair; shared ones that it protects fail. */
+/* What the program does to its mappings later is its own affair; shared ones that it protects fail.
+ */
 static void
 test_protect_later(void **state)
 {
@@ -371,8 +375,9 @@ test_exec(void **state)
 	/* Nor may anything be registered there by the old descriptor. */
 	char why[256];
 	uint32_t key;
-	assert_int_equal(urn_mem_reg_foreign(f->mem, f->pd, f->space, CHILD_AT, 8, 0, RIGHTS, &key, why,
-					     sizeof(why)), EFAULT);
+	assert_int_equal(urn_mem_reg_foreign(f->mem, f->pd, f->space, CHILD_AT, 8, 0, RIGHTS, &key,
+					     why, sizeof(why)),
+			 EFAULT);
 	assert_non_null(strstr(why, "another program"));
 	free(got);
 }
@@ -391,7 +396,9 @@ test_fork(void **state)
 	run_one(f, URN_MEMOP_PLACE, PAGE, 64, URN_MEMOP_DONE);
 	child_read(&f->child, CHILD_AT + PAGE, got, 64);
 	assert_memory_equal(got, f->frame[0].data, 64);
-	struct { uint64_t w[4]; } cmd = {{CHILD_READ_FORK, CHILD_AT + PAGE, 64, 0}};
+	struct {
+		uint64_t w[4];
+	} cmd = {{CHILD_READ_FORK, CHILD_AT + PAGE, 64, 0}};
 	child_ask(&f->child, CHILD_READ_FORK, cmd.w[1], 64, 0);
 	for (size_t have = 0; have < 64;) {
 		ssize_t n = read(f->child.sock, got + have, 64 - have);

@@ -103,7 +103,8 @@ test_descriptors(void **state)
 	urn_space_release(NULL);
 }
 
-/* A descriptor that was opened before an exec is refused: its memory is gone, its process is not. */
+/* A descriptor that was opened before an exec is refused: its memory is gone, its process is not.
+ */
 static void
 test_before_exec(void **state)
 {
@@ -144,7 +145,8 @@ test_pid_again(void **state)
 	args.set_tid_size = 1;
 	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (pid == 0) {
-		uint8_t *p = mmap((void *)CHILD_AT, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		uint8_t *p = mmap((void *)CHILD_AT, PAGE, RW,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 		close(gate[1]);
 		if (p == MAP_FAILED || read(gate[0], &byte, 1) != 0)
@@ -214,15 +216,18 @@ test_rights(void **state)
 	assert_int_equal(check(s, at, 3 * PAGE, false, ""), 0);
 	assert_int_equal(check(s, at, 3 * PAGE + 1, false, "not readable (---p)"), EFAULT);
 	assert_int_equal(check(s, at + 3 * PAGE, 1, true, "not readable"), EFAULT);
-	assert_int_equal(check(s, at + 4 * PAGE, 1, false, "nothing is mapped at 0x7e9000004000"), EFAULT);
+	assert_int_equal(check(s, at + 4 * PAGE, 1, false, "nothing is mapped at 0x7e9000004000"),
+			 EFAULT);
 	assert_int_equal(check(s, at + 5 * PAGE - 1, 2, false, "nothing is mapped"), EFAULT);
 	assert_int_equal(check(s, at + 5 * PAGE, 2 * PAGE, true, ""), 0);
-	assert_int_equal(check(s, at + 5 * PAGE, 2 * PAGE + 1, true, "not readable (-w-p)"), EFAULT);
+	assert_int_equal(check(s, at + 5 * PAGE, 2 * PAGE + 1, true, "not readable (-w-p)"),
+			 EFAULT);
 	assert_int_equal(check(s, at + 8 * PAGE, PAGE, true, ""), 0);
 	assert_int_equal(check(s, at + 9 * PAGE, PAGE, false, ""), 0);
 	assert_int_equal(check(s, at + 9 * PAGE, 1, true, "not writable (r--s)"), EFAULT);
-	assert_int_equal(check(s, at + 11 * PAGE, PAGE + 1, false, "nothing is mapped at 0x7e900000c000"),
-			 EFAULT);
+	assert_int_equal(
+		check(s, at + 11 * PAGE, PAGE + 1, false, "nothing is mapped at 0x7e900000c000"),
+		EFAULT);
 	assert_int_equal(check(s, UINT64_MAX - 4095, 4096, false, "nothing is mapped"), EFAULT);
 	assert_int_equal(check(s, 0, UINT64_MAX, false, "nothing is mapped at 0x0"), EFAULT);
 	assert_int_equal(check(s, at, 0, true, ""), 0);
@@ -255,33 +260,44 @@ test_register(void **state)
 	(void)state;
 	ft_open(&f, 4 * PAGE);
 	assert_int_equal(child_do(&f.child, CHILD_MAP, CHILD_AT, 4 * PAGE, PROT_READ), 0);
-	const uint32_t write[] = {URN_ACCESS_LOCAL_WRITE, URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE,
+	const uint32_t write[] = {URN_ACCESS_LOCAL_WRITE,
+				  URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE,
 				  URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_ATOMIC};
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(urn_mem_reg_foreign(f.mem, f.pd, f.space, CHILD_AT, PAGE, 0, write[i],
-						     &key, why, sizeof(why)), EFAULT);
+		assert_int_equal(urn_mem_reg_foreign(f.mem, f.pd, f.space, CHILD_AT, PAGE, 0,
+						     write[i], &key, why, sizeof(why)),
+				 EFAULT);
 		assert_non_null(strstr(why, "not writable"));
 	}
 	assert_int_equal(urn_mem_reg_foreign(f.mem, f.pd, f.space, CHILD_AT, PAGE, 0,
-					     URN_ACCESS_REMOTE_WRITE, &key, why, sizeof(why)), EINVAL);
+					     URN_ACCESS_REMOTE_WRITE, &key, why, sizeof(why)),
+			 EINVAL);
 	assert_non_null(strstr(why, "need local write"));
-	assert_int_equal(urn_mem_reg_foreign(f.mem, f.pd, f.space, UINT64_MAX - 10, PAGE, 0, 0, &key,
-					     why, sizeof(why)), EINVAL);
+	assert_int_equal(urn_mem_reg_foreign(f.mem, f.pd, f.space, UINT64_MAX - 10, PAGE, 0, 0,
+					     &key, why, sizeof(why)),
+			 EINVAL);
 	assert_non_null(strstr(why, "wrap around"));
 	assert_int_equal(urn_mem_reg_foreign(f.mem, 77, f.space, CHILD_AT, PAGE, 0, 0, &key, why,
-					     sizeof(why)), EINVAL);
+					     sizeof(why)),
+			 EINVAL);
 	assert_non_null(strstr(why, "no protection domain 77"));
 	assert_int_equal(urn_mem_dealloc_pd(f.mem, f.pd), 0); /* no refusal has left a user */
 	f.pd = test_pd(f.mem);
 
 	assert_int_equal(urn_mem_reg_foreign(f.mem, f.pd, f.space, CHILD_AT + 8, PAGE, 1 << 20,
-					     URN_ACCESS_REMOTE_READ | URN_ACCESS_ZERO_BASED, &key, why,
-					     sizeof(why)), 0);
-	assert_int_equal(urn_mem_check(f.mem, key, f.pd, 0, 0, PAGE, URN_ACCESS_REMOTE_READ, 1, &r), 0);
+					     URN_ACCESS_REMOTE_READ | URN_ACCESS_ZERO_BASED, &key,
+					     why, sizeof(why)),
+			 0);
+	assert_int_equal(urn_mem_check(f.mem, key, f.pd, 0, 0, PAGE, URN_ACCESS_REMOTE_READ, 1, &r),
+			 0);
 	assert_int_equal(urn_mem_check(f.mem, key, f.pd, 0, 0, 1, URN_ACCESS_LOCAL_WRITE, 0, &r),
 			 URN_MEM_ACCESS);
 	urn_space_release(f.space); /* the region keeps it */
-	struct urn_memop op = {.region = r, .addr = 0, .frame = f.frame->data, .m = &f.frame->m, .len = 8,
+	struct urn_memop op = {.region = r,
+			       .addr = 0,
+			       .frame = f.frame->data,
+			       .m = &f.frame->m,
+			       .len = 8,
 			       .kind = URN_MEMOP_GATHER};
 	ft_run(&f, &op, 1);
 	assert_int_equal(op.status, URN_MEMOP_DONE);
@@ -310,8 +326,13 @@ test_destroy(void **state)
 static void
 test_lines(void **state)
 {
-	static const char *const bad[] = {"", "x", "10-20", "10-20 rw", "20-10 rw-p 0 0:0 0 ",
-					  "10-20 rwyp 0 0:0 0 ", "10 20 rw-p 0 0:0 0 x"};
+	static const char *const bad[] = {"",
+					  "x",
+					  "10-20",
+					  "10-20 rw",
+					  "20-10 rw-p 0 0:0 0 ",
+					  "10-20 rwyp 0 0:0 0 ",
+					  "10 20 rw-p 0 0:0 0 x"};
 	struct urn_map m;
 
 	(void)state;
@@ -319,7 +340,8 @@ test_lines(void **state)
 	assert_true(m.start == 0x7f00 && m.end == 0x8f00);
 	assert_string_equal(m.perms, "rw-s");
 	assert_string_equal(m.name, "/tmp/a b");
-	assert_true(urn_map_parse("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]", &m));
+	assert_true(urn_map_parse(
+		"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]", &m));
 	assert_non_null(urn_map_special(&m));
 	assert_true(urn_map_parse("1000-2000 r--p 00000000 00:00 0 ", &m));
 	assert_string_equal(m.name, "");
@@ -330,12 +352,26 @@ test_lines(void **state)
 		const char *name;
 		bool special;
 	} names[] = {
-		{"", false}, {"[heap]", false}, {"[stack]", false}, {"[anon:x]", false},
-		{"/memfd:x (deleted)", false}, {"/dev/shm/x", false}, {"/dev/zero (deleted)", false},
-		{"/dev/hugepages/x", false}, {"/SYSV00000000 (deleted)", false}, {"/usr/lib/x.so", false},
-		{"[vvar]", true}, {"[vvar_vclock]", true}, {"[vdso]", true}, {"/dev/mem", true},
-		{"/dev/dri/card0", true}, {"anon_inode:[io_uring]", true}, {"anon_inode:[perf_event]", true},
-		{"/dmabuf:x", true}, {"socket:[5]", true}, {"/dev/infiniband/uverbs0", true},
+		{"", false},
+		{"[heap]", false},
+		{"[stack]", false},
+		{"[anon:x]", false},
+		{"/memfd:x (deleted)", false},
+		{"/dev/shm/x", false},
+		{"/dev/zero (deleted)", false},
+		{"/dev/hugepages/x", false},
+		{"/SYSV00000000 (deleted)", false},
+		{"/usr/lib/x.so", false},
+		{"[vvar]", true},
+		{"[vvar_vclock]", true},
+		{"[vdso]", true},
+		{"/dev/mem", true},
+		{"/dev/dri/card0", true},
+		{"anon_inode:[io_uring]", true},
+		{"anon_inode:[perf_event]", true},
+		{"/dmabuf:x", true},
+		{"socket:[5]", true},
+		{"/dev/infiniband/uverbs0", true},
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -364,8 +400,8 @@ test_text(void **state)
 
 	(void)state;
 	for (unsigned long i = 0; i < LINES; i++) {
-		n += (size_t)sprintf(text + n, "%lx-%lx rw-p 0 00:00 0 %.*s", i << 12, (i + 1) << 12,
-				     (int)(i % 17), "/abcdefghijklmnopq");
+		n += (size_t)sprintf(text + n, "%lx-%lx rw-p 0 00:00 0 %.*s", i << 12,
+				     (i + 1) << 12, (int)(i % 17), "/abcdefghijklmnopq");
 		if (i == 100) { /* longer than any path */
 			memset(text + n, 'x', 12000);
 			n += 12000;
@@ -395,7 +431,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_before_exec),
 		cmocka_unit_test(test_pid_again),   cmocka_unit_test(test_rights),
 		cmocka_unit_test(test_register),    cmocka_unit_test(test_destroy),
-		cmocka_unit_test(test_lines),       cmocka_unit_test(test_text),
+		cmocka_unit_test(test_lines),	    cmocka_unit_test(test_text),
 	};
 
 	child_be_victim(argc, argv);

@@ -96,8 +96,11 @@ test_stall(void **state)
 
 	assert_int_equal(urn_mem_reg_mr(slow.mem, slow.pd, mapped, 8, 0, RIGHTS, &key), 0);
 	assert_int_equal(urn_mem_check(slow.mem, key, slow.pd, 0, 0, 8, 0, 0, &region), 0);
-	op[0] = (struct urn_memop){.region = region, .frame = quick.frame[0].data, .m = &quick.frame[0].m,
-				   .len = 8, .kind = URN_MEMOP_PLACE};
+	op[0] = (struct urn_memop){.region = region,
+				   .frame = quick.frame[0].data,
+				   .m = &quick.frame[0].m,
+				   .len = 8,
+				   .kind = URN_MEMOP_PLACE};
 	assert_int_equal(urn_memx_execute(slow.x, op, 1), 0);
 	assert_memory_equal(mapped, quick.frame[0].data, 8);
 
@@ -295,8 +298,8 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stall),	     cmocka_unit_test(test_stall_read),
-		cmocka_unit_test(test_stall_killed), cmocka_unit_test(test_sixteen),
+		cmocka_unit_test(test_stall),	       cmocka_unit_test(test_stall_read),
+		cmocka_unit_test(test_stall_killed),   cmocka_unit_test(test_sixteen),
 		cmocka_unit_test(test_without_rights),
 	};
 
