@@ -50,6 +50,7 @@ struct urn_lane {
 	uint32_t pds;
 
 	_Atomic uint32_t sent URN_ABI_ALIGNED(64); /* engine: slots the worker may take */
+	_Atomic int cpu;			   /* engine: the core it put them from */
 	_Atomic uint32_t done URN_ABI_ALIGNED(64); /* worker: slots answered */
 
 	struct urn_memop slot[URN_LANE_SLOTS] URN_ABI_ALIGNED(64);
@@ -60,6 +61,7 @@ struct urn_space {
 	_Atomic uint32_t refs;
 	_Atomic(struct urn_lane *) lanes; /* pushed by engines, freed with the space */
 	_Atomic uint32_t asleep;	  /* futex: 1: the worker sleeps, or is about to */
+	_Atomic int cpu;		  /* the core the worker was seen on last */
 	_Atomic bool stop;		  /* the worker shall end */
 	pthread_mutex_t lock;		  /* starting the worker; control */
 	bool started;			  /* there is a worker */
@@ -113,6 +115,8 @@ uint8_t urn_lanes_put(struct urn_lanes *ls, const struct urn_memop *op);
 void urn_lanes_flush(struct urn_lanes *ls);
 /* Take up to max answers. returns: how many */
 unsigned int urn_lanes_poll(struct urn_lanes *ls, struct urn_memop *ops, unsigned int max);
+/* Does a worker that has something to do run on the caller's core? */
+bool urn_lanes_crowded(const struct urn_lanes *ls);
 /* Operations under way on a region. */
 unsigned int urn_lanes_hold(const struct urn_lanes *ls, const struct urn_region *region);
 

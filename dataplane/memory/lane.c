@@ -3,6 +3,7 @@
 #include "memory/foreign.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,6 +197,7 @@ urn_lanes_flush(struct urn_lanes *ls)
 	while ((l = ls->to_flush)) {
 		ls->to_flush = l->next_flush;
 		l->flush = false;
+		atomic_store_explicit(&l->cpu, sched_getcpu(), memory_order_relaxed);
 		/* Pairs with the acquire in the worker's serve(). */
 		atomic_store_explicit(&l->sent, l->prod, memory_order_release);
 		urn_space_wake(l->space);
@@ -256,6 +258,17 @@ urn_lanes_poll(struct urn_lanes *ls, struct urn_memop *ops, unsigned int max)
 	}
 	urn_lanes_flush(ls);
 	return n;
+}
+
+bool
+urn_lanes_crowded(const struct urn_lanes *ls)
+{
+	int cpu = sched_getcpu();
+
+	for (const struct urn_lane *l = ls->active; l; l = l->next_active)
+		if (atomic_load_explicit(&l->space->cpu, memory_order_relaxed) == cpu)
+			return true;
+	return false;
 }
 
 unsigned int

@@ -302,6 +302,12 @@ urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max)
 	return n;
 }
 
+bool
+urn_memx_crowded(const struct urn_memx *x)
+{
+	return x->lanes.n && urn_lanes_crowded(&x->lanes);
+}
+
 const struct urn_memx_gate *
 urn_memx_gate(const struct urn_memx *x)
 {

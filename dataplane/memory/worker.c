@@ -37,12 +37,14 @@
 #include <unistd.h>
 
 #include <linux/futex.h>
+#include <rte_branch_prediction.h>
 #include <rte_pause.h>
 
 enum {
 	WORKER_RUN = 65536, /* bytes that are moved by one call */
 	WORKER_BURST = 64,  /* operations of a lane, before the next lane's */
 	WORKER_SPINS = 200, /* empty looks before it sleeps: some 10 us, */
+	WORKER_STAYS = 1024,  /* shares of lanes, before it moves to another core again */
 	WORKER_YIELDS = 20, /* and these, which give the core to whom it belongs */
 	WORKER_STACK = 256 << 10,
 	FETCH_PAGES = 16,
@@ -51,6 +53,7 @@ enum {
 struct worker {
 	struct urn_space *space;
 	uint64_t page; /* bytes */
+	unsigned int stays; /* shares of lanes before it may move again */
 	uint8_t run[WORKER_RUN];
 };
 
@@ -221,6 +224,35 @@ do_some(struct worker *w, struct urn_lane *l, uint32_t at, uint32_t n)
 	return done;
 }
 
+/*
+ * An engine that polls does not let go of its core, so whoever shares it waits
+ * for the end of a time slice: go elsewhere, but not to and fro.
+ */
+static __attribute__((cold, noinline)) void
+move_away(struct worker *w, int cpu)
+{
+	cpu_set_t others;
+
+	memset(&others, 0xff, sizeof(others)); /* the kernel takes those that are allowed */
+	CPU_CLR((size_t)cpu, &others);
+	/* There is no other core: then it stays. */
+	(void)sched_setaffinity(0, sizeof(others), &others);
+	w->stays = WORKER_STAYS;
+}
+
+/* Say where it runs, and see whether that is where the engine does. */
+static void
+look_around(struct worker *w, const struct urn_lane *l)
+{
+	int cpu = sched_getcpu();
+
+	if (w->stays)
+		w->stays--;
+	else if (unlikely(cpu >= 0 && cpu == atomic_load_explicit(&l->cpu, memory_order_relaxed)))
+		move_away(w, cpu);
+	atomic_store_explicit(&w->space->cpu, sched_getcpu(), memory_order_relaxed);
+}
+
 /* A share of a lane. returns: whether there was anything */
 static bool
 serve(struct worker *w, struct urn_lane *l)
@@ -233,6 +265,7 @@ serve(struct worker *w, struct urn_lane *l)
 		return false;
 	if (n > WORKER_BURST)
 		n = WORKER_BURST;
+	look_around(w, l);
 	while (n) {
 		uint32_t m = do_some(w, l, done, n);
 
@@ -323,6 +356,7 @@ start(struct urn_space *s)
 	if (!w)
 		return ENOMEM;
 	w->space = s;
+	w->stays = 0;
 	w->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, WORKER_STACK);
