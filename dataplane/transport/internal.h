@@ -421,6 +421,8 @@ void urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /* ---- responder.c, resp_finish.c, resp_tx.c */
 
 void urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* A request was dropped unseen: ask for it again when the QP is served next. */
+void urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 void urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /* An acknowledgement is owed; now: it does not wait to be merged. */
 void urn_resp_owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now);

@@ -250,9 +250,11 @@ urn_tp_doorbell(struct urn_tp *tp, struct urn_qp *qp)
 static __attribute__((noinline)) bool
 serve_gated(struct urn_tp *tp, struct urn_qp *qp)
 {
-	bool data = qp->rec_pending || (qp->flags & URN_QPF_PARTS);
+	/* A request that was dropped is asked for when the gate opens, and no sooner. */
+	bool data = qp->rec_pending || (qp->flags & URN_QPF_PARTS) ||
+		    ((qp->flags & URN_QPF_NAK) && qp->nak_syn == URN_NAK_SEQ);
 	bool more = data || qp->w_cur || urn_sq_ready(&qp->sq) || qp->repair ||
-		    (qp->flags & URN_QPF_PROBE);
+		    (qp->flags & (URN_QPF_PROBE | URN_QPF_MISSED));
 
 	if (qp->type != URN_QPT_UD && !data && urn_resp_owes(qp))
 		more |= urn_resp_tx(tp, qp, 1);
@@ -287,6 +289,8 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 		return false;
 	if (unlikely(urn_tp_gated(tp, qp)))
 		return serve_gated(tp, qp);
+	if (unlikely(qp->flags & URN_QPF_MISSED))
+		qp->flags = (qp->flags & ~(uint32_t)URN_QPF_MISSED) | URN_QPF_PROBE;
 	more = urn_resp_owes(qp) && urn_resp_tx(tp, qp, SHARE);
 	if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD)
 		more |= urn_req_tx(tp, qp, SHARE);
