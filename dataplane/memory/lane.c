@@ -210,15 +210,14 @@ lane_take(struct urn_lanes *ls, struct urn_lane *l, struct urn_memop *ops, unsig
 {
 	/* Pairs with the release in the worker's serve(). */
 	uint32_t n = atomic_load_explicit(&l->done, memory_order_acquire) - l->cons;
+	struct urn_lane_wait *w;
 
 	if (n > max)
 		n = max;
 	for (uint32_t i = 0; i < n; i++)
 		ops[i] = l->slot[l->cons++ % URN_LANE_SLOTS];
 	ls->n -= n;
-	while (unlikely(l->waiting) && l->prod - l->cons < URN_LANE_SLOTS) {
-		struct urn_lane_wait *w = l->first;
-
+	while (unlikely((w = l->first) != NULL) && l->prod - l->cons < URN_LANE_SLOTS) {
 		lane_fill(ls, l, &w->op);
 		l->first = w->next;
 		if (!l->first)

@@ -211,7 +211,7 @@ unsigned int urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigne
 unsigned int urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max);
 /* Operations under way, of any region (NULL) or of one. */
 unsigned int urn_memx_holds(const struct urn_memx *x, const struct urn_region *region);
-/* Does a worker that has something to do for it run on the caller's core? No barrier, no system call. */
+/* Does a worker that has something to do for it run on the caller's core? */
 bool urn_memx_crowded(const struct urn_memx *x);
 /* The gate of this executor, valid as long as it is. */
 const struct urn_memx_gate *urn_memx_gate(const struct urn_memx *x);

@@ -41,18 +41,18 @@
 #include <rte_pause.h>
 
 enum {
-	WORKER_RUN = 65536, /* bytes that are moved by one call */
-	WORKER_BURST = 64,  /* operations of a lane, before the next lane's */
-	WORKER_SPINS = 200, /* empty looks before it sleeps: some 10 us, */
-	WORKER_STAYS = 1024,  /* shares of lanes, before it moves to another core again */
-	WORKER_YIELDS = 20, /* and these, which give the core to whom it belongs */
+	WORKER_RUN = 65536,  /* bytes that are moved by one call */
+	WORKER_BURST = 64,   /* operations of a lane, before the next lane's */
+	WORKER_SPINS = 200,  /* empty looks before it sleeps: some 10 us, */
+	WORKER_STAYS = 1024, /* shares of lanes, before it moves to another core again */
+	WORKER_YIELDS = 20,  /* and these, which give the core to whom it belongs */
 	WORKER_STACK = 256 << 10,
 	FETCH_PAGES = 16,
 };
 
 struct worker {
 	struct urn_space *space;
-	uint64_t page; /* bytes */
+	uint64_t page;	    /* bytes */
 	unsigned int stays; /* shares of lanes before it may move again */
 	uint8_t run[WORKER_RUN];
 };
