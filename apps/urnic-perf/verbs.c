@@ -65,6 +65,7 @@ adapter_config(struct urn_adapter_config *a, const struct bench *b, const struct
 	memcpy(a->ipv4, node_ipv4[index], sizeof(a->ipv4));
 	memcpy(a->ipv6, node_ipv6[index], sizeof(a->ipv6));
 	a->no_icrc = b->o.no_icrc;
+	a->mem_foreign = b->o.foreign;
 	a->features_off = b->o.go_back_n ? URN_LINK_F_SACK : 0;
 	a->area_size = area_bytes(b);
 	if (b->l.qps + b->o.idle_qps > PERF_MAX_QPS)
