@@ -268,7 +268,7 @@ side_open(struct bench *b, unsigned int index, struct urn_err *err)
 	if (s->pd == NULL)
 		return verbs_failed(s, "allocate a protection domain", err);
 	needs_of(s->o->op, index, &src, &dst);
-	if (find_gid(s, err) || buffers_make(&s->mem, s->l, s->p, src, dst, b->o.attach != NULL, err) ||
+	if (find_gid(s, err) || buffers_make(&s->mem, s->l, s->p, src, dst, b->o.attach != NULL && !b->o.foreign, err) ||
 	    register_one(s, s->mem.src, s->mem.src_bytes, &s->mr_src, err) ||
 	    register_one(s, s->mem.dst, s->mem.dst_bytes, &s->mr_dst, err) ||
 	    make_queues(s, err) || make_qps(s, err))

@@ -107,9 +107,8 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 	if (c->remote && req->reg_mr.length) {
 		share = urn_share_find(c, req->reg_mr.addr, req->reg_mr.length, &base);
 		if (!share && !c->space)
-			return urn_ctl_fail(rep, EOPNOTSUPP, "%s: the dataplane cannot reach memory at "
-					    "0x%llx: only what urn_alloc() gave is shared with it",
-					    a->cfg.name, (unsigned long long)req->reg_mr.addr);
+			return urn_ctl_fail(rep, EOPNOTSUPP, "only memory of urn_alloc() can be "
+					    "registered: %s", c->no_space);
 	}
 	if (c->space && !share) {
 		rc = reg_foreign(c, req, rep, &key);
