@@ -63,6 +63,8 @@ static const char help[] =
 	"  --idle I          spin, pause or sleep when there is nothing to do (spin)\n"
 	"  --recovery R      what is repeated after loss: selective, or gbn: go-back-N (selective)\n"
 	"  --no-icrc         neither send nor check the ICRC\n"
+	"  --foreign         reach the buffers as if they were another process's; with\n"
+	"                    --attach: buffers of the heap, not of urn_alloc()\n"
 	"  --no-check        do not check the data that was moved\n"
 	"  --full-check      check every byte of every message, whatever it costs\n"
 	"  --with-limit      measure limit at the same size too, and print the ratio\n"
@@ -101,6 +103,7 @@ enum opt_id {
 	OPT_IDLE,
 	OPT_RECOVERY,
 	OPT_NO_ICRC,
+	OPT_FOREIGN,
 	OPT_NO_CHECK,
 	OPT_FULL_CHECK,
 	OPT_WITH_LIMIT,
@@ -137,6 +140,7 @@ static const struct option long_options[] = {
 	{"idle", required_argument, NULL, OPT_IDLE},
 	{"recovery", required_argument, NULL, OPT_RECOVERY},
 	{"no-icrc", no_argument, NULL, OPT_NO_ICRC},
+	{"foreign", no_argument, NULL, OPT_FOREIGN},
 	{"no-check", no_argument, NULL, OPT_NO_CHECK},
 	{"full-check", no_argument, NULL, OPT_FULL_CHECK},
 	{"with-limit", no_argument, NULL, OPT_WITH_LIMIT},
@@ -280,6 +284,8 @@ take_flag(int id, const char *arg, struct perf_opts *o, struct given *g)
 	switch (id) {
 	case OPT_NO_ICRC:
 		return o->no_icrc = true;
+	case OPT_FOREIGN:
+		return o->foreign = true;
 	case OPT_NO_CHECK:
 		o->check = PERF_CHECK_NONE;
 		return g->no_check = true;
@@ -418,6 +424,8 @@ check_op(const struct perf_opts *o, const struct given *g, struct urn_err *err)
 		urn_err_set(err, "--lat and --no-sender-copy go with limit, not with %s", name);
 	else if (bare && o->with_limit)
 		urn_err_set(err, "%s is a limit already; leave --with-limit out", name);
+	else if (bare && o->foreign)
+		urn_err_set(err, "--foreign goes with operations, not with %s", name);
 	else if (bare && o->stages)
 		urn_err_set(err, "--stages goes with operations, not with %s", name);
 	else

@@ -58,6 +58,7 @@ struct perf_opts {
 	bool use_srq;           /* receives from one shared queue */
 	bool ipv6;
 	bool no_icrc;
+	bool foreign;         /* buffers are reached as if they were another process's */
 	bool go_back_n;         /* offer no selective acknowledgements */
 	bool json;
 	bool lat;               /* limit: ping-pong */

@@ -124,6 +124,7 @@ json_settings(struct urn_json *j, const struct perf_opts *o)
 {
 	urn_json_str(j, "link", o->attach != NULL ? "attached" : perf_link_name(o->link));
 	urn_json_bool(j, "icrc", !o->no_icrc);
+	urn_json_bool(j, "foreign", o->foreign);
 	urn_json_str(j, "recovery", o->go_back_n ? "gbn" : "selective");
 	urn_json_str(j, "ip", o->ipv6 ? "6" : "4");
 	urn_json_array(j, "lcores");
@@ -207,10 +208,11 @@ print_head(const struct perf_opts *o)
 	char size[32];
 
 	urn_text_size(size, sizeof(size), o->size);
-	printf("urnic-perf %s%s%s: %s, %u QP%s, depth %u, MTU %u, %s, IPv%c, ICRC %s, core%s %d",
+	printf("urnic-perf %s%s%s%s: %s, %u QP%s, depth %u, MTU %u, %s, IPv%c, ICRC %s, core%s %d",
 	       perf_op_name(o->op), o->lat ? " --lat" : "",
-	       o->no_sender_copy ? " --no-sender-copy" : "", size, o->qps, o->qps == 1 ? "" : "s",
-	       o->depth, o->mtu, o->attach != NULL ? "attached" : perf_link_name(o->link), o->ipv6 ? '6' : '4',
+	       o->no_sender_copy ? " --no-sender-copy" : "", o->foreign ? " --foreign" : "", size,
+	       o->qps, o->qps == 1 ? "" : "s", o->depth, o->mtu,
+	       o->attach != NULL ? "attached" : perf_link_name(o->link), o->ipv6 ? '6' : '4',
 	       o->no_icrc ? "off" : "on", o->core[0] == o->core[1] ? "" : "s", o->core[0]);
 	if (o->core[0] != o->core[1])
 		printf(" and %d", o->core[1]);

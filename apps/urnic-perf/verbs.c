@@ -65,6 +65,7 @@ adapter_config(struct urn_adapter_config *a, const struct bench *b, const struct
 	memcpy(a->ipv4, node_ipv4[index], sizeof(a->ipv4));
 	memcpy(a->ipv6, node_ipv6[index], sizeof(a->ipv6));
 	a->no_icrc = b->o.no_icrc;
+	a->mem_foreign = b->o.foreign;
 	a->features_off = b->o.go_back_n ? URN_LINK_F_SACK : 0;
 	a->area_size = area_bytes(b);
 	if (b->l.qps + b->o.idle_qps > PERF_MAX_QPS)
@@ -267,7 +268,7 @@ side_open(struct bench *b, unsigned int index, struct urn_err *err)
 	if (s->pd == NULL)
 		return verbs_failed(s, "allocate a protection domain", err);
 	needs_of(s->o->op, index, &src, &dst);
-	if (find_gid(s, err) || buffers_make(&s->mem, s->l, s->p, src, dst, b->o.attach != NULL, err) ||
+	if (find_gid(s, err) || buffers_make(&s->mem, s->l, s->p, src, dst, b->o.attach != NULL && !b->o.foreign, err) ||
 	    register_one(s, s->mem.src, s->mem.src_bytes, &s->mr_src, err) ||
 	    register_one(s, s->mem.dst, s->mem.dst_bytes, &s->mr_dst, err) ||
 	    make_queues(s, err) || make_qps(s, err))

@@ -112,6 +112,10 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 		.delay_percent = a->cfg.mem_delay_percent,
 		.delay_polls = a->cfg.mem_delay_polls,
 		.fail_per_million = a->cfg.mem_fail_per_million,
+		/* What waits for foreign memory may keep half of the packets. */
+		.foreign = a->cfg.port->pool->size / 2 /
+			   (unsigned int)__builtin_popcount(a->cfg.engines),
+		.max_pds = URN_ADAPTER_MAX_PD,
 	};
 	struct urn_shard *s = calloc(1, sizeof(*s));
 

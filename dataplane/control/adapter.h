@@ -88,6 +88,15 @@ int urn_ctl_fail(struct urn_abi_rep *rep, int err, const char *fmt, ...)
 /* ctl.c: one request, validated and carried out */
 void urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep);
 
+/*
+ * One control call of a client at a time, and of an adapter; for the second
+ * urn_ctl_wait() lets others in: a client whose memory is slow holds up itself.
+ */
+void urn_ctl_enter(struct urn_client *c);
+void urn_ctl_leave(struct urn_client *c);
+/* Give the engines a turn to end what is under way. The adapter's lock is held before and after. */
+void urn_ctl_wait(struct urn_client *c);
+
 /* ctl_*.c: each returns 0 or an errno value; the adapter's lock is held */
 typedef int urn_ctl_fn(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep);
 urn_ctl_fn urn_ctl_hello, urn_ctl_query_port, urn_ctl_query_gid, urn_ctl_async_fd;

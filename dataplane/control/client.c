@@ -140,6 +140,24 @@ remove_shard(struct urn_client *c, uint32_t vector)
 	free(cs);
 }
 
+/* This process's memory as another's. */
+static int
+own_space(struct urn_client *c, struct urn_err *err)
+{
+	char why[256] = "can't open its own memory in /proc";
+	struct urn_space_fds fds;
+	int rc = urn_space_open_self(&fds);
+
+	if (rc == 0) {
+		rc = urn_space_create(&fds, &c->space, why, sizeof(why));
+		if (rc != 0)
+			urn_space_close_fds(&fds);
+	}
+	if (rc != 0)
+		urn_err_set(err, "%s: foreign memory: %s", c->adapter->cfg.name, why);
+	return rc;
+}
+
 struct urn_client *
 urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err)
 {
@@ -156,6 +174,11 @@ urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err)
 	c->remote = remote;
 	memset(c->wake_fd, -1, sizeof(c->wake_fd));
 	c->reply_fd = -1;
+	if (a->cfg.mem_foreign && own_space(c, err) != 0) {
+		urn_area_fini(&c->area);
+		free(c);
+		return NULL;
+	}
 	atomic_store(&c->async_fd, -1);
 	c->channel = (struct urn_abi_channel){
 		.ctx = c,
@@ -241,15 +264,13 @@ urn_client_orphan(struct urn_client *c)
 	struct urn_adapter *a = c->adapter;
 	struct urn_client **at = &a->clients;
 
-	/* Another client's objects may come and go meanwhile: none does under the lock. */
-	while (pthread_mutex_trylock(&a->lock) != 0)
-		urn_engine_wait_turn();
+	urn_ctl_enter(c);
 	take_back_all(c);
 	while (*at && *at != c)
 		at = &(*at)->next;
 	if (*at)
 		*at = c->next;
-	pthread_mutex_unlock(&a->lock);
+	urn_ctl_leave(c);
 	urn_table_fini(&c->cqs);
 	urn_table_fini(&c->srqs);
 	urn_table_fini(&c->channels);
@@ -264,6 +285,7 @@ urn_client_destroy(struct urn_client *c)
 {
 	if (c->adapter)
 		urn_client_orphan(c);
+	urn_space_release(c->space);
 	urn_area_fini(&c->area);
 	free(c);
 }

@@ -10,6 +10,7 @@
 #include "control/area.h"
 #include "control/table.h"
 #include "engine/engine.h"
+#include "memory/space.h"
 
 struct urn_adapter;
 struct urn_share;
@@ -39,6 +40,8 @@ struct urn_client {
 	struct urn_client *next;       /* of the adapter */
 	struct urn_abi_channel channel;
 	struct urn_area area;
+	struct urn_space *space;       /* where its memory is; NULL: in this process. Counted */
+	char no_space[160];            /* remote without a space: why there is none */
 	uint64_t db_off[URN_ABI_MAX_ENGINES]; /* by vector */
 	struct urn_client_shard *shard[URN_ABI_MAX_ENGINES]; /* by vector; engine's from the start on */
 	_Atomic int async_fd;          /* write end; -1: none; ours to close when remote */
@@ -46,6 +49,7 @@ struct urn_client {
 	int wake_fd[URN_ABI_MAX_ENGINES]; /* by vector; remote: an eventfd that wakes the engine; -1 */
 	struct urn_share *shares;      /* remote: memory it shares (share.c) */
 	uint32_t share_next;           /* handle of the one made last */
+	bool busy;                     /* a call of it is under way; under the adapter's lock */
 	struct urn_table cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
 	struct urn_table channels;     /* struct urn_ctl_channel */
 	int reply_fd;                  /* remote: to go along with the reply to this call; -1: none */

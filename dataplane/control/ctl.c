@@ -51,6 +51,41 @@ static urn_ctl_fn *const handlers[URN_CTL_OPS] = {
 	[URN_CTL_DESTROY_CHANNEL] = urn_ctl_destroy_channel,
 };
 
+/* Its holder may be waiting for an engine that this thread polls. */
+static void
+lock(struct urn_adapter *a)
+{
+	while (pthread_mutex_trylock(&a->lock) != 0)
+		urn_engine_wait_turn();
+}
+
+void
+urn_ctl_enter(struct urn_client *c)
+{
+	lock(c->adapter);
+	while (c->busy) { /* another call of the client waits for its memory */
+		pthread_mutex_unlock(&c->adapter->lock);
+		urn_engine_wait_turn();
+		lock(c->adapter);
+	}
+	c->busy = true;
+}
+
+void
+urn_ctl_leave(struct urn_client *c)
+{
+	c->busy = false;
+	pthread_mutex_unlock(&c->adapter->lock);
+}
+
+void
+urn_ctl_wait(struct urn_client *c)
+{
+	pthread_mutex_unlock(&c->adapter->lock);
+	urn_engine_wait_turn();
+	lock(c->adapter);
+}
+
 void
 urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -61,11 +96,9 @@ urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 		rep->err = urn_ctl_fail(rep, EINVAL, "no control request has the number %u", req->op);
 		return;
 	}
-	/* Its holder may be waiting for an engine that this thread polls. */
-	while (pthread_mutex_trylock(&a->lock) != 0)
-		urn_engine_wait_turn();
+	urn_ctl_enter(c);
 	rep->err = handlers[req->op](c, req, rep);
-	pthread_mutex_unlock(&a->lock);
+	urn_ctl_leave(c);
 	if (rep->err && !rep->why[0])
 		urn_ctl_fail(rep, rep->err, "%s: control request %u: %s", a->cfg.name, req->op,
 			     strerror(rep->err));

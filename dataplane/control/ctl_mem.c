@@ -75,6 +75,19 @@ disown_key(struct urn_client *c, uint32_t key)
 	c->adapter->key_kind[key >> 8] = KEY_NONE;
 }
 
+/* The client's addresses are another process's. */
+static int
+reg_foreign(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
+	    uint32_t *key)
+{
+	char why[256] = "";
+	int rc = urn_mem_reg_foreign(c->adapter->mem, req->reg_mr.pd, c->space, req->reg_mr.addr,
+				     req->reg_mr.length, req->reg_mr.iova, req->reg_mr.access, key,
+				     why, sizeof(why));
+
+	return rc == 0 ? 0 : urn_ctl_fail(rep, rc, "%s: %s", c->adapter->cfg.name, why);
+}
+
 int
 urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -90,17 +103,22 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 	    req->reg_mr.iova + req->reg_mr.length < req->reg_mr.iova)
 		return urn_ctl_fail(rep, EINVAL, "%s: a region of %llu bytes wraps around the address "
 				    "space", a->cfg.name, (unsigned long long)req->reg_mr.length);
-	/* Embedded: the client's addresses are ours. */
 	base = (uint8_t *)(uintptr_t)req->reg_mr.addr;
 	if (c->remote && req->reg_mr.length) {
 		share = urn_share_find(c, req->reg_mr.addr, req->reg_mr.length, &base);
-		if (!share)
-			return urn_ctl_fail(rep, EOPNOTSUPP, "%s: the dataplane cannot reach memory at "
-					    "0x%llx: only what urn_alloc() gave is shared with it",
-					    a->cfg.name, (unsigned long long)req->reg_mr.addr);
+		if (!share && !c->space)
+			return urn_ctl_fail(rep, EOPNOTSUPP, "only memory of urn_alloc() can be "
+					    "registered: %s", c->no_space);
 	}
-	rc = urn_mem_reg_mr(a->mem, req->reg_mr.pd, base, req->reg_mr.length, req->reg_mr.iova,
-			    req->reg_mr.access, &key);
+	if (c->space && !share) {
+		rc = reg_foreign(c, req, rep, &key);
+		if (rc != 0)
+			return rc;
+	} else {
+		/* Shared; or embedded: the client's addresses are ours. */
+		rc = urn_mem_reg_mr(a->mem, req->reg_mr.pd, base, req->reg_mr.length,
+				    req->reg_mr.iova, req->reg_mr.access, &key);
+	}
 	if (rc == EINVAL)
 		return urn_ctl_fail(rep, rc, "%s: access 0x%x is not possible: remote write and "
 				    "atomics need local write, and the bits must be known; or there "
@@ -132,8 +150,10 @@ count_holds(void *arg)
 
 /* Wait until no engine has an operation on the region under way. */
 static void
-wait_released(struct urn_adapter *a, struct urn_region *region)
+wait_released(struct urn_client *c, struct urn_region *region)
 {
+	struct urn_adapter *a = c->adapter;
+
 	for (uint32_t v = 0; v < a->vectors; v++) {
 		struct holds h = {.shard = urn_adapter_shard(a, v), .region = region};
 
@@ -141,7 +161,7 @@ wait_released(struct urn_adapter *a, struct urn_region *region)
 			urn_engine_call(h.shard->engine, count_holds, &h);
 			if (h.n == 0)
 				break;
-			urn_engine_wait_turn();
+			urn_ctl_wait(c);
 		}
 	}
 }
@@ -160,7 +180,7 @@ urn_ctl_dereg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn
 	if (rc != 0)
 		return urn_ctl_fail(rep, rc, "%s: memory windows are bound to the region 0x%x: "
 				    "invalidate them first", a->cfg.name, req->handle);
-	wait_released(a, region);
+	wait_released(c, region);
 	urn_mem_free_mr(a->mem, region);
 	disown_key(c, req->handle);
 	urn_share_release(c, req->handle);

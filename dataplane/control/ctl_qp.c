@@ -324,7 +324,7 @@ urn_ctl_modify_qp(struct urn_client *c, const struct urn_abi_req *req, struct ur
 		urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, modify, &w);
 		if (w.rc != EAGAIN)
 			break;
-		urn_engine_wait_turn(); /* memory under way ends first */
+		urn_ctl_wait(c); /* memory under way ends first */
 	}
 	if (w.rc == 0 && (req->modify_qp.mask & URN_QPM_STATE) &&
 	    req->modify_qp.attr.state == URN_QPS_RESET)
@@ -384,7 +384,7 @@ urn_ctl_destroy_qp(struct urn_client *c, const struct urn_abi_req *req, struct u
 		urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, destroy, &w);
 		if (w.rc == 0)
 			break;
-		urn_engine_wait_turn();
+		urn_ctl_wait(c);
 	}
 	settle(c->adapter, w.q);
 	w.q->send_cq->cq.users--;

@@ -48,6 +48,7 @@ struct urn_adapter_config {
 	/* Test knobs of the memory executor (memory/mem.h); 0: off. */
 	uint64_t mem_delay_seed;
 	uint32_t mem_delay_percent, mem_delay_polls, mem_fail_per_million;
+	bool mem_foreign;       /* reach clients' memory as if it were another process's */
 };
 
 struct urn_dp_config {

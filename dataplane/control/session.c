@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(((struct urn_adapter_config *)0)->name) ==
@@ -19,9 +20,12 @@ _Static_assert(sizeof(((struct urn_adapter_config *)0)->name) ==
 
 /* ---- messages */
 
+enum { MESSAGE_FDS = 2 };
+
 struct message {
 	struct urn_sock_ask ask;
-	int fd; /* that came along; -1: none. Ours until something takes it */
+	int fd[MESSAGE_FDS]; /* that came along; ours until something takes them, and makes them -1 */
+	unsigned int fds;    /* how many came */
 };
 
 /* Fail the question: errno value and a sentence. */
@@ -36,9 +40,9 @@ refuse(struct urn_sock_answer *a, int err, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Keep the first descriptor that came along, close what more there is. returns: were there too many? */
+/* Keep the descriptors that came along, close what is too much. returns: was there too much? */
 static bool
-take_descriptors(struct msghdr *msg, int *fd)
+take_descriptors(struct msghdr *msg, struct message *m)
 {
 	bool many = (msg->msg_flags & MSG_CTRUNC) != 0;
 
@@ -51,8 +55,8 @@ take_descriptors(struct msghdr *msg, int *fd)
 			int one;
 
 			memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof(one));
-			if (*fd < 0) {
-				*fd = one;
+			if (m->fds < MESSAGE_FDS) {
+				m->fd[m->fds++] = one;
 			} else {
 				close(one);
 				many = true;
@@ -68,7 +72,7 @@ receive(const struct urn_session *s, struct message *m)
 {
 	union {
 		struct cmsghdr align;
-		char buf[CMSG_SPACE(4 * sizeof(int))];
+		char buf[CMSG_SPACE(2 * MESSAGE_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = {.iov_base = &m->ask, .iov_len = sizeof(m->ask)};
 	struct msghdr msg = {
@@ -79,14 +83,13 @@ receive(const struct urn_session *s, struct message *m)
 	};
 	ssize_t n;
 
-	m->fd = -1;
-	memset(&m->ask, 0, sizeof(m->ask));
+	memset(m, 0, sizeof(*m));
 	do
 		n = recvmsg(s->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN ? -1 : -2;
-	if (take_descriptors(&msg, &m->fd) || (msg.msg_flags & MSG_TRUNC))
+	if (take_descriptors(&msg, m) || (msg.msg_flags & MSG_TRUNC))
 		return -2;
 	return n;
 }
@@ -140,7 +143,7 @@ complaint(const struct urn_session *s, const struct message *m, ssize_t n)
 	if (s->client ? h->kind == URN_SOCK_OPEN : h->kind == URN_SOCK_CALL)
 		return s->client ? "the connection has opened an adapter already"
 				 : "no adapter is open on the connection";
-	if (m->fd >= 0 && h->kind != URN_SOCK_CALL)
+	if (m->fds && h->kind != URN_SOCK_CALL && !(h->kind == URN_SOCK_OPEN && m->fds == 2))
 		return "a descriptor came that nothing asked for";
 	return NULL;
 }
@@ -184,10 +187,36 @@ find_adapter(const struct urn_dp *dp, const char name[32])
 	return NULL;
 }
 
+/* Any memory of the client's can be reached from here on, or c->no_space says why not. */
+static void
+open_space(struct urn_session *s, struct message *m)
+{
+	struct urn_client *c = s->client;
+	struct urn_space_fds fds = {.mem = m->fd[0], .maps = m->fd[1], .pid = s->peer.pid, .pidfd = -1};
+
+	if (m->fds != 2) {
+		snprintf(c->no_space, sizeof(c->no_space), "the program did not hand over its "
+			 "/proc/self/mem");
+		return;
+	}
+	fds.pidfd = (int)syscall(SYS_pidfd_open, s->peer.pid, 0);
+	if (fds.pidfd < 0) {
+		snprintf(c->no_space, sizeof(c->no_space), "its process can't be watched: %s",
+			 strerror(errno));
+		return;
+	}
+	if (urn_space_create(&fds, &c->space, c->no_space, sizeof(c->no_space)) != 0) {
+		close(fds.pidfd);
+		return;
+	}
+	m->fds = 0; /* the space has them now */
+}
+
 /* returns: descriptors to hand over, in fds[] */
 static unsigned int
-on_open(struct urn_session *s, const struct urn_sock_ask *q, struct urn_sock_answer *a, int *fds)
+on_open(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int *fds)
 {
+	const struct urn_sock_ask *q = &m->ask;
 	struct urn_adapter *ad = find_adapter(s->dp, q->open.name);
 	struct urn_err err = {""};
 	unsigned int n = 0;
@@ -201,6 +230,8 @@ on_open(struct urn_session *s, const struct urn_sock_ask *q, struct urn_sock_ans
 		refuse(a, ENOMEM, "%s", err.text);
 		return 0;
 	}
+	open_space(s, m);
+	a->open.foreign = s->client->space != NULL;
 	a->open.area_size = s->client->area.size;
 	a->open.engines = ad->vectors;
 	fds[n++] = s->client->area.fd;
@@ -217,16 +248,16 @@ on_call(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int
 	bool wanted = req->op == URN_CTL_SHARE;
 
 	s->calls++;
-	if (m->fd >= 0 && !wanted) {
-		a->call.err = urn_ctl_fail(&a->call, EBADF, "control request %u takes no descriptor, and "
-					   "one came", req->op);
+	if (m->fds && (!wanted || m->fds > 1)) {
+		a->call.err = urn_ctl_fail(&a->call, EBADF, "control request %u takes %s descriptor, and "
+					   "%u came", req->op, wanted ? "one" : "no", m->fds);
 		return 0;
 	}
 	if (wanted)
-		req->share.fd = m->fd;
+		req->share.fd = m->fds ? m->fd[0] : -1;
 	urn_ctl_call(s->client, req, &a->call);
 	if (wanted && a->call.err == 0)
-		m->fd = -1; /* the client has it now */
+		m->fds = 0; /* the client has it now */
 	fds[0] = s->client->reply_fd;
 	s->client->reply_fd = -1;
 	return fds[0] >= 0;
@@ -264,7 +295,7 @@ handle(struct urn_session *s, struct message *m, ssize_t n)
 		on_list(s, &m->ask, &a);
 		break;
 	case URN_SOCK_OPEN:
-		fds_n = on_open(s, &m->ask, &a, fds);
+		fds_n = on_open(s, m, &a, fds);
 		break;
 	case URN_SOCK_CALL:
 		fds_n = on_call(s, m, &a, fds);
@@ -289,8 +320,8 @@ urn_session_input(struct urn_session *s)
 	if (n <= 0)
 		s->bad = n != 0;
 	on = n > 0 && handle(s, &m, n);
-	if (m.fd >= 0)
-		close(m.fd);
+	for (unsigned int i = 0; i < m.fds; i++)
+		close(m.fd[i]);
 	return on;
 }
 

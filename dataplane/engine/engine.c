@@ -22,6 +22,7 @@
 #define NEIGH_PERIOD_NS 1000000ull  /* how often the neighbour table is tended */
 #define LINK_PERIOD_NS 10000000ull  /* how often the link is looked at */
 #define STUCK_NS 100000000ull       /* a port that takes nothing for so long loses frames */
+#define WORKER_TURNS 32             /* empty turns to a look at whether a worker needs this core */
 
 _Static_assert(URN_PORT_PRIV == URN_PKT_PRIV, "ports' mbufs are the dataplane's: urn_pkt_fresh()");
 
@@ -350,6 +351,23 @@ turn(struct urn_shard *s, uint64_t now)
 	return n;
 }
 
+/*
+ * Nothing to do but to wait for foreign memory, and its worker has no core but
+ * this one: what it is asked for takes a microsecond, a time slice that is used
+ * up in vain takes thousands.
+ */
+static __attribute__((cold, noinline)) void
+wait_for_workers(struct urn_engine *e)
+{
+	for (unsigned int i = 0; i < e->shards_n; i++) {
+		if (!urn_memx_crowded(e->shard[i]->memx))
+			continue;
+		sched_yield();
+		break;
+	}
+	e->waited = 0;
+}
+
 unsigned int
 urn_engine_poll(struct urn_engine *e)
 {
@@ -361,6 +379,9 @@ urn_engine_poll(struct urn_engine *e)
 	n += urn_engine_take(e);
 	for (unsigned int i = 0; i < e->shards_n; i++)
 		n += turn(e->shard[i], now);
+	e->waited = n ? 0 : e->waited + 1;
+	if (unlikely(e->waited >= WORKER_TURNS))
+		wait_for_workers(e);
 	e->loops++;
 	return n;
 }

@@ -93,6 +93,7 @@ struct urn_engine {
 	uint64_t tsc_base;             /* TSC at ns_base */
 	uint64_t tsc_mult;             /* ns per cycle, 32 fractional bits */
 	uint64_t loops;
+	uint32_t waited;               /* empty turns since the last look for workers */
 	struct urn_engine_config cfg;
 	int wake_fd;                   /* eventfd */
 	int sleep_fd;                  /* epoll: all eventfds that wake it */

@@ -21,7 +21,7 @@ enum urn_region_kind {
 
 /*
  * One index of the table: a region or a window. All but seq are stored under
- * an odd sequence. `start` and `base` of a region do not change until it is
+ * an odd sequence. `start`, `base` and `foreign` of a region do not change until it is
  * freed, so the executor reads them without looking at the sequence.
  */
 struct urn_region {
@@ -33,10 +33,10 @@ struct urn_region {
 	uint32_t kind;         /* enum urn_region_kind */
 	uint64_t start;        /* the first address the key speaks of */
 	uint64_t length;       /* bytes */
-	uint8_t *base;         /* regions: where `start` lies in this process */
+	uint8_t *base; /* regions: where `start` lies in this process; or struct urn_foreign */
 	struct urn_region *mr; /* region: itself; window: the region bound to, NULL: none */
 	uint32_t index;        /* of this entry; constant */
-	uint32_t rsvd;
+	uint32_t foreign;      /* regions: 1: `base` is a struct urn_foreign (foreign.h) */
 } URN_ABI_ALIGNED(64);
 _Static_assert(sizeof(struct urn_region) == 64, "a check reads one cache line");
 

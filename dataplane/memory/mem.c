@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "memory/foreign.h"
 #include "memory/internal.h"
 
 #include <stdlib.h>
@@ -28,13 +29,30 @@ urn_mem_create(uint32_t max_keys, uint32_t max_pds)
 	return mem;
 }
 
+/* Regions that nobody took away hold spaces. */
+static void
+mem_drop_foreign(struct urn_mem_chunk *chunk)
+{
+	for (uint32_t i = 0; i < URN_MEM_CHUNK; i++) {
+		struct urn_foreign *f = (void *)chunk->hot[i].base;
+
+		if (!chunk->hot[i].foreign)
+			continue;
+		urn_space_release(f->space);
+		free(f);
+	}
+}
+
 void
 urn_mem_destroy(struct urn_mem *mem)
 {
 	if (!mem)
 		return;
-	for (uint32_t i = 0; i < mem->chunks; i++)
+	for (uint32_t i = 0; i < mem->chunks; i++) {
+		if (mem->chunk[i])
+			mem_drop_foreign(mem->chunk[i]);
 		free(mem->chunk[i]);
+	}
 	free(mem->chunk);
 	free(mem->pd);
 	free(mem);

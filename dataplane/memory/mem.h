@@ -6,8 +6,9 @@
  * The transport never touches a program's memory. It checks a key with
  * urn_mem_check(), fills a burst of struct urn_memop and hands it to
  * urn_memx_execute(); each operation is answered at once (mapped memory) or
- * later through urn_memx_poll() (memory of another process; in tests, memory
- * with a seeded delay). architecture rule 1.
+ * later through urn_memx_poll() (foreign memory, which a worker thread of its
+ * space reads and writes: foreign.h; in tests, memory with a seeded delay).
+ * architecture rule 1.
  *
  * Keys are a 24-bit index (the adapter's) above an 8-bit key (the consumer's;
  * FO-2). lkey == rkey for regions. Index 0 is never given out.
@@ -24,10 +25,12 @@
 #include "wire/pkt.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct urn_mem;
 struct urn_region;
+struct urn_space;
 
 enum urn_mem_error {
 	URN_MEM_OK = 0,
@@ -64,6 +67,16 @@ void urn_mem_pd_release(struct urn_mem *mem, uint32_t pd);
  */
 int urn_mem_reg_mr(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length, uint64_t iova,
 		   uint32_t access, uint32_t *key);
+/*
+ * The same for `length` bytes at `addr` of another process's memory (space.h).
+ * The region counts as a user of the space, and starts its worker. EFAULT: not
+ * all of it is mapped, readable and, if the rights ask for writing, writable
+ * memory (urn_space_check()); EAGAIN: no thread for the worker. Every error has
+ * a sentence in why[len].
+ */
+int urn_mem_reg_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, uint64_t addr,
+			uint64_t length, uint64_t iova, uint32_t access, uint32_t *key, char *why,
+			size_t len);
 /*
  * Take a region away in two steps, so that engines can finish what is under
  * way: _kill makes every later check fail (EBUSY while windows are bound to
@@ -161,11 +174,24 @@ struct urn_memop {
 struct urn_memx;
 
 struct urn_memx_config {
-	uint32_t pending;      /* operations that may be under way; others are done at once */
+	uint32_t pending; /* deferred operations that may be under way; others are done at once */
+	uint32_t foreign; /* operations on foreign memory under way that close gates; 0: 1024 */
+	uint32_t max_pds; /* of the struct urn_mem; 0: no gates */
 	uint64_t delay_seed;   /* 0: answer at once; else delay operations, for tests */
 	uint32_t delay_percent; /* of operations that are answered later */
 	uint32_t delay_polls;  /* at most this many polls later */
 	uint32_t fail_per_million; /* of operations that fail, for tests */
+};
+
+/*
+ * Too much is under way on the foreign memory of a protection domain: who can
+ * leave its packets and requests for later should. What is handed over all the
+ * same is taken. pd[] by handle, 0 or 1; read between calls of the executor.
+ */
+struct urn_memx_gate {
+	uint32_t closed; /* how many domains it is closed for */
+	uint32_t pds;	 /* highest handle */
+	uint8_t *pd;	 /* 1: closed */
 };
 
 struct urn_memx *urn_memx_create(const struct urn_memx_config *cfg);
@@ -174,13 +200,20 @@ void urn_memx_destroy(struct urn_memx *x);
  * Execute n operations; each status is set. Those that touch the same bytes
  * take effect in the order they were given, over all calls; answers of PENDING
  * ones come in any order, once each. An atomic on an address that is not
- * 8-byte aligned in this process, or an unknown kind, is FAILED. A failed
- * operation changed nothing. returns: how many are not DONE
+ * 8-byte aligned in its process, or an unknown kind, is FAILED. A failed
+ * operation changed nothing; on foreign memory it may have written the bytes
+ * before the one that can't be. Operations on foreign memory are always
+ * PENDING, never wait for those on mapped memory, and take effect in order
+ * among those of their space. returns: how many are not DONE
  */
 unsigned int urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n);
 /* Take up to max answers of PENDING operations. returns: how many */
 unsigned int urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max);
 /* Operations under way, of any region (NULL) or of one. */
 unsigned int urn_memx_holds(const struct urn_memx *x, const struct urn_region *region);
+/* Does a worker that has something to do for it run on the caller's core? */
+bool urn_memx_crowded(const struct urn_memx *x);
+/* The gate of this executor, valid as long as it is. */
+const struct urn_memx_gate *urn_memx_gate(const struct urn_memx *x);
 
 #endif

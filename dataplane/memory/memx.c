@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The executor of gather, place and atomic operations on mapped memory.
+ * The executor of gather, place and atomic operations.
  *
- * As a rule every operation is done and answered at once. For tests an
+ * On mapped memory every operation is, as a rule, done and answered at once; on
+ * foreign memory its space's worker does it (foreign.h). For tests an
  * executor can be told to defer operations: a deferred one is not done before
  * it is answered, or before a later one that touches the same bytes, so that a
  * transport that does not wait for its answers sends and shows wrong bytes.
  * All decisions come from the seed: the same calls give the same answers.
  */
 #include "memory/copy.h"
+#include "memory/foreign.h"
 #include "memory/internal.h"
 
 #include <stdlib.h>
@@ -37,7 +39,15 @@ struct urn_memx {
 	uint64_t polls;		   /* so far */
 	struct memx_pending *list; /* cfg.pending entries, in the order they came */
 	uint32_t count;		   /* of them in use */
+	struct urn_lanes lanes;	   /* operations on foreign memory */
 };
+
+/* Is it on foreign memory? No bytes need no region, and are on none. */
+static inline bool
+memx_is_foreign(const struct urn_memop *op)
+{
+	return op->len && unlikely(op->region->foreign);
+}
 
 /* Where the bytes of an operation lie in this process; not for length 0. */
 static inline uint8_t *
@@ -166,7 +176,9 @@ memx_execute_testing(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 		struct urn_memop *op = &ops[i];
 		bool fails = memx_random(x) % 1000000 < x->cfg.fail_per_million;
 
-		if (memx_defer(x, op, fails)) {
+		if (memx_is_foreign(op)) {
+			op->status = fails ? URN_MEMOP_FAILED : urn_lanes_put(&x->lanes, op);
+		} else if (memx_defer(x, op, fails)) {
 			op->status = URN_MEMOP_PENDING;
 		} else if (fails) {
 			op->status = URN_MEMOP_FAILED;
@@ -176,6 +188,7 @@ memx_execute_testing(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 		}
 		not_done += op->status != URN_MEMOP_DONE;
 	}
+	urn_lanes_flush(&x->lanes);
 	return not_done;
 }
 
@@ -205,10 +218,14 @@ urn_memx_create(const struct urn_memx_config *cfg)
 		x->cfg.pending = 0;
 	x->testing = x->cfg.pending || cfg->fail_per_million;
 	x->rng = cfg->delay_seed;
+	if (urn_lanes_init(&x->lanes, x, cfg) != 0) {
+		free(x);
+		return NULL;
+	}
 	if (x->cfg.pending) {
 		x->list = calloc(x->cfg.pending, sizeof(*x->list));
 		if (!x->list) {
-			free(x);
+			urn_memx_destroy(x);
 			return NULL;
 		}
 	}
@@ -220,6 +237,7 @@ urn_memx_destroy(struct urn_memx *x)
 {
 	if (!x)
 		return;
+	urn_lanes_fini(&x->lanes);
 	free(x->list);
 	free(x);
 }
@@ -234,20 +252,22 @@ urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 	for (unsigned int i = 0; i < n; i++) {
 		if (i + MEMX_AHEAD < n && ops[i + MEMX_AHEAD].len)
 			rte_prefetch0(memx_target(&ops[i + MEMX_AHEAD]));
-		ops[i].status = memx_do(&ops[i]);
+		ops[i].status = memx_is_foreign(&ops[i]) ? urn_lanes_put(&x->lanes, &ops[i])
+							 : memx_do(&ops[i]);
 		not_done += ops[i].status != URN_MEMOP_DONE;
 	}
+	if (unlikely(not_done))
+		urn_lanes_flush(&x->lanes);
 	return not_done;
 }
 
-unsigned int
-urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max)
+/* Answers of what was deferred. */
+static unsigned int
+memx_poll_testing(struct urn_memx *x, struct urn_memop *ops, unsigned int max)
 {
 	unsigned int n = 0;
 	uint32_t left = 0;
 
-	if (likely(!x->count))
-		return 0;
 	x->polls++;
 	for (uint32_t i = 0; i < x->count; i++) {
 		struct memx_pending *p = &x->list[i];
@@ -271,12 +291,37 @@ urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max)
 }
 
 unsigned int
-urn_memx_holds(const struct urn_memx *x, const struct urn_region *region)
+urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max)
 {
 	unsigned int n = 0;
 
+	if (unlikely(x->count))
+		n = memx_poll_testing(x, ops, max);
+	if (unlikely(x->lanes.n))
+		n += urn_lanes_poll(&x->lanes, ops + n, max - n);
+	return n;
+}
+
+bool
+urn_memx_crowded(const struct urn_memx *x)
+{
+	return x->lanes.n && urn_lanes_crowded(&x->lanes);
+}
+
+const struct urn_memx_gate *
+urn_memx_gate(const struct urn_memx *x)
+{
+	return &x->lanes.gate;
+}
+
+unsigned int
+urn_memx_holds(const struct urn_memx *x, const struct urn_region *region)
+{
+	unsigned int n;
+
 	if (!region)
-		return x->count;
+		return x->count + x->lanes.n;
+	n = region->foreign ? urn_lanes_hold(&x->lanes, region) : 0;
 	for (uint32_t i = 0; i < x->count; i++)
 		n += x->list[i].op.region == region;
 	return n;

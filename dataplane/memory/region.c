@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Regions: registering memory and taking it away. Control only. */
+#include "memory/foreign.h"
 #include "memory/internal.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /*
  * What a region may be registered with. Bits 20 to 29 are the optional ones of
@@ -30,20 +34,16 @@ region_fits(uint64_t start, uint64_t length)
 	return !length || start <= UINT64_MAX - (length - 1);
 }
 
-int
-urn_mem_reg_mr(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length, uint64_t iova,
-	       uint32_t access, uint32_t *key)
+/* Make the region, whatever memory is behind it. base: as in struct urn_region */
+static int
+region_make(struct urn_mem *mem, uint32_t pd, void *base, bool foreign, uint64_t length,
+	    uint64_t iova, uint32_t access, uint32_t *key)
 {
 	struct urn_region_view v;
 	struct urn_region *r;
 	uint32_t k;
 	int rc;
 
-	if (access & URN_ACCESS_ZERO_BASED)
-		iova = 0;
-	if (!region_access_ok(access) || (!base && length) ||
-	    !region_fits((uintptr_t)base, length) || !region_fits(iova, length))
-		return EINVAL;
 	rc = urn_key_alloc(mem, pd, &k);
 	if (rc)
 		return rc;
@@ -59,9 +59,79 @@ urn_mem_reg_mr(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length, ui
 	URN_REGION_SET(r, start, iova);
 	URN_REGION_SET(r, length, length);
 	URN_REGION_SET(r, base, (uint8_t *)base);
+	URN_REGION_SET(r, foreign, foreign);
 	URN_REGION_SET(r, mr, r);
 	urn_region_unlock(r, &v);
 	*key = k;
+	return 0;
+}
+
+int
+urn_mem_reg_mr(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length, uint64_t iova,
+	       uint32_t access, uint32_t *key)
+{
+	if (access & URN_ACCESS_ZERO_BASED)
+		iova = 0;
+	if (!region_access_ok(access) || (!base && length) ||
+	    !region_fits((uintptr_t)base, length) || !region_fits(iova, length))
+		return EINVAL;
+	return region_make(mem, pd, base, false, length, iova, access, key);
+}
+
+/* Is it memory of the space that the rights allow to touch? returns 0 or an errno value */
+static int
+foreign_check(const struct urn_space *space, uint64_t addr, uint64_t length, uint64_t iova,
+	      uint32_t access, char *why, size_t len)
+{
+	uint32_t writes =
+		URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_ATOMIC;
+
+	if (!region_access_ok(access)) {
+		snprintf(why, len,
+			 "access 0x%x is not possible: remote write and atomics need local "
+			 "write, and the bits must be known",
+			 access);
+		return EINVAL;
+	}
+	if (!region_fits(addr, length) || !region_fits(iova, length)) {
+		snprintf(why, len, "%llu bytes at 0x%llx wrap around the address space",
+			 (unsigned long long)length, (unsigned long long)addr);
+		return EINVAL;
+	}
+	return urn_space_check(space, addr, length, access & writes, why, len);
+}
+
+int
+urn_mem_reg_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, uint64_t addr,
+		    uint64_t length, uint64_t iova, uint32_t access, uint32_t *key, char *why,
+		    size_t len)
+{
+	struct urn_foreign *f;
+	int rc;
+
+	if (access & URN_ACCESS_ZERO_BASED)
+		iova = 0;
+	rc = foreign_check(space, addr, length, iova, access, why, len);
+	if (rc != 0)
+		return rc;
+	rc = urn_space_start(space);
+	if (rc != 0) {
+		snprintf(why, len, "no thread to copy its memory: %s", strerror(rc));
+		return rc;
+	}
+	f = malloc(sizeof(*f));
+	if (f)
+		*f = (struct urn_foreign){.space = space, .base = addr};
+	rc = f ? region_make(mem, pd, f, true, length, iova, access, key) : ENOMEM;
+	if (rc != 0) {
+		free(f);
+		snprintf(why, len,
+			 rc == EINVAL ? "no protection domain %u"
+				      : "no memory, or no more regions, in domain %u",
+			 pd);
+		return rc;
+	}
+	urn_space_hold(space);
 	return 0;
 }
 
@@ -92,6 +162,7 @@ urn_mem_kill_mr(struct urn_mem *mem, uint32_t key, struct urn_region **region)
 void
 urn_mem_free_mr(struct urn_mem *mem, struct urn_region *region)
 {
+	struct urn_foreign *f = region->foreign ? (void *)region->base : NULL;
 	struct urn_region_view v;
 
 	if (!urn_region_take(region, 1u << URN_REGION_DYING, &v))
@@ -99,8 +170,12 @@ urn_mem_free_mr(struct urn_mem *mem, struct urn_region *region)
 	URN_REGION_SET(region, kind, URN_REGION_FREE);
 	URN_REGION_SET(region, pd, 0);
 	URN_REGION_SET(region, base, NULL);
+	URN_REGION_SET(region, foreign, 0);
 	URN_REGION_SET(region, length, 0);
 	urn_region_unlock(region, &v);
 	urn_key_free(mem, region, urn_region_cold(mem, region)->tag);
 	urn_mem_pd_release(mem, v.pd);
+	if (f)
+		urn_space_release(f->space);
+	free(f);
 }

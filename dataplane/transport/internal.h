@@ -140,6 +140,13 @@ urn_tp_burst_full(const struct urn_tp *tp)
 	return tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS || tp->burst_n + 2 > URN_TP_TX;
 }
 
+/* Is too much under way on its program's foreign memory for it to add more? */
+static inline bool
+urn_tp_gated(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return unlikely(tp->gate->closed) && qp->pd <= tp->gate->pds && tp->gate->pd[qp->pd];
+}
+
 /* ---- memory operations, and frames to send (burst.c) */
 
 static inline void
@@ -414,6 +421,8 @@ void urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /* ---- responder.c, resp_finish.c, resp_tx.c */
 
 void urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* A request was dropped unseen: ask for it again when the QP is served next. */
+void urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 void urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /* An acknowledgement is owed; now: it does not wait to be merged. */
 void urn_resp_owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now);

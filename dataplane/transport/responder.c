@@ -530,6 +530,20 @@ urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 void
+urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+{
+	int32_t d = urn_psn_diff(psn, qp->epsn);
+
+	if (d < 0 || (d > 0 && (qp->flags & URN_QPF_RNR_SENT)) || (qp->flags & URN_QPF_NAK))
+		return; /* it was done, or comes again anyway */
+	qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
+	qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
+	qp->nak_syn = URN_NAK_SEQ;
+	qp->nak_psn = qp->epsn;
+	urn_tp_sched(tp, qp);
+}
+
+void
 urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	int32_t d = urn_psn_diff(urn_pkt(m)->psn, qp->epsn);

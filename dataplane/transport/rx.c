@@ -37,6 +37,28 @@ from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
 					 urn_tmpl_dst(&qp->tmpl), 16) == 0;
 }
 
+/*
+ * As if it were lost on its way: what waits for slow memory must leave packets
+ * to others. Only that it is asked for again as soon as there is room, since a
+ * QP may have no timer. returns: whether m was dropped
+ */
+static __attribute__((cold, noinline)) bool
+drop_gated(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	const struct urn_pkt *p = urn_pkt(m);
+
+	if (p->op->flags & URN_OPF_REQUEST) {
+		urn_resp_missed(tp, qp, p->psn);
+	} else if (p->opcode == URN_RC_ACK || p->opcode == URN_RC_SACK) {
+		return false; /* needs no memory */
+	} else if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) {
+		qp->flags |= URN_QPF_MISSED;
+		urn_tp_sched(tp, qp);
+	}
+	urn_tp_drop(tp, m, URN_C_DROP_MEMORY);
+	return true;
+}
+
 static void
 deliver_rc(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -46,6 +68,8 @@ deliver_rc(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
 	else if (unlikely(!from_peer(qp, m)))
 		urn_tp_drop(tp, m, URN_C_DROP_PEER);
+	else if (unlikely(urn_tp_gated(tp, qp)) && drop_gated(tp, qp, m))
+		return;
 	else if (op->flags & URN_OPF_REQUEST)
 		urn_resp_accept(tp, qp, m);
 	else if (likely(qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD))
@@ -90,10 +114,12 @@ deliver(struct urn_tp *tp, struct rte_mbuf *m)
 	}
 	if (likely(qp->type == URN_QPT_RC))
 		deliver_rc(tp, qp, m);
-	else if (urn_pkt(m)->op->flags & URN_OPF_UD)
-		urn_ud_accept(tp, qp, m);
-	else
+	else if (unlikely(!(urn_pkt(m)->op->flags & URN_OPF_UD)))
 		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
+	else if (unlikely(urn_tp_gated(tp, qp)))
+		urn_tp_drop(tp, m, URN_C_DROP_MEMORY);
+	else
+		urn_ud_accept(tp, qp, m);
 	/* A packet and the kept ones behind it may ask for much memory. */
 	if (tp->ops_bytes >= URN_TP_OPS_BYTES || unlikely(urn_tp_burst_full(tp)))
 		urn_tp_execute(tp);

@@ -63,6 +63,7 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 		return NULL;
 	memset(tp, 0, sizeof(*tp));
 	tp->cfg = *cfg;
+	tp->gate = urn_memx_gate(cfg->memx);
 	tp->now = now;
 	tp->quiet = true;
 	sort_addresses(tp);
@@ -242,6 +243,24 @@ urn_tp_doorbell(struct urn_tp *tp, struct urn_qp *qp)
 		urn_tp_sched(tp, qp);
 }
 
+/*
+ * The same for a QP whose program has too much under way on foreign memory:
+ * acknowledgements only. It looks again each turn until the gate opens.
+ */
+static __attribute__((noinline)) bool
+serve_gated(struct urn_tp *tp, struct urn_qp *qp)
+{
+	/* A request that was dropped is asked for when the gate opens, and no sooner. */
+	bool data = qp->rec_pending || (qp->flags & URN_QPF_PARTS) ||
+		    ((qp->flags & URN_QPF_NAK) && qp->nak_syn == URN_NAK_SEQ);
+	bool more = data || qp->w_cur || urn_sq_ready(&qp->sq) || qp->repair ||
+		    (qp->flags & (URN_QPF_PROBE | URN_QPF_MISSED));
+
+	if (qp->type != URN_QPT_UD && !data && urn_resp_owes(qp))
+		more |= urn_resp_tx(tp, qp, 1);
+	return more;
+}
+
 /* One QP's share of a turn. returns: whether it has more to send */
 static bool
 serve(struct urn_tp *tp, struct urn_qp *qp)
@@ -261,13 +280,17 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->type == URN_QPT_UD)
 		return qp->state == URN_QPS_ERR || qp->state == URN_QPS_SQE
 			       ? urn_qp_flush(tp, qp, SHARE)
-			       : urn_ud_tx(tp, qp, SHARE);
+			       : urn_tp_gated(tp, qp) ? serve_gated(tp, qp) : urn_ud_tx(tp, qp, SHARE);
 	if (unlikely(qp->state == URN_QPS_ERR)) {
 		more = urn_resp_owes(qp) && urn_qp_reachable(tp, qp) && urn_resp_tx(tp, qp, SHARE);
 		return urn_qp_flush(tp, qp, SHARE) || more;
 	}
 	if (unlikely(!urn_qp_reachable(tp, qp)))
 		return false;
+	if (unlikely(urn_tp_gated(tp, qp)))
+		return serve_gated(tp, qp);
+	if (unlikely(qp->flags & URN_QPF_MISSED))
+		qp->flags = (qp->flags & ~(uint32_t)URN_QPF_MISSED) | URN_QPF_PROBE;
 	more = urn_resp_owes(qp) && urn_resp_tx(tp, qp, SHARE);
 	if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD)
 		more |= urn_req_tx(tp, qp, SHARE);

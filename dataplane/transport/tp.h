@@ -136,6 +136,7 @@ struct urn_tp_config {
 
 struct urn_tp {
 	struct urn_tp_config cfg;
+	const struct urn_memx_gate *gate; /* of cfg.memx */
 	uint64_t now;                  /* ns, of this turn */
 	uint32_t turn;                 /* counts turns; wraps */
 	uint8_t ipv4[4];               /* our IPv4 address, of cfg.gid */

@@ -6,15 +6,17 @@
  *
  *   HELLO  versions                 -> HELLO  what the dataplane is
  *   LIST   index                    -> DEVICE adapter number `index`, or err ENOENT
- *   OPEN   name of an adapter       -> OPEN   [area, a wake eventfd for each engine]
+ *   OPEN   name of an adapter [mem, maps] -> OPEN [area, a wake eventfd for each engine]
  *   CALL   urn_abi_req [descriptor] -> CALL   urn_abi_rep [descriptor]
  *
  * One connection opens one adapter, once; CALL is for after that. Closing the
  * connection gives everything back that was made over it. A message that makes
  * no sense is answered with an error and the connection is closed.
  *
- * Descriptors travel by SCM_RIGHTS. Of the requests only URN_CTL_SHARE brings one,
- * and those that make a pipe bring one back.
+ * Descriptors travel by SCM_RIGHTS. With OPEN the program may hand over its
+ * /proc/self/mem, open for reading and writing, and its /proc/self/maps: then
+ * regions may lie in any memory of its, not only in what it shares. Of the control
+ * requests only URN_CTL_SHARE brings one, and those that make a pipe bring one back.
  */
 #ifndef URN_ABI_SOCKET_H
 #define URN_ABI_SOCKET_H
@@ -65,7 +67,7 @@ struct urn_sock_answer {
 	union {
 		struct { uint32_t abi; uint32_t adapters; char version[64]; } hello;
 		struct urn_sock_device device;
-		struct { uint64_t area_size; uint32_t engines; uint32_t rsvd; } open;
+		struct { uint64_t area_size; uint32_t engines; uint32_t foreign; } open; /* foreign: 1: any memory */
 		struct urn_abi_rep call;
 	};
 };

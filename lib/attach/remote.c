@@ -11,6 +11,7 @@
 #include <urnic/attach.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,28 +37,29 @@ struct urn_remote {
 
 /* ---- messages */
 
+/* extra: descriptors to hand over, n of them */
 static int
-urn_remote_send(int fd, const struct urn_sock_ask *q, int extra)
+urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned int count)
 {
 	union {
 		struct cmsghdr align;
-		char buf[CMSG_SPACE(sizeof(int))];
+		char buf[CMSG_SPACE(2 * sizeof(int))];
 	} control;
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)q, .iov_len = q->head.bytes};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 
-	if (extra >= 0) {
+	if (count > 0) {
 		struct cmsghdr *c;
 
 		memset(&control, 0, sizeof(control));
 		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control.buf);
+		msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
 		c = CMSG_FIRSTHDR(&msg);
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &extra, sizeof(int));
+		c->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(c), extra, count * sizeof(int));
 	}
 	do
 		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
@@ -108,8 +110,8 @@ urn_remote_receive(int fd, struct urn_sock_answer *a, int *fds, unsigned int max
 
 /* Ask, and wait for the answer. returns: 0 or an errno value */
 static int
-urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, int extra, struct urn_sock_answer *a,
-	int *fds, unsigned int max, unsigned int *n)
+urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, unsigned int count,
+	struct urn_sock_answer *a, int *fds, unsigned int max, unsigned int *n)
 {
 	unsigned int none;
 	int err;
@@ -121,7 +123,7 @@ urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, int extra, struct 
 	if (n == NULL)
 		n = &none;
 	*n = 0;
-	err = urn_remote_send(fd, q, extra);
+	err = urn_remote_send(fd, q, extra, count);
 	if (err != 0 && err != ENODEV)
 		return urn_fail(err, "the dataplane can't be asked: %s", strerror(err));
 	if (urn_remote_receive(fd, a, fds, max, n) != 0)
@@ -166,7 +168,7 @@ urn_remote_connect(const char *path)
 
 	if (fd < 0)
 		return -1;
-	err = urn_remote_ask(fd, &q, URN_SOCK_HELLO, -1, &a, NULL, 0, NULL);
+	err = urn_remote_ask(fd, &q, URN_SOCK_HELLO, NULL, 0, &a, NULL, 0, NULL);
 	if (err == 0)
 		return fd;
 	close(fd);
@@ -179,7 +181,7 @@ urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out)
 {
 	struct urn_sock_ask q = {.list.index = index};
 	struct urn_sock_answer a;
-	int err = urn_remote_ask(fd, &q, URN_SOCK_LIST, -1, &a, NULL, 0, NULL);
+	int err = urn_remote_ask(fd, &q, URN_SOCK_LIST, NULL, 0, &a, NULL, 0, NULL);
 
 	if (err != 0)
 		return err;
@@ -202,7 +204,7 @@ urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct 
 
 	pthread_mutex_lock(&r->lock);
 	q.head.serial = ++r->serial;
-	err = urn_remote_ask(r->fd, &q, URN_SOCK_CALL, req->op == URN_CTL_SHARE ? req->share.fd : -1, &a,
+	err = urn_remote_ask(r->fd, &q, URN_SOCK_CALL, &req->share.fd, req->op == URN_CTL_SHARE, &a,
 		fd, fd != NULL, &n);
 	pthread_mutex_unlock(&r->lock);
 	if (err == 0) {
@@ -306,14 +308,32 @@ urn_remote_take(struct urn_remote *r, const struct urn_sock_answer *a, const int
 	return 0;
 }
 
+/*
+ * What the dataplane reaches any memory of ours by. Without it regions must lie
+ * in memory of urn_alloc(). returns: descriptors, 2 or none
+ */
+static unsigned int
+urn_remote_memory(int own[2])
+{
+	own[0] = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	own[1] = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (own[0] >= 0 && own[1] >= 0)
+		return 2;
+	if (own[0] >= 0)
+		close(own[0]);
+	if (own[1] >= 0)
+		close(own[1]);
+	return 0;
+}
+
 struct urn_abi_channel *
 urn_remote_open(int fd, const char name[32])
 {
 	struct urn_remote *r = calloc(1, sizeof(*r));
 	struct urn_sock_ask q = {0};
 	struct urn_sock_answer a;
-	int fds[URN_SOCK_FDS], err;
-	unsigned int n;
+	int fds[URN_SOCK_FDS], own[2], err;
+	unsigned int n, count;
 
 	if (r == NULL) {
 		close(fd);
@@ -333,7 +353,10 @@ urn_remote_open(int fd, const char name[32])
 	};
 	memcpy(q.open.name, name, sizeof(q.open.name));
 	q.open.name[sizeof(q.open.name) - 1] = '\0';
-	err = urn_remote_ask(fd, &q, URN_SOCK_OPEN, -1, &a, fds, URN_SOCK_FDS, &n);
+	count = urn_remote_memory(own);
+	err = urn_remote_ask(fd, &q, URN_SOCK_OPEN, own, count, &a, fds, URN_SOCK_FDS, &n);
+	while (count > 0)
+		close(own[--count]);
 	if (err == 0)
 		err = urn_remote_take(r, &a, fds, n);
 	if (err == 0)

@@ -83,6 +83,8 @@ class Urnicd(unittest.TestCase):
                 self.assertEqual(self.perf(op, "--iters", "300", "--full-check")["messages"], 300)
         self.perf("send_bw", "--iters", "3000", "--size", "64", "--qps", "40")
         self.perf("write_bw", "--iters", "20", "--size", "3M", "--nodes", "b,a")
+        for op in ("write_bw", "read_bw", "send_bw", "atomic_bw"):
+            self.perf(op, "--iters", "100", "--full-check", "--foreign")
         self.assertEqual(self.stop(p), 0)
         self.assertFalse(os.path.exists(os.path.dirname(self.socket)))
 

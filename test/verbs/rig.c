@@ -223,6 +223,7 @@ open_dataplane(struct rig *r)
 		ac[i].max_mr = 1024;
 		ac[i].area_size = 64 << 20;
 		ac[i].mem_delay_seed = r->cfg.delay_seed;
+		ac[i].mem_foreign = r->cfg.foreign || getenv("URNIC_TEST_FOREIGN");
 		ac[i].mem_delay_percent = r->cfg.delay_seed ? 60 : 0;
 		ac[i].mem_delay_polls = 20;
 		if (!r->cfg.fail_node || r->cfg.fail_node == i + 1)
@@ -497,7 +498,8 @@ rig_connect_to(struct rig *r, struct ibv_qp *qp, uint32_t psn, uint32_t peer_qpn
 		.max_dest_rd_atomic = (uint8_t)or_default(o->dest_rd_atomic, 4),
 		.max_rd_atomic = (uint8_t)or_default(o->rd_atomic, 4),
 		.min_rnr_timer = 1,
-		.timeout = (uint8_t)or_default(o->timeout, 8),
+		/* Workers of foreign memory want a core of a busy machine, too. */
+		.timeout = (uint8_t)or_default(o->timeout, getenv("URNIC_TEST_FOREIGN") ? 14 : 8),
 		.retry_cnt = (uint8_t)or_default(o->retry_cnt, 7),
 		.rnr_retry = (uint8_t)or_default(o->rnr_retry, 7),
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},

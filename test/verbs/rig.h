@@ -22,6 +22,7 @@ struct rig_config {
 	unsigned int engines;      /* 0: 2, one a node; 1: both nodes on one; 3, 4: node 0 on 0 and 2, ... */
 	bool ipv6;                 /* talk over link-local IPv6 instead of IPv4 */
 	uint32_t window;           /* packets in flight; 0: default */
+	bool foreign;              /* all memory is reached as if it were another process's */
 	uint64_t delay_seed;       /* memory answers late; 0: at once */
 	uint32_t fail_per_million; /* memory operations that fail, with delay_seed */
 	unsigned int fail_node;    /* of which node: 1: 0, 2: 1; 0: both */

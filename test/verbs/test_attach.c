@@ -435,25 +435,91 @@ test_share_refused(void **state)
 	others_go_on(r);
 }
 
-/* Memory that is not shared can't be registered; what is can, to the byte. */
+/* Bytes go from `from` of end 0 to `to` of end 1, and are the same. */
+static void
+move(struct rig *r, uint8_t *from, uint8_t *to, uint32_t n)
+{
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct ibv_mr *src = ibv_reg_mr(r->end[0].pd, from, n, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *dst = ibv_reg_mr(r->end[1].pd, to, n, access);
+	struct ibv_sge sge = {(uintptr_t)from, n, src ? src->lkey : 0};
+	struct ibv_send_wr wr = {.wr_id = 5, .sg_list = &sge, .num_sge = 1,
+				 .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+
+	assert_true(src && dst);
+	rig_fill(from, n, n);
+	wr.wr.rdma.remote_addr = (uintptr_t)to;
+	wr.wr.rdma.rkey = dst->rkey;
+	rig_send_on(r->end[0].qp, &wr);
+	assert_int_equal(rig_expect(r, 0, IBV_WC_SUCCESS).wr_id, 5);
+	assert_memory_equal(from, to, n);
+	assert_int_equal(ibv_dereg_mr(src), 0);
+	assert_int_equal(ibv_dereg_mr(dst), 0);
+}
+
+/* Regions lie in memory to share, of the heap, or on the stack; not in what is not there. */
 static void
 test_regions(void **state)
 {
+	enum { N = 100000 };
 	struct rig *r = *state;
 	struct rig_end *end = &r->end[0];
 	size_t bytes = 40 << 20; /* more than a segment */
-	uint8_t *p = urn_alloc(bytes), *heap = malloc(4096);
+	uint8_t *big = urn_alloc(bytes), *heap = malloc(N), stack[5000];
 	struct ibv_mr *mr;
+	void *hole;
 
-	assert_non_null(p);
-	mr = ibv_reg_mr(end->pd, p + 1, bytes - 1, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(big);
+	mr = ibv_reg_mr(end->pd, big + 1, bytes - 1, IBV_ACCESS_LOCAL_WRITE);
 	assert_non_null(mr);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	assert_null(ibv_reg_mr(end->pd, heap, 4096, IBV_ACCESS_LOCAL_WRITE));
-	assert_int_equal(errno, EOPNOTSUPP);
-	assert_non_null(strstr(urn_attach_error(), "urn_alloc"));
-	urn_free(p);
+	move(r, big + 7, heap, N);
+	move(r, heap, big + (35 << 20) + 3, N);
+	move(r, stack, heap + 77, sizeof(stack));
+	hole = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_int_equal(mprotect(hole, 4096, PROT_READ), 0);
+	assert_int_equal(munmap((uint8_t *)hole + 8192, 4096), 0);
+	assert_null(ibv_reg_mr(end->pd, hole, 8192, IBV_ACCESS_LOCAL_WRITE));
+	assert_null(ibv_reg_mr(end->pd, (uint8_t *)hole + 4096, 8192, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(munmap(hole, 8192), 0);
+	urn_free(big);
 	free(heap);
+	others_go_on(r);
+}
+
+/* Without its /proc/self/mem a program registers only what it shares; with another's it opens nothing of that. */
+static void
+test_no_space(void **state)
+{
+	struct rig *r = *state;
+
+	for (int other = 0; other < 2; other++) {
+		struct urn_sock_ask q = question(URN_SOCK_OPEN);
+		struct urn_sock_answer a;
+		int fd = dial(r), file = open("/proc/self/exe", O_RDONLY);
+
+		hello(fd);
+		snprintf(q.open.name, sizeof(q.open.name), "%s", r->dp->adapter[0]->cfg.name);
+		post(fd, &q, q.head.bytes, file, other ? 2 : 0);
+		assert_int_equal(recv(fd, &a, sizeof(a), 0), sizeof(a));
+		assert_int_equal(a.err, 0);
+		assert_int_equal(a.open.foreign, 0);
+		q = question(URN_SOCK_CALL);
+		q.call.op = URN_CTL_ALLOC_PD;
+		a = ask(fd, &q);
+		assert_int_equal(a.call.err, 0);
+		q.call.op = URN_CTL_REG_MR;
+		q.call.reg_mr.pd = a.call.handle;
+		q.call.reg_mr.access = URN_ACCESS_LOCAL_WRITE;
+		q.call.reg_mr.addr = q.call.reg_mr.iova = (uintptr_t)r;
+		q.call.reg_mr.length = 8;
+		a = ask(fd, &q);
+		assert_int_equal(a.call.err, EOPNOTSUPP);
+		assert_non_null(strstr(a.call.why, "urn_alloc"));
+		close(file);
+		close(fd);
+	}
+	others_go_on(r);
 }
 
 /* Who sees a completion may post into its slot at once. */
@@ -696,7 +762,7 @@ main(void)
 		cmocka_unit_test(test_versions),       cmocka_unit_test(test_list),
 		cmocka_unit_test(test_device_list),    cmocka_unit_test(test_rubbish),
 		cmocka_unit_test(test_calls_of_noise), cmocka_unit_test(test_answers_not_taken),
-		cmocka_unit_test(test_share_refused),  cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_share_refused),  cmocka_unit_test(test_regions), cmocka_unit_test(test_no_space),
 		cmocka_unit_test(test_slots), cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_dataplane_gone), cmocka_unit_test(test_path),
 	};

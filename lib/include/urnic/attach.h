@@ -57,7 +57,7 @@ struct ibv_context *urn_attach_connect(const char *path, const char *node);
 
 /*
  * Memory that is shared with dataplanes in other processes: regions in it are
- * reached at the speed of memory, all others through the kernel. Zeroed, on pages
+ * reached at the speed of memory, all others through the kernel (doc/urnicd.md). Zeroed, on pages
  * of its own. Embedded dataplanes reach any memory; it does no harm there. A child
  * of fork() shares what its parent had of it, like all shared memory.
  *

@@ -83,10 +83,10 @@ all_options_are_taken(void **state)
 {
 	(void)state;
 	assert_int_equal(parse("--json read_bw --size 1M --iters 10K --qps 4 --depth 8 --mtu 1024 "
-			       "--link memif --idle sleep --recovery gbn --no-icrc --full-check --with-limit"),
+			       "--link memif --idle sleep --recovery gbn --no-icrc --foreign --full-check --with-limit"),
 			 PERF_RUN);
 	assert_int_equal(o.op, PERF_READ_BW);
-	assert_true(o.json && o.no_icrc && o.with_limit && o.go_back_n);
+	assert_true(o.json && o.no_icrc && o.foreign && o.with_limit && o.go_back_n);
 	assert_int_equal(o.size, 1 << 20);
 	assert_int_equal(o.iters, 10240);
 	assert_int_equal(o.qps, 4);
@@ -198,6 +198,8 @@ bad_options_are_refused(void **state)
 		{"memcpy --with-limit", "--with-limit"},
 		{"memcpy --switch", "--switch"},
 		{"limit --stages", "--stages"},
+		{"memcpy --foreign", "--foreign"},
+		{"limit --foreign", "--foreign"},
 		{"send_bw --stages", "-Dstages=true"},
 		{"write_lat --size 0", "1 byte"},
 		{"write_lat --depth 4", "--depth"},

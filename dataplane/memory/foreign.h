@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How operations on foreign memory are carried out: inside memory/ only.
+ *
+ *   engine (memx.c, lane.c)              worker of the space (worker.c)
+ *
+ *   urn_lane_put() ──► slot[sent..prod)
+ *   urn_lanes_flush()  sent ───────────► slot[done..sent)  copies, sets status
+ *   urn_lanes_poll() ◄── slot[cons..done)  done ◄──────────
+ *
+ * A lane is one ring between one executor and one space. An operation is put
+ * into a slot, answered in it, and taken out of it, so an answer always has
+ * room. What finds no slot waits in a list of the executor's, in order.
+ *
+ * One worker a space. It carries out the operations of a lane in the order they
+ * came; a copy that stalls holds up that space only. Asleep, it is woken by a
+ * futex; the engine makes no other system call, and never waits.
+ */
+#ifndef URN_MEMORY_FOREIGN_H
+#define URN_MEMORY_FOREIGN_H
+
+#include "memory/check.h"
+#include "memory/space.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+	URN_LANE_SLOTS = 512, /* power of two */
+	URN_LANE_PDS = 16,    /* protection domains whose gate a lane closes */
+};
+
+struct urn_lane_wait; /* an operation that found no slot */
+
+struct urn_lane {
+	/* Constant once it is in its space's list. */
+	struct urn_lane *next; /* of the space */
+	const void *owner;     /* the executor; it may be gone, and then the lane is empty */
+	struct urn_space *space;
+
+	/* The engine's. */
+	uint32_t prod URN_ABI_ALIGNED(64); /* slots filled */
+	uint32_t cons;			   /* answers taken */
+	uint32_t waiting;		   /* in the list of those without a slot */
+	bool active;			   /* in the executor's list: something is under way */
+	bool flush;			   /* in its list of those whose worker is to be told */
+	struct urn_lane_wait *first, *last;
+	struct urn_lane *next_active, *next_flush;
+	uint32_t pd[URN_LANE_PDS]; /* domains that it closed the gate of */
+	uint32_t pds;
+
+	_Atomic uint32_t sent URN_ABI_ALIGNED(64); /* engine: slots the worker may take */
+	_Atomic int cpu;			   /* engine: the core it put them from */
+	_Atomic uint32_t done URN_ABI_ALIGNED(64); /* worker: slots answered */
+
+	struct urn_memop slot[URN_LANE_SLOTS] URN_ABI_ALIGNED(64);
+};
+
+struct urn_space {
+	struct urn_space_fds fds; /* owner; constant */
+	_Atomic uint32_t refs;
+	_Atomic(struct urn_lane *) lanes; /* pushed by engines, freed with the space */
+	_Atomic uint32_t asleep;	  /* futex: 1: the worker sleeps, or is about to */
+	_Atomic int cpu;		  /* the core the worker was seen on last */
+	_Atomic bool stop;		  /* the worker shall end */
+	pthread_mutex_t lock;		  /* starting the worker; control */
+	bool started;			  /* there is a worker */
+	pthread_t worker;
+	uint8_t scratch[64]; /* worker: bytes that nobody wants */
+};
+
+/* What `base` of a region with `foreign` set points to. */
+struct urn_foreign {
+	struct urn_space *space; /* counted */
+	uint64_t base;		 /* where the region's start lies in it */
+};
+
+/* Where the bytes of an operation lie in their space. */
+static inline uint64_t
+urn_foreign_target(const struct urn_memop *op)
+{
+	const struct urn_foreign *f = (const void *)op->region->base;
+
+	return f->base + (op->addr - op->region->start);
+}
+
+/* ---- worker.c */
+
+/* Start the worker, if it does not run. Control. returns 0 or an errno value */
+int urn_space_start(struct urn_space *space);
+/* End it; nothing is under way. */
+void urn_space_stop(struct urn_space *space);
+/* There is something in a lane: wake the worker if it sleeps. Engines. */
+void urn_space_wake(struct urn_space *space);
+
+/* ---- lane.c: all lanes of one executor */
+
+struct urn_lanes {
+	const void *owner; /* the executor */
+	struct urn_lane *active, *to_flush;
+	uint32_t n;		       /* operations under way, of all lanes */
+	uint32_t limit;		       /* of them, from which on lanes are kept short */
+	struct urn_lane_wait *free;    /* pool of what waits without a slot */
+	struct urn_lane_block *blocks; /* owner of it */
+	struct urn_memx_gate gate;
+};
+
+/* returns 0 or ENOMEM */
+int urn_lanes_init(struct urn_lanes *ls, const void *owner, const struct urn_memx_config *cfg);
+/* Nothing is under way. */
+void urn_lanes_fini(struct urn_lanes *ls);
+/* Hand an operation over. returns: PENDING; FAILED: no memory */
+uint8_t urn_lanes_put(struct urn_lanes *ls, const struct urn_memop *op);
+/* Tell the workers of what was put since the last time. */
+void urn_lanes_flush(struct urn_lanes *ls);
+/* Take up to max answers. returns: how many */
+unsigned int urn_lanes_poll(struct urn_lanes *ls, struct urn_memop *ops, unsigned int max);
+/* Does a worker that has something to do run on the caller's core? */
+bool urn_lanes_crowded(const struct urn_lanes *ls);
+/* Operations under way on a region. */
+unsigned int urn_lanes_hold(const struct urn_lanes *ls, const struct urn_region *region);
+
+#endif

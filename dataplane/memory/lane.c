@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engine's end of the lanes: handing operations to workers, taking their answers. */
+#include "memory/foreign.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+
+enum { WAIT_BLOCK = 256 };
+
+struct urn_lane_wait {
+	struct urn_lane_wait *next;
+	struct urn_memop op;
+};
+
+struct urn_lane_block {
+	struct urn_lane_block *next;
+	struct urn_lane_wait wait[WAIT_BLOCK];
+};
+
+int
+urn_lanes_init(struct urn_lanes *ls, const void *owner, const struct urn_memx_config *cfg)
+{
+	memset(ls, 0, sizeof(*ls));
+	ls->owner = owner;
+	ls->limit = cfg->foreign ? cfg->foreign : 1024;
+	ls->gate.pds = cfg->max_pds;
+	ls->gate.pd = calloc(cfg->max_pds + 1u, sizeof(*ls->gate.pd));
+	return ls->gate.pd ? 0 : ENOMEM;
+}
+
+void
+urn_lanes_fini(struct urn_lanes *ls)
+{
+	struct urn_lane_block *b, *next;
+
+	for (b = ls->blocks; b; b = next) {
+		next = b->next;
+		free(b);
+	}
+	free(ls->gate.pd);
+}
+
+/* ---- lanes */
+
+/* The lane to a space is made when the first operation goes there. */
+static __attribute__((noinline)) struct urn_lane *
+lane_make(struct urn_lanes *ls, struct urn_space *s)
+{
+	struct urn_lane *l = aligned_alloc(64, (sizeof(*l) + 63) & ~(size_t)63);
+
+	if (!l)
+		return NULL;
+	memset(l, 0, sizeof(*l));
+	l->owner = ls->owner;
+	l->space = s;
+	l->next = atomic_load_explicit(&s->lanes, memory_order_relaxed);
+	/* Release: the worker finds a whole lane (serve_all()). */
+	while (!atomic_compare_exchange_weak_explicit(&s->lanes, &l->next, l, memory_order_release,
+						      memory_order_relaxed))
+		;
+	return l;
+}
+
+static struct urn_lane *
+lane_of(struct urn_lanes *ls, struct urn_space *s)
+{
+	struct urn_lane *l = atomic_load_explicit(&s->lanes, memory_order_acquire);
+
+	while (l && l->owner != ls->owner)
+		l = l->next;
+	return likely(l != NULL) ? l : lane_make(ls, s);
+}
+
+static uint32_t
+lane_under_way(const struct urn_lane *l)
+{
+	return l->prod - l->cons + l->waiting;
+}
+
+/* How many operations a lane may have under way before its clients are kept short. */
+static uint32_t
+lane_limit(const struct urn_lanes *ls)
+{
+	return ls->n < ls->limit / 2 ? ls->limit / 4 : ls->limit / 32 + 1;
+}
+
+/* ---- the gate */
+
+static void
+gate_close(struct urn_lanes *ls, struct urn_lane *l, uint32_t pd)
+{
+	if (pd > ls->gate.pds || ls->gate.pd[pd] || l->pds == URN_LANE_PDS)
+		return;
+	ls->gate.pd[pd] = 1;
+	ls->gate.closed++;
+	l->pd[l->pds++] = pd;
+}
+
+static void
+gate_open(struct urn_lanes *ls, struct urn_lane *l)
+{
+	while (l->pds) {
+		ls->gate.pd[l->pd[--l->pds]] = 0;
+		ls->gate.closed--;
+	}
+}
+
+/* ---- what finds no slot */
+
+static struct urn_lane_wait *
+wait_get(struct urn_lanes *ls)
+{
+	struct urn_lane_wait *w = ls->free;
+	struct urn_lane_block *b;
+
+	if (unlikely(!w)) {
+		/* As many as packets wait at most: memory that came once stays. */
+		b = calloc(1, sizeof(*b));
+		if (!b)
+			return NULL;
+		b->next = ls->blocks;
+		ls->blocks = b;
+		for (int i = 0; i < WAIT_BLOCK; i++) {
+			b->wait[i].next = ls->free;
+			ls->free = &b->wait[i];
+		}
+		w = ls->free;
+	}
+	ls->free = w->next;
+	return w;
+}
+
+static bool
+lane_wait(struct urn_lanes *ls, struct urn_lane *l, const struct urn_memop *op)
+{
+	struct urn_lane_wait *w = wait_get(ls);
+
+	if (!w)
+		return false;
+	w->op = *op;
+	w->next = NULL;
+	if (l->last)
+		l->last->next = w;
+	else
+		l->first = w;
+	l->last = w;
+	l->waiting++;
+	return true;
+}
+
+/* ---- there and back */
+
+static inline void
+lane_fill(struct urn_lanes *ls, struct urn_lane *l, const struct urn_memop *op)
+{
+	l->slot[l->prod++ % URN_LANE_SLOTS] = *op;
+	if (!l->flush) {
+		l->flush = true;
+		l->next_flush = ls->to_flush;
+		ls->to_flush = l;
+	}
+}
+
+uint8_t
+urn_lanes_put(struct urn_lanes *ls, const struct urn_memop *op)
+{
+	const struct urn_foreign *f = (const void *)op->region->base;
+	struct urn_lane *l = lane_of(ls, f->space);
+
+	if (unlikely(!l))
+		return URN_MEMOP_FAILED;
+	/* Nothing is overtaken: while others wait no slot is free, lane_take() sees to that. */
+	if (likely(l->prod - l->cons < URN_LANE_SLOTS))
+		lane_fill(ls, l, op);
+	else if (!lane_wait(ls, l, op))
+		return URN_MEMOP_FAILED;
+	if (!l->active) {
+		l->active = true;
+		l->next_active = ls->active;
+		ls->active = l;
+	}
+	ls->n++;
+	if (unlikely(lane_under_way(l) >= lane_limit(ls)))
+		gate_close(ls, l, op->region->pd);
+	return URN_MEMOP_PENDING;
+}
+
+void
+urn_lanes_flush(struct urn_lanes *ls)
+{
+	struct urn_lane *l;
+
+	while ((l = ls->to_flush)) {
+		ls->to_flush = l->next_flush;
+		l->flush = false;
+		atomic_store_explicit(&l->cpu, sched_getcpu(), memory_order_relaxed);
+		/* Pairs with the acquire in the worker's serve(). */
+		atomic_store_explicit(&l->sent, l->prod, memory_order_release);
+		urn_space_wake(l->space);
+	}
+}
+
+/* Answers of one lane. returns: how many */
+static unsigned int
+lane_take(struct urn_lanes *ls, struct urn_lane *l, struct urn_memop *ops, unsigned int max)
+{
+	/* Pairs with the release in the worker's serve(). */
+	uint32_t n = atomic_load_explicit(&l->done, memory_order_acquire) - l->cons;
+	struct urn_lane_wait *w;
+
+	if (n > max)
+		n = max;
+	for (uint32_t i = 0; i < n; i++)
+		ops[i] = l->slot[l->cons++ % URN_LANE_SLOTS];
+	ls->n -= n;
+	while (unlikely((w = l->first) != NULL) && l->prod - l->cons < URN_LANE_SLOTS) {
+		lane_fill(ls, l, &w->op);
+		l->first = w->next;
+		if (!l->first)
+			l->last = NULL;
+		l->waiting--;
+		w->next = ls->free;
+		ls->free = w;
+	}
+	if (unlikely(l->pds) && lane_under_way(l) <= lane_limit(ls) / 2)
+		gate_open(ls, l);
+	return n;
+}
+
+unsigned int
+urn_lanes_poll(struct urn_lanes *ls, struct urn_memop *ops, unsigned int max)
+{
+	struct urn_lane **at = &ls->active, *l, *first = NULL, **end;
+	unsigned int n = 0;
+
+	while ((l = *at) && n < max) {
+		n += lane_take(ls, l, ops + n, max - n);
+		if (lane_under_way(l) == 0) {
+			l->active = false;
+			*at = l->next_active;
+		} else {
+			at = &l->next_active;
+		}
+	}
+	/* Who had no turn comes first in the next. */
+	if (unlikely(l && at != &ls->active)) {
+		first = l;
+		for (end = at; *end; end = &(*end)->next_active)
+			;
+		*end = ls->active;
+		*at = NULL;
+		ls->active = first;
+	}
+	urn_lanes_flush(ls);
+	return n;
+}
+
+bool
+urn_lanes_crowded(const struct urn_lanes *ls)
+{
+	int cpu = sched_getcpu();
+
+	for (const struct urn_lane *l = ls->active; l; l = l->next_active)
+		if (atomic_load_explicit(&l->space->cpu, memory_order_relaxed) == cpu)
+			return true;
+	return false;
+}
+
+unsigned int
+urn_lanes_hold(const struct urn_lanes *ls, const struct urn_region *region)
+{
+	unsigned int n = 0;
+
+	for (const struct urn_lane *l = ls->active; l; l = l->next_active) {
+		for (uint32_t i = l->cons; i != l->prod; i++)
+			n += l->slot[i % URN_LANE_SLOTS].region == region;
+		for (const struct urn_lane_wait *w = l->first; w; w = w->next)
+			n += w->op.region == region;
+	}
+	return n;
+}

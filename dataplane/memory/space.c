@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Address spaces of clients: what they hand over, and who uses it. */
+#include "memory/foreign.h"
+#include "memory/maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <linux/magic.h>
+
+/* The process a pidfd is of, in this process's numbers; -1: has ended, 0: no pidfd. */
+static long
+pid_of(int pidfd)
+{
+	char path[64], line[128];
+	long pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "Pid: %ld", &pid) == 1)
+			break;
+	fclose(f);
+	return pid;
+}
+
+/* Has the process of a pidfd ended? */
+static bool
+ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/*
+ * Is the descriptor that of /proc/PID/NAME? The name it has may be made up by
+ * a mount in a namespace of the client's; device and inode may not, since the
+ * descriptor keeps the inode, and with it the directory's entry, in use.
+ */
+static int
+check_file(int fd, pid_t pid, const char *name, int mode, char *why, size_t len)
+{
+	struct stat is, want;
+	struct statfs fs;
+	char path[64];
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fstat(fd, &is) != 0 || fstatfs(fd, &fs) != 0) {
+		snprintf(why, len, "the descriptor of %s is none: %s", name, strerror(errno));
+		return EBADF;
+	}
+	snprintf(path, sizeof(path), "/proc/%ld/%s", (long)pid, name);
+	if ((uint64_t)fs.f_type != PROC_SUPER_MAGIC || !S_ISREG(is.st_mode)) {
+		snprintf(why, len, "the descriptor said to be of %s is of no file in /proc", path);
+		return EBADF;
+	}
+	if (stat(path, &want) != 0) {
+		snprintf(why, len, "%s can't be looked at: %s; is /proc mounted with hidepid?",
+			 path, strerror(errno));
+		return ESRCH;
+	}
+	if (is.st_dev != want.st_dev || is.st_ino != want.st_ino) {
+		snprintf(why, len,
+			 "the descriptor said to be of %s is of another file, or process, or "
+			 "of the /proc of a container",
+			 path);
+		return EBADF;
+	}
+	if ((flags & O_PATH) || ((flags & O_ACCMODE) != mode && (flags & O_ACCMODE) != O_RDWR)) {
+		snprintf(why, len, "the descriptor of %s is not open for %s", path,
+			 mode == O_RDWR ? "reading and writing" : "reading");
+		return EBADF;
+	}
+	return 0;
+}
+
+static int
+check_fds(const struct urn_space_fds *fds, char *why, size_t len)
+{
+	long pid = pid_of(fds->pidfd);
+	int rc;
+
+	if (pid == 0 || (pid > 0 && pid != fds->pid)) {
+		snprintf(why, len, "descriptor %d is no pidfd of process %ld", fds->pidfd,
+			 (long)fds->pid);
+		return EBADF;
+	}
+	rc = check_file(fds->mem, fds->pid, "mem", O_RDWR, why, len);
+	if (rc == 0)
+		rc = check_file(fds->maps, fds->pid, "maps", O_RDONLY, why, len);
+	/* Looked at last: it has lived all the while, so the paths were its own. */
+	if (ended(fds->pidfd)) {
+		snprintf(why, len, "process %ld has ended", (long)fds->pid);
+		return ESRCH;
+	}
+	return rc;
+}
+
+int
+urn_space_create(const struct urn_space_fds *fds, struct urn_space **space, char *why, size_t len)
+{
+	int rc = check_fds(fds, why, len);
+	struct urn_space *s;
+
+	if (rc != 0)
+		return rc;
+	s = calloc(1, sizeof(*s));
+	if (!s) {
+		snprintf(why, len, "no memory for an address space");
+		return ENOMEM;
+	}
+	s->fds = *fds;
+	if (!urn_space_alive(s)) {
+		snprintf(why, len,
+			 "process %ld executed another program since it opened its memory: "
+			 "open it again",
+			 (long)fds->pid);
+		free(s);
+		return ESRCH;
+	}
+	atomic_init(&s->refs, 1);
+	pthread_mutex_init(&s->lock, NULL);
+	*space = s;
+	return 0;
+}
+
+void
+urn_space_hold(struct urn_space *space)
+{
+	atomic_fetch_add_explicit(&space->refs, 1, memory_order_relaxed);
+}
+
+void
+urn_space_release(struct urn_space *space)
+{
+	struct urn_lane *l, *next;
+
+	if (!space || atomic_fetch_sub_explicit(&space->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	urn_space_stop(space);
+	for (l = atomic_load(&space->lanes); l; l = next) {
+		next = l->next;
+		free(l);
+	}
+	urn_space_close_fds(&space->fds);
+	pthread_mutex_destroy(&space->lock);
+	free(space);
+}
+
+bool
+urn_space_alive(const struct urn_space *space)
+{
+	char c;
+
+	/* 0: nobody uses the address space any more. Nothing mapped at 0 is EIO. */
+	return pread(space->fds.mem, &c, 1, 0) != 0;
+}
+
+int
+urn_space_check(const struct urn_space *space, uint64_t addr, uint64_t length, bool write,
+		char *why, size_t len)
+{
+	if (!urn_space_alive(space)) {
+		snprintf(why, len, "process %ld has ended, or executed another program",
+			 (long)space->fds.pid);
+		return EFAULT;
+	}
+	return urn_maps_check(space->fds.maps, addr, length, write, why, len);
+}
+
+int
+urn_space_open_self(struct urn_space_fds *fds)
+{
+	int err;
+
+	fds->pid = getpid();
+	fds->mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	fds->maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	fds->pidfd = (int)syscall(SYS_pidfd_open, fds->pid, 0);
+	if (fds->mem >= 0 && fds->maps >= 0 && fds->pidfd >= 0)
+		return 0;
+	err = errno;
+	urn_space_close_fds(fds);
+	return err;
+}
+
+void
+urn_space_close_fds(struct urn_space_fds *fds)
+{
+	int *fd[] = {&fds->mem, &fds->maps, &fds->pidfd};
+
+	for (size_t i = 0; i < sizeof(fd) / sizeof(fd[0]); i++) {
+		if (*fd[i] >= 0)
+			close(*fd[i]);
+		*fd[i] = -1;
+	}
+}

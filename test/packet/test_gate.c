@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Too much waits for a program's foreign memory (memory/mem.h, struct
+ * urn_memx_gate): its packets are as if lost and its requests wait, those of
+ * others go on, and when the gate opens all is as if it had been a bad wire.
+ */
+#include "probe.h"
+
+enum { MTU = 1024, PDS = 10 };
+
+static uint8_t closed[PDS + 1];
+static struct urn_memx_gate gate = {.pds = PDS, .pd = closed};
+
+static void
+set(struct probe *p, uint32_t pd, bool on)
+{
+	closed[pd] = on;
+	gate.closed = on;
+	p->tp->gate = &gate;
+}
+
+/* What comes is dropped and counted, takes no receive, and may come again. */
+static void
+receives(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){0});
+	probe_recv(&p, 0, 64, 1);
+	probe_send(&p, SEND_ONLY, RQ(0), 0, 1); /* the acknowledgement that is owed goes out */
+	probe_turn(&p, 0);
+	set(&p, p.pd, true);
+	expect_recv(&p, 1, SUCCESS);
+	expect_aeth(&p, RQ(0), SYN_ACK, 1);
+	probe_recv(&p, 0, 64, 2);
+	probe_send(&p, SEND_ONLY, RQ(1), 64, 1);
+	probe_read(&p, RQ(2), 0, 8);
+	for (int i = 0; i < 10; i++)
+		probe_turn(&p, 0);
+	assert_int_equal(p.seen_n, p.looked);
+	expect_count(&p, DROP_MEMORY, 2);
+	/* Another program's gate is none of ours; what was dropped is asked for, once. */
+	set(&p, p.pd, false);
+	set(&p, p.other_pd, true);
+	expect_aeth(&p, RQ(1), NAK_SEQ, 1);
+	expect_silence(&p);
+	probe_send(&p, SEND_ONLY, RQ(1), 64, 1);
+	expect_recv(&p, 2, SUCCESS);
+	expect_aeth(&p, RQ(1), SYN_ACK, 2);
+	set(&p, p.other_pd, false);
+	expect_count(&p, DROP_MEMORY, 2);
+	probe_close(&p);
+}
+
+/* Nothing is sent meanwhile, and everything afterwards without another doorbell. */
+static void
+sends(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	for (int ud = 0; ud < 2; ud++) {
+		probe_open(&p, &(struct probe_config){.type = ud ? URN_QPT_UD : 0});
+		set(&p, p.pd, true);
+		if (ud) {
+			probe_prepare(&p, URN_WR_SEND, URN_WRF_SIGNALED, 0, 64, 0, 5);
+			probe_slot(&p)->ud.ah = 1;
+			probe_slot(&p)->ud.remote_qpn = 0x777;
+			probe_ring(&p);
+		} else {
+			probe_post(&p, URN_WR_SEND, URN_WRF_SIGNALED, 0, 64, 0, 5);
+		}
+		for (int i = 0; i < 10; i++)
+			probe_turn(&p, 0);
+		assert_int_equal(p.seen_n, 0);
+		assert_true(urn_tp_busy(p.tp));
+		set(&p, p.pd, false);
+		if (ud) {
+			expect_frame(&p, UD_SEND, SQ(0));
+		} else {
+			expect_frame(&p, SEND_ONLY, SQ(0));
+			probe_ack(&p, SQ(0), SYN_ACK, 1);
+		}
+		expect_sent(&p, 5, SUCCESS);
+		probe_close(&p);
+	}
+}
+
+/* Acknowledgements need no memory; a READ's response is dropped, and asked for again. */
+static void
+answers(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){0});
+	probe_post(&p, URN_WR_SEND, URN_WRF_SIGNALED, 0, 64, 0, 5);
+	probe_post(&p, URN_WR_RDMA_READ, URN_WRF_SIGNALED, 0, 2 * MTU, 0, 6);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	expect_frame(&p, READ_REQ, SQ(1));
+	set(&p, p.pd, true);
+	probe_ack(&p, SQ(0), SYN_ACK, 1);
+	probe_resp(&p, READ_FIRST, SQ(1), MTU, 3);
+	probe_resp(&p, READ_LAST, SQ(2), MTU, 3);
+	for (int i = 0; i < 10; i++)
+		probe_turn(&p, 0);
+	expect_count(&p, DROP_MEMORY, 2);
+	assert_int_equal(p.seen_n, p.looked);
+	set(&p, p.pd, false);
+	expect_sent(&p, 5, SUCCESS);
+	assert_int_equal(expect_frame(&p, READ_REQ, SQ(1))->length, 2 * MTU);
+	probe_resp(&p, READ_FIRST, SQ(1), MTU, 3);
+	probe_resp(&p, READ_LAST, SQ(2), MTU, 3);
+	expect_sent(&p, 6, SUCCESS);
+	probe_close(&p);
+}
+
+/* A QP in the error state is flushed whether or not. */
+static void
+errors(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){0});
+	set(&p, p.pd, true);
+	probe_post(&p, URN_WR_SEND, URN_WRF_SIGNALED, 0, 64, 0, 5);
+	probe_state(&p, URN_QPS_ERR);
+	for (int i = 0; i < 10; i++)
+		probe_turn(&p, 0);
+	expect_sent(&p, 5, WR_FLUSH_ERR);
+	set(&p, p.pd, false);
+	probe_close(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(receives),
+		cmocka_unit_test(sends),
+		cmocka_unit_test(answers),
+		cmocka_unit_test(errors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What an operation on another process's memory costs, from handing it to the
+ * executor to its answer; and mapped memory beside it. Not a test: run by hand.
+ */
+#include "foreign_child.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { LEN = 1 << 20, BYTES = 256 << 20 };
+
+static double
+seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* `total` operations of `len` bytes one behind the other, `burst` of them under way at a time. */
+static void
+bench(struct ft *f, const char *what, struct urn_region *region, uint64_t base, int kind,
+      uint32_t len, uint32_t burst)
+{
+	uint32_t total = BYTES / len < 100000 ? BYTES / len : 100000, done = 0;
+	struct urn_memop op[64], got[64];
+	uint64_t off = 0;
+	double t;
+
+	total -= total % burst;
+	t = seconds();
+	while (done < total) {
+		unsigned int left = burst;
+
+		for (uint32_t i = 0; i < burst; i++) {
+			op[i] = ft_op(f, kind, i, 0, len);
+			op[i].region = region;
+			op[i].addr = base + off;
+			off = off + 2 * len > LEN ? 0 : off + len;
+		}
+		left = urn_memx_execute(f->x, op, burst);
+		while (left)
+			left -= urn_memx_poll(f->x, got, 64);
+		done += burst;
+	}
+	t = seconds() - t;
+	printf("%-8s %-6s %6u bytes, %2u at once: %8.0f ns an operation, %8.0f ns the burst, %6.2f "
+	       "GB/s\n",
+	       what, kind == URN_MEMOP_PLACE ? "write" : "read", len, burst, t / total * 1e9,
+	       t / total * burst * 1e9, (double)total * len / t * 1e-9);
+}
+
+int
+main(void)
+{
+	static const struct {
+		uint32_t len, burst;
+	} cases[] = {{8, 1}, {64, 1}, {4096, 1}, {64, 16}, {1024, 16}, {4096, 16}, {4096, 32}};
+	uint8_t *mapped = aligned_alloc(4096, LEN);
+	struct urn_region *own;
+	struct ft f;
+	uint32_t key;
+
+	setlinebuf(stdout);
+	ft_open(&f, LEN);
+	memset(mapped, 1, LEN);
+	if (child_do(&f.child, CHILD_MAP, CHILD_AT, LEN, PROT_READ | PROT_WRITE) != 0)
+		return 1;
+	child_write(&f.child, CHILD_AT, mapped, LEN);
+	ft_reg(&f, RIGHTS);
+	urn_mem_reg_mr(f.mem, f.pd, mapped, LEN, CHILD_AT, RIGHTS, &key);
+	urn_mem_check(f.mem, key, f.pd, 0, 0, 0, 0, 0, &own);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (int kind = URN_MEMOP_GATHER; kind <= URN_MEMOP_PLACE; kind++)
+			bench(&f, "foreign", f.region, CHILD_AT, kind, cases[i].len,
+			      cases[i].burst);
+	for (int kind = URN_MEMOP_GATHER; kind <= URN_MEMOP_PLACE; kind++)
+		bench(&f, "mapped", own, CHILD_AT, kind, 4096, 16);
+	test_dereg(f.mem, key);
+	ft_close(&f);
+	free(mapped);
+	return 0;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A client whose memory stalls, and others of the same adapter. (That all the
+ * rest works on foreign memory as well say the verbs_NAME_foreign tests.)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/userfaultfd.h>
+
+enum {
+	PAGE = 4096,
+	SLOW = 64 * PAGE,
+	QPS = 3,
+	RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
+};
+
+/* A second client on node 1, with memory that a userfaultfd supplies, that is, does not for now. */
+struct slow {
+	int uffd;
+	uint8_t *bytes; /* SLOW */
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_qp *far[QPS], *qp[QPS]; /* at node 0, and its own */
+	_Atomic int dereg;		   /* what ibv_dereg_mr() returned; -1: not yet */
+};
+
+/* returns: false when the kernel forbids it */
+static bool
+stalling(struct slow *s)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register reg;
+
+	s->uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (s->uffd < 0) {
+		print_message("no userfaultfd: %s\n", strerror(errno));
+		if (geteuid() == 0)
+			fail_msg("root may have one");
+		return false;
+	}
+	assert_int_equal(ioctl(s->uffd, UFFDIO_API, &api), 0);
+	s->bytes = mmap(NULL, SLOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(s->bytes != MAP_FAILED);
+	reg = (struct uffdio_register){
+		{(uintptr_t)s->bytes, SLOW}, UFFDIO_REGISTER_MODE_MISSING, 0};
+	assert_int_equal(ioctl(s->uffd, UFFDIO_REGISTER, &reg), 0);
+	return true;
+}
+
+/* Supply all of it, at last. */
+static void
+supply(struct slow *s)
+{
+	uint8_t *page = aligned_alloc(PAGE, PAGE);
+
+	memset(page, 0x5a, PAGE);
+	for (uint32_t off = 0; off < SLOW; off += PAGE) {
+		struct uffdio_copy c = {
+			.dst = (uintptr_t)s->bytes + off, .src = (uintptr_t)page, .len = PAGE};
+
+		assert_int_equal(ioctl(s->uffd, UFFDIO_COPY, &c), 0);
+	}
+	free(page);
+}
+
+static void
+attach(struct rig *r, struct slow *s)
+{
+	struct rig_end mine = r->end[1];
+
+	s->ctx = rig_attach(r, 1);
+	s->pd = ibv_alloc_pd(s->ctx);
+	s->cq = ibv_create_cq(s->ctx, 64, NULL, NULL, 0);
+	s->mr = ibv_reg_mr(s->pd, s->bytes, SLOW, RIGHTS);
+	assert_true(s->pd && s->cq && s->mr);
+	atomic_store(&s->dereg, -1);
+	for (uint32_t i = 0; i < QPS; i++) {
+		struct rig_qp o = {.timeout = 18};
+
+		s->far[i] = rig_make_qp(r, 0, &o);
+		r->end[1].cq = s->cq;
+		o.pd = s->pd;
+		s->qp[i] = rig_make_qp(r, 1, &o);
+		r->end[1] = mine;
+		rig_connect(r, 0, s->far[i], 100, s->qp[i]->qp_num, 200, &o);
+		rig_connect(r, 1, s->qp[i], 200, s->far[i]->qp_num, 100, &o);
+	}
+}
+
+static void
+detach(struct slow *s)
+{
+	for (uint32_t i = 0; i < QPS; i++) {
+		assert_int_equal(ibv_destroy_qp(s->far[i]), 0);
+		assert_int_equal(ibv_destroy_qp(s->qp[i]), 0);
+	}
+	assert_int_equal(ibv_destroy_cq(s->cq), 0);
+	assert_int_equal(ibv_dealloc_pd(s->pd), 0);
+	assert_int_equal(ibv_close_device(s->ctx), 0);
+	close(s->uffd);
+	munmap(s->bytes, SLOW);
+}
+
+/* A WRITE of `len` bytes to the slow client by each of its QPs. */
+static void
+write_slow(struct rig *r, struct slow *s, uint32_t len)
+{
+	for (uint32_t i = 0; i < QPS; i++) {
+		struct ibv_sge sge = {(uintptr_t)r->end[0].buf, len, r->end[0].mr->lkey};
+		struct ibv_send_wr wr = {
+			.wr_id = 1000 + i,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.wr.rdma = {(uintptr_t)s->bytes, s->mr->rkey},
+		};
+
+		rig_send_on(s->far[i], &wr);
+	}
+}
+
+/* The rig's own two clients exchange something, and make control calls. */
+static void
+others_go_on(struct rig *r)
+{
+	for (uint32_t i = 0; i < 30; i++) {
+		struct ibv_mr *mr;
+
+		rig_fill(r->end[0].buf + 500000, 20000, i);
+		rig_post(r, 0, IBV_WR_RDMA_WRITE, 500000, 20000, 500000, 7);
+		assert_int_equal(rig_expect(r, 0, IBV_WC_SUCCESS).wr_id, 7);
+		assert_memory_equal(r->end[0].buf + 500000, r->end[1].buf + 500000, 20000);
+		mr = ibv_reg_mr(r->end[1].pd, r->end[1].buf, 4096, IBV_ACCESS_LOCAL_WRITE);
+		assert_non_null(mr);
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+	}
+}
+
+/* Turn until node 1 has counted that many. */
+static void
+wait_count(struct rig *r, enum urn_counter id, uint64_t n)
+{
+	time_t start = time(NULL);
+
+	while (rig_counter(r, 1, id) < n) {
+		assert_true(time(NULL) - start < 60);
+		rig_turns(r, 100);
+	}
+}
+
+/* Half a window of each QP, more than one client may keep: the rest is dropped, and sent again. */
+static void
+stalled(void **state)
+{
+	struct slow s = {0};
+	struct rig r;
+
+	(void)state;
+	if (!stalling(&s))
+		skip();
+	rig_open(&r, &(struct rig_config){.foreign = true}, &(struct rig_qp){.timeout = 18});
+	attach(&r, &s);
+	rig_fill(r.end[0].buf, SLOW, 1);
+	write_slow(&r, &s, SLOW);
+	wait_count(&r, URN_C_DROP_MEMORY, 1);
+	others_go_on(&r);
+	supply(&s);
+	for (uint32_t i = 0; i < QPS; i++)
+		rig_expect(&r, 0, IBV_WC_SUCCESS);
+	assert_memory_equal(s.bytes, r.end[0].buf, SLOW);
+	assert_int_equal(rig_counter(&r, 1, URN_C_NO_MBUF), 0);
+	assert_int_equal(ibv_dereg_mr(s.mr), 0);
+	detach(&s);
+	rig_close(&r);
+}
+
+static void *
+dereg(void *arg)
+{
+	struct slow *s = arg;
+
+	atomic_store(&s->dereg, ibv_dereg_mr(s->mr));
+	return NULL;
+}
+
+/* Deregistration waits for the copy, and others' control calls do not wait for it. */
+static void
+deregistered(void **state)
+{
+	struct slow s = {0};
+	pthread_t t;
+	struct rig r;
+
+	(void)state;
+	if (!stalling(&s))
+		skip();
+	rig_open(&r, &(struct rig_config){.foreign = true, .no_link = 3},
+		 &(struct rig_qp){.timeout = 18});
+	attach(&r, &s);
+	rig_fill(r.end[0].buf, 64, 1);
+	write_slow(&r, &s, 64);
+	wait_count(&r, URN_C_RX_ROCE, QPS);
+	assert_int_equal(pthread_create(&t, NULL, dereg, &s), 0);
+	rig_turns(&r, 300);
+	others_go_on(&r);
+	assert_int_equal(atomic_load(&s.dereg), -1);
+	supply(&s);
+	for (uint32_t i = 0; i < QPS; i++)
+		rig_expect(&r, 0, IBV_WC_SUCCESS);
+	while (atomic_load(&s.dereg) < 0)
+		rig_turn(&r);
+	assert_int_equal(atomic_load(&s.dereg), 0);
+	pthread_join(t, NULL);
+	assert_memory_equal(s.bytes, r.end[0].buf, 64);
+	assert_int_equal(s.bytes[64], 0x5a);
+	detach(&s);
+	rig_close(&r);
+}
+
+/* Memory that is unmapped after registration: the peer learns it, its own side too. */
+static void
+unmapped(void **state)
+{
+	uint8_t *gone =
+		mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_sge sge = {(uintptr_t)gone, 64, 0};
+	struct ibv_send_wr wr = {.wr_id = 3, .sg_list = &sge, .num_sge = 1};
+	struct ibv_mr *mr[2];
+	struct rig r;
+
+	(void)state;
+	for (int source = 0; source < 2; source++) {
+		rig_open(&r, &(struct rig_config){.foreign = true}, &(struct rig_qp){0});
+		if (source)
+			gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				    -1, 0);
+		for (int e = 0; e < 2; e++) {
+			mr[e] = ibv_reg_mr(r.end[e].pd, gone, PAGE, RIGHTS);
+			assert_non_null(mr[e]);
+		}
+		munmap(gone, PAGE);
+		wr.opcode = IBV_WR_RDMA_WRITE;
+		if (source) {
+			sge = (struct ibv_sge){(uintptr_t)gone, 64, mr[0]->lkey};
+			wr.wr.rdma.remote_addr = (uintptr_t)r.end[1].buf;
+			wr.wr.rdma.rkey = r.end[1].mr->rkey;
+		} else {
+			sge = (struct ibv_sge){(uintptr_t)r.end[0].buf, 64, r.end[0].mr->lkey};
+			wr.wr.rdma.remote_addr = (uintptr_t)gone;
+			wr.wr.rdma.rkey = mr[1]->rkey;
+		}
+		rig_send_on(r.end[0].qp, &wr);
+		rig_expect(&r, 0, source ? IBV_WC_LOC_PROT_ERR : IBV_WC_REM_OP_ERR);
+		for (int e = 0; e < 2; e++)
+			assert_int_equal(ibv_dereg_mr(mr[e]), 0);
+		rig_close(&r);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stalled),
+		cmocka_unit_test(deregistered),
+		cmocka_unit_test(unmapped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
