@@ -52,6 +52,16 @@
 	X(LINK_REFUSED, "rx_link_refused", "link requests that came back with a status")       \
 	X(LINK_DUPLICATE, "rx_link_duplicate", "link responses to a request already answered") \
 	X(LINK_VERSION, "rx_link_version", "link requests and responses of another version")   \
+	X(CM_TX, "tx_cm", "messages of connection management sent")                            \
+	X(CM_RX, "rx_cm", "messages of connection management taken")                           \
+	X(CM_DUPLICATE, "rx_cm_duplicate", "CM messages received again")                       \
+	X(CM_UNKNOWN, "rx_cm_unknown", "CM messages that name no connection of ours")          \
+	X(CM_RETRANSMITS, "cm_retransmits", "CM messages sent again")                          \
+	X(CM_TIMEOUTS, "cm_timeouts", "CM exchanges given up, all repeats unanswered")         \
+	X(CM_NO_SERVICE, "cm_no_service", "CM requests refused: nobody listens")               \
+	X(CM_STALE, "cm_stale", "CM requests refused: of a connection that still is one")      \
+	X(CM_NO_ROOM, "cm_no_room", "CM requests refused: no more ids")                        \
+	X(CM_UNSUPPORTED, "cm_unsupported", "CM requests refused: transport, MTU or alternate path") \
 	X(DROP_NEIGH, "drop_neigh", "malformed ARP, neighbour discovery or echo")              \
 	X(DROP_SHORT, "drop_short", "frame shorter than its headers")                          \
 	X(DROP_LENGTH, "drop_length", "IP or UDP length does not fit the frame")               \
@@ -75,6 +85,13 @@
 	X(DROP_LINK_LENGTH, "drop_link_length", "link request or response of impossible length") \
 	X(DROP_LINK_OPTION, "drop_link_option", "link request or response with a cut option")  \
 	X(DROP_LINK_UNASKED, "drop_link_unasked", "link response that answers no request")     \
+	X(DROP_CM_VERSION, "drop_cm_version", "CM message of another class version")           \
+	X(DROP_CM_SOURCE, "drop_cm_source", "CM message not sent by a QP1")                    \
+	X(DROP_CM_FIELD, "drop_cm_field", "CM message with a value that cannot be")            \
+	X(DROP_CM_STATE, "drop_cm_state", "CM message that its connection does not expect")    \
+	X(DROP_CM_BACKLOG, "drop_cm_backlog", "CM request beyond the backlog of its listener") \
+	X(DROP_CM_EVENT, "drop_cm_event", "CM message whose event found no memory")            \
+	X(DROP_CM_TX, "drop_cm_tx", "CM message not sent: no MAC address, or no room")         \
 	X(DROP_OTHER, "drop_other", "ARP, ND, echo or MAD beyond what a burst or its answers have room for") \
 	X(DROP_NO_QP, "drop_no_qp", "no such QP")                                              \
 	X(DROP_QP_STATE, "drop_qp_state", "QP in a state that takes no such packet")           \

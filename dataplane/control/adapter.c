@@ -79,6 +79,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.features = a->cfg.no_link ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off,
 		.link = a->peers ? tp_link : NULL,
 		.link_ctx = a->peers,
+		.gsi = a->peers || a->cm,
 		.ah = tp_ah,
 		.ah_ctx = a,
 		.give_cqe = urn_shard_give_cqe,
@@ -125,6 +126,7 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 	s->port = a->cfg.port;
 	s->neigh = a->neigh;
 	s->peers = a->peers;
+	s->cm = a->cm;
 	s->peer = a->shard;
 	s->first = a->vectors == 0;
 	s->queue = a->vectors < s->port->caps.queues ? (int)a->vectors : -1;
@@ -208,9 +210,10 @@ check(const struct urn_adapter *a, struct urn_err *err)
 		return -1;
 	}
 	if (c->max_qp > (1u << URN_TP_ENGINE_SHIFT) - 2 || c->max_mr > 0xfffffe ||
-	    c->window > 1u << 20) {
-		urn_err_set(err, "%s: at most %u QPs, %u regions, a window of %u packets", c->name,
-			    (1u << URN_TP_ENGINE_SHIFT) - 2, 0xfffffe, 1u << 20);
+	    c->window > 1u << 20 || c->max_cm > URN_CM_IDS_MAX) {
+		urn_err_set(err, "%s: at most %u QPs, %u regions, a window of %u packets, %u connection "
+			    "ids", c->name, (1u << URN_TP_ENGINE_SHIFT) - 2, 0xfffffe, 1u << 20,
+			    URN_CM_IDS_MAX);
 		return -1;
 	}
 	return 0;
@@ -249,6 +252,21 @@ make_peers(const struct urn_adapter *a)
 	return urn_link_create(&cfg);
 }
 
+static struct urn_cm_agent *
+make_cm(const struct urn_adapter *a)
+{
+	struct urn_cm_agent_config cfg = {
+		.neigh = a->neigh,
+		.icrc = !a->cfg.no_icrc,
+		.ca_guid = urn_adapter_guid(a),
+		.seed = rte_rand(),
+		.max_ids = a->cfg.max_cm,
+	};
+
+	memcpy(cfg.mac, a->mac, 6);
+	return urn_cm_agent_create(&cfg);
+}
+
 static int
 make_tables(struct urn_adapter *a)
 {
@@ -257,13 +275,15 @@ make_tables(struct urn_adapter *a)
 	a->mem = urn_mem_create(a->cfg.max_mr, URN_ADAPTER_MAX_PD);
 	a->neigh = urn_neigh_create(a->mac, (const uint8_t (*)[16])a->gid, URN_GIDS);
 	a->peers = a->neigh && !a->cfg.no_link ? make_peers(a) : NULL;
+	a->cm = a->neigh && !a->cfg.no_cm ? make_cm(a) : NULL;
 	a->ah = calloc(URN_ADAPTER_MAX_AH, sizeof(*a->ah));
 	a->key_owner = calloc(keys, sizeof(*a->key_owner));
 	a->key_kind = calloc(keys, sizeof(*a->key_kind));
 	a->key = calloc(keys, sizeof(*a->key));
 	a->key_share = calloc(keys, sizeof(*a->key_share));
 	a->pd_owner = calloc(URN_ADAPTER_MAX_PD + 1, sizeof(*a->pd_owner));
-	return a->mem && a->neigh && (a->peers || a->cfg.no_link) && a->ah && a->key_owner && a->key_kind && a->key && a->key_share && a->pd_owner
+	return a->mem && a->neigh && (a->peers || a->cfg.no_link) &&
+			       (a->cm || a->cfg.no_cm) && a->ah && a->key_owner && a->key_kind && a->key && a->key_share && a->pd_owner
 		       ? 0
 		       : ENOMEM;
 }
@@ -320,6 +340,7 @@ urn_adapter_destroy(struct urn_adapter *a)
 	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++)
 		destroy_shard(a->shard[i]);
 	urn_link_destroy(a->peers);
+	urn_cm_agent_destroy(a->cm);
 	urn_neigh_destroy(a->neigh);
 	urn_mem_destroy(a->mem);
 	free((void *)a->ah);

@@ -28,6 +28,7 @@ struct urn_adapter {
 	struct urn_mem *mem;
 	struct urn_neigh *neigh;
 	struct urn_link *peers;                        /* NULL: cfg.no_link */
+	struct urn_cm_agent *cm;                       /* NULL: cfg.no_cm */
 	struct urn_ah *_Atomic *ah;                    /* by id - 1; read by engines */
 	uint32_t ah_next;                              /* where to look for a free one */
 	struct urn_client **key_owner;                 /* by index of a key; NULL: none */
@@ -108,9 +109,13 @@ urn_ctl_fn urn_ctl_create_qp, urn_ctl_modify_qp, urn_ctl_query_qp, urn_ctl_destr
 urn_ctl_fn urn_ctl_create_ah, urn_ctl_destroy_ah;
 urn_ctl_fn urn_ctl_share, urn_ctl_unshare;
 urn_ctl_fn urn_ctl_create_channel, urn_ctl_destroy_channel;
+urn_ctl_fn urn_ctl_cm_listen, urn_ctl_cm_connect, urn_ctl_cm_resolve, urn_ctl_cm_accept, urn_ctl_cm_reject,
+	urn_ctl_cm_establish, urn_ctl_cm_disconnect, urn_ctl_cm_destroy, urn_ctl_cm_event;
 
 /* Is this PD the client's? */
 bool urn_client_owns_pd(const struct urn_client *c, uint32_t pd);
+/* Is this QP the client's? The adapter's lock is held. (ctl_qp.c) */
+bool urn_client_owns_qp(struct urn_client *c, uint32_t qpn);
 /* Power of two that holds n; at least 1. */
 static inline uint32_t
 urn_pow2(uint32_t n)

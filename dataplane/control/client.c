@@ -180,6 +180,7 @@ urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err)
 		return NULL;
 	}
 	atomic_store(&c->async_fd, -1);
+	urn_cm_client_init(&c->cm);
 	c->channel = (struct urn_abi_channel){
 		.ctx = c,
 		.call = channel_call,
@@ -240,6 +241,8 @@ take_back_all(struct urn_client *c)
 {
 	struct urn_adapter *a = c->adapter;
 
+	if (a->cm && a->vectors)
+		urn_cm_client_gone(a->cm, &c->cm, urn_engine_now(urn_adapter_shard(a, 0)->engine));
 	for (uint32_t v = 0; v < a->vectors; v++)
 		for (uint32_t i = 0; c->shard[v] && i < c->shard[v]->used; i++)
 			if (c->shard[v]->qp[i])

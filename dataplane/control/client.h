@@ -8,6 +8,7 @@
 
 #include "abi/control.h"
 #include "control/area.h"
+#include "control/cm_agent.h"
 #include "control/table.h"
 #include "engine/engine.h"
 #include "memory/space.h"
@@ -53,6 +54,7 @@ struct urn_client {
 	struct urn_table cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
 	struct urn_table channels;     /* struct urn_ctl_channel */
 	int reply_fd;                  /* remote: to go along with the reply to this call; -1: none */
+	struct urn_cm_client cm;       /* its connection ids and their events */
 };
 
 /* Where a client wants its asynchronous events; -1: nowhere. client may be NULL. */

@@ -49,6 +49,15 @@ static urn_ctl_fn *const handlers[URN_CTL_OPS] = {
 	[URN_CTL_UNSHARE] = urn_ctl_unshare,
 	[URN_CTL_CREATE_CHANNEL] = urn_ctl_create_channel,
 	[URN_CTL_DESTROY_CHANNEL] = urn_ctl_destroy_channel,
+	[URN_CTL_CM_LISTEN] = urn_ctl_cm_listen,
+	[URN_CTL_CM_CONNECT] = urn_ctl_cm_connect,
+	[URN_CTL_CM_RESOLVE] = urn_ctl_cm_resolve,
+	[URN_CTL_CM_ACCEPT] = urn_ctl_cm_accept,
+	[URN_CTL_CM_REJECT] = urn_ctl_cm_reject,
+	[URN_CTL_CM_ESTABLISH] = urn_ctl_cm_establish,
+	[URN_CTL_CM_DISCONNECT] = urn_ctl_cm_disconnect,
+	[URN_CTL_CM_DESTROY] = urn_ctl_cm_destroy,
+	[URN_CTL_CM_EVENT] = urn_ctl_cm_event,
 };
 
 /* Its holder may be waiting for an engine that this thread polls. */

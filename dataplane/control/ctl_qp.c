@@ -278,14 +278,28 @@ look(const struct urn_client *c, struct urn_qp *qp, struct view *v)
 }
 
 /* The client's QP of a number. The adapter's lock keeps it from going away. */
-static bool
-find(struct urn_client *c, uint32_t qpn, struct urn_abi_rep *rep, struct view *v)
+static struct urn_qp *
+owned(struct urn_client *c, uint32_t qpn)
 {
 	unsigned int engine = urn_qpn_engine(qpn);
 	struct urn_shard *s = engine < URN_ABI_MAX_ENGINES ? c->adapter->shard[engine] : NULL;
 	struct urn_qp *qp = s && qpn <= URN_QPN_MASK ? urn_tp_qp(s->tp, qpn) : NULL;
 
-	if (!qp || qp->client != c) {
+	return qp && qp->client == c ? qp : NULL;
+}
+
+bool
+urn_client_owns_qp(struct urn_client *c, uint32_t qpn)
+{
+	return owned(c, qpn) != NULL;
+}
+
+static bool
+find(struct urn_client *c, uint32_t qpn, struct urn_abi_rep *rep, struct view *v)
+{
+	struct urn_qp *qp = owned(c, qpn);
+
+	if (!qp) {
 		urn_ctl_fail(rep, EINVAL, "%s: no QP 0x%x", c->adapter->cfg.name, qpn);
 		return false;
 	}

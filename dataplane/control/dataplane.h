@@ -38,8 +38,10 @@ struct urn_adapter_config {
 	uint8_t ipv6[16];       /* all zero: none but the link-local made from the MAC */
 	uint32_t features_off;  /* URN_LINK_F_ bits (wire/link.h) not offered to peers; 0: all are */
 	bool no_link;           /* neither send nor answer link requests: a plain RoCEv2 adapter */
+	bool no_cm;             /* no connection management: programs exchange queue pairs by hand */
 	bool no_icrc;           /* neither send nor check it; both sides, benchmarks only */
 	uint32_t max_qp;        /* 0: 65536 */
+	uint32_t max_cm;        /* connection ids; 0: 32768 */
 	uint32_t max_mr;        /* regions and windows; 0: 65536 */
 	uint64_t area_size;     /* bytes of each client's area (queues); 0: 1 GiB of address space */
 	uint32_t window;        /* packets in flight a QP; 0: 256 */

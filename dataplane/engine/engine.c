@@ -191,12 +191,29 @@ send_or_free(struct urn_tp *tp, struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
+/* To QP1: whose it is, its management class says. returns: whether m now is a reply to be sent */
+static int
+take_mad(struct urn_shard *s, struct rte_mbuf *m)
+{
+	const uint8_t *mad = NULL;
+	uint32_t sqpn;
+	int drop = urn_mad_find(m, &mad, &sqpn);
+
+	if (drop == 0 && s->cm && ((const struct urn_mad_hdr *)mad)->mgmt_class == URN_MAD_CLASS_CM)
+		urn_cm_agent_input(s->cm, m, mad, sqpn, s->tp->now);
+	else if (drop == 0 && s->peers)
+		return urn_link_input(s->peers, m, s->tp->now);
+	else
+		urn_pkt(m)->drop = (uint8_t)(drop ? drop : URN_C_DROP_MAD_CLASS);
+	return 0;
+}
+
 /* returns: whether m now is a reply to be sent */
 static int
 take_other(struct urn_shard *s, struct rte_mbuf *m)
 {
 	if (urn_pkt(m)->kind == URN_FRAME_ROCE)
-		return urn_link_input(s->peers, m, s->tp->now);
+		return take_mad(s, m);
 	return urn_neigh_input(s->neigh, m, s->tp->now);
 }
 
@@ -298,6 +315,15 @@ poll_peers(struct urn_shard *s)
 	URN_COUNT_N(tp, LINK_REQ_TX, n);
 }
 
+static __attribute__((cold, noinline)) void
+poll_cm(struct urn_shard *s)
+{
+	struct urn_tp *tp = s->tp;
+
+	tp->tx_n += urn_cm_agent_poll(s->cm, tp->now, tp->cfg.pool, tp->tx + tp->tx_n,
+				      URN_TP_TX - tp->tx_n, &tp->c);
+}
+
 /* The tables of the adapter: neighbours, and what peers can. */
 static void
 tend_tables(struct urn_shard *s)
@@ -312,7 +338,11 @@ tend_tables(struct urn_shard *s)
 		s->neigh_gen = gen;
 		urn_tp_neigh_changed(tp);
 	}
-	if (!s->first || tp->now < s->neigh_due)
+	if (!s->first)
+		return;
+	if (s->cm && unlikely(tp->now >= s->neigh_due || urn_cm_agent_pending(s->cm)))
+		poll_cm(s);
+	if (tp->now < s->neigh_due)
 		return;
 	if (tp->now >= s->link_due)
 		look_at_link(s);

@@ -8,6 +8,7 @@
 #define URN_ENGINE_ENGINE_H
 
 #include "control/dataplane.h"
+#include "control/cm_agent.h"
 #include "control/link.h"
 #include "host/doorbell.h"
 #include "transport/tp.h"
@@ -65,6 +66,7 @@ struct urn_shard {
 	struct urn_neigh *neigh;       /* of the adapter */
 	uint32_t neigh_gen;            /* generation seen last */
 	struct urn_link *peers;        /* what they can, of the adapter; NULL: nobody asks */
+	struct urn_cm_agent *cm;       /* connection management, of the adapter; NULL: none */
 	uint32_t peers_seen;           /* generation of it seen last */
 	uint64_t link_due;             /* ns: when to look at the link next; the first engine does */
 	uint64_t neigh_due;            /* ns: when to poll it next; the first engine does */

@@ -92,7 +92,7 @@ give_other(struct urn_tp *tp, struct rte_mbuf *m)
 static __attribute__((cold, noinline)) void
 no_qp(struct urn_tp *tp, struct rte_mbuf *m)
 {
-	if (urn_pkt(m)->dqpn == URN_QPN_GSI && tp->cfg.link)
+	if (urn_pkt(m)->dqpn == URN_QPN_GSI && tp->cfg.gsi)
 		give_other(tp, m);
 	else
 		urn_tp_drop(tp, m, URN_C_DROP_NO_QP);

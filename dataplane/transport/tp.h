@@ -112,6 +112,7 @@ struct urn_tp_config {
 	uint32_t kept;                 /* packets kept ahead of their turn, all QPs together */
 	uint32_t repairs;              /* QPs that repair losses at a time; 0: URN_REPAIRS */
 	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: never */
+	bool gsi;                      /* QP1 is there: MADs to it go to other[] */
 	uint32_t features;             /* URN_LINK_F_ bits (wire/link.h): what this side does */
 	/* MAC of a neighbour: 0 known, -1 not yet, -2 can't be reached. ctx: neigh_ctx. */
 	int (*neigh)(void *ctx, const uint8_t gid[16], uint8_t mac[6]);

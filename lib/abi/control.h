@@ -8,6 +8,7 @@
 #ifndef URN_ABI_CONTROL_H
 #define URN_ABI_CONTROL_H
 
+#include "abi/cm.h"
 #include "abi/urn_abi.h"
 
 enum urn_ctl_op {
@@ -42,6 +43,15 @@ enum urn_ctl_op {
 	URN_CTL_UNSHARE,        /* handle */
 	URN_CTL_CREATE_CHANNEL, /* - -> handle, [a pipe's end to read completion events from] */
 	URN_CTL_DESTROY_CHANNEL, /* handle */
+	URN_CTL_CM_LISTEN,      /* cm_listen -> handle */
+	URN_CTL_CM_CONNECT,     /* cm_connect -> handle */
+	URN_CTL_CM_RESOLVE,     /* cm_connect -> handle; who serves datagrams of a service */
+	URN_CTL_CM_ACCEPT,      /* handle, cm_accept */
+	URN_CTL_CM_REJECT,      /* handle, cm_reject */
+	URN_CTL_CM_ESTABLISH,   /* handle, cm_data */
+	URN_CTL_CM_DISCONNECT,  /* handle, cm_data */
+	URN_CTL_CM_DESTROY,     /* handle */
+	URN_CTL_CM_EVENT,       /* handle, 0: any -> cm_event, the oldest; EAGAIN: there is none */
 	URN_CTL_OPS,
 };
 
@@ -190,6 +200,11 @@ struct urn_abi_req {
 			uint64_t addr;   /* where the client has it mapped */
 			uint64_t length; /* bytes, from the memfd's start on */
 		} share;
+		struct urn_abi_cm_listen cm_listen;
+		struct urn_abi_cm_connect cm_connect;
+		struct urn_abi_cm_accept cm_accept;
+		struct urn_abi_cm_reject cm_reject;
+		struct urn_abi_cm_data cm_data;
 	};
 };
 
@@ -242,6 +257,7 @@ struct urn_abi_rep {
 		} qp;
 		struct { uint32_t max_wr, max_sge, limit; } srq_attr;
 		struct urn_abi_qp_attr qp_attr;
+		struct urn_abi_cm_event cm_event;
 	};
 };
 
@@ -255,7 +271,7 @@ _Static_assert(sizeof(struct urn_abi_qp_attr) == 80, "attributes");
 _Static_assert(offsetof(struct urn_abi_qp_attr, qkey) == 16, "attributes");
 _Static_assert(offsetof(struct urn_abi_qp_attr, av) == 36, "attributes");
 _Static_assert(offsetof(struct urn_abi_qp_attr, cap) == 60, "attributes");
-_Static_assert(sizeof(struct urn_abi_req) == 96, "request");
+_Static_assert(sizeof(struct urn_abi_req) == 288, "request");
 _Static_assert(offsetof(struct urn_abi_req, hello) == 8, "request");
 _Static_assert(offsetof(struct urn_abi_req, reg_mr.addr) == 16, "request");
 _Static_assert(offsetof(struct urn_abi_req, create_cq.cookie) == 24, "request");
@@ -272,9 +288,9 @@ _Static_assert(offsetof(struct urn_abi_rep, device) == 128, "reply");
 
 /* What is written, whole, to a channel's pipe or to the async pipe. */
 struct urn_abi_event {
-	uint32_t type;    /* async: enum ibv_event_type; channel: 0 */
-	uint32_t handle;  /* QPN, CQ or SRQ handle */
-	uint64_t cookie;  /* of the CQ, QP or SRQ */
+	uint32_t type;    /* async: enum ibv_event_type; channel: 0, or URN_EVENT_CM */
+	uint32_t handle;  /* QPN, CQ or SRQ handle; id of connection management */
+	uint64_t cookie;  /* of the CQ, QP, SRQ or id */
 };
 _Static_assert(sizeof(struct urn_abi_event) == 16, "event");
 
@@ -291,6 +307,7 @@ enum urn_abi_event_type {
 	URN_EVENT_SRQ_ERR = 14,
 	URN_EVENT_SRQ_LIMIT = 15,
 	URN_EVENT_LAST_WQE = 16,
+	URN_EVENT_CM = 256, /* no ibv_event_type: fetch it with URN_CTL_CM_EVENT */
 };
 
 /*

@@ -76,7 +76,7 @@ struct urn_sock_answer {
 enum { URN_SOCK_FDS = 1 + URN_ABI_MAX_ENGINES };
 
 _Static_assert(sizeof(struct urn_sock_head) == 16, "head");
-_Static_assert(sizeof(struct urn_sock_ask) == 112, "question");
+_Static_assert(sizeof(struct urn_sock_ask) == 304, "question");
 _Static_assert(offsetof(struct urn_sock_ask, call) == 16, "question");
 _Static_assert(sizeof(struct urn_sock_device) == 72, "device");
 _Static_assert(sizeof(struct urn_sock_answer) == 616, "answer");
@@ -86,14 +86,14 @@ _Static_assert(offsetof(struct urn_sock_answer, call) == 144, "answer");
 static inline uint32_t
 urn_sock_ask_bytes(uint16_t kind)
 {
-	static const uint8_t body[] = {
+	static const uint16_t body[] = {
 		[URN_SOCK_HELLO] = 8,
 		[URN_SOCK_LIST] = 8,
 		[URN_SOCK_OPEN] = 32,
 		[URN_SOCK_CALL] = sizeof(struct urn_abi_req),
 	};
 
-	if (kind == 0 || kind >= sizeof(body))
+	if (kind == 0 || kind >= sizeof(body) / sizeof(body[0]))
 		return 0;
 	return (uint32_t)sizeof(struct urn_sock_head) + body[kind];
 }

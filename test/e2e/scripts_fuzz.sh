@@ -22,7 +22,7 @@ echo "\$*" >>"$place/meson"
 echo '[{"name": "fuzz", "value": true}]'
 E2
 fake ninja </dev/null
-for t in parse transport neigh link config; do
+for t in parse transport neigh link config cm; do
 	cat >"$build/test/fuzz/fuzz_$t" <<E2
 #!/bin/bash
 echo "\$*" >>"$place/log"
@@ -48,7 +48,7 @@ if [[ $out == *"these are missing"* ]]; then
 	exit $failed
 fi
 expect "nothing found" 0 "parse: 4321 executions, 11 edges and 12 features covered, 13 inputs" "neigh: 4321"
-check "each has its share" test "$(grep -c -- "-max_total_time=6 " "$place/log")" -eq 5
+check "each has its share" test "$(grep -c -- "-max_total_time=5 " "$place/log")" -eq 6
 check "what was kept is run" grep -q "test/fuzz/corpus/parse" "$place/log"
 check "seeds are made" test -n "$(ls -A "$build/seeds/transport")"
 run 30 --target neigh

@@ -177,6 +177,7 @@ open_tp(struct node *n)
 		.neigh = neigh,
 		.neigh_ctx = n,
 		.features = n->cfg.plain ? 0 : URN_LINK_F_SACK,
+		.gsi = true,
 		.link = link_features,
 		.link_ctx = n,
 		.rto_floor = n->cfg.rto_floor,

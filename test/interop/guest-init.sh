@@ -20,7 +20,7 @@ param() {
 # dash has it.
 # shellcheck disable=SC3045
 ulimit -l unlimited
-for module in virtio_pci virtio_net virtio_rng crc32_pclmul crc32_generic ib_uverbs rdma_rxe; do
+for module in virtio_pci virtio_net virtio_rng crc32_pclmul crc32_generic ib_uverbs rdma_rxe rdma_ucm; do
 	modprobe $module 2>/dev/null
 done
 i=0

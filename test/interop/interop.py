@@ -5,10 +5,11 @@ and IPv6, with all MTUs and the sizes where something changes:
 
   pingpong  urnic-perf pingpong and the guest's ibv_rc_pingpong, each in both roles
   rw        WRITE, READ, SEND and atomics, each side being the one that asks (rw.c)
+  cm        connections by RDMA-CM, with the guest's ucmatose, each in both roles (cm.c)
 
 then once more over a wire that loses, doubles, reorders and corrupts both ways.
 
-usage: interop.py URNIC_PERF RW_URNIC RW_GUEST LOGS [--keep] [PART]
+usage: interop.py URNIC_PERF RW_URNIC RW_GUEST CM_URNIC LOGS [--keep] [PART]
 
 What urnic sent in all of them, captured before any wire, is then judged frame by
 frame (judge.py).
@@ -150,6 +151,33 @@ class Rw(Run):
             raise Wrong("the wrong key was not refused once")
 
 
+class Cm(Run):
+    NAME = "cm"
+    ROLES = ("active", "passive")
+    # Of a connection that the guest has ended already.
+    DROPS = Run.DROPS | {"drop_qp_state", "drop_no_qp"}
+    CONNECTIONS, MESSAGES = 8, 10
+
+    def __init__(self, the_guest, options, case):
+        super().__init__(the_guest, options.logs, case)
+        self.ours_first = case.role == "passive"
+        numbers = [str(self.CONNECTIONS), str(self.MESSAGES), str(case.size)]
+        self.command = [options.cm_urnic, case.role, guest.ADDRESS[case.ip], *numbers, str(case.ip),
+                        DEVICES[case.device], IP[case.ip], self.capture]
+        # The kernel's connection management gives up when a neighbour's MAC address changes, and
+        # urnic's port has another one each time.
+        self.script = ("sh -c 'for f in -4 -6; do ip $f neigh flush dev eth0; done >/dev/null 2>&1; "
+                       f"exec ucmatose -c {self.CONNECTIONS} -C {self.MESSAGES} -S {case.size} "
+                       f"-b {guest.ADDRESS[case.ip]}" +
+                       (f" -s {IP[case.ip]}'" if self.ours_first else "'"))
+
+    def judge(self):
+        words = [line.split() for line in self.urnic_out.splitlines()]
+        self.counters = {w[1]: int(w[2]) for w in words if w[0] == "counter"}
+        if "all steps done" not in self.urnic_out or "return status 0" not in self.guest_out:
+            raise Wrong("not all steps were done")
+
+
 def pingpong_cases(fault):
     """Each size in each way, with another MTU each time; with a fault a few of them."""
     if not fault:
@@ -172,6 +200,15 @@ def rw_cases(fault):
     for device, ip, mtu in ways if not fault else (ways[2],) if fault == "all" else ():
         for role in Rw.ROLES:
             yield Case(Rw, device, ip, role, mtu, fault)
+
+
+def cm_cases(fault):
+    ways = (("tap", 4, 1024), ("tap", 6, 1024), ("af_packet", 4, 4096), ("af_packet", 6, 4096))
+    for device, ip, mtu in ways if not fault else ways[:1] if fault in ("loss", "dup", "all") else ():
+        for role in Cm.ROLES:
+            # Who asks says the MTU: the guest its own, which is more than the tap's.
+            size = 1000 if role == "passive" and device == "tap" else 3000
+            yield Case(Cm, device, ip, role, mtu, fault, size)
 
 
 def run_cases(the_guest, options, cases, court):
@@ -240,7 +277,7 @@ def run_all(the_guest, options, court):
     passed = failures = 0
     for fault, netem in FAULTS.items():
         the_guest.impair(netem)
-        cases = itertools.chain(pingpong_cases(fault), rw_cases(fault))
+        cases = itertools.chain(pingpong_cases(fault), rw_cases(fault), cm_cases(fault))
         done, failed = run_cases(the_guest, options, cases, court)
         passed += len(done)
         failures += failed
@@ -271,6 +308,7 @@ def main():
     parser.add_argument("perf")
     parser.add_argument("rw_urnic")
     parser.add_argument("rw_guest")
+    parser.add_argument("cm_urnic")
     parser.add_argument("logs")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("part", nargs="?", default="")

@@ -60,7 +60,7 @@ class Run:
                 if job is not None:
                     if urnic.poll() != 0:
                         # It waits for a peer that is gone.
-                        self.guest.run("killall ibv_rc_pingpong rw 2>/dev/null; true")
+                        self.guest.run("killall ibv_rc_pingpong rw ucmatose 2>/dev/null; true")
                     code, self.guest_out = job.wait(PATIENCE)
         self.guest_out, _, counted = self.guest_out.partition(MARK)
         if urnic.returncode != 0:

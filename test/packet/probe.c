@@ -127,6 +127,7 @@ open_tp(struct probe *p)
 {
 	struct urn_tp_config c = {
 		.features = p->cfg.selective ? URN_LINK_F_SACK : 0,
+		.gsi = p->cfg.selective,
 		.link = p->cfg.selective ? link_features : NULL,
 		.link_ctx = p,
 		.rto_floor = p->cfg.rto_floor,

@@ -54,7 +54,7 @@ to_whom(void **state)
 	drop(&p, &f, DROP_NO_QP);
 	f.dqpn = 0x0fffff;
 	drop(&p, &f, DROP_NO_QP);
-	f.dqpn = 1; /* QP1, which this adapter has not: its configuration has no link */
+	f.dqpn = 1; /* QP1, which this adapter has not: its configuration has no gsi */
 	drop(&p, &f, DROP_NO_QP);
 	p.node.mac[5] ^= 1;
 	f = good(&p);
@@ -196,6 +196,7 @@ to_qp1(void **state)
 	(void)state;
 	for (unsigned int engine = 0; engine < 2; engine++) {
 		probe_open(&p, NULL);
+		p.tp->cfg.gsi = true;
 		p.tp->cfg.link = no_link;
 		p.tp->cfg.engine = engine;
 		f = frame_of(UD_SEND, 77);

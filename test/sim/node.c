@@ -283,6 +283,7 @@ open_transport(struct sim_node *n)
 		.repairs = SIM_ENDS,
 		.rto_floor = sim_link_rto_floor(s),
 		.features = sim_link_offer(n),
+		.gsi = true,
 		.link = sim_link_features,
 		.link_ctx = n,
 		.neigh = neigh,

@@ -7,6 +7,7 @@
 
 #include "rig.h"
 
+#include "control/adapter.h"
 #include "common/test_sent.h"
 #include "control/server.h"
 
@@ -215,7 +216,7 @@ open_dataplane(struct rig *r)
 		ac[i].engines = r->engines == 1 ? 1u : r->engines == 2 ? 1u << i : 5u << i;
 		ac[i].ipv4[0] = 10;
 		ac[i].ipv4[3] = (uint8_t)(i + 1);
-		ac[i].no_link = r->cfg.no_link >> i & 1;
+		ac[i].no_link = ac[i].no_cm = r->cfg.no_link >> i & 1;
 		ac[i].features_off = r->cfg.no_features >> i & 1 ? UINT32_MAX : 0;
 		ac[i].window = r->cfg.window;
 		ac[i].work_in_flight = r->cfg.work_in_flight ? r->cfg.work_in_flight : 4096;
@@ -644,4 +645,14 @@ rig_fill(uint8_t *p, size_t n, uint32_t seed)
 		seed = seed * 1103515245u + 12345u;
 		p[i] = (uint8_t)(seed >> 16);
 	}
+}
+
+uint32_t
+rig_cm_ids(struct rig *r, int node)
+{
+	struct urn_cm_agent *ag = r->dp->adapter[node]->cm;
+	uint32_t n = urn_cm_count(urn_cm_agent_lock(ag));
+
+	urn_cm_agent_unlock(ag);
+	return n;
 }

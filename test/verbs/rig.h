@@ -30,7 +30,7 @@ struct rig_config {
 	uint32_t work_in_flight;   /* 0: 4096 */
 	uint32_t max_qp;           /* 0: 1024 */
 	uint32_t queues;           /* of a port; 0: one for each of its engines */
-	/* Bit i: node i has no link requests; offers no features (control/link.h). */
+	/* Bit i: node i has no link requests, nor connection management; offers no features (control/link.h). */
 	uint8_t no_link, no_features;
 	/* What a bad wire between the nodes does to RoCEv2 frames, of a thousand each. */
 	uint64_t wire_seed;        /* 0: the ports are joined back to back */
@@ -137,6 +137,8 @@ enum ibv_qp_state rig_state(struct ibv_qp *qp);
 void rig_to(struct ibv_qp *qp, enum ibv_qp_state state);
 uint64_t rig_rand(uint64_t *state);
 uint64_t rig_counter(struct rig *r, int node, enum urn_counter id);
+/* Connection ids that a node has, those included that nobody owns any more. */
+uint32_t rig_cm_ids(struct rig *r, int node);
 void rig_fill(uint8_t *p, size_t n, uint32_t seed);
 
 #endif

@@ -361,6 +361,10 @@ test_nonsense(void **state)
 			req.op = (uint32_t)rig_rand(&rng) % (URN_CTL_OPS + 1);
 			if (req.op == URN_CTL_CREATE_CQ)
 				req.create_cq.channel_fd = -1;
+			if (req.op == URN_CTL_CM_LISTEN)
+				req.cm_listen.channel_fd = -1;
+			if (req.op == URN_CTL_CM_CONNECT || req.op == URN_CTL_CM_RESOLVE)
+				req.cm_connect.channel_fd = -1;
 			if (req.op == URN_CTL_ASYNC_FD)
 				req.async_fd.fd = -1;
 			if (rig_rand(&rng) % 4 == 0)

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connection management of an adapter: the state machine of IBTA 12.9 for RC
+ * connections and of 12.11 for the look-up of datagram services, as doc/cm.md
+ * says. Pure: messages and time come in as arguments, messages and events go
+ * out by calls. It reads no clock, knows no port, and allocates nothing after
+ * it was made; whoever calls it sees to it that one thread does at a time.
+ *
+ * An id is a place in a table of fixed size and a count of how often that was
+ * used. Looking one up costs O(1): by its number, and by hash what the peer calls
+ * it. Timers are a heap, O(log of those that run); ids that wait for nothing
+ * cost nothing.
+ */
+#ifndef URN_CONTROL_CM_H
+#define URN_CONTROL_CM_H
+
+#include "abi/cm.h"
+#include "wire/cm.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+/* State of an id (IBTA 12.9.7, 12.11.1). Sent and received: by this side. */
+enum urn_cm_state {
+	URN_CM_IDLE,          /* nothing; it was, or could not be, something */
+	URN_CM_LISTEN,
+	URN_CM_REQ_SENT,
+	URN_CM_REQ_RCVD,      /* the program is to accept or reject it */
+	URN_CM_MRA_REQ_SENT,  /* the same, and the peer knows that it takes longer */
+	URN_CM_MRA_REQ_RCVD,  /* as REQ_SENT, and the peer says that it takes longer */
+	URN_CM_REP_SENT,
+	URN_CM_REP_RCVD,      /* the program is to say that it is ready */
+	URN_CM_MRA_REP_SENT,
+	URN_CM_MRA_REP_RCVD,
+	URN_CM_ESTABLISHED,
+	URN_CM_DREQ_SENT,
+	URN_CM_DREQ_RCVD,     /* the program is to agree */
+	URN_CM_TIMEWAIT,      /* over; what comes late is answered */
+	URN_CM_SIDR_REQ_SENT,
+	URN_CM_SIDR_REQ_RCVD,
+	URN_CM_STATES,
+};
+
+/* Name of a state, for people. */
+const char *urn_cm_state_name(unsigned int state);
+
+enum {
+	URN_CM_IDS_MAX = 1 << 20,     /* ids of an adapter */
+	URN_CM_BACKLOG = 128,         /* requests a listener keeps, if it does not say */
+	URN_CM_TIMEOUT = 20,          /* code of the patience with a peer, if nobody says */
+	/* Codes from the wire and from programs are brought into these. */
+	URN_CM_TIMEOUT_MIN = 8,       /* 1 ms */
+	URN_CM_TIMEOUT_MAX = 22,      /* 17 s */
+	URN_CM_SERVICE_MAX = 24,      /* 69 s: of an MRA; what we ask for is the same */
+	URN_CM_TIMEWAIT_MIN = 14,     /* 67 ms */
+	URN_CM_TIMEWAIT_MAX = 20,     /* 4.3 s */
+	URN_CM_TICK = 256,            /* timers that one tick serves */
+};
+
+/* Before what could not be sent or told is tried again. */
+#define URN_CM_AGAIN_NS 1000000ull
+
+struct cm_conn;
+TAILQ_HEAD(cm_conns, cm_conn);
+
+/* Whose ids they are. owner: the caller, which has it initialised and lets it go. */
+struct urn_cm_owner {
+	struct cm_conns conns;  /* all its ids */
+	uint32_t ids;           /* how many those are */
+	uint32_t max_ids;       /* at most; 0: no more than the table has */
+	void *ctx;              /* the caller's */
+};
+
+struct urn_cm_config {
+	uint32_t max_ids;       /* of the table; 0: 32768 */
+	uint64_t ca_guid;       /* of this adapter */
+	uint64_t seed;          /* ids, transaction ids and hashes are drawn from it */
+	/*
+	 * Send a MAD of URN_MAD_BYTES from one of our addresses. wait: if the MAC
+	 * address of the peer is not known, keep it until it is; else lose it.
+	 * returns: false: no room, call again later
+	 */
+	bool (*send)(void *ctx, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad,
+		     bool wait);
+	/*
+	 * Something happened; channel: as the id, or the listener it came by, was made
+	 * with. returns: false: no room; nothing changes, and it comes again
+	 */
+	bool (*event)(void *ctx, struct urn_cm_owner *owner, int32_t channel,
+		      const struct urn_abi_cm_event *ev);
+	void *ctx;
+};
+
+struct urn_cm;
+
+/* Make it. NULL: no memory, or more ids than URN_CM_IDS_MAX. */
+struct urn_cm *urn_cm_create(const struct urn_cm_config *cfg);
+/* NULL is allowed. Nobody is told. */
+void urn_cm_destroy(struct urn_cm *cm);
+
+void urn_cm_owner_init(struct urn_cm_owner *o, uint32_t max_ids, void *ctx);
+/*
+ * It goes: all its ids are destroyed as by urn_cm_release(). What has to be said
+ * to peers still is, without events.
+ */
+void urn_cm_owner_gone(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now);
+
+/* Has one of its ids this channel? O(its ids) */
+bool urn_cm_uses(const struct urn_cm_owner *o, int32_t channel);
+
+/*
+ * What owners do. now: nanoseconds. Each returns 0 or an errno value:
+ *   ENOENT    no such id, or another's
+ *   ENOTCONN  the id is in a state in which that is not possible
+ *   EINVAL    a parameter cannot be
+ *   EDQUOT    the owner has as many ids as it may; ENOSPC: the adapter has
+ * Lengths of private data are checked; what is shorter is filled up with zeroes.
+ */
+
+/* Take requests to a service. EADDRINUSE: another id has it. */
+int urn_cm_listen(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_cm_listen *p,
+		  uint32_t *id);
+/* Ask for a connection, from our address own. */
+int urn_cm_connect(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_cm_connect *p,
+		   const uint8_t own[16], uint64_t now, uint32_t *id);
+/* Ask who serves datagrams of a service. */
+int urn_cm_resolve(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_cm_connect *p,
+		   const uint8_t own[16], uint64_t now, uint32_t *id);
+/* REQ_RCVD: reply. SIDR_REQ_RCVD: answer. */
+int urn_cm_accept(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id,
+		  const struct urn_abi_cm_accept *p, uint64_t now);
+/* REQ_RCVD, REP_RCVD, REP_SENT: refuse. */
+int urn_cm_reject(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id,
+		  const struct urn_abi_cm_reject *p, uint64_t now);
+/* REP_RCVD: say that we are ready. REP_SENT: the peer's data came before its RTU did. */
+int urn_cm_establish(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id,
+		     const struct urn_abi_cm_data *p, uint64_t now);
+/* ESTABLISHED: ask for the end. DREQ_RCVD: agree to it. */
+int urn_cm_disconnect(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id,
+		      const struct urn_abi_cm_data *p, uint64_t now);
+/*
+ * The owner is done with an id, whatever its state: the peer is told (REJ, DREQ,
+ * DREP), and no event comes any more. ENOENT.
+ */
+int urn_cm_release(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id, uint64_t now);
+
+/*
+ * Take a MAD of class 0x07 that queue pair sqpn of peer sent to our address own.
+ * returns: the counter that applies
+ */
+enum urn_counter urn_cm_input(struct urn_cm *cm, const uint8_t peer[16], const uint8_t own[16],
+			      uint32_t sqpn, const uint8_t *mad, uint64_t now);
+/* Let time pass. returns: timers served, at most URN_CM_TICK; call again when it is that */
+unsigned int urn_cm_tick(struct urn_cm *cm, uint64_t now);
+/* When the next timer runs out, ns; UINT64_MAX: none runs. */
+uint64_t urn_cm_due(const struct urn_cm *cm);
+
+/* Take what was counted since the last call: adds it to *to. */
+void urn_cm_counters(struct urn_cm *cm, struct urn_counters *to);
+
+/* State of an id, for telemetry and tests; IDLE if there is none. */
+enum urn_cm_state urn_cm_peek(const struct urn_cm *cm, uint32_t id);
+/* Ids in use, those included that nobody owns any more. */
+uint32_t urn_cm_count(const struct urn_cm *cm);
+/* Is everything consistent? For tests: O(all). */
+bool urn_cm_sound(const struct urn_cm *cm);
+
+#endif

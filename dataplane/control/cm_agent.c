@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/cm_agent.h"
+#include "abi/control.h"
+#include "control/l3.h"
+#include "wire/pkt.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { POLL_MOVES = 64 /* messages that one poll looks at and does not send */ };
+
+/* A message that is to be sent. */
+struct out {
+	TAILQ_ENTRY(out) link;
+	uint64_t since;           /* ns; when its MAC address was looked for first; 0: not yet */
+	uint64_t due;             /* ns; when to look for it again */
+	bool wait;                /* for its MAC address */
+	uint8_t own[16], peer[16];
+	uint8_t mad[URN_MAD_BYTES];
+};
+TAILQ_HEAD(outs, out);
+
+struct urn_cm_agent {
+	struct urn_cm_agent_config cfg;
+	_Atomic uint32_t pending; /* entries of `ready`; written under the lock, read without */
+	rte_spinlock_t lock;      /* guards all below; taken before the neighbour table's */
+	struct urn_cm *cm;
+	uint64_t now;             /* ns; the newest time that was passed in */
+	uint32_t psn;
+	struct urn_counters c;
+	struct outs ready, no_mac, free;
+	struct urn_cm_notes untold;
+	struct out out[URN_CM_OUT];
+};
+
+/* ---- what the machine wants; under the lock */
+
+static bool
+send_mad(void *ctx, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad, bool wait)
+{
+	struct urn_cm_agent *ag = ctx;
+	struct out *o = TAILQ_FIRST(&ag->free);
+
+	if (!o)
+		return false;
+	TAILQ_REMOVE(&ag->free, o, link);
+	o->since = 0;
+	o->wait = wait;
+	memcpy(o->own, own, 16);
+	memcpy(o->peer, peer, 16);
+	memcpy(o->mad, mad, URN_MAD_BYTES);
+	TAILQ_INSERT_TAIL(&ag->ready, o, link);
+	atomic_fetch_add_explicit(&ag->pending, 1, memory_order_relaxed);
+	return true;
+}
+
+/* Write the notice of an event, if its pipe has room. */
+static bool
+notice(const struct urn_cm_note *n)
+{
+	bool request = n->ev.type == URN_CM_EVENT_REQUEST || n->ev.type == URN_CM_EVENT_SIDR_REQUEST;
+	struct urn_abi_event e = {
+		.type = URN_EVENT_CM,
+		.handle = request ? n->ev.listen_id : n->ev.id,
+		.cookie = n->ev.cookie,
+	};
+	ssize_t len;
+
+	if (n->channel < 0)
+		return true;
+	do {
+		len = write(n->channel, &e, sizeof(e));
+	} while (len < 0 && errno == EINTR);
+	/* Any other error is the program's own doing: nobody is there to be told. */
+	return len == (ssize_t)sizeof(e) || (len < 0 && errno != EAGAIN);
+}
+
+static bool
+take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_abi_cm_event *ev)
+{
+	struct urn_cm_agent *ag = ctx;
+	struct urn_cm_client *c = o->ctx;
+	struct urn_cm_note *n = malloc(sizeof(*n));
+
+	/* Few events an id, and of ids a client has a number. */
+	if (!n)
+		return false;
+	n->channel = channel;
+	n->ev = *ev;
+	STAILQ_INSERT_TAIL(&c->notes, n, link);
+	/* Notices stay in order. */
+	n->late = !STAILQ_EMPTY(&ag->untold) || !notice(n);
+	if (n->late)
+		STAILQ_INSERT_TAIL(&ag->untold, n, untold);
+	return true;
+}
+
+static void
+tell_late(struct urn_cm_agent *ag)
+{
+	struct urn_cm_notes again = STAILQ_HEAD_INITIALIZER(again);
+	struct urn_cm_note *n;
+
+	while ((n = STAILQ_FIRST(&ag->untold))) {
+		STAILQ_REMOVE_HEAD(&ag->untold, untold);
+		n->late = !notice(n);
+		if (n->late)
+			STAILQ_INSERT_TAIL(&again, n, untold);
+	}
+	STAILQ_CONCAT(&ag->untold, &again);
+}
+
+static void
+free_note(struct urn_cm_agent *ag, struct urn_cm_client *c, struct urn_cm_note *n)
+{
+	STAILQ_REMOVE(&c->notes, n, urn_cm_note, link);
+	if (n->late)
+		STAILQ_REMOVE(&ag->untold, n, urn_cm_note, untold);
+	free(n);
+}
+
+/* ---- made and taken down */
+
+struct urn_cm_agent *
+urn_cm_agent_create(const struct urn_cm_agent_config *cfg)
+{
+	struct urn_cm_agent *ag = calloc(1, sizeof(*ag));
+	struct urn_cm_config cc = {
+		.max_ids = cfg->max_ids,
+		.ca_guid = cfg->ca_guid,
+		.seed = cfg->seed,
+		.send = send_mad,
+		.event = take_event,
+		.ctx = ag,
+	};
+
+	if (!ag)
+		return NULL;
+	ag->cfg = *cfg;
+	ag->cm = urn_cm_create(&cc);
+	if (!ag->cm) {
+		free(ag);
+		return NULL;
+	}
+	rte_spinlock_init(&ag->lock);
+	STAILQ_INIT(&ag->untold);
+	TAILQ_INIT(&ag->ready);
+	TAILQ_INIT(&ag->no_mac);
+	TAILQ_INIT(&ag->free);
+	for (unsigned int i = 0; i < URN_CM_OUT; i++)
+		TAILQ_INSERT_TAIL(&ag->free, &ag->out[i], link);
+	return ag;
+}
+
+void
+urn_cm_agent_destroy(struct urn_cm_agent *ag)
+{
+	if (!ag)
+		return;
+	urn_cm_destroy(ag->cm);
+	free(ag);
+}
+
+/* ---- clients */
+
+struct urn_cm *
+urn_cm_agent_lock(struct urn_cm_agent *ag)
+{
+	rte_spinlock_lock(&ag->lock);
+	return ag->cm;
+}
+
+void
+urn_cm_agent_unlock(struct urn_cm_agent *ag)
+{
+	rte_spinlock_unlock(&ag->lock);
+}
+
+void
+urn_cm_client_init(struct urn_cm_client *c)
+{
+	urn_cm_owner_init(&c->owner, URN_CM_CLIENT_IDS, c);
+	STAILQ_INIT(&c->notes);
+}
+
+void
+urn_cm_client_gone(struct urn_cm_agent *ag, struct urn_cm_client *c, uint64_t now)
+{
+	rte_spinlock_lock(&ag->lock);
+	urn_cm_owner_gone(ag->cm, &c->owner, now);
+	while (!STAILQ_EMPTY(&c->notes))
+		free_note(ag, c, STAILQ_FIRST(&c->notes));
+	rte_spinlock_unlock(&ag->lock);
+}
+
+static bool
+concerns(const struct urn_cm_note *n, uint32_t id)
+{
+	bool request = n->ev.type == URN_CM_EVENT_REQUEST || n->ev.type == URN_CM_EVENT_SIDR_REQUEST;
+
+	return id == 0 || id == (request ? n->ev.listen_id : n->ev.id);
+}
+
+int
+urn_cm_client_event(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t id,
+		    struct urn_abi_cm_event *ev)
+{
+	struct urn_cm_note *n;
+
+	rte_spinlock_lock(&ag->lock);
+	STAILQ_FOREACH(n, &c->notes, link)
+		if (concerns(n, id))
+			break;
+	if (n) {
+		*ev = n->ev;
+		free_note(ag, c, n);
+	}
+	rte_spinlock_unlock(&ag->lock);
+	return n ? 0 : EAGAIN;
+}
+
+int
+urn_cm_client_release(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t id, uint64_t now)
+{
+	struct urn_cm_note *n, *next;
+	int rc;
+
+	rte_spinlock_lock(&ag->lock);
+	rc = urn_cm_release(ag->cm, &c->owner, id, now);
+	for (n = STAILQ_FIRST(&c->notes); n && rc == 0; n = next) {
+		uint32_t theirs = n->ev.id;
+
+		next = STAILQ_NEXT(n, link);
+		if (theirs != id && !concerns(n, id))
+			continue;
+		free_note(ag, c, n);
+		/* A request that nobody will hear of goes with its listener. */
+		if (theirs != id)
+			(void)urn_cm_release(ag->cm, &c->owner, theirs, now);
+	}
+	rte_spinlock_unlock(&ag->lock);
+	return rc;
+}
+
+bool
+urn_cm_client_uses(struct urn_cm_agent *ag, const struct urn_cm_client *c, int32_t channel)
+{
+	const struct urn_cm_note *n;
+	bool uses;
+
+	rte_spinlock_lock(&ag->lock);
+	uses = urn_cm_uses(&c->owner, channel);
+	STAILQ_FOREACH(n, &c->notes, link)
+		uses = uses || n->channel == channel;
+	rte_spinlock_unlock(&ag->lock);
+	return uses;
+}
+
+/* ---- frames */
+
+/* Addresses of a received frame, as GIDs. */
+static void
+read_addresses(struct rte_mbuf *m, uint8_t src[16], uint8_t dst[16])
+{
+	const struct urn_pkt *p = urn_pkt(m);
+	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off);
+
+	if (p->ipv6) {
+		memcpy(src, l3 + offsetof(struct urn_ipv6, src), 16);
+		memcpy(dst, l3 + offsetof(struct urn_ipv6, dst), 16);
+	} else {
+		urn_l3_gid_v4(src, l3 + offsetof(struct urn_ipv4, src));
+		urn_l3_gid_v4(dst, l3 + offsetof(struct urn_ipv4, dst));
+	}
+}
+
+static void
+set_time(struct urn_cm_agent *ag, uint64_t now)
+{
+	if (now > ag->now) /* engines read their clocks at different moments */
+		ag->now = now;
+}
+
+void
+urn_cm_agent_input(struct urn_cm_agent *ag, struct rte_mbuf *m, const uint8_t *mad, uint32_t sqpn,
+		   uint64_t now)
+{
+	uint8_t src[16], dst[16];
+
+	read_addresses(m, src, dst);
+	/* Nobody else has an address of ours. */
+	if (urn_neigh_is_own(ag->cfg.neigh, src) || !urn_neigh_unicast(src) ||
+	    !urn_neigh_is_own(ag->cfg.neigh, dst)) {
+		urn_pkt(m)->drop = URN_C_DROP_ADDRESS;
+		return;
+	}
+	rte_spinlock_lock(&ag->lock);
+	set_time(ag, now);
+	urn_pkt(m)->drop = (uint8_t)urn_cm_input(ag->cm, src, dst, sqpn, mad, ag->now);
+	rte_spinlock_unlock(&ag->lock);
+}
+
+bool
+urn_cm_agent_pending(const struct urn_cm_agent *ag)
+{
+	return atomic_load_explicit(&ag->pending, memory_order_relaxed) != 0;
+}
+
+static void
+done(struct urn_cm_agent *ag, struct out *o)
+{
+	TAILQ_INSERT_TAIL(&ag->free, o, link);
+}
+
+static struct rte_mbuf *
+write_frame(struct urn_cm_agent *ag, const struct out *o, const uint8_t mac[6],
+	    struct rte_mempool *pool)
+{
+	struct urn_path path = {.sport = URN_ROCE_SPORT_MIN | URN_QPN_GSI, .ttl = 64};
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+	if (!m)
+		return NULL;
+	memset(urn_pkt(m), 0, sizeof(struct urn_pkt));
+	memcpy(path.smac, ag->cfg.mac, 6);
+	memcpy(path.dmac, mac, 6);
+	memcpy(path.sgid, o->own, 16);
+	memcpy(path.dgid, o->peer, 16);
+	if (urn_mad_frame(m, &path, o->mad, ag->psn++, ag->cfg.icrc) != 0) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	return m;
+}
+
+/* To the adapter itself: it comes in again, without a frame. */
+static void
+loop(struct urn_cm_agent *ag, const struct out *o)
+{
+	enum urn_counter c = urn_cm_input(ag->cm, o->own, o->peer, URN_QPN_GSI, o->mad, ag->now);
+
+	ag->c.v[URN_C_LOOPBACK]++;
+	ag->c.v[c]++;
+}
+
+/*
+ * Send one, which is on no list. returns: a frame, or NULL: there is none;
+ * *empty: and no buffer either
+ */
+static struct rte_mbuf *
+send_one(struct urn_cm_agent *ag, struct out *o, struct rte_mempool *pool, bool *empty)
+{
+	struct rte_mbuf *m = NULL;
+	uint8_t mac[6];
+	int rc;
+
+	if (urn_neigh_is_own(ag->cfg.neigh, o->peer)) {
+		loop(ag, o);
+		done(ag, o);
+		return NULL;
+	}
+	if (!o->since)
+		o->since = ag->now;
+	rc = urn_neigh_lookup(ag->cfg.neigh, o->peer, mac);
+	if (rc == URN_NEIGH_UNKNOWN && o->wait && ag->now - o->since < URN_CM_MAC_NS) {
+		o->due = ag->now + URN_CM_AGAIN_NS;
+		TAILQ_INSERT_TAIL(&ag->no_mac, o, link);
+		return NULL;
+	}
+	if (rc == URN_NEIGH_OK) {
+		m = write_frame(ag, o, mac, pool);
+		*empty = !m;
+	}
+	if (!m)
+		ag->c.v[*empty ? URN_C_NO_MBUF : URN_C_DROP_CM_TX]++;
+	done(ag, o);
+	return m;
+}
+
+/* The next whose turn it is, taken off its list; NULL: none. */
+static struct out *
+next_out(struct urn_cm_agent *ag)
+{
+	struct out *o = TAILQ_FIRST(&ag->ready);
+
+	if (o) {
+		TAILQ_REMOVE(&ag->ready, o, link);
+		atomic_fetch_sub_explicit(&ag->pending, 1, memory_order_relaxed);
+		return o;
+	}
+	o = TAILQ_FIRST(&ag->no_mac);
+	if (!o || o->due > ag->now)
+		return NULL;
+	TAILQ_REMOVE(&ag->no_mac, o, link);
+	return o;
+}
+
+unsigned int
+urn_cm_agent_poll(struct urn_cm_agent *ag, uint64_t now, struct rte_mempool *pool,
+		  struct rte_mbuf **out, unsigned int max, struct urn_counters *c)
+{
+	unsigned int n = 0, moves = 0;
+	bool empty = false;
+	struct out *o;
+
+	rte_spinlock_lock(&ag->lock);
+	set_time(ag, now);
+	urn_cm_tick(ag->cm, ag->now);
+	while (n < max && moves < POLL_MOVES && !empty && (o = next_out(ag))) {
+		out[n] = send_one(ag, o, pool, &empty);
+		if (out[n])
+			n++;
+		else
+			moves++;
+	}
+	if (!STAILQ_EMPTY(&ag->untold))
+		tell_late(ag);
+	urn_cm_counters(ag->cm, c);
+	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
+		c->v[i] += ag->c.v[i];
+	memset(&ag->c, 0, sizeof(ag->c));
+	rte_spinlock_unlock(&ag->lock);
+	return n;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What connection management says: messages to the peer, events to the owner. */
+#include "control/cm_internal.h"
+
+void
+cm_head(const struct cm_conn *e, struct urn_cm_msg *m, enum urn_cm_attr attr)
+{
+	memset(m, 0, sizeof(*m));
+	m->attr = (uint16_t)attr;
+	m->tid = e->tid;
+	m->local_id = e->id;
+	m->remote_id = e->knows_peer ? e->remote_id : 0;
+}
+
+static bool
+send_mad(struct urn_cm *cm, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad,
+	 bool wait)
+{
+	if (!cm->cfg.send(cm->cfg.ctx, own, peer, mad, wait))
+		return false;
+	CM_COUNT(cm, CM_TX);
+	return true;
+}
+
+void
+cm_send(struct urn_cm *cm, const uint8_t own[16], const uint8_t peer[16], const struct urn_cm_msg *m)
+{
+	uint8_t mad[URN_MAD_BYTES];
+
+	urn_cm_write(mad, m);
+	if (!send_mad(cm, own, peer, mad, false))
+		CM_COUNT(cm, DROP_CM_TX);
+}
+
+static void
+transmit(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
+{
+	if (!send_mad(cm, e->own, e->peer, e->mad, true)) {
+		cm_timer(cm, e, now + URN_CM_AGAIN_NS);
+		return;
+	}
+	e->tries++;
+	cm_timer(cm, e, now + cm_patience(e->timeout));
+}
+
+void
+cm_ask(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, uint64_t now)
+{
+	urn_cm_write(e->mad, m);
+	e->tries = 0;
+	e->mras = 0;
+	transmit(cm, e, now);
+}
+
+void
+cm_ask_again(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
+{
+	if (e->tries)
+		CM_COUNT(cm, CM_RETRANSMITS);
+	transmit(cm, e, now);
+}
+
+void
+cm_say(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m)
+{
+	urn_cm_write(e->mad, m);
+	if (!send_mad(cm, e->own, e->peer, e->mad, true))
+		CM_COUNT(cm, DROP_CM_TX); /* the peer asks again */
+}
+
+void
+cm_repeat(struct urn_cm *cm, struct cm_conn *e)
+{
+	CM_COUNT(cm, CM_RETRANSMITS);
+	if (!send_mad(cm, e->own, e->peer, e->mad, false))
+		CM_COUNT(cm, DROP_CM_TX);
+}
+
+void
+cm_say_rej(struct urn_cm *cm, struct cm_conn *e, uint16_t reason, uint8_t about)
+{
+	struct urn_cm_msg m;
+	uint64_t guid = rte_cpu_to_be_64(cm->cfg.ca_guid);
+
+	cm_head(e, &m, URN_CM_REJ);
+	m.reason = reason;
+	m.about = about;
+	/* Who does not know our id yet finds the connection by this. */
+	if (reason == URN_CM_REJ_TIMEOUT) {
+		m.info_len = sizeof(guid);
+		memcpy(m.info, &guid, sizeof(guid));
+	}
+	cm_say(cm, e, &m);
+}
+
+void
+cm_say_mra(struct urn_cm *cm, struct cm_conn *e, uint8_t about)
+{
+	struct urn_cm_msg m;
+
+	cm_head(e, &m, URN_CM_MRA);
+	m.about = about;
+	m.service_timeout = URN_CM_SERVICE_MAX;
+	cm_send(cm, e->own, e->peer, &m);
+}
+
+void
+cm_say_dreq(struct urn_cm *cm, struct cm_conn *e, const uint8_t *data, uint32_t len, uint64_t now)
+{
+	struct urn_cm_msg m;
+
+	e->tid = cm_draw(cm);
+	cm_head(e, &m, URN_CM_DREQ);
+	m.qpn = e->remote_qpn;
+	if (len)
+		memcpy(m.data, data, len);
+	e->state = URN_CM_DREQ_SENT;
+	cm_ask(cm, e, &m, now);
+}
+
+static void
+fill_from_message(struct urn_abi_cm_event *ev, const struct urn_cm_msg *m)
+{
+	unsigned int bytes = urn_cm_data_bytes(m->attr);
+
+	ev->qpn = m->qpn;
+	ev->psn = m->psn;
+	ev->qkey = m->qkey;
+	ev->pkey = m->pkey;
+	ev->responder_resources = m->responder_resources;
+	ev->initiator_depth = m->initiator_depth;
+	ev->retry_count = m->retry_count;
+	ev->rnr_retry = m->rnr_retry;
+	ev->flow_control = m->flow_control;
+	ev->srq = m->srq;
+	ev->mtu = m->mtu;
+	ev->ack_timeout = m->attr == URN_CM_REP ? m->ack_delay : m->path[0].ack_timeout;
+	ev->traffic_class = m->path[0].traffic_class;
+	ev->hop_limit = m->path[0].hop_limit;
+	ev->flow_label = m->path[0].flow_label;
+	ev->data_len = (uint8_t)bytes;
+	memcpy(ev->data, m->data, bytes);
+	ev->info_len = m->info_len;
+	memcpy(ev->data + bytes, m->info, m->info_len);
+}
+
+bool
+cm_tell(struct urn_cm *cm, struct cm_conn *e, enum urn_cm_event_type type,
+	const struct urn_cm_msg *m, uint16_t reason)
+{
+	struct urn_abi_cm_event ev;
+
+	if (cm_orphaned(e))
+		return true;
+	memset(&ev, 0, sizeof(ev));
+	ev.type = type;
+	ev.id = e->id;
+	ev.listen_id = e->listener;
+	ev.cookie = e->cookie;
+	ev.service_id = e->service_id;
+	ev.reason = reason;
+	memcpy(ev.gid, e->peer, 16);
+	memcpy(ev.own_gid, e->own, 16);
+	if (m)
+		fill_from_message(&ev, m);
+	return cm->cfg.event(cm->cfg.ctx, e->owner, e->channel, &ev);
+}

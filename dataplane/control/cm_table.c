@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ids of connection management: places, hashes, owners. */
+#include "control/cm_internal.h"
+
+#include <stdlib.h>
+
+#include <rte_jhash.h>
+
+/* splitmix64 */
+uint64_t
+cm_draw(struct urn_cm *cm)
+{
+	uint64_t z = cm->rng += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+static uint32_t
+pow2(uint32_t n)
+{
+	uint32_t p = 16;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+struct urn_cm *
+urn_cm_create(const struct urn_cm_config *cfg)
+{
+	struct urn_cm *cm = cfg->max_ids <= URN_CM_IDS_MAX ? calloc(1, sizeof(*cm)) : NULL;
+
+	if (!cm)
+		return NULL;
+	cm->cfg = *cfg;
+	cm->cfg.max_ids = cfg->max_ids ? cfg->max_ids : 32768;
+	cm->rng = cfg->seed;
+	cm->hash_seed = (uint32_t)cm_draw(cm);
+	TAILQ_INIT(&cm->free);
+	TAILQ_INIT(&cm->orphans);
+	cm->buckets = pow2(cm->cfg.max_ids);
+	/* 0 is no index: ids are never 0. */
+	cm->bits = (uint32_t)__builtin_ctz(pow2(cm->cfg.max_ids + 1));
+	cm->fresh = 1;
+	cm->conn = calloc((size_t)cm->cfg.max_ids + 1, sizeof(*cm->conn));
+	cm->heap = calloc((size_t)cm->cfg.max_ids, sizeof(*cm->heap));
+	for (unsigned int h = 0; h < CM_HASHES; h++) {
+		cm->bucket[h] = malloc(cm->buckets * sizeof(*cm->bucket[h]));
+		if (cm->bucket[h])
+			memset(cm->bucket[h], 0xff, cm->buckets * sizeof(*cm->bucket[h]));
+	}
+	if (!cm->conn || !cm->heap || !cm->bucket[CM_BY_PEER] || !cm->bucket[CM_BY_QPN]) {
+		urn_cm_destroy(cm);
+		return NULL;
+	}
+	return cm;
+}
+
+void
+urn_cm_destroy(struct urn_cm *cm)
+{
+	if (!cm)
+		return;
+	for (unsigned int h = 0; h < CM_HASHES; h++)
+		free(cm->bucket[h]);
+	free(cm->heap);
+	free(cm->conn);
+	free(cm);
+}
+
+/* ---- hashes */
+
+static uint32_t *
+bucket_of(const struct urn_cm *cm, enum cm_hash h, const uint8_t gid[16], uint64_t key)
+{
+	uint32_t word[6];
+
+	memcpy(word, gid, 16);
+	memcpy(word + 4, &key, sizeof(key));
+	return &cm->bucket[h][rte_jhash_32b(word, 6, cm->hash_seed) & (cm->buckets - 1)];
+}
+
+static const uint8_t no_gid[16];
+
+static uint32_t *
+bucket_for(const struct urn_cm *cm, enum cm_hash h, const struct cm_conn *e)
+{
+	if (h == CM_BY_QPN)
+		return bucket_of(cm, h, e->peer, e->remote_qpn);
+	if (e->state == URN_CM_LISTEN)
+		return bucket_of(cm, h, no_gid, e->service_id);
+	return bucket_of(cm, h, e->peer, e->remote_id);
+}
+
+void
+cm_hash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h)
+{
+	uint32_t *at = bucket_for(cm, h, e);
+
+	e->chain[h] = *at;
+	*at = (uint32_t)(e - cm->conn);
+	e->hashed[h] = true;
+}
+
+void
+cm_unhash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h)
+{
+	uint32_t self = (uint32_t)(e - cm->conn), *at;
+
+	if (!e->hashed[h])
+		return;
+	at = bucket_for(cm, h, e);
+	while (*at != self)
+		at = &cm->conn[*at].chain[h];
+	*at = e->chain[h];
+	e->hashed[h] = false;
+}
+
+struct cm_conn *
+cm_by_peer(const struct urn_cm *cm, const uint8_t peer[16], uint32_t remote_id, bool sidr)
+{
+	uint32_t i = *bucket_of(cm, CM_BY_PEER, peer, remote_id);
+
+	for (; i != CM_NIL; i = cm->conn[i].chain[CM_BY_PEER]) {
+		struct cm_conn *e = &cm->conn[i];
+
+		if (e->state != URN_CM_LISTEN && e->remote_id == remote_id && e->sidr == sidr &&
+		    memcmp(e->peer, peer, 16) == 0)
+			return e;
+	}
+	return NULL;
+}
+
+struct cm_conn *
+cm_by_qpn(const struct urn_cm *cm, const uint8_t peer[16], uint32_t qpn)
+{
+	uint32_t i = *bucket_of(cm, CM_BY_QPN, peer, qpn);
+
+	for (; i != CM_NIL; i = cm->conn[i].chain[CM_BY_QPN])
+		if (cm->conn[i].remote_qpn == qpn && memcmp(cm->conn[i].peer, peer, 16) == 0)
+			return &cm->conn[i];
+	return NULL;
+}
+
+struct cm_conn *
+cm_by_service(const struct urn_cm *cm, uint64_t service_id)
+{
+	uint32_t i = *bucket_of(cm, CM_BY_PEER, no_gid, service_id);
+
+	for (; i != CM_NIL; i = cm->conn[i].chain[CM_BY_PEER])
+		if (cm->conn[i].state == URN_CM_LISTEN && cm->conn[i].service_id == service_id)
+			return &cm->conn[i];
+	return NULL;
+}
+
+struct cm_conn *
+cm_by_id(const struct urn_cm *cm, uint32_t id)
+{
+	uint32_t i = id & ((1u << cm->bits) - 1);
+
+	if (i == 0 || i > cm->cfg.max_ids || cm->conn[i].id != id)
+		return NULL;
+	return &cm->conn[i];
+}
+
+/* ---- places */
+
+/* One that was free longest, or never used, or that only waits for late messages. */
+static struct cm_conn *
+take_place(struct urn_cm *cm)
+{
+	struct cm_conn *e;
+
+	if (cm->fresh <= cm->cfg.max_ids) {
+		e = &cm->conn[cm->fresh++];
+		e->uses = (uint32_t)cm_draw(cm);
+		e->at = CM_NIL;
+		return e;
+	}
+	if (TAILQ_EMPTY(&cm->free) && !TAILQ_EMPTY(&cm->orphans))
+		cm_free(cm, TAILQ_FIRST(&cm->orphans));
+	e = TAILQ_FIRST(&cm->free);
+	if (e)
+		TAILQ_REMOVE(&cm->free, e, link);
+	return e;
+}
+
+int
+cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, struct cm_conn **out)
+{
+	struct cm_conn *e;
+	uint32_t uses;
+
+	if (o->max_ids && o->ids >= o->max_ids)
+		return EDQUOT;
+	e = take_place(cm);
+	if (!e)
+		return ENOSPC;
+	uses = e->uses + 1;
+	memset(e, 0, sizeof(*e));
+	e->at = CM_NIL;
+	e->uses = uses;
+	e->id = uses << cm->bits | (uint32_t)(e - cm->conn);
+	e->owner = o;
+	o->ids++;
+	TAILQ_INSERT_TAIL(&o->conns, e, link);
+	cm->used++;
+	*out = e;
+	return 0;
+}
+
+void
+cm_orphan(struct urn_cm *cm, struct cm_conn *e)
+{
+	TAILQ_REMOVE(&e->owner->conns, e, link);
+	e->owner->ids--;
+	e->owner = NULL;
+	TAILQ_INSERT_TAIL(&cm->orphans, e, link);
+}
+
+void
+cm_free(struct urn_cm *cm, struct cm_conn *e)
+{
+	if (!cm_orphaned(e))
+		cm_orphan(cm, e);
+	TAILQ_REMOVE(&cm->orphans, e, link);
+	cm_no_longer_waits(cm, e);
+	cm_timer_stop(cm, e);
+	for (unsigned int h = 0; h < CM_HASHES; h++)
+		cm_unhash(cm, e, (enum cm_hash)h);
+	e->id = 0;
+	e->state = URN_CM_IDLE;
+	TAILQ_INSERT_TAIL(&cm->free, e, link);
+	cm->used--;
+}
+
+/* ---- looking in */
+
+enum urn_cm_state
+urn_cm_peek(const struct urn_cm *cm, uint32_t id)
+{
+	const struct cm_conn *e = cm_by_id(cm, id);
+
+	return e ? (enum urn_cm_state)e->state : URN_CM_IDLE;
+}
+
+uint32_t
+urn_cm_count(const struct urn_cm *cm)
+{
+	return cm->used;
+}
+
+void
+urn_cm_counters(struct urn_cm *cm, struct urn_counters *to)
+{
+	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
+		to->v[i] += cm->c.v[i];
+	memset(&cm->c, 0, sizeof(cm->c));
+}
+
+/* Every id is found where it is looked up. */
+static bool
+conn_sound(const struct urn_cm *cm, const struct cm_conn *e)
+{
+	if (cm_by_id(cm, e->id) != e || e->state >= URN_CM_STATES)
+		return false;
+	if (e->at != CM_NIL && (e->at >= cm->heap_n || cm->heap[e->at] != (uint32_t)(e - cm->conn)))
+		return false;
+	if (e->state == URN_CM_LISTEN)
+		return e->hashed[CM_BY_PEER] && cm_by_service(cm, e->service_id) == e;
+	/* An id that nobody owns ends by itself. */
+	if (cm_orphaned(e) && e->at == CM_NIL)
+		return false;
+	return !e->waits || e->state == URN_CM_REQ_RCVD || e->state == URN_CM_MRA_REQ_SENT ||
+	       e->state == URN_CM_SIDR_REQ_RCVD;
+}
+
+static uint32_t
+chained(const struct urn_cm *cm, enum cm_hash h)
+{
+	uint32_t n = 0;
+
+	for (uint32_t b = 0; b < cm->buckets; b++)
+		for (uint32_t i = cm->bucket[h][b]; i != CM_NIL && n <= cm->cfg.max_ids;
+		     i = cm->conn[i].chain[h])
+			n++;
+	return n;
+}
+
+bool
+urn_cm_sound(const struct urn_cm *cm)
+{
+	uint32_t used = 0, timers = 0, hashed[CM_HASHES] = {0}, waits = 0, pending = 0;
+
+	for (uint32_t i = 1; i < cm->fresh; i++) {
+		const struct cm_conn *e = &cm->conn[i];
+
+		if (e->id == 0)
+			continue;
+		if (!conn_sound(cm, e))
+			return false;
+		used++;
+		timers += e->at != CM_NIL;
+		waits += e->waits;
+		pending += e->pending;
+		for (unsigned int h = 0; h < CM_HASHES; h++)
+			hashed[h] += e->hashed[h];
+	}
+	for (uint32_t i = 1; i < cm->heap_n; i++)
+		if (cm->conn[cm->heap[i]].due < cm->conn[cm->heap[(i - 1) / 2]].due)
+			return false;
+	return used == cm->used && timers == cm->heap_n && waits >= pending &&
+	       chained(cm, CM_BY_PEER) == hashed[CM_BY_PEER] &&
+	       chained(cm, CM_BY_QPN) == hashed[CM_BY_QPN];
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Control requests on connection management. */
+#include "control/adapter.h"
+
+#include <errno.h>
+
+static uint64_t
+now_of(const struct urn_client *c)
+{
+	return urn_engine_now(urn_adapter_shard(c->adapter, 0)->engine);
+}
+
+/* A sentence to each way in which the machine says no. returns rc */
+static int
+answer(const struct urn_client *c, uint32_t id, struct urn_abi_rep *rep, int rc)
+{
+	const struct urn_adapter *a = c->adapter;
+
+	switch (rc) {
+	case 0:
+		return 0;
+	case ENOENT:
+		return urn_ctl_fail(rep, ENOENT, "%s: no connection id 0x%x", a->cfg.name, id);
+	case ENOTCONN:
+		return urn_ctl_fail(rep, ENOTCONN, "%s: connection id 0x%x is in a state in which that "
+				    "is not possible", a->cfg.name, id);
+	case EADDRINUSE:
+		return urn_ctl_fail(rep, EADDRINUSE, "%s: somebody listens at this service id already",
+				    a->cfg.name);
+	case EDQUOT:
+		return urn_ctl_fail(rep, EDQUOT, "%s: a client has at most %u connection ids; destroy "
+				    "some", a->cfg.name, URN_CM_CLIENT_IDS);
+	case ENOSPC:
+		return urn_ctl_fail(rep, ENOSPC, "%s: no more connection ids", a->cfg.name);
+	default:
+		return urn_ctl_fail(rep, rc, "%s: a parameter of the connection, or the length of its "
+				    "private data, is out of its range", a->cfg.name);
+	}
+}
+
+/* Is there connection management, and is the queue pair the client's? */
+static int
+check(struct urn_client *c, uint32_t qpn, bool needs_qp, struct urn_abi_rep *rep)
+{
+	struct urn_adapter *a = c->adapter;
+
+	if (!a->cm)
+		return urn_ctl_fail(rep, EOPNOTSUPP, "%s: has no connection management (no_cm)",
+				    a->cfg.name);
+	if (needs_qp && !urn_client_owns_qp(c, qpn))
+		return urn_ctl_fail(rep, EINVAL, "%s: no QP 0x%x", a->cfg.name, qpn);
+	return 0;
+}
+
+static int
+check_path(const struct urn_client *c, const struct urn_abi_cm_connect *p, struct urn_abi_rep *rep)
+{
+	static const uint8_t none[16];
+	const struct urn_adapter *a = c->adapter;
+
+	if (p->sgid_index >= URN_GIDS || memcmp(a->gid[p->sgid_index], none, 16) == 0)
+		return urn_ctl_fail(rep, EINVAL, "%s: no GID with index %u", a->cfg.name, p->sgid_index);
+	if (!urn_neigh_unicast(p->dgid) || urn_gid_is_v4(p->dgid) != urn_gid_is_v4(a->gid[p->sgid_index]))
+		return urn_ctl_fail(rep, EINVAL, "%s: a connection goes to an address of one station, of "
+				    "the family of source GID %u", a->cfg.name, p->sgid_index);
+	return 0;
+}
+
+/*
+ * Where notices go: *channel is a descriptor of the program's own, or of a client in
+ * another process the handle of a channel, and becomes a descriptor.
+ */
+static int
+find_channel(const struct urn_client *c, struct urn_abi_rep *rep, int32_t *channel)
+{
+	const struct urn_ctl_channel *ch;
+
+	if (*channel < 0)
+		*channel = -1;
+	if (*channel < 0 || !c->remote)
+		return 0;
+	ch = urn_table_get(&c->channels, (uint32_t)*channel);
+	if (!ch)
+		return urn_ctl_fail(rep, EINVAL, "%s: no channel %d", c->adapter->cfg.name, *channel);
+	*channel = ch->write_fd;
+	return 0;
+}
+
+int
+urn_ctl_cm_listen(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_abi_cm_listen p = req->cm_listen;
+	struct urn_adapter *a = c->adapter;
+	int rc = check(c, 0, false, rep);
+
+	if (rc == 0)
+		rc = find_channel(c, rep, &p.channel_fd);
+	if (rc != 0)
+		return rc;
+	rc = urn_cm_listen(urn_cm_agent_lock(a->cm), &c->cm.owner, &p, &rep->handle);
+	urn_cm_agent_unlock(a->cm);
+	return answer(c, 0, rep, rc);
+}
+
+/* Ask for a connection, or who serves a service. */
+static int
+ask(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep, bool sidr)
+{
+	struct urn_abi_cm_connect p = req->cm_connect;
+	struct urn_adapter *a = c->adapter;
+	struct urn_cm *cm;
+	int rc = check(c, p.qpn, !sidr, rep);
+
+	if (rc == 0)
+		rc = check_path(c, &p, rep);
+	if (rc == 0)
+		rc = find_channel(c, rep, &p.channel_fd);
+	if (rc != 0)
+		return rc;
+	cm = urn_cm_agent_lock(a->cm);
+	rc = (sidr ? urn_cm_resolve : urn_cm_connect)(cm, &c->cm.owner, &p, a->gid[p.sgid_index],
+						      now_of(c), &rep->handle);
+	urn_cm_agent_unlock(a->cm);
+	return answer(c, 0, rep, rc);
+}
+
+int
+urn_ctl_cm_connect(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	return ask(c, req, rep, false);
+}
+
+int
+urn_ctl_cm_resolve(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	return ask(c, req, rep, true);
+}
+
+int
+urn_ctl_cm_accept(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_adapter *a = c->adapter;
+	/* A refusal of a look-up names none. */
+	int rc = check(c, req->cm_accept.qpn, req->cm_accept.status == URN_CM_SIDR_VALID, rep);
+
+	if (rc != 0)
+		return rc;
+	rc = urn_cm_accept(urn_cm_agent_lock(a->cm), &c->cm.owner, req->handle, &req->cm_accept,
+			   now_of(c));
+	urn_cm_agent_unlock(a->cm);
+	return answer(c, req->handle, rep, rc);
+}
+
+int
+urn_ctl_cm_reject(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_adapter *a = c->adapter;
+	int rc = check(c, 0, false, rep);
+
+	if (rc != 0)
+		return rc;
+	rc = urn_cm_reject(urn_cm_agent_lock(a->cm), &c->cm.owner, req->handle, &req->cm_reject,
+			   now_of(c));
+	urn_cm_agent_unlock(a->cm);
+	return answer(c, req->handle, rep, rc);
+}
+
+int
+urn_ctl_cm_establish(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_adapter *a = c->adapter;
+	int rc = check(c, 0, false, rep);
+
+	if (rc != 0)
+		return rc;
+	rc = urn_cm_establish(urn_cm_agent_lock(a->cm), &c->cm.owner, req->handle, &req->cm_data,
+			      now_of(c));
+	urn_cm_agent_unlock(a->cm);
+	return answer(c, req->handle, rep, rc);
+}
+
+int
+urn_ctl_cm_disconnect(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	struct urn_adapter *a = c->adapter;
+	int rc = check(c, 0, false, rep);
+
+	if (rc != 0)
+		return rc;
+	rc = urn_cm_disconnect(urn_cm_agent_lock(a->cm), &c->cm.owner, req->handle, &req->cm_data,
+			       now_of(c));
+	urn_cm_agent_unlock(a->cm);
+	return answer(c, req->handle, rep, rc);
+}
+
+int
+urn_ctl_cm_destroy(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	int rc = check(c, 0, false, rep);
+
+	if (rc != 0)
+		return rc;
+	rc = urn_cm_client_release(c->adapter->cm, &c->cm, req->handle, now_of(c));
+	return answer(c, req->handle, rep, rc);
+}
+
+int
+urn_ctl_cm_event(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	int rc = check(c, 0, false, rep);
+
+	if (rc != 0)
+		return rc;
+	rc = urn_cm_client_event(c->adapter->cm, &c->cm, req->handle, &rep->cm_event);
+	if (rc != 0)
+		return urn_ctl_fail(rep, rc, "%s: no event waits", c->adapter->cfg.name);
+	rep->handle = rep->cm_event.id;
+	return 0;
+}

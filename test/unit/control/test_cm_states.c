@@ -1,0 +1,735 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connection management: each state with each message, and with each thing that
+ * an owner does; messages that name the wrong connection; limits.
+ */
+#include "cm_bench.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+/* MRA_REQ_RCVD and its like: a step behind others. */
+static uint32_t
+step(uint32_t id, enum urn_cm_attr attr, uint8_t about)
+{
+	struct urn_cm_msg m = from_peer(attr, id);
+
+	m.about = about;
+	assert_in_range(input(&m), URN_C_CM_RX, URN_C_CM_DUPLICATE);
+	b.sent = b.told = 0;
+	return id;
+}
+
+static uint32_t
+to_mra_req_rcvd(void)
+{
+	return step(to_req_sent(), URN_CM_MRA, URN_CM_ABOUT_REQ);
+}
+
+static uint32_t
+to_mra_rep_rcvd(void)
+{
+	return step(to_rep_sent(), URN_CM_MRA, URN_CM_ABOUT_REP);
+}
+
+static uint32_t
+to_mra_req_sent(void)
+{
+	return step(to_req_rcvd(), URN_CM_REQ, 0);
+}
+
+static uint32_t
+to_mra_rep_sent(void)
+{
+	return step(to_rep_rcvd(), URN_CM_REP, 0);
+}
+
+static uint32_t
+to_idle(void)
+{
+	return step(to_req_sent(), URN_CM_REJ, 0);
+}
+
+/* Refused, by us. */
+static uint32_t
+to_refused(void)
+{
+	static const struct urn_abi_cm_reject p = {.reason = URN_CM_REJ_CONSUMER};
+	uint32_t id = to_req_rcvd();
+
+	assert_int_equal(urn_cm_reject(b.cm, &b.o, id, &p, b.now), 0);
+	said(URN_CM_REJ);
+	return id;
+}
+
+static uint32_t
+to_sidr_answered(void)
+{
+	struct urn_abi_cm_accept p = {.qpn = 7};
+	uint32_t id = to_sidr_req_rcvd();
+
+	assert_int_equal(urn_cm_accept(b.cm, &b.o, id, &p, b.now), 0);
+	said(URN_CM_SIDR_REP);
+	return id;
+}
+
+/* How to come to each state. */
+static uint32_t (*const to[])(void) = {
+	to_req_sent,  to_mra_req_rcvd, to_req_rcvd,	 to_mra_req_sent,  to_rep_sent,
+	to_mra_rep_rcvd, to_rep_rcvd,  to_mra_rep_sent,	 to_active,	   to_passive,
+	to_dreq_sent, to_dreq_rcvd,    to_timewait,	 to_refused,	   to_sidr_req_sent,
+	to_sidr_req_rcvd, to_sidr_answered, to_idle,
+};
+
+enum { TO = sizeof(to) / sizeof(to[0]) };
+
+enum { NONE = 0 };
+
+struct row {
+	uint32_t (*from)(void);
+	enum urn_cm_attr attr;
+	enum urn_counter counts;
+	enum urn_cm_state to;
+	int says;                /* enum urn_cm_attr, or NONE */
+	int tells;               /* enum urn_cm_event_type, or NONE */
+};
+
+#define R(from, attr, counts, to, says, tells)                                                 \
+	{to_##from, URN_CM_##attr, URN_C_##counts, URN_CM_##to, says, URN_CM_EVENT_##tells}
+#define SAY(a) URN_CM_##a
+
+/* All that is taken; whatever is not here is DROP_CM_STATE and changes nothing. */
+static const struct row rows[] = {
+	R(req_sent, REP, CM_RX, REP_RCVD, NONE, REPLY),
+	R(req_sent, MRA, CM_RX, MRA_REQ_RCVD, NONE, NONE),
+	R(req_sent, REJ, CM_RX, IDLE, NONE, REJECTED),
+	R(mra_req_rcvd, REP, CM_RX, REP_RCVD, NONE, REPLY),
+	R(mra_req_rcvd, MRA, CM_RX, MRA_REQ_RCVD, NONE, NONE),
+	R(mra_req_rcvd, REJ, CM_RX, IDLE, NONE, REJECTED),
+	R(req_rcvd, REQ, CM_DUPLICATE, MRA_REQ_SENT, SAY(MRA), NONE),
+	R(req_rcvd, REJ, CM_RX, IDLE, NONE, REJECTED),
+	R(mra_req_sent, REQ, CM_DUPLICATE, MRA_REQ_SENT, SAY(MRA), NONE),
+	R(mra_req_sent, REJ, CM_RX, IDLE, NONE, REJECTED),
+	R(rep_sent, REQ, CM_DUPLICATE, REP_SENT, SAY(REP), NONE),
+	R(rep_sent, RTU, CM_RX, ESTABLISHED, NONE, ESTABLISHED),
+	R(rep_sent, MRA, CM_RX, MRA_REP_RCVD, NONE, NONE),
+	R(rep_sent, REJ, CM_RX, IDLE, NONE, REJECTED),
+	R(rep_sent, DREQ, CM_RX, DREQ_RCVD, NONE, DISCONNECT),
+	R(mra_rep_rcvd, REQ, CM_DUPLICATE, MRA_REP_RCVD, SAY(REP), NONE),
+	R(mra_rep_rcvd, RTU, CM_RX, ESTABLISHED, NONE, ESTABLISHED),
+	R(mra_rep_rcvd, MRA, CM_RX, MRA_REP_RCVD, NONE, NONE),
+	R(mra_rep_rcvd, REJ, CM_RX, IDLE, NONE, REJECTED),
+	R(mra_rep_rcvd, DREQ, CM_RX, DREQ_RCVD, NONE, DISCONNECT),
+	R(rep_rcvd, REP, CM_DUPLICATE, MRA_REP_SENT, SAY(MRA), NONE),
+	R(rep_rcvd, REJ, CM_RX, IDLE, NONE, REJECTED),
+	R(rep_rcvd, MRA, CM_DUPLICATE, REP_RCVD, NONE, NONE),
+	R(mra_rep_sent, REP, CM_DUPLICATE, MRA_REP_SENT, SAY(MRA), NONE),
+	R(mra_rep_sent, REJ, CM_RX, IDLE, NONE, REJECTED),
+	R(mra_rep_sent, MRA, CM_DUPLICATE, MRA_REP_SENT, NONE, NONE),
+	R(active, REP, CM_DUPLICATE, ESTABLISHED, SAY(RTU), NONE),
+	R(active, RTU, CM_DUPLICATE, ESTABLISHED, NONE, NONE),
+	R(active, MRA, CM_DUPLICATE, ESTABLISHED, NONE, NONE),
+	R(active, DREQ, CM_RX, DREQ_RCVD, NONE, DISCONNECT),
+	R(active, REJ, CM_RX, TIMEWAIT, NONE, REJECTED),
+	R(active, LAP, CM_UNSUPPORTED, ESTABLISHED, SAY(APR), NONE),
+	R(passive, REQ, CM_DUPLICATE, ESTABLISHED, NONE, NONE),
+	R(passive, RTU, CM_DUPLICATE, ESTABLISHED, NONE, NONE),
+	R(passive, MRA, CM_DUPLICATE, ESTABLISHED, NONE, NONE),
+	R(passive, DREQ, CM_RX, DREQ_RCVD, NONE, DISCONNECT),
+	R(passive, REJ, CM_RX, TIMEWAIT, NONE, REJECTED),
+	R(passive, LAP, CM_UNSUPPORTED, ESTABLISHED, SAY(APR), NONE),
+	R(dreq_sent, DREP, CM_RX, TIMEWAIT, NONE, DISCONNECTED),
+	R(dreq_sent, REJ, CM_RX, TIMEWAIT, NONE, DISCONNECTED),
+	R(dreq_sent, DREQ, CM_RX, TIMEWAIT, SAY(DREP), DISCONNECTED),
+	R(dreq_sent, REP, CM_DUPLICATE, DREQ_SENT, NONE, NONE),
+	R(dreq_sent, RTU, CM_DUPLICATE, DREQ_SENT, NONE, NONE),
+	R(dreq_sent, MRA, CM_DUPLICATE, DREQ_SENT, NONE, NONE),
+	R(dreq_sent, LAP, CM_DUPLICATE, DREQ_SENT, NONE, NONE),
+	R(dreq_sent, APR, CM_DUPLICATE, DREQ_SENT, NONE, NONE),
+	R(dreq_rcvd, DREQ, CM_DUPLICATE, DREQ_RCVD, NONE, NONE),
+	R(timewait, DREQ, CM_DUPLICATE, TIMEWAIT, SAY(DREP), NONE),
+	R(timewait, REQ, CM_STALE, TIMEWAIT, SAY(REJ), NONE),
+	R(timewait, REP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(timewait, RTU, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(timewait, MRA, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(timewait, REJ, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(timewait, DREP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(timewait, LAP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(timewait, APR, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(refused, REQ, CM_DUPLICATE, TIMEWAIT, SAY(REJ), NONE),
+	R(refused, REP, CM_DUPLICATE, TIMEWAIT, SAY(REJ), NONE),
+	R(refused, DREQ, CM_DUPLICATE, TIMEWAIT, SAY(DREP), NONE),
+	R(refused, RTU, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(refused, MRA, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(refused, REJ, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(refused, DREP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(refused, LAP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(refused, APR, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(sidr_req_sent, SIDR_REP, CM_RX, IDLE, NONE, SIDR_REPLY),
+	R(sidr_req_rcvd, SIDR_REQ, CM_DUPLICATE, SIDR_REQ_RCVD, NONE, NONE),
+	R(sidr_answered, SIDR_REQ, CM_DUPLICATE, TIMEWAIT, SAY(SIDR_REP), NONE),
+	/* Not a name of ours for what the peer asked. */
+	R(sidr_req_rcvd, SIDR_REP, CM_UNKNOWN, SIDR_REQ_RCVD, NONE, NONE),
+	R(sidr_answered, SIDR_REP, CM_UNKNOWN, TIMEWAIT, NONE, NONE),
+	/* Nothing is known of it any more. */
+	R(idle, REP, CM_UNKNOWN, IDLE, SAY(REJ), NONE),
+	R(idle, DREQ, CM_UNKNOWN, IDLE, SAY(DREP), NONE),
+	R(idle, MRA, CM_UNKNOWN, IDLE, NONE, NONE),
+	R(idle, REJ, CM_UNKNOWN, IDLE, NONE, NONE),
+	R(idle, RTU, CM_UNKNOWN, IDLE, NONE, NONE),
+	R(idle, DREP, CM_UNKNOWN, IDLE, NONE, NONE),
+	R(idle, LAP, CM_UNKNOWN, IDLE, NONE, NONE),
+	R(idle, APR, CM_UNKNOWN, IDLE, NONE, NONE),
+};
+
+static const struct row *
+row_of(uint32_t (*from)(void), enum urn_cm_attr attr)
+{
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].from == from && rows[i].attr == attr)
+			return &rows[i];
+	return NULL;
+}
+
+/* Look-ups and connections are apart; a request nobody knows is a new one. */
+static bool
+meets(uint32_t (*from)(void), enum urn_cm_attr attr)
+{
+	bool sidr = from == to_sidr_req_sent || from == to_sidr_req_rcvd || from == to_sidr_answered;
+	bool asked = from == to_req_rcvd || from == to_mra_req_sent || from == to_rep_sent ||
+		     from == to_mra_rep_rcvd || from == to_passive || from == to_dreq_rcvd ||
+		     from == to_timewait || from == to_refused || from == to_sidr_req_rcvd ||
+		     from == to_sidr_answered;
+
+	if (sidr != (attr == URN_CM_SIDR_REQ || attr == URN_CM_SIDR_REP))
+		return false;
+	return asked || (attr != URN_CM_REQ && attr != URN_CM_SIDR_REQ);
+}
+
+/* It comes, once or several times more. */
+static void
+try_row(uint32_t (*from)(void), enum urn_cm_attr attr)
+{
+	const struct row *r = row_of(from, attr);
+	enum urn_cm_state before;
+	struct urn_cm_msg m;
+	uint32_t id;
+
+	bench_make(64, 0);
+	id = from();
+	before = urn_cm_peek(b.cm, id);
+	m = from_peer(attr, id);
+	if (attr == URN_CM_MRA)
+		m.about = from == to_req_sent || from == to_mra_req_rcvd ? URN_CM_ABOUT_REQ
+									 : URN_CM_ABOUT_REP;
+	assert_int_equal(input(&m), r ? r->counts : URN_C_DROP_CM_STATE);
+	assert_string_equal(urn_cm_state_name(urn_cm_peek(b.cm, id)),
+			    urn_cm_state_name(r ? r->to : before));
+	if (r && r->says)
+		said((enum urn_cm_attr)r->says);
+	if (r && r->tells)
+		assert_int_equal(told((enum urn_cm_event_type)r->tells).id, id);
+	quiet();
+}
+
+static void
+test_messages(void **state)
+{
+	unsigned int met = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < TO; i++)
+		for (unsigned int attr = URN_CM_REQ; attr < URN_CM_ATTR_END; attr++)
+			if (meets(to[i], (enum urn_cm_attr)attr)) {
+				try_row(to[i], (enum urn_cm_attr)attr);
+				met++;
+			}
+	assert_true(met > sizeof(rows) / sizeof(rows[0]));
+}
+
+/* An event that finds no room changes nothing; when the message comes again it does. */
+static void
+test_deaf(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		enum urn_cm_state before;
+		struct urn_cm_msg m;
+		uint32_t id;
+
+		if (!rows[i].tells)
+			continue;
+		bench_make(64, 0);
+		id = rows[i].from();
+		before = urn_cm_peek(b.cm, id);
+		m = from_peer(rows[i].attr, id);
+		b.deaf = true;
+		expect_in(&m, DROP_CM_EVENT);
+		expect_in(&m, DROP_CM_EVENT);
+		assert_int_equal(urn_cm_peek(b.cm, id), before);
+		quiet();
+		b.deaf = false;
+		expect_in(&m, CM_RX);
+		assert_int_equal(urn_cm_peek(b.cm, id), rows[i].to);
+		assert_int_equal(b.told, 1);
+	}
+	/* A new request. */
+	for (int sidr = 0; sidr < 2; sidr++) {
+		struct urn_cm_msg m = from_peer(sidr ? URN_CM_SIDR_REQ : URN_CM_REQ, 0);
+
+		bench_make(64, 0);
+		to_listen(1);
+		b.deaf = true;
+		expect_in(&m, DROP_CM_EVENT);
+		assert_int_equal(urn_cm_count(b.cm), 1);
+		b.deaf = false;
+		expect_in(&m, CM_RX);
+	}
+}
+
+/* What owners may do in which state; else ENOTCONN, and nothing changes. */
+enum what { ACCEPT, REJECT, ESTABLISH, DISCONNECT, WHATS };
+
+static int
+act(enum what what, uint32_t id)
+{
+	struct urn_abi_cm_accept a = an_accept();
+	struct urn_abi_cm_reject r = {.reason = URN_CM_REJ_CONSUMER};
+	struct urn_abi_cm_data d = {.data_len = 3};
+
+	switch (what) {
+	case ACCEPT:
+		return urn_cm_accept(b.cm, &b.o, id, &a, b.now);
+	case REJECT:
+		return urn_cm_reject(b.cm, &b.o, id, &r, b.now);
+	case ESTABLISH:
+		return urn_cm_establish(b.cm, &b.o, id, &d, b.now);
+	default:
+		return urn_cm_disconnect(b.cm, &b.o, id, &d, b.now);
+	}
+}
+
+static void
+test_acts(void **state)
+{
+	static const struct {
+		uint32_t (*from)(void);
+		enum what what;
+		enum urn_cm_state to;
+		int says;
+	} can[] = {
+		{to_req_rcvd, ACCEPT, URN_CM_REP_SENT, URN_CM_REP},
+		{to_mra_req_sent, ACCEPT, URN_CM_REP_SENT, URN_CM_REP},
+		{to_sidr_req_rcvd, ACCEPT, URN_CM_TIMEWAIT, URN_CM_SIDR_REP},
+		{to_req_rcvd, REJECT, URN_CM_TIMEWAIT, URN_CM_REJ},
+		{to_mra_req_sent, REJECT, URN_CM_TIMEWAIT, URN_CM_REJ},
+		{to_rep_sent, REJECT, URN_CM_TIMEWAIT, URN_CM_REJ},
+		{to_mra_rep_rcvd, REJECT, URN_CM_TIMEWAIT, URN_CM_REJ},
+		{to_rep_rcvd, REJECT, URN_CM_TIMEWAIT, URN_CM_REJ},
+		{to_mra_rep_sent, REJECT, URN_CM_TIMEWAIT, URN_CM_REJ},
+		{to_rep_rcvd, ESTABLISH, URN_CM_ESTABLISHED, URN_CM_RTU},
+		{to_mra_rep_sent, ESTABLISH, URN_CM_ESTABLISHED, URN_CM_RTU},
+		{to_rep_sent, ESTABLISH, URN_CM_ESTABLISHED, NONE},
+		{to_mra_rep_rcvd, ESTABLISH, URN_CM_ESTABLISHED, NONE},
+		{to_active, DISCONNECT, URN_CM_DREQ_SENT, URN_CM_DREQ},
+		{to_passive, DISCONNECT, URN_CM_DREQ_SENT, URN_CM_DREQ},
+		{to_dreq_rcvd, DISCONNECT, URN_CM_TIMEWAIT, URN_CM_DREP},
+	};
+	unsigned int done = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < TO; i++) {
+		for (unsigned int w = 0; w < WHATS; w++) {
+			enum urn_cm_state before;
+			unsigned int k = 0;
+			uint32_t id;
+
+			bench_make(64, 0);
+			id = to[i]();
+			before = urn_cm_peek(b.cm, id);
+			while (k < sizeof(can) / sizeof(can[0]) && (can[k].from != to[i] || can[k].what != w))
+				k++;
+			if (k == sizeof(can) / sizeof(can[0])) {
+				assert_int_equal(act((enum what)w, id), ENOTCONN);
+				assert_int_equal(urn_cm_peek(b.cm, id), before);
+			} else {
+				assert_int_equal(act((enum what)w, id), 0);
+				assert_int_equal(urn_cm_peek(b.cm, id), can[k].to);
+				if (can[k].says)
+					said((enum urn_cm_attr)can[k].says);
+				done++;
+			}
+			quiet();
+			/* No such id, and another's. */
+			assert_int_equal(act((enum what)w, id + 64), ENOENT);
+			assert_int_equal(act((enum what)w, 0), ENOENT);
+		}
+	}
+	assert_int_equal(done, sizeof(can) / sizeof(can[0]));
+}
+
+/* Its owner is done with it: what the peer is told, and that it ends by itself, repeated if need be. */
+static void
+test_release(void **state)
+{
+	static const struct {
+		uint32_t (*from)(void);
+		int says, reason;
+	} tells[] = {
+		{to_req_sent, URN_CM_REJ, URN_CM_REJ_TIMEOUT},
+		{to_mra_req_rcvd, URN_CM_REJ, URN_CM_REJ_TIMEOUT},
+		{to_req_rcvd, URN_CM_REJ, URN_CM_REJ_CONSUMER},
+		{to_mra_req_sent, URN_CM_REJ, URN_CM_REJ_CONSUMER},
+		{to_rep_sent, URN_CM_REJ, URN_CM_REJ_CONSUMER},
+		{to_mra_rep_rcvd, URN_CM_REJ, URN_CM_REJ_CONSUMER},
+		{to_rep_rcvd, URN_CM_REJ, URN_CM_REJ_CONSUMER},
+		{to_mra_rep_sent, URN_CM_REJ, URN_CM_REJ_CONSUMER},
+		{to_active, URN_CM_DREQ, 0},
+		{to_passive, URN_CM_DREQ, 0},
+		{to_dreq_rcvd, URN_CM_DREP, 0},
+		{to_sidr_req_rcvd, URN_CM_SIDR_REP, 0},
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < TO; i++) {
+		unsigned int k = 0;
+		uint32_t id;
+
+		bench_make(64, 0);
+		id = to[i]();
+		assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), 0);
+		assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), ENOENT);
+		assert_true(urn_cm_sound(b.cm));
+		while (k < sizeof(tells) / sizeof(tells[0]) && tells[k].from != to[i])
+			k++;
+		if (k < sizeof(tells) / sizeof(tells[0]))
+			assert_int_equal(said((enum urn_cm_attr)tells[k].says).reason, tells[k].reason);
+		quiet();
+		pass(3600 * SECOND);
+		assert_int_equal(b.told, 0);
+		assert_int_equal(urn_cm_count(b.cm), b.o.ids); /* a listener */
+	}
+}
+
+/* One that asked by its own id only: it gave up before it heard of ours. */
+static void
+test_rejected_by_own_id(void **state)
+{
+	uint32_t id = to_req_rcvd();
+	struct urn_cm_msg m = from_peer(URN_CM_REJ, 0);
+
+	(void)state;
+	m.reason = URN_CM_REJ_CONSUMER;
+	expect_in(&m, CM_UNKNOWN);
+	m.reason = URN_CM_REJ_TIMEOUT;
+	expect_in(&m, CM_RX);
+	assert_int_equal(told(URN_CM_EVENT_REJECTED).id, id);
+}
+
+/* What we say when we give up has what the peer needs to find it: our GUID. */
+static void
+test_timeout_guid(void **state)
+{
+	static const uint8_t guid[8] = {0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88};
+	uint32_t id = to_req_sent();
+	struct urn_cm_msg m;
+
+	(void)state;
+	assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), 0);
+	m = said(URN_CM_REJ);
+	assert_int_equal(m.local_id, id);
+	assert_int_equal(m.remote_id, 0);
+	assert_int_equal(m.info_len, 8);
+	assert_memory_equal(m.info, guid, 8);
+}
+
+/* Messages that are not this peer's, or not of this connection. */
+static void
+test_wrong_names(void **state)
+{
+	uint32_t id = to_active();
+	struct urn_cm_msg m = from_peer(URN_CM_DREQ, id);
+	uint8_t mad[URN_MAD_BYTES], other[16];
+
+	(void)state;
+	memcpy(other, b.peer, 16);
+	other[15] ^= 1;
+	urn_cm_write(mad, &m);
+	memcpy(b.peer, other, 16); /* so that the bench takes the answer */
+	assert_int_equal(urn_cm_input(b.cm, other, b.us, 1, mad, b.now), URN_C_CM_UNKNOWN);
+	said(URN_CM_DREP);
+	expect_state(id, ESTABLISHED);
+	b.peer[15] ^= 1;
+	m.local_id++;
+	expect_in(&m, CM_UNKNOWN);
+	said(URN_CM_DREP);
+	m = from_peer(URN_CM_DREQ, id);
+	m.qpn++;
+	expect_in(&m, DROP_CM_FIELD);
+	m = from_peer(URN_CM_DREQ, id + 64); /* as the place was called before */
+	expect_in(&m, CM_UNKNOWN);
+	said(URN_CM_DREP);
+	m = from_peer(URN_CM_SIDR_REP, id);
+	expect_in(&m, CM_UNKNOWN);
+	expect_state(id, ESTABLISHED);
+	/* A listener's id is nobody's name of a connection. */
+	m = from_peer(URN_CM_RTU, to_listen(0));
+	expect_in(&m, CM_UNKNOWN);
+	m = from_peer(URN_CM_DREQ, id);
+	assert_int_equal(urn_cm_disconnect(b.cm, &b.o, id, &(struct urn_abi_cm_data){0}, b.now), 0);
+	said(URN_CM_DREQ);
+	m.qpn++;
+	expect_in(&m, DROP_CM_FIELD);
+	expect_state(id, DREQ_SENT);
+	quiet();
+}
+
+/* Requests that are refused, and why. */
+static void
+test_refusals(void **state)
+{
+	struct urn_cm_msg m = from_peer(URN_CM_REQ, 0), r;
+
+	(void)state;
+	expect_in(&m, CM_NO_SERVICE);
+	r = said(URN_CM_REJ);
+	assert_int_equal(r.reason, URN_CM_REJ_INVALID_SERVICE_ID);
+	assert_int_equal(r.remote_id, PEER_ID);
+	assert_int_equal(r.tid, 0xfeed);
+	assert_false(b.said_waits);
+	m = from_peer(URN_CM_SIDR_REQ, 0);
+	expect_in(&m, CM_NO_SERVICE);
+	r = said(URN_CM_SIDR_REP);
+	assert_int_equal(r.local_id, PEER_ID);
+	assert_int_equal(r.status, URN_CM_SIDR_UNSUPPORTED);
+	to_listen(0);
+	for (uint8_t service = 1; service < 4; service++) {
+		m = from_peer(URN_CM_REQ, 0);
+		m.service = service;
+		expect_in(&m, CM_UNSUPPORTED);
+		assert_int_equal(said(URN_CM_REJ).reason, URN_CM_REJ_INVALID_TRANSPORT);
+	}
+	m = from_peer(URN_CM_REQ, 0);
+	m.extended = 1;
+	expect_in(&m, CM_UNSUPPORTED);
+	said(URN_CM_REJ);
+	m = from_peer(URN_CM_REQ, 0);
+	m.mtu = 6;
+	expect_in(&m, CM_UNSUPPORTED);
+	assert_int_equal(said(URN_CM_REJ).reason, URN_CM_REJ_INVALID_MTU);
+	m.mtu = 0;
+	expect_in(&m, CM_UNSUPPORTED);
+	said(URN_CM_REJ);
+	assert_int_equal(urn_cm_count(b.cm), 1);
+	quiet();
+}
+
+/* Requests beyond the backlog wait with the peer; each way out of it makes room. */
+static void
+test_backlog(void **state)
+{
+	static const struct urn_abi_cm_reject rej = {.reason = 28};
+	struct urn_abi_cm_accept a = an_accept();
+	uint32_t id[2], l = to_listen(2);
+
+	(void)state;
+	for (unsigned int way = 0; way < 4; way++) {
+		struct urn_cm_msg m = from_peer(URN_CM_REQ, 0);
+
+		for (unsigned int i = 0; i < 2; i++) {
+			m.local_id = 100 * (way + 1) + i;
+			m.qpn = 1000 * (way + 1) + i;
+			expect_in(&m, CM_RX);
+			id[i] = told(URN_CM_EVENT_REQUEST).id;
+		}
+		m.local_id++;
+		m.qpn++;
+		expect_in(&m, DROP_CM_BACKLOG);
+		m.attr = URN_CM_SIDR_REQ;
+		expect_in(&m, DROP_CM_BACKLOG);
+		quiet();
+		for (unsigned int i = 0; i < 2; i++) {
+			if (way == 0)
+				assert_int_equal(urn_cm_accept(b.cm, &b.o, id[i], &a, b.now), 0);
+			if (way == 1)
+				assert_int_equal(urn_cm_reject(b.cm, &b.o, id[i], &rej, b.now), 0);
+			if (way == 2)
+				assert_int_equal(urn_cm_release(b.cm, &b.o, id[i], b.now), 0);
+			if (way == 3) {
+				m = from_peer(URN_CM_REJ, id[i]);
+				m.local_id = 400 + i;
+				expect_in(&m, CM_RX);
+				told(URN_CM_EVENT_REJECTED);
+			}
+		}
+		b.sent = 0;
+	}
+	assert_int_equal(urn_cm_release(b.cm, &b.o, l, b.now), 0);
+}
+
+/* A listener goes; its requests stay the owner's. */
+static void
+test_unlisten(void **state)
+{
+	uint32_t id = to_req_rcvd(), l = b.ev.listen_id;
+	struct urn_abi_cm_listen p = {.service_id = SERVICE, .channel_fd = 0x5a};
+	struct urn_cm_msg m = from_peer(URN_CM_REQ, 0);
+
+	(void)state;
+	assert_int_equal(urn_cm_listen(b.cm, &b.o, &p, &l), EADDRINUSE);
+	assert_int_equal(urn_cm_release(b.cm, &b.o, l, b.now), 0);
+	m.local_id++;
+	m.qpn++;
+	expect_in(&m, CM_NO_SERVICE);
+	said(URN_CM_REJ);
+	assert_int_equal(act(ACCEPT, id), 0);
+	said(URN_CM_REP);
+	l = to_listen(0);
+	assert_int_equal(urn_cm_release(b.cm, &b.o, l, b.now), 0);
+}
+
+/* The owner's quota and the table's end. */
+static void
+test_room(void **state)
+{
+	struct urn_abi_cm_connect p = a_connect();
+	struct urn_cm_msg m = from_peer(URN_CM_REQ, 0);
+	uint32_t id, first = 0;
+
+	(void)state;
+	bench_make(64, 3);
+	to_listen(0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(urn_cm_connect(b.cm, &b.o, &p, b.us, b.now, &id), 0);
+	assert_int_equal(urn_cm_connect(b.cm, &b.o, &p, b.us, b.now, &id), EDQUOT);
+	b.sent = 0;
+	expect_in(&m, CM_NO_ROOM);
+	assert_int_equal(said(URN_CM_REJ).reason, URN_CM_REJ_NO_RESOURCES);
+	m.attr = URN_CM_SIDR_REQ;
+	expect_in(&m, CM_NO_ROOM);
+	assert_int_equal(said(URN_CM_SIDR_REP).status, URN_CM_SIDR_REJECT);
+
+	bench_make(4, 0);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(urn_cm_connect(b.cm, &b.o, &p, b.us, b.now, &id), 0);
+		first = first ? first : id;
+	}
+	assert_int_equal(urn_cm_connect(b.cm, &b.o, &p, b.us, b.now, &id), ENOSPC);
+	b.sent = 0;
+	m.attr = URN_CM_REQ;
+	/* What only waits for late messages makes room. */
+	assert_int_equal(urn_cm_release(b.cm, &b.o, first, b.now), 0);
+	assert_int_equal(urn_cm_count(b.cm), 4);
+	assert_int_equal(urn_cm_connect(b.cm, &b.o, &p, b.us, b.now, &id), 0);
+	assert_int_not_equal(id, first);
+	expect_state(first, IDLE);
+	assert_int_equal(urn_cm_count(b.cm), 4);
+}
+
+/* More ids than can be. */
+static void
+test_too_many(void **state)
+{
+	struct urn_cm_config cfg = {.max_ids = URN_CM_IDS_MAX + 1};
+
+	(void)state;
+	assert_null(urn_cm_create(&cfg));
+}
+
+/*
+ * A queue pair that is connected asks to be connected: the peer has forgotten. It
+ * is refused, and the old connection ends; then it may ask again.
+ */
+static void
+test_stale(void **state)
+{
+	uint32_t id = to_passive();
+	struct urn_cm_msg m = from_peer(URN_CM_REQ, 0), r;
+
+	(void)state;
+	m.local_id++;
+	expect_in(&m, CM_STALE);
+	assert_int_equal(b.sent, 2);
+	assert_int_equal(b.said.attr, URN_CM_DREQ);
+	expect_state(id, DREQ_SENT);
+	b.sent = 0;
+	expect_in(&m, CM_STALE);
+	assert_int_equal(said(URN_CM_REJ).reason, URN_CM_REJ_STALE_CONN);
+	r = from_peer(URN_CM_DREP, id);
+	expect_in(&r, CM_RX);
+	told(URN_CM_EVENT_DISCONNECTED);
+	expect_in(&m, CM_RX);
+	told(URN_CM_EVENT_REQUEST);
+}
+
+/* Connections and look-ups of a peer's have numbers of their own. */
+static void
+test_same_number(void **state)
+{
+	uint32_t id = to_req_rcvd();
+	struct urn_cm_msg m = from_peer(URN_CM_SIDR_REQ, 0);
+
+	(void)state;
+	expect_in(&m, CM_RX);
+	assert_int_not_equal(told(URN_CM_EVENT_SIDR_REQUEST).id, id);
+	expect_state(id, REQ_RCVD);
+	expect_in(&m, CM_DUPLICATE);
+	quiet();
+}
+
+/* A DREP that was lost is repeated with its private data. */
+static void
+test_drep_again(void **state)
+{
+	struct urn_abi_cm_data p = {.data_len = 224};
+	uint32_t id = to_dreq_rcvd();
+	struct urn_cm_msg m = from_peer(URN_CM_DREQ, id);
+
+	(void)state;
+	fill_data(p.data, 224, 5);
+	assert_int_equal(urn_cm_disconnect(b.cm, &b.o, id, &p, b.now), 0);
+	said(URN_CM_DREP);
+	/* As often as it is asked, and as late as it can be. */
+	for (int i = 0; i < 3; i++) {
+		pass(i ? 0 : 4096ull << 14);
+		expect_in(&m, CM_DUPLICATE);
+		expect_data(said(URN_CM_DREP).data, 224, 5);
+		assert_int_equal(b.said.tid, 0xfeed);
+	}
+}
+
+/* Two owners: neither can touch what is the other's. */
+static void
+test_owners(void **state)
+{
+	struct urn_cm_owner other;
+	uint32_t id = to_active();
+	struct urn_abi_cm_data p = {0};
+
+	(void)state;
+	urn_cm_owner_init(&other, 0, NULL);
+	assert_int_equal(urn_cm_disconnect(b.cm, &other, id, &p, b.now), ENOENT);
+	assert_int_equal(urn_cm_release(b.cm, &other, id, b.now), ENOENT);
+	urn_cm_owner_gone(b.cm, &other, b.now);
+	expect_state(id, ESTABLISHED);
+	quiet();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		T(test_messages), T(test_deaf),	    T(test_acts),     T(test_release),
+		T(test_rejected_by_own_id), T(test_timeout_guid), T(test_wrong_names),
+		T(test_refusals), T(test_backlog),  T(test_unlisten), T(test_room),
+		T(test_too_many), T(test_stale),    T(test_owners),   T(test_same_number),
+		T(test_drep_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
