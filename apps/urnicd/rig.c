@@ -238,6 +238,26 @@ group_of(const char *name, gid_t *gid, struct urn_err *err)
 	return -1;
 }
 
+static unsigned int
+few(uint64_t n)
+{
+	return n < UINT32_MAX ? (unsigned int)n : UINT32_MAX;
+}
+
+static struct urn_limits
+limits_of(const struct urn_config_quota *q)
+{
+	return (struct urn_limits){
+		.max = {
+			[URN_QUOTA_QP] = q->qp,
+			[URN_QUOTA_CQ] = q->cq,
+			[URN_QUOTA_SRQ] = q->srq,
+			[URN_QUOTA_MR] = q->mr,
+			[URN_QUOTA_PINNED] = q->pinned,
+		},
+	};
+}
+
 int
 nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 {
@@ -251,7 +271,10 @@ nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 		return -1;
 	if (make_dir(rig, err) != 0 || group_of(d->group, &cfg.gid, err) != 0)
 		return -1;
-	cfg.clients = l->clients < UINT32_MAX ? (unsigned int)l->clients : UINT32_MAX;
+	cfg.clients = few(l->clients);
+	cfg.clients_per_uid = few(l->clients_per_uid);
+	cfg.per_client = limits_of(&l->per_client);
+	cfg.per_uid = limits_of(&l->per_uid);
 	rig->server = urn_server_open(rig->dp, &cfg, err);
 	return rig->server ? 0 : -1;
 }

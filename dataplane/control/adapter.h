@@ -35,6 +35,7 @@ struct urn_adapter {
 	struct urn_client **pd_owner;                  /* by PD handle */
 	uint8_t *key_kind;                             /* 0 none, 1 region, 2 window */
 	uint32_t *key;                                 /* by index: the key as it was given out */
+	uint64_t *key_bytes;                           /* by index: bytes of a remote client's region */
 	struct urn_share **key_share;                  /* by index: where a remote client's region lies */
 	struct urn_client *clients;
 	pthread_mutex_t lock;                          /* one control call at a time */

@@ -273,6 +273,7 @@ urn_client_orphan(struct urn_client *c)
 		at = &(*at)->next;
 	if (*at)
 		*at = c->next;
+	urn_quota_leave(c);
 	urn_ctl_leave(c);
 	urn_table_fini(&c->cqs);
 	urn_table_fini(&c->srqs);

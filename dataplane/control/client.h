@@ -8,6 +8,7 @@
 
 #include "abi/control.h"
 #include "control/area.h"
+#include "control/quota.h"
 #include "control/cm_agent.h"
 #include "control/table.h"
 #include "engine/engine.h"
@@ -50,6 +51,9 @@ struct urn_client {
 	int wake_fd[URN_ABI_MAX_ENGINES]; /* by vector; remote: an eventfd that wakes the engine; -1 */
 	struct urn_share *shares;      /* remote: memory it shares (share.c) */
 	uint32_t share_next;           /* handle of the one made last */
+	struct urn_account *account;   /* remote: of its user; NULL: no limits */
+	struct urn_limits limits;      /* of itself, with an account */
+	uint64_t used[URN_QUOTAS];     /* the same */
 	bool busy;                     /* a call of it is under way; under the adapter's lock */
 	struct urn_table cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
 	struct urn_table channels;     /* struct urn_ctl_channel */

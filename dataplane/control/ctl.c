@@ -106,7 +106,11 @@ urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 		return;
 	}
 	urn_ctl_enter(c);
-	rep->err = handlers[req->op](c, req, rep);
+	rep->err = urn_quota_check(c, req, rep);
+	if (rep->err == 0)
+		rep->err = handlers[req->op](c, req, rep);
+	if (rep->err == 0)
+		urn_quota_settle(c, req, rep);
 	urn_ctl_leave(c);
 	if (rep->err && !rep->why[0])
 		urn_ctl_fail(rep, rep->err, "%s: control request %u: %s", a->cfg.name, req->op,

@@ -33,10 +33,31 @@ struct urn_server {
 	bool running;       /* the thread is there */
 	pthread_t thread;
 	struct peer *peers; /* the thread's */
+	struct urn_account *accounts; /* the thread's; each stays until the end */
 	_Atomic uint64_t accepted, refused, opened, calls, bad, clients;
 };
 
 /* ---- peers */
+
+/* The account of a user, made if need be. NULL: no memory */
+static struct urn_account *
+account_of(struct urn_server *s, uid_t uid)
+{
+	struct urn_account *a = s->accounts;
+
+	while (a && a->uid != uid)
+		a = a->next;
+	if (a)
+		return a;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return NULL;
+	a->uid = uid;
+	a->limits = s->cfg.per_uid;
+	a->next = s->accounts;
+	s->accounts = a;
+	return a;
+}
 
 static void
 end_peer(struct urn_server *s, struct peer *p)
@@ -49,8 +70,17 @@ end_peer(struct urn_server *s, struct peer *p)
 		p->next->prev = p->prev;
 	atomic_fetch_add(&s->bad, p->session.bad);
 	urn_session_end(&p->session);
+	p->session.account->clients--;
 	free(p);
 	atomic_fetch_sub(&s->clients, 1);
+}
+
+/* May its user have one client more? */
+static bool
+join(struct urn_server *s, struct peer *p)
+{
+	p->session.account = account_of(s, p->session.peer.uid);
+	return p->session.account && p->session.account->clients < s->cfg.clients_per_uid;
 }
 
 static void
@@ -73,13 +103,15 @@ accept_one(struct urn_server *s)
 	p = calloc(1, sizeof(*p));
 	ev.data.ptr = p;
 	if (!p || atomic_load(&s->clients) >= s->cfg.clients ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &p->session.peer, &len) != 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &p->session.peer, &len) != 0 || !join(s, p) ||
 	    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0) {
 		atomic_fetch_add(&s->refused, 1);
 		close(fd);
 		free(p);
 		return;
 	}
+	p->session.account->clients++;
+	p->session.limits = &s->cfg.per_client;
 	p->session.dp = s->dp;
 	p->session.fd = fd;
 	p->next = s->peers;
@@ -196,6 +228,15 @@ watch(struct urn_server *s, int fd, void *ptr)
 	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 }
 
+/* What is not said is not limited. */
+static void
+no_limit(struct urn_limits *l)
+{
+	for (unsigned int q = 0; q < URN_QUOTAS; q++)
+		if (!l->max[q])
+			l->max[q] = UINT64_MAX;
+}
+
 struct urn_server *
 urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct urn_err *err)
 {
@@ -209,6 +250,10 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 	s->cfg = *cfg;
 	if (!s->cfg.clients)
 		s->cfg.clients = DEFAULT_CLIENTS;
+	if (!s->cfg.clients_per_uid)
+		s->cfg.clients_per_uid = s->cfg.clients;
+	no_limit(&s->cfg.per_client);
+	no_limit(&s->cfg.per_uid);
 	s->listen_fd = s->stop_fd = -1;
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	s->stop_fd = eventfd(0, EFD_CLOEXEC);
@@ -250,6 +295,12 @@ urn_server_close(struct urn_server *s)
 	remove_path(s);
 	while (s->peers)
 		end_peer(s, s->peers);
+	while (s->accounts) {
+		struct urn_account *next = s->accounts->next;
+
+		free(s->accounts);
+		s->accounts = next;
+	}
 	if (s->listen_fd >= 0)
 		close(s->listen_fd);
 	if (s->stop_fd >= 0)

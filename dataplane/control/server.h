@@ -8,6 +8,7 @@
 #define URN_CONTROL_SERVER_H
 
 #include "control/dataplane.h"
+#include "control/quota.h"
 
 #include <sys/types.h>
 
@@ -18,6 +19,8 @@ struct urn_server_config {
 	mode_t mode;          /* of the socket; 0: 0600 */
 	gid_t gid;            /* its group; (gid_t)-1: as it comes */
 	unsigned int clients; /* at a time; 0: 4096 */
+	unsigned int clients_per_uid;         /* 0: as many */
+	struct urn_limits per_client, per_uid; /* a limit of 0: none */
 };
 
 /* Counts, each since the start. */

@@ -230,6 +230,8 @@ on_open(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int
 		refuse(a, ENOMEM, "%s", err.text);
 		return 0;
 	}
+	s->client->account = s->account;
+	s->client->limits = *s->limits;
 	open_space(s, m);
 	a->open.foreign = s->client->space != NULL;
 	a->open.area_size = s->client->area.size;

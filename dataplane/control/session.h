@@ -7,12 +7,16 @@
 
 #include <sys/socket.h>
 
+struct urn_account;
 struct urn_client;
+struct urn_limits;
 
 struct urn_session {
 	struct urn_dp *dp;
 	int fd;                    /* the connection; ours */
 	struct ucred peer;         /* who it is, as the kernel says */
+	struct urn_account *account; /* of its user; the server's */
+	const struct urn_limits *limits; /* of one client; the server's */
 	struct urn_client *client; /* once it has opened an adapter; ours */
 	uint64_t calls;            /* control calls carried out */
 	bool hello;                /* it has said which versions it speaks */

@@ -10,6 +10,7 @@
 #include <urnic/verbs.h>
 
 #include "control/dataplane.h"
+#include "control/quota.h"
 #include "pmd_glue/eal.h"
 
 #include <pthread.h>
@@ -40,6 +41,8 @@ struct rig_config {
 	 * engines. RIG_REMOTE in the environment says so for all rigs.
 	 */
 	bool remote;
+	struct urn_limits per_client, per_uid; /* remote: of clients; 0: none */
+	unsigned int clients_per_uid;
 };
 
 enum { RIG_LATE = 64 };
