@@ -55,7 +55,8 @@ done
 if [ -n "${seeds-}" ]; then
 	[[ $seeds =~ ^([0-9]{1,15})(\.\.([0-9]{1,15}))?$ ]] ||
 		usage_error "--seeds wants a number, or two and '..' between them, not '$seeds'"
-	first=${BASH_REMATCH[1]} last=${BASH_REMATCH[3]:-${BASH_REMATCH[1]}}
+	# Decimal, whatever zeros are in front: to the shell 010 is eight, and 08 nothing.
+	first=$((10#${BASH_REMATCH[1]})) last=$((10#${BASH_REMATCH[3]:-${BASH_REMATCH[1]}}))
 	[ "$first" -le "$last" ] || usage_error "--seeds $seeds: the first is behind the last"
 fi
 [[ $share =~ ^[1-9][0-9]{0,8}$ ]] || usage_error "--share wants a number from 1 on, not '$share'"

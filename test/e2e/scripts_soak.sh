@@ -25,6 +25,8 @@ expect "three shares of two scenarios" 0 "seeds 1..10, small: 10 runs" "seeds 11
 	"seeds 21..25, atomics: 5 runs" "50 passed, 0 failed"
 try "${soak[@]}" --seeds 7 --scenario small
 expect "one seed" 0 "1 passed, 0 failed"
+try "${soak[@]}" --seeds 08..011 --scenario small
+expect "zeros in front of seeds" 0 "seeds 8..11, small: 4 runs" "4 passed, 0 failed"
 clean "soak.sh"
 
 # Without end, until it is told: by a signal to it alone, as from a terminal, too.

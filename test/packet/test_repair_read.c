@@ -148,6 +148,31 @@ kept_counts_on(void **state)
 	probe_close(&p);
 }
 
+/* No more is kept than there is room for, however much comes ahead. */
+static void
+kept_bounded(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.selective = true, .mtu = 256, .retry_cnt = 3, .kept = 4});
+	post_read(&p, 0, 10, 1);
+	expect_read(&p, SQ(0), 0, 10);
+	for (uint32_t i = 1; i < 9; i++)
+		respond(&p, SQ(0), i, 10, 0);
+	probe_settle(&p);
+	assert_int_equal(p.tp->kept, 4);
+	expect_count(&p, OOO_KEPT, 4);
+	p.looked = p.seen_n; /* it went back meanwhile */
+	respond(&p, SQ(0), 0, 10, 0);
+	for (uint32_t i = 5; i < 10; i++)
+		respond(&p, SQ(0), i, 10, 0);
+	expect_sent(&p, 1, SUCCESS);
+	check_fill(probe_at(&p, 0), 10 * 256, 77, 0);
+	assert_int_equal(p.tp->kept, 0);
+	probe_close(&p);
+}
+
 /* Kept responses go with the QP. */
 static void
 kept_flushed(void **state)
@@ -177,6 +202,7 @@ main(void)
 		cmocka_unit_test(refusal_overtakes),
 		cmocka_unit_test(refusal_outlived),
 		cmocka_unit_test(kept_counts_on),
+		cmocka_unit_test(kept_bounded),
 		cmocka_unit_test(kept_flushed),
 	};
 

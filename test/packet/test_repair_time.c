@@ -118,6 +118,26 @@ measured(void **state)
 	probe_close(&p);
 }
 
+/* A selective acknowledgement measures too, of what came ahead of its turn. */
+static void
+measured_ahead(void **state)
+{
+	struct urn_peer *peer;
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &timed);
+	peer = urn_peer_find(&p.tp->peers, p.peer.gid);
+	writes(&p, 0, 2);
+	assert_non_null(peer->timed);
+	assert_int_equal(peer->timed_psn, SQ(1)); /* the last: it asks for an acknowledgement */
+	sack_send(&p, SQ(0), SQ(1), SQ(2));
+	probe_settle(&p);
+	assert_null(peer->timed);
+	assert_int_not_equal(peer->srtt, 0);
+	probe_close(&p);
+}
+
 /* A slow way is not filled up: no more is in flight than twice what it holds, and a burst. */
 static void
 bounded_by_the_way(void **state)
@@ -157,6 +177,7 @@ main(void)
 		cmocka_unit_test(probe_read_tail),
 		cmocka_unit_test(early),
 		cmocka_unit_test(measured),
+		cmocka_unit_test(measured_ahead),
 		cmocka_unit_test(bounded_by_the_way),
 	};
 

@@ -59,7 +59,7 @@ add(struct totals *t, const struct totals *more)
 static void
 take(struct run *r, const struct report *p)
 {
-	char again[600];
+	char again[1200];
 
 	add(&r->t, &p->t);
 	if (p->failed) {

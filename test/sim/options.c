@@ -3,6 +3,7 @@
 
 #include "common/text.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 
@@ -223,8 +224,10 @@ options_parse(int argc, char **argv, struct options *o)
 void
 options_replay(const struct options *o, const char *scenario, uint64_t seed, char *buf, size_t len)
 {
-	int n = snprintf(buf, len, "urnic-sim --scenario %s --seeds %llu --trace", scenario,
-			 (unsigned long long)seed);
+	/* As it was called, which is no command on the path; a shell shall read it as one word. */
+	const char *quote = strpbrk(program_invocation_name, " \t\"$&()*;<>?[`{|}~\\") ? "'" : "";
+	int n = snprintf(buf, len, "%s%.512s%s --scenario %s --seeds %llu --trace", quote,
+			 program_invocation_name, quote, scenario, (unsigned long long)seed);
 	const char *sep = " --without ";
 
 	if (o->recovery != SIM_MIXED)

@@ -23,7 +23,10 @@ struct options {
  * OPTIONS_WRONG with a sentence on stderr
  */
 int options_parse(int argc, char **argv, struct options *o);
-/* The command that runs one seed again, with the faults that were left out. */
+/*
+ * The command that runs one seed again from the same folder, with the faults that were left
+ * out. buf: of at least 1,200 bytes
+ */
 void options_replay(const struct options *o, const char *scenario, uint64_t seed, char *buf,
 		    size_t len);
 

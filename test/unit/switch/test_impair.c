@@ -259,6 +259,27 @@ test_cut(void **state)
 
 /* ---- bounds */
 
+/* All of a burst at once, where nothing waits for time. */
+static void
+test_queue_burst(void **state)
+{
+	struct urn_impair *imp = make(&(struct urn_impair_config){.queue = 5});
+	struct rte_mbuf *m[8];
+	uint32_t out[8];
+
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++)
+		m[i] = frame_make(i, LEN);
+	urn_impair_push(imp, m, 8, 0);
+	assert_int_equal(urn_impair_queued(imp), 5);
+	assert_int_equal(count(imp, URN_IMPAIR_QUEUE), 3);
+	assert_int_equal(drain(imp, out), 5);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_int_equal(out[i], i);
+	check_balance(imp);
+	urn_impair_destroy(imp);
+}
+
 static void
 test_queue(void **state)
 {
@@ -311,7 +332,7 @@ main(void)
 		T(test_jitter),
 		T(test_rate),
 		T(test_cut),
-		T(test_queue),
+		T(test_queue_burst), T(test_queue),
 	};
 
 	return cmocka_run_group_tests_name("impair", tests, NULL, NULL);
