@@ -11,7 +11,9 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <linux/sockios.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -123,6 +125,19 @@ answer(const struct urn_session *s, struct urn_sock_answer *a, const int *fds, u
 	return sent == (ssize_t)sizeof(*a);
 }
 
+/*
+ * Has the peer yet to take an answer? The system counts descriptors that are on
+ * their way against this process's user, for all clients together: who asks for
+ * more and takes none would leave none to give to others.
+ */
+static bool
+answer_waits(const struct urn_session *s)
+{
+	int bytes = 0;
+
+	return ioctl(s->fd, SIOCOUTQ, &bytes) != 0 || bytes > 0;
+}
+
 /* Why a message makes no sense; NULL: it does. */
 static const char *
 complaint(const struct urn_session *s, const struct message *m, ssize_t n)
@@ -143,6 +158,8 @@ complaint(const struct urn_session *s, const struct message *m, ssize_t n)
 	if (s->client ? h->kind == URN_SOCK_OPEN : h->kind == URN_SOCK_CALL)
 		return s->client ? "the connection has opened an adapter already"
 				 : "no adapter is open on the connection";
+	if (answer_waits(s))
+		return "the answer before was not taken: one question at a time";
 	if (m->fds && h->kind != URN_SOCK_CALL && !(h->kind == URN_SOCK_OPEN && m->fds == 2))
 		return "a descriptor came that nothing asked for";
 	return NULL;
