@@ -257,7 +257,7 @@ on_open(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int
 	return n;
 }
 
-/* returns: descriptors to hand over, in fds[]; they are closed once they are */
+/* returns: descriptors to hand over, in fds[]; the first is closed once they are */
 static unsigned int
 on_call(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int *fds)
 {
@@ -276,8 +276,9 @@ on_call(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int
 	if (wanted && a->call.err == 0)
 		m->fds = 0; /* the client has it now */
 	fds[0] = s->client->reply_fd;
+	fds[1] = s->client->reply_write_fd;
 	s->client->reply_fd = -1;
-	return fds[0] >= 0;
+	return fds[0] >= 0 ? 2 : 0;
 }
 
 /* returns: whether the connection goes on */

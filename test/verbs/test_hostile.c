@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that take more than their share of what the dataplane has but once:
- * descriptors, address space. Whatever one does, the server answers others, and
- * the pair of the rig goes on.
+ * Programs that take more than their share of what the dataplane has but once,
+ * or try to hold it up through descriptors that they have in common with it. Whatever one does, the server
+ * answers others, and the pair of the rig goes on.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,13 +18,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -167,6 +172,154 @@ serves(const struct rig *r)
 	return ok;
 }
 
+/* ---- memory that stalls */
+
+/* A page that a userfaultfd supplies, that is, never. */
+static void *
+stalling(void)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uffdio_register reg = {
+		.range = {(uintptr_t)p, 4096}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+
+	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) != 0 || ioctl(fd, UFFDIO_REGISTER, &reg) != 0)
+		_exit(9);
+	return p;
+}
+
+struct reader {
+	int fd;
+	void *to;
+};
+
+static void *
+read_slowly(void *arg)
+{
+	struct reader *rd = arg;
+
+	return read(rd->fd, rd->to, 16) < 0 ? arg : NULL;
+}
+
+static void
+start_reading(int fd)
+{
+	struct reader *rd = malloc(sizeof(*rd));
+	pthread_t t;
+
+	*rd = (struct reader){fd, stalling()};
+	if (pthread_create(&t, NULL, read_slowly, rd) != 0)
+		_exit(8);
+	usleep(300000);
+}
+
+struct mine {
+	struct rig rig;
+	struct ibv_qp *qp[2];
+	struct ibv_comp_channel *ch;
+};
+
+/* A program connected to itself. */
+static struct mine *
+attach_mine(struct rig *r)
+{
+	const struct rig_qp how = {.depth = 16};
+	struct mine *m = calloc(1, sizeof(*m));
+	struct rig_end *end = &m->rig.end[0];
+	union ibv_gid gid;
+
+	memcpy(m->rig.path, r->path, sizeof(r->path));
+	m->rig.cfg.remote = true;
+	end->ctx = urn_attach_connect(r->path, "a");
+	end->pd = ibv_alloc_pd(end->ctx);
+	m->ch = ibv_create_comp_channel(end->ctx);
+	end->cq = ibv_create_cq(end->ctx, 256, NULL, m->ch, 0);
+	end->buf = urn_alloc(1 << 20);
+	end->mr = ibv_reg_mr(end->pd, end->buf, 1 << 20, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	rig_gid(&m->rig, 0, &gid);
+	for (int i = 0; i < 2; i++)
+		m->qp[i] = rig_make_qp(&m->rig, 0, &how);
+	for (int i = 0; i < 2; i++)
+		rig_connect_to(&m->rig, m->qp[i], 5, m->qp[!i]->qp_num, 5, &gid, &how);
+	return m;
+}
+
+static void
+write_mine(struct mine *m, uint64_t to, uint32_t rkey)
+{
+	struct rig_end *end = &m->rig.end[0];
+	struct ibv_sge sge = {(uintptr_t)end->buf, 64, end->mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+				 .send_flags = IBV_SEND_SIGNALED}, *bad;
+
+	wr.wr.rdma.remote_addr = to;
+	wr.wr.rdma.rkey = rkey;
+	(void)ibv_post_send(m->qp[0], &wr, &bad);
+}
+
+/* Its own channel's events are being read into memory that stalls, and more are to come. */
+static void
+attack_channel(struct rig *r)
+{
+	struct mine *m = attach_mine(r);
+	struct rig_end *end = &m->rig.end[0];
+
+	for (int i = 0; i < 2; i++) {
+		struct ibv_wc wc;
+
+		while (ibv_poll_cq(end->cq, 1, &wc) == 1)
+			;
+		(void)ibv_req_notify_cq(end->cq, 0);
+		write_mine(m, (uintptr_t)end->buf + 65536, end->mr->rkey);
+		usleep(200000);
+		if (i == 0)
+			start_reading(m->ch->fd);
+	}
+}
+
+static void
+attacked_by(struct rig *r, void (*attack)(struct rig *r))
+{
+	int p[2], status;
+	pid_t pid;
+	char c = 0;
+	bool served;
+
+	assert_int_equal(pipe(p), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		for (int fd = 3; fd < 1024; fd++)
+			if (fd != p[1])
+				close(fd);
+		alarm(60);
+		attack(r);
+		if (write(p[1], &c, 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(p[1]);
+	assert_int_equal(read(p[0], &c, 1), 1);
+	close(p[0]);
+	usleep(200000);
+	served = serves(r);
+	if (!served)
+		print_message("the server does not answer\n");
+	if (served)
+		others_go_on(r);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(served);
+	others_go_on(r);
+}
+
+static void
+test_channel(void **state)
+{
+	attacked_by(*state, attack_channel);
+}
+
 /* ---- more than its share */
 
 /* No descriptors are left: who comes is hung up on, and does not wait; then others attach again. */
@@ -264,6 +417,7 @@ main(void)
 		cmocka_unit_test(test_one_at_a_time),
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_no_descriptors),
+		cmocka_unit_test(test_channel),
 	};
 
 	return cmocka_run_group_tests_name("hostile", tests, setup, teardown);
