@@ -58,6 +58,7 @@ struct urn_client {
 	struct urn_table cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
 	struct urn_table channels;     /* struct urn_ctl_channel */
 	int reply_fd;                  /* remote: to go along with the reply to this call; -1: none */
+	int reply_write_fd;            /* ... and its other end, which stays open here */
 	struct urn_cm_client cm;       /* its connection ids and their events */
 };
 

@@ -2,25 +2,29 @@
 /*
  * Control requests on where events go. For a client in another process the
  * dataplane makes the pipe and keeps the end to write to, so that nothing the
- * client does to its own end can make an engine wait.
+ * client does to its own end can make an engine wait. A pair of sockets, for a
+ * pipe has a lock that a reader holds while it copies: into memory that stalls,
+ * for ever, and O_NONBLOCK does not spare the writer from waiting for it.
  */
 #include "control/adapter.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* *write_fd: ours; the other end goes along with the reply. returns: 0 or an errno value */
 static int
 make_pipe(struct urn_client *c, struct urn_abi_rep *rep, int *write_fd)
 {
+	const int room = 4 << 20; /* a record takes some 800 bytes of it; the system may grant less */
 	int fd[2];
 
-	if (pipe2(fd, O_CLOEXEC) != 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) != 0)
 		return urn_ctl_fail(rep, errno, "%s: no pipe for events: %s", c->adapter->cfg.name,
 				    strerror(errno));
-	(void)fcntl(fd[1], F_SETFL, O_NONBLOCK);
+	(void)setsockopt(fd[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	c->reply_fd = fd[0];
+	c->reply_write_fd = fd[1];
 	*write_fd = fd[1];
 	return 0;
 }

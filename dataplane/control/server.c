@@ -4,6 +4,7 @@
 #include "control/session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ struct urn_server {
 	struct sockaddr_un addr;
 	struct stat made;   /* the socket's file as we made it: only that one is taken away */
 	int listen_fd, epoll_fd, stop_fd;
+	int spare_fd;       /* given up for a moment to turn away whom no descriptor is left for */
 	bool bound;         /* the path is ours */
 	bool running;       /* the thread is there */
 	pthread_t thread;
@@ -83,6 +85,35 @@ join(struct urn_server *s, struct peer *p)
 	return p->session.account && p->session.account->clients < s->cfg.clients_per_uid;
 }
 
+static int
+spare(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/*
+ * No descriptors, or no memory: hang up on whoever calls, who would wait for ever
+ * otherwise, and keep the server busy with asking again.
+ */
+static void
+turn_away(struct urn_server *s)
+{
+	int fd = -1;
+
+	if (s->spare_fd >= 0) {
+		close(s->spare_fd);
+		fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0)
+			close(fd);
+		s->spare_fd = spare();
+	}
+	atomic_fetch_add(&s->refused, 1);
+	if (fd < 0) {
+		usleep(NO_MORE_US);
+		s->spare_fd = s->spare_fd < 0 ? spare() : s->spare_fd;
+	}
+}
+
 static void
 accept_one(struct urn_server *s)
 {
@@ -92,11 +123,8 @@ accept_one(struct urn_server *s)
 	struct peer *p;
 
 	if (fd < 0) {
-		/* Without descriptors or memory it would be asked again at once, for ever. */
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-			atomic_fetch_add(&s->refused, 1);
-			usleep(NO_MORE_US);
-		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			turn_away(s);
 		return;
 	}
 	atomic_fetch_add(&s->accepted, 1);
@@ -257,6 +285,7 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 	s->listen_fd = s->stop_fd = -1;
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	s->stop_fd = eventfd(0, EFD_CLOEXEC);
+	s->spare_fd = spare();
 	if (listen_at(s, cfg->path, err) != 0) {
 		urn_server_close(s);
 		return NULL;
@@ -307,6 +336,8 @@ urn_server_close(struct urn_server *s)
 		close(s->stop_fd);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
+	if (s->spare_fd >= 0)
+		close(s->spare_fd);
 	free(s);
 }
 

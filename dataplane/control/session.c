@@ -11,7 +11,9 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <linux/sockios.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -123,6 +125,19 @@ answer(const struct urn_session *s, struct urn_sock_answer *a, const int *fds, u
 	return sent == (ssize_t)sizeof(*a);
 }
 
+/*
+ * Has the peer yet to take an answer? The system counts descriptors that are on
+ * their way against this process's user, for all clients together: who asks for
+ * more and takes none would leave none to give to others.
+ */
+static bool
+answer_waits(const struct urn_session *s)
+{
+	int bytes = 0;
+
+	return ioctl(s->fd, SIOCOUTQ, &bytes) != 0 || bytes > 0;
+}
+
 /* Why a message makes no sense; NULL: it does. */
 static const char *
 complaint(const struct urn_session *s, const struct message *m, ssize_t n)
@@ -143,6 +158,8 @@ complaint(const struct urn_session *s, const struct message *m, ssize_t n)
 	if (s->client ? h->kind == URN_SOCK_OPEN : h->kind == URN_SOCK_CALL)
 		return s->client ? "the connection has opened an adapter already"
 				 : "no adapter is open on the connection";
+	if (answer_waits(s))
+		return "the answer before was not taken: one question at a time";
 	if (m->fds && h->kind != URN_SOCK_CALL && !(h->kind == URN_SOCK_OPEN && m->fds == 2))
 		return "a descriptor came that nothing asked for";
 	return NULL;
@@ -242,7 +259,7 @@ on_open(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int
 	return n;
 }
 
-/* returns: descriptors to hand over, in fds[]; they are closed once they are */
+/* returns: descriptors to hand over, in fds[]; the first is closed once they are */
 static unsigned int
 on_call(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int *fds)
 {
@@ -261,8 +278,9 @@ on_call(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int
 	if (wanted && a->call.err == 0)
 		m->fds = 0; /* the client has it now */
 	fds[0] = s->client->reply_fd;
+	fds[1] = s->client->reply_write_fd;
 	s->client->reply_fd = -1;
-	return fds[0] >= 0;
+	return fds[0] >= 0 ? 2 : 0;
 }
 
 /* returns: whether the connection goes on */

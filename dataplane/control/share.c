@@ -11,6 +11,14 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+/*
+ * A memfd may be larger than all memory, and costs its owner nothing. Address
+ * space and mappings are the whole dataplane's: no client takes more than a small
+ * part of them.
+ */
+enum { MAX_SHARES = 4096 };
+#define MAX_SHARED (1ull << 40) /* bytes of a client */
+
 struct urn_share {
 	struct urn_share *next; /* of the client */
 	uint32_t handle;
@@ -89,6 +97,18 @@ complaint(int fd, uint64_t length)
 	return NULL;
 }
 
+/* Is there room for so many bytes more? */
+static bool
+has_room(const struct urn_client *c, uint64_t length)
+{
+	uint64_t left = MAX_SHARED;
+	uint32_t n = 0;
+
+	for (const struct urn_share *s = c->shares; s; s = s->next, n++)
+		left -= s->length;
+	return n < MAX_SHARES && length <= left;
+}
+
 int
 urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -106,6 +126,9 @@ urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 		return urn_ctl_fail(rep, EINVAL, "%s: the descriptor %s", name, text);
 	if (req->share.addr + req->share.length < req->share.addr)
 		return urn_ctl_fail(rep, EINVAL, "%s: shared memory wraps around the address space", name);
+	if (!has_room(c, req->share.length))
+		return urn_ctl_fail(rep, ENOSPC, "%s: a program shares at most %u pieces of memory, %llu "
+				    "GiB together", name, MAX_SHARES, MAX_SHARED >> 30);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return ENOMEM;

@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 
 #include <errno.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define RETRY_NS 1000000ull /* between looks at a pipe that was full */
@@ -18,8 +19,11 @@ tell(struct urn_tp *tp, int fd, const struct urn_abi_event *ev)
 {
 	ssize_t n;
 
+	/* Another process has the socket as well: whether this waits is not up to its flags. */
 	do {
-		n = write(fd, ev, sizeof(*ev));
+		n = send(fd, ev, sizeof(*ev), MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && errno == ENOTSOCK) /* this program's own pipe */
+			n = write(fd, ev, sizeof(*ev));
 	} while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)sizeof(*ev))
 		return true;

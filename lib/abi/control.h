@@ -36,12 +36,12 @@ enum urn_ctl_op {
 	URN_CTL_DESTROY_AH,     /* handle */
 	/*
 	 * fd: where async events are written (struct urn_abi_event). Another process names
-	 * none and is given [a pipe's end to read them from].
+	 * none and is given [both ends to read them from and write to].
 	 */
 	URN_CTL_ASYNC_FD,
 	URN_CTL_SHARE,          /* share: memory of a client in another process -> handle */
 	URN_CTL_UNSHARE,        /* handle */
-	URN_CTL_CREATE_CHANNEL, /* - -> handle, [a pipe's end to read completion events from] */
+	URN_CTL_CREATE_CHANNEL, /* - -> handle, [both ends, as of URN_CTL_ASYNC_FD] */
 	URN_CTL_DESTROY_CHANNEL, /* handle */
 	URN_CTL_CM_LISTEN,      /* cm_listen -> handle */
 	URN_CTL_CM_CONNECT,     /* cm_connect -> handle */
@@ -327,9 +327,9 @@ struct urn_abi_channel {
 	/*
 	 * Make a pipe whose writing end is the dataplane's, by URN_CTL_CREATE_CHANNEL or
 	 * URN_CTL_ASYNC_FD. NULL: the dataplane is in this process, and takes any.
-	 * returns: 0, or an errno value with rep->why; *fd: the end to read from
+	 * returns: 0, or an errno value with rep->why; fd: the ends to read from and to write to
 	 */
-	int (*pipe)(void *ctx, enum urn_ctl_op op, struct urn_abi_rep *rep, int *fd);
+	int (*pipe)(void *ctx, enum urn_ctl_op op, struct urn_abi_rep *rep, int fd[2]);
 	/*
 	 * See that a dataplane in another process can reach this memory, as far as it was
 	 * made to be shared; what was not is left to the control call that registers it.

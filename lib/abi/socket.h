@@ -16,7 +16,7 @@
  * Descriptors travel by SCM_RIGHTS. With OPEN the program may hand over its
  * /proc/self/mem, open for reading and writing, and its /proc/self/maps: then
  * regions may lie in any memory of its, not only in what it shares. Of the control
- * requests only URN_CTL_SHARE brings one, and those that make a pipe bring one back.
+ * requests only URN_CTL_SHARE brings one, and those that make a way for events bring its two ends back.
  */
 #ifndef URN_ABI_SOCKET_H
 #define URN_ABI_SOCKET_H

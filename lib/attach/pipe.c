@@ -24,43 +24,27 @@ urn_pipe_open(int *read_fd, int *write_fd)
 	return 0;
 }
 
-/*
- * An end to write to, of a pipe that we have the other end of; the dataplane's
- * own end we never see.
- */
-static int
-urn_pipe_second(int read_fd, int *write_fd)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", read_fd);
-	*write_fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (*write_fd >= 0)
-		return 0;
-	return urn_fail(errno, "cannot open a pipe for events a second time (%s): %s", path,
-			strerror(errno));
-}
-
 int
 urn_pipe_make(struct urn_dev *dev, enum urn_ctl_op op, int *read_fd, int *write_fd, int32_t *handle)
 {
 	struct urn_abi_channel *ch = dev->channel;
 	struct urn_abi_rep rep = {0};
-	int err;
+	int fd[2], err;
 
 	if (ch->pipe == NULL) {
 		err = urn_pipe_open(read_fd, write_fd);
 		*handle = *write_fd;
 		return err;
 	}
-	err = ch->pipe(ch->ctx, op, &rep, read_fd);
+	err = ch->pipe(ch->ctx, op, &rep, fd);
 	if (err != 0)
 		return urn_fail(err, "%s", rep.why[0] ? rep.why : strerror(err));
 	*handle = (int32_t)rep.handle;
-	err = urn_pipe_second(*read_fd, write_fd);
-	if (err != 0)
-		close(*read_fd);
-	return err;
+	*read_fd = fd[0];
+	*write_fd = fd[1];
+	/* The dataplane never waits here anyhow. */
+	(void)fcntl(fd[1], F_SETFL, fcntl(fd[1], F_GETFL) | O_NONBLOCK);
+	return 0;
 }
 
 void

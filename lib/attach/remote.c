@@ -193,7 +193,7 @@ urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out)
 
 /* ---- the channel */
 
-/* One control call; fd: a descriptor that comes back. returns: 0 or an errno value */
+/* One control call; fd: two descriptors that come back. returns: 0 or an errno value */
 static int
 urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct urn_abi_rep *rep, int *fd)
 {
@@ -205,11 +205,11 @@ urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct 
 	pthread_mutex_lock(&r->lock);
 	q.head.serial = ++r->serial;
 	err = urn_remote_ask(r->fd, &q, URN_SOCK_CALL, &req->share.fd, req->op == URN_CTL_SHARE, &a,
-		fd, fd != NULL, &n);
+		fd, fd != NULL ? 2 : 0, &n);
 	pthread_mutex_unlock(&r->lock);
 	if (err == 0) {
 		*rep = a.call;
-		return rep->err == 0 && fd != NULL && n != 1 ? EPROTO : rep->err;
+		return rep->err == 0 && fd != NULL && n != 2 ? EPROTO : rep->err;
 	}
 	rep->err = err;
 	snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_attach_error());
@@ -223,7 +223,7 @@ urn_remote_call(void *ctx, const struct urn_abi_req *req, struct urn_abi_rep *re
 }
 
 static int
-urn_remote_pipe(void *ctx, enum urn_ctl_op op, struct urn_abi_rep *rep, int *fd)
+urn_remote_pipe(void *ctx, enum urn_ctl_op op, struct urn_abi_rep *rep, int fd[2])
 {
 	struct urn_abi_req req = {.op = op};
 

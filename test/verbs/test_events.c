@@ -226,11 +226,16 @@ test_full_pipe(void **state)
 	rig_turns(&t.r, 50);
 	assert_true(rig_counter(&t.r, 1, URN_C_EVENT_LOST) > 0);
 	/* Events of queues that are no more are passed over. */
-	assert_int_equal(ibv_get_cq_event(t.channel, &cq, &context), -1);
-	assert_int_equal(errno, EAGAIN);
-	nanosleep(&a_bit, NULL);
-	rig_turns(&t.r, 50);
-	ev_take(&t);
+	if (ibv_get_cq_event(t.channel, &cq, &context) == 0) {
+		/* An engine that turns by itself may have told as soon as there was room. */
+		assert_ptr_equal(cq, t.cq);
+		ibv_ack_cq_events(cq, 1);
+	} else {
+		assert_int_equal(errno, EAGAIN);
+		nanosleep(&a_bit, NULL);
+		rig_turns(&t.r, 50);
+		ev_take(&t);
+	}
 	assert_false(has_event(&t));
 	ev_poll(&t, 1);
 	/* Once more, and the queue goes while its event waits. */
