@@ -167,8 +167,7 @@ struct urn_abi_req {
 			uint32_t comp_vector;  /* picks the engine */
 			/*
 			 * The channel's pipe to write to, or -1. Another process gives the handle of
-			 * URN_CTL_CREATE_CHANNEL: a pipe's end that it had a hand in could make whoever
-			 * writes wait.
+			 * URN_CTL_CREATE_CHANNEL, for on a pipe whoever reads can make whoever writes wait.
 			 */
 			int32_t channel_fd;
 			uint32_t rsvd;
@@ -286,7 +285,10 @@ _Static_assert(sizeof(struct urn_abi_port) == 16, "port");
 _Static_assert(sizeof(struct urn_abi_rep) == 472, "reply");
 _Static_assert(offsetof(struct urn_abi_rep, device) == 128, "reply");
 
-/* What is written, whole, to a channel's pipe or to the async pipe. */
+/*
+ * What is written, whole, to a channel or to the async descriptor: a pipe when the
+ * dataplane is in this process, a pair of sockets when it is in another.
+ */
 struct urn_abi_event {
 	uint32_t type;    /* async: enum ibv_event_type; channel: 0, or URN_EVENT_CM */
 	uint32_t handle;  /* QPN, CQ or SRQ handle; id of connection management */
@@ -325,7 +327,7 @@ struct urn_abi_channel {
 	void (*close)(void *ctx);
 	void *area;  /* the client's area, as mapped here */
 	/*
-	 * Make a pipe whose writing end is the dataplane's, by URN_CTL_CREATE_CHANNEL or
+	 * Get a way for events from another process, by URN_CTL_CREATE_CHANNEL or
 	 * URN_CTL_ASYNC_FD. NULL: the dataplane is in this process, and takes any.
 	 * returns: 0, or an errno value with rep->why; fd: the ends to read from and to write to
 	 */
