@@ -564,8 +564,12 @@ test_quotas(void **state)
 	assert_null(ibv_reg_mr(pd, buf, 1, IBV_ACCESS_LOCAL_WRITE)); /* a fourth of this user */
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	/* Who goes leaves all of it to the user's others. */
-	assert_non_null(ibv_reg_mr(pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE));
+	assert_non_null(mr = ibv_reg_mr(pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(ibv_close_device(b), 0);
+	free(mr); /* the library's part of what went with the connection */
+	free(pd);
+	free(cq[0]);
+	free(cq[2]);
 	wait_clients(r, 3);
 	b = rig_attach(r, 0);
 	pd = ibv_alloc_pd(b);
