@@ -20,7 +20,7 @@
 
 #define MS 1000000ull
 
-enum { PAIRS = 24, WIRE = 512, TODO = 512, SERVICE = 0x01061000 };
+enum { PAIRS = 24, WIRE = 512, TASKS = 512, SERVICE = 0x01061000 };
 
 /* How a side of a pair sees it. */
 enum view { NOTHING, ASKED, UP, FAILED, ENDED };
@@ -57,7 +57,7 @@ static struct world {
 	bool dead[2];
 	struct pair pair[PAIRS];
 	struct frame wire[WIRE];
-	struct todo todo[TODO];
+	struct todo todo[TASKS];
 	uint64_t now, rng, seed;
 	unsigned int lose, twice;  /* of a hundred */
 	uint64_t slow;          /* ns that programs take at most */
@@ -125,12 +125,12 @@ take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_
 	must(o == &w.owner[me] && !w.dead[me]);
 	if (rnd(50) == 0)
 		return false;
-	for (unsigned int i = 0; i < TODO; i++) {
+	for (unsigned int i = 0; i < TASKS; i++) {
 		if (w.todo[i].at)
 			continue;
 		w.todo[i].at = w.now + 1 + rnd(w.slow);
 		/* Events of an id stay in order. */
-		for (unsigned int k = 0; k < TODO; k++)
+		for (unsigned int k = 0; k < TASKS; k++)
 			if (w.todo[k].at && w.todo[k].node == me && w.todo[k].ev.id == ev->id &&
 			    w.todo[k].at >= w.todo[i].at && k != i)
 				w.todo[i].at = w.todo[k].at + 1;
@@ -336,7 +336,7 @@ run(uint64_t end)
 
 		for (unsigned int i = 0; i < WIRE; i++)
 			next = earlier(next, w.wire[i].at);
-		for (unsigned int i = 0; i < TODO; i++)
+		for (unsigned int i = 0; i < TASKS; i++)
 			next = earlier(next, w.todo[i].at);
 		for (unsigned int n = 0; n < 2; n++)
 			next = earlier(next, urn_cm_due(w.cm[n]));
@@ -346,7 +346,7 @@ run(uint64_t end)
 		for (unsigned int i = 0; i < WIRE; i++)
 			if (w.wire[i].at && w.wire[i].at <= w.now)
 				deliver(&w.wire[i]);
-		for (unsigned int i = 0; i < TODO; i++) {
+		for (unsigned int i = 0; i < TASKS; i++) {
 			struct todo t = w.todo[i];
 
 			if (!t.at || t.at > w.now)
@@ -368,7 +368,7 @@ die(unsigned int n)
 {
 	urn_cm_owner_gone(w.cm[n], &w.owner[n], w.now);
 	w.dead[n] = true;
-	for (unsigned int i = 0; i < TODO; i++)
+	for (unsigned int i = 0; i < TASKS; i++)
 		if (w.todo[i].node == n)
 			w.todo[i].at = 0;
 }
