@@ -42,7 +42,7 @@ urn_engine_create(unsigned int index, const struct urn_engine_config *cfg, const
 		e->cfg.sleep_us = 100;
 	if (e->cfg.sleep_us > 1000)
 		e->cfg.sleep_us = 1000;
-	e->tsc_base = rte_rdtsc();
+	e->tsc = e->tsc_base = rte_rdtsc();
 	e->tsc_mult = (uint64_t)((1e9 / (double)rte_get_tsc_hz()) * 4294967296.0);
 	pthread_mutex_init(&e->lock, NULL);
 	e->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -78,13 +78,37 @@ urn_engine_destroy(struct urn_engine *e)
 	free(e);
 }
 
-uint64_t
-urn_engine_now(const struct urn_engine *e)
+/* ns since the engine's time began */
+static uint64_t
+time_at(const struct urn_engine *e, uint64_t tsc)
 {
 	__extension__ typedef unsigned __int128 wide;
 
 	/* 64 by 64 bits: years of cycles times 32 fractional bits do not fit 64. */
-	return (uint64_t)((wide)(rte_rdtsc() - e->tsc_base) * e->tsc_mult >> 32) + 1;
+	return (uint64_t)((wide)(tsc - e->tsc_base) * e->tsc_mult >> 32) + 1;
+}
+
+uint64_t
+urn_engine_now(const struct urn_engine *e)
+{
+	return time_at(e, rte_rdtsc());
+}
+
+/*
+ * The time of a turn, ns: not before that of the last, since timers and
+ * differences of times rely on that. The TSC does go back where a thread moves
+ * to a core that counts behind the last one's, or a machine is stopped and put
+ * elsewhere: then time goes on from where it was.
+ */
+static uint64_t
+time_of_turn(struct urn_engine *e)
+{
+	uint64_t tsc = rte_rdtsc();
+
+	if (unlikely((int64_t)(tsc - e->tsc) < 0))
+		e->tsc_base += tsc - e->tsc;
+	e->tsc = tsc;
+	return time_at(e, tsc);
 }
 
 int
@@ -401,7 +425,7 @@ wait_for_workers(struct urn_engine *e)
 unsigned int
 urn_engine_poll(struct urn_engine *e)
 {
-	uint64_t now = urn_engine_now(e);
+	uint64_t now = time_of_turn(e);
 	unsigned int n = 0;
 
 	URN_STAGE(ENGINE);

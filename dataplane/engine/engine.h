@@ -92,7 +92,8 @@ struct urn_engine {
 	unsigned int shards_n;
 	struct urn_shard *shard[URN_MAX_SHARDS];
 	struct rte_ring *ring;         /* struct urn_xmsg from other engines */
-	uint64_t tsc_base;             /* TSC at ns_base */
+	uint64_t tsc;                  /* TSC, of the last turn */
+	uint64_t tsc_base;             /* TSC at which its time began, ns 1 */
 	uint64_t tsc_mult;             /* ns per cycle, 32 fractional bits */
 	uint64_t loops;
 	uint32_t waited;               /* empty turns since the last look for workers */

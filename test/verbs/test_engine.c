@@ -20,6 +20,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include <rte_cycles.h>
+
 /* ---- sleep; the engines' epoll_pwait2() comes here, and may take a minute instead of their 100 us */
 
 static struct {
@@ -583,10 +585,43 @@ test_idle_clients(void **state)
 	rig_close(&r);
 }
 
+/* A TSC that goes back by an hour, as after a move to another core or machine: time goes on. */
+static void
+test_time_goes_on(void **state)
+{
+	uint64_t hour, before[2];
+	struct urn_engine *e[2];
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, NULL, NULL);
+	hour = 3600 * rte_get_tsc_hz();
+	write_one(&r);
+	assert_int_equal(rig_wait(&r, 0).status, IBV_WC_SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		e[i] = urn_dp_engine(r.dp, (unsigned int)i);
+		before[i] = e[i]->shard[0]->tp->now;
+		e[i]->tsc += hour;
+		e[i]->tsc_base += hour;
+	}
+	rig_turns(&r, 1);
+	for (int i = 0; i < 2; i++) {
+		assert_true(e[i]->shard[0]->tp->now >= before[i]);
+		assert_true(e[i]->shard[0]->tp->now - before[i] < 1800 * 1000000000ull);
+		before[i] = e[i]->shard[0]->tp->now;
+	}
+	write_one(&r);
+	assert_int_equal(rig_wait(&r, 0).status, IBV_WC_SUCCESS);
+	for (int i = 0; i < 2; i++)
+		assert_true(e[i]->shard[0]->tp->now > before[i]);
+	rig_close(&r);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_time_goes_on),
 		cmocka_unit_test(test_doorbell_wakes), cmocka_unit_test(test_work_keeps_awake),
 		cmocka_unit_test(test_call_wakes),     cmocka_unit_test(test_policies),
 		cmocka_unit_test(test_many_engines),   cmocka_unit_test(test_thread_gone),

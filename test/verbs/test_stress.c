@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_mempool.h>
+
 enum {
 	PAIRS = 4,            /* QPs at each end */
 	SLOTS = 6,            /* requests under way for each QP */
@@ -482,7 +484,7 @@ close_side(struct stress *t, int e)
 }
 
 static void
-report(const struct stress *t)
+report(struct stress *t)
 {
 	for (int e = 0; e < 2; e++)
 		for (int q = 0; q < PAIRS; q++) {
@@ -492,6 +494,14 @@ report(const struct stress *t)
 			       (unsigned long long)f->posted, (unsigned long long)f->retired,
 			       (unsigned long long)f->recv_out, (unsigned long long)f->recv_in);
 		}
+	for (int e = 0; e < 2; e++) {
+		for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
+			if (rig_counter(&t->r, e, i))
+				printf("node %d: %s %llu\n", e, urn_counter_name(i),
+				       (unsigned long long)rig_counter(&t->r, e, i));
+		printf("node %d: %u of its mbufs in use\n", e,
+		       rte_mempool_in_use_count(t->r.port[e]->pool));
+	}
 }
 
 static void
