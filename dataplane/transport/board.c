@@ -155,6 +155,15 @@ urn_board_came(struct urn_board *b, uint32_t first, uint32_t end, uint64_t now,
 	}
 }
 
+bool
+urn_board_missed(struct urn_board *b, uint32_t psn, uint64_t now)
+{
+	uint32_t end = urn_psn_add(psn, 1);
+
+	/* Before `high` it is in a gap already, or a copy of what came. */
+	return urn_psn_diff(end, b->high) <= 0 || extend(b, end, end, now);
+}
+
 static uint64_t
 patience(const struct urn_gap *g, const struct urn_board_limits *l)
 {

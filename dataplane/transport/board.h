@@ -69,6 +69,12 @@ void urn_board_advance(struct urn_board *b, uint32_t psn);
  */
 void urn_board_came(struct urn_board *b, uint32_t first, uint32_t end, uint64_t now,
 		    struct urn_board_news *news);
+/*
+ * psn was there and could not be taken: it is missing from now on, with what is
+ * unknown before it. What came before stays so. returns: is that noted? Not when
+ * all gaps are in use.
+ */
+bool urn_board_missed(struct urn_board *b, uint32_t psn, uint64_t now);
 /* Gaps that are lost by now become so. returns: is any LOST? */
 bool urn_board_judge(struct urn_board *b, const struct urn_board_limits *l, uint64_t now);
 /* A LOST gap was dealt with up to `cur`; at its end it becomes ASKED. */

@@ -395,6 +395,11 @@ enum urn_keep { URN_KEEP_DONE, URN_KEEP_AGAIN, URN_KEEP_NO_ROOM };
 
 /* Keep a response ahead of its turn; when it is kept already, or there is no room, it stays the caller's. */
 enum urn_keep urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/*
+ * A response came and could not be taken: it is asked for again, until it comes.
+ * returns: is that noted? Not where the peer does not repeat selectively.
+ */
+bool urn_repair_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 /* The kept response whose turn has come, or is over. NULL: none */
 struct rte_mbuf *urn_repair_take(struct urn_tp *tp, struct urn_qp *qp);
 /* A response came in its turn. */

@@ -45,7 +45,7 @@ enum urn_qp_flag {
 	URN_QPF_LAST_WQE = 1 << 15, /* the last-WQE event was given */
 	URN_QPF_MAC = 1 << 17,      /* the template has the peer's MAC address */
 	URN_QPF_PROBE = 1 << 18,    /* a probe is to be sent: the tail may be lost */
-	URN_QPF_MISSED = 1 << 20,   /* responses were dropped for slow memory: a probe is due */
+	URN_QPF_MISSED = 1 << 20,   /* responses were dropped for slow memory: all from una on is due again */
 	URN_QPF_PARTS = 1 << 19,    /* parts of READs wait to be answered again: urn_repair.parts */
 	URN_QPF_REFUSED = 1 << 16,  /* responder refused for good and accepts no more */
 };

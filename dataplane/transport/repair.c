@@ -276,6 +276,21 @@ urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	return URN_KEEP_DONE;
 }
 
+bool
+urn_repair_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+{
+	struct urn_board_news news = {.again_ns = UINT64_MAX};
+	struct urn_repair *r = urn_qp_selective(tp, qp) ? urn_repair_get(tp, qp) : NULL;
+
+	if (!r)
+		return false;
+	urn_board_advance(&r->resp, response_due(qp));
+	if (!urn_board_missed(&r->resp, psn, tp->now))
+		return false;
+	looked(tp, qp, &news);
+	return true;
+}
+
 struct rte_mbuf *
 urn_repair_take(struct urn_tp *tp, struct urn_qp *qp)
 {

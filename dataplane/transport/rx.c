@@ -48,11 +48,19 @@ drop_gated(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	const struct urn_pkt *p = urn_pkt(m);
 
 	if (p->op->flags & URN_OPF_REQUEST) {
+		/*
+		 * What we asked for is taken, or it may be dropped each time: a requester
+		 * goes back to a packet once, until there is progress.
+		 */
+		if (p->psn == qp->epsn && (qp->flags & (URN_QPF_GAP | URN_QPF_NAK)) == URN_QPF_GAP)
+			return false;
 		urn_resp_missed(tp, qp, p->psn);
 	} else if (p->opcode == URN_RC_ACK || p->opcode == URN_RC_SACK) {
 		return false; /* needs no memory */
 	} else if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) {
-		qp->flags |= URN_QPF_MISSED;
+		/* Of several each is asked for: there may be none behind it that tells of it. */
+		if (!urn_repair_missed(tp, qp, p->psn))
+			qp->flags |= URN_QPF_MISSED;
 		urn_tp_sched(tp, qp);
 	}
 	urn_tp_drop(tp, m, URN_C_DROP_MEMORY);

@@ -289,8 +289,11 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 		return false;
 	if (unlikely(urn_tp_gated(tp, qp)))
 		return serve_gated(tp, qp);
-	if (unlikely(qp->flags & URN_QPF_MISSED))
-		qp->flags = (qp->flags & ~(uint32_t)URN_QPF_MISSED) | URN_QPF_PROBE;
+	if (unlikely(qp->flags & URN_QPF_MISSED)) {
+		qp->flags &= ~(uint32_t)URN_QPF_MISSED;
+		if (qp->una != qp->next_psn && !(qp->flags & URN_QPF_RNR_WAIT))
+			urn_req_go_back(tp, qp);
+	}
 	more = urn_resp_owes(qp) && urn_resp_tx(tp, qp, SHARE);
 	if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD)
 		more |= urn_req_tx(tp, qp, SHARE);

@@ -116,6 +116,80 @@ answers(void **state)
 	probe_close(&p);
 }
 
+/*
+ * The responses of two READs are dropped, and nothing comes behind them; the
+ * QP has no timer. Both are asked for; where a peer repeats selectively, until
+ * they come.
+ */
+static void
+answers_of_two(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	for (int selective = 0; selective < 2; selective++) {
+		probe_open(&p, &(struct probe_config){.selective = selective});
+		probe_post(&p, URN_WR_RDMA_READ, URN_WRF_SIGNALED, 0, 64, 0, 6);
+		probe_post(&p, URN_WR_RDMA_READ, URN_WRF_SIGNALED, 0, 64, 0, 7);
+		expect_frame(&p, READ_REQ, SQ(0));
+		expect_frame(&p, READ_REQ, SQ(1));
+		set(&p, p.pd, true);
+		probe_resp(&p, READ_ONLY, SQ(0), 64, 1);
+		probe_resp(&p, READ_ONLY, SQ(1), 64, 2);
+		for (int i = 0; i < 100; i++)
+			probe_turn(&p, 1000000);
+		expect_count(&p, DROP_MEMORY, 2);
+		assert_int_equal(p.seen_n, p.looked);
+		set(&p, p.pd, false);
+		for (int times = 0; times < 1 + 2 * selective; times++) {
+			for (int i = 0; i < 100; i++)
+				probe_turn(&p, times * 10000000);
+			expect_frame(&p, READ_REQ, SQ(0));
+			expect_frame(&p, READ_REQ, SQ(1));
+			p.looked = p.seen_n;
+		}
+		probe_resp(&p, READ_ONLY, SQ(0), 64, 1);
+		expect_sent(&p, 6, SUCCESS);
+		probe_resp(&p, READ_ONLY, SQ(1), 64, 2);
+		expect_sent(&p, 7, SUCCESS);
+		probe_close(&p);
+	}
+}
+
+/*
+ * A packet that was dropped and asked for comes, and the gate is closed again:
+ * that one is taken, the next ones are dropped and asked for in turn. So there
+ * is progress, however little room there is.
+ */
+static void
+asked_for(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	for (int selective = 0; selective < 2; selective++) {
+		probe_open(&p, &(struct probe_config){.selective = selective});
+		for (int i = 0; i < 4; i++)
+			probe_recv(&p, (uint32_t)i, 64, (uint64_t)i);
+		set(&p, p.pd, true);
+		probe_send(&p, SEND_ONLY, RQ(0), 64, 1);
+		probe_turn(&p, 0);
+		for (int i = 0; i < 3; i++) {
+			set(&p, p.pd, false);
+			expect_aeth(&p, RQ(i), NAK_SEQ, (uint32_t)i);
+			set(&p, p.pd, true);
+			probe_send(&p, SEND_ONLY, RQ(i), 64, 1);
+			probe_send(&p, SEND_ONLY, RQ(i + 1), 64, 1);
+			for (int j = 0; j < 10; j++)
+				probe_turn(&p, 0);
+			expect_count(&p, DROP_MEMORY, (uint64_t)i + 2);
+			set(&p, p.pd, false);
+			expect_recv(&p, (uint64_t)i, SUCCESS);
+		}
+		probe_close(&p);
+	}
+}
+
 /* A QP in the error state is flushed whether or not. */
 static void
 errors(void **state)
@@ -141,6 +215,8 @@ main(void)
 		cmocka_unit_test(receives),
 		cmocka_unit_test(sends),
 		cmocka_unit_test(answers),
+		cmocka_unit_test(answers_of_two),
+		cmocka_unit_test(asked_for),
 		cmocka_unit_test(errors),
 	};
 
