@@ -18,8 +18,8 @@ struct urn_engine;
 
 enum urn_idle {
 	URN_IDLE_SPIN,  /* poll on */
-	URN_IDLE_PAUSE, /* pause, and yield now and then, after `empty_polls` empty polls */
-	URN_IDLE_SLEEP, /* sleep `sleep_us` a time after `empty_polls` empty polls */
+	URN_IDLE_PAUSE, /* yield every fourth empty poll, and pause after `empty_polls` of them */
+	URN_IDLE_SLEEP, /* the same, but sleep `sleep_us` a time after `empty_polls` empty polls */
 };
 
 struct urn_engine_config {

@@ -3,7 +3,9 @@
  * Whose doorbells an engine looks at in a turn: all that rang not long ago, and
  * a few of the others in rotation, so that a thousand programs that are attached
  * and idle cost what a few do (architecture rule 5). One that was idle is heard a
- * little later: after as many turns as it takes to come round.
+ * little later: after as many turns as it takes to come round. Its doorbell page
+ * always says that the engine sleeps, so falling asleep is no matter of all
+ * programs either: what it writes then wakes the engine.
  */
 #include "engine/engine.h"
 
@@ -18,6 +20,7 @@ heat(struct urn_shard *s, struct urn_client_shard *c)
 {
 	c->hot = true;
 	c->quiet = 0;
+	atomic_store(&c->scan.db->asleep, 0);
 	c->hot_next = s->hot;
 	s->hot = c;
 	s->hot_n++;
@@ -80,6 +83,23 @@ take(struct urn_shard *s, struct urn_client_shard *c)
 	return n;
 }
 
+/* A client that was quiet for long. returns: whether it is cold now; not if it rang just then */
+static bool
+cool(struct urn_shard *s, struct urn_client_shard *c)
+{
+	atomic_store(&c->scan.db->asleep, 1);
+	/* Stored before the doorbells are looked at; the ringer does it the other way. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (urn_db_any(&c->scan)) {
+		atomic_store(&c->scan.db->asleep, 0);
+		return false;
+	}
+	c->hot = false;
+	s->hot_n--;
+	s->cold_n++;
+	return true;
+}
+
 static unsigned int
 look_at_cold(struct urn_shard *s)
 {
@@ -108,11 +128,8 @@ urn_shard_doorbells(struct urn_shard *s)
 		if (urn_db_any(&c->scan)) {
 			c->quiet = 0;
 			total += take(s, c);
-		} else if (unlikely(s->hot_n > HOT_KEPT && ++c->quiet >= COLD_AFTER)) {
+		} else if (unlikely(s->hot_n > HOT_KEPT && ++c->quiet >= COLD_AFTER) && cool(s, c)) {
 			*at = c->hot_next;
-			c->hot = false;
-			s->hot_n--;
-			s->cold_n++;
 			continue;
 		}
 		at = &c->hot_next;

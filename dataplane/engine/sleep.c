@@ -29,6 +29,8 @@ urn_engine_unwatch(struct urn_engine *e, int fd)
 	(void)epoll_ctl(e->sleep_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
+enum { YIELD_AFTER = 4, YIELD_EVERY = 4 }; /* empty polls */
+
 static bool
 anything(struct urn_engine *e)
 {
@@ -37,7 +39,8 @@ anything(struct urn_engine *e)
 	for (unsigned int i = 0; i < e->shards_n; i++) {
 		if (urn_tp_busy(e->shard[i]->tp))
 			return true;
-		for (struct urn_client_shard *c = e->shard[i]->clients; c; c = c->next)
+		/* The cold have been told that it sleeps: they write their eventfd. */
+		for (struct urn_client_shard *c = e->shard[i]->hot; c; c = c->hot_next)
 			if (urn_db_any(&c->scan))
 				return true;
 	}
@@ -48,7 +51,7 @@ static void
 set_asleep(struct urn_engine *e, uint32_t on)
 {
 	for (unsigned int i = 0; i < e->shards_n; i++)
-		for (struct urn_client_shard *c = e->shard[i]->clients; c; c = c->next)
+		for (struct urn_client_shard *c = e->shard[i]->hot; c; c = c->hot_next)
 			atomic_store(&c->scan.db->asleep, on);
 }
 
@@ -70,14 +73,16 @@ sleep_a_little(struct urn_engine *e)
 void
 urn_engine_idle(struct urn_engine *e, unsigned int empty)
 {
-	if (e->cfg.idle == URN_IDLE_SPIN || empty < e->cfg.empty_polls)
+	if (e->cfg.idle == URN_IDLE_SPIN)
 		return;
-	if (e->cfg.idle == URN_IDLE_SLEEP) {
+	if (e->cfg.idle == URN_IDLE_SLEEP && empty >= e->cfg.empty_polls) {
 		sleep_a_little(e);
 		return;
 	}
-	rte_pause();
-	if (empty % 64 == 0)
+	if (empty >= e->cfg.empty_polls)
+		rte_pause();
+	/* Whoever is to give it work may wait for this very core. */
+	if (empty >= YIELD_AFTER && empty % YIELD_EVERY == 0)
 		sched_yield();
 }
 
@@ -90,8 +95,8 @@ urn_engine_run(struct urn_engine *e, const volatile bool *stop)
 	while (!*stop) {
 		if (urn_engine_poll(e)) {
 			empty = 0;
-		} else if (++empty >= e->cfg.empty_polls) {
-			urn_engine_idle(e, empty);
+		} else {
+			urn_engine_idle(e, ++empty);
 		}
 	}
 	urn_engine_unbind(e);

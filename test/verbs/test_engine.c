@@ -52,6 +52,17 @@ __wrap_epoll_pwait2(int fd, struct epoll_event *ev, int max, const struct timesp
 	return got;
 }
 
+static int yields;
+
+int __wrap_sched_yield(void);
+
+int
+__wrap_sched_yield(void)
+{
+	yields++;
+	return 0;
+}
+
 static void
 write_one(struct rig *r)
 {
@@ -197,15 +208,20 @@ test_policies(void **state)
 	e = urn_engine_create(0, &ec, "policy");
 	assert_non_null(e);
 	memset(&nap, 0, sizeof(nap));
-	urn_engine_idle(e, 1023);
+	yields = 0;
+	for (unsigned int i = 1; i < 1024; i++)
+		urn_engine_idle(e, i);
 	assert_int_equal(nap.calls, 0);
+	assert_in_range(yields, 50, 1023); /* whoever waits for this core gets it */
 	urn_engine_idle(e, 1024);
 	assert_int_equal(nap.calls, 1);
 	assert_int_equal(nap.nsec, 1000000);
 	for (enum urn_idle idle = URN_IDLE_SPIN; idle <= URN_IDLE_PAUSE; idle++) {
 		e->cfg.idle = idle;
+		yields = 0;
 		for (unsigned int i = 0; i < 5000; i++)
 			urn_engine_idle(e, i);
+		assert_int_equal(yields > 0, idle == URN_IDLE_PAUSE);
 	}
 	assert_int_equal(nap.calls, 1);
 	urn_engine_destroy(e);
@@ -585,6 +601,49 @@ test_idle_clients(void **state)
 	rig_close(&r);
 }
 
+static struct idler *cold_one;
+
+static void
+cold_one_writes(struct rig *r)
+{
+	(void)r;
+	idler_write(cold_one, 7);
+}
+
+/* One that is not looked at each turn wakes an engine that sleeps, and is heard at once or in turn. */
+static void
+test_cold_wakes(void **state)
+{
+	enum { N = 40 };
+	static struct idler idler[N];
+	const struct rig_config cfg = {.engines = 1};
+	struct urn_engine *e;
+	struct ibv_wc wc;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, &cfg, NULL);
+	e = urn_dp_engine(r.dp, 0);
+	for (int i = 0; i < N; i++)
+		idler_open(&r, &idler[i]);
+	rig_turns(&r, 6000);
+	assert_in_range(e->shard[0]->hot_n, 1, 8);
+	sleeper(&r, 4, 100);
+	for (int i = 0; i < N; i++) {
+		cold_one = &idler[i];
+		nap.meanwhile = cold_one_writes;
+		urn_engine_idle(e, 4); /* or it sleeps for a minute */
+		nap.meanwhile = NULL;
+		assert_int_equal(nap.woken, i + 1);
+		rig_turns(&r, 100);
+		assert_int_equal(ibv_poll_cq(idler[i].cq, 1, &wc), 1);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	}
+	for (int i = 0; i < N; i++)
+		idler_close(&idler[i]);
+	rig_close(&r);
+}
+
 /* A TSC that goes back by an hour, as after a move to another core or machine: time goes on. */
 static void
 test_time_goes_on(void **state)
@@ -621,7 +680,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_time_goes_on),
+		cmocka_unit_test(test_time_goes_on),   cmocka_unit_test(test_cold_wakes),
 		cmocka_unit_test(test_doorbell_wakes), cmocka_unit_test(test_work_keeps_awake),
 		cmocka_unit_test(test_call_wakes),     cmocka_unit_test(test_policies),
 		cmocka_unit_test(test_many_engines),   cmocka_unit_test(test_thread_gone),
