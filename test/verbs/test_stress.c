@@ -539,6 +539,7 @@ stress(uint64_t seed, uint64_t requests)
 {
 	static const uint32_t windows[] = {1, 2, 3, 5, 16, 64, 256, 0};
 	static struct stress t;
+	bool own_thread = getenv("URNIC_TEST_FOREIGN") || getenv("RIG_REMOTE");
 	struct rig_config cfg = {0};
 	struct rig_qp o = {.depth = RECVS, .sge = SGES, .inline_bytes = 64};
 
@@ -564,7 +565,7 @@ stress(uint64_t seed, uint64_t requests)
 	 * shortest ones, and eight in a row end the connection; more where memory has a
 	 * thread of its own.
 	 */
-	o.timeout = !cfg.wire_seed ? -1 : getenv("URNIC_TEST_FOREIGN") ? 16 : 12;
+	o.timeout = !cfg.wire_seed ? -1 : own_thread ? 16 : 12;
 	t.max = cfg.window && cfg.window < 16 ? 20000 : MAX;
 	rig_open(&t.r, &cfg, NULL);
 	for (int e = 0; e < 2; e++)
