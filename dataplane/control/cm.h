@@ -74,6 +74,7 @@ struct urn_cm_owner {
 
 struct urn_cm_config {
 	uint32_t max_ids;       /* of the table; 0: 32768 */
+	uint8_t max_mtu;        /* code 1..5 of the largest path MTU that our port carries; 0: 5 */
 	uint64_t ca_guid;       /* of this adapter */
 	uint64_t seed;          /* ids, transaction ids and hashes are drawn from it */
 	/*
@@ -105,6 +106,13 @@ void urn_cm_owner_init(struct urn_cm_owner *o, uint32_t max_ids, void *ctx);
  * to peers still is, without events.
  */
 void urn_cm_owner_gone(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now);
+
+/*
+ * May packets of a connection of this queue pair's still be on their way? So it is
+ * from when it was up until the end of its timewait; meanwhile no other queue pair
+ * gets the number (IBTA 12.9.8.4). O(1)
+ */
+bool urn_cm_holds_qpn(const struct urn_cm *cm, uint32_t qpn);
 
 /* Has one of its ids this channel? O(its ids) */
 bool urn_cm_uses(const struct urn_cm_owner *o, int32_t channel);

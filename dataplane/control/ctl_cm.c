@@ -52,11 +52,18 @@ check(struct urn_client *c, uint32_t qpn, bool needs_qp, struct urn_abi_rep *rep
 	return 0;
 }
 
+/* The parameters of a request that the adapter has a say in. */
 static int
-check_path(const struct urn_client *c, const struct urn_abi_cm_connect *p, struct urn_abi_rep *rep)
+check_path(const struct urn_client *c, const struct urn_abi_cm_connect *p, bool sidr,
+	   struct urn_abi_rep *rep)
 {
 	static const uint8_t none[16];
 	const struct urn_adapter *a = c->adapter;
+	uint8_t mtu = urn_adapter_mtu_code(a);
+
+	if (!sidr && p->mtu > mtu)
+		return urn_ctl_fail(rep, EINVAL, "%s: its port carries a path MTU of code %u (%u bytes) at "
+				    "most, not %u", a->cfg.name, mtu, 128u << mtu, p->mtu);
 
 	if (p->sgid_index >= URN_GIDS || memcmp(a->gid[p->sgid_index], none, 16) == 0)
 		return urn_ctl_fail(rep, EINVAL, "%s: no GID with index %u", a->cfg.name, p->sgid_index);
@@ -112,7 +119,7 @@ ask(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep
 	int rc = check(c, p.qpn, !sidr, rep);
 
 	if (rc == 0)
-		rc = check_path(c, &p, rep);
+		rc = check_path(c, &p, sidr, rep);
 	if (rc == 0)
 		rc = find_channel(c, rep, &p.channel_fd);
 	if (rc != 0)

@@ -91,6 +91,82 @@ test_connect(void **state)
 	}
 }
 
+/* Make as many queue pairs as there are numbers, one after the other. returns: was one of them qpn? */
+static bool
+number_comes_again(struct rig *r, uint32_t qpn)
+{
+	static const struct rig_qp o = {.depth = 1, .sge = 1, .inline_bytes = 1};
+	bool again = false;
+
+	for (int i = 0; i < 1100; i++) {
+		struct ibv_qp *qp = rig_make_qp(r, 0, &o);
+
+		again |= qp->qp_num == qpn;
+		assert_int_equal(ibv_destroy_qp(qp), 0);
+	}
+	return again;
+}
+
+/* A queue pair goes as soon as its connection has ended: its number rests until timewait is over. */
+static void
+test_number_rests(void **state)
+{
+	static const struct rig_qp o;
+	struct urn_abi_cm_event req;
+	struct ibv_qp *qp;
+	uint32_t id, qpn;
+	struct rig r;
+
+	(void)state;
+	rig_cm_open(&r, &(struct rig_config){.max_qp = 512});
+	rig_cm_listen(&r, 1, SERVICE, 0);
+	qp = rig_make_qp(&r, 0, &o);
+	qpn = qp->qp_num;
+	assert_true(number_comes_again(&r, qpn + 1)); /* there are no more numbers than that */
+	id = rig_cm_connect(&r, 0, qpn);
+	req = rig_cm_expect(&r, 1, URN_CM_EVENT_REQUEST);
+	rig_cm_accept(&r, 1, req.id, r.end[1].qp->qp_num);
+	rig_cm_expect(&r, 0, URN_CM_EVENT_REPLY);
+	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_ESTABLISH, id, 0), 0);
+	rig_cm_expect(&r, 1, URN_CM_EVENT_ESTABLISHED);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_false(number_comes_again(&r, qpn));
+	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DISCONNECT, id, 0), 0);
+	rig_cm_expect(&r, 1, URN_CM_EVENT_DISCONNECT);
+	assert_int_equal(rig_cm_call(&r, 1, URN_CTL_CM_DISCONNECT, req.id, 0), 0);
+	rig_cm_expect(&r, 0, URN_CM_EVENT_DISCONNECTED);
+	rig_cm_expect(&r, 0, URN_CM_EVENT_TIMEWAIT);
+	assert_true(number_comes_again(&r, qpn));
+	rig_cm_close(&r);
+}
+
+/* A port that carries less than a request is for, there and here. */
+static void
+test_path_mtu(void **state)
+{
+	struct urn_abi_req req;
+	struct urn_abi_rep rep;
+	struct rig r;
+
+	(void)state;
+	rig_cm_open(&r, &(struct rig_config){.mtu = {4096, 1024}});
+	rig_cm_listen(&r, 0, SERVICE, 0);
+	rig_cm_listen(&r, 1, SERVICE, 0);
+	req = rig_cm_request(&r, 0, r.end[0].qp->qp_num);
+	req.cm_connect.mtu = 4;
+	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), 0);
+	assert_int_equal(rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED).reason, URN_CM_REJ_INVALID_MTU);
+	assert_int_equal(rig_counter(&r, 1, URN_C_CM_UNSUPPORTED), 1);
+	req = rig_cm_request(&r, 1, r.end[1].qp->qp_num);
+	req.cm_connect.mtu = 4;
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
+	assert_non_null(strstr(rep.why, "1024"));
+	req.cm_connect.mtu = 3;
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_CONNECT, &req, &rep), 0);
+	rig_cm_expect(&r, 0, URN_CM_EVENT_REQUEST);
+	rig_cm_close(&r);
+}
+
 /* Over a wire that loses a tenth, doubles some and delays others. */
 static void
 test_bad_wire(void **state)
@@ -397,6 +473,7 @@ main(void)
 		cmocka_unit_test(test_unreachable),   cmocka_unit_test(test_resolve),
 		cmocka_unit_test(test_refused_calls), cmocka_unit_test(test_client_goes),
 		cmocka_unit_test(test_full_pipe),     cmocka_unit_test(test_many),
+		cmocka_unit_test(test_number_rests),  cmocka_unit_test(test_path_mtu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
