@@ -14,6 +14,8 @@
 #define MAX_IN_FLIGHT 1048576u /* requests over all QPs of a side */
 #define MAX_INLINE 256u
 #define MAX_IDLE_QPS 131072u
+#define MAX_CONNS 16000u   /* a client has 16384 ids, and one of them listens */
+#define CONNS 1000u
 #define MAX_CHAIN 16u
 #define MAX_ITERS (1ull << 40)
 #define MIN_DURATION_NS 1000000u
@@ -30,6 +32,7 @@ static const char *const op_names[PERF_OPS] = {
 	[PERF_READ_LAT] = "read_lat",	[PERF_SEND_LAT] = "send_lat",
 	[PERF_ATOMIC_LAT] = "atomic_lat", [PERF_ATOMIC_BW] = "atomic_bw",
 	[PERF_LIMIT] = "limit",		[PERF_MEMCPY] = "memcpy",
+	[PERF_CONNECT] = "connect",
 };
 
 static const char *const link_names[PERF_LINKS] = {
@@ -48,6 +51,7 @@ static const char help[] =
 	"  limit                                   the same bytes through the same ports with\n"
 	"                                          no protocol: copy, CRC, port, CRC, copy\n"
 	"  memcpy                                  the same messages by memcpy(), one thread\n"
+	"  connect                                 connections a second, by connection management\n"
 	"or, with options of its own (below), as the first word\n"
 	"  pingpong                                with ibv_rc_pingpong of another stack\n"
 	"\n"
@@ -55,6 +59,7 @@ static const char help[] =
 	"  --iters N         messages to measure, instead of a time\n"
 	"  --duration T      time to measure: 2, 0.5, 200ms (2)\n"
 	"  --qps N           queue pairs, 1..65536 (1)\n"
+	"  --conns N         connect: connections, 1..16000 (1000)\n"
 	"  --idle-qps N      further queue pairs, connected and never used, 0..131072 (0)\n"
 	"  --depth N         requests in flight a QP (from --size and --qps)\n"
 	"  --mtu N           path MTU: 256 512 1024 2048 4096 (4096)\n"
@@ -95,6 +100,7 @@ enum opt_id {
 	OPT_ITERS,
 	OPT_DURATION,
 	OPT_QPS,
+	OPT_CONNS,
 	OPT_IDLE_QPS,
 	OPT_DEPTH,
 	OPT_MTU,
@@ -132,6 +138,7 @@ static const struct option long_options[] = {
 	{"iters", required_argument, NULL, OPT_ITERS},
 	{"duration", required_argument, NULL, OPT_DURATION},
 	{"qps", required_argument, NULL, OPT_QPS},
+	{"conns", required_argument, NULL, OPT_CONNS},
 	{"idle-qps", required_argument, NULL, OPT_IDLE_QPS},
 	{"depth", required_argument, NULL, OPT_DEPTH},
 	{"mtu", required_argument, NULL, OPT_MTU},
@@ -247,6 +254,8 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 				    &o->duration_ns, err);
 	case OPT_QPS:
 		return urn_opt_u32("qps", arg, 1, PERF_MAX_QPS, &o->qps, err);
+	case OPT_CONNS:
+		return urn_opt_u32("conns", arg, 1, MAX_CONNS, &o->conns, err);
 	case OPT_IDLE_QPS:
 		return urn_opt_u32("idle-qps", arg, 0, MAX_IDLE_QPS, &o->idle_qps, err);
 	case OPT_DEPTH:
@@ -366,6 +375,10 @@ fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
 	/* Requests of thousands of QPs wait for each other far longer than on a wire. */
 	if (!g->timeout)
 		o->timeout = o->qps > 1000 ? 18 : 14;
+	if (o->op == PERF_CONNECT) {
+		o->qps = o->conns ? o->conns : CONNS;
+		o->depth = 1;
+	}
 	o->chain = o->depth >= 4 * MAX_CHAIN ? MAX_CHAIN : pow2_floor(o->depth / 4);
 	if (!g->lcores && perf_cores_default(o, err))
 		return -1;
@@ -412,9 +425,15 @@ static int
 check_op(const struct perf_opts *o, const struct given *g, struct urn_err *err)
 {
 	const char *name = perf_op_name(o->op);
-	bool bare = o->op == PERF_LIMIT || o->op == PERF_MEMCPY;
+	bool bare = o->op == PERF_LIMIT || o->op == PERF_MEMCPY || o->op == PERF_CONNECT;
 
-	if (perf_op_is_atomic(o->op) && o->size != 8)
+	if (o->conns != 0 && o->op != PERF_CONNECT)
+		urn_err_set(err, "--conns goes with connect, not with %s; give --qps", name);
+	else if (o->op == PERF_CONNECT && (g->size || g->depth || g->iters || g->duration || o->hist ||
+					   o->show_mem || o->idle_qps))
+		urn_err_set(err, "connect only sets up connections; of how much there is to do it takes "
+				 "--conns");
+	else if (perf_op_is_atomic(o->op) && o->size != 8)
 		urn_err_set(err, "%s moves 8 bytes a message; leave --size out", name);
 	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || bare))
 		urn_err_set(err, "%s needs at least 1 byte a message; give --size 1 or more", name);

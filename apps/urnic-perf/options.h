@@ -25,6 +25,7 @@ enum perf_op {
 	PERF_ATOMIC_BW,
 	PERF_LIMIT,
 	PERF_MEMCPY,
+	PERF_CONNECT,
 	PERF_OPS,
 };
 
@@ -45,6 +46,7 @@ struct perf_opts {
 	uint64_t iters;         /* messages; 0: by time */
 	uint64_t duration_ns;   /* measured time when iters is 0 */
 	uint32_t qps;
+	uint32_t conns;         /* connect: how many; they are in qps as well */
 	uint32_t idle_qps;      /* connected beside them, and never used */
 	uint32_t depth;         /* requests in flight a QP */
 	uint32_t chain;         /* requests posted at once, of which the last is signalled */

@@ -155,6 +155,7 @@ struct side {
 	struct perf_qp *qp;            /* l->qps of them */
 	struct ibv_qp **idle;          /* o->idle_qps of them, or NULL */
 	uint8_t gid_index;
+	union ibv_gid gid;             /* of that index */
 	struct wr_batch *wr;
 	struct qpn_map *map;           /* QPN to number of the QP; with a shared receive queue */
 	struct urn_port *port;
@@ -314,6 +315,18 @@ int verbs_run(struct rig *rig, const struct perf_opts *o, struct result *res, st
  * be another operation's; its frames then have that operation's headers.
  */
 int limit_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
+
+/*
+ * The GID with an adapter's address of the wanted family, and its index.
+ * returns: 0, or -1 with *err
+ */
+int perf_find_gid(struct ibv_context *ctx, bool ipv6, uint8_t *index, union ibv_gid *gid,
+		  struct urn_err *err);
+/* Addresses of the two nodes of a dataplane of our own. */
+extern const uint8_t perf_node_ipv4[2][4], perf_node_ipv6[2][16];
+
+/* How many connections a second; prints its result itself. returns: 0, or -1 with *err (conn.c) */
+int conn_run(struct rig *rig, const struct perf_opts *o, struct urn_err *err);
 
 /* Copy the same messages by memcpy() in one thread. returns: 0, or -1 with *err */
 int memcpy_run(const struct rig *rig, const struct perf_opts *o, struct result *res,

@@ -17,8 +17,8 @@
 #include <urnic/attach.h>
 
 /* Addresses of the two nodes: of the ranges for documentation. */
-static const uint8_t node_ipv4[2][4] = {{192, 0, 2, 1}, {192, 0, 2, 2}};
-static const uint8_t node_ipv6[2][16] = {
+const uint8_t perf_node_ipv4[2][4] = {{192, 0, 2, 1}, {192, 0, 2, 2}};
+const uint8_t perf_node_ipv6[2][16] = {
 	{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
 	{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
 
@@ -62,8 +62,8 @@ adapter_config(struct urn_adapter_config *a, const struct bench *b, const struct
 	snprintf(a->node, sizeof(a->node), "%c", 'A' + (int)index);
 	a->port = rig->port[index];
 	a->engines = 1u << index;
-	memcpy(a->ipv4, node_ipv4[index], sizeof(a->ipv4));
-	memcpy(a->ipv6, node_ipv6[index], sizeof(a->ipv6));
+	memcpy(a->ipv4, perf_node_ipv4[index], sizeof(a->ipv4));
+	memcpy(a->ipv6, perf_node_ipv6[index], sizeof(a->ipv6));
 	a->no_icrc = b->o.no_icrc;
 	a->mem_foreign = b->o.foreign;
 	a->features_off = b->o.go_back_n ? URN_LINK_F_SACK : 0;
@@ -99,36 +99,37 @@ verbs_failed(const struct side *s, const char *what, struct urn_err *err)
 	return -1;
 }
 
-/* Attached: any address that is neither IPv4 nor link-local, nor nothing. */
-static bool
-is_ipv6(const struct side *s, const union ibv_gid *gid)
-{
-	if (s->o->attach == NULL)
-		return memcmp(gid->raw, node_ipv6[s->index], 16) == 0;
-	return gid->raw[0] != 0 && gid->raw[0] != 0xfe;
-}
-
-/* The GID with the node's address of the wanted family. */
-static int
-find_gid(struct side *s, struct urn_err *err)
+int
+perf_find_gid(struct ibv_context *ctx, bool ipv6, uint8_t *index, union ibv_gid *gid,
+	      struct urn_err *err)
 {
 	static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
 	struct ibv_port_attr port;
-	union ibv_gid gid;
 
-	if (ibv_query_port(s->ctx, 1, &port) != 0)
-		return verbs_failed(s, "query the port", err);
+	if (ibv_query_port(ctx, 1, &port) != 0) {
+		urn_err_set(err, "%s: cannot query the port: %s", ibv_get_device_name(ctx->device),
+			    urn_attach_error());
+		return -1;
+	}
 	for (int i = 0; i < port.gid_tbl_len; i++) {
-		if (ibv_query_gid(s->ctx, 1, i, &gid) != 0)
+		if (ibv_query_gid(ctx, 1, i, gid) != 0)
 			continue;
-		if (s->o->ipv6 ? is_ipv6(s, &gid) : memcmp(gid.raw, v4_prefix, 12) == 0) {
-			s->gid_index = (uint8_t)i;
+		/* IPv6: any that is neither IPv4 nor link-local, nor nothing. */
+		if (ipv6 ? gid->raw[0] != 0 && gid->raw[0] != 0xfe
+			 : memcmp(gid->raw, v4_prefix, 12) == 0) {
+			*index = (uint8_t)i;
 			return 0;
 		}
 	}
-	urn_err_set(err, "node %c: its adapter has no GID of an IPv%c address",
-		    'A' + (int)s->index, s->o->ipv6 ? '6' : '4');
+	urn_err_set(err, "%s: the adapter has no GID of an IPv%c address",
+		    ibv_get_device_name(ctx->device), ipv6 ? '6' : '4');
 	return -1;
+}
+
+static int
+find_gid(struct side *s, struct urn_err *err)
+{
+	return perf_find_gid(s->ctx, s->o->ipv6, &s->gid_index, &s->gid, err);
 }
 
 static int

@@ -54,8 +54,7 @@ class Dataplanes:
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.running[name] = p
         line = p.stderr.readline()
-        if "listening at" not in line:
-            raise AssertionError(f"urnicd said: {line}{p.stderr.read()}")
+        check("listening at" in line, f"urnicd said: {line}")
         return sock
 
     def options(self, args):
@@ -63,8 +62,9 @@ class Dataplanes:
             self.start("a")
             return ["--attach", self.start("b")]
         if "--peer" in args:
+            sock = self.start("a")  # makes the memif socket
             self.start("b")
-            return ["--attach", self.start("a")]
+            return ["--attach", sock]
         return ["--attach", self.start("two")]
 
     def close(self):
