@@ -94,23 +94,6 @@ own_dataplane(struct conn *c, const struct rig *rig, struct urn_err *err)
 }
 
 static int
-end_attach(struct conn *c, unsigned int i, struct urn_err *err)
-{
-	const char *path = c->o->attach != NULL && strcmp(c->o->attach, "auto") != 0 ? c->o->attach : NULL;
-	struct urn_abi_channel *channel;
-
-	if (c->dp == NULL) {
-		c->end[i].ctx = urn_attach_connect(path, c->o->node[i]);
-	} else {
-		channel = urn_dp_attach(c->dp, i, err);
-		if (channel == NULL)
-			return -1;
-		c->end[i].ctx = urn_attach_open(channel);
-	}
-	return c->end[i].ctx != NULL ? 0 : failed("attach to the dataplane", err);
-}
-
-static int
 end_queues(struct conn *c, struct conn_end *e, struct urn_err *err)
 {
 	uint32_t n = c->o->qps;
@@ -146,8 +129,8 @@ end_open(struct conn *c, unsigned int i, struct urn_err *err)
 {
 	struct conn_end *e = &c->end[i];
 
-	if (end_attach(c, i, err) != 0 ||
-	    perf_find_gid(e->ctx, c->o->ipv6, &e->gid_index, &e->gid, err) != 0 ||
+	e->ctx = perf_attach(c->o, c->dp, i, err);
+	if (e->ctx == NULL || perf_find_gid(e->ctx, c->o->ipv6, &e->gid_index, &e->gid, err) != 0 ||
 	    end_queues(c, e, err) != 0)
 		return -1;
 	if (urn_cm_end_open(&e->cm, e->ctx) != 0)
@@ -194,12 +177,6 @@ turn(const struct conn *c, bool idle)
 
 /* ---- setting up */
 
-static uint32_t
-psn_of(unsigned int side, uint32_t n)
-{
-	return (0xfffff0u + n * 7919u + side * 104729u) & 0xffffffu;
-}
-
 static int
 bring_up(struct conn *c, unsigned int i, uint32_t n, const struct urn_abi_cm_event *ev,
 	 struct urn_err *err)
@@ -207,7 +184,7 @@ bring_up(struct conn *c, unsigned int i, uint32_t n, const struct urn_abi_cm_eve
 	/* Each side says with which PSN the other is to begin. */
 	struct urn_ep_addr own = {.qpn = c->end[i].qp[n]->qp_num, .psn = ev->psn,
 				  .mtu_code = c->ep.mtu_code};
-	struct urn_ep_addr peer = {.qpn = ev->qpn, .psn = psn_of(1 - i, n), .mtu_code = c->ep.mtu_code};
+	struct urn_ep_addr peer = {.qpn = ev->qpn, .psn = side_psn(1 - i, n), .mtu_code = c->ep.mtu_code};
 
 	memcpy(peer.gid, ev->gid, 16);
 	c->ep.sgid_index = c->end[i].gid_index;
@@ -220,7 +197,7 @@ ask(struct conn *c, struct urn_err *err)
 	struct conn_end *e = &c->end[0];
 	uint32_t n = c->asked;
 	struct urn_abi_cm_connect p = {
-		.service_id = SERVICE, .cookie = n, .qpn = e->qp[n]->qp_num, .psn = psn_of(1, n),
+		.service_id = SERVICE, .cookie = n, .qpn = e->qp[n]->qp_num, .psn = side_psn(1, n),
 		.sgid_index = e->gid_index, .responder_resources = 1, .initiator_depth = 1,
 		.retry_count = 7, .rnr_retry = 7, .srq = 1, .mtu = c->ep.mtu_code, .timeout = 18,
 		.max_retries = 15, .ack_timeout = c->o->timeout, .data_len = sizeof(n)};
@@ -251,7 +228,7 @@ on_request(struct conn *c, const struct urn_abi_cm_event *ev, struct urn_err *er
 	if (bring_up(c, 1, n, ev, err) != 0)
 		return -1;
 	p.qpn = e->qp[n]->qp_num;
-	p.psn = psn_of(0, n);
+	p.psn = side_psn(0, n);
 	return urn_cm_end_accept(&e->cm, ev->id, &p) == 0 ? 0 : failed("accept a connection", err);
 }
 
@@ -489,7 +466,7 @@ conn_run(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
 	int rc;
 
 	urn_ep_opts_default(&c.ep);
-	c.ep.mtu_code = (uint8_t)(__builtin_ctz(o->mtu) - 7);
+	c.ep.mtu_code = side_mtu_code(o->mtu);
 	c.ep.timeout = o->timeout;
 	c.ep.max_rd_atomic = c.ep.max_dest_rd_atomic = 1;
 	rc = measure(&c, rig, err);

@@ -10,8 +10,6 @@
 #include <string.h>
 
 /* Limits of options that have no natural one. */
-#define MAX_DEPTH 16384u
-#define MAX_IN_FLIGHT 1048576u /* requests over all QPs of a side */
 #define MAX_INLINE 256u
 #define MAX_IDLE_QPS 131072u
 #define MAX_CONNS 16000u   /* a client has 16384 ids, and one of them listens */
@@ -85,11 +83,18 @@ static const char help[] =
 	"  --hist            JSON: the whole distribution of latencies\n"
 	"  --stages          cycles a packet by stage; in a build with -Dstages=true\n"
 	PERF_WIRE_HELP
-	"  --mem             print the memory of an idle QP\n"
+	"  --mem             print the memory of an idle QP\n";
+
+static const char help_more[] =
 	"  --capture FILE    write what crosses the ports as pcapng\n"
 	"  --attach S        attach to the dataplane (urnicd) at socket S; auto: where it\n"
 	"                    usually is, or URNIC_SOCKET says\n"
 	"  --nodes A,B       its nodes or adapters to run between (a,b)\n"
+	"  --listen WHERE    be node B only, for whoever comes to [HOST:]PORT; with --attach\n"
+	"  --peer WHERE      be node A only, of the one that listens at HOST[:PORT] (18515)\n"
+	"  --node NAME       the node or adapter of this side (as URNIC_NODE says, or the first)\n"
+	"  --connect HOW     the two meet over TCP (oob), or by connection management (cm):\n"
+	"                    HOST is then the address of node B (oob; connect: cm)\n"
 	"  --json            print JSON\n"
 	"  --help, --version\n"
 	"\n"
@@ -128,6 +133,10 @@ enum opt_id {
 	OPT_CAPTURE,
 	OPT_ATTACH,
 	OPT_NODES,
+	OPT_LISTEN,
+	OPT_PEER,
+	OPT_NODE,
+	OPT_CONNECT,
 	OPT_JSON,
 	OPT_HELP,
 	OPT_VERSION,
@@ -167,6 +176,10 @@ static const struct option long_options[] = {
 	{"capture", required_argument, NULL, OPT_CAPTURE},
 	{"attach", required_argument, NULL, OPT_ATTACH},
 	{"nodes", required_argument, NULL, OPT_NODES},
+	{"listen", required_argument, NULL, OPT_LISTEN},
+	{"peer", required_argument, NULL, OPT_PEER},
+	{"node", required_argument, NULL, OPT_NODE},
+	{"connect", required_argument, NULL, OPT_CONNECT},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, OPT_HELP},
 	{"version", no_argument, NULL, OPT_VERSION},
@@ -176,7 +189,7 @@ static const struct option long_options[] = {
 /* What was given explicitly, where the default depends on the rest. */
 struct given {
 	bool size, iters, duration, depth, inl, rd_atomic, timeout, srq, lcores;
-	bool no_check, full_check;
+	bool no_check, full_check, nodes, node, connect;
 };
 
 const char *
@@ -205,6 +218,60 @@ take_nodes(const char *arg, struct perf_opts *o, struct urn_err *err)
 	return -1;
 }
 
+/* Port of ibv_rc_pingpong, for want of one of our own. */
+#define DEFAULT_PORT "18515"
+
+/* Where to listen, or whom to ask: [HOST:]PORT, HOST[:PORT]; an IPv6 address in brackets. */
+static int
+take_where(int id, const char *arg, struct perf_opts *o, struct urn_err *err)
+{
+	const char *name = id == OPT_LISTEN ? "listen" : "peer", *host = arg, *port;
+	bool bracket = arg[0] == '[';
+	size_t len;
+
+	if (o->role != PERF_BOTH) {
+		urn_err_set(err, "give one of --listen and --peer, once");
+		return -1;
+	}
+	o->role = id == OPT_LISTEN ? PERF_LISTENS : PERF_ASKS;
+	if (bracket) {
+		host = arg + 1;
+		len = strcspn(host, "]");
+		port = host[len] == ']' && host[len + 1] == ':' ? host + len + 2 : NULL;
+		if (host[len] != ']' || (host[len + 1] != '\0' && port == NULL))
+			len = 0;
+	} else {
+		port = strrchr(arg, ':');
+		len = port != NULL ? (size_t)(port - arg) : strlen(arg);
+		port = port != NULL ? port + 1 : NULL;
+		if (port == NULL && o->role == PERF_LISTENS) {
+			port = arg;
+			len = 0;
+		}
+	}
+	if ((len == 0 && (bracket || o->role == PERF_ASKS)) || len >= sizeof(o->host) ||
+	    (port != NULL && (*port == '\0' || strlen(port) >= sizeof(o->port)))) {
+		urn_err_set(err, "--%s %.80s: give %s", name, arg,
+			    o->role == PERF_LISTENS ? "a port, or HOST:PORT" : "HOST or HOST:PORT");
+		return -1;
+	}
+	snprintf(o->host, sizeof(o->host), "%.*s", (int)len, host);
+	snprintf(o->port, sizeof(o->port), "%s", port != NULL ? port : DEFAULT_PORT);
+	return 0;
+}
+
+static int
+take_node(const char *arg, struct perf_opts *o, struct urn_err *err)
+{
+	if (*arg != '\0' && strlen(arg) < sizeof(o->node[0])) {
+		snprintf(o->node[0], sizeof(o->node[0]), "%s", arg);
+		snprintf(o->node[1], sizeof(o->node[1]), "%s", arg);
+		return 0;
+	}
+	urn_err_set(err, "--node %.32s: give the name of a node or an adapter", arg);
+	return -1;
+}
+
 /* Options that choose a word. */
 static int
 take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struct urn_err *err)
@@ -212,6 +279,7 @@ take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struc
 	static const char *const yes_no[] = {"no", "yes"};
 	static const char *const families[] = {"4", "6"};
 	static const char *const recoveries[] = {"selective", "gbn"};
+	static const char *const ways[] = {"oob", "cm"};
 	int word = 0, rc;
 
 	switch (id) {
@@ -225,6 +293,11 @@ take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struc
 		g->srq = true;
 		rc = urn_opt_word("srq", arg, yes_no, 2, &word, err);
 		o->use_srq = word == 1;
+		return rc;
+	case OPT_CONNECT:
+		g->connect = true;
+		rc = urn_opt_word("connect", arg, ways, 2, &word, err);
+		o->by_cm = word == 1;
 		return rc;
 	case OPT_RECOVERY:
 		rc = urn_opt_word("recovery", arg, recoveries, 2, &word, err);
@@ -260,7 +333,7 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 		return urn_opt_u32("idle-qps", arg, 0, MAX_IDLE_QPS, &o->idle_qps, err);
 	case OPT_DEPTH:
 		g->depth = true;
-		return urn_opt_u32("depth", arg, 1, MAX_DEPTH, &o->depth, err);
+		return urn_opt_u32("depth", arg, 1, PERF_MAX_DEPTH, &o->depth, err);
 	case OPT_MTU:
 		return urn_opt_mtu(arg, &o->mtu, err);
 	case OPT_LCORES:
@@ -276,7 +349,14 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 		g->timeout = true;
 		return urn_opt_u8("timeout", arg, 0, 31, &o->timeout, err);
 	case OPT_NODES:
+		g->nodes = true;
 		return take_nodes(arg, o, err);
+	case OPT_NODE:
+		g->node = true;
+		return take_node(arg, o, err);
+	case OPT_LISTEN:
+	case OPT_PEER:
+		return take_where(id, arg, o, err);
 	case OPT_MBUFS:
 		return urn_opt_u32("mbufs", arg, 1024, 1048576, &o->mbufs, err);
 	case OPT_DESCS:
@@ -380,6 +460,9 @@ fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
 		o->depth = 1;
 	}
 	o->chain = o->depth >= 4 * MAX_CHAIN ? MAX_CHAIN : pow2_floor(o->depth / 4);
+	o->pinned = g->lcores;
+	if (o->role != PERF_BOTH && !g->node)
+		o->node[0][0] = o->node[1][0] = '\0';
 	if (!g->lcores && perf_cores_default(o, err))
 		return -1;
 	if (o->op == PERF_MEMCPY)
@@ -465,9 +548,9 @@ check_together(const struct perf_opts *o, const struct given *g, struct urn_err 
 	else if (o->stages && !stages_built())
 		urn_err_set(err, "--stages: this build counts no cycles; make one that does with "
 				 "meson setup build-stages -Dstages=true");
-	else if ((uint64_t)o->qps * o->depth > MAX_IN_FLIGHT)
+	else if ((uint64_t)o->qps * o->depth > PERF_MAX_IN_FLIGHT)
 		urn_err_set(err, "%u QPs with depth %u are over %u requests in flight; give a "
-				 "smaller --depth", o->qps, o->depth, MAX_IN_FLIGHT);
+				 "smaller --depth", o->qps, o->depth, PERF_MAX_IN_FLIGHT);
 	else
 		return 0;
 	return -1;
@@ -486,6 +569,33 @@ check_attached(const struct perf_opts *o, struct urn_err *err)
 				 "set them in its configuration");
 	else if (o->stages || o->show_mem)
 		urn_err_set(err, "--stages and --mem look into a dataplane of our own; leave --attach out");
+	else
+		return 0;
+	return -1;
+}
+
+/* Between two processes, each of which is one side. */
+static int
+check_role(const struct perf_opts *o, const struct given *g, struct urn_err *err)
+{
+	if (o->role == PERF_BOTH && g->node)
+		urn_err_set(err, "--node is for one side; give --nodes A,B, or --listen or --peer");
+	else if (o->role == PERF_BOTH && g->connect && (o->op != PERF_CONNECT || !o->by_cm))
+		urn_err_set(err, o->op == PERF_CONNECT
+					 ? "connect measures connection management; leave --connect oob out"
+					 : "--connect is for two processes; give --listen or --peer, too");
+	else if (o->role == PERF_BOTH)
+		return 0;
+	else if (o->attach == NULL)
+		urn_err_set(err, "--listen and --peer are for clients of a dataplane; give --attach, too");
+	else if (g->nodes)
+		urn_err_set(err, "--nodes is for both sides in one process; give --node");
+	else if (o->op == PERF_CONNECT || o->idle_qps > 0)
+		urn_err_set(err, "connect and --idle-qps are for both sides in one process; leave --listen "
+				 "and --peer out");
+	else if (o->role == PERF_LISTENS && (g->size || g->depth || g->iters || g->duration || o->hist))
+		urn_err_set(err, "what is measured is for the side with --peer to say; the listener "
+				 "follows");
 	else
 		return 0;
 	return -1;
@@ -523,6 +633,7 @@ take_option(int id, char **argv, struct perf_opts *o, struct given *g, struct ur
 	switch (id) {
 	case OPT_HELP:
 		fputs(help, stdout);
+		fputs(help_more, stdout);
 		putchar('\n');
 		fputs(pp_help, stdout);
 		return PERF_EXIT_OK;
@@ -566,7 +677,8 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 	if (rc != PERF_RUN)
 		return rc;
 	if (fill_defaults(o, &g, err) || perf_wire_check(&o->wire, err) || check_op(o, &g, err) ||
-	    check_link(o, err) || check_together(o, &g, err) || check_attached(o, err))
+	    check_link(o, err) || check_together(o, &g, err) || check_attached(o, err) ||
+	    check_role(o, &g, err))
 		return PERF_EXIT_USAGE;
 	return PERF_RUN;
 }

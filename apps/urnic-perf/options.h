@@ -13,6 +13,8 @@
 #define PERF_MAX_SIZE (1ull << 30)
 /* Most queue pairs; the adapters' own limit. */
 #define PERF_MAX_QPS 65536u
+#define PERF_MAX_DEPTH 16384u      /* requests in flight of a QP */
+#define PERF_MAX_IN_FLIGHT 1048576u /* ... over all QPs of a side */
 
 enum perf_op {
 	PERF_WRITE_BW,
@@ -30,6 +32,13 @@ enum perf_op {
 };
 
 enum perf_link { PERF_RING, PERF_MEMIF, PERF_NULL, PERF_LINKS };
+
+/* Which sides this process is. */
+enum perf_role {
+	PERF_BOTH,    /* node A and node B */
+	PERF_ASKS,    /* node A; --peer */
+	PERF_LISTENS, /* node B; --listen */
+};
 
 enum perf_check {
 	PERF_CHECK_NONE,
@@ -72,7 +81,12 @@ struct perf_opts {
 	struct perf_wire_opts wire; /* what joins the nodes */
 	const char *capture;    /* pcapng file, or NULL; owner: argv */
 	const char *attach;     /* socket of a dataplane, "auto", or NULL: our own; owner: argv */
-	char node[2][32];       /* attached: the nodes of A and B */
+	char node[2][32];       /* attached: the nodes of A and B; empty: the usual one */
+	enum perf_role role;
+	bool by_cm;             /* the two sides meet by connection management; else over TCP */
+	bool pinned;            /* --lcores was given */
+	char host[256];         /* PERF_ASKS: whom; PERF_LISTENS: where, "": everywhere */
+	char port[32];          /* TCP port, or of the service */
 };
 
 /* What is to be done after the command line was read. */

@@ -123,6 +123,8 @@ static void
 json_settings(struct urn_json *j, const struct perf_opts *o)
 {
 	urn_json_str(j, "link", o->attach != NULL ? "attached" : perf_link_name(o->link));
+	if (o->role != PERF_BOTH)
+		urn_json_str(j, "connect", o->by_cm ? "cm" : "oob");
 	urn_json_bool(j, "icrc", !o->no_icrc);
 	urn_json_bool(j, "foreign", o->foreign);
 	urn_json_str(j, "recovery", o->go_back_n ? "gbn" : "selective");

@@ -152,8 +152,9 @@ worker_main(void *arg)
 	int rc;
 
 	CPU_ZERO(&set);
-	CPU_SET((size_t)w->core, &set);
-	rc = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	if (w->core >= 0)
+		CPU_SET((size_t)w->core, &set);
+	rc = w->core >= 0 ? pthread_setaffinity_np(pthread_self(), sizeof(set), &set) : 0;
 	if (rc != 0) {
 		run_fail(w->run, "cannot run on core %d: %s; give other --lcores", w->core,
 			 strerror(rc));
@@ -182,6 +183,20 @@ worker_start(struct worker *w)
 		w->started = true;
 	else
 		run_fail(w->run, "cannot start a thread: %s", strerror(rc));
+}
+
+int
+worker_run(struct side *s, struct run *run, void (*meanwhile)(void *arg), void *arg)
+{
+	struct worker w = {.side = {s}, .run = run, .core = s->o->pinned ? s->o->core[s->index] : -1,
+			   .idle = s->o->idle};
+
+	worker_start(&w);
+	while (!atomic_load(&run->stop))
+		meanwhile(arg);
+	if (w.started)
+		pthread_join(w.thread, NULL);
+	return atomic_load(&run->failed) ? -1 : 0;
 }
 
 int
