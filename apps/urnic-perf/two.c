@@ -151,7 +151,8 @@ hear(struct two *t, uint64_t since, struct meet_news *news, struct urn_err *err)
 		t->lost = true;
 		return other_gave_up(&news->end, err);
 	}
-	if (rc == 0 && urn_stop_requested()) {
+	/* A measurement that was cut short is still brought to its end. */
+	if (rc == 0 && urn_stop_requested() && !t->run.interrupted) {
 		urn_err_set(err, "interrupted");
 		return -1;
 	}
