@@ -189,7 +189,8 @@ static const struct option long_options[] = {
 /* What was given explicitly, where the default depends on the rest. */
 struct given {
 	bool size, iters, duration, depth, inl, rd_atomic, timeout, srq, lcores;
-	bool no_check, full_check, nodes, node, connect;
+	bool no_check, full_check;
+	struct perf_role_given role;
 };
 
 const char *
@@ -202,74 +203,6 @@ const char *
 perf_link_name(enum perf_link link)
 {
 	return link_names[link];
-}
-
-static int
-take_nodes(const char *arg, struct perf_opts *o, struct urn_err *err)
-{
-	size_t a = strcspn(arg, ","), b = arg[a] == ',' ? strlen(arg + a + 1) : 0;
-
-	if (a > 0 && b > 0 && a < sizeof(o->node[0]) && b < sizeof(o->node[1])) {
-		snprintf(o->node[0], sizeof(o->node[0]), "%.*s", (int)a, arg);
-		snprintf(o->node[1], sizeof(o->node[1]), "%s", arg + a + 1);
-		return 0;
-	}
-	urn_err_set(err, "--nodes %.32s: give two names of nodes or adapters, such as a,b", arg);
-	return -1;
-}
-
-/* Port of ibv_rc_pingpong, for want of one of our own. */
-#define DEFAULT_PORT "18515"
-
-/* Where to listen, or whom to ask: [HOST:]PORT, HOST[:PORT]; an IPv6 address in brackets. */
-static int
-take_where(int id, const char *arg, struct perf_opts *o, struct urn_err *err)
-{
-	const char *name = id == OPT_LISTEN ? "listen" : "peer", *host = arg, *port;
-	bool bracket = arg[0] == '[';
-	size_t len;
-
-	if (o->role != PERF_BOTH) {
-		urn_err_set(err, "give one of --listen and --peer, once");
-		return -1;
-	}
-	o->role = id == OPT_LISTEN ? PERF_LISTENS : PERF_ASKS;
-	if (bracket) {
-		host = arg + 1;
-		len = strcspn(host, "]");
-		port = host[len] == ']' && host[len + 1] == ':' ? host + len + 2 : NULL;
-		if (host[len] != ']' || (host[len + 1] != '\0' && port == NULL))
-			len = 0;
-	} else {
-		port = strrchr(arg, ':');
-		len = port != NULL ? (size_t)(port - arg) : strlen(arg);
-		port = port != NULL ? port + 1 : NULL;
-		if (port == NULL && o->role == PERF_LISTENS) {
-			port = arg;
-			len = 0;
-		}
-	}
-	if ((len == 0 && (bracket || o->role == PERF_ASKS)) || len >= sizeof(o->host) ||
-	    (port != NULL && (*port == '\0' || strlen(port) >= sizeof(o->port)))) {
-		urn_err_set(err, "--%s %.80s: give %s", name, arg,
-			    o->role == PERF_LISTENS ? "a port, or HOST:PORT" : "HOST or HOST:PORT");
-		return -1;
-	}
-	snprintf(o->host, sizeof(o->host), "%.*s", (int)len, host);
-	snprintf(o->port, sizeof(o->port), "%s", port != NULL ? port : DEFAULT_PORT);
-	return 0;
-}
-
-static int
-take_node(const char *arg, struct perf_opts *o, struct urn_err *err)
-{
-	if (*arg != '\0' && strlen(arg) < sizeof(o->node[0])) {
-		snprintf(o->node[0], sizeof(o->node[0]), "%s", arg);
-		snprintf(o->node[1], sizeof(o->node[1]), "%s", arg);
-		return 0;
-	}
-	urn_err_set(err, "--node %.32s: give the name of a node or an adapter", arg);
-	return -1;
 }
 
 /* Options that choose a word. */
@@ -295,7 +228,7 @@ take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struc
 		o->use_srq = word == 1;
 		return rc;
 	case OPT_CONNECT:
-		g->connect = true;
+		g->role.connect = true;
 		rc = urn_opt_word("connect", arg, ways, 2, &word, err);
 		o->by_cm = word == 1;
 		return rc;
@@ -349,14 +282,14 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 		g->timeout = true;
 		return urn_opt_u8("timeout", arg, 0, 31, &o->timeout, err);
 	case OPT_NODES:
-		g->nodes = true;
-		return take_nodes(arg, o, err);
+		g->role.nodes = true;
+		return perf_nodes_take(arg, o, err);
 	case OPT_NODE:
-		g->node = true;
-		return take_node(arg, o, err);
+		g->role.node = true;
+		return perf_node_take(arg, o, err);
 	case OPT_LISTEN:
 	case OPT_PEER:
-		return take_where(id, arg, o, err);
+		return perf_where_take(id == OPT_LISTEN, arg, o, err);
 	case OPT_MBUFS:
 		return urn_opt_u32("mbufs", arg, 1024, 1048576, &o->mbufs, err);
 	case OPT_DESCS:
@@ -461,7 +394,7 @@ fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
 	}
 	o->chain = o->depth >= 4 * MAX_CHAIN ? MAX_CHAIN : pow2_floor(o->depth / 4);
 	o->pinned = g->lcores;
-	if (o->role != PERF_BOTH && !g->node)
+	if (o->role != PERF_BOTH && !g->role.node)
 		o->node[0][0] = o->node[1][0] = '\0';
 	if (!g->lcores && perf_cores_default(o, err))
 		return -1;
@@ -574,33 +507,6 @@ check_attached(const struct perf_opts *o, struct urn_err *err)
 	return -1;
 }
 
-/* Between two processes, each of which is one side. */
-static int
-check_role(const struct perf_opts *o, const struct given *g, struct urn_err *err)
-{
-	if (o->role == PERF_BOTH && g->node)
-		urn_err_set(err, "--node is for one side; give --nodes A,B, or --listen or --peer");
-	else if (o->role == PERF_BOTH && g->connect && (o->op != PERF_CONNECT || !o->by_cm))
-		urn_err_set(err, o->op == PERF_CONNECT
-					 ? "connect measures connection management; leave --connect oob out"
-					 : "--connect is for two processes; give --listen or --peer, too");
-	else if (o->role == PERF_BOTH)
-		return 0;
-	else if (o->attach == NULL)
-		urn_err_set(err, "--listen and --peer are for clients of a dataplane; give --attach, too");
-	else if (g->nodes)
-		urn_err_set(err, "--nodes is for both sides in one process; give --node");
-	else if (o->op == PERF_CONNECT || o->idle_qps > 0)
-		urn_err_set(err, "connect and --idle-qps are for both sides in one process; leave --listen "
-				 "and --peer out");
-	else if (o->role == PERF_LISTENS && (g->size || g->depth || g->iters || g->duration || o->hist))
-		urn_err_set(err, "what is measured is for the side with --peer to say; the listener "
-				 "follows");
-	else
-		return 0;
-	return -1;
-}
-
 static enum perf_parse
 take_op(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
 {
@@ -676,9 +582,10 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 	rc = take_op(argc, argv, o, err);
 	if (rc != PERF_RUN)
 		return rc;
+	g.role.measured = g.size || g.depth || g.iters || g.duration || o->hist;
 	if (fill_defaults(o, &g, err) || perf_wire_check(&o->wire, err) || check_op(o, &g, err) ||
 	    check_link(o, err) || check_together(o, &g, err) || check_attached(o, err) ||
-	    check_role(o, &g, err))
+	    perf_role_check(o, &g.role, err))
 		return PERF_EXIT_USAGE;
 	return PERF_RUN;
 }

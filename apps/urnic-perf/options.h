@@ -103,6 +103,21 @@ int perf_cores_take(const char *arg, struct perf_opts *o, struct urn_err *err);
 /* Two of the cores that the process may use, or one twice. returns: 0, or -1 with *err (cores.c) */
 int perf_cores_default(struct perf_opts *o, struct urn_err *err);
 
+/* Which options about sides were given (role_opts.c). */
+struct perf_role_given {
+	bool nodes, node, connect;
+	bool measured;          /* one that says what is to be measured */
+};
+/*
+ * --listen, --peer: [HOST:]PORT, HOST[:PORT], an IPv6 address in brackets; --node;
+ * --nodes. returns: 0, or -1 with *err
+ */
+int perf_where_take(bool listen, const char *arg, struct perf_opts *o, struct urn_err *err);
+int perf_node_take(const char *arg, struct perf_opts *o, struct urn_err *err);
+int perf_nodes_take(const char *arg, struct perf_opts *o, struct urn_err *err);
+/* Do they go together, and with the operation? returns: 0, or -1 with *err */
+int perf_role_check(const struct perf_opts *o, const struct perf_role_given *g, struct urn_err *err);
+
 /* Name as on the command line. */
 const char *perf_op_name(enum perf_op op);
 const char *perf_link_name(enum perf_link link);
