@@ -10,6 +10,7 @@ urn_cm_owner_init(struct urn_cm_owner *o, uint32_t max_ids, void *ctx)
 	TAILQ_INIT(&o->conns);
 	o->ids = 0;
 	o->max_ids = max_ids;
+	o->user_ids = NULL;
 	o->ctx = ctx;
 }
 

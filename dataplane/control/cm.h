@@ -69,6 +69,8 @@ struct urn_cm_owner {
 	struct cm_conns conns;  /* all its ids */
 	uint32_t ids;           /* how many those are */
 	uint32_t max_ids;       /* at most; 0: no more than the table has */
+	_Atomic uint64_t *user_ids; /* of all owners of its user, everywhere; NULL: nobody counts */
+	uint64_t max_user_ids;
 	void *ctx;              /* the caller's */
 };
 
@@ -122,7 +124,7 @@ bool urn_cm_uses(const struct urn_cm_owner *o, int32_t channel);
  *   ENOENT    no such id, or another's
  *   ENOTCONN  the id is in a state in which that is not possible
  *   EINVAL    a parameter cannot be
- *   EDQUOT    the owner has as many ids as it may; ENOSPC: the adapter has
+ *   EDQUOT    the owner, or its user, has as many ids as it may; ENOSPC: the adapter has
  * Lengths of private data are checked; what is shorter is filled up with zeroes.
  */
 

@@ -2,6 +2,7 @@
 /* Ids of connection management: places, hashes, owners. */
 #include "control/cm_internal.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include <rte_jhash.h>
@@ -203,17 +204,36 @@ take_place(struct urn_cm *cm)
 	return e;
 }
 
+/* One id more of the owner's user, who may have it on other adapters. returns: may it be? */
+static bool
+user_takes(struct urn_cm_owner *o)
+{
+	if (!o->user_ids || atomic_fetch_add(o->user_ids, 1) < o->max_user_ids)
+		return true;
+	atomic_fetch_sub(o->user_ids, 1);
+	return false;
+}
+
+static void
+user_gives(struct urn_cm_owner *o)
+{
+	if (o->user_ids)
+		atomic_fetch_sub(o->user_ids, 1);
+}
+
 int
 cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, struct cm_conn **out)
 {
 	struct cm_conn *e;
 	uint32_t uses;
 
-	if (o->max_ids && o->ids >= o->max_ids)
+	if ((o->max_ids && o->ids >= o->max_ids) || !user_takes(o))
 		return EDQUOT;
 	e = take_place(cm);
-	if (!e)
+	if (!e) {
+		user_gives(o);
 		return ENOSPC;
+	}
 	uses = e->uses + 1;
 	memset(e, 0, sizeof(*e));
 	e->at = CM_NIL;
@@ -232,6 +252,7 @@ cm_orphan(struct urn_cm *cm, struct cm_conn *e)
 {
 	TAILQ_REMOVE(&e->owner->conns, e, link);
 	e->owner->ids--;
+	user_gives(e->owner);
 	e->owner = NULL;
 	TAILQ_INSERT_TAIL(&cm->orphans, e, link);
 }

@@ -28,14 +28,29 @@ answer(const struct urn_client *c, uint32_t id, struct urn_abi_rep *rep, int rc)
 		return urn_ctl_fail(rep, EADDRINUSE, "%s: somebody listens at this service id already",
 				    a->cfg.name);
 	case EDQUOT:
-		return urn_ctl_fail(rep, EDQUOT, "%s: a client has at most %u connection ids; destroy "
-				    "some", a->cfg.name, URN_CM_CLIENT_IDS);
+		return urn_ctl_fail(rep, EDQUOT, "%s: a program has at most %u connection ids, and all of "
+				    "its user so many as [limits] says; destroy some", a->cfg.name,
+				    c->cm.owner.max_ids);
 	case ENOSPC:
 		return urn_ctl_fail(rep, ENOSPC, "%s: no more connection ids", a->cfg.name);
 	default:
 		return urn_ctl_fail(rep, rc, "%s: a parameter of the connection, or the length of its "
 				    "private data, is out of its range", a->cfg.name);
 	}
+}
+
+/* What a program in another process may have, before it has any. */
+static void
+take_limits(struct urn_client *c)
+{
+	struct urn_cm_owner *o = &c->cm.owner;
+
+	if (!c->account || o->user_ids)
+		return;
+	if (c->limits.max[URN_QUOTA_CM] < o->max_ids)
+		o->max_ids = (uint32_t)c->limits.max[URN_QUOTA_CM];
+	o->max_user_ids = c->account->limits.max[URN_QUOTA_CM];
+	o->user_ids = &c->account->cm_ids;
 }
 
 /* Is there connection management, and is the queue pair the client's? */
@@ -47,6 +62,7 @@ check(struct urn_client *c, uint32_t qpn, bool needs_qp, struct urn_abi_rep *rep
 	if (!a->cm)
 		return urn_ctl_fail(rep, EOPNOTSUPP, "%s: has no connection management (no_cm)",
 				    a->cfg.name);
+	take_limits(c);
 	if (needs_qp && !urn_client_owns_qp(c, qpn))
 		return urn_ctl_fail(rep, EINVAL, "%s: no QP 0x%x", a->cfg.name, qpn);
 	return 0;

@@ -240,10 +240,48 @@ test_killed(void **state)
 	rig_cm_close(&r);
 }
 
+/* What a program, and all of a user, may have of ids; those that peers' requests make count, too. */
+static void
+test_quotas(void **state)
+{
+	struct rig_config cfg = {.remote = true};
+	struct urn_abi_req req = {.cm_listen = {.channel_fd = -1}};
+	struct urn_abi_rep rep;
+	uint32_t id, l;
+	struct rig r;
+
+	(void)state;
+	cfg.per_client.max[URN_QUOTA_CM] = 3;
+	cfg.per_uid.max[URN_QUOTA_CM] = 5;
+	rig_cm_open(&r, &cfg);
+	for (req.cm_listen.service_id = 1; req.cm_listen.service_id <= 3; req.cm_listen.service_id++)
+		assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_LISTEN, &req, &rep), 0);
+	id = rep.handle;
+	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_LISTEN, &req, &rep), EDQUOT);
+	assert_non_null(strstr(rep.why, "3 connection ids"));
+	/* The other end has two of its user's five left: a listener, and one request. */
+	l = rig_cm_listen(&r, 1, SERVICE, 0);
+	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DESTROY, id, 0), 0);
+	id = rig_cm_connect(&r, 0, r.end[0].qp->qp_num);
+	rig_cm_expect(&r, 1, URN_CM_EVENT_REQUEST);
+	req.cm_listen.service_id = 9;
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_LISTEN, &req, &rep), EDQUOT);
+	assert_non_null(strstr(rep.why, "user"));
+	/* What is given back can be had again. The refused request's id is the program's until it is destroyed. */
+	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DESTROY, id, 0), 0);
+	rig_cm_expect(&r, 1, URN_CM_EVENT_REJECTED);
+	id = rig_cm_connect(&r, 0, r.end[0].qp->qp_num);
+	assert_int_equal(rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED).reason, URN_CM_REJ_NO_RESOURCES);
+	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DESTROY, id, 0), 0);
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_LISTEN, &req, &rep), 0);
+	assert_int_equal(rig_cm_call(&r, 1, URN_CTL_CM_DESTROY, l, 0), 0);
+	rig_cm_close(&r);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed), cmocka_unit_test(test_quotas)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
