@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# See urnic work: send files from one dataplane process to another over RoCEv2.
+# See urnic work: two dataplane processes (urnicd) joined by shared memory, and two
+# programs that attach to them, of which one sends files to the other over RoCEv2.
 #
 # Usage: scripts/run.sh [OPTION...] [FILE...]
 #
-# Installs what is missing (scripts/setup.sh), builds a release, sends the files
-# with urnic-cp, and compares each copy with its original, byte for byte. Without
-# a FILE it makes one of random bytes. Needs no huge pages and no NIC, and root
-# only to install packages.
+# Installs what is missing (scripts/setup.sh), builds a release, starts two urnicd
+# and two urnic-cp, stops them, and compares each copy with its original, byte for
+# byte. Without a FILE it makes one of random bytes. Needs no huge pages and no NIC,
+# and root only to install packages.
 #
 #   --to DIR       keep the received copies in DIR (default: a folder of its own
 #                  that is removed at the end)
@@ -82,6 +83,49 @@ compare() {
 	return 1
 }
 
+# Whatever still runs, and the temporary folder.
+stop_all() {
+	[ -z "$receiver" ] || kill "$receiver" 2>/dev/null || :
+	[ ${#dataplanes[@]} -eq 0 ] || kill "${dataplanes[@]}" 2>/dev/null || :
+	wait
+	rm -rf "$temp"
+}
+
+# wait_for PID PATH: a program has made its socket, or has ended.
+wait_for() {
+	for _ in $(seq 1000); do
+		[ ! -S "$2" ] || return 0
+		kill -0 "$1" 2>/dev/null || return 1
+		sleep 0.02
+	done
+	return 1
+}
+
+# start_dataplane NODE NUMBER ROLE: an urnicd with one node, at one end of the memif.
+start_dataplane() {
+	cat >"$temp/$1.ini" <<-EOF
+		[urnicd]
+		socket = $temp/$1.sock
+		# Two dataplanes and two programs share what CPUs there are.
+		idle = pause
+		empty_polls = 64
+
+		[port p0]
+		device = net_memif0,role=$3,socket=$temp/memif.sock
+
+		[adapter urnic0]
+		node = $1
+		port = p0
+		ipv4 = 10.0.0.$2
+	EOF
+	TMPDIR=$temp XDG_RUNTIME_DIR=$temp "$build/apps/urnicd/urnicd" -c "$temp/$1.ini" 2>"$temp/$1.log" &
+	dataplanes+=($!)
+	wait_for $! "$temp/$1.sock" || {
+		cat "$temp/$1.log" >&2
+		die "the dataplane of node $1 did not start; what it said is above"
+	}
+}
+
 check_files
 if [ -n "$install" ]; then
 	"$project/scripts/setup.sh"
@@ -90,11 +134,13 @@ else
 fi
 
 configure "$build" --buildtype=release -Dtests=false
-compile "$build" apps/urnic-cp/urnic-cp || die "the build failed; what the compiler said is above"
+compile "$build" apps/urnicd/urnicd apps/urnic-cp/urnic-cp || die "the build failed; what the compiler said is above"
 
 temp=$(mktemp -d "${TMPDIR:-/tmp}/urnic-run.XXXXXX") ||
 	die "cannot make a folder in ${TMPDIR:-/tmp}; set TMPDIR"
-trap 'rm -rf "$temp"' EXIT
+dataplanes=()
+receiver=
+trap stop_all EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
@@ -109,9 +155,32 @@ elif [ -z "$to" ]; then
 	check_room "$temp" "$(stat -L -c %s -- "${files[@]}" | awk '{ s += $1 } END { printf "%.0f", s }')"
 fi
 
-say "sending with urnic-cp: two dataplane processes, RoCEv2 over shared memory"
-"$build/apps/urnic-cp/urnic-cp" --to "${to:-$temp/received}" -- "${files[@]}" ||
+say "starting two dataplanes (urnicd), joined by shared memory: node a, 10.0.0.1, and node b, 10.0.0.2"
+start_dataplane a 1 server
+start_dataplane b 2 client
+
+say "starting a program on each (urnic-cp): b receives, a sends"
+"$build/apps/urnic-cp/urnic-cp" --attach "$temp/b.sock" --listen "$temp/cp.sock" \
+	--to "${to:-$temp/received}" >/dev/null 2>"$temp/receiver.log" &
+receiver=$!
+wait_for "$receiver" "$temp/cp.sock" || {
+	cat "$temp/receiver.log" >&2
 	die "urnic-cp failed; what it said is above"
+}
+"$build/apps/urnic-cp/urnic-cp" --attach "$temp/a.sock" --peer "$temp/cp.sock" -- "${files[@]}" || {
+	cat "$temp/receiver.log" >&2
+	die "urnic-cp failed; what it said is above"
+}
+wait "$receiver" || die "the receiver failed: $(tail -n 1 "$temp/receiver.log")"
+receiver=
+
+# In order: a dataplane that is told to stop ends with 0.
+for pid in "${dataplanes[@]}"; do
+	kill "$pid" || :
+	wait "$pid" || die "a dataplane did not stop in order: $(cat "$temp"/[ab].log)"
+done
+dataplanes=()
+say "both dataplanes have stopped"
 
 for f in "${files[@]}"; do
 	compare "$f" "${to:-$temp/received}/$(basename -- "$f")" || exit 1

@@ -58,6 +58,8 @@ cp_hello_send(struct cp_oob *oob, struct cp_rail *r, const struct cp_opts *o, st
 {
 	struct cp_wait plain = {0}, turning = {turn, r};
 	struct cp_rail_config cfg = {
+		.attach = o->attach,
+		.node = o->node,
 		.capture = o->capture,
 		.mtu = o->mtu,
 		.slots = o->depth,
@@ -70,11 +72,11 @@ cp_hello_send(struct cp_oob *oob, struct cp_rail *r, const struct cp_opts *o, st
 	union cp_body body;
 
 	/* Both sides start their EAL at the same time. */
-	if (say_offer(oob, o, err) != 0 || cp_rail_start(r, err) != 0 ||
+	if (say_offer(oob, o, err) != 0 || (o->attach == NULL && cp_rail_start(r, err) != 0) ||
 	    cp_oob_hear(oob, CP_READY, &body, &plain, err) != 0)
 		return -1;
 	ready = body.ready;
-	if (cp_ready_check(&ready, err) != 0)
+	if (cp_ready_check(&ready, o->attach != NULL, err) != 0)
 		return -1;
 	cfg.memif = ready.memif;
 	if (cp_rail_open(r, &cfg, err) != 0)
@@ -94,7 +96,8 @@ cp_hello_recv(struct cp_oob *oob, struct cp_rail *r, const struct cp_opts *o,
 	      struct cp_offer *offer, struct urn_err *err)
 {
 	struct cp_wait plain = {0}, turning = {turn, r};
-	struct cp_rail_config cfg = {.server = true, .capture = o->capture, .idle = o->idle};
+	struct cp_rail_config cfg = {.server = true, .attach = o->attach, .node = o->node,
+				     .capture = o->capture, .idle = o->idle};
 	struct cp_ready ready;
 	union cp_body body;
 
@@ -106,7 +109,7 @@ cp_hello_recv(struct cp_oob *oob, struct cp_rail *r, const struct cp_opts *o,
 	cfg.slots = offer->depth;
 	cfg.chunk = offer->chunk;
 	cfg.no_icrc = offer->no_icrc != 0;
-	if (cp_rail_start(r, err) != 0 || cp_rail_open(r, &cfg, err) != 0)
+	if ((o->attach == NULL && cp_rail_start(r, err) != 0) || cp_rail_open(r, &cfg, err) != 0)
 		return -1;
 	memset(&ready, 0, sizeof(ready));
 	ready.addr = (uintptr_t)r->slot;

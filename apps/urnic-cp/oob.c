@@ -249,9 +249,15 @@ ep_valid(const struct urn_ep_addr *ep)
 }
 
 int
-cp_ready_check(const struct cp_ready *r, struct urn_err *err)
+cp_ready_check(const struct cp_ready *r, bool attached, struct urn_err *err)
 {
-	if (!ep_valid(&r->ep) || r->rsvd != 0 || r->memif[0] != '/' ||
+	if (ep_valid(&r->ep) && (r->memif[0] == '\0') != attached) {
+		urn_err_set(err, "the %s is attached to a dataplane and the %s is not; give --attach to "
+				 "both or to neither.", attached ? "sender" : "receiver",
+			    attached ? "receiver" : "sender");
+		return -1;
+	}
+	if (!ep_valid(&r->ep) || r->rsvd != 0 || (!attached && r->memif[0] != '/') ||
 	    strnlen(r->memif, sizeof(r->memif)) == sizeof(r->memif) ||
 	    strpbrk(r->memif, ",[]= ") != NULL) {
 		urn_err_set(err, "the receiver tells an address that cannot be one (QP 0x%x, PSN 0x%x, "

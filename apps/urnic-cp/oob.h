@@ -55,7 +55,7 @@ struct cp_ready {
 	uint32_t rkey;     /* of the ring of slots */
 	uint32_t rsvd;     /* 0 */
 	struct urn_ep_addr ep;
-	char memif[CP_PATH_MAX]; /* socket that joins the two ports */
+	char memif[CP_PATH_MAX]; /* socket that joins the two ports; empty: attached to a dataplane */
 };
 _Static_assert(sizeof(struct cp_ready) == 152, "goes between programs");
 
@@ -124,7 +124,8 @@ int cp_oob_hear(struct cp_oob *oob, enum cp_frame_type want, union cp_body *body
 
 /* Check what the other side said. returns: 0, or -1 with *err */
 int cp_offer_check(const struct cp_offer *offer, struct urn_err *err);
-int cp_ready_check(const struct cp_ready *ready, struct urn_err *err);
+/* attached: this side is, and so must the other be */
+int cp_ready_check(const struct cp_ready *ready, bool attached, struct urn_err *err);
 int cp_start_check(const struct cp_start *start, struct urn_err *err);
 
 /*

@@ -22,6 +22,9 @@ enum {
 	OPT_NO_CHECK,
 	OPT_NO_ICRC,
 	OPT_IDLE,
+	OPT_ATTACH,
+	OPT_NODE,
+	OPT_NODES,
 	OPT_HELP,
 	OPT_VERSION,
 	OPT_CHILD_FD,
@@ -41,6 +44,9 @@ static const struct option long_options[] = {
 	{"no-check", no_argument, NULL, OPT_NO_CHECK},
 	{"no-icrc", no_argument, NULL, OPT_NO_ICRC},
 	{"idle", required_argument, NULL, OPT_IDLE},
+	{"attach", required_argument, NULL, OPT_ATTACH},
+	{"node", required_argument, NULL, OPT_NODE},
+	{"nodes", required_argument, NULL, OPT_NODES},
 	{"help", no_argument, NULL, OPT_HELP},
 	{"version", no_argument, NULL, OPT_VERSION},
 	/* Between the two processes of the one-command form; not for people. */
@@ -57,7 +63,7 @@ static const char help_text[] =
 	"Sends files from one dataplane process to another over RoCEv2: a SEND announces\n"
 	"a file, RDMA WRITEs carry it, and the receiver compares its SHA-256 before the\n"
 	"copy gets its name. Needs no root, no huge pages and no NIC: the two processes\n"
-	"are joined by shared memory (memif).\n"
+	"are joined by shared memory (memif), or attached to dataplanes (urnicd).\n"
 	"\n"
 	"  --to DIR         folder for the received copies, made if missing\n"
 	"                   (default: received, in the current folder)\n"
@@ -70,6 +76,11 @@ static const char help_text[] =
 	"  --no-check       do not compare SHA-256\n"
 	"  --no-icrc        neither send nor check the ICRC of packets\n"
 	"  --idle POLICY    with nothing to do: spin, pause or sleep (default pause)\n"
+	"  --attach S       attach to the dataplane (urnicd) at socket S; auto: where it\n"
+	"                   usually is, or URNIC_SOCKET says; give it to both sides\n"
+	"  --node NAME      of its nodes or adapters, this side's (default: as URNIC_NODE\n"
+	"                   says, or the first)\n"
+	"  --nodes A,B      in one command: the sender's and the receiver's (default a,b)\n"
 	"  --help, --version\n"
 	"\n"
 	"--mtu, --chunk, --depth, --no-check and --no-icrc are the sender's to say; the\n"
@@ -159,6 +170,18 @@ set_child(struct cp_opts *o, int opt, const char *arg)
 }
 
 static int
+set_nodes(struct cp_opts *o, const char *arg)
+{
+	size_t a = strcspn(arg, ","), b = arg[a] == ',' ? strlen(arg + a + 1) : 0;
+
+	if (a == 0 || b == 0 || a >= sizeof(o->nodes[0]) || b >= sizeof(o->nodes[1]))
+		return usage("--nodes '%.80s' is not two names of nodes or adapters, such as a,b.", arg);
+	snprintf(o->nodes[0], sizeof(o->nodes[0]), "%.*s", (int)a, arg);
+	snprintf(o->nodes[1], sizeof(o->nodes[1]), "%s", arg + a + 1);
+	return -1;
+}
+
+static int
 set_meeting(struct cp_opts *o, enum cp_role role, const char *arg)
 {
 	if (o->socket != NULL)
@@ -199,6 +222,14 @@ set_option(struct cp_opts *o, int opt, const char *arg)
 		return -1;
 	case OPT_IDLE:
 		return set_idle(o, arg);
+	case OPT_ATTACH:
+		o->attach = arg;
+		return -1;
+	case OPT_NODE:
+		o->node = arg;
+		return -1;
+	case OPT_NODES:
+		return set_nodes(o, arg);
 	case OPT_HELP:
 		fputs(help_text, stdout);
 		return CP_EXIT_OK;
@@ -211,6 +242,26 @@ set_option(struct cp_opts *o, int opt, const char *arg)
 	default:
 		return set_sizes(o, opt, arg);
 	}
+}
+
+/* Those about a dataplane process. returns: as check() */
+static int
+check_attach(const struct cp_opts *o)
+{
+	bool pair = o->role == CP_PAIR;
+
+	if (o->attach == NULL && (o->node != NULL || o->nodes[0][0] != '\0'))
+		return usage("--node and --nodes go with --attach.");
+	if (pair && o->node != NULL)
+		return usage("--node is for --listen and --peer; give --nodes A,B.");
+	if (!pair && o->nodes[0][0] != '\0')
+		return usage("--nodes is for both sides in one command; give --node.");
+	if (o->attach != NULL && (*o->attach == '\0' || (o->node != NULL && *o->node == '\0')))
+		return usage("The name after --attach or --node is empty.");
+	if (o->attach != NULL && (o->capture != NULL || o->no_icrc))
+		return usage("--capture and --no-icrc are the dataplane's to say where there is one; leave "
+			     "--attach out, or have them in its configuration.");
+	return -1;
 }
 
 /* Do the options go together? returns: -1 when they do, else the exit code */
@@ -236,7 +287,7 @@ check(const struct cp_opts *o)
 		return usage("The name of the file after --capture is empty.");
 	if ((uint64_t)o->chunk * o->depth > CP_WINDOW_MAX)
 		return usage("--chunk times --depth is over 1 GiB.");
-	return -1;
+	return check_attach(o);
 }
 
 int
@@ -271,5 +322,10 @@ cp_opts_parse(int argc, char **argv, struct cp_opts *o)
 	rc = check(o);
 	if (rc < 0 && o->role != CP_PEER && o->to == NULL)
 		o->to = "received";
+	if (rc < 0 && o->role == CP_PAIR && o->attach != NULL) {
+		if (o->nodes[0][0] == '\0')
+			set_nodes(o, "a,b");
+		o->node = o->nodes[0];
+	}
 	return rc;
 }

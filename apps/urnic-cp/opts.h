@@ -19,6 +19,9 @@ struct cp_opts {
 	enum cp_role role;
 	const char *to;      /* folder of the received copies; NULL: sender's side only */
 	const char *socket;  /* CP_LISTEN, CP_PEER: where the two sides meet */
+	const char *attach;  /* socket of a dataplane process, "auto"; NULL: have our own */
+	const char *node;    /* attach: its node or adapter for this side; NULL: the usual one */
+	char nodes[2][32];   /* attach, CP_PAIR: of the sender and of its receiver */
 	const char *capture; /* pcapng file, or NULL */
 	const char *dir;     /* CP_CHILD: private folder of the pair */
 	int fd;              /* CP_CHILD: control socket, inherited */

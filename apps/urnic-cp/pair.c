@@ -36,12 +36,19 @@ static int
 spawn(struct cp_pair *pair, const struct cp_opts *o, int fd, struct urn_err *err)
 {
 	char number[16];
-	char *argv[16] = {"urnic-cp", "--child-fd", number, "--child-dir", pair->dir.path, "--to",
+	char *argv[20] = {"urnic-cp", "--child-fd", number, "--child-dir", pair->dir.path, "--to",
 			  (char *)(uintptr_t)o->to, "--idle", (char *)(uintptr_t)o->idle_name};
 	pid_t parent = getpid();
+	unsigned int n = 9;
 
 	if (o->force)
-		argv[9] = "--force";
+		argv[n++] = "--force";
+	if (o->attach != NULL) {
+		argv[n++] = "--attach";
+		argv[n++] = (char *)(uintptr_t)o->attach;
+		argv[n++] = "--node";
+		argv[n++] = (char *)(uintptr_t)o->nodes[1];
+	}
 	snprintf(number, sizeof(number), "%d", fd);
 	pair->pid = fork();
 	if (pair->pid == 0)
@@ -62,9 +69,9 @@ cp_pair_start(struct cp_pair *pair, const struct cp_opts *o, struct urn_err *err
 	pair->dir.lock_fd = -1;
 	if (urn_eal_dir_make(&pair->dir, err) != 0)
 		return -1;
-	/* Where the EAL of either process makes its own folder. */
-	if (setenv("XDG_RUNTIME_DIR", pair->dir.path, 1) != 0 ||
-	    setenv("TMPDIR", pair->dir.path, 1) != 0 ||
+	/* Where the EAL of either process makes its own folder; a dataplane process is found by these. */
+	if ((o->attach == NULL && (setenv("XDG_RUNTIME_DIR", pair->dir.path, 1) != 0 ||
+				   setenv("TMPDIR", pair->dir.path, 1) != 0)) ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
 		urn_err_set(err, "cannot make a control socket: %s.", strerror(errno));
 		urn_eal_dir_remove(&pair->dir);

@@ -25,6 +25,9 @@
 #define TURNS 4u
 #define EMPTY_POLLS 1024u
 #define SLEEP_NS 100000l
+/* Empty rounds before the CPU is given up: a dataplane in another process may want it. */
+#define YIELD_EVERY 64u
+#define YIELD_ATTACHED 8u
 
 /* wr_id: what was posted in the top byte, its number below. */
 #define WR_WRITE (UINT64_C(1) << 56)
@@ -111,12 +114,37 @@ open_dataplane(struct cp_rail *r, struct urn_err *err)
 	return 0;
 }
 
-static uint8_t *
-map(size_t len)
+static int
+attach(struct cp_rail *r, struct urn_err *err)
 {
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const char *path = strcmp(r->cfg.attach, "auto") == 0 ? NULL : r->cfg.attach;
+
+	r->ctx = urn_attach_connect(path, r->cfg.node);
+	if (r->ctx == NULL)
+		urn_err_set(err, "%s", urn_attach_error());
+	return r->ctx != NULL ? 0 : -1;
+}
+
+/* Memory for messages; a dataplane in another process reaches what is shared faster. */
+static uint8_t *
+map(const struct cp_rail *r, size_t len)
+{
+	void *p;
+
+	if (r->cfg.attach != NULL)
+		return urn_alloc(len);
+	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
+}
+
+static void
+unmap(const struct cp_rail *r, uint8_t *p, size_t len)
+{
+	if (p != NULL && r->cfg.attach != NULL)
+		urn_free(p);
+	else if (p != NULL)
+		munmap(p, len);
 }
 
 static int
@@ -126,9 +154,9 @@ make_buffers(struct cp_rail *r, struct urn_err *err)
 	int access = IBV_ACCESS_LOCAL_WRITE | (r->cfg.server ? IBV_ACCESS_REMOTE_WRITE : 0);
 
 	r->n_recv = r->n_send = r->cfg.slots + EXTRA;
-	r->slot = map(ring);
-	r->recv = map((size_t)r->n_recv * CP_MSG_MAX);
-	r->send = map((size_t)r->n_send * CP_MSG_MAX);
+	r->slot = map(r, ring);
+	r->recv = map(r, (size_t)r->n_recv * CP_MSG_MAX);
+	r->send = map(r, (size_t)r->n_send * CP_MSG_MAX);
 	r->free_send = calloc(r->n_send, sizeof(*r->free_send));
 	if (!r->slot || !r->recv || !r->send || !r->free_send) {
 		urn_err_set(err, "no memory for %u chunks of %u bytes; use a smaller --chunk or "
@@ -201,7 +229,8 @@ int
 cp_rail_open(struct cp_rail *r, const struct cp_rail_config *cfg, struct urn_err *err)
 {
 	r->cfg = *cfg;
-	if (open_port(r, err) != 0 || open_dataplane(r, err) != 0)
+	if (cfg->attach != NULL ? attach(r, err) != 0
+				: open_port(r, err) != 0 || open_dataplane(r, err) != 0)
 		return -1;
 	r->pd = ibv_alloc_pd(r->ctx);
 	if (r->pd == NULL) {
@@ -234,6 +263,8 @@ cp_rail_connect(struct cp_rail *r, const struct urn_ep_addr *peer, struct urn_er
 bool
 cp_rail_link(struct cp_rail *r)
 {
+	if (r->port == NULL)
+		return true;
 	urn_port_poll_link(r->port);
 	/*
 	 * From here on the memif is only polled. Were the peer to die, the PMD's
@@ -287,12 +318,9 @@ cp_rail_close(struct cp_rail *r, struct urn_err *err)
 	urn_port_close(r->port);
 	if (r->held)
 		urn_intr_release();
-	if (r->slot != NULL)
-		munmap(r->slot, (size_t)r->cfg.slots * r->cfg.chunk);
-	if (r->recv != NULL)
-		munmap(r->recv, (size_t)r->n_recv * CP_MSG_MAX);
-	if (r->send != NULL)
-		munmap(r->send, (size_t)r->n_send * CP_MSG_MAX);
+	unmap(r, r->slot, (size_t)r->cfg.slots * r->cfg.chunk);
+	unmap(r, r->recv, (size_t)r->n_recv * CP_MSG_MAX);
+	unmap(r, r->send, (size_t)r->n_send * CP_MSG_MAX);
 	free(r->free_send);
 	if (r->eal_up)
 		urn_eal_stop();
@@ -307,7 +335,7 @@ cp_rail_turn(struct cp_rail *r)
 {
 	unsigned int sum = 0, n;
 
-	for (unsigned int i = 0; i < TURNS; i++) {
+	for (unsigned int i = 0; i < TURNS && r->engine != NULL; i++) {
 		n = urn_engine_poll(r->engine);
 		sum += n;
 		if (n == 0)
@@ -320,6 +348,7 @@ void
 cp_rail_idle(struct cp_rail *r, unsigned int busy)
 {
 	static const struct timespec nap = {0, SLEEP_NS};
+	uint32_t every = r->cfg.attach != NULL ? YIELD_ATTACHED : YIELD_EVERY;
 
 	if (busy > 0) {
 		r->empty = 0;
@@ -330,7 +359,7 @@ cp_rail_idle(struct cp_rail *r, unsigned int busy)
 		return;
 	if (r->cfg.idle == URN_IDLE_SLEEP && r->empty > EMPTY_POLLS)
 		nanosleep(&nap, NULL);
-	else if (r->cfg.idle == URN_IDLE_PAUSE && r->empty % 64 == 0)
+	else if (r->cfg.idle == URN_IDLE_PAUSE && r->empty % every == 0)
 		sched_yield();
 	else
 		rte_pause();
@@ -448,5 +477,8 @@ cp_rail_send(struct cp_rail *r, const struct cp_msg *msg, struct urn_err *err)
 void
 cp_rail_counters(struct cp_rail *r, struct urn_counters *out)
 {
-	urn_dp_counters(r->dp, 0, out);
+	if (r->dp != NULL)
+		urn_dp_counters(r->dp, 0, out);
+	else
+		memset(out, 0, sizeof(*out));
 }

@@ -4,6 +4,9 @@
  * engine, adapter) and one RC queue pair on it, with the buffers registered.
  * The thread that opens it also polls it: cp_rail_turn() is one turn of the
  * engine, so program and NIC share a core without a lock between them.
+ *
+ * Or an adapter of a dataplane that is a process of its own: then there is no
+ * engine to turn, and the buffers lie in memory that is shared with it.
  */
 #ifndef URN_CP_RAIL_H
 #define URN_CP_RAIL_H
@@ -21,6 +24,8 @@
 struct cp_rail_config {
 	bool server;         /* makes the memif socket, and lets the peer write to its slots */
 	const char *memif;   /* the socket to connect to; server: NULL, one is made */
+	const char *attach;  /* socket of the dataplane to attach to, "auto"; NULL: have our own */
+	const char *node;    /* attach: its node or adapter, by name; NULL: the usual one */
 	const char *capture; /* pcapng file, or NULL */
 	uint32_t mtu;        /* largest path MTU wanted, bytes */
 	uint32_t slots;      /* chunks under way */
@@ -49,8 +54,8 @@ struct cp_rail {
 	char memif[CP_PATH_MAX];     /* socket that joins the two ports */
 	struct urn_port *port;
 	struct urn_capture *capture; /* NULL: none */
-	struct urn_dp *dp;
-	struct urn_engine *engine;
+	struct urn_dp *dp;           /* NULL: attached */
+	struct urn_engine *engine;   /* of dp */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -70,8 +75,8 @@ struct cp_rail {
 };
 
 /*
- * Start the EAL of this process. Once, before cp_rail_open().
- * returns: 0, or -1 with *err
+ * Start the EAL of this process. Once, before cp_rail_open(), unless that
+ * attaches. returns: 0, or -1 with *err
  */
 int cp_rail_start(struct cp_rail *r, struct urn_err *err);
 /* Bring port, dataplane and queue pair up. returns: 0, or -1 with *err */
@@ -113,7 +118,7 @@ int cp_rail_write(struct cp_rail *r, uint64_t seq, uint32_t len, struct urn_err 
 /* SEND a message. returns: 1; 0 when all buffers are in use, try later; -1 with *err */
 int cp_rail_send(struct cp_rail *r, const struct cp_msg *msg, struct urn_err *err);
 
-/* The counters of this side's dataplane, so far. */
+/* The counters of this side's dataplane, so far; attached: zeroes, they are everybody's. */
 void cp_rail_counters(struct cp_rail *r, struct urn_counters *out);
 
 #endif

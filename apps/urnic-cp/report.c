@@ -129,7 +129,9 @@ cp_report_text(const struct cp_result *r)
 		       (double)urn_hist_quantile(&r->latency, 0.5) / 1e3,
 		       (double)urn_hist_quantile(&r->latency, 0.99) / 1e3,
 		       (double)urn_hist_quantile(&r->latency, 0.999) / 1e3);
-	printf("; path MTU %u%s\n", r->mtu, r->icrc ? "" : ", no ICRC");
+	printf("; path MTU %u%s\n", r->mtu, r->attached || r->icrc ? "" : ", no ICRC");
+	if (r->attached)
+		return;
 	printf("packets %s sent, %s received, %s retransmitted; ",
 	       grouped(a, sizeof(a), r->own.v[URN_C_TX_PACKETS]),
 	       grouped(b, sizeof(b), r->own.v[URN_C_RX_PACKETS]),
@@ -189,7 +191,9 @@ cp_report_json(const struct cp_result *r)
 	urn_json_str(&j, "role", r->sender ? "sender" : "receiver");
 	urn_json_bool(&j, "ok", r->complete && r->ok == r->files);
 	urn_json_bool(&j, "checked", r->checked);
-	urn_json_bool(&j, "icrc", r->icrc);
+	urn_json_bool(&j, "attached", r->attached);
+	if (!r->attached)
+		urn_json_bool(&j, "icrc", r->icrc);
 	urn_json_u64(&j, "files", r->files);
 	urn_json_u64(&j, "files_ok", r->ok);
 	urn_json_u64(&j, "bytes", r->bytes);
@@ -202,8 +206,9 @@ cp_report_json(const struct cp_result *r)
 	urn_json_u64(&j, "messages", r->messages);
 	if (r->sender)
 		urn_json_latency(&j, "lat_us", &r->latency);
-	json_dataplane(&j, &r->own);
-	if (r->complete) {
+	if (!r->attached)
+		json_dataplane(&j, &r->own);
+	if (r->complete && !r->attached) {
 		urn_json_object(&j, "peer");
 		json_dataplane(&j, &r->peer);
 		urn_json_end(&j);

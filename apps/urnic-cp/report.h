@@ -14,7 +14,8 @@
 struct cp_result {
 	bool sender;                 /* else the receiver */
 	bool checked;                /* SHA-256 was compared */
-	bool icrc;                   /* packets carried an ICRC */
+	bool icrc;                   /* packets carried an ICRC; not known when attached */
+	bool attached;               /* to a dataplane whose counters are not this side's alone */
 	bool complete;               /* the session came to its orderly end */
 	const char *to;              /* folder of the copies, when this side knows it */
 	unsigned int files, ok;      /* all; those that arrived */

@@ -38,6 +38,10 @@ measure_with_limit(struct rig *rig, const struct perf_opts *o, struct results *r
 static int
 measure(struct rig *rig, const struct perf_opts *o, struct results *r, struct urn_err *err)
 {
+	if (o->role != PERF_BOTH)
+		return two_run(rig, o, &r->own, err);
+	if (o->op == PERF_CONNECT)
+		return conn_run(rig, o, err);
 	if (o->op == PERF_LIMIT)
 		return limit_run(rig, o, &r->own, err);
 	if (o->op == PERF_MEMCPY)
@@ -60,7 +64,8 @@ tell(const struct perf_opts *o, const struct results *r, uint64_t capture_lost)
 {
 	struct urn_err err = {{0}};
 
-	report(o, &r->own, o->with_limit ? &r->limit : NULL, capture_lost);
+	if (o->op != PERF_CONNECT && o->role != PERF_LISTENS) /* which have told their own */
+		report(o, &r->own, o->with_limit ? &r->limit : NULL, capture_lost);
 	if (ferror(stdout)) {
 		urn_err_set(&err, "the results could not be written");
 		return fail(&err);
@@ -76,7 +81,7 @@ run_attached(const struct perf_opts *o, struct results *r)
 	struct rig rig;
 
 	rig_attach(&rig);
-	return verbs_run(&rig, o, &r->own, &err) != 0 ? fail(&err) : tell(o, r, 0);
+	return measure(&rig, o, r, &err) != 0 ? fail(&err) : tell(o, r, 0);
 }
 
 static int

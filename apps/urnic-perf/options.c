@@ -10,10 +10,10 @@
 #include <string.h>
 
 /* Limits of options that have no natural one. */
-#define MAX_DEPTH 16384u
-#define MAX_IN_FLIGHT 1048576u /* requests over all QPs of a side */
 #define MAX_INLINE 256u
 #define MAX_IDLE_QPS 131072u
+#define MAX_CONNS 16000u   /* a client has 16384 ids, and one of them listens */
+#define CONNS 1000u
 #define MAX_CHAIN 16u
 #define MAX_ITERS (1ull << 40)
 #define MIN_DURATION_NS 1000000u
@@ -30,6 +30,7 @@ static const char *const op_names[PERF_OPS] = {
 	[PERF_READ_LAT] = "read_lat",	[PERF_SEND_LAT] = "send_lat",
 	[PERF_ATOMIC_LAT] = "atomic_lat", [PERF_ATOMIC_BW] = "atomic_bw",
 	[PERF_LIMIT] = "limit",		[PERF_MEMCPY] = "memcpy",
+	[PERF_CONNECT] = "connect",
 };
 
 static const char *const link_names[PERF_LINKS] = {
@@ -48,6 +49,7 @@ static const char help[] =
 	"  limit                                   the same bytes through the same ports with\n"
 	"                                          no protocol: copy, CRC, port, CRC, copy\n"
 	"  memcpy                                  the same messages by memcpy(), one thread\n"
+	"  connect                                 connections a second, by connection management\n"
 	"or, with options of its own (below), as the first word\n"
 	"  pingpong                                with ibv_rc_pingpong of another stack\n"
 	"\n"
@@ -55,6 +57,7 @@ static const char help[] =
 	"  --iters N         messages to measure, instead of a time\n"
 	"  --duration T      time to measure: 2, 0.5, 200ms (2)\n"
 	"  --qps N           queue pairs, 1..65536 (1)\n"
+	"  --conns N         connect: connections, 1..16000 (1000)\n"
 	"  --idle-qps N      further queue pairs, connected and never used, 0..131072 (0)\n"
 	"  --depth N         requests in flight a QP (from --size and --qps)\n"
 	"  --mtu N           path MTU: 256 512 1024 2048 4096 (4096)\n"
@@ -80,11 +83,18 @@ static const char help[] =
 	"  --hist            JSON: the whole distribution of latencies\n"
 	"  --stages          cycles a packet by stage; in a build with -Dstages=true\n"
 	PERF_WIRE_HELP
-	"  --mem             print the memory of an idle QP\n"
+	"  --mem             print the memory of an idle QP\n";
+
+static const char help_more[] =
 	"  --capture FILE    write what crosses the ports as pcapng\n"
 	"  --attach S        attach to the dataplane (urnicd) at socket S; auto: where it\n"
 	"                    usually is, or URNIC_SOCKET says\n"
 	"  --nodes A,B       its nodes or adapters to run between (a,b)\n"
+	"  --listen WHERE    be node B only, for whoever comes to [HOST:]PORT; with --attach\n"
+	"  --peer WHERE      be node A only, of the one that listens at HOST[:PORT] (18515)\n"
+	"  --node NAME       the node or adapter of this side (as URNIC_NODE says, or the first)\n"
+	"  --connect HOW     the two meet over TCP (oob), or by connection management (cm):\n"
+	"                    HOST is then the address of node B (oob; connect: cm)\n"
 	"  --json            print JSON\n"
 	"  --help, --version\n"
 	"\n"
@@ -95,6 +105,7 @@ enum opt_id {
 	OPT_ITERS,
 	OPT_DURATION,
 	OPT_QPS,
+	OPT_CONNS,
 	OPT_IDLE_QPS,
 	OPT_DEPTH,
 	OPT_MTU,
@@ -122,6 +133,10 @@ enum opt_id {
 	OPT_CAPTURE,
 	OPT_ATTACH,
 	OPT_NODES,
+	OPT_LISTEN,
+	OPT_PEER,
+	OPT_NODE,
+	OPT_CONNECT,
 	OPT_JSON,
 	OPT_HELP,
 	OPT_VERSION,
@@ -132,6 +147,7 @@ static const struct option long_options[] = {
 	{"iters", required_argument, NULL, OPT_ITERS},
 	{"duration", required_argument, NULL, OPT_DURATION},
 	{"qps", required_argument, NULL, OPT_QPS},
+	{"conns", required_argument, NULL, OPT_CONNS},
 	{"idle-qps", required_argument, NULL, OPT_IDLE_QPS},
 	{"depth", required_argument, NULL, OPT_DEPTH},
 	{"mtu", required_argument, NULL, OPT_MTU},
@@ -160,6 +176,10 @@ static const struct option long_options[] = {
 	{"capture", required_argument, NULL, OPT_CAPTURE},
 	{"attach", required_argument, NULL, OPT_ATTACH},
 	{"nodes", required_argument, NULL, OPT_NODES},
+	{"listen", required_argument, NULL, OPT_LISTEN},
+	{"peer", required_argument, NULL, OPT_PEER},
+	{"node", required_argument, NULL, OPT_NODE},
+	{"connect", required_argument, NULL, OPT_CONNECT},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, OPT_HELP},
 	{"version", no_argument, NULL, OPT_VERSION},
@@ -170,6 +190,7 @@ static const struct option long_options[] = {
 struct given {
 	bool size, iters, duration, depth, inl, rd_atomic, timeout, srq, lcores;
 	bool no_check, full_check;
+	struct perf_role_given role;
 };
 
 const char *
@@ -184,20 +205,6 @@ perf_link_name(enum perf_link link)
 	return link_names[link];
 }
 
-static int
-take_nodes(const char *arg, struct perf_opts *o, struct urn_err *err)
-{
-	size_t a = strcspn(arg, ","), b = arg[a] == ',' ? strlen(arg + a + 1) : 0;
-
-	if (a > 0 && b > 0 && a < sizeof(o->node[0]) && b < sizeof(o->node[1])) {
-		snprintf(o->node[0], sizeof(o->node[0]), "%.*s", (int)a, arg);
-		snprintf(o->node[1], sizeof(o->node[1]), "%s", arg + a + 1);
-		return 0;
-	}
-	urn_err_set(err, "--nodes %.32s: give two names of nodes or adapters, such as a,b", arg);
-	return -1;
-}
-
 /* Options that choose a word. */
 static int
 take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struct urn_err *err)
@@ -205,6 +212,7 @@ take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struc
 	static const char *const yes_no[] = {"no", "yes"};
 	static const char *const families[] = {"4", "6"};
 	static const char *const recoveries[] = {"selective", "gbn"};
+	static const char *const ways[] = {"oob", "cm"};
 	int word = 0, rc;
 
 	switch (id) {
@@ -218,6 +226,11 @@ take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struc
 		g->srq = true;
 		rc = urn_opt_word("srq", arg, yes_no, 2, &word, err);
 		o->use_srq = word == 1;
+		return rc;
+	case OPT_CONNECT:
+		g->role.connect = true;
+		rc = urn_opt_word("connect", arg, ways, 2, &word, err);
+		o->by_cm = word == 1;
 		return rc;
 	case OPT_RECOVERY:
 		rc = urn_opt_word("recovery", arg, recoveries, 2, &word, err);
@@ -247,11 +260,13 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 				    &o->duration_ns, err);
 	case OPT_QPS:
 		return urn_opt_u32("qps", arg, 1, PERF_MAX_QPS, &o->qps, err);
+	case OPT_CONNS:
+		return urn_opt_u32("conns", arg, 1, MAX_CONNS, &o->conns, err);
 	case OPT_IDLE_QPS:
 		return urn_opt_u32("idle-qps", arg, 0, MAX_IDLE_QPS, &o->idle_qps, err);
 	case OPT_DEPTH:
 		g->depth = true;
-		return urn_opt_u32("depth", arg, 1, MAX_DEPTH, &o->depth, err);
+		return urn_opt_u32("depth", arg, 1, PERF_MAX_DEPTH, &o->depth, err);
 	case OPT_MTU:
 		return urn_opt_mtu(arg, &o->mtu, err);
 	case OPT_LCORES:
@@ -267,7 +282,14 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 		g->timeout = true;
 		return urn_opt_u8("timeout", arg, 0, 31, &o->timeout, err);
 	case OPT_NODES:
-		return take_nodes(arg, o, err);
+		g->role.nodes = true;
+		return perf_nodes_take(arg, o, err);
+	case OPT_NODE:
+		g->role.node = true;
+		return perf_node_take(arg, o, err);
+	case OPT_LISTEN:
+	case OPT_PEER:
+		return perf_where_take(id == OPT_LISTEN, arg, o, err);
 	case OPT_MBUFS:
 		return urn_opt_u32("mbufs", arg, 1024, 1048576, &o->mbufs, err);
 	case OPT_DESCS:
@@ -366,7 +388,14 @@ fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
 	/* Requests of thousands of QPs wait for each other far longer than on a wire. */
 	if (!g->timeout)
 		o->timeout = o->qps > 1000 ? 18 : 14;
+	if (o->op == PERF_CONNECT) {
+		o->qps = o->conns ? o->conns : CONNS;
+		o->depth = 1;
+	}
 	o->chain = o->depth >= 4 * MAX_CHAIN ? MAX_CHAIN : pow2_floor(o->depth / 4);
+	o->pinned = g->lcores;
+	if (o->role != PERF_BOTH && !g->role.node)
+		o->node[0][0] = o->node[1][0] = '\0';
 	if (!g->lcores && perf_cores_default(o, err))
 		return -1;
 	if (o->op == PERF_MEMCPY)
@@ -412,9 +441,15 @@ static int
 check_op(const struct perf_opts *o, const struct given *g, struct urn_err *err)
 {
 	const char *name = perf_op_name(o->op);
-	bool bare = o->op == PERF_LIMIT || o->op == PERF_MEMCPY;
+	bool bare = o->op == PERF_LIMIT || o->op == PERF_MEMCPY || o->op == PERF_CONNECT;
 
-	if (perf_op_is_atomic(o->op) && o->size != 8)
+	if (o->conns != 0 && o->op != PERF_CONNECT)
+		urn_err_set(err, "--conns goes with connect, not with %s; give --qps", name);
+	else if (o->op == PERF_CONNECT && (g->size || g->depth || g->iters || g->duration || o->hist ||
+					   o->show_mem || o->idle_qps))
+		urn_err_set(err, "connect only sets up connections; of how much there is to do it takes "
+				 "--conns");
+	else if (perf_op_is_atomic(o->op) && o->size != 8)
 		urn_err_set(err, "%s moves 8 bytes a message; leave --size out", name);
 	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || bare))
 		urn_err_set(err, "%s needs at least 1 byte a message; give --size 1 or more", name);
@@ -446,9 +481,9 @@ check_together(const struct perf_opts *o, const struct given *g, struct urn_err 
 	else if (o->stages && !stages_built())
 		urn_err_set(err, "--stages: this build counts no cycles; make one that does with "
 				 "meson setup build-stages -Dstages=true");
-	else if ((uint64_t)o->qps * o->depth > MAX_IN_FLIGHT)
+	else if ((uint64_t)o->qps * o->depth > PERF_MAX_IN_FLIGHT)
 		urn_err_set(err, "%u QPs with depth %u are over %u requests in flight; give a "
-				 "smaller --depth", o->qps, o->depth, MAX_IN_FLIGHT);
+				 "smaller --depth", o->qps, o->depth, PERF_MAX_IN_FLIGHT);
 	else
 		return 0;
 	return -1;
@@ -504,6 +539,7 @@ take_option(int id, char **argv, struct perf_opts *o, struct given *g, struct ur
 	switch (id) {
 	case OPT_HELP:
 		fputs(help, stdout);
+		fputs(help_more, stdout);
 		putchar('\n');
 		fputs(pp_help, stdout);
 		return PERF_EXIT_OK;
@@ -546,8 +582,10 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 	rc = take_op(argc, argv, o, err);
 	if (rc != PERF_RUN)
 		return rc;
+	g.role.measured = g.size || g.depth || g.iters || g.duration || o->hist;
 	if (fill_defaults(o, &g, err) || perf_wire_check(&o->wire, err) || check_op(o, &g, err) ||
-	    check_link(o, err) || check_together(o, &g, err) || check_attached(o, err))
+	    check_link(o, err) || check_together(o, &g, err) || check_attached(o, err) ||
+	    perf_role_check(o, &g.role, err))
 		return PERF_EXIT_USAGE;
 	return PERF_RUN;
 }

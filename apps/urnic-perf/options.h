@@ -13,6 +13,8 @@
 #define PERF_MAX_SIZE (1ull << 30)
 /* Most queue pairs; the adapters' own limit. */
 #define PERF_MAX_QPS 65536u
+#define PERF_MAX_DEPTH 16384u      /* requests in flight of a QP */
+#define PERF_MAX_IN_FLIGHT 1048576u /* ... over all QPs of a side */
 
 enum perf_op {
 	PERF_WRITE_BW,
@@ -25,10 +27,18 @@ enum perf_op {
 	PERF_ATOMIC_BW,
 	PERF_LIMIT,
 	PERF_MEMCPY,
+	PERF_CONNECT,
 	PERF_OPS,
 };
 
 enum perf_link { PERF_RING, PERF_MEMIF, PERF_NULL, PERF_LINKS };
+
+/* Which sides this process is. */
+enum perf_role {
+	PERF_BOTH,    /* node A and node B */
+	PERF_ASKS,    /* node A; --peer */
+	PERF_LISTENS, /* node B; --listen */
+};
 
 enum perf_check {
 	PERF_CHECK_NONE,
@@ -45,6 +55,7 @@ struct perf_opts {
 	uint64_t iters;         /* messages; 0: by time */
 	uint64_t duration_ns;   /* measured time when iters is 0 */
 	uint32_t qps;
+	uint32_t conns;         /* connect: how many; they are in qps as well */
 	uint32_t idle_qps;      /* connected beside them, and never used */
 	uint32_t depth;         /* requests in flight a QP */
 	uint32_t chain;         /* requests posted at once, of which the last is signalled */
@@ -70,7 +81,12 @@ struct perf_opts {
 	struct perf_wire_opts wire; /* what joins the nodes */
 	const char *capture;    /* pcapng file, or NULL; owner: argv */
 	const char *attach;     /* socket of a dataplane, "auto", or NULL: our own; owner: argv */
-	char node[2][32];       /* attached: the nodes of A and B */
+	char node[2][32];       /* attached: the nodes of A and B; empty: the usual one */
+	enum perf_role role;
+	bool by_cm;             /* the two sides meet by connection management; else over TCP */
+	bool pinned;            /* --lcores was given */
+	char host[256];         /* PERF_ASKS: whom; PERF_LISTENS: where, "": everywhere */
+	char port[32];          /* TCP port, or of the service */
 };
 
 /* What is to be done after the command line was read. */
@@ -86,6 +102,21 @@ enum perf_parse perf_options_parse(int argc, char **argv, struct perf_opts *o, s
 int perf_cores_take(const char *arg, struct perf_opts *o, struct urn_err *err);
 /* Two of the cores that the process may use, or one twice. returns: 0, or -1 with *err (cores.c) */
 int perf_cores_default(struct perf_opts *o, struct urn_err *err);
+
+/* Which options about sides were given (role_opts.c). */
+struct perf_role_given {
+	bool nodes, node, connect;
+	bool measured;          /* one that says what is to be measured */
+};
+/*
+ * --listen, --peer: [HOST:]PORT, HOST[:PORT], an IPv6 address in brackets; --node;
+ * --nodes. returns: 0, or -1 with *err
+ */
+int perf_where_take(bool listen, const char *arg, struct perf_opts *o, struct urn_err *err);
+int perf_node_take(const char *arg, struct perf_opts *o, struct urn_err *err);
+int perf_nodes_take(const char *arg, struct perf_opts *o, struct urn_err *err);
+/* Do they go together, and with the operation? returns: 0, or -1 with *err */
+int perf_role_check(const struct perf_opts *o, const struct perf_role_given *g, struct urn_err *err);
 
 /* Name as on the command line. */
 const char *perf_op_name(enum perf_op op);

@@ -155,6 +155,7 @@ struct side {
 	struct perf_qp *qp;            /* l->qps of them */
 	struct ibv_qp **idle;          /* o->idle_qps of them, or NULL */
 	uint8_t gid_index;
+	union ibv_gid gid;             /* of that index */
 	struct wr_batch *wr;
 	struct qpn_map *map;           /* QPN to number of the QP; with a shared receive queue */
 	struct urn_port *port;
@@ -173,10 +174,36 @@ struct side {
 } __attribute__((aligned(64)));        /* each side is one thread's */
 
 /*
+ * Attach node A (0) or B (1): to a dataplane of our own, or, dp NULL, as options
+ * say. returns: the context, or NULL with *err
+ */
+struct ibv_context *perf_attach(const struct perf_opts *o, struct urn_dp *dp, unsigned int index,
+				struct urn_err *err);
+/*
+ * Bring a side up as far as queue pairs in INIT, receives posted; its fields up to
+ * `Verbs` are filled in before. First its device and address.
+ * returns: 0, or -1 with *err (close it all the same)
+ */
+int side_open_device(struct side *s, struct urn_dp *dp, struct urn_err *err);
+/* ... the rest, once the device is open and size, depth and so on are known. */
+int side_open_more(struct side *s, struct urn_err *err);
+void side_close(struct side *s);
+/* What the side with this index does in an operation. */
+side_step side_step_of(enum perf_op op, unsigned int index);
+/* First PSN of a QP, by the side that sends with it: spread, so that some wrap early. */
+uint32_t side_psn(unsigned int side, uint32_t number);
+uint8_t side_mtu_code(uint32_t mtu);
+
+/*
  * Run both sides' steps in threads on o->core[], to the end. rte_thread_register
  * and urn_engine_bind are done here. returns: 0, or -1 with run->err
  */
 int workers_run(struct side side[2], struct run *run);
+/*
+ * Run one side's steps in a thread, on its core if options name it, while this one
+ * calls meanwhile(arg) again and again. returns: as above
+ */
+int worker_run(struct side *s, struct run *run, void (*meanwhile)(void *arg), void *arg);
 /* The side is through; the run stops when both are. */
 void side_done(struct side *s);
 /*
@@ -314,6 +341,24 @@ int verbs_run(struct rig *rig, const struct perf_opts *o, struct result *res, st
  * be another operation's; its frames then have that operation's headers.
  */
 int limit_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
+
+/*
+ * The GID with an adapter's address of the wanted family, and its index.
+ * returns: 0, or -1 with *err
+ */
+int perf_find_gid(struct ibv_context *ctx, bool ipv6, uint8_t *index, union ibv_gid *gid,
+		  struct urn_err *err);
+/* Addresses of the two nodes of a dataplane of our own. */
+extern const uint8_t perf_node_ipv4[2][4], perf_node_ipv6[2][16];
+
+/*
+ * One side of a measurement between two processes (two.c). A listener prints what it
+ * served itself, and leaves *res alone. returns: 0, or -1 with *err
+ */
+int two_run(const struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
+
+/* How many connections a second; prints its result itself. returns: 0, or -1 with *err (conn.c) */
+int conn_run(struct rig *rig, const struct perf_opts *o, struct urn_err *err);
 
 /* Copy the same messages by memcpy() in one thread. returns: 0, or -1 with *err */
 int memcpy_run(const struct rig *rig, const struct perf_opts *o, struct result *res,

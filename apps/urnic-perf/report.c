@@ -123,13 +123,15 @@ static void
 json_settings(struct urn_json *j, const struct perf_opts *o)
 {
 	urn_json_str(j, "link", o->attach != NULL ? "attached" : perf_link_name(o->link));
+	if (o->role != PERF_BOTH)
+		urn_json_str(j, "connect", o->by_cm ? "cm" : "oob");
 	urn_json_bool(j, "icrc", !o->no_icrc);
 	urn_json_bool(j, "foreign", o->foreign);
 	urn_json_str(j, "recovery", o->go_back_n ? "gbn" : "selective");
 	urn_json_str(j, "ip", o->ipv6 ? "6" : "4");
 	urn_json_array(j, "lcores");
-	urn_json_u64(j, NULL, (uint64_t)o->core[0]);
-	urn_json_u64(j, NULL, (uint64_t)o->core[1]);
+	for (unsigned int i = 0; i < 2 && (o->attach == NULL || o->pinned); i++)
+		urn_json_u64(j, NULL, (uint64_t)o->core[i]);
 	urn_json_end(j);
 	urn_json_u64(j, "chain", o->chain);
 }
@@ -208,13 +210,17 @@ print_head(const struct perf_opts *o)
 	char size[32];
 
 	urn_text_size(size, sizeof(size), o->size);
-	printf("urnic-perf %s%s%s%s: %s, %u QP%s, depth %u, MTU %u, %s, IPv%c, ICRC %s, core%s %d",
-	       perf_op_name(o->op), o->lat ? " --lat" : "",
+	printf("urnic-perf %s%s%s%s: %s, %u QP%s, depth %u, MTU %u, %s, IPv%c", perf_op_name(o->op), o->lat ? " --lat" : "",
 	       o->no_sender_copy ? " --no-sender-copy" : "", o->foreign ? " --foreign" : "", size,
 	       o->qps, o->qps == 1 ? "" : "s", o->depth, o->mtu,
-	       o->attach != NULL ? "attached" : perf_link_name(o->link), o->ipv6 ? '6' : '4',
-	       o->no_icrc ? "off" : "on", o->core[0] == o->core[1] ? "" : "s", o->core[0]);
-	if (o->core[0] != o->core[1])
+	       o->attach != NULL ? "attached" : perf_link_name(o->link), o->ipv6 ? '6' : '4');
+	if (o->attach == NULL)
+		printf(", ICRC %s", o->no_icrc ? "off" : "on");
+	if (o->role != PERF_BOTH)
+		printf(", met %s", o->by_cm ? "by connection management" : "over TCP");
+	if (o->attach == NULL || o->pinned)
+		printf(", core%s %d", o->core[0] == o->core[1] ? "" : "s", o->core[0]);
+	if ((o->attach == NULL || o->pinned) && o->core[0] != o->core[1])
 		printf(" and %d", o->core[1]);
 	putchar('\n');
 }

@@ -74,7 +74,7 @@ atomics_ok(struct side *a, uint64_t counter)
 static bool
 looks_at_write(const struct side *s, uint64_t seq, bool is_last)
 {
-	if (s->o->op != PERF_WRITE_BW)
+	if (s->o->op != PERF_WRITE_BW || s->peer == NULL) /* another process's memory */
 		return false;
 	if (s->o->check == PERF_CHECK_FULL)
 		return true;

@@ -152,8 +152,9 @@ worker_main(void *arg)
 	int rc;
 
 	CPU_ZERO(&set);
-	CPU_SET((size_t)w->core, &set);
-	rc = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	if (w->core >= 0)
+		CPU_SET((size_t)w->core, &set);
+	rc = w->core >= 0 ? pthread_setaffinity_np(pthread_self(), sizeof(set), &set) : 0;
 	if (rc != 0) {
 		run_fail(w->run, "cannot run on core %d: %s; give other --lcores", w->core,
 			 strerror(rc));
@@ -184,13 +185,34 @@ worker_start(struct worker *w)
 		run_fail(w->run, "cannot start a thread: %s", strerror(rc));
 }
 
+/* With others on the same cores, where is best changes from moment to moment: the kernel knows. */
+static int
+core_of(const struct perf_opts *o, unsigned int side)
+{
+	return o->attach != NULL && !o->pinned ? -1 : o->core[side];
+}
+
+int
+worker_run(struct side *s, struct run *run, void (*meanwhile)(void *arg), void *arg)
+{
+	struct worker w = {.side = {s}, .run = run, .core = core_of(s->o, s->index),
+			   .idle = s->o->idle};
+
+	worker_start(&w);
+	while (!atomic_load(&run->stop))
+		meanwhile(arg);
+	if (w.started)
+		pthread_join(w.thread, NULL);
+	return atomic_load(&run->failed) ? -1 : 0;
+}
+
 int
 workers_run(struct side side[2], struct run *run)
 {
 	const struct perf_opts *o = side[0].o;
 	struct worker w[2] = {
-		{.side = {&side[0]}, .run = run, .core = o->core[0], .idle = o->idle},
-		{.side = {&side[1]}, .run = run, .core = o->core[1], .idle = o->idle},
+		{.side = {&side[0]}, .run = run, .core = core_of(o, 0), .idle = o->idle},
+		{.side = {&side[1]}, .run = run, .core = core_of(o, 1), .idle = o->idle},
 	};
 	unsigned int n = 2;
 

@@ -254,6 +254,7 @@ limits_of(const struct urn_config_quota *q)
 			[URN_QUOTA_SRQ] = q->srq,
 			[URN_QUOTA_MR] = q->mr,
 			[URN_QUOTA_PINNED] = q->pinned,
+			[URN_QUOTA_CM] = q->cm,
 		},
 	};
 }

@@ -261,6 +261,7 @@ make_cm(const struct urn_adapter *a)
 		.ca_guid = urn_adapter_guid(a),
 		.seed = rte_rand(),
 		.max_ids = a->cfg.max_cm,
+		.max_mtu = urn_adapter_mtu_code(a),
 	};
 
 	memcpy(cfg.mac, a->mac, 6);

@@ -54,6 +54,13 @@ urn_adapter_shard(const struct urn_adapter *a, uint32_t vector)
 	return a->shard[a->engine_of[vector]];
 }
 
+/* Code of the largest path MTU that the port carries. */
+static inline uint8_t
+urn_adapter_mtu_code(const struct urn_adapter *a)
+{
+	return (uint8_t)(__builtin_ctz(a->cfg.port->caps.roce_mtu) - 7);
+}
+
 /* EUI-64 of the MAC, host order. */
 static inline uint64_t
 urn_adapter_guid(const struct urn_adapter *a)

@@ -10,6 +10,7 @@ urn_cm_owner_init(struct urn_cm_owner *o, uint32_t max_ids, void *ctx)
 	TAILQ_INIT(&o->conns);
 	o->ids = 0;
 	o->max_ids = max_ids;
+	o->user_ids = NULL;
 	o->ctx = ctx;
 }
 
@@ -55,11 +56,11 @@ urn_cm_listen(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_cm
 }
 
 static bool
-connect_ok(const struct urn_abi_cm_connect *p)
+connect_ok(const struct urn_cm *cm, const struct urn_abi_cm_connect *p)
 {
 	return p->qpn > URN_QPN_GSI && p->qpn <= URN_QPN_MASK && p->psn <= URN_QPN_MASK &&
 	       p->retry_count <= 7 && p->rnr_retry <= 7 && p->flow_control <= 1 && p->srq <= 1 &&
-	       p->mtu >= 1 && p->mtu <= 5 && p->ack_timeout <= 31 && p->data_len <= URN_CM_REQ_DATA;
+	       p->mtu >= 1 && p->mtu <= cm->cfg.max_mtu && p->ack_timeout <= 31 && p->data_len <= URN_CM_REQ_DATA;
 }
 
 /* What asking for a connection and for a service have in common. */
@@ -127,7 +128,7 @@ urn_cm_connect(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_c
 {
 	struct urn_cm_msg m;
 	struct cm_conn *e;
-	int rc = connect_ok(p) ? begin(cm, o, p, own, &e) : EINVAL;
+	int rc = connect_ok(cm, p) ? begin(cm, o, p, own, &e) : EINVAL;
 
 	if (rc != 0)
 		return rc;
@@ -268,6 +269,7 @@ urn_cm_establish(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id,
 		return ENOTCONN;
 	}
 	e->state = URN_CM_ESTABLISHED;
+	cm_hash(cm, e, CM_BY_OWN_QPN);
 	return 0;
 }
 
@@ -443,11 +445,11 @@ take_request(struct urn_cm *cm, struct cm_conn *l, const struct urn_cm_msg *m, c
 
 /* What is wrong with a request in itself. returns: a reason, or 0 */
 static uint16_t
-objection(const struct urn_cm_msg *m)
+objection(const struct urn_cm *cm, const struct urn_cm_msg *m)
 {
 	if (m->service != URN_CM_RC || m->extended)
 		return URN_CM_REJ_INVALID_TRANSPORT;
-	if (m->mtu < 1 || m->mtu > 5)
+	if (m->mtu < 1 || m->mtu > cm->cfg.max_mtu)
 		return URN_CM_REJ_INVALID_MTU;
 	return 0;
 }
@@ -471,7 +473,7 @@ new_req(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
 	const uint8_t peer[16], uint64_t now)
 {
 	struct cm_conn *l = cm_by_service(cm, m->service_id), *e;
-	uint16_t bad = objection(m);
+	uint16_t bad = objection(cm, m);
 	int rc;
 
 	if (bad) {

@@ -69,11 +69,14 @@ struct urn_cm_owner {
 	struct cm_conns conns;  /* all its ids */
 	uint32_t ids;           /* how many those are */
 	uint32_t max_ids;       /* at most; 0: no more than the table has */
+	_Atomic uint64_t *user_ids; /* of all owners of its user, everywhere; NULL: nobody counts */
+	uint64_t max_user_ids;
 	void *ctx;              /* the caller's */
 };
 
 struct urn_cm_config {
 	uint32_t max_ids;       /* of the table; 0: 32768 */
+	uint8_t max_mtu;        /* code 1..5 of the largest path MTU that our port carries; 0: 5 */
 	uint64_t ca_guid;       /* of this adapter */
 	uint64_t seed;          /* ids, transaction ids and hashes are drawn from it */
 	/*
@@ -106,6 +109,13 @@ void urn_cm_owner_init(struct urn_cm_owner *o, uint32_t max_ids, void *ctx);
  */
 void urn_cm_owner_gone(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now);
 
+/*
+ * May packets of a connection of this queue pair's still be on their way? So it is
+ * from when it was up until the end of its timewait; meanwhile no other queue pair
+ * gets the number (IBTA 12.9.8.4). O(1)
+ */
+bool urn_cm_holds_qpn(const struct urn_cm *cm, uint32_t qpn);
+
 /* Has one of its ids this channel? O(its ids) */
 bool urn_cm_uses(const struct urn_cm_owner *o, int32_t channel);
 
@@ -114,7 +124,7 @@ bool urn_cm_uses(const struct urn_cm_owner *o, int32_t channel);
  *   ENOENT    no such id, or another's
  *   ENOTCONN  the id is in a state in which that is not possible
  *   EINVAL    a parameter cannot be
- *   EDQUOT    the owner has as many ids as it may; ENOSPC: the adapter has
+ *   EDQUOT    the owner, or its user, has as many ids as it may; ENOSPC: the adapter has
  * Lengths of private data are checked; what is shorter is filled up with zeroes.
  */
 

@@ -129,6 +129,7 @@ urn_cm_agent_create(const struct urn_cm_agent_config *cfg)
 	struct urn_cm_agent *ag = calloc(1, sizeof(*ag));
 	struct urn_cm_config cc = {
 		.max_ids = cfg->max_ids,
+		.max_mtu = cfg->max_mtu,
 		.ca_guid = cfg->ca_guid,
 		.seed = cfg->seed,
 		.send = send_mad,
@@ -256,6 +257,19 @@ urn_cm_client_uses(struct urn_cm_agent *ag, const struct urn_cm_client *c, int32
 		uses = uses || n->channel == channel;
 	rte_spinlock_unlock(&ag->lock);
 	return uses;
+}
+
+bool
+urn_cm_agent_holds_qpn(struct urn_cm_agent *ag, uint32_t qpn)
+{
+	bool holds;
+
+	if (!ag)
+		return false;
+	rte_spinlock_lock(&ag->lock);
+	holds = urn_cm_holds_qpn(ag->cm, qpn);
+	rte_spinlock_unlock(&ag->lock);
+	return holds;
 }
 
 /* ---- frames */

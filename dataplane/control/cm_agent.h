@@ -29,6 +29,7 @@ struct urn_cm_agent_config {
 	uint64_t ca_guid;
 	uint64_t seed;
 	uint32_t max_ids;         /* 0: default of cm.h */
+	uint8_t max_mtu;          /* code of the largest path MTU that the port carries; 0: 5 */
 };
 
 struct urn_cm_agent;
@@ -74,6 +75,9 @@ int urn_cm_client_release(struct urn_cm_agent *ag, struct urn_cm_client *c, uint
 
 /* Does an id of the client's, or an event of one, use this descriptor for notices? O(its ids) */
 bool urn_cm_client_uses(struct urn_cm_agent *ag, const struct urn_cm_client *c, int32_t channel);
+
+/* urn_cm_holds_qpn(), from any thread. ag may be NULL. */
+bool urn_cm_agent_holds_qpn(struct urn_cm_agent *ag, uint32_t qpn);
 
 /*
  * Take a received frame to QP1 that urn_mad_find() found a MAD of class 0x07 in,

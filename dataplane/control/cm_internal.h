@@ -13,6 +13,7 @@
 enum cm_hash {
 	CM_BY_PEER,    /* peer's address and its id of it; or the service, of a listener */
 	CM_BY_QPN,     /* peer's address and its queue pair */
+	CM_BY_OWN_QPN, /* our queue pair, once packets of it may be on their way */
 	CM_HASHES,
 };
 

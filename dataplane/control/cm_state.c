@@ -149,6 +149,7 @@ established(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m)
 	if (!cm_tell(cm, e, URN_CM_EVENT_ESTABLISHED, m, 0))
 		return URN_C_DROP_CM_EVENT;
 	cm_timer_stop(cm, e);
+	cm_hash(cm, e, CM_BY_OWN_QPN);
 	e->state = URN_CM_ESTABLISHED;
 	return URN_C_CM_RX;
 }
@@ -173,6 +174,7 @@ asked_to_end(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m)
 		return URN_C_DROP_CM_EVENT;
 	e->tid = m->tid;
 	cm_timer_stop(cm, e);
+	cm_hash(cm, e, CM_BY_OWN_QPN);
 	e->state = URN_CM_DREQ_RCVD;
 	return URN_C_CM_RX;
 }

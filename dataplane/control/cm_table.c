@@ -2,6 +2,7 @@
 /* Ids of connection management: places, hashes, owners. */
 #include "control/cm_internal.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include <rte_jhash.h>
@@ -36,6 +37,7 @@ urn_cm_create(const struct urn_cm_config *cfg)
 		return NULL;
 	cm->cfg = *cfg;
 	cm->cfg.max_ids = cfg->max_ids ? cfg->max_ids : 32768;
+	cm->cfg.max_mtu = cfg->max_mtu ? cfg->max_mtu : 5;
 	cm->rng = cfg->seed;
 	cm->hash_seed = (uint32_t)cm_draw(cm);
 	TAILQ_INIT(&cm->free);
@@ -51,7 +53,8 @@ urn_cm_create(const struct urn_cm_config *cfg)
 		if (cm->bucket[h])
 			memset(cm->bucket[h], 0xff, cm->buckets * sizeof(*cm->bucket[h]));
 	}
-	if (!cm->conn || !cm->heap || !cm->bucket[CM_BY_PEER] || !cm->bucket[CM_BY_QPN]) {
+	if (!cm->conn || !cm->heap || !cm->bucket[CM_BY_PEER] || !cm->bucket[CM_BY_QPN] ||
+	    !cm->bucket[CM_BY_OWN_QPN]) {
 		urn_cm_destroy(cm);
 		return NULL;
 	}
@@ -89,6 +92,8 @@ bucket_for(const struct urn_cm *cm, enum cm_hash h, const struct cm_conn *e)
 {
 	if (h == CM_BY_QPN)
 		return bucket_of(cm, h, e->peer, e->remote_qpn);
+	if (h == CM_BY_OWN_QPN)
+		return bucket_of(cm, h, no_gid, e->qpn);
 	if (e->state == URN_CM_LISTEN)
 		return bucket_of(cm, h, no_gid, e->service_id);
 	return bucket_of(cm, h, e->peer, e->remote_id);
@@ -99,6 +104,8 @@ cm_hash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h)
 {
 	uint32_t *at = bucket_for(cm, h, e);
 
+	if (e->hashed[h])
+		return;
 	e->chain[h] = *at;
 	*at = (uint32_t)(e - cm->conn);
 	e->hashed[h] = true;
@@ -144,6 +151,16 @@ cm_by_qpn(const struct urn_cm *cm, const uint8_t peer[16], uint32_t qpn)
 	return NULL;
 }
 
+bool
+urn_cm_holds_qpn(const struct urn_cm *cm, uint32_t qpn)
+{
+	uint32_t i = *bucket_of(cm, CM_BY_OWN_QPN, no_gid, qpn);
+
+	while (i != CM_NIL && cm->conn[i].qpn != qpn)
+		i = cm->conn[i].chain[CM_BY_OWN_QPN];
+	return i != CM_NIL;
+}
+
 struct cm_conn *
 cm_by_service(const struct urn_cm *cm, uint64_t service_id)
 {
@@ -187,17 +204,36 @@ take_place(struct urn_cm *cm)
 	return e;
 }
 
+/* One id more of the owner's user, who may have it on other adapters. returns: may it be? */
+static bool
+user_takes(struct urn_cm_owner *o)
+{
+	if (!o->user_ids || atomic_fetch_add(o->user_ids, 1) < o->max_user_ids)
+		return true;
+	atomic_fetch_sub(o->user_ids, 1);
+	return false;
+}
+
+static void
+user_gives(struct urn_cm_owner *o)
+{
+	if (o->user_ids)
+		atomic_fetch_sub(o->user_ids, 1);
+}
+
 int
 cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, struct cm_conn **out)
 {
 	struct cm_conn *e;
 	uint32_t uses;
 
-	if (o->max_ids && o->ids >= o->max_ids)
+	if ((o->max_ids && o->ids >= o->max_ids) || !user_takes(o))
 		return EDQUOT;
 	e = take_place(cm);
-	if (!e)
+	if (!e) {
+		user_gives(o);
 		return ENOSPC;
+	}
 	uses = e->uses + 1;
 	memset(e, 0, sizeof(*e));
 	e->at = CM_NIL;
@@ -216,6 +252,7 @@ cm_orphan(struct urn_cm *cm, struct cm_conn *e)
 {
 	TAILQ_REMOVE(&e->owner->conns, e, link);
 	e->owner->ids--;
+	user_gives(e->owner);
 	e->owner = NULL;
 	TAILQ_INSERT_TAIL(&cm->orphans, e, link);
 }
@@ -311,7 +348,8 @@ urn_cm_sound(const struct urn_cm *cm)
 	for (uint32_t i = 1; i < cm->heap_n; i++)
 		if (cm->conn[cm->heap[i]].due < cm->conn[cm->heap[(i - 1) / 2]].due)
 			return false;
-	return used == cm->used && timers == cm->heap_n && waits >= pending &&
-	       chained(cm, CM_BY_PEER) == hashed[CM_BY_PEER] &&
-	       chained(cm, CM_BY_QPN) == hashed[CM_BY_QPN];
+	for (unsigned int h = 0; h < CM_HASHES; h++)
+		if (chained(cm, (enum cm_hash)h) != hashed[h])
+			return false;
+	return used == cm->used && timers == cm->heap_n && waits >= pending;
 }

@@ -291,6 +291,7 @@ check_limits(struct urn_config_ctx *ctx)
 		{"clients_per_uid", "clients"},	 {"qp_per_client", "qp_per_uid"},
 		{"cq_per_client", "cq_per_uid"}, {"srq_per_client", "srq_per_uid"},
 		{"mr_per_client", "mr_per_uid"}, {"pinned_per_client", "pinned_per_uid"},
+		{"cm_per_client", "cm_per_uid"},
 	};
 	const struct urn_config_limits *l = &ctx->cfg->limits;
 	const struct urn_config_quota *c = &l->per_client, *u = &l->per_uid;
@@ -301,6 +302,7 @@ check_limits(struct urn_config_ctx *ctx)
 		{c->srq, u->srq},
 		{c->mr, u->mr},
 		{c->pinned, u->pinned},
+		{c->cm, u->cm},
 	};
 	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
 

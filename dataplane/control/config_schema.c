@@ -94,6 +94,8 @@ static const struct urn_config_key limits_keys[] = {
 	LIMIT("srq_per_uid", per_uid.srq, "16k", "... of all clients of one user"),
 	LIMIT("mr_per_client", per_client.mr, "64k", "memory regions and windows of one client"),
 	LIMIT("mr_per_uid", per_uid.mr, "256k", "... of all clients of one user"),
+	LIMIT("cm_per_client", per_client.cm, "16k", "connection ids of one client, listeners among them"),
+	LIMIT("cm_per_uid", per_uid.cm, "64k", "... of all clients of one user"),
 	LIMIT("pinned_per_client", per_client.pinned, "16G",
 	      "bytes in the memory regions of one client"),
 	LIMIT("pinned_per_uid", per_uid.pinned, "64G", "... of all clients of one user"),

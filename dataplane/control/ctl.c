@@ -150,13 +150,6 @@ urn_ctl_hello(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 	return 0;
 }
 
-/* Path MTU code of a number of bytes. */
-static uint8_t
-mtu_code(uint16_t bytes)
-{
-	return (uint8_t)(__builtin_ctz(bytes) - 7);
-}
-
 int
 urn_ctl_query_port(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -165,7 +158,7 @@ urn_ctl_query_port(struct urn_client *c, const struct urn_abi_req *req, struct u
 
 	(void)req;
 	rep->port.state = p->link_up ? 4 : 1;
-	rep->port.max_mtu = rep->port.active_mtu = mtu_code(p->caps.roce_mtu);
+	rep->port.max_mtu = rep->port.active_mtu = urn_adapter_mtu_code(c->adapter);
 	rep->port.mtu_bytes = p->caps.mtu;
 	if (rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
 		rep->port.speed = link.link_speed * 1000000ull;

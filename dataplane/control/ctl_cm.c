@@ -28,14 +28,29 @@ answer(const struct urn_client *c, uint32_t id, struct urn_abi_rep *rep, int rc)
 		return urn_ctl_fail(rep, EADDRINUSE, "%s: somebody listens at this service id already",
 				    a->cfg.name);
 	case EDQUOT:
-		return urn_ctl_fail(rep, EDQUOT, "%s: a client has at most %u connection ids; destroy "
-				    "some", a->cfg.name, URN_CM_CLIENT_IDS);
+		return urn_ctl_fail(rep, EDQUOT, "%s: a program has at most %u connection ids, and all of "
+				    "its user so many as [limits] says; destroy some", a->cfg.name,
+				    c->cm.owner.max_ids);
 	case ENOSPC:
 		return urn_ctl_fail(rep, ENOSPC, "%s: no more connection ids", a->cfg.name);
 	default:
 		return urn_ctl_fail(rep, rc, "%s: a parameter of the connection, or the length of its "
 				    "private data, is out of its range", a->cfg.name);
 	}
+}
+
+/* What a program in another process may have, before it has any. */
+static void
+take_limits(struct urn_client *c)
+{
+	struct urn_cm_owner *o = &c->cm.owner;
+
+	if (!c->account || o->user_ids)
+		return;
+	if (c->limits.max[URN_QUOTA_CM] < o->max_ids)
+		o->max_ids = (uint32_t)c->limits.max[URN_QUOTA_CM];
+	o->max_user_ids = c->account->limits.max[URN_QUOTA_CM];
+	o->user_ids = &c->account->cm_ids;
 }
 
 /* Is there connection management, and is the queue pair the client's? */
@@ -47,16 +62,24 @@ check(struct urn_client *c, uint32_t qpn, bool needs_qp, struct urn_abi_rep *rep
 	if (!a->cm)
 		return urn_ctl_fail(rep, EOPNOTSUPP, "%s: has no connection management (no_cm)",
 				    a->cfg.name);
+	take_limits(c);
 	if (needs_qp && !urn_client_owns_qp(c, qpn))
 		return urn_ctl_fail(rep, EINVAL, "%s: no QP 0x%x", a->cfg.name, qpn);
 	return 0;
 }
 
+/* The parameters of a request that the adapter has a say in. */
 static int
-check_path(const struct urn_client *c, const struct urn_abi_cm_connect *p, struct urn_abi_rep *rep)
+check_path(const struct urn_client *c, const struct urn_abi_cm_connect *p, bool sidr,
+	   struct urn_abi_rep *rep)
 {
 	static const uint8_t none[16];
 	const struct urn_adapter *a = c->adapter;
+	uint8_t mtu = urn_adapter_mtu_code(a);
+
+	if (!sidr && p->mtu > mtu)
+		return urn_ctl_fail(rep, EINVAL, "%s: its port carries a path MTU of code %u (%u bytes) at "
+				    "most, not %u", a->cfg.name, mtu, 128u << mtu, p->mtu);
 
 	if (p->sgid_index >= URN_GIDS || memcmp(a->gid[p->sgid_index], none, 16) == 0)
 		return urn_ctl_fail(rep, EINVAL, "%s: no GID with index %u", a->cfg.name, p->sgid_index);
@@ -112,7 +135,7 @@ ask(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep
 	int rc = check(c, p.qpn, !sidr, rep);
 
 	if (rc == 0)
-		rc = check_path(c, &p, rep);
+		rc = check_path(c, &p, sidr, rep);
 	if (rc == 0)
 		rc = find_channel(c, rep, &p.channel_fd);
 	if (rc != 0)

@@ -165,6 +165,13 @@ take_id(struct urn_client_shard *s, uint32_t *id)
 	return 0;
 }
 
+/* Of a connection whose last packets may still be on their way. */
+static bool
+held(void *cm, uint32_t qpn)
+{
+	return urn_cm_agent_holds_qpn(cm, qpn);
+}
+
 struct work {
 	struct urn_client *c;
 	struct view *q;
@@ -232,10 +239,13 @@ urn_ctl_create_qp(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	w.cfg.send_cq = &q->send_cq->cq;
 	w.cfg.recv_cq = &q->recv_cq->cq;
 	w.cfg.srq = q->srq ? &q->srq->srq : NULL;
+	w.cfg.held = held;
+	w.cfg.held_ctx = c->adapter->cm;
 	urn_engine_call(urn_adapter_shard(c->adapter, q->vector)->engine, create, &w);
 	if (w.rc != 0) {
 		free_queues(c, q);
-		return urn_ctl_fail(rep, w.rc, "%s: no more QPs (at most %u)", c->adapter->cfg.name,
+		return urn_ctl_fail(rep, w.rc, "%s: no more QPs (at most %u, and those whose connections "
+				    "ended just now keep their numbers a while)", c->adapter->cfg.name,
 				    c->adapter->cfg.max_qp);
 	}
 	q->send_cq->cq.users++;

@@ -11,6 +11,7 @@ static const char *const names[URN_QUOTAS] = {
 	[URN_QUOTA_SRQ] = "shared receive queues",
 	[URN_QUOTA_MR] = "regions and windows",
 	[URN_QUOTA_PINNED] = "bytes of registered memory",
+	[URN_QUOTA_CM] = "connection ids",
 };
 
 /* What a call makes (1) or takes back (-1) one of. */

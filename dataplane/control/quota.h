@@ -19,6 +19,7 @@ enum urn_quota {
 	URN_QUOTA_SRQ,
 	URN_QUOTA_MR,     /* regions and windows */
 	URN_QUOTA_PINNED, /* bytes of registered memory */
+	URN_QUOTA_CM,     /* ids of connection management, listeners among them; counted there */
 	URN_QUOTAS,
 };
 
@@ -34,6 +35,7 @@ struct urn_account {
 	uint32_t clients;            /* connections */
 	struct urn_limits limits;
 	uint64_t used[URN_QUOTAS];
+	_Atomic uint64_t cm_ids;     /* requests of peers make some, in engines */
 };
 
 /* Before a call: is there room for what it makes? returns 0, or EDQUOT with a sentence */

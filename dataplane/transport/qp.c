@@ -9,7 +9,7 @@
 
 /* A free slot; slots are reused as late as can be, so that late packets miss. */
 static int
-take_slot(struct urn_tp *tp, uint32_t *slot)
+take_slot(struct urn_tp *tp, const struct urn_qp_config *cfg, uint32_t *slot)
 {
 	uint32_t total = tp->qp_chunks * URN_TP_QP_CHUNK;
 
@@ -27,10 +27,11 @@ take_slot(struct urn_tp *tp, uint32_t *slot)
 			if (!tp->qp[c])
 				return ENOMEM;
 		}
-		if (!tp->qp[c][s % URN_TP_QP_CHUNK]) {
-			*slot = s;
-			return 0;
-		}
+		if (tp->qp[c][s % URN_TP_QP_CHUNK] ||
+		    (cfg->held && cfg->held(cfg->held_ctx, tp->cfg.engine << URN_TP_ENGINE_SHIFT | s)))
+			continue;
+		*slot = s;
+		return 0;
 	}
 	return ENOSPC;
 }
@@ -94,7 +95,7 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 {
 	struct urn_qp *qp;
 	uint32_t slot;
-	int rc = tp->qp_count < tp->cfg.max_qp ? take_slot(tp, &slot) : ENOSPC;
+	int rc = tp->qp_count < tp->cfg.max_qp ? take_slot(tp, cfg, &slot) : ENOSPC;
 
 	if (rc != 0)
 		return rc;

@@ -258,6 +258,9 @@ struct urn_qp_config {
 	struct urn_srq *srq;
 	struct urn_sq sq;      /* laid out in the client's area */
 	struct urn_rq rq;
+	/* Is this number not to be given out yet, though it is free? NULL: any free one is good */
+	bool (*held)(void *ctx, uint32_t qpn);
+	void *held_ctx;
 };
 
 /* returns 0 or ENOMEM, ENOSPC */

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of urnic-cp share: a place of their own, and how to run it there."""
+"""What the tests of urnic-cp share: a place of their own, and how to run it there.
+
+With "--attached URNICD" behind the program, all tests that make sense so run it attached to
+dataplane processes: both sides in one command to two nodes of one, a listener and its peer to
+two that memif joins.
+"""
 import filecmp
 import os
 import random
@@ -14,10 +19,74 @@ import traceback
 TIMEOUT = 240  # seconds for one run; generous, for sanitizers on a busy machine
 
 
+class Dataplanes:
+    """Dataplane processes of one test, each started when it is wanted."""
+
+    NODE = "[adapter {node}0]\nnode = {node}\nipv4 = 10.0.0.{n}\n"
+    COMMON = "[urnicd]\nsocket = {socket}\nmode = 0666\nidle = pause\nempty_polls = 4\n"
+
+    def __init__(self, program, root):
+        self.program = program
+        self.dir = os.path.join(root, "dp")
+        os.mkdir(self.dir)
+        os.chmod(self.dir, 0o755)
+        self.running = {}
+
+    def text_of(self, name):
+        if name == "two":
+            return "".join(self.NODE.format(node=node, n=n) + "switch = wire\n"
+                           for n, node in ((1, "a"), (2, "b"))) + "[switch wire]\n"
+        role, n = ("server", 1) if name == "a" else ("client", 2)
+        return (f"[port p0]\ndevice = net_memif0,role={role},socket={self.dir}/memif\n" +
+                self.NODE.format(node=name, n=n) + "port = p0\n")
+
+    def start(self, name):
+        """The socket of a dataplane: "two" has two nodes, "a" and "b" one each."""
+        sock = os.path.join(self.dir, name + ".sock")
+        if name in self.running:
+            return sock
+        conf = os.path.join(self.dir, name + ".ini")
+        with open(conf, "w") as f:
+            f.write(self.COMMON.format(socket=sock) + self.text_of(name))
+        env = dict(os.environ, TMPDIR=self.dir)
+        env.pop("XDG_RUNTIME_DIR", None)
+        p = subprocess.Popen([self.program, "-c", conf], env=env, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.running[name] = p
+        line = p.stderr.readline()
+        check("listening at" in line, f"urnicd said: {line}")
+        return sock
+
+    def options(self, args):
+        if "--listen" in args:
+            self.start("a")
+            return ["--attach", self.start("b")]
+        if "--peer" in args:
+            sock = self.start("a")  # makes the memif socket
+            self.start("b")
+            return ["--attach", sock]
+        return ["--attach", self.start("two")]
+
+    def close(self):
+        """Stop them. Nothing may have gone wrong with one, and nothing is left of it."""
+        for name, p in self.running.items():
+            p.terminate()
+            err = p.communicate(timeout=TIMEOUT)[1]
+            check(p.returncode == 0 and err == "", f"dataplane {name}: {p.returncode} {err}")
+        left = [f for f in os.listdir(self.dir) if not f.endswith(".ini")]
+        check(not left, f"left by dataplanes: {left}")
+
+    def kill(self):
+        for p in self.running.values():
+            if p.poll() is None:
+                p.kill()
+                p.communicate()
+
+
 class Place:
     """A folder for one test: files to send, TMPDIR, and the folder of the copies."""
 
-    def __init__(self, program):
+    def __init__(self, program, urnicd=None):
         self.root = tempfile.mkdtemp(prefix="cpt", dir="/tmp")
         os.chmod(self.root, 0o755)
         self.tmp = os.path.join(self.root, "tmp")
@@ -26,6 +95,7 @@ class Place:
         self.program = program
         self.user = []  # a command that runs its arguments as another user
         self.running = []
+        self.dataplanes = Dataplanes(urnicd, self.root) if urnicd else None
         with open(program, "rb") as f:
             self.sanitized = b"__asan_init" in f.read()
 
@@ -39,6 +109,8 @@ class Place:
         return env
 
     def start(self, *args, **kw):
+        if self.dataplanes:
+            args = (*self.dataplanes.options(args), *args)
         # Whoever runs the tests may ignore it.
         kw.setdefault("preexec_fn", lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
         p = subprocess.Popen(self.user + [self.program, *args], cwd=self.root, env=self.env(),
@@ -88,6 +160,8 @@ class Place:
             except ProcessLookupError:
                 pass
             p.wait()
+        if self.dataplanes:
+            self.dataplanes.kill()
         shutil.rmtree(self.root, ignore_errors=True)
 
 
@@ -143,16 +217,27 @@ def is_receiving(pid, folder):
     return False
 
 
+def embedded_only(test):
+    """A test of what urnic-cp has only with a dataplane of its own."""
+    test.embedded_only = True
+    return test
+
+
 def run_all(namespace):
-    """Run the functions test_* of a file; argv[1] is the program, argv[2:] names to run."""
-    program = os.path.abspath(sys.argv[1])
+    """Run the functions test_* of a file; argv[1] is the program, then what is said above, then names."""
+    program, rest = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    urnicd = os.path.abspath(rest[1]) if rest[:1] == ["--attached"] else None
     failed = 0
-    names = sys.argv[2:] or sorted(n for n in namespace if n.startswith("test_"))
+    names = rest[2 if urnicd else 0:] or sorted(n for n in namespace if n.startswith("test_"))
     for name in names:
-        place = Place(program)
+        if urnicd and hasattr(namespace[name], "embedded_only"):
+            continue
+        place = Place(program, urnicd)
         start = time.monotonic()
         try:
             namespace[name](place)
+            if place.dataplanes:
+                place.dataplanes.close()
             verdict = "ok"
         except Exception:  # a test that fails must not hide the others
             traceback.print_exc()

@@ -7,7 +7,7 @@ import socket
 import struct
 import subprocess
 
-from cp_common import check, expect, run_all, wait_until
+from cp_common import check, embedded_only, expect, run_all, wait_until
 
 MAGIC, PROTOCOL = 0x7563706F, 1
 OFFER, READY, START, GO, DONE, FAIL = range(1, 7)
@@ -21,6 +21,7 @@ def offer(release=b"0.1.0", mtu=4096, chunk=262144, depth=16, no_check=0, no_icr
     return frame(OFFER, struct.pack("=32s6I", release, mtu, chunk, depth, no_check, no_icrc, rsvd))
 
 
+@embedded_only
 def test_usage(p):
     """Bad options: exit code 2, one sentence, nothing started."""
     a = p.make("a", 10)
@@ -48,7 +49,14 @@ def test_usage(p):
             (["--peer", p.path("s")], "Name at least one file"),
             (["--peer", p.path("s"), "--to", "x", a], "listener's to say"),
             (["--peer", p.path("s"), "--listen", p.path("t"), a], "one of --listen and --peer"),
-            (["--child-fd", "3", a], "belong together")]:
+            (["--child-fd", "3", a], "belong together"),
+            (["--node", "a", a], "go with --attach"),
+            (["--attach", "", a], "empty"),
+            (["--attach", "auto", "--node", "a", a], "--nodes A,B"),
+            (["--attach", "auto", "--nodes", "a", a], "not two names"),
+            (["--attach", "auto", "--nodes", "a,b", "--listen", p.path("s")], "give --node"),
+            (["--attach", "auto", "--capture", "c", a], "the dataplane's"),
+            (["--attach", "auto", "--no-icrc", a], "the dataplane's")]:
         result = p.run(*args)
         expect(result, 2, text)
         check(result[1] == "" and result[2].count("\n") == 1, f"not one sentence: {result}")
@@ -172,6 +180,7 @@ def test_full_disk(p):
         subprocess.run(["umount", p.to], check=True)
 
 
+@embedded_only
 def test_full_tmpdir(p):
     """No room for runtime files: a sentence, nothing left. (Mapped files on a full disk kill.)"""
     a = p.make("a", 1 << 20)
@@ -203,6 +212,7 @@ def test_size_limit(p):
     p.clean()
 
 
+@embedded_only
 def test_no_tmpdir(p):
     """No folder for temporary files, or one with a name too long for sockets."""
     a = p.make("a", 10)
@@ -214,6 +224,7 @@ def test_no_tmpdir(p):
     check(os.listdir(deep) == [], "left behind")
 
 
+@embedded_only
 def test_capture_fails(p):
     """A capture file that cannot be written stops the program before it sends."""
     a = p.make("a", 10)
@@ -227,6 +238,19 @@ def test_summary_unheard(p):
     a = p.make("a", 10)
     with open("/dev/full", "w") as full:
         expect(p.run("--to", p.to, a, stdout=full), 1, "standard output")
+
+
+def test_no_dataplane(p):
+    """--attach where no dataplane is, to a node that it has not, or on one side only."""
+    a = p.make("a", 10)
+    if p.dataplanes:
+        result = p.run("--to", p.to, "--nodes", "a,nobody", a)
+        expect(result, 1, "no node or adapter 'nobody'")
+    else:
+        result = p.run("--to", p.to, "--attach", p.path("nobody"), a)
+        expect(result, 1, "no dataplane at")
+    check(result[2].count("\n") == 1, f"not one sentence: {result[2]}")
+    p.clean()
 
 
 def test_no_listener(p):
@@ -301,6 +325,7 @@ def test_rubbish_start(p):
         rubbish_to_listener(p, offer() + frame(START, body), "cannot be one", wait_reply=True)
 
 
+@embedded_only
 def test_rubbish_to_sender(p):
     """A listener that sends rubbish or goes away: a sentence, exit code 1."""
     a = p.make("a", 10)

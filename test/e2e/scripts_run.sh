@@ -25,7 +25,7 @@ clean "wrong use"
 
 # ---- the job
 try "${run[@]}" --size 3M
-expect "a file of its own" 0 "3M random bytes" "sent 1 file" "byte for byte"
+expect "a file of its own" 0 "3M random bytes" "two dataplanes" "sent 1 file" "have stopped" "byte for byte"
 clean "a file of its own"
 head -c 100000 /dev/urandom >"a b"
 head -c 1 /dev/urandom >-dash
@@ -59,18 +59,47 @@ check "a signal ends it" test $? -ne 0
 clean "a signal"
 
 # ---- what only fakes can show: a build folder whose urnic-cp does not copy well
-mkdir -p fake-build/apps/urnic-cp
+mkdir -p fake-build/apps/urnic-cp fake-build/apps/urnicd
 touch fake-build/build.ninja
 fake ninja <<<'[ ! -e broken-build ] || { echo "error: it does not compile"; exit 1; }'
+# A dataplane that only has a socket, until it is told to stop.
+cat >fake-build/apps/urnicd/urnicd <<'E2'
+#!/usr/bin/python3
+# -c FILE
+import signal, socket, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+path = [l.split("=")[1].strip() for l in open(sys.argv[2]) if l.startswith("socket")][0]
+if "broken" in open("dataplane").read():
+    sys.exit("urnicd: nothing works")
+s = socket.socket(socket.AF_UNIX)
+s.bind(path)
+signal.pause()
+E2
 cat >fake-build/apps/urnic-cp/urnic-cp <<'E2'
 #!/bin/bash
-# --to DIR -- FILE
-mkdir -p "$2" && cp "$4" "$2" && printf x | dd of="$2/$4" bs=1 seek=5 conv=notrunc 2>/dev/null
+# --attach S --listen SOCKET --to DIR, or --attach S --peer SOCKET -- FILE
+if [ "$3" = --listen ]; then
+	python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$4"
+	echo "$6" >dir
+	while [ ! -e sent ]; do sleep 0.02; done
+	rm sent
+	exit
+fi
+while [ ! -e dir ]; do sleep 0.02; done
+to=$(cat dir)
+rm dir
+mkdir -p "$to" && cp "$6" "$to" && printf x | dd of="$to/$6" bs=1 seek=5 conv=notrunc 2>/dev/null
+touch sent
 E2
-chmod 755 fake-build/apps/urnic-cp/urnic-cp
+chmod 755 fake-build/apps/urnic-cp/urnic-cp fake-build/apps/urnicd/urnicd
+echo works >dataplane
 echo "some text" >text
 try faked "$project/scripts/run.sh" --no-install --build fake-build text
 expect "a copy that differs is found" 1 "the copy of text is not what was sent"
+echo broken >dataplane
+try faked "$project/scripts/run.sh" --no-install --build fake-build text
+expect "a dataplane that does not start" 1 "nothing works" "node a did not start"
+clean "a dataplane that does not start"
 touch broken-build
 try faked "$project/scripts/run.sh" --no-install --build fake-build text
 expect "a build that fails" 1 "it does not compile" "the build failed"

@@ -62,6 +62,7 @@ open_ports(struct rig *r)
 	for (int i = 0; i < 2; i++) {
 		pc[i].queues = (uint16_t)(r->cfg.queues ? r->cfg.queues : r->engines > 2 ? 2 : 1);
 		pc[i].mbufs = 2048;
+		pc[i].roce_mtu = r->cfg.mtu[i];
 	}
 	r->wire_rng = r->cfg.wire_seed;
 	if (!r->cfg.wire_seed) {

@@ -9,170 +9,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "rig.h"
-#include "verbs/verbs_priv.h"
+#include "cm_rig.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { SERVICE = 0x01061234, MANY = 1000 };
-
-static int pipes[2][2];
-
-static void
-open_rig(struct rig *r, const struct rig_config *cfg)
-{
-	rig_open(r, cfg, NULL);
-	for (int e = 0; e < 2; e++)
-		assert_int_equal(pipe2(pipes[e], O_NONBLOCK | O_CLOEXEC), 0);
-}
-
-static void
-close_rig(struct rig *r)
-{
-	rig_close(r);
-	for (int e = 0; e < 2; e++) {
-		close(pipes[e][0]);
-		close(pipes[e][1]);
-	}
-}
-
-static int
-ctl(struct rig *r, int e, uint32_t op, struct urn_abi_req *req, struct urn_abi_rep *rep)
-{
-	req->op = op;
-	return urn_dev_call(urn_ctx_dev(r->end[e].ctx), req, rep);
-}
-
-static uint32_t
-listen_at(struct rig *r, int e, uint64_t service, uint32_t backlog)
-{
-	struct urn_abi_req req = {.cm_listen = {.service_id = service, .cookie = 0xaa,
-						.channel_fd = pipes[e][1], .backlog = backlog}};
-	struct urn_abi_rep rep;
-
-	assert_int_equal(ctl(r, e, URN_CTL_CM_LISTEN, &req, &rep), 0);
-	assert_int_not_equal(rep.handle, 0);
-	return rep.handle;
-}
-
-static struct urn_abi_req
-a_connect(struct rig *r, int e, uint32_t qpn)
-{
-	struct urn_abi_req req = {.cm_connect = {
-		.service_id = SERVICE, .cookie = 0xbb, .channel_fd = pipes[e][1], .qpn = qpn,
-		.psn = 0x1000 + (qpn & 0xfff), .mtu = 3, .retry_count = 7, .rnr_retry = 7,
-		.responder_resources = 4, .initiator_depth = 4, .timeout = 14, .max_retries = 15,
-		.ack_timeout = 16, .data_len = 92}};
-	union ibv_gid gid;
-
-	req.cm_connect.sgid_index = (uint8_t)rig_sgid_index(r);
-	rig_gid(r, !e, &gid);
-	memcpy(req.cm_connect.dgid, gid.raw, 16);
-	rig_fill(req.cm_connect.data, 92, qpn);
-	return req;
-}
-
-static uint32_t
-connect_qp(struct rig *r, int e, uint32_t qpn)
-{
-	struct urn_abi_req req = a_connect(r, e, qpn);
-	struct urn_abi_rep rep;
-
-	assert_int_equal(ctl(r, e, URN_CTL_CM_CONNECT, &req, &rep), 0);
-	return rep.handle;
-}
-
-static struct urn_abi_rep
-accept_qp(struct rig *r, int e, uint32_t id, uint32_t qpn)
-{
-	struct urn_abi_req req = {.handle = id, .cm_accept = {
-		.qpn = qpn, .psn = 0x2000 + (qpn & 0xfff), .responder_resources = 4, .initiator_depth = 4,
-		.rnr_retry = 7, .data_len = 196}};
-	struct urn_abi_rep rep;
-
-	rig_fill(req.cm_accept.data, 196, qpn);
-	assert_int_equal(ctl(r, e, URN_CTL_CM_ACCEPT, &req, &rep), 0);
-	return rep;
-}
-
-static int
-say(struct rig *r, int e, uint32_t op, uint32_t id, uint32_t len)
-{
-	struct urn_abi_req req = {.handle = id, .cm_data = {.data_len = len}};
-	struct urn_abi_rep rep;
-
-	rig_fill(req.cm_data.data, len, op);
-	return ctl(r, e, op, &req, &rep);
-}
-
-/* Turn until a notice comes, and fetch what it is of. */
-static struct urn_abi_cm_event
-event(struct rig *r, int e)
-{
-	time_t start = time(NULL);
-	struct urn_abi_event note;
-	struct urn_abi_req req = {.op = 0};
-	struct urn_abi_rep rep;
-
-	while (read(pipes[e][0], &note, sizeof(note)) != (ssize_t)sizeof(note)) {
-		if (time(NULL) - start > 60)
-			fail_msg("no event at end %d in a minute", e);
-		rig_turns(r, 4);
-	}
-	assert_int_equal(note.type, URN_EVENT_CM);
-	req.handle = note.handle;
-	assert_int_equal(ctl(r, e, URN_CTL_CM_EVENT, &req, &rep), 0);
-	assert_int_equal(rep.cm_event.cookie, note.cookie);
-	assert_int_equal(rep.handle, rep.cm_event.id);
-	return rep.cm_event;
-}
-
-static struct urn_abi_cm_event
-expect(struct rig *r, int e, enum urn_cm_event_type type)
-{
-	struct urn_abi_cm_event ev = event(r, e);
-
-	assert_int_equal(ev.type, type);
-	return ev;
-}
-
-static void
-check_data(const struct urn_abi_cm_event *ev, uint32_t len, uint32_t seed)
-{
-	uint8_t want[URN_CM_DATA_MAX];
-
-	rig_fill(want, len, seed);
-	assert_int_equal(ev->data_len, len);
-	assert_memory_equal(ev->data, want, len);
-}
-
-/* No notice, and nothing to be fetched. */
-static void
-nothing(struct rig *r, int e)
-{
-	struct urn_abi_event note;
-	struct urn_abi_req req = {.op = 0};
-	struct urn_abi_rep rep;
-
-	assert_int_equal(read(pipes[e][0], &note, sizeof(note)), -1);
-	assert_int_equal(ctl(r, e, URN_CTL_CM_EVENT, &req, &rep), EAGAIN);
-}
-
-static void
-await_ids(struct rig *r, int node, uint32_t n)
-{
-	time_t start = time(NULL);
-
-	while (rig_cm_ids(r, node) != n) {
-		if (time(NULL) - start > 60)
-			fail_msg("node %d: %u ids, not %u, after a minute", node, rig_cm_ids(r, node), n);
-		rig_turns(r, 16);
-	}
-}
+enum { MANY = 1000 };
 
 /* The way a connection goes: two queue pairs, a WRITE over them, and the end. */
 static void
@@ -184,21 +28,21 @@ whole_way(struct rig *r, int from)
 	uint32_t id[2];
 	int to = !from;
 
-	id[from] = connect_qp(r, from, qp[from]->qp_num);
-	req = expect(r, to, URN_CM_EVENT_REQUEST);
-	check_data(&req, 92, qp[from]->qp_num);
+	id[from] = rig_cm_connect(r, from, qp[from]->qp_num);
+	req = rig_cm_expect(r, to, URN_CM_EVENT_REQUEST);
+	rig_cm_check_data(&req, 92, qp[from]->qp_num);
 	assert_int_equal(req.qpn, qp[from]->qp_num);
 	assert_int_equal(req.mtu, 3);
 	id[to] = req.id;
 	rig_connect(r, to, qp[to], req.psn, req.qpn, 0x2000 + (qp[to]->qp_num & 0xfff), &o);
-	accept_qp(r, to, id[to], qp[to]->qp_num);
-	rep = expect(r, from, URN_CM_EVENT_REPLY);
-	check_data(&rep, 196, qp[to]->qp_num);
+	rig_cm_accept(r, to, id[to], qp[to]->qp_num);
+	rep = rig_cm_expect(r, from, URN_CM_EVENT_REPLY);
+	rig_cm_check_data(&rep, 196, qp[to]->qp_num);
 	assert_int_equal(rep.qpn, qp[to]->qp_num);
 	rig_connect(r, from, qp[from], rep.psn, rep.qpn, 0x1000 + (qp[from]->qp_num & 0xfff), &o);
-	assert_int_equal(say(r, from, URN_CTL_CM_ESTABLISH, id[from], 224), 0);
-	ev = expect(r, to, URN_CM_EVENT_ESTABLISHED);
-	check_data(&ev, 224, URN_CTL_CM_ESTABLISH);
+	assert_int_equal(rig_cm_call(r, from, URN_CTL_CM_ESTABLISH, id[from], 224), 0);
+	ev = rig_cm_expect(r, to, URN_CM_EVENT_ESTABLISHED);
+	rig_cm_check_data(&ev, 224, URN_CTL_CM_ESTABLISH);
 
 	/* What was connected, carries. */
 	for (int e = 0; e < 2; e++) {
@@ -210,19 +54,19 @@ whole_way(struct rig *r, int from)
 		assert_memory_equal(r->end[!e].buf + 8192, r->end[e].buf, 5000);
 		r->end[e].qp = kept;
 	}
-	assert_int_equal(say(r, to, URN_CTL_CM_DISCONNECT, id[to], 220), 0);
-	ev = expect(r, from, URN_CM_EVENT_DISCONNECT);
-	check_data(&ev, 220, URN_CTL_CM_DISCONNECT);
-	assert_int_equal(say(r, from, URN_CTL_CM_DISCONNECT, id[from], 224), 0);
-	ev = expect(r, to, URN_CM_EVENT_DISCONNECTED);
+	assert_int_equal(rig_cm_call(r, to, URN_CTL_CM_DISCONNECT, id[to], 220), 0);
+	ev = rig_cm_expect(r, from, URN_CM_EVENT_DISCONNECT);
+	rig_cm_check_data(&ev, 220, URN_CTL_CM_DISCONNECT);
+	assert_int_equal(rig_cm_call(r, from, URN_CTL_CM_DISCONNECT, id[from], 224), 0);
+	ev = rig_cm_expect(r, to, URN_CM_EVENT_DISCONNECTED);
 	assert_int_equal(ev.reason, 0);
-	check_data(&ev, 224, URN_CTL_CM_DISCONNECT);
+	rig_cm_check_data(&ev, 224, URN_CTL_CM_DISCONNECT);
 	for (int e = 0; e < 2; e++) {
-		assert_int_equal(expect(r, e, URN_CM_EVENT_TIMEWAIT).id, id[e]);
-		assert_int_equal(say(r, e, URN_CTL_CM_DESTROY, id[e], 0), 0);
-		assert_int_equal(say(r, e, URN_CTL_CM_DESTROY, id[e], 0), ENOENT);
+		assert_int_equal(rig_cm_expect(r, e, URN_CM_EVENT_TIMEWAIT).id, id[e]);
+		assert_int_equal(rig_cm_call(r, e, URN_CTL_CM_DESTROY, id[e], 0), 0);
+		assert_int_equal(rig_cm_call(r, e, URN_CTL_CM_DESTROY, id[e], 0), ENOENT);
 		assert_int_equal(ibv_destroy_qp(qp[e]), 0);
-		nothing(r, e);
+		rig_cm_nothing(r, e);
 	}
 }
 
@@ -236,15 +80,91 @@ test_connect(void **state)
 	for (unsigned int i = 0; i < sizeof(cfg) / sizeof(cfg[0]); i++) {
 		struct rig r;
 
-		open_rig(&r, &cfg[i]);
-		listen_at(&r, 0, SERVICE, 0);
-		listen_at(&r, 1, SERVICE, 0);
+		rig_cm_open(&r, &cfg[i]);
+		rig_cm_listen(&r, 0, SERVICE, 0);
+		rig_cm_listen(&r, 1, SERVICE, 0);
 		whole_way(&r, 0);
 		whole_way(&r, 1);
 		assert_int_equal(rig_cm_ids(&r, 0), 1);
 		assert_int_equal(rig_cm_ids(&r, 1), 1);
-		close_rig(&r);
+		rig_cm_close(&r);
 	}
+}
+
+/* Make as many queue pairs as there are numbers, one after the other. returns: was one of them qpn? */
+static bool
+number_comes_again(struct rig *r, uint32_t qpn)
+{
+	static const struct rig_qp o = {.depth = 1, .sge = 1, .inline_bytes = 1};
+	bool again = false;
+
+	for (int i = 0; i < 1100; i++) {
+		struct ibv_qp *qp = rig_make_qp(r, 0, &o);
+
+		again |= qp->qp_num == qpn;
+		assert_int_equal(ibv_destroy_qp(qp), 0);
+	}
+	return again;
+}
+
+/* A queue pair goes as soon as its connection has ended: its number rests until timewait is over. */
+static void
+test_number_rests(void **state)
+{
+	static const struct rig_qp o;
+	struct urn_abi_cm_event req;
+	struct ibv_qp *qp;
+	uint32_t id, qpn;
+	struct rig r;
+
+	(void)state;
+	rig_cm_open(&r, &(struct rig_config){.max_qp = 512});
+	rig_cm_listen(&r, 1, SERVICE, 0);
+	qp = rig_make_qp(&r, 0, &o);
+	qpn = qp->qp_num;
+	assert_true(number_comes_again(&r, qpn + 1)); /* there are no more numbers than that */
+	id = rig_cm_connect(&r, 0, qpn);
+	req = rig_cm_expect(&r, 1, URN_CM_EVENT_REQUEST);
+	rig_cm_accept(&r, 1, req.id, r.end[1].qp->qp_num);
+	rig_cm_expect(&r, 0, URN_CM_EVENT_REPLY);
+	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_ESTABLISH, id, 0), 0);
+	rig_cm_expect(&r, 1, URN_CM_EVENT_ESTABLISHED);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_false(number_comes_again(&r, qpn));
+	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DISCONNECT, id, 0), 0);
+	rig_cm_expect(&r, 1, URN_CM_EVENT_DISCONNECT);
+	assert_int_equal(rig_cm_call(&r, 1, URN_CTL_CM_DISCONNECT, req.id, 0), 0);
+	rig_cm_expect(&r, 0, URN_CM_EVENT_DISCONNECTED);
+	rig_cm_expect(&r, 0, URN_CM_EVENT_TIMEWAIT);
+	assert_true(number_comes_again(&r, qpn));
+	rig_cm_close(&r);
+}
+
+/* A port that carries less than a request is for, there and here. */
+static void
+test_path_mtu(void **state)
+{
+	struct urn_abi_req req;
+	struct urn_abi_rep rep;
+	struct rig r;
+
+	(void)state;
+	rig_cm_open(&r, &(struct rig_config){.mtu = {4096, 1024}});
+	rig_cm_listen(&r, 0, SERVICE, 0);
+	rig_cm_listen(&r, 1, SERVICE, 0);
+	req = rig_cm_request(&r, 0, r.end[0].qp->qp_num);
+	req.cm_connect.mtu = 4;
+	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), 0);
+	assert_int_equal(rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED).reason, URN_CM_REJ_INVALID_MTU);
+	assert_int_equal(rig_counter(&r, 1, URN_C_CM_UNSUPPORTED), 1);
+	req = rig_cm_request(&r, 1, r.end[1].qp->qp_num);
+	req.cm_connect.mtu = 4;
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
+	assert_non_null(strstr(rep.why, "1024"));
+	req.cm_connect.mtu = 3;
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_CONNECT, &req, &rep), 0);
+	rig_cm_expect(&r, 0, URN_CM_EVENT_REQUEST);
+	rig_cm_close(&r);
 }
 
 /* Over a wire that loses a tenth, doubles some and delays others. */
@@ -255,14 +175,14 @@ test_bad_wire(void **state)
 	struct rig r;
 
 	(void)state;
-	open_rig(&r, &cfg);
-	listen_at(&r, 0, SERVICE, 0);
-	listen_at(&r, 1, SERVICE, 0);
+	rig_cm_open(&r, &cfg);
+	rig_cm_listen(&r, 0, SERVICE, 0);
+	rig_cm_listen(&r, 1, SERVICE, 0);
 	for (int i = 0; i < 10; i++)
 		whole_way(&r, i & 1);
 	assert_true(rig_counter(&r, 0, URN_C_CM_RETRANSMITS) + rig_counter(&r, 1, URN_C_CM_RETRANSMITS) > 0);
 	assert_true(rig_counter(&r, 0, URN_C_CM_DUPLICATE) + rig_counter(&r, 1, URN_C_CM_DUPLICATE) > 0);
-	close_rig(&r);
+	rig_cm_close(&r);
 }
 
 /* Both ends on one adapter: nothing goes over the wire. */
@@ -274,13 +194,13 @@ test_loopback(void **state)
 	struct rig r;
 
 	(void)state;
-	open_rig(&r, &cfg);
-	listen_at(&r, 1, SERVICE, 0);
+	rig_cm_open(&r, &cfg);
+	rig_cm_listen(&r, 1, SERVICE, 0);
 	rig_turns(&r, 100);
 	sent = rig_counter(&r, 0, URN_C_TX_PACKETS);
 	whole_way(&r, 0);
 	assert_int_equal(rig_counter(&r, 0, URN_C_TX_PACKETS), sent);
-	close_rig(&r);
+	rig_cm_close(&r);
 }
 
 static void
@@ -294,33 +214,33 @@ test_reject(void **state)
 	struct rig r;
 
 	(void)state;
-	open_rig(&r, NULL);
+	rig_cm_open(&r, NULL);
 	/* Nobody listens. */
-	id = connect_qp(&r, 0, r.end[0].qp->qp_num);
-	ev = expect(&r, 0, URN_CM_EVENT_REJECTED);
+	id = rig_cm_connect(&r, 0, r.end[0].qp->qp_num);
+	ev = rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED);
 	assert_int_equal(ev.id, id);
 	assert_int_equal(ev.reason, URN_CM_REJ_INVALID_SERVICE_ID);
 	assert_int_equal(rig_counter(&r, 1, URN_C_CM_NO_SERVICE), 1);
 	/* The program does not want it. */
-	l = listen_at(&r, 1, SERVICE, 0);
-	id = connect_qp(&r, 0, r.end[0].qp->qp_num);
-	rej.handle = expect(&r, 1, URN_CM_EVENT_REQUEST).id;
+	l = rig_cm_listen(&r, 1, SERVICE, 0);
+	id = rig_cm_connect(&r, 0, r.end[0].qp->qp_num);
+	rej.handle = rig_cm_expect(&r, 1, URN_CM_EVENT_REQUEST).id;
 	rig_fill(rej.cm_reject.info, 72, 3);
 	rig_fill(rej.cm_reject.data, 148, 4);
-	assert_int_equal(ctl(&r, 1, URN_CTL_CM_REJECT, &rej, &rep), 0);
-	ev = expect(&r, 0, URN_CM_EVENT_REJECTED);
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_REJECT, &rej, &rep), 0);
+	ev = rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED);
 	assert_int_equal(ev.id, id);
 	assert_int_equal(ev.reason, URN_CM_REJ_CONSUMER);
-	check_data(&ev, 148, 4);
+	rig_cm_check_data(&ev, 148, 4);
 	assert_int_equal(ev.info_len, 72);
 	assert_memory_equal(ev.data + 148, rej.cm_reject.info, 72);
-	assert_int_equal(say(&r, 1, URN_CTL_CM_DESTROY, rej.handle, 0), 0);
+	assert_int_equal(rig_cm_call(&r, 1, URN_CTL_CM_DESTROY, rej.handle, 0), 0);
 	/* Nor does it ever hear of it, and then it stops listening. */
-	id = connect_qp(&r, 0, r.end[0].qp->qp_num);
-	await_ids(&r, 1, 3); /* the refused one waits for repeats */
-	assert_int_equal(say(&r, 1, URN_CTL_CM_DESTROY, l, 0), 0);
-	assert_int_equal(expect(&r, 0, URN_CM_EVENT_REJECTED).id, id);
-	close_rig(&r);
+	id = rig_cm_connect(&r, 0, r.end[0].qp->qp_num);
+	rig_cm_await_ids(&r, 1, 3); /* the refused one waits for repeats */
+	assert_int_equal(rig_cm_call(&r, 1, URN_CTL_CM_DESTROY, l, 0), 0);
+	assert_int_equal(rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED).id, id);
+	rig_cm_close(&r);
 }
 
 /* A peer that is not there, and one that has no connection management. */
@@ -333,22 +253,22 @@ test_unreachable(void **state)
 	struct rig r;
 
 	(void)state;
-	open_rig(&r, &cfg);
+	rig_cm_open(&r, &cfg);
 	for (int there = 0; there < 2; there++) {
-		req = a_connect(&r, 0, r.end[0].qp->qp_num);
+		req = rig_cm_request(&r, 0, r.end[0].qp->qp_num);
 		req.cm_connect.timeout = 8;
 		req.cm_connect.max_retries = 3;
 		if (!there)
 			req.cm_connect.dgid[15] = 99;
-		assert_int_equal(ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), 0);
-		assert_int_equal(expect(&r, 0, URN_CM_EVENT_UNREACHABLE).id, rep.handle);
+		assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), 0);
+		assert_int_equal(rig_cm_expect(&r, 0, URN_CM_EVENT_UNREACHABLE).id, rep.handle);
 	}
 	assert_int_equal(rig_counter(&r, 0, URN_C_CM_TIMEOUTS), 2);
 	assert_true(rig_counter(&r, 1, URN_C_DROP_NO_QP) >= 4);
 	/* It says so itself. */
-	req = a_connect(&r, 1, r.end[1].qp->qp_num);
-	assert_int_equal(ctl(&r, 1, URN_CTL_CM_CONNECT, &req, &rep), EOPNOTSUPP);
-	close_rig(&r);
+	req = rig_cm_request(&r, 1, r.end[1].qp->qp_num);
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_CONNECT, &req, &rep), EOPNOTSUPP);
+	rig_cm_close(&r);
 }
 
 static void
@@ -360,26 +280,26 @@ test_resolve(void **state)
 	struct rig r;
 
 	(void)state;
-	open_rig(&r, NULL);
-	listen_at(&r, 1, SERVICE, 0);
-	req = a_connect(&r, 0, 0);
+	rig_cm_open(&r, NULL);
+	rig_cm_listen(&r, 1, SERVICE, 0);
+	req = rig_cm_request(&r, 0, 0);
 	req.cm_connect.data_len = 216;
 	rig_fill(req.cm_connect.data, 216, 9);
-	assert_int_equal(ctl(&r, 0, URN_CTL_CM_RESOLVE, &req, &rep), 0);
-	ev = expect(&r, 1, URN_CM_EVENT_SIDR_REQUEST);
-	check_data(&ev, 216, 9);
+	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_RESOLVE, &req, &rep), 0);
+	ev = rig_cm_expect(&r, 1, URN_CM_EVENT_SIDR_REQUEST);
+	rig_cm_check_data(&ev, 216, 9);
 	acc.handle = ev.id;
 	acc.cm_accept.qpn = 12345;
 	rig_fill(acc.cm_accept.data, 136, 10);
-	assert_int_equal(ctl(&r, 1, URN_CTL_CM_ACCEPT, &acc, &rep), EINVAL); /* not its QP */
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_ACCEPT, &acc, &rep), EINVAL); /* not its QP */
 	acc.cm_accept.qpn = r.end[1].qp->qp_num;
-	assert_int_equal(ctl(&r, 1, URN_CTL_CM_ACCEPT, &acc, &rep), 0);
-	ev = expect(&r, 0, URN_CM_EVENT_SIDR_REPLY);
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_ACCEPT, &acc, &rep), 0);
+	ev = rig_cm_expect(&r, 0, URN_CM_EVENT_SIDR_REPLY);
 	assert_int_equal(ev.reason, 0);
 	assert_int_equal(ev.qpn, r.end[1].qp->qp_num);
 	assert_int_equal(ev.qkey, 0x11112222);
-	check_data(&ev, 136, 10);
-	close_rig(&r);
+	rig_cm_check_data(&ev, 136, 10);
+	rig_cm_close(&r);
 }
 
 /* What a client may not: an answer that says why. */
@@ -392,33 +312,33 @@ test_refused_calls(void **state)
 	struct rig r;
 
 	(void)state;
-	open_rig(&r, NULL);
-	l = listen_at(&r, 1, SERVICE, 0);
-	req = (struct urn_abi_req){.cm_listen = {.service_id = SERVICE}};
-	assert_int_equal(ctl(&r, 1, URN_CTL_CM_LISTEN, &req, &rep), EADDRINUSE);
+	rig_cm_open(&r, NULL);
+	l = rig_cm_listen(&r, 1, SERVICE, 0);
+	req = (struct urn_abi_req){.cm_listen = {.service_id = SERVICE, .channel_fd = -1}};
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_LISTEN, &req, &rep), EADDRINUSE);
 	assert_true(rep.why[0]);
-	req = a_connect(&r, 0, r.end[1].qp->qp_num + 100);
-	assert_int_equal(ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
-	req = a_connect(&r, 0, r.end[0].qp->qp_num);
+	req = rig_cm_request(&r, 0, r.end[1].qp->qp_num + 100);
+	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
+	req = rig_cm_request(&r, 0, r.end[0].qp->qp_num);
 	req.cm_connect.sgid_index = 2;
-	assert_int_equal(ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
+	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
 	req.cm_connect.sgid_index = 0; /* IPv6, to IPv4 */
-	assert_int_equal(ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
-	req = a_connect(&r, 0, r.end[0].qp->qp_num);
+	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
+	req = rig_cm_request(&r, 0, r.end[0].qp->qp_num);
 	req.cm_connect.data_len = 93;
-	assert_int_equal(ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
+	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
 	assert_true(rep.why[0]);
 	/* Another client's listener, and none. */
-	assert_int_equal(say(&r, 0, URN_CTL_CM_DESTROY, l, 0), ENOENT);
-	assert_int_equal(say(&r, 0, URN_CTL_CM_DISCONNECT, 0, 0), ENOENT);
-	assert_int_equal(say(&r, 1, URN_CTL_CM_DISCONNECT, l, 0), ENOTCONN);
+	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DESTROY, l, 0), ENOENT);
+	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DISCONNECT, 0, 0), ENOENT);
+	assert_int_equal(rig_cm_call(&r, 1, URN_CTL_CM_DISCONNECT, l, 0), ENOTCONN);
 	assert_true(rep.why[0]);
 	acc.handle = l;
 	acc.cm_accept.qpn = r.end[1].qp->qp_num;
-	assert_int_equal(ctl(&r, 1, URN_CTL_CM_ACCEPT, &acc, &rep), ENOTCONN);
-	nothing(&r, 0);
-	nothing(&r, 1);
-	close_rig(&r);
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_ACCEPT, &acc, &rep), ENOTCONN);
+	rig_cm_nothing(&r, 0);
+	rig_cm_nothing(&r, 1);
+	rig_cm_close(&r);
 }
 
 /* A client goes: its peers hear of it, and nothing of its is left. */
@@ -433,13 +353,13 @@ test_client_goes(void **state)
 	struct rig r;
 
 	(void)state;
-	open_rig(&r, NULL);
+	rig_cm_open(&r, NULL);
 	other = rig_attach(&r, 1);
 	req = (struct urn_abi_req){.op = URN_CTL_CM_LISTEN, .cm_listen = {.service_id = SERVICE,
-									  .channel_fd = pipes[1][1]}};
+									  .channel_fd = -1}};
 	assert_int_equal(urn_dev_call(urn_ctx_dev(other), &req, &rep), 0);
-	id = connect_qp(&r, 0, r.end[0].qp->qp_num);
-	await_ids(&r, 1, 2);
+	id = rig_cm_connect(&r, 0, r.end[0].qp->qp_num);
+	rig_cm_await_ids(&r, 1, 2);
 	req = (struct urn_abi_req){.op = URN_CTL_CM_EVENT};
 	assert_int_equal(urn_dev_call(urn_ctx_dev(other), &req, &rep), 0);
 	ev = rep.cm_event;
@@ -448,11 +368,11 @@ test_client_goes(void **state)
 	acc.cm_accept.qpn = r.end[1].qp->qp_num; /* another client's */
 	assert_int_equal(urn_dev_call(urn_ctx_dev(other), &acc, &rep), EINVAL);
 	assert_int_equal(ibv_close_device(other), 0);
-	ev = expect(&r, 0, URN_CM_EVENT_REJECTED);
+	ev = rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED);
 	assert_int_equal(ev.id, id);
 	assert_int_equal(ev.reason, URN_CM_REJ_CONSUMER);
-	await_ids(&r, 1, 0);
-	close_rig(&r);
+	rig_cm_await_ids(&r, 1, 0);
+	rig_cm_close(&r);
 }
 
 /* The pipe is full: notices come when it is not, in order, and none is lost. */
@@ -466,26 +386,26 @@ test_full_pipe(void **state)
 	struct rig r;
 
 	(void)state;
-	open_rig(&r, NULL);
-	while (write(pipes[0][1], &note, sizeof(note)) == (ssize_t)sizeof(note))
+	rig_cm_open(&r, NULL);
+	while (write(rig_cm_pipe[0].write_fd, &note, sizeof(note)) == (ssize_t)sizeof(note))
 		full++;
 	for (int i = 0; i < 5; i++) {
-		req = a_connect(&r, 0, r.end[0].qp->qp_num);
+		req = rig_cm_request(&r, 0, r.end[0].qp->qp_num);
 		req.cm_connect.cookie = (uint64_t)i;
-		assert_int_equal(ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), 0);
+		assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), 0);
 	}
-	await_ids(&r, 0, 5);
+	rig_cm_await_ids(&r, 0, 5);
 	for (time_t start = time(NULL); rig_counter(&r, 1, URN_C_CM_NO_SERVICE) < 5;) {
 		assert_true(time(NULL) - start < 60);
 		rig_turns(&r, 16);
 	}
 	rig_turns(&r, 100);
 	while (full--)
-		assert_int_equal(read(pipes[0][0], &note, sizeof(note)), sizeof(note));
+		assert_int_equal(read(rig_cm_pipe[0].read_fd, &note, sizeof(note)), sizeof(note));
 	for (found = 0; found < 5; found++)
-		assert_int_equal(expect(&r, 0, URN_CM_EVENT_REJECTED).cookie, found);
-	nothing(&r, 0);
-	close_rig(&r);
+		assert_int_equal(rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED).cookie, found);
+	rig_cm_nothing(&r, 0);
+	rig_cm_close(&r);
 }
 
 /* A thousand at once, of one client to another. */
@@ -500,48 +420,48 @@ test_many(void **state)
 	struct rig r;
 
 	(void)state;
-	open_rig(&r, &cfg);
-	listen_at(&r, 1, SERVICE, MANY);
+	rig_cm_open(&r, &cfg);
+	rig_cm_listen(&r, 1, SERVICE, MANY);
 	for (unsigned int i = 0; i < MANY; i++) {
 		qp[0][i] = rig_make_qp(&r, 0, &o);
 		qp[1][i] = rig_make_qp(&r, 1, &o);
-		id[0][i] = connect_qp(&r, 0, qp[0][i]->qp_num);
+		id[0][i] = rig_cm_connect(&r, 0, qp[0][i]->qp_num);
 		rig_turn(&r);
 	}
 	for (unsigned int i = 0; i < MANY; i++) {
-		struct urn_abi_cm_event ev = expect(&r, 1, URN_CM_EVENT_REQUEST);
+		struct urn_abi_cm_event ev = rig_cm_expect(&r, 1, URN_CM_EVENT_REQUEST);
 
 		id[1][i] = ev.id;
-		check_data(&ev, 92, ev.qpn);
+		rig_cm_check_data(&ev, 92, ev.qpn);
 		rig_connect(&r, 1, qp[1][i], ev.psn, ev.qpn, 0x2000 + (qp[1][i]->qp_num & 0xfff), &o);
-		accept_qp(&r, 1, ev.id, qp[1][i]->qp_num);
+		rig_cm_accept(&r, 1, ev.id, qp[1][i]->qp_num);
 	}
 	for (unsigned int i = 0; i < MANY; i++) {
-		struct urn_abi_cm_event ev = expect(&r, 0, URN_CM_EVENT_REPLY);
+		struct urn_abi_cm_event ev = rig_cm_expect(&r, 0, URN_CM_EVENT_REPLY);
 		unsigned int k = 0;
 
 		while (id[0][k] != ev.id)
 			k++;
-		check_data(&ev, 196, ev.qpn);
+		rig_cm_check_data(&ev, 196, ev.qpn);
 		rig_connect(&r, 0, qp[0][k], ev.psn, ev.qpn, 0x1000 + (qp[0][k]->qp_num & 0xfff), &o);
-		assert_int_equal(say(&r, 0, URN_CTL_CM_ESTABLISH, ev.id, 1), 0);
+		assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_ESTABLISH, ev.id, 1), 0);
 	}
 	for (unsigned int i = 0; i < MANY; i++)
-		expect(&r, 1, URN_CM_EVENT_ESTABLISHED);
+		rig_cm_expect(&r, 1, URN_CM_EVENT_ESTABLISHED);
 	for (unsigned int i = 0; i < MANY; i++)
-		assert_int_equal(say(&r, 0, URN_CTL_CM_DESTROY, id[0][i], 0), 0);
+		assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DESTROY, id[0][i], 0), 0);
 	for (left = MANY; left;) {
-		struct urn_abi_cm_event ev = event(&r, 1);
+		struct urn_abi_cm_event ev = rig_cm_event(&r, 1);
 
 		if (ev.type == URN_CM_EVENT_DISCONNECT)
-			assert_int_equal(say(&r, 1, URN_CTL_CM_DESTROY, ev.id, 0), 0), left--;
+			assert_int_equal(rig_cm_call(&r, 1, URN_CTL_CM_DESTROY, ev.id, 0), 0), left--;
 	}
-	await_ids(&r, 0, 0);
-	await_ids(&r, 1, 1);
+	rig_cm_await_ids(&r, 0, 0);
+	rig_cm_await_ids(&r, 1, 1);
 	for (unsigned int i = 0; i < MANY; i++)
 		for (int e = 0; e < 2; e++)
 			assert_int_equal(ibv_destroy_qp(qp[e][i]), 0);
-	close_rig(&r);
+	rig_cm_close(&r);
 }
 
 int
@@ -553,6 +473,7 @@ main(void)
 		cmocka_unit_test(test_unreachable),   cmocka_unit_test(test_resolve),
 		cmocka_unit_test(test_refused_calls), cmocka_unit_test(test_client_goes),
 		cmocka_unit_test(test_full_pipe),     cmocka_unit_test(test_many),
+		cmocka_unit_test(test_number_rests),  cmocka_unit_test(test_path_mtu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

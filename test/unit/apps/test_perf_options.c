@@ -51,6 +51,39 @@ defaults_fit(void **state)
 	assert_int_equal(o.size, 8);
 }
 
+/* One side of a measurement: where the other is, and by which way they meet. */
+static void
+sides(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("send_bw --attach auto"), PERF_RUN);
+	assert_int_equal(o.role, PERF_BOTH);
+	assert_string_equal(o.node[1], "b");
+	assert_false(o.pinned);
+	assert_int_equal(parse("send_bw --attach auto --listen 700 --node x --lcores 0"), PERF_RUN);
+	assert_int_equal(o.role, PERF_LISTENS);
+	assert_string_equal(o.host, "");
+	assert_string_equal(o.port, "700");
+	assert_string_equal(o.node[1], "x");
+	assert_false(o.by_cm);
+	assert_true(o.pinned);
+	assert_int_equal(parse("send_bw --attach auto --listen h:700"), PERF_RUN);
+	assert_string_equal(o.host, "h");
+	assert_int_equal(parse("send_bw --attach auto --peer 10.0.0.2 --connect cm"), PERF_RUN);
+	assert_int_equal(o.role, PERF_ASKS);
+	assert_string_equal(o.host, "10.0.0.2");
+	assert_string_equal(o.port, "18515");
+	assert_string_equal(o.node[0], "");
+	assert_true(o.by_cm);
+	assert_int_equal(parse("send_bw --attach auto --peer [fd00::2]:70"), PERF_RUN);
+	assert_string_equal(o.host, "fd00::2");
+	assert_string_equal(o.port, "70");
+	assert_int_equal(parse("connect --conns 20 --connect cm"), PERF_RUN);
+	assert_int_equal(o.qps, 20);
+	assert_int_equal(parse("connect"), PERF_RUN);
+	assert_int_equal(o.qps, 1000);
+}
+
 /* Many QPs: a shared receive queue, and a bound on what is in flight in all. */
 static void
 many_qps(void **state)
@@ -213,6 +246,31 @@ bad_options_are_refused(void **state)
 		{"send_bw --inline 257", "256"},
 		{"send_bw --rd-atomic 129", "128"},
 		{"send_bw --timeout 32", "31"},
+		{"send_bw --conns 5", "--conns"},
+		{"connect --conns 0", "--conns"},
+		{"connect --conns 16001", "16000"},
+		{"connect --size 8", "--conns"},
+		{"connect --iters 8", "--conns"},
+		{"connect --connect oob", "oob"},
+		{"connect --foreign", "--foreign"},
+		{"connect --with-limit", "--with-limit"},
+		{"send_bw --listen 1", "--attach"},
+		{"send_bw --peer h", "--attach"},
+		{"send_bw --attach auto --listen 1 --peer h", "one of"},
+		{"send_bw --attach auto --listen 1 --listen 2", "one of"},
+		{"send_bw --attach auto --peer :1", "HOST"},
+		{"send_bw --attach auto --peer h:", "HOST"},
+		{"send_bw --attach auto --peer [::1", "HOST"},
+		{"send_bw --attach auto --peer [::1]x", "HOST"},
+		{"send_bw --attach auto --listen h:", "port"},
+		{"send_bw --attach auto --node a", "--nodes"},
+		{"send_bw --attach auto --listen 1 --nodes a,b", "--node"},
+		{"send_bw --attach auto --listen 1 --size 5", "--peer"},
+		{"send_bw --attach auto --listen 1 --duration 5", "--peer"},
+		{"send_bw --attach auto --connect cm", "two processes"},
+		{"send_bw --attach auto --peer h --connect rdma", "oob, cm"},
+		{"send_bw --attach auto --peer h --idle-qps 1", "one process"},
+		{"connect --attach auto --peer h", "one process"},
 		{"send_bw --frobnicate", "--frobnicate"},
 		{"send_bw --no", "--no"},
 	};
@@ -277,7 +335,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_fit),
-		cmocka_unit_test(many_qps),
+		cmocka_unit_test(sides), cmocka_unit_test(many_qps),
 		cmocka_unit_test(chains_fit_the_depth),
 		cmocka_unit_test(all_options_are_taken),
 		cmocka_unit_test(bad_options_are_refused),

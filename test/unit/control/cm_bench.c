@@ -36,11 +36,11 @@ take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_
 	return true;
 }
 
-void
-bench_make(uint32_t max_ids, uint32_t quota)
+static void
+make(uint32_t max_ids, uint32_t quota, uint8_t max_mtu)
 {
-	struct urn_cm_config cfg = {.max_ids = max_ids, .ca_guid = 0x8182838485868788, .seed = 7,
-				    .send = take_message, .event = take_event, .ctx = &b};
+	struct urn_cm_config cfg = {.max_ids = max_ids, .max_mtu = max_mtu, .ca_guid = 0x8182838485868788,
+				    .seed = 7, .send = take_message, .event = take_event, .ctx = &b};
 
 	urn_cm_destroy(b.cm);
 	memset(&b, 0, sizeof(b));
@@ -50,6 +50,18 @@ bench_make(uint32_t max_ids, uint32_t quota)
 	b.cm = urn_cm_create(&cfg);
 	assert_non_null(b.cm);
 	urn_cm_owner_init(&b.o, quota, &b);
+}
+
+void
+bench_make(uint32_t max_ids, uint32_t quota)
+{
+	make(max_ids, quota, 0);
+}
+
+void
+bench_make_mtu(uint8_t max_mtu)
+{
+	make(64, 0, max_mtu);
 }
 
 int

@@ -31,6 +31,8 @@ extern struct cm_bench b;
 
 /* Made anew with so many ids (0: default), and of them at most so many for the owner. */
 void bench_make(uint32_t max_ids, uint32_t quota);
+/* Made anew on a port that carries this path MTU at most (code). */
+void bench_make_mtu(uint8_t max_mtu);
 int setup(void **state);
 int teardown(void **state);
 

@@ -220,6 +220,78 @@ test_disconnect(void **state)
 	told(URN_CM_EVENT_TIMEWAIT);
 }
 
+/*
+ * A queue pair's number is held from when its connection is up until the end of
+ * timewait, whoever asked and whoever ended it; also when its owner is gone.
+ */
+static void
+test_number_held(void **state)
+{
+	struct urn_cm_msg m;
+	uint32_t id = to_rep_sent();
+
+	(void)state;
+	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN));
+	m = from_peer(URN_CM_RTU, id);
+	expect_in(&m, CM_RX);
+	assert_true(urn_cm_holds_qpn(b.cm, OUR_QPN));
+	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN + 1));
+	m = from_peer(URN_CM_DREQ, id);
+	expect_in(&m, CM_RX);
+	assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), 0);
+	pass((4096ull << 16) - 1);
+	assert_true(urn_cm_holds_qpn(b.cm, OUR_QPN));
+	pass(1);
+	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN));
+
+	bench_make(64, 0);
+	id = to_timewait();
+	assert_true(urn_cm_holds_qpn(b.cm, OUR_QPN));
+	pass(4096ull << 16);
+	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN));
+	expect_state(id, IDLE);
+
+	/* The RTU was lost. */
+	bench_make(64, 0);
+	id = to_rep_sent();
+	m = from_peer(URN_CM_DREQ, id);
+	expect_in(&m, CM_RX);
+	assert_true(urn_cm_holds_qpn(b.cm, OUR_QPN));
+
+	/* A refusal holds nothing. */
+	bench_make(64, 0);
+	id = to_rep_rcvd();
+	assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), 0);
+	expect_state(id, TIMEWAIT);
+	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN));
+}
+
+/* A path MTU that the port does not carry is refused, and not asked for. */
+static void
+test_path_mtu(void **state)
+{
+	struct urn_abi_cm_connect p = a_connect();
+	struct urn_cm_msg m;
+	uint32_t id;
+
+	(void)state;
+	bench_make_mtu(3);
+	to_listen(0);
+	m = from_peer(URN_CM_REQ, 0);
+	for (m.mtu = 4; m.mtu <= 6; m.mtu++) {
+		expect_in(&m, CM_UNSUPPORTED);
+		assert_int_equal(said(URN_CM_REJ).reason, URN_CM_REJ_INVALID_MTU);
+	}
+	m.mtu = 3;
+	expect_in(&m, CM_RX);
+	told(URN_CM_EVENT_REQUEST);
+	p.mtu = 4;
+	assert_int_equal(urn_cm_connect(b.cm, &b.o, &p, b.us, b.now, &id), EINVAL);
+	p.mtu = 3;
+	assert_int_equal(urn_cm_connect(b.cm, &b.o, &p, b.us, b.now, &id), 0);
+	said(URN_CM_REQ);
+}
+
 static void
 test_reject(void **state)
 {
@@ -412,7 +484,7 @@ main(void)
 		T(test_names),	    T(test_req),	T(test_active),
 		T(test_passive),    T(test_early_data), T(test_disconnect),
 		T(test_reject),	    T(test_sidr),	T(test_parameters),
-		T(test_parameters_late),
+		T(test_parameters_late), T(test_number_held), T(test_path_mtu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

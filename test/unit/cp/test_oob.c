@@ -212,13 +212,13 @@ test_addresses(void **state)
 	struct cp_start s = {.ep = good.ep};
 
 	(void)state;
-	assert_int_equal(cp_ready_check(&good, &err), 0);
+	assert_int_equal(cp_ready_check(&good, false, &err), 0);
 	assert_int_equal(cp_start_check(&s, &err), 0);
 #define REFUSE_READY(change)                                                                   \
 	do {                                                                                   \
 		r = good;                                                                      \
 		change;                                                                        \
-		assert_int_equal(cp_ready_check(&r, &err), -1);                                \
+		assert_int_equal(cp_ready_check(&r, false, &err), -1);                                \
 	} while (0)
 	REFUSE_READY(r.ep.qpn = 0);
 	REFUSE_READY(r.ep.qpn = 1 << 24);
@@ -231,6 +231,14 @@ test_addresses(void **state)
 	/* Would add arguments to the device that is made from it. */
 	REFUSE_READY(strcpy(r.memif, "/x,role=server"));
 	REFUSE_READY(memset(r.memif, '/', sizeof(r.memif)));
+	/* Attached or not, the two are alike. */
+	assert_int_equal(cp_ready_check(&good, true, &err), -1);
+	assert_non_null(strstr(err.text, "sender is attached"));
+	r = good;
+	r.memif[0] = '\0';
+	assert_int_equal(cp_ready_check(&r, true, &err), 0);
+	assert_int_equal(cp_ready_check(&r, false, &err), -1);
+	assert_non_null(strstr(err.text, "receiver is attached"));
 	s.ep.qpn = 1 << 24;
 	assert_int_equal(cp_start_check(&s, &err), -1);
 }

@@ -75,6 +75,29 @@ test_roles(void **state)
 	assert_string_equal(o.dir, "d");
 }
 
+/* Which dataplane, and which of its nodes; where nothing is said, a sends and b receives. */
+static void
+test_attach(void **state)
+{
+	struct cp_opts o;
+
+	(void)state;
+	assert_int_equal(parse(&o, "a"), -1);
+	assert_null(o.attach);
+	assert_null(o.node);
+	assert_int_equal(parse(&o, "--attach auto a"), -1);
+	assert_string_equal(o.attach, "auto");
+	assert_string_equal(o.node, "a");
+	assert_string_equal(o.nodes[1], "b");
+	assert_int_equal(parse(&o, "--attach /s --nodes left,right a"), -1);
+	assert_string_equal(o.node, "left");
+	assert_string_equal(o.nodes[1], "right");
+	assert_int_equal(parse(&o, "--attach /s --listen s"), -1);
+	assert_null(o.node);
+	assert_int_equal(parse(&o, "--attach /s --node x --peer s a"), -1);
+	assert_string_equal(o.node, "x");
+}
+
 /* Memory stays bounded: chunk times depth is at most 1 GiB (architecture rule 6). */
 static void
 test_refused(void **state)
@@ -88,6 +111,10 @@ test_refused(void **state)
 		"--peer s", "--peer s --to d a", "--peer s --force a", "--child-fd 3",
 		"--child-dir d", "--child-fd x --child-dir d", "--child-fd 3 --child-dir d a",
 		"--child-fd 3 --child-dir d --peer s",
+		"--node a a", "--nodes a,b a", "--attach s --node a a", "--attach s --nodes a a",
+		"--attach s --nodes ,b a", "--attach s --nodes a, a", "--attach s --nodes a,b --peer s a",
+		"--attach s --capture c a", "--attach s --no-icrc a", "--attach= a",
+		"--attach s --nodes 01234567890123456789012345678901,b a",
 	};
 	struct cp_opts o;
 
@@ -112,7 +139,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(test_all),
 		cmocka_unit_test(test_roles),	 cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_mtu),
+		cmocka_unit_test(test_mtu),	 cmocka_unit_test(test_attach),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Meeting by connection management: all that is said is private data of its messages. */
+#include "meet.h"
+#include "perf.h"
+
+#include "common/text.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <urnic/attach.h>
+
+#include "verbs/cm.h"
+
+#define BACKLOG 1024u
+#define TIMEOUT 18u      /* code: a second, then a message is repeated */
+#define RETRIES 7u
+
+_Static_assert(URN_CM_IP_BYTES + sizeof(struct meet_hello) <= URN_CM_REQ_DATA, "a REQ has room");
+_Static_assert(sizeof(struct meet_hello) <= URN_CM_REP_DATA, "a REP has room");
+_Static_assert(sizeof(struct meet_end) <= URN_CM_DREQ_DATA, "a DREQ has room");
+_Static_assert(sizeof(struct meet_end) <= URN_CM_DREP_DATA, "a DREP has room");
+
+struct meet_cm {
+	struct meet m;
+	struct urn_cm_end cm;
+	uint8_t gid_index;
+	union ibv_gid gid, peer;
+	uint64_t service;
+	uint32_t listener;
+	uint32_t *id;        /* of each queue pair's connection; 0: none */
+	uint32_t ids;        /* room */
+	uint32_t hint;       /* where the next one to speak is likely */
+};
+
+static int
+failed(const char *what, struct urn_err *err)
+{
+	urn_err_set(err, "cannot %s: %s", what, urn_attach_error());
+	return -1;
+}
+
+/* Room for a number. returns: 0, or -1 with *err */
+static int
+make_room(struct meet_cm *t, uint32_t n, struct urn_err *err)
+{
+	uint32_t ids = t->ids ? t->ids : 64;
+	uint32_t *id;
+
+	while (ids <= n)
+		ids *= 2;
+	if (ids == t->ids)
+		return 0;
+	id = realloc(t->id, ids * sizeof(*id));
+	if (id == NULL) {
+		urn_err_set(err, "no memory for %u connections", ids);
+		return -1;
+	}
+	memset(id + t->ids, 0, (ids - t->ids) * sizeof(*id));
+	t->id = id;
+	t->ids = ids;
+	return 0;
+}
+
+/* Number of the queue pair with a connection; UINT32_MAX: none. They mostly speak in order. */
+static uint32_t
+number_of(struct meet_cm *t, uint32_t id)
+{
+	for (uint32_t i = 0; i < t->ids; i++) {
+		uint32_t n = (t->hint + i) & (t->ids - 1);
+
+		if (t->id[n] != id)
+			continue;
+		t->hint = n + 1;
+		return n;
+	}
+	return UINT32_MAX;
+}
+
+static int
+cm_ask(struct meet *m, uint32_t n, const struct meet_peer *own, struct urn_err *err)
+{
+	struct meet_cm *t = (struct meet_cm *)m;
+	struct urn_cm_ip ip = {.version = m->o->ipv6 ? 6 : 4};
+	struct urn_abi_cm_connect p = {
+		.service_id = t->service, .cookie = n, .qpn = own->ep.qpn, .psn = side_psn(1, n),
+		.sgid_index = t->gid_index, .responder_resources = own->hello.rd_atomic,
+		.initiator_depth = own->hello.rd_atomic, .retry_count = 7, .rnr_retry = 7,
+		.srq = own->hello.srq, .mtu = own->hello.mtu_code, .timeout = TIMEOUT,
+		.max_retries = RETRIES, .ack_timeout = own->hello.timeout,
+		.data_len = URN_CM_IP_BYTES + sizeof(own->hello)};
+
+	if (make_room(t, n, err) != 0)
+		return -1;
+	memcpy(p.dgid, t->peer.raw, 16);
+	memcpy(ip.src, t->gid.raw, 16);
+	memcpy(ip.dst, t->peer.raw, 16);
+	urn_cm_ip_write(p.data, &ip);
+	memcpy(p.data + URN_CM_IP_BYTES, &own->hello, sizeof(own->hello));
+	return urn_cm_end_connect(&t->cm, &p, &t->id[n]) == 0 ? 0 : failed("ask for a connection", err);
+}
+
+static int
+cm_answer(struct meet *m, uint32_t n, const struct meet_peer *own, struct urn_err *err)
+{
+	struct meet_cm *t = (struct meet_cm *)m;
+	struct urn_abi_cm_accept p = {
+		.qpn = own->ep.qpn, .psn = side_psn(0, n), .responder_resources = own->hello.rd_atomic,
+		.initiator_depth = own->hello.rd_atomic, .rnr_retry = 7, .srq = own->hello.srq,
+		.data_len = sizeof(own->hello)};
+
+	memcpy(p.data, &own->hello, sizeof(own->hello));
+	return urn_cm_end_accept(&t->cm, t->id[n], &p) == 0 ? 0 : failed("accept a connection", err);
+}
+
+static int
+cm_ready(struct meet *m, uint32_t n, struct urn_err *err)
+{
+	struct meet_cm *t = (struct meet_cm *)m;
+
+	return urn_cm_end_establish(&t->cm, t->id[n], NULL, 0) == 0
+		       ? 0
+		       : failed("say that a connection is up", err);
+}
+
+static int
+cm_end(struct meet *m, uint32_t n, const struct meet_end *end, bool ended, struct urn_err *err)
+{
+	struct meet_cm *t = (struct meet_cm *)m;
+	struct urn_abi_cm_reject r = {.reason = URN_CM_REJ_CONSUMER};
+
+	(void)ended;
+	if (n >= t->ids || t->id[n] == 0)
+		return 0;
+	if (urn_cm_end_disconnect(&t->cm, t->id[n], end, sizeof(*end)) == 0)
+		return 0;
+	/* Not up yet: the sentence goes with a refusal, as far as there is room. */
+	r.data_len = sizeof(r.data);
+	memcpy(r.data, end, sizeof(r.data));
+	return urn_cm_end_reject(&t->cm, t->id[n], &r) == 0 ? 0 : failed("end a connection", err);
+}
+
+static int
+on_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news,
+	   struct urn_err *err)
+{
+	struct urn_abi_cm_reject r = {.reason = URN_CM_REJ_CONSUMER};
+
+	memcpy(&news->peer.hello, ev->data + URN_CM_IP_BYTES, sizeof(news->peer.hello));
+	news->what = MEET_ASK;
+	news->n = news->peer.hello.number;
+	/* Another program's: turn it away, and go on. */
+	if (!meet_hello_ok(&news->peer.hello)) {
+		(void)urn_cm_end_reject(&t->cm, ev->id, &r);
+		(void)urn_cm_end_destroy(&t->cm, ev->id);
+		return 0;
+	}
+	if (make_room(t, news->n, err) != 0)
+		return -1;
+	if (t->id[news->n] != 0) {
+		(void)urn_cm_end_destroy(&t->cm, ev->id);
+		return 0;
+	}
+	t->id[news->n] = ev->id;
+	return 1;
+}
+
+/* Where the other side's queue pair is. */
+static void
+fill_ep(const struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news)
+{
+	struct urn_ep_addr *ep = &news->peer.ep;
+
+	ep->qpn = ev->qpn;
+	ep->psn = side_psn(t->m.o->role == PERF_LISTENS ? 0 : 1, news->n);
+	ep->mtu_code = ev->type == URN_CM_EVENT_REQUEST ? ev->mtu : 0;
+	memcpy(ep->gid, ev->gid, 16);
+}
+
+static int
+gone(struct urn_err *err, const struct urn_abi_cm_event *ev)
+{
+	struct meet_end end = {.magic = 0};
+
+	if (ev->type == URN_CM_EVENT_REJECTED && ev->reason == URN_CM_REJ_CONSUMER)
+		memcpy(&end, ev->data, URN_CM_REJ_DATA);
+	end.text[URN_CM_REJ_DATA - offsetof(struct meet_end, text) - 1] = '\0';
+	if (end.magic == MEET_MAGIC && end.text[0] != '\0')
+		urn_err_set(err, "the other side gave up: %s", end.text);
+	else if (ev->type == URN_CM_EVENT_REJECTED && ev->reason == URN_CM_REJ_INVALID_SERVICE_ID)
+		urn_err_set(err, "nobody listens there (service id not known); start urnic-perf with "
+				 "--listen and --connect cm first");
+	else if (ev->type == URN_CM_EVENT_REJECTED && ev->reason == URN_CM_REJ_INVALID_MTU)
+		urn_err_set(err, "the other side's port does not carry this path MTU; give a smaller "
+				 "--mtu");
+	else if (ev->type == URN_CM_EVENT_REJECTED)
+		urn_err_set(err, "the other side refused the connection, or is gone (reason %u)", ev->reason);
+	else if (ev->type == URN_CM_EVENT_UNREACHABLE)
+		urn_err_set(err, "the other side does not answer, all repeats included");
+	else
+		urn_err_set(err, "the other side is gone: it ended without a word of why");
+	return -1;
+}
+
+/* returns: as meet_look() */
+static int
+on_end(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news,
+       struct urn_err *err)
+{
+	news->what = ev->type == URN_CM_EVENT_DISCONNECT ? MEET_END : MEET_ENDED;
+	news->n = number_of(t, ev->id);
+	memcpy(&news->end, ev->data, sizeof(news->end));
+	news->end.text[sizeof(news->end.text) - 1] = '\0';
+	return news->end.magic == MEET_MAGIC && news->n != UINT32_MAX ? 1 : gone(err, ev);
+}
+
+static int
+on_event(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news,
+	 struct urn_err *err)
+{
+	int rc = 1;
+
+	memset(news, 0, sizeof(*news));
+	switch (ev->type) {
+	case URN_CM_EVENT_REQUEST:
+		rc = on_request(t, ev, news, err);
+		fill_ep(t, ev, news);
+		return rc;
+	case URN_CM_EVENT_REPLY:
+		news->what = MEET_ANSWER;
+		news->n = (uint32_t)ev->cookie;
+		memcpy(&news->peer.hello, ev->data, sizeof(news->peer.hello));
+		fill_ep(t, ev, news);
+		return 1;
+	case URN_CM_EVENT_ESTABLISHED:
+		news->what = MEET_READY;
+		news->n = number_of(t, ev->id);
+		return news->n != UINT32_MAX ? 1 : 0;
+	case URN_CM_EVENT_DISCONNECT:
+	case URN_CM_EVENT_DISCONNECTED:
+		return on_end(t, ev, news, err);
+	case URN_CM_EVENT_REJECTED:
+	case URN_CM_EVENT_UNREACHABLE:
+		return gone(err, ev);
+	default:
+		return 0;
+	}
+}
+
+static int
+cm_look(struct meet *m, struct meet_news *news, int ms, struct urn_err *err)
+{
+	struct meet_cm *t = (struct meet_cm *)m;
+	struct pollfd p = {.fd = t->cm.fd, .events = POLLIN};
+	struct urn_abi_cm_event ev;
+	int rc = urn_cm_end_event(&t->cm, &ev);
+
+	if (rc == EAGAIN && ms > 0 && poll(&p, 1, ms) > 0)
+		rc = urn_cm_end_event(&t->cm, &ev);
+	if (rc == EAGAIN)
+		return 0;
+	return rc == 0 ? on_event(t, &ev, news, err) : failed("hear of the other side", err);
+}
+
+static void
+cm_close(struct meet *m)
+{
+	struct meet_cm *t = (struct meet_cm *)m;
+
+	for (uint32_t n = 0; n < t->ids; n++)
+		if (t->id[n] != 0)
+			(void)urn_cm_end_destroy(&t->cm, t->id[n]);
+	if (t->listener != 0)
+		(void)urn_cm_end_destroy(&t->cm, t->listener);
+	urn_cm_end_close(&t->cm);
+	free(t->id);
+	free(t);
+}
+
+static const struct meet_ops cm_ops = {
+	.ask = cm_ask,
+	.answer = cm_answer,
+	.ready = cm_ready,
+	.end = cm_end,
+	.look = cm_look,
+	.close = cm_close,
+};
+
+/* The service of a port, and of whom. */
+static int
+take_place(struct meet_cm *t, struct urn_err *err)
+{
+	const struct perf_opts *o = t->m.o;
+	uint64_t port;
+	uint8_t v4[4];
+
+	if (urn_text_parse_uint(o->port, &port) != 0 || port == 0 || port > 65535) {
+		urn_err_set(err, "'%s' is no port from 1 to 65535", o->port);
+		return -1;
+	}
+	t->service = urn_cm_service(URN_CM_PS_TCP, (uint16_t)port);
+	if (o->role == PERF_LISTENS)
+		return 0;
+	if (inet_pton(AF_INET, o->host, v4) == 1) {
+		memset(t->peer.raw + 10, 0xff, 2);
+		memcpy(t->peer.raw + 12, v4, 4);
+	} else if (inet_pton(AF_INET6, o->host, t->peer.raw) != 1) {
+		urn_err_set(err, "'%s' is no IP address; with --connect cm give that of the other node",
+			    o->host);
+		return -1;
+	}
+	return 0;
+}
+
+struct meet *
+meet_cm_open(const struct perf_opts *o, struct ibv_context *ctx, uint8_t gid_index,
+	     const union ibv_gid *gid, struct urn_err *err)
+{
+	struct meet_cm *t = calloc(1, sizeof(*t));
+
+	if (t == NULL) {
+		urn_err_set(err, "no memory to meet the other side");
+		return NULL;
+	}
+	t->m.ops = &cm_ops;
+	t->m.o = o;
+	t->gid_index = gid_index;
+	t->gid = *gid;
+	if (take_place(t, err) != 0) {
+		free(t);
+		return NULL;
+	}
+	if (urn_cm_end_open(&t->cm, ctx) != 0) {
+		(void)failed("get a pipe for events", err);
+		free(t);
+		return NULL;
+	}
+	if (o->role != PERF_LISTENS)
+		return &t->m;
+	if (urn_cm_end_listen(&t->cm, t->service, 0, BACKLOG, &t->listener) != 0) {
+		(void)failed("listen", err);
+		cm_close(&t->m);
+		return NULL;
+	}
+	fprintf(stderr, "urnic-perf: waiting for the other side, service of port %s\n", o->port);
+	return &t->m;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program's end of connection management on one device: the control calls of
+ * abi/cm.h, and a pipe that becomes readable when an event waits. What an id can
+ * be asked in which state, and what events mean, is in doc/cm.md. Calls may come from
+ * several threads, urn_cm_end_event() from one at a time.
+ */
+#ifndef URN_VERBS_CM_H
+#define URN_VERBS_CM_H
+
+#include "abi/cm.h"
+
+#include <urnic/verbs.h>
+
+struct urn_cm_end {
+	struct ibv_context *ctx;  /* the program's; outlives this */
+	int fd;                   /* for poll() alone; readable: call urn_cm_end_event() until EAGAIN */
+	int write_fd;
+	uint32_t due;             /* notices read whose events are still to be fetched */
+	int32_t handle;           /* what the dataplane calls the pipe */
+};
+
+/* Make it. returns: 0, or an errno value with errno and urn_attach_error() set, as all of these */
+int urn_cm_end_open(struct urn_cm_end *c, struct ibv_context *ctx);
+/* Ids are destroyed before, or go with the context, which is to be closed next. */
+void urn_cm_end_close(struct urn_cm_end *c);
+
+/* Listen at a service. backlog: requests that may wait; 0: 128. cookie: comes back in events. */
+int urn_cm_end_listen(struct urn_cm_end *c, uint64_t service, uint64_t cookie, uint32_t backlog,
+	uint32_t *id);
+/* Ask for a connection, or who serves datagrams. p->channel_fd is filled in. */
+int urn_cm_end_connect(struct urn_cm_end *c, struct urn_abi_cm_connect *p, uint32_t *id);
+int urn_cm_end_resolve(struct urn_cm_end *c, struct urn_abi_cm_connect *p, uint32_t *id);
+int urn_cm_end_accept(struct urn_cm_end *c, uint32_t id, const struct urn_abi_cm_accept *p);
+int urn_cm_end_reject(struct urn_cm_end *c, uint32_t id, const struct urn_abi_cm_reject *p);
+/* Private data of `len` bytes; more than the message takes is EINVAL. */
+int urn_cm_end_establish(struct urn_cm_end *c, uint32_t id, const void *data, uint32_t len);
+int urn_cm_end_disconnect(struct urn_cm_end *c, uint32_t id, const void *data, uint32_t len);
+int urn_cm_end_destroy(struct urn_cm_end *c, uint32_t id);
+
+/* The oldest event. returns: 0; EAGAIN: there is none; does not wait */
+int urn_cm_end_event(struct urn_cm_end *c, struct urn_abi_cm_event *ev);
+
+#endif

@@ -1,0 +1,190 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""urnic-perf as two programs, each a client of a dataplane process and one side of the
+measurement; and the rate of connections."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+NICD = PERF = None
+SECONDS = 90
+COMMON = "[urnicd]\nsocket = {socket}\nidle = pause\nempty_polls = 4\n"
+NODE = "[adapter {node}0]\nnode = {node}\nipv4 = 10.0.0.{n}\n"
+OPS = ("write_bw", "read_bw", "send_bw", "atomic_bw", "write_lat", "read_lat", "send_lat", "atomic_lat")
+
+
+class Two(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="urnic-test.")
+        self.running = []
+        self.dataplanes = []
+        self.port = 20000 + os.getpid() % 20000
+
+    def tearDown(self):
+        for p in self.running + self.dataplanes:
+            if p.poll() is None:
+                p.kill()
+            p.communicate()
+        self.dir.cleanup()
+
+    def dataplane(self, name, text):
+        sock = os.path.join(self.dir.name, name + ".sock")
+        conf = os.path.join(self.dir.name, name + ".ini")
+        with open(conf, "w", encoding="utf-8") as f:
+            f.write(COMMON.format(socket=sock) + text)
+        p = subprocess.Popen([NICD, "-c", conf], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        self.dataplanes.append(p)
+        self.assertIn("listening at", p.stderr.readline())
+        return sock
+
+    def one_dataplane(self):
+        """Two nodes of one; returns the sockets of a and b."""
+        sock = self.dataplane("two", "".join(NODE.format(node=node, n=n) + "switch = wire\n"
+                                             for n, node in ((1, "a"), (2, "b"))) + "[switch wire]\n")
+        return sock, sock
+
+    def two_dataplanes(self):
+        """Joined by memif."""
+        return tuple(self.dataplane(node, f"[port p0]\ndevice = net_memif0,role={role},"
+                                    f"socket={self.dir.name}/memif\n" + NODE.format(node=node, n=n) +
+                                    "port = p0\n")
+                     for node, n, role in (("a", 1, "server"), ("b", 2, "client")))
+
+    def stop_dataplanes(self):
+        """In order, and none has anything to complain of."""
+        for p in self.dataplanes:
+            p.terminate()
+            err = p.communicate(timeout=SECONDS)[1]
+            self.assertEqual((p.returncode, err), (0, ""))
+
+    def start(self, *args):
+        p = subprocess.Popen([PERF, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.running.append(p)
+        return p
+
+    def listen(self, op, sock, how, *args):
+        self.port += 1
+        p = self.start(op, "--attach", sock, "--node", "b", "--listen", str(self.port), "--connect", how, *args)
+        self.assertIn("waiting for the other side", p.stderr.readline())
+        return p
+
+    def ask(self, op, sock, how, *args):
+        host = "10.0.0.2" if how == "cm" else "127.0.0.1"
+        return self.start(op, "--attach", sock, "--node", "a", "--peer", f"{host}:{self.port}",
+                          "--connect", how, *args)
+
+    def finish(self, p, code, *texts):
+        out, err = p.communicate(timeout=SECONDS)
+        self.assertEqual(p.returncode, code, out + err)
+        for text in texts:
+            self.assertIn(text, out + err)
+        return out
+
+    def measure(self, socks, op, how, *args):
+        listener = self.listen(op, socks[1], how, "--json")
+        r = json.loads(self.finish(self.ask(op, socks[0], how, "--json", *args), 0))
+        served = json.loads(self.finish(listener, 0))
+        self.assertEqual((r["op"], r["connect"], r["link"]), (op, how, "attached"))
+        self.assertTrue(r["checked"])
+        self.assertGreater(r["checked_bytes"], 0)
+        self.assertGreaterEqual(served["served"], r["messages"])
+        return r, served
+
+    def test_every_operation(self):
+        socks = self.one_dataplane()
+        for how in ("cm", "oob"):
+            for op in OPS:
+                with self.subTest(op=op, how=how):
+                    self.assertEqual(self.measure(socks, op, how, "--iters", "300")[0]["messages"], 300)
+        self.stop_dataplanes()
+
+    def test_settings_are_followed(self):
+        socks = self.one_dataplane()
+        r, served = self.measure(socks, "send_bw", "cm", "--iters", "3000", "--qps", "40", "--size", "100",
+                                 "--mtu", "1024")
+        self.assertEqual((served["qps"], served["size"]), (40, 100))
+        self.measure(socks, "write_bw", "oob", "--iters", "30", "--size", "3M", "--mtu", "2048")
+        self.measure(socks, "write_bw", "cm", "--iters", "300", "--qps", "300", "--size", "8")
+        self.measure(socks, "read_bw", "cm", "--iters", "100", "--foreign", "--full-check")
+        self.stop_dataplanes()
+
+    def test_between_two_dataplanes(self):
+        socks = self.two_dataplanes()
+        for how in ("cm", "oob"):
+            for op in ("write_bw", "send_lat", "atomic_bw"):
+                self.measure(socks, op, how, "--iters", "200")
+        self.stop_dataplanes()
+
+    def test_killed(self):
+        socks = self.one_dataplane()
+        for how, gone in (("cm", "the other side is gone"), ("oob", "connection ended")):
+            listener = self.listen("send_bw", socks[1], how)
+            asker = self.ask("send_bw", socks[0], how, "--duration", "600")
+            with self.assertRaises(subprocess.TimeoutExpired):
+                asker.wait(1)
+            asker.kill()
+            self.finish(listener, 1, gone)
+            listener = self.listen("send_bw", socks[1], how)
+            asker = self.ask("send_bw", socks[0], how, "--duration", "600")
+            with self.assertRaises(subprocess.TimeoutExpired):
+                asker.wait(1)
+            listener.kill()
+            self.finish(asker, 1, gone)
+        # Nothing of that is left in the way.
+        self.measure(socks, "send_bw", "cm", "--iters", "100")
+        self.stop_dataplanes()
+
+    def test_interrupted(self):
+        socks = self.one_dataplane()
+        for how in ("cm", "oob"):
+            listener = self.listen("write_bw", socks[1], how)
+            asker = self.ask("write_bw", socks[0], how, "--duration", "600")
+            with self.assertRaises(subprocess.TimeoutExpired):
+                asker.wait(1)
+            asker.send_signal(signal.SIGINT)
+            # What was measured until then is brought to its end.
+            self.finish(asker, 130, "interrupted", "data checked: yes")
+            self.finish(listener, 0, "served")
+            listener = self.listen("write_bw", socks[1], how)
+            asker = self.ask("write_bw", socks[0], how, "--duration", "600")
+            with self.assertRaises(subprocess.TimeoutExpired):
+                asker.wait(1)
+            listener.send_signal(signal.SIGINT)
+            self.finish(listener, 130, "interrupted")
+            self.finish(asker, 1, "the other side gave up: interrupted")
+        listener = self.listen("write_bw", socks[1], "cm")
+        listener.send_signal(signal.SIGTERM)
+        self.finish(listener, 143, "interrupted")
+        self.stop_dataplanes()
+
+    def test_they_do_not_fit(self):
+        socks = self.one_dataplane()
+        for how in ("cm", "oob"):
+            listener = self.listen("write_bw", socks[1], how)
+            self.finish(self.ask("read_bw", socks[0], how), 1, "give both the same")
+            self.finish(listener, 1, "this side measures write_bw and the other read_bw")
+        self.port += 1
+        self.finish(self.ask("write_bw", socks[0], "cm"), 1, "nobody listens there")
+        listener = self.listen("write_bw", socks[1], "cm")
+        other = self.start("write_bw", "--attach", socks[1], "--node", "b", "--listen", str(self.port),
+                           "--connect", "cm")
+        self.finish(other, 1, "listens at this service id already")
+        listener.kill()
+        self.stop_dataplanes()
+
+    def test_rate_of_connections(self):
+        for args in ((), ("--attach", self.one_dataplane()[0])):
+            r = json.loads(self.finish(self.start("connect", "--conns", "500", "--json", *args), 0))
+            self.assertEqual((r["conns"], r["messages"]), (500, 500))
+            self.assertGreater(r["conn_rate"], 0)
+        self.stop_dataplanes()
+
+
+if __name__ == "__main__":
+    PERF, NICD = (os.path.abspath(p) for p in sys.argv[1:3])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
