@@ -2,6 +2,7 @@
 /* Reports on what is there from the start: ports, adapters, engines, their tables and counters. */
 #include "control/report_priv.h"
 #include "control/server.h"
+#include "pmd_glue/plug.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -128,6 +129,7 @@ one_port(const struct urn_dp *dp, const struct urn_port *p, bool card, struct ur
 	s->begin(s, "port", card);
 	s->str(s, "name", p->cfg.name);
 	s->str(s, "adapter", a ? a->cfg.name : "");
+	s->str(s, "state", urn_port_plug_name(urn_port_plugged(p)));
 	s->flag(s, "link", LOOK(p->link_up));
 	if (rte_eth_link_get_nowait(p->id, &link) != 0 || link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
 		link.link_speed = 0;

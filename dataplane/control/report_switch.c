@@ -111,7 +111,7 @@ one_plug(const struct look *l, const struct plug *p, const struct urn_report_que
 	s->str(s, "switch", urn_switch_name(l->sw->sw));
 	s->str(s, "port", p->name);
 	s->flag(s, "up", p->up);
-	s->flag(s, "link", p->linked);
+	s->flag(s, "switch_link", p->linked);
 	if (card) {
 		s->u64(s, "engine", l->sw->engine);
 		s->u64(s, "switch_addresses", l->addresses);

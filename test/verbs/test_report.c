@@ -184,7 +184,7 @@ ports_and_adapters(void **state)
 	all_of(urn_report_ports);
 	assert_int_equal(notes.objects, 2);
 	assert_int_equal(notes.cards, 0);
-	has("port name=p0 adapter=urnic0 link=yes ");
+	has("port name=p0 adapter=urnic0 state=up link=yes ");
 	has("port name=p1 adapter=urnic1 ");
 	assert_int_equal(ask(urn_report_ports, &(struct urn_report_query){.name = "p1"}, NULL), 1);
 	assert_int_equal(notes.cards, 1);
