@@ -154,7 +154,7 @@ complaint(const char *kind, const char *word)
 		return urn_text_parse_time(word, &v) == 0 ? NULL : "a time, such as 100us or 4ms";
 	if (strcmp(kind, "SIZE") == 0)
 		return urn_text_parse_size(word, &v) == 0 ? NULL : "a size, such as 64k or 10M";
-	return word[0] ? NULL : "not empty";
+	return word[0] ? NULL : "a name";
 }
 
 /* ---- words */

@@ -172,8 +172,8 @@ command(void *parsed, struct cmdline *cl, void *data)
 			con.used = 0;
 			con.whole = false;
 		}
-		/* Behind a whole line there is nothing. */
-		*(cmdline_parse_token_hdr_t **)parsed = con.whole && i > 0 ? NULL : &token;
+		/* Behind a whole line there is nothing, nor behind words that nothing may follow. */
+		*(cmdline_parse_token_hdr_t **)parsed = con.whole || token_count(&token) == 0 ? NULL : &token;
 		return;
 	}
 	run_line(parsed);
@@ -262,9 +262,8 @@ int
 nicd_console(struct nicd_admin *a, struct urn_err *err)
 {
 	con.admin = a;
-	if (!isatty(STDIN_FILENO))
-		script();
-	else if (terminal(err) != 0)
-		return -1;
+	if (isatty(STDIN_FILENO))
+		return terminal(err); /* a person has seen what failed */
+	script();
 	return (int)con.failed;
 }
