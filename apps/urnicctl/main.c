@@ -27,8 +27,10 @@ help(void)
 	      "\n"
 	      "Ask a running urnicd, or tell it something (doc/urnicctl.md).\n"
 	      "\n"
-	      "  -s, --socket PATH   its control socket, or the one for programs beside it; auto, as\n"
-	      "                      without this: of URNIC_SOCKET, of $XDG_RUNTIME_DIR/urnic/, of /run/urnic/\n"
+	      "  -s, --socket PATH   its control socket, or the one for programs beside it; auto, "
+	      "as\n"
+	      "                      without this: of URNIC_SOCKET, of $XDG_RUNTIME_DIR/urnic/, of "
+	      "/run/urnic/\n"
 	      "      --json          answer as an array of objects\n"
 	      "      --help          this text\n"
 	      "      --version       the version\n"
@@ -44,8 +46,10 @@ static int
 parse(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
-		{"socket", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},	  {"version", no_argument, NULL, 'V'},
+		{"socket", required_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
 	};
 	int c;
@@ -131,8 +135,11 @@ dial(const char *path)
 	    connect(fd, (const void *)&addr, sizeof(addr)) == 0)
 		return fd;
 	if (errno == ENOENT || errno == ECONNREFUSED)
-		fprintf(stderr, "urnicctl: no urnicd at %s; start one (urnicd -c FILE), or say where it is: "
-				"--socket PATH\n", path);
+		fprintf(stderr,
+			"urnicctl: no urnicd at %s; start one (urnicd -c FILE), or say where it "
+			"is: "
+			"--socket PATH\n",
+			path);
 	else
 		fprintf(stderr, "urnicctl: %s: %s\n", path, strerror(errno));
 	if (fd >= 0)
@@ -173,7 +180,8 @@ answer(int fd)
 			fprintf(stderr, "urnicctl: %s\n",
 				n < 0 && errno == EAGAIN ? "urnicd does not answer"
 				: n > 0 ? "this is no answer of urnicd's: is it its control socket?"
-					: "urnicd hung up: it ends, or this is not its control socket");
+					: "urnicd hung up: it ends, or this is not its control "
+					  "socket");
 			return EXIT_FAILED;
 		}
 		n -= (ssize_t)sizeof(a);
@@ -225,7 +233,8 @@ main(int argc, char **argv)
 	fd = dial(path);
 	if (fd < 0)
 		return EXIT_FAILED;
-	rc = ask(fd, o.json, argv + optind, (unsigned int)(argc - optind)) == 0 ? answer(fd) : EXIT_FAILED;
+	rc = ask(fd, o.json, argv + optind, (unsigned int)(argc - optind)) == 0 ? answer(fd)
+										: EXIT_FAILED;
 	close(fd);
 	return rc;
 }

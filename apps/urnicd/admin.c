@@ -37,7 +37,9 @@ nicd_admin_init(struct nicd_admin *a, struct nicd_rig *rig, struct urn_err *err)
 		a->port[i] = a->ports[i].port;
 	for (unsigned int i = 0; i < c->switches; i++)
 		a->sw[i] = (struct urn_report_switch){
-			.sw = rig->sw[i], .fabric = rig->fabric[c->sw[i].engine], .engine = c->sw[i].engine,
+			.sw = rig->sw[i],
+			.fabric = rig->fabric[c->sw[i].engine],
+			.engine = c->sw[i].engine,
 		};
 	a->src = (struct urn_report_source){
 		.dp = rig->dp,
@@ -69,8 +71,8 @@ static nicd_run_fn *const functions[ADMIN_COMMAND_COUNT] = {
 };
 
 void
-nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console, char *const *words,
-	       unsigned int n)
+nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console,
+	       char *const *words, unsigned int n)
 {
 	struct admin_why why;
 

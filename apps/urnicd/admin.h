@@ -23,7 +23,7 @@ struct nicd_admin {
 	struct nicd_rig *rig;
 	struct urn_report_source src;
 	struct nicd_admin_port *ports; /* owner; src.ports of them */
-	struct urn_port **port;        /* owner; the same, for src.port */
+	struct urn_port **port;	       /* owner; the same, for src.port */
 	struct urn_report_switch *sw;  /* owner */
 };
 
@@ -35,14 +35,14 @@ struct nicd_run {
 	struct nicd_admin *admin;
 	struct admin_call call;
 	struct urn_report_query query;
-	struct urn_report_buf out;  /* the piece made last; whoever runs it empties it */
+	struct urn_report_buf out; /* the piece made last; whoever runs it empties it */
 	struct urn_report_text text;
 	struct urn_report_json json;
 	struct urn_report_sink *sink; /* one of these two */
-	struct urn_err err;         /* why it failed */
-	enum nicd_run_status status; /* once it has ended */
-	bool console;               /* of the person at the console: who alone may end it all */
-	bool quit;                  /* the dataplane is to end */
+	struct urn_err err;	      /* why it failed */
+	enum nicd_run_status status;  /* once it has ended */
+	bool console;		      /* of the person at the console: who alone may end it all */
+	bool quit;		      /* the dataplane is to end */
 };
 
 /* returns: 0, or -1 with *err: no memory */

@@ -27,7 +27,8 @@ nicd_run_capture_start(struct nicd_run *r)
 	if (strcmp(port, "all") == 0)
 		port = NULL;
 	return urn_capture_start(r->admin->rig->captures, port, admin_arg(&r->call, "FILE"),
-				 admin_number(&r->call, "frames", 0), size_of(r, "size"), &r->err) == 0
+				 admin_number(&r->call, "frames", 0), size_of(r, "size"),
+				 &r->err) == 0
 		       ? URN_REPORT_DONE
 		       : URN_REPORT_FAILED;
 }

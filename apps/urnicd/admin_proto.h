@@ -10,7 +10,7 @@
 
 #define ADMIN_MAGIC 0x55524e43u /* "URNC" */
 #define ADMIN_VERSION 1u
-#define ADMIN_SUFFIX ".ctl"     /* behind the path of the socket for programs */
+#define ADMIN_SUFFIX ".ctl" /* behind the path of the socket for programs */
 
 enum {
 	ADMIN_PIECE = 16384, /* bytes of a piece, at most */
@@ -18,9 +18,9 @@ enum {
 
 /* A question: this, and words, each with its NUL, ADMIN_LINE bytes at most. */
 struct admin_ask {
-	uint32_t magic;   /* ADMIN_MAGIC */
+	uint32_t magic;	  /* ADMIN_MAGIC */
 	uint16_t version; /* ADMIN_VERSION */
-	uint16_t json;    /* 0 or 1 */
+	uint16_t json;	  /* 0 or 1 */
 };
 
 enum admin_kind {
@@ -31,7 +31,7 @@ enum admin_kind {
 /* A piece of an answer: this, and text. */
 struct admin_answer {
 	uint32_t magic;
-	uint16_t kind;   /* enum admin_kind */
+	uint16_t kind; /* enum admin_kind */
 	uint16_t status;
 };
 

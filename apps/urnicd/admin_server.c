@@ -20,12 +20,12 @@ enum { PATIENCE_MS = 10000, BACKLOG = 16, REST_MS = 100 };
 
 /* One who asks. */
 struct peer {
-	int fd;              /* -1: a free place */
-	bool asked;          /* the question is there, and run has begun */
-	bool more;           /* of the run */
-	bool ended;          /* the last piece is on its way */
-	size_t sent;         /* bytes of run.out that are taken */
-	uint64_t until;      /* ns: when patience ends */
+	int fd;		       /* -1: a free place */
+	bool asked;	       /* the question is there, and run has begun */
+	bool more;	       /* of the run */
+	bool ended;	       /* the last piece is on its way */
+	size_t sent;	       /* bytes of run.out that are taken */
+	uint64_t until;	       /* ns: when patience ends */
 	char line[ADMIN_LINE]; /* the words */
 	char *words[ADMIN_WORDS];
 	struct nicd_run run;
@@ -35,11 +35,11 @@ struct nicd_admin_server {
 	struct nicd_admin *admin;
 	struct nicd_admin_server_config cfg;
 	struct sockaddr_un addr;
-	struct stat made;     /* the socket's file as we made it */
+	struct stat made; /* the socket's file as we made it */
 	int listen_fd, stop_fd;
 	bool bound, running;
 	pthread_t thread;
-	uint64_t rest_until;  /* ns: no descriptor was left; do not try before */
+	uint64_t rest_until; /* ns: no descriptor was left; do not try before */
 	struct peer peer[NICD_ADMIN_PEERS];
 };
 
@@ -112,7 +112,8 @@ take_question(const struct nicd_admin_server *s, struct peer *p)
 	p->sent = 0;
 	if (ask.version != ADMIN_VERSION) {
 		p->run.status = NICD_RUN_FAILED;
-		urn_err_set(&p->run.err, "urnicctl and urnicd are of different releases: use the two of one");
+		urn_err_set(&p->run.err,
+			    "urnicctl and urnicd are of different releases: use the two of one");
 	}
 	be_patient(s, p);
 	return true;
@@ -122,7 +123,8 @@ take_question(const struct nicd_admin_server *s, struct peer *p)
 static int
 give(struct peer *p, enum admin_kind kind, int status, const char *text, size_t len)
 {
-	struct admin_answer a = {.magic = ADMIN_MAGIC, .kind = (uint16_t)kind, .status = (uint16_t)status};
+	struct admin_answer a = {
+		.magic = ADMIN_MAGIC, .kind = (uint16_t)kind, .status = (uint16_t)status};
 	struct iovec iov[2] = {{&a, sizeof(a)}, {(char *)(uintptr_t)text, len}};
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 
@@ -291,7 +293,8 @@ static bool
 is_alive(const struct sockaddr_un *addr)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool alive = fd >= 0 && (connect(fd, (const void *)addr, sizeof(*addr)) == 0 || errno == EAGAIN);
+	bool alive =
+		fd >= 0 && (connect(fd, (const void *)addr, sizeof(*addr)) == 0 || errno == EAGAIN);
 
 	if (fd >= 0)
 		close(fd);
@@ -307,7 +310,8 @@ bind_path(struct nicd_admin_server *s)
 
 	if (bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) == 0)
 		return 0;
-	if (errno != EADDRINUSE || lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode) || is_alive(&s->addr))
+	if (errno != EADDRINUSE || lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode) ||
+	    is_alive(&s->addr))
 		return errno ? errno : EADDRINUSE;
 	if (unlink(path) != 0 || bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) != 0)
 		return errno;
@@ -321,8 +325,10 @@ listen_at(struct nicd_admin_server *s, const char *path, struct urn_err *err)
 	int rc;
 
 	if (strlen(path) >= sizeof(s->addr.sun_path)) {
-		urn_err_set(err, "%s: a socket's path has at most %zu bytes; give [urnicd] control = PATH", path,
-			    sizeof(s->addr.sun_path) - 1);
+		urn_err_set(
+			err,
+			"%s: a socket's path has at most %zu bytes; give [urnicd] control = PATH",
+			path, sizeof(s->addr.sun_path) - 1);
 		return -1;
 	}
 	s->addr.sun_family = AF_UNIX;
@@ -335,7 +341,8 @@ listen_at(struct nicd_admin_server *s, const char *path, struct urn_err *err)
 	}
 	s->bound = lstat(path, &s->made) == 0;
 	/* Before anybody can connect, for that takes listen(). */
-	if (chmod(path, group ? 0660 : 0600) != 0 || (group && chown(path, (uid_t)-1, s->cfg.gid) != 0) ||
+	if (chmod(path, group ? 0660 : 0600) != 0 ||
+	    (group && chown(path, (uid_t)-1, s->cfg.gid) != 0) ||
 	    listen(s->listen_fd, BACKLOG) != 0) {
 		urn_err_set(err, "%s: mode and group can't be set, or not listened at: %s", path,
 			    strerror(errno));
@@ -367,7 +374,8 @@ nicd_admin_server_open(struct nicd_admin *a, const struct nicd_admin_server_conf
 		return NULL;
 	}
 	if (s->stop_fd < 0 || pthread_create(&s->thread, NULL, server_thread, s) != 0) {
-		urn_err_set(err, "the control socket's thread can't be started: %s", strerror(errno));
+		urn_err_set(err, "the control socket's thread can't be started: %s",
+			    strerror(errno));
 		nicd_admin_server_close(s);
 		return NULL;
 	}

@@ -19,7 +19,7 @@ struct nicd_admin_server;
 
 struct nicd_admin_server_config {
 	const char *path;
-	gid_t gid;               /* of the socket: its members may ask, too; (gid_t)-1: nobody else */
+	gid_t gid; /* of the socket: its members may ask, too; (gid_t)-1: nobody else */
 	unsigned int patience_ms; /* for a question, and for each piece of the answer; 0: 10000 */
 };
 

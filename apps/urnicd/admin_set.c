@@ -64,7 +64,8 @@ take_number(struct nicd_run *r, const char *name, uint64_t min, uint64_t max, ui
 	uint64_t v = admin_number(&r->call, name, *out);
 
 	if (admin_arg(&r->call, name) && (v < min || v > max)) {
-		urn_err_set(&r->err, "%s is from %" PRIu64 " to %" PRIu64 ", not %" PRIu64, name, min, max, v);
+		urn_err_set(&r->err, "%s is from %" PRIu64 " to %" PRIu64 ", not %" PRIu64, name,
+			    min, max, v);
 		return -1;
 	}
 	*out = (uint32_t)v;
@@ -102,7 +103,8 @@ nicd_run_set_engine(struct nicd_run *r)
 	}
 	s.e = dp->engine[i];
 	s.cfg = s.e->cfg;
-	if (take_idle(r, &s.cfg.idle) != 0 || take_number(r, "empty_polls", 1, 1u << 30, &s.cfg.empty_polls) ||
+	if (take_idle(r, &s.cfg.idle) != 0 ||
+	    take_number(r, "empty_polls", 1, 1u << 30, &s.cfg.empty_polls) ||
 	    take_time(r, "sleep", 1000, &s.cfg.sleep_us))
 		return NICD_RUN_WRONG;
 	urn_engine_call(s.e, set_engine, &s);
@@ -111,8 +113,8 @@ nicd_run_set_engine(struct nicd_run *r)
 
 struct adapter_set {
 	struct urn_tp *tp;
-	uint32_t window;  /* packets; 0: as it is */
-	uint64_t rto_ns;  /* 0: as it is */
+	uint32_t window; /* packets; 0: as it is */
+	uint64_t rto_ns; /* 0: as it is */
 };
 
 /* In the engine's thread. What is under way beyond a smaller window is acknowledged in its time. */
@@ -154,7 +156,8 @@ nicd_run_set_adapter(struct nicd_run *r)
 
 	if (a == NULL)
 		return URN_REPORT_FAILED;
-	if (take_number(r, "window", 1, 1u << 20, &window) || take_time(r, "rto_floor", 1000000, &rto_us))
+	if (take_number(r, "window", 1, 1u << 20, &window) ||
+	    take_time(r, "rto_floor", 1000000, &rto_us))
 		return NICD_RUN_WRONG;
 	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++) {
 		struct adapter_set s = {.window = window, .rto_ns = rto_us * 1000ull};
@@ -180,8 +183,9 @@ nicd_run_port(struct nicd_run *r)
 
 	for (unsigned int i = 0; i < a->src.ports; i++)
 		if (strcmp(a->ports[i].name, name) == 0)
-			return urn_port_plug(a->ports[i].port, plug, &r->err) == 0 ? URN_REPORT_DONE
-										    : URN_REPORT_FAILED;
+			return urn_port_plug(a->ports[i].port, plug, &r->err) == 0
+				       ? URN_REPORT_DONE
+				       : URN_REPORT_FAILED;
 	urn_err_set(&r->err, "no port has the name %s; 'show port' lists them", name);
 	return URN_REPORT_FAILED;
 }
@@ -204,7 +208,8 @@ set_impair(void *arg)
 
 	for (unsigned int d = 0; d < 2 && s->rc == 0; d++)
 		if (s->dir[d])
-			s->rc = urn_impair_set(urn_switch_impair(s->sw, s->port, (enum urn_switch_dir)d), &s->cfg);
+			s->rc = urn_impair_set(
+				urn_switch_impair(s->sw, s->port, (enum urn_switch_dir)d), &s->cfg);
 }
 
 /* "b0.in": which port, which directions. returns: 0, or -1 with r->err */
@@ -224,7 +229,8 @@ take_who(struct nicd_run *r, const struct urn_config_switch *c, struct impair_se
 		if (s->dir[0] || s->dir[1])
 			return 0;
 	}
-	urn_err_set(&r->err, "switch %s has no port %s; write NAME, NAME.in or NAME.out of 'show switch'",
+	urn_err_set(&r->err,
+		    "switch %s has no port %s; write NAME, NAME.in or NAME.out of 'show switch'",
 		    c->sw.name, who);
 	return -1;
 }
@@ -266,7 +272,8 @@ nicd_run_client(struct nicd_run *r)
 {
 	uint32_t id = (uint32_t)admin_number(&r->call, "CLIENT", 0);
 
-	return urn_report_kick(&r->admin->src, id, &r->err) == 0 ? URN_REPORT_DONE : URN_REPORT_FAILED;
+	return urn_report_kick(&r->admin->src, id, &r->err) == 0 ? URN_REPORT_DONE
+								 : URN_REPORT_FAILED;
 }
 
 int
@@ -275,7 +282,8 @@ nicd_run_quit(struct nicd_run *r)
 	r->quit = r->console;
 	if (r->quit)
 		return URN_REPORT_DONE;
-	urn_err_set(&r->err, "quit is for the dataplane's own console (urnicd -i); else stop its process "
-			     "with SIGTERM");
+	urn_err_set(&r->err,
+		    "quit is for the dataplane's own console (urnicd -i); else stop its process "
+		    "with SIGTERM");
 	return URN_REPORT_FAILED;
 }

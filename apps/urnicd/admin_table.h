@@ -15,7 +15,8 @@
 
 #define ADMIN_COMMANDS(X)                                                                          \
 	X(show_port, "show port", "[PORT]", "ports: link, addresses; one: its counters")           \
-	X(show_adapter, "show adapter", "[ADAPTER]", "adapters: node, port, addresses, what is in use") \
+	X(show_adapter, "show adapter", "[ADAPTER]",                                               \
+	  "adapters: node, port, addresses, what is in use")                                       \
 	X(show_engine, "show engine", "[ENGINE]", "engines: what they do when idle, turns")        \
 	X(show_qp, "show qp", "[QPN] [adapter ADAPTER] [client CLIENT] [state STATE]",             \
 	  "queue pairs; one by its number: PSNs, retries, round trip")                             \
@@ -27,7 +28,8 @@
 	  "ports of switches, impairments; one switch: its counters; all: zeros too")              \
 	X(show_address, "show address", "[SWITCH]", "addresses that switches know")                \
 	X(show_neigh, "show neigh", "[ADAPTER]", "neighbours: MAC addresses, urnic or not")        \
-	X(show_counters, "show counters", "[ADAPTER] [all]", "counters of adapters; all: zeros too") \
+	X(show_counters, "show counters", "[ADAPTER] [all]",                                       \
+	  "counters of adapters; all: zeros too")                                                  \
 	X(show_limits, "show limits", "", "what programs may have")                                \
 	X(show_server, "show server", "", "connections and control calls of programs")             \
 	X(show_version, "show version", "", "versions")                                            \

@@ -15,8 +15,7 @@ const struct admin_command admin_commands[ADMIN_COMMAND_COUNT] = {
 #undef X
 };
 
-static int __attribute__((format(printf, 2, 3)))
-wrong(struct admin_why *why, const char *fmt, ...)
+static int __attribute__((format(printf, 2, 3))) wrong(struct admin_why *why, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -140,8 +139,10 @@ complaint(const char *kind, const char *word)
 	static const struct {
 		const char *kind, *text;
 	} numbers[] = {
-		{"QPN", "the number of a queue pair"}, {"CLIENT", "the number of a client"},
-		{"ENGINE", "the number of an engine"}, {"N", "a number"},
+		{"QPN", "the number of a queue pair"},
+		{"CLIENT", "the number of a client"},
+		{"ENGINE", "the number of an engine"},
+		{"N", "a number"},
 	};
 	uint64_t v;
 
@@ -189,7 +190,8 @@ admin_split(char *line, char *words[ADMIN_WORDS], struct admin_why *why)
 	}
 }
 
-/* How many words of a command's own does it begin with; 0: another command. partial: so far, at least */
+/* How many words of a command's own does it begin with; 0: another command. partial: so far, at
+ * least */
 static unsigned int
 matches(const struct admin_command *c, char *const *words, unsigned int n, bool *partial)
 {
@@ -229,8 +231,8 @@ no_command(char *const *words, unsigned int n, struct admin_why *why)
 
 		(void)matches(c, words, 1, &partial);
 		if (partial && second && len < sizeof(list))
-			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "",
-						second + 1);
+			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s",
+						len ? ", " : "", second + 1);
 	}
 	if (len == 0)
 		return wrong(why, "'%.40s' is no command; 'help' lists them", words[0]);
@@ -260,12 +262,13 @@ element_for(struct elements *el, const char *word, unsigned int *index)
 static int
 usage(const struct admin_command *c, struct admin_why *why, const char *what)
 {
-	return wrong(why, "%s: %s; write: %s%s%s", c->words, what, c->words, c->args[0] ? " " : "", c->args);
+	return wrong(why, "%s: %s; write: %s%s%s", c->words, what, c->words, c->args[0] ? " " : "",
+		     c->args);
 }
 
 static int
-parse_args(const struct admin_command *c, struct admin_call *call, char *const *words, unsigned int n,
-	   struct elements *el, struct admin_why *why)
+parse_args(const struct admin_command *c, struct admin_call *call, char *const *words,
+	   unsigned int n, struct elements *el, struct admin_why *why)
 {
 	char what[128];
 
@@ -471,6 +474,7 @@ admin_help(FILE *out)
 	for (unsigned int i = 0; i < ADMIN_COMMAND_COUNT; i++) {
 		const struct admin_command *c = &admin_commands[i];
 
-		fprintf(out, "  %s%s%s\n      %s\n", c->words, c->args[0] ? " " : "", c->args, c->help);
+		fprintf(out, "  %s%s%s\n      %s\n", c->words, c->args[0] ? " " : "", c->args,
+			c->help);
 	}
 }

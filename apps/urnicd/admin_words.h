@@ -12,10 +12,10 @@
 #include <stdio.h>
 
 enum {
-	ADMIN_WORDS = 24,   /* of a command, at most */
-	ADMIN_ARGS = 8,     /* arguments of a command, at most */
-	ADMIN_LINE = 2048,  /* bytes of a command, at most */
-	ADMIN_VALUE = 60,   /* bytes of a value that is offered for completion, NUL included */
+	ADMIN_WORDS = 24,  /* of a command, at most */
+	ADMIN_ARGS = 8,	   /* arguments of a command, at most */
+	ADMIN_LINE = 2048, /* bytes of a command, at most */
+	ADMIN_VALUE = 60,  /* bytes of a value that is offered for completion, NUL included */
 };
 
 /* By its place in admin_table.h. */
@@ -24,7 +24,7 @@ enum admin_id {
 #include "admin_table.h"
 	ADMIN_COMMANDS(X)
 #undef X
-	ADMIN_COMMAND_COUNT,
+		ADMIN_COMMAND_COUNT,
 };
 
 struct admin_command {
@@ -40,7 +40,7 @@ struct admin_call {
 	enum admin_id id;
 	unsigned int n;
 	struct {
-		char name[16];     /* the kind, the word before it, or the first of `a|b` */
+		char name[16];	   /* the kind, the word before it, or the first of `a|b` */
 		const char *value; /* of the words that were parsed; its owner's */
 	} arg[ADMIN_ARGS];
 };

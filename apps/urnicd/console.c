@@ -28,8 +28,8 @@ static struct {
 	char line[ADMIN_LINE];
 	char *word[ADMIN_WORDS];
 	unsigned int words;
-	size_t used;          /* bytes of line */
-	bool whole;           /* the token took a whole line */
+	size_t used; /* bytes of line */
+	bool whole;  /* the token took a whole line */
 	/* What may come next. */
 	char offer[OFFERS][ADMIN_VALUE];
 	const char *help[OFFERS];
@@ -172,8 +172,10 @@ command(void *parsed, struct cmdline *cl, void *data)
 			con.used = 0;
 			con.whole = false;
 		}
-		/* Behind a whole line there is nothing, nor behind words that nothing may follow. */
-		*(cmdline_parse_token_hdr_t **)parsed = con.whole || token_count(&token) == 0 ? NULL : &token;
+		/* Behind a whole line there is nothing, nor behind words that nothing may follow.
+		 */
+		*(cmdline_parse_token_hdr_t **)parsed =
+			con.whole || token_count(&token) == 0 ? NULL : &token;
 		return;
 	}
 	run_line(parsed);

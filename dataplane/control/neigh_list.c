@@ -8,10 +8,8 @@ const char *
 urn_neigh_state_name(unsigned int state)
 {
 	static const char *const names[] = {
-		[URN_NEIGH_NONE] = "none",
-		[URN_NEIGH_INCOMPLETE] = "incomplete",
-		[URN_NEIGH_REACHABLE] = "reachable",
-		[URN_NEIGH_STALE] = "stale",
+		[URN_NEIGH_NONE] = "none",	     [URN_NEIGH_INCOMPLETE] = "incomplete",
+		[URN_NEIGH_REACHABLE] = "reachable", [URN_NEIGH_STALE] = "stale",
 		[URN_NEIGH_FAILED] = "failed",
 	};
 

@@ -12,12 +12,12 @@
 
 enum list {
 	FREE,
-	FRESH,    /* wanted: the first request is due at once */
-	WAITING,  /* wanted: request out; sorted by `due` */
-	ACTIVE,   /* wanted: MAC known; longest unused first */
-	LEARNT,   /* MAC known, never looked up; oldest news first */
-	FAILED,   /* wanted: nobody answered; oldest first */
-	STATIC,   /* configured */
+	FRESH,	 /* wanted: the first request is due at once */
+	WAITING, /* wanted: request out; sorted by `due` */
+	ACTIVE,	 /* wanted: MAC known; longest unused first */
+	LEARNT,	 /* MAC known, never looked up; oldest news first */
+	FAILED,	 /* wanted: nobody answered; oldest first */
+	STATIC,	 /* configured */
 	LISTS,
 };
 
@@ -28,14 +28,14 @@ _Static_assert(BUCKETS < NIL, "16-bit indices");
 
 struct entry {
 	TAILQ_ENTRY(entry) link; /* in nb->list[list] */
-	uint64_t due;            /* ns; WAITING: next request or end; FAILED: may be asked again */
-	uint64_t confirmed;      /* ns; ACTIVE, LEARNT: when its MAC was last proved */
+	uint64_t due;		 /* ns; WAITING: next request or end; FAILED: may be asked again */
+	uint64_t confirmed;	 /* ns; ACTIVE, LEARNT: when its MAC was last proved */
 	uint8_t gid[16];
-	uint8_t mac[6];          /* valid when state is REACHABLE or STALE */
-	uint8_t state;           /* enum urn_neigh_state; NONE on FREE */
-	uint8_t list;            /* enum list */
-	uint8_t tries;           /* FRESH, WAITING: requests sent */
-	uint16_t chain;          /* next of the bucket, or NIL */
+	uint8_t mac[6]; /* valid when state is REACHABLE or STALE */
+	uint8_t state;	/* enum urn_neigh_state; NONE on FREE */
+	uint8_t list;	/* enum list */
+	uint8_t tries;	/* FRESH, WAITING: requests sent */
+	uint16_t chain; /* next of the bucket, or NIL */
 };
 TAILQ_HEAD(entries, entry);
 
@@ -44,12 +44,12 @@ struct urn_neigh {
 	uint8_t own[URN_NEIGH_OWN][16];
 	unsigned int n_own;
 	uint8_t mac[6];
-	uint32_t seed;           /* of the hash: peers can't choose to collide */
+	uint32_t seed; /* of the hash: peers can't choose to collide */
 
-	_Atomic uint32_t gen;    /* written under the lock, read without; orders nothing */
+	_Atomic uint32_t gen; /* written under the lock, read without; orders nothing */
 
-	rte_spinlock_t lock;     /* guards all below */
-	uint64_t now;            /* ns; the newest time that was passed in */
+	rte_spinlock_t lock; /* guards all below */
+	uint64_t now;	     /* ns; the newest time that was passed in */
 	struct entries list[LISTS];
 	unsigned int count[LISTS];
 	uint16_t bucket[BUCKETS]; /* first entry, or NIL */

@@ -34,8 +34,10 @@ urn_report_lock(struct urn_adapter *a, struct urn_err *err)
 		if (until == 0)
 			until = now + LOCK_NS;
 		if (now > until) {
-			urn_err_set(err, "%s is busy: a control call of a program does not end; try again",
-				    a->cfg.name);
+			urn_err_set(
+				err,
+				"%s is busy: a control call of a program does not end; try again",
+				a->cfg.name);
 			return -1;
 		}
 		urn_engine_wait_turn();
@@ -105,7 +107,8 @@ port_counters(const struct urn_port *p, struct urn_report_sink *s)
 {
 	struct rte_eth_stats st = {0};
 
-	/* A device that does not count: zeros, and nobody is misled, for its packets pass all the same. */
+	/* A device that does not count: zeros, and nobody is misled, for its packets pass all the
+	 * same. */
 	(void)rte_eth_stats_get(p->id, &st);
 	s->u64(s, "rx_packets", st.ipackets);
 	s->u64(s, "rx_bytes", st.ibytes);
@@ -131,7 +134,8 @@ one_port(const struct urn_dp *dp, const struct urn_port *p, bool card, struct ur
 	s->str(s, "adapter", a ? a->cfg.name : "");
 	s->str(s, "state", urn_port_plug_name(urn_port_plugged(p)));
 	s->flag(s, "link", LOOK(p->link_up));
-	if (rte_eth_link_get_nowait(p->id, &link) != 0 || link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
+	if (rte_eth_link_get_nowait(p->id, &link) != 0 ||
+	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
 		link.link_speed = 0;
 	s->u64(s, "speed_mbps", link.link_speed);
 	s->str(s, "mac", report_mac(p->mac, mac));
@@ -226,12 +230,14 @@ one_adapter(struct urn_adapter *a, bool card, struct urn_report_sink *s, struct 
 	s->flag(s, "link", LOOK(a->cfg.port->link_up));
 	s->str(s, "mac", report_mac(a->mac, text));
 	s->str(s, "ipv4", memcmp(a->cfg.ipv4, "\0\0\0", 4) ? report_gid(a->gid[1], text) : "");
-	s->str(s, "ipv6", memcmp(a->gid[2], (const uint8_t[16]){0}, 16) ? report_gid(a->gid[2], text) : "");
+	s->str(s, "ipv6",
+	       memcmp(a->gid[2], (const uint8_t[16]){0}, 16) ? report_gid(a->gid[2], text) : "");
 	s->str(s, "engines", engine_list(a->cfg.engines, text));
 	s->u64(s, "clients", clients);
 	adapter_counts(a, s);
 	s->u64(s, "window", first ? LOOK(first->tp->cfg.window) : a->cfg.window);
-	s->u64(s, "rto_floor_us", first ? LOOK(first->tp->cfg.rto_floor) / 1000 : a->cfg.rto_floor_us);
+	s->u64(s, "rto_floor_us",
+	       first ? LOOK(first->tp->cfg.rto_floor) / 1000 : a->cfg.rto_floor_us);
 	if (card)
 		adapter_more(a, s);
 	s->end(s);
@@ -296,15 +302,18 @@ peer_kind(const struct urn_adapter *a, const uint8_t gid[16])
 }
 
 static void
-one_neighbour(const struct urn_adapter *a, const struct urn_neigh_info *n, struct urn_report_sink *s)
+one_neighbour(const struct urn_adapter *a, const struct urn_neigh_info *n,
+	      struct urn_report_sink *s)
 {
 	char text[48];
 
 	s->begin(s, "neighbour", false);
 	s->str(s, "adapter", a->cfg.name);
 	s->str(s, "address", report_gid(n->gid, text));
-	s->str(s, "mac", n->state == URN_NEIGH_REACHABLE || n->state == URN_NEIGH_STALE
-				 ? report_mac(n->mac, text) : "");
+	s->str(s, "mac",
+	       n->state == URN_NEIGH_REACHABLE || n->state == URN_NEIGH_STALE
+		       ? report_mac(n->mac, text)
+		       : "");
 	s->str(s, "state", urn_neigh_state_name(n->state));
 	s->flag(s, "static", n->fixed);
 	s->str(s, "peer", peer_kind(a, n->gid));
@@ -390,11 +399,8 @@ urn_report_limits(const struct urn_report_source *src, struct urn_report_query *
 		  struct urn_report_sink *s, struct urn_err *err)
 {
 	static const char *const names[URN_QUOTAS] = {
-		[URN_QUOTA_QP] = "qp",
-		[URN_QUOTA_CQ] = "cq",
-		[URN_QUOTA_SRQ] = "srq",
-		[URN_QUOTA_MR] = "mr",
-		[URN_QUOTA_PINNED] = "pinned",
+		[URN_QUOTA_QP] = "qp", [URN_QUOTA_CQ] = "cq",	      [URN_QUOTA_SRQ] = "srq",
+		[URN_QUOTA_MR] = "mr", [URN_QUOTA_PINNED] = "pinned",
 	};
 	const struct urn_server_config *c = src->server_config;
 

@@ -42,43 +42,45 @@ struct urn_report_sink {
 struct urn_report_switch {
 	struct urn_switch *sw;
 	struct urn_fabric *fabric; /* that polls it */
-	unsigned int engine;       /* in whose thread */
+	unsigned int engine;	   /* in whose thread */
 };
 
 /* What there is to report on. All of it outlives the reports; owner: the caller. */
 struct urn_report_source {
 	struct urn_dp *dp;
-	struct urn_port *const *port; /* those of adapters and switches; ring ports: the adapter's end */
+	struct urn_port *const
+		*port; /* those of adapters and switches; ring ports: the adapter's end */
 	unsigned int ports;
 	const struct urn_report_switch *sw;
 	unsigned int switches;
-	const struct urn_server *server;               /* NULL: none */
+	const struct urn_server *server;	       /* NULL: none */
 	const struct urn_server_config *server_config; /* its limits; NULL: none */
 };
 
 /* Where a report goes on; all zero: at the beginning. */
 struct urn_report_at {
 	uint32_t outer, middle, inner; /* which of what: the report's affair */
-	bool on;                       /* it has begun */
+	bool on;		       /* it has begun */
 };
 
 /* What is asked for. All zero: everything. Names that nothing has, fail. */
 struct urn_report_query {
-	const char *name;      /* of the port, adapter, switch ...; NULL: all. One alone comes as a card */
-	const char *adapter;   /* objects of this one; NULL: of all */
-	uint32_t client;       /* objects of this client; 0: of all */
-	const char *state;     /* queue pairs in this state; NULL: in any */
-	bool by_qpn;           /* the queue pair qpn alone, in detail */
+	const char
+		*name; /* of the port, adapter, switch ...; NULL: all. One alone comes as a card */
+	const char *adapter; /* objects of this one; NULL: of all */
+	uint32_t client;     /* objects of this client; 0: of all */
+	const char *state;   /* queue pairs in this state; NULL: in any */
+	bool by_qpn;	     /* the queue pair qpn alone, in detail */
 	uint32_t qpn;
-	bool all;              /* counters that are zero, too */
-	uint32_t rows;         /* at most so many objects; 0: 256 */
+	bool all;		 /* counters that are zero, too */
+	uint32_t rows;		 /* at most so many objects; 0: 256 */
 	struct urn_report_at at; /* moves on */
 };
 
 /* Results of a report. */
 enum {
 	URN_REPORT_DONE = 0,
-	URN_REPORT_MORE = 1,    /* ask again with the same query; perhaps nothing came this time */
+	URN_REPORT_MORE = 1,	/* ask again with the same query; perhaps nothing came this time */
 	URN_REPORT_FAILED = -1, /* *err says why */
 };
 
@@ -90,21 +92,22 @@ urn_report_fn urn_report_ports;
 urn_report_fn urn_report_adapters;
 urn_report_fn urn_report_engines;
 urn_report_fn urn_report_neighbours;
-urn_report_fn urn_report_counters; /* an object an adapter; without q->all those that are not zero */
+urn_report_fn
+	urn_report_counters; /* an object an adapter; without q->all those that are not zero */
 urn_report_fn urn_report_limits;
 urn_report_fn urn_report_version;
-urn_report_fn urn_report_server;   /* counters of the server */
+urn_report_fn urn_report_server; /* counters of the server */
 
 /* report_objects.c: what clients have */
 urn_report_fn urn_report_clients;
 urn_report_fn urn_report_cqs;
 urn_report_fn urn_report_srqs;
-urn_report_fn urn_report_mrs;      /* regions and windows */
+urn_report_fn urn_report_mrs; /* regions and windows */
 /* report_qp.c */
 urn_report_fn urn_report_qps;
 
 /* report_switch.c */
-urn_report_fn urn_report_switches; /* an object for each port of a switch */
+urn_report_fn urn_report_switches;  /* an object for each port of a switch */
 urn_report_fn urn_report_addresses; /* of switches' tables */
 
 /* Name of an idle policy: "spin". NULL: none such */

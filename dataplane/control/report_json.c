@@ -81,8 +81,11 @@ urn_report_utf8(const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
 	uint32_t c = s[0];
-	unsigned int n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : (c & 0xf0) == 0xe0 ? 3
-		       : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+	unsigned int n = c < 0x80		 ? 1
+			 : c >= 0xc2 && c < 0xe0 ? 2
+			 : (c & 0xf0) == 0xe0	 ? 3
+			 : c >= 0xf0 && c < 0xf5 ? 4
+						 : 0;
 
 	if (c == 0 || n < 2)
 		return c ? n : 0;
@@ -93,7 +96,8 @@ urn_report_utf8(const char *text)
 		c = c << 6 | (s[i] & 0x3f);
 	}
 	/* Neither longer than it must be, nor half of a pair, nor beyond the last. */
-	if ((n == 3 && (c < 0x800 || (c >= 0xd800 && c < 0xe000))) || (n == 4 && (c < 0x10000 || c > 0x10ffff)))
+	if ((n == 3 && (c < 0x800 || (c >= 0xd800 && c < 0xe000))) ||
+	    (n == 4 && (c < 0x10000 || c > 0x10ffff)))
 		return 0;
 	return n;
 }

@@ -17,7 +17,11 @@ report_walk_begin(const struct urn_report_source *src, struct urn_report_query *
 		  struct urn_report_sink *s)
 {
 	return (struct report_walk){
-		.src = src, .q = q, .s = s, .rows = report_rows(q), .scan = REPORT_SCAN,
+		.src = src,
+		.q = q,
+		.s = s,
+		.rows = report_rows(q),
+		.scan = REPORT_SCAN,
 	};
 }
 
@@ -156,7 +160,8 @@ one_client(struct report_walk *w, const struct urn_client *c)
 	return true;
 }
 
-/* Find a client by its number. act (may be NULL): called under the lock. returns: 0, or -1 with *err */
+/* Find a client by its number. act (may be NULL): called under the lock. returns: 0, or -1 with
+ * *err */
 static int
 find_client(const struct urn_report_source *src, uint32_t id, struct urn_err *err,
 	    void (*act)(const struct urn_client *c))
@@ -195,7 +200,7 @@ urn_report_clients(const struct urn_report_source *src, struct urn_report_query 
 static void
 hang_up(const struct urn_client *c)
 {
-	int fd = LOOK(c->conn_fd);
+	int fd = atomic_load_explicit(&c->conn_fd, memory_order_relaxed);
 
 	if (fd >= 0)
 		(void)shutdown(fd, SHUT_RDWR);
@@ -314,9 +319,12 @@ access_text(uint32_t access, char buf[64])
 		uint32_t bit;
 		const char *name;
 	} bits[] = {
-		{URN_ACCESS_LOCAL_WRITE, "local-write"},   {URN_ACCESS_REMOTE_WRITE, "write"},
-		{URN_ACCESS_REMOTE_READ, "read"},	   {URN_ACCESS_REMOTE_ATOMIC, "atomic"},
-		{URN_ACCESS_MW_BIND, "bind"},		   {URN_ACCESS_ZERO_BASED, "zero-based"},
+		{URN_ACCESS_LOCAL_WRITE, "local-write"},
+		{URN_ACCESS_REMOTE_WRITE, "write"},
+		{URN_ACCESS_REMOTE_READ, "read"},
+		{URN_ACCESS_REMOTE_ATOMIC, "atomic"},
+		{URN_ACCESS_MW_BIND, "bind"},
+		{URN_ACCESS_ZERO_BASED, "zero-based"},
 	};
 	int n = 0;
 
@@ -331,8 +339,9 @@ static const char *
 kind_text(uint32_t kind)
 {
 	static const char *const names[] = {
-		[URN_REGION_FREE] = "free",	[URN_REGION_MR] = "region",   [URN_REGION_DYING] = "dying",
-		[URN_REGION_MW1] = "window1", [URN_REGION_MW2] = "window2",
+		[URN_REGION_FREE] = "free",   [URN_REGION_MR] = "region",
+		[URN_REGION_DYING] = "dying", [URN_REGION_MW1] = "window1",
+		[URN_REGION_MW2] = "window2",
 	};
 
 	return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "?";

@@ -13,10 +13,10 @@
 
 /* Text that grows. All zero: empty. */
 struct urn_report_buf {
-	char *data;   /* owner; NUL terminated when len > 0 */
-	size_t len;   /* bytes, NUL not counted */
-	size_t size;  /* bytes allocated */
-	bool failed;  /* no memory: something is missing */
+	char *data;  /* owner; NUL terminated when len > 0 */
+	size_t len;  /* bytes, NUL not counted */
+	size_t size; /* bytes allocated */
+	bool failed; /* no memory: something is missing */
 };
 
 void urn_report_buf_add(struct urn_report_buf *b, const char *text, size_t len);
@@ -33,16 +33,16 @@ void urn_report_buf_free(struct urn_report_buf *b);
  */
 struct urn_report_text {
 	struct urn_report_sink sink;
-	struct urn_report_buf *out;       /* owner: the caller */
-	struct urn_report_buf cells;      /* of rows not printed yet, each with its NUL */
-	unsigned int columns;             /* of the table; known after its first row */
-	unsigned int at;                  /* column of the next field */
+	struct urn_report_buf *out;	  /* owner: the caller */
+	struct urn_report_buf cells;	  /* of rows not printed yet, each with its NUL */
+	unsigned int columns;		  /* of the table; known after its first row */
+	unsigned int at;		  /* column of the next field */
 	size_t width[URN_REPORT_COLUMNS]; /* bytes; grows from part to part */
 	bool number[URN_REPORT_COLUMNS];  /* aligned to the right */
-	bool card;                        /* the object under way is a card */
-	bool any;                         /* something was printed */
-	bool headed;                      /* the table's head was printed */
-	struct urn_report_buf head;       /* keys, each with its NUL */
+	bool card;			  /* the object under way is a card */
+	bool any;			  /* something was printed */
+	bool headed;			  /* the table's head was printed */
+	struct urn_report_buf head;	  /* keys, each with its NUL */
 };
 
 void urn_report_text_init(struct urn_report_text *t, struct urn_report_buf *out);
@@ -54,7 +54,7 @@ void urn_report_text_free(struct urn_report_text *t);
 struct urn_report_json {
 	struct urn_report_sink sink;
 	struct urn_report_buf *out; /* owner: the caller */
-	bool open;                  /* the array has begun */
+	bool open;		    /* the array has begun */
 	bool any_object, any_field;
 };
 

@@ -37,7 +37,8 @@ report_fill(uint32_t prod, uint32_t cons, uint32_t mask)
 }
 
 /* The adapter of a name exists, if one was given. returns: 0 or -1 with *err */
-int report_check_adapter(const struct urn_report_source *src, const char *name, struct urn_err *err);
+int report_check_adapter(const struct urn_report_source *src, const char *name,
+			 struct urn_err *err);
 /* A client's id, and whose it is: the first fields of its objects. */
 void report_owner(struct urn_report_sink *s, const struct urn_client *c);
 /* "10.0.0.1" or "fe80::1" of a GID. returns buf */
@@ -72,7 +73,7 @@ typedef bool report_client_fn(struct report_walk *w, const struct urn_client *c)
 int report_adapters_walk(struct report_walk *w, struct urn_err *err, report_adapter_fn *one);
 /* The same for their clients, newest first; q->at.inner is 0 when a client begins. */
 int report_clients_walk(struct report_walk *w, struct urn_err *err, report_client_fn *one);
-struct report_walk report_walk_begin(const struct urn_report_source *src, struct urn_report_query *q,
-				     struct urn_report_sink *s);
+struct report_walk report_walk_begin(const struct urn_report_source *src,
+				     struct urn_report_query *q, struct urn_report_sink *s);
 
 #endif

@@ -32,7 +32,8 @@ common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_s
 	const struct urn_client *c = qp->client;
 	bool rc = qp->type == URN_QPT_RC;
 	uint32_t posted = atomic_load_explicit(&qp->sq.hdr->prod, memory_order_relaxed);
-	uint32_t receives = qp->rq.hdr ? atomic_load_explicit(&qp->rq.hdr->prod, memory_order_relaxed) : 0;
+	uint32_t receives =
+		qp->rq.hdr ? atomic_load_explicit(&qp->rq.hdr->prod, memory_order_relaxed) : 0;
 	char text[48];
 
 	s->u64(s, "qpn", qp->qpn);
@@ -45,7 +46,8 @@ common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_s
 	s->u64(s, "peer_qpn", rc ? LOOK(qp->dest_qpn) : 0);
 	s->u64(s, "mtu", LOOK(qp->mtu));
 	s->u64(s, "sends", report_fill(posted, LOOK(qp->sq.retired), qp->sq.mask));
-	s->u64(s, "receives", qp->rq.hdr ? report_fill(receives, LOOK(qp->rq.cons), qp->rq.mask) : 0);
+	s->u64(s, "receives",
+	       qp->rq.hdr ? report_fill(receives, LOOK(qp->rq.cons), qp->rq.mask) : 0);
 	s->u64(s, "outstanding", rc ? psn_count(LOOK(qp->una), LOOK(qp->next_psn)) : 0);
 }
 
@@ -63,9 +65,9 @@ struct detail {
 	const struct urn_tp *tp;
 	const struct urn_qp *qp;
 	struct urn_qp copy;
-	struct urn_peer peer;  /* RC */
-	uint64_t rto_ns;       /* by the measured round trip; 0: not by that */
-	uint32_t missing_n;    /* responses kept ahead of their turn */
+	struct urn_peer peer; /* RC */
+	uint64_t rto_ns;      /* by the measured round trip; 0: not by that */
+	uint32_t missing_n;   /* responses kept ahead of their turn */
 	bool selective;
 	bool repairing;
 };
@@ -245,7 +247,8 @@ check_state(const char *state, struct urn_err *err)
 	for (unsigned int i = 0; i < URN_QP_STATES; i++)
 		if (strcasecmp(urn_qp_state_name(i), state) == 0)
 			return 0;
-	urn_err_set(err, "%s is no state of a queue pair; give RESET, INIT, RTR, RTS, SQD, SQE or ERR",
+	urn_err_set(err,
+		    "%s is no state of a queue pair; give RESET, INIT, RTR, RTS, SQD, SQE or ERR",
 		    state);
 	return -1;
 }

@@ -11,8 +11,7 @@ struct words {
 	size_t size, len;
 };
 
-static void __attribute__((format(printf, 2, 3)))
-word(struct words *w, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3))) word(struct words *w, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -61,7 +60,8 @@ hold_words(struct words *w, const struct urn_impair_config *c)
 {
 	if (c->reorder_max && c->reorder_min == c->reorder_max)
 		word(w, "hold=%u", c->reorder_max);
-	else if (c->reorder_max && (c->reorder_min != 1 || c->reorder_max != URN_IMPAIR_DEFAULT_PASS))
+	else if (c->reorder_max &&
+		 (c->reorder_min != 1 || c->reorder_max != URN_IMPAIR_DEFAULT_PASS))
 		word(w, "hold=%u-%u", c->reorder_min, c->reorder_max);
 	if (c->reorder_ns != URN_IMPAIR_DEFAULT_REORDER_NS)
 		time_word(w, "hold-time", c->reorder_ns);
@@ -85,7 +85,8 @@ urn_impair_text(const struct urn_impair_config *c, char *buf, size_t size)
 	if (c->rate_bps)
 		word(&w, "rate=%.12gk", (double)c->rate_bps / 1e3);
 	if (c->flap_up_ns || c->flap_down_ns)
-		word(&w, "flap=%s/%s", time_text(c->flap_up_ns, up), time_text(c->flap_down_ns, down));
+		word(&w, "flap=%s/%s", time_text(c->flap_up_ns, up),
+		     time_text(c->flap_down_ns, down));
 	if (c->queue && c->queue != URN_IMPAIR_DEFAULT_QUEUE)
 		word(&w, "queue=%u", c->queue);
 	if (c->blackhole)

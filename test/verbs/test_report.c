@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports on a dataplane that works: what they say, in parts and by filters, embedded and remote. */
+/* Reports on a dataplane that works: what they say, in parts and by filters, embedded and remote.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,13 +32,13 @@ static struct notes {
 	bool inside;
 } notes;
 
-static void __attribute__((format(printf, 1, 2)))
-note(const char *fmt, ...)
+static void __attribute__((format(printf, 1, 2))) note(const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	notes.len += (size_t)vsnprintf(notes.text + notes.len, sizeof(notes.text) - notes.len, fmt, ap);
+	notes.len +=
+		(size_t)vsnprintf(notes.text + notes.len, sizeof(notes.text) - notes.len, fmt, ap);
 	va_end(ap);
 	assert_true(notes.len < sizeof(notes.text));
 }
@@ -137,7 +138,10 @@ begin(bool remote, unsigned int engines)
 
 	rig_open(&rig, &cfg, NULL);
 	src = (struct urn_report_source){
-		.dp = rig.dp, .port = rig.port, .ports = RIG_NODES, .server = rig.server,
+		.dp = rig.dp,
+		.port = rig.port,
+		.ports = RIG_NODES,
+		.server = rig.server,
 	};
 }
 
@@ -196,17 +200,20 @@ ports_and_adapters(void **state)
 	assert_int_equal(notes.objects, 2);
 	has("adapter name=urnic0 node=a port=p0 link=yes ");
 	has(" ipv4=10.0.0.2 ipv6= engines=1 clients=1 qps=1 window=256 rto_floor_us=4000 ");
-	assert_int_equal(ask(urn_report_adapters, &(struct urn_report_query){.name = "urnic1"}, NULL), 1);
+	assert_int_equal(
+		ask(urn_report_adapters, &(struct urn_report_query){.name = "urnic1"}, NULL), 1);
 	assert_int_equal(notes.cards, 1);
 	has(" sack=yes ");
 	snprintf(text, sizeof(text), " max_qp=1024 max_mr=1024 area_bytes=%u ", 64u << 20);
 	has(text);
-	fails(urn_report_adapters, (struct urn_report_query){.name = "x"}, "no adapter has the name x");
+	fails(urn_report_adapters, (struct urn_report_query){.name = "x"},
+	      "no adapter has the name x");
 
 	all_of(urn_report_engines);
 	assert_int_equal(notes.objects, 2);
 	has("engine engine=1 idle=spin empty_polls=1024 sleep_us=100 adapters=1 switches=0 turns=");
-	fails(urn_report_engines, (struct urn_report_query){.name = "7"}, "no engine has the number 7");
+	fails(urn_report_engines, (struct urn_report_query){.name = "7"},
+	      "no engine has the number 7");
 	all_of(urn_report_version);
 	has("version urnic=" URN_VERSION " dpdk=DPDK ");
 }
@@ -222,7 +229,8 @@ neighbours(void **state)
 	all_of(urn_report_neighbours);
 	has("neighbour adapter=urnic0 address=10.0.0.2 mac=");
 	has(" state=reachable static=no peer=");
-	assert_true(ask(urn_report_neighbours, &(struct urn_report_query){.adapter = "urnic1"}, NULL) > 0);
+	assert_true(ask(urn_report_neighbours, &(struct urn_report_query){.adapter = "urnic1"},
+			NULL) > 0);
 	assert_null(strstr(notes.text, "adapter=urnic0"));
 	fails(urn_report_neighbours, (struct urn_report_query){.adapter = "x"}, "no adapter");
 }
@@ -264,9 +272,10 @@ queue_pairs(void **state)
 		rig_recv(&rig, 0, 0, 64, i);
 	all_of(urn_report_qps);
 	assert_int_equal(notes.objects, 2);
-	snprintf(text, sizeof(text), "qp qpn=%u adapter=urnic0 client=%u type=RC state=RTS peer=10.0.0.2 "
-		 "peer_qpn=%u mtu=1024 sends=0 receives=3 outstanding=0 \n", qpn,
-		 rig.dp->adapter[0]->clients->id, rig.end[1].qp->qp_num);
+	snprintf(text, sizeof(text),
+		 "qp qpn=%u adapter=urnic0 client=%u type=RC state=RTS peer=10.0.0.2 "
+		 "peer_qpn=%u mtu=1024 sends=0 receives=3 outstanding=0 \n",
+		 qpn, rig.dp->adapter[0]->clients->id, rig.end[1].qp->qp_num);
 	has(text);
 	assert_int_equal(ask(urn_report_qps, &one, NULL), 1);
 	assert_int_equal(notes.objects, 1);
@@ -275,8 +284,10 @@ queue_pairs(void **state)
 	has(" next_psn=16777214 first_sq_psn=16777214 selective=");
 	has(" retries=7 retries_left=7 ");
 	one.qpn = 77;
-	fails(urn_report_qps, (struct urn_report_query){.by_qpn = true, .qpn = 77}, "the number 77");
-	fails(urn_report_qps, (struct urn_report_query){.by_qpn = true, .qpn = UINT32_MAX}, "has the number");
+	fails(urn_report_qps, (struct urn_report_query){.by_qpn = true, .qpn = 77},
+	      "the number 77");
+	fails(urn_report_qps, (struct urn_report_query){.by_qpn = true, .qpn = UINT32_MAX},
+	      "has the number");
 	fails(urn_report_qps, (struct urn_report_query){.state = "RTX"}, "RTX is no state");
 }
 
@@ -328,16 +339,21 @@ many_in_parts(void **state)
 		assert_true(ask(urn_report_qps, &q, NULL) >= (MANY + 2) / rows);
 		assert_int_equal(notes.objects, MANY + 2);
 		for (unsigned int i = 0; i < MANY; i++) {
-			snprintf(text, sizeof(text), "qp qpn=%u adapter=urnic%u ", qp[i]->qp_num, i & 1);
+			snprintf(text, sizeof(text), "qp qpn=%u adapter=urnic%u ", qp[i]->qp_num,
+				 i & 1);
 			has(text);
 		}
 	}
-	assert_true(ask(urn_report_qps, &(struct urn_report_query){.state = "err", .rows = 2}, NULL) > 0);
+	assert_true(ask(urn_report_qps, &(struct urn_report_query){.state = "err", .rows = 2},
+			NULL) > 0);
 	assert_int_equal(notes.objects, 1);
-	assert_true(ask(urn_report_qps, &(struct urn_report_query){.adapter = "urnic1", .rows = 7}, NULL) > 0);
+	assert_true(ask(urn_report_qps, &(struct urn_report_query){.adapter = "urnic1", .rows = 7},
+			NULL) > 0);
 	assert_int_equal(notes.objects, MANY / 2 + 1);
-	assert_true(ask(urn_report_qps, &(struct urn_report_query){
-			.client = rig.dp->adapter[0]->clients->id, .rows = 7}, NULL) > 0);
+	assert_true(ask(urn_report_qps,
+			&(struct urn_report_query){.client = rig.dp->adapter[0]->clients->id,
+						   .rows = 7},
+			NULL) > 0);
 	assert_int_equal(notes.objects, MANY / 2 + 1);
 	for (unsigned int i = 0; i < MANY; i++)
 		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
@@ -361,13 +377,16 @@ several_engines(void **state)
 		qp[i] = rig_make_qp(&rig, 0, &o);
 	}
 	for (unsigned int rows = 1; rows < 12; rows++) {
-		assert_true(ask(urn_report_qps, &(struct urn_report_query){.rows = rows}, NULL) > 0);
+		assert_true(ask(urn_report_qps, &(struct urn_report_query){.rows = rows}, NULL) >
+			    0);
 		assert_int_equal(notes.objects, 10);
 	}
 	for (unsigned int i = 0; i < 8; i++) {
 		snprintf(text, sizeof(text), " engine=%u ", i & 1 ? 2 : 0);
-		assert_true(ask(urn_report_qps, &(struct urn_report_query){
-				.by_qpn = true, .qpn = qp[i]->qp_num, .adapter = "urnic0"}, NULL) > 0);
+		assert_true(ask(urn_report_qps,
+				&(struct urn_report_query){
+					.by_qpn = true, .qpn = qp[i]->qp_num, .adapter = "urnic0"},
+				NULL) > 0);
 		has(text);
 		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
 	}
@@ -392,32 +411,42 @@ queues_and_memory(void **state)
 	for (unsigned int i = 0; i < 40; i++)
 		cq[i] = ibv_create_cq(second, 8, NULL, NULL, 0);
 	for (unsigned int rows = 1; rows < 50; rows += 6) {
-		assert_true(ask(urn_report_cqs, &(struct urn_report_query){.rows = rows}, NULL) > 0);
+		assert_true(ask(urn_report_cqs, &(struct urn_report_query){.rows = rows}, NULL) >
+			    0);
 		assert_int_equal(notes.objects, 42);
-		assert_true(ask(urn_report_cqs, &(struct urn_report_query){.rows = rows, .client = id}, NULL) > 0);
+		assert_true(ask(urn_report_cqs,
+				&(struct urn_report_query){.rows = rows, .client = id}, NULL) > 0);
 		assert_int_equal(notes.objects, 40);
 	}
-	snprintf(text, sizeof(text), "cq adapter=urnic0 client=%u cq=1 engine=0 entries=8 waiting=0 "
-		 "written=0 users=0 channel=no events=0 overrun=no ", id);
+	snprintf(text, sizeof(text),
+		 "cq adapter=urnic0 client=%u cq=1 engine=0 entries=8 waiting=0 "
+		 "written=0 users=0 channel=no events=0 overrun=no ",
+		 id);
 	has(text);
 	all_of(urn_report_srqs);
 	assert_int_equal(notes.objects, 1);
 	has(" entries=16 posted=0 limit=0 users=0 ");
 	for (unsigned int rows = 1; rows < 4; rows++) {
-		assert_true(ask(urn_report_mrs, &(struct urn_report_query){.rows = rows}, NULL) > 0);
+		assert_true(ask(urn_report_mrs, &(struct urn_report_query){.rows = rows}, NULL) >
+			    0);
 		assert_int_equal(notes.objects, 2);
 	}
 	has(" kind=region pd=1 address=0x");
-	snprintf(text, sizeof(text), " bytes=%u access=local-write,write,read,atomic,bind foreign=", RIG_BUF);
+	snprintf(text, sizeof(text),
+		 " bytes=%u access=local-write,write,read,atomic,bind foreign=", RIG_BUF);
 	has(text);
 	for (unsigned int rows = 1; rows < 4; rows++) {
-		assert_true(ask(urn_report_clients, &(struct urn_report_query){.rows = rows}, NULL) > 0);
+		assert_true(ask(urn_report_clients, &(struct urn_report_query){.rows = rows},
+				NULL) > 0);
 		assert_int_equal(notes.objects, 3);
 	}
-	snprintf(text, sizeof(text), "client client=%u adapter=urnic0 pid=0 uid=0 program= remote=no qps=0 "
-		 "cqs=40 srqs=0 channels=0 ", id);
+	snprintf(text, sizeof(text),
+		 "client client=%u adapter=urnic0 pid=0 uid=0 program= remote=no qps=0 "
+		 "cqs=40 srqs=0 channels=0 ",
+		 id);
 	has(text);
-	fails(urn_report_clients, (struct urn_report_query){.client = id + 100}, "no client has the number");
+	fails(urn_report_clients, (struct urn_report_query){.client = id + 100},
+	      "no client has the number");
 	for (unsigned int i = 0; i < 40; i++)
 		assert_int_equal(ibv_destroy_cq(cq[i]), 0);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
@@ -475,8 +504,10 @@ remote_clients(void **state)
 	(void)state;
 	all_of(urn_report_clients);
 	assert_int_equal(notes.objects, 3);
-	snprintf(text, sizeof(text), "client client=%u adapter=urnic1 pid=%d uid=%u program=test_verbs_repo "
-		 "remote=yes ", id, (int)getpid(), getuid());
+	snprintf(text, sizeof(text),
+		 "client client=%u adapter=urnic1 pid=%d uid=%u program=test_verbs_repo "
+		 "remote=yes ",
+		 id, (int)getpid(), getuid());
 	has(text);
 	all_of(urn_report_server);
 	has("server clients=3 ");
@@ -505,7 +536,9 @@ static void
 limits(void **state)
 {
 	const struct urn_server_config cfg = {
-		.clients = 10, .clients_per_uid = 5, .per_client = {.max = {[URN_QUOTA_QP] = 3}},
+		.clients = 10,
+		.clients_per_uid = 5,
+		.per_client = {.max = {[URN_QUOTA_QP] = 3}},
 		.per_uid = {.max = {[URN_QUOTA_QP] = UINT64_MAX, [URN_QUOTA_PINNED] = 4096}},
 	};
 
@@ -522,11 +555,18 @@ main(void)
 {
 #define TEST(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(ports_and_adapters, setup), TEST(neighbours, setup), TEST(counters, setup),
-		TEST(queue_pairs, setup), TEST(what_is_under_way, setup), TEST(many_in_parts, setup),
-		TEST(several_engines, setup_engines), TEST(queues_and_memory, setup),
-		TEST(clients_go_meanwhile, setup), TEST(busy_adapter, setup),
-		TEST(remote_clients, setup_remote), TEST(limits, setup),
+		TEST(ports_and_adapters, setup),
+		TEST(neighbours, setup),
+		TEST(counters, setup),
+		TEST(queue_pairs, setup),
+		TEST(what_is_under_way, setup),
+		TEST(many_in_parts, setup),
+		TEST(several_engines, setup_engines),
+		TEST(queues_and_memory, setup),
+		TEST(clients_go_meanwhile, setup),
+		TEST(busy_adapter, setup),
+		TEST(remote_clients, setup_remote),
+		TEST(limits, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

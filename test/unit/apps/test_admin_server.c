@@ -29,8 +29,8 @@ static atomic_int runs; /* under way */
 /* ---- commands: "say WORD" says it, "much N" says N thousand bytes, "fail", "wrong" */
 
 void
-nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console, char *const *words,
-	       unsigned int n)
+nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console,
+	       char *const *words, unsigned int n)
 {
 	assert_ptr_equal(a, &admin);
 	assert_false(console);
@@ -65,7 +65,8 @@ nicd_run_end(struct nicd_run *r)
 static void
 start(unsigned int patience_ms)
 {
-	struct nicd_admin_server_config cfg = {.path = path, .gid = (gid_t)-1, .patience_ms = patience_ms};
+	struct nicd_admin_server_config cfg = {
+		.path = path, .gid = (gid_t)-1, .patience_ms = patience_ms};
 	struct urn_err err = {""};
 
 	server = nicd_admin_server_open(&admin, &cfg, &err);
@@ -144,7 +145,8 @@ listen_to(int fd, size_t *bytes, char *text, size_t size)
 			return -1;
 		n -= (ssize_t)sizeof(m.a);
 		m.text[n] = '\0';
-		if (text && (m.a.kind == ADMIN_END || *bytes == 0) && (m.a.status || m.a.kind == ADMIN_OUT))
+		if (text && (m.a.kind == ADMIN_END || *bytes == 0) &&
+		    (m.a.status || m.a.kind == ADMIN_OUT))
 			snprintf(text, size, "%.*s", (int)size - 1, m.text);
 		if (m.a.kind == ADMIN_END)
 			return m.a.status;
@@ -195,7 +197,8 @@ answers(void **state)
 	ask_with(fd, plain, "", 0);
 	expect(fd, 2, "0 words");
 	fd = dial();
-	ASK(fd, "much\0" "5000");
+	ASK(fd, "much\0"
+		"5000");
 	assert_int_equal(listen_to(fd, &bytes, NULL, 0), 0);
 	assert_int_equal(bytes, 5000000);
 	close(fd);
@@ -274,7 +277,8 @@ nonsense(void **state)
 			ask_with(fd, q, "say\0x", 6);
 			break;
 		case 7: /* gone before it is answered */
-			ASK(fd, "much\0" "3000");
+			ASK(fd, "much\0"
+				"3000");
 			close(fd);
 			goes_on();
 			continue;
@@ -302,7 +306,8 @@ the_slow_lose(void **state)
 	ssize_t n;
 
 	(void)state;
-	ASK(deaf, "much\0" "100000");
+	ASK(deaf, "much\0"
+		  "100000");
 	assert_int_equal(recv(silent, &a, sizeof(a), 0), 0);
 	/* It can be read what fitted the socket, and then comes no end. */
 	for (time_t end = time(NULL) + 20; atomic_load(&runs) && time(NULL) < end;)
@@ -327,7 +332,8 @@ the_slow_hold_up_nobody(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 4; i++) {
 		deaf[i] = dial();
-		ASK(deaf[i], "much\0" "100000");
+		ASK(deaf[i], "much\0"
+			     "100000");
 	}
 	for (unsigned int i = 0; i < 50; i++)
 		goes_on();
@@ -410,7 +416,8 @@ ends_in_the_middle(void **state)
 	int a = dial(), b = dial();
 
 	(void)state;
-	ASK(b, "much\0" "100000");
+	ASK(b, "much\0"
+	       "100000");
 	while (atomic_load(&runs) == 0)
 		usleep(100);
 	nicd_admin_server_close(server);
@@ -425,9 +432,13 @@ main(void)
 {
 #define TEST(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(answers, setup), TEST(only_its_user, setup), TEST(nonsense, setup),
-		TEST(the_slow_lose, setup_hasty), TEST(the_slow_hold_up_nobody, setup),
-		TEST(no_more_than_it_has_room_for, setup), TEST(places_that_are_taken, setup),
+		TEST(answers, setup),
+		TEST(only_its_user, setup),
+		TEST(nonsense, setup),
+		TEST(the_slow_lose, setup_hasty),
+		TEST(the_slow_hold_up_nobody, setup),
+		TEST(no_more_than_it_has_room_for, setup),
+		TEST(places_that_are_taken, setup),
 		TEST(ends_in_the_middle, setup),
 	};
 	int rc;

@@ -32,7 +32,8 @@ objects_make_an_array(void **state)
 	j.sink.flag(&j.sink, "on", false);
 	j.sink.end(&j.sink);
 	urn_report_json_finish(&j);
-	assert_string_equal(b.data, "[\n{\"name\": \"a\", \"n\": 18446744073709551615, \"on\": true},\n"
+	assert_string_equal(b.data,
+			    "[\n{\"name\": \"a\", \"n\": 18446744073709551615, \"on\": true},\n"
 			    "{\"on\": false}\n]\n");
 	urn_report_buf_free(&b);
 }
@@ -82,14 +83,17 @@ strings_are_escaped(void **state)
 		{"", "\"\""},
 		{"a\"b\\c", "\"a\\\"b\\\\c\""},
 		{"\n\t\r\x1b\x7f", "\"\\n\\t\\u000d\\u001b\\u007f\""},
-		{"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""},
-		{"\xff", "\"\\ufffd\""},                              /* never in UTF-8 */
-		{"\xc0\xaf", "\"\\ufffd\\ufffd\""},                   /* longer than it must be */
+		{"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+		 "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""},
+		{"\xff", "\"\\ufffd\""},	    /* never in UTF-8 */
+		{"\xc0\xaf", "\"\\ufffd\\ufffd\""}, /* longer than it must be */
 		{"\xe0\x80\xaf", "\"\\ufffd\\ufffd\\ufffd\""},
-		{"\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""},        /* half of a pair */
+		{"\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""},		  /* half of a pair */
 		{"\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""}, /* beyond the last */
-		{"\xe2\x82", "\"\\ufffd\\ufffd\""},                   /* cut */
-		{"\xc3" "a", "\"\\ufffda\""},
+		{"\xe2\x82", "\"\\ufffd\\ufffd\""},			  /* cut */
+		{"\xc3"
+		 "a",
+		 "\"\\ufffda\""},
 	};
 
 	(void)state;
@@ -122,8 +126,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(objects_make_an_array), cmocka_unit_test(parts_belong_together),
-		cmocka_unit_test(nothing_is_an_empty_array), cmocka_unit_test(strings_are_escaped),
+		cmocka_unit_test(objects_make_an_array),
+		cmocka_unit_test(parts_belong_together),
+		cmocka_unit_test(nothing_is_an_empty_array),
+		cmocka_unit_test(strings_are_escaped),
 		cmocka_unit_test(buffers_grow),
 	};
 

@@ -80,7 +80,9 @@ static void
 terminals_are_safe(void **state)
 {
 	(void)state;
-	row("\x1b[2Jx", 1, true, "\xc2\x9b" "1m\xff\n");
+	row("\x1b[2Jx", 1, true,
+	    "\xc2\x9b"
+	    "1m\xff\n");
 	row("\xc3\xa9\xe2\x82\xac", 1, true, "ok");
 	urn_report_text_flush(&text);
 	assert_string_equal(out.data, "name   count  on   last\n"
@@ -153,8 +155,8 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(columns_are_aligned),	  T(parts_belong_together),	T(nothing_prints_nothing),
-		T(terminals_are_safe),	  T(cards_have_a_line_a_field), T(rows_are_of_one_length),
+		T(columns_are_aligned), T(parts_belong_together),     T(nothing_prints_nothing),
+		T(terminals_are_safe),	T(cards_have_a_line_a_field), T(rows_are_of_one_length),
 		T(wide_tables_are_cut),
 	};
 

@@ -134,8 +134,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ring_fails),	      cmocka_unit_test(test_ring_goes_down),
-		cmocka_unit_test(test_started_without_cable), cmocka_unit_test(test_driver_cannot),
+		cmocka_unit_test(test_ring_fails),
+		cmocka_unit_test(test_ring_goes_down),
+		cmocka_unit_test(test_started_without_cable),
+		cmocka_unit_test(test_driver_cannot),
 		cmocka_unit_test(test_names),
 	};
 

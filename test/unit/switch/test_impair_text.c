@@ -44,7 +44,8 @@ words_come_back(void **state)
 		/* One that is in force knows its defaults. */
 		imp = urn_impair_create(&c, NULL);
 		assert_non_null(imp);
-		assert_string_equal(urn_impair_text(urn_impair_config(imp), text, sizeof(text)), lists[i].out);
+		assert_string_equal(urn_impair_text(urn_impair_config(imp), text, sizeof(text)),
+				    lists[i].out);
 		urn_impair_destroy(imp);
 	}
 }
@@ -67,11 +68,18 @@ texts_are_bounded(void **state)
 	char text[256], small[16];
 
 	(void)state;
-	assert_int_equal(urn_impair_take_list(&c, "drop=1.0625%,dup=99.9375%,corrupt=2.03125%,reorder=3.25%,"
-					      "hold=11-32,hold-time=1.000001s,delay=59.999999s,"
-					      "jitter=59.999999s,rate=999999999999", NULL), 0);
-	assert_int_equal(urn_impair_take_list(&c, "flap=1234567.000001s/1234567.000001s,queue=1048576,"
-					      "blackhole,seed=18446744073709551615", NULL), 0);
+	assert_int_equal(
+		urn_impair_take_list(&c,
+				     "drop=1.0625%,dup=99.9375%,corrupt=2.03125%,reorder=3.25%,"
+				     "hold=11-32,hold-time=1.000001s,delay=59.999999s,"
+				     "jitter=59.999999s,rate=999999999999",
+				     NULL),
+		0);
+	assert_int_equal(urn_impair_take_list(&c,
+					      "flap=1234567.000001s/1234567.000001s,queue=1048576,"
+					      "blackhole,seed=18446744073709551615",
+					      NULL),
+			 0);
 	urn_impair_text(&c, text, sizeof(text));
 	assert_true(strlen(text) < sizeof(text) - 2);
 	assert_non_null(strstr(text, "seed=18446744073709551615"));
