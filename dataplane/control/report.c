@@ -7,10 +7,12 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rte_version.h>
 
 #define LOCK_NS 2000000000ull /* how long a busy adapter is waited for */
+#define LOCK_PAUSE_US 100     /* between two looks */
 
 /* ---- common to all */
 
@@ -41,6 +43,7 @@ urn_report_lock(struct urn_adapter *a, struct urn_err *err)
 			return -1;
 		}
 		urn_engine_wait_turn();
+		usleep(LOCK_PAUSE_US); /* it may take long, and engines want the CPU */
 	}
 	return 0;
 }

@@ -262,7 +262,7 @@ nonsense(void **state)
 			assert_int_equal(send(fd, junk, 100, 0), 100);
 			break;
 		case 3: /* too long */
-			junk[ADMIN_LINE] = '\0';
+			junk[ADMIN_LINE - 1] = junk[ADMIN_LINE] = '\0';
 			ask_with(fd, plain, junk, ADMIN_LINE + 1);
 			break;
 		case 4: /* no end */
