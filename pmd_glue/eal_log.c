@@ -67,6 +67,23 @@ urn_eal_log_close(void)
 	log_stream = NULL;
 }
 
+int
+urn_eal_log_level(const char *level)
+{
+	static const struct {
+		const char *name;
+		uint32_t level;
+	} levels[] = {
+		{"error", RTE_LOG_ERR}, {"warning", RTE_LOG_WARNING}, {"notice", RTE_LOG_NOTICE},
+		{"info", RTE_LOG_INFO}, {"debug", RTE_LOG_DEBUG},
+	};
+
+	for (unsigned int i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+		if (strcmp(level, levels[i].name) == 0)
+			return rte_log_set_level_pattern("*", levels[i].level) < 0 ? -1 : 0;
+	return -1;
+}
+
 void
 urn_eal_log_hold(void)
 {

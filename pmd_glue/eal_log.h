@@ -13,6 +13,11 @@
 void urn_eal_log_open(bool loud);
 /* Give it back. */
 void urn_eal_log_close(void);
+/*
+ * From here on lines that matter at least so much: "error", "warning", "notice",
+ * "info", "debug". Any thread. returns: 0, or -1: no such level
+ */
+int urn_eal_log_level(const char *level);
 /* Hold lines of the calling thread back from here on, and forget those held. */
 void urn_eal_log_hold(void);
 /* Hold no longer. */

@@ -55,6 +55,8 @@ struct urn_port_family {
 	int (*started)(struct urn_port *port, struct urn_err *err);
 	/* Just before each rte_eth_dev_stop(). */
 	void (*stopping)(struct urn_port *port);
+	/* Its cable was pulled or plugged in (plug.h). */
+	void (*plugged)(struct urn_port *port, bool in);
 	/* Is the link up, other than by rte_eth_link_get_nowait()? */
 	bool (*link)(struct urn_port *port);
 	/* After the ethdev port was closed: free family_data; may take the pool away. */

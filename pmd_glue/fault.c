@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd_glue/fault.h"
 
+#include "pmd_glue/plug.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -107,11 +109,19 @@ urn_fault_tx(const struct urn_port *port, uint16_t queue, struct rte_mbuf **m, u
 uint16_t
 urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
-	return urn_port_may_poll(p) ? urn_fault_rx(p, queue, m, n) : 0;
+	uint16_t got = urn_port_may_poll(p) ? urn_fault_rx(p, queue, m, n) : 0;
+
+	if (urn_port_plugged(p) == URN_PORT_UP)
+		return got;
+	/* They have not come: the cable is out. */
+	rte_pktmbuf_free_bulk(m, got);
+	return 0;
 }
 
 uint16_t
 urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)
 {
+	if (urn_port_plugged(p) != URN_PORT_UP)
+		return 0;
 	return urn_port_may_poll(p) ? urn_fault_tx(p, queue, m, n) : 0;
 }

@@ -34,6 +34,7 @@ struct cable {
 		struct cable *cable;
 		unsigned int side; /* 0 or 1 */
 		bool started;	   /* written by its side, read by the other: atomic */
+		bool pulled;	   /* likewise: its cable is out */
 		char name[RTE_ETH_NAME_MAX_LEN]; /* of the ethdev port */
 	} end[2];
 	uint16_t queues;	     /* each way */
@@ -216,8 +217,19 @@ ring_link(struct urn_port *port)
 
 	if (end == NULL)
 		return port->started;
-	return port->started &&
-	       __atomic_load_n(&end->cable->end[1 - end->side].started, __ATOMIC_RELAXED);
+	end = &end->cable->end[1 - end->side];
+	return port->started && __atomic_load_n(&end->started, __ATOMIC_RELAXED) &&
+	       !__atomic_load_n(&end->pulled, __ATOMIC_RELAXED);
+}
+
+/* The cable is one: the other side sees it, too. */
+static void
+ring_plugged(struct urn_port *port, bool in)
+{
+	struct cable_end *end = port->family_data;
+
+	if (end != NULL)
+		__atomic_store_n(&end->pulled, !in, __ATOMIC_RELAXED);
 }
 
 static void
@@ -244,6 +256,7 @@ const struct urn_port_family urn_family_ring = {
 	.starting = ring_starting,
 	.started = ring_started,
 	.stopping = ring_stopping,
+	.plugged = ring_plugged,
 	.link = ring_link,
 	.closed = ring_closed,
 };

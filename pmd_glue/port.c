@@ -5,6 +5,7 @@
 #include "pmd_glue/fault.h"
 #include "pmd_glue/intr.h"
 #include "pmd_glue/numa.h"
+#include "pmd_glue/plug.h"
 #include "pmd_glue/pool.h"
 
 #include <rte_dev.h>
@@ -421,7 +422,8 @@ urn_port_start(struct urn_port *port, struct urn_err *err)
 	}
 	__atomic_store_n(&port->faulted, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->started, true, __ATOMIC_RELEASE);
-	__atomic_store_n(&port->direct, !port->family->faults, __ATOMIC_RELEASE);
+	__atomic_store_n(&port->direct,
+			 !port->family->faults && urn_port_plugged(port) == URN_PORT_UP, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -462,7 +464,7 @@ link_ask(struct urn_port *port)
 {
 	struct rte_eth_link link = {.link_status = RTE_ETH_LINK_DOWN};
 
-	if (!urn_port_may_poll(port))
+	if (!urn_port_may_poll(port) || urn_port_plugged(port) != URN_PORT_UP)
 		return false;
 	if (port->family->link != NULL)
 		return port->family->link(port);

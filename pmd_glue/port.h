@@ -51,6 +51,13 @@ struct urn_port_caps {
 /* Bytes of an Ethernet MTU beside the payload: IPv6, UDP, the longest BTH and extensions, ICRC. */
 #define URN_PORT_ROCE_HEADERS 92u
 
+/* Is the cable in? (plug.h) */
+enum urn_port_plug {
+	URN_PORT_UP,
+	URN_PORT_DOWN,	 /* taken down by a person */
+	URN_PORT_FAILED, /* as if it had been pulled */
+};
+
 struct urn_port {
 	uint16_t id; /* ethdev port */
 	struct urn_port_config cfg;
@@ -61,10 +68,11 @@ struct urn_port {
 	const struct urn_port_family *family;
 	void *family_data; /* owner: the family */
 	bool started;	   /* frames may pass; atomic */
-	bool direct;	   /* started, and of a family whose memory stays; atomic */
+	bool direct;	   /* started, plugged in, and of a family whose memory stays; atomic */
 	bool faulted;	   /* its memory vanished in a burst; atomic */
 	bool wanted;	   /* to be started, when its other side allows (memif) */
 	bool link_up;	   /* as of the last urn_port_poll_link() */
+	uint8_t plug;	   /* enum urn_port_plug; atomic */
 };
 
 /*
@@ -102,7 +110,7 @@ int urn_port_poll_link(struct urn_port *port);
 int urn_port_stop(struct urn_port *port, struct urn_err *err);
 int urn_port_start(struct urn_port *port, struct urn_err *err);
 
-/* Bursts on a port that is stopped, or whose memory can vanish (fault.h). */
+/* Bursts on a port that is stopped or not plugged in, or whose memory can vanish (fault.h). */
 uint16_t urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m,
 			  uint16_t n);
 uint16_t urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m,

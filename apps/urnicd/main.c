@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* urnicd: a dataplane as a process of its own. */
+#include "admin_server.h"
+#include "console.h"
 #include "rig.h"
 #include "workers.h"
 
@@ -19,6 +21,7 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 struct options {
 	const char *file;
 	bool check;
+	bool console;
 };
 
 static const char help[] =
@@ -28,12 +31,13 @@ static const char help[] =
 	"to it over its socket and use verbs. It runs until SIGTERM, SIGINT or SIGHUP.\n"
 	"\n"
 	"  -c, --config FILE   what to run (doc/urnicd.md; ready ones in config/)\n"
+	"  -i, --interactive   take commands from the standard input (doc/urnicctl.md)\n"
 	"      --check         say whether FILE is right, and stop\n"
 	"      --help-config   every section and key of FILE, and stop\n"
 	"      --help          this text\n"
 	"      --version       the version\n"
 	"\n"
-	"Exit code: 0 stopped by SIGTERM, 1 failed, 2 wrong usage or a mistake in FILE,\n"
+	"Exit code: 0 stopped by SIGTERM or quit, 1 failed, 2 wrong usage or a mistake in FILE,\n"
 	"128 + N stopped by another signal N.\n";
 
 /* returns: -1 to run, or the exit code */
@@ -43,14 +47,18 @@ parse(int argc, char **argv, struct options *o)
 	static const struct option longs[] = {
 		{"config", required_argument, NULL, 'c'}, {"check", no_argument, NULL, 'k'},
 		{"help-config", no_argument, NULL, 'H'},  {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},	  {NULL, 0, NULL, 0},
+		{"version", no_argument, NULL, 'V'},	  {"interactive", no_argument, NULL, 'i'},
+		{NULL, 0, NULL, 0},
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "c:hi", longs, NULL)) != -1) {
 		switch (c) {
 		case 'c':
 			o->file = optarg;
+			break;
+		case 'i':
+			o->console = true;
 			break;
 		case 'k':
 			o->check = true;
@@ -87,20 +95,53 @@ fail(const struct urn_err *err)
 	return EXIT_FAILED;
 }
 
-/* Programs are served; sleep until a signal ends it. */
+/* Sleep until a signal ends it. */
 static void
-serve(const struct nicd_rig *rig)
+wait_for_signal(void)
 {
 	/* A signal may have gone to another thread: looked at ten times a second. */
 	const struct timespec nap = {.tv_nsec = 100000000};
+
+	while (!urn_stop_requested())
+		(void)nanosleep(&nap, NULL);
+}
+
+/* Programs are served, until a signal or the person at the console ends it. returns: 0, or -1 with *err */
+static int
+serve(struct nicd_rig *rig, struct nicd_admin *admin, bool console, struct urn_err *err)
+{
+	int rc = 0;
 
 	fprintf(stderr, "urnicd: %u engine%s, %u adapter%s, listening at %s\n", rig->cfg->engines,
 		rig->cfg->engines == 1 ? "" : "s", rig->cfg->adapters,
 		rig->cfg->adapters == 1 ? "" : "s", rig->socket);
 	nicd_notify("READY=1");
-	while (!urn_stop_requested())
-		(void)nanosleep(&nap, NULL);
+	if (console)
+		rc = nicd_console(admin, err);
+	else
+		wait_for_signal();
 	nicd_notify("STOPPING=1");
+	if (rc > 0)
+		urn_err_set(err, "%d of the commands failed", rc);
+	return rc == 0 ? 0 : -1;
+}
+
+/* The control socket beside the one for programs, for as long as these are served. */
+static int
+serve_all(struct nicd_rig *rig, bool console, struct urn_err *err)
+{
+	struct nicd_admin_server_config cfg = {.path = rig->control, .gid = rig->control_gid};
+	struct nicd_admin_server *server;
+	struct nicd_admin admin;
+	int rc = nicd_admin_init(&admin, rig, err);
+
+	if (rc != 0)
+		return -1;
+	server = nicd_admin_server_open(&admin, &cfg, err);
+	rc = server ? serve(rig, &admin, console, err) : -1;
+	nicd_admin_server_close(server);
+	nicd_admin_fini(&admin);
+	return rc;
 }
 
 static int
@@ -119,11 +160,12 @@ write_pid(const char *path, struct urn_err *err)
 }
 
 static int
-run(const struct urn_config *cfg)
+run(const struct urn_config *cfg, bool console)
 {
 	struct nicd_workers *workers = NULL;
 	struct urn_err err = {""};
 	struct nicd_rig rig;
+	bool wrote = false;
 	int rc = nicd_rig_open(&rig, cfg, &err);
 
 	if (rc == 0)
@@ -131,15 +173,19 @@ run(const struct urn_config *cfg)
 	rc = workers ? nicd_rig_listen(&rig, &err) : -1;
 	if (rc == 0)
 		rc = write_pid(cfg->urnicd.pid_file, &err);
-	if (rc == 0)
-		serve(&rig);
-	if (rc == 0 && cfg->urnicd.pid_file[0] != '\0')
+	if (rc == 0) {
+		wrote = true;
+		rc = serve_all(&rig, console, &err);
+	}
+	if (wrote && cfg->urnicd.pid_file[0] != '\0')
 		(void)unlink(cfg->urnicd.pid_file);
 	nicd_rig_hang_up(&rig);
 	nicd_workers_stop(workers);
 	nicd_rig_close(&rig);
 	if (rc != 0)
 		return fail(&err);
+	if (!urn_stop_requested())
+		return EXIT_SUCCESS;
 	return urn_stop_requested() == SIGTERM ? EXIT_SUCCESS : EXIT_SIGNAL + urn_stop_requested();
 }
 
@@ -169,7 +215,7 @@ main(int argc, char **argv)
 		fputs("urnicd: cannot catch signals\n", stderr);
 		rc = EXIT_FAILED;
 	} else {
-		rc = run(cfg);
+		rc = run(cfg, o.console);
 	}
 	urn_config_free(cfg);
 	return rc;

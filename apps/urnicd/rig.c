@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rig.h"
 
+#include "admin_proto.h"
+
 #include "pmd_glue/eal.h"
 #include "pmd_glue/pool.h"
 
@@ -270,12 +272,16 @@ nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 	if (rig->socket[0] == '\0' &&
 	    urn_config_socket_default(geteuid() == 0, getenv("XDG_RUNTIME_DIR"), rig->socket, err) != 0)
 		return -1;
-	if (make_dir(rig, err) != 0 || group_of(d->group, &cfg.gid, err) != 0)
+	snprintf(rig->control, sizeof(rig->control), d->control[0] ? "%s" : "%s" ADMIN_SUFFIX,
+		 d->control[0] ? d->control : rig->socket);
+	if (make_dir(rig, err) != 0 || group_of(d->group, &cfg.gid, err) != 0 ||
+	    group_of(d->control_group, &rig->control_gid, err) != 0)
 		return -1;
 	cfg.clients = few(l->clients);
 	cfg.clients_per_uid = few(l->clients_per_uid);
 	cfg.per_client = limits_of(&l->per_client);
 	cfg.per_uid = limits_of(&l->per_uid);
+	rig->server_config = cfg;
 	rig->server = urn_server_open(rig->dp, &cfg, err);
 	return rig->server ? 0 : -1;
 }

@@ -16,7 +16,10 @@ struct nicd_rig {
 	struct urn_switch **sw;              /* by number in cfg->sw; owner: its fabric */
 	struct urn_dp *dp;
 	struct urn_server *server;
+	struct urn_server_config server_config; /* its limits */
 	char socket[108];                    /* where it listens */
+	char control[112];                   /* ... and where for those who control it */
+	gid_t control_gid;                   /* who may, beside its user and root; (gid_t)-1: nobody */
 	bool made_dir;                       /* the socket's folder is ours */
 };
 

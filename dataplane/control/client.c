@@ -161,6 +161,7 @@ own_space(struct urn_client *c, struct urn_err *err)
 struct urn_client *
 urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err)
 {
+	static _Atomic uint32_t serial;
 	struct urn_client *c = calloc(1, sizeof(*c));
 	int rc = c ? urn_area_init(&c->area, a->cfg.area_size, remote) : ENOMEM;
 
@@ -180,6 +181,7 @@ urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err)
 		return NULL;
 	}
 	atomic_store(&c->async_fd, -1);
+	atomic_store(&c->conn_fd, -1);
 	urn_cm_client_init(&c->cm);
 	c->channel = (struct urn_abi_channel){
 		.ctx = c,
@@ -190,6 +192,7 @@ urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err)
 	};
 	while (pthread_mutex_trylock(&a->lock) != 0)
 		urn_engine_wait_turn();
+	c->id = atomic_fetch_add(&serial, 1) + 1; /* under the lock: the newest is the list's first */
 	c->next = a->clients;
 	a->clients = c;
 	for (uint32_t v = 0; v < a->vectors && rc == 0; v++)

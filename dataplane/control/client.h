@@ -40,6 +40,10 @@ struct urn_ctl_channel {
 struct urn_client {
 	struct urn_adapter *adapter;   /* NULL: its dataplane has been taken down */
 	struct urn_client *next;       /* of the adapter */
+	uint32_t id;                   /* of all clients of this process, from 1 on; grows along the list */
+	pid_t pid;                     /* remote: its process, as the kernel said; 0: none */
+	uid_t uid;                     /* remote: its user */
+	_Atomic int conn_fd;           /* remote: its connection, the session's; -1: none. To hang up on */
 	struct urn_abi_channel channel;
 	struct urn_area area;
 	struct urn_space *space;       /* where its memory is; NULL: in this process. Counted */

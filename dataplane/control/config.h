@@ -45,6 +45,8 @@ struct urn_config_daemon {
 	char socket[108];	    /* path; "": urn_config_socket_default() */
 	uint32_t mode;		    /* of the socket, 0600 */
 	char group[32];		    /* of the socket; "": the process's */
+	char control[108];	    /* path of the control socket; "": socket with .ctl behind it */
+	char control_group[32];	    /* who may use that, too; "": nobody */
 	char node[URN_CONFIG_NAME]; /* of clients that name none; "": if there are several, none */
 	char log_level[16];	    /* as urn_eal_config.log_level: "error", "warning", ... */
 	bool telemetry;		    /* rte_telemetry's socket */

@@ -31,6 +31,7 @@
 #ifndef URN_CONTROL_NEIGH_H
 #define URN_CONTROL_NEIGH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rte_mbuf.h>
@@ -140,5 +141,22 @@ unsigned int urn_neigh_announce(struct urn_neigh *nb, struct rte_mempool *pool,
 enum urn_neigh_state urn_neigh_peek(struct urn_neigh *nb, const uint8_t gid[16], uint8_t *mac);
 /* Entries in use, of any state. */
 unsigned int urn_neigh_count(struct urn_neigh *nb);
+
+struct urn_neigh_info {
+	uint8_t gid[16];
+	uint8_t mac[6];             /* REACHABLE and STALE */
+	enum urn_neigh_state state;
+	bool fixed;                 /* a static entry */
+};
+
+/*
+ * List the table, in no order: *at is 0 at first and moves on. What comes or goes
+ * meanwhile may be in the list or not. returns: entries in out[], 0: that was all
+ * (neigh_list.c)
+ */
+unsigned int urn_neigh_list(struct urn_neigh *nb, uint32_t *at, struct urn_neigh_info *out,
+			    unsigned int max);
+/* Name of a state, for people. */
+const char *urn_neigh_state_name(unsigned int state);
 
 #endif

@@ -249,6 +249,9 @@ on_open(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int
 	}
 	s->client->account = s->account;
 	s->client->limits = *s->limits;
+	s->client->pid = s->peer.pid;
+	s->client->uid = s->peer.uid;
+	atomic_store(&s->client->conn_fd, s->fd);
 	open_space(s, m);
 	a->open.foreign = s->client->space != NULL;
 	a->open.area_size = s->client->area.size;

@@ -8,10 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DEFAULT_QUEUE 4096u
-#define DEFAULT_REORDER_NS 100000u
-#define DEFAULT_PASS_MAX 8u
-
 static bool
 is_probability(double p)
 {
@@ -98,12 +94,12 @@ static void
 defaults(struct urn_impair_config *c)
 {
 	if (!c->queue)
-		c->queue = DEFAULT_QUEUE;
+		c->queue = URN_IMPAIR_DEFAULT_QUEUE;
 	if (!c->reorder_ns)
-		c->reorder_ns = DEFAULT_REORDER_NS;
+		c->reorder_ns = URN_IMPAIR_DEFAULT_REORDER_NS;
 	if (!c->reorder_max) {
 		c->reorder_min = 1;
-		c->reorder_max = DEFAULT_PASS_MAX;
+		c->reorder_max = URN_IMPAIR_DEFAULT_PASS;
 	}
 }
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is inside an impairment: shared by impair.c and impair_config.c, and nobody else. */
+/* What is inside an impairment: shared by the files impair*.c, and nobody else. */
 #ifndef URN_SWITCH_IMPAIR_STATE_H
 #define URN_SWITCH_IMPAIR_STATE_H
 
 #include "switch/impair.h"
 
 #define URN_IMPAIR_HELD 64u	 /* beyond these a frame is not held back */
+/* What holds when nobody says: frames inside, the bound of reordering, others that pass. */
+#define URN_IMPAIR_DEFAULT_QUEUE 4096u
+#define URN_IMPAIR_DEFAULT_REORDER_NS 100000u
+#define URN_IMPAIR_DEFAULT_PASS 8u
 #define URN_IMPAIR_RATE_SHIFT 20 /* ns of a byte are kept in 1/2^20 */
 
 /* What chance is asked about; a sequence of its own for each, and for copies. */

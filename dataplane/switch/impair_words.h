@@ -25,5 +25,10 @@ int urn_impair_take(struct urn_impair_config *c, const char *key, const char *va
 		    struct urn_err *err);
 /* Set those of a list, on top of what is there. returns: 0, or -1 with *err */
 int urn_impair_take_list(struct urn_impair_config *c, const char *list, struct urn_err *err);
+/*
+ * The other way: the list of what is set, which urn_impair_take_list() takes; ""
+ * when nothing is. Cut when it does not fit, which it does in 256 bytes. returns buf
+ */
+const char *urn_impair_text(const struct urn_impair_config *c, char *buf, size_t size);
 
 #endif

@@ -256,7 +256,8 @@ def main():
             check_links(doc, project)
             check_names(doc, project, source)
             check_options(doc, place)
-            if doc.name in ("doc/urnic-cp.md", "doc/urnic-perf.md", "doc/urnic-switch.md"):
+            if doc.name in ("doc/urnic-cp.md", "doc/urnic-perf.md", "doc/urnic-switch.md",
+                            "doc/urnicctl.md"):
                 program = doc.name[4:-3]
                 check_manual(doc, place, f"build/apps/{program}/{program}")
             check_commands(doc, place)

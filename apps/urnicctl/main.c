@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* urnicctl: commands to a running urnicd, from a shell. */
+#include "urnicd/admin_proto.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, PATIENCE_S = 60 };
+
+struct options {
+	const char *socket; /* NULL, "auto": look for it */
+	bool json;
+};
+
+static void
+help(void)
+{
+	fputs("Usage: urnicctl [OPTION...] COMMAND...\n"
+	      "\n"
+	      "Ask a running urnicd, or tell it something (doc/urnicctl.md).\n"
+	      "\n"
+	      "  -s, --socket PATH   its control socket, or the one for programs beside it; auto, "
+	      "as\n"
+	      "                      without this: of URNIC_SOCKET, of $XDG_RUNTIME_DIR/urnic/, of "
+	      "/run/urnic/\n"
+	      "      --json          answer as an array of objects\n"
+	      "      --help          this text\n"
+	      "      --version       the version\n"
+	      "\n"
+	      "Commands:\n",
+	      stdout);
+	admin_help(stdout);
+	fputs("\nExit code: 0 done, 1 failed, 2 wrong usage.\n", stdout);
+}
+
+/* returns: -1 to go on, or the exit code */
+static int
+parse(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{"socket", required_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
+	};
+	int c;
+
+	/* Options come first: what follows a command is the command's. */
+	while ((c = getopt_long(argc, argv, "+s:h", longs, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			o->socket = optarg;
+			break;
+		case 'j':
+			o->json = true;
+			break;
+		case 'h':
+			help();
+			return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
+		case 'V':
+			puts("urnicctl " URN_VERSION);
+			return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILED;
+		default:
+			fputs("urnicctl: see urnicctl --help\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	return -1;
+}
+
+/* ---- finding it */
+
+static bool
+is_socket(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* The control socket beside a socket for programs, if there is one, or that itself. */
+static bool
+beside(char *path, size_t size, const char *socket)
+{
+	int n = snprintf(path, size, "%s" ADMIN_SUFFIX, socket);
+
+	if (n < 0 || (size_t)n >= size || !is_socket(path))
+		n = snprintf(path, size, "%s", socket);
+	return n > 0 && (size_t)n < size;
+}
+
+/* As programs look for their dataplane (doc/urnicd.md). returns: does it fit? */
+static bool
+find(const struct options *o, char *path, size_t size)
+{
+	const char *told = getenv("URNIC_SOCKET"), *dir = getenv("XDG_RUNTIME_DIR");
+	char own[256];
+
+	if (o->socket && strcmp(o->socket, "auto") != 0)
+		return beside(path, size, o->socket);
+	if (told && told[0])
+		return beside(path, size, told);
+	snprintf(own, sizeof(own), "%s/urnic/urnicd.sock", dir ? dir : "/run");
+	if (dir && beside(path, size, own) && is_socket(path))
+		return true;
+	return beside(path, size, dir ? "/run/urnic/urnicd.sock" : own);
+}
+
+/* returns: a connection, or -1 and it was said why */
+static int
+dial(const char *path)
+{
+	const struct timeval tv = {.tv_sec = PATIENCE_S};
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd;
+
+	if (strlen(path) >= sizeof(addr.sun_path)) {
+		fprintf(stderr, "urnicctl: %s: the path of a socket has at most %zu bytes\n", path,
+			sizeof(addr.sun_path) - 1);
+		return -1;
+	}
+	memcpy(addr.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)) == 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) == 0 &&
+	    connect(fd, (const void *)&addr, sizeof(addr)) == 0)
+		return fd;
+	if (errno == ENOENT || errno == ECONNREFUSED)
+		fprintf(stderr,
+			"urnicctl: no urnicd at %s; start one (urnicd -c FILE), or say where it "
+			"is: "
+			"--socket PATH\n",
+			path);
+	else
+		fprintf(stderr, "urnicctl: %s: %s\n", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* ---- asking */
+
+static int
+ask(int fd, bool json, char *const *words, unsigned int n)
+{
+	struct admin_ask q = {.magic = ADMIN_MAGIC, .version = ADMIN_VERSION, .json = json};
+	struct iovec iov[1 + ADMIN_WORDS] = {{&q, sizeof(q)}};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 1 + n};
+
+	for (unsigned int i = 0; i < n; i++)
+		iov[1 + i] = (struct iovec){words[i], strlen(words[i]) + 1};
+	if (sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0)
+		return 0;
+	fprintf(stderr, "urnicctl: urnicd does not take the command: %s\n", strerror(errno));
+	return -1;
+}
+
+/* Print the answer. returns: the exit code */
+static int
+answer(int fd)
+{
+	static char text[ADMIN_PIECE + 1];
+	struct admin_answer a;
+	struct iovec iov[2] = {{&a, sizeof(a)}, {text, ADMIN_PIECE}};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+
+	for (;;) {
+		ssize_t n = recvmsg(fd, &msg, 0);
+
+		if (n < (ssize_t)sizeof(a) || a.magic != ADMIN_MAGIC) {
+			fprintf(stderr, "urnicctl: %s\n",
+				n < 0 && errno == EAGAIN ? "urnicd does not answer"
+				: n > 0 ? "this is no answer of urnicd's: is it its control socket?"
+					: "urnicd hung up: it ends, or this is not its control "
+					  "socket");
+			return EXIT_FAILED;
+		}
+		n -= (ssize_t)sizeof(a);
+		if (a.kind == ADMIN_OUT) {
+			if (fwrite(text, 1, (size_t)n, stdout) == (size_t)n)
+				continue;
+			fprintf(stderr, "urnicctl: can't write the answer: %s\n", strerror(errno));
+			return EXIT_FAILED;
+		}
+		if (fflush(stdout) != 0) {
+			fprintf(stderr, "urnicctl: can't write the answer: %s\n", strerror(errno));
+			return EXIT_FAILED;
+		}
+		text[n] = '\0';
+		if (a.status)
+			fprintf(stderr, "urnicctl: %s\n", text);
+		return a.status;
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o = {0};
+	int rc = parse(argc, argv, &o), fd;
+	struct admin_call call;
+	struct admin_why why;
+	char path[256];
+	size_t bytes = 0;
+
+	if (rc >= 0)
+		return rc;
+	/* What is wrong is said without asking; urnicd looks again. */
+	if (admin_parse(&call, argv + optind, (unsigned int)(argc - optind), &why) != 0) {
+		fprintf(stderr, "urnicctl: %s\n", why.text);
+		return EXIT_USAGE;
+	}
+	for (int i = optind; i < argc; i++)
+		bytes += strlen(argv[i]) + 1;
+	if (bytes > ADMIN_LINE || argc - optind > ADMIN_WORDS) {
+		fprintf(stderr, "urnicctl: a command has at most %d bytes\n", ADMIN_LINE);
+		return EXIT_USAGE;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	if (!find(&o, path, sizeof(path))) {
+		fputs("urnicctl: the path of the socket is too long\n", stderr);
+		return EXIT_FAILED;
+	}
+	fd = dial(path);
+	if (fd < 0)
+		return EXIT_FAILED;
+	rc = ask(fd, o.json, argv + optind, (unsigned int)(argc - optind)) == 0 ? answer(fd)
+										: EXIT_FAILED;
+	close(fd);
+	return rc;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands about captures. */
+#include "admin.h"
+
+#include "units.h"
+
+#if __has_include("dataplane/control/capture.h")
+#include "dataplane/control/capture.h"
+
+#include <string.h>
+
+/* A size, if it was given; the table has seen that it is one. */
+static uint64_t
+size_of(const struct nicd_run *r, const char *name)
+{
+	const char *text = admin_arg(&r->call, name);
+	uint64_t v;
+
+	return text && urn_text_parse_size(text, &v) == 0 ? v : 0;
+}
+
+int
+nicd_run_capture_start(struct nicd_run *r)
+{
+	const char *port = admin_arg(&r->call, "PORT");
+
+	if (strcmp(port, "all") == 0)
+		port = NULL;
+	return urn_capture_start(r->admin->rig->captures, port, admin_arg(&r->call, "FILE"),
+				 admin_number(&r->call, "frames", 0), size_of(r, "size"),
+				 &r->err) == 0
+		       ? URN_REPORT_DONE
+		       : URN_REPORT_FAILED;
+}
+
+static void
+say(struct nicd_run *r, const struct urn_capture_status *st)
+{
+	struct urn_report_sink *s = r->sink;
+
+	if (st->file[0] == '\0')
+		return;
+	s->begin(s, "capture", true);
+	s->str(s, "file", st->file);
+	s->str(s, "port", st->port[0] ? st->port : "all");
+	s->flag(s, "running", st->running);
+	s->flag(s, "ended", st->ended);
+	s->u64(s, "frames", st->frames);
+	s->u64(s, "bytes", st->bytes);
+	s->u64(s, "dropped", st->dropped);
+	s->str(s, "failure", st->failure);
+	s->end(s);
+}
+
+int
+nicd_run_capture_stop(struct nicd_run *r)
+{
+	struct urn_capture_status st = {0};
+
+	if (urn_capture_stop(r->admin->rig->captures, &st, &r->err) != 0)
+		return URN_REPORT_FAILED;
+	say(r, &st);
+	return URN_REPORT_DONE;
+}
+
+int
+nicd_run_show_capture(struct nicd_run *r)
+{
+	struct urn_capture_status st = {0};
+
+	urn_capture_status(r->admin->rig->captures, &st);
+	say(r, &st);
+	return URN_REPORT_DONE;
+}
+
+#else
+
+static int
+none(struct nicd_run *r)
+{
+	urn_err_set(&r->err, "this dataplane has no captures");
+	return URN_REPORT_FAILED;
+}
+
+int
+nicd_run_capture_start(struct nicd_run *r)
+{
+	return none(r);
+}
+
+int
+nicd_run_capture_stop(struct nicd_run *r)
+{
+	return none(r);
+}
+
+int
+nicd_run_show_capture(struct nicd_run *r)
+{
+	return none(r);
+}
+
+#endif

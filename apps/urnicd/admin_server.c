@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "admin_server.h"
+
+#include "admin_proto.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 10000, BACKLOG = 16, REST_MS = 100 };
+
+/* One who asks. */
+struct peer {
+	int fd;		       /* -1: a free place */
+	bool asked;	       /* the question is there, and run has begun */
+	bool more;	       /* of the run */
+	bool ended;	       /* the last piece is on its way */
+	size_t sent;	       /* bytes of run.out that are taken */
+	uint64_t until;	       /* ns: when patience ends */
+	char line[ADMIN_LINE]; /* the words */
+	char *words[ADMIN_WORDS];
+	struct nicd_run run;
+};
+
+struct nicd_admin_server {
+	struct nicd_admin *admin;
+	struct nicd_admin_server_config cfg;
+	struct sockaddr_un addr;
+	struct stat made; /* the socket's file as we made it */
+	int listen_fd, stop_fd;
+	bool bound, running;
+	pthread_t thread;
+	uint64_t rest_until; /* ns: no descriptor was left; do not try before */
+	struct peer peer[NICD_ADMIN_PEERS];
+};
+
+static uint64_t
+clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- one peer */
+
+static void
+be_patient(const struct nicd_admin_server *s, struct peer *p)
+{
+	p->until = clock_ns() + s->cfg.patience_ms * 1000000ull;
+}
+
+static void
+hang_up(struct peer *p)
+{
+	if (p->asked)
+		nicd_run_end(&p->run);
+	close(p->fd);
+	p->fd = -1;
+	p->asked = false;
+}
+
+/* The words of a question, which end with a NUL. returns: how many, -1: it makes no sense */
+static int
+cut(struct peer *p, size_t len)
+{
+	int n = 0;
+
+	if (len == 0)
+		return 0;
+	if (p->line[len - 1] != '\0')
+		return -1;
+	for (size_t i = 0; i < len; i += strlen(p->line + i) + 1) {
+		if (n == ADMIN_WORDS)
+			return -1;
+		p->words[n++] = p->line + i;
+	}
+	return n;
+}
+
+/* Take the question. returns: false: hang up */
+static bool
+take_question(const struct nicd_admin_server *s, struct peer *p)
+{
+	struct admin_ask ask = {0};
+	struct iovec iov[2] = {{&ask, sizeof(ask)}, {p->line, sizeof(p->line)}};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+	ssize_t got = recvmsg(p->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	int n;
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR;
+	if (got < (ssize_t)sizeof(ask) || (msg.msg_flags & MSG_TRUNC) || ask.magic != ADMIN_MAGIC ||
+	    ask.json > 1)
+		return false;
+	n = cut(p, (size_t)got - sizeof(ask));
+	if (n < 0)
+		return false;
+	nicd_run_begin(&p->run, s->admin, ask.json, false, p->words, (unsigned int)n);
+	p->asked = p->more = true;
+	p->ended = false;
+	p->sent = 0;
+	if (ask.version != ADMIN_VERSION) {
+		p->run.status = NICD_RUN_FAILED;
+		urn_err_set(&p->run.err,
+			    "urnicctl and urnicd are of different releases: use the two of one");
+	}
+	be_patient(s, p);
+	return true;
+}
+
+/* Give one piece away. returns: 1 taken, 0 not now, -1 hang up */
+static int
+give(struct peer *p, enum admin_kind kind, int status, const char *text, size_t len)
+{
+	struct admin_answer a = {
+		.magic = ADMIN_MAGIC, .kind = (uint16_t)kind, .status = (uint16_t)status};
+	struct iovec iov[2] = {{&a, sizeof(a)}, {(char *)(uintptr_t)text, len}};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+
+	if (sendmsg(p->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return 1;
+	return errno == EAGAIN || errno == EINTR ? 0 : -1;
+}
+
+/* What there is to be given next; runs the command on when all is given. returns: as give() */
+static int
+give_next(struct peer *p)
+{
+	struct nicd_run *r = &p->run;
+	size_t left = r->out.len - p->sent;
+	int rc;
+
+	if (left) {
+		left = left < ADMIN_PIECE ? left : ADMIN_PIECE;
+		rc = give(p, ADMIN_OUT, 0, r->out.data + p->sent, left);
+		p->sent += rc > 0 ? left : 0;
+		return rc;
+	}
+	urn_report_buf_clear(&r->out);
+	p->sent = 0;
+	if (p->more) {
+		p->more = nicd_run_step(r);
+		return 1;
+	}
+	rc = give(p, ADMIN_END, (int)r->status, r->err.text, r->status ? strlen(r->err.text) : 0);
+	p->ended = rc > 0;
+	return rc;
+}
+
+/* A turn of one peer who can be written to: a few pieces, for others wait as well. */
+static void
+serve(const struct nicd_admin_server *s, struct peer *p)
+{
+	for (unsigned int i = 0; i < 4; i++) {
+		int rc = give_next(p);
+
+		if (rc < 0 || p->ended) {
+			hang_up(p);
+			return;
+		}
+		if (rc == 0)
+			return;
+		be_patient(s, p);
+	}
+}
+
+/* ---- all of them */
+
+/* May it ask? */
+static bool
+is_allowed(const struct nicd_admin_server *s, int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+		return false;
+	/* With a group, the socket's own mode has let in only its members. */
+	return cred.uid == 0 || cred.uid == geteuid() || s->cfg.gid != (gid_t)-1;
+}
+
+static struct peer *
+free_place(struct nicd_admin_server *s)
+{
+	for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++)
+		if (s->peer[i].fd < 0)
+			return &s->peer[i];
+	return NULL;
+}
+
+static void
+turn_away(struct peer *p, const char *why)
+{
+	(void)give(p, ADMIN_END, NICD_RUN_FAILED, why, strlen(why));
+	close(p->fd);
+	p->fd = -1;
+}
+
+static void
+accept_one(struct nicd_admin_server *s)
+{
+	struct peer *p = free_place(s), nobody;
+	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0) {
+		/* No descriptor or memory: it waits to be accepted; look again in a while. */
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			s->rest_until = clock_ns() + REST_MS * 1000000ull;
+		return;
+	}
+	nobody.fd = fd;
+	if (p == NULL) {
+		turn_away(&nobody, "too many ask at this time; try again");
+	} else if (!is_allowed(s, fd)) {
+		turn_away(&nobody, "only root and the user of the dataplane may control it; "
+				   "control_group of [urnicd] names a group that may, too");
+	} else {
+		p->fd = fd;
+		p->asked = false;
+		be_patient(s, p);
+	}
+}
+
+/* What to wait for. returns: how long at most, ms; -1: for ever */
+static int
+prepare(struct nicd_admin_server *s, struct pollfd *fds)
+{
+	uint64_t now = clock_ns(), next = UINT64_MAX;
+
+	fds[0] = (struct pollfd){.fd = s->stop_fd, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = s->listen_fd, .events = POLLIN};
+	if (s->rest_until > now) {
+		fds[1].fd = -1;
+		next = s->rest_until;
+	}
+	for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++) {
+		struct peer *p = &s->peer[i];
+
+		if (p->fd >= 0 && p->until <= now)
+			hang_up(p);
+		fds[2 + i] = (struct pollfd){.fd = p->fd, .events = p->asked ? POLLOUT : POLLIN};
+		if (p->fd >= 0 && p->until < next)
+			next = p->until;
+	}
+	return next == UINT64_MAX ? -1 : (int)((next - now) / 1000000) + 1;
+}
+
+static void *
+server_thread(void *arg)
+{
+	struct nicd_admin_server *s = arg;
+	struct pollfd fds[2 + NICD_ADMIN_PEERS];
+
+	for (;;) {
+		int timeout = prepare(s, fds);
+
+		if (poll(fds, 2 + NICD_ADMIN_PEERS, timeout) < 0 && errno != EINTR)
+			return NULL;
+		if (fds[0].revents)
+			return NULL;
+		for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++) {
+			struct peer *p = &s->peer[i];
+
+			if (fds[2 + i].fd < 0 || !fds[2 + i].revents)
+				continue;
+			if (fds[2 + i].revents & (POLLERR | POLLHUP | POLLNVAL))
+				hang_up(p);
+			else if (p->asked)
+				serve(s, p);
+			else if (!take_question(s, p))
+				hang_up(p);
+		}
+		if (fds[1].revents)
+			accept_one(s);
+	}
+}
+
+/* ---- the socket */
+
+/* Does somebody listen there? */
+static bool
+is_alive(const struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool alive =
+		fd >= 0 && (connect(fd, (const void *)addr, sizeof(*addr)) == 0 || errno == EAGAIN);
+
+	if (fd >= 0)
+		close(fd);
+	return alive;
+}
+
+/* returns: 0 or an errno value */
+static int
+bind_path(struct nicd_admin_server *s)
+{
+	const char *path = s->addr.sun_path;
+	struct stat st;
+
+	if (bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) == 0)
+		return 0;
+	if (errno != EADDRINUSE || lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode) ||
+	    is_alive(&s->addr))
+		return errno ? errno : EADDRINUSE;
+	if (unlink(path) != 0 || bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) != 0)
+		return errno;
+	return 0;
+}
+
+static int
+listen_at(struct nicd_admin_server *s, const char *path, struct urn_err *err)
+{
+	bool group = s->cfg.gid != (gid_t)-1;
+	int rc;
+
+	if (strlen(path) >= sizeof(s->addr.sun_path)) {
+		urn_err_set(
+			err,
+			"%s: a socket's path has at most %zu bytes; give [urnicd] control = PATH",
+			path, sizeof(s->addr.sun_path) - 1);
+		return -1;
+	}
+	s->addr.sun_family = AF_UNIX;
+	memcpy(s->addr.sun_path, path, strlen(path) + 1);
+	s->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	rc = s->listen_fd < 0 ? errno : bind_path(s);
+	if (rc != 0) {
+		urn_err_set(err, "%s: the control socket can't be made: %s", path, strerror(rc));
+		return -1;
+	}
+	s->bound = lstat(path, &s->made) == 0;
+	/* Before anybody can connect, for that takes listen(). */
+	if (chmod(path, group ? 0660 : 0600) != 0 ||
+	    (group && chown(path, (uid_t)-1, s->cfg.gid) != 0) ||
+	    listen(s->listen_fd, BACKLOG) != 0) {
+		urn_err_set(err, "%s: mode and group can't be set, or not listened at: %s", path,
+			    strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+struct nicd_admin_server *
+nicd_admin_server_open(struct nicd_admin *a, const struct nicd_admin_server_config *cfg,
+		       struct urn_err *err)
+{
+	struct nicd_admin_server *s = calloc(1, sizeof(*s));
+
+	if (s == NULL) {
+		urn_err_set(err, "no memory for the control socket");
+		return NULL;
+	}
+	s->admin = a;
+	s->cfg = *cfg;
+	if (s->cfg.patience_ms == 0)
+		s->cfg.patience_ms = PATIENCE_MS;
+	for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++)
+		s->peer[i].fd = -1;
+	s->listen_fd = -1;
+	s->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (listen_at(s, cfg->path, err) != 0) {
+		nicd_admin_server_close(s);
+		return NULL;
+	}
+	if (s->stop_fd < 0 || pthread_create(&s->thread, NULL, server_thread, s) != 0) {
+		urn_err_set(err, "the control socket's thread can't be started: %s",
+			    strerror(errno));
+		nicd_admin_server_close(s);
+		return NULL;
+	}
+	s->running = true;
+	(void)pthread_setname_np(s->thread, "urnic-control");
+	return s;
+}
+
+void
+nicd_admin_server_close(struct nicd_admin_server *s)
+{
+	uint64_t one = 1;
+	struct stat st;
+
+	if (s == NULL)
+		return;
+	if (s->running && write(s->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+		pthread_join(s->thread, NULL);
+	for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++)
+		if (s->peer[i].fd >= 0)
+			hang_up(&s->peer[i]);
+	/* Only the one that we made: another may have come in its place. */
+	if (s->bound && lstat(s->addr.sun_path, &st) == 0 && st.st_ino == s->made.st_ino &&
+	    st.st_dev == s->made.st_dev)
+		(void)unlink(s->addr.sun_path);
+	if (s->listen_fd >= 0)
+		close(s->listen_fd);
+	if (s->stop_fd >= 0)
+		close(s->stop_fd);
+	free(s);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands that change something. What a thread owns is changed in that thread. */
+#include "admin.h"
+
+#include "dataplane/control/adapter.h"
+#include "dataplane/switch/impair_words.h"
+#include "pmd_glue/eal_log.h"
+#include "pmd_glue/plug.h"
+#include "units.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- set */
+
+int
+nicd_run_set_log(struct nicd_run *r)
+{
+	const char *level = admin_arg(&r->call, "LEVEL");
+
+	if (urn_eal_log_level(level) == 0)
+		return URN_REPORT_DONE;
+	urn_err_set(&r->err, "%s is no level; give error, warning, notice, info or debug", level);
+	return NICD_RUN_WRONG;
+}
+
+struct engine_set {
+	struct urn_engine *e;
+	struct urn_engine_config cfg;
+};
+
+/* In the engine's thread. */
+static void
+set_engine(void *arg)
+{
+	struct engine_set *s = arg;
+
+	__atomic_store_n(&s->e->cfg.idle, s->cfg.idle, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->e->cfg.empty_polls, s->cfg.empty_polls, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->e->cfg.sleep_us, s->cfg.sleep_us, __ATOMIC_RELAXED);
+}
+
+/* A policy of that name. returns: 0, or -1 with r->err */
+static int
+take_idle(struct nicd_run *r, enum urn_idle *idle)
+{
+	const char *name = admin_arg(&r->call, "idle");
+
+	for (unsigned int i = 0; name && urn_idle_name(i); i++) {
+		if (strcmp(urn_idle_name(i), name) == 0) {
+			*idle = (enum urn_idle)i;
+			return 0;
+		}
+	}
+	if (name)
+		urn_err_set(&r->err, "%s is no idle policy; give spin, pause or sleep", name);
+	return name ? -1 : 0;
+}
+
+/* A number within bounds, if it was given. returns: 0, or -1 with r->err */
+static int
+take_number(struct nicd_run *r, const char *name, uint64_t min, uint64_t max, uint32_t *out)
+{
+	uint64_t v = admin_number(&r->call, name, *out);
+
+	if (admin_arg(&r->call, name) && (v < min || v > max)) {
+		urn_err_set(&r->err, "%s is from %" PRIu64 " to %" PRIu64 ", not %" PRIu64, name,
+			    min, max, v);
+		return -1;
+	}
+	*out = (uint32_t)v;
+	return 0;
+}
+
+/* A time, in microseconds, likewise. */
+static int
+take_time(struct nicd_run *r, const char *name, uint32_t max_us, uint32_t *us)
+{
+	const char *text = admin_arg(&r->call, name);
+	uint64_t ns;
+
+	if (text == NULL || urn_text_parse_time(text, &ns) != 0)
+		return 0;
+	if (ns < 1000 || ns / 1000 > max_us) {
+		urn_err_set(&r->err, "%s is from 1us to %uus, not %s", name, max_us, text);
+		return -1;
+	}
+	*us = (uint32_t)(ns / 1000);
+	return 0;
+}
+
+int
+nicd_run_set_engine(struct nicd_run *r)
+{
+	const struct urn_dp *dp = r->admin->rig->dp;
+	uint64_t i = admin_number(&r->call, "ENGINE", UINT64_MAX);
+	struct engine_set s;
+
+	if (i >= dp->engines_n) {
+		urn_err_set(&r->err, "no engine has the number %s; there are %u",
+			    admin_arg(&r->call, "ENGINE"), dp->engines_n);
+		return URN_REPORT_FAILED;
+	}
+	s.e = dp->engine[i];
+	s.cfg = s.e->cfg;
+	if (take_idle(r, &s.cfg.idle) != 0 ||
+	    take_number(r, "empty_polls", 1, 1u << 30, &s.cfg.empty_polls) ||
+	    take_time(r, "sleep", 1000, &s.cfg.sleep_us))
+		return NICD_RUN_WRONG;
+	urn_engine_call(s.e, set_engine, &s);
+	return URN_REPORT_DONE;
+}
+
+struct adapter_set {
+	struct urn_tp *tp;
+	uint32_t window; /* packets; 0: as it is */
+	uint64_t rto_ns; /* 0: as it is */
+};
+
+/* In the engine's thread. What is under way beyond a smaller window is acknowledged in its time. */
+static void
+set_adapter(void *arg)
+{
+	struct adapter_set *s = arg;
+	struct urn_peers *ps = &s->tp->peers;
+
+	if (s->rto_ns)
+		__atomic_store_n(&s->tp->cfg.rto_floor, s->rto_ns, __ATOMIC_RELAXED);
+	if (s->window == 0)
+		return;
+	__atomic_store_n(&s->tp->cfg.window, s->window, __ATOMIC_RELAXED);
+	ps->window = s->window;
+	for (uint32_t i = 0; i < ps->n; i++)
+		if (ps->at[i])
+			ps->at[i]->window = s->window; /* until the way is measured next */
+}
+
+static struct urn_adapter *
+find_adapter(struct nicd_run *r)
+{
+	const struct urn_dp *dp = r->admin->rig->dp;
+	const char *name = admin_arg(&r->call, "ADAPTER");
+
+	for (unsigned int i = 0; i < dp->adapters_n; i++)
+		if (strcmp(dp->adapter[i]->cfg.name, name) == 0)
+			return dp->adapter[i];
+	urn_err_set(&r->err, "no adapter has the name %s; 'show adapter' lists them", name);
+	return NULL;
+}
+
+int
+nicd_run_set_adapter(struct nicd_run *r)
+{
+	struct urn_adapter *a = find_adapter(r);
+	uint32_t window = 0, rto_us = 0;
+
+	if (a == NULL)
+		return URN_REPORT_FAILED;
+	if (take_number(r, "window", 1, 1u << 20, &window) ||
+	    take_time(r, "rto_floor", 1000000, &rto_us))
+		return NICD_RUN_WRONG;
+	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++) {
+		struct adapter_set s = {.window = window, .rto_ns = rto_us * 1000ull};
+
+		if (a->shard[i] == NULL)
+			continue;
+		s.tp = a->shard[i]->tp;
+		urn_engine_call(a->shard[i]->engine, set_adapter, &s);
+	}
+	return URN_REPORT_DONE;
+}
+
+/* ---- port */
+
+int
+nicd_run_port(struct nicd_run *r)
+{
+	const struct nicd_admin *a = r->admin;
+	const char *name = admin_arg(&r->call, "PORT"), *how = admin_arg(&r->call, "up");
+	enum urn_port_plug plug = strcmp(how, "up") == 0     ? URN_PORT_UP
+				  : strcmp(how, "down") == 0 ? URN_PORT_DOWN
+							     : URN_PORT_FAILED;
+
+	for (unsigned int i = 0; i < a->src.ports; i++)
+		if (strcmp(a->ports[i].name, name) == 0)
+			return urn_port_plug(a->ports[i].port, plug, &r->err) == 0
+				       ? URN_REPORT_DONE
+				       : URN_REPORT_FAILED;
+	urn_err_set(&r->err, "no port has the name %s; 'show port' lists them", name);
+	return URN_REPORT_FAILED;
+}
+
+/* ---- impair */
+
+struct impair_set {
+	struct urn_switch *sw;
+	uint16_t port;
+	bool dir[2]; /* by enum urn_switch_dir */
+	struct urn_impair_config cfg;
+	int rc;
+};
+
+/* In the thread of the switch's engine. */
+static void
+set_impair(void *arg)
+{
+	struct impair_set *s = arg;
+
+	for (unsigned int d = 0; d < 2 && s->rc == 0; d++)
+		if (s->dir[d])
+			s->rc = urn_impair_set(
+				urn_switch_impair(s->sw, s->port, (enum urn_switch_dir)d), &s->cfg);
+}
+
+/* "b0.in": which port, which directions. returns: 0, or -1 with r->err */
+static int
+take_who(struct nicd_run *r, const struct urn_config_switch *c, struct impair_set *s)
+{
+	const char *who = admin_arg(&r->call, "WHO");
+
+	for (unsigned int i = 0; i < c->plugs; i++) {
+		size_t n = strlen(c->plug[i].port.name);
+
+		if (strncmp(who, c->plug[i].port.name, n) != 0)
+			continue;
+		s->port = (uint16_t)i;
+		s->dir[URN_SWITCH_IN] = who[n] == '\0' || strcmp(who + n, ".in") == 0;
+		s->dir[URN_SWITCH_OUT] = who[n] == '\0' || strcmp(who + n, ".out") == 0;
+		if (s->dir[0] || s->dir[1])
+			return 0;
+	}
+	urn_err_set(&r->err,
+		    "switch %s has no port %s; write NAME, NAME.in or NAME.out of 'show switch'",
+		    c->sw.name, who);
+	return -1;
+}
+
+int
+nicd_run_impair(struct nicd_run *r)
+{
+	const char *name = admin_arg(&r->call, "SWITCH"), *spec = admin_arg(&r->call, "SPEC");
+	const struct urn_config *c = r->admin->rig->cfg;
+	struct impair_set s = {0};
+	char why[128];
+
+	for (unsigned int i = 0; i < c->switches; i++) {
+		if (strcmp(c->sw[i].sw.name, name) != 0)
+			continue;
+		if (take_who(r, &c->sw[i], &s) != 0)
+			return URN_REPORT_FAILED;
+		if (strcmp(spec, "none") != 0 && urn_impair_take_list(&s.cfg, spec, &r->err) != 0)
+			return NICD_RUN_WRONG;
+		if (urn_impair_check(&s.cfg, why, sizeof(why)) != 0) {
+			urn_err_set(&r->err, "%s", why);
+			return NICD_RUN_WRONG;
+		}
+		s.sw = r->admin->rig->sw[i];
+		urn_engine_call(r->admin->rig->dp->engine[c->sw[i].engine], set_impair, &s);
+		if (s.rc == 0)
+			return URN_REPORT_DONE;
+		urn_err_set(&r->err, "switch %s: %s", name, strerror(-s.rc));
+		return URN_REPORT_FAILED;
+	}
+	urn_err_set(&r->err, "no switch has the name %s; 'show switch' lists them", name);
+	return URN_REPORT_FAILED;
+}
+
+/* ---- the rest */
+
+int
+nicd_run_client(struct nicd_run *r)
+{
+	uint32_t id = (uint32_t)admin_number(&r->call, "CLIENT", 0);
+
+	return urn_report_kick(&r->admin->src, id, &r->err) == 0 ? URN_REPORT_DONE
+								 : URN_REPORT_FAILED;
+}
+
+int
+nicd_run_quit(struct nicd_run *r)
+{
+	r->quit = r->console;
+	if (r->quit)
+		return URN_REPORT_DONE;
+	urn_err_set(&r->err,
+		    "quit is for the dataplane's own console (urnicd -i); else stop its process "
+		    "with SIGTERM");
+	return URN_REPORT_FAILED;
+}

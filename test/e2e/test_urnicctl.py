@@ -1,0 +1,455 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""urnicctl and the console of urnicd: every command, in words and as JSON, from a shell, a pipe
+and a terminal."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+
+NICD = CTL = PERF = PROJECT = None
+SECONDS = 60
+SHOW = ("port", "adapter", "engine", "qp", "cq", "srq", "mr", "client", "switch", "address", "neigh",
+        "counters", "limits", "server", "version")
+
+
+class Base(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="urnic-test.")
+        self.socket = os.path.join(self.dir.name, "nicd.sock")
+        self.running = []
+
+    def tearDown(self):
+        for p in self.running:
+            if p.poll() is None:
+                p.kill()
+            p.communicate()
+        self.dir.cleanup()
+
+    def config(self, more=""):
+        path = os.path.join(self.dir.name, "c.ini")
+        with open(os.path.join(PROJECT, "config", "two-nodes.ini"), encoding="utf-8") as f:
+            text = f.read()
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"[urnicd]\nsocket = {self.socket}\nidle = pause\nempty_polls = 4\n{more}\n{text}")
+        return path
+
+    def popen(self, *args, **kwargs):
+        p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)
+        self.running.append(p)
+        return p
+
+    def start(self, more=""):
+        p = self.popen(NICD, "-c", self.config(more))
+        self.assertIn("listening at", p.stderr.readline())
+        return p
+
+    def stop(self, p):
+        p.send_signal(signal.SIGTERM)
+        out, err = p.communicate(timeout=SECONDS)
+        self.assertEqual((p.returncode, out, err), (0, "", ""))
+        self.assertFalse(os.path.exists(self.socket + ".ctl"))
+
+    def run_ctl(self, *args, env=None):
+        return subprocess.run([CTL, *args], capture_output=True, text=True, timeout=SECONDS, env=env,
+                              check=False)
+
+    def ctl(self, *command):
+        """A command that succeeds. returns: what it printed"""
+        p = self.run_ctl("--socket", self.socket, *command)
+        self.assertEqual((p.returncode, p.stderr), (0, ""), command)
+        return p.stdout
+
+    def rows(self, *command):
+        """... as objects"""
+        return json.loads(self.ctl("--json", *command))
+
+    def fails(self, code, words, *command):
+        p = self.run_ctl("--socket", self.socket, *command)
+        self.assertEqual((p.returncode, p.stdout), (code, ""), command)
+        self.assertEqual(p.stderr.count("\n"), 1, p.stderr)
+        for w in (words,) if isinstance(words, str) else words:
+            self.assertIn(w, p.stderr)
+
+    def perf_start(self, *args):
+        return self.popen(PERF, "write_bw", "--attach", self.socket, *args)
+
+    def until(self, what):
+        end = time.time() + SECONDS
+        while time.time() < end:
+            got = what()
+            if got:
+                return got
+            time.sleep(0.02)
+        self.fail("it did not come")
+
+
+class Urnicctl(Base):
+    def test_show_when_nothing_is_attached(self):
+        p = self.start()
+        for what in SHOW:
+            with self.subTest(what):
+                text, rows = self.ctl("show", what), self.rows("show", what)
+                self.assertEqual(bool(text), bool(rows))
+                for row in rows:
+                    for key, value in row.items():
+                        self.assertRegex(key, r"^[a-z][a-z0-9_]*$")
+                        self.assertIn(type(value), (str, int, bool))
+                        self.assertIn(key, text)
+        self.assertEqual([r["name"] for r in self.rows("show", "adapter")], ["a0", "b0"])
+        self.assertEqual(self.rows("show", "adapter", "a0")[0]["ipv4"], "10.0.0.1")
+        self.assertEqual({r["port"] for r in self.rows("show", "switch")}, {"a0", "b0"})
+        self.assertEqual(self.rows("show", "qp"), [])
+        self.assertIn("drop_icrc", self.rows("show", "counters", "all", "a0")[0])
+        self.assertIn("rx_packets", self.rows("show", "port", "a0")[0])
+        self.assertIn("in_pushed", self.rows("show", "switch", "wire", "all")[0])
+        self.stop(p)
+
+    def test_show_what_programs_have(self):
+        p = self.start()
+        perf = self.perf_start("--duration", "60", "--qps", "20")
+        self.until(lambda: self.rows("show", "qp", "adapter", "a0", "state", "RTS"))
+        self.until(lambda: len(self.rows("show", "qp")) == 40)
+        clients = self.rows("show", "client")
+        self.assertEqual({c["program"] for c in clients}, {"urnic-perf"})
+        self.assertEqual({c["pid"] for c in clients}, {perf.pid})
+        self.assertEqual({c["uid"] for c in clients}, {os.geteuid()})
+        self.assertEqual(sorted(c["qps"] for c in clients), [20, 20])
+        a = next(c["client"] for c in clients if c["adapter"] == "a0")
+        mine = self.rows("show", "qp", "client", str(a))
+        self.assertEqual({(q["adapter"], q["peer"], q["type"]) for q in mine}, {("a0", "10.0.0.2", "RC")})
+        self.assertEqual(len(mine), 20)
+        one = self.rows("show", "qp", hex(mine[3]["qpn"]), "adapter", "a0")
+        self.assertEqual(len(one), 1)
+        self.assertEqual(one[0]["peer_qpn"], mine[3]["peer_qpn"])
+        for key in ("next_psn", "retries_left", "rtt_ns", "rto_ns", "selective", "waits_for"):
+            self.assertIn(key, one[0])
+        self.assertTrue(one[0]["selective"])
+        self.assertEqual(len(self.rows("show", "cq", "client", str(a))), clients[0]["cqs"])
+        self.assertTrue(self.rows("show", "mr", "adapter", "a0"))
+        self.assertEqual({r["state"] for r in self.rows("show", "neigh", "a0")}, {"reachable"})
+        self.assertEqual({r["peer"] for r in self.rows("show", "neigh", "a0")}, {"known"})
+        self.assertEqual({r["port"] for r in self.rows("show", "address")}, {"a0", "b0"})
+        self.assertEqual(self.rows("show", "server")[0]["clients"], 2)
+        perf.kill()
+        perf.communicate()
+        self.until(lambda: not self.rows("show", "client"))
+        self.stop(p)
+
+    def test_many_are_told_whole(self):
+        p = self.start()
+        perf = self.perf_start("--duration", "60", "--qps", "700")
+        self.until(lambda: len(self.rows("show", "qp")) == 1400)
+        qps = self.rows("show", "qp")
+        self.assertEqual(len({(q["adapter"], q["qpn"]) for q in qps}), 1400)
+        lines = self.ctl("show", "qp").splitlines()
+        self.assertEqual(len(lines), 1401)
+        self.assertTrue(lines[0].startswith("qpn "))
+        perf.kill()
+        perf.communicate()
+        self.stop(p)
+
+    def test_set(self):
+        p = self.start()
+        self.ctl("set", "engine", "0", "idle", "sleep", "empty_polls", "77", "sleep", "50us")
+        e = self.rows("show", "engine", "0")[0]
+        self.assertEqual((e["idle"], e["empty_polls"], e["sleep_us"]), ("sleep", 77, 50))
+        self.ctl("set", "engine", "0", "idle", "pause")
+        e = self.rows("show", "engine", "0")[0]
+        self.assertEqual((e["idle"], e["empty_polls"], e["sleep_us"]), ("pause", 77, 50))
+        self.ctl("set", "adapter", "b0", "window", "16", "rto_floor", "2ms")
+        a = self.rows("show", "adapter", "b0")[0]
+        self.assertEqual((a["window"], a["rto_floor_us"]), (16, 2000))
+        self.assertEqual(self.rows("show", "adapter", "a0")[0]["window"], 256)
+        self.ctl("set", "log", "warning")
+        self.fails(2, "no idle policy", "set", "engine", "0", "idle", "doze")
+        self.fails(2, "from 1us to 1000us", "set", "engine", "0", "sleep", "2s")
+        self.fails(2, "from 1 to", "set", "adapter", "a0", "window", "0")
+        self.fails(1, "no engine has the number 7", "set", "engine", "7")
+        self.fails(1, "no adapter has the name x", "set", "adapter", "x")
+        self.fails(2, "is no level", "set", "log", "loud")
+        perf = self.perf_start("--iters", "100", "--nodes", "b,a")
+        self.assertEqual(perf.wait(timeout=SECONDS), 0)
+        self.stop(p)
+
+    def test_port(self):
+        p = self.start()
+        self.perf_start("--iters", "10").wait(timeout=SECONDS)
+        for how, state in (("fail", "failed"), ("down", "down")):
+            self.ctl("port", "a0", how)
+            self.assertEqual(self.rows("show", "port", "a0")[0]["state"], state)
+            self.until(lambda: not self.rows("show", "adapter", "a0")[0]["link"])
+            self.until(lambda: [r["up"] for r in self.rows("show", "switch") if r["port"] == "a0"] == [False])
+            self.ctl("port", "a0", "up")
+            self.until(lambda: self.rows("show", "adapter", "a0")[0]["link"])
+            self.until(lambda: all(r["up"] for r in self.rows("show", "switch")))
+            perf = self.perf_start("--iters", "10")
+            self.assertEqual(perf.wait(timeout=SECONDS), 0)
+        # One that is at it when its adapter goes fails, and says so.
+        perf = self.perf_start("--duration", "60")
+        self.until(lambda: self.rows("show", "qp", "state", "RTS"))
+        self.ctl("port", "a0", "fail")
+        _, err = perf.communicate(timeout=SECONDS)
+        self.assertNotEqual(perf.returncode, 0)
+        self.assertNotEqual(err, "")
+        self.ctl("port", "a0", "up")
+        self.fails(1, "no port has the name nope", "port", "nope", "up")
+        self.stop(p)
+
+    def test_impair(self):
+        p = self.start()
+        self.ctl("impair", "wire", "a0.in", "drop=1%,seed=5")
+        r = {r["port"]: r for r in self.rows("show", "switch")}
+        self.assertEqual((r["a0"]["impair_in"], r["a0"]["impair_out"]), ("drop=1%,seed=5", ""))
+        perf = self.perf_start("--duration", "0.5")
+        self.assertEqual(perf.wait(timeout=SECONDS), 0)
+        r = {r["port"]: r for r in self.rows("show", "switch", "wire")}
+        self.assertGreater(r["a0"]["in_drop_random"], 0)
+        self.ctl("impair", "wire", "b0", "delay=1ms")
+        r = {r["port"]: r for r in self.rows("show", "switch")}
+        self.assertEqual((r["b0"]["impair_in"], r["b0"]["impair_out"]), ("delay=1ms", "delay=1ms"))
+        self.ctl("impair", "wire", "a0", "none")
+        self.ctl("impair", "wire", "b0", "none")
+        self.assertEqual({(r["impair_in"], r["impair_out"]) for r in self.rows("show", "switch")}, {("", "")})
+        self.fails(2, "sink is no impairment", "impair", "wire", "a0", "sink=1")
+        self.fails(1, "no port c0", "impair", "wire", "c0", "drop=1")
+        self.fails(1, "no port a0.up", "impair", "wire", "a0.up", "drop=1")
+        self.fails(1, "no switch has the name wyre", "impair", "wyre", "a0", "none")
+        self.stop(p)
+
+    def test_kick(self):
+        p = self.start()
+        bad, good = self.perf_start("--duration", "60"), self.perf_start("--duration", "2")
+        ids = self.until(lambda: [c["client"] for c in self.rows("show", "client") if c["pid"] == bad.pid])
+        self.ctl("client", str(ids[0]), "kick")
+        self.until(lambda: ids[0] not in [c["client"] for c in self.rows("show", "client")])
+        self.assertEqual(good.wait(timeout=SECONDS), 0)
+        bad.kill()
+        self.fails(1, "no client has the number 999999", "client", "999999", "kick")
+        self.stop(p)
+
+    def test_usage(self):
+        p = self.start()
+        self.fails(2, "give a command")
+        self.fails(2, "'sohw' is no command", "sohw")
+        self.fails(2, "show what?", "show")
+        self.fails(2, "write: port PORT up|down|fail", "port", "a0")
+        self.fails(1, "urnicd -i", "quit")
+        self.fails(1, "no port has the name p7", "show", "port", "p7")
+        self.fails(1, "no queue pair has the number 5", "show", "qp", "5")
+        self.fails(2, "at most", "show", "port", "x" * 4000)
+        self.assertEqual(self.run_ctl("--nonsense").returncode, 2)
+        self.assertEqual(self.run_ctl("--version").stdout[:9], "urnicctl ")
+        self.stop(p)
+
+    def test_help_and_the_manual_are_one(self):
+        text = self.run_ctl("--help").stdout
+        with open(os.path.join(PROJECT, "doc", "urnicctl.md"), encoding="utf-8") as f:
+            manual = f.read()
+        commands = re.findall(r"^  ([a-z][^-\n]*)\n      (.*)$", text, re.M)
+        self.assertGreater(len(commands), 20)
+        rows = re.findall(r"^\| `([a-z].*?)` \| (.*) \|$", manual, re.M)
+        self.assertEqual([(c, h) for c, h in rows],
+                         [(c.replace("|", "\\|"), h) for c, h in commands])
+
+    def test_finding_it(self):
+        p = self.start(f"control = {self.dir.name}/c.sock")
+        for args, env in ((("--socket", f"{self.dir.name}/c.sock"), {}),
+                          (("--socket", "auto"), {"URNIC_SOCKET": f"{self.dir.name}/c.sock"})):
+            q = self.run_ctl(*args, "show", "version", env=dict(os.environ, **env))
+            self.assertEqual(q.returncode, 0, q.stderr)
+        # Somebody else's socket: programs' own, which has no control socket beside it.
+        q = self.run_ctl("--socket", self.socket, "show", "version")
+        self.assertEqual(q.returncode, 1)
+        self.assertIn("its control socket", q.stderr)
+        p.terminate()
+        self.assertEqual(p.wait(timeout=SECONDS), 0)
+        self.fails(1, ("no urnicd at", self.socket), "show", "port")
+        q = self.run_ctl("show", "port", env={"URNIC_SOCKET": "", "XDG_RUNTIME_DIR": self.dir.name})
+        self.assertEqual(q.returncode, 1)
+        self.assertIn("no urnicd at", q.stderr)
+        self.fails(1, "at most", "--socket", "/" + "x" * 150, "show", "port")
+
+    def test_beside_the_socket_of_programs(self):
+        p = self.start()
+        self.assertEqual(os.stat(self.socket + ".ctl").st_mode & 0o777, 0o600)
+        for path in (self.socket, self.socket + ".ctl"):
+            self.assertEqual(self.run_ctl("-s", path, "show", "version").returncode, 0)
+        # Killed, and started again: what was left is no hindrance.
+        p.kill()
+        p.communicate()
+        self.assertTrue(os.path.exists(self.socket + ".ctl"))
+        p = self.start()
+        self.ctl("show", "version")
+        self.stop(p)
+
+    def test_answers_that_cannot_be_written(self):
+        p = self.start()
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            q = subprocess.run([CTL, "-s", self.socket, "help"], stdout=full, stderr=subprocess.PIPE,
+                               text=True, timeout=SECONDS, check=False)
+        self.assertEqual(q.returncode, 1)
+        self.assertIn("can't write", q.stderr)
+        self.stop(p)
+
+    def test_rubbish_on_the_socket(self):
+        p = self.start()
+        for junk in (b"", b"x", b"\0" * 5000, b"GET / HTTP/1.0\r\n\r\n", os.urandom(300)):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+                s.settimeout(SECONDS)
+                s.connect(self.socket + ".ctl")
+                s.send(junk)
+                self.assertEqual(s.recv(100), b"")
+            self.ctl("show", "version")
+        self.stop(p)
+
+
+class Console(Base):
+    def script(self, text, code=0):
+        p = self.popen(NICD, "-c", self.config(), "-i", stdin=subprocess.PIPE)
+        out, err = p.communicate(text, timeout=SECONDS)
+        self.assertEqual(p.returncode, code, err)
+        self.assertFalse(os.path.exists(self.socket))
+        self.assertIn("listening at", err)
+        return out, err
+
+    def test_a_script(self):
+        out, err = self.script("# what there is\n\nshow adapter\nimpair wire a0.in 'drop=2%'\n"
+                               "show switch # and that\nset engine 0 idle sleep\nshow engine")
+        self.assertEqual(err.count("\n"), 1)
+        self.assertIn("10.0.0.2", out)
+        self.assertIn("drop=2%", out)
+        self.assertIn("sleep", out)
+
+    def test_quit_ends_it(self):
+        out, _ = self.script("show version\nquit\nshow adapter\n")
+        self.assertIn("urnic", out)
+        self.assertNotIn("10.0.0.1", out)
+
+    def test_it_goes_on_after_a_mistake(self):
+        out, err = self.script("show prot\nshow 'port\n" + "x" * 5000 + "\nport zz up\nshow version\n", code=1)
+        self.assertIn("abi", out)
+        for words in ("'show prot' is no command", "has no end", "a line has at most", "no port has the name zz",
+                      "4 of the commands failed"):
+            self.assertIn(words, err)
+
+    def test_nothing_to_read(self):
+        out, _ = self.script("")
+        self.assertEqual(out, "")
+
+    def test_a_signal_ends_it(self):
+        p = self.popen(NICD, "-c", self.config(), "-i", stdin=subprocess.PIPE)
+        self.assertIn("listening at", p.stderr.readline())
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual(p.wait(timeout=SECONDS), 0)
+
+    # ---- at a terminal
+
+    def terminal(self):
+        self.master, slave = pty.openpty()
+        before = termios.tcgetattr(slave)
+        p = subprocess.Popen([NICD, "-c", self.config(), "-i"], stdin=slave, stdout=slave, stderr=slave,
+                             close_fds=True)
+        self.addCleanup(os.close, slave)
+        self.addCleanup(os.close, self.master)
+        self.addCleanup(lambda: p.poll() is None and (p.kill(), p.wait()))
+        self.seen = ""
+        self.expect("urnic> ")
+        # The prompt comes a moment before keys are taken one by one.
+        self.until(lambda: not termios.tcgetattr(slave)[3] & termios.ICANON)
+        return p, lambda: self.assertEqual(termios.tcgetattr(slave), before)
+
+    def expect(self, text):
+        """Read until the text has come. returns: what came up to its end"""
+        end = time.time() + SECONDS
+        while text not in self.seen:
+            if not select.select([self.master], [], [], max(0, end - time.time()))[0]:
+                self.fail(f"no {text!r} in {self.seen!r}")
+            self.seen += os.read(self.master, 4096).decode()
+        at = self.seen.index(text) + len(text)
+        got, self.seen = self.seen[:at], self.seen[at:]
+        return got
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def test_terminal(self):
+        p, unchanged = self.terminal()
+        self.type("sho\t")
+        self.expect("show ")
+        self.type("ver\t")
+        self.expect("version ")
+        self.type("\r")
+        self.expect("abi")
+        self.expect("urnic> ")
+        self.type("port \t")            # what there is
+        for word in ("a0", "b0"):
+            self.expect(word)
+        self.type("a\t")
+        self.expect("a0 ")
+        self.type("fa\t\r")
+        self.expect("fail ")
+        self.expect("urnic> ")
+        self.assertEqual(self.rows("show", "port", "a0")[0]["state"], "failed")
+        self.type("port a0 up\r")
+        self.expect("urnic> ")
+        self.type("show qp ?")          # help: values are told, not typed
+        got = self.expect("show qp ")
+        got += self.expect("show qp ")
+        self.assertIn("<QPN>", got)
+        self.assertIn("queue pairs", got)
+        self.type("Q\t\x03")            # nothing begins so; Ctrl-C: forget the line
+        self.assertNotIn("QPN", self.expect("urnic> "))
+        self.type("show version \t")
+        self.expect("[RETURN]")
+        self.type("\x03")
+        self.type("impair wire b\t")
+        self.expect("impair wire b0")
+        self.type(".i\t")
+        self.expect(".in ")
+        self.type("drop=3%\r")
+        self.expect("urnic> ")
+        self.assertIn("drop=3%", [r["impair_in"] for r in self.rows("show", "switch")])
+        self.type("nonsense here\r")
+        self.expect("'nonsense' is no command")
+        self.type("help\r")
+        self.expect("client CLIENT kick")
+        self.expect("urnic> ")
+        self.type("show adapter b0\r")
+        self.expect("10.0.0.2")
+        self.expect("urnic> ")
+        self.type("\x1b[A")             # arrow up
+        self.expect("show adapter b0")
+        self.type("\r")
+        self.expect("10.0.0.2")
+        self.type("quit\r")
+        self.assertEqual(p.wait(timeout=SECONDS), 0)
+        unchanged()
+
+    def test_end_of_the_terminal(self):
+        p, unchanged = self.terminal()
+        self.type("\x04")
+        self.assertEqual(p.wait(timeout=SECONDS), 0)
+        unchanged()
+
+    def test_signal_at_a_terminal(self):
+        p, unchanged = self.terminal()
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(timeout=SECONDS), 128 + signal.SIGINT)
+        unchanged()
+
+
+if __name__ == "__main__":
+    NICD, CTL, PERF, PROJECT = sys.argv[1:5]
+    del sys.argv[1:5]
+    unittest.main()
