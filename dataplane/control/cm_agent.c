@@ -274,22 +274,6 @@ urn_cm_agent_holds_qpn(struct urn_cm_agent *ag, uint32_t qpn)
 
 /* ---- frames */
 
-/* Addresses of a received frame, as GIDs. */
-static void
-read_addresses(struct rte_mbuf *m, uint8_t src[16], uint8_t dst[16])
-{
-	const struct urn_pkt *p = urn_pkt(m);
-	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off);
-
-	if (p->ipv6) {
-		memcpy(src, l3 + offsetof(struct urn_ipv6, src), 16);
-		memcpy(dst, l3 + offsetof(struct urn_ipv6, dst), 16);
-	} else {
-		urn_l3_gid_v4(src, l3 + offsetof(struct urn_ipv4, src));
-		urn_l3_gid_v4(dst, l3 + offsetof(struct urn_ipv4, dst));
-	}
-}
-
 static void
 set_time(struct urn_cm_agent *ag, uint64_t now)
 {
@@ -303,7 +287,7 @@ urn_cm_agent_input(struct urn_cm_agent *ag, struct rte_mbuf *m, const uint8_t *m
 {
 	uint8_t src[16], dst[16];
 
-	read_addresses(m, src, dst);
+	urn_l3_addresses(m, src, dst);
 	/* Nobody else has an address of ours. */
 	if (urn_neigh_is_own(ag->cfg.neigh, src) || !urn_neigh_unicast(src) ||
 	    !urn_neigh_is_own(ag->cfg.neigh, dst)) {

@@ -159,61 +159,74 @@ urn_ctl_cm_resolve(struct urn_client *c, const struct urn_abi_req *req, struct u
 	return ask(c, req, rep, true);
 }
 
-int
-urn_ctl_cm_accept(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+/* ---- what is done to an id */
+
+typedef int act_fn(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_req *req,
+		   uint64_t now);
+
+/* needs_qp: and with the queue pair qpn, which is to be the client's */
+static int
+act(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep, act_fn *fn,
+    uint32_t qpn, bool needs_qp)
 {
 	struct urn_adapter *a = c->adapter;
-	/* A refusal of a look-up names none. */
-	int rc = check(c, req->cm_accept.qpn, req->cm_accept.status == URN_CM_SIDR_VALID, rep);
+	int rc = check(c, qpn, needs_qp, rep);
 
 	if (rc != 0)
 		return rc;
-	rc = urn_cm_accept(urn_cm_agent_lock(a->cm), &c->cm.owner, req->handle, &req->cm_accept,
-			   now_of(c));
+	rc = fn(urn_cm_agent_lock(a->cm), &c->cm.owner, req, now_of(c));
 	urn_cm_agent_unlock(a->cm);
 	return answer(c, req->handle, rep, rc);
+}
+
+static int
+accept_it(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_req *req, uint64_t now)
+{
+	return urn_cm_accept(cm, o, req->handle, &req->cm_accept, now);
+}
+
+static int
+reject_it(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_req *req, uint64_t now)
+{
+	return urn_cm_reject(cm, o, req->handle, &req->cm_reject, now);
+}
+
+static int
+establish_it(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_req *req, uint64_t now)
+{
+	return urn_cm_establish(cm, o, req->handle, &req->cm_data, now);
+}
+
+static int
+disconnect_it(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_req *req, uint64_t now)
+{
+	return urn_cm_disconnect(cm, o, req->handle, &req->cm_data, now);
+}
+
+int
+urn_ctl_cm_accept(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	/* A refusal of a look-up names none. */
+	return act(c, req, rep, accept_it, req->cm_accept.qpn,
+		   req->cm_accept.status == URN_CM_SIDR_VALID);
 }
 
 int
 urn_ctl_cm_reject(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct urn_adapter *a = c->adapter;
-	int rc = check(c, 0, false, rep);
-
-	if (rc != 0)
-		return rc;
-	rc = urn_cm_reject(urn_cm_agent_lock(a->cm), &c->cm.owner, req->handle, &req->cm_reject,
-			   now_of(c));
-	urn_cm_agent_unlock(a->cm);
-	return answer(c, req->handle, rep, rc);
+	return act(c, req, rep, reject_it, 0, false);
 }
 
 int
 urn_ctl_cm_establish(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct urn_adapter *a = c->adapter;
-	int rc = check(c, 0, false, rep);
-
-	if (rc != 0)
-		return rc;
-	rc = urn_cm_establish(urn_cm_agent_lock(a->cm), &c->cm.owner, req->handle, &req->cm_data,
-			      now_of(c));
-	urn_cm_agent_unlock(a->cm);
-	return answer(c, req->handle, rep, rc);
+	return act(c, req, rep, establish_it, 0, false);
 }
 
 int
 urn_ctl_cm_disconnect(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct urn_adapter *a = c->adapter;
-	int rc = check(c, 0, false, rep);
-
-	if (rc != 0)
-		return rc;
-	rc = urn_cm_disconnect(urn_cm_agent_lock(a->cm), &c->cm.owner, req->handle, &req->cm_data,
-			       now_of(c));
-	urn_cm_agent_unlock(a->cm);
-	return answer(c, req->handle, rep, rc);
+	return act(c, req, rep, disconnect_it, 0, false);
 }
 
 int

@@ -72,6 +72,21 @@ urn_l3_gid_v4(uint8_t gid[16], const uint8_t ipv4[4])
 }
 
 void
+urn_l3_addresses(struct rte_mbuf *m, uint8_t src[16], uint8_t dst[16])
+{
+	const struct urn_pkt *p = urn_pkt(m);
+	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off);
+
+	if (p->ipv6) {
+		memcpy(src, l3 + offsetof(struct urn_ipv6, src), 16);
+		memcpy(dst, l3 + offsetof(struct urn_ipv6, dst), 16);
+	} else {
+		urn_l3_gid_v4(src, l3 + offsetof(struct urn_ipv4, src));
+		urn_l3_gid_v4(dst, l3 + offsetof(struct urn_ipv4, dst));
+	}
+}
+
+void
 urn_l3_solicited_node(uint8_t out[16], const uint8_t ipv6[16])
 {
 	static const uint8_t prefix[13] = { 0xff, 0x02, [11] = 0x01, [12] = 0xff };

@@ -38,6 +38,8 @@ struct urn_l3_msg {
 int urn_l3_mac_ok(const uint8_t mac[6]);
 /* GID of four IPv4 bytes. */
 void urn_l3_gid_v4(uint8_t gid[16], const uint8_t ipv4[4]);
+/* Addresses of a received frame that was parsed, as GIDs. */
+void urn_l3_addresses(struct rte_mbuf *m, uint8_t src[16], uint8_t dst[16]);
 /* Solicited-node multicast address of an IPv6 address (RFC 4291, 2.7.1). */
 void urn_l3_solicited_node(uint8_t out[16], const uint8_t ipv6[16]);
 /* MAC that a multicast GID maps to (RFC 1112, 6.4; RFC 2464, 7). returns 0: not multicast */

@@ -8,22 +8,6 @@
 
 #include <string.h>
 
-/* Addresses of a received frame, as GIDs. */
-static void
-read_addresses(struct rte_mbuf *m, uint8_t src[16], uint8_t dst[16])
-{
-	const struct urn_pkt *p = urn_pkt(m);
-	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off);
-
-	if (p->ipv6) {
-		memcpy(src, l3 + offsetof(struct urn_ipv6, src), 16);
-		memcpy(dst, l3 + offsetof(struct urn_ipv6, dst), 16);
-	} else {
-		urn_l3_gid_v4(src, l3 + offsetof(struct urn_ipv4, src));
-		urn_l3_gid_v4(dst, l3 + offsetof(struct urn_ipv4, dst));
-	}
-}
-
 static void
 take_request(struct urn_link *lk, const uint8_t src[16], const struct urn_link_info *info)
 {
@@ -69,7 +53,7 @@ take(struct urn_link *lk, struct rte_mbuf *m, enum urn_counter c, struct urn_lin
 {
 	uint8_t src[16], dst[16], mac[6];
 
-	read_addresses(m, src, dst);
+	urn_l3_addresses(m, src, dst);
 	memcpy(mac, rte_pktmbuf_mtod(m, const struct urn_eth *)->src, 6);
 	/* Nobody else has an address of ours. */
 	if (urn_neigh_is_own(lk->cfg.neigh, src) || !urn_neigh_unicast(src) || !urn_l3_mac_ok(mac))

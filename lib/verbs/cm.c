@@ -53,26 +53,27 @@ urn_cm_end_listen(struct urn_cm_end *c, uint64_t service, uint64_t cookie, uint3
 	return urn_cm_end_call(c, URN_CTL_CM_LISTEN, &req, id);
 }
 
-int
-urn_cm_end_connect(struct urn_cm_end *c, struct urn_abi_cm_connect *p, uint32_t *id)
+static int
+urn_cm_end_ask(struct urn_cm_end *c, enum urn_ctl_op op, struct urn_abi_cm_connect *p, uint32_t *id)
 {
 	struct urn_abi_req req;
 
 	p->channel_fd = c->handle;
 	req.handle = 0;
 	req.cm_connect = *p;
-	return urn_cm_end_call(c, URN_CTL_CM_CONNECT, &req, id);
+	return urn_cm_end_call(c, op, &req, id);
+}
+
+int
+urn_cm_end_connect(struct urn_cm_end *c, struct urn_abi_cm_connect *p, uint32_t *id)
+{
+	return urn_cm_end_ask(c, URN_CTL_CM_CONNECT, p, id);
 }
 
 int
 urn_cm_end_resolve(struct urn_cm_end *c, struct urn_abi_cm_connect *p, uint32_t *id)
 {
-	struct urn_abi_req req;
-
-	p->channel_fd = c->handle;
-	req.handle = 0;
-	req.cm_connect = *p;
-	return urn_cm_end_call(c, URN_CTL_CM_RESOLVE, &req, id);
+	return urn_cm_end_ask(c, URN_CTL_CM_RESOLVE, p, id);
 }
 
 int

@@ -68,8 +68,9 @@ class Dataplanes:
         return ["--attach", self.start("two")]
 
     def close(self):
-        """Stop them. Nothing may have gone wrong with one, and nothing is left of it."""
-        for name, p in self.running.items():
+        """Stop them, first who connects to the other's memif. Nothing may have gone wrong with one, and
+        nothing is left of it."""
+        for name, p in reversed(self.running.items()):
             p.terminate()
             err = p.communicate(timeout=TIMEOUT)[1]
             check(p.returncode == 0 and err == "", f"dataplane {name}: {p.returncode} {err}")

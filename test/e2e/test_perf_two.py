@@ -56,8 +56,8 @@ class Two(unittest.TestCase):
                      for node, n, role in (("a", 1, "server"), ("b", 2, "client")))
 
     def stop_dataplanes(self):
-        """In order, and none has anything to complain of."""
-        for p in self.dataplanes:
+        """In order, and none has anything to complain of: first who connects to the other's memif."""
+        for p in reversed(self.dataplanes):
             p.terminate()
             err = p.communicate(timeout=SECONDS)[1]
             self.assertEqual((p.returncode, err), (0, ""))
