@@ -14,7 +14,7 @@
 #define AWAKE_NS 50000000ull /* ... and for so long after something happened every millisecond */
 #define HOUSE_NS 1000000ull  /* how often an engine tends its tables */
 
-enum { RAM = 64 << 20, MOST_QPS = 400, AREA = 4 << 20 };
+enum { RAM = 64 << 20, MOST_QPS = 400, AREA = 1 << 20 /* less than a huge page, which takes long to clear */ };
 
 static struct sim_host hosts[SIM_NODES];
 
@@ -311,8 +311,6 @@ sim_host_programs(struct sim_node *n, uint64_t *due)
 
 	for (unsigned int i = 0; i < n->s->plan.rogues && !n->s->why[0]; i++)
 		sim_rogue_turn(n, &h->rogue[i], due);
-	for (unsigned int i = 0; i < n->s->plan.clients; i++)
-		sim_client_check_events(&h->client[i]);
 }
 
 bool
