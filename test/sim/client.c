@@ -269,6 +269,8 @@ sim_client_close_end(struct sim_end *e)
 		take_back(e->client, URN_CTL_DEREG_MR, e->key, "taking a region back");
 	if (!e->local_dead)
 		take_back(e->client, URN_CTL_DEREG_MR, e->local_key, "taking a region back");
+	e->key_dead = e->local_dead = true;
+	e->mw_rkey = 0;
 	e->qp = NULL;
 	e->sq = NULL;
 	e->rq.hdr = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A whole node: made, turned, taken down. */
-#include "host.h"
+#include "call.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -164,6 +164,8 @@ sim_host_open(struct sim_node *n, uint32_t cqes)
 	for (unsigned int i = 0; i < s->plan.clients; i++)
 		if (sim_client_open(&h->client[i], n, &h->account[0], &none, h->ram_fd, h->ram_size))
 			sim_client_settle(&h->client[i], cqes);
+	for (unsigned int i = 0; s->plan.cm && i < s->plan.clients && !s->why[0]; i++)
+		sim_client_listen(&h->client[i], i);
 	/* What this user may have is little, so that it is at its end now and then. */
 	h->account[1].limits = (struct urn_limits){{10, 10, 4, 12, 4 * SIM_ROGUE_RAM}};
 	for (unsigned int i = 0; i < s->plan.rogues; i++)
@@ -296,7 +298,8 @@ sim_host_turn(struct sim_node *n)
 		h->busy_until = s->now + AWAKE_NS;
 	plan_turn(n);
 	for (unsigned int i = 0; i < s->plan.clients; i++)
-		if (sim_cq_waits(&h->client[i].scq) || sim_cq_waits(&h->client[i].rcq)) {
+		if (sim_cq_waits(&h->client[i].scq) || sim_cq_waits(&h->client[i].rcq) ||
+		    !STAILQ_EMPTY(&h->client[i].c->cm.notes)) {
 			uint64_t at = s->now + sim_rnd(&s->rng, 2000);
 
 			if (at < n->prog_due)
@@ -311,6 +314,8 @@ sim_host_programs(struct sim_node *n, uint64_t *due)
 
 	for (unsigned int i = 0; i < n->s->plan.rogues && !n->s->why[0]; i++)
 		sim_rogue_turn(n, &h->rogue[i], due);
+	if (n->s->plan.cm && !n->s->winding_up && !n->s->why[0])
+		sim_calls_turn(n, due);
 }
 
 bool
@@ -320,7 +325,7 @@ sim_host_settled(const struct sim *s)
 		for (unsigned int r = 0; r < s->plan.rogues; r++)
 			if (s->node[i].host->rogue[r].lives)
 				return false;
-	return true;
+	return sim_calls_done(s);
 }
 
 void

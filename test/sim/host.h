@@ -47,7 +47,9 @@ struct sim_client {
 		uint32_t key;          /* 0: none */
 		uint64_t bytes;
 	} region[SIM_REGIONS];
+	unsigned int index;            /* among the node's */
 	uint32_t listener;             /* id; 0: none */
+	uint32_t guest_qpn;            /* QP for connections that nothing is to be sent on */
 };
 
 /* What a rogue knows of a QP of its own. */
@@ -74,6 +76,8 @@ struct sim_rogue {
 	uint32_t key, window;
 	uint32_t srq_entries, srq_stride;
 	struct urn_abi_wq *srq_wq;
+	uint32_t asked;                /* connections, in this life */
+	uint32_t listener;
 	int ram_fd;                    /* what it shares; kept from run to run */
 	uint8_t *ram;
 };

@@ -7,7 +7,7 @@
  * at nothing, and dies in the middle of it. What becomes of its own requests nobody
  * judges; that nobody else notices is what is to be seen, and that nothing stays.
  */
-#include "host.h"
+#include "call.h"
 
 #include "packet/bare.h"
 
@@ -108,7 +108,7 @@ be_born(struct sim_node *n, struct sim_rogue *r)
 	memset(r->qp, 0, sizeof(r->qp));
 	memset(r->cq, 0, sizeof(r->cq));
 	memset(&r->poll, 0, sizeof(r->poll));
-	r->srq = r->channel = r->ah = r->key = r->window = 0;
+	r->srq = r->channel = r->ah = r->key = r->window = r->asked = r->listener = 0;
 	r->srq_wq = NULL;
 	r->channel_fd = -1;
 	r->scribbles = sim_on(s, SIM_SCRIBBLE) && sim_one_in(&r->rng, 2);
@@ -124,7 +124,7 @@ static void
 die(struct sim_node *n, struct sim_rogue *r)
 {
 	sim_note(n->s, (int)n->id, "dies", r->index, urn_memx_holds(n->memx, NULL), n->tp->qp_count);
-	n->s->stats.fired[SIM_DIE]++;
+	n->s->stats.fired[SIM_DIE] += sim_on(n->s, SIM_DIE);
 	if (r->channel_fd >= 0)
 		close(r->channel_fd);
 	r->channel_fd = -1;
@@ -400,8 +400,8 @@ ask_nonsense(struct sim_rogue *r)
 		return; /* the descriptor in hand would be another */
 	if (req.op == URN_CTL_SHARE)
 		req.share.fd = -1;
-	if (req.op >= URN_CTL_CM_LISTEN && req.op != URN_CTL_CM_LISTEN)
-		req.cm_connect.channel_fd = -1;
+	if (req.op >= URN_CTL_CM_LISTEN && req.op <= URN_CTL_CM_RESOLVE)
+		return; /* whoever is asked by chance would wonder */
 	call(r, &req, &rep);
 }
 
@@ -493,11 +493,99 @@ make_handle(struct sim_node *n, struct sim_rogue *r)
 		r->ah = rep.handle;
 }
 
+/* ---- connections */
+
+enum { MOST_ASKED = 8 };
+
+/* To a program that behaves, or to a rogue, or to nobody. */
+static void
+ask_for_connection(struct sim_node *n, struct sim_rogue *r)
+{
+	struct urn_abi_req req = {.op = URN_CTL_CM_CONNECT};
+	struct urn_abi_cm_connect *p = &req.cm_connect;
+	struct urn_abi_rep rep;
+	struct sim *s = n->s;
+	const struct sim_node *to = &s->node[sim_rnd(&r->rng, s->plan.nodes)];
+	uint32_t token = SIM_ROGUE_TOKEN | u32(r);
+
+	if (r->asked == MOST_ASKED)
+		return;
+	p->service_id = sim_service(to->id, sim_rnd(&r->rng, s->plan.clients + 1));
+	if (sim_one_in(&r->rng, 4))
+		p->service_id = 0x20000 + sim_rnd(&r->rng, SIM_ROGUES);
+	p->channel_fd = r->channel ? (int32_t)r->channel : -1;
+	p->qpn = r->qp[sim_rnd(&r->rng, SIM_ROGUE_QPS)].qpn;
+	p->psn = u32(r) & 0xffffff;
+	memcpy(p->dgid, to->gid, 16);
+	p->sgid_index = sim_client_gid_index(&r->client);
+	p->mtu = n->s->plan.mtu_code;
+	p->timeout = (uint8_t)sim_between(&r->rng, 10, 13);
+	p->max_retries = 15;
+	p->data_len = 4;
+	memcpy(p->data, &token, 4);
+	r->asked += call(r, &req, &rep) == 0;
+	sim_node_wake(n, s->now);
+}
+
+/* What comes it answers in some way that may make sense. */
+static void
+answer_somehow(struct sim_node *n, struct sim_rogue *r)
+{
+	static const uint32_t ops[] = {URN_CTL_CM_ACCEPT, URN_CTL_CM_ACCEPT, URN_CTL_CM_ESTABLISH,
+				       URN_CTL_CM_ESTABLISH, URN_CTL_CM_REJECT, URN_CTL_CM_DISCONNECT,
+				       URN_CTL_CM_DESTROY};
+	struct urn_abi_req req = {.op = URN_CTL_CM_EVENT};
+	struct urn_abi_rep rep;
+	uint32_t id;
+
+	if (call(r, &req, &rep) != 0)
+		return;
+	id = rep.cm_event.id;
+	for (uint32_t k = sim_between(&r->rng, 1, 3); k; k--) {
+		memset(&req, 0, sizeof(req));
+		req.op = ops[sim_rnd(&r->rng, sizeof(ops) / sizeof(ops[0]))];
+		req.handle = id;
+		if (req.op == URN_CTL_CM_ACCEPT)
+			req.cm_accept.qpn = r->qp[sim_rnd(&r->rng, SIM_ROGUE_QPS)].qpn;
+		call(r, &req, &rep);
+	}
+	sim_node_wake(n, n->s->now);
+}
+
+static void
+be_sociable(struct sim_node *n, struct sim_rogue *r)
+{
+	struct urn_abi_req req = {.op = URN_CTL_CM_LISTEN};
+	struct urn_abi_rep rep;
+
+	switch (sim_rnd(&r->rng, 4)) {
+	case 0:
+		if (r->listener)
+			break;
+		req.cm_listen.service_id = 0x20000 + r->index;
+		req.cm_listen.channel_fd = r->channel ? (int32_t)r->channel : -1;
+		req.cm_listen.backlog = sim_rnd(&r->rng, 3);
+		if (call(r, &req, &rep) == 0)
+			r->listener = rep.handle;
+		break;
+	case 1:
+		ask_for_connection(n, r);
+		break;
+	default:
+		answer_somehow(n, r);
+		break;
+	}
+}
+
 /* ---- turns */
 
 static void
 do_something(struct sim_node *n, struct sim_rogue *r)
 {
+	if (n->s->plan.cm && sim_one_in(&r->rng, 2)) {
+		be_sociable(n, r);
+		return;
+	}
 	if (r->scribbles && sim_one_in(&r->rng, 6))
 		scribble(n, r);
 	if (r->floods && sim_one_in(&r->rng, 4))
@@ -556,7 +644,9 @@ sim_rogue_turn(struct sim_node *n, struct sim_rogue *r, uint64_t *due)
 			r->lives--;
 			s->moved = s->now;
 		} else if (s->now >= r->die_at) {
-			r->lives = 0; /* it goes at the end */
+			r->lives = 0; /* it goes at the end, unless somebody waits for that */
+			if (s->plan.cm)
+				sim_rogue_close(n, r);
 		} else {
 			for (uint32_t k = sim_between(&r->rng, 1, OPS_A_TURN); k && !s->why[0]; k--)
 				do_something(n, r);

@@ -4,7 +4,7 @@
  * take it down. Between runs stays what takes long to make: the EAL, the
  * packet pools, memory.
  */
-#include "host.h"
+#include "call.h"
 
 #include "packet/bare.h"
 #include "pmd_glue/eal.h"
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #define STALL_NS 10000000000ull    /* nothing completes for so long: a stall */
+#define STALL_CM_NS 300000000000ull /* the same where programs ask each other for patience: 69 s a time */
 #define STALL_EVENTS 4000000ull    /* ... or in so many events */
 #define START_NS 1000000000ull
 
@@ -216,7 +217,8 @@ open_cluster(struct sim *s)
 		ends[to[i]]++;
 	}
 	for (unsigned int i = 0; i < p->nodes; i++) {
-		uint32_t bytes = (bytes_of_node(p, ends[i]) + 63) & ~63u;
+		uint32_t most = p->cm ? SIM_CALL_PAIRS : 1;
+		uint32_t bytes = (bytes_of_node(p, ends[i] * most) + 63) & ~63u;
 
 		give_memory(&s->node[i], bytes);
 		sim_node_open(s, i, bytes);
@@ -225,7 +227,9 @@ open_cluster(struct sim *s)
 	sim_net_open(s);
 	for (unsigned int i = 0; i < p->nodes; i++)
 		sim_ud_open(&s->node[i]);
-	for (uint32_t i = 0; i < p->pairs; i++)
+	if (p->cm)
+		sim_calls_open(s, from, to);
+	for (uint32_t i = 0; !p->cm && i < p->pairs; i++)
 		sim_pair_open(s, &s->node[from[i]], &s->node[to[i]]);
 	if (p->faults & WIRE_FAILS)
 		model_wire_fails(s->model);
@@ -364,7 +368,7 @@ all_posted(const struct sim *s)
 }
 
 static bool
-all_flushed(const struct sim *s)
+all_flushed(struct sim *s)
 {
 	for (unsigned int i = 0; i < s->plan.nodes; i++) {
 		const struct sim_rq *rq = &s->node[i].srq_q;
@@ -375,7 +379,7 @@ all_flushed(const struct sim *s)
 		if (rq->hdr && atomic_load(&rq->hdr->cons) != model_srq_done(s->model, rq->m))
 			return false;
 	}
-	return model_open_recvs(s->model, -1) == 0;
+	return model_open_recvs(s->model, -1) == 0 && sim_calls_gone(s);
 }
 
 /* Programs are done: they end their QPs, and get back what receives they posted. */
@@ -383,6 +387,7 @@ static void
 wind_up(struct sim *s)
 {
 	s->winding_up = true;
+	sim_calls_end(s);
 	for (unsigned int i = 0; i < s->ends; i++) {
 		s->end[i].rq.over = true;
 		sim_end_ended(&s->end[i]);
@@ -438,7 +443,8 @@ stalled(struct sim *s, const char *how)
 		}
 	}
 	check_srqs(s);
-	sim_fail(s, "stalled (%s)", how);
+	sim_fail(s, "stalled (%s)%s%s", how, s->plan.cm ? ": " : "",
+		 s->plan.cm ? sim_calls_open_line(s) : "");
 }
 
 static void
@@ -540,7 +546,7 @@ sim_run(struct sim *s, const struct sim_scenario *sc, uint64_t seed, FILE *trace
 	memset(&s->stats, 0, sizeof(s->stats));
 	model_reset(s->model);
 	sim_plan_make(&s->plan, sc, seed, s->without);
-	s->stall_ns = STALL_NS;
+	s->stall_ns = s->plan.cm ? STALL_CM_NS : STALL_NS;
 	open_cluster(s);
 	loop(s);
 	s->stats.requests = model_requests(s->model);

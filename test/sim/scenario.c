@@ -73,6 +73,11 @@ const struct sim_scenario sim_scenarios[] = {
 	 .always = ROGUES, .may = WIRES | SIM_BIT(LATE) | SIM_BIT(DELAY), .nodes = {2, 3},
 	 .switches = {0, 1}, .pairs = {1, 4}, .ops = {8, 40}, .max_len = 8192, .slots = 8,
 	 .weight = EVERY, .clients = {1, 3}, .rogues = {1, 3}},
+	{.name = "cm", .text = "connections by connection management, over bad wires and with bad clients",
+	 .may = WIRES | SIM_BIT(LATE) | SIM_BIT(DELAY) | ROGUES | SIM_BIT(REFUSE) | SIM_BIT(SLOW) |
+		SIM_BIT(FORGET),
+	 .nodes = {2, 3}, .switches = {0, 1}, .pairs = {1, 4}, .ops = {1, 8}, .max_len = 2048, .slots = 4,
+	 .weight = USUAL, .clients = {1, 3}, .rogues = {0, 2}, .cm = true},
 };
 const unsigned int sim_scenario_count = sizeof(sim_scenarios) / sizeof(sim_scenarios[0]);
 
