@@ -370,7 +370,8 @@ has_reason(const struct sim_line *l, const struct urn_abi_cm_event *ev)
 	case URN_CM_REJ_INVALID_SERVICE_ID:
 		return t->wrong;
 	case URN_CM_REJ_STALE_CONN:
-		return l->kind == LINE_ASKS && sim_on(s, SIM_FORGET) && l->call->pairs > 1;
+		/* The peer has the number from before: forgotten, or given up and not heard yet. */
+		return l->kind == LINE_ASKS && (l->call->tries > 1 || sim_on(s, SIM_FORGET));
 	case URN_CM_REJ_TIMEOUT:
 		return t->gave_up[l->kind == LINE_ASKS];
 	case URN_CM_REJ_INVALID_COMM_ID:
