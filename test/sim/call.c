@@ -68,6 +68,20 @@ sim_token_new(struct sim *s, uint32_t *number)
 	return t;
 }
 
+static bool
+knows(const struct sim_node *n, const struct sim_node *peer)
+{
+	enum urn_neigh_state st = urn_neigh_peek(n->host->a->neigh, peer->gid, NULL);
+
+	return n == peer || st == URN_NEIGH_REACHABLE || st == URN_NEIGH_STALE;
+}
+
+bool
+sim_are_known(const struct sim_node *a, const struct sim_node *b)
+{
+	return knows(a, b) && knows(b, a);
+}
+
 /* ---- asking */
 
 /* The same number again, at once: whoever still believes in the old connection must find out. */
@@ -124,7 +138,7 @@ fill_connect(struct sim_call *c, struct urn_abi_cm_connect *p, uint32_t number)
 	p->rnr_retry = plan->rnr_retry;
 	p->mtu = plan->mtu_code;
 	p->timeout = (uint8_t)sim_between(&c->rng, 11, 14);
-	p->max_retries = (uint8_t)sim_between(&c->rng, 7, 15);
+	p->max_retries = (uint8_t)(sim_one_in(&c->rng, 2) ? 15 : sim_between(&c->rng, 7, 14));
 	p->ack_timeout = plan->timeout;
 	p->data_len = sim_data(p->data, URN_CM_REQ_DATA, number, SIM_SAYS_REQ);
 }
@@ -163,6 +177,7 @@ ask(struct sim_call *c)
 	l->call = c;
 	l->end = c->end[0];
 	t->asks = l;
+	t->sure = req.cm_connect.max_retries == 15 && sim_are_known(c->node[0], c->node[1]);
 	c->state = CALL_ASKS;
 	sim_node_wake(c->node[0], s->now);
 }
@@ -320,13 +335,14 @@ look(struct sim_node *n)
 	memcpy(p->dgid, to->gid, 16);
 	p->sgid_index = sim_client_gid_index(c);
 	p->timeout = (uint8_t)sim_between(r, 11, 14);
-	p->max_retries = (uint8_t)sim_between(r, 7, 15);
+	p->max_retries = (uint8_t)(sim_one_in(r, 2) ? 15 : sim_between(r, 7, 14));
 	p->data_len = sim_data(p->data, URN_CM_SIDR_REQ_DATA, number, SIM_SAYS_SIDR);
 	if (!sim_client_must(c, &req, &rep, "a look-up"))
 		return;
 	l = sim_line_new(c, rep.handle, LINE_LOOKS, number);
 	if (l)
 		t->asks = l;
+	t->sure = p->max_retries == 15 && sim_are_known(n, to);
 	sim_node_wake(n, s->now);
 }
 

@@ -51,6 +51,7 @@ struct sim_token {
 	uint32_t reply_qpn, reply_psn;
 	uint32_t requests;       /* times that the listener was told */
 	uint64_t refused_at;     /* ns: by who is asked, or it let go; 0: it was not */
+	bool sure;               /* MAC addresses are known, and retries last: it gets through */
 	bool wrong;              /* nobody serves that */
 	bool refuse, refuse_reply; /* it is to be refused, the request or the reply */
 	bool refused_reply;      /* the reply was */
@@ -89,6 +90,8 @@ extern struct sim_calls sim_calls; /* of the run */
 /* ---- call.c */
 
 struct sim_token *sim_token_new(struct sim *s, uint32_t *number);
+/* Do both know each other's MAC addresses? */
+bool sim_are_known(const struct sim_node *a, const struct sim_node *b);
 void sim_call_up(struct sim_call *c);
 void sim_call_failed(struct sim_call *c);
 

@@ -79,6 +79,13 @@ count(struct sim_client *c, const struct urn_abi_req *req, const struct urn_abi_
 void
 sim_client_check_quota(const struct sim_client *c)
 {
+	const struct urn_account *u = c->c->account;
+
+	for (unsigned int q = 0; u && q < URN_QUOTAS; q++)
+		if (u->used[q] > u->limits.max[q])
+			sim_fail(c->node->s, "node %u: quota %u: a user has %llu, and may have %llu",
+				 c->node->id, q, (unsigned long long)u->used[q],
+				 (unsigned long long)u->limits.max[q]);
 	for (unsigned int q = 0; q < URN_QUOTAS; q++)
 		if (c->c->used[q] != c->has[q] || c->has[q] > c->c->limits.max[q])
 			sim_fail(c->node->s, "node %u: quota %u: a client has %llu, is said to have %llu and may have %llu",
@@ -90,11 +97,16 @@ sim_client_check_quota(const struct sim_client *c)
 int
 sim_client_call(struct sim_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep, int *fd)
 {
+	const int narrow = 1;
+
 	urn_ctl_call(c->c, req, rep);
 	if (fd)
 		*fd = c->c->reply_fd;
 	else if (c->c->reply_fd >= 0)
 		close(c->c->reply_fd); /* the program has let go of it */
+	/* A client is handed the end for writing, too, and may make it as narrow as it likes. */
+	if (c->narrows && c->c->reply_fd >= 0 && rep->err == 0)
+		(void)setsockopt(c->c->reply_write_fd, SOL_SOCKET, SO_SNDBUF, &narrow, sizeof(narrow));
 	c->c->reply_fd = -1;
 	if (rep->err == 0)
 		count(c, req, rep);

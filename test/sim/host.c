@@ -85,6 +85,21 @@ has_name(int fd)
 	return getsockname(fd, (struct sockaddr *)&a, &len) == 0 && len > sizeof(a.sun_family);
 }
 
+/* Of memory that clients share. */
+static unsigned int
+mappings(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	unsigned int n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		n += strstr(line, "memfd:urnic-") != NULL;
+	if (f)
+		fclose(f);
+	return n;
+}
+
 unsigned int
 sim_host_fds(void)
 {
@@ -96,7 +111,7 @@ sim_host_fds(void)
 		n += !has_name(atoi(e->d_name));
 	if (d)
 		closedir(d);
-	return n;
+	return n + mappings();
 }
 
 unsigned int

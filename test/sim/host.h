@@ -47,6 +47,7 @@ struct sim_client {
 		uint32_t key;          /* 0: none */
 		uint64_t bytes;
 	} region[SIM_REGIONS];
+	bool narrows;                  /* pipes for events that it is given */
 	unsigned int index;            /* among the node's */
 	uint32_t listener;             /* id; 0: none */
 	uint32_t guest_qpn;            /* QP for connections that nothing is to be sent on */
@@ -120,7 +121,7 @@ bool sim_host_settled(const struct sim *s);
 void sim_client_die(struct sim_client *c, struct urn_account *account);
 /* Make what a process needs once for so many nodes. returns sim_host_fds() */
 unsigned int sim_host_ready(unsigned int nodes);
-/* Descriptors that the process has open. */
+/* Descriptors that the process has open, and pieces of shared memory that it has mapped. */
 unsigned int sim_host_fds(void);
 
 /* ---- client.c */

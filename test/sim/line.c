@@ -284,6 +284,29 @@ sim_line_hang_up(struct sim_line *l, bool forget)
 
 /* ---- requests */
 
+/* A queue pair that is connected here already: its owner forgot, and the peer does not believe it. */
+static bool
+is_connected(const struct sim_line *l)
+{
+	const struct sim_calls *cs = &sim_calls;
+	const struct sim_node *n = l->client->node;
+	const struct sim_token *t = token_of(l);
+	struct urn_cm *cm = urn_cm_agent_lock(n->host->a->cm);
+	bool found = false;
+
+	for (unsigned int i = 0; i < cs->lines; i++) {
+		const struct sim_line *o = &cs->line[i];
+		const struct sim_token *was = token_of(o);
+
+		if (o != l && o->client->node == n && o->kind == LINE_ANSWERS && o->state == LINE_UP &&
+		    was->qpn == t->qpn && was->asks->client->node == t->asks->client->node &&
+		    urn_cm_peek(cm, o->id) == URN_CM_ESTABLISHED)
+			found = true;
+	}
+	urn_cm_agent_unlock(n->host->a->cm);
+	return found;
+}
+
 static void
 check_request(struct sim_line *l, const struct urn_abi_cm_event *ev, bool sidr)
 {
@@ -304,6 +327,8 @@ check_request(struct sim_line *l, const struct urn_abi_cm_event *ev, bool sidr)
 		      t->qpn, t->psn);
 	if (memcmp(ev->gid, t->asks->client->node->gid, 16) != 0 || t->wrong)
 		wrong(l, "a request from elsewhere, or to elsewhere");
+	if (!sidr && is_connected(l))
+		wrong(l, "a request for queue pair 0x%x, which is connected", t->qpn);
 	t->refused_at = 0;
 }
 
@@ -394,11 +419,15 @@ on_unreachable(struct sim_line *l)
 {
 	struct sim *s = l->client->node->s;
 
-	/* Look-ups know no word for "wait". */
-	if (!(s->plan.faults & WIRES) && l->kind != LINE_GUEST &&
-	    !(l->kind == LINE_LOOKS && sim_on(s, SIM_SLOW)))
+	/* Look-ups know no word for "wait"; a reply may find that nobody waits for it any more. */
+	bool may = l->kind == LINE_GUEST || (l->kind == LINE_LOOKS && sim_on(s, SIM_SLOW));
+	struct sim_token *t = token_of(l);
+
+	if (!may && !(s->plan.faults & WIRES))
 		wrong(l, "nobody answers, and the wires are good");
-	token_of(l)->gave_up[l->kind != LINE_ASKS] = true;
+	if (!may && t->sure && (l->kind != LINE_ANSWERS || t->up))
+		wrong(l, "nobody answers, and the wires are not that bad");
+	t->gave_up[l->kind != LINE_ASKS] = true;
 	let_go(l);
 }
 
@@ -426,6 +455,8 @@ on_disconnected(struct sim_line *l, const struct urn_abi_cm_event *ev)
 	if (ev->reason && !(l->client->node->s->plan.faults & (WIRES | SIM_BIT(SLOW))) &&
 	    l->kind != LINE_GUEST)
 		wrong(l, "nobody agrees to part, and the wires are good");
+	if (ev->reason && token_of(l)->sure && !sim_on(l->client->node->s, SIM_SLOW) && l->kind != LINE_GUEST)
+		wrong(l, "nobody agrees to part, and the wires are not that bad");
 	if (!all_zero(ev) && !is_whole(l, ev, SIM_SAYS_DREP) && !is_whole(l, ev, SIM_SAYS_DREQ))
 		wrong(l, "private data of the agreement is not what was said");
 	end_of(l);

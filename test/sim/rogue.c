@@ -116,8 +116,10 @@ be_born(struct sim_node *n, struct sim_rogue *r)
 	r->mute = sim_on(s, SIM_MUTE) && sim_one_in(&r->rng, 2);
 	r->greedy = sim_on(s, SIM_GREEDY) && sim_one_in(&r->rng, 2);
 	r->die_at = s->now + scale + sim_rnd(&r->rng, scale);
-	if (sim_client_open(&r->client, n, &n->host->account[1], &mine, r->ram_fd, SIM_ROGUE_RAM))
+	if (sim_client_open(&r->client, n, &n->host->account[1], &mine, r->ram_fd, SIM_ROGUE_RAM)) {
+		r->client.narrows = r->mute;
 		make_things(r);
+	}
 }
 
 static void

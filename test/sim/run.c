@@ -444,7 +444,7 @@ stalled(struct sim *s, const char *how)
 	}
 	check_srqs(s);
 	sim_fail(s, "stalled (%s)%s%s", how, s->plan.cm ? ": " : "",
-		 s->plan.cm ? sim_calls_open_line(s) : "");
+		 !s->plan.cm ? "" : sim_calls_open_line(s) ? sim_calls_open_line(s) : "an id is left");
 }
 
 static void
@@ -527,7 +527,8 @@ close_cluster(struct sim *s)
 				 p->name);
 	}
 	if (s->plan.clients && sim_host_fds() != s->fds)
-		sim_fail(s, "%u descriptors were open before, and now %u are", s->fds, sim_host_fds());
+		sim_fail(s, "%u descriptors were open and pieces of memory mapped before, and now %u are",
+			 s->fds, sim_host_fds());
 }
 
 bool
