@@ -431,7 +431,8 @@ left_behind(const struct sim_host *h, const struct urn_client *c)
 void
 sim_client_die(struct sim_client *c, struct urn_account *account)
 {
-	struct sim_host *h = c->node->host;
+	const struct sim_node *n = c->node;
+	struct sim_host *h = n->host;
 	const struct urn_client *was = c->c;
 	uint64_t rest[URN_QUOTAS];
 	const char *left;
@@ -441,6 +442,10 @@ sim_client_die(struct sim_client *c, struct urn_account *account)
 	for (unsigned int q = 0; q < URN_QUOTAS; q++)
 		rest[q] = account->used[q] - c->has[q];
 	urn_client_destroy(c->c);
+	if (n->s->sabotage == SIM_BREAK_LEFT)
+		h->a->pd_owner[URN_ADAPTER_MAX_PD] = c->c;
+	if (n->s->sabotage == SIM_BREAK_QUOTA)
+		account->used[URN_QUOTA_QP]++;
 	c->c = NULL;
 	account->clients--;
 	if (c->event_fd >= 0)

@@ -103,7 +103,9 @@ enum sim_fault {
 	X(COUNT, "count", "a shared counter is changed")                               \
 	X(MBUF, "mbuf", "a packet is not given back")                                  \
 	X(WORK, "work", "a place for work is not given back")                          \
-	X(STALL, "stall", "a node stands still for ever")
+	X(STALL, "stall", "a node stands still for ever")                              \
+	X(LEFT, "left", "something of a dead client is left")                          \
+	X(QUOTA, "quota", "a dead client still counts")
 
 enum sim_sabotage {
 #define X(id, name, text) SIM_BREAK_##id,
