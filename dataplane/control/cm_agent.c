@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { POLL_MOVES = 64 /* messages that one poll looks at and does not send */ };
@@ -70,8 +71,11 @@ notice(const struct urn_cm_note *n)
 
 	if (n->channel < 0)
 		return true;
+	/* Another process has the socket as well: whether this waits is not up to its flags. */
 	do {
-		len = write(n->channel, &e, sizeof(e));
+		len = send(n->channel, &e, sizeof(e), MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (len < 0 && errno == ENOTSOCK) /* this program's own pipe */
+			len = write(n->channel, &e, sizeof(e));
 	} while (len < 0 && errno == EINTR);
 	/* Any other error is the program's own doing: nobody is there to be told. */
 	return len == (ssize_t)sizeof(e) || (len < 0 && errno != EAGAIN);

@@ -85,7 +85,8 @@ rejected(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, uint6
 {
 	if (!cm_tell(cm, e, URN_CM_EVENT_REJECTED, m, m->reason))
 		return URN_C_DROP_CM_EVENT;
-	if (e->state == URN_CM_ESTABLISHED || e->state == URN_CM_DREQ_SENT)
+	/* A request that was taken back may have copies on their way: they are no new ones. */
+	if (e->state == URN_CM_ESTABLISHED || e->state == URN_CM_DREQ_SENT || !e->active)
 		cm_timewait(cm, e, now);
 	else
 		cm_idle(cm, e);
@@ -354,15 +355,15 @@ on_timewait(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, ui
 	case URN_CM_SIDR_REQ:
 		return again(cm, e);
 	case URN_CM_REQ:
-		if (!e->was_up) /* refused: it was not heard */
-			return again(cm, e);
+		if (!e->was_up) /* refused: it was not heard; or taken back */
+			return kept(e) == URN_CM_REJ ? again(cm, e) : URN_C_CM_DUPLICATE;
 		cm_head(e, &r, URN_CM_REJ);
 		r.tid = m->tid;
 		r.reason = URN_CM_REJ_STALE_CONN;
 		cm_send(cm, e->own, e->peer, &r);
 		return URN_C_CM_STALE;
 	case URN_CM_REP:
-		return e->was_up ? URN_C_CM_DUPLICATE : again(cm, e);
+		return e->was_up || kept(e) != URN_CM_REJ ? URN_C_CM_DUPLICATE : again(cm, e);
 	default:
 		return URN_C_CM_DUPLICATE; /* late */
 	}

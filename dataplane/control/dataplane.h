@@ -26,6 +26,7 @@ struct urn_engine_config {
 	enum urn_idle idle;
 	uint32_t empty_polls; /* 0: 1024 */
 	uint32_t sleep_us;    /* 0: 100; at most 1000 */
+	const uint64_t *clock; /* ns, of whoever simulates time, from 1 on; NULL: the TSC's */
 };
 
 /* One adapter: a virtual RNIC of a node, bound to one port. */

@@ -84,6 +84,8 @@ time_at(const struct urn_engine *e, uint64_t tsc)
 {
 	__extension__ typedef unsigned __int128 wide;
 
+	if (unlikely(e->cfg.clock))
+		return *e->cfg.clock;
 	/* 64 by 64 bits: years of cycles times 32 fractional bits do not fit 64. */
 	return (uint64_t)((wide)(tsc - e->tsc_base) * e->tsc_mult >> 32) + 1;
 }

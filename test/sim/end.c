@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connected pairs of QPs: making them, what their programs make of completions, taking them down. */
-#include "sim.h"
+#include "host.h"
 
 #include "packet/bare.h"
 
@@ -28,14 +28,14 @@ open_memory(struct sim_end *e)
 		memcpy(n->ram + e->word_off + 8 * i, &v, 8);
 	}
 	model_wrote(n->s->model, n->id, e->word_off, SIM_WORDS * 8);
-	e->key = sim_node_region(n, e->win_off, e->win_len + SIM_WORDS * 8,
+	e->key = sim_node_region(n, e->client, e->win_off, e->win_len + SIM_WORDS * 8,
 				 URN_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS | URN_ACCESS_MW_BIND, &e->m_key);
-	e->local_key = sim_node_region(n, e->slot_off, p->slots * slot, URN_ACCESS_LOCAL_WRITE,
+	e->local_key = sim_node_region(n, e->client, e->slot_off, p->slots * slot, URN_ACCESS_LOCAL_WRITE,
 				       &e->m_local);
 }
 
 static void
-open_queues(struct sim_end *e)
+bare_queues(struct sim_end *e)
 {
 	struct sim_node *n = e->node;
 	const struct sim_plan *p = &n->s->plan;
@@ -56,7 +56,7 @@ open_queues(struct sim_end *e)
 	e->sq = sim_queue(entries, e->sq_stride);
 	c.sq = bare_sq(e->sq, entries, SIM_SGES, SIM_INLINE);
 	if (!c.srq) {
-		sim_rq_open(n, &e->rq, p->bufs, p->max_len);
+		sim_rq_open(n, &e->rq, p->bufs, p->max_len, true);
 		e->rq.db = n->dbs;
 		c.rq = bare_rq(e->rq.hdr, e->rq.mask + 1, SIM_SGES);
 	}
@@ -65,20 +65,30 @@ open_queues(struct sim_end *e)
 		return;
 	}
 	n->by_db[n->dbs++] = e->qp;
+}
+
+static void
+open_queues(struct sim_end *e)
+{
+	struct sim_node *n = e->node;
+
+	e->client ? sim_client_qp(e) : bare_queues(e);
+	if (!e->qp)
+		return;
 	sim_note(n->s, (int)n->id, "qp", (uint64_t)e->qp->qpn << 32 | e->slot_off,
 		 (uint64_t)e->win_off << 32 | e->word_off, e->rq.hdr ? e->rq.off : 0);
 	n->by_qpn[e->qp->qpn % URN_TP_QP_CHUNK] = e;
 }
 
-static void
-connect_end(struct sim_end *e, uint32_t rq_psn, uint32_t sq_psn)
+void
+sim_end_up(struct sim_end *e, uint8_t to, uint32_t dest_qpn, uint32_t rq_psn, uint32_t sq_psn)
 {
 	const struct sim_plan *p = &e->node->s->plan;
 	struct urn_abi_qp_attr a = {
 		.port_num = 1,
 		.access = REMOTE_RIGHTS,
 		.path_mtu = p->mtu_code,
-		.dest_qpn = e->peer->qp->qpn,
+		.dest_qpn = dest_qpn,
 		.rq_psn = rq_psn,
 		.sq_psn = sq_psn,
 		.max_rd_atomic = p->rd_atomic,
@@ -90,7 +100,8 @@ connect_end(struct sim_end *e, uint32_t rq_psn, uint32_t sq_psn)
 	};
 
 	memcpy(a.av.dgid, e->peer->node->gid, 16);
-	for (uint8_t state = URN_QPS_INIT; state <= URN_QPS_RTS; state++)
+	a.av.sgid_index = e->client ? sim_client_gid_index(e->client) : 0;
+	for (uint8_t state = (uint8_t)(e->qp->state + 1); state <= to; state++)
 		sim_modify(e->node, e->qp, state, bare_qp_mask(URN_QPT_RC, state), &a);
 }
 
@@ -107,20 +118,24 @@ open_end(struct sim *s, struct sim_end *e, struct sim_node *n, struct sim_end *p
 	e->left = s->plan.ops;
 	e->due = s->now + sim_rnd(&e->rng, 20000);
 	e->m_win = MODEL_NO_KEY;
+	e->client = n->host ? sim_host_client(n, &e->rng) : NULL;
+	e->bells = e->client ? e->client->bells : n->db;
+	e->key_all = e->client ? e->client->key_all : n->key_all;
+	e->m_all = e->client ? e->client->m_all : n->m_all;
 	open_memory(e);
 	open_queues(e);
 	e->mw_type = sim_between(&e->rng, 1, 2);
 	if ((s->sc->weight[MODEL_BIND]) &&
-	    urn_mem_alloc_mw(n->mem, n->pd, e->mw_type, &e->mw_rkey) == 0)
+	    (e->client ? sim_client_window(e->client, e->mw_type, &e->mw_rkey)
+		       : urn_mem_alloc_mw(n->mem, n->pd, e->mw_type, &e->mw_rkey)) == 0)
 		e->window = SIM_WIN_FREE;
 }
 
-void
-sim_pair_open(struct sim *s, struct sim_node *a, struct sim_node *b)
+struct sim_end *
+sim_pair_make(struct sim *s, struct sim_node *a, struct sim_node *b)
 {
 	struct sim_end *e = &s->end[s->ends];
 	int srq[2] = {a->srq_q.hdr ? a->srq_q.m : -1, b->srq_q.hdr ? b->srq_q.m : -1};
-	uint32_t psn[2];
 
 	s->ends += 2;
 	open_end(s, &e[0], a, &e[1]);
@@ -129,14 +144,30 @@ sim_pair_open(struct sim *s, struct sim_node *a, struct sim_node *b)
 	e[1].m = e[0].m + 1;
 	for (int i = 0; i < 2; i++) {
 		e[i].rq.m = e[i].m;
-		/* Often about to wrap. */
-		psn[i] = sim_one_in(&e[i].rng, 2) ? 0xffffffu - sim_rnd(&e[i].rng, 32)
-						  : sim_rnd(&e[i].rng, 1u << 24);
 		if (s->plan.rnr_retry != 7)
 			model_rnr_gives_up(s->model, e[i].m);
 	}
+	return e;
+}
+
+void
+sim_pair_psn(struct sim_end *e, uint32_t psn[2])
+{
+	for (int i = 0; i < 2; i++)
+		/* Often about to wrap. */
+		psn[i] = sim_one_in(&e[i].rng, 2) ? 0xffffffu - sim_rnd(&e[i].rng, 32)
+						  : sim_rnd(&e[i].rng, 1u << 24);
+}
+
+void
+sim_pair_open(struct sim *s, struct sim_node *a, struct sim_node *b)
+{
+	struct sim_end *e = sim_pair_make(s, a, b);
+	uint32_t psn[2];
+
+	sim_pair_psn(e, psn);
 	for (int i = 0; i < 2 && !s->why[0]; i++)
-		connect_end(&e[i], psn[!i], psn[i]);
+		sim_end_up(&e[i], URN_QPS_RTS, e[!i].qp->qpn, psn[!i], psn[i]);
 }
 
 /* ---- completions */
@@ -250,6 +281,10 @@ sim_end_close(struct sim_end *e)
 	struct sim_node *n = e->node;
 	struct sim *s = n->s;
 
+	if (e->client) {
+		sim_client_close_end(e);
+		return;
+	}
 	if (e->qp) {
 		if (!bare_qp_stop(n->tp, e->qp)) {
 			sim_fail(s, "node %u QP 0x%x: packets wait for memory for ever", n->id,

@@ -4,7 +4,7 @@
  * given their turns in the order of dataplane/engine/engine.c; the client's
  * area made of plain allocations.
  */
-#include "sim.h"
+#include "host.h"
 
 #include "packet/bare.h"
 
@@ -36,11 +36,14 @@ rights_of(uint32_t access)
 }
 
 uint32_t
-sim_node_region(struct sim_node *n, uint32_t off, uint32_t len, uint32_t access, int *m)
+sim_node_region(struct sim_node *n, struct sim_client *c, uint32_t off, uint32_t len,
+		uint32_t access, int *m)
 {
 	uint32_t key = 0;
 
-	if (urn_mem_reg_mr(n->mem, n->pd, n->ram + off, len, SIM_VA + off, access, &key) != 0)
+	if (c)
+		key = sim_client_region(c, off, len, access);
+	else if (urn_mem_reg_mr(n->mem, n->pd, n->ram + off, len, SIM_VA + off, access, &key) != 0)
 		sim_fail(n->s, "node %u: a region could not be registered", n->id);
 	*m = model_key(n->s->model, n->id, off, len, rights_of(access));
 	return key;
@@ -92,33 +95,49 @@ open_cq(struct sim_node *n, struct sim_cq *cq, uint32_t entries)
 		sim_fail(n->s, "no memory");
 }
 
+static struct urn_abi_cqe *
+next_cqe(const struct sim_cq *cq)
+{
+	return (struct urn_abi_cqe *)((uint8_t *)cq->cq.hdr + URN_ABI_CQ_SLOTS) +
+	       (cq->seen & cq->cq.mask);
+}
+
 /* As lib/verbs polls: by the phase of the slot. */
+bool
+sim_cq_waits(const struct sim_cq *cq)
+{
+	uint8_t phase = (cq->seen & (cq->cq.mask + 1)) == 0;
+
+	return cq->cq.hdr && atomic_load_explicit(&next_cqe(cq)->phase, memory_order_acquire) == phase;
+}
+
 bool
 sim_cq_poll(struct sim_cq *cq, struct urn_abi_cqe *out)
 {
-	struct urn_abi_cqe *slot = (struct urn_abi_cqe *)((uint8_t *)cq->cq.hdr + URN_ABI_CQ_SLOTS) +
-				   (cq->seen & cq->cq.mask);
-	uint8_t phase = (cq->seen & (cq->cq.mask + 1)) == 0;
-
-	if (atomic_load_explicit(&slot->phase, memory_order_acquire) != phase)
+	if (!sim_cq_waits(cq))
 		return false;
-	*out = *slot;
+	*out = *next_cqe(cq);
 	cq->seen++;
 	atomic_store_explicit(&cq->cq.hdr->cons, cq->seen, memory_order_release);
 	return true;
 }
 
 void
-sim_rq_open(struct sim_node *n, struct sim_rq *rq, uint32_t bufs, uint32_t len)
+sim_rq_open(struct sim_node *n, struct sim_rq *rq, uint32_t bufs, uint32_t len, bool bare)
 {
 	uint32_t entries = 1;
 
 	while (entries < bufs)
 		entries *= 2;
 	memset(rq, 0, sizeof(*rq));
-	rq->mask = entries - 1;
-	rq->stride = urn_abi_rq_stride(SIM_SGES);
-	rq->hdr = sim_queue(entries, rq->stride);
+	if (bare) {
+		rq->mask = entries - 1;
+		rq->stride = urn_abi_rq_stride(SIM_SGES);
+		rq->hdr = sim_queue(entries, rq->stride);
+	}
+	rq->bells = n->db;
+	rq->key = n->key_all;
+	rq->m_key = n->m_all;
 	rq->bufs = bufs;
 	rq->len = len;
 	rq->off = sim_node_alloc(n, bufs * (len + SIM_GUARD), 8);
@@ -138,7 +157,7 @@ post_recv(struct sim_node *n, struct sim_rq *rq, uint32_t buf, uint32_t len, str
 	for (uint32_t i = 0; i < sges; i++) {
 		uint32_t part = i + 1 == sges ? left : sim_rnd(rng, left + 1);
 
-		sge[i] = (struct urn_abi_sge){SIM_VA + at, n->key_all, part};
+		sge[i] = (struct urn_abi_sge){SIM_VA + at, rq->key, part};
 		at += part;
 		left -= part;
 	}
@@ -147,12 +166,12 @@ post_recv(struct sim_node *n, struct sim_rq *rq, uint32_t buf, uint32_t len, str
 	if (rq->ud)
 		; /* the model has no receives of datagrams */
 	else if (rq->shared)
-		model_post_srq(n->s->model, rq->m, wr_id, off, len, n->m_all);
+		model_post_srq(n->s->model, rq->m, wr_id, off, len, rq->m_key);
 	else
-		model_post_recv(n->s->model, rq->m, wr_id, off, len, n->m_all);
+		model_post_recv(n->s->model, rq->m, wr_id, off, len, rq->m_key);
 	atomic_store_explicit(&rq->hdr->prod, rq->posted, memory_order_release);
 	if (!rq->shared && atomic_load_explicit(&rq->hdr->ring, memory_order_relaxed)) {
-		urn_abi_db_ring(n->db, rq->db);
+		urn_abi_db_ring(rq->bells, rq->db);
 		sim_node_wake(n, n->s->now);
 	}
 }
@@ -193,7 +212,8 @@ sim_modify(struct sim_node *n, struct urn_qp *qp, uint8_t state, uint32_t mask,
 
 	a = a ? a : &none;
 	a->state = state;
-	rc = urn_qp_modify(n->tp, qp, mask | URN_QPM_STATE, a, why, sizeof(why));
+	rc = n->host ? sim_host_modify(qp, mask | URN_QPM_STATE, a, why, sizeof(why))
+		     : urn_qp_modify(n->tp, qp, mask | URN_QPM_STATE, a, why, sizeof(why));
 	if (rc != 0)
 		sim_fail(n->s, "node %u: a QP could not be modified: error %d, %s", n->id, rc, why);
 }
@@ -263,6 +283,8 @@ address(struct sim_node *n, bool ipv6)
 	memset(n->mac, 0, sizeof(n->mac));
 	n->mac[0] = 2;
 	memcpy(n->gid, ipv6 ? v6 : v4, 16);
+	if (ipv6 && n->s->plan.clients)
+		n->gid[8] = 0; /* as an adapter makes it of its MAC address */
 	n->mac[5] = n->gid[15] = (uint8_t)(n->id + 1);
 }
 
@@ -314,6 +336,24 @@ open_transport(struct sim_node *n)
 		sim_fail(s, "node %u: no memory", n->id);
 }
 
+/* A transport, and we are all that is around it. */
+static void
+open_bare(struct sim_node *n, uint32_t cqes)
+{
+	open_transport(n);
+	n->key_all = sim_node_region(n, NULL, 0, n->ram_size,
+				     URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE |
+					     URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC |
+					     URN_ACCESS_MW_BIND,
+				     &n->m_all);
+	open_cq(n, &n->scq, cqes);
+	open_cq(n, &n->rcq, cqes);
+	open_ah(n);
+	memset(n->db->leaf, 0, SIM_ENDS / 8 + 8);
+	memset(n->db->top, 0, sizeof(n->db->top));
+	n->scan = (struct urn_db_scan){.db = n->db, .tops = 1, .top = UINT32_MAX};
+}
+
 void
 sim_node_open(struct sim *s, unsigned int id, uint32_t ram)
 {
@@ -332,18 +372,14 @@ sim_node_open(struct sim *s, unsigned int id, uint32_t ram)
 		address(&s->node[i], s->plan.ipv6);
 	}
 	sim_link_open(n);
-	open_transport(n);
-	n->key_all = sim_node_region(n, 0, ram, URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE |
-					     URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC |
-					     URN_ACCESS_MW_BIND, &n->m_all);
 	while (cqes < ends * (s->plan.slots + s->plan.bufs) + SIM_BUFS + SIM_SLOTS)
 		cqes *= 2;
-	open_cq(n, &n->scq, cqes);
-	open_cq(n, &n->rcq, cqes);
-	open_ah(n);
-	memset(n->db->leaf, 0, SIM_ENDS / 8 + 8);
-	memset(n->db->top, 0, sizeof(n->db->top));
-	n->scan = (struct urn_db_scan){.db = n->db, .tops = 1, .top = UINT32_MAX};
+	n->host = NULL;
+	n->pool = n->bare_pool;
+	if (s->plan.clients)
+		sim_host_open(n, cqes);
+	else
+		open_bare(n, cqes);
 	n->dbs = n->hogged = n->dying_n = n->came = 0;
 	n->rx_in = n->rx_out = 0;
 	n->due = n->last = n->prog_due = s->now;
@@ -434,6 +470,10 @@ sim_node_turn(struct sim_node *n)
 	struct sim *s = n->s;
 	unsigned int rung;
 
+	if (n->host) {
+		sim_host_turn(n);
+		return;
+	}
 	sim_link_turn(n, n->last);
 	n->last = s->now;
 	urn_tp_turn(tp, s->now);
@@ -451,7 +491,7 @@ sim_node_turn(struct sim_node *n)
 	if (n->dying_n)
 		bury(n);
 	plan_turn(n);
-	if (n->scq.cq.prod != n->scq.seen || n->rcq.cq.prod != n->rcq.seen) {
+	if (sim_cq_waits(&n->scq) || sim_cq_waits(&n->rcq)) {
 		uint64_t at = s->now + sim_rnd(&s->rng, 2000);
 
 		if (at < n->prog_due)
@@ -478,8 +518,8 @@ length(void *list, size_t next_at)
 	return n;
 }
 
-static void
-check_pools(struct sim_node *n)
+void
+sim_node_check_pools(struct sim_node *n, bool noise)
 {
 	const struct urn_tp *tp = n->tp;
 	uint32_t work = tp->cfg.work, others = work / 4 + 64, repairs_n = 0;
@@ -492,7 +532,7 @@ check_pools(struct sim_node *n)
 		sim_fail(n->s, "node %u: a receive was not given back", n->id);
 	for (uint32_t i = tp->repair_free; i; i = tp->repair[i].next)
 		repairs_n++;
-	if (repairs_n != tp->cfg.repairs)
+	if (repairs_n != (tp->cfg.repairs ? tp->cfg.repairs : URN_REPAIRS))
 		sim_fail(n->s, "node %u: repairs were not given back", n->id);
 	for (uint32_t i = 1; i < tp->peers.n; i++)
 		if (tp->peers.at[i])
@@ -505,7 +545,7 @@ check_pools(struct sim_node *n)
 		sim_fail(n->s, "node %u: QPs are still scheduled", n->id);
 	if (tp->ops_n || tp->burst_n || tp->txd_n)
 		sim_fail(n->s, "node %u: memory operations were not executed", n->id);
-	if (tp->c.v[URN_C_EVENT_LOST] || tp->c.v[URN_C_CQ_OVERRUN] || tp->c.v[URN_C_BAD_WQE])
+	if (!noise && (tp->c.v[URN_C_EVENT_LOST] || tp->c.v[URN_C_CQ_OVERRUN] || tp->c.v[URN_C_BAD_WQE]))
 		sim_fail(n->s, "node %u: events or completions were lost, or requests called bad", n->id);
 }
 
@@ -518,8 +558,12 @@ sim_node_close(struct sim_node *n)
 
 	for (; n->rx_out != n->rx_in; n->rx_out++)
 		rte_pktmbuf_free(n->rx[n->rx_out % SIM_RX]);
+	if (n->host) {
+		sim_host_close(n);
+		return;
+	}
 	if (n->tp) {
-		check_pools(n);
+		sim_node_check_pools(n, false);
 		urn_tp_destroy(n->tp);
 		n->tp = NULL;
 	}

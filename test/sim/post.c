@@ -128,8 +128,8 @@ draft_atomic(struct sim_end *e, struct draft *d)
 		d->wr_op = URN_WR_FETCH_ADD;
 		d->r.add = 1;
 		d->r.remote = to->counter_off;
-		d->rkey = to->key_all;
-		d->r.rkey = to->m_all;
+		d->rkey = e->peer->key_all;
+		d->r.rkey = e->peer->m_all;
 		return;
 	}
 	aim(e, d);
@@ -240,8 +240,8 @@ draft_request(struct sim_end *e, struct draft *d)
 	d->r.signalled = last || !sim_one_in(&e->rng, 3);
 	d->r.fence = sim_one_in(&e->rng, 4);
 	d->r.len = some_len(e, p->max_len);
-	d->lkey = sim_one_in(&e->rng, 2) ? e->local_key : e->node->key_all;
-	d->r.lkey = d->lkey == e->local_key ? e->m_local : e->node->m_all;
+	d->lkey = sim_one_in(&e->rng, 2) ? e->local_key : e->key_all;
+	d->r.lkey = d->lkey == e->local_key ? e->m_local : e->m_all;
 	if (d->r.op >= MODEL_BIND) {
 		draft_window(e, d);
 	} else if (d->r.op >= MODEL_CMP_SWAP) {
@@ -351,7 +351,7 @@ sim_end_post(struct sim_end *e)
 	n = sim_between(&e->rng, 1, 4);
 	while (n-- && e->left && e->posted - e->done < s->plan.slots)
 		post_one(e);
-	urn_abi_db_ring(e->node->db, e->qp->db);
+	urn_abi_db_ring(e->bells, e->qp->db);
 	sim_node_wake(e->node, s->now);
 	e->due = s->now + (sim_one_in(&e->rng, 4) ? sim_rnd(&e->rng, 50000) : sim_rnd(&e->rng, 2000));
 }

@@ -4,7 +4,7 @@
  * take it down. Between runs stays what takes long to make: the EAL, the
  * packet pools, memory.
  */
-#include "sim.h"
+#include "call.h"
 
 #include "packet/bare.h"
 #include "pmd_glue/eal.h"
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #define STALL_NS 10000000000ull    /* nothing completes for so long: a stall */
+#define STALL_CM_NS 300000000000ull /* the same where programs ask each other for patience: 69 s a time */
 #define STALL_EVENTS 4000000ull    /* ... or in so many events */
 #define START_NS 1000000000ull
 
@@ -125,7 +126,9 @@ sim_new(void)
 		return NULL;
 	s->model = model_new();
 	for (unsigned int i = 0; i < SIM_NODES; i++) {
-		s->node[i].pool = pools[i];
+		s->node[i].s = s;
+		s->node[i].id = i;
+		s->node[i].bare_pool = pools[i];
 		s->node[i].db = aligned_alloc(64, (sizeof(*s->node[i].db) + 63) & ~63ul);
 		if (s->node[i].db)
 			memset(s->node[i].db, 0, sizeof(*s->node[i].db));
@@ -139,7 +142,7 @@ sim_free(struct sim *s)
 {
 	for (unsigned int i = 0; i < SIM_NODES; i++) {
 		free(s->node[i].db);
-		free(s->node[i].ram);
+		free(s->node[i].bare_ram);
 	}
 	model_free(s->model);
 	free(s);
@@ -168,9 +171,9 @@ open_srq(struct sim_node *n)
 	struct sim *s = n->s;
 	uint32_t bufs = s->plan.bufs * 2;
 
-	if (!s->plan.srq[n->id])
+	if (!s->plan.srq[n->id] || n->host)
 		return;
-	sim_rq_open(n, &n->srq_q, bufs, s->plan.max_len);
+	sim_rq_open(n, &n->srq_q, bufs, s->plan.max_len, true);
 	n->srq_q.shared = true;
 	n->srq_q.m = model_srq(s->model, n->id);
 	n->srq.rq = bare_rq(n->srq_q.hdr, n->srq_q.mask + 1, SIM_SGES);
@@ -180,11 +183,16 @@ open_srq(struct sim_node *n)
 static void
 give_memory(struct sim_node *n, uint32_t bytes)
 {
-	if (bytes <= n->ram_cap)
+	if (n->s->plan.clients) {
+		n->ram = sim_host_ram(n, bytes);
 		return;
-	free(n->ram);
-	n->ram_cap = (bytes + 4095) & ~4095u;
-	n->ram = aligned_alloc(4096, n->ram_cap);
+	}
+	if (bytes > n->ram_cap) {
+		free(n->bare_ram);
+		n->ram_cap = (bytes + 4095) & ~4095u;
+		n->bare_ram = aligned_alloc(4096, n->ram_cap);
+	}
+	n->ram = n->bare_ram;
 	if (!n->ram) {
 		fputs("urnic-sim: no memory\n", stderr);
 		exit(1);
@@ -198,6 +206,8 @@ open_cluster(struct sim *s)
 	uint8_t from[SIM_ENDS / 2], to[SIM_ENDS / 2];
 	uint32_t ends[SIM_NODES] = {0};
 
+	if (p->clients)
+		s->fds = sim_host_ready(p->nodes);
 	for (uint32_t i = 0; i < p->pairs; i++) {
 		from[i] = (uint8_t)sim_rnd(&s->rng, p->nodes);
 		to[i] = (uint8_t)sim_rnd(&s->rng, p->nodes);
@@ -207,7 +217,8 @@ open_cluster(struct sim *s)
 		ends[to[i]]++;
 	}
 	for (unsigned int i = 0; i < p->nodes; i++) {
-		uint32_t bytes = (bytes_of_node(p, ends[i]) + 63) & ~63u;
+		uint32_t most = p->cm ? SIM_CALL_PAIRS : 1;
+		uint32_t bytes = (bytes_of_node(p, ends[i] * most) + 63) & ~63u;
 
 		give_memory(&s->node[i], bytes);
 		sim_node_open(s, i, bytes);
@@ -216,7 +227,9 @@ open_cluster(struct sim *s)
 	sim_net_open(s);
 	for (unsigned int i = 0; i < p->nodes; i++)
 		sim_ud_open(&s->node[i]);
-	for (uint32_t i = 0; i < p->pairs; i++)
+	if (p->cm)
+		sim_calls_open(s, from, to);
+	for (uint32_t i = 0; !p->cm && i < p->pairs; i++)
 		sim_pair_open(s, &s->node[from[i]], &s->node[to[i]]);
 	if (p->faults & WIRE_FAILS)
 		model_wire_fails(s->model);
@@ -263,13 +276,12 @@ look_again(const struct sim_rq *rq, uint64_t *due)
 }
 
 static void
-run_programs(struct sim_node *n)
+poll_cqs(struct sim_node *n, struct sim_cq *scq, struct sim_cq *rcq)
 {
 	struct sim *s = n->s;
 	struct urn_abi_cqe c;
-	uint64_t due = UINT64_MAX;
 	uint32_t most = 1 + sim_rnd(&s->rng, 32);
-	struct sim_cq *cq[2] = {&n->scq, &n->rcq};
+	struct sim_cq *cq[2] = {scq, rcq};
 	unsigned int first = sim_rnd(&s->rng, 2);
 	bool twice;
 
@@ -280,6 +292,38 @@ run_programs(struct sim_node *n)
 			if (twice && !s->why[0])
 				completed(n, &c);
 		}
+}
+
+/* Completions of all programs of the node. returns: are there more? */
+static bool
+poll_all(struct sim_node *n)
+{
+	bool more = false;
+
+	if (!n->host) {
+		poll_cqs(n, &n->scq, &n->rcq);
+		return false;
+	}
+	for (unsigned int i = 0; i < n->s->plan.clients; i++) {
+		struct sim_client *c = &n->host->client[i];
+
+		if (!c->c)
+			continue;
+		poll_cqs(n, &c->scq, &c->rcq);
+		more = more || sim_cq_waits(&c->scq) || sim_cq_waits(&c->rcq);
+	}
+	return more;
+}
+
+static void
+run_programs(struct sim_node *n)
+{
+	struct sim *s = n->s;
+	uint64_t due = UINT64_MAX;
+	bool more = poll_all(n);
+
+	if (n->host)
+		sim_host_programs(n, &due);
 	if (!s->winding_up) {
 		if (n->srq_q.hdr) {
 			sim_rq_post(n, &n->srq_q, &s->rng, false);
@@ -304,7 +348,7 @@ run_programs(struct sim_node *n)
 				soonest(&due, e->due);
 		}
 	}
-	if (n->scq.seen != n->scq.cq.prod || n->rcq.seen != n->rcq.cq.prod)
+	if (more || sim_cq_waits(&n->scq) || sim_cq_waits(&n->rcq))
 		soonest(&due, s->now + sim_rnd(&s->rng, 2000));
 	n->prog_due = due > s->now ? due : s->now + 50;
 }
@@ -320,11 +364,11 @@ all_posted(const struct sim *s)
 	for (unsigned int i = 0; i < s->plan.nodes; i++)
 		if (s->node[i].ud.qp && (s->node[i].ud.left || s->node[i].ud.posted != s->node[i].ud.done))
 			return false;
-	return model_open(s->model, -1) == 0;
+	return sim_host_settled(s) && model_open(s->model, -1) == 0;
 }
 
 static bool
-all_flushed(const struct sim *s)
+all_flushed(struct sim *s)
 {
 	for (unsigned int i = 0; i < s->plan.nodes; i++) {
 		const struct sim_rq *rq = &s->node[i].srq_q;
@@ -335,7 +379,7 @@ all_flushed(const struct sim *s)
 		if (rq->hdr && atomic_load(&rq->hdr->cons) != model_srq_done(s->model, rq->m))
 			return false;
 	}
-	return model_open_recvs(s->model, -1) == 0;
+	return model_open_recvs(s->model, -1) == 0 && sim_calls_gone(s);
 }
 
 /* Programs are done: they end their QPs, and get back what receives they posted. */
@@ -343,6 +387,7 @@ static void
 wind_up(struct sim *s)
 {
 	s->winding_up = true;
+	sim_calls_end(s);
 	for (unsigned int i = 0; i < s->ends; i++) {
 		s->end[i].rq.over = true;
 		sim_end_ended(&s->end[i]);
@@ -398,7 +443,8 @@ stalled(struct sim *s, const char *how)
 		}
 	}
 	check_srqs(s);
-	sim_fail(s, "stalled (%s)", how);
+	sim_fail(s, "stalled (%s)%s%s", how, s->plan.cm ? ": " : "",
+		 !s->plan.cm ? "" : sim_calls_open_line(s) ? sim_calls_open_line(s) : "an id is left");
 }
 
 static void
@@ -413,9 +459,9 @@ loop(struct sim *s)
 			wind_up(s);
 			continue;
 		}
-		if (at == UINT64_MAX || at > s->moved + STALL_NS || ++s->idle_events > STALL_EVENTS) {
+		if (at == UINT64_MAX || at > s->moved + s->stall_ns || ++s->idle_events > STALL_EVENTS) {
 			stalled(s, at == UINT64_MAX ? "nothing is to happen any more"
-				   : at > s->moved + STALL_NS ? "nothing completes for 10 s"
+				   : at > s->moved + s->stall_ns ? "nothing completes for long"
 							      : "much happens and nothing completes");
 			return;
 		}
@@ -452,7 +498,9 @@ close_cluster(struct sim *s)
 	struct sim_node *n;
 	const char *why;
 
-	if (!s->why[0])
+	for (unsigned int i = 0; s->why[0] && s->plan.clients && i < s->plan.nodes; i++)
+		sim_host_dump(&s->node[i]);
+	if (!s->why[0] && !s->plan.clients)
 		check_good_wire(s);
 	for (unsigned int i = 0; i < s->ends; i++)
 		sim_end_close(&s->end[i]);
@@ -474,10 +522,13 @@ close_cluster(struct sim *s)
 	for (unsigned int i = 0; i <= s->plan.nodes; i++) {
 		struct rte_mempool *p = i < s->plan.nodes ? s->node[i].pool : copies;
 
-		if (rte_mempool_avail_count(p) != SIM_MBUFS)
-			sim_fail(s, "%u packets of pool %s are lost", SIM_MBUFS - rte_mempool_avail_count(p),
+		if (rte_mempool_avail_count(p) != p->size)
+			sim_fail(s, "%u packets of pool %s are lost", p->size - rte_mempool_avail_count(p),
 				 p->name);
 	}
+	if (s->plan.clients && sim_host_fds() != s->fds)
+		sim_fail(s, "%u descriptors were open and pieces of memory mapped before, and now %u are",
+			 s->fds, sim_host_fds());
 }
 
 bool
@@ -496,6 +547,7 @@ sim_run(struct sim *s, const struct sim_scenario *sc, uint64_t seed, FILE *trace
 	memset(&s->stats, 0, sizeof(s->stats));
 	model_reset(s->model);
 	sim_plan_make(&s->plan, sc, seed, s->without);
+	s->stall_ns = s->plan.cm ? STALL_CM_NS : STALL_NS;
 	open_cluster(s);
 	loop(s);
 	s->stats.requests = model_requests(s->model);

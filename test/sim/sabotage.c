@@ -69,7 +69,7 @@ sim_sabotage(struct sim_node *n, struct urn_abi_cqe *c, bool *twice)
 
 	*twice = false;
 	if (s->sabotage == SIM_BREAK_NOTHING || s->broken || s->winding_up ||
-	    s->stats.completions < AFTER || !n->ends)
+	    s->sabotage >= SIM_BREAK_LEFT || s->stats.completions < AFTER || !n->ends)
 		return true;
 	if (s->sabotage >= SIM_BREAK_BYTE) {
 		spoil_node(s, n);

@@ -5,7 +5,8 @@
 #define WIRES (SIM_BIT(DROP) | SIM_BIT(DUP) | SIM_BIT(REORDER) | SIM_BIT(CORRUPT))
 #define LINKS (SIM_BIT(DELAY) | SIM_BIT(RATE) | SIM_BIT(BLACKHOLE) | SIM_BIT(CUT) | SIM_BIT(FLAP))
 #define MEMORY (sc->max_len > 65536 ? 32u << 20 : 4u << 20)
-#define ALL_FAULTS ((1u << SIM_FAULT_COUNT) - 1)
+#define ALL_FAULTS ((1u << SIM_FIRST_OF_CLIENTS) - 1)
+#define ROGUES (SIM_BIT(DIE) | SIM_BIT(SCRIBBLE) | SIM_BIT(FLOOD) | SIM_BIT(MUTE) | SIM_BIT(GREEDY))
 
 /* How often each operation, in the order of enum model_op. */
 #define USUAL {8, 4, 0, 10, 4, 8, 3, 3, 3, 0, 0}
@@ -68,6 +69,15 @@ const struct sim_scenario sim_scenarios[] = {
 	{.name = "chaos", .text = "everything at once",
 	 .may = ALL_FAULTS, .nodes = {2, 5}, .switches = {0, 3}, .pairs = {1, 12}, .ops = {8, 40},
 	 .max_len = 32768, .slots = 16, .weight = EVERY, .datagrams = {0, 24}, .srq_percent = 40},
+	{.name = "clients", .text = "clients that die and misbehave, beside others that don't",
+	 .always = ROGUES, .may = WIRES | SIM_BIT(LATE) | SIM_BIT(DELAY), .nodes = {2, 3},
+	 .switches = {0, 1}, .pairs = {1, 4}, .ops = {8, 40}, .max_len = 8192, .slots = 8,
+	 .weight = EVERY, .clients = {1, 3}, .rogues = {1, 3}},
+	{.name = "cm", .text = "connections by connection management, over bad wires and with bad clients",
+	 .may = WIRES | SIM_BIT(LATE) | SIM_BIT(DELAY) | ROGUES | SIM_BIT(REFUSE) | SIM_BIT(SLOW) |
+		SIM_BIT(FORGET),
+	 .nodes = {2, 3}, .switches = {0, 1}, .pairs = {1, 4}, .ops = {1, 8}, .max_len = 2048, .slots = 4,
+	 .weight = USUAL, .clients = {1, 3}, .rogues = {0, 2}, .cm = true},
 };
 const unsigned int sim_scenario_count = sizeof(sim_scenarios) / sizeof(sim_scenarios[0]);
 
@@ -142,6 +152,23 @@ draw_transport(struct sim_plan *p, struct sim_rng *r)
 	p->dest_rd_atomic = sim_one_in(r, 2) ? p->rd_atomic : 128;
 }
 
+/* Of a chance of its own, as its faults are: what was there before stays as it was. */
+static void
+draw_clients(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed)
+{
+	struct sim_rng r = sim_rng_of(seed, 3);
+
+	if (!sc->clients.hi)
+		return;
+	for (unsigned int f = SIM_FIRST_OF_CLIENTS; f < SIM_FAULT_COUNT; f++)
+		if (sim_one_in(&r, 2))
+			p->faults |= sc->may & 1u << f;
+	p->clients = in(&r, sc->clients);
+	p->rogues = in(&r, sc->rogues);
+	p->lives = sim_between(&r, 1, 4);
+	p->cm = sc->cm;
+}
+
 void
 sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed, uint32_t without)
 {
@@ -151,7 +178,7 @@ sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed, 
 
 	memset(p, 0, sizeof(*p));
 	p->faults = sc->always;
-	for (unsigned int f = 0; f < SIM_FAULT_COUNT; f++)
+	for (unsigned int f = 0; f < SIM_FIRST_OF_CLIENTS; f++)
 		if (sim_one_in(&r, 3))
 			p->faults |= sc->may & 1u << f;
 	p->nodes = in(&r, sc->nodes);
@@ -174,6 +201,7 @@ sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed, 
 	p->dup = rate(&r, sc, sc->dup);
 	p->reorder = rate(&r, sc, sc->reorder);
 	p->corrupt = rate(&r, sc, sc->corrupt);
+	draw_clients(p, sc, seed);
 	few = sim_one_in(&r, 2);
 	untimed = sim_one_in(&r, 2);
 	work = sim_between(&r, 4, 24);

@@ -69,7 +69,15 @@ enum {
 	X(DEREG, "dereg", "regions are deregistered while in use")                     \
 	X(BADKEY, "badkey", "requests name keys and ranges that are not there")        \
 	X(STALE, "stale", "requests name windows after they were invalidated")         \
-	X(EXHAUST, "exhaust", "packets and places for work run out")
+	X(EXHAUST, "exhaust", "packets and places for work run out")                   \
+	X(DIE, "die", "clients die in the middle of things; others come")              \
+	X(SCRIBBLE, "scribble", "clients write nonsense over their queues")            \
+	X(FLOOD, "flood", "clients ring doorbells that they have and have not")        \
+	X(MUTE, "mute", "clients never look at completions and events")                \
+	X(GREEDY, "greedy", "clients ask for more than they may, and for nonsense")    \
+	X(REFUSE, "refuse", "programs refuse connections")                             \
+	X(SLOW, "slow", "programs take their time to answer")                          \
+	X(FORGET, "forget", "programs drop connections without a word")
 
 enum sim_fault {
 #define X(id, name, text) SIM_##id,
@@ -79,6 +87,9 @@ enum sim_fault {
 };
 
 #define SIM_BIT(f) (1u << SIM_##f)
+
+/* From here on faults of clients: drawn apart, so that those before them stay as they were. */
+#define SIM_FIRST_OF_CLIENTS SIM_DIE
 
 /* What is broken on purpose (sabotage.c). X(index, "name", "description") */
 #define SIM_SABOTAGE(X)                                                                \
@@ -92,7 +103,9 @@ enum sim_fault {
 	X(COUNT, "count", "a shared counter is changed")                               \
 	X(MBUF, "mbuf", "a packet is not given back")                                  \
 	X(WORK, "work", "a place for work is not given back")                          \
-	X(STALL, "stall", "a node stands still for ever")
+	X(STALL, "stall", "a node stands still for ever")                              \
+	X(LEFT, "left", "something of a dead client is left")                          \
+	X(QUOTA, "quota", "a dead client still counts")
 
 enum sim_sabotage {
 #define X(id, name, text) SIM_BREAK_##id,
@@ -122,6 +135,9 @@ struct sim_scenario {
 	uint32_t srq_percent;          /* nodes with a shared receive queue */
 	double drop, dup, reorder, corrupt; /* of a path; 0: a seed draws it, up to 0.1 */
 	bool exact;                    /* they are just that, in every seed */
+	struct sim_range clients;      /* of a node, well behaved; 0: no clients, a bare transport */
+	struct sim_range rogues;       /* of a node, that misbehave and die */
+	bool cm;                       /* pairs are connected by connection management */
 };
 
 /* What a seed makes of a scenario. */
@@ -137,9 +153,14 @@ struct sim_plan {
 	bool srq[SIM_NODES];
 	uint64_t turn_ns[SIM_NODES];   /* shortest time between two turns */
 	double drop, dup, reorder, corrupt; /* of a path */
+	uint32_t clients, rogues;      /* of a node; 0 clients: a bare transport */
+	uint32_t lives;                /* of a rogue, one after the other */
+	bool cm;
 };
 
 struct sim;
+struct sim_host;
+struct sim_client;
 struct sim_node;
 struct sim_end;
 
@@ -153,6 +174,9 @@ struct sim_rq {
 	uint32_t posted;
 	uint64_t due;                  /* ns: when the program looks at it next */
 	int m;                         /* number of the model's QP or shared queue */
+	uint32_t key;                  /* of the buffers; and the model's number of it */
+	int m_key;
+	struct urn_abi_db *bells;      /* of its program */
 	uint32_t db;                   /* doorbell of its QP */
 	bool shared, ud;
 	bool over;                     /* no more are posted */
@@ -168,7 +192,12 @@ struct sim_end {
 	struct sim_end *next;          /* of the node */
 	unsigned int id;               /* index in struct sim; parity tells the ends of a pair */
 	int m;                         /* the model's number */
+	struct sim_client *client;     /* NULL: bare transport */
+	struct sim_call *call;         /* that connects it; NULL: it is, from the start */
 	struct urn_qp *qp;             /* NULL: not made, or destroyed */
+	struct urn_abi_db *bells;      /* of its program */
+	uint32_t key_all;              /* its program's key of all of the node's memory */
+	int m_all;
 	struct urn_abi_wq *sq;
 	uint32_t sq_mask, sq_stride;
 	struct sim_rq rq;              /* unless the node's is shared */
@@ -210,7 +239,7 @@ struct sim_ud {
 };
 
 struct sim_cq {
-	struct urn_cq cq;
+	struct urn_cq cq;              /* of a client only hdr and mask, as the client has them */
 	uint32_t seen;                 /* completions polled */
 };
 
@@ -220,12 +249,15 @@ struct sim_node {
 	struct urn_tp *tp;
 	struct urn_mem *mem;
 	struct urn_memx *memx;
+	struct sim_host *host;         /* NULL: a bare transport; else all around it is the product's */
 	struct rte_mempool *pool;      /* the process's, kept from run to run */
+	struct rte_mempool *bare_pool; /* that of bare transports */
 	struct rte_mbuf *hog[SIM_MBUFS]; /* taken away from the node */
 	uint32_t hogged;
 	uint8_t mac[6], gid[16];
-	uint8_t *ram;                  /* kept from run to run */
-	uint32_t ram_cap;
+	uint8_t *ram;
+	uint8_t *bare_ram;             /* that of bare transports, kept from run to run */
+	uint32_t ram_cap;              /* bytes of it */
 	uint32_t ram_size, ram_used;   /* of this run */
 	uint32_t pd;
 	uint32_t key_all;              /* all of the memory; of receives, and of what is never taken away */
@@ -298,6 +330,8 @@ struct sim {
 	uint64_t now;                  /* ns */
 	uint64_t start;
 	uint64_t moved;                /* ns: when something was completed last */
+	unsigned int fds;              /* descriptors that the process had before; of clients */
+	uint64_t stall_ns;             /* nothing completes for so long: a stall */
 	uint64_t idle_events;          /* since then */
 	struct model *model;
 	struct sim_node node[SIM_NODES];
@@ -381,13 +415,21 @@ void sim_node_close(struct sim_node *n);
 uint32_t sim_node_alloc(struct sim_node *n, uint32_t len, uint32_t align);
 struct urn_abi_wq *sim_queue(uint32_t entries, uint32_t stride);
 /* A region of the node and the model's number of it. */
-uint32_t sim_node_region(struct sim_node *n, uint32_t off, uint32_t len, uint32_t access, int *m);
+uint32_t sim_node_region(struct sim_node *n, struct sim_client *c, uint32_t off, uint32_t len,
+			 uint32_t access, int *m);
 void sim_node_deregister(struct sim_node *n, uint32_t key);
+/* Everything that a transport owns is where it was when it was made; noise: clients may err. */
+void sim_node_check_pools(struct sim_node *n, bool noise);
+/* Give the node its bytes of memory. */
+void sim_node_ram(struct sim_node *n, uint32_t bytes);
+/* Is there a completion to poll? */
+bool sim_cq_waits(const struct sim_cq *cq);
 void sim_modify(struct sim_node *n, struct urn_qp *qp, uint8_t state, uint32_t mask,
 		struct urn_abi_qp_attr *a);
 /* Poll one completion. returns: was there one? */
 bool sim_cq_poll(struct sim_cq *cq, struct urn_abi_cqe *out);
-void sim_rq_open(struct sim_node *n, struct sim_rq *rq, uint32_t bufs, uint32_t len);
+/* Make a receive queue and its buffers; without hdr, mask and stride of a client's. */
+void sim_rq_open(struct sim_node *n, struct sim_rq *rq, uint32_t bufs, uint32_t len, bool bare);
 /* Post what receives are free, as the program's mood is. */
 void sim_rq_post(struct sim_node *n, struct sim_rq *rq, struct sim_rng *rng, bool all);
 
@@ -404,7 +446,13 @@ void sim_link_turn(struct sim_node *n, uint64_t last);
 
 /* ---- end.c, post.c: programs of connected QPs */
 
+/* Returns the first of the two ends, not connected; of clients when the nodes have them. */
+struct sim_end *sim_pair_make(struct sim *s, struct sim_node *a, struct sim_node *b);
+/* Draws their first PSNs: psn[i] is that with which end i sends. */
+void sim_pair_psn(struct sim_end *e, uint32_t psn[2]);
 void sim_pair_open(struct sim *s, struct sim_node *a, struct sim_node *b);
+/* Bring it up as far as a state. dest_qpn: its peer's */
+void sim_end_up(struct sim_end *e, uint8_t state, uint32_t dest_qpn, uint32_t rq_psn, uint32_t sq_psn);
 void sim_end_close(struct sim_end *e);
 void sim_end_ended(struct sim_end *e);
 /* Post what there is to post now. */

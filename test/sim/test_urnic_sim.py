@@ -17,7 +17,12 @@ SIM = None
 FOLDER = None
 FAULTS = ["drop", "dup", "reorder", "delay", "corrupt", "rate", "blackhole", "cut", "flap", "pause",
           "neigh", "late", "fail", "qperr", "drain", "rnr", "short", "dereg", "badkey", "stale", "exhaust"]
-SABOTAGES = ["lost", "twice", "status", "flush", "byte", "word", "count", "mbuf", "work", "stall"]
+# Of clients, and of connection management: not in chaos, which has neither.
+CLIENT_FAULTS = ["die", "scribble", "flood", "mute", "greedy"]
+CM_FAULTS = ["refuse", "slow", "forget"]
+SABOTAGES = ["lost", "twice", "status", "flush", "byte", "word", "count", "mbuf", "work", "stall", "left",
+             "quota"]
+CLIENT_SABOTAGES = ["left", "quota"] # of a client that dies
 
 
 def run(*args, timeout=200):
@@ -47,11 +52,11 @@ class Sim(unittest.TestCase):
         self.assertEqual(tested, listed("scenarios"))
 
     def test_lists(self):
-        self.assertEqual(listed("faults"), FAULTS)
+        self.assertEqual(listed("faults"), FAULTS + CLIENT_FAULTS + CM_FAULTS)
         self.assertEqual(listed("sabotages"), SABOTAGES)
 
     def test_the_same_seed_does_the_same(self):
-        for scenario in ("small", "chaos"):
+        for scenario in ("small", "chaos", "clients", "cm"):
             with self.subTest(scenario):
                 a = self.figures("--scenario", scenario, "--seeds", "7..40")
                 b = self.figures("--scenario", scenario, "--seeds", "7..40")
@@ -66,15 +71,18 @@ class Sim(unittest.TestCase):
                 self.assertGreater(a["completions"], 34)
 
     def test_what_ran_before_does_not_matter(self):
-        alone = run("--scenario", "chaos", "--seeds", "33", "--trace").stdout
-        after = run("--scenario", "chaos", "--seeds", "30..33", "--trace").stdout
-        self.assertIn(alone[:alone.index("chaos: 1 runs")], after)
+        for name in ("chaos", "clients", "cm"):
+            alone = run("--scenario", name, "--seeds", "33", "--trace").stdout
+            after = run("--scenario", name, "--seeds", "30..33", "--trace").stdout
+            self.assertIn(alone[:alone.index(f"{name}: 1 runs")], after)
 
     def test_every_fault_comes(self):
-        r = self.figures("--scenario", "chaos", "--seeds", "1..200")
-        for name, n in r["faults"].items():
-            self.assertGreater(n, 0, name)
-        self.assertEqual(list(r["faults"]), FAULTS)
+        for scenario, faults in (("chaos", FAULTS), ("clients", CLIENT_FAULTS + ["drop", "late", "delay"]),
+                                 ("cm", CLIENT_FAULTS + CM_FAULTS + ["drop", "dup", "reorder", "corrupt"])):
+            r = self.figures("--scenario", scenario, "--seeds", "1..200")
+            for name in faults:
+                self.assertGreater(r["faults"][name], 0, (scenario, name))
+        self.assertEqual(list(r["faults"]), FAULTS + CLIENT_FAULTS + CM_FAULTS)
 
     def test_a_fault_left_out_does_not_come(self):
         for name in FAULTS:
@@ -83,19 +91,24 @@ class Sim(unittest.TestCase):
         r = self.figures("--scenario", "chaos", "--seeds", "1..30", "--without", ",".join(FAULTS))
         self.assertEqual(sum(r["faults"].values()), 0)
         self.assertEqual(r["frames_lost"], 0)
+        for scenario, faults in (("clients", CLIENT_FAULTS), ("cm", CLIENT_FAULTS + CM_FAULTS)):
+            for name in faults:
+                r = self.figures("--scenario", scenario, "--seeds", "1..30", "--without", name)
+                self.assertEqual(r["faults"][name], 0, (scenario, name))
 
     def test_sabotage_is_noticed_and_can_be_run_again(self):
         for name in SABOTAGES:
             with self.subTest(name):
-                p = run("--scenario", "atomics", "--seeds", "1..12", "--sabotage", name, "--keep-going")
+                scenario = "clients" if name in CLIENT_SABOTAGES else "atomics"
+                p = run("--scenario", scenario, "--seeds", "1..12", "--sabotage", name, "--keep-going")
                 self.assertEqual(p.returncode, 1)
-                failed = re.findall(r"atomics, seed (\d+) failed: (.*)\n  again: (.*)", p.stderr)
+                failed = re.findall(scenario + r", seed (\d+) failed: (.*)\n  again: (.*)", p.stderr)
                 self.assertGreaterEqual(len(failed), 10, p.stderr)
                 seed, why, again = failed[0]
                 # As a shell takes it: the program's path may have spaces.
                 p = subprocess.run(again, shell=True, capture_output=True, text=True, timeout=200)
                 self.assertEqual(p.returncode, 1)
-                self.assertIn(f"atomics, seed {seed} failed: {why}", p.stderr)
+                self.assertIn(f"{scenario}, seed {seed} failed: {why}", p.stderr)
                 self.assertIn(why, p.stdout) # in the trace, too
 
     def test_stops_after_ten(self):

@@ -41,7 +41,7 @@ sim_ud_open(struct sim_node *n)
 	u->left = s->plan.datagrams;
 	u->slot_off = sim_node_alloc(n, SLOTS * (room(s) + SIM_GUARD), 8);
 	u->sq = sim_queue(SLOTS, sq_stride());
-	sim_rq_open(n, &u->rq, s->plan.bufs, GRH + room(s));
+	sim_rq_open(n, &u->rq, s->plan.bufs, GRH + room(s), true);
 	u->rq.ud = true;
 	u->rq.db = n->dbs;
 	c.sq = bare_sq(u->sq, SLOTS, SIM_SGES, SIM_INLINE);

@@ -16,6 +16,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -334,6 +335,47 @@ test_notices(void **state)
 	assert_int_equal(poll(ROOM), 0);
 }
 
+/*
+ * A pair of sockets, as a client in another process has it: that waits, and is as
+ * narrow as its holder makes it. No notice waits, or ends the program, for that.
+ */
+static void
+test_narrow_pipe(void **state)
+{
+	enum { REQUESTS = 64 };
+	struct urn_abi_event note = {.type = 0};
+	const int narrow = 1;
+	struct urn_cm_msg m;
+	uint32_t came = 0;
+	int p[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
+	assert_int_equal(setsockopt(p[1], SOL_SOCKET, SO_SNDBUF, &narrow, sizeof(narrow)), 0);
+	listen_at(p[1]);
+	alarm(60); /* a write that waits would do so for ever */
+	for (uint32_t i = 1; i <= REQUESTS; i++) {
+		m = a_req(i);
+		m.qpn += i;
+		assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
+	}
+	/* All come, as there is room. */
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		while (recv(p[0], &note, sizeof(note), MSG_DONTWAIT) == (ssize_t)sizeof(note))
+			came++;
+		assert_int_equal(poll(ROOM), 0);
+	}
+	while (recv(p[0], &note, sizeof(note), MSG_DONTWAIT) == (ssize_t)sizeof(note))
+		came++;
+	assert_int_equal(came, REQUESTS);
+	close(p[0]); /* EPIPE, and no signal */
+	m = a_req(REQUESTS + 1);
+	m.qpn += REQUESTS + 1;
+	assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
+	alarm(0);
+	close(p[1]);
+}
+
 int
 main(void)
 {
@@ -341,6 +383,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(test_send), T(test_room),   T(test_no_mac),  T(test_addresses),
 		T(test_loop), T(test_events), T(test_notices),
+		T(test_narrow_pipe),
 	};
 
 	if (test_eal_pool() == NULL)

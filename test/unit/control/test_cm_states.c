@@ -54,6 +54,13 @@ to_idle(void)
 	return step(to_req_sent(), URN_CM_REJ, 0);
 }
 
+/* Taken back by the peer, after we had replied. */
+static uint32_t
+to_taken_back(void)
+{
+	return step(to_rep_sent(), URN_CM_REJ, 0);
+}
+
 /* Refused, by us. */
 static uint32_t
 to_refused(void)
@@ -82,7 +89,7 @@ static uint32_t (*const to[])(void) = {
 	to_req_sent,  to_mra_req_rcvd, to_req_rcvd,	 to_mra_req_sent,  to_rep_sent,
 	to_mra_rep_rcvd, to_rep_rcvd,  to_mra_rep_sent,	 to_active,	   to_passive,
 	to_dreq_sent, to_dreq_rcvd,    to_timewait,	 to_refused,	   to_sidr_req_sent,
-	to_sidr_req_rcvd, to_sidr_answered, to_idle,
+	to_sidr_req_rcvd, to_sidr_answered, to_idle,  to_taken_back,
 };
 
 enum { TO = sizeof(to) / sizeof(to[0]) };
@@ -111,18 +118,18 @@ static const struct row rows[] = {
 	R(mra_req_rcvd, MRA, CM_RX, MRA_REQ_RCVD, NONE, NONE),
 	R(mra_req_rcvd, REJ, CM_RX, IDLE, NONE, REJECTED),
 	R(req_rcvd, REQ, CM_DUPLICATE, MRA_REQ_SENT, SAY(MRA), NONE),
-	R(req_rcvd, REJ, CM_RX, IDLE, NONE, REJECTED),
+	R(req_rcvd, REJ, CM_RX, TIMEWAIT, NONE, REJECTED),
 	R(mra_req_sent, REQ, CM_DUPLICATE, MRA_REQ_SENT, SAY(MRA), NONE),
-	R(mra_req_sent, REJ, CM_RX, IDLE, NONE, REJECTED),
+	R(mra_req_sent, REJ, CM_RX, TIMEWAIT, NONE, REJECTED),
 	R(rep_sent, REQ, CM_DUPLICATE, REP_SENT, SAY(REP), NONE),
 	R(rep_sent, RTU, CM_RX, ESTABLISHED, NONE, ESTABLISHED),
 	R(rep_sent, MRA, CM_RX, MRA_REP_RCVD, NONE, NONE),
-	R(rep_sent, REJ, CM_RX, IDLE, NONE, REJECTED),
+	R(rep_sent, REJ, CM_RX, TIMEWAIT, NONE, REJECTED),
 	R(rep_sent, DREQ, CM_RX, DREQ_RCVD, NONE, DISCONNECT),
 	R(mra_rep_rcvd, REQ, CM_DUPLICATE, MRA_REP_RCVD, SAY(REP), NONE),
 	R(mra_rep_rcvd, RTU, CM_RX, ESTABLISHED, NONE, ESTABLISHED),
 	R(mra_rep_rcvd, MRA, CM_RX, MRA_REP_RCVD, NONE, NONE),
-	R(mra_rep_rcvd, REJ, CM_RX, IDLE, NONE, REJECTED),
+	R(mra_rep_rcvd, REJ, CM_RX, TIMEWAIT, NONE, REJECTED),
 	R(mra_rep_rcvd, DREQ, CM_RX, DREQ_RCVD, NONE, DISCONNECT),
 	R(rep_rcvd, REP, CM_DUPLICATE, MRA_REP_SENT, SAY(MRA), NONE),
 	R(rep_rcvd, REJ, CM_RX, IDLE, NONE, REJECTED),
@@ -169,6 +176,16 @@ static const struct row rows[] = {
 	R(refused, DREP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
 	R(refused, LAP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
 	R(refused, APR, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	/* The peer took its request back: copies of that are no new requests. */
+	R(taken_back, REQ, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(taken_back, REP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(taken_back, DREQ, CM_DUPLICATE, TIMEWAIT, SAY(DREP), NONE),
+	R(taken_back, RTU, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(taken_back, MRA, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(taken_back, REJ, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(taken_back, DREP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(taken_back, LAP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
+	R(taken_back, APR, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
 	R(sidr_req_sent, SIDR_REP, CM_RX, IDLE, NONE, SIDR_REPLY),
 	R(sidr_req_rcvd, SIDR_REQ, CM_DUPLICATE, SIDR_REQ_RCVD, NONE, NONE),
 	R(sidr_answered, SIDR_REQ, CM_DUPLICATE, TIMEWAIT, SAY(SIDR_REP), NONE),

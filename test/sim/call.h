@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs that connect by connection management, and what must hold true of it.
+ *
+ * A call is what two programs want: to be connected, to exchange what the reference
+ * model judges, to part, and perhaps once more. Each time one asks is an attempt,
+ * with a token that its private data bears. Each id that a program has is a line.
+ *
+ * - A request comes to a listener once, whatever wires do; again only when it was
+ *   refused and the refusal forgotten.
+ * - Who asks hears once what became of it: a reply, a refusal, or that nobody
+ *   answers; no event comes twice, none after the last.
+ * - Private data is whole, and so are queue pair numbers and PSNs.
+ * - A reason is one that there was. On a good wire nothing times out.
+ * - All lines end, on both sides; when programs are done, no id and no timer is left.
+ */
+#ifndef URN_SIM_CALL_H
+#define URN_SIM_CALL_H
+
+#include "host.h"
+
+enum {
+	SIM_CALLS = 16,
+	SIM_LINES = 512,
+	SIM_TOKENS = 512,
+	SIM_CALL_PAIRS = 4,      /* pairs of queue pairs that a call uses up at most */
+	SIM_CALL_TRIES = 12,
+	SIM_LISTENERS = 0x10000, /* service id of the first client's listener */
+};
+
+#define SIM_ROGUE_TOKEN 0x80000000u /* of rogues: nobody knows what they mean by it */
+
+/* Make the calls of a run. from, to: nodes, by call */
+void sim_calls_open(struct sim *s, const uint8_t *from, const uint8_t *to);
+/* Listeners, and a queue pair for who comes unasked. */
+void sim_client_listen(struct sim_client *c, unsigned int index);
+/* What programs of a node do; *due: when next. */
+void sim_calls_turn(struct sim_node *n, uint64_t *due);
+bool sim_calls_done(const struct sim *s);
+/* Programs are done: listeners go. */
+void sim_calls_end(struct sim *s);
+/* Is no id left on any adapter? */
+bool sim_calls_gone(struct sim *s);
+/* A sentence on what is not at its end; NULL: all is. */
+const char *sim_calls_open_line(const struct sim *s);
+
+/* Service of a client's listener, by node and index of the client. */
+static inline uint64_t
+sim_service(unsigned int node, unsigned int client)
+{
+	return SIM_LISTENERS + node * SIM_CLIENTS + client;
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A whole node: where other scenarios have a bare transport, here are an engine,
+ * an adapter and clients of the product, and its control calls make everything.
+ *
+ *   programs (end.c, call.c)     rogues (rogue.c)
+ *         │   control calls, areas, doorbells  │
+ *      struct urn_client, as urnicd has one of another process
+ *         │
+ *      adapter: tables, quotas, connection management
+ *         │
+ *      engine ── net_ring ── wires
+ *
+ * What urnicd adds - its socket - is left out: a client is made as a session makes
+ * it and taken down as a session's end does it.
+ */
+#ifndef URN_SIM_HOST_H
+#define URN_SIM_HOST_H
+
+#include "sim.h"
+
+#include "control/adapter.h"
+
+enum {
+	SIM_CLIENTS = 4,
+	SIM_ROGUES = 3,
+	SIM_ROGUE_QPS = 6,
+	SIM_ROGUE_RAM = 1 << 16, /* bytes that a rogue shares */
+	SIM_REGIONS = 256,       /* of a client, that are kept count of */
+};
+
+#define SIM_SHARE_VA 0x600000000000ull /* where clients say that their memory is mapped */
+
+/* A program in another process. */
+struct sim_client {
+	struct urn_client *c;          /* NULL: it is not there */
+	struct sim_node *node;
+	uint32_t pd;
+	struct sim_cq scq, rcq;
+	uint32_t scq_handle, rcq_handle;
+	uint32_t key_all;              /* all of the node's memory */
+	int m_all;                     /* the model's number of that */
+	struct urn_abi_db *bells;
+	int event_fd;                  /* its end of the asynchronous events; -1: none */
+	uint64_t has[URN_QUOTAS];      /* what it made and did not take back, counted apart */
+	struct {
+		uint32_t key;          /* 0: none */
+		uint64_t bytes;
+	} region[SIM_REGIONS];
+	bool narrows;                  /* pipes for events that it is given */
+	unsigned int index;            /* among the node's */
+	uint32_t listener;             /* id; 0: none */
+	uint32_t guest_qpn;            /* QP for connections that nothing is to be sent on */
+};
+
+/* What a rogue knows of a QP of its own. */
+struct sim_rogue_qp {
+	uint32_t qpn;                  /* 0: none */
+	uint32_t db;
+	bool ud, up;
+	struct urn_abi_wq *sq, *rq;    /* rq NULL: a shared one */
+	uint32_t sq_entries, sq_stride, rq_entries, rq_stride;
+};
+
+/* A client that misbehaves, and its successors. */
+struct sim_rogue {
+	struct sim_client client;
+	struct sim_rng rng;
+	unsigned int index;
+	uint32_t lives;                /* still to come, this one included */
+	uint64_t due, die_at;          /* ns */
+	bool scribbles, floods, mute, greedy;
+	struct sim_rogue_qp qp[SIM_ROGUE_QPS];
+	uint32_t cq[4], srq, channel, ah; /* handles; 0: none */
+	struct sim_cq poll;            /* of cq[0] */
+	int channel_fd;
+	uint32_t key, window;
+	uint32_t srq_entries, srq_stride;
+	struct urn_abi_wq *srq_wq;
+	uint32_t asked;                /* connections, in this life */
+	uint32_t listener;
+	int ram_fd;                    /* what it shares; kept from run to run */
+	uint8_t *ram;
+};
+
+struct sim_host {
+	struct urn_port *port, *far;   /* the process's: the node's port, and the wire's end of it */
+	int ram_fd;                    /* memfd of the node's memory, the process's */
+	uint8_t *ram;
+	uint32_t ram_size;             /* bytes that clients share, in this run */
+	struct urn_dp *dp;
+	struct urn_adapter *a;
+	struct urn_engine *engine;
+	struct urn_shard *shard;
+	struct urn_account account[2]; /* users: of the programs, of the rogues */
+	struct sim_client client[SIM_CLIENTS];
+	struct sim_rogue rogue[SIM_ROGUES];
+	uint64_t busy_until;           /* ns: something happened lately */
+	uint64_t strays;               /* frames that came for queue pairs that were not there */
+};
+
+/* ---- host.c */
+
+/* The node's memory, as clients share it. */
+uint8_t *sim_host_ram(struct sim_node *n, uint32_t bytes);
+void sim_host_open(struct sim_node *n, uint32_t cqes);
+void sim_host_turn(struct sim_node *n);
+/* What it counted, into the trace. */
+void sim_host_dump(struct sim_node *n);
+/* All clients die, and everything must be as it was. */
+void sim_host_close(struct sim_node *n);
+int sim_host_modify(struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr *a, char *why,
+		    size_t len);
+/* One of the node's programs. */
+struct sim_client *sim_host_client(struct sim_node *n, struct sim_rng *rng);
+/* Rogues and whoever else has something to do. *due: when next */
+void sim_host_programs(struct sim_node *n, uint64_t *due);
+/* Have all rogues of all nodes lived their lives? */
+bool sim_host_settled(const struct sim *s);
+/* A client goes as when its connection hangs up. Everything of it must be gone then. */
+void sim_client_die(struct sim_client *c, struct urn_account *account);
+/* Make what a process needs once for so many nodes. returns sim_host_fds() */
+unsigned int sim_host_ready(unsigned int nodes);
+/* Descriptors that the process has open, and pieces of shared memory that it has mapped. */
+unsigned int sim_host_fds(void);
+
+/* ---- client.c */
+
+/* Attach. share: memory of its own, bytes of it. returns: did it work? else sim_fail() */
+bool sim_client_open(struct sim_client *c, struct sim_node *n, struct urn_account *account,
+		     const struct urn_limits *limits, int share_fd, uint32_t bytes);
+/* A control call, with what comes along. returns rep->err; fd: the client's descriptor, -1 none */
+int sim_client_call(struct sim_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
+		    int *fd);
+/* The same, that must succeed. */
+bool sim_client_must(struct sim_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
+		     const char *what);
+/* Queues, keys and events of a program that behaves. */
+void sim_client_settle(struct sim_client *c, uint32_t cqes);
+uint32_t sim_client_region(struct sim_client *c, uint32_t off, uint32_t len, uint32_t access);
+int sim_client_window(struct sim_client *c, int type, uint32_t *rkey);
+uint8_t sim_client_gid_index(const struct sim_client *c);
+void sim_client_qp(struct sim_end *e);
+void sim_client_close_end(struct sim_end *e);
+/* Are there events that tell of something wrong? */
+void sim_client_check_events(struct sim_client *c);
+/* Does the dataplane count what the client counts? */
+void sim_client_check_quota(const struct sim_client *c);
+
+/* ---- rogue.c */
+
+void sim_rogue_open(struct sim_node *n, struct sim_rogue *r, unsigned int index);
+/* Do some mischief; *due: when next. */
+void sim_rogue_turn(struct sim_node *n, struct sim_rogue *r, uint64_t *due);
+void sim_rogue_close(struct sim_node *n, struct sim_rogue *r);
+
+#endif
