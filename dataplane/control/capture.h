@@ -10,7 +10,7 @@
 #ifndef URN_CONTROL_CAPTURE_H
 #define URN_CONTROL_CAPTURE_H
 
-#include "pmd_glue/port.h"
+#include "control/dataplane.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,10 +32,11 @@ struct urn_capture_status {
 };
 
 /*
- * dir: the folder of the files, opened now; "": the current one. returns: without
+ * dir: the folder of the files, opened now; "": the current one. dp: whose engines
+ * poll the ports; NULL: nobody does, but for tests. returns: without
  * a port, or NULL with *err
  */
-struct urn_captures *urn_captures_create(const char *dir, struct urn_err *err);
+struct urn_captures *urn_captures_create(const char *dir, struct urn_dp *dp, struct urn_err *err);
 /* Stop what runs. Before the ports are closed. NULL is allowed. */
 void urn_captures_destroy(struct urn_captures *c);
 /*
