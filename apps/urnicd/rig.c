@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ enum { DEFAULT_MBUFS = 8192, COPIES = 4096 };
 static uint64_t
 mbufs_of(const struct urn_config *c)
 {
-	uint64_t n = c->switches ? COPIES : 0;
+	uint64_t n = (c->switches ? COPIES : 0) + urn_captures_mbufs();
 
 	for (unsigned int i = 0; i < c->ports; i++)
 		n += c->port[i].port.mbufs ? c->port[i].port.mbufs : DEFAULT_MBUFS;
@@ -41,6 +42,9 @@ eal_up(const struct urn_config *c, struct urn_err *err)
 		.huge_pages = c->eal.huge_pages == URN_CONFIG_HUGE_AUTO,
 		.extra = c->eal.extra[0] ? c->eal.extra : NULL,
 		.log_level = c->urnicd.log_level[0] ? c->urnicd.log_level : NULL,
+		.file_prefix = c->eal.file_prefix[0] ? c->eal.file_prefix : NULL,
+		.no_telemetry = !c->urnicd.telemetry,
+		.pdump = true,
 		.pci = pci,
 	};
 
@@ -48,6 +52,17 @@ eal_up(const struct urn_config *c, struct urn_err *err)
 		if (c->port[i].pci)
 			pci[cfg.pci_count++] = c->port[i].port.device;
 	return urn_eal_start(&cfg, err);
+}
+
+/* From here on all threads run on [eal] cores: DPDK's, programs' workers, our own. */
+static int
+cores_take(const struct urn_config *c, struct urn_err *err)
+{
+	if (CPU_COUNT(&c->eal.cores) == 0 ||
+	    sched_setaffinity(0, sizeof(c->eal.cores), &c->eal.cores) == 0)
+		return 0;
+	urn_err_set(err, "[eal] cores: this process may run on none of them: %s", strerror(errno));
+	return -1;
 }
 
 static int
@@ -182,6 +197,25 @@ dataplane_up(struct nicd_rig *rig, struct urn_err *err)
 	return rig->dp ? 0 : -1;
 }
 
+/* Ports by their names; an adapter on a switch by its own, at its end of the cable. */
+static int
+captures_up(struct nicd_rig *rig, struct urn_err *err)
+{
+	const struct urn_config *c = rig->cfg;
+	int rc = 0;
+
+	rig->captures = urn_captures_create(c->urnicd.capture_dir, rig->dp, err);
+	if (rig->captures == NULL)
+		return -1;
+	for (unsigned int i = 0; i < c->ports && rc == 0; i++)
+		rc = urn_captures_add(rig->captures, c->port[i].port.name, rig->port[i], err);
+	for (unsigned int i = 0; i < c->adapters && rc == 0; i++)
+		if (c->adapter[i].port < 0)
+			rc = urn_captures_add(rig->captures, c->adapter[i].adapter.name,
+					      rig->ring[i][0], err);
+	return rc;
+}
+
 int
 nicd_rig_open(struct nicd_rig *rig, const struct urn_config *cfg, struct urn_err *err)
 {
@@ -194,9 +228,10 @@ nicd_rig_open(struct nicd_rig *rig, const struct urn_config *cfg, struct urn_err
 		urn_err_set(err, "no memory");
 		return -1;
 	}
-	if (eal_up(cfg, err) != 0 || ports_up(rig, err) != 0 || switches_up(rig, err) != 0)
+	if (cores_take(cfg, err) != 0 || eal_up(cfg, err) != 0 || ports_up(rig, err) != 0 ||
+	    switches_up(rig, err) != 0 || dataplane_up(rig, err) != 0)
 		return -1;
-	return dataplane_up(rig, err);
+	return captures_up(rig, err);
 }
 
 /* ---- server */
@@ -291,6 +326,8 @@ nicd_rig_hang_up(struct nicd_rig *rig)
 {
 	urn_server_close(rig->server);
 	rig->server = NULL;
+	urn_captures_destroy(rig->captures);
+	rig->captures = NULL;
 	if (rig->made_dir) {
 		char *slash = strrchr(rig->socket, '/');
 
