@@ -296,6 +296,27 @@ limits_of(const struct urn_config_quota *q)
 	};
 }
 
+static int
+metrics_up(struct nicd_rig *rig, struct urn_err *err)
+{
+	const struct urn_config *c = rig->cfg;
+	struct urn_metrics_source src = {
+		.dp = rig->dp,
+		.port = rig->port,
+		.ports = c->ports,
+		.server = rig->server,
+		.sw = rig->metrics_sw,
+		.switches = c->switches,
+	};
+
+	for (unsigned int i = 0; i < c->switches; i++)
+		rig->metrics_sw[i] = (struct urn_metrics_switch){rig->sw[i], rig->fabric[c->sw[i].engine]};
+	if (c->urnicd.prometheus_host[0] == '\0')
+		return 0;
+	rig->prometheus = urn_prometheus_open(c->urnicd.prometheus_host, c->urnicd.prometheus_port, &src, err);
+	return rig->prometheus ? 0 : -1;
+}
+
 int
 nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 {
@@ -318,12 +339,14 @@ nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 	cfg.per_uid = limits_of(&l->per_uid);
 	rig->server_config = cfg;
 	rig->server = urn_server_open(rig->dp, &cfg, err);
-	return rig->server ? 0 : -1;
+	return rig->server ? metrics_up(rig, err) : -1;
 }
 
 void
 nicd_rig_hang_up(struct nicd_rig *rig)
 {
+	urn_prometheus_close(rig->prometheus);
+	rig->prometheus = NULL;
 	urn_server_close(rig->server);
 	rig->server = NULL;
 	urn_captures_destroy(rig->captures);

@@ -5,6 +5,7 @@
 
 #include "dataplane/control/capture.h"
 #include "dataplane/control/config.h"
+#include "dataplane/control/prometheus.h"
 #include "dataplane/control/server.h"
 #include "dataplane/switch/fabric.h"
 
@@ -17,6 +18,8 @@ struct nicd_rig {
 	struct urn_switch **sw;              /* by number in cfg->sw; owner: its fabric */
 	struct urn_dp *dp;
 	struct urn_captures *captures;       /* by name of a port or of an adapter */
+	struct urn_metrics_switch metrics_sw[URN_CONFIG_MAX_SWITCHES];
+	struct urn_prometheus *prometheus;   /* NULL: not asked for */
 	struct urn_server *server;
 	struct urn_server_config server_config; /* its limits */
 	char socket[108];                    /* where it listens */
