@@ -3,6 +3,7 @@
 
 #include "admin_proto.h"
 
+#include "dataplane/memory/space.h"
 #include "pmd_glue/eal.h"
 #include "pmd_glue/pool.h"
 
@@ -58,8 +59,10 @@ eal_up(const struct urn_config *c, struct urn_err *err)
 static int
 cores_take(const struct urn_config *c, struct urn_err *err)
 {
-	if (CPU_COUNT(&c->eal.cores) == 0 ||
-	    sched_setaffinity(0, sizeof(c->eal.cores), &c->eal.cores) == 0)
+	if (CPU_COUNT(&c->eal.cores) == 0)
+		return 0;
+	urn_space_set_cpus(&c->eal.cores);
+	if (sched_setaffinity(0, sizeof(c->eal.cores), &c->eal.cores) == 0)
 		return 0;
 	urn_err_set(err, "[eal] cores: this process may run on none of them: %s", strerror(errno));
 	return -1;
