@@ -16,6 +16,7 @@
  */
 #include "pmd_glue/capture.h"
 #include "pmd_glue/capture_head.h"
+#include "pmd_glue/eal.h"
 #include "pmd_glue/eal_log.h"
 #include "pmd_glue/pool.h"
 
@@ -339,8 +340,9 @@ writer_main(void *arg)
 {
 	struct urn_capture *cap = arg;
 
-	/* An lcore id brings a cache in the pools; it works without, too. */
-	(void)rte_thread_register();
+	/* An lcore id brings a cache in the pools, and keeps other processes out; it works without. */
+	if (!urn_eal_huge())
+		(void)rte_thread_register();
 	writer_loop(cap);
 	write_stats(cap);
 	rte_thread_unregister();

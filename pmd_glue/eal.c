@@ -5,7 +5,8 @@
  *  --no-huge -m N     memory needs no privilege; it is fixed at start
  *  --lcores 0@(...)   one lcore that may run on every allowed CPU: the EAL makes
  *                     no worker threads and narrows no affinity. Threads that
- *                     poll are the program's own and call rte_thread_register().
+ *                     poll are the program's own and call rte_thread_register(),
+ *                     but where other processes are to be let in (workers)
  *  --file-prefix      and RUNTIME_DIRECTORY: files go to a folder of this process
  *  -a or --no-pci     only devices that were named are touched
  *
@@ -100,9 +101,9 @@ args_extra(const char *extra)
 	return 0;
 }
 
-/* "0@(0,2,3)": lcore 0 on the first `max` CPUs (0: all) that the thread may use. */
+/* "(0-2)@(0,2,3)": lcore 0, and workers, on the first `max` CPUs (0: all) that the thread may use. */
 static int
-args_lcores(unsigned int max, struct urn_err *err)
+args_lcores(unsigned int max, unsigned int workers, struct urn_err *err)
 {
 	char list[RTE_MAX_LCORE * 5];
 	unsigned int cpu, found = 0;
@@ -129,7 +130,8 @@ args_lcores(unsigned int max, struct urn_err *err)
 			    RTE_MAX_LCORE);
 		return -1;
 	}
-	return arg_add("--lcores=0@(%s)", list);
+	return workers > 0 ? arg_add("--lcores=(0-%u)@(%s)", workers, list)
+			   : arg_add("--lcores=0@(%s)", list);
 }
 
 static int
@@ -158,7 +160,7 @@ args_build(const struct urn_eal_config *cfg, struct urn_err *err)
 
 	urn_err_set(err, "out of memory, or more than %d arguments for DPDK", EAL_ARGS_MAX - 1);
 	if (arg_add("%s", cfg->program != NULL ? cfg->program : "urnic") != 0 ||
-	    args_memory(cfg) != 0 || args_lcores(cfg->lcores, err) != 0)
+	    args_memory(cfg) != 0 || args_lcores(cfg->lcores, eal.huge ? cfg->workers : 0, err) != 0)
 		return -1;
 	if (arg_add("--log-level=*:%s", cfg->log_level != NULL ? cfg->log_level : "error") != 0)
 		return -1;

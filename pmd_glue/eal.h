@@ -24,6 +24,11 @@ struct urn_eal_config {
 	const char *file_prefix;
 	bool no_telemetry; /* do not open DPDK's telemetry socket */
 	bool pdump;	   /* let dpdk-dumpcap in, where there are huge pages */
+	/*
+	 * With huge pages: so many lcores, from 1 on, for rte_eal_remote_launch(). DPDK
+	 * lets no other process in once a thread of the program's own is registered.
+	 */
+	unsigned int workers;
 };
 
 /* Start the EAL once. returns 0, or -1 with *err (and nothing left behind) */

@@ -46,6 +46,7 @@ eal_up(const struct urn_config *c, struct urn_err *err)
 		.file_prefix = c->eal.file_prefix[0] ? c->eal.file_prefix : NULL,
 		.no_telemetry = !c->urnicd.telemetry,
 		.pdump = true,
+		.workers = c->engines,
 		.pci = pci,
 	};
 
