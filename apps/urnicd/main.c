@@ -6,8 +6,8 @@
 #include "workers.h"
 
 #include "common/text.h"
-#include "sd_notify.h"
 #include "dataplane/control/telemetry.h"
+#include "sd_notify.h"
 
 #include <getopt.h>
 #include <signal.h>

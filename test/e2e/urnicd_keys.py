@@ -81,7 +81,10 @@ class Keys(Nicd):
         """Every thread of the process, DPDK's too, runs where it is told."""
         cpu = max(os.sched_getaffinity(0))
         p, _ = self.start(eal=f"cores = {cpu}")
-        self.perf("send_lat", "--iters", "10", "--foreign")
+        alone = len(os.listdir(f"/proc/{p.pid}/task"))
+        self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60", "--foreign")
+        # Each side has a thread that reaches its memory.
+        self.assertTrue(self.until(lambda: len(os.listdir(f"/proc/{p.pid}/task")) >= alone + 2))
         for task in glob.glob(f"/proc/{p.pid}/task/*"):
             self.assertEqual(os.sched_getaffinity(int(os.path.basename(task))), {cpu}, task)
         self.assertEqual(self.stop(p)[0], 0)
