@@ -340,7 +340,8 @@ writer_main(void *arg)
 {
 	struct urn_capture *cap = arg;
 
-	/* An lcore id brings a cache in the pools, and keeps other processes out; it works without. */
+	/* An lcore id brings a cache in the pools, and keeps other processes out; it works without.
+	 */
 	if (!urn_eal_huge())
 		(void)rte_thread_register();
 	writer_loop(cap);
@@ -495,8 +496,9 @@ capture_new(const struct urn_capture_config *cfg, struct urn_err *err)
 	for (i = 0; i < cfg->n; i++)
 		queues += cfg->ports[i]->caps.queues;
 	cap->path = strdup(cfg->path);
-	cap->tap = queues == 0 ? NULL
-			       : aligned_alloc(RTE_CACHE_LINE_SIZE, 2 * queues * sizeof(struct tap));
+	cap->tap = queues == 0
+			   ? NULL
+			   : aligned_alloc(RTE_CACHE_LINE_SIZE, 2 * queues * sizeof(struct tap));
 	if (cap->path == NULL || cap->tap == NULL) {
 		capture_free(cap);
 		return NULL;

@@ -8,8 +8,8 @@
 struct urn_capture;
 
 struct urn_capture_config {
-	const char *path;	       /* of the file; with fd: what sentences call it */
-	int fd;			       /* open for writing, empty, the capture's from then on; -1: make path */
+	const char *path; /* of the file; with fd: what sentences call it */
+	int fd;		  /* open for writing, empty, the capture's from then on; -1: make path */
 	struct urn_port *const *ports; /* their cfg.name is their name in the file */
 	unsigned int n;
 	/* End by itself then; of the file but for 64 bytes a port at its end; 0: no limit. */

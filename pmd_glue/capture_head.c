@@ -22,7 +22,7 @@ enum {
 	BLOCK_INTERFACE = 1,
 	INTERFACE_FIXED = 16, /* bytes before its options */
 	OPT_END = 0,
-	OPT_NAME = 2, /* if_name */
+	OPT_NAME = 2,	    /* if_name */
 	NAME_ROOM = 4 + 32, /* what a name adds at most */
 };
 
@@ -91,7 +91,8 @@ name_of(uint16_t id, struct urn_port *const *ports, unsigned int n)
 	return NULL;
 }
 
-/* Copy all blocks; interfaces come in the order of ethdev ports. returns: bytes, 0: not understood */
+/* Copy all blocks; interfaces come in the order of ethdev ports. returns: bytes, 0: not understood
+ */
 static size_t
 copy_head(uint8_t *to, const uint8_t *from, size_t size, struct urn_port *const *ports,
 	  unsigned int n)
@@ -108,7 +109,7 @@ copy_head(uint8_t *to, const uint8_t *from, size_t size, struct urn_port *const 
 		if (get32(from + at) == BLOCK_INTERFACE && len >= INTERFACE_FIXED + 4) {
 			name = name_of(id, ports, n);
 			id = (uint16_t)rte_eth_find_next_owned_by((uint16_t)(id + 1),
-								 RTE_ETH_DEV_NO_OWNER);
+								  RTE_ETH_DEV_NO_OWNER);
 		}
 		if (name != NULL) {
 			out += copy_named(to + out, from + at, len, name);

@@ -50,10 +50,10 @@ static struct {
 	pid_t pid; /* a forked child must not remove its parent's files */
 	struct urn_eal_dir dir;
 	bool huge;
-	char prefix[32];    /* of file names */
-	bool shared;	    /* its files are where DPDK's tools look */
+	char prefix[32]; /* of file names */
+	bool shared;	 /* its files are where DPDK's tools look */
 	bool pdump;
-	char files[PATH_MAX]; /* shared: the folder that they are in; "": not known yet */
+	char files[PATH_MAX];	  /* shared: the folder that they are in; "": not known yet */
 	char *arg[EAL_ARGS_MAX];  /* owner: here; the EAL keeps pointers to the strings */
 	char *argv[EAL_ARGS_MAX]; /* what the EAL gets: it permutes and overwrites it */
 	int argc;
@@ -101,7 +101,8 @@ args_extra(const char *extra)
 	return 0;
 }
 
-/* "(0-2)@(0,2,3)": lcore 0, and workers, on the first `max` CPUs (0: all) that the thread may use. */
+/* "(0-2)@(0,2,3)": lcore 0, and workers, on the first `max` CPUs (0: all) that the thread may use.
+ */
 static int
 args_lcores(unsigned int max, unsigned int workers, struct urn_err *err)
 {
@@ -160,7 +161,8 @@ args_build(const struct urn_eal_config *cfg, struct urn_err *err)
 
 	urn_err_set(err, "out of memory, or more than %d arguments for DPDK", EAL_ARGS_MAX - 1);
 	if (arg_add("%s", cfg->program != NULL ? cfg->program : "urnic") != 0 ||
-	    args_memory(cfg) != 0 || args_lcores(cfg->lcores, eal.huge ? cfg->workers : 0, err) != 0)
+	    args_memory(cfg) != 0 ||
+	    args_lcores(cfg->lcores, eal.huge ? cfg->workers : 0, err) != 0)
 		return -1;
 	if (arg_add("--log-level=*:%s", cfg->log_level != NULL ? cfg->log_level : "error") != 0)
 		return -1;

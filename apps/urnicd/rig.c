@@ -314,10 +314,12 @@ metrics_up(struct nicd_rig *rig, struct urn_err *err)
 	};
 
 	for (unsigned int i = 0; i < c->switches; i++)
-		rig->metrics_sw[i] = (struct urn_metrics_switch){rig->sw[i], rig->fabric[c->sw[i].engine]};
+		rig->metrics_sw[i] =
+			(struct urn_metrics_switch){rig->sw[i], rig->fabric[c->sw[i].engine]};
 	if (c->urnicd.prometheus_host[0] == '\0')
 		return 0;
-	rig->prometheus = urn_prometheus_open(c->urnicd.prometheus_host, c->urnicd.prometheus_port, &src, err);
+	rig->prometheus = urn_prometheus_open(c->urnicd.prometheus_host, c->urnicd.prometheus_port,
+					      &src, err);
 	return rig->prometheus ? 0 : -1;
 }
 

@@ -17,9 +17,9 @@ struct nicd_rig {
 	struct urn_fabric *fabric[URN_ABI_MAX_ENGINES]; /* by engine; NULL: it polls no switch */
 	struct urn_switch **sw;              /* by number in cfg->sw; owner: its fabric */
 	struct urn_dp *dp;
-	struct urn_captures *captures;       /* by name of a port or of an adapter */
+	struct urn_captures *captures; /* by name of a port or of an adapter */
 	struct urn_metrics_switch metrics_sw[URN_CONFIG_MAX_SWITCHES];
-	struct urn_prometheus *prometheus;   /* NULL: not asked for */
+	struct urn_prometheus *prometheus; /* NULL: not asked for */
 	struct urn_server *server;
 	struct urn_server_config server_config; /* its limits */
 	char socket[108];                    /* where it listens */

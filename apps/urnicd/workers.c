@@ -20,7 +20,7 @@ struct worker {
 	struct nicd_workers *all;
 	pthread_t thread;
 	bool started;
-	bool lcore;         /* the thread is DPDK's, of lcore index + 1 */
+	bool lcore;	    /* the thread is DPDK's, of lcore index + 1 */
 	unsigned int index; /* of the engine */
 	_Atomic int state;  /* 0: not there yet, 1: polls, -1: could not start */
 	char why[128];

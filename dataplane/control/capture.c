@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 struct urn_captures {
-	int dir;             /* O_PATH; owner: here */
-	struct urn_dp *dp;   /* NULL: nobody polls */
+	int dir;	   /* O_PATH; owner: here */
+	struct urn_dp *dp; /* NULL: nobody polls */
 	unsigned int ports;
 	struct urn_port *port[RTE_MAX_ETHPORTS]; /* owner: the caller */
 	char name[RTE_MAX_ETHPORTS][32];
-	pthread_mutex_t lock; /* guards what follows */
-	struct urn_capture *running; /* NULL: none */
+	pthread_mutex_t lock;		/* guards what follows */
+	struct urn_capture *running;	/* NULL: none */
 	struct urn_capture_status last; /* what is known of it, or of the last one */
 };
 
@@ -61,7 +61,8 @@ urn_captures_add(struct urn_captures *c, const char *name, struct urn_port *port
 		 struct urn_err *err)
 {
 	if (c->ports == RTE_MAX_ETHPORTS || strlen(name) >= sizeof(c->name[0])) {
-		urn_err_set(err, "%.32s can't be captured: too many ports, or too long a name", name);
+		urn_err_set(err, "%.32s can't be captured: too many ports, or too long a name",
+			    name);
 		return -1;
 	}
 	strcpy(c->name[c->ports], name);
@@ -87,13 +88,16 @@ urn_captures_mbufs(void)
 static int
 check_name(const char *file, struct urn_err *err)
 {
-	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+";
+	static const char good[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+";
 	size_t n = strlen(file);
 
 	if (n > 0 && n < URN_CAPTURE_FILE && file[0] != '.' && strspn(file, good) == n)
 		return 0;
-	urn_err_set(err, "'%.100s' is no name for a capture: give 1 to %d letters, digits, '_', '-', "
-		    "'+' and '.', no '.' first; it goes to capture_dir", file, URN_CAPTURE_FILE - 1);
+	urn_err_set(err,
+		    "'%.100s' is no name for a capture: give 1 to %d letters, digits, '_', '-', "
+		    "'+' and '.', no '.' first; it goes to capture_dir",
+		    file, URN_CAPTURE_FILE - 1);
 	return -1;
 }
 
@@ -182,8 +186,8 @@ begin(struct urn_captures *c, int port, const char *file, struct urn_capture_con
 }
 
 int
-urn_capture_start(struct urn_captures *c, const char *port, const char *file,
-		  uint64_t max_frames, uint64_t max_bytes, struct urn_err *err)
+urn_capture_start(struct urn_captures *c, const char *port, const char *file, uint64_t max_frames,
+		  uint64_t max_bytes, struct urn_err *err)
 {
 	struct urn_capture_config cfg = {.max_frames = max_frames, .max_bytes = max_bytes};
 	int which = find_port(c, port, err), rc = -1;

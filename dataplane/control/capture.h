@@ -21,14 +21,14 @@ struct urn_captures;
 
 /* How a capture does, or how the last one went. */
 struct urn_capture_status {
-	bool running;                /* else the rest is of the last one; file "": there was none */
-	bool ended;                  /* at its limit, or by a failure; no frame is taken any more */
+	bool running;		     /* else the rest is of the last one; file "": there was none */
+	bool ended;		     /* at its limit, or by a failure; no frame is taken any more */
 	char file[URN_CAPTURE_FILE]; /* in the folder */
-	char port[32];               /* its name; "": all */
-	uint64_t frames;             /* written */
-	uint64_t bytes;              /* of the file */
-	uint64_t dropped;            /* frames that found no room, or could not be written */
-	char failure[256];           /* a sentence; "": none */
+	char port[32];		     /* its name; "": all */
+	uint64_t frames;	     /* written */
+	uint64_t bytes;		     /* of the file */
+	uint64_t dropped;	     /* frames that found no room, or could not be written */
+	char failure[256];	     /* a sentence; "": none */
 };
 
 /*
@@ -63,8 +63,7 @@ int urn_capture_start(struct urn_captures *c, const char *port, const char *file
  * Stop, write what is under way, close the file. *last (may be NULL): how it went.
  * returns: 0, or -1 with *err: none runs, or the file is not whole
  */
-int urn_capture_stop(struct urn_captures *c, struct urn_capture_status *last,
-		     struct urn_err *err);
+int urn_capture_stop(struct urn_captures *c, struct urn_capture_status *last, struct urn_err *err);
 void urn_capture_status(struct urn_captures *c, struct urn_capture_status *st);
 
 #endif

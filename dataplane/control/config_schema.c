@@ -77,7 +77,8 @@ static const struct urn_config_key eal_keys[] = {
 	{"cores", .type = URN_CT_CORES, E(cores), .preset = "(all that the process may use)",
 	 .help = "the CPUs that threads may run on: 0-3,8"},
 	{"file_prefix", .type = URN_CT_NAME, E(file_prefix), .preset = "(none)",
-	 .help = "keep DPDK's runtime files where its tools look, under this name; else in a folder "
+	 .help = "keep DPDK's runtime files where its tools look, under this name; else in a "
+		 "folder "
 		 "of its own"},
 	{"extra", .type = URN_CT_EAL, E(extra), .preset = "(none)",
 	 .help = "further EAL arguments, with spaces between"},

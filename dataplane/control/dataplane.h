@@ -79,9 +79,9 @@ struct urn_engine *urn_dp_engine(struct urn_dp *dp, unsigned int index);
 unsigned int urn_engine_poll(struct urn_engine *e);
 
 struct urn_engine_usage {
-	uint64_t turns;   /* since it was made */
+	uint64_t turns;	  /* since it was made */
 	uint64_t busy_ns; /* time of those turns that found something to do */
-	uint64_t ns;      /* time by now */
+	uint64_t ns;	  /* time by now */
 };
 
 /* How busy an engine is: ask twice, and divide. Any thread. */

@@ -29,10 +29,10 @@ struct conn {
 	int fd;
 	uint64_t until; /* ms: when it is cut */
 	char in[URN_PROMETHEUS_REQUEST];
-	size_t in_n;    /* bytes in it; LINGER: bytes thrown away */
-	char *out;      /* WRITE: head and page */
+	size_t in_n; /* bytes in it; LINGER: bytes thrown away */
+	char *out;   /* WRITE: head and page */
 	size_t out_n, out_at;
-	bool page;      /* WRITE: it is what was wanted */
+	bool page; /* WRITE: it is what was wanted */
 };
 
 struct urn_prometheus {
@@ -40,7 +40,7 @@ struct urn_prometheus {
 	int listen_fd, stop_fd; /* stop_fd: an eventfd */
 	uint16_t port;
 	pthread_t thread;
-	struct conn conn[CONNS]; /* owner: the thread */
+	struct conn conn[CONNS];	  /* owner: the thread */
 	struct urn_prometheus_counters c; /* written by the thread; atomic */
 };
 
@@ -160,7 +160,8 @@ do_read(struct urn_prometheus *p, struct conn *c)
 static bool
 do_write(struct urn_prometheus *p, struct conn *c)
 {
-	ssize_t n = send(c->fd, c->out + c->out_at, c->out_n - c->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
+	ssize_t n =
+		send(c->fd, c->out + c->out_at, c->out_n - c->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
@@ -290,7 +291,8 @@ open_socket(const char *host, uint16_t port, uint16_t *bound, struct urn_err *er
 	int fd = -1, rc = -1;
 
 	if (six || inet_pton(AF_INET, host, &v4.sin_addr) == 1)
-		fd = socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		fd = socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			    0);
 	else
 		errno = EINVAL;
 	if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0)

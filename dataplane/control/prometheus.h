@@ -12,16 +12,16 @@
 struct urn_prometheus;
 
 enum {
-	URN_PROMETHEUS_CONNS = 8,       /* connections at a time; others wait to be accepted */
-	URN_PROMETHEUS_REQUEST = 4096,  /* bytes of a request */
-	URN_PROMETHEUS_MS = 5000,       /* a connection lives no longer */
+	URN_PROMETHEUS_CONNS = 8,      /* connections at a time; others wait to be accepted */
+	URN_PROMETHEUS_REQUEST = 4096, /* bytes of a request */
+	URN_PROMETHEUS_MS = 5000,      /* a connection lives no longer */
 };
 
 /* Counts, each since the start. */
 struct urn_prometheus_counters {
-	uint64_t pages;   /* given, whole */
+	uint64_t pages;	  /* given, whole */
 	uint64_t refused; /* requests that were anything else, or too long */
-	uint64_t cut;     /* connections that took too long, or broke */
+	uint64_t cut;	  /* connections that took too long, or broke */
 };
 
 /*

@@ -31,7 +31,8 @@ family(FILE *out, enum kind kind, const char *prefix, const char *name, const ch
 			fputc('\\', out);
 		fputc(*p == '\n' ? 'n' : *p, out);
 	}
-	fprintf(out, "\n# TYPE %s%s%s %s\n", prefix, name, end, kind == COUNTER ? "counter" : "gauge");
+	fprintf(out, "\n# TYPE %s%s%s %s\n", prefix, name, end,
+		kind == COUNTER ? "counter" : "gauge");
 }
 
 static void
@@ -97,11 +98,14 @@ engines(const struct urn_dp *dp, FILE *out)
 		urn_engine_usage(dp->engine[i], &u);
 		fprintf(out, "urnic_engine_turns_total{engine=\"%u\"} %" PRIu64 "\n", i, u.turns);
 	}
-	family(out, COUNTER, "urnic_", "engine_busy_seconds", "time of turns that found something to do");
+	family(out, COUNTER, "urnic_", "engine_busy_seconds",
+	       "time of turns that found something to do");
 	for (unsigned int i = 0; i < dp->engines_n; i++) {
 		urn_engine_usage(dp->engine[i], &u);
-		fprintf(out, "urnic_engine_busy_seconds_total{engine=\"%u\"} %" PRIu64 ".%09" PRIu64 "\n", i,
-			u.busy_ns / 1000000000u, u.busy_ns % 1000000000u);
+		fprintf(out,
+			"urnic_engine_busy_seconds_total{engine=\"%u\"} %" PRIu64 ".%09" PRIu64
+			"\n",
+			i, u.busy_ns / 1000000000u, u.busy_ns % 1000000000u);
 	}
 }
 
@@ -167,12 +171,15 @@ static const struct {
 } port_counters[] = {
 	{"rx_packets", "frames received", offsetof(struct rte_eth_stats, ipackets)},
 	{"tx_packets", "frames sent", offsetof(struct rte_eth_stats, opackets)},
-	{"rx_bytes", "bytes of frames received, as the device counts them", offsetof(struct rte_eth_stats, ibytes)},
-	{"tx_bytes", "bytes of frames sent, as the device counts them", offsetof(struct rte_eth_stats, obytes)},
+	{"rx_bytes", "bytes of frames received, as the device counts them",
+	 offsetof(struct rte_eth_stats, ibytes)},
+	{"tx_bytes", "bytes of frames sent, as the device counts them",
+	 offsetof(struct rte_eth_stats, obytes)},
 	{"rx_missed", "frames the device had no room for", offsetof(struct rte_eth_stats, imissed)},
 	{"rx_errors", "frames received with an error", offsetof(struct rte_eth_stats, ierrors)},
 	{"tx_errors", "frames that could not be sent", offsetof(struct rte_eth_stats, oerrors)},
-	{"rx_no_mbuf", "times there was no packet to receive into", offsetof(struct rte_eth_stats, rx_nombuf)},
+	{"rx_no_mbuf", "times there was no packet to receive into",
+	 offsetof(struct rte_eth_stats, rx_nombuf)},
 };
 
 static void
@@ -196,7 +203,8 @@ ports(const struct urn_metrics_source *src, FILE *out)
 		port_value(src->port[i], "mbufs", "", src->port[i]->pool->size, out);
 	family(out, GAUGE, "urnic_port_", "mbufs_free", "of these, free now");
 	for (unsigned int i = 0; i < src->ports; i++)
-		port_value(src->port[i], "mbufs_free", "", rte_mempool_avail_count(src->port[i]->pool), out);
+		port_value(src->port[i], "mbufs_free", "",
+			   rte_mempool_avail_count(src->port[i]->pool), out);
 	for (unsigned int k = 0; k < RTE_DIM(port_counters); k++) {
 		family(out, COUNTER, "urnic_port_", port_counters[k].name, port_counters[k].text);
 		for (unsigned int i = 0; i < src->ports; i++) {
@@ -222,9 +230,8 @@ plug_labels(const struct urn_metrics_switch *s, uint16_t port, const char *prefi
 }
 
 /* Go over all ports of all switches. */
-#define EACH_PLUG(src, s, i)                                            \
-	for (const struct urn_metrics_switch *s = (src)->sw;            \
-	     s < (src)->sw + (src)->switches; s++)                      \
+#define EACH_PLUG(src, s, i)                                                                       \
+	for (const struct urn_metrics_switch *s = (src)->sw; s < (src)->sw + (src)->switches; s++) \
 		for (uint16_t i = 0; i < urn_switch_ports(s->sw); i++)
 
 static void
@@ -235,7 +242,8 @@ impairments(const struct urn_metrics_source *src, FILE *out)
 	for (unsigned int k = 0; k < URN_IMPAIR_COUNTER_COUNT; k++) {
 		family(out, COUNTER, "urnic_switch_impair_", urn_impair_counter_name(k),
 		       urn_impair_counter_text(k));
-		EACH_PLUG(src, s, i) {
+		EACH_PLUG(src, s, i)
+		{
 			for (unsigned int d = 0; d < 2; d++) {
 				const struct urn_impair *imp =
 					urn_switch_impair(s->sw, i, (enum urn_switch_dir)d);
@@ -254,13 +262,16 @@ switches(const struct urn_metrics_source *src, FILE *out)
 	if (src->switches == 0)
 		return;
 	family(out, GAUGE, "urnic_switch_", "up", "1 while the port of the switch is up");
-	EACH_PLUG(src, s, i) {
+	EACH_PLUG(src, s, i)
+	{
 		plug_labels(s, i, "", "up", out);
 		value(out, urn_switch_port_is_up(s->sw, i));
 	}
 	for (unsigned int k = 0; k < URN_SWITCH_COUNTER_COUNT; k++) {
-		family(out, COUNTER, "urnic_switch_", urn_switch_counter_name(k), urn_switch_counter_text(k));
-		EACH_PLUG(src, s, i) {
+		family(out, COUNTER, "urnic_switch_", urn_switch_counter_name(k),
+		       urn_switch_counter_text(k));
+		EACH_PLUG(src, s, i)
+		{
 			plug_labels(s, i, "", urn_switch_counter_name(k), out);
 			value(out, LOOK(urn_switch_counters(s->sw, i)->v[k]));
 		}
@@ -268,8 +279,10 @@ switches(const struct urn_metrics_source *src, FILE *out)
 	for (unsigned int k = 0; k < URN_FABRIC_COUNTER_COUNT; k++) {
 		family(out, COUNTER, "urnic_switch_device_", urn_fabric_counter_name(k),
 		       urn_fabric_counter_text(k));
-		EACH_PLUG(src, s, i) {
-			const struct urn_fabric_counters *c = urn_fabric_counters(s->fabric, s->sw, i);
+		EACH_PLUG(src, s, i)
+		{
+			const struct urn_fabric_counters *c =
+				urn_fabric_counters(s->fabric, s->sw, i);
 
 			if (c == NULL)
 				continue;

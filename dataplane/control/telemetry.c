@@ -19,9 +19,9 @@
 enum {
 	LIST_NUMBERS = RTE_TEL_MAX_ARRAY_ENTRIES,
 	LIST_STRINGS = 256, /* of up to 48 bytes: under 16 KiB */
-	FIELDS = 128,       /* of an object */
-	ARGS = 2,           /* of a command, without the FROM of lists */
-	PARAMS = 256,       /* bytes of them */
+	FIELDS = 128,	    /* of an object */
+	ARGS = 2,	    /* of a command, without the FROM of lists */
+	PARAMS = 256,	    /* bytes of them */
 };
 
 /* What an argument of a command is for. */
@@ -30,17 +30,17 @@ enum arg { ARG_END, ARG_NAME, ARG_ADAPTER, ARG_CLIENT, ARG_QPN, ARG_KEY };
 struct command {
 	const char *name;
 	urn_report_fn *report;
-	bool list;             /* the values of `key`, from the FROMth on; else one object */
-	const char *key;       /* lists: which field; objects: the one that ARG_KEY is compared with */
-	const char *key2;      /* lists: put behind the first, with a colon; NULL: none */
+	bool list;	  /* the values of `key`, from the FROMth on; else one object */
+	const char *key;  /* lists: which field; objects: the one that ARG_KEY is compared with */
+	const char *key2; /* lists: put behind the first, with a colon; NULL: none */
 	enum arg arg[ARGS];
 	const char *help;
 };
 
 /* How busy engines are: what changes from moment to moment, apart from what they are. */
 static int
-report_usage(const struct urn_report_source *src, struct urn_report_query *q, struct urn_report_sink *s,
-	     struct urn_err *err)
+report_usage(const struct urn_report_source *src, struct urn_report_query *q,
+	     struct urn_report_sink *s, struct urn_err *err)
 {
 	struct urn_engine_usage u;
 	char number[16];
@@ -57,26 +57,36 @@ report_usage(const struct urn_report_source *src, struct urn_report_query *q, st
 		s->end(s);
 		return URN_REPORT_DONE;
 	}
-	urn_err_set(err, "no engine has the number %.20s; there are %u", q->name, src->dp->engines_n);
+	urn_err_set(err, "no engine has the number %.20s; there are %u", q->name,
+		    src->dp->engines_n);
 	return URN_REPORT_FAILED;
 }
 
 static const struct command commands[] = {
 	{"/urnic/version", urn_report_version, .help = "versions. No parameters"},
-	{"/urnic/server", urn_report_server, .help = "counters of the socket of clients. No parameters"},
-	{"/urnic/adapter/list", urn_report_adapters, true, "name", .help = "names of adapters. No parameters"},
-	{"/urnic/adapter/info", urn_report_adapters, .arg = {ARG_NAME}, .help = "an adapter. Parameters: NAME"},
+	{"/urnic/server", urn_report_server,
+	 .help = "counters of the socket of clients. No parameters"},
+	{"/urnic/adapter/list", urn_report_adapters, true, "name",
+	 .help = "names of adapters. No parameters"},
+	{"/urnic/adapter/info", urn_report_adapters, .arg = {ARG_NAME},
+	 .help = "an adapter. Parameters: NAME"},
 	{"/urnic/adapter/counters", urn_report_counters, .arg = {ARG_ADAPTER},
 	 .help = "all counters of an adapter. Parameters: NAME"},
-	{"/urnic/engine/list", urn_report_engines, true, "engine", .help = "numbers of engines. No parameters"},
-	{"/urnic/engine/info", urn_report_engines, .arg = {ARG_NAME}, .help = "an engine. Parameters: NUMBER"},
+	{"/urnic/engine/list", urn_report_engines, true, "engine",
+	 .help = "numbers of engines. No parameters"},
+	{"/urnic/engine/info", urn_report_engines, .arg = {ARG_NAME},
+	 .help = "an engine. Parameters: NUMBER"},
 	{"/urnic/engine/usage", report_usage, .arg = {ARG_NAME},
-	 .help = "turns of an engine, ns of those that found something, ns in all. Parameters: NUMBER"},
-	{"/urnic/port/list", urn_report_ports, true, "name", .help = "names of ports. No parameters"},
-	{"/urnic/port/info", urn_report_ports, .arg = {ARG_NAME}, .help = "a port. Parameters: NAME"},
+	 .help = "turns of an engine, ns of those that found something, ns in all. Parameters: "
+		 "NUMBER"},
+	{"/urnic/port/list", urn_report_ports, true, "name",
+	 .help = "names of ports. No parameters"},
+	{"/urnic/port/info", urn_report_ports, .arg = {ARG_NAME},
+	 .help = "a port. Parameters: NAME"},
 	{"/urnic/client/list", urn_report_clients, true, "client",
 	 .help = "numbers of clients. Parameters: [FROM], the place in the list to begin at"},
-	{"/urnic/client/info", urn_report_clients, .arg = {ARG_CLIENT}, .help = "a client. Parameters: NUMBER"},
+	{"/urnic/client/info", urn_report_clients, .arg = {ARG_CLIENT},
+	 .help = "a client. Parameters: NUMBER"},
 	{"/urnic/qp/list", urn_report_qps, true, "qpn", .arg = {ARG_ADAPTER},
 	 .help = "numbers of queue pairs. Parameters: ADAPTER[,FROM]"},
 	{"/urnic/qp/info", urn_report_qps, .arg = {ARG_ADAPTER, ARG_QPN},
@@ -95,8 +105,8 @@ static const struct command commands[] = {
 	 .help = "a memory region or window. Parameters: ADAPTER,KEY"},
 	{"/urnic/neighbour/list", urn_report_neighbours, true, "address", .arg = {ARG_ADAPTER},
 	 .help = "addresses of neighbours. Parameters: ADAPTER[,FROM]"},
-	{"/urnic/neighbour/info", urn_report_neighbours, .key = "address", .arg = {ARG_ADAPTER, ARG_KEY},
-	 .help = "a neighbour. Parameters: ADAPTER,ADDRESS"},
+	{"/urnic/neighbour/info", urn_report_neighbours, .key = "address",
+	 .arg = {ARG_ADAPTER, ARG_KEY}, .help = "a neighbour. Parameters: ADAPTER,ADDRESS"},
 	{"/urnic/switch/list", urn_report_switches, true, "switch", "port",
 	 .help = "ports of switches, as SWITCH:PORT. Parameters: [FROM]"},
 	{"/urnic/switch/info", urn_report_switches, .key = "port", .arg = {ARG_NAME, ARG_KEY},
@@ -106,7 +116,7 @@ static const struct command commands[] = {
 /* Commands have no argument: hence static. The lock is held for as long as an answer takes. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_telemetry_config told; /* under the lock; src NULL: nothing is there */
-static bool registered;                  /* under the lock */
+static bool registered;			 /* under the lock */
 
 /* ---- the sink */
 
@@ -122,10 +132,10 @@ struct sink {
 	const struct command *cmd;
 	struct rte_tel_data *out;
 	const char *want;  /* ARG_KEY: the value; NULL: the first object is right */
-	uint64_t skip;     /* lists: entries before the first */
-	unsigned int n;    /* lists: entries; objects: 1: it was found */
+	uint64_t skip;	   /* lists: entries before the first */
+	unsigned int n;	   /* lists: entries; objects: 1: it was found */
 	unsigned int room; /* lists: entries still to go */
-	bool number;       /* lists: of numbers; known after the first entry */
+	bool number;	   /* lists: of numbers; known after the first entry */
 	unsigned int fields;
 	struct field field[FIELDS]; /* of the object under way */
 };
@@ -181,7 +191,9 @@ sink_str(struct urn_report_sink *s, const char *key, const char *value)
 	size_t n = 0;
 
 	for (; f && *value && n < sizeof(f->text) - 1; value++)
-		f->text[n++] = *value >= ' ' && *value <= '~' && *value != '"' && *value != '\\' ? *value : '?';
+		f->text[n++] = *value >= ' ' && *value <= '~' && *value != '"' && *value != '\\'
+				       ? *value
+				       : '?';
 }
 
 static const struct field *
@@ -196,7 +208,8 @@ find(const struct sink *t, const char *key)
 static void
 list_entry(struct sink *t)
 {
-	const struct field *f = find(t, t->cmd->key), *g = t->cmd->key2 ? find(t, t->cmd->key2) : NULL;
+	const struct field *f = find(t, t->cmd->key),
+			   *g = t->cmd->key2 ? find(t, t->cmd->key2) : NULL;
 	char text[RTE_TEL_MAX_STRING_LEN];
 
 	if (f == NULL || t->skip > 0) {
@@ -272,7 +285,8 @@ number(const char *text, uint64_t max, uint64_t *out)
 
 	errno = 0;
 	*out = strtoull(text, &end, 0);
-	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *out <= max ? 0 : -1;
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *out <= max ? 0
+											     : -1;
 }
 
 /* One argument. returns: 0, or -1: it makes no sense */
@@ -408,8 +422,9 @@ urn_telemetry_start(const struct urn_telemetry_config *cfg, struct urn_err *err)
 	for (unsigned int i = 0; !registered && rc == 0 && i < RTE_DIM(commands); i++)
 		rc = rte_telemetry_register_cmd(commands[i].name, on_report, commands[i].help);
 	if (!registered && rc == 0)
-		rc = rte_telemetry_register_cmd("/urnic/capture", on_capture,
-						"the capture that runs, or the last. No parameters");
+		rc = rte_telemetry_register_cmd(
+			"/urnic/capture", on_capture,
+			"the capture that runs, or the last. No parameters");
 	registered = true;
 	if (rc == 0)
 		told = *cfg;

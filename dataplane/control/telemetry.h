@@ -14,7 +14,7 @@
 
 struct urn_telemetry_config {
 	const struct urn_report_source *src; /* outlives the stop */
-	struct urn_captures *captures;       /* NULL: none; likewise */
+	struct urn_captures *captures;	     /* NULL: none; likewise */
 };
 
 /*

@@ -81,7 +81,8 @@ one_at_a_time(void *arg)
 		uint64_t both = st.frames;
 
 		urn_capture_status(c, &st);
-		check(!st.running && st.ended && strcmp(st.port, "b0") == 0 && strcmp(st.file, "b") == 0);
+		check(!st.running && st.ended && strcmp(st.port, "b0") == 0 &&
+		      strcmp(st.file, "b") == 0);
 		check(st.frames == both / 2);
 	}
 	/* One that runs is stopped with the rest. */
@@ -94,8 +95,8 @@ one_at_a_time(void *arg)
 static void
 names(void *arg)
 {
-	static const char *const bad[] = {"", ".", "..", ".hidden", "../x", "/tmp/x", "a/b", "a b",
-					  "a\nb", "\xc3\xa4", "a;b"};
+	static const char *const bad[] = {"",	 ".",	"..",	".hidden",  "../x", "/tmp/x",
+					  "a/b", "a b", "a\nb", "\xc3\xa4", "a;b"};
 	char path[256], target[256];
 	struct urn_err err = {""};
 	struct urn_port *p[2];

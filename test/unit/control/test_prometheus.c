@@ -50,7 +50,8 @@ down(struct node *n)
 static int
 dial(const struct node *n)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(urn_prometheus_port(n->web)),
+	struct sockaddr_in to = {.sin_family = AF_INET,
+				 .sin_port = htons(urn_prometheus_port(n->web)),
 				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -119,7 +120,8 @@ the_page(void *arg)
 		snprintf(line, sizeof(line),
 			 "# HELP urnic_adapter_%s_total %s\n# TYPE urnic_adapter_%s_total counter\n"
 			 "urnic_adapter_%s_total{adapter=\"a0\",node=\"n\"} ",
-			 urn_counter_name(i), urn_counter_text(i), urn_counter_name(i), urn_counter_name(i));
+			 urn_counter_name(i), urn_counter_text(i), urn_counter_name(i),
+			 urn_counter_name(i));
 		check(strstr(body, line) != NULL);
 	}
 	check(strstr(body, "\nurnic_engine_turns_total{engine=\"0\"} 40\n") != NULL);

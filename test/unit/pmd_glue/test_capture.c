@@ -35,8 +35,8 @@ struct seen {
 	unsigned int in, out;  /* packets by direction */
 	unsigned int bytes_ok; /* packets that are frames of ours */
 	unsigned int ifaces;
-	char names[64];	    /* of the interfaces, a space behind each */
-	unsigned int stats; /* blocks with what an interface saw */
+	char names[64];		    /* of the interfaces, a space behind each */
+	unsigned int stats;	    /* blocks with what an interface saw */
 	uint64_t received, dropped; /* of these */
 	bool sorted; /* time stamps do not decrease */
 	uint64_t first_ns;
@@ -301,8 +301,11 @@ limits(void *arg)
 	eal_up();
 	pair_up(p, 1);
 	for (i = 0; i < 2; i++) {
-		struct urn_capture_config cfg = {.path = path, .ports = p, .n = 2,
-						 .quiesce = count_calls, .quiesce_arg = &calls};
+		struct urn_capture_config cfg = {.path = path,
+						 .ports = p,
+						 .n = 2,
+						 .quiesce = count_calls,
+						 .quiesce_arg = &calls};
 
 		calls = 0;
 		cfg.max_frames = i == 0 ? 7 : 0;
