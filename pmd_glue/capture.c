@@ -11,15 +11,19 @@
  *
  * An lcore never waits: no packet left in the pool or no room in the ring is a
  * frame dropped and counted. When the file cannot be written (disk full), the
- * writer drops what comes until the end, and closing says so.
+ * writer drops what comes until the end, and closing says so. At its limit it
+ * takes the callbacks away and ends the file by itself.
  */
 #include "pmd_glue/capture.h"
+#include "pmd_glue/capture_head.h"
+#include "pmd_glue/eal.h"
 #include "pmd_glue/eal_log.h"
 #include "pmd_glue/pool.h"
 
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
+#include <rte_malloc.h>
 #include <rte_pcapng.h>
 #include <rte_ring.h>
 
@@ -54,7 +58,9 @@ struct tap {
 	struct urn_capture *cap;
 	const struct rte_eth_rxtx_callback *cb;
 	uint64_t drops; /* owner: the lcore of the queue; atomic for the reader */
+	uint64_t seen;	/* frames, likewise */
 	bool busy;	/* a burst is being copied; atomic, likewise */
+	bool removed;	/* from its queue; under taps_lock */
 	uint16_t port;	/* ethdev */
 	uint16_t queue;
 	uint8_t direction; /* enum rte_pcapng_direction */
@@ -62,16 +68,25 @@ struct tap {
 
 struct urn_capture {
 	char *path;
+	int fd;			     /* until `file` has it; -1 */
 	rte_pcapng_t *file;	     /* owner: the writer, once it runs */
 	struct rte_mempool *copies;  /* of the callbacks */
 	struct rte_mempool *formats; /* of the writer */
 	struct rte_ring *ring;	     /* many producers, one consumer */
 	struct tap *tap;
 	unsigned int taps;
+	pthread_mutex_t taps_lock; /* they are put up or taken down */
+	void (*quiesce)(void *arg);
+	void *quiesce_arg;
 	pthread_t writer;
 	bool stop;	      /* to the writer; atomic */
-	int write_errno;      /* of the writer: first failure; read after it ended */
-	uint64_t write_drops; /* of the writer */
+	bool full;	      /* of the writer: at its limit; atomic */
+	uint64_t max_frames;  /* 0: no limit */
+	uint64_t max_bytes;   /* of the file; 0: no limit */
+	uint64_t frames;      /* of the writer: written; atomic */
+	uint64_t bytes;	      /* of the writer: in the file; atomic */
+	int write_errno;      /* of the writer: first failure; atomic */
+	uint64_t write_drops; /* of the writer; atomic */
 };
 
 static unsigned int captures; /* makes names unique; control threads, atomic */
@@ -107,6 +122,7 @@ copy_out(struct tap *t, struct rte_mbuf *const *pkts, uint16_t n)
 		rte_pktmbuf_free(copy[i]);
 	if (sent < n)
 		__atomic_store_n(&t->drops, t->drops + (n - sent), __ATOMIC_RELAXED);
+	__atomic_store_n(&t->seen, t->seen + n, __ATOMIC_RELAXED);
 }
 
 static void
@@ -141,6 +157,56 @@ on_tx(uint16_t port, uint16_t queue, struct rte_mbuf *pkts[], uint16_t n, void *
 	return n;
 }
 
+/* ---- callbacks */
+
+/* Wait until no lcore is in a callback. */
+static void
+taps_wait(struct urn_capture *cap)
+{
+	const struct timespec grace = {.tv_nsec = 10000000};
+	unsigned int i;
+
+	if (cap->quiesce != NULL) {
+		cap->quiesce(cap->quiesce_arg);
+		return;
+	}
+	/*
+	 * A burst may be in a callback, or about to enter it: ethdev leaves it to
+	 * us to know. Give it time to enter, then wait until it has left.
+	 */
+	nanosleep(&grace, NULL);
+	for (i = 0; i < cap->taps; i++)
+		while (__atomic_load_n(&cap->tap[i].busy, __ATOMIC_ACQUIRE))
+			nanosleep(&grace, NULL);
+}
+
+/* Once: by the writer at its limit, or by who closes. */
+static void
+taps_remove(struct urn_capture *cap)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&cap->taps_lock);
+	for (i = 0; i < cap->taps; i++) {
+		struct tap *t = &cap->tap[i];
+
+		if (t->cb == NULL || t->removed)
+			continue;
+		if (t->direction == RTE_PCAPNG_DIRECTION_IN)
+			rte_eth_remove_rx_callback(t->port, t->queue, t->cb);
+		else
+			rte_eth_remove_tx_callback(t->port, t->queue, t->cb);
+	}
+	taps_wait(cap);
+	/* ethdev reads a callback after calling it: freed only when nobody can be there. */
+	for (i = 0; i < cap->taps; i++) {
+		if (cap->quiesce != NULL && !cap->tap[i].removed)
+			rte_free((void *)(uintptr_t)cap->tap[i].cb);
+		cap->tap[i].removed = true;
+	}
+	pthread_mutex_unlock(&cap->taps_lock);
+}
+
 /* ---- the writer */
 
 static struct rte_mbuf *
@@ -158,6 +224,13 @@ format(struct urn_capture *cap, struct rte_mbuf *m)
 	return out;
 }
 
+/* The writer is the only one that writes these. */
+static void
+count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
 /* Write blocks; a short write is a full disk. */
 static void
 write_out(struct urn_capture *cap, struct rte_mbuf **out, unsigned int n)
@@ -170,10 +243,22 @@ write_out(struct urn_capture *cap, struct rte_mbuf **out, unsigned int n)
 	errno = 0;
 	got = n == 0 ? 0 : rte_pcapng_write_packets(cap->file, out, (uint16_t)n);
 	if (got != want) {
-		cap->write_errno = got < 0 && errno != 0 ? errno : ENOSPC;
-		cap->write_drops += n;
+		__atomic_store_n(&cap->write_errno, got < 0 && errno != 0 ? errno : ENOSPC,
+				 __ATOMIC_RELAXED);
+		count(&cap->write_drops, n);
+	} else {
+		count(&cap->frames, n);
+		count(&cap->bytes, (uint64_t)want);
 	}
 	rte_pktmbuf_free_bulk(out, n);
+}
+
+/* Is there room for one more, behind n frames of `bytes` that are to be written? */
+static bool
+fits(const struct urn_capture *cap, unsigned int n, uint64_t bytes, const struct rte_mbuf *m)
+{
+	return (cap->max_frames == 0 || cap->frames + n < cap->max_frames) &&
+	       (cap->max_bytes == 0 || cap->bytes + bytes + m->pkt_len <= cap->max_bytes);
 }
 
 static void
@@ -181,38 +266,86 @@ write_burst(struct urn_capture *cap, struct rte_mbuf **m, unsigned int n)
 {
 	struct rte_mbuf *out[BURST];
 	unsigned int i, made = 0;
+	uint64_t bytes = 0;
 
-	for (i = 0; i < n && cap->write_errno == 0; i++) {
+	for (i = 0; i < n && cap->write_errno == 0 && !cap->full; i++) {
 		out[made] = format(cap, m[i]);
-		if (out[made] != NULL)
-			made++;
-		else
-			cap->write_drops++;
+		if (out[made] == NULL) {
+			count(&cap->write_drops, 1);
+		} else if (fits(cap, made, bytes, out[made])) {
+			bytes += out[made++]->pkt_len;
+		} else {
+			rte_pktmbuf_free(out[made]);
+			__atomic_store_n(&cap->full, true, __ATOMIC_RELAXED);
+		}
 	}
-	cap->write_drops += n - i;
+	if (!cap->full)
+		count(&cap->write_drops, n - i);
 	rte_pktmbuf_free_bulk(m, n);
 	write_out(cap, out, made);
+	if (cap->max_frames != 0 && cap->frames >= cap->max_frames)
+		__atomic_store_n(&cap->full, true, __ATOMIC_RELAXED);
+}
+
+/* What a port saw, and how much of it is missing: a block for each, at the end of the file. */
+static void
+write_stats(struct urn_capture *cap)
+{
+	unsigned int i = 0, k;
+
+	while (i < cap->taps && cap->write_errno == 0) {
+		uint64_t seen = 0, drops = 0;
+		ssize_t got;
+
+		for (k = i; k < cap->taps && cap->tap[k].port == cap->tap[i].port; k++) {
+			seen += __atomic_load_n(&cap->tap[k].seen, __ATOMIC_RELAXED);
+			drops += __atomic_load_n(&cap->tap[k].drops, __ATOMIC_RELAXED);
+		}
+		pthread_mutex_lock(&clock_lock);
+		clock_tsc = RTE_MAX(clock_tsc, rte_rdtsc());
+		errno = 0;
+		got = rte_pcapng_write_stats(cap->file, cap->tap[i].port, NULL, 0, 0, seen, drops);
+		pthread_mutex_unlock(&clock_lock);
+		if (got > 0)
+			count(&cap->bytes, (uint64_t)got);
+		else
+			__atomic_store_n(&cap->write_errno, errno != 0 ? errno : ENOSPC,
+					 __ATOMIC_RELAXED);
+		i = k;
+	}
+}
+
+static void
+writer_loop(struct urn_capture *cap)
+{
+	const struct timespec idle = {.tv_nsec = IDLE_NS};
+	struct rte_mbuf *m[BURST];
+	unsigned int n;
+	bool last;
+
+	do {
+		/* Read before the ring: whatever is in it then is still written. */
+		last = __atomic_load_n(&cap->stop, __ATOMIC_ACQUIRE) || cap->full;
+		while ((n = rte_ring_sc_dequeue_burst(cap->ring, (void **)m, BURST, NULL)) > 0)
+			write_burst(cap, m, n);
+		if (!last && !cap->full)
+			nanosleep(&idle, NULL);
+		if (!last && cap->full)
+			taps_remove(cap); /* once more round: what came until now is given back */
+	} while (!last);
 }
 
 static void *
 writer_main(void *arg)
 {
-	const struct timespec idle = {.tv_nsec = IDLE_NS};
 	struct urn_capture *cap = arg;
-	struct rte_mbuf *m[BURST];
-	unsigned int n;
-	bool last;
 
-	/* An lcore id brings a cache in the pools; it works without, too. */
-	(void)rte_thread_register();
-	do {
-		/* Read before the ring: whatever is in it then is still written. */
-		last = __atomic_load_n(&cap->stop, __ATOMIC_ACQUIRE);
-		while ((n = rte_ring_sc_dequeue_burst(cap->ring, (void **)m, BURST, NULL)) > 0)
-			write_burst(cap, m, n);
-		if (!last)
-			nanosleep(&idle, NULL);
-	} while (!last);
+	/* An lcore id brings a cache in the pools, and keeps other processes out; it works without.
+	 */
+	if (!urn_eal_huge())
+		(void)rte_thread_register();
+	writer_loop(cap);
+	write_stats(cap);
 	rte_thread_unregister();
 	return NULL;
 }
@@ -220,7 +353,7 @@ writer_main(void *arg)
 /* ---- open and close */
 
 static int
-taps_add(struct urn_capture *cap, struct urn_port *const *ports, unsigned int n)
+taps_add_all(struct urn_capture *cap, struct urn_port *const *ports, unsigned int n)
 {
 	unsigned int i, k = 0;
 	uint16_t q;
@@ -246,30 +379,16 @@ taps_add(struct urn_capture *cap, struct urn_port *const *ports, unsigned int n)
 	return 0;
 }
 
-static void
-taps_remove(struct urn_capture *cap)
+static int
+taps_add(struct urn_capture *cap, struct urn_port *const *ports, unsigned int n)
 {
-	const struct timespec grace = {.tv_nsec = 10000000};
-	unsigned int i;
+	int ret;
 
-	for (i = 0; i < cap->taps; i++) {
-		struct tap *t = &cap->tap[i];
-
-		if (t->cb == NULL)
-			continue;
-		if (t->direction == RTE_PCAPNG_DIRECTION_IN)
-			rte_eth_remove_rx_callback(t->port, t->queue, t->cb);
-		else
-			rte_eth_remove_tx_callback(t->port, t->queue, t->cb);
-	}
-	/*
-	 * A burst may be in a callback, or about to enter it: ethdev leaves it to
-	 * us to know. Give it time to enter, then wait until it has left.
-	 */
-	nanosleep(&grace, NULL);
-	for (i = 0; i < cap->taps; i++)
-		while (__atomic_load_n(&cap->tap[i].busy, __ATOMIC_ACQUIRE))
-			nanosleep(&grace, NULL);
+	/* The writer may be at its limit before all are up. */
+	pthread_mutex_lock(&cap->taps_lock);
+	ret = taps_add_all(cap, ports, n);
+	pthread_mutex_unlock(&cap->taps_lock);
+	return ret;
 }
 
 static void
@@ -281,6 +400,9 @@ capture_free(struct urn_capture *cap)
 	rte_ring_free(cap->ring);
 	urn_pool_free(cap->copies);
 	urn_pool_free(cap->formats);
+	if (cap->fd >= 0)
+		close(cap->fd);
+	pthread_mutex_destroy(&cap->taps_lock);
 	free(cap->tap);
 	free(cap->path);
 	free(cap);
@@ -335,80 +457,135 @@ clock_start(struct urn_capture *cap)
 }
 
 static int
-file_open(struct urn_capture *cap, struct urn_err *err)
+file_open(struct urn_capture *cap, const struct urn_capture_config *cfg, struct urn_err *err)
 {
-	int fd = open(cap->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	if (fd < 0) {
+	if (cap->fd < 0)
+		cap->fd = open(cap->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (cap->fd < 0) {
 		urn_err_set(err, "cannot write the capture %.150s: %s", cap->path, strerror(errno));
 		return -1;
 	}
-	errno = 0;
-	cap->file = rte_pcapng_fdopen(fd, NULL, NULL, "urnic", NULL);
-	if (cap->file != NULL)
-		return 0;
-	urn_err_set(err, "cannot write the head of the capture %.150s: %s", cap->path,
-		    strerror(errno != 0 ? errno : ENOMEM));
-	close(fd);
-	return -1;
+	cap->file = urn_capture_head(cap->fd, cfg->ports, cfg->n, &cap->bytes);
+	if (cap->file == NULL) {
+		urn_err_set(err, "cannot write the head of the capture %.150s: %s", cap->path,
+			    strerror(errno));
+		return -1;
+	}
+	cap->fd = -1;
+	return 0;
+}
+
+static struct urn_capture *
+capture_new(const struct urn_capture_config *cfg, struct urn_err *err)
+{
+	struct urn_capture *cap = calloc(1, sizeof(*cap));
+	unsigned int i, queues = 0;
+
+	urn_err_set(err, "out of memory for the capture %.150s", cfg->path);
+	if (cap == NULL) {
+		if (cfg->fd >= 0)
+			close(cfg->fd);
+		return NULL;
+	}
+	pthread_mutex_init(&cap->taps_lock, NULL);
+	cap->fd = cfg->fd;
+	cap->max_frames = cfg->max_frames;
+	cap->max_bytes = cfg->max_bytes;
+	cap->quiesce = cfg->quiesce;
+	cap->quiesce_arg = cfg->quiesce_arg;
+	for (i = 0; i < cfg->n; i++)
+		queues += cfg->ports[i]->caps.queues;
+	cap->path = strdup(cfg->path);
+	cap->tap = queues == 0
+			   ? NULL
+			   : aligned_alloc(RTE_CACHE_LINE_SIZE, 2 * queues * sizeof(struct tap));
+	if (cap->path == NULL || cap->tap == NULL) {
+		capture_free(cap);
+		return NULL;
+	}
+	memset(cap->tap, 0, 2 * queues * sizeof(struct tap));
+	return cap;
+}
+
+struct urn_capture *
+urn_capture_begin(const struct urn_capture_config *cfg, struct urn_err *err)
+{
+	struct urn_capture *cap = capture_new(cfg, err);
+
+	if (cap == NULL)
+		return NULL;
+	if (pools_make(cap, cfg->ports, cfg->n, err) != 0 || file_open(cap, cfg, err) != 0) {
+		capture_free(cap);
+		return NULL;
+	}
+	clock_start(cap);
+	if (pthread_create(&cap->writer, NULL, writer_main, cap) != 0) {
+		urn_err_set(err, "no thread to write the capture %.150s", cfg->path);
+		capture_free(cap);
+		return NULL;
+	}
+	if (taps_add(cap, cfg->ports, cfg->n) == 0)
+		return cap;
+	urn_err_set(err, "the ports do not let themselves be captured");
+	(void)urn_capture_close(cap, NULL, NULL);
+	return NULL;
 }
 
 struct urn_capture *
 urn_capture_open(const char *path, struct urn_port *const *ports, unsigned int n,
 		 struct urn_err *err)
 {
-	struct urn_capture *cap = calloc(1, sizeof(*cap));
-	unsigned int i, queues = 0;
+	const struct urn_capture_config cfg = {.fd = -1, .path = path, .ports = ports, .n = n};
 
-	for (i = 0; i < n; i++)
-		queues += ports[i]->caps.queues;
-	urn_err_set(err, "out of memory for the capture %.150s", path);
-	if (cap == NULL)
-		return NULL;
-	cap->path = strdup(path);
-	if (cap->path == NULL || queues == 0)
-		goto fail;
-	cap->tap = aligned_alloc(RTE_CACHE_LINE_SIZE, 2 * queues * sizeof(struct tap));
-	if (cap->tap == NULL)
-		goto fail;
-	memset(cap->tap, 0, 2 * queues * sizeof(struct tap));
-	if (pools_make(cap, ports, n, err) != 0 || file_open(cap, err) != 0)
-		goto fail;
-	clock_start(cap);
-	if (pthread_create(&cap->writer, NULL, writer_main, cap) != 0)
-		goto fail;
-	if (taps_add(cap, ports, n) == 0)
-		return cap;
-	urn_err_set(err, "the ports do not let themselves be captured");
-	(void)urn_capture_close(cap, NULL, NULL);
-	return NULL;
-fail:
+	return urn_capture_begin(&cfg, err);
+}
+
+void
+urn_capture_info(const struct urn_capture *cap, struct urn_capture_info *info)
+{
+	info->frames = __atomic_load_n(&cap->frames, __ATOMIC_RELAXED);
+	info->bytes = __atomic_load_n(&cap->bytes, __ATOMIC_RELAXED);
+	info->full = __atomic_load_n(&cap->full, __ATOMIC_RELAXED);
+	info->error = __atomic_load_n(&cap->write_errno, __ATOMIC_RELAXED);
+	info->dropped = __atomic_load_n(&cap->write_drops, __ATOMIC_RELAXED);
+	for (unsigned int i = 0; i < cap->taps; i++)
+		info->dropped += __atomic_load_n(&cap->tap[i].drops, __ATOMIC_RELAXED);
+}
+
+int
+urn_capture_finish(struct urn_capture *cap, struct urn_capture_info *info, struct urn_err *err)
+{
+	int ret = 0;
+
+	taps_remove(cap);
+	__atomic_store_n(&cap->stop, true, __ATOMIC_RELEASE);
+	pthread_join(cap->writer, NULL);
+	urn_capture_info(cap, info);
+	if (info->error != 0) {
+		urn_err_set(err, "the capture %.150s is not whole: %s; %llu frames are missing",
+			    cap->path, strerror(info->error), (unsigned long long)info->dropped);
+		ret = -1;
+	}
 	capture_free(cap);
-	return NULL;
+	return ret;
 }
 
 int
 urn_capture_close(struct urn_capture *cap, uint64_t *dropped, struct urn_err *err)
 {
-	uint64_t drops;
-	unsigned int i;
-	int ret = 0;
+	struct urn_capture_info info;
+	int ret;
 
 	if (cap == NULL)
 		return 0;
-	taps_remove(cap);
-	__atomic_store_n(&cap->stop, true, __ATOMIC_RELEASE);
-	pthread_join(cap->writer, NULL);
-	drops = cap->write_drops;
-	for (i = 0; i < cap->taps; i++)
-		drops += __atomic_load_n(&cap->tap[i].drops, __ATOMIC_RELAXED);
+	ret = urn_capture_finish(cap, &info, err);
 	if (dropped != NULL)
-		*dropped = drops;
-	if (cap->write_errno != 0) {
-		urn_err_set(err, "the capture %.150s is not whole: %s; %llu frames are missing",
-			    cap->path, strerror(cap->write_errno), (unsigned long long)drops);
-		ret = -1;
-	}
-	capture_free(cap);
+		*dropped = info.dropped;
 	return ret;
+}
+
+unsigned int
+urn_capture_mbufs(void)
+{
+	return COPIES + FORMAT_COPIES;
 }

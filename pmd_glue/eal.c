@@ -5,9 +5,13 @@
  *  --no-huge -m N     memory needs no privilege; it is fixed at start
  *  --lcores 0@(...)   one lcore that may run on every allowed CPU: the EAL makes
  *                     no worker threads and narrows no affinity. Threads that
- *                     poll are the program's own and call rte_thread_register().
+ *                     poll are the program's own and call rte_thread_register(),
+ *                     but where other processes are to be let in (workers)
  *  --file-prefix      and RUNTIME_DIRECTORY: files go to a folder of this process
  *  -a or --no-pci     only devices that were named are touched
+ *
+ * With a prefix that the caller gives, the EAL's files go where it and DPDK's
+ * tools look by themselves, and are removed just so.
  */
 #include "pmd_glue/eal.h"
 #include "pmd_glue/eal_dir.h"
@@ -18,8 +22,12 @@
 
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_pdump.h>
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -42,6 +50,10 @@ static struct {
 	pid_t pid; /* a forked child must not remove its parent's files */
 	struct urn_eal_dir dir;
 	bool huge;
+	char prefix[32]; /* of file names */
+	bool shared;	 /* its files are where DPDK's tools look */
+	bool pdump;
+	char files[PATH_MAX];	  /* shared: the folder that they are in; "": not known yet */
 	char *arg[EAL_ARGS_MAX];  /* owner: here; the EAL keeps pointers to the strings */
 	char *argv[EAL_ARGS_MAX]; /* what the EAL gets: it permutes and overwrites it */
 	int argc;
@@ -89,9 +101,10 @@ args_extra(const char *extra)
 	return 0;
 }
 
-/* "0@(0,2,3)": lcore 0 on the first `max` CPUs (0: all) that the thread may use. */
+/* "(0-2)@(0,2,3)": lcore 0, and workers, on the first `max` CPUs (0: all) that the thread may use.
+ */
 static int
-args_lcores(unsigned int max, struct urn_err *err)
+args_lcores(unsigned int max, unsigned int workers, struct urn_err *err)
 {
 	char list[RTE_MAX_LCORE * 5];
 	unsigned int cpu, found = 0;
@@ -118,7 +131,8 @@ args_lcores(unsigned int max, struct urn_err *err)
 			    RTE_MAX_LCORE);
 		return -1;
 	}
-	return arg_add("--lcores=0@(%s)", list);
+	return workers > 0 ? arg_add("--lcores=(0-%u)@(%s)", workers, list)
+			   : arg_add("--lcores=0@(%s)", list);
 }
 
 static int
@@ -127,12 +141,17 @@ args_memory(const struct urn_eal_config *cfg)
 	unsigned int mb = cfg->memory_mb != 0 ? cfg->memory_mb : urn_eal_memory_mb(0);
 
 	eal.huge = cfg->huge_pages && urn_huge_free_mb() >= mb;
-	/* Prefixes of huge-page files must differ between processes. */
-	if (eal.huge)
-		return arg_add("-m%u", mb) || arg_add("--file-prefix=" EAL_PREFIX "%d", getpid());
+	eal.shared = cfg->file_prefix != NULL;
+	if (eal.shared)
+		snprintf(eal.prefix, sizeof(eal.prefix), "%s", cfg->file_prefix);
+	else if (eal.huge) /* prefixes of huge-page files must differ between processes */
+		snprintf(eal.prefix, sizeof(eal.prefix), EAL_PREFIX "%d", getpid());
+	else
+		strcpy(eal.prefix, EAL_PREFIX);
+	if (arg_add("-m%u", mb) || arg_add("--file-prefix=%s", eal.prefix))
+		return -1;
 	/* Without huge pages there are no physical addresses to be had. */
-	return arg_add("--no-huge") || arg_add("-m%u", mb) || arg_add("--iova-mode=va") ||
-	       arg_add("--file-prefix=" EAL_PREFIX);
+	return eal.huge ? 0 : arg_add("--no-huge") || arg_add("--iova-mode=va");
 }
 
 static int
@@ -142,11 +161,14 @@ args_build(const struct urn_eal_config *cfg, struct urn_err *err)
 
 	urn_err_set(err, "out of memory, or more than %d arguments for DPDK", EAL_ARGS_MAX - 1);
 	if (arg_add("%s", cfg->program != NULL ? cfg->program : "urnic") != 0 ||
-	    args_memory(cfg) != 0 || args_lcores(cfg->lcores, err) != 0)
+	    args_memory(cfg) != 0 ||
+	    args_lcores(cfg->lcores, eal.huge ? cfg->workers : 0, err) != 0)
 		return -1;
 	if (arg_add("--log-level=*:%s", cfg->log_level != NULL ? cfg->log_level : "error") != 0)
 		return -1;
 	if (cfg->pci_count == 0 && arg_add("--no-pci") != 0)
+		return -1;
+	if (cfg->no_telemetry && arg_add("--no-telemetry") != 0)
 		return -1;
 	for (i = 0; i < cfg->pci_count; i++)
 		if (arg_add("-a%s", cfg->pci[i]) != 0)
@@ -185,7 +207,7 @@ static int
 eal_init(void)
 {
 	sigset_t block, mask;
-	char *saved[2];
+	char *saved[2] = {NULL, NULL};
 	cpu_set_t cpus;
 	int ret, affine;
 
@@ -196,10 +218,12 @@ eal_init(void)
 	sigdelset(&block, SIGFPE);
 	affine = pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus);
 	pthread_sigmask(SIG_SETMASK, &block, &mask);
-	env_swap(saved, eal.dir.path);
+	if (!eal.shared)
+		env_swap(saved, eal.dir.path);
 	memcpy(eal.argv, eal.arg, sizeof(eal.argv));
 	ret = rte_eal_init(eal.argc, eal.argv);
-	env_swap(saved, NULL);
+	if (!eal.shared)
+		env_swap(saved, NULL);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	if (affine == 0)
 		pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
@@ -233,6 +257,12 @@ config_check(const struct urn_eal_config *cfg, struct urn_err *err)
 	if (eal.state == EAL_DOWN) {
 		urn_err_set(err, "DPDK was started before in this process and cannot be started "
 				 "twice; start a new process");
+		return -1;
+	}
+	if (cfg->file_prefix != NULL && (strchr(cfg->file_prefix, '/') != NULL ||
+					 strlen(cfg->file_prefix) >= sizeof(eal.prefix))) {
+		urn_err_set(err, "'%.60s' is no prefix for files: at most %zu characters, no '/'",
+			    cfg->file_prefix, sizeof(eal.prefix) - 1);
 		return -1;
 	}
 	if (cfg->memory_mb > ram) {
@@ -272,6 +302,57 @@ room_check(const struct urn_eal_config *cfg, struct urn_err *err)
 	return -1;
 }
 
+/* Remove the files that the EAL and its secondary processes put into its own folder. */
+static void
+files_remove(void)
+{
+	int fd = open(eal.files, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+
+	while (d != NULL && (e = readdir(d)) != NULL)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			(void)unlinkat(fd, e->d_name, 0);
+	if (d != NULL)
+		closedir(d);
+	(void)rmdir(eal.files);
+	/* What is above it is of all DPDK programs of the user: goes with the last one. */
+	*strrchr(eal.files, '/') = '\0';
+	(void)rmdir(eal.files);
+	eal.files[0] = '\0';
+}
+
+/* After a start that failed: unless another primary process has the prefix (its lock says so). */
+static void
+files_remove_failed(void)
+{
+	struct flock held = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	const char *dir = rte_eal_get_runtime_dir();
+	char path[PATH_MAX + 8];
+	int fd;
+
+	if (!eal.shared || dir == NULL || dir[0] != '/')
+		return;
+	snprintf(eal.files, sizeof(eal.files), "%s", dir);
+	snprintf(path, sizeof(path), "%s/config", dir);
+	fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || (fcntl(fd, F_GETLK, &held) == 0 && held.l_type == F_UNLCK))
+		files_remove();
+	if (fd >= 0)
+		close(fd);
+}
+
+/* What comes after rte_eal_init(). */
+static void
+eal_started(const struct urn_eal_config *cfg)
+{
+	eal.pid = getpid();
+	if (eal.shared)
+		snprintf(eal.files, sizeof(eal.files), "%s", rte_eal_get_runtime_dir());
+	eal.pdump = cfg->pdump && eal.huge && rte_pdump_init() == 0;
+	atexit(urn_eal_stop);
+}
+
 int
 urn_eal_start(const struct urn_eal_config *cfg, struct urn_err *err)
 {
@@ -288,10 +369,10 @@ urn_eal_start(const struct urn_eal_config *cfg, struct urn_err *err)
 	eal.state = ret == 0 ? EAL_UP : EAL_DOWN;
 	if (ret != 0) {
 		eal_fail(err);
+		files_remove_failed();
 		goto fail;
 	}
-	eal.pid = getpid();
-	atexit(urn_eal_stop);
+	eal_started(cfg);
 	return 0;
 fail:
 	if (eal.state != EAL_DOWN)
@@ -308,13 +389,23 @@ urn_eal_stop(void)
 	eal.state = EAL_DOWN;
 	/* The interrupt thread goes on after the cleanup, without its memory: let it not. */
 	(void)urn_intr_hold();
+	if (eal.pdump)
+		(void)rte_pdump_uninit();
 	/* With ports open, threads may still poll them: leave their memory alone. */
 	if (urn_pool_count() == 0)
 		rte_eal_cleanup();
 	if (eal.huge)
-		urn_huge_remove(EAL_PREFIX, eal.pid);
+		urn_huge_remove(eal.prefix);
+	if (eal.files[0] == '/')
+		files_remove();
 	urn_eal_log_close();
 	urn_eal_dir_remove(&eal.dir);
+}
+
+bool
+urn_eal_huge(void)
+{
+	return eal.state == EAL_UP && eal.huge;
 }
 
 const char *

@@ -17,12 +17,26 @@ struct urn_eal_config {
 	const char *const *pci;
 	const char *extra;     /* further EAL arguments, space separated, or NULL */
 	const char *log_level; /* e.g. "warning"; NULL: errors only */
+	/*
+	 * Keep the EAL's files where DPDK's tools look for them, under this name, for
+	 * dpdk-telemetry.py -f and the like; NULL: in the private folder, as "urnic"
+	 */
+	const char *file_prefix;
+	bool no_telemetry; /* do not open DPDK's telemetry socket */
+	bool pdump;	   /* let dpdk-dumpcap in, where there are huge pages */
+	/*
+	 * With huge pages: so many lcores, from 1 on, for rte_eal_remote_launch(). DPDK
+	 * lets no other process in once a thread of the program's own is registered.
+	 */
+	unsigned int workers;
 };
 
 /* Start the EAL once. returns 0, or -1 with *err (and nothing left behind) */
 int urn_eal_start(const struct urn_eal_config *cfg, struct urn_err *err);
 /* Stop it and remove the runtime folder. Safe to call from atexit, and twice. */
 void urn_eal_stop(void);
+/* Does it use huge pages? */
+bool urn_eal_huge(void);
 /* The private runtime folder (0700), for sockets of memif and the like. NULL before start. */
 const char *urn_eal_dir(void);
 /* MiB that `mbufs` packets of the largest size need, with the EAL's own. */

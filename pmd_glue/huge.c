@@ -63,13 +63,13 @@ urn_huge_free_mb(void)
 }
 
 static void
-remove_in(const char *dir, const char *prefix, pid_t pid)
+remove_in(const char *dir, const char *prefix)
 {
 	char pattern[PATH_MAX + 64];
 	glob_t g;
 	size_t i;
 
-	snprintf(pattern, sizeof(pattern), "%s/%s%dmap_*", dir, prefix, (int)pid);
+	snprintf(pattern, sizeof(pattern), "%s/%smap_*", dir, prefix);
 	if (glob(pattern, 0, NULL, &g) != 0)
 		return;
 	for (i = 0; i < g.gl_pathc; i++)
@@ -78,7 +78,7 @@ remove_in(const char *dir, const char *prefix, pid_t pid)
 }
 
 void
-urn_huge_remove(const char *prefix, pid_t pid)
+urn_huge_remove(const char *prefix)
 {
 	FILE *mounts = setmntent("/proc/self/mounts", "r");
 	char dir[PATH_MAX];
@@ -86,6 +86,6 @@ urn_huge_remove(const char *prefix, pid_t pid)
 	if (mounts == NULL)
 		return;
 	while (mount_next(mounts, dir, sizeof(dir)))
-		remove_in(dir, prefix, pid);
+		remove_in(dir, prefix);
 	endmntent(mounts);
 }

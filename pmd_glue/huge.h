@@ -3,11 +3,9 @@
 #ifndef URN_PMD_GLUE_HUGE_H
 #define URN_PMD_GLUE_HUGE_H
 
-#include <sys/types.h>
-
 /* MiB in huge pages that are free now and mounted somewhere writable; 0: none */
 unsigned int urn_huge_free_mb(void);
-/* Remove what the EAL of process `pid` left under <mount>/<prefix><pid>map_N. */
-void urn_huge_remove(const char *prefix, pid_t pid);
+/* Remove what an EAL left under <mount>/<prefix>map_N. */
+void urn_huge_remove(const char *prefix);
 
 #endif

@@ -6,6 +6,7 @@
 #include "workers.h"
 
 #include "common/text.h"
+#include "dataplane/control/telemetry.h"
 #include "sd_notify.h"
 
 #include <getopt.h>
@@ -126,20 +127,25 @@ serve(struct nicd_rig *rig, struct nicd_admin *admin, bool console, struct urn_e
 	return rc == 0 ? 0 : -1;
 }
 
-/* The control socket beside the one for programs, for as long as these are served. */
+/* The control socket beside the one for programs, and telemetry, for as long as these are served. */
 static int
 serve_all(struct nicd_rig *rig, bool console, struct urn_err *err)
 {
 	struct nicd_admin_server_config cfg = {.path = rig->control, .gid = rig->control_gid};
+	struct urn_telemetry_config telemetry = {.captures = rig->captures};
 	struct nicd_admin_server *server;
 	struct nicd_admin admin;
 	int rc = nicd_admin_init(&admin, rig, err);
 
 	if (rc != 0)
 		return -1;
-	server = nicd_admin_server_open(&admin, &cfg, err);
+	telemetry.src = &admin.src;
+	if (rig->cfg->urnicd.telemetry)
+		rc = urn_telemetry_start(&telemetry, err);
+	server = rc == 0 ? nicd_admin_server_open(&admin, &cfg, err) : NULL;
 	rc = server ? serve(rig, &admin, console, err) : -1;
 	nicd_admin_server_close(server);
+	urn_telemetry_stop();
 	nicd_admin_fini(&admin);
 	return rc;
 }

@@ -3,11 +3,13 @@
 
 #include "admin_proto.h"
 
+#include "dataplane/memory/space.h"
 #include "pmd_glue/eal.h"
 #include "pmd_glue/pool.h"
 
 #include <errno.h>
 #include <grp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,7 @@ enum { DEFAULT_MBUFS = 8192, COPIES = 4096 };
 static uint64_t
 mbufs_of(const struct urn_config *c)
 {
-	uint64_t n = c->switches ? COPIES : 0;
+	uint64_t n = (c->switches ? COPIES : 0) + urn_captures_mbufs();
 
 	for (unsigned int i = 0; i < c->ports; i++)
 		n += c->port[i].port.mbufs ? c->port[i].port.mbufs : DEFAULT_MBUFS;
@@ -41,6 +43,10 @@ eal_up(const struct urn_config *c, struct urn_err *err)
 		.huge_pages = c->eal.huge_pages == URN_CONFIG_HUGE_AUTO,
 		.extra = c->eal.extra[0] ? c->eal.extra : NULL,
 		.log_level = c->urnicd.log_level[0] ? c->urnicd.log_level : NULL,
+		.file_prefix = c->eal.file_prefix[0] ? c->eal.file_prefix : NULL,
+		.no_telemetry = !c->urnicd.telemetry,
+		.pdump = true,
+		.workers = c->engines,
 		.pci = pci,
 	};
 
@@ -48,6 +54,19 @@ eal_up(const struct urn_config *c, struct urn_err *err)
 		if (c->port[i].pci)
 			pci[cfg.pci_count++] = c->port[i].port.device;
 	return urn_eal_start(&cfg, err);
+}
+
+/* From here on all threads run on [eal] cores: DPDK's, programs' workers, our own. */
+static int
+cores_take(const struct urn_config *c, struct urn_err *err)
+{
+	if (CPU_COUNT(&c->eal.cores) == 0)
+		return 0;
+	urn_space_set_cpus(&c->eal.cores);
+	if (sched_setaffinity(0, sizeof(c->eal.cores), &c->eal.cores) == 0)
+		return 0;
+	urn_err_set(err, "[eal] cores: this process may run on none of them: %s", strerror(errno));
+	return -1;
 }
 
 static int
@@ -182,6 +201,25 @@ dataplane_up(struct nicd_rig *rig, struct urn_err *err)
 	return rig->dp ? 0 : -1;
 }
 
+/* Ports by their names; an adapter on a switch by its own, at its end of the cable. */
+static int
+captures_up(struct nicd_rig *rig, struct urn_err *err)
+{
+	const struct urn_config *c = rig->cfg;
+	int rc = 0;
+
+	rig->captures = urn_captures_create(c->urnicd.capture_dir, rig->dp, err);
+	if (rig->captures == NULL)
+		return -1;
+	for (unsigned int i = 0; i < c->ports && rc == 0; i++)
+		rc = urn_captures_add(rig->captures, c->port[i].port.name, rig->port[i], err);
+	for (unsigned int i = 0; i < c->adapters && rc == 0; i++)
+		if (c->adapter[i].port < 0)
+			rc = urn_captures_add(rig->captures, c->adapter[i].adapter.name,
+					      rig->ring[i][0], err);
+	return rc;
+}
+
 int
 nicd_rig_open(struct nicd_rig *rig, const struct urn_config *cfg, struct urn_err *err)
 {
@@ -194,9 +232,10 @@ nicd_rig_open(struct nicd_rig *rig, const struct urn_config *cfg, struct urn_err
 		urn_err_set(err, "no memory");
 		return -1;
 	}
-	if (eal_up(cfg, err) != 0 || ports_up(rig, err) != 0 || switches_up(rig, err) != 0)
+	if (cores_take(cfg, err) != 0 || eal_up(cfg, err) != 0 || ports_up(rig, err) != 0 ||
+	    switches_up(rig, err) != 0 || dataplane_up(rig, err) != 0)
 		return -1;
-	return dataplane_up(rig, err);
+	return captures_up(rig, err);
 }
 
 /* ---- server */
@@ -261,6 +300,29 @@ limits_of(const struct urn_config_quota *q)
 	};
 }
 
+static int
+metrics_up(struct nicd_rig *rig, struct urn_err *err)
+{
+	const struct urn_config *c = rig->cfg;
+	struct urn_metrics_source src = {
+		.dp = rig->dp,
+		.port = rig->port,
+		.ports = c->ports,
+		.server = rig->server,
+		.sw = rig->metrics_sw,
+		.switches = c->switches,
+	};
+
+	for (unsigned int i = 0; i < c->switches; i++)
+		rig->metrics_sw[i] =
+			(struct urn_metrics_switch){rig->sw[i], rig->fabric[c->sw[i].engine]};
+	if (c->urnicd.prometheus_host[0] == '\0')
+		return 0;
+	rig->prometheus = urn_prometheus_open(c->urnicd.prometheus_host, c->urnicd.prometheus_port,
+					      &src, err);
+	return rig->prometheus ? 0 : -1;
+}
+
 int
 nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 {
@@ -283,14 +345,18 @@ nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 	cfg.per_uid = limits_of(&l->per_uid);
 	rig->server_config = cfg;
 	rig->server = urn_server_open(rig->dp, &cfg, err);
-	return rig->server ? 0 : -1;
+	return rig->server ? metrics_up(rig, err) : -1;
 }
 
 void
 nicd_rig_hang_up(struct nicd_rig *rig)
 {
+	urn_prometheus_close(rig->prometheus);
+	rig->prometheus = NULL;
 	urn_server_close(rig->server);
 	rig->server = NULL;
+	urn_captures_destroy(rig->captures);
+	rig->captures = NULL;
 	if (rig->made_dir) {
 		char *slash = strrchr(rig->socket, '/');
 

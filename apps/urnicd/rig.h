@@ -3,7 +3,9 @@
 #ifndef URNICD_RIG_H
 #define URNICD_RIG_H
 
+#include "dataplane/control/capture.h"
 #include "dataplane/control/config.h"
+#include "dataplane/control/prometheus.h"
 #include "dataplane/control/server.h"
 #include "dataplane/switch/fabric.h"
 
@@ -15,6 +17,9 @@ struct nicd_rig {
 	struct urn_fabric *fabric[URN_ABI_MAX_ENGINES]; /* by engine; NULL: it polls no switch */
 	struct urn_switch **sw;              /* by number in cfg->sw; owner: its fabric */
 	struct urn_dp *dp;
+	struct urn_captures *captures; /* by name of a port or of an adapter */
+	struct urn_metrics_switch metrics_sw[URN_CONFIG_MAX_SWITCHES];
+	struct urn_prometheus *prometheus; /* NULL: not asked for */
 	struct urn_server *server;
 	struct urn_server_config server_config; /* its limits */
 	char socket[108];                    /* where it listens */
@@ -27,7 +32,7 @@ struct nicd_rig {
 int nicd_rig_open(struct nicd_rig *rig, const struct urn_config *cfg, struct urn_err *err);
 /* Listen for programs; the engines are polled by now. returns: 0, or -1 with *err */
 int nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err);
-/* Let all programs go; the engines are still polled. */
+/* Let all programs go, end what is captured; the engines are still polled. */
 void nicd_rig_hang_up(struct nicd_rig *rig);
 /* Take everything down; nothing is polled any more. */
 void nicd_rig_close(struct nicd_rig *rig);

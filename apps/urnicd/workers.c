@@ -11,12 +11,16 @@
 #include <string.h>
 #include <time.h>
 
+#include <rte_launch.h>
 #include <rte_lcore.h>
+
+#include "pmd_glue/eal.h"
 
 struct worker {
 	struct nicd_workers *all;
 	pthread_t thread;
 	bool started;
+	bool lcore;	    /* the thread is DPDK's, of lcore index + 1 */
 	unsigned int index; /* of the engine */
 	_Atomic int state;  /* 0: not there yet, 1: polls, -1: could not start */
 	char why[128];
@@ -83,31 +87,50 @@ worker_main(void *arg)
 {
 	struct worker *w = arg;
 
+	char name[16];
+
+	snprintf(name, sizeof(name), "urnic-engine%u", w->index);
+	(void)pthread_setname_np(pthread_self(), name);
 	if (!pin(w)) {
 		atomic_store(&w->state, -1);
-	} else if (rte_thread_register() != 0) {
+	} else if (!w->lcore && rte_thread_register() != 0) {
 		snprintf(w->why, sizeof(w->why), "engine %u: DPDK takes no more threads", w->index);
 		atomic_store(&w->state, -1);
 	} else {
 		loop(w);
-		rte_thread_unregister();
+		if (!w->lcore)
+			rte_thread_unregister();
 	}
 	return NULL;
 }
 
 static int
+lcore_main(void *arg)
+{
+	(void)worker_main(arg);
+	return 0;
+}
+
+/* returns: 0 or an errno value */
+static int
+launch(struct worker *w)
+{
+	w->lcore = urn_eal_huge();
+	if (w->lcore)
+		return -rte_eal_remote_launch(lcore_main, w, w->index + 1);
+	return pthread_create(&w->thread, NULL, worker_main, w);
+}
+
+static int
 start_one(struct worker *w, struct urn_err *err)
 {
-	int rc = pthread_create(&w->thread, NULL, worker_main, w);
-	char name[16];
+	int rc = launch(w);
 
 	if (rc != 0) {
 		urn_err_set(err, "engine %u: no thread: %s", w->index, strerror(rc));
 		return -1;
 	}
 	w->started = true;
-	snprintf(name, sizeof(name), "urnic-engine%u", w->index);
-	(void)pthread_setname_np(w->thread, name);
 	while (atomic_load(&w->state) == 0)
 		sched_yield();
 	if (atomic_load(&w->state) > 0)
@@ -151,7 +174,9 @@ nicd_workers_stop(struct nicd_workers *all)
 		return;
 	atomic_store(&all->stop, true);
 	for (unsigned int i = 0; i < all->n; i++)
-		if (all->worker[i].started)
+		if (all->worker[i].started && all->worker[i].lcore)
+			(void)rte_eal_wait_lcore(i + 1);
+		else if (all->worker[i].started)
 			pthread_join(all->worker[i].thread, NULL);
 	free(all);
 }

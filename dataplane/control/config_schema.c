@@ -76,8 +76,10 @@ static const struct urn_config_key eal_keys[] = {
 	 .help = "auto: take them where enough are free"},
 	{"cores", .type = URN_CT_CORES, E(cores), .preset = "(all that the process may use)",
 	 .help = "the CPUs that threads may run on: 0-3,8"},
-	{"file_prefix", .type = URN_CT_NAME, E(file_prefix), .preset = "(one of its own)",
-	 .help = "how the names of DPDK's runtime files begin"},
+	{"file_prefix", .type = URN_CT_NAME, E(file_prefix), .preset = "(none)",
+	 .help = "keep DPDK's runtime files where its tools look, under this name; else in a "
+		 "folder "
+		 "of its own"},
 	{"extra", .type = URN_CT_EAL, E(extra), .preset = "(none)",
 	 .help = "further EAL arguments, with spaces between"},
 };

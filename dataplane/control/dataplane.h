@@ -78,6 +78,15 @@ struct urn_engine *urn_dp_engine(struct urn_dp *dp, unsigned int index);
  * a time. returns: packets and requests handled; 0 when idle
  */
 unsigned int urn_engine_poll(struct urn_engine *e);
+
+struct urn_engine_usage {
+	uint64_t turns;	  /* since it was made */
+	uint64_t busy_ns; /* time of those turns that found something to do */
+	uint64_t ns;	  /* time by now */
+};
+
+/* How busy an engine is: ask twice, and divide. Any thread. */
+void urn_engine_usage(const struct urn_engine *e, struct urn_engine_usage *out);
 /*
  * Say which thread polls this engine from now on: the caller. Control calls of
  * other threads are handed to it, and wait for its next poll; control calls of

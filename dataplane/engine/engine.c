@@ -430,6 +430,10 @@ urn_engine_poll(struct urn_engine *e)
 	uint64_t now = time_of_turn(e);
 	unsigned int n = 0;
 
+	/* What came between is the last turn's, and of whoever polls switches with it. */
+	if (e->worked)
+		__atomic_store_n(&e->busy_ns, e->busy_ns + (now - e->turned), __ATOMIC_RELAXED);
+	e->turned = now;
 	URN_STAGE(ENGINE);
 	urn_engine_mail(e);
 	n += urn_engine_take(e);
@@ -438,6 +442,15 @@ urn_engine_poll(struct urn_engine *e)
 	e->waited = n ? 0 : e->waited + 1;
 	if (unlikely(e->waited >= WORKER_TURNS))
 		wait_for_workers(e);
-	e->loops++;
+	__atomic_store_n(&e->loops, e->loops + 1, __ATOMIC_RELAXED);
+	e->worked = n > 0;
 	return n;
+}
+
+void
+urn_engine_usage(const struct urn_engine *e, struct urn_engine_usage *out)
+{
+	out->turns = __atomic_load_n(&e->loops, __ATOMIC_RELAXED);
+	out->busy_ns = __atomic_load_n(&e->busy_ns, __ATOMIC_RELAXED);
+	out->ns = urn_engine_now(e);
 }

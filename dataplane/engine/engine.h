@@ -95,7 +95,10 @@ struct urn_engine {
 	uint64_t tsc;                  /* TSC, of the last turn */
 	uint64_t tsc_base;             /* TSC at which its time began, ns 1 */
 	uint64_t tsc_mult;             /* ns per cycle, 32 fractional bits */
-	uint64_t loops;
+	uint64_t loops;		       /* turns; read by others */
+	uint64_t turned;	       /* ns: when the last turn began */
+	uint64_t busy_ns;	       /* time of turns that found something; read by others */
+	bool worked;		       /* the last turn did */
 	uint32_t waited;               /* empty turns since the last look for workers */
 	struct urn_engine_config cfg;
 	int wake_fd;                   /* eventfd */

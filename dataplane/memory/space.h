@@ -22,6 +22,7 @@
 #ifndef URN_MEMORY_SPACE_H
 #define URN_MEMORY_SPACE_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +53,12 @@ int urn_space_create(const struct urn_space_fds *fds, struct urn_space **space, 
 /* Count a user in or out; any thread. The last closes it and ends its worker, which has no work. */
 void urn_space_hold(struct urn_space *space);
 void urn_space_release(struct urn_space *space);
+
+/*
+ * The CPUs that workers of this process may run on, from now on; before, all that
+ * the kernel allows. Before the first space is made.
+ */
+void urn_space_set_cpus(const cpu_set_t *cpus);
 
 /* Is the address space still in use, by any process? */
 bool urn_space_alive(const struct urn_space *space);

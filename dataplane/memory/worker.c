@@ -224,6 +224,26 @@ do_some(struct worker *w, struct urn_lane *l, uint32_t at, uint32_t n)
 	return done;
 }
 
+/* Where workers may run; of the process, as CPUs are. */
+static cpu_set_t cpus;
+static bool cpus_set;
+
+void
+urn_space_set_cpus(const cpu_set_t *set)
+{
+	cpus = *set;
+	cpus_set = true;
+}
+
+static void
+cpus_get(cpu_set_t *set)
+{
+	if (cpus_set)
+		*set = cpus;
+	else
+		memset(set, 0xff, sizeof(*set)); /* the kernel takes those that are allowed */
+}
+
 /*
  * An engine that polls does not let go of its core, so whoever shares it waits
  * for the end of a time slice: go elsewhere, but not to and fro.
@@ -233,7 +253,7 @@ move_away(struct worker *w, int cpu)
 {
 	cpu_set_t others;
 
-	memset(&others, 0xff, sizeof(others)); /* the kernel takes those that are allowed */
+	cpus_get(&others);
 	CPU_CLR((size_t)cpu, &others);
 	/* There is no other core: then it stays. */
 	(void)sched_setaffinity(0, sizeof(others), &others);
@@ -340,7 +360,7 @@ run_anywhere(pthread_attr_t *attr)
 {
 	cpu_set_t all;
 
-	memset(&all, 0xff, sizeof(all)); /* the kernel takes those that are allowed */
+	cpus_get(&all);
 	pthread_attr_setaffinity_np(attr, sizeof(all), &all);
 }
 

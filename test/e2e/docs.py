@@ -257,7 +257,7 @@ def main():
             check_names(doc, project, source)
             check_options(doc, place)
             if doc.name in ("doc/urnic-cp.md", "doc/urnic-perf.md", "doc/urnic-switch.md",
-                            "doc/urnicctl.md"):
+                            "doc/urnic-top.md", "doc/urnicctl.md"):
                 program = doc.name[4:-3]
                 check_manual(doc, place, f"build/apps/{program}/{program}")
             check_commands(doc, place)

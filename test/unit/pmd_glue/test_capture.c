@@ -3,6 +3,7 @@
 #include "pmd_glue/capture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,9 @@ struct seen {
 	unsigned int in, out;  /* packets by direction */
 	unsigned int bytes_ok; /* packets that are frames of ours */
 	unsigned int ifaces;
+	char names[64];		    /* of the interfaces, a space behind each */
+	unsigned int stats;	    /* blocks with what an interface saw */
+	uint64_t received, dropped; /* of these */
 	bool sorted; /* time stamps do not decrease */
 	uint64_t first_ns;
 };
@@ -70,6 +74,41 @@ packet_see(struct seen *s, const uint8_t *b, uint32_t len, uint64_t *last)
 	}
 }
 
+/* The value of an option among those from `at` on; NULL: it has none. */
+static const uint8_t *
+option(const uint8_t *b, uint32_t at, uint32_t len, uint16_t code, uint16_t *size)
+{
+	for (; at + 8 <= len; at += 4 + RTE_ALIGN(*size, 4u)) {
+		*size = (uint16_t)(b[at + 2] | b[at + 3] << 8);
+		if ((b[at] | b[at + 1] << 8) == code)
+			return b + at + 4;
+	}
+	return NULL;
+}
+
+static void
+block_see(struct seen *s, const uint8_t *b, uint32_t len)
+{
+	uint16_t size = 0;
+	const uint8_t *v;
+
+	if (u32(b) == 1) {
+		s->ifaces++;
+		v = option(b, 16, len, 2, &size);
+		check(v != NULL && strlen(s->names) + size + 2 < sizeof(s->names));
+		strncat(s->names, (const char *)v, size);
+		strcat(s->names, " ");
+	} else if (u32(b) == 5) {
+		s->stats++;
+		v = option(b, 20, len, 4, &size);
+		check(v != NULL && size == 8);
+		s->received += u32(v);
+		v = option(b, 20, len, 5, &size);
+		check(v != NULL && size == 8);
+		s->dropped += u32(v);
+	}
+}
+
 static struct seen
 pcapng_read(const char *path)
 {
@@ -87,7 +126,7 @@ pcapng_read(const char *path)
 		uint32_t len = size - at >= 12 ? u32(file + at + 4) : 0;
 
 		check(len >= 12 && len <= size - at && u32(file + at + len - 4) == len);
-		s.ifaces += u32(file + at) == 1;
+		block_see(&s, file + at, len);
 		if (u32(file + at) == 6)
 			packet_see(&s, file + at, len, &last);
 		at += len;
@@ -128,7 +167,8 @@ whole(void *arg)
 	frames_cross(p[0], p[1], 0, 100);
 	s = pcapng_read(path);
 	check(s.in == n && s.out == n && s.bytes_ok == 2 * n && s.sorted);
-	check(s.ifaces == 2);
+	check(s.ifaces == 2 && strcmp(s.names, "left right ") == 0);
+	check(s.stats == 2 && s.received == 2 * n && s.dropped == 0);
 	clock_gettime(CLOCK_REALTIME, &now);
 	check(s.first_ns / 1000000000 - (uint64_t)now.tv_sec + 60 <= 60);
 	snprintf(cmd, sizeof(cmd), "tshark -r %s 2>%s.err | wc -l >%s.n", path, path, path);
@@ -203,6 +243,7 @@ overrun(void *arg)
 	check_ok(urn_capture_close(cap, &dropped, &err), &err);
 	s = pcapng_read(path);
 	check(s.out + dropped == 32000 && s.bytes_ok == s.out);
+	check(s.received == 32000 && s.dropped == dropped);
 	urn_port_close(p);
 }
 
@@ -237,6 +278,60 @@ disk_full(void *arg)
 }
 
 static void
+count_calls(void *arg)
+{
+	__atomic_fetch_add((int *)arg, 1, __ATOMIC_RELAXED);
+}
+
+/* Of what comes, so many frames and no more, or as fit into so many bytes; and the port goes on. */
+static void
+limits(void *arg)
+{
+	struct urn_capture_info info;
+	struct urn_capture *cap;
+	struct urn_err err = {""};
+	struct urn_port *p[2];
+	struct stat st;
+	struct seen s;
+	char path[64];
+	int i, calls;
+
+	(void)arg;
+	path_of(path, "limits");
+	eal_up();
+	pair_up(p, 1);
+	for (i = 0; i < 2; i++) {
+		struct urn_capture_config cfg = {.path = path,
+						 .ports = p,
+						 .n = 2,
+						 .quiesce = count_calls,
+						 .quiesce_arg = &calls};
+
+		calls = 0;
+		cfg.max_frames = i == 0 ? 7 : 0;
+		cfg.max_bytes = i == 0 ? 0 : 5000;
+		cfg.fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		check(cfg.fd >= 0);
+		cap = urn_capture_begin(&cfg, &err);
+		check_ok(cap == NULL, &err);
+		do {
+			frames_cross(p[0], p[1], 0, 200);
+			urn_capture_info(cap, &info);
+		} while (!info.full);
+		frames_cross(p[0], p[1], 0, 200);
+		check_ok(urn_capture_finish(cap, &info, &err), &err);
+		check(info.full && info.error == 0 && calls >= 1);
+		s = pcapng_read(path);
+		check(stat(path, &st) == 0 && (uint64_t)st.st_size == info.bytes);
+		check(s.in + s.out == info.frames && s.stats == 2);
+		check(i == 0 ? info.frames == 7 : info.bytes <= 5000 + 200 && info.frames > 10);
+		check(fcntl(cfg.fd, F_GETFD) == -1);
+	}
+	urn_port_close(p[0]);
+	urn_port_close(p[1]);
+}
+
+static void
 errors(void *arg)
 {
 	struct urn_err err = {""};
@@ -260,6 +355,7 @@ CHILD_TEST(whole)
 CHILD_TEST(again)
 CHILD_TEST(overrun)
 CHILD_TEST(disk_full)
+CHILD_TEST(limits)
 CHILD_TEST(errors)
 
 static int
@@ -285,7 +381,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole),	cmocka_unit_test(test_again),
 		cmocka_unit_test(test_overrun), cmocka_unit_test(test_disk_full),
-		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_limits),	cmocka_unit_test(test_errors),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,0 +1,332 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A live view of urnicd: load of engines, rates of adapters, drops by reason, clients. It asks
+DPDK's telemetry socket, and so sees what dpdk-telemetry.py does: nothing is changed by looking."""
+
+import argparse
+import glob
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import termios
+import time
+import tty
+
+VERSION = "@VERSION@"
+SOCKET = "dpdk_telemetry.v2"
+CLIENTS = 64  # looked at, at most: one question each
+
+EPILOG = """\
+Without --socket and --file-prefix it looks for a urnicd of this user, and of root, in the
+folders of runtime files. Keys: q ends, space refreshes at once.
+
+Exit code: 0 ended by q or --once, 1 failed, 2 wrong usage, 128 + N ended by signal N."""
+
+
+class Failed(Exception):
+    """A sentence that says what is wrong, and what to do."""
+
+
+class Telemetry:
+    """A connection to a telemetry socket."""
+
+    def __init__(self, path):
+        self.path = path
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self.sock.settimeout(10)
+            self.sock.connect(path)
+            hello = json.loads(self.sock.recv(1024))
+            self.size, self.pid = hello["max_output_len"], hello["pid"]
+        except (OSError, ValueError, KeyError, TypeError) as e:
+            self.sock.close()
+            raise Failed(f"{path}: no telemetry to be had there: {e}") from None
+
+    def ask(self, command):
+        """returns: the answer; None: there is none such"""
+        try:
+            self.sock.send(command.encode())
+            reply = self.sock.recv(self.size)
+        except OSError as e:
+            raise Failed(f"{self.path}: the dataplane does not answer: {e}") from None
+        if not reply:
+            raise Failed(f"{self.path}: the dataplane has ended")
+        try:
+            answer = json.loads(reply)[command.split(",")[0]]
+        except (ValueError, KeyError) as e:
+            raise Failed(f"{self.path}: an answer that makes no sense: {e}") from None
+        return None if isinstance(answer, dict) and "error" in answer else answer
+
+
+def candidates():
+    """Telemetry sockets of processes of ours or of root."""
+    bases = [os.environ.get(v) for v in ("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "TMPDIR")]
+    found = set()
+    for base in [b for b in bases if b] + ["/run", "/run/urnic", "/tmp"]:
+        for pattern in (f"dpdk/*/{SOCKET}", f"urnic-rt-*/dpdk/*/{SOCKET}"):
+            for path in glob.glob(os.path.join(glob.escape(base), pattern)):
+                try:
+                    if os.stat(path).st_uid in (0, os.geteuid()):
+                        found.add(os.path.realpath(path))
+                except OSError:
+                    pass
+    return sorted(found)
+
+
+def find():
+    """The one urnicd there is."""
+    there = []
+    for path in candidates():
+        try:
+            t = Telemetry(path)
+            if t.ask("/urnic/version"):
+                there.append(t)
+        except Failed:
+            pass
+    if len(there) == 1:
+        return there[0]
+    if there:
+        raise Failed("several dataplanes run; give one of:\n" +
+                     "\n".join(f"  --socket {t.path}   (process {t.pid})" for t in there))
+    raise Failed("no dataplane found: start urnicd, as this user or as root, or say where its telemetry "
+                 "socket is: --socket PATH, --file-prefix NAME")
+
+
+def prefix_path(prefix):
+    """Where DPDK keeps the socket of a file_prefix, for this user."""
+    base = os.environ.get("RUNTIME_DIRECTORY")
+    if not base:
+        base = "/run" if os.getuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", "/tmp")
+    return os.path.join(base, "dpdk", prefix, SOCKET)
+
+
+# ---- what there is
+
+def look(t):
+    """Everything at this moment."""
+    now = {"time": time.monotonic(), "engines": {}, "adapters": {}, "clients": [], "switches": {}}
+    for e in t.ask("/urnic/engine/list") or []:
+        now["engines"][e] = t.ask(f"/urnic/engine/usage,{e}") or {}
+    for a in t.ask("/urnic/adapter/list") or []:
+        now["adapters"][a] = {**(t.ask(f"/urnic/adapter/info,{a}") or {}),
+                              "counters": t.ask(f"/urnic/adapter/counters,{a}") or {}}
+    for c in (t.ask("/urnic/client/list") or [])[:CLIENTS]:
+        info = t.ask(f"/urnic/client/info,{c}")
+        if info:  # else it has gone meanwhile
+            now["clients"].append(info)
+    for plug in t.ask("/urnic/switch/list") or []:
+        now["switches"][plug] = t.ask("/urnic/switch/info," + plug.replace(":", ",", 1)) or {}
+    return now
+
+
+def is_drop(name):
+    """Counters of what did not go on."""
+    return name.startswith("drop_") or name in ("no_mbuf", "no_work", "cq_overrun", "event_lost")
+
+
+def rates(was, now):
+    """What happened between two looks, by the second."""
+    seconds = max(now["time"] - was["time"], 1e-9)
+
+    def per_s(new, old, key):
+        return max(new.get(key, 0) - old.get(key, new.get(key, 0)), 0) / seconds
+
+    view = {"seconds": round(seconds, 3), "engines": [], "adapters": [], "switches": [], "clients": now["clients"]}
+    for e, new in now["engines"].items():
+        old = was["engines"].get(e, new)
+        ns = new.get("ns", 0) - old.get("ns", 0)
+        busy = max(new.get("busy_ns", 0) - old.get("busy_ns", 0), 0)
+        view["engines"].append({"engine": e, "load": round(min(busy / ns, 1), 4) if ns > 0 else 0,
+                                "turns_per_s": round(per_s(new, old, "turns"))})
+    for name, a in now["adapters"].items():
+        new, old = a["counters"], was["adapters"].get(name, a)["counters"]
+        view["adapters"].append({
+            "adapter": name, "node": a.get("node", ""), "link": bool(a.get("link")), "qps": a.get("qps", 0),
+            "clients": a.get("clients", 0),
+            "rx_packets_per_s": round(per_s(new, old, "rx_packets")),
+            "rx_bits_per_s": round(8 * per_s(new, old, "rx_bytes")),
+            "tx_packets_per_s": round(per_s(new, old, "tx_packets")),
+            "tx_bits_per_s": round(8 * per_s(new, old, "tx_bytes")),
+            "retransmits_per_s": round(per_s(new, old, "retransmits")),
+            "timeouts_per_s": round(per_s(new, old, "timeouts")),
+            "drops": {k: {"total": v, "per_s": round(per_s(new, old, k), 1)}
+                      for k, v in new.items() if is_drop(k) and v}})
+    for plug, new in now["switches"].items():
+        old = was["switches"].get(plug, new)
+        drops = {k for k in new if "drop_" in k}
+        view["switches"].append({"port": plug, "up": bool(new.get("up")),
+                                 "rx_packets_per_s": round(per_s(new, old, "rx_packets")),
+                                 "tx_packets_per_s": round(per_s(new, old, "tx_packets")),
+                                 "drops_per_s": round(sum(per_s(new, old, k) for k in drops), 1),
+                                 "drops": sum(new[k] for k in drops)})
+    return view
+
+
+# ---- how it is shown
+
+def short(n):
+    """1234567 as 1.23 M"""
+    for unit in ("", " k", " M", " G"):
+        if n < 1000:
+            return f"{n:.0f}" if not unit else f"{n:.3g}{unit}"
+        n /= 1000
+    return f"{n:.3g} T"
+
+
+def clean(text):
+    """What a terminal may see of names that others chose."""
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in str(text))
+
+
+def table(head, rows):
+    """Lines with aligned columns; numbers to the right."""
+    if not rows:
+        return []
+    cells = [head] + [[clean(c) for c in r] for r in rows]
+    width = [max(len(r[i]) for r in cells) for i in range(len(head))]
+    left = [isinstance(rows[0][i], str) and not rows[0][i][:1].isdigit() for i in range(len(head))]
+    return ["  ".join(c.ljust(w) if l else c.rjust(w) for c, w, l in zip(r, width, left)).rstrip()
+            for r in cells] + [""]
+
+
+def lines(view, version):
+    """The whole view as text."""
+    there = ", ".join(f"{len(view[k])} {k if len(view[k]) != 1 else k[:-1]}"
+                      for k in ("engines", "adapters", "clients"))
+    out = [f"urnicd {clean(version.get('urnic', '?'))}, {clean(version.get('dpdk', '?'))}: {there}; "
+           f"over {view['seconds']:.1f} s", ""]
+    out += table(["ENGINE", "LOAD", "TURNS/s"],
+                 [[e["engine"], f"{100 * e['load']:.1f}%", short(e["turns_per_s"])] for e in view["engines"]])
+    out += table(["ADAPTER", "NODE", "LINK", "QPS", "CLIENTS", "RX/s", "RX bit/s", "TX/s", "TX bit/s", "AGAIN/s",
+                  "TIMEOUTS/s"],
+                 [[a["adapter"], a["node"], "up" if a["link"] else "down", a["qps"], a["clients"],
+                   short(a["rx_packets_per_s"]), short(a["rx_bits_per_s"]), short(a["tx_packets_per_s"]),
+                   short(a["tx_bits_per_s"]), short(a["retransmits_per_s"]), short(a["timeouts_per_s"])]
+                  for a in view["adapters"]])
+    out += table(["DROPS OF", "REASON", "PER s", "TOTAL"],
+                 [[a["adapter"], k, d["per_s"], d["total"]] for a in view["adapters"]
+                  for k, d in sorted(a["drops"].items(), key=lambda kd: (-kd[1]["per_s"], -kd[1]["total"]))])
+    out += table(["SWITCH PORT", "LINK", "RX/s", "TX/s", "DROPS/s", "DROPS"],
+                 [[s["port"], "up" if s["up"] else "down", short(s["rx_packets_per_s"]),
+                   short(s["tx_packets_per_s"]), s["drops_per_s"], s["drops"]] for s in view["switches"]])
+    out += table(["CLIENT", "ADAPTER", "PID", "UID", "PROGRAM", "QPS", "CQS", "MRS", "PINNED"],
+                 [[c["client"], c["adapter"], c["pid"], c["uid"], c["program"], c["qps"], c["cqs"], c["mrs"],
+                   short(c["pinned_bytes"])] for c in view["clients"]])
+    return out[:-1]
+
+
+class Screen:
+    """The terminal, given back as it was."""
+
+    def __enter__(self):
+        self.before = termios.tcgetattr(sys.stdin)
+        tty.setcbreak(sys.stdin)
+        sys.stdout.write("\x1b[?1049h\x1b[?25l")
+        return self
+
+    def __exit__(self, *_):
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self.before)
+        sys.stdout.write("\x1b[?25h\x1b[?1049l")
+        sys.stdout.flush()
+
+    def show(self, text):
+        columns, rows = shutil.get_terminal_size()
+        text = [line[:columns] for line in text[:rows - 1]]
+        sys.stdout.write("\x1b[H" + "".join(f"{line}\x1b[K\n" for line in text) + "\x1b[J")
+        sys.stdout.flush()
+
+    def wait(self, seconds):
+        """Until it is time, or a key is pressed. returns: whether to go on"""
+        ready, _, _ = select.select([sys.stdin], [], [], seconds)
+        key = os.read(sys.stdin.fileno(), 1) if ready else b" "
+        return key not in (b"q", b"Q", b"")
+
+
+def live(t, version, interval):
+    """Until q is pressed."""
+    with Screen() as screen:
+        was = look(t)
+        screen.show(lines(rates(was, was), version))
+        while screen.wait(interval):
+            now = look(t)
+            screen.show(lines(rates(was, now), version))
+            was = now
+
+
+def plain(t, version, args):
+    """To a file or a pipe."""
+    was = look(t)
+    while True:
+        time.sleep(args.interval)
+        now = look(t)
+        view = rates(was, now)
+        if args.json:
+            print(json.dumps({"version": version, **view}), flush=True)
+        else:
+            print("\n".join(lines(view, version)), flush=True)
+        if args.once:
+            return
+        was = now
+
+
+def on_signal(number, _):
+    """The way out passes by the terminal's settings."""
+    raise SystemExit(128 + number)
+
+
+def interval_of(text):
+    """--interval's argument, in seconds"""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0.1 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"{text}: give seconds, 0.1 to 3600")
+    return value
+
+
+def options():
+    p = argparse.ArgumentParser(prog="urnic-top", epilog=EPILOG, allow_abbrev=False,
+                                description="Show what urnicd does: rates, load, drops by reason, clients.",
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--once", action="store_true", help="show the rates over one interval, and end")
+    p.add_argument("--json", action="store_true", help="a line of JSON for each interval")
+    p.add_argument("--interval", metavar="SECONDS", type=interval_of, default=1, help="default 1, at least 0.1")
+    where = p.add_mutually_exclusive_group()
+    where.add_argument("--socket", metavar="PATH", help=f"the telemetry socket, {SOCKET}")
+    where.add_argument("--file-prefix", metavar="NAME", help="file_prefix of its configuration")
+    p.add_argument("--version", action="version", version=f"urnic-top {VERSION}")
+    return p.parse_args()
+
+
+def main():
+    args = options()
+    for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(s, on_signal)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    watch = not args.once and not args.json
+    if watch and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        print("urnic-top: this is no terminal; give --once or --json", file=sys.stderr)
+        return 2
+    try:
+        path = args.socket or (prefix_path(args.file_prefix) if args.file_prefix else None)
+        t = Telemetry(path) if path else find()
+        version = t.ask("/urnic/version")
+        if version is None:
+            raise Failed(f"{t.path}: a DPDK program, but no urnicd that runs")
+        if watch:
+            live(t, version, args.interval)
+        else:
+            plain(t, version, args)
+    except Failed as e:
+        print(f"urnic-top: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

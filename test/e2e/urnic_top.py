@@ -1,0 +1,191 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""urnic-top: figures that are right, as text, as JSON and on a terminal, which it gives back as it
+was; and what it says when there is nobody, or somebody else."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+import unittest
+
+sys.dont_write_bytecode = True  # of urnicd_common
+from urnicd_common import Nicd, SECONDS
+
+TOP = None
+
+
+class Top(Nicd):
+    def setUp(self):
+        super().setUp()
+        self.env["TMPDIR"] = self.run
+
+    def top(self, *args, code=0, **kwargs):
+        p = subprocess.run([TOP, *args], env=self.env, capture_output=True, text=True, timeout=SECONDS,
+                           check=False, stdin=subprocess.DEVNULL, **kwargs)
+        self.assertEqual(p.returncode, code, p.stdout + p.stderr)
+        return p.stdout if code == 0 else p.stderr
+
+    def busy(self):
+        p = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60", "--qps", "2")
+        self.assertTrue(self.until(lambda: self.json()["adapters"][0]["tx_packets_per_s"] > 0))
+        return p
+
+    def json(self):
+        return json.loads(self.top("--once", "--json", "--interval", "0.1"))
+
+    def test_json(self):
+        nicd, _ = self.start()
+        idle = self.json()
+        self.assertEqual([a["adapter"] for a in idle["adapters"]], ["a0", "b0"])
+        self.assertEqual(idle["clients"], [])
+        perf = self.busy()
+        v = self.json()
+        a, b = v["adapters"]
+        self.assertEqual((a["node"], a["link"], a["qps"], a["clients"]), ("a", True, 2, 1))
+        self.assertGreater(a["tx_bits_per_s"], 8 * a["tx_packets_per_s"])
+        self.assertGreater(b["rx_packets_per_s"], 0)
+        self.assertGreater(v["engines"][0]["load"], 0)
+        self.assertLessEqual(v["engines"][0]["load"], 1)
+        self.assertEqual({c["pid"] for c in v["clients"]}, {perf.pid})
+        self.assertEqual([s["port"] for s in v["switches"]], ["wire:a0", "wire:b0"])
+        self.assertEqual(self.stop(nicd)[0], 0)
+
+    def test_lines_of_json_until_a_signal(self):
+        nicd, _ = self.start()
+        p = self.popen(TOP, "--json", "--interval", "0.1")
+        for _ in range(3):
+            self.assertEqual(len(json.loads(p.stdout.readline())["engines"]), 1)
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual(p.communicate(timeout=SECONDS)[1], "")
+        self.assertEqual(p.returncode, 128 + signal.SIGTERM)
+        self.assertEqual(self.stop(nicd)[0], 0)
+
+    def test_text_and_drops(self):
+        """What a lossy wire takes has its row and its reason."""
+        nicd, _ = self.start(eal="file_prefix = top")
+        # A frame to nobody: the switch floods it, and b0 says why it did not take it.
+        self.busy()
+        text = self.top("--once", "--interval", "0.2", "--file-prefix", "top")
+        for words in (r"^urnicd \S+, DPDK [^:]+: 1 engine, 2 adapters, 2 clients; over",
+                      r"^ADAPTER +NODE +LINK", r"^a0 +a +up +2 +1 ", r"^SWITCH PORT", r"^wire:b0 +up ",
+                      r"^CLIENT +ADAPTER", r"urnic-perf"):
+            self.assertRegex(text, re.compile(words, re.M))
+        self.assertEqual(text, "".join(c for c in text if c == "\n" or c.isprintable()))
+        self.assertEqual(self.stop(nicd)[0], 0)
+
+    def read_until(self, fd, pattern):
+        """What comes at a terminal until it matches."""
+        got, end = "", time.time() + SECONDS
+        while not re.search(pattern, got, re.S):
+            self.assertLess(time.time(), end, got)
+            if select.select([fd], [], [], 1)[0]:
+                got += os.read(fd, 65536).decode()
+        return got
+
+    def terminal(self, rows=40, columns=100):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        before = termios.tcgetattr(theirs)
+        p = subprocess.Popen([TOP, "--interval", "0.1"], stdin=theirs, stdout=theirs, stderr=theirs,
+                             env=dict(self.env, TERM="xterm"))
+        self.running.append(p)
+        return ours, theirs, before, p
+
+    def test_terminal(self):
+        nicd, _ = self.start()
+        for end in (b"q", signal.SIGINT):
+            ours, theirs, before, p = self.terminal(rows=8, columns=30)
+            got = self.read_until(ours, r"ENGINE.*ENGINE.*ENGINE")
+            self.assertIn("\x1b[?1049h", got)
+            screen = got.split("\x1b[H")[-2]
+            self.assertLessEqual(screen.count("\r\n"), 7)
+            for line in re.sub(r"\x1b\[[?0-9]*[A-Za-z]", "", screen).split("\r\n"):
+                self.assertLessEqual(len(line), 30)
+            if isinstance(end, bytes):
+                os.write(ours, end)
+            else:
+                p.send_signal(end)
+            self.read_until(ours, r"\x1b\[\?1049l")
+            self.assertEqual(p.wait(timeout=SECONDS), 0 if isinstance(end, bytes) else 128 + end)
+            self.assertEqual(termios.tcgetattr(theirs), before)
+            os.close(ours)
+            os.close(theirs)
+        self.assertEqual(self.stop(nicd)[0], 0)
+
+    def test_dataplane_ends(self):
+        nicd, _ = self.start()
+        ours, theirs, before, p = self.terminal()
+        self.read_until(ours, "ENGINE")
+        self.assertEqual(self.stop(nicd)[0], 0)
+        self.read_until(ours, r"urnic-top: .*(has ended|does not answer)")
+        self.assertEqual(p.wait(timeout=SECONDS), 1)
+        self.assertEqual(termios.tcgetattr(theirs), before)
+        os.close(ours)
+        os.close(theirs)
+
+    def test_nobody(self):
+        self.assertIn("no dataplane found", self.top("--once", code=1))
+        self.assertIn("No such file", self.top("--once", "--socket", "/nowhere", code=1))
+        self.assertIn(os.path.join(self.run, "dpdk", "x"), self.top("--once", "--file-prefix", "x", code=1))
+
+    def test_several(self):
+        a, _ = self.start(eal="file_prefix = one")
+        first = self.socket
+        self.socket += "2"
+        b, _ = self.start(eal="file_prefix = two")
+        said = self.top("--once", code=1)
+        for words in ("several", f"process {a.pid}", f"process {b.pid}", "--socket"):
+            self.assertIn(words, said)
+        self.top("--once", "--interval", "0.1", "--file-prefix", "two")
+        for p in (b, a):
+            p.send_signal(signal.SIGTERM)
+            p.communicate(timeout=SECONDS)
+        self.assertFalse(os.path.exists(first))
+
+    def test_somebody_else(self):
+        """A socket that says what it likes is told apart, and never shown raw."""
+        path = os.path.join(self.run, "s")
+        for hello, words in ((b"x", "no telemetry to be had"), (b"[]", "no telemetry to be had"),
+                             (b'{"max_output_len": 16384, "pid": 1}', "no sense|has ended|does not answer")):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+                s.bind(path)
+                s.listen(1)
+
+                def serve(s=s, hello=hello):
+                    c, _ = s.accept()
+                    with c:
+                        c.send(hello)
+                        try:
+                            if c.recv(1000):
+                                c.send(b'{"no": 1}')
+                        except OSError:
+                            pass
+                t = threading.Thread(target=serve)
+                t.start()
+                self.assertRegex(self.top("--once", "--socket", path, code=1), words)
+                t.join()
+            os.unlink(path)
+
+    def test_usage(self):
+        self.assertIn("--interval", self.top("--help"))
+        self.assertRegex(self.top("--version"), r"^urnic-top \d")
+        for args in ((), ("--interval", "0", "--once"), ("--interval", "x", "--once"), ("--nonsense",), ("x",),
+                     ("--socket", "a", "--file-prefix", "b")):
+            self.top(*args, code=2)
+
+
+if __name__ == "__main__":
+    TOP, Nicd.NICD, Nicd.PERF, Nicd.CONFIG = sys.argv[1:5]
+    del sys.argv[1:5]
+    unittest.main()

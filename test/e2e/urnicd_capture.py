@@ -1,0 +1,156 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Captures of a running urnicd, on command: whole, both directions, under the names of the
+configuration, and dissected as RoCEv2 without a fault by Wireshark and scapy."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True  # of urnicd_common
+from urnicd_common import Nicd, SECONDS
+
+CTL = JUDGE = None
+IN, OUT = 1, 2  # pcapng's directions
+
+
+class Capture(Nicd):
+    def setUp(self):
+        super().setUp()
+        self.files = os.path.join(self.dir.name, "captures")
+        os.mkdir(self.files)
+
+    def begin(self):
+        return self.start(daemon=f"capture_dir = {self.files}")[0]
+
+    def ctl(self, *words, code=0):
+        """A command. returns: its objects, or what it complained of"""
+        p = subprocess.run([CTL, "--socket", self.socket, "--json", *words], env=self.env, capture_output=True,
+                           text=True, timeout=SECONDS, check=False)
+        self.assertEqual(p.returncode, code, p.stdout + p.stderr)
+        return p.stderr if code else json.loads(p.stdout or "[]")
+
+    def frames(self, name):
+        """(interface, direction, length, is it RoCEv2) of every frame; the file is whole."""
+        p = subprocess.run(["tshark", "-r", os.path.join(self.files, name), "-T", "fields", "-e",
+                            "frame.interface_name", "-e", "frame.packet_flags_direction", "-e", "frame.len",
+                            "-e", "infiniband.bth.opcode"],
+                           env=dict(os.environ, LC_ALL="C"), capture_output=True, text=True, timeout=SECONDS, check=True)
+        self.assertNotIn("cut short", p.stderr)
+        found = []
+        for line in p.stdout.splitlines():
+            interface, direction, length, opcode = line.split("\t")
+            found.append((interface, int(direction, 16), int(length), opcode != ""))
+        return found
+
+    def counters(self, adapter):
+        return self.ctl("show", "counters", adapter, "all")[0]
+
+    def test_every_frame_of_both_directions(self):
+        p = self.begin()
+        self.perf("send_lat", "--iters", "10")  # neighbours and peers know each other from here on
+        before = [self.counters(a) for a in ("a0", "b0")]
+        self.ctl("capture", "start", "all", "x.pcapng")
+        self.perf("send_lat", "--iters", "100", "--size", "3000")
+        self.perf("write_bw", "--iters", "10", "--size", "16k")
+        self.perf("read_lat", "--iters", "20", "--foreign")
+        self.perf("atomic_lat", "--iters", "20")
+        last = self.ctl("capture", "stop")[0]
+        after = [self.counters(a) for a in ("a0", "b0")]
+        self.assertEqual((last["dropped"], last["failure"]), (0, ""))
+        frames = self.frames("x.pcapng")
+        self.assertEqual(len(frames), last["frames"])
+        self.assertEqual(os.path.getsize(os.path.join(self.files, "x.pcapng")), last["bytes"])
+        self.assertEqual(os.stat(os.path.join(self.files, "x.pcapng")).st_mode & 0o777, 0o600)
+        # What a0 sent b0 received, frame by frame; and it is what was counted, but for
+        # neighbours that are asked again at a moment of their choice.
+        for one, other in (("a0", "b0"), ("b0", "a0")):
+            sent = [f[2:] for f in frames if f[:2] == (one, OUT) and f[3]]
+            self.assertEqual(sent, [f[2:] for f in frames if f[:2] == (other, IN) and f[3]])
+            self.assertGreater(len(sent), 200)
+        for name, was, now in zip(("a0", "b0"), before, after):
+            seen = sum(f[:2] == (name, IN) and f[3] for f in frames)
+            self.assertEqual(seen, now["rx_roce"] - was["rx_roce"])
+        judged = subprocess.run([sys.executable, JUDGE, "--sent", "--at-least", "400",
+                                 os.path.join(self.files, "x.pcapng")], capture_output=True, text=True,
+                                timeout=10 * SECONDS, check=False)
+        self.assertEqual(judged.returncode, 0, judged.stdout + judged.stderr)
+        self.assertEqual(self.stop(p)[0], 0)
+
+    def test_one_port_and_a_limit(self):
+        p = self.begin()
+        self.ctl("capture", "start", "b0", "few", "frames", "7")
+        self.perf("send_lat", "--iters", "100")
+        self.assertTrue(self.until(lambda: self.ctl("show", "capture")[0]["ended"]))
+        self.assertEqual(self.ctl("capture", "stop")[0]["frames"], 7)
+        self.assertEqual([f[0] for f in self.frames("few")], ["b0"] * 7)
+        self.ctl("capture", "start", "all", "small", "size", "64k")
+        self.perf("write_bw", "--iters", "100")
+        self.assertTrue(self.until(lambda: self.ctl("show", "capture")[0]["ended"]))
+        self.ctl("capture", "stop")
+        self.assertTrue(32768 < os.path.getsize(os.path.join(self.files, "small")) <= 65536 + 256)
+        self.assertGreater(len(self.frames("small")), 10)
+        self.assertEqual(self.stop(p)[0], 0)
+
+    def test_what_is_refused(self):
+        p = self.begin()
+        os.symlink(os.path.join(self.dir.name, "elsewhere"), os.path.join(self.files, "link"))
+        for port, file, words in (("all", "../x", "no name for a capture"), ("all", "/tmp/x", "no name for a capture"),
+                                  ("all", ".x", "no name for a capture"), ("all", "link", "choose another name"),
+                                  ("c0", "x", "a0, b0")):
+            self.assertIn(words, self.ctl("capture", "start", port, file, code=1))
+        self.assertIn("no capture is running", self.ctl("capture", "stop", code=1))
+        self.assertEqual(os.listdir(self.files), ["link"])
+        self.ctl("capture", "start", "all", "x")
+        self.assertIn("stop that first", self.ctl("capture", "start", "all", "y", code=1))
+        self.assertEqual(self.stop(p)[0], 0)
+        self.assertEqual(sorted(os.listdir(self.files)), ["link", "x"])
+
+    def test_full_disk(self):
+        """A limit to the length of files, once a program has what it needs. The capture is started
+        at the console: in the thread that takes signals."""
+        p = self.popen(self.NICD, "-i", "-c", self.config(daemon=f"capture_dir = {self.files}"),
+                       stdin=subprocess.PIPE)
+        self.assertIn("listening at", p.stderr.readline())
+        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
+        self.assertTrue(self.until(lambda: self.counters("a0")["tx_requests"] > 0))
+        resource.prlimit(p.pid, resource.RLIMIT_FSIZE, (100000, resource.RLIM_INFINITY))
+        p.stdin.write("capture start all x\n")
+        p.stdin.flush()
+        self.assertTrue(self.until(lambda: self.ctl("show", "capture") and self.ctl("show", "capture")[0]["ended"]))
+        self.assertIn("x can't be written", self.ctl("show", "capture")[0]["failure"])
+        self.assertIn("not whole", self.ctl("capture", "stop", code=1))
+        sent = self.counters("a0")["tx_requests"]
+        self.assertTrue(self.until(lambda: self.counters("a0")["tx_requests"] > sent))
+        self.assertIsNone(perf.poll())
+        p.send_signal(signal.SIGTERM)
+        p.communicate(timeout=SECONDS)
+        self.assertEqual(p.returncode, 0)
+
+    def test_sigterm_ends_it_in_order(self):
+        p = self.begin()
+        self.ctl("capture", "start", "all", "x")
+        self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
+        self.assertTrue(self.until(lambda: self.ctl("show", "capture")[0]["frames"] > 100))
+        self.assertEqual(self.stop(p, signal.SIGTERM)[0], 0)
+        self.assertGreater(len(self.frames("x")), 100)
+
+    def test_again_and_again_under_load(self):
+        p = self.begin()
+        perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
+        for i in range(20):
+            self.ctl("capture", "start", "all", f"n{i}")
+            self.ctl("capture", "stop")
+        self.assertIsNone(perf.poll())
+        self.assertEqual(len(os.listdir(self.files)), 20)
+        self.assertEqual(self.stop(p)[0], 0)
+
+
+if __name__ == "__main__":
+    CTL, JUDGE, Nicd.NICD, Nicd.PERF, Nicd.CONFIG = sys.argv[1:6]
+    del sys.argv[1:6]
+    unittest.main()

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A urnicd of two nodes for a test case, and what is left of it: nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+SECONDS = 60
+
+
+class Nicd(unittest.TestCase):
+    NICD = PERF = CONFIG = None  # set by the script
+
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory(prefix="urnic-test.")
+        self.socket = os.path.join(self.dir.name, "nicd.sock")
+        self.running = []
+        # DPDK's and our own runtime files are to be where the test can see them.
+        self.run = os.path.join(self.dir.name, "run")
+        os.mkdir(self.run, 0o700)
+        self.env = dict(os.environ, XDG_RUNTIME_DIR=self.run, RUNTIME_DIRECTORY=self.run)
+
+    def tearDown(self):
+        for p in self.running:
+            if p.poll() is None:
+                p.kill()
+            p.communicate()
+        self.dir.cleanup()
+
+    def config(self, daemon="", eal=""):
+        """two-nodes.ini with a socket of our own, which yields on busy machines."""
+        path = os.path.join(self.dir.name, "c.ini")
+        with open(os.path.join(self.CONFIG, "two-nodes.ini"), encoding="utf-8") as f:
+            text = f.read()
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"[urnicd]\nsocket = {self.socket}\nidle = pause\nempty_polls = 4\n{daemon}\n"
+                    f"[eal]\n{eal}\n{text}")
+        return path
+
+    def popen(self, *args, **kwargs):
+        p = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env=self.env, **kwargs)
+        self.running.append(p)
+        return p
+
+    def start(self, daemon="", eal=""):
+        """returns: the process, and what it said before it listened"""
+        p = self.popen(self.NICD, "-c", self.config(daemon, eal), cwd=self.dir.name)
+        said = ""
+        while True:
+            line = p.stderr.readline()
+            self.assertNotEqual(line, "", said)
+            if "listening at" in line:
+                return p, said
+            said += line
+
+    def stop(self, p, sig=signal.SIGTERM):
+        p.send_signal(sig)
+        out, err = p.communicate(timeout=SECONDS)
+        self.assertEqual(out, "")
+        self.assertEqual(os.listdir(self.run), [], "left in the folder of runtime files")
+        self.assertFalse(os.path.exists(self.socket))
+        return p.returncode, err
+
+    def perf(self, op, *args):
+        p = subprocess.run([self.PERF, op, "--attach", self.socket, "--json", *args], env=self.env,
+                           capture_output=True, text=True, timeout=SECONDS, check=False)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return json.loads(p.stdout)
+
+    def until(self, what, seconds=SECONDS):
+        """Wait until what() is true. returns: it"""
+        end = time.time() + seconds
+        while True:
+            got = what()
+            if got or time.time() > end:
+                return got
+            time.sleep(0.02)

@@ -1,0 +1,81 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""dpdk-dumpcap at a urnicd: sees its frames where there are huge pages, and without is told no.
+
+Huge pages and their file system are the test's own: in a mount namespace, and given back."""
+
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True  # of urnicd_common
+from urnicd_common import Nicd
+
+PAGES = "/proc/sys/vm/nr_hugepages"
+WANTED = 128  # of 2 MiB
+
+
+class Pdump(Nicd):
+    def dumpcap(self, *args):
+        return subprocess.run([shutil.which("dpdk-dumpcap"), "--file-prefix", "pd", *args], env=self.env,
+                              capture_output=True, text=True, timeout=60, check=False)
+
+    def test_with_huge_pages(self):
+        if os.getuid() != 0:
+            self.skipTest("making huge pages needs root")
+        huge = os.path.join(self.dir.name, "huge")
+        os.mkdir(huge)
+        with open(PAGES, encoding="ascii") as f:
+            before = int(f.read())
+        subprocess.run(["mount", "-t", "hugetlbfs", "-o", "pagesize=2M", "none", huge], check=True)
+        try:
+            with open(PAGES, "w", encoding="ascii") as f:
+                f.write(str(before + WANTED))
+            with open(PAGES, encoding="ascii") as f:
+                got = int(f.read()) - before
+            self.assertEqual(got, WANTED, "this machine has no memory in one piece for huge pages")
+            self.huge(huge)
+        finally:
+            for p in self.running:
+                p.kill()
+                p.wait()
+            subprocess.run(["umount", huge], check=True)
+            with open(PAGES, "w", encoding="ascii") as f:
+                f.write(str(before))
+
+    def huge(self, folder):
+        p, _ = self.start(eal="file_prefix = pd\nhuge_pages = auto")
+        self.assertTrue(os.listdir(folder))
+        self.perf("write_bw", "--iters", "100")
+        listed = self.dumpcap("-D")
+        self.assertIn("net_ring_", listed.stdout, listed.stderr)
+        pcap = os.path.join(self.dir.name, "dump.pcapng")
+        d = self.popen(shutil.which("dpdk-dumpcap"), "--file-prefix", "pd", "-i", "0", "-c", "200", "-w", pcap)
+        # It says nothing when it has begun: send until it has seen enough.
+        self.assertTrue(self.until(lambda: self.perf("write_bw", "--iters", "300") and d.poll() is not None))
+        self.assertEqual(d.returncode, 0, d.stderr.read())
+        seen = subprocess.run(["tshark", "-r", pcap, "-Y", "infiniband"], capture_output=True, text=True,
+                              timeout=60, check=True).stdout.splitlines()
+        self.assertGreaterEqual(len(seen), 150)
+        self.perf("send_lat", "--iters", "100")
+        self.assertEqual(self.stop(p)[0], 0)
+        self.assertEqual(os.listdir(folder), [])
+
+    def test_without(self):
+        p, _ = self.start(eal="file_prefix = pd")
+        q = self.dumpcap("-D")
+        self.assertNotEqual(q.returncode, 0)
+        self.assertNotIn("net_ring_", q.stdout)
+        self.perf("send_lat", "--iters", "100")
+        self.assertEqual(self.stop(p)[0], 0)
+
+
+if __name__ == "__main__":
+    if os.getuid() == 0 and "URNIC_TEST_MOUNTS" not in os.environ:
+        os.environ["URNIC_TEST_MOUNTS"] = "private"
+        os.execvp("unshare", ["unshare", "--mount", sys.executable] + sys.argv)
+    Nicd.NICD, Nicd.PERF, Nicd.CONFIG = sys.argv[1:4]
+    del sys.argv[1:4]
+    unittest.main()
