@@ -70,6 +70,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.icrc = !a->cfg.no_icrc,
 		.max_qp = a->cfg.max_qp,
 		.work = a->cfg.work_in_flight,
+		.repairs = RTE_MIN(a->cfg.max_qp, (uint32_t)URN_REPAIRS),
 		.window = a->cfg.window,
 		.kept = rte_mempool_avail_count(a->cfg.port->pool) / 4 /
 			(unsigned int)__builtin_popcount(a->cfg.engines),

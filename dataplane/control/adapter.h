@@ -31,6 +31,7 @@ struct urn_adapter {
 	struct urn_cm_agent *cm;                       /* NULL: cfg.no_cm */
 	struct urn_ah *_Atomic *ah;                    /* by id - 1; read by engines */
 	uint32_t ah_next;                              /* where to look for a free one */
+	uint32_t ah_used;                              /* none above this was ever given out */
 	struct urn_client **key_owner;                 /* by index of a key; NULL: none */
 	struct urn_client **pd_owner;                  /* by PD handle */
 	uint8_t *key_kind;                             /* 0 none, 1 region, 2 window */

@@ -253,7 +253,7 @@ take_back_all(struct urn_client *c)
 	take_back_table(c, &c->srqs, urn_ctl_destroy_srq);
 	take_back_table(c, &c->cqs, urn_ctl_destroy_cq);
 	take_back_table(c, &c->channels, urn_ctl_destroy_channel);
-	for (uint32_t i = 0; i < URN_ADAPTER_MAX_AH; i++)
+	for (uint32_t i = 0; i < a->ah_used; i++)
 		if (a->ah[i] && a->ah[i]->client == c)
 			take_back(c, urn_ctl_destroy_ah, i + 1);
 	take_back_keys(c);

@@ -51,8 +51,10 @@ free_id(struct urn_adapter *a)
 		uint32_t i = a->ah_next;
 
 		a->ah_next = i + 1 < URN_ADAPTER_MAX_AH ? i + 1 : 0;
-		if (!a->ah[i])
-			return i + 1;
+		if (a->ah[i])
+			continue;
+		a->ah_used = RTE_MAX(a->ah_used, i + 1);
+		return i + 1;
 	}
 	return 0;
 }

@@ -425,9 +425,8 @@ wait_for_workers(struct urn_engine *e)
 }
 
 unsigned int
-urn_engine_poll(struct urn_engine *e)
+urn_engine_turn(struct urn_engine *e, uint64_t now)
 {
-	uint64_t now = time_of_turn(e);
 	unsigned int n = 0;
 
 	/* What came between is the last turn's, and of whoever polls switches with it. */
@@ -453,4 +452,10 @@ urn_engine_usage(const struct urn_engine *e, struct urn_engine_usage *out)
 	out->turns = __atomic_load_n(&e->loops, __ATOMIC_RELAXED);
 	out->busy_ns = __atomic_load_n(&e->busy_ns, __ATOMIC_RELAXED);
 	out->ns = urn_engine_now(e);
+}
+
+unsigned int
+urn_engine_poll(struct urn_engine *e)
+{
+	return urn_engine_turn(e, time_of_turn(e));
 }

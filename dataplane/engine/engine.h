@@ -120,6 +120,8 @@ void urn_engine_destroy(struct urn_engine *e);
 
 /* Nanoseconds of the TSC, from the start of the engine. */
 uint64_t urn_engine_now(const struct urn_engine *e);
+/* urn_engine_poll() at a time of the caller's own clock, ns, which never goes back. */
+unsigned int urn_engine_turn(struct urn_engine *e, uint64_t now);
 
 /*
  * Run fn(arg) in the thread that polls the engine, and wait for it; at once

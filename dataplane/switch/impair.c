@@ -83,6 +83,19 @@ own(struct urn_impair *imp, struct rte_mbuf *m)
 	return copy;
 }
 
+/* IPv4 or IPv6, with a VLAN tag or without: a receiver can tell that it was harmed. */
+static bool
+is_ip(const struct rte_mbuf *m)
+{
+	uint8_t room[6];
+	const uint8_t *type = rte_pktmbuf_read(m, 12, sizeof(room), room);
+
+	if (type && type[0] == 0x81 && type[1] == 0x00)
+		type += 4;
+	return type &&
+	       ((type[0] == 0x08 && type[1] == 0x00) || (type[0] == 0x86 && type[1] == 0xdd));
+}
+
 /* Turn over one bit, anywhere in the frame. returns: the frame or its copy, or NULL */
 static struct rte_mbuf *
 corrupt(struct urn_impair *imp, struct rte_mbuf *m, unsigned int copy)
@@ -91,8 +104,10 @@ corrupt(struct urn_impair *imp, struct rte_mbuf *m, unsigned int copy)
 	uint32_t off = (uint32_t)(bit / 8);
 	struct rte_mbuf *s;
 
-	if (m->pkt_len == 0)
-		return m;
+	if (!is_ip(m)) {
+		drop(imp, m, URN_IMPAIR_FCS);
+		return NULL;
+	}
 	m = own(imp, m);
 	if (!m)
 		return NULL;

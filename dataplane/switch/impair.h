@@ -6,6 +6,10 @@
  *           blackhole  drop  duplicate  corrupt     rate, delay, jitter    reorder
  *   push ─►   flap   ─────────────────────────► [ FIFO, by due time ] ─► [ held ] ─► pop
  *
+ * What a NIC would not see on a real wire does not come out here: a frame that is
+ * turned over in a bit, and is neither IPv4 nor IPv6 (ARP, say), is lost. Ethernet's own
+ * checksum protects those alone, and is not carried here. IP's users have theirs.
+ *
  * Chance comes from the seed alone. The n-th frame's fate under each
  * impairment is a function of the seed, n and the impairment's name, so
  * switching one off changes nothing of what the others do to the same frames.
@@ -59,6 +63,8 @@ struct urn_impair_config {
 	X(DROPPED, "drop_random", "frames dropped by chance")                            \
 	X(BLACKHOLE, "drop_blackhole", "frames dropped because nothing passes")          \
 	X(FLAP, "drop_flap", "frames dropped while the link was down")                   \
+	X(FCS, "drop_fcs",                                                               \
+	  "frames turned over in a bit that nothing but Ethernet's checksum protects")   \
 	X(QUEUE, "drop_queue", "frames dropped because the queue was full")              \
 	X(NO_MBUF, "drop_no_mbuf", "frames lost because there was no packet for a copy") \
 	X(DUPLICATED, "duplicated", "copies added")                                      \

@@ -93,13 +93,18 @@ take_rate(struct urn_impair_config *c, const char *value, struct urn_err *err)
 {
 	static const char letters[] = "kKMG";
 	static const double factor[] = {1e3, 1e3, 1e6, 1e9};
+	size_t digits = value ? strspn(value, "0123456789.") : 0;
 	const char *letter;
 	double v = 0;
 	char *end;
 
-	if (value && strspn(value, "0123456789.") > 0) {
+	if (digits) {
 		v = strtod(value, &end);
+		/* It takes 0x10 and 1e6, too: then it ends elsewhere than the digits. */
 		letter = *end ? strchr(letters, *end) : NULL;
+		if (end != value + digits)
+			return bad(err, "rate", value,
+				   "a decimal number of bits a second, such as 500M or 2.5G");
 		if (letter) {
 			v *= factor[letter - letters];
 			end++;

@@ -55,7 +55,7 @@ static size_t
 insert_new(uint8_t *data, size_t size, size_t max, size_t at, unsigned int *seed)
 {
 	uint8_t rec[64];
-	uint8_t kind = (uint8_t)rnd(seed, 16);
+	uint8_t kind = (uint8_t)(rnd(seed, 16) | (RECORD_MORE && rnd(seed, 3) == 0 ? 0x80 : 0));
 	size_t n = 1u + record_fixed[record_kind(kind)];
 
 	for (size_t i = 0; i < n; i++)

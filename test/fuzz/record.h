@@ -5,6 +5,10 @@
  * Whatever the bytes are, they mean something: numbers choose from what makes
  * sense at that moment (the PSN that is due, a QP that exists, a valid key), so
  * that frames get through the checks, and now and then from what does not.
+ *
+ * The engine's target (RECORD_ENGINE) has the same records and, from 0x80 on, more:
+ * what stands around a transport, the other stations of the network and the program's
+ * other calls.
  */
 #ifndef URN_TEST_RECORD_H
 #define URN_TEST_RECORD_H
@@ -13,6 +17,12 @@
 #include <stdint.h>
 
 enum { RECORD_HEAD = 8, RECORD_MAX = 192 /* records that are looked at */ };
+
+#ifdef RECORD_ENGINE
+enum { RECORD_MORE = 1 };
+#else
+enum { RECORD_MORE = 0 };
+#endif
 
 enum record_kind {
 	RECORD_FRAME, /* a RoCEv2 frame in words: struct frame_words */
@@ -23,6 +33,13 @@ enum record_kind {
 	RECORD_STATE, /* ... or moves a QP to another state */
 	RECORD_WORLD, /* memory goes or comes, the peer's address is known or not */
 	RECORD_AGAIN, /* the wire brings an earlier frame again */
+	RECORD_L3,    /* ARP, neighbour discovery, echo */
+	RECORD_LINK,  /* a link request or response */
+	RECORD_CM,    /* a message of connection management */
+	RECORD_CALL,  /* the program's call about a connection */
+	RECORD_WIRE,  /* how the wire is from now on */
+	RECORD_TURNS, /* some turns of one engine, or all */
+	RECORD_GUEST, /* another program comes or goes */
 	RECORD_KINDS,
 };
 
@@ -30,6 +47,8 @@ enum record_kind {
 static const uint8_t record_fixed[RECORD_KINDS] = {
 	[RECORD_FRAME] = 18, [RECORD_RAW] = 5,	 [RECORD_TURN] = 1,  [RECORD_POST] = 11,
 	[RECORD_RECV] = 5,   [RECORD_STATE] = 2, [RECORD_WORLD] = 1, [RECORD_AGAIN] = 1,
+	[RECORD_L3] = 8,     [RECORD_LINK] = 8,	 [RECORD_CM] = 12,   [RECORD_CALL] = 4,
+	[RECORD_WIRE] = 1,   [RECORD_TURNS] = 2, [RECORD_GUEST] = 1,
 };
 
 static inline enum record_kind
@@ -40,6 +59,16 @@ record_kind(uint8_t byte)
 		RECORD_RAW,   RECORD_TURN,  RECORD_TURN,  RECORD_POST,	RECORD_POST,  RECORD_RECV,
 		RECORD_RECV,  RECORD_STATE, RECORD_WORLD, RECORD_AGAIN,
 	};
+#ifdef RECORD_ENGINE
+	static const uint8_t more[16] = {
+		RECORD_L3,   RECORD_L3,	  RECORD_L3,	RECORD_LINK,  RECORD_LINK, RECORD_CM,
+		RECORD_CM,   RECORD_CM,	  RECORD_CM,	RECORD_CALL,  RECORD_CALL, RECORD_CALL,
+		RECORD_WIRE, RECORD_WIRE, RECORD_TURNS, RECORD_GUEST,
+	};
+
+	if (byte & 0x80)
+		return (enum record_kind)more[byte % 16];
+#endif
 
 	return (enum record_kind)kind[byte % 16];
 }

@@ -9,6 +9,7 @@ the capture as records (record.h) whose addresses, QP numbers, PSNs and ICRC the
 target sets right, so that a live QP takes them for its peer's; and courses of
 events that chance seldom finds: selective acknowledgements of packets that are
 in flight, responses ahead of their turn, parts of READs asked for again.
+FOLDER/engine has the same, and courses of what stands around a transport.
 """
 import os
 import struct
@@ -210,11 +211,82 @@ def others():
     yield "limit", head(0x82, more=0x61) + receive(1) * 6 + frame("send_only", qp=1, how=9) * 5 + turns(3)
 
 
+# ---- what only a whole engine has (record.h from 0x80 on, target_engine.c)
+
+L3, LINK, CM, CALL, WIRE, TURNS, GUEST = 0x80, 0x83, 0x85, 0x89, 0x8c, 0x8e, 0x8f
+REQ, MRA, REJ, REP, RTU, DREQ, DREP, SIDR_REQ, SIDR_REP = range(9)
+LISTEN, CONNECT, RESOLVE, ACCEPT, REJECT, ESTABLISH, DISCONNECT, DESTROY, EVENT = range(9)
+DEAF, HELD, SECOND, BOTH, DOWN = 1, 2, 4, 8, 16
+TWO_QUEUES = 0x20
+
+
+def two(data):
+    """The same with two queues of the port, and frames that come on either."""
+    return data[:1] + bytes([data[1] | TWO_QUEUES]) + data[2:8] + wire(BOTH) + data[8:]
+
+
+def l3(kind, how, a, b, c=0):
+    return bytes([L3, kind, how, a, b, c, 0, 0, 0])
+
+
+def link(how, source=1, tid=9, features=0, at=0):
+    return bytes([LINK, how, source]) + struct.pack("<HHHB", tid, features, at, 0)[:6]
+
+
+def cm(kind, how=0, of=0, spoil=0, tid=5, service=0, timeout=14):
+    bits = bytes([CM, how, kind, of, spoil])
+    return bits + (b"" if how & 1 else bytes([tid])) + bytes([service, timeout]) + bytes(6 if how & 1 else 5)
+
+
+def call(what, how=0, of=0, n=14):
+    return bytes([CALL, what, how, of, n])
+
+
+def wire(how):
+    return bytes([WIRE, how])
+
+
+def some(turns_n, ns=16, engines=0):
+    """Turns of 2^ns ns of one engine (1, 2), or both."""
+    return bytes([TURNS, engines | (turns_n - 1) << 2, ns])
+
+
+def around():
+    yield "arp", head() + b"".join(l3(0x20, how, a, b) for how in (0, 1, 2, 3) for a, b in ((1, 0), (0, 0), (7, 0))) + some(4)
+    yield "echo", head() + l3(1, 9, 1, 0) + l3(0x21, 200, 3, 2) + some(2) + wire(HELD) + l3(1, 9, 1, 0) * 90 + some(9)
+    yield "full", head() + ask(SEND, 99) + ask(SEND, 99, 1) + some(4) + wire(HELD) + ask(SEND, 16384) * 4 + \
+        ask(SEND, 16384, 1) * 4 + some(15, 10) + (l3(1, 9, 1, 0) + link(0) + some(1, 10)) * 4 + wire(0) + some(9)
+    yield "no-engine", head() + b"".join(frame("send_only", 0, 1, qp=q, how=9) for q in (0x10, 0x11, 0x12)) + some(2)
+    yield "nd", head(0x81) + l3(2, 1, 1, 0, 0) + l3(3, 0x61, 0, 1) + l3(2, 0, 5, 4, 4) + l3(0x23, 0x21, 4, 5) + some(4)
+    yield "link", head() + link(0) + link(8, features=1) + some(4, 26) + link(3) + link(3, 1, 0, 0) + some(4, 26) + link(7)
+    yield "passive", head() + call(LISTEN) + cm(REQ) + some(2) + call(EVENT) + call(ACCEPT) + some(2, 22) + \
+        cm(RTU, 1) + some(1) + call(EVENT) + cm(DREQ, 1) + some(2) + call(EVENT) + call(DISCONNECT, of=1) + some(3, 26)
+    yield "active", head() + call(CONNECT) + some(3, 22) + cm(REP, 1) + some(1) + call(EVENT) + call(ESTABLISH) + \
+        some(2) + call(DISCONNECT) + some(2) + cm(DREP, 1) + some(9, 30) + call(EVENT)
+    yield "refused", head() + call(LISTEN) + cm(REQ, service=1) + cm(REQ) + some(1) + call(EVENT) + call(REJECT, of=1) + \
+        some(3) + call(CONNECT) + some(3) + cm(REJ, 1) + some(2) + call(EVENT) + call(DESTROY, of=1)
+    yield "unreachable", head() + call(CONNECT, 4) + call(RESOLVE, 4) + some(15, 26) + some(15, 28) + call(EVENT) * 3
+    yield "sidr", head() + call(LISTEN) + cm(SIDR_REQ) + some(1) + call(EVENT) + call(ACCEPT, of=1, n=0) + some(2) + \
+        call(RESOLVE) + some(2) + cm(SIDR_REP, 1) + some(2) + call(EVENT)
+    yield "cm-deaf", head(more=0x41) + wire(DEAF) + call(LISTEN) + cm(REQ) + some(9, 28) + wire(0) + some(9, 28)
+    yield "stuck", head() + ask(SEND, 16384) * 3 + wire(HELD) + ask(SEND, 16384) * 4 + some(15, 25) + some(15, 20) + wire(0) + some(9)
+    yield "stuck-other", head() + ask(SEND, 16384, 1) * 3 + wire(HELD) + ask(SEND, 16384, 1) * 4 + some(15, 25, 2) + \
+        some(15, 20) + wire(0) + some(9)
+    yield "down", head(more=0x21) + ask(SEND, 9999) + wire(DOWN) + some(4, 24) + ask(SEND, 99) + wire(0) + some(9, 24)
+    yield "guests", head() + bytes([GUEST, 0, GUEST, 1, GUEST, 0x82, GUEST, 3, GUEST, 0]) + wire(DOWN) + some(3, 24) + bytes([GUEST, 1])
+    for i in range(3):
+        flood = frame("send_only", 0, 1, qp=i, how=9) * 60
+        yield f"one-engine-{i}", head() + receive(i) * 9 + flood + some(9, 12, 1) + flood + some(9, 12, 2) + some(4)
+        yield f"two-queues-{i}", two(head(more=0x61) + receive(i) * 9 + flood + ask(SEND, 9999, i) + some(9))
+    for flags in (0x82, 0x86, 0xe2):
+        yield f"far-{flags:02x}", head(flags, more=0x71) + (receive(1) + ask(SEND, 999, 1) + ask(READ, 999, 1)) * 4 + some(15, 12) * 2
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit("usage: seeds.py CAPTURE.pcap FOLDER")
     capture, folder = sys.argv[1:]
-    for target in ("parse", "transport"):
+    for target in ("parse", "transport", "engine"):
         os.makedirs(os.path.join(folder, target), exist_ok=True)
     seen = {}
     roce = []
@@ -237,10 +309,12 @@ def main():
         kinds.add(kind)
         body = b"".join(raw(f, 2 if op >= 0x60 else 0) for op, f in part)
         head = bytes([kind[0] != 0x08, 2, 1, 0x7f, 0, 0, 0, 0x0c])
-        write(f"{folder}/transport", f"golden-{i:04d}", head + post(4) + post(2) + body)
+        for target in ("transport", "engine"):
+            write(f"{folder}/{target}", f"golden-{i:04d}", head + post(4) + post(2) + body)
     courses = [c for group in (selective, fetching, asked, others) for c in group()]
-    for name, data in courses:
-        write(f"{folder}/transport", f"course-{name}", data)
+    for target, more in (("transport", []), ("engine", list(around()))):
+        for name, data in courses + more:
+            write(f"{folder}/{target}", f"course-{name}", data)
     print(f"{len(seen) * 2} inputs for parse, {len(kinds) + len(courses)} for transport")
 
 

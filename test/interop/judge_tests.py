@@ -58,8 +58,8 @@ send_bw --size 3 --inline 64 --iters 400
 atomic_bw --qps 4 --iters 400
 send_bw --size 1025 --link memif --iters 300
 """
-# Not --corrupt: it harms ARP, too, which nothing protects, and a node may then speak to nobody.
-BAD_WIRES = ("--loss 5", "--dup 10", "--reorder 20", "--loss 3 --dup 3 --reorder 10 --delay 20")
+BAD_WIRES = ("--loss 5", "--dup 10", "--reorder 20", "--corrupt 5",
+             "--loss 3 --dup 3 --reorder 10 --corrupt 2 --delay 20")
 CP = ("", "--mtu 256 --chunk 4K", "--mtu 1024 --depth 2", "--mtu 2048 --no-check")
 
 

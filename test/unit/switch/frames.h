@@ -15,7 +15,8 @@
 
 #include <rte_mbuf.h>
 
-/* A frame of len bytes (at least 18): zero addresses, its number, bytes that follow from it. */
+/* A frame of len bytes (at least 18): zero addresses, type IPv4, its number, bytes that follow from
+ * it. */
 static inline struct rte_mbuf *
 frame_make(uint32_t number, uint32_t len)
 {
@@ -26,6 +27,7 @@ frame_make(uint32_t number, uint32_t len)
 	p = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)len);
 	assert_non_null(p);
 	memset(p, 0, 14);
+	p[12] = 0x08;
 	memcpy(p + 14, &number, 4);
 	for (uint32_t i = 18; i < len; i++)
 		p[i] = (uint8_t)(number * 7 + i);

@@ -109,11 +109,53 @@ test_corrupt(void **state)
 		assert_int_equal(seen[i], i < 40 ? 3 : 2);
 	assert_int_equal(count(imp, URN_IMPAIR_CORRUPTED), 6000);
 	assert_int_equal(count(imp, URN_IMPAIR_COPIED), 0);
-	/* An empty frame has no bit. */
+	urn_impair_destroy(imp);
+}
+
+static void
+set_type(struct rte_mbuf *m, uint16_t type)
+{
+	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
+
+	p[12] = (uint8_t)(type >> 8);
+	p[13] = (uint8_t)type;
+}
+
+/* What only Ethernet's checksum protects is lost instead: nobody could tell that it was harmed. */
+static void
+test_corrupt_fcs(void **state)
+{
+	static const struct {
+		uint16_t type, tagged; /* behind a VLAN tag */
+		bool goes_on;
+	} kinds[] = {
+		{0x0800, 0, true},	 {0x86dd, 0, true},	 {0x0806, 0, false},
+		{0x88cc, 0, false},	 {0x8100, 0x0800, true}, {0x8100, 0x86dd, true},
+		{0x8100, 0x0806, false}, {0x0008, 0, false},
+	};
+	struct urn_impair_config cfg = {.seed = 5, .corrupt = 1};
+	struct urn_impair *imp = make(&cfg);
+	struct rte_mbuf *m, *out;
+	unsigned int lost = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < RTE_DIM(kinds); i++) {
+		m = frame_make(i, 60);
+		set_type(m, kinds[i].type);
+		*rte_pktmbuf_mtod_offset(m, uint16_t *, 16) = rte_cpu_to_be_16(kinds[i].tagged);
+		urn_impair_push(imp, &m, 1, i);
+		if (urn_impair_pop(imp, &out, 1, i) != kinds[i].goes_on)
+			fail_msg("type 0x%04x, 0x%04x", kinds[i].type, kinds[i].tagged);
+		if (kinds[i].goes_on)
+			rte_pktmbuf_free(out);
+		lost += !kinds[i].goes_on;
+	}
+	/* Too short to have a type. */
 	m = rte_pktmbuf_alloc(test_eal_pool());
-	urn_impair_push(imp, &m, 1, 6000);
-	assert_int_equal(urn_impair_pop(imp, &out, 1, 6000), 1);
-	rte_pktmbuf_free(out);
+	urn_impair_push(imp, &m, 1, 100);
+	assert_int_equal(urn_impair_pop(imp, &out, 1, 100), 0);
+	assert_int_equal(count(imp, URN_IMPAIR_FCS), lost + 1);
+	check_balance(imp);
 	urn_impair_destroy(imp);
 }
 
@@ -143,6 +185,8 @@ run(struct urn_impair *imp, unsigned int every, unsigned int max, uint64_t *out)
 	for (uint32_t i = 0; i < 2000; i++) {
 		now = i * 40ull;
 		m = frame_make(i, 60 + i % 40);
+		if (i % 8 == 3)
+			set_type(m, 0x0806);
 		urn_impair_push(imp, &m, 1, now);
 		if (i % every)
 			continue;
@@ -270,14 +314,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_drop),
-		T(test_extremes),
-		T(test_dup),
-		T(test_corrupt),
-		T(test_pace),
-		T(test_independent),
-		T(test_everything),
-		T(test_short_way),
+		T(test_drop),	     T(test_extremes),	  T(test_dup),
+		T(test_corrupt),     T(test_corrupt_fcs), T(test_pace),
+		T(test_independent), T(test_everything),  T(test_short_way),
 	};
 
 	return cmocka_run_group_tests_name("impair_chance", tests, NULL, NULL);
