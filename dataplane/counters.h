@@ -115,7 +115,8 @@
 	X(BAD_WQE, "bad_wqe", "work requests that made no sense")                              \
 	X(BAD_DOORBELL, "bad_doorbell", "doorbells of no QP")                                  \
 	X(CQ_OVERRUN, "cq_overrun", "completions lost because a CQ was full")                  \
-	X(EVENT_LOST, "event_lost", "events whose pipe was full")                              \
+	X(EVENT_LATE, "event_late", "events whose pipe was full; told later")                  \
+	X(EVENT_LOST, "event_lost", "events nobody could be told")                             \
 	X(NAK_INV_REQ, "nak_invalid_request", "NAK: request that makes no sense")              \
 	X(NAK_ACCESS, "nak_access", "NAK: key, range or right")                                \
 	X(NAK_OPERATIONAL, "nak_operational", "NAK: responder could not do it")

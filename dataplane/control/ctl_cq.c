@@ -114,6 +114,7 @@ find(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *re
 struct resize {
 	struct urn_ctl_cq *q;
 	struct urn_abi_cq *hdr; /* of the new queue */
+	uint64_t off;           /* where it is in the client's area */
 	uint32_t entries;
 	int rc;
 };
@@ -137,7 +138,10 @@ carry_over(void *arg)
 	next.mask = r->entries - 1;
 	next.prod = next.cons = 0;
 	for (uint32_t i = 0; i < left; i++)
-		urn_cq_put(&next, &slot[(cq->prod - left + i) & cq->mask]);
+		urn_cq_put(&next, &slot[(cq->prod - left + i) & cq->mask], NULL, 0);
+	/* If we die before we answer, the client looks here. */
+	cq->hdr->moved_off = r->off;
+	atomic_store(&cq->hdr->moved_entries, r->entries);
 	cq->hdr = next.hdr;
 	cq->mask = next.mask;
 	cq->prod = next.prod;
@@ -160,6 +164,7 @@ urn_ctl_resize_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	if (rc != 0)
 		return no_room(c, rep, rc);
 	r.hdr = (void *)(c->area.base + off);
+	r.off = off;
 	urn_engine_call(urn_adapter_shard(c->adapter, q->vector)->engine, carry_over, &r);
 	if (r.rc != 0) {
 		urn_area_free(&c->area, off, bytes);

@@ -12,9 +12,10 @@ struct view {
 	struct urn_qp *qp;
 	uint32_t vector;           /* of the engine that owns it */
 	uint64_t sq_off, sq_bytes; /* in the client's area */
-	uint64_t rq_off, rq_bytes; /* rq_bytes 0: has an SRQ */
+	uint64_t rq_off, rq_bytes; /* with an SRQ: of what it took from there */
 	struct urn_ctl_cq *send_cq, *recv_cq;
 	struct urn_ctl_srq *srq;
+	uint64_t log_off, log_bytes; /* of atomics; 0: there is none */
 	struct urn_abi_qp_cap cap; /* as granted */
 };
 
@@ -69,6 +70,8 @@ check_create(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 
 /* ---- queues in the client's area */
 
+#define TAKEN_BYTES (URN_ABI_WQ_SLOTS + (uint64_t)URN_ABI_TAKEN * sizeof(uint64_t))
+
 static int
 lay_out(struct urn_client *c, const struct urn_abi_req *req, struct view *q,
 	struct urn_qp_config *cfg)
@@ -95,19 +98,21 @@ lay_out(struct urn_client *c, const struct urn_abi_req *req, struct view *q,
 		.max_sge = (uint8_t)ssge,
 		.max_inline = (uint16_t)q->cap.max_inline,
 	};
-	if (q->srq)
-		return 0;
-	q->rq_bytes = URN_ABI_WQ_SLOTS + (uint64_t)rn * urn_abi_rq_stride(rsge);
+	q->rq_bytes = q->srq ? TAKEN_BYTES
+			     : URN_ABI_WQ_SLOTS + (uint64_t)rn * urn_abi_rq_stride(rsge);
 	rc = urn_area_alloc(&c->area, q->rq_bytes, &q->rq_off);
 	if (rc != 0) {
 		urn_area_free(&c->area, q->sq_off, q->sq_bytes);
 		return rc;
 	}
+	cfg->rq.hdr = (void *)(c->area.base + q->rq_off);
+	if (q->srq)
+		return 0;
 	q->cap.max_recv_wr = rn;
 	q->cap.max_recv_sge = rsge;
 	cfg->rq = (struct urn_rq){
-		.hdr = (void *)(c->area.base + q->rq_off),
-		.mask = rn - 1,
+		.hdr = cfg->rq.hdr,
+		.mask = (uint16_t)(rn - 1),
 		.stride = (uint16_t)urn_abi_rq_stride(rsge),
 		.max_sge = (uint8_t)rsge,
 	};
@@ -118,8 +123,9 @@ static void
 free_queues(struct urn_client *c, struct view *q)
 {
 	urn_area_free(&c->area, q->sq_off, q->sq_bytes);
-	if (q->rq_bytes)
-		urn_area_free(&c->area, q->rq_off, q->rq_bytes);
+	urn_area_free(&c->area, q->rq_off, q->rq_bytes);
+	if (q->log_bytes)
+		urn_area_free(&c->area, q->log_off, q->log_bytes);
 }
 
 /* ---- doorbell ids, in the engine's thread */
@@ -178,6 +184,7 @@ struct work {
 	struct urn_qp_config cfg;
 	const struct urn_abi_req *req;
 	struct urn_abi_rep *rep;
+	uint64_t log_off, log_bytes; /* modify: of the QP's new log of atomics; 0: none */
 	int rc;
 };
 
@@ -207,7 +214,7 @@ answer(const struct view *q, const struct urn_qp_config *cfg, struct urn_abi_rep
 	rep->qp.sq_off = q->sq_off;
 	rep->qp.rq_off = q->rq_off;
 	rep->qp.sq_entries = cfg->sq.mask + 1;
-	rep->qp.rq_entries = cfg->rq.hdr ? cfg->rq.mask + 1 : 0;
+	rep->qp.rq_entries = q->srq ? 0 : cfg->rq.mask + 1u;
 	rep->qp.sq_stride = cfg->sq.stride;
 	rep->qp.rq_stride = cfg->rq.stride;
 	rep->qp.db = cfg->db;
@@ -261,6 +268,12 @@ urn_ctl_create_qp(struct urn_client *c, const struct urn_abi_req *req, struct ur
 
 #define OWNER_OF(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
 
+static uint64_t
+log_bytes(uint32_t depth)
+{
+	return urn_pow2(depth) * (uint64_t)sizeof(struct urn_abi_atomic);
+}
+
 static void
 look(const struct urn_client *c, struct urn_qp *qp, struct view *v)
 {
@@ -279,9 +292,14 @@ look(const struct urn_client *c, struct urn_qp *qp, struct view *v)
 	v->cap.max_send_wr = qp->sq.mask + 1;
 	v->cap.max_send_sge = qp->sq.max_sge;
 	v->cap.max_inline = room < URN_ABI_MAX_INLINE ? room : URN_ABI_MAX_INLINE;
-	if (!qp->rq.hdr)
-		return;
 	v->rq_off = (uint64_t)((uint8_t *)qp->rq.hdr - c->area.base);
+	v->rq_bytes = TAKEN_BYTES;
+	if (qp->rec && *URN_QP_LOG(qp)) {
+		v->log_off = (uint64_t)((uint8_t *)*URN_QP_LOG(qp) - c->area.base);
+		v->log_bytes = log_bytes(qp->rec_mask + 1u);
+	}
+	if (qp->srq)
+		return;
 	v->rq_bytes = URN_ABI_WQ_SLOTS + (qp->rq.mask + 1ull) * qp->rq.stride;
 	v->cap.max_recv_wr = qp->rq.mask + 1;
 	v->cap.max_recv_sge = qp->rq.max_sge;
@@ -334,6 +352,39 @@ modify(void *arg)
 	urn_tp_poll_memory(tp);
 	w->rc = urn_qp_modify(tp, w->q->qp, w->req->modify_qp.mask, &w->req->modify_qp.attr,
 			      w->rep->why, sizeof(w->rep->why));
+	if (w->rc == 0 && w->log_bytes && w->q->qp->rec)
+		urn_qp_log_atomics(w->q->qp, (void *)(w->c->area.base + w->log_off), w->log_off);
+}
+
+/* A QP that may be asked for atomics logs them, in the client's area. */
+static int
+make_log(struct work *w)
+{
+	const struct urn_abi_qp_attr *a = &w->req->modify_qp.attr;
+	int rc;
+
+	if (!(w->req->modify_qp.mask & URN_QPM_MAX_DEST_RD_ATOMIC) || !a->max_dest_rd_atomic ||
+	    a->max_dest_rd_atomic > URN_ABI_MAX_RD_ATOMIC)
+		return 0;
+	rc = urn_area_alloc(&w->c->area, log_bytes(a->max_dest_rd_atomic), &w->log_off);
+	if (rc != 0)
+		return urn_ctl_fail(w->rep, rc, "%s: no room for a log of atomics in the area of %llu MiB",
+				    w->c->adapter->cfg.name, (unsigned long long)(w->c->area.size >> 20));
+	w->log_bytes = log_bytes(a->max_dest_rd_atomic);
+	return 0;
+}
+
+/* Of the old log and the new one, free what the QP does not use. */
+static void
+drop_log(struct work *w)
+{
+	struct view now;
+
+	look(w->c, w->q->qp, &now);
+	if (w->q->log_bytes && (!now.log_bytes || now.log_off != w->q->log_off))
+		urn_area_free(&w->c->area, w->q->log_off, w->q->log_bytes);
+	if (w->log_bytes && (!now.log_bytes || now.log_off != w->log_off))
+		urn_area_free(&w->c->area, w->log_off, w->log_bytes);
 }
 
 int
@@ -344,12 +395,16 @@ urn_ctl_modify_qp(struct urn_client *c, const struct urn_abi_req *req, struct ur
 
 	if (!find(c, req->handle, rep, &v))
 		return EINVAL;
+	w.rc = make_log(&w);
+	if (w.rc != 0)
+		return w.rc;
 	for (;;) {
 		urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, modify, &w);
 		if (w.rc != EAGAIN)
 			break;
 		urn_ctl_wait(c); /* memory under way ends first */
 	}
+	drop_log(&w);
 	if (w.rc == 0 && (req->modify_qp.mask & URN_QPM_STATE) &&
 	    req->modify_qp.attr.state == URN_QPS_RESET)
 		settle(c->adapter, w.q);

@@ -50,7 +50,7 @@ urn_ctl_create_srq(struct urn_client *c, const struct urn_abi_req *req, struct u
 		return urn_ctl_fail(rep, rc, "%s: no room for the SRQ", a->cfg.name);
 	}
 	s->srq.rq.hdr = (void *)(c->area.base + s->off);
-	s->srq.rq.mask = entries - 1;
+	s->srq.rq.mask = (uint16_t)(entries - 1);
 	s->srq.rq.stride = (uint16_t)stride;
 	s->srq.rq.max_sge = (uint8_t)sge;
 	s->srq.pd = req->create_srq.pd;

@@ -56,6 +56,7 @@ urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c)
 	if (!*at)
 		return;
 	*at = c->next;
+	urn_shard_forget_events(s, c);
 	if (s->cold_at == c)
 		s->cold_at = c->next;
 	if (c->hot)

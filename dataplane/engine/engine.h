@@ -21,10 +21,20 @@
 struct urn_engine;
 struct urn_shard;
 
+/* Asynchronous events that their reader had no room for, in their order. */
+struct urn_late {
+	struct urn_abi_event *ev;
+	uint32_t n, cap;
+	bool lost;                     /* there were more than URN_LATE_MAX, or no memory */
+};
+
+enum { URN_LATE_MAX = 65536 };
+
 /* One client's doorbells on one engine. Changed in the engine's thread only. */
 struct urn_client_shard {
 	struct urn_client_shard *next; /* of the shard's list */
 	void *client;                  /* control: whose it is, for events */
+	struct urn_shard *shard;       /* where it is */
 	struct urn_db_scan scan;
 	struct urn_qp **qp;            /* by doorbell id; NULL: none */
 	uint32_t cap;                  /* entries of qp */
@@ -34,6 +44,8 @@ struct urn_client_shard {
 	struct urn_client_shard *hot_next; /* of those looked at each turn */
 	uint32_t quiet;                /* turns since it last rang, while hot */
 	bool hot;                      /* looked at each turn */
+	struct urn_late late;
+	struct urn_client_shard *late_next; /* of those with late events; itself: the last */
 };
 
 /* What goes through an engine's ring. */
@@ -80,6 +92,8 @@ struct urn_shard {
 	unsigned int late_n;
 	struct urn_cq *untold;         /* queues whose event found its pipe full (notify.c) */
 	uint64_t untold_due;           /* ns: when to try those again */
+	struct urn_client_shard *late_events; /* clients with late events; NULL: none */
+	uint64_t late_due;             /* ns: when to try those again */
 	bool first;                    /* the adapter's first engine: tends the neighbour table */
 	bool link_up;                  /* what clients were told last; the first engine's */
 };
@@ -169,6 +183,8 @@ void urn_shard_give_late(struct urn_shard *s);
 void urn_shard_notify(struct urn_shard *s);
 /* The events only; struct urn_tp_config.take_events. */
 void urn_shard_tell_events(void *ctx);
+/* A client goes: forget its late events. */
+void urn_shard_forget_events(struct urn_shard *s, struct urn_client_shard *c);
 /* A completion queue goes: forget it. */
 void urn_shard_forget_cq(struct urn_shard *s, struct urn_cq *cq);
 

@@ -44,6 +44,8 @@ urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x)
 		s->late[s->late_n++] = *x;
 		return;
 	}
+	if (x->cqe.status == URN_TP_NO_CQE)
+		return; /* a later one says more */
 	/* Its queue will never be whole again: say so as for a full queue. */
 	URN_COUNT(s->tp, CQ_OVERRUN);
 	urn_tp_event(s->tp, URN_EVENT_CQ_ERR, x->cq->handle, x->cq->cookie, x->cq->client);
@@ -106,7 +108,7 @@ urn_engine_take(struct urn_engine *e)
 			send_for(s, x[i].m);
 			break;
 		case URN_X_CQE:
-			urn_tp_cqe_handed(s->tp, x[i].x.cq, &x[i].x.cqe, x[i].x.solicited);
+			urn_tp_cqe_handed(s->tp, &x[i].x);
 			break;
 		}
 	}

@@ -8,13 +8,16 @@
 #include "engine/engine.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define RETRY_NS 1000000ull /* between looks at a pipe that was full */
 
+enum told { TOLD, NO_ROOM, NOBODY };
+
 /* Write one record to a pipe that nobody may block on. */
-static bool
+static enum told
 tell(struct urn_tp *tp, int fd, const struct urn_abi_event *ev)
 {
 	ssize_t n;
@@ -26,9 +29,13 @@ tell(struct urn_tp *tp, int fd, const struct urn_abi_event *ev)
 			n = write(fd, ev, sizeof(*ev));
 	} while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)sizeof(*ev))
-		return true;
-	URN_COUNT(tp, EVENT_LOST);
-	return false;
+		return TOLD;
+	if (n < 0 && errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM) {
+		URN_COUNT(tp, EVENT_LOST);
+		return NOBODY; /* the other end is shut */
+	}
+	URN_COUNT(tp, EVENT_LATE);
+	return NO_ROOM;
 }
 
 /* An event is due and its pipe full: it is late then, not lost. */
@@ -60,7 +67,7 @@ look(struct urn_shard *s, struct urn_cq *cq)
 	arm = atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE);
 	if (arm == URN_CQ_ARM_NONE)
 		return;
-	if (tell(s->tp, cq->channel_fd, &ev))
+	if (tell(s->tp, cq->channel_fd, &ev) == TOLD)
 		cq->events++;
 	else
 		look_again(s, cq, arm);
@@ -82,6 +89,115 @@ look_at_list(struct urn_shard *s, struct urn_cq **head)
 	}
 }
 
+/* ---- asynchronous events: what finds no room waits, each client's for itself */
+
+/* A client's share of this shard, where its late events are. NULL: it has none */
+static struct urn_client_shard *
+share_of(const struct urn_shard *s, const struct urn_client *c)
+{
+	for (unsigned int v = 0; c && v < URN_ABI_MAX_ENGINES; v++)
+		if (c->shard[v] && c->shard[v]->shard == s)
+			return c->shard[v];
+	return NULL;
+}
+
+/* Seldom, and never for a packet: memory is had from the heap. */
+static bool
+late_room(struct urn_late *l)
+{
+	uint32_t cap = l->cap ? 2 * l->cap : 64;
+	struct urn_abi_event *ev;
+
+	if (l->n < l->cap)
+		return true;
+	if (cap > URN_LATE_MAX)
+		return false;
+	ev = realloc(l->ev, cap * sizeof(*ev));
+	if (!ev)
+		return false;
+	l->ev = ev;
+	l->cap = cap;
+	return true;
+}
+
+static void
+put_late(struct urn_shard *s, struct urn_client_shard *c, const struct urn_abi_event *ev)
+{
+	if (c->late.lost || !late_room(&c->late)) {
+		c->late.lost = true; /* that will be told, behind the others */
+		URN_COUNT(s->tp, EVENT_LOST);
+	} else {
+		c->late.ev[c->late.n++] = *ev;
+	}
+	if (c->late_next)
+		return;
+	c->late_next = s->late_events ? s->late_events : c;
+	s->late_events = c;
+	s->late_due = s->tp->now + RETRY_NS;
+}
+
+static bool
+is_late(const struct urn_client_shard *c)
+{
+	return c->late.n || c->late.lost;
+}
+
+/* Tell a client as much as there is room for. */
+static void
+tell_late(struct urn_shard *s, struct urn_client_shard *c)
+{
+	const struct urn_abi_event lost = {.type = URN_EVENT_LOST};
+	int fd = urn_client_async_fd(c->client);
+	uint32_t n = 0;
+
+	while (n < c->late.n && (fd < 0 || tell(s->tp, fd, &c->late.ev[n]) != NO_ROOM))
+		n++;
+	c->late.n -= n;
+	memmove(c->late.ev, c->late.ev + n, c->late.n * sizeof(*c->late.ev));
+	if (!c->late.n && c->late.lost)
+		c->late.lost = fd >= 0 && tell(s->tp, fd, &lost) == NO_ROOM;
+}
+
+/* Take a client off the list of those with late events. */
+static void
+unlink_late(struct urn_client_shard **at, struct urn_client_shard *c)
+{
+	struct urn_client_shard *before = NULL, *i = *at;
+
+	while (i != c) {
+		before = i;
+		i = i->late_next;
+	}
+	if (before)
+		before->late_next = c->late_next == c ? before : c->late_next;
+	else
+		*at = c->late_next == c ? NULL : c->late_next;
+	c->late_next = NULL;
+}
+
+static void
+tell_all_late(struct urn_shard *s)
+{
+	struct urn_client_shard *c = s->late_events, *next;
+
+	s->late_due = s->tp->now + RETRY_NS;
+	for (; c; c = next) {
+		next = c->late_next == c ? NULL : c->late_next;
+		tell_late(s, c);
+		if (!is_late(c))
+			unlink_late(&s->late_events, c);
+	}
+}
+
+void
+urn_shard_forget_events(struct urn_shard *s, struct urn_client_shard *c)
+{
+	if (c->late_next)
+		unlink_late(&s->late_events, c);
+	free(c->late.ev);
+	c->late = (struct urn_late){0};
+}
+
 void
 urn_shard_tell_events(void *ctx)
 {
@@ -90,9 +206,17 @@ urn_shard_tell_events(void *ctx)
 
 	for (unsigned int i = 0; i < tp->event_n; i++) {
 		int fd = urn_client_async_fd(tp->event[i].client);
+		struct urn_client_shard *c;
 
-		if (fd >= 0)
-			tell(tp, fd, &tp->event[i].ev);
+		if (fd < 0)
+			continue;
+		c = share_of(s, tp->event[i].client);
+		if ((c && is_late(c)) || tell(tp, fd, &tp->event[i].ev) == NO_ROOM) {
+			if (c)
+				put_late(s, c, &tp->event[i].ev);
+			else
+				URN_COUNT(tp, EVENT_LOST);
+		}
 	}
 	tp->event_n = 0;
 }
@@ -105,6 +229,8 @@ urn_shard_notify(struct urn_shard *s)
 	if (s->tp->touched)
 		look_at_list(s, &s->tp->touched);
 	urn_shard_tell_events(s);
+	if (unlikely(s->late_events && s->tp->now >= s->late_due))
+		tell_all_late(s);
 }
 
 static void

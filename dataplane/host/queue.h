@@ -60,8 +60,8 @@ urn_sq_slot(const struct urn_sq *sq)
 }
 
 /*
- * Tell the client that n more requests are retired; before the completion that
- * says so, for whoever sees that may post into their slots at once.
+ * Tell the client that n more requests are retired, none of which has a completion;
+ * urn_cq_put() says so of the others.
  */
 static inline void
 urn_sq_retire(struct urn_sq *sq, uint32_t n)
@@ -74,14 +74,36 @@ urn_sq_retire(struct urn_sq *sq, uint32_t n)
 /* ---- receive queue and shared receive queue */
 
 struct urn_rq {
-	struct urn_abi_wq *hdr; /* client's area; NULL: no queue */
-	uint32_t mask;
+	struct urn_abi_wq *hdr; /* client's area; of a QP on an SRQ: of what it took; NULL: no queue */
 	uint32_t cons;          /* receives taken so far */
 	uint32_t prod;          /* last seen of hdr->prod, clamped */
+	uint16_t mask;          /* entries - 1 */
+	uint16_t undone;        /* of a QP: receives taken and not completed */
 	uint16_t stride;
 	uint8_t max_sge;
 	uint8_t pad;
 };
+
+/* Taken from an SRQ and not completed: no room for more? */
+static inline bool
+urn_rq_taken_full(const struct urn_rq *rq)
+{
+	return unlikely(rq->undone >= URN_ABI_TAKEN);
+}
+
+/* Put down what a QP takes from an SRQ, where it is entry number `index`. */
+static inline void
+urn_rq_put_down(struct urn_rq *own, uint64_t wr_id, uint32_t index)
+{
+	uint64_t *slot = (void *)((uint8_t *)own->hdr + URN_ABI_WQ_SLOTS);
+	uint32_t i = own->cons++ & (URN_ABI_TAKEN - 1);
+
+	if (unlikely(!own->hdr))
+		return; /* nobody to read it */
+	slot[i] = wr_id;
+	atomic_store_explicit(&own->hdr->last, index, memory_order_relaxed);
+	atomic_store_explicit(&own->hdr->cons, own->cons, memory_order_release);
+}
 
 /* A receive as the transport holds it: a checked copy. */
 struct urn_recv {
@@ -97,7 +119,7 @@ urn_rq_refresh(struct urn_rq *rq)
 {
 	uint32_t prod = atomic_load_explicit(&rq->hdr->prod, memory_order_acquire);
 
-	if (unlikely(prod - rq->cons > rq->mask + 1))
+	if (unlikely(prod - rq->cons > rq->mask + 1u))
 		return false;
 	rq->prod = prod;
 	return prod != rq->cons;
@@ -119,12 +141,12 @@ urn_rq_count(struct urn_rq *rq)
 }
 
 /*
- * Take the next receive; the caller has seen urn_rq_ready(). taker: QPN, put
- * down for a shared queue. returns false when its element count is a lie: it
- * then has wr_id and no elements.
+ * Take the next receive; the caller has seen urn_rq_ready(). own: the QP's queue; where
+ * rq is a shared one, the entry is put down there and taker, the QPN, in its slot. returns
+ * false when its element count is a lie: it then has wr_id and no elements.
  */
 static inline bool
-urn_rq_take(struct urn_rq *rq, struct urn_recv *out, uint32_t taker)
+urn_rq_take(struct urn_rq *rq, struct urn_recv *out, uint32_t taker, struct urn_rq *own)
 {
 	struct urn_abi_rwqe *w = (void *)((uint8_t *)rq->hdr + URN_ABI_WQ_SLOTS +
 					  (size_t)(rq->cons & rq->mask) * rq->stride);
@@ -147,12 +169,29 @@ urn_rq_take(struct urn_rq *rq, struct urn_recv *out, uint32_t taker)
 		}
 	}
 	out->length = total > URN_ABI_MAX_MSG ? URN_ABI_MAX_MSG : (uint32_t)total;
-	if (taker)
+	own->undone++;
+	if (own != rq) {
 		w->taker = taker;
+		urn_rq_put_down(own, out->wr_id, rq->cons);
+	}
 	rq->cons++;
 	/* The slot is free for the client once it sees this. */
 	atomic_store_explicit(&rq->hdr->cons, rq->cons, memory_order_release);
 	return ok;
+}
+
+/* One receive of a QP is completed, the oldest taken. returns: how many are, for urn_cq_put() */
+static inline uint32_t
+urn_rq_did(struct urn_rq *own)
+{
+	return own->cons - --own->undone;
+}
+
+/* The word that is told that; NULL: nobody is. */
+static inline _Atomic uint32_t *
+urn_rq_mark(const struct urn_rq *own)
+{
+	return likely(own->hdr != NULL) ? &own->hdr->done : NULL;
 }
 
 /* From now on every post must ring (see lib/abi/queue.h). */
@@ -195,9 +234,14 @@ urn_cq_room(struct urn_cq *cq)
 	return cq->prod - cq->cons <= cq->mask;
 }
 
-/* Write one completion; the caller has seen room. cqe->phase is not read. */
+/*
+ * Write one completion; the caller has seen room. cqe->phase is not read. mark: the
+ * word of the request's queue that becomes `after` with it, before the completion can
+ * be seen, for whoever sees it may post into that slot at once; and after the rest of it is
+ * there (lib/abi/queue.h). NULL: none, and cqe->wqe counts.
+ */
 static inline __attribute__((always_inline)) void
-urn_cq_put(struct urn_cq *cq, const struct urn_abi_cqe *cqe)
+urn_cq_put(struct urn_cq *cq, const struct urn_abi_cqe *cqe, _Atomic uint32_t *mark, uint32_t after)
 {
 	struct urn_abi_cqe *slot = (struct urn_abi_cqe *)((uint8_t *)cq->hdr + URN_ABI_CQ_SLOTS) +
 				   (cq->prod & cq->mask);
@@ -209,9 +253,15 @@ urn_cq_put(struct urn_cq *cq, const struct urn_abi_cqe *cqe)
 	slot->qp_num = cqe->qp_num;
 	slot->src_qp = cqe->src_qp;
 	slot->vendor_err = cqe->vendor_err;
+	slot->wqe = mark ? (uint16_t)(after - 1) : cqe->wqe;
 	slot->status = cqe->status;
 	slot->opcode = cqe->opcode;
 	slot->wc_flags = cqe->wc_flags;
+	if (mark) {
+		atomic_store_explicit(&slot->phase, URN_CQE_WHOLE, memory_order_release);
+		/* Pairs with the acquire in lib/verbs before it reuses a slot. */
+		atomic_store_explicit(mark, after, memory_order_release);
+	}
 	/* Pairs with the acquire of the reader: the rest of the slot is written. */
 	atomic_store_explicit(&slot->phase, phase, memory_order_release);
 	cq->prod++;

@@ -162,7 +162,7 @@ enum urn_memop_status {
 struct urn_memop {
 	struct urn_region *region; /* from urn_mem_check() */
 	uint64_t addr;             /* checked address (iova) */
-	uint8_t *frame;            /* bytes in the mbuf; unused by atomics */
+	uint8_t *frame;            /* bytes in the mbuf; atomics: struct urn_abi_atomic to log it in, or NULL */
 	struct rte_mbuf *m;        /* owner of the frame; atomics use urn_pkt(m)->word[] */
 	uint32_t len;              /* bytes */
 	uint8_t kind;              /* enum urn_memop_kind */

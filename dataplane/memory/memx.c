@@ -9,6 +9,7 @@
  * transport that does not wait for its answers sends and shows wrong bytes.
  * All decisions come from the seed: the same calls give the same answers.
  */
+#include "memory/atomic.h"
 #include "memory/copy.h"
 #include "memory/foreign.h"
 #include "memory/internal.h"
@@ -62,6 +63,22 @@ memx_is_atomic(const struct urn_memop *op)
 	return op->kind == URN_MEMOP_CMP_SWAP || op->kind == URN_MEMOP_FETCH_ADD;
 }
 
+/* The same in steps, for what is meant to be stored is put down before. returns: the old value */
+static uint64_t
+memx_atomic_logged(const struct urn_memop *op, uint64_t *target, const uint64_t word[2])
+{
+	uint64_t old = __atomic_load_n(target, __ATOMIC_SEQ_CST), now;
+
+	do {
+		now = urn_atomic_result(op, old, word);
+		urn_atomic_intend(op, old, now);
+		if (op->kind == URN_MEMOP_CMP_SWAP && old != word[0])
+			break; /* nothing is stored */
+	} while (!__atomic_compare_exchange_n(target, &old, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+	urn_atomic_did(op);
+	return old;
+}
+
 static uint8_t
 memx_atomic(const struct urn_memop *op)
 {
@@ -72,7 +89,9 @@ memx_atomic(const struct urn_memop *op)
 	/* The transport refuses such addresses; a region's base may still be odd. */
 	if ((uintptr_t)target & 7)
 		return URN_MEMOP_FAILED;
-	if (op->kind == URN_MEMOP_FETCH_ADD) {
+	if (op->frame) {
+		old = memx_atomic_logged(op, (uint64_t *)target, word);
+	} else if (op->kind == URN_MEMOP_FETCH_ADD) {
 		old = __atomic_fetch_add((uint64_t *)target, word[0], __ATOMIC_SEQ_CST);
 	} else {
 		old = word[0];

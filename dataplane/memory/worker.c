@@ -23,6 +23,7 @@
  */
 #include "memory/foreign.h"
 
+#include "memory/atomic.h"
 #include "memory/copy.h"
 
 #include <errno.h>
@@ -120,10 +121,12 @@ do_atomic(struct worker *w, const struct urn_memop *op)
 
 	if (at & 7 || !move(w, false, (uint8_t *)&old, sizeof(old), at))
 		return URN_MEMOP_FAILED;
-	now = op->kind == URN_MEMOP_FETCH_ADD ? old + word[0] : old == word[0] ? word[1] : old;
+	now = urn_atomic_result(op, old, word);
+	urn_atomic_intend(op, old, now);
 	/* Written back even if it stays: what may not be written fails. */
 	if (!move(w, true, (uint8_t *)&now, sizeof(now), at))
 		return URN_MEMOP_FAILED;
+	urn_atomic_did(op);
 	word[0] = old;
 	return URN_MEMOP_DONE;
 }

@@ -34,13 +34,16 @@ overrun(struct urn_tp *tp, struct urn_cq *cq)
 }
 
 static inline __attribute__((always_inline)) void
-put(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited)
+put(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited,
+    _Atomic uint32_t *mark, uint32_t after)
 {
 	if (unlikely(cq->overrun || !urn_cq_room(cq))) {
+		if (mark)
+			atomic_store_explicit(mark, after, memory_order_release);
 		overrun(tp, cq);
 		return;
 	}
-	urn_cq_put(cq, cqe);
+	urn_cq_put(cq, cqe, mark, after);
 	if (likely(cq->channel_fd < 0))
 		return;
 	cq->solicited |= solicited || cqe->status != URN_WC_SUCCESS;
@@ -52,38 +55,60 @@ put(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool so
 }
 
 void
-urn_tp_cqe_handed(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
-		 bool solicited)
+urn_tp_cqe_handed(struct urn_tp *tp, const struct urn_tp_xcqe *x)
 {
-	put(tp, cq, cqe, solicited);
+	_Atomic uint32_t *mark = x->mark;
+	struct urn_abi_cqe cqe = x->cqe;
+
+	/* The queue may have been reset meanwhile: it does not go back. */
+	if (mark && (int32_t)(x->after - atomic_load_explicit(mark, memory_order_relaxed)) <= 0)
+		mark = NULL;
+	if (cqe.status != URN_TP_NO_CQE) {
+		cqe.wqe = (uint16_t)(x->after - 1);
+		put(tp, x->cq, &cqe, x->solicited, mark, x->after);
+	} else if (mark) {
+		atomic_store_explicit(mark, x->after, memory_order_release);
+	}
 }
 
 /* The queue is another engine's. */
 static __attribute__((noinline)) void
-give(struct urn_tp *tp, struct urn_cq *cq, struct urn_abi_cqe cqe, bool solicited)
+give(struct urn_tp *tp, struct urn_cq *cq, struct urn_abi_cqe cqe, bool solicited,
+     _Atomic uint32_t *mark, uint32_t after)
 {
-	struct urn_tp_xcqe x = {.cq = cq, .cqe = cqe, .solicited = solicited};
+	struct urn_tp_xcqe x = {
+		.cq = cq, .cqe = cqe, .mark = mark, .after = after, .solicited = solicited};
 
-	URN_COUNT(tp, HANDOVER_CQE);
 	tp->cfg.give_cqe(tp->cfg.give_ctx, &x);
 }
 
-static inline __attribute__((always_inline)) void
-complete(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited)
+void
+urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited,
+	   _Atomic uint32_t *mark, uint32_t after)
 {
 	URN_COUNT(tp, CQE);
 	if (unlikely(cqe->status != URN_WC_SUCCESS))
 		URN_COUNT(tp, CQE_ERR);
-	if (likely(cq->engine == tp->cfg.engine))
-		put(tp, cq, cqe, solicited);
-	else
-		give(tp, cq, *cqe, solicited);
+	if (likely(cq->engine == tp->cfg.engine)) {
+		put(tp, cq, cqe, solicited, mark, after);
+	} else {
+		URN_COUNT(tp, HANDOVER_CQE);
+		give(tp, cq, *cqe, solicited, mark, after);
+	}
 }
 
 void
-urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited)
+urn_tp_retire_quietly(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 {
-	complete(tp, cq, cqe, solicited);
+	const struct urn_abi_cqe none = {.status = URN_TP_NO_CQE};
+
+	if (likely(qp->send_cq->engine == tp->cfg.engine)) {
+		urn_sq_retire(&qp->sq, n);
+		return;
+	}
+	/* Behind the completions that are on their way: cons of the queue never goes back. */
+	qp->sq.retired += n;
+	give(tp, qp->send_cq, none, false, &qp->sq.hdr->cons, qp->sq.retired);
 }
 
 void
@@ -103,7 +128,7 @@ urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint8_t s
 		.wc_flags = wc_flags,
 	};
 
-	complete(tp, qp->recv_cq, &cqe, solicited);
+	urn_tp_cqe(tp, qp->recv_cq, &cqe, solicited, urn_rq_mark(&qp->rq), urn_rq_did(&qp->rq));
 }
 
 bool
@@ -131,13 +156,13 @@ urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad, uint64_t *wr_i
 	*bad = false;
 	if (!urn_rq_ready(rq))
 		return NULL;
-	r = urn_recv_get(tp);
+	r = qp->srq && urn_rq_taken_full(&qp->rq) ? NULL : urn_recv_get(tp);
 	if (unlikely(!r)) {
 		URN_COUNT(tp, NO_WORK);
 		return NULL;
 	}
 
-	bool ok = urn_rq_take(rq, r, qp->srq ? qp->qpn : 0);
+	bool ok = urn_rq_take(rq, r, qp->qpn, &qp->rq);
 
 	*wr_id = r->wr_id;
 	if (qp->srq)

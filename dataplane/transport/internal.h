@@ -261,19 +261,24 @@ urn_vendor_err(enum urn_mem_error e)
 
 /* ---- completions and events (complete.c) */
 
-void urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited);
+/* mark, after: as of urn_cq_put() */
+void urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited,
+		_Atomic uint32_t *mark, uint32_t after);
+/* n more send requests are done, and tell nobody. */
+void urn_tp_retire_quietly(struct urn_tp *tp, struct urn_qp *qp, uint32_t n);
+
 /* urn_tp_cqe(), in line where there is nothing but a completion to write. */
 static inline __attribute__((always_inline)) void
 urn_tp_cqe_inline(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
-		  bool solicited)
+		  bool solicited, _Atomic uint32_t *mark, uint32_t after)
 {
 	if (unlikely(cqe->status != URN_WC_SUCCESS || cq->engine != tp->cfg.engine ||
 		     cq->channel_fd >= 0 || cq->overrun || !urn_cq_room(cq))) {
-		urn_tp_cqe(tp, cq, cqe, solicited);
+		urn_tp_cqe(tp, cq, cqe, solicited, mark, after);
 		return;
 	}
 	URN_COUNT(tp, CQE);
-	urn_cq_put(cq, cqe);
+	urn_cq_put(cq, cqe, mark, after);
 }
 
 void urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type);

@@ -198,7 +198,7 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 	urn_resp_drop_kept(tp, qp);
 	urn_repair_end(tp, qp);
 	urn_peer_untime(tp, qp);
-	if (qp->rq.hdr) {
+	if (!qp->srq && qp->rq.hdr) {
 		urn_rq_want_ring(&qp->rq);
 		/* A receive posted just now may not have seen that: look again soon. */
 		urn_wheel_start(&tp->wheel, &qp->timer, tp->now + 1000000);
@@ -234,8 +234,8 @@ flush_posted(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		};
 
 		qp->sq.fetched++;
-		urn_sq_retire(&qp->sq, 1);
-		urn_tp_cqe(tp, qp->send_cq, &cqe, false);
+		qp->sq.retired++;
+		urn_tp_cqe(tp, qp->send_cq, &cqe, false, &qp->sq.hdr->cons, qp->sq.retired);
 		n++;
 	}
 	return n;
@@ -267,7 +267,7 @@ flush_receives(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 
 		if (!r)
 			return budget; /* try again */
-		urn_rq_take(&qp->rq, r, 0);
+		urn_rq_take(&qp->rq, r, 0, &qp->rq);
 		urn_qp_recv_done(tp, qp, r->wr_id, URN_WC_WR_FLUSH_ERR, 0, 0, URN_WCO_RECV, 0, 0, 0,
 				 false);
 		urn_recv_put(tp, r);

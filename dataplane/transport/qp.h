@@ -67,6 +67,9 @@ struct urn_rec {
 };
 _Static_assert(sizeof(struct urn_rec) == 32, "record of a READ or atomic");
 
+/* Behind the ring of records: where their atomics are logged, an entry each; NULL: nowhere. */
+#define URN_QP_LOG(qp) ((struct urn_abi_atomic **)((qp)->rec + (qp)->rec_mask + 1))
+
 enum urn_rec_kind { URN_REC_NONE, URN_REC_READ, URN_REC_ATOMIC };
 
 struct urn_qp {
@@ -92,7 +95,7 @@ struct urn_qp {
 	uint32_t msn;             /* messages completed */
 	uint32_t nak_psn;         /* valid with URN_QPF_NAK */
 	struct urn_recv *recv;    /* receive of the SEND under way; NULL: none */
-	struct urn_rq rq;         /* valid without an SRQ */
+	struct urn_rq rq;         /* with an SRQ: what was taken from there */
 	struct urn_srq *srq;      /* NULL: none */
 	uint32_t msg_off;         /* bytes of the message placed or being placed so far */
 	uint32_t msg_rkey;        /* WRITE under way */

@@ -20,8 +20,9 @@ enum { ACK_EVERY = 32 }; /* packets sent before an ACK is asked for anyway */
 
 /* ---- completing */
 
+/* w is done, and with it the n requests that end with it. */
 static void
-complete(struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint8_t status,
+complete(struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint32_t n, uint8_t status,
 	 uint8_t vendor_err)
 {
 	struct urn_abi_cqe cqe = {
@@ -33,7 +34,8 @@ complete(struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint8_t
 		.opcode = urn_wr_info[w->opcode & (URN_WR_INFOS - 1)].wc_opcode,
 	};
 
-	urn_tp_cqe(tp, qp->send_cq, &cqe, false);
+	qp->sq.retired += n;
+	urn_tp_cqe(tp, qp->send_cq, &cqe, false, &qp->sq.hdr->cons, qp->sq.retired);
 }
 
 /* Take the head off the queue. */
@@ -57,9 +59,10 @@ urn_req_flush_one(struct urn_tp *tp, struct urn_qp *qp, uint8_t status)
 {
 	struct urn_work *w = pop(qp);
 
-	urn_sq_retire(&qp->sq, 1);
 	if (status != URN_WC_SUCCESS || (w->flags & URN_WRF_SIGNALED))
-		complete(tp, qp, w, status, 0);
+		complete(tp, qp, w, 1, status, 0);
+	else
+		urn_tp_retire_quietly(tp, qp, 1);
 	urn_work_put(tp, w);
 }
 
@@ -72,8 +75,7 @@ urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t s
 		urn_req_flush_one(tp, qp, URN_WC_WR_FLUSH_ERR);
 	if (qp->w_head)
 		pop(qp);
-	urn_sq_retire(&qp->sq, 1);
-	complete(tp, qp, w, status, vendor_err);
+	complete(tp, qp, w, 1, status, vendor_err);
 	urn_work_put(tp, w);
 	if (qp->type == URN_QPT_UD)
 		urn_qp_sqe(tp, qp);
@@ -101,16 +103,15 @@ urn_req_retire(struct urn_tp *tp, struct urn_qp *qp)
 		pop(qp);
 		n++;
 		if (w->flags & URN_WRF_SIGNALED) {
-			urn_sq_retire(&qp->sq, n);
+			complete(tp, qp, w, n, URN_WC_SUCCESS, 0);
 			n = 0;
-			complete(tp, qp, w, URN_WC_SUCCESS, 0);
 		}
 		if (urn_work_is_fetch(w))
 			qp->fetch_out--;
 		urn_work_put(tp, w);
 	}
 	if (n)
-		urn_sq_retire(&qp->sq, n);
+		urn_tp_retire_quietly(tp, qp, n);
 	if (unlikely(w && w->state == URN_WORK_FAILED))
 		urn_req_fail(tp, qp, w, w->status, w->vendor_err);
 	else if (unlikely(qp->state == URN_QPS_SQD))

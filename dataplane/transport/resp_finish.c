@@ -60,7 +60,8 @@ recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t stat
 		.wc_flags = wc_flags,
 	};
 
-	urn_tp_cqe_inline(tp, qp->recv_cq, &cqe, p->solicited);
+	urn_tp_cqe_inline(tp, qp->recv_cq, &cqe, p->solicited, urn_rq_mark(&qp->rq),
+			  urn_rq_did(&qp->rq));
 }
 
 /* The peer's first message on a QP in RTR: the connection stands (IBTA 11.6.3.1). */

@@ -347,6 +347,7 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 	bool cas = p->opcode == URN_RC_CMP_SWAP;
+	struct urn_abi_atomic *log;
 	struct urn_atomic_eth a;
 	struct urn_region *region;
 	struct urn_rec *rec;
@@ -374,7 +375,9 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	p->arg = index;
 	p->word[0] = cas ? rte_be_to_cpu_64(a.compare) : rte_be_to_cpu_64(a.swap_add);
 	p->word[1] = rte_be_to_cpu_64(a.swap_add);
-	urn_tp_op(tp, m, cas ? URN_MEMOP_CMP_SWAP : URN_MEMOP_FETCH_ADD, region, va, NULL, 8);
+	log = *URN_QP_LOG(qp);
+	urn_tp_op(tp, m, cas ? URN_MEMOP_CMP_SWAP : URN_MEMOP_FETCH_ADD, region, va,
+		  log ? (uint8_t *)&log[index] : NULL, 8);
 	accepted(tp, qp, m, URN_ACT_ATOMIC, 1);
 }
 

@@ -182,7 +182,7 @@ make_record(struct urn_qp *qp, uint8_t depth)
 	while (n < depth)
 		n *= 2;
 	if (n) {
-		rec = calloc(n, sizeof(*rec));
+		rec = calloc(1, n * sizeof(*rec) + sizeof(struct urn_abi_atomic *)); /* URN_QP_LOG */
 		if (!rec)
 			return ENOMEM;
 	}
@@ -196,6 +196,14 @@ make_record(struct urn_qp *qp, uint8_t depth)
 	qp->rec_head = 0;
 	qp->rec_pending = (uint8_t)pending;
 	return 0;
+}
+
+void
+urn_qp_log_atomics(struct urn_qp *qp, struct urn_abi_atomic *log, uint64_t off)
+{
+	*URN_QP_LOG(qp) = log;
+	qp->rq.hdr->atomics_off = off;
+	atomic_store(&qp->rq.hdr->atomics, qp->rec_mask + 1u);
 }
 
 /* Headers to the peer; its MAC address comes when first needed. */
@@ -323,11 +331,16 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	/* What was posted and not done is forgotten (lib/abi/queue.h). */
 	qp->sq.prod = qp->sq.fetched = qp->sq.retired = atomic_load(&qp->sq.hdr->prod);
 	atomic_store(&qp->sq.hdr->cons, qp->sq.retired);
-	if (qp->rq.hdr) {
+	qp->rq.undone = 0;
+	if (!qp->rq.hdr)
+		return 0;
+	if (!qp->srq) {
 		qp->rq.prod = qp->rq.cons = atomic_load(&qp->rq.hdr->prod);
 		atomic_store(&qp->rq.hdr->cons, qp->rq.cons);
 		atomic_store(&qp->rq.hdr->ring, 0);
 	}
+	atomic_store(&qp->rq.hdr->done, qp->rq.cons);
+	atomic_store(&qp->rq.hdr->atomics, 0);
 	return 0;
 }
 

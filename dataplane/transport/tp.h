@@ -72,11 +72,16 @@ struct urn_tp_event {
 	void *client;
 };
 
+/* Status of what is no completion: mark is to become `after`, and that is all. */
+#define URN_TP_NO_CQE UINT8_MAX
+
 /* A completion for a queue of another engine. */
 struct urn_tp_xcqe {
 	struct urn_cq *cq;
 	struct urn_abi_cqe cqe;
-	uint64_t solicited;
+	_Atomic uint32_t *mark; /* as of urn_cq_put(); the owner of cq stores it */
+	uint32_t after;
+	uint32_t solicited;
 };
 _Static_assert(sizeof(struct urn_tp_xcqe) % 4 == 0, "element of an rte_ring");
 
@@ -234,8 +239,7 @@ void urn_tp_neigh_changed(struct urn_tp *tp);
  */
 void urn_tp_link_changed(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features);
 /* A completion for a queue of this engine, handed over by another. */
-void urn_tp_cqe_handed(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
-		       bool solicited);
+void urn_tp_cqe_handed(struct urn_tp *tp, const struct urn_tp_xcqe *x);
 /* Take memory's answers now. returns: how many */
 unsigned int urn_tp_poll_memory(struct urn_tp *tp);
 /* Is there anything to do without a packet, doorbell or timer? */
@@ -272,6 +276,11 @@ int urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn
  */
 int urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask,
 		  const struct urn_abi_qp_attr *attr, char *why, size_t len);
+/*
+ * Log the atomics that this QP's peer asks for: an entry for each record it has (max_dest_rd_atomic,
+ * rounded up to 2^n), at offset off of the client's area. Until the records are made anew.
+ */
+void urn_qp_log_atomics(struct urn_qp *qp, struct urn_abi_atomic *log, uint64_t off);
 void urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *attr);
 /* Stop everything of a QP without completions; then wait until it is quiet. */
 void urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp);

@@ -247,7 +247,7 @@ struct urn_abi_rep {
 			uint32_t events;  /* destroy_cq: completion events written so far */
 		} queue;
 		struct {
-			uint64_t sq_off, rq_off;
+			uint64_t sq_off, rq_off; /* with an SRQ rq_off is of what was taken (URN_ABI_TAKEN) */
 			uint32_t sq_entries, rq_entries; /* powers of two; 0 with an SRQ */
 			uint32_t sq_stride, rq_stride;
 			uint32_t db;      /* doorbell id */
@@ -309,6 +309,7 @@ enum urn_abi_event_type {
 	URN_EVENT_SRQ_ERR = 14,
 	URN_EVENT_SRQ_LIMIT = 15,
 	URN_EVENT_LAST_WQE = 16,
+	URN_EVENT_LOST = 17, /* IBV_EVENT_CLIENT_REREGISTER: events were lost, look at everything */
 	URN_EVENT_CM = 256, /* no ibv_event_type: fetch it with URN_CTL_CM_EVENT */
 };
 
@@ -338,6 +339,17 @@ struct urn_abi_channel {
 	 * NULL: there is no need. returns: 0, or an errno value with rep->why
 	 */
 	int (*share)(void *ctx, const void *addr, size_t length, struct urn_abi_rep *rep);
+	/*
+	 * Call died(arg) once when the dataplane in the other process is gone, from a thread
+	 * of the channel's own; not any more once close() has begun to return. NULL: the
+	 * dataplane is in this process. returns: 0, or an errno value
+	 */
+	int (*watch)(void *ctx, void (*died)(void *arg), void *arg);
+	/*
+	 * This process is a child that fork() made: the channel is its parent's. Let go of
+	 * this copy without a word to the dataplane; close() is to follow. With watch.
+	 */
+	void (*forked)(void *ctx);
 };
 
 #endif

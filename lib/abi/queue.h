@@ -31,13 +31,30 @@ struct urn_abi_wq {
 	uint8_t pad0[56];
 	/*
 	 * Dataplane: SQ: requests retired; RQ, SRQ: receives taken. When a QP goes
-	 * to RESET, cons of its queues takes the value of prod.
+	 * to RESET, cons and done of its queues take the value of prod.
 	 */
 	_Atomic uint32_t cons;
-	uint8_t pad1[60];
+	/*
+	 * Dataplane: RQ: receives completed, in the order in which they were taken; only
+	 * then is their slot the client's again (of an SRQ it is when taken). Of what a
+	 * QP took from an SRQ: as many.
+	 */
+	_Atomic uint32_t done;
+	_Atomic uint32_t last; /* dataplane: taken from an SRQ: index there of the newest */
+	_Atomic uint32_t atomics; /* dataplane: RQ, taken: entries of the log of atomics; 0: there is none */
+	uint64_t atomics_off;  /* dataplane: where that is, in the client's area; valid with atomics */
+	uint8_t pad1[40];
 };
 
 #define URN_ABI_WQ_SLOTS 128u /* offset of the first slot */
+
+/*
+ * A QP on an SRQ has, in place of a receive queue, the queue of what it took from
+ * there: slots of 8 bytes, the wr_id of each entry, which the dataplane puts down
+ * before cons of the SRQ moves. So a client whose dataplane was killed knows what
+ * was taken and not completed, after the entry's own slot was posted to again.
+ */
+#define URN_ABI_TAKEN 512u /* slots; so many of a QP may be taken and not completed */
 
 /* Opcodes of send requests; equal to enum ibv_wr_opcode. */
 enum urn_abi_wr_op {
@@ -107,6 +124,9 @@ struct urn_abi_swqe {
 };
 _Static_assert(sizeof(struct urn_abi_wq) == URN_ABI_WQ_SLOTS, "wq header");
 _Static_assert(offsetof(struct urn_abi_wq, cons) == 64, "dataplane's line");
+_Static_assert(offsetof(struct urn_abi_wq, done) == 68, "dataplane's line");
+_Static_assert(offsetof(struct urn_abi_wq, last) == 72, "dataplane's line");
+_Static_assert(offsetof(struct urn_abi_wq, atomics_off) == 80, "dataplane's line");
 _Static_assert(sizeof(struct urn_abi_sge) == 16, "sge");
 _Static_assert(sizeof(struct urn_abi_swqe) == 48, "send wqe");
 _Static_assert(offsetof(struct urn_abi_swqe, rdma.inline_len) == 28, "inline_len");
@@ -119,6 +139,28 @@ struct urn_abi_rwqe {
 	uint32_t taker; /* SRQ: QPN that took this entry, written by the dataplane */
 };
 _Static_assert(sizeof(struct urn_abi_rwqe) == 16, "receive wqe");
+
+/*
+ * The log of atomics that peers had this QP carry out, in the client's memory, one
+ * entry for each that may be repeated to the peer. An entry is written before the memory is,
+ * and says so afterwards: if the dataplane was killed, what was meant to happen is known, and
+ * by the memory itself whether it did.
+ */
+enum urn_abi_atomic_state {
+	URN_ATOMIC_NONE = 0,   /* nothing, or being written */
+	URN_ATOMIC_INTENT = 1, /* about to be stored, or just stored */
+	URN_ATOMIC_DONE = 2,   /* stored; or found not to compare, then old and new are the same */
+};
+
+struct urn_abi_atomic {
+	uint64_t addr;    /* where, as keys speak of it */
+	uint64_t old;     /* value found there */
+	uint64_t new;     /* value to be there */
+	uint32_t psn;     /* of the request: the message that asked for it */
+	_Atomic uint32_t state; /* enum urn_abi_atomic_state; stored after what it speaks of */
+};
+_Static_assert(sizeof(struct urn_abi_atomic) == 32, "log of atomics");
+_Static_assert(offsetof(struct urn_abi_atomic, state) == 28, "log of atomics");
 
 /* Bytes of a send slot that holds max_sge elements or max_inline bytes. */
 static inline uint32_t
@@ -164,7 +206,11 @@ struct urn_abi_cq {
 	_Atomic uint32_t cons; /* client: completions polled */
 	_Atomic uint32_t arm;  /* client sets, whoever fires the event swaps NONE in */
 	uint8_t pad0[56];
-	uint8_t rsvd[64];      /* dataplane's line; what is written, the phases tell */
+	/* Dataplane's line. What is written, the phases tell. */
+	_Atomic uint32_t moved_entries; /* URN_CTL_RESIZE_CQ: of the queue that took this one's place; 0: none */
+	uint32_t rsvd;
+	uint64_t moved_off;    /* where that is, for a client that was not answered */
+	uint8_t pad1[48];
 };
 
 #define URN_ABI_CQ_SLOTS 128u
@@ -173,6 +219,11 @@ struct urn_abi_cq {
  * One completion. Valid when its phase equals the reader's: the phase of lap
  * n (index / entries) is (n & 1) ^ 1, so a zeroed queue holds none. The phase
  * byte is stored last, with release; the reader loads it with acquire.
+ *
+ * The dataplane writes all the rest, then URN_CQE_WHOLE into phase, then cons (of
+ * a send queue) or done (of a receive queue), then the phase that makes it valid. When
+ * it is killed in between, the client finds the next completion whole and makes the
+ * last two steps itself, so that each request completes once.
  */
 struct urn_abi_cqe {
 	uint64_t wr_id;
@@ -180,16 +231,22 @@ struct urn_abi_cqe {
 	uint32_t imm;        /* immediate in network order, or the invalidated rkey */
 	uint32_t qp_num;
 	uint32_t src_qp;     /* UD */
-	uint32_t vendor_err; /* enum urn_abi_vendor_err */
+	uint16_t vendor_err; /* enum urn_abi_vendor_err */
+	uint16_t wqe;        /* low bits of its request's index in its queue, or among those taken */
 	uint8_t status;      /* enum urn_abi_wc_status */
 	uint8_t opcode;      /* enum urn_abi_wc_op */
 	uint8_t wc_flags;    /* enum urn_abi_wc_flag */
 	_Atomic uint8_t phase;
 };
 _Static_assert(sizeof(struct urn_abi_cq) == URN_ABI_CQ_SLOTS, "cq header");
-_Static_assert(offsetof(struct urn_abi_cq, rsvd) == 64, "dataplane's line");
+_Static_assert(offsetof(struct urn_abi_cq, moved_entries) == 64, "dataplane's line");
+_Static_assert(offsetof(struct urn_abi_cq, moved_off) == 72, "dataplane's line");
 _Static_assert(sizeof(struct urn_abi_cqe) == 32, "cqe");
+_Static_assert(offsetof(struct urn_abi_cqe, wqe) == 26, "index of the request");
 _Static_assert(offsetof(struct urn_abi_cqe, phase) == 31, "phase is last");
+
+/* A phase of no lap: the completion is whole, and not valid yet. */
+#define URN_CQE_WHOLE 2u
 
 /* Equal to enum ibv_wc_status. */
 enum urn_abi_wc_status {
@@ -248,6 +305,7 @@ enum urn_abi_vendor_err {
 	URN_VE_AH = 12,           /* no such address handle */
 	URN_VE_STATE = 13,        /* the QP was in the wrong state */
 	URN_VE_WINDOW = 14,       /* memory window may not be bound or invalidated so */
+	URN_VE_GONE = 15,         /* the dataplane died first (made up by the library) */
 };
 
 #endif

@@ -38,24 +38,43 @@ struct urn_segment_node {
 
 static pthread_mutex_t urn_alloc_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_segment_node *urn_segments; /* under the lock */
+static struct urn_segment_node *urn_segments_parent; /* a child of fork(): what was its parent's */
 static uint32_t urn_segment_last;             /* id; under the lock */
 
 /* ---- segments */
 
 static pthread_once_t urn_alloc_once = PTHREAD_ONCE_INIT;
 
+static void
+urn_alloc_hold(void)
+{
+	pthread_mutex_lock(&urn_alloc_lock);
+}
+
+static void
+urn_alloc_go_on(void)
+{
+	pthread_mutex_unlock(&urn_alloc_lock);
+}
+
 /* In a child of fork(): what there is belongs to the parent. */
 static void
 urn_alloc_forked(void)
 {
+	struct urn_segment_node **tail = &urn_segments;
+
 	pthread_mutex_init(&urn_alloc_lock, NULL);
+	while (*tail != NULL)
+		tail = &(*tail)->next;
+	*tail = urn_segments_parent;
+	urn_segments_parent = urn_segments;
 	urn_segments = NULL;
 }
 
 static void
 urn_alloc_start(void)
 {
-	(void)pthread_atfork(NULL, NULL, urn_alloc_forked);
+	(void)pthread_atfork(urn_alloc_hold, urn_alloc_go_on, urn_alloc_forked);
 }
 
 static int
@@ -212,6 +231,16 @@ urn_segment_give(struct urn_segment_node *s, size_t off)
 	return true;
 }
 
+/* The segment of a list that an address lies in, or NULL. */
+static struct urn_segment_node *
+urn_segment_of(struct urn_segment_node *list, uintptr_t at)
+{
+	while (list != NULL && (at < (uintptr_t)list->seg.base ||
+				at - (uintptr_t)list->seg.base >= list->seg.length))
+		list = list->next;
+	return list;
+}
+
 void
 urn_free(void *p)
 {
@@ -221,10 +250,10 @@ urn_free(void *p)
 	if (p == NULL)
 		return;
 	pthread_mutex_lock(&urn_alloc_lock);
-	for (s = urn_segments; s != NULL; s = s->next)
-		if (at >= (uintptr_t)s->seg.base && at - (uintptr_t)s->seg.base < s->seg.length)
-			break;
-	if (s == NULL || !urn_segment_give(s, at - (uintptr_t)s->seg.base))
+	s = urn_segment_of(urn_segments, at);
+	/* The parent goes on with what was its own when we forked: only it gives that back. */
+	if (s != NULL ? !urn_segment_give(s, at - (uintptr_t)s->seg.base)
+		      : urn_segment_of(urn_segments_parent, at) == NULL)
 		abort(); /* as the heap does with what it never gave out */
 	pthread_mutex_unlock(&urn_alloc_lock);
 }

@@ -28,15 +28,33 @@ urn_fail(int err, const char *fmt, ...)
 	return err;
 }
 
+/* Answer for a dataplane that is gone. */
+static void
+urn_dev_answer_gone(enum urn_dev_gone how, struct urn_abi_rep *rep)
+{
+	rep->err = ENODEV;
+	snprintf(rep->why, sizeof(rep->why), "%s", how == URN_DEV_FORKED
+		? "the device was opened before fork(), and is the parent's: open it in this process"
+		: "the dataplane is gone: close the device, and open it anew");
+}
+
 int
 urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
+	enum urn_dev_gone gone = urn_dev_gone(dev);
+	int err;
+
 	memset(rep, 0, sizeof(*rep));
-	dev->channel->call(dev->channel->ctx, req, rep);
+	if (gone == URN_DEV_THERE)
+		dev->channel->call(dev->channel->ctx, req, rep);
+	else
+		urn_dev_answer_gone(gone, rep);
 	if (rep->err == 0)
 		return 0;
 	rep->why[sizeof(rep->why) - 1] = '\0';
-	return urn_fail(rep->err, "%s", rep->why[0] ? rep->why : strerror(rep->err));
+	/* Of another process: it died. What can be done about it is the same as for a broken device. */
+	err = rep->err == ENODEV && dev->channel->watch != NULL ? EIO : rep->err;
+	return urn_fail(err, "%s", rep->why[0] ? rep->why : strerror(err));
 }
 
 int
@@ -47,7 +65,7 @@ urn_dev_call_handle(struct urn_dev *dev, enum urn_ctl_op op, uint32_t handle)
 	int err = urn_dev_call(dev, &req, &rep);
 
 	/* The object went with its dataplane. */
-	return err == ENODEV ? 0 : err;
+	return rep.err == ENODEV ? 0 : err;
 }
 
 int
@@ -56,8 +74,8 @@ urn_dev_share(struct urn_dev *dev, const void *addr, size_t length)
 	struct urn_abi_rep rep = {0};
 	int err;
 
-	if (dev->channel->share == NULL)
-		return 0;
+	if (dev->channel->share == NULL || urn_dev_gone(dev) != URN_DEV_THERE)
+		return 0; /* the call that this is for says so */
 	err = dev->channel->share(dev->channel->ctx, addr, length, &rep);
 	return err == 0 ? 0 : urn_fail(err, "%s", rep.why[0] ? rep.why : strerror(err));
 }

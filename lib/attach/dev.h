@@ -14,11 +14,21 @@
 #include "abi/doorbell.h"
 #include "abi/queue.h"
 
+#include <errno.h>
+
+/* Why there is no dataplane any more. */
+enum urn_dev_gone {
+	URN_DEV_THERE,
+	URN_DEV_DIED,    /* the process that it was is gone */
+	URN_DEV_FORKED,  /* we are a child of who attached: it is the parent's */
+};
+
 struct urn_dev {
 	struct urn_abi_channel *channel;  /* ours until urn_dev_close() */
 	uint8_t *area;                    /* the client's area, as mapped here */
 	struct urn_abi_db *db[URN_ABI_MAX_ENGINES]; /* in the area; [0, info.engines) */
 	struct urn_abi_device info;       /* answer to URN_CTL_HELLO */
+	_Atomic uint32_t gone;            /* enum urn_dev_gone; set once */
 };
 
 /*
@@ -32,7 +42,8 @@ void urn_dev_close(struct urn_dev *dev);
 
 /*
  * One control call. rep is filled in either case.
- * returns: 0, or an errno value, which errno holds too
+ * returns: 0, or an errno value, which errno holds too; EIO: the dataplane of another
+ * process is gone, and will not come back for this device
  */
 int urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep);
 
@@ -47,6 +58,19 @@ int urn_dev_share(struct urn_dev *dev, const void *addr, size_t length);
  * returns: err
  */
 int urn_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static inline enum urn_dev_gone
+urn_dev_gone(const struct urn_dev *dev)
+{
+	return (enum urn_dev_gone)atomic_load_explicit(&dev->gone, memory_order_acquire);
+}
+
+/* What posting to a queue answers that takes nothing: its QP is in the wrong state, or all is over. */
+static inline int
+urn_dev_refusal(const struct urn_dev *dev)
+{
+	return urn_dev_gone(dev) != URN_DEV_THERE ? EIO : EINVAL;
+}
 
 /* What lies `off` bytes into the client's area. */
 static inline void *

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 int
@@ -36,7 +37,9 @@ urn_pipe_make(struct urn_dev *dev, enum urn_ctl_op op, int *read_fd, int *write_
 		*handle = *write_fd;
 		return err;
 	}
-	err = ch->pipe(ch->ctx, op, &rep, fd);
+	err = urn_dev_gone(dev) == URN_DEV_THERE ? ch->pipe(ch->ctx, op, &rep, fd) : ENODEV;
+	if (err == ENODEV)
+		err = EIO; /* as in urn_dev_call() */
 	if (err != 0)
 		return urn_fail(err, "%s", rep.why[0] ? rep.why : strerror(err));
 	*handle = (int32_t)rep.handle;
@@ -70,13 +73,22 @@ urn_pipe_read(int read_fd, struct urn_abi_event *ev)
 	return errno;
 }
 
+void
+urn_pipe_end(int write_fd)
+{
+	(void)shutdown(write_fd, SHUT_WR);
+}
+
 int
 urn_pipe_write(int write_fd, const struct urn_abi_event *ev)
 {
 	ssize_t n;
 
 	do {
-		n = write(write_fd, ev, sizeof(*ev));
+		/* Sockets of which we have shut this end: an error, no signal. */
+		n = send(write_fd, ev, sizeof(*ev), MSG_NOSIGNAL);
+		if (n < 0 && errno == ENOTSOCK)
+			n = write(write_fd, ev, sizeof(*ev));
 	} while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)sizeof(*ev))
 		return 0;

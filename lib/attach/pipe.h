@@ -23,10 +23,16 @@ int urn_pipe_make(struct urn_dev *dev, enum urn_ctl_op op, int *read_fd, int *wr
 /* Make room for `events` unread records, as far as the system lets us. */
 void urn_pipe_reserve(int write_fd, unsigned int events);
 
-/* Read one record. returns: 0, or an errno value (EAGAIN, EINTR, ...) with errno set */
+/*
+ * Nothing is written to this pair of sockets any more, by whomever: its readers get
+ * what is there, and then EIO, at once and whenever they ask.
+ */
+void urn_pipe_end(int write_fd);
+
+/* Read one record. returns: 0, or an errno value (EAGAIN, EINTR, ...; EIO: the end) with errno set */
 int urn_pipe_read(int read_fd, struct urn_abi_event *ev);
 
-/* Write one record. returns: 0, or an errno value (EAGAIN: full) with errno set */
+/* Write one record. returns: 0, or an errno value (EAGAIN: full; EPIPE: ended) with errno set */
 int urn_pipe_write(int write_fd, const struct urn_abi_event *ev);
 
 #endif

@@ -12,15 +12,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+/* Bytes of stack; the sanitizers' run-time takes much of it. */
+#define URN_WATCHER_STACK ((size_t)256 << 10)
 #define URN_GONE "the dataplane is gone: close the device"
 
 struct urn_remote {
@@ -33,6 +39,12 @@ struct urn_remote {
 	int wake_fd[URN_ABI_MAX_ENGINES];
 	struct urn_segment_set shared; /* pieces of memory that the dataplane has; under share_lock */
 	pthread_mutex_t share_lock;
+	/* who waits for the dataplane's death */
+	bool watched;              /* there is such a thread */
+	pthread_t watcher;
+	int stop_fd;               /* eventfd: written to end it; -1: none */
+	void (*died)(void *arg);
+	void *died_arg;
 };
 
 /* ---- messages */
@@ -265,13 +277,100 @@ urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep 
 	return rep->err;
 }
 
+/* ---- watching */
+
+/*
+ * No byte is read here, so questions and answers go on undisturbed. The kernel shows
+ * the end of the connection once no thread of the dataplane runs any more: what it
+ * shares with us does not change after that.
+ */
+static void *
+urn_remote_watcher(void *arg)
+{
+	struct urn_remote *r = arg;
+	struct pollfd p[2] = {{.fd = r->fd, .events = POLLRDHUP}, {.fd = r->stop_fd, .events = POLLIN}};
+
+	while (poll(p, 2, -1) < 0 && errno == EINTR)
+		;
+	if (p[1].revents == 0)
+		r->died(r->died_arg);
+	return NULL;
+}
+
+static int
+urn_remote_watch(void *ctx, void (*died)(void *arg), void *arg)
+{
+	struct urn_remote *r = ctx;
+	sigset_t all, before;
+	pthread_attr_t attr;
+	int err;
+
+	r->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (r->stop_fd < 0)
+		return urn_fail(errno, "no descriptor to watch the dataplane with: %s", strerror(errno));
+	r->died = died;
+	r->died_arg = arg;
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_attr_init(&attr);
+	(void)pthread_attr_setstacksize(&attr, URN_WATCHER_STACK);
+	err = pthread_create(&r->watcher, &attr, urn_remote_watcher, r);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err != 0)
+		return urn_fail(err, "no thread to watch the dataplane with: %s", strerror(err));
+	(void)pthread_setname_np(r->watcher, "urnic-watch");
+	r->watched = true;
+	return 0;
+}
+
+static void
+urn_remote_unwatch(struct urn_remote *r)
+{
+	uint64_t one = 1;
+
+	if (r->watched && write(r->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+		pthread_join(r->watcher, NULL);
+	r->watched = false;
+	if (r->stop_fd >= 0)
+		close(r->stop_fd);
+	r->stop_fd = -1;
+}
+
+/*
+ * In a child of fork(), which has one thread. Its copies of the descriptors would keep
+ * the connection up when the parent has gone; its copy of the area is the parent's
+ * itself, so private memory takes its place.
+ */
+static void
+urn_remote_forked(void *ctx)
+{
+	struct urn_remote *r = ctx;
+	uint32_t i;
+
+	close(r->fd);
+	r->fd = -1;
+	for (i = 0; i < r->engines; i++)
+		close(r->wake_fd[i]);
+	r->engines = 0;
+	r->watched = false;
+	urn_remote_unwatch(r);
+	(void)mmap(r->channel.area, r->area_size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_mutex_init(&r->share_lock, NULL);
+}
+
 static void
 urn_remote_close(void *ctx)
 {
 	struct urn_remote *r = ctx;
 	uint32_t i;
 
-	close(r->fd);
+	urn_remote_unwatch(r);
+	if (r->fd >= 0)
+		close(r->fd);
 	if (r->channel.area != NULL)
 		munmap(r->channel.area, r->area_size);
 	for (i = 0; i < r->engines; i++)
@@ -343,6 +442,7 @@ urn_remote_open(int fd, const char name[32])
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_mutex_init(&r->share_lock, NULL);
 	r->fd = fd;
+	r->stop_fd = -1;
 	r->channel = (struct urn_abi_channel){
 		.ctx = r,
 		.call = urn_remote_call,
@@ -350,6 +450,8 @@ urn_remote_open(int fd, const char name[32])
 		.close = urn_remote_close,
 		.share = urn_remote_share,
 		.pipe = urn_remote_pipe,
+		.watch = urn_remote_watch,
+		.forked = urn_remote_forked,
 	};
 	memcpy(q.open.name, name, sizeof(q.open.name));
 	q.open.name[sizeof(q.open.name) - 1] = '\0';

@@ -108,8 +108,14 @@ urn_context_open(struct urn_abi_channel *channel, struct urn_device *device)
 	ctx->vctx.context.cmd_fd = -1;
 	ctx->vctx.context.num_comp_vectors = (int)ctx->dev.info.engines;
 	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
+	if (urn_gone_watch(ctx) != 0)
+		goto err_watch;
 	return &ctx->vctx.context;
 
+err_watch:
+	close(ctx->vctx.context.async_fd);
+	close(ctx->async_write_fd);
+	urn_objs_fini(&ctx->objs);
 err_close:
 	urn_dev_close(&ctx->dev);
 err_free:
@@ -135,6 +141,7 @@ ibv_close_device(struct ibv_context *context)
 {
 	struct urn_ctx *ctx = urn_ctx(context);
 
+	urn_gone_unwatch(ctx);
 	/* First the dataplane, which writes to the pipe. */
 	urn_dev_close(&ctx->dev);
 	close(context->async_fd);

@@ -179,6 +179,11 @@ ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	} else {
 		off = (uint64_t)((uint8_t *)cq->hdr - dev->area);
 		entries = cq->entries;
+		/* It was done, and the dataplane died before it said so. */
+		if (err == EIO && atomic_load(&cq->hdr->moved_entries) != 0) {
+			entries = atomic_load(&cq->hdr->moved_entries);
+			off = cq->hdr->moved_off;
+		}
 	}
 	urn_cq_resize_end(cq, dev, off, entries);
 	return err;
@@ -194,12 +199,13 @@ ibv_destroy_cq(struct ibv_cq *ibcq)
 	if (err != 0)
 		return err;
 	urn_objs_take(&ctx->objs, cq->ticket);
-	urn_events_wait(&ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed, cq->comp_got);
-	urn_events_wait(&ibcq->mutex, &ibcq->cond, &ibcq->async_events_completed, cq->async_got);
+	urn_events_wait(&ctx->dev, &ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed, cq->comp_got);
+	urn_events_wait(&ctx->dev, &ibcq->mutex, &ibcq->cond, &ibcq->async_events_completed, cq->async_got);
 	urn_channel_unuse(ibcq->channel);
 	pthread_cond_destroy(&ibcq->cond);
 	pthread_mutex_destroy(&ibcq->mutex);
 	free(cq->dead);
+	free(cq->made_up);
 	free(cq);
 	return 0;
 }

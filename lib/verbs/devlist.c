@@ -30,6 +30,21 @@ struct urn_offer {
 static pthread_mutex_t urn_registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_offer *urn_offers;
 
+void
+urn_registry_hold(void)
+{
+	pthread_mutex_lock(&urn_registry_lock);
+}
+
+void
+urn_registry_go_on(bool forked)
+{
+	if (forked)
+		pthread_mutex_init(&urn_registry_lock, NULL);
+	else
+		pthread_mutex_unlock(&urn_registry_lock);
+}
+
 struct urn_device *
 urn_device_make(const struct urn_abi_device *info)
 {

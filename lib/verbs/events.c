@@ -9,11 +9,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void
-urn_events_wait(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, uint32_t got)
+urn_events_wait(const struct urn_dev *dev, pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, uint32_t got)
 {
+	if (urn_dev_gone(dev) == URN_DEV_FORKED)
+		return;
 	pthread_mutex_lock(lock);
 	while (*acked != got)
 		pthread_cond_wait(cond, lock);
@@ -27,6 +30,26 @@ urn_events_ack(pthread_mutex_t *lock, pthread_cond_t *cond, uint32_t *acked, uin
 	*acked += n;
 	pthread_cond_broadcast(cond);
 	pthread_mutex_unlock(lock);
+}
+
+/* Read an event. returns: 0, or an errno value with errno set; EIO: there are no more */
+static int
+urn_events_read(struct ibv_context *c, int fd, struct urn_abi_event *ev)
+{
+	/* A child that took its parent's events would leave it waiting. */
+	if (urn_dev_gone(urn_ctx_dev(c)) == URN_DEV_FORKED)
+		return EIO;
+	return urn_pipe_read(fd, ev);
+}
+
+/* returns: -1, as verbs fail that hand out events */
+static int
+urn_events_none(struct ibv_context *c)
+{
+	urn_fail(EIO, "%s", urn_dev_gone(urn_ctx_dev(c)) == URN_DEV_FORKED
+		? "the device was opened before fork(), and is the parent's: its events are, too"
+		: "the dataplane is gone, and there are no more events: close the device");
+	return -1;
 }
 
 /* ---- completion channels */
@@ -44,6 +67,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 		return NULL;
 	}
 	ch->ibv.context = context;
+	urn_gone_join(urn_ctx(context), ch);
 	return &ch->ibv;
 }
 
@@ -61,6 +85,7 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	if (urn_ctx_dev(channel->context)->channel->pipe != NULL)
 		(void)urn_dev_call_handle(urn_ctx_dev(channel->context), URN_CTL_DESTROY_CHANNEL,
 			(uint32_t)ch->handle);
+	urn_gone_leave(urn_ctx(channel->context), ch);
 	close(ch->ibv.fd);
 	close(ch->write_fd);
 	free(ch);
@@ -76,10 +101,20 @@ ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq
 
 	/* Events of queues that have been destroyed since are passed over. */
 	do {
-		if (urn_pipe_read(channel->fd, &ev) != 0)
+		int err = urn_events_read(channel->context, channel->fd, &ev);
+
+		if (err == EIO) {
+			/* Nothing is told any more; whoever waits is to look. */
+			found = urn_gone_event((struct urn_channel *)channel);
+			if (found == NULL)
+				return urn_events_none(channel->context);
+			break;
+		}
+		if (err != 0)
 			return -1;
 		found = urn_objs_find(objs, URN_OBJ_CQ, ev.cookie, offsetof(struct urn_cq, comp_got));
 	} while (found == NULL);
+	atomic_store_explicit(&found->expects, false, memory_order_relaxed);
 	*cq = &found->ibv;
 	*cq_context = found->ibv.cq_context;
 	return 0;
@@ -121,11 +156,24 @@ urn_async_find(struct urn_objs *objs, const struct urn_abi_event *ev, struct ibv
 		return obj != NULL;
 	case URN_EVENT_PORT_ACTIVE:
 	case URN_EVENT_PORT_ERR:
+	case URN_EVENT_LOST:
 		out->element.port_num = 1;
 		return true;
 	default:
 		return false;
 	}
+}
+
+/* The dataplane is gone: once that is an event, and then an error. */
+static int
+urn_async_fatal(struct ibv_context *c, struct ibv_async_event *event)
+{
+	if (urn_dev_gone(urn_ctx_dev(c)) != URN_DEV_DIED ||
+	    atomic_exchange(&urn_ctx(c)->told_fatal, true))
+		return urn_events_none(c);
+	memset(event, 0, sizeof(*event));
+	event->event_type = IBV_EVENT_DEVICE_FATAL;
+	return 0;
 }
 
 int
@@ -134,7 +182,11 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 	struct urn_abi_event ev;
 
 	do {
-		if (urn_pipe_read(context->async_fd, &ev) != 0)
+		int err = urn_events_read(context, context->async_fd, &ev);
+
+		if (err == EIO)
+			return urn_async_fatal(context, event);
+		if (err != 0)
 			return -1;
 	} while (!urn_async_find(&urn_ctx(context)->objs, &ev, event));
 	return 0;

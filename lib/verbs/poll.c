@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 /* What a reader sees while a queue is being resized: a phase of no lap. */
-static struct urn_abi_cqe urn_no_cqe = {.phase = 2};
+static struct urn_abi_cqe urn_no_cqe = {.phase = URN_CQE_WHOLE};
 
 void
 urn_cq_map(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries)
@@ -83,6 +83,45 @@ urn_wc_fill(struct ibv_wc *wc, const struct urn_abi_cqe *cqe)
 	wc->dlid_path_bits = 0;
 }
 
+struct urn_abi_cqe *
+urn_cq_next(const struct urn_cq *cq)
+{
+	return urn_cq_at(cq, cq->cons);
+}
+
+void
+urn_cq_blind(struct urn_cq *cq)
+{
+	cq->cqe = &urn_no_cqe;
+	cq->mask = 0;
+}
+
+/* Acquire: what the dataplane wrote before it died is there. */
+static inline enum urn_cq_gone
+urn_cq_gone(const struct urn_cq *cq)
+{
+	return (enum urn_cq_gone)atomic_load_explicit(&cq->gone, memory_order_acquire);
+}
+
+/* A queue that was found empty, and whose dataplane is gone. As urn_poll_cq(), under the lock. */
+static __attribute__((noinline)) int
+urn_poll_gone(struct urn_cq *cq, int n, struct ibv_wc *wc)
+{
+	const struct urn_abi_cqe *cqe;
+	int got = 0;
+
+	if (urn_cq_gone(cq) == URN_CQ_FORKED) {
+		errno = EIO;
+		return -1;
+	}
+	while (got < n && urn_gone_fill(cq))
+		while (got < n && (cqe = urn_cq_at(cq, cq->cons)) != NULL) {
+			urn_wc_fill(&wc[got++], cqe);
+			cq->cons++;
+		}
+	return got;
+}
+
 int
 urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
@@ -101,6 +140,8 @@ urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 		cq->cons = cons;
 		urn_cq_publish(cq);
 		__builtin_prefetch(&cq->cqe[cons & cq->mask]);
+	} else if (URN_UNLIKELY(urn_cq_gone(cq) != URN_CQ_THERE)) {
+		got = urn_poll_gone(cq, n, wc);
 	}
 	urn_cq_unlock(cq);
 	return got;
@@ -126,6 +167,8 @@ urn_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	urn_cq_lock(cq);
 	cqe = urn_cq_at(cq, cq->cons);
+	if (URN_UNLIKELY(cqe == NULL && urn_cq_gone(cq) != URN_CQ_THERE && urn_gone_fill(cq)))
+		cqe = urn_cq_at(cq, cq->cons);
 	if (cqe == NULL) {
 		urn_cq_unlock(cq);
 		return ENOENT;
@@ -254,9 +297,16 @@ urn_cq_arm(struct urn_cq *cq, enum urn_abi_cq_arm arm)
 {
 	struct urn_abi_event ev = {.handle = cq->ibv.handle, .cookie = cq->ticket};
 	uint32_t none = URN_CQ_ARM_NONE;
+	int err;
 
 	if (cq->ibv.channel == NULL)
 		return 0;
+	if (URN_UNLIKELY(urn_cq_gone(cq) != URN_CQ_THERE)) {
+		/* Only what is there already is worth an event. */
+		atomic_store(&cq->expects, urn_cq_at(cq, cq->cons) != NULL || urn_gone_fill(cq));
+		return urn_cq_gone(cq) == URN_CQ_FORKED ? EIO : 0;
+	}
+	atomic_store_explicit(&cq->expects, true, memory_order_relaxed);
 	/* Asking for the next solicited one does not take back asking for any. */
 	if (arm == URN_CQ_ARM_NEXT)
 		atomic_store(&cq->hdr->arm, arm);
@@ -272,7 +322,8 @@ urn_cq_arm(struct urn_cq *cq, enum urn_abi_cq_arm arm)
 		return 0;
 	if (atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE) == URN_CQ_ARM_NONE)
 		return 0;
-	return urn_pipe_write(((struct urn_channel *)cq->ibv.channel)->write_fd, &ev);
+	err = urn_pipe_write(((struct urn_channel *)cq->ibv.channel)->write_fd, &ev);
+	return err == EPIPE ? 0 : err; /* the dataplane just died, and whoever reads is told all the same */
 }
 
 int
@@ -318,6 +369,7 @@ urn_cq_clean_locked(struct urn_cq *cq, uint32_t qpn)
 		slot->qp_num = from->qp_num;
 		slot->src_qp = from->src_qp;
 		slot->vendor_err = from->vendor_err;
+		slot->wqe = from->wqe;
 		slot->status = from->status;
 		slot->opcode = from->opcode;
 		slot->wc_flags = from->wc_flags;
@@ -362,8 +414,7 @@ urn_cq_resize_begin(struct urn_cq *cq)
 		cq->resizing = true;
 		cq->arm_later = (uint8_t)atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE);
 		/* Readers find nothing until the new queue is there. */
-		cq->cqe = &urn_no_cqe;
-		cq->mask = 0;
+		urn_cq_blind(cq);
 	}
 	urn_cq_unlock(cq);
 	return err;

@@ -45,13 +45,15 @@ urn_cap_from_abi(const struct urn_abi_qp_cap *cap, struct ibv_qp_cap *out)
 static void
 urn_qp_set_state(struct urn_qp *qp, enum ibv_qp_state state)
 {
+	/* Read under each lock: who seals the queues says so before it takes it. */
 	qp->ibv.state = state;
 	urn_lock_take(&qp->sq.lock);
-	qp->sq.ok = state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE ||
-		state == IBV_QPS_ERR;
+	qp->sq.ok = urn_dev_gone(qp->dev) == URN_DEV_THERE && (state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE ||
+		state == IBV_QPS_ERR);
 	urn_lock_give(&qp->sq.lock);
 	urn_lock_take(&qp->rq.lock);
-	qp->rq.ok = state != IBV_QPS_RESET && qp->rq.hdr != NULL;
+	qp->rq.ok = urn_dev_gone(qp->dev) == URN_DEV_THERE && state != IBV_QPS_RESET &&
+		qp->rq.hdr != NULL;
 	urn_lock_give(&qp->rq.lock);
 }
 
@@ -79,8 +81,10 @@ urn_qp_map(struct urn_qp *qp, const struct urn_dev *dev, const struct urn_abi_re
 	sq->prod = atomic_load_explicit(&sq->hdr->prod, memory_order_relaxed);
 	sq->cons = atomic_load_explicit(&sq->hdr->cons, memory_order_acquire);
 
-	if (rep->qp.rq_entries == 0)
+	if (rep->qp.rq_entries == 0) {
+		qp->taken = urn_dev_at(dev, rep->qp.rq_off);
 		return;
+	}
 	urn_rq_map(rq, dev, rep->qp.rq_off, rep->qp.rq_entries, rep->qp.rq_stride);
 	rq->cap = qp->cap.max_recv_wr < rep->qp.rq_entries ? qp->cap.max_recv_wr : rep->qp.rq_entries;
 	rq->max_sge = qp->cap.max_recv_sge;
@@ -353,7 +357,7 @@ ibv_destroy_qp(struct ibv_qp *ibqp)
 		return err;
 	urn_qp_clean(qp);
 	urn_objs_take(&ctx->objs, qp->ticket);
-	urn_events_wait(&ibqp->mutex, &ibqp->cond, &ibqp->events_completed, qp->async_got);
+	urn_events_wait(&ctx->dev, &ibqp->mutex, &ibqp->cond, &ibqp->events_completed, qp->async_got);
 	pthread_cond_destroy(&ibqp->cond);
 	pthread_mutex_destroy(&ibqp->mutex);
 	free(qp);

@@ -11,6 +11,7 @@ urn_rq_map(struct urn_rq *rq, const struct urn_dev *dev, uint64_t off, uint32_t 
 	rq->slots = urn_dev_at(dev, off + URN_ABI_WQ_SLOTS);
 	rq->mask = entries - 1;
 	rq->stride = stride;
+	rq->freed = &rq->hdr->done;
 	urn_rq_reload(rq);
 }
 
@@ -18,7 +19,7 @@ void
 urn_rq_reload(struct urn_rq *rq)
 {
 	rq->prod = atomic_load_explicit(&rq->hdr->prod, memory_order_relaxed);
-	rq->cons = atomic_load_explicit(&rq->hdr->cons, memory_order_acquire);
+	rq->cons = atomic_load_explicit(rq->freed, memory_order_acquire);
 }
 
 static inline bool
@@ -26,8 +27,8 @@ urn_rq_full(struct urn_rq *rq)
 {
 	if (URN_LIKELY(rq->prod - rq->cons < rq->cap))
 		return false;
-	/* Acquire: the dataplane has read the slots that it took. */
-	rq->cons = atomic_load_explicit(&rq->hdr->cons, memory_order_acquire);
+	/* Acquire: the dataplane has read the slots that it took, and says so of the others. */
+	rq->cons = atomic_load_explicit(rq->freed, memory_order_acquire);
 	return rq->prod - rq->cons >= rq->cap;
 }
 
@@ -58,13 +59,13 @@ urn_rq_put(struct urn_rq *rq, const struct ibv_recv_wr *wr)
 
 /* Post a list. returns: 0, or an errno value with *bad the first that was not posted */
 static int
-urn_rq_post(struct urn_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+urn_rq_post(struct urn_rq *rq, const struct urn_dev *dev, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	int err = 0;
 
 	urn_lock_take(&rq->lock);
 	if (URN_UNLIKELY(!rq->ok)) {
-		err = EINVAL;
+		err = urn_dev_refusal(dev);
 		*bad = wr;
 		wr = NULL;
 	}
@@ -86,7 +87,7 @@ int
 urn_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct urn_qp *qp = urn_qp(ibqp);
-	int err = urn_rq_post(&qp->rq, wr, bad);
+	int err = urn_rq_post(&qp->rq, qp->dev, wr, bad);
 
 	/* Set in the error state only: the dataplane flushes what we post. */
 	if (qp->rq.hdr != NULL &&
@@ -98,5 +99,5 @@ urn_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 int
 urn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return urn_rq_post(&urn_srq(srq)->rq, wr, bad);
+	return urn_rq_post(&urn_srq(srq)->rq, urn_ctx_dev(srq->context), wr, bad);
 }

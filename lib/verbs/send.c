@@ -133,7 +133,7 @@ urn_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **
 	urn_lock_take(&sq->lock);
 	start = sq->prod;
 	if (URN_UNLIKELY(!sq->ok)) {
-		err = EINVAL;
+		err = urn_dev_refusal(qp->dev);
 		*bad = wr;
 	} else {
 		for (; wr != NULL; wr = wr->next) {
@@ -161,7 +161,9 @@ urn_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	int err = 0;
 
 	urn_lock_take(&sq->lock);
-	if (!sq->ok || sq->ud || (bind->send_flags & ~(URN_SEND_FLAGS & ~(unsigned int)IBV_SEND_INLINE))) {
+	if (!sq->ok) {
+		err = urn_dev_refusal(qp->dev);
+	} else if (sq->ud || (bind->send_flags & ~(URN_SEND_FLAGS & ~(unsigned int)IBV_SEND_INLINE))) {
 		err = EINVAL;
 	} else if (urn_sq_full(sq)) {
 		err = ENOMEM;

@@ -13,8 +13,13 @@ urn_srq_setup(struct urn_srq *srq, const struct urn_dev *dev, const struct urn_a
 	srq->ibv.handle = rep->handle;
 	srq->rq.cap = rep->queue.entries;
 	srq->rq.max_sge = attr->max_sge;
-	srq->rq.ok = true;
 	urn_rq_map(&srq->rq, dev, rep->queue.off, rep->queue.entries, rep->queue.stride);
+	/* A slot can be used again once it is taken, for others may be taken and done before. */
+	srq->rq.freed = &srq->rq.hdr->cons;
+	urn_rq_reload(&srq->rq);
+	urn_lock_take(&srq->rq.lock);
+	srq->rq.ok = urn_dev_gone(dev) == URN_DEV_THERE;
+	urn_lock_give(&srq->rq.lock);
 }
 
 /* cq: whose engine is to own the queue, or NULL */
@@ -118,7 +123,7 @@ ibv_destroy_srq(struct ibv_srq *ibsrq)
 	if (err != 0)
 		return err;
 	urn_objs_take(&ctx->objs, srq->ticket);
-	urn_events_wait(&ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed, srq->async_got);
+	urn_events_wait(&ctx->dev, &ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed, srq->async_got);
 	pthread_cond_destroy(&ibsrq->cond);
 	pthread_mutex_destroy(&ibsrq->mutex);
 	free(srq);

@@ -43,6 +43,9 @@ struct urn_ctx {
 	struct urn_dev dev;
 	struct urn_device *device;  /* one reference */
 	struct urn_objs objs;       /* what events speak of */
+	struct urn_channel *channels; /* completion channels; under the lock of objs */
+	struct urn_ctx *next, **at; /* of those with a dataplane in another process (gone.c); at NULL: not there */
+	_Atomic bool told_fatal;    /* IBV_EVENT_DEVICE_FATAL was handed out */
 	int async_write_fd;         /* the dataplane's end; the program's is vctx.context.async_fd */
 	struct verbs_context vctx;  /* last: the public ibv_context is its last field */
 };
@@ -56,6 +59,7 @@ struct urn_cq {
 	bool single;                /* one thread at a time: polls without the lock */
 	bool resizing;              /* a resize is under way; cqe shows an empty queue */
 	uint8_t arm_later;          /* enum urn_abi_cq_arm asked for while resizing */
+	_Atomic uint8_t gone;       /* enum urn_cq_gone; the only one without the lock */
 	uint32_t cons;              /* completions read */
 	uint32_t mask;              /* entries - 1 */
 	uint32_t entries;           /* a power of two */
@@ -67,6 +71,16 @@ struct urn_cq {
 	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
 	uint32_t *dead;             /* QPNs to be cleaned away when the resize is done */
 	uint32_t dead_count;
+	_Atomic bool expects;       /* armed, and no event handed out since */
+	struct urn_abi_cqe *made_up; /* completions of requests that a dead dataplane left; NULL: none */
+};
+
+/* What a poll that finds nothing looks at. */
+enum urn_cq_gone {
+	URN_CQ_THERE,
+	URN_CQ_ORPHAN,  /* the dataplane died: what it wrote is read first, the rest is to be made up */
+	URN_CQ_FLUSHED, /* ... and has been */
+	URN_CQ_FORKED,  /* not this process's */
 };
 
 /* A receive queue or SRQ. */
@@ -81,6 +95,7 @@ struct urn_rq {
 	bool ok;                    /* posting is allowed in this state */
 	uint8_t *slots;             /* in the client's area */
 	struct urn_abi_wq *hdr;
+	const _Atomic uint32_t *freed; /* in it: requests whose slots are ours again */
 };
 
 struct urn_sq {
@@ -112,6 +127,7 @@ struct urn_qp {
 	uint32_t wr_prod;           /* ibv_wr_*: sq.prod at ibv_wr_start */
 	int wr_err;                 /* ibv_wr_*: first error since ibv_wr_start */
 	URN_HOT struct urn_rq rq;
+	struct urn_abi_wq *taken;   /* on an SRQ: what the QP took from there; NULL: has a queue of its own */
 	bool extended;              /* made with send_ops_flags */
 	bool sq_sig_all;
 	struct ibv_qp_cap cap;      /* as granted */
@@ -130,10 +146,12 @@ struct urn_srq {
 	URN_HOT struct urn_rq rq;
 	uint64_t ticket;            /* in urn_ctx.objs */
 	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
+	struct urn_cq *heir;        /* where entries that nobody took end when the dataplane died; lock of objs */
 };
 
 struct urn_channel {
 	struct ibv_comp_channel ibv;
+	struct urn_channel *next, **at; /* of the context */
 	int write_fd;               /* an end to write to; embedded: the dataplane's */
 	int32_t handle;             /* what names it to the dataplane: write_fd, or a handle */
 };
@@ -214,14 +232,38 @@ int urn_cq_resize_begin(struct urn_cq *cq);
 /* After it: show the queue at `off` and catch up. returns: 0 or an errno value */
 int urn_cq_resize_end(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries);
 
+/* ---- a dataplane in another process that is gone (gone.c) */
+
+/* From now on this context hears of its dataplane's death, and of fork(). returns: 0 or an errno value */
+int urn_gone_watch(struct urn_ctx *ctx);
+/* It does not any more; before its channel is closed. */
+void urn_gone_unwatch(struct urn_ctx *ctx);
+/* A channel joins and leaves its context. */
+void urn_gone_join(struct urn_ctx *ctx, struct urn_channel *ch);
+void urn_gone_leave(struct urn_ctx *ctx, struct urn_channel *ch);
+/*
+ * The dataplane is gone and the queue empty: make the completions up that are missing.
+ * The queue's lock is held. returns: is there something to be read now
+ */
+bool urn_gone_fill(struct urn_cq *cq);
+/* An event of a channel whose dataplane is gone: a queue that was armed. NULL: none is left */
+struct urn_cq *urn_gone_event(struct urn_channel *ch);
+/* Around fork(): hold the registry of devices still; forked: in the child (devlist.c) */
+void urn_registry_hold(void);
+void urn_registry_go_on(bool forked);
+/* The completion that is to be read next; NULL: none yet (poll.c) */
+struct urn_abi_cqe *urn_cq_next(const struct urn_cq *cq);
+/* Show nothing any more (poll.c). */
+void urn_cq_blind(struct urn_cq *cq);
+
 /* Receive queues. */
 void urn_rq_map(struct urn_rq *rq, const struct urn_dev *dev, uint64_t off, uint32_t entries,
 	uint32_t stride);
 /* Read the indices of a queue again, after the dataplane has emptied it. */
 void urn_rq_reload(struct urn_rq *rq);
 
-/* Wait until `got` events of an object are acknowledged. */
-void urn_events_wait(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, uint32_t got);
+/* Wait until `got` events of an object are acknowledged; a child of fork() waits for nobody. */
+void urn_events_wait(const struct urn_dev *dev, pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, uint32_t got);
 
 /* ibv_wr_* on this QP. */
 void urn_qp_init_wr(struct urn_qp *qp);

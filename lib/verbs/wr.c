@@ -269,7 +269,7 @@ urn_wr_start(struct ibv_qp_ex *ex)
 	urn_lock_take(&qp->sq.lock);
 	qp->wr_prod = qp->sq.prod;
 	qp->wr_cur = NULL;
-	qp->wr_err = qp->sq.ok ? 0 : EINVAL;
+	qp->wr_err = qp->sq.ok ? 0 : urn_dev_refusal(qp->dev);
 }
 
 static int

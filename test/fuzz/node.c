@@ -70,7 +70,7 @@ give_cqe(void *ctx, const struct urn_tp_xcqe *x)
 	struct node *n = ctx;
 
 	fuzz_check(x->cq == &n->rcq && n->far_n < NODE_CQES);
-	n->far[n->far_n++] = x->cqe;
+	n->far[n->far_n++] = *x;
 }
 
 void

@@ -83,7 +83,7 @@ struct node {
 	struct node_qp q[NODE_QPS];
 	struct rte_mbuf *in[URN_TP_BURST];
 	unsigned int in_n;
-	struct urn_abi_cqe far[NODE_CQES]; /* completions on their way through another engine */
+	struct urn_tp_xcqe far[NODE_CQES]; /* completions on their way through another engine */
 	unsigned int far_n;
 	uint64_t frames_in, others, mads, handovers, delivered;
 	int neigh;            /* what asking for the peer's MAC says: 0, -1 or -2 */

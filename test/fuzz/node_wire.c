@@ -95,7 +95,7 @@ void
 node_deliver(struct node *n)
 {
 	for (unsigned int i = 0; i < n->far_n; i++)
-		urn_tp_cqe_handed(n->tp, &n->rcq, &n->far[i], false);
+		urn_tp_cqe_handed(n->tp, &n->far[i]);
 	n->far_n = 0;
 }
 

@@ -29,7 +29,7 @@ bare_rq(struct urn_abi_wq *wq, uint32_t entries, uint32_t sges)
 {
 	return (struct urn_rq){
 		.hdr = wq,
-		.mask = entries - 1,
+		.mask = (uint16_t)(entries - 1),
 		.stride = (uint16_t)urn_abi_rq_stride(sges),
 		.max_sge = (uint8_t)sges,
 	};

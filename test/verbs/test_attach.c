@@ -746,7 +746,7 @@ test_dataplane_gone(void **state)
 	r->server = NULL;
 	assert_int_not_equal(access(r->path, F_OK), 0);
 	assert_null(ibv_alloc_pd(ctx));
-	assert_int_equal(errno, ENODEV);
+	assert_int_equal(errno, EIO);
 	assert_non_null(strstr(urn_attach_error(), "gone"));
 	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
 	assert_int_equal(ibv_destroy_cq(cq), 0);

@@ -54,7 +54,7 @@ static void
 test_receives(void **state)
 {
 	struct urn_recv r;
-	struct urn_rq rq;
+	struct urn_rq rq, own = {0};
 	uint32_t start = UINT32_MAX - 3;
 
 	(void)state;
@@ -66,7 +66,7 @@ test_receives(void **state)
 		rq_post(&rq, i, 3, 100);
 		assert_true(urn_rq_ready(&rq));
 		assert_int_equal(urn_rq_count(&rq), 1);
-		assert_true(urn_rq_take(&rq, &r, i & 1 ? 0x123 : 0));
+		assert_true(urn_rq_take(&rq, &r, 0x123, i & 1 ? &own : &rq));
 		assert_int_equal(r.wr_id, (uint64_t)1000 + i);
 		assert_int_equal(r.num_sge, 3);
 		assert_int_equal(r.length, 300);
@@ -75,6 +75,37 @@ test_receives(void **state)
 		rslot(&rq, i)->taker = 0;
 	}
 	assert_false(urn_rq_ready(&rq));
+	free(rq.hdr);
+}
+
+/* What a QP takes from a shared queue is put down, with its number there, before that moves on. */
+static void
+test_taken(void **state)
+{
+	struct urn_rq rq, own = {.hdr = area(URN_ABI_WQ_SLOTS + URN_ABI_TAKEN * 8)};
+	const uint64_t *taken = (const void *)((const uint8_t *)own.hdr + URN_ABI_WQ_SLOTS);
+	struct urn_recv r;
+
+	(void)state;
+	rq_open(&rq);
+	for (uint32_t i = 0; i < 3 * URN_ABI_TAKEN; i++) {
+		bool full = i >= URN_ABI_TAKEN;
+
+		assert_int_equal(urn_rq_taken_full(&own), full);
+		if (full) { /* the oldest is completed */
+			assert_ptr_equal(urn_rq_mark(&own), &own.hdr->done);
+			assert_int_equal(urn_rq_did(&own), i - URN_ABI_TAKEN + 1);
+		}
+		rq_post(&rq, i, 1, 8);
+		assert_true(urn_rq_ready(&rq));
+		assert_true(urn_rq_take(&rq, &r, 0x77, &own));
+		assert_int_equal(taken[i % URN_ABI_TAKEN], 1000 + i);
+		assert_int_equal(atomic_load(&own.hdr->last), i);
+		assert_int_equal(atomic_load(&own.hdr->cons), i + 1);
+		assert_int_equal(rslot(&rq, i)->taker, 0x77);
+	}
+	assert_int_equal(atomic_load(&own.hdr->done), 0); /* is told with a completion */
+	free(own.hdr);
 	free(rq.hdr);
 }
 
@@ -114,16 +145,16 @@ test_elements_lie(void **state)
 	rq_open(&rq);
 	rq_post(&rq, 0, SGES + 1, 10);
 	assert_true(urn_rq_ready(&rq));
-	assert_false(urn_rq_take(&rq, &r, 0));
+	assert_false(urn_rq_take(&rq, &r, 0, &rq));
 	assert_int_equal(r.wr_id, 1000);
 	assert_int_equal(r.num_sge, 0);
 	assert_int_equal(r.length, 0);
 	rq_post(&rq, 1, UINT32_MAX, 10);
 	assert_true(urn_rq_ready(&rq));
-	assert_false(urn_rq_take(&rq, &r, 0));
+	assert_false(urn_rq_take(&rq, &r, 0, &rq));
 	rq_post(&rq, 2, SGES, UINT32_MAX);
 	assert_true(urn_rq_ready(&rq));
-	assert_true(urn_rq_take(&rq, &r, 0));
+	assert_true(urn_rq_take(&rq, &r, 0, &rq));
 	assert_int_equal(r.num_sge, SGES);
 	assert_int_equal(r.length, URN_ABI_MAX_MSG);
 	free(rq.hdr);
@@ -146,7 +177,7 @@ test_completions(void **state)
 		for (int i = 0; i < CQES; i++) {
 			e.wr_id = n++;
 			assert_true(urn_cq_room(&cq));
-			urn_cq_put(&cq, &e);
+			urn_cq_put(&cq, &e, NULL, 0);
 			assert_int_equal(slot[i].wr_id, e.wr_id);
 			assert_int_equal(atomic_load(&slot[i].phase), !(lap & 1));
 		}
@@ -158,9 +189,29 @@ test_completions(void **state)
 	for (uint32_t lie = 0; lie < 2000; lie++) {
 		atomic_store(&cq.hdr->cons, lie * 2654435761u);
 		if (urn_cq_room(&cq))
-			urn_cq_put(&cq, &e);
+			urn_cq_put(&cq, &e, NULL, 0);
 	}
 	assert_memory_equal(&slot[CQES], &guard, sizeof(guard));
+	free(cq.hdr);
+}
+
+/* The mark of the request's queue moves with the completion, which names the request. */
+static void
+test_marks(void **state)
+{
+	struct urn_cq cq = {.hdr = area(URN_ABI_CQ_SLOTS + CQES * sizeof(struct urn_abi_cqe)),
+			    .mask = CQES - 1};
+	struct urn_abi_cqe *slot = (void *)((uint8_t *)cq.hdr + URN_ABI_CQ_SLOTS);
+	struct urn_abi_cqe e = {.wqe = 9};
+	_Atomic uint32_t mark = 0;
+
+	(void)state;
+	urn_cq_put(&cq, &e, &mark, 0x10001);
+	assert_int_equal(atomic_load(&mark), 0x10001);
+	assert_int_equal(slot[0].wqe, 0);
+	assert_int_equal(atomic_load(&slot[0].phase), 1);
+	urn_cq_put(&cq, &e, NULL, 0); /* carried over: it knows already */
+	assert_int_equal(slot[1].wqe, 9);
 	free(cq.hdr);
 }
 
@@ -170,6 +221,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_receives), cmocka_unit_test(test_prod_lies),
 		cmocka_unit_test(test_elements_lie), cmocka_unit_test(test_completions),
+		cmocka_unit_test(test_taken), cmocka_unit_test(test_marks),
 	};
 
 	return cmocka_run_group_tests_name("queue", tests, NULL, NULL);

@@ -173,6 +173,8 @@ fake_create_qp(struct fake *f, const struct urn_abi_req *req, struct urn_abi_rep
 		q->rq_entries = fake_pow2(cap->max_recv_wr);
 		q->rq_stride = urn_abi_rq_stride(cap->max_recv_sge);
 		q->rq_off = fake_alloc(f, URN_ABI_WQ_SLOTS + (uint64_t)q->rq_entries * q->rq_stride);
+	} else {
+		q->rq_off = fake_alloc(f, URN_ABI_WQ_SLOTS + URN_ABI_TAKEN * sizeof(uint64_t));
 	}
 	q->cookie = req->create_qp.cookie;
 	q->send_cq = req->create_qp.send_cq;
@@ -201,6 +203,7 @@ fake_reset_wq(struct fake *f, uint64_t off, uint32_t *cons)
 		atomic_store(&hdr->prod, 0);
 	*cons = atomic_load(&hdr->prod);
 	atomic_store(&hdr->cons, *cons);
+	atomic_store(&hdr->done, *cons);
 }
 
 static void
@@ -408,6 +411,7 @@ fake_take_recv(struct fake *f, uint32_t qpn)
 	if (atomic_load_explicit(&hdr->prod, memory_order_acquire) == i)
 		return NULL;
 	atomic_store_explicit(&hdr->cons, ++q->rq_cons, memory_order_release);
+	atomic_store_explicit(&hdr->done, q->rq_cons, memory_order_release);
 	return fake_at(f, q->rq_off + URN_ABI_WQ_SLOTS + (i & (q->rq_entries - 1)) * q->rq_stride);
 }
 

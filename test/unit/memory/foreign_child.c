@@ -435,7 +435,7 @@ ft_op(struct ft *f, int kind, uint32_t frame, uint64_t off, uint32_t len)
 	return (struct urn_memop){
 		.region = f->region,
 		.addr = CHILD_AT + off,
-		.frame = f->frame[frame].data,
+		.frame = kind >= URN_MEMOP_CMP_SWAP ? NULL : f->frame[frame].data,
 		.m = &f->frame[frame].m,
 		.len = len,
 		.kind = (uint8_t)kind,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mem_test.h"
 
+#include "abi/queue.h"
+
 #include <pthread.h>
 
 enum { FRAMES = 256, FRAME = 256, BYTES = 65536 };
@@ -65,7 +67,7 @@ make_op(struct fix *f, int kind, uint32_t frame, uint64_t offset, uint32_t len)
 	return (struct urn_memop){
 		.region = f->region,
 		.addr = IOVA + offset,
-		.frame = f->frame[frame].data,
+		.frame = kind >= URN_MEMOP_CMP_SWAP ? NULL : f->frame[frame].data,
 		.m = &f->frame[frame].m,
 		.len = len,
 		.kind = (uint8_t)kind,
@@ -554,11 +556,53 @@ test_through_window(void **state)
 	urn_memx_destroy(x);
 }
 
+/* What an atomic means to do is put down, and that it did; also when others change the memory. */
+static void
+test_log(void **state)
+{
+	struct fix *f = *state;
+	struct urn_memx_config cfg = {0};
+	struct urn_memx *x = urn_memx_create(&cfg);
+	uint64_t *word = (uint64_t *)(f->bytes + 64), *w = words(f, 0);
+	struct urn_abi_atomic log = {0};
+	struct urn_memop op = make_op(f, URN_MEMOP_FETCH_ADD, 0, 64, 8);
+
+	op.frame = (uint8_t *)&log;
+	urn_pkt(op.m)->psn = 0x123456;
+	*word = 40;
+	w[0] = 2;
+	assert_int_equal(urn_memx_execute(x, &op, 1), 0);
+	assert_int_equal(*word, 42);
+	assert_int_equal(w[0], 40);
+	assert_int_equal(log.addr, IOVA + 64);
+	assert_int_equal(log.old, 40);
+	assert_int_equal(log.new, 42);
+	assert_int_equal(log.psn, 0x123456);
+	assert_int_equal(log.state, URN_ATOMIC_DONE);
+
+	op.kind = URN_MEMOP_CMP_SWAP;
+	w[0] = 41; /* it is 42: nothing happens, and the log says that */
+	w[1] = 7;
+	assert_int_equal(urn_memx_execute(x, &op, 1), 0);
+	assert_int_equal(*word, 42);
+	assert_int_equal(w[0], 42);
+	assert_int_equal(log.old, 42);
+	assert_int_equal(log.new, 42);
+	w[0] = 42;
+	assert_int_equal(urn_memx_execute(x, &op, 1), 0);
+	assert_int_equal(*word, 7);
+	assert_int_equal(w[0], 42);
+	assert_int_equal(log.new, 7);
+	assert_int_equal(log.state, URN_ATOMIC_DONE);
+	urn_memx_destroy(x);
+}
+
 int
 main(void)
 {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		T(test_log),
 		T(test_immediate),
 		T(test_gather),
 		T(test_atomics),
