@@ -210,13 +210,13 @@ test_channels(void **state)
 	rig_open(r, &cfg, NULL);
 }
 
-static int
+static struct urn_abi_rep
 channel_by_hand(int sock)
 {
 	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
 
 	q.call.op = URN_CTL_CREATE_CHANNEL; /* its two ends, that come along, find no room to be kept */
-	return hostile_ask(sock, &q).call.err;
+	return hostile_ask(sock, &q).call;
 }
 
 /* Before the last descriptor is gone programs are told so, and those that are attached go on. */
@@ -228,7 +228,8 @@ test_descriptors(void **state)
 	struct rlimit was, few;
 	unsigned int n = 0, used = 0;
 	struct ibv_context *ctx;
-	int fd, err;
+	struct urn_abi_rep rep;
+	int fd;
 
 	rig_close(r);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
@@ -239,9 +240,10 @@ test_descriptors(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	rig_open(r, &cfg, NULL);
 	fd = opened(r, 0);
-	while ((err = channel_by_hand(fd)) == 0 && n < 1000)
+	while ((rep = channel_by_hand(fd)).err == 0 && n < 1000)
 		n++;
-	assert_int_equal(err, EMFILE);
+	assert_int_equal(rep.err, EMFILE);
+	assert_non_null(strstr(rep.why, "all programs together may have at most"));
 	assert_in_range(n, 20, 239);
 	ctx = urn_attach_connect(r->path, "a");
 	assert_null(ctx);
