@@ -9,11 +9,15 @@
 #include "dataplane/control/telemetry.h"
 #include "sd_notify.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -153,16 +157,52 @@ serve_all(struct nicd_rig *rig, bool console, struct urn_err *err)
 static int
 write_pid(const char *path, struct urn_err *err)
 {
-	FILE *f;
+	/* Where others may write, a link of theirs would lead to any file of ours. */
+	const int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	struct stat st;
+	int fd;
 
 	if (path[0] == '\0')
 		return 0;
-	f = fopen(path, "we");
-	if (f == NULL || fprintf(f, "%d\n", (int)getpid()) < 0 || fclose(f) != 0) {
-		urn_err_set(err, "%s: the number of the process can't be written", path);
-		return -1;
+	fd = open(path, how, 0644);
+	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)) {
+		errno = EEXIST;
+	} else if (fd >= 0 && ftruncate(fd, 0) == 0 && dprintf(fd, "%d\n", (int)getpid()) > 0) {
+		(void)close(fd);
+		return 0;
 	}
-	return 0;
+	urn_err_set(err, "%s: the number of the process can't be written: %s", path,
+		    errno == ELOOP || errno == EEXIST ? "it is a link, or no file" : strerror(errno));
+	if (fd >= 0)
+		(void)close(fd);
+	return -1;
+}
+
+/* As many descriptors as the system grants: each program takes some. */
+static void
+raise_fds(void)
+{
+	struct rlimit fds;
+
+	if (getrlimit(RLIMIT_NOFILE, &fds) == 0 && fds.rlim_cur < fds.rlim_max) {
+		fds.rlim_cur = fds.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &fds);
+	}
+}
+
+/*
+ * Programs stall what is done for them in the kernel, and threads of ours wait for
+ * that: nothing is freed, and the process ends with what it can.
+ */
+static void __attribute__((noreturn))
+end_without(struct nicd_rig *rig, struct nicd_workers *workers, unsigned int held, int code)
+{
+	fprintf(stderr, "urnicd: %u program%s can't be let go: something of theirs stalls in the kernel; "
+		"ending without them\n", held, held == 1 ? "" : "s");
+	urn_dp_freeze(rig->dp);
+	nicd_workers_stop(workers);
+	nicd_rig_abandon(rig);
+	_exit(code);
 }
 
 static int
@@ -172,8 +212,11 @@ run(const struct urn_config *cfg, bool console)
 	struct urn_err err = {""};
 	struct nicd_rig rig;
 	bool wrote = false;
-	int rc = nicd_rig_open(&rig, cfg, &err);
+	unsigned int held;
+	int rc;
 
+	raise_fds();
+	rc = nicd_rig_open(&rig, cfg, &err);
 	if (rc == 0)
 		workers = nicd_workers_start(&rig, &err);
 	rc = workers ? nicd_rig_listen(&rig, &err) : -1;
@@ -185,14 +228,16 @@ run(const struct urn_config *cfg, bool console)
 	}
 	if (wrote && cfg->urnicd.pid_file[0] != '\0')
 		(void)unlink(cfg->urnicd.pid_file);
-	nicd_rig_hang_up(&rig);
+	held = nicd_rig_hang_up(&rig);
+	if (rc != 0)
+		rc = fail(&err);
+	else if (urn_stop_requested())
+		rc = urn_stop_requested() == SIGTERM ? EXIT_SUCCESS : EXIT_SIGNAL + urn_stop_requested();
+	if (held != 0)
+		end_without(&rig, workers, held, rc);
 	nicd_workers_stop(workers);
 	nicd_rig_close(&rig);
-	if (rc != 0)
-		return fail(&err);
-	if (!urn_stop_requested())
-		return EXIT_SUCCESS;
-	return urn_stop_requested() == SIGTERM ? EXIT_SUCCESS : EXIT_SIGNAL + urn_stop_requested();
+	return rc;
 }
 
 int

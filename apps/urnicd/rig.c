@@ -296,6 +296,9 @@ limits_of(const struct urn_config_quota *q)
 			[URN_QUOTA_MR] = q->mr,
 			[URN_QUOTA_PINNED] = q->pinned,
 			[URN_QUOTA_CM] = q->cm,
+			[URN_QUOTA_CHANNEL] = q->channel,
+			[URN_QUOTA_SHARE] = q->share,
+			[URN_QUOTA_SHARED] = q->shared,
 		},
 	};
 }
@@ -348,12 +351,14 @@ nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 	return rig->server ? metrics_up(rig, err) : -1;
 }
 
-void
+unsigned int
 nicd_rig_hang_up(struct nicd_rig *rig)
 {
+	unsigned int held;
+
 	urn_prometheus_close(rig->prometheus);
 	rig->prometheus = NULL;
-	urn_server_close(rig->server);
+	held = urn_server_close(rig->server);
 	rig->server = NULL;
 	urn_captures_destroy(rig->captures);
 	rig->captures = NULL;
@@ -364,6 +369,29 @@ nicd_rig_hang_up(struct nicd_rig *rig)
 		(void)rmdir(rig->socket);
 		rig->made_dir = false;
 	}
+	return held;
+}
+
+/* Packets that foreign memory is copied to and from stay where they are. */
+static void
+abandon_port(struct urn_port *p)
+{
+	if (p == NULL)
+		return;
+	p->pool = NULL;
+	urn_port_close(p);
+}
+
+void
+nicd_rig_abandon(struct nicd_rig *rig)
+{
+	for (unsigned int i = 0; rig->ring != NULL && i < rig->cfg->adapters; i++) {
+		abandon_port(rig->ring[i][0]);
+		abandon_port(rig->ring[i][1]);
+	}
+	for (unsigned int i = 0; rig->port != NULL && i < rig->cfg->ports; i++)
+		abandon_port(rig->port[i]);
+	urn_eal_stop();
 }
 
 void

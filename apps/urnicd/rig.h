@@ -32,9 +32,14 @@ struct nicd_rig {
 int nicd_rig_open(struct nicd_rig *rig, const struct urn_config *cfg, struct urn_err *err);
 /* Listen for programs; the engines are polled by now. returns: 0, or -1 with *err */
 int nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err);
-/* Let all programs go, end what is captured; the engines are still polled. */
-void nicd_rig_hang_up(struct nicd_rig *rig);
+/*
+ * Let all programs go, end what is captured; the engines are still polled. returns: 0; or how many can't be
+ * let go, and then nothing is to be taken down but by nicd_rig_abandon()
+ */
+unsigned int nicd_rig_hang_up(struct nicd_rig *rig);
 /* Take everything down; nothing is polled any more. */
 void nicd_rig_close(struct nicd_rig *rig);
+/* Close devices and take away what lies in the file system, but free nothing; the process ends after this. */
+void nicd_rig_abandon(struct nicd_rig *rig);
 
 #endif

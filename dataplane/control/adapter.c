@@ -284,9 +284,11 @@ make_tables(struct urn_adapter *a)
 	a->key = calloc(keys, sizeof(*a->key));
 	a->key_share = calloc(keys, sizeof(*a->key_share));
 	a->key_bytes = calloc(keys, sizeof(*a->key_bytes));
+	a->key_link = calloc(keys, sizeof(*a->key_link));
 	a->pd_owner = calloc(URN_ADAPTER_MAX_PD + 1, sizeof(*a->pd_owner));
 	return a->mem && a->neigh && (a->peers || a->cfg.no_link) &&
-			       (a->cm || a->cfg.no_cm) && a->ah && a->key_owner && a->key_kind && a->key && a->key_share && a->key_bytes && a->pd_owner
+			       (a->cm || a->cfg.no_cm) && a->ah && a->key_owner && a->key_kind && a->key &&
+			       a->key_share && a->key_bytes && a->key_link && a->pd_owner
 		       ? 0
 		       : ENOMEM;
 }
@@ -352,6 +354,7 @@ urn_adapter_destroy(struct urn_adapter *a)
 	free(a->key);
 	free(a->key_share);
 	free(a->key_bytes);
+	free(a->key_link);
 	free(a->pd_owner);
 	pthread_mutex_destroy(&a->lock);
 	free(a);

@@ -16,6 +16,11 @@ enum {
 	URN_ADAPTER_MAX_AH = 65536,
 };
 
+/* Its neighbours in the list of a client's keys; 0: none. */
+struct urn_key_link {
+	uint32_t prev, next;
+};
+
 struct urn_adapter {
 	struct urn_dp *dp;
 	struct urn_adapter_config cfg;
@@ -37,6 +42,7 @@ struct urn_adapter {
 	uint8_t *key_kind;                             /* 0 none, 1 region, 2 window */
 	uint32_t *key;                                 /* by index: the key as it was given out */
 	uint64_t *key_bytes;                           /* by index: bytes of a remote client's region */
+	struct urn_key_link *key_link;                 /* by index: the owner's keys before and behind */
 	struct urn_share **key_share;                  /* by index: where a remote client's region lies */
 	struct urn_client *clients;
 	pthread_mutex_t lock;                          /* one control call at a time */
@@ -104,6 +110,15 @@ void urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct ur
  */
 void urn_ctl_enter(struct urn_client *c);
 void urn_ctl_leave(struct urn_client *c);
+/* The adapter's lock. remote: the calling thread polls no engine */
+void urn_ctl_lock(struct urn_adapter *a, bool remote);
+/*
+ * In the midst of a call: let others in while something is done that the client
+ * can make last, and shut them out again. Of the client no other call begins
+ * meanwhile, so what it has stays.
+ */
+void urn_ctl_open(struct urn_client *c);
+void urn_ctl_shut(struct urn_client *c);
 /* Give the engines a turn to end what is under way. The adapter's lock is held before and after. */
 void urn_ctl_wait(struct urn_client *c);
 
@@ -121,6 +136,8 @@ urn_ctl_fn urn_ctl_create_channel, urn_ctl_destroy_channel;
 urn_ctl_fn urn_ctl_cm_listen, urn_ctl_cm_connect, urn_ctl_cm_resolve, urn_ctl_cm_accept, urn_ctl_cm_reject,
 	urn_ctl_cm_establish, urn_ctl_cm_disconnect, urn_ctl_cm_destroy, urn_ctl_cm_event;
 
+/* Take back all keys of a client that goes: windows before the regions that they are bound to. (ctl_mem.c) */
+void urn_ctl_take_back_keys(struct urn_client *c);
 /* Is this PD the client's? */
 bool urn_client_owns_pd(const struct urn_client *c, uint32_t pd);
 /* Is this QP the client's? The adapter's lock is held. (ctl_qp.c) */

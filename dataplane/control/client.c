@@ -191,8 +191,7 @@ urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err)
 		.close = channel_close,
 		.area = c->area.base,
 	};
-	while (pthread_mutex_trylock(&a->lock) != 0)
-		urn_engine_wait_turn();
+	urn_ctl_lock(a, remote);
 	c->id = atomic_fetch_add(&serial, 1) + 1; /* under the lock: the newest is the list's first */
 	c->next = a->clients;
 	a->clients = c;
@@ -228,18 +227,6 @@ take_back_table(struct urn_client *c, struct urn_table *t, urn_ctl_fn *fn)
 			take_back(c, fn, h);
 }
 
-/* Windows before the regions that they are bound to. */
-static void
-take_back_keys(struct urn_client *c)
-{
-	struct urn_adapter *a = c->adapter;
-
-	for (uint8_t kind = 2; kind >= 1; kind--)
-		for (uint32_t i = 1; i <= a->cfg.max_mr; i++)
-			if (a->key_owner[i] == c && a->key_kind[i] == kind)
-				take_back(c, kind == 2 ? urn_ctl_dealloc_mw : urn_ctl_dereg_mr, a->key[i]);
-}
-
 static void
 take_back_all(struct urn_client *c)
 {
@@ -257,7 +244,7 @@ take_back_all(struct urn_client *c)
 	for (uint32_t i = 0; i < a->ah_used; i++)
 		if (a->ah[i] && a->ah[i]->client == c)
 			take_back(c, urn_ctl_destroy_ah, i + 1);
-	take_back_keys(c);
+	urn_ctl_take_back_keys(c);
 	for (uint32_t pd = 1; pd <= URN_ADAPTER_MAX_PD; pd++)
 		if (a->pd_owner[pd] == c)
 			take_back(c, urn_ctl_dealloc_pd, pd);

@@ -57,8 +57,10 @@ struct urn_client {
 	uint32_t share_next;           /* handle of the one made last */
 	struct urn_account *account;   /* remote: of its user; NULL: no limits */
 	struct urn_limits limits;      /* of itself, with an account */
-	uint64_t used[URN_QUOTAS];     /* the same */
+	uint64_t used[URN_QUOTAS];     /* the same; under the ledger's lock */
 	bool busy;                     /* a call of it is under way; under the adapter's lock */
+	unsigned int waits;            /* turns that this call has waited for memory; the call's */
+	uint32_t keys;                 /* first of its keys' indices (adapter.key_link); 0: none */
 	struct urn_table cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
 	struct urn_table channels;     /* struct urn_ctl_channel */
 	int reply_fd;                  /* remote: to go along with the reply to this call; -1: none */

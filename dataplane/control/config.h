@@ -71,6 +71,8 @@ struct urn_config_quota {
 	uint64_t qp, cq, srq, mr; /* objects; memory windows count as regions */
 	uint64_t cm;		  /* ids of connection management */
 	uint64_t pinned;	  /* bytes of registered memory */
+	uint64_t channel;	  /* completion channels */
+	uint64_t share, shared;	  /* pieces of shared memory, registered or not; bytes of it */
 };
 
 /* [limits] */

@@ -292,6 +292,9 @@ check_limits(struct urn_config_ctx *ctx)
 		{"cq_per_client", "cq_per_uid"}, {"srq_per_client", "srq_per_uid"},
 		{"mr_per_client", "mr_per_uid"}, {"pinned_per_client", "pinned_per_uid"},
 		{"cm_per_client", "cm_per_uid"},
+		{"channels_per_client", "channels_per_uid"},
+		{"shares_per_client", "shares_per_uid"},
+		{"shared_per_client", "shared_per_uid"},
 	};
 	const struct urn_config_limits *l = &ctx->cfg->limits;
 	const struct urn_config_quota *c = &l->per_client, *u = &l->per_uid;
@@ -303,6 +306,9 @@ check_limits(struct urn_config_ctx *ctx)
 		{c->mr, u->mr},
 		{c->pinned, u->pinned},
 		{c->cm, u->cm},
+		{c->channel, u->channel},
+		{c->share, u->share},
+		{c->shared, u->shared},
 	};
 	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
 

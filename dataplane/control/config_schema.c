@@ -105,6 +105,13 @@ static const struct urn_config_key limits_keys[] = {
 	LIMIT("pinned_per_client", per_client.pinned, "16G",
 	      "bytes in the memory regions of one client"),
 	LIMIT("pinned_per_uid", per_uid.pinned, "64G", "... of all clients of one user"),
+	LIMIT("channels_per_client", per_client.channel, "4k", "completion channels of one client"),
+	LIMIT("channels_per_uid", per_uid.channel, "16k", "... of all clients of one user"),
+	LIMIT("shares_per_client", per_client.share, "4k",
+	      "pieces of memory that one client shares, registered or not"),
+	LIMIT("shares_per_uid", per_uid.share, "16k", "... of all clients of one user"),
+	LIMIT("shared_per_client", per_client.shared, "64G", "bytes in the memory that one client shares"),
+	LIMIT("shared_per_uid", per_uid.shared, "256G", "... of all clients of one user"),
 };
 
 #define N(field) FIELD(struct urn_config_engine, field)

@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 int
 urn_ctl_fail(struct urn_abi_rep *rep, int err, const char *fmt, ...)
@@ -60,10 +61,20 @@ static urn_ctl_fn *const handlers[URN_CTL_OPS] = {
 	[URN_CTL_CM_EVENT] = urn_ctl_cm_event,
 };
 
-/* Its holder may be waiting for an engine that this thread polls. */
-static void
-lock(struct urn_adapter *a)
+enum {
+	WAIT_TURNS = 64,    /* that a wait takes no time over */
+	WAIT_STEP_US = 100, /* and then so much more each time, */
+	WAIT_MOST_US = 20000,
+};
+
+void
+urn_ctl_lock(struct urn_adapter *a, bool remote)
 {
+	if (remote) { /* a thread of the server's, which polls no engine */
+		pthread_mutex_lock(&a->lock);
+		return;
+	}
+	/* Its holder may be waiting for an engine that this thread polls. */
 	while (pthread_mutex_trylock(&a->lock) != 0)
 		urn_engine_wait_turn();
 }
@@ -71,13 +82,14 @@ lock(struct urn_adapter *a)
 void
 urn_ctl_enter(struct urn_client *c)
 {
-	lock(c->adapter);
+	urn_ctl_lock(c->adapter, c->remote);
 	while (c->busy) { /* another call of the client waits for its memory */
 		pthread_mutex_unlock(&c->adapter->lock);
 		urn_engine_wait_turn();
-		lock(c->adapter);
+		urn_ctl_lock(c->adapter, c->remote);
 	}
 	c->busy = true;
+	c->waits = 0;
 }
 
 void
@@ -88,17 +100,37 @@ urn_ctl_leave(struct urn_client *c)
 }
 
 void
-urn_ctl_wait(struct urn_client *c)
+urn_ctl_open(struct urn_client *c)
 {
 	pthread_mutex_unlock(&c->adapter->lock);
-	urn_engine_wait_turn();
-	lock(c->adapter);
+}
+
+void
+urn_ctl_shut(struct urn_client *c)
+{
+	urn_ctl_lock(c->adapter, c->remote);
+}
+
+void
+urn_ctl_wait(struct urn_client *c)
+{
+	unsigned int us = c->waits < WAIT_TURNS ? 0 : (c->waits - WAIT_TURNS) * WAIT_STEP_US;
+
+	c->waits += us < WAIT_MOST_US;
+	urn_ctl_open(c);
+	/* Memory may take for ever: whoever waits for it shall cost others nothing. */
+	if (c->remote && us)
+		usleep(us);
+	else
+		urn_engine_wait_turn();
+	urn_ctl_shut(c);
 }
 
 void
 urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	struct urn_adapter *a = c->adapter;
+	struct urn_charge charge;
 
 	memset(rep, 0, sizeof(*rep));
 	if (req->op >= URN_CTL_OPS || !handlers[req->op]) {
@@ -106,11 +138,11 @@ urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 		return;
 	}
 	urn_ctl_enter(c);
-	rep->err = urn_quota_check(c, req, rep);
-	if (rep->err == 0)
+	rep->err = urn_quota_begin(c, req, rep, &charge);
+	if (rep->err == 0) {
 		rep->err = handlers[req->op](c, req, rep);
-	if (rep->err == 0)
-		urn_quota_settle(c, req, rep);
+		urn_quota_end(c, req, rep, &charge);
+	}
 	urn_ctl_leave(c);
 	if (rep->err && !rep->why[0])
 		urn_ctl_fail(rep, rep->err, "%s: control request %u: %s", a->cfg.name, req->op,

@@ -52,9 +52,15 @@ own_key(struct urn_client *c, uint32_t key, uint8_t kind)
 {
 	struct urn_adapter *a = c->adapter;
 
-	a->key_owner[key >> 8] = c;
-	a->key_kind[key >> 8] = kind;
-	a->key[key >> 8] = key;
+	uint32_t index = key >> 8;
+
+	a->key_owner[index] = c;
+	a->key_kind[index] = kind;
+	a->key[index] = key;
+	a->key_link[index] = (struct urn_key_link){.next = c->keys};
+	if (c->keys)
+		a->key_link[c->keys].prev = index;
+	c->keys = index;
 }
 
 /* A key of the client, of this kind? Windows change their low byte with each bind. */
@@ -71,20 +77,58 @@ owns_key(const struct urn_client *c, uint32_t key, uint8_t kind)
 static void
 disown_key(struct urn_client *c, uint32_t key)
 {
-	c->adapter->key_owner[key >> 8] = NULL;
-	c->adapter->key_kind[key >> 8] = KEY_NONE;
+	struct urn_adapter *a = c->adapter;
+	struct urn_key_link *link = &a->key_link[key >> 8];
+
+	a->key_owner[key >> 8] = NULL;
+	a->key_kind[key >> 8] = KEY_NONE;
+	if (link->prev)
+		a->key_link[link->prev].next = link->next;
+	else
+		c->keys = link->next;
+	if (link->next)
+		a->key_link[link->next].prev = link->prev;
 }
 
-/* The client's addresses are another process's. */
+void
+urn_ctl_take_back_keys(struct urn_client *c)
+{
+	struct urn_adapter *a = c->adapter;
+
+	for (uint8_t kind = KEY_WINDOW; kind >= KEY_REGION; kind--) {
+		uint32_t next;
+
+		for (uint32_t i = c->keys; i; i = next) {
+			struct urn_abi_req req = {.handle = a->key[i]};
+			struct urn_abi_rep rep;
+
+			/* It goes, and only it: no other call of the client makes or takes any. */
+			next = a->key_link[i].next;
+			if (a->key_kind[i] == kind)
+				(void)(kind == KEY_WINDOW ? urn_ctl_dealloc_mw : urn_ctl_dereg_mr)(c, &req, &rep);
+		}
+	}
+}
+
+/*
+ * The client's addresses are another process's. Looking at its map takes what it
+ * holds itself, its address space and that file: others' calls do not wait for that.
+ */
 static int
 reg_foreign(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
 	    uint32_t *key)
 {
 	char why[256] = "";
-	int rc = urn_mem_reg_foreign(c->adapter->mem, req->reg_mr.pd, c->space, req->reg_mr.addr,
-				     req->reg_mr.length, req->reg_mr.iova, req->reg_mr.access, key,
-				     why, sizeof(why));
+	int rc;
 
+	urn_ctl_open(c);
+	rc = urn_mem_check_foreign(c->space, req->reg_mr.addr, req->reg_mr.length, req->reg_mr.iova,
+				   req->reg_mr.access, why, sizeof(why));
+	urn_ctl_shut(c);
+	if (rc == 0)
+		rc = urn_mem_add_foreign(c->adapter->mem, req->reg_mr.pd, c->space, req->reg_mr.addr,
+					 req->reg_mr.length, req->reg_mr.iova, req->reg_mr.access, key,
+					 why, sizeof(why));
 	return rc == 0 ? 0 : urn_ctl_fail(rep, rc, "%s: %s", c->adapter->cfg.name, why);
 }
 

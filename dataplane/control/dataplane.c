@@ -67,6 +67,14 @@ urn_dp_destroy(struct urn_dp *dp)
 	free(dp);
 }
 
+void
+urn_dp_freeze(struct urn_dp *dp)
+{
+	/* Whoever has one gives it back soon, and whoever stalls has none. */
+	for (unsigned int i = 0; dp && i < dp->adapters_n; i++)
+		urn_ctl_lock(dp->adapter[i], true);
+}
+
 struct urn_engine *
 urn_dp_engine(struct urn_dp *dp, unsigned int index)
 {

@@ -69,6 +69,11 @@ struct urn_dp *urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *er
  * fail with ENODEV, what is posted goes nowhere, and it remains to be closed.
  */
 void urn_dp_destroy(struct urn_dp *dp);
+/*
+ * For a process that ends while control calls are stalled (urn_server_close()): from
+ * now on none goes on, for good. The engines are still polled. NULL is allowed.
+ */
+void urn_dp_freeze(struct urn_dp *dp);
 
 struct urn_engine *urn_dp_engine(struct urn_dp *dp, unsigned int index);
 

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a client in another process may have, and all clients of its user
- * together. Counted where control calls come through (ctl.c), so that no handler
- * has to. An account is one server's, and its calls come from that one's thread.
+ * What a client in another process may have, all clients of its user together,
+ * and all clients of a server. Taken before a control call and given back when it
+ * fails or takes something back (ctl.c), so that no handler has to. One lock for
+ * all that a server's clients have, held for a few additions: calls of clients of
+ * one user come from several threads, under the locks of different adapters.
  */
 #ifndef URN_CONTROL_QUOTA_H
 #define URN_CONTROL_QUOTA_H
 
 #include "abi/control.h"
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct urn_client;
@@ -17,9 +21,13 @@ enum urn_quota {
 	URN_QUOTA_QP,
 	URN_QUOTA_CQ,
 	URN_QUOTA_SRQ,
-	URN_QUOTA_MR,     /* regions and windows */
-	URN_QUOTA_PINNED, /* bytes of registered memory */
-	URN_QUOTA_CM,     /* ids of connection management, listeners among them; counted there */
+	URN_QUOTA_MR,      /* regions and windows */
+	URN_QUOTA_PINNED,  /* bytes of registered memory */
+	URN_QUOTA_CM,      /* ids of connection management, listeners among them; counted there */
+	URN_QUOTA_CHANNEL, /* completion channels */
+	URN_QUOTA_SHARE,   /* pieces of shared memory: mappings of this process */
+	URN_QUOTA_SHARED,  /* bytes of it, registered or not */
+	URN_QUOTA_FD,      /* descriptors of this process */
 	URN_QUOTAS,
 };
 
@@ -28,22 +36,52 @@ struct urn_limits {
 	uint64_t max[URN_QUOTAS];
 };
 
-/* All clients of a user. */
-struct urn_account {
-	struct urn_account *next;    /* of the server */
-	uid_t uid;
-	uint32_t clients;            /* connections */
-	struct urn_limits limits;
-	uint64_t used[URN_QUOTAS];
-	_Atomic uint64_t cm_ids;     /* requests of peers make some, in engines */
+/* All clients of a server. */
+struct urn_ledger {
+	pthread_mutex_t lock;         /* of all that is said to be under it here; taken last */
+	struct urn_limits limits;     /* of all together; constant */
+	uint64_t used[URN_QUOTAS];    /* under lock */
+	struct urn_account *accounts; /* under lock; each stays until the end */
 };
 
-/* Before a call: is there room for what it makes? returns 0, or EDQUOT with a sentence */
-int urn_quota_check(const struct urn_client *c, const struct urn_abi_req *req,
-		    struct urn_abi_rep *rep);
-/* After a call that succeeded: count what it made or took back. */
-void urn_quota_settle(struct urn_client *c, const struct urn_abi_req *req,
-		      const struct urn_abi_rep *rep);
+/* All clients of a user. */
+struct urn_account {
+	struct urn_account *next;     /* of the ledger; under its lock */
+	struct urn_ledger *ledger;    /* constant */
+	uid_t uid;                    /* constant */
+	uint32_t clients;             /* connections; under the ledger's lock */
+	struct urn_limits limits;     /* constant */
+	uint64_t used[URN_QUOTAS];    /* under the ledger's lock */
+	_Atomic uint64_t cm_ids;      /* requests of peers make some, in engines */
+};
+
+/* What a call takes at most: so much of each; of what it takes back, after it succeeded. */
+struct urn_charge {
+	uint64_t take[URN_QUOTAS], back[URN_QUOTAS];
+};
+
+/* What this process can have of descriptors and mappings, less a reserve, becomes the limits. */
+void urn_ledger_init(struct urn_ledger *l);
+/* No account is used any more. */
+void urn_ledger_fini(struct urn_ledger *l);
+
+/*
+ * One connection more of a user. limits: of its account, when that is new. returns:
+ * the account; NULL: no memory, or it has max of them already (*full)
+ */
+struct urn_account *urn_account_join(struct urn_ledger *l, uid_t uid, const struct urn_limits *limits,
+				     uint32_t max, bool *full);
+void urn_account_leave(struct urn_account *u);
+/* Take n descriptors for a connection, or give them back. u: NULL: not counted */
+bool urn_account_take_fds(struct urn_account *u, unsigned int n);
+void urn_account_give_fds(struct urn_account *u, unsigned int n);
+
+/* Before a call: take what it needs. returns 0, or an errno value with a sentence */
+int urn_quota_begin(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
+		    struct urn_charge *charge);
+/* After it: rep->err says whether it did what it should. */
+void urn_quota_end(struct urn_client *c, const struct urn_abi_req *req, const struct urn_abi_rep *rep,
+		   const struct urn_charge *charge);
 /* The client goes, with all it had. */
 void urn_quota_leave(struct urn_client *c);
 

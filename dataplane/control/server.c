@@ -1,89 +1,122 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/server.h"
 
+#include "control/listen.h"
+#include "control/refuse.h"
 #include "control/session.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { DEFAULT_CLIENTS = 4096, BACKLOG = 128, EVENTS = 32, NO_MORE_US = 10000 };
+enum {
+	DEFAULT_CLIENTS = 4096,
+	NO_MORE_US = 10000,
+	NO_MORE_MS = 10,
+	PEER_STACK = 256 << 10, /* of which a thread that waits has touched some 12 KiB */
+	PEER_FDS = 4,           /* of a connection: itself, two that come, one to look at them */
+	CLOSE_S = 3,            /* for all clients to go when the server does */
+};
 
 struct peer {
-	struct peer *next, *prev;
-	struct urn_session session;
+	struct peer *next, *prev;  /* of the server; under its lock */
+	struct urn_server *server; /* constant */
+	struct urn_session session; /* its thread's; .fd is constant until `closing` */
+	bool closing;              /* session.fd is its thread's to close; under the server's lock */
 };
 
 struct urn_server {
-	struct urn_dp *dp;
+	struct urn_dp *dp;            /* constant, as is all up to the lock */
 	struct urn_server_config cfg;
-	struct sockaddr_un addr;
-	struct stat made;   /* the socket's file as we made it: only that one is taken away */
-	int listen_fd, epoll_fd, stop_fd;
-	int spare_fd;       /* given up for a moment to turn away whom no descriptor is left for */
-	bool bound;         /* the path is ours */
-	bool running;       /* the thread is there */
+	struct urn_listen listen;
+	struct urn_refuser *refuser;
+	int stop_fd;                  /* an eventfd that ends the accepting thread */
+	bool running;                 /* the accepting thread is there */
 	pthread_t thread;
-	struct peer *peers; /* the thread's */
-	struct urn_account *accounts; /* the thread's; each stays until the end */
-	_Atomic uint64_t accepted, refused, opened, calls, bad, clients;
+	int spare_fd;                 /* the accepting thread's: given up for a moment to turn away
+	                               * whom no descriptor is left for; -1: none */
+	struct urn_ledger ledger;     /* has a lock of its own */
+	pthread_mutex_t lock;
+	pthread_cond_t gone;          /* a peer went; with lock */
+	struct peer *peers;           /* under lock */
+	_Atomic bool stopping;        /* no more messages are taken */
+	_Atomic uint64_t accepted, refused, opened, calls, bad, truncated, clients;
 };
 
-/* ---- peers */
+/* ---- peers: in the thread of each */
 
-/* The account of a user, made if need be. NULL: no memory */
-static struct urn_account *
-account_of(struct urn_server *s, uid_t uid)
-{
-	struct urn_account *a = s->accounts;
-
-	while (a && a->uid != uid)
-		a = a->next;
-	if (a)
-		return a;
-	a = calloc(1, sizeof(*a));
-	if (!a)
-		return NULL;
-	a->uid = uid;
-	a->limits = s->cfg.per_uid;
-	a->next = s->accounts;
-	s->accounts = a;
-	return a;
-}
-
+/* It went, with all it had. The server may be gone when this returns. */
 static void
-end_peer(struct urn_server *s, struct peer *p)
+leave(struct urn_server *s, struct peer *p)
 {
+	urn_account_give_fds(p->session.account, PEER_FDS);
+	urn_account_leave(p->session.account);
+	pthread_mutex_lock(&s->lock);
 	if (p->prev)
 		p->prev->next = p->next;
 	else
 		s->peers = p->next;
 	if (p->next)
 		p->next->prev = p->prev;
-	atomic_fetch_add(&s->bad, p->session.bad);
-	urn_session_end(&p->session);
-	p->session.account->clients--;
-	free(p);
 	atomic_fetch_sub(&s->clients, 1);
+	free(p);
+	pthread_cond_signal(&s->gone);
+	pthread_mutex_unlock(&s->lock);
 }
 
-/* May its user have one client more? */
+/* One message, if there is any. returns: the connection goes on */
 static bool
-join(struct urn_server *s, struct peer *p)
+serve(struct urn_server *s, struct peer *p)
 {
-	p->session.account = account_of(s, p->session.peer.uid);
-	return p->session.account && p->session.account->clients < s->cfg.clients_per_uid;
+	struct urn_session *n = &p->session;
+	struct pollfd wait = {.fd = n->fd, .events = POLLIN};
+	bool open = n->client != NULL, on;
+	uint64_t calls = n->calls;
+
+	if (poll(&wait, 1, -1) < 0)
+		return errno == EINTR;
+	if (atomic_load(&s->stopping))
+		return false;
+	on = urn_session_input(n);
+	atomic_fetch_add(&s->calls, n->calls - calls);
+	atomic_fetch_add(&s->opened, !open && n->client);
+	return on;
 }
+
+static void *
+peer_thread(void *arg)
+{
+	struct peer *p = arg;
+	struct urn_server *s = p->server;
+
+	(void)pthread_setname_np(pthread_self(), "urnic-client");
+	while (serve(s, p))
+		;
+	atomic_fetch_add(&s->bad, p->session.bad);
+	atomic_fetch_add(&s->truncated, p->session.truncated);
+	pthread_mutex_lock(&s->lock);
+	p->closing = true;
+	pthread_mutex_unlock(&s->lock);
+	urn_session_end(&p->session);
+	leave(s, p);
+	return NULL;
+}
+
+/* ---- accepting: in the thread of that name */
+
+static const char no_fds[] =
+	"the dataplane has no descriptors left for a program more (RLIMIT_NOFILE of its process)";
 
 static int
 spare(void)
@@ -91,169 +124,150 @@ spare(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
+/* errno value and a sentence */
+static void __attribute__((format(printf, 4, 5)))
+turn_away(struct urn_server *s, int fd, int err, const char *fmt, ...)
+{
+	char why[120];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	atomic_fetch_add(&s->refused, 1);
+	urn_refuser_put(s->refuser, fd, err, why);
+}
+
 /*
- * No descriptors, or no memory: hang up on whoever calls, who would wait for ever
- * otherwise, and keep the server busy with asking again.
+ * No descriptors, or no memory, to accept with: turn away whoever calls, who would
+ * wait for ever otherwise, and keep the server busy with asking again.
  */
 static void
-turn_away(struct urn_server *s)
+accept_none(struct urn_server *s)
 {
 	int fd = -1;
 
 	if (s->spare_fd >= 0) {
 		close(s->spare_fd);
-		fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd >= 0)
-			close(fd);
-		s->spare_fd = spare();
+		s->spare_fd = -1;
+		fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	}
-	atomic_fetch_add(&s->refused, 1);
-	if (fd < 0) {
+	if (fd >= 0)
+		turn_away(s, fd, EMFILE, "%s", no_fds);
+	else
 		usleep(NO_MORE_US);
-		s->spare_fd = s->spare_fd < 0 ? spare() : s->spare_fd;
+}
+
+/* A thread with a small stack, which takes no signals. returns: 0 or an errno value */
+static int
+start_peer(struct peer *p)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, PEER_STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&thread, &attr, peer_thread, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return rc;
+}
+
+/* The peer joins, unless it would be too many. returns: the connection is its thread's */
+static bool
+admit(struct urn_server *s, struct peer *p)
+{
+	struct urn_session *n = &p->session;
+	bool full;
+	int rc;
+
+	n->account = urn_account_join(&s->ledger, n->peer.uid, &s->cfg.per_uid, s->cfg.clients_per_uid, &full);
+	if (!n->account) {
+		turn_away(s, n->fd, full ? EDQUOT : ENOMEM, full ? "a user may have at most %u programs attached "
+			  "([limits] of the dataplane)" : "the dataplane has no memory (%u)", s->cfg.clients_per_uid);
+		return false;
 	}
+	if (!urn_account_take_fds(n->account, PEER_FDS)) {
+		urn_account_leave(n->account);
+		turn_away(s, n->fd, EMFILE, "%s", no_fds);
+		return false;
+	}
+	/* It may end at once: from here on the peer is its thread's. */
+	atomic_fetch_add(&s->clients, 1);
+	pthread_mutex_lock(&s->lock);
+	p->next = s->peers;
+	if (p->next)
+		p->next->prev = p;
+	s->peers = p;
+	rc = start_peer(p);
+	pthread_mutex_unlock(&s->lock);
+	if (rc == 0)
+		return true;
+	turn_away(s, n->fd, EAGAIN, "the dataplane has no thread for a program more: %s", strerror(rc));
+	return false;
 }
 
 static void
 accept_one(struct urn_server *s)
 {
-	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct epoll_event ev = {.events = EPOLLIN};
+	int fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	socklen_t len = sizeof(struct ucred);
 	struct peer *p;
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-			turn_away(s);
+			accept_none(s);
 		return;
 	}
 	atomic_fetch_add(&s->accepted, 1);
+	if (s->spare_fd < 0 && (s->spare_fd = spare()) < 0) { /* the last one there was */
+		turn_away(s, fd, EMFILE, "%s", no_fds);
+		return;
+	}
+	if (atomic_load(&s->clients) >= s->cfg.clients) {
+		turn_away(s, fd, EUSERS, "at most %u programs may be attached ([limits] of the dataplane)",
+			  s->cfg.clients);
+		return;
+	}
 	p = calloc(1, sizeof(*p));
-	ev.data.ptr = p;
-	if (!p || atomic_load(&s->clients) >= s->cfg.clients ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &p->session.peer, &len) != 0 || !join(s, p) ||
-	    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0) {
-		atomic_fetch_add(&s->refused, 1);
-		close(fd);
+	if (!p || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &p->session.peer, &len) != 0) {
+		turn_away(s, fd, ENOMEM, "the dataplane has no memory for a program more");
 		free(p);
 		return;
 	}
-	p->session.account->clients++;
+	p->server = s;
 	p->session.limits = &s->cfg.per_client;
 	p->session.dp = s->dp;
 	p->session.fd = fd;
-	p->next = s->peers;
-	if (p->next)
-		p->next->prev = p;
-	s->peers = p;
-	atomic_fetch_add(&s->clients, 1);
-}
-
-static void
-serve(struct urn_server *s, struct peer *p)
-{
-	bool open = p->session.client != NULL;
-	uint64_t calls = p->session.calls;
-	bool on = urn_session_input(&p->session);
-
-	atomic_fetch_add(&s->calls, p->session.calls - calls);
-	atomic_fetch_add(&s->opened, !open && p->session.client);
-	if (!on)
-		end_peer(s, p);
+	if (!admit(s, p))
+		free(p);
 }
 
 static void *
 server_thread(void *arg)
 {
-	struct epoll_event ev[EVENTS];
 	struct urn_server *s = arg;
+	struct pollfd wait[2] = {{.fd = s->stop_fd, .events = POLLIN}, {.fd = s->listen.fd}};
 
 	for (;;) {
-		int n = epoll_wait(s->epoll_fd, ev, EVENTS, -1);
+		int ms = urn_refuser_tend(s->refuser);
+		bool room = urn_refuser_has_room(s->refuser);
 
-		for (int i = 0; i < n; i++) {
-			if (ev[i].data.ptr == &s->stop_fd)
-				return NULL;
-			if (ev[i].data.ptr == s)
-				accept_one(s);
-			else
-				serve(s, ev[i].data.ptr);
-		}
+		wait[1].events = room ? POLLIN : 0;
+		if (s->spare_fd < 0)
+			s->spare_fd = spare();
+		if (poll(wait, 2, room ? ms : NO_MORE_MS) <= 0)
+			continue;
+		if (wait[0].revents)
+			return NULL;
+		if (wait[1].revents)
+			accept_one(s);
 	}
-}
-
-/* ---- the socket */
-
-/* Does somebody listen at the address? */
-static bool
-is_alive(const struct sockaddr_un *addr)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool alive = fd >= 0 && (connect(fd, (const void *)addr, sizeof(*addr)) == 0 || errno == EAGAIN);
-
-	if (fd >= 0)
-		close(fd);
-	return alive;
-}
-
-/* A socket that nobody listens at any more is in the way: not a file of another kind. */
-static int
-bind_path(struct urn_server *s, struct urn_err *err)
-{
-	const char *path = s->addr.sun_path;
-	struct stat st;
-
-	if (bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) == 0)
-		return 0;
-	if (errno == EADDRINUSE && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
-		if (is_alive(&s->addr)) {
-			urn_err_set(err, "%s: another dataplane listens here; stop it or give another path",
-				    path);
-			return -1;
-		}
-		if (unlink(path) == 0 &&
-		    bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) == 0)
-			return 0;
-	}
-	urn_err_set(err, "%s: the socket can't be made: %s", path, strerror(errno));
-	return -1;
-}
-
-static int
-listen_at(struct urn_server *s, const char *path, struct urn_err *err)
-{
-	s->addr.sun_family = AF_UNIX;
-	if (strlen(path) >= sizeof(s->addr.sun_path)) {
-		urn_err_set(err, "%s: a socket's path has at most %zu bytes", path,
-			    sizeof(s->addr.sun_path) - 1);
-		return -1;
-	}
-	memcpy(s->addr.sun_path, path, strlen(path) + 1);
-	s->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->listen_fd < 0) {
-		urn_err_set(err, "no socket to listen with: %s", strerror(errno));
-		return -1;
-	}
-	if (bind_path(s, err) != 0)
-		return -1;
-	s->bound = lstat(path, &s->made) == 0;
-	/* Before anybody can connect, for that takes listen(). */
-	if (chmod(path, s->cfg.mode ? s->cfg.mode : 0600) != 0 ||
-	    (s->cfg.gid != (gid_t)-1 && chown(path, (uid_t)-1, s->cfg.gid) != 0) ||
-	    listen(s->listen_fd, BACKLOG) != 0) {
-		urn_err_set(err, "%s: mode and group can't be set, or not listened at: %s", path,
-			    strerror(errno));
-		return -1;
-	}
-	return 0;
-}
-
-static int
-watch(struct urn_server *s, int fd, void *ptr)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = ptr};
-
-	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 }
 
 /* What is not said is not limited. */
@@ -265,10 +279,30 @@ no_limit(struct urn_limits *l)
 			l->max[q] = UINT64_MAX;
 }
 
+/* returns: 0, or -1 with *err */
+static int
+start(struct urn_server *s, struct urn_err *err)
+{
+	s->stop_fd = eventfd(0, EFD_CLOEXEC);
+	s->spare_fd = spare();
+	if (urn_listen_open(&s->listen, s->cfg.path, s->cfg.mode, s->cfg.gid, err) != 0)
+		return -1;
+	s->refuser = urn_refuser_start();
+	if (s->stop_fd < 0 || !s->refuser ||
+	    pthread_create(&s->thread, NULL, server_thread, s) != 0) {
+		urn_err_set(err, "the server's threads can't be started: %s", strerror(errno));
+		return -1;
+	}
+	s->running = true;
+	(void)pthread_setname_np(s->thread, "urnic-server");
+	return 0;
+}
+
 struct urn_server *
 urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct urn_err *err)
 {
 	struct urn_server *s = calloc(1, sizeof(*s));
+	pthread_condattr_t attr;
 
 	if (!s) {
 		urn_err_set(err, "no memory for the server");
@@ -282,63 +316,66 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 		s->cfg.clients_per_uid = s->cfg.clients;
 	no_limit(&s->cfg.per_client);
 	no_limit(&s->cfg.per_uid);
-	s->listen_fd = s->stop_fd = -1;
-	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	s->stop_fd = eventfd(0, EFD_CLOEXEC);
-	s->spare_fd = spare();
-	if (listen_at(s, cfg->path, err) != 0) {
-		urn_server_close(s);
-		return NULL;
-	}
-	if (s->epoll_fd < 0 || s->stop_fd < 0 || watch(s, s->stop_fd, &s->stop_fd) != 0 ||
-	    watch(s, s->listen_fd, s) != 0 || pthread_create(&s->thread, NULL, server_thread, s) != 0) {
-		urn_err_set(err, "the server's thread can't be started: %s", strerror(errno));
-		urn_server_close(s);
-		return NULL;
-	}
-	s->running = true;
-	(void)pthread_setname_np(s->thread, "urnic-server");
-	return s;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->gone, &attr);
+	pthread_condattr_destroy(&attr);
+	urn_ledger_init(&s->ledger);
+	if (start(s, err) == 0)
+		return s;
+	(void)urn_server_close(s);
+	return NULL;
 }
 
-/* The path, if what is there is still the socket that we made. */
-static void
-remove_path(struct urn_server *s)
+/* Hang up on all, and wait for them to go. returns: how many did not */
+static unsigned int
+see_off(struct urn_server *s)
 {
-	struct stat st;
+	struct timespec end;
+	unsigned int left = 0;
 
-	if (s->bound && lstat(s->addr.sun_path, &st) == 0 && st.st_ino == s->made.st_ino &&
-	    st.st_dev == s->made.st_dev)
-		(void)unlink(s->addr.sun_path);
+	atomic_store(&s->stopping, true);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += CLOSE_S;
+	pthread_mutex_lock(&s->lock);
+	for (struct peer *p = s->peers; p; p = p->next)
+		if (!p->closing)
+			(void)shutdown(p->session.fd, SHUT_RDWR);
+	while (s->peers && pthread_cond_timedwait(&s->gone, &s->lock, &end) == 0)
+		;
+	for (struct peer *p = s->peers; p; p = p->next)
+		left++;
+	pthread_mutex_unlock(&s->lock);
+	return left;
 }
 
-void
+unsigned int
 urn_server_close(struct urn_server *s)
 {
+	unsigned int left;
 	uint64_t one = 1;
 
 	if (!s)
-		return;
+		return 0;
 	if (s->running && write(s->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
 		pthread_join(s->thread, NULL);
-	remove_path(s);
-	while (s->peers)
-		end_peer(s, s->peers);
-	while (s->accounts) {
-		struct urn_account *next = s->accounts->next;
-
-		free(s->accounts);
-		s->accounts = next;
-	}
-	if (s->listen_fd >= 0)
-		close(s->listen_fd);
+	urn_listen_remove(&s->listen);
+	urn_refuser_stop(s->refuser);
+	s->refuser = NULL;
+	left = see_off(s);
+	urn_listen_close(&s->listen);
 	if (s->stop_fd >= 0)
 		close(s->stop_fd);
-	if (s->epoll_fd >= 0)
-		close(s->epoll_fd);
 	if (s->spare_fd >= 0)
 		close(s->spare_fd);
+	if (left) /* they still count themselves out here */
+		return left;
+	urn_ledger_fini(&s->ledger);
+	pthread_cond_destroy(&s->gone);
+	pthread_mutex_destroy(&s->lock);
 	free(s);
+	return 0;
 }
 
 void
@@ -350,6 +387,7 @@ urn_server_counters(const struct urn_server *s, struct urn_server_counters *out)
 		.opened = s->opened,
 		.calls = s->calls,
 		.bad = s->bad,
+		.truncated = s->truncated,
 		.clients = s->clients,
 	};
 }

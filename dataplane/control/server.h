@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The UNIX socket of a dataplane that is a process of its own: programs attach
- * here (lib/abi/socket.h). One thread serves all; it runs control calls, and
- * nothing of it is on the path of data.
+ * here (lib/abi/socket.h). A thread accepts, and each connection has a thread of its
+ * own, which makes its control calls and takes everything back when it ends. What
+ * stalls there - memory, map, address space, descriptors of a client - holds up
+ * that client and no other. Nothing of it is on the path of data.
  */
 #ifndef URN_CONTROL_SERVER_H
 #define URN_CONTROL_SERVER_H
@@ -30,18 +32,24 @@ struct urn_server_counters {
 	uint64_t opened;   /* adapters opened */
 	uint64_t calls;    /* control calls */
 	uint64_t bad;      /* messages that made no sense, each the end of its connection */
+	uint64_t truncated; /* ... of which: more descriptors came than are allowed, or than there was room for */
 	uint64_t clients;  /* connections now */
 };
 
 /*
- * Listen, and serve programs of dp from a thread of its own. dp outlives the
+ * Listen, and serve programs of dp from threads of its own. dp outlives the
  * server. NULL with *err on failure: the path is taken by another dataplane, too
  * long, or can't be made. A socket left by one that died is replaced.
  */
 struct urn_server *urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg,
 				   struct urn_err *err);
-/* Stop, let all clients go, take the socket away. NULL is allowed. */
-void urn_server_close(struct urn_server *s);
+/*
+ * Stop, let all clients go, take the socket away. Some seconds at most. returns: 0;
+ * or how many clients can't be let go, because something of theirs stalls: then
+ * their threads are still there, and neither dp nor what it stands on may be taken
+ * down; end the process. NULL is allowed.
+ */
+unsigned int urn_server_close(struct urn_server *s);
 
 /* From any thread. */
 void urn_server_counters(const struct urn_server *s, struct urn_server_counters *out);

@@ -22,7 +22,11 @@ _Static_assert(sizeof(((struct urn_adapter_config *)0)->name) ==
 
 /* ---- messages */
 
-enum { MESSAGE_FDS = 2 };
+enum {
+	MESSAGE_FDS = 2,
+	/* Of an open adapter, beside a wake descriptor for each engine: area, memory, map, process, events. */
+	OPEN_FDS = 5,
+};
 
 struct message {
 	struct urn_sock_ask ask;
@@ -70,7 +74,7 @@ take_descriptors(struct msghdr *msg, struct message *m)
 
 /* returns: bytes of the message; 0: the end; -1: nothing there, try later; -2: no use going on */
 static ssize_t
-receive(const struct urn_session *s, struct message *m)
+receive(struct urn_session *s, struct message *m)
 {
 	union {
 		struct cmsghdr align;
@@ -91,9 +95,11 @@ receive(const struct urn_session *s, struct message *m)
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN ? -1 : -2;
-	if (take_descriptors(&msg, m) || (msg.msg_flags & MSG_TRUNC))
+	if (take_descriptors(&msg, m)) {
+		s->truncated = true;
 		return -2;
-	return n;
+	}
+	return msg.msg_flags & MSG_TRUNC ? -2 : n;
 }
 
 static bool
@@ -242,6 +248,12 @@ on_open(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int
 		refuse(a, ENODEV, "no adapter has the name '%.32s'", q->open.name);
 		return 0;
 	}
+	if (!urn_account_take_fds(s->account, OPEN_FDS + ad->vectors)) {
+		refuse(a, EMFILE, "%s: the dataplane has no descriptors left for a program more (RLIMIT_NOFILE "
+		       "of its process)", ad->cfg.name);
+		return 0;
+	}
+	s->fds = OPEN_FDS + ad->vectors;
 	s->client = urn_client_create(ad, true, &err);
 	if (!s->client) {
 		refuse(a, ENOMEM, "%s", err.text);
@@ -354,6 +366,8 @@ urn_session_end(struct urn_session *s)
 	if (s->client)
 		urn_client_destroy(s->client);
 	s->client = NULL;
+	urn_account_give_fds(s->account, s->fds);
+	s->fds = 0;
 	close(s->fd);
 	s->fd = -1;
 }

@@ -19,16 +19,19 @@ struct urn_session {
 	const struct urn_limits *limits; /* of one client; the server's */
 	struct urn_client *client; /* once it has opened an adapter; ours */
 	uint64_t calls;            /* control calls carried out */
+	unsigned int fds;          /* descriptors taken from the account for the open adapter */
 	bool hello;                /* it has said which versions it speaks */
 	bool bad;                  /* it ended because of a message that made no sense */
+	bool truncated;            /* ... as more descriptors came than it may send, or than there was room for */
 };
 
 /*
- * Take one message and answer it. Never waits for the peer. returns: false when
+ * Take one message and answer it. Waits for no message; but what is done with the
+ * peer's memory and descriptors lasts as long as the peer likes. returns: false when
  * the connection is over, by its end or because of what it sent
  */
 bool urn_session_input(struct urn_session *s);
-/* Let everything go that was made over it, and close it. */
+/* Let everything go that was made over it, and close it. The same holds for this. */
 void urn_session_end(struct urn_session *s);
 
 #endif

@@ -13,10 +13,9 @@
 
 /*
  * A memfd may be larger than all memory, and costs its owner nothing. Address
- * space and mappings are the whole dataplane's: no client takes more than a small
- * part of them.
+ * space and mappings are the whole dataplane's: whatever the limits (quota.c) say,
+ * no client takes more than a small part of the first.
  */
-enum { MAX_SHARES = 4096 };
 #define MAX_SHARED (1ull << 40) /* bytes of a client */
 
 struct urn_share {
@@ -39,6 +38,15 @@ urn_share_find(struct urn_client *c, uint64_t addr, uint64_t length, uint8_t **b
 		return s;
 	}
 	return NULL;
+}
+
+uint64_t
+urn_share_bytes(const struct urn_client *c, uint32_t handle)
+{
+	for (const struct urn_share *s = c->shares; s; s = s->next)
+		if (s->handle == handle)
+			return s->length;
+	return 0;
 }
 
 void
@@ -102,11 +110,10 @@ static bool
 has_room(const struct urn_client *c, uint64_t length)
 {
 	uint64_t left = MAX_SHARED;
-	uint32_t n = 0;
 
-	for (const struct urn_share *s = c->shares; s; s = s->next, n++)
+	for (const struct urn_share *s = c->shares; s; s = s->next)
 		left -= s->length;
-	return n < MAX_SHARES && length <= left;
+	return length <= left;
 }
 
 int
@@ -127,8 +134,8 @@ urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 	if (req->share.addr + req->share.length < req->share.addr)
 		return urn_ctl_fail(rep, EINVAL, "%s: shared memory wraps around the address space", name);
 	if (!has_room(c, req->share.length))
-		return urn_ctl_fail(rep, ENOSPC, "%s: a program shares at most %u pieces of memory, %llu "
-				    "GiB together", name, MAX_SHARES, MAX_SHARED >> 30);
+		return urn_ctl_fail(rep, ENOSPC, "%s: a program shares at most %llu GiB of memory", name,
+				    MAX_SHARED >> 30);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return ENOMEM;

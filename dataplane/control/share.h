@@ -17,6 +17,8 @@ struct urn_share;
 /* The piece that holds all of addr..addr+length of the client; *base: where that is here. */
 struct urn_share *urn_share_find(struct urn_client *c, uint64_t addr, uint64_t length,
 				 uint8_t **base);
+/* Bytes of a piece; 0: the client has none of that handle. */
+uint64_t urn_share_bytes(const struct urn_client *c, uint32_t handle);
 /* A region lies in it, and until urn_share_release() of its key it stays. */
 void urn_share_hold(struct urn_client *c, struct urn_share *s, uint32_t key);
 void urn_share_release(struct urn_client *c, uint32_t key);

@@ -78,6 +78,16 @@ int urn_mem_reg_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *spac
 			uint64_t length, uint64_t iova, uint32_t access, uint32_t *key, char *why,
 			size_t len);
 /*
+ * The two steps of that. _check says whether the memory may be registered so, and
+ * may take as long as the other process likes; it needs no lock of the caller's.
+ * _add makes the region without looking.
+ */
+int urn_mem_check_foreign(const struct urn_space *space, uint64_t addr, uint64_t length, uint64_t iova,
+			  uint32_t access, char *why, size_t len);
+int urn_mem_add_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, uint64_t addr,
+			uint64_t length, uint64_t iova, uint32_t access, uint32_t *key, char *why,
+			size_t len);
+/*
  * Take a region away in two steps, so that engines can finish what is under
  * way: _kill makes every later check fail (EBUSY while windows are bound to
  * it, EINVAL: no such lkey); _free forgets it once no engine holds operations

@@ -78,14 +78,15 @@ urn_mem_reg_mr(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length, ui
 	return region_make(mem, pd, base, false, length, iova, access, key);
 }
 
-/* Is it memory of the space that the rights allow to touch? returns 0 or an errno value */
-static int
-foreign_check(const struct urn_space *space, uint64_t addr, uint64_t length, uint64_t iova,
-	      uint32_t access, char *why, size_t len)
+int
+urn_mem_check_foreign(const struct urn_space *space, uint64_t addr, uint64_t length, uint64_t iova,
+		      uint32_t access, char *why, size_t len)
 {
 	uint32_t writes =
 		URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_ATOMIC;
 
+	if (access & URN_ACCESS_ZERO_BASED)
+		iova = 0;
 	if (!region_access_ok(access)) {
 		snprintf(why, len,
 			 "access 0x%x is not possible: remote write and atomics need local "
@@ -106,14 +107,21 @@ urn_mem_reg_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, u
 		    uint64_t length, uint64_t iova, uint32_t access, uint32_t *key, char *why,
 		    size_t len)
 {
+	int rc = urn_mem_check_foreign(space, addr, length, iova, access, why, len);
+
+	return rc ? rc : urn_mem_add_foreign(mem, pd, space, addr, length, iova, access, key, why, len);
+}
+
+int
+urn_mem_add_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, uint64_t addr,
+		    uint64_t length, uint64_t iova, uint32_t access, uint32_t *key, char *why,
+		    size_t len)
+{
 	struct urn_foreign *f;
 	int rc;
 
 	if (access & URN_ACCESS_ZERO_BASED)
 		iova = 0;
-	rc = foreign_check(space, addr, length, iova, access, why, len);
-	if (rc != 0)
-		return rc;
 	rc = urn_space_start(space);
 	if (rc != 0) {
 		snprintf(why, len, "no thread to copy its memory: %s", strerror(rc));

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -44,6 +45,18 @@ ended(int pidfd)
 	return poll(&p, 1, 0) > 0;
 }
 
+/* Is it of the file system that is mounted at /proc? */
+static bool
+in_proc(const struct statx *file)
+{
+	struct statfs fs;
+	struct stat proc;
+
+	return statfs("/proc", &fs) == 0 && (uint64_t)fs.f_type == PROC_SUPER_MAGIC &&
+	       stat("/proc", &proc) == 0 && major(proc.st_dev) == file->stx_dev_major &&
+	       minor(proc.st_dev) == file->stx_dev_minor;
+}
+
 /*
  * Is the descriptor that of /proc/PID/NAME? The name it has may be made up by
  * a mount in a namespace of the client's; device and inode may not, since the
@@ -52,18 +65,21 @@ ended(int pidfd)
 static int
 check_file(int fd, pid_t pid, const char *name, int mode, char *why, size_t len)
 {
-	struct stat is, want;
-	struct statfs fs;
+	/* As the kernel has it: what keeps the file's file system is not asked, for it may not answer. */
+	const int how = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+	struct stat want;
+	struct statx is;
 	char path[64];
 	int flags = fcntl(fd, F_GETFL);
 
-	if (flags < 0 || fstat(fd, &is) != 0 || fstatfs(fd, &fs) != 0) {
+	if (flags < 0 || statx(fd, "", how, STATX_BASIC_STATS, &is) != 0) {
 		snprintf(why, len, "the descriptor of %s is none: %s", name, strerror(errno));
 		return EBADF;
 	}
 	snprintf(path, sizeof(path), "/proc/%ld/%s", (long)pid, name);
-	if ((uint64_t)fs.f_type != PROC_SUPER_MAGIC || !S_ISREG(is.st_mode)) {
-		snprintf(why, len, "the descriptor said to be of %s is of no file in /proc", path);
+	if (!S_ISREG(is.stx_mode) || !in_proc(&is)) {
+		snprintf(why, len, "the descriptor said to be of %s is of no file in /proc, or in that of a container",
+			 path);
 		return EBADF;
 	}
 	if (stat(path, &want) != 0) {
@@ -71,11 +87,9 @@ check_file(int fd, pid_t pid, const char *name, int mode, char *why, size_t len)
 			 path, strerror(errno));
 		return ESRCH;
 	}
-	if (is.st_dev != want.st_dev || is.st_ino != want.st_ino) {
+	if (is.stx_ino != want.st_ino) {
 		snprintf(why, len,
-			 "the descriptor said to be of %s is of another file, or process, or "
-			 "of the /proc of a container",
-			 path);
+			 "the descriptor said to be of %s is of another file, or process", path);
 		return EBADF;
 	}
 	if ((flags & O_PATH) || ((flags & O_ACCMODE) != mode && (flags & O_ACCMODE) != O_RDWR)) {
@@ -108,6 +122,29 @@ check_fds(const struct urn_space_fds *fds, char *why, size_t len)
 	return rc;
 }
 
+/*
+ * Open the same map once more, where this process has the right to read it. Who
+ * reads a descriptor in common with the client waits while the client reads it, and
+ * beyond being killed: for ever, if it reads into memory that stalls. By the
+ * descriptor and not by a name, so it is the same process's. Its map belongs to the
+ * address space of now; that is the one of `mem`, which is looked at after this and
+ * must be in use: a program that executed another has left that.
+ */
+static void
+own_maps(struct urn_space_fds *fds)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds->maps);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	/* Where the caller knows it by this number. */
+	(void)dup3(fd, fds->maps, O_CLOEXEC);
+	close(fd);
+}
+
 int
 urn_space_create(const struct urn_space_fds *fds, struct urn_space **space, char *why, size_t len)
 {
@@ -122,6 +159,7 @@ urn_space_create(const struct urn_space_fds *fds, struct urn_space **space, char
 		return ENOMEM;
 	}
 	s->fds = *fds;
+	own_maps(&s->fds);
 	if (!urn_space_alive(s)) {
 		snprintf(why, len,
 			 "process %ld executed another program since it opened its memory: "

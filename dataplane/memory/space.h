@@ -18,6 +18,10 @@
  * capability is asked for. Only memory that a userfaultfd supplies needs more
  * (worker.c). What hides /proc/PID (hidepid, another PID namespace) hides the
  * client, and it is refused.
+ *
+ * Whatever is done with a space can last as long as its process likes, which may
+ * stall its memory, its address space and its map: never done with a lock held, nor
+ * in a thread that others wait for.
  */
 #ifndef URN_MEMORY_SPACE_H
 #define URN_MEMORY_SPACE_H

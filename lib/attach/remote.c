@@ -98,12 +98,14 @@ urn_remote_receive(int fd, struct urn_sock_answer *a, int *fds, unsigned int max
 		.msg_controllen = sizeof(control.buf),
 	};
 	struct cmsghdr *c;
+	bool reset = false;
 	ssize_t got;
 
 	*n = 0;
-	do
+	do {
 		got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
+		/* It hung up before it had read all. What it said before that comes after this, once. */
+	} while (got < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
 	for (c = got > 0 ? CMSG_FIRSTHDR(&msg) : NULL; c != NULL; c = CMSG_NXTHDR(&msg, c)) {
 		size_t i, count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 

@@ -7,6 +7,8 @@ import glob
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -142,6 +144,75 @@ class Urnicd(unittest.TestCase):
         self.assertIn("another dataplane listens here", q.stderr)
         self.perf("send_lat", "--iters", "10")
         self.assertEqual(self.stop(p), 0)
+
+    def test_many_at_once_and_one_gets_the_socket(self):
+        cmd = [NICD, "-c", self.config()]
+        all_ = [subprocess.Popen(cmd, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                for _ in range(4)]
+        self.running += all_
+        lines = [p.stderr.readline() for p in all_]
+        there = [p for p, line in zip(all_, lines) if "urnicd: 1 engine" in line]
+        self.assertEqual(len(there), 1, lines)
+        for p, line in zip(all_, lines):
+            if p not in there:
+                self.assertIn("another dataplane listens here", line)
+                self.assertEqual(p.wait(timeout=SECONDS), 1)
+        self.perf("send_lat", "--iters", "10")
+        self.assertEqual(self.stop(there[0]), 0)
+        self.assertFalse(os.path.exists(os.path.dirname(self.socket)))
+
+    def stall(self):
+        """A descriptor that nothing asked for, whose close waits for an hour. returns: what it hangs on"""
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        slow = socket.create_connection(listener.getsockname())
+        other, _ = listener.accept()
+        listener.close()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+        slow.setblocking(False)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                slow.send(b"x" * 65536)
+        c = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        c.connect(self.socket)
+        # Closed here before the dataplane, which is stopped, takes it.
+        self.running[-1].send_signal(signal.SIGSTOP)
+        socket.send_fds(c, [b"rubbish"], [slow.fileno()])
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+        slow.close()
+        self.running[-1].send_signal(signal.SIGCONT)
+        return c, other
+
+    def test_what_a_program_stalls_holds_up_no_other_and_no_end(self):
+        pid_file = os.path.join(self.dir.name, "pid")
+        p = self.start(more=f"pid_file = {pid_file}")
+        held = [self.stall() for _ in range(3)]
+        self.perf("send_lat", "--iters", "10", "--foreign")
+        p.send_signal(signal.SIGTERM)
+        out, err = p.communicate(timeout=SECONDS)
+        self.assertEqual(out, "")
+        self.assertIn("3 programs can't be let go", err)
+        self.assertEqual(p.returncode, 0)
+        self.assertEqual(os.listdir(self.dir.name), ["c.ini"])
+        for pair in held:
+            for s in pair:
+                s.close()
+
+    def test_a_link_is_no_pid_file(self):
+        path = os.path.join(self.dir.name, "pid")
+        target = os.path.join(self.dir.name, "precious")
+        with open(target, "w", encoding="utf-8") as f:
+            f.write("keep")
+        for make in (os.symlink, os.link):
+            make(target, path)
+            q = subprocess.run([NICD, "-c", self.config(f"pid_file = {path}")], capture_output=True, text=True,
+                               timeout=SECONDS)
+            self.assertEqual(q.returncode, 1)
+            self.assertIn("it is a link", q.stderr)
+            with open(target, encoding="utf-8") as f:
+                self.assertEqual(f.read(), "keep")
+            os.unlink(path)
 
     def test_killed_and_started_again(self):
         p = self.start()

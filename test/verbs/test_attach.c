@@ -522,67 +522,7 @@ test_no_space(void **state)
 	others_go_on(r);
 }
 
-/* ---- quotas */
-
-/* So many of a kind and no more, by a client and by its user; what is given back can be had again. */
-static void
-test_quotas(void **state)
-{
-	struct rig *r = *state;
-	struct rig_config cfg = r->cfg, tight = cfg;
-	struct ibv_context *a, *b;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq[3];
-	struct ibv_mr *mr;
-	static uint8_t buf[8192];
-
-	rig_close(r);
-	/* The rig's own two clients have a CQ, a QP and RIG_BUF bytes each. */
-	tight.per_client.max[URN_QUOTA_CQ] = 2;
-	tight.per_client.max[URN_QUOTA_PINNED] = RIG_BUF;
-	tight.per_uid.max[URN_QUOTA_CQ] = 5;
-	tight.per_uid.max[URN_QUOTA_MR] = 3;
-	tight.clients_per_uid = 4;
-	rig_open(r, &tight, NULL);
-	a = rig_attach(r, 0);
-	b = rig_attach(r, 0);
-	assert_null(urn_attach_connect(r->path, "a")); /* a fifth of this user */
-	for (int i = 0; i < 2; i++)
-		assert_non_null(cq[i] = ibv_create_cq(a, 16, NULL, NULL, 0));
-	assert_null(ibv_create_cq(a, 16, NULL, NULL, 0));
-	assert_int_equal(errno, EDQUOT);
-	assert_non_null(strstr(urn_attach_error(), "a program may have at most 2 completion queues"));
-	assert_non_null(cq[2] = ibv_create_cq(b, 16, NULL, NULL, 0));
-	assert_null(ibv_create_cq(b, 16, NULL, NULL, 0));
-	assert_non_null(strstr(urn_attach_error(), "a user may have at most 5 completion queues"));
-	assert_int_equal(ibv_destroy_cq(cq[0]), 0);
-	assert_non_null(cq[0] = ibv_create_cq(b, 16, NULL, NULL, 0));
-	pd = ibv_alloc_pd(b);
-	assert_null(ibv_reg_mr(pd, r->end[0].buf, RIG_BUF + 1, IBV_ACCESS_LOCAL_WRITE));
-	assert_int_equal(errno, EDQUOT);
-	assert_non_null(mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE));
-	assert_null(ibv_reg_mr(pd, buf, 1, IBV_ACCESS_LOCAL_WRITE)); /* a fourth of this user */
-	assert_int_equal(ibv_dereg_mr(mr), 0);
-	/* Who goes leaves all of it to the user's others. */
-	assert_non_null(mr = ibv_reg_mr(pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE));
-	assert_int_equal(ibv_close_device(b), 0);
-	free(mr); /* the library's part of what went with the connection */
-	free(pd);
-	free(cq[0]);
-	free(cq[2]);
-	wait_clients(r, 3);
-	b = rig_attach(r, 0);
-	pd = ibv_alloc_pd(b);
-	assert_non_null(mr = ibv_reg_mr(pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE));
-	assert_int_equal(ibv_dereg_mr(mr), 0);
-	assert_int_equal(ibv_dealloc_pd(pd), 0);
-	assert_int_equal(ibv_destroy_cq(cq[1]), 0);
-	assert_int_equal(ibv_close_device(a), 0);
-	assert_int_equal(ibv_close_device(b), 0);
-	others_go_on(r);
-	rig_close(r);
-	rig_open(r, &cfg, NULL);
-}
+/* ---- slots */
 
 /* Who sees a completion may post into its slot at once. */
 static void
@@ -824,7 +764,7 @@ main(void)
 		cmocka_unit_test(test_versions),       cmocka_unit_test(test_list),
 		cmocka_unit_test(test_device_list),    cmocka_unit_test(test_rubbish),
 		cmocka_unit_test(test_calls_of_noise), cmocka_unit_test(test_answers_not_taken),
-		cmocka_unit_test(test_share_refused),  cmocka_unit_test(test_regions), cmocka_unit_test(test_no_space), cmocka_unit_test(test_quotas),
+		cmocka_unit_test(test_share_refused),  cmocka_unit_test(test_regions), cmocka_unit_test(test_no_space),
 		cmocka_unit_test(test_slots), cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_dataplane_gone), cmocka_unit_test(test_path),
 	};

@@ -30,6 +30,7 @@ refuse(const struct urn_space_fds *fds, int want, const char *says)
 static void
 test_descriptors(void **state)
 {
+	int theirs;
 	struct child c = child_start(), d = child_start();
 	struct urn_space_fds fds = c.fds, own;
 	struct urn_space *s = NULL;
@@ -79,7 +80,12 @@ test_descriptors(void **state)
 	refuse(&fds, EBADF, "another file");
 	close(fds.mem);
 
+	theirs = dup(c.fds.maps);
 	assert_int_equal(urn_space_create(&c.fds, &s, why, sizeof(why)), 0);
+	/* The map is a file of its own by now: who reads the one in common holds up nobody. */
+	assert_int_equal(lseek(c.fds.maps, 10, SEEK_SET), 10);
+	assert_int_equal(lseek(theirs, 0, SEEK_CUR), 0);
+	close(theirs);
 	assert_true(urn_space_alive(s));
 	urn_space_hold(s);
 	urn_space_release(s);

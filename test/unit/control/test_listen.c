@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The file of the server's socket: one has it, and nobody takes away another's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "control/listen.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/urnic-test.XXXXXX";
+static char path[64], lock[80];
+
+static int
+setup(void **state)
+{
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/s", dir);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	return 0;
+}
+
+/* Nothing is left behind. */
+static int
+teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(rmdir(dir), 0);
+	return 0;
+}
+
+static void
+test_one(void **state)
+{
+	struct urn_listen a, b;
+	struct urn_err err = {""};
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(urn_listen_open(&a, path, 0640, (gid_t)-1, &err), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0640);
+	assert_int_equal(urn_listen_open(&b, path, 0, (gid_t)-1, &err), -1);
+	assert_non_null(strstr(err.text, "another dataplane listens here"));
+	urn_listen_close(&b);
+	assert_int_equal(stat(path, &st) | stat(lock, &st), 0);
+	urn_listen_close(&a);
+	assert_int_equal(urn_listen_open(&b, path, 0, (gid_t)-1, &err), 0);
+	urn_listen_close(&b);
+}
+
+/* The lock is held by one who has not bound yet: the second does not look at the socket at all. */
+static void
+test_lock_first(void **state)
+{
+	struct urn_listen a, b;
+	struct urn_err err = {""};
+
+	(void)state;
+	assert_int_equal(urn_listen_open(&a, path, 0, (gid_t)-1, &err), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(urn_listen_open(&b, path, 0, (gid_t)-1, &err), -1);
+	assert_non_null(strstr(err.text, "another dataplane listens here"));
+	urn_listen_close(&b);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(access(lock, F_OK), 0);
+	urn_listen_close(&a);
+}
+
+/* What one leaves that was killed is replaced, lock and socket; another's file is not. */
+static void
+test_left_behind(void **state)
+{
+	struct urn_listen a;
+	struct urn_err err = {""};
+	int status, fd;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(urn_listen_open(&a, path, 0, (gid_t)-1, &err) != 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(access(path, F_OK) | access(lock, F_OK), 0);
+	assert_int_equal(urn_listen_open(&a, path, 0, (gid_t)-1, &err), 0);
+	/* Somebody puts another file there: that stays. */
+	assert_int_equal(unlink(path), 0);
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	urn_listen_close(&a);
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(urn_listen_open(&a, path, 0, (gid_t)-1, &err), -1);
+	assert_non_null(strstr(err.text, "can't be made"));
+	urn_listen_close(&a);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* A link in the lock's place is not followed. */
+static void
+test_link(void **state)
+{
+	struct urn_listen a;
+	struct urn_err err = {""};
+
+	(void)state;
+	assert_int_equal(symlink("/dev/null", lock), 0);
+	assert_int_equal(urn_listen_open(&a, path, 0, (gid_t)-1, &err), -1);
+	assert_non_null(strstr(err.text, lock));
+	urn_listen_close(&a);
+	assert_int_equal(unlink(lock), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one),
+		cmocka_unit_test(test_lock_first),
+		cmocka_unit_test(test_left_behind),
+		cmocka_unit_test(test_link),
+	};
+
+	return cmocka_run_group_tests_name("listen", tests, setup, teardown);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs that do to a dataplane what none should, each in a process of its own:
+ * messages made by hand, memory and files that stall the kernel, and a good
+ * program that shall notice none of it.
+ */
+#ifndef URN_TEST_HOSTILE_H
+#define URN_TEST_HOSTILE_H
+
+#include "abi/socket.h"
+#include "rig.h"
+
+#include <stdbool.h>
+
+/* ---- messages by hand; each fails the test if it can't */
+
+int hostile_dial(const struct rig *r);
+struct urn_sock_ask hostile_question(uint16_t kind);
+/* Send n bytes and count descriptors, at most 8. */
+void hostile_post(int fd, const void *p, size_t n, const int *fds, unsigned int count);
+struct urn_sock_answer hostile_take(int fd);
+struct urn_sock_answer hostile_ask(int fd, const struct urn_sock_ask *q);
+void hostile_hello(int fd);
+/* With count descriptors, as the program's memory and its map. */
+struct urn_sock_answer hostile_open(int fd, const char *name, const int *fds, unsigned int count);
+
+/* ---- what stalls */
+
+/* May who runs this test stall the kernel so? Root may, and fails where it can't. */
+bool hostile_has_userfaultfd(void);
+bool hostile_has_fuse(void);
+/* A page that a userfaultfd supplies, that is, never. *fd: of it */
+void *hostile_page(int *fd);
+/*
+ * A file of 4096 bytes of a file system whose keeper answers until *mute, and never
+ * when it is read or closed. Once a process, while it has one thread. returns: open for
+ * reading and writing
+ */
+int hostile_file(_Atomic bool **mute);
+/* A socket whose close waits for an hour. */
+int hostile_lingering(void);
+/* Run fn(arg) in a thread. */
+void hostile_thread(void *(*fn)(void *arg), void *arg);
+
+/* ---- programs */
+
+/* A program connected to itself, on node a. */
+struct hostile_loop {
+	struct rig rig;       /* path, end[0] */
+	struct ibv_qp *qp[2];
+	struct ibv_comp_channel *ch;
+};
+struct hostile_loop *hostile_attach(const struct rig *r);
+/* WRITE 64 bytes to `to`; wait for nothing. */
+void hostile_write(struct hostile_loop *m, uint64_t to, uint32_t rkey);
+
+/* The pair of the rig works: bytes go over. */
+void hostile_others_go_on(struct rig *r);
+/* Another program attaches, makes control calls of each kind and leaves, each in time. */
+bool hostile_good_program(const struct rig *r);
+/* Connections there are now; waits up to 20 seconds until they are n. */
+uint64_t hostile_clients(const struct rig *r, uint64_t n);
+/*
+ * Run attack(r, say) in a process of its own, where all descriptors but `say` are
+ * closed; it returns when it is under way. Meanwhile, and when it was killed,
+ * others go on, and all that it had is taken back.
+ */
+void hostile_attacked_by(struct rig *r, void (*attack)(const struct rig *r, int say));
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs that stall what the dataplane does for them: memory, map, address
+ * space, descriptors. Each holds up itself; others' control calls go on.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "hostile.h"
+
+#include "control/adapter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct rig rig;
+
+static int
+setup(void **state)
+{
+	const struct rig_config cfg = {.remote = true};
+
+	rig_open(&rig, &cfg, NULL);
+	*state = &rig;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	rig_close(*state);
+	return 0;
+}
+
+/* A connection with an adapter open, all of this program's memory, and a protection domain. */
+static int
+open_all(const struct rig *r, int files[2], uint32_t *pd)
+{
+	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
+	int fd = hostile_dial(r);
+
+	files[0] = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	files[1] = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	hostile_hello(fd);
+	if (hostile_open(fd, r->dp->adapter[0]->cfg.name, files, 2).open.foreign != 1)
+		_exit(7);
+	q.call.op = URN_CTL_ALLOC_PD;
+	*pd = hostile_ask(fd, &q).call.handle;
+	return fd;
+}
+
+/* Ask to register memory; wait for no answer. */
+static void
+ask_reg(int fd, uint32_t pd, const void *p, uint64_t length)
+{
+	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
+
+	q.call.op = URN_CTL_REG_MR;
+	q.call.reg_mr.pd = pd;
+	q.call.reg_mr.access = URN_ACCESS_LOCAL_WRITE;
+	q.call.reg_mr.addr = q.call.reg_mr.iova = (uintptr_t)p;
+	q.call.reg_mr.length = length;
+	hostile_post(fd, &q, q.head.bytes, NULL, 0);
+}
+
+/* ---- memory */
+
+/* A write to a page that never comes is under way, and the program hangs up, but lives. */
+static void
+attack_memory(const struct rig *r, int say)
+{
+	struct hostile_loop *m = hostile_attach(r);
+	int uffd;
+	uint8_t *page = hostile_page(&uffd);
+	struct ibv_mr *mr = ibv_reg_mr(m->rig.end[0].pd, page, 4096,
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+
+	if (mr == NULL)
+		_exit(7);
+	hostile_write(m, (uintptr_t)page, mr->rkey);
+	usleep(300000);
+	for (int fd = 3; fd < 1024; fd++)
+		if (fd != uffd && fd != say)
+			close(fd);
+}
+
+static void
+test_memory(void **state)
+{
+	/* Where ordinary users may not stall the kernel so, they can't attack so. */
+	if (!hostile_has_userfaultfd())
+		skip();
+	hostile_attacked_by(*state, attack_memory);
+}
+
+/* ---- the map */
+
+struct reading {
+	int fd;
+	void *to;
+};
+
+static void *
+read_slowly(void *arg)
+{
+	struct reading *rd = arg;
+
+	return read(rd->fd, rd->to, 16) < 0 ? arg : NULL;
+}
+
+/* Its map is being read, by itself, into a page that never comes. */
+static void
+attack_map(const struct rig *r, int say)
+{
+	static uint8_t any[64];
+	static struct reading rd;
+	int files[2], uffd;
+	uint32_t pd;
+	int fd = open_all(r, files, &pd);
+
+	(void)say;
+	rd = (struct reading){files[1], hostile_page(&uffd)};
+	hostile_thread(read_slowly, &rd);
+	usleep(300000);
+	ask_reg(fd, pd, any, sizeof(any));
+}
+
+static void
+test_map(void **state)
+{
+	if (!hostile_has_userfaultfd())
+		skip();
+	hostile_attacked_by(*state, attack_map);
+}
+
+/* ---- the address space */
+
+struct space {
+	int mem;
+	void *at;
+};
+
+/* Whoever reads memory in /proc holds the address space while a page comes. */
+static void *
+hold_space(void *arg)
+{
+	struct space *s = arg;
+	char c;
+
+	return pread(s->mem, &c, 1, (off_t)(uintptr_t)s->at) < 0 ? arg : NULL;
+}
+
+/* ... and who would change it comes before all that only look. */
+static void *
+change_space(void *arg)
+{
+	return mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? arg : NULL;
+}
+
+static void
+attack_space(const struct rig *r, int say)
+{
+	static uint8_t any[64];
+	static struct space s;
+	struct stat st;
+	_Atomic bool *mute;
+	int file = hostile_file(&mute), files[2];
+	uint32_t pd;
+	int fd = open_all(r, files, &pd);
+
+	(void)say;
+	s = (struct space){files[0], mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0)};
+	if (s.at == MAP_FAILED || fstat(file, &st) != 0 || st.st_size != 4096) /* the kernel knows its size now */
+		_exit(7);
+	hostile_thread(hold_space, &s);
+	hostile_thread(change_space, &s);
+	usleep(300000);
+	ask_reg(fd, pd, any, sizeof(any));
+}
+
+static void
+test_space(void **state)
+{
+	if (!hostile_has_fuse())
+		skip();
+	hostile_attacked_by(*state, attack_space);
+}
+
+/* ---- descriptors */
+
+/* What its memory is said to be is a file that nobody says the kind of. */
+static void
+attack_stat(const struct rig *r, int say)
+{
+	struct urn_sock_ask q = hostile_question(URN_SOCK_OPEN);
+	_Atomic bool *mute;
+	int file = hostile_file(&mute), files[2] = {file, file}, fd = hostile_dial(r);
+
+	(void)say;
+	hostile_hello(fd);
+	*mute = true;
+	snprintf(q.open.name, sizeof(q.open.name), "%s", r->dp->adapter[0]->cfg.name);
+	hostile_post(fd, &q, q.head.bytes, files, 2);
+}
+
+/* A descriptor that nothing asked for is closed, and that takes for ever. */
+static void
+attack_flush(const struct rig *r, int say)
+{
+	struct urn_sock_ask q = hostile_question(URN_SOCK_HELLO);
+	_Atomic bool *mute;
+	int file = hostile_file(&mute), fd = hostile_dial(r);
+
+	(void)say;
+	q.hello.abi = URN_ABI_VERSION;
+	hostile_post(fd, &q, q.head.bytes, &file, 1);
+}
+
+static void
+test_files(void **state)
+{
+	if (!hostile_has_fuse())
+		skip();
+	hostile_attacked_by(*state, attack_stat);
+	hostile_attacked_by(*state, attack_flush);
+}
+
+/* The same with a socket, which is closed by whoever has it last. */
+static void
+attack_linger(const struct rig *r, int say)
+{
+	struct urn_sock_ask q = hostile_question(URN_SOCK_OPEN);
+	int fd[4], slow[4];
+
+	(void)say;
+	snprintf(q.open.name, sizeof(q.open.name), "%s", r->dp->adapter[0]->cfg.name);
+	for (int i = 0; i < 4; i++) {
+		slow[i] = hostile_lingering();
+		hostile_hello(fd[i] = hostile_dial(r));
+	}
+	for (int i = 0; i < 4; i++) {
+		const int two[2] = {slow[i], slow[i]};
+
+		hostile_post(fd[i], &q, q.head.bytes, two, 2);
+		close(slow[i]); /* opening takes longer than that */
+	}
+}
+
+static void
+test_linger(void **state)
+{
+	hostile_attacked_by(*state, attack_linger);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_linger), cmocka_unit_test(test_files), cmocka_unit_test(test_space),
+		cmocka_unit_test(test_map),    cmocka_unit_test(test_memory),
+	};
+
+	return cmocka_run_group_tests_name("holdup", tests, setup, teardown);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Limits: of a client, of its user, and of what the dataplane's process has but
+ * once. Who reaches one is told which; what is given back can be had again.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "hostile.h"
+
+#include "control/adapter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static struct rig rig;
+
+static int
+setup(void **state)
+{
+	const struct rig_config cfg = {.remote = true};
+
+	rig_open(&rig, &cfg, NULL);
+	*state = &rig;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	rig_close(*state);
+	return 0;
+}
+
+/* So many of a kind and no more, by a client and by its user; what is given back can be had again. */
+static void
+test_quotas(void **state)
+{
+	struct rig *r = *state;
+	struct rig_config cfg = r->cfg, tight = cfg;
+	struct ibv_context *a, *b;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq[3];
+	struct ibv_mr *mr;
+	static uint8_t buf[8192];
+
+	rig_close(r);
+	/* The rig's own two clients have a CQ, a QP and RIG_BUF bytes each. */
+	tight.per_client.max[URN_QUOTA_CQ] = 2;
+	tight.per_client.max[URN_QUOTA_PINNED] = RIG_BUF;
+	tight.per_uid.max[URN_QUOTA_CQ] = 5;
+	tight.per_uid.max[URN_QUOTA_MR] = 3;
+	tight.clients_per_uid = 4;
+	rig_open(r, &tight, NULL);
+	a = rig_attach(r, 0);
+	b = rig_attach(r, 0);
+	assert_null(urn_attach_connect(r->path, "a")); /* a fifth of this user */
+	for (int i = 0; i < 2; i++)
+		assert_non_null(cq[i] = ibv_create_cq(a, 16, NULL, NULL, 0));
+	assert_null(ibv_create_cq(a, 16, NULL, NULL, 0));
+	assert_int_equal(errno, EDQUOT);
+	assert_non_null(strstr(urn_attach_error(), "a program may have at most 2 completion queues"));
+	assert_non_null(cq[2] = ibv_create_cq(b, 16, NULL, NULL, 0));
+	assert_null(ibv_create_cq(b, 16, NULL, NULL, 0));
+	assert_non_null(strstr(urn_attach_error(), "a user may have at most 5 completion queues"));
+	assert_int_equal(ibv_destroy_cq(cq[0]), 0);
+	assert_non_null(cq[0] = ibv_create_cq(b, 16, NULL, NULL, 0));
+	pd = ibv_alloc_pd(b);
+	assert_null(ibv_reg_mr(pd, r->end[0].buf, RIG_BUF + 1, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EDQUOT);
+	assert_non_null(mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE));
+	assert_null(ibv_reg_mr(pd, buf, 1, IBV_ACCESS_LOCAL_WRITE)); /* a fourth of this user */
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	/* Who goes leaves all of it to the user's others. */
+	assert_non_null(mr = ibv_reg_mr(pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(ibv_close_device(b), 0);
+	free(mr); /* the library's part of what went with the connection */
+	free(pd);
+	free(cq[0]);
+	free(cq[2]);
+	assert_int_equal(hostile_clients(r, 3), 3);
+	b = rig_attach(r, 0);
+	pd = ibv_alloc_pd(b);
+	assert_non_null(mr = ibv_reg_mr(pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_destroy_cq(cq[1]), 0);
+	assert_int_equal(ibv_close_device(a), 0);
+	assert_int_equal(ibv_close_device(b), 0);
+	hostile_others_go_on(r);
+	rig_close(r);
+	rig_open(r, &cfg, NULL);
+}
+
+/* ---- by hand */
+
+static int
+opened(const struct rig *r, unsigned int adapter)
+{
+	int fd = hostile_dial(r);
+
+	hostile_hello(fd);
+	assert_int_equal(hostile_open(fd, r->dp->adapter[adapter]->cfg.name, NULL, 0).err, 0);
+	return fd;
+}
+
+/* Share a memfd's beginning. returns: the reply's errno value */
+static int
+share(int sock, int fd, uint64_t length)
+{
+	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
+
+	q.call.op = URN_CTL_SHARE;
+	q.call.share.addr = 4096;
+	q.call.share.length = length;
+	hostile_post(sock, &q, q.head.bytes, &fd, 1);
+	return hostile_take(sock).call.err;
+}
+
+static int
+unshare_piece(int sock, uint32_t handle)
+{
+	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
+
+	q.call.op = URN_CTL_UNSHARE;
+	q.call.handle = handle;
+	return hostile_ask(sock, &q).call.err;
+}
+
+/* Memory that is shared and not registered. */
+static void
+test_shared(void **state)
+{
+	enum { M64 = 64 << 20 };
+	struct rig *r = *state;
+	struct rig_config cfg = r->cfg, tight = cfg;
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), x, y;
+
+	assert_int_equal(ftruncate(fd, 2 * M64), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	rig_close(r);
+	/* The rig's own two clients share a piece each. */
+	tight.per_client.max[URN_QUOTA_SHARE] = 3;
+	tight.per_client.max[URN_QUOTA_SHARED] = M64;
+	tight.per_uid.max[URN_QUOTA_SHARE] = 6;
+	rig_open(r, &tight, NULL);
+	x = opened(r, 0);
+	y = opened(r, 1);
+	assert_int_equal(share(x, fd, M64 + 1), EDQUOT); /* bytes */
+	assert_int_equal(share(x, fd, 0), EINVAL);       /* costs nothing */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(share(x, fd, 4096), 0);
+	assert_int_equal(share(x, fd, 4096), EDQUOT); /* pieces */
+	assert_int_equal(share(y, fd, 4096), 0);
+	assert_int_equal(share(y, fd, 4096), EDQUOT); /* ... of this user */
+	assert_int_equal(unshare_piece(x, 77), EINVAL);
+	assert_int_equal(unshare_piece(x, 2), 0);
+	assert_int_equal(share(y, fd, 4096), 0);
+	close(x);
+	assert_int_equal(hostile_clients(r, 3), 3);
+	assert_int_equal(share(y, fd, M64 - 8191), EDQUOT);
+	assert_int_equal(share(y, fd, M64 - 8192), 0);
+	close(y);
+	close(fd);
+	assert_int_equal(hostile_clients(r, 2), 2);
+	hostile_others_go_on(r);
+	rig_close(r);
+	rig_open(r, &cfg, NULL);
+}
+
+/* ---- channels, descriptors */
+
+static void
+test_channels(void **state)
+{
+	struct rig *r = *state;
+	struct rig_config cfg = r->cfg, tight = cfg;
+	struct ibv_comp_channel *ch[3];
+	struct ibv_context *a, *b;
+
+	rig_close(r);
+	tight.per_client.max[URN_QUOTA_CHANNEL] = 2;
+	tight.per_uid.max[URN_QUOTA_CHANNEL] = 3;
+	rig_open(r, &tight, NULL);
+	a = rig_attach(r, 0);
+	b = rig_attach(r, 1);
+	for (int i = 0; i < 2; i++)
+		assert_non_null(ch[i] = ibv_create_comp_channel(a));
+	assert_null(ibv_create_comp_channel(a));
+	assert_int_equal(errno, EDQUOT);
+	assert_non_null(strstr(urn_attach_error(), "a program may have at most 2 completion channels"));
+	assert_non_null(ch[2] = ibv_create_comp_channel(b));
+	assert_null(ibv_create_comp_channel(b));
+	assert_non_null(strstr(urn_attach_error(), "a user may have at most 3 completion channels"));
+	assert_int_equal(ibv_destroy_comp_channel(ch[0]), 0);
+	assert_non_null(ch[0] = ibv_create_comp_channel(b));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ibv_destroy_comp_channel(ch[i]), 0);
+	assert_int_equal(ibv_close_device(a), 0);
+	assert_int_equal(ibv_close_device(b), 0);
+	rig_close(r);
+	rig_open(r, &cfg, NULL);
+}
+
+static struct urn_abi_rep
+channel_by_hand(int sock)
+{
+	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
+
+	q.call.op = URN_CTL_CREATE_CHANNEL; /* its two ends, that come along, find no room to be kept */
+	return hostile_ask(sock, &q).call;
+}
+
+/* Before the last descriptor is gone programs are told so, and those that are attached go on. */
+static void
+test_descriptors(void **state)
+{
+	struct rig *r = *state;
+	struct rig_config cfg = r->cfg;
+	struct rlimit was, few;
+	unsigned int n = 0, used = 0;
+	struct ibv_context *ctx;
+	struct urn_abi_rep rep;
+	int fd;
+
+	rig_close(r);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	for (int i = 0; i < 4096; i++)
+		used += fcntl(i, F_GETFD) >= 0;
+	few = was;
+	few.rlim_cur = used + 240; /* the dataplane is in this process */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	rig_open(r, &cfg, NULL);
+	fd = opened(r, 0);
+	while ((rep = channel_by_hand(fd)).err == 0 && n < 1000)
+		n++;
+	assert_int_equal(rep.err, EMFILE);
+	assert_non_null(strstr(rep.why, "all programs together may have at most"));
+	assert_in_range(n, 20, 239);
+	ctx = urn_attach_connect(r->path, "a");
+	assert_null(ctx);
+	assert_int_equal(errno, EMFILE);
+	assert_non_null(strstr(urn_attach_error(), "descriptors"));
+	hostile_others_go_on(r);
+	close(fd);
+	assert_int_equal(hostile_clients(r, 2), 2);
+	ctx = rig_attach(r, 0);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	hostile_others_go_on(r);
+	rig_close(r);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	rig_open(r, &cfg, NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_quotas),
+		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_channels),
+		cmocka_unit_test(test_descriptors),
+	};
+
+	return cmocka_run_group_tests_name("quotas", tests, setup, teardown);
+}
