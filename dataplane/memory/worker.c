@@ -44,9 +44,8 @@
 enum {
 	WORKER_RUN = 65536,  /* bytes that are moved by one call */
 	WORKER_BURST = 64,   /* operations of a lane, before the next lane's */
-	WORKER_SPINS = 200,  /* empty looks before it sleeps: some 10 us, */
+	WORKER_SPINS = 200,  /* empty looks before it sleeps: some 10 us */
 	WORKER_STAYS = 1024, /* shares of lanes, before it moves to another core again */
-	WORKER_YIELDS = 20,  /* and these, which give the core to whom it belongs */
 	WORKER_STACK = 256 << 10,
 	FETCH_PAGES = 16,
 };
@@ -346,9 +345,12 @@ run(void *arg)
 			empty = 0;
 		} else if (++empty < WORKER_SPINS) {
 			rte_pause();
-		} else if (empty < WORKER_SPINS + WORKER_YIELDS) {
-			sched_yield();
 		} else {
+			/*
+			 * No sched_yield(): beside others who are busy each one costs the worker
+			 * a time slice of theirs, and work that comes meanwhile waits for that.
+			 * Who is woken from sleep gets a core soon.
+			 */
 			nap(w);
 			empty = 0;
 		}
