@@ -251,8 +251,8 @@ urn_ctl_create_qp(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	urn_engine_call(urn_adapter_shard(c->adapter, q->vector)->engine, create, &w);
 	if (w.rc != 0) {
 		free_queues(c, q);
-		return urn_ctl_fail(rep, w.rc, "%s: no more QPs (at most %u, and those whose connections "
-				    "ended just now keep their numbers a while)", c->adapter->cfg.name,
+		return urn_ctl_fail(rep, w.rc, "%s: no more QPs (at most %u); a connection that ended just "
+				    "now keeps its number a while", c->adapter->cfg.name,
 				    c->adapter->cfg.max_qp);
 	}
 	q->send_cq->cq.users++;
