@@ -203,7 +203,7 @@ hang_up(const struct urn_client *c)
 	int fd = atomic_load_explicit(&c->conn_fd, memory_order_relaxed);
 
 	if (fd >= 0)
-		(void)shutdown(fd, SHUT_RDWR);
+		(void)shutdown(fd, SHUT_RD);
 }
 
 int

@@ -341,7 +341,8 @@ see_off(struct urn_server *s)
 	pthread_mutex_lock(&s->lock);
 	for (struct peer *p = s->peers; p; p = p->next)
 		if (!p->closing)
-			(void)shutdown(p->session.fd, SHUT_RDWR);
+			/* The way in only: a program that sees the end takes its queues to stand still. */
+			(void)shutdown(p->session.fd, SHUT_RD);
 	while (s->peers && pthread_cond_timedwait(&s->gone, &s->lock, &end) == 0)
 		;
 	for (struct peer *p = s->peers; p; p = p->next)
