@@ -161,8 +161,8 @@ class Urnicd(unittest.TestCase):
         self.assertEqual(self.stop(there[0]), 0)
         self.assertFalse(os.path.exists(os.path.dirname(self.socket)))
 
-    def stall(self):
-        """A descriptor that nothing asked for, whose close waits for an hour. returns: what it hangs on"""
+    def slow_socket(self):
+        """A socket whose close waits for an hour. returns: it, and what it hangs on"""
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -174,20 +174,28 @@ class Urnicd(unittest.TestCase):
         with self.assertRaises(BlockingIOError):
             while True:
                 slow.send(b"x" * 65536)
-        c = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        c.connect(self.socket)
-        # Closed here before the dataplane, which is stopped, takes it.
-        self.running[-1].send_signal(signal.SIGSTOP)
-        socket.send_fds(c, [b"rubbish"], [slow.fileno()])
-        slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
-        slow.close()
-        self.running[-1].send_signal(signal.SIGCONT)
-        return c, other
+        return slow, other
+
+    def stall(self, p, n):
+        """n programs send descriptors that nothing asked for, slow to close. returns: what is to be kept"""
+        keep = []
+        # Closed here before the dataplane, which is stopped, takes them. Once for all: that wakes who waits.
+        p.send_signal(signal.SIGSTOP)
+        os.waitpid(p.pid, os.WUNTRACED)
+        for _ in range(n):
+            slow, other = self.slow_socket()
+            c = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            c.connect(self.socket)
+            socket.send_fds(c, [b"rubbish"], [slow.fileno()])
+            slow.close()
+            keep += [c, other]
+        p.send_signal(signal.SIGCONT)
+        return keep
 
     def test_what_a_program_stalls_holds_up_no_other_and_no_end(self):
         pid_file = os.path.join(self.dir.name, "pid")
         p = self.start(more=f"pid_file = {pid_file}")
-        held = [self.stall() for _ in range(3)]
+        held = self.stall(p, 3)
         self.perf("send_lat", "--iters", "10", "--foreign")
         p.send_signal(signal.SIGTERM)
         out, err = p.communicate(timeout=SECONDS)
@@ -195,9 +203,8 @@ class Urnicd(unittest.TestCase):
         self.assertIn("3 programs can't be let go", err)
         self.assertEqual(p.returncode, 0)
         self.assertEqual(os.listdir(self.dir.name), ["c.ini"])
-        for pair in held:
-            for s in pair:
-                s.close()
+        for s in held:
+            s.close()
 
     def test_a_link_is_no_pid_file(self):
         path = os.path.join(self.dir.name, "pid")
@@ -264,6 +271,6 @@ class Urnicd(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    NICD, PERF, CONFIG = sys.argv[1:4]
+    NICD, PERF, CONFIG = map(os.path.abspath, sys.argv[1:4])
     del sys.argv[1:4]
     unittest.main()

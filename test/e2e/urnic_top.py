@@ -186,6 +186,6 @@ class Top(Nicd):
 
 
 if __name__ == "__main__":
-    TOP, Nicd.NICD, Nicd.PERF, Nicd.CONFIG = sys.argv[1:5]
+    TOP, Nicd.NICD, Nicd.PERF, Nicd.CONFIG = map(os.path.abspath, sys.argv[1:5])
     del sys.argv[1:5]
     unittest.main()

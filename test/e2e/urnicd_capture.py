@@ -151,6 +151,6 @@ class Capture(Nicd):
 
 
 if __name__ == "__main__":
-    CTL, JUDGE, Nicd.NICD, Nicd.PERF, Nicd.CONFIG = sys.argv[1:6]
+    CTL, JUDGE, Nicd.NICD, Nicd.PERF, Nicd.CONFIG = map(os.path.abspath, sys.argv[1:6])
     del sys.argv[1:6]
     unittest.main()

@@ -76,6 +76,6 @@ if __name__ == "__main__":
     if os.getuid() == 0 and "URNIC_TEST_MOUNTS" not in os.environ:
         os.environ["URNIC_TEST_MOUNTS"] = "private"
         os.execvp("unshare", ["unshare", "--mount", sys.executable] + sys.argv)
-    Nicd.NICD, Nicd.PERF, Nicd.CONFIG = sys.argv[1:4]
+    Nicd.NICD, Nicd.PERF, Nicd.CONFIG = map(os.path.abspath, sys.argv[1:4])
     del sys.argv[1:4]
     unittest.main()

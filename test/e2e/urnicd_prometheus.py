@@ -156,6 +156,6 @@ class Parser(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    Nicd.NICD, Nicd.PERF, Nicd.CONFIG = sys.argv[1:4]
+    Nicd.NICD, Nicd.PERF, Nicd.CONFIG = map(os.path.abspath, sys.argv[1:4])
     del sys.argv[1:4]
     unittest.main()
