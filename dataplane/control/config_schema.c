@@ -57,7 +57,7 @@ static const struct urn_config_key urnicd_keys[] = {
 	{"empty_polls", .type = URN_CT_COUNT, D(idle.empty_polls), .min = 1, .max = G,
 	 .preset = "1024", .help = "... after so many polls that found nothing"},
 	{"sleep", .type = URN_CT_TIME, D(idle.sleep_us), .min = US, .max = MS, .unit = US,
-	 .preset = "100us", .help = "... for so long at a time"},
+	 .preset = "100us", .help = "... for so long at a time, up to 1ms when nothing comes for long"},
 	{"telemetry", .type = URN_CT_BOOL, D(telemetry), .preset = "yes",
 	 .help = "answer DPDK's telemetry clients"},
 	{"prometheus", .type = URN_CT_LISTEN, D(prometheus_host), .preset = "(nowhere)",
@@ -123,7 +123,7 @@ static const struct urn_config_key engine_keys[] = {
 	{"empty_polls", .type = URN_CT_COUNT, N(engine.empty_polls), .min = 1, .max = G,
 	 .preset = "(as in [urnicd])", .help = "... after so many polls that found nothing"},
 	{"sleep", .type = URN_CT_TIME, N(engine.sleep_us), .min = US, .max = MS, .unit = US,
-	 .preset = "(as in [urnicd])", .help = "... for so long at a time"},
+	 .preset = "(as in [urnicd])", .help = "... for so long at a time, up to 1ms when nothing comes for long"},
 };
 
 #define P(field) FIELD(struct urn_config_port, port.field)

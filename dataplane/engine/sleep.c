@@ -29,7 +29,12 @@ urn_engine_unwatch(struct urn_engine *e, int fd)
 	(void)epoll_ctl(e->sleep_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-enum { YIELD_AFTER = 4, YIELD_EVERY = 4 }; /* empty polls */
+enum {
+	YIELD_AFTER = 4, /* empty polls */
+	YIELD_EVERY = 4,
+	SLEEPS_A_LENGTH = 256, /* sleeps, until they get longer: at first some 25 ms */
+	SLEEP_MAX_US = 1000,
+};
 
 static bool
 anything(struct urn_engine *e)
@@ -55,11 +60,17 @@ set_asleep(struct urn_engine *e, uint32_t on)
 			atomic_store(&c->scan.db->asleep, on);
 }
 
-/* Sleep until woken, at most sleep_us: ports without a receive interrupt are polled. */
+/*
+ * Sleep until woken, at most sleep_us: ports without a receive interrupt are
+ * polled. Where nothing comes for long that is doubled now and then, up to a
+ * millisecond; slept: times it slept since there was something.
+ */
 static void
-sleep_a_little(struct urn_engine *e)
+sleep_a_little(struct urn_engine *e, unsigned int slept)
 {
-	struct timespec ts = {.tv_nsec = e->cfg.sleep_us * 1000l};
+	unsigned int doubled = slept / SLEEPS_A_LENGTH < 10 ? slept / SLEEPS_A_LENGTH : 10;
+	uint64_t us = (uint64_t)e->cfg.sleep_us << doubled;
+	struct timespec ts = {.tv_nsec = (us < SLEEP_MAX_US ? (long)us : SLEEP_MAX_US) * 1000};
 	struct epoll_event ev[8];
 
 	set_asleep(e, 1);
@@ -76,7 +87,7 @@ urn_engine_idle(struct urn_engine *e, unsigned int empty)
 	if (e->cfg.idle == URN_IDLE_SPIN)
 		return;
 	if (e->cfg.idle == URN_IDLE_SLEEP && empty >= e->cfg.empty_polls) {
-		sleep_a_little(e);
+		sleep_a_little(e, empty - e->cfg.empty_polls);
 		return;
 	}
 	if (empty >= e->cfg.empty_polls)

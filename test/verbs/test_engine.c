@@ -216,6 +216,19 @@ test_policies(void **state)
 	urn_engine_idle(e, 1024);
 	assert_int_equal(nap.calls, 1);
 	assert_int_equal(nap.nsec, 1000000);
+	/* Longer and longer where nothing comes for long, and at most a millisecond. */
+	e->cfg.sleep_us = 100;
+	for (int i = 0; i < 6; i++) {
+		static const long nsec[] = {100000, 200000, 400000, 800000, 1000000, 1000000};
+
+		urn_engine_idle(e, 1024 + 256 * (unsigned int)i);
+		assert_int_equal(nap.nsec, nsec[i]);
+		urn_engine_idle(e, 1024 + 256 * (unsigned int)i + 255);
+		assert_int_equal(nap.nsec, nsec[i]);
+	}
+	urn_engine_idle(e, UINT32_MAX);
+	assert_int_equal(nap.nsec, 1000000);
+	nap.calls = 1;
 	for (enum urn_idle idle = URN_IDLE_SPIN; idle <= URN_IDLE_PAUSE; idle++) {
 		e->cfg.idle = idle;
 		yields = 0;
