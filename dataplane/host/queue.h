@@ -95,11 +95,12 @@ urn_rq_taken_full(const struct urn_rq *rq)
 static inline void
 urn_rq_put_down(struct urn_rq *own, uint64_t wr_id, uint32_t index)
 {
-	uint64_t *slot = (void *)((uint8_t *)own->hdr + URN_ABI_WQ_SLOTS);
 	uint32_t i = own->cons++ & (URN_ABI_TAKEN - 1);
+	uint64_t *slot;
 
 	if (unlikely(!own->hdr))
 		return; /* nobody to read it */
+	slot = (void *)((uint8_t *)own->hdr + URN_ABI_WQ_SLOTS);
 	slot[i] = wr_id;
 	atomic_store_explicit(&own->hdr->last, index, memory_order_relaxed);
 	atomic_store_explicit(&own->hdr->cons, own->cons, memory_order_release);

@@ -55,8 +55,9 @@ drop_gated(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		if (p->psn == qp->epsn && (qp->flags & (URN_QPF_GAP | URN_QPF_NAK)) == URN_QPF_GAP)
 			return false;
 		urn_resp_missed(tp, qp, p->psn);
-	} else if (p->opcode == URN_RC_ACK || p->opcode == URN_RC_SACK) {
-		return false; /* needs no memory */
+	} else if (p->opcode == URN_RC_ACK || p->opcode == URN_RC_SACK ||
+		   urn_psn_diff(p->psn, qp->next_psn) >= 0) {
+		return false; /* needs no memory, or answers nothing that was sent */
 	} else if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) {
 		/* Of several each is asked for: there may be none behind it that tells of it. */
 		if (!urn_repair_missed(tp, qp, p->psn))

@@ -328,8 +328,10 @@ fix_lower(const struct words *w, uint8_t *f, uint32_t len, uint8_t fix, bool v6)
 	uint32_t udp = v6 ? 54 : 34;
 
 	if (fix & RAW_ADDR) {
-		memcpy(f, w->self.mac, 6);
-		memcpy(f + 6, w->peer.mac, 6);
+		for (int i = 0; i < 6; i++) { /* gcc 12 with sanitizers takes f for NULL in memcpy() */
+			f[i] = w->self.mac[i];
+			f[6 + i] = w->peer.mac[i];
+		}
 		memcpy(f + (v6 ? 22 : 26), w->peer.gid + (v6 ? 0 : 12), v6 ? 16 : 4);
 		memcpy(f + (v6 ? 38 : 30), w->self.gid + (v6 ? 0 : 12), v6 ? 16 : 4);
 	}

@@ -157,6 +157,35 @@ answers_of_two(void **state)
 }
 
 /*
+ * A response to what was never asked for is dropped for that, gate or none: it
+ * must not have anything asked for again that is on its way.
+ */
+static void
+answers_to_nothing(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	for (int selective = 0; selective < 2; selective++) {
+		probe_open(&p, &(struct probe_config){.selective = selective});
+		set(&p, p.pd, true);
+		probe_resp(&p, READ_ONLY, SQ(1000), 64, 1);
+		probe_turn(&p, 0);
+		expect_count(&p, DROP_PSN, 1);
+		expect_count(&p, DROP_MEMORY, 0);
+		set(&p, p.pd, false);
+		probe_post(&p, URN_WR_RDMA_READ, URN_WRF_SIGNALED, 0, 64, 0, 6);
+		expect_frame(&p, READ_REQ, SQ(0));
+		for (int i = 0; i < 200; i++)
+			probe_turn(&p, 10000000);
+		expect_silence(&p);
+		probe_resp(&p, READ_ONLY, SQ(0), 64, 1);
+		expect_sent(&p, 6, SUCCESS);
+		probe_close(&p);
+	}
+}
+
+/*
  * A packet that was dropped and asked for comes, and the gate is closed again:
  * that one is taken, the next ones are dropped and asked for in turn. So there
  * is progress, however little room there is.
@@ -216,6 +245,7 @@ main(void)
 		cmocka_unit_test(sends),
 		cmocka_unit_test(answers),
 		cmocka_unit_test(answers_of_two),
+		cmocka_unit_test(answers_to_nothing),
 		cmocka_unit_test(asked_for),
 		cmocka_unit_test(errors),
 	};

@@ -11,24 +11,24 @@
 /* ---- control calls */
 
 static void
-keep_region(struct sim_client *c, uint32_t key, uint64_t bytes)
+keep(struct sim_client *c, struct sim_share *book, uint32_t key, uint64_t bytes)
 {
 	for (unsigned int i = 0; i < SIM_REGIONS; i++)
-		if (!c->region[i].key) {
-			c->region[i].key = key;
-			c->region[i].bytes = bytes;
+		if (!book[i].key) {
+			book[i].key = key;
+			book[i].bytes = bytes;
 			return;
 		}
 	sim_fail(c->node->s, "node %u: a client has too many regions for its book", c->node->id);
 }
 
 static uint64_t
-drop_region(struct sim_client *c, uint32_t key)
+drop(struct sim_client *c, struct sim_share *book, uint32_t key)
 {
 	for (unsigned int i = 0; i < SIM_REGIONS; i++)
-		if (c->region[i].key == key) {
-			c->region[i].key = 0;
-			return c->region[i].bytes;
+		if (book[i].key == key) {
+			book[i].key = 0;
+			return book[i].bytes;
 		}
 	sim_fail(c->node->s, "node %u: region 0x%x was taken back, and the client never had it",
 		 c->node->id, key);
@@ -67,11 +67,28 @@ count(struct sim_client *c, const struct urn_abi_req *req, const struct urn_abi_
 	case URN_CTL_REG_MR:
 		c->has[URN_QUOTA_MR]++;
 		c->has[URN_QUOTA_PINNED] += req->reg_mr.length;
-		keep_region(c, rep->mr.lkey, req->reg_mr.length);
+		keep(c, c->region, rep->mr.lkey, req->reg_mr.length);
 		break;
 	case URN_CTL_DEREG_MR:
 		c->has[URN_QUOTA_MR]--;
-		c->has[URN_QUOTA_PINNED] -= drop_region(c, req->handle);
+		c->has[URN_QUOTA_PINNED] -= drop(c, c->region, req->handle);
+		break;
+	case URN_CTL_SHARE:
+		c->has[URN_QUOTA_SHARE]++;
+		c->has[URN_QUOTA_SHARED] += req->share.length;
+		keep(c, c->share, rep->handle + 1, req->share.length);
+		break;
+	case URN_CTL_UNSHARE:
+		c->has[URN_QUOTA_SHARE]--;
+		c->has[URN_QUOTA_SHARED] -= drop(c, c->share, req->handle + 1);
+		break;
+	case URN_CTL_CREATE_CHANNEL:
+		c->has[URN_QUOTA_CHANNEL]++;
+		c->has[URN_QUOTA_FD]++;
+		break;
+	case URN_CTL_DESTROY_CHANNEL:
+		c->has[URN_QUOTA_CHANNEL]--;
+		c->has[URN_QUOTA_FD]--;
 		break;
 	}
 }

@@ -185,6 +185,9 @@ sim_host_open(struct sim_node *n, uint32_t cqes)
 	open_dataplane(n);
 	memset(h->account, 0, sizeof(h->account));
 	memset(&none, 0xff, sizeof(none));
+	h->ledger = (struct urn_ledger){.limits = none};
+	pthread_mutex_init(&h->ledger.lock, NULL);
+	h->account[0].ledger = h->account[1].ledger = &h->ledger;
 	h->account[0].limits = none;
 	memset(h->client, 0, sizeof(h->client));
 	memset(&n->scq, 0, sizeof(n->scq));
@@ -195,7 +198,7 @@ sim_host_open(struct sim_node *n, uint32_t cqes)
 	for (unsigned int i = 0; s->plan.cm && i < s->plan.clients && !s->why[0]; i++)
 		sim_client_listen(&h->client[i], i);
 	/* What this user may have is little, so that it is at its end now and then. */
-	h->account[1].limits = (struct urn_limits){{10, 10, 4, 12, 4 * SIM_ROGUE_RAM}};
+	h->account[1].limits = sim_limits(10, 10, 4, 12, 4 * SIM_ROGUE_RAM);
 	for (unsigned int i = 0; i < s->plan.rogues; i++)
 		sim_rogue_open(n, &h->rogue[i], i);
 }
@@ -510,6 +513,11 @@ sim_host_close(struct sim_node *n)
 		sim_client_check_events(&h->client[i]);
 		sim_client_die(&h->client[i], &h->account[0]);
 	}
+	for (unsigned int q = 0; q < URN_QUOTAS; q++)
+		if (h->ledger.used[q])
+			sim_fail(s, "node %u: all clients are gone, and have %llu of quota %u", n->id,
+				 (unsigned long long)h->ledger.used[q], q);
+	pthread_mutex_destroy(&h->ledger.lock);
 	check_strays(n);
 	check_connections(n);
 	/* What is still to be sent goes nowhere. */

@@ -21,6 +21,8 @@
 
 #include "control/adapter.h"
 
+#include <string.h>
+
 enum {
 	SIM_CLIENTS = 4,
 	SIM_ROGUES = 3,
@@ -30,6 +32,27 @@ enum {
 };
 
 #define SIM_SHARE_VA 0x600000000000ull /* where clients say that their memory is mapped */
+
+/* What a client or user may have; of what is not named, as much as it likes. */
+static inline struct urn_limits
+sim_limits(uint64_t qp, uint64_t cq, uint64_t srq, uint64_t mr, uint64_t pinned)
+{
+	struct urn_limits l;
+
+	memset(&l, 0xff, sizeof(l));
+	l.max[URN_QUOTA_QP] = qp;
+	l.max[URN_QUOTA_CQ] = cq;
+	l.max[URN_QUOTA_SRQ] = srq;
+	l.max[URN_QUOTA_MR] = mr;
+	l.max[URN_QUOTA_PINNED] = pinned;
+	return l;
+}
+
+/* Memory in a client's book. */
+struct sim_share {
+	uint32_t key;                  /* 0: none */
+	uint64_t bytes;
+};
 
 /* A program in another process. */
 struct sim_client {
@@ -43,10 +66,8 @@ struct sim_client {
 	struct urn_abi_db *bells;
 	int event_fd;                  /* its end of the asynchronous events; -1: none */
 	uint64_t has[URN_QUOTAS];      /* what it made and did not take back, counted apart */
-	struct {
-		uint32_t key;          /* 0: none */
-		uint64_t bytes;
-	} region[SIM_REGIONS];
+	struct sim_share region[SIM_REGIONS];
+	struct sim_share share[SIM_REGIONS]; /* key: its handle and 1 */
 	bool narrows;                  /* pipes for events that it is given */
 	unsigned int index;            /* among the node's */
 	uint32_t listener;             /* id; 0: none */
@@ -92,6 +113,7 @@ struct sim_host {
 	struct urn_adapter *a;
 	struct urn_engine *engine;
 	struct urn_shard *shard;
+	struct urn_ledger ledger;      /* of all clients: no limits */
 	struct urn_account account[2]; /* users: of the programs, of the rogues */
 	struct sim_client client[SIM_CLIENTS];
 	struct sim_rogue rogue[SIM_ROGUES];

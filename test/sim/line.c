@@ -144,7 +144,7 @@ reject(struct sim_line *l)
 
 	req.cm_reject.reason = URN_CM_REJ_CONSUMER;
 	req.cm_reject.data_len = sim_data(req.cm_reject.data, URN_CM_REJ_DATA, l->token, SIM_SAYS_REJ);
-	l->client->node->s->stats.fired[SIM_REFUSE]++;
+	l->client->node->s->stats.fired[SIM_REFUSE] += sim_on(l->client->node->s, SIM_REFUSE);
 	if (tell(l, URN_CTL_CM_REJECT, &req, "refusing"))
 		let_go(l);
 }

@@ -102,7 +102,7 @@ static void
 be_born(struct sim_node *n, struct sim_rogue *r)
 {
 	struct sim *s = n->s;
-	struct urn_limits mine = {{SIM_ROGUE_QPS, 4, 1, 6, 2 * SIM_ROGUE_RAM}};
+	struct urn_limits mine = sim_limits(SIM_ROGUE_QPS, 4, 1, 6, 2 * SIM_ROGUE_RAM);
 	uint32_t scale = 1u << sim_between(&r->rng, 12, 20);
 
 	memset(r->qp, 0, sizeof(r->qp));
@@ -621,7 +621,7 @@ look_at_completions(struct sim_node *n, struct sim_rogue *r)
 	struct urn_abi_cqe c;
 
 	if (r->mute) {
-		n->s->stats.fired[SIM_MUTE]++;
+		n->s->stats.fired[SIM_MUTE] += sim_on(n->s, SIM_MUTE);
 		return;
 	}
 	for (unsigned int k = 0; k < 16 && r->poll.cq.hdr && sim_cq_poll(&r->poll, &c); k++)
