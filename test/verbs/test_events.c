@@ -217,7 +217,7 @@ test_full_pipe(void **state)
 
 	(void)state;
 	ev_open(&t, NULL, 0);
-	fd = ((struct urn_channel *)t.channel)->write_fd;
+	fd = ((struct urn_channel *)t.channel)->way.write_fd;
 	while (urn_pipe_write(fd, &junk) == 0)
 		;
 	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);

@@ -12,6 +12,7 @@
 #include "hostile.h"
 
 #include "control/adapter.h"
+#include "verbs/cm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -185,6 +186,7 @@ test_channels(void **state)
 	struct rig_config cfg = r->cfg, tight = cfg;
 	struct ibv_comp_channel *ch[3];
 	struct ibv_context *a, *b;
+	struct urn_cm_end cm;
 
 	rig_close(r);
 	tight.per_client.max[URN_QUOTA_CHANNEL] = 2;
@@ -192,6 +194,10 @@ test_channels(void **state)
 	rig_open(r, &tight, NULL);
 	a = rig_attach(r, 0);
 	b = rig_attach(r, 1);
+	for (int i = 0; i < 4; i++) { /* what it has no more of is not counted */
+		assert_int_equal(urn_cm_end_open(&cm, a), 0);
+		urn_cm_end_close(&cm);
+	}
 	for (int i = 0; i < 2; i++)
 		assert_non_null(ch[i] = ibv_create_comp_channel(a));
 	assert_null(ibv_create_comp_channel(a));
