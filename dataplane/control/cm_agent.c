@@ -10,7 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { POLL_MOVES = 64 /* messages that one poll looks at and does not send */ };
+enum {
+	POLL_MOVES = 64, /* messages that one poll looks at and does not send */
+	POLL_TRIES = 32, /* late notices that one poll tries to write, a system call each */
+};
 
 /* A message that is to be sent. */
 struct out {
@@ -32,7 +35,7 @@ struct urn_cm_agent {
 	uint32_t psn;
 	struct urn_counters c;
 	struct outs ready, no_mac, free;
-	struct urn_cm_notes untold;
+	struct urn_cm_clients late; /* whose turn it is first */
 	struct out out[URN_CM_OUT];
 };
 
@@ -81,6 +84,25 @@ notice(const struct urn_cm_note *n)
 	return len == (ssize_t)sizeof(e) || (len < 0 && errno != EAGAIN);
 }
 
+/* A client's notice that there was no room for waits for its turn. */
+static void
+put_off(struct urn_cm_agent *ag, struct urn_cm_client *c, struct urn_cm_note *n)
+{
+	if (TAILQ_EMPTY(&c->untold))
+		TAILQ_INSERT_TAIL(&ag->late, c, late);
+	TAILQ_INSERT_TAIL(&c->untold, n, untold);
+	n->late = true;
+}
+
+static void
+no_longer_late(struct urn_cm_agent *ag, struct urn_cm_client *c, struct urn_cm_note *n)
+{
+	TAILQ_REMOVE(&c->untold, n, untold);
+	if (TAILQ_EMPTY(&c->untold))
+		TAILQ_REMOVE(&ag->late, c, late);
+	n->late = false;
+}
+
 static bool
 take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_abi_cm_event *ev)
 {
@@ -93,35 +115,44 @@ take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_
 		return false;
 	n->channel = channel;
 	n->ev = *ev;
-	STAILQ_INSERT_TAIL(&c->notes, n, link);
-	/* Notices stay in order. */
-	n->late = !STAILQ_EMPTY(&ag->untold) || !notice(n);
-	if (n->late)
-		STAILQ_INSERT_TAIL(&ag->untold, n, untold);
+	n->late = false;
+	TAILQ_INSERT_TAIL(&c->notes, n, link);
+	/* Not before those that are late. */
+	if (!TAILQ_EMPTY(&c->untold) || !notice(n))
+		put_off(ag, c, n);
 	return true;
 }
 
+/*
+ * Clients in turn, a notice each, and no more than POLL_TRIES together: who reads
+ * none, however many there are, costs the engine and the others little. A notice that
+ * finds no room goes behind the client's others, which may be for another channel.
+ */
 static void
 tell_late(struct urn_cm_agent *ag)
 {
-	struct urn_cm_notes again = STAILQ_HEAD_INITIALIZER(again);
-	struct urn_cm_note *n;
+	struct urn_cm_client *c;
 
-	while ((n = STAILQ_FIRST(&ag->untold))) {
-		STAILQ_REMOVE_HEAD(&ag->untold, untold);
-		n->late = !notice(n);
-		if (n->late)
-			STAILQ_INSERT_TAIL(&again, n, untold);
+	for (unsigned int i = 0; i < POLL_TRIES && (c = TAILQ_FIRST(&ag->late)); i++) {
+		struct urn_cm_note *n = TAILQ_FIRST(&c->untold);
+		bool told = notice(n);
+
+		no_longer_late(ag, c, n);
+		if (!told)
+			put_off(ag, c, n);
+		if (TAILQ_EMPTY(&c->untold))
+			continue;
+		TAILQ_REMOVE(&ag->late, c, late);
+		TAILQ_INSERT_TAIL(&ag->late, c, late);
 	}
-	STAILQ_CONCAT(&ag->untold, &again);
 }
 
 static void
 free_note(struct urn_cm_agent *ag, struct urn_cm_client *c, struct urn_cm_note *n)
 {
-	STAILQ_REMOVE(&c->notes, n, urn_cm_note, link);
+	TAILQ_REMOVE(&c->notes, n, link);
 	if (n->late)
-		STAILQ_REMOVE(&ag->untold, n, urn_cm_note, untold);
+		no_longer_late(ag, c, n);
 	free(n);
 }
 
@@ -150,7 +181,7 @@ urn_cm_agent_create(const struct urn_cm_agent_config *cfg)
 		return NULL;
 	}
 	rte_spinlock_init(&ag->lock);
-	STAILQ_INIT(&ag->untold);
+	TAILQ_INIT(&ag->late);
 	TAILQ_INIT(&ag->ready);
 	TAILQ_INIT(&ag->no_mac);
 	TAILQ_INIT(&ag->free);
@@ -187,7 +218,8 @@ void
 urn_cm_client_init(struct urn_cm_client *c)
 {
 	urn_cm_owner_init(&c->owner, URN_CM_CLIENT_IDS, c);
-	STAILQ_INIT(&c->notes);
+	TAILQ_INIT(&c->notes);
+	TAILQ_INIT(&c->untold);
 }
 
 void
@@ -195,8 +227,8 @@ urn_cm_client_gone(struct urn_cm_agent *ag, struct urn_cm_client *c, uint64_t no
 {
 	rte_spinlock_lock(&ag->lock);
 	urn_cm_owner_gone(ag->cm, &c->owner, now);
-	while (!STAILQ_EMPTY(&c->notes))
-		free_note(ag, c, STAILQ_FIRST(&c->notes));
+	while (!TAILQ_EMPTY(&c->notes))
+		free_note(ag, c, TAILQ_FIRST(&c->notes));
 	rte_spinlock_unlock(&ag->lock);
 }
 
@@ -215,7 +247,7 @@ urn_cm_client_event(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t i
 	struct urn_cm_note *n;
 
 	rte_spinlock_lock(&ag->lock);
-	STAILQ_FOREACH(n, &c->notes, link)
+	TAILQ_FOREACH(n, &c->notes, link)
 		if (concerns(n, id))
 			break;
 	if (n) {
@@ -234,10 +266,10 @@ urn_cm_client_release(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t
 
 	rte_spinlock_lock(&ag->lock);
 	rc = urn_cm_release(ag->cm, &c->owner, id, now);
-	for (n = STAILQ_FIRST(&c->notes); n && rc == 0; n = next) {
+	for (n = TAILQ_FIRST(&c->notes); n && rc == 0; n = next) {
 		uint32_t theirs = n->ev.id;
 
-		next = STAILQ_NEXT(n, link);
+		next = TAILQ_NEXT(n, link);
 		if (theirs != id && !concerns(n, id))
 			continue;
 		free_note(ag, c, n);
@@ -257,7 +289,7 @@ urn_cm_client_uses(struct urn_cm_agent *ag, const struct urn_cm_client *c, int32
 
 	rte_spinlock_lock(&ag->lock);
 	uses = urn_cm_uses(&c->owner, channel);
-	STAILQ_FOREACH(n, &c->notes, link)
+	TAILQ_FOREACH(n, &c->notes, link)
 		uses = uses || n->channel == channel;
 	rte_spinlock_unlock(&ag->lock);
 	return uses;
@@ -417,8 +449,7 @@ urn_cm_agent_poll(struct urn_cm_agent *ag, uint64_t now, struct rte_mempool *poo
 		else
 			moves++;
 	}
-	if (!STAILQ_EMPTY(&ag->untold))
-		tell_late(ag);
+	tell_late(ag);
 	urn_cm_counters(ag->cm, c);
 	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
 		c->v[i] += ag->c.v[i];

@@ -36,19 +36,22 @@ struct urn_cm_agent;
 
 /* An event that has not been fetched. */
 struct urn_cm_note {
-	STAILQ_ENTRY(urn_cm_note) link;   /* oldest first */
-	STAILQ_ENTRY(urn_cm_note) untold; /* of the agent, while `late` */
+	TAILQ_ENTRY(urn_cm_note) link;   /* of the client; oldest first */
+	TAILQ_ENTRY(urn_cm_note) untold; /* of the client, while `late` */
 	int32_t channel;
 	bool late;                /* the pipe was full: the notice is still to be written */
 	struct urn_abi_cm_event ev;
 };
-STAILQ_HEAD(urn_cm_notes, urn_cm_note);
+TAILQ_HEAD(urn_cm_notes, urn_cm_note);
 
 /* A client's share. owner: the client; under the agent's lock. */
 struct urn_cm_client {
 	struct urn_cm_owner owner;
-	struct urn_cm_notes notes;
+	struct urn_cm_notes notes;        /* events not fetched */
+	struct urn_cm_notes untold;       /* those of which whose notice is late */
+	TAILQ_ENTRY(urn_cm_client) late;  /* of the agent, while any is */
 };
+TAILQ_HEAD(urn_cm_clients, urn_cm_client);
 
 /* Make it. NULL: no memory. */
 struct urn_cm_agent *urn_cm_agent_create(const struct urn_cm_agent_config *cfg);

@@ -56,13 +56,12 @@ struct urn_server {
 
 /* ---- peers: in the thread of each */
 
-/* It went, with all it had. The server may be gone when this returns. */
+/* Take a peer that has nothing any more out of the books. The server's lock is held. */
 static void
-leave(struct urn_server *s, struct peer *p)
+strike_out(struct urn_server *s, struct peer *p)
 {
 	urn_account_give_fds(p->session.account, PEER_FDS);
 	urn_account_leave(p->session.account);
-	pthread_mutex_lock(&s->lock);
 	if (p->prev)
 		p->prev->next = p->next;
 	else
@@ -70,6 +69,14 @@ leave(struct urn_server *s, struct peer *p)
 	if (p->next)
 		p->next->prev = p->prev;
 	atomic_fetch_sub(&s->clients, 1);
+}
+
+/* It went, with all it had. The server may be gone when this returns. */
+static void
+leave(struct urn_server *s, struct peer *p)
+{
+	pthread_mutex_lock(&s->lock);
+	strike_out(s, p);
 	free(p);
 	pthread_cond_signal(&s->gone);
 	pthread_mutex_unlock(&s->lock);
@@ -205,6 +212,8 @@ admit(struct urn_server *s, struct peer *p)
 		p->next->prev = p;
 	s->peers = p;
 	rc = start_peer(p);
+	if (rc != 0)
+		strike_out(s, p);
 	pthread_mutex_unlock(&s->lock);
 	if (rc == 0)
 		return true;

@@ -256,6 +256,8 @@ on_open(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int
 	s->fds = OPEN_FDS + ad->vectors;
 	s->client = urn_client_create(ad, true, &err);
 	if (!s->client) {
+		urn_account_give_fds(s->account, s->fds);
+		s->fds = 0;
 		refuse(a, ENOMEM, "%s", err.text);
 		return 0;
 	}

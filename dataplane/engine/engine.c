@@ -401,7 +401,7 @@ turn(struct urn_shard *s, uint64_t now)
 	tend_tables(s);
 	if (unlikely(s->late_n))
 		urn_shard_give_late(s);
-	if (unlikely(tp->touched || tp->event_n || s->untold))
+	if (unlikely(tp->touched || tp->event_n || s->untold || s->late_events))
 		urn_shard_notify(s);
 	n += rung + s->came;
 	return n;

@@ -45,7 +45,7 @@ struct urn_client_shard {
 	uint32_t quiet;                /* turns since it last rang, while hot */
 	bool hot;                      /* looked at each turn */
 	struct urn_late late;
-	struct urn_client_shard *late_next; /* of those with late events; itself: the last */
+	struct urn_client_shard *late_next; /* in the round of those with late events; NULL: it has none */
 };
 
 /* What goes through an engine's ring. */
@@ -90,9 +90,10 @@ struct urn_shard {
 	uint32_t hot_n, cold_n;        /* of either kind */
 	struct urn_tp_xcqe *late;      /* completions the other engine's ring had no room for */
 	unsigned int late_n;
-	struct urn_cq *untold;         /* queues whose event found its pipe full (notify.c) */
+	struct urn_cq *untold;         /* queues whose event found its pipe full, oldest first (notify.c) */
+	struct urn_cq *untold_last;    /* the newest of those, if there are any */
 	uint64_t untold_due;           /* ns: when to try those again */
-	struct urn_client_shard *late_events; /* clients with late events; NULL: none */
+	struct urn_client_shard *late_events; /* the last in the round of clients with late events; NULL: none */
 	uint64_t late_due;             /* ns: when to try those again */
 	bool first;                    /* the adapter's first engine: tends the neighbour table */
 	bool link_up;                  /* what clients were told last; the first engine's */

@@ -14,6 +14,12 @@
 
 #define RETRY_NS 1000000ull /* between looks at a pipe that was full */
 
+/* A look, so that clients who read none of many events cost an engine little, and others of them nothing. */
+enum {
+	RETRY_LOOKS = 64,   /* pipes that were full, of queues, and of clients */
+	RETRY_EVENTS = 256, /* late events of a client */
+};
+
 enum told { TOLD, NO_ROOM, NOBODY };
 
 /* Write one record to a pipe that nobody may block on. */
@@ -48,9 +54,14 @@ look_again(struct urn_shard *s, struct urn_cq *cq, uint32_t arm)
 	atomic_compare_exchange_strong(&cq->hdr->arm, &none, arm);
 	cq->solicited = true;
 	cq->touched = true;
-	cq->next = s->untold;
-	s->untold = cq;
-	s->untold_due = s->tp->now + RETRY_NS;
+	cq->next = NULL;
+	if (s->untold) {
+		s->untold_last->next = cq;
+	} else {
+		s->untold = cq;
+		s->untold_due = s->tp->now + RETRY_NS;
+	}
+	s->untold_last = cq;
 }
 
 static void
@@ -74,18 +85,36 @@ look(struct urn_shard *s, struct urn_cq *cq)
 }
 
 static void
-look_at_list(struct urn_shard *s, struct urn_cq **head)
+look_at_touched(struct urn_shard *s)
 {
-	struct urn_cq *cq = *head, *next;
+	struct urn_cq *cq = s->tp->touched, *next;
 
 	/* The phases are visible before the arm words are read: the program
 	 * arms, then looks at the phases. */
 	atomic_thread_fence(memory_order_seq_cst);
-	*head = NULL;
+	s->tp->touched = NULL;
 	for (; cq; cq = next) {
 		next = cq->next;
 		cq->touched = false;
 		look(s, cq);
+	}
+}
+
+/* The oldest first; what finds no room again goes behind the others. */
+static void
+look_at_untold(struct urn_shard *s)
+{
+	struct urn_cq *cq, *last = s->untold_last;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	s->untold_due = s->tp->now + RETRY_NS;
+	for (unsigned int i = 0; i < RETRY_LOOKS; i++) {
+		cq = s->untold;
+		s->untold = cq->next;
+		cq->touched = false;
+		look(s, cq);
+		if (cq == last)
+			break;
 	}
 }
 
@@ -131,9 +160,14 @@ put_late(struct urn_shard *s, struct urn_client_shard *c, const struct urn_abi_e
 	}
 	if (c->late_next)
 		return;
-	c->late_next = s->late_events ? s->late_events : c;
+	if (s->late_events) {
+		c->late_next = s->late_events->late_next;
+		s->late_events->late_next = c;
+	} else {
+		c->late_next = c;
+		s->late_due = s->tp->now + RETRY_NS;
+	}
 	s->late_events = c;
-	s->late_due = s->tp->now + RETRY_NS;
 }
 
 static bool
@@ -150,7 +184,7 @@ tell_late(struct urn_shard *s, struct urn_client_shard *c)
 	int fd = urn_client_async_fd(c->client);
 	uint32_t n = 0;
 
-	while (n < c->late.n && (fd < 0 || tell(s->tp, fd, &c->late.ev[n]) != NO_ROOM))
+	while (n < c->late.n && n < RETRY_EVENTS && (fd < 0 || tell(s->tp, fd, &c->late.ev[n]) != NO_ROOM))
 		n++;
 	c->late.n -= n;
 	memmove(c->late.ev, c->late.ev + n, c->late.n * sizeof(*c->late.ev));
@@ -158,42 +192,45 @@ tell_late(struct urn_shard *s, struct urn_client_shard *c)
 		c->late.lost = fd >= 0 && tell(s->tp, fd, &lost) == NO_ROOM;
 }
 
-/* Take a client off the list of those with late events. */
+/* Take the client behind `before` off the round of those with late events. */
 static void
-unlink_late(struct urn_client_shard **at, struct urn_client_shard *c)
+unlink_late(struct urn_shard *s, struct urn_client_shard *before)
 {
-	struct urn_client_shard *before = NULL, *i = *at;
+	struct urn_client_shard *c = before->late_next;
 
-	while (i != c) {
-		before = i;
-		i = i->late_next;
-	}
-	if (before)
-		before->late_next = c->late_next == c ? before : c->late_next;
-	else
-		*at = c->late_next == c ? NULL : c->late_next;
+	before->late_next = c->late_next;
+	if (s->late_events == c)
+		s->late_events = c == before ? NULL : before;
 	c->late_next = NULL;
 }
 
 static void
 tell_all_late(struct urn_shard *s)
 {
-	struct urn_client_shard *c = s->late_events, *next;
+	struct urn_client_shard *c, *last = s->late_events;
 
 	s->late_due = s->tp->now + RETRY_NS;
-	for (; c; c = next) {
-		next = c->late_next == c ? NULL : c->late_next;
+	for (unsigned int i = 0; i < RETRY_LOOKS; i++) {
+		c = s->late_events->late_next;
 		tell_late(s, c);
-		if (!is_late(c))
-			unlink_late(&s->late_events, c);
+		if (is_late(c))
+			s->late_events = c; /* its next turn comes last */
+		else
+			unlink_late(s, s->late_events);
+		if (c == last)
+			break;
 	}
 }
 
 void
 urn_shard_forget_events(struct urn_shard *s, struct urn_client_shard *c)
 {
+	struct urn_client_shard *before = s->late_events;
+
+	while (c->late_next && before->late_next != c)
+		before = before->late_next;
 	if (c->late_next)
-		unlink_late(&s->late_events, c);
+		unlink_late(s, before);
 	free(c->late.ev);
 	c->late = (struct urn_late){0};
 }
@@ -225,26 +262,30 @@ void
 urn_shard_notify(struct urn_shard *s)
 {
 	if (unlikely(s->untold && s->tp->now >= s->untold_due))
-		look_at_list(s, &s->untold);
+		look_at_untold(s);
 	if (s->tp->touched)
-		look_at_list(s, &s->tp->touched);
+		look_at_touched(s);
 	urn_shard_tell_events(s);
 	if (unlikely(s->late_events && s->tp->now >= s->late_due))
 		tell_all_late(s);
 }
 
-static void
-unlink_cq(struct urn_cq **at, const struct urn_cq *cq)
-{
-	while (*at && *at != cq)
-		at = &(*at)->next;
-	if (*at)
-		*at = cq->next;
-}
-
 void
 urn_shard_forget_cq(struct urn_shard *s, struct urn_cq *cq)
 {
-	unlink_cq(&s->tp->touched, cq);
-	unlink_cq(&s->untold, cq);
+	struct urn_cq **at = &s->tp->touched, *before = NULL;
+
+	while (*at && *at != cq)
+		at = &(*at)->next;
+	if (*at) {
+		*at = cq->next;
+		return;
+	}
+	for (at = &s->untold; *at && *at != cq; at = &before->next)
+		before = *at;
+	if (!*at)
+		return;
+	*at = cq->next;
+	if (s->untold_last == cq)
+		s->untold_last = before;
 }

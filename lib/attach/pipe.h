@@ -24,6 +24,15 @@ int urn_pipe_make(struct urn_dev *dev, enum urn_ctl_op op, int *read_fd, int *wr
 void urn_pipe_reserve(int write_fd, unsigned int events);
 
 /*
+ * The end of a pipe that is written to, as its context has it in a list: a dataplane in
+ * another process may die, and then the context ends all of them (lib/verbs/gone.c).
+ */
+struct urn_way {
+	struct urn_way *next, **at; /* at NULL: in no list */
+	int write_fd;               /* embedded: the dataplane's */
+};
+
+/*
  * Nothing is written to this pair of sockets any more, by whomever: its readers get
  * what is there, and then EIO, at once and whenever they ask.
  */

@@ -11,23 +11,31 @@
 int
 urn_cm_end_open(struct urn_cm_end *c, struct ibv_context *ctx)
 {
-	int err = urn_pipe_make(urn_ctx_dev(ctx), URN_CTL_CREATE_CHANNEL, &c->fd, &c->write_fd,
-		&c->handle);
+	int err = urn_pipe_make(urn_ctx_dev(ctx), URN_CTL_CREATE_CHANNEL, &c->fd,
+		&c->way.write_fd, &c->handle);
 
 	if (err != 0)
 		return err;
 	c->ctx = ctx;
 	c->due = 0;
 	(void)fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
+	urn_gone_join(urn_ctx(ctx), &c->way);
 	return 0;
 }
 
 void
 urn_cm_end_close(struct urn_cm_end *c)
 {
+	if (c->way.at != NULL) {
+		struct urn_dev *dev = urn_ctx_dev(c->ctx);
+
+		if (dev->channel->pipe != NULL)
+			(void)urn_dev_call_handle(dev, URN_CTL_DESTROY_CHANNEL, (uint32_t)c->handle);
+		urn_gone_leave(urn_ctx(c->ctx), &c->way);
+	}
 	close(c->fd);
-	close(c->write_fd);
-	c->fd = c->write_fd = -1;
+	close(c->way.write_fd);
+	c->fd = c->way.write_fd = -1;
 }
 
 static int
@@ -132,13 +140,17 @@ urn_cm_end_notices(struct urn_cm_end *c)
 
 	if (c->due > 0)
 		return 0;
+	/* A child that took its parent's notices would leave it waiting. */
+	if (urn_dev_gone(urn_ctx_dev(c->ctx)) == URN_DEV_FORKED)
+		return urn_fail(EIO, "the device was opened before fork(), and is the parent's: its events "
+			"are, too");
 	n = read(c->fd, note, sizeof(note));
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR
 			? EAGAIN
 			: urn_fail(errno, "events can't be read: %s", strerror(errno));
 	if (n == 0)
-		return urn_fail(ENODEV, "the dataplane is gone: close the device");
+		return urn_fail(EIO, "the dataplane is gone, and there are no more events: close the device");
 	/* Each is written whole, and 64 are read whole. */
 	c->due = (uint32_t)((size_t)n / sizeof(note[0]));
 	return 0;

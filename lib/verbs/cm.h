@@ -9,20 +9,25 @@
 #define URN_VERBS_CM_H
 
 #include "abi/cm.h"
+#include "attach/pipe.h"
 
 #include <urnic/verbs.h>
 
+/* Stays where it is while it is open. */
 struct urn_cm_end {
-	struct ibv_context *ctx;  /* the program's; outlives this */
+	struct ibv_context *ctx;  /* the program's */
 	int fd;                   /* for poll() alone; readable: call urn_cm_end_event() until EAGAIN */
-	int write_fd;
+	struct urn_way way;       /* the other end; in no list: the context was closed */
 	uint32_t due;             /* notices read whose events are still to be fetched */
 	int32_t handle;           /* what the dataplane calls the pipe */
 };
 
 /* Make it. returns: 0, or an errno value with errno and urn_attach_error() set, as all of these */
 int urn_cm_end_open(struct urn_cm_end *c, struct ibv_context *ctx);
-/* Ids are destroyed before, or go with the context, which is to be closed next. */
+/*
+ * Ids are destroyed before; or the context is closed before, and they go with it. For a child
+ * of fork() as for its parent.
+ */
 void urn_cm_end_close(struct urn_cm_end *c);
 
 /* Listen at a service. backlog: requests that may wait; 0: 128. cookie: comes back in events. */
@@ -38,7 +43,10 @@ int urn_cm_end_establish(struct urn_cm_end *c, uint32_t id, const void *data, ui
 int urn_cm_end_disconnect(struct urn_cm_end *c, uint32_t id, const void *data, uint32_t len);
 int urn_cm_end_destroy(struct urn_cm_end *c, uint32_t id);
 
-/* The oldest event. returns: 0; EAGAIN: there is none; does not wait */
+/*
+ * The oldest event. returns: 0; EAGAIN: there is none; EIO: the dataplane is gone, and there
+ * are no more: `fd` stays readable. Does not wait
+ */
 int urn_cm_end_event(struct urn_cm_end *c, struct urn_abi_cm_event *ev);
 
 #endif

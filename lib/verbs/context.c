@@ -144,6 +144,7 @@ ibv_close_device(struct ibv_context *context)
 	urn_gone_unwatch(ctx);
 	/* First the dataplane, which writes to the pipe. */
 	urn_dev_close(&ctx->dev);
+	urn_gone_leave_all(ctx);
 	close(context->async_fd);
 	close(ctx->async_write_fd);
 	urn_objs_fini(&ctx->objs);

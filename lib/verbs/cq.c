@@ -25,7 +25,7 @@ urn_channel_use(struct ibv_comp_channel *channel)
 		return;
 	pthread_mutex_lock(&channel->context->mutex);
 	channel->refcnt++;
-	urn_pipe_reserve(((struct urn_channel *)channel)->write_fd, 2 * (unsigned int)channel->refcnt);
+	urn_pipe_reserve(((struct urn_channel *)channel)->way.write_fd, 2 * (unsigned int)channel->refcnt);
 	pthread_mutex_unlock(&channel->context->mutex);
 }
 

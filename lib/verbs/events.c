@@ -61,13 +61,13 @@ ibv_create_comp_channel(struct ibv_context *context)
 
 	if (ch == NULL)
 		return NULL;
-	if (urn_pipe_make(urn_ctx_dev(context), URN_CTL_CREATE_CHANNEL, &ch->ibv.fd, &ch->write_fd,
+	if (urn_pipe_make(urn_ctx_dev(context), URN_CTL_CREATE_CHANNEL, &ch->ibv.fd, &ch->way.write_fd,
 			&ch->handle) != 0) {
 		free(ch);
 		return NULL;
 	}
 	ch->ibv.context = context;
-	urn_gone_join(urn_ctx(context), ch);
+	urn_gone_join(urn_ctx(context), &ch->way);
 	return &ch->ibv;
 }
 
@@ -85,9 +85,9 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	if (urn_ctx_dev(channel->context)->channel->pipe != NULL)
 		(void)urn_dev_call_handle(urn_ctx_dev(channel->context), URN_CTL_DESTROY_CHANNEL,
 			(uint32_t)ch->handle);
-	urn_gone_leave(urn_ctx(channel->context), ch);
+	urn_gone_leave(urn_ctx(channel->context), &ch->way);
 	close(ch->ibv.fd);
-	close(ch->write_fd);
+	close(ch->way.write_fd);
 	free(ch);
 	return 0;
 }

@@ -55,8 +55,8 @@ static void
 urn_gone_died(void *arg)
 {
 	struct urn_ctx *ctx = arg;
-	struct urn_channel *ch;
 	struct urn_srq *srq;
+	struct urn_way *w;
 	struct urn_qp *qp;
 	struct urn_cq *cq;
 	uint32_t i;
@@ -75,33 +75,50 @@ urn_gone_died(void *arg)
 	/* Now the indices stand still. Release: pairs with the acquire of who polls. */
 	for (i = 0; (cq = urn_gone_next(&ctx->objs, &i, URN_OBJ_CQ)) != NULL;)
 		atomic_store_explicit(&cq->gone, URN_CQ_ORPHAN, memory_order_release);
-	for (ch = ctx->channels; ch != NULL; ch = ch->next)
-		urn_pipe_end(ch->write_fd);
+	for (w = ctx->ways; w != NULL; w = w->next)
+		urn_pipe_end(w->write_fd);
 	pthread_mutex_unlock(&ctx->objs.lock);
 	urn_pipe_end(ctx->async_write_fd);
 }
 
 void
-urn_gone_join(struct urn_ctx *ctx, struct urn_channel *ch)
+urn_gone_join(struct urn_ctx *ctx, struct urn_way *w)
 {
 	pthread_mutex_lock(&ctx->objs.lock);
-	ch->next = ctx->channels;
-	ch->at = &ctx->channels;
-	if (ch->next != NULL)
-		ch->next->at = &ch->next;
-	ctx->channels = ch;
+	w->next = ctx->ways;
+	w->at = &ctx->ways;
+	if (w->next != NULL)
+		w->next->at = &w->next;
+	ctx->ways = w;
 	if (urn_dev_gone(&ctx->dev) == URN_DEV_DIED)
-		urn_pipe_end(ch->write_fd);
+		urn_pipe_end(w->write_fd);
+	pthread_mutex_unlock(&ctx->objs.lock);
+}
+
+/* The lock of objs is held. */
+static void
+urn_gone_part(struct urn_way *w)
+{
+	*w->at = w->next;
+	if (w->next != NULL)
+		w->next->at = w->at;
+	w->at = NULL;
+}
+
+void
+urn_gone_leave(struct urn_ctx *ctx, struct urn_way *w)
+{
+	pthread_mutex_lock(&ctx->objs.lock);
+	urn_gone_part(w);
 	pthread_mutex_unlock(&ctx->objs.lock);
 }
 
 void
-urn_gone_leave(struct urn_ctx *ctx, struct urn_channel *ch)
+urn_gone_leave_all(struct urn_ctx *ctx)
 {
 	pthread_mutex_lock(&ctx->objs.lock);
-	*ch->at = ch->next;
-	if (ch->next != NULL)
-		ch->next->at = ch->at;
+	while (ctx->ways != NULL)
+		urn_gone_part(ctx->ways);
 	pthread_mutex_unlock(&ctx->objs.lock);
 }
 

@@ -12,6 +12,7 @@
 #define URN_VERBS_PRIV_H
 
 #include "attach/dev.h"
+#include "attach/pipe.h"
 #include "verbs/lock.h"
 #include "verbs/objs.h"
 
@@ -43,7 +44,7 @@ struct urn_ctx {
 	struct urn_dev dev;
 	struct urn_device *device;  /* one reference */
 	struct urn_objs objs;       /* what events speak of */
-	struct urn_channel *channels; /* completion channels; under the lock of objs */
+	struct urn_way *ways;       /* for events, but asynchronous ones; under the lock of objs */
 	struct urn_ctx *next, **at; /* of those with a dataplane in another process (gone.c); at NULL: not there */
 	_Atomic bool told_fatal;    /* IBV_EVENT_DEVICE_FATAL was handed out */
 	int async_write_fd;         /* the dataplane's end; the program's is vctx.context.async_fd */
@@ -151,9 +152,8 @@ struct urn_srq {
 
 struct urn_channel {
 	struct ibv_comp_channel ibv;
-	struct urn_channel *next, **at; /* of the context */
-	int write_fd;               /* an end to write to; embedded: the dataplane's */
-	int32_t handle;             /* what names it to the dataplane: write_fd, or a handle */
+	struct urn_way way;
+	int32_t handle;             /* what names it to the dataplane: way.write_fd, or a handle */
 };
 
 static inline struct urn_ctx *
@@ -238,9 +238,11 @@ int urn_cq_resize_end(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off
 int urn_gone_watch(struct urn_ctx *ctx);
 /* It does not any more; before its channel is closed. */
 void urn_gone_unwatch(struct urn_ctx *ctx);
-/* A channel joins and leaves its context. */
-void urn_gone_join(struct urn_ctx *ctx, struct urn_channel *ch);
-void urn_gone_leave(struct urn_ctx *ctx, struct urn_channel *ch);
+/* A way for events, whose write_fd is set, joins and leaves its context. */
+void urn_gone_join(struct urn_ctx *ctx, struct urn_way *w);
+void urn_gone_leave(struct urn_ctx *ctx, struct urn_way *w);
+/* All leave: the context is closed. */
+void urn_gone_leave_all(struct urn_ctx *ctx);
 /*
  * The dataplane is gone and the queue empty: make the completions up that are missing.
  * The queue's lock is held. returns: is there something to be read now

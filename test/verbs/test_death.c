@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "abi/queue.h"
+#include "verbs/cm.h"
 #include "verbs/verbs_priv.h"
 
 #include <dirent.h>
@@ -691,6 +692,51 @@ test_quiet(void **state)
 	end_close(&e);
 }
 
+/* Who waits for an event of connection management, there or in poll(), is woken and told. */
+static void
+test_cm(void **state)
+{
+	struct urn_cm_end c, late, kept;
+	struct urn_abi_cm_event ev;
+	struct ibv_context *ctx;
+	struct pollfd p;
+	uint32_t id;
+	pid_t pid = nicd_start(1), killer;
+	int status;
+
+	(void)state;
+	ctx = urn_attach_connect(sock, "a");
+	assert_non_null(ctx);
+	assert_int_equal(urn_cm_end_open(&late, ctx), 0);
+	urn_cm_end_close(&late);
+	assert_int_equal(urn_cm_end_open(&c, ctx), 0);
+	assert_int_equal(urn_cm_end_open(&kept, ctx), 0);
+	assert_int_equal(urn_cm_end_listen(&c, 77, 0, 0, &id), 0);
+	assert_int_equal(urn_cm_end_event(&c, &ev), EAGAIN);
+	killer = fork();
+	if (killer == 0) {
+		bool ok = urn_cm_end_event(&c, &ev) == EIO && strstr(urn_attach_error(), "fork") != NULL;
+
+		urn_cm_end_close(&c);
+		nap_us(50000);
+		kill(pid, SIGKILL);
+		_exit(ok ? 0 : 1);
+	}
+	p = (struct pollfd){.fd = c.fd, .events = POLLIN};
+	assert_int_equal(poll(&p, 1, SOON_MS), 1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(urn_cm_end_event(&c, &ev), EIO);
+	assert_non_null(strstr(urn_attach_error(), "gone"));
+	assert_int_equal(urn_cm_end_destroy(&c, id), 0);
+	assert_int_equal(urn_cm_end_open(&late, ctx), EIO);
+	urn_cm_end_close(&c);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	urn_cm_end_close(&kept); /* after the context is right, too */
+	assert_int_equal(waitpid(killer, &status, 0), killer);
+	assert_int_equal(status, 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 /* A child of fork() is told so, and its parent goes on. */
 static void
 test_fork(void **state)
@@ -792,6 +838,7 @@ main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_quiet, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cm, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_busy, setup, teardown),
 	};

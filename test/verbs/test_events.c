@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* A rig, and at end 1 a queue pair whose receives go to a queue with a channel. */
 struct ev {
@@ -217,7 +218,7 @@ test_full_pipe(void **state)
 
 	(void)state;
 	ev_open(&t, NULL, 0);
-	fd = ((struct urn_channel *)t.channel)->write_fd;
+	fd = ((struct urn_channel *)t.channel)->way.write_fd;
 	while (urn_pipe_write(fd, &junk) == 0)
 		;
 	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);
@@ -245,6 +246,62 @@ test_full_pipe(void **state)
 	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);
 	ev_send(&t, 0);
 	ev_close(&t);
+}
+
+/* Many queues whose channel nobody reads: an engine tries a few of them at a time, and tells all in the end. */
+static void
+test_many_late(void **state)
+{
+	enum { CQS = 200, FEW = 100 };
+	struct urn_abi_event junk = {.cookie = UINT64_MAX};
+	struct timespec a_bit = {.tv_nsec = 3000000};
+	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
+	struct rig_qp o = {.depth = 1, .sge = 1};
+	struct ibv_comp_channel *ch;
+	struct ibv_cq *cq[CQS], *got;
+	struct ibv_qp *qp[CQS];
+	uint64_t late;
+	struct rig r;
+	void *context;
+	int fd, told = 0;
+
+	(void)state;
+	rig_open(&r, NULL, NULL);
+	ch = ibv_create_comp_channel(r.end[0].ctx);
+	fcntl(ch->fd, F_SETFL, fcntl(ch->fd, F_GETFL) | O_NONBLOCK);
+	for (int i = 0; i < CQS; i++) {
+		cq[i] = o.recv_cq = ibv_create_cq(r.end[0].ctx, 4, NULL, ch, 0);
+		qp[i] = rig_make_qp(&r, 0, &o);
+		rig_connect(&r, 0, qp[i], 5, r.end[1].qp->qp_num, 5, &o);
+		rig_recv_on(qp[i], r.end[0].buf, 4, r.end[0].mr->lkey, 1);
+		assert_int_equal(ibv_req_notify_cq(cq[i], 0), 0);
+	}
+	fd = ((struct urn_channel *)ch)->way.write_fd;
+	while (urn_pipe_write(fd, &junk) == 0)
+		;
+	for (int i = 0; i < CQS; i++)
+		assert_int_equal(ibv_modify_qp(qp[i], &err, IBV_QP_STATE), 0);
+	rig_turns(&r, 50);
+	nanosleep(&a_bit, NULL);
+	late = rig_counter(&r, 0, URN_C_EVENT_LATE);
+	assert_true(late >= CQS);
+	rig_turn(&r);
+	if (!r.cfg.remote) /* else an engine turns by itself */
+		assert_in_range(rig_counter(&r, 0, URN_C_EVENT_LATE) - late, 1, FEW);
+	for (time_t start = time(NULL); told < CQS && time(NULL) - start < 60;) {
+		while (ibv_get_cq_event(ch, &got, &context) == 0) {
+			ibv_ack_cq_events(got, 1);
+			told++;
+		}
+		rig_turns(&r, 10);
+	}
+	assert_int_equal(told, CQS);
+	for (int i = 0; i < CQS; i++) {
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+		assert_int_equal(ibv_destroy_cq(cq[i]), 0);
+	}
+	assert_int_equal(ibv_destroy_comp_channel(ch), 0);
+	rig_close(&r);
 }
 
 /* A queue that is full: an event says so, and it takes no more. */
@@ -347,6 +404,50 @@ test_many_events(void **state)
 	rig_close(&r);
 }
 
+/* Events that find no room are told when there is, though nothing else happens then. */
+static void
+test_late_events(void **state)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 16, .max_sge = 1}};
+	struct rig_qp o = {.depth = 1, .sge = 1};
+	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
+	struct urn_abi_event junk = {.cookie = UINT64_MAX};
+	struct timespec a_bit = {.tv_nsec = 3000000};
+	struct pollfd p = {.events = POLLIN};
+	struct ibv_qp *qp[2];
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, NULL, NULL);
+	o.srq = ibv_create_srq(r.end[0].pd, &init);
+	for (int i = 0; i < 2; i++)
+		qp[i] = rig_make_qp(&r, 0, &o);
+	while (urn_pipe_write(urn_ctx(r.end[0].ctx)->async_write_fd, &junk) == 0)
+		;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ibv_modify_qp(qp[i], &err, IBV_QP_STATE), 0);
+	rig_turns(&r, 50);
+	nanosleep(&a_bit, NULL);
+	assert_true(rig_counter(&r, 0, URN_C_EVENT_LATE) > 0);
+	p.fd = r.end[0].ctx->async_fd;
+	while (poll(&p, 1, 0) == 1 && read(p.fd, &junk, sizeof(junk)) == (ssize_t)sizeof(junk) &&
+	       junk.cookie == UINT64_MAX)
+		;
+	/* An engine that turns by itself may have told one as soon as there was room. */
+	for (int i = junk.cookie != UINT64_MAX; i < 2; i++) {
+		nanosleep(&a_bit, NULL);
+		rig_event(&r, 0, IBV_EVENT_QP_LAST_WQE_REACHED);
+	}
+	assert_int_equal(rig_counter(&r, 0, URN_C_EVENT_LOST), 0);
+	for (int i = 0; i < 2; i++) {
+		urn_qp(qp[i])->async_got = 0; /* the one that was read above is not to be waited for */
+		qp[i]->events_completed = 0;
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+	}
+	assert_int_equal(ibv_destroy_srq(o.srq), 0);
+	rig_close(&r);
+}
+
 static void
 wait_port_event(struct rig *r, struct ibv_context *ctx, enum ibv_event_type type)
 {
@@ -399,8 +500,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_armed),     cmocka_unit_test(test_solicited),
 		cmocka_unit_test(test_resized),   cmocka_unit_test(test_full_pipe),
-		cmocka_unit_test(test_overrun),   cmocka_unit_test(test_srq_limit),
-		cmocka_unit_test(test_many_events), cmocka_unit_test(test_cable),
+		cmocka_unit_test(test_many_late), cmocka_unit_test(test_overrun),   cmocka_unit_test(test_srq_limit),
+		cmocka_unit_test(test_many_events), cmocka_unit_test(test_late_events), cmocka_unit_test(test_cable),
 	};
 
 	return cmocka_run_group_tests_name("events", tests, NULL, NULL);

@@ -12,9 +12,11 @@
 #include "hostile.h"
 
 #include "control/adapter.h"
+#include "verbs/cm.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -185,6 +187,7 @@ test_channels(void **state)
 	struct rig_config cfg = r->cfg, tight = cfg;
 	struct ibv_comp_channel *ch[3];
 	struct ibv_context *a, *b;
+	struct urn_cm_end cm;
 
 	rig_close(r);
 	tight.per_client.max[URN_QUOTA_CHANNEL] = 2;
@@ -192,6 +195,10 @@ test_channels(void **state)
 	rig_open(r, &tight, NULL);
 	a = rig_attach(r, 0);
 	b = rig_attach(r, 1);
+	for (int i = 0; i < 4; i++) { /* what it has no more of is not counted */
+		assert_int_equal(urn_cm_end_open(&cm, a), 0);
+		urn_cm_end_close(&cm);
+	}
 	for (int i = 0; i < 2; i++)
 		assert_non_null(ch[i] = ibv_create_comp_channel(a));
 	assert_null(ibv_create_comp_channel(a));
@@ -260,6 +267,96 @@ test_descriptors(void **state)
 	rig_open(r, &cfg, NULL);
 }
 
+/* ---- what the process has no more of */
+
+static _Atomic int no_threads; /* so many more can't be made */
+static _Atomic int no_eventfds;
+
+int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
+int __real_eventfd(unsigned int count, int flags);
+int __wrap_eventfd(unsigned int count, int flags);
+
+int
+__wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg)
+{
+	return no_threads > 0 && no_threads-- > 0 ? EAGAIN : __real_pthread_create(t, a, fn, arg);
+}
+
+int
+__wrap_eventfd(unsigned int count, int flags)
+{
+	if (no_eventfds > 0 && no_eventfds-- > 0) {
+		errno = EMFILE;
+		return -1;
+	}
+	return __real_eventfd(count, flags);
+}
+
+/* Who gets no thread is told so, and counts no longer: not as a program, nor by its descriptors. */
+static void
+test_threads(void **state)
+{
+	struct rig *r = *state;
+	struct rig_config cfg = r->cfg, tight = cfg;
+	struct ibv_context *ctx, *other;
+
+	rig_close(r);
+	tight.clients_per_uid = 4; /* two are the rig's own */
+	rig_open(r, &tight, NULL);
+	for (int i = 0; i < 8; i++) {
+		no_threads = 1;
+		assert_null(urn_attach_connect(r->path, "a"));
+		assert_int_equal(errno, EAGAIN);
+		assert_non_null(strstr(urn_attach_error(), "no thread for a program more"));
+		assert_int_equal(hostile_clients(r, 2), 2);
+	}
+	ctx = rig_attach(r, 0);
+	no_threads = 1;
+	assert_null(urn_attach_connect(r->path, "a"));
+	other = rig_attach(r, 1);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	assert_int_equal(ibv_close_device(other), 0);
+	hostile_others_go_on(r);
+	rig_close(r);
+	rig_open(r, &cfg, NULL);
+}
+
+/* A program that can't be made a client of may try again and again: no descriptors stay with it. */
+static void
+test_opens_in_vain(void **state)
+{
+	struct rig *r = *state;
+	struct rig_config cfg = r->cfg;
+	struct rlimit was, few;
+	struct ibv_context *ctx;
+	unsigned int used = 0;
+	int fd;
+
+	rig_close(r);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	for (int i = 0; i < 4096; i++)
+		used += fcntl(i, F_GETFD) >= 0;
+	few = was;
+	few.rlim_cur = used + 240;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	rig_open(r, &cfg, NULL);
+	fd = hostile_dial(r);
+	hostile_hello(fd);
+	for (int i = 0; i < 100; i++) {
+		no_eventfds = 1;
+		assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, ENOMEM);
+	}
+	ctx = rig_attach(r, 0);
+	assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	close(fd);
+	assert_int_equal(hostile_clients(r, 2), 2);
+	rig_close(r);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	rig_open(r, &cfg, NULL);
+}
+
 int
 main(void)
 {
@@ -268,6 +365,8 @@ main(void)
 		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_channels),
 		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_opens_in_vain),
 	};
 
 	return cmocka_run_group_tests_name("quotas", tests, setup, teardown);

@@ -376,6 +376,71 @@ test_narrow_pipe(void **state)
 	close(p[1]);
 }
 
+/*
+ * Whoever reads no notices has many that are late: of those a poll writes some, and in
+ * turn, so that neither the engine nor another client waits for them.
+ */
+static void
+test_late_by_turns(void **state)
+{
+	enum { REQUESTS = 100, FEW = 40 };
+	struct urn_abi_cm_listen q = {.service_id = SERVICE + 1};
+	struct urn_abi_event note = {.type = 0};
+	struct urn_cm_client other;
+	unsigned int came = 0;
+	struct urn_cm_msg m;
+	uint32_t id;
+	int p[2][2];
+
+	(void)state;
+	urn_cm_client_init(&other);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p[i]), 0);
+		while (send(p[i][1], &note, sizeof(note), MSG_DONTWAIT) == (ssize_t)sizeof(note))
+			;
+	}
+	listen_at(p[0][1]);
+	q.channel_fd = p[1][1];
+	assert_int_equal(urn_cm_listen(urn_cm_agent_lock(ag), &other.owner, &q, &id), 0);
+	urn_cm_agent_unlock(ag);
+	for (uint32_t i = 1; i <= REQUESTS + 1; i++) {
+		m = a_req(i);
+		m.qpn += i;
+		m.service_id = i <= REQUESTS ? SERVICE : SERVICE + 1;
+		assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
+	}
+	for (int i = 0; i < 2; i++)
+		while (recv(p[i][0], &note, sizeof(note), MSG_DONTWAIT) == (ssize_t)sizeof(note))
+			;
+	assert_int_equal(poll(ROOM), 0);
+	while (recv(p[0][0], &note, sizeof(note), MSG_DONTWAIT) == (ssize_t)sizeof(note))
+		came++;
+	assert_in_range(came, 1, FEW);
+	assert_int_equal(recv(p[1][0], &note, sizeof(note), MSG_DONTWAIT), sizeof(note));
+	assert_int_equal(note.handle, id);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(poll(ROOM), 0);
+	while (recv(p[0][0], &note, sizeof(note), MSG_DONTWAIT) == (ssize_t)sizeof(note))
+		came++;
+	assert_int_equal(came, REQUESTS);
+	assert_int_equal(recv(p[1][0], &note, sizeof(note), MSG_DONTWAIT), -1);
+	/* One goes while a notice of it is late. */
+	while (send(p[1][1], &note, sizeof(note), MSG_DONTWAIT) == (ssize_t)sizeof(note))
+		;
+	m = a_req(REQUESTS + 2);
+	m.qpn += REQUESTS + 2;
+	m.service_id = SERVICE + 1;
+	assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
+	urn_cm_client_gone(ag, &other, now);
+	assert_int_equal(poll(ROOM), 2); /* both requests are refused */
+	for (int i = 0; i < 2; i++)
+		rte_pktmbuf_free(out[i]);
+	for (int i = 0; i < 2; i++) {
+		close(p[i][0]);
+		close(p[i][1]);
+	}
+}
+
 int
 main(void)
 {
@@ -383,7 +448,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(test_send), T(test_room),   T(test_no_mac),  T(test_addresses),
 		T(test_loop), T(test_events), T(test_notices),
-		T(test_narrow_pipe),
+		T(test_narrow_pipe), T(test_late_by_turns),
 	};
 
 	if (test_eal_pool() == NULL)
