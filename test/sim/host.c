@@ -330,7 +330,7 @@ sim_host_turn(struct sim_node *n)
 	plan_turn(n);
 	for (unsigned int i = 0; i < s->plan.clients; i++)
 		if (sim_cq_waits(&h->client[i].scq) || sim_cq_waits(&h->client[i].rcq) ||
-		    !STAILQ_EMPTY(&h->client[i].c->cm.notes)) {
+		    !TAILQ_EMPTY(&h->client[i].c->cm.notes)) {
 			uint64_t at = s->now + sim_rnd(&s->rng, 2000);
 
 			if (at < n->prog_due)

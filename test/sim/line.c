@@ -580,7 +580,7 @@ sim_lines_turn(struct sim_node *n, uint64_t *due)
 	struct sim *s = n->s;
 
 	for (unsigned int i = 0; i < s->plan.clients; i++)
-		if (!STAILQ_EMPTY(&n->host->client[i].c->cm.notes))
+		if (!TAILQ_EMPTY(&n->host->client[i].c->cm.notes))
 			fetch_events(&n->host->client[i]);
 	for (unsigned int i = 0; i < cs->lines && !s->why[0]; i++) {
 		struct sim_line *l = &cs->line[i];
