@@ -123,10 +123,20 @@ take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_
 	return true;
 }
 
+/* The next of a client's late notices that is not for this channel, if it is near. NULL: none */
+static struct urn_cm_note *
+for_another(struct urn_cm_note *n, int32_t channel)
+{
+	for (int i = 0; i < POLL_TRIES && n; i++, n = TAILQ_NEXT(n, untold))
+		if (n->channel != channel)
+			return n;
+	return NULL;
+}
+
 /*
  * Clients in turn, a notice each, and no more than POLL_TRIES together: who reads
- * none, however many there are, costs the engine and the others little. A notice that
- * finds no room goes behind the client's others, which may be for another channel.
+ * none, however many there are, costs the engine and the others little. Where the
+ * first finds no room, the next for another channel may: those of one stay in order.
  */
 static void
 tell_late(struct urn_cm_agent *ag)
@@ -135,15 +145,17 @@ tell_late(struct urn_cm_agent *ag)
 
 	for (unsigned int i = 0; i < POLL_TRIES && (c = TAILQ_FIRST(&ag->late)); i++) {
 		struct urn_cm_note *n = TAILQ_FIRST(&c->untold);
-		bool told = notice(n);
 
-		no_longer_late(ag, c, n);
-		if (!told)
-			put_off(ag, c, n);
-		if (TAILQ_EMPTY(&c->untold))
-			continue;
+		/* To the end of the line; taken off it with the last of its notices. */
 		TAILQ_REMOVE(&ag->late, c, late);
 		TAILQ_INSERT_TAIL(&ag->late, c, late);
+		if (!notice(n)) {
+			i++;
+			n = for_another(n, n->channel);
+			if (!n || !notice(n))
+				continue;
+		}
+		no_longer_late(ag, c, n);
 	}
 }
 
