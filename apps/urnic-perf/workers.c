@@ -23,6 +23,7 @@
 #define IDLE_YIELD_EVERY 64u
 #define IDLE_SLEEP_NS 100000
 #define ATTACHED_YIELD_EVERY 16u /* empty turns, where others poll on the same cores */
+#define ATTACHED_LET_GO_EVERY 256u
 #define CLOCK_EVERY 8u /* empty turns from one look at the clock to the next */
 
 struct worker {
@@ -86,7 +87,9 @@ idle_turn(const struct worker *w, unsigned int empty)
 	}
 	/* The dataplane's thread may want this core. */
 	if (w->side[0]->o->attach != NULL) {
-		if (empty % ATTACHED_YIELD_EVERY == 0)
+		if (empty % ATTACHED_LET_GO_EVERY == 0)
+			nanosleep(&(struct timespec){.tv_nsec = 1}, NULL); /* yielding alone may starve it */
+		else if (empty % ATTACHED_YIELD_EVERY == 0)
 			sched_yield();
 		return;
 	}

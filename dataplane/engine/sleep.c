@@ -32,6 +32,7 @@ urn_engine_unwatch(struct urn_engine *e, int fd)
 enum {
 	YIELD_AFTER = 4, /* empty polls */
 	YIELD_EVERY = 4,
+	LET_GO_EVERY = 256,
 	SLEEPS_A_LENGTH = 256, /* sleeps, until they get longer: at first some 25 ms */
 	SLEEP_MAX_US = 1000,
 };
@@ -92,8 +93,14 @@ urn_engine_idle(struct urn_engine *e, unsigned int empty)
 	}
 	if (empty >= e->cfg.empty_polls)
 		rte_pause();
-	/* Whoever is to give it work may wait for this very core. */
-	if (empty >= YIELD_AFTER && empty % YIELD_EVERY == 0)
+	/*
+	 * Whoever is to give it work may wait for this very core. Now and then it must
+	 * be let go of for real: Linux 6.18 was seen to leave a thread that was ready,
+	 * and bound to the core, waiting for seconds beside one that only yields.
+	 */
+	if (empty >= e->cfg.empty_polls && empty % LET_GO_EVERY == 0)
+		nanosleep(&(struct timespec){.tv_nsec = 1}, NULL);
+	else if (empty >= YIELD_AFTER && empty % YIELD_EVERY == 0)
 		sched_yield();
 }
 

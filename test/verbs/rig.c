@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <time.h>
 
 static void
@@ -178,12 +179,17 @@ static void *
 turn_all(void *arg)
 {
 	struct rig *r = arg;
+	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < r->engines; i++)
 		urn_engine_bind(urn_dp_engine(r->dp, i));
 	while (!r->stop) {
 		turn(r);
-		sched_yield();
+		/* Beside threads that only yield, those that are woken may wait for seconds (Linux 6.18). */
+		if (++n % 64 == 0)
+			usleep(1);
+		else
+			sched_yield();
 	}
 	for (unsigned int i = 0; i < r->engines; i++)
 		urn_engine_unbind(urn_dp_engine(r->dp, i));
@@ -369,10 +375,14 @@ rig_close(struct rig *r)
 void
 rig_turn(struct rig *r)
 {
-	if (r->cfg.remote)
-		sched_yield();
-	else
+	static unsigned int n;
+
+	if (!r->cfg.remote)
 		turn(r);
+	else if (++n % 64 == 0)
+		usleep(1);
+	else
+		sched_yield();
 }
 
 void
