@@ -253,7 +253,7 @@ pair_open(struct pair *p, struct rig *r, unsigned int kind)
 		o.recv_cq = p->cq[e][1];
 		p->qp[e] = rig_make_qp(r, e, &o);
 	}
-	o.timeout = 14;
+	o.timeout = 18; /* threads that share two cores are away for long */
 	for (int e = 0; e < 2; e++)
 		rig_connect(r, e, p->qp[e], 9, p->qp[!e]->qp_num, 9, &o);
 	for (uint32_t i = 0; i < DEPTH; i++)
