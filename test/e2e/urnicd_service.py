@@ -44,7 +44,7 @@ class Service(Nicd):
         run = os.path.join(self.run, "urnic")  # the unit's RuntimeDirectory
         os.mkdir(run, 0o755)
         os.chmod(self.dir.name, 0o755)
-        os.chmod(self.run, 0o755)
+        os.chmod(self.run, 0o555)  # as /run is, which is not the service's
         if user is not None:
             os.chown(run, user, user)
         env = dict(re.findall(r"(\w+)=(\S+)", re.search(r"(?m)^Environment=(.*)$", self.unit())[1]))
@@ -74,7 +74,10 @@ class Service(Nicd):
 
     def test_in_its_surroundings(self):
         """As an ordinary user, as the unit has it; root's own socket would be elsewhere."""
-        self.run_as_unit(65534 if os.getuid() == 0 else None)
+        try:
+            self.run_as_unit(65534 if os.getuid() == 0 else None)
+        finally:
+            os.chmod(self.run, 0o755)
 
 
 if __name__ == "__main__":
