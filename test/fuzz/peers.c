@@ -96,12 +96,13 @@ open_dataplane(void)
 	peers.a = peers.dp->adapter[0];
 }
 
-/* The socket's file is gone as soon as it is there: a fuzzer that finds something does not tidy up.
+/* The socket's file and the lock beside it are gone as soon as they are there: a fuzzer that finds
+ * something does not tidy up.
  */
 static void
 open_server(void)
 {
-	char folder[] = "/tmp/urnic-fuzz-XXXXXX", path[64];
+	char folder[] = "/tmp/urnic-fuzz-XXXXXX", path[64], lock[80];
 	struct urn_server_config cfg = {.path = path, .gid = (gid_t)-1};
 	struct urn_err err = {""};
 	int fd;
@@ -115,8 +116,10 @@ open_server(void)
 	snprintf(path, sizeof(path), "%s/s", folder);
 	peers.server = urn_server_open(peers.dp, &cfg, &err);
 	fd = open(path, O_PATH | O_CLOEXEC);
+	snprintf(lock, sizeof(lock), "%s.lock", path);
 	(void)unlink(path);
-	(void)rmdir(folder);
+	(void)unlink(lock);
+	fuzz_check(rmdir(folder) == 0);
 	if (!peers.server || fd < 0)
 		fuzz_fail("server: %s", err.text);
 	peers.addr.sun_family = AF_UNIX;
