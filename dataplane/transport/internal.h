@@ -274,7 +274,10 @@ urn_tp_cqe_inline(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe
 {
 	if (unlikely(cqe->status != URN_WC_SUCCESS || cq->engine != tp->cfg.engine ||
 		     cq->channel_fd >= 0 || cq->overrun || !urn_cq_room(cq))) {
-		urn_tp_cqe(tp, cq, cqe, solicited, mark, after);
+		/* A copy, so that *cqe of whom this is in line has no address, and stays in registers. */
+		const struct urn_abi_cqe copy = *cqe;
+
+		urn_tp_cqe(tp, cq, &copy, solicited, mark, after);
 		return;
 	}
 	URN_COUNT(tp, CQE);
