@@ -247,9 +247,13 @@ urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		timed(tp, qp, first, urn_psn_add(expected, 1 + end));
 		at = end;
 	}
-	for (uint32_t i = 0; i < s.ranges; i++)
-		urn_board_came(&r->req, psn_of(s.range[i].first), psn_of(s.range[i].end), tp->now,
-			       &news);
+	for (uint32_t i = 0; i < s.ranges; i++) {
+		uint32_t first = psn_of(s.range[i].first);
+
+		end = psn_of(s.range[i].end);
+		urn_board_came(&r->req, first, end, tp->now, &news);
+		timed(tp, qp, first, end);
+	}
 	looked(tp, qp, &news);
 	return true;
 }

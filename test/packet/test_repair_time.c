@@ -138,6 +138,36 @@ measured_ahead(void **state)
 	probe_close(&p);
 }
 
+/* ... also where that is further ahead than the bitmap reaches. */
+static void
+measured_far_ahead(void **state)
+{
+	struct probe_config wide = timed;
+	struct urn_peer *peer;
+	struct frame f;
+	struct probe p;
+
+	(void)state;
+	wide.window = 1024;
+	probe_open(&p, &wide);
+	peer = urn_peer_find(&p.tp->peers, p.peer.gid);
+	post_read(&p, 0, 300, 1);
+	expect_read(&p, SQ(0), 0, 300);
+	assert_int_equal(peer->timed_psn, SQ(0));
+	peer->timed = NULL;
+	probe_post(&p, URN_WR_RDMA_WRITE, 0, 0, 8, 0, 2);
+	expect_frame(&p, WRITE_ONLY, SQ(300));
+	assert_non_null(peer->timed);
+	assert_int_equal(peer->timed_psn, SQ(300));
+	f = sack_of(SQ(-1), SQ(0));
+	sack_range(&f, SQ(300), SQ(301));
+	probe_put(&p, &f);
+	probe_settle(&p);
+	assert_null(peer->timed);
+	assert_int_not_equal(peer->srtt, 0);
+	probe_close(&p);
+}
+
 /* A slow way is not filled up: no more is in flight than twice what it holds, and a burst. */
 static void
 bounded_by_the_way(void **state)
@@ -178,6 +208,7 @@ main(void)
 		cmocka_unit_test(early),
 		cmocka_unit_test(measured),
 		cmocka_unit_test(measured_ahead),
+		cmocka_unit_test(measured_far_ahead),
 		cmocka_unit_test(bounded_by_the_way),
 	};
 
