@@ -104,6 +104,25 @@ lost_twice(void **state)
 	probe_close(&p);
 }
 
+/* What a repeat of everything comes to by itself is not sent for a gap as well. */
+static void
+repeated_once(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.selective = true, .timeout = 18, .retry_cnt = 3});
+	writes(&p, 0, 10);
+	probe_ack(&p, SQ(0), NAK_SEQ, 0); /* of a responder without room */
+	sack_send(&p, SQ(0), SQ(1), SQ(10));
+	for (uint32_t i = 0; i < 10; i++)
+		expect_frame(&p, WRITE_ONLY, SQ(i));
+	expect_silence(&p);
+	probe_ack(&p, SQ(9), SYN_ACK, 10);
+	all_sent(&p, 0, 10);
+	probe_close(&p);
+}
+
 /* A NAK for want of a receive voids what the peer said before: all comes again. */
 static void
 rnr_voids(void **state)
@@ -278,6 +297,7 @@ main(void)
 		cmocka_unit_test(patient),
 		cmocka_unit_test(learns_reordering),
 		cmocka_unit_test(lost_twice),
+		cmocka_unit_test(repeated_once),
 		cmocka_unit_test(rnr_voids),
 		cmocka_unit_test(rnr_forgets),
 		cmocka_unit_test(nonsensical),
