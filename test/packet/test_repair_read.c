@@ -123,6 +123,35 @@ refusal_outlived(void **state)
 	probe_close(&p);
 }
 
+/* But a peer that wants to be given time gets it at once. */
+static void
+not_ready_overtakes(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.selective = true, .mtu = 256, .timeout = 18, .rnr_retry = 7,
+					      .retry_cnt = 3});
+	post_read(&p, 0, 2, 1);
+	probe_post(&p, URN_WR_SEND, 0, 0, 8, 0, 2);
+	expect_read(&p, SQ(0), 0, 2);
+	expect_frame(&p, SEND_ONLY, SQ(2));
+	probe_ack(&p, SQ(2), SYN_RNR | 1, 1);
+	expect_silence(&p);
+	probe_pass(&p, 30000, 1000);
+	expect_read(&p, SQ(0), 0, 2);
+	expect_frame(&p, SEND_ONLY, SQ(2));
+	expect_silence(&p);
+	respond(&p, SQ(0), 0, 2, 0);
+	respond(&p, SQ(0), 1, 2, 0);
+	expect_sent(&p, 1, SUCCESS);
+	probe_pass(&p, 30000, 1000); /* and not once more when its turn comes */
+	expect_silence(&p);
+	probe_ack(&p, SQ(2), SYN_ACK, 2);
+	expect_sent(&p, 2, SUCCESS);
+	probe_close(&p);
+}
+
 /* Going back forgets what the peer has, not what is kept here. */
 static void
 kept_counts_on(void **state)
@@ -201,6 +230,7 @@ main(void)
 		cmocka_unit_test(atomic_again),
 		cmocka_unit_test(refusal_overtakes),
 		cmocka_unit_test(refusal_outlived),
+		cmocka_unit_test(not_ready_overtakes),
 		cmocka_unit_test(kept_counts_on),
 		cmocka_unit_test(kept_bounded),
 		cmocka_unit_test(kept_flushed),
