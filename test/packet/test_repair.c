@@ -182,6 +182,39 @@ rnr_forgets(void **state)
 	probe_close(&p);
 }
 
+/* ... and what comes from before it, during the wait, is not believed. */
+static void
+rnr_late(void **state)
+{
+	struct frame f = sack_of(SQ(0), SQ(1));
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.selective = true, .rnr_retry = 7, .timeout = 18,
+					      .retry_cnt = 3});
+	for (uint32_t i = 0; i < 10; i++)
+		probe_post(&p, URN_WR_SEND, 0, 0, 8, 0, i);
+	for (uint32_t i = 0; i < 10; i++)
+		expect_frame(&p, SEND_ONLY, SQ(i));
+	probe_ack(&p, SQ(1), SYN_RNR | 1, 1);
+	sack_bit(&f, 1); /* 2 */
+	sack_bit(&f, 3); /* 4 */
+	probe_put(&p, &f);
+	expect_silence(&p);
+	all_sent(&p, 0, 1);
+	probe_pass(&p, 30000, 1000);
+	for (uint32_t i = 1; i < 10; i++)
+		expect_frame(&p, SEND_ONLY, SQ(i));
+	expect_silence(&p);
+	sack_send(&p, SQ(2), SQ(3), SQ(10));
+	expect_frame(&p, SEND_ONLY, SQ(2));
+	expect_silence(&p);
+	all_sent(&p, 1, 1);
+	probe_ack(&p, SQ(9), SYN_ACK, 10);
+	all_sent(&p, 2, 8);
+	probe_close(&p);
+}
+
 static void
 nonsense(struct probe *p, struct frame *f)
 {
@@ -300,6 +333,7 @@ main(void)
 		cmocka_unit_test(repeated_once),
 		cmocka_unit_test(rnr_voids),
 		cmocka_unit_test(rnr_forgets),
+		cmocka_unit_test(rnr_late),
 		cmocka_unit_test(nonsensical),
 		cmocka_unit_test(not_known),
 		cmocka_unit_test(none_left),
