@@ -331,7 +331,7 @@ nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 {
 	const struct urn_config_daemon *d = &rig->cfg->urnicd;
 	const struct urn_config_limits *l = &rig->cfg->limits;
-	struct urn_server_config cfg = {.path = rig->socket, .mode = d->mode};
+	struct urn_server_config cfg = {.path = rig->socket, .mode = d->mode, .node = d->node};
 
 	snprintf(rig->socket, sizeof(rig->socket), "%s", d->socket);
 	if (rig->socket[0] == '\0' &&
