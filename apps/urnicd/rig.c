@@ -293,6 +293,8 @@ limits_of(const struct urn_config_quota *q)
 			[URN_QUOTA_QP] = q->qp,
 			[URN_QUOTA_CQ] = q->cq,
 			[URN_QUOTA_SRQ] = q->srq,
+			[URN_QUOTA_PD] = q->pd,
+			[URN_QUOTA_AH] = q->ah,
 			[URN_QUOTA_MR] = q->mr,
 			[URN_QUOTA_PINNED] = q->pinned,
 			[URN_QUOTA_CM] = q->cm,

@@ -290,6 +290,7 @@ check_limits(struct urn_config_ctx *ctx)
 	static const char *const pairs[][2] = {
 		{"clients_per_uid", "clients"},	 {"qp_per_client", "qp_per_uid"},
 		{"cq_per_client", "cq_per_uid"}, {"srq_per_client", "srq_per_uid"},
+		{"pd_per_client", "pd_per_uid"}, {"ah_per_client", "ah_per_uid"},
 		{"mr_per_client", "mr_per_uid"}, {"pinned_per_client", "pinned_per_uid"},
 		{"cm_per_client", "cm_per_uid"},
 		{"channels_per_client", "channels_per_uid"},
@@ -303,6 +304,8 @@ check_limits(struct urn_config_ctx *ctx)
 		{c->qp, u->qp},
 		{c->cq, u->cq},
 		{c->srq, u->srq},
+		{c->pd, u->pd},
+		{c->ah, u->ah},
 		{c->mr, u->mr},
 		{c->pinned, u->pinned},
 		{c->cm, u->cm},

@@ -63,6 +63,66 @@ test_first_node(void **state)
 	begins_with("b", 'b');
 }
 
+/* ---- what an adapter has but a table of, for all programs */
+
+static void
+test_tables(void **state)
+{
+	struct rig_config cfg = {.remote = true};
+	struct ibv_context *ctx[2];
+	struct ibv_ah_attr to = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1}};
+	struct ibv_pd *pd[3];
+	struct ibv_ah *ah[3];
+
+	(void)state;
+	/* The rig's own two clients have a PD each. */
+	cfg.per_client.max[URN_QUOTA_PD] = 2;
+	cfg.per_client.max[URN_QUOTA_AH] = 2;
+	cfg.per_uid.max[URN_QUOTA_PD] = 5;
+	cfg.per_uid.max[URN_QUOTA_AH] = 3;
+	rig_open(&rig, &cfg, NULL);
+	for (int i = 0; i < 2; i++)
+		ctx[i] = rig_attach(&rig, 0);
+	assert_int_equal(ibv_query_gid(ctx[0], 1, 1, &to.grh.dgid), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_non_null(pd[i] = ibv_alloc_pd(ctx[0]));
+		assert_non_null(ah[i] = ibv_create_ah(pd[i], &to));
+	}
+	assert_null(ibv_alloc_pd(ctx[0]));
+	assert_int_equal(errno, EDQUOT);
+	assert_non_null(strstr(urn_attach_error(), "a program may have at most 2 protection domains"));
+	assert_null(ibv_create_ah(pd[0], &to));
+	assert_int_equal(errno, EDQUOT);
+	assert_non_null(strstr(urn_attach_error(), "a program may have at most 2 address handles"));
+	assert_non_null(pd[2] = ibv_alloc_pd(ctx[1]));
+	assert_null(ibv_alloc_pd(ctx[1]));
+	assert_non_null(strstr(urn_attach_error(), "a user may have at most 5 protection domains"));
+	assert_non_null(ah[2] = ibv_create_ah(pd[2], &to));
+	assert_null(ibv_create_ah(pd[2], &to));
+	assert_non_null(strstr(urn_attach_error(), "a user may have at most 3 address handles"));
+	/* What is not given back stays counted; what is can be had again. */
+	assert_int_equal(ibv_dealloc_pd(pd[0]), EBUSY);
+	assert_null(ibv_alloc_pd(ctx[1]));
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(ibv_destroy_ah(ah[i]), 0);
+		assert_int_equal(ibv_dealloc_pd(pd[i]), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		assert_non_null(pd[i] = ibv_alloc_pd(ctx[1]));
+	assert_null(ibv_alloc_pd(ctx[1]));
+	/* Who goes leaves all of it. */
+	assert_int_equal(ibv_close_device(ctx[1]), 0);
+	free(pd[0]);
+	free(pd[1]);
+	assert_int_equal(hostile_clients(&rig, 3), 3);
+	for (int i = 0; i < 2; i++) {
+		assert_non_null(pd[i] = ibv_alloc_pd(ctx[0]));
+		assert_int_equal(ibv_dealloc_pd(pd[i]), 0);
+	}
+	assert_int_equal(ibv_close_device(ctx[0]), 0);
+	rig_close(&rig);
+}
+
 /* ---- descriptors */
 
 /* The descriptor that is given out next. */
@@ -190,6 +250,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_node),
+		cmocka_unit_test(test_tables),
 		cmocka_unit_test(test_no_descriptors_left),
 		cmocka_unit_test(test_nobody_reads),
 	};
