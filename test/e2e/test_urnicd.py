@@ -170,6 +170,20 @@ class Urnicd(unittest.TestCase):
         self.perf("send_lat", "--iters", "10")
         self.assertEqual(self.stop(p), 0)
 
+    def test_sockets_of_other_programs_stay(self):
+        """A path of a typing mistake is not taken from who has it."""
+        path = os.path.join(self.dir.name, "bus")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+            s.bind(path)
+            s.listen()
+            for key, words in (("control", "can't be made: Address already in use"), ("socket", "of another program")):
+                config = self.config(**({"socket": path} if key == "socket" else {"more": f"control = {path}"}))
+                q = subprocess.run([NICD, "-c", config], capture_output=True, text=True, timeout=SECONDS)
+                self.assertEqual(q.returncode, 1, key)
+                self.assertIn(words, q.stderr)
+                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as c:
+                    c.connect(path)
+
     def test_many_at_once_and_one_gets_the_socket(self):
         cmd = [NICD, "-c", self.config()]
         all_ = [subprocess.Popen(cmd, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
