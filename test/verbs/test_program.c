@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +121,72 @@ test_tables(void **state)
 		assert_int_equal(ibv_dealloc_pd(pd[i]), 0);
 	}
 	assert_int_equal(ibv_close_device(ctx[0]), 0);
+	rig_close(&rig);
+}
+
+/* ---- one who goes with much */
+
+static _Atomic unsigned int let_in;
+
+void __real_urn_ctl_open(struct urn_client *c);
+void __wrap_urn_ctl_open(struct urn_client *c);
+
+void
+__wrap_urn_ctl_open(struct urn_client *c)
+{
+	atomic_fetch_add(&let_in, 1);
+	__real_urn_ctl_open(c);
+}
+
+enum { MUCH = 320 };
+
+/* Make so many of the kind, and go without giving one back. */
+static void
+goes_with(const char *kind)
+{
+	struct ibv_ah_attr to = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1}};
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {1, 1, 1, 1, 0}};
+	struct ibv_context *ctx = rig_attach(&rig, 0);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+	void *buf = urn_alloc(4096), *made[MUCH];
+
+	init.send_cq = init.recv_cq = cq;
+	assert_int_equal(ibv_query_gid(ctx, 1, 1, &to.grh.dgid), 0);
+	for (int i = 0; i < MUCH; i++) {
+		made[i] = kind[0] == 'a' ? ibv_create_ah(pd, &to)
+			: kind[0] == 'q' ? (void *)ibv_create_qp(pd, &init)
+			: kind[0] == 'c' ? (void *)ibv_create_cq(ctx, 1, NULL, NULL, 0)
+			: kind[0] == 'w' ? (void *)ibv_alloc_mw(pd, IBV_MW_TYPE_2)
+			: kind[0] == 'r' ? (void *)ibv_reg_mr(pd, buf, 64, IBV_ACCESS_LOCAL_WRITE)
+					 : (void *)ibv_alloc_pd(ctx);
+		assert_non_null(made[i]);
+	}
+	atomic_store(&let_in, 0);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	assert_int_equal(hostile_clients(&rig, 2), 2);
+	if (atomic_load(&let_in) < MUCH / 64)
+		fail_msg("others were let in %u times while %d of %s were taken back", atomic_load(&let_in), MUCH, kind);
+	for (int i = 0; i < MUCH; i++)
+		free(made[i]);
+	free(pd);
+	free(cq);
+	urn_free(buf);
+}
+
+/* Others' calls do not wait until all that one had is taken back. */
+static void
+test_much(void **state)
+{
+	static const char *const kinds[] = {"address handles", "queue pairs", "completion queues", "windows", "regions",
+					    "protection domains"};
+	const struct rig_config cfg = {.remote = true};
+
+	(void)state;
+	rig_open(&rig, &cfg, NULL);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		goes_with(kinds[i]);
+	hostile_others_go_on(&rig);
 	rig_close(&rig);
 }
 
@@ -251,6 +318,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_node),
 		cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_much),
 		cmocka_unit_test(test_no_descriptors_left),
 		cmocka_unit_test(test_nobody_reads),
 	};
