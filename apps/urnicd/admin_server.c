@@ -3,6 +3,8 @@
 
 #include "admin_proto.h"
 
+#include "dataplane/control/listen.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -288,19 +290,6 @@ server_thread(void *arg)
 
 /* ---- the socket */
 
-/* Does somebody listen there? */
-static bool
-is_alive(const struct sockaddr_un *addr)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool alive =
-		fd >= 0 && (connect(fd, (const void *)addr, sizeof(*addr)) == 0 || errno == EAGAIN);
-
-	if (fd >= 0)
-		close(fd);
-	return alive;
-}
-
 /* returns: 0 or an errno value */
 static int
 bind_path(struct nicd_admin_server *s)
@@ -310,9 +299,11 @@ bind_path(struct nicd_admin_server *s)
 
 	if (bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) == 0)
 		return 0;
-	if (errno != EADDRINUSE || lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode) ||
-	    is_alive(&s->addr))
-		return errno ? errno : EADDRINUSE;
+	if (errno != EADDRINUSE)
+		return errno;
+	/* Only one that was left behind is in the way. */
+	if (lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode) || urn_listen_knock(&s->addr) != ECONNREFUSED)
+		return EADDRINUSE;
 	if (unlink(path) != 0 || bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) != 0)
 		return errno;
 	return 0;

@@ -293,6 +293,8 @@ limits_of(const struct urn_config_quota *q)
 			[URN_QUOTA_QP] = q->qp,
 			[URN_QUOTA_CQ] = q->cq,
 			[URN_QUOTA_SRQ] = q->srq,
+			[URN_QUOTA_PD] = q->pd,
+			[URN_QUOTA_AH] = q->ah,
 			[URN_QUOTA_MR] = q->mr,
 			[URN_QUOTA_PINNED] = q->pinned,
 			[URN_QUOTA_CM] = q->cm,
@@ -331,7 +333,7 @@ nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 {
 	const struct urn_config_daemon *d = &rig->cfg->urnicd;
 	const struct urn_config_limits *l = &rig->cfg->limits;
-	struct urn_server_config cfg = {.path = rig->socket, .mode = d->mode};
+	struct urn_server_config cfg = {.path = rig->socket, .mode = d->mode, .node = d->node};
 
 	snprintf(rig->socket, sizeof(rig->socket), "%s", d->socket);
 	if (rig->socket[0] == '\0' &&

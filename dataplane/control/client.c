@@ -210,6 +210,25 @@ urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err)
 
 /* ---- taking back; the adapter's lock is held */
 
+enum {
+	TAKEN_AT_A_TIME = 32, /* objects; each takes an engine's turn or two */
+	LET_IN_US = 50,       /* for who waits to wake up: the lock is nobody's in particular */
+};
+
+void
+urn_ctl_took_back(struct urn_client *c)
+{
+	if (++c->taken < TAKEN_AT_A_TIME)
+		return;
+	c->taken = 0;
+	urn_ctl_open(c);
+	if (c->remote)
+		usleep(LET_IN_US);
+	else
+		urn_engine_wait_turn();
+	urn_ctl_shut(c);
+}
+
 static void
 take_back(struct urn_client *c, urn_ctl_fn *fn, uint32_t handle)
 {
@@ -217,6 +236,7 @@ take_back(struct urn_client *c, urn_ctl_fn *fn, uint32_t handle)
 	struct urn_abi_rep rep;
 
 	(void)fn(c, &req, &rep);
+	urn_ctl_took_back(c);
 }
 
 static void

@@ -60,6 +60,7 @@ struct urn_client {
 	uint64_t used[URN_QUOTAS];     /* the same; under the ledger's lock */
 	bool busy;                     /* a call of it is under way; under the adapter's lock */
 	unsigned int waits;            /* turns that this call has waited for memory; the call's */
+	unsigned int taken;            /* objects taken back since others were let in; under the adapter's lock */
 	uint32_t keys;                 /* first of its keys' indices (adapter.key_link); 0: none */
 	struct urn_table cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
 	struct urn_table channels;     /* struct urn_ctl_channel */

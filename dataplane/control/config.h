@@ -69,6 +69,7 @@ struct urn_config_eal {
 /* Limits of what one may have; URN_CONFIG_UNLIMITED: no limit. */
 struct urn_config_quota {
 	uint64_t qp, cq, srq, mr; /* objects; memory windows count as regions */
+	uint64_t pd, ah;	  /* protection domains, address handles */
 	uint64_t cm;		  /* ids of connection management */
 	uint64_t pinned;	  /* bytes of registered memory */
 	uint64_t channel;	  /* completion channels */

@@ -290,6 +290,7 @@ check_limits(struct urn_config_ctx *ctx)
 	static const char *const pairs[][2] = {
 		{"clients_per_uid", "clients"},	 {"qp_per_client", "qp_per_uid"},
 		{"cq_per_client", "cq_per_uid"}, {"srq_per_client", "srq_per_uid"},
+		{"pd_per_client", "pd_per_uid"}, {"ah_per_client", "ah_per_uid"},
 		{"mr_per_client", "mr_per_uid"}, {"pinned_per_client", "pinned_per_uid"},
 		{"cm_per_client", "cm_per_uid"},
 		{"channels_per_client", "channels_per_uid"},
@@ -303,6 +304,8 @@ check_limits(struct urn_config_ctx *ctx)
 		{c->qp, u->qp},
 		{c->cq, u->cq},
 		{c->srq, u->srq},
+		{c->pd, u->pd},
+		{c->ah, u->ah},
 		{c->mr, u->mr},
 		{c->pinned, u->pinned},
 		{c->cm, u->cm},
@@ -327,6 +330,38 @@ check_limits(struct urn_config_ctx *ctx)
 	}
 }
 
+/* ---- paths of the process */
+
+/* What the process makes must not be in its own way. */
+static void
+check_paths(struct urn_config_ctx *ctx)
+{
+	const struct urn_config_daemon *d = &ctx->cfg->urnicd;
+	const struct urn_ini_section *s = ctx->only[URN_CK_URNICD];
+	char lock[sizeof(d->socket) + 8] = "", control[sizeof(d->socket) + 8] = "";
+	const struct {
+		const char *path, *what, *key;
+	} list[] = {
+		{d->socket, "socket", "socket"},
+		{lock, "the lock beside the socket", "socket"},
+		{control, d->control[0] ? "control" : "the control socket beside the socket", "control"},
+		{d->pid_file, "pid_file", "pid_file"},
+	};
+
+	if (d->socket[0]) {
+		snprintf(lock, sizeof(lock), "%s.lock", d->socket);
+		snprintf(control, sizeof(control), "%s.ctl", d->socket);
+	}
+	if (d->control[0])
+		snprintf(control, sizeof(control), "%s", d->control);
+	for (unsigned int i = 1; i < RTE_DIM(list); i++)
+		for (unsigned int k = 0; k < i; k++)
+			if (list[i].path[0] && strcmp(list[i].path, list[k].path) == 0)
+				urn_config_say(ctx, urn_config_line(s, list[i].key),
+					       "%s is the path of %s as well as of %s; give each its own",
+					       list[i].path, list[k].what, list[i].what);
+}
+
 void
 urn_config_check(struct urn_config_ctx *ctx)
 {
@@ -340,4 +375,5 @@ urn_config_check(struct urn_config_ctx *ctx)
 	make_nodes(ctx);
 	check_node(ctx);
 	check_limits(ctx);
+	check_paths(ctx);
 }

@@ -104,8 +104,10 @@ urn_ctl_take_back_keys(struct urn_client *c)
 
 			/* It goes, and only it: no other call of the client makes or takes any. */
 			next = a->key_link[i].next;
-			if (a->key_kind[i] == kind)
-				(void)(kind == KEY_WINDOW ? urn_ctl_dealloc_mw : urn_ctl_dereg_mr)(c, &req, &rep);
+			if (a->key_kind[i] != kind)
+				continue;
+			(void)(kind == KEY_WINDOW ? urn_ctl_dealloc_mw : urn_ctl_dereg_mr)(c, &req, &rep);
+			urn_ctl_took_back(c);
 		}
 	}
 }

@@ -66,31 +66,49 @@ drop_lock(struct urn_listen *l)
 
 /* ---- the socket */
 
-/* Does somebody listen at the address? One that knows of no lock. */
-static bool
-is_alive(const struct sockaddr_un *addr)
+int
+urn_listen_knock(const struct sockaddr_un *addr)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool alive = fd >= 0 && (connect(fd, (const void *)addr, sizeof(*addr)) == 0 || errno == EAGAIN);
+	int err = fd >= 0 && connect(fd, (const void *)addr, sizeof(*addr)) == 0 ? 0 : errno;
 
 	if (fd >= 0)
 		close(fd);
-	return alive;
+	return err == EAGAIN ? 0 : err; /* one who has much to do */
 }
 
-/* A socket that nobody listens at any more is in the way: not a file of another kind. */
+/* Why what is at the path stays there; NULL: it is a socket that nobody listens at any more. */
+static const char *
+stays(const struct sockaddr_un *addr)
+{
+	struct stat st;
+
+	if (lstat(addr->sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
+		return "the socket can't be made: something is there that is no socket; take it away or give another path";
+	switch (urn_listen_knock(addr)) {
+	case 0: /* that knows of no lock */
+		return "another dataplane listens here; stop it or give another path";
+	case ECONNREFUSED:
+		return NULL;
+	case EPROTOTYPE:
+		return "this is the socket of another program; give another path";
+	default:
+		return "there is a socket, and whether somebody listens there can't be found out; take it away or give "
+		       "another path";
+	}
+}
+
 static int
 bind_path(struct urn_listen *l, struct urn_err *err)
 {
-	const char *path = l->addr.sun_path;
-	struct stat st;
+	const char *path = l->addr.sun_path, *why;
 
 	if (bind(l->fd, (const void *)&l->addr, sizeof(l->addr)) == 0)
 		return 0;
-	if (errno == EADDRINUSE && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
-		if (is_alive(&l->addr)) {
-			urn_err_set(err, "%s: another dataplane listens here; stop it or give another path",
-				    path);
+	if (errno == EADDRINUSE) {
+		why = stays(&l->addr);
+		if (why) {
+			urn_err_set(err, "%s: %s", path, why);
 			return -1;
 		}
 		if (unlink(path) == 0 && bind(l->fd, (const void *)&l->addr, sizeof(l->addr)) == 0)

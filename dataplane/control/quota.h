@@ -21,6 +21,8 @@ enum urn_quota {
 	URN_QUOTA_QP,
 	URN_QUOTA_CQ,
 	URN_QUOTA_SRQ,
+	URN_QUOTA_PD,
+	URN_QUOTA_AH,
 	URN_QUOTA_MR,      /* regions and windows */
 	URN_QUOTA_PINNED,  /* bytes of registered memory */
 	URN_QUOTA_CM,      /* ids of connection management, listeners among them; counted there */

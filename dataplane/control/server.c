@@ -252,6 +252,7 @@ accept_one(struct urn_server *s)
 	p->server = s;
 	p->session.limits = &s->cfg.per_client;
 	p->session.dp = s->dp;
+	p->session.node = s->cfg.node;
 	p->session.fd = fd;
 	if (!admit(s, p))
 		free(p);
@@ -319,6 +320,8 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 	}
 	s->dp = dp;
 	s->cfg = *cfg;
+	if (!s->cfg.node)
+		s->cfg.node = "";
 	if (!s->cfg.clients)
 		s->cfg.clients = DEFAULT_CLIENTS;
 	if (!s->cfg.clients_per_uid)

@@ -20,6 +20,7 @@ struct urn_server_config {
 	const char *path;     /* of the socket; at most 107 bytes */
 	mode_t mode;          /* of the socket; 0: 0600 */
 	gid_t gid;            /* its group; (gid_t)-1: as it comes */
+	const char *node;     /* whose adapters a program that names none finds first; NULL, "": as they come */
 	unsigned int clients; /* at a time; 0: 4096 */
 	unsigned int clients_per_uid;         /* 0: as many */
 	struct urn_limits per_client, per_uid; /* a limit of 0: none */

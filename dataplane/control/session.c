@@ -186,16 +186,29 @@ on_hello(struct urn_session *s, const struct urn_sock_ask *q, struct urn_sock_an
 		s->hello = true;
 }
 
+/* The adapter at this place of the list: those of the first node, then the others. NULL: there are no more */
+static const struct urn_adapter *
+listed(const struct urn_session *s, uint32_t index)
+{
+	for (unsigned int others = 0; others < 2; others++)
+		for (unsigned int i = 0; i < s->dp->adapters_n; i++) {
+			const struct urn_adapter *ad = s->dp->adapter[i];
+
+			if ((strncmp(ad->cfg.node, s->node, sizeof(ad->cfg.node)) != 0) == others && index-- == 0)
+				return ad;
+		}
+	return NULL;
+}
+
 static void
 on_list(struct urn_session *s, const struct urn_sock_ask *q, struct urn_sock_answer *a)
 {
-	const struct urn_adapter *ad;
+	const struct urn_adapter *ad = listed(s, q->list.index);
 
-	if (q->list.index >= s->dp->adapters_n) {
+	if (!ad) {
 		refuse(a, ENOENT, "there are %u adapters", s->dp->adapters_n);
 		return;
 	}
-	ad = s->dp->adapter[q->list.index];
 	memcpy(a->device.name, ad->cfg.name, sizeof(a->device.name));
 	memcpy(a->device.node, ad->cfg.node, sizeof(a->device.node));
 	a->device.guid = urn_adapter_guid(ad);

@@ -13,6 +13,7 @@ struct urn_limits;
 
 struct urn_session {
 	struct urn_dp *dp;
+	const char *node;          /* whose adapters come first in the list; "": as they are; the server's */
 	int fd;                    /* the connection; ours */
 	struct ucred peer;         /* who it is, as the kernel says */
 	struct urn_account *account; /* of its user; the server's */

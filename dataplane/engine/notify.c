@@ -78,10 +78,16 @@ look(struct urn_shard *s, struct urn_cq *cq)
 	arm = atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE);
 	if (arm == URN_CQ_ARM_NONE)
 		return;
-	if (tell(s->tp, cq->channel_fd, &ev) == TOLD)
+	switch (tell(s->tp, cq->channel_fd, &ev)) {
+	case TOLD:
 		cq->events++;
-	else
+		break;
+	case NO_ROOM:
 		look_again(s, cq, arm);
+		break;
+	case NOBODY: /* nor will there be anybody */
+		break;
+	}
 }
 
 static void

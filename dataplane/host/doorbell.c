@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "host/doorbell.h"
 
-/* Move on to the next leaf word with bits. returns false when there is none. */
+/*
+ * Leaf words that are looked at in a call. A client may say of all its words that there is
+ * something in them, each turn anew: that shall cost its engine no more than a few rings.
+ */
+enum { WORDS_A_CALL = 64 };
+
+/*
+ * Move on to the next leaf word with bits, by looking at *words at most. returns false when
+ * there is none, or none so far: *words is 0 then
+ */
 static bool
-next_word(struct urn_db_scan *s)
+next_word(struct urn_db_scan *s, unsigned int *words)
 {
 	for (;;) {
 		while (s->left_top) {
 			uint32_t i = (uint32_t)__builtin_ctzll(s->left_top);
 
+			if (*words == 0)
+				return false;
+			--*words;
 			s->left_top &= s->left_top - 1;
 			s->word = s->top * 64 + i;
 			/* Acquire: the queue's prod, stored before the ring, is seen after. */
@@ -30,11 +42,12 @@ next_word(struct urn_db_scan *s)
 unsigned int
 urn_db_take(struct urn_db_scan *s, uint32_t *ids, unsigned int max)
 {
-	unsigned int n = 0;
+	unsigned int n = 0, words = WORDS_A_CALL;
 
 	while (n < max) {
-		if (!s->left && !next_word(s)) {
-			s->top = UINT32_MAX; /* the next call starts at the first word */
+		if (!s->left && !next_word(s, &words)) {
+			if (words)
+				s->top = UINT32_MAX; /* the next call starts at the first word */
 			break;
 		}
 		while (s->left && n < max) {

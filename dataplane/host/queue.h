@@ -152,7 +152,7 @@ urn_rq_take(struct urn_rq *rq, struct urn_recv *out, uint32_t taker, struct urn_
 	struct urn_abi_rwqe *w = (void *)((uint8_t *)rq->hdr + URN_ABI_WQ_SLOTS +
 					  (size_t)(rq->cons & rq->mask) * rq->stride);
 	const struct urn_abi_sge *sge = (const void *)(w + 1);
-	uint32_t n = w->num_sge;
+	uint32_t n = *(const volatile uint32_t *)&w->num_sge; /* read once, whatever the client does meanwhile */
 	uint64_t total = 0;
 	bool ok = n <= rq->max_sge;
 

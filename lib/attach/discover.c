@@ -132,6 +132,12 @@ urn_remote_offer_one(const char *path, const struct urn_sock_device *found)
 }
 
 void
+urn_remote_offer_forked(void)
+{
+	pthread_mutex_init(&urn_remote_lock, NULL);
+}
+
+void
 urn_remote_offer(void)
 {
 	const char *node = secure_getenv("URNIC_NODE");

@@ -82,7 +82,10 @@ urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned
 	return n >= 0 || errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;
 }
 
-/* Descriptors beyond `max` are closed. returns: 0 or an errno value; *n: how many came */
+/*
+ * Descriptors beyond `max` are closed. returns: 0 or an errno value, EMFILE: the message is there,
+ * but this program has no room for its descriptors; *n: how many came
+ */
 static int
 urn_remote_receive(int fd, struct urn_sock_answer *a, int *fds, unsigned int max, unsigned int *n)
 {
@@ -119,7 +122,13 @@ urn_remote_receive(int fd, struct urn_sock_answer *a, int *fds, unsigned int max
 				close(one);
 		}
 	}
-	return got == (ssize_t)sizeof(*a) ? 0 : ENODEV;
+	if (got != (ssize_t)sizeof(*a))
+		return ENODEV;
+	if (!(msg.msg_flags & MSG_CTRUNC))
+		return 0;
+	while (*n > 0)
+		close(fds[--*n]);
+	return EMFILE;
 }
 
 /* Ask, and wait for the answer. returns: 0 or an errno value */
@@ -140,8 +149,15 @@ urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, 
 	err = urn_remote_send(fd, q, extra, count);
 	if (err != 0 && err != ENODEV)
 		return urn_fail(err, "the dataplane can't be asked: %s", strerror(err));
-	if (urn_remote_receive(fd, a, fds, max, n) != 0)
+	switch (urn_remote_receive(fd, a, fds, max, n)) {
+	case 0:
+		break;
+	case EMFILE:
+		return urn_fail(EMFILE, "this program has no descriptors left for those that the dataplane "
+			"hands over (RLIMIT_NOFILE)");
+	default:
 		return urn_fail(err ? err : ENODEV, URN_GONE);
+	}
 	if (a->head.magic != URN_SOCK_MAGIC || a->head.bytes != sizeof(*a))
 		return urn_fail(EPROTO, "what listens at the socket is no dataplane of urnic's");
 	a->why[sizeof(a->why) - 1] = '\0';
@@ -163,11 +179,14 @@ urn_remote_socket(const char *path)
 			sizeof(addr.sun_path) - 1), -1;
 	memcpy(addr.sun_path, path, strlen(path));
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0)
+	if (fd < 0)
+		return urn_fail(errno, "no descriptor for a connection to the dataplane: %s", strerror(errno)), -1;
+	do /* it waits while many come at once, and begins anew after a signal */
+		err = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : errno;
+	while (err == EINTR);
+	if (err == 0)
 		return fd;
-	err = errno;
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	urn_fail(err, "no dataplane at %s (%s): start urnicd, or say where by URNIC_SOCKET", path,
 		strerror(err));
 	return -1;
@@ -207,12 +226,15 @@ urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out)
 
 /* ---- the channel */
 
-/* One control call; fd: two descriptors that come back. returns: 0 or an errno value */
+/*
+ * One control call; fd: two descriptors that come back. returns: 0 or an errno value; with EMFILE
+ * rep->handle says what was made in vain
+ */
 static int
 urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct urn_abi_rep *rep, int *fd)
 {
 	struct urn_sock_ask q = {.call = *req};
-	struct urn_sock_answer a;
+	struct urn_sock_answer a = {0};
 	unsigned int n;
 	int err;
 
@@ -226,6 +248,7 @@ urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct 
 		return rep->err == 0 && fd != NULL && n != 2 ? EPROTO : rep->err;
 	}
 	rep->err = err;
+	rep->handle = a.call.handle;
 	snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_attach_error());
 	return err;
 }
@@ -240,10 +263,17 @@ static int
 urn_remote_pipe(void *ctx, enum urn_ctl_op op, struct urn_abi_rep *rep, int fd[2])
 {
 	struct urn_abi_req req = {.op = op};
+	struct urn_abi_rep none;
+	int err;
 
 	if (op == URN_CTL_ASYNC_FD)
 		req.async_fd.fd = -1;
-	return urn_remote_ask_call(ctx, &req, rep, fd);
+	err = urn_remote_ask_call(ctx, &req, rep, fd);
+	if (err == EMFILE && op == URN_CTL_CREATE_CHANNEL && rep->handle != 0) {
+		req = (struct urn_abi_req){.op = URN_CTL_DESTROY_CHANNEL, .handle = rep->handle};
+		urn_remote_call(ctx, &req, &none);
+	}
+	return err;
 }
 
 static void

@@ -22,5 +22,7 @@ struct urn_abi_channel *urn_remote_open(int fd, const char name[32]);
 const char *urn_remote_path(char *buf, size_t size);
 /* Put the adapters of the dataplane at the usual place on offer, if it is there. */
 void urn_remote_offer(void);
+/* In a child of fork(): whoever was doing that is not here. */
+void urn_remote_offer_forked(void);
 
 #endif

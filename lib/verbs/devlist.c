@@ -39,10 +39,17 @@ urn_registry_hold(void)
 void
 urn_registry_go_on(bool forked)
 {
-	if (forked)
-		pthread_mutex_init(&urn_registry_lock, NULL);
-	else
+	struct urn_offer *o;
+
+	if (!forked) {
 		pthread_mutex_unlock(&urn_registry_lock);
+		return;
+	}
+	pthread_mutex_init(&urn_registry_lock, NULL);
+	/* Who was opening a device or looking for some, and waited for a dataplane, is not in the child. */
+	for (o = urn_offers; o != NULL; o = o->next)
+		pthread_mutex_init(&o->use, NULL);
+	urn_remote_offer_forked();
 }
 
 struct urn_device *
@@ -168,6 +175,7 @@ ibv_get_device_list(int *num_devices)
 	struct urn_offer *o;
 	size_t n = 0;
 
+	urn_gone_forks();
 	urn_remote_offer();
 	pthread_mutex_lock(&urn_registry_lock);
 	for (o = urn_offers; o != NULL; o = o->next)

@@ -52,6 +52,59 @@ urn_events_none(struct ibv_context *c)
 	return -1;
 }
 
+/* ---- what we tell ourselves: a queue that was armed and had something in it */
+
+/* Write events that a channel owes, as far as there is room. */
+static void
+urn_channel_settle(struct urn_channel *ch)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&ch->owed_lock);
+	while (err == 0 && ch->owed_n > 0) {
+		err = urn_pipe_write(ch->way.write_fd, &ch->owed[ch->owed_n - 1]);
+		ch->owed_n -= err == 0;
+	}
+	if (err == EPIPE)
+		ch->owed_n = 0; /* the dataplane is gone, and who reads is told so */
+	atomic_store(&ch->owes, ch->owed_n != 0);
+	pthread_mutex_unlock(&ch->owed_lock);
+}
+
+static int
+urn_channel_owe(struct urn_channel *ch, const struct urn_abi_event *ev)
+{
+	uint32_t cap = ch->owed_cap ? 2 * ch->owed_cap : 64;
+	struct urn_abi_event *owed = ch->owed;
+
+	if (ch->owed_n == ch->owed_cap) {
+		owed = reallocarray(owed, cap, sizeof(*owed));
+		if (owed == NULL)
+			return ENOMEM;
+		ch->owed = owed;
+		ch->owed_cap = cap;
+	}
+	owed[ch->owed_n++] = *ev;
+	atomic_store(&ch->owes, true);
+	return 0;
+}
+
+int
+urn_channel_tell(struct urn_channel *ch, const struct urn_abi_event *ev)
+{
+	int err = urn_pipe_write(ch->way.write_fd, ev);
+
+	if (err != EAGAIN)
+		return err;
+	/* Full, so its reader comes back, and makes room. */
+	pthread_mutex_lock(&ch->owed_lock);
+	err = urn_channel_owe(ch, ev);
+	pthread_mutex_unlock(&ch->owed_lock);
+	if (err == 0)
+		urn_channel_settle(ch); /* unless all has been read since */
+	return err;
+}
+
 /* ---- completion channels */
 
 struct ibv_comp_channel *
@@ -67,6 +120,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 		return NULL;
 	}
 	ch->ibv.context = context;
+	pthread_mutex_init(&ch->owed_lock, NULL);
 	urn_gone_join(urn_ctx(context), &ch->way);
 	return &ch->ibv;
 }
@@ -88,6 +142,8 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	urn_gone_leave(urn_ctx(channel->context), &ch->way);
 	close(ch->ibv.fd);
 	close(ch->way.write_fd);
+	pthread_mutex_destroy(&ch->owed_lock);
+	free(ch->owed);
 	free(ch);
 	return 0;
 }
@@ -112,6 +168,8 @@ ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq
 		}
 		if (err != 0)
 			return -1;
+		if (atomic_load(&((struct urn_channel *)channel)->owes))
+			urn_channel_settle((struct urn_channel *)channel);
 		found = urn_objs_find(objs, URN_OBJ_CQ, ev.cookie, offsetof(struct urn_cq, comp_got));
 	} while (found == NULL);
 	atomic_store_explicit(&found->expects, false, memory_order_relaxed);

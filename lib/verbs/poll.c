@@ -322,7 +322,7 @@ urn_cq_arm(struct urn_cq *cq, enum urn_abi_cq_arm arm)
 		return 0;
 	if (atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE) == URN_CQ_ARM_NONE)
 		return 0;
-	err = urn_pipe_write(((struct urn_channel *)cq->ibv.channel)->way.write_fd, &ev);
+	err = urn_channel_tell((struct urn_channel *)cq->ibv.channel, &ev);
 	return err == EPIPE ? 0 : err; /* the dataplane just died, and whoever reads is told all the same */
 }
 

@@ -154,6 +154,11 @@ struct urn_channel {
 	struct ibv_comp_channel ibv;
 	struct urn_way way;
 	int32_t handle;             /* what names it to the dataplane: way.write_fd, or a handle */
+	/* Events of ours that found its pipe full. */
+	pthread_mutex_t owed_lock;
+	struct urn_abi_event *owed; /* owed_n of them, room for owed_cap; under the lock */
+	uint32_t owed_n, owed_cap;
+	_Atomic bool owes;          /* owed_n is not 0; changed under the lock */
 };
 
 static inline struct urn_ctx *
@@ -234,6 +239,8 @@ int urn_cq_resize_end(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off
 
 /* ---- a dataplane in another process that is gone (gone.c) */
 
+/* From now on locks are whole in children of fork(). */
+void urn_gone_forks(void);
 /* From now on this context hears of its dataplane's death, and of fork(). returns: 0 or an errno value */
 int urn_gone_watch(struct urn_ctx *ctx);
 /* It does not any more; before its channel is closed. */
@@ -257,6 +264,12 @@ void urn_registry_go_on(bool forked);
 struct urn_abi_cqe *urn_cq_next(const struct urn_cq *cq);
 /* Show nothing any more (poll.c). */
 void urn_cq_blind(struct urn_cq *cq);
+
+/*
+ * Tell a channel's reader what the dataplane does not: at once, or when whoever reads has
+ * made room. returns: 0, or an errno value (ENOMEM; EPIPE: ended, which the reader is told by itself)
+ */
+int urn_channel_tell(struct urn_channel *ch, const struct urn_abi_event *ev);
 
 /* Receive queues. */
 void urn_rq_map(struct urn_rq *rq, const struct urn_dev *dev, uint64_t off, uint32_t entries,

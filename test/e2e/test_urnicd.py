@@ -129,6 +129,31 @@ class Urnicd(unittest.TestCase):
             for w in words:
                 self.assertIn(w, p.stderr)
 
+    def listed(self):
+        """The nodes of the adapters, in the order in which programs find them (lib/abi/socket.h)."""
+        nodes = []
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.connect(self.socket)
+
+            def ask(kind, word):
+                s.send(struct.pack("=IHHII2I", 0x6e72752f, 1, kind, 0, 24, word, 0))
+                a = s.recv(4096)
+                return struct.unpack_from("=i", a, 16)[0], a[144:]
+
+            _, what = ask(1, 0)  # another version; the answer says which it is
+            self.assertEqual(ask(1, struct.unpack_from("=I", what)[0])[0], 0)
+            while True:
+                err, what = ask(2, len(nodes))
+                if err:
+                    return nodes
+                nodes.append(what[32:64].rstrip(b"\0").decode())
+
+    def test_node_of_programs_that_name_none(self):
+        for more, nodes in (("", ["a", "b"]), ("node = a", ["a", "b"]), ("node = b", ["b", "a"])):
+            p = self.start(more=more)
+            self.assertEqual(self.listed(), nodes, more)
+            self.assertEqual(self.stop(p), 0)
+
     def test_no_such_node(self):
         p = self.start()
         one = subprocess.run([PERF, "send_lat", "--attach", self.socket, "--nodes", "a,nobody"],
@@ -144,6 +169,20 @@ class Urnicd(unittest.TestCase):
         self.assertIn("another dataplane listens here", q.stderr)
         self.perf("send_lat", "--iters", "10")
         self.assertEqual(self.stop(p), 0)
+
+    def test_sockets_of_other_programs_stay(self):
+        """A path of a typing mistake is not taken from who has it."""
+        path = os.path.join(self.dir.name, "bus")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+            s.bind(path)
+            s.listen()
+            for key, words in (("control", "can't be made: Address already in use"), ("socket", "of another program")):
+                config = self.config(**({"socket": path} if key == "socket" else {"more": f"control = {path}"}))
+                q = subprocess.run([NICD, "-c", config], capture_output=True, text=True, timeout=SECONDS)
+                self.assertEqual(q.returncode, 1, key)
+                self.assertIn(words, q.stderr)
+                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as c:
+                    c.connect(path)
 
     def test_many_at_once_and_one_gets_the_socket(self):
         cmd = [NICD, "-c", self.config()]

@@ -58,6 +58,18 @@ count(struct sim_client *c, const struct urn_abi_req *req, const struct urn_abi_
 	case URN_CTL_DESTROY_SRQ:
 		c->has[URN_QUOTA_SRQ]--;
 		break;
+	case URN_CTL_ALLOC_PD:
+		c->has[URN_QUOTA_PD]++;
+		break;
+	case URN_CTL_DEALLOC_PD:
+		c->has[URN_QUOTA_PD]--;
+		break;
+	case URN_CTL_CREATE_AH:
+		c->has[URN_QUOTA_AH]++;
+		break;
+	case URN_CTL_DESTROY_AH:
+		c->has[URN_QUOTA_AH]--;
+		break;
 	case URN_CTL_ALLOC_MW:
 		c->has[URN_QUOTA_MR]++;
 		break;

@@ -44,6 +44,7 @@ struct rig_config {
 	bool remote;
 	struct urn_limits per_client, per_uid; /* remote: of clients; 0: none */
 	unsigned int clients_per_uid;
+	const char *node;          /* remote: of programs that name none; NULL: none */
 };
 
 enum { RIG_LATE = 64 };

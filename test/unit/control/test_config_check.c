@@ -115,6 +115,30 @@ nodes(void **state)
 }
 
 static void
+paths(void **state)
+{
+	static const struct config_case cases[] = {
+		{"[urnicd]\nsocket = /s\ncontrol = /s\n",
+		 "3: /s is the path of socket as well as of control; give each its own\n"},
+		{"[urnicd]\ncontrol = /s.lock\nsocket = /s\n",
+		 "2: /s.lock is the path of the lock beside the socket as well as of control; give each its "
+		 "own\n"},
+		{"[urnicd]\nsocket = /s\npid_file = /s\n",
+		 "3: /s is the path of socket as well as of pid_file; give each its own\n"},
+		{"[urnicd]\npid_file = /s.ctl\nsocket = /s\n",
+		 "2: /s.ctl is the path of the control socket beside the socket as well as of pid_file; give each "
+		 "its own\n"},
+		{"[urnicd]\npid_file = /c\ncontrol = /c\n",
+		 "2: /c is the path of control as well as of pid_file; give each its own\n"},
+	};
+
+	(void)state;
+	config_cases(cases, RTE_DIM(cases));
+	urn_config_free(config_good("[urnicd]\nsocket = /s\ncontrol = /c\npid_file = /s.ctl\n" CONFIG_REST));
+	urn_config_free(config_good("[urnicd]\npid_file = /p\n" CONFIG_REST));
+}
+
+static void
 limits(void **state)
 {
 	static const struct config_case cases[] = {
@@ -142,7 +166,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(engines),	  cmocka_unit_test(ports),
 		cmocka_unit_test(too_many_ports), cmocka_unit_test(addresses),
-		cmocka_unit_test(nodes),	  cmocka_unit_test(limits),
+		cmocka_unit_test(nodes),	  cmocka_unit_test(limits), cmocka_unit_test(paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 
+#include "control/adapter.h"
 #include "switch/fdb.h"
 
 static void
@@ -120,6 +121,10 @@ presets(void **state)
 	assert_int_equal(c->limits.clients, 4096);
 	assert_int_equal(c->limits.per_uid.mr, 262144);
 	assert_true(c->limits.per_client.pinned == 16ull << 30);
+	/* No program has all that an adapter has to give. */
+	assert_true(c->limits.per_client.qp < a->max_qp && c->limits.per_client.mr < a->max_mr);
+	assert_true(c->limits.per_uid.pd < URN_ADAPTER_MAX_PD && c->limits.per_uid.ah < URN_ADAPTER_MAX_AH);
+	assert_true(c->limits.per_client.pd < c->limits.per_uid.pd && c->limits.per_client.ah < c->limits.per_uid.ah);
 	assert_int_equal(c->engines, 1);
 	assert_int_equal(c->engine[0].lcore, -1);
 	assert_int_equal(c->engine[0].engine.idle, URN_IDLE_SLEEP);

@@ -120,11 +120,45 @@ test_link(void **state)
 	assert_int_equal(unlink(lock), 0);
 }
 
+/* What is somebody else's stays, whatever it is, and is told apart. */
+static void
+test_of_others(void **state)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct stat before, after;
+	struct urn_err err = {""};
+	struct urn_listen l;
+
+	(void)state;
+	memcpy(addr.sun_path, path, strlen(path) + 1);
+	for (int type = SOCK_STREAM; type <= SOCK_DGRAM; type++) {
+		int fd = socket(AF_UNIX, type, 0);
+
+		assert_int_equal(bind(fd, (void *)&addr, sizeof(addr)), 0);
+		if (type == SOCK_STREAM)
+			assert_int_equal(listen(fd, 8), 0);
+		assert_int_equal(stat(path, &before), 0);
+		assert_int_equal(urn_listen_open(&l, path, 0, (gid_t)-1, &err), -1);
+		assert_non_null(strstr(err.text, "the socket of another program"));
+		urn_listen_close(&l);
+		assert_int_equal(stat(path, &after), 0);
+		assert_int_equal(before.st_ino, after.st_ino);
+		close(fd);
+		unlink(path);
+	}
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(urn_listen_open(&l, path, 0, (gid_t)-1, &err), -1);
+	assert_non_null(strstr(err.text, "no socket"));
+	urn_listen_close(&l);
+	assert_int_equal(rmdir(path), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one),
+		cmocka_unit_test(test_of_others),
 		cmocka_unit_test(test_lock_first),
 		cmocka_unit_test(test_left_behind),
 		cmocka_unit_test(test_link),

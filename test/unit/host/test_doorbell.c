@@ -57,6 +57,46 @@ test_all_ids(void **state)
 	free(db);
 }
 
+/*
+ * A client says of all its words that there is something in them, and there is nothing: each
+ * call looks at a few, and what rings meanwhile is found, wherever the scan stands.
+ */
+static void
+test_flood(void **state)
+{
+	static const uint32_t rings[] = {0, 4095, 131072, 262143};
+	struct urn_db_scan s;
+	struct urn_abi_db *db = db_new(&s, URN_ABI_MAX_QP_ENGINE);
+	uint32_t id[32];
+
+	(void)state;
+	for (unsigned int r = 0; r < sizeof(rings) / sizeof(rings[0]); r++) {
+		unsigned int calls = 0, got = 0;
+
+		for (unsigned int t = 0; t < URN_ABI_DB_TOPS; t++)
+			atomic_store(&db->top[t], UINT64_MAX);
+		assert_int_equal(urn_abi_db_ring(db, rings[r]), 0);
+		for (; urn_db_any(&s); calls++) {
+			unsigned int looked = 0;
+			unsigned int before = (unsigned int)__builtin_popcountll(s.left_top);
+
+			for (unsigned int t = 0; t < URN_ABI_DB_TOPS; t++)
+				before += (unsigned int)__builtin_popcountll(atomic_load(&db->top[t]));
+			got += urn_db_take(&s, id, 32);
+			if (got == 1)
+				assert_int_equal(id[0], rings[r]);
+			looked = before - (unsigned int)__builtin_popcountll(s.left_top);
+			for (unsigned int t = 0; t < URN_ABI_DB_TOPS; t++)
+				looked -= (unsigned int)__builtin_popcountll(atomic_load(&db->top[t]));
+			assert_in_range(looked, 0, 64);
+		}
+		assert_int_equal(got, 1);
+		assert_in_range(calls, 64, 80);
+		assert_int_equal(urn_db_take(&s, id, 32), 0);
+	}
+	free(db);
+}
+
 /* A ring that comes in the middle of a scan is not lost, before or behind where it stands. */
 static void
 test_middle(void **state)
@@ -167,7 +207,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_ids), cmocka_unit_test(test_middle),
+		cmocka_unit_test(test_all_ids), cmocka_unit_test(test_middle), cmocka_unit_test(test_flood),
 		cmocka_unit_test(test_asleep), cmocka_unit_test(test_no_lost_ring),
 	};
 

@@ -4,6 +4,9 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct urn_abi_channel *
 make(void *arg)
@@ -157,12 +160,81 @@ offer_fails(void **state)
 	fake_free(a);
 }
 
+/* A dataplane that keeps who opens its device waiting. */
+struct slow {
+	struct fake *f;
+	struct ibv_device *dev;
+	_Atomic bool stalls, waits;
+	int go[2]; /* a pipe that it waits for */
+};
+
+static struct urn_abi_channel *
+make_slow(void *arg)
+{
+	struct slow *s = arg;
+	char c;
+
+	if (atomic_load(&s->stalls)) {
+		atomic_store(&s->waits, true);
+		assert_int_equal(read(s->go[0], &c, 1), 1);
+	}
+	return &s->f->channel;
+}
+
+static void *
+slow_opener(void *arg)
+{
+	struct slow *s = arg;
+	struct ibv_context *c = ibv_open_device(s->dev);
+
+	return c != NULL && ibv_close_device(c) == 0 ? s : NULL;
+}
+
+/* A child of fork() opens a device that another thread of its parent was just opening. */
+static void
+fork_while_opening(void **state)
+{
+	struct slow s = {.f = fake_new()};
+	struct ibv_device **list;
+	pthread_t t;
+	void *done;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(s.go), 0);
+	assert_int_equal(urn_attach_offer(make_slow, &s), 0);
+	list = ibv_get_device_list(NULL);
+	s.dev = list[0];
+	atomic_store(&s.stalls, true);
+	assert_int_equal(pthread_create(&t, NULL, slow_opener, &s), 0);
+	while (!atomic_load(&s.waits))
+		sched_yield();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(30);
+		atomic_store(&s.stalls, false);
+		_exit(slow_opener(&s) == &s ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(write(s.go[1], "", 1), 1);
+	assert_int_equal(pthread_join(t, &done), 0);
+	assert_ptr_equal(done, &s);
+	ibv_free_device_list(list);
+	assert_int_equal(urn_attach_withdraw(make_slow, &s), 0);
+	close(s.go[0]);
+	close(s.go[1]);
+	fake_free(s.f);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(list_and_open), cmocka_unit_test(withdrawn),
-		cmocka_unit_test(withdraw_while_opening), cmocka_unit_test(offer_fails),
+		cmocka_unit_test(withdraw_while_opening), cmocka_unit_test(offer_fails), cmocka_unit_test(fork_while_opening),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,52 @@ channel_stale_event(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(ch), 0);
 }
 
+/*
+ * Arming a queue that has something in it tells so by our own hand; where the pipe is full
+ * that is owed until there is room: no arming fails, and no event is lost.
+ */
+static void
+channel_full(void **state)
+{
+	enum { CQS = 8 };
+	struct env *e = *state;
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(e->c);
+	struct fake_wc wc = {.qpn = 1};
+	struct ibv_cq *cq[CQS], *got;
+	unsigned int sent[CQS] = {0}, room, n = 0;
+	void *ctx;
+
+	nonblocking(ch->fd);
+	for (uintptr_t i = 0; i < CQS; i++) {
+		cq[i] = ibv_create_cq(e->c, 4, (void *)i, ch, 0);
+		assert_non_null(cq[i]);
+		fake_complete(e->f, cq[i]->handle, &wc);
+	}
+	room = (unsigned int)fcntl(e->f->last.create_cq.channel_fd, F_GETPIPE_SZ) / sizeof(struct urn_abi_event);
+	/* Twice what the pipe holds, with some being read in between. */
+	for (unsigned int i = 0; i < 2 * room; i++) {
+		assert_int_equal(ibv_req_notify_cq(cq[i % CQS], i & 1), 0);
+		sent[i % CQS]++;
+		if (i % 5 == 4 && ibv_get_cq_event(ch, &got, &ctx) == 0)
+			sent[(uintptr_t)ctx]--;
+	}
+	/* One is destroyed meanwhile: what is owed of it is passed over. */
+	ibv_ack_cq_events(cq[0], 2 * room / CQS - sent[0]);
+	assert_int_equal(ibv_destroy_cq(cq[0]), 0);
+	while (ibv_get_cq_event(ch, &got, &ctx) == 0) {
+		sent[(uintptr_t)ctx]--;
+		n++;
+	}
+	assert_int_equal(errno, EAGAIN);
+	assert_true(n > room);
+	for (unsigned int i = 1; i < CQS; i++) {
+		assert_int_equal(sent[i], 0);
+		ibv_ack_cq_events(cq[i], 2 * room / CQS);
+		assert_int_equal(ibv_destroy_cq(cq[i]), 0);
+	}
+	assert_int_equal(ibv_destroy_comp_channel(ch), 0);
+}
+
 struct waiter {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
@@ -201,7 +247,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RC(channel_ends), RC(channel_stale_event), RC(destroy_cq_waits), RC(async_elements), RC(async_stale),
+		RC(channel_ends), RC(channel_stale_event), RC(channel_full), RC(destroy_cq_waits), RC(async_elements),
+		RC(async_stale),
 		RC(destroy_qp_waits),
 	};
 

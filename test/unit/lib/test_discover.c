@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Looking for a dataplane, where one is slow: against a socket that is answered by
+ * hand. test/verbs/test_attach.c looks for real ones.
+ */
+#include "test.h"
+
+#include "abi/socket.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PEERS = 8 };
+
+/* Answers all but the first one who asks for the list, and that one when it ends. */
+struct server {
+	char dir[64], path[96];
+	int fd, stop[2];          /* the socket; a pipe that ends it */
+	struct pollfd p[2 + PEERS];
+	unsigned int n;           /* in use of p */
+	int slow;                 /* the connection that waits for its answer; -1: none yet */
+	_Atomic bool stalls;      /* there is one */
+	pthread_t thread;
+};
+
+static int
+dial(const struct server *s, int flags)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | flags, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", s->path);
+	assert_true(fd >= 0);
+	if (connect(fd, (void *)&addr, sizeof(addr)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static void
+reply(int fd, uint16_t kind, int err)
+{
+	struct urn_sock_answer a = {
+		.head = {URN_SOCK_MAGIC, URN_SOCK_VERSION, kind, 0, sizeof(a)},
+		.err = err,
+	};
+
+	a.hello.abi = URN_ABI_VERSION;
+	(void)!send(fd, &a, sizeof(a), MSG_NOSIGNAL);
+}
+
+/* A message, or the end. */
+static void
+serve(struct server *s, struct pollfd *p)
+{
+	struct urn_sock_ask q;
+	ssize_t n = recv(p->fd, &q, sizeof(q), 0);
+
+	if (n <= 0) {
+		close(p->fd);
+		p->fd = -1;
+	} else if (q.head.kind == URN_SOCK_LIST && s->slow < 0) {
+		s->slow = p->fd;
+		atomic_store(&s->stalls, true);
+	} else {
+		reply(p->fd, q.head.kind, q.head.kind == URN_SOCK_LIST ? ENOENT : 0);
+	}
+}
+
+static void *
+server_thread(void *arg)
+{
+	struct server *s = arg;
+
+	for (;;) {
+		if (poll(s->p, s->n, -1) <= 0)
+			continue;
+		if (s->p[0].revents) {
+			reply(s->slow, URN_SOCK_LIST, ENOENT);
+			return NULL;
+		}
+		for (unsigned int i = 2; i < s->n; i++)
+			if (s->p[i].revents)
+				serve(s, &s->p[i]);
+		if (s->p[1].revents && s->n < 2 + PEERS)
+			s->p[s->n++] = (struct pollfd){.fd = accept(s->fd, NULL, NULL), .events = POLLIN};
+	}
+}
+
+static void
+listen_at(struct server *s, int backlog)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+
+	memset(s, 0, sizeof(*s));
+	snprintf(s->dir, sizeof(s->dir), "/tmp/urnic-test.XXXXXX");
+	assert_non_null(mkdtemp(s->dir));
+	snprintf(s->path, sizeof(s->path), "%s/sock", s->dir);
+	s->slow = -1;
+	s->fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", s->path);
+	assert_int_equal(bind(s->fd, (void *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(s->fd, backlog), 0);
+}
+
+static void
+remove_it(struct server *s)
+{
+	unlink(s->path);
+	rmdir(s->dir);
+}
+
+static void *
+look(void *arg)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	ibv_free_device_list(list);
+	return list != NULL ? arg : NULL;
+}
+
+/* A child of fork() looks for devices, as another thread of its parent was just doing. */
+static void
+test_fork(void **state)
+{
+	struct server s;
+	pthread_t t;
+	void *done;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	listen_at(&s, 8);
+	assert_int_equal(pipe(s.stop), 0);
+	s.p[s.n++] = (struct pollfd){.fd = s.stop[0], .events = POLLIN};
+	s.p[s.n++] = (struct pollfd){.fd = s.fd, .events = POLLIN};
+	assert_int_equal(pthread_create(&s.thread, NULL, server_thread, &s), 0);
+	setenv("URNIC_SOCKET", s.path, 1);
+	assert_int_equal(pthread_create(&t, NULL, look, &s), 0);
+	while (!atomic_load(&s.stalls))
+		sched_yield();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(30);
+		_exit(look(&s) == &s ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(write(s.stop[1], "", 1), 1);
+	assert_int_equal(pthread_join(s.thread, NULL), 0);
+	assert_int_equal(pthread_join(t, &done), 0);
+	assert_ptr_equal(done, &s);
+	unsetenv("URNIC_SOCKET");
+	for (unsigned int i = 0; i < s.n; i++)
+		if (s.p[i].fd >= 0)
+			close(s.p[i].fd);
+	close(s.stop[1]);
+	remove_it(&s);
+}
+
+/* ---- a signal */
+
+static _Atomic unsigned int signals;
+static _Atomic int caller;
+
+static void
+on_signal(int sig)
+{
+	(void)sig;
+	atomic_fetch_add(&signals, 1);
+}
+
+struct caller {
+	const struct server *s;
+	int err;
+	char why[256];
+};
+
+static void *
+call(void *arg)
+{
+	struct caller *c = arg;
+
+	atomic_store(&caller, (int)syscall(SYS_gettid));
+	errno = 0;
+	c->err = urn_attach_connect(c->s->path, NULL) == NULL ? errno : 0;
+	snprintf(c->why, sizeof(c->why), "%s", urn_attach_error());
+	return NULL;
+}
+
+/* Is the thread asleep? */
+static bool
+asleep(int tid)
+{
+	char path[64], line[512] = "";
+	const char *p;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	p = fgets(line, sizeof(line), f) != NULL ? strrchr(line, ')') : NULL;
+	fclose(f);
+	return p != NULL && p[2] == 'S';
+}
+
+/* Many come at once, and who waits to be let in gets a signal: it waits on. */
+static void
+test_signal(void **state)
+{
+	struct sigaction act = {.sa_handler = on_signal}, before; /* without SA_RESTART */
+	struct server s;
+	struct caller c = {.s = &s};
+	int fd[64], n = 0;
+	pthread_t t;
+
+	(void)state;
+	listen_at(&s, 0);
+	while (n < 64 && (fd[n] = dial(&s, SOCK_NONBLOCK)) >= 0)
+		n++;
+	assert_int_equal(errno, EAGAIN); /* full */
+	assert_int_equal(sigaction(SIGUSR1, &act, &before), 0);
+	assert_int_equal(pthread_create(&t, NULL, call, &c), 0);
+	while (!atomic_load(&caller) || !asleep(atomic_load(&caller)))
+		sched_yield();
+	assert_int_equal(pthread_kill(t, SIGUSR1), 0);
+	while (!atomic_load(&signals))
+		sched_yield();
+	/* Nobody listens any more: that, and not the signal, is what it fails by. */
+	close(s.fd);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(c.err, ECONNREFUSED);
+	assert_non_null(strstr(c.why, "no dataplane at"));
+	assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+	while (n > 0)
+		close(fd[--n]);
+	remove_it(&s);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_fork), cmocka_unit_test(test_signal)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
