@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "rig.h"
+#include "rig_priv.h"
 
 #include "control/adapter.h"
 #include "common/test_sent.h"
@@ -20,8 +20,8 @@
 #include <unistd.h>
 #include <time.h>
 
-static void
-die(const char *what, const char *why)
+void
+rig_die(const char *what, const char *why)
 {
 	fail_msg("%s: %s", what, why);
 }
@@ -56,7 +56,7 @@ open_ports(struct rig *r)
 		struct urn_eal_config ec = {.program = "test", .memory_mb = 256};
 
 		if (urn_eal_start(&ec, &err) != 0)
-			die("EAL", err.text);
+			rig_die("EAL", err.text);
 		atexit(urn_eal_stop);
 		eal = true;
 	}
@@ -68,7 +68,7 @@ open_ports(struct rig *r)
 	r->wire_rng = r->cfg.wire_seed;
 	if (!r->cfg.wire_seed) {
 		if (urn_port_open_ring_pair(pc, r->port, &err) != 0)
-			die("ring ports", err.text);
+			rig_die("ring ports", err.text);
 		return;
 	}
 	for (int i = 0; i < 2; i++) {
@@ -77,91 +77,10 @@ open_ports(struct rig *r)
 
 		snprintf(far[1].name, sizeof(far[1].name), "w%d", i);
 		if (urn_port_open_ring_pair(far, p, &err) != 0)
-			die("ring ports", err.text);
+			rig_die("ring ports", err.text);
 		r->port[i] = p[0];
 		r->wire[i] = p[1];
 	}
-}
-
-/* ---- a bad wire */
-
-uint64_t
-rig_rand(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
-static bool
-is_udp(struct rte_mbuf *m)
-{
-	const uint8_t *f = rte_pktmbuf_mtod(m, const uint8_t *);
-
-	return m->data_len > 42 && ((f[12] == 0x08 && f[13] == 0 && f[23] == 17) ||
-				    (f[12] == 0x86 && f[13] == 0xdd && f[20] == 17));
-}
-
-static void
-wire_send(struct rig *r, int to, uint16_t queue, struct rte_mbuf *m)
-{
-	if (urn_port_tx(r->wire[to], queue, &m, 1) != 1)
-		rte_pktmbuf_free(m); /* a wire may lose it */
-}
-
-static void
-wire_pass(struct rig *r, int to, uint16_t queue, struct rte_mbuf *m)
-{
-	uint32_t fate = (uint32_t)(rig_rand(&r->wire_rng) % 1000);
-	struct rte_mbuf *copy;
-
-	if (!is_udp(m)) {
-		wire_send(r, to, queue, m);
-		return;
-	}
-	if (fate < r->cfg.lose) {
-		rte_pktmbuf_free(m);
-		return;
-	}
-	fate -= r->cfg.lose;
-	if (fate < r->cfg.twice) {
-		copy = rte_pktmbuf_copy(m, r->wire[to]->pool, 0, UINT32_MAX);
-		if (copy)
-			wire_send(r, to, queue, copy);
-	} else if (fate - r->cfg.twice < r->cfg.late) {
-		struct rig_late *h = &r->held[rig_rand(&r->wire_rng) % RIG_LATE];
-
-		if (!h->m) {
-			*h = (struct rig_late){m, 1 + (uint32_t)(rig_rand(&r->wire_rng) % 20),
-					       (uint16_t)to, queue};
-			return;
-		}
-	}
-	wire_send(r, to, queue, m);
-}
-
-static void
-wire_turn(struct rig *r)
-{
-	struct rte_mbuf *m[32];
-
-	for (int i = 0; i < RIG_LATE; i++) {
-		struct rig_late *h = &r->held[i];
-
-		if (h->m && --h->turns == 0) {
-			wire_send(r, h->to, h->queue, h->m);
-			h->m = NULL;
-		}
-	}
-	for (int i = 0; i < 2; i++)
-		for (uint16_t q = 0; q < r->wire[i]->caps.queues; q++) {
-			unsigned int n = urn_port_rx(r->wire[i], q, m, 32);
-
-			for (unsigned int j = 0; j < n; j++)
-				wire_pass(r, !i, q, m[j]);
-		}
 }
 
 /* ---- a dataplane that programs attach to */
@@ -172,7 +91,7 @@ turn(struct rig *r)
 	for (unsigned int i = 0; i < r->engines; i++)
 		urn_engine_poll(urn_dp_engine(r->dp, i));
 	if (r->cfg.wire_seed)
-		wire_turn(r);
+		rig_wire_turn(r);
 }
 
 static void *
@@ -208,7 +127,7 @@ serve(struct rig *r)
 	snprintf(r->path, sizeof(r->path), "%s/dp.sock", urn_eal_dir());
 	r->server = urn_server_open(r->dp, &cfg, &err);
 	if (!r->server)
-		die("server", err.text);
+		rig_die("server", err.text);
 	assert_int_equal(pthread_create(&r->thread, NULL, turn_all, r), 0);
 }
 
@@ -242,7 +161,7 @@ open_dataplane(struct rig *r)
 	}
 	r->dp = urn_dp_create(&dc, &err);
 	if (!r->dp)
-		die("dataplane", err.text);
+		rig_die("dataplane", err.text);
 	if (r->cfg.remote) {
 		serve(r);
 		return;
@@ -265,11 +184,11 @@ context_of(struct rig *r, unsigned int node)
 	} else {
 		ch = urn_dp_attach(r->dp, node, &err);
 		if (!ch)
-			die("attach", err.text);
+			rig_die("attach", err.text);
 		ctx = urn_attach_open(ch);
 	}
 	if (!ctx)
-		die("open", urn_attach_error());
+		rig_die("open", urn_attach_error());
 	return ctx;
 }
 
@@ -283,13 +202,13 @@ open_end(struct rig *r, int e)
 	end->cq = ibv_create_cq(end->ctx, 4096, NULL, NULL, 0);
 	end->buf = r->cfg.remote ? urn_alloc(RIG_BUF) : aligned_alloc(4096, RIG_BUF);
 	if (!end->pd || !end->cq || !end->buf)
-		die("objects", urn_attach_error());
+		rig_die("objects", urn_attach_error());
 	memset(end->buf, 0, RIG_BUF);
 	end->mr = ibv_reg_mr(end->pd, end->buf, RIG_BUF,
 			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
 	if (!end->mr)
-		die("region", urn_attach_error());
+		rig_die("region", urn_attach_error());
 	end->psn = 0xfffffe - (uint32_t)e; /* wraps soon */
 }
 
@@ -316,23 +235,6 @@ rig_open(struct rig *r, const struct rig_config *cfg, const struct rig_qp *qp)
 		r->end[e].qp = rig_make_qp(r, e, qp);
 	for (int e = 0; e < 2; e++)
 		rig_connect(r, e, r->end[e].qp, r->end[e].psn, r->end[!e].qp->qp_num, r->end[!e].psn, qp);
-}
-
-/* Frames under way lie in buffers of the one node and on the rings of the other: none may outlive those. */
-static void
-drain_wire(struct rig *r)
-{
-	struct urn_port *port[4] = {r->port[0], r->port[1], r->wire[0], r->wire[1]};
-	struct rte_mbuf *m[32];
-
-	for (int i = 0; i < 4; i++) {
-		for (uint16_t q = 0; port[i] && q < port[i]->caps.queues; q++) {
-			unsigned int n;
-
-			while ((n = urn_port_rx(port[i], q, m, 32)) > 0)
-				rte_pktmbuf_free_bulk(m, n);
-		}
-	}
 }
 
 void
@@ -366,7 +268,7 @@ rig_close(struct rig *r)
 	urn_dp_destroy(r->dp);
 	for (int i = 0; i < RIG_LATE; i++)
 		rte_pktmbuf_free(r->held[i].m);
-	drain_wire(r);
+	rig_wire_drain(r);
 	for (int i = 0; i < 2; i++) {
 		urn_port_close(r->port[i]);
 		urn_port_close(r->wire[i]);
@@ -437,157 +339,6 @@ rig_quiet(struct rig *r, int e)
 	assert_int_equal(ibv_poll_cq(r->end[e].cq, 1, &wc), 0);
 }
 
-static int
-or_default(int v, int dflt)
-{
-	return v < 0 ? 0 : v == 0 ? dflt : v;
-}
-
-struct ibv_qp *
-rig_make_qp(struct rig *r, int e, const struct rig_qp *o)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = o->send_cq ? o->send_cq : r->end[e].cq,
-		.recv_cq = o->recv_cq ? o->recv_cq : r->end[e].cq,
-		.srq = o->srq,
-		.qp_type = o->type ? o->type : IBV_QPT_RC,
-		.sq_sig_all = o->sig_all,
-		.cap = {.max_send_wr = o->depth ? o->depth : 64,
-			.max_recv_wr = o->depth ? o->depth : 64,
-			.max_send_sge = o->sge ? o->sge : 4,
-			.max_recv_sge = o->sge ? o->sge : 4,
-			.max_inline_data = o->inline_bytes ? o->inline_bytes : 64},
-	};
-	struct ibv_qp *qp = ibv_create_qp(o->pd ? o->pd : r->end[e].pd, &init);
-
-	if (!qp)
-		die("QP", urn_attach_error());
-	return qp;
-}
-
-int
-rig_sgid_index(const struct rig *r)
-{
-	return r->ipv6 ? 0 : 1;
-}
-
-void
-rig_gid(struct rig *r, int e, union ibv_gid *gid)
-{
-	assert_int_equal(ibv_query_gid(r->end[e].ctx, 1, rig_sgid_index(r), gid), 0);
-}
-
-static void
-modify(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
-{
-	if (ibv_modify_qp(qp, a, mask) != 0)
-		die("modify", urn_attach_error());
-}
-
-void
-rig_connect(struct rig *r, int e, struct ibv_qp *qp, uint32_t psn, uint32_t peer_qpn,
-	    uint32_t peer_psn, const struct rig_qp *o)
-{
-	union ibv_gid gid;
-
-	rig_gid(r, !e, &gid);
-	rig_connect_to(r, qp, psn, peer_qpn, peer_psn, &gid, o);
-}
-
-void
-rig_connect_to(struct rig *r, struct ibv_qp *qp, uint32_t psn, uint32_t peer_qpn,
-	       uint32_t peer_psn, const union ibv_gid *gid, const struct rig_qp *o)
-{
-	bool ud = o->type == IBV_QPT_UD;
-	struct ibv_qp_attr a = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qkey = 0x1234,
-		.qp_access_flags = o->access ? o->access
-					     : IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-						       IBV_ACCESS_REMOTE_ATOMIC,
-		.path_mtu = o->mtu ? o->mtu : IBV_MTU_1024,
-		.dest_qp_num = peer_qpn,
-		.rq_psn = peer_psn,
-		.sq_psn = psn,
-		.max_dest_rd_atomic = (uint8_t)or_default(o->dest_rd_atomic, 4),
-		.max_rd_atomic = (uint8_t)or_default(o->rd_atomic, 4),
-		.min_rnr_timer = 1,
-		/* Workers of foreign memory want a core of a busy machine, too. */
-		.timeout = (uint8_t)or_default(o->timeout, getenv("URNIC_TEST_FOREIGN") || r->cfg.remote ? 14 : 8),
-		.retry_cnt = (uint8_t)or_default(o->retry_cnt, 7),
-		.rnr_retry = (uint8_t)or_default(o->rnr_retry, 7),
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
-	};
-
-	a.ah_attr.grh.sgid_index = (uint8_t)rig_sgid_index(r);
-	a.ah_attr.grh.dgid = *gid;
-	modify(qp, &a,
-	       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
-	a.qp_state = IBV_QPS_RTR;
-	modify(qp, &a,
-	       ud ? IBV_QP_STATE
-		  : IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	a.qp_state = IBV_QPS_RTS;
-	modify(qp, &a,
-	       ud ? IBV_QP_STATE | IBV_QP_SQ_PSN
-		  : IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			    IBV_QP_MAX_QP_RD_ATOMIC);
-}
-
-void
-rig_recv(struct rig *r, int e, size_t off, uint32_t len, uint64_t wr_id)
-{
-	struct ibv_sge sge = {(uintptr_t)(r->end[e].buf + off), len, r->end[e].mr->lkey};
-	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
-
-	assert_int_equal(ibv_post_recv(r->end[e].qp, &wr, &bad), 0);
-}
-
-void
-rig_post(struct rig *r, int e, enum ibv_wr_opcode op, size_t off, uint32_t len, size_t remote,
-	 uint64_t wr_id)
-{
-	struct rig_end *me = &r->end[e], *peer = &r->end[!e];
-	struct ibv_sge sge = {(uintptr_t)(me->buf + off), len, me->mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = wr_id,
-				 .opcode = op,
-				 .sg_list = &sge,
-				 .num_sge = 1,
-				 .send_flags = IBV_SEND_SIGNALED,
-				 .imm_data = htobe32(0x11223344)},
-			   *bad;
-
-	if (op == IBV_WR_ATOMIC_CMP_AND_SWP || op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr.wr.atomic.remote_addr = (uintptr_t)(peer->buf + remote);
-		wr.wr.atomic.rkey = peer->mr->rkey;
-		wr.wr.atomic.compare_add = 1;
-		wr.wr.atomic.swap = 42;
-	} else {
-		wr.wr.rdma.remote_addr = (uintptr_t)(peer->buf + remote);
-		wr.wr.rdma.rkey = peer->mr->rkey;
-	}
-	assert_int_equal(ibv_post_send(me->qp, &wr, &bad), 0);
-}
-
-void
-rig_recv_on(struct ibv_qp *qp, void *p, uint32_t len, uint32_t lkey, uint64_t wr_id)
-{
-	struct ibv_sge sge = {(uintptr_t)p, len, lkey};
-	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
-
-	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
-}
-
-void
-rig_send_on(struct ibv_qp *qp, struct ibv_send_wr *wr)
-{
-	struct ibv_send_wr *bad;
-
-	assert_int_equal(ibv_post_send(qp, wr, &bad), 0);
-}
-
 struct ibv_context *
 rig_attach(struct rig *r, unsigned int node)
 {
@@ -623,24 +374,6 @@ rig_no_event(struct rig *r, int e)
 {
 	rig_turns(r, 200);
 	assert_false(event_waits(r, e));
-}
-
-enum ibv_qp_state
-rig_state(struct ibv_qp *qp)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr a;
-
-	assert_int_equal(ibv_query_qp(qp, &a, IBV_QP_STATE, &init), 0);
-	return a.qp_state;
-}
-
-void
-rig_to(struct ibv_qp *qp, enum ibv_qp_state state)
-{
-	struct ibv_qp_attr a = {.qp_state = state};
-
-	modify(qp, &a, IBV_QP_STATE);
 }
 
 uint64_t
