@@ -9,15 +9,12 @@
 
 #include "control/server.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,112 +24,25 @@ enum {
 	PROGRAM_S = 30 /* all of it */
 };
 
-/* In an attacker's process: it can't attack, and must not go on as the test. */
-static bool attacking;
+/* ---- the dataplane */
 
-static void
-must(bool ok, const char *what)
-{
-	if (!ok && attacking) {
-		fprintf(stderr, "an attacker: %s: %s\n", what, strerror(errno));
-		_exit(9);
-	}
-	if (!ok)
-		fail_msg("%s: %s", what, strerror(errno));
-}
-
-/* ---- messages by hand */
+static struct rig rig;
 
 int
-hostile_dial(const struct rig *r)
+hostile_setup(void **state)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	const struct timeval tv = {.tv_sec = 10};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	const struct rig_config cfg = {.remote = true};
 
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", r->path);
-	must(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)) == 0 &&
-	     connect(fd, (void *)&addr, sizeof(addr)) == 0, "connect");
-	return fd;
+	rig_open(&rig, &cfg, NULL);
+	*state = &rig;
+	return 0;
 }
 
-struct urn_sock_ask
-hostile_question(uint16_t kind)
+int
+hostile_teardown(void **state)
 {
-	return (struct urn_sock_ask){
-		.head = {
-			.magic = URN_SOCK_MAGIC,
-			.version = URN_SOCK_VERSION,
-			.kind = kind,
-			.serial = 77,
-			.bytes = urn_sock_ask_bytes(kind),
-		},
-	};
-}
-
-void
-hostile_post(int fd, const void *p, size_t n, const int *fds, unsigned int count)
-{
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(8 * sizeof(int))];
-	} control = {{0}};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)p, .iov_len = n};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (count) {
-		struct cmsghdr *c;
-
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, count * sizeof(int));
-	}
-	must(sendmsg(fd, &msg, MSG_NOSIGNAL) == (ssize_t)n, "ask");
-}
-
-struct urn_sock_answer
-hostile_take(int fd)
-{
-	struct urn_sock_answer a;
-
-	must(recv(fd, &a, sizeof(a), 0) == (ssize_t)sizeof(a), "answer");
-	return a;
-}
-
-struct urn_sock_answer
-hostile_ask(int fd, const struct urn_sock_ask *q)
-{
-	struct urn_sock_answer a;
-
-	hostile_post(fd, q, q->head.bytes, NULL, 0);
-	a = hostile_take(fd);
-	must(a.head.serial == q->head.serial, "serial");
-	return a;
-}
-
-void
-hostile_hello(int fd)
-{
-	struct urn_sock_ask q = hostile_question(URN_SOCK_HELLO);
-	struct urn_sock_answer a;
-
-	q.hello.abi = URN_ABI_VERSION;
-	a = hostile_ask(fd, &q);
-	must(a.err == 0 && a.hello.abi == URN_ABI_VERSION && a.hello.adapters == 2, "hello");
-}
-
-struct urn_sock_answer
-hostile_open(int fd, const char *name, const int *fds, unsigned int count)
-{
-	struct urn_sock_ask q = hostile_question(URN_SOCK_OPEN);
-
-	snprintf(q.open.name, sizeof(q.open.name), "%s", name);
-	hostile_post(fd, &q, q.head.bytes, fds, count);
-	return hostile_take(fd);
+	rig_close(*state);
+	return 0;
 }
 
 /* ---- programs */
@@ -305,7 +215,7 @@ attacker(const struct rig *r, void (*attack)(const struct rig *r, int say), int 
 {
 	char c = 0;
 
-	attacking = true;
+	hostile_attacking = true;
 	setpgid(0, 0);
 	for (int fd = 3; fd < 1024; fd++)
 		if (fd != say)

@@ -12,7 +12,14 @@
 
 #include <stdbool.h>
 
-/* ---- messages by hand; each fails the test if it can't */
+/* A dataplane with a pair of ends that others attach to: *state is its rig. */
+int hostile_setup(void **state);
+int hostile_teardown(void **state);
+
+/* ---- messages by hand (hostile_sock.c); each fails the test if it can't */
+
+/* This is an attacker's process: when it can't attack it ends, and does not go on as the test. */
+extern bool hostile_attacking;
 
 int hostile_dial(const struct rig *r);
 struct urn_sock_ask hostile_question(uint16_t kind);
@@ -24,7 +31,12 @@ void hostile_hello(int fd);
 /* With count descriptors, as the program's memory and its map. */
 struct urn_sock_answer hostile_open(int fd, const char *name, const int *fds, unsigned int count);
 
-/* ---- what stalls */
+/* The other side hung up, whatever it said before; or fails the test. Closes fd. */
+void hostile_hung_up(int fd);
+/* The server answers somebody. returns: it did, in ten seconds */
+bool hostile_serves(const struct rig *r);
+
+/* ---- what stalls (hostile_stall.c) */
 
 /* May who runs this test stall the kernel so? Root may, and fails where it can't. */
 bool hostile_has_userfaultfd(void);
@@ -39,6 +51,8 @@ void *hostile_page(int *fd);
 int hostile_file(_Atomic bool **mute);
 /* A socket whose close waits for an hour. */
 int hostile_lingering(void);
+/* A thread reads fd into a page that never comes. Once a process. */
+void hostile_read(int fd);
 /* Run fn(arg) in a thread. */
 void hostile_thread(void *(*fn)(void *arg), void *arg);
 

@@ -66,6 +66,30 @@ hostile_page(int *fd)
 	return p;
 }
 
+struct reader {
+	int fd;
+	void *to;
+};
+
+static void *
+read_slowly(void *arg)
+{
+	struct reader *rd = arg;
+
+	return read(rd->fd, rd->to, 16) < 0 ? arg : NULL;
+}
+
+void
+hostile_read(int fd)
+{
+	static struct reader rd;
+	int uffd;
+
+	rd = (struct reader){fd, hostile_page(&uffd)};
+	hostile_thread(read_slowly, &rd);
+	usleep(300000);
+}
+
 /* ---- files */
 
 /* A namespace of its own to mount in; who is not root has to be it in there. */

@@ -13,32 +13,11 @@
 
 #include "control/adapter.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static struct rig rig;
-
-static int
-setup(void **state)
-{
-	const struct rig_config cfg = {.remote = true};
-
-	rig_open(&rig, &cfg, NULL);
-	*state = &rig;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	rig_close(*state);
-	return 0;
-}
 
 /* A connection with an adapter open, all of this program's memory, and a protection domain. */
 static int
@@ -103,33 +82,17 @@ test_memory(void **state)
 
 /* ---- the map */
 
-struct reading {
-	int fd;
-	void *to;
-};
-
-static void *
-read_slowly(void *arg)
-{
-	struct reading *rd = arg;
-
-	return read(rd->fd, rd->to, 16) < 0 ? arg : NULL;
-}
-
 /* Its map is being read, by itself, into a page that never comes. */
 static void
 attack_map(const struct rig *r, int say)
 {
 	static uint8_t any[64];
-	static struct reading rd;
-	int files[2], uffd;
+	int files[2];
 	uint32_t pd;
 	int fd = open_all(r, files, &pd);
 
 	(void)say;
-	rd = (struct reading){files[1], hostile_page(&uffd)};
-	hostile_thread(read_slowly, &rd);
-	usleep(300000);
+	hostile_read(files[1]);
 	ask_reg(fd, pd, any, sizeof(any));
 }
 
@@ -268,5 +231,5 @@ main(void)
 		cmocka_unit_test(test_map),    cmocka_unit_test(test_memory),
 	};
 
-	return cmocka_run_group_tests_name("holdup", tests, setup, teardown);
+	return cmocka_run_group_tests_name("holdup", tests, hostile_setup, hostile_teardown);
 }

@@ -13,86 +13,16 @@
 #include "hostile.h"
 
 #include "control/adapter.h"
-#include "control/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <linux/userfaultfd.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-static struct rig rig;
-
-static int
-setup(void **state)
-{
-	const struct rig_config cfg = {.remote = true};
-
-	rig_open(&rig, &cfg, NULL);
-	*state = &rig;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	rig_close(*state);
-	return 0;
-}
-
-/* The server answers somebody else. returns: it did, in five seconds */
-static bool
-serves(const struct rig *r)
-{
-	struct urn_sock_ask q = hostile_question(URN_SOCK_HELLO);
-	struct urn_sock_answer a;
-	int fd = hostile_dial(r);
-	bool ok;
-
-	q.hello.abi = URN_ABI_VERSION;
-	hostile_post(fd, &q, q.head.bytes, NULL, 0);
-	ok = recv(fd, &a, sizeof(a), 0) == (ssize_t)sizeof(a);
-	close(fd);
-	return ok;
-}
-
 /* ---- memory that stalls */
-
-struct reader {
-	int fd;
-	void *to;
-};
-
-static void *
-read_slowly(void *arg)
-{
-	struct reader *rd = arg;
-
-	return read(rd->fd, rd->to, 16) < 0 ? arg : NULL;
-}
-
-static void
-start_reading(int fd)
-{
-	static struct reader rd;
-	int uffd;
-
-	rd = (struct reader){fd, hostile_page(&uffd)};
-	hostile_thread(read_slowly, &rd);
-	usleep(300000);
-}
 
 /* Its own channel's events are being read into memory that stalls, and more are to come. */
 static void
@@ -111,7 +41,7 @@ attack_channel(const struct rig *r, int say)
 		hostile_write(m, (uintptr_t)end->buf + 65536, end->mr->rkey);
 		usleep(200000);
 		if (i == 0)
-			start_reading(m->ch->fd);
+			hostile_read(m->ch->fd);
 	}
 }
 
@@ -156,7 +86,7 @@ test_no_descriptors(void **state)
 		close(hog[--n]);
 	close(sock);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
-	assert_true(serves(r));
+	assert_true(hostile_serves(r));
 	hostile_others_go_on(r);
 }
 
@@ -198,7 +128,6 @@ test_one_at_a_time(void **state)
 {
 	struct rig *r = *state;
 	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
-	struct urn_server_counters c;
 	int fd = hostile_dial(r), n = 0;
 
 	hostile_hello(fd);
@@ -207,12 +136,7 @@ test_one_at_a_time(void **state)
 	while (n < 20 && send(fd, &q, q.head.bytes, MSG_NOSIGNAL) > 0)
 		n++;
 	/* Nothing is read until the server has hung up, which it does for that very reason. */
-	for (time_t end = time(NULL) + 10; time(NULL) < end; sched_yield()) {
-		urn_server_counters(r->server, &c);
-		if (c.clients == 2)
-			break;
-	}
-	assert_int_equal(c.clients, 2);
+	assert_int_equal(hostile_clients(r, 2), 2);
 	close(fd);
 	hostile_others_go_on(r);
 }
@@ -227,5 +151,5 @@ main(void)
 		cmocka_unit_test(test_channel),
 	};
 
-	return cmocka_run_group_tests_name("hostile", tests, setup, teardown);
+	return cmocka_run_group_tests_name("hostile", tests, hostile_setup, hostile_teardown);
 }

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs that are killed while they work: nothing of them is left, and nobody
+ * notices. And a dataplane that goes while programs are attached.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "hostile.h"
+
+#include "control/adapter.h"
+#include "control/server.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A program that attaches, connects to itself and writes as fast as it can, until it is killed. */
+static void __attribute__((noreturn))
+busy_client(struct rig *r, int tell)
+{
+	const struct rig_qp how = {.depth = 16};
+	struct rig mine = {.cfg = {.remote = true}};
+	struct rig_end *end = &mine.end[0];
+	struct ibv_qp *qp[2];
+	union ibv_gid gid;
+	char c = 1;
+
+	alarm(60);
+	memcpy(mine.path, r->path, sizeof(mine.path));
+	end->ctx = urn_attach_connect(r->path, "a");
+	end->pd = ibv_alloc_pd(end->ctx);
+	end->cq = ibv_create_cq(end->ctx, 256, NULL, ibv_create_comp_channel(end->ctx), 0);
+	end->buf = urn_alloc(1 << 20);
+	end->mr = ibv_reg_mr(end->pd, end->buf, 1 << 20, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	rig_gid(&mine, 0, &gid);
+	for (int i = 0; i < 2; i++)
+		qp[i] = rig_make_qp(&mine, 0, &how);
+	for (int i = 0; i < 2; i++)
+		rig_connect_to(&mine, qp[i], 5, qp[!i]->qp_num, 5, &gid, &how);
+	for (uint64_t n = 0;; n++) {
+		struct ibv_sge sge = {(uintptr_t)end->buf, 65536, end->mr->lkey};
+		struct ibv_send_wr wr = {.wr_id = n, .sg_list = &sge, .num_sge = 1,
+					 .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED},
+				   *bad;
+		struct ibv_wc wc[16];
+
+		wr.wr.rdma.remote_addr = (uintptr_t)end->buf + 65536;
+		wr.wr.rdma.rkey = end->mr->rkey;
+		(void)ibv_post_send(qp[0], &wr, &bad);
+		(void)ibv_poll_cq(end->cq, 16, wc);
+		if (n == 100 && write(tell, &c, 1) != 1)
+			_exit(1);
+		if (n > 100)
+			sched_yield();
+	}
+}
+
+static unsigned int
+clients_of(const struct urn_adapter *a)
+{
+	unsigned int n = 0;
+
+	for (const struct urn_client *c = a->clients; c; c = c->next)
+		n++;
+	return n;
+}
+
+/* Nothing of it is left: neither keys nor protection domains that other clients do not own. */
+static unsigned int
+keys_of(const struct urn_adapter *a)
+{
+	unsigned int n = 0;
+
+	for (uint32_t i = 0; i <= a->cfg.max_mr; i++)
+		n += a->key_owner[i] != NULL;
+	for (uint32_t i = 0; i <= URN_ADAPTER_MAX_PD; i++)
+		n += a->pd_owner[i] != NULL;
+	return n;
+}
+
+static void
+test_killed(void **state)
+{
+	struct rig *r = *state;
+	unsigned int keys;
+
+	assert_int_equal(hostile_clients(r, 2), 2);
+	keys = keys_of(r->dp->adapter[0]);
+	for (int i = 0; i < 10; i++) {
+		int p[2], status;
+		pid_t pid;
+		char c;
+
+		assert_int_equal(pipe(p), 0);
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			/* What the parent has open it must not hold open. */
+			for (int fd = 3; fd < 1024; fd++)
+				if (fd != p[1])
+					close(fd);
+			busy_client(r, p[1]);
+		}
+		close(p[1]);
+		assert_int_equal(read(p[0], &c, 1), 1);
+		close(p[0]);
+		hostile_others_go_on(r);
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSIGNALED(status));
+		hostile_others_go_on(r);
+		assert_int_equal(hostile_clients(r, 2), 2);
+		assert_int_equal(clients_of(r->dp->adapter[0]), 1);
+		assert_int_equal(keys_of(r->dp->adapter[0]), keys);
+	}
+}
+
+/* The server goes: calls fail with a sentence, and nothing hangs or crashes. */
+static void
+test_dataplane_gone(void **state)
+{
+	struct rig *r = *state;
+	struct ibv_context *ctx = rig_attach(r, 0);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 16, NULL, NULL, 0);
+	struct rig_config cfg = r->cfg;
+	struct ibv_wc wc;
+
+	assert_non_null(pd);
+	assert_non_null(cq);
+	urn_server_close(r->server);
+	r->server = NULL;
+	assert_int_not_equal(access(r->path, F_OK), 0);
+	assert_null(ibv_alloc_pd(ctx));
+	assert_int_equal(errno, EIO);
+	assert_non_null(strstr(urn_attach_error(), "gone"));
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	rig_close(r);
+	rig_open(r, &cfg, NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_dataplane_gone),
+	};
+
+	return cmocka_run_group_tests_name("killed", tests, hostile_setup, hostile_teardown);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Those who send the dataplane's socket (lib/abi/socket.h) rubbish, share what can't
+ * be shared, or take no answers. Whatever one does, the pair of the rig goes on.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "hostile.h"
+
+#include "control/adapter.h"
+#include "control/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Messages so far that made no sense. */
+static uint64_t
+bad_messages(const struct rig *r)
+{
+	struct urn_server_counters c;
+
+	urn_server_counters(r->server, &c);
+	return c.bad;
+}
+
+/* ---- messages */
+
+static void
+test_rubbish(void **state)
+{
+	struct rig *r = *state;
+	uint64_t bad = bad_messages(r);
+	struct urn_sock_ask q;
+	uint8_t noise[300];
+	int fd;
+
+	rig_fill(noise, sizeof(noise), 99);
+	/* Lengths from nothing to more than any message has. */
+	for (size_t n = 1; n < sizeof(noise); n += 37, bad++) {
+		fd = hostile_dial(r);
+		hostile_post(fd, noise, n, NULL, 0);
+		hostile_hung_up(fd);
+	}
+	for (uint16_t kind = 0; kind < 7; kind++, bad++) { /* all but HELLO before HELLO */
+		if (kind == URN_SOCK_HELLO)
+			kind++;
+		fd = hostile_dial(r);
+		q = hostile_question(kind);
+		q.head.bytes = q.head.bytes ? q.head.bytes : sizeof(q.head);
+		hostile_post(fd, &q, q.head.bytes, NULL, 0);
+		hostile_hung_up(fd);
+	}
+	for (int i = 0; i < 5; i++, bad++) {
+		fd = hostile_dial(r);
+		hostile_hello(fd);
+		q = hostile_question(i < 2 ? URN_SOCK_LIST : i < 4 ? URN_SOCK_CALL : URN_SOCK_OPEN);
+		if (i == 0)
+			q.head.bytes += 8; /* says more than it is */
+		if (i == 1)
+			q.head.magic ^= 1;
+		if (i == 4)
+			assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0); /* and then again */
+		hostile_post(fd, &q, urn_sock_ask_bytes(q.head.kind), &fd, i == 3);
+		hostile_hung_up(fd);
+	}
+	/* Descriptors that nobody asked for, and too many. */
+	for (unsigned int copies = 1; copies < 8; copies += 3, bad++) {
+		int fds[8];
+
+		fd = hostile_dial(r);
+		for (unsigned int i = 0; i < copies; i++)
+			fds[i] = fd;
+		q = hostile_question(URN_SOCK_HELLO);
+		hostile_post(fd, &q, q.head.bytes, fds, copies);
+		hostile_hung_up(fd);
+	}
+	assert_int_equal(hostile_clients(r, 2), 2);
+	assert_int_equal(bad_messages(r), bad);
+	hostile_others_go_on(r);
+}
+
+/* Control calls of every number, with noise behind: each is answered. */
+static void
+test_calls_of_noise(void **state)
+{
+	struct rig *r = *state;
+	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
+	int fd = hostile_dial(r);
+
+	hostile_hello(fd);
+	assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0);
+	for (uint32_t op = 0; op < URN_CTL_OPS + 3; op++) {
+		struct urn_sock_answer a;
+
+		rig_fill((uint8_t *)&q.call, sizeof(q.call), op);
+		q.call.op = op;
+		a = hostile_ask(fd, &q);
+		assert_true(a.call.err >= 0);
+		assert_true(a.call.err == 0 || a.call.why[0]);
+	}
+	/* A descriptor with a request that takes none. */
+	q.call.op = URN_CTL_ALLOC_PD;
+	hostile_post(fd, &q, q.head.bytes, &fd, 1);
+	assert_int_equal(hostile_take(fd).call.err, EBADF);
+	close(fd);
+	hostile_others_go_on(r);
+}
+
+/* A peer that asks and never takes its answers loses the connection, and holds nobody up. */
+static void
+test_answers_not_taken(void **state)
+{
+	struct rig *r = *state;
+	struct urn_sock_ask q = hostile_question(URN_SOCK_LIST);
+	int fd = hostile_dial(r), n;
+
+	hostile_hello(fd);
+	for (n = 0; n < 100000; n++)
+		if (send(fd, &q, q.head.bytes, MSG_NOSIGNAL) < 0)
+			break;
+	assert_true(n < 100000);
+	assert_int_equal(hostile_clients(r, 2), 2);
+	close(fd);
+	hostile_others_go_on(r);
+}
+
+/* ---- shared memory */
+
+static int
+memfd(size_t bytes, unsigned int seals)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+/* Share a descriptor by hand. returns: the reply's errno value */
+static int
+share(int sock, int fd, uint64_t addr, uint64_t length)
+{
+	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
+	struct urn_sock_answer a;
+
+	q.call.op = URN_CTL_SHARE;
+	q.call.share.addr = addr;
+	q.call.share.length = length;
+	hostile_post(sock, &q, q.head.bytes, &fd, fd >= 0);
+	a = hostile_take(sock);
+	assert_true(a.call.err == 0 || a.call.why[0]);
+	return a.call.err;
+}
+
+static void
+test_share_refused(void **state)
+{
+	struct rig *r = *state;
+	int sock = hostile_dial(r), fd, p[2];
+
+	hostile_hello(sock);
+	assert_int_equal(hostile_open(sock, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0);
+	assert_int_equal(share(sock, -1, 4096, 4096), EBADF);
+	assert_int_equal(pipe(p), 0);
+	assert_int_equal(share(sock, p[0], 4096, 4096), EINVAL);
+	close(p[0]);
+	close(p[1]);
+	fd = open("/proc/self/exe", O_RDONLY);
+	assert_int_equal(share(sock, fd, 4096, 4096), EINVAL);
+	close(fd);
+	fd = memfd(8192, F_SEAL_GROW); /* may shrink */
+	assert_int_equal(share(sock, fd, 4096, 4096), EINVAL);
+	close(fd);
+	fd = memfd(8192, F_SEAL_SHRINK | F_SEAL_WRITE);
+	assert_int_equal(share(sock, fd, 4096, 4096), EINVAL);
+	close(fd);
+	fd = memfd(8192, F_SEAL_SHRINK);
+	assert_int_equal(share(sock, fd, 4096, 8193), EINVAL);
+	assert_int_equal(share(sock, fd, 4096, 0), EINVAL);
+	assert_int_equal(share(sock, fd, UINT64_MAX - 4096, 8192), EINVAL);
+	assert_int_equal(share(sock, fd, 4096, 8192), 0);
+	close(fd);
+	fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+	if (fd >= 0 && ftruncate(fd, 2 << 20) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
+		assert_int_equal(share(sock, fd, 1 << 30, 2 << 20), EINVAL);
+	if (fd >= 0)
+		close(fd);
+	close(sock);
+	hostile_others_go_on(r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rubbish),
+		cmocka_unit_test(test_calls_of_noise),
+		cmocka_unit_test(test_answers_not_taken),
+		cmocka_unit_test(test_share_refused),
+	};
+
+	return cmocka_run_group_tests_name("rubbish", tests, hostile_setup, hostile_teardown);
+}
