@@ -51,14 +51,6 @@ common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_s
 	s->u64(s, "outstanding", rc ? psn_count(LOOK(qp->una), LOOK(qp->next_psn)) : 0);
 }
 
-static void
-one_qp(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_sink *s)
-{
-	s->begin(s, "qp", false);
-	common(a, qp, s);
-	s->end(s);
-}
-
 /* ---- in detail */
 
 struct detail {
@@ -104,43 +96,48 @@ waits_for(const struct urn_qp *qp)
 	return qp->una != qp->next_psn ? "acknowledgement" : "";
 }
 
+/* A number, and what it is called. */
+struct figure {
+	const char *key;
+	uint64_t value;
+};
+
+static void
+figures(struct urn_report_sink *s, const struct figure *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		s->u64(s, f[i].key, f[i].value);
+}
+
+#define FIGURES(s, ...)                                          \
+	figures((s), (const struct figure[]){__VA_ARGS__},       \
+		sizeof((const struct figure[]){__VA_ARGS__}) / sizeof(struct figure))
+
 static void
 requester(const struct detail *d, struct urn_report_sink *s)
 {
 	const struct urn_qp *qp = &d->copy;
 
-	s->u64(s, "una_psn", qp->una);
-	s->u64(s, "current_psn", qp->cur_psn);
-	s->u64(s, "next_psn", qp->next_psn);
-	s->u64(s, "first_sq_psn", qp->sq_psn);
+	FIGURES(s, {"una_psn", qp->una}, {"current_psn", qp->cur_psn}, {"next_psn", qp->next_psn},
+		{"first_sq_psn", qp->sq_psn});
 	s->flag(s, "selective", d->selective);
 	s->flag(s, "repairing", d->repairing);
-	s->u64(s, "responses_kept", d->missing_n);
-	s->u64(s, "timeout_ns", qp->timeout ? 4096ull << qp->timeout : 0);
-	s->u64(s, "retries", qp->retry_cnt);
-	s->u64(s, "retries_left", qp->retries);
-	s->u64(s, "rnr_retries", qp->rnr_retry);
-	s->u64(s, "rnr_retries_left", qp->rnr_tries);
-	s->u64(s, "reads_max", qp->max_rd_atomic);
-	s->u64(s, "reads_outstanding", qp->fetch_out);
-	s->u64(s, "rtt_ns", d->peer.srtt);
-	s->u64(s, "rtt_var_ns", d->peer.rttvar);
-	s->u64(s, "rto_ns", d->rto_ns);
-	s->u64(s, "backoff", d->peer.backoff);
-	s->u64(s, "window", d->peer.window);
+	FIGURES(s, {"responses_kept", d->missing_n},
+		{"timeout_ns", qp->timeout ? 4096ull << qp->timeout : 0}, {"retries", qp->retry_cnt},
+		{"retries_left", qp->retries}, {"rnr_retries", qp->rnr_retry},
+		{"rnr_retries_left", qp->rnr_tries}, {"reads_max", qp->max_rd_atomic},
+		{"reads_outstanding", qp->fetch_out}, {"rtt_ns", d->peer.srtt},
+		{"rtt_var_ns", d->peer.rttvar}, {"rto_ns", d->rto_ns}, {"backoff", d->peer.backoff},
+		{"window", d->peer.window});
 }
 
 static void
 responder(const struct urn_qp *qp, struct urn_report_sink *s)
 {
-	s->u64(s, "expected_psn", qp->epsn);
-	s->u64(s, "done_psn", qp->done_psn);
-	s->u64(s, "first_rq_psn", qp->rq_psn);
-	s->u64(s, "msn", qp->msn);
-	s->u64(s, "out_of_order_kept", qp->ooo_count);
-	s->u64(s, "peer_reads_max", qp->max_dest_rd_atomic);
-	s->u64(s, "peer_reads_pending", qp->rec_pending);
-	s->u64(s, "min_rnr_timer", qp->min_rnr_timer);
+	FIGURES(s, {"expected_psn", qp->epsn}, {"done_psn", qp->done_psn},
+		{"first_rq_psn", qp->rq_psn}, {"msn", qp->msn}, {"out_of_order_kept", qp->ooo_count},
+		{"peer_reads_max", qp->max_dest_rd_atomic}, {"peer_reads_pending", qp->rec_pending},
+		{"min_rnr_timer", qp->min_rnr_timer});
 }
 
 static void
@@ -151,14 +148,10 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 	s->begin(s, "qp", true);
 	common(a, qp, s);
 	s->str(s, "waits_for", waits_for(qp));
-	s->u64(s, "engine", urn_qpn_engine(qp->qpn));
-	s->u64(s, "pd", qp->pd);
-	s->u64(s, "send_cq", qp->send_cq->handle);
-	s->u64(s, "recv_cq", qp->recv_cq->handle);
-	s->u64(s, "srq", qp->srq ? qp->srq->handle : 0);
-	s->u64(s, "sq_entries", qp->sq.mask + 1ull);
-	s->u64(s, "rq_entries", qp->rq.hdr ? qp->rq.mask + 1ull : 0);
-	s->u64(s, "udp_source_port", qp->sport);
+	FIGURES(s, {"engine", urn_qpn_engine(qp->qpn)}, {"pd", qp->pd},
+		{"send_cq", qp->send_cq->handle}, {"recv_cq", qp->recv_cq->handle},
+		{"srq", qp->srq ? qp->srq->handle : 0}, {"sq_entries", qp->sq.mask + 1ull},
+		{"rq_entries", qp->rq.hdr ? qp->rq.mask + 1ull : 0}, {"udp_source_port", qp->sport});
 	if (qp->type == URN_QPT_RC) {
 		requester(d, s);
 		responder(qp, s);
@@ -170,18 +163,14 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 
 /* ---- finding them */
 
+/* Is it one that is asked for? qp may be NULL. */
 static bool
-in_state(const struct urn_qp *qp, const char *state)
+is_wanted(const struct urn_qp *qp, const struct urn_report_query *q)
 {
-	return state == NULL || strcasecmp(urn_qp_state_name(LOOK(qp->state)), state) == 0;
-}
+	const struct urn_client *c = qp ? qp->client : NULL;
 
-static bool
-of_client(const struct urn_qp *qp, uint32_t id)
-{
-	const struct urn_client *c = qp->client;
-
-	return id == 0 || (c && c->id == id);
+	return qp && (q->client == 0 || (c && c->id == q->client)) &&
+	       (q->state == NULL || strcasecmp(urn_qp_state_name(LOOK(qp->state)), q->state) == 0);
 }
 
 /* Queue pairs of an adapter on an engine, from slot q->at.inner on. */
@@ -202,9 +191,11 @@ walk_shard(struct report_walk *w, const struct urn_adapter *a, const struct urn_
 			continue;
 		}
 		qp = urn_tp_qp(tp, (*i)++);
-		if (qp == NULL || !of_client(qp, w->q->client) || !in_state(qp, w->q->state))
+		if (!is_wanted(qp, w->q))
 			continue;
-		one_qp(a, qp, w->s);
+		w->s->begin(w->s, "qp", false);
+		common(a, qp, w->s);
+		w->s->end(w->s);
 		w->rows--;
 	}
 	return true;
@@ -230,7 +221,7 @@ adapter_qp(struct report_walk *w, struct urn_adapter *a)
 	struct detail d = {.tp = shard ? shard->tp : NULL};
 
 	d.qp = shard && w->q->qpn <= 0xffffffu ? urn_tp_qp(shard->tp, w->q->qpn) : NULL;
-	if (d.qp == NULL || !of_client(d.qp, w->q->client) || !in_state(d.qp, w->q->state))
+	if (!is_wanted(d.qp, w->q))
 		return true;
 	urn_engine_call(shard->engine, look, &d);
 	card(a, &d, w->s);
