@@ -314,6 +314,7 @@ metrics_up(struct nicd_rig *rig, struct urn_err *err)
 		.port = rig->port,
 		.ports = c->ports,
 		.server = rig->server,
+		.captures = rig->captures,
 		.sw = rig->metrics_sw,
 		.switches = c->switches,
 	};

@@ -11,6 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What captures did together. */
+struct totals {
+	uint64_t frames, bytes, dropped;
+};
+
 struct urn_captures {
 	int dir;	   /* O_PATH; owner: here */
 	struct urn_dp *dp; /* NULL: nobody polls */
@@ -20,6 +25,8 @@ struct urn_captures {
 	pthread_mutex_t lock;		/* guards what follows */
 	struct urn_capture *running;	/* NULL: none */
 	struct urn_capture_status last; /* what is known of it, or of the last one */
+	struct totals sum;		/* of all before the one that runs */
+	struct totals told;		/* sum as it was told last; atomic */
 };
 
 struct urn_captures *
@@ -207,6 +214,14 @@ urn_capture_start(struct urn_captures *c, const char *port, const char *file, ui
 
 /* ---- stop */
 
+static void
+add(struct totals *t, const struct urn_capture_info *info)
+{
+	t->frames += info->frames;
+	t->bytes += info->bytes;
+	t->dropped += info->dropped;
+}
+
 int
 urn_capture_stop(struct urn_captures *c, struct urn_capture_status *last, struct urn_err *err)
 {
@@ -223,6 +238,7 @@ urn_capture_stop(struct urn_captures *c, struct urn_capture_status *last, struct
 		c->last.bytes = info.bytes;
 		c->last.dropped = info.dropped;
 		c->last.ended = true;
+		add(&c->sum, &info);
 		if (rc != 0)
 			memcpy(c->last.failure, err->text, sizeof(c->last.failure));
 	}
@@ -240,4 +256,27 @@ urn_capture_status(struct urn_captures *c, struct urn_capture_status *st)
 	*st = c->last;
 	st->running = c->running != NULL;
 	pthread_mutex_unlock(&c->lock);
+}
+
+void
+urn_capture_totals(struct urn_captures *c, struct urn_capture_status *sum)
+{
+	struct urn_capture_info info = {0};
+	struct totals now;
+
+	/* One that is being ended may have to wait for its disk: nobody waits for that. */
+	if (pthread_mutex_trylock(&c->lock) == 0) {
+		if (c->running != NULL)
+			urn_capture_info(c->running, &info);
+		now = c->sum;
+		add(&now, &info);
+		__atomic_store(&c->told.frames, &now.frames, __ATOMIC_RELAXED);
+		__atomic_store(&c->told.bytes, &now.bytes, __ATOMIC_RELAXED);
+		__atomic_store(&c->told.dropped, &now.dropped, __ATOMIC_RELAXED);
+		pthread_mutex_unlock(&c->lock);
+	}
+	memset(sum, 0, sizeof(*sum));
+	sum->frames = __atomic_load_n(&c->told.frames, __ATOMIC_RELAXED);
+	sum->bytes = __atomic_load_n(&c->told.bytes, __ATOMIC_RELAXED);
+	sum->dropped = __atomic_load_n(&c->told.dropped, __ATOMIC_RELAXED);
 }

@@ -65,5 +65,10 @@ int urn_capture_start(struct urn_captures *c, const char *port, const char *file
  */
 int urn_capture_stop(struct urn_captures *c, struct urn_capture_status *last, struct urn_err *err);
 void urn_capture_status(struct urn_captures *c, struct urn_capture_status *st);
+/*
+ * All captures since the start together: frames, bytes and dropped of *sum, the rest
+ * is empty. Never waits: while one is started or ended, as they were before.
+ */
+void urn_capture_totals(struct urn_captures *c, struct urn_capture_status *sum);
 
 #endif

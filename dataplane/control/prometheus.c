@@ -77,13 +77,15 @@ page(struct urn_prometheus *p, struct conn *c, const char *status, const char *m
 	char *body = NULL;
 	size_t n = 0;
 	FILE *f = open_memstream(&body, &n), *all;
+	bool whole;
 
 	c->page = metrics;
 	if (f != NULL && metrics)
 		urn_prometheus_text(&p->src, f);
 	else if (f != NULL)
 		fprintf(f, "%s. The counters are at /metrics.\n", status);
-	if (f == NULL || fclose(f) != 0) {
+	whole = f != NULL && !ferror(f); /* else memory ran out in the middle of it */
+	if ((f != NULL && fclose(f) != 0) || !whole) {
 		free(body);
 		return;
 	}
@@ -93,8 +95,8 @@ page(struct urn_prometheus *p, struct conn *c, const char *status, const char *m
 			"HTTP/1.1 %s\r\nContent-Type: text/plain; %scharset=utf-8\r\n"
 			"Content-Length: %zu\r\n%sConnection: close\r\n\r\n",
 			status, metrics ? "version=0.0.4; " : "", n, more);
-		(void)fwrite(body, 1, n, all);
-		if (fclose(all) != 0) {
+		whole = fwrite(body, 1, n, all) == n && !ferror(all);
+		if (fclose(all) != 0 || !whole) {
 			free(c->out);
 			c->out = NULL;
 		}

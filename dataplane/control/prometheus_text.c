@@ -6,6 +6,7 @@
 #include "control/prometheus_text.h"
 
 #include "control/adapter.h"
+#include "control/capture.h"
 #include "control/server.h"
 #include "switch/fabric.h"
 
@@ -84,6 +85,21 @@ server(const struct urn_server *s, FILE *out)
 	single(out, COUNTER, "client_opened", "adapters opened", c.opened);
 	single(out, COUNTER, "client_calls", "control calls", c.calls);
 	single(out, COUNTER, "client_bad_messages", "messages that made no sense", c.bad);
+}
+
+/* Frames that a capture had no room for are missing in its file, and nowhere else. */
+static void
+captures(struct urn_captures *c, FILE *out)
+{
+	struct urn_capture_status all;
+
+	if (c == NULL)
+		return;
+	urn_capture_totals(c, &all);
+	single(out, COUNTER, "capture_frames", "frames written by captures", all.frames);
+	single(out, COUNTER, "capture_bytes", "bytes of the files of captures", all.bytes);
+	single(out, COUNTER, "capture_dropped",
+	       "frames that captures had no room for, or could not write", all.dropped);
 }
 
 /* ---- engines */
@@ -298,6 +314,7 @@ urn_prometheus_text(const struct urn_metrics_source *src, FILE *out)
 {
 	build_info(out);
 	server(src->server, out);
+	captures(src->captures, out);
 	engines(src->dp, out);
 	adapters(src->dp, out);
 	ports(src, out);

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+struct urn_captures;
 struct urn_server;
 struct urn_switch;
 struct urn_fabric;
@@ -27,10 +28,11 @@ struct urn_metrics_source {
 	const struct urn_metrics_switch *sw;
 	unsigned int switches;
 	const struct urn_server *server; /* NULL: none */
+	struct urn_captures *captures;	 /* NULL: none */
 };
 
 /*
- * Write all of it. Any thread: nothing is locked, no engine is asked; each value
+ * Write all of it. Any thread: nothing is waited for, no engine is asked; each value
  * is right for itself, and two of them may be of different moments.
  */
 void urn_prometheus_text(const struct urn_metrics_source *src, FILE *out);

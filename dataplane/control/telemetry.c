@@ -19,10 +19,13 @@
 enum {
 	LIST_NUMBERS = RTE_TEL_MAX_ARRAY_ENTRIES,
 	LIST_STRINGS = 256, /* of up to 48 bytes: under 16 KiB */
-	FIELDS = 128,	    /* of an object */
+	FIELDS = 256,	    /* of an object */
 	ARGS = 2,	    /* of a command, without the FROM of lists */
 	PARAMS = 256,	    /* bytes of them */
 };
+
+_Static_assert(URN_COUNTER_COUNT + 1 <= FIELDS && FIELDS <= RTE_TEL_MAX_DICT_ENTRIES,
+	       "all counters of an adapter are one object");
 
 /* What an argument of a command is for. */
 enum arg { ARG_END, ARG_NAME, ARG_ADAPTER, ARG_CLIENT, ARG_QPN, ARG_KEY };
@@ -183,17 +186,28 @@ sink_flag(struct urn_report_sink *s, const char *key, bool value)
 	sink_u64(s, key, value);
 }
 
-/* The library escapes quotes and the like; what else is no text, is left out here. */
+/*
+ * Text as every version of the library makes JSON of it: what it would have to escape,
+ * or would pass on though it is no UTF-8, is a '?'; what is too long, is cut.
+ */
+static const char *
+plain(char to[RTE_TEL_MAX_STRING_LEN], const char *from)
+{
+	size_t n = 0;
+
+	for (; *from && n < RTE_TEL_MAX_STRING_LEN - 1; from++)
+		to[n++] = *from >= ' ' && *from <= '~' && *from != '"' && *from != '\\' ? *from : '?';
+	to[n] = '\0';
+	return to;
+}
+
 static void
 sink_str(struct urn_report_sink *s, const char *key, const char *value)
 {
 	struct field *f = add(s, key);
-	size_t n = 0;
 
-	for (; f && *value && n < sizeof(f->text) - 1; value++)
-		f->text[n++] = *value >= ' ' && *value <= '~' && *value != '"' && *value != '\\'
-				       ? *value
-				       : '?';
+	if (f)
+		(void)plain(f->text, value);
 }
 
 static const struct field *
@@ -273,8 +287,11 @@ sink_end(struct urn_report_sink *s)
 static int
 sorry(struct rte_tel_data *out, const char *why)
 {
+	char text[RTE_TEL_MAX_STRING_LEN];
+
+	/* It may repeat what was asked for. */
 	rte_tel_data_start_dict(out);
-	(void)rte_tel_data_add_dict_string(out, "error", why);
+	(void)rte_tel_data_add_dict_string(out, "error", plain(text, why));
 	return 0;
 }
 
@@ -357,8 +374,9 @@ report(const struct command *cmd, const char *params, struct rte_tel_data *out)
 	t->sink = (struct urn_report_sink){sink_begin, sink_str, sink_u64, sink_flag, sink_end};
 	t->cmd = cmd;
 	t->out = out;
-	snprintf(copy, sizeof(copy), "%s", params ? params : "");
-	if (take_all(copy[0] ? copy : NULL, &q, t) != 0) {
+	/* Half of a name may be another's. */
+	if ((params && strlen(params) >= sizeof(copy)) ||
+	    take_all(params && params[0] ? strcpy(copy, params) : NULL, &q, t) != 0) {
 		free(t);
 		return sorry(out, cmd->help);
 	}
@@ -394,6 +412,7 @@ static int
 on_capture(const char *name, const char *params, struct rte_tel_data *out)
 {
 	struct urn_capture_status st = {0};
+	char text[RTE_TEL_MAX_STRING_LEN];
 
 	(void)name;
 	(void)params;
@@ -409,7 +428,7 @@ on_capture(const char *name, const char *params, struct rte_tel_data *out)
 	(void)rte_tel_data_add_dict_u64(out, "frames", st.frames);
 	(void)rte_tel_data_add_dict_u64(out, "bytes", st.bytes);
 	(void)rte_tel_data_add_dict_u64(out, "dropped", st.dropped);
-	(void)rte_tel_data_add_dict_string(out, "failure", st.failure);
+	(void)rte_tel_data_add_dict_string(out, "failure", plain(text, st.failure));
 	return 0;
 }
 

@@ -51,7 +51,7 @@ size_of(const char *file)
 static void
 one_at_a_time(void *arg)
 {
-	struct urn_capture_status st;
+	struct urn_capture_status st, all;
 	struct urn_err err = {""};
 	struct urn_port *p[2];
 	struct urn_captures *c;
@@ -84,6 +84,9 @@ one_at_a_time(void *arg)
 		check(!st.running && st.ended && strcmp(st.port, "b0") == 0 &&
 		      strcmp(st.file, "b") == 0);
 		check(st.frames == both / 2);
+		urn_capture_totals(c, &all);
+		check(all.frames == both + st.frames && all.dropped == 0);
+		check(all.bytes == size_of("all.pcapng") + size_of("b"));
 	}
 	/* One that runs is stopped with the rest. */
 	check_ok(urn_capture_start(c, "", "left", 0, 0, &err), &err);
@@ -135,7 +138,7 @@ static void
 ends(void *arg)
 {
 	const struct rlimit small = {.rlim_cur = 100000, .rlim_max = 100000};
-	struct urn_capture_status st;
+	struct urn_capture_status st, all;
 	struct urn_err err = {""};
 	struct urn_port *p[2];
 	struct urn_captures *c;
@@ -162,6 +165,8 @@ ends(void *arg)
 	check(urn_capture_stop(c, &st, &err) == -1);
 	check_says(&err, "not whole");
 	check(strstr(st.failure, "not whole") != NULL && st.dropped > 0);
+	urn_capture_totals(c, &all);
+	check(all.dropped == st.dropped && all.frames == 5 + st.frames);
 	down(c, p);
 }
 
