@@ -30,7 +30,8 @@
 	X(show_neigh, "show neigh", "[ADAPTER]", "neighbours: MAC addresses, urnic or not")        \
 	X(show_counters, "show counters", "[ADAPTER] [all]",                                       \
 	  "counters of adapters; all: zeros too")                                                  \
-	X(show_limits, "show limits", "", "what programs may have")                                \
+	X(show_limits, "show limits", "[client CLIENT]",                                           \
+	  "what programs may have, and the most that one has, or what that client has")            \
 	X(show_server, "show server", "", "connections and control calls of programs")             \
 	X(show_version, "show version", "", "versions")                                            \
 	X(set_log, "set log", "LEVEL", "how much DPDK says: error, warning, notice, info, debug")  \

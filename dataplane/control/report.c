@@ -386,14 +386,22 @@ limit_value(struct urn_report_sink *s, const char *key, uint64_t v)
 		s->u64(s, key, v);
 }
 
+/* By a client, a user, all together: what they may have, and what is used. */
+struct three {
+	uint64_t client, uid, all;
+};
+
 static void
-one_limit(struct urn_report_sink *s, const char *what, uint64_t client, uint64_t uid, uint64_t all)
+one_limit(struct urn_report_sink *s, const char *what, struct three max, struct three used)
 {
 	s->begin(s, "limit", false);
 	s->str(s, "limit", what);
-	limit_value(s, "per_client", client);
-	limit_value(s, "per_uid", uid);
-	limit_value(s, "total", all);
+	limit_value(s, "per_client", max.client);
+	limit_value(s, "per_uid", max.uid);
+	limit_value(s, "total", max.all);
+	s->u64(s, "used_client", used.client);
+	s->u64(s, "used_uid", used.uid);
+	s->u64(s, "used_total", used.all);
 	s->end(s);
 }
 
@@ -407,15 +415,19 @@ urn_report_limits(const struct urn_report_source *src, struct urn_report_query *
 		[URN_QUOTA_PD] = "pd", [URN_QUOTA_AH] = "ah",
 	};
 	const struct urn_server_config *c = src->server_config;
+	struct report_use use;
 
-	(void)q;
-	(void)err;
 	if (c == NULL)
 		return URN_REPORT_DONE;
-	one_limit(s, "clients", 1, c->clients_per_uid, c->clients);
+	if (report_use(src, q->client, &use, err) != 0)
+		return URN_REPORT_FAILED;
+	one_limit(s, "clients", (struct three){1, c->clients_per_uid, c->clients},
+		  (struct three){use.clients > 0, use.clients_uid, use.clients});
 	for (unsigned int i = 0; i < URN_QUOTAS; i++)
 		if (names[i])
-			one_limit(s, names[i], c->per_client.max[i], c->per_uid.max[i], 0);
+			one_limit(s, names[i],
+				  (struct three){c->per_client.max[i], c->per_uid.max[i], use.max[i]},
+				  (struct three){use.client[i], use.uid[i], use.all[i]});
 	return URN_REPORT_DONE;
 }
 

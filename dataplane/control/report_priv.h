@@ -45,6 +45,20 @@ void report_owner(struct urn_report_sink *s, const struct urn_client *c);
 const char *report_gid(const uint8_t gid[16], char buf[48]);
 const char *report_mac(const uint8_t mac[6], char buf[18]);
 
+/*
+ * What is used of limits: by a client and its user, or by the client and the user
+ * that have most of each; and by all clients.
+ */
+struct report_use {
+	uint64_t clients, clients_uid; /* connections */
+	uint64_t max[URN_QUOTAS];      /* of all clients together; UINT64_MAX: any number */
+	uint64_t client[URN_QUOTAS], uid[URN_QUOTAS], all[URN_QUOTAS];
+};
+
+/* id: of the client; 0: of whoever has most. returns: 0 or -1 with *err */
+int report_use(const struct urn_report_source *src, uint32_t id, struct report_use *use,
+	       struct urn_err *err);
+
 /* Where a walk stands: what may still be done in this call. */
 struct report_walk {
 	const struct urn_report_source *src;
