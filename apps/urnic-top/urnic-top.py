@@ -8,7 +8,6 @@ import glob
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -19,6 +18,8 @@ import tty
 VERSION = "@VERSION@"
 SOCKET = "dpdk_telemetry.v2"
 CLIENTS = 64  # looked at, at most: one question each
+ANSWER = 1 << 20  # bytes of an answer, at most; DPDK's are 16 KiB
+PORT_DROPS = ("rx_missed", "rx_errors", "rx_no_mbuf", "tx_errors")
 
 EPILOG = """\
 Without --socket and --file-prefix it looks for a urnicd of this user, and of root, in the
@@ -42,7 +43,9 @@ class Telemetry:
             self.sock.connect(path)
             hello = json.loads(self.sock.recv(1024))
             self.size, self.pid = hello["max_output_len"], hello["pid"]
-        except (OSError, ValueError, KeyError, TypeError) as e:
+            if not isinstance(self.size, int) or not 0 < self.size <= ANSWER:
+                raise ValueError("its greeting makes no sense")
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
             self.sock.close()
             raise Failed(f"{path}: no telemetry to be had there: {e}") from None
 
@@ -57,9 +60,23 @@ class Telemetry:
             raise Failed(f"{self.path}: the dataplane has ended")
         try:
             answer = json.loads(reply)[command.split(",")[0]]
-        except (ValueError, KeyError) as e:
-            raise Failed(f"{self.path}: an answer that makes no sense: {e}") from None
+        except (ValueError, KeyError, TypeError, RecursionError) as e:
+            raise Failed(f"{self.path}: an answer that makes no sense: {clean(e)}") from None
         return None if isinstance(answer, dict) and "error" in answer else answer
+
+    def info(self, command):
+        """returns: an object's figures and texts; {}: there is none such"""
+        answer = self.ask(command)
+        if not isinstance(answer, (dict, type(None))):
+            raise Failed(f"{self.path}: an answer that makes no sense, to {command}")
+        return {k: v for k, v in (answer or {}).items() if isinstance(v, (int, str))}
+
+    def names(self, command):
+        """returns: names or numbers"""
+        answer = self.ask(command)
+        if not isinstance(answer, (list, type(None))):
+            raise Failed(f"{self.path}: an answer that makes no sense, to {command}")
+        return [n for n in answer or [] if isinstance(n, (int, str))]
 
 
 def candidates():
@@ -108,19 +125,26 @@ def prefix_path(prefix):
 
 def look(t):
     """Everything at this moment."""
-    now = {"time": time.monotonic(), "engines": {}, "adapters": {}, "clients": [], "switches": {}}
-    for e in t.ask("/urnic/engine/list") or []:
-        now["engines"][e] = t.ask(f"/urnic/engine/usage,{e}") or {}
-    for a in t.ask("/urnic/adapter/list") or []:
-        now["adapters"][a] = {**(t.ask(f"/urnic/adapter/info,{a}") or {}),
-                              "counters": t.ask(f"/urnic/adapter/counters,{a}") or {}}
-    for c in (t.ask("/urnic/client/list") or [])[:CLIENTS]:
-        info = t.ask(f"/urnic/client/info,{c}")
+    now = {"time": time.monotonic(), "engines": {}, "adapters": {}, "ports": {}, "clients": [], "switches": {},
+           "capture": t.info("/urnic/capture")}
+    for e in t.names("/urnic/engine/list"):
+        now["engines"][e] = t.info(f"/urnic/engine/usage,{e}")
+    for a in t.names("/urnic/adapter/list"):
+        now["adapters"][a] = {**t.info(f"/urnic/adapter/info,{a}"), "counters": t.info(f"/urnic/adapter/counters,{a}")}
+    for p in t.names("/urnic/port/list"):
+        now["ports"][p] = t.info(f"/urnic/port/info,{p}")
+    for c in t.names("/urnic/client/list")[:CLIENTS]:
+        info = t.info(f"/urnic/client/info,{c}")
         if info:  # else it has gone meanwhile
             now["clients"].append(info)
-    for plug in t.ask("/urnic/switch/list") or []:
-        now["switches"][plug] = t.ask("/urnic/switch/info," + plug.replace(":", ",", 1)) or {}
+    for plug in t.names("/urnic/switch/list"):
+        now["switches"][plug] = t.info("/urnic/switch/info," + str(plug).replace(":", ",", 1))
     return now
+
+
+def number(info, key):
+    """A figure; 0: it is not there"""
+    return info[key] if isinstance(info.get(key), int) else 0
 
 
 def is_drop(name):
@@ -133,53 +157,64 @@ def rates(was, now):
     seconds = max(now["time"] - was["time"], 1e-9)
 
     def per_s(new, old, key):
-        return max(new.get(key, 0) - old.get(key, new.get(key, 0)), 0) / seconds
+        return max(number(new, key) - number(old, key), 0) / seconds if key in old else 0
 
-    view = {"seconds": round(seconds, 3), "engines": [], "adapters": [], "switches": [], "clients": now["clients"]}
+    def drops(new, old, names):
+        return {k: {"total": number(new, k), "per_s": round(per_s(new, old, k), 1)} for k in names if number(new, k)}
+
+    view = {"seconds": round(seconds, 3), "engines": [], "adapters": [], "ports": [], "switches": [],
+            "clients": now["clients"], "capture": now["capture"]}
     for e, new in now["engines"].items():
         old = was["engines"].get(e, new)
-        ns = new.get("ns", 0) - old.get("ns", 0)
-        busy = max(new.get("busy_ns", 0) - old.get("busy_ns", 0), 0)
+        ns = number(new, "ns") - number(old, "ns")
+        busy = max(number(new, "busy_ns") - number(old, "busy_ns"), 0)
         view["engines"].append({"engine": e, "load": round(min(busy / ns, 1), 4) if ns > 0 else 0,
                                 "turns_per_s": round(per_s(new, old, "turns"))})
     for name, a in now["adapters"].items():
         new, old = a["counters"], was["adapters"].get(name, a)["counters"]
         view["adapters"].append({
-            "adapter": name, "node": a.get("node", ""), "link": bool(a.get("link")), "qps": a.get("qps", 0),
-            "clients": a.get("clients", 0),
+            "adapter": name, "node": a.get("node", ""), "link": bool(a.get("link")), "qps": number(a, "qps"),
+            "clients": number(a, "clients"),
             "rx_packets_per_s": round(per_s(new, old, "rx_packets")),
             "rx_bits_per_s": round(8 * per_s(new, old, "rx_bytes")),
             "tx_packets_per_s": round(per_s(new, old, "tx_packets")),
             "tx_bits_per_s": round(8 * per_s(new, old, "tx_bytes")),
             "retransmits_per_s": round(per_s(new, old, "retransmits")),
             "timeouts_per_s": round(per_s(new, old, "timeouts")),
-            "drops": {k: {"total": v, "per_s": round(per_s(new, old, k), 1)}
-                      for k, v in new.items() if is_drop(k) and v}})
+            "drops": drops(new, old, filter(is_drop, new))})
+    for name, new in now["ports"].items():
+        view["ports"].append({"port": name, "link": bool(new.get("link")),
+                              "drops": drops(new, was["ports"].get(name, new), PORT_DROPS)})
     for plug, new in now["switches"].items():
         old = was["switches"].get(plug, new)
-        drops = {k for k in new if "drop_" in k}
+        names = [k for k in new if "drop_" in k]
         view["switches"].append({"port": plug, "up": bool(new.get("up")),
                                  "rx_packets_per_s": round(per_s(new, old, "rx_packets")),
                                  "tx_packets_per_s": round(per_s(new, old, "tx_packets")),
-                                 "drops_per_s": round(sum(per_s(new, old, k) for k in drops), 1),
-                                 "drops": sum(new[k] for k in drops)})
+                                 "drops_per_s": round(sum(per_s(new, old, k) for k in names), 1),
+                                 "drops": sum(number(new, k) for k in names)})
     return view
 
 
 # ---- how it is shown
 
 def short(n):
-    """1234567 as 1.23 M"""
-    for unit in ("", " k", " M", " G"):
-        if n < 1000:
-            return f"{n:.0f}" if not unit else f"{n:.3g}{unit}"
+    """1234567 as 1.23 M: three figures, whatever it is"""
+    if n < 999.5:
+        return f"{n:.0f}"
+    for unit in "kMGTPE":
         n /= 1000
-    return f"{n:.3g} T"
+        if n < 999.5 or unit == "E":
+            return f"{n:.{2 if n < 9.995 else 1 if n < 99.95 else 0}f} {unit}"
+    return ""
 
 
 def clean(text):
     """What a terminal may see of names that others chose."""
     return "".join(c if c.isascii() and c.isprintable() else "?" for c in str(text))
+
+
+TEXTS = ("ADAPTER", "NODE", "LINK", "DROPS OF", "REASON", "SWITCH PORT", "PROGRAM")
 
 
 def table(head, rows):
@@ -188,15 +223,30 @@ def table(head, rows):
         return []
     cells = [head] + [[clean(c) for c in r] for r in rows]
     width = [max(len(r[i]) for r in cells) for i in range(len(head))]
-    left = [isinstance(rows[0][i], str) and not rows[0][i][:1].isdigit() for i in range(len(head))]
-    return ["  ".join(c.ljust(w) if l else c.rjust(w) for c, w, l in zip(r, width, left)).rstrip()
+    return ["  ".join(c.ljust(w) if h in TEXTS else c.rjust(w) for c, w, h in zip(r, width, head)).rstrip()
             for r in cells] + [""]
+
+
+def drop_rows(things, name):
+    """What was dropped, and why; what happens just now first"""
+    return [[t[name], k, d["per_s"], d["total"]] for t in things
+            for k, d in sorted(t["drops"].items(), key=lambda kd: (-kd[1]["per_s"], -kd[1]["total"], kd[0]))]
+
+
+def capture_lines(c):
+    """The capture that runs, or one that lacks something"""
+    if not number(c, "running") and not number(c, "dropped"):
+        return []
+    how = "runs" if number(c, "running") and not number(c, "ended") else "has ended"
+    return [f"Capture {clean(c.get('file', '?'))} {how}: {short(number(c, 'frames'))} frames written, "
+            f"{short(number(c, 'dropped'))} dropped", ""]
 
 
 def lines(view, version):
     """The whole view as text."""
-    there = ", ".join(f"{len(view[k])} {k if len(view[k]) != 1 else k[:-1]}"
-                      for k in ("engines", "adapters", "clients"))
+    count = {"engine": len(view["engines"]), "adapter": len(view["adapters"]),
+             "client": sum(a["clients"] for a in view["adapters"])}
+    there = ", ".join(f"{n} {k}{'' if n == 1 else 's'}" for k, n in count.items())
     out = [f"urnicd {clean(version.get('urnic', '?'))}, {clean(version.get('dpdk', '?'))}: {there}; "
            f"over {view['seconds']:.1f} s", ""]
     out += table(["ENGINE", "LOAD", "TURNS/s"],
@@ -208,14 +258,14 @@ def lines(view, version):
                    short(a["tx_bits_per_s"]), short(a["retransmits_per_s"]), short(a["timeouts_per_s"])]
                   for a in view["adapters"]])
     out += table(["DROPS OF", "REASON", "PER s", "TOTAL"],
-                 [[a["adapter"], k, d["per_s"], d["total"]] for a in view["adapters"]
-                  for k, d in sorted(a["drops"].items(), key=lambda kd: (-kd[1]["per_s"], -kd[1]["total"]))])
+                 drop_rows(view["adapters"], "adapter") + drop_rows(view["ports"], "port"))
     out += table(["SWITCH PORT", "LINK", "RX/s", "TX/s", "DROPS/s", "DROPS"],
                  [[s["port"], "up" if s["up"] else "down", short(s["rx_packets_per_s"]),
                    short(s["tx_packets_per_s"]), s["drops_per_s"], s["drops"]] for s in view["switches"]])
+    out += capture_lines(view["capture"])
     out += table(["CLIENT", "ADAPTER", "PID", "UID", "PROGRAM", "QPS", "CQS", "MRS", "PINNED"],
-                 [[c["client"], c["adapter"], c["pid"], c["uid"], c["program"], c["qps"], c["cqs"], c["mrs"],
-                   short(c["pinned_bytes"])] for c in view["clients"]])
+                 [[*(c.get(k, "?") for k in ("client", "adapter", "pid", "uid", "program", "qps", "cqs", "mrs")),
+                   short(number(c, "pinned_bytes"))] for c in view["clients"]])
     return out[:-1]
 
 
@@ -224,31 +274,69 @@ class Screen:
 
     def __enter__(self):
         self.before = termios.tcgetattr(sys.stdin)
-        tty.setcbreak(sys.stdin)
-        sys.stdout.write("\x1b[?1049h\x1b[?25l")
+        self.text = []
+        # A signal between two looks has to be noticed: it writes a byte.
+        self.resized, self.resize = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.signal(signal.SIGWINCH, self.on_resize)
         return self
 
+    def begin(self):
+        """Take it. From here on every way out gives it back."""
+        tty.setcbreak(sys.stdin)
+        sys.stdout.write("\x1b[?1049h\x1b[?25l")
+
     def __exit__(self, *_):
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self.before)
-        sys.stdout.write("\x1b[?25h\x1b[?1049l")
-        sys.stdout.flush()
+        signal.signal(signal.SIGWINCH, signal.SIG_DFL)
+        os.close(self.resized)
+        os.close(self.resize)
+        try:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self.before)
+            sys.stdout.write("\x1b[?25h\x1b[?1049l")
+            sys.stdout.flush()
+        except (OSError, termios.error):
+            pass  # it was hung up: there is nothing to give back
+
+    def on_resize(self, *_):
+        """SIGWINCH"""
+        try:
+            os.write(self.resize, b"x")
+        except BlockingIOError:
+            pass  # enough of them are waiting
+
+    @staticmethod
+    def size():
+        """Columns and rows that there are now, whatever the environment says."""
+        try:
+            columns, rows = os.get_terminal_size(sys.stdout.fileno())
+        except OSError:
+            columns = rows = 0
+        return columns or 80, rows or 24
 
     def show(self, text):
-        columns, rows = shutil.get_terminal_size()
+        """Show this, or as much as there is room for."""
+        self.text = text
+        columns, rows = self.size()
         text = [line[:columns] for line in text[:rows - 1]]
         sys.stdout.write("\x1b[H" + "".join(f"{line}\x1b[K\n" for line in text) + "\x1b[J")
         sys.stdout.flush()
 
     def wait(self, seconds):
         """Until it is time, or a key is pressed. returns: whether to go on"""
-        ready, _, _ = select.select([sys.stdin], [], [], seconds)
-        key = os.read(sys.stdin.fileno(), 1) if ready else b" "
-        return key not in (b"q", b"Q", b"")
+        end = time.monotonic() + seconds
+        while True:
+            ready, _, _ = select.select([sys.stdin, self.resized], [], [], max(end - time.monotonic(), 0))
+            if sys.stdin in ready:
+                return os.read(sys.stdin.fileno(), 1) not in (b"q", b"Q", b"")
+            if not ready:
+                return True
+            os.read(self.resized, 4096)
+            self.show(self.text)
 
 
 def live(t, version, interval):
     """Until q is pressed."""
     with Screen() as screen:
+        screen.begin()
         was = look(t)
         screen.show(lines(rates(was, was), version))
         while screen.wait(interval):
@@ -309,22 +397,27 @@ def main():
         signal.signal(s, on_signal)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     watch = not args.once and not args.json
-    if watch and not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if watch and not all(f is not None and f.isatty() for f in (sys.stdin, sys.stdout)):
         print("urnic-top: this is no terminal; give --once or --json", file=sys.stderr)
         return 2
     try:
         path = args.socket or (prefix_path(args.file_prefix) if args.file_prefix else None)
         t = Telemetry(path) if path else find()
-        version = t.ask("/urnic/version")
-        if version is None:
+        version = t.info("/urnic/version")
+        if not version:
             raise Failed(f"{t.path}: a DPDK program, but no urnicd that runs")
         if watch:
             live(t, version, args.interval)
         else:
             plain(t, version, args)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except Failed as e:
         print(f"urnic-top: {e}", file=sys.stderr)
         return 1
+    except OSError as e:  # what is asked has its own sentences
+        print(f"urnic-top: can't write: {e.strerror}", file=sys.stderr)
+        os._exit(1)  # what could not be written is not to be tried once more
     return 0
 
 
