@@ -75,6 +75,7 @@ test_cm(void **state)
 	assert_non_null(ctx);
 	assert_int_equal(urn_cm_end_open(&late, ctx), 0);
 	urn_cm_end_close(&late);
+	assert_null(late.way.at); /* nobody is to tell it any more */
 	assert_int_equal(urn_cm_end_open(&c, ctx), 0);
 	assert_int_equal(urn_cm_end_open(&kept, ctx), 0);
 	assert_int_equal(urn_cm_end_listen(&c, 77, 0, 0, &id), 0);

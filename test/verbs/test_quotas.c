@@ -211,6 +211,10 @@ test_channels(void **state)
 	assert_non_null(ch[0] = ibv_create_comp_channel(b));
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ibv_destroy_comp_channel(ch[i]), 0);
+	for (int i = 0; i < 2; i++) { /* nor are its descriptors */
+		assert_int_equal(r->dp->adapter[i]->clients->used[URN_QUOTA_CHANNEL], 0);
+		assert_int_equal(r->dp->adapter[i]->clients->used[URN_QUOTA_FD], 0);
+	}
 	assert_int_equal(ibv_close_device(a), 0);
 	assert_int_equal(ibv_close_device(b), 0);
 	rig_close(r);
