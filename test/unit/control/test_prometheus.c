@@ -237,8 +237,18 @@ places(void *arg)
 	check(urn_prometheus_open("host", 9, &src, &err) == NULL);
 	check_says(&err, "prometheus = host:9");
 	other = urn_prometheus_open("::1", 0, &src, &err);
-	if (other == NULL)
+	if (other == NULL) {
 		check_says(&err, "prometheus = [::1]:0: can't listen there"); /* no IPv6 here */
+	} else {
+		struct sockaddr_in6 to = {.sin6_family = AF_INET6,
+					  .sin6_port = htons(urn_prometheus_port(other)),
+					  .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+		int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		check(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
+		say(fd, "GET /metrics HTTP/1.1\r\n\r\n", 25);
+		check(strstr(hear(fd), "\nurnic_adapter_up{") != NULL);
+	}
 	urn_prometheus_close(other);
 	urn_prometheus_close(NULL);
 	down(&n);
