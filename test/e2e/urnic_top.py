@@ -72,11 +72,15 @@ class Top(Nicd):
         self.assertEqual(self.stop(nicd)[0], 0)
 
     def test_text_and_drops(self):
-        """What a lossy wire takes has its row and its reason."""
-        nicd, _ = self.start(eal="file_prefix = top")
-        # A frame to nobody: the switch floods it, and b0 says why it did not take it.
+        """What a bad wire turns over b0 drops, and has its row and its reason; so has what is lost on the way."""
+        nicd, _ = self.start(eal="file_prefix = top", wire="impair a0.in = corrupt=20%, drop=1%, seed=5")
         self.busy()
+        self.assertTrue(self.until(lambda: "drop_icrc" in self.json()["adapters"][1]["drops"] and
+                                   self.json()["switches"][0]["drops"] > 0))
         text = self.top("--once", "--interval", "0.2", "--file-prefix", "top")
+        self.assertRegex(text, re.compile(r"^DROPS OF +REASON +PER s +TOTAL$", re.M))
+        self.assertRegex(text, re.compile(r"^b0 +drop_icrc +\d+\.\d +[1-9]\d*$", re.M))
+        self.assertRegex(text, re.compile(r"^wire:a0 +up .* [1-9]\d*$", re.M))
         for words in (r"^urnicd \S+, DPDK [^:]+: 1 engine, 2 adapters, 2 clients; over",
                       r"^ADAPTER +NODE +LINK", r"^a0 +a +up +2 +1 ", r"^SWITCH PORT", r"^wire:b0 +up ",
                       r"^CLIENT +ADAPTER", r"urnic-perf"):

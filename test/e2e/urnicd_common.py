@@ -31,11 +31,11 @@ class Nicd(unittest.TestCase):
             p.communicate()
         self.dir.cleanup()
 
-    def config(self, daemon="", eal=""):
-        """two-nodes.ini with a socket of our own, which yields on busy machines."""
+    def config(self, daemon="", eal="", wire=""):
+        """two-nodes.ini with a socket of our own, which yields on busy machines, and lines more for its sections."""
         path = os.path.join(self.dir.name, "c.ini")
         with open(os.path.join(self.CONFIG, "two-nodes.ini"), encoding="utf-8") as f:
-            text = f.read()
+            text = f.read().replace("[switch wire]\n", f"[switch wire]\n{wire}\n")
         with open(path, "w", encoding="utf-8") as f:
             f.write(f"[urnicd]\nsocket = {self.socket}\nidle = pause\nempty_polls = 4\n{daemon}\n"
                     f"[eal]\n{eal}\n{text}")
@@ -47,9 +47,9 @@ class Nicd(unittest.TestCase):
         self.running.append(p)
         return p
 
-    def start(self, daemon="", eal=""):
+    def start(self, daemon="", eal="", wire=""):
         """returns: the process, and what it said before it listened"""
-        p = self.popen(self.NICD, "-c", self.config(daemon, eal), cwd=self.dir.name)
+        p = self.popen(self.NICD, "-c", self.config(daemon, eal, wire), cwd=self.dir.name)
         said = ""
         while True:
             line = p.stderr.readline()
