@@ -80,7 +80,7 @@ urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 		return ENOMEM;
 	q->bytes = bytes_of(entries);
 	q->vector = req->create_cq.comp_vector % a->vectors;
-	rc = urn_area_alloc(&c->area, q->bytes, &q->off);
+	rc = urn_client_alloc(c, q->bytes, &q->off);
 	if (rc == 0) {
 		rc = urn_table_put(&c->cqs, q, URN_ADAPTER_MAX_CQ, &q->cq.handle);
 		if (rc != 0)
@@ -139,7 +139,7 @@ urn_ctl_resize_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 		return rc;
 	entries = urn_pow2(req->resize_cq.cqe);
 	bytes = bytes_of(entries);
-	rc = urn_area_alloc(&c->area, bytes, &off);
+	rc = urn_client_alloc(c, bytes, &off);
 	if (rc != 0)
 		return no_room(c, rep, rc);
 	urn_cq_move_init(&m, &q->cq, (void *)(c->area.base + off), off, entries);
