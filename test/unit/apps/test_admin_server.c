@@ -225,6 +225,7 @@ as_other(uid_t uid, gid_t gid)
 	} m = {.text = ""};
 	int status, fd;
 	pid_t pid = fork();
+	ssize_t n;
 
 	if (pid != 0) {
 		assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -238,7 +239,10 @@ as_other(uid_t uid, gid_t gid)
 	if (connect(fd, (void *)&addr, sizeof(addr)) != 0)
 		_exit(errno == EACCES ? 1 : 3);
 	(void)send(fd, &ask, sizeof(ask.q) + 6, MSG_NOSIGNAL);
-	if (recv(fd, &m, sizeof(m), 0) <= 0)
+	n = recv(fd, &m, sizeof(m), 0);
+	if (n < 0 && errno == ECONNRESET) /* hung up on before the question was read; the answer is there */
+		n = recv(fd, &m, sizeof(m), 0);
+	if (n <= 0)
 		_exit(3);
 	if (m.a.kind == ADMIN_OUT && strcmp(m.text, "x\n") == 0)
 		_exit(0);
