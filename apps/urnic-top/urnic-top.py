@@ -41,7 +41,10 @@ class Telemetry:
         try:
             self.sock.settimeout(10)
             self.sock.connect(path)
-            hello = json.loads(self.sock.recv(1024))
+            hello = self.sock.recv(1024)
+            if not hello:
+                raise OSError("it hung up without a word: ten others are connected (doc/watching.md)")
+            hello = json.loads(hello)
             self.size, self.pid = hello["max_output_len"], hello["pid"]
             if not isinstance(self.size, int) or not 0 < self.size <= ANSWER:
                 raise ValueError("its greeting makes no sense")

@@ -2,6 +2,7 @@
 /* urnicd: a dataplane as a process of its own. */
 #include "admin_server.h"
 #include "console.h"
+#include "errout.h"
 #include "rig.h"
 #include "workers.h"
 
@@ -266,6 +267,7 @@ main(int argc, char **argv)
 		fputs("urnicd: cannot catch signals\n", stderr);
 		rc = EXIT_FAILED;
 	} else {
+		nicd_errout_open();
 		rc = run(cfg, o.console);
 	}
 	urn_config_free(cfg);

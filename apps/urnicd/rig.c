@@ -301,6 +301,7 @@ limits_of(const struct urn_config_quota *q)
 			[URN_QUOTA_CHANNEL] = q->channel,
 			[URN_QUOTA_SHARE] = q->share,
 			[URN_QUOTA_SHARED] = q->shared,
+			[URN_QUOTA_AREA] = q->area,
 		},
 	};
 }

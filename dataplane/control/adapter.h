@@ -87,8 +87,12 @@ void urn_adapter_barrier(struct urn_adapter *a);
 void urn_adapter_pass_completions(struct urn_adapter *a, uint32_t from, uint32_t to);
 
 /* client.c */
-/* remote: another process. NULL with *err on failure */
-struct urn_client *urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err);
+/*
+ * who: in another process; NULL: in this one. Its space is the client's, or is
+ * released. returns: NULL with *err and errno on failure
+ */
+struct urn_client *urn_client_create(struct urn_adapter *a, const struct urn_client_who *who,
+				     struct urn_err *err);
 /*
  * Take back everything the client made, and let it go from its adapter. Its area
  * stays mapped, its calls fail with ENODEV, until its channel is closed.

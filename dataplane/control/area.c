@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct urn_area_piece {
@@ -13,7 +14,11 @@ struct urn_area_piece {
 	uint64_t off, bytes;
 };
 
-enum { LINE = 64, PAGE = 4096 };
+enum {
+	LINE = 64,
+	PAGE = 4096,
+	CLEAR_AT_ONCE = 4 * PAGE, /* bytes that are cleared in a microsecond, or two */
+};
 
 /* Round up to a class: 64, then four steps to each doubling. */
 static unsigned int
@@ -196,18 +201,51 @@ cut(struct urn_area *a, uint64_t bytes, uint64_t *off)
 
 /* ---- pieces */
 
+/* Where a piece that was never given out would begin. */
+static uint64_t
+fresh_start(const struct urn_area *a, uint64_t bytes)
+{
+	/* Large pieces start on a page, so that they share none. */
+	return bytes >= PAGE ? (a->next + PAGE - 1) & ~(uint64_t)(PAGE - 1) : a->next;
+}
+
+static bool
+fits_fresh(const struct urn_area *a, uint64_t bytes)
+{
+	uint64_t start = fresh_start(a, bytes);
+
+	return start <= a->size && bytes <= a->size - start;
+}
+
 /* Never given out before. returns: done */
 static bool
 fresh(struct urn_area *a, uint64_t bytes, uint64_t *off)
 {
-	/* Large pieces start on a page, so that they share none. */
-	uint64_t start = bytes >= PAGE ? (a->next + PAGE - 1) & ~(uint64_t)(PAGE - 1) : a->next;
-
-	if (start > a->size || bytes > a->size - start)
+	if (!fits_fresh(a, bytes))
 		return false;
-	*off = start;
-	a->next = start + bytes;
+	*off = fresh_start(a, bytes);
+	a->next = *off + bytes;
 	return true;
+}
+
+bool
+urn_area_is_quick(const struct urn_area *a, uint64_t bytes)
+{
+	uint64_t rounded;
+	unsigned int c;
+
+	if (bytes > a->size)
+		return true; /* it fails */
+	c = class_of(bytes, &rounded);
+	return a->free[c] ? rounded <= CLEAR_AT_ONCE : fits_fresh(a, rounded);
+}
+
+uint64_t
+urn_area_resident(const struct urn_area *a)
+{
+	struct stat st;
+
+	return a->fd >= 0 && fstat(a->fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
 int

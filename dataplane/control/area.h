@@ -35,6 +35,14 @@ int urn_area_init(struct urn_area *a, uint64_t size, bool shared);
 void urn_area_fini(struct urn_area *a);
 /* `bytes` zeroed, on a cache line. *off: where. returns 0, ENOMEM, EINVAL */
 int urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off);
+/*
+ * Would urn_area_alloc() of so much take no more than a microsecond? Else there is
+ * much to be cleared, or all that lies free to be looked through: not to be done
+ * while others wait.
+ */
+bool urn_area_is_quick(const struct urn_area *a, uint64_t bytes);
+/* Bytes of memory that the area takes now, the system says; 0: it can't be said. */
+uint64_t urn_area_resident(const struct urn_area *a);
 /* Give back what urn_area_alloc() gave, with the same size. */
 void urn_area_free(struct urn_area *a, uint64_t off, uint64_t bytes);
 

@@ -159,28 +159,43 @@ own_space(struct urn_client *c, struct urn_err *err)
 	return rc;
 }
 
-struct urn_client *
-urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err)
+/* Say whose it is, all at once. returns 0, or an errno value with *err */
+static int
+introduce(struct urn_client *c, const struct urn_client_who *who, struct urn_err *err)
 {
-	static _Atomic uint32_t serial;
+	if (!who)
+		return c->adapter->cfg.mem_foreign ? own_space(c, err) : 0;
+	c->remote = true;
+	c->pid = who->pid;
+	c->uid = who->uid;
+	atomic_store(&c->conn_fd, who->conn_fd);
+	c->space = who->space;
+	memcpy(c->no_space, who->no_space, sizeof(c->no_space));
+	c->account = who->account;
+	if (who->limits)
+		c->limits = *who->limits;
+	return urn_quota_join(c, err);
+}
+
+/* A client that nobody knows yet. NULL with *err and errno */
+static struct urn_client *
+make(struct urn_adapter *a, const struct urn_client_who *who, struct urn_err *err)
+{
 	struct urn_client *c = calloc(1, sizeof(*c));
-	int rc = c ? urn_area_init(&c->area, a->cfg.area_size, remote) : ENOMEM;
+	int rc = c ? urn_area_init(&c->area, a->cfg.area_size, who != NULL) : ENOMEM;
 
 	if (rc != 0) {
 		urn_err_set(err, "%s: can't map %llu MiB for a client's queues: %s", a->cfg.name,
 			    (unsigned long long)(a->cfg.area_size >> 20), strerror(rc));
+		if (who)
+			urn_space_release(who->space);
 		free(c);
+		errno = rc;
 		return NULL;
 	}
 	c->adapter = a;
-	c->remote = remote;
 	memset(c->wake_fd, -1, sizeof(c->wake_fd));
 	c->reply_fd = -1;
-	if (a->cfg.mem_foreign && own_space(c, err) != 0) {
-		urn_area_fini(&c->area);
-		free(c);
-		return NULL;
-	}
 	atomic_store(&c->async_fd, -1);
 	atomic_store(&c->conn_fd, -1);
 	urn_cm_client_init(&c->cm);
@@ -191,21 +206,57 @@ urn_client_create(struct urn_adapter *a, bool remote, struct urn_err *err)
 		.close = channel_close,
 		.area = c->area.base,
 	};
-	urn_ctl_lock(a, remote);
-	c->id = atomic_fetch_add(&serial, 1) + 1; /* under the lock: the newest is the list's first */
-	c->next = a->clients;
-	a->clients = c;
+	rc = introduce(c, who, err);
+	if (rc == 0)
+		return c;
+	urn_space_release(c->space);
+	urn_area_fini(&c->area);
+	free(c);
+	errno = rc;
+	return NULL;
+}
+
+struct urn_client *
+urn_client_create(struct urn_adapter *a, const struct urn_client_who *who, struct urn_err *err)
+{
+	static _Atomic uint32_t serial;
+	struct urn_client *c = make(a, who, err);
+	int rc = 0;
+
+	if (!c)
+		return NULL;
+	urn_ctl_lock(a, c->remote);
 	for (uint32_t v = 0; v < a->vectors && rc == 0; v++)
 		rc = add_shard(c, v);
-	pthread_mutex_unlock(&a->lock);
-	if (rc != 0) {
-		urn_err_set(err, rc == ENOMEM ? "%s: an area of %llu bytes is too small for a client's doorbells"
-					      : "%s: no descriptors left for a client (area of %llu bytes)",
-			    a->cfg.name, (unsigned long long)a->cfg.area_size);
-		urn_client_destroy(c);
-		return NULL;
+	if (rc == 0) { /* it is whole: others may see it */
+		c->id = atomic_fetch_add(&serial, 1) + 1; /* under the lock: the newest is the list's first */
+		c->next = a->clients;
+		a->clients = c;
 	}
-	return c;
+	pthread_mutex_unlock(&a->lock);
+	if (rc == 0)
+		return c;
+	urn_err_set(err, rc == ENOMEM ? "%s: an area of %llu bytes is too small for a client's doorbells"
+				      : "%s: no descriptors left for a client (area of %llu bytes)",
+		    a->cfg.name, (unsigned long long)a->cfg.area_size);
+	urn_client_destroy(c);
+	errno = ENOMEM;
+	return NULL;
+}
+
+int
+urn_client_alloc(struct urn_client *c, uint64_t bytes, uint64_t *off)
+{
+	bool quick = urn_area_is_quick(&c->area, bytes);
+	int rc;
+
+	/* The area is this client's, and of no other call of its. */
+	if (!quick)
+		urn_ctl_open(c);
+	rc = urn_area_alloc(&c->area, bytes, off);
+	if (!quick)
+		urn_ctl_shut(c);
+	return rc;
 }
 
 /* ---- taking back; the adapter's lock is held */

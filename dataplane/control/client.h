@@ -37,6 +37,20 @@ struct urn_ctl_channel {
 	uint32_t users;       /* completion queues */
 };
 
+/*
+ * Whose a client in another process is: all that others may look at is said before
+ * they see the client.
+ */
+struct urn_client_who {
+	pid_t pid;                       /* its process, as the kernel said */
+	uid_t uid;                       /* its user */
+	int conn_fd;                     /* its connection; -1: none */
+	struct urn_account *account;     /* of its user; NULL: no limits */
+	const struct urn_limits *limits; /* of itself, with an account */
+	struct urn_space *space;         /* its memory; NULL: can't be reached, and */
+	char no_space[160];              /* ... why */
+};
+
 struct urn_client {
 	struct urn_adapter *adapter;   /* NULL: its dataplane has been taken down */
 	struct urn_client *next;       /* of the adapter */
@@ -71,5 +85,11 @@ struct urn_client {
 
 /* Where a client wants its asynchronous events; -1: nowhere. client may be NULL. */
 int urn_client_async_fd(const void *client);
+
+/*
+ * urn_area_alloc() from the client's area. In the midst of a control call: what takes
+ * its time is done while others are let in (urn_ctl_open()).
+ */
+int urn_client_alloc(struct urn_client *c, uint64_t bytes, uint64_t *off);
 
 #endif

@@ -74,6 +74,7 @@ struct urn_config_quota {
 	uint64_t pinned;	  /* bytes of registered memory */
 	uint64_t channel;	  /* completion channels */
 	uint64_t share, shared;	  /* pieces of shared memory, registered or not; bytes of it */
+	uint64_t area;		  /* bytes of areas for queues */
 };
 
 /* [limits] */

@@ -296,6 +296,7 @@ check_limits(struct urn_config_ctx *ctx)
 		{"channels_per_client", "channels_per_uid"},
 		{"shares_per_client", "shares_per_uid"},
 		{"shared_per_client", "shared_per_uid"},
+		{"area_per_client", "area_per_uid"},
 	};
 	const struct urn_config_limits *l = &ctx->cfg->limits;
 	const struct urn_config_quota *c = &l->per_client, *u = &l->per_uid;
@@ -312,6 +313,7 @@ check_limits(struct urn_config_ctx *ctx)
 		{c->channel, u->channel},
 		{c->share, u->share},
 		{c->shared, u->shared},
+		{c->area, u->area},
 	};
 	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
 
@@ -362,6 +364,30 @@ check_paths(struct urn_config_ctx *ctx)
 					       list[i].path, list[k].what, list[i].what);
 }
 
+/* Each program has an area of its adapter's size: one that nobody may have is of no use. */
+static void
+check_areas(struct urn_config_ctx *ctx)
+{
+	const struct urn_config_limits *l = &ctx->cfg->limits;
+	bool client = l->per_client.area <= l->per_uid.area;
+	const char *key = client ? "area_per_client" : "area_per_uid";
+	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
+	const struct urn_ini_entry *limit = s ? urn_ini_find(s, key) : NULL;
+
+	for (unsigned int i = 0; limit && i < ctx->cfg->adapters; i++) {
+		const struct urn_config_adapter *a = &ctx->cfg->adapter[i];
+		char size[32];
+
+		if (a->adapter.area_size > (client ? l->per_client.area : l->per_uid.area))
+			urn_config_say(
+				ctx, limit->key.line,
+				"%s = %.32s is less than area_size = %s of adapter %s, so no program could "
+				"attach; raise the one or lower the other",
+				key, limit->value.s, urn_config_number_text(a->adapter.area_size, size),
+				a->adapter.name);
+	}
+}
+
 void
 urn_config_check(struct urn_config_ctx *ctx)
 {
@@ -376,4 +402,5 @@ urn_config_check(struct urn_config_ctx *ctx)
 	check_node(ctx);
 	check_limits(ctx);
 	check_paths(ctx);
+	check_areas(ctx);
 }

@@ -116,6 +116,9 @@ static const struct urn_config_key limits_keys[] = {
 	LIMIT("shares_per_uid", per_uid.share, "16k", "... of all clients of one user"),
 	LIMIT("shared_per_client", per_client.shared, "64G", "bytes in the memory that one client shares"),
 	LIMIT("shared_per_uid", per_uid.shared, "256G", "... of all clients of one user"),
+	LIMIT("area_per_client", per_client.area, "unlimited",
+	      "bytes of the area for the queues of one client, which is area_size of its adapter"),
+	LIMIT("area_per_uid", per_uid.area, "2048G", "... of all clients of one user"),
 };
 
 #define N(field) FIELD(struct urn_config_engine, field)

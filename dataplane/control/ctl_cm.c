@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+/* Not under the connection manager's lock: the engine may be asked, and wait for that. */
 static uint64_t
 now_of(const struct urn_client *c)
 {
@@ -132,6 +133,7 @@ ask(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep
 	struct urn_abi_cm_connect p = req->cm_connect;
 	struct urn_adapter *a = c->adapter;
 	struct urn_cm *cm;
+	uint64_t now;
 	int rc = check(c, p.qpn, !sidr, rep);
 
 	if (rc == 0)
@@ -140,9 +142,10 @@ ask(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep
 		rc = find_channel(c, rep, &p.channel_fd);
 	if (rc != 0)
 		return rc;
+	now = now_of(c);
 	cm = urn_cm_agent_lock(a->cm);
-	rc = (sidr ? urn_cm_resolve : urn_cm_connect)(cm, &c->cm.owner, &p, a->gid[p.sgid_index],
-						      now_of(c), &rep->handle);
+	rc = (sidr ? urn_cm_resolve : urn_cm_connect)(cm, &c->cm.owner, &p, a->gid[p.sgid_index], now,
+						      &rep->handle);
 	urn_cm_agent_unlock(a->cm);
 	return answer(c, 0, rep, rc);
 }
@@ -171,10 +174,12 @@ act(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep
 {
 	struct urn_adapter *a = c->adapter;
 	int rc = check(c, qpn, needs_qp, rep);
+	uint64_t now;
 
 	if (rc != 0)
 		return rc;
-	rc = fn(urn_cm_agent_lock(a->cm), &c->cm.owner, req, now_of(c));
+	now = now_of(c);
+	rc = fn(urn_cm_agent_lock(a->cm), &c->cm.owner, req, now);
 	urn_cm_agent_unlock(a->cm);
 	return answer(c, req->handle, rep, rc);
 }

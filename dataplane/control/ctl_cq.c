@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control requests on completion queues. */
 #include "control/adapter.h"
+#include "control/cq_move.h"
 
 static uint64_t
 bytes_of(uint32_t entries)
@@ -79,7 +80,7 @@ urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 		return ENOMEM;
 	q->bytes = bytes_of(entries);
 	q->vector = req->create_cq.comp_vector % a->vectors;
-	rc = urn_area_alloc(&c->area, q->bytes, &q->off);
+	rc = urn_client_alloc(c, q->bytes, &q->off);
 	if (rc == 0) {
 		rc = urn_table_put(&c->cqs, q, URN_ADAPTER_MAX_CQ, &q->cq.handle);
 		if (rc != 0)
@@ -111,65 +112,42 @@ find(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *re
 	return q;
 }
 
-struct resize {
-	struct urn_ctl_cq *q;
-	struct urn_abi_cq *hdr; /* of the new queue */
-	uint64_t off;           /* where it is in the client's area */
-	uint32_t entries;
-	int rc;
-};
-
-/* In the owner's thread: carry over what the client has not read. */
-static void
-carry_over(void *arg)
+/* Carry over in the open what is not the engine's to copy, as often as it takes. */
+static int
+move(struct urn_client *c, struct urn_ctl_cq *q, struct urn_cq_move *m)
 {
-	struct resize *r = arg;
-	struct urn_cq *cq = &r->q->cq, next = *cq;
-	uint32_t cons = atomic_load(&cq->hdr->cons), left = cq->prod - cons;
-	struct urn_abi_cqe *slot = (void *)((uint8_t *)cq->hdr + URN_ABI_CQ_SLOTS);
-
-	if (left > cq->mask + 1)
-		left = 0; /* the client's index lies: it loses its own */
-	if (left > r->entries) {
-		r->rc = EINVAL;
-		return;
+	for (;;) {
+		urn_engine_call(urn_adapter_shard(c->adapter, q->vector)->engine, urn_cq_move_step, m);
+		if (m->rc != EAGAIN)
+			return m->rc;
+		urn_ctl_open(c);
+		urn_cq_move_carry(m);
+		urn_ctl_shut(c);
 	}
-	next.hdr = r->hdr;
-	next.mask = r->entries - 1;
-	next.prod = next.cons = 0;
-	for (uint32_t i = 0; i < left; i++)
-		urn_cq_put(&next, &slot[(cq->prod - left + i) & cq->mask], NULL, 0);
-	/* If we die before we answer, the client looks here. */
-	cq->hdr->moved_off = r->off;
-	atomic_store(&cq->hdr->moved_entries, r->entries);
-	cq->hdr = next.hdr;
-	cq->mask = next.mask;
-	cq->prod = next.prod;
-	cq->cons = 0;
 }
 
 int
 urn_ctl_resize_cq(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	struct urn_ctl_cq *q = find(c, req, rep);
-	struct resize r = {.q = q};
+	struct urn_cq_move m;
+	uint32_t entries;
 	uint64_t off, bytes;
 	int rc = q ? check_size(c, rep, req->resize_cq.cqe) : EINVAL;
 
 	if (rc != 0)
 		return rc;
-	r.entries = urn_pow2(req->resize_cq.cqe);
-	bytes = bytes_of(r.entries);
-	rc = urn_area_alloc(&c->area, bytes, &off);
+	entries = urn_pow2(req->resize_cq.cqe);
+	bytes = bytes_of(entries);
+	rc = urn_client_alloc(c, bytes, &off);
 	if (rc != 0)
 		return no_room(c, rep, rc);
-	r.hdr = (void *)(c->area.base + off);
-	r.off = off;
-	urn_engine_call(urn_adapter_shard(c->adapter, q->vector)->engine, carry_over, &r);
-	if (r.rc != 0) {
+	urn_cq_move_init(&m, &q->cq, (void *)(c->area.base + off), off, entries);
+	rc = move(c, q, &m);
+	if (rc != 0) {
 		urn_area_free(&c->area, off, bytes);
-		return urn_ctl_fail(rep, r.rc, "%s: completion queue %u holds more than %u completions",
-				    c->adapter->cfg.name, req->handle, r.entries);
+		return urn_ctl_fail(rep, rc, "%s: completion queue %u holds more than %u completions",
+				    c->adapter->cfg.name, req->handle, entries);
 	}
 	urn_area_free(&c->area, q->off, q->bytes);
 	q->off = off;

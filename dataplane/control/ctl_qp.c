@@ -85,7 +85,7 @@ lay_out(struct urn_client *c, const struct urn_abi_req *req, struct view *q,
 	int rc;
 
 	q->sq_bytes = URN_ABI_WQ_SLOTS + (uint64_t)sn * sstride;
-	rc = urn_area_alloc(&c->area, q->sq_bytes, &q->sq_off);
+	rc = urn_client_alloc(c, q->sq_bytes, &q->sq_off);
 	if (rc != 0)
 		return rc;
 	q->cap.max_send_wr = sn;
@@ -100,7 +100,7 @@ lay_out(struct urn_client *c, const struct urn_abi_req *req, struct view *q,
 	};
 	q->rq_bytes = q->srq ? TAKEN_BYTES
 			     : URN_ABI_WQ_SLOTS + (uint64_t)rn * urn_abi_rq_stride(rsge);
-	rc = urn_area_alloc(&c->area, q->rq_bytes, &q->rq_off);
+	rc = urn_client_alloc(c, q->rq_bytes, &q->rq_off);
 	if (rc != 0) {
 		urn_area_free(&c->area, q->sq_off, q->sq_bytes);
 		return rc;
@@ -366,7 +366,7 @@ make_log(struct work *w)
 	if (!(w->req->modify_qp.mask & URN_QPM_MAX_DEST_RD_ATOMIC) || !a->max_dest_rd_atomic ||
 	    a->max_dest_rd_atomic > URN_ABI_MAX_RD_ATOMIC)
 		return 0;
-	rc = urn_area_alloc(&w->c->area, log_bytes(a->max_dest_rd_atomic), &w->log_off);
+	rc = urn_client_alloc(w->c, log_bytes(a->max_dest_rd_atomic), &w->log_off);
 	if (rc != 0)
 		return urn_ctl_fail(w->rep, rc, "%s: no room for a log of atomics in the area of %llu MiB",
 				    w->c->adapter->cfg.name, (unsigned long long)(w->c->area.size >> 20));

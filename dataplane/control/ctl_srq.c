@@ -39,7 +39,7 @@ urn_ctl_create_srq(struct urn_client *c, const struct urn_abi_req *req, struct u
 	stride = urn_abi_rq_stride(sge);
 	s->bytes = URN_ABI_WQ_SLOTS + (uint64_t)entries * stride;
 	s->vector = cq ? cq->vector : 0;
-	rc = urn_area_alloc(&c->area, s->bytes, &s->off);
+	rc = urn_client_alloc(c, s->bytes, &s->off);
 	if (rc == 0) {
 		rc = urn_table_put(&c->srqs, s, URN_ADAPTER_MAX_SRQ, &s->srq.handle);
 		if (rc != 0)

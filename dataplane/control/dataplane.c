@@ -90,7 +90,7 @@ urn_dp_attach(struct urn_dp *dp, unsigned int adapter, struct urn_err *err)
 		urn_err_set(err, "no adapter %u: there are %u", adapter, dp->adapters_n);
 		return NULL;
 	}
-	c = urn_client_create(dp->adapter[adapter], false, err);
+	c = urn_client_create(dp->adapter[adapter], NULL, err);
 	return c ? &c->channel : NULL;
 }
 

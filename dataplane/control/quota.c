@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -29,6 +30,7 @@ static const struct {
 	[URN_QUOTA_CHANNEL] = {"completion channels", EDQUOT},
 	[URN_QUOTA_SHARE] = {"pieces of shared memory", ENOMEM},
 	[URN_QUOTA_SHARED] = {"bytes of shared memory", EDQUOT},
+	[URN_QUOTA_AREA] = {"bytes of areas for queues", EDQUOT},
 	[URN_QUOTA_FD] = {"descriptors", EMFILE},
 };
 
@@ -192,9 +194,21 @@ urn_account_give_fds(struct urn_account *u, unsigned int n)
 
 /* ---- a client's calls */
 
-/* Is there room for n more? The lock is held. returns 0, or an errno value with a sentence */
+/* returns err, said as well as there is room for it */
+static int __attribute__((format(printf, 4, 5)))
+refuse(char *why, size_t len, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, len, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+/* Is there room for n more? The lock is held. returns 0, or an errno value with a sentence in why[len] */
 static int
-check_one(const struct urn_client *c, struct urn_abi_rep *rep, enum urn_quota q, uint64_t n)
+check_one(const struct urn_client *c, char *why, size_t len, enum urn_quota q, uint64_t n)
 {
 	const struct urn_account *u = c->account;
 	const struct urn_ledger *l = u->ledger;
@@ -208,13 +222,13 @@ check_one(const struct urn_client *c, struct urn_abi_rep *rep, enum urn_quota q,
 			max = l->limits.max[q];
 			if (n <= max - l->used[q])
 				return 0;
-			return urn_ctl_fail(rep, kinds[q].err, "%s: all programs together may have at most "
-					    "%llu %s of the dataplane: its process can have no more",
-					    c->adapter->cfg.name, (unsigned long long)max, kinds[q].name);
+			return refuse(why, len, kinds[q].err, "%s: all programs together may have at most %llu %s "
+				      "of the dataplane: its process can have no more", c->adapter->cfg.name,
+				      (unsigned long long)max, kinds[q].name);
 		}
 	}
-	return urn_ctl_fail(rep, EDQUOT, "%s: %s may have at most %llu %s ([limits] of the dataplane)",
-			    c->adapter->cfg.name, who, (unsigned long long)max, kinds[q].name);
+	return refuse(why, len, EDQUOT, "%s: %s may have at most %llu %s ([limits] of the dataplane)",
+		      c->adapter->cfg.name, who, (unsigned long long)max, kinds[q].name);
 }
 
 /* Unsigned arithmetic is exact: counts go down by what they went up. The lock is held. */
@@ -254,6 +268,21 @@ is_bytes(enum urn_quota q)
 }
 
 int
+urn_quota_join(struct urn_client *c, struct urn_err *err)
+{
+	int rc;
+
+	if (!c->account)
+		return 0;
+	pthread_mutex_lock(&c->account->ledger->lock);
+	rc = check_one(c, err->text, sizeof(err->text), URN_QUOTA_AREA, c->area.size);
+	if (rc == 0)
+		count(c, URN_QUOTA_AREA, c->area.size);
+	pthread_mutex_unlock(&c->account->ledger->lock);
+	return rc;
+}
+
+int
 urn_quota_begin(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
 		struct urn_charge *charge)
 {
@@ -272,7 +301,7 @@ urn_quota_begin(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 	}
 	pthread_mutex_lock(&c->account->ledger->lock);
 	for (unsigned int q = 0; q < URN_QUOTAS && rc == 0; q++)
-		rc = check_one(c, rep, q, charge->take[q]);
+		rc = check_one(c, rep->why, sizeof(rep->why), q, charge->take[q]);
 	for (unsigned int q = 0; q < URN_QUOTAS && rc == 0; q++)
 		count(c, q, charge->take[q]);
 	pthread_mutex_unlock(&c->account->ledger->lock);

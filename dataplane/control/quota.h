@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 struct urn_client;
+struct urn_err;
 
 enum urn_quota {
 	URN_QUOTA_QP,
@@ -29,6 +30,7 @@ enum urn_quota {
 	URN_QUOTA_CHANNEL, /* completion channels */
 	URN_QUOTA_SHARE,   /* pieces of shared memory: mappings of this process */
 	URN_QUOTA_SHARED,  /* bytes of it, registered or not */
+	URN_QUOTA_AREA,    /* bytes of areas, where queues lie: each as large as it can become */
 	URN_QUOTA_FD,      /* descriptors of this process */
 	URN_QUOTAS,
 };
@@ -78,6 +80,11 @@ void urn_account_leave(struct urn_account *u);
 bool urn_account_take_fds(struct urn_account *u, unsigned int n);
 void urn_account_give_fds(struct urn_account *u, unsigned int n);
 
+/*
+ * The client comes, with its area, which its program can fill whatever queues it makes.
+ * Before anybody else knows it. returns 0, or an errno value with *err
+ */
+int urn_quota_join(struct urn_client *c, struct urn_err *err);
 /* Before a call: take what it needs. returns 0, or an errno value with a sentence */
 int urn_quota_begin(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
 		    struct urn_charge *charge);

@@ -153,6 +153,7 @@ one_client(struct report_walk *w, const struct urn_client *c)
 	s->flag(s, "foreign", c->space != NULL);
 	if (q->client) {
 		s->u64(s, "area_bytes", c->area.size);
+		s->u64(s, "area_resident_bytes", urn_area_resident(&c->area));
 		s->str(s, "no_foreign", c->no_space);
 	}
 	s->end(s);

@@ -223,29 +223,57 @@ find_adapter(const struct urn_dp *dp, const char name[32])
 	return NULL;
 }
 
-/* Any memory of the client's can be reached from here on, or c->no_space says why not. */
+/* Any memory of the client's can be reached by who->space, or who->no_space says why not. */
 static void
-open_space(struct urn_session *s, struct message *m)
+open_space(const struct urn_session *s, struct message *m, struct urn_client_who *who)
 {
-	struct urn_client *c = s->client;
 	struct urn_space_fds fds = {.mem = m->fd[0], .maps = m->fd[1], .pid = s->peer.pid, .pidfd = -1};
 
 	if (m->fds != 2) {
-		snprintf(c->no_space, sizeof(c->no_space), "the program did not hand over its "
+		snprintf(who->no_space, sizeof(who->no_space), "the program did not hand over its "
 			 "/proc/self/mem");
 		return;
 	}
 	fds.pidfd = (int)syscall(SYS_pidfd_open, s->peer.pid, 0);
 	if (fds.pidfd < 0) {
-		snprintf(c->no_space, sizeof(c->no_space), "its process can't be watched: %s",
+		snprintf(who->no_space, sizeof(who->no_space), "its process can't be watched: %s",
 			 strerror(errno));
 		return;
 	}
-	if (urn_space_create(&fds, &c->space, c->no_space, sizeof(c->no_space)) != 0) {
+	if (urn_space_create(&fds, &who->space, who->no_space, sizeof(who->no_space)) != 0) {
 		close(fds.pidfd);
 		return;
 	}
 	m->fds = 0; /* the space has them now */
+}
+
+/* Make the session's client. returns 0, or an errno value with *err */
+static int
+make_client(struct urn_session *s, struct urn_adapter *ad, struct message *m, struct urn_err *err)
+{
+	struct urn_client_who who = {
+		.pid = s->peer.pid,
+		.uid = s->peer.uid,
+		.conn_fd = s->fd,
+		.account = s->account,
+		.limits = s->limits,
+	};
+	int rc;
+
+	if (!urn_account_take_fds(s->account, OPEN_FDS + ad->vectors)) {
+		urn_err_set(err, "%s: the dataplane has no descriptors left for a program more (RLIMIT_NOFILE of "
+			    "its process)", ad->cfg.name);
+		return EMFILE;
+	}
+	s->fds = OPEN_FDS + ad->vectors;
+	open_space(s, m, &who);
+	s->client = urn_client_create(ad, &who, err);
+	if (s->client)
+		return 0;
+	rc = errno;
+	urn_account_give_fds(s->account, s->fds);
+	s->fds = 0;
+	return rc;
 }
 
 /* returns: descriptors to hand over, in fds[] */
@@ -256,30 +284,17 @@ on_open(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int
 	struct urn_adapter *ad = find_adapter(s->dp, q->open.name);
 	struct urn_err err = {""};
 	unsigned int n = 0;
+	int rc;
 
 	if (!ad) {
 		refuse(a, ENODEV, "no adapter has the name '%.32s'", q->open.name);
 		return 0;
 	}
-	if (!urn_account_take_fds(s->account, OPEN_FDS + ad->vectors)) {
-		refuse(a, EMFILE, "%s: the dataplane has no descriptors left for a program more (RLIMIT_NOFILE "
-		       "of its process)", ad->cfg.name);
+	rc = make_client(s, ad, m, &err);
+	if (rc != 0) {
+		refuse(a, rc, "%s", err.text);
 		return 0;
 	}
-	s->fds = OPEN_FDS + ad->vectors;
-	s->client = urn_client_create(ad, true, &err);
-	if (!s->client) {
-		urn_account_give_fds(s->account, s->fds);
-		s->fds = 0;
-		refuse(a, ENOMEM, "%s", err.text);
-		return 0;
-	}
-	s->client->account = s->account;
-	s->client->limits = *s->limits;
-	s->client->pid = s->peer.pid;
-	s->client->uid = s->peer.uid;
-	atomic_store(&s->client->conn_fd, s->fd);
-	open_space(s, m);
 	a->open.foreign = s->client->space != NULL;
 	a->open.area_size = s->client->area.size;
 	a->open.engines = ad->vectors;

@@ -21,7 +21,10 @@ heat(struct urn_shard *s, struct urn_client_shard *c)
 	c->hot = true;
 	c->quiet = 0;
 	atomic_store(&c->scan.db->asleep, 0);
+	c->hot_prev = NULL;
 	c->hot_next = s->hot;
+	if (s->hot)
+		s->hot->hot_prev = c;
 	s->hot = c;
 	s->hot_n++;
 }
@@ -29,33 +32,36 @@ heat(struct urn_shard *s, struct urn_client_shard *c)
 void
 urn_shard_add_client(struct urn_shard *s, struct urn_client_shard *c)
 {
+	c->prev = NULL;
 	c->next = s->clients;
+	if (s->clients)
+		s->clients->prev = c;
 	s->clients = c;
 	heat(s, c);
 }
 
 static void
-unlink_hot(struct urn_shard *s, const struct urn_client_shard *c)
+unlink_hot(struct urn_shard *s, struct urn_client_shard *c)
 {
-	struct urn_client_shard **at = &s->hot;
-
-	while (*at && *at != c)
-		at = &(*at)->hot_next;
-	if (*at)
-		*at = c->hot_next;
+	if (c->hot_prev)
+		c->hot_prev->hot_next = c->hot_next;
+	else
+		s->hot = c->hot_next;
+	if (c->hot_next)
+		c->hot_next->hot_prev = c->hot_prev;
+	c->hot = false;
 	s->hot_n--;
 }
 
 void
 urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c)
 {
-	struct urn_client_shard **at = &s->clients;
-
-	while (*at && *at != c)
-		at = &(*at)->next;
-	if (!*at)
-		return;
-	*at = c->next;
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		s->clients = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
 	urn_shard_forget_events(s, c);
 	if (s->cold_at == c)
 		s->cold_at = c->next;
@@ -84,8 +90,8 @@ take(struct urn_shard *s, struct urn_client_shard *c)
 	return n;
 }
 
-/* A client that was quiet for long. returns: whether it is cold now; not if it rang just then */
-static bool
+/* A client that was quiet for long is cold from now on, unless it rang just then. */
+static void
 cool(struct urn_shard *s, struct urn_client_shard *c)
 {
 	atomic_store(&c->scan.db->asleep, 1);
@@ -93,12 +99,10 @@ cool(struct urn_shard *s, struct urn_client_shard *c)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (urn_db_any(&c->scan)) {
 		atomic_store(&c->scan.db->asleep, 0);
-		return false;
+		return;
 	}
-	c->hot = false;
-	s->hot_n--;
+	unlink_hot(s, c);
 	s->cold_n++;
-	return true;
 }
 
 static unsigned int
@@ -122,18 +126,17 @@ look_at_cold(struct urn_shard *s)
 unsigned int
 urn_shard_doorbells(struct urn_shard *s)
 {
-	struct urn_client_shard **at = &s->hot, *c;
+	struct urn_client_shard *next;
 	unsigned int total = 0;
 
-	while ((c = *at)) {
+	for (struct urn_client_shard *c = s->hot; c; c = next) {
+		next = c->hot_next;
 		if (urn_db_any(&c->scan)) {
 			c->quiet = 0;
 			total += take(s, c);
-		} else if (unlikely(s->hot_n > HOT_KEPT && ++c->quiet >= COLD_AFTER) && cool(s, c)) {
-			*at = c->hot_next;
-			continue;
+		} else if (unlikely(s->hot_n > HOT_KEPT && ++c->quiet >= COLD_AFTER)) {
+			cool(s, c);
 		}
-		at = &c->hot_next;
 	}
 	if (unlikely(s->cold_n))
 		total += look_at_cold(s);

@@ -22,6 +22,7 @@
 #define NEIGH_PERIOD_NS 1000000ull  /* how often the neighbour table is tended */
 #define LINK_PERIOD_NS 10000000ull  /* how often the link is looked at */
 #define STUCK_NS 100000000ull       /* a port that takes nothing for so long loses frames */
+#define SURE_NS 10000000ull         /* time since a turn that another core's TSC is trusted with */
 #define WORKER_TURNS 32             /* empty turns to a look at whether a worker needs this core */
 
 _Static_assert(URN_PORT_PRIV == URN_PKT_PRIV, "ports' mbufs are the dataplane's: urn_pkt_fresh()");
@@ -87,13 +88,7 @@ time_at(const struct urn_engine *e, uint64_t tsc)
 	if (unlikely(e->cfg.clock))
 		return *e->cfg.clock;
 	/* 64 by 64 bits: years of cycles times 32 fractional bits do not fit 64. */
-	return (uint64_t)((wide)(tsc - e->tsc_base) * e->tsc_mult >> 32) + 1;
-}
-
-uint64_t
-urn_engine_now(const struct urn_engine *e)
-{
-	return time_at(e, rte_rdtsc());
+	return (uint64_t)((wide)(tsc - __atomic_load_n(&e->tsc_base, __ATOMIC_RELAXED)) * e->tsc_mult >> 32) + 1;
 }
 
 /*
@@ -108,9 +103,42 @@ time_of_turn(struct urn_engine *e)
 	uint64_t tsc = rte_rdtsc();
 
 	if (unlikely((int64_t)(tsc - e->tsc) < 0))
-		e->tsc_base += tsc - e->tsc;
-	e->tsc = tsc;
+		__atomic_store_n(&e->tsc_base, e->tsc_base + tsc - e->tsc, __ATOMIC_RELAXED);
+	/* Pairs with the acquire of who is not the engine: then the base is that of this one. */
+	__atomic_store_n(&e->tsc, tsc, __ATOMIC_RELEASE);
 	return time_at(e, tsc);
+}
+
+struct ask {
+	struct urn_engine *e;
+	uint64_t now;
+};
+
+/* In the engine's thread, or in its place. */
+static void
+tell_time(void *arg)
+{
+	struct ask *ask = arg;
+
+	ask->now = time_of_turn(ask->e);
+}
+
+/*
+ * What this thread's core counts is good as long as it lies close behind the engine's
+ * last turn. Else this core counts behind the engine's, or ahead of it, or the engine
+ * has not turned for a while: which of them, only the engine can tell. So a timer that
+ * starts by what this returns neither has run out already nor runs too long.
+ */
+uint64_t
+urn_engine_now(struct urn_engine *e)
+{
+	uint64_t turned = __atomic_load_n(&e->turned, __ATOMIC_RELAXED), now = time_at(e, rte_rdtsc());
+	struct ask ask = {.e = e};
+
+	if (likely(now - turned <= SURE_NS))
+		return now;
+	urn_engine_call(e, tell_time, &ask);
+	return ask.now;
 }
 
 int
@@ -432,7 +460,7 @@ urn_engine_turn(struct urn_engine *e, uint64_t now)
 	/* What came between is the last turn's, and of whoever polls switches with it. */
 	if (e->worked)
 		__atomic_store_n(&e->busy_ns, e->busy_ns + (now - e->turned), __ATOMIC_RELAXED);
-	e->turned = now;
+	__atomic_store_n(&e->turned, now, __ATOMIC_RELAXED);
 	URN_STAGE(ENGINE);
 	urn_engine_mail(e);
 	n += urn_engine_take(e);
@@ -449,9 +477,13 @@ urn_engine_turn(struct urn_engine *e, uint64_t now)
 void
 urn_engine_usage(const struct urn_engine *e, struct urn_engine_usage *out)
 {
+	uint64_t tsc = rte_rdtsc(), last = __atomic_load_n(&e->tsc, __ATOMIC_ACQUIRE);
+
 	out->turns = __atomic_load_n(&e->loops, __ATOMIC_RELAXED);
 	out->busy_ns = __atomic_load_n(&e->busy_ns, __ATOMIC_RELAXED);
-	out->ns = urn_engine_now(e);
+	/* Nobody is asked for this: of a core that counts behind it is the time of the last turn. */
+	out->ns = (int64_t)(tsc - last) < 0 ? __atomic_load_n(&e->turned, __ATOMIC_RELAXED)
+					    : time_at(e, tsc);
 }
 
 unsigned int

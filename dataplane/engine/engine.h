@@ -32,7 +32,7 @@ enum { URN_LATE_MAX = 65536 };
 
 /* One client's doorbells on one engine. Changed in the engine's thread only. */
 struct urn_client_shard {
-	struct urn_client_shard *next; /* of the shard's list */
+	struct urn_client_shard *next, *prev; /* of the shard's list */
 	void *client;                  /* control: whose it is, for events */
 	struct urn_shard *shard;       /* where it is */
 	struct urn_db_scan scan;
@@ -41,11 +41,11 @@ struct urn_client_shard {
 	uint32_t *free_id;             /* stack of ids given back */
 	uint32_t free_n;
 	uint32_t used;                 /* ids ever given out */
-	struct urn_client_shard *hot_next; /* of those looked at each turn */
+	struct urn_client_shard *hot_next, *hot_prev; /* of those looked at each turn */
 	uint32_t quiet;                /* turns since it last rang, while hot */
 	bool hot;                      /* looked at each turn */
 	struct urn_late late;
-	struct urn_client_shard *late_next; /* in the round of those with late events; NULL: it has none */
+	struct urn_client_shard *late_next, *late_prev; /* in the round of those with late events; NULL: it has none */
 };
 
 /* What goes through an engine's ring. */
@@ -90,7 +90,7 @@ struct urn_shard {
 	uint32_t hot_n, cold_n;        /* of either kind */
 	struct urn_tp_xcqe *late;      /* completions the other engine's ring had no room for */
 	unsigned int late_n;
-	struct urn_cq *untold;         /* queues whose event found its pipe full, oldest first (notify.c) */
+	struct urn_cq *untold;         /* queues whose event found its pipe full, oldest first, both ways (notify.c) */
 	struct urn_cq *untold_last;    /* the newest of those, if there are any */
 	uint64_t untold_due;           /* ns: when to try those again */
 	struct urn_client_shard *late_events; /* the last in the round of clients with late events; NULL: none */
@@ -107,11 +107,11 @@ struct urn_engine {
 	unsigned int shards_n;
 	struct urn_shard *shard[URN_MAX_SHARDS];
 	struct rte_ring *ring;         /* struct urn_xmsg from other engines */
-	uint64_t tsc;                  /* TSC, of the last turn */
-	uint64_t tsc_base;             /* TSC at which its time began, ns 1 */
+	uint64_t tsc;                  /* TSC, of the last turn; read by others */
+	uint64_t tsc_base;             /* TSC at which its time began, ns 1; read by others, behind tsc */
 	uint64_t tsc_mult;             /* ns per cycle, 32 fractional bits */
 	uint64_t loops;		       /* turns; read by others */
-	uint64_t turned;	       /* ns: when the last turn began */
+	uint64_t turned;	       /* ns: when the last turn began; read by others */
 	uint64_t busy_ns;	       /* time of turns that found something; read by others */
 	bool worked;		       /* the last turn did */
 	uint32_t waited;               /* empty turns since the last look for workers */
@@ -133,8 +133,13 @@ struct urn_engine *urn_engine_create(unsigned int index, const struct urn_engine
 				     const char *name);
 void urn_engine_destroy(struct urn_engine *e);
 
-/* Nanoseconds of the TSC, from the start of the engine. */
-uint64_t urn_engine_now(const struct urn_engine *e);
+/*
+ * The engine's time, ns, from its start, for whoever is not the engine. Whatever the
+ * TSC of the caller's core says, it is not before the engine's last turn, and no more
+ * than 10 ms later unless the engine itself says so: may wait for it, as
+ * urn_engine_call() does.
+ */
+uint64_t urn_engine_now(struct urn_engine *e);
 /* urn_engine_poll() at a time of the caller's own clock, ns, which never goes back. */
 unsigned int urn_engine_turn(struct urn_engine *e, uint64_t now);
 
@@ -161,7 +166,7 @@ void urn_engine_unwatch(struct urn_engine *e, int fd);
 int urn_engine_add(struct urn_engine *e, struct urn_shard *s);
 void urn_engine_remove(struct urn_engine *e, struct urn_shard *s);
 
-/* Join and leave the clients of a shard, in its engine's thread. (doorbells.c) */
+/* Join and leave the clients of a shard, in its engine's thread; however many there are. (doorbells.c) */
 void urn_shard_add_client(struct urn_shard *s, struct urn_client_shard *c);
 void urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c);
 /* Take doorbells that were rung. returns: how many */
@@ -186,7 +191,7 @@ void urn_shard_notify(struct urn_shard *s);
 void urn_shard_tell_events(void *ctx);
 /* A client goes: forget its late events. */
 void urn_shard_forget_events(struct urn_shard *s, struct urn_client_shard *c);
-/* A completion queue goes: forget it. */
+/* A completion queue goes: forget it. However many others there are. */
 void urn_shard_forget_cq(struct urn_shard *s, struct urn_cq *cq);
 
 #endif

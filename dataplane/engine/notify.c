@@ -44,6 +44,35 @@ tell(struct urn_tp *tp, int fd, const struct urn_abi_event *ev)
 	return NO_ROOM;
 }
 
+/* Behind the others that are late. */
+static void
+put_untold(struct urn_shard *s, struct urn_cq *cq)
+{
+	cq->late = true;
+	cq->next = NULL;
+	cq->before = s->untold ? s->untold_last : NULL;
+	if (s->untold)
+		s->untold_last->next = cq;
+	else
+		s->untold = cq;
+	s->untold_last = cq;
+}
+
+static void
+take_untold(struct urn_shard *s, struct urn_cq *cq)
+{
+	if (cq->before)
+		cq->before->next = cq->next;
+	else
+		s->untold = cq->next;
+	if (cq->next)
+		cq->next->before = cq->before;
+	else
+		s->untold_last = cq->before;
+	cq->late = false;
+	cq->touched = false;
+}
+
 /* An event is due and its pipe full: it is late then, not lost. */
 static void
 look_again(struct urn_shard *s, struct urn_cq *cq, uint32_t arm)
@@ -54,14 +83,9 @@ look_again(struct urn_shard *s, struct urn_cq *cq, uint32_t arm)
 	atomic_compare_exchange_strong(&cq->hdr->arm, &none, arm);
 	cq->solicited = true;
 	cq->touched = true;
-	cq->next = NULL;
-	if (s->untold) {
-		s->untold_last->next = cq;
-	} else {
-		s->untold = cq;
+	if (!s->untold)
 		s->untold_due = s->tp->now + RETRY_NS;
-	}
-	s->untold_last = cq;
+	put_untold(s, cq);
 }
 
 static void
@@ -116,8 +140,7 @@ look_at_untold(struct urn_shard *s)
 	s->untold_due = s->tp->now + RETRY_NS;
 	for (unsigned int i = 0; i < RETRY_LOOKS; i++) {
 		cq = s->untold;
-		s->untold = cq->next;
-		cq->touched = false;
+		take_untold(s, cq);
 		look(s, cq);
 		if (cq == last)
 			break;
@@ -167,12 +190,14 @@ put_late(struct urn_shard *s, struct urn_client_shard *c, const struct urn_abi_e
 	if (c->late_next)
 		return;
 	if (s->late_events) {
+		c->late_prev = s->late_events;
 		c->late_next = s->late_events->late_next;
-		s->late_events->late_next = c;
 	} else {
-		c->late_next = c;
+		c->late_prev = c->late_next = c;
 		s->late_due = s->tp->now + RETRY_NS;
 	}
+	c->late_next->late_prev = c;
+	c->late_prev->late_next = c;
 	s->late_events = c;
 }
 
@@ -198,16 +223,15 @@ tell_late(struct urn_shard *s, struct urn_client_shard *c)
 		c->late.lost = fd >= 0 && tell(s->tp, fd, &lost) == NO_ROOM;
 }
 
-/* Take the client behind `before` off the round of those with late events. */
+/* Take a client off the round of those with late events. */
 static void
-unlink_late(struct urn_shard *s, struct urn_client_shard *before)
+unlink_late(struct urn_shard *s, struct urn_client_shard *c)
 {
-	struct urn_client_shard *c = before->late_next;
-
-	before->late_next = c->late_next;
+	c->late_prev->late_next = c->late_next;
+	c->late_next->late_prev = c->late_prev;
 	if (s->late_events == c)
-		s->late_events = c == before ? NULL : before;
-	c->late_next = NULL;
+		s->late_events = c->late_prev == c ? NULL : c->late_prev;
+	c->late_next = c->late_prev = NULL;
 }
 
 static void
@@ -222,7 +246,7 @@ tell_all_late(struct urn_shard *s)
 		if (is_late(c))
 			s->late_events = c; /* its next turn comes last */
 		else
-			unlink_late(s, s->late_events);
+			unlink_late(s, c);
 		if (c == last)
 			break;
 	}
@@ -231,12 +255,8 @@ tell_all_late(struct urn_shard *s)
 void
 urn_shard_forget_events(struct urn_shard *s, struct urn_client_shard *c)
 {
-	struct urn_client_shard *before = s->late_events;
-
-	while (c->late_next && before->late_next != c)
-		before = before->late_next;
 	if (c->late_next)
-		unlink_late(s, before);
+		unlink_late(s, c);
 	free(c->late.ev);
 	c->late = (struct urn_late){0};
 }
@@ -279,19 +299,9 @@ urn_shard_notify(struct urn_shard *s)
 void
 urn_shard_forget_cq(struct urn_shard *s, struct urn_cq *cq)
 {
-	struct urn_cq **at = &s->tp->touched, *before = NULL;
-
-	while (*at && *at != cq)
-		at = &(*at)->next;
-	if (*at) {
-		*at = cq->next;
-		return;
-	}
-	for (at = &s->untold; *at && *at != cq; at = &before->next)
-		before = *at;
-	if (!*at)
-		return;
-	*at = cq->next;
-	if (s->untold_last == cq)
-		s->untold_last = before;
+	/* Touched since the last turn: the end of this one would look at those anyway. */
+	if (cq->touched && !cq->late)
+		look_at_touched(s);
+	if (cq->late)
+		take_untold(s, cq);
 }

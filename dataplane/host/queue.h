@@ -221,6 +221,8 @@ struct urn_cq {
 	uint64_t cookie;        /* the client's, for events */
 	void *client;           /* control: who made it */
 	struct urn_cq *next;    /* in that list */
+	struct urn_cq *before;  /* the same, while its event is late; NULL: it is the oldest */
+	bool late;              /* ... and it is among those */
 };
 
 /* Room for one more? */

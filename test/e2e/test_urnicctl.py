@@ -3,6 +3,7 @@
 """urnicctl and the console of urnicd: every command, in words and as JSON, from a shell, a pipe
 and a terminal."""
 
+import grp
 import json
 import os
 import pty
@@ -84,6 +85,10 @@ class Base(unittest.TestCase):
     def perf_start(self, *args):
         return self.popen(PERF, "write_bw", "--attach", self.socket, *args)
 
+    def run_perf_once(self):
+        return subprocess.run([PERF, "write_bw", "--attach", self.socket, "--iters", "10"], capture_output=True,
+                              text=True, timeout=SECONDS, check=False)
+
     def until(self, what):
         end = time.time() + SECONDS
         while time.time() < end:
@@ -95,6 +100,48 @@ class Base(unittest.TestCase):
 
 
 class Urnicctl(Base):
+    def test_control_group(self):
+        """Its members may ask, others can't; without root, that the socket is the group's."""
+        root = os.getuid() == 0
+        name = grp.getgrgid(65534 if root else os.getgid()).gr_name
+        p = self.start(f"control_group = {name}")
+        st = os.stat(self.socket + ".ctl")
+        self.assertEqual((st.st_mode & 0o777, grp.getgrgid(st.st_gid).gr_name), (0o660, name))
+        self.assertEqual(os.stat(self.socket).st_mode & 0o777, 0o600)
+        self.ctl("show", "version")
+        if root:
+            os.chmod(self.dir.name, 0o755)
+            for group, code in ((65534, 0), (1, 1)):
+                q = subprocess.run([CTL, "--socket", self.socket, "show", "version"], capture_output=True, text=True,
+                                   timeout=SECONDS, user=65534, group=group, extra_groups=[], check=False)
+                self.assertEqual(q.returncode, code, q.stdout + q.stderr)
+                self.assertIn("urnic" if code == 0 else "Permission denied", q.stdout + q.stderr)
+        self.stop(p)
+        q = subprocess.run([NICD, "-c", self.config("control_group = no-such-group")], capture_output=True,
+                           text=True, timeout=SECONDS, check=False)
+        self.assertEqual(q.returncode, 1)
+        self.assertIn("group no-such-group: there is none of that name", q.stderr)
+
+    def test_area_limits(self):
+        """What is set is shown, and what a program's area takes."""
+        p = self.start("[limits]\narea_per_uid = 3G\n")
+        limit = [r for r in self.rows("show", "limits") if r["limit"] == "area"]
+        self.assertEqual(limit, [{"limit": "area", "per_client": "unlimited", "per_uid": 3 << 30,
+                                  "total": "unlimited"}])
+        perf = self.perf_start("--duration", "60")
+        clients = self.until(lambda: [c for c in self.rows("show", "client") if c["qps"]])
+        one = self.rows("show", "client", str(clients[0]["client"]))[0]
+        self.assertEqual(one["area_bytes"], 1 << 30)
+        self.assertIn(one["area_resident_bytes"], range(4096, 1 << 30))
+        # Two are there; a third fits, and two more do not.
+        q = self.run_perf_once()
+        self.assertNotEqual(q.returncode, 0)
+        self.assertIn("a user may have at most 3221225472 bytes of areas for queues", q.stderr)
+        perf.terminate()
+        self.until(lambda: not self.rows("show", "client"))
+        self.assertEqual(self.run_perf_once().returncode, 0)
+        self.stop(p)
+
     def test_show_when_nothing_is_attached(self):
         p = self.start()
         for what in SHOW:

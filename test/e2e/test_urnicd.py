@@ -4,6 +4,7 @@
 wrong with a configuration, stops in order, and what kills leave behind is no hindrance."""
 
 import glob
+import grp
 import json
 import os
 import signal
@@ -281,6 +282,16 @@ class Urnicd(unittest.TestCase):
         p = self.start(more="mode = 0660")
         self.assertEqual(os.stat(self.socket).st_mode & 0o777, 0o660)
         self.assertEqual(self.stop(p), 0)
+
+    def test_group_of_the_socket(self):
+        name = grp.getgrgid(65534 if os.getuid() == 0 else os.getgid()).gr_name
+        for more, mode in ((f"group = {name}", 0o660), (f"group = {name}\nmode = 0620", 0o620)):
+            p = self.start(more=more)
+            st = os.stat(self.socket)
+            self.assertEqual((st.st_mode & 0o777, grp.getgrgid(st.st_gid).gr_name), (mode, name))
+            # urnicctl's is not the programs'.
+            self.assertEqual(os.stat(self.socket + ".ctl").st_mode & 0o777, 0o600)
+            self.assertEqual(self.stop(p), 0)
 
     def test_ready_configurations_have_no_mistakes(self):
         files = sorted(glob.glob(os.path.join(CONFIG, "*.ini")))

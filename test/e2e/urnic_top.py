@@ -161,6 +161,7 @@ class Top(Nicd):
         """A socket that says what it likes is told apart, and never shown raw."""
         path = os.path.join(self.run, "s")
         for hello, words in ((b"x", "no telemetry to be had"), (b"[]", "no telemetry to be had"),
+                             (b"", "hung up without a word: ten others"),
                              (b'{"max_output_len": 16384, "pid": 1}', "no sense|has ended|does not answer")):
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
                 s.bind(path)

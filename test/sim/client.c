@@ -164,18 +164,18 @@ sim_client_open(struct sim_client *c, struct sim_node *n, struct urn_account *ac
 {
 	struct urn_abi_req req = {.op = URN_CTL_SHARE};
 	struct urn_abi_rep rep;
+	const struct urn_client_who who = {.conn_fd = -1, .account = account, .limits = limits};
 	struct urn_err err = {""};
 
 	memset(c, 0, sizeof(*c));
 	c->node = n;
 	c->event_fd = -1;
-	c->c = urn_client_create(n->host->a, true, &err);
+	c->c = urn_client_create(n->host->a, &who, &err);
 	if (!c->c) {
 		sim_fail(n->s, "node %u: no client: %s", n->id, err.text);
 		return false;
 	}
-	c->c->account = account;
-	c->c->limits = *limits;
+	c->has[URN_QUOTA_AREA] = c->c->area.size;
 	account->clients++;
 	c->bells = (void *)(c->c->area.base + c->c->db_off[0]);
 	req.share.fd = fcntl(share_fd, F_DUPFD_CLOEXEC, 0);

@@ -205,6 +205,30 @@ test_resized(void **state)
 	ev_close(&t);
 }
 
+/* More completions than an engine carries over in one go: all are there, in their order. */
+static void
+test_resized_full(void **state)
+{
+	enum { MANY = 700 };
+	struct ibv_wc wc;
+	struct ev t;
+
+	(void)state;
+	ev_open(&t, NULL, 0);
+	assert_int_equal(ibv_resize_cq(t.cq, 1024), 0);
+	for (int i = 0; i < MANY; i++)
+		ev_send(&t, 0);
+	assert_int_equal(ibv_resize_cq(t.cq, 512), EINVAL);
+	assert_int_equal(ibv_resize_cq(t.cq, 2048), 0);
+	ev_send(&t, 0);
+	for (uint64_t i = 1; i <= MANY + 1; i++) {
+		assert_int_equal(ibv_poll_cq(t.cq, 1, &wc), 1);
+		assert_int_equal(wc.wr_id, i);
+	}
+	assert_int_equal(ibv_poll_cq(t.cq, 1, &wc), 0);
+	ev_close(&t);
+}
+
 /* A pipe that is full: the event is late and not lost, though no completion follows. */
 static void
 test_full_pipe(void **state)
@@ -499,7 +523,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_armed),     cmocka_unit_test(test_solicited),
-		cmocka_unit_test(test_resized),   cmocka_unit_test(test_full_pipe),
+		cmocka_unit_test(test_resized), cmocka_unit_test(test_resized_full),   cmocka_unit_test(test_full_pipe),
 		cmocka_unit_test(test_many_late), cmocka_unit_test(test_overrun),   cmocka_unit_test(test_srq_limit),
 		cmocka_unit_test(test_many_events), cmocka_unit_test(test_late_events), cmocka_unit_test(test_cable),
 	};

@@ -178,6 +178,102 @@ test_shared(void **state)
 	rig_open(r, &cfg, NULL);
 }
 
+/* ---- areas */
+
+/* So many bytes of areas, by a program and by its user; who goes leaves them. */
+static void
+test_areas(void **state)
+{
+	struct rig *r = *state;
+	struct rig_config cfg = r->cfg, tight = cfg;
+	uint64_t area = r->dp->adapter[0]->cfg.area_size;
+	struct urn_sock_answer a;
+	struct ibv_context *ctx;
+	int fd;
+
+	rig_close(r);
+	tight.per_client.max[URN_QUOTA_AREA] = area;
+	tight.per_uid.max[URN_QUOTA_AREA] = 4 * area - 1; /* two are the rig's own */
+	rig_open(r, &tight, NULL);
+	ctx = rig_attach(r, 0);
+	fd = hostile_dial(r);
+	hostile_hello(fd);
+	for (int i = 0; i < 100; i++) { /* what fails costs nothing */
+		a = hostile_open(fd, r->dp->adapter[1]->cfg.name, NULL, 0);
+		assert_int_equal(a.err, EDQUOT);
+		assert_non_null(strstr(a.why, "a user may have at most"));
+		assert_non_null(strstr(a.why, "bytes of areas for queues"));
+	}
+	assert_null(urn_attach_connect(r->path, "a"));
+	assert_int_equal(errno, EDQUOT);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	assert_int_equal(hostile_clients(r, 3), 3);
+	assert_int_equal(hostile_open(fd, r->dp->adapter[1]->cfg.name, NULL, 0).err, 0);
+	close(fd);
+	assert_int_equal(hostile_clients(r, 2), 2);
+	hostile_others_go_on(r);
+	rig_close(r);
+	rig_open(r, &cfg, NULL);
+}
+
+static _Atomic bool watch_clears;
+static _Atomic int cleared_open, cleared_locked; /* large pieces, by whether others had to wait */
+
+int __real_urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off);
+int __wrap_urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off);
+
+int
+__wrap_urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off)
+{
+	struct urn_client *c = (void *)((char *)a - offsetof(struct urn_client, area));
+
+	if (watch_clears && bytes >= 1 << 20) {
+		/* Nobody but the call that this is part of could have the lock. */
+		if (pthread_mutex_trylock(&c->adapter->lock) == 0) {
+			pthread_mutex_unlock(&c->adapter->lock);
+			cleared_open++;
+		} else {
+			cleared_locked++;
+		}
+	}
+	return __real_urn_area_alloc(a, bytes, off);
+}
+
+/* What was given back is cleared while others make their calls, whatever it is for. */
+static void
+test_clears_in_the_open(void **state)
+{
+	struct ibv_qp_init_attr qa = {.qp_type = IBV_QPT_RC,
+				      .cap = {.max_send_wr = 16384, .max_recv_wr = 16384,
+					      .max_send_sge = 8, .max_recv_sge = 8}};
+	struct ibv_srq_init_attr sa = {.attr = {.max_wr = 16384, .max_sge = 8}};
+	struct rig *r = *state;
+	struct ibv_context *ctx = rig_attach(r, 0);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+
+	for (int again = 0; again < 2; again++) {
+		cleared_open = cleared_locked = 0;
+		watch_clears = again; /* the first time all is fresh */
+		assert_non_null(cq = ibv_create_cq(ctx, 65536, NULL, NULL, 0));
+		assert_non_null(srq = ibv_create_srq(pd, &sa));
+		qa.send_cq = qa.recv_cq = cq;
+		assert_non_null(qp = ibv_create_qp(pd, &qa));
+		assert_int_equal(ibv_destroy_qp(qp), 0);
+		assert_int_equal(ibv_destroy_srq(srq), 0);
+		assert_int_equal(ibv_resize_cq(cq, 131072), 0);
+		assert_int_equal(ibv_destroy_cq(cq), 0);
+	}
+	watch_clears = false;
+	assert_int_equal(cleared_locked, 0);
+	assert_int_equal(cleared_open, 5); /* both queues of the QP */
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	hostile_others_go_on(r);
+}
+
 /* ---- channels, descriptors */
 
 static void
@@ -287,9 +383,30 @@ __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *)
 	return no_threads > 0 && no_threads-- > 0 ? EAGAIN : __real_pthread_create(t, a, fn, arg);
 }
 
+/* An adapter whose list nobody finds half a client in; whoever makes one has its lock. */
+static struct urn_adapter *_Atomic watched;
+static _Atomic int looked, halves;
+
+static bool
+is_whole(const struct urn_client *c)
+{
+	bool doorbells = true;
+
+	for (uint32_t v = 0; v < c->adapter->vectors; v++)
+		doorbells = doorbells && c->shard[v] && c->wake_fd[v] >= 0;
+	return doorbells && c->id && c->remote && c->pid == getpid() && c->uid == getuid() &&
+	       atomic_load(&c->conn_fd) >= 0 && c->account && c->limits.max[URN_QUOTA_QP] && c->space &&
+	       c->used[URN_QUOTA_AREA] == c->area.size;
+}
+
 int
 __wrap_eventfd(unsigned int count, int flags)
 {
+	const struct urn_adapter *a = watched;
+
+	for (const struct urn_client *c = a ? a->clients : NULL; c; c = c->next)
+		halves += !is_whole(c);
+	looked += a != NULL;
 	if (no_eventfds > 0 && no_eventfds-- > 0) {
 		errno = EMFILE;
 		return -1;
@@ -324,6 +441,32 @@ test_threads(void **state)
 	hostile_others_go_on(r);
 	rig_close(r);
 	rig_open(r, &cfg, NULL);
+}
+
+/* A client is in the list when all about it is known, and not before. */
+static void
+test_whole(void **state)
+{
+	struct rig *r = *state;
+	struct urn_adapter *a = r->dp->adapter[0];
+	struct ibv_context *ctx[4];
+
+	looked = halves = 0;
+	watched = a;
+	for (int i = 0; i < 4; i++)
+		ctx[i] = rig_attach(r, 0);
+	watched = NULL;
+	assert_true(looked >= 4);
+	assert_int_equal(halves, 0);
+	pthread_mutex_lock(&a->lock);
+	for (const struct urn_client *c = a->clients; c; c = c->next) {
+		assert_true(is_whole(c));
+		assert_true(!c->next || c->id > c->next->id);
+	}
+	pthread_mutex_unlock(&a->lock);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(ibv_close_device(ctx[i]), 0);
+	assert_int_equal(hostile_clients(r, 2), 2);
 }
 
 /* A program that can't be made a client of may try again and again: no descriptors stay with it. */
@@ -371,6 +514,9 @@ main(void)
 		cmocka_unit_test(test_descriptors),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_opens_in_vain),
+		cmocka_unit_test(test_areas),
+		cmocka_unit_test(test_clears_in_the_open),
+		cmocka_unit_test(test_whole),
 	};
 
 	return cmocka_run_group_tests_name("quotas", tests, setup, teardown);

@@ -540,7 +540,8 @@ limits(void **state)
 		.clients = 10,
 		.clients_per_uid = 5,
 		.per_client = {.max = {[URN_QUOTA_QP] = 3}},
-		.per_uid = {.max = {[URN_QUOTA_QP] = UINT64_MAX, [URN_QUOTA_PINNED] = 4096}},
+		.per_uid = {.max = {[URN_QUOTA_QP] = UINT64_MAX, [URN_QUOTA_PINNED] = 4096,
+				    [URN_QUOTA_AREA] = 1 << 30}},
 	};
 
 	(void)state;
@@ -549,6 +550,14 @@ limits(void **state)
 	has("limit limit=clients per_client=1 per_uid=5 total=10 ");
 	has("limit limit=qp per_client=3 per_uid=unlimited total=unlimited ");
 	has("limit limit=pinned per_client=unlimited per_uid=4096 ");
+	has("limit limit=area per_client=unlimited per_uid=1073741824 total=unlimited ");
+	for (int i = 0; i < 3; i++) { /* whatever can be set can be seen */
+		static const char *const more[] = {"channels", "shares", "shared"};
+		char want[64];
+
+		snprintf(want, sizeof(want), "limit limit=%s per_client=unlimited ", more[i]);
+		has(want);
+	}
 }
 
 /* What is used stands beside: of whoever has most, or of one; it goes up and down with what there is. */

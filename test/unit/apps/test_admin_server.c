@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,15 +64,20 @@ nicd_run_end(struct nicd_run *r)
 /* ---- */
 
 static void
-start(unsigned int patience_ms)
+start_with(unsigned int patience_ms, gid_t gid)
 {
-	struct nicd_admin_server_config cfg = {
-		.path = path, .gid = (gid_t)-1, .patience_ms = patience_ms};
+	struct nicd_admin_server_config cfg = {.path = path, .gid = gid, .patience_ms = patience_ms};
 	struct urn_err err = {""};
 
 	server = nicd_admin_server_open(&admin, &cfg, &err);
 	if (!server)
 		fail_msg("%s", err.text);
+}
+
+static void
+start(unsigned int patience_ms)
+{
+	start_with(patience_ms, (gid_t)-1);
 }
 
 static int
@@ -204,6 +210,92 @@ answers(void **state)
 	close(fd);
 }
 
+/* Ask "say x" as another user. returns: 0 answered; 1 can't connect; 2 turned away; 3 else */
+static int
+as_other(uid_t uid, gid_t gid)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct {
+		struct admin_ask q;
+		char words[6];
+	} ask = {.q = plain, .words = "say\0x"};
+	struct {
+		struct admin_answer a;
+		char text[256];
+	} m = {.text = ""};
+	int status, fd;
+	pid_t pid = fork();
+	ssize_t n;
+
+	if (pid != 0) {
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		return WEXITSTATUS(status);
+	}
+	fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	if (setgroups(0, NULL) || setgid(gid) || setuid(uid))
+		_exit(3);
+	if (connect(fd, (void *)&addr, sizeof(addr)) != 0)
+		_exit(errno == EACCES ? 1 : 3);
+	(void)send(fd, &ask, sizeof(ask.q) + 6, MSG_NOSIGNAL);
+	n = recv(fd, &m, sizeof(m), 0);
+	if (n < 0 && errno == ECONNRESET) /* hung up on before the question was read; the answer is there */
+		n = recv(fd, &m, sizeof(m), 0);
+	if (n <= 0)
+		_exit(3);
+	if (m.a.kind == ADMIN_OUT && strcmp(m.text, "x\n") == 0)
+		_exit(0);
+	_exit(m.a.status == 1 && strstr(m.text, "only root") ? 2 : 3);
+}
+
+/* With a group, its members may ask, and nobody else: the socket's mode says so before anybody can connect. */
+static void
+a_group(void **state)
+{
+	enum { GROUP = 54321, NOBODY = 65534 };
+	gid_t gid = geteuid() == 0 ? GROUP : getgid();
+	struct stat st;
+
+	(void)state;
+	nicd_admin_server_close(server);
+	start_with(20000, gid);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0660);
+	assert_int_equal(st.st_gid, gid);
+	goes_on();
+	if (geteuid() != 0)
+		return; /* there is no other user to try as */
+	assert_int_equal(chmod(dir, 0755), 0);
+	assert_int_equal(as_other(NOBODY, GROUP), 0);
+	assert_int_equal(as_other(NOBODY, NOBODY), 1);
+	/* Without a group not even its members, whatever the mode has become. */
+	nicd_admin_server_close(server);
+	start(20000);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(as_other(NOBODY, GROUP), 1);
+	assert_int_equal(chmod(path, 0666), 0);
+	assert_int_equal(as_other(NOBODY, GROUP), 2);
+	goes_on();
+}
+
+/* A group that it may not give the socket to: said, and nothing is left. */
+static void
+no_such_right(void **state)
+{
+	struct nicd_admin_server_config cfg = {.path = path, .gid = 54321};
+	struct urn_err err = {""};
+
+	(void)state;
+	if (geteuid() == 0)
+		return; /* root may */
+	nicd_admin_server_close(server);
+	server = NULL;
+	assert_null(nicd_admin_server_open(&admin, &cfg, &err));
+	assert_non_null(strstr(err.text, "mode and group can't be set"));
+}
+
 static void
 only_its_user(void **state)
 {
@@ -216,25 +308,7 @@ only_its_user(void **state)
 		return; /* there is no other user to try as */
 	assert_int_equal(chmod(path, 0666), 0);
 	assert_int_equal(chmod(dir, 0755), 0);
-	if (fork() == 0) {
-		struct sockaddr_un addr = {.sun_family = AF_UNIX};
-		struct {
-			struct admin_answer a;
-			char text[256];
-		} m = {.text = ""};
-		int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-
-		snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-		if (setgid(65534) || setuid(65534) || connect(fd, (void *)&addr, sizeof(addr)) ||
-		    recv(fd, &m, sizeof(m), 0) <= 0)
-			_exit(1);
-		_exit(m.a.status == 1 && strstr(m.text, "only root") ? 0 : 2);
-	}
-
-	int status;
-
-	assert_true(wait(&status) > 0);
-	assert_int_equal(status, 0);
+	assert_int_equal(as_other(65534, 65534), 2);
 	goes_on();
 }
 
@@ -434,6 +508,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(answers, setup),
 		TEST(only_its_user, setup),
+		TEST(a_group, setup),
+		TEST(no_such_right, setup),
 		TEST(nonsense, setup),
 		TEST(the_slow_lose, setup_hasty),
 		TEST(the_slow_hold_up_nobody, setup),

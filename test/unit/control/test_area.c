@@ -118,6 +118,37 @@ test_other_sizes(void **state)
 	urn_area_fini(&a);
 }
 
+/*
+ * What takes its time is known beforehand: much that was given back and has to be cleared,
+ * and looking for room when all was given out.
+ */
+static void
+test_quick(void **state)
+{
+	uint64_t small, large, off, n = 0;
+	struct urn_area a;
+
+	(void)state;
+	assert_int_equal(urn_area_init(&a, SIZE, true), 0);
+	assert_int_equal(urn_area_resident(&a), 0);
+	assert_true(urn_area_is_quick(&a, SIZE));     /* never given out */
+	assert_true(urn_area_is_quick(&a, SIZE + 1)); /* fails at once */
+	assert_int_equal(urn_area_alloc(&a, 8192, &small), 0);
+	assert_int_equal(urn_area_alloc(&a, 1 << 20, &large), 0);
+	memset(a.base + large, 1, 1 << 20);
+	assert_true(urn_area_resident(&a) >= 1 << 20);
+	urn_area_free(&a, small, 8192);
+	urn_area_free(&a, large, 1 << 20);
+	assert_true(urn_area_is_quick(&a, 8192));
+	assert_false(urn_area_is_quick(&a, 1 << 20));
+	assert_true(urn_area_is_quick(&a, 2 << 20)); /* of another class, and there is fresh room */
+	while (urn_area_alloc(&a, 100000, &off) == 0)
+		n++;
+	assert_true(n > 10);
+	assert_false(urn_area_is_quick(&a, 100000));
+	urn_area_fini(&a);
+}
+
 /* Every size has a class, and the class is not smaller than the size. */
 static void
 test_sizes(void **state)
@@ -175,7 +206,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pieces), cmocka_unit_test(test_full),
 		cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_quick),	       cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests_name("area", tests, NULL, NULL);

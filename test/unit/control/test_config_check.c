@@ -150,12 +150,26 @@ limits(void **state)
 		 "3: clients_per_uid = unlimited is more than clients = 10 (line 2), so nobody "
 		 "could "
 		 "reach it; lower the one or raise the other\n"},
+		{"[limits]\narea_per_client = 2G\narea_per_uid = 1G\n",
+		 "2: area_per_client = 2G is more than area_per_uid = 1G (line 3), so nobody could "
+		 "reach it; lower the one or raise the other\n"},
+		{"[limits]\narea_per_client = 512M\n",
+		 "2: area_per_client = 512M is less than area_size = 1G of adapter rest, so no program "
+		 "could attach; raise the one or lower the other\n"},
+		{"[limits]\narea_per_uid = 1M\n[adapter a]\nport = p\narea_size = 2M\n"
+		 "[adapter b]\nswitch = s\narea_size = 1M\n[switch s]\n[port p]\ndevice = net_null0\n",
+		 "2: area_per_uid = 1M is less than area_size = 2M of adapter a, so no program could "
+		 "attach; raise the one or lower the other\n"
+		 "2: area_per_uid = 1M is less than area_size = 1G of adapter rest, so no program could "
+		 "attach; raise the one or lower the other\n"},
 	};
 	struct urn_config *c = config_good("[limits]\nmr_per_uid = 5\npinned_per_client = 1G\n"
-					   "pinned_per_uid = 1G\n" CONFIG_REST);
+					   "pinned_per_uid = 1G\narea_per_uid = 1G\n" CONFIG_REST);
 
 	(void)state;
 	assert_int_equal(c->limits.per_uid.mr, 5);
+	assert_true(c->limits.per_uid.area == 1ull << 30);
+	assert_true(c->limits.per_client.area == URN_CONFIG_UNLIMITED);
 	urn_config_free(c);
 	config_cases(cases, RTE_DIM(cases));
 }

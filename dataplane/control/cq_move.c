@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/cq_move.h"
+
+#include <errno.h>
+
+void
+urn_cq_move_init(struct urn_cq_move *m, struct urn_cq *cq, struct urn_abi_cq *hdr, uint64_t off,
+		 uint32_t entries)
+{
+	*m = (struct urn_cq_move){.cq = cq, .to = {.hdr = hdr, .mask = entries - 1}, .off = off};
+}
+
+/* Where to begin: at what the client has not read. */
+static void
+begin(struct urn_cq_move *m)
+{
+	uint32_t left = m->cq->prod - atomic_load(&m->cq->hdr->cons);
+
+	/* The client's index lies: it loses its own. */
+	m->from = left > m->cq->mask + 1 ? m->cq->prod : m->cq->prod - left;
+	m->begun = true;
+}
+
+void
+urn_cq_move_carry(struct urn_cq_move *m)
+{
+	const struct urn_abi_cqe *slot =
+		(const void *)((const uint8_t *)m->cq->hdr + URN_ABI_CQ_SLOTS);
+
+	for (; m->from != m->end; m->from++)
+		urn_cq_put(&m->to, &slot[m->from & m->cq->mask], NULL, 0);
+}
+
+void
+urn_cq_move_step(void *arg)
+{
+	struct urn_cq_move *m = arg;
+	struct urn_cq *cq = m->cq;
+	uint32_t left;
+
+	if (!m->begun)
+		begin(m);
+	left = cq->prod - m->from;
+	if (left > cq->mask + 1) { /* it read meanwhile, and they were written over: its own loss */
+		m->from = cq->prod;
+		left = 0;
+	}
+	if (left > m->to.mask + 1 - m->to.prod) {
+		m->rc = EINVAL;
+		return;
+	}
+	m->end = cq->prod;
+	if (left > URN_CQ_MOVE_STEP) {
+		m->rc = EAGAIN;
+		return;
+	}
+	urn_cq_move_carry(m);
+	/* If we die before we answer, the client looks here. */
+	cq->hdr->moved_off = m->off;
+	atomic_store(&cq->hdr->moved_entries, m->to.mask + 1);
+	cq->hdr = m->to.hdr;
+	cq->mask = m->to.mask;
+	cq->prod = m->to.prod;
+	cq->cons = 0;
+	m->rc = 0;
+}

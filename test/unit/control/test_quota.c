@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Limits: counted once, by client, user and all; told in a sentence; given back when nothing came of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "control/adapter.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { KEYS = 16 };
+
+static struct urn_adapter adapter = {.cfg = {.name = "a0", .max_mr = KEYS - 1}};
+static struct urn_client *owner[KEYS];
+static uint64_t bytes[KEYS];
+static struct urn_ledger ledger;
+static struct urn_client client[3];
+
+static int
+setup(void **state)
+{
+	struct urn_limits none;
+	bool full;
+
+	(void)state;
+	memset(&none, 0xff, sizeof(none));
+	memset(client, 0, sizeof(client));
+	memset(owner, 0, sizeof(owner));
+	memset(bytes, 0, sizeof(bytes));
+	adapter.key_owner = owner;
+	adapter.key_bytes = bytes;
+	urn_ledger_init(&ledger);
+	for (unsigned int i = 0; i < 3; i++) { /* two of one user, one of another */
+		client[i].adapter = &adapter;
+		client[i].area.size = 1 << 20;
+		client[i].limits = none;
+		client[i].account = urn_account_join(&ledger, i < 2 ? 1000 : 1001, &none, 10, &full);
+		assert_non_null(client[i].account);
+	}
+	assert_ptr_equal(client[0].account, client[1].account);
+	assert_ptr_not_equal(client[0].account, client[2].account);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		struct urn_account *u = client[i].account;
+
+		urn_quota_leave(&client[i]);
+		assert_null(client[i].account);
+		urn_account_leave(u);
+		assert_int_equal(u->clients, i == 0);
+	}
+	for (unsigned int q = 0; q < URN_QUOTAS; q++) /* whatever a test took */
+		assert_int_equal(ledger.used[q], 0);
+	for (const struct urn_account *u = ledger.accounts; u; u = u->next)
+		for (unsigned int q = 0; q < URN_QUOTAS; q++)
+			assert_int_equal(u->used[q], 0);
+	urn_ledger_fini(&ledger);
+	return 0;
+}
+
+static struct urn_abi_rep rep;
+
+/* A call that takes n bytes, if it takes any. err: how it ends, if it begins. returns: whether it began */
+static int
+call(struct urn_client *c, uint32_t op, uint64_t n, int err)
+{
+	struct urn_abi_req req = {.op = op};
+	struct urn_charge charge;
+	int rc;
+
+	memset(&rep, 0, sizeof(rep));
+	if (op == URN_CTL_REG_MR)
+		req.reg_mr.length = n;
+	else if (op == URN_CTL_SHARE)
+		req.share.length = n;
+	else
+		req.handle = (uint32_t)n;
+	rc = urn_quota_begin(c, &req, &rep, &charge);
+	if (rc != 0)
+		return rc;
+	rep.err = err;
+	if (op == URN_CTL_REG_MR && err == 0) {
+		uint32_t i = 1;
+
+		while (owner[i])
+			i++;
+		owner[i] = c;
+		rep.mr.lkey = i << 8;
+	}
+	urn_quota_end(c, &req, &rep, &charge);
+	if (op == URN_CTL_DEREG_MR && err == 0)
+		owner[req.handle >> 8] = NULL;
+	return 0;
+}
+
+static void
+of_a_client(void **state)
+{
+	(void)state;
+	client[0].limits.max[URN_QUOTA_CQ] = 2;
+	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), 0);
+	for (int i = 0; i < 5; i++) /* what fails costs nothing */
+		assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, ENOMEM), 0);
+	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), 0);
+	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), EDQUOT);
+	assert_string_equal(rep.why, "a0: a program may have at most 2 completion queues "
+				     "([limits] of the dataplane)");
+	assert_int_equal(call(&client[1], URN_CTL_CREATE_CQ, 0, 0), 0);
+	assert_int_equal(call(&client[0], URN_CTL_DESTROY_CQ, 1, EBUSY), 0); /* it stays */
+	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), EDQUOT);
+	assert_int_equal(call(&client[0], URN_CTL_DESTROY_CQ, 1, 0), 0);
+	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), 0);
+	assert_int_equal(client[0].used[URN_QUOTA_CQ], 2);
+	assert_int_equal(client[0].account->used[URN_QUOTA_CQ], 3);
+	/* Calls that make nothing are not counted. */
+	assert_int_equal(call(&client[0], URN_CTL_QUERY_PORT, 0, 0), 0);
+}
+
+static void
+of_a_user_and_of_all(void **state)
+{
+	(void)state;
+	client[0].account->limits.max[URN_QUOTA_QP] = 3;
+	ledger.limits.max[URN_QUOTA_QP] = 5;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(call(&client[i & 1], URN_CTL_CREATE_QP, 0, 0), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(call(&client[i], URN_CTL_CREATE_QP, 0, 0), EDQUOT);
+		assert_non_null(strstr(rep.why, "a user may have at most 3 queue pairs"));
+	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(call(&client[2], URN_CTL_CREATE_QP, 0, 0), 0);
+	assert_int_equal(call(&client[2], URN_CTL_CREATE_QP, 0, 0), EDQUOT);
+	assert_non_null(strstr(rep.why, "all programs together may have at most 5 queue pairs"));
+	/* What one leaves is free for others. */
+	urn_quota_leave(&client[0]);
+	client[0].account = client[1].account;
+	memset(client[0].used, 0, sizeof(client[0].used));
+	assert_int_equal(call(&client[2], URN_CTL_CREATE_QP, 0, 0), 0);
+	assert_int_equal(client[1].account->used[URN_QUOTA_QP], 1);
+}
+
+/* Bytes come back as many as went, whatever key the client names. */
+static void
+of_bytes(void **state)
+{
+	(void)state;
+	client[0].limits.max[URN_QUOTA_PINNED] = 10000;
+	assert_int_equal(call(&client[0], URN_CTL_REG_MR, 10001, 0), EDQUOT);
+	assert_int_equal(client[0].used[URN_QUOTA_MR], 0); /* all or nothing */
+	assert_int_equal(call(&client[0], URN_CTL_REG_MR, UINT64_MAX, 0), EDQUOT);
+	assert_int_equal(call(&client[0], URN_CTL_REG_MR, 6000, 0), 0);
+	assert_int_equal(call(&client[0], URN_CTL_REG_MR, 4000, 0), 0);
+	assert_int_equal(call(&client[0], URN_CTL_REG_MR, 1, 0), EDQUOT);
+	assert_int_equal(call(&client[1], URN_CTL_REG_MR, 5000, 0), 0);
+	/* Those of others, and keys there can't be, are worth nothing. */
+	assert_int_equal(call(&client[0], URN_CTL_DEREG_MR, 3 << 8, EINVAL), 0);
+	assert_int_equal(call(&client[0], URN_CTL_DEREG_MR, UINT32_MAX, EINVAL), 0);
+	assert_int_equal(call(&client[0], URN_CTL_UNSHARE, 77, EINVAL), 0);
+	assert_int_equal(client[0].used[URN_QUOTA_PINNED], 10000);
+	assert_int_equal(call(&client[0], URN_CTL_DEREG_MR, 1 << 8, 0), 0);
+	assert_int_equal(client[0].used[URN_QUOTA_PINNED], 4000);
+	assert_int_equal(client[0].used[URN_QUOTA_MR], 1);
+	assert_int_equal(client[0].account->used[URN_QUOTA_PINNED], 9000);
+	assert_int_equal(call(&client[0], URN_CTL_DEREG_MR, 2 << 8, 0), 0);
+	assert_int_equal(call(&client[1], URN_CTL_DEREG_MR, 3 << 8, 0), 0);
+	assert_int_equal(ledger.used[URN_QUOTA_PINNED], 0);
+}
+
+/* An area counts when its client comes, until it goes. */
+static void
+of_areas(void **state)
+{
+	struct urn_err err = {""};
+
+	(void)state;
+	client[0].account->limits.max[URN_QUOTA_AREA] = 2 << 20;
+	client[1].limits.max[URN_QUOTA_AREA] = (1 << 20) - 1;
+	assert_int_equal(urn_quota_join(&client[0], &err), 0);
+	assert_int_equal(urn_quota_join(&client[1], &err), EDQUOT);
+	assert_string_equal(err.text, "a0: a program may have at most 1048575 bytes of areas for queues "
+				      "([limits] of the dataplane)");
+	client[1].limits.max[URN_QUOTA_AREA]++;
+	client[0].account->limits.max[URN_QUOTA_AREA]--;
+	assert_int_equal(urn_quota_join(&client[1], &err), EDQUOT);
+	assert_non_null(strstr(err.text, "a user may have at most 2097151 bytes of areas"));
+	assert_int_equal(client[1].used[URN_QUOTA_AREA], 0);
+	client[0].account->limits.max[URN_QUOTA_AREA]++;
+	assert_int_equal(urn_quota_join(&client[1], &err), 0);
+	assert_int_equal(urn_quota_join(&client[2], &err), 0); /* another user */
+	assert_int_equal(client[0].account->used[URN_QUOTA_AREA], 2 << 20);
+	assert_int_equal(ledger.used[URN_QUOTA_AREA], 3 << 20);
+}
+
+/* Without an account nothing is limited, nor counted. */
+static void
+of_nobody(void **state)
+{
+	struct urn_client c = {.adapter = &adapter, .area = {.size = UINT64_MAX}};
+	struct urn_err err;
+
+	(void)state;
+	assert_int_equal(urn_quota_join(&c, &err), 0);
+	assert_int_equal(call(&c, URN_CTL_CREATE_QP, 0, 0), 0);
+	urn_quota_leave(&c);
+	assert_true(urn_account_take_fds(NULL, UINT32_MAX));
+	urn_account_give_fds(NULL, UINT32_MAX);
+}
+
+static void
+connections_and_descriptors(void **state)
+{
+	struct urn_account *u = client[0].account;
+	bool full;
+
+	(void)state;
+	assert_null(urn_account_join(&ledger, 1000, &u->limits, 2, &full));
+	assert_true(full);
+	assert_ptr_equal(urn_account_join(&ledger, 1000, &u->limits, 3, &full), u);
+	assert_false(full);
+	urn_account_leave(u);
+	/* What this process can open is known, and some of it is kept. */
+	assert_in_range(ledger.limits.max[URN_QUOTA_SHARE], 1, UINT32_MAX);
+	ledger.limits.max[URN_QUOTA_FD] = 10;
+	assert_true(urn_account_take_fds(u, 7));
+	assert_false(urn_account_take_fds(client[2].account, 4));
+	assert_true(urn_account_take_fds(client[2].account, 3));
+	assert_int_equal(call(&client[0], URN_CTL_CREATE_CHANNEL, 0, 0), EMFILE);
+	urn_account_give_fds(client[2].account, 3);
+	assert_int_equal(call(&client[0], URN_CTL_CREATE_CHANNEL, 0, 0), 0);
+	assert_int_equal(ledger.used[URN_QUOTA_FD], 8);
+	urn_account_give_fds(u, 7);
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(of_a_client), TEST(of_a_user_and_of_all), TEST(of_bytes),
+		TEST(of_areas),	   TEST(of_nobody),	       TEST(connections_and_descriptors),
+	};
+
+	return cmocka_run_group_tests_name("quota", tests, NULL, NULL);
+}
