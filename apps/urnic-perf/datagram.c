@@ -25,9 +25,11 @@ failed(const struct ibv_qp *qp, const char *what, struct urn_err *err)
 int
 datagram_init(struct ibv_qp *qp, struct urn_err *err)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = PORT_NUM, .qkey = PERF_QKEY};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = PORT_NUM, .qkey = PERF_QKEY};
 
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0)
+	if (ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0)
 		return 0;
 	return failed(qp, "does not go to INIT", err);
 }
@@ -36,7 +38,8 @@ int
 datagram_connect(struct side *s, uint32_t n, const struct urn_ep_addr *own,
 		 const struct urn_ep_addr *peer, const struct urn_ep_opts *o, struct urn_err *err)
 {
-	struct ibv_ah_attr to = {.is_global = 1, .port_num = PORT_NUM,
+	struct ibv_ah_attr to = {.is_global = 1,
+				 .port_num = PORT_NUM,
 				 .grh = {.sgid_index = o->sgid_index, .hop_limit = 64}};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	struct ibv_qp *qp = s->qp[n].qp;
@@ -75,7 +78,8 @@ datagram_over(struct side *s, unsigned int work)
 		return now - s->quiet_since > QUIET_NS;
 	/* Before the first the other side may take its time. */
 	if (s->received > 0 && s->peer == NULL && now - s->quiet_since > GONE_NS)
-		run_fail(s->run, "no datagram has come for 10 seconds, and nobody said that it was the last: "
+		run_fail(s->run, "no datagram has come for 10 seconds, and nobody said that it was "
+				 "the last: "
 				 "the other side is gone");
 	return false;
 }

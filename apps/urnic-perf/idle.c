@@ -27,9 +27,9 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-#define MESSAGE 8u       /* bytes */
-#define WAKE_MS 10000    /* for a message of one's own */
-#define LOOK_MS 1000     /* asleep for so long at a time: a signal is noticed at once all the same */
+#define MESSAGE 8u    /* bytes */
+#define WAKE_MS 10000 /* for a message of one's own */
+#define LOOK_MS 1000  /* asleep for so long at a time: a signal is noticed at once all the same */
 
 struct idle_client {
 	struct ibv_context *ctx;
@@ -38,13 +38,13 @@ struct idle_client {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
-	uint64_t *mem;           /* a word that is sent, and one that is received into */
+	uint64_t *mem; /* a word that is sent, and one that is received into */
 };
 
 struct idle {
 	struct idle_opts o;
 	struct idle_client *client; /* o.clients of them */
-	struct pollfd *fd;          /* of their channels, then of their async events */
+	struct pollfd *fd;	    /* of their channels, then of their async events */
 	uint32_t up;
 };
 
@@ -60,9 +60,9 @@ failed(const char *what, struct urn_err *err)
 static int
 client_objects(struct idle_client *c, struct urn_err *err)
 {
-	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
-					.cap = {.max_send_wr = 1, .max_recv_wr = 1,
-						.max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1}};
 
 	c->pd = ibv_alloc_pd(c->ctx);
 	c->channel = ibv_create_comp_channel(c->ctx);
@@ -85,7 +85,8 @@ client_post(struct idle_client *c, struct urn_err *err)
 	struct ibv_sge to = {(uintptr_t)&c->mem[1], MESSAGE, c->mr->lkey};
 	struct ibv_sge from = {(uintptr_t)&c->mem[0], MESSAGE, c->mr->lkey};
 	struct ibv_recv_wr recv = {.sg_list = &to, .num_sge = 1}, *bad_recv;
-	struct ibv_send_wr send = {.sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad_send;
+	struct ibv_send_wr send = {.sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND},
+			   *bad_send;
 
 	c->mem[0] = c->qp->qp_num;
 	if (ibv_req_notify_cq(c->cq, 0) != 0 || ibv_post_recv(c->qp, &recv, &bad_recv) != 0 ||
@@ -104,12 +105,14 @@ client_woken(struct idle_client *c, struct urn_err *err)
 	void *unused;
 
 	if (poll(&p, 1, WAKE_MS) <= 0 || ibv_get_cq_event(c->channel, &cq, &unused) != 0) {
-		urn_err_set(err, urn_stop_requested() ? "idle: interrupted"
-						      : "idle: a message of a client's own did not wake it");
+		urn_err_set(err, urn_stop_requested()
+					 ? "idle: interrupted"
+					 : "idle: a message of a client's own did not wake it");
 		return -1;
 	}
 	ibv_ack_cq_events(cq, 1);
-	if (ibv_poll_cq(c->cq, 1, &wc) != 1 || wc.status != IBV_WC_SUCCESS || c->mem[1] != c->mem[0]) {
+	if (ibv_poll_cq(c->cq, 1, &wc) != 1 || wc.status != IBV_WC_SUCCESS ||
+	    c->mem[1] != c->mem[0]) {
 		urn_err_set(err, "idle: a client's own message did not come as it was sent");
 		return -1;
 	}
@@ -130,8 +133,9 @@ client_up(const struct idle *d, struct idle_client *c, struct urn_err *err)
 		return -1;
 	}
 	urn_ep_opts_default(&opts);
-	if (perf_find_gid(c->ctx, false, &opts.sgid_index, &gid, err) != 0 || client_objects(c, err) != 0 ||
-	    urn_ep_init(c->qp, 0, err) != 0 || urn_ep_local(c->qp, 1, opts.sgid_index, &own, err) != 0 ||
+	if (perf_find_gid(c->ctx, false, &opts.sgid_index, &gid, err) != 0 ||
+	    client_objects(c, err) != 0 || urn_ep_init(c->qp, 0, err) != 0 ||
+	    urn_ep_local(c->qp, 1, opts.sgid_index, &own, err) != 0 ||
 	    urn_ep_connect(c->qp, &own, &own, &opts, err) != 0 || client_post(c, err) != 0)
 		return -1;
 	return client_woken(c, err);
@@ -185,7 +189,8 @@ sleep_on(struct idle *d, uint64_t since, struct urn_err *err)
 	uint32_t n = 2 * d->o.clients;
 
 	while (!urn_stop_requested()) {
-		uint64_t left = d->o.duration_ns != 0 ? since + d->o.duration_ns - now_ns() : UINT64_MAX;
+		uint64_t left =
+			d->o.duration_ns != 0 ? since + d->o.duration_ns - now_ns() : UINT64_MAX;
 		int ms = LOOK_MS;
 
 		if (d->o.duration_ns != 0 && (int64_t)left <= 0)
@@ -194,8 +199,10 @@ sleep_on(struct idle *d, uint64_t since, struct urn_err *err)
 			ms = (int)(left / 1000000u) + 1;
 		if (poll(d->fd, n, ms) <= 0)
 			continue;
-		urn_err_set(err, "idle: a client was woken, and nobody had sent it anything: the dataplane "
-				 "is gone, or in trouble");
+		urn_err_set(
+			err,
+			"idle: a client was woken, and nobody had sent it anything: the dataplane "
+			"is gone, or in trouble");
 		return -1;
 	}
 	return 0;
@@ -234,7 +241,8 @@ tell(const struct idle_opts *o, uint64_t ns)
 	struct urn_json j;
 
 	if (!o->json) {
-		printf("urnic-perf idle: %u clients, asleep for %.3f s\n", o->clients, (double)ns / 1e9);
+		printf("urnic-perf idle: %u clients, asleep for %.3f s\n", o->clients,
+		       (double)ns / 1e9);
 		return;
 	}
 	urn_json_init(&j, stdout);

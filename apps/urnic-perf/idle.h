@@ -6,10 +6,10 @@
 #include "options.h"
 
 struct idle_opts {
-	const char *attach;     /* socket of the dataplane, or "auto"; owner: argv */
-	const char *node;       /* node or adapter, or NULL: the usual one; owner: argv */
+	const char *attach; /* socket of the dataplane, or "auto"; owner: argv */
+	const char *node;   /* node or adapter, or NULL: the usual one; owner: argv */
 	uint32_t clients;
-	uint64_t duration_ns;   /* 0: until a signal */
+	uint64_t duration_ns; /* 0: until a signal */
 	bool json;
 };
 

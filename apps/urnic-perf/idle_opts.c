@@ -22,7 +22,15 @@ const char idle_help[] =
 	"  --json            print JSON\n"
 	"  --help, --version\n";
 
-enum opt_id { OPT_ATTACH = 256, OPT_CLIENTS, OPT_NODE, OPT_DURATION, OPT_JSON, OPT_HELP, OPT_VERSION };
+enum opt_id {
+	OPT_ATTACH = 256,
+	OPT_CLIENTS,
+	OPT_NODE,
+	OPT_DURATION,
+	OPT_JSON,
+	OPT_HELP,
+	OPT_VERSION
+};
 
 static const struct option long_options[] = {
 	{"attach", required_argument, NULL, OPT_ATTACH},
@@ -51,7 +59,8 @@ take_option(int id, char **argv, struct idle_opts *o, struct urn_err *err)
 		o->node = optarg;
 		break;
 	case OPT_DURATION:
-		rc = urn_opt_time("duration", optarg, 1000000, MAX_DURATION_NS, &o->duration_ns, err);
+		rc = urn_opt_time("duration", optarg, 1000000, MAX_DURATION_NS, &o->duration_ns,
+				  err);
 		break;
 	case OPT_JSON:
 		o->json = true;
@@ -84,7 +93,8 @@ idle_options_parse(int argc, char **argv, struct idle_opts *o, struct urn_err *e
 			return rc;
 	}
 	if (optind < argc)
-		urn_err_set(err, "%.32s is one word too many; idle --help lists the options", argv[optind]);
+		urn_err_set(err, "%.32s is one word too many; idle --help lists the options",
+			    argv[optind]);
 	else if (o->attach == NULL)
 		urn_err_set(err, "idle is for clients of a dataplane; say where it is: --attach S");
 	else

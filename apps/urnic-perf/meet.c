@@ -52,9 +52,8 @@ meet_look(struct meet *m, struct meet_news *news, int ms, struct urn_err *err)
 static bool
 ud_ok(const struct meet_hello *h)
 {
-	return h->ud_qpn == 0 ||
-	       (h->ud_qpn <= 0xffffffu && perf_op_is_send((enum perf_op)h->op) &&
-		h->size >= PERF_UD_MIN && h->size <= 128u << h->mtu_code);
+	return h->ud_qpn == 0 || (h->ud_qpn <= 0xffffffu && perf_op_is_send((enum perf_op)h->op) &&
+				  h->size >= PERF_UD_MIN && h->size <= 128u << h->mtu_code);
 }
 
 bool

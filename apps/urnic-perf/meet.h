@@ -37,7 +37,7 @@ struct meet_hello {
 	uint32_t rkey_src, rkey_dst;
 	uint16_t depth;        /* requests in flight a QP */
 	uint8_t rd_atomic, timeout;
-	uint32_t ud_qpn;       /* datagrams: this queue pair; 0: connections */
+	uint32_t ud_qpn; /* datagrams: this queue pair; 0: connections */
 };
 _Static_assert(sizeof(struct meet_hello) == 56, "goes between programs");
 

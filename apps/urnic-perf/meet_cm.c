@@ -37,14 +37,16 @@ _Static_assert(sizeof(struct meet_hello) <= URN_CM_REP_DATA, "a REP has room");
 _Static_assert(sizeof(struct meet_end) <= URN_CM_DREQ_DATA, "a DREQ has room");
 _Static_assert(sizeof(struct meet_end) <= URN_CM_DREP_DATA, "a DREP has room");
 
-/* The end of a look-up's queue pair. It can't be taken for a hello, in front of which RDMA-CM has a 0. */
+/* The end of a look-up's queue pair. It can't be taken for a hello, in front of which RDMA-CM has a
+ * 0. */
 struct sidr_end {
 	uint32_t magic;
-	uint32_t n;          /* number of the queue pair */
+	uint32_t n; /* number of the queue pair */
 	struct meet_end end;
 };
 _Static_assert(sizeof(struct sidr_end) <= URN_CM_SIDR_REQ_DATA, "a SIDR_REQ has room");
-_Static_assert(URN_CM_IP_BYTES + sizeof(struct meet_hello) <= URN_CM_SIDR_REQ_DATA, "a SIDR_REQ has room");
+_Static_assert(URN_CM_IP_BYTES + sizeof(struct meet_hello) <= URN_CM_SIDR_REQ_DATA,
+	       "a SIDR_REQ has room");
 _Static_assert(offsetof(struct meet_end, text) + 32 <= URN_CM_SIDR_REP_DATA, "a SIDR_REP has some");
 
 #define COOKIE_END (1ull << 32) /* of a look-up: its queue pair's end, beside the number */
@@ -54,7 +56,7 @@ struct meet_cm {
 	struct urn_cm_end cm;
 	uint8_t gid_index;
 	union ibv_gid gid, peer;
-	bool sidr;           /* datagrams, as the options say or who looked us up */
+	bool sidr; /* datagrams, as the options say or who looked us up */
 	uint64_t service;
 	uint32_t listener[2]; /* of connections, of look-ups; 0: none */
 	uint32_t *id;        /* of each queue pair's connection; 0: none */
@@ -129,7 +131,8 @@ cm_ask(struct meet *m, uint32_t n, const struct meet_peer *own, struct urn_err *
 	memcpy(ip.dst, t->peer.raw, 16);
 	urn_cm_ip_write(p.data, &ip);
 	memcpy(p.data + URN_CM_IP_BYTES, &own->hello, sizeof(own->hello));
-	rc = t->sidr ? urn_cm_end_resolve(&t->cm, &p, &t->id[n]) : urn_cm_end_connect(&t->cm, &p, &t->id[n]);
+	rc = t->sidr ? urn_cm_end_resolve(&t->cm, &p, &t->id[n])
+		     : urn_cm_end_connect(&t->cm, &p, &t->id[n]);
 	return rc == 0 ? 0 : failed("ask for a connection", err);
 }
 
@@ -160,14 +163,19 @@ cm_ready(struct meet *m, uint32_t n, struct urn_err *err)
 		       : failed("say that a connection is up", err);
 }
 
-/* A looks up once more, and has the end with it; B has that in its answer, if there is a question. */
+/* A looks up once more, and has the end with it; B has that in its answer, if there is a question.
+ */
 static int
 sidr_end(struct meet_cm *t, uint32_t n, const struct meet_end *end, struct urn_err *err)
 {
-	struct urn_abi_cm_connect p = {.service_id = t->service, .cookie = COOKIE_END | n,
-				       .sgid_index = t->gid_index, .timeout = TIMEOUT,
-				       .max_retries = RETRIES, .data_len = sizeof(struct sidr_end)};
-	struct urn_abi_cm_accept a = {.status = URN_CM_SIDR_REJECT, .data_len = URN_CM_SIDR_REP_DATA};
+	struct urn_abi_cm_connect p = {.service_id = t->service,
+				       .cookie = COOKIE_END | n,
+				       .sgid_index = t->gid_index,
+				       .timeout = TIMEOUT,
+				       .max_retries = RETRIES,
+				       .data_len = sizeof(struct sidr_end)};
+	struct urn_abi_cm_accept a = {.status = URN_CM_SIDR_REJECT,
+				      .data_len = URN_CM_SIDR_REP_DATA};
 	struct sidr_end e = {.magic = MEET_MAGIC, .n = n, .end = *end};
 
 	if (t->m.o->role == PERF_LISTENS) {
@@ -182,7 +190,9 @@ sidr_end(struct meet_cm *t, uint32_t n, const struct meet_end *end, struct urn_e
 	t->id[n] = 0;
 	memcpy(p.dgid, t->peer.raw, 16);
 	memcpy(p.data, &e, sizeof(e));
-	return urn_cm_end_resolve(&t->cm, &p, &t->id[n]) == 0 ? 0 : failed("tell the other side the end", err);
+	return urn_cm_end_resolve(&t->cm, &p, &t->id[n]) == 0
+		       ? 0
+		       : failed("tell the other side the end", err);
 }
 
 static int
@@ -303,7 +313,8 @@ on_sidr_reply(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_
 		urn_err_set(err, "nobody listens there for datagrams (service id not known); start "
 				 "urnic-perf with --listen and --connect cm first");
 	else
-		urn_err_set(err, "the other side is gone, or refused to be looked up (status %u)", ev->reason);
+		urn_err_set(err, "the other side is gone, or refused to be looked up (status %u)",
+			    ev->reason);
 	return -1;
 }
 
@@ -489,8 +500,8 @@ meet_cm_open(const struct perf_opts *o, struct ibv_context *ctx, uint8_t gid_ind
 	for (unsigned int i = 0; i < 2; i++) {
 		uint16_t space = i == 0 ? URN_CM_PS_TCP : URN_CM_PS_UDP;
 
-		if (urn_cm_end_listen(&t->cm, urn_cm_service(space, (uint16_t)t->service), 0, BACKLOG,
-				      &t->listener[i]) != 0) {
+		if (urn_cm_end_listen(&t->cm, urn_cm_service(space, (uint16_t)t->service), 0,
+				      BACKLOG, &t->listener[i]) != 0) {
 			(void)failed("listen", err);
 			cm_close(&t->m);
 			return NULL;

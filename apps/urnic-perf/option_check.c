@@ -20,13 +20,17 @@ check_link(const struct perf_opts *o, struct urn_err *err)
 	const char *name = perf_op_name(o->op);
 
 	if (o->link == PERF_NULL && (o->op != PERF_LIMIT || o->lat))
-		urn_err_set(err, "%s%s needs a link that delivers; --link null joins nothing and "
-				 "is for limit without --lat", name, o->lat ? " --lat" : "");
+		urn_err_set(err,
+			    "%s%s needs a link that delivers; --link null joins nothing and "
+			    "is for limit without --lat",
+			    name, o->lat ? " --lat" : "");
 	else if (o->op == PERF_MEMCPY && o->wire.on)
-		urn_err_set(err, "memcpy goes over no link; leave --switch and what goes with it out");
+		urn_err_set(err,
+			    "memcpy goes over no link; leave --switch and what goes with it out");
 	else if (o->wire.on && o->link == PERF_NULL)
-		urn_err_set(err, "--link null has nothing to switch; leave it out, or --switch and what "
-				 "goes with it");
+		urn_err_set(err,
+			    "--link null has nothing to switch; leave it out, or --switch and what "
+			    "goes with it");
 	else if (o->wire.impaired && (o->op == PERF_LIMIT || o->with_limit))
 		urn_err_set(err, "limit repeats nothing that is lost; give --switch alone with %s",
 			    o->with_limit ? "--with-limit" : "it");
@@ -44,10 +48,11 @@ check_op(const struct perf_opts *o, const struct perf_given *g, struct urn_err *
 
 	if (o->conns != 0 && o->op != PERF_CONNECT)
 		urn_err_set(err, "--conns goes with connect, not with %s; give --qps", name);
-	else if (o->op == PERF_CONNECT && (g->size || g->depth || g->iters || g->duration || o->hist ||
-					   o->show_mem || o->idle_qps))
-		urn_err_set(err, "connect only sets up connections; of how much there is to do it takes "
-				 "--conns");
+	else if (o->op == PERF_CONNECT && (g->size || g->depth || g->iters || g->duration ||
+					   o->hist || o->show_mem || o->idle_qps))
+		urn_err_set(err,
+			    "connect only sets up connections; of how much there is to do it takes "
+			    "--conns");
 	else if (perf_op_is_atomic(o->op) && o->size != 8)
 		urn_err_set(err, "%s moves 8 bytes a message; leave --size out", name);
 	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || bare))
@@ -81,8 +86,10 @@ check_together(const struct perf_opts *o, const struct perf_given *g, struct urn
 		urn_err_set(err, "--stages: this build counts no cycles; make one that does with "
 				 "meson setup build-stages -Dstages=true");
 	else if ((uint64_t)o->qps * o->depth > PERF_MAX_IN_FLIGHT)
-		urn_err_set(err, "%u QPs with depth %u are over %u requests in flight; give a "
-				 "smaller --depth", o->qps, o->depth, PERF_MAX_IN_FLIGHT);
+		urn_err_set(err,
+			    "%u QPs with depth %u are over %u requests in flight; give a "
+			    "smaller --depth",
+			    o->qps, o->depth, PERF_MAX_IN_FLIGHT);
 	else
 		return 0;
 	return -1;
@@ -96,11 +103,16 @@ check_attached(const struct perf_opts *o, struct urn_err *err)
 		return 0;
 	if (o->op == PERF_LIMIT || o->op == PERF_MEMCPY || o->with_limit)
 		urn_err_set(err, "limit and memcpy have ports of their own; leave --attach out");
-	else if (o->wire.on || o->capture != NULL || o->link != PERF_RING || o->no_icrc || o->go_back_n)
-		urn_err_set(err, "--attach: link, switch, capture, ICRC and recovery are the dataplane's; "
-				 "set them in its configuration");
+	else if (o->wire.on || o->capture != NULL || o->link != PERF_RING || o->no_icrc ||
+		 o->go_back_n)
+		urn_err_set(
+			err,
+			"--attach: link, switch, capture, ICRC and recovery are the dataplane's; "
+			"set them in its configuration");
 	else if (o->stages || o->show_mem)
-		urn_err_set(err, "--stages and --mem look into a dataplane of our own; leave --attach out");
+		urn_err_set(
+			err,
+			"--stages and --mem look into a dataplane of our own; leave --attach out");
 	else
 		return 0;
 	return -1;
@@ -117,7 +129,8 @@ check_ud(const struct perf_opts *o, struct urn_err *err)
 	if (!perf_op_is_send(o->op))
 		urn_err_set(err, "--ud goes with send_bw and send_lat, not with %s", name);
 	else if (o->size > o->mtu)
-		urn_err_set(err, "a datagram is one packet; give a --size of at most %u, the path MTU",
+		urn_err_set(err,
+			    "a datagram is one packet; give a --size of at most %u, the path MTU",
 			    o->mtu);
 	else if (o->size < PERF_UD_MIN)
 		urn_err_set(err, "a datagram says which one it is; give a --size of at least %u",
@@ -125,8 +138,9 @@ check_ud(const struct perf_opts *o, struct urn_err *err)
 	else if (o->idle_qps > 0 || o->with_limit)
 		urn_err_set(err, "--idle-qps and --with-limit go with connections; leave --ud out");
 	else if (o->wire.impaired && perf_op_is_lat(o->op))
-		urn_err_set(err, "send_lat waits for each message, and nobody repeats a datagram that "
-				 "was lost; take send_bw, or leave --ud out");
+		urn_err_set(err,
+			    "send_lat waits for each message, and nobody repeats a datagram that "
+			    "was lost; take send_bw, or leave --ud out");
 	else
 		return 0;
 	return -1;

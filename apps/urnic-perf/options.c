@@ -66,7 +66,8 @@ static const char help[] =
 	"  --lcores A,B      cores of the two nodes; one, or twice the same: one thread\n"
 	"  --link L          ring, memif or null; null is for limit (ring)\n"
 	"  --idle I          spin, pause or sleep when there is nothing to do (spin)\n"
-	"  --recovery R      what is repeated after loss: selective, or gbn: go-back-N (selective)\n"
+	"  --recovery R      what is repeated after loss: selective, or gbn: go-back-N "
+	"(selective)\n"
 	"  --no-icrc         neither send nor check the ICRC\n"
 	"  --foreign         reach the buffers as if they were another process's; with\n"
 	"                    --attach: buffers of the heap, not of urn_alloc()\n"
@@ -77,16 +78,17 @@ static const char help[] =
 	"  --no-sender-copy  limit: send from the source buffer itself\n"
 	"  --inline N        post messages up to N bytes inline, 0..256 (16; latency 64)\n"
 	"  --rd-atomic N     READs and atomics in flight a QP, 1..128 (--depth, up to 128)\n"
-	"  --timeout N       acknowledgement timeout, 4.096 us * 2^N, 0..31 (14; 18 above 1000 QPs)\n"
-	"  --ud              send_bw, send_lat: unreliable datagrams, a packet each, not connections\n"
+	"  --timeout N       acknowledgement timeout, 4.096 us * 2^N, 0..31 (14; 18 above 1000 "
+	"QPs)\n"
+	"  --ud              send_bw, send_lat: unreliable datagrams, a packet each, not "
+	"connections\n"
 	"  --srq yes|no      receives from one shared queue (yes above 32 QPs)\n"
 	"  --ip 4|6          address family (4)\n"
 	"  --mbufs N         packets in each port's pool (3072)\n"
 	"  --descs N         descriptors of each port's queues (1024)\n"
 	"  --hist            JSON: the whole distribution of latencies\n"
-	"  --stages          cycles a packet by stage; in a build with -Dstages=true\n"
-	PERF_WIRE_HELP
-	"  --mem             print the memory of an idle QP\n";
+	"  --stages          cycles a packet by stage; in a build with "
+	"-Dstages=true\n" PERF_WIRE_HELP "  --mem             print the memory of an idle QP\n";
 
 static const char help_more[] =
 	"  --capture FILE    write what crosses the ports as pcapng\n"

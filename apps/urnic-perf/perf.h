@@ -26,8 +26,8 @@
 #define PERF_BATCH 32u             /* completions polled, receives posted, frames moved at once */
 #define PERF_STALL_SECONDS 10u     /* without progress: give up */
 #define PERF_SLOT_ALIGN 64u
-#define PERF_GRH 40u                /* bytes in front of a datagram that was received */
-#define PERF_QKEY 0x75726e63u      /* of datagrams */
+#define PERF_GRH 40u	      /* bytes in front of a datagram that was received */
+#define PERF_QKEY 0x75726e63u /* of datagrams */
 
 /* ---- rig */
 
@@ -51,7 +51,7 @@ int rig_close(struct rig *rig, uint64_t *capture_lost, struct urn_err *err);
 
 struct layout {
 	uint64_t size;       /* bytes of a message */
-	uint32_t grh;        /* bytes in front of each received one; 0: connections */
+	uint32_t grh;	     /* bytes in front of each received one; 0: connections */
 	uint64_t stride;     /* from slot to slot, a multiple of PERF_SLOT_ALIGN */
 	uint32_t qps;
 	uint32_t src_slots;  /* of each QP, a power of two, at least the depth */
@@ -160,7 +160,7 @@ struct side {
 	struct ibv_qp **idle;          /* o->idle_qps of them, or NULL */
 	uint8_t gid_index;
 	union ibv_gid gid;             /* of that index */
-	struct ibv_ah *ah;             /* datagrams: the other side's address; else NULL */
+	struct ibv_ah *ah;	       /* datagrams: the other side's address; else NULL */
 	struct wr_batch *wr;
 	struct qpn_map *map;           /* QPN to number of the QP; with a shared receive queue */
 	struct urn_port *port;
@@ -171,8 +171,8 @@ struct side {
 	uint64_t received;             /* messages received, all QPs */
 	uint32_t owed[PERF_BATCH];     /* shared receive queue: slots to be posted again */
 	uint32_t owed_n;
-	uint64_t quiet_since;          /* datagrams: none came since, monotonic ns; 0: some did */
-	uint32_t quiet_turns;          /* ... turns without one */
+	uint64_t quiet_since; /* datagrams: none came since, monotonic ns; 0: some did */
+	uint32_t quiet_turns; /* ... turns without one */
 
 	/* What it found. */
 	uint32_t fill;                 /* QPs that had their first requests posted */
@@ -295,7 +295,8 @@ bool atomics_ok(struct side *a, uint64_t counter);
 /* Datagrams: to INIT; to RTS, and where they go. returns: 0, or -1 with *err (datagram.c) */
 int datagram_init(struct ibv_qp *qp, struct urn_err *err);
 int datagram_connect(struct side *s, uint32_t n, const struct urn_ep_addr *own,
-		     const struct urn_ep_addr *peer, const struct urn_ep_opts *o, struct urn_err *err);
+		     const struct urn_ep_addr *peer, const struct urn_ep_opts *o,
+		     struct urn_err *err);
 /*
  * Who receives them, once a step: have all come that will? work: what came in this step. Fails
  * the run when nothing comes any more and nobody says that it is over
@@ -339,7 +340,7 @@ struct result {
 	uint64_t checked;              /* bytes compared */
 	uint64_t moved;                /* bytes moved, warm-up included */
 	uint64_t retransmits;
-	uint64_t sent, lost;           /* datagrams, warm-up included */
+	uint64_t sent, lost; /* datagrams, warm-up included */
 	bool have_counters;
 	struct urn_counters counters;  /* of both adapters, over the whole run */
 	uint64_t qp_bytes;             /* dataplane memory of one idle QP */

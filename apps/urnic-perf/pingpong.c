@@ -175,8 +175,8 @@ pong_step(struct side *s, uint64_t now)
 		check_got(s, pp);
 	if (!pp->owing && !take_arrival(s, pp)) {
 		if (s->l->grh != 0 ? datagram_over(s, 0)
-				   : s->received ==
-					     atomic_load_explicit(&s->run->final, memory_order_relaxed))
+				   : s->received == atomic_load_explicit(&s->run->final,
+									 memory_order_relaxed))
 			side_done(s);
 		return 0;
 	}

@@ -166,7 +166,8 @@ take(struct side *s, const struct ibv_wc *wc, struct arrival *a)
 			 (unsigned long long)s->l->size);
 		return false;
 	}
-	a->data = s->mem.dst + layout_dst_off(s->l, s->srq != NULL ? 0 : a->qp, a->slot) + s->l->grh;
+	a->data =
+		s->mem.dst + layout_dst_off(s->l, s->srq != NULL ? 0 : a->qp, a->slot) + s->l->grh;
 	return true;
 }
 
@@ -259,8 +260,9 @@ receiver_step(struct side *s, uint64_t now)
 		work += (unsigned int)n;
 	}
 	s->received += work;
-	if (s->l->grh != 0 ? datagram_over(s, work)
-			   : s->received == atomic_load_explicit(&s->run->final, memory_order_relaxed))
+	if (s->l->grh != 0
+		    ? datagram_over(s, work)
+		    : s->received == atomic_load_explicit(&s->run->final, memory_order_relaxed))
 		side_done(s);
 	return work;
 }

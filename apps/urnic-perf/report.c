@@ -215,7 +215,8 @@ print_head(const struct perf_opts *o)
 	char size[32];
 
 	urn_text_size(size, sizeof(size), o->size);
-	printf("urnic-perf %s%s%s%s%s: %s, %u QP%s, depth %u, MTU %u, %s, IPv%c", perf_op_name(o->op), o->ud ? " --ud" : "", o->lat ? " --lat" : "",
+	printf("urnic-perf %s%s%s%s%s: %s, %u QP%s, depth %u, MTU %u, %s, IPv%c",
+	       perf_op_name(o->op), o->ud ? " --ud" : "", o->lat ? " --lat" : "",
 	       o->no_sender_copy ? " --no-sender-copy" : "", o->foreign ? " --foreign" : "", size,
 	       o->qps, o->qps == 1 ? "" : "s", o->depth, o->mtu,
 	       o->attach != NULL ? "attached" : perf_link_name(o->link), o->ipv6 ? '6' : '4');
@@ -307,8 +308,10 @@ report_text(const struct perf_opts *o, const struct result *res, const struct re
 	printf("  %14" PRIu64 " %16" PRIu64 " %10.3f %10.2f %12s\n", res->messages, res->bytes,
 	       res->seconds, res->gbps, urn_text_rate(rate, sizeof(rate), res->rate));
 	if (o->ud)
-		printf("  datagrams:    %" PRIu64 " sent in all, %" PRIu64 " of them lost (%.2f %%); rates are of "
-		       "what was sent\n", res->sent, res->lost,
+		printf("  datagrams:    %" PRIu64 " sent in all, %" PRIu64
+		       " of them lost (%.2f %%); rates are of "
+		       "what was sent\n",
+		       res->sent, res->lost,
 		       res->sent > 0 ? 100.0 * (double)res->lost / (double)res->sent : 0.0);
 	print_latency(latency_kind(o), &res->hist);
 	if (limit != NULL)

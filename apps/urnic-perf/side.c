@@ -108,8 +108,10 @@ make_qp(struct side *s, uint32_t sends, uint32_t recvs, struct urn_err *err)
 		return NULL;
 	}
 	if ((s->o->ud ? datagram_init(qp, err)
-		      : urn_ep_init(qp, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-						IBV_ACCESS_REMOTE_ATOMIC, err)) == 0)
+		      : urn_ep_init(qp,
+				    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+					    IBV_ACCESS_REMOTE_ATOMIC,
+				    err)) == 0)
 		return qp;
 	ibv_destroy_qp(qp);
 	return NULL;

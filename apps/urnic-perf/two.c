@@ -115,8 +115,8 @@ connect_one(struct two *t, const struct meet_news *news, struct urn_err *err)
 	struct side *s = &t->side;
 	struct meet_peer own;
 
-	if (!meet_hello_ok(h) || h->qps != t->o.qps || h->size != t->o.size || h->number != news->n ||
-	    (h->ud_qpn != 0) != t->o.ud)
+	if (!meet_hello_ok(h) || h->qps != t->o.qps || h->size != t->o.size ||
+	    h->number != news->n || (h->ud_qpn != 0) != t->o.ud)
 		return protocol(err);
 	own_peer(t, news->n, &own);
 	s->peer_va_src = h->va_src;

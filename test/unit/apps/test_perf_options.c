@@ -368,14 +368,19 @@ idle_clients(void **state)
 {
 	static const struct {
 		const char *line, *says;
-	} bad[] = {{"", "--attach"}, {"--attach x --clients 0", "--clients"},
-		   {"--attach x --clients 4097", "4096"}, {"--attach x --duration y", "--duration"},
-		   {"--attach x extra", "extra"}, {"--attach x --size 3", "--size"},
+	} bad[] = {{"", "--attach"},
+		   {"--attach x --clients 0", "--clients"},
+		   {"--attach x --clients 4097", "4096"},
+		   {"--attach x --duration y", "--duration"},
+		   {"--attach x extra", "extra"},
+		   {"--attach x --size 3", "--size"},
 		   {"--attach", "--attach"}};
 	struct idle_opts d;
 
 	(void)state;
-	assert_int_equal(parse_idle("--attach /s --clients 100 --node b --duration 200ms --json", &d), PERF_RUN);
+	assert_int_equal(
+		parse_idle("--attach /s --clients 100 --node b --duration 200ms --json", &d),
+		PERF_RUN);
 	assert_string_equal(d.attach, "/s");
 	assert_string_equal(d.node, "b");
 	assert_int_equal(d.clients, 100);
@@ -411,14 +416,16 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_fit),
-		cmocka_unit_test(sides), cmocka_unit_test(many_qps),
+		cmocka_unit_test(sides),
+		cmocka_unit_test(many_qps),
 		cmocka_unit_test(chains_fit_the_depth),
 		cmocka_unit_test(all_options_are_taken),
 		cmocka_unit_test(bad_options_are_refused),
 		cmocka_unit_test(wires),
 		cmocka_unit_test(layout_holds_what_is_in_flight),
 		cmocka_unit_test(huge_messages_take_one_slot),
-		cmocka_unit_test(datagrams), cmocka_unit_test(idle_clients),
+		cmocka_unit_test(datagrams),
+		cmocka_unit_test(idle_clients),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,11 +148,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_byte_counts), cmocka_unit_test(number_is_read_back),
-		cmocka_unit_test(window_visits_everything),
-		cmocka_unit_test(messages_differ),
-		cmocka_unit_test(last_byte_is_the_number),
-		cmocka_unit_test(text_repeats),
+		cmocka_unit_test(each_byte_counts),	    cmocka_unit_test(number_is_read_back),
+		cmocka_unit_test(window_visits_everything), cmocka_unit_test(messages_differ),
+		cmocka_unit_test(last_byte_is_the_number),  cmocka_unit_test(text_repeats),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
