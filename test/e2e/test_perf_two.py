@@ -37,7 +37,9 @@ class Two(unittest.TestCase):
         conf = os.path.join(self.dir.name, name + ".ini")
         with open(conf, "w", encoding="utf-8") as f:
             f.write(COMMON.format(socket=sock) + text)
-        p = subprocess.Popen([NICD, "-c", conf], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        # Runtime files of one that is killed go with the folder.
+        p = subprocess.Popen([NICD, "-c", conf], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+                             env=dict(os.environ, XDG_RUNTIME_DIR=self.dir.name, RUNTIME_DIRECTORY=self.dir.name))
         self.dataplanes.append(p)
         self.assertIn("listening at", p.stderr.readline())
         return sock
