@@ -8,7 +8,9 @@
 # over TCP, iperf3 and sockperf over loopback, dpdk-testpmd on the same kind of
 # port, the same bytes through the same port with no protocol, and memcpy. All
 # take turns, round after round, for a machine is seldom the same for long.
-# Leave it alone meanwhile: other work shows in every figure.
+# Leave it alone meanwhile: other work shows in every figure. The section urnicd
+# is of programs attached to a dataplane process; its programs are killed, too,
+# 1,000 of them (50 with --quick), once.
 #
 # What comes out: text, and in a folder index.html (plots, needs nothing else),
 # summary.txt, summary.csv (medians) and raw.csv (every round). A peer that is
@@ -18,7 +20,7 @@
 #   --rounds N       how often everything is measured, in turn (default 5)
 #   --seconds T      how long each measurement takes (default 0.5); some peers
 #                    count whole seconds
-#   --only S[,S...]  these sections: size, qps, latency, loss, stages, speed
+#   --only S[,S...]  these sections: size, qps, latency, loss, stages, speed, urnicd
 #   --out DIR        where to write (default: bench, in the build folder)
 #   --json           print JSON instead of text
 #   --no-install     install nothing; measure with what is there
@@ -69,8 +71,8 @@ out=${out:-$build/bench}
 [[ $rounds =~ ^[1-9][0-9]{0,2}$ ]] || usage_error "--rounds wants a number from 1 to 999, not '$rounds'"
 [[ $seconds =~ ^[0-9]{1,3}(\.[0-9]{1,3})?$ && $seconds =~ [1-9] ]] ||
 	usage_error "--seconds wants a time of at least 0.001, not '$seconds'"
-[[ $only =~ ^((size|qps|latency|loss|stages|speed)(,|$))*$ ]] ||
-	usage_error "--only '$only': give some of size, qps, latency, loss, stages, speed"
+[[ $only =~ ^((size|qps|latency|loss|stages|speed|urnicd)(,|$))*$ ]] ||
+	usage_error "--only '$only': give some of size, qps, latency, loss, stages, speed, urnicd"
 can_write "$out" || die "user $(id -un) cannot write to $out; give another folder with --out DIR"
 
 # What is said goes to stderr: stdout has the figures.
@@ -83,7 +85,9 @@ can_write "$out" || die "user $(id -un) cannot write to $out; give another folde
 	perf=apps/urnic-perf/urnic-perf
 	configure "$build" --buildtype=release -Dtests=false
 	targets=("$perf")
-	[ ! -d "$project/apps/urnic-switch" ] || targets+=(apps/urnic-switch/urnic-switch)
+	for one in urnic-switch urnicd urnicctl; do
+		[ ! -d "$project/apps/$one" ] || targets+=("apps/$one/$one")
+	done
 	compile "$build" "${targets[@]}" || die "the build failed; what the compiler said is above"
 	if [ -z "$only" ] || [[ ",$only," == *,stages,* ]]; then
 		configure "$build-stages" --buildtype=release -Dtests=false -Dstages=true

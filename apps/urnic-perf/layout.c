@@ -18,6 +18,9 @@
 #define PINGPONG_SLOTS 32u
 #define SRQ_MIN 1024u
 #define SRQ_MAX 8192u
+/* Of datagrams over all QPs: nobody waits for who is late. */
+#define UD_RECEIVES 8192u
+#define UD_BYTES (16ull << 20)
 
 static uint32_t
 pow2_ceil(uint32_t v)
@@ -41,10 +44,14 @@ receive_batch(uint32_t slots)
 static void
 layout_receives(struct layout *l, bool use_srq)
 {
-	uint64_t all = (uint64_t)l->qps * l->src_slots;
+	uint64_t all = (uint64_t)l->qps * l->src_slots, room = UD_BYTES / l->stride;
 
 	l->rx_batch = receive_batch(l->src_slots);
 	l->dst_slots = l->src_slots + l->rx_batch;
+	if (room > UD_RECEIVES)
+		room = UD_RECEIVES;
+	if (l->grh != 0 && l->dst_slots < room / l->qps)
+		l->dst_slots = (uint32_t)(room / l->qps);
 	if (!use_srq)
 		return;
 	all = all < SRQ_MIN ? SRQ_MIN : all > SRQ_MAX ? SRQ_MAX : all;
@@ -61,7 +68,8 @@ layout_make(struct layout *l, const struct perf_opts *o)
 
 	memset(l, 0, sizeof(*l));
 	l->size = o->size;
-	l->stride = (o->size + PERF_SLOT_ALIGN - 1) & ~(uint64_t)(PERF_SLOT_ALIGN - 1);
+	l->grh = o->ud ? PERF_GRH : 0;
+	l->stride = (o->size + l->grh + PERF_SLOT_ALIGN - 1) & ~(uint64_t)(PERF_SLOT_ALIGN - 1);
 	if (l->stride == 0)
 		l->stride = PERF_SLOT_ALIGN;
 	l->qps = o->qps;

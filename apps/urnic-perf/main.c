@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* urnic-perf: measures the data path between two nodes of one process. */
+#include "idle.h"
 #include "perf.h"
 #include "pp.h"
 
@@ -116,6 +117,9 @@ main(int argc, char **argv)
 	/* With another stack, rather than between two nodes of ours. */
 	if (argc > 1 && strcmp(argv[1], "pingpong") == 0)
 		return pp_main(argc, argv);
+	/* Or nothing at all, but attached. */
+	if (argc > 1 && strcmp(argv[1], "idle") == 0)
+		return idle_main(argc, argv);
 	switch (perf_options_parse(argc, argv, &o, &err)) {
 	case PERF_EXIT_OK:
 		return EXIT_SUCCESS;

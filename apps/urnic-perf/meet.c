@@ -48,6 +48,14 @@ meet_look(struct meet *m, struct meet_news *news, int ms, struct urn_err *err)
 	return m->ops->look(m, news, ms, err);
 }
 
+/* Datagrams are sent, and are one packet. */
+static bool
+ud_ok(const struct meet_hello *h)
+{
+	return h->ud_qpn == 0 || (h->ud_qpn <= 0xffffffu && perf_op_is_send((enum perf_op)h->op) &&
+				  h->size >= PERF_UD_MIN && h->size <= 128u << h->mtu_code);
+}
+
 bool
 meet_hello_ok(const struct meet_hello *h)
 {
@@ -58,5 +66,5 @@ meet_hello_ok(const struct meet_hello *h)
 	       (h->op != PERF_WRITE_LAT || h->size > 0) && h->depth >= 1 &&
 	       h->depth <= PERF_MAX_DEPTH && (uint64_t)h->qps * h->depth <= PERF_MAX_IN_FLIGHT &&
 	       h->rd_atomic >= 1 && h->rd_atomic <= URN_ABI_MAX_RD_ATOMIC && h->timeout <= 31 &&
-	       h->rsvd == 0;
+	       ud_ok(h);
 }

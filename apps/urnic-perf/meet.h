@@ -37,7 +37,7 @@ struct meet_hello {
 	uint32_t rkey_src, rkey_dst;
 	uint16_t depth;        /* requests in flight a QP */
 	uint8_t rd_atomic, timeout;
-	uint32_t rsvd;         /* 0 */
+	uint32_t ud_qpn; /* datagrams: this queue pair; 0: connections */
 };
 _Static_assert(sizeof(struct meet_hello) == 56, "goes between programs");
 
@@ -51,7 +51,7 @@ struct meet_end {
 	uint32_t magic;
 	uint32_t failed;       /* 1: text says why */
 	uint64_t done;         /* messages of this queue pair that were sent */
-	uint64_t counter;      /* of atomics, at its end */
+	uint64_t counter;      /* of atomics, at its end; of datagrams, how many came */
 	uint64_t checked;      /* bytes compared by the listener; of queue pair 0, in all */
 	char text[176];
 };

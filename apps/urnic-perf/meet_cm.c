@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Meeting by connection management: all that is said is private data of its messages. */
+/*
+ * Meeting by connection management: all that is said is private data of its messages.
+ *
+ * Datagrams have no connection to set up or to end. A looks the service up (SIDR_REQ) for
+ * each queue pair, and again when it is through; B answers (SIDR_REP):
+ *
+ *   SIDR_REQ  RDMA-CM's 36 bytes, hello     --->
+ *                                           <---   SIDR_REP  valid: queue pair, hello
+ *   SIDR_REQ  struct sidr_end               --->
+ *                                           <---   SIDR_REP  rejected: the end, shortened
+ *
+ * B can't speak unasked: one that fails later is found out by the second look-up.
+ */
 #include "meet.h"
 #include "perf.h"
 
@@ -25,13 +37,28 @@ _Static_assert(sizeof(struct meet_hello) <= URN_CM_REP_DATA, "a REP has room");
 _Static_assert(sizeof(struct meet_end) <= URN_CM_DREQ_DATA, "a DREQ has room");
 _Static_assert(sizeof(struct meet_end) <= URN_CM_DREP_DATA, "a DREP has room");
 
+/* The end of a look-up's queue pair. It can't be taken for a hello, in front of which RDMA-CM has a
+ * 0. */
+struct sidr_end {
+	uint32_t magic;
+	uint32_t n; /* number of the queue pair */
+	struct meet_end end;
+};
+_Static_assert(sizeof(struct sidr_end) <= URN_CM_SIDR_REQ_DATA, "a SIDR_REQ has room");
+_Static_assert(URN_CM_IP_BYTES + sizeof(struct meet_hello) <= URN_CM_SIDR_REQ_DATA,
+	       "a SIDR_REQ has room");
+_Static_assert(offsetof(struct meet_end, text) + 32 <= URN_CM_SIDR_REP_DATA, "a SIDR_REP has some");
+
+#define COOKIE_END (1ull << 32) /* of a look-up: its queue pair's end, beside the number */
+
 struct meet_cm {
 	struct meet m;
 	struct urn_cm_end cm;
 	uint8_t gid_index;
 	union ibv_gid gid, peer;
+	bool sidr; /* datagrams, as the options say or who looked us up */
 	uint64_t service;
-	uint32_t listener;
+	uint32_t listener[2]; /* of connections, of look-ups; 0: none */
 	uint32_t *id;        /* of each queue pair's connection; 0: none */
 	uint32_t ids;        /* room */
 	uint32_t hint;       /* where the next one to speak is likely */
@@ -93,15 +120,20 @@ cm_ask(struct meet *m, uint32_t n, const struct meet_peer *own, struct urn_err *
 		.srq = own->hello.srq, .mtu = own->hello.mtu_code, .timeout = TIMEOUT,
 		.max_retries = RETRIES, .ack_timeout = own->hello.timeout,
 		.data_len = URN_CM_IP_BYTES + sizeof(own->hello)};
+	int rc;
 
 	if (make_room(t, n, err) != 0)
 		return -1;
+	if (t->sidr)
+		p.qpn = 0;
 	memcpy(p.dgid, t->peer.raw, 16);
 	memcpy(ip.src, t->gid.raw, 16);
 	memcpy(ip.dst, t->peer.raw, 16);
 	urn_cm_ip_write(p.data, &ip);
 	memcpy(p.data + URN_CM_IP_BYTES, &own->hello, sizeof(own->hello));
-	return urn_cm_end_connect(&t->cm, &p, &t->id[n]) == 0 ? 0 : failed("ask for a connection", err);
+	rc = t->sidr ? urn_cm_end_resolve(&t->cm, &p, &t->id[n])
+		     : urn_cm_end_connect(&t->cm, &p, &t->id[n]);
+	return rc == 0 ? 0 : failed("ask for a connection", err);
 }
 
 static int
@@ -113,6 +145,8 @@ cm_answer(struct meet *m, uint32_t n, const struct meet_peer *own, struct urn_er
 		.initiator_depth = own->hello.rd_atomic, .rnr_retry = 7, .srq = own->hello.srq,
 		.data_len = sizeof(own->hello)};
 
+	if (t->sidr)
+		p.psn = PERF_QKEY;
 	memcpy(p.data, &own->hello, sizeof(own->hello));
 	return urn_cm_end_accept(&t->cm, t->id[n], &p) == 0 ? 0 : failed("accept a connection", err);
 }
@@ -122,9 +156,43 @@ cm_ready(struct meet *m, uint32_t n, struct urn_err *err)
 {
 	struct meet_cm *t = (struct meet_cm *)m;
 
+	if (t->sidr)
+		return 0;
 	return urn_cm_end_establish(&t->cm, t->id[n], NULL, 0) == 0
 		       ? 0
 		       : failed("say that a connection is up", err);
+}
+
+/* A looks up once more, and has the end with it; B has that in its answer, if there is a question.
+ */
+static int
+sidr_end(struct meet_cm *t, uint32_t n, const struct meet_end *end, struct urn_err *err)
+{
+	struct urn_abi_cm_connect p = {.service_id = t->service,
+				       .cookie = COOKIE_END | n,
+				       .sgid_index = t->gid_index,
+				       .timeout = TIMEOUT,
+				       .max_retries = RETRIES,
+				       .data_len = sizeof(struct sidr_end)};
+	struct urn_abi_cm_accept a = {.status = URN_CM_SIDR_REJECT,
+				      .data_len = URN_CM_SIDR_REP_DATA};
+	struct sidr_end e = {.magic = MEET_MAGIC, .n = n, .end = *end};
+
+	if (t->m.o->role == PERF_LISTENS) {
+		memcpy(a.data, end, URN_CM_SIDR_REP_DATA);
+		/* Answered already: there is no way to say it. */
+		return urn_cm_end_accept(&t->cm, t->id[n], &a) == 0 || end->failed
+			       ? 0
+			       : failed("answer the other side", err);
+	}
+	if (t->id[n] != 0)
+		(void)urn_cm_end_destroy(&t->cm, t->id[n]);
+	t->id[n] = 0;
+	memcpy(p.dgid, t->peer.raw, 16);
+	memcpy(p.data, &e, sizeof(e));
+	return urn_cm_end_resolve(&t->cm, &p, &t->id[n]) == 0
+		       ? 0
+		       : failed("tell the other side the end", err);
 }
 
 static int
@@ -134,6 +202,8 @@ cm_end(struct meet *m, uint32_t n, const struct meet_end *end, bool ended, struc
 	struct urn_abi_cm_reject r = {.reason = URN_CM_REJ_CONSUMER};
 
 	(void)ended;
+	if (t->sidr)
+		return n < t->ids ? sidr_end(t, n, end, err) : 0;
 	if (n >= t->ids || t->id[n] == 0)
 		return 0;
 	if (urn_cm_end_disconnect(&t->cm, t->id[n], end, sizeof(*end)) == 0)
@@ -167,6 +237,85 @@ on_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_new
 	}
 	t->id[news->n] = ev->id;
 	return 1;
+}
+
+/* One that can't be followed. */
+static void
+sidr_turn_away(struct meet_cm *t, uint32_t id)
+{
+	struct urn_abi_cm_accept a = {.status = URN_CM_SIDR_REJECT};
+
+	(void)urn_cm_end_accept(&t->cm, id, &a);
+	(void)urn_cm_end_destroy(&t->cm, id);
+}
+
+/* Somebody looks us up: a queue pair, or its end. returns: as meet_look() */
+static int
+on_sidr_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news,
+		struct urn_err *err)
+{
+	const struct meet_hello *h = &news->peer.hello;
+	struct sidr_end e;
+
+	memcpy(&e, ev->data, sizeof(e));
+	memcpy(&news->peer.hello, ev->data + URN_CM_IP_BYTES, sizeof(news->peer.hello));
+	if (e.magic == MEET_MAGIC && e.end.magic == MEET_MAGIC && e.n < t->ids && t->id[e.n] != 0) {
+		(void)urn_cm_end_destroy(&t->cm, t->id[e.n]);
+		news->what = MEET_END;
+		news->n = e.n;
+		news->end = e.end;
+		news->end.text[sizeof(news->end.text) - 1] = '\0';
+	} else if (e.magic != MEET_MAGIC && meet_hello_ok(h) && h->ud_qpn != 0) {
+		if (make_room(t, h->number, err) != 0)
+			return -1;
+		if (t->id[h->number] != 0) {
+			sidr_turn_away(t, ev->id);
+			return 0;
+		}
+		t->sidr = true;
+		news->what = MEET_ASK;
+		news->n = h->number;
+		news->peer.ep.qpn = h->ud_qpn;
+		news->peer.ep.mtu_code = h->mtu_code;
+		memcpy(news->peer.ep.gid, ev->gid, 16);
+	} else {
+		sidr_turn_away(t, ev->id);
+		return 0;
+	}
+	t->id[news->n] = ev->id;
+	return 1;
+}
+
+/* The answer. Whatever is wrong with it, the other side is not there any more, or never was. */
+static int
+on_sidr_reply(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news,
+	      struct urn_err *err)
+{
+	struct meet_end end = {.magic = 0};
+
+	news->n = (uint32_t)ev->cookie;
+	if (ev->reason == URN_CM_SIDR_REJECT)
+		memcpy(&end, ev->data, URN_CM_SIDR_REP_DATA);
+	end.text[URN_CM_SIDR_REP_DATA - offsetof(struct meet_end, text) - 1] = '\0';
+	if (ev->reason == URN_CM_SIDR_VALID && (ev->cookie & COOKIE_END) == 0) {
+		news->what = MEET_ANSWER;
+		memcpy(&news->peer.hello, ev->data, sizeof(news->peer.hello));
+		news->peer.ep.qpn = ev->qpn;
+		memcpy(news->peer.ep.gid, t->peer.raw, 16);
+		return 1;
+	}
+	if (end.magic == MEET_MAGIC) {
+		news->what = ev->cookie & COOKIE_END ? MEET_ENDED : MEET_END;
+		news->end = end;
+		return 1;
+	}
+	if (ev->reason == URN_CM_SIDR_UNSUPPORTED && (ev->cookie & COOKIE_END) == 0)
+		urn_err_set(err, "nobody listens there for datagrams (service id not known); start "
+				 "urnic-perf with --listen and --connect cm first");
+	else
+		urn_err_set(err, "the other side is gone, or refused to be looked up (status %u)",
+			    ev->reason);
+	return -1;
 }
 
 /* Where the other side's queue pair is. */
@@ -240,6 +389,10 @@ on_event(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news 
 		news->what = MEET_READY;
 		news->n = number_of(t, ev->id);
 		return news->n != UINT32_MAX ? 1 : 0;
+	case URN_CM_EVENT_SIDR_REQUEST:
+		return on_sidr_request(t, ev, news, err);
+	case URN_CM_EVENT_SIDR_REPLY:
+		return on_sidr_reply(t, ev, news, err);
 	case URN_CM_EVENT_DISCONNECT:
 	case URN_CM_EVENT_DISCONNECTED:
 		return on_end(t, ev, news, err);
@@ -274,8 +427,9 @@ cm_close(struct meet *m)
 	for (uint32_t n = 0; n < t->ids; n++)
 		if (t->id[n] != 0)
 			(void)urn_cm_end_destroy(&t->cm, t->id[n]);
-	if (t->listener != 0)
-		(void)urn_cm_end_destroy(&t->cm, t->listener);
+	for (unsigned int i = 0; i < 2; i++)
+		if (t->listener[i] != 0)
+			(void)urn_cm_end_destroy(&t->cm, t->listener[i]);
 	urn_cm_end_close(&t->cm);
 	free(t->id);
 	free(t);
@@ -302,7 +456,7 @@ take_place(struct meet_cm *t, struct urn_err *err)
 		urn_err_set(err, "'%s' is no port from 1 to 65535", o->port);
 		return -1;
 	}
-	t->service = urn_cm_service(URN_CM_PS_TCP, (uint16_t)port);
+	t->service = urn_cm_service(o->ud ? URN_CM_PS_UDP : URN_CM_PS_TCP, (uint16_t)port);
 	if (o->role == PERF_LISTENS)
 		return 0;
 	if (inet_pton(AF_INET, o->host, v4) == 1) {
@@ -329,6 +483,7 @@ meet_cm_open(const struct perf_opts *o, struct ibv_context *ctx, uint8_t gid_ind
 	t->m.ops = &cm_ops;
 	t->m.o = o;
 	t->gid_index = gid_index;
+	t->sidr = o->ud;
 	t->gid = *gid;
 	if (take_place(t, err) != 0) {
 		free(t);
@@ -341,10 +496,16 @@ meet_cm_open(const struct perf_opts *o, struct ibv_context *ctx, uint8_t gid_ind
 	}
 	if (o->role != PERF_LISTENS)
 		return &t->m;
-	if (urn_cm_end_listen(&t->cm, t->service, 0, BACKLOG, &t->listener) != 0) {
-		(void)failed("listen", err);
-		cm_close(&t->m);
-		return NULL;
+	/* Who comes says which of the two it is to be. */
+	for (unsigned int i = 0; i < 2; i++) {
+		uint16_t space = i == 0 ? URN_CM_PS_TCP : URN_CM_PS_UDP;
+
+		if (urn_cm_end_listen(&t->cm, urn_cm_service(space, (uint16_t)t->service), 0,
+				      BACKLOG, &t->listener[i]) != 0) {
+			(void)failed("listen", err);
+			cm_close(&t->m);
+			return NULL;
+		}
 	}
 	fprintf(stderr, "urnic-perf: waiting for the other side, service of port %s\n", o->port);
 	return &t->m;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "options.h"
+#include "idle.h"
+#include "options_priv.h"
 #include "pp.h"
 
 #include "common/options.h"
@@ -52,6 +53,7 @@ static const char help[] =
 	"  connect                                 connections a second, by connection management\n"
 	"or, with options of its own (below), as the first word\n"
 	"  pingpong                                with ibv_rc_pingpong of another stack\n"
+	"  idle                                    clients that do nothing, of a dataplane\n"
 	"\n"
 	"  --size N          bytes a message, 0..1G (64K; latency 8; atomics 8)\n"
 	"  --iters N         messages to measure, instead of a time\n"
@@ -64,7 +66,8 @@ static const char help[] =
 	"  --lcores A,B      cores of the two nodes; one, or twice the same: one thread\n"
 	"  --link L          ring, memif or null; null is for limit (ring)\n"
 	"  --idle I          spin, pause or sleep when there is nothing to do (spin)\n"
-	"  --recovery R      what is repeated after loss: selective, or gbn: go-back-N (selective)\n"
+	"  --recovery R      what is repeated after loss: selective, or gbn: go-back-N "
+	"(selective)\n"
 	"  --no-icrc         neither send nor check the ICRC\n"
 	"  --foreign         reach the buffers as if they were another process's; with\n"
 	"                    --attach: buffers of the heap, not of urn_alloc()\n"
@@ -75,15 +78,17 @@ static const char help[] =
 	"  --no-sender-copy  limit: send from the source buffer itself\n"
 	"  --inline N        post messages up to N bytes inline, 0..256 (16; latency 64)\n"
 	"  --rd-atomic N     READs and atomics in flight a QP, 1..128 (--depth, up to 128)\n"
-	"  --timeout N       acknowledgement timeout, 4.096 us * 2^N, 0..31 (14; 18 above 1000 QPs)\n"
+	"  --timeout N       acknowledgement timeout, 4.096 us * 2^N, 0..31 (14; 18 above 1000 "
+	"QPs)\n"
+	"  --ud              send_bw, send_lat: unreliable datagrams, a packet each, not "
+	"connections\n"
 	"  --srq yes|no      receives from one shared queue (yes above 32 QPs)\n"
 	"  --ip 4|6          address family (4)\n"
 	"  --mbufs N         packets in each port's pool (3072)\n"
 	"  --descs N         descriptors of each port's queues (1024)\n"
 	"  --hist            JSON: the whole distribution of latencies\n"
-	"  --stages          cycles a packet by stage; in a build with -Dstages=true\n"
-	PERF_WIRE_HELP
-	"  --mem             print the memory of an idle QP\n";
+	"  --stages          cycles a packet by stage; in a build with "
+	"-Dstages=true\n" PERF_WIRE_HELP "  --mem             print the memory of an idle QP\n";
 
 static const char help_more[] =
 	"  --capture FILE    write what crosses the ports as pcapng\n"
@@ -123,6 +128,7 @@ enum opt_id {
 	OPT_INLINE,
 	OPT_RD_ATOMIC,
 	OPT_TIMEOUT,
+	OPT_UD,
 	OPT_SRQ,
 	OPT_IP,
 	OPT_MBUFS,
@@ -165,6 +171,7 @@ static const struct option long_options[] = {
 	{"inline", required_argument, NULL, OPT_INLINE},
 	{"rd-atomic", required_argument, NULL, OPT_RD_ATOMIC},
 	{"timeout", required_argument, NULL, OPT_TIMEOUT},
+	{"ud", no_argument, NULL, OPT_UD},
 	{"srq", required_argument, NULL, OPT_SRQ},
 	{"ip", required_argument, NULL, OPT_IP},
 	{"mbufs", required_argument, NULL, OPT_MBUFS},
@@ -186,13 +193,6 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* What was given explicitly, where the default depends on the rest. */
-struct given {
-	bool size, iters, duration, depth, inl, rd_atomic, timeout, srq, lcores;
-	bool no_check, full_check;
-	struct perf_role_given role;
-};
-
 const char *
 perf_op_name(enum perf_op op)
 {
@@ -207,7 +207,7 @@ perf_link_name(enum perf_link link)
 
 /* Options that choose a word. */
 static int
-take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struct urn_err *err)
+take_choice(int id, const char *arg, struct perf_opts *o, struct perf_given *g, struct urn_err *err)
 {
 	static const char *const yes_no[] = {"no", "yes"};
 	static const char *const families[] = {"4", "6"};
@@ -245,7 +245,7 @@ take_choice(int id, const char *arg, struct perf_opts *o, struct given *g, struc
 
 /* Options that take a number, a size or a time. */
 static int
-take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct urn_err *err)
+take_value(int id, const char *arg, struct perf_opts *o, struct perf_given *g, struct urn_err *err)
 {
 	switch (id) {
 	case OPT_SIZE:
@@ -301,7 +301,7 @@ take_value(int id, const char *arg, struct perf_opts *o, struct given *g, struct
 
 /* Options without argument, and the name of the capture file. */
 static bool
-take_flag(int id, const char *arg, struct perf_opts *o, struct given *g)
+take_flag(int id, const char *arg, struct perf_opts *o, struct perf_given *g)
 {
 	switch (id) {
 	case OPT_NO_ICRC:
@@ -314,6 +314,8 @@ take_flag(int id, const char *arg, struct perf_opts *o, struct given *g)
 	case OPT_FULL_CHECK:
 		o->check = PERF_CHECK_FULL;
 		return g->full_check = true;
+	case OPT_UD:
+		return o->ud = true;
 	case OPT_WITH_LIMIT:
 		return o->with_limit = true;
 	case OPT_LAT:
@@ -369,12 +371,12 @@ default_depth(const struct perf_opts *o)
 }
 
 static int
-fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
+fill_defaults(struct perf_opts *o, const struct perf_given *g, struct urn_err *err)
 {
 	bool lat = perf_op_is_lat(o->op) || o->lat;
 
 	if (!g->size)
-		o->size = lat || perf_op_is_atomic(o->op) ? 8 : 65536;
+		o->size = lat || perf_op_is_atomic(o->op) ? 8 : o->ud ? o->mtu : 65536;
 	if (!g->depth)
 		o->depth = lat ? 1 : default_depth(o);
 	if (!g->inl)
@@ -401,110 +403,6 @@ fill_defaults(struct perf_opts *o, const struct given *g, struct urn_err *err)
 	if (o->op == PERF_MEMCPY)
 		o->core[1] = o->core[0];
 	return 0;
-}
-
-/* Does this build count cycles by stage? */
-static bool
-stages_built(void)
-{
-#ifdef URN_STAGES_ON
-	return true;
-#else
-	return false;
-#endif
-}
-
-/* Combinations that make no sense: of operation and link. */
-static int
-check_link(const struct perf_opts *o, struct urn_err *err)
-{
-	const char *name = perf_op_name(o->op);
-
-	if (o->link == PERF_NULL && (o->op != PERF_LIMIT || o->lat))
-		urn_err_set(err, "%s%s needs a link that delivers; --link null joins nothing and "
-				 "is for limit without --lat", name, o->lat ? " --lat" : "");
-	else if (o->op == PERF_MEMCPY && o->wire.on)
-		urn_err_set(err, "memcpy goes over no link; leave --switch and what goes with it out");
-	else if (o->wire.on && o->link == PERF_NULL)
-		urn_err_set(err, "--link null has nothing to switch; leave it out, or --switch and what "
-				 "goes with it");
-	else if (o->wire.impaired && (o->op == PERF_LIMIT || o->with_limit))
-		urn_err_set(err, "limit repeats nothing that is lost; give --switch alone with %s",
-			    o->with_limit ? "--with-limit" : "it");
-	else
-		return 0;
-	return -1;
-}
-
-/* Of operation and what is measured. */
-static int
-check_op(const struct perf_opts *o, const struct given *g, struct urn_err *err)
-{
-	const char *name = perf_op_name(o->op);
-	bool bare = o->op == PERF_LIMIT || o->op == PERF_MEMCPY || o->op == PERF_CONNECT;
-
-	if (o->conns != 0 && o->op != PERF_CONNECT)
-		urn_err_set(err, "--conns goes with connect, not with %s; give --qps", name);
-	else if (o->op == PERF_CONNECT && (g->size || g->depth || g->iters || g->duration || o->hist ||
-					   o->show_mem || o->idle_qps))
-		urn_err_set(err, "connect only sets up connections; of how much there is to do it takes "
-				 "--conns");
-	else if (perf_op_is_atomic(o->op) && o->size != 8)
-		urn_err_set(err, "%s moves 8 bytes a message; leave --size out", name);
-	else if (o->size == 0 && (o->op == PERF_WRITE_LAT || bare))
-		urn_err_set(err, "%s needs at least 1 byte a message; give --size 1 or more", name);
-	else if (g->depth && (perf_op_is_lat(o->op) || o->lat))
-		urn_err_set(err, "%s has one message in flight; leave --depth out", name);
-	else if (o->op != PERF_LIMIT && (o->lat || o->no_sender_copy))
-		urn_err_set(err, "--lat and --no-sender-copy go with limit, not with %s", name);
-	else if (bare && o->with_limit)
-		urn_err_set(err, "%s is a limit already; leave --with-limit out", name);
-	else if (bare && o->foreign)
-		urn_err_set(err, "--foreign goes with operations, not with %s", name);
-	else if (bare && o->stages)
-		urn_err_set(err, "--stages goes with operations, not with %s", name);
-	else
-		return 0;
-	return -1;
-}
-
-/* Of options, whatever the operation. */
-static int
-check_together(const struct perf_opts *o, const struct given *g, struct urn_err *err)
-{
-	if (g->iters && g->duration)
-		urn_err_set(err, "--iters and --duration exclude each other; give one");
-	else if (g->no_check && g->full_check)
-		urn_err_set(err, "--no-check and --full-check exclude each other; give one");
-	else if (o->capture != NULL && *o->capture == '\0')
-		urn_err_set(err, "--capture: the name of the file is empty");
-	else if (o->stages && !stages_built())
-		urn_err_set(err, "--stages: this build counts no cycles; make one that does with "
-				 "meson setup build-stages -Dstages=true");
-	else if ((uint64_t)o->qps * o->depth > PERF_MAX_IN_FLIGHT)
-		urn_err_set(err, "%u QPs with depth %u are over %u requests in flight; give a "
-				 "smaller --depth", o->qps, o->depth, PERF_MAX_IN_FLIGHT);
-	else
-		return 0;
-	return -1;
-}
-
-/* What is the dataplane's to choose when there is one already. */
-static int
-check_attached(const struct perf_opts *o, struct urn_err *err)
-{
-	if (o->attach == NULL)
-		return 0;
-	if (o->op == PERF_LIMIT || o->op == PERF_MEMCPY || o->with_limit)
-		urn_err_set(err, "limit and memcpy have ports of their own; leave --attach out");
-	else if (o->wire.on || o->capture != NULL || o->link != PERF_RING || o->no_icrc || o->go_back_n)
-		urn_err_set(err, "--attach: link, switch, capture, ICRC and recovery are the dataplane's; "
-				 "set them in its configuration");
-	else if (o->stages || o->show_mem)
-		urn_err_set(err, "--stages and --mem look into a dataplane of our own; leave --attach out");
-	else
-		return 0;
-	return -1;
 }
 
 static enum perf_parse
@@ -534,7 +432,7 @@ take_op(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
 
 /* One option of the command line. */
 static enum perf_parse
-take_option(int id, char **argv, struct perf_opts *o, struct given *g, struct urn_err *err)
+take_option(int id, char **argv, struct perf_opts *o, struct perf_given *g, struct urn_err *err)
 {
 	switch (id) {
 	case OPT_HELP:
@@ -542,6 +440,8 @@ take_option(int id, char **argv, struct perf_opts *o, struct given *g, struct ur
 		fputs(help_more, stdout);
 		putchar('\n');
 		fputs(pp_help, stdout);
+		putchar('\n');
+		fputs(idle_help, stdout);
 		return PERF_EXIT_OK;
 	case OPT_VERSION:
 		puts("urnic-perf " URN_VERSION);
@@ -562,7 +462,7 @@ take_option(int id, char **argv, struct perf_opts *o, struct given *g, struct ur
 enum perf_parse
 perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
 {
-	struct given g = {0};
+	struct perf_given g = {0};
 	enum perf_parse rc;
 	int id;
 
@@ -583,9 +483,7 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 	if (rc != PERF_RUN)
 		return rc;
 	g.role.measured = g.size || g.depth || g.iters || g.duration || o->hist;
-	if (fill_defaults(o, &g, err) || perf_wire_check(&o->wire, err) || check_op(o, &g, err) ||
-	    check_link(o, err) || check_together(o, &g, err) || check_attached(o, err) ||
-	    perf_role_check(o, &g.role, err))
+	if (fill_defaults(o, &g, err) || perf_options_check(o, &g, err))
 		return PERF_EXIT_USAGE;
 	return PERF_RUN;
 }

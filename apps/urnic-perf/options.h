@@ -14,6 +14,7 @@
 /* Most queue pairs; the adapters' own limit. */
 #define PERF_MAX_QPS 65536u
 #define PERF_MAX_DEPTH 16384u      /* requests in flight of a QP */
+#define PERF_UD_MIN 8u		   /* bytes of a datagram: its stamp */
 #define PERF_MAX_IN_FLIGHT 1048576u /* ... over all QPs of a side */
 
 enum perf_op {
@@ -67,6 +68,7 @@ struct perf_opts {
 	uint32_t descs;         /* descriptors of each port's queues */
 	int core[2];            /* of node A and node B; equal: one thread */
 	bool use_srq;           /* receives from one shared queue */
+	bool ud;		/* unreliable datagrams instead of connections */
 	bool ipv6;
 	bool no_icrc;
 	bool foreign;         /* buffers are reached as if they were another process's */

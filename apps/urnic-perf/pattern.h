@@ -83,6 +83,18 @@ pattern_put_stamp(uint8_t *data, uint64_t size, uint64_t stamp)
 	memcpy(data + size - sizeof(tail), &tail, sizeof(tail));
 }
 
+/* The number that a message of 8 bytes or more bears; worth something once its stamps are right. */
+static inline uint64_t
+pattern_number(const uint8_t *data, uint64_t size)
+{
+	uint64_t stamp;
+
+	memcpy(&stamp, data + size - sizeof(stamp), sizeof(stamp));
+	if (size > sizeof(stamp)) /* the tail */
+		stamp ^= PATTERN_TAIL;
+	return stamp & 0xffffffffffull;
+}
+
 /* Are the stamps right? */
 static inline bool
 pattern_stamp_ok(const uint8_t *data, uint64_t size, uint64_t stamp)

@@ -26,6 +26,8 @@
 #define PERF_BATCH 32u             /* completions polled, receives posted, frames moved at once */
 #define PERF_STALL_SECONDS 10u     /* without progress: give up */
 #define PERF_SLOT_ALIGN 64u
+#define PERF_GRH 40u	      /* bytes in front of a datagram that was received */
+#define PERF_QKEY 0x75726e63u /* of datagrams */
 
 /* ---- rig */
 
@@ -49,6 +51,7 @@ int rig_close(struct rig *rig, uint64_t *capture_lost, struct urn_err *err);
 
 struct layout {
 	uint64_t size;       /* bytes of a message */
+	uint32_t grh;	     /* bytes in front of each received one; 0: connections */
 	uint64_t stride;     /* from slot to slot, a multiple of PERF_SLOT_ALIGN */
 	uint32_t qps;
 	uint32_t src_slots;  /* of each QP, a power of two, at least the depth */
@@ -119,7 +122,8 @@ struct perf_qp {
 	uint32_t rx_next;      /* receive slot to be posted next */
 	uint32_t rx_owed;      /* receives taken and not yet posted again */
 	uint64_t last;         /* atomics: value returned last, plus 1; ping-pong: messages received */
-	uint64_t rsvd;
+	uint32_t peer_qpn;     /* datagrams: where they go */
+	uint32_t rsvd;
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct perf_qp) == 64, "a line each");
 
@@ -156,6 +160,7 @@ struct side {
 	struct ibv_qp **idle;          /* o->idle_qps of them, or NULL */
 	uint8_t gid_index;
 	union ibv_gid gid;             /* of that index */
+	struct ibv_ah *ah;	       /* datagrams: the other side's address; else NULL */
 	struct wr_batch *wr;
 	struct qpn_map *map;           /* QPN to number of the QP; with a shared receive queue */
 	struct urn_port *port;
@@ -166,6 +171,8 @@ struct side {
 	uint64_t received;             /* messages received, all QPs */
 	uint32_t owed[PERF_BATCH];     /* shared receive queue: slots to be posted again */
 	uint32_t owed_n;
+	uint64_t quiet_since; /* datagrams: none came since, monotonic ns; 0: some did */
+	uint32_t quiet_turns; /* ... turns without one */
 
 	/* What it found. */
 	uint32_t fill;                 /* QPs that had their first requests posted */
@@ -188,6 +195,9 @@ int side_open_device(struct side *s, struct urn_dp *dp, struct urn_err *err);
 /* ... the rest, once the device is open and size, depth and so on are known. */
 int side_open_more(struct side *s, struct urn_err *err);
 void side_close(struct side *s);
+/* Towards the other side's queue pair of the same number. returns: 0, or -1 with *err */
+int side_connect(struct side *s, uint32_t n, const struct urn_ep_addr *own,
+		 const struct urn_ep_addr *peer, const struct urn_ep_opts *o, struct urn_err *err);
 /* What the side with this index does in an operation. */
 side_step side_step_of(enum perf_op op, unsigned int index);
 /* First PSN of a QP, by the side that sends with it: spread, so that some wrap early. */
@@ -282,6 +292,17 @@ unsigned int pong_step(struct side *s, uint64_t now);      /* ping-pong: B */
 /* After the run: do the atomics' results and the counter add up? */
 bool atomics_ok(struct side *a, uint64_t counter);
 
+/* Datagrams: to INIT; to RTS, and where they go. returns: 0, or -1 with *err (datagram.c) */
+int datagram_init(struct ibv_qp *qp, struct urn_err *err);
+int datagram_connect(struct side *s, uint32_t n, const struct urn_ep_addr *own,
+		     const struct urn_ep_addr *peer, const struct urn_ep_opts *o,
+		     struct urn_err *err);
+/*
+ * Who receives them, once a step: have all come that will? work: what came in this step. Fails
+ * the run when nothing comes any more and nobody says that it is over
+ */
+bool datagram_over(struct side *s, unsigned int work);
+
 /* ---- checking */
 
 /* Which message is to be found in a slot. */
@@ -319,6 +340,7 @@ struct result {
 	uint64_t checked;              /* bytes compared */
 	uint64_t moved;                /* bytes moved, warm-up included */
 	uint64_t retransmits;
+	uint64_t sent, lost; /* datagrams, warm-up included */
 	bool have_counters;
 	struct urn_counters counters;  /* of both adapters, over the whole run */
 	uint64_t qp_bytes;             /* dataplane memory of one idle QP */

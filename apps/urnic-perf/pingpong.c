@@ -174,10 +174,13 @@ pong_step(struct side *s, uint64_t now)
 	if (pp->due && !pp->owing)
 		check_got(s, pp);
 	if (!pp->owing && !take_arrival(s, pp)) {
-		if (s->received == atomic_load_explicit(&s->run->final, memory_order_relaxed))
+		if (s->l->grh != 0 ? datagram_over(s, 0)
+				   : s->received == atomic_load_explicit(&s->run->final,
+									 memory_order_relaxed))
 			side_done(s);
 		return 0;
 	}
+	s->quiet_since = 0;
 	if (pp->owing)
 		poll_side(s, pp);
 	pp->owing = !post_one(s, pp->turn, now);

@@ -36,7 +36,7 @@ post_prepare(struct side *s)
 		b->recv[i].next = i + 1 < PERF_BATCH ? &b->recv[i + 1] : NULL;
 		b->recv[i].sg_list = &b->recv_sge[i];
 		b->recv[i].num_sge = s->l->size > 0 ? 1 : 0;
-		b->recv_sge[i].length = (uint32_t)s->l->size;
+		b->recv_sge[i].length = (uint32_t)s->l->size + s->l->grh;
 		b->recv_sge[i].lkey = s->mr_dst != NULL ? s->mr_dst->lkey : 0;
 	}
 }
@@ -64,6 +64,11 @@ fill_one(struct side *s, struct perf_qp *q, uint32_t qp, struct ibv_send_wr *wr)
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
 		sge->addr = (uintptr_t)stamp_source(s, q, qp);
+		if (s->ah == NULL)
+			break;
+		wr->wr.ud.ah = s->ah;
+		wr->wr.ud.remote_qpn = q->peer_qpn;
+		wr->wr.ud.remote_qkey = PERF_QKEY;
 		break;
 	case IBV_WR_RDMA_READ:
 		sge->addr = (uintptr_t)s->mem.dst + dst;

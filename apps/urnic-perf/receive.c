@@ -160,13 +160,14 @@ take(struct side *s, const struct ibv_wc *wc, struct arrival *a)
 			 perf_op_name(s->o->op), wc->qp_num, 'A' + (int)s->index);
 		return false;
 	}
-	if (wc->byte_len != s->l->size) {
+	if (wc->byte_len != s->l->size + s->l->grh) {
 		run_fail(s->run, "%s: QP 0x%06x received a message of %u bytes instead of %llu",
 			 perf_op_name(s->o->op), wc->qp_num, wc->byte_len,
 			 (unsigned long long)s->l->size);
 		return false;
 	}
-	a->data = s->mem.dst + layout_dst_off(s->l, s->srq != NULL ? 0 : a->qp, a->slot);
+	a->data =
+		s->mem.dst + layout_dst_off(s->l, s->srq != NULL ? 0 : a->qp, a->slot) + s->l->grh;
 	return true;
 }
 
@@ -208,7 +209,7 @@ receive_again(struct side *s, const struct arrival *a)
 	return -1;
 }
 
-/* One message of a stream: it is the next of its QP, and whole. */
+/* One message of a stream: it is the next of its QP, or of datagrams the one it says, and whole. */
 static bool
 take_message(struct side *s, const struct ibv_wc *wc)
 {
@@ -219,6 +220,8 @@ take_message(struct side *s, const struct ibv_wc *wc)
 		return false;
 	id.qp = a.qp;
 	id.seq = ++s->qp[a.qp].last;
+	if (s->l->grh != 0)
+		id.seq = pattern_number(a.data, s->l->size);
 	id.stamp = id.seq;
 	id.slot = (uint32_t)(id.seq - 1) & (s->l->src_slots - 1);
 	if (s->o->check != PERF_CHECK_NONE && !check_message(s, a.data, &id, check_most(s)))
@@ -257,7 +260,9 @@ receiver_step(struct side *s, uint64_t now)
 		work += (unsigned int)n;
 	}
 	s->received += work;
-	if (s->received == atomic_load_explicit(&s->run->final, memory_order_relaxed))
+	if (s->l->grh != 0
+		    ? datagram_over(s, work)
+		    : s->received == atomic_load_explicit(&s->run->final, memory_order_relaxed))
 		side_done(s);
 	return work;
 }

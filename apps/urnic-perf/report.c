@@ -127,6 +127,7 @@ json_settings(struct urn_json *j, const struct perf_opts *o)
 		urn_json_str(j, "connect", o->by_cm ? "cm" : "oob");
 	urn_json_bool(j, "icrc", !o->no_icrc);
 	urn_json_bool(j, "foreign", o->foreign);
+	urn_json_bool(j, "ud", o->ud);
 	urn_json_str(j, "recovery", o->go_back_n ? "gbn" : "selective");
 	urn_json_str(j, "ip", o->ipv6 ? "6" : "4");
 	urn_json_array(j, "lcores");
@@ -168,6 +169,10 @@ report_json(const struct perf_opts *o, const struct result *res, const struct re
 	urn_json_num(&j, "msg_rate", res->rate, 0);
 	urn_json_latency(&j, "lat_us", &res->hist);
 	urn_json_u64(&j, "retransmits", res->retransmits);
+	if (o->ud) {
+		urn_json_u64(&j, "sent", res->sent);
+		urn_json_u64(&j, "lost", res->lost);
+	}
 	urn_json_counters(&j, "drops", "drop_", urn_counter_name, res->counters.v,
 			  URN_COUNTER_COUNT);
 	urn_json_str(&j, "lat_kind", latency_kind(o));
@@ -210,7 +215,8 @@ print_head(const struct perf_opts *o)
 	char size[32];
 
 	urn_text_size(size, sizeof(size), o->size);
-	printf("urnic-perf %s%s%s%s: %s, %u QP%s, depth %u, MTU %u, %s, IPv%c", perf_op_name(o->op), o->lat ? " --lat" : "",
+	printf("urnic-perf %s%s%s%s%s: %s, %u QP%s, depth %u, MTU %u, %s, IPv%c",
+	       perf_op_name(o->op), o->ud ? " --ud" : "", o->lat ? " --lat" : "",
 	       o->no_sender_copy ? " --no-sender-copy" : "", o->foreign ? " --foreign" : "", size,
 	       o->qps, o->qps == 1 ? "" : "s", o->depth, o->mtu,
 	       o->attach != NULL ? "attached" : perf_link_name(o->link), o->ipv6 ? '6' : '4');
@@ -301,6 +307,12 @@ report_text(const struct perf_opts *o, const struct result *res, const struct re
 	printf("  %14s %16s %10s %10s %12s\n", "messages", "bytes", "seconds", "Gb/s", "rate");
 	printf("  %14" PRIu64 " %16" PRIu64 " %10.3f %10.2f %12s\n", res->messages, res->bytes,
 	       res->seconds, res->gbps, urn_text_rate(rate, sizeof(rate), res->rate));
+	if (o->ud)
+		printf("  datagrams:    %" PRIu64 " sent in all, %" PRIu64
+		       " of them lost (%.2f %%); rates are of "
+		       "what was sent\n",
+		       res->sent, res->lost,
+		       res->sent > 0 ? 100.0 * (double)res->lost / (double)res->sent : 0.0);
 	print_latency(latency_kind(o), &res->hist);
 	if (limit != NULL)
 		print_limit(o, res, limit);

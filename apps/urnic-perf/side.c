@@ -99,7 +99,7 @@ make_qp(struct side *s, uint32_t sends, uint32_t recvs, struct urn_err *err)
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.max_inline_data = s->o->inline_bytes},
-		.qp_type = IBV_QPT_RC,
+		.qp_type = s->o->ud ? IBV_QPT_UD : IBV_QPT_RC,
 	};
 	struct ibv_qp *qp = ibv_create_qp(s->pd, &attr);
 
@@ -107,9 +107,11 @@ make_qp(struct side *s, uint32_t sends, uint32_t recvs, struct urn_err *err)
 		verbs_failed(s, "create a queue pair", err);
 		return NULL;
 	}
-	if (urn_ep_init(qp,
-			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
-			err) == 0)
+	if ((s->o->ud ? datagram_init(qp, err)
+		      : urn_ep_init(qp,
+				    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+					    IBV_ACCESS_REMOTE_ATOMIC,
+				    err)) == 0)
 		return qp;
 	ibv_destroy_qp(qp);
 	return NULL;
@@ -206,6 +208,15 @@ side_open_more(struct side *s, struct urn_err *err)
 	return 0;
 }
 
+int
+side_connect(struct side *s, uint32_t n, const struct urn_ep_addr *own,
+	     const struct urn_ep_addr *peer, const struct urn_ep_opts *o, struct urn_err *err)
+{
+	if (s->o->ud)
+		return datagram_connect(s, n, own, peer, o, err);
+	return urn_ep_connect(s->qp[n].qp, own, peer, o, err);
+}
+
 void
 side_close(struct side *s)
 {
@@ -217,6 +228,8 @@ side_close(struct side *s)
 		if (s->idle[i] != NULL)
 			ibv_destroy_qp(s->idle[i]);
 	}
+	if (s->ah != NULL)
+		ibv_destroy_ah(s->ah);
 	if (s->srq != NULL)
 		ibv_destroy_srq(s->srq);
 	if (s->cq != NULL)

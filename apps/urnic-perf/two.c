@@ -74,6 +74,7 @@ own_peer(const struct two *t, uint32_t n, struct meet_peer *p)
 		.depth = (uint16_t)o->depth,
 		.rd_atomic = (uint8_t)o->rd_atomic,
 		.timeout = o->timeout,
+		.ud_qpn = o->ud ? s->qp[n].qp->qp_num : 0,
 	};
 }
 
@@ -90,6 +91,7 @@ follow(struct two *t, const struct meet_hello *h, struct urn_err *err)
 	}
 	o->check = (enum perf_check)h->check;
 	o->use_srq = h->srq != 0;
+	o->ud = h->ud_qpn != 0;
 	o->mtu = 128u << h->mtu_code;
 	o->qps = h->qps;
 	o->size = h->size;
@@ -113,14 +115,15 @@ connect_one(struct two *t, const struct meet_news *news, struct urn_err *err)
 	struct side *s = &t->side;
 	struct meet_peer own;
 
-	if (!meet_hello_ok(h) || h->qps != t->o.qps || h->size != t->o.size || h->number != news->n)
+	if (!meet_hello_ok(h) || h->qps != t->o.qps || h->size != t->o.size ||
+	    h->number != news->n || (h->ud_qpn != 0) != t->o.ud)
 		return protocol(err);
 	own_peer(t, news->n, &own);
 	s->peer_va_src = h->va_src;
 	s->peer_va_dst = h->va_dst;
 	s->peer_rkey_src = h->rkey_src;
 	s->peer_rkey_dst = h->rkey_dst;
-	return urn_ep_connect(s->qp[news->n].qp, &own.ep, &news->peer.ep, &t->ep, err);
+	return side_connect(s, news->n, &own.ep, &news->peer.ep, &t->ep, err);
 }
 
 static int
@@ -239,6 +242,8 @@ answer_all(struct two *t, struct urn_err *err)
 			own_peer(t, news.n, &own);
 			if (meet_answer(t->m, news.n, &own, err) != 0)
 				return -1;
+			/* Who looks a service up says no more when it has found it. */
+			t->up += t->o.ud && t->o.by_cm;
 		} else {
 			return protocol(err);
 		}
@@ -316,6 +321,8 @@ part(struct two *t, struct urn_err *err)
 
 	if (!asks && perf_op_is_atomic(t->o.op))
 		memcpy(&end.counter, t->side.mem.dst, sizeof(end.counter));
+	if (!asks && t->o.ud)
+		end.counter = t->side.received;
 	end.checked = t->side.checked;
 	for (uint32_t n = 0; n < t->o.qps; n++) {
 		end.done = t->side.qp[n].done;
@@ -417,17 +424,21 @@ result(const struct two *t, struct result *res)
 	res->interrupted = t->run.interrupted;
 	res->checked = t->side.checked + t->peer_checked;
 	res->moved = t->meter.done * t->l.size * ways;
+	res->sent = t->meter.done;
+	if (t->o.ud && t->counter < res->sent)
+		res->lost = res->sent - t->counter;
 }
 
 /* The listener has no figures, for it keeps no time. */
 static void
 tell_served(const struct two *t)
 {
+	uint64_t served = t->o.ud ? t->side.received : t->sent;
 	struct urn_json j;
 
 	if (!t->o.json) {
 		printf("urnic-perf %s: served %llu messages of %llu bytes, %llu bytes compared\n",
-		       perf_op_name(t->o.op), (unsigned long long)t->sent,
+		       perf_op_name(t->o.op), (unsigned long long)served,
 		       (unsigned long long)t->o.size, (unsigned long long)t->side.checked);
 		return;
 	}
@@ -437,7 +448,7 @@ tell_served(const struct two *t)
 	urn_json_str(&j, "role", "listener");
 	urn_json_u64(&j, "size", t->o.size);
 	urn_json_u64(&j, "qps", t->o.qps);
-	urn_json_u64(&j, "served", t->sent);
+	urn_json_u64(&j, "served", served);
 	urn_json_u64(&j, "checked_bytes", t->side.checked);
 	urn_json_end(&j);
 }

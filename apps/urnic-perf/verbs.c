@@ -118,8 +118,12 @@ connect_qps(struct bench *b, struct urn_err *err)
 			addr[i].psn = side_psn(i, n);
 		}
 		for (unsigned int i = 0; i < 2; i++) {
-			if (urn_ep_connect(qp_at(&b->side[i], n), &addr[i], &addr[1 - i], &opts[i],
-					   err))
+			int rc = n < b->l.qps ? side_connect(&b->side[i], n, &addr[i], &addr[1 - i],
+							     &opts[i], err)
+					      : urn_ep_connect(qp_at(&b->side[i], n), &addr[i],
+							       &addr[1 - i], &opts[i], err);
+
+			if (rc != 0)
 				return -1;
 		}
 	}
@@ -255,6 +259,8 @@ bench_result(struct bench *b, struct result *res)
 	res->packets = b->meter.done * ways * packets_of(&b->o);
 	memcpy(res->stages, b->run.stages, sizeof(res->stages));
 	sum_counters(b, &res->counters);
+	res->sent = b->meter.done;
+	res->lost = b->side[1].received < res->sent ? res->sent - b->side[1].received : 0;
 	res->retransmits = res->counters.v[URN_C_RETRANSMITS];
 	res->qp_bytes = b->dp != NULL ? urn_dp_qp_bytes(b->dp, 0, b->o.rd_atomic) : 0;
 }

@@ -8,6 +8,8 @@ switched  kernel TCP through the switch
 urnic     how urnic-perf is run
 sections  what is measured: series, points, plots
 speed     the table of figures that urnic is held to
+urnicd    the same of programs attached to a dataplane process
+attached  how that process and its programs are run
 stats     rows of raw data, medians
 report    text and CSV
 page      plots and the HTML page
@@ -20,6 +22,7 @@ import signal
 import sys
 import time
 
+import attached
 import facts
 import page
 import report
@@ -80,7 +83,8 @@ class Bench:
     def measure(self, rnd, section, point, series):
         """One series at one point. What fails is noted, and tried again in the next round."""
         key = (section.name, series.name)
-        if key in self.missing or (series.once and point != section.points[0]):
+        if key in self.missing or (series.once and point != section.points[0]) or \
+                (series.first and rnd > 1):
             return
         try:
             found = series.measure(point)
@@ -91,7 +95,7 @@ class Bench:
         except (Failed, KeyError, ValueError, OSError) as e:
             why = str(e) if isinstance(e, Failed) else f"{type(e).__name__}: {e}"
             self.notes[key] = f"at {report.point_name(point)}, round {rnd}: {why}"
-            self.failed |= why.startswith("urnic-perf")
+            self.failed |= why.startswith("urnic")
             return
         for x, metric, value in found:
             row = stats.Row(rnd, section.name, point, series.name, x, metric, float(value))
@@ -125,9 +129,9 @@ def options(argv):
 def write(o, found, bench):
     """All files. Returns what goes to standard output."""
     summary = stats.summarize(bench.rows)
-    verdicts = speed.verdicts(bench.rows)
+    verdicts = {s.name: speed.verdicts(bench.rows, s.name, s.rows)
+                for s in bench.sections if s.rows}
     rounds = max((r.round for r in bench.rows), default=0)
-    names = {s.name for s in bench.sections}
     text = report.text(found, bench.sections, summary, verdicts, bench.notes)
     report.write_summary(os.path.join(o.out, "summary.csv"), summary)
     with open(os.path.join(o.out, "summary.txt"), "w", encoding="utf-8") as f:
@@ -135,8 +139,7 @@ def write(o, found, bench):
     with open(os.path.join(o.out, "index.html"), "w", encoding="utf-8") as f:
         f.write(page.page(found, bench.sections, summary, verdicts, bench.notes, rounds))
     if o.json:
-        return json.dumps(report.as_json(found, summary, verdicts if "speed" in names else [],
-                                         bench.notes), indent=2) + "\n"
+        return json.dumps(report.as_json(found, summary, verdicts, bench.notes), indent=2) + "\n"
     return text
 
 
@@ -144,7 +147,8 @@ def measure(o, runner):
     """Run it all. Returns the bench and the signal that ended it early, or 0."""
     urnic = Urnic(runner, os.path.join(o.build, o.perf),
                   os.path.join(o.stages_build, o.perf) if o.stages_build else None,
-                  os.path.join(o.build, "apps/urnic-switch/urnic-switch"))
+                  os.path.join(o.build, "apps/urnic-switch/urnic-switch"),
+                  attached.Programs(o.project, o.build, o.perf))
     wanted = o.only.split(",") if o.only else list(sections.ALL)
     chosen = [sections.ALL[name](urnic, runner, o.seconds, o.quick)
               for name in sections.ALL if name in wanted]

@@ -195,11 +195,11 @@ def page(facts, sections, summary, verdicts, notes, rounds):
              f'<p class="note">Medians of {rounds} round{"s" if rounds != 1 else ""}, in which all '
              "take turns; bars reach from the lowest round to the highest. Figures of one machine "
              "say little about another: compare lines, not numbers.</p>"]
-    for section in sorted(sections, key=lambda s: s.name != "speed"):
-        if section.name == "speed":
-            parts.append(f"<h2>{html.escape(section.title)}</h2>" + html_speed(verdicts) +
+    for section in sorted(sections, key=lambda s: not s.rows):
+        if section.rows:
+            parts.append(f"<h2>{html.escape(section.title)}</h2>" + html_speed(verdicts[section.name]) +
                          f'<p class="note">{html.escape(section.note)}</p>' +
-                         html_table(*report.speed_runs(summary)))
+                         html_table(*report.speed_runs(summary, section.name)))
         else:
             parts += section_html(section, summary)
     if notes:

@@ -5,7 +5,11 @@ import statistics
 
 UNITS = {"gbps": ("Gb/s", 1), "msg_rate": ("million messages/s", 1e-6), "us": ("us", 1),
          "mean_us": ("us, mean", 1), "cycles": ("cycles a data packet", 1),
-         "retransmits": ("packets sent again", 1)}
+         "retransmits": ("packets sent again", 1), "conn_rate": ("connections/s", 1),
+         "cpu": ("% of a core", 100), "kills": ("killed", 1), "seconds": ("s", 1),
+         "faults": ("errors and leaks", 1)}
+# What tables of figures with marks are made of; what else there is stands in summary.csv.
+MADE_OF = ("gbps", "msg_rate", "us", "conn_rate", "cpu", "kills", "seconds", "faults")
 
 
 def figure(value):
@@ -88,10 +92,10 @@ def speed_rows(verdicts):
     return found
 
 
-def speed_runs(summary):
-    """A table of what the ratios were made of: medians over all rows that a run served."""
-    mine = [s for s in summary if s.section == "speed"]
-    metrics = ("gbps", "msg_rate", "us")
+def speed_runs(summary, section="speed"):
+    """A table of what the figures were made of: medians over all rows that a run served."""
+    mine = [s for s in summary if s.section == section]
+    metrics = [m for m in MADE_OF if any(s.metric == m for s in mine)]
     rows = []
     for name in unique(s.series for s in mine):
         values = []
@@ -100,27 +104,31 @@ def speed_runs(summary):
                   if (s.series, s.metric) == (name, metric)]
             values.append(statistics.median(of) if of else None)
         rows.append((name, values))
-    return ("What the ratios were made of", [UNITS[m][0] for m in metrics], rows)
+    return ("What the figures were made of", [UNITS[m][0] for m in metrics], rows)
 
 
 SPEED_HEAD = ("what", "median", "spread", "must", "aim", "verdict")
 
 
-def text_speed(verdicts):
-    lines = ["Figures that urnic is held to: medians of the ratios within a round"]
-    for what, mid, spread, must, aim, verdict in [SPEED_HEAD] + speed_rows(verdicts):
-        lines.append(f"{what:46} {mid:>9} {spread:>21} {must:>8} {aim:>8}  {verdict}".rstrip())
+def text_speed(section, verdicts):
+    lines = [section.title + ": medians over the rounds, of ratios within a round"]
+    rows = [SPEED_HEAD] + speed_rows(verdicts)
+    wide = max(46, *(len(r[0]) for r in rows))
+    for what, mid, spread, must, aim, verdict in rows:
+        lines.append(f"{what:{wide}} {mid:>9} {spread:>21} {must:>8} {aim:>8}  {verdict}".rstrip())
     return "\n".join(lines)
 
 
 def text(facts, sections, summary, verdicts, notes):
+    """verdicts: {name: [...]} of the sections that are tables of figures with marks"""
     parts = ["\n".join(f"{k + ':':10} {v}" for k, v in facts.items())]
     for section in sections:
-        if section.name != "speed":
+        if not section.rows:
             parts += [text_table(*t) for t in tables(section, summary)]
-    if any(s.name == "speed" for s in sections):
-        parts.append(text_speed(verdicts))
-        parts.append(text_table(*speed_runs(summary)))
+    for section in sections:
+        if section.rows:
+            parts.append(text_speed(section, verdicts[section.name]))
+            parts.append(text_table(*speed_runs(summary, section.name)))
     if notes:
         parts.append("Not measured:\n" + "\n".join(f"  {n}" for n in note_lines(notes)))
     return "\n\n".join(parts) + "\n"
@@ -161,11 +169,15 @@ def write_summary(path, summary):
 
 
 def as_json(facts, summary, verdicts, notes):
+    def table(found):
+        return [{"key": v.row.key, "what": v.row.what, "must": v.row.must, "aim": v.row.aim,
+                 "median": v.median, "low": v.low, "high": v.high, "rounds": v.rounds,
+                 "verdict": v.verdict} for v in found]
+
     return {
         "facts": facts,
         "summary": [s._asdict() for s in summary],
-        "speed": [{"key": v.row.key, "what": v.row.what, "must": v.row.must, "aim": v.row.aim,
-                   "median": v.median, "low": v.low, "high": v.high, "rounds": v.rounds,
-                   "verdict": v.verdict} for v in verdicts],
+        "speed": table(verdicts.get("speed", [])),
+        "urnicd": table(verdicts.get("urnicd", [])),
         "not_measured": [{"section": s, "series": n, "why": w} for (s, n), w in notes.items()],
     }

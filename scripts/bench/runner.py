@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -31,6 +32,7 @@ class Runner:
         shm = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         # Shared memory of peers, where they can be told: gone with this folder.
         self.shm = tempfile.mkdtemp(prefix="urnic-bench.", dir=shm)
+        self.said = sys.stderr # where progress is told
         self.running = []
         self.libc = ctypes.CDLL(None)
 
@@ -45,8 +47,9 @@ class Runner:
                     XDG_RUNTIME_DIR=self.dir, UCX_POSIX_DIR=self.shm, UCX_WARN_UNUSED_ENV_VARS="n",
                     **extra)
 
-    def start(self, command, core=None, env=None):
-        """Start a program on a core (None: any of ours). Missing when there is none."""
+    def start(self, command, core=None, env=None, said=subprocess.PIPE):
+        """Start a program on a core (None: any of ours). Missing when there is none.
+        said: where its standard error goes"""
         if shutil.which(command[0]) is None:
             raise Missing(f"there is no {os.path.basename(command[0])}; "
                           "scripts/setup.sh --bench installs it")
@@ -57,7 +60,7 @@ class Runner:
                 os.sched_setaffinity(0, {core})
 
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True, errors="replace",
+                                   stderr=said, text=True, errors="replace",
                                    env=self.env(env or {}), start_new_session=True,
                                    preexec_fn=before)
         self.running.append(process)

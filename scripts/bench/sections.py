@@ -9,13 +9,15 @@ from collections import namedtuple
 import peers
 import speed
 import switched
+import urnicd
 
-# once: measured at the first point only, and holds for all
-Series = namedtuple("Series", "name measure once", defaults=[False])
+# once: measured at the first point only, and holds for all. first: in the first round only
+Series = namedtuple("Series", "name measure once first", defaults=[False, False])
 # kind: lines, or bars (stacked, a bar for each point and series)
 Plot = namedtuple("Plot", "metric title xlabel ylabel logx logy kind scale",
                   defaults=[True, True, "lines", 1])
-Section = namedtuple("Section", "name title points series plots note")
+# rows: of a table of figures with marks (speed.Row), or nothing
+Section = namedtuple("Section", "name title points series plots note rows", defaults=[()])
 
 METRICS = ("gbps", "msg_rate", "us")
 RANKS = (25, 50, 75, 90, 99, 99.9, 99.99)
@@ -176,8 +178,20 @@ def table(urnic, runner, t, quick):
                    [row.key for row in speed.ROWS if not (quick and row.slow)],
                    [Series(name, measure) for name, measure in
                     speed.measures(urnic, runner, t).items()], [],
-                   "Each figure is a ratio within a round; the medians of these ratios count.")
+                   "Each figure is a ratio within a round; the medians of these ratios count.",
+                   speed.ROWS)
+
+
+def attached(urnic, runner, t, quick):
+    return Section("urnicd", "Programs attached to a dataplane process: figures it is held to",
+                   [row.key for row in urnicd.ROWS],
+                   [Series(name, measure, first=name in urnicd.FIRST) for name, measure in
+                    urnicd.measures(urnic, runner, t, quick).items()], [],
+                   "One urnicd with two nodes and its default configuration, started anew for each "
+                   "run; each node's program is a process of its own. What is compared runs in the "
+                   "same round. Less is better where the aim is below the mark.",
+                   urnicd.ROWS)
 
 
 ALL = {"size": size, "qps": qps, "latency": latency, "loss": loss, "stages": stages,
-       "speed": table}
+       "speed": table, "urnicd": attached}

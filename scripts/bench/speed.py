@@ -28,6 +28,10 @@ def number(v):
     return f"{v:.0f} B"
 
 
+def rate(v):
+    return f"{v:,.0f}/s"
+
+
 def share(metric, of, among):
     return lambda r: r[of][metric] / r[among][metric]
 
@@ -133,12 +137,12 @@ def judge(row, values):
     return Verdict(row, mid, min(values), max(values), len(values), verdict)
 
 
-def verdicts(rows):
-    """A verdict for each row of the table, from raw data."""
+def verdicts(rows, section="speed", table=None):
+    """A verdict for each row of a table, from raw data."""
     found = []
-    for row in ROWS:
+    for row in ROWS if table is None else table:
         values = []
-        for runs in stats.by_round(rows, "speed", row.key).values():
+        for runs in stats.by_round(rows, section, row.key).values():
             try:
                 values.append(row.figure(runs))
             except (KeyError, ZeroDivisionError):

@@ -10,11 +10,12 @@ from runner import Failed, Missing
 
 class Urnic:
     """Two builds of urnic-perf: the one whose figures count, and one with stages (or None).
-    And a switch, which need not be there."""
+    And a switch and a dataplane process, which need not be there."""
 
-    def __init__(self, runner, program, stages_program=None, switch=None):
+    def __init__(self, runner, program, stages_program=None, switch=None, programs=None):
         self.runner = runner
         self.switch = switch
+        self.programs = programs # attached.Programs
         self.program = program
         self.stages_program = stages_program
         text = subprocess.run([program, "--help"], capture_output=True, text=True,

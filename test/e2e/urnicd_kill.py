@@ -5,9 +5,11 @@
 The others see no error, and nothing leaks: the limits of the configuration leave room for
 the programs that run and a few more, so queue pairs, regions or clients that stay behind are
 soon missed; the packets of the adapters are few; descriptors, threads and mappings of urnicd
-are as many in the end as in the beginning.
+are as many in the end as in the beginning, so are its clients, queue pairs, completion queues,
+regions and packets in use, as urnicctl tells them, and what lies in /dev/shm and in the folder of
+runtime files.
 
-usage: urnicd_kill.py URNICD URNIC_PERF [--kills N] [--programs N]"""
+usage: urnicd_kill.py URNICD URNIC_PERF [--urnicctl URNICCTL] [--kills N] [--programs N] [--json]"""
 
 import argparse
 import json
@@ -48,9 +50,25 @@ max_mr = {mrs}
 OPS = ("write_bw", "send_bw", "read_bw", "atomic_bw", "send_lat")
 
 
+READY = 32  # packets that an adapter keeps at hand, up to so many: a burst
+OBJECTS = ("client", "qp", "cq", "srq", "mr")
+ADAPTERS = ("a0", "b0")
+
+
+class Fault(Exception):
+    """Somebody else noticed, or something stayed behind. Says what."""
+
+
 def fail(text):
-    print(f"urnicd_kill: {text}", file=sys.stderr)
-    sys.exit(1)
+    raise Fault(text)
+
+
+def shared_memory():
+    """Names in /dev/shm that are ours."""
+    try:
+        return sorted(n for n in os.listdir("/dev/shm") if "urnic" in n and "urnic-bench" not in n)
+    except OSError:
+        return []
 
 
 class Kill:
@@ -61,6 +79,12 @@ class Kill:
         self.chance = random.Random(args.seed)
         self.programs = []
         self.started = 0
+        self.kills = 0
+        self.before = self.after = None
+        # DPDK's runtime files and our own, where it can be seen what is left of them.
+        self.run_dir = os.path.join(self.dir.name, "run")
+        os.mkdir(self.run_dir, 0o700)
+        self.env = dict(os.environ, XDG_RUNTIME_DIR=self.run_dir, RUNTIME_DIRECTORY=self.run_dir)
 
     def start_nicd(self):
         path = os.path.join(self.dir.name, "c.ini")
@@ -68,7 +92,8 @@ class Kill:
             # A program is two clients, each with a QP, a CQ or two, and a region or two.
             clients = 2 * (self.args.programs + SPARE)
             f.write(CONFIG.format(socket=self.socket, clients=clients, cqs=2 * clients, mrs=2 * clients))
-        self.nicd = subprocess.Popen([self.args.urnicd, "-c", path], stderr=subprocess.PIPE, text=True)
+        self.nicd = subprocess.Popen([self.args.urnicd, "-c", path], stderr=subprocess.PIPE, text=True,
+                                     env=self.env)
         if "listening at" not in self.nicd.stderr.readline():
             fail("urnicd does not start")
 
@@ -86,21 +111,45 @@ class Kill:
         """A program works and says nothing."""
         if p.poll() is not None:
             out, err = p.communicate()
-            fail(f"{' '.join(p.args)} ended with {p.returncode}: {out}{err}")
+            counters = self.ctl("show", "counters") if self.args.urnicctl else ""
+            fail(f"{' '.join(p.args)} ended with {p.returncode}: {out}{err}{counters}")
+
+    def ctl(self, *command):
+        """What urnicctl shows, as objects."""
+        p = subprocess.run([self.args.urnicctl, "--socket", self.socket, "--json", *command],
+                           capture_output=True, text=True, timeout=60, check=False)
+        if p.returncode != 0:
+            fail(f"urnicctl {' '.join(command)}: {p.stderr}")
+        return json.loads(p.stdout)
 
     def state(self):
-        """Of urnicd: descriptors, threads, mappings of shared memory."""
+        """What urnicd has: of the kernel, and, as it says itself, of programs and of packets."""
         base = f"/proc/{self.nicd.pid}"
         with open(f"{base}/maps", encoding="utf-8") as f:
             shared = sum("memfd:urnic" in line for line in f)
-        return len(os.listdir(f"{base}/fd")), len(os.listdir(f"{base}/task")), shared
+        found = {"descriptors": len(os.listdir(f"{base}/fd")), "threads": len(os.listdir(f"{base}/task")),
+                 "shared mappings": shared, "in /dev/shm": shared_memory()}
+        if self.args.urnicctl:
+            for what in OBJECTS:
+                found[what] = len(self.ctl("show", what))
+            for port in ADAPTERS:
+                row = self.ctl("show", "port", port)[0]
+                found[f"packets in use of {port}"] = max(0, row["mbufs"] - row["mbufs_free"] - READY)
+        return found
+
+    def memory(self):
+        """Resident memory of urnicd, KiB: told, and not judged, for the kernel counts it as it likes."""
+        with open(f"/proc/{self.nicd.pid}/status", encoding="utf-8", errors="replace") as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:"))
 
     def settled(self, want):
         """What went away takes a moment to be taken back."""
         end = time.time() + 20
-        while self.state() != want and time.time() < end:
-            time.sleep(0.02)
-        return self.state()
+        while True:
+            found = self.state()
+            if found == want or time.time() > end:
+                return found
+            time.sleep(0.05)
 
     def transfer(self):
         """One program by itself: everything still works, and there are packets."""
@@ -109,15 +158,20 @@ class Kill:
         if p.returncode != 0 or json.loads(out)["messages"] != 3000:
             fail(f"nothing goes over any more: {err}")
 
-    def run(self):
-        self.start_nicd()
-        self.transfer()
-        before = self.settled(self.state())
-        time.sleep(0.2)
-        before = self.state()
-        for _ in range(self.args.programs):
-            self.start_program()
-        for n in range(self.args.kills):
+    def rest(self):
+        """The state when nobody is attached: once it is the same twice."""
+        end = time.time() + 20
+        found = None
+        while True:
+            last, found = found, self.state()
+            if (found == last and found.get("client", 0) == 0) or time.time() > end:
+                return found
+            time.sleep(0.2)
+
+    def kill_all(self):
+        """One after the other, at any moment of their lives; each is replaced."""
+        said = started = time.monotonic()
+        while self.kills < self.args.kills:
             time.sleep(self.chance.uniform(0, 0.1))
             for p in self.programs:
                 self.check(p)
@@ -125,8 +179,21 @@ class Kill:
             p.send_signal(signal.SIGKILL)
             p.communicate()
             self.start_program()
-            if sys.stdout.isatty() or n % 100 == 99:
-                print(f"{n + 1} killed", flush=True)
+            self.kills += 1
+            now = time.monotonic()
+            if now - said > 5:
+                said, left = now, (now - started) / self.kills * (self.args.kills - self.kills)
+                print(f"urnicd_kill: {self.kills} of {self.args.kills} killed, {left:.0f} s to go",
+                      file=sys.stderr, flush=True)
+
+    def run(self):
+        self.start_nicd()
+        self.transfer()
+        self.before = self.rest()
+        rss = self.memory()
+        for _ in range(self.args.programs):
+            self.start_program()
+        self.kill_all()
         time.sleep(0.5)
         for p in self.programs:
             self.check(p)
@@ -136,17 +203,33 @@ class Kill:
             if p.returncode != 128 + signal.SIGTERM or "error" in err:
                 fail(f"{' '.join(p.args)} ended with {p.returncode}: {err}")
         self.programs = []
-        after = self.settled(before)
-        if after != before:
-            fail(f"(descriptors, threads, shared mappings) of urnicd were {before} and are {after}")
+        self.after = self.settled(self.before)
+        if self.after != self.before:
+            fail("left behind: " + ", ".join(f"{k}: {self.before[k]} before, {v} after"
+                                             for k, v in self.after.items() if v != self.before[k]))
         self.transfer()
+        # Beside the state, for it is told and not compared.
+        self.after = {**self.after, "memory growth, KiB": self.memory() - rss}
         self.nicd.send_signal(signal.SIGTERM)
         _, err = self.nicd.communicate(timeout=60)
         if self.nicd.returncode != 0 or err:
             fail(f"urnicd ended with {self.nicd.returncode}: {err}")
-        if os.path.exists(self.socket):
-            fail("the socket is still there")
-        print(f"{self.args.kills} of {self.args.programs} programs killed; nobody else noticed, nothing leaked")
+        if os.path.exists(self.socket) or os.listdir(self.run_dir):
+            fail(f"still there: {self.socket} or one of {os.listdir(self.run_dir)}")
+        if shared_memory() != self.before["in /dev/shm"]:
+            fail(f"left in /dev/shm: {shared_memory()}")
+
+    def tell(self, seconds, faults):
+        if self.args.json:
+            print(json.dumps({"kills": self.kills, "programs": self.args.programs, "seconds": round(seconds, 1),
+                              "faults": faults, "before": self.before, "after": self.after}))
+        elif not faults:
+            print(f"{self.kills} programs killed, {self.args.programs} running, in {seconds:.0f} s; nobody else "
+                  f"noticed, nothing leaked")
+            for k, v in self.before.items():
+                print(f"  {k}: {v} before, {self.after[k]} after")
+        for text in faults:
+            print(f"urnicd_kill: {text}", file=sys.stderr)
 
     def close(self):
         for p in [*self.programs, getattr(self, "nicd", None)]:
@@ -160,14 +243,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("urnicd")
     parser.add_argument("perf")
+    parser.add_argument("--urnicctl", help="compare what it shows before and after, too")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--kills", type=int, default=50, help="how many (50)")
     parser.add_argument("--programs", type=int, default=16, help="programs that run at a time (16)")
     parser.add_argument("--seed", type=int, default=1, help="of who is killed, and when (1)")
+    # Whoever ends us is not to find our programs running.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     k = Kill(parser.parse_args())
+    started = time.monotonic()
+    faults = []
     try:
         k.run()
+    except (Fault, OSError, subprocess.TimeoutExpired, ValueError) as e:
+        faults.append(str(e) if isinstance(e, Fault) else f"{type(e).__name__}: {e}")
     finally:
         k.close()
+    k.tell(time.monotonic() - started, faults)
+    sys.exit(1 if faults else 0)
 
 
 if __name__ == "__main__":

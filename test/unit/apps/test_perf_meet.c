@@ -62,7 +62,14 @@ what_can_be(void **state)
 	REFUSE(h.rd_atomic = 0);
 	REFUSE(h.rd_atomic = 129);
 	REFUSE(h.timeout = 32);
-	REFUSE(h.rsvd = 1);
+	/* Datagrams: sent, one packet each, with room for what says which one it is. */
+	h = good;
+	h.ud_qpn = 0xffffff;
+	assert_true(meet_hello_ok(&h));
+	REFUSE(h.ud_qpn = 0x1000000);
+	REFUSE(h.ud_qpn = 5; h.size = PERF_UD_MIN - 1);
+	REFUSE(h.ud_qpn = 5; h.size = 4097);
+	REFUSE(h.ud_qpn = 5; h.op = PERF_WRITE_BW);
 }
 
 static void

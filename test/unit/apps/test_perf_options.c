@@ -5,9 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
+#include "urnic-perf/idle.h"
 #include "urnic-perf/perf.h"
 
 static struct perf_opts o;
@@ -202,6 +204,14 @@ bad_options_are_refused(void **state)
 		{"write_bw --idle-qps 131073", "131072"},
 		{"write_bw --depth 0", "--depth"},
 		{"write_bw --qps 65536 --depth 1000", "in flight"},
+		{"write_bw --ud", "send_bw"},
+		{"connect --ud", "send_bw"},
+		{"send_bw --ud --size 5000", "4096"},
+		{"send_bw --ud --size 2000 --mtu 1024", "1024"},
+		{"send_bw --ud --size 7", "at least 8"},
+		{"send_bw --ud --idle-qps 3", "--idle-qps"},
+		{"send_bw --ud --with-limit", "--with-limit"},
+		{"send_lat --ud --loss 1", "repeats"},
 		{"write_bw --loss 101", "--loss"},
 		{"write_bw --dup -1", "--dup"},
 		{"write_bw --reorder x", "--reorder"},
@@ -315,6 +325,77 @@ layout_holds_what_is_in_flight(void **state)
 	}
 }
 
+/* Datagrams: a packet, room for the GRH in front, and more receives than are in flight. */
+static void
+datagrams(void **state)
+{
+	struct layout l;
+
+	(void)state;
+	assert_int_equal(parse("send_bw --ud --mtu 1024"), PERF_RUN);
+	assert_true(o.ud);
+	assert_int_equal(o.size, 1024);
+	layout_make(&l, &o);
+	assert_int_equal(l.grh, 40);
+	assert_int_equal(l.stride, 1088);
+	assert_int_equal(l.dst_slots, 8192);
+	assert_int_equal(parse("send_bw --ud --loss 10"), PERF_RUN);
+	assert_int_equal(parse("send_lat --ud"), PERF_RUN);
+	assert_int_equal(o.size, 8);
+	assert_int_equal(parse("send_bw"), PERF_RUN);
+	assert_false(o.ud);
+	layout_make(&l, &o);
+	assert_int_equal(l.grh, 0);
+}
+
+static enum perf_parse
+parse_idle(const char *line, struct idle_opts *d)
+{
+	static char copy[128];
+	char *argv[16] = {"idle"}, *save = NULL;
+	int argc = 1;
+
+	snprintf(copy, sizeof(copy), "%s", line);
+	for (char *w = strtok_r(copy, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save))
+		argv[argc++] = w;
+	err.text[0] = '\0';
+	return idle_options_parse(argc, argv, d, &err);
+}
+
+/* Clients that do nothing. */
+static void
+idle_clients(void **state)
+{
+	static const struct {
+		const char *line, *says;
+	} bad[] = {{"", "--attach"},
+		   {"--attach x --clients 0", "--clients"},
+		   {"--attach x --clients 4097", "4096"},
+		   {"--attach x --duration y", "--duration"},
+		   {"--attach x extra", "extra"},
+		   {"--attach x --size 3", "--size"},
+		   {"--attach", "--attach"}};
+	struct idle_opts d;
+
+	(void)state;
+	assert_int_equal(
+		parse_idle("--attach /s --clients 100 --node b --duration 200ms --json", &d),
+		PERF_RUN);
+	assert_string_equal(d.attach, "/s");
+	assert_string_equal(d.node, "b");
+	assert_int_equal(d.clients, 100);
+	assert_int_equal(d.duration_ns, 200000000);
+	assert_true(d.json);
+	assert_int_equal(parse_idle("--attach auto", &d), PERF_RUN);
+	assert_int_equal(d.clients, 16);
+	assert_int_equal(d.duration_ns, 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(parse_idle(bad[i].line, &d), PERF_EXIT_USAGE);
+		if (strstr(err.text, bad[i].says) == NULL)
+			fail_msg("'%s': '%s' is not in \"%s\"", bad[i].line, bad[i].says, err.text);
+	}
+}
+
 /* 1 GiB messages do not need more than a slot each side. */
 static void
 huge_messages_take_one_slot(void **state)
@@ -335,13 +416,16 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_fit),
-		cmocka_unit_test(sides), cmocka_unit_test(many_qps),
+		cmocka_unit_test(sides),
+		cmocka_unit_test(many_qps),
 		cmocka_unit_test(chains_fit_the_depth),
 		cmocka_unit_test(all_options_are_taken),
 		cmocka_unit_test(bad_options_are_refused),
 		cmocka_unit_test(wires),
 		cmocka_unit_test(layout_holds_what_is_in_flight),
 		cmocka_unit_test(huge_messages_take_one_slot),
+		cmocka_unit_test(datagrams),
+		cmocka_unit_test(idle_clients),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,21 @@ each_byte_counts(void **state)
 	}
 }
 
+/* A datagram says which one it is, whatever its length. */
+static void
+number_is_read_back(void **state)
+{
+	static const uint64_t sizes[] = {8, 9, 15, 16, 17, 4096};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		uint8_t *data = make(sizes[i], 3, 5, 0x123456789aull);
+
+		assert_true(pattern_number(data, sizes[i]) == 0x123456789aull);
+		free(data);
+	}
+}
+
 /* The window of the fast check passes over all of a long message. */
 static void
 window_visits_everything(void **state)
@@ -133,11 +148,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_byte_counts),
-		cmocka_unit_test(window_visits_everything),
-		cmocka_unit_test(messages_differ),
-		cmocka_unit_test(last_byte_is_the_number),
-		cmocka_unit_test(text_repeats),
+		cmocka_unit_test(each_byte_counts),	    cmocka_unit_test(number_is_read_back),
+		cmocka_unit_test(window_visits_everything), cmocka_unit_test(messages_differ),
+		cmocka_unit_test(last_byte_is_the_number),  cmocka_unit_test(text_repeats),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -16,9 +16,14 @@ import sections # pylint: disable=wrong-import-position
 import speed # pylint: disable=wrong-import-position
 import stats # pylint: disable=wrong-import-position
 
-URNIC = types.SimpleNamespace(switch=None)
+URNIC = types.SimpleNamespace(switch=None, programs=None)
 ALL = [make(URNIC, None, 1, False) for make in sections.ALL.values()]
+TABLES = [s for s in ALL if s.rows]
 SIZE, STAGES = ALL[0], next(s for s in ALL if s.name == "stages")
+
+
+def verdicts(raw):
+    return {s.name: speed.verdicts(raw, s.name, s.rows) for s in TABLES}
 
 
 def rows():
@@ -60,12 +65,26 @@ class Report(unittest.TestCase):
                       ("size", "other"): "there is no iperf3 <here>"}
 
     def test_text(self):
-        text = report.text({"machine": "one"}, ALL, self.summary, speed.verdicts([]), self.notes)
+        text = report.text({"machine": "one"}, ALL, self.summary, verdicts([]), self.notes)
         self.assertRegex(text, r"urnic WRITE +64\.00 +65,536")
         self.assertIn("size: iperf3, loopback, other: there is no iperf3 <here>", text)
         self.assertRegex(text, r"64 KiB WRITE, of limit .* 85.0 % +130.0 % +not measured")
+        self.assertRegex(text, r"10,000 connections by CM.* 2,000/s +10,000/s +not measured")
         # 10 * 2 of emit; idle does not count as cost.
         self.assertRegex(text, r"all but idle +20\.00")
+
+    def test_what_the_figures_of_a_table_were_made_of(self):
+        raw = [stats.Row(1, "urnicd", "write", "WRITE", "write", "gbps", 20.0),
+               stats.Row(1, "urnicd", "idle", "asleep", "idle", "cpu", 0.015),
+               stats.Row(1, "urnicd", "write", "embedded WRITE", "write", "gbps", 40.0)]
+        title, columns, lines = report.speed_runs(stats.summarize(raw), "urnicd")
+        self.assertIn("made of", title)
+        self.assertEqual(columns, ["Gb/s", "% of a core"])
+        self.assertEqual(lines[:2], [("WRITE", [20.0, None]), ("asleep", [None, 1.5])])
+        text = report.text({}, TABLES, stats.summarize(raw),
+                           {s.name: speed.verdicts(raw, s.name, s.rows) for s in TABLES}, {})
+        self.assertRegex(text, r"64 KiB WRITE, program to program, of embedded +50.0 % .* 80.0 %  must reached")
+        self.assertRegex(text, r"CPU of urnicd.* 1.5 % .* must reached")
 
     def test_figures(self):
         for value, text in ((0, "0"), (0.1234, "0.123"), (1.234, "1.23"), (123.45, "123.5"),
@@ -91,9 +110,9 @@ class Report(unittest.TestCase):
                              (64, 96, "3"))
 
     def test_json(self):
-        data = json.loads(json.dumps(report.as_json({}, self.summary, speed.verdicts(rows()),
-                                                    self.notes)))
+        data = json.loads(json.dumps(report.as_json({}, self.summary, verdicts(rows()), self.notes)))
         self.assertEqual(data["speed"][0]["verdict"], "not measured")
+        self.assertEqual(data["urnicd"][0]["verdict"], "not measured")
         self.assertEqual(data["not_measured"][0]["section"], "size")
 
     def test_scripts_of_plots(self):
@@ -117,7 +136,7 @@ class Report(unittest.TestCase):
                 self.assertNotIn(page.OTHERS[0], found)
 
     def test_page_is_whole_and_needs_nothing_else(self):
-        text = page.page({"machine": "<b>&"}, ALL, self.summary, speed.verdicts([]), self.notes, 3)
+        text = page.page({"machine": "<b>&"}, ALL, self.summary, verdicts([]), self.notes, 3)
         parser = Html()
         parser.feed(text)
         self.assertEqual((parser.open, parser.wrong), ([], []))

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A urnicd with two nodes, and programs that are attached to it: how they are run."""
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+
+from runner import Failed, Missing, last
+
+PATIENCE = 30           # seconds until a program says that it is ready
+ADDRESS_B = "10.0.0.2"  # of node b in config/two-nodes.ini
+SERVICE = 7000          # service of connection management, of one dataplane
+IDLE_EACH = 100         # clients of one process that only has them attached
+SETTLE = 1              # seconds, until what was busy has gone to sleep
+
+
+class Programs:
+    """Where they are built, and what they are given."""
+
+    def __init__(self, project, build, perf):
+        self.project = project
+        self.urnicd = os.path.join(build, "apps/urnicd/urnicd")
+        self.urnicctl = os.path.join(build, "apps/urnicctl/urnicctl")
+        self.perf = os.path.join(build, perf)
+
+    def need(self):
+        for path in (self.urnicd, self.urnicctl, self.perf):
+            if not os.access(path, os.X_OK):
+                raise Missing(f"not built: there is no {os.path.basename(path)}")
+
+
+def more_descriptors():
+    """A client has about ten; children inherit the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def said(process, words, seconds=PATIENCE):
+    """Wait until it says something with these words, on its standard error."""
+    end = time.monotonic() + seconds
+    text = b""
+    while words.encode() not in text:
+        ready = select.select([process.stderr], [], [], max(0, end - time.monotonic()))[0]
+        piece = os.read(process.stderr.fileno(), 4096) if ready else b""
+        text += piece
+        if not piece:
+            name = os.path.basename(process.args[0])
+            how = f"did not say '{words}' within {seconds} s" if not ready else "ended early"
+            raise Failed(f"{name} {how}{last(text.decode(errors='replace'))}")
+
+
+def cpu_seconds(pid):
+    """CPU time that all threads of a process have used: user and system."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+        words = f.read().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Nicd:
+    """A urnicd with config/two-nodes.ini, its defaults, and a socket of its own. To be closed."""
+
+    def __init__(self, runner, programs):
+        programs.need()
+        more_descriptors()
+        self.runner = runner
+        self.programs = programs
+        self.socket = os.path.join(runner.dir, "nicd.sock")
+        self.others = []
+        path = os.path.join(runner.dir, "nicd.ini")
+        with open(os.path.join(programs.project, "config/two-nodes.ini"), encoding="utf-8") as f:
+            text = f.read()
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"[urnicd]\nsocket = {self.socket}\n{text}")
+        self.process = runner.start([programs.urnicd, "-c", path])
+        try:
+            said(self.process, "listening at")
+        except Failed:
+            self.close()
+            raise
+
+    def close(self):
+        for p in self.others:
+            self.runner.end(p)
+        self.runner.end(self.process)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def alive(self):
+        if self.process.poll() is not None:
+            raise Failed(f"urnicd ended with {self.process.returncode}"
+                         f"{last(self.runner.end(self.process)[1])}")
+
+    def pair(self, op, seconds, *args):
+        """Two programs, one on each node. Returns the JSON of the one that measures."""
+        both = [self.programs.perf, op, "--attach", self.socket, "--connect", "cm", "--json"]
+        foreign = [a for a in args if a == "--foreign"]
+        listener = self.runner.start([*both, "--node", "b", "--listen", str(SERVICE), *foreign])
+        try:
+            said(listener, "waiting for the other side")
+            out = self.runner.run([*both, "--node", "a", "--peer", f"{ADDRESS_B}:{SERVICE}",
+                                   "--duration", f"{seconds:g}", *args], 60 + 10 * seconds)
+            self.runner.finish(listener, PATIENCE)
+        finally:
+            self.runner.end(listener)
+        self.alive()
+        return json.loads(out)
+
+    def asleep(self, clients, node):
+        """Programs that have so many clients attached, all asleep on their completion channels."""
+        started = []
+        while clients > 0:
+            n = min(clients, IDLE_EACH)
+            started.append(self.runner.start(
+                [self.programs.perf, "idle", "--attach", self.socket, "--node", node,
+                 "--clients", str(n)]))
+            self.others.append(started[-1])
+            clients -= n
+        for p in started:
+            said(p, "asleep")
+
+    def cpu(self, seconds):
+        """Its share of a core while nothing moves."""
+        time.sleep(SETTLE)
+        begin, used = time.monotonic(), cpu_seconds(self.process.pid)
+        time.sleep(seconds)
+        used = cpu_seconds(self.process.pid) - used
+        self.alive()
+        return used / (time.monotonic() - begin)
+
+    def connect(self, connections):
+        """Set-ups a second."""
+        out = self.runner.run([self.programs.perf, "connect", "--attach", self.socket, "--conns",
+                               str(connections), "--json"], 60 + connections / 100)
+        return json.loads(out)["conn_rate"]
+
+
+def kill(runner, programs, kills, count):
+    """kill -9 of one of `count` busy programs, `kills` times: what test/e2e/urnicd_kill.py found,
+    which says on standard error how far it is."""
+    programs.need()
+    command = [sys.executable, "-B", os.path.join(programs.project, "test/e2e/urnicd_kill.py"),
+               programs.urnicd, programs.perf, "--urnicctl", programs.urnicctl, "--kills",
+               str(kills), "--programs", str(count), "--json"]
+    process = runner.start(command, said=runner.said)
+    try:
+        out, _ = process.communicate(timeout=120 + 5 * kills)
+    finally:
+        rest = runner.end(process, signal.SIGTERM)[0]
+    try:
+        return json.loads(out or rest)
+    except ValueError:
+        raise Failed(f"urnicd_kill.py ended with {process.returncode} and printed no JSON") from None
