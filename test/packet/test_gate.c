@@ -410,6 +410,143 @@ asked_again(void **state)
 	}
 }
 
+/*
+ * What is behind a gap that was asked for comes again with it. Were it asked for once more
+ * when it is dropped, what was asked for would find that NAK on its way, and be dropped, too.
+ */
+static void
+asked_once(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	probe_recv(&p, 0, 64, 0);
+	set(&p, p.pd, true);
+	probe_send(&p, SEND_ONLY, RQ(0), 40, 0);
+	some_turns(&p);
+	set(&p, p.pd, false);
+	expect_aeth(&p, RQ(0), NAK_SEQ, 0);
+	set(&p, p.pd, true);
+	probe_send(&p, SEND_ONLY, RQ(3), 40, 3); /* it was on its way */
+	some_turns(&p);
+	probe_send(&p, SEND_ONLY, RQ(0), 40, 0);
+	some_turns(&p);
+	expect_count(&p, DROP_MEMORY, 2);
+	set(&p, p.pd, false);
+	expect_recv(&p, 0, SUCCESS);
+	expect_aeth(&p, RQ(0), SYN_ACK, 1);
+	expect_silence(&p);
+	expect_count(&p, TX_NAKS, 1);
+	probe_close(&p);
+}
+
+static void
+send_quietly(struct probe *p, uint32_t psn)
+{
+	struct frame f = frame_of(SEND_ONLY, psn);
+
+	f.len = 40;
+	probe_put(p, &f);
+}
+
+/* A SEND comes again for its acknowledgement, which it gets: now, or when its memory has answered. */
+static void
+acknowledged_again(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.delay_seed = 1, .delay_polls = 1});
+	probe_recv(&p, 0, 64, 0);
+	probe_recv(&p, 64, 64, 1);
+	send_quietly(&p, RQ(0));
+	expect_recv(&p, 0, SUCCESS);
+	expect_silence(&p);
+	set(&p, p.pd, true);
+	probe_send(&p, SEND_ONLY, RQ(0), 40, 0);
+	expect_aeth(&p, RQ(0), SYN_ACK, 1);
+	expect_count(&p, DROP_MEMORY, 0);
+	set(&p, p.pd, false);
+	p.hold = true;
+	send_quietly(&p, RQ(1));
+	probe_turn(&p, 0);
+	set(&p, p.pd, true);
+	probe_send(&p, SEND_ONLY, RQ(1), 40, 0);
+	probe_send(&p, SEND_ONLY, RQ(1), 40, 0);
+	some_turns(&p);
+	expect_count(&p, DROP_MEMORY, 2); /* nothing more waits for it */
+	expect_silence(&p);
+	p.hold = false;
+	set(&p, p.pd, false);
+	expect_recv(&p, 1, SUCCESS);
+	expect_aeth(&p, RQ(1), SYN_ACK, 2);
+	expect_silence(&p);
+	probe_close(&p);
+}
+
+/* A response that was asked for again is taken, or what makes it might close the gate each time. */
+static void
+answer_asked_for(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	for (int selective = 0; selective < 2; selective++) {
+		probe_open(&p, &(struct probe_config){.selective = selective});
+		probe_post(&p, URN_WR_RDMA_READ, URN_WRF_SIGNALED, 0, 2 * MTU, 0, 6);
+		expect_frame(&p, READ_REQ, SQ(0));
+		for (int i = 0; i < 2; i++) {
+			set(&p, p.pd, true);
+			probe_resp(&p, i ? READ_ONLY : READ_FIRST, SQ(i), MTU, 3);
+			some_turns(&p);
+			expect_count(&p, DROP_MEMORY, (uint64_t)i + 1);
+			set(&p, p.pd, false);
+			for (int k = 0; k < 100; k++)
+				probe_turn(&p, 1000000);
+			expect_frame(&p, READ_REQ, SQ(i));
+			p.looked = p.seen_n;
+			set(&p, p.pd, true);
+			probe_resp(&p, i ? READ_ONLY : READ_FIRST, SQ(i), MTU, 3);
+			some_turns(&p);
+			expect_count(&p, DROP_MEMORY, (uint64_t)i + 1);
+		}
+		expect_sent(&p, 6, SUCCESS);
+		set(&p, p.pd, false);
+		probe_close(&p);
+	}
+}
+
+/* The peer may have dropped what was repeated of ourselves: what it asks for is repeated once more. */
+static void
+goes_back_again(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.retry_cnt = 7});
+	probe_post(&p, URN_WR_RDMA_READ, URN_WRF_SIGNALED, 0, 64, 0, 6);
+	probe_post(&p, URN_WR_SEND, URN_WRF_SIGNALED, 0, 64, 0, 7);
+	expect_frame(&p, READ_REQ, SQ(0));
+	expect_frame(&p, SEND_ONLY, SQ(1));
+	set(&p, p.pd, true);
+	probe_resp(&p, READ_ONLY, SQ(0), 64, 1);
+	some_turns(&p);
+	set(&p, p.pd, false);
+	for (int i = 0; i < 2; i++) {
+		expect_frame(&p, READ_REQ, SQ(0));
+		expect_frame(&p, SEND_ONLY, SQ(1));
+		expect_silence(&p);
+		probe_ack(&p, SQ(1), NAK_SEQ, 1);
+	}
+	expect_silence(&p); /* not without progress */
+	probe_resp(&p, READ_ONLY, SQ(0), 64, 1);
+	expect_sent(&p, 6, SUCCESS);
+	probe_ack(&p, SQ(1), SYN_ACK, 2);
+	expect_sent(&p, 7, SUCCESS);
+	probe_close(&p);
+}
+
 /* A QP in the error state is flushed whether or not. */
 static void
 errors(void **state)
@@ -439,6 +576,10 @@ main(void)
 		cmocka_unit_test(answers_to_nothing),
 		cmocka_unit_test(asked_for),
 		cmocka_unit_test(comes_unasked),
+		cmocka_unit_test(asked_once),
+		cmocka_unit_test(acknowledged_again),
+		cmocka_unit_test(answer_asked_for),
+		cmocka_unit_test(goes_back_again),
 		cmocka_unit_test(asked_again),
 		cmocka_unit_test(datagrams),
 		cmocka_unit_test(told),
