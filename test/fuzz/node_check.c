@@ -426,7 +426,7 @@ is_last(uint8_t op)
 static const char *
 judge_response(const struct node *n, const struct urn_qp *qp, const struct frame *f)
 {
-	bool late = n->cfg.late || n->cfg.failing;
+	bool late = n->cfg.late || n->cfg.failing || n->space;
 
 	for (uint32_t i = 0; !late && qp->rec && i <= qp->rec_mask; i++) {
 		const struct urn_rec *rec = &qp->rec[i];
