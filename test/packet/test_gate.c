@@ -398,6 +398,7 @@ asked_again(void **state)
 		some_turns(&p);
 		expect_count(&p, DROP_MEMORY, 0);
 		expect_count(&p, DUPLICATES, 2);
+		assert_int_equal(p.qp->rec_pending, 2);
 		p.hold = false;
 		set(&p, p.pd, false);
 		expect_frame(&p, READ_ONLY, RQ(0));
