@@ -12,15 +12,16 @@ static inline const uint8_t *
 l3_words_mac(unsigned int byte)
 {
 	static const uint8_t all[6] = {255, 255, 255, 255, 255, 255}, none[6], group[6] = {1, 2, 3};
-	const uint8_t *const mac[] = {us_mac, peer_mac, other_mac, peer_mac, other_mac, all, none, group};
+	const uint8_t *const mac[] = {us_mac,	 peer_mac, other_mac, peer_mac,
+				      other_mac, all,	   none,      group};
 
 	return mac[byte & 7];
 }
 
 /* Write the frame of a kind, with these addresses, to f[L3_ROOM]. returns: its length */
 static inline uint32_t
-l3_words(uint8_t *f, uint8_t kind, uint8_t how, const uint8_t *mac, const uint8_t *a, const uint8_t *b,
-	 const uint8_t *c)
+l3_words(uint8_t *f, uint8_t kind, uint8_t how, const uint8_t *mac, const uint8_t *a,
+	 const uint8_t *b, const uint8_t *c)
 {
 	switch (kind & 3) {
 	case 0:

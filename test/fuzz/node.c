@@ -124,8 +124,8 @@ reg_here(struct node *n, uint32_t access)
 
 	if (!n->space)
 		return reg(n, n->pd, region(n), NODE_LEN, NODE_VA, access);
-	if (urn_mem_add_foreign(n->mem, n->pd, n->space, (uintptr_t)region(n), NODE_LEN, NODE_VA, access,
-				&key, why, sizeof(why)) != 0)
+	if (urn_mem_add_foreign(n->mem, n->pd, n->space, (uintptr_t)region(n), NODE_LEN, NODE_VA,
+				access, &key, why, sizeof(why)) != 0)
 		fuzz_fail("a foreign region: %s", why);
 	return key;
 }

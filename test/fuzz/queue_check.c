@@ -12,8 +12,10 @@
 
 struct urn_work *__real_urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp);
 struct urn_work *__wrap_urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp);
-struct urn_recv *__real_urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad, uint64_t *wr_id);
-struct urn_recv *__wrap_urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad, uint64_t *wr_id);
+struct urn_recv *__real_urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad,
+					 uint64_t *wr_id);
+struct urn_recv *__wrap_urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad,
+					 uint64_t *wr_id);
 
 /* Operations by what they may do; of enum urn_abi_wr_op. */
 #define BIT(op) (1u << URN_WR_##op)

@@ -428,10 +428,11 @@ words_state(struct fuzz_in *in, unsigned int *qp)
 }
 
 bool
-words_begin(const struct words *w, uint8_t how, unsigned int qp, unsigned int k, struct node_send *s,
-	    struct words_recv *r)
+words_begin(const struct words *w, uint8_t how, unsigned int qp, unsigned int k,
+	    struct node_send *s, struct words_recv *r)
 {
-	static const uint8_t ops[] = {URN_WR_RDMA_READ, URN_WR_SEND, URN_WR_FETCH_ADD, URN_WR_RDMA_WRITE};
+	static const uint8_t ops[] = {URN_WR_RDMA_READ, URN_WR_SEND, URN_WR_FETCH_ADD,
+				      URN_WR_RDMA_WRITE};
 
 	if (k >= (how & 7u))
 		return false;
@@ -455,7 +456,10 @@ words_begin(const struct words *w, uint8_t how, unsigned int qp, unsigned int k,
 
 /* ---- what came before */
 
-enum { PAST = sizeof(((struct words_past *)NULL)->frame) / sizeof(((struct words_past *)NULL)->frame[0]) };
+enum {
+	PAST = sizeof(((struct words_past *)NULL)->frame) /
+	       sizeof(((struct words_past *)NULL)->frame[0])
+};
 
 void
 words_came(struct words_past *past, const uint8_t *bytes, uint32_t len)

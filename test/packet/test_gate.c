@@ -451,7 +451,8 @@ send_quietly(struct probe *p, uint32_t psn)
 	probe_put(p, &f);
 }
 
-/* A SEND comes again for its acknowledgement, which it gets: now, or when its memory has answered. */
+/* A SEND comes again for its acknowledgement, which it gets: now, or when its memory has answered.
+ */
 static void
 acknowledged_again(void **state)
 {
@@ -518,7 +519,8 @@ answer_asked_for(void **state)
 	}
 }
 
-/* The peer may have dropped what was repeated of ourselves: what it asks for is repeated once more. */
+/* The peer may have dropped what was repeated of ourselves: what it asks for is repeated once more.
+ */
 static void
 goes_back_again(void **state)
 {

@@ -200,9 +200,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(too_many_elements), cmocka_unit_test(too_much_inline),
-		cmocka_unit_test(too_long),	     cmocka_unit_test(fetches),
-		cmocka_unit_test(handles),	     cmocka_unit_test(no_place),
+		cmocka_unit_test(too_many_elements),
+		cmocka_unit_test(too_much_inline),
+		cmocka_unit_test(too_long),
+		cmocka_unit_test(fetches),
+		cmocka_unit_test(handles),
+		cmocka_unit_test(no_place),
 		cmocka_unit_test(taken),
 	};
 

@@ -48,8 +48,10 @@ sim_node_check_pools(struct sim_node *n, bool noise)
 		sim_fail(n->s, "node %u: QPs are still scheduled", n->id);
 	if (tp->ops_n || tp->burst_n || tp->txd_n)
 		sim_fail(n->s, "node %u: memory operations were not executed", n->id);
-	if (!noise && (tp->c.v[URN_C_EVENT_LOST] || tp->c.v[URN_C_CQ_OVERRUN] || tp->c.v[URN_C_BAD_WQE]))
-		sim_fail(n->s, "node %u: events or completions were lost, or requests called bad", n->id);
+	if (!noise &&
+	    (tp->c.v[URN_C_EVENT_LOST] || tp->c.v[URN_C_CQ_OVERRUN] || tp->c.v[URN_C_BAD_WQE]))
+		sim_fail(n->s, "node %u: events or completions were lost, or requests called bad",
+			 n->id);
 }
 
 /* QPs are destroyed already. */

@@ -134,9 +134,7 @@ open_end(struct sim *s, struct sim_end *e, struct sim_node *n, struct sim_end *p
 	e->m_win = MODEL_NO_KEY;
 	e->client = n->host ? sim_host_client(n, &e->rng) : NULL;
 	e->bells = e->client ? e->client->bells : n->db;
-	e->space = e->client	     ? NULL
-		   : n->srq_q.hdr ? n->srq_space
-				  : sim_space_draw(n, 3300 + e->id);
+	e->space = e->client ? NULL : n->srq_q.hdr ? n->srq_space : sim_space_draw(n, 3300 + e->id);
 	e->key_all = e->client ? e->client->key_all : e->space ? e->space->key_all : n->key_all;
 	e->m_all = e->client ? e->client->m_all : e->space ? e->space->m_all : n->m_all;
 	open_memory(e);

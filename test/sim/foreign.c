@@ -9,8 +9,8 @@
 
 #include "packet/worker.h"
 
-#define RIGHTS                                                                                \
-	(URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ |          \
+#define RIGHTS                                                                       \
+	(URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | \
 	 URN_ACCESS_REMOTE_ATOMIC | URN_ACCESS_MW_BIND)
 
 enum { POLLS = 100000 }; /* of memory, until a QP counts as stuck */
@@ -35,14 +35,14 @@ sim_spaces_open(struct sim_node *n)
 }
 
 uint32_t
-sim_space_region(struct sim_node *n, struct sim_space *sp, uint32_t off, uint32_t len, uint32_t access,
-		 int *m)
+sim_space_region(struct sim_node *n, struct sim_space *sp, uint32_t off, uint32_t len,
+		 uint32_t access, int *m)
 {
 	char why[160] = "";
 	uint32_t key = 0;
 
-	if (urn_mem_add_foreign(n->mem, sp->pd, sp->space, (uintptr_t)(n->ram + off), len, SIM_VA + off,
-				access, &key, why, sizeof(why)) != 0)
+	if (urn_mem_add_foreign(n->mem, sp->pd, sp->space, (uintptr_t)(n->ram + off), len,
+				SIM_VA + off, access, &key, why, sizeof(why)) != 0)
 		sim_fail(n->s, "node %u: a region could not be registered: %s", n->id, why);
 	*m = sim_model_key(n, off, len, access);
 	return key;
@@ -83,9 +83,10 @@ sim_spaces_work(struct sim_node *n)
 		note_gate(n, sp);
 		if (sp->stalled || s->now < sp->due || worker_waits(sp->space) == 0)
 			continue;
-		worker_do(sp->space, sim_between(&sp->rng, 1, 8), failing && sim_one_in(&sp->rng, 200));
+		worker_do(sp->space, sim_between(&sp->rng, 1, 8),
+			  failing && sim_one_in(&sp->rng, 200));
 		sp->due = s->now + (sim_one_in(&sp->rng, 16) ? sim_rnd(&sp->rng, 30000)
-							      : sim_rnd(&sp->rng, 2000));
+							     : sim_rnd(&sp->rng, 2000));
 	}
 }
 
@@ -159,13 +160,15 @@ sim_spaces_close(struct sim_node *n)
 		struct sim_space *sp = &n->space[i];
 
 		if (urn_memx_gate(n->memx)->pd[sp->pd])
-			sim_fail(n->s, "node %u: the gate of domain %u stays closed", n->id, sp->pd);
+			sim_fail(n->s, "node %u: the gate of domain %u stays closed", n->id,
+				 sp->pd);
 		if (urn_mem_kill_mr(n->mem, sp->key_all, &region) == 0)
 			urn_mem_free_mr(n->mem, region);
 		else
 			sim_fail(n->s, "node %u: a window is still bound to foreign memory", n->id);
 		if (urn_mem_dealloc_pd(n->mem, sp->pd) != 0)
-			sim_fail(n->s, "node %u: protection domain %u is still used", n->id, sp->pd);
+			sim_fail(n->s, "node %u: protection domain %u is still used", n->id,
+				 sp->pd);
 		worker_close(sp->space);
 		sp->space = NULL;
 	}

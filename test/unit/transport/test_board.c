@@ -322,11 +322,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gaps),		cmocka_unit_test(judged_by_distance),
-		cmocka_unit_test(judged_by_time), cmocka_unit_test(asked_in_parts),
-		cmocka_unit_test(news),		cmocka_unit_test(full),
-		cmocka_unit_test(missed_is_a_gap), cmocka_unit_test(missed_ahead),
-		cmocka_unit_test(missed_known),	cmocka_unit_test(missed_full),
+		cmocka_unit_test(gaps),
+		cmocka_unit_test(judged_by_distance),
+		cmocka_unit_test(judged_by_time),
+		cmocka_unit_test(asked_in_parts),
+		cmocka_unit_test(news),
+		cmocka_unit_test(full),
+		cmocka_unit_test(missed_is_a_gap),
+		cmocka_unit_test(missed_ahead),
+		cmocka_unit_test(missed_known),
+		cmocka_unit_test(missed_full),
 		cmocka_unit_test(random_stretches),
 	};
 
