@@ -37,9 +37,9 @@ struct urn_gap {
 
 struct urn_board {
 	uint32_t base;       /* everything before it is settled */
-	uint32_t high;       /* one past the newest that came; base: none did */
+	uint32_t high;       /* one past the newest that came, or was missed; base: none did */
 	uint32_t n;          /* of gap[] in use */
-	struct urn_gap gap[URN_BOARD_GAPS]; /* in PSN order, none empty, none touching */
+	struct urn_gap gap[URN_BOARD_GAPS]; /* in PSN order, none empty; they touch where responses were missed */
 };
 
 /* What urn_board_came() found out about the wire, for the thresholds. */

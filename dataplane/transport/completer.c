@@ -431,6 +431,9 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 	}
 	if (urn_psn_diff(psn, qp->una) < 0)
 		return; /* late: that was dealt with */
+	/* What the peer asks for it may have dropped after we went back of ourselves. */
+	if (syndrome == URN_NAK_SEQ && unlikely(qp->flags & URN_QPF_OWN_BACK))
+		qp->flags &= ~(uint32_t)(URN_QPF_OWN_BACK | URN_QPF_WENT_BACK);
 	if (!acked(tp, qp, psn) && !overtook(tp, qp, psn, syndrome)) {
 		lost(tp, qp);
 		return;

@@ -400,14 +400,12 @@ uint64_t urn_repair_look(struct urn_tp *tp, struct urn_qp *qp);
 /* Take in a selective acknowledgement. returns false when there is no room to */
 bool urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 enum urn_keep { URN_KEEP_DONE, URN_KEEP_AGAIN, URN_KEEP_NO_ROOM };
-
 /* Keep a response ahead of its turn; when it is kept already, or there is no room, it stays the caller's. */
 enum urn_keep urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
-/*
- * A response came and could not be taken: it is asked for again, until it comes.
- * returns: is that noted? Not where the peer does not repeat selectively.
- */
+/* A response was dropped: ask for it, until it comes. returns: is that noted? Not without SACKs. */
 bool urn_repair_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
+/* Is it the response that is due, and was asked for again? */
+bool urn_repair_asked(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn);
 /* The kept response whose turn has come, or is over. NULL: none */
 struct rte_mbuf *urn_repair_take(struct urn_tp *tp, struct urn_qp *qp);
 /* A response came in its turn. */
@@ -434,9 +432,13 @@ void urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /* ---- responder.c, resp_finish.c, resp_tx.c */
 
 void urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* Does a request that would be dropped unseen come again, and nothing else bring its answer? */
+bool urn_resp_must_answer(struct urn_qp *qp, struct rte_mbuf *m);
 /* A request was dropped unseen: ask for it again when the QP is served next. */
 void urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 void urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* A READ or atomic that comes again is answered from its record, whatever waits. Takes m. */
+void urn_resp_replay(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /* An acknowledgement is owed; now: it does not wait to be merged. */
 void urn_resp_owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now);
 /* The newest record that holds a PSN, for those come round again; NULL: none. */

@@ -46,6 +46,7 @@ enum urn_qp_flag {
 	URN_QPF_MAC = 1 << 17,      /* the template has the peer's MAC address */
 	URN_QPF_PROBE = 1 << 18,    /* a probe is to be sent: the tail may be lost */
 	URN_QPF_MISSED = 1 << 20,   /* responses were dropped for slow memory: all from una on is due again */
+	URN_QPF_OWN_BACK = 1 << 21, /* it went back for URN_QPF_MISSED: a NAK may have it go back once more */
 	URN_QPF_PARTS = 1 << 19,    /* parts of READs wait to be answered again: urn_repair.parts */
 	URN_QPF_REFUSED = 1 << 16,  /* responder refused for good and accepts no more */
 };
@@ -93,7 +94,8 @@ struct urn_qp {
 	uint32_t epsn;            /* next PSN to accept */
 	uint32_t done_psn;        /* newest PSN whose work is done: what an ACK names */
 	uint32_t msn;             /* messages completed */
-	uint32_t nak_psn;         /* valid with URN_QPF_NAK */
+	uint32_t nak_psn;         /* valid with URN_QPF_NAK; of a sequence NAK, which is for epsn: one past
+				   * the newest that is missing for certain */
 	struct urn_recv *recv;    /* receive of the SEND under way; NULL: none */
 	struct urn_rq rq;         /* with an SRQ: what was taken from there */
 	struct urn_srq *srq;      /* NULL: none */

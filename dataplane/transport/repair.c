@@ -295,6 +295,17 @@ urn_repair_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 	return true;
 }
 
+bool
+urn_repair_asked(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn)
+{
+	const struct urn_repair *r = urn_repair_of(tp, qp);
+
+	if (psn != response_due(qp))
+		return false;
+	return (qp->flags & URN_QPF_WENT_BACK) ||
+	       (r && r->resp.n && r->resp.gap[0].first == psn && r->resp.gap[0].tries);
+}
+
 struct rte_mbuf *
 urn_repair_take(struct urn_tp *tp, struct urn_qp *qp)
 {

@@ -148,6 +148,7 @@ urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
 	struct urn_work *w = qp->w_head;
 
 	qp->flags |= URN_QPF_WENT_BACK;
+	qp->flags &= ~(uint32_t)URN_QPF_OWN_BACK;
 	qp->since_ack = 0;
 	urn_peer_untime(tp, qp);
 	urn_repair_void(tp, qp); /* what the peer said that it keeps, it may have let go of */

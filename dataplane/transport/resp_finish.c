@@ -230,6 +230,16 @@ duplicate_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		URN_COUNT(tp, DROP_DUPLICATE);
 }
 
+void
+urn_resp_replay(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	if (urn_pkt(m)->op->flags & URN_OPF_ATOMIC)
+		duplicate_atomic(tp, qp, m);
+	else if (!duplicate_read(tp, qp, m))
+		return;
+	urn_tp_done(tp, m);
+}
+
 static void
 finish_nak(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {

@@ -289,11 +289,18 @@ send_sack(struct urn_tp *tp, struct urn_qp *qp)
 	return true;
 }
 
+/* The PSN that the NAK is for. */
+static uint32_t
+nak_for(const struct urn_qp *qp)
+{
+	return qp->nak_syn == URN_NAK_SEQ ? qp->epsn : qp->nak_psn;
+}
+
 /* returns false when there is no buffer */
 static bool
 send_nak(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (!send_aeth(tp, qp, qp->nak_psn, qp->nak_syn))
+	if (!send_aeth(tp, qp, nak_for(qp), qp->nak_syn))
 		return false;
 	/* It acknowledges all before it: an ACK that is owed goes with it. */
 	qp->flags &= ~(uint32_t)(URN_QPF_NAK | URN_QPF_ACK);
@@ -311,7 +318,7 @@ send_nak(struct urn_tp *tp, struct urn_qp *qp)
 static bool
 nak_ripe(const struct urn_qp *qp)
 {
-	return urn_psn_add(qp->done_psn, 1) == qp->nak_psn || (qp->flags & URN_QPF_CUT);
+	return urn_psn_add(qp->done_psn, 1) == nak_for(qp) || (qp->flags & URN_QPF_CUT);
 }
 
 /*
@@ -321,7 +328,7 @@ nak_ripe(const struct urn_qp *qp)
 static bool
 nak_void(const struct urn_qp *qp)
 {
-	return urn_psn_diff(qp->done_psn, qp->nak_psn) >= 0 || qp->state == URN_QPS_ERR;
+	return urn_psn_diff(qp->done_psn, nak_for(qp)) >= 0 || qp->state == URN_QPS_ERR;
 }
 
 /*

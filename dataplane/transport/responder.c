@@ -401,13 +401,30 @@ follows(const struct urn_qp *qp, struct rte_mbuf *m)
 	return p->payload_len <= qp->mtu && !((f & URN_OPF_NONZERO) && p->payload_len == 0);
 }
 
-/* What was missing has come: a NAK that is not sent yet is not needed. */
+/* All from what is due now to before PSN `end` is missing. */
+static void
+ask_for(struct urn_tp *tp, struct urn_qp *qp, uint32_t end)
+{
+	qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
+	qp->nak_syn = URN_NAK_SEQ;
+	qp->nak_psn = end;
+	urn_tp_sched(tp, qp);
+}
+
+/*
+ * What was missing has come, and was accepted or refused. A NAK that is not sent yet is
+ * not needed, unless more was dropped behind: of that the peer will hear nothing else.
+ */
 static void
 gap_closed(struct urn_qp *qp)
 {
-	qp->flags &= ~(uint32_t)URN_QPF_GAP;
-	if ((qp->flags & URN_QPF_NAK) && qp->nak_syn == URN_NAK_SEQ)
-		qp->flags &= ~(uint32_t)URN_QPF_NAK;
+	bool more = urn_psn_diff(qp->epsn, qp->nak_psn) < 0 &&
+		    !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT));
+
+	if (!(qp->flags & URN_QPF_NAK) || qp->nak_syn != URN_NAK_SEQ)
+		qp->flags &= ~(uint32_t)URN_QPF_GAP;
+	else if (!more)
+		qp->flags &= ~(uint32_t)(URN_QPF_GAP | URN_QPF_NAK);
 }
 
 static void
@@ -415,8 +432,6 @@ accept_in_order(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	uint16_t f = urn_pkt(m)->op->flags;
 
-	if (unlikely(qp->flags & URN_QPF_GAP))
-		gap_closed(qp);
 	urn_pkt_begin(urn_pkt(m));
 	if (unlikely(!follows(qp, m)))
 		refuse(tp, qp, m, URN_NAK_INV_REQ);
@@ -428,6 +443,8 @@ accept_in_order(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		accept_read(tp, qp, m);
 	else
 		accept_atomic(tp, qp, m);
+	if (unlikely(qp->flags & URN_QPF_GAP))
+		gap_closed(qp);
 }
 
 /* Behind its turn: it was accepted before. */
@@ -441,7 +458,10 @@ duplicate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 	URN_COUNT(tp, DUPLICATES);
 	urn_pkt_begin(p);
-	urn_tp_hold(tp, m, qp, act);
+	if (unlikely(urn_tp_gated(tp, qp)) && act != URN_ACT_DUP)
+		urn_resp_replay(tp, qp, m); /* needs no memory, and shall wait for none */
+	else
+		urn_tp_hold(tp, m, qp, act);
 }
 
 /* Keep a packet ahead of its turn. returns false when it is not wanted. */
@@ -471,10 +491,7 @@ ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		 * One NAK a gap (IBTA 9.7.5.2.8); it waits until all before is done. Where
 		 * there is no room to keep anything, only a NAK tells that there is a gap.
 		 */
-		qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
-		qp->nak_syn = URN_NAK_SEQ;
-		qp->nak_psn = qp->epsn;
-		urn_tp_sched(tp, qp);
+		ask_for(tp, qp, urn_psn_add(qp->epsn, 1));
 	}
 	if (!kept)
 		urn_tp_drop(tp, m, URN_C_DROP_OOO);
@@ -515,10 +532,7 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 			urn_resp_owe_ack(tp, qp, true);
 	} else if (filled && qp->ooo &&
 	    !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
-		qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
-		qp->nak_syn = URN_NAK_SEQ;
-		qp->nak_psn = qp->epsn;
-		urn_tp_sched(tp, qp);
+		ask_for(tp, qp, urn_psn_add(qp->epsn, 1));
 	}
 }
 
@@ -532,18 +546,39 @@ urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp)
 	}
 }
 
+bool
+urn_resp_must_answer(struct urn_qp *qp, struct rte_mbuf *m)
+{
+	const struct urn_pkt *p = urn_pkt(m);
+	struct urn_pkt *last = qp->rx_head ? urn_pkt(qp->rx_tail) : NULL;
+
+	if (urn_psn_diff(p->psn, qp->epsn) >= 0)
+		return false;
+	if ((p->op->flags & (URN_OPF_READ | URN_OPF_ATOMIC)) || !last)
+		return true;
+	/* An acknowledgement: that of what waits in front of it says as much. */
+	if (last->action == URN_ACT_REQUEST)
+		last->ackreq = true;
+	return last->action != URN_ACT_REQUEST && last->action != URN_ACT_DUP;
+}
+
 void
 urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 {
 	int32_t d = urn_psn_diff(psn, qp->epsn);
+	bool owed = qp->flags & URN_QPF_NAK;
 
-	if (d < 0 || (d > 0 && (qp->flags & URN_QPF_RNR_SENT)) || (qp->flags & URN_QPF_NAK))
+	if (d < 0 || (d > 0 && (qp->flags & URN_QPF_RNR_SENT)) ||
+	    (owed && (qp->nak_syn != URN_NAK_SEQ || urn_psn_diff(psn, qp->nak_psn) < 0)))
 		return; /* it was done, or comes again anyway */
+	/*
+	 * So does what is behind a gap that was asked for. To ask twice would make us drop
+	 * what comes then, and the peer does not go back twice without progress.
+	 */
+	if (!owed && d > 0 && (qp->flags & URN_QPF_GAP))
+		return;
 	qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
-	qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
-	qp->nak_syn = URN_NAK_SEQ;
-	qp->nak_psn = qp->epsn;
-	urn_tp_sched(tp, qp);
+	ask_for(tp, qp, urn_psn_add(psn, 1));
 }
 
 void

@@ -50,14 +50,17 @@ drop_gated(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (p->op->flags & URN_OPF_REQUEST) {
 		/*
 		 * What we asked for is taken, or it may be dropped each time: a requester
-		 * goes back to a packet once, until there is progress.
+		 * goes back to a packet once, until there is progress. What comes again needs
+		 * no memory, and its peer may have no timer to ask for the answer once more.
 		 */
-		if (p->psn == qp->epsn && (qp->flags & (URN_QPF_GAP | URN_QPF_NAK)) == URN_QPF_GAP)
+		if ((p->psn == qp->epsn &&
+		     (qp->flags & (URN_QPF_GAP | URN_QPF_NAK)) == URN_QPF_GAP) ||
+		    urn_resp_must_answer(qp, m))
 			return false;
 		urn_resp_missed(tp, qp, p->psn);
 	} else if (p->opcode == URN_RC_ACK || p->opcode == URN_RC_SACK ||
-		   urn_psn_diff(p->psn, qp->next_psn) >= 0) {
-		return false; /* needs no memory, or answers nothing that was sent */
+		   urn_psn_diff(p->psn, qp->next_psn) >= 0 || urn_repair_asked(tp, qp, p->psn)) {
+		return false; /* needs no memory, answers nothing that was sent, or was asked for again */
 	} else if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) {
 		/* Of several each is asked for: there may be none behind it that tells of it. */
 		if (!urn_repair_missed(tp, qp, p->psn))

@@ -291,8 +291,10 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 		return serve_gated(tp, qp);
 	if (unlikely(qp->flags & URN_QPF_MISSED)) {
 		qp->flags &= ~(uint32_t)URN_QPF_MISSED;
-		if (qp->una != qp->next_psn && !(qp->flags & URN_QPF_RNR_WAIT))
+		if (qp->una != qp->next_psn && !(qp->flags & URN_QPF_RNR_WAIT)) {
 			urn_req_go_back(tp, qp);
+			qp->flags |= URN_QPF_OWN_BACK;
+		}
 	}
 	more = urn_resp_owes(qp) && urn_resp_tx(tp, qp, SHARE);
 	if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD)

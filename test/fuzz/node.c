@@ -7,6 +7,7 @@
 #include "common/test_asan.h"
 #include "common/test_eal.h"
 #include "packet/bare.h"
+#include "packet/worker.h"
 #include "wire/link.h"
 
 #include <errno.h>
@@ -114,6 +115,21 @@ reg(struct node *n, uint32_t pd, void *base, uint64_t len, uint64_t va, uint32_t
 	return key;
 }
 
+/* The region, or what else lies in its memory. */
+static uint32_t
+reg_here(struct node *n, uint32_t access)
+{
+	char why[160] = "";
+	uint32_t key;
+
+	if (!n->space)
+		return reg(n, n->pd, region(n), NODE_LEN, NODE_VA, access);
+	if (urn_mem_add_foreign(n->mem, n->pd, n->space, (uintptr_t)region(n), NODE_LEN, NODE_VA,
+				access, &key, why, sizeof(why)) != 0)
+		fuzz_fail("a foreign region: %s", why);
+	return key;
+}
+
 /* What the region has: all rights, and a type 2 window on its first half. */
 static void
 reg_region(struct node *n)
@@ -121,9 +137,8 @@ reg_region(struct node *n)
 	const uint32_t remote = URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC;
 	uint32_t fresh;
 
-	n->key = reg(n, n->pd, region(n), NODE_LEN, NODE_VA,
-		     URN_ACCESS_LOCAL_WRITE | remote | URN_ACCESS_MW_BIND);
-	n->key_local = reg(n, n->pd, region(n), NODE_LEN, NODE_VA, URN_ACCESS_LOCAL_WRITE);
+	n->key = reg_here(n, URN_ACCESS_LOCAL_WRITE | remote | URN_ACCESS_MW_BIND);
+	n->key_local = reg_here(n, URN_ACCESS_LOCAL_WRITE);
 	fuzz_check(urn_mem_alloc_mw(n->mem, n->pd, 2, &n->window) == 0);
 	fresh = n->window + 1;
 	if (n->q[0].qp &&
@@ -141,10 +156,15 @@ open_memory(struct node *n)
 		.delay_percent = n->cfg.late ? 60 : 1,
 		.delay_polls = 6,
 		.fail_per_million = n->cfg.failing ? 20000 : 0,
+		.foreign = NODE_GATE,
+		.max_pds = 4,
 	};
 	uint8_t *shut;
 
-	n->mem = urn_mem_create(256, 4);
+	n->mem = urn_mem_create(256, x.max_pds);
+	n->pace = NODE_PACE;
+	if (n->cfg.foreign)
+		fuzz_check((n->space = worker_open()) != NULL);
 	n->memx = urn_memx_create(&x);
 	n->ram = aligned_alloc(64, RAM);
 	fuzz_check(n->mem && n->memx && n->ram);
@@ -240,7 +260,7 @@ modify(struct node *n, struct node_qp *q, uint8_t state, uint32_t mask)
 		fuzz_check(i < 1000);
 		rc = urn_qp_modify(n->tp, q->qp, mask | URN_QPM_STATE, &a, why, sizeof(why));
 		if (rc == EAGAIN)
-			urn_tp_poll_memory(n->tp);
+			node_poll_memory(n);
 	}
 	if (rc != 0 && q->qp->state == before)
 		fuzz_fail("QP to state %u: %s", state, why);
@@ -320,7 +340,11 @@ come_to_rest(struct node *n)
 static void
 close_qp(struct node *n, struct node_qp *q)
 {
-	fuzz_check(bare_qp_stop(n->tp, q->qp));
+	urn_qp_stop(n->tp, q->qp);
+	for (int i = 0; !urn_qp_quiet(q->qp); i++) {
+		fuzz_check(i < 1000);
+		node_poll_memory(n);
+	}
 	urn_qp_destroy(n->tp, q->qp);
 	free(q->sq);
 	free(q->rq);
@@ -332,11 +356,24 @@ filled(const uint8_t *p, size_t len)
 	return p[0] == FILL && memcmp(p, p + 1, len - 1) == 0;
 }
 
+/* No gate stays closed, and the space goes with the last region. */
+static void
+close_space(struct node *n)
+{
+	fuzz_check(urn_memx_gate(n->memx)->closed == 0);
+	if (!n->space)
+		return;
+	node_dereg(n);
+	ASAN_UNPOISON_MEMORY_REGION(region(n), NODE_LEN);
+	worker_close(n->space);
+}
+
 void
 node_close(struct node *n)
 {
 	node_turn(n, 0);
 	n->neigh = 0;
+	n->pace = NODE_PACE;
 	come_to_rest(n);
 	node_check_end(n);
 	for (unsigned int i = 0; i < NODE_QPS; i++)
@@ -352,6 +389,7 @@ node_close(struct node *n)
 		fuzz_fail("%u and %u packet buffers are lost (or more came back than went)",
 			  rte_mempool_in_use_count(n->pool),
 			  rte_mempool_in_use_count(test_eal_pool()));
+	close_space(n);
 	urn_memx_destroy(n->memx);
 	urn_mem_destroy(n->mem);
 	free(n->scq.hdr);
@@ -465,6 +503,22 @@ node_state(struct node *n, unsigned int i, uint8_t state)
 
 /* ---- memory that goes and comes */
 
+void
+node_pace(struct node *n, uint8_t ops, bool fails)
+{
+	if (n->space && fails)
+		worker_do(n->space, 1, true);
+	n->pace = ops;
+}
+
+unsigned int
+node_poll_memory(struct node *n)
+{
+	if (n->space)
+		worker_do(n->space, NODE_PACE, false);
+	return urn_tp_poll_memory(n->tp);
+}
+
 uint32_t
 node_key(const struct node *n, unsigned int k)
 {
@@ -482,7 +536,7 @@ take_key(struct node *n, uint32_t *key)
 	fuzz_check(urn_mem_kill_mr(n->mem, *key, &r) == 0);
 	for (int i = 0; urn_memx_holds(n->memx, r); i++) {
 		fuzz_check(i < 1000);
-		urn_tp_poll_memory(n->tp);
+		node_poll_memory(n);
 	}
 	urn_mem_free_mr(n->mem, r);
 	*key = 0;

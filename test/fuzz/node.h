@@ -25,6 +25,8 @@ enum {
 	NODE_SHUT = 8192, /* bytes of the shut one */
 	NODE_QKEY = 0x11223344,
 	NODE_KEYS = 6,
+	NODE_PACE = 32,	 /* operations of a worker in a turn, when it is not slow */
+	NODE_GATE = 16,	 /* operations under way that close gates */
 	NODE_PEER_QPN = 0x7000, /* the peer's QPs, as ours; of the one that is looped: its own */
 };
 
@@ -45,6 +47,7 @@ struct node_config {
 	bool unresolved;      /* the address handle's MAC is not known at first */
 	bool scarce;	      /* one QP at a time may repair losses */
 	bool poor;            /* few packet buffers and little work at once */
+	bool foreign;	      /* the region is another process's: gates close before it (transport) */
 	uint32_t window, kept;
 	uint32_t mtu;
 	uint8_t timeout, retry_cnt, rnr_retry;
@@ -68,6 +71,8 @@ struct node {
 	struct urn_tp *tp;
 	struct urn_mem *mem;
 	struct urn_memx *memx;
+	struct urn_space *space; /* NULL: the region is mapped */
+	uint8_t pace;         /* operations of it that are carried out in a turn */
 	struct rte_mempool *pool;
 	struct frame_addr self, peer, other;
 	uint8_t *ram;
@@ -126,6 +131,13 @@ void node_state(struct node *n, unsigned int q, uint8_t state);
 /* Take the region's key away, or register it again. */
 void node_dereg(struct node *n);
 void node_rereg(struct node *n);
+/*
+ * The worker of the foreign region carries out so many operations a turn from now on;
+ * fails: it carries out one at once, which fails.
+ */
+void node_pace(struct node *n, uint8_t ops, bool fails);
+/* Answers of memory, where more is asked of it than a turn gives. returns: how many */
+unsigned int node_poll_memory(struct node *n);
 /* The peer is found to know selective acknowledgements, or not to. */
 void node_link(struct node *n, bool selective);
 /* The byte at an address that keys speak of; of no region: the first guard. */

@@ -6,6 +6,7 @@
 #include "common/test_asan.h"
 #include "common/test_eal.h"
 #include "common/test_sent.h"
+#include "packet/worker.h"
 
 #include <string.h>
 
@@ -106,6 +107,8 @@ node_turn(struct node *n, uint64_t ns)
 
 	n->now += ns;
 	node_deliver(n);
+	if (n->space)
+		worker_do(n->space, n->pace, false);
 	urn_tp_turn(n->tp, n->now);
 	if (n->in_n) {
 		node_trace_begin(n, &trace);

@@ -66,10 +66,11 @@ RTS, ERR, RTR = 1, 5, 7
 DEREG, REREG, NO_MAC, LOST_MAC, MAC, SELECTIVE = 0xa0, 0xff, 0x60, 0x80, 0, 0x91
 
 
-def head(flags=0x80, mtu=0, window=7, kept=0, timeout=10, retries=7, rnr=7, atomics=4, more=1, begun=0):
+def head(flags=0x80, mtu=0, window=7, kept=0, timeout=10, retries=7, rnr=7, atomics=4, more=1, begun=0,
+         foreign=0):
     """How the node is made; flags: 0x80 selective, 2 SRQ, 4 late memory; more: 1 probes, 0x10 loop, ..."""
     clock = timeout - 2 if timeout else 1
-    return bytes([flags, mtu | window << 2 | kept << 7, clock | retries << 4,
+    return bytes([flags, mtu | window << 2 | foreign << 6 | kept << 7, clock | retries << 4,
                   rnr | 3 << 3 | atomics << 5, 7, 0, more, begun])
 
 
@@ -211,6 +212,48 @@ def others():
     yield "limit", head(0x82, more=0x61) + receive(1) * 6 + frame("send_only", qp=1, how=9) * 5 + turns(3)
 
 
+# ---- what only the transport's target has: memory of another process (node_pace())
+
+def pace(ops, fails=False):
+    """So many operations a turn from now on (0..14), or none; one may fail at once."""
+    return world(0xe0 | fails << 4 | ops)
+
+
+def gates():
+    """Gates that close before foreign memory: for requests, responses, datagrams, acknowledgements."""
+    flood = b"".join(frame("send_only", i, 1, how=99) for i in range(8))
+    writes = frame("write_only", bits=1, length=99) * 8
+    for flags in (0x80, 0, 0x84, 0x98, 0x82):
+        def h(**more):
+            return head(flags, foreign=1, **more)
+        name = f"{flags:02x}"
+        yield f"in-{name}", h() + receive() * 20 + pace(0) + flood + turns(3) + flood + turns(3) + pace(2) + turns(9) + flood + turns(4)
+        yield f"slow-{name}", h() + receive() * 30 + pace(1) + (flood + turns(2)) * 4 + pace(14) + turns(4)
+        yield f"write-{name}", h(mtu=1) + pace(0) + writes + turns(2) + frame("write_only", 2, length=9) + turns(2) + \
+            pace(3) + turns(6) + writes + turns(3)
+        yield f"ud-{name}", h() + receive(2) * 20 + pace(0) + frame("ud", qp=2, how=99) * 8 + turns(3) + pace(9) + \
+            turns(3) + frame("ud", qp=2, how=99) * 3 + turns(2)
+        yield f"response-{name}", h() + ask(READ, 16384) + ask(READ, 600) + turns(2) + pace(0) + \
+            frame("response") * 9 + frame("response", 2) + frame("response", 4) + turns(3) + pace(4) + turns(9, 16) + \
+            frame("response") * 90 + turns(3)
+        yield f"responses-{name}", h(timeout=0) + (ask(READ, 600) + ask(ADD, 8)) * 2 + turns(3) + pace(0) + writes + \
+            frame("response") * 2 + turns(3, 20) + pace(8) + turns(9, 20) + frame("response") * 40
+        yield f"sack-{name}", h() + ask(SEND, 16384) + turns(8) + pace(0) + writes + turns(1) + sack(0xfffffff0) + \
+            frame("ack", -9) + turns(3) + pace(8) + turns(5) + sack(0xfffff000) + turns(5)
+        yield f"out-{name}", h() + pace(0) + writes + turns(1) + ask(SEND, 9999) + ask(SEND, 99, 2) + turns(3) + \
+            pace(9) + turns(9) + frame("ack", -3)
+        yield f"read-{name}", h() + frame("read", length=0x2800) + pace(0) + writes + turns(2) + \
+            frame("read", -7, length=1) + pace(5) + turns(20)
+        yield f"fails-{name}", h() + receive() * 9 + pace(0) + flood + turns(1) + pace(0, True) + turns(2) + pace(7) + turns(4)
+        yield f"gone-{name}", h() + receive() * 9 + pace(1) + flood + turns(2) + world(DEREG) + flood + turns(4) + world(REREG) + flood
+        yield f"error-{name}", h() + receive() * 9 + pace(0) + flood + ask(SEND, 999) + turns(2) + state(ERR) + turns(3) + pace(3) + turns(3)
+        yield f"again-{name}", h() + receive() * 20 + pace(0) + flood + bytes([AGAIN, 2, AGAIN, 5]) + turns(2) + pace(9) + \
+            bytes([AGAIN, 3, AGAIN, 4]) + turns(3) + flood + turns(2)
+        yield f"loop-{name}", h(more=0x11) + pace(1) + \
+            b"".join(receive(1) + ask(op, 5000 if op < ADD else 8, 1) for op in (SEND, WRITE, READ, ADD, SEND, READ)) + \
+            turns(60, 12) + pace(9) + turns(30, 14)
+
+
 # ---- what only a whole engine has (record.h from 0x80 on, target_engine.c)
 
 L3, LINK, CM, CALL, WIRE, TURNS, GUEST = 0x80, 0x83, 0x85, 0x89, 0x8c, 0x8e, 0x8f
@@ -312,7 +355,8 @@ def main():
         for target in ("transport", "engine"):
             write(f"{folder}/{target}", f"golden-{i:04d}", head + post(4) + post(2) + body)
     courses = [c for group in (selective, fetching, asked, others) for c in group()]
-    for target, more in (("transport", []), ("engine", list(around()))):
+    for target, more in (("transport", [("gate-" + name, data) for name, data in gates()]),
+                         ("engine", list(around()))):
         for name, data in courses + more:
             write(f"{folder}/{target}", f"course-{name}", data)
     print(f"{len(seen) * 2} inputs for parse, {len(kinds) + len(courses)} for transport")

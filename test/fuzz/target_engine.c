@@ -8,24 +8,19 @@
  * byte that nobody may write is written; QPs in the error state come to rest; other
  * programs are served afterwards; no packet buffer is lost.
  */
+#include "l3_words.h"
 #include "record.h"
 #include "whole.h"
 
 #include "common/test_link_mad.h"
-#include "unit/control/l3_frames.h"
 #include "wire/cm.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum { HISTORY = 8, BOTH = 3, SERVICE = 0x01061234 };
+enum { BOTH = 3, SERVICE = 0x01061234 };
 
-static struct {
-	uint8_t bytes[FRAME_ROOM];
-	uint32_t len;
-} history[HISTORY];
-static unsigned int history_n;
-
+static struct words_past past;
 static struct whole whole;
 
 int
@@ -65,10 +60,7 @@ now(const struct whole *w)
 static void
 arrive(struct whole *w, const uint8_t *bytes, uint32_t len, bool split)
 {
-	unsigned int at = history_n++ % HISTORY;
-
-	memcpy(history[at].bytes, bytes, len);
-	history[at].len = len;
+	words_came(&past, bytes, len);
 	whole_put(w, bytes, len, split);
 }
 
@@ -89,10 +81,11 @@ put(struct whole *w, struct fuzz_in *in,
 static void
 again(struct whole *w, uint8_t which)
 {
-	unsigned int at = which % HISTORY;
+	const uint8_t *bytes;
+	uint32_t len = words_again(&past, which, &bytes);
 
-	if (at < history_n)
-		whole_put(w, history[at].bytes, history[at].len, which & 0x80);
+	if (len)
+		whole_put(w, bytes, len, which & 0x80);
 }
 
 /* ---- the other stations */
@@ -109,16 +102,6 @@ some_gid(const struct whole *w, uint8_t byte, uint8_t room[16])
 	return room;
 }
 
-static const uint8_t *
-some_mac(uint8_t byte)
-{
-	static const uint8_t all[6] = {255, 255, 255, 255, 255, 255}, none[6];
-	const uint8_t *const mac[] = {peer_mac,	 other_mac, us_mac, peer_mac,
-				      other_mac, all,	    none,   peer_mac};
-
-	return mac[byte & 7];
-}
-
 static void
 put_l3(struct whole *w, struct fuzz_in *in)
 {
@@ -131,19 +114,8 @@ put_l3(struct whole *w, struct fuzz_in *in)
 	at = fuzz_u8(in);
 	with = fuzz_u8(in);
 	cut = fuzz_u8(in);
-	switch (kind & 3) {
-	case 0:
-		len = l3_arp(f, 1 + (how & 1), some_mac(how >> 1), a, b);
-		break;
-	case 1:
-		len = l3_echo(f, a, b, how);
-		break;
-	case 2:
-		len = l3_solicit(f, a, b, c, how & 1 ? some_mac(how >> 1) : NULL);
-		break;
-	default:
-		len = l3_advert(f, a, b, how & 1 ? some_mac(how >> 1) : NULL, how & 0x60);
-	}
+	/* The peer's first: what comes from us is not taken. */
+	len = l3_words(f, kind, how, l3_words_mac((how >> 1) + 1), a, b, c);
 	if (kind & 0x40)
 		f[at % len] = with;
 	if (kind & 0x20)
@@ -410,28 +382,11 @@ one_record(struct whole *w, struct fuzz_in *in)
 static void
 begin(struct whole *w, uint8_t how)
 {
-	static const uint8_t ops[] = {URN_WR_RDMA_READ, URN_WR_SEND, URN_WR_FETCH_ADD,
-				      URN_WR_RDMA_WRITE};
+	struct words_recv r;
+	struct node_send s;
 
 	for (unsigned int i = 0; i < NODE_QPS; i++)
-		for (unsigned int k = 0; k < (how & 7u); k++) {
-			struct words_recv r = {.qp = i,
-					       .addr = NODE_VA + 8192 + k * 4096ull,
-					       .lkey = w->mr->lkey,
-					       .len = 4096};
-			struct node_send s = {
-				.op = i == 2 ? URN_WR_SEND : ops[(k + (how >> 3)) % 4],
-				.flags = URN_WRF_SIGNALED,
-				.num_sge = 1,
-				.len = 700 * k + 8,
-				.addr = NODE_VA,
-				.remote = NODE_VA + 4096,
-				.lkey = w->mr->lkey,
-				.rkey = w->mr->rkey,
-			};
-
-			if (s.op == URN_WR_FETCH_ADD)
-				s.len = 8;
+		for (unsigned int k = 0; words_begin(now(w), how, i, k, &s, &r); k++) {
 			whole_post(w, i, &s);
 			whole_recv(w, &r);
 		}
@@ -449,7 +404,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < RECORD_HEAD)
 		return 0;
 	cfg = words_head(&in);
-	history_n = 0;
+	past.n = 0;
 	whole_open(&whole, &cfg, data[1] & 0x20);
 	begin(&whole, fuzz_u8(&in));
 	for (unsigned int i = 0; i < RECORD_MAX && fuzz_more(&in); i++)

@@ -9,13 +9,13 @@
  * Input: steps of a byte for what, and its bytes.
  */
 #include "fuzz.h"
+#include "l3_words.h"
 
 #include "common/test_asan.h"
 #include "common/test_eal.h"
 #include "common/test_sent.h"
 #include "control/l3.h"
 #include "control/neigh.h"
-#include "unit/control/l3_frames.h"
 
 #include <string.h>
 
@@ -119,15 +119,6 @@ some_gid(struct fuzz_in *in, uint8_t gid[16])
 			gid[i] = fuzz_u8(in);
 }
 
-static const uint8_t *
-some_mac(uint8_t byte)
-{
-	static const uint8_t all[6] = {255, 255, 255, 255, 255, 255}, none[6], multi[6] = {1, 2, 3};
-	const uint8_t *const mac[] = {us_mac, peer_mac, other_mac, peer_mac, other_mac, all, none, multi};
-
-	return mac[byte & 7];
-}
-
 static void
 made_frame(struct world *w, struct fuzz_in *in)
 {
@@ -137,20 +128,7 @@ made_frame(struct world *w, struct fuzz_in *in)
 	some_gid(in, a);
 	some_gid(in, b);
 	some_gid(in, c);
-	switch (kind & 3) {
-	case 0:
-		len = l3_arp(f, 1 + (how & 1), some_mac(how >> 1), a, b);
-		break;
-	case 1:
-		len = l3_echo(f, a, b, how);
-		break;
-	case 2:
-		len = l3_solicit(f, a, b, c, how & 1 ? some_mac(how >> 1) : NULL);
-		break;
-	default:
-		len = l3_advert(f, a, b, how & 1 ? some_mac(how >> 1) : NULL, how & 0x60);
-		break;
-	}
+	len = l3_words(f, kind, how, l3_words_mac(how >> 1), a, b, c);
 	at = fuzz_u8(in);
 	if (kind & 0x40)
 		f[at % len] = fuzz_u8(in);

@@ -9,15 +9,7 @@
 
 #include <string.h>
 
-enum { HISTORY = 8 };
-
-/* Frames that came last, for the wire to bring again. */
-static struct {
-	uint8_t bytes[FRAME_ROOM];
-	uint32_t len;
-} history[HISTORY];
-static unsigned int history_n;
-
+static struct words_past past;
 static struct node node;
 
 int
@@ -32,10 +24,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 static void
 arrive(struct node *n, const uint8_t *bytes, uint32_t len, bool split)
 {
-	unsigned int at = history_n++ % HISTORY;
-
-	memcpy(history[at].bytes, bytes, len);
-	history[at].len = len;
+	words_came(&past, bytes, len);
 	node_put(n, bytes, len, split);
 }
 
@@ -115,6 +104,8 @@ world(struct node *n, uint8_t what)
 		node_link(n, what & 1);
 	else if (what < 0xc0)
 		node_dereg(n);
+	else if (n->space && what >= 0xe0 && what != 0xff)
+		node_pace(n, what & 15, what & 16);
 	else
 		node_rereg(n);
 }
@@ -122,10 +113,11 @@ world(struct node *n, uint8_t what)
 static void
 again(struct node *n, uint8_t which)
 {
-	unsigned int at = which % HISTORY;
+	const uint8_t *bytes;
+	uint32_t len = words_again(&past, which, &bytes);
 
-	if (at < history_n)
-		node_put(n, history[at].bytes, history[at].len, which & 0x80);
+	if (len)
+		node_put(n, bytes, len, which & 0x80);
 }
 
 static void
@@ -153,26 +145,13 @@ one_record(struct node *n, struct fuzz_in *in)
 static void
 begin(struct node *n, uint8_t how)
 {
-	static const uint8_t ops[] = {URN_WR_RDMA_READ, URN_WR_SEND, URN_WR_FETCH_ADD, URN_WR_RDMA_WRITE};
+	struct words_recv r;
+	struct node_send s;
 
 	for (unsigned int i = 0; i < NODE_QPS; i++)
-		for (unsigned int k = 0; k < (how & 7u); k++) {
-			struct node_send s = {
-				.op = i == 2 ? URN_WR_SEND : ops[(k + (how >> 3)) % 4],
-				.flags = URN_WRF_SIGNALED,
-				.num_sge = 1,
-				.len = 700 * k + 8,
-				.addr = NODE_VA,
-				.remote = NODE_VA + 4096,
-				.lkey = n->key,
-				.rkey = n->key,
-				.ring = true,
-			};
-
-			if (s.op == URN_WR_FETCH_ADD)
-				s.len = 8;
+		for (unsigned int k = 0; words_begin(now(n), how, i, k, &s, &r); k++) {
 			node_post(n, i, &s);
-			node_recv(n, i, NODE_VA + 8192 + k * 4096ull, n->key, 4096, false);
+			node_recv(n, i, r.addr, r.lkey, r.len, false);
 		}
 	node_turn(n, 1000);
 }
@@ -186,7 +165,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < RECORD_HEAD)
 		return 0;
 	cfg = words_head(&in);
-	history_n = 0;
+	past.n = 0;
 	node_open(&node, &cfg);
 	begin(&node, fuzz_u8(&in));
 	for (unsigned int i = 0; i < RECORD_MAX && fuzz_more(&in); i++)

@@ -427,6 +427,58 @@ words_state(struct fuzz_in *in, unsigned int *qp)
 	return to[fuzz_u8(in) & 7];
 }
 
+bool
+words_begin(const struct words *w, uint8_t how, unsigned int qp, unsigned int k,
+	    struct node_send *s, struct words_recv *r)
+{
+	static const uint8_t ops[] = {URN_WR_RDMA_READ, URN_WR_SEND, URN_WR_FETCH_ADD,
+				      URN_WR_RDMA_WRITE};
+
+	if (k >= (how & 7u))
+		return false;
+	*s = (struct node_send){
+		.op = qp == 2 ? URN_WR_SEND : ops[(k + (how >> 3)) % 4],
+		.flags = URN_WRF_SIGNALED,
+		.num_sge = 1,
+		.len = 700 * k + 8,
+		.addr = NODE_VA,
+		.remote = NODE_VA + 4096,
+		.lkey = w->key[0],
+		.rkey = w->key[0],
+		.ring = true,
+	};
+	if (s->op == URN_WR_FETCH_ADD)
+		s->len = 8;
+	*r = (struct words_recv){
+		.qp = qp, .addr = NODE_VA + 8192 + k * 4096ull, .lkey = w->key[0], .len = 4096};
+	return true;
+}
+
+/* ---- what came before */
+
+enum {
+	PAST = sizeof(((struct words_past *)NULL)->frame) /
+	       sizeof(((struct words_past *)NULL)->frame[0])
+};
+
+void
+words_came(struct words_past *past, const uint8_t *bytes, uint32_t len)
+{
+	unsigned int at = past->n++ % PAST;
+
+	memcpy(past->frame[at].bytes, bytes, len);
+	past->frame[at].len = len;
+}
+
+uint32_t
+words_again(const struct words_past *past, uint8_t which, const uint8_t **bytes)
+{
+	unsigned int at = which % PAST;
+
+	*bytes = past->frame[at].bytes;
+	return at < past->n ? past->frame[at].len : 0;
+}
+
 /* ---- how the node is made */
 
 struct node_config
@@ -443,6 +495,7 @@ words_head(struct fuzz_in *in)
 		.mtu = 256u << (b & 3),
 		.window = 2u << (b >> 2 & 7),
 		.kept = b & 128 ? 3 : 256,
+		.foreign = b & 64,
 		.timeout = c & 1 ? 0 : 2 + (c & 14), /* 16 us to 268 ms */
 		.retry_cnt = c >> 4 & 7,
 		.rnr_retry = d & 7,

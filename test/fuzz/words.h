@@ -44,6 +44,25 @@ struct words_recv {
 struct words_recv words_recv(const struct words *w, struct fuzz_in *in);
 /* To which state a RECORD_STATE moves a QP: node_state(). */
 uint8_t words_state(struct fuzz_in *in, unsigned int *qp);
+/*
+ * What is under way before the first record, if the last byte of the head says `how`: the
+ * k-th request and receive of QP `qp`. returns: is there one?
+ */
+bool words_begin(const struct words *w, uint8_t how, unsigned int qp, unsigned int k,
+		 struct node_send *s, struct words_recv *r);
+
+/* Frames that came last, for the wire to bring again. */
+struct words_past {
+	struct {
+		uint8_t bytes[FRAME_ROOM];
+		uint32_t len;
+	} frame[8];
+	unsigned int n; /* that came; those before the last 8 are forgotten */
+};
+void words_came(struct words_past *past, const uint8_t *bytes, uint32_t len);
+/* The frame that a RECORD_AGAIN wants. returns its length; 0: there is none */
+uint32_t words_again(const struct words_past *past, uint8_t which, const uint8_t **bytes);
+
 /* How the node is made: RECORD_HEAD bytes but the last. */
 struct node_config words_head(struct fuzz_in *in);
 

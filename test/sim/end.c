@@ -11,6 +11,13 @@
 
 /* ---- making */
 
+static uint32_t
+region(struct sim_end *e, uint32_t off, uint32_t len, uint32_t access, int *m)
+{
+	return e->space ? sim_space_region(e->node, e->space, off, len, access, m)
+			: sim_node_region(e->node, e->client, off, len, access, m);
+}
+
 static void
 open_memory(struct sim_end *e)
 {
@@ -28,10 +35,15 @@ open_memory(struct sim_end *e)
 		memcpy(n->ram + e->word_off + 8 * i, &v, 8);
 	}
 	model_wrote(n->s->model, n->id, e->word_off, SIM_WORDS * 8);
-	e->key = sim_node_region(n, e->client, e->win_off, e->win_len + SIM_WORDS * 8,
-				 URN_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS | URN_ACCESS_MW_BIND, &e->m_key);
-	e->local_key = sim_node_region(n, e->client, e->slot_off, p->slots * slot, URN_ACCESS_LOCAL_WRITE,
-				       &e->m_local);
+	e->key = region(e, e->win_off, e->win_len + SIM_WORDS * 8,
+			URN_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS | URN_ACCESS_MW_BIND, &e->m_key);
+	e->local_key = region(e, e->slot_off, p->slots * slot, URN_ACCESS_LOCAL_WRITE, &e->m_local);
+}
+
+static uint32_t
+pd_of(const struct sim_end *e)
+{
+	return e->space ? e->space->pd : e->node->pd;
 }
 
 static void
@@ -41,7 +53,7 @@ bare_queues(struct sim_end *e)
 	const struct sim_plan *p = &n->s->plan;
 	struct urn_qp_config c = {
 		.type = URN_QPT_RC,
-		.pd = n->pd,
+		.pd = pd_of(e),
 		.db = n->dbs,
 		.send_cq = &n->scq.cq,
 		.recv_cq = sim_one_in(&e->rng, 3) ? &n->scq.cq : &n->rcq.cq,
@@ -58,6 +70,8 @@ bare_queues(struct sim_end *e)
 	if (!c.srq) {
 		sim_rq_open(n, &e->rq, p->bufs, p->max_len, true);
 		e->rq.db = n->dbs;
+		e->rq.key = e->key_all;
+		e->rq.m_key = e->m_all;
 		c.rq = bare_rq(e->rq.hdr, e->rq.mask + 1, SIM_SGES);
 	}
 	if (urn_qp_create(n->tp, &c, &e->qp) != 0) {
@@ -120,14 +134,15 @@ open_end(struct sim *s, struct sim_end *e, struct sim_node *n, struct sim_end *p
 	e->m_win = MODEL_NO_KEY;
 	e->client = n->host ? sim_host_client(n, &e->rng) : NULL;
 	e->bells = e->client ? e->client->bells : n->db;
-	e->key_all = e->client ? e->client->key_all : n->key_all;
-	e->m_all = e->client ? e->client->m_all : n->m_all;
+	e->space = e->client ? NULL : n->srq_q.hdr ? n->srq_space : sim_space_draw(n, 3300 + e->id);
+	e->key_all = e->client ? e->client->key_all : e->space ? e->space->key_all : n->key_all;
+	e->m_all = e->client ? e->client->m_all : e->space ? e->space->m_all : n->m_all;
 	open_memory(e);
 	open_queues(e);
 	e->mw_type = sim_between(&e->rng, 1, 2);
 	if ((s->sc->weight[MODEL_BIND]) &&
 	    (e->client ? sim_client_window(e->client, e->mw_type, &e->mw_rkey)
-		       : urn_mem_alloc_mw(n->mem, n->pd, e->mw_type, &e->mw_rkey)) == 0)
+		       : urn_mem_alloc_mw(n->mem, pd_of(e), e->mw_type, &e->mw_rkey)) == 0)
 		e->window = SIM_WIN_FREE;
 }
 
@@ -286,7 +301,7 @@ sim_end_close(struct sim_end *e)
 		return;
 	}
 	if (e->qp) {
-		if (!bare_qp_stop(n->tp, e->qp)) {
+		if (!sim_qp_stop(n, e->qp)) {
 			sim_fail(s, "node %u QP 0x%x: packets wait for memory for ever", n->id,
 				 e->qp->qpn);
 			return;
@@ -306,7 +321,7 @@ sim_end_close(struct sim_end *e)
 	while (n->dying_n) { /* nothing is under way any more */
 		if (!urn_memx_holds(n->memx, n->dying[n->dying_n - 1])) {
 			urn_mem_free_mr(n->mem, n->dying[--n->dying_n]);
-		} else if (!urn_tp_poll_memory(n->tp) && !urn_memx_holds(n->memx, NULL)) {
+		} else if (!sim_node_poll(n)) {
 			sim_fail(s, "node %u: a region is held for ever", n->id);
 			break;
 		}

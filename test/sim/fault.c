@@ -70,6 +70,7 @@ sim_faults_open(struct sim *s)
 	add_lasting(s, SIM_PAUSE, s->plan.nodes, 2000);
 	add_lasting(s, SIM_DRAIN, s->ends, 500);
 	add_lasting(s, SIM_EXHAUST, s->plan.nodes, 1000);
+	add_lasting(s, SIM_STALL, s->plan.nodes * SIM_SPACES, 1000);
 	add_sudden(s, SIM_QPERR, s->ends);
 	add_sudden(s, SIM_DEREG, s->ends);
 	if (sim_on(s, SIM_NEIGH)) {
@@ -156,6 +157,9 @@ happen(struct sim *s, const struct sim_timed *t)
 		break;
 	case SIM_EXHAUST:
 		hog(n, t->b % 48, t->ends);
+		break;
+	case SIM_STALL:
+		sim_space_stall(n, t->a / s->plan.nodes, t->ends);
 		break;
 	case SIM_QPERR:
 		sim_end_ended(&s->end[t->a]);

@@ -35,6 +35,12 @@ rights_of(uint32_t access)
 	       (access & URN_ACCESS_REMOTE_ATOMIC ? MODEL_REMOTE_ATOMIC : 0);
 }
 
+int
+sim_model_key(struct sim_node *n, uint32_t off, uint32_t len, uint32_t access)
+{
+	return model_key(n->s->model, n->id, off, len, rights_of(access));
+}
+
 uint32_t
 sim_node_region(struct sim_node *n, struct sim_client *c, uint32_t off, uint32_t len,
 		uint32_t access, int *m)
@@ -45,7 +51,7 @@ sim_node_region(struct sim_node *n, struct sim_client *c, uint32_t off, uint32_t
 		key = sim_client_region(c, off, len, access);
 	else if (urn_mem_reg_mr(n->mem, n->pd, n->ram + off, len, SIM_VA + off, access, &key) != 0)
 		sim_fail(n->s, "node %u: a region could not be registered", n->id);
-	*m = model_key(n->s->model, n->id, off, len, rights_of(access));
+	*m = sim_model_key(n, off, len, access);
 	return key;
 }
 
@@ -60,8 +66,8 @@ sim_node_deregister(struct sim_node *n, uint32_t key)
 	n->dying_n++;
 }
 
-static void
-bury(struct sim_node *n)
+void
+sim_node_bury(struct sim_node *n)
 {
 	for (unsigned int i = 0; i < n->dying_n;) {
 		if (urn_memx_holds(n->memx, n->dying[i])) {
@@ -292,7 +298,11 @@ static void
 open_transport(struct sim_node *n)
 {
 	struct sim *s = n->s;
-	struct urn_memx_config x = {.pending = 1024, .delay_polls = 20, .delay_percent = 40};
+	struct urn_memx_config x = {.pending = 1024,
+				    .delay_polls = 20,
+				    .delay_percent = 40,
+				    .foreign = s->plan.gate,
+				    .max_pds = SIM_PDS};
 	struct urn_tp_config c = {
 		.pool = n->pool,
 		.gids = 1,
@@ -327,7 +337,7 @@ open_transport(struct sim_node *n)
 		model_memory_fails(s->model, n->id);
 		s->stats.fired[SIM_FAIL]++;
 	}
-	c.mem = n->mem = urn_mem_create(16 * SIM_ENDS, 4);
+	c.mem = n->mem = urn_mem_create(16 * SIM_ENDS, SIM_PDS);
 	c.memx = n->memx = urn_memx_create(&x);
 	memcpy(c.mac, n->mac, 6);
 	memcpy(c.gid[0], n->gid, 16);
@@ -346,6 +356,7 @@ open_bare(struct sim_node *n, uint32_t cqes)
 					     URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC |
 					     URN_ACCESS_MW_BIND,
 				     &n->m_all);
+	sim_spaces_open(n);
 	open_cq(n, &n->scq, cqes);
 	open_cq(n, &n->rcq, cqes);
 	open_ah(n);
@@ -454,8 +465,9 @@ plan_turn(struct sim_node *n)
 	n->due = UINT64_MAX;
 	if (urn_tp_busy(tp) || n->came || n->rx_in != n->rx_out || urn_db_any(&n->scan))
 		sim_node_wake(n, n->last);
-	if (urn_memx_holds(n->memx, NULL) || n->dying_n)
+	if (urn_memx_holds(n->memx, NULL) > sim_spaces_hold(n) || n->dying_n)
 		sim_node_wake(n, n->last + 1000);
+	sim_node_wake(n, sim_spaces_next(n));
 	timer = urn_wheel_next(&tp->wheel);
 	if (timer != UINT64_MAX)
 		sim_node_wake(n, timer);
@@ -476,6 +488,7 @@ sim_node_turn(struct sim_node *n)
 	}
 	sim_link_turn(n, n->last);
 	n->last = s->now;
+	sim_spaces_work(n);
 	urn_tp_turn(tp, s->now);
 	rung = doorbells(n);
 	tp->quiet = !n->came && !rung;
@@ -489,7 +502,7 @@ sim_node_turn(struct sim_node *n)
 	receive(n);
 	take_events(n);
 	if (n->dying_n)
-		bury(n);
+		sim_node_bury(n);
 	plan_turn(n);
 	if (sim_cq_waits(&n->scq) || sim_cq_waits(&n->rcq)) {
 		uint64_t at = s->now + sim_rnd(&s->rng, 2000);
@@ -497,100 +510,4 @@ sim_node_turn(struct sim_node *n)
 		if (at < n->prog_due)
 			n->prog_due = at;
 	}
-}
-
-/* ---- closing: is everything given back? */
-
-static void
-close_rq(struct sim_rq *rq)
-{
-	free(rq->hdr);
-	rq->hdr = NULL;
-}
-
-static uint32_t
-length(void *list, size_t next_at)
-{
-	uint32_t n = 0;
-
-	for (; list; list = *(void **)((uint8_t *)list + next_at))
-		n++;
-	return n;
-}
-
-void
-sim_node_check_pools(struct sim_node *n, bool noise)
-{
-	const struct urn_tp *tp = n->tp;
-	uint32_t work = tp->cfg.work, others = work / 4 + 64, repairs_n = 0;
-
-	if (length(tp->work_free, offsetof(struct urn_work, next)) != work)
-		sim_fail(n->s, "node %u: work under way was not given back", n->id);
-	if (length(tp->ext_free, offsetof(struct urn_work_ext, next)) != others)
-		sim_fail(n->s, "node %u: an extension of work was not given back", n->id);
-	if (length(tp->recv_free, offsetof(struct urn_recv, next)) != others)
-		sim_fail(n->s, "node %u: a receive was not given back", n->id);
-	for (uint32_t i = tp->repair_free; i; i = tp->repair[i].next)
-		repairs_n++;
-	if (repairs_n != (tp->cfg.repairs ? tp->cfg.repairs : URN_REPAIRS))
-		sim_fail(n->s, "node %u: repairs were not given back", n->id);
-	for (uint32_t i = 1; i < tp->peers.n; i++)
-		if (tp->peers.at[i])
-			sim_fail(n->s, "node %u: a peer is still held", n->id);
-	if (tp->kept)
-		sim_fail(n->s, "node %u: %u packets are still kept", n->id, tp->kept);
-	if (tp->wheel.count)
-		sim_fail(n->s, "node %u: %u timers still run", n->id, tp->wheel.count);
-	if (tp->sched_head || tp->neigh_head || tp->qp_count)
-		sim_fail(n->s, "node %u: QPs are still scheduled", n->id);
-	if (tp->ops_n || tp->burst_n || tp->txd_n)
-		sim_fail(n->s, "node %u: memory operations were not executed", n->id);
-	if (!noise && (tp->c.v[URN_C_EVENT_LOST] || tp->c.v[URN_C_CQ_OVERRUN] || tp->c.v[URN_C_BAD_WQE]))
-		sim_fail(n->s, "node %u: events or completions were lost, or requests called bad", n->id);
-}
-
-/* QPs are destroyed already. */
-void
-sim_node_close(struct sim_node *n)
-{
-	struct sim *s = n->s;
-	struct urn_region *region;
-
-	for (; n->rx_out != n->rx_in; n->rx_out++)
-		rte_pktmbuf_free(n->rx[n->rx_out % SIM_RX]);
-	if (n->host) {
-		sim_host_close(n);
-		return;
-	}
-	if (n->tp) {
-		sim_node_check_pools(n, false);
-		urn_tp_destroy(n->tp);
-		n->tp = NULL;
-	}
-	if (n->memx && urn_memx_holds(n->memx, NULL))
-		sim_fail(s, "node %u: %u memory operations were not answered", n->id,
-			 urn_memx_holds(n->memx, NULL));
-	if (n->mem) {
-		bury(n);
-		if (urn_mem_kill_mr(n->mem, n->key_all, &region) == 0)
-			urn_mem_free_mr(n->mem, region);
-		else
-			sim_fail(s, "node %u: a window is still bound", n->id);
-		if (urn_mem_dealloc_pd(n->mem, n->pd) != 0)
-			sim_fail(s, "node %u: the protection domain is still used", n->id);
-	}
-	urn_memx_destroy(n->memx);
-	urn_mem_destroy(n->mem);
-	n->mem = NULL;
-	n->memx = NULL;
-	free(n->scq.cq.hdr);
-	free(n->rcq.cq.hdr);
-	n->scq.cq.hdr = n->rcq.cq.hdr = NULL;
-	close_rq(&n->srq_q);
-	close_rq(&n->ud.rq);
-	free(n->ud.sq);
-	n->ud.sq = NULL;
-	if (n->hogged)
-		rte_pktmbuf_free_bulk(n->hog, n->hogged);
-	n->hogged = 0;
 }

@@ -188,7 +188,8 @@ draft_send(struct sim_end *e, struct draft *d)
 		d->r.rkey = e->peer->m_win;
 		e->peer->window = SIM_WIN_ENDING;
 		e->peer->bind_seq = UINT32_MAX; /* it is told by a receive */
-		d->r.fence |= !sim_one_in(&e->rng, 8); /* READs before it need that */
+		/* READs before it need that, all the more where their responses may be dropped. */
+		d->r.fence |= !sim_one_in(&e->rng, 8) || sim_on(e->node->s, SIM_FOREIGN);
 	}
 }
 

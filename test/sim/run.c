@@ -21,7 +21,7 @@
 /* Faults that can make all retries fail. */
 #define WIRE_FAILS                                                                           \
 	(SIM_BIT(DROP) | SIM_BIT(CORRUPT) | SIM_BIT(RATE) | SIM_BIT(BLACKHOLE) | SIM_BIT(CUT) | \
-	 SIM_BIT(FLAP) | SIM_BIT(PAUSE) | SIM_BIT(NEIGH) | SIM_BIT(EXHAUST))
+	 SIM_BIT(FLAP) | SIM_BIT(PAUSE) | SIM_BIT(NEIGH) | SIM_BIT(EXHAUST) | SIM_BIT(STALL))
 
 static struct rte_mempool *pools[SIM_NODES], *copies;
 
@@ -178,6 +178,12 @@ open_srq(struct sim_node *n)
 	n->srq_q.m = model_srq(s->model, n->id);
 	n->srq.rq = bare_rq(n->srq_q.hdr, n->srq_q.mask + 1, SIM_SGES);
 	n->srq.pd = n->pd;
+	n->srq_space = sim_space_draw(n, 3200 + n->id);
+	if (n->srq_space) {
+		n->srq.pd = n->srq_space->pd;
+		n->srq_q.key = n->srq_space->key_all;
+		n->srq_q.m_key = n->srq_space->m_all;
+	}
 }
 
 static void
@@ -507,7 +513,7 @@ close_cluster(struct sim *s)
 	for (unsigned int i = 0; i < s->plan.nodes; i++) {
 		n = &s->node[i];
 		if (n->ud.qp) {
-			if (bare_qp_stop(n->tp, n->ud.qp))
+			if (sim_qp_stop(n, n->ud.qp))
 				urn_qp_destroy(n->tp, n->ud.qp);
 			else
 				sim_fail(s, "node %u: datagrams wait for memory for ever", i);

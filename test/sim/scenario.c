@@ -5,7 +5,8 @@
 #define WIRES (SIM_BIT(DROP) | SIM_BIT(DUP) | SIM_BIT(REORDER) | SIM_BIT(CORRUPT))
 #define LINKS (SIM_BIT(DELAY) | SIM_BIT(RATE) | SIM_BIT(BLACKHOLE) | SIM_BIT(CUT) | SIM_BIT(FLAP))
 #define MEMORY (sc->max_len > 65536 ? 32u << 20 : 4u << 20)
-#define ALL_FAULTS ((1u << SIM_FIRST_OF_CLIENTS) - 1)
+#define FOREIGN (SIM_BIT(FOREIGN) | SIM_BIT(STALL))
+#define ALL_FAULTS (((1u << SIM_FIRST_OF_CLIENTS) - 1) | FOREIGN)
 #define ROGUES (SIM_BIT(DIE) | SIM_BIT(SCRIBBLE) | SIM_BIT(FLOOD) | SIM_BIT(MUTE) | SIM_BIT(GREEDY))
 
 /* How often each operation, in the order of enum model_op. */
@@ -66,6 +67,11 @@ const struct sim_scenario sim_scenarios[] = {
 	{.name = "many", .text = "many QPs",
 	 .may = WIRES | SIM_BIT(LATE), .nodes = {2, 4}, .switches = {0, 2}, .pairs = {64, 200},
 	 .ops = {2, 6}, .max_len = 1024, .slots = 4, .weight = EVERY, .srq_percent = 50},
+	{.name = "foreign", .text = "memory of other processes, and gates that close before it",
+	 .always = SIM_BIT(FOREIGN), .may = SIM_BIT(STALL) | WIRES | SIM_BIT(LATE) | SIM_BIT(FAIL) |
+		SIM_BIT(DEREG) | SIM_BIT(QPERR) | SIM_BIT(DRAIN) | SIM_BIT(RNR), .nodes = {2, 3},
+	 .switches = {0, 1}, .pairs = {1, 6}, .ops = {4, 32}, .max_len = 16384, .slots = 16,
+	 .weight = EVERY, .datagrams = {0, 16}, .srq_percent = 30},
 	{.name = "chaos", .text = "everything at once",
 	 .may = ALL_FAULTS, .nodes = {2, 5}, .switches = {0, 3}, .pairs = {1, 12}, .ops = {8, 40},
 	 .max_len = 32768, .slots = 16, .weight = EVERY, .datagrams = {0, 24}, .srq_percent = 40},
@@ -160,13 +166,27 @@ draw_clients(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed)
 
 	if (!sc->clients.hi)
 		return;
-	for (unsigned int f = SIM_FIRST_OF_CLIENTS; f < SIM_FAULT_COUNT; f++)
+	for (unsigned int f = SIM_FIRST_OF_CLIENTS; f < SIM_FIRST_OF_FOREIGN; f++)
 		if (sim_one_in(&r, 2))
 			p->faults |= sc->may & 1u << f;
 	p->clients = in(&r, sc->clients);
 	p->rogues = in(&r, sc->rogues);
 	p->lives = sim_between(&r, 1, 4);
 	p->cm = sc->cm;
+}
+
+/* Likewise. */
+static void
+draw_foreign(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed)
+{
+	static const uint32_t gates[] = {4, 8, 8, 16, 32, 64, 256, 1024};
+	struct sim_rng r = sim_rng_of(seed, 4);
+
+	p->gate = gates[sim_rnd(&r, 8)];
+	if (sim_one_in(&r, 3))
+		p->faults |= sc->may & SIM_BIT(FOREIGN);
+	if (sim_one_in(&r, 3))
+		p->faults |= sc->may & SIM_BIT(STALL);
 }
 
 void
@@ -202,10 +222,12 @@ sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed, 
 	p->reorder = rate(&r, sc, sc->reorder);
 	p->corrupt = rate(&r, sc, sc->corrupt);
 	draw_clients(p, sc, seed);
+	draw_foreign(p, sc, seed);
 	few = sim_one_in(&r, 2);
 	untimed = sim_one_in(&r, 2);
 	work = sim_between(&r, 4, 24);
-	if (!(p->faults & ~(SIM_BIT(LATE) | SIM_BIT(DUP) | SIM_BIT(DRAIN) | SIM_BIT(DELAY))) && untimed)
+	if (!(p->faults & ~(SIM_BIT(LATE) | SIM_BIT(DUP) | SIM_BIT(DRAIN) | SIM_BIT(DELAY) | FOREIGN)) &&
+	    untimed)
 		p->timeout = 0; /* where nothing is lost, all must go on without the timer */
 	/* All memory of a run, within bounds. */
 	while (p->pairs * 2 * (p->slots + p->bufs + 3) * (uint64_t)p->max_len > MEMORY) {
@@ -217,6 +239,8 @@ sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed, 
 			p->max_len /= 2;
 	}
 	p->faults &= ~without;
+	if (!(p->faults & SIM_BIT(FOREIGN)))
+		p->faults &= ~SIM_BIT(STALL);
 	if (few && (p->faults & SIM_BIT(RNR)))
 		p->rnr_retry = (uint8_t)sim_between(&r, 1, 6);
 	if (p->faults & SIM_BIT(EXHAUST))

@@ -42,6 +42,8 @@ enum {
 	SIM_SGES = 4,
 	SIM_INLINE = 64,
 	SIM_MBUFS = 2047,      /* packets of a node */
+	SIM_SPACES = 2,        /* address spaces of other processes, of a node */
+	SIM_PDS = 4,           /* protection domains of a node */
 	SIM_WHY = 400,
 };
 
@@ -77,7 +79,9 @@ enum {
 	X(GREEDY, "greedy", "clients ask for more than they may, and for nonsense")    \
 	X(REFUSE, "refuse", "programs refuse connections")                             \
 	X(SLOW, "slow", "programs take their time to answer")                          \
-	X(FORGET, "forget", "programs drop connections without a word")
+	X(FORGET, "forget", "programs drop connections without a word")                \
+	X(FOREIGN, "foreign", "memory is other processes', and gates close before it") \
+	X(STALL, "stall", "memory of another process moves nothing for a while")
 
 enum sim_fault {
 #define X(id, name, text) SIM_##id,
@@ -90,6 +94,8 @@ enum sim_fault {
 
 /* From here on faults of clients: drawn apart, so that those before them stay as they were. */
 #define SIM_FIRST_OF_CLIENTS SIM_DIE
+/* And those of foreign memory, once more. */
+#define SIM_FIRST_OF_FOREIGN SIM_FOREIGN
 
 /* What is broken on purpose (sabotage.c). X(index, "name", "description") */
 #define SIM_SABOTAGE(X)                                                                \
@@ -156,6 +162,7 @@ struct sim_plan {
 	uint32_t clients, rogues;      /* of a node; 0 clients: a bare transport */
 	uint32_t lives;                /* of a rogue, one after the other */
 	bool cm;
+	uint32_t gate;                 /* operations on foreign memory under way that close gates */
 };
 
 struct sim;
@@ -185,6 +192,18 @@ struct sim_rq {
 /* What a QP's program knows of a window into its memory. */
 enum sim_window { SIM_WIN_NONE, SIM_WIN_FREE, SIM_WIN_BINDING, SIM_WIN_BOUND, SIM_WIN_ENDING };
 
+/* A program whose memory is another process's: a protection domain and an address space of its own. */
+struct sim_space {
+	struct urn_space *space;       /* NULL: there is none */
+	uint32_t pd;
+	uint32_t key_all;              /* all of the node's memory; and the model's number of it */
+	int m_all;
+	struct sim_rng rng;            /* its worker's */
+	uint64_t due;                  /* ns: when its worker moves something next */
+	bool stalled;                  /* the worker moves nothing */
+	bool shut;                     /* the gate is closed, as it was seen last */
+};
+
 /* One QP of a connected pair, and its program. */
 struct sim_end {
 	struct sim_node *node;
@@ -193,6 +212,7 @@ struct sim_end {
 	unsigned int id;               /* index in struct sim; parity tells the ends of a pair */
 	int m;                         /* the model's number */
 	struct sim_client *client;     /* NULL: bare transport */
+	struct sim_space *space;       /* NULL: its memory is mapped */
 	struct sim_call *call;         /* that connects it; NULL: it is, from the start */
 	struct urn_qp *qp;             /* NULL: not made, or destroyed */
 	struct urn_abi_db *bells;      /* of its program */
@@ -228,6 +248,7 @@ struct sim_end {
 /* A QP for datagrams, and its program. */
 struct sim_ud {
 	struct urn_qp *qp;             /* NULL: none */
+	uint32_t key;                  /* of its memory */
 	struct urn_abi_wq *sq;
 	struct sim_rq rq;
 	struct sim_rng rng;
@@ -263,6 +284,7 @@ struct sim_node {
 	uint32_t key_all;              /* all of the memory; of receives, and of what is never taken away */
 	int m_all;
 	uint32_t counter_off;
+	struct sim_space space[SIM_SPACES];
 	struct urn_abi_db *db;
 	struct urn_db_scan scan;
 	struct urn_qp *by_db[SIM_ENDS + 1];
@@ -272,6 +294,7 @@ struct sim_node {
 	struct sim_cq scq, rcq;
 	struct urn_srq srq;            /* valid when srq_q.hdr */
 	struct sim_rq srq_q;
+	struct sim_space *srq_space;   /* whose memory it is of, and of all that use it; NULL: mapped */
 	struct urn_ah ah[SIM_NODES];
 	struct sim_ud ud;
 	struct urn_region *dying[SIM_DYING]; /* regions killed and not freed yet */
@@ -418,7 +441,11 @@ struct urn_abi_wq *sim_queue(uint32_t entries, uint32_t stride);
 uint32_t sim_node_region(struct sim_node *n, struct sim_client *c, uint32_t off, uint32_t len,
 			 uint32_t access, int *m);
 void sim_node_deregister(struct sim_node *n, uint32_t key);
-/* Everything that a transport owns is where it was when it was made; noise: clients may err. */
+/* Free those regions that were deregistered and nothing is under way on. */
+void sim_node_bury(struct sim_node *n);
+/* The model's number of a key for such a region. */
+int sim_model_key(struct sim_node *n, uint32_t off, uint32_t len, uint32_t access);
+/* Everything that a transport owns is where it was when it was made; noise: clients may err (close.c). */
 void sim_node_check_pools(struct sim_node *n, bool noise);
 /* Give the node its bytes of memory. */
 void sim_node_ram(struct sim_node *n, uint32_t bytes);
@@ -432,6 +459,30 @@ bool sim_cq_poll(struct sim_cq *cq, struct urn_abi_cqe *out);
 void sim_rq_open(struct sim_node *n, struct sim_rq *rq, uint32_t bufs, uint32_t len, bool bare);
 /* Post what receives are free, as the program's mood is. */
 void sim_rq_post(struct sim_node *n, struct sim_rq *rq, struct sim_rng *rng, bool all);
+
+/* ---- foreign.c */
+
+/* Make the node's address spaces, if the plan has any. */
+void sim_spaces_open(struct sim_node *n);
+/* Give them back; sim_fail() when anything is left of them. */
+void sim_spaces_close(struct sim_node *n);
+/* One of them, or none, as a stream of the seed has it. */
+struct sim_space *sim_space_draw(struct sim_node *n, uint64_t stream);
+/* As sim_node_region(). */
+uint32_t sim_space_region(struct sim_node *n, struct sim_space *sp, uint32_t off, uint32_t len,
+			  uint32_t access, int *m);
+/* The workers move what is due by now. */
+void sim_spaces_work(struct sim_node *n);
+/* When the node must be looked at for their sake; UINT64_MAX: it need not. */
+uint64_t sim_spaces_next(const struct sim_node *n);
+/* Operations under way. */
+uint32_t sim_spaces_hold(const struct sim_node *n);
+/* A worker stands still from now on, or goes on. */
+void sim_space_stall(struct sim_node *n, unsigned int space, bool ends);
+/* All memory answers that can. returns: is there more under way? */
+bool sim_node_poll(struct sim_node *n);
+/* Stop a QP and wait for its memory. returns: false: that does not come to an end */
+bool sim_qp_stop(struct sim_node *n, struct urn_qp *qp);
 
 /* ---- link.c */
 

@@ -20,6 +20,8 @@ FAULTS = ["drop", "dup", "reorder", "delay", "corrupt", "rate", "blackhole", "cu
 # Of clients, and of connection management: not in chaos, which has neither.
 CLIENT_FAULTS = ["die", "scribble", "flood", "mute", "greedy"]
 CM_FAULTS = ["refuse", "slow", "forget"]
+# Drawn apart, so they stand last.
+FOREIGN_FAULTS = ["foreign", "stall"]
 SABOTAGES = ["lost", "twice", "status", "flush", "byte", "word", "count", "mbuf", "work", "stall", "left",
              "quota"]
 CLIENT_SABOTAGES = ["left", "quota"] # of a client that dies
@@ -52,11 +54,11 @@ class Sim(unittest.TestCase):
         self.assertEqual(tested, listed("scenarios"))
 
     def test_lists(self):
-        self.assertEqual(listed("faults"), FAULTS + CLIENT_FAULTS + CM_FAULTS)
+        self.assertEqual(listed("faults"), FAULTS + CLIENT_FAULTS + CM_FAULTS + FOREIGN_FAULTS)
         self.assertEqual(listed("sabotages"), SABOTAGES)
 
     def test_the_same_seed_does_the_same(self):
-        for scenario in ("small", "chaos", "clients", "cm"):
+        for scenario in ("small", "foreign", "chaos", "clients", "cm"):
             with self.subTest(scenario):
                 a = self.figures("--scenario", scenario, "--seeds", "7..40")
                 b = self.figures("--scenario", scenario, "--seeds", "7..40")
@@ -71,24 +73,25 @@ class Sim(unittest.TestCase):
                 self.assertGreater(a["completions"], 34)
 
     def test_what_ran_before_does_not_matter(self):
-        for name in ("chaos", "clients", "cm"):
+        for name in ("foreign", "chaos", "clients", "cm"):
             alone = run("--scenario", name, "--seeds", "33", "--trace").stdout
             after = run("--scenario", name, "--seeds", "30..33", "--trace").stdout
             self.assertIn(alone[:alone.index(f"{name}: 1 runs")], after)
 
     def test_every_fault_comes(self):
-        for scenario, faults in (("chaos", FAULTS), ("clients", CLIENT_FAULTS + ["drop", "late", "delay"]),
+        for scenario, faults in (("chaos", FAULTS + FOREIGN_FAULTS), ("foreign", FOREIGN_FAULTS), ("clients", CLIENT_FAULTS + ["drop", "late", "delay"]),
                                  ("cm", CLIENT_FAULTS + CM_FAULTS + ["drop", "dup", "reorder", "corrupt"])):
             r = self.figures("--scenario", scenario, "--seeds", "1..200")
             for name in faults:
                 self.assertGreater(r["faults"][name], 0, (scenario, name))
-        self.assertEqual(list(r["faults"]), FAULTS + CLIENT_FAULTS + CM_FAULTS)
+        self.assertEqual(list(r["faults"]), FAULTS + CLIENT_FAULTS + CM_FAULTS + FOREIGN_FAULTS)
 
     def test_a_fault_left_out_does_not_come(self):
-        for name in FAULTS:
+        for name in FAULTS + FOREIGN_FAULTS:
             r = self.figures("--scenario", "chaos", "--seeds", "1..30", "--without", name)
             self.assertEqual(r["faults"][name], 0, name)
-        r = self.figures("--scenario", "chaos", "--seeds", "1..30", "--without", ",".join(FAULTS))
+        r = self.figures("--scenario", "chaos", "--seeds", "1..30", "--without",
+                         ",".join(FAULTS + FOREIGN_FAULTS))
         self.assertEqual(sum(r["faults"].values()), 0)
         self.assertEqual(r["frames_lost"], 0)
         for scenario, faults in (("clients", CLIENT_FAULTS), ("cm", CLIENT_FAULTS + CM_FAULTS)):

@@ -27,9 +27,10 @@ sim_ud_open(struct sim_node *n)
 	struct sim *s = n->s;
 	struct sim_ud *u = &n->ud;
 	struct urn_abi_qp_attr a = {.port_num = 1, .qkey = QKEY};
+	struct sim_space *sp = sim_space_draw(n, 3250 + n->id);
 	struct urn_qp_config c = {
 		.type = URN_QPT_UD,
-		.pd = n->pd,
+		.pd = sp ? sp->pd : n->pd,
 		.db = n->dbs,
 		.send_cq = &n->scq.cq,
 		.recv_cq = &n->rcq.cq,
@@ -43,6 +44,9 @@ sim_ud_open(struct sim_node *n)
 	u->sq = sim_queue(SLOTS, sq_stride());
 	sim_rq_open(n, &u->rq, s->plan.bufs, GRH + room(s), true);
 	u->rq.ud = true;
+	u->rq.key = u->key = sp ? sp->key_all : n->key_all;
+	for (unsigned int i = 0; i < s->plan.nodes; i++)
+		n->ah[i].pd = c.pd;
 	u->rq.db = n->dbs;
 	c.sq = bare_sq(u->sq, SLOTS, SIM_SGES, SIM_INLINE);
 	c.rq = bare_rq(u->rq.hdr, u->rq.mask + 1, SIM_SGES);
@@ -84,8 +88,8 @@ post_one(struct sim_node *n)
 		uint32_t half = sim_rnd(&u->rng, len + 1);
 
 		w->num_sge = 2;
-		sge[0] = (struct urn_abi_sge){SIM_VA + off, n->key_all, half};
-		sge[1] = (struct urn_abi_sge){SIM_VA + off + half, n->key_all, len - half};
+		sge[0] = (struct urn_abi_sge){SIM_VA + off, u->key, half};
+		sge[1] = (struct urn_abi_sge){SIM_VA + off + half, u->key, len - half};
 	}
 	sim_note(s, (int)n->id, "datagram", u->posted, to->id, len);
 	u->posted++;

@@ -221,13 +221,117 @@ random_stretches(void **state)
 	}
 }
 
+static bool
+missed(struct urn_board *b, uint32_t psn, uint64_t now)
+{
+	return urn_board_missed(b, P(psn), now);
+}
+
+/* A response that came and was thrown away: as if a later one told that it is missing. */
+static void
+missed_is_a_gap(void **state)
+{
+	struct urn_board b;
+
+	(void)state;
+	urn_board_reset(&b, P(0));
+	assert_true(missed(&b, 0, 50)); /* with nothing behind it, it is missing and noted */
+	assert_int_equal(b.n, 1);
+	expect_gap(&b, 0, 0, 1, URN_GAP_SEEN);
+	assert_int_equal(b.high, P(1));
+	assert_true(urn_board_open(&b));
+	/* It is asked for by time, as what is seen missing is. */
+	assert_int_equal(urn_board_due(&b, &limits), 150);
+	assert_false(urn_board_judge(&b, &limits, 149));
+	assert_true(urn_board_judge(&b, &limits, 150));
+	urn_board_asked(&b.gap[0], b.gap[0].end, 150);
+	assert_int_equal(urn_board_due(&b, &limits), 1150);
+	assert_true(came(&b, 0, 1, 200).any);
+	assert_false(urn_board_open(&b));
+}
+
+/* What stands before it is missing, too, and of what came nothing is forgotten. */
+static void
+missed_ahead(void **state)
+{
+	struct urn_board b;
+
+	(void)state;
+	urn_board_reset(&b, P(0));
+	came(&b, 0, 5, 1);
+	assert_true(missed(&b, 8, 2));
+	assert_int_equal(b.n, 1);
+	expect_gap(&b, 0, 5, 9, URN_GAP_SEEN);
+	assert_int_equal(b.gap[0].at, 2);
+	assert_int_equal(b.high, P(9));
+	/* The next one makes a gap of its own; its patience begins now. */
+	assert_true(missed(&b, 9, 7));
+	assert_int_equal(b.n, 2);
+	expect_gap(&b, 1, 9, 10, URN_GAP_SEEN);
+	assert_int_equal(b.gap[1].at, 7);
+	assert_int_equal(b.high, P(10));
+	came(&b, 10, 12, 8); /* joins on: no gap before it */
+	assert_int_equal(b.n, 2);
+	assert_int_equal(b.high, P(12));
+}
+
+/* Of what is known to be missing, or came, it tells nothing. */
+static void
+missed_known(void **state)
+{
+	struct urn_board b, before;
+
+	(void)state;
+	urn_board_reset(&b, P(0));
+	came(&b, 4, 8, 1);
+	urn_board_judge(&b, &limits, 1);
+	urn_board_asked(&b.gap[0], P(4), 1);
+	before = b;
+	for (uint32_t psn = 0; psn < 8; psn++) /* in a gap that is asked for, and a copy */
+		assert_true(missed(&b, psn, 9));
+	assert_memory_equal(&b, &before, sizeof(b));
+	urn_board_advance(&b, P(8));
+	before = b;
+	assert_true(missed(&b, 7, 9)); /* done with */
+	assert_memory_equal(&b, &before, sizeof(b));
+	assert_true(missed(&b, 8, 9));
+	expect_gap(&b, 0, 8, 9, URN_GAP_SEEN);
+}
+
+/* Without room it says so, and nothing changes: the caller asks for all of it again. */
+static void
+missed_full(void **state)
+{
+	struct urn_board b, before;
+
+	(void)state;
+	urn_board_reset(&b, P(0));
+	for (uint32_t i = 0; i < URN_BOARD_GAPS; i++)
+		assert_true(missed(&b, 10 * i + 5, 0));
+	assert_int_equal(b.n, URN_BOARD_GAPS);
+	before = b;
+	assert_false(missed(&b, 1000, 0));
+	assert_memory_equal(&b, &before, sizeof(b));
+	assert_true(missed(&b, 5, 0)); /* known: needs no room */
+	came(&b, 0, 6, 0);
+	assert_true(missed(&b, 1000, 0));
+	assert_int_equal(b.high, P(1001));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gaps),		cmocka_unit_test(judged_by_distance),
-		cmocka_unit_test(judged_by_time), cmocka_unit_test(asked_in_parts),
-		cmocka_unit_test(news),		cmocka_unit_test(full),
+		cmocka_unit_test(gaps),
+		cmocka_unit_test(judged_by_distance),
+		cmocka_unit_test(judged_by_time),
+		cmocka_unit_test(asked_in_parts),
+		cmocka_unit_test(news),
+		cmocka_unit_test(full),
+		cmocka_unit_test(missed_is_a_gap),
+		cmocka_unit_test(missed_ahead),
+		cmocka_unit_test(missed_known),
+		cmocka_unit_test(missed_full),
 		cmocka_unit_test(random_stretches),
 	};
 
