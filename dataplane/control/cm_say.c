@@ -105,17 +105,12 @@ cm_say_mra(struct urn_cm *cm, struct cm_conn *e, uint8_t about)
 }
 
 void
-cm_say_dreq(struct urn_cm *cm, struct cm_conn *e, const uint8_t *data, uint32_t len, uint64_t now)
+cm_say_dreq(struct urn_cm *cm, struct cm_conn *e, struct urn_cm_msg *m, uint64_t now)
 {
-	struct urn_cm_msg m;
-
-	e->tid = cm_draw(cm);
-	cm_head(e, &m, URN_CM_DREQ);
-	m.qpn = e->remote_qpn;
-	if (len)
-		memcpy(m.data, data, len);
+	e->tid = m->tid = cm_draw(cm);
+	m->qpn = e->remote_qpn;
 	e->state = URN_CM_DREQ_SENT;
-	cm_ask(cm, e, &m, now);
+	cm_ask(cm, e, m, now);
 }
 
 static void
@@ -150,7 +145,7 @@ cm_tell(struct urn_cm *cm, struct cm_conn *e, enum urn_cm_event_type type,
 {
 	struct urn_abi_cm_event ev;
 
-	if (cm_orphaned(e))
+	if (cm_orphaned(e) || e->owner->going)
 		return true;
 	memset(&ev, 0, sizeof(ev));
 	ev.type = type;

@@ -266,6 +266,23 @@ agree(struct sim_line *l)
 		let_go(l);
 }
 
+static enum urn_cm_state
+state_of(const struct sim_line *l)
+{
+	struct urn_cm_agent *ag = l->client->node->host->a->cm;
+	enum urn_cm_state st = urn_cm_peek(urn_cm_agent_lock(ag), l->id);
+
+	urn_cm_agent_unlock(ag);
+	return st;
+}
+
+/* The dataplane ended it already: the peer forgot, and asked anew. */
+static bool
+is_asked_to_end(const struct sim_line *l)
+{
+	return sim_on(l->client->node->s, SIM_FORGET) && state_of(l) == URN_CM_DREQ_SENT;
+}
+
 void
 sim_line_hang_up(struct sim_line *l, bool forget)
 {
@@ -278,7 +295,7 @@ sim_line_hang_up(struct sim_line *l, bool forget)
 		return;
 	}
 	req.cm_data.data_len = sim_data(req.cm_data.data, URN_CM_DREQ_DATA, l->token, SIM_SAYS_DREQ);
-	if (tell(l, URN_CTL_CM_DISCONNECT, &req, "parting"))
+	if (is_asked_to_end(l) || tell(l, URN_CTL_CM_DISCONNECT, &req, "parting"))
 		l->state = LINE_ENDS;
 }
 
@@ -381,6 +398,34 @@ on_established(struct sim_line *l, const struct urn_abi_cm_event *ev)
 	begin_to_talk(l);
 }
 
+/* Has its dataplane given up, and its program not looked yet? */
+static bool
+is_to_hear(const struct sim_line *l)
+{
+	const struct urn_cm_note *n;
+
+	TAILQ_FOREACH(n, &l->client->c->cm.notes, link)
+		if (n->ev.id == l->id && n->ev.type == URN_CM_EVENT_UNREACHABLE)
+			return true;
+	return false;
+}
+
+/* Has the other side of it given up, or let go? */
+static bool
+peer_gave_up(const struct sim_line *l)
+{
+	const struct sim_calls *cs = &sim_calls;
+	bool asks = l->kind == LINE_ASKS;
+
+	if (token_of(l)->gave_up[asks])
+		return true;
+	for (unsigned int i = 0; i < cs->lines; i++)
+		if (cs->line[i].token == l->token && (cs->line[i].kind == LINE_ASKS) != asks &&
+		    is_to_hear(&cs->line[i]))
+			return true;
+	return false;
+}
+
 /* Is there a reason such as is said? */
 static bool
 has_reason(const struct sim_line *l, const struct urn_abi_cm_event *ev)
@@ -398,7 +443,7 @@ has_reason(const struct sim_line *l, const struct urn_abi_cm_event *ev)
 		/* The peer has the number from before: forgotten, or given up and not heard yet. */
 		return l->kind == LINE_ASKS && (l->call->tries > 1 || sim_on(s, SIM_FORGET));
 	case URN_CM_REJ_TIMEOUT:
-		return t->gave_up[l->kind == LINE_ASKS];
+		return peer_gave_up(l);
 	case URN_CM_REJ_INVALID_COMM_ID:
 		return l->kind == LINE_ANSWERS && t->asks->state == LINE_OVER;
 	default:
