@@ -76,18 +76,25 @@ struct urn_cm_owner {
 	void *ctx;              /* the caller's */
 };
 
+/* What becomes of a message. */
+enum urn_cm_sending {
+	URN_CM_NO_ROOM, /* nothing: call again later */
+	URN_CM_SENDS,
+	URN_CM_WAITS,   /* one of its id waited for a MAC address, and this one does now: nobody heard that */
+};
+
 struct urn_cm_config {
 	uint32_t max_ids;       /* of the table; 0: 32768 */
 	uint8_t max_mtu;        /* code 1..5 of the largest path MTU that our port carries; 0: 5 */
 	uint64_t ca_guid;       /* of this adapter */
 	uint64_t seed;          /* ids, transaction ids and hashes are drawn from it */
 	/*
-	 * Send a MAD of URN_MAD_BYTES from one of our addresses. wait: if the MAC
-	 * address of the peer is not known, keep it until it is; else lose it.
-	 * returns: false: no room, call again later
+	 * Send a MAD of URN_MAD_BYTES from one of our addresses. id: whose it is; 0:
+	 * nobody's. wait: if the MAC address of the peer is not known, keep it until it
+	 * is, in place of what waits for that of the same id; else lose it.
 	 */
-	bool (*send)(void *ctx, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad,
-		     bool wait);
+	enum urn_cm_sending (*send)(void *ctx, uint32_t id, const uint8_t own[16],
+				    const uint8_t peer[16], const uint8_t *mad, bool wait);
 	/*
 	 * Something happened; channel: as the id, or the listener it came by, was made
 	 * with. returns: false: no room; nothing changes, and it comes again
@@ -129,6 +136,8 @@ bool urn_cm_uses(const struct urn_cm *cm, const struct urn_cm_owner *o, int32_t 
 /* Place of an id of the owner's in the table: from 1 to urn_cm_max_ids(); 0: it is not his. */
 uint32_t urn_cm_place(const struct urn_cm *cm, const struct urn_cm_owner *o, uint32_t id);
 uint32_t urn_cm_max_ids(const struct urn_cm *cm);
+/* The place of any id that there is or was. */
+uint32_t urn_cm_place_of(const struct urn_cm *cm, uint32_t id);
 
 /*
  * What owners do. now: nanoseconds. Each returns 0 or an errno value:

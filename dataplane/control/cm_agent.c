@@ -21,6 +21,7 @@ struct out {
 	uint64_t since;           /* ns; when its MAC address was looked for first; 0: not yet */
 	uint64_t due;             /* ns; when to look for it again */
 	bool wait;                /* for its MAC address */
+	uint32_t id;              /* whose it is; 0: nobody's */
 	uint8_t own[16], peer[16];
 	uint8_t mad[URN_MAD_BYTES];
 };
@@ -30,6 +31,7 @@ TAILQ_HEAD(outs, out);
 struct place {
 	struct urn_cm_notes notes;   /* by which it is asked for: its own, of a listener its requests */
 	struct urn_cm_note *request; /* that it came to be by, if not fetched */
+	struct out *waits;           /* for its MAC address; perhaps of an id that was here before */
 };
 
 struct urn_cm_agent {
@@ -49,23 +51,40 @@ struct urn_cm_agent {
 
 /* ---- what the machine wants; under the lock */
 
-static bool
-send_mad(void *ctx, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad, bool wait)
+/* Its message that waits for a MAC address; NULL: none. */
+static struct out *
+waiting(const struct urn_cm_agent *ag, uint32_t id)
+{
+	struct out *o = id ? ag->place[urn_cm_place_of(ag->cm, id)].waits : NULL;
+
+	return o && o->id == id ? o : NULL;
+}
+
+static enum urn_cm_sending
+send_mad(void *ctx, uint32_t id, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad,
+	 bool wait)
 {
 	struct urn_cm_agent *ag = ctx;
-	struct out *o = TAILQ_FIRST(&ag->free);
+	struct out *o = wait ? waiting(ag, id) : NULL;
 
+	/* Nobody wants to hear what it would have said before. */
+	if (o) {
+		memcpy(o->mad, mad, URN_MAD_BYTES);
+		return URN_CM_WAITS;
+	}
+	o = TAILQ_FIRST(&ag->free);
 	if (!o)
-		return false;
+		return URN_CM_NO_ROOM;
 	TAILQ_REMOVE(&ag->free, o, link);
 	o->since = 0;
 	o->wait = wait;
+	o->id = id;
 	memcpy(o->own, own, 16);
 	memcpy(o->peer, peer, 16);
 	memcpy(o->mad, mad, URN_MAD_BYTES);
 	TAILQ_INSERT_TAIL(&ag->ready, o, link);
 	atomic_fetch_add_explicit(&ag->pending, 1, memory_order_relaxed);
-	return true;
+	return URN_CM_SENDS;
 }
 
 static bool
@@ -455,6 +474,18 @@ loop(struct urn_cm_agent *ag, const struct out *o)
 	ag->c.v[c]++;
 }
 
+/* Take it off those that wait for a MAC address. */
+static void
+no_longer_awaits(struct urn_cm_agent *ag, struct out *o)
+{
+	struct out **waits = &ag->place[urn_cm_place_of(ag->cm, o->id)].waits;
+
+	TAILQ_REMOVE(&ag->no_mac, o, link);
+	ag->no_mac_n--;
+	if (*waits == o)
+		*waits = NULL;
+}
+
 /* It waits for its MAC address, for a while. Who waits longest makes room: it will be said again. */
 static void
 await_mac(struct urn_cm_agent *ag, struct out *o)
@@ -462,14 +493,15 @@ await_mac(struct urn_cm_agent *ag, struct out *o)
 	struct out *oldest = TAILQ_FIRST(&ag->no_mac);
 
 	if (ag->no_mac_n == URN_CM_NO_MAC) {
-		TAILQ_REMOVE(&ag->no_mac, oldest, link);
+		no_longer_awaits(ag, oldest);
 		ag->c.v[URN_C_DROP_CM_TX]++;
 		done(ag, oldest);
-	} else {
-		ag->no_mac_n++;
 	}
 	o->due = ag->now + URN_CM_AGAIN_NS;
 	TAILQ_INSERT_TAIL(&ag->no_mac, o, link);
+	ag->no_mac_n++;
+	if (o->id)
+		ag->place[urn_cm_place_of(ag->cm, o->id)].waits = o;
 }
 
 /*
@@ -519,8 +551,7 @@ next_out(struct urn_cm_agent *ag)
 	o = TAILQ_FIRST(&ag->no_mac);
 	if (!o || o->due > ag->now)
 		return NULL;
-	TAILQ_REMOVE(&ag->no_mac, o, link);
-	ag->no_mac_n--;
+	no_longer_awaits(ag, o);
 	return o;
 }
 

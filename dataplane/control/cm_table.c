@@ -173,10 +173,16 @@ cm_by_service(const struct urn_cm *cm, uint64_t service_id)
 	return NULL;
 }
 
+uint32_t
+urn_cm_place_of(const struct urn_cm *cm, uint32_t id)
+{
+	return id & ((1u << cm->bits) - 1);
+}
+
 struct cm_conn *
 cm_by_id(const struct urn_cm *cm, uint32_t id)
 {
-	uint32_t i = id & ((1u << cm->bits) - 1);
+	uint32_t i = urn_cm_place_of(cm, id);
 
 	if (i == 0 || i > cm->cfg.max_ids || cm->conn[i].id != id)
 		return NULL;

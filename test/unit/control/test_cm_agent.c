@@ -388,6 +388,39 @@ test_unheard(void **state)
 	assert_int_equal(client.owner.ids, 1);
 }
 
+/* Of an id one message waits for a MAC address: what it says last. */
+static void
+test_one_waits(void **state)
+{
+	uint8_t unknown[16];
+	uint32_t id;
+
+	(void)state;
+	memcpy(unknown, peer_v4, 16);
+	unknown[15] = 77;
+	id = connect_to(unknown, -1);
+	connect_to(unknown, -1);
+	for (unsigned int i = 0; i < 3; i++, now += 4300 * MS / 4)
+		assert_int_equal(poll(ROOM), 0);
+	assert_int_equal(urn_cm_client_release(ag, &client, id, now), 0);
+	assert_int_equal(urn_neigh_add_static(nb, unknown, other_mac), 0);
+	now += MS;
+	assert_int_equal(poll(ROOM), 2);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct urn_cm_msg m = message_in(out[i]);
+
+		assert_int_equal(m.attr, m.local_id == id ? URN_CM_REJ : URN_CM_REQ);
+		rte_pktmbuf_free(out[i]);
+	}
+	now += 1000 * MS;
+	assert_int_equal(poll(ROOM), 0);
+	/* When it has been sent the next does not wait. */
+	now += 4300 * MS;
+	assert_int_equal(poll(ROOM), 1);
+	assert_int_equal(message_in(out[0]).attr, URN_CM_REQ);
+	rte_pktmbuf_free(out[0]);
+}
+
 /* Messages that wait for a MAC address that nobody says leave room for others. */
 static void
 test_many_wait(void **state)
@@ -570,7 +603,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(test_send), T(test_room),   T(test_no_mac),  T(test_addresses),
-		T(test_loop), T(test_events), T(test_events_by_id), T(test_unheard), T(test_many_wait),
+		T(test_loop), T(test_events), T(test_events_by_id), T(test_unheard), T(test_one_waits), T(test_many_wait),
 		T(test_notices),
 		T(test_narrow_pipe), T(test_late_by_turns),
 	};
