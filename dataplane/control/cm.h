@@ -55,7 +55,8 @@ enum {
 	URN_CM_SERVICE_MAX = 24,      /* 69 s: of an MRA; what we ask for is the same */
 	URN_CM_TIMEWAIT_MIN = 14,     /* 67 ms */
 	URN_CM_TIMEWAIT_MAX = 20,     /* 4.3 s */
-	URN_CM_TICK = 256,            /* timers that one tick serves */
+	URN_CM_TICK = 64,             /* timers that one tick serves */
+	URN_CM_SLICE = 64,            /* ids that one call destroys: who else waits, waits no longer */
 };
 
 /* Before what could not be sent or told is tried again. */
@@ -71,7 +72,15 @@ struct urn_cm_owner {
 	uint32_t max_ids;       /* at most; 0: no more than the table has */
 	_Atomic uint64_t *user_ids; /* of all owners of its user, everywhere; NULL: nobody counts */
 	uint64_t max_user_ids;
+	bool going;             /* it hears no more, and gets no ids */
 	void *ctx;              /* the caller's */
+};
+
+/* What becomes of a message. */
+enum urn_cm_sending {
+	URN_CM_NO_ROOM, /* nothing: call again later */
+	URN_CM_SENDS,
+	URN_CM_WAITS,   /* one of its id waited for a MAC address, and this one does now: nobody heard that */
 };
 
 struct urn_cm_config {
@@ -80,12 +89,12 @@ struct urn_cm_config {
 	uint64_t ca_guid;       /* of this adapter */
 	uint64_t seed;          /* ids, transaction ids and hashes are drawn from it */
 	/*
-	 * Send a MAD of URN_MAD_BYTES from one of our addresses. wait: if the MAC
-	 * address of the peer is not known, keep it until it is; else lose it.
-	 * returns: false: no room, call again later
+	 * Send a MAD of URN_MAD_BYTES from one of our addresses. id: whose it is; 0:
+	 * nobody's. wait: if the MAC address of the peer is not known, keep it until it
+	 * is, in place of what waits for that of the same id; else lose it.
 	 */
-	bool (*send)(void *ctx, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad,
-		     bool wait);
+	enum urn_cm_sending (*send)(void *ctx, uint32_t id, const uint8_t own[16],
+				    const uint8_t peer[16], const uint8_t *mad, bool wait);
 	/*
 	 * Something happened; channel: as the id, or the listener it came by, was made
 	 * with. returns: false: no room; nothing changes, and it comes again
@@ -103,21 +112,32 @@ struct urn_cm *urn_cm_create(const struct urn_cm_config *cfg);
 void urn_cm_destroy(struct urn_cm *cm);
 
 void urn_cm_owner_init(struct urn_cm_owner *o, uint32_t max_ids, void *ctx);
+/* It is about to go: from now on no event comes to it, and no request; it gets no ids. */
+void urn_cm_owner_deaf(struct urn_cm_owner *o);
 /*
- * It goes: all its ids are destroyed as by urn_cm_release(). What has to be said
- * to peers still is, without events.
+ * It goes: its ids are destroyed as by urn_cm_release(), URN_CM_SLICE of them a call.
+ * What has to be said to peers still is. It is deaf from the first call on. returns:
+ * are there more?
  */
+bool urn_cm_owner_goes(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now);
+/* The same at once, however many there are. */
 void urn_cm_owner_gone(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now);
 
 /*
- * May packets of a connection of this queue pair's still be on their way? So it is
- * from when it was up until the end of its timewait; meanwhile no other queue pair
- * gets the number (IBTA 12.9.8.4). O(1)
+ * May a peer believe in a connection of this queue pair's, or packets of one still be
+ * on their way? So it is from when it was told of until the end of timewait; meanwhile
+ * no other queue pair gets the number (IBTA 12.9.8.4): else a repeat of who had it
+ * before would count as that one's, and end its connection as stale. O(1)
  */
 bool urn_cm_holds_qpn(const struct urn_cm *cm, uint32_t qpn);
 
-/* Has one of its ids this channel? O(its ids) */
-bool urn_cm_uses(const struct urn_cm_owner *o, int32_t channel);
+/* Has one of its ids this channel? O(1) */
+bool urn_cm_uses(const struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel);
+/* Place of an id of the owner's in the table: from 1 to urn_cm_max_ids(); 0: it is not his. */
+uint32_t urn_cm_place(const struct urn_cm *cm, const struct urn_cm_owner *o, uint32_t id);
+uint32_t urn_cm_max_ids(const struct urn_cm *cm);
+/* The place of any id that there is or was. */
+uint32_t urn_cm_place_of(const struct urn_cm *cm, uint32_t id);
 
 /*
  * What owners do. now: nanoseconds. Each returns 0 or an errno value:
@@ -154,6 +174,8 @@ int urn_cm_disconnect(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id,
  * DREP), and no event comes any more. ENOENT.
  */
 int urn_cm_release(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id, uint64_t now);
+/* A listener takes no more requests; the id stays. Any other id: nothing. */
+void urn_cm_unlisten(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id);
 
 /*
  * Take a MAD of class 0x07 that queue pair sqpn of peer sent to our address own.

@@ -21,10 +21,18 @@ struct out {
 	uint64_t since;           /* ns; when its MAC address was looked for first; 0: not yet */
 	uint64_t due;             /* ns; when to look for it again */
 	bool wait;                /* for its MAC address */
+	uint32_t id;              /* whose it is; 0: nobody's */
 	uint8_t own[16], peer[16];
 	uint8_t mad[URN_MAD_BYTES];
 };
 TAILQ_HEAD(outs, out);
+
+/* What waits at a place of the machine's table for the id that has it. All empty: nobody has. */
+struct place {
+	struct urn_cm_notes notes;   /* by which it is asked for: its own, of a listener its requests */
+	struct urn_cm_note *request; /* that it came to be by, if not fetched */
+	struct out *waits;           /* for its MAC address; perhaps of an id that was here before */
+};
 
 struct urn_cm_agent {
 	struct urn_cm_agent_config cfg;
@@ -35,39 +43,63 @@ struct urn_cm_agent {
 	uint32_t psn;
 	struct urn_counters c;
 	struct outs ready, no_mac, free;
+	unsigned int no_mac_n;
+	struct place *place;      /* urn_cm_max_ids() + 1 of them */
 	struct urn_cm_clients late; /* whose turn it is first */
 	struct out out[URN_CM_OUT];
 };
 
 /* ---- what the machine wants; under the lock */
 
-static bool
-send_mad(void *ctx, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad, bool wait)
+/* Its message that waits for a MAC address; NULL: none. */
+static struct out *
+waiting(const struct urn_cm_agent *ag, uint32_t id)
+{
+	struct out *o = id ? ag->place[urn_cm_place_of(ag->cm, id)].waits : NULL;
+
+	return o && o->id == id ? o : NULL;
+}
+
+static enum urn_cm_sending
+send_mad(void *ctx, uint32_t id, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad,
+	 bool wait)
 {
 	struct urn_cm_agent *ag = ctx;
-	struct out *o = TAILQ_FIRST(&ag->free);
+	struct out *o = wait ? waiting(ag, id) : NULL;
 
+	/* Nobody wants to hear what it would have said before. */
+	if (o) {
+		memcpy(o->mad, mad, URN_MAD_BYTES);
+		return URN_CM_WAITS;
+	}
+	o = TAILQ_FIRST(&ag->free);
 	if (!o)
-		return false;
+		return URN_CM_NO_ROOM;
 	TAILQ_REMOVE(&ag->free, o, link);
 	o->since = 0;
 	o->wait = wait;
+	o->id = id;
 	memcpy(o->own, own, 16);
 	memcpy(o->peer, peer, 16);
 	memcpy(o->mad, mad, URN_MAD_BYTES);
 	TAILQ_INSERT_TAIL(&ag->ready, o, link);
 	atomic_fetch_add_explicit(&ag->pending, 1, memory_order_relaxed);
-	return true;
+	return URN_CM_SENDS;
+}
+
+static bool
+is_request(const struct urn_cm_note *n)
+{
+	return n->ev.type == URN_CM_EVENT_REQUEST || n->ev.type == URN_CM_EVENT_SIDR_REQUEST;
 }
 
 /* Write the notice of an event, if its pipe has room. */
 static bool
 notice(const struct urn_cm_note *n)
 {
-	bool request = n->ev.type == URN_CM_EVENT_REQUEST || n->ev.type == URN_CM_EVENT_SIDR_REQUEST;
 	struct urn_abi_event e = {
 		.type = URN_EVENT_CM,
-		.handle = request ? n->ev.listen_id : n->ev.id,
+		.handle = is_request(n) ? n->ev.listen_id : n->ev.id,
 		.cookie = n->ev.cookie,
 	};
 	ssize_t len;
@@ -103,6 +135,23 @@ no_longer_late(struct urn_cm_agent *ag, struct urn_cm_client *c, struct urn_cm_n
 	n->late = false;
 }
 
+/* Have it found by its id, or, a request, by its listener. */
+static void
+file_note(struct urn_cm_agent *ag, struct urn_cm_client *c, struct urn_cm_note *n)
+{
+	uint32_t own = urn_cm_place(ag->cm, &c->owner, n->ev.id), by = own;
+
+	if (is_request(n)) {
+		by = urn_cm_place(ag->cm, &c->owner, n->ev.listen_id);
+		ag->place[own].request = n;
+	}
+	n->notes = &ag->place[by].notes;
+	if (TAILQ_EMPTY(n->notes))
+		TAILQ_INIT(n->notes);
+	TAILQ_INSERT_TAIL(n->notes, n, of_id);
+	TAILQ_INSERT_TAIL(&c->notes, n, link);
+}
+
 static bool
 take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_abi_cm_event *ev)
 {
@@ -116,7 +165,7 @@ take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_
 	n->channel = channel;
 	n->ev = *ev;
 	n->late = false;
-	TAILQ_INSERT_TAIL(&c->notes, n, link);
+	file_note(ag, c, n);
 	/* Not before those that are late. */
 	if (!TAILQ_EMPTY(&c->untold) || !notice(n))
 		put_off(ag, c, n);
@@ -163,6 +212,9 @@ static void
 free_note(struct urn_cm_agent *ag, struct urn_cm_client *c, struct urn_cm_note *n)
 {
 	TAILQ_REMOVE(&c->notes, n, link);
+	TAILQ_REMOVE(n->notes, n, of_id);
+	if (is_request(n))
+		ag->place[urn_cm_place(ag->cm, &c->owner, n->ev.id)].request = NULL;
 	if (n->late)
 		no_longer_late(ag, c, n);
 	free(n);
@@ -188,8 +240,9 @@ urn_cm_agent_create(const struct urn_cm_agent_config *cfg)
 		return NULL;
 	ag->cfg = *cfg;
 	ag->cm = urn_cm_create(&cc);
-	if (!ag->cm) {
-		free(ag);
+	ag->place = ag->cm ? calloc((size_t)urn_cm_max_ids(ag->cm) + 1, sizeof(*ag->place)) : NULL;
+	if (!ag->place) {
+		urn_cm_agent_destroy(ag);
 		return NULL;
 	}
 	rte_spinlock_init(&ag->lock);
@@ -208,6 +261,7 @@ urn_cm_agent_destroy(struct urn_cm_agent *ag)
 	if (!ag)
 		return;
 	urn_cm_destroy(ag->cm);
+	free(ag->place);
 	free(ag);
 }
 
@@ -237,19 +291,19 @@ urn_cm_client_init(struct urn_cm_client *c)
 void
 urn_cm_client_gone(struct urn_cm_agent *ag, struct urn_cm_client *c, uint64_t now)
 {
+	bool more = true;
+
 	rte_spinlock_lock(&ag->lock);
-	urn_cm_owner_gone(ag->cm, &c->owner, now);
-	while (!TAILQ_EMPTY(&c->notes))
-		free_note(ag, c, TAILQ_FIRST(&c->notes));
+	urn_cm_owner_deaf(&c->owner);
 	rte_spinlock_unlock(&ag->lock);
-}
-
-static bool
-concerns(const struct urn_cm_note *n, uint32_t id)
-{
-	bool request = n->ev.type == URN_CM_EVENT_REQUEST || n->ev.type == URN_CM_EVENT_SIDR_REQUEST;
-
-	return id == 0 || id == (request ? n->ev.listen_id : n->ev.id);
+	while (more) {
+		rte_spinlock_lock(&ag->lock);
+		for (unsigned int i = 0; i < URN_CM_SLICE && !TAILQ_EMPTY(&c->notes); i++)
+			free_note(ag, c, TAILQ_FIRST(&c->notes));
+		/* An id is looked up by its events: first they go. */
+		more = !TAILQ_EMPTY(&c->notes) || urn_cm_owner_goes(ag->cm, &c->owner, now);
+		rte_spinlock_unlock(&ag->lock);
+	}
 }
 
 int
@@ -259,9 +313,10 @@ urn_cm_client_event(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t i
 	struct urn_cm_note *n;
 
 	rte_spinlock_lock(&ag->lock);
-	TAILQ_FOREACH(n, &c->notes, link)
-		if (concerns(n, id))
-			break;
+	if (id == 0)
+		n = TAILQ_FIRST(&c->notes);
+	else /* of place 0 there is none */
+		n = TAILQ_FIRST(&ag->place[urn_cm_place(ag->cm, &c->owner, id)].notes);
 	if (n) {
 		*ev = n->ev;
 		free_note(ag, c, n);
@@ -270,39 +325,67 @@ urn_cm_client_event(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t i
 	return n ? 0 : EAGAIN;
 }
 
+/* All that waits for an id, of which no request does: a few events at most. */
+static void
+drop_notes(struct urn_cm_agent *ag, struct urn_cm_client *c, struct place *p)
+{
+	while (!TAILQ_EMPTY(&p->notes))
+		free_note(ag, c, TAILQ_FIRST(&p->notes));
+	if (p->request)
+		free_note(ag, c, p->request);
+}
+
+/* An id goes, with a slice of its events. A request that nobody will hear of goes with its listener. */
+static bool
+release_some(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t id, struct place *p,
+	     uint64_t now)
+{
+	struct urn_cm_note *n;
+
+	for (unsigned int i = 0; i < URN_CM_SLICE && (n = TAILQ_FIRST(&p->notes)); i++) {
+		uint32_t theirs = n->ev.id;
+
+		if (is_request(n)) {
+			drop_notes(ag, c, &ag->place[urn_cm_place(ag->cm, &c->owner, theirs)]);
+			(void)urn_cm_release(ag->cm, &c->owner, theirs, now);
+		} else {
+			free_note(ag, c, n);
+		}
+	}
+	if (!TAILQ_EMPTY(&p->notes)) {
+		urn_cm_unlisten(ag->cm, &c->owner, id);
+		return true;
+	}
+	drop_notes(ag, c, p);
+	(void)urn_cm_release(ag->cm, &c->owner, id, now);
+	return false;
+}
+
 int
 urn_cm_client_release(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t id, uint64_t now)
 {
-	struct urn_cm_note *n, *next;
-	int rc;
+	bool was = false, more = true;
 
-	rte_spinlock_lock(&ag->lock);
-	rc = urn_cm_release(ag->cm, &c->owner, id, now);
-	for (n = TAILQ_FIRST(&c->notes); n && rc == 0; n = next) {
-		uint32_t theirs = n->ev.id;
+	while (more) {
+		uint32_t at;
 
-		next = TAILQ_NEXT(n, link);
-		if (theirs != id && !concerns(n, id))
-			continue;
-		free_note(ag, c, n);
-		/* A request that nobody will hear of goes with its listener. */
-		if (theirs != id)
-			(void)urn_cm_release(ag->cm, &c->owner, theirs, now);
+		rte_spinlock_lock(&ag->lock);
+		at = urn_cm_place(ag->cm, &c->owner, id);
+		was = was || at;
+		more = at && release_some(ag, c, id, &ag->place[at], now);
+		rte_spinlock_unlock(&ag->lock);
 	}
-	rte_spinlock_unlock(&ag->lock);
-	return rc;
+	return was ? 0 : ENOENT;
 }
 
 bool
 urn_cm_client_uses(struct urn_cm_agent *ag, const struct urn_cm_client *c, int32_t channel)
 {
-	const struct urn_cm_note *n;
 	bool uses;
 
+	/* An event has the channel of its id, and goes with that. */
 	rte_spinlock_lock(&ag->lock);
-	uses = urn_cm_uses(&c->owner, channel);
-	TAILQ_FOREACH(n, &c->notes, link)
-		uses = uses || n->channel == channel;
+	uses = urn_cm_uses(ag->cm, &c->owner, channel);
 	rte_spinlock_unlock(&ag->lock);
 	return uses;
 }
@@ -391,6 +474,36 @@ loop(struct urn_cm_agent *ag, const struct out *o)
 	ag->c.v[c]++;
 }
 
+/* Take it off those that wait for a MAC address. */
+static void
+no_longer_awaits(struct urn_cm_agent *ag, struct out *o)
+{
+	struct out **waits = &ag->place[urn_cm_place_of(ag->cm, o->id)].waits;
+
+	TAILQ_REMOVE(&ag->no_mac, o, link);
+	ag->no_mac_n--;
+	if (*waits == o)
+		*waits = NULL;
+}
+
+/* It waits for its MAC address, for a while. Who waits longest makes room: it will be said again. */
+static void
+await_mac(struct urn_cm_agent *ag, struct out *o)
+{
+	struct out *oldest = TAILQ_FIRST(&ag->no_mac);
+
+	if (ag->no_mac_n == URN_CM_NO_MAC) {
+		no_longer_awaits(ag, oldest);
+		ag->c.v[URN_C_DROP_CM_TX]++;
+		done(ag, oldest);
+	}
+	o->due = ag->now + URN_CM_AGAIN_NS;
+	TAILQ_INSERT_TAIL(&ag->no_mac, o, link);
+	ag->no_mac_n++;
+	if (o->id)
+		ag->place[urn_cm_place_of(ag->cm, o->id)].waits = o;
+}
+
 /*
  * Send one, which is on no list. returns: a frame, or NULL: there is none;
  * *empty: and no buffer either
@@ -411,8 +524,7 @@ send_one(struct urn_cm_agent *ag, struct out *o, struct rte_mempool *pool, bool 
 		o->since = ag->now;
 	rc = urn_neigh_lookup(ag->cfg.neigh, o->peer, mac);
 	if (rc == URN_NEIGH_UNKNOWN && o->wait && ag->now - o->since < URN_CM_MAC_NS) {
-		o->due = ag->now + URN_CM_AGAIN_NS;
-		TAILQ_INSERT_TAIL(&ag->no_mac, o, link);
+		await_mac(ag, o);
 		return NULL;
 	}
 	if (rc == URN_NEIGH_OK) {
@@ -439,7 +551,7 @@ next_out(struct urn_cm_agent *ag)
 	o = TAILQ_FIRST(&ag->no_mac);
 	if (!o || o->due > ag->now)
 		return NULL;
-	TAILQ_REMOVE(&ag->no_mac, o, link);
+	no_longer_awaits(ag, o);
 	return o;
 }
 

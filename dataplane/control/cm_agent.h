@@ -17,6 +17,7 @@
 
 enum {
 	URN_CM_OUT = 1024,          /* messages that wait to be sent */
+	URN_CM_NO_MAC = 512,        /* those of which that may wait for a MAC address */
 	URN_CM_CLIENT_IDS = 16384,  /* ids of one client */
 };
 /* How long a message waits for a MAC address; the neighbour table gives up sooner. */
@@ -34,15 +35,18 @@ struct urn_cm_agent_config {
 
 struct urn_cm_agent;
 
+TAILQ_HEAD(urn_cm_notes, urn_cm_note);
+
 /* An event that has not been fetched. */
 struct urn_cm_note {
 	TAILQ_ENTRY(urn_cm_note) link;   /* of the client; oldest first */
 	TAILQ_ENTRY(urn_cm_note) untold; /* of the client, while `late` */
+	TAILQ_ENTRY(urn_cm_note) of_id;  /* of the id by which it is asked for; oldest first */
+	struct urn_cm_notes *notes;      /* the list of that */
 	int32_t channel;
 	bool late;                /* the pipe was full: the notice is still to be written */
 	struct urn_abi_cm_event ev;
 };
-TAILQ_HEAD(urn_cm_notes, urn_cm_note);
 
 /* A client's share. owner: the client; under the agent's lock. */
 struct urn_cm_client {
@@ -58,7 +62,10 @@ struct urn_cm_agent *urn_cm_agent_create(const struct urn_cm_agent_config *cfg);
 /* NULL is allowed. Clients have left before. */
 void urn_cm_agent_destroy(struct urn_cm_agent *ag);
 
-/* A client comes; it goes, and all its ids and events with it. */
+/*
+ * A client comes; it goes, and all its ids and events with it. Like
+ * urn_cm_client_release() that takes the lock for a few at a time: engines need it.
+ */
 void urn_cm_client_init(struct urn_cm_client *c);
 void urn_cm_client_gone(struct urn_cm_agent *ag, struct urn_cm_client *c, uint64_t now);
 
@@ -76,7 +83,7 @@ int urn_cm_client_event(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32
 int urn_cm_client_release(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t id,
 			  uint64_t now);
 
-/* Does an id of the client's, or an event of one, use this descriptor for notices? O(its ids) */
+/* Does an id of the client's, or an event of one, use this descriptor for notices? O(1) */
 bool urn_cm_client_uses(struct urn_cm_agent *ag, const struct urn_cm_client *c, int32_t channel);
 
 /* urn_cm_holds_qpn(), from any thread. ag may be NULL. */

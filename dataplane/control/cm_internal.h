@@ -13,7 +13,7 @@
 enum cm_hash {
 	CM_BY_PEER,    /* peer's address and its id of it; or the service, of a listener */
 	CM_BY_QPN,     /* peer's address and its queue pair */
-	CM_BY_OWN_QPN, /* our queue pair, once packets of it may be on their way */
+	CM_BY_OWN_QPN, /* our queue pair, once the peer may know of it */
 	CM_HASHES,
 };
 
@@ -43,10 +43,19 @@ struct cm_conn {
 	uint64_t service_id;
 	uint64_t cookie;
 	int32_t channel;           /* the owner's, for events */
+	uint32_t use;              /* index of it in urn_cm.use; CM_NIL: an orphan, or free */
 	uint64_t tid;              /* of the exchange */
 	uint64_t due;              /* ns; when the timer runs out */
 	uint32_t at;               /* in the heap of timers; CM_NIL: it does not run */
 	uint8_t mad[URN_MAD_BYTES]; /* sent last, to be repeated */
+};
+
+/* A channel of an owner's, and how many of its ids tell of events by it. */
+struct cm_use {
+	const struct urn_cm_owner *owner;
+	int32_t channel;
+	uint32_t ids;              /* 0: free */
+	uint32_t next;             /* in the bucket, or of the free ones */
 };
 
 struct urn_cm {
@@ -60,6 +69,10 @@ struct urn_cm {
 	struct cm_conns orphans;   /* oldest first */
 	uint32_t buckets;          /* a power of two */
 	uint32_t *bucket[CM_HASHES];
+	uint32_t *use_bucket;
+	struct cm_use *use;        /* as many as ids */
+	uint32_t use_free;         /* first of the free ones; CM_NIL: none */
+	uint32_t use_fresh;        /* those never used begin here */
 	uint32_t *heap;            /* indices of ids by due */
 	uint32_t heap_n;
 	struct urn_counters c;
@@ -78,11 +91,22 @@ struct cm_conn *cm_by_service(const struct urn_cm *cm, uint64_t service_id);
 void cm_hash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h);
 void cm_unhash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h);
 /* A new id of an owner, IDLE. returns 0, EDQUOT, ENOSPC */
-int cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, struct cm_conn **out);
+int cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, int32_t channel, struct cm_conn **out);
 /* Take an id from its owner. */
 void cm_orphan(struct urn_cm *cm, struct cm_conn *e);
 /* Nobody has it any more. */
 void cm_free(struct urn_cm *cm, struct cm_conn *e);
+
+/* ---- cm_use.c: which channels ids of an owner use, so that nobody has to look at all of them */
+
+/* returns: was there memory? */
+bool cm_use_create(struct urn_cm *cm);
+void cm_use_destroy(struct urn_cm *cm);
+/* One id more has this channel; one less. */
+uint32_t cm_use_begin(struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel);
+void cm_use_end(struct urn_cm *cm, uint32_t use);
+/* Ids that are counted. For tests: O(all) */
+uint32_t cm_use_sum(const struct urn_cm *cm);
 
 /* ---- cm_timer.c */
 
@@ -107,8 +131,8 @@ void cm_send(struct urn_cm *cm, const uint8_t own[16], const uint8_t peer[16],
 	     const struct urn_cm_msg *m);
 void cm_say_rej(struct urn_cm *cm, struct cm_conn *e, uint16_t reason, uint8_t about);
 void cm_say_mra(struct urn_cm *cm, struct cm_conn *e, uint8_t about);
-void cm_say_dreq(struct urn_cm *cm, struct cm_conn *e, const uint8_t *data, uint32_t len,
-		 uint64_t now);
+/* m: a DREQ with its private data */
+void cm_say_dreq(struct urn_cm *cm, struct cm_conn *e, struct urn_cm_msg *m, uint64_t now);
 /* Tell the owner, if there is one; m: the message that says it, or NULL. returns: could be told */
 bool cm_tell(struct urn_cm *cm, struct cm_conn *e, enum urn_cm_event_type type,
 	     const struct urn_cm_msg *m, uint16_t reason);
@@ -118,6 +142,11 @@ bool cm_tell(struct urn_cm *cm, struct cm_conn *e, enum urn_cm_event_type type,
 void cm_timewait(struct urn_cm *cm, struct cm_conn *e, uint64_t now);
 /* To IDLE: nothing is known of the peer any more. An orphan is freed. */
 void cm_idle(struct urn_cm *cm, struct cm_conn *e);
+/*
+ * A peer that connects a queue pair anew has forgotten the connection it had: that
+ * ends (IBTA 12.9.8.3.1). What it said is to be refused, and may come again.
+ */
+void cm_stale(struct urn_cm *cm, struct cm_conn *old, uint64_t now);
 /* A request no longer waits in its listener's backlog. */
 void cm_no_longer_waits(struct urn_cm *cm, struct cm_conn *e);
 /* The timer of an id ran out. */

@@ -12,14 +12,24 @@ cm_head(const struct cm_conn *e, struct urn_cm_msg *m, enum urn_cm_attr attr)
 	m->remote_id = e->knows_peer ? e->remote_id : 0;
 }
 
-static bool
-send_mad(struct urn_cm *cm, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad,
-	 bool wait)
+static enum urn_cm_sending
+send_mad(struct urn_cm *cm, uint32_t id, const uint8_t own[16], const uint8_t peer[16],
+	 const uint8_t *mad, bool wait)
 {
-	if (!cm->cfg.send(cm->cfg.ctx, own, peer, mad, wait))
-		return false;
-	CM_COUNT(cm, CM_TX);
-	return true;
+	enum urn_cm_sending how = cm->cfg.send(cm->cfg.ctx, id, own, peer, mad, wait);
+
+	if (how == URN_CM_SENDS)
+		CM_COUNT(cm, CM_TX);
+	return how;
+}
+
+/* One that comes again, if it is lost. */
+static void
+send_once(struct urn_cm *cm, uint32_t id, const uint8_t own[16], const uint8_t peer[16],
+	  const uint8_t *mad, bool wait)
+{
+	if (send_mad(cm, id, own, peer, mad, wait) == URN_CM_NO_ROOM)
+		CM_COUNT(cm, DROP_CM_TX);
 }
 
 void
@@ -28,18 +38,24 @@ cm_send(struct urn_cm *cm, const uint8_t own[16], const uint8_t peer[16], const 
 	uint8_t mad[URN_MAD_BYTES];
 
 	urn_cm_write(mad, m);
-	if (!send_mad(cm, own, peer, mad, false))
-		CM_COUNT(cm, DROP_CM_TX);
+	send_once(cm, 0, own, peer, mad, false);
 }
 
+/* What waits for the peer's MAC address is no try: the peer could not hear it. */
 static void
 transmit(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {
-	if (!send_mad(cm, e->own, e->peer, e->mad, true)) {
+	switch (send_mad(cm, e->id, e->own, e->peer, e->mad, true)) {
+	case URN_CM_NO_ROOM:
 		cm_timer(cm, e, now + URN_CM_AGAIN_NS);
 		return;
+	case URN_CM_SENDS:
+		if (e->tries++)
+			CM_COUNT(cm, CM_RETRANSMITS);
+		break;
+	case URN_CM_WAITS:
+		break;
 	}
-	e->tries++;
 	cm_timer(cm, e, now + cm_patience(e->timeout));
 }
 
@@ -55,8 +71,6 @@ cm_ask(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, uint64_
 void
 cm_ask_again(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {
-	if (e->tries)
-		CM_COUNT(cm, CM_RETRANSMITS);
 	transmit(cm, e, now);
 }
 
@@ -64,16 +78,14 @@ void
 cm_say(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m)
 {
 	urn_cm_write(e->mad, m);
-	if (!send_mad(cm, e->own, e->peer, e->mad, true))
-		CM_COUNT(cm, DROP_CM_TX); /* the peer asks again */
+	send_once(cm, e->id, e->own, e->peer, e->mad, true);
 }
 
 void
 cm_repeat(struct urn_cm *cm, struct cm_conn *e)
 {
 	CM_COUNT(cm, CM_RETRANSMITS);
-	if (!send_mad(cm, e->own, e->peer, e->mad, false))
-		CM_COUNT(cm, DROP_CM_TX);
+	send_once(cm, e->id, e->own, e->peer, e->mad, false);
 }
 
 void
@@ -105,17 +117,12 @@ cm_say_mra(struct urn_cm *cm, struct cm_conn *e, uint8_t about)
 }
 
 void
-cm_say_dreq(struct urn_cm *cm, struct cm_conn *e, const uint8_t *data, uint32_t len, uint64_t now)
+cm_say_dreq(struct urn_cm *cm, struct cm_conn *e, struct urn_cm_msg *m, uint64_t now)
 {
-	struct urn_cm_msg m;
-
-	e->tid = cm_draw(cm);
-	cm_head(e, &m, URN_CM_DREQ);
-	m.qpn = e->remote_qpn;
-	if (len)
-		memcpy(m.data, data, len);
+	e->tid = m->tid = cm_draw(cm);
+	m->qpn = e->remote_qpn;
 	e->state = URN_CM_DREQ_SENT;
-	cm_ask(cm, e, &m, now);
+	cm_ask(cm, e, m, now);
 }
 
 static void
@@ -150,7 +157,7 @@ cm_tell(struct urn_cm *cm, struct cm_conn *e, enum urn_cm_event_type type,
 {
 	struct urn_abi_cm_event ev;
 
-	if (cm_orphaned(e))
+	if (cm_orphaned(e) || e->owner->going)
 		return true;
 	memset(&ev, 0, sizeof(ev));
 	ev.type = type;

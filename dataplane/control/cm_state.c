@@ -78,6 +78,17 @@ cm_idle(struct urn_cm *cm, struct cm_conn *e)
 	e->state = URN_CM_IDLE;
 }
 
+void
+cm_stale(struct urn_cm *cm, struct cm_conn *old, uint64_t now)
+{
+	struct urn_cm_msg m;
+
+	if (old->state != URN_CM_ESTABLISHED)
+		return;
+	cm_head(old, &m, URN_CM_DREQ);
+	cm_say_dreq(cm, old, &m, now);
+}
+
 /* ---- what several states do */
 
 static enum urn_counter
@@ -126,11 +137,30 @@ again(struct urn_cm *cm, struct cm_conn *e)
 	return URN_C_CM_DUPLICATE;
 }
 
+/* A reply with a queue pair that is connected to another id. */
 static enum urn_counter
-replied(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m)
+replied_stale(struct urn_cm *cm, struct cm_conn *e, struct cm_conn *old, const struct urn_cm_msg *m,
+	      uint64_t now)
 {
+	if (!cm_tell(cm, e, URN_CM_EVENT_REJECTED, NULL, URN_CM_REJ_STALE_CONN))
+		return URN_C_DROP_CM_EVENT;
+	e->remote_id = m->local_id;
+	e->knows_peer = true;
+	cm_say_rej(cm, e, URN_CM_REJ_STALE_CONN, URN_CM_ABOUT_REP);
+	cm_idle(cm, e);
+	cm_stale(cm, old, now);
+	return URN_C_CM_STALE;
+}
+
+static enum urn_counter
+replied(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, uint64_t now)
+{
+	struct cm_conn *old = cm_by_qpn(cm, e->peer, m->qpn);
 	uint32_t had = e->remote_qpn;
 
+	/* What is not up yet may be of a queue pair that is gone. */
+	if (old && old->state == URN_CM_ESTABLISHED)
+		return replied_stale(cm, e, old, m, now);
 	e->remote_qpn = m->qpn;
 	if (!cm_tell(cm, e, URN_CM_EVENT_REPLY, m, 0)) {
 		e->remote_qpn = had;
@@ -150,7 +180,6 @@ established(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m)
 	if (!cm_tell(cm, e, URN_CM_EVENT_ESTABLISHED, m, 0))
 		return URN_C_DROP_CM_EVENT;
 	cm_timer_stop(cm, e);
-	cm_hash(cm, e, CM_BY_OWN_QPN);
 	e->state = URN_CM_ESTABLISHED;
 	return URN_C_CM_RX;
 }
@@ -162,7 +191,10 @@ say_drep(struct urn_cm *cm, struct cm_conn *e, uint64_t tid)
 
 	e->tid = tid;
 	cm_head(e, &d, URN_CM_DREP);
-	cm_say(cm, e, &d);
+	if (e->was_up)
+		cm_say(cm, e, &d);
+	else /* a refusal is kept, to be repeated */
+		cm_send(cm, e->own, e->peer, &d);
 }
 
 /* The peer wants to end it. */
@@ -175,7 +207,6 @@ asked_to_end(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m)
 		return URN_C_DROP_CM_EVENT;
 	e->tid = m->tid;
 	cm_timer_stop(cm, e);
-	cm_hash(cm, e, CM_BY_OWN_QPN);
 	e->state = URN_CM_DREQ_RCVD;
 	return URN_C_CM_RX;
 }
@@ -205,7 +236,7 @@ on_req_sent(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, ui
 {
 	switch (m->attr) {
 	case URN_CM_REP:
-		return replied(cm, e, m);
+		return replied(cm, e, m, now);
 	case URN_CM_REJ:
 		return rejected(cm, e, m, now);
 	case URN_CM_MRA:

@@ -53,7 +53,7 @@ urn_cm_create(const struct urn_cm_config *cfg)
 		if (cm->bucket[h])
 			memset(cm->bucket[h], 0xff, cm->buckets * sizeof(*cm->bucket[h]));
 	}
-	if (!cm->conn || !cm->heap || !cm->bucket[CM_BY_PEER] || !cm->bucket[CM_BY_QPN] ||
+	if (!cm_use_create(cm) || !cm->conn || !cm->heap || !cm->bucket[CM_BY_PEER] || !cm->bucket[CM_BY_QPN] ||
 	    !cm->bucket[CM_BY_OWN_QPN]) {
 		urn_cm_destroy(cm);
 		return NULL;
@@ -68,6 +68,7 @@ urn_cm_destroy(struct urn_cm *cm)
 		return;
 	for (unsigned int h = 0; h < CM_HASHES; h++)
 		free(cm->bucket[h]);
+	cm_use_destroy(cm);
 	free(cm->heap);
 	free(cm->conn);
 	free(cm);
@@ -172,10 +173,16 @@ cm_by_service(const struct urn_cm *cm, uint64_t service_id)
 	return NULL;
 }
 
+uint32_t
+urn_cm_place_of(const struct urn_cm *cm, uint32_t id)
+{
+	return id & ((1u << cm->bits) - 1);
+}
+
 struct cm_conn *
 cm_by_id(const struct urn_cm *cm, uint32_t id)
 {
-	uint32_t i = id & ((1u << cm->bits) - 1);
+	uint32_t i = urn_cm_place_of(cm, id);
 
 	if (i == 0 || i > cm->cfg.max_ids || cm->conn[i].id != id)
 		return NULL;
@@ -222,12 +229,12 @@ user_gives(struct urn_cm_owner *o)
 }
 
 int
-cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, struct cm_conn **out)
+cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, int32_t channel, struct cm_conn **out)
 {
 	struct cm_conn *e;
 	uint32_t uses;
 
-	if ((o->max_ids && o->ids >= o->max_ids) || !user_takes(o))
+	if (o->going || (o->max_ids && o->ids >= o->max_ids) || !user_takes(o))
 		return EDQUOT;
 	e = take_place(cm);
 	if (!e) {
@@ -240,6 +247,8 @@ cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, struct cm_conn **out)
 	e->uses = uses;
 	e->id = uses << cm->bits | (uint32_t)(e - cm->conn);
 	e->owner = o;
+	e->channel = channel;
+	e->use = cm_use_begin(cm, o, channel);
 	o->ids++;
 	TAILQ_INSERT_TAIL(&o->conns, e, link);
 	cm->used++;
@@ -253,6 +262,8 @@ cm_orphan(struct urn_cm *cm, struct cm_conn *e)
 	TAILQ_REMOVE(&e->owner->conns, e, link);
 	e->owner->ids--;
 	user_gives(e->owner);
+	cm_use_end(cm, e->use);
+	e->use = CM_NIL;
 	e->owner = NULL;
 	TAILQ_INSERT_TAIL(&cm->orphans, e, link);
 }
@@ -284,6 +295,12 @@ urn_cm_peek(const struct urn_cm *cm, uint32_t id)
 }
 
 uint32_t
+urn_cm_max_ids(const struct urn_cm *cm)
+{
+	return cm->cfg.max_ids;
+}
+
+uint32_t
 urn_cm_count(const struct urn_cm *cm)
 {
 	return cm->used;
@@ -307,8 +324,11 @@ conn_sound(const struct urn_cm *cm, const struct cm_conn *e)
 		return false;
 	if (e->state == URN_CM_LISTEN)
 		return e->hashed[CM_BY_PEER] && cm_by_service(cm, e->service_id) == e;
-	/* An id that nobody owns ends by itself. */
-	if (cm_orphaned(e) && e->at == CM_NIL)
+	if (!cm_orphaned(e) && (e->use == CM_NIL || cm->use[e->use].owner != e->owner ||
+				cm->use[e->use].channel != e->channel))
+		return false;
+	/* An id that nobody owns ends by itself; what is idle says and hears nothing. */
+	if (e->at == CM_NIL ? cm_orphaned(e) : e->state == URN_CM_IDLE)
 		return false;
 	return !e->waits || e->state == URN_CM_REQ_RCVD || e->state == URN_CM_MRA_REQ_SENT ||
 	       e->state == URN_CM_SIDR_REQ_RCVD;
@@ -329,7 +349,7 @@ chained(const struct urn_cm *cm, enum cm_hash h)
 bool
 urn_cm_sound(const struct urn_cm *cm)
 {
-	uint32_t used = 0, timers = 0, hashed[CM_HASHES] = {0}, waits = 0, pending = 0;
+	uint32_t used = 0, timers = 0, hashed[CM_HASHES] = {0}, waits = 0, pending = 0, owned = 0;
 
 	for (uint32_t i = 1; i < cm->fresh; i++) {
 		const struct cm_conn *e = &cm->conn[i];
@@ -339,6 +359,7 @@ urn_cm_sound(const struct urn_cm *cm)
 		if (!conn_sound(cm, e))
 			return false;
 		used++;
+		owned += !cm_orphaned(e);
 		timers += e->at != CM_NIL;
 		waits += e->waits;
 		pending += e->pending;
@@ -351,5 +372,5 @@ urn_cm_sound(const struct urn_cm *cm)
 	for (unsigned int h = 0; h < CM_HASHES; h++)
 		if (chained(cm, (enum cm_hash)h) != hashed[h])
 			return false;
-	return used == cm->used && timers == cm->heap_n && waits >= pending;
+	return used == cm->used && timers == cm->heap_n && waits >= pending && cm_use_sum(cm) == owned;
 }

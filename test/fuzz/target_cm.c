@@ -36,17 +36,18 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static bool
-send_mad(void *ctx, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad, bool wait)
+static enum urn_cm_sending
+send_mad(void *ctx, uint32_t id, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad,
+	 bool wait)
 {
 	struct world *w = ctx;
 	struct urn_cm_msg m;
 
-	(void)wait;
+	(void)id, (void)wait;
 	fuzz_check(memcmp(own, us, 16) == 0);
 	fuzz_check(memcmp(peer, peers[0], 16) == 0 || memcmp(peer, peers[1], 16) == 0);
 	fuzz_check(urn_cm_read(mad, 1, &m) == URN_C_CM_RX);
-	return !w->dumb;
+	return w->dumb ? URN_CM_NO_ROOM : URN_CM_SENDS;
 }
 
 static void

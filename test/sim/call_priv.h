@@ -95,13 +95,30 @@ bool sim_are_known(const struct sim_node *a, const struct sim_node *b);
 void sim_call_up(struct sim_call *c);
 void sim_call_failed(struct sim_call *c);
 
-/* ---- line.c */
+/* ---- line_act.c */
 
 struct sim_line *sim_line_new(struct sim_client *c, uint32_t id, enum line_kind kind, uint32_t token);
 /* Bytes of a message's private data; returns how many, at most room. */
 uint8_t sim_data(uint8_t *out, uint32_t room, uint32_t token, enum sim_says says);
+/* The attempt that it is of; of rogues a common one. */
+struct sim_token *sim_line_token(const struct sim_line *l);
+/* State of its id in the dataplane. */
+enum urn_cm_state sim_line_state(const struct sim_line *l);
+/* When a program answers what comes now, ns. */
+uint64_t sim_answer_at(struct sim *s);
+/* The answer that is due. */
+void sim_line_answer(struct sim_line *l);
+/* It is up: its queue pair may post. */
+void sim_line_talk(struct sim_line *l);
+/* Its queue pair is ended, if it has one. */
+void sim_line_end(struct sim_line *l);
+/* The program lets go of the id. */
+void sim_line_let_go(struct sim_line *l);
 /* The program ends the connection; forget: it lets go of the id instead. */
 void sim_line_hang_up(struct sim_line *l, bool forget);
+
+/* ---- line.c */
+
 /* Events, and answers that are due. */
 void sim_lines_turn(struct sim_node *n, uint64_t *due);
 

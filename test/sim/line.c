@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines: what programs make of events of connection management, and what must not happen. */
+/* Lines: what programs hear of connection management, and what must not happen. */
 #include "call_priv.h"
 
 #include <errno.h>
@@ -8,21 +8,6 @@
 
 /* Faults that can lose messages. */
 #define WIRES (SIM_BIT(DROP) | SIM_BIT(CORRUPT) | SIM_BIT(RATE) | SIM_BIT(EXHAUST))
-
-struct sim_line *
-sim_line_new(struct sim_client *c, uint32_t id, enum line_kind kind, uint32_t token)
-{
-	struct sim_calls *cs = &sim_calls;
-	struct sim_line *l = &cs->line[cs->lines];
-
-	if (cs->lines == SIM_LINES) {
-		sim_fail(c->node->s, "more connections than there may be");
-		return NULL;
-	}
-	cs->lines++;
-	*l = (struct sim_line){.client = c, .id = id, .token = token, .kind = (uint8_t)kind};
-	return l;
-}
 
 static void __attribute__((format(printf, 2, 3)))
 wrong(const struct sim_line *l, const char *fmt, ...)
@@ -38,16 +23,6 @@ wrong(const struct sim_line *l, const char *fmt, ...)
 }
 
 /* ---- private data */
-
-uint8_t
-sim_data(uint8_t *out, uint32_t room, uint32_t token, enum sim_says says)
-{
-	uint32_t seed = token * 16 + says, len = 8 + (uint32_t)(sim_word(seed, 1000) % (room - 7));
-
-	sim_fill(out, seed, 0, len);
-	memcpy(out, &token, 4);
-	return (uint8_t)len;
-}
 
 static bool
 all_zero(const struct urn_abi_cm_event *ev)
@@ -76,212 +51,6 @@ check_data(const struct sim_line *l, const struct urn_abi_cm_event *ev, enum sim
 		wrong(l, "private data of event %u is not what was said", ev->type);
 }
 
-/* ---- what programs do */
-
-static struct sim_token *
-token_of(const struct sim_line *l)
-{
-	static struct sim_token nobodys;
-
-	return l->token < SIM_TOKENS ? &sim_calls.token[l->token] : &nobodys;
-}
-
-static bool
-tell(struct sim_line *l, uint32_t op, struct urn_abi_req *req, const char *what)
-{
-	struct urn_abi_rep rep;
-
-	req->op = op;
-	req->handle = l->id;
-	sim_node_wake(l->client->node, l->client->node->s->now);
-	return sim_client_must(l->client, req, &rep, what);
-}
-
-static void
-end_of(struct sim_line *l)
-{
-	if (l->end)
-		sim_end_ended(l->end);
-}
-
-/* The program lets go of the id. */
-static void
-let_go(struct sim_line *l)
-{
-	struct urn_abi_req req = {0};
-	struct sim_token *t = token_of(l);
-
-	if (l->state == LINE_OVER)
-		return;
-	tell(l, URN_CTL_CM_DESTROY, &req, "letting go of a connection");
-	l->state = LINE_OVER;
-	l->client->node->s->moved = l->client->node->s->now;
-	if (l->kind == LINE_ANSWERS && l->end)
-		end_of(l);
-	if (l->kind != LINE_ASKS)
-		return;
-	if (t->up)
-		end_of(l);
-	if (l->call->state == CALL_ASKS)
-		sim_call_failed(l->call);
-	else if (l->call->state == CALL_TALKS)
-		l->call->state = CALL_ENDS;
-}
-
-static uint64_t
-answer_at(struct sim *s)
-{
-	bool slow = sim_on(s, SIM_SLOW) && sim_one_in(&s->rng, 3);
-
-	s->stats.fired[SIM_SLOW] += slow;
-	return s->now + (slow ? sim_rnd(&s->rng, 400000000) : sim_rnd(&s->rng, 20000));
-}
-
-static void
-reject(struct sim_line *l)
-{
-	struct urn_abi_req req = {0};
-
-	req.cm_reject.reason = URN_CM_REJ_CONSUMER;
-	req.cm_reject.data_len = sim_data(req.cm_reject.data, URN_CM_REJ_DATA, l->token, SIM_SAYS_REJ);
-	l->client->node->s->stats.fired[SIM_REFUSE] += sim_on(l->client->node->s, SIM_REFUSE);
-	if (tell(l, URN_CTL_CM_REJECT, &req, "refusing"))
-		let_go(l);
-}
-
-static void
-answer_look(struct sim_line *l)
-{
-	struct urn_abi_req req = {0};
-	struct urn_abi_cm_accept *p = &req.cm_accept;
-	struct sim_token *t = token_of(l);
-
-	p->status = t->refuse ? URN_CM_SIDR_REJECT : URN_CM_SIDR_VALID;
-	p->qpn = t->refuse ? 0 : l->client->guest_qpn;
-	p->psn = t->refuse ? 0 : l->token * 77 + 1;
-	p->data_len = sim_data(p->data, URN_CM_SIDR_REP_DATA, l->token, SIM_SAYS_SIDR_REP);
-	l->client->node->s->stats.fired[SIM_REFUSE] += t->refuse;
-	t->reply_qpn = p->qpn;
-	t->reply_psn = p->psn;
-	t->refused_at = l->client->node->s->now;
-	if (tell(l, URN_CTL_CM_ACCEPT, &req, "answering a look-up"))
-		let_go(l);
-}
-
-/* With the call's queue pair, if it is still its attempt; else with one that nobody uses. */
-static void
-accept_request(struct sim_line *l)
-{
-	struct urn_abi_req req = {0};
-	struct urn_abi_cm_accept *p = &req.cm_accept;
-	struct sim_token *t = token_of(l);
-	struct sim_call *c = l->kind == LINE_ANSWERS ? t->call : NULL;
-	bool current = c && c->token == l->token && c->state == CALL_ASKS && !t->accepted &&
-		       t->asks->state != LINE_OVER;
-
-	p->qpn = l->client->guest_qpn;
-	if (current) {
-		struct sim_end *e = c->end[1];
-
-		sim_end_up(e, URN_QPS_RTR, t->qpn, c->psn[0], c->psn[1]);
-		e->rq.over = false;
-		p->qpn = e->qp->qpn;
-		p->psn = c->psn[0];
-		l->end = e;
-		l->call = c;
-		t->accepted = true;
-		t->answers = l;
-	} else if (l->kind == LINE_ANSWERS) {
-		l->kind = LINE_GUEST;
-	}
-	p->rnr_retry = 7;
-	p->data_len = sim_data(p->data, URN_CM_REP_DATA, l->token, SIM_SAYS_REP);
-	t->reply_qpn = p->qpn;
-	t->reply_psn = p->psn;
-	if (tell(l, URN_CTL_CM_ACCEPT, &req, "accepting"))
-		l->state = LINE_ACCEPTED;
-}
-
-static void
-answer(struct sim_line *l)
-{
-	struct sim_token *t = token_of(l);
-	struct sim *s = l->client->node->s;
-
-	if (l->kind == LINE_TELLS) {
-		answer_look(l);
-	} else if (l->kind == LINE_GUEST ? sim_one_in(&s->rng, 4) : t->refuse) {
-		t->refused_at = s->now;
-		reject(l);
-	} else {
-		accept_request(l);
-	}
-}
-
-static void
-begin_to_talk(struct sim_line *l)
-{
-	l->state = LINE_UP;
-	if (!l->end)
-		return;
-	l->end->left = l->client->node->s->plan.ops;
-	l->end->due = l->client->node->s->now;
-	l->end->rq.over = false;
-}
-
-/* A reply came: be ready, or refuse it. */
-static void
-conclude(struct sim_line *l)
-{
-	struct urn_abi_req req = {0};
-	struct sim_token *t = token_of(l);
-	struct sim_call *c = l->call;
-
-	if (t->refuse_reply) {
-		t->refused_reply = true;
-		reject(l);
-		return;
-	}
-	sim_end_up(l->end, URN_QPS_RTS, t->reply_qpn, c->psn[1], c->psn[0]);
-	req.cm_data.data_len = sim_data(req.cm_data.data, URN_CM_RTU_DATA, l->token, SIM_SAYS_RTU);
-	if (!tell(l, URN_CTL_CM_ESTABLISH, &req, "being ready"))
-		return;
-	t->up = true;
-	begin_to_talk(l);
-	sim_call_up(c);
-}
-
-/* The peer wants to part. */
-static void
-agree(struct sim_line *l)
-{
-	struct urn_abi_req req = {0};
-
-	end_of(l);
-	req.cm_data.data_len = sim_data(req.cm_data.data, URN_CM_DREP_DATA, l->token, SIM_SAYS_DREP);
-	if (!tell(l, URN_CTL_CM_DISCONNECT, &req, "agreeing to part"))
-		return;
-	l->state = LINE_ENDS;
-	if (sim_one_in(&l->client->node->s->rng, 3))
-		let_go(l);
-}
-
-void
-sim_line_hang_up(struct sim_line *l, bool forget)
-{
-	struct urn_abi_req req = {0};
-
-	end_of(l);
-	if (forget) {
-		l->client->node->s->stats.fired[SIM_FORGET]++;
-		let_go(l);
-		return;
-	}
-	req.cm_data.data_len = sim_data(req.cm_data.data, URN_CM_DREQ_DATA, l->token, SIM_SAYS_DREQ);
-	if (tell(l, URN_CTL_CM_DISCONNECT, &req, "parting"))
-		l->state = LINE_ENDS;
-}
-
 /* ---- requests */
 
 /* A queue pair that is connected here already: its owner forgot, and the peer does not believe it. */
@@ -290,13 +59,13 @@ is_connected(const struct sim_line *l)
 {
 	const struct sim_calls *cs = &sim_calls;
 	const struct sim_node *n = l->client->node;
-	const struct sim_token *t = token_of(l);
+	const struct sim_token *t = sim_line_token(l);
 	struct urn_cm *cm = urn_cm_agent_lock(n->host->a->cm);
 	bool found = false;
 
 	for (unsigned int i = 0; i < cs->lines; i++) {
 		const struct sim_line *o = &cs->line[i];
-		const struct sim_token *was = token_of(o);
+		const struct sim_token *was = sim_line_token(o);
 
 		if (o != l && o->client->node == n && o->kind == LINE_ANSWERS && o->state == LINE_UP &&
 		    was->qpn == t->qpn && was->asks->client->node == t->asks->client->node &&
@@ -310,7 +79,7 @@ is_connected(const struct sim_line *l)
 static void
 check_request(struct sim_line *l, const struct urn_abi_cm_event *ev, bool sidr)
 {
-	struct sim_token *t = token_of(l);
+	struct sim_token *t = sim_line_token(l);
 	struct sim *s = l->client->node->s;
 
 	if (l->token >= sim_calls.tokens || !t->asks) {
@@ -345,7 +114,7 @@ requested(struct sim_client *c, const struct urn_abi_cm_event *ev)
 	if (!l)
 		return;
 	l->state = LINE_ANSWER;
-	l->due = answer_at(c->node->s);
+	l->due = sim_answer_at(c->node->s);
 	if (ev->listen_id != c->listener)
 		wrong(l, "a request at a listener that is not the program's");
 	if (token < SIM_ROGUE_TOKEN)
@@ -357,7 +126,7 @@ requested(struct sim_client *c, const struct urn_abi_cm_event *ev)
 static void
 on_reply(struct sim_line *l, const struct urn_abi_cm_event *ev)
 {
-	const struct sim_token *t = token_of(l);
+	const struct sim_token *t = sim_line_token(l);
 
 	check_data(l, ev, SIM_SAYS_REP);
 	if (l->kind != LINE_ASKS || l->state != LINE_ASKED || ev->qpn != t->reply_qpn ||
@@ -365,27 +134,55 @@ on_reply(struct sim_line *l, const struct urn_abi_cm_event *ev)
 		wrong(l, "a reply with queue pair 0x%x, PSN 0x%x: it is 0x%x, 0x%x", ev->qpn, ev->psn,
 		      t->reply_qpn, t->reply_psn);
 	l->state = LINE_REPLIED;
-	l->due = answer_at(l->client->node->s);
+	l->due = sim_answer_at(l->client->node->s);
 }
 
 static void
 on_established(struct sim_line *l, const struct urn_abi_cm_event *ev)
 {
-	const struct sim_token *t = token_of(l);
+	const struct sim_token *t = sim_line_token(l);
 
 	if (l->state != LINE_ACCEPTED || (l->kind == LINE_ANSWERS && !t->up))
 		wrong(l, "it is established, and nobody said so");
 	check_data(l, ev, SIM_SAYS_RTU);
 	if (l->end && l->end->qp->state == URN_QPS_RTR)
 		sim_end_up(l->end, URN_QPS_RTS, t->qpn, l->call->psn[0], l->call->psn[1]);
-	begin_to_talk(l);
+	sim_line_talk(l);
+}
+
+/* Has its dataplane given up, and its program not looked yet? */
+static bool
+is_to_hear(const struct sim_line *l)
+{
+	const struct urn_cm_note *n;
+
+	TAILQ_FOREACH(n, &l->client->c->cm.notes, link)
+		if (n->ev.id == l->id && n->ev.type == URN_CM_EVENT_UNREACHABLE)
+			return true;
+	return false;
+}
+
+/* Has the other side of it given up, or let go? */
+static bool
+peer_gave_up(const struct sim_line *l)
+{
+	const struct sim_calls *cs = &sim_calls;
+	bool asks = l->kind == LINE_ASKS;
+
+	if (sim_line_token(l)->gave_up[asks])
+		return true;
+	for (unsigned int i = 0; i < cs->lines; i++)
+		if (cs->line[i].token == l->token && (cs->line[i].kind == LINE_ASKS) != asks &&
+		    is_to_hear(&cs->line[i]))
+			return true;
+	return false;
 }
 
 /* Is there a reason such as is said? */
 static bool
 has_reason(const struct sim_line *l, const struct urn_abi_cm_event *ev)
 {
-	const struct sim_token *t = token_of(l);
+	const struct sim_token *t = sim_line_token(l);
 	const struct sim *s = l->client->node->s;
 
 	switch (ev->reason) {
@@ -398,7 +195,7 @@ has_reason(const struct sim_line *l, const struct urn_abi_cm_event *ev)
 		/* The peer has the number from before: forgotten, or given up and not heard yet. */
 		return l->kind == LINE_ASKS && (l->call->tries > 1 || sim_on(s, SIM_FORGET));
 	case URN_CM_REJ_TIMEOUT:
-		return t->gave_up[l->kind == LINE_ASKS];
+		return peer_gave_up(l);
 	case URN_CM_REJ_INVALID_COMM_ID:
 		return l->kind == LINE_ANSWERS && t->asks->state == LINE_OVER;
 	default:
@@ -411,7 +208,7 @@ on_rejected(struct sim_line *l, const struct urn_abi_cm_event *ev)
 {
 	if (l->kind != LINE_GUEST && !has_reason(l, ev))
 		wrong(l, "refused for reason %u, and that is not so", ev->reason);
-	let_go(l);
+	sim_line_let_go(l);
 }
 
 static void
@@ -421,14 +218,14 @@ on_unreachable(struct sim_line *l)
 
 	/* Look-ups know no word for "wait"; a reply may find that nobody waits for it any more. */
 	bool may = l->kind == LINE_GUEST || (l->kind == LINE_LOOKS && sim_on(s, SIM_SLOW));
-	struct sim_token *t = token_of(l);
+	struct sim_token *t = sim_line_token(l);
 
 	if (!may && !(s->plan.faults & WIRES))
 		wrong(l, "nobody answers, and the wires are good");
 	if (!may && t->sure && (l->kind != LINE_ANSWERS || t->up))
 		wrong(l, "nobody answers, and the wires are not that bad");
 	t->gave_up[l->kind != LINE_ASKS] = true;
-	let_go(l);
+	sim_line_let_go(l);
 }
 
 static void
@@ -439,7 +236,7 @@ on_disconnect(struct sim_line *l, const struct urn_abi_cm_event *ev)
 	if (!all_zero(ev))
 		check_data(l, ev, SIM_SAYS_DREQ);
 	l->state = LINE_PARTS;
-	l->due = answer_at(l->client->node->s);
+	l->due = sim_answer_at(l->client->node->s);
 }
 
 /* What they said when they agreed; or that both wanted to at once; or nothing was to be said. */
@@ -455,18 +252,18 @@ on_disconnected(struct sim_line *l, const struct urn_abi_cm_event *ev)
 	if (ev->reason && !(l->client->node->s->plan.faults & (WIRES | SIM_BIT(SLOW))) &&
 	    l->kind != LINE_GUEST)
 		wrong(l, "nobody agrees to part, and the wires are good");
-	if (ev->reason && token_of(l)->sure && !sim_on(l->client->node->s, SIM_SLOW) && l->kind != LINE_GUEST)
+	if (ev->reason && sim_line_token(l)->sure && !sim_on(l->client->node->s, SIM_SLOW) && l->kind != LINE_GUEST)
 		wrong(l, "nobody agrees to part, and the wires are not that bad");
 	if (!all_zero(ev) && !is_whole(l, ev, SIM_SAYS_DREP) && !is_whole(l, ev, SIM_SAYS_DREQ))
 		wrong(l, "private data of the agreement is not what was said");
-	end_of(l);
+	sim_line_end(l);
 	l->state = LINE_ENDS;
 }
 
 static void
 on_sidr_reply(struct sim_line *l, const struct urn_abi_cm_event *ev)
 {
-	const struct sim_token *t = token_of(l);
+	const struct sim_token *t = sim_line_token(l);
 	uint16_t want = t->wrong ? URN_CM_SIDR_UNSUPPORTED : t->refuse ? URN_CM_SIDR_REJECT : 0;
 
 	if (l->kind != LINE_LOOKS || ev->reason != want)
@@ -475,7 +272,7 @@ on_sidr_reply(struct sim_line *l, const struct urn_abi_cm_event *ev)
 		check_data(l, ev, SIM_SAYS_SIDR_REP);
 	if (!want && (ev->qpn != t->reply_qpn || ev->qkey != t->reply_psn))
 		wrong(l, "a look-up finds queue pair 0x%x, and it is 0x%x", ev->qpn, t->reply_qpn);
-	let_go(l);
+	sim_line_let_go(l);
 }
 
 static void
@@ -506,7 +303,7 @@ event(struct sim_line *l, const struct urn_abi_cm_event *ev)
 		on_disconnected(l, ev);
 		break;
 	case URN_CM_EVENT_TIMEWAIT:
-		let_go(l);
+		sim_line_let_go(l);
 		break;
 	case URN_CM_EVENT_SIDR_REPLY:
 		on_sidr_reply(l, ev);
@@ -555,24 +352,6 @@ fetch_events(struct sim_client *c)
 	}
 }
 
-static void
-due_now(struct sim_line *l)
-{
-	switch (l->state) {
-	case LINE_ANSWER:
-		answer(l);
-		break;
-	case LINE_REPLIED:
-		conclude(l);
-		break;
-	case LINE_PARTS:
-		agree(l);
-		break;
-	default:
-		break;
-	}
-}
-
 void
 sim_lines_turn(struct sim_node *n, uint64_t *due)
 {
@@ -589,7 +368,7 @@ sim_lines_turn(struct sim_node *n, uint64_t *due)
 		if (l->client->node != n || !waits)
 			continue;
 		if (s->now >= l->due)
-			due_now(l);
+			sim_line_answer(l);
 		else if (l->due < *due)
 			*due = l->due;
 	}

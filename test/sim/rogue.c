@@ -107,9 +107,37 @@ be_born(struct sim_node *n, struct sim_rogue *r)
 	}
 }
 
+/*
+ * Send queues are drained, and those of datagrams that erred flushed on their way back, so
+ * that completions come to a queue that wants to be told of them: all that is to be said
+ * to somebody who will not be there to hear it.
+ */
+static void
+leave_news(struct sim_rogue *r)
+{
+	struct urn_abi_req req = {.op = URN_CTL_MODIFY_QP};
+	struct urn_abi_rep rep;
+
+	if (r->poll.cq.hdr)
+		atomic_store(&r->poll.cq.hdr->arm, URN_CQ_ARM_NEXT);
+	for (unsigned int i = 0; i < SIM_ROGUE_QPS; i++) {
+		const struct sim_rogue_qp *q = &r->qp[i];
+
+		if (!q->qpn || sim_one_in(&r->rng, 3))
+			continue;
+		req.handle = q->qpn;
+		req.modify_qp.attr.state = q->ud ? URN_QPS_RTS : URN_QPS_SQD;
+		req.modify_qp.attr.en_sqd_notify = !q->ud;
+		req.modify_qp.mask = URN_QPM_STATE | (q->ud ? 0 : URN_QPM_EN_SQD_NOTIFY);
+		sim_rogue_call(r, &req, &rep);
+	}
+}
+
 static void
 die(struct sim_node *n, struct sim_rogue *r)
 {
+	if (sim_on(n->s, SIM_DIE) && !n->s->winding_up)
+		leave_news(r);
 	sim_note(n->s, (int)n->id, "dies", r->index, urn_memx_holds(n->memx, NULL), n->tp->qp_count);
 	n->s->stats.fired[SIM_DIE] += sim_on(n->s, SIM_DIE);
 	if (r->channel_fd >= 0)

@@ -9,18 +9,22 @@
 
 struct cm_bench b;
 
-static bool
-take_message(void *ctx, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad, bool wait)
+static enum urn_cm_sending
+take_message(void *ctx, uint32_t id, const uint8_t own[16], const uint8_t peer[16],
+	     const uint8_t *mad, bool wait)
 {
 	assert_ptr_equal(ctx, &b);
 	if (b.dumb)
-		return false;
+		return URN_CM_NO_ROOM;
+	if (b.waits && wait)
+		return URN_CM_WAITS;
 	assert_memory_equal(own, b.us, 16);
 	assert_memory_equal(peer, b.peer, 16);
 	assert_int_equal(urn_cm_read(mad, 1, &b.said), URN_C_CM_RX);
 	b.said_waits = wait;
+	b.said_id = id;
 	b.sent++;
-	return true;
+	return URN_CM_SENDS;
 }
 
 static bool

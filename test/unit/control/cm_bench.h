@@ -21,9 +21,11 @@ struct cm_bench {
 	unsigned int sent;        /* messages, since they were last looked at */
 	struct urn_cm_msg said;   /* the last of them */
 	bool said_waits;          /* it may wait for the peer's MAC address */
+	uint32_t said_id;         /* whose it is; 0: nobody's */
 	unsigned int told;        /* events, since they were last looked at */
 	struct urn_abi_cm_event ev; /* the last of them */
 	bool deaf, dumb;          /* no room for events, for messages */
+	bool waits;               /* what may wait for a MAC address does, in place of the last */
 	uint8_t us[16], peer[16];
 };
 

@@ -220,18 +220,31 @@ test_disconnect(void **state)
 	told(URN_CM_EVENT_TIMEWAIT);
 }
 
+/* The number is held for so long yet, and then no more. */
+static void
+expect_held_for(uint64_t ns)
+{
+	pass(ns - 1);
+	assert_true(urn_cm_holds_qpn(b.cm, OUR_QPN));
+	pass(1);
+	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN));
+}
+
 /*
- * A queue pair's number is held from when its connection is up until the end of
+ * A queue pair's number is held from when the peer is told of it until the end of
  * timewait, whoever asked and whoever ended it; also when its owner is gone.
  */
 static void
 test_number_held(void **state)
 {
 	struct urn_cm_msg m;
-	uint32_t id = to_rep_sent();
+	uint32_t id = to_req_rcvd();
+	struct urn_abi_cm_accept a = an_accept();
 
 	(void)state;
 	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN));
+	assert_int_equal(urn_cm_accept(b.cm, &b.o, id, &a, b.now), 0);
+	assert_true(urn_cm_holds_qpn(b.cm, OUR_QPN));
 	m = from_peer(URN_CM_RTU, id);
 	expect_in(&m, CM_RX);
 	assert_true(urn_cm_holds_qpn(b.cm, OUR_QPN));
@@ -239,16 +252,11 @@ test_number_held(void **state)
 	m = from_peer(URN_CM_DREQ, id);
 	expect_in(&m, CM_RX);
 	assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), 0);
-	pass((4096ull << 16) - 1);
-	assert_true(urn_cm_holds_qpn(b.cm, OUR_QPN));
-	pass(1);
-	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN));
+	expect_held_for(4096ull << 16);
 
 	bench_make(64, 0);
 	id = to_timewait();
-	assert_true(urn_cm_holds_qpn(b.cm, OUR_QPN));
-	pass(4096ull << 16);
-	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN));
+	expect_held_for(4096ull << 16);
 	expect_state(id, IDLE);
 
 	/* The RTU was lost. */
@@ -258,11 +266,21 @@ test_number_held(void **state)
 	expect_in(&m, CM_RX);
 	assert_true(urn_cm_holds_qpn(b.cm, OUR_QPN));
 
-	/* A refusal holds nothing. */
+	/* Refused: copies of the request may still come to the peer. */
 	bench_make(64, 0);
-	id = to_rep_rcvd();
+	id = to_req_sent();
+	assert_true(urn_cm_holds_qpn(b.cm, OUR_QPN));
 	assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), 0);
-	expect_state(id, TIMEWAIT);
+	expect_held_for(4096ull << 20);
+	bench_make(64, 0);
+	id = to_req_sent();
+	m = from_peer(URN_CM_REJ, id);
+	expect_in(&m, CM_RX);
+	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN));
+
+	/* A look-up has no queue pair. */
+	bench_make(64, 0);
+	to_sidr_req_sent();
 	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN));
 }
 
@@ -442,6 +460,7 @@ test_parameters(void **state)
 	BAD(srq, 2);
 	BAD(ack_delay, 32);
 	BAD(data_len, 197);
+	BAD(status, URN_CM_SIDR_REJECT); /* of a look-up: then nobody asked whose the queue pair is */
 	assert_int_equal(urn_cm_reject(b.cm, &b.o, id, &r, b.now), EINVAL);
 	r = (struct urn_abi_cm_reject){.info_len = 73};
 	assert_int_equal(urn_cm_reject(b.cm, &b.o, id, &r, b.now), EINVAL);

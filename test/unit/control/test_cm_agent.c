@@ -296,6 +296,148 @@ test_events(void **state)
 	rte_pktmbuf_free(out[0]);
 }
 
+/* A request of a listener's, accepted or not: its id, fetched from the listener. */
+static uint32_t
+request(uint32_t l, uint32_t n)
+{
+	struct urn_cm_msg m = a_req(n);
+	struct urn_abi_cm_event ev;
+
+	assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
+	assert_int_equal(urn_cm_client_event(ag, &client, l, &ev), 0);
+	return ev.id;
+}
+
+/* The peer takes a request back. */
+static void
+take_back(uint32_t id, uint32_t n)
+{
+	struct urn_cm_msg m = {.attr = URN_CM_REJ, .local_id = n, .remote_id = id,
+			       .reason = URN_CM_REJ_TIMEOUT};
+
+	assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
+}
+
+/* Of many ids each finds its own event, in any order; an id takes its events along, and no other's. */
+static void
+test_events_by_id(void **state)
+{
+	enum { MANY = 100 };
+	uint32_t l = listen_at(-1), id[MANY];
+	struct urn_abi_cm_event ev;
+
+	(void)state;
+	for (uint32_t i = 0; i < MANY; i++)
+		take_back(id[i] = request(l, i + 1), i + 1);
+	for (uint32_t i = MANY; i-- > 0;) {
+		if (i % 3 == 1)
+			continue;
+		if (i % 3 == 0) {
+			assert_int_equal(urn_cm_client_release(ag, &client, id[i], now), 0);
+		} else {
+			assert_int_equal(urn_cm_client_event(ag, &client, id[i], &ev), 0);
+			assert_int_equal(ev.type, URN_CM_EVENT_REJECTED);
+			assert_int_equal(ev.id, id[i]);
+		}
+		assert_int_equal(urn_cm_client_event(ag, &client, id[i], &ev), EAGAIN);
+	}
+	for (uint32_t i = 1; i < MANY; i += 3) {
+		assert_int_equal(urn_cm_client_event(ag, &client, 0, &ev), 0);
+		assert_int_equal(ev.id, id[i]);
+	}
+	assert_int_equal(urn_cm_client_event(ag, &client, 0, &ev), EAGAIN);
+	assert_int_equal(urn_cm_client_event(ag, &client, 0xdead, &ev), EAGAIN);
+}
+
+/*
+ * A listener goes with requests that nobody heard of, more than are taken back at
+ * a time, and with what happened to those since. A request goes that was not heard of.
+ */
+static void
+test_unheard(void **state)
+{
+	enum { MANY = 2 * URN_CM_SLICE + 7 };
+	uint32_t l = listen_at(-1);
+	struct urn_abi_cm_event ev;
+	struct urn_cm_msg m;
+
+	(void)state;
+	request(l, 1);
+	for (uint32_t i = 2; i < MANY; i++) {
+		m = a_req(i);
+		assert_int_equal(arrive(&m, peer_v4, us_v4),
+				 i < 1 + URN_CM_BACKLOG ? URN_C_CM_RX : URN_C_DROP_CM_BACKLOG);
+	}
+	assert_int_equal(client.owner.ids, 1 + URN_CM_BACKLOG);
+	take_back(0, 2);
+	assert_int_equal(urn_cm_client_release(ag, &client, l, now), 0);
+	assert_int_equal(client.owner.ids, 1);
+	assert_int_equal(urn_cm_client_event(ag, &client, 0, &ev), EAGAIN);
+	/* Ids are no secret of the dataplane's: a program may name one before it fetches it. */
+	l = listen_at(-1);
+	m = a_req(1000);
+	assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
+	assert_int_equal(urn_cm_client_release(ag, &client, TAILQ_FIRST(&client.notes)->ev.id, now), 0);
+	assert_int_equal(urn_cm_client_event(ag, &client, l, &ev), EAGAIN);
+	assert_int_equal(client.owner.ids, 2);
+}
+
+/* Of an id one message waits for a MAC address: what it says last. */
+static void
+test_one_waits(void **state)
+{
+	uint8_t unknown[16];
+	uint32_t id;
+
+	(void)state;
+	memcpy(unknown, peer_v4, 16);
+	unknown[15] = 77;
+	id = connect_to(unknown, -1);
+	connect_to(unknown, -1);
+	for (unsigned int i = 0; i < 3; i++, now += 1075 * MS)
+		assert_int_equal(poll(ROOM), 0);
+	urn_cm_client_release(ag, &client, id, now);
+	assert_int_equal(urn_neigh_add_static(nb, unknown, other_mac), 0);
+	now += MS;
+	assert_int_equal(poll(ROOM), 2);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct urn_cm_msg m = message_in(out[i]);
+
+		assert_int_equal(m.attr, m.local_id == id ? URN_CM_REJ : URN_CM_REQ);
+		rte_pktmbuf_free(out[i]);
+	}
+	/* When it has been sent the next does not wait. */
+	now += 5300 * MS;
+	assert_int_equal(poll(ROOM), 1);
+	assert_int_equal(message_in(out[0]).attr, URN_CM_REQ);
+	rte_pktmbuf_free(out[0]);
+}
+
+/* Messages that wait for a MAC address that nobody says leave room for others. */
+static void
+test_many_wait(void **state)
+{
+	uint8_t unknown[16];
+	unsigned int n = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < URN_CM_OUT; i++) {
+		memcpy(unknown, peer_v4, 16);
+		unknown[14] = (uint8_t)(i >> 6);
+		unknown[15] = (uint8_t)(128 + i % 64);
+		connect_to(unknown, -1);
+		assert_int_equal(poll(ROOM), 0);
+	}
+	assert_int_equal(c.v[URN_C_DROP_CM_TX], URN_CM_OUT - URN_CM_NO_MAC);
+	for (unsigned int i = 0; i < URN_CM_OUT - URN_CM_NO_MAC; i++)
+		connect_to(peer_v4, -1);
+	for (unsigned int got = 1; got; n += got) {
+		got = poll(ROOM);
+		rte_pktmbuf_free_bulk(out, got);
+	}
+	assert_int_equal(n, URN_CM_OUT - URN_CM_NO_MAC);
+}
+
 /* Notices: one for each event; late when the pipe is full; none to a pipe that is gone. */
 static void
 test_notices(void **state)
@@ -439,8 +581,7 @@ test_late_by_turns(void **state)
 	urn_cm_client_gone(ag, &other, now);
 	assert_true(TAILQ_EMPTY(&other.untold));
 	assert_int_equal(poll(ROOM), 2); /* both requests are refused */
-	for (int i = 0; i < 2; i++)
-		rte_pktmbuf_free(out[i]);
+	rte_pktmbuf_free_bulk(out, 2);
 	for (int i = 0; i < 2; i++) {
 		close(p[i][0]);
 		close(p[i][1]);
@@ -453,7 +594,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(test_send), T(test_room),   T(test_no_mac),  T(test_addresses),
-		T(test_loop), T(test_events), T(test_notices),
+		T(test_loop), T(test_events), T(test_events_by_id), T(test_unheard), T(test_one_waits), T(test_many_wait),
+		T(test_notices),
 		T(test_narrow_pipe), T(test_late_by_turns),
 	};
 

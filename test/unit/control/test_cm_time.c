@@ -263,6 +263,25 @@ test_dumb(void **state)
 	assert_int_equal(counter(URN_C_DROP_CM_TX), 1);
 }
 
+/* What waits for a MAC address is no try, however long that takes; then there are as many as ever. */
+static void
+test_no_mac(void **state)
+{
+	uint32_t id = to_req_sent();
+
+	(void)state;
+	assert_int_equal(b.said_id, id);
+	b.waits = true;
+	pass(100 * TRY);
+	quiet();
+	expect_state(id, REQ_SENT);
+	assert_int_equal(counter(URN_C_CM_RETRANSMITS), 0);
+	b.waits = false;
+	repeats(id, URN_CM_REQ, URN_CM_EVENT_UNREACHABLE, URN_CM_IDLE);
+	said(URN_CM_REJ);
+	assert_int_equal(counter(URN_C_CM_RETRANSMITS), 3);
+}
+
 /* Thousands of timers: each runs out at its time, in their order. */
 static void
 test_many(void **state)
@@ -304,7 +323,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(test_unanswered), T(test_late_answer), T(test_patience), T(test_slow_program),
 		T(test_clamped),    T(test_timewait),	 T(test_deaf),	   T(test_dumb),
-		T(test_many),
+		T(test_no_mac),	    T(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

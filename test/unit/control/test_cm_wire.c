@@ -100,20 +100,21 @@ put_on_wire(unsigned int to, const uint8_t *mad)
 	fail_msg("seed %llu: the wire is full", (unsigned long long)w.seed);
 }
 
-static bool
-send_mad(void *ctx, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad, bool wait)
+static enum urn_cm_sending
+send_mad(void *ctx, uint32_t id, const uint8_t own[16], const uint8_t peer[16], const uint8_t *mad,
+	 bool wait)
 {
 	unsigned int me = (unsigned int)(uintptr_t)ctx;
 
-	(void)wait;
+	(void)id, (void)wait;
 	must(memcmp(own, gid[me], 16) == 0 && memcmp(peer, gid[!me], 16) == 0);
 	if (rnd(50) == 0)
-		return false; /* no room just now */
+		return URN_CM_NO_ROOM; /* just now */
 	if (rnd(100) >= w.lose)
 		put_on_wire(!me, mad);
 	if (rnd(100) < w.twice)
 		put_on_wire(!me, mad);
-	return true;
+	return URN_CM_SENDS;
 }
 
 static bool
