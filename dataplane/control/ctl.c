@@ -65,6 +65,7 @@ enum {
 	WAIT_TURNS = 64,    /* that a wait takes no time over */
 	WAIT_STEP_US = 100, /* and then so much more each time, */
 	WAIT_MOST_US = 20000,
+	AREA_ALIGN = 4096,  /* bytes; what is mapped begins on a page at least */
 };
 
 void
@@ -149,6 +150,26 @@ urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 			     strerror(rep->err));
 }
 
+/*
+ * The client says where it has its area: by a number there, reads of its memory
+ * are proved to be of its memory (memory/direct.c). What it says need not be true.
+ */
+static int
+mark_space(struct urn_client *c, uint64_t area, struct urn_abi_rep *rep)
+{
+	if (area & (AREA_ALIGN - 1) || area > UINT64_MAX - c->area.size)
+		return urn_ctl_fail(rep, EINVAL, "%s: an area of %llu bytes can't lie at 0x%llx",
+				    c->adapter->cfg.name, (unsigned long long)c->area.size,
+				    (unsigned long long)area);
+	if (!area || !c->space || c->mark_off)
+		return 0;
+	/* Without it things go on, only slower. */
+	if (urn_area_alloc(&c->area, URN_ABI_CACHE_LINE, &c->mark_off) == 0)
+		urn_space_mark(c->space, (uint64_t *)(void *)(c->area.base + c->mark_off),
+			       area + c->mark_off);
+	return 0;
+}
+
 int
 urn_ctl_hello(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -159,6 +180,8 @@ urn_ctl_hello(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 		return urn_ctl_fail(rep, EPROTO,
 				    "%s speaks version %u of the interface, the program's library %u",
 				    a->cfg.name, URN_ABI_VERSION, req->hello.version);
+	if (mark_space(c, req->hello.area, rep) != 0)
+		return EINVAL;
 	d->version = URN_ABI_VERSION;
 	d->engines = a->vectors;
 	d->node_guid = urn_adapter_guid(a);

@@ -129,6 +129,18 @@ qps_of(const struct urn_client *c)
 	return n;
 }
 
+/* How reads of its foreign memory go: by process number, and how often that was refused. */
+static void
+foreign_reads(struct urn_report_sink *s, const struct urn_client *c)
+{
+	struct urn_space_stats stats = {0};
+
+	if (c->space)
+		urn_space_stats(c->space, &stats);
+	s->u64(s, "direct_reads", stats.direct);
+	s->u64(s, "direct_refused", stats.refused);
+}
+
 static bool
 one_client(struct report_walk *w, const struct urn_client *c)
 {
@@ -155,6 +167,7 @@ one_client(struct report_walk *w, const struct urn_client *c)
 		s->u64(s, "area_bytes", c->area.size);
 		s->u64(s, "area_resident_bytes", urn_area_resident(&c->area));
 		s->str(s, "no_foreign", c->no_space);
+		foreign_reads(s, c);
 	}
 	s->end(s);
 	w->rows--;

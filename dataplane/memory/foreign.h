@@ -67,6 +67,12 @@ struct urn_space {
 	bool started;			  /* there is a worker */
 	pthread_t worker;
 	uint8_t scratch[64]; /* worker: bytes that nobody wants */
+	/* Reading by process number (direct.c). */
+	_Atomic(uint64_t *) mark;	  /* 16 bytes shared with the client, as mapped here; NULL: none */
+	uint64_t mark_at;		  /* where the client says it has them; valid with mark, constant */
+	_Atomic uint32_t direct_off;	  /* worker: 1: not to be tried any more */
+	_Atomic uint64_t direct_reads;	  /* worker: calls that read for the client */
+	_Atomic uint64_t direct_refused;  /* worker: that the kernel refused, or that were not believed */
 };
 
 /* What `base` of a region with `foreign` set points to. */
@@ -92,6 +98,23 @@ int urn_space_start(struct urn_space *space);
 void urn_space_stop(struct urn_space *space);
 /* There is something in a lane: wake the worker if it sleeps. Engines. */
 void urn_space_wake(struct urn_space *space);
+
+/* ---- direct.c: reading by process number. All but create and destroy: the worker */
+
+struct urn_direct;
+
+/* returns: NULL: no memory */
+struct urn_direct *urn_direct_create(struct urn_space *space);
+void urn_direct_destroy(struct urn_direct *d);
+/* At the beginning of its thread: give up what it must not have. */
+void urn_direct_begin(struct urn_direct *d);
+/* Give this thread CAP_SYS_PTRACE, if the process has it, or take it away. */
+void urn_direct_rights(bool ptrace);
+/*
+ * Carry out the first of n operations of a lane from slot `at` on, by one call.
+ * returns: how many were done; 0: none, the descriptor is to be tried
+ */
+uint32_t urn_direct_read(struct urn_direct *d, struct urn_lane *l, uint32_t at, uint32_t n);
 
 /* ---- lane.c: all lanes of one executor */
 

@@ -197,6 +197,23 @@ urn_space_release(struct urn_space *space)
 	free(space);
 }
 
+void
+urn_space_mark(struct urn_space *space, uint64_t *here, uint64_t there)
+{
+	if (atomic_load_explicit(&space->mark, memory_order_relaxed))
+		return;
+	space->mark_at = there;
+	/* Pairs with the acquire in urn_direct_read(). */
+	atomic_store_explicit(&space->mark, here, memory_order_release);
+}
+
+void
+urn_space_stats(const struct urn_space *space, struct urn_space_stats *out)
+{
+	out->direct = atomic_load_explicit(&space->direct_reads, memory_order_relaxed);
+	out->refused = atomic_load_explicit(&space->direct_refused, memory_order_relaxed);
+}
+
 bool
 urn_space_alive(const struct urn_space *space)
 {

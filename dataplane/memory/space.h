@@ -9,9 +9,11 @@
  * that is used again nor an exec can lead a write, or a read, astray. A fork
  * leaves it with the parent.
  *
- * Nothing is read or written by pid. process_vm_readv() would be twice as fast
- * for large reads, but it reads what the process is now, and no check before or
- * after it says for certain that this was the same program in between.
+ * Nothing is written by pid. Larger reads go by process_vm_readv(), twice as fast
+ * and straight into frames, where the kernel permits it (the same user, no
+ * restriction of ptrace()) and the client has said where it mapped memory that it
+ * shares with this process: that is how it is told afterwards whose bytes they
+ * were (direct.c).
  *
  * The descriptor is as good as its opener's rights: an unprivileged dataplane
  * works for clients of its own uid and of others, and no ptrace right or
@@ -63,6 +65,21 @@ void urn_space_release(struct urn_space *space);
  * the kernel allows. Before the first space is made.
  */
 void urn_space_set_cpus(const cpu_set_t *cpus);
+
+/*
+ * Let larger reads go by process number. here: 16 bytes, aligned to 8, that this
+ * process shares with that of the space, mapped as long as there are regions;
+ * there: their address in that process as it says, which nobody has to believe.
+ * Once; what is said later is not listened to. Control
+ */
+void urn_space_mark(struct urn_space *space, uint64_t *here, uint64_t there);
+
+struct urn_space_stats {
+	uint64_t direct;  /* calls that read by process number */
+	uint64_t refused; /* that the kernel refused, or whose bytes were not believed: by descriptor since */
+};
+
+void urn_space_stats(const struct urn_space *space, struct urn_space_stats *out);
 
 /* Is the address space still in use, by any process? */
 bool urn_space_alive(const struct urn_space *space);

@@ -2,9 +2,11 @@
 /*
  * The worker of a space: the only thread that touches a client's memory.
  *
- * Operations of one kind whose targets lie together go in one call, through a
- * buffer between: the kernel's price of a call, and of each element of a
- * vector, is 0.9 us, that of copying 4 KiB once more 0.1 us.
+ * Larger reads go straight into the frames (direct.c). What does not, and all
+ * writing, goes by the descriptor: operations of one kind whose targets lie
+ * together in one call, through a buffer between, for the kernel's price of a
+ * call, and of each element of a vector, is 0.9 us, that of copying 4 KiB once
+ * more 0.1 us.
  *
  * The kernel copies through the descriptor page by page. A page that can't be
  * read ends the call there; the operations before it are done, the one that
@@ -12,8 +14,8 @@
  *
  * Memory that a userfaultfd supplies the kernel does not fetch for such a
  * descriptor: EIO. process_vm_readv() does fetch it, so where it is permitted
- * (the client's uid, or CAP_SYS_PTRACE) one byte of each page is read by it and
- * thrown away, and the copy is tried once more. That may take for ever; it
+ * (the client's uid, or CAP_SYS_PTRACE, which the worker takes for that alone)
+ * one byte of each page is read by it and thrown away, and the copy is tried once more. That may take for ever; it
  * never shows another program's bytes to anybody.
  *
  * Atomics: read, compute, write. No other operation of this space comes
@@ -48,10 +50,12 @@ enum {
 	WORKER_STAYS = 1024, /* shares of lanes, before it moves to another core again */
 	WORKER_STACK = 256 << 10,
 	FETCH_PAGES = 16,
+	ALIGN_MIN = 4, /* pages */
 };
 
 struct worker {
 	struct urn_space *space;
+	struct urn_direct *direct; /* owner */
 	uint64_t page;	    /* bytes */
 	unsigned int stays; /* shares of lanes before it may move again */
 	uint8_t run[WORKER_RUN];
@@ -59,15 +63,30 @@ struct worker {
 
 /* ---- moving bytes */
 
+/*
+ * The kernel goes on by a page's length from where a call begins, so that one
+ * that does not begin on a border looks every page up twice: up to the first
+ * border by a call of its own. returns: bytes of the next call
+ */
+static uint64_t
+part_of(const struct worker *w, uint64_t at, uint64_t len)
+{
+	uint64_t head = w->page - (at & (w->page - 1));
+
+	return head < w->page && len >= ALIGN_MIN * w->page ? head : len;
+}
+
 /* Bytes between `bytes` and the space, as far as it goes. returns: bytes moved */
 static uint64_t
-move_once(const struct urn_space *s, bool write, uint8_t *bytes, uint64_t len, uint64_t at)
+move_once(const struct worker *w, bool write, uint8_t *bytes, uint64_t len, uint64_t at)
 {
+	int fd = w->space->fds.mem;
 	uint64_t done = 0;
 
 	while (done < len) {
-		ssize_t n = write ? pwrite(s->fds.mem, bytes + done, len - done, (off_t)(at + done))
-				  : pread(s->fds.mem, bytes + done, len - done, (off_t)(at + done));
+		uint64_t part = part_of(w, at + done, len - done);
+		ssize_t n = write ? pwrite(fd, bytes + done, part, (off_t)(at + done))
+				  : pread(fd, bytes + done, part, (off_t)(at + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -78,16 +97,13 @@ move_once(const struct urn_space *s, bool write, uint8_t *bytes, uint64_t len, u
 	return done;
 }
 
-/* Have the pages of a range supplied by whoever does. returns: they are there now */
+/* A byte of each page. returns: done */
 static bool
-fetch(struct worker *w, uint64_t at, uint64_t len)
+touch(struct worker *w, uint64_t at, uint64_t end)
 {
 	struct urn_space *s = w->space;
 	struct iovec to = {.iov_base = s->scratch}, from[FETCH_PAGES];
-	uint64_t end = at + len;
 
-	if (!urn_space_alive(s))
-		return false;
 	while (at < end) {
 		size_t n = 0;
 
@@ -100,15 +116,29 @@ fetch(struct worker *w, uint64_t at, uint64_t len)
 	return true;
 }
 
+/* Have the pages of a range supplied by whoever does. returns: they are there now */
+static bool
+fetch(struct worker *w, uint64_t at, uint64_t len)
+{
+	bool done;
+
+	if (!urn_space_alive(w->space))
+		return false;
+	urn_direct_rights(true);
+	done = touch(w, at, at + len);
+	urn_direct_rights(false);
+	return done;
+}
+
 static bool
 move(struct worker *w, bool write, uint8_t *bytes, uint64_t len, uint64_t at)
 {
-	uint64_t done = move_once(w->space, write, bytes, len, at);
+	uint64_t done = move_once(w, write, bytes, len, at);
 
 	if (done == len)
 		return true;
 	return fetch(w, at + done, len - done) &&
-	       move_once(w->space, write, bytes + done, len - done, at + done) == len - done;
+	       move_once(w, write, bytes + done, len - done, at + done) == len - done;
 }
 
 /* ---- operations */
@@ -185,7 +215,7 @@ do_run(struct worker *w, struct urn_lane *l, uint32_t at, uint32_t n, uint64_t b
 		urn_copy(w->run + off, op->frame, op->len);
 		off += op->len;
 	}
-	moved = move_once(w->space, write, w->run, bytes, urn_foreign_target(first));
+	moved = move_once(w, write, w->run, bytes, urn_foreign_target(first));
 	off = 0;
 	for (uint32_t i = 0; !write && i < n; i++) {
 		const struct urn_memop *op = &l->slot[(at + i) % URN_LANE_SLOTS];
@@ -204,8 +234,10 @@ do_some(struct worker *w, struct urn_lane *l, uint32_t at, uint32_t n)
 {
 	struct urn_memop *op = &l->slot[at % URN_LANE_SLOTS];
 	uint64_t bytes, moved;
-	uint32_t done = 0;
+	uint32_t done = op->kind == URN_MEMOP_GATHER ? urn_direct_read(w->direct, l, at, n) : 0;
 
+	if (done)
+		return done;
 	n = run_of(l, at, n, &bytes);
 	if (n == 1) {
 		op->status = do_one(w, op);
@@ -334,12 +366,36 @@ nap(struct worker *w)
 	atomic_store(&s->asleep, 0);
 }
 
+static void
+worker_free(struct worker *w)
+{
+	urn_direct_destroy(w->direct);
+	free(w);
+}
+
+static struct worker *
+worker_make(struct urn_space *s)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->space = s;
+	w->page = (uint64_t)sysconf(_SC_PAGESIZE);
+	w->direct = urn_direct_create(s);
+	if (w->direct)
+		return w;
+	free(w);
+	return NULL;
+}
+
 static void *
 run(void *arg)
 {
 	struct worker *w = arg;
 	unsigned int empty = 0;
 
+	urn_direct_begin(w->direct);
 	while (!atomic_load_explicit(&w->space->stop, memory_order_relaxed)) {
 		if (serve_all(w)) {
 			empty = 0;
@@ -355,7 +411,7 @@ run(void *arg)
 			empty = 0;
 		}
 	}
-	free(w);
+	worker_free(w);
 	return NULL;
 }
 
@@ -372,7 +428,7 @@ run_anywhere(pthread_attr_t *attr)
 static int
 start(struct urn_space *s)
 {
-	struct worker *w = malloc(sizeof(*w));
+	struct worker *w = worker_make(s);
 	sigset_t none, before;
 	pthread_attr_t attr;
 	char name[16]; /* as long as the kernel takes */
@@ -380,9 +436,6 @@ start(struct urn_space *s)
 
 	if (!w)
 		return ENOMEM;
-	w->space = s;
-	w->stays = 0;
-	w->page = (uint64_t)sysconf(_SC_PAGESIZE);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, WORKER_STACK);
 	run_anywhere(&attr);
@@ -393,7 +446,7 @@ start(struct urn_space *s)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	if (rc != 0) {
-		free(w);
+		worker_free(w);
 		return rc;
 	}
 	snprintf(name, sizeof(name), "urn-mem-%u", (uint32_t)s->fds.pid % 10000000u);

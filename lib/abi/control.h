@@ -152,7 +152,11 @@ struct urn_abi_req {
 	uint32_t op;           /* enum urn_ctl_op */
 	uint32_t handle;       /* the object, where one is named */
 	union {
-		struct { uint32_t version; } hello;
+		struct {
+			uint32_t version; /* URN_ABI_VERSION */
+			uint32_t rsvd;
+			uint64_t area;    /* where the client has its area mapped; 0: it does not say */
+		} hello;
 		struct { uint32_t index; } gid;
 		struct {
 			uint32_t pd;
@@ -272,6 +276,7 @@ _Static_assert(offsetof(struct urn_abi_qp_attr, av) == 36, "attributes");
 _Static_assert(offsetof(struct urn_abi_qp_attr, cap) == 60, "attributes");
 _Static_assert(sizeof(struct urn_abi_req) == 288, "request");
 _Static_assert(offsetof(struct urn_abi_req, hello) == 8, "request");
+_Static_assert(offsetof(struct urn_abi_req, hello.area) == 16, "request");
 _Static_assert(offsetof(struct urn_abi_req, reg_mr.addr) == 16, "request");
 _Static_assert(offsetof(struct urn_abi_req, create_cq.cookie) == 24, "request");
 _Static_assert(offsetof(struct urn_abi_req, create_srq.cookie) == 32, "request");

@@ -100,7 +100,10 @@ urn_dev_check(const struct urn_dev *dev)
 int
 urn_dev_open(struct urn_dev *dev, struct urn_abi_channel *channel)
 {
-	struct urn_abi_req req = {.op = URN_CTL_HELLO, .hello.version = URN_ABI_VERSION};
+	struct urn_abi_req req = {
+		.op = URN_CTL_HELLO,
+		.hello = {.version = URN_ABI_VERSION, .area = (uintptr_t)channel->area},
+	};
 	struct urn_abi_rep rep;
 	uint32_t i;
 	int err;

@@ -176,6 +176,25 @@ become_victim(int sock, const struct cmd *c)
 	_exit(6);
 }
 
+/* The kernel ends it with its maker: CLONE_VM and nothing else in common. */
+static int
+be_twin(void *arg)
+{
+	(void)arg;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (pause() < 0)
+		;
+	return 0;
+}
+
+static bool
+make_twin(void)
+{
+	static uint8_t stack[65536] __attribute__((aligned(64)));
+
+	return clone(be_twin, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL) > 0;
+}
+
 static int
 to_errno(bool ok)
 {
@@ -220,6 +239,16 @@ serve(int sock)
 			continue;
 		case CHILD_EXEC:
 			become_victim(sock, &c);
+			break;
+		case CHILD_SHARE:
+			answer = to_errno(mmap(at, c.len, PROT_READ | PROT_WRITE,
+					       MAP_SHARED | MAP_FIXED, (int)c.arg, 0) != MAP_FAILED);
+			break;
+		case CHILD_USER:
+			answer = to_errno(setresuid((uid_t)c.arg, (uid_t)c.arg, (uid_t)c.arg) == 0);
+			break;
+		case CHILD_TWIN:
+			answer = to_errno(make_twin());
 			break;
 		case CHILD_UFFD:
 			answer = (uint64_t)open_uffd(c.addr, c.len, &uffd);
@@ -374,6 +403,17 @@ child_end(struct child *c)
 
 /* ---- executor */
 
+bool ft_direct;
+
+static void
+make_area(struct ft *f)
+{
+	f->area = memfd_create("area", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(f->area, 4096), 0);
+	f->mark = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, f->area, 0);
+	assert_true(f->mark != MAP_FAILED);
+}
+
 void
 ft_open(struct ft *f, uint64_t len)
 {
@@ -383,6 +423,7 @@ ft_open(struct ft *f, uint64_t len)
 	memset(f, 0, sizeof(*f));
 	f->rng = 77;
 	f->len = len;
+	make_area(f);
 	f->child = child_start();
 	if (urn_space_create(&f->child.fds, &f->space, why, sizeof(why)) != 0)
 		fail_msg("space: %s", why);
@@ -404,7 +445,16 @@ ft_close(struct ft *f)
 	urn_mem_destroy(f->mem);
 	urn_space_release(f->space);
 	child_end(&f->child);
+	munmap(f->mark, 4096);
+	close(f->area);
 	free(f->frame);
+}
+
+void
+ft_share(struct ft *f, uint64_t at)
+{
+	assert_int_equal(child_do(&f->child, CHILD_SHARE, at, 4096, (uint64_t)f->area), 0);
+	urn_space_mark(f->space, f->mark, at);
 }
 
 void
@@ -412,6 +462,8 @@ ft_reg(struct ft *f, uint32_t access)
 {
 	char why[256] = "";
 
+	if (ft_direct)
+		ft_share(f, CHILD_AT + (f->len + 4095) / 4096 * 4096);
 	if (urn_mem_reg_foreign(f->mem, f->pd, f->space, CHILD_AT, f->len, CHILD_AT, access,
 				&f->key, why, sizeof(why)) != 0)
 		fail_msg("registration: %s", why);

@@ -31,6 +31,9 @@ enum child_do {
 	CHILD_EXEC,	 /* execute this program as a victim that has `len` bytes at `addr` */
 	CHILD_UFFD,	 /* map `len` bytes at `addr` that a userfaultfd supplies; answers errno */
 	CHILD_SERVE,	 /* supply `arg` of its pages, each filled with 0x5a */
+	CHILD_SHARE, /* map `len` bytes of the descriptor `arg`, which it got by fork(), at `addr` */
+	CHILD_USER,  /* become the user `arg` */
+	CHILD_TWIN,  /* have another process in the same address space */
 	CHILD_FIND, /* where a mapping begins whose line ends in the text at `addr`, of `len` bytes
 		     */
 };
@@ -78,10 +81,17 @@ struct ft {
 	uint64_t len;
 	struct ft_frame *frame;
 	uint64_t rng;
+	int area;	/* a memfd of a page, */
+	uint64_t *mark; /* as mapped here */
 };
+
+/* Shall ft_reg() have the child map that page behind its memory, and let reads go by number? */
+extern bool ft_direct;
 
 void ft_open(struct ft *f, uint64_t len);
 void ft_close(struct ft *f);
+/* The child maps the page at `at`; reads are proved by it. */
+void ft_share(struct ft *f, uint64_t at);
 /* Register all of it; the child has mapped it. */
 void ft_reg(struct ft *f, uint32_t access);
 void ft_dereg(struct ft *f);

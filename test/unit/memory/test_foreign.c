@@ -526,6 +526,10 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_mixed, setup, teardown),
 	};
 
+	int failed;
+
 	child_be_victim(argc, argv);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	failed = cmocka_run_group_tests_name("by descriptor", tests, NULL, NULL);
+	ft_direct = true;
+	return failed + cmocka_run_group_tests_name("large reads by number", tests, NULL, NULL);
 }
