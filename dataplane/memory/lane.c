@@ -9,7 +9,10 @@
 
 #include <rte_branch_prediction.h>
 
-enum { WAIT_BLOCK = 256 };
+enum {
+	WAIT_BLOCK = 256,
+	FEW_MAX = 128, /* operations; with 64 or 256 of a QP less is moved (doc/performance.md) */
+};
 
 struct urn_lane_wait {
 	struct urn_lane_wait *next;
@@ -28,6 +31,8 @@ urn_lanes_init(struct urn_lanes *ls, const void *owner, const struct urn_memx_co
 	ls->owner = owner;
 	ls->limit = cfg->foreign ? cfg->foreign : 1024;
 	ls->gate.pds = cfg->max_pds;
+	/* Half of what closes the gate of a lane, so that there is room for what comes in. */
+	ls->gate.few = ls->limit / 8 < FEW_MAX ? ls->limit / 8 + !(ls->limit / 8) : FEW_MAX;
 	ls->gate.pd = calloc(cfg->max_pds + 1u, sizeof(*ls->gate.pd));
 	return ls->gate.pd ? 0 : ENOMEM;
 }

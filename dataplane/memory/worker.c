@@ -47,6 +47,8 @@ enum {
 	WORKER_RUN = 65536,  /* bytes that are moved by one call */
 	WORKER_BURST = 64,   /* operations of a lane, before the next lane's */
 	WORKER_SPINS = 200,  /* empty looks before it sleeps: some 10 us */
+	WORKER_MANY = 8,     /* operations at a time, from which on it looks no more often than */
+	WORKER_FEW_SPINS = 20,
 	WORKER_STAYS = 1024, /* shares of lanes, before it moves to another core again */
 	WORKER_STACK = 256 << 10,
 	FETCH_PAGES = 16,
@@ -307,18 +309,19 @@ look_around(struct worker *w, const struct urn_lane *l)
 	atomic_store_explicit(&w->space->cpu, sched_getcpu(), memory_order_relaxed);
 }
 
-/* A share of a lane. returns: whether there was anything */
-static bool
+/* A share of a lane. returns: operations */
+static uint32_t
 serve(struct worker *w, struct urn_lane *l)
 {
 	uint32_t done = atomic_load_explicit(&l->done, memory_order_relaxed);
 	/* Pairs with the release in urn_lanes_flush(): the slots are filled. */
-	uint32_t n = atomic_load_explicit(&l->sent, memory_order_acquire) - done;
+	uint32_t n = atomic_load_explicit(&l->sent, memory_order_acquire) - done, all;
 
 	if (n == 0)
-		return false;
+		return 0;
 	if (n > WORKER_BURST)
 		n = WORKER_BURST;
+	all = n;
 	look_around(w, l);
 	while (n) {
 		uint32_t m = do_some(w, l, done, n);
@@ -328,21 +331,22 @@ serve(struct worker *w, struct urn_lane *l)
 		/* Pairs with the acquire in lane_take(): statuses and frames are written. */
 		atomic_store_explicit(&l->done, done, memory_order_release);
 	}
-	return true;
+	return all;
 }
 
 /* ---- the thread */
 
-static bool
+/* returns: operations */
+static uint32_t
 serve_all(struct worker *w)
 {
-	bool any = false;
+	uint32_t n = 0;
 
 	/* Pairs with the release in lane_make(). */
 	for (struct urn_lane *l = atomic_load_explicit(&w->space->lanes, memory_order_acquire); l;
 	     l = l->next)
-		any |= serve(w, l);
-	return any;
+		n += serve(w, l);
+	return n;
 }
 
 static long
@@ -393,13 +397,19 @@ static void *
 run(void *arg)
 {
 	struct worker *w = arg;
-	unsigned int empty = 0;
+	unsigned int empty = 0, spins = WORKER_SPINS;
+	uint32_t n;
 
 	urn_direct_begin(w->direct);
 	while (!atomic_load_explicit(&w->space->stop, memory_order_relaxed)) {
-		if (serve_all(w)) {
+		if ((n = serve_all(w)) != 0) {
 			empty = 0;
-		} else if (++empty < WORKER_SPINS) {
+			/*
+			 * Where much is moved, others wait for the core, another worker mostly, and
+			 * what comes meanwhile goes in fewer calls.
+			 */
+			spins = n < WORKER_MANY ? WORKER_SPINS : WORKER_FEW_SPINS;
+		} else if (++empty < spins) {
 			rte_pause();
 		} else {
 			/*

@@ -167,6 +167,7 @@ park(const struct urn_txd *d)
 	p->action = d->action;
 	p->arg = d->syndrome;
 	append(&qp->tx_head, &qp->tx_tail, d->m);
+	qp->tx_waiting++;
 }
 
 static struct urn_txd
@@ -176,6 +177,7 @@ unpark(struct urn_qp *qp)
 	const struct urn_pkt *p = urn_pkt(m);
 
 	qp->tx_head = p->next;
+	qp->tx_waiting--;
 	return (struct urn_txd){
 		.m = m,
 		.qp = qp,

@@ -148,6 +148,7 @@ struct urn_qp {
 	uint8_t path_mtu;         /* code 1..5 */
 	uint8_t en_sqd_notify;
 	uint32_t db;              /* doorbell id */
+	uint32_t tx_waiting;      /* frames in the list of tx_head */
 	uint64_t cookie;          /* the client's, for events */
 	uint32_t rq_psn, sq_psn;  /* as configured */
 	struct urn_abi_av av;

@@ -261,6 +261,17 @@ serve_gated(struct urn_tp *tp, struct urn_qp *qp)
 	return more;
 }
 
+/*
+ * May frames be added to those that wait for memory? Whoever reads it then does so
+ * while the engine is at those that were read. But it may stall; and a QP that comes
+ * to an end has to see the end of what it began.
+ */
+static bool
+may_read_on(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return qp->type == URN_QPT_RC && qp->state == URN_QPS_RTS && qp->tx_waiting < tp->gate->few;
+}
+
 /* One QP's share of a turn. returns: whether it has more to send */
 static bool
 serve(struct urn_tp *tp, struct urn_qp *qp)
@@ -272,8 +283,10 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 		return false;
 	if (unlikely(qp->tx_head)) { /* its frames go in order: wait for memory, or for room */
 		urn_tp_drain_tx(tp, qp);
-		if (qp->tx_head)
-			return !urn_pkt(qp->tx_head)->mem_left;
+		if (qp->tx_head && !urn_pkt(qp->tx_head)->mem_left)
+			return true;
+		if (qp->tx_head && !may_read_on(tp, qp))
+			return false;
 	}
 	if (unlikely(qp->state == URN_QPS_SQD))
 		urn_qp_check_drained(tp, qp);

@@ -296,6 +296,37 @@ requester_waits(void **state)
 	probe_close(&p);
 }
 
+/* Memory is asked for more while it reads, but not for all; then all goes out, in order. */
+static void
+requester_reads_on(void **state)
+{
+	enum { FEW = 40, SHARE = 16, N = 150 };
+	struct urn_memx_gate gate;
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.delay_seed = 9, .window = 256});
+	gate = *p.tp->gate;
+	assert_in_range(gate.few, SHARE + 1, N);
+	gate.few = FEW;
+	p.tp->gate = &gate;
+	p.hold = true;
+	probe_fill(probe_at(&p, 0), N * 64, 8, 0);
+	for (uint32_t i = 0; i < N; i++)
+		probe_post(&p, URN_WR_SEND, URN_WRF_SIGNALED, i * 64, 64, 0, i);
+	for (uint32_t i = 0; i < 100; i++)
+		probe_turn(&p, 0);
+	assert_in_range(urn_memx_holds(p.memx, NULL), FEW, FEW + SHARE - 1);
+	assert_int_equal(p.seen_n, 0);
+	p.hold = false;
+	for (uint32_t i = 0; i < N; i++)
+		assert_memory_equal(expect_frame(&p, SEND_ONLY, SQ(i))->data, probe_at(&p, i * 64), 64);
+	probe_ack(&p, SQ(N - 1), SYN_ACK, N);
+	for (uint32_t i = 0; i < N; i++)
+		expect_sent(&p, i, SUCCESS);
+	probe_close(&p);
+}
+
 /* A READ is complete when its bytes are placed, and acknowledges then. */
 static void
 read_waits(void **state)
@@ -378,6 +409,7 @@ main(void)
 		cmocka_unit_test(error_meanwhile),
 		cmocka_unit_test(reset_meanwhile),
 		cmocka_unit_test(requester_waits),
+		cmocka_unit_test(requester_reads_on),
 		cmocka_unit_test(read_waits),
 		cmocka_unit_test(read_place_fails),
 		cmocka_unit_test(loss_and_slow_memory),

@@ -53,30 +53,41 @@ bench(struct ft *f, const char *what, struct urn_region *region, uint64_t base, 
 	       t / total * burst * 1e9, (double)total * len / t * 1e-9);
 }
 
+static const struct {
+	uint32_t len, burst;
+} cases[] = {{8, 1}, {64, 1}, {4096, 1}, {64, 16}, {1024, 16}, {4096, 2}, {4096, 16}, {4096, 32}};
+
+/* at: as heap and stack have it, or on a page */
+static void
+bench_all(struct ft *f, const char *what, uint64_t at)
+{
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (int kind = URN_MEMOP_GATHER; kind <= URN_MEMOP_PLACE; kind++)
+			bench(f, what, f->region, at, kind, cases[i].len, cases[i].burst);
+}
+
 int
 main(void)
 {
-	static const struct {
-		uint32_t len, burst;
-	} cases[] = {{8, 1}, {64, 1}, {4096, 1}, {64, 16}, {1024, 16}, {4096, 16}, {4096, 32}};
 	uint8_t *mapped = aligned_alloc(4096, LEN);
 	struct urn_region *own;
 	struct ft f;
 	uint32_t key;
 
 	setlinebuf(stdout);
-	ft_open(&f, LEN);
+	ft_open(&f, LEN + 4096);
 	memset(mapped, 1, LEN);
-	if (child_do(&f.child, CHILD_MAP, CHILD_AT, LEN, PROT_READ | PROT_WRITE) != 0)
+	if (child_do(&f.child, CHILD_MAP, CHILD_AT, LEN + 4096, PROT_READ | PROT_WRITE) != 0)
 		return 1;
 	child_write(&f.child, CHILD_AT, mapped, LEN);
 	ft_reg(&f, RIGHTS);
 	urn_mem_reg_mr(f.mem, f.pd, mapped, LEN, CHILD_AT, RIGHTS, &key);
 	urn_mem_check(f.mem, key, f.pd, 0, 0, 0, 0, 0, &own);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		for (int kind = URN_MEMOP_GATHER; kind <= URN_MEMOP_PLACE; kind++)
-			bench(&f, "foreign", f.region, CHILD_AT, kind, cases[i].len,
-			      cases[i].burst);
+	bench_all(&f, "by fd", CHILD_AT);
+	bench_all(&f, "+16", CHILD_AT + 16);
+	ft_share(&f, CHILD_AT + LEN + 4096);
+	bench_all(&f, "direct", CHILD_AT);
+	bench_all(&f, "+16", CHILD_AT + 16);
 	for (int kind = URN_MEMOP_GATHER; kind <= URN_MEMOP_PLACE; kind++)
 		bench(&f, "mapped", own, CHILD_AT, kind, 4096, 16);
 	test_dereg(f.mem, key);

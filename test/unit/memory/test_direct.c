@@ -116,7 +116,7 @@ test_direct(void **state)
 			assert_memory_equal(f->frame[i].data, model + (op[i].addr - CHILD_AT), op[i].len);
 			assert_int_equal(f->frame[i].data[op[i].len], 0xee);
 		}
-		if (bytes < 8192)
+		if (bytes < 12288)
 			assert_int_equal(stats(f).direct, before);
 		else if (n <= 32)
 			assert_true(stats(f).direct > before);
