@@ -11,6 +11,8 @@
 
 #include "rig.h"
 
+#include "control/adapter.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -278,6 +280,52 @@ unmapped(void **state)
 	}
 }
 
+static struct urn_space_stats
+stats(const struct rig *r, int end)
+{
+	struct urn_space_stats st;
+
+	urn_space_stats(r->dp->adapter[end]->clients->space, &st);
+	return st;
+}
+
+static int
+hello(struct rig *r, uint64_t area)
+{
+	struct urn_abi_req req = {.op = URN_CTL_HELLO, .hello = {.version = URN_ABI_VERSION, .area = area}};
+	struct urn_abi_rep rep;
+
+	urn_ctl_call(r->dp->adapter[0]->clients, &req, &rep);
+	return rep.err;
+}
+
+/*
+ * The library says where the area is, and the sender's memory is read by number; its
+ * first word counts. An area that can be nowhere is refused.
+ */
+static void
+by_number(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, &(struct rig_config){.foreign = true}, &(struct rig_qp){0});
+	assert_int_equal(hello(&r, 4097), EINVAL);
+	assert_int_equal(hello(&r, UINT64_MAX & ~4095ull), EINVAL);
+	assert_int_equal(hello(&r, 0), 0);
+	assert_int_equal(hello(&r, 0x10000), 0);
+	for (uint32_t i = 0; i < 10; i++) {
+		rig_fill(r.end[0].buf, 300000, i);
+		rig_post(&r, 0, IBV_WR_RDMA_WRITE, 0, 300000, 1000, i);
+		rig_expect(&r, 0, IBV_WC_SUCCESS);
+		assert_memory_equal(r.end[0].buf, r.end[1].buf + 1000, 300000);
+	}
+	assert_true(stats(&r, 0).direct > 10);
+	assert_int_equal(stats(&r, 0).refused, 0);
+	assert_int_equal(stats(&r, 1).direct, 0);
+	rig_close(&r);
+}
+
 int
 main(void)
 {
@@ -285,6 +333,7 @@ main(void)
 		cmocka_unit_test(stalled),
 		cmocka_unit_test(deregistered),
 		cmocka_unit_test(unmapped),
+		cmocka_unit_test(by_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

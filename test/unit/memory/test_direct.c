@@ -91,6 +91,7 @@ test_direct(void **state)
 	uint64_t before;
 
 	ft_share(f, MARK_AT);
+	urn_space_mark(f->space, f->mark, CHILD_AT); /* not listened to */
 	ft_reg(f, RIGHTS);
 	ft_fill(f, model, LEN - PAGE);
 	child_write(&f->child, CHILD_AT, model, LEN - PAGE);
