@@ -62,7 +62,7 @@ struct urn_client {
 	struct urn_area area;
 	struct urn_space *space;       /* where its memory is; NULL: in this process. Counted */
 	char no_space[160];            /* remote without a space: why there is none */
-	uint64_t mark_off;             /* in its area: what reads of its space are proved by; 0: none */
+	uint64_t mark_off; /* in its area: what reads of its space are proved by; 0: none */
 	uint64_t db_off[URN_ABI_MAX_ENGINES]; /* by vector */
 	struct urn_client_shard *shard[URN_ABI_MAX_ENGINES]; /* by vector; engine's from the start on */
 	_Atomic int async_fd;          /* write end; -1: none; ours to close when remote */

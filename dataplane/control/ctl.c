@@ -65,7 +65,7 @@ enum {
 	WAIT_TURNS = 64,    /* that a wait takes no time over */
 	WAIT_STEP_US = 100, /* and then so much more each time, */
 	WAIT_MOST_US = 20000,
-	AREA_ALIGN = 4096,  /* bytes; what is mapped begins on a page at least */
+	AREA_ALIGN = 4096, /* bytes; what is mapped begins on a page at least */
 };
 
 void

@@ -36,8 +36,8 @@
 #include <rte_branch_prediction.h>
 
 enum {
-	DIRECT_OPS = 32,    /* operations of one call */
-	DIRECT_MIN = 12288, /* bytes: of less, the nonce and the pidfd cost more than is gained */
+	DIRECT_OPS = 32,     /* operations of one call */
+	DIRECT_MIN = 12288,  /* bytes: of less, the nonce and the pidfd cost more than is gained */
 	DIRECT_NONCES = 256, /* fetched from the kernel at a time */
 	NONCE_BYTES = 2 * sizeof(uint64_t),
 };

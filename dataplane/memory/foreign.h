@@ -68,11 +68,12 @@ struct urn_space {
 	pthread_t worker;
 	uint8_t scratch[64]; /* worker: bytes that nobody wants */
 	/* Reading by process number (direct.c). */
-	_Atomic(uint64_t *) mark;	  /* 16 bytes shared with the client, as mapped here; NULL: none */
-	uint64_t mark_at;		  /* where the client says it has them; valid with mark, constant */
-	_Atomic uint32_t direct_off;	  /* worker: 1: not to be tried any more */
-	_Atomic uint64_t direct_reads;	  /* worker: calls that read for the client */
-	_Atomic uint64_t direct_refused;  /* worker: that the kernel refused, or that were not believed */
+	_Atomic(uint64_t *) mark; /* 16 bytes shared with the client, as mapped here; NULL: none */
+	uint64_t mark_at;	  /* where the client says it has them; valid with mark, constant */
+	_Atomic uint32_t direct_off;   /* worker: 1: not to be tried any more */
+	_Atomic uint64_t direct_reads; /* worker: calls that read for the client */
+	_Atomic uint64_t
+		direct_refused; /* worker: that the kernel refused, or that were not believed */
 };
 
 /* What `base` of a region with `foreign` set points to. */

@@ -201,7 +201,7 @@ struct urn_memx_config {
 struct urn_memx_gate {
 	uint32_t closed; /* how many domains it is closed for */
 	uint32_t pds;	 /* highest handle */
-	uint32_t few;	 /* operations that one QP may have under way besides what comes: at least 1 */
+	uint32_t few; /* operations that one QP may have under way besides what comes: at least 1 */
 	uint8_t *pd;	 /* 1: closed */
 };
 

@@ -76,7 +76,8 @@ void urn_space_mark(struct urn_space *space, uint64_t *here, uint64_t there);
 
 struct urn_space_stats {
 	uint64_t direct;  /* calls that read by process number */
-	uint64_t refused; /* that the kernel refused, or whose bytes were not believed: by descriptor since */
+	uint64_t refused; /* that the kernel refused, or whose bytes were not believed: by
+			     descriptor since */
 };
 
 void urn_space_stats(const struct urn_space *space, struct urn_space_stats *out);

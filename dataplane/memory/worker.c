@@ -15,8 +15,8 @@
  * Memory that a userfaultfd supplies the kernel does not fetch for such a
  * descriptor: EIO. process_vm_readv() does fetch it, so where it is permitted
  * (the client's uid, or CAP_SYS_PTRACE, which the worker takes for that alone)
- * one byte of each page is read by it and thrown away, and the copy is tried once more. That may take for ever; it
- * never shows another program's bytes to anybody.
+ * one byte of each page is read by it and thrown away, and the copy is tried once more. That may
+ * take for ever; it never shows another program's bytes to anybody.
  *
  * Atomics: read, compute, write. No other operation of this space comes
  * between, whatever engine asks for it; the client's own stores, mapped regions
@@ -44,10 +44,10 @@
 #include <rte_pause.h>
 
 enum {
-	WORKER_RUN = 65536,  /* bytes that are moved by one call */
-	WORKER_BURST = 64,   /* operations of a lane, before the next lane's */
-	WORKER_SPINS = 200,  /* empty looks before it sleeps: some 10 us */
-	WORKER_MANY = 8,     /* operations at a time, from which on it looks no more often than */
+	WORKER_RUN = 65536, /* bytes that are moved by one call */
+	WORKER_BURST = 64,  /* operations of a lane, before the next lane's */
+	WORKER_SPINS = 200, /* empty looks before it sleeps: some 10 us */
+	WORKER_MANY = 8,    /* operations at a time, from which on it looks no more often than */
 	WORKER_FEW_SPINS = 20,
 	WORKER_STAYS = 1024, /* shares of lanes, before it moves to another core again */
 	WORKER_STACK = 256 << 10,

@@ -320,7 +320,8 @@ requester_reads_on(void **state)
 	assert_int_equal(p.seen_n, 0);
 	p.hold = false;
 	for (uint32_t i = 0; i < N; i++)
-		assert_memory_equal(expect_frame(&p, SEND_ONLY, SQ(i))->data, probe_at(&p, i * 64), 64);
+		assert_memory_equal(expect_frame(&p, SEND_ONLY, SQ(i))->data, probe_at(&p, i * 64),
+				    64);
 	probe_ack(&p, SQ(N - 1), SYN_ACK, N);
 	for (uint32_t i = 0; i < N; i++)
 		expect_sent(&p, i, SUCCESS);
@@ -399,20 +400,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(responder_waits),
-		cmocka_unit_test(order_kept),
-		cmocka_unit_test(read_after_write),
-		cmocka_unit_test(any_delay),
-		cmocka_unit_test(place_fails),
-		cmocka_unit_test(atomic_fails),
-		cmocka_unit_test(two_failures),
-		cmocka_unit_test(error_meanwhile),
-		cmocka_unit_test(reset_meanwhile),
-		cmocka_unit_test(requester_waits),
-		cmocka_unit_test(requester_reads_on),
-		cmocka_unit_test(read_waits),
-		cmocka_unit_test(read_place_fails),
-		cmocka_unit_test(loss_and_slow_memory),
+		cmocka_unit_test(responder_waits),    cmocka_unit_test(order_kept),
+		cmocka_unit_test(read_after_write),   cmocka_unit_test(any_delay),
+		cmocka_unit_test(place_fails),	      cmocka_unit_test(atomic_fails),
+		cmocka_unit_test(two_failures),	      cmocka_unit_test(error_meanwhile),
+		cmocka_unit_test(reset_meanwhile),    cmocka_unit_test(requester_waits),
+		cmocka_unit_test(requester_reads_on), cmocka_unit_test(read_waits),
+		cmocka_unit_test(read_place_fails),   cmocka_unit_test(loss_and_slow_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

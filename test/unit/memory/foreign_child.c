@@ -241,8 +241,9 @@ serve(int sock)
 			become_victim(sock, &c);
 			break;
 		case CHILD_SHARE:
-			answer = to_errno(mmap(at, c.len, PROT_READ | PROT_WRITE,
-					       MAP_SHARED | MAP_FIXED, (int)c.arg, 0) != MAP_FAILED);
+			answer =
+				to_errno(mmap(at, c.len, PROT_READ | PROT_WRITE,
+					      MAP_SHARED | MAP_FIXED, (int)c.arg, 0) != MAP_FAILED);
 			break;
 		case CHILD_USER:
 			answer = to_errno(setresuid((uid_t)c.arg, (uid_t)c.arg, (uid_t)c.arg) == 0);

@@ -31,11 +31,12 @@ enum child_do {
 	CHILD_EXEC,	 /* execute this program as a victim that has `len` bytes at `addr` */
 	CHILD_UFFD,	 /* map `len` bytes at `addr` that a userfaultfd supplies; answers errno */
 	CHILD_SERVE,	 /* supply `arg` of its pages, each filled with 0x5a */
-	CHILD_SHARE, /* map `len` bytes of the descriptor `arg`, which it got by fork(), at `addr` */
+	CHILD_SHARE, /* map `len` bytes of the descriptor `arg`, which it got by fork(), at `addr`
+		      */
 	CHILD_USER,  /* become the user `arg` */
 	CHILD_TWIN,  /* have another process in the same address space */
-	CHILD_FIND, /* where a mapping begins whose line ends in the text at `addr`, of `len` bytes
-		     */
+	CHILD_FIND,  /* where a mapping begins whose line ends in the text at `addr`, of `len` bytes
+		      */
 };
 
 struct child {

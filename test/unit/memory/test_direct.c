@@ -55,7 +55,8 @@ stats(const struct ft *f)
 	return st;
 }
 
-/* Read BURST pages. returns: how many operations were done; none has a byte that is not the client's */
+/* Read BURST pages. returns: how many operations were done; none has a byte that is not the
+ * client's */
 static unsigned int
 read_pages(struct ft *f)
 {
@@ -72,7 +73,8 @@ read_pages(struct ft *f)
 			uint8_t is = f->frame[i].data[b];
 
 			/* What failed may have been left alone, or wiped. */
-			if (is != 0xbb && (op[i].status == URN_MEMOP_DONE || (is != 0xee && is != 0)))
+			if (is != 0xbb &&
+			    (op[i].status == URN_MEMOP_DONE || (is != 0xee && is != 0)))
 				fail_msg("operation %u has 0x%x at %u", i, is, b);
 		}
 		assert_int_equal(f->frame[i].data[PAGE], 0xee);
@@ -114,7 +116,8 @@ test_direct(void **state)
 		ft_run(f, op, n);
 		for (uint32_t i = 0; i < n; i++) {
 			assert_int_equal(op[i].status, URN_MEMOP_DONE);
-			assert_memory_equal(f->frame[i].data, model + (op[i].addr - CHILD_AT), op[i].len);
+			assert_memory_equal(f->frame[i].data, model + (op[i].addr - CHILD_AT),
+					    op[i].len);
 			assert_int_equal(f->frame[i].data[op[i].len], 0xee);
 		}
 		if (bytes < 12288)
@@ -138,7 +141,8 @@ test_hole(void **state)
 	for (uint32_t page = 0; page < BURST; page += 5) {
 		struct urn_memop op[BURST];
 
-		assert_int_equal(child_do(&f->child, CHILD_UNMAP, CHILD_AT + page * PAGE, PAGE, 0), 0);
+		assert_int_equal(child_do(&f->child, CHILD_UNMAP, CHILD_AT + page * PAGE, PAGE, 0),
+				 0);
 		before = stats(f).direct;
 		for (uint32_t i = 0; i < BURST; i++)
 			op[i] = ft_op(f, URN_MEMOP_GATHER, i, i * PAGE, PAGE);
@@ -282,11 +286,12 @@ test_pid_again(void **state)
 	args.set_tid_size = 1;
 	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (pid == 0) {
-		uint8_t *p = mmap((void *)CHILD_AT, LEN, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		uint8_t *p = mmap((void *)CHILD_AT, LEN, RW,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 		close(down[1]);
-		if (p == MAP_FAILED || mmap((void *)MARK_AT, PAGE, RW, MAP_SHARED | MAP_FIXED, f->area,
-					    0) == MAP_FAILED)
+		if (p == MAP_FAILED || mmap((void *)MARK_AT, PAGE, RW, MAP_SHARED | MAP_FIXED,
+					    f->area, 0) == MAP_FAILED)
 			_exit(2);
 		memset(p, OTHERS, LEN - PAGE);
 		_exit(write(up[1], "", 1) == 1 && read(down[0], &byte, 1) == 0 ? 0 : 3);
