@@ -267,7 +267,7 @@ urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	struct urn_repair *r = urn_repair_get(tp, qp);
 	uint32_t psn = urn_pkt(m)->psn;
 
-	if (!r || r->kept_n >= URN_TP_OOO_QP || tp->kept >= tp->cfg.kept)
+	if (!r || r->kept_n >= URN_TP_OOO_READ || tp->kept >= tp->cfg.kept)
 		return URN_KEEP_NO_ROOM;
 	if (!urn_ring_insert(&r->kept, m))
 		return URN_KEEP_AGAIN;

@@ -41,7 +41,8 @@ enum {
 	URN_TP_OUT = 64,         /* events, handed-over packets, others */
 	URN_TP_QP_CHUNK = 1024,  /* QP table entries made at a time */
 	URN_TP_ENGINE_SHIFT = 20, /* QPN: engine above, slot below */
-	URN_TP_OOO_QP = 256,     /* packets a QP keeps ahead of their turn, on either side */
+	URN_TP_OOO_QP = 256,     /* requests a QP keeps ahead of their turn: a sender's widest window */
+	URN_TP_OOO_READ = 1024,  /* responses: a responder has no window; 1 MiB at MTU 1024 */
 };
 
 /* A shared receive queue. */

@@ -237,7 +237,7 @@ kept_of(const struct urn_tp *tp, const struct urn_qp *qp)
 	for (const struct rte_mbuf *m = r->parts; m; m = urn_pkt((struct rte_mbuf *)(uintptr_t)m)->next)
 		parts++;
 	fuzz_check(parts == r->parts_n && parts <= URN_REPAIR_PARTS);
-	fuzz_check(r->kept_n <= URN_TP_OOO_QP);
+	fuzz_check(r->kept_n <= URN_TP_OOO_READ);
 	fuzz_check(!parts == !(qp->flags & URN_QPF_PARTS));
 	return n + r->kept_n + parts;
 }

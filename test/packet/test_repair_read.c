@@ -202,6 +202,35 @@ kept_bounded(void **state)
 	probe_close(&p);
 }
 
+/*
+ * A responder has no window: of 1 MiB at MTU 1024 whose first packet is lost, all the rest comes
+ * ahead of its turn. It is kept, and nothing but the first is asked for again.
+ */
+static void
+kept_of_a_long_read(void **state)
+{
+	enum { PACKETS = 1024 };
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.selective = true, .mtu = 256, .retry_cnt = 3, .kept = 2 * PACKETS});
+	post_read(&p, 0, PACKETS, 1);
+	expect_read(&p, SQ(0), 0, PACKETS);
+	for (uint32_t i = 1; i < PACKETS; i++) {
+		respond(&p, SQ(0), i, PACKETS, 0);
+		if (i % 16 == 0)
+			probe_settle(&p);
+	}
+	probe_settle(&p);
+	assert_int_equal(p.tp->kept, PACKETS - 1);
+	expect_count(&p, DROP_OOO, 0);
+	expect_read(&p, SQ(0), 0, 1);
+	respond(&p, SQ(0), 0, PACKETS, READ_ONLY);
+	expect_sent(&p, 1, SUCCESS);
+	check_fill(probe_at(&p, 0), PACKETS * 256, 77, 0);
+	probe_close(&p);
+}
+
 /* Kept responses go with the QP. */
 static void
 kept_flushed(void **state)
@@ -233,6 +262,7 @@ main(void)
 		cmocka_unit_test(not_ready_overtakes),
 		cmocka_unit_test(kept_counts_on),
 		cmocka_unit_test(kept_bounded),
+		cmocka_unit_test(kept_of_a_long_read),
 		cmocka_unit_test(kept_flushed),
 	};
 

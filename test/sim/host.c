@@ -237,7 +237,8 @@ is_stray(const struct sim_node *n, const struct rte_mbuf *m)
 	    f[v6 ? 20 : 23] != 17)
 		return false;
 	qpn = (uint32_t)f[bth + 5] << 16 | (uint32_t)f[bth + 6] << 8 | f[bth + 7];
-	return qpn != 1 && urn_qpn_engine(qpn) == 0 && !urn_tp_qp(n->tp, qpn);
+	/* There is one engine: nothing is at the others. */
+	return qpn != 1 && (urn_qpn_engine(qpn) != 0 || !urn_tp_qp(n->tp, qpn));
 }
 
 /* Frames that wait for the node, as many as the engine takes in a turn. */
