@@ -158,10 +158,25 @@ ask(int fd, bool json, char *const *words, unsigned int n)
 
 	for (unsigned int i = 0; i < n; i++)
 		iov[1 + i] = (struct iovec){words[i], strlen(words[i]) + 1};
-	if (sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0)
+	/* It may have hung up already, and have said why before. */
+	if (sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0 || errno == EPIPE || errno == ECONNRESET)
 		return 0;
 	fprintf(stderr, "urnicctl: urnicd does not take the command: %s\n", strerror(errno));
 	return -1;
+}
+
+/* The next piece of the answer. returns: as of recvmsg() */
+static ssize_t
+piece(int fd, struct msghdr *msg)
+{
+	bool reset = false;
+	ssize_t n;
+
+	/* Who turns us away without reading what we ask resets the connection; why comes after that, once. */
+	do {
+		n = recvmsg(fd, msg, 0);
+	} while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
+	return n;
 }
 
 /* Print the answer. returns: the exit code */
@@ -174,7 +189,7 @@ answer(int fd)
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 
 	for (;;) {
-		ssize_t n = recvmsg(fd, &msg, 0);
+		ssize_t n = piece(fd, &msg);
 
 		if (n < (ssize_t)sizeof(a) || a.magic != ADMIN_MAGIC) {
 			fprintf(stderr, "urnicctl: %s\n",

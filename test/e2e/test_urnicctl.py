@@ -11,6 +11,7 @@ import re
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -348,6 +349,24 @@ class Urnicctl(Base):
         self.assertEqual(q.returncode, 1)
         self.assertIn("can't write", q.stderr)
         self.stop(p)
+
+    def test_turned_away_before_the_question_is_read(self):
+        # Who hangs up on what it did not read resets the connection; what it said before is told all the same.
+        path = os.path.join(self.dir.name, "away")
+        why = struct.pack("=IHH", 0x55524E43, 2, 1) + b"too many are connected"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.bind(path)
+            s.listen()
+            s.settimeout(SECONDS)
+            for read_first in (False, True):
+                p = self.popen(CTL, "--socket", path, "show", "version")
+                c, _ = s.accept()
+                if read_first:
+                    select.select([c], [], [], SECONDS)  # the question is there, and stays
+                c.send(why)
+                c.close()
+                out, err = p.communicate(timeout=SECONDS)
+                self.assertEqual((p.returncode, out, err), (1, "", "urnicctl: too many are connected\n"))
 
     def test_rubbish_on_the_socket(self):
         p = self.start()
