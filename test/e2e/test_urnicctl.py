@@ -126,14 +126,18 @@ class Urnicctl(Base):
     def test_area_limits(self):
         """What is set is shown, and what a program's area takes."""
         p = self.start("[limits]\narea_per_uid = 3G\n")
-        limit = [r for r in self.rows("show", "limits") if r["limit"] == "area"]
-        self.assertEqual(limit, [{"limit": "area", "per_client": "unlimited", "per_uid": 3 << 30,
-                                  "total": "unlimited"}])
+        def shown(*client):
+            return [r for r in self.rows("show", "limits", *client) if r["limit"] == "area"][0]
+
+        self.assertEqual(shown(), {"limit": "area", "per_client": "unlimited", "per_uid": 3 << 30, "total": "unlimited",
+                                   "used_client": 0, "used_uid": 0, "used_total": 0})
         perf = self.perf_start("--duration", "60")
         clients = self.until(lambda: [c for c in self.rows("show", "client") if c["qps"]])
         one = self.rows("show", "client", str(clients[0]["client"]))[0]
         self.assertEqual(one["area_bytes"], 1 << 30)
         self.assertIn(one["area_resident_bytes"], range(4096, 1 << 30))
+        used = shown("client", str(clients[0]["client"]))
+        self.assertEqual([used["used_client"], used["used_uid"], used["used_total"]], [1 << 30, 2 << 30, 2 << 30])
         # Two are there; a third fits, and two more do not.
         q = self.run_perf_once()
         self.assertNotEqual(q.returncode, 0)
