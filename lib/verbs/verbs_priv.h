@@ -47,6 +47,7 @@ struct urn_ctx {
 	struct urn_way *ways;       /* for events, but asynchronous ones; under the lock of objs */
 	struct urn_ctx *next, **at; /* of those with a dataplane in another process (gone.c); at NULL: not there */
 	_Atomic bool told_fatal;    /* IBV_EVENT_DEVICE_FATAL was handed out */
+	struct urn_copy_map *copies; /* NULL: sources are not copied when posted (copy.h) */
 	int async_write_fd;         /* the dataplane's end; the program's is vctx.context.async_fd */
 	struct verbs_context vctx;  /* last: the public ibv_context is its last field */
 };
@@ -129,6 +130,7 @@ struct urn_qp {
 	int wr_err;                 /* ibv_wr_*: first error since ibv_wr_start */
 	URN_HOT struct urn_rq rq;
 	struct urn_abi_wq *taken;   /* on an SRQ: what the QP took from there; NULL: has a queue of its own */
+	struct urn_copy *copy;      /* NULL: its sources are not copied when posted; lock of sq */
 	bool extended;              /* made with send_ops_flags */
 	bool sq_sig_all;
 	struct ibv_qp_cap cap;      /* as granted */
