@@ -125,12 +125,12 @@ struct urn_qp {
 	const struct urn_dev *dev;
 	uint32_t engine;            /* owner */
 	uint32_t db;                /* doorbell id */
+	struct urn_copy *copy;      /* NULL: its sources are not copied when posted; lock of sq */
 	struct urn_abi_swqe *wr_cur; /* ibv_wr_*: the request being built; NULL after an error */
 	uint32_t wr_prod;           /* ibv_wr_*: sq.prod at ibv_wr_start */
 	int wr_err;                 /* ibv_wr_*: first error since ibv_wr_start */
 	URN_HOT struct urn_rq rq;
 	struct urn_abi_wq *taken;   /* on an SRQ: what the QP took from there; NULL: has a queue of its own */
-	struct urn_copy *copy;      /* NULL: its sources are not copied when posted; lock of sq */
 	bool extended;              /* made with send_ops_flags */
 	bool sq_sig_all;
 	struct ibv_qp_cap cap;      /* as granted */
