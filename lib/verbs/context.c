@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "verbs/copy.h"
 #include "verbs/verbs_priv.h"
 
 #include "attach/pipe.h"
@@ -108,10 +109,14 @@ urn_context_open(struct urn_abi_channel *channel, struct urn_device *device)
 	ctx->vctx.context.cmd_fd = -1;
 	ctx->vctx.context.num_comp_vectors = (int)ctx->dev.info.engines;
 	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
-	if (urn_gone_watch(ctx) != 0)
+	if (urn_copy_open(ctx) != 0)
 		goto err_watch;
+	if (urn_gone_watch(ctx) != 0)
+		goto err_copy;
 	return &ctx->vctx.context;
 
+err_copy:
+	urn_copy_close(ctx);
 err_watch:
 	close(ctx->vctx.context.async_fd);
 	close(ctx->async_write_fd);
@@ -148,6 +153,7 @@ ibv_close_device(struct ibv_context *context)
 	close(context->async_fd);
 	close(ctx->async_write_fd);
 	urn_objs_fini(&ctx->objs);
+	urn_copy_close(ctx);
 	pthread_mutex_destroy(&context->mutex);
 	urn_device_put(ctx->device);
 	free(ctx);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Protection domains, memory regions. */
+#include "verbs/copy.h"
 #include "verbs/verbs_priv.h"
 
 #include <errno.h>
@@ -73,6 +74,7 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	mr->handle = rep.mr.lkey;
 	mr->lkey = rep.mr.lkey;
 	mr->rkey = rep.mr.rkey;
+	urn_copy_note(urn_ctx(pd->context), mr, req.reg_mr.iova);
 	return mr;
 }
 
@@ -107,8 +109,10 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 int
 ibv_dereg_mr(struct ibv_mr *mr)
 {
-	int err = urn_dev_call_handle(urn_ctx_dev(mr->context), URN_CTL_DEREG_MR, mr->handle);
+	int err;
 
+	urn_copy_forget(urn_ctx(mr->context), mr->lkey);
+	err = urn_dev_call_handle(urn_ctx_dev(mr->context), URN_CTL_DEREG_MR, mr->handle);
 	if (err == 0)
 		free(mr);
 	return err;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Making, changing and destroying queue pairs; send.c, wr.c and recv.c post to them. */
+#include "verbs/copy.h"
 #include "verbs/verbs_priv.h"
 
 #include <errno.h>
@@ -147,6 +148,7 @@ urn_qp_create(struct ibv_qp_init_attr_ex *attr)
 	qp->sq_sig_all = attr->sq_sig_all != 0;
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
+	urn_copy_create(qp, attr->pd);
 	urn_qp_set_state(qp, IBV_QPS_RESET);
 	attr->cap = qp->cap;
 	return &qp->ibv;
@@ -285,6 +287,7 @@ urn_qp_reload(struct urn_qp *qp)
 	urn_lock_take(&qp->sq.lock);
 	qp->sq.prod = atomic_load_explicit(&qp->sq.hdr->prod, memory_order_relaxed);
 	qp->sq.cons = atomic_load_explicit(&qp->sq.hdr->cons, memory_order_acquire);
+	urn_copy_reset(qp);
 	urn_lock_give(&qp->sq.lock);
 	if (qp->rq.hdr == NULL)
 		return;
@@ -360,6 +363,7 @@ ibv_destroy_qp(struct ibv_qp *ibqp)
 	urn_events_wait(&ctx->dev, &ibqp->mutex, &ibqp->cond, &ibqp->events_completed, qp->async_got);
 	pthread_cond_destroy(&ibqp->cond);
 	pthread_mutex_destroy(&ibqp->mutex);
+	urn_copy_destroy(qp);
 	free(qp);
 	return 0;
 }

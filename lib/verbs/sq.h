@@ -3,6 +3,7 @@
 #ifndef URN_VERBS_SQ_H
 #define URN_VERBS_SQ_H
 
+#include "verbs/copy.h"
 #include "verbs/verbs_priv.h"
 
 #include <string.h>
@@ -33,6 +34,8 @@ urn_sq_ring(struct urn_qp *qp)
 {
 	struct urn_sq *sq = &qp->sq;
 
+	if (URN_UNLIKELY(qp->copy != NULL))
+		urn_copy_posted(qp);
 	/* Release: pairs with the dataplane's acquire of prod; the slots are written. */
 	atomic_store_explicit(&sq->hdr->prod, sq->prod, memory_order_release);
 	urn_dev_ring(qp->dev, qp->engine, qp->db);

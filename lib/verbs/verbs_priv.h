@@ -47,6 +47,7 @@ struct urn_ctx {
 	struct urn_way *ways;       /* for events, but asynchronous ones; under the lock of objs */
 	struct urn_ctx *next, **at; /* of those with a dataplane in another process (gone.c); at NULL: not there */
 	_Atomic bool told_fatal;    /* IBV_EVENT_DEVICE_FATAL was handed out */
+	struct urn_copy_map *copies; /* NULL: sources are not copied when posted (copy.h) */
 	int async_write_fd;         /* the dataplane's end; the program's is vctx.context.async_fd */
 	struct verbs_context vctx;  /* last: the public ibv_context is its last field */
 };
@@ -124,6 +125,7 @@ struct urn_qp {
 	const struct urn_dev *dev;
 	uint32_t engine;            /* owner */
 	uint32_t db;                /* doorbell id */
+	struct urn_copy *copy;      /* NULL: its sources are not copied when posted; lock of sq */
 	struct urn_abi_swqe *wr_cur; /* ibv_wr_*: the request being built; NULL after an error */
 	uint32_t wr_prod;           /* ibv_wr_*: sq.prod at ibv_wr_start */
 	int wr_err;                 /* ibv_wr_*: first error since ibv_wr_start */

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "verbs/copy.h"
+
+#include "attach/alloc.h"
+#include "verbs/sq.h"
+
+#include <urnic/attach.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	URN_COPY_RING = 2 << 20, /* bytes of a ring: 32 messages of 64 KiB */
+	URN_COPY_ALIGN = 64,
+	URN_COPY_CHUNK = 256,    /* regions of a chunk of the map */
+	URN_COPY_CHUNKS = 256,   /* keys beyond are not noted, and what they name is not copied */
+};
+
+/* Opcodes that send bytes from here. */
+#define URN_COPY_OPS (1u << URN_WR_RDMA_WRITE | 1u << URN_WR_RDMA_WRITE_IMM | 1u << URN_WR_SEND | \
+	1u << URN_WR_SEND_IMM | 1u << URN_WR_SEND_INV)
+
+struct urn_copy_region {
+	_Atomic uint32_t lkey;  /* 0: none; stored last */
+	uint32_t pd;            /* handle */
+	const uint8_t *addr;
+	uint64_t iova, length;  /* bytes */
+};
+
+struct urn_copy_map {
+	pthread_mutex_t lock;   /* for making chunks; they stay until the context goes */
+	_Atomic(struct urn_copy_region *) chunk[URN_COPY_CHUNKS];
+};
+
+/* All under the lock of the send queue. head, tail: bytes ever taken and given back; they differ by
+ * URN_COPY_RING at most. */
+struct urn_copy {
+	const struct urn_copy_map *map;
+	uint8_t *ring;          /* URN_COPY_RING bytes of shared memory */
+	struct ibv_mr *mr;      /* the ring */
+	uint64_t head, tail;
+	uint32_t seen;          /* requests looked at: all that are published */
+	uint32_t done;          /* of them, retired when tail was set */
+	uint64_t end[];         /* by slot: head behind what its request has taken */
+};
+
+/* ---- regions */
+
+int
+urn_copy_open(struct urn_ctx *ctx)
+{
+	const char *told = secure_getenv("URNIC_COPY");
+
+	if (ctx->dev.channel->share == NULL || told == NULL || told[0] == '\0' || strcmp(told, "no") == 0)
+		return 0;
+	if (strcmp(told, "yes") != 0)
+		return urn_fail(EINVAL, "URNIC_COPY is '%.32s'; it is yes or no", told);
+	ctx->copies = urn_object_alloc(sizeof(*ctx->copies));
+	if (ctx->copies == NULL)
+		return ENOMEM;
+	pthread_mutex_init(&ctx->copies->lock, NULL);
+	return 0;
+}
+
+void
+urn_copy_close(struct urn_ctx *ctx)
+{
+	unsigned int i;
+
+	if (ctx->copies == NULL)
+		return;
+	for (i = 0; i < URN_COPY_CHUNKS; i++)
+		free(ctx->copies->chunk[i]);
+	pthread_mutex_destroy(&ctx->copies->lock);
+	free(ctx->copies);
+}
+
+/* The place of a key. NULL: there is none (with make: and no memory for one, or too high a key) */
+static struct urn_copy_region *
+urn_copy_at(struct urn_copy_map *map, uint32_t lkey, bool make)
+{
+	uint32_t i = lkey >> 8;
+	struct urn_copy_region *chunk;
+
+	if (i / URN_COPY_CHUNK >= URN_COPY_CHUNKS)
+		return NULL;
+	chunk = atomic_load_explicit(&map->chunk[i / URN_COPY_CHUNK], memory_order_acquire);
+	if (chunk == NULL && make) {
+		pthread_mutex_lock(&map->lock);
+		chunk = map->chunk[i / URN_COPY_CHUNK];
+		if (chunk == NULL)
+			chunk = calloc(URN_COPY_CHUNK, sizeof(*chunk));
+		atomic_store_explicit(&map->chunk[i / URN_COPY_CHUNK], chunk, memory_order_release);
+		pthread_mutex_unlock(&map->lock);
+	}
+	return chunk != NULL ? &chunk[i % URN_COPY_CHUNK] : NULL;
+}
+
+void
+urn_copy_note(struct urn_ctx *ctx, const struct ibv_mr *mr, uint64_t iova)
+{
+	struct urn_segment shared;
+	struct urn_copy_region *r;
+
+	if (ctx->copies == NULL || urn_segment_find(mr->addr, mr->length, &shared))
+		return;
+	r = urn_copy_at(ctx->copies, mr->lkey, true);
+	if (r == NULL)
+		return;
+	r->pd = mr->pd->handle;
+	r->addr = mr->addr;
+	r->iova = iova;
+	r->length = mr->length;
+	atomic_store_explicit(&r->lkey, mr->lkey, memory_order_release);
+}
+
+void
+urn_copy_forget(struct urn_ctx *ctx, uint32_t lkey)
+{
+	struct urn_copy_region *r = ctx->copies != NULL ? urn_copy_at(ctx->copies, lkey, false) : NULL;
+
+	if (r != NULL)
+		atomic_store_explicit(&r->lkey, 0, memory_order_release);
+}
+
+/* Where an element's bytes lie. NULL: not ours to copy; the dataplane says what is wrong, if anything is */
+static const uint8_t *
+urn_copy_source(const struct urn_copy_map *map, uint32_t pd, const struct urn_abi_sge *sge)
+{
+	const struct urn_copy_region *r = urn_copy_at((struct urn_copy_map *)(uintptr_t)map, sge->lkey, false);
+	uint64_t off;
+
+	if (r == NULL || sge->lkey == 0 || atomic_load_explicit(&r->lkey, memory_order_acquire) != sge->lkey ||
+	    r->pd != pd || sge->length == 0)
+		return NULL;
+	off = sge->addr - r->iova;
+	return off <= r->length && sge->length <= r->length - off ? r->addr + off : NULL;
+}
+
+/* ---- rings */
+
+void
+urn_copy_create(struct urn_qp *qp, struct ibv_pd *pd)
+{
+	const struct urn_copy_map *map = urn_ctx(pd->context)->copies;
+	size_t slots = (size_t)qp->sq.mask + 1;
+	struct urn_copy *c;
+
+	if (map == NULL)
+		return;
+	c = calloc(1, sizeof(*c) + slots * sizeof(c->end[0]));
+	if (c == NULL)
+		return;
+	c->map = map;
+	c->ring = urn_alloc(URN_COPY_RING);
+	c->mr = c->ring != NULL ? ibv_reg_mr(pd, c->ring, URN_COPY_RING, 0) : NULL;
+	if (c->mr == NULL) {
+		urn_free(c->ring);
+		free(c);
+		return;
+	}
+	qp->copy = c;
+	urn_copy_reset(qp);
+}
+
+void
+urn_copy_destroy(struct urn_qp *qp)
+{
+	struct urn_copy *c = qp->copy;
+
+	if (c == NULL)
+		return;
+	/* What can't be deregistered may still be read, and stays until the program ends. */
+	if (ibv_dereg_mr(c->mr) == 0)
+		urn_free(c->ring);
+	free(c);
+	qp->copy = NULL;
+}
+
+void
+urn_copy_reset(struct urn_qp *qp)
+{
+	struct urn_copy *c = qp->copy;
+
+	if (c == NULL)
+		return;
+	c->seen = c->done = qp->sq.prod;
+	c->head = c->tail = 0;
+}
+
+/* Take back what retired requests had. */
+static void
+urn_copy_reclaim(struct urn_copy *c, const struct urn_sq *sq)
+{
+	/* Acquire: whoever retired a request reads its source no more. */
+	uint32_t done = atomic_load_explicit(&sq->hdr->cons, memory_order_acquire);
+
+	if (done == c->done || done - c->done > c->seen - c->done)
+		return;
+	c->done = done;
+	c->tail = c->end[(done - 1) & sq->mask];
+	/* From the start again, where caches are warm, while no request has a place in the ring. */
+	if (done == c->seen)
+		c->head = c->tail = 0;
+}
+
+/* So many bytes of the ring in a row. NULL: not now */
+static uint8_t *
+urn_copy_room(struct urn_copy *c, const struct urn_sq *sq, uint64_t bytes)
+{
+	uint64_t size = (bytes + URN_COPY_ALIGN - 1) & ~(uint64_t)(URN_COPY_ALIGN - 1);
+	unsigned int tries;
+
+	for (tries = 0; tries < 2; tries++) {
+		uint64_t at = c->head % URN_COPY_RING;
+		uint64_t skip = at + size > URN_COPY_RING ? URN_COPY_RING - at : 0;
+
+		if (c->head + skip + size - c->tail <= URN_COPY_RING) {
+			c->head += skip + size;
+			return c->ring + (skip ? 0 : at);
+		}
+		if (tries == 0)
+			urn_copy_reclaim(c, sq);
+	}
+	return NULL;
+}
+
+static void
+urn_copy_request(const struct urn_qp *qp, struct urn_copy *c, struct urn_abi_swqe *wqe)
+{
+	struct urn_abi_sge *sge = (struct urn_abi_sge *)(wqe + 1);
+	uint32_t pd = qp->ibv.pd->handle, i;
+	uint64_t bytes = 0;
+	uint8_t *to, *at;
+
+	if (!(URN_COPY_OPS >> wqe->opcode & 1) || (wqe->flags & URN_WRF_INLINE) || wqe->num_sge == 0)
+		return;
+	for (i = 0; i < wqe->num_sge; i++) {
+		if (urn_copy_source(c->map, pd, &sge[i]) == NULL)
+			return;
+		bytes += sge[i].length;
+	}
+	to = at = bytes <= URN_COPY_RING ? urn_copy_room(c, &qp->sq, bytes) : NULL;
+	if (to == NULL)
+		return;
+	for (i = 0; i < wqe->num_sge; i++) {
+		memcpy(at, urn_copy_source(c->map, pd, &sge[i]), sge[i].length);
+		at += sge[i].length;
+	}
+	sge[0] = (struct urn_abi_sge){.addr = (uintptr_t)to, .lkey = c->mr->lkey, .length = (uint32_t)bytes};
+	wqe->num_sge = 1;
+}
+
+void
+urn_copy_posted(struct urn_qp *qp)
+{
+	const struct urn_sq *sq = &qp->sq;
+	struct urn_copy *c = qp->copy;
+
+	if (c->done != c->seen)
+		urn_copy_reclaim(c, sq);
+	for (; c->seen != sq->prod; c->seen++) {
+		urn_copy_request(qp, c, (struct urn_abi_swqe *)(sq->slots + (size_t)(c->seen & sq->mask) * sq->stride));
+		c->end[c->seen & sq->mask] = c->head;
+	}
+}
