@@ -98,9 +98,11 @@ class Nicd:
             raise Failed(f"urnicd ended with {self.process.returncode}"
                          f"{last(self.runner.end(self.process)[1])}")
 
-    def pair(self, op, seconds, *args):
-        """Two programs, one on each node. Returns the JSON of the one that measures."""
-        both = [self.programs.perf, op, "--attach", self.socket, "--connect", "cm", "--json"]
+    def pair(self, op, seconds, *args, copy=False):
+        """Two programs, one on each node. Returns the JSON of the one that measures. copy: they copy
+        sources that are not shared when they post them."""
+        environment = ["env", "URNIC_COPY=yes"] if copy else []
+        both = [*environment, self.programs.perf, op, "--attach", self.socket, "--connect", "cm", "--json"]
         foreign = [a for a in args if a == "--foreign"]
         listener = self.runner.start([*both, "--node", "b", "--listen", str(SERVICE), *foreign])
         try:

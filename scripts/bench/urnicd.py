@@ -27,6 +27,9 @@ ROWS = [
         ("embedded WRITE", "WRITE"), share("gbps", "WRITE", "embedded WRITE")),
     Row("foreign", "the same, malloc'd memory, of urn_alloc()'s", 0.3, 0.6, percent, True,
         ("WRITE", "WRITE, malloc'd"), share("gbps", "WRITE, malloc'd", "WRITE")),
+    Row("copy", "... copied when posted (URNIC_COPY=yes), of urn_alloc()'s", 0.3, 0.6, percent,
+        True, ("WRITE", "WRITE, malloc'd, copied"),
+        share("gbps", "WRITE, malloc'd, copied", "WRITE")),
     Row("lat", "8 B SEND, program to program, half round trip p50", 5, 2, micro, False,
         ("ping-pong",), alone("us", "ping-pong")),
     Row("idle", "CPU of urnicd, all programs asleep on channels", 0.03, 0.01, percent, False,
@@ -55,12 +58,12 @@ def measures(urnic, runner, t, quick):
     wanted = {row.key: row.runs for row in ROWS}
     programs = urnic.programs
 
-    def pair(op, *args, idle=0):
+    def pair(op, *args, idle=0, copy=False):
         with Nicd(runner, programs) as nicd:
             if idle:
                 nicd.asleep(idle // 2, "a")
                 nicd.asleep(idle - idle // 2, "b")
-            return figures(nicd.pair(op, t, *args))
+            return figures(nicd.pair(op, t, *args, copy=copy))
 
     def embedded():
         op, *args = WRITE
@@ -88,6 +91,7 @@ def measures(urnic, runner, t, quick):
         "embedded WRITE": embedded,
         "WRITE": lambda: pair(*WRITE),
         "WRITE, malloc'd": lambda: pair(*WRITE, "--foreign"),
+        "WRITE, malloc'd, copied": lambda: pair(*WRITE, "--foreign", copy=True),
         "ping-pong": lambda: pair(*PING_PONG),
         "asleep": asleep,
         "small": lambda: pair(*SMALL),

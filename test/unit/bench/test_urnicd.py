@@ -24,7 +24,7 @@ echo "urnicd: listening at nowhere" >&2
 exec sleep 600
 '''
 PERF = '''#!/bin/sh
-echo "perf $*" >>"$LOG"
+echo "perf copy:$URNIC_COPY $*" >>"$LOG"
 case "$*" in
 idle*) echo "100 clients attached, all asleep" >&2; exec sleep 600 ;;
 connect*) echo '{"conn_rate": 2500}' ;;
@@ -118,7 +118,13 @@ class Runs(unittest.TestCase):
         self.assertIn("--node b --listen", b)
         self.assertIn("--node a --peer 10.0.0.2:", a)
         self.assertIn("--size 65536", a)
+        self.assertNotIn("copy:yes", a + b)
         self.assertNotIn("--size", b) # the listener follows
+
+    def test_copied_when_posted(self):
+        self.assertEqual(self.measure("WRITE, malloc'd, copied", "copy")["gbps"], 20)
+        both = [l for l in self.ran().splitlines() if l.startswith("perf")]
+        self.assertEqual(["--foreign" in l and "copy:yes" in l for l in both], [True, True])
 
     def test_a_thousand_clients(self):
         self.measure("small, 1,000 idle clients", "clients")
