@@ -14,6 +14,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -173,6 +174,30 @@ descriptors(void)
 	return n;
 }
 
+/*
+ * Descriptors when the server's threads have let go of what they had for a moment: what was handed
+ * over, connections that only looked for adapters. returns: the fewest seen
+ */
+static unsigned int
+descriptors_at_rest(struct rig *r)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	struct urn_server_counters c;
+	unsigned int least = UINT_MAX;
+
+	do {
+		rig_turns(r, 1);
+		urn_server_counters(r->server, &c);
+	} while (c.clients != 2);
+	for (unsigned int i = 0; i < 100; i++) {
+		unsigned int n = descriptors();
+
+		least = n < least ? n : least;
+		nanosleep(&ms, NULL);
+	}
+	return least;
+}
+
 /* It asks this end, and dies. */
 static void
 asks_and_dies(struct rig *r, enum stage stage)
@@ -216,7 +241,6 @@ static void
 test_killed(void **state)
 {
 	struct rig_config cfg = {.remote = true};
-	struct urn_server_counters c;
 	unsigned int fds;
 	uint32_t l;
 	struct rig r;
@@ -224,7 +248,7 @@ test_killed(void **state)
 	(void)state;
 	rig_cm_open(&r, &cfg);
 	l = rig_cm_listen(&r, 1, SERVICE, 0);
-	fds = descriptors(); /* the server has closed what it handed over, for it answered again */
+	fds = descriptors_at_rest(&r);
 	for (enum stage stage = ASKED; stage <= UP; stage++)
 		asks_and_dies(&r, stage);
 	assert_int_equal(rig_cm_call(&r, 1, URN_CTL_CM_DESTROY, l, 0), 0);
@@ -234,9 +258,7 @@ test_killed(void **state)
 	/* When what has to be said to peers has been said, nothing is left. */
 	rig_cm_await_ids(&r, 0, 0);
 	rig_cm_await_ids(&r, 1, 0);
-	urn_server_counters(r.server, &c);
-	assert_int_equal(c.clients, 2);
-	assert_int_equal(descriptors(), fds);
+	assert_int_equal(descriptors_at_rest(&r), fds);
 	rig_cm_close(&r);
 }
 
