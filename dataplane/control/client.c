@@ -37,7 +37,7 @@ channel_wake(void *ctx, uint32_t vector)
 	uint64_t one = 1;
 
 	if (c->adapter && vector < c->adapter->vectors &&
-	    write(urn_adapter_shard(c->adapter, vector)->engine->wake_fd, &one, sizeof(one)) < 0) {
+	    write(c->wake_fd[vector], &one, sizeof(one)) < 0) {
 		/* Full: it is being woken already. */
 	}
 }
@@ -54,6 +54,7 @@ struct link {
 	struct urn_shard *shard;
 	struct urn_client_shard *cs;
 	struct urn_client *client;
+	int wake_fd; /* when it goes: its eventfd, or -1 */
 };
 
 static void
@@ -83,6 +84,8 @@ unlink_shard(void *arg)
 
 	drop_events(l->shard->tp, l->client);
 	atomic_store(&l->cs->scan.db->asleep, 0); /* nobody is left to be woken */
+	if (l->wake_fd >= 0)
+		urn_engine_unwatch(l->shard->engine, l->wake_fd);
 	urn_shard_remove_client(l->shard, l->cs);
 }
 
@@ -93,7 +96,8 @@ add_wake(struct urn_client *c, uint32_t vector)
 	c->wake_fd[vector] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (c->wake_fd[vector] < 0)
 		return errno;
-	return urn_engine_watch(urn_adapter_shard(c->adapter, vector)->engine, c->wake_fd[vector]);
+	return urn_engine_watch(urn_adapter_shard(c->adapter, vector)->engine, c->wake_fd[vector],
+				c->shard[vector]);
 }
 
 static int
@@ -116,7 +120,7 @@ add_shard(struct urn_client *c, uint32_t vector)
 	cs->shard = l.shard;
 	c->shard[vector] = cs;
 	urn_engine_call(l.shard->engine, link_shard, &l);
-	return c->remote ? add_wake(c, vector) : 0;
+	return add_wake(c, vector);
 }
 
 static void
@@ -127,15 +131,14 @@ remove_shard(struct urn_client *c, uint32_t vector)
 		.shard = urn_adapter_shard(c->adapter, vector),
 		.cs = cs,
 		.client = c,
+		.wake_fd = c->wake_fd[vector],
 	};
 
 	if (!cs)
 		return;
 	urn_engine_call(l.shard->engine, unlink_shard, &l);
-	if (c->wake_fd[vector] >= 0) {
-		urn_engine_unwatch(l.shard->engine, c->wake_fd[vector]);
+	if (c->wake_fd[vector] >= 0)
 		close(c->wake_fd[vector]);
-	}
 	free(cs->qp);
 	free(cs->free_id);
 	free(cs);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose doorbells an engine looks at in a turn: all that rang not long ago, and
- * a few of the others in rotation, so that a thousand programs that are attached
- * and idle cost what a few do (architecture rule 5). One that was idle is heard a
- * little later: after as many turns as it takes to come round. Its doorbell page
- * always says that the engine sleeps, so falling asleep is no matter of all
- * programs either: what it writes then wakes the engine.
+ * Whose doorbells an engine looks at in a turn: those of the hot, which rang not
+ * long ago, so that a thousand programs that are attached and idle cost what a few
+ * do (architecture rule 5). To the others, the cold, their doorbell page always
+ * says that the engine sleeps: when one rings it writes its eventfd, which wakes
+ * an engine that does sleep, and which one that is awake hears of now and then
+ * (sleep.c). It is hot from then on.
  */
 #include "engine/engine.h"
 
 enum {
-	HOT_KEPT = 8,      /* clients that stay hot, however quiet they are */
+	HOT_KEPT = 8,	   /* clients that stay hot, however quiet they are */
 	COLD_AFTER = 4096, /* quiet turns after which one of more than those cools down */
-	COLD_LOOKS = 4,    /* of the cold, looked at in a turn with nothing to send; else one */
+	HOT_MANY = 256,	   /* of more than so many one cools down after */
+	COLD_SOON = 256, /* quiet turns: a crowd that rings seldom is not to be walked each turn */
 };
 
 static void
@@ -63,8 +64,6 @@ urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c)
 	if (c->next)
 		c->next->prev = c->prev;
 	urn_shard_forget_events(s, c);
-	if (s->cold_at == c)
-		s->cold_at = c->next;
 	if (c->hot)
 		unlink_hot(s, c);
 	else
@@ -90,6 +89,13 @@ take(struct urn_shard *s, struct urn_client_shard *c)
 	return n;
 }
 
+/* Quiet turns after which one of so many that are hot cools down. */
+static inline uint32_t
+cold_after(uint32_t hot_n)
+{
+	return hot_n > HOT_MANY ? COLD_SOON : COLD_AFTER;
+}
+
 /* A client that was quiet for long is cold from now on, unless it rang just then. */
 static void
 cool(struct urn_shard *s, struct urn_client_shard *c)
@@ -105,39 +111,14 @@ cool(struct urn_shard *s, struct urn_client_shard *c)
 	s->cold_n++;
 }
 
-/*
- * Have what the next turn looks at come in meanwhile: a page of the next client's own, and the
- * client behind it. In a cache is none of it, for each comes round once in a thousand turns.
- */
-static inline void
-fetch_ahead(const struct urn_shard *s)
+void
+urn_client_shard_heard(struct urn_client_shard *c)
 {
-	const struct urn_client_shard *c = s->cold_at;
-
-	if (!c)
+	/* Written for nothing: by whoever rang while it was made hot, or to no end. */
+	if (c->hot || !urn_db_any(&c->scan))
 		return;
-	rte_prefetch0(&c->scan.db->top[0]);
-	if (c->next)
-		rte_prefetch0(c->next);
-}
-
-static unsigned int
-look_at_cold(struct urn_shard *s)
-{
-	unsigned int total = 0, looks = urn_tp_busy(s->tp) ? 1 : COLD_LOOKS;
-
-	for (unsigned int i = 0; i < looks && s->cold_n; i++) {
-		struct urn_client_shard *c = s->cold_at ? s->cold_at : s->clients;
-
-		s->cold_at = c->next;
-		fetch_ahead(s);
-		if (!urn_db_any(&c->scan) || c->hot)
-			continue;
-		s->cold_n--;
-		heat(s, c);
-		total += take(s, c);
-	}
-	return total;
+	c->shard->cold_n--;
+	heat(c->shard, c);
 }
 
 unsigned int
@@ -151,11 +132,9 @@ urn_shard_doorbells(struct urn_shard *s)
 		if (urn_db_any(&c->scan)) {
 			c->quiet = 0;
 			total += take(s, c);
-		} else if (unlikely(s->hot_n > HOT_KEPT && ++c->quiet >= COLD_AFTER)) {
+		} else if (unlikely(s->hot_n > HOT_KEPT && ++c->quiet >= cold_after(s->hot_n))) {
 			cool(s, c);
 		}
 	}
-	if (unlikely(s->cold_n))
-		total += look_at_cold(s);
 	return total;
 }

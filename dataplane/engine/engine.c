@@ -51,7 +51,8 @@ urn_engine_create(unsigned int index, const struct urn_engine_config *cfg, const
 	e->ring = rte_ring_create_elem(ring, sizeof(struct urn_xmsg), URN_ENGINE_RING, SOCKET_ID_ANY,
 				       RING_F_MP_RTS_ENQ | RING_F_SC_DEQ);
 	e->sleep_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (e->wake_fd < 0 || !e->ring || e->sleep_fd < 0 || urn_engine_watch(e, e->wake_fd)) {
+	if (e->wake_fd < 0 || !e->ring || e->sleep_fd < 0 ||
+	    urn_engine_watch(e, e->wake_fd, NULL)) {
 		urn_engine_destroy(e);
 		return NULL;
 	}
@@ -463,6 +464,8 @@ urn_engine_turn(struct urn_engine *e, uint64_t now)
 	__atomic_store_n(&e->turned, now, __ATOMIC_RELAXED);
 	URN_STAGE(ENGINE);
 	urn_engine_mail(e);
+	if (unlikely(now >= e->hear_due))
+		urn_engine_hear(e, now);
 	n += urn_engine_take(e);
 	for (unsigned int i = 0; i < e->shards_n; i++)
 		n += turn(e->shard[i], now);

@@ -86,8 +86,7 @@ struct urn_shard {
 	uint64_t stuck_since;          /* ns: since when the port takes nothing; 0: it does */
 	struct urn_client_shard *clients;
 	struct urn_client_shard *hot;  /* of them, those looked at each turn */
-	struct urn_client_shard *cold_at; /* of them, whom to look at next among the others; NULL: the first */
-	uint32_t hot_n, cold_n;        /* of either kind */
+	uint32_t hot_n, cold_n;	       /* of those, and of the others */
 	struct urn_tp_xcqe *late;      /* completions the other engine's ring had no room for */
 	unsigned int late_n;
 	struct urn_cq *untold;         /* queues whose event found its pipe full, oldest first, both ways (notify.c) */
@@ -118,6 +117,7 @@ struct urn_engine {
 	struct urn_engine_config cfg;
 	int wake_fd;                   /* eventfd */
 	int sleep_fd;                  /* epoll: all eventfds that wake it */
+	uint64_t hear_due; /* ns: when to look, awake, whether one of them was written */
 
 	/* ---- control calls of other threads */
 	_Atomic uint32_t mail;         /* calls that wait */
@@ -157,10 +157,14 @@ void urn_engine_wait_turn(void);
 
 /*
  * Wake from sleep when this eventfd is written, whatever else its other holders
- * do with it, until urn_engine_unwatch(). returns: 0 or an errno value (sleep.c)
+ * do with it, until urn_engine_unwatch(). c: a client of a shard of the engine's
+ * that is to be heard then; NULL: none. returns: 0 or an errno value (sleep.c)
  */
-int urn_engine_watch(struct urn_engine *e, int fd);
+int urn_engine_watch(struct urn_engine *e, int fd, struct urn_client_shard *c);
+/* With a client: in the engine's thread, which knows of it otherwise. */
 void urn_engine_unwatch(struct urn_engine *e, int fd);
+/* Hear the cold clients that wrote their eventfds, now and then. */
+void urn_engine_hear(struct urn_engine *e, uint64_t now);
 
 /* Add an adapter's share. The shard stays the caller's. (engine.c) */
 int urn_engine_add(struct urn_engine *e, struct urn_shard *s);
@@ -169,6 +173,8 @@ void urn_engine_remove(struct urn_engine *e, struct urn_shard *s);
 /* Join and leave the clients of a shard, in its engine's thread; however many there are. (doorbells.c) */
 void urn_shard_add_client(struct urn_shard *s, struct urn_client_shard *c);
 void urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c);
+/* It wrote its eventfd: a cold one that rang is looked at each turn from now on. */
+void urn_client_shard_heard(struct urn_client_shard *c);
 /* Take doorbells that were rung. returns: how many */
 unsigned int urn_shard_doorbells(struct urn_shard *s);
 

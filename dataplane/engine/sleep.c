@@ -16,9 +16,9 @@
 #include <rte_pause.h>
 
 int
-urn_engine_watch(struct urn_engine *e, int fd)
+urn_engine_watch(struct urn_engine *e, int fd, struct urn_client_shard *c)
 {
-	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.fd = fd};
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.ptr = c};
 
 	return epoll_ctl(e->sleep_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : errno;
 }
@@ -27,6 +27,42 @@ void
 urn_engine_unwatch(struct urn_engine *e, int fd)
 {
 	(void)epoll_ctl(e->sleep_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/*
+ * The cold write their eventfds when they ring. A look costs a system call, and hears
+ * some of them; the others stay ready for the next.
+ */
+enum {
+	HEAR_NS = 64000, /* between looks of an engine that is awake */
+	HEARD = 64,	 /* eventfds a look */
+};
+
+static void
+hear(const struct epoll_event *ev, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (ev[i].data.ptr)
+			urn_client_shard_heard(ev[i].data.ptr);
+}
+
+static bool
+any_cold(const struct urn_engine *e)
+{
+	for (unsigned int i = 0; i < e->shards_n; i++)
+		if (e->shard[i]->cold_n)
+			return true;
+	return false;
+}
+
+void
+urn_engine_hear(struct urn_engine *e, uint64_t now)
+{
+	struct epoll_event ev[HEARD];
+
+	e->hear_due = now + HEAR_NS;
+	if (any_cold(e))
+		hear(ev, epoll_wait(e->sleep_fd, ev, HEARD, 0));
 }
 
 enum {
@@ -72,14 +108,16 @@ sleep_a_little(struct urn_engine *e, unsigned int slept)
 	unsigned int doubled = slept / SLEEPS_A_LENGTH < 10 ? slept / SLEEPS_A_LENGTH : 10;
 	uint64_t us = (uint64_t)e->cfg.sleep_us << doubled;
 	struct timespec ts = {.tv_nsec = (us < SLEEP_MAX_US ? (long)us : SLEEP_MAX_US) * 1000};
-	struct epoll_event ev[8];
+	struct epoll_event ev[HEARD];
+	int n = 0;
 
 	set_asleep(e, 1);
 	/* Stored before the doorbells are looked at again; the ringer does it the other way. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!anything(e))
-		(void)epoll_pwait2(e->sleep_fd, ev, RTE_DIM(ev), &ts, NULL);
+		n = epoll_pwait2(e->sleep_fd, ev, HEARD, &ts, NULL);
 	set_asleep(e, 0);
+	hear(ev, n);
 }
 
 void

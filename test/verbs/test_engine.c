@@ -522,141 +522,6 @@ test_adapters(void **state)
 		urn_port_close(end[i].port);
 }
 
-/* A program that is attached, with a queue pair to itself. */
-struct idler {
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
-	struct ibv_mr *mr;
-	uint8_t buf[64];
-};
-
-static void
-idler_open(struct rig *r, struct idler *p)
-{
-	const struct rig_qp how = {.depth = 4};
-	struct rig_qp o = how;
-	union ibv_gid gid;
-
-	p->ctx = rig_attach(r, 0);
-	p->pd = ibv_alloc_pd(p->ctx);
-	p->cq = ibv_create_cq(p->ctx, 16, NULL, NULL, 0);
-	p->mr = ibv_reg_mr(p->pd, p->buf, sizeof(p->buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	assert_true(p->pd && p->cq && p->mr);
-	o.pd = p->pd;
-	o.send_cq = o.recv_cq = p->cq;
-	p->qp = rig_make_qp(r, 0, &o);
-	rig_gid(r, 0, &gid);
-	rig_connect_to(r, p->qp, 1, p->qp->qp_num, 1, &gid, &o);
-}
-
-static void
-idler_write(struct idler *p, uint8_t value)
-{
-	struct ibv_sge sge = {(uintptr_t)p->buf, 1, p->mr->lkey};
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
-				 .send_flags = IBV_SEND_SIGNALED};
-
-	p->buf[0] = value;
-	wr.wr.rdma.remote_addr = (uintptr_t)p->buf + 32;
-	wr.wr.rdma.rkey = p->mr->rkey;
-	rig_send_on(p->qp, &wr);
-}
-
-static void
-idler_close(struct idler *p)
-{
-	assert_int_equal(ibv_destroy_qp(p->qp), 0);
-	assert_int_equal(ibv_dereg_mr(p->mr), 0);
-	assert_int_equal(ibv_destroy_cq(p->cq), 0);
-	assert_int_equal(ibv_dealloc_pd(p->pd), 0);
-	assert_int_equal(ibv_close_device(p->ctx), 0);
-}
-
-/*
- * Of many clients that are idle a few are looked at in a turn, and none is
- * forgotten: neither one of those, nor when others come and go.
- */
-static void
-test_idle_clients(void **state)
-{
-	enum { N = 40 };
-	static struct idler idler[N];
-	const struct rig_config cfg = {.engines = 1};
-	struct urn_shard *shard;
-	struct ibv_wc wc;
-	struct rig r;
-
-	(void)state;
-	rig_open(&r, &cfg, NULL);
-	shard = urn_dp_engine(r.dp, 0)->shard[0];
-	for (int i = 0; i < N; i++)
-		idler_open(&r, &idler[i]);
-	for (int round = 0; round < 3; round++) {
-		rig_turns(&r, 6000);
-		assert_in_range(shard->hot_n, 1, 8);
-		assert_int_equal(shard->hot_n + shard->cold_n, N - round + 1);
-		for (int i = round; i < N; i++)
-			idler_write(&idler[i], (uint8_t)(i + round + 1));
-		rig_turns(&r, 100);
-		for (int i = round; i < N; i++) {
-			assert_int_equal(ibv_poll_cq(idler[i].cq, 1, &wc), 1);
-			assert_int_equal(wc.status, IBV_WC_SUCCESS);
-			assert_int_equal(idler[i].buf[32], i + round + 1);
-		}
-		rig_turns(&r, 6000);
-		idler_close(&idler[round]); /* it is cold, or hot, and perhaps the next in turn */
-	}
-	for (int i = 3; i < N; i++)
-		idler_close(&idler[i]);
-	assert_int_equal(shard->hot_n + shard->cold_n, 1);
-	rig_close(&r);
-}
-
-static struct idler *cold_one;
-
-static void
-cold_one_writes(struct rig *r)
-{
-	(void)r;
-	idler_write(cold_one, 7);
-}
-
-/* One that is not looked at each turn wakes an engine that sleeps, and is heard at once or in turn. */
-static void
-test_cold_wakes(void **state)
-{
-	enum { N = 40 };
-	static struct idler idler[N];
-	const struct rig_config cfg = {.engines = 1};
-	struct urn_engine *e;
-	struct ibv_wc wc;
-	struct rig r;
-
-	(void)state;
-	rig_open(&r, &cfg, NULL);
-	e = urn_dp_engine(r.dp, 0);
-	for (int i = 0; i < N; i++)
-		idler_open(&r, &idler[i]);
-	rig_turns(&r, 6000);
-	assert_in_range(e->shard[0]->hot_n, 1, 8);
-	sleeper(&r, 4, 100);
-	for (int i = 0; i < N; i++) {
-		cold_one = &idler[i];
-		nap.meanwhile = cold_one_writes;
-		urn_engine_idle(e, 4); /* or it sleeps for a minute */
-		nap.meanwhile = NULL;
-		assert_int_equal(nap.woken, i + 1);
-		rig_turns(&r, 100);
-		assert_int_equal(ibv_poll_cq(idler[i].cq, 1, &wc), 1);
-		assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	}
-	for (int i = 0; i < N; i++)
-		idler_close(&idler[i]);
-	rig_close(&r);
-}
-
 /* A TSC that goes back by an hour, as after a move to another core or machine: time goes on. */
 static void
 test_time_goes_on(void **state)
@@ -693,12 +558,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_time_goes_on),   cmocka_unit_test(test_cold_wakes),
-		cmocka_unit_test(test_doorbell_wakes), cmocka_unit_test(test_work_keeps_awake),
-		cmocka_unit_test(test_call_wakes),     cmocka_unit_test(test_policies),
-		cmocka_unit_test(test_many_engines),   cmocka_unit_test(test_thread_gone),
-		cmocka_unit_test(test_hand_over),      cmocka_unit_test(test_loopback_counts),
-		cmocka_unit_test(test_adapters),       cmocka_unit_test(test_idle_clients),
+		cmocka_unit_test(test_time_goes_on),	 cmocka_unit_test(test_doorbell_wakes),
+		cmocka_unit_test(test_work_keeps_awake), cmocka_unit_test(test_call_wakes),
+		cmocka_unit_test(test_policies),	 cmocka_unit_test(test_many_engines),
+		cmocka_unit_test(test_thread_gone),	 cmocka_unit_test(test_hand_over),
+		cmocka_unit_test(test_loopback_counts),	 cmocka_unit_test(test_adapters),
 	};
 
 	return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

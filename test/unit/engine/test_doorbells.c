@@ -11,7 +11,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { CLIENTS = 30, PAGE = 4096, QUIET_TURNS = 6000, MOST_HOT = 8 };
+enum {
+	CLIENTS = 30,
+	CROWD = 400,
+	PAGE = 4096,
+	QUIET_TURNS = 6000, /* all but MOST_HOT are cold then */
+	MOST_HOT = 8,
+	SOON_TURNS = 300, /* all but MANY_HOT are */
+	MANY_HOT = 256,
+};
 
 static struct urn_tp tp;
 static struct urn_shard shard;
@@ -37,6 +45,7 @@ setup(void **state)
 		client(i)->scan.db = &db[i];
 		client(i)->scan.tops = 1;
 		client(i)->scan.top = UINT32_MAX;
+		client(i)->shard = &shard;
 		urn_shard_add_client(&shard, client(i));
 	}
 	assert_int_equal(shard.hot_n, CLIENTS);
@@ -96,6 +105,17 @@ leave(unsigned int i)
 	memset(c, 0xa5, sizeof(*c));
 }
 
+/* The first that is, or is not, hot. */
+static const struct urn_client_shard *
+one(bool hot)
+{
+	const struct urn_client_shard *c = shard.clients;
+
+	while (c && c->hot != hot)
+		c = c->next;
+	return c;
+}
+
 static void
 leaves_without_a_walk(void **state)
 {
@@ -110,9 +130,9 @@ leaves_without_a_walk(void **state)
 		urn_shard_doorbells(&shard);
 	assert_in_range(shard.hot_n, 1, MOST_HOT);
 	assert_int_equal(sound(), left);
-	/* In turn the one that is looked at next, a hot one, and any. */
+	/* In turn a cold one, a hot one, and any. */
 	while (left) {
-		const struct urn_client_shard *c = left % 3 == 0 ? shard.cold_at : left % 3 == 1 ? shard.hot : NULL;
+		const struct urn_client_shard *c = left % 3 == 2 ? shard.clients : one(left % 3);
 
 		c = c ? c : shard.clients;
 		leave((unsigned int)(((const uint8_t *)c - page) / PAGE));
@@ -123,7 +143,7 @@ leaves_without_a_walk(void **state)
 	assert_null(shard.hot);
 }
 
-/* One that was quiet and rings is heard in its turn, and is hot again. */
+/* One that was quiet costs nothing; when it rings, and that is heard, it is hot again. */
 static void
 cold_ones_warm_up(void **state)
 {
@@ -132,14 +152,61 @@ cold_ones_warm_up(void **state)
 		urn_shard_doorbells(&shard);
 	for (unsigned int i = 0; i < CLIENTS; i++) {
 		uint64_t bad = tp.c.v[URN_C_BAD_DOORBELL];
+		bool was_hot = client(i)->hot;
 
-		urn_abi_db_ring(&db[i], 0);
-		for (unsigned int k = 0; k < CLIENTS && tp.c.v[URN_C_BAD_DOORBELL] == bad; k++)
-			urn_shard_doorbells(&shard);
-		assert_int_equal(tp.c.v[URN_C_BAD_DOORBELL], bad + 1); /* it has no QP */
+		urn_client_shard_heard(client(i)); /* written for nothing */
+		assert_int_equal(client(i)->hot, was_hot);
+		assert_int_equal(urn_abi_db_ring(&db[i], 0), !was_hot);
+		urn_client_shard_heard(client(i));
 		assert_true(client(i)->hot);
+		urn_client_shard_heard(client(i)); /* once more */
+		assert_int_equal(urn_shard_doorbells(&shard), 1);
+		assert_int_equal(tp.c.v[URN_C_BAD_DOORBELL], bad + 1); /* it has no QP */
+		assert_int_equal(urn_abi_db_ring(&db[i], 0), 0);
+		assert_int_equal(urn_shard_doorbells(&shard), 1);
 		assert_int_equal(sound(), CLIENTS);
 	}
+}
+
+/* The memory of the cold is not looked at. */
+static void
+cold_ones_cost_nothing(void **state)
+{
+	(void)state;
+	for (int i = 0; i < QUIET_TURNS; i++)
+		urn_shard_doorbells(&shard);
+	for (unsigned int i = 0; i < CLIENTS; i++)
+		if (!client(i)->hot)
+			assert_int_equal(mprotect(client(i), PAGE, PROT_NONE), 0);
+	for (int i = 0; i < QUIET_TURNS; i++)
+		urn_shard_doorbells(&shard);
+	assert_int_equal(mprotect(page, CLIENTS * PAGE, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(sound(), CLIENTS);
+}
+
+/* Of a crowd more cool down sooner: those that ring now and then are not walked each turn. */
+static void
+crowds_cool_down_soon(void **state)
+{
+	static struct urn_client_shard crowd[CROWD];
+
+	(void)state;
+	memset(crowd, 0, sizeof(crowd));
+	for (unsigned int i = 0; i < CROWD; i++) {
+		crowd[i].scan.db = &db[i % CLIENTS];
+		crowd[i].scan.tops = 1;
+		crowd[i].shard = &shard;
+		urn_shard_add_client(&shard, &crowd[i]);
+	}
+	for (int i = 0; i < SOON_TURNS; i++)
+		urn_shard_doorbells(&shard);
+	assert_int_equal(shard.hot_n, MANY_HOT);
+	for (int i = 0; i < QUIET_TURNS; i++)
+		urn_shard_doorbells(&shard);
+	assert_in_range(shard.hot_n, 1, MOST_HOT);
+	for (unsigned int i = 0; i < CROWD; i++)
+		urn_shard_remove_client(&shard, &crowd[i]);
+	assert_int_equal(sound(), CLIENTS);
 }
 
 int
@@ -149,6 +216,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(leaves_without_a_walk),
 		TEST(cold_ones_warm_up),
+		TEST(cold_ones_cost_nothing),
+		TEST(crowds_cool_down_soon),
 	};
 
 	return cmocka_run_group_tests_name("doorbells", tests, NULL, NULL);
