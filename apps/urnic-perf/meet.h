@@ -63,6 +63,7 @@ struct meet_news {
 	enum meet_what what;
 	uint32_t n;            /* number of the queue pair */
 	struct meet_peer peer; /* ASK, ANSWER */
+	uint8_t own_gid[16];   /* ASK, by connection management: which of our addresses; else 0 */
 	struct meet_end end;   /* END, ENDED */
 };
 

@@ -208,11 +208,15 @@ ask_all(struct two *t, struct urn_err *err)
 
 /* B: bring the side up as the first question wants it. */
 static int
-open_as_asked(struct two *t, const struct meet_hello *h, struct urn_err *err)
+open_as_asked(struct two *t, const struct meet_news *news, struct urn_err *err)
 {
+	const struct meet_hello *h = &news->peer.hello;
+
 	if (!meet_hello_ok(h))
 		return protocol(err);
-	if (follow(t, h, err) != 0)
+	if (follow(t, h, err) != 0 ||
+	    perf_answer_gid(t->side.ctx, news->own_gid, news->peer.ep.gid, &t->side.gid_index,
+			    &t->side.gid, err) != 0)
 		return -1;
 	layout_make(&t->l, &t->o);
 	prepare(t);
@@ -236,7 +240,7 @@ answer_all(struct two *t, struct urn_err *err)
 		if (news.what == MEET_READY && news.n < t->o.qps && since != 0) {
 			t->up++;
 		} else if (news.what == MEET_ASK) {
-			if ((since == 0 && open_as_asked(t, &news.peer.hello, err) != 0) ||
+			if ((since == 0 && open_as_asked(t, &news, err) != 0) ||
 			    connect_one(t, &news, err) != 0)
 				return -1;
 			own_peer(t, news.n, &own);
