@@ -115,6 +115,35 @@ number_of(struct meet_cm *t, uint32_t id)
 	return UINT32_MAX;
 }
 
+static int on_event(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news,
+		    struct urn_err *err);
+
+/*
+ * A call on a connection fails. rc: why; ENOTCONN: the other side ended it in the meantime, and what
+ * it said of that waits to be heard. returns -1
+ */
+static int
+refused(struct meet_cm *t, int rc, const char *what, struct urn_err *err)
+{
+	struct urn_abi_cm_event ev;
+	struct meet_news news;
+	struct urn_err why;
+
+	(void)failed(what, err);
+	while (rc == ENOTCONN && urn_cm_end_event(&t->cm, &ev) == 0) {
+		int got = on_event(t, &ev, &news, &why);
+
+		if (got < 0)
+			*err = why;
+		else if (got > 0 && news.what == MEET_END && news.end.failed)
+			(void)meet_gave_up(&news.end, err);
+		else
+			continue;
+		break;
+	}
+	return -1;
+}
+
 static int
 cm_ask(struct meet *m, uint32_t n, const struct meet_peer *own, struct urn_err *err)
 {
@@ -151,23 +180,25 @@ cm_answer(struct meet *m, uint32_t n, const struct meet_peer *own, struct urn_er
 		.qpn = own->ep.qpn, .psn = side_psn(0, n), .responder_resources = own->hello.rd_atomic,
 		.initiator_depth = own->hello.rd_atomic, .rnr_retry = 7, .srq = own->hello.srq,
 		.data_len = sizeof(own->hello)};
+	int rc;
 
 	if (t->sidr)
 		p.psn = PERF_QKEY;
 	memcpy(p.data, &own->hello, sizeof(own->hello));
-	return urn_cm_end_accept(&t->cm, t->id[n], &p) == 0 ? 0 : failed("accept a connection", err);
+	rc = urn_cm_end_accept(&t->cm, t->id[n], &p);
+	return rc == 0 ? 0 : refused(t, rc, "accept a connection", err);
 }
 
 static int
 cm_ready(struct meet *m, uint32_t n, struct urn_err *err)
 {
 	struct meet_cm *t = (struct meet_cm *)m;
+	int rc;
 
 	if (t->sidr)
 		return 0;
-	return urn_cm_end_establish(&t->cm, t->id[n], NULL, 0) == 0
-		       ? 0
-		       : failed("say that a connection is up", err);
+	rc = urn_cm_end_establish(&t->cm, t->id[n], NULL, 0);
+	return rc == 0 ? 0 : refused(t, rc, "say that a connection is up", err);
 }
 
 /* A looks up once more, and has the end with it; B has that in its answer, if there is a question.
@@ -207,6 +238,7 @@ cm_end(struct meet *m, uint32_t n, const struct meet_end *end, bool ended, struc
 {
 	struct meet_cm *t = (struct meet_cm *)m;
 	struct urn_abi_cm_reject r = {.reason = URN_CM_REJ_CONSUMER};
+	int rc;
 
 	(void)ended;
 	if (t->sidr)
@@ -218,7 +250,8 @@ cm_end(struct meet *m, uint32_t n, const struct meet_end *end, bool ended, struc
 	/* Not up yet: the sentence goes with a refusal, as far as there is room. */
 	r.data_len = sizeof(r.data);
 	memcpy(r.data, end, sizeof(r.data));
-	return urn_cm_end_reject(&t->cm, t->id[n], &r) == 0 ? 0 : failed("end a connection", err);
+	rc = urn_cm_end_reject(&t->cm, t->id[n], &r);
+	return rc == 0 ? 0 : refused(t, rc, "end a connection", err);
 }
 
 /* Is it who asked first? */
@@ -380,8 +413,8 @@ gone(struct urn_err *err, const struct urn_abi_cm_event *ev)
 		memcpy(&end, ev->data, URN_CM_REJ_DATA);
 	end.text[URN_CM_REJ_DATA - offsetof(struct meet_end, text) - 1] = '\0';
 	if (end.magic == MEET_MAGIC && end.text[0] != '\0')
-		urn_err_set(err, "the other side gave up: %s", end.text);
-	else if (ev->type == URN_CM_EVENT_REJECTED && ev->reason == URN_CM_REJ_INVALID_SERVICE_ID)
+		return meet_gave_up(&end, err);
+	if (ev->type == URN_CM_EVENT_REJECTED && ev->reason == URN_CM_REJ_INVALID_SERVICE_ID)
 		urn_err_set(err, "nobody listens there (service id not known); start urnic-perf with "
 				 "--listen and --connect cm first");
 	else if (ev->type == URN_CM_EVENT_REJECTED && ev->reason == URN_CM_REJ_INVALID_MTU)
@@ -405,7 +438,13 @@ on_end(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *n
 	news->n = number_of(t, ev->id);
 	memcpy(&news->end, ev->data, sizeof(news->end));
 	news->end.text[sizeof(news->end.text) - 1] = '\0';
-	return news->end.magic == MEET_MAGIC && news->n != UINT32_MAX ? 1 : gone(err, ev);
+	if (news->n == UINT32_MAX)
+		return gone(err, ev);
+	if (news->end.magic == MEET_MAGIC)
+		return 1;
+	/* It agreed, and what it said with that was lost too often: another queue pair's may not be. */
+	memset(&news->end, 0, sizeof(news->end));
+	return news->what == MEET_ENDED && ev->reason == 0 ? 1 : gone(err, ev);
 }
 
 static int

@@ -284,6 +284,37 @@ class Two(unittest.TestCase):
                     self.finish(listener, 0, "served")
         self.stop_dataplanes()
 
+    def test_bad_wire(self):
+        """A connection is set up and ended whatever is lost of that, and measured in between: its RTU may be lost, too."""
+        impair = "impair a0.in = drop=25%, seed=3\nimpair b0.in = drop=25%, seed=4\n"
+        sock = self.dataplane("two", "".join(NODE.format(node=node, n=n) + "switch = wire\n"
+                                             for n, node in ((1, "a"), (2, "b"))) + "[switch wire]\n" + impair)
+        for op in ("send_bw", "write_bw"):
+            self.measure((sock, sock), op, "cm", "--iters", "100", "--qps", "30", "--size", "64", "--depth", "1")
+        self.stop_dataplanes()
+
+    def test_gone_before_it_is_answered(self):
+        """Who asked has gone when the listener comes to answer it: that is what the listener says."""
+        socks = self.one_dataplane()
+        listener = self.listen("write_bw", socks[1], "cm")
+        end = time.monotonic() + SECONDS
+        while listener.poll() is None:
+            self.assertLess(time.monotonic(), end)
+            listener.send_signal(signal.SIGSTOP)
+            asker = self.ask("write_bw", socks[0], "cm", "--qps", "3")
+            # Mostly it has asked by then; else once more.
+            with self.assertRaises(subprocess.TimeoutExpired):
+                asker.wait(1)
+            asker.send_signal(signal.SIGINT)
+            self.finish(asker, 130, "interrupted")
+            listener.send_signal(signal.SIGCONT)
+            try:
+                listener.wait(2)
+            except subprocess.TimeoutExpired:
+                pass
+        self.finish(listener, 1, "the other side refused the connection, or is gone")
+        self.stop_dataplanes()
+
     def test_dataplane_killed(self):
         """Both say so, in words."""
         for how in ("cm", "oob"):
