@@ -437,7 +437,7 @@ take_all(struct receiver *r, struct urn_err *err)
 	while (!r->link->heard)
 		if (round_trip(r, err) != 0)
 			return -1;
-	/* It takes another way than the end of a file that was refused early, which may still come. */
+	/* It comes another way than the end of a file that was refused early: that may be late. */
 	limit = cp_clock_ns() + CP_STEP_SECONDS * 1000000000ull;
 	while (r->state != ST_IDLE && r->verdict_out && cp_clock_ns() < limit)
 		if (round_trip(r, err) != 0)

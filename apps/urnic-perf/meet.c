@@ -58,7 +58,8 @@ meet_gave_up(const struct meet_end *end, struct urn_err *err)
 	for (; n + 1 < sizeof(text) && end->text[n] != '\0'; n++)
 		text[n] = (char)(end->text[n] >= ' ' && end->text[n] <= '~' ? end->text[n] : '?');
 	text[n] = '\0';
-	urn_err_set(err, "the other side gave up: %s", text[0] != '\0' ? text : "it does not say why");
+	urn_err_set(err, "the other side gave up: %s",
+		    text[0] != '\0' ? text : "it does not say why");
 	return -1;
 }
 

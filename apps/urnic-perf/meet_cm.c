@@ -60,8 +60,8 @@ struct meet_cm {
 	uint8_t gid_index;
 	union ibv_gid gid, peer;
 	bool sidr; /* datagrams, as the options say or who looked us up */
-	uint16_t port;       /* RDMA-CM's, of who asks: drawn, to be told from others at its address */
-	bool asked;          /* somebody did, whose address and port these are; others are turned away */
+	uint16_t port; /* RDMA-CM's, of who asks: drawn, to be told from others at its address */
+	bool asked;    /* somebody did, whose address and port these are; others are turned away */
 	union ibv_gid asker;
 	uint16_t asker_port;
 	uint64_t service;
@@ -119,8 +119,8 @@ static int on_event(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct
 		    struct urn_err *err);
 
 /*
- * A call on a connection fails. rc: why; ENOTCONN: the other side ended it in the meantime, and what
- * it said of that waits to be heard. returns -1
+ * A call on a connection fails. rc: why; ENOTCONN: the other side ended it in the meantime, and
+ * what it said of that waits to be heard. returns -1
  */
 static int
 refused(struct meet_cm *t, int rc, const char *what, struct urn_err *err)
@@ -442,7 +442,7 @@ on_end(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *n
 		return gone(err, ev);
 	if (news->end.magic == MEET_MAGIC)
 		return 1;
-	/* It agreed, and what it said with that was lost too often: another queue pair's may not be. */
+	/* It agreed, and what it said with that is lost; another queue pair's may not be. */
 	memset(&news->end, 0, sizeof(news->end));
 	return news->what == MEET_ENDED && ev->reason == 0 ? 1 : gone(err, ev);
 }

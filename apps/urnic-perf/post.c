@@ -128,11 +128,13 @@ void
 fail_completion(struct side *s, const struct ibv_wc *wc)
 {
 	if (wc->vendor_err == URN_VE_GONE)
-		run_fail(s->run, "the dataplane that node %c is attached to is gone", 'A' + (int)s->index);
+		run_fail(s->run, "the dataplane that node %c is attached to is gone",
+			 'A' + (int)s->index);
 	else
-		run_fail(s->run, "%s: QP 0x%06x of node %c, wr_id 0x%llx, completed with status %d (%s), "
-				 "vendor error %u",
+		run_fail(s->run,
+			 "%s: QP 0x%06x of node %c, wr_id 0x%llx, completed with status %d (%s), "
+			 "vendor error %u",
 			 perf_op_name(s->o->op), wc->qp_num, 'A' + (int)s->index,
-			 (unsigned long long)wc->wr_id, (int)wc->status, ibv_wc_status_str(wc->status),
-			 wc->vendor_err);
+			 (unsigned long long)wc->wr_id, (int)wc->status,
+			 ibv_wc_status_str(wc->status), wc->vendor_err);
 }

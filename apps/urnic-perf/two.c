@@ -200,9 +200,8 @@ open_as_asked(struct two *t, const struct meet_news *news, struct urn_err *err)
 
 	if (!meet_hello_ok(h))
 		return protocol(err);
-	if (follow(t, h, err) != 0 ||
-	    perf_answer_gid(t->side.ctx, news->own_gid, news->peer.ep.gid, &t->side.gid_index,
-			    &t->side.gid, err) != 0)
+	if (follow(t, h, err) != 0 || perf_answer_gid(t->side.ctx, news->own_gid, news->peer.ep.gid,
+						      &t->side.gid_index, &t->side.gid, err) != 0)
 		return -1;
 	layout_make(&t->l, &t->o);
 	prepare(t);
@@ -230,7 +229,7 @@ answer_all(struct two *t, struct urn_err *err)
 			own_peer(t, news.n, &own);
 			if (meet_answer(t->m, news.n, &own, err) != 0)
 				return -1;
-			/* Nothing waits for its READY: that may be lost, or come behind its data or its END. */
+			/* READY is not waited for: it may be lost, or come behind the END. */
 			t->up++;
 		} else if (news.what != MEET_READY || news.n >= t->o.qps || since == 0) {
 			return protocol(err);
@@ -346,7 +345,8 @@ part(struct two *t, struct urn_err *err)
 	}
 	if (asks && !heard) {
 		t->lost = true;
-		urn_err_set(err, "the other side is gone: it ended without a word of what it found");
+		urn_err_set(err,
+			    "the other side is gone: it ended without a word of what it found");
 		return -1;
 	}
 	return 0;

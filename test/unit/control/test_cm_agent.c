@@ -632,10 +632,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(test_send), T(test_room),   T(test_no_mac),  T(test_addresses),
-		T(test_loop), T(test_events), T(test_events_by_id), T(test_unheard), T(test_one_waits),
-		T(test_place_anew), T(test_many_wait),
-		T(test_notices),
+		T(test_send),	     T(test_room),	    T(test_no_mac),	  T(test_addresses),
+		T(test_loop),	     T(test_events),	    T(test_events_by_id), T(test_unheard),
+		T(test_one_waits),   T(test_place_anew),    T(test_many_wait),	  T(test_notices),
 		T(test_narrow_pipe), T(test_late_by_turns),
 	};
 

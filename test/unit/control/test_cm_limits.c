@@ -300,7 +300,7 @@ test_drep_again(void **state)
 	}
 }
 
-/* A peer that goes on asking may have missed the answer again: it is kept for the next time, but not for ever. */
+/* A peer that asks again may miss that answer, too: it is kept for the next time, not for ever. */
 static void
 test_drep_kept(void **state)
 {
@@ -314,7 +314,8 @@ test_drep_kept(void **state)
 	assert_int_equal(urn_cm_disconnect(b.cm, &b.o, id, &p, b.now), 0);
 	said(URN_CM_DREP);
 	wait = urn_cm_due(b.cm) - b.now;
-	for (unsigned int asked = 0; asked < 4; asked++) { /* the REQ said 3 repeats: the last adds nothing */
+	/* The REQ said 3 repeats: one more adds nothing. */
+	for (unsigned int asked = 0; asked < 4; asked++) {
 		pass(wait - 1);
 		quiet();
 		expect_in(&m, CM_DUPLICATE);
@@ -501,12 +502,24 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(test_rejected_by_own_id), T(test_timeout_guid), T(test_wrong_names),
-		T(test_refusals),	    T(test_backlog),	  T(test_unlisten),
-		T(test_room),		    T(test_too_many),	  T(test_stale),
-		T(test_owners),		    T(test_same_number),  T(test_drep_again), T(test_drep_kept),
-		T(test_stale_reply),	    T(test_refusal_kept), T(test_channels),
-		T(test_goes_by_slices),	    T(test_closed),
+		T(test_rejected_by_own_id),
+		T(test_timeout_guid),
+		T(test_wrong_names),
+		T(test_refusals),
+		T(test_backlog),
+		T(test_unlisten),
+		T(test_room),
+		T(test_too_many),
+		T(test_stale),
+		T(test_owners),
+		T(test_same_number),
+		T(test_drep_again),
+		T(test_drep_kept),
+		T(test_stale_reply),
+		T(test_refusal_kept),
+		T(test_channels),
+		T(test_goes_by_slices),
+		T(test_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -470,14 +470,17 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_files), T(test_mismatch), T(test_no_check), T(test_given_up),
-		T(test_refused), T(test_credits), T(test_no_buffers),
-		T(test_data_without_file), T(test_wrong_number), T(test_long_chunk),
-		T(test_short_chunk), T(test_data_beyond_end), T(test_empty_chunk),
-		T(test_overrun), T(test_end_early), T(test_end_of_nothing),
-		T(test_file_in_file), T(test_wrong_file_number), T(test_receivers_words),
-		T(test_done_early), T(test_done_overtakes),
-		T(test_gone),
+		T(test_files),		 T(test_mismatch),
+		T(test_no_check),	 T(test_given_up),
+		T(test_refused),	 T(test_credits),
+		T(test_no_buffers),	 T(test_data_without_file),
+		T(test_wrong_number),	 T(test_long_chunk),
+		T(test_short_chunk),	 T(test_data_beyond_end),
+		T(test_empty_chunk),	 T(test_overrun),
+		T(test_end_early),	 T(test_end_of_nothing),
+		T(test_file_in_file),	 T(test_wrong_file_number),
+		T(test_receivers_words), T(test_done_early),
+		T(test_done_overtakes),	 T(test_gone),
 	};
 #undef T
 
