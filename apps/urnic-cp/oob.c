@@ -308,7 +308,11 @@ clear_stale(const struct sockaddr_un *sa, struct urn_err *err)
 		urn_err_set(err, "'%s' exists and is no socket; name another.", sa->sun_path);
 		return -1;
 	}
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	/*
+	 * Of another type than a listener's: it is told whether somebody has the name (EPROTOTYPE),
+	 * and who listens does not take it for a sender.
+	 */
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	stale = fd >= 0 && connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) != 0 &&
 		errno == ECONNREFUSED;
 	if (fd >= 0)

@@ -3,6 +3,7 @@
 
 #include <urnic/attach.h>
 
+#include "abi/queue.h"
 #include "pmd_glue/eal.h"
 #include "pmd_glue/intr.h"
 
@@ -371,7 +372,9 @@ wc_failed(const struct cp_rail *r, const struct ibv_wc *wc, struct urn_err *err)
 {
 	const char *peer = r->cfg.server ? "sender" : "receiver";
 
-	if (wc->status == IBV_WC_RETRY_EXC_ERR)
+	if (wc->vendor_err == URN_VE_GONE)
+		urn_err_set(err, "the dataplane that this side is attached to is gone.");
+	else if (wc->status == IBV_WC_RETRY_EXC_ERR)
 		urn_err_set(err, "the %s no longer answers: QP 0x%06x repeated a request 7 times in "
 				 "vain (%s).", peer, wc->qp_num, ibv_wc_status_str(wc->status));
 	else

@@ -431,8 +431,15 @@ round_trip(struct receiver *r, struct urn_err *err)
 static int
 take_all(struct receiver *r, struct urn_err *err)
 {
+	uint64_t limit;
+
 	r->link->due = CP_DONE;
 	while (!r->link->heard)
+		if (round_trip(r, err) != 0)
+			return -1;
+	/* It comes another way than the end of a file that was refused early: that may be late. */
+	limit = cp_clock_ns() + CP_STEP_SECONDS * 1000000000ull;
+	while (r->state != ST_IDLE && r->verdict_out && cp_clock_ns() < limit)
 		if (round_trip(r, err) != 0)
 			return -1;
 	if (r->state != ST_IDLE)

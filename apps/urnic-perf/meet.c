@@ -48,6 +48,21 @@ meet_look(struct meet *m, struct meet_news *news, int ms, struct urn_err *err)
 	return m->ops->look(m, news, ms, err);
 }
 
+int
+meet_gave_up(const struct meet_end *end, struct urn_err *err)
+{
+	char text[sizeof(end->text)];
+	size_t n = 0;
+
+	/* What it says goes to a terminal. */
+	for (; n + 1 < sizeof(text) && end->text[n] != '\0'; n++)
+		text[n] = (char)(end->text[n] >= ' ' && end->text[n] <= '~' ? end->text[n] : '?');
+	text[n] = '\0';
+	urn_err_set(err, "the other side gave up: %s",
+		    text[0] != '\0' ? text : "it does not say why");
+	return -1;
+}
+
 /* Datagrams are sent, and are one packet. */
 static bool
 ud_ok(const struct meet_hello *h)

@@ -63,7 +63,8 @@ struct meet_news {
 	enum meet_what what;
 	uint32_t n;            /* number of the queue pair */
 	struct meet_peer peer; /* ASK, ANSWER */
-	struct meet_end end;   /* END, ENDED */
+	uint8_t own_gid[16];   /* ASK, by connection management: which of our addresses; else 0 */
+	struct meet_end end;   /* END, ENDED; of ENDED, magic 0: what was said with it was lost */
 };
 
 struct meet;
@@ -93,6 +94,9 @@ int meet_look(struct meet *m, struct meet_news *news, int ms, struct urn_err *er
 
 /* Is this a hello of ours whose values can be? number is below qps then. */
 bool meet_hello_ok(const struct meet_hello *h);
+
+/* The other side said the end, and that it failed. returns -1 with *err */
+int meet_gave_up(const struct meet_end *end, struct urn_err *err);
 
 /* What the two ways have in common. */
 struct meet_ops {

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <urnic/attach.h>
 
@@ -31,6 +32,8 @@
 #define BACKLOG 1024u
 #define TIMEOUT 18u      /* code: a second, then a message is repeated */
 #define RETRIES 7u
+/* To whom asks while another is served. */
+#define BUSY "it serves another urnic-perf; ask again when that is through"
 
 _Static_assert(URN_CM_IP_BYTES + sizeof(struct meet_hello) <= URN_CM_REQ_DATA, "a REQ has room");
 _Static_assert(sizeof(struct meet_hello) <= URN_CM_REP_DATA, "a REP has room");
@@ -57,6 +60,10 @@ struct meet_cm {
 	uint8_t gid_index;
 	union ibv_gid gid, peer;
 	bool sidr; /* datagrams, as the options say or who looked us up */
+	uint16_t port; /* RDMA-CM's, of who asks: drawn, to be told from others at its address */
+	bool asked;    /* somebody did, whose address and port these are; others are turned away */
+	union ibv_gid asker;
+	uint16_t asker_port;
 	uint64_t service;
 	uint32_t listener[2]; /* of connections, of look-ups; 0: none */
 	uint32_t *id;        /* of each queue pair's connection; 0: none */
@@ -108,11 +115,40 @@ number_of(struct meet_cm *t, uint32_t id)
 	return UINT32_MAX;
 }
 
+static int on_event(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news,
+		    struct urn_err *err);
+
+/*
+ * A call on a connection fails. rc: why; ENOTCONN: the other side ended it in the meantime, and
+ * what it said of that waits to be heard. returns -1
+ */
+static int
+refused(struct meet_cm *t, int rc, const char *what, struct urn_err *err)
+{
+	struct urn_abi_cm_event ev;
+	struct meet_news news;
+	struct urn_err why;
+
+	(void)failed(what, err);
+	while (rc == ENOTCONN && urn_cm_end_event(&t->cm, &ev) == 0) {
+		int got = on_event(t, &ev, &news, &why);
+
+		if (got < 0)
+			*err = why;
+		else if (got > 0 && news.what == MEET_END && news.end.failed)
+			(void)meet_gave_up(&news.end, err);
+		else
+			continue;
+		break;
+	}
+	return -1;
+}
+
 static int
 cm_ask(struct meet *m, uint32_t n, const struct meet_peer *own, struct urn_err *err)
 {
 	struct meet_cm *t = (struct meet_cm *)m;
-	struct urn_cm_ip ip = {.version = m->o->ipv6 ? 6 : 4};
+	struct urn_cm_ip ip = {.version = m->o->ipv6 ? 6 : 4, .port = t->port};
 	struct urn_abi_cm_connect p = {
 		.service_id = t->service, .cookie = n, .qpn = own->ep.qpn, .psn = side_psn(1, n),
 		.sgid_index = t->gid_index, .responder_resources = own->hello.rd_atomic,
@@ -144,23 +180,25 @@ cm_answer(struct meet *m, uint32_t n, const struct meet_peer *own, struct urn_er
 		.qpn = own->ep.qpn, .psn = side_psn(0, n), .responder_resources = own->hello.rd_atomic,
 		.initiator_depth = own->hello.rd_atomic, .rnr_retry = 7, .srq = own->hello.srq,
 		.data_len = sizeof(own->hello)};
+	int rc;
 
 	if (t->sidr)
 		p.psn = PERF_QKEY;
 	memcpy(p.data, &own->hello, sizeof(own->hello));
-	return urn_cm_end_accept(&t->cm, t->id[n], &p) == 0 ? 0 : failed("accept a connection", err);
+	rc = urn_cm_end_accept(&t->cm, t->id[n], &p);
+	return rc == 0 ? 0 : refused(t, rc, "accept a connection", err);
 }
 
 static int
 cm_ready(struct meet *m, uint32_t n, struct urn_err *err)
 {
 	struct meet_cm *t = (struct meet_cm *)m;
+	int rc;
 
 	if (t->sidr)
 		return 0;
-	return urn_cm_end_establish(&t->cm, t->id[n], NULL, 0) == 0
-		       ? 0
-		       : failed("say that a connection is up", err);
+	rc = urn_cm_end_establish(&t->cm, t->id[n], NULL, 0);
+	return rc == 0 ? 0 : refused(t, rc, "say that a connection is up", err);
 }
 
 /* A looks up once more, and has the end with it; B has that in its answer, if there is a question.
@@ -200,6 +238,7 @@ cm_end(struct meet *m, uint32_t n, const struct meet_end *end, bool ended, struc
 {
 	struct meet_cm *t = (struct meet_cm *)m;
 	struct urn_abi_cm_reject r = {.reason = URN_CM_REJ_CONSUMER};
+	int rc;
 
 	(void)ended;
 	if (t->sidr)
@@ -211,13 +250,30 @@ cm_end(struct meet *m, uint32_t n, const struct meet_end *end, bool ended, struc
 	/* Not up yet: the sentence goes with a refusal, as far as there is room. */
 	r.data_len = sizeof(r.data);
 	memcpy(r.data, end, sizeof(r.data));
-	return urn_cm_end_reject(&t->cm, t->id[n], &r) == 0 ? 0 : failed("end a connection", err);
+	rc = urn_cm_end_reject(&t->cm, t->id[n], &r);
+	return rc == 0 ? 0 : refused(t, rc, "end a connection", err);
+}
+
+/* Is it who asked first? */
+static bool
+is_asker(struct meet_cm *t, const struct urn_abi_cm_event *ev)
+{
+	struct urn_cm_ip ip;
+
+	(void)urn_cm_ip_read(ev->data, ev->data_len, &ip); /* no such: port 0 */
+	if (!t->asked) {
+		t->asked = true;
+		t->asker_port = ip.port;
+		memcpy(t->asker.raw, ev->gid, 16);
+	}
+	return t->asker_port == ip.port && memcmp(t->asker.raw, ev->gid, 16) == 0;
 }
 
 static int
 on_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news,
 	   struct urn_err *err)
 {
+	static const struct meet_end busy = {.magic = MEET_MAGIC, .failed = 1, .text = BUSY};
 	struct urn_abi_cm_reject r = {.reason = URN_CM_REJ_CONSUMER};
 
 	memcpy(&news->peer.hello, ev->data + URN_CM_IP_BYTES, sizeof(news->peer.hello));
@@ -225,6 +281,13 @@ on_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_new
 	news->n = news->peer.hello.number;
 	/* Another program's: turn it away, and go on. */
 	if (!meet_hello_ok(&news->peer.hello)) {
+		(void)urn_cm_end_reject(&t->cm, ev->id, &r);
+		(void)urn_cm_end_destroy(&t->cm, ev->id);
+		return 0;
+	}
+	if (!is_asker(t, ev)) {
+		r.data_len = sizeof(r.data);
+		memcpy(r.data, &busy, sizeof(r.data));
 		(void)urn_cm_end_reject(&t->cm, ev->id, &r);
 		(void)urn_cm_end_destroy(&t->cm, ev->id);
 		return 0;
@@ -239,12 +302,16 @@ on_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_new
 	return 1;
 }
 
-/* One that can't be followed. */
+/* One that can't be followed. why: for its user; NULL: nothing that it would understand */
 static void
-sidr_turn_away(struct meet_cm *t, uint32_t id)
+sidr_turn_away(struct meet_cm *t, uint32_t id, const struct meet_end *why)
 {
 	struct urn_abi_cm_accept a = {.status = URN_CM_SIDR_REJECT};
 
+	if (why != NULL) {
+		a.data_len = URN_CM_SIDR_REP_DATA;
+		memcpy(a.data, why, URN_CM_SIDR_REP_DATA);
+	}
 	(void)urn_cm_end_accept(&t->cm, id, &a);
 	(void)urn_cm_end_destroy(&t->cm, id);
 }
@@ -254,6 +321,7 @@ static int
 on_sidr_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news,
 		struct urn_err *err)
 {
+	static const struct meet_end busy = {.magic = MEET_MAGIC, .failed = 1, .text = BUSY};
 	const struct meet_hello *h = &news->peer.hello;
 	struct sidr_end e;
 
@@ -266,10 +334,14 @@ on_sidr_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct mee
 		news->end = e.end;
 		news->end.text[sizeof(news->end.text) - 1] = '\0';
 	} else if (e.magic != MEET_MAGIC && meet_hello_ok(h) && h->ud_qpn != 0) {
+		if (!is_asker(t, ev)) {
+			sidr_turn_away(t, ev->id, &busy);
+			return 0;
+		}
 		if (make_room(t, h->number, err) != 0)
 			return -1;
 		if (t->id[h->number] != 0) {
-			sidr_turn_away(t, ev->id);
+			sidr_turn_away(t, ev->id, NULL);
 			return 0;
 		}
 		t->sidr = true;
@@ -278,8 +350,9 @@ on_sidr_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct mee
 		news->peer.ep.qpn = h->ud_qpn;
 		news->peer.ep.mtu_code = h->mtu_code;
 		memcpy(news->peer.ep.gid, ev->gid, 16);
+		memcpy(news->own_gid, ev->own_gid, 16);
 	} else {
-		sidr_turn_away(t, ev->id);
+		sidr_turn_away(t, ev->id, NULL);
 		return 0;
 	}
 	t->id[news->n] = ev->id;
@@ -328,6 +401,7 @@ fill_ep(const struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_
 	ep->psn = side_psn(t->m.o->role == PERF_LISTENS ? 0 : 1, news->n);
 	ep->mtu_code = ev->type == URN_CM_EVENT_REQUEST ? ev->mtu : 0;
 	memcpy(ep->gid, ev->gid, 16);
+	memcpy(news->own_gid, ev->own_gid, 16);
 }
 
 static int
@@ -339,8 +413,8 @@ gone(struct urn_err *err, const struct urn_abi_cm_event *ev)
 		memcpy(&end, ev->data, URN_CM_REJ_DATA);
 	end.text[URN_CM_REJ_DATA - offsetof(struct meet_end, text) - 1] = '\0';
 	if (end.magic == MEET_MAGIC && end.text[0] != '\0')
-		urn_err_set(err, "the other side gave up: %s", end.text);
-	else if (ev->type == URN_CM_EVENT_REJECTED && ev->reason == URN_CM_REJ_INVALID_SERVICE_ID)
+		return meet_gave_up(&end, err);
+	if (ev->type == URN_CM_EVENT_REJECTED && ev->reason == URN_CM_REJ_INVALID_SERVICE_ID)
 		urn_err_set(err, "nobody listens there (service id not known); start urnic-perf with "
 				 "--listen and --connect cm first");
 	else if (ev->type == URN_CM_EVENT_REJECTED && ev->reason == URN_CM_REJ_INVALID_MTU)
@@ -364,7 +438,13 @@ on_end(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *n
 	news->n = number_of(t, ev->id);
 	memcpy(&news->end, ev->data, sizeof(news->end));
 	news->end.text[sizeof(news->end.text) - 1] = '\0';
-	return news->end.magic == MEET_MAGIC && news->n != UINT32_MAX ? 1 : gone(err, ev);
+	if (news->n == UINT32_MAX)
+		return gone(err, ev);
+	if (news->end.magic == MEET_MAGIC)
+		return 1;
+	/* It agreed, and what it said with that is lost; another queue pair's may not be. */
+	memset(&news->end, 0, sizeof(news->end));
+	return news->what == MEET_ENDED && ev->reason == 0 ? 1 : gone(err, ev);
 }
 
 static int
@@ -485,6 +565,7 @@ meet_cm_open(const struct perf_opts *o, struct ibv_context *ctx, uint8_t gid_ind
 	t->gid_index = gid_index;
 	t->sidr = o->ud;
 	t->gid = *gid;
+	(void)getrandom(&t->port, sizeof(t->port), 0);
 	if (take_place(t, err) != 0) {
 		free(t);
 		return NULL;

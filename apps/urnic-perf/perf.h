@@ -370,6 +370,12 @@ int limit_run(struct rig *rig, const struct perf_opts *o, struct result *res, st
  */
 int perf_find_gid(struct ibv_context *ctx, bool ipv6, uint8_t *index, union ibv_gid *gid,
 		  struct urn_err *err);
+/*
+ * With which of its addresses a side answers: the one that was spoken to, or if that is none of
+ * its own the first of the peer's family. returns: as above
+ */
+int perf_answer_gid(struct ibv_context *ctx, const uint8_t own[16], const uint8_t peer[16],
+		    uint8_t *index, union ibv_gid *gid, struct urn_err *err);
 /* Addresses of the two nodes of a dataplane of our own. */
 extern const uint8_t perf_node_ipv4[2][4], perf_node_ipv6[2][16];
 

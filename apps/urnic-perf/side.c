@@ -18,11 +18,12 @@ verbs_failed(const struct side *s, const char *what, struct urn_err *err)
 	return -1;
 }
 
+static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
 int
 perf_find_gid(struct ibv_context *ctx, bool ipv6, uint8_t *index, union ibv_gid *gid,
 	      struct urn_err *err)
 {
-	static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
 	struct ibv_port_attr port;
 
 	if (ibv_query_port(ctx, 1, &port) != 0) {
@@ -43,6 +44,24 @@ perf_find_gid(struct ibv_context *ctx, bool ipv6, uint8_t *index, union ibv_gid 
 	urn_err_set(err, "%s: the adapter has no GID of an IPv%c address",
 		    ibv_get_device_name(ctx->device), ipv6 ? '6' : '4');
 	return -1;
+}
+
+int
+perf_answer_gid(struct ibv_context *ctx, const uint8_t own[16], const uint8_t peer[16],
+		uint8_t *index, union ibv_gid *gid, struct urn_err *err)
+{
+	if (perf_find_gid(ctx, memcmp(peer, v4_prefix, 12) != 0, index, gid, err) != 0)
+		return -1;
+	for (int i = 0; i <= UINT8_MAX; i++) {
+		union ibv_gid one;
+
+		if (ibv_query_gid(ctx, 1, i, &one) != 0 || memcmp(one.raw, own, 16) != 0)
+			continue;
+		*index = (uint8_t)i;
+		*gid = one;
+		break;
+	}
+	return 0;
 }
 
 static int

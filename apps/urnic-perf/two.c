@@ -126,20 +126,6 @@ connect_one(struct two *t, const struct meet_news *news, struct urn_err *err)
 	return side_connect(s, news->n, &own.ep, &news->peer.ep, &t->ep, err);
 }
 
-static int
-other_gave_up(const struct meet_end *end, struct urn_err *err)
-{
-	char text[sizeof(end->text)];
-	size_t n = 0;
-
-	/* What it says goes to a terminal. */
-	for (; n + 1 < sizeof(text) && end->text[n] != '\0'; n++)
-		text[n] = (char)(end->text[n] >= ' ' && end->text[n] <= '~' ? end->text[n] : '?');
-	text[n] = '\0';
-	urn_err_set(err, "the other side gave up: %s", text[0] != '\0' ? text : "it does not say why");
-	return -1;
-}
-
 /* ---- meeting */
 
 /* returns: 1 with *news, 0: nothing came for a while, -1 with *err */
@@ -152,7 +138,7 @@ hear(struct two *t, uint64_t since, struct meet_news *news, struct urn_err *err)
 		t->lost = true;
 	if (rc > 0 && news->what == MEET_END && news->end.failed) {
 		t->lost = true;
-		return other_gave_up(&news->end, err);
+		return meet_gave_up(&news->end, err);
 	}
 	/* A measurement that was cut short is still brought to its end. */
 	if (rc == 0 && urn_stop_requested() && !t->run.interrupted) {
@@ -208,11 +194,14 @@ ask_all(struct two *t, struct urn_err *err)
 
 /* B: bring the side up as the first question wants it. */
 static int
-open_as_asked(struct two *t, const struct meet_hello *h, struct urn_err *err)
+open_as_asked(struct two *t, const struct meet_news *news, struct urn_err *err)
 {
+	const struct meet_hello *h = &news->peer.hello;
+
 	if (!meet_hello_ok(h))
 		return protocol(err);
-	if (follow(t, h, err) != 0)
+	if (follow(t, h, err) != 0 || perf_answer_gid(t->side.ctx, news->own_gid, news->peer.ep.gid,
+						      &t->side.gid_index, &t->side.gid, err) != 0)
 		return -1;
 	layout_make(&t->l, &t->o);
 	prepare(t);
@@ -233,18 +222,16 @@ answer_all(struct two *t, struct urn_err *err)
 			return -1;
 		if (rc == 0)
 			continue;
-		if (news.what == MEET_READY && news.n < t->o.qps && since != 0) {
-			t->up++;
-		} else if (news.what == MEET_ASK) {
-			if ((since == 0 && open_as_asked(t, &news.peer.hello, err) != 0) ||
+		if (news.what == MEET_ASK) {
+			if ((since == 0 && open_as_asked(t, &news, err) != 0) ||
 			    connect_one(t, &news, err) != 0)
 				return -1;
 			own_peer(t, news.n, &own);
 			if (meet_answer(t->m, news.n, &own, err) != 0)
 				return -1;
-			/* Who looks a service up says no more when it has found it. */
-			t->up += t->o.ud && t->o.by_cm;
-		} else {
+			/* READY is not waited for: it may be lost, or come behind the END. */
+			t->up++;
+		} else if (news.what != MEET_READY || news.n >= t->o.qps || since == 0) {
 			return protocol(err);
 		}
 		since = seconds_now();
@@ -258,8 +245,11 @@ answer_all(struct two *t, struct urn_err *err)
 static int
 on_end(struct two *t, const struct meet_news *news, struct urn_err *err)
 {
-	if (t->side.index == 0 || news->what != MEET_END || news->n >= t->o.qps)
+	if (t->side.index == 0 || (news->what != MEET_END && news->what != MEET_READY) ||
+	    news->n >= t->o.qps)
 		return protocol(err);
+	if (news->what == MEET_READY) /* it was counted as up when it was answered */
+		return 0;
 	if (t->o.op == PERF_WRITE_BW) /* for final_check(); in other operations it is the worker's */
 		t->side.qp[news->n].done = news->end.done;
 	t->sent += news->end.done;
@@ -281,7 +271,7 @@ meanwhile(void *arg)
 		t->lost = true;
 	} else if (rc > 0 && news.what == MEET_END && news.end.failed) {
 		t->lost = true;
-		rc = other_gave_up(&news.end, &err);
+		rc = meet_gave_up(&news.end, &err);
 	} else if (rc > 0) {
 		rc = on_end(t, &news, &err);
 	} else if (urn_stop_requested() && t->side.index == 1) {
@@ -317,6 +307,7 @@ part(struct two *t, struct urn_err *err)
 	uint64_t since = seconds_now();
 	struct meet_end end = {.magic = MEET_MAGIC};
 	struct meet_news news;
+	bool heard = false;
 	int rc;
 
 	if (!asks && perf_op_is_atomic(t->o.op))
@@ -341,12 +332,22 @@ part(struct two *t, struct urn_err *err)
 			return protocol(err);
 		if (news.end.failed) {
 			t->lost = true;
-			return other_gave_up(&news.end, err);
+			return meet_gave_up(&news.end, err);
 		}
-		t->counter = news.end.counter;
-		t->peer_checked = news.end.checked;
 		t->ends++;
 		since = seconds_now();
+		if (news.end.magic != MEET_MAGIC)
+			continue;
+		/* The same with each. */
+		heard = true;
+		t->counter = news.end.counter;
+		t->peer_checked = news.end.checked;
+	}
+	if (asks && !heard) {
+		t->lost = true;
+		urn_err_set(err,
+			    "the other side is gone: it ended without a word of what it found");
+		return -1;
 	}
 	return 0;
 }

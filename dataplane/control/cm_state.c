@@ -43,25 +43,32 @@ cm_no_longer_waits(struct urn_cm *cm, struct cm_conn *e)
 		l->pending--;
 }
 
-void
-cm_timewait(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
+/* How long an id stays in timewait, ns. */
+static uint64_t
+timewait_ns(const struct cm_conn *e)
 {
-	uint8_t code;
-
-	e->was_up = e->state == URN_CM_ESTABLISHED || e->state == URN_CM_DREQ_SENT ||
-		    e->state == URN_CM_DREQ_RCVD;
 	/* Of a refusal, as long as it may take to be asked again; and a DREQ may be, too. */
-	code = e->was_up ? e->ack_timeout : URN_CM_TIMEWAIT_MAX;
+	uint8_t code = e->was_up ? e->ack_timeout : URN_CM_TIMEWAIT_MAX;
+
 	if (code <= e->timeout)
 		code = (uint8_t)(e->timeout + 1);
 	if (code < URN_CM_TIMEWAIT_MIN)
 		code = URN_CM_TIMEWAIT_MIN;
 	if (code > URN_CM_TIMEWAIT_MAX)
 		code = URN_CM_TIMEWAIT_MAX;
+	return urn_cm_ns(code);
+}
+
+void
+cm_timewait(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
+{
+	e->was_up = e->state == URN_CM_ESTABLISHED || e->state == URN_CM_DREQ_SENT ||
+		    e->state == URN_CM_DREQ_RCVD;
+	e->tries = 0;
 	cm_no_longer_waits(cm, e);
 	cm_unhash(cm, e, CM_BY_QPN);
 	e->state = URN_CM_TIMEWAIT;
-	cm_timer(cm, e, now + urn_cm_ns(code));
+	cm_timer(cm, e, now + timewait_ns(e));
 }
 
 void
@@ -371,16 +378,29 @@ kept(const struct cm_conn *e)
 	return rte_be_to_cpu_16(h.attr_id);
 }
 
+/*
+ * A DREQ comes again: our DREP was not heard, nor may this one be. Its private data is kept for the
+ * next, as often as there may be one.
+ */
+static enum urn_counter
+drep_again(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
+{
+	if (e->tries < e->max_tries) {
+		e->tries++;
+		cm_timer(cm, e, now + timewait_ns(e));
+	}
+	return again(cm, e);
+}
+
 static enum urn_counter
 on_timewait(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, uint64_t now)
 {
 	struct urn_cm_msg r;
 
-	(void)now;
 	switch (m->attr) {
 	case URN_CM_DREQ: /* what was answered has private data */
 		if (kept(e) == URN_CM_DREP)
-			return again(cm, e);
+			return drep_again(cm, e, now);
 		say_drep(cm, e, m->tid);
 		return URN_C_CM_DUPLICATE;
 	case URN_CM_SIDR_REQ:

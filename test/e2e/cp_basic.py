@@ -187,13 +187,14 @@ def test_two_terminals(p):
 
 
 def test_stale_socket(p):
-    """A socket that a dead listener left is replaced; one in use is not."""
+    """A socket that a dead listener left is replaced; one in use is not, and who has it hears nothing of that."""
     a, sock = p.make("a", 1000), p.path("s")
     first = p.start("--listen", sock, "--to", p.to)
     wait_until("the socket", lambda: os.path.exists(sock))
-    # The look whether somebody listens is itself a sender that goes away.
     expect(p.run("--listen", sock, "--to", p.to), 1, "listens on")
-    expect(p.finish(first), 1, "went away")
+    expect(p.run("--peer", sock, a), 0, "sent 1 file")
+    expect(p.finish(first), 0, "received 1 file")
+    os.remove(os.path.join(p.to, "a"))
     first = p.start("--listen", sock, "--to", p.to)
     wait_until("the socket", lambda: os.path.exists(sock))
     first.kill()

@@ -224,6 +224,12 @@ def embedded_only(test):
     return test
 
 
+def attached_only(test):
+    """A test of what there is only with a dataplane that is a process of its own."""
+    test.attached_only = True
+    return test
+
+
 def run_all(namespace):
     """Run the functions test_* of a file; argv[1] is the program, then what is said above, then names."""
     program, rest = os.path.abspath(sys.argv[1]), sys.argv[2:]
@@ -231,7 +237,7 @@ def run_all(namespace):
     failed = 0
     names = rest[2 if urnicd else 0:] or sorted(n for n in namespace if n.startswith("test_"))
     for name in names:
-        if urnicd and hasattr(namespace[name], "embedded_only"):
+        if hasattr(namespace[name], "embedded_only" if urnicd else "attached_only"):
             continue
         place = Place(program, urnicd)
         start = time.monotonic()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """urnic-cp: whoever dies in the middle, the other says so and nothing is left."""
 import os
+import shutil
 import signal
 
-from cp_common import alive, check, children, expect, is_receiving, run_all, wait_until
+from cp_common import alive, attached_only, check, children, expect, is_receiving, run_all, wait_until
 
 
 def start_pair(p):
@@ -56,6 +57,20 @@ def test_listener_killed(p):
     p.finish(listener)
     # Runtime files of a killed process go at the next start; its file never had a name.
     nothing_left(p, tmp=False)
+
+
+@attached_only
+def test_dataplane_killed(p):
+    """SIGKILL for the dataplane of both: a sentence that says so."""
+    sender, pid = start_pair(p)
+    dataplane = p.dataplanes.running.pop("two")
+    dataplane.kill()
+    dataplane.communicate()
+    expect(p.finish(sender), 1, "the dataplane that this side is attached to is gone", "sent 0 of 1")
+    wait_until("the receiver's end", lambda: not alive(pid))
+    shutil.rmtree(p.dataplanes.dir)
+    os.mkdir(p.dataplanes.dir)
+    nothing_left(p)
 
 
 def test_peer_killed(p):

@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 NICD = PERF = None
 SECONDS = 90
 COMMON = "[urnicd]\nsocket = {socket}\nidle = pause\nempty_polls = 4\n"
-NODE = "[adapter {node}0]\nnode = {node}\nipv4 = 10.0.0.{n}\n"
+NODE = "[adapter {node}0]\nnode = {node}\nipv4 = 10.0.0.{n}\nipv6 = fd00::{n}\n"
 OPS = ("write_bw", "read_bw", "send_bw", "atomic_bw", "write_lat", "read_lat", "send_lat", "atomic_lat")
 
 
@@ -79,6 +80,10 @@ class Two(unittest.TestCase):
         host = "10.0.0.2" if how == "cm" else "127.0.0.1"
         return self.start(op, "--attach", sock, "--node", "a", "--peer", f"{host}:{self.port}",
                           "--connect", how, *args)
+
+    @staticmethod
+    def threads(p):
+        return len(os.listdir(f"/proc/{p.pid}/task"))
 
     def finish(self, p, code, *texts):
         out, err = p.communicate(timeout=SECONDS)
@@ -245,6 +250,84 @@ class Two(unittest.TestCase):
         self.finish(other, 1, "listens at this service id already")
         listener.kill()
         self.stop_dataplanes()
+
+    def test_another_asks(self):
+        """While one is served others are turned away, whatever they ask for; the first notices nothing."""
+        socks = self.one_dataplane()
+        for ud in ((), ("--ud",)):
+            listener = self.listen("send_bw", socks[1], "cm")
+            idle = self.threads(listener)
+            first = self.ask("send_bw", socks[0], "cm", *ud, "--duration", "600")
+            end = time.monotonic() + SECONDS
+            while self.threads(listener) == idle: # until it measures
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.01)
+            for more in ((), ("--qps", "4"), ("--ud",), ("--ud", "--qps", "4")):
+                with self.subTest(first=ud, more=more):
+                    self.finish(self.ask("send_bw", socks[0], "cm", *more), 1, "it serves another urnic-perf")
+            first.send_signal(signal.SIGINT)
+            self.finish(first, 130, "interrupted", "data checked: yes")
+            self.finish(listener, 0, "served")
+        self.stop_dataplanes()
+
+    def test_listener_follows_the_address(self):
+        """It is asked at one of its addresses, and answers from there."""
+        socks = self.one_dataplane()
+        for how in ("cm", "oob"):
+            for ud in ((), ("--ud",)):
+                with self.subTest(how=how, ud=ud):
+                    listener = self.listen("send_lat", socks[1], how)
+                    host = "[fd00::2]" if how == "cm" else "127.0.0.1"
+                    asker = self.start("send_lat", "--attach", socks[0], "--node", "a", "--ip", "6", "--peer",
+                                       f"{host}:{self.port}", "--connect", how, "--iters", "100", *ud)
+                    self.finish(asker, 0, "IPv6", "data checked: yes")
+                    self.finish(listener, 0, "served")
+        self.stop_dataplanes()
+
+    def test_bad_wire(self):
+        """A connection is set up and ended whatever is lost of that, and measured in between: its RTU may be lost, too."""
+        impair = "impair a0.in = drop=25%, seed=3\nimpair b0.in = drop=25%, seed=4\n"
+        sock = self.dataplane("two", "".join(NODE.format(node=node, n=n) + "switch = wire\n"
+                                             for n, node in ((1, "a"), (2, "b"))) + "[switch wire]\n" + impair)
+        for op in ("send_bw", "write_bw"):
+            self.measure((sock, sock), op, "cm", "--iters", "100", "--qps", "30", "--size", "64", "--depth", "1")
+        self.stop_dataplanes()
+
+    def test_gone_before_it_is_answered(self):
+        """Who asked has gone when the listener comes to answer it: that is what the listener says."""
+        socks = self.one_dataplane()
+        listener = self.listen("write_bw", socks[1], "cm")
+        end = time.monotonic() + SECONDS
+        while listener.poll() is None:
+            self.assertLess(time.monotonic(), end)
+            listener.send_signal(signal.SIGSTOP)
+            asker = self.ask("write_bw", socks[0], "cm", "--qps", "3")
+            # Mostly it has asked by then; else once more.
+            with self.assertRaises(subprocess.TimeoutExpired):
+                asker.wait(1)
+            asker.send_signal(signal.SIGINT)
+            self.finish(asker, 130, "interrupted")
+            listener.send_signal(signal.SIGCONT)
+            try:
+                listener.wait(2)
+            except subprocess.TimeoutExpired:
+                pass
+        self.finish(listener, 1, "the other side refused the connection, or is gone")
+        self.stop_dataplanes()
+
+    def test_dataplane_killed(self):
+        """Both say so, in words."""
+        for how in ("cm", "oob"):
+            socks = self.one_dataplane()
+            listener = self.listen("send_bw", socks[1], how)
+            asker = self.ask("send_bw", socks[0], how, "--duration", "600")
+            with self.assertRaises(subprocess.TimeoutExpired):
+                asker.wait(1)
+            dataplane = self.dataplanes.pop()
+            dataplane.kill()
+            dataplane.communicate()
+            self.finish(asker, 1, "the dataplane", "gone")
+            self.finish(listener, 1, "the dataplane", "gone")
 
     def test_rate_of_connections(self):
         for args in ((), ("--attach", self.one_dataplane()[0])):

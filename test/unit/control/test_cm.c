@@ -177,6 +177,7 @@ static void
 test_disconnect(void **state)
 {
 	uint32_t id = to_active();
+	uint64_t tid = b.said.tid; /* of the set-up */
 	struct urn_abi_cm_data p = {.data_len = 220};
 	struct urn_abi_cm_event ev;
 	struct urn_cm_msg m;
@@ -188,6 +189,7 @@ test_disconnect(void **state)
 	assert_int_equal(m.local_id, id);
 	assert_int_equal(m.remote_id, PEER_ID);
 	assert_int_equal(m.qpn, PEER_QPN);
+	assert_true(m.tid != tid);
 	expect_data(m.data, 220, 4);
 	m = from_peer(URN_CM_DREP, id);
 	expect_in(&m, CM_RX);
@@ -218,6 +220,15 @@ test_disconnect(void **state)
 	expect_data(m.data, 224, 5);
 	pass(4096ull << 16);
 	told(URN_CM_EVENT_TIMEWAIT);
+	assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), 0);
+
+	/* Both at once: each is answered in its own transaction. */
+	id = to_dreq_sent();
+	m = from_peer(URN_CM_DREQ, id);
+	m.tid = 0xd2e;
+	expect_in(&m, CM_RX);
+	told(URN_CM_EVENT_DISCONNECTED);
+	assert_int_equal(said(URN_CM_DREP).tid, 0xd2e);
 }
 
 /* The number is held for so long yet, and then no more. */

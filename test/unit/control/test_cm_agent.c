@@ -7,6 +7,7 @@
 
 #include "abi/control.h"
 #include "common/test_eal.h"
+#include "control/l3.h"
 #include "l3_frames.h"
 #include "wire/pkt.h"
 
@@ -413,6 +414,44 @@ test_one_waits(void **state)
 	rte_pktmbuf_free(out[0]);
 }
 
+/* What waits for a MAC address is not changed by who has the id's place next. */
+static void
+test_place_anew(void **state)
+{
+	struct urn_cm_agent_config cfg = {.neigh = nb, .icrc = true, .seed = 7, .max_ids = 1};
+	uint8_t first[16], second[16], src[16], dst[16];
+	uint32_t id;
+
+	(void)state;
+	urn_cm_client_gone(ag, &client, now);
+	urn_cm_agent_destroy(ag);
+	memcpy(cfg.mac, us_mac, 6);
+	ag = urn_cm_agent_create(&cfg);
+	assert_non_null(ag);
+	urn_cm_client_init(&client);
+	memcpy(first, peer_v4, 16);
+	memcpy(second, peer_v4, 16);
+	first[15] = 77;
+	second[15] = 78;
+	id = connect_to(first, -1);
+	assert_int_equal(poll(ROOM), 0);
+	urn_cm_client_release(ag, &client, id, now);
+	connect_to(second, -1);
+	assert_int_equal(poll(ROOM), 0);
+	assert_int_equal(urn_neigh_add_static(nb, first, other_mac), 0);
+	assert_int_equal(urn_neigh_add_static(nb, second, other_mac), 0);
+	now += MS;
+	assert_int_equal(poll(ROOM), 2);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct urn_cm_msg m = message_in(out[i]);
+
+		urn_l3_addresses(out[i], src, dst);
+		assert_memory_equal(dst, m.local_id == id ? first : second, 16);
+		assert_int_equal(m.attr, m.local_id == id ? URN_CM_REJ : URN_CM_REQ);
+		rte_pktmbuf_free(out[i]);
+	}
+}
+
 /* Messages that wait for a MAC address that nobody says leave room for others. */
 static void
 test_many_wait(void **state)
@@ -593,9 +632,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(test_send), T(test_room),   T(test_no_mac),  T(test_addresses),
-		T(test_loop), T(test_events), T(test_events_by_id), T(test_unheard), T(test_one_waits), T(test_many_wait),
-		T(test_notices),
+		T(test_send),	     T(test_room),	    T(test_no_mac),	  T(test_addresses),
+		T(test_loop),	     T(test_events),	    T(test_events_by_id), T(test_unheard),
+		T(test_one_waits),   T(test_place_anew),    T(test_many_wait),	  T(test_notices),
 		T(test_narrow_pipe), T(test_late_by_turns),
 	};
 

@@ -300,6 +300,34 @@ test_drep_again(void **state)
 	}
 }
 
+/* A peer that asks again may miss that answer, too: it is kept for the next time, not for ever. */
+static void
+test_drep_kept(void **state)
+{
+	struct urn_abi_cm_data p = {.data_len = 224};
+	uint32_t id = to_dreq_rcvd();
+	struct urn_cm_msg m = from_peer(URN_CM_DREQ, id);
+	uint64_t wait;
+
+	(void)state;
+	fill_data(p.data, 224, 5);
+	assert_int_equal(urn_cm_disconnect(b.cm, &b.o, id, &p, b.now), 0);
+	said(URN_CM_DREP);
+	wait = urn_cm_due(b.cm) - b.now;
+	/* The REQ said 3 repeats: one more adds nothing. */
+	for (unsigned int asked = 0; asked < 4; asked++) {
+		pass(wait - 1);
+		quiet();
+		expect_in(&m, CM_DUPLICATE);
+		expect_data(said(URN_CM_DREP).data, 224, 5);
+	}
+	pass(1);
+	told(URN_CM_EVENT_TIMEWAIT);
+	/* Whoever asks now is answered, without. */
+	expect_in(&m, CM_UNKNOWN);
+	expect_padded(said(URN_CM_DREP).data, 224, 0, 0);
+}
+
 /* Two owners: neither can touch what is the other's. */
 static void
 test_owners(void **state)
@@ -325,7 +353,7 @@ static void
 test_stale_reply(void **state)
 {
 	uint32_t id = to_active(), id2;
-	struct urn_cm_msg m;
+	struct urn_cm_msg m, r;
 
 	(void)state;
 	id2 = to_req_sent();
@@ -348,7 +376,11 @@ test_stale_reply(void **state)
 	b.sent = 0;
 	/* Its copies are told that nobody has that id. */
 	expect_in(&m, CM_UNKNOWN);
-	assert_int_equal(said(URN_CM_REJ).reason, URN_CM_REJ_INVALID_COMM_ID);
+	r = said(URN_CM_REJ);
+	assert_int_equal(r.reason, URN_CM_REJ_INVALID_COMM_ID);
+	/* With both its words for the two ids: the peer finds by them which of its own is meant. */
+	assert_int_equal(r.local_id, id2);
+	assert_int_equal(r.remote_id, m.local_id);
 	/* When the old one has ended the queue pair is welcome. */
 	m = from_peer(URN_CM_DREP, id);
 	expect_in(&m, CM_RX);
@@ -470,12 +502,24 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(test_rejected_by_own_id), T(test_timeout_guid), T(test_wrong_names),
-		T(test_refusals),	    T(test_backlog),	  T(test_unlisten),
-		T(test_room),		    T(test_too_many),	  T(test_stale),
-		T(test_owners),		    T(test_same_number),  T(test_drep_again),
-		T(test_stale_reply),	    T(test_refusal_kept), T(test_channels),
-		T(test_goes_by_slices),	    T(test_closed),
+		T(test_rejected_by_own_id),
+		T(test_timeout_guid),
+		T(test_wrong_names),
+		T(test_refusals),
+		T(test_backlog),
+		T(test_unlisten),
+		T(test_room),
+		T(test_too_many),
+		T(test_stale),
+		T(test_owners),
+		T(test_same_number),
+		T(test_drep_again),
+		T(test_drep_kept),
+		T(test_stale_reply),
+		T(test_refusal_kept),
+		T(test_channels),
+		T(test_goes_by_slices),
+		T(test_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,6 +278,7 @@ test_listen(void **state)
 {
 	const char *path = test_path("s");
 	struct stat st;
+	char byte[1];
 	int listener, again, a, b;
 
 	(void)state;
@@ -287,11 +288,12 @@ test_listen(void **state)
 	assert_int_equal(st.st_mode & 077, 0);
 	assert_int_equal(cp_oob_listen(path, &err), -1);
 	assert_says(err.text, "listens");
-	a = cp_oob_accept(listener, path, &err);
-	close(a);
+	/* Who looked was no sender: the first to be accepted is one. */
 	b = cp_oob_connect(path, &err);
 	a = cp_oob_accept(listener, path, &err);
 	assert_true(a >= 0 && b >= 0);
+	assert_int_equal(write(b, "x", 1), 1);
+	assert_int_equal(read(a, byte, 1), 1);
 	close(a);
 	close(b);
 	close(listener);

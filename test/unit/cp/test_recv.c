@@ -420,6 +420,31 @@ test_done_early(void **state)
 	broken("done");
 }
 
+/* Of a file that was refused early the end is still on its way when the sender says DONE. */
+static void
+end_after_done(void)
+{
+	end_script();
+	if (link_.heard && files == 1) {
+		say_end(true, CHUNK);
+		files++;
+	}
+}
+
+static void
+test_done_overtakes(void **state)
+{
+	(void)state;
+	test_file(test_path("x"), "old", 3);
+	say_file("x", CHUNK);
+	say_chunk(1, CHUNK);
+	fake.script = end_after_done;
+	assert_int_equal(receive(), 0);
+	assert_int_equal(verdict(0)->verdict.verdict, CP_REFUSED);
+	assert_int_equal(res.ok, 0);
+	assert_holds(test_path("x"), "old", 3);
+}
+
 static void
 go_away(void)
 {
@@ -445,13 +470,17 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_files), T(test_mismatch), T(test_no_check), T(test_given_up),
-		T(test_refused), T(test_credits), T(test_no_buffers),
-		T(test_data_without_file), T(test_wrong_number), T(test_long_chunk),
-		T(test_short_chunk), T(test_data_beyond_end), T(test_empty_chunk),
-		T(test_overrun), T(test_end_early), T(test_end_of_nothing),
-		T(test_file_in_file), T(test_wrong_file_number), T(test_receivers_words),
-		T(test_done_early), T(test_gone),
+		T(test_files),		 T(test_mismatch),
+		T(test_no_check),	 T(test_given_up),
+		T(test_refused),	 T(test_credits),
+		T(test_no_buffers),	 T(test_data_without_file),
+		T(test_wrong_number),	 T(test_long_chunk),
+		T(test_short_chunk),	 T(test_data_beyond_end),
+		T(test_empty_chunk),	 T(test_overrun),
+		T(test_end_early),	 T(test_end_of_nothing),
+		T(test_file_in_file),	 T(test_wrong_file_number),
+		T(test_receivers_words), T(test_done_early),
+		T(test_done_overtakes),	 T(test_gone),
 	};
 #undef T
 
