@@ -12,8 +12,10 @@
 
 #include <urnic/attach.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -327,6 +329,25 @@ urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep 
 /* ---- watching */
 
 /*
+ * A thread of ours is to run the code of the object that we were linked into. Where that is
+ * loaded at run time it stays from now on: unloaded with a device open, the
+ * thread would be left without its code. (Handlers of fork() go with their object by themselves.)
+ */
+static void
+urn_remote_stay(void)
+{
+	static const char here;
+	struct link_map *object = NULL;
+	Dl_info info;
+	void *handle = NULL;
+
+	if (dladdr1(&here, &info, (void **)&object, RTLD_DL_LINKMAP) != 0 && object != NULL && object->l_name[0] != '\0')
+		handle = dlopen(object->l_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+	if (handle != NULL)
+		dlclose(handle);
+}
+
+/*
  * No byte is read here, so questions and answers go on undisturbed. The kernel shows
  * the end of the connection once no thread of the dataplane runs any more: what it
  * shares with us does not change after that.
@@ -357,6 +378,7 @@ urn_remote_watch(void *ctx, void (*died)(void *arg), void *arg)
 		return urn_fail(errno, "no descriptor to watch the dataplane with: %s", strerror(errno));
 	r->died = died;
 	r->died_arg = arg;
+	urn_remote_stay();
 	/* The program's signals are for its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
