@@ -13,12 +13,10 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 10000, BACKLOG = 16, REST_MS = 100 };
+enum { PATIENCE_MS = 10000, REST_MS = 100 };
 
 /* One who asks. */
 struct peer {
@@ -36,10 +34,9 @@ struct peer {
 struct nicd_admin_server {
 	struct nicd_admin *admin;
 	struct nicd_admin_server_config cfg;
-	struct sockaddr_un addr;
-	struct stat made; /* the socket's file as we made it */
-	int listen_fd, stop_fd;
-	bool bound, running;
+	struct urn_listen listen; /* the socket, and the lock beside it */
+	int stop_fd;
+	bool running;
 	pthread_t thread;
 	uint64_t rest_until; /* ns: no descriptor was left; do not try before */
 	struct peer peer[NICD_ADMIN_PEERS];
@@ -213,7 +210,7 @@ static void
 accept_one(struct nicd_admin_server *s)
 {
 	struct peer *p = free_place(s), nobody;
-	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0) {
 		/* No descriptor or memory: it waits to be accepted; look again in a while. */
@@ -241,7 +238,7 @@ prepare(struct nicd_admin_server *s, struct pollfd *fds)
 	uint64_t now = clock_ns(), next = UINT64_MAX;
 
 	fds[0] = (struct pollfd){.fd = s->stop_fd, .events = POLLIN};
-	fds[1] = (struct pollfd){.fd = s->listen_fd, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = s->listen.fd, .events = POLLIN};
 	if (s->rest_until > now) {
 		fds[1].fd = -1;
 		next = s->rest_until;
@@ -288,59 +285,7 @@ server_thread(void *arg)
 	}
 }
 
-/* ---- the socket */
-
-/* returns: 0 or an errno value */
-static int
-bind_path(struct nicd_admin_server *s)
-{
-	const char *path = s->addr.sun_path;
-	struct stat st;
-
-	if (bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) == 0)
-		return 0;
-	if (errno != EADDRINUSE)
-		return errno;
-	/* Only one that was left behind is in the way. */
-	if (lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode) || urn_listen_knock(&s->addr) != ECONNREFUSED)
-		return EADDRINUSE;
-	if (unlink(path) != 0 || bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) != 0)
-		return errno;
-	return 0;
-}
-
-static int
-listen_at(struct nicd_admin_server *s, const char *path, struct urn_err *err)
-{
-	bool group = s->cfg.gid != (gid_t)-1;
-	int rc;
-
-	if (strlen(path) >= sizeof(s->addr.sun_path)) {
-		urn_err_set(
-			err,
-			"%s: a socket's path has at most %zu bytes; give [urnicd] control = PATH",
-			path, sizeof(s->addr.sun_path) - 1);
-		return -1;
-	}
-	s->addr.sun_family = AF_UNIX;
-	memcpy(s->addr.sun_path, path, strlen(path) + 1);
-	s->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	rc = s->listen_fd < 0 ? errno : bind_path(s);
-	if (rc != 0) {
-		urn_err_set(err, "%s: the control socket can't be made: %s", path, strerror(rc));
-		return -1;
-	}
-	s->bound = lstat(path, &s->made) == 0;
-	/* Before anybody can connect, for that takes listen(). */
-	if (chmod(path, group ? 0660 : 0600) != 0 ||
-	    (group && chown(path, (uid_t)-1, s->cfg.gid) != 0) ||
-	    listen(s->listen_fd, BACKLOG) != 0) {
-		urn_err_set(err, "%s: mode and group can't be set, or not listened at: %s", path,
-			    strerror(errno));
-		return -1;
-	}
-	return 0;
-}
+/* ---- from beginning to end */
 
 struct nicd_admin_server *
 nicd_admin_server_open(struct nicd_admin *a, const struct nicd_admin_server_config *cfg,
@@ -358,9 +303,9 @@ nicd_admin_server_open(struct nicd_admin *a, const struct nicd_admin_server_conf
 		s->cfg.patience_ms = PATIENCE_MS;
 	for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++)
 		s->peer[i].fd = -1;
-	s->listen_fd = -1;
 	s->stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (listen_at(s, cfg->path, err) != 0) {
+	if (urn_listen_open(&s->listen, cfg->path, cfg->gid == (gid_t)-1 ? 0600 : 0660, cfg->gid,
+			    err) != 0) {
 		nicd_admin_server_close(s);
 		return NULL;
 	}
@@ -379,7 +324,6 @@ void
 nicd_admin_server_close(struct nicd_admin_server *s)
 {
 	uint64_t one = 1;
-	struct stat st;
 
 	if (s == NULL)
 		return;
@@ -388,12 +332,7 @@ nicd_admin_server_close(struct nicd_admin_server *s)
 	for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++)
 		if (s->peer[i].fd >= 0)
 			hang_up(&s->peer[i]);
-	/* Only the one that we made: another may have come in its place. */
-	if (s->bound && lstat(s->addr.sun_path, &st) == 0 && st.st_ino == s->made.st_ino &&
-	    st.st_dev == s->made.st_dev)
-		(void)unlink(s->addr.sun_path);
-	if (s->listen_fd >= 0)
-		close(s->listen_fd);
+	urn_listen_close(&s->listen);
 	if (s->stop_fd >= 0)
 		close(s->stop_fd);
 	free(s);

@@ -132,29 +132,6 @@ serve(struct nicd_rig *rig, struct nicd_admin *admin, bool console, struct urn_e
 	return rc == 0 ? 0 : -1;
 }
 
-/* The control socket beside the one for programs, and telemetry, for as long as these are served. */
-static int
-serve_all(struct nicd_rig *rig, bool console, struct urn_err *err)
-{
-	struct nicd_admin_server_config cfg = {.path = rig->control, .gid = rig->control_gid};
-	struct urn_telemetry_config telemetry = {.captures = rig->captures};
-	struct nicd_admin_server *server;
-	struct nicd_admin admin;
-	int rc = nicd_admin_init(&admin, rig, err);
-
-	if (rc != 0)
-		return -1;
-	telemetry.src = &admin.src;
-	if (rig->cfg->urnicd.telemetry)
-		rc = urn_telemetry_start(&telemetry, err);
-	server = rc == 0 ? nicd_admin_server_open(&admin, &cfg, err) : NULL;
-	rc = server ? serve(rig, &admin, console, err) : -1;
-	nicd_admin_server_close(server);
-	urn_telemetry_stop();
-	nicd_admin_fini(&admin);
-	return rc;
-}
-
 static int
 write_pid(const char *path, struct urn_err *err)
 {
@@ -177,6 +154,39 @@ write_pid(const char *path, struct urn_err *err)
 	if (fd >= 0)
 		(void)close(fd);
 	return -1;
+}
+
+/*
+ * The control socket beside the one for programs, telemetry, and the file with the process's
+ * number, for as long as programs are served.
+ */
+static int
+serve_all(struct nicd_rig *rig, bool console, struct urn_err *err)
+{
+	struct nicd_admin_server_config cfg = {.path = rig->control, .gid = rig->control_gid};
+	struct urn_telemetry_config telemetry = {.captures = rig->captures};
+	const char *pid_file = rig->cfg->urnicd.pid_file;
+	struct nicd_admin_server *server;
+	struct nicd_admin admin;
+	int rc = nicd_admin_init(&admin, rig, err);
+
+	if (rc != 0)
+		return -1;
+	telemetry.src = &admin.src;
+	if (rig->cfg->urnicd.telemetry)
+		rc = urn_telemetry_start(&telemetry, err);
+	server = rc == 0 ? nicd_admin_server_open(&admin, &cfg, err) : NULL;
+	/* Not before all that another may have is ours: the file may be the other's. */
+	rc = server ? write_pid(pid_file, err) : -1;
+	if (rc == 0) {
+		rc = serve(rig, &admin, console, err);
+		if (pid_file[0] != '\0')
+			(void)unlink(pid_file);
+	}
+	nicd_admin_server_close(server);
+	urn_telemetry_stop();
+	nicd_admin_fini(&admin);
+	return rc;
 }
 
 /* As many descriptors as the system grants: each program takes some. */
@@ -212,7 +222,6 @@ run(const struct urn_config *cfg, bool console)
 	struct nicd_workers *workers = NULL;
 	struct urn_err err = {""};
 	struct nicd_rig rig;
-	bool wrote = false;
 	unsigned int held;
 	int rc;
 
@@ -222,13 +231,7 @@ run(const struct urn_config *cfg, bool console)
 		workers = nicd_workers_start(&rig, &err);
 	rc = workers ? nicd_rig_listen(&rig, &err) : -1;
 	if (rc == 0)
-		rc = write_pid(cfg->urnicd.pid_file, &err);
-	if (rc == 0) {
-		wrote = true;
 		rc = serve_all(&rig, console, &err);
-	}
-	if (wrote && cfg->urnicd.pid_file[0] != '\0')
-		(void)unlink(cfg->urnicd.pid_file);
 	held = nicd_rig_hang_up(&rig);
 	if (rc != 0)
 		rc = fail(&err);

@@ -341,12 +341,14 @@ check_paths(struct urn_config_ctx *ctx)
 	const struct urn_config_daemon *d = &ctx->cfg->urnicd;
 	const struct urn_ini_section *s = ctx->only[URN_CK_URNICD];
 	char lock[sizeof(d->socket) + 8] = "", control[sizeof(d->socket) + 8] = "";
+	char control_lock[sizeof(control) + 8] = "";
 	const struct {
 		const char *path, *what, *key;
 	} list[] = {
 		{d->socket, "socket", "socket"},
 		{lock, "the lock beside the socket", "socket"},
 		{control, d->control[0] ? "control" : "the control socket beside the socket", "control"},
+		{control_lock, "the lock beside the control socket", "control"},
 		{d->pid_file, "pid_file", "pid_file"},
 	};
 
@@ -356,6 +358,8 @@ check_paths(struct urn_config_ctx *ctx)
 	}
 	if (d->control[0])
 		snprintf(control, sizeof(control), "%s", d->control);
+	if (control[0] && strcmp(control, d->socket) != 0)
+		snprintf(control_lock, sizeof(control_lock), "%s.lock", control);
 	for (unsigned int i = 1; i < RTE_DIM(list); i++)
 		for (unsigned int k = 0; k < i; k++)
 			if (list[i].path[0] && strcmp(list[i].path, list[k].path) == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file of the server's socket. Beside it, PATH.lock is locked for as long as it
- * is listened at: of several that start at once one gets the path, and what a killed
- * one left is taken away by it and no other.
+ * The file of a socket that is listened at: the server's, and urnicctl's. Beside it,
+ * PATH.lock is locked for as long as it is listened at: of several that start at once one
+ * gets the path, and what a killed one left is taken away by it and no other.
  */
 #ifndef URN_CONTROL_LISTEN_H
 #define URN_CONTROL_LISTEN_H

@@ -25,7 +25,8 @@ enum {
 	NO_MORE_US = 10000,
 	NO_MORE_MS = 10,
 	PEER_STACK = 256 << 10, /* of which a thread that waits has touched some 12 KiB */
-	PEER_FDS = 4,           /* of a connection: itself, two that come, one to look at them */
+	PEER_FDS = 5,           /* of a connection: itself, its process, two that come, one to look at them */
+	LOOK_MS = 10000,
 	CLOSE_S = 3,            /* for all clients to go when the server does */
 };
 
@@ -82,19 +83,42 @@ leave(struct urn_server *s, struct peer *p)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/*
+ * Wait for a message. What a program said before it hung up is still heard; if it
+ * died and the connection is open, somebody else holds it, who has nothing to say.
+ * returns: the connection goes on; *heard: there is something
+ */
+static bool
+await(const struct urn_server *s, const struct urn_session *n, bool *heard)
+{
+	struct pollfd wait[2] = {
+		{.fd = n->fd, .events = POLLIN | POLLRDHUP},
+		{.fd = n->owner_fd, .events = POLLIN},
+	};
+	bool dead = n->owner_fd == -ESRCH;
+	int got = poll(wait, 2, dead ? 0 : n->client ? (int)s->cfg.look_ms : -1);
+
+	*heard = got > 0 && wait[0].revents;
+	if (got < 0)
+		return errno == EINTR;
+	if (atomic_load(&s->stopping))
+		return false;
+	dead |= wait[1].revents != 0;
+	if (got == 0)
+		return !dead && !urn_session_left(n);
+	return !dead || (wait[0].revents & (POLLHUP | POLLRDHUP));
+}
+
 /* One message, if there is any. returns: the connection goes on */
 static bool
 serve(struct urn_server *s, struct peer *p)
 {
 	struct urn_session *n = &p->session;
-	struct pollfd wait = {.fd = n->fd, .events = POLLIN};
-	bool open = n->client != NULL, on;
+	bool open = n->client != NULL, heard, on = await(s, n, &heard);
 	uint64_t calls = n->calls;
 
-	if (poll(&wait, 1, -1) < 0)
-		return errno == EINTR;
-	if (atomic_load(&s->stopping))
-		return false;
+	if (!on || !heard)
+		return on;
 	on = urn_session_input(n);
 	atomic_fetch_add(&s->calls, n->calls - calls);
 	atomic_fetch_add(&s->opened, !open && n->client);
@@ -108,6 +132,7 @@ peer_thread(void *arg)
 	struct urn_server *s = p->server;
 
 	(void)pthread_setname_np(pthread_self(), "urnic-client");
+	urn_session_begin(&p->session);
 	while (serve(s, p))
 		;
 	atomic_fetch_add(&s->bad, p->session.bad);
@@ -254,6 +279,7 @@ accept_one(struct urn_server *s)
 	p->session.dp = s->dp;
 	p->session.node = s->cfg.node;
 	p->session.fd = fd;
+	p->session.owner_fd = -ESRCH;
 	if (!admit(s, p))
 		free(p);
 }
@@ -326,6 +352,8 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 		s->cfg.clients = DEFAULT_CLIENTS;
 	if (!s->cfg.clients_per_uid)
 		s->cfg.clients_per_uid = s->cfg.clients;
+	if (!s->cfg.look_ms)
+		s->cfg.look_ms = LOOK_MS;
 	no_limit(&s->cfg.per_client);
 	no_limit(&s->cfg.per_uid);
 	pthread_mutex_init(&s->lock, NULL);

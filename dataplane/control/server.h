@@ -23,6 +23,7 @@ struct urn_server_config {
 	const char *node;     /* whose adapters a program that names none finds first; NULL, "": as they come */
 	unsigned int clients; /* at a time; 0: 4096 */
 	unsigned int clients_per_uid;         /* 0: as many */
+	unsigned int look_ms; /* between looks whether a program at rest is still the one that attached; 0: 10000 */
 	struct urn_limits per_client, per_uid; /* a limit of 0: none */
 };
 

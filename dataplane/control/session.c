@@ -8,13 +8,14 @@
 
 #include "abi/socket.h"
 #include "control/adapter.h"
+#include "control/owner.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <linux/sockios.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(((struct urn_adapter_config *)0)->name) ==
@@ -234,10 +235,10 @@ open_space(const struct urn_session *s, struct message *m, struct urn_client_who
 			 "/proc/self/mem");
 		return;
 	}
-	fds.pidfd = (int)syscall(SYS_pidfd_open, s->peer.pid, 0);
+	fds.pidfd = s->owner_fd >= 0 ? fcntl(s->owner_fd, F_DUPFD_CLOEXEC, 0) : -1;
 	if (fds.pidfd < 0) {
 		snprintf(who->no_space, sizeof(who->no_space), "its process can't be watched: %s",
-			 strerror(errno));
+			 strerror(s->owner_fd < 0 ? -s->owner_fd : errno));
 		return;
 	}
 	if (urn_space_create(&fds, &who->space, who->no_space, sizeof(who->no_space)) != 0) {
@@ -373,6 +374,18 @@ handle(struct urn_session *s, struct message *m, ssize_t n)
 	return on;
 }
 
+void
+urn_session_begin(struct urn_session *s)
+{
+	s->owner_fd = urn_owner_watch(s->fd, s->peer.pid);
+}
+
+bool
+urn_session_left(const struct urn_session *s)
+{
+	return s->client && s->client->space && !urn_space_alive(s->client->space);
+}
+
 bool
 urn_session_input(struct urn_session *s)
 {
@@ -400,4 +413,7 @@ urn_session_end(struct urn_session *s)
 	s->fds = 0;
 	close(s->fd);
 	s->fd = -1;
+	if (s->owner_fd >= 0)
+		close(s->owner_fd);
+	s->owner_fd = -ESRCH;
 }

@@ -16,6 +16,7 @@ struct urn_session {
 	const char *node;          /* whose adapters come first in the list; "": as they are; the server's */
 	int fd;                    /* the connection; ours */
 	struct ucred peer;         /* who it is, as the kernel says */
+	int owner_fd;              /* pidfd of that process, ours; negative: why there is none, an errno value */
 	struct urn_account *account; /* of its user; the server's */
 	const struct urn_limits *limits; /* of one client; the server's */
 	struct urn_client *client; /* once it has opened an adapter; ours */
@@ -26,6 +27,14 @@ struct urn_session {
 	bool truncated;            /* ... as more descriptors came than it may send, or than there was room for */
 };
 
+/* Find out who is at the other end: owner_fd; -ESRCH: one that has ended. */
+void urn_session_begin(struct urn_session *s);
+/*
+ * Has the program left, as far as can be seen without a message or the end of the
+ * connection: did it execute another, while a child of its keeps the connection open?
+ * Lasts as long as the peer likes.
+ */
+bool urn_session_left(const struct urn_session *s);
 /*
  * Take one message and answer it. Waits for no message; but what is done with the
  * peer's memory and descriptors lasts as long as the peer likes. returns: false when

@@ -111,24 +111,28 @@ urn_remote_known(const char *path, const char *name)
 	return false;
 }
 
-static void
+/* returns: 0, or an errno value */
+static int
 urn_remote_offer_one(const char *path, const struct urn_sock_device *found)
 {
 	struct urn_remote_device *d;
+	int err;
 
 	if (urn_remote_known(path, found->name))
-		return;
+		return 0;
 	d = calloc(1, sizeof(*d));
 	if (d == NULL)
-		return;
+		return ENOMEM;
 	snprintf(d->path, sizeof(d->path), "%s", path);
 	snprintf(d->name, sizeof(d->name), "%s", found->name);
-	if (urn_attach_offer(urn_remote_make, d) != 0) {
+	err = urn_attach_offer(urn_remote_make, d);
+	if (err != 0) {
 		free(d);
-		return;
+		return err;
 	}
 	d->next = urn_remote_devices;
 	urn_remote_devices = d;
+	return 0;
 }
 
 void
@@ -137,24 +141,26 @@ urn_remote_offer_forked(void)
 	pthread_mutex_init(&urn_remote_lock, NULL);
 }
 
-void
+int
 urn_remote_offer(void)
 {
 	const char *node = secure_getenv("URNIC_NODE");
 	struct urn_sock_device found;
 	char path[108];
 	uint32_t i;
-	int fd;
+	int fd, err = 0;
 
 	if (urn_remote_path(path, sizeof(path)) == NULL || access(path, F_OK) != 0)
-		return;
+		return 0;
 	fd = urn_remote_connect(path);
 	if (fd < 0)
-		return;
+		return errno == ETIMEDOUT ? ETIMEDOUT : 0;
 	pthread_mutex_lock(&urn_remote_lock);
-	for (i = 0; urn_remote_list(fd, i, &found) == 0; i++)
+	/* One that does not answer is not asked again and again. */
+	for (i = 0; err != ETIMEDOUT && (err = urn_remote_list(fd, i, &found)) == 0; i++)
 		if (node == NULL || strcmp(node, found.node) == 0 || strcmp(node, found.name) == 0)
-			urn_remote_offer_one(path, &found);
+			err = urn_remote_offer_one(path, &found);
 	pthread_mutex_unlock(&urn_remote_lock);
 	close(fd);
+	return err == ETIMEDOUT ? err : 0;
 }

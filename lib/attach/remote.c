@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One question at a time, under a lock. The dataplane is trusted, but it may
- * die at any moment: then every call says so, and nothing waits for ever.
+ * die at any moment: then every call says so, and nothing waits for ever. Or stop,
+ * or hang: patience.h.
  */
 #include "attach/remote.h"
 
 #include "attach/alloc.h"
 #include "attach/dev.h"
+#include "attach/patience.h"
 
 #include <urnic/attach.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -84,7 +88,7 @@ urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned
 
 /*
  * Descriptors beyond `max` are closed. returns: 0 or an errno value, EMFILE: the message is there,
- * but this program has no room for its descriptors; *n: how many came
+ * but this program has no room for its descriptors; ETIMEDOUT: patience is at an end; *n: how many came
  */
 static int
 urn_remote_receive(int fd, struct urn_sock_answer *a, int *fds, unsigned int max, unsigned int *n)
@@ -100,6 +104,7 @@ urn_remote_receive(int fd, struct urn_sock_answer *a, int *fds, unsigned int max
 		.msg_control = &control,
 		.msg_controllen = sizeof(control.buf),
 	};
+	uint64_t start = urn_patience_clock();
 	struct cmsghdr *c;
 	bool reset = false;
 	ssize_t got;
@@ -108,7 +113,10 @@ urn_remote_receive(int fd, struct urn_sock_answer *a, int *fds, unsigned int max
 	do {
 		got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
 		/* It hung up before it had read all. What it said before that comes after this, once. */
-	} while (got < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
+	} while (got < 0 && ((errno == EINTR && !urn_patience_over(fd, start)) ||
+			     (errno == ECONNRESET && !reset && (reset = true))));
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return ETIMEDOUT;
 	for (c = got > 0 ? CMSG_FIRSTHDR(&msg) : NULL; c != NULL; c = CMSG_NXTHDR(&msg, c)) {
 		size_t i, count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
@@ -155,6 +163,8 @@ urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, 
 	case EMFILE:
 		return urn_fail(EMFILE, "this program has no descriptors left for those that the dataplane "
 			"hands over (RLIMIT_NOFILE)");
+	case ETIMEDOUT:
+		return urn_patience_lost(fd, NULL);
 	default:
 		return urn_fail(err ? err : ENODEV, URN_GONE);
 	}
@@ -172,6 +182,7 @@ static int
 urn_remote_socket(const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	uint64_t start = urn_patience_clock();
 	int fd, err;
 
 	if (strlen(path) >= sizeof(addr.sun_path))
@@ -181,11 +192,17 @@ urn_remote_socket(const char *path)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return urn_fail(errno, "no descriptor for a connection to the dataplane: %s", strerror(errno)), -1;
+	if (urn_patience_begin(fd) != 0)
+		return close(fd), -1;
 	do /* it waits while many come at once, and begins anew after a signal */
 		err = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : errno;
-	while (err == EINTR);
+	while (err == EINTR && !urn_patience_over(fd, start));
 	if (err == 0)
 		return fd;
+	if (err == EINTR || err == EAGAIN) {
+		urn_patience_lost(fd, path);
+		return close(fd), -1;
+	}
 	close(fd);
 	urn_fail(err, "no dataplane at %s (%s): start urnicd, or say where by URNIC_SOCKET", path,
 		strerror(err));
@@ -312,6 +329,25 @@ urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep 
 /* ---- watching */
 
 /*
+ * A thread of ours is to run the code of the object that we were linked into. Where that is
+ * loaded at run time it stays from now on: unloaded with a device open, the
+ * thread would be left without its code. (Handlers of fork() go with their object by themselves.)
+ */
+static void
+urn_remote_stay(void)
+{
+	static const char here;
+	struct link_map *object = NULL;
+	Dl_info info;
+	void *handle = NULL;
+
+	if (dladdr1(&here, &info, (void **)&object, RTLD_DL_LINKMAP) != 0 && object != NULL && object->l_name[0] != '\0')
+		handle = dlopen(object->l_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+	if (handle != NULL)
+		dlclose(handle);
+}
+
+/*
  * No byte is read here, so questions and answers go on undisturbed. The kernel shows
  * the end of the connection once no thread of the dataplane runs any more: what it
  * shares with us does not change after that.
@@ -342,6 +378,7 @@ urn_remote_watch(void *ctx, void (*died)(void *arg), void *arg)
 		return urn_fail(errno, "no descriptor to watch the dataplane with: %s", strerror(errno));
 	r->died = died;
 	r->died_arg = arg;
+	urn_remote_stay();
 	/* The program's signals are for its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -352,6 +389,7 @@ urn_remote_watch(void *ctx, void (*died)(void *arg), void *arg)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (err != 0)
 		return urn_fail(err, "no thread to watch the dataplane with: %s", strerror(err));
+	urn_patience_end(r->fd); /* from here on the program has what the dataplane may change */
 	(void)pthread_setname_np(r->watcher, "urnic-watch");
 	r->watched = true;
 	return 0;

@@ -97,16 +97,32 @@ urn_offer_put(struct urn_offer *o)
 	}
 }
 
+/* A channel of an offer, or NULL with errno and a text: the maker's own, if it gave one. name: NULL: not known yet */
+static struct urn_abi_channel *
+urn_offer_make(urn_attach_make_fn make, void *arg, const char *name)
+{
+	struct urn_abi_channel *channel;
+
+	urn_fail(0, "%s", "");
+	channel = make(arg);
+	if (channel == NULL && urn_attach_error()[0] == '\0')
+		urn_fail(errno ? errno : ENODEV, "%s%s gave no channel", name != NULL ? "device " : "the device on offer",
+			name != NULL ? name : "");
+	else if (channel == NULL && errno == 0)
+		errno = ENODEV;
+	return channel;
+}
+
 int
 urn_attach_offer(urn_attach_make_fn make, void *arg)
 {
-	struct urn_abi_channel *channel = make(arg);
+	struct urn_abi_channel *channel = urn_offer_make(make, arg, NULL);
 	struct urn_offer *o, **tail;
 	struct urn_dev dev;
 	int err;
 
 	if (channel == NULL)
-		return urn_fail(errno ? errno : ENODEV, "the device on offer gave no channel");
+		return errno;
 	err = urn_dev_open(&dev, channel);
 	if (err != 0)
 		return err;
@@ -174,9 +190,10 @@ ibv_get_device_list(int *num_devices)
 	struct ibv_device **list;
 	struct urn_offer *o;
 	size_t n = 0;
+	int err;
 
 	urn_gone_forks();
-	urn_remote_offer();
+	err = urn_remote_offer();
 	pthread_mutex_lock(&urn_registry_lock);
 	for (o = urn_offers; o != NULL; o = o->next)
 		n++;
@@ -187,8 +204,16 @@ ibv_get_device_list(int *num_devices)
 		list[n++] = &o->device->ibv;
 	}
 	pthread_mutex_unlock(&urn_registry_lock);
-	if (list == NULL)
+	if (list == NULL) {
 		urn_fail(ENOMEM, "no memory for the list of devices");
+	} else if (err != 0) {
+		/* There is one, and it does not answer: not the same as none. The text is there. */
+		errno = err;
+		if (n == 0) {
+			free(list);
+			list = NULL;
+		}
+	}
 	if (num_devices != NULL)
 		*num_devices = (int)n;
 	return list;
@@ -253,8 +278,8 @@ ibv_open_device(struct ibv_device *ibv)
 	pthread_mutex_lock(&o->use);
 	if (o->gone)
 		urn_fail(ENODEV, "device %s is no longer on offer", ibv->name);
-	else if ((channel = o->make(o->arg)) == NULL)
-		urn_fail(errno ? errno : ENODEV, "device %s gave no channel", ibv->name);
+	else
+		channel = urn_offer_make(o->make, o->arg, ibv->name);
 	pthread_mutex_unlock(&o->use);
 	urn_offer_put(o);
 	if (channel == NULL) {

@@ -121,7 +121,7 @@ serve(struct rig *r)
 	struct urn_server_config cfg = {.path = r->path, .gid = (gid_t)-1,
 					.per_client = r->cfg.per_client, .per_uid = r->cfg.per_uid,
 					.clients_per_uid = r->cfg.clients_per_uid,
-					.node = r->cfg.node};
+					.node = r->cfg.node, .look_ms = r->cfg.look_ms};
 	struct urn_err err = {{0}};
 
 	snprintf(r->path, sizeof(r->path), "%s/dp.sock", urn_eal_dir());

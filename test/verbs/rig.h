@@ -45,6 +45,7 @@ struct rig_config {
 	struct urn_limits per_client, per_uid; /* remote: of clients; 0: none */
 	unsigned int clients_per_uid;
 	const char *node;          /* remote: of programs that name none; NULL: none */
+	unsigned int look_ms;      /* remote: as urn_server_config has it */
 };
 
 enum { RIG_LATE = 64 };

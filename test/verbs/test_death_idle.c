@@ -15,7 +15,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -146,6 +148,106 @@ test_fork(void **state)
 	death_kill(pid, SIGTERM);
 }
 
+/* ---- one that is stopped, and does not die */
+
+static void
+not_answered(int err)
+{
+	assert_int_equal(err, ETIMEDOUT);
+	assert_non_null(strstr(urn_attach_error(), death_sock));
+	assert_non_null(strstr(urn_attach_error(), "has not answered for 2 s"));
+}
+
+static _Atomic bool called;
+
+static void *
+call(void *arg)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(arg);
+
+	atomic_store(&called, true);
+	return pd;
+}
+
+/*
+ * Who looks for devices, or opens one, gives up. Who has one waits until it goes on: then the call
+ * is carried out, and nothing has happened.
+ */
+static void
+test_stopped(void **state)
+{
+	struct ibv_device **list, **again;
+	pid_t pid = death_start(1);
+	struct ibv_context *ctx;
+	struct death_end e;
+	pthread_t t;
+	int n, status;
+	void *pd;
+
+	(void)state;
+	setenv("URNIC_SOCKET", death_sock, 1);
+	list = ibv_get_device_list(&n);
+	assert_non_null(list);
+	assert_int_equal(n, 2);
+	/* Less than what is waited for below. */
+	setenv("URNIC_TIMEOUT", "5", 1);
+	death_open(&e, "a");
+	setenv("URNIC_TIMEOUT", "2", 1);
+	atomic_store(&called, false);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	assert_int_equal(pthread_create(&t, NULL, call, e.ctx), 0);
+	errno = 0;
+	again = ibv_get_device_list(&n); /* those that it knows */
+	not_answered(errno);
+	assert_non_null(again);
+	assert_int_equal(n, 2);
+	errno = 0;
+	assert_null(ibv_open_device(list[0]));
+	not_answered(errno);
+	errno = 0;
+	assert_null(urn_attach_connect(death_sock, "a"));
+	not_answered(errno);
+	assert_false(atomic_load(&called));
+	unsetenv("URNIC_TIMEOUT");
+	assert_int_equal(kill(pid, SIGCONT), 0);
+	assert_int_equal(pthread_join(t, &pd), 0);
+	assert_non_null(pd);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	ctx = ibv_open_device(list[1]);
+	assert_non_null(ctx);
+	assert_int_equal(ibv_close_device(ctx), 0);
+	ibv_free_device_list(list);
+	ibv_free_device_list(again);
+	death_connect(&e, &e);
+	death_close(&e);
+	unsetenv("URNIC_SOCKET");
+	death_kill(pid, SIGTERM);
+}
+
+/* Who waits is let go when it dies without going on first. */
+static void
+test_stopped_and_killed(void **state)
+{
+	pid_t pid = death_start(1);
+	struct death_end e;
+	int status;
+	pthread_t t;
+	void *pd;
+
+	(void)state;
+	death_open(&e, "a");
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_int_equal(pthread_create(&t, NULL, call, e.ctx), 0);
+	death_nap_us(20000);
+	death_kill(pid, SIGKILL);
+	assert_int_equal(pthread_join(t, &pd), 0);
+	assert_null(pd);
+	death_close(&e);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -153,6 +255,8 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_quiet, death_setup, death_teardown),
 		cmocka_unit_test_setup_teardown(test_cm, death_setup, death_teardown),
 		cmocka_unit_test_setup_teardown(test_fork, death_setup, death_teardown),
+		cmocka_unit_test_setup_teardown(test_stopped_and_killed, death_setup, death_teardown),
+		cmocka_unit_test_setup_teardown(test_stopped, death_setup, death_teardown),
 	};
 	int rc = death_begin(argc, argv);
 

@@ -18,6 +18,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,6 +123,99 @@ test_killed(void **state)
 	}
 }
 
+/*
+ * A program that has a child past the library and fork(), so that the child has its connection
+ * and its area, too. It writes the child's number to `say` and becomes another program,
+ * or waits. The child waits until nobody has the other end of `go` any more.
+ */
+static void __attribute__((noreturn))
+parent_of_a_keeper(const struct rig *r, int say, int go, bool becomes_another)
+{
+	pid_t child;
+	char c;
+
+	for (int fd = 3; fd < 1024; fd++)
+		if (fd != say && fd != go)
+			close(fd);
+	alarm(60);
+	(void)hostile_attach(r);
+	child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (child == 0) {
+		alarm(60);
+		(void)!read(go, &c, 1);
+		_exit(0);
+	}
+	if (write(say, &child, sizeof(child)) != sizeof(child))
+		_exit(1);
+	if (becomes_another)
+		execl("/bin/sleep", "sleep", "60", (char *)NULL);
+	pause();
+	_exit(1);
+}
+
+/* Nothing of it stays, whoever else has its connection. */
+static void
+leaves_a_keeper(struct rig *r, bool becomes_another)
+{
+	unsigned int keys = keys_of(r->dp->adapter[0]);
+	int say[2], go[2], status;
+	pid_t pid, child;
+
+	assert_int_equal(pipe2(say, 0) | pipe2(go, 0), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		parent_of_a_keeper(r, say[1], go[0], becomes_another);
+	close(say[1]);
+	close(go[0]);
+	assert_int_equal(read(say[0], &child, sizeof(child)), sizeof(child));
+	assert_true(child > 0);
+	if (!becomes_another) {
+		assert_int_equal(hostile_clients(r, 3), 3);
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+	}
+	assert_int_equal(hostile_clients(r, 2), 2);
+	assert_int_equal(clients_of(r->dp->adapter[0]), 1);
+	assert_int_equal(keys_of(r->dp->adapter[0]), keys);
+	assert_int_equal(kill(child, 0), 0); /* it is there all the while */
+	hostile_others_go_on(r);
+	close(go[1]);
+	close(say[0]);
+	if (becomes_another) {
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+	}
+}
+
+/* look_ms: between looks whether a program has become another. */
+static void
+with_looks(struct rig *r, unsigned int look_ms, bool becomes_another)
+{
+	struct rig_config cfg = r->cfg, other = r->cfg;
+
+	rig_close(r);
+	other.look_ms = look_ms;
+	rig_open(r, &other, NULL);
+	leaves_a_keeper(r, becomes_another);
+	rig_close(r);
+	rig_open(r, &cfg, NULL);
+}
+
+/* The death is seen at once. */
+static void
+test_killed_with_a_keeper(void **state)
+{
+	with_looks(*state, 1000000, false);
+}
+
+/* One that becomes another program is looked for while it is at rest. */
+static void
+test_became_another(void **state)
+{
+	with_looks(*state, 100, true);
+}
+
 /* The server goes: calls fail with a sentence, and nothing hangs or crashes. */
 static void
 test_dataplane_gone(void **state)
@@ -154,6 +248,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_killed_with_a_keeper),
+		cmocka_unit_test(test_became_another),
 		cmocka_unit_test(test_dataplane_gone),
 	};
 

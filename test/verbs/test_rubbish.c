@@ -16,6 +16,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -197,6 +199,95 @@ test_share_refused(void **state)
 	hostile_others_go_on(r);
 }
 
+/* ---- what is another program's */
+
+/* A control call on it fails. */
+static void
+not_its_own(int fd, const struct urn_sock_ask *q)
+{
+	if (hostile_ask(fd, q).call.err == 0)
+		fail_msg("control call %u, handle 0x%x, PD %u: carried out", q->call.op, q->call.handle, q->call.reg_mr.pd);
+}
+
+/* Names nothing that is not its own, whichever number it says: of the pair's, and of all that are given out first. */
+static void
+test_handles_of_others(void **state)
+{
+	static const uint32_t ops[] = {
+		URN_CTL_DEALLOC_PD, URN_CTL_DEREG_MR, URN_CTL_DEALLOC_MW, URN_CTL_RESIZE_CQ, URN_CTL_DESTROY_CQ,
+		URN_CTL_MODIFY_SRQ, URN_CTL_QUERY_SRQ, URN_CTL_DESTROY_SRQ, URN_CTL_MODIFY_QP, URN_CTL_QUERY_QP,
+		URN_CTL_DESTROY_QP, URN_CTL_DESTROY_AH, URN_CTL_UNSHARE, URN_CTL_DESTROY_CHANNEL, URN_CTL_CM_ACCEPT,
+		URN_CTL_CM_REJECT, URN_CTL_CM_ESTABLISH, URN_CTL_CM_DISCONNECT, URN_CTL_CM_DESTROY,
+	};
+	static const uint32_t in_pd[] = {URN_CTL_REG_MR, URN_CTL_ALLOC_MW, URN_CTL_CREATE_SRQ, URN_CTL_CREATE_QP,
+					 URN_CTL_CREATE_AH};
+	enum { FIRST = 40 };
+	struct rig *r = *state;
+	const struct rig_end *end = &r->end[0];
+	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
+	int fd = hostile_dial(r);
+
+	hostile_hello(fd);
+	assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0);
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		const uint32_t known[] = {end->qp->qp_num, end->mr->lkey, end->mr->rkey, end->mr->lkey >> 8};
+
+		q.call.op = ops[i];
+		q.call.resize_cq.cqe = 16;
+		for (uint32_t k = 0; k < FIRST + sizeof(known) / sizeof(known[0]); k++) {
+			q.call.handle = k < FIRST ? k : known[k - FIRST];
+			not_its_own(fd, &q);
+		}
+	}
+	for (size_t i = 0; i < sizeof(in_pd) / sizeof(in_pd[0]); i++) {
+		q = hostile_question(URN_SOCK_CALL);
+		q.call.op = in_pd[i];
+		if (in_pd[i] == URN_CTL_ALLOC_MW)
+			q.call.alloc_mw.type = 1;
+		for (q.call.reg_mr.pd = 0; q.call.reg_mr.pd < FIRST; q.call.reg_mr.pd++)
+			not_its_own(fd, &q);
+	}
+	close(fd);
+	hostile_others_go_on(r);
+}
+
+/* Nor do keys of others lead its queue pairs to their memory, from outside or from within. */
+static void
+test_keys_of_others(void **state)
+{
+	struct rig *r = *state;
+	const struct rig_end *victim = &r->end[0];
+	enum ibv_wc_status want[] = {IBV_WC_REM_ACCESS_ERR, IBV_WC_LOC_PROT_ERR};
+
+	for (int i = 0; i < 2; i++) {
+		struct hostile_loop *m = hostile_attach(r);
+		struct rig_end *end = &m->rig.end[0];
+		struct ibv_mr *own = end->mr;
+		struct ibv_mr lie = *own;
+		struct ibv_wc wc;
+
+		memset(victim->buf, 0x5a, 128);
+		lie.lkey = i ? victim->mr->lkey : own->lkey;
+		end->mr = &lie;
+		hostile_write(m, (uintptr_t)(i ? end->buf : victim->buf), i ? own->rkey : victim->mr->rkey);
+		end->mr = own;
+		wc = rig_wait(&m->rig, 0);
+		assert_int_equal(wc.status, want[i]);
+		for (int k = 0; k < 128; k++)
+			assert_int_equal(victim->buf[k], 0x5a);
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(ibv_destroy_qp(m->qp[k]), 0);
+		assert_int_equal(ibv_destroy_cq(end->cq), 0);
+		assert_int_equal(ibv_destroy_comp_channel(m->ch), 0);
+		assert_int_equal(ibv_dereg_mr(own), 0);
+		assert_int_equal(ibv_dealloc_pd(end->pd), 0);
+		assert_int_equal(ibv_close_device(end->ctx), 0);
+		urn_free(end->buf);
+		free(m);
+	}
+	hostile_others_go_on(r);
+}
+
 int
 main(void)
 {
@@ -205,6 +296,8 @@ main(void)
 		cmocka_unit_test(test_calls_of_noise),
 		cmocka_unit_test(test_answers_not_taken),
 		cmocka_unit_test(test_share_refused),
+		cmocka_unit_test(test_handles_of_others),
+		cmocka_unit_test(test_keys_of_others),
 	};
 
 	return cmocka_run_group_tests_name("rubbish", tests, hostile_setup, hostile_teardown);

@@ -51,7 +51,8 @@ struct ibv_context *urn_attach_open(struct urn_abi_channel *channel);
  *       else the first adapter
  * returns: the context; NULL with errno set on failure (ENOENT, ECONNREFUSED: no
  *          dataplane there; EACCES; EPROTO: of another version; ENODEV: no such
- *          adapter), and urn_attach_error() says why
+ *          adapter; ETIMEDOUT: one is there and does not answer, within URNIC_TIMEOUT
+ *          seconds of the environment, or 10), and urn_attach_error() says why
  */
 struct ibv_context *urn_attach_connect(const char *path, const char *node);
 

@@ -452,6 +452,7 @@ places_that_are_taken(void **state)
 	(void)state;
 	assert_null(nicd_admin_server_open(&admin, &cfg, &err));
 	assert_non_null(strstr(err.text, path));
+	assert_non_null(strstr(err.text, "another dataplane listens here"));
 	goes_on();
 
 	snprintf(other, sizeof(other), "%s/old", dir);
@@ -481,6 +482,27 @@ places_that_are_taken(void **state)
 	cfg.path = far;
 	assert_null(nicd_admin_server_open(&admin, &cfg, &err));
 	assert_non_null(strstr(err.text, "at most 107 bytes"));
+}
+
+/* Of two that start at once, the one that has not listened yet is safe from the other, who does not even look. */
+static void
+one_at_a_time(void **state)
+{
+	struct nicd_admin_server_config cfg = {.path = path, .gid = (gid_t)-1};
+	struct urn_err err = {""};
+	char lock[80];
+
+	(void)state;
+	snprintf(lock, sizeof(lock), "%s.lock", path);
+	assert_int_equal(unlink(path), 0); /* as it is before bind() */
+	assert_null(nicd_admin_server_open(&admin, &cfg, &err));
+	assert_non_null(strstr(err.text, "another dataplane listens here"));
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(access(lock, F_OK), 0);
+	nicd_admin_server_close(server);
+	assert_int_equal(access(lock, F_OK), -1);
+	start(20000);
+	goes_on();
 }
 
 /* Taken down while some are in the middle of it: teardown sees that all is given back. */
@@ -515,6 +537,7 @@ main(void)
 		TEST(the_slow_hold_up_nobody, setup),
 		TEST(no_more_than_it_has_room_for, setup),
 		TEST(places_that_are_taken, setup),
+		TEST(one_at_a_time, setup),
 		TEST(ends_in_the_middle, setup),
 	};
 	int rc;

@@ -128,6 +128,14 @@ paths(void **state)
 		{"[urnicd]\npid_file = /s.ctl\nsocket = /s\n",
 		 "2: /s.ctl is the path of the control socket beside the socket as well as of pid_file; give each "
 		 "its own\n"},
+		{"[urnicd]\ncontrol = /c\npid_file = /c.lock\n",
+		 "3: /c.lock is the path of the lock beside the control socket as well as of pid_file; give each its "
+		 "own\n"},
+		{"[urnicd]\nsocket = /s\npid_file = /s.ctl.lock\n",
+		 "3: /s.ctl.lock is the path of the lock beside the control socket as well as of pid_file; give each "
+		 "its own\n"},
+		{"[urnicd]\nsocket = /c.lock\ncontrol = /c\n",
+		 "3: /c.lock is the path of socket as well as of the lock beside the control socket; give each its own\n"},
 		{"[urnicd]\npid_file = /c\ncontrol = /c\n",
 		 "2: /c is the path of control as well as of pid_file; give each its own\n"},
 	};

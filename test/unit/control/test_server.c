@@ -13,14 +13,37 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+/* Linux before 6.5: nobody can be asked whose connection it is but by number. */
+static _Atomic bool old_kernel;
+
+int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+
+int
+__wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	if (!old_kernel || level != SOL_SOCKET || name != SO_PEERPIDFD)
+		return __real_getsockopt(fd, level, name, value, len);
+	errno = ENOPROTOOPT;
+	return -1;
+}
 
 static char dir[] = "/tmp/urnic-test.XXXXXX", path[64];
 static struct urn_dp dp;
@@ -280,6 +303,168 @@ ends(void **state)
 	clients(0);
 }
 
+/* ---- a program's death */
+
+/*
+ * A process that connects and has a child past the library, which keeps the
+ * descriptor until it is told by `go`. It says so by `say`, and waits.
+ */
+static void __attribute__((noreturn))
+parent_of_a_keeper(int say, int go)
+{
+	int fd = comes();
+	char c = 0;
+
+	alarm(60);
+	if (syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL) == 0) {
+		alarm(60);
+		/* Hung up on, it says so; then it is let go. */
+		if (recv(fd, &c, 1, 0) == 0 && write(say, &c, 1) == 1)
+			(void)!read(go, &c, 1);
+		_exit(0);
+	}
+	if (write(say, &c, 1) == 1)
+		pause();
+	_exit(1);
+}
+
+/* The connection of a process that was killed ends at once, whoever else has its descriptor. */
+static void
+a_child_keeps_it(void)
+{
+	int say[2], go[2], status, other = comes();
+	const struct urn_sock_ask q = question(URN_SOCK_LIST);
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe2(say, O_CLOEXEC) | pipe2(go, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		close(say[0]);
+		close(go[1]);
+		close(other);
+		parent_of_a_keeper(say[1], go[0]);
+	}
+	close(say[1]);
+	close(go[0]);
+	assert_int_equal(read(say[0], &c, 1), 1);
+	clients(2);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	clients(1);
+	assert_int_equal(read(say[0], &c, 1), 1); /* it lives, and was hung up on */
+	assert_int_equal(ask(other, &q).err, ENOENT);
+	close(go[1]);
+	close(say[0]);
+	close(other);
+	clients(0);
+}
+
+static void
+dies(void **state)
+{
+	(void)state;
+	a_child_keeps_it();
+	old_kernel = true;
+	a_child_keeps_it();
+	old_kernel = false;
+}
+
+/* What one said before it ended is heard, though it was gone when it was accepted. */
+static void
+last_words(void **state)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	int status;
+	pid_t pid;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			int fd = dial();
+
+			_exit(send(fd, "x", 1, MSG_NOSIGNAL) != 1);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	for (int i = 0; i < 20000 && counters().accepted != 20; i++)
+		nanosleep(&ms, NULL);
+	clients(0);
+	assert_int_equal(counters().bad, 20);
+}
+
+static void *
+connects(void *arg)
+{
+	*(int *)arg = comes();
+	return NULL;
+}
+
+/* A thread is no process: neither the one that connected nor the first one ends a program. */
+static void
+a_thread_ends(void **state)
+{
+	const struct urn_sock_ask q = question(URN_SOCK_LIST);
+	pthread_t t;
+	int fd;
+
+	(void)state;
+	assert_int_equal(pthread_create(&t, NULL, connects, &fd), 0);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(ask(fd, &q).err, ENOENT);
+	close(fd);
+}
+
+/* The thread that goes on when the first one, which has the process's number, has ended. */
+static void *
+goes_on_alone(void *arg)
+{
+	const struct urn_sock_ask q = question(URN_SOCK_LIST);
+	const struct timespec ms = {.tv_nsec = 1000000};
+	char path_of[64], line[256] = "";
+	int fd = *(int *)arg;
+
+	snprintf(path_of, sizeof(path_of), "/proc/self/task/%d/stat", (int)getpid());
+	while (!strstr(line, ") Z ")) {
+		FILE *f = fopen(path_of, "re");
+
+		nanosleep(&ms, NULL);
+		if (f == NULL || fgets(line, sizeof(line), f) == NULL)
+			_exit(2);
+		fclose(f);
+	}
+	for (int i = 0; i < 50; i++, nanosleep(&ms, NULL))
+		if (send(fd, &q, q.head.bytes, MSG_NOSIGNAL) != q.head.bytes || take(fd).err != ENOENT)
+			_exit(3);
+	_exit(0);
+}
+
+static void
+the_first_thread_ends(void **state)
+{
+	static int fd;
+	pthread_t t;
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(60);
+		fd = comes();
+		if (pthread_create(&t, NULL, goes_on_alone, &fd) != 0)
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	clients(0);
+}
+
 /* Mode and group are the socket's before anybody can connect; one path, one server. */
 static void
 place(void **state)
@@ -312,6 +497,7 @@ main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(answers), TEST(too_many), TEST(too_many_of_all), TEST(nonsense), TEST(ends), TEST(place),
+		TEST(dies), TEST(last_words), TEST(a_thread_ends), TEST(the_first_thread_ends),
 	};
 	int rc;
 

@@ -15,8 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -147,6 +150,7 @@ test_fork(void **state)
 	s.p[s.n++] = (struct pollfd){.fd = s.fd, .events = POLLIN};
 	assert_int_equal(pthread_create(&s.thread, NULL, server_thread, &s), 0);
 	setenv("URNIC_SOCKET", s.path, 1);
+	setenv("URNIC_TIMEOUT", "120", 1); /* it is answered in the end */
 	assert_int_equal(pthread_create(&t, NULL, look, &s), 0);
 	while (!atomic_load(&s.stalls))
 		sched_yield();
@@ -163,6 +167,7 @@ test_fork(void **state)
 	assert_int_equal(pthread_join(t, &done), 0);
 	assert_ptr_equal(done, &s);
 	unsetenv("URNIC_SOCKET");
+	unsetenv("URNIC_TIMEOUT");
 	for (unsigned int i = 0; i < s.n; i++)
 		if (s.p[i].fd >= 0)
 			close(s.p[i].fd);
@@ -249,10 +254,216 @@ test_signal(void **state)
 	remove_it(&s);
 }
 
+/* ---- one that does not answer */
+
+static void
+no_answer(const struct server *s, int err)
+{
+	assert_int_equal(err, ETIMEDOUT);
+	if (strstr(urn_attach_error(), s->path) == NULL || strstr(urn_attach_error(), "has not answered for 1 s") == NULL)
+		fail_msg("%s", urn_attach_error());
+}
+
+/* Signals come often, and do not make it wait for ever. */
+static void
+ring(bool on)
+{
+	const struct itimerval often = {{0, on ? 20000 : 0}, {0, on ? 20000 : 0}};
+
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+}
+
+/* Looking for devices and attaching end, by themselves, where it listens and does no more; nothing stays open. */
+static void
+given_up(struct server *s)
+{
+	int n = 77, next = dup(STDIN_FILENO);
+
+	close(next);
+	setenv("URNIC_SOCKET", s->path, 1);
+	errno = 0;
+	assert_null(ibv_get_device_list(&n));
+	no_answer(s, errno);
+	assert_int_equal(n, 0);
+	errno = 0;
+	assert_null(urn_attach_connect(s->path, NULL));
+	no_answer(s, errno);
+	unsetenv("URNIC_SOCKET");
+	assert_int_equal(dup(STDIN_FILENO), next);
+	close(next);
+}
+
+static void
+test_no_answer(void **state)
+{
+	struct sigaction act = {.sa_handler = on_signal}, before;
+	int fd[64], n = 0;
+	struct server s;
+
+	(void)state;
+	setenv("URNIC_TIMEOUT", "1", 1);
+	assert_int_equal(sigaction(SIGALRM, &act, &before), 0);
+	listen_at(&s, 8);
+	given_up(&s); /* they get in, and hear nothing */
+	ring(true);
+	given_up(&s);
+	ring(false);
+	close(s.fd);
+	remove_it(&s);
+	listen_at(&s, 0);
+	while (n < 64 && (fd[n] = dial(&s, SOCK_NONBLOCK)) >= 0)
+		n++;
+	given_up(&s); /* they do not even get in */
+	ring(true);
+	given_up(&s);
+	ring(false);
+	assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+	unsetenv("URNIC_TIMEOUT");
+	close(s.fd);
+	while (n > 0)
+		close(fd[--n]);
+	remove_it(&s);
+}
+
+/* Answers one program until it asks this. */
+struct until {
+	struct server s;
+	uint16_t mute;
+};
+
+static void
+hand_over(int fd)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(2 * sizeof(int))];
+	} control = {{0}};
+	struct urn_sock_answer a = {
+		.head = {URN_SOCK_MAGIC, URN_SOCK_VERSION, URN_SOCK_OPEN, 0, sizeof(a)},
+		.open = {.area_size = 4096, .engines = 1},
+	};
+	struct iovec iov = {&a, sizeof(a)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = sizeof(control.buf)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	int two[2] = {memfd_create("area", MFD_CLOEXEC), eventfd(0, EFD_CLOEXEC)};
+
+	assert_int_equal(ftruncate(two[0], 4096), 0);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(two));
+	memcpy(CMSG_DATA(c), two, sizeof(two));
+	assert_int_equal(sendmsg(fd, &msg, MSG_NOSIGNAL), sizeof(a));
+	close(two[0]);
+	close(two[1]);
+}
+
+static void *
+answer_until(void *arg)
+{
+	struct until *u = arg;
+	int fd = accept(u->s.fd, NULL, NULL);
+	struct urn_sock_ask q;
+
+	while (recv(fd, &q, sizeof(q), 0) > 0) {
+		if (q.head.kind >= u->mute)
+			continue; /* until it hangs up */
+		if (q.head.kind == URN_SOCK_OPEN)
+			hand_over(fd);
+		else
+			reply(fd, q.head.kind, 0);
+	}
+	close(fd);
+	return NULL;
+}
+
+/* Each question of attaching is given up, also the control calls with which it ends. */
+static void
+test_no_answer_later(void **state)
+{
+	pthread_t t;
+
+	(void)state;
+	setenv("URNIC_TIMEOUT", "1", 1);
+	for (unsigned int mute = URN_SOCK_HELLO; mute <= URN_SOCK_CALL; mute++) {
+		struct until u = {.mute = (uint16_t)mute};
+
+		listen_at(&u.s, 8);
+		assert_int_equal(pthread_create(&t, NULL, answer_until, &u), 0);
+		errno = 0;
+		assert_null(urn_attach_connect(u.s.path, NULL));
+		no_answer(&u.s, errno);
+		assert_int_equal(pthread_join(t, NULL), 0);
+		close(u.s.fd);
+		remove_it(&u.s);
+	}
+	unsetenv("URNIC_TIMEOUT");
+}
+
+/* Devices that others offer are there nevertheless. */
+static struct urn_abi_channel *
+make_fake(void *arg)
+{
+	return &((struct fake *)arg)->channel;
+}
+
+static void
+test_others_are_listed(void **state)
+{
+	struct fake *f = fake_new();
+	struct ibv_device **list;
+	struct server s;
+	int n = 0;
+
+	(void)state;
+	setenv("URNIC_TIMEOUT", "1", 1);
+	listen_at(&s, 8);
+	setenv("URNIC_SOCKET", s.path, 1);
+	assert_int_equal(urn_attach_offer(make_fake, f), 0);
+	list = ibv_get_device_list(&n);
+	no_answer(&s, errno);
+	assert_non_null(list);
+	assert_int_equal(n, 1);
+	ibv_free_device_list(list);
+	assert_int_equal(urn_attach_withdraw(make_fake, f), 0);
+	unsetenv("URNIC_SOCKET");
+	unsetenv("URNIC_TIMEOUT");
+	close(s.fd);
+	remove_it(&s);
+	fake_free(f);
+}
+
+static void
+test_timeout_that_is_none(void **state)
+{
+	static const char *const bad[] = {"0", "-1", "1.5", "x", "5s", " 5", "86401", "99999999999999999999999"};
+	struct server s;
+
+	(void)state;
+	listen_at(&s, 8);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		setenv("URNIC_TIMEOUT", bad[i], 1);
+		errno = 0;
+		assert_null(urn_attach_connect(s.path, NULL));
+		assert_int_equal(errno, EINVAL);
+		assert_non_null(strstr(urn_attach_error(), "URNIC_TIMEOUT is '"));
+	}
+	unsetenv("URNIC_TIMEOUT");
+	close(s.fd);
+	remove_it(&s);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_fork), cmocka_unit_test(test_signal)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_no_answer),
+		cmocka_unit_test(test_no_answer_later),
+		cmocka_unit_test(test_others_are_listed),
+		cmocka_unit_test(test_timeout_that_is_none),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
