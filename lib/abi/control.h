@@ -339,6 +339,14 @@ struct urn_abi_channel {
 	 */
 	int (*pipe)(void *ctx, enum urn_ctl_op op, struct urn_abi_rep *rep, int fd[2]);
 	/*
+	 * Fetch events as URN_CTL_CM_EVENT of any id does, the oldest first, several by one
+	 * question. NULL: the dataplane is in this process, a call each costs little.
+	 * returns: 0, *n: how many, fewer than it brings at a time when there are no more; or
+	 * an errno value with rep->why, and nothing else of *rep
+	 */
+	int (*cm_events)(void *ctx, struct urn_abi_cm_event *ev, uint32_t max, uint32_t *n,
+			 struct urn_abi_rep *rep);
+	/*
 	 * See that a dataplane in another process can reach this memory, as far as it was
 	 * made to be shared; what was not is left to the control call that registers it.
 	 * NULL: there is no need. returns: 0, or an errno value with rep->why

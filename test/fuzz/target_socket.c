@@ -284,6 +284,9 @@ next_question(struct peers_conn *c, struct fuzz_in *in, uint8_t kind, int *fds, 
 	case URN_SOCK_LIST:
 		q.list.index = n & 1;
 		break;
+	case URN_SOCK_EVENTS:
+		q.events.max = n < 0xe0 ? n % 24u : UINT32_MAX - n;
+		break;
 	case URN_SOCK_OPEN:
 		q.open.name[0] = n < 0xe0 ? 'a' : (char)n;
 		if (n & 1) {
@@ -405,7 +408,7 @@ one_step(struct fuzz_in *in)
 			peers_turn(1ull << (what >> 4) * 4);
 		break;
 	default:
-		send_question(c, in, URN_SOCK_CALL);
+		send_question(c, in, what >= 0xc0 && (what & 15) == 10 ? URN_SOCK_EVENTS : URN_SOCK_CALL);
 	}
 }
 
