@@ -57,6 +57,14 @@ int urn_cm_end_disconnect(struct urn_cm_end *c, uint32_t id, const void *data, u
 int urn_cm_end_destroy(struct urn_cm_end *c, uint32_t id);
 
 /*
+ * Bring a queue pair from INIT to RTR and on to RTS by one control call, when what is needed
+ * for both is known, as it is with a request or a reply: as ibv_modify_qp() would with each
+ * of the two. returns: 0, or an errno value; qp->state says how far it got
+ */
+int urn_cm_qp_ready(struct ibv_qp *qp, const struct ibv_qp_attr *rtr, int rtr_mask,
+	const struct ibv_qp_attr *rts, int rts_mask);
+
+/*
  * The oldest event. returns: 0; EAGAIN: there is none; EIO: the dataplane is gone, and there
  * are no more: `fd` stays readable. Does not wait
  */
