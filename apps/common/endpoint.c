@@ -5,6 +5,8 @@
 
 #include <urnic/attach.h>
 
+#include "verbs/cm.h"
+
 #define PORT_NUM 1u
 #define PSN_MASK 0xffffffu
 
@@ -83,13 +85,14 @@ smaller_mtu(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-static int
-to_rtr(struct ibv_qp *qp, const struct urn_ep_addr *remote, uint32_t mtu_code,
-       const struct urn_ep_opts *o)
+int
+urn_ep_connect(struct ibv_qp *qp, const struct urn_ep_addr *local,
+	       const struct urn_ep_addr *remote, const struct urn_ep_opts *o, struct urn_err *err)
 {
-	struct ibv_qp_attr attr = {
+	uint32_t mtu = smaller_mtu(smaller_mtu(local->mtu_code, remote->mtu_code), o->mtu_code);
+	struct ibv_qp_attr rtr = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = (enum ibv_mtu)mtu_code,
+		.path_mtu = (enum ibv_mtu)mtu,
 		.dest_qp_num = remote->qpn,
 		.rq_psn = remote->psn & PSN_MASK,
 		.max_dest_rd_atomic = o->max_dest_rd_atomic,
@@ -98,36 +101,14 @@ to_rtr(struct ibv_qp *qp, const struct urn_ep_addr *remote, uint32_t mtu_code,
 			    .port_num = PORT_NUM,
 			    .grh = {.sgid_index = o->sgid_index, .hop_limit = 64}},
 	};
-
-	memcpy(attr.ah_attr.grh.dgid.raw, remote->gid, sizeof(remote->gid));
-	return ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				     IBV_QP_MIN_RNR_TIMER);
-}
-
-static int
-to_rts(struct ibv_qp *qp, uint32_t psn, const struct urn_ep_opts *o)
-{
-	struct ibv_qp_attr attr = {
+	const struct ibv_qp_attr rts = {
 		.qp_state = IBV_QPS_RTS,
-		.sq_psn = psn & PSN_MASK,
+		.sq_psn = local->psn & PSN_MASK,
 		.timeout = o->timeout,
 		.retry_cnt = o->retry_cnt,
 		.rnr_retry = o->rnr_retry,
 		.max_rd_atomic = o->max_rd_atomic,
 	};
-
-	return ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-}
-
-int
-urn_ep_connect(struct ibv_qp *qp, const struct urn_ep_addr *local,
-	       const struct urn_ep_addr *remote, const struct urn_ep_opts *o, struct urn_err *err)
-{
-	uint32_t mtu = smaller_mtu(smaller_mtu(local->mtu_code, remote->mtu_code), o->mtu_code);
 	int rc;
 
 	if (mtu < IBV_MTU_256 || mtu > IBV_MTU_4096) {
@@ -135,16 +116,19 @@ urn_ep_connect(struct ibv_qp *qp, const struct urn_ep_addr *local,
 			    qp->qp_num, mtu);
 		return -1;
 	}
-	rc = to_rtr(qp, remote, mtu, o);
-	if (rc != 0) {
+	memcpy(rtr.ah_attr.grh.dgid.raw, remote->gid, sizeof(remote->gid));
+	rc = urn_cm_qp_ready(qp, &rtr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+			     &rts,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	if (rc == 0)
+		return 0;
+	if (qp->state == IBV_QPS_RTR)
+		urn_err_set(err, "QP 0x%06x does not go to RTS: %s", qp->qp_num, reason(rc));
+	else
 		urn_err_set(err, "QP 0x%06x does not go to RTR towards QP 0x%06x: %s", qp->qp_num,
 			    remote->qpn, reason(rc));
-		return -1;
-	}
-	rc = to_rts(qp, local->psn, o);
-	if (rc != 0) {
-		urn_err_set(err, "QP 0x%06x does not go to RTS: %s", qp->qp_num, reason(rc));
-		return -1;
-	}
-	return 0;
+	return -1;
 }

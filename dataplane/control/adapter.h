@@ -133,7 +133,7 @@ urn_ctl_fn urn_ctl_alloc_pd, urn_ctl_dealloc_pd, urn_ctl_reg_mr, urn_ctl_dereg_m
 	urn_ctl_dealloc_mw;
 urn_ctl_fn urn_ctl_create_cq, urn_ctl_resize_cq, urn_ctl_destroy_cq;
 urn_ctl_fn urn_ctl_create_srq, urn_ctl_modify_srq, urn_ctl_query_srq, urn_ctl_destroy_srq;
-urn_ctl_fn urn_ctl_create_qp, urn_ctl_modify_qp, urn_ctl_query_qp, urn_ctl_destroy_qp;
+urn_ctl_fn urn_ctl_create_qp, urn_ctl_modify_qp, urn_ctl_connect_qp, urn_ctl_query_qp, urn_ctl_destroy_qp;
 urn_ctl_fn urn_ctl_create_ah, urn_ctl_destroy_ah;
 urn_ctl_fn urn_ctl_share, urn_ctl_unshare;
 urn_ctl_fn urn_ctl_create_channel, urn_ctl_destroy_channel;

@@ -59,6 +59,7 @@ static urn_ctl_fn *const handlers[URN_CTL_OPS] = {
 	[URN_CTL_CM_DISCONNECT] = urn_ctl_cm_disconnect,
 	[URN_CTL_CM_DESTROY] = urn_ctl_cm_destroy,
 	[URN_CTL_CM_EVENT] = urn_ctl_cm_event,
+	[URN_CTL_CONNECT_QP] = urn_ctl_connect_qp,
 };
 
 enum {

@@ -182,9 +182,12 @@ struct work {
 	struct urn_client *c;
 	struct view *q;
 	struct urn_qp_config cfg;
-	const struct urn_abi_req *req;
 	struct urn_abi_rep *rep;
-	uint64_t log_off, log_bytes; /* modify: of the QP's new log of atomics; 0: none */
+	/* modify */
+	uint32_t mask, rts_mask;
+	const struct urn_abi_qp_attr *attr, *rts; /* rts: what follows at once; NULL: nothing does */
+	bool changed;              /* as attr says */
+	uint64_t log_off, log_bytes; /* of the QP's new log of atomics; 0: none */
 	int rc;
 };
 
@@ -350,20 +353,24 @@ modify(void *arg)
 	struct urn_tp *tp = urn_adapter_shard(w->c->adapter, w->q->vector)->tp;
 
 	urn_tp_poll_memory(tp);
-	w->rc = urn_qp_modify(tp, w->q->qp, w->req->modify_qp.mask, &w->req->modify_qp.attr,
-			      w->rep->why, sizeof(w->rep->why));
-	if (w->rc == 0 && w->log_bytes && w->q->qp->rec)
-		urn_qp_log_atomics(w->q->qp, (void *)(w->c->area.base + w->log_off), w->log_off);
+	if (!w->changed) {
+		w->rc = urn_qp_modify(tp, w->q->qp, w->mask, w->attr, w->rep->why, sizeof(w->rep->why));
+		if (w->rc == 0 && w->log_bytes && w->q->qp->rec)
+			urn_qp_log_atomics(w->q->qp, (void *)(w->c->area.base + w->log_off), w->log_off);
+		w->changed = w->rc == 0;
+	}
+	if (w->changed && w->rts)
+		w->rc = urn_qp_modify(tp, w->q->qp, w->rts_mask, w->rts, w->rep->why, sizeof(w->rep->why));
 }
 
 /* A QP that may be asked for atomics logs them, in the client's area. */
 static int
 make_log(struct work *w)
 {
-	const struct urn_abi_qp_attr *a = &w->req->modify_qp.attr;
+	const struct urn_abi_qp_attr *a = w->attr;
 	int rc;
 
-	if (!(w->req->modify_qp.mask & URN_QPM_MAX_DEST_RD_ATOMIC) || !a->max_dest_rd_atomic ||
+	if (!(w->mask & URN_QPM_MAX_DEST_RD_ATOMIC) || !a->max_dest_rd_atomic ||
 	    a->max_dest_rd_atomic > URN_ABI_MAX_RD_ATOMIC)
 		return 0;
 	rc = urn_client_alloc(w->c, log_bytes(a->max_dest_rd_atomic), &w->log_off);
@@ -387,27 +394,55 @@ drop_log(struct work *w)
 		urn_area_free(&w->c->area, w->log_off, w->log_bytes);
 }
 
+static int
+change(struct work *w)
+{
+	struct urn_client *c = w->c;
+
+	w->rc = make_log(w);
+	if (w->rc != 0)
+		return w->rc;
+	for (;;) {
+		urn_engine_call(urn_adapter_shard(c->adapter, w->q->vector)->engine, modify, w);
+		if (w->rc != EAGAIN)
+			break;
+		urn_ctl_wait(c); /* memory under way ends first */
+	}
+	drop_log(w);
+	return w->rc;
+}
+
 int
 urn_ctl_modify_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	struct view v;
-	struct work w = {.c = c, .q = &v, .req = req, .rep = rep};
+	struct work w = {.c = c, .q = &v, .rep = rep, .mask = req->modify_qp.mask, .attr = &req->modify_qp.attr};
 
 	if (!find(c, req->handle, rep, &v))
 		return EINVAL;
-	w.rc = make_log(&w);
-	if (w.rc != 0)
-		return w.rc;
-	for (;;) {
-		urn_engine_call(urn_adapter_shard(c->adapter, w.q->vector)->engine, modify, &w);
-		if (w.rc != EAGAIN)
-			break;
-		urn_ctl_wait(c); /* memory under way ends first */
-	}
-	drop_log(&w);
+	(void)change(&w);
 	if (w.rc == 0 && (req->modify_qp.mask & URN_QPM_STATE) &&
 	    req->modify_qp.attr.state == URN_QPS_RESET)
 		settle(c->adapter, w.q);
+	return w.rc;
+}
+
+int
+urn_ctl_connect_qp(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+{
+	const struct urn_abi_qp_attr *rtr = &req->connect_qp.rtr, *rts = &req->connect_qp.rts;
+	uint32_t rtr_mask = req->connect_qp.rtr_mask, rts_mask = req->connect_qp.rts_mask;
+	struct view v;
+	struct work w = {.c = c, .q = &v, .rep = rep, .mask = rtr_mask, .attr = rtr, .rts_mask = rts_mask,
+			 .rts = rts};
+
+	if (!(rtr_mask & rts_mask & URN_QPM_STATE) || rtr->state != URN_QPS_RTR || rts->state != URN_QPS_RTS)
+		return urn_ctl_fail(rep, EINVAL, "%s: two changes at a time are to RTR and on to RTS",
+				    c->adapter->cfg.name);
+	if (!find(c, req->handle, rep, &v))
+		return EINVAL;
+	(void)change(&w);
+	rep->handle = w.rc != 0 && w.changed;
 	return w.rc;
 }
 

@@ -103,17 +103,31 @@ receive(struct urn_session *s, struct message *m)
 	return msg.msg_flags & MSG_TRUNC ? -2 : n;
 }
 
+/* What goes along with an answer. */
+struct more {
+	int fd[URN_SOCK_FDS];
+	unsigned int fds;
+	struct urn_abi_cm_event ev[URN_SOCK_EVENTS_MAX];
+	unsigned int events;
+};
+
+/* returns: it went */
 static bool
-answer(const struct urn_session *s, struct urn_sock_answer *a, const int *fds, unsigned int n)
+answer(const struct urn_session *s, struct urn_sock_answer *a, struct more *more)
 {
 	union {
 		struct cmsghdr align;
 		char buf[CMSG_SPACE(URN_SOCK_FDS * sizeof(int))];
 	} control;
-	struct iovec iov = {.iov_base = a, .iov_len = sizeof(*a)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct iovec iov[2] = {
+		{.iov_base = a, .iov_len = sizeof(*a)},
+		{.iov_base = more->ev, .iov_len = more->events * sizeof(more->ev[0])},
+	};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = more->events ? 2 : 1};
+	unsigned int n = more->fds;
 	ssize_t sent;
 
+	a->head.bytes = (uint32_t)(iov[0].iov_len + iov[1].iov_len);
 	if (n) {
 		struct cmsghdr *c;
 
@@ -124,12 +138,12 @@ answer(const struct urn_session *s, struct urn_sock_answer *a, const int *fds, u
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+		memcpy(CMSG_DATA(c), more->fd, n * sizeof(int));
 	}
 	do
 		sent = sendmsg(s->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
-	return sent == (ssize_t)sizeof(*a);
+	return sent == (ssize_t)a->head.bytes;
 }
 
 /*
@@ -162,7 +176,7 @@ complaint(const struct urn_session *s, const struct message *m, ssize_t n)
 		return "the message has not the length of its kind";
 	if (!s->hello && h->kind != URN_SOCK_HELLO)
 		return "the first message says which versions the library speaks";
-	if (s->client ? h->kind == URN_SOCK_OPEN : h->kind == URN_SOCK_CALL)
+	if (s->client ? h->kind == URN_SOCK_OPEN : h->kind == URN_SOCK_CALL || h->kind == URN_SOCK_EVENTS)
 		return s->client ? "the connection has opened an adapter already"
 				 : "no adapter is open on the connection";
 	if (answer_waits(s))
@@ -329,6 +343,26 @@ on_call(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int
 	return fds[0] >= 0 ? 2 : 0;
 }
 
+/* A call for each, which lets others in between, as if it had been asked for. */
+static void
+on_events(struct urn_session *s, const struct urn_sock_ask *q, struct urn_sock_answer *a, struct more *more)
+{
+	const struct urn_abi_req req = {.op = URN_CTL_CM_EVENT};
+	uint32_t max = q->events.max < URN_SOCK_EVENTS_MAX ? q->events.max : URN_SOCK_EVENTS_MAX;
+	struct urn_abi_rep rep;
+
+	s->calls++;
+	while (more->events < max) {
+		urn_ctl_call(s->client, &req, &rep);
+		if (rep.err)
+			break;
+		more->ev[more->events++] = rep.cm_event;
+	}
+	a->events.n = more->events;
+	if (max && !more->events && rep.err != EAGAIN)
+		refuse(a, rep.err, "%s", rep.why);
+}
+
 /* returns: whether the connection goes on */
 static bool
 handle(struct urn_session *s, struct message *m, ssize_t n)
@@ -340,17 +374,16 @@ handle(struct urn_session *s, struct message *m, ssize_t n)
 			.version = URN_SOCK_VERSION,
 			.kind = m->ask.head.kind,
 			.serial = m->ask.head.serial,
-			.bytes = sizeof(a),
 		},
 	};
-	int fds[URN_SOCK_FDS];
-	unsigned int fds_n = 0;
+	struct more more;
 	bool ours = false, on;
 
+	more.fds = more.events = 0;
 	if (text) {
 		s->bad = true;
 		refuse(&a, EPROTO, "%s", text);
-		(void)answer(s, &a, NULL, 0);
+		(void)answer(s, &a, &more);
 		return false;
 	}
 	switch (m->ask.head.kind) {
@@ -361,16 +394,19 @@ handle(struct urn_session *s, struct message *m, ssize_t n)
 		on_list(s, &m->ask, &a);
 		break;
 	case URN_SOCK_OPEN:
-		fds_n = on_open(s, m, &a, fds);
+		more.fds = on_open(s, m, &a, more.fd);
 		break;
 	case URN_SOCK_CALL:
-		fds_n = on_call(s, m, &a, fds);
+		more.fds = on_call(s, m, &a, more.fd);
 		ours = true;
 		break;
+	case URN_SOCK_EVENTS:
+		on_events(s, &m->ask, &a, &more);
+		break;
 	}
-	on = answer(s, &a, fds, fds_n);
-	if (ours && fds_n)
-		close(fds[0]);
+	on = answer(s, &a, &more);
+	if (ours && more.fds)
+		close(more.fd[0]);
 	return on;
 }
 

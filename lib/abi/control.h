@@ -52,6 +52,7 @@ enum urn_ctl_op {
 	URN_CTL_CM_DISCONNECT,  /* handle, cm_data */
 	URN_CTL_CM_DESTROY,     /* handle */
 	URN_CTL_CM_EVENT,       /* handle, 0: any -> cm_event, the oldest; EAGAIN: there is none */
+	URN_CTL_CONNECT_QP,     /* handle = qpn, connect_qp -> handle: on failure 1 if it is in RTR now, else 0 */
 	URN_CTL_OPS,
 };
 
@@ -195,6 +196,8 @@ struct urn_abi_req {
 			uint64_t cookie;
 		} create_qp;
 		struct { uint32_t mask; struct urn_abi_qp_attr attr; } modify_qp;
+		/* What URN_CTL_MODIFY_QP would do of each: from INIT to RTR, and on to RTS. */
+		struct { uint32_t rtr_mask, rts_mask; struct urn_abi_qp_attr rtr, rts; } connect_qp;
 		struct { uint32_t pd; struct urn_abi_av av; } create_ah;
 		struct { int32_t fd; } async_fd;
 		struct {
@@ -282,6 +285,7 @@ _Static_assert(offsetof(struct urn_abi_req, create_cq.cookie) == 24, "request");
 _Static_assert(offsetof(struct urn_abi_req, create_srq.cookie) == 32, "request");
 _Static_assert(offsetof(struct urn_abi_req, create_qp.cookie) == 56, "request");
 _Static_assert(offsetof(struct urn_abi_req, modify_qp.attr) == 12, "request");
+_Static_assert(offsetof(struct urn_abi_req, connect_qp.rts) == 96, "request");
 _Static_assert(sizeof(struct urn_abi_device) == 344, "device");
 _Static_assert(offsetof(struct urn_abi_device, max_qp) == 24, "device");
 _Static_assert(offsetof(struct urn_abi_device, area_size) == 80, "device");
@@ -338,6 +342,14 @@ struct urn_abi_channel {
 	 * returns: 0, or an errno value with rep->why; fd: the ends to read from and to write to
 	 */
 	int (*pipe)(void *ctx, enum urn_ctl_op op, struct urn_abi_rep *rep, int fd[2]);
+	/*
+	 * Fetch events as URN_CTL_CM_EVENT of any id does, the oldest first, several by one
+	 * question. NULL: the dataplane is in this process, a call each costs little.
+	 * returns: 0, *n: how many, fewer than it brings at a time when there are no more; or
+	 * an errno value with rep->why, and nothing else of *rep
+	 */
+	int (*cm_events)(void *ctx, struct urn_abi_cm_event *ev, uint32_t max, uint32_t *n,
+			 struct urn_abi_rep *rep);
 	/*
 	 * See that a dataplane in another process can reach this memory, as far as it was
 	 * made to be shared; what was not is left to the control call that registers it.

@@ -8,8 +8,10 @@
  *   LIST   index                    -> DEVICE adapter number `index`, or err ENOENT
  *   OPEN   name of an adapter [mem, maps] -> OPEN [area, a wake eventfd for each engine]
  *   CALL   urn_abi_req [descriptor] -> CALL   urn_abi_rep [descriptor]
+ *   EVENTS how many at most         -> EVENTS so many urn_abi_cm_event, the oldest first
  *
- * One connection opens one adapter, once; CALL is for after that. Closing the
+ * One connection opens one adapter, once; CALL and EVENTS are for after that. EVENTS
+ * is URN_CTL_CM_EVENT of any id so often, until there is none. Closing the
  * connection gives everything back that was made over it. A message that makes
  * no sense is answered with an error and the connection is closed.
  *
@@ -24,13 +26,14 @@
 #include "abi/control.h"
 
 #define URN_SOCK_MAGIC 0x6e72752fu /* "/urn" */
-#define URN_SOCK_VERSION 1u
+#define URN_SOCK_VERSION 2u
 
 enum urn_sock_kind {
 	URN_SOCK_HELLO = 1,
 	URN_SOCK_LIST,
 	URN_SOCK_OPEN,
 	URN_SOCK_CALL,
+	URN_SOCK_EVENTS,
 };
 
 struct urn_sock_head {
@@ -49,6 +52,7 @@ struct urn_sock_ask {
 		struct { uint32_t index; uint32_t rsvd; } list;
 		struct { char name[32]; } open;                 /* of the adapter, ends with NUL */
 		struct urn_abi_req call;
+		struct { uint32_t max; uint32_t rsvd; } events; /* more than URN_SOCK_EVENTS_MAX: as many as that */
 	};
 };
 
@@ -58,10 +62,10 @@ struct urn_sock_device {
 	uint64_t guid;  /* host order */
 };
 
-/* What the dataplane answers; always of this size. */
+/* What the dataplane answers; always of this size. Behind it, of EVENTS, come its events. */
 struct urn_sock_answer {
 	struct urn_sock_head head;
-	int32_t err;    /* of HELLO, LIST, OPEN: 0 or an errno value; CALL: rep.err says */
+	int32_t err;    /* of HELLO, LIST, OPEN, EVENTS: 0 or an errno value; CALL: rep.err says */
 	uint32_t rsvd;
 	char why[120];  /* when err: a sentence for people */
 	union {
@@ -69,11 +73,15 @@ struct urn_sock_answer {
 		struct urn_sock_device device;
 		struct { uint64_t area_size; uint32_t engines; uint32_t foreign; } open; /* foreign: 1: any memory */
 		struct urn_abi_rep call;
+		struct { uint32_t n; uint32_t rsvd; } events; /* how many follow; 0 when err */
 	};
 };
 
 /* Most descriptors that a message carries: OPEN's answer. */
 enum { URN_SOCK_FDS = 1 + URN_ABI_MAX_ENGINES };
+
+/* Most events that an answer brings. */
+enum { URN_SOCK_EVENTS_MAX = 16 };
 
 _Static_assert(sizeof(struct urn_sock_head) == 16, "head");
 _Static_assert(sizeof(struct urn_sock_ask) == 304, "question");
@@ -91,6 +99,7 @@ urn_sock_ask_bytes(uint16_t kind)
 		[URN_SOCK_LIST] = 8,
 		[URN_SOCK_OPEN] = 32,
 		[URN_SOCK_CALL] = sizeof(struct urn_abi_req),
+		[URN_SOCK_EVENTS] = 8,
 	};
 
 	if (kind == 0 || kind >= sizeof(body) / sizeof(body[0]))

@@ -38,23 +38,42 @@ urn_dev_answer_gone(enum urn_dev_gone how, struct urn_abi_rep *rep)
 		: "the dataplane is gone: close the device, and open it anew");
 }
 
+/* Say why a call failed. returns: the errno value */
+static int
+urn_dev_failed(const struct urn_dev *dev, struct urn_abi_rep *rep)
+{
+	/* Of another process: it died. What can be done about it is the same as for a broken device. */
+	int err = rep->err == ENODEV && dev->channel->watch != NULL ? EIO : rep->err;
+
+	rep->why[sizeof(rep->why) - 1] = '\0';
+	return urn_fail(err, "%s", rep->why[0] ? rep->why : strerror(err));
+}
+
 int
 urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	enum urn_dev_gone gone = urn_dev_gone(dev);
-	int err;
 
 	memset(rep, 0, sizeof(*rep));
 	if (gone == URN_DEV_THERE)
 		dev->channel->call(dev->channel->ctx, req, rep);
 	else
 		urn_dev_answer_gone(gone, rep);
-	if (rep->err == 0)
-		return 0;
-	rep->why[sizeof(rep->why) - 1] = '\0';
-	/* Of another process: it died. What can be done about it is the same as for a broken device. */
-	err = rep->err == ENODEV && dev->channel->watch != NULL ? EIO : rep->err;
-	return urn_fail(err, "%s", rep->why[0] ? rep->why : strerror(err));
+	return rep->err == 0 ? 0 : urn_dev_failed(dev, rep);
+}
+
+int
+urn_dev_cm_events(struct urn_dev *dev, struct urn_abi_cm_event *ev, uint32_t max, uint32_t *n)
+{
+	enum urn_dev_gone gone = urn_dev_gone(dev);
+	struct urn_abi_rep rep = {0};
+
+	*n = 0;
+	if (gone == URN_DEV_THERE)
+		rep.err = dev->channel->cm_events(dev->channel->ctx, ev, max, n, &rep);
+	else
+		urn_dev_answer_gone(gone, &rep);
+	return rep.err == 0 ? 0 : urn_dev_failed(dev, &rep);
 }
 
 int

@@ -50,6 +50,12 @@ int urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_
 /* A control call that takes one object back and answers nothing but success. */
 int urn_dev_call_handle(struct urn_dev *dev, enum urn_ctl_op op, uint32_t handle);
 
+/*
+ * Fetch up to max events of connection management, where the channel fetches several.
+ * returns: 0, *n: how many, or an errno value as urn_dev_call()
+ */
+int urn_dev_cm_events(struct urn_dev *dev, struct urn_abi_cm_event *ev, uint32_t max, uint32_t *n);
+
 /* See that a dataplane in another process can reach this memory. returns: 0, or an errno value */
 int urn_dev_share(struct urn_dev *dev, const void *addr, size_t length);
 

@@ -86,78 +86,106 @@ urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned
 	return n >= 0 || errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;
 }
 
-/*
- * Descriptors beyond `max` are closed. returns: 0 or an errno value, EMFILE: the message is there,
- * but this program has no room for its descriptors; ETIMEDOUT: patience is at an end; *n: how many came
- */
-static int
-urn_remote_receive(int fd, struct urn_sock_answer *a, int *fds, unsigned int max, unsigned int *n)
-{
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(URN_SOCK_FDS * sizeof(int))];
-	} control;
-	struct iovec iov = {.iov_base = a, .iov_len = sizeof(*a)};
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control.buf),
-	};
-	uint64_t start = urn_patience_clock();
-	struct cmsghdr *c;
-	bool reset = false;
-	ssize_t got;
+/* What comes along with an answer, as far as there is room. */
+struct urn_remote_more {
+	int *fds;                    /* descriptors; what is beyond max_fds is closed */
+	unsigned int max_fds, n_fds; /* n_fds: how many came */
+	struct urn_abi_cm_event *ev;
+	uint32_t max_ev, n_ev;
+};
 
-	*n = 0;
-	do {
-		got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-		/* It hung up before it had read all. What it said before that comes after this, once. */
-	} while (got < 0 && ((errno == EINTR && !urn_patience_over(fd, start)) ||
-			     (errno == ECONNRESET && !reset && (reset = true))));
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return ETIMEDOUT;
-	for (c = got > 0 ? CMSG_FIRSTHDR(&msg) : NULL; c != NULL; c = CMSG_NXTHDR(&msg, c)) {
+/* Take the descriptors of a message. */
+static void
+urn_remote_take_fds(struct msghdr *msg, struct urn_remote_more *more)
+{
+	struct cmsghdr *c;
+
+	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
 		size_t i, count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
 		for (i = 0; c->cmsg_type == SCM_RIGHTS && i < count; i++) {
 			int one;
 
 			memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof(one));
-			if (*n < max)
-				fds[(*n)++] = one;
+			if (more->n_fds < more->max_fds)
+				more->fds[more->n_fds++] = one;
 			else
 				close(one);
 		}
 	}
-	if (got != (ssize_t)sizeof(*a))
+}
+
+/* Is an answer of `got` bytes whole, with the events that it says it brings? Then takes those. */
+static bool
+urn_remote_whole(const struct urn_sock_answer *a, size_t got, struct urn_remote_more *more)
+{
+	uint32_t n = got >= sizeof(*a) && a->err == 0 && more->max_ev > 0 ? a->events.n : 0;
+
+	if (n > more->max_ev || got != sizeof(*a) + n * sizeof(more->ev[0]))
+		return false;
+	more->n_ev = n;
+	return true;
+}
+
+/*
+ * returns: 0 or an errno value, EMFILE: the message is there, but this program has no room for
+ * its descriptors; ETIMEDOUT: patience is at an end; *got: bytes of the message
+ */
+static int
+urn_remote_receive(int fd, struct urn_sock_answer *a, struct urn_remote_more *more, ssize_t *got)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(URN_SOCK_FDS * sizeof(int))];
+	} control;
+	struct iovec iov[2] = {
+		{.iov_base = a, .iov_len = sizeof(*a)},
+		{.iov_base = more->ev, .iov_len = more->max_ev * sizeof(more->ev[0])},
+	};
+	struct msghdr msg = {
+		.msg_iov = iov,
+		.msg_iovlen = more->max_ev > 0 ? 2 : 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.buf),
+	};
+	uint64_t start = urn_patience_clock();
+	bool reset = false;
+
+	do {
+		*got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+		/* It hung up before it had read all. What it said before that comes after this, once. */
+	} while (*got < 0 && ((errno == EINTR && !urn_patience_over(fd, start)) ||
+			      (errno == ECONNRESET && !reset && (reset = true))));
+	if (*got < 0 && (errno == EAGAIN || errno == EINTR))
+		return ETIMEDOUT;
+	if (*got > 0)
+		urn_remote_take_fds(&msg, more);
+	if (*got <= 0 || msg.msg_flags & MSG_TRUNC || !urn_remote_whole(a, (size_t)*got, more))
 		return ENODEV;
 	if (!(msg.msg_flags & MSG_CTRUNC))
 		return 0;
-	while (*n > 0)
-		close(fds[--*n]);
+	while (more->n_fds > 0)
+		close(more->fds[--more->n_fds]);
 	return EMFILE;
 }
 
-/* Ask, and wait for the answer. returns: 0 or an errno value */
+/* Ask, and wait for the answer. more: NULL, nothing comes along. returns: 0 or an errno value */
 static int
 urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, unsigned int count,
-	struct urn_sock_answer *a, int *fds, unsigned int max, unsigned int *n)
+	struct urn_sock_answer *a, struct urn_remote_more *more)
 {
-	unsigned int none;
+	struct urn_remote_more none = {0};
+	ssize_t got;
 	int err;
 
 	q->head.magic = URN_SOCK_MAGIC;
 	q->head.version = URN_SOCK_VERSION;
 	q->head.kind = kind;
 	q->head.bytes = urn_sock_ask_bytes(kind);
-	if (n == NULL)
-		n = &none;
-	*n = 0;
 	err = urn_remote_send(fd, q, extra, count);
 	if (err != 0 && err != ENODEV)
 		return urn_fail(err, "the dataplane can't be asked: %s", strerror(err));
-	switch (urn_remote_receive(fd, a, fds, max, n)) {
+	switch (urn_remote_receive(fd, a, more != NULL ? more : &none, &got)) {
 	case 0:
 		break;
 	case EMFILE:
@@ -168,7 +196,7 @@ urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, 
 	default:
 		return urn_fail(err ? err : ENODEV, URN_GONE);
 	}
-	if (a->head.magic != URN_SOCK_MAGIC || a->head.bytes != sizeof(*a))
+	if (a->head.magic != URN_SOCK_MAGIC || a->head.bytes != (size_t)got)
 		return urn_fail(EPROTO, "what listens at the socket is no dataplane of urnic's");
 	a->why[sizeof(a->why) - 1] = '\0';
 	if (a->err != 0)
@@ -218,7 +246,7 @@ urn_remote_connect(const char *path)
 
 	if (fd < 0)
 		return -1;
-	err = urn_remote_ask(fd, &q, URN_SOCK_HELLO, NULL, 0, &a, NULL, 0, NULL);
+	err = urn_remote_ask(fd, &q, URN_SOCK_HELLO, NULL, 0, &a, NULL);
 	if (err == 0)
 		return fd;
 	close(fd);
@@ -231,7 +259,7 @@ urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out)
 {
 	struct urn_sock_ask q = {.list.index = index};
 	struct urn_sock_answer a;
-	int err = urn_remote_ask(fd, &q, URN_SOCK_LIST, NULL, 0, &a, NULL, 0, NULL);
+	int err = urn_remote_ask(fd, &q, URN_SOCK_LIST, NULL, 0, &a, NULL);
 
 	if (err != 0)
 		return err;
@@ -252,17 +280,17 @@ urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct 
 {
 	struct urn_sock_ask q = {.call = *req};
 	struct urn_sock_answer a = {0};
-	unsigned int n;
+	struct urn_remote_more more = {.fds = fd, .max_fds = fd != NULL ? 2 : 0};
 	int err;
 
 	pthread_mutex_lock(&r->lock);
 	q.head.serial = ++r->serial;
 	err = urn_remote_ask(r->fd, &q, URN_SOCK_CALL, &req->share.fd, req->op == URN_CTL_SHARE, &a,
-		fd, fd != NULL ? 2 : 0, &n);
+		&more);
 	pthread_mutex_unlock(&r->lock);
 	if (err == 0) {
 		*rep = a.call;
-		return rep->err == 0 && fd != NULL && n != 2 ? EPROTO : rep->err;
+		return rep->err == 0 && fd != NULL && more.n_fds != 2 ? EPROTO : rep->err;
 	}
 	rep->err = err;
 	rep->handle = a.call.handle;
@@ -274,6 +302,26 @@ static void
 urn_remote_call(void *ctx, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	(void)urn_remote_ask_call(ctx, req, rep, NULL);
+}
+
+static int
+urn_remote_cm_events(void *ctx, struct urn_abi_cm_event *ev, uint32_t max, uint32_t *n,
+	struct urn_abi_rep *rep)
+{
+	struct urn_remote *r = ctx;
+	struct urn_sock_ask q = {.events.max = max};
+	struct urn_remote_more more = {.ev = ev, .max_ev = max};
+	struct urn_sock_answer a;
+	int err;
+
+	pthread_mutex_lock(&r->lock);
+	q.head.serial = ++r->serial;
+	err = urn_remote_ask(r->fd, &q, URN_SOCK_EVENTS, NULL, 0, &a, &more);
+	pthread_mutex_unlock(&r->lock);
+	*n = err == 0 ? more.n_ev : 0;
+	if (err != 0)
+		snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_attach_error());
+	return err;
 }
 
 static int
@@ -502,7 +550,8 @@ urn_remote_open(int fd, const char name[32])
 	struct urn_sock_ask q = {0};
 	struct urn_sock_answer a;
 	int fds[URN_SOCK_FDS], own[2], err;
-	unsigned int n, count;
+	struct urn_remote_more more = {.fds = fds, .max_fds = URN_SOCK_FDS};
+	unsigned int count;
 
 	if (r == NULL) {
 		close(fd);
@@ -520,17 +569,18 @@ urn_remote_open(int fd, const char name[32])
 		.close = urn_remote_close,
 		.share = urn_remote_share,
 		.pipe = urn_remote_pipe,
+		.cm_events = urn_remote_cm_events,
 		.watch = urn_remote_watch,
 		.forked = urn_remote_forked,
 	};
 	memcpy(q.open.name, name, sizeof(q.open.name));
 	q.open.name[sizeof(q.open.name) - 1] = '\0';
 	count = urn_remote_memory(own);
-	err = urn_remote_ask(fd, &q, URN_SOCK_OPEN, own, count, &a, fds, URN_SOCK_FDS, &n);
+	err = urn_remote_ask(fd, &q, URN_SOCK_OPEN, own, count, &a, &more);
 	while (count > 0)
 		close(own[--count]);
 	if (err == 0)
-		err = urn_remote_take(r, &a, fds, n);
+		err = urn_remote_take(r, &a, fds, more.n_fds);
 	if (err == 0)
 		return &r->channel;
 	urn_remote_close(r);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 int
@@ -18,6 +19,8 @@ urn_cm_end_open(struct urn_cm_end *c, struct ibv_context *ctx)
 		return err;
 	c->ctx = ctx;
 	c->due = 0;
+	c->first = c->end = 0;
+	pthread_mutex_init(&c->lock, NULL);
 	(void)fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
 	urn_gone_join(urn_ctx(ctx), &c->way);
 	return 0;
@@ -36,6 +39,7 @@ urn_cm_end_close(struct urn_cm_end *c)
 	close(c->fd);
 	close(c->way.write_fd);
 	c->fd = c->way.write_fd = -1;
+	pthread_mutex_destroy(&c->lock);
 }
 
 static int
@@ -125,10 +129,51 @@ urn_cm_end_disconnect(struct urn_cm_end *c, uint32_t id, const void *data, uint3
 	return urn_cm_end_say(c, URN_CTL_CM_DISCONNECT, id, data, len);
 }
 
+static bool
+urn_cm_end_is_one_of(uint32_t id, const uint32_t *ids, uint32_t n)
+{
+	while (n > 0 && ids[n - 1] != id)
+		n--;
+	return n > 0;
+}
+
+/*
+ * An id is destroyed: drop its events that were fetched already. returns: how many ids, in
+ * came[], are requests among them that had come to it, of which the program does not know
+ */
+static uint32_t
+urn_cm_end_drop(struct urn_cm_end *c, uint32_t id, uint32_t came[URN_CM_END_EVENTS])
+{
+	uint32_t i, kept, n = 0;
+
+	pthread_mutex_lock(&c->lock);
+	for (i = kept = c->first; i < c->end; i++) {
+		const struct urn_abi_cm_event *ev = &c->ev[i];
+		bool request = ev->type == URN_CM_EVENT_REQUEST || ev->type == URN_CM_EVENT_SIDR_REQUEST;
+
+		if (request && ev->listen_id == id)
+			came[n++] = ev->id;
+		else if (ev->id != id && !urn_cm_end_is_one_of(ev->id, came, n))
+			c->ev[kept++] = *ev;
+	}
+	c->end = kept;
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
 int
 urn_cm_end_destroy(struct urn_cm_end *c, uint32_t id)
 {
-	return urn_dev_call_handle(urn_ctx_dev(c->ctx), URN_CTL_CM_DESTROY, id);
+	struct urn_dev *dev = urn_ctx_dev(c->ctx);
+	int err = urn_dev_call_handle(dev, URN_CTL_CM_DESTROY, id);
+	uint32_t came[URN_CM_END_EVENTS], n;
+
+	/* In a child of fork() who had the lock is not there. */
+	if (dev->channel->cm_events == NULL || urn_dev_gone(dev) == URN_DEV_FORKED)
+		return err;
+	for (n = urn_cm_end_drop(c, id, came); n > 0; n--)
+		(void)urn_dev_call_handle(dev, URN_CTL_CM_DESTROY, came[n - 1]);
+	return err;
 }
 
 /* Read the notices that there are, if none is left. returns: 0, or an errno value */
@@ -140,10 +185,6 @@ urn_cm_end_notices(struct urn_cm_end *c)
 
 	if (c->due > 0)
 		return 0;
-	/* A child that took its parent's notices would leave it waiting. */
-	if (urn_dev_gone(urn_ctx_dev(c->ctx)) == URN_DEV_FORKED)
-		return urn_fail(EIO, "the device was opened before fork(), and is the parent's: its events "
-			"are, too");
 	n = read(c->fd, note, sizeof(note));
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR
@@ -156,8 +197,9 @@ urn_cm_end_notices(struct urn_cm_end *c)
 	return 0;
 }
 
-int
-urn_cm_end_event(struct urn_cm_end *c, struct urn_abi_cm_event *ev)
+/* Of a dataplane in this process: one event, by a call. */
+static int
+urn_cm_end_one(struct urn_cm_end *c, struct urn_abi_cm_event *ev)
 {
 	struct urn_abi_req req = {.op = URN_CTL_CM_EVENT};
 	struct urn_abi_rep rep;
@@ -175,4 +217,45 @@ urn_cm_end_event(struct urn_cm_end *c, struct urn_abi_cm_event *ev)
 			err = urn_cm_end_notices(c);
 	}
 	return err != 0 ? err : EAGAIN;
+}
+
+/* Of one in another: as many as there are notices of, by one question. Under the lock. */
+static int
+urn_cm_end_fetch(struct urn_cm_end *c)
+{
+	int err = 0;
+
+	while (err == 0 && c->first == c->end) {
+		uint32_t n;
+
+		err = urn_cm_end_notices(c);
+		if (err != 0)
+			return err;
+		n = c->due < URN_CM_END_EVENTS ? c->due : URN_CM_END_EVENTS;
+		/* Fewer may come: an id that was destroyed took its events along, but not their notices. */
+		c->due -= n;
+		c->first = 0;
+		err = urn_dev_cm_events(urn_ctx_dev(c->ctx), c->ev, n, &c->end);
+	}
+	return err;
+}
+
+int
+urn_cm_end_event(struct urn_cm_end *c, struct urn_abi_cm_event *ev)
+{
+	const struct urn_dev *dev = urn_ctx_dev(c->ctx);
+	int err;
+
+	/* A child that took its parent's events would leave it waiting. */
+	if (urn_dev_gone(dev) == URN_DEV_FORKED)
+		return urn_fail(EIO, "the device was opened before fork(), and is the parent's: its events "
+			"are, too");
+	if (dev->channel->cm_events == NULL)
+		return urn_cm_end_one(c, ev);
+	pthread_mutex_lock(&c->lock);
+	err = urn_cm_end_fetch(c);
+	if (err == 0)
+		*ev = c->ev[c->first++];
+	pthread_mutex_unlock(&c->lock);
+	return err;
 }

@@ -13,6 +13,11 @@
 
 #include <urnic/verbs.h>
 
+#include <pthread.h>
+
+/* Events that are fetched at a time. */
+enum { URN_CM_END_EVENTS = 16 };
+
 /* Stays where it is while it is open. */
 struct urn_cm_end {
 	struct ibv_context *ctx;  /* the program's */
@@ -20,6 +25,13 @@ struct urn_cm_end {
 	struct urn_way way;       /* the other end; in no list: the context was closed */
 	uint32_t due;             /* notices read whose events are still to be fetched */
 	int32_t handle;           /* what the dataplane calls the pipe */
+	/*
+	 * Of a dataplane in another process: around fetching, and what was fetched and not given
+	 * out, ev[first, end), oldest first.
+	 */
+	pthread_mutex_t lock;
+	uint32_t first, end;
+	struct urn_abi_cm_event ev[URN_CM_END_EVENTS];
 };
 
 /* Make it. returns: 0, or an errno value with errno and urn_attach_error() set, as all of these */
@@ -41,7 +53,16 @@ int urn_cm_end_reject(struct urn_cm_end *c, uint32_t id, const struct urn_abi_cm
 /* Private data of `len` bytes; more than the message takes is EINVAL. */
 int urn_cm_end_establish(struct urn_cm_end *c, uint32_t id, const void *data, uint32_t len);
 int urn_cm_end_disconnect(struct urn_cm_end *c, uint32_t id, const void *data, uint32_t len);
+/* Of an id, and of what came to a listener that was not fetched, no event comes any more. */
 int urn_cm_end_destroy(struct urn_cm_end *c, uint32_t id);
+
+/*
+ * Bring a queue pair from INIT to RTR and on to RTS by one control call, when what is needed
+ * for both is known, as it is with a request or a reply: as ibv_modify_qp() would with each
+ * of the two. returns: 0, or an errno value; qp->state says how far it got
+ */
+int urn_cm_qp_ready(struct ibv_qp *qp, const struct ibv_qp_attr *rtr, int rtr_mask,
+	const struct ibv_qp_attr *rts, int rts_mask);
 
 /*
  * The oldest event. returns: 0; EAGAIN: there is none; EIO: the dataplane is gone, and there

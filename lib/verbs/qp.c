@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Making, changing and destroying queue pairs; send.c, wr.c and recv.c post to them. */
+#include "verbs/cm.h"
 #include "verbs/copy.h"
 #include "verbs/verbs_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Attributes of which there is nothing to be changed. */
+#define URN_QP_UNSUPPORTED (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT)
 
 #define URN_OPS_UD (1u << URN_WR_SEND | 1u << URN_WR_SEND_IMM)
 /* URN_WR_BIND_MW1 is not among them: only ibv_bind_mw() makes it. */
@@ -304,7 +308,7 @@ ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	struct urn_abi_rep rep;
 	int err;
 
-	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT))
+	if (mask & URN_QP_UNSUPPORTED)
 		return urn_unsupported("alternate paths and rate limits of a queue pair");
 	req.modify_qp.mask = (uint32_t)mask;
 	err = urn_attr_to_abi(attr, mask, &req.modify_qp.attr);
@@ -316,6 +320,31 @@ ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		urn_qp_reload(qp);
 	urn_qp_set_state(qp, attr->qp_state);
 	return 0;
+}
+
+int
+urn_cm_qp_ready(struct ibv_qp *ibqp, const struct ibv_qp_attr *rtr, int rtr_mask,
+	const struct ibv_qp_attr *rts, int rts_mask)
+{
+	struct urn_abi_req req = {.op = URN_CTL_CONNECT_QP, .handle = ibqp->handle};
+	struct urn_abi_rep rep;
+	int err;
+
+	if ((rtr_mask | rts_mask) & URN_QP_UNSUPPORTED)
+		return urn_unsupported("alternate paths and rate limits of a queue pair");
+	req.connect_qp.rtr_mask = (uint32_t)rtr_mask;
+	req.connect_qp.rts_mask = (uint32_t)rts_mask;
+	err = urn_attr_to_abi(rtr, rtr_mask, &req.connect_qp.rtr);
+	if (err == 0)
+		err = urn_attr_to_abi(rts, rts_mask, &req.connect_qp.rts);
+	if (err != 0)
+		return err;
+	err = urn_dev_call(urn_ctx_dev(ibqp->context), &req, &rep);
+	if (err == 0)
+		urn_qp_set_state(urn_qp(ibqp), IBV_QPS_RTS);
+	else if (rep.handle != 0)
+		urn_qp_set_state(urn_qp(ibqp), IBV_QPS_RTR);
+	return err;
 }
 
 int

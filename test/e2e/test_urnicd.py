@@ -137,7 +137,7 @@ class Urnicd(unittest.TestCase):
             s.connect(self.socket)
 
             def ask(kind, word):
-                s.send(struct.pack("=IHHII2I", 0x6e72752f, 1, kind, 0, 24, word, 0))
+                s.send(struct.pack("=IHHII2I", 0x6e72752f, 2, kind, 0, 24, word, 0))
                 a = s.recv(4096)
                 return struct.unpack_from("=i", a, 16)[0], a[144:]
 

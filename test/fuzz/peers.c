@@ -240,6 +240,17 @@ close_fds(struct msghdr *msg)
 	}
 }
 
+/* So many as the answer says, whole, and no events behind any other. */
+static void
+check_events(const struct urn_sock_answer *a, const struct urn_abi_cm_event *ev, size_t bytes)
+{
+	uint32_t n = a->head.kind == URN_SOCK_EVENTS && a->err == 0 ? a->events.n : 0;
+
+	fuzz_check(n <= URN_SOCK_EVENTS_MAX && bytes == n * sizeof(ev[0]));
+	for (uint32_t i = 0; i < n; i++)
+		fuzz_check(ev[i].type && ev[i].type < URN_CM_EVENTS && ev[i].id && ev[i].data_len <= URN_CM_DATA_MAX);
+}
+
 /* Wait for an answer. returns: there was one; else the connection is over */
 bool
 peers_hear(struct peers_conn *c, struct urn_sock_answer *a)
@@ -248,9 +259,11 @@ peers_hear(struct peers_conn *c, struct urn_sock_answer *a)
 		struct cmsghdr align;
 		char buf[CMSG_SPACE(32 * sizeof(int))];
 	} control;
-	struct iovec iov = {.iov_base = a, .iov_len = sizeof(*a)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
+	struct urn_abi_cm_event ev[URN_SOCK_EVENTS_MAX];
+	struct iovec iov[2] = {{.iov_base = a, .iov_len = sizeof(*a)},
+			       {.iov_base = ev, .iov_len = sizeof(ev)}};
+	struct msghdr msg = {.msg_iov = iov,
+			     .msg_iovlen = 2,
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
 	struct pollfd p = {.fd = c->fd, .events = POLLIN};
@@ -264,8 +277,8 @@ peers_hear(struct peers_conn *c, struct urn_sock_answer *a)
 		peers_hang_up(c);
 		return false;
 	}
-	fuzz_check(n == (ssize_t)sizeof(*a) && a->head.bytes == sizeof(*a) &&
-		   a->head.magic == URN_SOCK_MAGIC);
+	fuzz_check(n >= (ssize_t)sizeof(*a) && a->head.bytes == n && a->head.magic == URN_SOCK_MAGIC);
+	check_events(a, ev, (size_t)n - sizeof(*a));
 	close_fds(&msg);
 	return true;
 }

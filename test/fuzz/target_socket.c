@@ -126,6 +126,20 @@ fill_modify(struct urn_abi_req *r, uint8_t n)
 	}
 }
 
+/* Mostly as it should be; else any two changes. */
+static void
+fill_connect(struct urn_abi_req *r, uint8_t y, uint8_t n)
+{
+	struct urn_abi_req one = {.op = 0}, two = {.op = 0};
+
+	fill_modify(&one, y & 0x80 ? y : (n & 0xf0) | URN_QPS_RTR);
+	fill_modify(&two, y & 0x40 ? n : URN_QPS_RTS);
+	r->connect_qp.rtr_mask = one.modify_qp.mask;
+	r->connect_qp.rtr = one.modify_qp.attr;
+	r->connect_qp.rts_mask = two.modify_qp.mask;
+	r->connect_qp.rts = two.modify_qp.attr;
+}
+
 static void
 fill_make(const struct peers_conn *c, struct urn_abi_req *r, uint8_t x, uint8_t y, uint8_t n)
 {
@@ -227,6 +241,7 @@ fill_call(const struct peers_conn *c, struct urn_abi_req *r, uint8_t op, uint8_t
 		[URN_CTL_MODIFY_QP] = QP + 1,  [URN_CTL_QUERY_QP] = QP + 1,
 		[URN_CTL_DESTROY_QP] = QP + 1, [URN_CTL_DESTROY_AH] = AH + 1,
 		[URN_CTL_UNSHARE] = SHARE + 1, [URN_CTL_DESTROY_CHANNEL] = CHANNEL + 1,
+		[URN_CTL_CONNECT_QP] = QP + 1,
 	};
 
 	memset(r, 0, sizeof(*r));
@@ -243,6 +258,8 @@ fill_call(const struct peers_conn *c, struct urn_abi_req *r, uint8_t op, uint8_t
 		r->modify_srq.limit = r->modify_srq.set_limit = n;
 	else if (r->op == URN_CTL_MODIFY_QP)
 		fill_modify(r, n);
+	else if (r->op == URN_CTL_CONNECT_QP)
+		fill_connect(r, y, n);
 	else if (r->op == URN_CTL_ASYNC_FD)
 		r->async_fd.fd = n < 0xe0 ? -1 : n;
 	else if (r->op >= URN_CTL_CM_LISTEN && r->op < URN_CTL_OPS)
@@ -283,6 +300,9 @@ next_question(struct peers_conn *c, struct fuzz_in *in, uint8_t kind, int *fds, 
 		break;
 	case URN_SOCK_LIST:
 		q.list.index = n & 1;
+		break;
+	case URN_SOCK_EVENTS:
+		q.events.max = n < 0xe0 ? n % 24u : UINT32_MAX - n;
 		break;
 	case URN_SOCK_OPEN:
 		q.open.name[0] = n < 0xe0 ? 'a' : (char)n;
@@ -405,7 +425,7 @@ one_step(struct fuzz_in *in)
 			peers_turn(1ull << (what >> 4) * 4);
 		break;
 	default:
-		send_question(c, in, URN_SOCK_CALL);
+		send_question(c, in, what >= 0xc0 && (what & 15) == 10 ? URN_SOCK_EVENTS : URN_SOCK_CALL);
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "abi/socket.h"
 #include "cm_rig.h"
 #include "control/server.h"
 
@@ -24,7 +25,7 @@
 #include <unistd.h>
 
 /* How far the program, a client of node a, gets before it is killed. */
-enum stage { ASKED, REPLIED, UP, LISTENS, HEARD, ACCEPTED };
+enum stage { ASKED, REPLIED, UP, LISTENS, HEARD, FETCHED, ACCEPTED };
 
 /* ---- the program that is killed; it may not use what cmocka and the rig have */
 
@@ -71,6 +72,21 @@ victim_asks(enum stage stage, const struct urn_abi_req *connect)
 		victim_call(URN_CTL_CM_ESTABLISH, (struct urn_abi_req){.handle = id});
 }
 
+/* The same, by the question for several. */
+static uint32_t
+victim_events(uint32_t type)
+{
+	struct urn_abi_cm_event ev[URN_SOCK_EVENTS_MAX];
+	uint32_t n = 0;
+
+	while (n == 0) {
+		if (urn_dev_cm_events(victim_dev, ev, URN_SOCK_EVENTS_MAX, &n) != 0)
+			_exit(1);
+		sched_yield();
+	}
+	return ev[0].type == type ? ev[0].id : 0;
+}
+
 /* to: written to when it listens, and again when it got as far as it is to */
 static void
 victim_listens(enum stage stage, int to)
@@ -82,7 +98,8 @@ victim_listens(enum stage stage, int to)
 		_exit(1);
 	if (stage == LISTENS)
 		return;
-	req = (struct urn_abi_req){.handle = victim_event(URN_CM_EVENT_REQUEST),
+	req = (struct urn_abi_req){.handle = stage == FETCHED ? victim_events(URN_CM_EVENT_REQUEST)
+							      : victim_event(URN_CM_EVENT_REQUEST),
 				   .cm_accept = {.qpn = victim_qpn, .psn = 1}};
 	if (stage == ACCEPTED)
 		victim_call(URN_CTL_CM_ACCEPT, req);

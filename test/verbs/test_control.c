@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "rig.h"
+#include "verbs/cm.h"
 #include "verbs/verbs_priv.h"
 
 #include <errno.h>
@@ -284,6 +285,97 @@ raw(struct ibv_context *ctx, uint32_t op, uint32_t handle, struct urn_abi_req *r
 	return urn_dev_call(urn_ctx_dev(ctx), req, &rep);
 }
 
+/* What connects a queue pair, as two changes. */
+static void
+both_changes(struct rig *r, struct ibv_qp_attr *rtr, int *rtr_mask, struct ibv_qp_attr *rts, int *rts_mask)
+{
+	*rtr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_512, .dest_qp_num = 77, .rq_psn = 0x111,
+		.max_dest_rd_atomic = 5, .min_rnr_timer = 3,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.sgid_index = 1, .hop_limit = 9}}};
+	rig_gid(r, 1, &rtr->ah_attr.grh.dgid);
+	*rts = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 13, .retry_cnt = 6, .rnr_retry = 5,
+				    .sq_psn = 0x222, .max_rd_atomic = 4};
+	*rtr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	*rts_mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		    IBV_QP_MAX_QP_RD_ATOMIC;
+}
+
+static struct ibv_qp *
+in_init(struct rig *r)
+{
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_qp *qp = small_qp(&r->end[0], 4);
+
+	assert_int_equal(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				       IBV_QP_ACCESS_FLAGS), 0);
+	return qp;
+}
+
+/* The state that it is in, says who has it, and who uses it. */
+static void
+in_state(struct ibv_qp *qp, enum ibv_qp_state state, struct ibv_qp_attr *a)
+{
+	struct ibv_qp_init_attr init;
+
+	assert_int_equal(qp->state, state);
+	assert_int_equal(ibv_query_qp(qp, a, IBV_QP_STATE, &init), 0);
+	assert_int_equal(a->qp_state, state);
+}
+
+/* RTR and RTS by one call are what they are by two, and one that fails stands where that of the two would. */
+static void
+test_connect_at_once(void **state)
+{
+	struct ibv_qp_attr rtr, rts, one, two;
+	int rtr_mask, rts_mask;
+	struct urn_abi_req req;
+	struct ibv_qp *qp[3];
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, NULL, NULL);
+	both_changes(&r, &rtr, &rtr_mask, &rts, &rts_mask);
+	for (int i = 0; i < 3; i++)
+		qp[i] = in_init(&r);
+	assert_int_equal(urn_cm_qp_ready(qp[0], &rtr, rtr_mask, &rts, rts_mask), 0);
+	assert_int_equal(ibv_modify_qp(qp[1], &rtr, rtr_mask), 0);
+	assert_int_equal(ibv_modify_qp(qp[1], &rts, rts_mask), 0);
+	in_state(qp[0], IBV_QPS_RTS, &one);
+	in_state(qp[1], IBV_QPS_RTS, &two);
+	assert_memory_equal(&one, &two, sizeof(one));
+	assert_int_equal(one.rq_psn, 0x111);
+	assert_int_equal(one.sq_psn, 0x222);
+	assert_int_equal(one.max_dest_rd_atomic, 5);
+	/* Once more is as wrong as RTR would be. */
+	refused(urn_cm_qp_ready(qp[0], &rtr, rtr_mask, &rts, rts_mask), EINVAL, "");
+	in_state(qp[0], IBV_QPS_RTS, &one);
+
+	refused(urn_cm_qp_ready(qp[2], &rtr, rtr_mask & ~IBV_QP_AV, &rts, rts_mask), EINVAL, "");
+	in_state(qp[2], IBV_QPS_INIT, &one);
+	refused(urn_cm_qp_ready(qp[2], &rtr, rtr_mask, &rts, rts_mask & ~IBV_QP_TIMEOUT), EINVAL, "");
+	in_state(qp[2], IBV_QPS_RTR, &one);
+	assert_int_equal(ibv_modify_qp(qp[2], &rts, rts_mask), 0);
+	in_state(qp[2], IBV_QPS_RTS, &one);
+	assert_int_equal(one.sq_psn, 0x222);
+
+	/* No other two changes, and none that are no changes of state. */
+	for (uint32_t i = 0; i < URN_QP_STATES * URN_QP_STATES; i++) {
+		req = (struct urn_abi_req){.connect_qp = {URN_QPM_STATE, URN_QPM_STATE, {.state = i % URN_QP_STATES},
+							  {.state = i / URN_QP_STATES}}};
+		refused(raw(r.end[0].ctx, URN_CTL_CONNECT_QP, qp[1]->handle, &req), EINVAL, "");
+		in_state(qp[1], IBV_QPS_RTS, &one);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		req = (struct urn_abi_req){.connect_qp = {i, 1 - i, {.state = URN_QPS_RTR}, {.state = URN_QPS_RTS}}};
+		refused(raw(r.end[0].ctx, URN_CTL_CONNECT_QP, qp[1]->handle, &req), EINVAL, "RTR");
+	}
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+	rig_close(&r);
+}
+
 /* Another client's handles are none: nothing of its can be read, used or destroyed. */
 static void
 test_foreign_handles(void **state)
@@ -312,6 +404,10 @@ test_foreign_handles(void **state)
 	assert_int_equal(raw(other, URN_CTL_DESTROY_QP, end->qp->handle, NULL), EINVAL);
 	req = (struct urn_abi_req){.modify_qp = {.mask = URN_QPM_STATE, .attr = {.state = URN_QPS_ERR}}};
 	assert_int_equal(raw(other, URN_CTL_MODIFY_QP, end->qp->handle, &req), EINVAL);
+	req = (struct urn_abi_req){.connect_qp = {URN_QPM_STATE, URN_QPM_STATE, {.state = URN_QPS_RTR},
+						  {.state = URN_QPS_RTS}}};
+	assert_int_equal(raw(other, URN_CTL_CONNECT_QP, end->qp->handle, &req), EINVAL);
+	assert_non_null(strstr(urn_attach_error(), "no QP"));
 	mr.reg_mr.pd = end->pd->handle;
 	assert_int_equal(raw(other, URN_CTL_REG_MR, 0, &mr), EINVAL);
 	req = (struct urn_abi_req){.alloc_mw = {.pd = end->pd->handle, .type = 2}};
@@ -562,7 +658,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),     cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_queues),    cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_doorbells), cmocka_unit_test(test_foreign_handles),
+		cmocka_unit_test(test_doorbells), cmocka_unit_test(test_connect_at_once), cmocka_unit_test(test_foreign_handles),
 		cmocka_unit_test(test_nonsense),  cmocka_unit_test(test_detach),
 		cmocka_unit_test(test_taken_down),
 	};

@@ -59,17 +59,17 @@ test_rubbish(void **state)
 		hostile_post(fd, &q, q.head.bytes, NULL, 0);
 		hostile_hung_up(fd);
 	}
-	for (int i = 0; i < 5; i++, bad++) {
+	for (int i = 0; i < 8; i++, bad++) {
 		fd = hostile_dial(r);
 		hostile_hello(fd);
-		q = hostile_question(i < 2 ? URN_SOCK_LIST : i < 4 ? URN_SOCK_CALL : URN_SOCK_OPEN);
-		if (i == 0)
+		q = hostile_question(i < 2 ? URN_SOCK_LIST : i < 4 ? URN_SOCK_CALL : i < 5 ? URN_SOCK_OPEN : URN_SOCK_EVENTS);
+		if (i == 0 || i == 6)
 			q.head.bytes += 8; /* says more than it is */
 		if (i == 1)
 			q.head.magic ^= 1;
-		if (i == 4)
+		if (i >= 4 && i < 7) /* 7: before there is an adapter */
 			assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0); /* and then again */
-		hostile_post(fd, &q, urn_sock_ask_bytes(q.head.kind), &fd, i == 3);
+		hostile_post(fd, &q, urn_sock_ask_bytes(q.head.kind), &fd, i == 3 || i == 5);
 		hostile_hung_up(fd);
 	}
 	/* Descriptors that nobody asked for, and too many. */
@@ -111,6 +111,30 @@ test_calls_of_noise(void **state)
 	q.call.op = URN_CTL_ALLOC_PD;
 	hostile_post(fd, &q, q.head.bytes, &fd, 1);
 	assert_int_equal(hostile_take(fd).call.err, EBADF);
+	close(fd);
+	hostile_others_go_on(r);
+}
+
+/* Asking for any number of events: so many as there may be at a time, and there are none. */
+static void
+test_numbers_of_events(void **state)
+{
+	static const uint32_t max[] = {0, 1, URN_SOCK_EVENTS_MAX, URN_SOCK_EVENTS_MAX + 1, UINT32_MAX};
+	struct rig *r = *state;
+	struct urn_sock_ask q = hostile_question(URN_SOCK_EVENTS);
+	int fd = hostile_dial(r);
+
+	hostile_hello(fd);
+	assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0);
+	for (unsigned int i = 0; i < sizeof(max) / sizeof(max[0]); i++) {
+		struct urn_sock_answer a;
+
+		q.events.max = max[i];
+		a = hostile_ask(fd, &q);
+		assert_int_equal(a.err, 0);
+		assert_int_equal(a.events.n, 0);
+		assert_int_equal(a.head.bytes, sizeof(a));
+	}
 	close(fd);
 	hostile_others_go_on(r);
 }
@@ -294,6 +318,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rubbish),
 		cmocka_unit_test(test_calls_of_noise),
+		cmocka_unit_test(test_numbers_of_events),
 		cmocka_unit_test(test_answers_not_taken),
 		cmocka_unit_test(test_share_refused),
 		cmocka_unit_test(test_handles_of_others),

@@ -13,6 +13,8 @@
 
 #include <urnic/attach.h>
 
+#include "verbs/cm.h"
+
 /* ---- a library that only writes down what it was asked for */
 
 static struct {
@@ -37,6 +39,18 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	calls[call_count].attr = *attr;
 	calls[call_count].mask = mask;
 	return ++call_count == fail_at ? EINVAL : 0;
+}
+
+/* Two calls' worth. */
+int
+urn_cm_qp_ready(struct ibv_qp *q, const struct ibv_qp_attr *rtr, int rtr_mask, const struct ibv_qp_attr *rts,
+		int rts_mask)
+{
+	struct ibv_qp_attr a = *rtr, b = *rts;
+	int rc = ibv_modify_qp(q, &a, rtr_mask);
+
+	q->state = rc == 0 ? IBV_QPS_RTR : IBV_QPS_INIT;
+	return rc == 0 ? ibv_modify_qp(q, &b, rts_mask) : rc;
 }
 
 int

@@ -247,6 +247,7 @@ fake_answer(struct fake *f, const struct urn_abi_req *req, struct urn_abi_rep *r
 	case URN_CTL_DESTROY_SRQ: fake_srq(f, req->handle)->handle = 0; break;
 	case URN_CTL_CREATE_QP: fake_create_qp(f, req, rep); break;
 	case URN_CTL_MODIFY_QP: fake_modify_qp(f, req); break;
+	case URN_CTL_CONNECT_QP: fake_qp(f, req->handle)->attr.state = req->connect_qp.rts.state; break;
 	case URN_CTL_QUERY_QP: rep->qp_attr = fake_qp(f, req->handle)->attr; break;
 	case URN_CTL_DESTROY_QP: fake_qp(f, req->handle)->qpn = 0; break;
 	case URN_CTL_CREATE_AH: rep->handle = 0x77; break;

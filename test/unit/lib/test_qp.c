@@ -2,6 +2,8 @@
 /* Making, changing, asking and destroying queue pairs. */
 #include "test.h"
 
+#include "verbs/cm.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -177,6 +179,34 @@ modify_refuses(void **state)
 	assert_string_equal(urn_attach_error(), "cannot go there");
 }
 
+/* RTR and RTS by one call: the library knows how far it got. */
+static void
+ready(void **state)
+{
+	const int rtr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_RQ_PSN, rts_mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .rq_psn = 5, .ah_attr = {.is_global = 1, .port_num = 1}};
+	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .sq_psn = 6}, init = {.qp_state = IBV_QPS_INIT};
+	struct env *e = *state;
+	const struct urn_abi_req *last = &e->f->last;
+
+	assert_int_equal(ibv_modify_qp(e->qp, &init, IBV_QP_STATE), 0);
+	assert_int_equal(urn_cm_qp_ready(e->qp, &rtr, rtr_mask | IBV_QP_ALT_PATH, &rts, rts_mask), EOPNOTSUPP);
+	assert_int_equal(urn_cm_qp_ready(e->qp, &rtr, rtr_mask, &rts, rts_mask | IBV_QP_RATE_LIMIT), EOPNOTSUPP);
+	assert_int_equal(urn_cm_qp_ready(e->qp, &init, IBV_QP_AV, &rts, rts_mask), EINVAL); /* not global */
+	assert_int_equal(e->f->calls[URN_CTL_CONNECT_QP], 0);
+	fake_fail_next(e->f, URN_CTL_CONNECT_QP, EINVAL, "cannot go there");
+	assert_int_equal(urn_cm_qp_ready(e->qp, &rtr, rtr_mask, &rts, rts_mask), EINVAL);
+	assert_int_equal(e->qp->state, IBV_QPS_INIT);
+	assert_string_equal(urn_attach_error(), "cannot go there");
+	assert_int_equal(urn_cm_qp_ready(e->qp, &rtr, rtr_mask, &rts, rts_mask), 0);
+	assert_int_equal(e->qp->state, IBV_QPS_RTS);
+	assert_int_equal(last->connect_qp.rtr_mask, rtr_mask);
+	assert_int_equal(last->connect_qp.rts_mask, rts_mask);
+	assert_int_equal(last->connect_qp.rtr.rq_psn, 5);
+	assert_int_equal(last->connect_qp.rts.sq_psn, 6);
+	assert_int_equal(e->f->calls[URN_CTL_CONNECT_QP], 2);
+}
+
 /* The dataplane may have moved the QP by itself; a query tells the library too. */
 static void
 query_learns_state(void **state)
@@ -251,7 +281,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RC(create_passes_all), RC(create_refuses), RC(create_ex_refuses), RC(modify_and_query),
-		RC(modify_refuses), RC(query_learns_state), RC(reset_empties), RC(destroy_fails),
+		RC(modify_refuses), RC(ready), RC(query_learns_state), RC(reset_empties), RC(destroy_fails),
 		RC(no_promise_of_order),
 	};
 

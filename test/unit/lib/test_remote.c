@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The program's end of the socket, against answers made by hand: lengths that do not
+ * fit, and what a dataplane of another making might say.
+ */
+#include "test.h"
+
+#include "attach/remote.h"
+
+#include <urnic/attach.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { AREA = 65536 };
+
+/* An answer, and what comes behind it. */
+struct said {
+	struct urn_sock_answer a;
+	struct urn_abi_cm_event ev[URN_SOCK_EVENTS_MAX + 1];
+};
+
+static struct said
+answer(uint16_t kind, uint32_t events)
+{
+	struct said s = {.a = {.head = {URN_SOCK_MAGIC, URN_SOCK_VERSION, kind, 0, 0}}};
+
+	s.a.head.bytes = (uint32_t)(sizeof(s.a) + events * sizeof(s.ev[0]));
+	if (kind == URN_SOCK_EVENTS)
+		s.a.events.n = events;
+	for (uint32_t i = 0; i < URN_SOCK_EVENTS_MAX + 1; i++)
+		memset(&s.ev[i], (int)i + 1, sizeof(s.ev[i]));
+	return s;
+}
+
+/* It lies ready before it is asked for: the socket keeps it. */
+static void
+say(int fd, const struct said *s, size_t bytes, int *fds, unsigned int n)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(2 * sizeof(int))];
+	} control = {{0}};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)s, .iov_len = bytes};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (n > 0) {
+		struct cmsghdr *c;
+
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	}
+	assert_int_equal(sendmsg(fd, &msg, MSG_NOSIGNAL), bytes);
+}
+
+/* A channel whose other end is *peer. */
+static struct urn_abi_channel *
+channel(int *peer)
+{
+	struct said s = answer(URN_SOCK_OPEN, 0);
+	struct urn_abi_channel *ch;
+	char buf[1024];
+	int fd[2], own[2] = {memfd_create("area", MFD_CLOEXEC), eventfd(0, EFD_CLOEXEC)};
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd), 0);
+	assert_int_equal(ftruncate(own[0], AREA), 0);
+	s.a.open.area_size = AREA;
+	s.a.open.engines = 1;
+	say(fd[1], &s, sizeof(s.a), own, 2);
+	ch = urn_remote_open(fd[0], (char[32]){"a"});
+	assert_non_null(ch);
+	close(own[0]);
+	close(own[1]);
+	assert_int_equal(recv(fd[1], buf, sizeof(buf), 0), urn_sock_ask_bytes(URN_SOCK_OPEN));
+	*peer = fd[1];
+	return ch;
+}
+
+/* Events come as they are said, and no more than there is room for. */
+static void
+test_events(void **state)
+{
+	struct urn_abi_cm_event ev[URN_SOCK_EVENTS_MAX + 1];
+	struct urn_sock_ask q;
+	struct urn_abi_rep rep;
+	int peer;
+	struct urn_abi_channel *ch = channel(&peer);
+
+	(void)state;
+	for (uint32_t n = 0; n <= URN_SOCK_EVENTS_MAX; n++) {
+		struct said s = answer(URN_SOCK_EVENTS, n);
+		uint32_t got = 99;
+
+		memset(ev, 0xee, sizeof(ev));
+		say(peer, &s, s.a.head.bytes, NULL, 0);
+		assert_int_equal(ch->cm_events(ch->ctx, ev, URN_SOCK_EVENTS_MAX, &got, &rep), 0);
+		assert_int_equal(got, n);
+		assert_memory_equal(ev, s.ev, n * sizeof(ev[0]));
+		memset(s.ev, 0xee, sizeof(s.ev));
+		assert_memory_equal(ev + n, s.ev, sizeof(ev) - n * sizeof(ev[0]));
+		assert_int_equal(recv(peer, &q, sizeof(q), 0), urn_sock_ask_bytes(URN_SOCK_EVENTS));
+		assert_int_equal(q.head.bytes, urn_sock_ask_bytes(URN_SOCK_EVENTS));
+		assert_int_equal(q.events.max, URN_SOCK_EVENTS_MAX);
+	}
+	close(peer);
+	ch->close(ch->ctx);
+}
+
+/* What does not fit is taken for no answer: nothing of it is believed. */
+static void
+test_lengths(void **state)
+{
+	/* how many it says, how many it brings, bytes more; of 2 that there is room for */
+	static const struct {
+		uint32_t says, brings;
+		int more, head;
+	} bad[] = {
+		{1, 0, 0, 0}, {0, 1, 0, 0}, {2, 1, 0, 0}, {1, 2, 0, 0}, {1, 1, -1, 0}, {1, 1, 1, 0},
+		{3, 3, 0, 0}, {UINT32_MAX, 1, 0, 0}, {0x0ccccccdu, 0, 0, 0}, {1, 1, 0, 1}, {1, 1, 0, -1},
+		{0, 0, -1, 0}, {0, 0, 1, 0}, {0, 0, 0, 1},
+	};
+	struct urn_abi_cm_event ev[2];
+	int peer;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct said s = answer(URN_SOCK_EVENTS, bad[i].brings);
+		size_t bytes = s.a.head.bytes + (size_t)bad[i].more;
+		struct urn_abi_channel *ch = channel(&peer);
+		struct urn_abi_rep rep = {0};
+		uint32_t n = 99;
+		int err;
+
+		s.a.events.n = bad[i].says;
+		s.a.head.bytes = (uint32_t)(bytes + (size_t)bad[i].head);
+		say(peer, &s, bytes, NULL, 0);
+		err = ch->cm_events(ch->ctx, ev, 2, &n, &rep);
+		if (err != ENODEV && err != EPROTO)
+			fail_msg("answer %u: %d", i, err);
+		assert_int_equal(n, 0);
+		assert_true(rep.why[0] != '\0');
+		close(peer);
+		ch->close(ch->ctx);
+	}
+}
+
+/* Answers of other kinds bring no events; a dataplane's refusal is passed on. */
+static void
+test_others(void **state)
+{
+	struct urn_abi_req req = {.op = URN_CTL_ALLOC_PD};
+	struct urn_abi_cm_event ev[2];
+	struct urn_abi_rep rep = {0};
+	struct said s;
+	uint32_t n = 99;
+	int peer;
+	struct urn_abi_channel *ch = channel(&peer);
+
+	(void)state;
+	s = answer(URN_SOCK_EVENTS, 0);
+	s.a.err = EOPNOTSUPP;
+	memcpy(s.a.why, "has none", 9);
+	say(peer, &s, sizeof(s.a), NULL, 0);
+	assert_int_equal(ch->cm_events(ch->ctx, ev, 2, &n, &rep), EOPNOTSUPP);
+	assert_int_equal(n, 0);
+	assert_string_equal(rep.why, "has none");
+	s = answer(URN_SOCK_CALL, 1);
+	say(peer, &s, s.a.head.bytes, NULL, 0);
+	ch->call(ch->ctx, &req, &rep);
+	assert_int_equal(rep.err, ENODEV);
+	close(peer);
+	assert_int_equal(ch->cm_events(ch->ctx, ev, 2, &n, &rep), ENODEV);
+	assert_int_equal(n, 0);
+	ch->close(ch->ctx);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_events), cmocka_unit_test(test_lengths), cmocka_unit_test(test_others),
+	};
+
+	return cmocka_run_group_tests_name("remote", tests, NULL, NULL);
+}
