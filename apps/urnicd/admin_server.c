@@ -290,30 +290,33 @@ server_thread(void *arg)
 
 /* ---- the socket */
 
-/* returns: 0 or an errno value */
+/* returns: 0, or -1 with *err */
 static int
-bind_path(struct nicd_admin_server *s)
+bind_path(struct nicd_admin_server *s, struct urn_err *err)
 {
-	const char *path = s->addr.sun_path;
-	struct stat st;
+	const char *path = s->addr.sun_path, *why;
 
 	if (bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) == 0)
 		return 0;
-	if (errno != EADDRINUSE)
-		return errno;
-	/* Only one that was left behind is in the way. */
-	if (lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode) || urn_listen_knock(&s->addr) != ECONNREFUSED)
-		return EADDRINUSE;
-	if (unlink(path) != 0 || bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) != 0)
-		return errno;
-	return 0;
+	if (errno == EADDRINUSE) {
+		why = urn_listen_stays(&s->addr);
+		if (why) {
+			urn_err_set(err, "%s: control: %s", path, why);
+			return -1;
+		}
+		/* Only one that was left behind is in the way. */
+		if (unlink(path) == 0 &&
+		    bind(s->listen_fd, (const void *)&s->addr, sizeof(s->addr)) == 0)
+			return 0;
+	}
+	urn_err_set(err, "%s: the control socket can't be made: %s", path, strerror(errno));
+	return -1;
 }
 
 static int
 listen_at(struct nicd_admin_server *s, const char *path, struct urn_err *err)
 {
 	bool group = s->cfg.gid != (gid_t)-1;
-	int rc;
 
 	if (strlen(path) >= sizeof(s->addr.sun_path)) {
 		urn_err_set(
@@ -325,11 +328,12 @@ listen_at(struct nicd_admin_server *s, const char *path, struct urn_err *err)
 	s->addr.sun_family = AF_UNIX;
 	memcpy(s->addr.sun_path, path, strlen(path) + 1);
 	s->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	rc = s->listen_fd < 0 ? errno : bind_path(s);
-	if (rc != 0) {
-		urn_err_set(err, "%s: the control socket can't be made: %s", path, strerror(rc));
+	if (s->listen_fd < 0) {
+		urn_err_set(err, "%s: the control socket can't be made: %s", path, strerror(errno));
 		return -1;
 	}
+	if (bind_path(s, err) != 0)
+		return -1;
 	s->bound = lstat(path, &s->made) == 0;
 	/* Before anybody can connect, for that takes listen(). */
 	if (chmod(path, group ? 0660 : 0600) != 0 ||

@@ -356,6 +356,12 @@ check_paths(struct urn_config_ctx *ctx)
 	}
 	if (d->control[0])
 		snprintf(control, sizeof(control), "%s", d->control);
+	else if (strlen(control) >= sizeof(d->control))
+		urn_config_say(ctx, urn_config_line(s, "socket"),
+			       "socket is too long for the control socket beside it, %s, which has "
+			       "%zu bytes; %zu are the "
+			       "most; give control = PATH, or a shorter socket",
+			       control, strlen(control), sizeof(d->control) - 1);
 	for (unsigned int i = 1; i < RTE_DIM(list); i++)
 		for (unsigned int k = 0; k < i; k++)
 			if (list[i].path[0] && strcmp(list[i].path, list[k].path) == 0)

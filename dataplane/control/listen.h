@@ -34,10 +34,10 @@ void urn_listen_remove(struct urn_listen *l);
 void urn_listen_close(struct urn_listen *l);
 
 /*
- * Does somebody listen at the address? returns: 0: yes; ECONNREFUSED: nobody, of a socket
- * that was left behind; EPROTOTYPE: it is a socket of another kind, a stranger's; another
- * errno value: who knows
+ * May what is at the path of a SOCK_SEQPACKET socket be taken away? returns: NULL: yes, it is such
+ * a socket, and nobody listens there any more; else why not, and what to do. Takes seconds where
+ * somebody does.
  */
-int urn_listen_knock(const struct sockaddr_un *addr);
+const char *urn_listen_stays(const struct sockaddr_un *addr);
 
 #endif
