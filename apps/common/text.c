@@ -140,16 +140,31 @@ urn_progress_end(struct urn_progress *p)
 
 /* ---- signals */
 
+enum { AGAIN_MS = 1000 };
+
 static volatile sig_atomic_t stop_signal;
 static volatile bool stop_set;
+static uint64_t stop_ns;		      /* when the first came; 0: none yet; atomic */
+static unsigned int stop_again_ms = AGAIN_MS; /* not while signals are caught */
 
 static void
 on_stop(int sig)
 {
-	if (stop_signal != 0)
+	uint64_t now = monotonic_ns(), first = 0;
+
+	if (__atomic_compare_exchange_n(&stop_ns, &first, now, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED)) {
+		stop_signal = sig;
+		stop_set = true;
+	} else if (now >= first + stop_again_ms * UINT64_C(1000000)) {
 		_exit(128 + sig);
-	stop_signal = sig;
-	stop_set = true;
+	}
+}
+
+void
+urn_stop_again(unsigned int ms)
+{
+	stop_again_ms = ms;
 }
 
 int
@@ -159,6 +174,7 @@ urn_stop_install(void)
 
 	stop_signal = 0;
 	stop_set = false;
+	stop_ns = 0;
 	sigemptyset(&sa.sa_mask);
 	if (sigaction(SIGINT, &sa, NULL) || sigaction(SIGTERM, &sa, NULL) ||
 	    sigaction(SIGHUP, NULL, &hangup))

@@ -43,9 +43,13 @@ void urn_progress_end(struct urn_progress *p);
 /*
  * Turn SIGINT, SIGTERM and SIGHUP into a flag; not SIGHUP where it is ignored,
  * as under nohup. A second signal ends the program at once, for when the orderly
- * way hangs. returns: 0 or -1 with errno
+ * way hangs; but not within a second of the first, for timeout(1), and a terminal
+ * that is closed, send two. returns: 0 or -1 with errno
  */
 int urn_stop_install(void);
+/* Before urn_stop_install(): from so many ms after the first on a signal ends the program at once.
+ */
+void urn_stop_again(unsigned int ms);
 /* Signal number that asked the program to stop; 0: none yet. */
 int urn_stop_requested(void);
 /* The flag itself, true once a signal came, for loops that look at one. */

@@ -57,6 +57,8 @@ class Telemetry:
         try:
             self.sock.send(command.encode())
             reply = self.sock.recv(self.size)
+        except (BrokenPipeError, ConnectionResetError):
+            reply = b""
         except OSError as e:
             raise Failed(f"{self.path}: the dataplane does not answer: {e}") from None
         if not reply:
@@ -364,8 +366,13 @@ def plain(t, version, args):
         was = now
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 def on_signal(number, _):
-    """The way out passes by the terminal's settings."""
+    """The way out passes by the terminal's settings: no other signal - timeout(1) sends two - cuts it short."""
+    for s in SIGNALS:
+        signal.signal(s, signal.SIG_IGN)
     raise SystemExit(128 + number)
 
 
@@ -396,12 +403,15 @@ def options():
 
 def main():
     args = options()
-    for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for s in SIGNALS:
         signal.signal(s, on_signal)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     watch = not args.once and not args.json
     if watch and not all(f is not None and f.isatty() for f in (sys.stdin, sys.stdout)):
         print("urnic-top: this is no terminal; give --once or --json", file=sys.stderr)
+        return 2
+    if watch and os.environ.get("TERM") == "dumb":
+        print("urnic-top: this terminal (TERM=dumb) has no screen to draw on; give --once or --json", file=sys.stderr)
         return 2
     try:
         path = args.socket or (prefix_path(args.file_prefix) if args.file_prefix else None)

@@ -24,6 +24,14 @@ nicd_run_capture_start(struct nicd_run *r)
 {
 	const char *port = admin_arg(&r->call, "PORT");
 
+	/* To captures 0 is no limit; who writes it wants something else. */
+	if (admin_number(&r->call, "frames", 1) == 0 ||
+	    (admin_arg(&r->call, "size") && size_of(r, "size") == 0)) {
+		urn_err_set(
+			&r->err,
+			"frames and size are from 1; leave them out for a capture without an end");
+		return NICD_RUN_WRONG;
+	}
 	if (strcmp(port, "all") == 0)
 		port = NULL;
 	return urn_capture_start(r->admin->rig->captures, port, admin_arg(&r->call, "FILE"),

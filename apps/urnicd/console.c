@@ -15,6 +15,7 @@
 #include <cmdline_socket.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,17 +41,31 @@ static struct {
 
 /* ---- running */
 
-static void
+/*
+ * All of it. One who takes nothing - a pipe that nobody reads, a terminal after Ctrl-S -
+ * is waited for until a signal ends the process. returns: 0 or an errno value (EINTR: that signal)
+ */
+static int
 put(const char *text, size_t len)
 {
-	while (len) {
-		ssize_t n = write(STDOUT_FILENO, text, len);
+	struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
 
-		if (n < 0 && errno != EINTR)
-			return;
+	while (len) {
+		ssize_t n;
+
+		if (poll(&p, 1, WAIT_MS) <= 0) {
+			if (urn_stop_requested())
+				return EINTR;
+			continue;
+		}
+		/* For so much there is room then. */
+		n = write(STDOUT_FILENO, text, len < PIPE_BUF ? len : PIPE_BUF);
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return errno;
 		text += n > 0 ? n : 0;
 		len -= n > 0 ? (size_t)n : 0;
 	}
+	return 0;
 }
 
 /* Carry out one line; what it says goes to the standard output, and why it failed to the other. */
@@ -60,7 +75,7 @@ run_line(char *line)
 	char *words[ADMIN_WORDS];
 	struct nicd_run r;
 	struct admin_why why;
-	int n = admin_split(line, words, &why);
+	int n = admin_split(line, words, &why), lost = 0;
 	bool more = true;
 
 	if (n == 0)
@@ -71,15 +86,16 @@ run_line(char *line)
 		return;
 	}
 	nicd_run_begin(&r, con.admin, false, true, words, (unsigned int)n);
-	while (more && !urn_stop_requested()) {
+	while (more && lost == 0 && !urn_stop_requested()) {
 		more = nicd_run_step(&r);
-		put(r.out.data, r.out.len);
+		lost = put(r.out.data, r.out.len);
 		urn_report_buf_clear(&r.out);
 	}
-	if (r.status != NICD_RUN_OK) {
+	if (lost != 0 && lost != EINTR)
+		fprintf(stderr, "the answer can't be written: %s\n", strerror(lost));
+	if (r.status != NICD_RUN_OK)
 		fprintf(stderr, "%s\n", r.err.text);
-		con.failed++;
-	}
+	con.failed += r.status != NICD_RUN_OK || (lost != 0 && lost != EINTR);
 	con.quit |= r.quit;
 	nicd_run_end(&r);
 }
@@ -203,6 +219,15 @@ input_waits(void)
 	return poll(&p, 1, WAIT_MS) > 0;
 }
 
+/* Keys are echoed: they wait as long as a terminal takes nothing. returns: does it? */
+static bool
+output_flows(void)
+{
+	struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+	return poll(&p, 1, WAIT_MS) > 0;
+}
+
 static int
 terminal(struct urn_err *err)
 {
@@ -216,21 +241,22 @@ terminal(struct urn_err *err)
 	while (!con.quit && !urn_stop_requested()) {
 		char c;
 
-		if (input_waits() && (read(STDIN_FILENO, &c, 1) != 1 || cmdline_in(cl, &c, 1) < 0))
+		if (input_waits() && output_flows() &&
+		    (read(STDIN_FILENO, &c, 1) != 1 || cmdline_in(cl, &c, 1) < 0))
 			break;
 	}
 	cmdline_stdin_exit(cl);
-	put("\n", 1);
+	(void)put("\n", 1);
 	return 0;
 }
 
-/* One line at a time; a line too long is none. */
+/* One line at a time; a line too long, or with a NUL that would hide what follows, is none. */
 static void
 script(void)
 {
 	static char line[ADMIN_LINE];
 	size_t len = 0;
-	bool skip = false;
+	bool skip = false, nul = false;
 	ssize_t n = 1;
 	char c;
 
@@ -241,6 +267,7 @@ script(void)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n == 1 && c != '\n') {
+			nul |= c == '\0';
 			skip |= len + 1 == sizeof(line);
 			line[len] = c;
 			len += !skip;
@@ -248,13 +275,14 @@ script(void)
 		}
 		line[len] = '\0';
 		len = 0;
-		if (skip) {
+		if (nul)
+			fputs("a line with a NUL byte is no command; is this text?\n", stderr);
+		else if (skip)
 			fprintf(stderr, "a line has at most %zu bytes\n", sizeof(line) - 1);
-			con.failed++;
-		} else {
+		else
 			run_line(line);
-		}
-		skip = false;
+		con.failed += nul || skip;
+		skip = nul = false;
 		if (n <= 0)
 			return;
 	}

@@ -22,7 +22,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
+enum {
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_SIGNAL = 128,
+	AGAIN_MS = 5000, /* to a second signal that leaves a hang: more than letting programs go
+			    takes */
+};
 
 struct options {
 	const char *file;
@@ -151,9 +157,25 @@ write_pid(const char *path, struct urn_err *err)
 	}
 	urn_err_set(err, "%s: the number of the process can't be written: %s", path,
 		    errno == ELOOP || errno == EEXIST ? "it is a link, or no file" : strerror(errno));
+	if (fd >= 0 && errno != EEXIST)
+		(void)unlink(path); /* made, or emptied, by us */
 	if (fd >= 0)
 		(void)close(fd);
 	return -1;
+}
+
+/* Take it away, unless another process has written its own number there meanwhile. */
+static void
+remove_pid(const char *path)
+{
+	int fd = path[0] != '\0' ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+	char text[24] = "";
+
+	if (fd < 0)
+		return;
+	if (read(fd, text, sizeof(text) - 1) > 0 && atoi(text) == (int)getpid())
+		(void)unlink(path);
+	(void)close(fd);
 }
 
 /*
@@ -180,8 +202,7 @@ serve_all(struct nicd_rig *rig, bool console, struct urn_err *err)
 	rc = server ? write_pid(pid_file, err) : -1;
 	if (rc == 0) {
 		rc = serve(rig, &admin, console, err);
-		if (pid_file[0] != '\0')
-			(void)unlink(pid_file);
+		remove_pid(pid_file);
 	}
 	nicd_admin_server_close(server);
 	urn_telemetry_stop();
@@ -244,14 +265,29 @@ run(const struct urn_config *cfg, bool console)
 	return rc;
 }
 
+/*
+ * What is opened in the place of a closed standard stream - a lock, a table that DPDK maps -
+ * would be written over by what is printed. What stands there now says that it is closed.
+ */
+static void
+fill_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int
 main(int argc, char **argv)
 {
 	struct urn_config_errors errors = {0};
 	struct options o = {0};
 	struct urn_config *cfg;
-	int rc = parse(argc, argv, &o);
+	int rc;
 
+	fill_streams();
+	urn_stop_again(AGAIN_MS);
+	rc = parse(argc, argv, &o);
 	if (rc >= 0)
 		return rc;
 	cfg = urn_config_read(o.file, &errors);

@@ -240,10 +240,12 @@ nicd_rig_open(struct nicd_rig *rig, const struct urn_config *cfg, struct urn_err
 
 /* ---- server */
 
-/* The socket's folder, one level of it, is made when it is not there. */
+/* The socket's folder, one level of it, is made when it is not there: for all who may use what lies
+ * in it. */
 static int
 make_dir(struct nicd_rig *rig, struct urn_err *err)
 {
+	const struct urn_config_daemon *d = &rig->cfg->urnicd;
 	char dir[sizeof(rig->socket)];
 	char *slash;
 
@@ -252,8 +254,11 @@ make_dir(struct nicd_rig *rig, struct urn_err *err)
 	if (slash == NULL || slash == dir)
 		return 0;
 	*slash = '\0';
-	if (mkdir(dir, rig->cfg->urnicd.mode & 077 ? 0755 : 0700) == 0) {
+	if (mkdir(dir, 0700) == 0) {
 		rig->made_dir = true;
+		/* Whatever the umask is. */
+		if ((d->mode & 077) || d->control_group[0] != '\0')
+			(void)chmod(dir, 0755);
 		return 0;
 	}
 	if (errno == EEXIST)

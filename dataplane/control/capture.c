@@ -89,7 +89,7 @@ urn_captures_mbufs(void)
 	return urn_capture_mbufs();
 }
 
-/* ---- start */
+/* ---- names */
 
 /* A name that stays in the folder, and can be typed and printed. */
 static int
@@ -192,6 +192,34 @@ begin(struct urn_captures *c, int port, const char *file, struct urn_capture_con
 	return 0;
 }
 
+/* ---- start and stop */
+
+static void
+add(struct totals *t, const struct urn_capture_info *info)
+{
+	t->frames += info->frames;
+	t->bytes += info->bytes;
+	t->dropped += info->dropped;
+}
+
+/* End the one that runs. The lock is held. returns: 0, or -1 with *err: it is not whole */
+static int
+finish(struct urn_captures *c, struct urn_err *err)
+{
+	struct urn_capture_info info;
+	int rc = urn_capture_finish(c->running, &info, err);
+
+	c->running = NULL;
+	c->last.frames = info.frames;
+	c->last.bytes = info.bytes;
+	c->last.dropped = info.dropped;
+	c->last.ended = true;
+	add(&c->sum, &info);
+	if (rc != 0)
+		memcpy(c->last.failure, err->text, sizeof(c->last.failure));
+	return rc;
+}
+
 int
 urn_capture_start(struct urn_captures *c, const char *port, const char *file, uint64_t max_frames,
 		  uint64_t max_bytes, struct urn_err *err)
@@ -202,7 +230,14 @@ urn_capture_start(struct urn_captures *c, const char *port, const char *file, ui
 	if (which < -1 || check_name(file, err) != 0)
 		return -1;
 	pthread_mutex_lock(&c->lock);
-	if (c->running != NULL)
+	look(c);
+	/* One that has ended by itself is in nobody's way; one that failed waits to be asked why.
+	 */
+	if (c->running != NULL && c->last.ended && c->last.failure[0] == '\0')
+		(void)finish(c, err);
+	if (c->running != NULL && c->last.ended)
+		urn_err_set(err, "%s; stop that capture first", c->last.failure);
+	else if (c->running != NULL)
 		urn_err_set(err, "%s is being captured; stop that first", c->last.file);
 	else if (c->ports == 0)
 		urn_err_set(err, "there is no port to capture");
@@ -212,36 +247,16 @@ urn_capture_start(struct urn_captures *c, const char *port, const char *file, ui
 	return rc;
 }
 
-/* ---- stop */
-
-static void
-add(struct totals *t, const struct urn_capture_info *info)
-{
-	t->frames += info->frames;
-	t->bytes += info->bytes;
-	t->dropped += info->dropped;
-}
-
 int
 urn_capture_stop(struct urn_captures *c, struct urn_capture_status *last, struct urn_err *err)
 {
-	struct urn_capture_info info;
 	int rc = -1;
 
 	pthread_mutex_lock(&c->lock);
-	if (c->running == NULL) {
+	if (c->running == NULL)
 		urn_err_set(err, "no capture is running");
-	} else {
-		rc = urn_capture_finish(c->running, &info, err);
-		c->running = NULL;
-		c->last.frames = info.frames;
-		c->last.bytes = info.bytes;
-		c->last.dropped = info.dropped;
-		c->last.ended = true;
-		add(&c->sum, &info);
-		if (rc != 0)
-			memcpy(c->last.failure, err->text, sizeof(c->last.failure));
-	}
+	else
+		rc = finish(c, err);
 	if (last != NULL)
 		*last = c->last;
 	pthread_mutex_unlock(&c->lock);

@@ -358,6 +358,12 @@ check_paths(struct urn_config_ctx *ctx)
 	}
 	if (d->control[0])
 		snprintf(control, sizeof(control), "%s", d->control);
+	else if (strlen(control) >= sizeof(d->control))
+		urn_config_say(ctx, urn_config_line(s, "socket"),
+			       "socket is too long for the control socket beside it, %s, which has "
+			       "%zu bytes; %zu are the "
+			       "most; give control = PATH, or a shorter socket",
+			       control, strlen(control), sizeof(d->control) - 1);
 	if (control[0] && strcmp(control, d->socket) != 0)
 		snprintf(control_lock, sizeof(control_lock), "%s.lock", control);
 	for (unsigned int i = 1; i < RTE_DIM(list); i++)

@@ -3,13 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128, LOCK_TRIES = 100 };
+enum { BACKLOG = 128, LOCK_TRIES = 100, GREETING_MS = 3000 };
 
 /* ---- the lock */
 
@@ -66,18 +67,31 @@ drop_lock(struct urn_listen *l)
 
 /* ---- the socket */
 
-int
-urn_listen_knock(const struct sockaddr_un *addr)
+/*
+ * Does somebody listen at the address? Who is there is left time to greet: net_memif does,
+ * and DPDK 22.11 takes the whole process down when it can't.
+ * returns: 0: yes; ECONNREFUSED: nobody, of a socket that was left behind; EPROTOTYPE: it is a
+ * socket of another kind, a stranger's; another errno value: who knows
+ */
+static int
+knock(const struct sockaddr_un *addr)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int err = fd >= 0 && connect(fd, (const void *)addr, sizeof(*addr)) == 0 ? 0 : errno;
+	struct pollfd greeting = {.fd = fd, .events = POLLIN};
 
+	if (err == 0)
+		(void)poll(&greeting, 1, GREETING_MS);
 	if (fd >= 0)
 		close(fd);
 	return err == EAGAIN ? 0 : err; /* one who has much to do */
 }
 
-/* Why what is at the path stays there; NULL: it is a socket that nobody listens at any more. */
+/*
+ * May what is at the path of a SOCK_SEQPACKET socket be taken away? returns: NULL: yes, it is such
+ * a socket, and nobody listens there any more; else why not, and what to do. Takes seconds where
+ * somebody does.
+ */
 static const char *
 stays(const struct sockaddr_un *addr)
 {
@@ -85,7 +99,7 @@ stays(const struct sockaddr_un *addr)
 
 	if (lstat(addr->sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
 		return "the socket can't be made: something is there that is no socket; take it away or give another path";
-	switch (urn_listen_knock(addr)) {
+	switch (knock(addr)) {
 	case 0: /* that knows of no lock */
 		return "another dataplane listens here; stop it or give another path";
 	case ECONNREFUSED:

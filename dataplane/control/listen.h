@@ -33,11 +33,4 @@ void urn_listen_remove(struct urn_listen *l);
 /* That, and close. */
 void urn_listen_close(struct urn_listen *l);
 
-/*
- * Does somebody listen at the address? returns: 0: yes; ECONNREFUSED: nobody, of a socket
- * that was left behind; EPROTOTYPE: it is a socket of another kind, a stranger's; another
- * errno value: who knows
- */
-int urn_listen_knock(const struct sockaddr_un *addr);
-
 #endif

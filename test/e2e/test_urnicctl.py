@@ -3,6 +3,7 @@
 """urnicctl and the console of urnicd: every command, in words and as JSON, from a shell, a pipe
 and a terminal."""
 
+import fcntl
 import grp
 import json
 import os
@@ -413,6 +414,58 @@ class Console(Base):
                       "4 of the commands failed"):
             self.assertIn(words, err)
 
+    def test_what_a_nul_hides(self):
+        out, err = self.script("show adapter\0 of no kind\nshow version\n", code=1)
+        self.assertNotIn("10.0.0.1", out)
+        self.assertIn("abi", out)
+        self.assertIn("NUL", err)
+
+    def test_answers_that_cannot_be_written(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        closed = lambda: os.close(1)
+        with open("/dev/full", "wb") as full:
+            for out, why, before in ((full, "No space left", None), (writer, "Broken pipe", None),
+                                     (None, "Bad file", closed)):
+                p = subprocess.run([NICD, "-c", self.config(), "-i"], input="show version\nshow adapter\n", stdout=out,
+                                   stderr=subprocess.PIPE, text=True, timeout=SECONDS, preexec_fn=before, check=False)
+                self.assertEqual(p.returncode, 1, p.stderr)
+                self.assertIn(f"can't be written: {why}", p.stderr)
+                self.assertIn("2 of the commands failed", p.stderr)
+        os.close(writer)
+
+    def test_slow_readers_get_everything(self):
+        """Of a pipe that somebody made non-blocking, too."""
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        p = subprocess.Popen([NICD, "-c", self.config(), "-i"], stdin=subprocess.PIPE, stdout=writer,
+                             stderr=subprocess.PIPE, text=True)
+        self.running.append(p)
+        os.close(writer)
+        p.stdin.write("help\n" * 100)
+        p.stdin.flush()
+        # It has come to the end of what the pipe takes.
+        self.until(lambda: struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"1234"))[0] > 40000)
+        p.stdin.write("quit\n")
+        p.stdin.flush()
+        with open(reader, "rb") as f:
+            self.assertEqual(f.read().count(b"client CLIENT kick"), 100)
+        self.assertEqual(p.wait(timeout=SECONDS), 0)
+
+    def test_a_signal_ends_it_when_nobody_reads(self):
+        reader, writer = os.pipe()
+        p = subprocess.Popen([NICD, "-c", self.config(), "-i"], stdin=subprocess.PIPE, stdout=writer,
+                             stderr=subprocess.PIPE, text=True)
+        self.running.append(p)
+        p.stdin.write("help\n" * 100)
+        p.stdin.flush()
+        self.until(lambda: struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"1234"))[0] > 40000)
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual(p.wait(timeout=SECONDS), 0)
+        self.assertFalse(os.path.exists(self.socket))
+        os.close(reader)
+        os.close(writer)
+
     def test_nothing_to_read(self):
         out, _ = self.script("")
         self.assertEqual(out, "")
@@ -509,6 +562,14 @@ class Console(Base):
     def test_end_of_the_terminal(self):
         p, unchanged = self.terminal()
         self.type("\x04")
+        self.assertEqual(p.wait(timeout=SECONDS), 0)
+        unchanged()
+
+    def test_signal_at_a_terminal_that_is_held(self):
+        """Ctrl-S; keys that come then wait with their echo."""
+        p, unchanged = self.terminal()
+        self.type("\x13show version\r")
+        p.send_signal(signal.SIGTERM)
         self.assertEqual(p.wait(timeout=SECONDS), 0)
         unchanged()
 

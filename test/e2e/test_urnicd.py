@@ -293,6 +293,55 @@ class Urnicd(unittest.TestCase):
                 self.assertEqual(f.read(), "keep")
             os.unlink(path)
 
+    def test_a_pid_file_of_another_stays(self):
+        path = os.path.join(self.dir.name, "pid")
+        p = self.start(more=f"pid_file = {path}")
+        self.assertEqual(self.text_of(path), f"{p.pid}\n")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"{os.getpid()}\n")
+        self.assertEqual(self.stop(p), 0)
+        self.assertEqual(self.text_of(path), f"{os.getpid()}\n")
+
+    def test_a_pid_file_that_cannot_be_written_goes(self):
+        disk = os.path.join(self.dir.name, "disk")
+        os.mkdir(disk)
+        own = ["unshare", "--mount", "--map-root-user", "sh", "-c"]
+        fill = f"mount -t tmpfs -o size=4k none {disk} && head -c 4096 /dev/zero >{disk}/all"
+        if subprocess.run([*own, fill], capture_output=True, timeout=SECONDS, check=False).returncode != 0:
+            self.skipTest("no file system of our own to be had")
+        config = self.config(f"pid_file = {disk}/pid")
+        q = subprocess.run([*own, f"{fill} && {NICD} -c {config}; echo code $?; ls {disk}"], capture_output=True,
+                           text=True, timeout=SECONDS, check=False)
+        self.assertIn("No space left", q.stderr)
+        self.assertEqual(q.stdout.split(), ["code", "1", "all"])
+
+    def test_two_signals_that_mean_one(self):
+        """timeout(1) sends SIGTERM twice; a terminal that is closed, SIGHUP."""
+        for second in (signal.SIGHUP, signal.SIGINT):
+            pid_file = os.path.join(self.dir.name, "pid")
+            p = self.start(more=f"pid_file = {pid_file}")
+            self.text_of(pid_file)
+            p.send_signal(signal.SIGSTOP)
+            os.waitpid(p.pid, os.WUNTRACED)
+            p.send_signal(signal.SIGTERM)
+            p.send_signal(second)
+            p.send_signal(signal.SIGCONT)
+            out, err = p.communicate(timeout=SECONDS)
+            self.assertEqual(out + err, "")
+            self.assertIn(p.returncode, (0, 128 + second))
+            self.assertEqual(os.listdir(self.dir.name), ["c.ini"])
+
+    def test_streams_that_are_closed(self):
+        """No file of ours stands in their place, and is written to."""
+        pid_file = os.path.join(self.dir.name, "pid")
+        p = subprocess.Popen([NICD, "-c", self.config(more=f"pid_file = {pid_file}")],
+                             preexec_fn=lambda: [os.close(fd) for fd in (0, 1, 2)])
+        self.running.append(p)
+        self.assertEqual(self.text_of(pid_file), f"{p.pid}\n")
+        self.assertEqual([os.readlink(f"/proc/{p.pid}/fd/{fd}") for fd in (0, 1, 2)], ["/dev/null"] * 3)
+        p.terminate()
+        self.assertEqual(p.wait(timeout=SECONDS), 0)
+
     def test_killed_and_started_again(self):
         p = self.start()
         p.kill()
@@ -314,6 +363,15 @@ class Urnicd(unittest.TestCase):
         p = self.start(more="mode = 0660")
         self.assertEqual(os.stat(self.socket).st_mode & 0o777, 0o660)
         self.assertEqual(self.stop(p), 0)
+
+    def test_the_folder_lets_in_who_may_use_the_sockets(self):
+        name = grp.getgrgid(os.getgid()).gr_name
+        before = os.umask(0o077)
+        self.addCleanup(os.umask, before)
+        for more, mode in (("", 0o700), ("mode = 0666", 0o755), (f"control_group = {name}", 0o755)):
+            p = self.start(more=more)
+            self.assertEqual(os.stat(os.path.dirname(self.socket)).st_mode & 0o777, mode, more)
+            self.assertEqual(self.stop(p), 0)
 
     def test_group_of_the_socket(self):
         name = grp.getgrgid(65534 if os.getuid() == 0 else os.getgid()).gr_name

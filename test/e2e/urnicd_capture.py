@@ -103,6 +103,8 @@ class Capture(Nicd):
                                   ("all", ".x", "no name for a capture"), ("all", "link", "choose another name"),
                                   ("c0", "x", "a0, b0")):
             self.assertIn(words, self.ctl("capture", "start", port, file, code=1))
+        for limit in (("frames", "0"), ("size", "0")):
+            self.assertIn("from 1", self.ctl("capture", "start", "all", "x", *limit, code=2))
         self.assertIn("no capture is running", self.ctl("capture", "stop", code=1))
         self.assertEqual(os.listdir(self.files), ["link"])
         self.ctl("capture", "start", "all", "x")

@@ -54,25 +54,40 @@ signal_sets_the_flag(void **state)
 	assert_int_equal(urn_stop_requested(), 0);
 }
 
+/* returns: how a process ends that is sent two signals, where the second counts after so many ms */
+static int
+two_signals(unsigned int ms)
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		urn_stop_again(ms);
+		urn_stop_install();
+		raise(SIGTERM);
+		raise(SIGINT);
+		_exit(urn_stop_requested());
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
 /* The second ends the program, so that a hang can be left. */
 static void
 second_signal_ends_it(void **state)
 {
-	int status;
-	pid_t pid;
-
 	(void)state;
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		urn_stop_install();
-		raise(SIGINT);
-		raise(SIGINT);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 128 + SIGINT);
+	assert_int_equal(two_signals(0), 128 + SIGINT);
+}
+
+/* timeout(1) sends two at once, and means one. */
+static void
+an_echo_is_no_second_signal(void **state)
+{
+	(void)state;
+	assert_int_equal(two_signals(3600000), SIGTERM);
 }
 
 /* Standard error is no terminal here: not one byte is drawn. */
@@ -104,6 +119,7 @@ main(void)
 		cmocka_unit_test(numbers_read_well),
 		cmocka_unit_test(signal_sets_the_flag),
 		cmocka_unit_test(second_signal_ends_it),
+		cmocka_unit_test(an_echo_is_no_second_signal),
 		cmocka_unit_test(no_bar_without_terminal),
 	};
 

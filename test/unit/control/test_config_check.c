@@ -114,6 +114,11 @@ nodes(void **state)
 	config_cases(cases, RTE_DIM(cases));
 }
 
+/* 102 bytes: behind a / and with .ctl the longest path of a socket */
+#define LONG                                                \
+	"0123456789012345678901234567890123456789012345678" \
+	"01234567890123456789012345678901234567890123456789012"
+
 static void
 paths(void **state)
 {
@@ -121,12 +126,14 @@ paths(void **state)
 		{"[urnicd]\nsocket = /s\ncontrol = /s\n",
 		 "3: /s is the path of socket as well as of control; give each its own\n"},
 		{"[urnicd]\ncontrol = /s.lock\nsocket = /s\n",
-		 "2: /s.lock is the path of the lock beside the socket as well as of control; give each its "
+		 "2: /s.lock is the path of the lock beside the socket as well as of control; give "
+		 "each its "
 		 "own\n"},
 		{"[urnicd]\nsocket = /s\npid_file = /s\n",
 		 "3: /s is the path of socket as well as of pid_file; give each its own\n"},
 		{"[urnicd]\npid_file = /s.ctl\nsocket = /s\n",
-		 "2: /s.ctl is the path of the control socket beside the socket as well as of pid_file; give each "
+		 "2: /s.ctl is the path of the control socket beside the socket as well as of "
+		 "pid_file; give each "
 		 "its own\n"},
 		{"[urnicd]\ncontrol = /c\npid_file = /c.lock\n",
 		 "3: /c.lock is the path of the lock beside the control socket as well as of pid_file; give each its "
@@ -138,9 +145,15 @@ paths(void **state)
 		 "3: /c.lock is the path of socket as well as of the lock beside the control socket; give each its own\n"},
 		{"[urnicd]\npid_file = /c\ncontrol = /c\n",
 		 "2: /c is the path of control as well as of pid_file; give each its own\n"},
+		{"[urnicd]\nsocket = /" LONG "x\n",
+		 "2: socket is too long for the control socket beside it, /" LONG
+		 "x.ctl, which has 108 bytes; 107 are "
+		 "the most; give control = PATH, or a shorter socket\n"},
 	};
 
 	(void)state;
+	urn_config_free(config_good("[urnicd]\nsocket = /" LONG "\n" CONFIG_REST));
+	urn_config_free(config_good("[urnicd]\nsocket = /" LONG "x\ncontrol = /c\n" CONFIG_REST));
 	config_cases(cases, RTE_DIM(cases));
 	urn_config_free(config_good("[urnicd]\nsocket = /s\ncontrol = /c\npid_file = /s.ctl\n" CONFIG_REST));
 	urn_config_free(config_good("[urnicd]\npid_file = /p\n" CONFIG_REST));

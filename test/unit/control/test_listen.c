@@ -120,6 +120,32 @@ test_link(void **state)
 	assert_int_equal(unlink(lock), 0);
 }
 
+/* net_memif greets who connects, and DPDK 22.11 ends its process when nobody is there any more. */
+static void
+test_greeting(void **state)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct urn_err err = {""};
+	struct urn_listen l;
+	int status, fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	pid_t pid;
+
+	(void)state;
+	memcpy(addr.sun_path, path, strlen(path) + 1);
+	assert_int_equal(bind(fd, (void *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(send(accept(fd, NULL, NULL), "hello", 5, MSG_NOSIGNAL) != 5);
+	assert_int_equal(urn_listen_open(&l, path, 0, (gid_t)-1, &err), -1);
+	assert_non_null(strstr(err.text, "another dataplane listens here"));
+	urn_listen_close(&l);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(fd);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* What is somebody else's stays, whatever it is, and is told apart. */
 static void
 test_of_others(void **state)
@@ -157,11 +183,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one),
-		cmocka_unit_test(test_of_others),
-		cmocka_unit_test(test_lock_first),
-		cmocka_unit_test(test_left_behind),
-		cmocka_unit_test(test_link),
+		cmocka_unit_test(test_one),	    cmocka_unit_test(test_greeting),
+		cmocka_unit_test(test_of_others),   cmocka_unit_test(test_lock_first),
+		cmocka_unit_test(test_left_behind), cmocka_unit_test(test_link),
 	};
 
 	return cmocka_run_group_tests_name("listen", tests, setup, teardown);
