@@ -23,7 +23,7 @@
 #define LINK_PERIOD_NS 10000000ull  /* how often the link is looked at */
 #define STUCK_NS 100000000ull       /* a port that takes nothing for so long loses frames */
 #define SURE_NS 10000000ull         /* time since a turn that another core's TSC is trusted with */
-#define STOOD_NS 2000000ull         /* time between turns in which this thread was not run: it sleeps for less */
+#define STOOD_NS 2000000ull         /* between turns: then it was not run, for it sleeps for less */
 #define WORKER_TURNS 32             /* empty turns to a look at whether a worker needs this core */
 
 _Static_assert(URN_PORT_PRIV == URN_PKT_PRIV, "ports' mbufs are the dataplane's: urn_pkt_fresh()");

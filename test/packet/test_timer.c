@@ -274,7 +274,25 @@ stands_still_again(void **state)
 	probe_close(&p);
 }
 
-/* Where less than that is asked of time, nothing is repeated for it either. */
+/* What is sent after such a time has a timer as ever. */
+static void
+stood_still_before(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.timeout = 8, .retry_cnt = 0});
+	stand_still(&p, 100 * TIMEOUT(8));
+	post_one(&p, 0);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	probe_pass(&p, TIMEOUT(8) - 1, TIMEOUT(8) / 7);
+	expect_no_cqe(&p);
+	probe_pass(&p, GRAIN, GRAIN);
+	expect_sent(&p, 0, RETRY_EXC_ERR);
+	probe_close(&p);
+}
+
+/* A probe waits, too, until what came meanwhile was looked at. */
 static void
 stood_still_early(void **state)
 {
@@ -505,6 +523,7 @@ main(void)
 		cmocka_unit_test(no_timeout),	     cmocka_unit_test(idle),
 		cmocka_unit_test(stood_still),	     cmocka_unit_test(stood_still_for_nothing),
 		cmocka_unit_test(stands_still_again), cmocka_unit_test(stood_still_early),
+		cmocka_unit_test(stood_still_before),
 		cmocka_unit_test(rnr_times),	     cmocka_unit_test(rnr_count),
 		cmocka_unit_test(rnr_for_ever),	     cmocka_unit_test(rnr_then_sequence),
 		cmocka_unit_test(rnr_doubled),	     cmocka_unit_test(rnr_holds),
