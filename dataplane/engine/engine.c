@@ -23,6 +23,7 @@
 #define LINK_PERIOD_NS 10000000ull  /* how often the link is looked at */
 #define STUCK_NS 100000000ull       /* a port that takes nothing for so long loses frames */
 #define SURE_NS 10000000ull         /* time since a turn that another core's TSC is trusted with */
+#define STOOD_NS 2000000ull         /* between turns: then it was not run, for it sleeps for less */
 #define WORKER_TURNS 32             /* empty turns to a look at whether a worker needs this core */
 
 _Static_assert(URN_PORT_PRIV == URN_PKT_PRIV, "ports' mbufs are the dataplane's: urn_pkt_fresh()");
@@ -453,6 +454,13 @@ wait_for_workers(struct urn_engine *e)
 	e->waited = 0;
 }
 
+static __attribute__((cold, noinline)) void
+stood(struct urn_engine *e, uint64_t now)
+{
+	for (unsigned int i = 0; i < e->shards_n; i++)
+		urn_tp_stood(e->shard[i]->tp, now);
+}
+
 unsigned int
 urn_engine_turn(struct urn_engine *e, uint64_t now)
 {
@@ -461,6 +469,8 @@ urn_engine_turn(struct urn_engine *e, uint64_t now)
 	/* What came between is the last turn's, and of whoever polls switches with it. */
 	if (e->worked)
 		__atomic_store_n(&e->busy_ns, e->busy_ns + (now - e->turned), __ATOMIC_RELAXED);
+	if (unlikely(now - e->turned > STOOD_NS))
+		stood(e, now);
 	__atomic_store_n(&e->turned, now, __ATOMIC_RELAXED);
 	URN_STAGE(ENGINE);
 	urn_engine_mail(e);

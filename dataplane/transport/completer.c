@@ -51,7 +51,7 @@ progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 	qp->flags &= ~(uint32_t)(URN_QPF_WENT_BACK | URN_QPF_PROBE);
 	if (urn_psn_diff(qp->cur_psn, qp->una) < 0)
 		qp->cur_psn = qp->una;
-	if (unlikely(qp->early))
+	if (unlikely(qp->early) && !(qp->flags & URN_QPF_HELD))
 		urn_peer_repeats(urn_qp_peer(tp, qp), tp->cfg.rto_floor, tp->now);
 	urn_peer_timed(tp, qp, n);
 	if (unlikely(qp->repair))

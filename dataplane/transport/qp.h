@@ -47,6 +47,7 @@ enum urn_qp_flag {
 	URN_QPF_PROBE = 1 << 18,    /* a probe is to be sent: the tail may be lost */
 	URN_QPF_MISSED = 1 << 20,   /* responses were dropped for slow memory: all from una on is due again */
 	URN_QPF_OWN_BACK = 1 << 21, /* it went back for URN_QPF_MISSED: a NAK may have it go back once more */
+	URN_QPF_HELD = 1 << 22,     /* the timer ran out, and turns stood still meanwhile: not yet */
 	URN_QPF_PARTS = 1 << 19,    /* parts of READs wait to be answered again: urn_repair.parts */
 	URN_QPF_REFUSED = 1 << 16,  /* responder refused for good and accepts no more */
 };
@@ -137,7 +138,8 @@ struct urn_qp {
 	uint8_t credits : 1;      /* the peer counts credits: lsn is valid */
 	uint8_t min_rnr_timer;    /* code that our RNR NAKs carry */
 	uint8_t max_dest_rd_atomic;
-	uint8_t early;            /* probe and repeats since the last progress, before the timeout */
+	uint8_t early;            /* probe and repeats since the last progress, before the timeout; with
+				   * URN_QPF_HELD: turns since that ran out, in which it was looked at */
 	struct urn_timer timer;   /* acknowledgement, RNR wait, or address wait */
 	uint64_t deadline;        /* ns: when it is really due */
 	struct urn_cq *send_cq, *recv_cq;

@@ -7,7 +7,12 @@
  */
 #include "transport/internal.h"
 
-enum { EARLY_MAX = 16 }; /* doublings of the measured retransmission time */
+enum {
+	EARLY_MAX = 16, /* doublings of the measured retransmission time */
+	HELD_TURNS = 64, /* to look at what came while turns stood still: 2,048 packets of a port */
+};
+#define AGAIN_NS 10000000ull /* turns that have gone on for so long have looked at all there was */
+_Static_assert(HELD_TURNS <= UINT8_MAX, "counted in urn_qp.early");
 
 /* The QP's own timeout, ns. */
 static inline uint64_t
@@ -48,6 +53,7 @@ urn_req_arm(struct urn_tp *tp, struct urn_qp *qp)
 	if (unlikely(qp->flags & URN_QPF_RNR_WAIT) || qp->timeout == 0)
 		return;
 	qp->deadline = tp->now + span(qp);
+	qp->flags &= ~(uint32_t)URN_QPF_HELD;
 	qp->early = 0;
 	due = early_due(tp, qp);
 	urn_req_wake_at(tp, qp, due < qp->deadline ? due : qp->deadline);
@@ -88,6 +94,64 @@ repeat_early(struct urn_tp *tp, struct urn_qp *qp)
 		qp->early++;
 }
 
+/* ---- turns that stood still */
+
+/* So long what came meanwhile is looked at, and a peer can answer, before anything is repeated. */
+static inline uint64_t
+patience(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	uint64_t pto = urn_peer_pto(urn_qp_peer(tp, qp), tp->cfg.rto_floor);
+
+	return pto < span(qp) ? pto : span(qp);
+}
+
+/*
+ * Did turns stand still in the time of the timer that runs, and go on less than `since` ns ago?
+ * Then what came meanwhile may lie unseen still, and a peer that is served by the same thread
+ * had no turns either.
+ */
+static inline bool
+stood(const struct urn_tp *tp, const struct urn_qp *qp, uint64_t since)
+{
+	return tp->stood_at > qp->deadline - span(qp) && tp->now < tp->stood_at + since;
+}
+
+/* Is the timer, which ran out, not to count yet for that? */
+static bool
+too_soon(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	uint64_t pto = patience(tp, qp);
+
+	return stood(tp, qp, pto > AGAIN_NS ? pto : AGAIN_NS);
+}
+
+/*
+ * The timer ran out, and turns stood still meanwhile. It counts once there were some turns
+ * since; turns and not time alone, for they may go on standing still with few between.
+ */
+static uint64_t
+hold(struct urn_tp *tp, struct urn_qp *qp)
+{
+	qp->flags |= URN_QPF_HELD;
+	qp->early = 0;
+	qp->deadline = tp->now + patience(tp, qp);
+	return tp->now;
+}
+
+/* returns: as outstanding() */
+static uint64_t
+held(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->early < HELD_TURNS) {
+		qp->early++;
+		return tp->now; /* with the next turn */
+	}
+	if (tp->now < qp->deadline)
+		return qp->deadline;
+	timed_out(tp, qp);
+	return UINT64_MAX;
+}
+
 /* What is outstanding. returns: when to look again, UINT64_MAX: never, or the timer runs */
 static uint64_t
 outstanding(struct urn_tp *tp, struct urn_qp *qp)
@@ -96,6 +160,8 @@ outstanding(struct urn_tp *tp, struct urn_qp *qp)
 
 	if (qp->timeout == 0 || qp->una == qp->next_psn || !qp->w_head)
 		return UINT64_MAX;
+	if (unlikely(qp->flags & URN_QPF_HELD) && !qp->rx_head && !qp->tx_head)
+		return held(tp, qp);
 	due = early_due(tp, qp);
 	if (tp->now < due && tp->now < qp->deadline)
 		return due < qp->deadline ? due : qp->deadline;
@@ -104,8 +170,14 @@ outstanding(struct urn_tp *tp, struct urn_qp *qp)
 		return UINT64_MAX;
 	}
 	if (tp->now >= qp->deadline) {
+		if (too_soon(tp, qp))
+			return hold(tp, qp);
 		timed_out(tp, qp);
 		return UINT64_MAX;
+	}
+	if (stood(tp, qp, patience(tp, qp))) {
+		due = tp->stood_at + patience(tp, qp);
+		return due < qp->deadline ? due : qp->deadline;
 	}
 	repeat_early(tp, qp);
 	due = early_due(tp, qp);

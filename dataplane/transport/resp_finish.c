@@ -162,17 +162,27 @@ urn_resp_find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind)
 	return NULL;
 }
 
+/*
+ * Packets start..end-1 of the answer on record once more, with what is still to be sent of
+ * it already: whoever asked for that may do so no second time.
+ */
 static void
 replay(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec, uint32_t start, uint32_t end)
 {
 	if (!rec->pending) {
 		qp->rec_pending++;
+		rec->pending = 1;
 		rec->again = 1;
+		rec->cur = start;
+		rec->end = end;
+		rec->head = 1;
 	}
-	rec->pending = 1;
-	rec->head = 1;
-	rec->cur = start;
-	rec->end = end;
+	if (start <= rec->cur) {
+		rec->cur = start;
+		rec->head = 1;
+	}
+	if (end > rec->end)
+		rec->end = end;
 	urn_tp_sched(tp, qp);
 }
 
@@ -212,8 +222,11 @@ duplicate_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		p->bits = 1; /* the next packet is the first */
 		if (urn_repair_part(tp, qp, m))
 			return false;
-		URN_COUNT(tp, DROP_DUPLICATE); /* no room: it comes again */
-		return true;
+		if (off + len < rec->length) {
+			URN_COUNT(tp, DROP_DUPLICATE); /* no room: it comes again */
+			return true;
+		}
+		/* All the rest is asked for but once (a peer goes back once, and may have no timer). */
 	}
 	replay(tp, qp, rec, start, start + npsn);
 	return true;

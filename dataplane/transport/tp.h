@@ -146,6 +146,7 @@ struct urn_tp {
 	const struct urn_memx_gate *gate; /* of cfg.memx */
 	uint64_t now;                  /* ns, of this turn */
 	uint32_t turn;                 /* counts turns; wraps */
+	uint64_t stood_at;             /* ns: as urn_tp_stood() said last; 0: never */
 	uint8_t ipv4[4];               /* our IPv4 address, of cfg.gid */
 	bool has_ipv4;
 	uint8_t ipv6[4][16];           /* our IPv6 addresses, of cfg.gid */
@@ -228,6 +229,16 @@ void urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool chec
 void urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie, void *client);
 /* The QP's doorbell was rung. */
 void urn_tp_doorbell(struct urn_tp *tp, struct urn_qp *qp);
+/*
+ * Turns stood still until now, for whoever gives them was not run: said before the first
+ * urn_tp_turn() after that, of the same time. What came meanwhile was not looked at, and
+ * timers that ran out meanwhile say nothing about peers.
+ */
+static inline void
+urn_tp_stood(struct urn_tp *tp, uint64_t now)
+{
+	tp->stood_at = now;
+}
 /* Start a turn: the time, answers of memory, timers. returns: things handled */
 unsigned int urn_tp_turn(struct urn_tp *tp, uint64_t now);
 /* Send what is scheduled, as far as tx[] and loop[] have room. returns: frames made */

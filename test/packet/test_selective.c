@@ -270,6 +270,67 @@ part_and_tail(void **state)
 	probe_close(&p);
 }
 
+/* How often each packet of the READ at RQ(0) was sent, of `n`. */
+static void
+count_sent(struct probe *p, uint32_t *seen, uint32_t n)
+{
+	memset(seen, 0, n * sizeof(*seen));
+	probe_settle(p);
+	for (; p->looked < p->seen_n; p->looked++)
+		seen[PSN(p->seen[p->looked % PROBE_SEEN].psn, -RQ(0)) % n]++;
+}
+
+/*
+ * The rest of a READ is asked for while a part is being answered, and there is no room
+ * to put it aside: a peer that goes back does so once, so all of it is sent.
+ */
+static void
+tail_without_room(void **state)
+{
+	uint32_t seen[100];
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.mtu = 256, .selective = true, .kept = 2});
+	probe_read(&p, RQ(0), 0, 100 * 256);
+	count_sent(&p, seen, 100);
+	probe_read(&p, RQ(30), 30 * 256, 256); /* being answered, then two that are put aside */
+	probe_read(&p, RQ(40), 40 * 256, 256);
+	probe_read(&p, RQ(50), 50 * 256, 256);
+	probe_read(&p, RQ(60), 60 * 256, 256); /* may come again */
+	probe_read(&p, RQ(90), 90 * 256, 10 * 256);
+	count_sent(&p, seen, 100);
+	for (uint32_t i = 0; i < 100; i++)
+		assert_int_equal(seen[i] != 0, i >= 30);
+	expect_count(&p, DROP_DUPLICATE, 1);
+	probe_close(&p);
+}
+
+/* A request that was long on its way takes nothing away from what is to be sent. */
+static void
+tail_and_older_tail(void **state)
+{
+	uint32_t seen[100];
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &usual);
+	probe_read(&p, RQ(0), 0, 100 * 256);
+	count_sent(&p, seen, 100);
+	probe_read(&p, RQ(50), 50 * 256, 50 * 256);
+	probe_read(&p, RQ(70), 70 * 256, 30 * 256);
+	count_sent(&p, seen, 100);
+	for (uint32_t i = 0; i < 100; i++)
+		assert_int_equal(seen[i], i >= 50);
+	/* And one that asks for more begins anew. */
+	probe_read(&p, RQ(70), 70 * 256, 30 * 256);
+	probe_read(&p, RQ(50), 50 * 256, 50 * 256);
+	count_sent(&p, seen, 100);
+	for (uint32_t i = 0; i < 100; i++)
+		assert_int_equal(seen[i], i >= 50);
+	probe_close(&p);
+}
+
 /* More parts than are put aside are dropped, and all end with the QP. */
 static void
 parts_bounded(void **state)
@@ -309,6 +370,7 @@ main(void)
 		cmocka_unit_test(no_room_at_all),
 		cmocka_unit_test(changes_over), cmocka_unit_test(parts),
 		cmocka_unit_test(parts_bounded), cmocka_unit_test(part_and_tail),
+		cmocka_unit_test(tail_without_room), cmocka_unit_test(tail_and_older_tail),
 	};
 
 	return cmocka_run_group_tests_name("selective", tests, NULL, NULL);

@@ -190,6 +190,131 @@ idle(void **state)
 	probe_close(&p);
 }
 
+/* ---- turns that stand still */
+
+/* A turn after as long as that without any. */
+static void
+stand_still(struct probe *p, uint64_t ns)
+{
+	urn_tp_stood(p->tp, p->now + ns);
+	probe_turn(p, ns);
+}
+
+/*
+ * The engine was not run for many timeouts. What came meanwhile is looked at before
+ * anything counts, and be it one try for all: one that has no other goes on.
+ */
+static void
+stood_still(void **state)
+{
+	(void)state;
+	for (uint8_t cnt = 0; cnt < 2; cnt++) {
+		struct probe p;
+
+		probe_open(&p, &(struct probe_config){.timeout = 10, .retry_cnt = cnt});
+		for (uint32_t i = 0; i < 2; i++) { /* the first is timed */
+			post_one(&p, i);
+			expect_frame(&p, SEND_ONLY, SQ(i));
+		}
+		probe_ack(&p, SQ(0), SYN_ACK, 1);
+		stand_still(&p, 100 * TIMEOUT(10));
+		expect_sent(&p, 0, SUCCESS);
+		/* A peer that stood still with us answers in some turns. */
+		stand_still(&p, 100 * TIMEOUT(10));
+		for (int i = 0; i < 200; i++) /* and in a round trip: a millisecond is taken for that */
+			probe_turn(&p, 5000);
+		expect_silence(&p);
+		expect_no_cqe(&p);
+		probe_ack(&p, SQ(1), SYN_ACK, 2);
+		expect_sent(&p, 1, SUCCESS);
+		expect_count(&p, TIMEOUTS, 0);
+		assert_int_equal(p.tp->peers.at[p.qp->peer]->backoff, 0); /* nothing was repeated */
+		probe_close(&p);
+	}
+}
+
+/* Several timeouts in one such time count once, and soon; then all is as ever. */
+static void
+stood_still_for_nothing(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.timeout = 12, .retry_cnt = 1});
+	post_one(&p, 0);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	stand_still(&p, 100 * TIMEOUT(12));
+	probe_pass(&p, TIMEOUT(12) / 4, 10000);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	expect_count(&p, TIMEOUTS, 1);
+	probe_pass(&p, TIMEOUT(12) - TIMEOUT(12) / 4, 100000);
+	expect_no_cqe(&p);
+	probe_pass(&p, TIMEOUT(12) / 4 + GRAIN, 100000);
+	expect_sent(&p, 0, RETRY_EXC_ERR);
+	expect_count(&p, TIMEOUTS, 2);
+	probe_close(&p);
+}
+
+/* Again and again, with few turns between: a peer that is gone is found out by turns. */
+static void
+stands_still_again(void **state)
+{
+	struct probe p;
+	int n = 0;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.timeout = 10, .retry_cnt = 1});
+	post_one(&p, 0);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	for (; n < 1000 && p.qp->state == URN_QPS_RTS; n++)
+		for (int i = 0; i < 4; i++)
+			i ? probe_turn(&p, 5000) : stand_still(&p, 2 * TIMEOUT(10));
+	expect_sent(&p, 0, RETRY_EXC_ERR);
+	assert_in_range(n, 2 * 64 / 4, 2 * 64 / 2);
+	probe_close(&p);
+}
+
+/* What is sent after such a time has a timer as ever. */
+static void
+stood_still_before(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.timeout = 8, .retry_cnt = 0});
+	stand_still(&p, 100 * TIMEOUT(8));
+	post_one(&p, 0);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	probe_pass(&p, TIMEOUT(8) - 1, TIMEOUT(8) / 7);
+	expect_no_cqe(&p);
+	probe_pass(&p, GRAIN, GRAIN);
+	expect_sent(&p, 0, RETRY_EXC_ERR);
+	probe_close(&p);
+}
+
+/* A probe waits, too, until what came meanwhile was looked at. */
+static void
+stood_still_early(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.timeout = 18, .retry_cnt = 1, .rto_floor = 4000000});
+	post_one(&p, 0);
+	post_one(&p, 1);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	expect_frame(&p, SEND_ONLY, SQ(1));
+	probe_ack(&p, SQ(0), SYN_ACK, 1);
+	stand_still(&p, TIMEOUT(18) / 2);
+	expect_sent(&p, 0, SUCCESS);
+	stand_still(&p, TIMEOUT(18) / 2);
+	expect_silence(&p);
+	probe_ack(&p, SQ(1), SYN_ACK, 2);
+	expect_sent(&p, 1, SUCCESS);
+	expect_count(&p, PROBES, 0);
+	probe_close(&p);
+}
+
 /* ---- receiver not ready */
 
 /* Wait as long as the code says: not less, and no more than the wheel's grain longer. */
@@ -396,6 +521,9 @@ main(void)
 		cmocka_unit_test(retries),	     cmocka_unit_test(progress_restores),
 		cmocka_unit_test(timer_restarts),    cmocka_unit_test(posting_does_not_delay),
 		cmocka_unit_test(no_timeout),	     cmocka_unit_test(idle),
+		cmocka_unit_test(stood_still),	     cmocka_unit_test(stood_still_for_nothing),
+		cmocka_unit_test(stands_still_again), cmocka_unit_test(stood_still_early),
+		cmocka_unit_test(stood_still_before),
 		cmocka_unit_test(rnr_times),	     cmocka_unit_test(rnr_count),
 		cmocka_unit_test(rnr_for_ever),	     cmocka_unit_test(rnr_then_sequence),
 		cmocka_unit_test(rnr_doubled),	     cmocka_unit_test(rnr_holds),

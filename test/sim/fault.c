@@ -2,6 +2,9 @@
 /* Faults that come at a time of their own; others are made where they belong. */
 #include "sim.h"
 
+#define SLEEPS_NS 2200000u
+_Static_assert(2 * SIM_HANGS + 6 <= SIM_TIMED, "room for them, and for queues that are drained");
+
 /* When things happen in most runs, in ns from the start; few last longer. */
 static uint64_t
 some_time(struct sim_rng *r)
@@ -43,6 +46,31 @@ add_lasting(struct sim *s, enum sim_fault f, uint32_t of, uint32_t longest_us)
 	}
 }
 
+/*
+ * Engines that are not run, together: a few times, or again and again with a few turns
+ * between, as on a machine where too much wants to run. An engine that sleeps of itself may
+ * do so for a millisecond or two: as little is no standing still.
+ */
+static void
+add_hangs(struct sim *s)
+{
+	struct sim_rng r = sim_rng_of(s->seed, 100 + SIM_HANG);
+	uint64_t at = s->start + some_time(&r);
+
+	if (!sim_on(s, SIM_HANG))
+		return;
+	for (uint32_t i = 0; i < s->plan.hangs; i++) {
+		uint64_t ns = s->plan.hang_ns >> sim_rnd(&r, 6);
+
+		ns = ns / 2 + sim_rnd(&r, (uint32_t)(ns / 2));
+		if (s->plan.hang_node == SIM_NODES && ns < SLEEPS_NS)
+			ns += SLEEPS_NS;
+		add(s, at, SIM_HANG, false, s->plan.hang_node, 0);
+		add(s, at + ns, SIM_HANG, true, s->plan.hang_node, 0);
+		at += ns + (s->plan.hangs > 3 ? sim_rnd(&r, 20000) + 1 : some_time(&r));
+	}
+}
+
 static void
 add_sudden(struct sim *s, enum sim_fault f, uint32_t of)
 {
@@ -71,6 +99,7 @@ sim_faults_open(struct sim *s)
 	add_lasting(s, SIM_DRAIN, s->ends, 500);
 	add_lasting(s, SIM_EXHAUST, s->plan.nodes, 1000);
 	add_lasting(s, SIM_STALL, s->plan.nodes * SIM_SPACES, 1000);
+	add_hangs(s);
 	add_sudden(s, SIM_QPERR, s->ends);
 	add_sudden(s, SIM_DEREG, s->ends);
 	if (sim_on(s, SIM_NEIGH)) {
@@ -134,6 +163,15 @@ deregister(struct sim *s, struct sim_end *e, bool local)
 	sim_node_wake(n, s->now);
 }
 
+/* An engine is not run from now on, or is again. */
+static void
+hang(struct sim_node *n, bool ends)
+{
+	n->asleep_until = ends ? 0 : UINT64_MAX;
+	n->hung |= !ends;
+	n->due = ends ? n->s->now : UINT64_MAX;
+}
+
 static void
 happen(struct sim *s, const struct sim_timed *t)
 {
@@ -149,8 +187,12 @@ happen(struct sim *s, const struct sim_timed *t)
 		sim_net_cut(s, t->a, 1 + t->b % 2, !t->ends);
 		break;
 	case SIM_PAUSE:
-		n->asleep_until = t->ends ? 0 : UINT64_MAX;
-		n->due = t->ends ? s->now : UINT64_MAX;
+		hang(n, t->ends);
+		break;
+	case SIM_HANG:
+		for (unsigned int i = 0; i < s->plan.nodes; i++)
+			if (t->a == SIM_NODES || t->a == i)
+				hang(&s->node[i], t->ends);
 		break;
 	case SIM_DRAIN:
 		drain(s, &s->end[t->a], t->ends);

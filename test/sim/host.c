@@ -325,6 +325,10 @@ sim_host_turn(struct sim_node *n)
 	n->last = s->now;
 	n->came = feed(n);
 	came = n->came != 0;
+	/* Turns in which there is nothing to do are left out: it was run for all that. */
+	if (!n->hung && s->now > h->engine->turned + HOUSE_NS)
+		h->engine->turned = s->now - HOUSE_NS;
+	n->hung = false;
 	urn_engine_poll(h->engine);
 	if (take_sent(n) || came)
 		h->busy_until = s->now + AWAKE_NS;

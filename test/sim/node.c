@@ -395,6 +395,7 @@ sim_node_open(struct sim *s, unsigned int id, uint32_t ram)
 	n->rx_in = n->rx_out = 0;
 	n->due = n->last = n->prog_due = s->now;
 	n->asleep_until = n->unknown_until = 0;
+	n->hung = false;
 	memset(&n->srq, 0, sizeof(n->srq));
 	memset(&n->srq_q, 0, sizeof(n->srq_q));
 	memset(&n->ud, 0, sizeof(n->ud));
@@ -488,6 +489,10 @@ sim_node_turn(struct sim_node *n)
 	}
 	sim_link_turn(n, n->last);
 	n->last = s->now;
+	/* Turns in which there is nothing to do are left out: as an engine, only we know the difference. */
+	if (n->hung)
+		urn_tp_stood(tp, s->now);
+	n->hung = false;
 	sim_spaces_work(n);
 	urn_tp_turn(tp, s->now);
 	rung = doorbells(n);

@@ -237,7 +237,7 @@ open_cluster(struct sim *s)
 		sim_calls_open(s, from, to);
 	for (uint32_t i = 0; !p->cm && i < p->pairs; i++)
 		sim_pair_open(s, &s->node[from[i]], &s->node[to[i]]);
-	if (p->faults & WIRE_FAILS)
+	if ((p->faults & WIRE_FAILS) || (sim_on(s, SIM_HANG) && p->hang_fails))
 		model_wire_fails(s->model);
 	sim_faults_open(s);
 }

@@ -75,6 +75,11 @@ const struct sim_scenario sim_scenarios[] = {
 	{.name = "chaos", .text = "everything at once",
 	 .may = ALL_FAULTS, .nodes = {2, 5}, .switches = {0, 3}, .pairs = {1, 12}, .ops = {8, 40},
 	 .max_len = 32768, .slots = 16, .weight = EVERY, .datagrams = {0, 24}, .srq_percent = 40},
+	{.name = "still", .text = "engines that are not run for long, on wires that lose nothing",
+	 .always = SIM_BIT(HANG), .may = SIM_BIT(DUP) | SIM_BIT(DELAY) | SIM_BIT(LATE) | SIM_BIT(DRAIN) |
+		SIM_BIT(RNR), .nodes = {2, 3}, .switches = {0, 1}, .pairs = {1, 6}, .ops = {8, 48},
+	 .max_len = 16384, .slots = 16, .weight = EVERY, .datagrams = {0, 8}, .srq_percent = 30,
+	 .clients = {0, 1}},
 	{.name = "clients", .text = "clients that die and misbehave, beside others that don't",
 	 .always = ROGUES, .may = WIRES | SIM_BIT(LATE) | SIM_BIT(DELAY), .nodes = {2, 3},
 	 .switches = {0, 1}, .pairs = {1, 4}, .ops = {8, 40}, .max_len = 8192, .slots = 8,
@@ -173,6 +178,8 @@ draw_clients(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed)
 	p->rogues = in(&r, sc->rogues);
 	p->lives = sim_between(&r, 1, 4);
 	p->cm = sc->cm;
+	if (p->clients)
+		p->datagrams = 0;
 }
 
 /* Likewise. */
@@ -187,6 +194,30 @@ draw_foreign(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed)
 		p->faults |= sc->may & SIM_BIT(FOREIGN);
 	if (sim_one_in(&r, 3))
 		p->faults |= sc->may & SIM_BIT(STALL);
+}
+
+/*
+ * Likewise. All engines may stand still for as long as they like, and again and again: time
+ * that nobody had is no peer's fault. One by itself must be back before its peers have tried
+ * often enough, or they may give it up.
+ */
+static void
+draw_hang(struct sim_plan *p, uint64_t seed)
+{
+	enum { SLACK_NS = 1700000 }; /* of that, for all that is on the way besides */
+	struct sim_rng r = sim_rng_of(seed, 5);
+	uint64_t budget;
+
+	if (!(p->faults & SIM_BIT(HANG)))
+		return;
+	p->retry_cnt = sim_one_in(&r, 2) ? 0 : (uint8_t)sim_between(&r, 1, 7);
+	budget = (p->retry_cnt + 1u) * (4096ull << p->timeout);
+	p->hang_node = sim_one_in(&r, 4) ? sim_rnd(&r, p->nodes) : SIM_NODES;
+	p->hang_fails = p->hang_node != SIM_NODES && sim_one_in(&r, 3);
+	p->hang_ns = p->hang_node != SIM_NODES && !p->hang_fails ? budget - SLACK_NS
+								 : budget << sim_rnd(&r, 5);
+	p->hangs = p->hang_node != SIM_NODES ? 1 : sim_one_in(&r, 2) ? sim_between(&r, 1, 3)
+								   : sim_between(&r, 10, SIM_HANGS);
 }
 
 void
@@ -223,6 +254,7 @@ sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed, 
 	p->corrupt = rate(&r, sc, sc->corrupt);
 	draw_clients(p, sc, seed);
 	draw_foreign(p, sc, seed);
+	draw_hang(p, seed);
 	few = sim_one_in(&r, 2);
 	untimed = sim_one_in(&r, 2);
 	work = sim_between(&r, 4, 24);

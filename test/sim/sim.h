@@ -36,6 +36,7 @@ enum {
 	SIM_SLOTS = 32,        /* requests of a QP at a time, at most */
 	SIM_BUFS = 64,         /* receives of a queue at a time, at most */
 	SIM_TIMED = 96,        /* what comes at a time of its own */
+	SIM_HANGS = 40,        /* times that engines are not run, at most */
 	SIM_DYING = 64,
 	SIM_GUARD = 32,        /* bytes around each buffer that are nobody's */
 	SIM_WORDS = 4,         /* words for atomics, of each QP */
@@ -81,7 +82,8 @@ enum {
 	X(SLOW, "slow", "programs take their time to answer")                          \
 	X(FORGET, "forget", "programs drop connections without a word")                \
 	X(FOREIGN, "foreign", "memory is other processes', and gates close before it") \
-	X(STALL, "stall", "memory of another process moves nothing for a while")
+	X(STALL, "stall", "memory of another process moves nothing for a while")       \
+	X(HANG, "hang", "engines are not run for long: a node's, or all at a time")
 
 enum sim_fault {
 #define X(id, name, text) SIM_##id,
@@ -89,6 +91,8 @@ enum sim_fault {
 #undef X
 	SIM_FAULT_COUNT,
 };
+
+_Static_assert(SIM_FAULT_COUNT <= 32, "a bit each");
 
 #define SIM_BIT(f) (1u << SIM_##f)
 
@@ -163,6 +167,10 @@ struct sim_plan {
 	uint32_t lives;                /* of a rogue, one after the other */
 	bool cm;
 	uint32_t gate;                 /* operations on foreign memory under way that close gates */
+	uint32_t hang_node;            /* whose engine is not run; SIM_NODES: all */
+	uint64_t hang_ns;              /* for how long at most */
+	bool hang_fails;               /* its peers may give it up for that */
+	uint32_t hangs;                /* how often; more than three: with little between */
 };
 
 struct sim;
@@ -305,6 +313,7 @@ struct sim_node {
 	uint64_t due, last;            /* ns: next and last turn */
 	uint64_t prog_due;             /* ns: when its programs run next */
 	uint64_t asleep_until;         /* ns: it stands still */
+	bool hung;                     /* it stood still since its last turn */
 	uint64_t unknown_until;        /* ns: nobody knows its address */
 	/* what it can besides RoCEv2, and when it hears that a peer can, too (and that no more) */
 	bool selective;

@@ -22,6 +22,8 @@ CLIENT_FAULTS = ["die", "scribble", "flood", "mute", "greedy"]
 CM_FAULTS = ["refuse", "slow", "forget"]
 # Drawn apart, so they stand last.
 FOREIGN_FAULTS = ["foreign", "stall"]
+# Of a scenario of its own, where wires lose nothing.
+STILL_FAULTS = ["hang"]
 SABOTAGES = ["lost", "twice", "status", "flush", "byte", "word", "count", "mbuf", "work", "stall", "left",
              "quota"]
 CLIENT_SABOTAGES = ["left", "quota"] # of a client that dies
@@ -54,7 +56,7 @@ class Sim(unittest.TestCase):
         self.assertEqual(tested, listed("scenarios"))
 
     def test_lists(self):
-        self.assertEqual(listed("faults"), FAULTS + CLIENT_FAULTS + CM_FAULTS + FOREIGN_FAULTS)
+        self.assertEqual(listed("faults"), FAULTS + CLIENT_FAULTS + CM_FAULTS + FOREIGN_FAULTS + STILL_FAULTS)
         self.assertEqual(listed("sabotages"), SABOTAGES)
 
     def test_the_same_seed_does_the_same(self):
@@ -79,12 +81,12 @@ class Sim(unittest.TestCase):
             self.assertIn(alone[:alone.index(f"{name}: 1 runs")], after)
 
     def test_every_fault_comes(self):
-        for scenario, faults in (("chaos", FAULTS + FOREIGN_FAULTS), ("foreign", FOREIGN_FAULTS), ("clients", CLIENT_FAULTS + ["drop", "late", "delay"]),
+        for scenario, faults in (("chaos", FAULTS + FOREIGN_FAULTS), ("foreign", FOREIGN_FAULTS), ("still", STILL_FAULTS), ("clients", CLIENT_FAULTS + ["drop", "late", "delay"]),
                                  ("cm", CLIENT_FAULTS + CM_FAULTS + ["drop", "dup", "reorder", "corrupt"])):
             r = self.figures("--scenario", scenario, "--seeds", "1..200")
             for name in faults:
                 self.assertGreater(r["faults"][name], 0, (scenario, name))
-        self.assertEqual(list(r["faults"]), FAULTS + CLIENT_FAULTS + CM_FAULTS + FOREIGN_FAULTS)
+        self.assertEqual(list(r["faults"]), FAULTS + CLIENT_FAULTS + CM_FAULTS + FOREIGN_FAULTS + STILL_FAULTS)
 
     def test_a_fault_left_out_does_not_come(self):
         for name in FAULTS + FOREIGN_FAULTS:
@@ -94,7 +96,7 @@ class Sim(unittest.TestCase):
                          ",".join(FAULTS + FOREIGN_FAULTS))
         self.assertEqual(sum(r["faults"].values()), 0)
         self.assertEqual(r["frames_lost"], 0)
-        for scenario, faults in (("clients", CLIENT_FAULTS), ("cm", CLIENT_FAULTS + CM_FAULTS)):
+        for scenario, faults in (("still", STILL_FAULTS), ("clients", CLIENT_FAULTS), ("cm", CLIENT_FAULTS + CM_FAULTS)):
             for name in faults:
                 r = self.figures("--scenario", scenario, "--seeds", "1..30", "--without", name)
                 self.assertEqual(r["faults"][name], 0, (scenario, name))
