@@ -320,7 +320,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->flags = keep.flags & URN_QPF_SIG_ALL;
 	qp->db = keep.db;
 	qp->cookie = keep.cookie;
-	qp->client = keep.client;
+	qp->share = keep.share;
 	qp->send_cq = keep.send_cq;
 	qp->recv_cq = keep.recv_cq;
 	qp->srq = keep.srq;
