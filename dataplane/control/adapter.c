@@ -85,6 +85,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.ah_ctx = a,
 		.give_cqe = urn_shard_give_cqe,
 		.take_events = urn_shard_tell_events,
+		.ring_again = urn_shard_ring_again,
 		.give_ctx = s,
 	};
 

@@ -116,7 +116,7 @@ add_shard(struct urn_client *c, uint32_t vector)
 	}
 	cs->scan.db = (void *)(c->area.base + c->db_off[vector]);
 	cs->scan.top = UINT32_MAX;
-	cs->client = c;
+	cs->client = cs->share.client = c;
 	cs->shard = l.shard;
 	c->shard[vector] = cs;
 	urn_engine_call(l.shard->engine, link_shard, &l);

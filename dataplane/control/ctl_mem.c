@@ -30,6 +30,19 @@ urn_ctl_alloc_pd(struct urn_client *c, const struct urn_abi_req *req, struct urn
 	return 0;
 }
 
+struct forgotten {
+	struct urn_shard *shard;
+	uint32_t pd;
+};
+
+static void
+forget_pd(void *arg)
+{
+	struct forgotten *f = arg;
+
+	urn_memx_forget_pd(f->shard->memx, f->pd);
+}
+
 int
 urn_ctl_dealloc_pd(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -43,6 +56,12 @@ urn_ctl_dealloc_pd(struct urn_client *c, const struct urn_abi_req *req, struct u
 				    "%s: protection domain %u is in use: destroy its QPs, SRQs, "
 				    "address handles, regions and windows first",
 				    c->adapter->cfg.name, req->handle);
+	/* Before it can be given to another: the lock is held. */
+	for (uint32_t v = 0; v < c->adapter->vectors; v++) {
+		struct forgotten f = {.shard = urn_adapter_shard(c->adapter, v), .pd = req->handle};
+
+		urn_engine_call(f.shard->engine, forget_pd, &f);
+	}
 	c->adapter->pd_owner[req->handle] = NULL;
 	return 0;
 }

@@ -203,6 +203,7 @@ create(void *arg)
 	if (w->rc != 0)
 		return;
 	w->cfg.db = id;
+	w->cfg.share = &s->share;
 	w->rc = urn_qp_create(tp, &w->cfg, &w->q->qp);
 	if (w->rc != 0)
 		s->free_id[s->free_n++] = id;
@@ -245,7 +246,6 @@ urn_ctl_create_qp(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	w.cfg.sig_all = req->create_qp.sq_sig_all != 0;
 	w.cfg.pd = req->create_qp.pd;
 	w.cfg.cookie = req->create_qp.cookie;
-	w.cfg.client = c;
 	w.cfg.send_cq = &q->send_cq->cq;
 	w.cfg.recv_cq = &q->recv_cq->cq;
 	w.cfg.srq = q->srq ? &q->srq->srq : NULL;
@@ -316,7 +316,7 @@ owned(struct urn_client *c, uint32_t qpn)
 	struct urn_shard *s = engine < URN_ABI_MAX_ENGINES ? c->adapter->shard[engine] : NULL;
 	struct urn_qp *qp = s && qpn <= URN_QPN_MASK ? urn_tp_qp(s->tp, qpn) : NULL;
 
-	return qp && qp->client == c ? qp : NULL;
+	return qp && urn_qp_client(qp) == c ? qp : NULL;
 }
 
 bool

@@ -44,6 +44,7 @@ struct urn_client_shard {
 	struct urn_client_shard *hot_next, *hot_prev; /* of those looked at each turn */
 	uint32_t quiet;                /* turns since it last rang, while hot */
 	bool hot;                      /* looked at each turn */
+	struct urn_tp_share share;     /* what its QPs hold of the pools */
 	struct urn_late late;
 	struct urn_client_shard *late_next, *late_prev; /* in the round of those with late events; NULL: it has none */
 };
@@ -177,6 +178,9 @@ void urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c);
 void urn_client_shard_heard(struct urn_client_shard *c);
 /* Take doorbells that were rung. returns: how many */
 unsigned int urn_shard_doorbells(struct urn_shard *s);
+
+/* Have a QP looked at again when its client's turn comes; struct urn_tp_config.ring_again. */
+void urn_shard_ring_again(void *ctx, const struct urn_qp *qp);
 
 /* Give a completion to the owner of its queue; struct urn_tp_config.give_cqe. (exchange.c) */
 void urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x);

@@ -27,7 +27,6 @@
 
 enum {
 	URN_LANE_SLOTS = 512, /* power of two */
-	URN_LANE_PDS = 16,    /* protection domains whose gate a lane closes */
 };
 
 struct urn_lane_wait; /* an operation that found no slot */
@@ -46,8 +45,7 @@ struct urn_lane {
 	bool flush;			   /* in its list of those whose worker is to be told */
 	struct urn_lane_wait *first, *last;
 	struct urn_lane *next_active, *next_flush;
-	uint32_t pd[URN_LANE_PDS]; /* domains that it closed the gate of */
-	uint32_t pds;
+	uint32_t closed; /* first of the domains that it closed the gate of (urn_lanes.shut); 0: none */
 
 	_Atomic uint32_t sent URN_ABI_ALIGNED(64); /* engine: slots the worker may take */
 	_Atomic int cpu;			   /* engine: the core it put them from */
@@ -119,6 +117,12 @@ uint32_t urn_direct_read(struct urn_direct *d, struct urn_lane *l, uint32_t at, 
 
 /* ---- lane.c: all lanes of one executor */
 
+/* A domain whose gate is closed. */
+struct urn_lane_shut {
+	struct urn_lane *by; /* NULL: it is open */
+	uint32_t next;	     /* domain that the lane closed the gate of before; 0: none */
+};
+
 struct urn_lanes {
 	const void *owner; /* the executor */
 	struct urn_lane *active, *to_flush;
@@ -127,12 +131,15 @@ struct urn_lanes {
 	struct urn_lane_wait *free;    /* pool of what waits without a slot */
 	struct urn_lane_block *blocks; /* owner of it */
 	struct urn_memx_gate gate;
+	struct urn_lane_shut *shut; /* by domain; owner */
 };
 
 /* returns 0 or ENOMEM */
 int urn_lanes_init(struct urn_lanes *ls, const void *owner, const struct urn_memx_config *cfg);
 /* Nothing is under way. */
 void urn_lanes_fini(struct urn_lanes *ls);
+/* A domain goes, on which nothing is under way: the next of its number is another's. */
+void urn_lanes_forget_pd(struct urn_lanes *ls, uint32_t pd);
 /* Hand an operation over. returns: PENDING; FAILED: no memory */
 uint8_t urn_lanes_put(struct urn_lanes *ls, const struct urn_memop *op);
 /* Tell the workers of what was put since the last time. */

@@ -34,7 +34,8 @@ urn_lanes_init(struct urn_lanes *ls, const void *owner, const struct urn_memx_co
 	/* Half of what closes the gate of a lane, so that there is room for what comes in. */
 	ls->gate.few = ls->limit / 8 < FEW_MAX ? ls->limit / 8 + !(ls->limit / 8) : FEW_MAX;
 	ls->gate.pd = calloc(cfg->max_pds + 1u, sizeof(*ls->gate.pd));
-	return ls->gate.pd ? 0 : ENOMEM;
+	ls->shut = calloc(cfg->max_pds + 1u, sizeof(*ls->shut));
+	return ls->gate.pd && ls->shut ? 0 : ENOMEM;
 }
 
 void
@@ -47,6 +48,7 @@ urn_lanes_fini(struct urn_lanes *ls)
 		free(b);
 	}
 	free(ls->gate.pd);
+	free(ls->shut);
 }
 
 /* ---- lanes */
@@ -98,20 +100,40 @@ lane_limit(const struct urn_lanes *ls)
 static void
 gate_close(struct urn_lanes *ls, struct urn_lane *l, uint32_t pd)
 {
-	if (pd > ls->gate.pds || ls->gate.pd[pd] || l->pds == URN_LANE_PDS)
+	if (pd > ls->gate.pds || ls->gate.pd[pd])
 		return;
 	ls->gate.pd[pd] = 1;
 	ls->gate.closed++;
-	l->pd[l->pds++] = pd;
+	ls->shut[pd] = (struct urn_lane_shut){.by = l, .next = l->closed};
+	l->closed = pd;
 }
 
 static void
 gate_open(struct urn_lanes *ls, struct urn_lane *l)
 {
-	while (l->pds) {
-		ls->gate.pd[l->pd[--l->pds]] = 0;
+	while (l->closed) {
+		uint32_t pd = l->closed;
+
+		l->closed = ls->shut[pd].next;
+		ls->shut[pd].by = NULL;
+		ls->gate.pd[pd] = 0;
 		ls->gate.closed--;
 	}
+}
+
+void
+urn_lanes_forget_pd(struct urn_lanes *ls, uint32_t pd)
+{
+	uint32_t *at;
+
+	if (pd > ls->gate.pds || !ls->gate.pd[pd])
+		return;
+	for (at = &ls->shut[pd].by->closed; *at != pd; at = &ls->shut[*at].next)
+		;
+	*at = ls->shut[pd].next;
+	ls->shut[pd].by = NULL;
+	ls->gate.pd[pd] = 0;
+	ls->gate.closed--;
 }
 
 /* ---- what finds no slot */
@@ -231,7 +253,7 @@ lane_take(struct urn_lanes *ls, struct urn_lane *l, struct urn_memop *ops, unsig
 		w->next = ls->free;
 		ls->free = w;
 	}
-	if (unlikely(l->pds) && lane_under_way(l) <= lane_limit(ls) / 2)
+	if (unlikely(l->closed) && lane_under_way(l) <= lane_limit(ls) / 2)
 		gate_open(ls, l);
 	return n;
 }

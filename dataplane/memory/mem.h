@@ -220,6 +220,8 @@ void urn_memx_destroy(struct urn_memx *x);
 unsigned int urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n);
 /* Take up to max answers of PENDING operations. returns: how many */
 unsigned int urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max);
+/* A protection domain goes, on which nothing is under way: its gate is open from here. */
+void urn_memx_forget_pd(struct urn_memx *x, uint32_t pd);
 /* Operations under way, of any region (NULL) or of one. */
 unsigned int urn_memx_holds(const struct urn_memx *x, const struct urn_region *region);
 /* Does a worker that has something to do for it run on the caller's core? */

@@ -333,6 +333,12 @@ urn_memx_gate(const struct urn_memx *x)
 	return &x->lanes.gate;
 }
 
+void
+urn_memx_forget_pd(struct urn_memx *x, uint32_t pd)
+{
+	urn_lanes_forget_pd(&x->lanes, pd);
+}
+
 unsigned int
 urn_memx_holds(const struct urn_memx *x, const struct urn_region *region)
 {

@@ -20,7 +20,7 @@ urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie,
 void
 urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type)
 {
-	urn_tp_event(tp, type, qp->qpn, qp->cookie, qp->client);
+	urn_tp_event(tp, type, qp->qpn, qp->cookie, urn_qp_client(qp));
 }
 
 static __attribute__((noinline)) void
@@ -156,7 +156,7 @@ urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad, uint64_t *wr_i
 	*bad = false;
 	if (!urn_rq_ready(rq))
 		return NULL;
-	r = qp->srq && urn_rq_taken_full(&qp->rq) ? NULL : urn_recv_get(tp);
+	r = qp->srq && urn_rq_taken_full(&qp->rq) ? NULL : urn_recv_get(tp, qp);
 	if (unlikely(!r)) {
 		URN_COUNT(tp, NO_WORK);
 		return NULL;
@@ -169,7 +169,7 @@ urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad, uint64_t *wr_i
 		check_limit(tp, qp->srq);
 	if (unlikely(!ok)) {
 		URN_COUNT(tp, BAD_WQE);
-		urn_recv_put(tp, r);
+		urn_recv_put(tp, qp, r);
 		*bad = true;
 		return NULL;
 	}

@@ -48,12 +48,15 @@ copy_head(struct urn_work *w, const struct urn_abi_swqe *slot)
 }
 
 static struct urn_work_ext *
-ext_get(struct urn_tp *tp)
+ext_get(struct urn_tp *tp, const struct urn_qp *qp)
 {
 	struct urn_work_ext *x = tp->ext_free;
 
-	if (x)
-		tp->ext_free = x->next;
+	if (!urn_pool_has(tp->left.ext, qp->share->ext))
+		return NULL;
+	tp->ext_free = x->next;
+	tp->left.ext--;
+	qp->share->ext++;
 	return x;
 }
 
@@ -81,7 +84,7 @@ copy_much(struct urn_tp *tp, const struct urn_qp *qp, struct urn_work *w, const 
 		return true;
 	}
 	if (bytes > URN_WORK_INLINE) {
-		w->ext = ext_get(tp);
+		w->ext = ext_get(tp, qp);
 		if (!w->ext)
 			return false;
 	}
@@ -194,18 +197,20 @@ urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp)
 
 	if (urn_sq_ready(&qp->sq) == 0)
 		return NULL;
-	w = tp->work_free;
-	if (unlikely(!w)) {
+	if (unlikely(!urn_work_room(tp, qp))) {
 		URN_COUNT(tp, NO_WORK);
 		return NULL;
 	}
+	w = tp->work_free;
 	tp->work_free = w->next;
+	tp->left.work--;
+	qp->share->work++;
 	slot = urn_sq_slot(&qp->sq);
 	copy_head(w, slot);
 	if (qp->flags & URN_QPF_SIG_ALL)
 		w->flags |= URN_WRF_SIGNALED;
 	if (!(w->kind & URN_WK_LOCAL) && unlikely(!copy_body(tp, qp, w, slot))) {
-		urn_work_put(tp, w);
+		urn_work_put(tp, qp, w);
 		URN_COUNT(tp, NO_WORK);
 		return NULL;
 	}

@@ -45,32 +45,59 @@ enum urn_req_bit {
 
 /* ---- pools (tp.c) */
 
+/*
+ * May one more be taken from a pool by whose client holds `held` of it? left: entries
+ * in the pool. With that a client gets 8 of 9 entries at most when it is alone, and n
+ * that take what they can leave one part of 8 n + 1.
+ */
+static inline bool
+urn_pool_has(uint32_t left, uint32_t held)
+{
+	return likely(left > held / 8);
+}
+
 static inline struct urn_recv *
-urn_recv_get(struct urn_tp *tp)
+urn_recv_get(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct urn_recv *r = tp->recv_free;
 
-	if (likely(r != NULL))
-		tp->recv_free = r->next;
+	if (unlikely(!urn_pool_has(tp->left.recv, qp->share->recv)))
+		return NULL;
+	tp->recv_free = r->next;
+	tp->left.recv--;
+	qp->share->recv++;
 	return r;
 }
 
 static inline void
-urn_recv_put(struct urn_tp *tp, struct urn_recv *r)
+urn_recv_put(struct urn_tp *tp, struct urn_qp *qp, struct urn_recv *r)
 {
 	r->next = tp->recv_free;
 	tp->recv_free = r;
+	tp->left.recv++;
+	qp->share->recv--;
+}
+
+/* Is there room for one more request of the QP's? */
+static inline bool
+urn_work_room(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return urn_pool_has(tp->left.work, qp->share->work);
 }
 
 static inline void
-urn_work_put(struct urn_tp *tp, struct urn_work *w)
+urn_work_put(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
 	if (w->ext) {
 		w->ext->next = tp->ext_free;
 		tp->ext_free = w->ext;
+		tp->left.ext++;
+		qp->share->ext--;
 	}
 	w->next = tp->work_free;
 	tp->work_free = w;
+	tp->left.work++;
+	qp->share->work--;
 }
 
 /* Get raw packet buffers from the pool. returns false when it is empty (counted) */
@@ -145,6 +172,19 @@ static inline bool
 urn_tp_gated(const struct urn_tp *tp, const struct urn_qp *qp)
 {
 	return unlikely(tp->gate->closed) && qp->pd <= tp->gate->pds && tp->gate->pd[qp->pd];
+}
+
+/*
+ * The QP has something to do that finds no room now: it is to be looked at again, among a
+ * few others of its client. returns: it stays in the schedule for that
+ */
+static inline bool
+urn_tp_again(struct urn_tp *tp, const struct urn_qp *qp)
+{
+	if (!tp->cfg.ring_again)
+		return true;
+	tp->cfg.ring_again(tp->cfg.give_ctx, qp);
+	return false;
 }
 
 /* ---- memory operations, and frames to send (burst.c) */

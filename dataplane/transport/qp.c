@@ -109,7 +109,7 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 	qp->pd = cfg->pd;
 	qp->db = cfg->db;
 	qp->cookie = cfg->cookie;
-	qp->client = cfg->client;
+	qp->share = cfg->share ? cfg->share : &tp->nobodys;
 	qp->send_cq = cfg->send_cq;
 	qp->recv_cq = cfg->recv_cq;
 	qp->srq = cfg->srq;
@@ -156,13 +156,13 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 	urn_repair_end(tp, qp);
 	urn_peer_untime(tp, qp);
 	if (qp->recv)
-		urn_recv_put(tp, qp->recv);
+		urn_recv_put(tp, qp, qp->recv);
 	qp->recv = NULL;
 	while (qp->w_head) {
 		struct urn_work *w = qp->w_head;
 
 		qp->w_head = w->next;
-		urn_work_put(tp, w);
+		urn_work_put(tp, qp, w);
 	}
 	qp->w_tail = qp->w_cur = qp->w_fetch = NULL;
 }
@@ -252,7 +252,7 @@ flush_receives(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		urn_qp_recv_done(tp, qp, qp->recv->wr_id,
 				 bad ? URN_WC_LOC_PROT_ERR : URN_WC_WR_FLUSH_ERR,
 				 bad ? URN_VE_MEMORY : 0, 0, URN_WCO_RECV, 0, 0, 0, false);
-		urn_recv_put(tp, qp->recv);
+		urn_recv_put(tp, qp, qp->recv);
 		qp->recv = NULL;
 		n++;
 	}
@@ -263,14 +263,11 @@ flush_receives(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		return n;
 	}
 	while (n < budget && urn_rq_ready(&qp->rq)) {
-		struct urn_recv *r = urn_recv_get(tp);
+		struct urn_recv r;
 
-		if (!r)
-			return budget; /* try again */
-		urn_rq_take(&qp->rq, r, 0, &qp->rq);
-		urn_qp_recv_done(tp, qp, r->wr_id, URN_WC_WR_FLUSH_ERR, 0, 0, URN_WCO_RECV, 0, 0, 0,
+		urn_rq_take(&qp->rq, &r, 0, &qp->rq);
+		urn_qp_recv_done(tp, qp, r.wr_id, URN_WC_WR_FLUSH_ERR, 0, 0, URN_WCO_RECV, 0, 0, 0,
 				 false);
-		urn_recv_put(tp, r);
 		n++;
 	}
 	return n;

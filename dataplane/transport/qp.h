@@ -74,6 +74,16 @@ _Static_assert(sizeof(struct urn_rec) == 32, "record of a READ or atomic");
 
 enum urn_rec_kind { URN_REC_NONE, URN_REC_READ, URN_REC_ATOMIC };
 
+/*
+ * What the QPs of a client hold of an engine's pools. The pools are everybody's, and what
+ * waits for a peer that says nothing may wait for ever: so the less is left the less may
+ * one client hold, and there is always something left for others (internal.h).
+ */
+struct urn_tp_share {
+	void *client;             /* control: whose it is; NULL: nobody's */
+	uint32_t work, ext, recv; /* entries; the engine's */
+};
+
 struct urn_qp {
 	/* ---- every packet */
 	uint32_t qpn;
@@ -115,6 +125,7 @@ struct urn_qp {
 
 	/* ---- requester */
 	struct urn_sq sq;
+	struct urn_tp_share *share; /* who made it, and what that client holds of the pools */
 	struct urn_work *w_head, *w_tail; /* work under way, oldest first */
 	struct urn_work *w_cur;   /* next to send from; NULL: fetch more */
 	struct urn_work *w_fetch; /* oldest READ or atomic whose response is not whole; NULL: none sent */
@@ -154,7 +165,6 @@ struct urn_qp {
 	uint64_t cookie;          /* the client's, for events */
 	uint32_t rq_psn, sq_psn;  /* as configured */
 	struct urn_abi_av av;
-	void *client;             /* control: who made it */
 };
 
 _Static_assert(sizeof(struct urn_qp) <= 448, "an idle QP stays under 512 bytes, all told");
@@ -164,6 +174,18 @@ static inline uint32_t
 urn_rec_npsn(const struct urn_qp *qp, const struct urn_rec *rec)
 {
 	return rec->length ? (rec->length + qp->mtu - 1u) >> qp->mtu_shift : 1;
+}
+
+/*
+ * Control: who made it; NULL: nobody. For those too who look at a QP that its engine is at,
+ * which puts it back to what a new one is.
+ */
+static inline void *
+urn_qp_client(const struct urn_qp *qp)
+{
+	const struct urn_tp_share *s = __atomic_load_n(&qp->share, __ATOMIC_RELAXED);
+
+	return s ? s->client : NULL;
 }
 
 /* Fetch what every packet and every request looks at. */

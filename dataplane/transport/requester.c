@@ -63,7 +63,7 @@ urn_req_flush_one(struct urn_tp *tp, struct urn_qp *qp, uint8_t status)
 		complete(tp, qp, w, 1, status, 0);
 	else
 		urn_tp_retire_quietly(tp, qp, 1);
-	urn_work_put(tp, w);
+	urn_work_put(tp, qp, w);
 }
 
 void
@@ -76,7 +76,7 @@ urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t s
 	if (qp->w_head)
 		pop(qp);
 	complete(tp, qp, w, 1, status, vendor_err);
-	urn_work_put(tp, w);
+	urn_work_put(tp, qp, w);
 	if (qp->type == URN_QPT_UD)
 		urn_qp_sqe(tp, qp);
 	else
@@ -108,7 +108,7 @@ urn_req_retire(struct urn_tp *tp, struct urn_qp *qp)
 		}
 		if (urn_work_is_fetch(w))
 			qp->fetch_out--;
-		urn_work_put(tp, w);
+		urn_work_put(tp, qp, w);
 	}
 	if (n)
 		urn_tp_retire_quietly(tp, qp, n);
@@ -204,7 +204,7 @@ wants_ack(const struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, 
 	if (!last)
 		return false;
 	/* The last packet for now: none is posted, or there is no room to fetch one. */
-	return unlikely(qp->state != URN_QPS_RTS || !tp->work_free) ||
+	return unlikely(qp->state != URN_QPS_RTS || !urn_work_room(tp, qp)) ||
 	       (!w->next && urn_sq_ready(&qp->sq) == 0);
 }
 
@@ -556,8 +556,8 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		if (!w) {
 			if (qp->state != URN_QPS_RTS || !(w = urn_req_fetch(tp, qp))) {
 				/* No work, or no room for it: in that case try again. */
-				more = qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq);
-				starved = more;
+				starved = qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq);
+				more = starved && urn_tp_again(tp, qp);
 				break;
 			}
 			qp->w_cur = w;

@@ -115,7 +115,7 @@ spoil_recv(struct urn_tp *tp, struct urn_qp *qp)
 {
 	uint64_t wr_id = qp->recv->wr_id;
 
-	urn_recv_put(tp, qp->recv);
+	urn_recv_put(tp, qp, qp->recv);
 	qp->recv = NULL;
 	qp->msg = URN_MSG_NONE;
 	return wr_id;
@@ -168,7 +168,7 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	p->bits = 0;
 	if (p->op->flags & URN_OPF_LAST) {
 		message_ends(qp, m, qp->recv->wr_id, true);
-		urn_recv_put(tp, qp->recv);
+		urn_recv_put(tp, qp, qp->recv);
 		qp->recv = NULL;
 	}
 	accepted(tp, qp, m, URN_ACT_REQUEST, 1);
@@ -254,7 +254,7 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			return;
 		}
 		if (r)
-			urn_recv_put(tp, r); /* only its number is needed */
+			urn_recv_put(tp, qp, r); /* only its number is needed */
 		qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
 	}
 	if (bad) {

@@ -21,8 +21,6 @@ urn_qp_state_name(unsigned int state)
 	return state < URN_QP_STATES ? state_names[state] : "?";
 }
 
-enum { FLUSH_BURST = 64 }; /* requests flushed at a time */
-
 struct move {
 	bool valid;
 	uint32_t need, may; /* attributes, besides STATE and CUR_STATE */
@@ -320,7 +318,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->flags = keep.flags & URN_QPF_SIG_ALL;
 	qp->db = keep.db;
 	qp->cookie = keep.cookie;
-	qp->client = keep.client;
+	qp->share = keep.share;
 	qp->send_cq = keep.send_cq;
 	qp->recv_cq = keep.recv_cq;
 	qp->srq = keep.srq;
@@ -364,6 +362,15 @@ enter(struct urn_tp *tp, struct urn_qp *qp, uint8_t to)
 	}
 }
 
+/* What was posted up to now, and not what its program posts while that is being flushed. */
+static void
+flush_before(struct urn_tp *tp, struct urn_qp *qp)
+{
+	uint32_t n = qp->sq.fetched - qp->sq.retired + urn_sq_ready(&qp->sq);
+
+	(void)urn_qp_flush(tp, qp, n);
+}
+
 int
 urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr *a,
 	      char *why, size_t len)
@@ -384,8 +391,7 @@ urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct 
 		/* What was posted before this is flushed, not sent (IBTA 10.3.1.6). */
 		if (!urn_qp_quiet(qp))
 			return EAGAIN;
-		while (urn_qp_flush(tp, qp, FLUSH_BURST))
-			;
+		flush_before(tp, qp);
 	}
 	if (set_attributes(tp, qp, mask, a) != 0) {
 		snprintf(why, len, "QP 0x%x: no memory for the record of READs", qp->qpn);

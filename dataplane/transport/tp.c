@@ -31,8 +31,11 @@ make_pools(struct urn_tp *tp)
 		x[i].next = tp->ext_free;
 		tp->ext_free = &x[i];
 	}
-	for (uint32_t i = nrecv; i-- > 0;)
-		urn_recv_put(tp, &r[i]);
+	for (uint32_t i = nrecv; i-- > 0;) {
+		r[i].next = tp->recv_free;
+		tp->recv_free = &r[i];
+	}
+	tp->left = (struct urn_tp_share){.work = n, .ext = next, .recv = nrecv};
 	return 0;
 }
 
@@ -239,13 +242,13 @@ urn_tp_turn(struct urn_tp *tp, uint64_t now)
 void
 urn_tp_doorbell(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (likely(qp->state >= URN_QPS_RTS))
+	if (likely(qp->state >= URN_QPS_RTR)) /* which has something to answer, perhaps */
 		urn_tp_sched(tp, qp);
 }
 
 /*
  * The same for a QP whose program has too much under way on foreign memory:
- * acknowledgements only. It looks again each turn until the gate opens.
+ * acknowledgements only. It looks again and again until the gate opens.
  */
 static __attribute__((noinline)) bool
 serve_gated(struct urn_tp *tp, struct urn_qp *qp)
@@ -258,7 +261,7 @@ serve_gated(struct urn_tp *tp, struct urn_qp *qp)
 
 	if (qp->type != URN_QPT_UD && !data && urn_resp_owes(qp))
 		more |= urn_resp_tx(tp, qp, 1);
-	return more;
+	return more && urn_tp_again(tp, qp);
 }
 
 /*

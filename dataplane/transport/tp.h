@@ -138,7 +138,13 @@ struct urn_tp_config {
 	void (*give_cqe)(void *ctx, const struct urn_tp_xcqe *x);
 	/* Take all of event[] away, for there is no room for another; NULL: it is lost. */
 	void (*take_events)(void *ctx);
-	void *give_ctx;                /* of both */
+	/*
+	 * Ring the doorbell of a QP that has something to do and finds no room for it, in the
+	 * pools or its program's memory: so that it is looked at again with a few others of its
+	 * client's, however many there are. NULL: it stays in the schedule, each turn.
+	 */
+	void (*ring_again)(void *ctx, const struct urn_qp *qp);
+	void *give_ctx;                /* of all three */
 };
 
 struct urn_tp {
@@ -175,6 +181,8 @@ struct urn_tp {
 	struct urn_work *work_free;
 	struct urn_work_ext *ext_free;
 	struct urn_recv *recv_free;
+	struct urn_tp_share left;      /* how many are left in them */
+	struct urn_tp_share nobodys;   /* of QPs without a client */
 	void *work_mem, *ext_mem, *recv_mem; /* owner of what the lists hold */
 	uint32_t kept;                 /* packets kept ahead of their turn now */
 
@@ -269,7 +277,7 @@ struct urn_qp_config {
 	uint32_t pd;
 	uint32_t db;
 	uint64_t cookie;
-	void *client;
+	struct urn_tp_share *share; /* the client's, of this engine; NULL: it is nobody's */
 	struct urn_cq *send_cq, *recv_cq;
 	struct urn_srq *srq;
 	struct urn_sq sq;      /* laid out in the client's area */

@@ -148,7 +148,8 @@ urn_ud_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			return true;
 		if (!w) {
 			if (qp->state != URN_QPS_RTS || !(w = urn_req_fetch(tp, qp)))
-				return qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq);
+				return qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq) &&
+				       urn_tp_again(tp, qp);
 			qp->w_cur = w;
 		}
 		if (w->state == URN_WORK_QUEUED && qp->state != URN_QPS_RTS)
@@ -226,7 +227,7 @@ urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		}
 	}
 	if (r)
-		urn_recv_put(tp, r);
+		urn_recv_put(tp, qp, r);
 	urn_tp_hold(tp, m, qp, URN_ACT_UD_RECV);
 }
 

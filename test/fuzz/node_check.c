@@ -399,6 +399,8 @@ node_check_end(struct node *n)
 		repairs++;
 	fuzz_check(repairs == n->tp->cfg.repairs);
 	fuzz_check(work == n->tp->cfg.work && ext == extra && recv == extra);
+	fuzz_check(n->tp->left.work == work && n->tp->left.ext == ext && n->tp->left.recv == recv);
+	fuzz_check(!n->tp->nobodys.work && !n->tp->nobodys.ext && !n->tp->nobodys.recv);
 }
 
 /* ---- frames that it sends */

@@ -147,32 +147,30 @@ handles(void **state)
 static void
 no_place(void **state)
 {
-	struct urn_work_ext *ext;
-	struct urn_recv *recv;
+	struct urn_tp_share left;
 	struct probe p;
 
 	(void)state;
 	probe_open(&p, NULL);
-	ext = p.tp->ext_free;
-	p.tp->ext_free = NULL;
+	left = p.tp->left;
+	p.tp->left.ext = 0;
 	prepare(&p, URN_WR_RDMA_WRITE, 3, 8);
 	probe_ring(&p);
 	for (int i = 0; i < 10; i++)
 		probe_turn(&p, 0);
 	assert_int_equal(p.seen_n, 0);
 	assert_true(p.tp->c.v[URN_C_NO_WORK] > 0);
-	p.tp->ext_free = ext;
+	p.tp->left.ext = left.ext;
 	probe_ring(&p);
 	assert_int_equal(expect_frame(&p, WRITE_ONLY, SQ(0))->length, 24);
 	probe_ack(&p, SQ(0), SYN_ACK, 1);
 	expect_sent(&p, 9, SUCCESS);
 
 	probe_recv(&p, 0, 64, 4);
-	recv = p.tp->recv_free;
-	p.tp->recv_free = NULL;
+	p.tp->left.recv = 0;
 	probe_send(&p, SEND_ONLY, RQ(0), 40, 1);
 	expect_aeth(&p, RQ(0), SYN_RNR, 0);
-	p.tp->recv_free = recv;
+	p.tp->left.recv = left.recv;
 	probe_send(&p, SEND_ONLY, RQ(0), 40, 1);
 	expect_recv(&p, 4, SUCCESS);
 	probe_close(&p);

@@ -396,6 +396,46 @@ forgets(void **state)
 	probe_close(&p);
 }
 
+enum { POSTED = 3, FOR_EVER = 100000 };
+
+/* A program that posts again whatever comes to its end, as another thread of it may. */
+static void
+post_again(void *ctx, const struct urn_tp_xcqe *x)
+{
+	struct probe *p = ctx;
+
+	p->scq_seen++;
+	assert_int_equal(x->cqe.status, URN_WC_WR_FLUSH_ERR);
+	assert_true(p->scq_seen < FOR_EVER);
+	atomic_fetch_add(&p->q[p->cur].sq->prod, 1);
+}
+
+/* From SQE to RTS what was posted before is flushed, however fast its program posts. */
+static void
+flush_ends(void **state)
+{
+	struct urn_abi_qp_attr a;
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.type = URN_QPT_UD});
+	stand(&p, SQE);
+	for (uint32_t i = 0; i < POSTED; i++)
+		probe_prepare(&p, URN_WR_SEND, 0, 0, 8, 0, i);
+	p.tp->cfg.give_cqe = post_again;
+	p.tp->cfg.give_ctx = &p;
+	p.scq.engine = 1;
+	p.scq_seen = 0;
+	probe_attributes(&p, &a);
+	a.state = RTS;
+	assert_int_equal(probe_modify(&p, URN_QPM_STATE, &a), 0);
+	assert_int_equal(p.scq_seen, POSTED);
+	assert_int_equal(p.qp->state, RTS);
+	p.scq.engine = 0;
+	p.scq_seen = p.scq.prod;
+	probe_close(&p);
+}
+
 int
 main(void)
 {
@@ -403,7 +443,7 @@ main(void)
 		cmocka_unit_test(moves),	 cmocka_unit_test(values),
 		cmocka_unit_test(drain),	 cmocka_unit_test(drain_at_once_or_late),
 		cmocka_unit_test(change_in_sqd), cmocka_unit_test(established),
-		cmocka_unit_test(forgets),
+		cmocka_unit_test(forgets),	 cmocka_unit_test(flush_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,10 @@ sim_node_check_pools(struct sim_node *n, bool noise)
 		sim_fail(n->s, "node %u: an extension of work was not given back", n->id);
 	if (length(tp->recv_free, offsetof(struct urn_recv, next)) != others)
 		sim_fail(n->s, "node %u: a receive was not given back", n->id);
+	if (tp->left.work != work || tp->left.ext != others || tp->left.recv != others)
+		sim_fail(n->s, "node %u: the pools are not what they are counted", n->id);
+	if (tp->nobodys.work || tp->nobodys.ext || tp->nobodys.recv)
+		sim_fail(n->s, "node %u: nobody's share of the pools was not given back", n->id);
 	for (uint32_t i = tp->repair_free; i; i = tp->repair[i].next)
 		repairs_n++;
 	if (repairs_n != (tp->cfg.repairs ? tp->cfg.repairs : URN_REPAIRS))

@@ -218,7 +218,7 @@ sim_host_modify(struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr *
 
 	req.modify_qp.mask = mask;
 	req.modify_qp.attr = *a;
-	urn_ctl_call(qp->client, &req, &rep);
+	urn_ctl_call(urn_qp_client(qp), &req, &rep);
 	snprintf(why, len, "%s", rep.why);
 	return rep.err;
 }
@@ -422,7 +422,7 @@ left_behind(const struct sim_host *h, const struct urn_client *c)
 			return "an address handle";
 	for (uint32_t i = 0; i < tp->qp_chunks; i++)
 		for (uint32_t k = 0; tp->qp[i] && k < URN_TP_QP_CHUNK; k++)
-			if (tp->qp[i][k] && tp->qp[i][k]->client == c)
+			if (tp->qp[i][k] && urn_qp_client(tp->qp[i][k]) == c)
 				return "a queue pair";
 	for (const struct urn_cq *q = tp->touched; q; q = q->next)
 		if (q->client == c)

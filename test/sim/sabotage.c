@@ -52,6 +52,7 @@ spoil_node(struct sim *s, struct sim_node *n)
 		break;
 	case SIM_BREAK_WORK:
 		n->tp->work_free = n->tp->work_free->next;
+		n->tp->left.work--;
 		break;
 	case SIM_BREAK_STALL:
 		n->asleep_until = UINT64_MAX;

@@ -12,6 +12,7 @@
 #include "rig.h"
 
 #include "control/adapter.h"
+#include "engine/engine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -197,6 +198,164 @@ stalled(void **state)
 	rig_close(&r);
 }
 
+/* ---- many protection domains */
+
+enum {
+	DOMAINS = 64,
+	MOST = 1024,  /* operations: half of the packets there are for one port */
+	A_BURST = 32, /* doorbells */
+};
+
+/* Of the slow client: each domain with a QP of its own, and all of its memory. */
+struct domains {
+	struct ibv_pd *pd[DOMAINS];
+	struct ibv_mr *mr[DOMAINS];
+	struct ibv_qp *far[DOMAINS], *qp[DOMAINS]; /* at node 0, and its own */
+};
+
+static void
+make_domains(struct rig *r, struct slow *s, struct domains *d)
+{
+	struct rig_end mine = r->end[1];
+
+	s->ctx = rig_attach(r, 1);
+	s->cq = ibv_create_cq(s->ctx, 4 * DOMAINS, NULL, NULL, 0);
+	for (uint32_t i = 0; i < DOMAINS; i++) {
+		struct rig_qp o = {.timeout = -1};
+
+		d->pd[i] = ibv_alloc_pd(s->ctx);
+		d->mr[i] = ibv_reg_mr(d->pd[i], s->bytes, SLOW, RIGHTS);
+		assert_non_null(d->mr[i]);
+		d->far[i] = rig_make_qp(r, 0, &o);
+		r->end[1].cq = s->cq;
+		o.pd = d->pd[i];
+		d->qp[i] = rig_make_qp(r, 1, &o);
+		r->end[1] = mine;
+		rig_connect(r, 0, d->far[i], 100, d->qp[i]->qp_num, 200, &o);
+		rig_connect(r, 1, d->qp[i], 200, d->far[i]->qp_num, 100, &o);
+	}
+}
+
+static void
+drop_domains(struct slow *s, const struct domains *d)
+{
+	for (uint32_t i = 0; i < DOMAINS; i++) {
+		assert_int_equal(ibv_destroy_qp(d->far[i]), 0);
+		assert_int_equal(ibv_destroy_qp(d->qp[i]), 0);
+		assert_int_equal(ibv_dereg_mr(d->mr[i]), 0);
+		assert_int_equal(ibv_dealloc_pd(d->pd[i]), 0);
+	}
+	assert_int_equal(ibv_destroy_cq(s->cq), 0);
+	assert_int_equal(ibv_close_device(s->ctx), 0);
+	close(s->uffd);
+	munmap(s->bytes, SLOW);
+}
+
+/* A WRITE of `len` bytes between the slow client's memory and node 0's, either way. */
+static void
+write_by(struct rig *r, struct slow *s, const struct domains *d, uint32_t i, bool out, uint32_t len)
+{
+	struct ibv_sge far = {(uintptr_t)r->end[0].buf, len, r->end[0].mr->lkey};
+	struct ibv_sge slow = {(uintptr_t)s->bytes, len, d->mr[i]->lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+				 .sg_list = out ? &slow : &far, .num_sge = 1};
+
+	wr.wr.rdma.remote_addr = out ? far.addr : slow.addr;
+	wr.wr.rdma.rkey = out ? r->end[0].mr->rkey : d->mr[i]->rkey;
+	rig_send_on(out ? d->qp[i] : d->far[i], &wr);
+}
+
+/* QPs that node 1 looks at each turn. */
+static uint32_t
+scheduled(const struct rig *r)
+{
+	uint32_t n = 0;
+
+	for (uint32_t e = 0; e < r->engines; e++) {
+		const struct urn_shard *s = r->dp->adapter[1]->shard[e];
+
+		for (const struct urn_qp *qp = s ? s->tp->sched_head : NULL; qp; qp = qp->sched_next)
+			n++;
+	}
+	return n;
+}
+
+/* What waits for the memory of node 1's clients. */
+static uint32_t
+under_way(const struct rig *r)
+{
+	uint32_t n = 0;
+
+	for (uint32_t e = 0; e < r->engines; e++)
+		if (r->dp->adapter[1]->shard[e])
+			n += urn_memx_holds(r->dp->adapter[1]->shard[e]->memx, NULL);
+	return n;
+}
+
+/*
+ * However many domains and QPs the slow client has, no more of its waits than a few
+ * bursts above its limit, and others have to do with a few of its QPs a turn.
+ */
+static void
+in_domains(void **state)
+{
+	struct domains d;
+	struct slow s = {0};
+	struct rig r;
+
+	(void)state;
+	if (!stalling(&s))
+		skip();
+	rig_open(&r, &(struct rig_config){.foreign = true}, &(struct rig_qp){.timeout = 18});
+	make_domains(&r, &s, &d);
+	rig_fill(r.end[0].buf, SLOW, 1);
+	for (uint32_t i = 0; i < DOMAINS; i++)
+		write_by(&r, &s, &d, i, false, SLOW);
+	rig_turns(&r, 20000);
+	for (uint32_t i = 0; i < DOMAINS; i++)
+		write_by(&r, &s, &d, i, true, 64);
+	rig_turns(&r, 1000);
+	assert_in_range(under_way(&r), 1, MOST);
+	assert_in_range(scheduled(&r), 0, A_BURST);
+	others_go_on(&r);
+	supply(&s);
+	for (uint32_t i = 0; i < DOMAINS; i++)
+		rig_expect(&r, 0, IBV_WC_SUCCESS);
+	drop_domains(&s, &d);
+	rig_close(&r);
+}
+
+static uint32_t forgotten; /* domains, by executors */
+
+void __real_urn_memx_forget_pd(struct urn_memx *x, uint32_t pd);
+void __wrap_urn_memx_forget_pd(struct urn_memx *x, uint32_t pd);
+
+void
+__wrap_urn_memx_forget_pd(struct urn_memx *x, uint32_t pd)
+{
+	__real_urn_memx_forget_pd(x, pd);
+	forgotten += pd;
+}
+
+/* The gates of a domain that goes are open: its number will be another's, who is not slow. */
+static void
+domain_goes(void **state)
+{
+	struct ibv_pd *pd;
+	struct rig r;
+	uint32_t number;
+
+	(void)state;
+	rig_open(&r, &(struct rig_config){.engines = 4}, NULL);
+	pd = ibv_alloc_pd(r.end[0].ctx);
+	number = pd->handle;
+	forgotten = 0;
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	/* Of the two engines that node 0 has. */
+	assert_int_equal(forgotten, 2 * number);
+	rig_close(&r);
+}
+
 static void *
 dereg(void *arg)
 {
@@ -332,6 +491,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stalled),
+		cmocka_unit_test(in_domains),
+		cmocka_unit_test(domain_goes),
 		cmocka_unit_test(deregistered),
 		cmocka_unit_test(unmapped),
 		cmocka_unit_test(by_number),

@@ -209,6 +209,28 @@ crowds_cool_down_soon(void **state)
 	assert_int_equal(sound(), CLIENTS);
 }
 
+/* A QP that is to be looked at again is, in the next turn, whether its client was cold or not. */
+static void
+rings_again(void **state)
+{
+	struct urn_qp qp = {.db = 5}; /* the client has none, so that it is counted as bad */
+	uint64_t bad;
+
+	(void)state;
+	for (int i = 0; i < QUIET_TURNS; i++)
+		urn_shard_doorbells(&shard);
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		client(i)->shard = &shard;
+		qp.share = &client(i)->share;
+		bad = tp.c.v[URN_C_BAD_DOORBELL];
+		urn_shard_ring_again(&shard, &qp);
+		assert_int_equal(sound(), CLIENTS);
+		assert_int_equal(urn_shard_doorbells(&shard), 1);
+		assert_int_equal(tp.c.v[URN_C_BAD_DOORBELL] - bad, 1);
+		assert_true(client(i)->hot);
+	}
+}
+
 int
 main(void)
 {
@@ -218,6 +240,7 @@ main(void)
 		TEST(cold_ones_warm_up),
 		TEST(cold_ones_cost_nothing),
 		TEST(crowds_cool_down_soon),
+		TEST(rings_again),
 	};
 
 	return cmocka_run_group_tests_name("doorbells", tests, NULL, NULL);

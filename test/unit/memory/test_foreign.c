@@ -2,6 +2,8 @@
 /* Operations on the memory of another process. */
 #include "foreign_child.h"
 
+#include "memory/check.h"
+
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -469,6 +471,47 @@ test_gate(void **state)
 	urn_memx_destroy(x);
 }
 
+enum { DOMAINS = 40, GONE = 20 };
+
+/* A gate for each domain, as many as there are; that of one that goes is open. */
+static void
+test_gates(void **state)
+{
+	struct ft *f = *state;
+	struct urn_memx_config cfg = {.foreign = 64, .max_pds = DOMAINS};
+	struct urn_memx *x = urn_memx_create(&cfg);
+	const struct urn_memx_gate *g = urn_memx_gate(x);
+	struct urn_memop op = ft_op(f, URN_MEMOP_GATHER, 0, 0, 8), got[32];
+	struct urn_region region[DOMAINS + 1];
+	uint64_t since = 0;
+
+	for (uint32_t round = 0; round < 2; round++) {
+		for (uint32_t pd = 0; pd <= DOMAINS; pd++) {
+			region[pd] = *ft_op(f, URN_MEMOP_GATHER, 0, 0, 8).region;
+			region[pd].pd = pd ? pd : 1;
+			op.region = &region[pd];
+			for (uint32_t i = 0; i < (pd ? 1 : 32); i++)
+				urn_memx_execute(x, &op, 1);
+		}
+		assert_int_equal(g->closed, DOMAINS);
+		urn_memx_forget_pd(x, GONE);
+		urn_memx_forget_pd(x, GONE);
+		urn_memx_forget_pd(x, DOMAINS);
+		urn_memx_forget_pd(x, 1);
+		urn_memx_forget_pd(x, DOMAINS + 1);
+		assert_int_equal(g->closed, DOMAINS - 3);
+		for (uint32_t pd = 1; pd <= DOMAINS; pd++)
+			assert_int_equal(g->pd[pd], pd != GONE && pd != DOMAINS && pd != 1);
+		while (urn_memx_holds(x, NULL))
+			if (urn_memx_poll(x, got, 32) == 0)
+				ft_wait(&since);
+		assert_int_equal(g->closed, 0);
+		for (uint32_t pd = 1; pd <= DOMAINS; pd++)
+			assert_int_equal(g->pd[pd], 0);
+	}
+	urn_memx_destroy(x);
+}
+
 /* Mapped memory is done at once beside it, and a failure that was asked for is one. */
 static void
 test_mixed(void **state)
@@ -523,6 +566,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_engines, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gate, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gates, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mixed, setup, teardown),
 	};
 
