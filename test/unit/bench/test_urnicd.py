@@ -121,6 +121,12 @@ class Runs(unittest.TestCase):
         self.assertNotIn("copy:yes", a + b)
         self.assertNotIn("--size", b) # the listener follows
 
+    def test_median_of_pairs(self):
+        self.put("build/perf", PERF.replace('"msg_rate": 3', '"msg_rate": \'$(wc -l <"$LOG")\''))
+        # Each pair adds two lines, after the dataplane's.
+        self.assertEqual(self.measure("small", "clients")["msg_rate"], 5)
+        self.assertEqual(len(self.ran().splitlines()), 1 + 2 * urnicd.SMALL_PAIRS)
+
     def test_copied_when_posted(self):
         self.assertEqual(self.measure("WRITE, malloc'd, copied", "copy")["gbps"], 20)
         both = [l for l in self.ran().splitlines() if l.startswith("perf")]
