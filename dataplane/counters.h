@@ -106,7 +106,7 @@
 	X(DROP_UD_NO_RECV, "drop_ud_no_recv", "UD message and no receive posted")              \
 	X(DROP_UD_MEMORY, "drop_ud_memory", "UD receive that could not be written")            \
 	X(DROP_FLUSHED, "drop_flushed", "held for a QP that left its state meanwhile")         \
-	X(DROP_MEMORY, "drop_memory", "too much under way on the program's foreign memory")      \
+	X(DROP_MEMORY, "drop_memory", "too much under way on its program's or user's foreign memory") \
 	X(DROP_TX, "drop_tx", "frame the port would not take")                                 \
 	X(DROP_NO_NEIGH, "drop_no_neigh", "no MAC address known for the destination")          \
 	X(DROP_HANDOVER, "drop_handover", "ring to the owning engine full")                    \
