@@ -106,7 +106,7 @@
 	X(DROP_UD_NO_RECV, "drop_ud_no_recv", "UD message and no receive posted")              \
 	X(DROP_UD_MEMORY, "drop_ud_memory", "UD receive that could not be written")            \
 	X(DROP_FLUSHED, "drop_flushed", "held for a QP that left its state meanwhile")         \
-	X(DROP_MEMORY, "drop_memory", "too much under way on the program's foreign memory")      \
+	X(DROP_MEMORY, "drop_memory", "too much under way on its program's or user's foreign memory") \
 	X(DROP_TX, "drop_tx", "frame the port would not take")                                 \
 	X(DROP_NO_NEIGH, "drop_no_neigh", "no MAC address known for the destination")          \
 	X(DROP_HANDOVER, "drop_handover", "ring to the owning engine full")                    \
@@ -115,6 +115,7 @@
 	X(BAD_WQE, "bad_wqe", "work requests that made no sense")                              \
 	X(BAD_DOORBELL, "bad_doorbell", "doorbells of no QP")                                  \
 	X(CQ_OVERRUN, "cq_overrun", "completions lost because a CQ was full")                  \
+	X(CQE_LOST, "cqe_lost", "completions lost: too many of the client's late for another engine") \
 	X(EVENT_LATE, "event_late", "events whose pipe was full; told later")                  \
 	X(EVENT_LOST, "event_lost", "events nobody could be told")                             \
 	X(NAK_INV_REQ, "nak_invalid_request", "NAK: request that makes no sense")              \

@@ -102,7 +102,6 @@ destroy_shard(struct urn_shard *s)
 	urn_engine_remove(s->engine, s);
 	urn_tp_destroy(s->tp);
 	urn_memx_destroy(s->memx);
-	free(s->late);
 	free(s);
 }
 
@@ -133,9 +132,8 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 	s->first = a->vectors == 0;
 	s->queue = a->vectors < s->port->caps.queues ? (int)a->vectors : -1;
 	s->sender = s->queue < 0 ? urn_adapter_shard(a, 0) : s;
-	s->late = calloc(URN_SHARD_LATE, sizeof(*s->late));
 	s->memx = urn_memx_create(&mx);
-	s->tp = s->late && s->memx ? make_tp(a, s) : NULL;
+	s->tp = s->memx ? make_tp(a, s) : NULL;
 	if (!s->tp || urn_engine_add(e, s) != 0) {
 		destroy_shard(s);
 		return NULL;
@@ -376,7 +374,8 @@ urn_adapter_barrier(struct urn_adapter *a)
 
 struct pass {
 	struct urn_shard *from, *to;
-	unsigned int late; /* completions that found no room in the ring */
+	struct urn_client_shard *client; /* of `from` */
+	uint32_t late;                   /* its completions that found no room in the ring */
 };
 
 /* In the giver's thread. */
@@ -385,8 +384,7 @@ pass_give(void *arg)
 {
 	struct pass *p = arg;
 
-	urn_shard_give_late(p->from);
-	p->late = p->from->late_n;
+	p->late = urn_shard_give_late_of(p->from, p->client);
 }
 
 /* In the owner's thread: what lies in its ring now, not what comes meanwhile. */
@@ -401,11 +399,13 @@ pass_take(void *arg)
 }
 
 void
-urn_adapter_pass_completions(struct urn_adapter *a, uint32_t from, uint32_t to)
+urn_adapter_pass_completions(const struct urn_client *c, uint32_t from, uint32_t to)
 {
-	struct pass p = {.from = urn_adapter_shard(a, from), .to = urn_adapter_shard(a, to)};
+	struct urn_adapter *a = c->adapter;
+	struct pass p = {
+		.from = urn_adapter_shard(a, from), .to = urn_adapter_shard(a, to), .client = c->shard[from]};
 
-	if (from == to)
+	if (from == to || !p.client)
 		return;
 	do {
 		urn_engine_call(p.from->engine, pass_give, &p);

@@ -83,8 +83,8 @@ struct urn_adapter *urn_adapter_create(struct urn_dp *dp, unsigned int index,
 void urn_adapter_destroy(struct urn_adapter *a);
 /* Wait until no engine is in the middle of a turn that began before this call. */
 void urn_adapter_barrier(struct urn_adapter *a);
-/* Bring completions on their way between two engines (vectors) to their queues. */
-void urn_adapter_pass_completions(struct urn_adapter *a, uint32_t from, uint32_t to);
+/* Bring a client's completions on their way between two engines (vectors) to their queues. */
+void urn_adapter_pass_completions(const struct urn_client *c, uint32_t from, uint32_t to);
 
 /* client.c */
 /*

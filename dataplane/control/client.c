@@ -154,7 +154,9 @@ own_space(struct urn_client *c, struct urn_err *err)
 
 	if (rc == 0) {
 		rc = urn_space_create(&fds, &c->space, why, sizeof(why));
-		if (rc != 0)
+		if (rc == 0)
+			urn_space_set_user(c->space, geteuid());
+		else
 			urn_space_close_fds(&fds);
 	}
 	if (rc != 0)

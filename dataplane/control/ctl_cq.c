@@ -172,13 +172,14 @@ forget(void *arg)
 
 /* Nothing of the queue is left anywhere on the engines after this. */
 static void
-forget_everywhere(struct urn_adapter *a, struct urn_ctl_cq *q)
+forget_everywhere(const struct urn_client *c, struct urn_ctl_cq *q)
 {
+	struct urn_adapter *a = c->adapter;
 	struct urn_shard *owner = urn_adapter_shard(a, q->vector);
 	struct forget f = {.shard = owner, .cq = &q->cq};
 
 	for (uint32_t v = 0; v < a->vectors; v++)
-		urn_adapter_pass_completions(a, v, q->vector);
+		urn_adapter_pass_completions(c, v, q->vector);
 	urn_engine_call(owner->engine, forget, &f);
 }
 
@@ -193,7 +194,7 @@ urn_ctl_destroy_cq(struct urn_client *c, const struct urn_abi_req *req, struct u
 	if (q->cq.users)
 		return urn_ctl_fail(rep, EBUSY, "%s: completion queue %u is used by %u queues of QPs: "
 				    "destroy those first", a->cfg.name, req->handle, q->cq.users);
-	forget_everywhere(a, q);
+	forget_everywhere(c, q);
 	rep->queue.events = q->cq.events;
 	if (q->channel)
 		((struct urn_ctl_channel *)urn_table_get(&c->channels, q->channel))->users--;

@@ -340,10 +340,10 @@ find(struct urn_client *c, uint32_t qpn, struct urn_abi_rep *rep, struct view *v
 
 /* Its completions in other engines' hands are written before its fate is answered. */
 static void
-settle(struct urn_adapter *a, const struct view *q)
+settle(const struct urn_client *c, const struct view *q)
 {
-	urn_adapter_pass_completions(a, q->vector, q->send_cq->vector);
-	urn_adapter_pass_completions(a, q->vector, q->recv_cq->vector);
+	urn_adapter_pass_completions(c, q->vector, q->send_cq->vector);
+	urn_adapter_pass_completions(c, q->vector, q->recv_cq->vector);
 }
 
 static void
@@ -423,7 +423,7 @@ urn_ctl_modify_qp(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	(void)change(&w);
 	if (w.rc == 0 && (req->modify_qp.mask & URN_QPM_STATE) &&
 	    req->modify_qp.attr.state == URN_QPS_RESET)
-		settle(c->adapter, w.q);
+		settle(c, w.q);
 	return w.rc;
 }
 
@@ -500,7 +500,7 @@ urn_ctl_destroy_qp(struct urn_client *c, const struct urn_abi_req *req, struct u
 			break;
 		urn_ctl_wait(c);
 	}
-	settle(c->adapter, w.q);
+	settle(c, w.q);
 	w.q->send_cq->cq.users--;
 	w.q->recv_cq->cq.users--;
 	if (w.q->srq)

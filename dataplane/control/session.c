@@ -259,6 +259,7 @@ open_space(const struct urn_session *s, struct message *m, struct urn_client_who
 		close(fds.pidfd);
 		return;
 	}
+	urn_space_set_user(who->space, s->peer.uid);
 	m->fds = 0; /* the space has them now */
 }
 

@@ -64,6 +64,7 @@ urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c)
 	if (c->next)
 		c->next->prev = c->prev;
 	urn_shard_forget_events(s, c);
+	urn_shard_forget_late(s, c);
 	if (c->hot)
 		unlink_hot(s, c);
 	else

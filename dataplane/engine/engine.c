@@ -429,7 +429,7 @@ turn(struct urn_shard *s, uint64_t now)
 	URN_STAGE(ENGINE);
 	after_receive(s);
 	tend_tables(s);
-	if (unlikely(s->late_n))
+	if (unlikely(s->late_cqes))
 		urn_shard_give_late(s);
 	if (unlikely(tp->touched || tp->event_n || s->untold || s->late_events))
 		urn_shard_notify(s);

@@ -18,6 +18,7 @@
 
 #include <rte_ring.h>
 
+struct urn_client;
 struct urn_engine;
 struct urn_shard;
 
@@ -29,6 +30,15 @@ struct urn_late {
 };
 
 enum { URN_LATE_MAX = 65536 };
+
+/* Completions that the ring of their queue's engine had no room for, in their order. */
+struct urn_late_cqes {
+	struct urn_tp_xcqe *x;         /* a ring; owner; NULL: there never was one */
+	uint32_t cap;                  /* entries of x, 2^n, URN_LATE_CQES at most */
+	uint32_t first, n;             /* the oldest, and how many there are */
+};
+
+enum { URN_LATE_CQES = 4096 };
 
 /* One client's doorbells on one engine. Changed in the engine's thread only. */
 struct urn_client_shard {
@@ -47,6 +57,8 @@ struct urn_client_shard {
 	struct urn_tp_share share;     /* what its QPs hold of the pools */
 	struct urn_late late;
 	struct urn_client_shard *late_next, *late_prev; /* in the round of those with late events; NULL: it has none */
+	struct urn_late_cqes late_cqes;
+	struct urn_client_shard *cqes_next, *cqes_prev; /* in the round of those with late completions; likewise */
 };
 
 /* What goes through an engine's ring. */
@@ -88,8 +100,7 @@ struct urn_shard {
 	struct urn_client_shard *clients;
 	struct urn_client_shard *hot;  /* of them, those looked at each turn */
 	uint32_t hot_n, cold_n;	       /* of those, and of the others */
-	struct urn_tp_xcqe *late;      /* completions the other engine's ring had no room for */
-	unsigned int late_n;
+	struct urn_client_shard *late_cqes; /* the last in the round of clients with late completions; NULL: none */
 	struct urn_cq *untold;         /* queues whose event found its pipe full, oldest first, both ways (notify.c) */
 	struct urn_cq *untold_last;    /* the newest of those, if there are any */
 	uint64_t untold_due;           /* ns: when to try those again */
@@ -99,7 +110,7 @@ struct urn_shard {
 	bool link_up;                  /* what clients were told last; the first engine's */
 };
 
-enum { URN_SHARD_LATE = 4096, URN_ENGINE_RING = 4096, URN_MAX_SHARDS = 64 };
+enum { URN_ENGINE_RING = 4096, URN_MAX_SHARDS = 64 };
 
 struct urn_engine {
 	/* ---- the loop */
@@ -192,10 +203,16 @@ unsigned int urn_engine_take(struct urn_engine *e);
 void urn_shard_hand_over(struct urn_shard *s);
 /* Tell the link this adapter's addresses; its first shard. */
 void urn_shard_announce(struct urn_shard *s);
-/* Try again to give completions that found no room. */
+/* Try again to give completions that found no room: of each client that has some its share. */
 void urn_shard_give_late(struct urn_shard *s);
+/* Only one client's, as many as there is room for. returns: how many are left */
+uint32_t urn_shard_give_late_of(struct urn_shard *s, struct urn_client_shard *c);
+/* A client goes, all of whose queues have gone. */
+void urn_shard_forget_late(struct urn_shard *s, struct urn_client_shard *c);
 
-/* Look at the armed completion queues and events of this turn. (notify.c) */
+/* A client's share of this shard. NULL: it has none (notify.c) */
+struct urn_client_shard *urn_shard_share_of(const struct urn_shard *s, const struct urn_client *c);
+/* Look at the armed completion queues and events of this turn. */
 void urn_shard_notify(struct urn_shard *s);
 /* The events only; struct urn_tp_config.take_events. */
 void urn_shard_tell_events(void *ctx);

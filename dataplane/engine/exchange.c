@@ -6,6 +6,8 @@
  */
 #include "engine/engine.h"
 
+#include <stdlib.h>
+
 bool
 urn_engine_put(struct urn_engine *to, const struct urn_xmsg *x)
 {
@@ -22,15 +24,138 @@ give(struct urn_shard *s, const struct urn_tp_xcqe *x)
 	return to && urn_engine_put(to->engine, &msg);
 }
 
+/*
+ * What the ring has no room for is late, each client's for itself: one that has more than
+ * the other engine takes, or whose bound is reached, leaves others theirs.
+ */
+enum {
+	LATE_FIRST = 64, /* completions a list holds at first */
+	LATE_SHARE = 8,  /* of a client, before the next has its turn */
+	LATE_LOOKS = 64, /* at clients, in a turn */
+};
+
+/* Seldom: memory is had from the heap, and kept as long as the client is there. */
+static bool
+late_room(struct urn_late_cqes *l)
+{
+	uint32_t cap = l->cap ? 2 * l->cap : LATE_FIRST;
+	struct urn_tp_xcqe *x;
+
+	if (l->n < l->cap)
+		return true;
+	if (cap > URN_LATE_CQES)
+		return false;
+	x = malloc(cap * sizeof(*x));
+	if (!x)
+		return false;
+	for (uint32_t i = 0; i < l->n; i++)
+		x[i] = l->x[(l->first + i) % l->cap];
+	free(l->x);
+	*l = (struct urn_late_cqes){.x = x, .cap = cap, .n = l->n};
+	return true;
+}
+
+/* Put a client behind the others of the round. */
+static void
+link_late(struct urn_shard *s, struct urn_client_shard *c)
+{
+	struct urn_client_shard *last = s->late_cqes;
+
+	c->cqes_prev = last ? last : c;
+	c->cqes_next = last ? last->cqes_next : c;
+	c->cqes_next->cqes_prev = c;
+	c->cqes_prev->cqes_next = c;
+	s->late_cqes = c;
+}
+
+static void
+unlink_late(struct urn_shard *s, struct urn_client_shard *c)
+{
+	c->cqes_prev->cqes_next = c->cqes_next;
+	c->cqes_next->cqes_prev = c->cqes_prev;
+	if (s->late_cqes == c)
+		s->late_cqes = c->cqes_prev == c ? NULL : c->cqes_prev;
+	c->cqes_next = c->cqes_prev = NULL;
+}
+
+/* returns: how many went */
+static uint32_t
+give_some(struct urn_shard *s, struct urn_client_shard *c, uint32_t max)
+{
+	struct urn_late_cqes *l = &c->late_cqes;
+	uint32_t n = 0;
+
+	while (n < max && l->n && give(s, &l->x[l->first])) {
+		l->first = (l->first + 1) % l->cap;
+		l->n--;
+		n++;
+	}
+	if (!l->n && c->cqes_next)
+		unlink_late(s, c);
+	return n;
+}
+
 void
 urn_shard_give_late(struct urn_shard *s)
 {
-	unsigned int n = 0;
+	struct urn_client_shard *c, *vain = NULL; /* first of those in a row that had no room */
 
-	while (n < s->late_n && give(s, &s->late[n]))
-		n++;
-	s->late_n -= n;
-	memmove(s->late, s->late + n, s->late_n * sizeof(*s->late));
+	for (unsigned int i = 0; i < LATE_LOOKS && s->late_cqes; i++) {
+		c = s->late_cqes->cqes_next;
+		if (c == vain)
+			break;
+		s->late_cqes = c; /* its next turn comes last */
+		if (give_some(s, c, LATE_SHARE))
+			vain = NULL;
+		else if (!vain)
+			vain = c;
+	}
+}
+
+uint32_t
+urn_shard_give_late_of(struct urn_shard *s, struct urn_client_shard *c)
+{
+	give_some(s, c, URN_LATE_CQES);
+	return c->late_cqes.n;
+}
+
+void
+urn_shard_forget_late(struct urn_shard *s, struct urn_client_shard *c)
+{
+	if (c->cqes_next)
+		unlink_late(s, c);
+	free(c->late_cqes.x);
+	c->late_cqes = (struct urn_late_cqes){0};
+}
+
+/* The queue will never be whole again: say so as for a full one, once. */
+static void
+lose(struct urn_shard *s, const struct urn_tp_xcqe *x)
+{
+	if (x->cqe.status == URN_TP_NO_CQE)
+		return; /* a later one says more */
+	URN_COUNT(s->tp, CQE_LOST);
+	if (!atomic_exchange(&x->cq->lost, true))
+		urn_tp_event(s->tp, URN_EVENT_CQ_ERR, x->cq->handle, x->cq->cookie, x->cq->client);
+}
+
+/* There are late ones already, or there is no room. */
+static __attribute__((cold, noinline)) void
+give_later(struct urn_shard *s, const struct urn_tp_xcqe *x)
+{
+	struct urn_client_shard *c = urn_shard_share_of(s, x->cq->client);
+	struct urn_late_cqes *l = c ? &c->late_cqes : NULL;
+
+	/* None overtakes those of its own client. */
+	if ((!l || !l->n) && give(s, x))
+		return;
+	if (!l || !late_room(l)) {
+		lose(s, x);
+		return;
+	}
+	l->x[(l->first + l->n++) % l->cap] = *x;
+	if (!c->cqes_next)
+		link_late(s, c);
 }
 
 void
@@ -38,17 +163,8 @@ urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x)
 {
 	struct urn_shard *s = ctx;
 
-	if (s->late_n == 0 && give(s, x))
-		return;
-	if (s->late_n < URN_SHARD_LATE) {
-		s->late[s->late_n++] = *x;
-		return;
-	}
-	if (x->cqe.status == URN_TP_NO_CQE)
-		return; /* a later one says more */
-	/* Its queue will never be whole again: say so as for a full queue. */
-	URN_COUNT(s->tp, CQ_OVERRUN);
-	urn_tp_event(s->tp, URN_EVENT_CQ_ERR, x->cq->handle, x->cq->cookie, x->cq->client);
+	if (unlikely(s->late_cqes || !give(s, x)))
+		give_later(s, x);
 }
 
 void

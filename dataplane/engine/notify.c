@@ -149,9 +149,8 @@ look_at_untold(struct urn_shard *s)
 
 /* ---- asynchronous events: what finds no room waits, each client's for itself */
 
-/* A client's share of this shard, where its late events are. NULL: it has none */
-static struct urn_client_shard *
-share_of(const struct urn_shard *s, const struct urn_client *c)
+struct urn_client_shard *
+urn_shard_share_of(const struct urn_shard *s, const struct urn_client *c)
 {
 	for (unsigned int v = 0; c && v < URN_ABI_MAX_ENGINES; v++)
 		if (c->shard[v] && c->shard[v]->shard == s)
@@ -273,7 +272,7 @@ urn_shard_tell_events(void *ctx)
 
 		if (fd < 0)
 			continue;
-		c = share_of(s, tp->event[i].client);
+		c = urn_shard_share_of(s, tp->event[i].client);
 		if ((c && is_late(c)) || tell(tp, fd, &tp->event[i].ev) == NO_ROOM) {
 			if (c)
 				put_late(s, c, &tp->event[i].ev);

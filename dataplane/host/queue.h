@@ -223,6 +223,7 @@ struct urn_cq {
 	struct urn_cq *next;    /* in that list */
 	struct urn_cq *before;  /* the same, while its event is late; NULL: it is the oldest */
 	bool late;              /* ... and it is among those */
+	_Atomic bool lost;      /* engines of its QPs: one of them lost a completion, and has said so */
 };
 
 /* Room for one more? */

@@ -56,6 +56,11 @@ struct urn_mem {
 	struct urn_mem_chunk **chunk; /* directory; entries stored with release, never changed */
 	uint32_t chunks;              /* entries of the directory */
 	uint32_t max_keys;            /* highest index */
+	/*
+	 * By PD, in chunks of URN_MEM_PDS, stored with release and never changed: the space of its
+	 * foreign regions, which outlives the PD's QPs; NULL: there were none.
+	 */
+	struct urn_space ***pd_space;
 	/* Control only, on lines that checks don't read. */
 	uint32_t fresh URN_ABI_ALIGNED(64); /* lowest index never given out */
 	uint32_t waiting;                   /* freed indices in the queue */
@@ -73,6 +78,19 @@ struct urn_region_view {
 	uint64_t start, length;
 	struct urn_region *mr;
 };
+
+enum { URN_MEM_PDS = 1024 };
+
+/* Where a domain's space is said; NULL: none of its chunk has one. */
+static inline struct urn_space **
+urn_mem_pd_space(const struct urn_mem *mem, uint32_t pd)
+{
+	/* Pairs with the release in pd_room() of region.c: the chunk is cleared. */
+	struct urn_space **chunk =
+		pd <= mem->max_pds ? __atomic_load_n(&mem->pd_space[pd / URN_MEM_PDS], __ATOMIC_ACQUIRE) : NULL;
+
+	return chunk ? &chunk[pd % URN_MEM_PDS] : NULL;
+}
 
 /* Entry of an index, given out or not; NULL: there was never one. */
 static inline struct urn_region *

@@ -31,6 +31,14 @@ enum {
 
 struct urn_lane_wait; /* an operation that found no slot */
 
+/* What the clients of one user have under way by one executor, all of them together. */
+struct urn_lane_user {
+	struct urn_lane_user *next; /* of the same bucket */
+	uid_t uid;
+	uint32_t n;  /* operations */
+	bool closed; /* no more are to come */
+};
+
 struct urn_lane {
 	/* Constant once it is in its space's list. */
 	struct urn_lane *next; /* of the space */
@@ -43,6 +51,7 @@ struct urn_lane {
 	uint32_t waiting;		   /* in the list of those without a slot */
 	bool active;			   /* in the executor's list: something is under way */
 	bool flush;			   /* in its list of those whose worker is to be told */
+	struct urn_lane_user *user;	   /* whose space it is; valid while active */
 	struct urn_lane_wait *first, *last;
 	struct urn_lane *next_active, *next_flush;
 	uint32_t closed; /* first of the domains that it closed the gate of (urn_lanes.shut); 0: none */
@@ -56,6 +65,7 @@ struct urn_lane {
 
 struct urn_space {
 	struct urn_space_fds fds; /* owner; constant */
+	uid_t uid;		  /* whose it is; constant once there are regions */
 	_Atomic uint32_t refs;
 	_Atomic(struct urn_lane *) lanes; /* pushed by engines, freed with the space */
 	_Atomic uint32_t asleep;	  /* futex: 1: the worker sleeps, or is about to */
@@ -123,11 +133,15 @@ struct urn_lane_shut {
 	uint32_t next;	     /* domain that the lane closed the gate of before; 0: none */
 };
 
+enum { URN_LANE_USERS = 64 /* buckets */ };
+
 struct urn_lanes {
 	const void *owner; /* the executor */
 	struct urn_lane *active, *to_flush;
 	uint32_t n;		       /* operations under way, of all lanes */
 	uint32_t limit;		       /* of them, from which on lanes are kept short */
+	uint32_t full;		       /* ... and from which on a user may have no more */
+	struct urn_lane_user *user[URN_LANE_USERS]; /* by uid; owner, until the executor goes */
 	struct urn_lane_wait *free;    /* pool of what waits without a slot */
 	struct urn_lane_block *blocks; /* owner of it */
 	struct urn_memx_gate gate;
@@ -140,6 +154,8 @@ int urn_lanes_init(struct urn_lanes *ls, const void *owner, const struct urn_mem
 void urn_lanes_fini(struct urn_lanes *ls);
 /* A domain goes, on which nothing is under way: the next of its number is another's. */
 void urn_lanes_forget_pd(struct urn_lanes *ls, uint32_t pd);
+/* Is too much under way of a space, or of its user? */
+bool urn_lanes_gated(const struct urn_lanes *ls, const struct urn_space *space);
 /* Hand an operation over. returns: PENDING; FAILED: no memory */
 uint8_t urn_lanes_put(struct urn_lanes *ls, const struct urn_memop *op);
 /* Tell the workers of what was put since the last time. */

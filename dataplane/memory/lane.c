@@ -30,6 +30,7 @@ urn_lanes_init(struct urn_lanes *ls, const void *owner, const struct urn_memx_co
 	memset(ls, 0, sizeof(*ls));
 	ls->owner = owner;
 	ls->limit = cfg->foreign ? cfg->foreign : 1024;
+	ls->full = (uint32_t)(ls->limit * 2ull / 3);
 	ls->gate.pds = cfg->max_pds;
 	/* Half of what closes the gate of a lane, so that there is room for what comes in. */
 	ls->gate.few = ls->limit / 8 < FEW_MAX ? ls->limit / 8 + !(ls->limit / 8) : FEW_MAX;
@@ -42,10 +43,17 @@ void
 urn_lanes_fini(struct urn_lanes *ls)
 {
 	struct urn_lane_block *b, *next;
+	struct urn_lane_user *u;
 
 	for (b = ls->blocks; b; b = next) {
 		next = b->next;
 		free(b);
+	}
+	for (uint32_t i = 0; i < URN_LANE_USERS; i++) {
+		while ((u = ls->user[i])) {
+			ls->user[i] = u->next;
+			free(u);
+		}
 	}
 	free(ls->gate.pd);
 	free(ls->shut);
@@ -73,12 +81,20 @@ lane_make(struct urn_lanes *ls, struct urn_space *s)
 }
 
 static struct urn_lane *
-lane_of(struct urn_lanes *ls, struct urn_space *s)
+lane_find(const struct urn_lanes *ls, const struct urn_space *s)
 {
 	struct urn_lane *l = atomic_load_explicit(&s->lanes, memory_order_acquire);
 
 	while (l && l->owner != ls->owner)
 		l = l->next;
+	return l;
+}
+
+static struct urn_lane *
+lane_of(struct urn_lanes *ls, struct urn_space *s)
+{
+	struct urn_lane *l = lane_find(ls, s);
+
 	return likely(l != NULL) ? l : lane_make(ls, s);
 }
 
@@ -93,6 +109,63 @@ static uint32_t
 lane_limit(const struct urn_lanes *ls)
 {
 	return ls->n < ls->limit / 2 ? ls->limit / 4 : ls->limit / 32 + 1;
+}
+
+/* ---- users */
+
+static struct urn_lane_user *
+user_find(const struct urn_lanes *ls, uid_t uid)
+{
+	struct urn_lane_user *u = ls->user[uid % URN_LANE_USERS];
+
+	while (u && u->uid != uid)
+		u = u->next;
+	return u;
+}
+
+/* One is made when it has the first operation. NULL: no memory */
+static __attribute__((noinline)) struct urn_lane_user *
+user_make(struct urn_lanes *ls, uid_t uid)
+{
+	struct urn_lane_user **at = &ls->user[uid % URN_LANE_USERS], *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return NULL;
+	u->uid = uid;
+	u->next = *at;
+	*at = u;
+	return u;
+}
+
+static struct urn_lane_user *
+user_of(struct urn_lanes *ls, uid_t uid)
+{
+	struct urn_lane_user *u = user_find(ls, uid);
+
+	return likely(u != NULL) ? u : user_make(ls, uid);
+}
+
+/* How many may be under way besides what is. */
+static uint32_t
+left(const struct urn_lanes *ls)
+{
+	return ls->n < ls->limit ? ls->limit - ls->n : 0;
+}
+
+/*
+ * A user may have twice what is left: two thirds when it is alone, and beside n that take
+ * what they can one part of 2 n + 1 is left. It may go on when as much is left as it has.
+ */
+static __attribute__((cold, noinline)) void
+user_check(struct urn_lanes *ls, struct urn_lane_user *u)
+{
+	if (!u->closed && u->n >= 2 * left(ls)) {
+		u->closed = true;
+		ls->gate.users++;
+	} else if (u->closed && u->n <= left(ls)) {
+		u->closed = false;
+		ls->gate.users--;
+	}
 }
 
 /* ---- the gate */
@@ -134,6 +207,15 @@ urn_lanes_forget_pd(struct urn_lanes *ls, uint32_t pd)
 	ls->shut[pd].by = NULL;
 	ls->gate.pd[pd] = 0;
 	ls->gate.closed--;
+}
+
+bool
+urn_lanes_gated(const struct urn_lanes *ls, const struct urn_space *space)
+{
+	const struct urn_lane_user *u = user_find(ls, space->uid);
+	const struct urn_lane *l = lane_find(ls, space);
+
+	return (u && u->closed) || (l && l->closed);
 }
 
 /* ---- what finds no slot */
@@ -200,6 +282,11 @@ urn_lanes_put(struct urn_lanes *ls, const struct urn_memop *op)
 
 	if (unlikely(!l))
 		return URN_MEMOP_FAILED;
+	if (!l->active) {
+		l->user = user_of(ls, f->space->uid);
+		if (unlikely(!l->user))
+			return URN_MEMOP_FAILED;
+	}
 	/* Nothing is overtaken: while others wait no slot is free, lane_take() sees to that. */
 	if (likely(l->prod - l->cons < URN_LANE_SLOTS))
 		lane_fill(ls, l, op);
@@ -211,6 +298,9 @@ urn_lanes_put(struct urn_lanes *ls, const struct urn_memop *op)
 		ls->active = l;
 	}
 	ls->n++;
+	l->user->n++;
+	if (unlikely(ls->n >= ls->full))
+		user_check(ls, l->user);
 	if (unlikely(lane_under_way(l) >= lane_limit(ls)))
 		gate_close(ls, l, op->region->pd);
 	return URN_MEMOP_PENDING;
@@ -244,6 +334,9 @@ lane_take(struct urn_lanes *ls, struct urn_lane *l, struct urn_memop *ops, unsig
 	for (uint32_t i = 0; i < n; i++)
 		ops[i] = l->slot[l->cons++ % URN_LANE_SLOTS];
 	ls->n -= n;
+	l->user->n -= n;
+	if (unlikely(l->user->closed))
+		user_check(ls, l->user);
 	while (unlikely((w = l->first) != NULL) && l->prod - l->cons < URN_LANE_SLOTS) {
 		lane_fill(ls, l, &w->op);
 		l->first = w->next;

@@ -18,7 +18,10 @@ urn_mem_create(uint32_t max_keys, uint32_t max_pds)
 	memset(mem, 0, sizeof(*mem));
 	mem->chunks = (max_keys >> URN_MEM_CHUNK_SHIFT) + 1;
 	mem->chunk = calloc(mem->chunks, sizeof(*mem->chunk));
-	if (!mem->chunk) {
+	mem->pd_space = calloc(max_pds / URN_MEM_PDS + 1u, sizeof(*mem->pd_space));
+	if (!mem->chunk || !mem->pd_space) {
+		free(mem->chunk);
+		free(mem->pd_space);
 		free(mem);
 		return NULL;
 	}
@@ -54,6 +57,9 @@ urn_mem_destroy(struct urn_mem *mem)
 		free(mem->chunk[i]);
 	}
 	free(mem->chunk);
+	for (uint32_t i = 0; i <= mem->max_pds / URN_MEM_PDS; i++)
+		free(mem->pd_space[i]);
+	free(mem->pd_space);
 	free(mem->pd);
 	free(mem);
 }

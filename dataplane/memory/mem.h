@@ -196,10 +196,12 @@ struct urn_memx_config {
 /*
  * Too much is under way on the foreign memory of a protection domain: who can
  * leave its packets and requests for later should. What is handed over all the
- * same is taken. pd[] by handle, 0 or 1; read between calls of the executor.
+ * same is taken. pd[] by handle, 0 or 1; read between calls of the executor. While
+ * any is closed, urn_memx_gated() tells those too that nothing was put on yet.
  */
 struct urn_memx_gate {
 	uint32_t closed; /* how many domains it is closed for */
+	uint32_t users;	 /* of whom too much is under way, all of one's clients together */
 	uint32_t pds;	 /* highest handle */
 	uint32_t few; /* operations that one QP may have under way besides what comes: at least 1 */
 	uint8_t *pd;	 /* 1: closed */
@@ -222,6 +224,11 @@ unsigned int urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigne
 unsigned int urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max);
 /* A protection domain goes, on which nothing is under way: its gate is open from here. */
 void urn_memx_forget_pd(struct urn_memx *x, uint32_t pd);
+/*
+ * Is the gate of a domain closed, or that of the client or of the user whose foreign memory
+ * is registered there? pd: of a QP that there is, of `mem`. In the engine's thread
+ */
+bool urn_memx_gated(const struct urn_memx *x, const struct urn_mem *mem, uint32_t pd);
 /* Operations under way, of any region (NULL) or of one. */
 unsigned int urn_memx_holds(const struct urn_memx *x, const struct urn_region *region);
 /* Does a worker that has something to do for it run on the caller's core? */

@@ -333,6 +333,19 @@ urn_memx_gate(const struct urn_memx *x)
 	return &x->lanes.gate;
 }
 
+bool
+urn_memx_gated(const struct urn_memx *x, const struct urn_mem *mem, uint32_t pd)
+{
+	struct urn_space **at = urn_mem_pd_space(mem, pd);
+	const struct urn_space *space;
+
+	if (pd <= x->lanes.gate.pds && x->lanes.gate.pd[pd])
+		return true;
+	/* Pairs with the release in urn_mem_add_foreign(). */
+	space = at ? __atomic_load_n(at, __ATOMIC_ACQUIRE) : NULL;
+	return space && urn_lanes_gated(&x->lanes, space);
+}
+
 void
 urn_memx_forget_pd(struct urn_memx *x, uint32_t pd)
 {

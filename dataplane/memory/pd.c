@@ -61,11 +61,14 @@ int
 urn_mem_dealloc_pd(struct urn_mem *mem, uint32_t pd)
 {
 	struct urn_pd *p = pd_at(mem, pd);
+	struct urn_space **at = urn_mem_pd_space(mem, pd);
 
 	if (!p)
 		return EINVAL;
 	if (p->users)
 		return EBUSY;
+	if (at)
+		__atomic_store_n(at, NULL, __ATOMIC_RELAXED);
 	p->used = 0;
 	p->next = 0;
 	if (mem->pd_last)

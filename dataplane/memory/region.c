@@ -112,6 +112,22 @@ urn_mem_reg_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, u
 	return rc ? rc : urn_mem_add_foreign(mem, pd, space, addr, length, iova, access, key, why, len);
 }
 
+/* Make room to say a domain's space. returns: false: no memory; true for no domain, too */
+static bool
+pd_room(struct urn_mem *mem, uint32_t pd)
+{
+	struct urn_space **chunk;
+
+	if (pd > mem->max_pds || urn_mem_pd_space(mem, pd))
+		return true;
+	chunk = calloc(URN_MEM_PDS, sizeof(*chunk));
+	if (!chunk)
+		return false;
+	/* Pairs with the acquire in urn_mem_pd_space(). */
+	__atomic_store_n(&mem->pd_space[pd / URN_MEM_PDS], chunk, __ATOMIC_RELEASE);
+	return true;
+}
+
 int
 urn_mem_add_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, uint64_t addr,
 		    uint64_t length, uint64_t iova, uint32_t access, uint32_t *key, char *why,
@@ -127,7 +143,7 @@ urn_mem_add_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, u
 		snprintf(why, len, "no thread to copy its memory: %s", strerror(rc));
 		return rc;
 	}
-	f = malloc(sizeof(*f));
+	f = pd_room(mem, pd) ? malloc(sizeof(*f)) : NULL;
 	if (f)
 		*f = (struct urn_foreign){.space = space, .base = addr};
 	rc = f ? region_make(mem, pd, f, true, length, iova, access, key) : ENOMEM;
@@ -140,6 +156,8 @@ urn_mem_add_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, u
 		return rc;
 	}
 	urn_space_hold(space);
+	/* Pairs with the acquire in urn_memx_gated(). */
+	__atomic_store_n(urn_mem_pd_space(mem, pd), space, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -159,6 +159,7 @@ urn_space_create(const struct urn_space_fds *fds, struct urn_space **space, char
 		return ENOMEM;
 	}
 	s->fds = *fds;
+	s->uid = (uid_t)-1;
 	own_maps(&s->fds);
 	if (!urn_space_alive(s)) {
 		snprintf(why, len,
@@ -178,6 +179,12 @@ void
 urn_space_hold(struct urn_space *space)
 {
 	atomic_fetch_add_explicit(&space->refs, 1, memory_order_relaxed);
+}
+
+void
+urn_space_set_user(struct urn_space *space, uid_t uid)
+{
+	space->uid = uid;
 }
 
 void

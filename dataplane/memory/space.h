@@ -58,6 +58,8 @@ int urn_space_create(const struct urn_space_fds *fds, struct urn_space **space, 
 		     size_t len);
 /* Count a user in or out; any thread. The last closes it and ends its worker, which has no work. */
 void urn_space_hold(struct urn_space *space);
+/* Whose it is, said before its first region: what all spaces of a user have under way is bounded. */
+void urn_space_set_user(struct urn_space *space, uid_t uid);
 void urn_space_release(struct urn_space *space);
 
 /*

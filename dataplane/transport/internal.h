@@ -167,11 +167,14 @@ urn_tp_burst_full(const struct urn_tp *tp)
 	return tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS || tp->burst_n + 2 > URN_TP_TX;
 }
 
-/* Is too much under way on its program's foreign memory for it to add more? */
+/* Gates are closed: is the QP's among them? (rx.c) */
+bool urn_tp_is_gated(const struct urn_tp *tp, const struct urn_qp *qp);
+
+/* Is too much under way on its program's foreign memory, or on its user's, for it to add more? */
 static inline bool
 urn_tp_gated(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	return unlikely(tp->gate->closed) && qp->pd <= tp->gate->pds && tp->gate->pd[qp->pd];
+	return unlikely(tp->gate->closed | tp->gate->users) && urn_tp_is_gated(tp, qp);
 }
 
 /*

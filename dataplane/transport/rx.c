@@ -37,6 +37,13 @@ from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
 					 urn_tmpl_dst(&qp->tmpl), 16) == 0;
 }
 
+__attribute__((cold)) bool
+urn_tp_is_gated(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return (qp->pd <= tp->gate->pds && tp->gate->pd[qp->pd]) ||
+	       urn_memx_gated(tp->cfg.memx, tp->cfg.mem, qp->pd);
+}
+
 /*
  * As if it were lost on its way: what waits for slow memory must leave packets
  * to others. Only that it is asked for again as soon as there is room, since a

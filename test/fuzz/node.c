@@ -360,7 +360,7 @@ filled(const uint8_t *p, size_t len)
 static void
 close_space(struct node *n)
 {
-	fuzz_check(urn_memx_gate(n->memx)->closed == 0);
+	fuzz_check(urn_memx_gate(n->memx)->closed == 0 && urn_memx_gate(n->memx)->users == 0);
 	if (!n->space)
 		return;
 	node_dereg(n);

@@ -13,6 +13,7 @@
 
 #include "control/adapter.h"
 #include "engine/engine.h"
+#include "memory/foreign.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -325,6 +326,112 @@ in_domains(void **state)
 	rig_close(&r);
 }
 
+/* ---- many clients of one user */
+
+enum {
+	CROWD = 64,
+	SHARE = MOST * 2 / 3 + 2 * A_BURST, /* operations of one user, and what comes in a turn */
+	ANOTHER = 4711,                     /* who is not this user */
+};
+
+/* A client of node 1 that has all of the slow memory. */
+struct member {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_qp *far, *qp; /* at node 0, and its own */
+};
+
+static void
+join(struct rig *r, struct member *m, const struct slow *s)
+{
+	struct rig_qp o = {.timeout = -1};
+
+	m->ctx = rig_attach(r, 1);
+	m->pd = ibv_alloc_pd(m->ctx);
+	m->cq = ibv_create_cq(m->ctx, 64, NULL, NULL, 0);
+	m->mr = ibv_reg_mr(m->pd, s->bytes, SLOW, RIGHTS);
+	assert_true(m->pd && m->cq && m->mr);
+	m->far = rig_make_qp(r, 0, &o);
+	o.pd = m->pd;
+	o.send_cq = o.recv_cq = m->cq;
+	m->qp = rig_make_qp(r, 1, &o);
+	rig_connect(r, 0, m->far, 100, m->qp->qp_num, 200, &o);
+	rig_connect(r, 1, m->qp, 200, m->far->qp_num, 100, &o);
+}
+
+static void
+leave(struct member *m)
+{
+	assert_int_equal(ibv_destroy_qp(m->far), 0);
+	assert_int_equal(ibv_destroy_qp(m->qp), 0);
+	assert_int_equal(ibv_dereg_mr(m->mr), 0);
+	assert_int_equal(ibv_destroy_cq(m->cq), 0);
+	assert_int_equal(ibv_dealloc_pd(m->pd), 0);
+	assert_int_equal(ibv_close_device(m->ctx), 0);
+}
+
+static void
+write_to(struct rig *r, const struct member *m, const struct slow *s)
+{
+	struct ibv_sge far = {(uintptr_t)r->end[0].buf, SLOW, r->end[0].mr->lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+				 .sg_list = &far, .num_sge = 1,
+				 .wr.rdma = {(uintptr_t)s->bytes, m->mr->rkey}};
+
+	rig_send_on(m->far, &wr);
+}
+
+/*
+ * However many clients of a user are slow, no more of theirs waits than may of one user:
+ * there are packets left, and another user's memory is reached as ever.
+ */
+static void
+crowded(void **state)
+{
+	struct member m[CROWD];
+	struct slow s = {0};
+	struct rig r;
+
+	(void)state;
+	if (!stalling(&s))
+		skip();
+	rig_open(&r, &(struct rig_config){.foreign = true}, &(struct rig_qp){.timeout = 18});
+	urn_space_set_user(r.dp->adapter[1]->clients->space, ANOTHER);
+	for (uint32_t i = 0; i < CROWD; i++)
+		join(&r, &m[i], &s);
+	rig_fill(r.end[0].buf, SLOW, 1);
+	for (uint32_t i = 0; i < CROWD; i++)
+		write_to(&r, &m[i], &s);
+	rig_turns(&r, 20000);
+	assert_in_range(under_way(&r), MOST / 2, SHARE);
+	others_go_on(&r);
+	assert_int_equal(rig_counter(&r, 1, URN_C_NO_MBUF), 0);
+	supply(&s);
+	for (uint32_t i = 0; i < CROWD; i++)
+		rig_expect(&r, 0, IBV_WC_SUCCESS);
+	for (uint32_t i = 0; i < CROWD; i++)
+		leave(&m[i]);
+	close(s.uffd);
+	munmap(s.bytes, SLOW);
+	rig_close(&r);
+}
+
+/* What a client has under way is counted for its user, in this process or another. */
+static void
+whose(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	for (int remote = 0; remote < 2; remote++) {
+		rig_open(&r, &(struct rig_config){.foreign = true, .remote = remote}, NULL);
+		assert_int_equal(r.dp->adapter[1]->clients->space->uid, geteuid());
+		rig_close(&r);
+	}
+}
+
 static uint32_t forgotten; /* domains, by executors */
 
 void __real_urn_memx_forget_pd(struct urn_memx *x, uint32_t pd);
@@ -492,6 +599,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stalled),
 		cmocka_unit_test(in_domains),
+		cmocka_unit_test(crowded),
+		cmocka_unit_test(whose),
 		cmocka_unit_test(domain_goes),
 		cmocka_unit_test(deregistered),
 		cmocka_unit_test(unmapped),

@@ -3,6 +3,7 @@
 #include "foreign_child.h"
 
 #include "memory/check.h"
+#include "memory/foreign.h"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -512,6 +513,80 @@ test_gates(void **state)
 	urn_memx_destroy(x);
 }
 
+enum { ALL = 96, MOST = ALL * 2 / 3, HALF = ALL / 2 };
+
+/* Another client, of the user `uid`, with a domain of this number. */
+static void
+open_other(struct ft *f, uid_t uid, uint32_t pd)
+{
+	ft_open(f, 4096);
+	while (f->pd != pd)
+		f->pd = test_pd(f->mem);
+	urn_space_set_user(f->space, uid);
+	assert_int_equal(child_do(&f->child, CHILD_MAP, CHILD_AT, 4096, PROT_READ | PROT_WRITE), 0);
+	ft_reg(f, RIGHTS);
+}
+
+/*
+ * One user has two thirds under way: there is room for another's clients, and for no more of
+ * its own, those included that have nothing under way, until as much is left as it has.
+ */
+static void
+test_users(void **state)
+{
+	struct ft *f = *state, same, other;
+	struct urn_memx_config cfg = {.foreign = ALL, .max_pds = 4};
+	struct urn_memx *x = urn_memx_create(&cfg);
+	const struct urn_memx_gate *g = urn_memx_gate(x);
+	struct urn_memop op[2] = {ft_op(f, URN_MEMOP_GATHER, 0, 0, 8)}, got;
+	uint32_t mapped = test_pd(f->mem), idle = test_pd(f->mem), key;
+	uint64_t since = 0;
+	char why[256];
+
+	assert_int_equal(urn_mem_reg_foreign(f->mem, idle, f->space, CHILD_AT, PAGE, 0, 0, &key, why, sizeof(why)), 0);
+	open_other(&same, 1000, mapped + 1);
+	open_other(&other, 1000 + URN_LANE_USERS, mapped + 2);
+	urn_space_set_user(f->space, 1000);
+	op[1] = ft_op(&other, URN_MEMOP_GATHER, 0, 0, 8);
+	for (uint32_t i = 1; i <= MOST; i++) {
+		urn_memx_execute(x, op, 1);
+		assert_int_equal(g->users, i == MOST);
+		/* A client's own bound, whatever domain it is that nothing went to yet. */
+		assert_int_equal(urn_memx_gated(x, f->mem, idle), i >= ALL / 4);
+		assert_int_equal(urn_memx_gated(x, same.mem, same.pd), i == MOST);
+	}
+	assert_false(urn_memx_gated(x, other.mem, other.pd));
+	assert_false(urn_memx_gated(x, f->mem, mapped));
+	/* Of what is left the other may have two thirds. */
+	for (uint32_t i = 1; i <= (ALL - MOST) * 2 / 3 + 1; i++) {
+		assert_int_equal(g->users, 1);
+		assert_int_equal(urn_memx_gated(x, other.mem, other.pd), i > ALL / 32 + 1); /* a client's */
+		urn_memx_execute(x, op + 1, 1);
+	}
+	assert_int_equal(g->users, 2);
+	while (urn_memx_holds(x, f->region) > 1 || urn_memx_holds(x, other.region))
+		if (urn_memx_poll(x, &got, 1) == 0)
+			ft_wait(&since);
+	assert_int_equal(g->users, 0);
+	assert_false(urn_memx_gated(x, same.mem, same.pd));
+	/* Shut and opened once more, by itself. */
+	for (uint32_t i = urn_memx_holds(x, NULL); i < MOST; i++)
+		urn_memx_execute(x, op, 1);
+	/* Nor has a domain that goes to do with the client any more. */
+	assert_true(urn_memx_gated(x, f->mem, idle));
+	test_dereg(f->mem, key);
+	assert_int_equal(urn_mem_dealloc_pd(f->mem, idle), 0);
+	assert_false(urn_memx_gated(x, f->mem, idle));
+	while (urn_memx_holds(x, NULL)) {
+		assert_int_equal(g->users, urn_memx_holds(x, NULL) > HALF);
+		if (urn_memx_poll(x, &got, 1) == 0)
+			ft_wait(&since);
+	}
+	urn_memx_destroy(x);
+	ft_close(&same);
+	ft_close(&other);
+}
+
 /* Mapped memory is done at once beside it, and a failure that was asked for is one. */
 static void
 test_mixed(void **state)
@@ -567,6 +642,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_two_engines, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gates, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_users, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mixed, setup, teardown),
 	};
 

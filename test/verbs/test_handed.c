@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completions for queues of another engine, which does not take them as fast as they
+ * come: one program's, however many they are, are in no other's way.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "rig.h"
+
+#include "control/adapter.h"
+#include "engine/engine.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <time.h>
+
+enum {
+	QPS = 160,
+	DEPTH = 64,   /* of a QP: all of them together are more than the ring and a client's list hold */
+	MINE = 50,    /* requests of who asks for little */
+	MORE = 14,    /* and then */
+	TURNS = 400,  /* until all that was posted is done */
+	HERE = 0,     /* engine of the QPs */
+	THERE = 2,    /* of their completions */
+};
+
+_Static_assert(QPS * DEPTH > URN_ENGINE_RING + URN_LATE_CQES, "something is lost");
+
+/* A program on node 0, with QPs in ERR: what is posted completes at once. */
+struct prog {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *sends, *recvs; /* on THERE and HERE */
+	struct ibv_qp *qp[QPS];
+	uint32_t qps;
+};
+
+static void
+attach(struct rig *r, struct prog *p, uint32_t qps)
+{
+	struct rig_qp o = {0};
+	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
+
+	p->ctx = rig_attach(r, 0);
+	p->pd = ibv_alloc_pd(p->ctx);
+	p->sends = ibv_create_cq(p->ctx, QPS * DEPTH, NULL, NULL, 1);
+	p->recvs = ibv_create_cq(p->ctx, 1, NULL, NULL, 0);
+	assert_true(p->pd && p->sends && p->recvs);
+	o = (struct rig_qp){.pd = p->pd, .send_cq = p->sends, .recv_cq = p->recvs, .depth = DEPTH};
+	for (p->qps = 0; p->qps < qps; p->qps++) {
+		p->qp[p->qps] = rig_make_qp(r, 0, &o);
+		assert_int_equal(ibv_modify_qp(p->qp[p->qps], &err, IBV_QP_STATE), 0);
+	}
+}
+
+static void
+detach(struct prog *p)
+{
+	while (p->qps)
+		assert_int_equal(ibv_destroy_qp(p->qp[--p->qps]), 0);
+	assert_int_equal(ibv_destroy_cq(p->sends), 0);
+	assert_int_equal(ibv_destroy_cq(p->recvs), 0);
+	assert_int_equal(ibv_dealloc_pd(p->pd), 0);
+	assert_int_equal(ibv_close_device(p->ctx), 0);
+}
+
+/* n requests on each of its QPs, numbered. */
+static void
+post(const struct prog *p, uint32_t first, uint32_t n)
+{
+	for (uint32_t i = 0; i < p->qps; i++) {
+		for (uint32_t k = 0; k < n; k++) {
+			struct ibv_send_wr wr = {.wr_id = first + k, .opcode = IBV_WR_SEND};
+
+			rig_send_on(p->qp[i], &wr);
+		}
+	}
+}
+
+/* Turns in which the other engine does not come to what it is handed. */
+static void
+turn_here(struct rig *r, unsigned int n)
+{
+	while (n--)
+		urn_engine_poll(urn_dp_engine(r->dp, HERE));
+}
+
+/* All of n requests of its one QP complete, in order. returns: turns that took */
+static unsigned int
+expect(struct rig *r, const struct prog *p, uint32_t n)
+{
+	time_t start = time(NULL);
+	unsigned int turns = 0;
+	struct ibv_wc wc;
+
+	for (uint32_t k = 0; k < n; turns++) {
+		assert_true(time(NULL) - start < 60);
+		while (ibv_poll_cq(p->sends, 1, &wc) == 1) {
+			assert_int_equal(wc.wr_id, k++);
+			assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+		}
+		rig_turn(r);
+	}
+	return turns;
+}
+
+/* Asynchronous events of a program: that one completion queue broke. */
+static uint32_t
+broken(struct prog *p)
+{
+	struct pollfd fd = {.fd = p->ctx->async_fd, .events = POLLIN};
+	struct ibv_async_event ev;
+	uint32_t n = 0;
+
+	for (; poll(&fd, 1, 0) == 1; n++) {
+		assert_int_equal(ibv_get_async_event(p->ctx, &ev), 0);
+		assert_int_equal(ev.event_type, IBV_EVENT_CQ_ERR);
+		assert_ptr_equal(ev.element.cq, p->sends);
+		ibv_ack_async_event(&ev);
+	}
+	return n;
+}
+
+/* One floods the other engine's ring and its own list; another loses nothing, and waits for the ring only. */
+static void
+test_flood(void **state)
+{
+	struct prog greedy, modest;
+	struct rig r;
+	uint64_t lost;
+
+	(void)state;
+	rig_open(&r, &(struct rig_config){.engines = 4}, NULL);
+	attach(&r, &greedy, QPS);
+	attach(&r, &modest, 1);
+	post(&greedy, 0, DEPTH);
+	turn_here(&r, TURNS);
+	lost = rig_counter(&r, 0, URN_C_CQE_LOST);
+	assert_int_equal(lost, QPS * DEPTH - (URN_ENGINE_RING - 1) - URN_LATE_CQES);
+	post(&modest, 0, MINE);
+	turn_here(&r, TURNS);
+	/* What comes when there is room overtakes none that is late. */
+	post(&modest, MINE, MORE);
+	urn_engine_poll(urn_dp_engine(r.dp, THERE));
+	turn_here(&r, 1);
+	assert_int_equal(rig_counter(&r, 0, URN_C_CQE_LOST), lost);
+	/* One of two that have late ones: half of what there is room for is its. */
+	assert_in_range(expect(&r, &modest, MINE + MORE), 1,
+			(URN_ENGINE_RING + 2 * (MINE + MORE)) / URN_TP_BURST + 8);
+	assert_int_equal(broken(&modest), 0);
+	/* Once, however many are lost; and by no loss of its own is it spared the others. */
+	assert_int_equal(broken(&greedy), 1);
+	detach(&greedy);
+	detach(&modest);
+	rig_close(&r);
+}
+
+/* Calls of one wait for no other's completions: they come to an end though the ring is full all the time. */
+static void
+test_calls(void **state)
+{
+	struct prog greedy, modest;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, &(struct rig_config){.engines = 4}, NULL);
+	attach(&r, &greedy, QPS);
+	attach(&r, &modest, 1);
+	post(&greedy, 0, DEPTH);
+	turn_here(&r, TURNS);
+	post(&modest, 0, MINE);
+	turn_here(&r, TURNS);
+	detach(&modest);
+	/* What is left of the greedy one's is late still. */
+	assert_non_null(r.dp->adapter[0]->shard[HERE]->late_cqes);
+	detach(&greedy);
+	assert_null(r.dp->adapter[0]->shard[HERE]->late_cqes);
+	rig_close(&r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_calls),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
