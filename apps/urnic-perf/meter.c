@@ -22,6 +22,7 @@ meter_init(struct meter *m, uint64_t iters, uint64_t warm_iters, uint64_t durati
 	memset(m, 0, sizeof(*m));
 	urn_hist_reset(&m->hist);
 	m->ns_per_cycle = 1e9 / (double)tsc_hz;
+	m->ran.most = (uint64_t)((double)METER_GAP_NS / m->ns_per_cycle);
 	m->total = UINT64_MAX;
 	m->mark = UINT64_MAX;
 	if (iters > 0) {
@@ -67,16 +68,15 @@ meter_cross(struct meter *m, uint64_t n, uint64_t now)
 void
 meter_tick(struct meter *m, uint64_t now)
 {
-	m->now = now;
+	meter_ran(&m->ran, now);
 	if (m->started == 0) {
 		m->started = now;
-		m->moved_at = now;
 		if (m->mark == 0)
 			meter_advance(m, now);
 	}
 	if (m->done != m->seen) {
 		m->seen = m->done;
-		m->moved_at = now;
+		m->moved_at = m->ran.cycles;
 	}
 	if (m->run_cycles == 0)
 		return;

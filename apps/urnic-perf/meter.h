@@ -11,11 +11,23 @@
 
 #include <stdbool.h>
 
+/*
+ * How long a thread was run, as far as it can tell by looking at the clock: of the time from
+ * one look to the next at most METER_GAP_NS counts, for in the rest the thread waited for its
+ * core, or the machine stood still. Its thread's; cycles may be read by others.
+ */
+struct meter_ran {
+	uint64_t at;     /* TSC of the last look; 0: none yet */
+	uint64_t cycles; /* it was run until then */
+	uint64_t most;   /* cycles: what counts of a gap */
+};
+
+#define METER_GAP_NS 10000000ull
+
 enum meter_phase { METER_WARM, METER_RUN, METER_OVER };
 
 struct meter {
 	enum meter_phase phase;
-	uint64_t now;         /* TSC of the last tick */
 	uint64_t started;     /* TSC of the first tick; 0: none yet */
 	uint64_t begin, end;  /* TSC where measuring began and ended */
 	uint64_t warm_cycles; /* warm-up by time; 0: by messages */
@@ -26,9 +38,10 @@ struct meter {
 	uint64_t done;        /* messages completed, warm-up included */
 	uint64_t base;        /* of done, where measuring began */
 	uint64_t measured;    /* messages completed while measuring */
-	uint64_t moved_at;    /* TSC of the last tick at which done had grown */
+	uint64_t moved_at;    /* ran.cycles at the last tick at which done had grown */
 	uint64_t seen;        /* done at that tick */
 	double ns_per_cycle;
+	struct meter_ran ran; /* the thread that counts, from tick to tick */
 	struct urn_hist hist; /* latencies while measuring, ns */
 };
 
@@ -73,11 +86,23 @@ meter_latency(struct meter *m, uint64_t cycles)
 		urn_hist_add(&m->hist, (uint64_t)((double)cycles * m->ns_per_cycle));
 }
 
-/* Cycles since the last message completed. */
+/* The thread looked at the clock: the time is now (TSC). A clock that goes back counts nothing. */
+static inline void
+meter_ran(struct meter_ran *r, uint64_t now)
+{
+	uint64_t gap = now - r->at;
+
+	if (r->at != 0 && (int64_t)gap > 0)
+		__atomic_store_n(&r->cycles, r->cycles + (gap < r->most ? gap : r->most),
+				 __ATOMIC_RELAXED);
+	r->at = now;
+}
+
+/* Cycles that the thread which counts was run since the last message completed. */
 static inline uint64_t
 meter_stalled(const struct meter *m)
 {
-	return m->now - m->moved_at;
+	return m->ran.cycles - m->moved_at;
 }
 
 /* Measured time in seconds; 0 when nothing was. */

@@ -24,7 +24,8 @@
 #include <stdatomic.h>
 
 #define PERF_BATCH 32u             /* completions polled, receives posted, frames moved at once */
-#define PERF_STALL_SECONDS 10u     /* without progress: give up */
+#define PERF_STALL_SECONDS 10u     /* without progress, threads running: give up */
+#define PERF_STARVED_SECONDS 60u   /* ... where the other side's thread is hardly run */
 #define PERF_SLOT_ALIGN 64u
 #define PERF_GRH 40u	      /* bytes in front of a datagram that was received */
 #define PERF_QKEY 0x75726e63u /* of datagrams */
@@ -169,6 +170,9 @@ struct side {
 	uint32_t peer_rkey_src, peer_rkey_dst;
 
 	uint64_t received;             /* messages received, all QPs */
+	struct meter_ran ran;          /* its thread, where it has no meter; read by who has one */
+	uint64_t peer_ran;             /* ran.cycles of the peer as peer_noted; of who has the meter */
+	bool peer_noted;               /* half of the patience is gone: peer_ran is of then */
 	uint32_t owed[PERF_BATCH];     /* shared receive queue: slots to be posted again */
 	uint32_t owed_n;
 	uint64_t quiet_since; /* datagrams: none came since, monotonic ns; 0: some did */
@@ -218,7 +222,8 @@ int worker_run(struct side *s, struct run *run, void (*meanwhile)(void *arg), vo
 void side_done(struct side *s);
 /*
  * Has the side that counts stalled, or been interrupted? Call once a step.
- * Ends measuring on a signal; fails the run when nothing moved for too long.
+ * Ends measuring on a signal; fails the run when nothing moved for too long. Time in
+ * which the two sides' threads were not run does not count (meter.h).
  */
 void side_watch(struct side *s, uint64_t now);
 

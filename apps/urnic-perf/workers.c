@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -58,6 +59,51 @@ side_done(struct side *s)
 		atomic_store(&s->run->stop, true);
 }
 
+/*
+ * Nothing moved while the thread that counts was run for a while. Was the other side's
+ * run meanwhile, too, so that something could have moved? That is looked at in the
+ * second half of the patience alone, of which half is enough: before it, the other thread's
+ * cache line is left alone.
+ */
+static bool
+peer_was_run(struct side *s)
+{
+	uint64_t ran;
+
+	if (s->peer == NULL) /* in another process: who knows */
+		return true;
+	ran = __atomic_load_n(&s->peer->ran.cycles, __ATOMIC_RELAXED);
+	if (!s->peer_noted) {
+		s->peer_noted = true;
+		s->peer_ran = ran;
+	}
+	return (double)(ran - s->peer_ran) * s->meter->ns_per_cycle > PERF_STALL_SECONDS * 1e9 / 4;
+}
+
+/* Does it go on? Else the run fails. */
+static void
+watch_stall(struct side *s)
+{
+	const struct meter *m = s->meter;
+	double waited = (double)meter_stalled(m) * m->ns_per_cycle;
+	unsigned int limit = PERF_STALL_SECONDS;
+	bool run;
+
+	if (likely(waited <= PERF_STALL_SECONDS * 1e9 / 2)) {
+		s->peer_noted = false;
+		return;
+	}
+	run = peer_was_run(s);
+	if (!run)
+		limit = PERF_STARVED_SECONDS;
+	if (waited > limit * 1e9)
+		run_fail(s->run, "%s: nothing has moved for %u seconds%s, after %llu messages; "
+				 "%llu more are on their way",
+			 perf_op_name(s->o->op), limit,
+			 run ? "" : ", in which the other side's thread was hardly run",
+			 (unsigned long long)m->done, (unsigned long long)(m->posted - m->done));
+}
+
 void
 side_watch(struct side *s, uint64_t now)
 {
@@ -68,11 +114,8 @@ side_watch(struct side *s, uint64_t now)
 		s->run->interrupted = true;
 		meter_cut(m, now);
 	}
-	if (!s->done && (double)meter_stalled(m) * m->ns_per_cycle > PERF_STALL_SECONDS * 1e9)
-		run_fail(s->run, "%s: nothing has moved for %u seconds, after %llu messages; "
-				 "%llu more are on their way",
-			 perf_op_name(s->o->op), PERF_STALL_SECONDS, (unsigned long long)m->done,
-			 (unsigned long long)(m->posted - m->done));
+	if (!s->done)
+		watch_stall(s);
 }
 
 /* After so many empty turns: the engine's own policy, or the same without an engine. */
@@ -121,6 +164,8 @@ worker_loop(struct worker *w)
 			struct side *s = w->side[i];
 
 			URN_STAGE(PROGRAM);
+			if (s->meter == NULL)
+				meter_ran(&s->ran, now);
 			work += s->step(s, now);
 			if (s->engine != NULL)
 				work += urn_engine_poll(s->engine);
@@ -169,6 +214,9 @@ worker_main(void *arg)
 		return NULL;
 	}
 	bind_engines(w, true);
+	for (unsigned int i = 0; i < 2 && w->side[i] != NULL; i++)
+		if (w->side[i]->peer != NULL && w->side[i]->peer->meter != NULL)
+			w->side[i]->ran.most = w->side[i]->peer->meter->ran.most;
 	worker_loop(w);
 	urn_stages_get(&w->run->stages[w->side[0]->index]);
 	bind_engines(w, false);

@@ -83,6 +83,14 @@ by_time(void **state)
 	assert_int_equal(m.done, 1150);
 }
 
+/* Look at the clock every few milliseconds from one time to another. */
+static void
+tick_to(uint64_t from, uint64_t to)
+{
+	for (uint64_t t = from; t <= to; t += 5 * MS)
+		meter_tick(&m, t);
+}
+
 /* A stall is the time since something moved, not since somebody looked. */
 static void
 stall_is_seen(void **state)
@@ -91,13 +99,28 @@ stall_is_seen(void **state)
 	meter_init(&m, 0, 0, 10000 * MS, HZ);
 	meter_tick(&m, 100 * MS);
 	assert_int_equal(meter_stalled(&m), 0);
-	meter_tick(&m, 300 * MS);
+	tick_to(100 * MS, 300 * MS);
 	assert_int_equal(meter_stalled(&m), 200 * MS);
 	meter_count(&m, 1, 300 * MS);
 	meter_tick(&m, 400 * MS);
 	assert_int_equal(meter_stalled(&m), 0);
-	meter_tick(&m, 450 * MS);
+	tick_to(400 * MS, 450 * MS);
 	assert_int_equal(meter_stalled(&m), 50 * MS);
+}
+
+/* Time in which the thread was not run, or a clock that goes back, is no stall. */
+static void
+not_run_is_no_stall(void **state)
+{
+	(void)state;
+	meter_init(&m, 0, 0, 1000000 * MS, HZ);
+	meter_tick(&m, 100000 * MS);
+	meter_tick(&m, 160000 * MS);
+	assert_int_equal(meter_stalled(&m), 10 * MS);
+	meter_tick(&m, 150000 * MS);
+	assert_int_equal(meter_stalled(&m), 10 * MS);
+	tick_to(150000 * MS, 150030 * MS);
+	assert_int_equal(meter_stalled(&m), 40 * MS);
 }
 
 /* An interrupted run reports what it has, also from within the warm-up. */
@@ -137,7 +160,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(by_messages), cmocka_unit_test(bursts_are_divided),
 		cmocka_unit_test(by_time),
-		cmocka_unit_test(stall_is_seen), cmocka_unit_test(cut_short),
+		cmocka_unit_test(stall_is_seen),
+		cmocka_unit_test(not_run_is_no_stall), cmocka_unit_test(cut_short),
 		cmocka_unit_test(cycles_are_scaled),
 	};
 

@@ -61,8 +61,9 @@ setup(void **state)
 	memset(&run, 0, sizeof(run));
 	meter_init(&m, 0, 0, 1000 * HZ, HZ);
 	for (unsigned int i = 0; i < 2; i++)
-		side[i] = (struct side){.run = &run, .o = &o, .index = i};
+		side[i] = (struct side){.run = &run, .o = &o, .index = i, .peer = &side[1 - i]};
 	side[0].meter = &m;
+	side[1].ran.most = m.ran.most;
 	urn_stop_install();
 	return 0;
 }
@@ -92,21 +93,138 @@ first_failure_wins(void **state)
 	assert_string_equal(run.err.text, "first 1");
 }
 
+/*
+ * Both sides' threads are run from one time to another, or A's alone, and look at the clock
+ * every few milliseconds.
+ */
+static void
+run_to(uint64_t from, uint64_t to, bool both)
+{
+	for (uint64_t t = from; t <= to; t += HZ / 200) {
+		if (both)
+			meter_ran(&side[1].ran, t);
+		side_watch(&side[0], t);
+	}
+}
+
 /* No progress for 10 seconds ends the run with a sentence; progress does not. */
 static void
 stall_fails_the_run(void **state)
 {
 	(void)state;
-	side_watch(&side[0], 1 * HZ);
+	run_to(1 * HZ, 9 * HZ, true);
 	meter_count(&m, 5, 9 * HZ);
-	side_watch(&side[0], 10 * HZ);
-	side_watch(&side[0], 19 * HZ);
+	run_to(10 * HZ, 20 * HZ, true);
 	assert_false(atomic_load(&run.failed));
 	m.posted = 12;
-	side_watch(&side[0], 20 * HZ + 1);
+	run_to(20 * HZ, 20 * HZ + HZ / 100, true);
 	assert_true(atomic_load(&run.failed));
 	assert_non_null(strstr(run.err.text, "write_bw: nothing has moved for 10 seconds"));
 	assert_non_null(strstr(run.err.text, "after 5 messages; 7 more"));
+}
+
+/* What is in another process can't be looked at: then only its own thread counts. */
+static void
+stall_without_peer(void **state)
+{
+	(void)state;
+	side[0].peer = NULL;
+	run_to(1 * HZ, 11 * HZ, false);
+	assert_false(atomic_load(&run.failed));
+	run_to(11 * HZ, 11 * HZ + HZ / 100, false);
+	assert_true(atomic_load(&run.failed));
+}
+
+/* The thread that counts was not run for a minute, and then looks before anything could move. */
+static void
+not_run_is_no_stall(void **state)
+{
+	(void)state;
+	run_to(1 * HZ, 5 * HZ, true);
+	side_watch(&side[0], 65 * HZ);
+	assert_false(atomic_load(&run.failed));
+	run_to(65 * HZ, 70 * HZ, true);
+	assert_false(atomic_load(&run.failed));
+}
+
+/* The other side's thread is not run, and nothing can move; but that is not waited for for ever. */
+static void
+peer_not_run_is_no_stall(void **state)
+{
+	(void)state;
+	run_to(1 * HZ, 3 * HZ, true);
+	run_to(3 * HZ, 60 * HZ, false);
+	assert_false(atomic_load(&run.failed));
+	run_to(60 * HZ, 62 * HZ, false);
+	assert_true(atomic_load(&run.failed));
+	assert_non_null(strstr(run.err.text, "for 60 seconds, in which the other side's thread was hardly run"));
+}
+
+/* It is run again, and nothing moves all the same. */
+static void
+peer_run_again_is_watched(void **state)
+{
+	(void)state;
+	run_to(1 * HZ, 21 * HZ, false);
+	assert_false(atomic_load(&run.failed));
+	run_to(21 * HZ, 24 * HZ, true);
+	assert_true(atomic_load(&run.failed));
+	assert_non_null(strstr(run.err.text, "nothing has moved for 10 seconds, after"));
+}
+
+/* Only what the other side's thread was run lately counts: not before, nor in another wait. */
+static void
+peer_run_before_does_not_count(void **state)
+{
+	(void)state;
+	run_to(1 * HZ, 8 * HZ, false);
+	meter_count(&m, 1, 8 * HZ);
+	for (uint64_t t = 8; t < 30; t += 2) {
+		run_to(t * HZ, (t + 2) * HZ, true);
+		meter_count(&m, 1, (t + 2) * HZ);
+	}
+	run_to(30 * HZ, 60 * HZ, false);
+	assert_false(atomic_load(&run.failed));
+}
+
+/* Goes on until the other side's thread is seen to be run; or 30 seconds of its own. */
+static unsigned int
+until_peer_runs(struct side *s, uint64_t now)
+{
+	side_watch(s, now);
+	if (__atomic_load_n(&s->peer->ran.cycles, __ATOMIC_RELAXED) > 0)
+		atomic_store(&s->run->stop, true);
+	else if (m.ran.cycles > 30 * HZ)
+		run_fail(s->run, "the other side's thread is not seen to be run");
+	return 0;
+}
+
+static unsigned int
+nothing(struct side *s, uint64_t now)
+{
+	(void)s;
+	(void)now;
+	return 0;
+}
+
+/* Whether they have a thread each or share one, that of the side that counts not is looked at. */
+static void
+threads_say_that_they_are_run(void **state)
+{
+	struct perf_opts two = {.op = PERF_WRITE_BW, .attach = "elsewhere"};
+
+	(void)state;
+	for (int core = 0; core < 2; core++) {
+		setup(state);
+		side[0].o = side[1].o = &two;
+		side[0].step = until_peer_runs;
+		side[1].step = nothing;
+		side[1].ran.most = 0; /* the workers know it */
+		two.core[1] = core;
+		assert_int_equal(workers_run(side, &run), 0);
+		assert_int_equal(side[1].ran.most, m.ran.most);
+		assert_true(side[1].ran.cycles > 0);
+	}
 }
 
 /* A side that is through may wait for the other without being called stalled. */
@@ -116,7 +234,7 @@ done_is_no_stall(void **state)
 	(void)state;
 	side_watch(&side[0], 1 * HZ);
 	side_done(&side[0]);
-	side_watch(&side[0], 100 * HZ);
+	run_to(1 * HZ, 100 * HZ, true);
 	assert_false(atomic_load(&run.failed));
 }
 
@@ -140,6 +258,12 @@ main(void)
 		cmocka_unit_test_setup(stops_when_both_are_done, setup),
 		cmocka_unit_test_setup(first_failure_wins, setup),
 		cmocka_unit_test_setup(stall_fails_the_run, setup),
+		cmocka_unit_test_setup(stall_without_peer, setup),
+		cmocka_unit_test_setup(not_run_is_no_stall, setup),
+		cmocka_unit_test_setup(peer_not_run_is_no_stall, setup),
+		cmocka_unit_test_setup(peer_run_again_is_watched, setup),
+		cmocka_unit_test_setup(peer_run_before_does_not_count, setup),
+		cmocka_unit_test_setup(threads_say_that_they_are_run, setup),
 		cmocka_unit_test_setup(done_is_no_stall, setup),
 		cmocka_unit_test_setup(signal_cuts_the_measurement, setup),
 	};
