@@ -263,17 +263,19 @@ urn_cm_establish(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id,
 	struct cm_conn *e = owned(cm, o, id);
 	struct urn_cm_msg m;
 
-	(void)now;
 	if (!e)
 		return ENOENT;
 	if (fill_data(e, &m, URN_CM_RTU, p) != 0)
 		return EINVAL;
-	if (e->state == URN_CM_REP_SENT || e->state == URN_CM_MRA_REP_RCVD)
+	if (e->state == URN_CM_REP_SENT || e->state == URN_CM_MRA_REP_RCVD) {
 		cm_timer_stop(cm, e);
-	else if (e->state == URN_CM_REP_RCVD || e->state == URN_CM_MRA_REP_SENT)
+	} else if (e->state == URN_CM_REP_RCVD || e->state == URN_CM_MRA_REP_SENT) {
 		cm_say(cm, e, &m);
-	else
+		if (e->excused)
+			cm_insist(cm, e, now);
+	} else {
 		return ENOTCONN;
+	}
 	e->state = URN_CM_ESTABLISHED;
 	return 0;
 }

@@ -30,6 +30,8 @@ struct cm_conn {
 	bool knows_peer;           /* remote_id is valid */
 	bool was_up;               /* TIMEWAIT: of a connection; else of a refusal, which is in mad */
 	bool waits;                /* counts in its listener's backlog */
+	bool excused;              /* this side asked the peer for patience (MRA): it does not ask again soon */
+	bool insists;              /* TIMEWAIT: the refusal in mad is still repeated unasked */
 	uint8_t tries;             /* messages sent of max_tries + 1 */
 	uint8_t max_tries;
 	uint8_t mras;              /* taken from the peer in this exchange */
@@ -151,6 +153,12 @@ void cm_stale(struct urn_cm *cm, struct cm_conn *old, uint64_t now);
 void cm_no_longer_waits(struct urn_cm *cm, struct cm_conn *e);
 /* The timer of an id ran out. */
 void cm_timed_out(struct urn_cm *cm, struct cm_conn *e, uint64_t now);
+/*
+ * What was said last ends an exchange in which the peer was asked for patience. If it is
+ * lost the peer finds out only when that is over, a minute later: say it again unasked,
+ * whenever we would ask again, and as often.
+ */
+void cm_insist(struct urn_cm *cm, struct cm_conn *e, uint64_t now);
 /* A message to an id. returns the counter that applies */
 enum urn_counter cm_message(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m,
 			    uint64_t now);

@@ -59,6 +59,35 @@ timewait_ns(const struct cm_conn *e)
 	return urn_cm_ns(code);
 }
 
+/* Attribute of the message that was kept. */
+static unsigned int
+kept(const struct cm_conn *e)
+{
+	struct urn_mad_hdr h;
+
+	memcpy(&h, e->mad, sizeof(h));
+	return rte_be_to_cpu_16(h.attr_id);
+}
+
+void
+cm_insist(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
+{
+	e->tries = 1;
+	cm_timer(cm, e, now + cm_patience(e->timeout));
+}
+
+/* Once more. returns: was it not often enough yet? */
+static bool
+insisted(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
+{
+	if (e->tries > e->max_tries)
+		return false;
+	e->tries++;
+	cm_repeat(cm, e);
+	cm_timer(cm, e, now + cm_patience(e->timeout));
+	return true;
+}
+
 void
 cm_timewait(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {
@@ -68,7 +97,11 @@ cm_timewait(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 	cm_no_longer_waits(cm, e);
 	cm_unhash(cm, e, CM_BY_QPN);
 	e->state = URN_CM_TIMEWAIT;
-	cm_timer(cm, e, now + timewait_ns(e));
+	e->insists = e->excused && !e->was_up && kept(e) == URN_CM_REJ;
+	if (e->insists)
+		cm_insist(cm, e, now);
+	else
+		cm_timer(cm, e, now + timewait_ns(e));
 }
 
 void
@@ -133,6 +166,7 @@ static enum urn_counter
 ask_for_patience(struct urn_cm *cm, struct cm_conn *e, enum urn_cm_state to, uint8_t about)
 {
 	e->state = (uint8_t)to;
+	e->excused = true;
 	cm_say_mra(cm, e, about);
 	return URN_C_CM_DUPLICATE;
 }
@@ -368,16 +402,6 @@ on_dreq_rcvd(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, u
 	return m->attr == URN_CM_DREQ ? URN_C_CM_DUPLICATE : URN_C_DROP_CM_STATE;
 }
 
-/* Attribute of the message that was kept. */
-static unsigned int
-kept(const struct cm_conn *e)
-{
-	struct urn_mad_hdr h;
-
-	memcpy(&h, e->mad, sizeof(h));
-	return rte_be_to_cpu_16(h.attr_id);
-}
-
 /*
  * A DREQ comes again: our DREP was not heard, nor may this one be. Its private data is kept for the
  * next, as often as there may be one.
@@ -503,10 +527,16 @@ give_up(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 static void
 end_of_timewait(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {
-	if (e->was_up && !cm_tell(cm, e, URN_CM_EVENT_TIMEWAIT, NULL, 0))
+	if (e->insists) {
+		/* Then it stays as long as any refusal. */
+		e->insists = insisted(cm, e, now);
+		if (!e->insists)
+			cm_timer(cm, e, now + timewait_ns(e));
+	} else if (e->was_up && !cm_tell(cm, e, URN_CM_EVENT_TIMEWAIT, NULL, 0)) {
 		cm_timer(cm, e, now + URN_CM_AGAIN_NS);
-	else
+	} else {
 		cm_idle(cm, e);
+	}
 }
 
 void
@@ -514,6 +544,10 @@ cm_timed_out(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {
 	if (e->state == URN_CM_TIMEWAIT) {
 		end_of_timewait(cm, e, now);
+		return;
+	}
+	if (e->state == URN_CM_ESTABLISHED) {
+		(void)insisted(cm, e, now);
 		return;
 	}
 	if (e->tries > e->max_tries) {

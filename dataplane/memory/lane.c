@@ -36,7 +36,10 @@ urn_lanes_init(struct urn_lanes *ls, const void *owner, const struct urn_memx_co
 	ls->gate.few = ls->limit / 8 < FEW_MAX ? ls->limit / 8 + !(ls->limit / 8) : FEW_MAX;
 	ls->gate.pd = calloc(cfg->max_pds + 1u, sizeof(*ls->gate.pd));
 	ls->shut = calloc(cfg->max_pds + 1u, sizeof(*ls->shut));
-	return ls->gate.pd && ls->shut ? 0 : ENOMEM;
+	if (ls->gate.pd && ls->shut)
+		return 0;
+	urn_lanes_fini(ls);
+	return ENOMEM;
 }
 
 void

@@ -70,6 +70,9 @@ rig_cm_request(struct rig *r, int e, uint32_t qpn)
 	union ibv_gid gid;
 
 	req.cm_connect.sgid_index = (uint8_t)rig_sgid_index(r);
+	/* Timewait outlasts all repeats of a DREQ: its answer is remembered, whatever is lost. */
+	if (r->cfg.lose)
+		req.cm_connect.ack_timeout = 18;
 	rig_gid(r, !e, &gid);
 	memcpy(req.cm_connect.dgid, gid.raw, 16);
 	rig_fill(req.cm_connect.data, 92, qpn);

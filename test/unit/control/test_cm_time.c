@@ -148,6 +148,141 @@ test_slow_program(void **state)
 	assert_int_equal(said(URN_CM_MRA).about, URN_CM_ABOUT_REP);
 }
 
+/* What ended an exchange is said three times more, unasked and in even steps, whole. */
+static void
+insists(enum urn_cm_attr attr)
+{
+	struct urn_cm_msg first = said(attr);
+
+	for (int i = 0; i < 3; i++) {
+		pass(TRY - 1);
+		quiet();
+		pass(1);
+		said(attr);
+		assert_memory_equal(&b.said, &first, sizeof(first));
+	}
+}
+
+/* The program is slow, the peer is asked for patience, and then it is ready. returns: our id */
+static uint32_t
+slowly_ready(void)
+{
+	struct urn_abi_cm_data p = {.data_len = 224};
+	uint32_t id = to_rep_rcvd();
+	struct urn_cm_msg m = from_peer(URN_CM_REP, id);
+
+	expect_in(&m, CM_DUPLICATE);
+	said(URN_CM_MRA);
+	fill_data(p.data, 224, 3);
+	assert_int_equal(urn_cm_establish(b.cm, &b.o, id, &p, b.now), 0);
+	expect_state(id, ESTABLISHED);
+	return id;
+}
+
+/* Who was asked for patience does not ask again for a minute: an RTU may be lost all the same. */
+static void
+test_ready_after_patience(void **state)
+{
+	uint32_t id = slowly_ready();
+	struct urn_abi_cm_data p = {0};
+	struct urn_cm_msg m;
+
+	(void)state;
+	insists(URN_CM_RTU);
+	assert_int_equal(counter(URN_C_CM_RETRANSMITS), 3);
+	pass(3600 * SECOND);
+	quiet();
+	expect_state(id, ESTABLISHED);
+
+	/* The end of the connection, from either side, is the end of that. */
+	bench_make(64, 0);
+	id = slowly_ready();
+	said(URN_CM_RTU);
+	m = from_peer(URN_CM_DREQ, id);
+	expect_in(&m, CM_RX);
+	told(URN_CM_EVENT_DISCONNECT);
+	pass(3600 * SECOND);
+	quiet();
+	bench_make(64, 0);
+	id = slowly_ready();
+	said(URN_CM_RTU);
+	pass(TRY / 2);
+	assert_int_equal(urn_cm_disconnect(b.cm, &b.o, id, &p, b.now), 0);
+	said(URN_CM_DREQ);
+	repeats(id, URN_CM_DREQ, URN_CM_EVENT_DISCONNECTED, URN_CM_TIMEWAIT);
+}
+
+/* A request whose peer was asked for patience. returns: our id */
+static uint32_t
+slowly_taken(void)
+{
+	uint32_t id = to_req_rcvd();
+	struct urn_cm_msg m = from_peer(URN_CM_REQ, 0);
+
+	expect_in(&m, CM_DUPLICATE);
+	said(URN_CM_MRA);
+	return id;
+}
+
+/* So may a refusal, however it comes to be; then it is kept as long as any. */
+static void
+test_refused_after_patience(void **state)
+{
+	struct urn_abi_cm_reject p = {.reason = URN_CM_REJ_CONSUMER};
+	struct urn_abi_cm_accept a = an_accept();
+	uint32_t id = slowly_taken();
+	struct urn_cm_msg m = from_peer(URN_CM_REQ, 0);
+
+	(void)state;
+	assert_int_equal(urn_cm_reject(b.cm, &b.o, id, &p, b.now), 0);
+	insists(URN_CM_REJ);
+	expect_in(&m, CM_DUPLICATE);
+	said(URN_CM_REJ);
+	pass(TRY + (4096ull << 20) - 1);
+	quiet();
+	expect_state(id, TIMEWAIT);
+	pass(1);
+	expect_state(id, IDLE);
+
+	/* After a reply that may be lost, too. */
+	bench_make(64, 0);
+	id = slowly_taken();
+	assert_int_equal(urn_cm_accept(b.cm, &b.o, id, &a, b.now), 0);
+	said(URN_CM_REP);
+	assert_int_equal(urn_cm_reject(b.cm, &b.o, id, &p, b.now), 0);
+	insists(URN_CM_REJ);
+
+	/* The program goes. */
+	bench_make(64, 0);
+	id = slowly_taken();
+	assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), 0);
+	insists(URN_CM_REJ);
+	pass(TRY + (4096ull << 20));
+	assert_int_equal(urn_cm_count(b.cm), 1); /* the listener */
+	quiet();
+}
+
+/* Nothing is said unasked where nobody waits for it. */
+static void
+test_refused_at_once(void **state)
+{
+	struct urn_abi_cm_reject p = {.reason = URN_CM_REJ_CONSUMER};
+	uint32_t id = slowly_taken();
+	struct urn_cm_msg m = from_peer(URN_CM_REJ, id);
+
+	(void)state;
+	expect_in(&m, CM_RX); /* the peer takes it back */
+	told(URN_CM_EVENT_REJECTED);
+	pass(3600 * SECOND);
+	quiet();
+	bench_make(64, 0);
+	id = to_req_rcvd(); /* the peer asks again by itself */
+	assert_int_equal(urn_cm_reject(b.cm, &b.o, id, &p, b.now), 0);
+	said(URN_CM_REJ);
+	pass(3600 * SECOND);
+	quiet();
+}
+
 /* Timeouts of a peer that are too short or too long to be meant. */
 static void
 test_clamped(void **state)
@@ -324,6 +459,7 @@ main(void)
 		T(test_unanswered), T(test_late_answer), T(test_patience), T(test_slow_program),
 		T(test_clamped),    T(test_timewait),	 T(test_deaf),	   T(test_dumb),
 		T(test_no_mac),	    T(test_many),
+		T(test_ready_after_patience), T(test_refused_after_patience), T(test_refused_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
