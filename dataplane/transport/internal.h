@@ -123,6 +123,7 @@ urn_tp_sched(struct urn_tp *tp, struct urn_qp *qp)
 		return;
 	qp->flags |= URN_QPF_SCHED;
 	qp->sched_next = NULL;
+	qp->sched_prev = tp->sched_tail;
 	if (tp->sched_tail)
 		tp->sched_tail->sched_next = qp;
 	else

@@ -123,20 +123,21 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 	return 0;
 }
 
+/*
+ * Out of the schedule, or from among those that wait for an address: thousands may be
+ * there, of one client, and all go when it does.
+ */
 static void
 unlink_from(struct urn_qp **head, struct urn_qp **tail, struct urn_qp *qp)
 {
-	struct urn_qp **at = head, *prev = NULL;
-
-	while (*at && *at != qp) {
-		prev = *at;
-		at = &(*at)->sched_next;
-	}
-	if (!*at)
-		return;
-	*at = qp->sched_next;
+	if (*head == qp)
+		*head = qp->sched_next;
+	else
+		qp->sched_prev->sched_next = qp->sched_next;
+	if (qp->sched_next)
+		qp->sched_next->sched_prev = qp->sched_prev;
 	if (tail && *tail == qp)
-		*tail = prev;
+		*tail = *head ? qp->sched_prev : NULL;
 }
 
 void
@@ -170,7 +171,7 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 bool
 urn_qp_quiet(const struct urn_qp *qp)
 {
-	return !qp->rx_head && !qp->tx_head;
+	return !qp->rx_head && !qp->tx_last;
 }
 
 void
@@ -296,7 +297,7 @@ urn_qp_flush(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 void
 urn_qp_check_drained(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (!(qp->flags & URN_QPF_DRAINING) || qp->tx_head)
+	if (!(qp->flags & URN_QPF_DRAINING) || qp->tx_last)
 		return;
 	if (qp->w_head && qp->w_head->state != URN_WORK_QUEUED)
 		return;
@@ -313,6 +314,8 @@ urn_qp_wait_neigh(struct urn_tp *tp, struct urn_qp *qp)
 	/* serve() has taken it off the schedule. */
 	qp->flags |= URN_QPF_NEIGH;
 	qp->sched_next = tp->neigh_head;
+	if (tp->neigh_head)
+		tp->neigh_head->sched_prev = qp;
 	tp->neigh_head = qp;
 	if (tp->neigh_next < tp->now)
 		tp->neigh_next = tp->now + 1000000;

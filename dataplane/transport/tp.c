@@ -284,11 +284,11 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 
 	if (unlikely(qp->flags & URN_QPF_DYING))
 		return false;
-	if (unlikely(qp->tx_head)) { /* its frames go in order: wait for memory, or for room */
+	if (unlikely(qp->tx_last)) { /* its frames go in order: wait for memory, or for room */
 		urn_tp_drain_tx(tp, qp);
-		if (qp->tx_head && !urn_pkt(qp->tx_head)->mem_left)
+		if (qp->tx_last && !urn_pkt(urn_ring_first(qp->tx_last))->mem_left)
 			return true;
-		if (qp->tx_head && !may_read_on(tp, qp))
+		if (qp->tx_last && !may_read_on(tp, qp))
 			return false;
 	}
 	if (unlikely(qp->state == URN_QPS_SQD))

@@ -168,7 +168,7 @@ struct urn_tp {
 	struct urn_qp_slab *qp_slabs;  /* owner of all QPs' memory (qp.c) */
 
 	struct urn_qp *sched_head, *sched_tail; /* QPs with something to send */
-	struct urn_qp *neigh_head;     /* QPs that wait for a MAC address, by sched_next */
+	struct urn_qp *neigh_head;     /* QPs that wait for a MAC address, both ways */
 	uint64_t neigh_next;           /* ns: when to look at them again */
 	struct urn_wheel wheel;
 

@@ -119,6 +119,12 @@ void probe_attributes(struct probe *p, struct urn_abi_qp_attr *a);
 /* From any state, nothing waiting for memory, by way of RESET to where it stood at first. */
 void probe_reconnect(struct probe *p);
 
+/*
+ * One QP more, of tp, connected, whose queues are those of the probe's: it is to be
+ * stopped and destroyed before they go.
+ */
+struct urn_qp *probe_another(struct probe *p, struct urn_tp *tp, const struct urn_abi_qp_attr *like);
+
 /* Where the region's byte lies in this process. */
 static inline uint8_t *
 probe_at(struct probe *p, uint32_t off)
