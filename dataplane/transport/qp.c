@@ -136,8 +136,16 @@ unlink_from(struct urn_qp **head, struct urn_qp **tail, struct urn_qp *qp)
 		qp->sched_prev->sched_next = qp->sched_next;
 	if (qp->sched_next)
 		qp->sched_next->sched_prev = qp->sched_prev;
-	if (tail && *tail == qp)
+	if (*tail == qp)
 		*tail = *head ? qp->sched_prev : NULL;
+}
+
+void
+urn_qp_leave_neigh(struct urn_tp *tp, struct urn_qp *qp)
+{
+	unlink_from(&tp->neigh_head, &tp->neigh_tail, qp);
+	qp->flags &= ~(uint32_t)URN_QPF_NEIGH;
+	tp->neigh_n--;
 }
 
 void
@@ -148,8 +156,8 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->flags & URN_QPF_SCHED)
 		unlink_from(&tp->sched_head, &tp->sched_tail, qp);
 	if (qp->flags & URN_QPF_NEIGH)
-		unlink_from(&tp->neigh_head, NULL, qp);
-	qp->flags &= ~(uint32_t)(URN_QPF_SCHED | URN_QPF_NEIGH);
+		urn_qp_leave_neigh(tp, qp);
+	qp->flags &= ~(uint32_t)URN_QPF_SCHED;
 	urn_resp_last_ack(tp, qp);
 	qp->flags |= URN_QPF_DYING;
 	urn_wheel_stop(&tp->wheel, &qp->timer);
@@ -204,10 +212,8 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 		/* A receive posted just now may not have seen that: look again soon. */
 		urn_wheel_start(&tp->wheel, &qp->timer, tp->now + 1000000);
 	}
-	if (qp->flags & URN_QPF_NEIGH) {
-		unlink_from(&tp->neigh_head, NULL, qp);
-		qp->flags &= ~(uint32_t)URN_QPF_NEIGH;
-	}
+	if (qp->flags & URN_QPF_NEIGH)
+		urn_qp_leave_neigh(tp, qp);
 	urn_tp_sched(tp, qp);
 }
 
@@ -313,12 +319,16 @@ urn_qp_wait_neigh(struct urn_tp *tp, struct urn_qp *qp)
 {
 	/* serve() has taken it off the schedule. */
 	qp->flags |= URN_QPF_NEIGH;
-	qp->sched_next = tp->neigh_head;
+	qp->sched_next = NULL;
+	qp->sched_prev = tp->neigh_tail;
 	if (tp->neigh_head)
-		tp->neigh_head->sched_prev = qp;
-	tp->neigh_head = qp;
+		tp->neigh_tail->sched_next = qp;
+	else
+		tp->neigh_head = qp;
+	tp->neigh_tail = qp;
+	tp->neigh_n++;
 	if (tp->neigh_next < tp->now)
-		tp->neigh_next = tp->now + 1000000;
+		tp->neigh_next = tp->now + URN_TP_NEIGH_NS;
 }
 
 /* Nobody answers for the peer's address. */

@@ -158,24 +158,30 @@ urn_tp_give_back(struct urn_tp *tp)
 
 /* ---- turns */
 
-static void
-neigh_unlink_all(struct urn_tp *tp)
+/*
+ * Those that wait for an address ask for it again, so many a turn: one client may have
+ * thousands of them, for whom nobody answers. What still knows none comes in behind.
+ */
+static __attribute__((noinline)) void
+ask_again(struct urn_tp *tp)
 {
-	struct urn_qp *qp = tp->neigh_head, *next;
+	struct urn_qp *qp;
 
-	tp->neigh_head = NULL;
-	for (; qp; qp = next) {
-		next = qp->sched_next;
-		qp->flags &= ~(uint32_t)URN_QPF_NEIGH;
+	for (unsigned int n = 0; n < URN_TP_BURST && tp->neigh_due && (qp = tp->neigh_head); n++) {
+		tp->neigh_due--;
+		urn_qp_leave_neigh(tp, qp);
 		urn_tp_sched(tp, qp);
 	}
+	if (!tp->neigh_head)
+		tp->neigh_due = 0;
+	tp->neigh_next = tp->neigh_due ? tp->now : tp->now + URN_TP_NEIGH_NS;
 }
 
 void
 urn_tp_neigh_changed(struct urn_tp *tp)
 {
-	neigh_unlink_all(tp);
-	tp->neigh_next = tp->now + 1000000;
+	tp->neigh_due = tp->neigh_n;
+	ask_again(tp);
 }
 
 void
@@ -234,8 +240,11 @@ urn_tp_turn(struct urn_tp *tp, uint64_t now)
 		n += run_timers(tp);
 	if (unlikely(tp->loop_n))
 		n += run_loop(tp);
-	if (unlikely(tp->neigh_head && now >= tp->neigh_next))
-		urn_tp_neigh_changed(tp);
+	if (unlikely(tp->neigh_head && now >= tp->neigh_next)) {
+		if (!tp->neigh_due)
+			tp->neigh_due = tp->neigh_n;
+		ask_again(tp);
+	}
 	return n;
 }
 

@@ -68,9 +68,10 @@ __wrap_urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max
 static int
 neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 {
-	const struct probe *p = ctx;
+	struct probe *p = ctx;
 
 	(void)gid;
+	p->asked++;
 	memcpy(mac, peer_mac, 6);
 	return p->neigh;
 }

@@ -104,6 +104,7 @@ struct probe {
 	bool hold;                /* memory that answers late does not answer now */
 	struct urn_memop failing; /* late: to be answered with a failure */
 	int neigh;		  /* what asking for the peer's MAC says: 0 known, -1 wait, -2 no */
+	uint32_t asked;           /* how many times somebody did */
 };
 
 void probe_open(struct probe *p, const struct probe_config *cfg);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QPs that go while they wait for their turn, or for their peer's address: the others
- * stay as they were, and it costs the same however many those are.
+ * QPs that wait for their turn, or for their peer's address, and that go meanwhile: others
+ * stay as they were, and it costs them the same however many they are.
  */
 #include "probe.h"
 
@@ -22,7 +22,6 @@ struct crowd {
 struct place {
 	const char *name;
 	uint32_t flag;
-	bool front;        /* who comes last is first */
 	void (*enter)(struct crowd *c, struct urn_qp *qp);
 };
 
@@ -41,14 +40,14 @@ want_address(struct crowd *c, struct urn_qp *qp)
 }
 
 static const struct place places[] = {
-	{"the schedule", URN_QPF_SCHED, false, schedule},
-	{"those without an address", URN_QPF_NEIGH, true, want_address},
+	{"the schedule", URN_QPF_SCHED, schedule},
+	{"those without an address", URN_QPF_NEIGH, want_address},
 };
 
 static struct urn_qp *
 first(const struct crowd *c, const struct place *at)
 {
-	return at->front ? c->p.tp->neigh_head : c->p.tp->sched_head;
+	return at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_head : c->p.tp->sched_head;
 }
 
 /* There are these there, in the order in which they came, and nobody else. */
@@ -58,16 +57,16 @@ holds(const struct crowd *c, const struct place *at, struct urn_qp *const *qp, i
 	struct urn_qp *is = first(c, at), *before = NULL;
 
 	for (int i = 0; i < n; i++) {
-		const struct urn_qp *want = qp[at->front ? n - 1 - i : i];
-
-		if (is != want || (before && is->sched_prev != before) || !(is->flags & at->flag))
+		if (is != qp[i] || (before && is->sched_prev != before) || !(is->flags & at->flag))
 			fail_msg("%s: number %d of %d is another", at->name, i, n);
 		before = is;
 		is = is->sched_next;
 	}
 	assert_null(is);
-	if (!at->front)
-		assert_ptr_equal(c->p.tp->sched_tail, before);
+	if (n)
+		assert_ptr_equal(at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_tail : c->p.tp->sched_tail, before);
+	if (at->flag == URN_QPF_NEIGH)
+		assert_int_equal(c->p.tp->neigh_n, n);
 }
 
 static void
@@ -218,6 +217,47 @@ test_error(void **state)
 	probe_close(&c.p);
 }
 
+/*
+ * However many wait for an address, few ask for it in a turn; all do, in their order, and
+ * when it comes all have it.
+ */
+static void
+test_few_ask(void **state)
+{
+	enum { WAIT = 60, ROUND = 1000000 };
+	struct urn_qp *qp[WAIT];
+	struct crowd c;
+
+	(void)state;
+	open_crowd(&c);
+	for (int i = 0; i < WAIT; i++) {
+		qp[i] = probe_another(&c.p, c.p.tp, &c.attr);
+		want_address(&c, qp[i]);
+	}
+	for (int round = 0; round < 3; round++) {
+		uint32_t before = c.p.asked;
+
+		for (int turn = 0; turn < 4; turn++) {
+			uint32_t asked = c.p.asked;
+
+			probe_turn(&c.p, turn ? 1 : 2 * ROUND);
+			assert_in_range(c.p.asked - asked, 0, URN_TP_BURST);
+		}
+		assert_int_equal(c.p.asked - before, WAIT);
+	}
+	holds(&c, &places[1], qp, WAIT);
+	c.p.neigh = 0;
+	urn_tp_neigh_changed(c.p.tp);
+	for (int turn = 0; turn < 4; turn++)
+		probe_turn(&c.p, 1);
+	for (int i = 0; i < WAIT; i++)
+		assert_int_equal(qp[i]->flags & (URN_QPF_MAC | URN_QPF_NEIGH), URN_QPF_MAC);
+	holds(&c, &places[1], NULL, 0);
+	for (int i = 0; i < WAIT; i++)
+		gone(&c, qp[i]);
+	probe_close(&c.p);
+}
+
 int
 main(void)
 {
@@ -225,6 +265,7 @@ main(void)
 		cmocka_unit_test(test_orders),
 		cmocka_unit_test(test_midst),
 		cmocka_unit_test(test_error),
+		cmocka_unit_test(test_few_ask),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
