@@ -17,7 +17,7 @@
  * no client takes more than a small part of the first.
  */
 #define MAX_SHARED (1ull << 40) /* bytes of a client */
-#define PART (32ull << 20)      /* bytes that are unmapped at a time: a millisecond or two */
+#define PART (32ull << 20)      /* bytes that are unmapped at a time: a few milliseconds of the kernel's */
 
 struct urn_share {
 	struct urn_share *next; /* of the client */

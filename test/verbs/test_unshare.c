@@ -23,7 +23,7 @@
 
 #define M (1u << 20)
 #define PIECE (400ull * M + 4096) /* no number of parts, and nobody else's size */
-#define MOST (700ull * M)         /* of a user: one such piece beside what the rig has, and no second */
+#define MOST (700ull * M) /* of a user: one such piece beside what the rig has, and no second */
 
 static struct rig rig;
 
