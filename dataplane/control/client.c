@@ -340,7 +340,6 @@ urn_client_orphan(struct urn_client *c)
 		at = &(*at)->next;
 	if (*at)
 		*at = c->next;
-	urn_quota_leave(c);
 	urn_ctl_leave(c);
 	urn_table_fini(&c->cqs);
 	urn_table_fini(&c->srqs);
@@ -358,5 +357,6 @@ urn_client_destroy(struct urn_client *c)
 		urn_client_orphan(c);
 	urn_space_release(c->space);
 	urn_area_fini(&c->area);
+	urn_quota_leave(c); /* nothing of it is mapped any more */
 	free(c);
 }

@@ -91,7 +91,7 @@ waits_for(const struct urn_qp *qp)
 		return "address";
 	if (qp->flags & URN_QPF_RNR_WAIT)
 		return "receiver";
-	if (qp->rx_head || qp->tx_head)
+	if (qp->rx_head || qp->tx_last)
 		return "memory";
 	return qp->una != qp->next_psn ? "acknowledgement" : "";
 }

@@ -17,6 +17,7 @@
  * no client takes more than a small part of the first.
  */
 #define MAX_SHARED (1ull << 40) /* bytes of a client */
+#define PART (32ull << 20)      /* bytes that are unmapped at a time: a few milliseconds of the kernel's */
 
 struct urn_share {
 	struct urn_share *next; /* of the client */
@@ -66,13 +67,25 @@ urn_share_release(struct urn_client *c, uint32_t key)
 	*s = NULL;
 }
 
-static void
-drop(struct urn_share **at)
+/* Take a piece off the list: nothing finds it any more. */
+static struct urn_share *
+take_off(struct urn_share **at)
 {
 	struct urn_share *s = *at;
 
 	*at = s->next;
-	munmap(s->map, s->length);
+	return s;
+}
+
+/*
+ * A piece that is on no list, and in which no region lies. From front to back, a part at
+ * a time: whoever wants to map something in this process waits for the one only.
+ */
+static void
+unmap(struct urn_share *s)
+{
+	for (uint64_t off = 0; off < s->length; off += PART)
+		munmap(s->map + off, s->length - off < PART ? s->length - off : PART);
 	free(s);
 }
 
@@ -80,7 +93,7 @@ void
 urn_share_drop_all(struct urn_client *c)
 {
 	while (c->shares)
-		drop(&c->shares);
+		unmap(take_off(&c->shares));
 }
 
 /* What is wrong with a descriptor that shall be shared memory of this size; NULL: nothing. */
@@ -161,7 +174,7 @@ urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 int
 urn_ctl_unshare(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct urn_share **at = &c->shares;
+	struct urn_share **at = &c->shares, *s;
 
 	while (*at && (*at)->handle != req->handle)
 		at = &(*at)->next;
@@ -171,6 +184,13 @@ urn_ctl_unshare(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 	if ((*at)->regions)
 		return urn_ctl_fail(rep, EBUSY, "%s: %u regions lie in this shared memory: deregister "
 				    "them first", c->adapter->cfg.name, (*at)->regions);
-	drop(at);
+	/*
+	 * Engines have let go of the regions that lay in it (ctl_mem.c), and it is found no more.
+	 * Gigabytes take their time; only after that is it given back (quota.c).
+	 */
+	s = take_off(at);
+	urn_ctl_open(c);
+	unmap(s);
+	urn_ctl_shut(c);
 	return 0;
 }

@@ -4,7 +4,7 @@
  * its own, mapped here as a whole. It is taken only when it can't shrink
  * (F_SEAL_SHRINK) and lies in ordinary shared memory: a hole punched into huge
  * pages would fault whoever touches it (architecture rule 3). Control path; the
- * adapter's lock is held.
+ * adapter's lock is held, where nothing else is said.
  */
 #ifndef URN_CONTROL_SHARE_H
 #define URN_CONTROL_SHARE_H
@@ -22,7 +22,7 @@ uint64_t urn_share_bytes(const struct urn_client *c, uint32_t handle);
 /* A region lies in it, and until urn_share_release() of its key it stays. */
 void urn_share_hold(struct urn_client *c, struct urn_share *s, uint32_t key);
 void urn_share_release(struct urn_client *c, uint32_t key);
-/* The client goes, and all its regions have gone. */
+/* The client goes, and all its regions have gone: nobody else knows it. Without the lock. */
 void urn_share_drop_all(struct urn_client *c);
 
 #endif

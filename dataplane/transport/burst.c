@@ -166,17 +166,16 @@ park(const struct urn_txd *d)
 	p->loop = d->loop;
 	p->action = d->action;
 	p->arg = d->syndrome;
-	append(&qp->tx_head, &qp->tx_tail, d->m);
+	urn_ring_append(&qp->tx_last, d->m);
 	qp->tx_waiting++;
 }
 
 static struct urn_txd
 unpark(struct urn_qp *qp)
 {
-	struct rte_mbuf *m = qp->tx_head;
+	struct rte_mbuf *m = urn_ring_pop(&qp->tx_last);
 	const struct urn_pkt *p = urn_pkt(m);
 
-	qp->tx_head = p->next;
 	qp->tx_waiting--;
 	return (struct urn_txd){
 		.m = m,
@@ -209,7 +208,7 @@ finish_all(struct urn_tp *tp)
 		struct urn_txd *d = &tp->txd[i];
 
 		d->mem_left = 0;
-		if (likely(!d->qp->tx_head))
+		if (likely(!d->qp->tx_last))
 			finish_tx(tp, d);
 		else
 			park(d);
@@ -259,7 +258,7 @@ finish_some(struct urn_tp *tp)
 	for (unsigned int i = 0; i < tp->txd_n; i++) {
 		const struct urn_txd *d = &tp->txd[i];
 
-		if (!d->mem_left && !d->qp->tx_head)
+		if (!d->mem_left && !d->qp->tx_last)
 			finish_tx(tp, d);
 		else
 			park(d);
@@ -290,7 +289,7 @@ urn_tp_drain_tx(struct urn_tp *tp, struct urn_qp *qp)
 	struct rte_mbuf *m;
 
 	/* Frames of the burst in hand were promised their places already. */
-	while ((m = qp->tx_head) && !urn_pkt(m)->mem_left && tp->tx_n + tp->txd_n < URN_TP_TX &&
+	while ((m = urn_ring_first(qp->tx_last)) && !urn_pkt(m)->mem_left && tp->tx_n + tp->txd_n < URN_TP_TX &&
 	       tp->loop_n + tp->txd_n < URN_TP_LOOP) {
 		struct urn_txd d = unpark(qp);
 

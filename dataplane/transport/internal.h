@@ -116,6 +116,8 @@ urn_tp_done(struct urn_tp *tp, struct rte_mbuf *m)
 
 /* ---- schedule (tp.c) */
 
+#define URN_TP_NEIGH_NS 1000000ull /* from all having asked for their addresses till they do again */
+
 static inline void
 urn_tp_sched(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -123,6 +125,7 @@ urn_tp_sched(struct urn_tp *tp, struct urn_qp *qp)
 		return;
 	qp->flags |= URN_QPF_SCHED;
 	qp->sched_next = NULL;
+	qp->sched_prev = tp->sched_tail;
 	if (tp->sched_tail)
 		tp->sched_tail->sched_next = qp;
 	else
@@ -520,6 +523,8 @@ bool urn_qp_flush(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
 bool urn_qp_reachable(struct urn_tp *tp, struct urn_qp *qp);
 /* Wait for the neighbour table to change. */
 void urn_qp_wait_neigh(struct urn_tp *tp, struct urn_qp *qp);
+/* It waits, and does no more; however many do. */
+void urn_qp_leave_neigh(struct urn_tp *tp, struct urn_qp *qp);
 /* Take the oldest work off the queue and complete it with status. */
 void urn_req_flush_one(struct urn_tp *tp, struct urn_qp *qp, uint8_t status);
 /* SQD: give the drained event when nothing is under way any more. */

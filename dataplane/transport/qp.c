@@ -123,20 +123,29 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 	return 0;
 }
 
+/*
+ * Out of the schedule, or from among those that wait for an address: thousands may be
+ * there, of one client, and all go when it does.
+ */
 static void
 unlink_from(struct urn_qp **head, struct urn_qp **tail, struct urn_qp *qp)
 {
-	struct urn_qp **at = head, *prev = NULL;
+	if (*head == qp)
+		*head = qp->sched_next;
+	else
+		qp->sched_prev->sched_next = qp->sched_next;
+	if (qp->sched_next)
+		qp->sched_next->sched_prev = qp->sched_prev;
+	if (*tail == qp)
+		*tail = *head ? qp->sched_prev : NULL;
+}
 
-	while (*at && *at != qp) {
-		prev = *at;
-		at = &(*at)->sched_next;
-	}
-	if (!*at)
-		return;
-	*at = qp->sched_next;
-	if (tail && *tail == qp)
-		*tail = prev;
+void
+urn_qp_leave_neigh(struct urn_tp *tp, struct urn_qp *qp)
+{
+	unlink_from(&tp->neigh_head, &tp->neigh_tail, qp);
+	qp->flags &= ~(uint32_t)URN_QPF_NEIGH;
+	tp->neigh_n--;
 }
 
 void
@@ -147,8 +156,8 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->flags & URN_QPF_SCHED)
 		unlink_from(&tp->sched_head, &tp->sched_tail, qp);
 	if (qp->flags & URN_QPF_NEIGH)
-		unlink_from(&tp->neigh_head, NULL, qp);
-	qp->flags &= ~(uint32_t)(URN_QPF_SCHED | URN_QPF_NEIGH);
+		urn_qp_leave_neigh(tp, qp);
+	qp->flags &= ~(uint32_t)URN_QPF_SCHED;
 	urn_resp_last_ack(tp, qp);
 	qp->flags |= URN_QPF_DYING;
 	urn_wheel_stop(&tp->wheel, &qp->timer);
@@ -170,7 +179,7 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 bool
 urn_qp_quiet(const struct urn_qp *qp)
 {
-	return !qp->rx_head && !qp->tx_head;
+	return !qp->rx_head && !qp->tx_last;
 }
 
 void
@@ -203,10 +212,8 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 		/* A receive posted just now may not have seen that: look again soon. */
 		urn_wheel_start(&tp->wheel, &qp->timer, tp->now + 1000000);
 	}
-	if (qp->flags & URN_QPF_NEIGH) {
-		unlink_from(&tp->neigh_head, NULL, qp);
-		qp->flags &= ~(uint32_t)URN_QPF_NEIGH;
-	}
+	if (qp->flags & URN_QPF_NEIGH)
+		urn_qp_leave_neigh(tp, qp);
 	urn_tp_sched(tp, qp);
 }
 
@@ -296,7 +303,7 @@ urn_qp_flush(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 void
 urn_qp_check_drained(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (!(qp->flags & URN_QPF_DRAINING) || qp->tx_head)
+	if (!(qp->flags & URN_QPF_DRAINING) || qp->tx_last)
 		return;
 	if (qp->w_head && qp->w_head->state != URN_WORK_QUEUED)
 		return;
@@ -312,10 +319,16 @@ urn_qp_wait_neigh(struct urn_tp *tp, struct urn_qp *qp)
 {
 	/* serve() has taken it off the schedule. */
 	qp->flags |= URN_QPF_NEIGH;
-	qp->sched_next = tp->neigh_head;
-	tp->neigh_head = qp;
+	qp->sched_next = NULL;
+	qp->sched_prev = tp->neigh_tail;
+	if (tp->neigh_head)
+		tp->neigh_tail->sched_next = qp;
+	else
+		tp->neigh_head = qp;
+	tp->neigh_tail = qp;
+	tp->neigh_n++;
 	if (tp->neigh_next < tp->now)
-		tp->neigh_next = tp->now + 1000000;
+		tp->neigh_next = tp->now + URN_TP_NEIGH_NS;
 }
 
 /* Nobody answers for the peer's address. */

@@ -97,9 +97,10 @@ struct urn_qp {
 	uint8_t msg;              /* responder: enum urn_resp_msg */
 	uint8_t nak_syn;          /* valid with URN_QPF_NAK */
 	uint32_t pd;
-	struct urn_qp *sched_next; /* in the transmit schedule */
+	struct urn_qp *sched_next; /* in the transmit schedule, or of those that wait for a MAC address */
+	struct urn_qp *sched_prev; /* the same; valid but of the first */
 	struct rte_mbuf *rx_head, *rx_tail; /* accepted packets that wait for memory, in order */
-	struct rte_mbuf *tx_head, *tx_tail; /* built frames that wait for memory, in order */
+	struct rte_mbuf *tx_last; /* of the built frames that wait for memory, in order, a ring; NULL: none */
 
 	/* ---- responder */
 	uint32_t epsn;            /* next PSN to accept */
@@ -161,7 +162,7 @@ struct urn_qp {
 	uint8_t path_mtu;         /* code 1..5 */
 	uint8_t en_sqd_notify;
 	uint32_t db;              /* doorbell id */
-	uint32_t tx_waiting;      /* frames in the list of tx_head */
+	uint32_t tx_waiting;      /* frames in the ring of tx_last */
 	uint64_t cookie;          /* the client's, for events */
 	uint32_t rq_psn, sq_psn;  /* as configured */
 	struct urn_abi_av av;

@@ -160,12 +160,12 @@ outstanding(struct urn_tp *tp, struct urn_qp *qp)
 
 	if (qp->timeout == 0 || qp->una == qp->next_psn || !qp->w_head)
 		return UINT64_MAX;
-	if (unlikely(qp->flags & URN_QPF_HELD) && !qp->rx_head && !qp->tx_head)
+	if (unlikely(qp->flags & URN_QPF_HELD) && !qp->rx_head && !qp->tx_last)
 		return held(tp, qp);
 	due = early_due(tp, qp);
 	if (tp->now < due && tp->now < qp->deadline)
 		return due < qp->deadline ? due : qp->deadline;
-	if (qp->rx_head || qp->tx_head) {
+	if (qp->rx_head || qp->tx_last) {
 		urn_req_arm(tp, qp); /* it is our memory that is slow, not the peer */
 		return UINT64_MAX;
 	}

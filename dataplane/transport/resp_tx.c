@@ -392,7 +392,7 @@ void
 urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (!(qp->flags & URN_QPF_ACK) || !(qp->flags & URN_QPF_MAC) || qp->rec_pending ||
-	    qp->tx_head || !urn_tp_tx_room(tp))
+	    qp->tx_last || !urn_tp_tx_room(tp))
 		return;
 	if (!send_aeth(tp, qp, qp->done_psn, URN_SYN_ACK_NOCREDIT))
 		return;

@@ -7,16 +7,9 @@ urn_ring_insert(struct rte_mbuf **last, struct rte_mbuf *m)
 	uint32_t psn = urn_pkt(m)->psn;
 	struct rte_mbuf *at = *last;
 
-	if (!at) {
-		urn_pkt(m)->next = m;
-		*last = m;
-		return true;
-	}
 	/* Mostly it is the newest so far. */
-	if (likely(urn_psn_diff(psn, urn_pkt(at)->psn) > 0)) {
-		urn_pkt(m)->next = urn_pkt(at)->next;
-		urn_pkt(at)->next = m;
-		*last = m;
+	if (likely(!at || urn_psn_diff(psn, urn_pkt(at)->psn) > 0)) {
+		urn_ring_append(last, m);
 		return true;
 	}
 	while (urn_psn_diff(urn_pkt(urn_pkt(at)->next)->psn, psn) < 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets kept ahead of their turn: a ring by PSN, linked by urn_pkt.next, of
- * which the owner has the last, for the newest mostly goes behind it.
+ * Packets kept ahead of their turn, by PSN, and frames that wait for memory, by
+ * age: a ring, linked by urn_pkt.next, of which the owner has the last, for the
+ * newest mostly goes behind it.
  */
 #ifndef URN_TRANSPORT_RING_H
 #define URN_TRANSPORT_RING_H
@@ -11,7 +12,7 @@
 
 #include <stdbool.h>
 
-/* The one with the lowest PSN, NULL: none. */
+/* The one with the lowest PSN, or the oldest, NULL: none. */
 static inline struct rte_mbuf *
 urn_ring_first(struct rte_mbuf *last)
 {
@@ -36,6 +37,19 @@ urn_ring_pop(struct rte_mbuf **last)
 	else
 		urn_pkt(*last)->next = urn_pkt(m)->next;
 	return m;
+}
+
+/* Put one behind all others. */
+static inline void
+urn_ring_append(struct rte_mbuf **last, struct rte_mbuf *m)
+{
+	if (*last) {
+		urn_pkt(m)->next = urn_pkt(*last)->next;
+		urn_pkt(*last)->next = m;
+	} else {
+		urn_pkt(m)->next = m;
+	}
+	*last = m;
 }
 
 /* Put a packet in its place by PSN. returns false when that PSN is there already (ring.c) */

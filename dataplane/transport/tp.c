@@ -158,24 +158,30 @@ urn_tp_give_back(struct urn_tp *tp)
 
 /* ---- turns */
 
-static void
-neigh_unlink_all(struct urn_tp *tp)
+/*
+ * Those that wait for an address ask for it again, so many a turn: one client may have
+ * thousands of them, for whom nobody answers. What still knows none comes in behind.
+ */
+static __attribute__((noinline)) void
+ask_again(struct urn_tp *tp)
 {
-	struct urn_qp *qp = tp->neigh_head, *next;
+	struct urn_qp *qp;
 
-	tp->neigh_head = NULL;
-	for (; qp; qp = next) {
-		next = qp->sched_next;
-		qp->flags &= ~(uint32_t)URN_QPF_NEIGH;
+	for (unsigned int n = 0; n < URN_TP_BURST && tp->neigh_due && (qp = tp->neigh_head); n++) {
+		tp->neigh_due--;
+		urn_qp_leave_neigh(tp, qp);
 		urn_tp_sched(tp, qp);
 	}
+	if (!tp->neigh_head)
+		tp->neigh_due = 0;
+	tp->neigh_next = tp->neigh_due ? tp->now : tp->now + URN_TP_NEIGH_NS;
 }
 
 void
 urn_tp_neigh_changed(struct urn_tp *tp)
 {
-	neigh_unlink_all(tp);
-	tp->neigh_next = tp->now + 1000000;
+	tp->neigh_due = tp->neigh_n;
+	ask_again(tp);
 }
 
 void
@@ -234,8 +240,11 @@ urn_tp_turn(struct urn_tp *tp, uint64_t now)
 		n += run_timers(tp);
 	if (unlikely(tp->loop_n))
 		n += run_loop(tp);
-	if (unlikely(tp->neigh_head && now >= tp->neigh_next))
-		urn_tp_neigh_changed(tp);
+	if (unlikely(tp->neigh_head && now >= tp->neigh_next)) {
+		if (!tp->neigh_due)
+			tp->neigh_due = tp->neigh_n;
+		ask_again(tp);
+	}
 	return n;
 }
 
@@ -284,11 +293,11 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 
 	if (unlikely(qp->flags & URN_QPF_DYING))
 		return false;
-	if (unlikely(qp->tx_head)) { /* its frames go in order: wait for memory, or for room */
+	if (unlikely(qp->tx_last)) { /* its frames go in order: wait for memory, or for room */
 		urn_tp_drain_tx(tp, qp);
-		if (qp->tx_head && !urn_pkt(qp->tx_head)->mem_left)
+		if (qp->tx_last && !urn_pkt(urn_ring_first(qp->tx_last))->mem_left)
 			return true;
-		if (qp->tx_head && !may_read_on(tp, qp))
+		if (qp->tx_last && !may_read_on(tp, qp))
 			return false;
 	}
 	if (unlikely(qp->state == URN_QPS_SQD))

@@ -168,7 +168,9 @@ struct urn_tp {
 	struct urn_qp_slab *qp_slabs;  /* owner of all QPs' memory (qp.c) */
 
 	struct urn_qp *sched_head, *sched_tail; /* QPs with something to send */
-	struct urn_qp *neigh_head;     /* QPs that wait for a MAC address, by sched_next */
+	struct urn_qp *neigh_head, *neigh_tail; /* QPs that wait for a MAC address, looked at last behind */
+	uint32_t neigh_n;              /* how many do */
+	uint32_t neigh_due;            /* of them, from the first on: to be looked at before this round ends; no exact count */
 	uint64_t neigh_next;           /* ns: when to look at them again */
 	struct urn_wheel wheel;
 
@@ -251,7 +253,7 @@ urn_tp_stood(struct urn_tp *tp, uint64_t now)
 unsigned int urn_tp_turn(struct urn_tp *tp, uint64_t now);
 /* Send what is scheduled, as far as tx[] and loop[] have room. returns: frames made */
 unsigned int urn_tp_tx(struct urn_tp *tp);
-/* The neighbour table changed: look again at QPs that wait for an address. */
+/* The neighbour table changed: look again at QPs that wait for an address, in this and the next turns. */
 void urn_tp_neigh_changed(struct urn_tp *tp);
 /*
  * What a peer can has changed, or it was started anew: URN_LINK_F_ bits that

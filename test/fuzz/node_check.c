@@ -315,7 +315,7 @@ check_alive(const struct urn_tp *tp, const struct urn_qp *qp)
 	bool waits = qp->timeout && qp->una != qp->next_psn && qp->w_head;
 	uint64_t due = waits ? qp->deadline : UINT64_MAX;
 
-	if ((qp->flags & (URN_QPF_SCHED | URN_QPF_NEIGH)) || qp->tx_head || qp->rx_head)
+	if ((qp->flags & (URN_QPF_SCHED | URN_QPF_NEIGH)) || qp->tx_last || qp->rx_head)
 		return;
 	if (qp->flags & URN_QPF_RNR_WAIT) {
 		waits = true;

@@ -68,9 +68,10 @@ __wrap_urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max
 static int
 neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 {
-	const struct probe *p = ctx;
+	struct probe *p = ctx;
 
 	(void)gid;
+	p->asked++;
 	memcpy(mac, peer_mac, 6);
 	return p->neigh;
 }
@@ -355,4 +356,27 @@ probe_reconnect(struct probe *p)
 {
 	probe_state(p, URN_QPS_RESET);
 	connect_qp(p, &p->q[p->cur]);
+}
+
+struct urn_qp *
+probe_another(struct probe *p, struct urn_tp *tp, const struct urn_abi_qp_attr *like)
+{
+	const struct urn_qp_config c = {
+		.type = URN_QPT_RC,
+		.pd = p->pd,
+		.send_cq = &p->scq,
+		.recv_cq = &p->rcq,
+		.sq = p->qp->sq,
+		.rq = p->qp->rq,
+	};
+	struct urn_abi_qp_attr a = *like;
+	struct urn_qp *qp;
+	char why[160] = "";
+
+	assert_int_equal(urn_qp_create(tp, &c, &qp), 0);
+	for (a.state = URN_QPS_INIT; a.state <= URN_QPS_RTS; a.state++)
+		if (urn_qp_modify(tp, qp, bare_qp_mask(c.type, a.state) | URN_QPM_STATE, &a, why,
+				  sizeof(why)) != 0)
+			fail_msg("%s", why);
+	return qp;
 }

@@ -104,6 +104,7 @@ struct probe {
 	bool hold;                /* memory that answers late does not answer now */
 	struct urn_memop failing; /* late: to be answered with a failure */
 	int neigh;		  /* what asking for the peer's MAC says: 0 known, -1 wait, -2 no */
+	uint32_t asked;           /* how many times somebody did */
 };
 
 void probe_open(struct probe *p, const struct probe_config *cfg);
@@ -118,6 +119,12 @@ int probe_modify(struct probe *p, uint32_t mask, const struct urn_abi_qp_attr *a
 void probe_attributes(struct probe *p, struct urn_abi_qp_attr *a);
 /* From any state, nothing waiting for memory, by way of RESET to where it stood at first. */
 void probe_reconnect(struct probe *p);
+
+/*
+ * One QP more, of tp, connected, whose queues are those of the probe's: it is to be
+ * stopped and destroyed before they go.
+ */
+struct urn_qp *probe_another(struct probe *p, struct urn_tp *tp, const struct urn_abi_qp_attr *like);
 
 /* Where the region's byte lies in this process. */
 static inline uint8_t *

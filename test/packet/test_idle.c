@@ -2,8 +2,6 @@
 /* What a queue pair costs that does nothing (architecture rule 5). */
 #include "probe.h"
 
-#include "bare.h"
-
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -30,29 +28,6 @@ heap(void)
 	return m.uordblks + m.hblkhd;
 }
 
-static struct urn_qp *
-connect_one(struct probe *p, struct urn_tp *tp, const struct urn_abi_qp_attr *like)
-{
-	const struct urn_qp_config c = {
-		.type = URN_QPT_RC,
-		.pd = p->pd,
-		.send_cq = &p->scq,
-		.recv_cq = &p->rcq,
-		.sq = p->qp->sq,
-		.rq = p->qp->rq,
-	};
-	struct urn_abi_qp_attr a = *like;
-	struct urn_qp *qp;
-	char why[160] = "";
-
-	assert_int_equal(urn_qp_create(tp, &c, &qp), 0);
-	for (a.state = URN_QPS_INIT; a.state <= URN_QPS_RTS; a.state++)
-		if (urn_qp_modify(tp, qp, bare_qp_mask(c.type, a.state) | URN_QPM_STATE, &a, why,
-				  sizeof(why)) != 0)
-			fail_msg("%s", why);
-	return qp;
-}
-
 /* returns: bytes of heap that each of many connected QPs takes, `depth` READs on record */
 static size_t
 measure(unsigned int depth)
@@ -73,7 +48,7 @@ measure(unsigned int depth)
 	assert_non_null(tp);
 	before = heap();
 	for (unsigned int i = 0; i < IDLE_QPS; i++)
-		qp[i] = connect_one(&p, tp, &a);
+		qp[i] = probe_another(&p, tp, &a);
 	each = (heap() - before) / IDLE_QPS;
 	print_message("%zu bytes of heap a QP with %u READs on record\n", each, depth);
 	for (unsigned int i = 0; i < IDLE_QPS; i++) {

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * QPs that wait for their turn, or for their peer's address, and that go meanwhile: others
+ * stay as they were, and it costs them the same however many they are.
+ */
+#include "probe.h"
+
+#include "bare.h"
+
+#include <string.h>
+
+enum { SOME = 4, ORDERS = 24, MANY = 32 };
+
+struct crowd {
+	struct probe p;
+	struct urn_abi_qp_attr attr;
+	struct urn_qp *qp[MANY];
+};
+
+/* ---- where they wait */
+
+struct place {
+	const char *name;
+	uint32_t flag;
+	void (*enter)(struct crowd *c, struct urn_qp *qp);
+};
+
+static void
+schedule(struct crowd *c, struct urn_qp *qp)
+{
+	urn_tp_doorbell(c->p.tp, qp);
+}
+
+static void
+want_address(struct crowd *c, struct urn_qp *qp)
+{
+	c->p.neigh = -1;
+	urn_tp_doorbell(c->p.tp, qp);
+	(void)urn_tp_tx(c->p.tp);
+}
+
+static const struct place places[] = {
+	{"the schedule", URN_QPF_SCHED, schedule},
+	{"those without an address", URN_QPF_NEIGH, want_address},
+};
+
+static struct urn_qp *
+first(const struct crowd *c, const struct place *at)
+{
+	return at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_head : c->p.tp->sched_head;
+}
+
+/* There are these there, in the order in which they came, and nobody else. */
+static void
+holds(const struct crowd *c, const struct place *at, struct urn_qp *const *qp, int n)
+{
+	struct urn_qp *is = first(c, at), *before = NULL;
+
+	for (int i = 0; i < n; i++) {
+		if (is != qp[i] || (before && is->sched_prev != before) || !(is->flags & at->flag))
+			fail_msg("%s: number %d of %d is another", at->name, i, n);
+		before = is;
+		is = is->sched_next;
+	}
+	assert_null(is);
+	if (n)
+		assert_ptr_equal(at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_tail : c->p.tp->sched_tail, before);
+	if (at->flag == URN_QPF_NEIGH)
+		assert_int_equal(c->p.tp->neigh_n, n);
+}
+
+static void
+gone(struct crowd *c, struct urn_qp *qp)
+{
+	assert_true(bare_qp_stop(c->p.tp, qp));
+	urn_qp_destroy(c->p.tp, qp);
+}
+
+static void
+open_crowd(struct crowd *c)
+{
+	memset(c, 0, sizeof(*c));
+	probe_open(&c->p, &(struct probe_config){0});
+	probe_attributes(&c->p, &c->attr);
+	probe_settle(&c->p); /* the probe's own are nowhere any more */
+}
+
+/* ---- */
+
+/* The order in which they leave that has this number, of all there are. */
+static void
+order(int number, int who[SOME])
+{
+	int left[SOME], n = SOME;
+
+	for (int i = 0; i < SOME; i++)
+		left[i] = i;
+	for (int i = 0; i < SOME; i++) {
+		int k = number % n;
+
+		number /= n;
+		who[i] = left[k];
+		memmove(left + k, left + k + 1, (size_t)(--n - k) * sizeof(left[0]));
+	}
+}
+
+static void
+leave_in_order(struct crowd *c, const struct place *at, int number)
+{
+	struct urn_qp *in[SOME];
+	int who[SOME], n = SOME;
+
+	order(number, who);
+	for (int i = 0; i < SOME; i++) {
+		in[i] = c->qp[i] = probe_another(&c->p, c->p.tp, &c->attr);
+		at->enter(c, in[i]);
+	}
+	holds(c, at, in, n);
+	for (int i = 0; i < SOME; i++) {
+		int k = 0;
+
+		while (in[k] != c->qp[who[i]])
+			k++;
+		gone(c, in[k]);
+		memmove(in + k, in + k + 1, (size_t)(--n - k) * sizeof(in[0]));
+		holds(c, at, in, n);
+	}
+}
+
+/* Whoever goes, and after whomever: who is left stays, in order. */
+static void
+test_orders(void **state)
+{
+	struct crowd c;
+
+	(void)state;
+	open_crowd(&c);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		for (int n = 0; n < ORDERS; n++)
+			leave_in_order(&c, &places[i], n);
+	probe_close(&c.p);
+}
+
+/* Those who neither stand beside who goes nor at an end are not looked at: here they lead nowhere. */
+static void
+leave_from_midst(struct crowd *c, const struct place *at)
+{
+	static struct urn_qp nowhere;
+	struct urn_qp *who, *chain[MANY];
+	int n = 0;
+
+	for (int i = 0; i < MANY; i++) {
+		c->qp[i] = probe_another(&c->p, c->p.tp, &c->attr);
+		at->enter(c, c->qp[i]);
+	}
+	for (struct urn_qp *qp = first(c, at); qp; qp = qp->sched_next)
+		chain[n++] = qp;
+	assert_int_equal(n, MANY);
+	who = chain[MANY / 2];
+	for (int i = 0; i < MANY; i++) {
+		if (i < MANY / 2 - 1)
+			chain[i]->sched_next = &nowhere;
+		else if (i > MANY / 2 + 1)
+			chain[i]->sched_prev = &nowhere;
+	}
+	urn_qp_stop(c->p.tp, who);
+	for (int i = 0; i < MANY; i++) {
+		if (i < MANY / 2 - 1)
+			chain[i]->sched_next = chain[i + 1];
+		else if (i > MANY / 2 + 1)
+			chain[i]->sched_prev = chain[i - 1];
+	}
+	n = 0;
+	for (const struct urn_qp *qp = first(c, at); qp; qp = qp->sched_next)
+		n += qp != who;
+	if (n != MANY - 1 || chain[MANY / 2 - 1]->sched_next != chain[MANY / 2 + 1])
+		fail_msg("%s: not out of the midst of many in one step", at->name);
+	for (int i = 0; i < MANY; i++)
+		gone(c, chain[i]);
+	assert_null(first(c, at));
+}
+
+static void
+test_midst(void **state)
+{
+	struct crowd c;
+
+	(void)state;
+	open_crowd(&c);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		leave_from_midst(&c, &places[i]);
+	probe_close(&c.p);
+}
+
+/* A QP that fails waits for no address, and is served among others. */
+static void
+test_error(void **state)
+{
+	struct crowd c;
+	char why[160];
+
+	(void)state;
+	open_crowd(&c);
+	for (int i = 0; i < SOME; i++) {
+		c.qp[i] = probe_another(&c.p, c.p.tp, &c.attr);
+		want_address(&c, c.qp[i]);
+	}
+	c.attr.state = URN_QPS_ERR;
+	assert_int_equal(urn_qp_modify(c.p.tp, c.qp[1], URN_QPM_STATE, &c.attr, why, sizeof(why)), 0);
+	holds(&c, &places[0], c.qp + 1, 1);
+	gone(&c, c.qp[1]);
+	c.qp[1] = c.qp[2];
+	c.qp[2] = c.qp[3];
+	holds(&c, &places[1], c.qp, SOME - 1);
+	for (int i = 0; i < SOME - 1; i++)
+		gone(&c, c.qp[i]);
+	probe_close(&c.p);
+}
+
+/*
+ * However many wait for an address, few ask for it in a turn; all do, in their order, and
+ * when it comes all have it.
+ */
+static void
+test_few_ask(void **state)
+{
+	enum { WAIT = 60, ROUND = 1000000 };
+	struct urn_qp *qp[WAIT];
+	struct crowd c;
+
+	(void)state;
+	open_crowd(&c);
+	for (int i = 0; i < WAIT; i++) {
+		qp[i] = probe_another(&c.p, c.p.tp, &c.attr);
+		want_address(&c, qp[i]);
+	}
+	for (int round = 0; round < 3; round++) {
+		uint32_t before = c.p.asked;
+
+		for (int turn = 0; turn < 4; turn++) {
+			uint32_t asked = c.p.asked;
+
+			probe_turn(&c.p, turn ? 1 : 2 * ROUND);
+			assert_in_range(c.p.asked - asked, 0, URN_TP_BURST);
+		}
+		assert_int_equal(c.p.asked - before, WAIT);
+	}
+	holds(&c, &places[1], qp, WAIT);
+	c.p.neigh = 0;
+	urn_tp_neigh_changed(c.p.tp);
+	for (int turn = 0; turn < 4; turn++)
+		probe_turn(&c.p, 1);
+	for (int i = 0; i < WAIT; i++)
+		assert_int_equal(qp[i]->flags & (URN_QPF_MAC | URN_QPF_NEIGH), URN_QPF_MAC);
+	holds(&c, &places[1], NULL, 0);
+	for (int i = 0; i < WAIT; i++)
+		gone(&c, qp[i]);
+	probe_close(&c.p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_orders),
+		cmocka_unit_test(test_midst),
+		cmocka_unit_test(test_error),
+		cmocka_unit_test(test_few_ask),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

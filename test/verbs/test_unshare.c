@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory that programs share takes its time to unmap: others' calls go on meanwhile, and
+ * nobody has it given back before it is.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "hostile.h"
+
+#include "control/adapter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define M (1u << 20)
+#define PIECE (400ull * M + 4096) /* no number of parts, and nobody else's size */
+#define MOST (700ull * M) /* of a user: one such piece beside what the rig has, and no second */
+
+static struct rig rig;
+
+/* ---- the kernel takes its time */
+
+static _Atomic(uint8_t *) slow; /* where what is held up begins; NULL: nothing is */
+static _Atomic bool held, late;
+static _Atomic uint64_t largest, unmapped; /* bytes: at once, and all together, of that */
+
+void *__real_mmap64(void *at, size_t length, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap64(void *at, size_t length, int prot, int flags, int fd, off_t off);
+int __real_munmap(void *at, size_t length);
+int __wrap_munmap(void *at, size_t length);
+
+void *
+__wrap_mmap64(void *at, size_t length, int prot, int flags, int fd, off_t off)
+{
+	void *p = __real_mmap64(at, length, prot, flags, fd, off);
+
+	if (length == PIECE)
+		slow = p;
+	return p;
+}
+
+/* Until it is let go; if nobody does it goes on, and that is said. */
+static void
+wait_for_leave(void)
+{
+	time_t end = time(NULL) + 20;
+
+	while (held && time(NULL) < end)
+		usleep(1000);
+	late |= held;
+	held = false;
+}
+
+int
+__wrap_munmap(void *at, size_t length)
+{
+	uint8_t *from = slow;
+
+	if (from && (uint8_t *)at >= from && (uint8_t *)at < from + PIECE) {
+		if (at == from) {
+			held = true;
+			wait_for_leave();
+		}
+		unmapped += length;
+		if (length > largest)
+			largest = length;
+	}
+	return __real_munmap(at, length);
+}
+
+/* ---- programs */
+
+static int
+dial(unsigned int adapter)
+{
+	int sock = hostile_dial(&rig);
+
+	hostile_hello(sock);
+	assert_int_equal(hostile_open(sock, rig.dp->adapter[adapter]->cfg.name, NULL, 0).err, 0);
+	return sock;
+}
+
+static struct urn_abi_rep
+share(int sock, int fd)
+{
+	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
+
+	q.call.op = URN_CTL_SHARE;
+	q.call.share.addr = 4096;
+	q.call.share.length = PIECE;
+	hostile_post(sock, &q, q.head.bytes, &fd, 1);
+	return hostile_take(sock).call;
+}
+
+static void
+post_unshare(int sock, uint32_t handle)
+{
+	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
+
+	q.call.op = URN_CTL_UNSHARE;
+	q.call.handle = handle;
+	hostile_post(sock, &q, q.head.bytes, NULL, 0);
+}
+
+static void
+until_held(void)
+{
+	time_t end = time(NULL) + 20;
+
+	while (!held && time(NULL) < end)
+		usleep(1000);
+	assert_true(held);
+}
+
+/* While it is being unmapped: calls of others are answered, and the bytes are nobody else's. */
+static void
+others_meanwhile(int other, int fd)
+{
+	struct ibv_pd *pd;
+
+	until_held();
+	pd = ibv_alloc_pd(rig.end[0].ctx);
+	assert_non_null(pd);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	hostile_others_go_on(&rig);
+	assert_int_equal(share(other, fd).err, EDQUOT);
+	assert_false(late);
+	assert_true(held);
+	held = false;
+}
+
+static void
+test_unshare(void **state)
+{
+	struct rig_config cfg = {.remote = true};
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), x, y;
+	struct urn_abi_rep rep;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)PIECE), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	cfg.per_uid.max[URN_QUOTA_SHARED] = MOST;
+	rig_open(&rig, &cfg, NULL);
+	x = dial(0);
+	y = dial(0);
+	rep = share(x, fd);
+	assert_int_equal(rep.err, 0);
+	assert_non_null(slow);
+	post_unshare(x, rep.handle);
+	others_meanwhile(y, fd);
+	assert_int_equal(hostile_take(x).call.err, 0);
+	/* All of it, a part at a time: who maps something meanwhile waits for the kernel's lock. */
+	assert_int_equal(unmapped, PIECE);
+	assert_in_range(largest, 1, 64 * M);
+	/* Again, and now its program goes. */
+	rep = share(y, fd);
+	assert_int_equal(rep.err, 0);
+	close(y);
+	others_meanwhile(x, fd);
+	assert_int_equal(hostile_clients(&rig, 3), 3);
+	assert_int_equal(unmapped, 2 * PIECE);
+	slow = NULL;
+	assert_int_equal(share(x, fd).err, 0);
+	slow = NULL;
+	close(x);
+	close(fd);
+	assert_int_equal(hostile_clients(&rig, 2), 2);
+	rig_close(&rig);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unshare),
+	};
+
+	return cmocka_run_group_tests_name("unshare", tests, NULL, NULL);
+}
