@@ -224,13 +224,13 @@ test_error(void **state)
 static void
 test_few_ask(void **state)
 {
-	enum { WAIT = 60, ROUND = 1000000 };
-	struct urn_qp *qp[WAIT];
+	enum { WAITING = 60, ROUND = 1000000 };
+	struct urn_qp *qp[WAITING];
 	struct crowd c;
 
 	(void)state;
 	open_crowd(&c);
-	for (int i = 0; i < WAIT; i++) {
+	for (int i = 0; i < WAITING; i++) {
 		qp[i] = probe_another(&c.p, c.p.tp, &c.attr);
 		want_address(&c, qp[i]);
 	}
@@ -243,17 +243,17 @@ test_few_ask(void **state)
 			probe_turn(&c.p, turn ? 1 : 2 * ROUND);
 			assert_in_range(c.p.asked - asked, 0, URN_TP_BURST);
 		}
-		assert_int_equal(c.p.asked - before, WAIT);
+		assert_int_equal(c.p.asked - before, WAITING);
 	}
-	holds(&c, &places[1], qp, WAIT);
+	holds(&c, &places[1], qp, WAITING);
 	c.p.neigh = 0;
 	urn_tp_neigh_changed(c.p.tp);
 	for (int turn = 0; turn < 4; turn++)
 		probe_turn(&c.p, 1);
-	for (int i = 0; i < WAIT; i++)
+	for (int i = 0; i < WAITING; i++)
 		assert_int_equal(qp[i]->flags & (URN_QPF_MAC | URN_QPF_NEIGH), URN_QPF_MAC);
 	holds(&c, &places[1], NULL, 0);
-	for (int i = 0; i < WAIT; i++)
+	for (int i = 0; i < WAITING; i++)
 		gone(&c, qp[i]);
 	probe_close(&c.p);
 }

@@ -14,6 +14,7 @@
 #include "control/adapter.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -109,6 +110,7 @@ test_map(void **state)
 struct space {
 	int mem;
 	void *at;
+	_Atomic int go; /* how many of the two threads do what they are for */
 };
 
 /* Whoever reads memory in /proc holds the address space while a page comes. */
@@ -118,6 +120,8 @@ hold_space(void *arg)
 	struct space *s = arg;
 	char c;
 
+	while (s->go < 1)
+		sched_yield();
 	return pread(s->mem, &c, 1, (off_t)(uintptr_t)s->at) < 0 ? arg : NULL;
 }
 
@@ -125,6 +129,10 @@ hold_space(void *arg)
 static void *
 change_space(void *arg)
 {
+	const struct space *s = arg;
+
+	while (s->go < 2)
+		sched_yield();
 	return mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? arg : NULL;
 }
 
@@ -140,11 +148,16 @@ attack_space(const struct rig *r, int say)
 	int fd = open_all(r, files, &pd);
 
 	(void)say;
-	s = (struct space){files[0], mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0)};
+	s.mem = files[0];
+	s.at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0);
 	if (s.at == MAP_FAILED || fstat(file, &st) != 0 || st.st_size != 4096) /* the kernel knows its size now */
 		_exit(7);
+	/* Both are there before either begins: making one changes the space, too, and this one has to go on. */
 	hostile_thread(hold_space, &s);
 	hostile_thread(change_space, &s);
+	s.go = 1;
+	usleep(200000);
+	s.go = 2;
 	usleep(300000);
 	ask_reg(fd, pd, any, sizeof(any));
 }
@@ -196,25 +209,51 @@ test_files(void **state)
 	hostile_attacked_by(*state, attack_flush);
 }
 
-/* The same with a socket, which is closed by whoever has it last. */
+/*
+ * The same with a socket, which is closed by whoever has it last. That should be the
+ * dataplane; the one who hands it over is a process of its own, as it may be that one.
+ */
+struct handing {
+	_Atomic int ready, done; /* how many the attacker has no more; and are handed over */
+};
+
+static void
+hand_over(int fd, const struct urn_sock_ask *q, struct handing *h, int i)
+{
+	const int slow = hostile_lingering(), two[2] = {slow, slow};
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		while (h->ready <= i)
+			sched_yield();
+		hostile_post(fd, q, q->head.bytes, two, 2);
+		h->done++;
+		close(slow); /* opening takes longer than that, mostly */
+		_exit(0);
+	}
+	if (pid < 0)
+		_exit(7);
+	close(slow);
+	h->ready++;
+}
+
 static void
 attack_linger(const struct rig *r, int say)
 {
+	struct handing *h = mmap(NULL, sizeof(*h), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct urn_sock_ask q = hostile_question(URN_SOCK_OPEN);
-	int fd[4], slow[4];
+	int fd[4];
 
 	(void)say;
+	if (h == MAP_FAILED)
+		_exit(7);
 	snprintf(q.open.name, sizeof(q.open.name), "%s", r->dp->adapter[0]->cfg.name);
-	for (int i = 0; i < 4; i++) {
-		slow[i] = hostile_lingering();
+	for (int i = 0; i < 4; i++)
 		hostile_hello(fd[i] = hostile_dial(r));
-	}
-	for (int i = 0; i < 4; i++) {
-		const int two[2] = {slow[i], slow[i]};
-
-		hostile_post(fd[i], &q, q.head.bytes, two, 2);
-		close(slow[i]); /* opening takes longer than that */
-	}
+	for (int i = 0; i < 4; i++)
+		hand_over(fd[i], &q, h, i);
+	while (h->done < 4)
+		sched_yield();
 }
 
 static void
