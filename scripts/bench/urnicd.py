@@ -14,8 +14,8 @@ KILLS, KILLS_QUICK = 1000, 50
 CONNECTIONS = 10000
 CPU_SECONDS = 5    # a clock tick is 0.2 % of it
 PING_PONG = ("send_lat", "--size", "8")
-# Where each of three threads runs on two cores is settled anew with each pair of programs.
-SMALL_PAIRS = 3
+# Where more busy threads than cores run is settled anew with each pair of programs: so many a run.
+PAIRS = 3
 SMALL = ("send_bw", "--size", "64", "--qps", "16")
 
 # Measured in the first round only: it has enough to do.
@@ -95,12 +95,12 @@ def measures(urnic, runner, t, quick):
     runs = {
         "embedded WRITE": embedded,
         "WRITE": lambda: pair(*WRITE),
-        "WRITE, malloc'd": lambda: pair(*WRITE, "--foreign"),
-        "WRITE, malloc'd, copied": lambda: pair(*WRITE, "--foreign", copy=True),
+        "WRITE, malloc'd": lambda: pair(*WRITE, "--foreign", pairs=PAIRS),
+        "WRITE, malloc'd, copied": lambda: pair(*WRITE, "--foreign", copy=True, pairs=PAIRS),
         "ping-pong": lambda: pair(*PING_PONG),
         "asleep": asleep,
-        "small": lambda: pair(*SMALL, pairs=SMALL_PAIRS),
-        "small, 1,000 idle clients": lambda: pair(*SMALL, idle=CLIENTS, pairs=SMALL_PAIRS),
+        "small": lambda: pair(*SMALL, pairs=PAIRS),
+        "small, 1,000 idle clients": lambda: pair(*SMALL, idle=CLIENTS, pairs=PAIRS),
         "WRITE, 1,000 idle clients": lambda: pair(*WRITE, idle=CLIENTS),
         "kill -9": kills,
         "connect": connect,

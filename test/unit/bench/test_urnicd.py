@@ -111,7 +111,8 @@ class Runs(unittest.TestCase):
 
     def test_two_programs(self):
         self.assertEqual(self.measure("WRITE, malloc'd", "foreign")["gbps"], 20)
-        b, a = [l for l in self.ran().splitlines() if l.startswith("perf")]
+        b, a, *others = [l for l in self.ran().splitlines() if l.startswith("perf")]
+        self.assertEqual(others, [b, a] * (urnicd.PAIRS - 1))
         for words in ("write_bw", "--attach", "--connect cm", "--foreign"):
             self.assertIn(words, a)
             self.assertIn(words, b)
@@ -125,12 +126,12 @@ class Runs(unittest.TestCase):
         self.put("build/perf", PERF.replace('"msg_rate": 3', '"msg_rate": \'$(wc -l <"$LOG")\''))
         # Each pair adds two lines, after the dataplane's.
         self.assertEqual(self.measure("small", "clients")["msg_rate"], 5)
-        self.assertEqual(len(self.ran().splitlines()), 1 + 2 * urnicd.SMALL_PAIRS)
+        self.assertEqual(len(self.ran().splitlines()), 1 + 2 * urnicd.PAIRS)
 
     def test_copied_when_posted(self):
         self.assertEqual(self.measure("WRITE, malloc'd, copied", "copy")["gbps"], 20)
         both = [l for l in self.ran().splitlines() if l.startswith("perf")]
-        self.assertEqual(["--foreign" in l and "copy:yes" in l for l in both], [True, True])
+        self.assertEqual(["--foreign" in l and "copy:yes" in l for l in both], [True, True] * urnicd.PAIRS)
 
     def test_a_thousand_clients(self):
         self.measure("small, 1,000 idle clients", "clients")
