@@ -383,6 +383,17 @@ write_to(struct rig *r, const struct member *m, const struct slow *s)
 	rig_send_on(m->far, &wr);
 }
 
+/* Turns until so much is under way, and then as many as it takes to see whether that is all. */
+static void
+fill_up(struct rig *r, uint64_t least)
+{
+	time_t start = time(NULL);
+
+	while (under_way(r) < least && time(NULL) - start < 60)
+		rig_turns(r, 1000);
+	rig_turns(r, 20000);
+}
+
 /*
  * However many clients of a user are slow, no more of theirs waits than may of one user:
  * there are packets left, and another user's memory is reached as ever.
@@ -404,7 +415,7 @@ crowded(void **state)
 	rig_fill(r.end[0].buf, SLOW, 1);
 	for (uint32_t i = 0; i < CROWD; i++)
 		write_to(&r, &m[i], &s);
-	rig_turns(&r, 20000);
+	fill_up(&r, MOST / 2);
 	assert_in_range(under_way(&r), MOST / 2, SHARE);
 	others_go_on(&r);
 	assert_int_equal(rig_counter(&r, 1, URN_C_NO_MBUF), 0);
@@ -519,7 +530,7 @@ unmapped(void **state)
 
 	(void)state;
 	for (int source = 0; source < 2; source++) {
-		rig_open(&r, &(struct rig_config){.foreign = true}, &(struct rig_qp){0});
+		rig_open(&r, &(struct rig_config){.foreign = true}, &(struct rig_qp){.timeout = 18});
 		if (source)
 			gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 				    -1, 0);
