@@ -99,6 +99,7 @@
 	X(DROP_QKEY, "drop_qkey", "Q_Key does not match")                                      \
 	X(DROP_DUPLICATE, "drop_duplicate", "duplicate READ or atomic that is not on record")  \
 	X(DROP_OOO, "drop_ooo", "ahead of its turn and no room to keep it, or kept already")   \
+	X(DROP_FAR, "drop_far", "further ahead of its turn than its sender can have in flight") \
 	X(DROP_PSN, "drop_psn", "response with a PSN that is not outstanding")                 \
 	X(DROP_RESPONSE, "drop_response", "response that fits no outstanding request")         \
 	X(DROP_SACK, "drop_sack", "selective acknowledgement that makes no sense")             \
@@ -115,7 +116,7 @@
 	X(BAD_WQE, "bad_wqe", "work requests that made no sense")                              \
 	X(BAD_DOORBELL, "bad_doorbell", "doorbells of no QP")                                  \
 	X(CQ_OVERRUN, "cq_overrun", "completions lost because a CQ was full")                  \
-	X(CQE_LOST, "cqe_lost", "completions lost: too many of the client's late for another engine") \
+	X(CQE_LOST, "cqe_lost", "completions lost: no memory to keep them for another engine") \
 	X(EVENT_LATE, "event_late", "events whose pipe was full; told later")                  \
 	X(EVENT_LOST, "event_lost", "events nobody could be told")                             \
 	X(NAK_INV_REQ, "nak_invalid_request", "NAK: request that makes no sense")              \

@@ -3,7 +3,8 @@
  * A process that is killed cannot tidy up, so each folder holds a lock file
  * whose lock dies with its process. The next start takes every lock that is
  * free and removes the folder; no pids are compared, so containers that share
- * a /tmp do not remove each other's.
+ * a /tmp do not remove each other's. The lock file gets its name only when the
+ * lock is held: a sweeper never finds a new folder's lock free.
  */
 #include "pmd_glue/eal_dir.h"
 
@@ -20,6 +21,8 @@
 
 #define DIR_PREFIX "urnic-rt-"
 #define LOCK_NAME "lock"
+/* The lock file until its lock is held. */
+#define LOCK_NEW "lock.new"
 /* Room for the longest file below: /dpdk/urnic/ and a fbarray's name. */
 #define BASE_MAX (URN_EAL_DIR_MAX - (int)sizeof("/" DIR_PREFIX "XXXXXX"))
 
@@ -52,19 +55,19 @@ remove_tree(const char *path)
 }
 
 /*
- * Take the lock of a folder. returns its descriptor, or -1 when it is held or
- * missing. A lock file that is unlinked by now is missing: a sweeper took it
- * between our opening and locking it, and the folder is gone.
+ * Take the lock of a folder whose process is gone. returns its descriptor, or -1
+ * when it is held or missing. A lock file that is unlinked by now is missing:
+ * another sweeper locked it first, and the folder is gone.
  */
 static int
-lock_take(const char *dir, int flags)
+lock_take(const char *dir)
 {
 	char path[PATH_MAX + sizeof("/" LOCK_NAME)];
 	struct stat st;
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/" LOCK_NAME, dir);
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return -1;
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &st) != 0 || st.st_nlink == 0) {
@@ -72,6 +75,26 @@ lock_take(const char *dir, int flags)
 		return -1;
 	}
 	return fd;
+}
+
+/* Make the lock of a new folder, held. returns its descriptor, or -1 with errno set */
+static int
+lock_make(const char *dir)
+{
+	char path[PATH_MAX + sizeof("/" LOCK_NAME)], fresh[PATH_MAX + sizeof("/" LOCK_NEW)];
+	int fd, why;
+
+	snprintf(path, sizeof(path), "%s/" LOCK_NAME, dir);
+	snprintf(fresh, sizeof(fresh), "%s/" LOCK_NEW, dir);
+	fd = open(fresh, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT | O_EXCL, 0600);
+	if (fd < 0)
+		return -1;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0 && rename(fresh, path) == 0)
+		return fd;
+	why = errno;
+	close(fd);
+	errno = why;
+	return -1;
 }
 
 static void
@@ -93,7 +116,7 @@ sweep(const char *base)
 		if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
 		    (st.st_mode & 07777) != 0700)
 			continue;
-		fd = lock_take(path, 0);
+		fd = lock_take(path);
 		if (fd < 0)
 			continue;
 		remove_tree(path);
@@ -128,7 +151,7 @@ int
 urn_eal_dir_make(struct urn_eal_dir *dir, struct urn_err *err)
 {
 	const char *base = base_find();
-	unsigned int tries;
+	int why;
 
 	dir->lock_fd = -1;
 	dir->path[0] = '\0';
@@ -140,15 +163,14 @@ urn_eal_dir_make(struct urn_eal_dir *dir, struct urn_err *err)
 		return -1;
 	}
 	sweep(base);
-	/* A sweeper may take a lock between its creation and ours: try again. */
-	for (tries = 0; tries < 8; tries++) {
-		snprintf(dir->path, sizeof(dir->path), "%s/" DIR_PREFIX "XXXXXX", base);
-		if (mkdtemp(dir->path) == NULL)
-			break;
-		dir->lock_fd = lock_take(dir->path, O_CREAT);
+	snprintf(dir->path, sizeof(dir->path), "%s/" DIR_PREFIX "XXXXXX", base);
+	if (mkdtemp(dir->path) != NULL) {
+		dir->lock_fd = lock_make(dir->path);
 		if (dir->lock_fd >= 0)
 			return 0;
+		why = errno;
 		remove_tree(dir->path);
+		errno = why;
 	}
 	urn_err_set(err,
 		    "cannot make a folder for runtime files in %s: %s; make room there or set "

@@ -26,6 +26,7 @@ struct urn_port_family {
 	bool faults;	     /* its shared memory can vanish in a burst (fault.h) */
 	bool memory;	     /* the wire is this host's memory */
 	bool late_free;	     /* the kernel frees queues some time after their port was closed */
+	bool pmd_keeps;	     /* its PMD gives packets of the pool that the kernel had back to nobody */
 	bool intr_alone;     /* its interrupt handlers stand no start, stop or close beside them */
 
 	/*

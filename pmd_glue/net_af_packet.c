@@ -8,11 +8,13 @@
  * wants a packet to hold a slot less 32 bytes, and slots to fill their block
  * without a gap.
  */
+#include "pmd_glue/eal_log.h"
 #include "pmd_glue/family.h"
 #include "pmd_glue/netdev.h"
 #include "pmd_glue/numa.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <stdlib.h>
@@ -35,18 +37,22 @@ _Static_assert(BLOCK % SLOT == 0 && BLOCK % 4096 == 0, "gap at a block's end");
 static int
 permission(struct urn_err *err)
 {
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), why = errno;
 
 	if (fd >= 0) {
 		close(fd);
-		return 0;
+		/* A port that starts sets the interface's MAC and flags (SIOCSIFHWADDR, SIOCSIFFLAGS). */
+		if (urn_have_cap(CAP_NET_ADMIN))
+			return 0;
+		why = EPERM;
 	}
-	if (errno == EPERM || errno == EACCES)
+	if (why == EPERM || why == EACCES)
 		urn_err_set(err,
-			    "no permission to open a packet socket (CAP_NET_RAW); run as root, "
-			    "or use net_memif, which needs no rights");
+			    "no permission to use an interface by a packet socket (CAP_NET_RAW for the "
+			    "socket, CAP_NET_ADMIN for the interface's MAC and flags; both are wanted); run as "
+			    "root, or use net_memif, which needs no rights");
 	else
-		urn_err_set(err, "cannot open a packet socket: %s", strerror(errno));
+		urn_err_set(err, "cannot open a packet socket: %s", strerror(why));
 	return -1;
 }
 
@@ -105,6 +111,26 @@ af_packet_probed(struct urn_port *port, const struct rte_eth_dev_info *info, str
 	return 0;
 }
 
+/*
+ * The PMD joins the sockets of a port's queues to a fanout group. The group's number is
+ * getpid() ^ interface index, 16 bits of it, and one number can't stand for two interfaces:
+ * two processes on two interfaces may come to the same one. No device argument changes it.
+ */
+static void
+af_packet_explain(const struct urn_port_config *cfg, struct urn_err *err)
+{
+	char name[32];
+
+	if (strstr(urn_eal_log_reason(), "PACKET_FANOUT") == NULL ||
+	    urn_netdev_of(cfg->device, "iface", name, err) != 0)
+		return;
+	urn_err_set(err,
+		    "interface %s: the fanout group of its packet sockets, numbered by this "
+		    "process's id (%d) and the interface, is taken by another process with another "
+		    "interface; start this program again, to get another process id",
+		    name, (int)getpid());
+}
+
 static bool
 af_packet_link(struct urn_port *port)
 {
@@ -121,6 +147,7 @@ const struct urn_port_family urn_family_af_packet = {
 	.desc = DESC,
 	.mac_fixed = true,
 	.prepare = af_packet_prepare,
+	.explain = af_packet_explain,
 	.probed = af_packet_probed,
 	.link = af_packet_link,
 };

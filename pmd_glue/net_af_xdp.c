@@ -227,6 +227,7 @@ const struct urn_port_family urn_family_af_xdp = {
 	.rx_holds = true,
 	.mac_fixed = true,
 	.late_free = true,
+	.pmd_keeps = true,
 	.prepare = af_xdp_prepare,
 	.explain = af_xdp_explain,
 	.probed = af_xdp_probed,

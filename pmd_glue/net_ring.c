@@ -59,6 +59,7 @@ cable_free(struct cable *c)
 			rte_ring_free(r);
 		}
 	}
+	/* Packets of other ports' pools, too, have been given back by now. */
 	urn_pool_free(c->pool[0]);
 	urn_pool_free(c->pool[1]);
 	free(c);

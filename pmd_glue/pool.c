@@ -20,13 +20,22 @@
 #include <rte_mempool.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #define POOL_OPS "ring_mt_rts"
 #define POOL_CACHE 256u
 
+/* In front of a pool's objects. DPDK knows the first part. */
+struct pool_priv {
+	struct rte_pktmbuf_pool_private mbuf;
+	struct rte_mempool *next; /* of the pools that wait for packets; under wait_lock */
+};
+
 static unsigned int pools; /* owner: control threads, atomically */
+static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rte_mempool *waiting; /* given up by their owner while packets are in use; under wait_lock */
 
 static uint32_t
 elt_bytes(uint32_t room)
@@ -118,7 +127,7 @@ pool_make(const struct urn_pool_config *cfg, uint32_t room)
 	int ret;
 
 	mp = rte_mempool_create_empty(cfg->name, cfg->mbufs, elt_bytes(room),
-				      cache_size(cfg->mbufs), sizeof(priv), socket,
+				      cache_size(cfg->mbufs), sizeof(struct pool_priv), socket,
 				      cfg->page ? RTE_MEMPOOL_F_NO_SPREAD : 0);
 	if (mp == NULL)
 		return NULL;
@@ -159,10 +168,43 @@ urn_pool_create(const struct urn_pool_config *cfg, struct urn_err *err)
 }
 
 void
-urn_pool_free(struct rte_mempool *pool)
+urn_pool_drop(struct rte_mempool *pool)
 {
 	if (pool == NULL)
 		return;
 	rte_mempool_free(pool);
 	__atomic_fetch_sub(&pools, 1, __ATOMIC_RELAXED);
+}
+
+/* Take the pools to which all packets have come back off the list, and free them. wait_lock is held. */
+static void
+free_complete(void)
+{
+	struct rte_mempool **at = &waiting, *pool;
+
+	while ((pool = *at) != NULL) {
+		struct pool_priv *priv = rte_mempool_get_priv(pool);
+
+		if (!rte_mempool_full(pool)) {
+			at = &priv->next;
+			continue;
+		}
+		*at = priv->next;
+		urn_pool_drop(pool);
+	}
+}
+
+void
+urn_pool_free(struct rte_mempool *pool)
+{
+	struct pool_priv *priv;
+
+	if (pool == NULL)
+		return;
+	priv = rte_mempool_get_priv(pool);
+	pthread_mutex_lock(&wait_lock);
+	priv->next = waiting;
+	waiting = pool;
+	free_complete();
+	pthread_mutex_unlock(&wait_lock);
 }

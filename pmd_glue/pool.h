@@ -26,13 +26,19 @@ struct urn_pool_config {
  * lcores"). NULL with *err on failure.
  */
 struct rte_mempool *urn_pool_create(const struct urn_pool_config *cfg, struct urn_err *err);
-/* NULL is allowed. No packet of the pool may be in use. */
+/*
+ * Give a pool up. NULL is allowed. A switch passes packets on from port to port, so
+ * another port's ring may hold some of this pool when its own port closes: the memory
+ * goes with the first urn_pool_free(), of any pool, that finds all packets back.
+ */
 void urn_pool_free(struct rte_mempool *pool);
+/* Free a pool at once, for its PMD keeps packets of its for good. NULL is allowed. */
+void urn_pool_drop(struct rte_mempool *pool);
 /* Bytes from one object to the next, for a data room. */
 uint32_t urn_pool_stride(uint32_t room);
 /* Data room of an object that fills one page. */
 uint32_t urn_pool_room_page(void);
-/* Pools that exist now. */
+/* Pools that exist now, those that wait for packets included. */
 unsigned int urn_pool_count(void);
 
 #endif

@@ -584,6 +584,9 @@ urn_port_close(struct urn_port *port)
 		device_close(port);
 	if (port->family->closed != NULL)
 		port->family->closed(port);
-	urn_pool_free(port->pool);
+	if (port->family->pmd_keeps)
+		urn_pool_drop(port->pool);
+	else
+		urn_pool_free(port->pool);
 	free(inner(port));
 }

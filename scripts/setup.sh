@@ -51,7 +51,8 @@ packages() {
 	test | iproute2           | cmd ip                   | interfaces for the ports of kernel devices
 	test | iputils-ping       | cmd ping                 | kernel hosts talk through urnic-switch
 	test | iperf3             | cmd iperf3               | ... and move data through it
-	test | dpdk               | cmd dpdk-telemetry.py    | asks urnicd as other DPDK programs are asked
+	test | procps             | cmd pgrep                | finds programs that a script started
+	test | dpdk-dev           | cmd dpdk-telemetry.py    | asks urnicd as other DPDK programs are asked
 	test | systemd            | cmd systemd-analyze      | checks the service
 	fuzz | clang              | cmd clang                | the second compiler, and the fuzzer's
 	fuzz | libclang-rt-dev    | rt clang                 | clang's sanitizers and libFuzzer

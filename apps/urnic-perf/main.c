@@ -76,17 +76,19 @@ tell(const struct perf_opts *o, const struct results *r, uint64_t capture_lost)
 
 /* Between two nodes of a dataplane that is a process of its own. */
 static int
-run_attached(const struct perf_opts *o, struct results *r)
+run_attached(struct perf_opts *o, struct results *r)
 {
 	struct urn_err err = {{0}};
 	struct rig rig;
 
+	if (perf_settle_mtu(o, &err) != 0)
+		return fail(&err);
 	rig_attach(&rig);
 	return measure(&rig, o, r, &err) != 0 ? fail(&err) : tell(o, r, 0);
 }
 
 static int
-run(const struct perf_opts *o, struct results *r)
+run(struct perf_opts *o, struct results *r)
 {
 	struct urn_err err = {{0}}, close_err = {{0}};
 	uint64_t capture_lost;

@@ -31,7 +31,7 @@
 
 #define BACKLOG 1024u
 #define TIMEOUT 18u      /* code: a second, then a message is repeated */
-#define RETRIES 7u
+#define RETRIES 15u     /* the most that a REQ can say (IBTA 12.6.5, Max CM Retries) */
 /* To whom asks while another is served. */
 #define BUSY "it serves another urnic-perf; ask again when that is through"
 

@@ -154,3 +154,25 @@ perf_options_check(const struct perf_opts *o, const struct perf_given *g, struct
 		return -1;
 	return perf_role_check(o, &g->role, err);
 }
+
+int
+perf_options_mtu(struct perf_opts *o, uint32_t mtu, const char *port, struct urn_err *err)
+{
+	if (mtu >= o->mtu)
+		return 0;
+	if (o->mtu_given) {
+		urn_err_set(err, "port %s carries a path MTU of %u at most, not %u; give --mtu %u", port, mtu,
+			    o->mtu, mtu);
+		return -1;
+	}
+	o->mtu = mtu;
+	if (!o->ud || o->size <= mtu)
+		return 0;
+	if (o->size_given) {
+		urn_err_set(err, "a datagram is one packet, and port %s carries a path MTU of %u; give a "
+			    "--size of at most %u", port, mtu, mtu);
+		return -1;
+	}
+	o->size = mtu;
+	return 0;
+}

@@ -62,7 +62,7 @@ static const char help[] =
 	"  --conns N         connect: connections, 1..16000 (1000)\n"
 	"  --idle-qps N      further queue pairs, connected and never used, 0..131072 (0)\n"
 	"  --depth N         requests in flight a QP (from --size and --qps)\n"
-	"  --mtu N           path MTU: 256 512 1024 2048 4096 (4096)\n"
+	"  --mtu N           path MTU: 256 512 1024 2048 4096 (the most that the ports carry)\n"
 	"  --lcores A,B      cores of the two nodes; one, or twice the same: one thread\n"
 	"  --link L          ring, memif or null; null is for limit (ring)\n"
 	"  --idle I          spin, pause or sleep when there is nothing to do (spin)\n"
@@ -249,7 +249,7 @@ take_value(int id, const char *arg, struct perf_opts *o, struct perf_given *g, s
 {
 	switch (id) {
 	case OPT_SIZE:
-		g->size = true;
+		g->size = o->size_given = true;
 		return urn_opt_size("size", arg, 0, PERF_MAX_SIZE, &o->size, err);
 	case OPT_ITERS:
 		g->iters = true;
@@ -268,6 +268,7 @@ take_value(int id, const char *arg, struct perf_opts *o, struct perf_given *g, s
 		g->depth = true;
 		return urn_opt_u32("depth", arg, 1, PERF_MAX_DEPTH, &o->depth, err);
 	case OPT_MTU:
+		o->mtu_given = true;
 		return urn_opt_mtu(arg, &o->mtu, err);
 	case OPT_LCORES:
 		g->lcores = true;

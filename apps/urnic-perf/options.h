@@ -61,6 +61,7 @@ struct perf_opts {
 	uint32_t depth;         /* requests in flight a QP */
 	uint32_t chain;         /* requests posted at once, of which the last is signalled */
 	uint32_t mtu;           /* path MTU, bytes */
+	bool mtu_given, size_given; /* --mtu, --size: the ports' MTU does not change them */
 	uint32_t inline_bytes;  /* messages up to this long are posted inline */
 	uint8_t timeout;        /* of acknowledgements: 4.096 us * 2^timeout; 0: none */
 	uint32_t rd_atomic;     /* READs and atomics in flight a QP */
@@ -99,6 +100,12 @@ enum perf_parse { PERF_RUN, PERF_EXIT_OK, PERF_EXIT_USAGE };
  * gives a sentence in *err and PERF_EXIT_USAGE.
  */
 enum perf_parse perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *err);
+/*
+ * A port of this name carries a path MTU of mtu bytes at most. Without --mtu the
+ * options take that when it is less than theirs, and so do datagrams without --size.
+ * returns: 0, or -1 with *err when what was asked for by an option does not fit
+ */
+int perf_options_mtu(struct perf_opts *o, uint32_t mtu, const char *port, struct urn_err *err);
 
 /* --lcores: one core or two that this process may use. returns: 0, or -1 with *err (cores.c) */
 int perf_cores_take(const char *arg, struct perf_opts *o, struct urn_err *err);

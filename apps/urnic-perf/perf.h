@@ -41,8 +41,11 @@ struct rig {
 
 /* Attached to a dataplane: nothing of it is ours but the clock. */
 void rig_attach(struct rig *rig);
-/* EAL, ports and capture. returns: 0, or -1 with *err (call rig_close all the same) */
-int rig_open(struct rig *rig, const struct perf_opts *o, struct urn_err *err);
+/*
+ * EAL, ports and capture. *o: its path MTU becomes what the ports carry
+ * (perf_options_mtu()). returns: 0, or -1 with *err (call rig_close all the same)
+ */
+int rig_open(struct rig *rig, struct perf_opts *o, struct urn_err *err);
 /* Free what is still between the nodes; nobody may poll their ports meanwhile. */
 void rig_drain(struct rig *rig);
 /* Take everything down. returns: 0, or -1 with *err when the capture is not whole */
@@ -190,6 +193,12 @@ struct side {
  */
 struct ibv_context *perf_attach(const struct perf_opts *o, struct urn_dp *dp, unsigned int index,
 				struct urn_err *err);
+/*
+ * The path MTU is what the adapters carry: that of this side, or of both when both
+ * are here. Attaches them; perf_attach() hands these contexts out, once each.
+ * returns: 0, or -1 with *err (what is attached goes with the process)
+ */
+int perf_settle_mtu(struct perf_opts *o, struct urn_err *err);
 /*
  * Bring a side up as far as queue pairs in INIT, receives posted; its fields up to
  * `Verbs` are filled in before. First its device and address.

@@ -111,18 +111,13 @@ wire_up(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
 	return perf_wire_open(&rig->wire, &o->wire, o->mbufs, err);
 }
 
-/* The ports may carry less than was asked for: say so before anything is measured. */
+/* The ports may carry less than was asked for, or than is usual: settle it before anything is measured. */
 static int
-check_mtu(const struct rig *rig, const struct perf_opts *o, struct urn_err *err)
+settle_mtu(const struct rig *rig, struct perf_opts *o, struct urn_err *err)
 {
-	for (unsigned int i = 0; i < 2; i++) {
-		if (rig->port[i]->caps.roce_mtu >= o->mtu)
-			continue;
-		urn_err_set(err, "port %s carries a path MTU of %u at most, not %u; give --mtu %u",
-			    rig->port[i]->cfg.name, rig->port[i]->caps.roce_mtu, o->mtu,
-			    rig->port[i]->caps.roce_mtu);
-		return -1;
-	}
+	for (unsigned int i = 0; i < 2; i++)
+		if (perf_options_mtu(o, rig->port[i]->caps.roce_mtu, rig->port[i]->cfg.name, err) != 0)
+			return -1;
 	return 0;
 }
 
@@ -163,11 +158,11 @@ rig_attach(struct rig *rig)
 }
 
 int
-rig_open(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
+rig_open(struct rig *rig, struct perf_opts *o, struct urn_err *err)
 {
 	memset(rig, 0, sizeof(*rig));
 	if (eal_up(o, err) || (o->wire.on ? wire_up : ports_up)(rig, o, err) ||
-	    check_mtu(rig, o, err) || wait_link(rig, err))
+	    settle_mtu(rig, o, err) || wait_link(rig, err))
 		return -1;
 	rig->tsc_hz = rte_get_tsc_hz();
 	if (o->capture != NULL) {

@@ -50,8 +50,13 @@ int
 perf_answer_gid(struct ibv_context *ctx, const uint8_t own[16], const uint8_t peer[16],
 		uint8_t *index, union ibv_gid *gid, struct urn_err *err)
 {
+	static const uint8_t unknown[16];
+
 	if (perf_find_gid(ctx, memcmp(peer, v4_prefix, 12) != 0, index, gid, err) != 0)
 		return -1;
+	/* An unset entry of the table reads as zeros, too: it is nobody's address. */
+	if (memcmp(own, unknown, sizeof(unknown)) == 0)
+		return 0;
 	for (int i = 0; i <= UINT8_MAX; i++) {
 		union ibv_gid one;
 
@@ -178,26 +183,6 @@ needs_of(enum perf_op op, unsigned int index, bool *src, bool *dst)
 		*src = false;
 		*dst = true;
 	}
-}
-
-struct ibv_context *
-perf_attach(const struct perf_opts *o, struct urn_dp *dp, unsigned int index, struct urn_err *err)
-{
-	const char *path = o->attach != NULL && strcmp(o->attach, "auto") != 0 ? o->attach : NULL;
-	struct urn_abi_channel *channel = NULL;
-	struct ibv_context *ctx = NULL;
-
-	if (dp != NULL) {
-		channel = urn_dp_attach(dp, index, err);
-		if (channel == NULL)
-			return NULL;
-		ctx = urn_attach_open(channel);
-	} else {
-		ctx = urn_attach_connect(path, o->node[index][0] != '\0' ? o->node[index] : NULL);
-	}
-	if (ctx == NULL)
-		urn_err_set(err, "cannot attach to the dataplane: %s", urn_attach_error());
-	return ctx;
 }
 
 int

@@ -92,12 +92,18 @@ follow(struct two *t, const struct meet_hello *h, struct urn_err *err)
 	o->check = (enum perf_check)h->check;
 	o->use_srq = h->srq != 0;
 	o->ud = h->ud_qpn != 0;
-	o->mtu = 128u << h->mtu_code;
+	if (o->mtu > 128u << h->mtu_code)
+		o->mtu = 128u << h->mtu_code;
 	o->qps = h->qps;
 	o->size = h->size;
 	o->depth = h->depth;
 	o->rd_atomic = h->rd_atomic;
 	o->timeout = h->timeout;
+	if (o->ud && o->size > o->mtu) {
+		urn_err_set(err, "a datagram is one packet, and this side's port carries a path MTU of %u; give "
+			    "a --size of at most %u", o->mtu, o->mtu);
+		return -1;
+	}
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "rig.h"
 
 #include "admin_proto.h"
+#include "folder.h"
 
 #include "dataplane/memory/space.h"
 #include "pmd_glue/eal.h"
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEFAULT_MBUFS = 8192, COPIES = 4096 };
+enum { DEFAULT_MBUFS = 8192, COPIES = 4096, FOLDER_TRIES = 8 };
 
 /* Packets of all pools together, for the EAL's memory. */
 static uint64_t
@@ -240,30 +241,22 @@ nicd_rig_open(struct nicd_rig *rig, const struct urn_config *cfg, struct urn_err
 
 /* ---- server */
 
-/* The socket's folder, one level of it, is made when it is not there: for all who may use what lies
- * in it. */
+/* The dataplane before this one may remove the folder on its way out, while this one comes in. */
 static int
-make_dir(struct nicd_rig *rig, struct urn_err *err)
+listen_in_folder(struct nicd_rig *rig, struct urn_err *err)
 {
 	const struct urn_config_daemon *d = &rig->cfg->urnicd;
-	char dir[sizeof(rig->socket)];
-	char *slash;
+	bool shared = (d->mode & 077) || d->control_group[0] != '\0';
 
-	snprintf(dir, sizeof(dir), "%s", rig->socket);
-	slash = strrchr(dir, '/');
-	if (slash == NULL || slash == dir)
-		return 0;
-	*slash = '\0';
-	if (mkdir(dir, 0700) == 0) {
-		rig->made_dir = true;
-		/* Whatever the umask is. */
-		if ((d->mode & 077) || d->control_group[0] != '\0')
-			(void)chmod(dir, 0755);
-		return 0;
+	for (unsigned int i = 0; i < FOLDER_TRIES; i++) {
+		if (nicd_folder_make(rig->socket, shared, &rig->made_dir, err) != 0)
+			return -1;
+		rig->server = urn_server_open(rig->dp, &rig->server_config, err);
+		if (rig->server != NULL)
+			return 0;
+		if (!nicd_folder_gone(rig->socket))
+			break;
 	}
-	if (errno == EEXIST)
-		return 0;
-	urn_err_set(err, "%s: the folder of the socket can't be made: %s", dir, strerror(errno));
 	return -1;
 }
 
@@ -348,7 +341,7 @@ nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 		return -1;
 	snprintf(rig->control, sizeof(rig->control), d->control[0] ? "%s" : "%s" ADMIN_SUFFIX,
 		 d->control[0] ? d->control : rig->socket);
-	if (make_dir(rig, err) != 0 || group_of(d->group, &cfg.gid, err) != 0 ||
+	if (group_of(d->group, &cfg.gid, err) != 0 ||
 	    group_of(d->control_group, &rig->control_gid, err) != 0)
 		return -1;
 	cfg.clients = few(l->clients);
@@ -356,8 +349,7 @@ nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err)
 	cfg.per_client = limits_of(&l->per_client);
 	cfg.per_uid = limits_of(&l->per_uid);
 	rig->server_config = cfg;
-	rig->server = urn_server_open(rig->dp, &cfg, err);
-	return rig->server ? metrics_up(rig, err) : -1;
+	return listen_in_folder(rig, err) == 0 ? metrics_up(rig, err) : -1;
 }
 
 unsigned int
@@ -371,13 +363,8 @@ nicd_rig_hang_up(struct nicd_rig *rig)
 	rig->server = NULL;
 	urn_captures_destroy(rig->captures);
 	rig->captures = NULL;
-	if (rig->made_dir) {
-		char *slash = strrchr(rig->socket, '/');
-
-		*slash = '\0';
-		(void)rmdir(rig->socket);
-		rig->made_dir = false;
-	}
+	nicd_folder_leave(rig->socket, rig->made_dir);
+	rig->made_dir = false;
 	return held;
 }
 

@@ -25,7 +25,7 @@ struct nicd_rig {
 	char socket[108];                    /* where it listens */
 	char control[112];                   /* ... and where for those who control it */
 	gid_t control_gid;                   /* who may, beside its user and root; (gid_t)-1: nobody */
-	bool made_dir;                       /* the socket's folder is ours */
+	bool made_dir;                       /* this process made the socket's folder */
 };
 
 /* Bring up all but the server. returns: 0, or -1 with *err; nicd_rig_close() in either case */

@@ -41,6 +41,12 @@ tp_neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 	return urn_neigh_lookup(ctx, gid, mac);
 }
 
+static void
+tp_neigh_doubt(void *ctx, const uint8_t gid[16])
+{
+	urn_neigh_doubt(ctx, gid);
+}
+
 static uint32_t
 tp_link(void *ctx, const uint8_t gid_peer[16])
 {
@@ -75,6 +81,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.kept = rte_mempool_avail_count(a->cfg.port->pool) / 4 /
 			(unsigned int)__builtin_popcount(a->cfg.engines),
 		.neigh = tp_neigh,
+		.neigh_doubt = tp_neigh_doubt,
 		.neigh_ctx = a->neigh,
 		.rto_floor = a->cfg.rto_floor_us * 1000ull,
 		.features = a->cfg.no_link ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off,
@@ -84,6 +91,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.ah = tp_ah,
 		.ah_ctx = a,
 		.give_cqe = urn_shard_give_cqe,
+		.cq_broken = urn_shard_cq_broken,
 		.take_events = urn_shard_tell_events,
 		.ring_again = urn_shard_ring_again,
 		.give_ctx = s,
@@ -133,6 +141,8 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 	s->queue = a->vectors < s->port->caps.queues ? (int)a->vectors : -1;
 	s->sender = s->queue < 0 ? urn_adapter_shard(a, 0) : s;
 	s->memx = urn_memx_create(&mx);
+	if (s->memx)
+		urn_mem_join(a->mem, e->index, s->memx);
 	s->tp = s->memx ? make_tp(a, s) : NULL;
 	if (!s->tp || urn_engine_add(e, s) != 0) {
 		destroy_shard(s);
@@ -375,7 +385,8 @@ urn_adapter_barrier(struct urn_adapter *a)
 struct pass {
 	struct urn_shard *from, *to;
 	struct urn_client_shard *client; /* of `from` */
-	uint32_t late;                   /* its completions that found no room in the ring */
+	bool begun;                      /* late counts: what comes meanwhile is not waited for */
+	uint32_t late;                   /* of its completions that found no room in the ring: those to go */
 };
 
 /* In the giver's thread. */
@@ -384,7 +395,11 @@ pass_give(void *arg)
 {
 	struct pass *p = arg;
 
-	p->late = urn_shard_give_late_of(p->from, p->client);
+	uint32_t n = p->begun ? p->late : p->client->late_cqes.n;
+
+	p->begun = true;
+	n -= urn_shard_give_late_of(p->from, p->client, n);
+	p->late = n < p->client->late_cqes.n ? n : p->client->late_cqes.n; /* its turns gave others */
 }
 
 /* In the owner's thread: what lies in its ring now, not what comes meanwhile. */

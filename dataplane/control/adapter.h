@@ -89,10 +89,18 @@ void urn_adapter_pass_completions(const struct urn_client *c, uint32_t from, uin
 /* client.c */
 /*
  * who: in another process; NULL: in this one. Its space is the client's, or is
- * released. returns: NULL with *err and errno on failure
+ * released. A client in another process is known to nobody, and its area to no engine,
+ * before urn_client_start(). returns: NULL with *err and errno on failure
  */
 struct urn_client *urn_client_create(struct urn_adapter *a, const struct urn_client_who *who,
 				     struct urn_err *err);
+/*
+ * The client has mapped its area: seal the area against holes, show its doorbells to the
+ * engines and the client to all others. Does nothing the second time. Waits for a hole
+ * that the client is punching. returns 0, or an errno value with *err: urn_client_destroy()
+ * is all that is left to do
+ */
+int urn_client_start(struct urn_client *c, struct urn_err *err);
 /*
  * Take back everything the client made, and let it go from its adapter. Its area
  * stays mapped, its calls fail with ENODEV, until its channel is closed.

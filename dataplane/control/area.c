@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/area.h"
 
+#include "control/seal.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -40,7 +42,7 @@ class_of(uint64_t bytes, uint64_t *rounded)
 	return log * 4 + step - 24;
 }
 
-/* A memfd of this size, for good: whoever has it can't take pages from under us. */
+/* A memfd of this size, for good. What else it is kept from is said by urn_area_seal(). */
 static int
 sealed_memfd(uint64_t size)
 {
@@ -49,7 +51,7 @@ sealed_memfd(uint64_t size)
 	if (fd < 0)
 		return -1;
 	if (ftruncate(fd, (off_t)size) == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
 		return fd;
 	err = errno;
 	close(fd);
@@ -81,6 +83,12 @@ urn_area_init(struct urn_area *a, uint64_t size, bool shared)
 	a->base = p;
 	a->size = size;
 	return 0;
+}
+
+int
+urn_area_seal(const struct urn_area *a, char *why, size_t len)
+{
+	return a->fd >= 0 ? urn_seal(a->fd, why, len) : 0;
 }
 
 static void

@@ -11,6 +11,7 @@
 #define URN_CONTROL_AREA_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { URN_AREA_CLASSES = 256 };
@@ -28,10 +29,17 @@ struct urn_area {
 
 /*
  * Map `size` bytes of address space; memory comes as it is used. shared: for a
- * client in another process; a->fd is then a memfd that nobody can shrink.
+ * client in another process; a->fd is then a memfd that nobody can shrink, and
+ * that is not to be looked at by an engine before urn_area_seal().
  * returns 0 or an errno value
  */
 int urn_area_init(struct urn_area *a, uint64_t size, bool shared);
+/*
+ * The client has mapped the area, or never will: from here on nobody punches holes into
+ * it (seal.h). Does nothing to memory of this process alone. returns 0, or an errno
+ * value with why: the end of a sentence that begins with the area
+ */
+int urn_area_seal(const struct urn_area *a, char *why, size_t len);
 void urn_area_fini(struct urn_area *a);
 /* `bytes` zeroed, on a cache line. *off: where. returns 0, ENOMEM, EINVAL */
 int urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off);

@@ -89,15 +89,16 @@ unlink_shard(void *arg)
 	urn_shard_remove_client(l->shard, l->cs);
 }
 
-/* An eventfd of its own: what a client does to it nobody else feels. */
+/* An eventfd of its own for each engine: what a client does to it nobody else feels. */
 static int
-add_wake(struct urn_client *c, uint32_t vector)
+make_wakes(struct urn_client *c)
 {
-	c->wake_fd[vector] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (c->wake_fd[vector] < 0)
-		return errno;
-	return urn_engine_watch(urn_adapter_shard(c->adapter, vector)->engine, c->wake_fd[vector],
-				c->shard[vector]);
+	for (uint32_t v = 0; v < c->adapter->vectors; v++) {
+		c->wake_fd[v] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		if (c->wake_fd[v] < 0)
+			return errno;
+	}
+	return 0;
 }
 
 static int
@@ -120,7 +121,7 @@ add_shard(struct urn_client *c, uint32_t vector)
 	cs->shard = l.shard;
 	c->shard[vector] = cs;
 	urn_engine_call(l.shard->engine, link_shard, &l);
-	return add_wake(c, vector);
+	return urn_engine_watch(l.shard->engine, c->wake_fd[vector], cs);
 }
 
 static void
@@ -134,11 +135,12 @@ remove_shard(struct urn_client *c, uint32_t vector)
 		.wake_fd = c->wake_fd[vector],
 	};
 
-	if (!cs)
-		return;
-	urn_engine_call(l.shard->engine, unlink_shard, &l);
+	if (cs)
+		urn_engine_call(l.shard->engine, unlink_shard, &l);
 	if (c->wake_fd[vector] >= 0)
 		close(c->wake_fd[vector]);
+	if (!cs)
+		return;
 	free(cs->qp);
 	free(cs->free_id);
 	free(cs);
@@ -221,15 +223,22 @@ make(struct urn_adapter *a, const struct urn_client_who *who, struct urn_err *er
 	return NULL;
 }
 
-struct urn_client *
-urn_client_create(struct urn_adapter *a, const struct urn_client_who *who, struct urn_err *err)
+int
+urn_client_start(struct urn_client *c, struct urn_err *err)
 {
 	static _Atomic uint32_t serial;
-	struct urn_client *c = make(a, who, err);
-	int rc = 0;
+	struct urn_adapter *a = c->adapter;
+	char why[128];
+	int rc;
 
-	if (!c)
-		return NULL;
+	if (c->started)
+		return 0;
+	/* It waits for a hole that the client is just punching, and no other client does. */
+	rc = urn_area_seal(&c->area, why, sizeof(why));
+	if (rc != 0) {
+		urn_err_set(err, "%s: the area for queues %s", a->cfg.name, why);
+		return rc;
+	}
 	urn_ctl_lock(a, c->remote);
 	for (uint32_t v = 0; v < a->vectors && rc == 0; v++)
 		rc = add_shard(c, v);
@@ -237,13 +246,31 @@ urn_client_create(struct urn_adapter *a, const struct urn_client_who *who, struc
 		c->id = atomic_fetch_add(&serial, 1) + 1; /* under the lock: the newest is the list's first */
 		c->next = a->clients;
 		a->clients = c;
+		c->started = true;
 	}
 	pthread_mutex_unlock(&a->lock);
+	if (rc != 0)
+		urn_err_set(err, rc == ENOMEM ? "%s: an area of %llu bytes is too small for a client's doorbells"
+					      : "%s: no descriptors left for a client (area of %llu bytes)",
+			    a->cfg.name, (unsigned long long)a->cfg.area_size);
+	return rc;
+}
+
+struct urn_client *
+urn_client_create(struct urn_adapter *a, const struct urn_client_who *who, struct urn_err *err)
+{
+	struct urn_client *c = make(a, who, err);
+	int rc;
+
+	if (!c)
+		return NULL;
+	rc = make_wakes(c);
+	if (rc != 0)
+		urn_err_set(err, "%s: no descriptors left for a client: %s", a->cfg.name, strerror(rc));
+	else if (!c->remote)
+		rc = urn_client_start(c, err);
 	if (rc == 0)
 		return c;
-	urn_err_set(err, rc == ENOMEM ? "%s: an area of %llu bytes is too small for a client's doorbells"
-				      : "%s: no descriptors left for a client (area of %llu bytes)",
-		    a->cfg.name, (unsigned long long)a->cfg.area_size);
 	urn_client_destroy(c);
 	errno = ENOMEM;
 	return NULL;

@@ -67,6 +67,7 @@ struct urn_client {
 	struct urn_client_shard *shard[URN_ABI_MAX_ENGINES]; /* by vector; engine's from the start on */
 	_Atomic int async_fd;          /* write end; -1: none; ours to close when remote */
 	bool remote;                   /* another process: its memory is reached by what it shares */
+	bool started;                  /* engines and other clients know it; its area is sealed. Its thread's */
 	int wake_fd[URN_ABI_MAX_ENGINES]; /* by vector: an eventfd by which the engine hears it; -1
 					   */
 	struct urn_share *shares;      /* remote: memory it shares (share.c) */

@@ -45,7 +45,7 @@ urn_cq_move_step(void *arg)
 		m->from = cq->prod;
 		left = 0;
 	}
-	if (left > m->to.mask + 1 - m->to.prod) {
+	if (left + urn_cq_on_way(cq) > m->to.mask + 1 - m->to.prod) {
 		m->rc = EINVAL;
 		return;
 	}
@@ -58,6 +58,8 @@ urn_cq_move_step(void *arg)
 	/* If we die before we answer, the client looks here. */
 	cq->hdr->moved_off = m->off;
 	atomic_store(&cq->hdr->moved_entries, m->to.mask + 1);
+	if (cq->shared)
+		urn_cq_turn_side(cq, m->to.hdr, m->to.mask, m->to.prod);
 	cq->hdr = m->to.hdr;
 	cq->mask = m->to.mask;
 	cq->prod = m->to.prod;

@@ -149,6 +149,8 @@ urn_ctl_resize_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 		return urn_ctl_fail(rep, rc, "%s: completion queue %u holds more than %u completions",
 				    c->adapter->cfg.name, req->handle, entries);
 	}
+	if (q->cq.shared)
+		urn_adapter_barrier(c->adapter); /* other engines look at the new ring from here */
 	urn_area_free(&c->area, q->off, q->bytes);
 	q->off = off;
 	q->bytes = bytes;

@@ -272,19 +272,84 @@ urn_ctl_alloc_mw(struct urn_client *c, const struct urn_abi_req *req, struct urn
 	return 0;
 }
 
+struct unlist {
+	struct urn_shard *shard;
+	const struct urn_mem_dead *dead;
+};
+
+struct point {
+	struct urn_shard *shard;
+	const struct urn_region *region;
+	struct urn_memx_mark mark;
+	bool marked, passed;
+};
+
+/* In the engine's thread, between turns: no check is in hand. */
+static void
+look_at_point(void *arg)
+{
+	struct point *p = arg;
+
+	urn_tp_poll_memory(p->shard->tp);
+	if (!p->marked)
+		urn_memx_mark(p->shard->memx, p->region, &p->mark);
+	p->marked = true;
+	p->passed = urn_memx_passed(p->shard->memx, p->region, &p->mark);
+}
+
+/*
+ * Wait until every engine has done what it had accepted on a region up to now. Others may go
+ * on using that region by keys of their own: what they ask for meanwhile is not waited for.
+ */
+static void
+wait_accepted(struct urn_client *c, const struct urn_region *region)
+{
+	struct urn_adapter *a = c->adapter;
+
+	for (uint32_t v = 0; v < a->vectors; v++) {
+		struct point p = {.shard = urn_adapter_shard(a, v), .region = region};
+
+		for (;;) {
+			urn_engine_call(p.shard->engine, look_at_point, &p);
+			if (p.passed)
+				break;
+			urn_ctl_wait(c);
+		}
+	}
+}
+
+/* In the thread of the engine that has the window's QP. */
+static void
+unlist(void *arg)
+{
+	struct unlist *u = arg;
+	struct urn_tp *tp = u->shard->tp;
+	struct urn_qp *qp = urn_tp_qp(tp, u->dead->qpn);
+
+	if (qp)
+		urn_mem_unlist_mw(tp->cfg.mem, u->dead, &qp->windows);
+}
+
 int
 urn_ctl_dealloc_mw(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	int rc;
+	struct urn_adapter *a = c->adapter;
+	struct urn_mem_dead dead;
+	struct unlist u = {.dead = &dead};
 
-	if (!owns_key(c, req->handle, KEY_WINDOW))
-		return urn_ctl_fail(rep, EINVAL, "%s: no memory window with the key 0x%x",
-				    c->adapter->cfg.name, req->handle);
-	rc = urn_mem_dealloc_mw(c->adapter->mem, req->handle);
-	if (rc == 0) {
-		/* A check that was under way when it went is over after this. */
-		urn_adapter_barrier(c->adapter);
-		disown_key(c, req->handle);
-	}
-	return rc;
+	if (!owns_key(c, req->handle, KEY_WINDOW) || urn_mem_kill_mw(a->mem, req->handle, &dead) != 0)
+		return urn_ctl_fail(rep, EINVAL, "%s: no memory window with the key 0x%x", a->cfg.name,
+				    req->handle);
+	u.shard = dead.qpn ? a->shard[urn_qpn_engine(dead.qpn)] : NULL;
+	/* The QP is this client's, whose calls come one by one: it stays. */
+	if (u.shard)
+		urn_engine_call(u.shard->engine, unlist, &u);
+	/* A check that was under way when it went is over after this. */
+	if (dead.mr)
+		wait_accepted(c, dead.mr);
+	else
+		urn_adapter_barrier(a);
+	urn_mem_free_mw(a->mem, &dead);
+	disown_key(c, req->handle);
+	return 0;
 }

@@ -209,6 +209,8 @@ create(void *arg)
 		s->free_id[s->free_n++] = id;
 	else
 		s->qp[id] = w->q->qp;
+	if (w->rc == 0)
+		s->sq_entries += w->cfg.sq.mask + 1;
 }
 
 static void
@@ -224,6 +226,20 @@ answer(const struct view *q, const struct urn_qp_config *cfg, struct urn_abi_rep
 	rep->qp.db = cfg->db;
 	rep->qp.engine = q->vector;
 	rep->qp.cap = q->cap;
+}
+
+static void
+share(void *cq)
+{
+	urn_cq_share(cq);
+}
+
+/* A queue of another engine than the QP's is told before there is the QP. */
+static void
+share_cq(const struct urn_client *c, const struct view *q, struct urn_ctl_cq *cq)
+{
+	if (cq->vector != q->vector)
+		urn_engine_call(urn_adapter_shard(c->adapter, cq->vector)->engine, share, &cq->cq);
 }
 
 int
@@ -251,6 +267,8 @@ urn_ctl_create_qp(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	w.cfg.srq = q->srq ? &q->srq->srq : NULL;
 	w.cfg.held = held;
 	w.cfg.held_ctx = c->adapter->cm;
+	share_cq(c, q, q->send_cq);
+	share_cq(c, q, q->recv_cq);
 	urn_engine_call(urn_adapter_shard(c->adapter, q->vector)->engine, create, &w);
 	if (w.rc != 0) {
 		free_queues(c, q);
@@ -477,11 +495,12 @@ destroy(void *arg)
 
 	urn_tp_poll_memory(tp);
 	urn_qp_stop(tp, qp);
-	w->rc = urn_qp_quiet(qp) ? 0 : EAGAIN;
+	w->rc = urn_qp_stopped(qp) ? 0 : EAGAIN;
 	if (w->rc != 0)
 		return;
 	s->qp[qp->db] = NULL;
 	s->free_id[s->free_n++] = qp->db;
+	s->sq_entries -= qp->sq.mask + 1;
 	w->cfg.pd = qp->pd;
 	urn_qp_destroy(tp, qp);
 }

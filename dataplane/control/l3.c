@@ -340,7 +340,7 @@ put_eth(uint8_t *f, const uint8_t dst[6], const uint8_t src[6], uint16_t type)
 	eth->type = rte_cpu_to_be_16(type);
 }
 
-/* All of an ARP frame; tha NULL: not known. */
+/* All of an ARP frame; tha NULL: not known, it goes to everybody. */
 static void
 put_arp(struct rte_mbuf *m, uint16_t op, const uint8_t mac[6], const uint8_t spa[4],
 	const uint8_t *tha, const uint8_t tpa[4])
@@ -489,14 +489,15 @@ urn_l3_reply(struct rte_mbuf *m, const struct urn_l3_msg *msg, const uint8_t mac
 
 void
 urn_l3_request(struct rte_mbuf *m, const uint8_t mac[6], const uint8_t src[16],
-	       const uint8_t target[16])
+	       const uint8_t target[16], const uint8_t *holder)
 {
 	uint8_t group[16], dst_mac[6];
 	struct nd_out o = { .type = ND_SOLICIT, .mac = mac, .src = src, .target = target,
-			    .dst_mac = dst_mac, .dst = group };
+			    .dst_mac = holder != NULL ? holder : dst_mac,
+			    .dst = holder != NULL ? target : group };
 
 	if (urn_gid_is_v4(target)) {
-		put_arp(m, ARP_REQUEST, mac, src + 12, NULL, target + 12);
+		put_arp(m, ARP_REQUEST, mac, src + 12, holder, target + 12);
 		return;
 	}
 	urn_l3_solicited_node(group, target);

@@ -63,11 +63,12 @@ int urn_l3_reply(struct rte_mbuf *m, const struct urn_l3_msg *msg, const uint8_t
 
 /*
  * Build a request into an empty mbuf with 86 bytes of room: ARP or neighbour
- * solicitation for `target`, broadcast or to its solicited-node group.
- * mac, src: ours, src of the same family.
+ * solicitation for `target`. mac, src: ours, src of the same family. holder: the MAC
+ * that alone is asked (RFC 1122, 2.3.2.1; RFC 4861, 7.3.3); NULL: broadcast, or to the
+ * solicited-node group.
  */
 void urn_l3_request(struct rte_mbuf *m, const uint8_t mac[6], const uint8_t src[16],
-		    const uint8_t target[16]);
+		    const uint8_t target[16], const uint8_t *holder);
 /*
  * Build an announcement of our own address: gratuitous ARP request (RFC 5227,
  * 2.3) or unsolicited advertisement to all nodes.

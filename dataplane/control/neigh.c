@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An entry is on exactly one list, which says why it exists and, by its order,
- * which one goes first when room is needed. All requests are repeated after the
- * same time, so the list of those under way is sorted by when they are due
- * just by appending, and poll looks at its head only.
+ * which one goes first when room is needed. Requests under way have a list for
+ * each count of requests sent: all on one list wait for the same time, so it is
+ * sorted by when they are due just by appending, and poll looks at heads only.
  *
  * rte_hash was not taken: it would keep the keys a second time, and evicting
  * by age needs the lists anyway.
@@ -41,7 +41,7 @@ find(struct urn_neigh *nb, const uint8_t gid[16])
 }
 
 static void
-move(struct urn_neigh *nb, struct entry *e, enum list to)
+move(struct urn_neigh *nb, struct entry *e, unsigned int to)
 {
 	TAILQ_REMOVE(&nb->list[e->list], e, link);
 	nb->count[e->list]--;
@@ -63,16 +63,15 @@ forget(struct urn_neigh *nb, struct entry *e)
 	move(nb, e, FREE);
 }
 
-/* First request under way for an address whose MAC is not known; NULL: none. */
+/* The longest asked of those that are asked for: MAC not known, or any. NULL: none. */
 static struct entry *
-first_incomplete(struct urn_neigh *nb)
+first_asked(struct urn_neigh *nb, bool any)
 {
-	static const enum list order[] = { WAITING, FRESH };
 	struct entry *e;
 
-	for (unsigned int i = 0; i < 2; i++)
-		TAILQ_FOREACH(e, &nb->list[order[i]], link)
-			if (e->state == URN_NEIGH_INCOMPLETE)
+	for (unsigned int i = URN_NEIGH_TRIES + 1; i-- > 0;)
+		TAILQ_FOREACH(e, &nb->list[FRESH + i], link)
+			if (any || e->state == URN_NEIGH_INCOMPLETE)
 				return e;
 	return NULL;
 }
@@ -86,12 +85,10 @@ victim(struct urn_neigh *nb)
 	if (e == NULL)
 		e = TAILQ_FIRST(&nb->list[FAILED]);
 	if (e == NULL)
-		e = first_incomplete(nb);
+		e = first_asked(nb, false);
 	if (e == NULL)
 		e = TAILQ_FIRST(&nb->list[ACTIVE]);
-	if (e == NULL) /* all are being proved anew */
-		e = TAILQ_FIRST(&nb->list[WAITING]);
-	return e != NULL ? e : TAILQ_FIRST(&nb->list[FRESH]);
+	return e != NULL ? e : first_asked(nb, true); /* all are being proved anew */
 }
 
 /* A new entry on `list`, state and MAC left to the caller. NULL: no room for it. */
@@ -127,11 +124,26 @@ changed(struct urn_neigh *nb)
 	atomic_fetch_add_explicit(&nb->gen, 1, memory_order_relaxed);
 }
 
+/* tries: questions that are taken for asked: the fewer are left to be asked. */
 static void
-start_asking(struct urn_neigh *nb, struct entry *e)
+start_asking(struct urn_neigh *nb, struct entry *e, unsigned int tries)
 {
-	e->tries = 0;
+	e->tries = (uint8_t)tries;
 	move(nb, e, FRESH);
+}
+
+/*
+ * The MAC of an entry in use is doubted: somebody else claims the address, or the peer is
+ * silent. It is used on while it is proved: first its holder is asked, and only when that
+ * says nothing everybody.
+ */
+static void
+doubt(struct urn_neigh *nb, struct entry *e)
+{
+	if (e->list != ACTIVE || nb->now - e->confirmed < URN_NEIGH_CALM_NS)
+		return; /* it is being asked already, or was proved just now */
+	e->state = URN_NEIGH_STALE;
+	start_asking(nb, e, 0);
 }
 
 /*
@@ -165,14 +177,14 @@ lookup_entry(struct urn_neigh *nb, struct entry *e, uint8_t mac[6])
 		if (nb->now < e->due)
 			return URN_NEIGH_FAIL;
 		e->state = URN_NEIGH_INCOMPLETE;
-		start_asking(nb, e);
+		start_asking(nb, e, URN_NEIGH_TRIES - 1);
 		return URN_NEIGH_UNKNOWN;
 	case LEARNT:
 	case ACTIVE:
 		if (nb->now - e->confirmed > URN_NEIGH_REACHABLE_NS)
 			e->state = URN_NEIGH_STALE;
 		if (e->state == URN_NEIGH_STALE)
-			start_asking(nb, e);
+			start_asking(nb, e, 0);
 		else
 			move(nb, e, ACTIVE); /* last used */
 		break;
@@ -190,67 +202,6 @@ set_time(struct urn_neigh *nb, uint64_t now)
 {
 	if (now > nb->now) /* engines read their clocks at different moments */
 		nb->now = now;
-}
-
-/* ---- own addresses */
-
-int
-urn_neigh_is_own(const struct urn_neigh *nb, const uint8_t gid[16])
-{
-	for (unsigned int i = 0; i < nb->n_own; i++)
-		if (memcmp(nb->own[i], gid, 16) == 0)
-			return 1;
-	return 0;
-}
-
-int
-urn_neigh_takes_mac(const struct urn_neigh *nb, const uint8_t mac[6])
-{
-	static const uint8_t broadcast[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
-	static const uint8_t all_nodes[6] = { 0x33, 0x33, 0, 0, 0, 1 };
-	static const uint8_t solicited[3] = { 0x33, 0x33, 0xff };
-
-	if (memcmp(mac, nb->mac, 6) == 0 || memcmp(mac, broadcast, 6) == 0 ||
-	    memcmp(mac, all_nodes, 6) == 0)
-		return 1;
-	if (memcmp(mac, solicited, 3) != 0)
-		return 0;
-	for (unsigned int i = 0; i < nb->n_own; i++)
-		if (!urn_gid_is_v4(nb->own[i]) && memcmp(mac + 3, nb->own[i] + 13, 3) == 0)
-			return 1;
-	return 0;
-}
-
-static int
-link_local(const uint8_t gid[16])
-{
-	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
-}
-
-const uint8_t *
-urn_neigh_source(const struct urn_neigh *nb, const uint8_t gid[16])
-{
-	const uint8_t *best = NULL;
-
-	for (unsigned int i = 0; i < nb->n_own; i++) {
-		if (urn_gid_is_v4(nb->own[i]) != urn_gid_is_v4(gid))
-			continue;
-		if (link_local(nb->own[i]) == link_local(gid))
-			return nb->own[i];
-		if (best == NULL)
-			best = nb->own[i];
-	}
-	return best;
-}
-
-int
-urn_neigh_unicast(const uint8_t gid[16])
-{
-	static const uint8_t zero[15];
-
-	if (urn_gid_is_v4(gid))
-		return gid[12] != 0 && gid[12] != 127 && gid[12] < 224;
-	return gid[0] != 0xff && (memcmp(gid, zero, 15) != 0 || gid[15] > 1);
 }
 
 /* ---- public */
@@ -344,30 +295,59 @@ urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6])
 	return rc;
 }
 
+void
+urn_neigh_doubt(struct urn_neigh *nb, const uint8_t gid[16])
+{
+	struct entry *e;
+
+	rte_spinlock_lock(&nb->lock);
+	e = find(nb, gid);
+	if (e != NULL)
+		doubt(nb, e);
+	rte_spinlock_unlock(&nb->lock);
+}
+
 uint32_t
 urn_neigh_generation(const struct urn_neigh *nb)
 {
 	return atomic_load_explicit(&nb->gen, memory_order_relaxed);
 }
 
+/* True when the entry's MAC is known, proved or doubted. */
+static bool
+has_mac(const struct entry *e)
+{
+	return e->state == URN_NEIGH_REACHABLE || e->state == URN_NEIGH_STALE;
+}
+
+/*
+ * Somebody says that the address of an entry whose MAC is known is at another MAC. Nothing
+ * proves that, so where the entry is in use it raises a doubt only. It counts as an answer
+ * once everybody was asked; while its holder alone is, only the holder answers.
+ */
+static void
+claimed(struct urn_neigh *nb, struct entry *e, const uint8_t mac[6], bool answer)
+{
+	if (e->list == LEARNT || (answer && e->list >= FIRST_WAIT && e->tries >= 2))
+		set_mac(nb, e, mac, URN_NEIGH_REACHABLE);
+	else
+		doubt(nb, e);
+}
+
 /* An advertisement for an address that is known or asked for (RFC 4861, 7.2.5). */
 static void
 take_advert(struct urn_neigh *nb, struct entry *e, const struct urn_l3_msg *msg)
 {
-	int had = e->state == URN_NEIGH_REACHABLE || e->state == URN_NEIGH_STALE;
-	int same = had && (!msg->has_mac || memcmp(e->mac, msg->mac, 6) == 0);
+	bool had = has_mac(e);
+	bool same = had && (!msg->has_mac || memcmp(e->mac, msg->mac, 6) == 0);
 
 	if (!had && !msg->has_mac)
 		return;
-	if (had && !same && !msg->override) {
-		/* Another MAC that may not replace ours: use ours, but doubt it. */
-		e->state = URN_NEIGH_STALE;
-		return;
-	}
-	if (same && !msg->solicited)
-		return; /* proves nothing */
-	set_mac(nb, e, same ? e->mac : msg->mac,
-		msg->solicited ? URN_NEIGH_REACHABLE : URN_NEIGH_STALE);
+	if (had && !same)
+		claimed(nb, e, msg->mac, msg->override && msg->solicited);
+	else if (!same || msg->solicited) /* unsolicited and the same: proves nothing */
+		set_mac(nb, e, same ? e->mac : msg->mac,
+			msg->solicited ? URN_NEIGH_REACHABLE : URN_NEIGH_STALE);
 }
 
 /*
@@ -397,7 +377,10 @@ learn(struct urn_neigh *nb, const struct urn_l3_msg *msg, int to_us)
 	} else if (e == NULL) {
 		return;
 	}
-	set_mac(nb, e, msg->mac, URN_NEIGH_REACHABLE);
+	if (has_mac(e) && memcmp(e->mac, msg->mac, 6) != 0)
+		claimed(nb, e, msg->mac, msg->kind == URN_L3_ARP_REPLY);
+	else
+		set_mac(nb, e, msg->mac, URN_NEIGH_REACHABLE);
 }
 
 /* Does somebody else say that an address of ours is his? */
@@ -453,11 +436,27 @@ urn_neigh_input(struct urn_neigh *nb, struct rte_mbuf *m, uint64_t now)
 static struct entry *
 first_due(struct urn_neigh *nb)
 {
-	struct entry *e = TAILQ_FIRST(&nb->list[WAITING]);
+	struct entry *e;
 
-	if (e != NULL && e->due <= nb->now)
-		return e;
+	for (unsigned int i = URN_NEIGH_TRIES; i-- > 0;) {
+		e = TAILQ_FIRST(&nb->list[FIRST_WAIT + i]);
+		if (e != NULL && e->due <= nb->now)
+			return e;
+	}
 	return TAILQ_FIRST(&nb->list[FRESH]);
+}
+
+/* Write the question that is due; the entry waits for its answer. */
+static void
+ask(struct urn_neigh *nb, struct entry *e, struct rte_mbuf *m)
+{
+	static const uint64_t wait[URN_NEIGH_TRIES] = URN_NEIGH_WAITS_NS;
+	bool holder = e->state == URN_NEIGH_STALE && e->tries == 0;
+
+	urn_l3_request(m, nb->mac, urn_neigh_source(nb, e->gid), e->gid, holder ? e->mac : NULL);
+	e->due = nb->now + wait[e->tries];
+	move(nb, e, FIRST_WAIT + e->tries);
+	e->tries++;
 }
 
 static struct rte_mbuf *
@@ -490,10 +489,7 @@ urn_neigh_poll(struct urn_neigh *nb, uint64_t now, struct rte_mempool *pool, str
 		out[n] = new_frame(pool);
 		if (out[n] == NULL)
 			break;
-		urn_l3_request(out[n++], nb->mac, urn_neigh_source(nb, e->gid), e->gid);
-		e->tries++;
-		e->due = nb->now + URN_NEIGH_RETRY_NS;
-		move(nb, e, WAITING);
+		ask(nb, e, out[n++]);
 	}
 	rte_spinlock_unlock(&nb->lock);
 	return n;

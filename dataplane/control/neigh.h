@@ -17,10 +17,18 @@
  *             lookup                        answer
  *   (none) ------------> INCOMPLETE ----------------------> REACHABLE
  *                         |     ^                            |     ^
- *       3 requests, 1 s   |     | lookup after               | 60 s, or a MAC of
- *       apart, no answer  v     | URN_NEIGH_FAIL_NS          v     | doubt | answer
+ *          all requests   |     | lookup after               | 60 s, or doubt
+ *          not answered   v     | URN_NEIGH_FAIL_NS          v     | answer
  *                         FAILED <------------------------- STALE -+
- *                                 looked up, 3 x no answer
+ *                                  asked, no answer
+ *
+ * Requests go out 0, 10, 60, 260 and 1260 ms after a lookup, so that one that is
+ * lost costs little; a failed address that is still looked up is asked for once
+ * every two seconds. A MAC that is known is proved by one request to its holder
+ * alone, and only when that is not answered by one to everybody. A claim that
+ * nobody asked for - an announcement, a request of somebody else's, an answer while
+ * the holder is asked - does not replace a MAC that is in use: it raises a doubt.
+ * So does a user whose peer has become silent (urn_neigh_doubt()).
  *
  * Nothing here reads a clock, sends, or frees: time comes in as nanoseconds of
  * any clock that does not run backwards, frames go out in mbufs of the caller's
@@ -41,10 +49,12 @@ enum {
 	URN_NEIGH_LEARNT = 1024,  /* of them, at most, that only the network asked for */
 	URN_NEIGH_STATIC = 2048,  /* of them, at most, configured */
 	URN_NEIGH_OWN = 16,       /* addresses of one adapter */
-	URN_NEIGH_TRIES = 3,      /* requests before an address counts as failed */
+	URN_NEIGH_TRIES = 5,      /* requests before an address counts as failed */
 };
-#define URN_NEIGH_RETRY_NS 1000000000ull      /* between requests */
-#define URN_NEIGH_FAIL_NS 5000000000ull       /* before a failed address is asked for again */
+/* After each request, before the next; after the last, before the address counts as failed. */
+#define URN_NEIGH_WAITS_NS { 10000000ull, 50000000ull, 200000000ull, 1000000000ull, 1000000000ull }
+#define URN_NEIGH_FAIL_NS 1000000000ull       /* before a failed address is asked for again */
+#define URN_NEIGH_CALM_NS 10000000ull         /* after an answer, before the MAC may be doubted */
 #define URN_NEIGH_REACHABLE_NS 60000000000ull /* before an answer is doubted */
 
 /* What is known of an address. */
@@ -104,6 +114,13 @@ int urn_neigh_add_static(struct urn_neigh *nb, const uint8_t gid[16], const uint
  * returns URN_NEIGH_OK with mac set, URN_NEIGH_UNKNOWN or URN_NEIGH_FAIL
  */
 int urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6]);
+
+/*
+ * The peer of an address is silent: if its MAC is known it is proved anew, and used
+ * meanwhile. Nothing happens where it is being asked already, or was proved less than
+ * URN_NEIGH_CALM_NS ago, so that many who ask cost no more than one. Slow path: one lock.
+ */
+void urn_neigh_doubt(struct urn_neigh *nb, const uint8_t gid[16]);
 
 /*
  * Changes whenever a wanted entry gets a MAC or another one, so that who waits

@@ -6,19 +6,20 @@
 #include "control/neigh.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/queue.h>
 
 #include <rte_spinlock.h>
 
 enum list {
 	FREE,
-	FRESH,	 /* wanted: the first request is due at once */
-	WAITING, /* wanted: request out; sorted by `due` */
-	ACTIVE,	 /* wanted: MAC known; longest unused first */
-	LEARNT,	 /* MAC known, never looked up; oldest news first */
-	FAILED,	 /* wanted: nobody answered; oldest first */
-	STATIC,	 /* configured */
-	LISTS,
+	ACTIVE, /* wanted: MAC known; longest unused first */
+	LEARNT, /* MAC known, never looked up; oldest news first */
+	FAILED, /* wanted: nobody answered; oldest first */
+	STATIC, /* configured */
+	FRESH,	/* wanted: a request is due at once */
+	FIRST_WAIT, /* wanted: the first request is out, on the next list the second; each sorted by `due` */
+	LISTS = FIRST_WAIT + URN_NEIGH_TRIES,
 };
 
 #define BUCKETS ((unsigned int)URN_NEIGH_ENTRIES)
@@ -28,13 +29,13 @@ _Static_assert(BUCKETS < NIL, "16-bit indices");
 
 struct entry {
 	TAILQ_ENTRY(entry) link; /* in nb->list[list] */
-	uint64_t due;		 /* ns; WAITING: next request or end; FAILED: may be asked again */
+	uint64_t due;		 /* ns; FIRST_WAIT and on: next request or end; FAILED: may be asked again */
 	uint64_t confirmed;	 /* ns; ACTIVE, LEARNT: when its MAC was last proved */
 	uint8_t gid[16];
 	uint8_t mac[6]; /* valid when state is REACHABLE or STALE */
 	uint8_t state;	/* enum urn_neigh_state; NONE on FREE */
-	uint8_t list;	/* enum list */
-	uint8_t tries;	/* FRESH, WAITING: requests sent */
+	uint8_t list;	/* enum list, or one behind FIRST_WAIT */
+	uint8_t tries;	/* FRESH and on: requests sent, of this series */
 	uint16_t chain; /* next of the bucket, or NIL */
 };
 TAILQ_HEAD(entries, entry);

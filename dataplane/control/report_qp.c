@@ -151,7 +151,7 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 	FIGURES(s, {"engine", urn_qpn_engine(qp->qpn)}, {"pd", qp->pd},
 		{"send_cq", qp->send_cq->handle}, {"recv_cq", qp->recv_cq->handle},
 		{"srq", qp->srq ? qp->srq->handle : 0}, {"sq_entries", qp->sq.mask + 1ull},
-		{"rq_entries", qp->rq.hdr ? qp->rq.mask + 1ull : 0}, {"udp_source_port", qp->sport});
+		{"rq_entries", qp->rq.hdr ? qp->rq.mask + 1ull : 0}, {"udp_source_port", urn_tmpl_sport(&qp->tmpl)});
 	if (qp->type == URN_QPT_RC) {
 		requester(d, s);
 		responder(qp, s);

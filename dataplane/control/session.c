@@ -344,6 +344,24 @@ on_call(struct urn_session *s, struct message *m, struct urn_sock_answer *a, int
 	return fds[0] >= 0 ? 2 : 0;
 }
 
+/*
+ * The first call or question for events comes after the program has mapped its area, or it
+ * never will. returns: engines know the client; false with the answer
+ */
+static bool
+start_client(struct urn_session *s, uint16_t kind, struct urn_sock_answer *a)
+{
+	struct urn_err err = {""};
+	int rc = urn_client_start(s->client, &err);
+
+	if (rc == 0)
+		return true;
+	if (kind == URN_SOCK_CALL)
+		a->call.err = urn_ctl_fail(&a->call, rc, "%s", err.text);
+	refuse(a, rc, "%s", err.text);
+	return false;
+}
+
 /* A call for each, which lets others in between, as if it had been asked for. */
 static void
 on_events(struct urn_session *s, const struct urn_sock_ask *q, struct urn_sock_answer *a, struct more *more)
@@ -378,7 +396,7 @@ handle(struct urn_session *s, struct message *m, ssize_t n)
 		},
 	};
 	struct more more;
-	bool ours = false, on;
+	bool started = true, on;
 
 	more.fds = more.events = 0;
 	if (text) {
@@ -398,17 +416,18 @@ handle(struct urn_session *s, struct message *m, ssize_t n)
 		more.fds = on_open(s, m, &a, more.fd);
 		break;
 	case URN_SOCK_CALL:
-		more.fds = on_call(s, m, &a, more.fd);
-		ours = true;
-		break;
 	case URN_SOCK_EVENTS:
-		on_events(s, &m->ask, &a, &more);
+		started = start_client(s, m->ask.head.kind, &a);
+		if (started && m->ask.head.kind == URN_SOCK_CALL)
+			more.fds = on_call(s, m, &a, more.fd);
+		else if (started)
+			on_events(s, &m->ask, &a, &more);
 		break;
 	}
 	on = answer(s, &a, &more);
-	if (ours && more.fds)
+	if (m->ask.head.kind == URN_SOCK_CALL && more.fds)
 		close(more.fd[0]);
-	return on;
+	return on && started;
 }
 
 void

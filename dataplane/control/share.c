@@ -2,10 +2,12 @@
 #include "control/share.h"
 
 #include "control/adapter.h"
+#include "control/seal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -19,14 +21,120 @@
 #define MAX_SHARED (1ull << 40) /* bytes of a client */
 #define PART (32ull << 20)      /* bytes that are unmapped at a time: a few milliseconds of the kernel's */
 
+/*
+ * A memfd as it is mapped here, sealed. Once sealed it can't be mapped for writing again: a
+ * client that shares it over a second connection, or to a second adapter, has the same
+ * mapping.
+ */
+struct mapping {
+	struct mapping *next;   /* of all; this and users under maps_lock, the rest is constant */
+	unsigned int users;     /* pieces of clients */
+	dev_t dev;              /* of the memfd, whose number nothing else has while it is mapped */
+	ino_t ino;
+	uint8_t *base;
+	uint64_t length;        /* bytes mapped, from its start on */
+};
+
+static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list, and is held for moments */
+static struct mapping *maps;
+
 struct urn_share {
 	struct urn_share *next; /* of the client */
 	uint32_t handle;
 	uint32_t regions;       /* that lie in it */
 	uint64_t addr;          /* where the client has it */
 	uint64_t length;        /* bytes */
-	uint8_t *map;           /* where it is here */
+	struct mapping *map;    /* where it is here */
 };
+
+/* ---- mappings */
+
+/* The mapping of so much of a file, one user more; NULL: there is none. */
+static struct mapping *
+map_get(const struct stat *st, uint64_t length)
+{
+	struct mapping *m;
+
+	pthread_mutex_lock(&maps_lock);
+	for (m = maps; m; m = m->next)
+		if (m->dev == st->st_dev && m->ino == st->st_ino && m->length >= length)
+			break;
+	if (m)
+		m->users++;
+	pthread_mutex_unlock(&maps_lock);
+	return m;
+}
+
+/*
+ * From front to back, a part at a time: whoever wants to map something in this process
+ * waits for the one only.
+ */
+static void
+unmap(uint8_t *base, uint64_t length)
+{
+	for (uint64_t off = 0; off < length; off += PART)
+		munmap(base + off, length - off < PART ? length - off : PART);
+}
+
+/* One user less; the last unmaps it. */
+static void
+map_put(struct mapping *m)
+{
+	bool last;
+
+	pthread_mutex_lock(&maps_lock);
+	last = --m->users == 0;
+	for (struct mapping **at = &maps; last && *at; at = &(*at)->next)
+		if (*at == m) {
+			*at = m->next;
+			break;
+		}
+	pthread_mutex_unlock(&maps_lock);
+	if (!last)
+		return;
+	unmap(m->base, m->length);
+	free(m);
+}
+
+/* Map a memfd and seal it against holes, in this order. returns 0, or an errno value with why */
+static int
+map_make(int fd, const struct stat *st, uint64_t length, struct mapping **out, char *why, size_t len)
+{
+	struct mapping *m = calloc(1, sizeof(*m));
+	void *base = m ? mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+	int rc = !m ? ENOMEM : base == MAP_FAILED ? errno : urn_seal(fd, why, len);
+
+	if (base == MAP_FAILED && rc == EPERM)
+		snprintf(why, len, "was sealed (F_SEAL_FUTURE_WRITE) before it came here: another dataplane has "
+				   "it, or a connection that has ended had it");
+	else if (base == MAP_FAILED)
+		snprintf(why, len, "can't be mapped (%llu bytes): %s", (unsigned long long)length, strerror(rc));
+	else if (rc != 0)
+		unmap(base, length);
+	if (rc != 0) {
+		free(m);
+		return rc;
+	}
+	*m = (struct mapping){.users = 1, .dev = st->st_dev, .ino = st->st_ino, .base = base, .length = length};
+	pthread_mutex_lock(&maps_lock);
+	m->next = maps;
+	maps = m;
+	pthread_mutex_unlock(&maps_lock);
+	*out = m;
+	return 0;
+}
+
+int
+urn_share_keep(int fd, uint64_t length)
+{
+	struct mapping *m;
+	struct stat st;
+	char why[160];
+
+	return fstat(fd, &st) != 0 ? errno : map_make(fd, &st, length, &m, why, sizeof(why));
+}
+
+/* ---- pieces of clients */
 
 struct urn_share *
 urn_share_find(struct urn_client *c, uint64_t addr, uint64_t length, uint8_t **base)
@@ -35,7 +143,7 @@ urn_share_find(struct urn_client *c, uint64_t addr, uint64_t length, uint8_t **b
 		if (addr < s->addr || addr - s->addr > s->length ||
 		    length > s->length - (addr - s->addr))
 			continue;
-		*base = s->map + (addr - s->addr);
+		*base = s->map->base + (addr - s->addr);
 		return s;
 	}
 	return NULL;
@@ -77,15 +185,11 @@ take_off(struct urn_share **at)
 	return s;
 }
 
-/*
- * A piece that is on no list, and in which no region lies. From front to back, a part at
- * a time: whoever wants to map something in this process waits for the one only.
- */
+/* Let a piece go that is on no list, and in which no region lies. */
 static void
-unmap(struct urn_share *s)
+let_go(struct urn_share *s)
 {
-	for (uint64_t off = 0; off < s->length; off += PART)
-		munmap(s->map + off, s->length - off < PART ? s->length - off : PART);
+	map_put(s->map);
 	free(s);
 }
 
@@ -93,27 +197,28 @@ void
 urn_share_drop_all(struct urn_client *c)
 {
 	while (c->shares)
-		unmap(take_off(&c->shares));
+		let_go(take_off(&c->shares));
 }
 
-/* What is wrong with a descriptor that shall be shared memory of this size; NULL: nothing. */
+/* Check a descriptor that shall be shared memory of this size. *st: its status. returns: the fault as a sentence, or NULL */
 static const char *
-complaint(int fd, uint64_t length)
+complaint(int fd, uint64_t length, struct stat *st)
 {
-	int seals = fcntl(fd, F_GET_SEALS);
+	int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL);
 	struct statfs fs;
-	struct stat st;
 
-	if (seals < 0 || fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0)
+	if (seals < 0 || mode < 0 || fstat(fd, st) != 0 || fstatfs(fd, &fs) != 0)
 		return "is no memfd";
+	if ((mode & O_ACCMODE) != O_RDWR)
+		return "is not open for reading and writing";
 	if (fs.f_type != TMPFS_MAGIC)
 		return "does not lie in ordinary shared memory (huge pages can't be shared: a hole in "
 		       "them faults whoever touches it)";
 	if (!(seals & F_SEAL_SHRINK))
 		return "can shrink: seal it with F_SEAL_SHRINK";
-	if (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+	if (seals & F_SEAL_WRITE)
 		return "is sealed against writing";
-	if (length == 0 || (uint64_t)st.st_size < length)
+	if (length == 0 || (uint64_t)st->st_size < length)
 		return "is shorter than what is to be shared, or that is nothing";
 	return NULL;
 }
@@ -129,19 +234,40 @@ has_room(const struct urn_client *c, uint64_t length)
 	return length <= left;
 }
 
+/*
+ * Sealing waits for a hole that the client is punching, and so may mapping: others' calls
+ * do not wait for that, nor does an engine. returns 0, or an errno value with the reply
+ */
+static int
+find_map(struct urn_client *c, const struct urn_abi_req *req, const struct stat *st, struct mapping **map,
+	 struct urn_abi_rep *rep)
+{
+	char why[160] = "";
+	int rc = 0;
+
+	urn_ctl_open(c);
+	*map = map_get(st, req->share.length);
+	if (!*map)
+		rc = map_make(req->share.fd, st, req->share.length, map, why, sizeof(why));
+	urn_ctl_shut(c);
+	return rc == 0 ? 0 : urn_ctl_fail(rep, rc, "%s: the memory %s", c->adapter->cfg.name, why);
+}
+
 int
 urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	const char *name = c->adapter->cfg.name, *text;
 	struct urn_share *s;
-	void *map;
+	struct mapping *map;
+	struct stat st;
+	int rc;
 
 	if (!c->remote)
 		return urn_ctl_fail(rep, EINVAL, "%s: a program that holds the dataplane shares all of "
 				    "its memory with it", name);
 	if (req->share.fd < 0)
 		return urn_ctl_fail(rep, EBADF, "%s: memory to share comes as a descriptor", name);
-	text = complaint(req->share.fd, req->share.length);
+	text = complaint(req->share.fd, req->share.length, &st);
 	if (text)
 		return urn_ctl_fail(rep, EINVAL, "%s: the descriptor %s", name, text);
 	if (req->share.addr + req->share.length < req->share.addr)
@@ -152,11 +278,10 @@ urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return ENOMEM;
-	map = mmap(NULL, req->share.length, PROT_READ | PROT_WRITE, MAP_SHARED, req->share.fd, 0);
-	if (map == MAP_FAILED) {
+	rc = find_map(c, req, &st, &map, rep);
+	if (rc != 0) {
 		free(s);
-		return urn_ctl_fail(rep, errno, "%s: can't map %llu bytes of shared memory: %s", name,
-				    (unsigned long long)req->share.length, strerror(errno));
+		return rc;
 	}
 	*s = (struct urn_share){
 		.next = c->shares,
@@ -190,7 +315,7 @@ urn_ctl_unshare(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 	 */
 	s = take_off(at);
 	urn_ctl_open(c);
-	unmap(s);
+	let_go(s);
 	urn_ctl_shut(c);
 	return 0;
 }

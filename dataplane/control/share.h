@@ -3,7 +3,8 @@
  * Memory that a client in another process shares with the dataplane: a memfd of
  * its own, mapped here as a whole. It is taken only when it can't shrink
  * (F_SEAL_SHRINK) and lies in ordinary shared memory: a hole punched into huge
- * pages would fault whoever touches it (architecture rule 3). Control path; the
+ * pages would fault whoever touches it (architecture rule 3). Once mapped it is sealed
+ * against holes (seal.h), before a region in it can be made. Control path; the
  * adapter's lock is held, where nothing else is said.
  */
 #ifndef URN_CONTROL_SHARE_H
@@ -24,5 +25,11 @@ void urn_share_hold(struct urn_client *c, struct urn_share *s, uint32_t key);
 void urn_share_release(struct urn_client *c, uint32_t key);
 /* The client goes, and all its regions have gone: nobody else knows it. Without the lock. */
 void urn_share_drop_all(struct urn_client *c);
+/*
+ * Map a memfd of this process's own, seal it, and keep it until the process ends, so that
+ * clients can share it again and again: for simulations, which are program and dataplane
+ * in one. Without the lock. returns 0 or an errno value
+ */
+int urn_share_keep(int fd, uint64_t length);
 
 #endif

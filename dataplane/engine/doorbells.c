@@ -65,6 +65,7 @@ urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c)
 		c->next->prev = c->prev;
 	urn_shard_forget_events(s, c);
 	urn_shard_forget_late(s, c);
+	urn_shard_forget_broken(s, c);
 	if (c->hot)
 		unlink_hot(s, c);
 	else
@@ -113,7 +114,7 @@ urn_shard_ring_again(void *ctx, const struct urn_qp *qp)
 static void
 cool(struct urn_shard *s, struct urn_client_shard *c)
 {
-	atomic_store(&c->scan.db->asleep, 1);
+	atomic_store_explicit(&c->scan.db->asleep, 1, memory_order_relaxed);
 	/* Stored before the doorbells are looked at; the ringer does it the other way. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (urn_db_any(&c->scan)) {

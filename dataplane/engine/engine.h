@@ -31,14 +31,17 @@ struct urn_late {
 
 enum { URN_LATE_MAX = 65536 };
 
-/* Completions that the ring of their queue's engine had no room for, in their order. */
+/*
+ * Completions that the ring of their queue's engine had no room for, in their order. Each has
+ * a slot of its queue claimed, or says only how far a send queue is: so they are no more
+ * than the client's completion queues and send queues have entries.
+ */
 struct urn_late_cqes {
-	struct urn_tp_xcqe *x;         /* a ring; owner; NULL: there never was one */
-	uint32_t cap;                  /* entries of x, 2^n, URN_LATE_CQES at most */
-	uint32_t first, n;             /* the oldest, and how many there are */
+	struct urn_late_chunk *head, *tail; /* owner; NULL: there are none (exchange.c) */
+	uint32_t first;                /* of head: the oldest */
+	uint32_t used;                 /* of tail: entries */
+	uint32_t n, quiet;             /* how many there are, and how many of them are no completions */
 };
-
-enum { URN_LATE_CQES = 4096 };
 
 /* One client's doorbells on one engine. Changed in the engine's thread only. */
 struct urn_client_shard {
@@ -59,6 +62,12 @@ struct urn_client_shard {
 	struct urn_client_shard *late_next, *late_prev; /* in the round of those with late events; NULL: it has none */
 	struct urn_late_cqes late_cqes;
 	struct urn_client_shard *cqes_next, *cqes_prev; /* in the round of those with late completions; likewise */
+	uint32_t sq_entries;           /* of all its QPs here */
+	bool broken;                   /* one of its CQs broke, and it is in the shard's list of those; any engine */
+	struct urn_client_shard *broken_next; /* there */
+	bool walked;                   /* its QPs are being looked at for that (broken.c) */
+	uint32_t walk_at;              /* ... which is next, by doorbell id */
+	struct urn_client_shard *walk_next; /* in the list of those */
 };
 
 /* What goes through an engine's ring. */
@@ -101,6 +110,8 @@ struct urn_shard {
 	struct urn_client_shard *hot;  /* of them, those looked at each turn */
 	uint32_t hot_n, cold_n;	       /* of those, and of the others */
 	struct urn_client_shard *late_cqes; /* the last in the round of clients with late completions; NULL: none */
+	struct urn_client_shard *broken; /* clients whose CQ broke, pushed by any engine, atomically; NULL: none */
+	struct urn_client_shard *walk; /* ... whose QPs are being looked at; NULL: none */
 	struct urn_cq *untold;         /* queues whose event found its pipe full, oldest first, both ways (notify.c) */
 	struct urn_cq *untold_last;    /* the newest of those, if there are any */
 	uint64_t untold_due;           /* ns: when to try those again */
@@ -205,10 +216,17 @@ void urn_shard_hand_over(struct urn_shard *s);
 void urn_shard_announce(struct urn_shard *s);
 /* Try again to give completions that found no room: of each client that has some its share. */
 void urn_shard_give_late(struct urn_shard *s);
-/* Only one client's, as many as there is room for. returns: how many are left */
-uint32_t urn_shard_give_late_of(struct urn_shard *s, struct urn_client_shard *c);
+/* Only one client's, max of them at most, as many as there is room for. returns: how many */
+uint32_t urn_shard_give_late_of(struct urn_shard *s, struct urn_client_shard *c, uint32_t max);
 /* A client goes, all of whose queues have gone. */
 void urn_shard_forget_late(struct urn_shard *s, struct urn_client_shard *c);
+
+/* A queue broke: its client's QPs that use it end, on all engines; struct urn_tp_config.cq_broken. (broken.c) */
+void urn_shard_cq_broken(void *ctx, const struct urn_cq *cq);
+/* Look at some QPs of clients with broken queues. returns: how many */
+unsigned int urn_shard_walk_broken(struct urn_shard *s);
+/* A client goes, all of whose queues have gone. */
+void urn_shard_forget_broken(struct urn_shard *s, struct urn_client_shard *c);
 
 /* A client's share of this shard. NULL: it has none (notify.c) */
 struct urn_client_shard *urn_shard_share_of(const struct urn_shard *s, const struct urn_client *c);

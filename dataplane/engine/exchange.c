@@ -26,33 +26,58 @@ give(struct urn_shard *s, const struct urn_tp_xcqe *x)
 
 /*
  * What the ring has no room for is late, each client's for itself: one that has more than
- * the other engine takes, or whose bound is reached, leaves others theirs.
+ * the other engine takes leaves others theirs.
  */
 enum {
-	LATE_FIRST = 64, /* completions a list holds at first */
+	LATE_CHUNK = 63, /* completions that memory is had for at a time: 4 KiB */
 	LATE_SHARE = 8,  /* of a client, before the next has its turn */
 	LATE_LOOKS = 64, /* at clients, in a turn */
 };
 
-/* Seldom: memory is had from the heap, and kept as long as the client is there. */
-static bool
-late_room(struct urn_late_cqes *l)
-{
-	uint32_t cap = l->cap ? 2 * l->cap : LATE_FIRST;
-	struct urn_tp_xcqe *x;
+struct urn_late_chunk {
+	struct urn_late_chunk *next;
+	struct urn_tp_xcqe x[LATE_CHUNK];
+};
 
-	if (l->n < l->cap)
-		return true;
-	if (cap > URN_LATE_CQES)
-		return false;
-	x = malloc(cap * sizeof(*x));
-	if (!x)
-		return false;
-	for (uint32_t i = 0; i < l->n; i++)
-		x[i] = l->x[(l->first + i) % l->cap];
-	free(l->x);
-	*l = (struct urn_late_cqes){.x = x, .cap = cap, .n = l->n};
+/* Seldom: memory is had from the heap. */
+static bool
+late_put(struct urn_late_cqes *l, const struct urn_tp_xcqe *x)
+{
+	struct urn_late_chunk *chunk = l->tail;
+
+	if (!chunk || l->used == LATE_CHUNK) {
+		chunk = malloc(sizeof(*chunk));
+		if (!chunk)
+			return false;
+		chunk->next = NULL;
+		if (l->tail)
+			l->tail->next = chunk;
+		else
+			l->head = chunk;
+		l->tail = chunk;
+		l->used = 0;
+	}
+	chunk->x[l->used++] = *x;
+	l->n++;
+	l->quiet += x->cqe.status == URN_TP_NO_CQE;
 	return true;
+}
+
+/* The oldest has gone. */
+static void
+late_pop(struct urn_late_cqes *l)
+{
+	struct urn_late_chunk *chunk = l->head;
+
+	l->quiet -= chunk->x[l->first].cqe.status == URN_TP_NO_CQE;
+	l->n--;
+	if (++l->first < LATE_CHUNK && l->n)
+		return;
+	l->first = 0;
+	l->head = chunk->next;
+	if (!l->head)
+		l->tail = NULL;
+	free(chunk);
 }
 
 /* Put a client behind the others of the round. */
@@ -85,9 +110,8 @@ give_some(struct urn_shard *s, struct urn_client_shard *c, uint32_t max)
 	struct urn_late_cqes *l = &c->late_cqes;
 	uint32_t n = 0;
 
-	while (n < max && l->n && give(s, &l->x[l->first])) {
-		l->first = (l->first + 1) % l->cap;
-		l->n--;
+	while (n < max && l->n && give(s, &l->head->x[l->first])) {
+		late_pop(l);
 		n++;
 	}
 	if (!l->n && c->cqes_next)
@@ -113,10 +137,9 @@ urn_shard_give_late(struct urn_shard *s)
 }
 
 uint32_t
-urn_shard_give_late_of(struct urn_shard *s, struct urn_client_shard *c)
+urn_shard_give_late_of(struct urn_shard *s, struct urn_client_shard *c, uint32_t max)
 {
-	give_some(s, c, URN_LATE_CQES);
-	return c->late_cqes.n;
+	return give_some(s, c, max);
 }
 
 void
@@ -124,19 +147,18 @@ urn_shard_forget_late(struct urn_shard *s, struct urn_client_shard *c)
 {
 	if (c->cqes_next)
 		unlink_late(s, c);
-	free(c->late_cqes.x);
-	c->late_cqes = (struct urn_late_cqes){0};
+	while (c->late_cqes.n)
+		late_pop(&c->late_cqes);
 }
 
-/* The queue will never be whole again: say so as for a full one, once. */
+/* There is no memory to keep it: the queue will never be whole again. */
 static void
 lose(struct urn_shard *s, const struct urn_tp_xcqe *x)
 {
 	if (x->cqe.status == URN_TP_NO_CQE)
 		return; /* a later one says more */
 	URN_COUNT(s->tp, CQE_LOST);
-	if (!atomic_exchange(&x->cq->lost, true))
-		urn_tp_event(s->tp, URN_EVENT_CQ_ERR, x->cq->handle, x->cq->cookie, x->cq->client);
+	urn_tp_cq_break(s->tp, x->cq);
 }
 
 /* There are late ones already, or there is no room. */
@@ -149,11 +171,13 @@ give_later(struct urn_shard *s, const struct urn_tp_xcqe *x)
 	/* None overtakes those of its own client. */
 	if ((!l || !l->n) && give(s, x))
 		return;
-	if (!l || !late_room(l)) {
+	/* A send queue is told so more often than it has entries only if its client does not wait for that. */
+	if (l && x->cqe.status == URN_TP_NO_CQE && l->quiet >= c->sq_entries)
+		return;
+	if (!l || !late_put(l, x)) {
 		lose(s, x);
 		return;
 	}
-	l->x[(l->first + l->n++) % l->cap] = *x;
 	if (!c->cqes_next)
 		link_late(s, c);
 }

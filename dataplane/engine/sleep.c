@@ -89,12 +89,13 @@ anything(struct urn_engine *e)
 	return false;
 }
 
+/* Unordered: sleep_a_little() says what has to come before and after. */
 static void
 set_asleep(struct urn_engine *e, uint32_t on)
 {
 	for (unsigned int i = 0; i < e->shards_n; i++)
 		for (struct urn_client_shard *c = e->shard[i]->hot; c; c = c->hot_next)
-			atomic_store(&c->scan.db->asleep, on);
+			atomic_store_explicit(&c->scan.db->asleep, on, memory_order_relaxed);
 }
 
 /*

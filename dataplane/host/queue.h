@@ -205,6 +205,16 @@ urn_rq_want_ring(struct urn_rq *rq)
 
 /* ---- completion queue */
 
+/*
+ * Fields that show engines which don't own a queue whether it has room. A resize makes
+ * the other one of the two, and then says so.
+ */
+struct urn_cq_side {
+	struct urn_abi_cq *hdr;
+	uint32_t mask;
+	uint32_t base; /* completions that were read before hdr->cons began to count */
+};
+
 struct urn_cq {
 	struct urn_abi_cq *hdr; /* client's area */
 	uint32_t mask;
@@ -214,7 +224,8 @@ struct urn_cq {
 	uint8_t engine;         /* owner */
 	bool touched;           /* in the owner's list of queues to look at for an armed event */
 	bool solicited;         /* a solicited or failed completion since the last look */
-	bool overrun;           /* a completion was lost; the queue takes no more */
+	bool overrun;           /* a completion was lost: no more are begun; any engine, atomically */
+	bool shared;            /* QPs of other engines use it too: each completion claims its slot first */
 	int32_t channel_fd;     /* write end of the completion channel; -1: none */
 	uint32_t users;         /* control: QPs and SRQs that use it */
 	uint32_t events;        /* events written to the channel */
@@ -223,7 +234,10 @@ struct urn_cq {
 	struct urn_cq *next;    /* in that list */
 	struct urn_cq *before;  /* the same, while its event is late; NULL: it is the oldest */
 	bool late;              /* ... and it is among those */
-	_Atomic bool lost;      /* engines of its QPs: one of them lost a completion, and has said so */
+	/* Valid when shared. */
+	struct urn_cq_side side[2];
+	uint32_t at;            /* which of them; the owner's, read by others */
+	uint32_t claimed;       /* slots claimed so far, since it is shared; all engines */
 };
 
 /* Room for one more? */
@@ -236,6 +250,63 @@ urn_cq_room(struct urn_cq *cq)
 		return true;
 	cq->cons = atomic_load_explicit(&cq->hdr->cons, memory_order_acquire);
 	return cq->prod - cq->cons <= cq->mask;
+}
+
+/* From now on other engines' QPs use the queue. In the owner's thread, before there are any. */
+static inline void
+urn_cq_share(struct urn_cq *cq)
+{
+	if (cq->shared)
+		return;
+	cq->side[0] = (struct urn_cq_side){.hdr = cq->hdr, .mask = cq->mask};
+	cq->at = 0;
+	cq->claimed = cq->prod;
+	cq->shared = true;
+}
+
+/*
+ * Claim a slot of a shared queue, for a completion that is put later, or by another engine:
+ * what was claimed has room. False: there is none. Any engine.
+ */
+static inline bool
+urn_cq_claim(struct urn_cq *cq)
+{
+	uint32_t n = __atomic_load_n(&cq->claimed, __ATOMIC_RELAXED);
+
+	do {
+		/* Pairs with the release in urn_cq_turn_side(). */
+		const struct urn_cq_side *s = &cq->side[__atomic_load_n(&cq->at, __ATOMIC_ACQUIRE)];
+
+		if (n - s->base - atomic_load_explicit(&s->hdr->cons, memory_order_acquire) > s->mask)
+			return false;
+	} while (!__atomic_compare_exchange_n(&cq->claimed, &n, n + 1, true, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return true;
+}
+
+/*
+ * Slots claimed and not put yet; 0 of a queue that is not shared. The owner's.
+ */
+static inline uint32_t
+urn_cq_on_way(const struct urn_cq *cq)
+{
+	return cq->shared ? __atomic_load_n(&cq->claimed, __ATOMIC_RELAXED) - cq->side[cq->at].base - cq->prod
+			  : 0;
+}
+
+/*
+ * A shared queue's ring becomes `hdr`, to which `carried` unread completions were copied. The
+ * owner's; nobody looks at the old one any more once every engine has begun another turn.
+ */
+static inline void
+urn_cq_turn_side(struct urn_cq *cq, struct urn_abi_cq *hdr, uint32_t mask, uint32_t carried)
+{
+	uint32_t to = cq->at ^ 1;
+
+	cq->side[to] = (struct urn_cq_side){
+		.hdr = hdr, .mask = mask, .base = cq->side[cq->at].base + cq->prod - carried};
+	/* Pairs with the acquire in urn_cq_claim(). */
+	__atomic_store_n(&cq->at, to, __ATOMIC_RELEASE);
 }
 
 /*

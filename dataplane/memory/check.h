@@ -8,13 +8,15 @@
 
 #include "memory/mem.h"
 
+#include <rte_branch_prediction.h>
+
 #define URN_MEM_CHUNK_SHIFT 9
 #define URN_MEM_CHUNK (1u << URN_MEM_CHUNK_SHIFT)
 
 enum urn_region_kind {
 	URN_REGION_FREE,
 	URN_REGION_MR,
-	URN_REGION_DYING, /* a region between kill and free: no key reaches it */
+	URN_REGION_DYING, /* a region or window between kill and free: no key reaches it */
 	URN_REGION_MW1,
 	URN_REGION_MW2,
 };
@@ -42,7 +44,9 @@ _Static_assert(sizeof(struct urn_region) == 64, "a check reads one cache line");
 
 struct urn_region_cold {
 	uint32_t bound; /* regions: windows bound to it, or URN_BOUND_DEAD; engines, atomically */
-	uint32_t next;  /* free: index behind this one in the queue, 0: none; control */
+	uint32_t next;  /* free: index behind this one in the queue, 0: none; control.
+			 * Type 2 window, bound: the one behind it in its QP's list; the QP's engine */
+	uint32_t prev;  /* type 2 window, bound: the one before it there, 0: it is the first; likewise */
 	uint32_t tag;   /* low 8 bits of the last key that the index had; control */
 };
 
@@ -50,6 +54,12 @@ struct urn_mem_chunk {
 	struct urn_region hot[URN_MEM_CHUNK];
 	struct urn_region_cold cold[URN_MEM_CHUNK];
 };
+
+/* An engine's answer to urn_mem_ask_turn(). */
+struct urn_mem_turns {
+	const struct urn_memx *x; /* NULL: no such engine; constant once there are clients */
+	uint32_t seen;            /* the newest question that its last turn began after */
+} URN_ABI_ALIGNED(64);
 
 struct urn_mem {
 	/* Read by checks, constant but for the chunks that appear. */
@@ -70,6 +80,8 @@ struct urn_mem {
 	uint32_t pd_fresh;                  /* lowest handle never given out */
 	uint32_t pd_first, pd_last;         /* queue of freed handles; 0: empty */
 	uint32_t max_pds;
+	struct urn_mem_turns turns[URN_ABI_MAX_ENGINES];
+	uint32_t asked URN_ABI_ALIGNED(64); /* questions so far, urn_mem_ask_turn(); read each turn */
 };
 
 /* What an entry said at one moment. */
@@ -90,6 +102,20 @@ urn_mem_pd_space(const struct urn_mem *mem, uint32_t pd)
 		pd <= mem->max_pds ? __atomic_load_n(&mem->pd_space[pd / URN_MEM_PDS], __ATOMIC_ACQUIRE) : NULL;
 
 	return chunk ? &chunk[pd % URN_MEM_PDS] : NULL;
+}
+
+/* A turn of an engine begins, with no check in hand. *seen: what it saw last */
+static inline void
+urn_mem_turn(struct urn_mem *mem, unsigned int engine, uint32_t *seen)
+{
+	/* Pairs with the release in urn_mem_ask_turn(): what was taken away before is seen from here. */
+	uint32_t asked = __atomic_load_n(&mem->asked, __ATOMIC_ACQUIRE);
+
+	if (likely(asked == *seen) || engine >= URN_ABI_MAX_ENGINES)
+		return;
+	*seen = asked;
+	/* Pairs with the acquire in urn_mem_turned(): what was in hand has gone to the executor. */
+	__atomic_store_n(&mem->turns[engine].seen, asked, __ATOMIC_RELEASE);
 }
 
 /* Entry of an index, given out or not; NULL: there was never one. */

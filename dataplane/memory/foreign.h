@@ -54,6 +54,8 @@ struct urn_lane {
 	struct urn_lane_user *user;	   /* whose space it is; valid while active */
 	struct urn_lane_wait *first, *last;
 	struct urn_lane *next_active, *next_flush;
+	uint32_t put;	 /* operations that it was given so far; read by others */
+	uint32_t taken;	 /* ... and that were answered: the first so many; read by others */
 	uint32_t closed; /* first of the domains that it closed the gate of (urn_lanes.shut); 0: none */
 
 	_Atomic uint32_t sent URN_ABI_ALIGNED(64); /* engine: slots the worker may take */
@@ -164,6 +166,20 @@ void urn_lanes_flush(struct urn_lanes *ls);
 unsigned int urn_lanes_poll(struct urn_lanes *ls, struct urn_memop *ops, unsigned int max);
 /* Does a worker that has something to do run on the caller's core? */
 bool urn_lanes_crowded(const struct urn_lanes *ls);
+/* The lane of an executor to a space; NULL: it had nothing to do there. Any thread */
+static inline struct urn_lane *
+urn_lane_find(const struct urn_space *s, const void *owner)
+{
+	struct urn_lane *l = atomic_load_explicit(&s->lanes, memory_order_acquire);
+
+	while (l && l->owner != owner)
+		l = l->next;
+	return l;
+}
+
+/* A mark behind all operations that the lane was given so far, and whether all before a mark are answered. (fence.c) */
+uint32_t urn_lane_mark(const struct urn_space *space, const void *owner);
+bool urn_lane_passed(const struct urn_space *space, const void *owner, uint32_t mark);
 /* Operations under way on a region. */
 unsigned int urn_lanes_hold(const struct urn_lanes *ls, const struct urn_region *region);
 

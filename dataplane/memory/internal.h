@@ -6,7 +6,7 @@
  *   directory            chunk (made when its first index is given out)
  *   +---------+          +--------------------------------+
  *   | chunk 0 |--------->| hot[512]   64 bytes an index   |  read by every check
- *   | chunk 1 |          | cold[512]  12 bytes an index   |  binds and control
+ *   | chunk 1 |          | cold[512]  16 bytes an index   |  binds and control
  *   |  NULL   |          +--------------------------------+
  *   +---------+
  *

@@ -84,19 +84,9 @@ lane_make(struct urn_lanes *ls, struct urn_space *s)
 }
 
 static struct urn_lane *
-lane_find(const struct urn_lanes *ls, const struct urn_space *s)
-{
-	struct urn_lane *l = atomic_load_explicit(&s->lanes, memory_order_acquire);
-
-	while (l && l->owner != ls->owner)
-		l = l->next;
-	return l;
-}
-
-static struct urn_lane *
 lane_of(struct urn_lanes *ls, struct urn_space *s)
 {
-	struct urn_lane *l = lane_find(ls, s);
+	struct urn_lane *l = urn_lane_find(s, ls->owner);
 
 	return likely(l != NULL) ? l : lane_make(ls, s);
 }
@@ -216,7 +206,7 @@ bool
 urn_lanes_gated(const struct urn_lanes *ls, const struct urn_space *space)
 {
 	const struct urn_lane_user *u = user_find(ls, space->uid);
-	const struct urn_lane *l = lane_find(ls, space);
+	const struct urn_lane *l = urn_lane_find(space, ls->owner);
 
 	return (u && u->closed) || (l && l->closed);
 }
@@ -300,6 +290,7 @@ urn_lanes_put(struct urn_lanes *ls, const struct urn_memop *op)
 		l->next_active = ls->active;
 		ls->active = l;
 	}
+	__atomic_store_n(&l->put, l->put + 1, __ATOMIC_RELAXED);
 	ls->n++;
 	l->user->n++;
 	if (unlikely(ls->n >= ls->full))
@@ -336,6 +327,8 @@ lane_take(struct urn_lanes *ls, struct urn_lane *l, struct urn_memop *ops, unsig
 		n = max;
 	for (uint32_t i = 0; i < n; i++)
 		ops[i] = l->slot[l->cons++ % URN_LANE_SLOTS];
+	/* Pairs with the acquire in urn_lane_passed(): what they did is done. */
+	__atomic_store_n(&l->taken, l->cons, __ATOMIC_RELEASE);
 	ls->n -= n;
 	l->user->n -= n;
 	if (unlikely(l->user->closed))

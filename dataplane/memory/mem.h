@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 struct urn_mem;
+struct urn_memx;
 struct urn_region;
 struct urn_space;
 
@@ -44,7 +45,7 @@ enum urn_mem_error {
 
 /*
  * max_keys: regions and windows together, at most 2^24 - 1. Tables grow with
- * use, about 76 bytes a key. NULL: no memory, or max_keys is too large.
+ * use, about 80 bytes a key. NULL: no memory, or max_keys is too large.
  */
 struct urn_mem *urn_mem_create(uint32_t max_keys, uint32_t max_pds);
 void urn_mem_destroy(struct urn_mem *mem);
@@ -107,6 +108,20 @@ int urn_mem_alloc_mw(struct urn_mem *mem, uint32_t pd, int type, uint32_t *rkey)
  */
 int urn_mem_dealloc_mw(struct urn_mem *mem, uint32_t rkey);
 /*
+ * The same in steps, as of a region: _kill makes every later check fail; where
+ * dead->qpn says which QP it is bound to, the engine of that QP takes it off the
+ * QP's list (_unlist); _free forgets it once what was accepted through it is done.
+ */
+struct urn_mem_dead {
+	struct urn_region *window;
+	struct urn_region *mr; /* it was bound to; NULL: none. Counts the window until _free */
+	uint32_t key;          /* its last one */
+	uint32_t qpn;          /* type 2, bound: the QP; else 0 */
+};
+int urn_mem_kill_mw(struct urn_mem *mem, uint32_t rkey, struct urn_mem_dead *dead);
+void urn_mem_unlist_mw(struct urn_mem *mem, const struct urn_mem_dead *dead, uint32_t *windows);
+void urn_mem_free_mw(struct urn_mem *mem, const struct urn_mem_dead *dead);
+/*
  * PD of a region (the whole key counts) or window (its index counts); 0: no
  * such key. For control, which must not let one client name the keys of another.
  */
@@ -144,15 +159,46 @@ enum urn_mem_error urn_mem_check(struct urn_mem *mem, uint32_t key, uint32_t pd,
  * allows no windows or not such ones; RANGE; WINDOW: wrong type or index,
  * bound already (type 2), type 2 with length 0, zero based, or another engine
  * is changing it. A refused bind changes nothing.
+ *
+ * b: what changes besides the window; NULL: nobody keeps a list, and the old
+ * region may go at once.
  */
+struct urn_mem_binding {
+	uint32_t *windows;      /* in: the QP's list of type 2 windows, whose engine calls */
+	struct urn_region *old; /* out, when OK: the region it was bound to before, NULL: none.
+				 * Counts the window until urn_mem_let_go(), and stays so long */
+};
 enum urn_mem_error urn_mem_bind(struct urn_mem *mem, int type, uint32_t mw_rkey, uint32_t new_rkey,
 				uint32_t mr_lkey, uint64_t addr, uint64_t length, uint32_t access,
-				uint32_t pd, uint32_t qpn);
+				uint32_t pd, uint32_t qpn, struct urn_mem_binding *b);
 /*
  * Invalidate the binding of a type 2 window (local or remote). Regions and
- * type 1 windows: URN_MEM_WINDOW. Unbound or other key: URN_MEM_BAD_KEY.
+ * type 1 windows: URN_MEM_WINDOW. Unbound or other key: URN_MEM_BAD_KEY. b: as above
  */
-enum urn_mem_error urn_mem_invalidate(struct urn_mem *mem, uint32_t rkey, uint32_t pd, uint32_t qpn);
+enum urn_mem_error urn_mem_invalidate(struct urn_mem *mem, uint32_t rkey, uint32_t pd, uint32_t qpn,
+				      struct urn_mem_binding *b);
+/* A binding that was counted before is over; NULL: there was none. */
+void urn_mem_let_go(struct urn_mem *mem, const struct urn_region *mr);
+/*
+ * A QP goes, or is reset: its type 2 windows are unbound, at most `max` in a call. Its engine;
+ * until *windows is 0, which may take another call.
+ */
+void urn_mem_unbind_some(struct urn_mem *mem, uint32_t *windows, uint32_t max);
+
+/*
+ * Engines that use one struct urn_mem say to each other when a turn of theirs begins, so that
+ * who took a key away knows that nobody has a check under it in hand any more. Nothing
+ * is written but after somebody asked. engine: index, below URN_ABI_MAX_ENGINES
+ */
+void urn_mem_join(struct urn_mem *mem, unsigned int engine, const struct urn_memx *x);
+/* Ask all for their next turn. returns: what urn_mem_turned() wants to know */
+uint32_t urn_mem_ask_turn(struct urn_mem *mem);
+/*
+ * Has the engine begun a turn since that was asked? *x: its executor; true and NULL: there is
+ * no such engine.
+ */
+bool urn_mem_turned(const struct urn_mem *mem, unsigned int engine, uint32_t asked,
+		    const struct urn_memx **x);
 
 /* ---- executing */
 
@@ -161,6 +207,7 @@ enum urn_memop_kind {
 	URN_MEMOP_PLACE,     /* frame -> region */
 	URN_MEMOP_CMP_SWAP,  /* 8 bytes at addr: compare word[0], swap word[1]; old value to word[0] */
 	URN_MEMOP_FETCH_ADD, /* 8 bytes at addr: add word[0]; old value to word[0] */
+	URN_MEMOP_FENCE,     /* nothing; answered when all before it on this region are done. len: 1 */
 };
 
 enum urn_memop_status {
@@ -231,6 +278,19 @@ void urn_memx_forget_pd(struct urn_memx *x, uint32_t pd);
 bool urn_memx_gated(const struct urn_memx *x, const struct urn_mem *mem, uint32_t pd);
 /* Operations under way, of any region (NULL) or of one. */
 unsigned int urn_memx_holds(const struct urn_memx *x, const struct urn_region *region);
+/*
+ * A point in what an executor was given: passed once all before it that are on the memory
+ * of a region are done, and at once if there are none. Any thread may look, while the
+ * region stays; an operation that was checked and not yet given to the executor is not
+ * before it.
+ */
+struct urn_memx_mark {
+	uint32_t lane, list;
+};
+void urn_memx_mark(const struct urn_memx *x, const struct urn_region *region,
+		   struct urn_memx_mark *mark);
+bool urn_memx_passed(const struct urn_memx *x, const struct urn_region *region,
+		     const struct urn_memx_mark *mark);
 /* Does a worker that has something to do for it run on the caller's core? */
 bool urn_memx_crowded(const struct urn_memx *x);
 /* The gate of this executor, valid as long as it is. */

@@ -30,6 +30,7 @@
 struct memx_pending {
 	struct urn_memop op;
 	uint64_t due; /* the poll that answers it */
+	uint32_t seq; /* how many were put off before it */
 	bool done;    /* op.status is its answer; else it is still to be done */
 };
 
@@ -40,6 +41,8 @@ struct urn_memx {
 	uint64_t polls;		   /* so far */
 	struct memx_pending *list; /* cfg.pending entries, in the order they came */
 	uint32_t count;		   /* of them in use */
+	uint32_t put_off;	   /* operations put off so far; read by others */
+	uint32_t oldest;	   /* ... and which of them is the oldest under way; likewise */
 	struct urn_lanes lanes;	   /* operations on foreign memory */
 };
 
@@ -118,6 +121,8 @@ memx_do(const struct urn_memop *op)
 	case URN_MEMOP_CMP_SWAP:
 	case URN_MEMOP_FETCH_ADD:
 		return memx_atomic(op);
+	case URN_MEMOP_FENCE:
+		return URN_MEMOP_DONE;
 	default:
 		return URN_MEMOP_FAILED;
 	}
@@ -143,6 +148,8 @@ memx_conflict(const struct urn_memop *a, const struct urn_memop *b)
 	uint64_t an = memx_is_atomic(a) ? 8 : a->len, bn = memx_is_atomic(b) ? 8 : b->len;
 	uintptr_t at, bt;
 
+	if (a->kind == URN_MEMOP_FENCE || b->kind == URN_MEMOP_FENCE)
+		return a->region == b->region;
 	if (!an || !bn || (a->kind == URN_MEMOP_GATHER && b->kind == URN_MEMOP_GATHER))
 		return false;
 	at = (uintptr_t)memx_target(a);
@@ -183,6 +190,8 @@ memx_defer(struct urn_memx *x, const struct urn_memop *op, bool fails)
 	p->op.status = URN_MEMOP_FAILED;
 	p->due = x->polls + 1 + memx_random(x) % polls;
 	p->done = fails;
+	p->seq = x->put_off;
+	__atomic_store_n(&x->put_off, x->put_off + 1, __ATOMIC_RELAXED);
 	return true;
 }
 
@@ -193,7 +202,8 @@ memx_execute_testing(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 
 	for (unsigned int i = 0; i < n; i++) {
 		struct urn_memop *op = &ops[i];
-		bool fails = memx_random(x) % 1000000 < x->cfg.fail_per_million;
+		bool fails = memx_random(x) % 1000000 < x->cfg.fail_per_million &&
+			     op->kind != URN_MEMOP_FENCE;
 
 		if (memx_is_foreign(op)) {
 			op->status = fails ? URN_MEMOP_FAILED : urn_lanes_put(&x->lanes, op);
@@ -305,6 +315,7 @@ memx_poll_testing(struct urn_memx *x, struct urn_memop *ops, unsigned int max)
 		ops[n++] = p->op;
 	}
 	x->count = left;
+	__atomic_store_n(&x->oldest, left ? x->list[0].seq : x->put_off, __ATOMIC_RELEASE);
 	memx_shuffle(x, ops, n);
 	return n;
 }
@@ -350,6 +361,25 @@ void
 urn_memx_forget_pd(struct urn_memx *x, uint32_t pd)
 {
 	urn_lanes_forget_pd(&x->lanes, pd);
+}
+
+void
+urn_memx_mark(const struct urn_memx *x, const struct urn_region *region, struct urn_memx_mark *mark)
+{
+	const struct urn_foreign *f = (const void *)region->base;
+
+	mark->list = __atomic_load_n(&x->put_off, __ATOMIC_RELAXED);
+	mark->lane = region->foreign ? urn_lane_mark(f->space, x) : 0;
+}
+
+bool
+urn_memx_passed(const struct urn_memx *x, const struct urn_region *region,
+		const struct urn_memx_mark *mark)
+{
+	const struct urn_foreign *f = (const void *)region->base;
+
+	return (int32_t)(__atomic_load_n(&x->oldest, __ATOMIC_ACQUIRE) - mark->list) >= 0 &&
+	       (!region->foreign || urn_lane_passed(f->space, x, mark->lane));
 }
 
 unsigned int

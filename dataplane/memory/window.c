@@ -4,6 +4,10 @@
  * invalidates, so two engines can meet at one window: each looks first and
  * then swaps the sequence it saw, and the one that comes second is refused.
  *
+ * The type 2 windows bound to a QP are in a list of the QP's, which only its
+ * engine writes, so that they die with it (IBTA 10.6.7): a QP that is reset or
+ * destroyed leaves no key behind that the next QP of its number could use.
+ *
  * A region counts the windows bound to it. A bind counts first, looks at the
  * region again, and only then writes the window: from the count on the region
  * can't be killed, and one that was killed before does not pass the second
@@ -43,7 +47,7 @@ urn_mem_alloc_mw(struct urn_mem *mem, uint32_t pd, int type, uint32_t *rkey)
 }
 
 int
-urn_mem_dealloc_mw(struct urn_mem *mem, uint32_t rkey)
+urn_mem_kill_mw(struct urn_mem *mem, uint32_t rkey, struct urn_mem_dead *dead)
 {
 	struct urn_region *r = urn_region_at(mem, rkey >> 8);
 	struct urn_region_view v;
@@ -51,15 +55,97 @@ urn_mem_dealloc_mw(struct urn_mem *mem, uint32_t rkey)
 	if (!r || !urn_region_take(r, WINDOW_KINDS, &v))
 		return EINVAL;
 	URN_REGION_SET(r, key, 0);
-	URN_REGION_SET(r, pd, 0);
-	URN_REGION_SET(r, kind, URN_REGION_FREE);
+	URN_REGION_SET(r, kind, URN_REGION_DYING);
 	URN_REGION_SET(r, mr, NULL);
 	URN_REGION_SET(r, length, 0);
 	urn_region_unlock(r, &v);
-	urn_region_unbound(mem, v.mr);
-	urn_key_free(mem, r, v.key);
-	urn_mem_pd_release(mem, v.pd);
+	*dead = (struct urn_mem_dead){
+		.window = r, .mr = v.mr, .key = v.key,
+		.qpn = v.kind == URN_REGION_MW2 && v.mr ? v.qpn : 0};
 	return 0;
+}
+
+void
+urn_mem_free_mw(struct urn_mem *mem, const struct urn_mem_dead *dead)
+{
+	struct urn_region_view v;
+
+	if (!urn_region_take(dead->window, 1u << URN_REGION_DYING, &v))
+		return;
+	URN_REGION_SET(dead->window, kind, URN_REGION_FREE);
+	URN_REGION_SET(dead->window, pd, 0);
+	urn_region_unlock(dead->window, &v);
+	urn_region_unbound(mem, dead->mr);
+	urn_key_free(mem, dead->window, dead->key);
+	urn_mem_pd_release(mem, v.pd);
+}
+
+int
+urn_mem_dealloc_mw(struct urn_mem *mem, uint32_t rkey)
+{
+	struct urn_mem_dead dead;
+	int rc = urn_mem_kill_mw(mem, rkey, &dead);
+
+	if (rc == 0)
+		urn_mem_free_mw(mem, &dead);
+	return rc;
+}
+
+/* ---- the type 2 windows of a QP */
+
+static void
+window_join(const struct urn_mem *mem, const struct urn_region *w, uint32_t *windows)
+{
+	struct urn_region_cold *cold = urn_region_cold(mem, w);
+
+	cold->prev = 0;
+	cold->next = *windows;
+	if (*windows)
+		urn_region_cold(mem, urn_region_at(mem, *windows))->prev = w->index;
+	*windows = w->index;
+}
+
+static void
+window_leave(const struct urn_mem *mem, const struct urn_region *w, uint32_t *windows)
+{
+	const struct urn_region_cold *cold = urn_region_cold(mem, w);
+
+	if (cold->prev)
+		urn_region_cold(mem, urn_region_at(mem, cold->prev))->next = cold->next;
+	else
+		*windows = cold->next;
+	if (cold->next)
+		urn_region_cold(mem, urn_region_at(mem, cold->next))->prev = cold->prev;
+}
+
+void
+urn_mem_unlist_mw(struct urn_mem *mem, const struct urn_mem_dead *dead, uint32_t *windows)
+{
+	window_leave(mem, dead->window, windows);
+}
+
+void
+urn_mem_unbind_some(struct urn_mem *mem, uint32_t *windows, uint32_t max)
+{
+	for (; max && *windows; max--) {
+		struct urn_region *w = urn_region_at(mem, *windows);
+		struct urn_region_view v;
+
+		/* Control is taking it away, or another engine was refused just now: later. */
+		if (!urn_region_read(w, &v) || !urn_region_lock(w, &v))
+			return;
+		window_leave(mem, w, windows);
+		URN_REGION_SET(w, mr, NULL);
+		URN_REGION_SET(w, length, 0);
+		urn_region_unlock(w, &v);
+		urn_region_unbound(mem, v.mr);
+	}
+}
+
+void
+urn_mem_let_go(struct urn_mem *mem, const struct urn_region *mr)
+{
+	urn_region_unbound(mem, mr);
 }
 
 void
@@ -150,9 +236,20 @@ window_take_region(const struct urn_mem *mem, uint32_t mr_lkey, uint64_t addr, u
 	return URN_MEM_OK;
 }
 
+/* A window is bound to `mr` no more: the caller wants to know, or nobody does. */
+static void
+window_unbound(const struct urn_mem *mem, struct urn_region *mr, struct urn_mem_binding *b)
+{
+	if (b)
+		b->old = mr;
+	else
+		urn_region_unbound(mem, mr);
+}
+
 enum urn_mem_error
 urn_mem_bind(struct urn_mem *mem, int type, uint32_t mw_rkey, uint32_t new_rkey, uint32_t mr_lkey,
-	     uint64_t addr, uint64_t length, uint32_t access, uint32_t pd, uint32_t qpn)
+	     uint64_t addr, uint64_t length, uint32_t access, uint32_t pd, uint32_t qpn,
+	     struct urn_mem_binding *b)
 {
 	struct urn_region *w = urn_region_at(mem, mw_rkey >> 8), *mr = NULL;
 	struct urn_region_view v;
@@ -177,13 +274,17 @@ urn_mem_bind(struct urn_mem *mem, int type, uint32_t mw_rkey, uint32_t new_rkey,
 	URN_REGION_SET(w, start, addr);
 	URN_REGION_SET(w, length, length);
 	URN_REGION_SET(w, mr, mr);
+	/* The lock keeps an engine out that would invalidate it, and bind it elsewhere. */
+	if (b && type == 2)
+		window_join(mem, w, b->windows);
 	urn_region_unlock(w, &v);
-	urn_region_unbound(mem, v.mr);
+	window_unbound(mem, v.mr, b);
 	return URN_MEM_OK;
 }
 
 enum urn_mem_error
-urn_mem_invalidate(struct urn_mem *mem, uint32_t rkey, uint32_t pd, uint32_t qpn)
+urn_mem_invalidate(struct urn_mem *mem, uint32_t rkey, uint32_t pd, uint32_t qpn,
+		   struct urn_mem_binding *b)
 {
 	struct urn_region *w = urn_region_at(mem, rkey >> 8);
 	struct urn_region_view v;
@@ -194,9 +295,11 @@ urn_mem_invalidate(struct urn_mem *mem, uint32_t rkey, uint32_t pd, uint32_t qpn
 		return URN_MEM_WINDOW;
 	if (v.kind != URN_REGION_MW2 || !v.mr || v.qpn != qpn || !urn_region_lock(w, &v))
 		return URN_MEM_BAD_KEY;
+	if (b)
+		window_leave(mem, w, b->windows);
 	URN_REGION_SET(w, mr, NULL);
 	URN_REGION_SET(w, length, 0);
 	urn_region_unlock(w, &v);
-	urn_region_unbound(mem, v.mr);
+	window_unbound(mem, v.mr, b);
 	return URN_MEM_OK;
 }

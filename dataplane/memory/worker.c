@@ -175,6 +175,8 @@ do_one(struct worker *w, const struct urn_memop *op)
 	case URN_MEMOP_CMP_SWAP:
 	case URN_MEMOP_FETCH_ADD:
 		return do_atomic(w, op);
+	case URN_MEMOP_FENCE: /* all before it of this lane is done */
+		return URN_MEMOP_DONE;
 	default:
 		return URN_MEMOP_FAILED;
 	}
@@ -362,7 +364,7 @@ nap(struct worker *w)
 	struct urn_space *s = w->space;
 
 	/* Stored before the lanes are looked at again; urn_space_wake() does it the other way. */
-	atomic_store(&s->asleep, 1);
+	atomic_store_explicit(&s->asleep, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!serve_all(w))
 		while (atomic_load(&s->asleep) && !atomic_load(&s->stop))

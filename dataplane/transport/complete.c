@@ -23,26 +23,29 @@ urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type)
 	urn_tp_event(tp, type, qp->qpn, qp->cookie, urn_qp_client(qp));
 }
 
+/* A completion has no room. Once: an event of the queue; and its QPs end. */
 static __attribute__((noinline)) void
 overrun(struct urn_tp *tp, struct urn_cq *cq)
 {
 	URN_COUNT(tp, CQ_OVERRUN);
-	if (cq->overrun)
-		return;
-	cq->overrun = true;
-	urn_tp_event(tp, URN_EVENT_CQ_ERR, cq->handle, cq->cookie, cq->client);
+	urn_tp_cq_break(tp, cq);
 }
 
+void
+urn_tp_cq_break(struct urn_tp *tp, struct urn_cq *cq)
+{
+	if (__atomic_exchange_n(&cq->overrun, true, __ATOMIC_RELAXED))
+		return;
+	urn_tp_event(tp, URN_EVENT_CQ_ERR, cq->handle, cq->cookie, cq->client);
+	if (tp->cfg.cq_broken)
+		tp->cfg.cq_broken(tp->cfg.give_ctx, cq);
+}
+
+/* Write a completion to a queue that has room. */
 static inline __attribute__((always_inline)) void
 put(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited,
     _Atomic uint32_t *mark, uint32_t after)
 {
-	if (unlikely(cq->overrun || !urn_cq_room(cq))) {
-		if (mark)
-			atomic_store_explicit(mark, after, memory_order_release);
-		overrun(tp, cq);
-		return;
-	}
 	urn_cq_put(cq, cqe, mark, after);
 	if (likely(cq->channel_fd < 0))
 		return;
@@ -63,12 +66,16 @@ urn_tp_cqe_handed(struct urn_tp *tp, const struct urn_tp_xcqe *x)
 	/* The queue may have been reset meanwhile: it does not go back. */
 	if (mark && (int32_t)(x->after - atomic_load_explicit(mark, memory_order_relaxed)) <= 0)
 		mark = NULL;
-	if (cqe.status != URN_TP_NO_CQE) {
+	/* Its slot was claimed; the client's index may lie about that since. */
+	if (cqe.status != URN_TP_NO_CQE && likely(urn_cq_room(x->cq))) {
 		cqe.wqe = (uint16_t)(x->after - 1);
 		put(tp, x->cq, &cqe, x->solicited, mark, x->after);
-	} else if (mark) {
-		atomic_store_explicit(mark, x->after, memory_order_release);
+		return;
 	}
+	if (cqe.status != URN_TP_NO_CQE)
+		overrun(tp, x->cq);
+	if (mark)
+		atomic_store_explicit(mark, x->after, memory_order_release);
 }
 
 /* The queue is another engine's. */
@@ -82,19 +89,39 @@ give(struct urn_tp *tp, struct urn_cq *cq, struct urn_abi_cqe cqe, bool solicite
 	tp->cfg.give_cqe(tp->cfg.give_ctx, &x);
 }
 
-void
+/* A completion finds no room: its request is over all the same, for the client's index of the queue. */
+static __attribute__((cold, noinline)) bool
+lose(struct urn_tp *tp, struct urn_cq *cq, _Atomic uint32_t *mark, uint32_t after)
+{
+	const struct urn_abi_cqe none = {.status = URN_TP_NO_CQE};
+
+	overrun(tp, cq);
+	if (!mark)
+		return false;
+	if (cq->engine == tp->cfg.engine)
+		atomic_store_explicit(mark, after, memory_order_release);
+	else
+		give(tp, cq, none, false, mark, after); /* behind those on their way */
+	return false;
+}
+
+bool
 urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited,
 	   _Atomic uint32_t *mark, uint32_t after)
 {
 	URN_COUNT(tp, CQE);
 	if (unlikely(cqe->status != URN_WC_SUCCESS))
 		URN_COUNT(tp, CQE_ERR);
+	if (unlikely(__atomic_load_n(&cq->overrun, __ATOMIC_RELAXED) ||
+		     !(cq->shared ? urn_cq_claim(cq) : urn_cq_room(cq))))
+		return lose(tp, cq, mark, after);
 	if (likely(cq->engine == tp->cfg.engine)) {
 		put(tp, cq, cqe, solicited, mark, after);
 	} else {
 		URN_COUNT(tp, HANDOVER_CQE);
 		give(tp, cq, *cqe, solicited, mark, after);
 	}
+	return true;
 }
 
 void
@@ -128,7 +155,9 @@ urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint8_t s
 		.wc_flags = wc_flags,
 	};
 
-	urn_tp_cqe(tp, qp->recv_cq, &cqe, solicited, urn_rq_mark(&qp->rq), urn_rq_did(&qp->rq));
+	if (unlikely(!urn_tp_cqe(tp, qp->recv_cq, &cqe, solicited, urn_rq_mark(&qp->rq),
+				 urn_rq_did(&qp->rq))))
+		urn_qp_cqe_lost(tp, qp);
 }
 
 bool

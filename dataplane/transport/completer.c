@@ -48,11 +48,14 @@ progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 {
 	qp->retries = qp->retry_cnt;
 	qp->rnr_tries = qp->rnr_retry;
+	qp->alive = 0;
 	qp->flags &= ~(uint32_t)(URN_QPF_WENT_BACK | URN_QPF_PROBE);
 	if (urn_psn_diff(qp->cur_psn, qp->una) < 0)
 		qp->cur_psn = qp->una;
 	if (unlikely(qp->early) && !(qp->flags & URN_QPF_HELD))
 		urn_peer_repeats(urn_qp_peer(tp, qp), tp->cfg.rto_floor, tp->now);
+	if (unlikely(qp->back || (qp->flags & URN_QPF_EARLY)))
+		urn_req_back_answered(tp, qp);
 	urn_peer_timed(tp, qp, n);
 	if (unlikely(qp->repair))
 		progress_repair(tp, qp);
@@ -60,6 +63,8 @@ progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 		return;
 	if (qp->una != qp->next_psn)
 		urn_req_arm(tp, qp);
+	else /* what is posted from here on waits for an address from its own beginning */
+		qp->flags &= ~(uint32_t)URN_QPF_NO_MAC;
 	if (qp->w_cur || urn_sq_ready(&qp->sq))
 		urn_tp_sched(tp, qp);
 }
@@ -74,8 +79,12 @@ lost(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 		return; /* what was acknowledged last has ended it */
 	/* After an RNR wait everything is repeated anyway, and the wait costs no retry. */
-	if (qp->flags & (URN_QPF_WENT_BACK | URN_QPF_RNR_WAIT))
+	if (qp->flags & URN_QPF_RNR_WAIT)
 		return;
+	if (qp->flags & URN_QPF_WENT_BACK) {
+		urn_req_all_back(tp, qp);
+		return;
+	}
 	if (qp->retries == 0) {
 		struct urn_work *w = qp->w_head;
 
@@ -101,8 +110,12 @@ acked(struct urn_tp *tp, struct urn_qp *qp, uint32_t to)
 	uint32_t una;
 	bool whole = true;
 
-	if (urn_psn_diff(to, qp->acked) > 0)
+	if (urn_psn_diff(to, qp->acked) > 0) {
 		qp->acked = to;
+		/* Of what the peer had no receive for, a copy was taken after all. */
+		if (unlikely(qp->flags & URN_QPF_RNR_WAIT))
+			urn_req_end_rnr_wait(tp, qp);
+	}
 	una = to = qp->acked;
 	if (qp->fetch_out) {
 		for (struct urn_work *w = qp->w_head; w; w = w->next) {
@@ -156,6 +169,7 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return NULL;
 	}
 	if (!w || w->state == URN_WORK_BROKEN) {
+		urn_req_alive(tp, qp, p->psn, true);
 		urn_tp_drop(tp, m, URN_C_DROP_RESPONSE);
 		return NULL;
 	}
@@ -181,6 +195,7 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return NULL;
 	}
 	URN_COUNT(tp, DUPLICATES);
+	urn_req_alive(tp, qp, p->psn, true);
 	urn_tp_done(tp, m);
 	return NULL;
 }
@@ -441,6 +456,8 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 		return;
 	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR) {
+		if (urn_psn_diff(qp->acked, psn) > 0)
+			return; /* late: the request was taken since */
 		/* Again: the wire doubled it, and that wait is under way. */
 		if (!again && (qp->una == psn || rnr_left(qp)))
 			receiver_not_ready(tp, qp, psn, syndrome & URN_SYN_VALUE);
@@ -467,7 +484,9 @@ finish_ack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	}
 	URN_COUNT(tp, RX_ACKS);
 	take_credits(tp, qp, psn, aeth);
-	if (urn_psn_diff(psn, qp->una) >= 0 && !acked(tp, qp, urn_psn_add(psn, 1)) &&
+	if (unlikely(urn_psn_diff(psn, qp->una) < 0))
+		urn_req_alive(tp, qp, psn, false);
+	else if (!acked(tp, qp, urn_psn_add(psn, 1)) &&
 	    !urn_qp_selective(tp, qp))
 		lost(tp, qp);
 }

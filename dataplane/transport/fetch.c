@@ -122,7 +122,11 @@ copy_body(struct urn_tp *tp, const struct urn_qp *qp, struct urn_work *w,
 	return true;
 }
 
-/* What RC allows of work that fetches (IBTA 10.8.2, table of operations). */
+/*
+ * What RC allows of work that fetches (IBTA 10.8.2, table of operations). The remote address
+ * is the responder's to judge: it refuses an atomic that is not 8-byte aligned with an
+ * invalid request NAK (IBTA 9.4.5.2, 9.7.5.2.8).
+ */
 static void
 check_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
@@ -132,8 +136,6 @@ check_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
 	else if (atomic && w->length != 8)
 		bad(tp, w, URN_WC_LOC_LEN_ERR, URN_VE_BAD_WQE);
-	else if (atomic && (w->remote_addr & 7))
-		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
 }
 
 /* UD sends: SEND and SEND with immediate, of one packet. */
@@ -221,19 +223,90 @@ urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp)
 	return w;
 }
 
+/*
+ * A key died, and may be waited for: an invalidated window's of this QP, whose packets are
+ * this engine's, or an unbound one's of type 1, which any QP of the domain may have used.
+ */
+static void
+fence(struct urn_tp *tp, struct urn_work *w, struct urn_region *mr, bool all)
+{
+	w->state = URN_WORK_FENCED;
+	w->fence = (struct urn_fence){
+		.mr = mr,
+		.asked = all ? urn_mem_ask_turn(tp->cfg.mem) : 0,
+		.turn = tp->turn,
+		.engines = all ? URN_ABI_MAX_ENGINES : 1,
+	};
+}
+
+/*
+ * The executor of an engine, once nothing that was accepted before the key died is in the
+ * engine's hand. returns: whether that is so; *x NULL: there is none
+ */
+static bool
+hand_empty(const struct urn_tp *tp, const struct urn_fence *f, const struct urn_memx **x)
+{
+	unsigned int engine = (tp->cfg.engine + f->next) % URN_ABI_MAX_ENGINES;
+
+	if (f->next)
+		return urn_mem_turned(tp->cfg.mem, engine, f->asked, x);
+	*x = tp->cfg.memx;
+	return !tp->ops_n || tp->turn != f->turn;
+}
+
+/* Is all done that was accepted under the key? One engine after the other. */
+static bool
+fence_over(const struct urn_tp *tp, struct urn_fence *f)
+{
+	const struct urn_memx *x;
+
+	for (; f->next < f->engines; f->next++) {
+		if (!hand_empty(tp, f, &x))
+			return false;
+		if (!x)
+			continue;
+		if (!f->marked)
+			urn_memx_mark(x, f->mr, &f->mark);
+		f->marked = true;
+		if (!urn_memx_passed(x, f->mr, &f->mark))
+			return false;
+		f->marked = false;
+	}
+	return true;
+}
+
+static void
+end_fence(struct urn_tp *tp, struct urn_work *w)
+{
+	if (!fence_over(tp, &w->fence))
+		return;
+	urn_mem_let_go(tp->cfg.mem, w->fence.mr);
+	w->state = URN_WORK_DONE;
+}
+
 void
 urn_req_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
 	enum urn_mem_error e;
 	bool invalidate = w->opcode == URN_WR_LOCAL_INV;
+	struct urn_mem_binding b = {.windows = &qp->windows};
 
+	if (w->state == URN_WORK_FENCED) {
+		end_fence(tp, w);
+		return;
+	}
 	if (invalidate)
-		e = urn_mem_invalidate(tp->cfg.mem, w->imm, qp->pd, qp->qpn);
+		e = urn_mem_invalidate(tp->cfg.mem, w->imm, qp->pd, qp->qpn, &b);
 	else
 		e = urn_mem_bind(tp->cfg.mem, w->opcode == URN_WR_BIND_MW1 ? 1 : 2,
 				 w->wqe.bind.mw_rkey, w->wqe.bind.new_rkey, w->wqe.bind.mr_lkey,
 				 w->wqe.bind.addr, w->wqe.bind.length, w->wqe.bind.access, qp->pd,
-				 qp->qpn);
+				 qp->qpn, &b);
+	if (e == URN_MEM_OK && b.old) {
+		fence(tp, w, b.old, !invalidate);
+		end_fence(tp, w);
+		return;
+	}
 	if (e == URN_MEM_OK) {
 		w->state = URN_WORK_DONE;
 		return;

@@ -4,6 +4,7 @@
 #define URN_TRANSPORT_INTERNAL_H
 
 #include "memory/check.h"
+#include "transport/back.h"
 #include "transport/ring.h"
 #include "transport/tp.h"
 #include "wire/link.h"
@@ -88,6 +89,8 @@ urn_work_room(const struct urn_tp *tp, const struct urn_qp *qp)
 static inline void
 urn_work_put(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
+	if (unlikely(w->state == URN_WORK_FENCED)) /* flushed: nobody waits for that any more */
+		urn_mem_let_go(tp->cfg.mem, w->fence.mr);
 	if (w->ext) {
 		w->ext->next = tp->ext_free;
 		tp->ext_free = w->ext;
@@ -117,6 +120,8 @@ urn_tp_done(struct urn_tp *tp, struct rte_mbuf *m)
 /* ---- schedule (tp.c) */
 
 #define URN_TP_NEIGH_NS 1000000ull /* from all having asked for their addresses till they do again */
+#define URN_TP_MAC_NS 10000000000ull /* so long a MAC of an RC peer is used before it is looked up anew */
+#define URN_TP_AH_NS 1000000000ull /* ... of an address handle: no silence tells of a peer that moved */
 
 static inline void
 urn_tp_sched(struct urn_tp *tp, struct urn_qp *qp)
@@ -307,27 +312,37 @@ urn_vendor_err(enum urn_mem_error e)
 
 /* ---- completions and events (complete.c) */
 
-/* mark, after: as of urn_cq_put() */
-void urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited,
+/* mark, after: as of urn_cq_put(). returns false when the queue has no room for it: it is lost */
+bool urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited,
 		_Atomic uint32_t *mark, uint32_t after);
 /* n more send requests are done, and tell nobody. */
 void urn_tp_retire_quietly(struct urn_tp *tp, struct urn_qp *qp, uint32_t n);
 
 /* urn_tp_cqe(), in line where there is nothing but a completion to write. */
-static inline __attribute__((always_inline)) void
+static inline __attribute__((always_inline)) bool
 urn_tp_cqe_inline(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe,
 		  bool solicited, _Atomic uint32_t *mark, uint32_t after)
 {
 	if (unlikely(cqe->status != URN_WC_SUCCESS || cq->engine != tp->cfg.engine ||
-		     cq->channel_fd >= 0 || cq->overrun || !urn_cq_room(cq))) {
+		     cq->channel_fd >= 0 || cq->overrun || cq->shared || !urn_cq_room(cq))) {
 		/* A copy, so that *cqe of whom this is in line has no address, and stays in registers. */
 		const struct urn_abi_cqe copy = *cqe;
 
-		urn_tp_cqe(tp, cq, &copy, solicited, mark, after);
-		return;
+		return urn_tp_cqe(tp, cq, &copy, solicited, mark, after);
 	}
 	URN_COUNT(tp, CQE);
 	urn_cq_put(cq, cqe, mark, after);
+	return true;
+}
+
+/* A completion of the QP's was lost: it goes to the error state soon, for its caller is at work on it. */
+static inline void
+urn_qp_cqe_lost(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->state == URN_QPS_ERR)
+		return;
+	qp->flags |= URN_QPF_CQ_BROKEN;
+	urn_tp_sched(tp, qp);
 }
 
 void urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type);
@@ -339,14 +354,19 @@ void urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint
 struct urn_recv *urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad, uint64_t *wr_id);
 bool urn_qp_recv_ready(struct urn_qp *qp);
 
+/* The domain that keys in a QP's receives are of: its shared queue's own, if it has one (IBTA 10.2.9). */
+static inline uint32_t
+urn_qp_recv_pd(const struct urn_qp *qp)
+{
+	return unlikely(qp->srq != NULL) ? qp->srq->pd : qp->pd;
+}
+
 /* ---- requester.c */
 
 /* Fetch, segment, build; at most `budget` frames. returns: whether more could be sent */
 bool urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
 /* Frame finished: gathered. Called in order. */
 void urn_req_timer(struct urn_tp *tp, struct urn_qp *qp);
-/* Go back to PSN una: everything from there on is sent again. */
-void urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp);
 /* Complete what is done at the head of the work queue. */
 void urn_req_retire(struct urn_tp *tp, struct urn_qp *qp);
 /* The work at the head fails with status: complete it, QP to the error state. */
@@ -354,8 +374,12 @@ void urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint
 		  uint8_t vendor_err);
 /* ---- req_timer.c */
 
+enum { URN_TIMEOUT_SHIFT = 12 }; /* the QP's timeout is 2^(12 + code) ns (IBTA 9.7.6.1.3) */
+
 /* There was progress, or something was sent where nothing was outstanding: time starts anew. */
 void urn_req_arm(struct urn_tp *tp, struct urn_qp *qp);
+/* The wait that a peer's RNR NAK asked for is over: send on, under the acknowledgement timer. */
+void urn_req_end_rnr_wait(struct urn_tp *tp, struct urn_qp *qp);
 /* Look at the QP at this time, ns, or before it. */
 void urn_req_wake_at(struct urn_tp *tp, struct urn_qp *qp, uint64_t due);
 
@@ -467,7 +491,10 @@ bool urn_repair_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget);
 
 /* Copy and check the next posted request. NULL: none, or no room (counted). */
 struct urn_work *urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp);
-/* Execute bind and local invalidate. */
+/*
+ * Execute bind and local invalidate: to be called until its state is neither QUEUED nor
+ * FENCED.
+ */
 void urn_req_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w);
 
 /* ---- completer.c: responses at the requester */
@@ -612,7 +639,9 @@ urn_tp_frame_inline(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opco
 	uint8_t *frame = urn_pkt_fresh(m), *b = frame + tmpl->len;
 
 	urn_build_headers(frame, tmpl, roce);
-	urn_build_bth((struct urn_bth *)b, opcode, bth_flags, (uint8_t)pad, dqpn, psn, ackreq);
+	/* No QP migrates its path: each is in state Migrated (IBTA 17.2.8). */
+	urn_build_bth((struct urn_bth *)b, opcode, bth_flags | URN_BTH_M, (uint8_t)pad, dqpn, psn,
+		      ackreq);
 	if (unlikely(pad)) {
 		uint32_t zero = 0;
 

@@ -12,8 +12,11 @@ enum {
 	BURST = 32,                  /* packets in flight besides: what a turn of a poll loop moves */
 	POLL_NS = 20000,             /* ... and what two poll loops may add to a round trip */
 	PTO_SHARE = 8,               /* the floor of a probe is that of the timeout, by this */
+	HASTY_MAX = 6,               /* doublings */
 };
 #define RTT_FIRST_NS 1000000ull      /* taken until one was measured */
+#define SERVICE_MAX_NS 1000000000000ull /* longer than a timeout is; can be doubled */
+#define HASTY_AGE_NS 2000000000ull   /* ... forgotten so long after the last needless repeat */
 #define RTT_MIN_AGE_NS 10000000000ull /* the smallest round trip is looked for anew after this */
 
 int
@@ -174,6 +177,7 @@ urn_peer_delivered(struct urn_peer *p, uint64_t now, uint32_t most)
 	p->rate -= p->rate / RATE_AGE;
 	if (rate > p->rate)
 		p->rate = rate;
+	p->psn_ns = p->rate ? (1ull << 32) / p->rate : ns;
 	window = 2 * ((wide)p->rate * (p->rtt_min + POLL_NS) >> 32) + BURST;
 	p->window = window < most ? (uint32_t)window : most;
 }
@@ -245,4 +249,45 @@ urn_peer_pto(const struct urn_peer *p, uint64_t floor_ns)
 	uint64_t srtt = p->srtt ? p->srtt : RTT_FIRST_NS, pto = 2 * srtt + (p->srtt ? p->rttvar : 0);
 
 	return (pto > floor_ns / PTO_SHARE ? pto : floor_ns / PTO_SHARE) << p->backoff;
+}
+
+/* Round trip and variation, and twice the time that all in flight takes at the best rate. */
+static uint64_t
+service(const struct urn_peer *p, uint32_t psns)
+{
+	uint64_t srtt = p->srtt ? p->srtt : RTT_FIRST_NS, var = p->srtt ? p->rttvar : srtt / 2;
+
+	uint64_t ns = srtt + (4 * var > TICK_NS ? 4 * var : TICK_NS) + 2 * psns * p->psn_ns;
+
+	return ns < SERVICE_MAX_NS ? ns : SERVICE_MAX_NS;
+}
+
+uint64_t
+urn_peer_early(const struct urn_peer *p, uint64_t floor_ns, uint32_t psns, uint64_t now)
+{
+	uint64_t ns = service(p, psns);
+
+	if (!p->srtt)
+		return UINT64_MAX;
+	return (ns > floor_ns ? ns : floor_ns) << (p->backoff + (now < p->hasty_until ? p->hasty : 0));
+}
+
+uint64_t
+urn_peer_go_on(const struct urn_peer *p, uint64_t floor_ns, uint32_t psns)
+{
+	uint64_t ns = service(p, psns);
+
+	if (ns < 2 * p->answer_ns)
+		ns = 2 * p->answer_ns;
+	return ns > floor_ns / PTO_SHARE ? ns : floor_ns / PTO_SHARE;
+}
+
+void
+urn_peer_hasty(struct urn_peer *p, uint64_t now)
+{
+	if (now >= p->hasty_until)
+		p->hasty = 0;
+	if (p->hasty < HASTY_MAX)
+		p->hasty++;
+	p->hasty_until = now + HASTY_AGE_NS;
 }

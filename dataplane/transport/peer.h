@@ -40,6 +40,14 @@ struct urn_peer {
 	uint64_t late_ns;        /* longest that something was late only; 0: never */
 	uint32_t calm;           /* repairs since anything was late */
 
+	/* ---- a peer that goes by the standard alone (back.c) */
+	uint64_t psn_ns;         /* ns that a PSN takes, of many in flight: the best of late; valid with srtt */
+	uint64_t repeated_at;    /* ns: when a QP repeated something last by a timer; 0: never */
+	uint64_t answer_ns;      /* ns from then until the answer, the last time; 0: none came yet */
+	uint64_t hasty_until;    /* ns: when hasty is forgotten */
+	uint32_t hasty;          /* doublings of the time to an early repeat, because of needless ones; valid
+				  * until hasty_until */
+
 	/* ---- how much is under way at most (urn_peer_delivered()) */
 	uint64_t delivered;      /* PSNs acknowledged, of all QPs */
 	uint64_t rate;           /* of them a ns, 32 fractional bits: the best of late; 0: not known */
@@ -91,6 +99,18 @@ void urn_peer_repaired(struct urn_peer *p);
 void urn_peer_limits(const struct urn_peer *p, struct urn_board_limits *l);
 /* Retransmission time, ns, at least floor_ns (RFC 6298, 2.3). */
 uint64_t urn_peer_rto(const struct urn_peer *p, uint64_t floor_ns);
+/*
+ * Time to an early repeat to a peer without selective acknowledgements, ns, with `psns` in
+ * flight; UINT64_MAX: no round trip was measured. floor_ns: as of urn_peer_rto()
+ */
+uint64_t urn_peer_early(const struct urn_peer *p, uint64_t floor_ns, uint32_t psns, uint64_t now);
+/*
+ * Time from the answer to a repeat until what is behind it is repeated, ns, as long as
+ * nothing else comes. psns, floor_ns: as of urn_peer_early()
+ */
+uint64_t urn_peer_go_on(const struct urn_peer *p, uint64_t floor_ns, uint32_t psns);
+/* An early repeat was for nothing: the next ones come later, for a while. */
+void urn_peer_hasty(struct urn_peer *p, uint64_t now);
 /* Time to a probe, ns: well before that. */
 uint64_t urn_peer_pto(const struct urn_peer *p, uint64_t floor_ns);
 

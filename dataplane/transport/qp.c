@@ -17,7 +17,8 @@ take_slot(struct urn_tp *tp, const struct urn_qp_config *cfg, uint32_t *slot)
 		uint32_t s = tp->qp_next;
 
 		tp->qp_next = s + 1 < total ? s + 1 : 0;
-		if (s < 2) /* QP0 and QP1 are not for programs (IBTA 3.9) */
+		/* QP0 and QP1 are not for programs (IBTA 3.9), the last number means multicast (IBTA 10.5.2.1). */
+		if (s < 2 || (tp->cfg.engine << URN_TP_ENGINE_SHIFT | s) >= URN_QPN_MULTICAST)
 			continue;
 
 		uint32_t c = s / URN_TP_QP_CHUNK;
@@ -148,9 +149,12 @@ urn_qp_leave_neigh(struct urn_tp *tp, struct urn_qp *qp)
 	tp->neigh_n--;
 }
 
+enum { UNBIND_STEP = 128 }; /* windows that a call unbinds: the engine has others to serve */
+
 void
 urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 {
+	urn_mem_unbind_some(tp->cfg.mem, &qp->windows, UNBIND_STEP);
 	if (qp->flags & URN_QPF_DYING)
 		return;
 	if (qp->flags & URN_QPF_SCHED)
@@ -182,6 +186,12 @@ urn_qp_quiet(const struct urn_qp *qp)
 	return !qp->rx_head && !qp->tx_last;
 }
 
+bool
+urn_qp_stopped(const struct urn_qp *qp)
+{
+	return urn_qp_quiet(qp) && !qp->windows;
+}
+
 void
 urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -202,7 +212,7 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->state == URN_QPS_ERR)
 		return;
 	qp->state = URN_QPS_ERR;
-	qp->flags &= ~(uint32_t)(URN_QPF_RNR_WAIT | URN_QPF_WENT_BACK);
+	qp->flags &= ~(uint32_t)(URN_QPF_RNR_WAIT | URN_QPF_WENT_BACK | URN_QPF_NO_MAC);
 	urn_wheel_stop(&tp->wheel, &qp->timer);
 	urn_resp_drop_kept(tp, qp);
 	urn_repair_end(tp, qp);
@@ -215,6 +225,16 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->flags & URN_QPF_NEIGH)
 		urn_qp_leave_neigh(tp, qp);
 	urn_tp_sched(tp, qp);
+}
+
+void
+urn_qp_cq_broken(struct urn_tp *tp, struct urn_qp *qp)
+{
+	qp->flags &= ~(uint32_t)URN_QPF_CQ_BROKEN;
+	if (qp->state == URN_QPS_RESET || qp->state == URN_QPS_ERR || (qp->flags & URN_QPF_DYING))
+		return;
+	urn_qp_event(tp, qp, URN_EVENT_QP_FATAL);
+	urn_qp_error(tp, qp);
 }
 
 void
@@ -242,7 +262,7 @@ flush_posted(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 
 		qp->sq.fetched++;
 		qp->sq.retired++;
-		urn_tp_cqe(tp, qp->send_cq, &cqe, false, &qp->sq.hdr->cons, qp->sq.retired);
+		(void)urn_tp_cqe(tp, qp->send_cq, &cqe, false, &qp->sq.hdr->cons, qp->sq.retired);
 		n++;
 	}
 	return n;
@@ -331,22 +351,45 @@ urn_qp_wait_neigh(struct urn_tp *tp, struct urn_qp *qp)
 		tp->neigh_next = tp->now + URN_TP_NEIGH_NS;
 }
 
-/* Nobody answers for the peer's address. */
+/* Is there work to be sent, or sent and not acknowledged? */
+static bool
+has_work(struct urn_qp *qp)
+{
+	return (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) &&
+	       (qp->w_head || (qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq)));
+}
+
+/*
+ * The peer's address is not known now. Work that is under way waits for it as long as for a peer
+ * that does not answer, by the QP's own timeout and retries; work of which nothing was sent does
+ * so from when nobody answered (silent) on. So a silent neighbour cuts neither short.
+ */
+static void
+wait_for_mac(struct urn_tp *tp, struct urn_qp *qp, bool silent)
+{
+	urn_qp_wait_neigh(tp, qp);
+	if ((qp->flags & URN_QPF_NO_MAC) || !has_work(qp) || (!silent && qp->una == qp->next_psn))
+		return;
+	qp->flags |= URN_QPF_NO_MAC;
+	if (qp->una == qp->next_psn || !urn_timer_started(&qp->timer))
+		urn_req_arm(tp, qp);
+}
+
+/*
+ * Nobody answers for the peer's address. What the responder owes is let go, for the peer asks
+ * again; so a QP that has nothing but that to send waits for nothing.
+ */
 static void
 unreachable(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_work *w;
-
-	URN_COUNT(tp, DROP_NO_NEIGH);
+	if (urn_resp_owes(qp))
+		URN_COUNT(tp, DROP_NO_NEIGH);
 	qp->flags &= ~(uint32_t)(URN_QPF_ACK | URN_QPF_NAK);
 	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++)
 		qp->rec[i].pending = 0;
 	qp->rec_pending = 0;
-	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
-		return;
-	w = qp->w_head ? qp->w_head : urn_req_fetch(tp, qp);
-	if (w)
-		urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_TIMEOUT);
+	if (has_work(qp))
+		wait_for_mac(tp, qp, true);
 }
 
 bool
@@ -355,16 +398,20 @@ urn_qp_reachable(struct urn_tp *tp, struct urn_qp *qp)
 	uint8_t mac[6];
 	int rc;
 
-	if (likely(qp->flags & URN_QPF_MAC) || !tp->cfg.neigh)
+	if (likely((qp->flags & URN_QPF_MAC) && qp->mac_gen == tp->mac_gen) || !tp->cfg.neigh ||
+	    (qp->flags & URN_QPF_LOOP))
 		return true;
 	rc = tp->cfg.neigh(tp->cfg.neigh_ctx, qp->av.dgid, mac);
 	if (rc == 0) {
 		memcpy(qp->tmpl.bytes, mac, 6);
+		qp->mac_gen = tp->mac_gen;
 		qp->flags |= URN_QPF_MAC;
+		qp->flags &= ~(uint32_t)URN_QPF_NO_MAC;
 		return true;
 	}
+	qp->flags &= ~(uint32_t)URN_QPF_MAC;
 	if (rc == -1)
-		urn_qp_wait_neigh(tp, qp);
+		wait_for_mac(tp, qp, false);
 	else
 		unreachable(tp, qp);
 	return false;

@@ -47,7 +47,11 @@ enum urn_qp_flag {
 	URN_QPF_PROBE = 1 << 18,    /* a probe is to be sent: the tail may be lost */
 	URN_QPF_MISSED = 1 << 20,   /* responses were dropped for slow memory: all from una on is due again */
 	URN_QPF_OWN_BACK = 1 << 21, /* it went back for URN_QPF_MISSED: a NAK may have it go back once more */
+	URN_QPF_CQ_BROKEN = 1 << 25, /* a completion of its was lost: to the error state when it is served next */
+	URN_QPF_NO_MAC = 1 << 26,   /* there is work, and no MAC address of the peer's: its timer runs as if it were sent */
 	URN_QPF_HELD = 1 << 22,     /* the timer ran out, and turns stood still meanwhile: not yet */
+	URN_QPF_EARLY = 1 << 23,    /* a request was repeated early; nothing has shown yet that it was for nothing */
+	URN_QPF_UNASKED = 1 << 24,  /* it went back, and the newest packet had not asked for an acknowledgement */
 	URN_QPF_PARTS = 1 << 19,    /* parts of READs wait to be answered again: urn_repair.parts */
 	URN_QPF_REFUSED = 1 << 16,  /* responder refused for good and accepts no more */
 };
@@ -135,36 +139,42 @@ struct urn_qp {
 	uint32_t next_psn;        /* first PSN never sent */
 	uint32_t alloc_psn;       /* first PSN not given to work */
 	uint32_t ssn;             /* of the newest work fetched */
-	uint32_t lsn;             /* highest ssn that credits allow; valid when credits count */
+	uint32_t lsn : 24;        /* highest ssn that credits allow; valid when credits count */
+	uint32_t early : 8;       /* probe and repeats since the last progress, before the timeout; with
+				   * URN_QPF_HELD: turns since that ran out, in which it was looked at */
 	union {
 		uint32_t acked;   /* RC: one past the newest PSN that the peer said is done */
 		uint32_t qkey;    /* UD */
 	};
-	uint16_t since_ack;       /* packets sent since the last that asked for an ACK */
+	uint8_t since_ack;        /* packets sent since the last that asked for an ACK, at most 32 */
+	uint8_t back : 4;         /* log2 of the PSNs that are repeated at a time, and 1; 0: it does not
+				   * repeat, or repeats all */
+	uint8_t alive : 4;        /* halves of a timeout by which duplicates put it off since the last progress */
 	uint8_t fetch_out;        /* READs and atomics under way */
 	uint8_t max_rd_atomic;
 	uint8_t retry_cnt : 4, retries : 4;   /* configured; left */
 	uint8_t rnr_retry : 4, rnr_tries : 4; /* configured; left */
 	uint16_t repair;          /* index of what is kept for repairing losses; 0: none is (repair.h) */
-	uint8_t timeout : 5;      /* code; 0: none */
-	uint8_t credits : 1;      /* the peer counts credits: lsn is valid */
-	uint8_t min_rnr_timer;    /* code that our RNR NAKs carry */
-	uint8_t max_dest_rd_atomic;
-	uint8_t early;            /* probe and repeats since the last progress, before the timeout; with
-				   * URN_QPF_HELD: turns since that ran out, in which it was looked at */
+	uint32_t back_end : 24;   /* PSN behind what may be repeated now; valid while cur_psn is behind next_psn */
+	uint32_t timeout : 5;     /* code; 0: none */
+	uint32_t credits : 1;     /* the peer counts credits: lsn is valid */
+	uint32_t en_sqd_notify : 1; /* as configured */
 	struct urn_timer timer;   /* acknowledgement, RNR wait, or address wait */
 	uint64_t deadline;        /* ns: when it is really due */
 	struct urn_cq *send_cq, *recv_cq;
 	struct urn_tmpl tmpl;     /* headers to the peer; RC only */
 
 	/* ---- control and errors */
-	uint16_t sport;           /* UDP source port, host order */
-	uint8_t path_mtu;         /* code 1..5 */
-	uint8_t en_sqd_notify;
+	uint16_t mac_gen;         /* of urn_tp.mac_gen, when the MAC in tmpl was looked up; valid with URN_QPF_MAC */
+	uint16_t tx_waiting;      /* frames in the ring of tx_last: a few hundred at most (tp.c) */
 	uint32_t db;              /* doorbell id */
-	uint32_t tx_waiting;      /* frames in the ring of tx_last */
+	uint32_t windows;         /* first of the type 2 windows bound to it, an index of memory/; 0: none */
 	uint64_t cookie;          /* the client's, for events */
-	uint32_t rq_psn, sq_psn;  /* as configured */
+	uint32_t rq_psn : 24;     /* as configured */
+	uint32_t path_mtu : 3;    /* code 1..5 */
+	uint32_t min_rnr_timer : 5; /* code that our RNR NAKs carry */
+	uint32_t sq_psn : 24;     /* as configured */
+	uint32_t max_dest_rd_atomic : 8; /* likewise */
 	struct urn_abi_av av;
 };
 
@@ -195,7 +205,7 @@ urn_qp_prefetch(const struct urn_qp *qp)
 {
 	const uint8_t *p = (const uint8_t *)qp;
 
-	for (unsigned int i = 0; i < offsetof(struct urn_qp, sport); i += 64)
+	for (unsigned int i = 0; i < offsetof(struct urn_qp, mac_gen); i += 64)
 		rte_prefetch0(p + i);
 }
 

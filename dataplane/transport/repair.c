@@ -264,9 +264,14 @@ enum urn_keep
 urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_board_news news = {.again_ns = UINT64_MAX};
-	struct urn_repair *r = urn_repair_get(tp, qp);
 	uint32_t psn = urn_pkt(m)->psn;
+	struct urn_repair *r;
 
+	if (urn_psn_diff(psn, response_due(qp)) > URN_TP_OOO_READ) {
+		URN_COUNT(tp, DROP_FAR);
+		return URN_KEEP_NO_ROOM;
+	}
+	r = urn_repair_get(tp, qp);
 	if (!r || r->kept_n >= URN_TP_OOO_READ || tp->kept >= tp->cfg.kept)
 		return URN_KEEP_NO_ROOM;
 	if (!urn_ring_insert(&r->kept, m))

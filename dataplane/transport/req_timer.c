@@ -18,7 +18,7 @@ _Static_assert(HELD_TURNS <= UINT8_MAX, "counted in urn_qp.early");
 static inline uint64_t
 span(const struct urn_qp *qp)
 {
-	return 4096ull << qp->timeout;
+	return 1ull << (URN_TIMEOUT_SHIFT + qp->timeout);
 }
 
 /* When is the probe, or the next repeat by the measured round trip, due? */
@@ -26,8 +26,12 @@ static inline uint64_t
 early_due(const struct urn_tp *tp, const struct urn_qp *qp)
 {
 	const struct urn_peer *peer = urn_qp_peer(tp, qp);
-	uint64_t floor = tp->cfg.rto_floor, due = qp->deadline - span(qp);
+	uint64_t floor = tp->cfg.rto_floor, due = qp->deadline - span(qp), plain;
 
+	if (!urn_qp_selective(tp, qp)) {
+		plain = urn_req_back_due(tp, qp);
+		return plain == UINT64_MAX ? plain : due + plain;
+	}
 	if (!floor)
 		return UINT64_MAX;
 	due += urn_peer_pto(peer, floor);
@@ -59,29 +63,67 @@ urn_req_arm(struct urn_tp *tp, struct urn_qp *qp)
 	urn_req_wake_at(tp, qp, due < qp->deadline ? due : qp->deadline);
 }
 
+void
+urn_req_end_rnr_wait(struct urn_tp *tp, struct urn_qp *qp)
+{
+	qp->flags &= ~(uint32_t)URN_QPF_RNR_WAIT;
+	urn_tp_sched(tp, qp);
+	urn_req_arm(tp, qp);
+}
+
+/* Retries are used up: the oldest work fails. */
+static void
+give_up(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_work *w = qp->w_head;
+
+	if (qp->flags & URN_QPF_NO_MAC)
+		URN_COUNT(tp, DROP_NO_NEIGH);
+	if (!w && qp->state == URN_QPS_RTS) /* none was begun, for want of the peer's address */
+		w = urn_req_fetch(tp, qp);
+	while (w && w->next && w->npsn == 0)
+		w = w->next;
+	if (w)
+		urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_TIMEOUT);
+	else
+		qp->flags &= ~(uint32_t)URN_QPF_NO_MAC; /* no room for it: once more, from the start */
+}
+
 /* The acknowledgement timer ran out. */
 static void
 timed_out(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_work *w = qp->w_head;
-
 	URN_COUNT(tp, TIMEOUTS);
 	if (qp->retries == 0) {
-		while (w->next && w->npsn == 0)
-			w = w->next;
-		urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_TIMEOUT);
+		give_up(tp, qp);
 		return;
 	}
 	qp->retries--;
 	qp->flags &= ~(uint32_t)URN_QPF_MAC; /* it may have moved: ask again */
-	urn_req_go_back(tp, qp);
+	if (tp->cfg.neigh_doubt)
+		tp->cfg.neigh_doubt(tp->cfg.neigh_ctx, qp->av.dgid);
+	if (qp->una == qp->next_psn) { /* nothing was sent, for want of the peer's address */
+		urn_req_arm(tp, qp);
+		return;
+	}
+	if (urn_qp_selective(tp, qp)) {
+		urn_req_go_back(tp, qp);
+		urn_req_arm(tp, qp);
+		return;
+	}
+	urn_req_back_timeout(tp, qp);
 	urn_req_arm(tp, qp);
+	qp->early = 1; /* nothing more before there is progress, or the next timeout */
 }
 
 /* Nothing came for longer than a round trip takes: first ask, then repeat. Costs no retry. */
 static void
 repeat_early(struct urn_tp *tp, struct urn_qp *qp)
 {
+	if (!urn_qp_selective(tp, qp)) {
+		urn_req_back_early(tp, qp);
+		return;
+	}
 	if (qp->early == 0) {
 		URN_COUNT(tp, PROBES);
 		qp->flags |= URN_QPF_PROBE;
@@ -156,13 +198,19 @@ held(struct urn_tp *tp, struct urn_qp *qp)
 static uint64_t
 outstanding(struct urn_tp *tp, struct urn_qp *qp)
 {
+	/* Without the peer's MAC time runs on, though nothing more is sent, or nothing was. */
+	bool no_mac = qp->flags & URN_QPF_NO_MAC;
 	uint64_t due;
 
-	if (qp->timeout == 0 || qp->una == qp->next_psn || !qp->w_head)
+	if (qp->timeout == 0 || (!no_mac && (qp->una == qp->next_psn || !qp->w_head)))
 		return UINT64_MAX;
-	if (unlikely(qp->flags & URN_QPF_HELD) && !qp->rx_head && !qp->tx_last)
-		return held(tp, qp);
-	due = early_due(tp, qp);
+	if (unlikely(qp->flags & URN_QPF_HELD)) {
+		if (!qp->rx_head && !qp->tx_last)
+			return held(tp, qp);
+		urn_req_arm(tp, qp); /* as below; `early` counts turns, early_due() can't use it */
+		return UINT64_MAX;
+	}
+	due = no_mac ? UINT64_MAX : early_due(tp, qp);
 	if (tp->now < due && tp->now < qp->deadline)
 		return due < qp->deadline ? due : qp->deadline;
 	if (qp->rx_head || qp->tx_last) {
@@ -198,9 +246,7 @@ urn_req_timer(struct urn_tp *tp, struct urn_qp *qp)
 			urn_wheel_start(&tp->wheel, &qp->timer, qp->deadline);
 			return;
 		}
-		qp->flags &= ~(uint32_t)URN_QPF_RNR_WAIT;
-		urn_tp_sched(tp, qp);
-		urn_req_arm(tp, qp);
+		urn_req_end_rnr_wait(tp, qp);
 		return;
 	}
 	lost = urn_repair_look(tp, qp);

@@ -35,7 +35,8 @@ complete(struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint32_
 	};
 
 	qp->sq.retired += n;
-	urn_tp_cqe(tp, qp->send_cq, &cqe, false, &qp->sq.hdr->cons, qp->sq.retired);
+	if (unlikely(!urn_tp_cqe(tp, qp->send_cq, &cqe, false, &qp->sq.hdr->cons, qp->sq.retired)))
+		urn_qp_cqe_lost(tp, qp);
 }
 
 /* Take the head off the queue. */
@@ -140,39 +141,6 @@ urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 	urn_tp_sched(tp, qp);
 }
 
-/* ---- repeating */
-
-void
-urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
-{
-	struct urn_work *w = qp->w_head;
-
-	qp->flags |= URN_QPF_WENT_BACK;
-	qp->flags &= ~(uint32_t)URN_QPF_OWN_BACK;
-	qp->since_ack = 0;
-	urn_peer_untime(tp, qp);
-	urn_repair_void(tp, qp); /* what the peer said that it keeps, it may have let go of */
-	for (; w; w = w->next) {
-		uint32_t end = urn_psn_add(w->first_psn, w->npsn);
-
-		if (w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN ||
-		    w->state == URN_WORK_QUEUED)
-			break;
-		if (w->npsn == 0)
-			continue; /* local work is not repeated */
-		if (urn_work_is_fetch(w) ? w->accepted < w->npsn : urn_psn_diff(qp->una, end) < 0)
-			break;
-	}
-	qp->w_cur = w;
-	if (!w)
-		qp->cur_psn = qp->next_psn;
-	else if (urn_work_is_fetch(w))
-		qp->cur_psn = urn_psn_add(w->first_psn, w->accepted);
-	else
-		qp->cur_psn = urn_psn_diff(qp->una, w->first_psn) > 0 ? qp->una : w->first_psn;
-	urn_tp_sched(tp, qp);
-}
-
 /* ---- sending */
 
 /* May work that was not begun be begun now? SEND and WRITE: the window is looked at elsewhere. */
@@ -199,8 +167,8 @@ wants_ack(const struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, 
 {
 	if (qp->since_ack + 1 >= ACK_EVERY || out + 1 >= tp->window || qp->credits)
 		return true;
-	if (unlikely(urn_psn_add(qp->cur_psn, 1) == qp->next_psn))
-		return true; /* the last that is repeated */
+	if (unlikely(urn_psn_add(qp->cur_psn, 1) == qp->back_end && qp->cur_psn != qp->next_psn))
+		return true; /* the last that is repeated now */
 	if (!last)
 		return false;
 	/* The last packet for now: none is posted, or there is no room to fetch one. */
@@ -234,7 +202,7 @@ hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_txd *d, uint32_t npsn, 
 {
 	urn_tp_send(tp, d, qp, URN_ACT_TX_REQUEST, (qp->flags & URN_QPF_LOOP) != 0);
 	URN_COUNT(tp, TX_REQUESTS);
-	qp->since_ack = ackreq ? 0 : (uint16_t)(qp->since_ack + 1);
+	qp->since_ack = ackreq ? 0 : (uint8_t)(qp->since_ack + 1);
 	if (unlikely(qp->cur_psn != qp->next_psn))
 		URN_COUNT(tp, RETRANSMITS);
 	else if (ackreq)
@@ -380,7 +348,7 @@ urn_req_refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32
 		uint32_t end)
 {
 	uint32_t cur_psn = qp->cur_psn, first = (from - w->first_psn) & URN_PSN_MASK;
-	uint16_t since_ack = qp->since_ack;
+	uint8_t since_ack = qp->since_ack;
 	bool sent;
 
 	urn_peer_untime(tp, qp); /* its answer may be to either copy */
@@ -403,7 +371,7 @@ urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_
 {
 	struct urn_work *w_cur = qp->w_cur;
 	uint32_t cur_psn = qp->cur_psn, end = urn_psn_add(w->first_psn, w->npsn);
-	uint16_t since_ack = qp->since_ack;
+	uint8_t since_ack = qp->since_ack;
 	bool sent;
 
 	if (w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN)
@@ -431,7 +399,7 @@ urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_
 static bool
 step_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
-	if (w->state == URN_WORK_QUEUED)
+	if (w->state == URN_WORK_QUEUED || w->state == URN_WORK_FENCED)
 		urn_req_local(tp, qp, w);
 	if (w->state == URN_WORK_DONE)
 		qp->w_cur = w->next;
@@ -446,6 +414,8 @@ step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
 	uint32_t out = (qp->cur_psn - qp->una) & URN_PSN_MASK;
 
+	if (unlikely(urn_req_held_back(qp)) && urn_psn_diff(qp->cur_psn, qp->back_end) >= 0)
+		return false;
 	if (w->state == URN_WORK_QUEUED &&
 	    unlikely(qp->state != URN_QPS_RTS || !may_begin(tp, qp, w)))
 		return false;
@@ -570,6 +540,10 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		if (!step(tp, qp, w)) {
 			/* No buffer: try again. Otherwise an ACK sets it going. */
 			more = tp->c.v[URN_C_NO_MBUF] != no_mbuf;
+			if (unlikely(qp->w_cur && qp->w_cur->state == URN_WORK_FENCED)) {
+				starved = true; /* by memory, of other QPs or engines perhaps: look again */
+				more = urn_tp_again(tp, qp);
+			}
 			break;
 		}
 		if (tp->ops_bytes >= URN_TP_OPS_BYTES)

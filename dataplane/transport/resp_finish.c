@@ -39,7 +39,8 @@ owe_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome, bo
 	urn_qp_error(tp, qp);
 }
 
-static inline __attribute__((always_inline)) void
+/* returns false when it was lost: then nobody knows of the message */
+static inline __attribute__((always_inline)) bool
 recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t status,
 	  uint8_t vendor_err)
 {
@@ -60,8 +61,8 @@ recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t stat
 		.wc_flags = wc_flags,
 	};
 
-	urn_tp_cqe_inline(tp, qp->recv_cq, &cqe, p->solicited, urn_rq_mark(&qp->rq),
-			  urn_rq_did(&qp->rq));
+	return urn_tp_cqe_inline(tp, qp->recv_cq, &cqe, p->solicited, urn_rq_mark(&qp->rq),
+				 urn_rq_did(&qp->rq));
 }
 
 /* The peer's first message on a QP in RTR: the connection stands (IBTA 11.6.3.1). */
@@ -82,9 +83,9 @@ request_failed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	uint8_t bits = p->bits;
 
 	if (bits & URN_REQ_RECV)
-		recv_done(tp, qp, m,
-			  bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR : URN_WC_LOC_PROT_ERR,
-			  URN_VE_MEMORY);
+		(void)recv_done(tp, qp, m,
+				bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR : URN_WC_LOC_PROT_ERR,
+				URN_VE_MEMORY);
 	else if (p->op->flags & URN_OPF_SEND)
 		qp->flags |= URN_QPF_RECV_BAD; /* of its message, which is not whole */
 	owe_nak(tp, qp, p->psn, URN_NAK_OP, bits & URN_REQ_RECV);
@@ -101,9 +102,12 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	if (bits & URN_REQ_LAST) {
+		/* What can't be completed is not acknowledged: its program will never know of it. */
+		if ((bits & URN_REQ_RECV) && unlikely(!recv_done(tp, qp, m, URN_WC_SUCCESS, 0))) {
+			owe_nak(tp, qp, p->psn, URN_NAK_OP, false);
+			return;
+		}
 		qp->msn = urn_psn_add(qp->msn, 1);
-		if (bits & URN_REQ_RECV)
-			recv_done(tp, qp, m, URN_WC_SUCCESS, 0);
 		if (unlikely(qp->state == URN_QPS_RTR))
 			established(tp, qp);
 	}
@@ -276,9 +280,9 @@ flushed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		    (p->bits & URN_REQ_RECV);
 
 	if (recv && (qp->flags & URN_QPF_RECV_BAD))
-		recv_done(tp, qp, m, URN_WC_LOC_PROT_ERR, URN_VE_MEMORY);
+		(void)recv_done(tp, qp, m, URN_WC_LOC_PROT_ERR, URN_VE_MEMORY);
 	else if (recv)
-		recv_done(tp, qp, m, URN_WC_WR_FLUSH_ERR, 0);
+		(void)recv_done(tp, qp, m, URN_WC_WR_FLUSH_ERR, 0);
 	if (recv)
 		qp->flags &= ~(uint32_t)URN_QPF_RECV_BAD;
 	urn_tp_drop(tp, m, URN_C_DROP_FLUSHED);

@@ -130,7 +130,31 @@ place_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (p->payload_len == 0)
 		return URN_MEM_OK;
 	return urn_tp_sge_op(tp, m, NULL, qp->recv->sge, qp->recv->num_sge, qp->msg_off,
-			     urn_pkt_payload(m), p->payload_len, qp->pd);
+			     urn_pkt_payload(m), p->payload_len, urn_qp_recv_pd(qp));
+}
+
+/* Invalidate the key that a SEND names. *old: as in struct urn_mem_binding. */
+static bool
+invalidate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, struct urn_region **old)
+{
+	struct urn_mem_binding b = {.windows = &qp->windows};
+
+	if (urn_mem_invalidate(tp->cfg.mem, key_to_invalidate(m), qp->pd, qp->qpn, &b) != URN_MEM_OK)
+		return false;
+	*old = b.old;
+	return true;
+}
+
+/*
+ * The packet waits until memory has answered all that was asked for before it on that
+ * region: packets before it have their turn first anyway, but answers to READs may still
+ * be read from there. Operations on the region keep it, so the window's count goes.
+ */
+static void
+wait_for_region(struct urn_tp *tp, struct rte_mbuf *m, struct urn_region *mr)
+{
+	urn_tp_op(tp, m, URN_MEMOP_FENCE, mr, mr->start, NULL, 1);
+	urn_mem_let_go(tp->cfg.mem, mr);
 }
 
 static void
@@ -138,6 +162,7 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 	uint32_t len = p->payload_len;
+	struct urn_region *old = NULL;
 	enum urn_mem_error e;
 
 	if ((p->op->flags & URN_OPF_FIRST) && !begin_send(tp, qp, m))
@@ -152,18 +177,19 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	 * checked before that, must not get through, nor land when the program
 	 * has been told that the key is dead.
 	 */
-	if (unlikely(p->op->off[URN_EXT_IETH]) &&
-	    urn_mem_invalidate(tp->cfg.mem, key_to_invalidate(m), qp->pd, qp->qpn) != URN_MEM_OK) {
+	if (unlikely(p->op->off[URN_EXT_IETH]) && !invalidate(tp, qp, m, &old)) {
 		refuse_recv(tp, qp, m, URN_NAK_ACCESS, spoil_recv(tp, qp), URN_WC_LOC_ACCESS_ERR,
 			    URN_VE_WINDOW);
 		return;
 	}
 	e = place_send(tp, qp, m);
-	if (unlikely(e != URN_MEM_OK)) {
+	if (unlikely(e != URN_MEM_OK))
 		refuse_recv(tp, qp, m, URN_NAK_OP, spoil_recv(tp, qp), URN_WC_LOC_PROT_ERR,
 			    urn_vendor_err(e));
+	if (unlikely(old != NULL))
+		wait_for_region(tp, m, old);
+	if (unlikely(e != URN_MEM_OK))
 		return;
-	}
 	qp->msg_off += len;
 	p->bits = 0;
 	if (p->op->flags & URN_OPF_LAST) {
@@ -468,8 +494,8 @@ duplicate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 static bool
 keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	if (qp->ooo_count >= URN_TP_OOO_QP || tp->kept >= tp->cfg.kept ||
-	    (qp->flags & URN_QPF_RNR_SENT) || !urn_ring_insert(&qp->ooo, m))
+	if (tp->kept >= tp->cfg.kept || (qp->flags & URN_QPF_RNR_SENT) ||
+	    !urn_ring_insert(&qp->ooo, m))
 		return false;
 	qp->ooo_count++;
 	tp->kept++;
@@ -477,13 +503,17 @@ keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	return true;
 }
 
+/* A packet d PSNs ahead of its turn. */
 static void
-ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, int32_t d)
 {
-	bool kept = keep(tp, qp, m);
+	/* With that bound the store has a place for each. */
+	bool far = d > URN_TP_OOO_QP, kept = !far && keep(tp, qp, m);
 
 	URN_COUNT(tp, OUT_OF_ORDER);
-	if (likely(qp->ooo) && urn_qp_selective(tp, qp)) {
+	if (unlikely(far) && urn_qp_selective(tp, qp)) {
+		/* No urnic requester sent this: it moves nobody to anything. */
+	} else if (likely(qp->ooo) && urn_qp_selective(tp, qp)) {
 		if (!(qp->flags & (URN_QPF_RNR_SENT | URN_QPF_NAK)))
 			urn_resp_owe_ack(tp, qp, true); /* it says what is kept */
 	} else if (!(qp->flags & (URN_QPF_GAP | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
@@ -494,7 +524,7 @@ ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		ask_for(tp, qp, urn_psn_add(qp->epsn, 1));
 	}
 	if (!kept)
-		urn_tp_drop(tp, m, URN_C_DROP_OOO);
+		urn_tp_drop(tp, m, far ? URN_C_DROP_FAR : URN_C_DROP_OOO);
 }
 
 /* Accept the kept packets whose turn has come. */
@@ -568,6 +598,8 @@ urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 	int32_t d = urn_psn_diff(psn, qp->epsn);
 	bool owed = qp->flags & URN_QPF_NAK;
 
+	if (d > URN_TP_OOO_QP)
+		psn = urn_psn_add(qp->epsn, URN_TP_OOO_QP); /* no further: what is behind is not kept */
 	if (d < 0 || (d > 0 && (qp->flags & URN_QPF_RNR_SENT)) ||
 	    (owed && (qp->nak_syn != URN_NAK_SEQ || urn_psn_diff(psn, qp->nak_psn) < 0)))
 		return; /* it was done, or comes again anyway */
@@ -594,6 +626,6 @@ urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	} else if (d < 0) {
 		duplicate(tp, qp, m);
 	} else {
-		ahead(tp, qp, m);
+		ahead(tp, qp, m, d);
 	}
 }

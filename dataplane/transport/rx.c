@@ -37,11 +37,19 @@ from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
 					 urn_tmpl_dst(&qp->tmpl), 16) == 0;
 }
 
+/* Is the gate of a domain closed? */
+static bool
+is_shut(const struct urn_tp *tp, uint32_t pd)
+{
+	return (pd <= tp->gate->pds && tp->gate->pd[pd]) ||
+	       urn_memx_gated(tp->cfg.memx, tp->cfg.mem, pd);
+}
+
 __attribute__((cold)) bool
 urn_tp_is_gated(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	return (qp->pd <= tp->gate->pds && tp->gate->pd[qp->pd]) ||
-	       urn_memx_gated(tp->cfg.memx, tp->cfg.mem, qp->pd);
+	/* Its own domain's, or that of what it receives into. */
+	return is_shut(tp, qp->pd) || (qp->srq && is_shut(tp, qp->srq->pd));
 }
 
 /*
@@ -87,6 +95,9 @@ deliver_rc(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
 	else if (unlikely(!from_peer(qp, m)))
 		urn_tp_drop(tp, m, URN_C_DROP_PEER);
+	else if (unlikely(urn_opcode_reserved(op)) && urn_psn_diff(urn_pkt(m)->psn, qp->epsn) < 0)
+		/* Behind its turn: none of its kind was ever accepted. In its turn it is refused. */
+		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
 	else if (unlikely(urn_tp_gated(tp, qp)) && drop_gated(tp, qp, m))
 		return;
 	else if (op->flags & URN_OPF_REQUEST)

@@ -216,9 +216,8 @@ make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 
 	qp->av = *av;
 	/* Constant per QP, and spread (doc/wire.md "Frame"). */
-	qp->sport = (uint16_t)(URN_ROCE_SPORT_MIN |
-			       ((qp->qpn * 2654435761u ^ qp->dest_qpn * 40503u) >> 8 & 0x3fff));
-	path.sport = qp->sport;
+	path.sport = (uint16_t)(URN_ROCE_SPORT_MIN |
+				((qp->qpn * 2654435761u ^ qp->dest_qpn * 40503u) >> 8 & 0x3fff));
 	memcpy(path.smac, tp->cfg.mac, 6);
 	memcpy(path.dmac, tp->cfg.mac, 6);
 	memcpy(path.sgid, tp->cfg.gid[av->sgid_index], 16);
@@ -275,7 +274,7 @@ set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct
 	}
 	if (mask & URN_QPM_SQ_PSN) {
 		qp->sq_psn = a->sq_psn & URN_PSN_MASK;
-		qp->una = qp->cur_psn = qp->next_psn = qp->alloc_psn = qp->sq_psn;
+		qp->una = qp->cur_psn = qp->next_psn = qp->alloc_psn = qp->back_end = qp->sq_psn;
 		if (qp->type == URN_QPT_RC)
 			qp->acked = qp->sq_psn;
 	}
@@ -290,7 +289,7 @@ set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct
 	if (mask & URN_QPM_MAX_RD_ATOMIC)
 		qp->max_rd_atomic = a->max_rd_atomic;
 	if (mask & URN_QPM_EN_SQD_NOTIFY)
-		qp->en_sqd_notify = a->en_sqd_notify;
+		qp->en_sqd_notify = a->en_sqd_notify != 0;
 	if (mask & URN_QPM_AV) {
 		make_template(tp, qp, &a->av);
 		find_peer(tp, qp, a->av.dgid);
@@ -305,7 +304,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	struct urn_qp keep;
 
 	urn_qp_stop(tp, qp);
-	if (!urn_qp_quiet(qp))
+	if (!urn_qp_stopped(qp))
 		return EAGAIN;
 	make_record(qp, 0);
 	urn_peer_put(&tp->peers, qp->peer);

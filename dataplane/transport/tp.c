@@ -180,6 +180,7 @@ ask_again(struct urn_tp *tp)
 void
 urn_tp_neigh_changed(struct urn_tp *tp)
 {
+	tp->mac_gen++;
 	tp->neigh_due = tp->neigh_n;
 	ask_again(tp);
 }
@@ -234,12 +235,17 @@ urn_tp_turn(struct urn_tp *tp, uint64_t now)
 
 	tp->now = now;
 	tp->turn++;
+	urn_mem_turn(tp->cfg.mem, tp->cfg.engine, &tp->turn_asked);
 	if (unlikely(urn_memx_holds(tp->cfg.memx, NULL)))
 		n += urn_tp_poll_memory(tp);
 	if (unlikely(urn_wheel_due(&tp->wheel, now)))
 		n += run_timers(tp);
 	if (unlikely(tp->loop_n))
 		n += run_loop(tp);
+	if (unlikely(now >= tp->mac_due)) {
+		tp->mac_due = now + URN_TP_MAC_NS;
+		tp->mac_gen++;
+	}
 	if (unlikely(tp->neigh_head && now >= tp->neigh_next)) {
 		if (!tp->neigh_due)
 			tp->neigh_due = tp->neigh_n;
@@ -291,8 +297,11 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 	enum { SHARE = 16 };
 	bool more;
 
-	if (unlikely(qp->flags & URN_QPF_DYING))
-		return false;
+	if (unlikely(qp->flags & (URN_QPF_DYING | URN_QPF_CQ_BROKEN))) {
+		if (qp->flags & URN_QPF_DYING)
+			return false;
+		urn_qp_cq_broken(tp, qp);
+	}
 	if (unlikely(qp->tx_last)) { /* its frames go in order: wait for memory, or for room */
 		urn_tp_drain_tx(tp, qp);
 		if (qp->tx_last && !urn_pkt(urn_ring_first(qp->tx_last))->mem_left)

@@ -41,8 +41,20 @@ enum {
 	URN_TP_OUT = 64,         /* events, handed-over packets, others */
 	URN_TP_QP_CHUNK = 1024,  /* QP table entries made at a time */
 	URN_TP_ENGINE_SHIFT = 20, /* QPN: engine above, slot below */
-	URN_TP_OOO_QP = 256,     /* requests a QP keeps ahead of their turn: a sender's widest window */
-	URN_TP_OOO_READ = 1024,  /* responses: a responder has no window; 1 MiB at MTU 1024 */
+	/*
+	 * Requests a QP keeps ahead of their turn, and how many PSNs ahead of the one that is due
+	 * they may be. A urnic requester begins a request only within 256 PSNs of the oldest that is
+	 * not acknowledged (the adapter's window), which is never behind the one that is due here.
+	 * A standard one repeats everything from a gap on, kept or not, so that keeping less costs
+	 * nothing; and soft-RoCE sends no further than 128 PSNs ahead. More would only serve
+	 * frames that somebody made up.
+	 */
+	URN_TP_OOO_QP = 256,
+	/*
+	 * The same of responses, which have no window of their own, and come as far ahead as the
+	 * READs that were asked for reach; 1 MiB at MTU 1024.
+	 */
+	URN_TP_OOO_READ = 1024,
 };
 
 /* A shared receive queue. */
@@ -63,6 +75,7 @@ struct urn_ah {
 	uint32_t pd;         /* 0: none */
 	bool loop;           /* our own address */
 	bool ready;          /* tmpl has the MAC */
+	uint64_t mac_until;  /* ns: when it is looked up anew; valid with ready */
 	struct urn_abi_av av;
 	struct urn_tmpl tmpl;
 	void *client;        /* control: who made it */
@@ -122,7 +135,9 @@ struct urn_tp_config {
 	uint32_t features;             /* URN_LINK_F_ bits (wire/link.h): what this side does */
 	/* MAC of a neighbour: 0 known, -1 not yet, -2 can't be reached. ctx: neigh_ctx. */
 	int (*neigh)(void *ctx, const uint8_t gid[16], uint8_t mac[6]);
-	void *neigh_ctx;
+	/* The peer of an address is silent: its MAC may have moved, and is proved anew. NULL: it can't be. */
+	void (*neigh_doubt)(void *ctx, const uint8_t gid[16]);
+	void *neigh_ctx;               /* of both */
 	/*
 	 * What a peer and this adapter both can, URN_LINK_F_ bits (wire/link.h); 0:
 	 * plain RoCEv2, or not known yet. Asked when a QP's peer becomes known (to
@@ -136,6 +151,11 @@ struct urn_tp_config {
 	void *ah_ctx;
 	/* Give a completion to the engine that owns its queue. */
 	void (*give_cqe)(void *ctx, const struct urn_tp_xcqe *x);
+	/*
+	 * A queue has lost a completion: QPs that use it are to go to the error state
+	 * (urn_qp_cq_broken()). NULL: only those do that have one to complete.
+	 */
+	void (*cq_broken)(void *ctx, const struct urn_cq *cq);
 	/* Take all of event[] away, for there is no room for another; NULL: it is lost. */
 	void (*take_events)(void *ctx);
 	/*
@@ -144,7 +164,7 @@ struct urn_tp_config {
 	 * client's, however many there are. NULL: it stays in the schedule, each turn.
 	 */
 	void (*ring_again)(void *ctx, const struct urn_qp *qp);
-	void *give_ctx;                /* of all three */
+	void *give_ctx;                /* of all four */
 };
 
 struct urn_tp {
@@ -152,6 +172,7 @@ struct urn_tp {
 	const struct urn_memx_gate *gate; /* of cfg.memx */
 	uint64_t now;                  /* ns, of this turn */
 	uint32_t turn;                 /* counts turns; wraps */
+	uint32_t turn_asked;           /* as of urn_mem_turn() */
 	uint64_t stood_at;             /* ns: as urn_tp_stood() said last; 0: never */
 	uint8_t ipv4[4];               /* our IPv4 address, of cfg.gid */
 	bool has_ipv4;
@@ -172,6 +193,8 @@ struct urn_tp {
 	uint32_t neigh_n;              /* how many do */
 	uint32_t neigh_due;            /* of them, from the first on: to be looked at before this round ends; no exact count */
 	uint64_t neigh_next;           /* ns: when to look at them again */
+	uint64_t mac_due;              /* ns: when mac_gen goes on by itself */
+	uint16_t mac_gen;              /* goes on when a MAC that was looked up may be another: then it is looked up anew */
 	struct urn_wheel wheel;
 
 	struct urn_peers peers;
@@ -253,14 +276,19 @@ urn_tp_stood(struct urn_tp *tp, uint64_t now)
 unsigned int urn_tp_turn(struct urn_tp *tp, uint64_t now);
 /* Send what is scheduled, as far as tx[] and loop[] have room. returns: frames made */
 unsigned int urn_tp_tx(struct urn_tp *tp);
-/* The neighbour table changed: look again at QPs that wait for an address, in this and the next turns. */
+/*
+ * The neighbour table changed: look again at QPs that wait for an address, in this and the next
+ * turns, and at the address of any other when it is served next.
+ */
 void urn_tp_neigh_changed(struct urn_tp *tp);
 /*
  * What a peer can has changed, or it was started anew: URN_LINK_F_ bits that
  * hold for its QPs from now on; perhaps those of before. In the engine's thread.
  */
 void urn_tp_link_changed(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features);
-/* A completion for a queue of this engine, handed over by another. */
+/* A queue has lost a completion: said once, and its QPs end. (complete.c) */
+void urn_tp_cq_break(struct urn_tp *tp, struct urn_cq *cq);
+/* A completion for a queue of this engine, handed over by another, its slot claimed. */
 void urn_tp_cqe_handed(struct urn_tp *tp, const struct urn_tp_xcqe *x);
 /* Take memory's answers now. returns: how many */
 unsigned int urn_tp_poll_memory(struct urn_tp *tp);
@@ -293,7 +321,7 @@ struct urn_qp_config {
 int urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp **out);
 /*
  * Modify (the whole RC and UD state machine; IBTA 10.3.1, 11.2.5). A move to
- * RESET is done once urn_qp_quiet() is true: EAGAIN until then.
+ * RESET is done once urn_qp_stopped() is true: EAGAIN until then.
  * returns 0 or an errno value, with a sentence in why[len]
  */
 int urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask,
@@ -304,11 +332,18 @@ int urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask,
  */
 void urn_qp_log_atomics(struct urn_qp *qp, struct urn_abi_atomic *log, uint64_t off);
 void urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *attr);
-/* Stop everything of a QP without completions; then wait until it is quiet. */
+/*
+ * Stop everything of a QP without completions, and unbind its type 2 windows: to be called
+ * until urn_qp_stopped().
+ */
 void urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp);
+/* After urn_qp_stop(): is it quiet, and no window is bound to it any more? */
+bool urn_qp_stopped(const struct urn_qp *qp);
+/* A CQ of the QP's has lost a completion: to the error state, and say so. In the engine's thread */
+void urn_qp_cq_broken(struct urn_tp *tp, struct urn_qp *qp);
 /* Is no packet of it waiting for memory? */
 bool urn_qp_quiet(const struct urn_qp *qp);
-/* Free a stopped, quiet QP. */
+/* Free a stopped QP. */
 void urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp);
 
 /* The QP of a number, or NULL. */

@@ -15,11 +15,13 @@ resolve(struct urn_tp *tp, struct urn_ah *ah)
 	uint8_t mac[6];
 	int rc;
 
-	if (likely(ah->ready || ah->loop || !tp->cfg.neigh))
+	if (likely(ah->loop || !tp->cfg.neigh || (ah->ready && tp->now < ah->mac_until)))
 		return 0;
 	rc = tp->cfg.neigh(tp->cfg.neigh_ctx, ah->av.dgid, mac);
 	if (rc == 0) {
-		memcpy(ah->tmpl.bytes, mac, 6);
+		if (memcmp(ah->tmpl.bytes, mac, 6) != 0)
+			memcpy(ah->tmpl.bytes, mac, 6);
+		ah->mac_until = tp->now + URN_TP_AH_NS;
 		ah->ready = true;
 	}
 	return rc;
@@ -220,7 +222,7 @@ urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 		make_grh(m);
 		e = urn_tp_sge_ops(tp, m, NULL, r->sge, r->num_sge, 0,
-				   urn_pkt_payload(m) - URN_GRH_BYTES, total, qp->pd);
+				   urn_pkt_payload(m) - URN_GRH_BYTES, total, urn_qp_recv_pd(qp));
 		if (e != URN_MEM_OK) {
 			p->word[0] = URN_WC_LOC_PROT_ERR;
 			p->word[1] = urn_vendor_err(e);

@@ -8,6 +8,7 @@
 #define URN_TRANSPORT_WORK_H
 
 #include "abi/queue.h"
+#include "memory/mem.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,6 +21,18 @@ enum urn_work_state {
 	URN_WORK_DONE,    /* READ, atomic: response whole and placed; local work: executed */
 	URN_WORK_FAILED,  /* to be completed with `status` in its turn */
 	URN_WORK_BROKEN,  /* READ, atomic: fails once its bad response has its turn */
+	URN_WORK_FENCED,  /* local work: a key is dead, what was accepted under it is under way (fence) */
+};
+
+/* Local work waits until the operations that were accepted under a key are done (fetch.c). */
+struct urn_fence {
+	struct urn_region *mr;     /* the region that the window was bound to: counts it until then */
+	struct urn_memx_mark mark; /* valid when marked: in the executor that is waited for */
+	uint32_t asked;            /* as of urn_mem_ask_turn(), when it is about all engines */
+	uint32_t turn;             /* of this engine, in which the key died */
+	uint8_t next;              /* engine that is waited for, counted from this one */
+	uint8_t engines;           /* how many are to be: 1: this one only */
+	bool marked;
 };
 
 enum { URN_WORK_SGE = 2, URN_WORK_INLINE = URN_WORK_SGE * 16 };
@@ -79,6 +92,7 @@ struct urn_work {
 	union {
 		struct urn_abi_sge sge[URN_WORK_SGE]; /* valid when ext is NULL */
 		uint8_t data[URN_WORK_INLINE];
+		struct urn_fence fence;               /* valid when FENCED */
 	};
 } __attribute__((aligned(64)));
 _Static_assert(offsetof(struct urn_work, length) == 64, "retired by its first line");

@@ -40,6 +40,17 @@ urn_tmpl_dst(const struct urn_tmpl *t)
 	       (t->ipv6 ? offsetof(struct urn_ipv6, dst) : offsetof(struct urn_ipv4, dst));
 }
 
+/* UDP source port of a template, host order; 0: it was not made yet. */
+static inline uint16_t
+urn_tmpl_sport(const struct urn_tmpl *t)
+{
+	uint16_t port = 0;
+
+	if (t->len)
+		memcpy(&port, t->bytes + t->len - sizeof(struct urn_udp), sizeof(port));
+	return rte_be_to_cpu_16(port);
+}
+
 /* Is this GID an IPv4 address (::ffff:a.b.c.d)? */
 int urn_gid_is_v4(const uint8_t gid[16]);
 
@@ -95,7 +106,10 @@ urn_build_icrc(uint8_t *frame, uint32_t len, int ipv6, int on)
 	memcpy(frame + len, &crc, sizeof(crc));
 }
 
-/* Write a BTH. flags: SE, M; pad in bytes 0..3. */
+/*
+ * Write a BTH. flags: SE, M; pad in bytes 0..3. A QP that migrates no path is in state
+ * Migrated and says so by M = 1 in every packet (IBTA 17.2.8): callers set URN_BTH_M.
+ */
 static inline void
 urn_build_bth(struct urn_bth *b, uint8_t opcode, uint8_t flags, uint8_t pad, uint32_t dqpn,
 	      uint32_t psn, int ackreq)

@@ -16,6 +16,7 @@
 #define URN_PSN_MASK 0xffffffu
 #define URN_QPN_MASK 0xffffffu
 #define URN_QPN_GSI 1u /* the queue pair of management datagrams */
+#define URN_QPN_MULTICAST 0xffffffu /* destination of multicast datagrams; no queue pair has it */
 #define URN_GSI_QKEY 0x80010000u
 #define URN_PKEY_DEFAULT 0xffffu
 #define URN_GRH_BYTES 40u          /* in front of a UD receive */

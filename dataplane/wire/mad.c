@@ -24,7 +24,8 @@ urn_mad_frame(struct rte_mbuf *m, const struct urn_path *path, const uint8_t *ma
 	/* First, for in a received frame it may lie where the headers go. */
 	memmove(bth + GSI_HDR, mad, URN_MAD_BYTES);
 	urn_build_headers(f, &tmpl, GSI_HDR + URN_MAD_BYTES);
-	urn_build_bth((struct urn_bth *)bth, URN_UD_SEND_ONLY, 0, 0, URN_QPN_GSI, psn, 0);
+	urn_build_bth((struct urn_bth *)bth, URN_UD_SEND_ONLY, URN_BTH_M, 0, URN_QPN_GSI, psn,
+		      0);
 	memcpy(bth + sizeof(struct urn_bth), &deth, sizeof(deth));
 	urn_build_icrc(f, len, tmpl.ipv6, icrc);
 	m->data_len = (uint16_t)(len + URN_ICRC_BYTES);

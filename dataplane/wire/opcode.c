@@ -40,6 +40,9 @@ enum {
 			  .off = { [URN_EXT_##a] = BTH, [URN_EXT_##b] = BTH + (a) } }
 /* clang-format on */
 
+/* Of RC's space, without a meaning here: a request of no kind, which no message can begin or go on with. */
+#define RESERVED OP0("RC reserved", REQ | URN_OPF_PAYLOAD)
+
 #define SEND URN_OPF_SEND
 #define WRITE URN_OPF_WRITE
 #define READ URN_OPF_READ
@@ -74,6 +77,15 @@ const struct urn_opcode urn_opcodes[256] = {
 				     IETH),
 	[URN_RC_SEND_ONLY_INV] = OP1("RC SEND only with invalidate", REQ | SEND | ONLY | RECV,
 				     IETH),
+	[0x15] = RESERVED,
+	[0x18] = RESERVED,
+	[0x19] = RESERVED,
+	[0x1a] = RESERVED,
+	[0x1b] = RESERVED,
+	[0x1c] = RESERVED,
+	[0x1d] = RESERVED,
+	[0x1e] = RESERVED,
+	[0x1f] = RESERVED,
 	[URN_UD_SEND_ONLY] = OP1("UD SEND only", UD, DETH),
 	[URN_UD_SEND_ONLY_IMM] = OP2("UD SEND only with immediate", UD, DETH, IMM),
 	/* What a later version puts behind is payload that is not looked at. */

@@ -79,7 +79,19 @@ struct urn_opcode {
 	uint8_t off[URN_EXTS];  /* offset of an extension from the BTH; 0: not there */
 };
 
-/* All 256 values; unknown ones have flags 0. */
+/*
+ * All 256 values; unknown ones have flags 0. RC's reserved ones are requests of no kind: the
+ * responder of a live QP refuses them in their turn (IBTA 9.7.4.1.1, 9.9.3).
+ */
 extern const struct urn_opcode urn_opcodes[256];
+
+/* True when the opcode belongs to RC and has no meaning here. */
+static inline int
+urn_opcode_reserved(const struct urn_opcode *op)
+{
+	const uint16_t kind = URN_OPF_SEND | URN_OPF_WRITE | URN_OPF_READ | URN_OPF_ATOMIC;
+
+	return (op->flags & (URN_OPF_RC | URN_OPF_REQUEST | kind)) == (URN_OPF_RC | URN_OPF_REQUEST);
+}
 
 #endif

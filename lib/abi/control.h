@@ -201,7 +201,14 @@ struct urn_abi_req {
 		struct { uint32_t pd; struct urn_abi_av av; } create_ah;
 		struct { int32_t fd; } async_fd;
 		struct {
-			int32_t fd;      /* a memfd, sealed against shrinking */
+			/*
+			 * A memfd that can shrink no more (F_SEAL_SHRINK) and may be sealed further, open for
+			 * reading and writing, and mapped by the client. The dataplane maps it and seals it
+			 * with F_SEAL_FUTURE_WRITE and F_SEAL_SEAL: no other dataplane can map it any more,
+			 * nor this one once all connections have ended that it was shared over. EPERM: it
+			 * was sealed before, and can't be shared; its regions may be foreign memory.
+			 */
+			int32_t fd;
 			uint32_t rsvd;
 			uint64_t addr;   /* where the client has it mapped */
 			uint64_t length; /* bytes, from the memfd's start on */

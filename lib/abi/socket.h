@@ -15,6 +15,10 @@
  * connection gives everything back that was made over it. A message that makes
  * no sense is answered with an error and the connection is closed.
  *
+ * A program maps its area before its first CALL or EVENTS: then the dataplane seals it
+ * (F_SEAL_FUTURE_WRITE), so that nobody punches holes into it under an engine, and no
+ * mapping that is made later is writable. URN_CTL_SHARE does the same to what it brings.
+ *
  * Descriptors travel by SCM_RIGHTS. With OPEN the program may hand over its
  * /proc/self/mem, open for reading and writing, and its /proc/self/maps: then
  * regions may lie in any memory of its, not only in what it shares. Of the control

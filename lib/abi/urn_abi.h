@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define URN_ABI_VERSION 5u
+#define URN_ABI_VERSION 6u
 
 #define URN_ABI_CACHE_LINE 64u
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Whole pages, first fit, from segments of 32 MiB or of what is asked for. Free
- * pieces are kept by address, outside of the memory itself, and joined.
+ * pieces are kept by address, outside of the memory itself, and joined. Pages of a
+ * free piece go back to the system unless the segment is sealed.
  *
  * A child of fork() sees its parent's segments, for they are shared memory, and
  * takes none of its own memory from them.
@@ -28,12 +29,15 @@ struct urn_piece {
 	struct urn_piece *next; /* by address, within the segment */
 	size_t off, length;     /* bytes */
 	bool used;
+	bool dirty;             /* free: holds what its user left there */
 };
 
 struct urn_segment_node {
 	struct urn_segment_node *next;
 	struct urn_segment seg;
 	struct urn_piece *pieces; /* they cover the segment */
+	uint32_t users;           /* channels whose dataplanes have it mapped */
+	bool over;                /* one had, and none has: nothing is taken from it any more */
 };
 
 static pthread_mutex_t urn_alloc_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -85,7 +89,7 @@ urn_segment_memfd(size_t length)
 	if (fd < 0)
 		return -1;
 	if (ftruncate(fd, (off_t)length) == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
 		return fd;
 	err = errno;
 	close(fd);
@@ -141,6 +145,61 @@ urn_segment_find(const void *addr, size_t length, struct urn_segment *out)
 	return found;
 }
 
+/* Unmap a segment that is over, if all of it is free. The lock is held. */
+static void
+urn_segment_end(struct urn_segment_node *s)
+{
+	struct urn_segment_node **at = &urn_segments;
+
+	if (!s->over || s->pieces->used || s->pieces->next != NULL)
+		return;
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	munmap(s->seg.base, s->seg.length);
+	close(s->seg.fd);
+	free(s->pieces);
+	free(s);
+}
+
+static struct urn_segment_node *
+urn_segment_by_id(uint32_t id)
+{
+	struct urn_segment_node *s = urn_segments;
+
+	while (s != NULL && s->seg.id != id)
+		s = s->next;
+	return s;
+}
+
+void
+urn_segment_shared(uint32_t id)
+{
+	struct urn_segment_node *s;
+
+	pthread_mutex_lock(&urn_alloc_lock);
+	s = urn_segment_by_id(id);
+	if (s != NULL) {
+		s->users++;
+		s->over = false;
+	}
+	pthread_mutex_unlock(&urn_alloc_lock);
+}
+
+void
+urn_segment_unshared(uint32_t id)
+{
+	struct urn_segment_node *s;
+
+	pthread_mutex_lock(&urn_alloc_lock);
+	s = urn_segment_by_id(id);
+	if (s != NULL && --s->users == 0) {
+		s->over = true;
+		urn_segment_end(s);
+	}
+	pthread_mutex_unlock(&urn_alloc_lock);
+}
+
 /* ---- pieces */
 
 /* Take `length` bytes off a free piece's beginning. returns: it, or NULL: no memory for the rest's note */
@@ -153,7 +212,7 @@ urn_piece_cut(struct urn_piece *p, size_t length)
 		rest = malloc(sizeof(*rest));
 		if (rest == NULL)
 			return NULL;
-		*rest = (struct urn_piece){p->next, p->off + length, p->length - length, false};
+		*rest = (struct urn_piece){p->next, p->off + length, p->length - length, false, p->dirty};
 		p->next = rest;
 		p->length = length;
 	}
@@ -161,14 +220,17 @@ urn_piece_cut(struct urn_piece *p, size_t length)
 	return p;
 }
 
+/* *dirty: the piece is not zero yet */
 static void *
-urn_segment_take(struct urn_segment_node *s, size_t length)
+urn_segment_take(struct urn_segment_node *s, size_t length, bool *dirty)
 {
 	struct urn_piece *p;
 
-	for (p = s->pieces; p != NULL; p = p->next)
-		if (!p->used && p->length >= length)
+	for (p = s->over ? NULL : s->pieces; p != NULL; p = p->next)
+		if (!p->used && p->length >= length) {
+			*dirty = p->dirty;
 			return urn_piece_cut(p, length) != NULL ? s->seg.base + p->off : NULL;
+		}
 	return NULL;
 }
 
@@ -177,6 +239,7 @@ urn_alloc(size_t bytes)
 {
 	size_t length = (bytes + URN_PAGE - 1) & ~(URN_PAGE - 1);
 	struct urn_segment_node *s;
+	bool dirty = false;
 	void *p = NULL;
 
 	if (length < bytes || length > PTRDIFF_MAX) {
@@ -188,14 +251,16 @@ urn_alloc(size_t bytes)
 	pthread_once(&urn_alloc_once, urn_alloc_start);
 	pthread_mutex_lock(&urn_alloc_lock);
 	for (s = urn_segments; s != NULL && p == NULL; s = s->next)
-		p = urn_segment_take(s, length);
+		p = urn_segment_take(s, length, &dirty);
 	if (p == NULL) {
 		s = urn_segment_make(length > URN_SEGMENT ? length : URN_SEGMENT);
-		p = s != NULL ? urn_segment_take(s, length) : NULL;
+		p = s != NULL ? urn_segment_take(s, length, &dirty) : NULL;
 	}
 	pthread_mutex_unlock(&urn_alloc_lock);
 	if (p == NULL)
 		urn_fail(ENOMEM, "no memory to share: %zu bytes", bytes);
+	else if (dirty)
+		memset(p, 0, length);
 	return p;
 }
 
@@ -208,6 +273,7 @@ urn_piece_join(struct urn_piece *p)
 	if (p->used || n == NULL || n->used)
 		return;
 	p->length += n->length;
+	p->dirty |= n->dirty;
 	p->next = n->next;
 	free(n);
 }
@@ -223,11 +289,13 @@ urn_segment_give(struct urn_segment_node *s, size_t off)
 	if (p == NULL || !p->used)
 		return false;
 	p->used = false;
-	/* Its pages go back to the system, and read as zeros when they are used again. */
-	(void)fallocate(s->seg.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)p->length);
+	/* Its pages go back to the system, and read as zeros when they are used again; not if they are sealed. */
+	p->dirty = fallocate(s->seg.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
+		(off_t)p->length) != 0;
 	urn_piece_join(p);
 	if (before != NULL)
 		urn_piece_join(before);
+	urn_segment_end(s);
 	return true;
 }
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that dataplanes in other processes may map: segments, each a sealed
- * memfd, and what programs take from them. A segment lives until the program
- * ends.
+ * Memory that dataplanes in other processes may map: segments, each a memfd, and what
+ * programs take from them.
+ *
+ * A dataplane that maps a segment seals it, so that nobody punches holes into it under an
+ * engine. From then on no other dataplane can map it, and its pages go back to the
+ * system as a whole only. A segment that no dataplane has any more is given out no further, so
+ * that what is taken next can be mapped again; it goes when all of it is free.
  */
 #ifndef URN_ATTACH_ALLOC_H
 #define URN_ATTACH_ALLOC_H
@@ -14,12 +18,17 @@
 struct urn_segment {
 	uint8_t *base;
 	size_t length;   /* bytes */
-	int fd;          /* memfd, sealed against shrinking */
+	int fd;          /* memfd, sealed against shrinking and growing, and by its dataplane */
 	uint32_t id;     /* never used again */
 };
 
 /* The segment that all of addr..addr+length lies in. returns: was there one */
 bool urn_segment_find(const void *addr, size_t length, struct urn_segment *out);
+
+/* A dataplane has mapped the segment, and sealed it. */
+void urn_segment_shared(uint32_t id);
+/* It has it no more. A segment that is not there any more is none of our business. */
+void urn_segment_unshared(uint32_t id);
 
 /* Which segments somebody has. All zero: none. The caller serialises. */
 struct urn_segment_set {

@@ -7,6 +7,7 @@
 #include "attach/remote.h"
 
 #include "attach/alloc.h"
+#include "attach/ask.h"
 #include "attach/dev.h"
 #include "attach/patience.h"
 
@@ -31,7 +32,6 @@
 
 /* Bytes of stack; the sanitizers' run-time takes much of it. */
 #define URN_WATCHER_STACK ((size_t)256 << 10)
-#define URN_GONE "the dataplane is gone: close the device"
 
 struct urn_remote {
 	struct urn_abi_channel channel;
@@ -41,7 +41,8 @@ struct urn_remote {
 	uint64_t area_size;        /* bytes mapped at channel.area */
 	uint32_t engines;
 	int wake_fd[URN_ABI_MAX_ENGINES];
-	struct urn_segment_set shared; /* pieces of memory that the dataplane has; under share_lock */
+	struct urn_segment_set shared; /* segments that the dataplane has; under share_lock */
+	struct urn_segment_set refused; /* segments that it can't have, for another had them; the same */
 	pthread_mutex_t share_lock;
 	/* who waits for the dataplane's death */
 	bool watched;              /* there is such a thread */
@@ -50,159 +51,6 @@ struct urn_remote {
 	void (*died)(void *arg);
 	void *died_arg;
 };
-
-/* ---- messages */
-
-/* extra: descriptors to hand over, n of them */
-static int
-urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned int count)
-{
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(2 * sizeof(int))];
-	} control;
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)q, .iov_len = q->head.bytes};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	ssize_t n;
-
-	if (count > 0) {
-		struct cmsghdr *c;
-
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(c), extra, count * sizeof(int));
-	}
-	do
-		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	if (n == (ssize_t)q->head.bytes)
-		return 0;
-	/* It hung up; whether it said why is still to be read. */
-	return n >= 0 || errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;
-}
-
-/* What comes along with an answer, as far as there is room. */
-struct urn_remote_more {
-	int *fds;                    /* descriptors; what is beyond max_fds is closed */
-	unsigned int max_fds, n_fds; /* n_fds: how many came */
-	struct urn_abi_cm_event *ev;
-	uint32_t max_ev, n_ev;
-};
-
-/* Take the descriptors of a message. */
-static void
-urn_remote_take_fds(struct msghdr *msg, struct urn_remote_more *more)
-{
-	struct cmsghdr *c;
-
-	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
-		size_t i, count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		for (i = 0; c->cmsg_type == SCM_RIGHTS && i < count; i++) {
-			int one;
-
-			memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof(one));
-			if (more->n_fds < more->max_fds)
-				more->fds[more->n_fds++] = one;
-			else
-				close(one);
-		}
-	}
-}
-
-/* Is an answer of `got` bytes whole, with the events that it says it brings? Then takes those. */
-static bool
-urn_remote_whole(const struct urn_sock_answer *a, size_t got, struct urn_remote_more *more)
-{
-	uint32_t n = got >= sizeof(*a) && a->err == 0 && more->max_ev > 0 ? a->events.n : 0;
-
-	if (n > more->max_ev || got != sizeof(*a) + n * sizeof(more->ev[0]))
-		return false;
-	more->n_ev = n;
-	return true;
-}
-
-/*
- * returns: 0 or an errno value, EMFILE: the message is there, but this program has no room for
- * its descriptors; ETIMEDOUT: patience is at an end; *got: bytes of the message
- */
-static int
-urn_remote_receive(int fd, struct urn_sock_answer *a, struct urn_remote_more *more, ssize_t *got)
-{
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(URN_SOCK_FDS * sizeof(int))];
-	} control;
-	struct iovec iov[2] = {
-		{.iov_base = a, .iov_len = sizeof(*a)},
-		{.iov_base = more->ev, .iov_len = more->max_ev * sizeof(more->ev[0])},
-	};
-	struct msghdr msg = {
-		.msg_iov = iov,
-		.msg_iovlen = more->max_ev > 0 ? 2 : 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control.buf),
-	};
-	uint64_t start = urn_patience_clock();
-	bool reset = false;
-
-	do {
-		*got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-		/* It hung up before it had read all. What it said before that comes after this, once. */
-	} while (*got < 0 && ((errno == EINTR && !urn_patience_over(fd, start)) ||
-			      (errno == ECONNRESET && !reset && (reset = true))));
-	if (*got < 0 && (errno == EAGAIN || errno == EINTR))
-		return ETIMEDOUT;
-	if (*got > 0)
-		urn_remote_take_fds(&msg, more);
-	if (*got <= 0 || msg.msg_flags & MSG_TRUNC || !urn_remote_whole(a, (size_t)*got, more))
-		return ENODEV;
-	if (!(msg.msg_flags & MSG_CTRUNC))
-		return 0;
-	while (more->n_fds > 0)
-		close(more->fds[--more->n_fds]);
-	return EMFILE;
-}
-
-/* Ask, and wait for the answer. more: NULL, nothing comes along. returns: 0 or an errno value */
-static int
-urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, unsigned int count,
-	struct urn_sock_answer *a, struct urn_remote_more *more)
-{
-	struct urn_remote_more none = {0};
-	ssize_t got;
-	int err;
-
-	q->head.magic = URN_SOCK_MAGIC;
-	q->head.version = URN_SOCK_VERSION;
-	q->head.kind = kind;
-	q->head.bytes = urn_sock_ask_bytes(kind);
-	err = urn_remote_send(fd, q, extra, count);
-	if (err != 0 && err != ENODEV)
-		return urn_fail(err, "the dataplane can't be asked: %s", strerror(err));
-	switch (urn_remote_receive(fd, a, more != NULL ? more : &none, &got)) {
-	case 0:
-		break;
-	case EMFILE:
-		return urn_fail(EMFILE, "this program has no descriptors left for those that the dataplane "
-			"hands over (RLIMIT_NOFILE)");
-	case ETIMEDOUT:
-		return urn_patience_lost(fd, NULL);
-	default:
-		return urn_fail(err ? err : ENODEV, URN_GONE);
-	}
-	if (a->head.magic != URN_SOCK_MAGIC || a->head.bytes != (size_t)got)
-		return urn_fail(EPROTO, "what listens at the socket is no dataplane of urnic's");
-	a->why[sizeof(a->why) - 1] = '\0';
-	if (a->err != 0)
-		return urn_fail(a->err, "%s", a->why);
-	return 0;
-}
 
 /* ---- connecting */
 
@@ -352,6 +200,20 @@ urn_remote_wake(void *ctx, uint32_t engine)
 	}
 }
 
+/* The dataplane has taken a segment. */
+static void
+urn_remote_shared(struct urn_remote *r, uint32_t id, struct urn_abi_rep *rep)
+{
+	struct urn_abi_req undo = {.op = URN_CTL_UNSHARE, .handle = rep->handle};
+
+	if (urn_segment_set_add(&r->shared, id) == 0) {
+		urn_segment_shared(id);
+		return;
+	}
+	urn_remote_call(r, &undo, rep);
+	rep->err = ENOMEM;
+}
+
 static int
 urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep *rep)
 {
@@ -362,16 +224,31 @@ urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep 
 	if (!urn_segment_find(addr, length, &seg))
 		return 0;
 	pthread_mutex_lock(&r->share_lock);
-	if (!urn_segment_set_has(&r->shared, seg.id)) {
+	if (!urn_segment_set_has(&r->shared, seg.id) && !urn_segment_set_has(&r->refused, seg.id)) {
 		req.share.fd = seg.fd;
 		req.share.addr = (uintptr_t)seg.base;
 		req.share.length = seg.length;
 		urn_remote_call(r, &req, rep);
-		if (rep->err == 0 && urn_segment_set_add(&r->shared, seg.id) != 0)
-			rep->err = ENOMEM;
+		if (rep->err == 0)
+			urn_remote_shared(r, seg.id, rep);
+		else if (rep->err == EPERM) /* its regions are foreign memory */
+			rep->err = urn_segment_set_add(&r->refused, seg.id);
 	}
 	pthread_mutex_unlock(&r->share_lock);
 	return rep->err;
+}
+
+/* The dataplane has nothing of ours mapped any more: it died, or the connection is to end. */
+static void
+urn_remote_unshare_all(struct urn_remote *r)
+{
+	uint32_t i;
+
+	pthread_mutex_lock(&r->share_lock);
+	for (i = 0; i < r->shared.n; i++)
+		urn_segment_unshared(r->shared.id[i]);
+	urn_segment_set_free(&r->shared);
+	pthread_mutex_unlock(&r->share_lock);
 }
 
 /* ---- watching */
@@ -408,8 +285,10 @@ urn_remote_watcher(void *arg)
 
 	while (poll(p, 2, -1) < 0 && errno == EINTR)
 		;
-	if (p[1].revents == 0)
+	if (p[1].revents == 0) {
+		urn_remote_unshare_all(r);
 		r->died(r->died_arg);
+	}
 	return NULL;
 }
 
@@ -493,7 +372,8 @@ urn_remote_close(void *ctx)
 		munmap(r->channel.area, r->area_size);
 	for (i = 0; i < r->engines; i++)
 		close(r->wake_fd[i]);
-	urn_segment_set_free(&r->shared);
+	urn_remote_unshare_all(r);
+	urn_segment_set_free(&r->refused);
 	pthread_mutex_destroy(&r->lock);
 	pthread_mutex_destroy(&r->share_lock);
 	free(r);

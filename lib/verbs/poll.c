@@ -309,7 +309,7 @@ urn_cq_arm(struct urn_cq *cq, enum urn_abi_cq_arm arm)
 	atomic_store_explicit(&cq->expects, true, memory_order_relaxed);
 	/* Asking for the next solicited one does not take back asking for any. */
 	if (arm == URN_CQ_ARM_NEXT)
-		atomic_store(&cq->hdr->arm, arm);
+		atomic_store_explicit(&cq->hdr->arm, arm, memory_order_relaxed); /* the fence below */
 	else
 		atomic_compare_exchange_strong(&cq->hdr->arm, &none, arm);
 	atomic_thread_fence(memory_order_seq_cst);

@@ -25,7 +25,7 @@ import sys
 import tempfile
 
 TIMEOUT = 240  # seconds for one command; generous, for sanitizers on a busy machine
-OURS = re.compile(r"^(scripts/[\w-]+\.sh|build/apps/.*|build/test/sim/urnic-sim|build/examples/.*|\.ci/run)$")
+OURS = re.compile(r"^(scripts/[\w-]+\.sh|build/apps/.*|build/test/(sim/urnic-sim|peer/urnic-peer-sim)|build/examples/.*|\.ci/run)$")
 DAEMON = re.compile(r"^build/apps/urnicd/urnicd -c")
 SCRIPT = re.compile(r"^(scripts/|\.ci/)")
 

@@ -11,6 +11,9 @@ import sys
 import tempfile
 import unittest
 
+sys.dont_write_bytecode = True  # of signals
+import signals
+
 PERF = None
 CORES = sorted(os.sched_getaffinity(0))
 KEYS = ["op", "size", "qps", "idle_qps", "depth", "mtu", "messages", "bytes", "seconds", "gbps", "msg_rate",
@@ -215,7 +218,7 @@ class Perf(unittest.TestCase):
                     # Wherever this finds it, bring-up included, it must end in order.
                     p.wait(timeout=1.5)
                 except subprocess.TimeoutExpired:
-                    p.send_signal(signal.SIGINT)
+                    signals.send(p, signal.SIGINT)
                 out, err = p.communicate(timeout=60)
                 self.assertEqual(p.returncode, 128 + signal.SIGINT, err)
                 if out:

@@ -201,6 +201,26 @@ class Urnicd(unittest.TestCase):
         self.assertEqual(self.stop(there[0]), 0)
         self.assertFalse(os.path.exists(os.path.dirname(self.socket)))
 
+    def test_the_last_to_leave_removes_the_folder(self):
+        """Whoever made it: the first to start is the first to stop."""
+        folder = os.path.dirname(self.socket)
+        first = self.start()
+        other = os.path.join(folder, "other.sock")
+        second = subprocess.Popen([NICD, "-c", self.config(socket=other)], stderr=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+        self.running.append(second)
+        self.assertIn("listening at", second.stderr.readline())
+        self.assertEqual(self.stop(first), 0)
+        self.perf("send_lat", "--iters", "10", attach=other)
+        self.assertEqual(self.stop(second), 0)
+        self.assertFalse(os.path.exists(folder))
+
+    def test_a_folder_that_was_there_stays(self):
+        folder = os.path.dirname(self.socket)
+        os.mkdir(folder)
+        self.assertEqual(self.stop(self.start()), 0)
+        self.assertEqual(os.listdir(folder), [])
+
     def test_many_at_once_and_one_gets_the_control_socket(self):
         """Each has a socket for programs of its own; one control socket, one file for the number of the process."""
         control, pid = (os.path.join(self.dir.name, name) for name in ("ctl", "pid"))

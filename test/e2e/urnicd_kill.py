@@ -21,7 +21,11 @@ import sys
 import tempfile
 import time
 
-SPARE = 4  # programs that may be on their way out
+sys.dont_write_bytecode = True  # of signals
+import signals
+
+SPARE = 12  # programs that may be on their way out: a busy machine takes back late
+PATIENCE = 60  # seconds, until what went away is taken back
 CONFIG = """[urnicd]
 socket = {socket}
 idle = pause
@@ -144,7 +148,7 @@ class Kill:
 
     def settled(self, want):
         """What went away takes a moment to be taken back."""
-        end = time.time() + 20
+        end = time.time() + PATIENCE
         while True:
             found = self.state()
             if found == want or time.time() > end:
@@ -160,7 +164,7 @@ class Kill:
 
     def rest(self):
         """The state when nobody is attached: once it is the same twice."""
-        end = time.time() + 20
+        end = time.time() + PATIENCE
         found = None
         while True:
             last, found = found, self.state()
@@ -197,7 +201,7 @@ class Kill:
         time.sleep(0.5)
         for p in self.programs:
             self.check(p)
-            p.send_signal(signal.SIGTERM)
+            signals.send(p, signal.SIGTERM)
         for p in self.programs:
             _, err = p.communicate(timeout=120)
             if p.returncode != 128 + signal.SIGTERM or "error" in err:

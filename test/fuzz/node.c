@@ -135,6 +135,7 @@ static void
 reg_region(struct node *n)
 {
 	const uint32_t remote = URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC;
+	struct urn_mem_binding b = {.windows = n->q[0].qp ? &n->q[0].qp->windows : NULL};
 	uint32_t fresh;
 
 	n->key = reg_here(n, URN_ACCESS_LOCAL_WRITE | remote | URN_ACCESS_MW_BIND);
@@ -143,7 +144,7 @@ reg_region(struct node *n)
 	fresh = n->window + 1;
 	if (n->q[0].qp &&
 	    urn_mem_bind(n->mem, 2, n->window, fresh, n->key, NODE_VA, NODE_LEN / 2, remote, n->pd,
-			 n->q[0].qp->qpn) == URN_MEM_OK)
+			 n->q[0].qp->qpn, &b) == URN_MEM_OK)
 		n->window = fresh;
 }
 
@@ -310,10 +311,14 @@ node_open(struct node *n, const struct node_config *cfg)
 	/* Whoever writes to a channel is the engine, not the transport. */
 	n->scq.channel_fd = n->rcq.channel_fd = n->cfg.events ? 0 : -1;
 	n->rcq.engine = n->cfg.far;
+	if (n->cfg.far)
+		urn_cq_share(&n->rcq);
 	n->srq.rq = open_rq();
+	n->srq.pd = n->pd;
 	n->srq.limit = n->cfg.events ? 3 : 0;
 	bare_ah(&n->ah, &n->self, &n->peer, n->pd);
 	n->ah.ready = !n->cfg.unresolved;
+	n->ah.mac_until = UINT64_MAX;
 	for (unsigned int i = 0; i < NODE_QPS; i++)
 		open_qp(n, i);
 	reg_region(n);
@@ -528,12 +533,33 @@ node_key(const struct node *n, unsigned int k)
 	return k < NODE_KEYS ? keys[k] : k * 0x01010101u;
 }
 
+/*
+ * A request that takes a window away counts its region until what the window let in is done:
+ * the region can't go before, which a program is told by EBUSY.
+ */
+static struct urn_region *
+kill_key(struct node *n, uint32_t key)
+{
+	uint8_t pace = n->pace;
+	struct urn_region *r;
+	int rc;
+
+	n->pace = NODE_PACE;
+	for (int i = 0; (rc = urn_mem_kill_mr(n->mem, key, &r)) == EBUSY; i++) {
+		fuzz_check(i < 1000);
+		node_turn(n, 1000);
+	}
+	n->pace = pace;
+	fuzz_check(rc == 0);
+	return r;
+}
+
 static void
 take_key(struct node *n, uint32_t *key)
 {
 	struct urn_region *r;
 
-	fuzz_check(urn_mem_kill_mr(n->mem, *key, &r) == 0);
+	r = kill_key(n, *key);
 	for (int i = 0; urn_memx_holds(n->memx, r); i++) {
 		fuzz_check(i < 1000);
 		node_poll_memory(n);
@@ -545,9 +571,14 @@ take_key(struct node *n, uint32_t *key)
 void
 node_dereg(struct node *n)
 {
+	struct urn_mem_dead dead;
+
 	if (!n->key)
 		return;
-	fuzz_check(urn_mem_dealloc_mw(n->mem, n->window) == 0);
+	fuzz_check(urn_mem_kill_mw(n->mem, n->window, &dead) == 0);
+	if (dead.qpn)
+		urn_mem_unlist_mw(n->mem, &dead, &urn_tp_qp(n->tp, dead.qpn)->windows);
+	urn_mem_free_mw(n->mem, &dead);
 	take_key(n, &n->key);
 	take_key(n, &n->key_local);
 	/* From here on it may be unmapped: who touches it is found. */

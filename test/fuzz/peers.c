@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "peers.h"
 
+#include "control/share.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -68,6 +70,9 @@ open_fds(void)
 	peers.shared =
 		mmap(NULL, PEERS_SHARED, PROT_READ | PROT_WRITE, MAP_SHARED, peers_fd[FD_SHARE], 0);
 	fuzz_check(peers.shared != MAP_FAILED);
+	/* Inputs share them again and again. */
+	fuzz_check(urn_share_keep(peers_fd[FD_SHARE], PEERS_SHARED) == 0);
+	fuzz_check(urn_share_keep(peers_fd[FD_SHORT], 1) == 0);
 }
 
 static void

@@ -6,16 +6,20 @@ and IPv6, with all MTUs and the sizes where something changes:
   pingpong  urnic-perf pingpong and the guest's ibv_rc_pingpong, each in both roles
   rw        WRITE, READ, SEND and atomics, each side being the one that asks (rw.c)
   cm        connections by RDMA-CM, with the guest's ucmatose, each in both roles (cm.c)
+  many      READs and WRITEs of 60,000 bytes, 16 outstanding, of a guest that is slow (many.c)
 
 then once more over a wire that loses, doubles, reorders and corrupts both ways.
 
-usage: interop.py URNIC_PERF RW_URNIC RW_GUEST CM_URNIC LOGS [--keep] [PART]
+usage: interop.py URNIC_PERF RW_URNIC RW_GUEST CM_URNIC LOGS [--keep] [--many N]
+                  [--many-timeout CODE] [PART]
 
 What urnic sent in all of them, captured before any wire, is then judged frame by
 frame (judge.py).
 
 LOGS is a folder for the guest's console and, of each case that failed, a capture
-(of every case with --keep). PART picks the cases whose names contain it.
+(of every case with --keep). PART picks the cases whose names contain it. many_urnic and
+many_guest lie beside RW_URNIC. `--many 20 --many-timeout 14 many`, on a machine that has
+nothing else to do, measures what doc/recovery.md promises of a slow peer.
 
 All of it happens in namespaces of its own: qemu, the guest, interfaces and what
 else there is go away when this ends, however it ends.
@@ -201,6 +205,52 @@ class Cm(Run):
             raise Wrong("not all steps were done")
 
 
+class Many(Run):
+    NAME = "many"
+    DROPS = Run.DROPS | {"drop_response", "drop_psn"}
+    SIZE, COUNT = 60000, 200
+    # Of what was sent, that may be sent again; and what a guest that is not run for a while
+    # brings about: a timeout repeats 16 packets.
+    SHARE, STALL = 0.01, 64
+    sent = repeated = 0 # request packets, or packets that READs ask for, of all runs
+
+    def __init__(self, the_guest, options, case):
+        super().__init__(the_guest, options.logs, case)
+        folder = os.path.dirname(options.rw_urnic)
+        if "many" not in the_guest.programs:
+            the_guest.put(os.path.join(folder, "many_guest"), "many")
+        op = case.role.split(".")[0]
+        # Four are enough for a guest that is run; one that is not may need more.
+        retries = "4" if options.many_timeout <= 14 else "7"
+        same = [str(case.mtu), str(options.many_timeout), retries, op, str(case.size),
+                str(self.COUNT)]
+        self.command = [os.path.join(folder, "many_urnic"), "active", guest.ADDRESS[4], "18517",
+                        "2" if case.ip == 6 else "1", *same, DEVICES[case.device], IP[case.ip],
+                        self.capture]
+        self.script = " ".join(["/tmp/many", "passive", guest.HOST[4], "18517",
+                                str(guest.GID[case.ip]), *same])
+
+    def judge(self):
+        words = [line.split() for line in self.urnic_out.splitlines()]
+        self.counters = {w[1]: int(w[2]) for w in words if w[0] == "counter"}
+        self.capture_lost = sum(int(w[1]) for w in words if w[0] == "capture_lost")
+        if "all steps done" not in self.urnic_out or "all steps done" not in self.guest_out:
+            raise Wrong("not all steps were done")
+        sent = self.counters["tx_requests"]
+        again = self.counters.get("retransmits", 0) + self.counters.get("refetches", 0)
+        Many.sent += sent
+        Many.repeated += again
+        print(f"{self.case.name}: {again} of {sent} request packets are repeats", flush=True)
+        if again > sent * self.SHARE + self.STALL:
+            raise Wrong(f"{again} of {sent} request packets are repeats")
+
+
+def many_cases(fault, runs):
+    for n in range(0 if fault else runs):
+        for op in ("read", "write"):
+            yield Case(Many, "af_packet", 4, f"{op}.{n}", 4096, fault, Many.SIZE)
+
+
 def pingpong_cases(fault):
     """Each size in each way, with another MTU each time; with a fault a few of them."""
     if not fault:
@@ -300,7 +350,8 @@ def run_all(the_guest, options, court):
     passed = failures = 0
     for fault, netem in FAULTS.items():
         the_guest.impair(netem)
-        cases = itertools.chain(pingpong_cases(fault), rw_cases(fault), cm_cases(fault))
+        cases = itertools.chain(pingpong_cases(fault), rw_cases(fault), cm_cases(fault),
+                                many_cases(fault, options.many))
         done, failed = run_cases(the_guest, options, cases, court)
         passed += len(done)
         failures += failed
@@ -308,6 +359,8 @@ def run_all(the_guest, options, court):
         if missing:
             failures += 1
             print(f"FAILED: {fault}: the wire did nothing that shows: no {', '.join(missing)}")
+    if Many.sent:
+        print(f"many: {Many.repeated} of {Many.sent} request packets were repeats")
     failures += not court.verdict()
     print(f"{passed} passed, {failures} failed")
     return 1 if failures or not passed else 0
@@ -334,8 +387,11 @@ def main():
     parser.add_argument("cm_urnic")
     parser.add_argument("logs")
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--many", type=int, default=2)
+    # A busy machine may not run the guest for longer than 67 ms, which is code 14.
+    parser.add_argument("--many-timeout", type=int, default=18)
     parser.add_argument("part", nargs="?", default="")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     if os.geteuid() != 0:
         print("skipped: a guest on a tap wants root")
         return SKIPPED

@@ -57,6 +57,7 @@ bare_ah(struct urn_ah *ah, const struct frame_addr *from, const struct frame_add
 	memcpy(ah->av.dgid, to->gid, 16);
 	ah->pd = pd;
 	ah->ready = true;
+	ah->mac_until = UINT64_MAX;
 }
 
 uint32_t
@@ -78,9 +79,9 @@ bare_qp_mask(uint8_t type, uint8_t state)
 bool
 bare_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 {
-	urn_qp_stop(tp, qp);
 	for (int i = 0; i < POLLS; i++) {
-		if (urn_qp_quiet(qp))
+		urn_qp_stop(tp, qp);
+		if (urn_qp_stopped(qp))
 			return true;
 		urn_tp_poll_memory(tp);
 	}

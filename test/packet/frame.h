@@ -40,7 +40,7 @@ struct frame_addr {
 struct frame {
 	uint8_t op;
 	bool ack, se;
-	bool no_m;          /* M bit clear; we set it, as hardware does after migration */
+	bool no_m;          /* M bit clear; we set it, as hardware does that migrates no path */
 	uint8_t tver;       /* 0 */
 	int pad;            /* pad bytes to claim; -1: what the payload needs */
 	uint16_t pkey;

@@ -72,8 +72,17 @@ neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 
 	(void)gid;
 	p->asked++;
-	memcpy(mac, peer_mac, 6);
+	memcpy(mac, p->peer.mac, 6);
 	return p->neigh;
+}
+
+static void
+neigh_doubt(void *ctx, const uint8_t gid[16])
+{
+	struct probe *p = ctx;
+
+	assert_memory_equal(gid, p->peer.gid, 16);
+	p->doubted++;
 }
 
 static uint32_t
@@ -144,6 +153,7 @@ open_tp(struct probe *p)
 		.window = p->cfg.window ? p->cfg.window : 64,
 		.kept = p->cfg.kept ? p->cfg.kept : 256,
 		.neigh = neigh,
+		.neigh_doubt = neigh_doubt,
 		.neigh_ctx = p,
 		.ah = find_ah,
 		.ah_ctx = p,
@@ -275,8 +285,10 @@ probe_open(struct probe *p, const struct probe_config *cfg)
 	open_memory(p);
 	open_tp(p);
 	assert_true(bare_cq(&p->scq, PROBE_CQES) && bare_cq(&p->rcq, PROBE_CQES));
-	if (p->cfg.srq)
+	if (p->cfg.srq) {
 		p->srq.rq = open_rq();
+		p->srq.pd = p->pd;
+	}
 	bare_ah(&p->ah, &p->node, &p->peer, p->pd);
 	for (unsigned int i = 0; i < (p->cfg.qps ? p->cfg.qps : 1); i++)
 		open_qp(p, i);

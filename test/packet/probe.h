@@ -103,8 +103,9 @@ struct probe {
 	bool fail_late;
 	bool hold;                /* memory that answers late does not answer now */
 	struct urn_memop failing; /* late: to be answered with a failure */
-	int neigh;		  /* what asking for the peer's MAC says: 0 known, -1 wait, -2 no */
+	int neigh;		  /* what asking for the peer's MAC says: 0 known (peer.mac), -1 wait, -2 no */
 	uint32_t asked;           /* how many times somebody did */
+	uint32_t doubted;         /* how many times somebody said that the peer is silent */
 };
 
 void probe_open(struct probe *p, const struct probe_config *cfg);

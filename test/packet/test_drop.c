@@ -249,6 +249,8 @@ opcodes(void **state)
 			expect_count(&p, CNP_RX, 1);
 		} else if (op <= SEND_ONLY_INV && op != 0x15) {
 			known++;
+		} else if (op < 0x20) {
+			continue; /* reserved: refused (reserved_opcodes()) */
 		} else if (op == SACK) {
 			drop(&p, &f, DROP_SHORT); /* its headers are not there */
 		} else {
@@ -269,6 +271,48 @@ opcodes(void **state)
 		drop(&p, &f, DROP_QP_TYPE);
 	}
 	probe_close(&p);
+}
+
+/*
+ * Reserved opcodes of RC (IBTA 9.7.4.1.1, 9.9.3): a live RC QP refuses them in their turn with
+ * an invalid request NAK and is in the error state; behind its turn, from somebody else, and
+ * at a UD QP they are dropped.
+ */
+static void
+reserved_opcodes(void **state)
+{
+	(void)state;
+	for (uint32_t op = 0x15; op < 0x20; op += op == 0x15 ? 3 : 1) {
+		struct probe p;
+		struct frame f;
+
+		probe_open(&p, NULL);
+		probe_write(&p, WRITE_ONLY, RQ(0), 0, 8, 8, 1);
+		expect_aeth(&p, RQ(0), SYN_ACK, 1);
+		f = frame_of((uint8_t)op, RQ(0));
+		f.len = op & 1 ? 12 : 0;
+		drop(&p, &f, DROP_QP_TYPE); /* again, as it seems */
+		p.peer.gid[15] ^= 1;
+		f.psn = RQ(1);
+		drop(&p, &f, DROP_PEER);
+		p.peer.gid[15] ^= 1;
+		f.psn = RQ(2);
+		probe_put(&p, &f); /* ahead of its turn: only the gap is told */
+		expect_aeth(&p, RQ(1), NAK_SEQ, 1);
+		assert_int_equal(p.qp->state, URN_QPS_RTS);
+		probe_write(&p, WRITE_ONLY, RQ(1), 0, 8, 8, 1);
+		expect_aeth(&p, RQ(2), NAK_INV, 2);
+		expect_silence(&p);
+		assert_int_equal(p.qp->state, URN_QPS_ERR);
+		expect_count(&p, NAK_INV_REQ, 1);
+		assert_int_equal(p.event[p.events - 1], URN_EVENT_QP_REQ_ERR);
+		probe_close(&p);
+
+		probe_open(&p, &(struct probe_config){.type = URN_QPT_UD});
+		f = frame_of((uint8_t)op, RQ(0));
+		drop(&p, &f, DROP_QP_TYPE);
+		probe_close(&p);
+	}
 }
 
 /* Frames that are not sound. */
@@ -525,6 +569,7 @@ main(void)
 		cmocka_unit_test(pkeys),
 		cmocka_unit_test(migration_bit),
 		cmocka_unit_test(opcodes),
+		cmocka_unit_test(reserved_opcodes),
 		cmocka_unit_test(unsound),
 		cmocka_unit_test(states),
 		cmocka_unit_test(datagrams),

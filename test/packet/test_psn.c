@@ -266,7 +266,7 @@ bound_of_qp(void **state)
 	expect_aeth(&p, RQ(0), NAK_SEQ, 0);
 	expect_silence(&p);
 	assert_int_equal(p.tp->kept, URN_TP_OOO_QP);
-	expect_count(&p, DROP_OOO, 10);
+	expect_count(&p, DROP_FAR, 10);
 	probe_write(&p, WRITE_ONLY, RQ(0), 0, 8, 8, 0);
 	expect_aeth(&p, RQ(URN_TP_OOO_QP), SYN_ACK, URN_TP_OOO_QP + 1);
 	probe_close(&p);

@@ -379,7 +379,9 @@ invalidated(void **state)
 		probe_open(&p, &(struct probe_config){.delay_seed = seed});
 		assert_int_equal(urn_mem_alloc_mw(p.mem, p.pd, 2, &mw), 0);
 		assert_int_equal(urn_mem_bind(p.mem, 2, mw, mw + 1, p.key, PROBE_VA + 64, 64,
-					      URN_ACCESS_REMOTE_WRITE, p.pd, p.qp->qpn), URN_MEM_OK);
+					      URN_ACCESS_REMOTE_WRITE, p.pd, p.qp->qpn,
+					      &(struct urn_mem_binding){.windows = &p.qp->windows}),
+				 URN_MEM_OK);
 		probe_recv(&p, 0, 32, 1);
 		for (uint32_t i = 0; i < 3; i += 2) {
 			struct frame w = frame_of(WRITE_ONLY, RQ(i));
@@ -468,6 +470,49 @@ shared(void **state)
 	probe_close(&p);
 }
 
+/*
+ * Keys of a shared queue's entries are of the queue's protection domain, whatever the QP's is
+ * (IBTA 10.2.9); what the peer names is of the QP's.
+ */
+static void
+shared_domain(void **state)
+{
+	(void)state;
+	for (int ud = 0; ud < 2; ud++)
+		for (int own = 0; own < 2; own++) { /* the keys in the receive are of the QP's domain */
+			struct probe p;
+			struct frame f;
+			uint32_t key;
+
+			probe_open(&p, &(struct probe_config){.srq = true, .type = ud ? URN_QPT_UD : 0});
+			p.srq.pd = p.other_pd;
+			if (!ud) {
+				probe_write(&p, WRITE_ONLY, RQ(0), 8192, 64, 64, 3);
+				probe_settle(&p);
+				check_fill(probe_at(&p, 8192), 64, 3, 0);
+				p.looked = p.seen_n;
+			}
+			key = p.key_local;
+			if (!own)
+				p.key = p.key_local = p.key_other;
+			probe_recv(&p, 0, 256, 1);
+			p.key_local = key;
+			f = frame_of(ud ? UD_SEND : SEND_ONLY, ud ? 0 : RQ(1));
+			f.qkey = PROBE_QKEY;
+			f.len = 64;
+			probe_fill(f.data, 64, 7, 0);
+			probe_put(&p, &f);
+			if (own) {
+				expect_recv(&p, 1, LOC_PROT_ERR);
+				assert_int_equal(probe_cqe(&p, true)->vendor_err, URN_VE_BAD_LKEY);
+			} else {
+				expect_recv(&p, 1, SUCCESS);
+				check_fill(probe_at(&p, ud ? 40 : 0), 64, 7, 0);
+			}
+			probe_close(&p);
+		}
+}
+
 /* A message that was begun has its receive flushed; the queue is the other QPs'. */
 static void
 shared_and_error(void **state)
@@ -531,7 +576,7 @@ main(void)
 		cmocka_unit_test(wrong_lengths), cmocka_unit_test(rights_of_qp),
 		cmocka_unit_test(keys),		 cmocka_unit_test(key_goes),
 		cmocka_unit_test(invalidated),	 cmocka_unit_test(invalidation_refused),
-		cmocka_unit_test(shared),	 cmocka_unit_test(shared_and_error),
+		cmocka_unit_test(shared), cmocka_unit_test(shared_domain),	 cmocka_unit_test(shared_and_error),
 		cmocka_unit_test(nak_in_turn),
 	};
 

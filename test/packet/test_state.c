@@ -425,6 +425,7 @@ flush_ends(void **state)
 	p.tp->cfg.give_cqe = post_again;
 	p.tp->cfg.give_ctx = &p;
 	p.scq.engine = 1;
+	urn_cq_share(&p.scq);
 	p.scq_seen = 0;
 	probe_attributes(&p, &a);
 	a.state = RTS;
@@ -432,7 +433,44 @@ flush_ends(void **state)
 	assert_int_equal(p.scq_seen, POSTED);
 	assert_int_equal(p.qp->state, RTS);
 	p.scq.engine = 0;
+	p.scq.shared = false;
 	p.scq_seen = p.scq.prod;
+	probe_close(&p);
+}
+
+/* The number 0xFFFFFF means multicast (IBTA 10.5.2.1): no QP gets it, whatever else is free. */
+static void
+multicast_number(void **state)
+{
+	struct urn_qp_config c = {.type = URN_QPT_RC};
+	struct urn_qp *qp[3];
+	struct urn_tp *tp;
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	for (uint32_t engine = 14; engine < 16; engine++) {
+		struct urn_tp_config t = p.tp->cfg;
+
+		t.engine = engine;
+		t.max_qp = (1u << URN_TP_ENGINE_SHIFT) - 2;
+		tp = urn_tp_create(&t, p.now);
+		assert_non_null(tp);
+		tp->qp_next = (1u << URN_TP_ENGINE_SHIFT) - 2;
+		for (unsigned int i = 0; i < 3; i++) {
+			c.send_cq = &p.scq;
+			c.recv_cq = &p.rcq;
+			assert_int_equal(urn_qp_create(tp, &c, &qp[i]), 0);
+			assert_true(qp[i]->qpn < 0xffffffu);
+		}
+		assert_int_equal(qp[0]->qpn, engine == 14 ? 0xeffffeu : 0xfffffeu);
+		assert_int_equal(qp[1]->qpn, engine == 14 ? 0xefffffu : 0xf00002u);
+		for (unsigned int i = 0; i < 3; i++) {
+			urn_qp_stop(tp, qp[i]);
+			urn_qp_destroy(tp, qp[i]);
+		}
+		urn_tp_destroy(tp);
+	}
 	probe_close(&p);
 }
 
@@ -440,6 +478,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(multicast_number),
 		cmocka_unit_test(moves),	 cmocka_unit_test(values),
 		cmocka_unit_test(drain),	 cmocka_unit_test(drain_at_once_or_late),
 		cmocka_unit_test(change_in_sqd), cmocka_unit_test(established),

@@ -46,6 +46,18 @@ invalidate(struct probe *p, uint32_t key)
 	expect_sent(p, 78, SUCCESS);
 }
 
+/* As control does it. */
+static void
+take_away(struct probe *p, uint32_t key)
+{
+	struct urn_mem_dead dead;
+
+	assert_int_equal(urn_mem_kill_mw(p->mem, key, &dead), 0);
+	if (dead.qpn)
+		urn_mem_unlist_mw(p->mem, &dead, &urn_tp_qp(p->tp, dead.qpn)->windows);
+	urn_mem_free_mw(p->mem, &dead);
+}
+
 static uint32_t
 next_key(uint32_t key)
 {
@@ -155,7 +167,7 @@ stale(void **state)
 				assert_true(reaches(&p, WRITE_ONLY, RQ(1), next_key(use), AT + LEN,
 						    LEN));
 			} else if (what == 4) { /* the window is gone */
-				assert_int_equal(urn_mem_dealloc_mw(p.mem, use), 0);
+				take_away(&p, use);
 			}
 			assert_false(reaches(&p, WRITE_ONLY,
 					     RQ(what == 0   ? 0
@@ -323,6 +335,205 @@ in_the_middle(void **state)
 	}
 }
 
+static void
+unbind(struct probe *p, uint32_t key)
+{
+	probe_prepare(p, URN_WR_BIND_MW1, URN_WRF_SIGNALED, 0, 0, 0, 79);
+	probe_slot(p)->bind.addr = 0;
+	probe_slot(p)->bind.length = 0;
+	probe_slot(p)->bind.mw_rkey = key;
+	probe_slot(p)->bind.new_rkey = next_key(key);
+	probe_slot(p)->bind.mr_lkey = 0;
+	probe_slot(p)->bind.access = 0;
+	probe_ring(p);
+}
+
+static void
+write_by(struct probe *p, uint32_t psn, uint32_t key, uint32_t seed)
+{
+	struct frame f = frame_of(WRITE_ONLY, psn);
+
+	f.va = PROBE_VA + AT;
+	f.rkey = key;
+	f.length = f.len = 64;
+	probe_fill(f.data, 64, seed, 0);
+	probe_put(p, &f);
+}
+
+/* The engine would ring the doorbell of a QP that has to look again: the test does, when it lets memory answer. */
+static void
+again(void *ctx, const struct urn_qp *qp)
+{
+	(void)ctx;
+	(void)qp;
+}
+
+static void
+let_go(struct probe *p)
+{
+	p->hold = false;
+	for (int i = 0; i < 30; i++) {
+		urn_tp_doorbell(p->tp, p->qp);
+		probe_turn(p, 0);
+	}
+}
+
+/*
+ * Invalidating or unbinding a window is complete when what was let in by it has landed,
+ * however late memory is, and what stands behind in the queue waits. A request that is flushed meanwhile leaves nothing behind.
+ */
+static void
+waits_for_accepted(void **state)
+{
+	(void)state;
+	for (int type = 1; type <= 2; type++)
+		for (int flushed = 0; flushed < 2; flushed++) {
+			struct urn_region *region;
+			struct probe p;
+			uint32_t key;
+
+			probe_open(&p, &(struct probe_config){.qps = 2, .delay_seed = 7, .delay_polls = 6});
+			p.tp->cfg.ring_again = again;
+			key = window(&p, type);
+			bind(&p, type, key, next_key(key), AT, LEN, RW);
+			key = next_key(key);
+			p.hold = true;
+			probe_use(&p, type == 1); /* a type 1 window is open to the other QP as well */
+			write_by(&p, RQ(0), key, 5);
+			probe_settle(&p);
+			assert_int_equal(urn_memx_holds(p.memx, NULL), 1);
+			probe_use(&p, 0);
+			probe_post(&p, URN_WR_SEND, URN_WRF_INLINE | URN_WRF_SIGNALED, 0, 0, 0, 1);
+			if (type == 1) {
+				unbind(&p, key);
+			} else {
+				probe_prepare(&p, URN_WR_LOCAL_INV, URN_WRF_SIGNALED, 0, 0, 0, 79);
+				probe_slot(&p)->imm = key;
+				probe_ring(&p);
+			}
+			probe_post(&p, URN_WR_SEND, URN_WRF_INLINE | URN_WRF_SIGNALED, 0, 0, 0, 2);
+			expect_frame(&p, SEND_ONLY, SQ(0));
+			assert_true(expect_frame(&p, SEND_ONLY, SQ(0))->ack); /* nothing follows: it is asked */
+			probe_ack(&p, SQ(0), SYN_ACK, 1);
+			if (type == 1) /* of type 2 the ACK stands behind the WRITE */
+				expect_sent(&p, 1, SUCCESS);
+			expect_no_cqe(&p);
+			expect_silence(&p);
+			/* The key is dead at once, and the region stays until the end. */
+			assert_int_equal(urn_mem_check(p.mem, key, p.pd, p.qp->qpn, PROBE_VA + AT, 8,
+						       URN_ACCESS_REMOTE_WRITE, 1, &region),
+					 URN_MEM_BAD_KEY);
+			assert_int_equal(urn_mem_kill_mr(p.mem, p.key, &region), EBUSY);
+			if (flushed) {
+				probe_state(&p, URN_QPS_ERR);
+				let_go(&p);
+				if (type == 2)
+					expect_sent(&p, 1, WR_FLUSH_ERR);
+				expect_sent(&p, 79, WR_FLUSH_ERR);
+				expect_sent(&p, 2, WR_FLUSH_ERR);
+			} else {
+				let_go(&p);
+				if (type == 2)
+					expect_sent(&p, 1, SUCCESS);
+				expect_sent(&p, 79, SUCCESS);
+				check_fill(probe_at(&p, AT), 64, 5, 0);
+			}
+			probe_settle(&p);
+			assert_int_equal(urn_mem_kill_mr(p.mem, p.key, &region), 0);
+			urn_mem_free_mr(p.mem, region);
+			probe_close(&p);
+		}
+}
+
+/* The same where the peer invalidates: an answer to its READ is read before the receive completes. */
+static void
+peer_waits_for_read(void **state)
+{
+	struct frame f = frame_of(SEND_ONLY_INV, RQ(1));
+	struct probe p;
+	uint32_t key;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.delay_seed = 7, .delay_polls = 6});
+	key = window(&p, 2);
+	bind(&p, 2, key, next_key(key), AT, LEN, RW);
+	key = next_key(key);
+	probe_fill(probe_at(&p, AT), 64, 9, 0);
+	probe_recv(&p, 0, 64, 1);
+	p.hold = true;
+	p.key = key; /* what probe_read() names */
+	probe_read(&p, RQ(0), AT, 64);
+	probe_settle(&p);
+	assert_int_equal(urn_memx_holds(p.memx, NULL), 1);
+	f.imm = key; /* no payload, which would wait for memory of its own */
+	f.ack = true;
+	probe_put(&p, &f);
+	for (int i = 0; i < 20; i++)
+		probe_turn(&p, 0);
+	expect_no_cqe(&p);
+	p.hold = false;
+	expect_recv(&p, 1, SUCCESS);
+	assert_int_equal(urn_memx_holds(p.memx, NULL), 0);
+	check_fill(expect_frame(&p, READ_ONLY, RQ(0))->data, 64, 9, 0);
+	probe_close(&p);
+}
+
+/*
+ * Type 2 windows die with their QP (IBTA 10.6.7): one that is reset, or destroyed, lets nobody
+ * in by them again, holds no region, and leaves them free to be bound. One of many that was
+ * taken away before is none of it.
+ */
+static void
+die_with_qp(void **state)
+{
+	enum { MANY = 300, AWAY = 150 }; /* more than a call unbinds */
+
+	(void)state;
+	for (int destroy = 0; destroy < 2; destroy++) {
+		struct urn_abi_qp_attr reset = {.state = URN_QPS_RESET};
+		struct urn_region *region;
+		uint32_t key[MANY], one;
+		struct probe p;
+		char why[160];
+		int rc;
+
+		probe_open(&p, &(struct probe_config){.qps = 2});
+		one = window(&p, 1);
+		bind(&p, 1, one, next_key(one), AT, LEN, RW);
+		for (int i = 0; i < MANY; i++) {
+			key[i] = window(&p, 2);
+			bind(&p, 2, key[i], next_key(key[i]), AT, LEN, RW);
+			key[i] = next_key(key[i]);
+		}
+		assert_true(reaches(&p, WRITE_ONLY, RQ(0), key[MANY - 1], AT, LEN));
+		take_away(&p, key[AWAY]);
+		assert_int_equal(urn_mem_kill_mr(p.mem, p.key, &region), EBUSY);
+		if (destroy) {
+			for (urn_qp_stop(p.tp, p.qp); !urn_qp_stopped(p.qp);)
+				urn_qp_stop(p.tp, p.qp);
+		} else {
+			while ((rc = urn_qp_modify(p.tp, p.qp, URN_QPM_STATE, &reset, why, sizeof(why))))
+				assert_int_equal(rc, EAGAIN);
+		}
+		assert_int_equal(p.qp->windows, 0);
+		/* Of the same number, if its key were alive. */
+		for (int i = 0; i < MANY; i++)
+			assert_int_equal(urn_mem_check(p.mem, key[i], p.pd, p.qp->qpn, PROBE_VA + AT, 8,
+						       URN_ACCESS_REMOTE_WRITE, 1, &region),
+					 URN_MEM_BAD_KEY);
+		probe_use(&p, 1);
+		bind(&p, 2, key[0], next_key(key[0]), AT, LEN, RW);
+		assert_true(reaches(&p, WRITE_ONLY, RQ(0), next_key(key[0]), AT, LEN));
+		invalidate(&p, next_key(key[0]));
+		/* A type 1 window is no QP's. */
+		assert_int_equal(urn_mem_kill_mr(p.mem, p.key, &region), EBUSY);
+		take_away(&p, one);
+		assert_int_equal(urn_mem_kill_mr(p.mem, p.key, &region), 0);
+		urn_mem_free_mr(p.mem, region);
+		probe_close(&p);
+	}
+}
+
 int
 main(void)
 {
@@ -330,6 +541,8 @@ main(void)
 		cmocka_unit_test(bounds),	   cmocka_unit_test(stale),
 		cmocka_unit_test(bound_already),   cmocka_unit_test(by_peer),
 		cmocka_unit_test(by_peer_refused), cmocka_unit_test(in_the_middle),
+		cmocka_unit_test(die_with_qp), cmocka_unit_test(waits_for_accepted),
+		cmocka_unit_test(peer_waits_for_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

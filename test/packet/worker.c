@@ -61,6 +61,8 @@ do_one(const struct urn_memop *op, bool fails)
 	case URN_MEMOP_CMP_SWAP:
 	case URN_MEMOP_FETCH_ADD:
 		return do_atomic(op, target, fails);
+	case URN_MEMOP_FENCE:
+		return URN_MEMOP_DONE;
 	default:
 		return URN_MEMOP_FAILED;
 	}

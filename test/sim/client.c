@@ -171,6 +171,10 @@ sim_client_open(struct sim_client *c, struct sim_node *n, struct urn_account *ac
 	c->node = n;
 	c->event_fd = -1;
 	c->c = urn_client_create(n->host->a, &who, &err);
+	if (c->c && urn_client_start(c->c, &err) != 0) {
+		urn_client_destroy(c->c);
+		c->c = NULL;
+	}
 	if (!c->c) {
 		sim_fail(n->s, "node %u: no client: %s", n->id, err.text);
 		return false;

@@ -131,10 +131,12 @@ open_end(struct sim *s, struct sim_end *e, struct sim_node *n, struct sim_end *p
 	e->rng = sim_rng_of(s->seed, 1000 + e->id);
 	e->left = s->plan.ops;
 	e->due = s->now + sim_rnd(&e->rng, 20000);
-	e->m_win = MODEL_NO_KEY;
+	e->m_win = e->m_before = MODEL_NO_KEY;
 	e->client = n->host ? sim_host_client(n, &e->rng) : NULL;
 	e->bells = e->client ? e->client->bells : n->db;
-	e->space = e->client ? NULL : n->srq_q.hdr ? n->srq_space : sim_space_draw(n, 3300 + e->id);
+	e->space = e->client ? NULL
+		   : n->srq_q.hdr && !sim_on(s, SIM_APART) ? n->srq_space
+							   : sim_space_draw(n, 3300 + e->id);
 	e->key_all = e->client ? e->client->key_all : e->space ? e->space->key_all : n->key_all;
 	e->m_all = e->client ? e->client->m_all : e->space ? e->space->m_all : n->m_all;
 	open_memory(e);
@@ -159,6 +161,8 @@ sim_pair_make(struct sim *s, struct sim_node *a, struct sim_node *b)
 	e[1].m = e[0].m + 1;
 	for (int i = 0; i < 2; i++) {
 		e[i].rq.m = e[i].m;
+		if (sim_on(s, SIM_MOVE) && !s->plan.away_told && e[i].node->id == s->plan.away_node)
+			e[i].left = 0;
 		if (s->plan.rnr_retry != 7)
 			model_rnr_gives_up(s->model, e[i].m);
 	}
@@ -202,9 +206,8 @@ wrong(struct sim_end *e, const struct urn_abi_cqe *c, const char *why)
 		 c->opcode & URN_WCO_RECV ? "receive" : "request", (unsigned long long)c->wr_id, why);
 }
 
-/* Its program gives up, after a few more requests that are to be flushed. */
-static void
-give_up(struct sim_end *e)
+void
+sim_end_gives_up(struct sim_end *e)
 {
 	if (e->failed)
 		return;
@@ -218,6 +221,33 @@ give_up(struct sim_end *e)
 				  sim_rnd(&e->rng, sim_one_in(&e->rng, 2) ? 1000000 : 100000000) + 1;
 	if (e->peer->end_at < e->peer->node->prog_due)
 		e->peer->node->prog_due = e->peer->end_at;
+}
+
+/*
+ * A completion that the program may see from now on says that a key is gone: what it let in
+ * is done by now, whenever the program looks.
+ */
+static void
+judge_window(struct sim_end *e)
+{
+	bool waits = (e->window == SIM_WIN_BINDING || e->window == SIM_WIN_ENDING) &&
+		     e->bind_seq != UINT32_MAX && e->gone_seq != e->bind_seq + 1;
+	int gone = e->window == SIM_WIN_BINDING ? e->m_before : e->m_win;
+
+	if (!waits || !e->qp || (e->qp->state != URN_QPS_RTS && e->qp->state != URN_QPS_SQD) ||
+	    (int32_t)(atomic_load(&e->sq->cons) - e->bind_seq) <= 0)
+		return;
+	e->gone_seq = e->bind_seq + 1;
+	if (gone != MODEL_NO_KEY)
+		model_key_gone(e->node->s->model, gone);
+}
+
+void
+sim_windows_judge(struct sim_node *n)
+{
+	if (n->s->sc->weight[MODEL_BIND])
+		for (struct sim_end *e = n->ends; e; e = e->next)
+			judge_window(e);
 }
 
 /* The window was bound, or invalidated by its owner. */
@@ -242,13 +272,17 @@ sim_end_sent(struct sim_end *e, const struct urn_abi_cqe *c)
 		wrong(e, c, why);
 		return;
 	}
+	sim_neigh_judge(e, c);
 	s->stats.errors += !ok;
 	e->done = (uint32_t)c->wr_id + 1;
 	if ((e->window == SIM_WIN_BINDING || e->window == SIM_WIN_ENDING) && e->bind_seq != UINT32_MAX &&
 	    e->done > e->bind_seq)
 		window_answered(e, ok);
-	if (!ok)
-		give_up(e);
+	if (!ok) {
+		e->ended_itself = true;
+		sim_event_refused(e, c);
+		sim_end_gives_up(e);
+	}
 	if (e->due < s->now)
 		e->due = s->now;
 }
@@ -267,12 +301,14 @@ sim_end_received(struct sim_end *e, const struct urn_abi_cqe *c)
 	}
 	rq->busy &= ~(1ull << (c->wr_id & 0xff));
 	if (c->status != URN_WC_SUCCESS) {
+		e->ended_itself |= c->status != URN_WC_WR_FLUSH_ERR;
 		s->stats.errors += !s->winding_up;
 		if (!rq->shared)
 			rq->over = true;
-		give_up(e);
+		sim_end_gives_up(e);
 	} else if (c->wc_flags & URN_WCF_WITH_INV) {
 		/* Our peer let go of our window. */
+		model_key_gone(s->model, e->m_win);
 		if (e->window == SIM_WIN_ENDING)
 			e->window = SIM_WIN_FREE;
 	}
@@ -283,6 +319,7 @@ sim_end_ended(struct sim_end *e)
 {
 	if (!e->qp || e->qp->state == URN_QPS_ERR)
 		return;
+	e->ended_itself |= !e->node->s->winding_up;
 	model_ended(e->node->s->model, e->m);
 	sim_modify(e->node, e->qp, URN_QPS_ERR, 0, NULL);
 	sim_node_wake(e->node, e->node->s->now);
@@ -300,6 +337,7 @@ sim_end_close(struct sim_end *e)
 		sim_client_close_end(e);
 		return;
 	}
+	sim_event_close(e);
 	if (e->qp) {
 		if (!sim_qp_stop(n, e->qp)) {
 			sim_fail(s, "node %u QP 0x%x: packets wait for memory for ever", n->id,
@@ -315,12 +353,12 @@ sim_end_close(struct sim_end *e)
 	if (e->mw_rkey && urn_mem_dealloc_mw(n->mem, e->mw_rkey) != 0)
 		sim_fail(s, "node %u: a window could not be taken away", n->id);
 	if (!e->key_dead && e->key)
-		sim_node_deregister(n, e->key);
+		sim_node_deregister(n, e->key, e->m_key);
 	if (!e->local_dead && e->local_key)
-		sim_node_deregister(n, e->local_key);
+		sim_node_deregister(n, e->local_key, e->m_local);
 	while (n->dying_n) { /* nothing is under way any more */
-		if (!urn_memx_holds(n->memx, n->dying[n->dying_n - 1])) {
-			urn_mem_free_mr(n->mem, n->dying[--n->dying_n]);
+		if (!urn_memx_holds(n->memx, n->dying[n->dying_n - 1].region)) {
+			urn_mem_free_mr(n->mem, n->dying[--n->dying_n].region);
 		} else if (!sim_node_poll(n)) {
 			sim_fail(s, "node %u: a region is held for ever", n->id);
 			break;

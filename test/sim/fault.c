@@ -100,6 +100,13 @@ sim_faults_open(struct sim *s)
 	add_lasting(s, SIM_EXHAUST, s->plan.nodes, 1000);
 	add_lasting(s, SIM_STALL, s->plan.nodes * SIM_SPACES, 1000);
 	add_hangs(s);
+	if (sim_on(s, SIM_VANISH) || sim_on(s, SIM_MOVE)) {
+		unsigned int f = sim_on(s, SIM_VANISH) ? SIM_VANISH : SIM_MOVE;
+		uint64_t at = s->start + s->plan.away_at;
+
+		add(s, at, f, false, s->plan.away_node, 0);
+		add(s, at + s->plan.away_ns, f, true, s->plan.away_node, 0);
+	}
 	add_sudden(s, SIM_QPERR, s->ends);
 	add_sudden(s, SIM_DEREG, s->ends);
 	if (sim_on(s, SIM_NEIGH)) {
@@ -124,9 +131,16 @@ drain(struct sim *s, struct sim_end *e, bool ends)
 	if (!e->qp)
 		return;
 	if (!ends && e->qp->state == URN_QPS_RTS) {
-		sim_modify(e->node, e->qp, URN_QPS_SQD, 0, NULL);
+		struct urn_abi_qp_attr a = {.en_sqd_notify = 1};
+
+		e->drains++;
+		e->drained_at = s->now;
+		e->told_before = e->told[URN_EVENT_SQ_DRAINED];
 		e->draining = true;
+		sim_modify(e->node, e->qp, URN_QPS_SQD, URN_QPM_EN_SQD_NOTIFY, &a);
 	} else if (ends && e->draining && e->qp->state == URN_QPS_SQD) {
+		if (!e->client)
+			sim_event_drained(e);
 		sim_modify(e->node, e->qp, URN_QPS_RTS, 0, NULL);
 		e->draining = false;
 	}
@@ -154,12 +168,12 @@ deregister(struct sim *s, struct sim_end *e, bool local)
 	struct sim_node *n = e->node;
 	bool *dead = local ? &e->local_dead : &e->key_dead;
 
-	if (*dead || n->dying_n == SIM_DYING ||
-	    urn_mem_kill_mr(n->mem, local ? e->local_key : e->key, &n->dying[n->dying_n]) != 0)
+	int m = local ? e->m_local : e->m_key;
+
+	if (*dead || !sim_node_kill(n, local ? e->local_key : e->key, m))
 		return;
-	n->dying_n++;
 	*dead = true;
-	model_key_dead(s->model, local ? e->m_local : e->m_key);
+	model_key_dead(s->model, m);
 	sim_node_wake(n, s->now);
 }
 
@@ -202,6 +216,12 @@ happen(struct sim *s, const struct sim_timed *t)
 		break;
 	case SIM_STALL:
 		sim_space_stall(n, t->a / s->plan.nodes, t->ends);
+		break;
+	case SIM_VANISH:
+		sim_neigh_vanish(s, t->ends);
+		break;
+	case SIM_MOVE:
+		sim_neigh_move(s, t->ends);
 		break;
 	case SIM_QPERR:
 		sim_end_ended(&s->end[t->a]);

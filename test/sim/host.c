@@ -2,6 +2,8 @@
 /* A whole node: made, turned, taken down. */
 #include "call.h"
 
+#include "control/share.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -30,7 +32,8 @@ sealed(uint64_t bytes, uint8_t **map)
 	*map = MAP_FAILED;
 	if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
 		*map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (*map == MAP_FAILED) {
+	/* Clients come and go, and share it each time. */
+	if (*map == MAP_FAILED || urn_share_keep(fd, bytes) != 0) {
 		perror("urnic-sim: shared memory");
 		exit(1);
 	}

@@ -24,6 +24,8 @@ is_selective(const struct sim *s, unsigned int node)
 {
 	struct sim_rng rng = sim_rng_of(s->seed, 7100 + node);
 
+	if (s->sc->plain)
+		return false;
 	return s->recovery == SIM_SELECTIVE || (s->recovery == SIM_MIXED && !sim_one_in(&rng, 4));
 }
 
@@ -72,5 +74,5 @@ sim_link_rto_floor(const struct sim *s)
 	struct sim_rng rng = sim_rng_of(s->seed, 7200);
 	static const uint64_t floor[] = {0, 50000, 400000, 4000000};
 
-	return s->recovery == SIM_GBN ? 0 : floor[sim_rnd(&rng, 4)];
+	return s->recovery == SIM_GBN && !s->sc->plain ? 0 : floor[sim_rnd(&rng, 4)];
 }

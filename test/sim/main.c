@@ -9,6 +9,7 @@
 #include "common/text.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -233,6 +234,27 @@ capture_close(struct run *r)
 	return -1;
 }
 
+/* ---- judged of all runs together */
+
+/*
+ * Pairs that failed because wires that lose by chance lost all tries: `expected` is an upper
+ * bound of their mean (model_lost.c), and they fail almost independently. Four standard deviations and
+ * four pairs above, chance comes less than once in ten thousand calls.
+ */
+static bool
+too_many_lost(const struct sim_stats *st)
+{
+	double expected = (double)st->lost_ppm / 1e6, most = expected + 4 * sqrt(expected) + 4;
+
+	if ((double)st->lost_pairs <= most)
+		return false;
+	fprintf(stderr,
+		"urnic-sim: %llu pairs failed because nobody answered; by what wires lost, and how often is "
+		"tried, %.1f are to be expected at most, and up to %.1f pass for chance\n",
+		(unsigned long long)st->lost_pairs, expected, most);
+	return true;
+}
+
 /* ---- what it came to */
 
 static double
@@ -266,7 +288,13 @@ print_json(const struct run *r, double seconds)
 	urn_json_u64(&j, "datagrams", st->datagrams);
 	urn_json_u64(&j, "frames", st->frames);
 	urn_json_u64(&j, "frames_lost", st->dropped);
+	urn_json_u64(&j, "pairs_lost", st->lost_pairs);
+	urn_json_num(&j, "pairs_lost_expected", (double)st->lost_ppm / 1e6, 3);
+	urn_json_u64(&j, "request_packets", st->sent);
+	urn_json_u64(&j, "repeats", st->repeats);
+	urn_json_u64(&j, "refused", st->refused);
 	urn_json_u64(&j, "events", st->events);
+	urn_json_u64(&j, "others_windows", st->others);
 	urn_json_str(&j, "hash", hash);
 	urn_json_object(&j, "faults");
 	for (unsigned int f = 0; f < SIM_FAULT_COUNT; f++)
@@ -287,6 +315,30 @@ print_text(const struct run *r, double seconds)
 	       (unsigned long long)st->errors, (unsigned long long)r->t.hash);
 	printf("%llu passed, %llu failed\n", (unsigned long long)(r->t.seeds - r->t.failed),
 	       (unsigned long long)r->t.failed);
+}
+
+/*
+ * Where all go by the standard alone little is sent again: all runs together, no more than
+ * twice what was lost or did no good, and of slow nodes behind good wires nearly nothing.
+ */
+static bool
+repeated_too_much(const struct run *r)
+{
+	enum { FEW = 64, ONE_IN = 50 };
+	const struct sim_stats *st = &r->t.stats;
+	uint64_t most = 2 * (st->dropped + st->refused) + FEW, good = st->good_sent / ONE_IN + FEW;
+	uint64_t bad = st->repeats - st->good_repeats;
+
+	if (!r->o->sc || !r->o->sc->plain)
+		return false;
+	if (bad <= most && st->good_repeats <= good)
+		return false;
+	fprintf(stderr, "urnic-sim: %llu of %llu request packets are repeats, and %llu were lost or did no good;"
+			" where wires are good, %llu of %llu\n",
+		(unsigned long long)st->repeats, (unsigned long long)st->sent,
+		(unsigned long long)(st->dropped + st->refused), (unsigned long long)st->good_repeats,
+		(unsigned long long)st->good_sent);
+	return true;
 }
 
 int
@@ -318,7 +370,7 @@ main(int argc, char **argv)
 		fputs("urnic-sim: the results could not be written\n", stderr);
 		return EXIT_FAILURE;
 	}
-	if (r.t.failed)
+	if (too_many_lost(&r.t.stats) || repeated_too_much(&r) || r.t.failed)
 		return EXIT_FAILURE;
 	return urn_stop_requested() ? EXIT_SIGNAL + urn_stop_requested() : EXIT_SUCCESS;
 }

@@ -64,6 +64,7 @@ static void
 forget_queue(struct mqueue *q)
 {
 	q->n = q->next = q->done = 0;
+	q->wrong = false;
 }
 
 void
@@ -89,7 +90,9 @@ model_reset(struct model *m)
 	}
 	m->keys = m->qps = m->srqs = m->dgrams = 0;
 	m->wire_fails = false;
+	m->try_fails = 0;
 	m->requests = 0;
+	model_late_reset(m);
 }
 
 void
@@ -306,6 +309,7 @@ void
 model_post_srq(struct model *m, int srq, uint64_t wr_id, uint32_t off, uint32_t len, int lkey)
 {
 	post_recv(&m->srq[srq], wr_id, off, len, lkey);
+	m->srq[srq].wrong |= lkey == MODEL_NO_KEY;
 }
 
 /* ---- questions */
@@ -316,9 +320,9 @@ model_open(const struct model *m, int qp)
 	unsigned int n = 0;
 
 	if (qp >= 0)
-		return m->qp[qp].n - m->qp[qp].head;
+		return m->qp[qp].deaf_requests ? 0 : m->qp[qp].n - m->qp[qp].head;
 	for (uint32_t i = 0; i < m->qps; i++)
-		n += m->qp[i].n - m->qp[i].head;
+		n += model_open(m, (int)i);
 	return n;
 }
 
@@ -328,9 +332,9 @@ model_open_recvs(const struct model *m, int qp)
 	unsigned int n = 0;
 
 	if (qp >= 0)
-		return m->qp[qp].rq.n - m->qp[qp].rq.next;
+		return m->qp[qp].deaf_receives ? 0 : m->qp[qp].rq.n - m->qp[qp].rq.next;
 	for (uint32_t i = 0; i < m->qps; i++)
-		n += m->qp[i].rq.n - m->qp[i].rq.next;
+		n += model_open_recvs(m, (int)i);
 	return n;
 }
 
@@ -359,6 +363,8 @@ model_end(struct model *m)
 
 	for (uint32_t i = 0; i < m->qps && !why; i++)
 		why = model_torn(m, &m->qp[i]);
+	for (uint32_t i = 0; i < m->qps && !why; i++)
+		why = model_deaf_end(m, &m->qp[i]);
 	for (unsigned int i = 0; i < MODEL_NODES && !why; i++)
 		if (m->node[i].size)
 			why = model_compare(m, i);

@@ -113,6 +113,15 @@ void model_counter(struct model *m, unsigned int node, uint32_t off);
 void model_memory_fails(struct model *m, unsigned int node);
 /* Frames may get lost for longer than retries last. */
 void model_wire_fails(struct model *m);
+/*
+ * They get lost by chance alone: a frame with the probability `loss`, each by itself, and a
+ * request is sent `tries` times. So it can be said how many pairs may fail (model_lost.c).
+ */
+void model_wire_loses(struct model *m, double loss, unsigned int tries);
+/* Pairs that failed because nobody answered, with no other reason for it. */
+unsigned int model_lost(const struct model *m);
+/* How many of them are to be expected at most; 0: only a wire that loses by chance has that. */
+double model_lost_expected(const struct model *m);
 
 /*
  * A key for bytes of a node. rights 0: of a window that is yet to be bound; the
@@ -121,6 +130,13 @@ void model_wire_fails(struct model *m);
 int model_key(struct model *m, unsigned int node, uint32_t off, uint32_t len, unsigned int rights);
 /* The key is dead from now on; requests under way that use it may fail. */
 void model_key_dead(struct model *m, int key);
+/*
+ * The invalidation of a key is complete: of WRITEs that name it no byte may land any more
+ * (model_late.c). Those that are complete themselves are not looked at.
+ */
+void model_key_gone(struct model *m, int key);
+/* Has any, in the node's memory, since this was asked last? */
+const char *model_late(struct model *m, unsigned int node);
 
 /*
  * A connected pair of QPs: two numbers, a and a + 1. srq: number that
@@ -134,8 +150,19 @@ void model_rnr_gives_up(struct model *m, int qp);
 /* The program ends the QP, now. */
 void model_ended(struct model *m, int qp);
 
+/*
+ * A completion queue of the QP's has overflowed: completions of its requests, or of its receives, don't come
+ * any more, but for those that are there. It ends.
+ */
+void model_deaf(struct model *m, int qp, bool requests, bool receives);
+/* At the end: has each message that succeeded come to its receive? */
+const char *model_unheard(struct model *m);
+
 void model_post(struct model *m, int qp, const struct model_request *r);
-/* A receive of a QP, or of a shared queue. */
+/*
+ * A receive of a QP, or of a shared queue, whose domain its key must be of: MODEL_NO_KEY when it
+ * is of another.
+ */
 void model_post_recv(struct model *m, int qp, uint64_t wr_id, uint32_t off, uint32_t len, int lkey);
 void model_post_srq(struct model *m, int srq, uint64_t wr_id, uint32_t off, uint32_t len, int lkey);
 

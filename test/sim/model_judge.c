@@ -62,14 +62,19 @@ peer_refuses(struct model *m, struct mqp *q, const struct mreq *w)
 		why |= MODEL_WHY_SHORT;
 	if (recv && w->r.op != MODEL_WRITE_IMM && (recv->lkey == MODEL_NO_KEY || shaky(m, recv->lkey)))
 		why |= MODEL_WHY_PEER;
+	if (peer->deaf_receives && model_takes_recv(&w->r))
+		why |= MODEL_WHY_PEER;
+	/* Which receive of a shared queue it takes is not known. */
+	if (peer->srq >= 0 && m->srq[peer->srq].wrong && w->r.op <= MODEL_SEND_INV)
+		why |= MODEL_WHY_PEER;
 	if (m->node[peer->node].fails)
 		why |= MODEL_WHY_PEER;
 	return why;
 }
 
-/* Is there a reason of its own, or one that its peer gave, for this QP to be in the error state? */
+/* Is there a reason of its own, or one that its peer gave, for this QP to be in the error state, besides the wire? */
 static bool
-was_ended(struct model *m, struct mqp *q)
+was_ended_otherwise(struct model *m, struct mqp *q)
 {
 	struct mqp *peer = model_peer(m, q);
 
@@ -82,7 +87,13 @@ was_ended(struct model *m, struct mqp *q)
 	for (uint32_t i = q->head; i < q->n; i++)
 		if (q->req[i].must || peer_refuses(m, q, &q->req[i]) || shaky(m, q->req[i].r.lkey))
 			return true;
-	return m->wire_fails || q->rnr_gives_up || m->node[q->node].fails;
+	return q->rnr_gives_up || m->node[q->node].fails;
+}
+
+static bool
+was_ended(struct model *m, struct mqp *q)
+{
+	return m->wire_fails || was_ended_otherwise(m, q);
 }
 
 /* Likewise; or it had something to ask of a peer that is gone. Looked at when it says so. */
@@ -210,6 +221,8 @@ sent_badly(struct model *m, struct mqp *q, const struct mreq *w, const struct mo
 	if (!(may & reasons_of(c->status)))
 		return model_say(m, "a %s of %u bytes failed with status %u, for no reason (0x%x)",
 				 model_op_name(w->r.op), w->r.len, c->status, may);
+	if (c->status == URN_WC_RETRY_EXC_ERR && !was_ended_otherwise(m, model_peer(m, q)))
+		model_count_lost(m, q);
 	return NULL;
 }
 
@@ -287,6 +300,8 @@ message_came(struct model *m, struct mqp *q, const struct mrecv *recv,
 				 c->flags);
 	if (r->op != MODEL_WRITE_IMM && r->len > recv->len)
 		return model_say(m, "a SEND of %u bytes came into a receive of %u", r->len, recv->len);
+	if (r->op != MODEL_WRITE_IMM && r->len && recv->lkey == MODEL_NO_KEY)
+		return model_say(m, "a SEND of %u bytes came into a receive whose key is of another domain", r->len);
 	from->deliver_at = i + 1;
 	from->delivered++;
 	if (i + 1 > from->applied) {
@@ -327,12 +342,9 @@ recv_badly(struct model *m, struct mqp *q, const struct mrecv *recv, const struc
 	return NULL;
 }
 
-/* The message that the last receive was for is spoken for. */
-static void
-next_message(struct model *m, struct mqp *q)
+void
+model_next_message(struct mqp *from)
 {
-	struct mqp *from = model_peer(m, q);
-
 	while (from->deliver_at < from->n && !model_takes_recv(&from->req[from->deliver_at].r))
 		from->deliver_at++;
 	if (from->deliver_at < from->n)
@@ -360,6 +372,6 @@ model_received(struct model *m, int qp, const struct model_completion *c)
 	why = recv_badly(m, q, recv, c);
 	torn = model_torn_recv(m, q, recv);
 	q->rq_failed = true;
-	next_message(m, q); /* if one had come for it, the next is another's */
+	model_next_message(model_peer(m, q)); /* if one had come for it, the next is another's */
 	return why ? why : torn;
 }

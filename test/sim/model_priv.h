@@ -5,7 +5,7 @@
 
 #include "model.h"
 
-enum { MODEL_WHY = 256 };
+enum { MODEL_WHY = 256, MODEL_LATE = 256 };
 
 struct mkey {
 	unsigned int node;
@@ -40,6 +40,7 @@ struct mqueue {
 	uint32_t n, cap;
 	uint32_t next;     /* oldest not complete; not of shared queues */
 	uint32_t done;
+	bool wrong;        /* a shared one, and some receives name a key that is not of its domain */
 };
 
 struct mqp {
@@ -58,7 +59,9 @@ struct mqp {
 	bool sq_failed;    /* a request failed or was flushed */
 	bool rq_failed;    /* a receive did */
 	bool ended;        /* by its program */
+	bool lost;         /* it failed for the wire alone; the first of its pair */
 	bool rnr_gives_up;
+	bool deaf_requests, deaf_receives; /* no more of these complete */
 };
 
 struct mnode {
@@ -79,6 +82,13 @@ struct mdgram {
 	uint32_t came;
 };
 
+/* A WRITE of which nothing may land any more. */
+struct mlate {
+	unsigned int node;
+	uint32_t off, len, seed; /* where it goes, and its bytes */
+	uint8_t *was;      /* what was there when it was looked at last; free() it */
+};
+
 struct model {
 	struct mnode node[MODEL_NODES];
 	struct mkey *key;
@@ -89,7 +99,11 @@ struct model {
 	uint32_t srqs, srq_cap;
 	struct mdgram *dgram;
 	uint32_t dgrams, dgram_cap;
+	struct mlate late[MODEL_LATE];
+	unsigned int lates;
 	bool wire_fails;
+	double try_fails;  /* probability that a try gets no answer; 0: not known */
+	unsigned int tries; /* of a request; valid with try_fails */
 	uint64_t requests;
 	char why[MODEL_WHY]; /* the last verdict */
 };
@@ -120,6 +134,25 @@ model_is_atomic(const struct model_request *r)
 
 const char *model_say(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *model_op_name(unsigned int op);
+
+/* ---- model_lost.c */
+
+/* Nobody answered a request of q, and there is no reason but the wire. */
+void model_count_lost(struct model *m, struct mqp *q);
+
+/* ---- model_judge.c */
+
+/* The message of `from` that the last receive was for is spoken for. */
+void model_next_message(struct mqp *from);
+
+/* ---- model_late.c */
+
+void model_late_reset(struct model *m);
+
+/* ---- model_deaf.c */
+
+/* Receives that never completed hold messages, whole or in part, or nothing new. */
+const char *model_deaf_end(struct model *m, struct mqp *q);
 
 /* ---- model_mem.c */
 

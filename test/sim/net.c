@@ -206,6 +206,12 @@ static void
 to_node(struct sim *s, struct sim_node *n, struct rte_mbuf **m, unsigned int k)
 {
 	for (unsigned int i = 0; i < k; i++) {
+		if (!sim_neigh_take(n, m[i])) {
+			rte_pktmbuf_free(m[i]);
+			continue;
+		}
+		if (sim_service_take(n, m[i]))
+			continue;
 		if (n->rx_in - n->rx_out == SIM_RX) {
 			s->net.lost++;
 			rte_pktmbuf_free(m[i]);
@@ -216,11 +222,24 @@ to_node(struct sim *s, struct sim_node *n, struct rte_mbuf **m, unsigned int k)
 	sim_node_wake(n, s->now);
 }
 
+/* What a slow node has come to. */
+static void
+executed(struct sim *s, struct sim_node *n)
+{
+	struct rte_mbuf *m;
+
+	while (n->rx_in - n->rx_out < SIM_RX && (m = sim_service_pop(n))) {
+		n->rx[n->rx_in++ % SIM_RX] = m;
+		sim_node_wake(n, s->now);
+	}
+}
+
 void
 sim_net_send(struct sim *s, unsigned int node, struct rte_mbuf **m, unsigned int n)
 {
 	struct sim_net *net = &s->net;
 
+	n = sim_sabotage_frames(s, m, n);
 	s->stats.frames += n;
 	sim_capture(s, m, n);
 	if (s->plan.switches)
@@ -237,6 +256,11 @@ sim_net_next(const struct sim *s)
 
 	for (unsigned int i = 0; i < (s->plan.switches ? s->plan.switches : 2); i++) {
 		at = s->plan.switches ? urn_switch_next(n->sw[i]) : urn_impair_next(n->dir[i].imp);
+		if (at < best)
+			best = at;
+	}
+	for (unsigned int i = 0; i < s->plan.nodes; i++) {
+		at = sim_service_next(&s->node[i]);
 		if (at < best)
 			best = at;
 	}
@@ -257,6 +281,8 @@ sim_net_step(struct sim *s)
 				    ? urn_switch_output(n->sw[n->home[i]], n->port[i], m, 32, s->now)
 				    : urn_impair_pop(n->dir[!i].imp, m, 32, s->now)))
 			to_node(s, &s->node[i], m, k);
+	for (unsigned int i = 0; i < s->plan.nodes; i++)
+		executed(s, &s->node[i]);
 }
 
 void

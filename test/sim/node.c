@@ -56,25 +56,32 @@ sim_node_region(struct sim_node *n, struct sim_client *c, uint32_t off, uint32_t
 }
 
 /* As control does it: the key is dead at once, the region goes when nothing is under way on it. */
-void
-sim_node_deregister(struct sim_node *n, uint32_t key)
+bool
+sim_node_kill(struct sim_node *n, uint32_t key, int m)
 {
-	if (n->dying_n == SIM_DYING || urn_mem_kill_mr(n->mem, key, &n->dying[n->dying_n]) != 0) {
+	if (n->dying_n == SIM_DYING || urn_mem_kill_mr(n->mem, key, &n->dying[n->dying_n].region) != 0)
+		return false;
+	n->dying[n->dying_n++].m = m;
+	return true;
+}
+
+void
+sim_node_deregister(struct sim_node *n, uint32_t key, int m)
+{
+	if (!sim_node_kill(n, key, m))
 		sim_fail(n->s, "node %u: region 0x%x could not be deregistered", n->id, key);
-		return;
-	}
-	n->dying_n++;
 }
 
 void
 sim_node_bury(struct sim_node *n)
 {
 	for (unsigned int i = 0; i < n->dying_n;) {
-		if (urn_memx_holds(n->memx, n->dying[i])) {
+		if (urn_memx_holds(n->memx, n->dying[i].region)) {
 			i++;
 			continue;
 		}
-		urn_mem_free_mr(n->mem, n->dying[i]);
+		urn_mem_free_mr(n->mem, n->dying[i].region);
+		model_key_gone(n->s->model, n->dying[i].m);
 		n->dying[i] = n->dying[--n->dying_n];
 	}
 }
@@ -157,22 +164,24 @@ post_recv(struct sim_node *n, struct sim_rq *rq, uint32_t buf, uint32_t len, str
 	struct urn_abi_sge *sge = (void *)(w + 1);
 	uint64_t wr_id = (uint64_t)rq->posted << 8 | buf;
 	uint32_t sges = sim_between(rng, 1, SIM_SGES);
+	bool wrong = rq->wrong_key && sim_on(n->s, SIM_BADKEY) && sim_one_in(rng, 32);
 
 	w->wr_id = wr_id;
 	w->num_sge = sges;
 	for (uint32_t i = 0; i < sges; i++) {
 		uint32_t part = i + 1 == sges ? left : sim_rnd(rng, left + 1);
 
-		sge[i] = (struct urn_abi_sge){SIM_VA + at, rq->key, part};
+		sge[i] = (struct urn_abi_sge){SIM_VA + at, wrong ? rq->wrong_key : rq->key, part};
 		at += part;
 		left -= part;
 	}
+	n->s->stats.fired[SIM_BADKEY] += wrong;
 	rq->busy |= 1ull << buf;
 	rq->posted++;
 	if (rq->ud)
 		; /* the model has no receives of datagrams */
 	else if (rq->shared)
-		model_post_srq(n->s->model, rq->m, wr_id, off, len, rq->m_key);
+		model_post_srq(n->s->model, rq->m, wr_id, off, len, wrong ? MODEL_NO_KEY : rq->m_key);
 	else
 		model_post_recv(n->s->model, rq->m, wr_id, off, len, rq->m_key);
 	atomic_store_explicit(&rq->hdr->prod, rq->posted, memory_order_release);
@@ -233,7 +242,7 @@ take_events(void *ctx)
 	struct urn_tp *tp = n->tp;
 
 	for (unsigned int i = 0; i < tp->event_n; i++)
-		sim_note(n->s, (int)n->id, "event", tp->event[i].ev.type, tp->event[i].ev.handle, 0);
+		sim_event(n, tp->event[i].ev.type, tp->event[i].ev.handle);
 	tp->event_n = 0;
 }
 
@@ -247,6 +256,8 @@ neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 		return -2;
 	if (n->s->now < n->s->node[to].unknown_until)
 		return -1;
+	if (sim_neigh_asked(n, &n->s->node[to]) != 0)
+		return sim_neigh_asked(n, &n->s->node[to]);
 	memcpy(mac, n->s->node[to].mac, 6);
 	return 0;
 }
@@ -299,7 +310,7 @@ open_transport(struct sim_node *n)
 {
 	struct sim *s = n->s;
 	struct urn_memx_config x = {.pending = 1024,
-				    .delay_polls = 20,
+				    .delay_polls = s->sc->late_polls ? s->sc->late_polls : 20,
 				    .delay_percent = 40,
 				    .foreign = s->plan.gate,
 				    .max_pds = SIM_PDS};
@@ -323,6 +334,7 @@ open_transport(struct sim_node *n)
 		.ah = find_ah,
 		.ah_ctx = n,
 		.take_events = take_events,
+		.cq_broken = sim_cq_broken,
 		.give_ctx = n,
 	};
 
@@ -357,8 +369,9 @@ open_bare(struct sim_node *n, uint32_t cqes)
 					     URN_ACCESS_MW_BIND,
 				     &n->m_all);
 	sim_spaces_open(n);
-	open_cq(n, &n->scq, cqes);
-	open_cq(n, &n->rcq, cqes);
+	open_cq(n, &n->scq, sim_cq_entries(n, false, cqes));
+	open_cq(n, &n->rcq, sim_cq_entries(n, true, cqes));
+	sim_cqs_open(n);
 	open_ah(n);
 	memset(n->db->leaf, 0, SIM_ENDS / 8 + 8);
 	memset(n->db->top, 0, sizeof(n->db->top));
@@ -386,6 +399,7 @@ sim_node_open(struct sim *s, unsigned int id, uint32_t ram)
 	while (cqes < ends * (s->plan.slots + s->plan.bufs) + SIM_BUFS + SIM_SLOTS)
 		cqes *= 2;
 	n->host = NULL;
+	n->scq.broken = n->rcq.broken = false;
 	n->pool = n->bare_pool;
 	if (s->plan.clients)
 		sim_host_open(n, cqes);
@@ -393,11 +407,13 @@ sim_node_open(struct sim *s, unsigned int id, uint32_t ram)
 		open_bare(n, cqes);
 	n->dbs = n->hogged = n->dying_n = n->came = 0;
 	n->rx_in = n->rx_out = 0;
+	n->slow_in = n->slow_out = 0;
 	n->due = n->last = n->prog_due = s->now;
 	n->asleep_until = n->unknown_until = 0;
 	n->hung = false;
 	memset(&n->srq, 0, sizeof(n->srq));
 	memset(&n->srq_q, 0, sizeof(n->srq_q));
+	n->srq_pd = n->srq_key = 0;
 	memset(&n->ud, 0, sizeof(n->ud));
 	n->ends = NULL;
 	memset(n->by_qpn, 0, sizeof(n->by_qpn));
@@ -469,6 +485,7 @@ plan_turn(struct sim_node *n)
 	if (urn_memx_holds(n->memx, NULL) > sim_spaces_hold(n) || n->dying_n)
 		sim_node_wake(n, n->last + 1000);
 	sim_node_wake(n, sim_spaces_next(n));
+	sim_node_wake(n, n->walk_at);
 	timer = urn_wheel_next(&tp->wheel);
 	if (timer != UINT64_MAX)
 		sim_node_wake(n, timer);
@@ -495,6 +512,7 @@ sim_node_turn(struct sim_node *n)
 	n->hung = false;
 	sim_spaces_work(n);
 	urn_tp_turn(tp, s->now);
+	sim_cqs_walk(n);
 	rung = doorbells(n);
 	tp->quiet = !n->came && !rung;
 	if (tp->sched_head)

@@ -92,7 +92,7 @@ parse_without(const char *arg, struct options *o)
 			f++;
 		if (f == SIM_FAULT_COUNT)
 			return wrong("--without: there is no fault '%s'; --list has them", name);
-		o->without |= 1u << f;
+		o->without |= UINT64_C(1) << f;
 	}
 	return OPTIONS_RUN;
 }

@@ -10,7 +10,7 @@ enum { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
 struct options {
 	uint64_t first, last;          /* seeds, both included */
 	const struct sim_scenario *sc; /* NULL: all of them */
-	uint32_t without;              /* bits of enum sim_fault */
+	uint64_t without;              /* bits of enum sim_fault */
 	enum sim_recovery recovery;
 	enum sim_sabotage sabotage;
 	unsigned int jobs;

@@ -35,8 +35,21 @@ is_idle(const struct sim_end *e)
 	return e->posted == e->done;
 }
 
+/*
+ * Does a program end what a window lets in while its peer uses it? Where a scenario is about that
+ * alone, mostly when memory has something to answer.
+ */
 static bool
-may_post(const struct sim_end *e, enum model_op op)
+dares(struct sim_end *e)
+{
+	const struct sim *s = e->node->s;
+
+	return sim_on(s, SIM_STALE) &&
+	       (!s->sc->late_polls || urn_memx_holds(e->node->memx, NULL) || sim_one_in(&e->rng, 16));
+}
+
+static bool
+may_post(struct sim_end *e, enum model_op op)
 {
 	const struct sim_end *peer = e->peer;
 
@@ -45,10 +58,11 @@ may_post(const struct sim_end *e, enum model_op op)
 		return peer->window == SIM_WIN_BOUND && peer->mw_type == 2;
 	case MODEL_BIND:
 		return e->window == SIM_WIN_FREE ||
-		       (e->window == SIM_WIN_BOUND && e->mw_type == 1 && is_idle(peer));
+		       (e->window == SIM_WIN_BOUND && e->mw_type == 1 &&
+			(is_idle(peer) || dares(e)));
 	case MODEL_LOCAL_INV:
 		return e->window == SIM_WIN_BOUND && e->mw_type == 2 &&
-		       (is_idle(peer) || sim_on(e->node->s, SIM_STALE));
+		       (is_idle(peer) || dares(e));
 	default:
 		return true;
 	}
@@ -89,7 +103,7 @@ aim(struct sim_end *e, struct draft *d)
 {
 	struct sim_end *peer = e->peer;
 	struct sim *s = e->node->s;
-	bool window = peer->window == SIM_WIN_BOUND && sim_one_in(&e->rng, 2);
+	bool window = peer->window == SIM_WIN_BOUND && sim_one_in(&e->rng, s->sc->late_polls ? 1 : 2);
 	bool stale = sim_on(s, SIM_STALE) && peer->m_win != MODEL_NO_KEY && peer->mw_type == 2 &&
 		     (peer->window == SIM_WIN_ENDING || peer->window == SIM_WIN_FREE) &&
 		     sim_one_in(&e->rng, 12);
@@ -160,8 +174,11 @@ draft_window(struct sim_end *e, struct draft *d)
 		e->window = SIM_WIN_ENDING;
 		return;
 	}
-	if (e->window == SIM_WIN_BOUND)
-		model_key_dead(s->model, e->m_win); /* bound anew; nobody is using it */
+	e->m_before = e->window == SIM_WIN_BOUND ? e->m_win : MODEL_NO_KEY;
+	if (e->m_before != MODEL_NO_KEY) { /* bound anew: what names the old key may come too late */
+		model_key_dead(s->model, e->m_before);
+		s->stats.fired[SIM_STALE] += !is_idle(e->peer);
+	}
 	d->wr_op = e->mw_type == 1 ? URN_WR_BIND_MW1 : URN_WR_BIND_MW;
 	d->rkey = e->mw_rkey;
 	d->new_rkey = (e->mw_rkey & ~0xffu) | ((e->mw_rkey + 1 + sim_rnd(&e->rng, 8)) & 0xff);
@@ -193,6 +210,34 @@ draft_send(struct sim_end *e, struct draft *d)
 	}
 }
 
+/* A type 2 window that is bound to another QP of the peer's node, in the same protection domain. */
+static const struct sim_end *
+others_window(const struct sim_end *e)
+{
+	const struct sim_end *o = e->peer->node->ends;
+
+	while (o && (o == e->peer || o->window != SIM_WIN_BOUND || o->mw_type != 2 || o->space != e->peer->space ||
+		     o->client != e->peer->client))
+		o = o->next;
+	return o;
+}
+
+/* The key is right, and not for this QP (IBTA 10.6.7.2.2). */
+static void
+use_others_window(struct sim_end *e, struct draft *d)
+{
+	const struct sim_end *o = others_window(e);
+
+	if (!o || !d->r.len)
+		return;
+	d->rkey = o->mw_rkey;
+	d->r.rkey = MODEL_NO_KEY;
+	d->r.remote = o->win_off;
+	if (d->r.len > o->mw_len)
+		d->r.len = o->mw_len;
+	e->node->s->stats.others++;
+}
+
 /* Programs that err. */
 static void
 spoil(struct sim_end *e, struct draft *d)
@@ -200,8 +245,13 @@ spoil(struct sim_end *e, struct draft *d)
 	struct sim *s = e->node->s;
 	bool remote = d->r.op >= MODEL_WRITE && d->r.op <= MODEL_FETCH_ADD;
 
-	if (!sim_on(s, SIM_BADKEY) || !sim_one_in(&e->rng, 40) || d->r.op == MODEL_SEND_INV ||
-	    d->r.op >= MODEL_COUNT)
+	if (!sim_on(s, SIM_BADKEY) || d->r.op == MODEL_SEND_INV || d->r.op >= MODEL_COUNT)
+		return;
+	if (remote && others_window(e) && sim_one_in(&e->rng, 16)) {
+		use_others_window(e, d);
+		return;
+	}
+	if (!sim_one_in(&e->rng, 40))
 		return;
 	s->stats.fired[SIM_BADKEY]++;
 	switch (sim_rnd(&e->rng, 3)) {
@@ -336,6 +386,7 @@ post_one(struct sim_end *e)
 	model_post(s->model, e->m, &d.r);
 	sim_note(s, (int)e->node->id, "post", (uint64_t)e->qp->qpn << 32 | e->posted,
 		 (uint64_t)d.r.op << 32 | d.r.len, (uint64_t)d.r.remote << 32 | d.r.local);
+	e->posted_at[e->posted % SIM_SLOTS] = s->now;
 	e->posted++;
 	e->left--;
 	atomic_store_explicit(&e->sq->prod, e->posted, memory_order_release);

@@ -23,6 +23,9 @@
 	(SIM_BIT(DROP) | SIM_BIT(CORRUPT) | SIM_BIT(RATE) | SIM_BIT(BLACKHOLE) | SIM_BIT(CUT) | \
 	 SIM_BIT(FLAP) | SIM_BIT(PAUSE) | SIM_BIT(NEIGH) | SIM_BIT(EXHAUST) | SIM_BIT(STALL))
 
+/* Those that lose each frame by itself. */
+#define LOSES (SIM_BIT(DROP) | SIM_BIT(CORRUPT))
+
 static struct rte_mempool *pools[SIM_NODES], *copies;
 
 /* ---- what is said */
@@ -165,6 +168,25 @@ bytes_of_node(const struct sim_plan *p, uint32_t ends)
 	       SIM_BUFS * (p->max_len + 2 * SIM_GUARD) + 4096;
 }
 
+/* The shared queue is in another protection domain than most QPs that use it, and so are its receives. */
+static void
+open_domain(struct sim_node *n)
+{
+	n->s->stats.fired[SIM_APART]++;
+	n->srq_q.wrong_key = n->key_all;
+	if (n->srq_space)
+		return;
+	if (urn_mem_alloc_pd(n->mem, &n->srq_pd) != 0 ||
+	    urn_mem_reg_mr(n->mem, n->srq_pd, n->ram, n->ram_size, SIM_VA, URN_ACCESS_LOCAL_WRITE,
+			   &n->srq_key) != 0) {
+		sim_fail(n->s, "node %u: no domain for a shared queue", n->id);
+		return;
+	}
+	n->srq.pd = n->srq_pd;
+	n->srq_q.key = n->srq_key;
+	n->srq_q.m_key = sim_model_key(n, 0, n->ram_size, URN_ACCESS_LOCAL_WRITE);
+}
+
 static void
 open_srq(struct sim_node *n)
 {
@@ -184,6 +206,8 @@ open_srq(struct sim_node *n)
 		n->srq_q.key = n->srq_space->key_all;
 		n->srq_q.m_key = n->srq_space->m_all;
 	}
+	if (sim_on(s, SIM_APART))
+		open_domain(n);
 }
 
 static void
@@ -203,6 +227,26 @@ give_memory(struct sim_node *n, uint32_t bytes)
 		fputs("urnic-sim: no memory\n", stderr);
 		exit(1);
 	}
+}
+
+/*
+ * Tell the model what may fail for the wire: for nothing but the loss of frames by chance it
+ * knows how often. Where gates close before foreign memory more is dropped than wires lose.
+ */
+static void
+wire_fails(struct sim *s)
+{
+	const struct sim_plan *p = &s->plan;
+	double loss = 1 - (1 - (sim_on(s, SIM_DROP) ? p->drop : 0)) * (1 - (sim_on(s, SIM_CORRUPT) ? p->corrupt : 0));
+
+	if (p->faults & (WIRE_FAILS & ~LOSES))
+		model_wire_fails(s->model);
+	else if ((sim_on(s, SIM_HANG) && p->hang_fails) || (sim_on(s, SIM_VANISH) && p->away_fails))
+		model_wire_fails(s->model);
+	else if ((p->faults & LOSES) && sim_on(s, SIM_FOREIGN))
+		model_wire_fails(s->model);
+	else if (p->faults & LOSES)
+		model_wire_loses(s->model, loss, p->retry_cnt + 1u);
 }
 
 static void
@@ -237,126 +281,8 @@ open_cluster(struct sim *s)
 		sim_calls_open(s, from, to);
 	for (uint32_t i = 0; !p->cm && i < p->pairs; i++)
 		sim_pair_open(s, &s->node[from[i]], &s->node[to[i]]);
-	if ((p->faults & WIRE_FAILS) || (sim_on(s, SIM_HANG) && p->hang_fails))
-		model_wire_fails(s->model);
+	wire_fails(s);
 	sim_faults_open(s);
-}
-
-/* ---- programs */
-
-static void
-completed(struct sim_node *n, const struct urn_abi_cqe *c)
-{
-	struct sim *s = n->s;
-	struct sim_end *e = n->by_qpn[c->qp_num % URN_TP_QP_CHUNK];
-	bool recv = c->opcode & URN_WCO_RECV;
-
-	sim_note(s, (int)n->id, recv ? "received" : "sent", (uint64_t)c->qp_num << 32 | c->status,
-		 c->wr_id, (uint64_t)c->byte_len << 32 | c->imm);
-	s->stats.completions++;
-	s->moved = s->now;
-	s->idle_events = 0;
-	if (n->ud.qp && n->ud.qp->qpn == c->qp_num)
-		recv ? sim_ud_received(n, c) : sim_ud_sent(n, c);
-	else if (e && e->qp->qpn == c->qp_num)
-		recv ? sim_end_received(e, c) : sim_end_sent(e, c);
-	else
-		sim_fail(s, "node %u: a completion of QP 0x%x, which there is not", n->id, c->qp_num);
-}
-
-static void
-soonest(uint64_t *due, uint64_t at)
-{
-	if (at < *due)
-		*due = at;
-}
-
-/* A receive queue that wants its program back. */
-static void
-look_again(const struct sim_rq *rq, uint64_t *due)
-{
-	uint64_t all = rq->bufs == 64 ? UINT64_MAX : (1ull << rq->bufs) - 1;
-
-	if (rq->hdr && !rq->over && rq->busy != all)
-		soonest(due, rq->due);
-}
-
-static void
-poll_cqs(struct sim_node *n, struct sim_cq *scq, struct sim_cq *rcq)
-{
-	struct sim *s = n->s;
-	struct urn_abi_cqe c;
-	uint32_t most = 1 + sim_rnd(&s->rng, 32);
-	struct sim_cq *cq[2] = {scq, rcq};
-	unsigned int first = sim_rnd(&s->rng, 2);
-	bool twice;
-
-	for (unsigned int i = 0; i < 2; i++)
-		for (uint32_t k = 0; k < most && !s->why[0] && sim_cq_poll(cq[i ^ first], &c); k++) {
-			if (sim_sabotage(n, &c, &twice))
-				completed(n, &c);
-			if (twice && !s->why[0])
-				completed(n, &c);
-		}
-}
-
-/* Completions of all programs of the node. returns: are there more? */
-static bool
-poll_all(struct sim_node *n)
-{
-	bool more = false;
-
-	if (!n->host) {
-		poll_cqs(n, &n->scq, &n->rcq);
-		return false;
-	}
-	for (unsigned int i = 0; i < n->s->plan.clients; i++) {
-		struct sim_client *c = &n->host->client[i];
-
-		if (!c->c)
-			continue;
-		poll_cqs(n, &c->scq, &c->rcq);
-		more = more || sim_cq_waits(&c->scq) || sim_cq_waits(&c->rcq);
-	}
-	return more;
-}
-
-static void
-run_programs(struct sim_node *n)
-{
-	struct sim *s = n->s;
-	uint64_t due = UINT64_MAX;
-	bool more = poll_all(n);
-
-	if (n->host)
-		sim_host_programs(n, &due);
-	if (!s->winding_up) {
-		if (n->srq_q.hdr) {
-			sim_rq_post(n, &n->srq_q, &s->rng, false);
-			look_again(&n->srq_q, &due);
-		}
-		sim_ud_post(n);
-		if (n->ud.qp && !n->ud.over && n->ud.left && n->ud.posted - n->ud.done < 8)
-			soonest(&due, n->ud.due);
-		for (struct sim_end *e = n->ends; e; e = e->next) {
-			if (e->rq.hdr) {
-				sim_rq_post(n, &e->rq, &e->rng, false);
-				look_again(&e->rq, &due);
-			}
-			sim_end_post(e);
-			if (e->end_at && e->end_at <= s->now) {
-				e->end_at = 0;
-				sim_end_ended(e);
-			} else if (e->end_at) {
-				soonest(&due, e->end_at);
-			}
-			if (e->left && e->posted - e->done < s->plan.slots)
-				soonest(&due, e->due);
-		}
-	}
-	if (more || sim_cq_waits(&n->scq) || sim_cq_waits(&n->rcq))
-		soonest(&due, s->now + sim_rnd(&s->rng, 2000));
-	n->prog_due = due > s->now ? due : s->now + 50;
 }
 
 /* ---- the course of it */
@@ -365,12 +291,12 @@ static bool
 all_posted(const struct sim *s)
 {
 	for (unsigned int i = 0; i < s->ends; i++)
-		if (s->end[i].left || s->end[i].posted != s->end[i].done)
+		if (s->end[i].left || (s->end[i].posted != s->end[i].done && !s->end[i].deaf))
 			return false;
 	for (unsigned int i = 0; i < s->plan.nodes; i++)
 		if (s->node[i].ud.qp && (s->node[i].ud.left || s->node[i].ud.posted != s->node[i].ud.done))
 			return false;
-	return sim_host_settled(s) && model_open(s->model, -1) == 0;
+	return sim_host_settled(s) && sim_cqs_settled(s) && model_open(s->model, -1) == 0;
 }
 
 static bool
@@ -385,7 +311,7 @@ all_flushed(struct sim *s)
 		if (rq->hdr && atomic_load(&rq->hdr->cons) != model_srq_done(s->model, rq->m))
 			return false;
 	}
-	return model_open_recvs(s->model, -1) == 0 && sim_calls_gone(s);
+	return model_open_recvs(s->model, -1) == 0 && sim_cqs_settled(s) && sim_calls_gone(s) && sim_events_came(s);
 }
 
 /* Programs are done: they end their QPs, and get back what receives they posted. */
@@ -395,6 +321,7 @@ wind_up(struct sim *s)
 	s->winding_up = true;
 	sim_calls_end(s);
 	for (unsigned int i = 0; i < s->ends; i++) {
+		sim_overrun_judge(&s->end[i]);
 		s->end[i].rq.over = true;
 		sim_end_ended(&s->end[i]);
 	}
@@ -415,10 +342,10 @@ next_event(const struct sim *s)
 {
 	uint64_t at = sim_net_next(s);
 
-	soonest(&at, sim_faults_next(s));
+	sim_soonest(&at, sim_faults_next(s));
 	for (unsigned int i = 0; i < s->plan.nodes; i++) {
-		soonest(&at, s->node[i].due);
-		soonest(&at, s->node[i].prog_due);
+		sim_soonest(&at, s->node[i].due);
+		sim_soonest(&at, s->node[i].prog_due);
 	}
 	return at;
 }
@@ -449,8 +376,27 @@ stalled(struct sim *s, const char *how)
 		}
 	}
 	check_srqs(s);
+	if (s->winding_up && !sim_events_came(s))
+		sim_fail(s, "a QP has ended, and was not told that it takes no more of its shared queue");
 	sim_fail(s, "stalled (%s)%s%s", how, s->plan.cm ? ": " : "",
 		 !s->plan.cm ? "" : sim_calls_open_line(s) ? sim_calls_open_line(s) : "an id is left");
+}
+
+static void
+judge_late(struct sim_node *n)
+{
+	const char *why = n->s->why[0] ? NULL : model_late(n->s->model, n->id);
+
+	if (why)
+		sim_fail(n->s, "node %u: %s", n->id, why);
+}
+
+static void
+turn(struct sim_node *n)
+{
+	sim_node_turn(n);
+	judge_late(n);
+	sim_windows_judge(n);
 }
 
 static void
@@ -478,9 +424,9 @@ loop(struct sim *s)
 		sim_net_step(s);
 		for (unsigned int i = 0; i < s->plan.nodes && !s->why[0]; i++) {
 			if (s->node[i].prog_due <= s->now)
-				run_programs(&s->node[i]);
+				sim_programs_run(&s->node[i]);
 			if (s->node[i].due <= s->now)
-				sim_node_turn(&s->node[i]);
+				turn(&s->node[i]);
 		}
 	}
 }
@@ -498,6 +444,27 @@ check_good_wire(struct sim *s)
 	}
 }
 
+/* What requesters sent again, and what there was to send again. */
+static void
+count_repeats(struct sim *s)
+{
+	struct sim_stats *st = &s->stats;
+
+	for (unsigned int i = 0; i < s->plan.nodes; i++) {
+		const uint64_t *c = s->node[i].tp ? s->node[i].tp->c.v : NULL;
+
+		if (!c)
+			continue;
+		st->sent += c[URN_C_TX_REQUESTS];
+		st->repeats += c[URN_C_RETRANSMITS] + c[URN_C_REFETCHES];
+		st->refused += c[URN_C_OUT_OF_ORDER] + c[URN_C_DROP_ICRC] + c[URN_C_TX_RNR_NAKS];
+		if (s->plan.faults & ~SIM_BIT(SERVICE))
+			continue;
+		st->good_sent += c[URN_C_TX_REQUESTS];
+		st->good_repeats += c[URN_C_RETRANSMITS] + c[URN_C_REFETCHES];
+	}
+}
+
 static void
 close_cluster(struct sim *s)
 {
@@ -508,6 +475,7 @@ close_cluster(struct sim *s)
 		sim_host_dump(&s->node[i]);
 	if (!s->why[0] && !s->plan.clients)
 		check_good_wire(s);
+	count_repeats(s);
 	for (unsigned int i = 0; i < s->ends; i++)
 		sim_end_close(&s->end[i]);
 	for (unsigned int i = 0; i < s->plan.nodes; i++) {
@@ -519,7 +487,11 @@ close_cluster(struct sim *s)
 				sim_fail(s, "node %u: datagrams wait for memory for ever", i);
 		}
 	}
-	why = s->why[0] ? NULL : model_end(s->model);
+	for (unsigned int i = 0; i < s->plan.nodes; i++)
+		judge_late(&s->node[i]);
+	why = s->why[0] || s->plan.clients ? NULL : model_unheard(s->model);
+	if (!why && !s->why[0])
+		why = model_end(s->model);
 	if (why)
 		sim_fail(s, "at the end: %s", why);
 	for (unsigned int i = 0; i < s->plan.nodes; i++)
@@ -546,11 +518,13 @@ sim_run(struct sim *s, const struct sim_scenario *sc, uint64_t seed, FILE *trace
 	s->now = s->start = s->moved = START_NS;
 	s->idle_events = 0;
 	s->ends = 0;
-	s->winding_up = s->broken = false;
+	s->winding_up = s->broken = s->away = false;
 	s->trace = trace;
 	s->hash = 0xcbf29ce484222325u;
 	s->why[0] = '\0';
 	memset(&s->stats, 0, sizeof(s->stats));
+	if (s->sabotage == SIM_BREAK_ANSWER)
+		memset(s->answered, 0, sizeof(s->answered));
 	model_reset(s->model);
 	sim_plan_make(&s->plan, sc, seed, s->without);
 	s->stall_ns = s->plan.cm ? STALL_CM_NS : STALL_NS;
@@ -558,6 +532,8 @@ sim_run(struct sim *s, const struct sim_scenario *sc, uint64_t seed, FILE *trace
 	loop(s);
 	s->stats.requests = model_requests(s->model);
 	s->stats.ns = s->now - s->start;
+	s->stats.lost_pairs = model_lost(s->model);
+	s->stats.lost_ppm = (uint64_t)(model_lost_expected(s->model) * 1e6);
 	close_cluster(s);
 	rte_pktmbuf_free(s->leaked);
 	s->leaked = NULL;

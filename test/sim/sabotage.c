@@ -54,6 +54,9 @@ spoil_node(struct sim *s, struct sim_node *n)
 		n->tp->work_free = n->tp->work_free->next;
 		n->tp->left.work--;
 		break;
+	case SIM_BREAK_EVENT:
+		sim_event(n, URN_EVENT_LAST_WQE, n->ends->qp->qpn);
+		break;
 	case SIM_BREAK_STALL:
 		n->asleep_until = UINT64_MAX;
 		n->due = UINT64_MAX;
@@ -96,4 +99,41 @@ sim_sabotage(struct sim_node *n, struct urn_abi_cqe *c, bool *twice)
 		break;
 	}
 	return true;
+}
+
+/* Answers an atomic whose answer was sent before. */
+static bool
+is_answer_again(struct sim *s, const struct rte_mbuf *m)
+{
+	const uint8_t *f = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint32_t bth = f[12] == 0x86 ? 62 : 42, qpn, psn;
+	uint64_t id, *slot;
+
+	if (m->data_len < bth + 12 || f[bth] != 0x12) /* ATOMIC Acknowledge: IBTA table 38 */
+		return false;
+	memcpy(&qpn, f + bth + 4, 4);
+	memcpy(&psn, f + bth + 8, 4);
+	id = (uint64_t)f[5] << 48 | (uint64_t)(rte_be_to_cpu_32(qpn) & 0xffffff) << 24 |
+	     (rte_be_to_cpu_32(psn) & 0xffffff);
+	slot = &s->answered[(id ^ id >> 24) % SIM_ANSWERS];
+	if (*slot == id)
+		return true;
+	*slot = id;
+	return false;
+}
+
+unsigned int
+sim_sabotage_frames(struct sim *s, struct rte_mbuf **m, unsigned int n)
+{
+	unsigned int left = 0;
+
+	if (s->sabotage != SIM_BREAK_ANSWER)
+		return n;
+	for (unsigned int i = 0; i < n; i++) {
+		if (is_answer_again(s, m[i]))
+			rte_pktmbuf_free(m[i]);
+		else
+			m[left++] = m[i];
+	}
+	return left;
 }

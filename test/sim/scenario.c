@@ -6,7 +6,7 @@
 #define LINKS (SIM_BIT(DELAY) | SIM_BIT(RATE) | SIM_BIT(BLACKHOLE) | SIM_BIT(CUT) | SIM_BIT(FLAP))
 #define MEMORY (sc->max_len > 65536 ? 32u << 20 : 4u << 20)
 #define FOREIGN (SIM_BIT(FOREIGN) | SIM_BIT(STALL))
-#define ALL_FAULTS (((1u << SIM_FIRST_OF_CLIENTS) - 1) | FOREIGN)
+#define ALL_FAULTS (((UINT64_C(1) << SIM_FIRST_OF_CLIENTS) - 1) | FOREIGN)
 #define ROGUES (SIM_BIT(DIE) | SIM_BIT(SCRIBBLE) | SIM_BIT(FLOOD) | SIM_BIT(MUTE) | SIM_BIT(GREEDY))
 
 /* How often each operation, in the order of enum model_op. */
@@ -34,9 +34,13 @@ const struct sim_scenario sim_scenarios[] = {
 	 .pairs = {1, 4}, .ops = {4, 24}, .max_len = 4096, .slots = 8,
 	 .weight = {10, 6, 0, 3, 6, 3, 1, 1, 1, 0, 0}, .srq_percent = 40},
 	{.name = "windows", .text = "memory windows: bind, use, invalidate; now and then too late",
-	 .may = SIM_BIT(STALE) | SIM_BIT(LATE) | SIM_BIT(DROP) | SIM_BIT(REORDER), .nodes = {2, 3},
+	 .may = SIM_BIT(STALE) | SIM_BIT(BADKEY) | SIM_BIT(LATE) | SIM_BIT(DROP) | SIM_BIT(REORDER), .nodes = {2, 3},
 	 .switches = {0, 1}, .pairs = {1, 4}, .ops = {8, 40}, .max_len = 4096, .slots = 8,
 	 .weight = {4, 2, 6, 8, 3, 8, 3, 3, 2, 8, 6}, .srq_percent = 30},
+	{.name = "invalid", .text = "windows are invalidated and bound anew while WRITEs through them are under way",
+	 .always = SIM_BIT(STALE) | SIM_BIT(LATE), .may = SIM_BIT(DROP) | SIM_BIT(DELAY) | FOREIGN, .nodes = {2, 2},
+	 .switches = {0, 1}, .pairs = {8, 24}, .ops = {16, 48}, .max_len = 8192, .slots = 16,
+	 .weight = {1, 1, 1, 24, 1, 2, 0, 0, 0, 6, 6}, .srq_percent = 30, .late_polls = 400},
 	{.name = "dereg", .text = "regions are deregistered while in use",
 	 .always = SIM_BIT(DEREG), .may = WIRES | SIM_BIT(LATE), .nodes = {2, 3}, .switches = {0, 1},
 	 .pairs = {1, 4}, .ops = {8, 32}, .max_len = 16384, .slots = 8, .weight = EVERY,
@@ -80,6 +84,21 @@ const struct sim_scenario sim_scenarios[] = {
 		SIM_BIT(RNR), .nodes = {2, 3}, .switches = {0, 1}, .pairs = {1, 6}, .ops = {8, 48},
 	 .max_len = 16384, .slots = 16, .weight = EVERY, .datagrams = {0, 8}, .srq_percent = 30,
 	 .clients = {0, 1}},
+	{.name = "domains", .text = "shared receive queues in other protection domains than their QPs",
+	 .always = SIM_BIT(APART), .may = SIM_BIT(BADKEY) | SIM_BIT(LATE) | SIM_BIT(RNR) | SIM_BIT(DROP) | FOREIGN,
+	 .nodes = {2, 3}, .switches = {0, 1}, .pairs = {1, 6}, .ops = {4, 32}, .max_len = 8192, .slots = 8,
+	 .weight = {10, 6, 0, 3, 4, 3, 1, 1, 1, 0, 0}, .srq_percent = 100},
+	{.name = "overrun", .text = "completion queues that are too small, and programs that poll late",
+	 .always = SIM_BIT(OVERRUN), .may = SIM_BIT(LATE) | SIM_BIT(DUP) | SIM_BIT(DELAY), .nodes = {2, 3},
+	 .switches = {0, 1}, .pairs = {1, 8}, .ops = {16, 64}, .max_len = 4096, .slots = 16,
+	 .weight = {8, 4, 0, 6, 6, 4, 1, 1, 1, 0, 0}},
+	{.name = "neighbours", .text = "nodes that vanish and come back, and nodes whose MAC address moves",
+	 .may = SIM_BIT(VANISH) | SIM_BIT(MOVE) | SIM_BIT(LATE) | SIM_BIT(DUP), .nodes = {2, 3}, .switches = {0, 1},
+	 .pairs = {1, 6}, .ops = {16, 64}, .max_len = 8192, .slots = 16, .weight = USUAL, .srq_percent = 30},
+	{.name = "slow", .text = "a node that is slow, and goes by the standard alone as all do",
+	 .always = SIM_BIT(SERVICE), .may = WIRES, .nodes = {2, 3}, .switches = {0, 1}, .pairs = {1, 4},
+	 .ops = {16, 64}, .max_len = 16384, .slots = 16, .weight = {0, 0, 0, 8, 0, 12, 1, 1, 1, 0, 0},
+	 .plain = true},
 	{.name = "clients", .text = "clients that die and misbehave, beside others that don't",
 	 .always = ROGUES, .may = WIRES | SIM_BIT(LATE) | SIM_BIT(DELAY), .nodes = {2, 3},
 	 .switches = {0, 1}, .pairs = {1, 4}, .ops = {8, 40}, .max_len = 8192, .slots = 8,
@@ -173,7 +192,7 @@ draw_clients(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed)
 		return;
 	for (unsigned int f = SIM_FIRST_OF_CLIENTS; f < SIM_FIRST_OF_FOREIGN; f++)
 		if (sim_one_in(&r, 2))
-			p->faults |= sc->may & 1u << f;
+			p->faults |= sc->may & UINT64_C(1) << f;
 	p->clients = in(&r, sc->clients);
 	p->rogues = in(&r, sc->rogues);
 	p->lives = sim_between(&r, 1, 4);
@@ -220,8 +239,33 @@ draw_hang(struct sim_plan *p, uint64_t seed)
 								   : sim_between(&r, 10, SIM_HANGS);
 }
 
+/*
+ * A node that is slow: what programs have under way at a time takes it a quarter of a timeout
+ * at least, and one at most.
+ */
+static void
+draw_service(struct sim_plan *p, uint64_t seed)
+{
+	struct sim_rng r = sim_rng_of(seed, 6);
+	uint64_t packets = p->pairs * p->slots * (uint64_t)((p->max_len >> (p->mtu_code + 7)) + 1);
+
+	if (p->faults & SIM_BIT(SERVICE))
+		p->service_ns = (4096ull << p->timeout) * sim_between(&r, 1, 4) / 4 / packets;
+}
+
+/* Likewise. A completion queue that is too small. */
+static void
+draw_overrun(struct sim_plan *p, uint64_t seed)
+{
+	struct sim_rng r = sim_rng_of(seed, 7);
+
+	p->full_node = sim_rnd(&r, p->nodes);
+	p->full_entries = 4u << sim_rnd(&r, 5);
+	p->full_receives = sim_one_in(&r, 2);
+}
+
 void
-sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed, uint32_t without)
+sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed, uint64_t without)
 {
 	struct sim_rng r = sim_rng_of(seed, 1);
 	bool few, untimed;
@@ -231,7 +275,7 @@ sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed, 
 	p->faults = sc->always;
 	for (unsigned int f = 0; f < SIM_FIRST_OF_CLIENTS; f++)
 		if (sim_one_in(&r, 3))
-			p->faults |= sc->may & 1u << f;
+			p->faults |= sc->may & UINT64_C(1) << f;
 	p->nodes = in(&r, sc->nodes);
 	p->switches = in(&r, sc->switches);
 	if (p->nodes > 2 && p->switches == 0)
@@ -255,6 +299,8 @@ sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed, 
 	draw_clients(p, sc, seed);
 	draw_foreign(p, sc, seed);
 	draw_hang(p, seed);
+	draw_overrun(p, seed);
+	sim_neigh_draw(p, sc, seed);
 	few = sim_one_in(&r, 2);
 	untimed = sim_one_in(&r, 2);
 	work = sim_between(&r, 4, 24);
@@ -271,6 +317,7 @@ sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed, 
 			p->max_len /= 2;
 	}
 	p->faults &= ~without;
+	draw_service(p, seed);
 	if (!(p->faults & SIM_BIT(FOREIGN)))
 		p->faults &= ~SIM_BIT(STALL);
 	if (few && (p->faults & SIM_BIT(RNR)))

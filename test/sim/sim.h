@@ -16,6 +16,7 @@
 #ifndef URN_SIM_SIM_H
 #define URN_SIM_SIM_H
 
+#include "faults.h"
 #include "model.h"
 #include "rng.h"
 
@@ -43,86 +44,14 @@ enum {
 	SIM_SGES = 4,
 	SIM_INLINE = 64,
 	SIM_MBUFS = 2047,      /* packets of a node */
+	SIM_ANSWERS = 4096,    /* answers to atomics that are remembered */
+	SIM_EVENTS = 32,       /* types of events */
 	SIM_SPACES = 2,        /* address spaces of other processes, of a node */
 	SIM_PDS = 4,           /* protection domains of a node */
 	SIM_WHY = 400,
 };
 
 #define SIM_VA 0x700000000000ull /* address of a node's first byte, as keys speak of it */
-
-/* X(index, "name", "description") */
-#define SIM_FAULTS(X)                                                                  \
-	X(DROP, "drop", "wires lose frames")                                           \
-	X(DUP, "dup", "wires double frames")                                           \
-	X(REORDER, "reorder", "wires let frames pass others")                          \
-	X(DELAY, "delay", "wires are slow, by a time that varies")                     \
-	X(CORRUPT, "corrupt", "wires turn a bit over")                                 \
-	X(RATE, "rate", "wires carry so many bits a second")                           \
-	X(BLACKHOLE, "blackhole", "a link carries nothing for a while")                \
-	X(CUT, "cut", "a link carries nothing one way for a while")                    \
-	X(FLAP, "flap", "a link goes down again and again")                            \
-	X(PAUSE, "pause", "a node stands still for a while")                           \
-	X(NEIGH, "neigh", "a node's address is not known at first")                    \
-	X(LATE, "late", "memory answers late")                                         \
-	X(FAIL, "fail", "memory operations fail")                                      \
-	X(QPERR, "qperr", "a program ends a QP")                                       \
-	X(DRAIN, "drain", "a send queue is drained and goes on")                       \
-	X(RNR, "rnr", "receives are posted late")                                      \
-	X(SHORT, "short", "receives are too small")                                    \
-	X(DEREG, "dereg", "regions are deregistered while in use")                     \
-	X(BADKEY, "badkey", "requests name keys and ranges that are not there")        \
-	X(STALE, "stale", "requests name windows after they were invalidated")         \
-	X(EXHAUST, "exhaust", "packets and places for work run out")                   \
-	X(DIE, "die", "clients die in the middle of things; others come")              \
-	X(SCRIBBLE, "scribble", "clients write nonsense over their queues")            \
-	X(FLOOD, "flood", "clients ring doorbells that they have and have not")        \
-	X(MUTE, "mute", "clients never look at completions and events")                \
-	X(GREEDY, "greedy", "clients ask for more than they may, and for nonsense")    \
-	X(REFUSE, "refuse", "programs refuse connections")                             \
-	X(SLOW, "slow", "programs take their time to answer")                          \
-	X(FORGET, "forget", "programs drop connections without a word")                \
-	X(FOREIGN, "foreign", "memory is other processes', and gates close before it") \
-	X(STALL, "stall", "memory of another process moves nothing for a while")       \
-	X(HANG, "hang", "engines are not run for long: a node's, or all at a time")
-
-enum sim_fault {
-#define X(id, name, text) SIM_##id,
-	SIM_FAULTS(X)
-#undef X
-	SIM_FAULT_COUNT,
-};
-
-_Static_assert(SIM_FAULT_COUNT <= 32, "a bit each");
-
-#define SIM_BIT(f) (1u << SIM_##f)
-
-/* From here on faults of clients: drawn apart, so that those before them stay as they were. */
-#define SIM_FIRST_OF_CLIENTS SIM_DIE
-/* And those of foreign memory, once more. */
-#define SIM_FIRST_OF_FOREIGN SIM_FOREIGN
-
-/* What is broken on purpose (sabotage.c). X(index, "name", "description") */
-#define SIM_SABOTAGE(X)                                                                \
-	X(NOTHING, "", "")                                                             \
-	X(LOST, "lost", "a completion of a request is lost")                           \
-	X(TWICE, "twice", "a completion comes twice")                                  \
-	X(STATUS, "status", "a request fails for no reason")                           \
-	X(FLUSH, "flush", "a request is flushed for no reason")                        \
-	X(BYTE, "byte", "a byte beside a buffer is changed")                           \
-	X(WORD, "word", "a word of atomics is added to once too often")                \
-	X(COUNT, "count", "a shared counter is changed")                               \
-	X(MBUF, "mbuf", "a packet is not given back")                                  \
-	X(WORK, "work", "a place for work is not given back")                          \
-	X(STALL, "stall", "a node stands still for ever")                              \
-	X(LEFT, "left", "something of a dead client is left")                          \
-	X(QUOTA, "quota", "a dead client still counts")
-
-enum sim_sabotage {
-#define X(id, name, text) SIM_BREAK_##id,
-	SIM_SABOTAGE(X)
-#undef X
-	SIM_SABOTAGES,
-};
 
 /* How lost packets are repeated between two adapters. */
 enum sim_recovery { SIM_GBN, SIM_SELECTIVE, SIM_MIXED };
@@ -133,8 +62,8 @@ struct sim_range {
 
 struct sim_scenario {
 	const char *name, *text;
-	uint32_t always;               /* faults of every seed; bits of enum sim_fault */
-	uint32_t may;                  /* faults of one seed in three */
+	uint64_t always;               /* faults of every seed; bits of enum sim_fault */
+	uint64_t may;                  /* faults of one seed in three */
 	struct sim_range nodes, switches;
 	struct sim_range pairs;        /* connected pairs of QPs */
 	struct sim_range ops;          /* requests of a QP */
@@ -148,11 +77,13 @@ struct sim_scenario {
 	struct sim_range clients;      /* of a node, well behaved; 0: no clients, a bare transport */
 	struct sim_range rogues;       /* of a node, that misbehave and die */
 	bool cm;                       /* pairs are connected by connection management */
+	uint32_t late_polls;           /* memory that answers late does so after so many polls at most; 0: 20 */
+	bool plain;                    /* nodes go by the standard alone, and by the measured round trip */
 };
 
 /* What a seed makes of a scenario. */
 struct sim_plan {
-	uint32_t faults;               /* that are on */
+	uint64_t faults;               /* that are on */
 	uint32_t nodes, switches, pairs, ops, max_len, slots, bufs;
 	uint32_t datagrams;
 	bool ipv6;
@@ -170,6 +101,14 @@ struct sim_plan {
 	uint32_t hang_node;            /* whose engine is not run; SIM_NODES: all */
 	uint64_t hang_ns;              /* for how long at most */
 	bool hang_fails;               /* its peers may give it up for that */
+	uint64_t service_ns;           /* that a packet of a request takes at a node that is slow, or of its response */
+	uint32_t full_node, full_entries; /* whose completion queue is too small, and how small it is */
+	uint32_t away_node;            /* that vanishes or moves, and is to be back in time unless away_fails */
+	uint64_t away_at, away_ns;     /* ns: from the start, for how long; of a node that moves: till others are told */
+	uint64_t away_asks;            /* ns: so long its address is asked for; UINT64_MAX: it stays known */
+	bool away_fails;
+	bool away_told;                /* others are told that its address changed: else they find out */
+	bool full_receives;            /* ... that of receives; else that of requests, and some receives */
 	uint32_t hangs;                /* how often; more than three: with little between */
 };
 
@@ -191,6 +130,7 @@ struct sim_rq {
 	int m;                         /* number of the model's QP or shared queue */
 	uint32_t key;                  /* of the buffers; and the model's number of it */
 	int m_key;
+	uint32_t wrong_key;            /* of a domain that its receives are not of; 0: none */
 	struct urn_abi_db *bells;      /* of its program */
 	uint32_t db;                   /* doorbell of its QP */
 	bool shared, ud;
@@ -240,17 +180,30 @@ struct sim_end {
 	/* requests */
 	uint32_t left;                 /* still to be posted */
 	uint32_t posted, done;
+	uint64_t posted_at[SIM_SLOTS]; /* ns: when each of those was that are under way; by its number */
 	uint64_t due;                  /* ns: when the program posts next */
 	bool failed;                   /* its program was told */
 	uint64_t end_at;               /* ns: when it hears that its peer failed, and ends; 0: it has not */
 	bool draining;
+	/* events of the QP, and what they are judged by */
+	uint16_t told[SIM_EVENTS];     /* by type */
+	uint64_t drained_at;           /* ns: when draining began; valid while draining */
+	uint16_t told_before;          /* SQ_DRAINED that came until then */
+	uint16_t drains;               /* of which it is to be told */
+	bool refused;                  /* its peer had a request refused for the key */
+	bool overrun;                  /* a completion queue of its has overflowed */
+	bool deaf;                     /* ... that of its requests */
+	bool told_fatal;               /* ... and it is to be told that it ends for that */
+	bool ended_itself;             /* its program ended it, or something of its own failed */
 	/* a window into this QP's memory, for the peer */
 	enum sim_window window;
 	uint32_t mw_rkey;              /* as it is now */
 	int mw_type;
 	uint32_t mw_len;               /* bytes from win_off on that it reaches */
 	int m_win;                     /* the model's number of that binding */
+	int m_before;                  /* ... and of the one that it replaces while BINDING, or MODEL_NO_KEY */
 	uint32_t bind_seq;             /* request that binds or invalidates */
+	uint32_t gone_seq;             /* number behind the last of them that was seen to be complete */
 };
 
 /* A QP for datagrams, and its program. */
@@ -270,6 +223,7 @@ struct sim_ud {
 struct sim_cq {
 	struct urn_cq cq;              /* of a client only hdr and mask, as the client has them */
 	uint32_t seen;                 /* completions polled */
+	bool broken;                   /* its program was told that it has overflowed */
 };
 
 struct sim_node {
@@ -302,19 +256,30 @@ struct sim_node {
 	struct sim_cq scq, rcq;
 	struct urn_srq srq;            /* valid when srq_q.hdr */
 	struct sim_rq srq_q;
-	struct sim_space *srq_space;   /* whose memory it is of, and of all that use it; NULL: mapped */
+	struct sim_space *srq_space;   /* whose memory it is of; NULL: mapped */
+	uint32_t srq_pd, srq_key;      /* a domain of its own, and all of the memory there; 0: none */
 	struct urn_ah ah[SIM_NODES];
 	struct sim_ud ud;
-	struct urn_region *dying[SIM_DYING]; /* regions killed and not freed yet */
+	struct {
+		struct urn_region *region;
+		int m;                 /* the model's number of its key */
+	} dying[SIM_DYING];            /* regions killed and not freed yet */
 	unsigned int dying_n;
 	struct rte_mbuf *rx[SIM_RX];   /* ring */
 	uint32_t rx_in, rx_out;
 	unsigned int came;             /* frames received in the last turn */
 	uint64_t due, last;            /* ns: next and last turn */
 	uint64_t prog_due;             /* ns: when its programs run next */
+	uint64_t poll_due;             /* ns: ... and poll, where they do so late (overrun.c) */
+	uint64_t walk_at;              /* ns: when QPs of a queue that has overflowed are looked for; UINT64_MAX: never */
 	uint64_t asleep_until;         /* ns: it stands still */
 	bool hung;                     /* it stood still since its last turn */
 	uint64_t unknown_until;        /* ns: nobody knows its address */
+	struct {
+		struct rte_mbuf *m;
+		uint64_t at;           /* ns: when it is executed */
+	} slow[SIM_RX];                /* requests that wait for that; a ring, in order (service.c) */
+	uint32_t slow_in, slow_out;
 	/* what it can besides RoCEv2, and when it hears that a peer can, too (and that no more) */
 	bool selective;
 	struct {
@@ -349,13 +314,19 @@ struct sim_timed {
 
 struct sim_stats {
 	uint64_t requests, completions, errors, frames, dropped, events, ns, datagrams;
+	uint64_t lost_pairs;           /* that failed for wires that lose by chance; as expected at most, */
+	uint64_t lost_ppm;             /* ... in millionths */
+	uint64_t sent, repeats;        /* request packets; those of them sent again */
+	uint64_t refused;              /* packets that came and did no good: out of order, broken, without a receive */
+	uint64_t good_sent, good_repeats; /* in runs with good wires */
+	uint64_t others;               /* requests that named another QP's window */
 	uint64_t fired[SIM_FAULT_COUNT]; /* how often each fault came */
 };
 
 struct sim {
 	const struct sim_scenario *sc;
 	uint64_t seed;
-	uint32_t without;              /* faults left out; as the next two, the caller's to set */
+	uint64_t without;              /* faults left out; as the next two, the caller's to set */
 	enum sim_recovery recovery;
 	struct sim_plan plan;
 	struct sim_rng rng;            /* of what is neither a program's nor a fault's */
@@ -375,6 +346,8 @@ struct sim {
 	enum sim_sabotage sabotage;    /* what is broken on purpose; the caller's to set */
 	bool broken;                   /* ... was, in this run */
 	struct rte_mbuf *leaked;
+	uint64_t answered[SIM_ANSWERS]; /* of ANSWER: destination and PSN of atomics that were answered */
+	bool away;                     /* the node that is to vanish has */
 	bool winding_up;               /* programs are done; QPs are ended */
 	FILE *trace;                   /* NULL: none */
 	FILE *capture;                 /* what nodes send; NULL: none; the caller's to set */
@@ -393,7 +366,7 @@ const char *sim_fault_text(unsigned int f);
 const char *sim_recovery_name(unsigned int r);
 /* What the seed makes of it. without: faults to leave out; nothing else changes by that. */
 void sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed,
-		   uint32_t without);
+		   uint64_t without);
 
 /* ---- run.c */
 
@@ -410,6 +383,11 @@ void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf,
 void sim_note(struct sim *s, int node, const char *what, uint64_t a, uint64_t b, uint64_t c);
 void sim_note_frame(struct sim *s, unsigned int node, const char *what, const struct rte_mbuf *m);
 
+/* ---- programs.c */
+
+/* Programs of a node poll and post; says when they want to again. */
+void sim_programs_run(struct sim_node *n);
+
 /* ---- capture.c */
 
 /* Start a pcap file. returns NULL with errno. The caller asks ferror() and closes it. */
@@ -423,6 +401,8 @@ const char *sim_sabotage_name(unsigned int i);
 const char *sim_sabotage_text(unsigned int i);
 /* Break what is to be broken, when its time has come. returns: is the completion to be seen? */
 bool sim_sabotage(struct sim_node *n, struct urn_abi_cqe *c, bool *twice);
+/* The same for n frames that a node sends. returns: how many are left */
+unsigned int sim_sabotage_frames(struct sim *s, struct rte_mbuf **m, unsigned int n);
 
 /* ---- net.c */
 
@@ -449,7 +429,9 @@ struct urn_abi_wq *sim_queue(uint32_t entries, uint32_t stride);
 /* A region of the node and the model's number of it. */
 uint32_t sim_node_region(struct sim_node *n, struct sim_client *c, uint32_t off, uint32_t len,
 			 uint32_t access, int *m);
-void sim_node_deregister(struct sim_node *n, uint32_t key);
+/* m: the model's number of it. returns: false: it can't be now */
+bool sim_node_kill(struct sim_node *n, uint32_t key, int m);
+void sim_node_deregister(struct sim_node *n, uint32_t key, int m);
 /* Free those regions that were deregistered and nothing is under way on. */
 void sim_node_bury(struct sim_node *n);
 /* The model's number of a key for such a region. */
@@ -493,6 +475,15 @@ bool sim_node_poll(struct sim_node *n);
 /* Stop a QP and wait for its memory. returns: false: that does not come to an end */
 bool sim_qp_stop(struct sim_node *n, struct urn_qp *qp);
 
+/* ---- service.c */
+
+/* Is it a request that has to wait until the node executes it? Takes it then. */
+bool sim_service_take(struct sim_node *n, struct rte_mbuf *m);
+/* When the next of them is executed; UINT64_MAX: none waits. */
+uint64_t sim_service_next(const struct sim_node *n);
+/* The next that is executed by now; NULL: none. */
+struct rte_mbuf *sim_service_pop(struct sim_node *n);
+
 /* ---- link.c */
 
 /* Draw what the node can and when it hears of its peers; before its transport is made. */
@@ -515,10 +506,60 @@ void sim_pair_open(struct sim *s, struct sim_node *a, struct sim_node *b);
 void sim_end_up(struct sim_end *e, uint8_t state, uint32_t dest_qpn, uint32_t rq_psn, uint32_t sq_psn);
 void sim_end_close(struct sim_end *e);
 void sim_end_ended(struct sim_end *e);
+/* Its program gives up, after a few more requests that are to be flushed, and tells its peer. */
+void sim_end_gives_up(struct sim_end *e);
+/* After a turn: windows whose end can be seen from now on let nothing in any more. */
+void sim_windows_judge(struct sim_node *n);
 /* Post what there is to post now. */
 void sim_end_post(struct sim_end *e);
 void sim_end_sent(struct sim_end *e, const struct urn_abi_cqe *c);
 void sim_end_received(struct sim_end *e, const struct urn_abi_cqe *c);
+
+/* ---- event.c */
+
+/* An event of a bare transport. */
+void sim_event(struct sim_node *n, uint32_t type, uint32_t handle);
+/* A request of e failed: its peer may have had to be told. */
+void sim_event_refused(struct sim_end *e, const struct urn_abi_cqe *c);
+/* A send queue that was to be drained goes on. */
+void sim_event_drained(struct sim_end *e);
+/* All QPs have ended: was each that used a shared queue told that it takes no more of it? */
+bool sim_events_came(const struct sim *s);
+/* At the end: has what was due come? */
+void sim_event_close(const struct sim_end *e);
+
+/* ---- overrun.c */
+
+/* The queues of a bare transport were made. */
+void sim_cqs_open(struct sim_node *n);
+/* How large to make one of its queues, that usually has so many entries. */
+uint32_t sim_cq_entries(const struct sim_node *n, bool receives, uint32_t usual);
+/* Do the node's programs not poll now? */
+bool sim_polls_late(struct sim_node *n);
+/* For struct urn_tp_config. ctx: the node */
+void sim_cq_broken(void *ctx, const struct urn_cq *cq);
+/* In a turn: QPs of a queue that has overflowed end, idle ones too, when it is time. */
+void sim_cqs_walk(struct sim_node *n);
+/* A queue is said to have overflowed. */
+void sim_event_cq(struct sim_node *n, uint32_t handle);
+/* Have those QPs ended, and programs seen what their queues have? */
+bool sim_cqs_settled(const struct sim *s);
+/* Programs are done: has the QP ended for its queue, and was its program told? */
+void sim_overrun_judge(struct sim_end *e);
+
+/* ---- neighbour.c */
+
+/* Which node vanishes or moves, and when. */
+void sim_neigh_draw(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed);
+/* As struct urn_tp_config.neigh, of a node that may have vanished or have done so itself. */
+int sim_neigh_asked(const struct sim_node *n, const struct sim_node *to);
+/* Is a frame that comes to the node for the MAC address that it has now? */
+bool sim_neigh_take(const struct sim_node *n, struct rte_mbuf *m);
+void sim_neigh_vanish(struct sim *s, bool ends);
+/* It moves; told: the others are told so. */
+void sim_neigh_move(struct sim *s, bool told);
+/* A request failed: not too early? */
+void sim_neigh_judge(const struct sim_end *e, const struct urn_abi_cqe *c);
 
 /* ---- ud.c */
 
@@ -532,6 +573,13 @@ void sim_ud_received(struct sim_node *n, const struct urn_abi_cqe *c);
 void sim_faults_open(struct sim *s);
 uint64_t sim_faults_next(const struct sim *s);
 void sim_faults_step(struct sim *s);
+
+static inline void
+sim_soonest(uint64_t *due, uint64_t at)
+{
+	if (at < *due)
+		*due = at;
+}
 
 static inline bool
 sim_on(const struct sim *s, enum sim_fault f)

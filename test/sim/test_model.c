@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "model.h"
 #include "rng.h"
 
@@ -302,6 +304,64 @@ write_before_message(void **state)
 	bad(received(0, 10, URN_WC_SUCCESS));
 }
 
+/* A key is gone: what its WRITEs brought until then is right, and eight bytes more are not. */
+static void
+late_bytes(void **state)
+{
+	struct model_request r, done;
+
+	(void)state;
+	done = post(MODEL_WRITE, 100, 0);
+	do_write(&done, 100);
+	good(sent(&done, URN_WC_SUCCESS));
+	r = post(MODEL_WRITE, 1000, WIN);
+	do_write(&r, 256);
+	good(model_late(m, 1));
+	model_key_gone(m, key[1]);
+	memset(ram[1], 0, 100);
+	do_write(&done, 100);
+	good(model_late(m, 1)); /* it was complete before */
+	sim_fill(ram[1] + WIN, 4711, 0, 1000); /* another's */
+	good(model_late(m, 1));
+	sim_fill(ram[1] + WIN + 300, r.seed, 300, 7);
+	good(model_late(m, 1)); /* may be chance */
+	memset(ram[1] + WIN, 0x33, 1000);
+	good(model_late(m, 1));
+	sim_fill(ram[1] + WIN + 300, r.seed, 300, 8);
+	good(model_late(m, 0));
+	bad(model_late(m, 1));
+}
+
+/* What succeeds has come, though completions are lost; a receive without one may hold its message. */
+static void
+deaf(void **state)
+{
+	struct model_request s0, s1;
+
+	(void)state;
+	for (int lost = 0; lost < 2; lost++) {
+		setup(NULL);
+		post_recv(0, 512);
+		post_recv(1, 512);
+		s0 = post(MODEL_SEND, 300, 0);
+		s1 = post(MODEL_SEND, 40, 0);
+		sim_fill(ram[1] + RECV, s0.seed, 0, 300);
+		sim_fill(ram[1] + RECV + SLOT, s1.seed, 0, 40);
+		good(received(0, 300, URN_WC_SUCCESS));
+		good(sent(&s0, URN_WC_SUCCESS));
+		good(model_unheard(m));
+		assert_int_equal(model_open_recvs(m, b), 1);
+		model_deaf(m, b, false, true);
+		assert_int_equal(model_open_recvs(m, -1), 0);
+		assert_int_equal(model_open(m, a), 1);
+		good(sent(&s1, lost ? URN_WC_SUCCESS : URN_WC_REM_OP_ERR));
+		check(model_unheard(m), lost, __FILE__, __LINE__);
+	}
+	good(model_end(m));
+	ram[1][RECV + SLOT + 100] ^= 1; /* behind the message */
+	bad(model_end(m));
+}
+
 static void
 failures_have_reasons(void **state)
 {
@@ -333,6 +393,39 @@ failures_have_reasons(void **state)
 	r = post(MODEL_SEND, 10, 0);
 	model_rnr_gives_up(m, a);
 	good(sent(&r, URN_WC_RNR_RETRY_EXC_ERR));
+}
+
+/* Whoever fails for the wire alone is counted, once a pair; and no more is to be expected than p says. */
+static void
+lost_by_chance(void **state)
+{
+	struct model_request r;
+
+	(void)state;
+	assert_int_equal(model_lost(m), 0);
+	assert_true(model_lost_expected(m) == 0);
+	model_wire_loses(m, 0.5, 2); /* a try fails with 0.75 */
+	r = post(MODEL_WRITE, 10, WIN);
+	assert_true(fabs(model_lost_expected(m) - 0.5625) < 1e-9);
+	good(sent(&r, URN_WC_RETRY_EXC_ERR));
+	assert_int_equal(model_lost(m), 1);
+	assert_true(fabs(model_lost_expected(m) - 0.5625) < 1e-9);
+	setup(NULL);
+	model_wire_loses(m, 0.1, 8);
+	r = post(MODEL_WRITE, 10 * MTU, WIN);
+	assert_true(fabs(model_lost_expected(m) - 10 * pow(0.19, 8)) < 1e-9);
+	setup(NULL);
+	model_wire_loses(m, 0.5, 1); /* never more than the pair */
+	r = post(MODEL_WRITE, 10 * MTU, WIN);
+	assert_true(model_lost_expected(m) == 1);
+	model_ended(m, b); /* another reason */
+	good(sent(&r, URN_WC_RETRY_EXC_ERR));
+	assert_int_equal(model_lost(m), 0);
+	setup(NULL);
+	model_wire_fails(m); /* nothing is known of how often */
+	r = post(MODEL_WRITE, 10, WIN);
+	good(sent(&r, URN_WC_RETRY_EXC_ERR));
+	assert_int_equal(model_lost(m), 0);
 }
 
 static void
@@ -430,7 +523,10 @@ main(void)
 		cmocka_unit_test_setup(shared_counter, setup),
 		cmocka_unit_test_setup(messages, setup),
 		cmocka_unit_test_setup(write_before_message, setup),
+		cmocka_unit_test_setup(late_bytes, setup),
+		cmocka_unit_test_setup(deaf, setup),
 		cmocka_unit_test_setup(failures_have_reasons, setup),
+		cmocka_unit_test_setup(lost_by_chance, setup),
 		cmocka_unit_test_setup(after_a_failure, setup),
 		cmocka_unit_test_setup(torn, setup),
 		cmocka_unit_test_setup(datagrams, setup),

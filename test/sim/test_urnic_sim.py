@@ -24,9 +24,16 @@ CM_FAULTS = ["refuse", "slow", "forget"]
 FOREIGN_FAULTS = ["foreign", "stall"]
 # Of a scenario of its own, where wires lose nothing.
 STILL_FAULTS = ["hang"]
-SABOTAGES = ["lost", "twice", "status", "flush", "byte", "word", "count", "mbuf", "work", "stall", "left",
-             "quota"]
+# Likewise: a node that serves requests as slowly as it likes.
+SLOW_FAULTS = ["service"]
+DOMAIN_FAULTS = ["apart"]
+OVERRUN_FAULTS = ["overrun"]
+NEIGHBOUR_FAULTS = ["vanish", "move"]
+LAST_FAULTS = FOREIGN_FAULTS + STILL_FAULTS + SLOW_FAULTS + DOMAIN_FAULTS + OVERRUN_FAULTS + NEIGHBOUR_FAULTS
+SABOTAGES = ["lost", "twice", "status", "flush", "byte", "word", "count", "mbuf", "work", "stall", "event", "left",
+             "quota", "answer"]
 CLIENT_SABOTAGES = ["left", "quota"] # of a client that dies
+RUN_SABOTAGES = ["answer"] # no run fails, and all of them together do
 
 
 def run(*args, timeout=200):
@@ -56,7 +63,7 @@ class Sim(unittest.TestCase):
         self.assertEqual(tested, listed("scenarios"))
 
     def test_lists(self):
-        self.assertEqual(listed("faults"), FAULTS + CLIENT_FAULTS + CM_FAULTS + FOREIGN_FAULTS + STILL_FAULTS)
+        self.assertEqual(listed("faults"), FAULTS + CLIENT_FAULTS + CM_FAULTS + LAST_FAULTS)
         self.assertEqual(listed("sabotages"), SABOTAGES)
 
     def test_the_same_seed_does_the_same(self):
@@ -81,12 +88,15 @@ class Sim(unittest.TestCase):
             self.assertIn(alone[:alone.index(f"{name}: 1 runs")], after)
 
     def test_every_fault_comes(self):
-        for scenario, faults in (("chaos", FAULTS + FOREIGN_FAULTS), ("foreign", FOREIGN_FAULTS), ("still", STILL_FAULTS), ("clients", CLIENT_FAULTS + ["drop", "late", "delay"]),
+        for scenario, faults in (("chaos", FAULTS + FOREIGN_FAULTS), ("foreign", FOREIGN_FAULTS), ("still", STILL_FAULTS), ("slow", SLOW_FAULTS),
+                                 ("domains", DOMAIN_FAULTS), ("overrun", OVERRUN_FAULTS),
+                                 ("neighbours", NEIGHBOUR_FAULTS),
+                                 ("clients", CLIENT_FAULTS + ["drop", "late", "delay"]),
                                  ("cm", CLIENT_FAULTS + CM_FAULTS + ["drop", "dup", "reorder", "corrupt"])):
             r = self.figures("--scenario", scenario, "--seeds", "1..200")
             for name in faults:
                 self.assertGreater(r["faults"][name], 0, (scenario, name))
-        self.assertEqual(list(r["faults"]), FAULTS + CLIENT_FAULTS + CM_FAULTS + FOREIGN_FAULTS + STILL_FAULTS)
+        self.assertEqual(list(r["faults"]), FAULTS + CLIENT_FAULTS + CM_FAULTS + LAST_FAULTS)
 
     def test_a_fault_left_out_does_not_come(self):
         for name in FAULTS + FOREIGN_FAULTS:
@@ -96,13 +106,14 @@ class Sim(unittest.TestCase):
                          ",".join(FAULTS + FOREIGN_FAULTS))
         self.assertEqual(sum(r["faults"].values()), 0)
         self.assertEqual(r["frames_lost"], 0)
-        for scenario, faults in (("still", STILL_FAULTS), ("clients", CLIENT_FAULTS), ("cm", CLIENT_FAULTS + CM_FAULTS)):
+        for scenario, faults in (("still", STILL_FAULTS), ("slow", SLOW_FAULTS), ("domains", DOMAIN_FAULTS), ("overrun", OVERRUN_FAULTS), ("neighbours", NEIGHBOUR_FAULTS),
+                                 ("clients", CLIENT_FAULTS), ("cm", CLIENT_FAULTS + CM_FAULTS)):
             for name in faults:
                 r = self.figures("--scenario", scenario, "--seeds", "1..30", "--without", name)
                 self.assertEqual(r["faults"][name], 0, (scenario, name))
 
     def test_sabotage_is_noticed_and_can_be_run_again(self):
-        for name in SABOTAGES:
+        for name in (n for n in SABOTAGES if n not in RUN_SABOTAGES):
             with self.subTest(name):
                 scenario = "clients" if name in CLIENT_SABOTAGES else "atomics"
                 p = run("--scenario", scenario, "--seeds", "1..12", "--sabotage", name, "--keep-going")
@@ -115,6 +126,20 @@ class Sim(unittest.TestCase):
                 self.assertEqual(p.returncode, 1)
                 self.assertIn(f"{scenario}, seed {seed} failed: {why}", p.stderr)
                 self.assertIn(why, p.stdout) # in the trace, too
+
+    def test_more_errors_than_the_wire_allows(self):
+        """Each error has a reason, for wires lose; that there are so many has none."""
+        for scenario, seeds in (("atomics", "1..40"), ("lossy", "1..100"), ("loss30", "1..200")):
+            with self.subTest(scenario):
+                args = ("--scenario", scenario, "--seeds", seeds)
+                good = self.figures(*args)
+                self.assertGreater(good["pairs_lost_expected"], 0)
+                p = run(*args, "--sabotage", "answer", "--jobs", "2")
+                self.assertEqual(p.returncode, 1)
+                self.assertRegex(p.stdout, r"\d+ passed, 0 failed\n$")
+                self.assertRegex(p.stderr, r"^urnic-sim: \d+ pairs failed because nobody answered; ")
+        good = self.figures("--scenario", "small", "--seeds", "1..40")
+        self.assertEqual((good["pairs_lost"], good["pairs_lost_expected"]), (0, 0))
 
     def test_stops_after_ten(self):
         p = run("--seeds", "1..100", "--sabotage", "mbuf")

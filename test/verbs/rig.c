@@ -357,9 +357,12 @@ void
 rig_event(struct rig *r, int e, enum ibv_event_type type)
 {
 	struct ibv_async_event ev;
+	time_t start = time(NULL);
 
-	for (int i = 0; i < 100000 && !event_waits(r, e); i++)
-		rig_turn(r);
+	/* An engine of another thread may not be run for long. */
+	while (!event_waits(r, e) && time(NULL) - start < 60)
+		for (int i = 0; i < 256 && !event_waits(r, e); i++)
+			rig_turn(r);
 	if (!event_waits(r, e))
 		fail_msg("no event \"%s\" at end %d", ibv_event_type_str(type), e);
 	assert_int_equal(ibv_get_async_event(r->end[e].ctx, &ev), 0);

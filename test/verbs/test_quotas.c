@@ -114,16 +114,21 @@ opened(const struct rig *r, unsigned int adapter)
 	return fd;
 }
 
-/* Share a memfd's beginning. returns: the reply's errno value */
+/* Share a new memfd's beginning. returns: the reply's errno value */
 static int
-share(int sock, int fd, uint64_t length)
+share(int sock, uint64_t size, uint64_t length)
 {
 	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 
 	q.call.op = URN_CTL_SHARE;
 	q.call.share.addr = 4096;
 	q.call.share.length = length;
 	hostile_post(sock, &q, q.head.bytes, &fd, 1);
+	close(fd);
 	return hostile_take(sock).call.err;
 }
 
@@ -144,10 +149,8 @@ test_shared(void **state)
 	enum { M64 = 64 << 20 };
 	struct rig *r = *state;
 	struct rig_config cfg = r->cfg, tight = cfg;
-	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), x, y;
+	int x, y;
 
-	assert_int_equal(ftruncate(fd, 2 * M64), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	rig_close(r);
 	/* The rig's own two clients share a piece each. */
 	tight.per_client.max[URN_QUOTA_SHARE] = 3;
@@ -156,22 +159,21 @@ test_shared(void **state)
 	rig_open(r, &tight, NULL);
 	x = opened(r, 0);
 	y = opened(r, 1);
-	assert_int_equal(share(x, fd, M64 + 1), EDQUOT); /* bytes */
-	assert_int_equal(share(x, fd, 0), EINVAL);       /* costs nothing */
+	assert_int_equal(share(x, 2 * M64, M64 + 1), EDQUOT); /* bytes */
+	assert_int_equal(share(x, 2 * M64, 0), EINVAL);       /* costs nothing */
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(share(x, fd, 4096), 0);
-	assert_int_equal(share(x, fd, 4096), EDQUOT); /* pieces */
-	assert_int_equal(share(y, fd, 4096), 0);
-	assert_int_equal(share(y, fd, 4096), EDQUOT); /* ... of this user */
+		assert_int_equal(share(x, 2 * M64, 4096), 0);
+	assert_int_equal(share(x, 2 * M64, 4096), EDQUOT); /* pieces */
+	assert_int_equal(share(y, 2 * M64, 4096), 0);
+	assert_int_equal(share(y, 2 * M64, 4096), EDQUOT); /* ... of this user */
 	assert_int_equal(unshare_piece(x, 77), EINVAL);
 	assert_int_equal(unshare_piece(x, 2), 0);
-	assert_int_equal(share(y, fd, 4096), 0);
+	assert_int_equal(share(y, 2 * M64, 4096), 0);
 	close(x);
 	assert_int_equal(hostile_clients(r, 3), 3);
-	assert_int_equal(share(y, fd, M64 - 8191), EDQUOT);
-	assert_int_equal(share(y, fd, M64 - 8192), 0);
+	assert_int_equal(share(y, 2 * M64, M64 - 8191), EDQUOT);
+	assert_int_equal(share(y, 2 * M64, M64 - 8192), 0);
 	close(y);
-	close(fd);
 	assert_int_equal(hostile_clients(r, 2), 2);
 	hostile_others_go_on(r);
 	rig_close(r);

@@ -102,6 +102,34 @@ test_remote_invalid(void **state)
 	}
 }
 
+/* An atomic at an address that is not 8-byte aligned is the peer's to refuse (IBTA 9.4.5.2). */
+static void
+test_misaligned_atomic(void **state)
+{
+	static const enum ibv_wr_opcode op[] = {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD};
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		struct ibv_send_wr wr = {.opcode = op[i], .num_sge = 1};
+		struct ibv_sge sge;
+		struct rig r;
+
+		rig_open(&r, NULL, NULL);
+		sge = sge_of(&r, 0, 0, 8);
+		wr.sg_list = &sge;
+		wr.wr.atomic.remote_addr = (uintptr_t)r.end[1].buf + 4;
+		wr.wr.atomic.compare_add = 1;
+		wr.wr.atomic.rkey = r.end[1].mr->rkey;
+		memset(r.end[1].buf, 0, 64);
+		fails(&r, &wr, IBV_WC_REM_INV_REQ_ERR, URN_VE_NAK);
+		assert_int_equal(rig_counter(&r, 1, URN_C_NAK_INV_REQ), 1);
+		rig_event(&r, 1, IBV_EVENT_QP_REQ_ERR);
+		for (int b = 0; b < 64; b++)
+			assert_int_equal(r.end[1].buf[b], 0);
+		rig_close(&r);
+	}
+}
+
 /* More READs at once than the peer keeps on record, powers of two or not. */
 static void
 test_too_many_reads(void **state)
@@ -368,6 +396,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_remote_access),
 		cmocka_unit_test(test_remote_invalid),
+		cmocka_unit_test(test_misaligned_atomic),
 		cmocka_unit_test(test_too_many_reads),
 		cmocka_unit_test(test_memory_faults),
 		cmocka_unit_test(test_retries),

@@ -89,15 +89,21 @@ dial(unsigned int adapter)
 	return sock;
 }
 
+/* A new piece: one that was unshared by all can't be shared again. */
 static struct urn_abi_rep
-share(int sock, int fd)
+share(int sock)
 {
 	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, (off_t)PIECE), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 
 	q.call.op = URN_CTL_SHARE;
 	q.call.share.addr = 4096;
 	q.call.share.length = PIECE;
 	hostile_post(sock, &q, q.head.bytes, &fd, 1);
+	close(fd);
 	return hostile_take(sock).call;
 }
 
@@ -123,7 +129,7 @@ until_held(void)
 
 /* While it is being unmapped: calls of others are answered, and the bytes are nobody else's. */
 static void
-others_meanwhile(int other, int fd)
+others_meanwhile(int other)
 {
 	struct ibv_pd *pd;
 
@@ -132,7 +138,7 @@ others_meanwhile(int other, int fd)
 	assert_non_null(pd);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 	hostile_others_go_on(&rig);
-	assert_int_equal(share(other, fd).err, EDQUOT);
+	assert_int_equal(share(other).err, EDQUOT);
 	assert_false(late);
 	assert_true(held);
 	held = false;
@@ -142,37 +148,34 @@ static void
 test_unshare(void **state)
 {
 	struct rig_config cfg = {.remote = true};
-	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), x, y;
 	struct urn_abi_rep rep;
+	int x, y;
 
 	(void)state;
-	assert_int_equal(ftruncate(fd, (off_t)PIECE), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	cfg.per_uid.max[URN_QUOTA_SHARED] = MOST;
 	rig_open(&rig, &cfg, NULL);
 	x = dial(0);
 	y = dial(0);
-	rep = share(x, fd);
+	rep = share(x);
 	assert_int_equal(rep.err, 0);
 	assert_non_null(slow);
 	post_unshare(x, rep.handle);
-	others_meanwhile(y, fd);
+	others_meanwhile(y);
 	assert_int_equal(hostile_take(x).call.err, 0);
 	/* All of it, a part at a time: who maps something meanwhile waits for the kernel's lock. */
 	assert_int_equal(unmapped, PIECE);
 	assert_in_range(largest, 1, 64 * M);
 	/* Again, and now its program goes. */
-	rep = share(y, fd);
+	rep = share(y);
 	assert_int_equal(rep.err, 0);
 	close(y);
-	others_meanwhile(x, fd);
+	others_meanwhile(x);
 	assert_int_equal(hostile_clients(&rig, 3), 3);
 	assert_int_equal(unmapped, 2 * PIECE);
 	slow = NULL;
-	assert_int_equal(share(x, fd).err, 0);
+	assert_int_equal(share(x).err, 0);
 	slow = NULL;
 	close(x);
-	close(fd);
 	assert_int_equal(hostile_clients(&rig, 2), 2);
 	rig_close(&rig);
 }

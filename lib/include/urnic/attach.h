@@ -62,6 +62,10 @@ struct ibv_context *urn_attach_connect(const char *path, const char *node);
  * of its own. Embedded dataplanes reach any memory; it does no harm there. A child
  * of fork() shares what its parent had of it, like all shared memory.
  *
+ * The dataplane process with which a region in it is registered first has it alone:
+ * regions of others in it, or of the same one after all its devices were closed, are
+ * reached through the kernel, as in other memory. What is taken after that is new.
+ *
  * returns: NULL with errno set when there is none
  */
 void *urn_alloc(size_t bytes);

@@ -325,6 +325,31 @@ layout_holds_what_is_in_flight(void **state)
 	}
 }
 
+/* Ports carry less: what was given is refused then, and what was not takes the ports' MTU. */
+static void
+mtu_of_ports(void **state)
+{
+	struct urn_err e = {""};
+
+	(void)state;
+	assert_int_equal(parse("send_bw --ud"), PERF_RUN);
+	assert_int_equal(perf_options_mtu(&o, 4096, "a0", &e), 0);
+	assert_true(o.mtu == 4096 && o.size == 4096);
+	assert_int_equal(perf_options_mtu(&o, 1024, "a0", &e), 0);
+	assert_int_equal(perf_options_mtu(&o, 2048, "b0", &e), 0);
+	assert_true(o.mtu == 1024 && o.size == 1024);
+	assert_int_equal(parse("write_bw --size 8000"), PERF_RUN);
+	assert_int_equal(perf_options_mtu(&o, 512, "a0", &e), 0);
+	assert_true(o.mtu == 512 && o.size == 8000);
+	assert_int_equal(parse("send_bw --ud --size 1025"), PERF_RUN);
+	assert_int_equal(perf_options_mtu(&o, 1024, "a0", &e), -1);
+	assert_non_null(strstr(e.text, "--size of at most 1024"));
+	assert_int_equal(parse("write_bw --mtu 2048"), PERF_RUN);
+	assert_int_equal(perf_options_mtu(&o, 2048, "a0", &e), 0);
+	assert_int_equal(perf_options_mtu(&o, 1024, "a0", &e), -1);
+	assert_non_null(strstr(e.text, "port a0 carries a path MTU of 1024 at most, not 2048; give --mtu 1024"));
+}
+
 /* Datagrams: a packet, room for the GRH in front, and more receives than are in flight. */
 static void
 datagrams(void **state)
@@ -424,7 +449,7 @@ main(void)
 		cmocka_unit_test(wires),
 		cmocka_unit_test(layout_holds_what_is_in_flight),
 		cmocka_unit_test(huge_messages_take_one_slot),
-		cmocka_unit_test(datagrams),
+		cmocka_unit_test(mtu_of_ports), cmocka_unit_test(datagrams),
 		cmocka_unit_test(idle_clients),
 	};
 

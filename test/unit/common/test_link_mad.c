@@ -116,7 +116,7 @@ link_frame(uint8_t *out, const struct link_spec *s, const uint8_t smac[6], const
 	put(out + at + 4, 2, udp_len);
 	at += 8;
 	out[at] = s->opcode;
-	out[at + 1] = (uint8_t)(pad << 4);
+	out[at + 1] = (uint8_t)(0x40 | pad << 4); /* MigReq, as all who migrate no path send it */
 	put(out + at + 2, 2, 0xffff);
 	put(out + at + 4, 4, 1);
 	if (s->opcode >= 0x64) {

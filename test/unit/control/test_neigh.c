@@ -58,6 +58,23 @@ test_other_family(void **state)
 	nb = was;
 }
 
+/* The request in buf[] is for everybody; for the holder of a MAC alone. */
+static void
+to_everybody(void)
+{
+	static const uint8_t broadcast[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+
+	assert_memory_equal(buf, broadcast, 6);
+}
+
+static void
+to_holder(const uint8_t *mac)
+{
+	assert_memory_equal(buf, mac, 6);
+	assert_int_equal(buf[21], 1);
+	assert_memory_equal(buf + 32, mac, 6);
+}
+
 /* INCOMPLETE -> REACHABLE over IPv4: one request, its answer, the generation. */
 static void
 test_resolve_arp(void **state)
@@ -125,7 +142,10 @@ test_resolve_nd(void **state)
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
 }
 
-/* Three requests a second apart, then FAILED for a while, then asked again. */
+/* After which time each request is repeated, or given up. */
+static const uint64_t waits[URN_NEIGH_TRIES] = { 10 * MS, 50 * MS, 200 * MS, SECOND, SECOND };
+
+/* A request that is lost is soon repeated, then slower; then FAILED for a while, then asked again. */
 static void
 test_retries(void **state)
 {
@@ -133,9 +153,10 @@ test_retries(void **state)
 
 	(void)state;
 	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
-	for (unsigned int try = 0; try < URN_NEIGH_TRIES; try++, t += SECOND) {
+	for (unsigned int try = 0; try < URN_NEIGH_TRIES; t += waits[try++]) {
 		assert_int_equal(poll_all(t, 64), 1);
-		assert_int_equal(poll_all(t + SECOND - 1, 64), 0);
+		to_everybody();
+		assert_int_equal(poll_all(t + waits[try] - 1, 64), 0);
 		expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
 	}
 	assert_int_equal(poll_all(t, 64), 0);
@@ -146,6 +167,11 @@ test_retries(void **state)
 	assert_int_equal(poll_all(t + URN_NEIGH_FAIL_NS, 64), 0); /* nobody looked */
 	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
 	assert_int_equal(poll_all(t + URN_NEIGH_FAIL_NS, 64), 1);
+	/* Once only: somebody who wants a peer that is gone asks no more often than that. */
+	assert_int_equal(poll_all(t + 2 * URN_NEIGH_FAIL_NS - 1, 64), 0);
+	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
+	assert_int_equal(poll_all(t + 2 * URN_NEIGH_FAIL_NS, 64), 0);
+	expect_lookup(peer_v4, URN_NEIGH_FAIL, NULL);
 }
 
 /* An answer that comes too late is still one. */
@@ -156,10 +182,10 @@ test_late_answer(void **state)
 
 	(void)state;
 	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
-	for (uint64_t t = SECOND; t <= 4 * SECOND; t += SECOND)
+	for (uint64_t t = SECOND; t <= 6 * SECOND; t += SECOND)
 		poll_all(t, 64);
 	expect_lookup(peer_v4, URN_NEIGH_FAIL, NULL);
-	arp_answer(peer_v4, peer_mac, 4 * SECOND);
+	arp_answer(peer_v4, peer_mac, 6 * SECOND);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
 	assert_int_not_equal(urn_neigh_generation(nb), gen);
 }
@@ -181,6 +207,7 @@ test_stale(void **state)
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac); /* starts asking */
 	assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_STALE);
 	assert_int_equal(poll_all(t + 1, 64), 1);
+	to_holder(peer_mac);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
 	arp_answer(peer_v4, peer_mac, t + 2);
 	assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_REACHABLE);
@@ -189,26 +216,136 @@ test_stale(void **state)
 	t += 2 + URN_NEIGH_REACHABLE_NS;
 	poll_all(t + 1, 64);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
-	for (unsigned int i = 0; i < URN_NEIGH_TRIES; i++)
-		assert_int_equal(poll_all(t + 1 + i * SECOND, 64), 1);
-	assert_int_equal(poll_all(t + 1 + 3 * SECOND, 64), 0);
+	for (unsigned int i = 0; i < URN_NEIGH_TRIES; t += waits[i++]) {
+		assert_int_equal(poll_all(t + 1, 64), 1);
+		if (i)
+			to_everybody();
+		else
+			to_holder(peer_mac);
+		expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
+	}
+	assert_int_equal(poll_all(t + 1, 64), 0);
 	expect_lookup(peer_v4, URN_NEIGH_FAIL, NULL);
 }
 
-/* A gratuitous ARP says that an address moved to another MAC. */
+/*
+ * A gratuitous ARP says that an address moved to another MAC: the holder is asked, and
+ * when that says nothing everybody; who answers then has it.
+ */
 static void
 test_mac_moves(void **state)
 {
+	uint64_t t = 2 * SECOND;
 	uint32_t gen;
 
 	(void)state;
 	make_reachable(peer_v4, peer_mac, SECOND);
 	gen = urn_neigh_generation(nb);
-	input(l3_arp(buf, 1, peer_mac, peer_v4, peer_v4), SECOND, NULL);
+	input(l3_arp(buf, 1, peer_mac, peer_v4, peer_v4), t, NULL);
+	assert_int_equal(poll_all(t, 64), 0);
+	assert_int_equal(input(l3_arp(buf, 1, other_mac, peer_v4, peer_v4), t + SECOND, NULL), 0);
+	t += SECOND;
+	assert_int_equal(poll_all(t, 64), 1);
+	to_holder(peer_mac);
+	assert_int_equal(poll_all(t + 9 * MS, 64), 0);
 	assert_int_equal(urn_neigh_generation(nb), gen);
-	assert_int_equal(input(l3_arp(buf, 1, other_mac, peer_v4, peer_v4), SECOND, NULL), 0);
+	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
+	assert_int_equal(poll_all(t + 10 * MS, 64), 1);
+	to_everybody();
+	arp_answer(peer_v4, other_mac, t + 11 * MS);
 	assert_int_not_equal(urn_neigh_generation(nb), gen);
 	expect_lookup(peer_v4, URN_NEIGH_OK, other_mac);
+	assert_int_equal(poll_all(t + SECOND, 64), 0);
+}
+
+/*
+ * Claims that nobody asked for, forged perhaps: an announcement, a request of somebody
+ * else's, an answer while the holder alone is asked. The MAC in use stays, its holder is
+ * asked once, however many claims there are, and its answer ends it.
+ */
+static void
+test_forged_claims(void **state)
+{
+	uint64_t t = 2 * SECOND;
+	uint32_t gen;
+
+	(void)state;
+	make_reachable(peer_v4, peer_mac, SECOND);
+	gen = urn_neigh_generation(nb);
+	for (unsigned int round = 0; round < 4; round++, t += SECOND) {
+		for (unsigned int i = 0; i < 100; i++) {
+			if (round == 0)
+				arp_answer(peer_v4, other_mac, t);
+			else if (round == 1)
+				input(l3_arp(buf, 1, other_mac, peer_v4, us_v4), t, NULL);
+			else
+				input(l3_arp(buf, 1, other_mac, peer_v4, peer_v4), t, NULL);
+			expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
+		}
+		assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_STALE);
+		assert_int_equal(poll_all(t, 64), 1);
+		to_holder(peer_mac);
+		arp_answer(peer_v4, other_mac, t); /* to a question that was not put to it */
+		expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
+		arp_answer(peer_v4, peer_mac, t + MS);
+		assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_REACHABLE);
+		/* Proved just now: for a while nothing is doubted. */
+		arp_answer(peer_v4, other_mac, t + MS + URN_NEIGH_CALM_NS - 1);
+		assert_int_equal(poll_all(t + 100 * MS, 64), 0);
+	}
+	assert_int_equal(urn_neigh_generation(nb), gen);
+}
+
+/* A peer that is silent: its user doubts the MAC, which is proved or found anew. */
+static void
+test_doubt(void **state)
+{
+	uint64_t t = 2 * SECOND;
+
+	(void)state;
+	urn_neigh_doubt(nb, peer_v4); /* nobody's */
+	assert_int_equal(urn_neigh_count(nb), 0);
+	make_reachable(peer_v4, peer_mac, SECOND);
+	urn_neigh_doubt(nb, peer_v4);
+	assert_int_equal(poll_all(t, 64), 0); /* proved just now */
+	for (unsigned int i = 0; i < 1000; i++)
+		urn_neigh_doubt(nb, peer_v4);
+	assert_int_equal(poll_all(t, 64), 1);
+	to_holder(peer_mac);
+	assert_int_equal(poll_all(t + 10 * MS, 64), 1);
+	to_everybody();
+	urn_neigh_doubt(nb, peer_v4); /* is being asked already */
+	assert_int_equal(poll_all(t + 10 * MS, 64), 0);
+	arp_answer(peer_v4, other_mac, t + 11 * MS);
+	expect_lookup(peer_v4, URN_NEIGH_OK, other_mac);
+	urn_neigh_doubt(nb, us_v4);
+	assert_int_equal(urn_neigh_add_static(nb, peer_v4, peer_mac), 0);
+	urn_neigh_doubt(nb, peer_v4);
+	assert_int_equal(poll_all(t + SECOND, 64), 0);
+}
+
+/* The same over IPv6: the holder is asked at its own address (RFC 4861, 7.3.3). */
+static void
+test_doubt_nd(void **state)
+{
+	static const uint8_t group[6] = { 0x33, 0x33, 0xff, 0xcc, 0xdd, 2 };
+	uint64_t t = 2 * SECOND;
+
+	(void)state;
+	expect_lookup(peer_ll, URN_NEIGH_UNKNOWN, NULL);
+	poll_all(SECOND, 64);
+	input(l3_advert(buf, us_ll, peer_ll, peer_mac, 0x60), SECOND, NULL);
+	poll_all(t, 64);
+	urn_neigh_doubt(nb, peer_ll);
+	assert_int_equal(poll_all(t, 64), 1);
+	assert_memory_equal(buf, peer_mac, 6);
+	assert_memory_equal(buf + 38, peer_ll, 16);
+	input(l3_advert(buf, us_ll, peer_ll, other_mac, 0x60), t, NULL);
+	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
+	assert_int_equal(poll_all(t + 10 * MS, 64), 1);
+	assert_memory_equal(buf, group, 6);
+	input(l3_advert(buf, us_ll, peer_ll, other_mac, 0x60), t + 11 * MS, NULL);
+	expect_lookup(peer_ll, URN_NEIGH_OK, other_mac);
 }
 
 /* Engines read their clocks at different moments: time does not run back. */
@@ -219,7 +356,8 @@ test_time_order(void **state)
 	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
 	assert_int_equal(poll_all(10 * SECOND, 64), 1);
 	assert_int_equal(poll_all(9 * SECOND, 64), 0);
-	assert_int_equal(poll_all(11 * SECOND, 64), 1);
+	assert_int_equal(poll_all(10 * SECOND + 10 * MS, 64), 1);
+	poll_all(11 * SECOND, 64);
 	/* Proved by a late clock: counts as proved now, not 11 s ago. */
 	input(l3_arp(buf, 1, peer_mac, peer_v4, us_v4), 0, NULL);
 	poll_all(URN_NEIGH_REACHABLE_NS + 2 * SECOND, 64);
@@ -240,6 +378,9 @@ main(void)
 		T(test_late_answer),
 		T(test_stale),
 		T(test_mac_moves),
+		T(test_forged_claims),
+		T(test_doubt),
+		T(test_doubt_nd),
 		T(test_time_order),
 	};
 

@@ -13,11 +13,11 @@ test_advert_rules(void **state)
 	input(l3_advert(buf, us_ll, peer_ll, peer_mac, 0x60), SECOND, NULL);
 	gen = urn_neigh_generation(nb);
 	/* Another MAC without the override flag: kept, but doubted. */
-	input(l3_advert(buf, us_ll, peer_ll, other_mac, 0x40), SECOND, NULL);
+	input(l3_advert(buf, us_ll, peer_ll, other_mac, 0x40), 2 * SECOND, NULL);
 	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_STALE);
 	assert_int_equal(urn_neigh_generation(nb), gen);
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
-	assert_int_equal(poll_all(SECOND, 64), 1);
+	assert_int_equal(poll_all(2 * SECOND, 64), 1);
 	/* Unsolicited and the same: proves nothing. */
 	input(l3_advert(buf, all_nodes, peer_ll, peer_mac, 0x20), SECOND, NULL);
 	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_STALE);
@@ -25,9 +25,17 @@ test_advert_rules(void **state)
 	input(l3_advert(buf, us_ll, peer_ll, NULL, 0x40), SECOND, NULL);
 	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_REACHABLE);
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
-	/* Unsolicited with override: the new one, not proved yet. */
-	input(l3_advert(buf, all_nodes, peer_ll, other_mac, 0x20), SECOND, NULL);
+	/* Unsolicited with override: a claim, which everybody can make; so the old one is doubted. */
+	input(l3_advert(buf, all_nodes, peer_ll, other_mac, 0x20), 3 * SECOND, NULL);
 	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_STALE);
+	assert_int_equal(urn_neigh_generation(nb), gen);
+	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
+	assert_int_equal(poll_all(3 * SECOND, 64), 1);
+	/* Solicited, everybody was asked, and it may override: the new one. */
+	assert_int_equal(poll_all(4 * SECOND, 64), 1);
+	input(l3_advert(buf, us_ll, peer_ll, other_mac, 0x40), 4 * SECOND, NULL);
+	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
+	input(l3_advert(buf, us_ll, peer_ll, other_mac, 0x60), 4 * SECOND, NULL);
 	assert_int_not_equal(urn_neigh_generation(nb), gen);
 	expect_lookup(peer_ll, URN_NEIGH_OK, other_mac);
 }
@@ -50,9 +58,14 @@ test_learns_requests(void **state)
 	assert_int_equal(urn_neigh_count(nb), 2);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
-	/* Now they are wanted: news about them is told. */
-	input(l3_arp(buf, 1, other_mac, peer_v4, us_v4), SECOND, NULL);
+	/* Now they are wanted: what is said of them is looked into, and news is told. */
+	input(l3_arp(buf, 1, other_mac, peer_v4, us_v4), 2 * SECOND, NULL);
+	assert_int_equal(urn_neigh_generation(nb), gen);
+	assert_int_equal(poll_all(2 * SECOND, 64), 1);
+	assert_int_equal(poll_all(3 * SECOND, 64), 1);
+	arp_answer(peer_v4, other_mac, 3 * SECOND);
 	assert_int_not_equal(urn_neigh_generation(nb), gen);
+	expect_lookup(peer_v4, URN_NEIGH_OK, other_mac);
 	assert_int_equal(input(l3_echo(buf, peer_v4, us_v4, 56), SECOND, &c), 1);
 	assert_int_equal(c, URN_C_ECHO_RX);
 }

@@ -25,10 +25,10 @@ fail()
 	exit 1
 }
 
-# Global symbols of an object, defined or not.
+# Global symbols of an object or of an archive's members, defined or not.
 symbols()
 {
-	nm -g "$1" | sed 's/.* //'
+	nm -g "$1" | sed '/:$/d; s/.* //'
 }
 
 check()
@@ -90,9 +90,9 @@ fi
 nm -g --defined-only "$lib" | awk 'NF == 3 {print $3}' | sort -u > "$tmp/defined"
 bad=$(grep -v '^urn_\|^__\|^_urn_' "$tmp/defined" || true)
 [ -z "$bad" ] || fail "the library defines: $bad"
-bad=$(nm -g "$lib" | sed 's/.* //' | grep "$plain" || true)
+bad=$(symbols "$lib" | grep "$plain" || true)
 [ -z "$bad" ] || fail "the library names: $bad"
-bad=$(nm -g "$lib" | sed 's/.* //' | grep '^rte_\|^eal_' || true)
+bad=$(symbols "$lib" | grep '^rte_\|^eal_' || true)
 [ -z "$bad" ] || fail "the library needs DPDK: $bad"
 bad=$(grep -rnE '#include *[<"](rte_|pmd_glue/|dataplane/|control/|engine/|host/|transport/|memory/|wire/)' \
 	"$root/lib" || true)

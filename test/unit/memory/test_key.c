@@ -128,7 +128,7 @@ test_stale_window_key(void **state)
 		mw = test_mw(mem, pd, 2);
 		key = test_next_key(mw, step);
 		assert_int_equal(urn_mem_bind(mem, 2, mw, key, mr, (uintptr_t)bytes, 8,
-					      URN_ACCESS_REMOTE_READ, pd, 5),
+					      URN_ACCESS_REMOTE_READ, pd, 5, NULL),
 				 URN_MEM_OK);
 		assert_int_equal(urn_mem_dealloc_mw(mem, key), 0);
 		mw = test_mw(mem, pd, 1);

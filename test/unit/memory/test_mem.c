@@ -75,18 +75,18 @@ test_half_written(void **state)
 	assert_true(urn_region_take(r, 1u << URN_REGION_MR, &v));
 	assert_false(urn_region_lock(r, &v));
 	assert_int_equal(urn_mem_check(mem, mr, pd, 0, addr, 1, rd, 1, &got), URN_MEM_BAD_KEY);
-	assert_int_equal(urn_mem_bind(mem, 2, mw, mw, mr, addr, 8, rd, pd, 3), URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_bind(mem, 2, mw, mw, mr, addr, 8, rd, pd, 3, NULL), URN_MEM_BAD_KEY);
 	urn_region_unlock(r, &v);
 	assert_int_equal(urn_mem_check(mem, mr, pd, 0, addr, 1, rd, 1, &got), URN_MEM_OK);
 
 	assert_true(urn_region_take(w, 1u << URN_REGION_MW2, &w_view));
-	assert_int_equal(urn_mem_bind(mem, 2, mw, mw, mr, addr, 8, rd, pd, 3), URN_MEM_WINDOW);
+	assert_int_equal(urn_mem_bind(mem, 2, mw, mw, mr, addr, 8, rd, pd, 3, NULL), URN_MEM_WINDOW);
 	urn_region_unlock(w, &w_view);
-	assert_int_equal(urn_mem_bind(mem, 2, mw, mw, mr, addr, 8, rd, pd, 3), URN_MEM_OK);
+	assert_int_equal(urn_mem_bind(mem, 2, mw, mw, mr, addr, 8, rd, pd, 3, NULL), URN_MEM_OK);
 	assert_true(urn_region_take(w, 1u << URN_REGION_MW2, &w_view));
-	assert_int_equal(urn_mem_invalidate(mem, mw, pd, 3), URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_invalidate(mem, mw, pd, 3, NULL), URN_MEM_BAD_KEY);
 	urn_region_unlock(w, &w_view);
-	assert_int_equal(urn_mem_invalidate(mem, mw, pd, 3), URN_MEM_OK);
+	assert_int_equal(urn_mem_invalidate(mem, mw, pd, 3, NULL), URN_MEM_OK);
 	/* A view of before is good for nothing any more. */
 	assert_false(urn_region_lock(w, &w_view));
 	urn_mem_destroy(mem);
@@ -331,7 +331,7 @@ fuzz_bind(struct fuzz *z)
 	uint32_t access = (uint32_t)test_random(&z->rng) & 15;
 	uint32_t qpn = 10 + test_random(&z->rng) % 2;
 	enum urn_mem_error got =
-		urn_mem_bind(z->mem, type, mw, new_key, lkey, addr, length, access, pd, qpn);
+		urn_mem_bind(z->mem, type, mw, new_key, lkey, addr, length, access, pd, qpn, NULL);
 
 	assert_int_equal(
 		got, model_bind(z->all, type, mw, new_key, lkey, addr, length, access, pd, qpn));
@@ -377,7 +377,7 @@ test_model_fuzz(void **state)
 			key = fuzz_key(&z);
 			pd = fuzz_pick_pd(&z, key);
 			qpn = 10 + test_random(&z.rng) % 2;
-			assert_int_equal(urn_mem_invalidate(z.mem, key, pd, qpn),
+			assert_int_equal(urn_mem_invalidate(z.mem, key, pd, qpn, NULL),
 					 model_invalidate(z.all, key, pd, qpn));
 		} else {
 			fuzz_check(&z);

@@ -194,6 +194,8 @@ test_impossible(void **state)
 	fill(f, f->bytes, 64);
 	memcpy(before, f->bytes, 64);
 	for (int kind = URN_MEMOP_CMP_SWAP; kind < 256; kind++) {
+		if (kind == URN_MEMOP_FENCE)
+			continue;
 		op = make_op(f, kind, 0, kind % 8 ? kind % 8 : 1, 8);
 		words(f, 0)[0] = 5;
 		assert_int_equal(urn_memx_execute(x, &op, 1), 1);
@@ -536,7 +538,7 @@ test_through_window(void **state)
 
 	assert_int_equal(urn_mem_reg_mr(f->mem, f->pd, f->more, 4096, 1 << 20, RIGHTS, &mr), 0);
 	assert_int_equal(urn_mem_bind(f->mem, 2, mw, mw, mr, (1 << 20) + 512, 64,
-				      URN_ACCESS_REMOTE_WRITE, f->pd, 3),
+				      URN_ACCESS_REMOTE_WRITE, f->pd, 3, NULL),
 			 URN_MEM_OK);
 	op.addr = (1 << 20) + 520;
 	assert_int_equal(urn_mem_check(f->mem, mw, f->pd, 3, op.addr, 8, URN_ACCESS_REMOTE_WRITE, 1,
@@ -544,7 +546,7 @@ test_through_window(void **state)
 			 URN_MEM_OK);
 	memset(f->frame[0].data, 0x99, 8);
 	assert_int_equal(urn_memx_execute(x, &op, 1), 1);
-	assert_int_equal(urn_mem_invalidate(f->mem, mw, f->pd, 3), URN_MEM_OK);
+	assert_int_equal(urn_mem_invalidate(f->mem, mw, f->pd, 3, NULL), URN_MEM_OK);
 	assert_int_equal(urn_mem_kill_mr(f->mem, mr, &region), 0);
 	assert_int_equal(urn_memx_holds(x, region), 1);
 	assert_int_equal(urn_memx_poll(x, &op, 1), 1);

@@ -106,7 +106,7 @@ race_bind(struct race *r, uint32_t now, uint32_t key, uint32_t qpn)
 
 	return urn_mem_bind(r->mem, r->type, now, key, key & 1 ? r->mr_odd : r->mr,
 			    (uintptr_t)bytes + 64, 64,
-			    key & 1 ? URN_ACCESS_REMOTE_WRITE : URN_ACCESS_REMOTE_READ, r->pd, qpn);
+			    key & 1 ? URN_ACCESS_REMOTE_WRITE : URN_ACCESS_REMOTE_READ, r->pd, qpn, NULL);
 }
 
 /* Bind and invalidate the window until `rounds` are done and the checker saw it bound. */
@@ -121,7 +121,7 @@ bind_rounds(struct race *r, unsigned int rounds)
 		if (i % 64 == 0)
 			sched_yield();
 		if (r->type == 2)
-			assert_int_equal(urn_mem_invalidate(r->mem, key, r->pd, QPN), 0);
+			assert_int_equal(urn_mem_invalidate(r->mem, key, r->pd, QPN, NULL), 0);
 		r->mw = key;
 	}
 }
@@ -200,7 +200,7 @@ rival(void *arg)
 
 			if (!race_bind(r, r->mw, key, QPN2)) {
 				r->wins++;
-				if (urn_mem_invalidate(r->mem, key, r->pd, QPN2))
+				if (urn_mem_invalidate(r->mem, key, r->pd, QPN2, NULL))
 					r->wrong++;
 			}
 			continue;
@@ -237,7 +237,7 @@ test_two_binders(void **state)
 			if (!race_bind(&r, key, test_next_key(key, 1), QPN)) {
 				r.wins++;
 				if (type == 2 &&
-				    urn_mem_invalidate(r.mem, test_next_key(key, 1), r.pd, QPN))
+				    urn_mem_invalidate(r.mem, test_next_key(key, 1), r.pd, QPN, NULL))
 					r.wrong++;
 			}
 			check_index(&r, r.mw >> 8);
@@ -276,7 +276,7 @@ bind_to_mortal(void *arg)
 		uint32_t lkey = k->lkey;
 		enum urn_mem_error err =
 			urn_mem_bind(r->mem, 2, k->mw, k->mw, lkey, (uintptr_t)even, 8,
-				     URN_ACCESS_REMOTE_READ, r->pd, QPN);
+				     URN_ACCESS_REMOTE_READ, r->pd, QPN, NULL);
 
 		if (err == URN_MEM_OK) {
 			struct urn_region *region;
@@ -285,7 +285,7 @@ bind_to_mortal(void *arg)
 			/* As long as it is bound the region lives. */
 			if (urn_mem_check(r->mem, lkey, r->pd, QPN, (uintptr_t)even, 8, 0, 0,
 					  &region) ||
-			    urn_mem_invalidate(r->mem, k->mw, r->pd, QPN))
+			    urn_mem_invalidate(r->mem, k->mw, r->pd, QPN, NULL))
 				r->wrong++;
 		} else if (err != URN_MEM_BAD_KEY) {
 			r->wrong++;

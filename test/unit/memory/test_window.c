@@ -40,7 +40,7 @@ static enum urn_mem_error
 bind_mw(struct fix *f, int type, uint32_t mw, uint32_t new_rkey)
 {
 	return urn_mem_bind(f->mem, type, mw, new_rkey, f->mr, f->addr + 128, 64,
-			    URN_ACCESS_REMOTE_READ, f->pd, QPN);
+			    URN_ACCESS_REMOTE_READ, f->pd, QPN, NULL);
 }
 
 /* May 8 bytes at offset 128 of bytes[] be read by the peer? */
@@ -107,7 +107,7 @@ test_type1(void **state)
 	expect_bound(f, 1);
 	/* Length 0 unbinds, whatever region is named, and the key moves on. */
 	assert_int_equal(
-		urn_mem_bind(f->mem, 1, b, a, 0, 1, 0, ~0u & ~URN_ACCESS_ZERO_BASED, f->pd, QPN),
+		urn_mem_bind(f->mem, 1, b, a, 0, 1, 0, ~0u & ~URN_ACCESS_ZERO_BASED, f->pd, QPN, NULL),
 		URN_MEM_OK);
 	assert_int_equal(reach(f, b, QPN), URN_MEM_BAD_KEY);
 	assert_int_equal(reach(f, a, QPN), URN_MEM_BAD_KEY);
@@ -127,7 +127,7 @@ test_type1_moves(void **state)
 
 	assert_int_equal(bind_mw(f, 1, mw, a), URN_MEM_OK);
 	assert_int_equal(urn_mem_bind(f->mem, 1, a, b, second, f->addr, 8, URN_ACCESS_REMOTE_READ,
-				      f->pd, QPN),
+				      f->pd, QPN, NULL),
 			 URN_MEM_OK);
 	expect_bound(f, 0);
 	assert_int_equal(urn_mem_kill_mr(f->mem, second, &r), EBUSY);
@@ -149,13 +149,13 @@ test_type2(void **state)
 	expect_bound(f, 1);
 	assert_int_equal(bind_mw(f, 2, a, b), URN_MEM_WINDOW);
 	/* Length 0 does not free it (o10-37.2.40). */
-	assert_int_equal(urn_mem_bind(f->mem, 2, a, b, f->mr, f->addr, 0, 0, f->pd, QPN),
+	assert_int_equal(urn_mem_bind(f->mem, 2, a, b, f->mr, f->addr, 0, 0, f->pd, QPN, NULL),
 			 URN_MEM_WINDOW);
 	assert_int_equal(reach(f, a, QPN), URN_MEM_OK);
-	assert_int_equal(urn_mem_invalidate(f->mem, a, f->pd, QPN), URN_MEM_OK);
+	assert_int_equal(urn_mem_invalidate(f->mem, a, f->pd, QPN, NULL), URN_MEM_OK);
 	assert_int_equal(reach(f, a, QPN), URN_MEM_BAD_KEY);
 	expect_bound(f, 0);
-	assert_int_equal(urn_mem_bind(f->mem, 2, a, b, f->mr, f->addr, 0, 0, f->pd, QPN),
+	assert_int_equal(urn_mem_bind(f->mem, 2, a, b, f->mr, f->addr, 0, 0, f->pd, QPN, NULL),
 			 URN_MEM_WINDOW);
 	/* The library may still know the key of before: the index counts. */
 	assert_int_equal(bind_mw(f, 2, mw, b), URN_MEM_OK);
@@ -170,23 +170,23 @@ test_invalidate(void **state)
 	uint32_t mw1 = test_mw(f->mem, f->pd, 1), mw2 = test_mw(f->mem, f->pd, 2);
 	uint32_t key = test_next_key(mw2, 9);
 
-	assert_int_equal(urn_mem_invalidate(f->mem, f->mr, f->pd, QPN), URN_MEM_WINDOW);
-	assert_int_equal(urn_mem_invalidate(f->mem, mw1, f->pd, QPN), URN_MEM_WINDOW);
-	assert_int_equal(urn_mem_invalidate(f->mem, mw2, f->pd, QPN), URN_MEM_BAD_KEY);
-	assert_int_equal(urn_mem_invalidate(f->mem, 0, 0, 0), URN_MEM_BAD_KEY);
-	assert_int_equal(urn_mem_invalidate(f->mem, 99 << 8, f->pd, QPN), URN_MEM_BAD_KEY);
-	assert_int_equal(urn_mem_invalidate(f->mem, UINT32_MAX, f->pd, QPN), URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_invalidate(f->mem, f->mr, f->pd, QPN, NULL), URN_MEM_WINDOW);
+	assert_int_equal(urn_mem_invalidate(f->mem, mw1, f->pd, QPN, NULL), URN_MEM_WINDOW);
+	assert_int_equal(urn_mem_invalidate(f->mem, mw2, f->pd, QPN, NULL), URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_invalidate(f->mem, 0, 0, 0, NULL), URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_invalidate(f->mem, 99 << 8, f->pd, QPN, NULL), URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_invalidate(f->mem, UINT32_MAX, f->pd, QPN, NULL), URN_MEM_BAD_KEY);
 	assert_int_equal(bind_mw(f, 2, mw2, key), URN_MEM_OK);
-	assert_int_equal(urn_mem_invalidate(f->mem, mw2, f->pd, QPN), URN_MEM_BAD_KEY);
-	assert_int_equal(urn_mem_invalidate(f->mem, key, f->other_pd, QPN), URN_MEM_BAD_KEY);
-	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, OTHER_QPN), URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_invalidate(f->mem, mw2, f->pd, QPN, NULL), URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_invalidate(f->mem, key, f->other_pd, QPN, NULL), URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, OTHER_QPN, NULL), URN_MEM_BAD_KEY);
 	assert_int_equal(reach(f, key, QPN), URN_MEM_OK);
-	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, QPN), URN_MEM_OK);
-	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, QPN), URN_MEM_BAD_KEY);
+	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, QPN, NULL), URN_MEM_OK);
+	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, QPN, NULL), URN_MEM_BAD_KEY);
 	/* Refused ones of a type 1 window leave it bound. */
 	key = test_next_key(mw1, 1);
 	assert_int_equal(bind_mw(f, 1, mw1, key), URN_MEM_OK);
-	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, QPN), URN_MEM_WINDOW);
+	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, QPN, NULL), URN_MEM_WINDOW);
 	assert_int_equal(reach(f, key, QPN), URN_MEM_OK);
 }
 
@@ -242,13 +242,13 @@ test_bind_refusals(void **state)
 	};
 	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		assert_int_equal(urn_mem_bind(m, t[i].type, t[i].mw, t[i].new_rkey, t[i].lkey,
-					      t[i].addr, t[i].length, t[i].access, t[i].pd, QPN),
+					      t[i].addr, t[i].length, t[i].access, t[i].pd, QPN, NULL),
 				 t[i].want);
 		assert_int_equal(reach(f, nk, QPN), URN_MEM_BAD_KEY);
 	}
 	expect_bound(f, 0);
 	/* The window is as good as new. The whole region can be bound. */
-	assert_int_equal(urn_mem_bind(m, 2, mw, nk, ro, a, 4096, rd, f->pd, QPN), URN_MEM_OK);
+	assert_int_equal(urn_mem_bind(m, 2, mw, nk, ro, a, 4096, rd, f->pd, QPN, NULL), URN_MEM_OK);
 	assert_int_equal(reach(f, nk, QPN), URN_MEM_OK);
 }
 
@@ -264,7 +264,7 @@ test_rights_and_range(void **state)
 	struct urn_region *r, *region;
 
 	assert_int_equal(urn_mem_bind(f->mem, 2, mw, mw, mr, f->addr + 100, 50,
-				      wr | URN_ACCESS_LOCAL_WRITE, f->pd, QPN),
+				      wr | URN_ACCESS_LOCAL_WRITE, f->pd, QPN, NULL),
 			 URN_MEM_OK);
 	assert_int_equal(urn_mem_check(f->mem, mr, f->pd, QPN, f->addr + 100, 1, wr, 1, &r),
 			 URN_MEM_ACCESS);
@@ -296,11 +296,11 @@ test_iova(void **state)
 
 	assert_int_equal(
 		urn_mem_reg_mr(f->mem, f->pd, f->bytes, 4096, UINT64_MAX - 4095, RIGHTS, &mr), 0);
-	assert_int_equal(urn_mem_bind(f->mem, 1, mw, mw, mr, 0, 1, 0, f->pd, QPN), URN_MEM_RANGE);
-	assert_int_equal(urn_mem_bind(f->mem, 1, mw, mw, mr, UINT64_MAX - 7, 9, 0, f->pd, QPN),
+	assert_int_equal(urn_mem_bind(f->mem, 1, mw, mw, mr, 0, 1, 0, f->pd, QPN, NULL), URN_MEM_RANGE);
+	assert_int_equal(urn_mem_bind(f->mem, 1, mw, mw, mr, UINT64_MAX - 7, 9, 0, f->pd, QPN, NULL),
 			 URN_MEM_RANGE);
 	assert_int_equal(urn_mem_bind(f->mem, 1, mw, mw, mr, UINT64_MAX - 7, 8,
-				      URN_ACCESS_REMOTE_READ, f->pd, QPN),
+				      URN_ACCESS_REMOTE_READ, f->pd, QPN, NULL),
 			 URN_MEM_OK);
 	assert_int_equal(urn_mem_check(f->mem, mw, f->pd, QPN, UINT64_MAX - 7, 8,
 				       URN_ACCESS_REMOTE_READ, 1, &r),
@@ -322,14 +322,14 @@ test_bound_count(void **state)
 		assert_int_equal(bind_mw(f, 1 + i % 2, mw[i], mw[i]), URN_MEM_OK);
 	}
 	expect_bound(f, 4);
-	assert_int_equal(urn_mem_invalidate(f->mem, mw[1], f->pd, QPN), URN_MEM_OK);
+	assert_int_equal(urn_mem_invalidate(f->mem, mw[1], f->pd, QPN, NULL), URN_MEM_OK);
 	assert_int_equal(urn_mem_dealloc_mw(f->mem, mw[1]), 0); /* not bound: counts nothing */
 	assert_int_equal(urn_mem_dealloc_mw(f->mem, mw[0]), 0);
 	expect_bound(f, 2);
 	/* By any key of its index. */
 	assert_int_equal(urn_mem_dealloc_mw(f->mem, test_next_key(mw[3], 77)), 0);
 	expect_bound(f, 1);
-	assert_int_equal(urn_mem_bind(f->mem, 1, mw[2], mw[2], 0, 0, 0, 0, f->pd, QPN), 0);
+	assert_int_equal(urn_mem_bind(f->mem, 1, mw[2], mw[2], 0, 0, 0, 0, f->pd, QPN, NULL), 0);
 	expect_bound(f, 0);
 	assert_int_equal(urn_mem_dealloc_mw(f->mem, mw[2]), 0);
 	assert_int_equal(urn_mem_dealloc_mw(f->mem, mw[2]), EINVAL);

@@ -46,7 +46,12 @@ netns_enter(void)
 void
 netns_veth(unsigned int mtu)
 {
-	run("ip link add urnv0 mtu %u type veth peer name urnv1 mtu %u", mtu, mtu);
+	/*
+	 * net_af_packet's fanout groups are numbered pid ^ index, and processes that start
+	 * together have pids close to one another: indexes that far apart don't collide.
+	 */
+	run("ip link add urnv0 index %u mtu %u type veth peer name urnv1 index %u mtu %u", 0x100u, mtu,
+	    0x100u + 0x4000u, mtu);
 	run("echo 1 >/proc/sys/net/ipv6/conf/urnv0/disable_ipv6 2>/dev/null || true");
 	run("echo 1 >/proc/sys/net/ipv6/conf/urnv1/disable_ipv6 2>/dev/null || true");
 	run("ip link set urnv0 up && ip link set urnv1 up");

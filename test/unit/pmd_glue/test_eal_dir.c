@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -13,6 +14,24 @@
 #define ROUNDS 1500
 
 static char base[] = "/tmp/urn-dir-XXXXXX";
+
+/* Called before each lock is taken, once; NULL: nothing is. */
+static void (*before_lock)(void);
+
+int __real_flock(int fd, int how);
+int __wrap_flock(int fd, int how);
+
+int
+__wrap_flock(int fd, int how)
+{
+	void (*hook)(void) = before_lock;
+
+	before_lock = NULL;
+	if (hook != NULL)
+		hook();
+	before_lock = hook;
+	return __real_flock(fd, how);
+}
 
 static void
 makes_and_removes(void *arg)
@@ -45,6 +64,43 @@ test_many(void **state)
 	for (i = 0; i < PROCESSES; i++)
 		bad += child_wait(pid[i]) != 0;
 	assert_int_equal(bad, 0);
+	assert_int_equal(leftovers(base), 0);
+}
+
+static void
+sweeps(void *arg)
+{
+	struct urn_eal_dir dir;
+	struct urn_err err = {""};
+
+	(void)arg;
+	before_lock = NULL;
+	check_ok(urn_eal_dir_make(&dir, &err), &err);
+	urn_eal_dir_remove(&dir);
+}
+
+static void
+another_sweeps(void)
+{
+	assert_int_equal(child_run(sweeps, NULL), 0);
+}
+
+/* A sweep between the making of a lock file and its lock does not take the folder, however often it comes. */
+static void
+test_swept_before_locked(void **state)
+{
+	struct urn_eal_dir dir;
+	struct urn_err err = {""};
+	int ret;
+
+	(void)state;
+	before_lock = another_sweeps;
+	ret = urn_eal_dir_make(&dir, &err);
+	before_lock = NULL;
+	assert_string_equal(err.text, "");
+	assert_int_equal(ret, 0);
+	assert_int_equal(leftovers(base), 1);
+	urn_eal_dir_remove(&dir);
 	assert_int_equal(leftovers(base), 0);
 }
 
@@ -169,6 +225,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_swept_before_locked),
 		cmocka_unit_test(test_spares),
 		cmocka_unit_test(test_links),
 		cmocka_unit_test(test_half_removed),

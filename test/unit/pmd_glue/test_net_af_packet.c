@@ -2,7 +2,13 @@
 #include "test/unit/pmd_glue/harness.h"
 #include "test/unit/pmd_glue/netns.h"
 
+#include <linux/capability.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void
@@ -112,6 +118,30 @@ veth_errors(void *arg)
 	refused("net_af_packet9,iface=urnv0", "MTU of 300");
 }
 
+/*
+ * The PMD numbers a fanout group by process and interface. When another program's group on
+ * another interface has the number, the port says what to do; without that group it comes up.
+ */
+static void
+group_taken(void *arg)
+{
+	uint32_t group, kind = PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_DEFRAG;
+	int fd;
+
+	(void)arg;
+	netns_enter();
+	netns_veth(1500);
+	eal_up();
+	group = ((uint32_t)getpid() ^ if_nametoindex("urnv0")) & 0xffffu;
+	group |= kind << 16;
+	fd = packet_open("urnv1");
+	check(setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &group, sizeof(group)) == 0);
+	refused("net_af_packet9,iface=urnv0", "is taken by another process with another interface");
+	refused("net_af_packet9,iface=urnv0", "start this program again");
+	close(fd);
+	urn_port_close(end_open("a0", "net_af_packet0,iface=urnv0", 1));
+}
+
 static void
 no_right(void *arg)
 {
@@ -119,12 +149,71 @@ no_right(void *arg)
 	become_user();
 	eal_up();
 	refused("net_af_packet9,iface=lo", "CAP_NET_RAW");
+	refused("net_af_packet9,iface=lo", "CAP_NET_ADMIN");
+}
+
+/* Become an ordinary user with these capabilities and no other. */
+static void
+user_with(uint64_t caps)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	check(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0);
+	become_user();
+	memset(data, 0, sizeof(data));
+	data[0].effective = data[0].permitted = (uint32_t)caps;
+	check(syscall(SYS_capset, &head, data) == 0);
+}
+
+/* doc/ports.md: CAP_NET_RAW alone is too little, and so is CAP_NET_ADMIN alone; the two are enough. */
+static void
+raw_alone(void *arg)
+{
+	(void)arg;
+	netns_enter();
+	netns_veth(1500);
+	user_with(1u << CAP_NET_RAW);
+	eal_up();
+	refused("net_af_packet9,iface=urnv0", "CAP_NET_ADMIN");
+}
+
+static void
+admin_alone(void *arg)
+{
+	(void)arg;
+	netns_enter();
+	netns_veth(1500);
+	user_with(1u << CAP_NET_ADMIN);
+	eal_up();
+	refused("net_af_packet9,iface=urnv0", "CAP_NET_RAW");
+}
+
+static void
+raw_and_admin(void *arg)
+{
+	struct urn_port *p[2];
+
+	(void)arg;
+	netns_enter();
+	netns_veth(1500);
+	user_with(1u << CAP_NET_RAW | 1u << CAP_NET_ADMIN);
+	eal_up();
+	p[0] = end_open("a0", "net_af_packet0,iface=urnv0", 1);
+	p[1] = end_open("a1", "net_af_packet1,iface=urnv1", 1);
+	frames_cross(p[0], p[1], 0, 300);
+	urn_port_close(p[0]);
+	urn_port_close(p[1]);
 }
 
 ROOT_TEST(veth_both_ways)
 ROOT_TEST(veth_small_mtu)
 ROOT_TEST(veth_link)
 ROOT_TEST(veth_errors)
+ROOT_TEST(raw_alone)
+ROOT_TEST(admin_alone)
+ROOT_TEST(raw_and_admin)
+ROOT_TEST(group_taken)
 CHILD_TEST(no_right)
 
 int
@@ -133,7 +222,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_veth_both_ways), cmocka_unit_test(test_veth_small_mtu),
 		cmocka_unit_test(test_veth_link),      cmocka_unit_test(test_veth_errors),
-		cmocka_unit_test(test_no_right),
+		cmocka_unit_test(test_no_right),       cmocka_unit_test(test_raw_alone),
+		cmocka_unit_test(test_admin_alone),    cmocka_unit_test(test_raw_and_admin),
+		cmocka_unit_test(test_group_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/pmd_glue/harness.h"
+#include "pmd_glue/pool.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -90,6 +91,28 @@ ring_close_order(void *arg)
 	urn_port_close(p[1]);
 }
 
+/*
+ * A switch passes packets on without a copy: the second cable holds one of the first's pool
+ * when the first is closed. The pool lives until the packet is back, and no longer.
+ */
+static void
+ring_foreign_packet(void *arg)
+{
+	struct urn_port *p[4];
+
+	(void)arg;
+	eal_up();
+	pair_up(p, 1);
+	pair_up(p + 2, 1);
+	frame_send(p[2], 0, frame_make(p[0], 500, 3));
+	urn_port_close(p[0]);
+	urn_port_close(p[1]);
+	check(urn_pool_count() == 3); /* p[1]'s has gone */
+	urn_port_close(p[2]);
+	urn_port_close(p[3]);
+	check(urn_pool_count() == 0);
+}
+
 /* Many pairs in one process, made and unmade again: nothing is used up. */
 static void
 ring_again(void *arg)
@@ -153,6 +176,7 @@ ring_errors(void *arg)
 CHILD_TEST(ring_both_ways)
 CHILD_TEST(ring_cable)
 CHILD_TEST(ring_close_order)
+CHILD_TEST(ring_foreign_packet)
 CHILD_TEST(ring_again)
 CHILD_TEST(ring_errors)
 
@@ -162,6 +186,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ring_both_ways),	 cmocka_unit_test(test_ring_cable),
 		cmocka_unit_test(test_ring_close_order), cmocka_unit_test(test_ring_again),
+		cmocka_unit_test(test_ring_foreign_packet),
 		cmocka_unit_test(test_ring_errors),
 	};
 

@@ -34,7 +34,17 @@ has(uint8_t opcode, enum urn_op_flag flag)
 	return (urn_opcodes[opcode].flags & flag) != 0;
 }
 
-/* Exactly the opcodes of doc/wire.md are known; all others have nothing set. */
+/* Of RC's space, and without a meaning. */
+static int
+reserved(unsigned int op)
+{
+	return op == 0x15 || (op >= 0x18 && op <= 0x1f);
+}
+
+/*
+ * Exactly the opcodes of doc/wire.md are known; RC's reserved ones are requests of no kind;
+ * all others have nothing set.
+ */
 static void
 test_known(void **state)
 {
@@ -46,6 +56,13 @@ test_known(void **state)
 		assert_non_null(urn_opcodes[want[i].opcode].name);
 	}
 	for (unsigned int op = 0; op < 256; op++) {
+		assert_int_equal(urn_opcode_reserved(&urn_opcodes[op]), reserved(op));
+		if (reserved(op)) {
+			assert_int_equal(urn_opcodes[op].flags, URN_OPF_VALID | URN_OPF_RC |
+								URN_OPF_REQUEST | URN_OPF_PAYLOAD);
+			assert_int_equal(urn_opcodes[op].hdr_len, 12);
+			continue;
+		}
 		if (has((uint8_t)op, URN_OPF_VALID)) {
 			known++;
 			continue;

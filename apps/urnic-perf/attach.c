@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How urnic-perf attaches its nodes, and what path MTU they agree on.
+ */
+#include "perf.h"
+
+#include <string.h>
+
+#include <urnic/attach.h>
+
+/*
+ * owner: the main thread; of node A and B: the context that was asked for its
+ * MTU, until perf_attach() hands it out. A node attaches once, so that a
+ * dataplane counts one client for it.
+ */
+static struct ibv_context *asked[2];
+
+struct ibv_context *
+perf_attach(const struct perf_opts *o, struct urn_dp *dp, unsigned int index, struct urn_err *err)
+{
+	const char *path = o->attach != NULL && strcmp(o->attach, "auto") != 0 ? o->attach : NULL;
+	struct urn_abi_channel *channel = NULL;
+	struct ibv_context *ctx = NULL;
+
+	if (dp == NULL && asked[index] != NULL) {
+		ctx = asked[index];
+		asked[index] = NULL;
+		return ctx;
+	}
+	if (dp != NULL) {
+		channel = urn_dp_attach(dp, index, err);
+		if (channel == NULL)
+			return NULL;
+		ctx = urn_attach_open(channel);
+	} else {
+		ctx = urn_attach_connect(path, o->node[index][0] != '\0' ? o->node[index] : NULL);
+	}
+	if (ctx == NULL)
+		urn_err_set(err, "cannot attach to the dataplane: %s", urn_attach_error());
+	return ctx;
+}
+
+int
+perf_settle_mtu(struct perf_opts *o, struct urn_err *err)
+{
+	unsigned int first = o->role == PERF_LISTENS ? 1 : 0, last = o->role == PERF_ASKS ? 0 : 1;
+
+	for (unsigned int i = first; i <= last; i++) {
+		struct ibv_context *ctx = perf_attach(o, NULL, i, err);
+		struct ibv_port_attr port;
+		const char *name;
+		int rc;
+
+		if (ctx == NULL)
+			return -1;
+		asked[i] = ctx;
+		name = ibv_get_device_name(ctx->device);
+		rc = ibv_query_port(ctx, 1, &port);
+		if (rc != 0)
+			urn_err_set(err, "cannot ask %s for its port: %s", name, strerror(rc));
+		if (rc != 0 || perf_options_mtu(o, 128u << port.active_mtu, name, err) != 0)
+			return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "attach/ask.h"
+
+#include "attach/dev.h"
+#include "attach/patience.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* extra: descriptors to hand over, n of them */
+static int
+urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned int count)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(2 * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)q, .iov_len = q->head.bytes};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	if (count > 0) {
+		struct cmsghdr *c;
+
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(c), extra, count * sizeof(int));
+	}
+	do
+		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)q->head.bytes)
+		return 0;
+	/* It hung up; whether it said why is still to be read. */
+	return n >= 0 || errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;
+}
+
+/* Take the descriptors of a message. */
+static void
+urn_remote_take_fds(struct msghdr *msg, struct urn_remote_more *more)
+{
+	struct cmsghdr *c;
+
+	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+		size_t i, count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		for (i = 0; c->cmsg_type == SCM_RIGHTS && i < count; i++) {
+			int one;
+
+			memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof(one));
+			if (more->n_fds < more->max_fds)
+				more->fds[more->n_fds++] = one;
+			else
+				close(one);
+		}
+	}
+}
+
+/* Is an answer of `got` bytes whole, with the events that it says it brings? Then takes those. */
+static bool
+urn_remote_whole(const struct urn_sock_answer *a, size_t got, struct urn_remote_more *more)
+{
+	uint32_t n = got >= sizeof(*a) && a->err == 0 && more->max_ev > 0 ? a->events.n : 0;
+
+	if (n > more->max_ev || got != sizeof(*a) + n * sizeof(more->ev[0]))
+		return false;
+	more->n_ev = n;
+	return true;
+}
+
+/*
+ * returns: 0 or an errno value, EMFILE: the message is there, but this program has no room for
+ * its descriptors; ETIMEDOUT: patience is at an end; *got: bytes of the message
+ */
+static int
+urn_remote_receive(int fd, struct urn_sock_answer *a, struct urn_remote_more *more, ssize_t *got)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(URN_SOCK_FDS * sizeof(int))];
+	} control;
+	struct iovec iov[2] = {
+		{.iov_base = a, .iov_len = sizeof(*a)},
+		{.iov_base = more->ev, .iov_len = more->max_ev * sizeof(more->ev[0])},
+	};
+	struct msghdr msg = {
+		.msg_iov = iov,
+		.msg_iovlen = more->max_ev > 0 ? 2 : 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.buf),
+	};
+	uint64_t start = urn_patience_clock();
+	bool reset = false;
+
+	do {
+		*got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+		/* It hung up before it had read all. What it said before that comes after this, once. */
+	} while (*got < 0 && ((errno == EINTR && !urn_patience_over(fd, start)) ||
+			      (errno == ECONNRESET && !reset && (reset = true))));
+	if (*got < 0 && (errno == EAGAIN || errno == EINTR))
+		return ETIMEDOUT;
+	if (*got > 0)
+		urn_remote_take_fds(&msg, more);
+	if (*got <= 0 || msg.msg_flags & MSG_TRUNC || !urn_remote_whole(a, (size_t)*got, more))
+		return ENODEV;
+	if (!(msg.msg_flags & MSG_CTRUNC))
+		return 0;
+	while (more->n_fds > 0)
+		close(more->fds[--more->n_fds]);
+	return EMFILE;
+}
+
+int
+urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, unsigned int count,
+	struct urn_sock_answer *a, struct urn_remote_more *more)
+{
+	struct urn_remote_more none = {0};
+	ssize_t got;
+	int err;
+
+	q->head.magic = URN_SOCK_MAGIC;
+	q->head.version = URN_SOCK_VERSION;
+	q->head.kind = kind;
+	q->head.bytes = urn_sock_ask_bytes(kind);
+	err = urn_remote_send(fd, q, extra, count);
+	if (err != 0 && err != ENODEV)
+		return urn_fail(err, "the dataplane can't be asked: %s", strerror(err));
+	switch (urn_remote_receive(fd, a, more != NULL ? more : &none, &got)) {
+	case 0:
+		break;
+	case EMFILE:
+		return urn_fail(EMFILE, "this program has no descriptors left for those that the dataplane "
+			"hands over (RLIMIT_NOFILE)");
+	case ETIMEDOUT:
+		return urn_patience_lost(fd, NULL);
+	default:
+		return urn_fail(err ? err : ENODEV, URN_GONE);
+	}
+	if (a->head.magic != URN_SOCK_MAGIC || a->head.bytes != (size_t)got)
+		return urn_fail(EPROTO, "what listens at the socket is no dataplane of urnic's");
+	a->why[sizeof(a->why) - 1] = '\0';
+	if (a->err != 0)
+		return urn_fail(a->err, "%s", a->why);
+	return 0;
+}

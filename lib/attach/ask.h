@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A question to the dataplane's socket, and its answer (lib/abi/socket.h). */
+#ifndef URN_ATTACH_ASK_H
+#define URN_ATTACH_ASK_H
+
+#include "abi/socket.h"
+
+/* What a caller is told when the connection has ended. */
+#define URN_GONE "the dataplane is gone: close the device"
+
+/* What comes along with an answer, as far as there is room. */
+struct urn_remote_more {
+	int *fds;                    /* descriptors; what is beyond max_fds is closed */
+	unsigned int max_fds, n_fds; /* n_fds: how many came */
+	struct urn_abi_cm_event *ev;
+	uint32_t max_ev, n_ev;
+};
+
+/*
+ * Ask, and wait for the answer. The caller serialises.
+ *
+ * q: filled in but for its head; kind: enum urn_sock_kind
+ * extra: descriptors to hand over, count of them, 2 at most
+ * more: NULL: nothing comes along
+ * returns: 0, or an errno value with its text (urn_fail()); EMFILE: the answer is there, but
+ * this program has no room for its descriptors; ETIMEDOUT: patience is at an end
+ */
+int urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, unsigned int count,
+	struct urn_sock_answer *a, struct urn_remote_more *more);
+
+#endif

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program that was just started does not catch signals yet: they end it without a word."""
+
+import time
+
+SECONDS = 60
+
+
+def catches(pid, sig):
+    """Does the process catch the signal? False of one that has ended."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as f:
+            caught = next((int(line.split()[1], 16) for line in f if line.startswith("SigCgt:")), 0)
+    except OSError:
+        return False
+    return bool(caught >> (sig - 1) & 1)
+
+
+def send(p, sig):
+    """Send a signal to a subprocess, once it catches it; one that ends before gets none."""
+    end = time.monotonic() + SECONDS
+    while p.poll() is None and not catches(p.pid, sig):
+        if time.monotonic() > end:
+            raise TimeoutError(f"process {p.pid} does not catch signal {sig}")
+        time.sleep(0.01)
+    if p.poll() is None:
+        p.send_signal(sig)
