@@ -280,9 +280,11 @@ class Screen:
     def __enter__(self):
         self.before = termios.tcgetattr(sys.stdin)
         self.text = []
-        # A signal between two looks has to be noticed: it writes a byte.
+        # A signal just before select() has to be noticed: it writes a byte as it arrives, for
+        # Python runs its handler only after select().
         self.resized, self.resize = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.signal(signal.SIGWINCH, self.on_resize)
+        signal.set_wakeup_fd(self.resize, warn_on_full_buffer=False)
+        signal.signal(signal.SIGWINCH, lambda *_: None)
         return self
 
     def begin(self):
@@ -292,6 +294,7 @@ class Screen:
 
     def __exit__(self, *_):
         signal.signal(signal.SIGWINCH, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
         os.close(self.resized)
         os.close(self.resize)
         try:
@@ -300,13 +303,6 @@ class Screen:
             sys.stdout.flush()
         except (OSError, termios.error):
             pass  # it was hung up: there is nothing to give back
-
-    def on_resize(self, *_):
-        """SIGWINCH"""
-        try:
-            os.write(self.resize, b"x")
-        except BlockingIOError:
-            pass  # enough of them are waiting
 
     @staticmethod
     def size():

@@ -142,6 +142,7 @@ class Peer:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.sock.bind(path)
         self.sock.listen(1)
+        self.client = None
         self.thread = threading.Thread(target=self.serve)
         self.thread.start()
 
@@ -150,6 +151,7 @@ class Peer:
             c, _ = self.sock.accept()
         except OSError:
             return
+        self.client = c
         with c:
             try:
                 c.send(self.hello)
@@ -166,9 +168,15 @@ class Peer:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         self.sock.shutdown(socket.SHUT_RDWR)
         self.sock.close()
+        # After a failure the program may still be connected, and wait for nothing.
+        if kind is not None and self.client is not None:
+            try:
+                self.client.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it hung up
         self.thread.join()
 
 
@@ -312,6 +320,16 @@ class Terminal(unittest.TestCase):
                 self.read_until(r"\x1b\[\?1049l")
                 self.assertEqual(termios.tcgetattr(self.theirs), self.before)
             os.unlink(self.path)
+
+    def test_signal_before_select(self):
+        """Every signal wakes select() by a byte, written as it arrives: its handler may run later only."""
+        stdin, before = sys.stdin, signal.signal(signal.SIGTERM, lambda *_: None)
+        with os.fdopen(os.dup(self.theirs)) as sys.stdin, top.Screen() as screen:
+            os.kill(os.getpid(), signal.SIGTERM)
+            ready, _, _ = select.select([screen.resized], [], [], 0)
+            self.assertEqual(ready, [screen.resized])
+        sys.stdin = stdin
+        signal.signal(signal.SIGTERM, before)
 
     def test_hung_up(self):
         """The terminal goes away: so does urnic-top, without a word."""
