@@ -525,7 +525,11 @@ void urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp);
 void urn_resp_cut(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome);
 /* May a frame of a response, built before, still go out? */
 bool urn_resp_valid(const struct urn_txd *d);
-/* Free packets kept ahead of their turn. */
+/* Keep a packet ahead of its turn. returns false when it is not wanted, and stays the caller's. */
+bool urn_resp_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* All from what is due now to before PSN `end` is missing: a sequence NAK is to be sent. */
+void urn_resp_ask_for(struct urn_tp *tp, struct urn_qp *qp, uint32_t end);
+/* Free packets kept ahead of their turn, and what is remembered of them. */
 void urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp);
 
 /* ---- ud.c */

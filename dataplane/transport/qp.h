@@ -52,6 +52,7 @@ enum urn_qp_flag {
 	URN_QPF_HELD = 1 << 22,     /* the timer ran out, and turns stood still meanwhile: not yet */
 	URN_QPF_EARLY = 1 << 23,    /* a request was repeated early; nothing has shown yet that it was for nothing */
 	URN_QPF_UNASKED = 1 << 24,  /* it went back, and the newest packet had not asked for an acknowledgement */
+	URN_QPF_TRACE = 1 << 26,    /* fingerprints are kept of what was taken up: trace */
 	URN_QPF_PARTS = 1 << 19,    /* parts of READs wait to be answered again: urn_repair.parts */
 	URN_QPF_REFUSED = 1 << 16,  /* responder refused for good and accepts no more */
 };
@@ -167,7 +168,8 @@ struct urn_qp {
 	/* ---- control and errors */
 	uint16_t mac_gen;         /* of urn_tp.mac_gen, when the MAC in tmpl was looked up; valid with URN_QPF_MAC */
 	uint16_t tx_waiting;      /* frames in the ring of tx_last: a few hundred at most (tp.c) */
-	uint32_t db;              /* doorbell id */
+	uint32_t db : 20;         /* doorbell id; the same as long as the QP lives */
+	uint32_t trace : 12;      /* fingerprints of what was kept and taken up, by index (kept.h); 0: none */
 	uint32_t windows;         /* first of the type 2 windows bound to it, an index of memory/; 0: none */
 	uint64_t cookie;          /* the client's, for events */
 	uint32_t rq_psn : 24;     /* as configured */

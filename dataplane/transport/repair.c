@@ -107,6 +107,19 @@ urn_repair_settle(struct urn_tp *tp, struct urn_qp *qp)
 	urn_repair_end(tp, qp);
 }
 
+/* Of responses just those that are kept are known to have come. */
+static void
+count_kept(struct urn_tp *tp, struct urn_qp *qp, struct urn_repair *r)
+{
+	urn_board_reset(&r->resp, response_due(qp));
+	for (struct rte_mbuf *m = urn_ring_first(r->kept); m; m = urn_ring_next(r->kept, m)) {
+		struct urn_board_news news = {.again_ns = UINT64_MAX};
+		uint32_t psn = urn_pkt(m)->psn;
+
+		urn_board_came(&r->resp, psn, urn_psn_add(psn, 1), tp->now, &news);
+	}
+}
+
 void
 urn_repair_void(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -115,14 +128,7 @@ urn_repair_void(struct urn_tp *tp, struct urn_qp *qp)
 	if (!r)
 		return;
 	urn_board_reset(&r->req, qp->una);
-	urn_board_reset(&r->resp, response_due(qp));
-	/* Responses that are kept are not: they count on. */
-	for (struct rte_mbuf *m = urn_ring_first(r->kept); m; m = urn_ring_next(r->kept, m)) {
-		struct urn_board_news news = {.again_ns = UINT64_MAX};
-		uint32_t psn = urn_pkt(m)->psn;
-
-		urn_board_came(&r->resp, psn, urn_psn_add(psn, 1), tp->now, &news);
-	}
+	count_kept(tp, qp, r); /* they count on */
 }
 
 /* ---- looking at what is missing */
@@ -260,6 +266,28 @@ urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 /* ---- responses ahead of their turn */
 
+/*
+ * Neither of two that have the same PSN and differ is believed: it is asked for again. That may
+ * be so, too, where what the READ reads has changed since the first was sent.
+ */
+static void
+let_go_if_other(struct urn_tp *tp, struct urn_qp *qp, struct urn_repair *r, struct rte_mbuf *m)
+{
+	struct urn_board_news news = {.again_ns = UINT64_MAX};
+	struct rte_mbuf *old = urn_ring_find(r->kept, urn_pkt(m)->psn);
+
+	if (!old || urn_kept_same(old, m))
+		return;
+	URN_COUNT(tp, CONTRADICTS);
+	urn_ring_remove(&r->kept, old);
+	r->kept_n--;
+	tp->kept--;
+	urn_tp_drop(tp, old, URN_C_DROP_OOO);
+	count_kept(tp, qp, r);
+	urn_board_missed(&r->resp, urn_pkt(m)->psn, tp->now);
+	looked(tp, qp, &news);
+}
+
 enum urn_keep
 urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -272,10 +300,16 @@ urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return URN_KEEP_NO_ROOM;
 	}
 	r = urn_repair_get(tp, qp);
-	if (!r || r->kept_n >= URN_TP_OOO_READ || tp->kept >= tp->cfg.kept)
+	if (!r)
 		return URN_KEEP_NO_ROOM;
-	if (!urn_ring_insert(&r->kept, m))
+	if (r->kept_n >= URN_TP_OOO_READ || tp->kept >= tp->cfg.kept) {
+		let_go_if_other(tp, qp, r, m);
+		return URN_KEEP_NO_ROOM;
+	}
+	if (!urn_ring_insert(&r->kept, m)) {
+		let_go_if_other(tp, qp, r, m);
 		return URN_KEEP_AGAIN;
+	}
 	r->kept_n++;
 	tp->kept++;
 	URN_COUNT(tp, OOO_KEPT);

@@ -10,6 +10,7 @@
  * never overtakes the acknowledgement of what came before.
  */
 #include "transport/internal.h"
+#include "transport/kept.h"
 
 /* Refuse this packet in its turn; nothing behind it is accepted. */
 static void
@@ -427,16 +428,6 @@ follows(const struct urn_qp *qp, struct rte_mbuf *m)
 	return p->payload_len <= qp->mtu && !((f & URN_OPF_NONZERO) && p->payload_len == 0);
 }
 
-/* All from what is due now to before PSN `end` is missing. */
-static void
-ask_for(struct urn_tp *tp, struct urn_qp *qp, uint32_t end)
-{
-	qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
-	qp->nak_syn = URN_NAK_SEQ;
-	qp->nak_psn = end;
-	urn_tp_sched(tp, qp);
-}
-
 /*
  * What was missing has come, and was accepted or refused. A NAK that is not sent yet is
  * not needed, unless more was dropped behind: of that the peer will hear nothing else.
@@ -469,8 +460,35 @@ accept_in_order(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		accept_read(tp, qp, m);
 	else
 		accept_atomic(tp, qp, m);
-	if (unlikely(qp->flags & URN_QPF_GAP))
-		gap_closed(qp);
+	if (unlikely(qp->flags & (URN_QPF_GAP | URN_QPF_TRACE))) {
+		if (qp->flags & URN_QPF_GAP)
+			gap_closed(qp);
+		if (qp->flags & URN_QPF_TRACE)
+			urn_trace_age(tp, qp);
+	}
+}
+
+/*
+ * In the place of this packet another was kept, and taken up in its turn: is this one a copy?
+ * Other bytes under the same headers are counted, and no more, for a requester that repeats
+ * reads its program's memory again, and the program may write there by then. Other headers no
+ * requester sends: one of the two was made up, and perhaps the one that was executed.
+ * returns false when the QP ends of it: m is taken
+ */
+static __attribute__((cold, noinline)) bool
+is_copy(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	enum urn_trace_verdict v = urn_trace_compare(tp, qp, m);
+
+	if (likely(v == URN_TRACE_SAME))
+		return true;
+	URN_COUNT(tp, CONTRADICTS);
+	if (v == URN_TRACE_PAYLOAD)
+		return true;
+	urn_pkt_begin(urn_pkt(m));
+	urn_pkt(m)->psn = qp->epsn; /* what came before was acknowledged, perhaps */
+	refuse(tp, qp, m, URN_NAK_OP);
+	return false;
 }
 
 /* Behind its turn: it was accepted before. */
@@ -483,6 +501,8 @@ duplicate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 						      : URN_ACT_DUP;
 
 	URN_COUNT(tp, DUPLICATES);
+	if (unlikely(qp->flags & URN_QPF_TRACE) && !is_copy(tp, qp, m))
+		return;
 	urn_pkt_begin(p);
 	if (unlikely(urn_tp_gated(tp, qp)) && act != URN_ACT_DUP)
 		urn_resp_replay(tp, qp, m); /* needs no memory, and shall wait for none */
@@ -490,25 +510,12 @@ duplicate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_hold(tp, m, qp, act);
 }
 
-/* Keep a packet ahead of its turn. returns false when it is not wanted. */
-static bool
-keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
-{
-	if (tp->kept >= tp->cfg.kept || (qp->flags & URN_QPF_RNR_SENT) ||
-	    !urn_ring_insert(&qp->ooo, m))
-		return false;
-	qp->ooo_count++;
-	tp->kept++;
-	URN_COUNT(tp, OOO_KEPT);
-	return true;
-}
-
 /* A packet d PSNs ahead of its turn. */
 static void
 ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, int32_t d)
 {
 	/* With that bound the store has a place for each. */
-	bool far = d > URN_TP_OOO_QP, kept = !far && keep(tp, qp, m);
+	bool far = d > URN_TP_OOO_QP, kept = !far && urn_resp_keep(tp, qp, m);
 
 	URN_COUNT(tp, OUT_OF_ORDER);
 	if (unlikely(far) && urn_qp_selective(tp, qp)) {
@@ -521,10 +528,22 @@ ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, int32_t d)
 		 * One NAK a gap (IBTA 9.7.5.2.8); it waits until all before is done. Where
 		 * there is no room to keep anything, only a NAK tells that there is a gap.
 		 */
-		ask_for(tp, qp, urn_psn_add(qp->epsn, 1));
+		urn_resp_ask_for(tp, qp, urn_psn_add(qp->epsn, 1));
 	}
 	if (!kept)
 		urn_tp_drop(tp, m, far ? URN_C_DROP_FAR : URN_C_DROP_OOO);
+}
+
+/* Its turn has come. What it was is remembered, for its sender's own may be yet to come. */
+static void
+accept_one_kept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	struct urn_print print = urn_trace_print(m);
+	uint32_t psn = urn_pkt(m)->psn;
+
+	accept_in_order(tp, qp, m);
+	if (likely(qp->epsn != psn))
+		urn_trace_add(tp, qp, psn, print);
 }
 
 /* Accept the kept packets whose turn has come. */
@@ -549,7 +568,7 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 		if (d < 0) {
 			duplicate(tp, qp, m);
 		} else {
-			accept_in_order(tp, qp, m);
+			accept_one_kept(tp, qp, m);
 			filled = true;
 		}
 	}
@@ -562,55 +581,8 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 			urn_resp_owe_ack(tp, qp, true);
 	} else if (filled && qp->ooo &&
 	    !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
-		ask_for(tp, qp, urn_psn_add(qp->epsn, 1));
+		urn_resp_ask_for(tp, qp, urn_psn_add(qp->epsn, 1));
 	}
-}
-
-void
-urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp)
-{
-	while (qp->ooo) {
-		qp->ooo_count--;
-		tp->kept--;
-		urn_tp_drop(tp, urn_ring_pop(&qp->ooo), URN_C_DROP_FLUSHED);
-	}
-}
-
-bool
-urn_resp_must_answer(struct urn_qp *qp, struct rte_mbuf *m)
-{
-	const struct urn_pkt *p = urn_pkt(m);
-	struct urn_pkt *last = qp->rx_head ? urn_pkt(qp->rx_tail) : NULL;
-
-	if (urn_psn_diff(p->psn, qp->epsn) >= 0)
-		return false;
-	if ((p->op->flags & (URN_OPF_READ | URN_OPF_ATOMIC)) || !last)
-		return true;
-	/* An acknowledgement: that of what waits in front of it says as much. */
-	if (last->action == URN_ACT_REQUEST)
-		last->ackreq = true;
-	return last->action != URN_ACT_REQUEST && last->action != URN_ACT_DUP;
-}
-
-void
-urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
-{
-	int32_t d = urn_psn_diff(psn, qp->epsn);
-	bool owed = qp->flags & URN_QPF_NAK;
-
-	if (d > URN_TP_OOO_QP)
-		psn = urn_psn_add(qp->epsn, URN_TP_OOO_QP); /* no further: what is behind is not kept */
-	if (d < 0 || (d > 0 && (qp->flags & URN_QPF_RNR_SENT)) ||
-	    (owed && (qp->nak_syn != URN_NAK_SEQ || urn_psn_diff(psn, qp->nak_psn) < 0)))
-		return; /* it was done, or comes again anyway */
-	/*
-	 * So does what is behind a gap that was asked for. To ask twice would make us drop
-	 * what comes then, and the peer does not go back twice without progress.
-	 */
-	if (!owed && d > 0 && (qp->flags & URN_QPF_GAP))
-		return;
-	qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
-	ask_for(tp, qp, urn_psn_add(psn, 1));
 }
 
 void

@@ -1,6 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/ring.h"
 
+struct rte_mbuf *
+urn_ring_find(struct rte_mbuf *last, uint32_t psn)
+{
+	struct rte_mbuf *m = urn_ring_first(last);
+
+	while (m && urn_psn_diff(urn_pkt(m)->psn, psn) < 0)
+		m = urn_ring_next(last, m);
+	return m && urn_pkt(m)->psn == psn ? m : NULL;
+}
+
+void
+urn_ring_remove(struct rte_mbuf **last, struct rte_mbuf *m)
+{
+	struct rte_mbuf *before = *last;
+
+	while (urn_pkt(before)->next != m)
+		before = urn_pkt(before)->next;
+	if (before == m) {
+		*last = NULL;
+		return;
+	}
+	urn_pkt(before)->next = urn_pkt(m)->next;
+	if (*last == m)
+		*last = before;
+}
+
 bool
 urn_ring_insert(struct rte_mbuf **last, struct rte_mbuf *m)
 {

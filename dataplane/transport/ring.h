@@ -54,5 +54,9 @@ urn_ring_append(struct rte_mbuf **last, struct rte_mbuf *m)
 
 /* Put a packet in its place by PSN. returns false when that PSN is there already (ring.c) */
 bool urn_ring_insert(struct rte_mbuf **last, struct rte_mbuf *m);
+/* The one with this PSN, NULL: none (ring.c) */
+struct rte_mbuf *urn_ring_find(struct rte_mbuf *last, uint32_t psn);
+/* Take out one that is in it (ring.c) */
+void urn_ring_remove(struct rte_mbuf **last, struct rte_mbuf *m);
 
 #endif

@@ -22,6 +22,7 @@
 
 #include "counters.h"
 #include "memory/mem.h"
+#include "transport/kept.h"
 #include "transport/peer.h"
 #include "transport/psn.h"
 #include "transport/qp.h"
@@ -201,6 +202,8 @@ struct urn_tp {
 	uint32_t window;               /* packets in flight, of the QP that is being served */
 	struct urn_repair *repair;     /* URN_REPAIRS + 1, by index from 1 on; owner */
 	uint16_t repair_free;          /* first of the pool; 0: empty */
+	struct urn_trace *trace;       /* URN_TRACES + 1, by index from 1 on; owner */
+	uint16_t trace_free;           /* first of the pool; 0: empty */
 
 	/* Pools: free lists. */
 	struct urn_work *work_free;

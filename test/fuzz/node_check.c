@@ -244,7 +244,8 @@ kept_of(const struct urn_tp *tp, const struct urn_qp *qp)
 
 /*
  * Gaps in order, none empty; what is dealt with lies within. None touches another or the
- * end, but where responses were missed at a closed gate (urn_board_missed()).
+ * end, but where responses were missed: at a closed gate, or for contradicting one that was
+ * kept (urn_board_missed()).
  */
 static void
 check_board(const struct urn_board *b, bool missed)
@@ -339,7 +340,8 @@ check_qp(const struct urn_tp *tp, const struct urn_qp *qp)
 	fuzz_check(pending == qp->rec_pending);
 	if (qp->repair) {
 		check_board(&tp->repair[qp->repair].req, false);
-		check_board(&tp->repair[qp->repair].resp, tp->c.v[URN_C_DROP_MEMORY]);
+		check_board(&tp->repair[qp->repair].resp,
+			    tp->c.v[URN_C_DROP_MEMORY] || tp->c.v[URN_C_CONTRADICTS]);
 	}
 	if (qp->type != URN_QPT_RC || (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD))
 		return;

@@ -118,12 +118,322 @@ far_responses(void **state)
 	probe_close(&p);
 }
 
+/* ---- packets that contradict each other */
+
+/* Of two that wait for their turn neither is believed, and the truth comes by repeat. */
+static void
+two_that_wait(struct probe *p)
+{
+	receives(p);
+	probe_send(p, SEND_ONLY, RQ(3), 40, 3);
+	probe_send(p, SEND_ONLY, RQ(2), 40, 99);
+	probe_settle(p);
+	assert_int_equal(p->tp->kept, 2);
+	probe_send(p, SEND_ONLY, RQ(2), 40, 2);
+	probe_settle(p);
+	assert_int_equal(p->tp->kept, 1);
+	assert_int_equal(p->qp->ooo_count, 1);
+	expect_count(p, CONTRADICTS, 1);
+	truth(p);
+	expect_count(p, CONTRADICTS, 1);
+	assert_int_equal(p->qp->state, URN_QPS_RTS);
+	probe_close(p);
+}
+
+static void
+two_from_urnic(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.selective = true});
+	two_that_wait(&p);
+}
+
+static void
+two_from_standard(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	two_that_wait(&p);
+}
+
+/* A copy that asks for an acknowledgement where the first did not is a copy all the same. */
+static void
+copy(void **state)
+{
+	struct frame f = frame_of(SEND_ONLY, RQ(1));
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	receives(&p);
+	f.len = 40;
+	probe_fill(f.data, 40, 1, 0);
+	f.ack = false;
+	f.no_m = true;
+	probe_put(&p, &f);
+	probe_settle(&p);
+	f.ack = true;
+	f.no_m = false;
+	probe_put(&p, &f);
+	probe_settle(&p);
+	assert_int_equal(p.tp->kept, 1);
+	truth(&p); /* with one more copy, when it is done */
+	expect_count(&p, CONTRADICTS, 0);
+	expect_count(&p, DROP_OOO, 1);
+	assert_int_equal(p.qp->state, URN_QPS_RTS);
+	probe_close(&p);
+}
+
+/* The WRITE of PSN 1 was kept, and is taken up, since that of PSN 0 came. */
+static void
+take_up(struct probe *p)
+{
+	probe_write(p, WRITE_ONLY, RQ(1), 0, 8, 8, 1);
+	probe_settle(p);
+	assert_int_equal(p->tp->kept, 1);
+	probe_write(p, WRITE_ONLY, RQ(0), 0, 8, 8, 0);
+	probe_settle(p);
+	assert_int_equal(p->tp->kept, 0);
+	assert_true(p->qp->trace != 0);
+	p->looked = p->seen_n;
+}
+
+/* One more WRITE of PSN 1 to there is a duplicate like others: nobody's connection ends of it. */
+static void
+duplicate(struct probe *p, uint32_t off, uint32_t len, uint32_t fill, uint32_t contradicts)
+{
+	probe_write(p, WRITE_ONLY, RQ(1), off, len, len, fill);
+	probe_settle(p);
+	expect_count(p, CONTRADICTS, contradicts);
+	expect_aeth(p, (p->qp->epsn - 1) & URN_PSN_MASK, SYN_ACK, (p->qp->epsn - RQ(0)) & URN_PSN_MASK);
+	assert_int_equal(p->qp->state, URN_QPS_RTS);
+	assert_int_equal(p->events, 0);
+}
+
+/*
+ * What was taken up comes again with another payload. A requester that repeats reads its
+ * program's memory anew, so this is counted and ends nothing; the bytes stay the first ones.
+ */
+static void
+other_payload(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	take_up(&p);
+	duplicate(&p, 0, 8, 1, 0);
+	duplicate(&p, 0, 8, 99, 1);
+	check_fill(probe_at(&p, 0), 8, 1, 0);
+	probe_close(&p);
+}
+
+/* The program and the peer hear of a packet that no requester repeats so. */
+static void
+ends(struct probe *p, uint32_t msn)
+{
+	expect_aeth(p, RQ(2), NAK_OP, msn);
+	expect_count(p, CONTRADICTS, 1);
+	assert_int_equal(p->qp->state, URN_QPS_ERR);
+	assert_int_equal(p->events, 1);
+	assert_int_equal(p->event[0], URN_EVENT_QP_FATAL);
+	probe_close(p);
+}
+
+/* The wrong one was taken up by the time that the right one comes: other address. */
+static void
+other_header(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	take_up(&p);
+	probe_write(&p, WRITE_ONLY, RQ(1), 64, 8, 8, 1);
+	ends(&p, 2);
+}
+
+/* ... other length, with no header that says so. */
+static void
+other_length(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	receives(&p);
+	probe_send(&p, SEND_ONLY, RQ(1), 40, 1);
+	probe_settle(&p);
+	probe_send(&p, SEND_ONLY, RQ(0), 40, 0);
+	probe_settle(&p);
+	p.looked = p.seen_n;
+	probe_send(&p, SEND_ONLY, RQ(1), 36, 1);
+	ends(&p, 2);
+}
+
+/* ... other operation, with the same headers. */
+static void
+other_opcode(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	take_up(&p);
+	probe_read(&p, RQ(1), 0, 8);
+	ends(&p, 2);
+}
+
+/* A frame that meets nothing that was kept is a duplicate, whatever it says. */
+static void
+never_kept(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	take_up(&p);
+	probe_write(&p, WRITE_ONLY, RQ(0), 64, 8, 8, 1);
+	probe_settle(&p);
+	expect_count(&p, CONTRADICTS, 0);
+	expect_aeth(&p, RQ(1), SYN_ACK, 2);
+	assert_int_equal(p.qp->state, URN_QPS_RTS);
+	probe_close(&p);
+}
+
+/* The pool of fingerprints is empty: that is counted, and nothing else is different. */
+static void
+nothing_remembered(void **state)
+{
+	struct probe p;
+	uint16_t pool;
+
+	(void)state;
+	probe_open(&p, NULL);
+	pool = p.tp->trace_free;
+	p.tp->trace_free = 0;
+	probe_write(&p, WRITE_ONLY, RQ(1), 0, 8, 8, 1);
+	probe_write(&p, WRITE_ONLY, RQ(0), 0, 8, 8, 0);
+	probe_settle(&p);
+	expect_count(&p, NO_TRACE, 1);
+	p.looked = p.seen_n;
+	duplicate(&p, 64, 8, 99, 0);
+	p.tp->trace_free = pool;
+	probe_close(&p);
+}
+
+/* WRITEs in their turn, up to before that of PSN `end`. */
+static void
+go_on(struct probe *p, uint32_t end)
+{
+	for (uint32_t i = (p->qp->epsn - RQ(0)) & URN_PSN_MASK; i < end; i++) {
+		probe_write(p, WRITE_ONLY, RQ(i), 0, 8, 8, 1);
+		probe_turn(p, 0);
+	}
+	probe_settle(p);
+	p->looked = p->seen_n;
+}
+
+/* What is far behind is forgotten: it is a duplicate, and no more. */
+static void
+forgotten(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.kept = 1000});
+	take_up(&p);
+	go_on(&p, URN_TRACE_REACH + 4);
+	assert_int_equal(p.qp->trace, 0);
+	duplicate(&p, 64, 8, 99, 0);
+	probe_close(&p);
+}
+
+/* ... also while newer ones of the QP are remembered. */
+static void
+too_old(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.kept = 1000});
+	take_up(&p);
+	go_on(&p, URN_TRACE_REACH - 5);
+	probe_write(&p, WRITE_ONLY, RQ(URN_TRACE_REACH - 4), 0, 8, 8, 1);
+	probe_settle(&p);
+	go_on(&p, URN_TRACE_REACH + 3);
+	assert_true(p.qp->trace != 0);
+	duplicate(&p, 64, 8, 99, 0);
+	probe_close(&p);
+}
+
+/* A part of a READ that was kept may be asked for again. */
+static void
+part_of_read(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.mtu = 256});
+	probe_read(&p, RQ(1), 0, 4 * 256);
+	probe_write(&p, WRITE_ONLY, RQ(0), 0, 8, 8, 0);
+	probe_settle(&p);
+	p.looked = p.seen_n;
+	probe_read(&p, RQ(1), 0, 2 * 256);
+	expect_frame(&p, READ_FIRST, RQ(1));
+	expect_frame(&p, READ_LAST, RQ(2));
+	expect_count(&p, CONTRADICTS, 0);
+	probe_close(&p);
+}
+
+/* Two responses that wait and differ: that part of the READ is asked for again. */
+static void
+two_responses(void **state)
+{
+	enum { PACKETS = 20 };
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.selective = true, .mtu = 256, .retry_cnt = 7});
+	probe_post(&p, URN_WR_RDMA_READ, URN_WRF_SIGNALED, 0, PACKETS * 256, 0, 1);
+	expect_frame(&p, READ_REQ, SQ(0));
+	probe_resp(&p, READ_MIDDLE, SQ(2), 256, 99);
+	probe_resp(&p, READ_MIDDLE, SQ(3), 256, 3);
+	probe_settle(&p);
+	assert_int_equal(p.tp->kept, 2);
+	probe_resp(&p, READ_MIDDLE, SQ(2), 256, 2);
+	probe_settle(&p);
+	assert_int_equal(p.tp->kept, 1);
+	expect_count(&p, CONTRADICTS, 1);
+	probe_resp(&p, READ_FIRST, SQ(0), 256, 0);
+	probe_resp(&p, READ_MIDDLE, SQ(1), 256, 1);
+	for (uint32_t i = 4; i < PACKETS - 1; i++)
+		probe_resp(&p, READ_MIDDLE, SQ(i), 256, i);
+	probe_resp(&p, READ_LAST, SQ(PACKETS - 1), 256, PACKETS - 1);
+	assert_int_equal(expect_frame(&p, READ_REQ, SQ(2))->length, 256);
+	probe_resp(&p, READ_ONLY, SQ(2), 256, 2);
+	expect_sent(&p, 1, SUCCESS);
+	for (uint32_t i = 0; i < PACKETS; i++)
+		check_fill(probe_at(&p, i * 256), 256, i, 0);
+	expect_count(&p, CONTRADICTS, 1);
+	probe_close(&p);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(far_from_urnic), cmocka_unit_test(far_from_standard),
 		cmocka_unit_test(border), cmocka_unit_test(far_responses),
+		cmocka_unit_test(two_from_urnic), cmocka_unit_test(two_from_standard),
+		cmocka_unit_test(copy), cmocka_unit_test(other_payload), cmocka_unit_test(other_header),
+		cmocka_unit_test(other_length), cmocka_unit_test(other_opcode),
+		cmocka_unit_test(never_kept), cmocka_unit_test(nothing_remembered), cmocka_unit_test(forgotten), cmocka_unit_test(too_old),
+		cmocka_unit_test(part_of_read), cmocka_unit_test(two_responses),
 	};
 
 	return cmocka_run_group_tests_name("blind", tests, NULL, NULL);

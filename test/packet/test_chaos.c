@@ -322,6 +322,8 @@ answers(struct chaos *c)
 	psn = (p->qp->epsn - 1) & 0xffffff;
 	if (p->cfg.type != URN_QPT_RC || p->qp->state == URN_QPS_ERR)
 		return;
+	/* It is no copy of what was executed there: that must not be remembered (transport/kept.h). */
+	urn_trace_end(p->tp, p->qp);
 	p->looked = p->seen_n;
 	probe_send(p, SEND_ONLY, psn, 0, 0);
 	probe_settle(p);

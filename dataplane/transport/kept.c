@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/kept.h"
+#include "transport/internal.h"
+
+#include <stdlib.h>
+
+#include <isa-l/crc.h>
+
+/* ---- what a copy must have, too */
+
+/* Extension headers and payload, in one piece. READ: its length may be another. */
+static uint32_t
+body(struct rte_mbuf *m, const uint8_t **at)
+{
+	const struct urn_pkt *p = urn_pkt(m);
+
+	*at = (const uint8_t *)urn_pkt_bth(m) + sizeof(struct urn_bth);
+	if (p->op->flags & URN_OPF_READ)
+		return offsetof(struct urn_reth, length);
+	/* A response's AETH has credits, and its opcode may be that of another part. */
+	if (p->op->flags & URN_OPF_RESPONSE && p->opcode != URN_RC_ATOMIC_ACK) {
+		*at = urn_pkt_payload(m);
+		return p->payload_len;
+	}
+	if (p->opcode == URN_RC_ATOMIC_ACK) {
+		*at = urn_pkt_ext(m, URN_EXT_ATOMIC_ACK);
+		return sizeof(uint64_t);
+	}
+	return p->op->hdr_len - (uint32_t)sizeof(struct urn_bth) + p->payload_len;
+}
+
+/* Opcode and solicited event; of responses of READs any opcode is as good. */
+static uint32_t
+kind(const struct urn_pkt *p)
+{
+	if (p->op->flags & URN_OPF_RESPONSE)
+		return p->opcode == URN_RC_ATOMIC_ACK;
+	return (uint32_t)p->opcode << 1 | (p->solicited != 0);
+}
+
+bool
+urn_kept_same(struct rte_mbuf *a, struct rte_mbuf *b)
+{
+	const uint8_t *x, *y;
+	uint32_t n = body(a, &x);
+
+	return kind(urn_pkt(a)) == kind(urn_pkt(b)) && n == body(b, &y) && memcmp(x, y, n) == 0;
+}
+
+struct urn_print
+urn_trace_print(struct rte_mbuf *m)
+{
+	const uint8_t *at;
+	uint32_t n = body(m, &at), head[2] = {kind(urn_pkt(m)), n};
+	uint32_t payload = urn_pkt(m)->op->flags & URN_OPF_READ ? 0 : urn_pkt(m)->payload_len;
+	uint32_t crc = crc32_gzip_refl(0, (const uint8_t *)head, sizeof(head));
+
+	return (struct urn_print){
+		.head = crc32_gzip_refl(crc, at, n - payload),
+		.payload = payload ? crc32_gzip_refl(0, at + n - payload, payload) : 0,
+	};
+}
+
+/* ---- fingerprints of what was taken up */
+
+int
+urn_traces_init(struct urn_tp *tp)
+{
+	tp->trace = calloc(URN_TRACES + 1, sizeof(*tp->trace));
+	if (!tp->trace)
+		return -1;
+	for (int i = 1; i < URN_TRACES; i++)
+		tp->trace[i].next = (uint16_t)(i + 1);
+	tp->trace_free = 1;
+	return 0;
+}
+
+void
+urn_trace_end(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (!qp->trace)
+		return;
+	tp->trace[qp->trace].next = tp->trace_free;
+	tp->trace_free = qp->trace;
+	qp->trace = 0;
+	qp->flags &= ~(uint32_t)URN_QPF_TRACE;
+}
+
+void
+urn_trace_add(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, struct urn_print print)
+{
+	struct urn_trace *t;
+
+	if (!qp->trace) {
+		if (!tp->trace_free) {
+			URN_COUNT(tp, NO_TRACE);
+			return;
+		}
+		qp->trace = tp->trace_free;
+		qp->flags |= URN_QPF_TRACE;
+		t = &tp->trace[qp->trace];
+		tp->trace_free = t->next;
+		memset(t->of, 0xff, sizeof(t->of));
+	}
+	t = &tp->trace[qp->trace];
+	t->of[psn % URN_TRACE_PRINTS].psn = psn;
+	t->of[psn % URN_TRACE_PRINTS].print = print;
+	t->end = qp->epsn;
+}
+
+enum urn_trace_verdict
+urn_trace_compare(const struct urn_tp *tp, const struct urn_qp *qp, struct rte_mbuf *m)
+{
+	uint32_t psn = urn_pkt(m)->psn;
+	const struct urn_trace *t = &tp->trace[qp->trace];
+	struct urn_print a = t->of[psn % URN_TRACE_PRINTS].print, b;
+
+	if (!qp->trace || t->of[psn % URN_TRACE_PRINTS].psn != psn ||
+	    urn_psn_diff(qp->epsn, psn) > URN_TRACE_REACH)
+		return URN_TRACE_SAME;
+	b = urn_trace_print(m);
+	if (a.head != b.head)
+		return URN_TRACE_HEAD;
+	return a.payload == b.payload ? URN_TRACE_SAME : URN_TRACE_PAYLOAD;
+}
+
+void
+urn_trace_age(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (urn_psn_diff(qp->epsn, tp->trace[qp->trace].end) > URN_TRACE_REACH)
+		urn_trace_end(tp, qp);
+}
+
+/* ---- requests ahead of their turn */
+
+/* Neither of two that have the same PSN and differ is believed: it comes again. */
+static void
+let_go_if_other(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	uint32_t psn = urn_pkt(m)->psn;
+	struct rte_mbuf *old = urn_ring_find(qp->ooo, psn);
+
+	if (!old || urn_kept_same(old, m))
+		return;
+	URN_COUNT(tp, CONTRADICTS);
+	urn_ring_remove(&qp->ooo, old);
+	qp->ooo_count--;
+	tp->kept--;
+	urn_tp_drop(tp, old, URN_C_DROP_OOO);
+}
+
+bool
+urn_resp_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	if (qp->flags & URN_QPF_RNR_SENT)
+		return false;
+	if (tp->kept >= tp->cfg.kept || !urn_ring_insert(&qp->ooo, m)) {
+		let_go_if_other(tp, qp, m);
+		return false;
+	}
+	qp->ooo_count++;
+	tp->kept++;
+	URN_COUNT(tp, OOO_KEPT);
+	return true;
+}
+
+void
+urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp)
+{
+	urn_trace_end(tp, qp);
+	while (qp->ooo) {
+		qp->ooo_count--;
+		tp->kept--;
+		urn_tp_drop(tp, urn_ring_pop(&qp->ooo), URN_C_DROP_FLUSHED);
+	}
+}
+
+void
+urn_resp_ask_for(struct urn_tp *tp, struct urn_qp *qp, uint32_t end)
+{
+	qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
+	qp->nak_syn = URN_NAK_SEQ;
+	qp->nak_psn = end;
+	urn_tp_sched(tp, qp);
+}
+
+bool
+urn_resp_must_answer(struct urn_qp *qp, struct rte_mbuf *m)
+{
+	const struct urn_pkt *p = urn_pkt(m);
+	struct urn_pkt *last = qp->rx_head ? urn_pkt(qp->rx_tail) : NULL;
+
+	if (urn_psn_diff(p->psn, qp->epsn) >= 0)
+		return false;
+	if ((p->op->flags & (URN_OPF_READ | URN_OPF_ATOMIC)) || !last)
+		return true;
+	/* An acknowledgement: that of what waits in front of it says as much. */
+	if (last->action == URN_ACT_REQUEST)
+		last->ackreq = true;
+	return last->action != URN_ACT_REQUEST && last->action != URN_ACT_DUP;
+}
+
+void
+urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+{
+	int32_t d = urn_psn_diff(psn, qp->epsn);
+	bool owed = qp->flags & URN_QPF_NAK;
+
+	if (d > URN_TP_OOO_QP)
+		psn = urn_psn_add(qp->epsn, URN_TP_OOO_QP); /* no further: what is behind is not kept */
+	if (d < 0 || (d > 0 && (qp->flags & URN_QPF_RNR_SENT)) ||
+	    (owed && (qp->nak_syn != URN_NAK_SEQ || urn_psn_diff(psn, qp->nak_psn) < 0)))
+		return; /* it was done, or comes again anyway */
+	/*
+	 * So does what is behind a gap that was asked for. To ask twice would make us drop
+	 * what comes then, and the peer does not go back twice without progress.
+	 */
+	if (!owed && d > 0 && (qp->flags & URN_QPF_GAP))
+		return;
+	qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
+	urn_resp_ask_for(tp, qp, urn_psn_add(psn, 1));
+}
