@@ -64,6 +64,8 @@
 	X(CM_STALE, "cm_stale", "CM requests refused: of a connection that still is one")      \
 	X(CM_NO_ROOM, "cm_no_room", "CM requests refused: no more ids")                        \
 	X(CM_UNSUPPORTED, "cm_unsupported", "CM requests refused: transport, MTU or alternate path") \
+	X(PAIR_REFUSED, "pair_refused", "QPs not connected: another program has that connection") \
+	X(PAIR_ENDED, "pair_ended", "QPs ended: their peer's connection is another program's")  \
 	X(DROP_NEIGH, "drop_neigh", "malformed ARP, neighbour discovery or echo")              \
 	X(DROP_SHORT, "drop_short", "frame shorter than its headers")                          \
 	X(DROP_LENGTH, "drop_length", "IP or UDP length does not fit the frame")               \
@@ -76,7 +78,7 @@
 	X(DROP_ICRC, "drop_icrc", "bad ICRC")                                                  \
 	X(DROP_PKEY, "drop_pkey", "P_Key does not match")                                      \
 	X(DROP_ADDRESS, "drop_address", "not to this adapter's MAC or IP address")             \
-	X(DROP_PEER, "drop_peer", "source address is not the QP's peer")                       \
+	X(DROP_PEER, "drop_peer", "source address is not the QP's peer, or not to its own")     \
 	X(DROP_NOT_ROCE, "drop_not_roce", "neither RoCEv2 nor ARP, ND or echo")                \
 	X(DROP_MAD_LENGTH, "drop_mad_length", "to QP1 and not 256 bytes")                      \
 	X(DROP_MAD_VERSION, "drop_mad_version", "MAD of another base version than 1")          \

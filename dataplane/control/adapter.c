@@ -297,7 +297,8 @@ make_tables(struct urn_adapter *a)
 	a->pd_owner = calloc(URN_ADAPTER_MAX_PD + 1, sizeof(*a->pd_owner));
 	return a->mem && a->neigh && (a->peers || a->cfg.no_link) &&
 			       (a->cm || a->cfg.no_cm) && a->ah && a->key_owner && a->key_kind && a->key &&
-			       a->key_share && a->key_bytes && a->key_link && a->pd_owner
+			       a->key_share && a->key_bytes && a->key_link && a->pd_owner &&
+			       urn_pairs_init(&a->pairs, a->cfg.max_qp) == 0
 		       ? 0
 		       : ENOMEM;
 }
@@ -364,6 +365,7 @@ urn_adapter_destroy(struct urn_adapter *a)
 	free(a->key_share);
 	free(a->key_bytes);
 	free(a->key_link);
+	urn_pairs_fini(&a->pairs);
 	free(a->pd_owner);
 	pthread_mutex_destroy(&a->lock);
 	free(a);

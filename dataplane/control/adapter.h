@@ -5,6 +5,7 @@
 
 #include "control/client.h"
 #include "control/dataplane.h"
+#include "control/pair.h"
 
 struct urn_dp;
 
@@ -44,6 +45,7 @@ struct urn_adapter {
 	uint64_t *key_bytes;                           /* by index: bytes of a remote client's region */
 	struct urn_key_link *key_link;                 /* by index: the owner's keys before and behind */
 	struct urn_share **key_share;                  /* by index: where a remote client's region lies */
+	struct urn_pairs pairs;                        /* whose connection with which remote QP */
 	struct urn_client *clients;
 	pthread_mutex_t lock;                          /* one control call at a time */
 };

@@ -131,6 +131,18 @@ void urn_cm_owner_gone(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now);
  */
 bool urn_cm_holds_qpn(const struct urn_cm *cm, uint32_t qpn);
 
+/* Which owner a connection with a remote queue pair belongs to. */
+enum urn_cm_claim {
+	URN_CM_CLAIM_NONE,  /* none that is known of */
+	URN_CM_CLAIM_ASKED, /* the peer asked this owner for it, and has not answered our reply yet */
+	URN_CM_CLAIM_OWN,   /* this one: the connection stands, from the peer's answer on */
+	URN_CM_CLAIM_OTHER, /* another one, and the connection stands */
+};
+
+/* Find out which owner has a connection with queue pair qpn of the peer with that GID. O(1) */
+enum urn_cm_claim urn_cm_claimed(const struct urn_cm *cm, const struct urn_cm_owner *o,
+				 const uint8_t peer[16], uint32_t qpn);
+
 /* Has one of its ids this channel? O(1) */
 bool urn_cm_uses(const struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel);
 /* Place of an id of the owner's in the table: from 1 to urn_cm_max_ids(); 0: it is not his. */

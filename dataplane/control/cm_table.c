@@ -152,6 +152,60 @@ cm_by_qpn(const struct urn_cm *cm, const uint8_t peer[16], uint32_t qpn)
 	return NULL;
 }
 
+/* True when the peer has answered, so that the connection counts for its owner. */
+static bool
+stands(const struct cm_conn *e)
+{
+	switch (e->state) {
+	case URN_CM_REP_RCVD:
+	case URN_CM_MRA_REP_SENT:
+	case URN_CM_ESTABLISHED:
+	case URN_CM_DREQ_SENT:
+	case URN_CM_DREQ_RCVD:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* True when the peer asked, and has not heard or not answered our reply. */
+static bool
+asked(const struct cm_conn *e)
+{
+	switch (e->state) {
+	case URN_CM_REQ_RCVD:
+	case URN_CM_MRA_REQ_SENT:
+	case URN_CM_REP_SENT:
+	case URN_CM_MRA_REP_RCVD:
+		return true;
+	default:
+		return false;
+	}
+}
+
+enum urn_cm_claim
+urn_cm_claimed(const struct urn_cm *cm, const struct urn_cm_owner *o, const uint8_t peer[16],
+	       uint32_t qpn)
+{
+	uint32_t i = *bucket_of(cm, CM_BY_QPN, peer, qpn);
+	enum urn_cm_claim claim = URN_CM_CLAIM_NONE;
+
+	for (; i != CM_NIL; i = cm->conn[i].chain[CM_BY_QPN]) {
+		const struct cm_conn *e = &cm->conn[i];
+
+		/* A connection that its program let go of is no claim. */
+		if (!e->owner || e->remote_qpn != qpn || memcmp(e->peer, peer, 16) != 0)
+			continue;
+		if (e->owner == o && stands(e))
+			return URN_CM_CLAIM_OWN;
+		if (e->owner != o && stands(e))
+			claim = URN_CM_CLAIM_OTHER;
+		else if (e->owner == o && asked(e) && claim == URN_CM_CLAIM_NONE)
+			claim = URN_CM_CLAIM_ASKED;
+	}
+	return claim;
+}
+
 bool
 urn_cm_holds_qpn(const struct urn_cm *cm, uint32_t qpn)
 {

@@ -225,7 +225,11 @@ urn_ctl_cm_reject(struct urn_client *c, const struct urn_abi_req *req, struct ur
 int
 urn_ctl_cm_establish(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	return act(c, req, rep, establish_it, 0, false);
+	int rc = act(c, req, rep, establish_it, 0, false);
+
+	if (rc == 0)
+		urn_pair_settle(c);
+	return rc;
 }
 
 int
@@ -256,5 +260,7 @@ urn_ctl_cm_event(struct urn_client *c, const struct urn_abi_req *req, struct urn
 	if (rc != 0)
 		return urn_ctl_fail(rep, rc, "%s: no event waits", c->adapter->cfg.name);
 	rep->handle = rep->cm_event.id;
+	if (rep->cm_event.type == URN_CM_EVENT_ESTABLISHED)
+		urn_pair_settle(c);
 	return 0;
 }

@@ -187,6 +187,7 @@ struct work {
 	uint32_t mask, rts_mask;
 	const struct urn_abi_qp_attr *attr, *rts; /* rts: what follows at once; NULL: nothing does */
 	bool changed;              /* as attr says */
+	struct urn_pair_claim pair; /* the remote queue pair, where attr connects it to one */
 	uint64_t log_off, log_bytes; /* of the QP's new log of atomics; 0: none */
 	int rc;
 };
@@ -375,6 +376,8 @@ modify(void *arg)
 		w->rc = urn_qp_modify(tp, w->q->qp, w->mask, w->attr, w->rep->why, sizeof(w->rep->why));
 		if (w->rc == 0 && w->log_bytes && w->q->qp->rec)
 			urn_qp_log_atomics(w->q->qp, (void *)(w->c->area.base + w->log_off), w->log_off);
+		if (w->rc == 0 && w->pair.made)
+			urn_pair_hold(w->q->qp, &w->pair);
 		w->changed = w->rc == 0;
 	}
 	if (w->changed && w->rts)
@@ -412,14 +415,47 @@ drop_log(struct work *w)
 		urn_area_free(&w->c->area, w->log_off, w->log_bytes);
 }
 
+/* Claim the remote QP for the client, before its RC QP is connected. returns 0 or an errno value */
+static int
+claim_pair(struct work *w)
+{
+	const struct urn_qp *qp = w->q->qp;
+
+	if (qp->type != URN_QPT_RC || !(w->mask & URN_QPM_AV))
+		return 0;
+	memcpy(w->pair.dgid, w->attr->av.dgid, 16);
+	w->pair.dqpn = w->mask & URN_QPM_DEST_QPN ? w->attr->dest_qpn : qp->dest_qpn;
+	return urn_pair_claim(w->c, w->q->qp, &w->pair, w->rep);
+}
+
+/* The change is over: keep the claim that counts now; was: what the QP was connected to before. */
+static void
+settle_pair(struct work *w, const struct urn_pair_claim *was)
+{
+	bool reset = w->changed && (w->mask & URN_QPM_STATE) && w->attr->state == URN_QPS_RESET;
+
+	if (w->pair.made && !w->changed)
+		urn_pair_drop(w->c, w->q->qp, w->pair.dgid, w->pair.dqpn);
+	if (reset || (w->pair.made && w->changed))
+		urn_pair_drop(w->c, w->q->qp, was->dgid, was->dqpn);
+	if (w->pair.stands && w->changed)
+		urn_pair_won(w->c, &w->pair);
+}
+
 static int
 change(struct work *w)
 {
 	struct urn_client *c = w->c;
+	struct urn_pair_claim was = {.dqpn = w->q->qp->dest_qpn};
 
+	memcpy(was.dgid, w->q->qp->av.dgid, 16);
 	w->rc = make_log(w);
-	if (w->rc != 0)
+	if (w->rc == 0)
+		w->rc = claim_pair(w);
+	if (w->rc != 0) {
+		drop_log(w);
 		return w->rc;
+	}
 	for (;;) {
 		urn_engine_call(urn_adapter_shard(c->adapter, w->q->vector)->engine, modify, w);
 		if (w->rc != EAGAIN)
@@ -427,6 +463,7 @@ change(struct work *w)
 		urn_ctl_wait(c); /* memory under way ends first */
 	}
 	drop_log(w);
+	settle_pair(w, &was);
 	return w->rc;
 }
 
@@ -502,6 +539,7 @@ destroy(void *arg)
 	s->free_id[s->free_n++] = qp->db;
 	s->sq_entries -= qp->sq.mask + 1;
 	w->cfg.pd = qp->pd;
+	urn_pair_drop(w->c, qp, qp->av.dgid, qp->dest_qpn); /* the caller holds the adapter's lock */
 	urn_qp_destroy(tp, qp);
 }
 

@@ -180,6 +180,15 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 	qp->w_tail = qp->w_cur = qp->w_fetch = NULL;
 }
 
+void
+urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->state == URN_QPS_ERR || qp->state == URN_QPS_RESET || (qp->flags & URN_QPF_DYING))
+		return;
+	urn_qp_event(tp, qp, URN_EVENT_QP_FATAL);
+	urn_qp_error(tp, qp);
+}
+
 bool
 urn_qp_quiet(const struct urn_qp *qp)
 {

@@ -21,20 +21,25 @@ addressed(const struct urn_tp *tp, struct rte_mbuf *m)
 	return false;
 }
 
-/* Does the frame come from the address the QP is connected to? */
+/*
+ * Does the frame come from the address the QP is connected to, to the address that it
+ * is connected from? By another address of ours that QP would have other rivals.
+ */
 static inline bool
 from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
 {
 	const struct urn_pkt *p = urn_pkt(m);
-	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off);
+	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off), *dst;
 
 	/* The template, which an answer needs too, has the address as it is on the wire. */
 	if (unlikely(p->ipv6 != qp->tmpl.ipv6))
 		return false;
-	return likely(!p->ipv6) ? memcmp(l3 + offsetof(struct urn_ipv4, src),
-					 urn_tmpl_dst(&qp->tmpl), 4) == 0
-				: memcmp(l3 + offsetof(struct urn_ipv6, src),
-					 urn_tmpl_dst(&qp->tmpl), 16) == 0;
+	dst = urn_tmpl_dst(&qp->tmpl);
+	if (likely(!p->ipv6))
+		return memcmp(l3 + offsetof(struct urn_ipv4, src), dst, 4) == 0 &&
+		       memcmp(l3 + offsetof(struct urn_ipv4, dst), dst - 4, 4) == 0;
+	return memcmp(l3 + offsetof(struct urn_ipv6, src), dst, 16) == 0 &&
+	       memcmp(l3 + offsetof(struct urn_ipv6, dst), dst - 16, 16) == 0;
 }
 
 /* Is the gate of a domain closed? */

@@ -332,7 +332,7 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 		}
 	}
 	more = urn_resp_owes(qp) && urn_resp_tx(tp, qp, SHARE);
-	if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD)
+	if ((qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) && likely(!(qp->flags & URN_QPF_HOLD)))
 		more |= urn_req_tx(tp, qp, SHARE);
 	return more;
 }

@@ -335,6 +335,8 @@ int urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask,
  */
 void urn_qp_log_atomics(struct urn_qp *qp, struct urn_abi_atomic *log, uint64_t off);
 void urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *attr);
+/* Its connection is another's: an event, and to the error state. */
+void urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp);
 /*
  * Stop everything of a QP without completions, and unbind its type 2 windows: to be called
  * until urn_qp_stopped().

@@ -118,6 +118,28 @@ far_responses(void **state)
 	probe_close(&p);
 }
 
+/* What comes to another of our addresses is not of this connection, whoever sends it. */
+static void
+other_address(void **state)
+{
+	struct frame_addr was;
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.ipv6 = true});
+	receives(&p);
+	was = p.node;
+	p.node.gid[15] ^= 0x55;
+	memcpy(p.tp->ipv6[p.tp->ipv6_n++], p.node.gid, 16);
+	probe_send(&p, SEND_ONLY, RQ(0), 40, 99);
+	probe_settle(&p);
+	p.node = was;
+	expect_count(&p, DROP_PEER, 1);
+	expect_silence(&p);
+	truth(&p);
+	probe_close(&p);
+}
+
 /* ---- packets that contradict each other */
 
 /* Of two that wait for their turn neither is believed, and the truth comes by repeat. */
@@ -428,7 +450,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(far_from_urnic), cmocka_unit_test(far_from_standard),
-		cmocka_unit_test(border), cmocka_unit_test(far_responses),
+		cmocka_unit_test(border), cmocka_unit_test(far_responses), cmocka_unit_test(other_address),
 		cmocka_unit_test(two_from_urnic), cmocka_unit_test(two_from_standard),
 		cmocka_unit_test(copy), cmocka_unit_test(other_payload), cmocka_unit_test(other_header),
 		cmocka_unit_test(other_length), cmocka_unit_test(other_opcode),
