@@ -30,6 +30,10 @@ while [ ! -e /sys/class/net/eth0 ] && [ $i -lt 100 ]; do
 done
 # Nobody else has these addresses: use them at once.
 echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad
+# Each case's port has a MAC address of its own. Linux believes an ARP request that changes an
+# entry only when the entry is older than this, a second; cases are shorter, and the change would
+# come amid a message.
+echo 0 >/proc/sys/net/ipv4/neigh/eth0/locktime
 ip link set lo up
 ip link set eth0 mtu "$(param mtu)" up
 ip addr add "$(param ip4)" dev eth0
