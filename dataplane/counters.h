@@ -30,7 +30,7 @@
 	X(RETRANSMITS, "retransmits", "request packets sent again")                            \
 	X(TIMEOUTS, "timeouts", "acknowledgement timers that expired")                         \
 	X(PROBES, "probes", "probes for a lost tail")                                          \
-	X(EARLY_TIMEOUTS, "early_timeouts", "repeats by the measured round trip, before the QP's timeout") \
+	X(EARLY_TIMEOUTS, "early_timeouts", "repeats before the QP's timeout: by the measured round trip, or as the peer has another MAC") \
 	X(REFETCHES, "refetches", "READs and atomics asked for again because of lost responses") \
 	X(NO_REPAIR, "no_repair", "times the pool of repairs was empty")                       \
 	X(CONTRADICTS, "packet_contradicts", "packets that differ from one with the same PSN that was kept") \

@@ -122,6 +122,7 @@ repeat(struct urn_tp *tp, struct urn_qp *qp, uint8_t back)
 	qp->back = back & 15u;
 	qp->back_end = end_of(qp, 1u << (back - 1));
 	p->repeated_at = tp->now;
+	p->repeated_qpn = qp->qpn;
 	/* The round trip of a packet that is not repeated is measured on. */
 	if (p->timed == qp && urn_psn_diff(p->timed_psn, qp->back_end) < 0)
 		p->timed = NULL;
@@ -149,8 +150,13 @@ urn_req_back_due(const struct urn_tp *tp, const struct urn_qp *qp)
 
 	if (qp->early)
 		return UINT64_MAX; /* once until there is progress */
-	if (unlikely(may_go_on(qp)))
-		return urn_peer_go_on(p, tp->cfg.rto_floor, out);
+	if (unlikely(may_go_on(qp))) {
+		uint64_t ns = urn_peer_go_on(p, tp->cfg.rto_floor, out);
+		uint64_t quarter = 1ull << (URN_TIMEOUT_SHIFT + qp->timeout - 2);
+
+		/* Nothing was measured: a slow peer may just take its time with what was sent first. */
+		return p->srtt || ns > quarter ? ns : quarter;
+	}
 	return tp->cfg.rto_floor ? urn_peer_early(p, tp->cfg.rto_floor, out, tp->now) : UINT64_MAX;
 }
 
@@ -195,7 +201,7 @@ urn_req_back_answered(struct urn_tp *tp, struct urn_qp *qp)
 		return;
 	if (urn_psn_diff(qp->una, qp->back_end) > 0 && qp->cur_psn != qp->next_psn)
 		to_newest(qp);
-	else if (qp->una == qp->back_end)
+	else if (qp->una == qp->back_end && p->repeated_qpn == qp->qpn)
 		p->answer_ns = took;
 	if (qp->cur_psn == qp->next_psn)
 		qp->back = 0;

@@ -43,6 +43,7 @@ struct urn_peer {
 	/* ---- a peer that goes by the standard alone (back.c) */
 	uint64_t psn_ns;         /* ns that a PSN takes, of many in flight: the best of late; valid with srtt */
 	uint64_t repeated_at;    /* ns: when a QP repeated something last by a timer; 0: never */
+	uint32_t repeated_qpn;   /* that QP's number; valid with repeated_at */
 	uint64_t answer_ns;      /* ns from then until the answer, the last time; 0: none came yet */
 	uint64_t hasty_until;    /* ns: when hasty is forgotten */
 	uint32_t hasty;          /* doublings of the time to an early repeat, because of needless ones; valid

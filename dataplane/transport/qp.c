@@ -412,6 +412,8 @@ urn_qp_reachable(struct urn_tp *tp, struct urn_qp *qp)
 		return true;
 	rc = tp->cfg.neigh(tp->cfg.neigh_ctx, qp->av.dgid, mac);
 	if (rc == 0) {
+		if ((qp->flags & URN_QPF_DOUBT) && memcmp(qp->tmpl.bytes, mac, 6) != 0)
+			qp->flags |= URN_QPF_MOVED;
 		memcpy(qp->tmpl.bytes, mac, 6);
 		qp->mac_gen = tp->mac_gen;
 		qp->flags |= URN_QPF_MAC;

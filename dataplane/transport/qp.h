@@ -52,6 +52,8 @@ enum urn_qp_flag {
 	URN_QPF_HELD = 1 << 22,     /* the timer ran out, and turns stood still meanwhile: not yet */
 	URN_QPF_EARLY = 1 << 23,    /* a request was repeated early; nothing has shown yet that it was for nothing */
 	URN_QPF_UNASKED = 1 << 24,  /* it went back, and the newest packet had not asked for an acknowledgement */
+	URN_QPF_DOUBT = 1 << 29,    /* it was repeated, and the peer is being asked for its MAC address anew */
+	URN_QPF_MOVED = 1 << 30,    /* ... and has another one now; valid with URN_QPF_DOUBT */
 	URN_QPF_TRACE = 1 << 28,    /* fingerprints are kept of what was taken up: trace */
 	URN_QPF_HOLD = 1 << 27,     /* sends no requests: whose connection it is, is not settled (control/pair.h) */
 	URN_QPF_PARTS = 1 << 19,    /* parts of READs wait to be answered again: urn_repair.parts */

@@ -11,6 +11,8 @@ enum {
 	EARLY_MAX = 16, /* doublings of the measured retransmission time */
 	HELD_TURNS = 64, /* to look at what came while turns stood still: 2,048 packets of a port */
 };
+/* A neighbour that does not answer is asked by broadcast after 10 ms (net: URN_NEIGH_WAITS_NS), and answers. */
+#define DOUBT_NS 16000000ull
 #define AGAIN_NS 10000000ull /* turns that have gone on for so long have looked at all there was */
 _Static_assert(HELD_TURNS <= UINT8_MAX, "counted in urn_qp.early");
 
@@ -21,6 +23,15 @@ span(const struct urn_qp *qp)
 	return 1ull << (URN_TIMEOUT_SHIFT + qp->timeout);
 }
 
+/* Time from a timeout until what was learnt of the peer's MAC address is looked at, ns. */
+static inline uint64_t
+doubt_ns(const struct urn_qp *qp)
+{
+	uint64_t most = span(qp) - span(qp) / 4;
+
+	return DOUBT_NS < most ? DOUBT_NS : most;
+}
+
 /* When is the probe, or the next repeat by the measured round trip, due? */
 static inline uint64_t
 early_due(const struct urn_tp *tp, const struct urn_qp *qp)
@@ -29,7 +40,7 @@ early_due(const struct urn_tp *tp, const struct urn_qp *qp)
 	uint64_t floor = tp->cfg.rto_floor, due = qp->deadline - span(qp), plain;
 
 	if (!urn_qp_selective(tp, qp)) {
-		plain = urn_req_back_due(tp, qp);
+		plain = unlikely(qp->flags & URN_QPF_DOUBT) ? doubt_ns(qp) : urn_req_back_due(tp, qp);
 		return plain == UINT64_MAX ? plain : due + plain;
 	}
 	if (!floor)
@@ -57,7 +68,7 @@ urn_req_arm(struct urn_tp *tp, struct urn_qp *qp)
 	if (unlikely(qp->flags & URN_QPF_RNR_WAIT) || qp->timeout == 0)
 		return;
 	qp->deadline = tp->now + span(qp);
-	qp->flags &= ~(uint32_t)URN_QPF_HELD;
+	qp->flags &= ~(uint32_t)(URN_QPF_HELD | URN_QPF_DOUBT | URN_QPF_MOVED);
 	qp->early = 0;
 	due = early_due(tp, qp);
 	urn_req_wake_at(tp, qp, due < qp->deadline ? due : qp->deadline);
@@ -114,12 +125,36 @@ timed_out(struct urn_tp *tp, struct urn_qp *qp)
 	urn_req_back_timeout(tp, qp);
 	urn_req_arm(tp, qp);
 	qp->early = 1; /* nothing more before there is progress, or the next timeout */
+	if (tp->cfg.neigh_doubt && !(qp->flags & URN_QPF_LOOP)) {
+		qp->flags |= URN_QPF_DOUBT;
+		urn_req_wake_at(tp, qp, early_due(tp, qp));
+	}
+}
+
+/* The repeat went to the peer's old MAC address if it has another by now: once more, to that one. */
+static void
+look_for_move(struct urn_tp *tp, struct urn_qp *qp)
+{
+	bool moved = urn_qp_reachable(tp, qp) && (qp->flags & URN_QPF_MOVED);
+
+	qp->flags &= ~(uint32_t)(URN_QPF_DOUBT | URN_QPF_MOVED);
+	if (!moved)
+		return;
+	URN_COUNT(tp, EARLY_TIMEOUTS);
+	if (urn_qp_selective(tp, qp))
+		urn_req_go_back(tp, qp); /* it has said so meanwhile */
+	else
+		urn_req_back_timeout(tp, qp);
 }
 
 /* Nothing came for longer than a round trip takes: first ask, then repeat. Costs no retry. */
 static void
 repeat_early(struct urn_tp *tp, struct urn_qp *qp)
 {
+	if (qp->flags & URN_QPF_DOUBT) {
+		look_for_move(tp, qp);
+		return;
+	}
 	if (!urn_qp_selective(tp, qp)) {
 		urn_req_back_early(tp, qp);
 		return;

@@ -518,10 +518,9 @@ ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, int32_t d)
 	bool far = d > URN_TP_OOO_QP, kept = !far && urn_resp_keep(tp, qp, m);
 
 	URN_COUNT(tp, OUT_OF_ORDER);
-	if (unlikely(far) && urn_qp_selective(tp, qp)) {
-		/* No urnic requester sent this: it moves nobody to anything. */
-	} else if (likely(qp->ooo) && urn_qp_selective(tp, qp)) {
-		if (!(qp->flags & (URN_QPF_RNR_SENT | URN_QPF_NAK)))
+	if (likely(qp->ooo) && urn_qp_selective(tp, qp)) {
+		/* What is too far ahead is not among what is kept: the peer hears nothing of it. */
+		if (likely(!far) && !(qp->flags & (URN_QPF_RNR_SENT | URN_QPF_NAK)))
 			urn_resp_owe_ack(tp, qp, true); /* it says what is kept */
 	} else if (!(qp->flags & (URN_QPF_GAP | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
 		/*

@@ -41,7 +41,7 @@ receives(struct probe *p)
 		probe_recv(p, i * 64, 64, i);
 }
 
-/* Nothing is kept beyond what the peer can have in flight, and a urnic peer hears nothing of it. */
+/* Nothing is kept beyond what the peer can have in flight; where nothing is kept a gap is told of by a NAK, once. */
 static void
 far_from_urnic(void **state)
 {
@@ -53,9 +53,37 @@ far_from_urnic(void **state)
 	guess(&p);
 	assert_int_equal(p.tp->kept, 0);
 	expect_count(&p, DROP_FAR, SPREAD);
+	expect_aeth(&p, RQ(0), NAK_SEQ, 0);
 	expect_silence(&p);
 	truth(&p);
 	expect_aeth(&p, RQ(REAL - 1), SYN_ACK, REAL);
+	probe_close(&p);
+}
+
+/* A window wider than what is kept: after the gap what was dropped is asked for, not waited for. */
+static void
+wide_window(void **state)
+{
+	enum { SENT = 600 };
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.selective = true, .kept = 1000, .window = 1024});
+	for (uint32_t i = 1; i < SENT; i++) {
+		probe_write(&p, WRITE_ONLY, RQ(i), 0, 8, 8, 1);
+		if (i % 16 == 0)
+			probe_settle(&p);
+	}
+	probe_settle(&p);
+	assert_int_equal(p.tp->kept, URN_TP_OOO_QP);
+	probe_write(&p, WRITE_ONLY, RQ(0), 0, 8, 8, 1);
+	probe_settle(&p);
+	assert_int_equal(p.tp->kept, 0);
+	p.looked = p.seen_n;
+	probe_write(&p, WRITE_ONLY, RQ(SENT), 0, 8, 8, 1);
+	expect_aeth(&p, RQ(URN_TP_OOO_QP + 1), NAK_SEQ, URN_TP_OOO_QP + 1);
+	probe_write(&p, WRITE_ONLY, RQ(SENT + 1), 0, 8, 8, 1);
+	expect_silence(&p);
 	probe_close(&p);
 }
 
@@ -449,7 +477,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(far_from_urnic), cmocka_unit_test(far_from_standard),
+		cmocka_unit_test(far_from_urnic), cmocka_unit_test(wide_window), cmocka_unit_test(far_from_standard),
 		cmocka_unit_test(border), cmocka_unit_test(far_responses), cmocka_unit_test(other_address),
 		cmocka_unit_test(two_from_urnic), cmocka_unit_test(two_from_standard),
 		cmocka_unit_test(copy), cmocka_unit_test(other_payload), cmocka_unit_test(other_header),

@@ -208,6 +208,41 @@ moved(void **state)
 	probe_close(&p);
 }
 
+/* "A peer that moved is found within its retries", one of them: what was learnt after the timeout counts before the next. */
+static void
+moved_with_one_retry(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.timeout = CODE, .retry_cnt = 1});
+	post_one(&p, 1);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	probe_pass(&p, SPAN + 2 * GRAIN, SPAN / 8);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	p.peer.mac[5] ^= 1; /* what goes to the old one is refused by whoever reads it here */
+	urn_tp_neigh_changed(p.tp);
+	probe_pass(&p, SPAN * 7 / 8, SPAN / 16);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	expect_count(&p, TIMEOUTS, 1);
+	expect_silence(&p);
+	/* It counts as the repeat of that retry, and ends nothing sooner or later. */
+	probe_pass(&p, SPAN / 8 + 2 * GRAIN, SPAN / 16);
+	assert_int_equal(p.qp->state, URN_QPS_ERR);
+	probe_close(&p);
+
+	/* Somebody else's MAC address is none of its business. */
+	probe_open(&p, &(struct probe_config){.timeout = CODE, .retry_cnt = 1});
+	post_one(&p, 1);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	probe_pass(&p, SPAN + 2 * GRAIN, SPAN / 8);
+	expect_frame(&p, SEND_ONLY, SQ(0));
+	urn_tp_neigh_changed(p.tp);
+	probe_pass(&p, SPAN * 7 / 8, SPAN / 16);
+	expect_silence(&p);
+	probe_close(&p);
+}
+
 /* A datagram tells of no silence: the address of its handle is looked up again every second. */
 static void
 datagrams(void **state)
@@ -239,7 +274,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(silent_under_way), cmocka_unit_test(back_in_time),
 		cmocka_unit_test(silent_from_the_start), cmocka_unit_test(no_timeout),
-		cmocka_unit_test(moved), cmocka_unit_test(datagrams),
+		cmocka_unit_test(moved), cmocka_unit_test(moved_with_one_retry), cmocka_unit_test(datagrams),
 		cmocka_unit_test(answered_meanwhile),
 	};
 

@@ -183,6 +183,36 @@ slow_reads(void **state)
 	probe_close(&p);
 }
 
+/*
+ * "Nothing is repeated before a round trip is measured, but by the QP's own timeout": not even
+ * after the first timeout, when the peer answers at last, a READ at a time.
+ */
+static void
+slow_after_timeout(void **state)
+{
+	enum { READS = 16, PACKETS = 15 };
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &plain);
+	for (uint32_t i = 0; i < READS; i++) {
+		post_read(&p, 0, PACKETS, i);
+		expect_read(&p, SQ(PACKETS * i), 0, PACKETS);
+	}
+	probe_pass(&p, SPAN + SLACK, MS);
+	expect_read(&p, SQ(0), 0, PACKETS);
+	for (uint32_t i = 0; i < READS; i++) {
+		for (uint32_t k = 0; k < PACKETS; k++)
+			respond(&p, SQ(PACKETS * i), k, PACKETS, 0);
+		expect_sent(&p, i, SUCCESS);
+		probe_pass(&p, 8 * MS, MS / 4);
+	}
+	expect_silence(&p);
+	expect_count(&p, RETRANSMITS, 1);
+	expect_count(&p, EARLY_TIMEOUTS, 0);
+	probe_close(&p);
+}
+
 /* All of them lost: as answers come and nothing behind them, ever more is repeated, soon. */
 static void
 lost_reads(void **state)
@@ -235,7 +265,9 @@ lost_writes(void **state)
 		if (!nak) {
 			all_sent(&p, 0, 16);
 			expect_silence(&p);
-			probe_pass(&p, 4 * MS, MS / 4);
+			probe_pass(&p, SPAN / 4 - SLACK, MS / 4);
+			expect_silence(&p); /* what an answer to a first sending takes, nobody knows yet */
+			probe_pass(&p, 2 * SLACK, SLACK);
 		}
 		for (uint32_t i = 16; i < 40; i++)
 			expect_frame(&p, WRITE_ONLY, SQ(i));
@@ -407,7 +439,7 @@ main(void)
 		cmocka_unit_test(not_before_measured),
 		cmocka_unit_test(oldest_only),
 		cmocka_unit_test(scales),
-		cmocka_unit_test(slow_reads),
+		cmocka_unit_test(slow_reads), cmocka_unit_test(slow_after_timeout),
 		cmocka_unit_test(lost_reads),
 		cmocka_unit_test(lost_writes),
 		cmocka_unit_test(answer_to_the_first),
