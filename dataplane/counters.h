@@ -120,7 +120,7 @@
 	X(BAD_WQE, "bad_wqe", "work requests that made no sense")                              \
 	X(BAD_DOORBELL, "bad_doorbell", "doorbells of no QP")                                  \
 	X(CQ_OVERRUN, "cq_overrun", "completions lost because a CQ was full")                  \
-	X(CQE_LOST, "cqe_lost", "completions lost: no memory to keep them for another engine") \
+	X(CQE_LOST, "cqe_lost", "completions lost: no room to keep them for another engine") \
 	X(EVENT_LATE, "event_late", "events whose pipe was full; told later")                  \
 	X(EVENT_LOST, "event_lost", "events nobody could be told")                             \
 	X(NAK_INV_REQ, "nak_invalid_request", "NAK: request that makes no sense")              \

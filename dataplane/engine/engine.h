@@ -32,9 +32,10 @@ struct urn_late {
 enum { URN_LATE_MAX = 65536 };
 
 /*
- * Completions that the ring of their queue's engine had no room for, in their order. Each has
- * a slot of its queue claimed, or says only how far a send queue is: so they are no more
- * than the client's completion queues and send queues have entries.
+ * Completions that the ring of their queue's engine had no room for, in their order. Each
+ * is counted in its queue, which breaks when there are more of them, of all engines, than it has
+ * entries; or says only how far a send queue is, and those are no more than the client's
+ * send queues have entries. Claimed slots bound nothing: the client says how much it has read.
  */
 struct urn_late_cqes {
 	struct urn_late_chunk *head, *tail; /* owner; NULL: there are none (exchange.c) */

@@ -39,6 +39,17 @@ struct urn_late_chunk {
 	struct urn_tp_xcqe x[LATE_CHUNK];
 };
 
+/*
+ * May another one of this queue be late? Each has a slot claimed, so those of a client that
+ * tells the truth are no more than the queue's entries; but each engine may be about to say
+ * that one of them has gone.
+ */
+static bool
+late_fits(const struct urn_cq *cq)
+{
+	return __atomic_load_n(&cq->handed_late, __ATOMIC_RELAXED) < urn_cq_entries(cq) + URN_ABI_MAX_ENGINES;
+}
+
 /* Seldom: memory is had from the heap. */
 static bool
 late_put(struct urn_late_cqes *l, const struct urn_tp_xcqe *x)
@@ -59,7 +70,10 @@ late_put(struct urn_late_cqes *l, const struct urn_tp_xcqe *x)
 	}
 	chunk->x[l->used++] = *x;
 	l->n++;
-	l->quiet += x->cqe.status == URN_TP_NO_CQE;
+	if (x->cqe.status == URN_TP_NO_CQE)
+		l->quiet++;
+	else
+		__atomic_fetch_add(&x->cq->handed_late, 1, __ATOMIC_RELAXED);
 	return true;
 }
 
@@ -68,8 +82,13 @@ static void
 late_pop(struct urn_late_cqes *l)
 {
 	struct urn_late_chunk *chunk = l->head;
+	const struct urn_tp_xcqe *x = &chunk->x[l->first];
 
-	l->quiet -= chunk->x[l->first].cqe.status == URN_TP_NO_CQE;
+	/* Its queue is there still: it goes only once this thread was asked for what is left. */
+	if (x->cqe.status == URN_TP_NO_CQE)
+		l->quiet--;
+	else
+		__atomic_fetch_sub(&x->cq->handed_late, 1, __ATOMIC_RELAXED);
 	l->n--;
 	if (++l->first < LATE_CHUNK && l->n)
 		return;
@@ -151,7 +170,10 @@ urn_shard_forget_late(struct urn_shard *s, struct urn_client_shard *c)
 		late_pop(&c->late_cqes);
 }
 
-/* There is no memory to keep it: the queue will never be whole again. */
+/*
+ * There is no memory to keep it, or its client lies about what it has read: the queue will
+ * never be whole again.
+ */
 static void
 lose(struct urn_shard *s, const struct urn_tp_xcqe *x)
 {
@@ -174,7 +196,7 @@ give_later(struct urn_shard *s, const struct urn_tp_xcqe *x)
 	/* A send queue is told so more often than it has entries only if its client does not wait for that. */
 	if (l && x->cqe.status == URN_TP_NO_CQE && l->quiet >= c->sq_entries)
 		return;
-	if (!l || !late_put(l, x)) {
+	if (!l || (x->cqe.status != URN_TP_NO_CQE && !late_fits(x->cq)) || !late_put(l, x)) {
 		lose(s, x);
 		return;
 	}

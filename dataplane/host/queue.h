@@ -238,6 +238,7 @@ struct urn_cq {
 	struct urn_cq_side side[2];
 	uint32_t at;            /* which of them; the owner's, read by others */
 	uint32_t claimed;       /* slots claimed so far, since it is shared; all engines */
+	uint32_t handed_late;   /* completions that engines keep until the owner's ring has room; all of them */
 };
 
 /* Room for one more? */
@@ -266,7 +267,8 @@ urn_cq_share(struct urn_cq *cq)
 
 /*
  * Claim a slot of a shared queue, for a completion that is put later, or by another engine:
- * what was claimed has room. False: there is none. Any engine.
+ * what was claimed has room. False: there is none. Any engine. That is by what the client says
+ * to have read: one that lies gets as many as it likes, and nobody else's memory may rest on it.
  */
 static inline bool
 urn_cq_claim(struct urn_cq *cq)
@@ -282,6 +284,13 @@ urn_cq_claim(struct urn_cq *cq)
 	} while (!__atomic_compare_exchange_n(&cq->claimed, &n, n + 1, true, __ATOMIC_RELAXED,
 					      __ATOMIC_RELAXED));
 	return true;
+}
+
+/* Entries of a shared queue, which the client doesn't say. Any engine. */
+static inline uint32_t
+urn_cq_entries(const struct urn_cq *cq)
+{
+	return cq->side[__atomic_load_n(&cq->at, __ATOMIC_ACQUIRE)].mask + 1;
 }
 
 /*

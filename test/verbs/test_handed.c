@@ -235,6 +235,57 @@ test_resize(void **state)
 	rig_close(&r);
 }
 
+/* What the program says in its memory: that all its requests are over, and all completions read. */
+static void
+lie(const struct urn_client_shard *c)
+{
+	for (uint32_t i = 0; i < c->used; i++) {
+		struct urn_qp *qp = c->qp[i];
+
+		atomic_store(&qp->sq.hdr->cons, atomic_load(&qp->sq.hdr->prod));
+		atomic_store(&qp->send_cq->hdr->cons, qp->send_cq->claimed);
+	}
+}
+
+/*
+ * A program that says to have read completions which it was never told claims slots without
+ * end. What waits for the other engine is bounded all the same: its queue breaks, nobody else's.
+ */
+static void
+test_lie(void **state)
+{
+	enum { ROUNDS = 8, ENTRIES = 16384 };
+	const struct urn_client_shard *c;
+	struct prog liar, modest;
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, &(struct rig_config){.engines = 4}, NULL);
+	attach(&r, &modest, 1);
+	attach(&r, &liar, QPS);
+	for (c = r.dp->adapter[0]->shard[HERE]->clients; c->used != QPS;)
+		c = c->next;
+	assert_int_equal(c->qp[0]->send_cq->mask + 1, ENTRIES);
+	for (int i = 0; i < ROUNDS; i++) {
+		post(&liar, 0, DEPTH);
+		turn_here(&r, TURNS);
+		lie(c);
+		assert_in_range(c->late_cqes.n - c->late_cqes.quiet, 0, ENTRIES + URN_ABI_MAX_ENGINES);
+		assert_in_range(c->late_cqes.quiet, 0, c->sq_entries);
+	}
+	assert_int_equal(c->qp[0]->send_cq->handed_late, c->late_cqes.n - c->late_cqes.quiet);
+	/* One, and its queue is broken; the others find it so. */
+	assert_int_equal(rig_counter(&r, 0, URN_C_CQE_LOST), 1);
+	assert_in_range(rig_counter(&r, 0, URN_C_CQ_OVERRUN), QPS * DEPTH, ROUNDS * QPS * DEPTH);
+	post(&modest, 0, MINE);
+	expect(&r, &modest, MINE);
+	assert_int_equal(broken(&liar), 1);
+	assert_int_equal(broken(&modest), 0);
+	detach(&liar);
+	detach(&modest);
+	rig_close(&r);
+}
+
 /*
  * A queue of another engine that is full: the message that it has no room for is not
  * acknowledged, though the QP's engine has it in hand and the other one never comes to look.
@@ -298,6 +349,7 @@ main(void)
 		cmocka_unit_test(test_flood),
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_resize),
+		cmocka_unit_test(test_lie),
 		cmocka_unit_test(test_full),
 	};
 
