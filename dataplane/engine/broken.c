@@ -3,7 +3,8 @@
  * Completion queues that lost a completion. The QPs that use one go to the error state (IBTA
  * 11.6.3), idle ones as well, on whichever engine they are. The engine that finds the
  * queue broken pushes its client on a list of each engine's; each looks at that client's QPs
- * there, a few a turn, so that only its own are the more to look at the more it breaks.
+ * there, a few a turn, and clients take turns: so only its own are the more to look at the
+ * more it breaks.
  */
 #include "control/client.h"
 #include "engine/engine.h"
@@ -54,9 +55,23 @@ begin_walks(struct urn_shard *s)
 		if (c->walked)
 			continue;
 		c->walked = true;
-		c->walk_next = s->walk;
+		c->walk_next = s->walk ? s->walk->walk_next : c;
+		if (s->walk)
+			s->walk->walk_next = c;
 		s->walk = c;
 	}
+}
+
+/* Take the client behind `last` out of the round. */
+static void
+end_walk(struct urn_shard *s, struct urn_client_shard *last)
+{
+	struct urn_client_shard *c = last->walk_next;
+
+	last->walk_next = c->walk_next;
+	if (s->walk == c)
+		s->walk = c == last ? NULL : last;
+	c->walked = false;
 }
 
 static bool
@@ -65,25 +80,36 @@ is_broken(const struct urn_cq *cq)
 	return __atomic_load_n(&cq->overrun, __ATOMIC_RELAXED);
 }
 
+/* Look at some of a client's QPs, max of them at most. returns: how many */
+static unsigned int
+walk_some(struct urn_shard *s, struct urn_client_shard *c, unsigned int max)
+{
+	unsigned int n = 0;
+
+	for (; n < max && c->walk_at < c->used; n++) {
+		struct urn_qp *qp = c->qp[c->walk_at++];
+
+		if (qp && (is_broken(qp->send_cq) || is_broken(qp->recv_cq)))
+			urn_qp_cq_broken(s->tp, qp);
+	}
+	return n;
+}
+
 unsigned int
 urn_shard_walk_broken(struct urn_shard *s)
 {
-	struct urn_client_shard *c;
+	struct urn_client_shard *last;
 	unsigned int n = 0;
 
 	begin_walks(s);
-	while ((c = s->walk) && n < WALK_STEP) {
-		struct urn_qp *qp;
+	while ((last = s->walk) && n < WALK_STEP) {
+		struct urn_client_shard *c = last->walk_next;
 
-		if (c->walk_at >= c->used) {
-			c->walked = false;
-			s->walk = c->walk_next;
-			continue;
-		}
-		qp = c->qp[c->walk_at++];
-		if (qp && (is_broken(qp->send_cq) || is_broken(qp->recv_cq)))
-			urn_qp_cq_broken(s->tp, qp);
-		n++;
+		n += walk_some(s, c, WALK_STEP - n);
+		if (c->walk_at < c->used)
+			s->walk = c; /* its next step comes last: who begins anew all the time delays nobody else's */
+		else
+			end_walk(s, last);
 	}
 	return n;
 }
@@ -91,13 +117,12 @@ urn_shard_walk_broken(struct urn_shard *s)
 void
 urn_shard_forget_broken(struct urn_shard *s, struct urn_client_shard *c)
 {
-	struct urn_client_shard **at = &s->walk;
+	struct urn_client_shard *last;
 
 	begin_walks(s);
 	if (!c->walked)
 		return;
-	while (*at != c)
-		at = &(*at)->walk_next;
-	*at = c->walk_next;
-	c->walked = false;
+	for (last = s->walk; last->walk_next != c;)
+		last = last->walk_next;
+	end_walk(s, last);
 }

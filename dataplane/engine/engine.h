@@ -68,7 +68,7 @@ struct urn_client_shard {
 	struct urn_client_shard *broken_next; /* there */
 	bool walked;                   /* its QPs are being looked at for that (broken.c) */
 	uint32_t walk_at;              /* ... which is next, by doorbell id */
-	struct urn_client_shard *walk_next; /* in the list of those */
+	struct urn_client_shard *walk_next; /* in the round of those */
 };
 
 /* What goes through an engine's ring. */
@@ -112,7 +112,7 @@ struct urn_shard {
 	uint32_t hot_n, cold_n;	       /* of those, and of the others */
 	struct urn_client_shard *late_cqes; /* the last in the round of clients with late completions; NULL: none */
 	struct urn_client_shard *broken; /* clients whose CQ broke, pushed by any engine, atomically; NULL: none */
-	struct urn_client_shard *walk; /* ... whose QPs are being looked at; NULL: none */
+	struct urn_client_shard *walk; /* ... whose QPs are being looked at: the last in the round; NULL: none */
 	struct urn_cq *untold;         /* queues whose event found its pipe full, oldest first, both ways (notify.c) */
 	struct urn_cq *untold_last;    /* the newest of those, if there are any */
 	uint64_t untold_due;           /* ns: when to try those again */

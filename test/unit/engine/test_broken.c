@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clients whose completion queues broke: the QPs of each are looked at, whatever others break meanwhile. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "control/client.h"
+
+#include <string.h>
+
+enum { MANY = 16384, FEW = 100, STEP = 32 /* QPs a turn */ };
+
+/* A client, all of whose QPs but the last have gone. */
+struct prog {
+	struct urn_client client;
+	struct urn_client_shard share;
+	struct urn_cq cq;
+	struct urn_qp last;
+	struct urn_qp *qp[MANY];
+};
+
+static struct urn_tp tp;
+static struct urn_shard shard;
+static struct prog greedy, modest;
+static struct urn_qp *ended[4]; /* in their order */
+static unsigned int ended_n;
+
+void __wrap_urn_qp_cq_broken(struct urn_tp *t, struct urn_qp *qp);
+
+void
+__wrap_urn_qp_cq_broken(struct urn_tp *t, struct urn_qp *qp)
+{
+	assert_ptr_equal(t, &tp);
+	assert_in_range(ended_n, 0, 3);
+	ended[ended_n++] = qp;
+}
+
+static void
+make(struct prog *p, uint32_t qps)
+{
+	memset(p, 0, sizeof(*p));
+	p->client.shard[0] = &p->share;
+	p->share.shard = &shard;
+	p->share.qp = p->qp;
+	p->share.used = qps;
+	p->cq.client = &p->client;
+	p->last.send_cq = p->last.recv_cq = &p->cq;
+	p->qp[qps - 1] = &p->last;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	shard = (struct urn_shard){.tp = &tp};
+	make(&greedy, MANY);
+	make(&modest, FEW);
+	ended_n = 0;
+	return 0;
+}
+
+static void
+breaks(struct prog *p)
+{
+	p->cq.overrun = true;
+	urn_shard_cq_broken(NULL, &p->cq);
+}
+
+/* One that breaks queue after queue, so that its walk never ends, has half the turns beside another, no more. */
+static void
+again_and_again(struct prog *first, struct prog *second)
+{
+	unsigned int turns = 0;
+
+	breaks(first);
+	breaks(second);
+	for (; ended_n == 0; turns++) {
+		assert_in_range(turns, 0, 2 * (FEW / STEP + 1));
+		breaks(&greedy);
+		assert_int_equal(urn_shard_walk_broken(&shard), STEP);
+	}
+	assert_ptr_equal(ended[0], &modest.last);
+	assert_false(modest.share.walked);
+	/* And its own, once it comes to an end. */
+	for (turns = 0; ended_n == 1; turns++) {
+		assert_in_range(turns, 0, MANY / STEP);
+		urn_shard_walk_broken(&shard);
+	}
+	assert_ptr_equal(ended[1], &greedy.last);
+	assert_null(shard.walk);
+	assert_int_equal(urn_shard_walk_broken(&shard), 0);
+}
+
+static void
+test_again_and_again(void **state)
+{
+	again_and_again(&modest, &greedy);
+	setup(state);
+	again_and_again(&greedy, &modest);
+}
+
+/* Clients go while they wait: the first of the round, the last, the only one. */
+static void
+test_forget(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct prog *goes = i ? &greedy : &modest, *stays = i ? &modest : &greedy;
+
+		ended_n = 0;
+		breaks(&greedy);
+		breaks(&modest);
+		assert_int_equal(urn_shard_walk_broken(&shard), STEP);
+		urn_shard_forget_broken(&shard, &goes->share);
+		assert_false(goes->share.walked);
+		assert_ptr_equal(shard.walk, &stays->share);
+		while (urn_shard_walk_broken(&shard) > 0)
+			;
+		assert_int_equal(ended_n, 1);
+		assert_ptr_equal(ended[0], &stays->last);
+	}
+	breaks(&modest);
+	urn_shard_forget_broken(&shard, &modest.share);
+	assert_null(shard.walk);
+	urn_shard_forget_broken(&shard, &modest.share);
+	assert_int_equal(urn_shard_walk_broken(&shard), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_again_and_again, setup),
+		cmocka_unit_test_setup(test_forget, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
