@@ -22,7 +22,7 @@
 #define PART (32ull << 20)      /* bytes that are unmapped at a time: a few milliseconds of the kernel's */
 
 /*
- * A memfd as it is mapped here, sealed. Once sealed it can't be mapped for writing again: a
+ * A memfd as it is mapped here, sealed or about to be. Once sealed it can't be mapped for writing again: a
  * client that shares it over a second connection, or to a second adapter, has the same
  * mapping.
  */
@@ -96,21 +96,31 @@ map_put(struct mapping *m)
 	free(m);
 }
 
-/* Map a memfd and seal it against holes, in this order. returns 0, or an errno value with why */
+/* Is it sealed so that nobody punches holes into it, nor is in the middle of that? */
+static bool
+is_sealed(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & F_SEAL_FUTURE_WRITE);
+}
+
+/*
+ * Map a memfd and seal it against holes, in this order. It is listed in between: whoever
+ * can't map it any more, because it is sealed, finds it. returns 0, or an errno value with why
+ */
 static int
 map_make(int fd, const struct stat *st, uint64_t length, struct mapping **out, char *why, size_t len)
 {
 	struct mapping *m = calloc(1, sizeof(*m));
 	void *base = m ? mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-	int rc = !m ? ENOMEM : base == MAP_FAILED ? errno : urn_seal(fd, why, len);
+	int rc = !m ? ENOMEM : base == MAP_FAILED ? errno : 0;
 
-	if (base == MAP_FAILED && rc == EPERM)
+	if (rc == EPERM)
 		snprintf(why, len, "was sealed (F_SEAL_FUTURE_WRITE) before it came here: another dataplane has "
 				   "it, or a connection that has ended had it");
-	else if (base == MAP_FAILED)
-		snprintf(why, len, "can't be mapped (%llu bytes): %s", (unsigned long long)length, strerror(rc));
 	else if (rc != 0)
-		unmap(base, length);
+		snprintf(why, len, "can't be mapped (%llu bytes): %s", (unsigned long long)length, strerror(rc));
 	if (rc != 0) {
 		free(m);
 		return rc;
@@ -120,8 +130,29 @@ map_make(int fd, const struct stat *st, uint64_t length, struct mapping **out, c
 	m->next = maps;
 	maps = m;
 	pthread_mutex_unlock(&maps_lock);
-	*out = m;
-	return 0;
+	rc = urn_seal(fd, why, len);
+	if (rc != 0)
+		map_put(m);
+	else
+		*out = m;
+	return rc;
+}
+
+/* The mapping of a memfd that is sealed, or one that is made and sealed. returns as map_make() */
+static int
+map_find(int fd, const struct stat *st, uint64_t length, struct mapping **out, char *why, size_t len)
+{
+	int rc;
+
+	/* One that is listed and not sealed yet is for who made it. */
+	*out = is_sealed(fd) ? map_get(st, length) : NULL;
+	if (*out)
+		return 0;
+	rc = map_make(fd, st, length, out, why, len);
+	/* Another connection shared the same, and sealed it since we looked. */
+	if (rc == EPERM && is_sealed(fd) && (*out = map_get(st, length)))
+		rc = 0;
+	return rc;
 }
 
 int
@@ -243,12 +274,10 @@ find_map(struct urn_client *c, const struct urn_abi_req *req, const struct stat 
 	 struct urn_abi_rep *rep)
 {
 	char why[160] = "";
-	int rc = 0;
+	int rc;
 
 	urn_ctl_open(c);
-	*map = map_get(st, req->share.length);
-	if (!*map)
-		rc = map_make(req->share.fd, st, req->share.length, map, why, sizeof(why));
+	rc = map_find(req->share.fd, st, req->share.length, map, why, sizeof(why));
 	urn_ctl_shut(c);
 	return rc == 0 ? 0 : urn_ctl_fail(rep, rc, "%s: the memory %s", c->adapter->cfg.name, why);
 }

@@ -12,6 +12,7 @@
 #include "hostile.h"
 
 #include "control/adapter.h"
+#include "control/share.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +24,7 @@
 
 #define M (1u << 20)
 #define PIECE (400ull * M + 4096) /* no number of parts, and nobody else's size */
+#define TWICE (3ull * M + 4096) /* likewise, of what two connections share */
 #define MOST (700ull * M) /* of a user: one such piece beside what the rig has, and no second */
 
 static struct rig rig;
@@ -33,6 +35,8 @@ static _Atomic(uint8_t *) slow; /* where what is held up begins; NULL: nothing i
 static _Atomic bool held, late;
 static _Atomic uint64_t largest, unmapped; /* bytes: at once, and all together, of that */
 
+static _Atomic bool shared_meanwhile; /* another connection maps and seals a piece of TWICE just before */
+
 void *__real_mmap64(void *at, size_t length, int prot, int flags, int fd, off_t off);
 void *__wrap_mmap64(void *at, size_t length, int prot, int flags, int fd, off_t off);
 int __real_munmap(void *at, size_t length);
@@ -41,8 +45,11 @@ int __wrap_munmap(void *at, size_t length);
 void *
 __wrap_mmap64(void *at, size_t length, int prot, int flags, int fd, off_t off)
 {
-	void *p = __real_mmap64(at, length, prot, flags, fd, off);
+	void *p;
 
+	if (length == TWICE && atomic_exchange(&shared_meanwhile, false))
+		assert_int_equal(urn_share_keep(fd, length), 0);
+	p = __real_mmap64(at, length, prot, flags, fd, off);
 	if (length == PIECE)
 		slow = p;
 	return p;
@@ -91,20 +98,26 @@ dial(unsigned int adapter)
 
 /* A new piece: one that was unshared by all can't be shared again. */
 static struct urn_abi_rep
-share(int sock)
+share_bytes(int sock, uint64_t length)
 {
 	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	assert_int_equal(ftruncate(fd, (off_t)PIECE), 0);
+	assert_int_equal(ftruncate(fd, (off_t)length), 0);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 
 	q.call.op = URN_CTL_SHARE;
 	q.call.share.addr = 4096;
-	q.call.share.length = PIECE;
+	q.call.share.length = length;
 	hostile_post(sock, &q, q.head.bytes, &fd, 1);
 	close(fd);
 	return hostile_take(sock).call;
+}
+
+static struct urn_abi_rep
+share(int sock)
+{
+	return share_bytes(sock, PIECE);
 }
 
 static void
@@ -180,11 +193,37 @@ test_unshare(void **state)
 	rig_close(&rig);
 }
 
+/*
+ * Two connections share the same memory at the same time: the second finds no mapping, and
+ * then can't map it any more, for the first has sealed it. It has the first one's.
+ */
+static void
+test_twice(void **state)
+{
+	struct rig_config cfg = {.remote = true};
+	struct urn_abi_rep rep;
+	int x;
+
+	(void)state;
+	rig_open(&rig, &cfg, NULL);
+	x = dial(0);
+	shared_meanwhile = true;
+	rep = share_bytes(x, TWICE);
+	assert_false(shared_meanwhile);
+	assert_int_equal(rep.err, 0);
+	post_unshare(x, rep.handle);
+	assert_int_equal(hostile_take(x).call.err, 0);
+	close(x);
+	assert_int_equal(hostile_clients(&rig, 2), 2);
+	rig_close(&rig);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_unshare),
+		cmocka_unit_test(test_twice),
 	};
 
 	return cmocka_run_group_tests_name("unshare", tests, NULL, NULL);
