@@ -31,11 +31,13 @@
 struct pool_priv {
 	struct rte_pktmbuf_pool_private mbuf;
 	struct rte_mempool *next; /* of the pools that wait for packets; under wait_lock */
+	bool keeps;		  /* ... and some never come back, for its PMD has them; likewise */
 };
 
 static unsigned int pools; /* owner: control threads, atomically */
 static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rte_mempool *waiting; /* given up by their owner while packets are in use; under wait_lock */
+static unsigned int waiting_keep; /* of those: whose PMD keeps packets; likewise */
 
 static uint32_t
 elt_bytes(uint32_t room)
@@ -167,35 +169,28 @@ urn_pool_create(const struct urn_pool_config *cfg, struct urn_err *err)
 	return mp;
 }
 
-void
-urn_pool_drop(struct rte_mempool *pool)
-{
-	if (pool == NULL)
-		return;
-	rte_mempool_free(pool);
-	__atomic_fetch_sub(&pools, 1, __ATOMIC_RELAXED);
-}
-
-/* Take the pools to which all packets have come back off the list, and free them. wait_lock is held. */
+/* Take the pools to which all packets have come back off the list, or all pools, and free them. wait_lock is held. */
 static void
-free_complete(void)
+free_waiting(bool all)
 {
 	struct rte_mempool **at = &waiting, *pool;
 
 	while ((pool = *at) != NULL) {
 		struct pool_priv *priv = rte_mempool_get_priv(pool);
 
-		if (!rte_mempool_full(pool)) {
+		if (!all && !rte_mempool_full(pool)) {
 			at = &priv->next;
 			continue;
 		}
 		*at = priv->next;
-		urn_pool_drop(pool);
+		waiting_keep -= priv->keeps;
+		rte_mempool_free(pool);
+		__atomic_fetch_sub(&pools, 1, __ATOMIC_RELAXED);
 	}
 }
 
-void
-urn_pool_free(struct rte_mempool *pool)
+static void
+give_up(struct rte_mempool *pool, bool keeps)
 {
 	struct pool_priv *priv;
 
@@ -204,7 +199,24 @@ urn_pool_free(struct rte_mempool *pool)
 	priv = rte_mempool_get_priv(pool);
 	pthread_mutex_lock(&wait_lock);
 	priv->next = waiting;
+	priv->keeps = keeps;
 	waiting = pool;
-	free_complete();
+	waiting_keep += keeps;
+	free_waiting(false);
+	/* No port is left whose rings could hold what has not come back. */
+	if (waiting_keep != 0 && waiting_keep == urn_pool_count())
+		free_waiting(true);
 	pthread_mutex_unlock(&wait_lock);
+}
+
+void
+urn_pool_free(struct rte_mempool *pool)
+{
+	give_up(pool, false);
+}
+
+void
+urn_pool_free_kept(struct rte_mempool *pool)
+{
+	give_up(pool, true);
 }

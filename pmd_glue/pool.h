@@ -32,8 +32,11 @@ struct rte_mempool *urn_pool_create(const struct urn_pool_config *cfg, struct ur
  * goes with the first urn_pool_free(), of any pool, that finds all packets back.
  */
 void urn_pool_free(struct rte_mempool *pool);
-/* Free a pool at once, for its PMD keeps packets of its for good. NULL is allowed. */
-void urn_pool_drop(struct rte_mempool *pool);
+/*
+ * The same where the PMD keeps packets of its for good, so that it may never be complete: it
+ * goes at the latest with the last pool of another kind, that is, when no port is open.
+ */
+void urn_pool_free_kept(struct rte_mempool *pool);
 /* Bytes from one object to the next, for a data room. */
 uint32_t urn_pool_stride(uint32_t room);
 /* Data room of an object that fills one page. */

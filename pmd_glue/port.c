@@ -585,7 +585,7 @@ urn_port_close(struct urn_port *port)
 	if (port->family->closed != NULL)
 		port->family->closed(port);
 	if (port->family->pmd_keeps)
-		urn_pool_drop(port->pool);
+		urn_pool_free_kept(port->pool);
 	else
 		urn_pool_free(port->pool);
 	free(inner(port));

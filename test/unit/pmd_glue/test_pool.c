@@ -44,6 +44,51 @@ layout(void *arg)
 	urn_pool_free(NULL);
 }
 
+static struct rte_mempool *
+make(const char *name)
+{
+	struct urn_pool_config cfg = {.name = name, .mbufs = 100};
+	struct urn_err err = {""};
+	struct rte_mempool *mp = urn_pool_create(&cfg, &err);
+
+	check_ok(mp == NULL, &err);
+	return mp;
+}
+
+/*
+ * A PMD that keeps packets for good: the pool waits as others do, for a packet may lie in another
+ * port's ring; when there is no other pool, nobody has one, and it goes without.
+ */
+static void
+kept(void *arg)
+{
+	struct rte_mempool *of[2], *other;
+	struct rte_mbuf *in_ring;
+
+	(void)arg;
+	eal_up();
+	of[0] = make("t0");
+	of[1] = make("t1");
+	other = make("t2");
+	(void)rte_pktmbuf_alloc(of[0]); /* the PMD's */
+	in_ring = rte_pktmbuf_alloc(of[0]);
+	(void)rte_pktmbuf_alloc(of[1]);
+	urn_pool_free_kept(of[0]);
+	check(urn_pool_count() == 3);
+	rte_pktmbuf_free(in_ring);
+	urn_pool_free(other);
+	check(urn_pool_count() == 2); /* the other port is open yet */
+	urn_pool_free_kept(of[1]);
+	check(urn_pool_count() == 0);
+	/* One that is complete need not wait for that. */
+	of[0] = make("t0");
+	of[1] = make("t1");
+	urn_pool_free_kept(of[0]);
+	check(urn_pool_count() == 1);
+	urn_pool_free_kept(of[1]);
+	check(urn_pool_count() == 0);
+}
+
 static void
 count_page(struct rte_mempool *mp, void *arg, void *obj, unsigned int i)
 {
@@ -152,6 +197,7 @@ test_numa_device(void **state)
 
 CHILD_TEST(layout)
 CHILD_TEST(pages)
+CHILD_TEST(kept)
 CHILD_TEST(caches)
 
 int
@@ -159,6 +205,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout),	    cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_kept),
 		cmocka_unit_test(test_caches),	    cmocka_unit_test(test_numa),
 		cmocka_unit_test(test_numa_device),
 	};
