@@ -248,6 +248,8 @@ asked_to_end(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m)
 		return URN_C_DROP_CM_EVENT;
 	e->tid = m->tid;
 	cm_timer_stop(cm, e);
+	/* The peer has let go, and may connect that queue pair anew, however long the program takes. */
+	cm_unhash(cm, e, CM_BY_QPN);
 	e->state = URN_CM_DREQ_RCVD;
 	return URN_C_CM_RX;
 }

@@ -152,7 +152,7 @@ cm_by_qpn(const struct urn_cm *cm, const uint8_t peer[16], uint32_t qpn)
 	return NULL;
 }
 
-/* True when the peer has answered, so that the connection counts for its owner. */
+/* True when the peer has answered, and has not let go: so long the connection counts for its owner. */
 static bool
 stands(const struct cm_conn *e)
 {
@@ -161,7 +161,6 @@ stands(const struct cm_conn *e)
 	case URN_CM_MRA_REP_SENT:
 	case URN_CM_ESTABLISHED:
 	case URN_CM_DREQ_SENT:
-	case URN_CM_DREQ_RCVD:
 		return true;
 	default:
 		return false;

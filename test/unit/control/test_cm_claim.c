@@ -24,7 +24,7 @@ static const struct {
 	{"rep_sent", to_rep_sent, URN_CM_CLAIM_ASKED, URN_CM_CLAIM_NONE},
 	{"passive", to_passive, URN_CM_CLAIM_OWN, URN_CM_CLAIM_OTHER},
 	{"dreq_sent", to_dreq_sent, URN_CM_CLAIM_OWN, URN_CM_CLAIM_OTHER},
-	{"dreq_rcvd", to_dreq_rcvd, URN_CM_CLAIM_OWN, URN_CM_CLAIM_OTHER},
+	{"dreq_rcvd", to_dreq_rcvd, URN_CM_CLAIM_NONE, URN_CM_CLAIM_NONE},
 	{"timewait", to_timewait, URN_CM_CLAIM_NONE, URN_CM_CLAIM_NONE},
 	{"sidr_req_rcvd", to_sidr_req_rcvd, URN_CM_CLAIM_NONE, URN_CM_CLAIM_NONE},
 };

@@ -345,6 +345,31 @@ test_owners(void **state)
 	quiet();
 }
 
+/* Who does not answer the peer's DREQ keeps that queue pair from nobody: the peer may ask with it anew. */
+static void
+test_unanswered_end(void **state)
+{
+	uint32_t id = to_dreq_rcvd();
+	struct urn_cm_msg m = from_peer(URN_CM_REQ, 0);
+	uint32_t new_id;
+
+	(void)state;
+	pass(3600 * SECOND);
+	m.local_id = PEER_ID + 1;
+	expect_in(&m, CM_RX);
+	new_id = told(URN_CM_EVENT_REQUEST).id;
+	expect_state(new_id, REQ_RCVD);
+	/* The old one ends as ever: asked again, it is found; and it may agree. */
+	m = from_peer(URN_CM_DREQ, id);
+	expect_in(&m, CM_DUPLICATE);
+	expect_state(id, DREQ_RCVD);
+	assert_int_equal(urn_cm_disconnect(b.cm, &b.o, id, &(struct urn_abi_cm_data){0}, b.now), 0);
+	said(URN_CM_DREP);
+	expect_state(id, TIMEWAIT);
+	expect_state(new_id, REQ_RCVD);
+	assert_int_equal(urn_cm_claimed(b.cm, &b.o, b.peer, PEER_QPN), URN_CM_CLAIM_ASKED);
+}
+
 /*
  * A reply with a queue pair that is connected: the same, the other way round. The
  * program hears that its request failed, the peer that its reply is refused.
@@ -511,6 +536,7 @@ main(void)
 		T(test_room),
 		T(test_too_many),
 		T(test_stale),
+		T(test_unanswered_end),
 		T(test_owners),
 		T(test_same_number),
 		T(test_drep_again),
