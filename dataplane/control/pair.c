@@ -145,9 +145,7 @@ look(void *arg)
 {
 	struct errand *e = arg;
 
-	e->stopped = urn_qp_quiet(e->qp) &&
-		     (e->qp->state == URN_QPS_RESET || e->qp->state == URN_QPS_ERR ||
-		      (e->qp->flags & URN_QPF_DYING));
+	e->stopped = urn_qp_silent(e->qp);
 }
 
 static void

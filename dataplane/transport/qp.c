@@ -183,6 +183,8 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 void
 urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp)
 {
+	/* In error, too, it would answer what had come before. */
+	qp->flags &= ~(uint32_t)(URN_QPF_ACK | URN_QPF_NAK);
 	if (qp->state == URN_QPS_ERR || qp->state == URN_QPS_RESET || (qp->flags & URN_QPF_DYING))
 		return;
 	urn_qp_event(tp, qp, URN_EVENT_QP_FATAL);
@@ -193,6 +195,15 @@ bool
 urn_qp_quiet(const struct urn_qp *qp)
 {
 	return !qp->rx_head && !qp->tx_last;
+}
+
+bool
+urn_qp_silent(const struct urn_qp *qp)
+{
+	if (!urn_qp_quiet(qp))
+		return false;
+	return qp->state == URN_QPS_RESET || (qp->flags & URN_QPF_DYING) ||
+	       (qp->state == URN_QPS_ERR && !urn_resp_owes(qp));
 }
 
 bool

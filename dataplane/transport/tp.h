@@ -335,7 +335,7 @@ int urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask,
  */
 void urn_qp_log_atomics(struct urn_qp *qp, struct urn_abi_atomic *log, uint64_t off);
 void urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *attr);
-/* Its connection is another's: an event, and to the error state. */
+/* Its connection is another's: an event, and to the error state, where it owes no answer. */
 void urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp);
 /*
  * Stop everything of a QP without completions, and unbind its type 2 windows: to be called
@@ -348,6 +348,8 @@ bool urn_qp_stopped(const struct urn_qp *qp);
 void urn_qp_cq_broken(struct urn_tp *tp, struct urn_qp *qp);
 /* Is no packet of it waiting for memory? */
 bool urn_qp_quiet(const struct urn_qp *qp);
+/* Is it in a state in which it sends nothing of its own, with no packet waiting for memory, and no answer owed? */
+bool urn_qp_silent(const struct urn_qp *qp);
 /* Free a stopped QP. */
 void urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp);
 

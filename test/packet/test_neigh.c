@@ -268,6 +268,41 @@ datagrams(void **state)
 	probe_close(&p);
 }
 
+/* In error it still owes an answer, which waits for the address: silent is who owes none, or lost its connection. */
+static void
+owes_in_error(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	for (int lost = 0; lost < 2; lost++) {
+		open_probe(&p);
+		probe_settle(&p);
+		p.neigh = -1;
+		urn_tp_neigh_changed(p.tp);
+		p.qp->flags &= ~(uint32_t)URN_QPF_MAC;
+		probe_recv(&p, 0, 64, 1);
+		probe_send(&p, URN_RC_SEND_ONLY, RQ(0), 32, 1);
+		probe_settle(&p);
+		expect_recv(&p, 1, SUCCESS);
+		assert_false(urn_qp_silent(p.qp));
+		probe_state(&p, URN_QPS_ERR);
+		assert_false(urn_qp_silent(p.qp));
+		if (lost) {
+			urn_qp_lost(p.tp, p.qp);
+			assert_true(urn_qp_silent(p.qp));
+		}
+		p.neigh = 0;
+		probe_pass(&p, 2000000, 100000);
+		if (lost)
+			expect_silence(&p);
+		else
+			expect_aeth(&p, RQ(0), SYN_ACK, 1);
+		assert_true(urn_qp_silent(p.qp));
+		probe_close(&p);
+	}
+}
+
 int
 main(void)
 {
@@ -275,7 +310,7 @@ main(void)
 		cmocka_unit_test(silent_under_way), cmocka_unit_test(back_in_time),
 		cmocka_unit_test(silent_from_the_start), cmocka_unit_test(no_timeout),
 		cmocka_unit_test(moved), cmocka_unit_test(moved_with_one_retry), cmocka_unit_test(datagrams),
-		cmocka_unit_test(answered_meanwhile),
+		cmocka_unit_test(answered_meanwhile), cmocka_unit_test(owes_in_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,6 +208,9 @@ goes(void **state)
 	qp[0][1].rx_head = (void *)&world; /* memory still places what came */
 	refused(1, 0);
 	qp[0][1].rx_head = NULL;
+	qp[0][1].flags |= URN_QPF_NAK; /* the peer's address is asked for */
+	refused(1, 0);
+	qp[0][1].flags &= ~(uint32_t)URN_QPF_NAK;
 	connects(1, 0);
 	refused(0, 0);
 	lives(1, 0, true);
