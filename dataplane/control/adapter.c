@@ -136,6 +136,7 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 	s->neigh = a->neigh;
 	s->peers = a->peers;
 	s->cm = a->cm;
+	s->pairs = &a->pairs;
 	s->peer = a->shard;
 	s->first = a->vectors == 0;
 	s->queue = a->vectors < s->port->caps.queues ? (int)a->vectors : -1;
@@ -262,8 +263,14 @@ make_peers(const struct urn_adapter *a)
 	return urn_link_create(&cfg);
 }
 
+static void
+cm_stands(void *ctx, const struct urn_cm_owner *o, const uint8_t peer[16], uint32_t qpn)
+{
+	urn_pair_doom(ctx, o, peer, qpn);
+}
+
 static struct urn_cm_agent *
-make_cm(const struct urn_adapter *a)
+make_cm(struct urn_adapter *a)
 {
 	struct urn_cm_agent_config cfg = {
 		.neigh = a->neigh,
@@ -272,6 +279,8 @@ make_cm(const struct urn_adapter *a)
 		.seed = rte_rand(),
 		.max_ids = a->cfg.max_cm,
 		.max_mtu = urn_adapter_mtu_code(a),
+		.stands = cm_stands,
+		.stands_ctx = &a->pairs,
 	};
 
 	memcpy(cfg.mac, a->mac, 6);

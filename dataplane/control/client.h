@@ -17,6 +17,7 @@
 struct urn_adapter;
 struct urn_share;
 struct urn_pair;
+LIST_HEAD(urn_pair_list, urn_pair);
 
 /* A completion queue as control knows it. */
 struct urn_ctl_cq {
@@ -84,7 +85,7 @@ struct urn_client {
 	struct urn_table channels;     /* struct urn_ctl_channel */
 	int reply_fd;                  /* remote: to go along with the reply to this call; -1: none */
 	int reply_write_fd;            /* ... and its other end, which stays open here */
-	struct urn_pair *held;         /* its QPs that send nothing yet (pair.h); under the adapter's lock */
+	struct urn_pair_list held;     /* its QPs that send nothing yet (pair.h); under the adapter's lock */
 	struct urn_cm_client cm;       /* its connection ids and their events */
 };
 

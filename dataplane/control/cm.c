@@ -277,6 +277,7 @@ urn_cm_establish(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id,
 		return ENOTCONN;
 	}
 	e->state = URN_CM_ESTABLISHED;
+	cm_stands(cm, e);
 	return 0;
 }
 

@@ -101,6 +101,8 @@ struct urn_cm_config {
 	 */
 	bool (*event)(void *ctx, struct urn_cm_owner *owner, int32_t channel,
 		      const struct urn_abi_cm_event *ev);
+	/* The peer has answered: the remote queue pair is the owner's from here on. NULL: nobody asks */
+	void (*stands)(void *ctx, const struct urn_cm_owner *owner, const uint8_t peer[16], uint32_t qpn);
 	void *ctx;
 };
 

@@ -172,6 +172,15 @@ take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_
 	return true;
 }
 
+static void
+now_stands(void *ctx, const struct urn_cm_owner *o, const uint8_t peer[16], uint32_t qpn)
+{
+	const struct urn_cm_agent *ag = ctx;
+
+	if (ag->cfg.stands)
+		ag->cfg.stands(ag->cfg.stands_ctx, o, peer, qpn);
+}
+
 /* The next of a client's late notices that is not for this channel, if it is near. NULL: none */
 static struct urn_cm_note *
 for_another(struct urn_cm_note *n, int32_t channel)
@@ -233,6 +242,7 @@ urn_cm_agent_create(const struct urn_cm_agent_config *cfg)
 		.seed = cfg->seed,
 		.send = send_mad,
 		.event = take_event,
+		.stands = now_stands,
 		.ctx = ag,
 	};
 

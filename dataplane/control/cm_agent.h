@@ -31,6 +31,12 @@ struct urn_cm_agent_config {
 	uint64_t seed;
 	uint32_t max_ids;         /* 0: default of cm.h */
 	uint8_t max_mtu;          /* code of the largest path MTU that the port carries; 0: 5 */
+	/*
+	 * As of cm.h, with this context; NULL: nobody asks. In whichever thread the answer comes to,
+	 * an engine's as a rule, under the agent's lock: it is to wait for nobody.
+	 */
+	void (*stands)(void *ctx, const struct urn_cm_owner *owner, const uint8_t peer[16], uint32_t qpn);
+	void *stands_ctx;
 };
 
 struct urn_cm_agent;

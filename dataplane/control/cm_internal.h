@@ -138,6 +138,8 @@ void cm_say_dreq(struct urn_cm *cm, struct cm_conn *e, struct urn_cm_msg *m, uin
 /* Tell the owner, if there is one; m: the message that says it, or NULL. returns: could be told */
 bool cm_tell(struct urn_cm *cm, struct cm_conn *e, enum urn_cm_event_type type,
 	     const struct urn_cm_msg *m, uint16_t reason);
+/* Its peer has answered: from here on the connection counts for its owner (urn_cm_claimed()). */
+void cm_stands(struct urn_cm *cm, const struct cm_conn *e);
 
 /* ---- cm_state.c */
 

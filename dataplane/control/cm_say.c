@@ -172,3 +172,10 @@ cm_tell(struct urn_cm *cm, struct cm_conn *e, enum urn_cm_event_type type,
 		fill_from_message(&ev, m);
 	return cm->cfg.event(cm->cfg.ctx, e->owner, e->channel, &ev);
 }
+
+void
+cm_stands(struct urn_cm *cm, const struct cm_conn *e)
+{
+	if (cm->cfg.stands && !cm_orphaned(e))
+		cm->cfg.stands(cm->cfg.ctx, e->owner, e->peer, e->remote_qpn);
+}

@@ -212,6 +212,7 @@ replied(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, uint64
 	cm_timer_stop(cm, e);
 	cm_hash(cm, e, CM_BY_QPN);
 	e->state = URN_CM_REP_RCVD;
+	cm_stands(cm, e);
 	return URN_C_CM_RX;
 }
 
@@ -222,6 +223,7 @@ established(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m)
 		return URN_C_DROP_CM_EVENT;
 	cm_timer_stop(cm, e);
 	e->state = URN_CM_ESTABLISHED;
+	cm_stands(cm, e);
 	return URN_C_CM_RX;
 }
 

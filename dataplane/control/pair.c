@@ -10,13 +10,15 @@
 #include <rte_random.h>
 
 struct urn_pair {
-	struct urn_pair *next;      /* in its bucket; NULL: the last */
-	struct urn_pair *held_next; /* of the client; valid while held */
+	struct urn_pair *next;          /* in its bucket; NULL: the last */
+	LIST_ENTRY(urn_pair) of_held;   /* of the client; valid while held */
+	LIST_ENTRY(urn_pair) of_doomed; /* of its engine; valid while doomed */
 	struct urn_client *client;
 	struct urn_qp *qp;          /* the client's; it outlives the entry */
 	uint8_t dgid[16];           /* the remote queue pair's address and number */
 	uint32_t dqpn;
-	bool held;                  /* sends no requests; in the client's list */
+	bool held;                  /* sends no requests; in the client's list. Under the adapter's lock */
+	bool doomed;                /* its QP is to end; in the engine's list. Under the table's own lock */
 };
 
 int
@@ -24,6 +26,7 @@ urn_pairs_init(struct urn_pairs *ps, uint32_t qps)
 {
 	ps->buckets = urn_pow2(qps);
 	ps->seed = (uint32_t)rte_rand();
+	rte_spinlock_init(&ps->lock);
 	ps->bucket = calloc(ps->buckets, sizeof(*ps->bucket));
 	return ps->bucket ? 0 : ENOMEM;
 }
@@ -61,13 +64,8 @@ shard_of(const struct urn_client *c, const struct urn_qp *qp)
 static void
 unlink_held(struct urn_pair *p)
 {
-	struct urn_pair **at = &p->client->held;
-
-	if (!p->held)
-		return;
-	while (*at != p)
-		at = &(*at)->held_next;
-	*at = p->held_next;
+	if (p->held)
+		LIST_REMOVE(p, of_held);
 	p->held = false;
 }
 
@@ -78,7 +76,11 @@ take_out(struct urn_pairs *ps, struct urn_pair **at)
 	struct urn_pair *p = *at;
 
 	unlink_held(p);
+	rte_spinlock_lock(&ps->lock);
+	if (p->doomed)
+		LIST_REMOVE(p, of_doomed);
 	*at = p->next;
+	rte_spinlock_unlock(&ps->lock);
 	ps->n--;
 	free(p);
 }
@@ -95,37 +97,99 @@ urn_pair_drop(struct urn_client *c, const struct urn_qp *qp, const uint8_t dgid[
 		take_out(ps, at);
 }
 
-static int
+/* How many of the client's are there; *own: that of this QP, if there is one. */
+static uint32_t
+count_own(const struct urn_client *c, const struct urn_qp *qp, const struct urn_pair_claim *k,
+	  struct urn_pair **own)
+{
+	uint32_t n = 0;
+
+	*own = NULL;
+	for (struct urn_pair *p = *bucket_of(&c->adapter->pairs, k->dgid, k->dqpn); p; p = p->next) {
+		if (p->client != c || !is(p, k->dgid, k->dqpn))
+			continue;
+		n++;
+		if (p->qp == qp)
+			*own = p;
+	}
+	return n;
+}
+
+static struct urn_pair *
 put_in(struct urn_client *c, struct urn_qp *qp, struct urn_pair_claim *k)
 {
 	struct urn_pairs *ps = &c->adapter->pairs;
-	struct urn_pair **at = bucket_of(ps, k->dgid, k->dqpn), *p;
+	struct urn_pair **at = bucket_of(ps, k->dgid, k->dqpn), *p = calloc(1, sizeof(*p));
 
-	for (p = *at; p; p = p->next)
-		if (p->qp == qp && is(p, k->dgid, k->dqpn))
-			return 0; /* it has it (SQD) */
-	p = calloc(1, sizeof(*p));
 	if (!p)
-		return ENOMEM;
+		return NULL;
 	p->client = c;
 	p->qp = qp;
 	memcpy(p->dgid, k->dgid, 16);
 	p->dqpn = k->dqpn;
-	p->held = k->held;
-	if (p->held) {
-		p->held_next = c->held;
-		c->held = p;
-	}
 	p->next = *at;
+	rte_spinlock_lock(&ps->lock);
 	*at = p;
+	rte_spinlock_unlock(&ps->lock);
 	ps->n++;
 	k->made = true;
-	return 0;
+	return p;
+}
+
+/* ---- QPs that are to end */
+
+void
+urn_pair_doom(struct urn_pairs *ps, const struct urn_cm_owner *o, const uint8_t dgid[16], uint32_t dqpn)
+{
+	rte_spinlock_lock(&ps->lock);
+	for (struct urn_pair *p = *bucket_of(ps, dgid, dqpn); p; p = p->next) {
+		unsigned int engine = urn_qpn_engine(p->qp->qpn);
+
+		if (&p->client->cm.owner == o || p->doomed || !is(p, dgid, dqpn))
+			continue;
+		LIST_INSERT_HEAD(&ps->doomed[engine], p, of_doomed);
+		p->doomed = true;
+		atomic_fetch_or_explicit(&ps->due, 1u << engine, memory_order_relaxed);
+	}
+	rte_spinlock_unlock(&ps->lock);
+}
+
+/* NULL: none of the engine's is left. It may be used until the engine's thread does something else. */
+static struct urn_qp *
+next_doomed(struct urn_pairs *ps, unsigned int engine)
+{
+	struct urn_qp *qp = NULL;
+	struct urn_pair *p;
+
+	rte_spinlock_lock(&ps->lock);
+	p = LIST_FIRST(&ps->doomed[engine]);
+	if (p) {
+		LIST_REMOVE(p, of_doomed);
+		p->doomed = false;
+		qp = p->qp;
+	} else {
+		atomic_fetch_and_explicit(&ps->due, ~(1u << engine), memory_order_relaxed);
+	}
+	rte_spinlock_unlock(&ps->lock);
+	return qp;
+}
+
+void
+urn_pairs_end(struct urn_pairs *ps, struct urn_tp *tp)
+{
+	struct urn_qp *qp;
+
+	for (unsigned int i = 0; i < URN_PAIR_STEP && (qp = next_doomed(ps, tp->cfg.engine)); i++) {
+		if (qp->state != URN_QPS_ERR && qp->state != URN_QPS_RESET && !(qp->flags & URN_QPF_DYING))
+			URN_COUNT(tp, PAIR_ENDED);
+		urn_qp_lost(tp, qp);
+	}
 }
 
 /* ---- what is done in the QP's own engine */
 
 struct errand {
+	struct urn_client *client;
 	struct urn_tp *tp;
 	struct urn_qp *qp;
 	bool stopped;
@@ -157,15 +221,6 @@ count_refused(void *arg)
 }
 
 static void
-end(void *arg)
-{
-	struct errand *e = arg;
-
-	URN_COUNT(e->tp, PAIR_ENDED);
-	urn_qp_lost(e->tp, e->qp);
-}
-
-static void
 let_go(void *arg)
 {
 	struct errand *e = arg;
@@ -190,24 +245,28 @@ ask_cm(struct urn_client *c, const uint8_t dgid[16], uint32_t dqpn)
 	return claim;
 }
 
-/* True when another client's QP is connected there and has not stopped. Forgets those that have. */
+/*
+ * True when a QP is connected there that has not stopped, of another client; with `own` of all that are
+ * the client's. Forgets those that have.
+ */
 static bool
-others(struct urn_client *c, const struct urn_pair_claim *k)
+others(struct urn_client *c, const struct urn_pair_claim *k, bool own)
 {
 	struct urn_pairs *ps = &c->adapter->pairs;
 	struct urn_pair **at = bucket_of(ps, k->dgid, k->dqpn);
 
 	while (*at) {
-		struct errand e;
+		struct errand e = {.stopped = false};
 
-		if ((*at)->client == c || !is(*at, k->dgid, k->dqpn)) {
-			at = &(*at)->next;
-			continue;
+		if (((*at)->client == c) == own && is(*at, k->dgid, k->dqpn)) {
+			run(c, (*at)->qp, look, &e);
+			if (!e.stopped && !own)
+				return true;
 		}
-		run(c, (*at)->qp, look, &e);
-		if (!e.stopped)
-			return true;
-		take_out(ps, at);
+		if (e.stopped)
+			take_out(ps, at);
+		else
+			at = &(*at)->next;
 	}
 	return false;
 }
@@ -227,19 +286,47 @@ refuse(struct urn_client *c, struct urn_qp *qp, const struct urn_pair_claim *k,
 			    c->adapter->cfg.name, qp->qpn, k->dqpn, text);
 }
 
+/* Its entry, new or had before (SQD); NULL with *rc: it can't be. */
+static struct urn_pair *
+enter(struct urn_client *c, struct urn_qp *qp, struct urn_pair_claim *k, struct urn_abi_rep *rep, int *rc)
+{
+	struct urn_pair *own;
+
+	(void)count_own(c, qp, k, &own);
+	if (own)
+		return own;
+	(void)rep;
+	*rc = ENOMEM;
+	return put_in(c, qp, k);
+}
+
 int
 urn_pair_claim(struct urn_client *c, struct urn_qp *qp, struct urn_pair_claim *k,
 	       struct urn_abi_rep *rep)
 {
-	enum urn_cm_claim claim = ask_cm(c, k->dgid, k->dqpn);
+	int rc = 0;
+	struct urn_pair *p = enter(c, qp, k, rep, &rc);
+	enum urn_cm_claim claim;
 
+	if (!p)
+		return rc;
+	/* It is asked once there is the entry: an answer that comes from here on finds that. */
+	claim = ask_cm(c, k->dgid, k->dqpn);
 	k->stands = claim == URN_CM_CLAIM_OWN;
-	if (!k->stands && (claim == URN_CM_CLAIM_OTHER || others(c, k))) {
-		if (claim != URN_CM_CLAIM_ASKED)
-			return refuse(c, qp, k, rep);
-		k->held = true;
+	if (k->stands || (claim != URN_CM_CLAIM_OTHER && !others(c, k, false)))
+		return 0;
+	if (claim != URN_CM_CLAIM_ASKED) {
+		if (k->made)
+			urn_pair_drop(c, qp, k->dgid, k->dqpn);
+		k->made = false;
+		return refuse(c, qp, k, rep);
 	}
-	return put_in(c, qp, k);
+	k->held = true;
+	if (!k->made)
+		return 0;
+	p->held = true;
+	LIST_INSERT_HEAD(&c->held, p, of_held);
+	return 0;
 }
 
 void
@@ -251,34 +338,55 @@ urn_pair_hold(struct urn_qp *qp, const struct urn_pair_claim *k)
 		qp->flags &= ~(uint32_t)URN_QPF_HOLD;
 }
 
+static void
+end(void *arg)
+{
+	struct errand *e = arg;
+
+	urn_pairs_end(&e->client->adapter->pairs, e->tp);
+}
+
+/* Have all that are doomed ended: a call for URN_PAIR_STEP of them. */
+static void
+end_doomed(struct urn_client *c)
+{
+	struct errand e = {.client = c};
+
+	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++) {
+		struct urn_shard *s = c->adapter->shard[i];
+
+		e.tp = s ? s->tp : NULL;
+		while (s && urn_pairs_due(&c->adapter->pairs, s->tp))
+			urn_engine_call(s->engine, end, &e);
+	}
+}
+
 void
 urn_pair_won(struct urn_client *c, const struct urn_pair_claim *k)
 {
 	struct urn_pairs *ps = &c->adapter->pairs;
 	struct urn_pair **at = bucket_of(ps, k->dgid, k->dqpn);
 
+	urn_pair_doom(ps, &c->cm.owner, k->dgid, k->dqpn);
+	end_doomed(c);
 	while (*at) {
-		struct errand e;
-
-		if ((*at)->client == c || !is(*at, k->dgid, k->dqpn)) {
+		if ((*at)->client == c || !is(*at, k->dgid, k->dqpn))
 			at = &(*at)->next;
-			continue;
-		}
-		run(c, (*at)->qp, end, &e);
-		take_out(ps, at);
+		else
+			take_out(ps, at);
 	}
 }
 
 void
 urn_pair_settle(struct urn_client *c)
 {
-	struct urn_pair *p = c->held, *next;
+	struct urn_pair *p, *next;
 
-	for (; p; p = next) {
+	for (p = LIST_FIRST(&c->held); p; p = next) {
 		struct urn_pair_claim k = {.dqpn = p->dqpn};
 		struct errand e;
 
-		next = p->held_next;
+		next = LIST_NEXT(p, of_held);
 		memcpy(k.dgid, p->dgid, 16);
 		if (ask_cm(c, p->dgid, p->dqpn) != URN_CM_CLAIM_OWN)
 			continue;

@@ -11,21 +11,36 @@
  * a claim: its queue pair is connected, and if the remote one is somebody else's meanwhile
  * sends no requests until the peer has said that it means this one (URN_QPF_HOLD).
  *
- * A hash table with an entry a connected RC queue pair, so never more than max_qp an engine;
- * guarded by the adapter's lock.
+ * Others' queue pairs end when that answer comes in, in whichever engine's thread: that one may not
+ * wait for a control call, or for another engine. It only marks their entries, under a
+ * lock of the table's own; each engine ends those of its queue pairs before it sends again.
+ *
+ * A hash table with an entry a connected RC queue pair, so never more than max_qp an engine. Its lists change under the
+ * adapter's lock and the table's own both, and are read under either. The table's own
+ * is held for some steps in a list only, and nothing is waited for under it; it is taken
+ * last, after the connection manager's.
  */
 #ifndef URN_CONTROL_PAIR_H
 #define URN_CONTROL_PAIR_H
 
 #include "control/client.h"
 
-struct urn_pair;
+#include <stdatomic.h>
+
+#include <rte_spinlock.h>
+
+enum {
+	URN_PAIR_STEP = 64, /* QPs that an engine ends in a turn */
+};
 
 struct urn_pairs {
+	rte_spinlock_t lock;
 	struct urn_pair **bucket; /* by hash: the first of a list; owner: the adapter */
 	uint32_t buckets;         /* a power of two */
 	uint32_t seed;            /* of the hash, random: clients can't choose to collide */
 	uint32_t n;               /* entries */
+	struct urn_pair_list doomed[URN_ABI_MAX_ENGINES]; /* by engine: its QPs that are to end; under the own lock */
+	_Atomic uint32_t due;     /* a bit an engine: there are some. Written under the own lock */
 };
 
 /* The remote queue pair that a QP is to be connected to, and what came of asking for it. */
@@ -56,5 +71,20 @@ void urn_pair_won(struct urn_client *c, const struct urn_pair_claim *p);
 void urn_pair_drop(struct urn_client *c, const struct urn_qp *qp, const uint8_t dgid[16], uint32_t dqpn);
 /* Claims of the client may stand since: let those of its held QPs send, and end QPs of others. */
 void urn_pair_settle(struct urn_client *c);
+
+/*
+ * Connection management says that the remote queue pair is this owner's: QPs of others that are, or are
+ * about to be, connected to it are to end. From any thread, under any lock but the table's.
+ */
+void urn_pair_doom(struct urn_pairs *ps, const struct urn_cm_owner *o, const uint8_t dgid[16], uint32_t dqpn);
+/* Some of them are this engine's: end those, URN_PAIR_STEP at most. In its thread. */
+void urn_pairs_end(struct urn_pairs *ps, struct urn_tp *tp);
+
+/* Has the engine to end some? For the price of a load. */
+static inline bool
+urn_pairs_due(const struct urn_pairs *ps, const struct urn_tp *tp)
+{
+	return atomic_load_explicit(&ps->due, memory_order_relaxed) & 1u << tp->cfg.engine;
+}
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "engine/engine.h"
 
+#include "control/pair.h"
 #include "stage.h"
 
 #include <errno.h>
@@ -415,6 +416,9 @@ turn(struct urn_shard *s, uint64_t now)
 	struct urn_tp *tp = s->tp;
 	unsigned int n = 0, rung;
 
+	/* Before they send: their connections are others'. */
+	if (unlikely(s->pairs && urn_pairs_due(s->pairs, tp)))
+		urn_pairs_end(s->pairs, tp);
 	n += urn_tp_turn(tp, now);
 	URN_STAGE(DOORBELL);
 	rung = urn_shard_doorbells(s);

@@ -20,6 +20,7 @@
 
 struct urn_client;
 struct urn_engine;
+struct urn_pairs;
 struct urn_shard;
 
 /* Asynchronous events that their reader had no room for, in their order. */
@@ -102,6 +103,7 @@ struct urn_shard {
 	uint32_t neigh_gen;            /* generation seen last */
 	struct urn_link *peers;        /* what they can, of the adapter; NULL: nobody asks */
 	struct urn_cm_agent *cm;       /* connection management, of the adapter; NULL: none */
+	struct urn_pairs *pairs;       /* whose connection with which remote QP, of the adapter; NULL: nobody asks */
 	uint32_t peers_seen;           /* generation of it seen last */
 	uint64_t link_due;             /* ns: when to look at the link next; the first engine does */
 	uint64_t neigh_due;            /* ns: when to poll it next; the first engine does */

@@ -40,11 +40,22 @@ take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_
 	return true;
 }
 
+/* What is said here is what anybody who asks from here on is told. */
+static void
+take_stand(void *ctx, const struct urn_cm_owner *o, const uint8_t peer[16], uint32_t qpn)
+{
+	assert_ptr_equal(ctx, &b);
+	assert_ptr_equal(o, &b.o);
+	assert_int_equal(urn_cm_claimed(b.cm, o, peer, qpn), URN_CM_CLAIM_OWN);
+	b.stood++;
+}
+
 static void
 make(uint32_t max_ids, uint32_t quota, uint8_t max_mtu)
 {
 	struct urn_cm_config cfg = {.max_ids = max_ids, .max_mtu = max_mtu, .ca_guid = 0x8182838485868788,
-				    .seed = 7, .send = take_message, .event = take_event, .ctx = &b};
+				    .seed = 7, .send = take_message, .event = take_event,
+				    .stands = take_stand, .ctx = &b};
 
 	urn_cm_destroy(b.cm);
 	memset(&b, 0, sizeof(b));

@@ -24,6 +24,7 @@ struct cm_bench {
 	uint32_t said_id;         /* whose it is; 0: nobody's */
 	unsigned int told;        /* events, since they were last looked at */
 	struct urn_abi_cm_event ev; /* the last of them */
+	unsigned int stood;       /* how often the peer's queue pair was said to be the owner's */
 	bool deaf, dumb;          /* no room for events, for messages */
 	bool waits;               /* what may wait for a MAC address does, in place of the last */
 	uint8_t us[16], peer[16];

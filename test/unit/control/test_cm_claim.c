@@ -52,6 +52,29 @@ claims(void **state)
 	}
 }
 
+/* It is said when it begins to stand: with the REP, the RTU, or the program's word for that. */
+static void
+begins_to_stand(void **state)
+{
+	struct urn_abi_cm_data p = {0};
+	uint32_t id;
+
+	(void)state;
+	to_req_sent();
+	assert_int_equal(b.stood, 0);
+	bench_make(64, 0);
+	to_rep_rcvd();
+	assert_int_equal(b.stood, 1);
+	bench_make(64, 0);
+	to_passive();
+	assert_int_equal(b.stood, 1);
+	bench_make(64, 0);
+	id = to_rep_sent();
+	assert_int_equal(b.stood, 0);
+	assert_int_equal(urn_cm_establish(b.cm, &b.o, id, &p, b.now), 0);
+	assert_int_equal(b.stood, 1);
+}
+
 /* A connection whose program is gone is nobody's, however long the peer is still told so. */
 static void
 owner_gone(void **state)
@@ -70,6 +93,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(claims, setup, teardown),
+		cmocka_unit_test_setup_teardown(begins_to_stand, setup, teardown),
 		cmocka_unit_test_setup_teardown(owner_gone, setup, teardown),
 	};
 

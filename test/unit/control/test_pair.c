@@ -36,6 +36,7 @@ static struct urn_abi_rep rep;
 static struct {
 	const struct urn_cm_owner *owner; /* connection management knows a connection of this one; NULL: none */
 	bool stands;                      /* the peer has answered */
+	bool answers_next;                /* it does, as soon as it was asked about once */
 	unsigned int rung;                /* doorbells of QPs that may send again */
 } world;
 
@@ -63,6 +64,12 @@ __wrap_urn_cm_claimed(const struct urn_cm *cm, const struct urn_cm_owner *o, con
 		      uint32_t qpn)
 {
 	(void)cm;
+	if (world.answers_next) {
+		world.answers_next = false;
+		world.stands = true;
+		urn_pair_doom(&adapter.pairs, world.owner, peer_gid, REMOTE);
+		return URN_CM_CLAIM_NONE;
+	}
 	if (!world.owner || qpn != REMOTE || memcmp(peer, peer_gid, 16) != 0)
 		return URN_CM_CLAIM_NONE;
 	if (world.owner != o)
@@ -99,7 +106,7 @@ setup(void **state)
 	for (unsigned int i = 0; i < CLIENTS; i++) {
 		client[i].adapter = &adapter;
 		for (unsigned int k = 0; k < QPS; k++) {
-			qp[i][k].qpn = 0x10 * (i + 1) + k;
+			qp[i][k].qpn = 0x100 * (i + 1) + k;
 			qp[i][k].state = URN_QPS_INIT;
 		}
 	}
@@ -116,7 +123,7 @@ teardown(void **state)
 			urn_pair_drop(&client[i], &qp[i][k], other_gid, REMOTE);
 			urn_pair_drop(&client[i], &qp[i][k], peer_gid, REMOTE + 1);
 		}
-		assert_null(client[i].held);
+		assert_true(LIST_EMPTY(&client[i].held));
 	}
 	assert_int_equal(adapter.pairs.n, 0); /* nothing is left behind */
 	urn_pairs_fini(&adapter.pairs);
@@ -170,18 +177,18 @@ lives(unsigned int c, unsigned int k, bool sends)
 	assert_int_equal(!(qp[c][k].flags & URN_QPF_HOLD), sends);
 }
 
-/* By hand: one client at a time, with as many QPs as it likes; and only to the same remote one. */
+/* By hand: one client at a time, with some QPs; and only to the same remote one. */
 static void
 by_hand(void **state)
 {
 	(void)state;
-	for (unsigned int k = 0; k < QPS; k++)
+	for (unsigned int k = 0; k < 3; k++)
 		connects(0, k);
-	assert_int_equal(adapter.pairs.n, QPS);
+	assert_int_equal(adapter.pairs.n, 3);
 	refused(1, 0);
 	assert_int_equal(connect_to(1, 1, peer_gid, REMOTE + 1), 0);
 	assert_int_equal(connect_to(1, 2, other_gid, REMOTE), 0);
-	for (unsigned int k = 0; k < QPS; k++)
+	for (unsigned int k = 0; k < 3; k++)
 		lives(0, k, true);
 }
 
@@ -262,7 +269,7 @@ was_asked(void **state)
 	lives(1, 0, true);
 	lives(1, 1, true);
 	assert_int_equal(world.rung, 2);
-	assert_null(client[1].held);
+	assert_true(LIST_EMPTY(&client[1].held));
 	urn_pair_settle(&client[1]);
 	assert_int_equal(world.rung, 2);
 }
@@ -312,6 +319,52 @@ without_cm(void **state)
 	lives(0, 0, true);
 }
 
+/*
+ * The peer's answer comes in, in an engine's thread: others that are connected to that remote QP end with
+ * their engine's next turn, before their owner, or the new one, does anything.
+ */
+static void
+answer_comes(void **state)
+{
+	(void)state;
+	connects(0, 0);
+	connects(0, 1);
+	assert_int_equal(connect_to(0, 2, other_gid, REMOTE), 0);
+	world.owner = &client[1].cm.owner;
+	connects(1, 0);
+	assert_false(urn_pairs_due(&adapter.pairs, &tp));
+	world.stands = true;
+	urn_pair_doom(&adapter.pairs, world.owner, peer_gid, REMOTE);
+	urn_pair_drop(&client[0], &qp[0][1], peer_gid, REMOTE); /* it goes, and is not touched */
+	assert_true(urn_pairs_due(&adapter.pairs, &tp));
+	urn_pairs_end(&adapter.pairs, &tp);
+	assert_false(urn_pairs_due(&adapter.pairs, &tp));
+	ended(0, 0);
+	lives(0, 1, true);
+	lives(0, 2, true);
+	lives(1, 0, false);
+	assert_int_equal(tp.c.v[URN_C_PAIR_ENDED], 1);
+	urn_pair_settle(&client[1]);
+	lives(1, 0, true);
+	assert_int_equal(tp.c.v[URN_C_PAIR_ENDED], 1); /* once */
+}
+
+/* The answer comes when the claim has been granted, and its QP is not connected yet. */
+static void
+answer_between(void **state)
+{
+	struct urn_pair_claim p = {.dqpn = REMOTE};
+
+	(void)state;
+	memcpy(p.dgid, peer_gid, 16);
+	world.answers_next = true;
+	world.owner = &client[1].cm.owner;
+	assert_int_equal(urn_pair_claim(&client[0], &qp[0][0], &p, &rep), 0);
+	assert_true(world.stands);
+	urn_pairs_end(&adapter.pairs, &tp);
+	ended(0, 0);
+}
+
 int
 main(void)
 {
@@ -324,6 +377,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(asked_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(held_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_cm, setup, teardown),
+		cmocka_unit_test_setup_teardown(answer_comes, setup, teardown),
+		cmocka_unit_test_setup_teardown(answer_between, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("pair", tests, NULL, NULL);
