@@ -286,16 +286,24 @@ refuse(struct urn_client *c, struct urn_qp *qp, const struct urn_pair_claim *k,
 			    c->adapter->cfg.name, qp->qpn, k->dqpn, text);
 }
 
-/* Its entry, new or had before (SQD); NULL with *rc: it can't be. */
+/* Its entry, new or had before (SQD); NULL with *rc: it can't be. Own QPs that have stopped make room. */
 static struct urn_pair *
 enter(struct urn_client *c, struct urn_qp *qp, struct urn_pair_claim *k, struct urn_abi_rep *rep, int *rc)
 {
 	struct urn_pair *own;
+	uint32_t n = count_own(c, qp, k, &own);
 
-	(void)count_own(c, qp, k, &own);
 	if (own)
 		return own;
-	(void)rep;
+	if (n >= URN_PAIR_SAME) {
+		(void)others(c, k, true);
+		n = count_own(c, qp, k, &own);
+	}
+	if (n >= URN_PAIR_SAME) {
+		*rc = urn_ctl_fail(rep, EDQUOT, "%s: QP 0x%x can't be connected to QP 0x%x: %u QPs of the "
+				   "program are, and more may not be", c->adapter->cfg.name, qp->qpn, k->dqpn, n);
+		return NULL;
+	}
 	*rc = ENOMEM;
 	return put_in(c, qp, k);
 }

@@ -15,7 +15,8 @@
  * wait for a control call, or for another engine. It only marks their entries, under a
  * lock of the table's own; each engine ends those of its queue pairs before it sends again.
  *
- * A hash table with an entry a connected RC queue pair, so never more than max_qp an engine. Its lists change under the
+ * A hash table with an entry a connected RC queue pair, so never more than max_qp an engine, and of a
+ * client no more than URN_PAIR_SAME with the same remote one. Its lists change under the
  * adapter's lock and the table's own both, and are read under either. The table's own
  * is held for some steps in a list only, and nothing is waited for under it; it is taken
  * last, after the connection manager's.
@@ -30,6 +31,7 @@
 #include <rte_spinlock.h>
 
 enum {
+	URN_PAIR_SAME = 16, /* QPs of a client that may be connected to the same remote one */
 	URN_PAIR_STEP = 64, /* QPs that an engine ends in a turn */
 };
 
@@ -59,7 +61,7 @@ void urn_pairs_fini(struct urn_pairs *ps);
 
 /*
  * The client's QP is about to be connected to p->dqpn at p->dgid. returns 0; EADDRINUSE: another
- * client is (with a sentence, and counted); ENOMEM
+ * client is (with a sentence, and counted); EDQUOT: so are URN_PAIR_SAME of its own; ENOMEM
  */
 int urn_pair_claim(struct urn_client *c, struct urn_qp *qp, struct urn_pair_claim *p,
 		   struct urn_abi_rep *rep);

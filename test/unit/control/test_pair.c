@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { CLIENTS = 3, QPS = 4, REMOTE = 0x4321 };
+enum { CLIENTS = 3, QPS = URN_PAIR_SAME + 1, REMOTE = 0x4321 };
 
 void __wrap_urn_engine_call(struct urn_engine *e, void (*fn)(void *arg), void *arg);
 struct urn_cm *__wrap_urn_cm_agent_lock(struct urn_cm_agent *ag);
@@ -365,6 +365,24 @@ answer_between(void **state)
 	ended(0, 0);
 }
 
+/* So many QPs of a client may be connected to a remote one; those that have stopped make room. */
+static void
+too_many(void **state)
+{
+	(void)state;
+	for (unsigned int k = 0; k < URN_PAIR_SAME; k++)
+		connects(0, k);
+	assert_int_equal(connect_to(0, URN_PAIR_SAME, peer_gid, REMOTE), EDQUOT);
+	assert_non_null(strstr(rep.why, "16 QPs"));
+	assert_int_equal(adapter.pairs.n, URN_PAIR_SAME);
+	connects(0, 3); /* again, to the same */
+	assert_int_equal(connect_to(0, URN_PAIR_SAME, peer_gid, REMOTE + 1), 0);
+	qp[0][3].state = URN_QPS_ERR;
+	connects(0, URN_PAIR_SAME);
+	assert_int_equal(adapter.pairs.n, URN_PAIR_SAME + 1);
+	refused(1, 0);
+}
+
 int
 main(void)
 {
@@ -379,6 +397,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(without_cm, setup, teardown),
 		cmocka_unit_test_setup_teardown(answer_comes, setup, teardown),
 		cmocka_unit_test_setup_teardown(answer_between, setup, teardown),
+		cmocka_unit_test_setup_teardown(too_many, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("pair", tests, NULL, NULL);
