@@ -34,7 +34,7 @@
 	X(REFETCHES, "refetches", "READs and atomics asked for again because of lost responses") \
 	X(NO_REPAIR, "no_repair", "times the pool of repairs was empty")                       \
 	X(CONTRADICTS, "packet_contradicts", "packets that differ from one with the same PSN that was kept") \
-	X(NO_TRACE, "no_trace", "times the pool of fingerprints of kept packets was empty")    \
+	X(NO_TRACE, "no_trace", "QPs that lost their fingerprints of kept packets to another QP") \
 	X(DUPLICATES, "duplicates", "requests received again")                                 \
 	X(OUT_OF_ORDER, "out_of_order", "request packets received ahead of their turn")        \
 	X(OOO_KEPT, "ooo_kept", "packets ahead of their turn that were kept")                  \

@@ -61,6 +61,8 @@ progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 		progress_repair(tp, qp);
 	if (unlikely(qp->state == URN_QPS_ERR))
 		return;
+	if (unlikely(qp->flags & URN_QPF_TRACE))
+		urn_trace_age(tp, qp, URN_TRACE_RESP);
 	if (qp->una != qp->next_psn)
 		urn_req_arm(tp, qp);
 	else /* what is posted from here on waits for an address from its own beginning */
@@ -169,6 +171,8 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return NULL;
 	}
 	if (!w || w->state == URN_WORK_BROKEN) {
+		if (unlikely(qp->flags & URN_QPF_TRACE) && !urn_comp_is_copy(tp, qp, m))
+			return NULL;
 		urn_req_alive(tp, qp, p->psn, true);
 		urn_tp_drop(tp, m, URN_C_DROP_RESPONSE);
 		return NULL;
@@ -195,6 +199,8 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return NULL;
 	}
 	URN_COUNT(tp, DUPLICATES);
+	if (unlikely(qp->flags & URN_QPF_TRACE) && !urn_comp_is_copy(tp, qp, m))
+		return NULL;
 	urn_req_alive(tp, qp, p->psn, true);
 	urn_tp_done(tp, m);
 	return NULL;
@@ -291,6 +297,19 @@ accept_response(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		accept_read(tp, qp, m);
 }
 
+/* Its turn has come. What it was is remembered, for the peer's own may be yet to come. */
+static void
+accept_one_kept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	uint32_t psn = urn_pkt(m)->psn;
+	bool due = urn_response_due(qp) == psn;
+	struct urn_print print = urn_trace_print(m);
+
+	accept_response(tp, qp, m);
+	if (due && urn_response_due(qp) != psn)
+		urn_trace_add(tp, qp, URN_TRACE_RESP, psn, print);
+}
+
 /* Accept the kept responses whose turn has come. */
 static void
 accept_kept(struct urn_tp *tp, struct urn_qp *qp)
@@ -304,7 +323,7 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 		m = urn_repair_take(tp, qp);
 		if (!m)
 			return;
-		accept_response(tp, qp, m);
+		accept_one_kept(tp, qp, m);
 	}
 }
 
@@ -561,6 +580,9 @@ urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		break;
 	case URN_ACT_LOST:
 		lost(tp, qp);
+		break;
+	case URN_ACT_MADE_UP:
+		urn_qp_lost(tp, qp);
 		break;
 	case URN_ACT_BAD_RESP:
 		URN_COUNT(tp, DROP_RESPONSE);

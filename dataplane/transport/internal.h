@@ -30,6 +30,7 @@ enum urn_act {
 	URN_ACT_ATOMIC_ACK, /* atomic response: placed */
 	URN_ACT_BAD_RESP,   /* a response that fits not; arg: vendor error, word[1]: status */
 	URN_ACT_LOST,       /* a response beyond the one that is due: that one was lost */
+	URN_ACT_MADE_UP,    /* an atomic response unlike the one taken up: one of them was made up */
 	URN_ACT_UD_RECV,
 	URN_ACT_TX_REQUEST, /* frame of a request */
 	URN_ACT_TX_RESPONSE, /* frame of a response */
@@ -448,6 +449,15 @@ urn_peer_timed(struct urn_tp *tp, const struct urn_qp *qp, uint32_t n)
 
 /* ---- repair.c */
 
+/* PSN of the response that is due next; none is: of the next request. */
+static inline uint32_t
+urn_response_due(const struct urn_qp *qp)
+{
+	const struct urn_work *w = qp->w_fetch;
+
+	return w ? urn_psn_add(w->first_psn, w->accepted) : qp->next_psn;
+}
+
 /* Make the pool. returns 0, or -1: no memory */
 int urn_repairs_init(struct urn_tp *tp);
 
@@ -501,6 +511,14 @@ void urn_req_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w);
 
 void urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 void urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/*
+ * In the place of this response another was kept, and taken up in its turn: is this one a copy?
+ * What differs is counted. Of a READ that is all, for its memory may have changed since the
+ * first answer; and what is no answer to the request at all was made up for certain, and does
+ * nothing. The value of an atomic no responder changes: the program may have the wrong one.
+ * returns false when the QP ends of it: m is taken
+ */
+bool urn_comp_is_copy(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 
 /* ---- responder.c, resp_finish.c, resp_tx.c */
 

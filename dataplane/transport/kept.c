@@ -52,7 +52,9 @@ urn_trace_print(struct rte_mbuf *m)
 {
 	const uint8_t *at;
 	uint32_t n = body(m, &at), head[2] = {kind(urn_pkt(m)), n};
-	uint32_t payload = urn_pkt(m)->op->flags & URN_OPF_READ ? 0 : urn_pkt(m)->payload_len;
+	uint32_t payload = urn_pkt(m)->op->flags & URN_OPF_READ		 ? 0
+			   : urn_pkt(m)->opcode == URN_RC_ATOMIC_ACK ? n
+								     : urn_pkt(m)->payload_len;
 	uint32_t crc = crc32_gzip_refl(0, (const uint8_t *)head, sizeof(head));
 
 	return (struct urn_print){
@@ -61,7 +63,7 @@ urn_trace_print(struct rte_mbuf *m)
 	};
 }
 
-/* ---- fingerprints of what was taken up */
+/* ---- fingerprints of what was taken up: the pool */
 
 int
 urn_traces_init(struct urn_tp *tp)
@@ -70,7 +72,7 @@ urn_traces_init(struct urn_tp *tp)
 	if (!tp->trace)
 		return -1;
 	for (int i = 1; i < URN_TRACES; i++)
-		tp->trace[i].next = (uint16_t)(i + 1);
+		tp->trace[i].newer = (uint16_t)(i + 1);
 	tp->trace_free = 1;
 	return 0;
 }
@@ -78,45 +80,111 @@ urn_traces_init(struct urn_tp *tp)
 void
 urn_trace_end(struct urn_tp *tp, struct urn_qp *qp)
 {
+	struct urn_tp_share *s = qp->share;
+	struct urn_trace *t = &tp->trace[qp->trace];
+
 	if (!qp->trace)
 		return;
-	tp->trace[qp->trace].next = tp->trace_free;
-	tp->trace_free = qp->trace;
+	*(t->older ? &tp->trace[t->older].newer : &s->trace_oldest) = t->newer;
+	*(t->newer ? &tp->trace[t->newer].older : &s->trace_newest) = t->older;
+	s->trace--;
+	t->qp = NULL;
+	t->newer = tp->trace_free;
+	tp->trace_free = (uint16_t)qp->trace;
 	qp->trace = 0;
 	qp->flags &= ~(uint32_t)URN_QPF_TRACE;
 }
 
-void
-urn_trace_add(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, struct urn_print print)
+/*
+ * The pool is empty: whose fingerprints are to make room for those of a QP of s's client? With
+ * its part or more the client loses its own, those it has had longest. Otherwise one that has
+ * more than its part does, and where none shows, the QP whose turn it is.
+ */
+static struct urn_qp *
+loser(struct urn_tp *tp, const struct urn_tp_share *s)
 {
+	enum { LOOKS = 8 };
+	struct urn_qp *qp = NULL;
+
+	if (s->trace >= URN_TRACES_PART)
+		return tp->trace[s->trace_oldest].qp;
+	for (int i = 0; i < LOOKS; i++) {
+		tp->trace_hand = tp->trace_hand % URN_TRACES + 1;
+		qp = tp->trace[tp->trace_hand].qp;
+		if (qp->share->trace > URN_TRACES_PART)
+			return tp->trace[qp->share->trace_oldest].qp;
+	}
+	return qp;
+}
+
+static void
+begin(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_tp_share *s = qp->share;
 	struct urn_trace *t;
 
-	if (!qp->trace) {
-		if (!tp->trace_free) {
-			URN_COUNT(tp, NO_TRACE);
-			return;
-		}
-		qp->trace = tp->trace_free;
-		qp->flags |= URN_QPF_TRACE;
-		t = &tp->trace[qp->trace];
-		tp->trace_free = t->next;
+	if (unlikely(!tp->trace_free)) {
+		URN_COUNT(tp, NO_TRACE);
+		urn_trace_end(tp, loser(tp, s));
+	}
+	qp->trace = tp->trace_free;
+	qp->flags |= URN_QPF_TRACE;
+	t = &tp->trace[qp->trace];
+	tp->trace_free = t->newer;
+	t->qp = qp;
+	t->side[URN_TRACE_REQ].some = t->side[URN_TRACE_RESP].some = false;
+	t->newer = 0;
+	t->older = s->trace_newest;
+	*(t->older ? &tp->trace[t->older].newer : &s->trace_oldest) = (uint16_t)qp->trace;
+	s->trace_newest = (uint16_t)qp->trace;
+	s->trace++;
+}
+
+/* ---- ... what a QP has of it */
+
+/* PSN of the packet that is due next. */
+static uint32_t
+due(const struct urn_qp *qp, enum urn_trace_of of)
+{
+	return of == URN_TRACE_REQ ? qp->epsn : urn_response_due(qp);
+}
+
+/* Is PSN a more than n behind b? In front of it, too: that is more than half a round behind. */
+static bool
+past(uint32_t b, uint32_t a, uint32_t n)
+{
+	return (uint32_t)urn_psn_diff(b, a) > n;
+}
+
+void
+urn_trace_add(struct urn_tp *tp, struct urn_qp *qp, enum urn_trace_of of, uint32_t psn,
+	      struct urn_print print)
+{
+	struct urn_trace_side *t;
+
+	if (!qp->trace)
+		begin(tp, qp);
+	t = &tp->trace[qp->trace].side[of];
+	if (!t->some) {
+		t->some = true;
+		t->begun = due(qp, of);
 		memset(t->of, 0xff, sizeof(t->of));
 	}
-	t = &tp->trace[qp->trace];
 	t->of[psn % URN_TRACE_PRINTS].psn = psn;
 	t->of[psn % URN_TRACE_PRINTS].print = print;
-	t->end = qp->epsn;
+	t->end = due(qp, of);
 }
 
 enum urn_trace_verdict
-urn_trace_compare(const struct urn_tp *tp, const struct urn_qp *qp, struct rte_mbuf *m)
+urn_trace_compare(const struct urn_tp *tp, const struct urn_qp *qp, enum urn_trace_of of,
+		  struct rte_mbuf *m)
 {
 	uint32_t psn = urn_pkt(m)->psn;
-	const struct urn_trace *t = &tp->trace[qp->trace];
+	const struct urn_trace_side *t = &tp->trace[qp->trace].side[of];
 	struct urn_print a = t->of[psn % URN_TRACE_PRINTS].print, b;
 
-	if (!qp->trace || t->of[psn % URN_TRACE_PRINTS].psn != psn ||
-	    urn_psn_diff(qp->epsn, psn) > URN_TRACE_REACH)
+	if (!qp->trace || !t->some || t->of[psn % URN_TRACE_PRINTS].psn != psn ||
+	    past(due(qp, of), psn, URN_TRACE_REACH))
 		return URN_TRACE_SAME;
 	b = urn_trace_print(m);
 	if (a.head != b.head)
@@ -125,9 +193,16 @@ urn_trace_compare(const struct urn_tp *tp, const struct urn_qp *qp, struct rte_m
 }
 
 void
-urn_trace_age(struct urn_tp *tp, struct urn_qp *qp)
+urn_trace_age(struct urn_tp *tp, struct urn_qp *qp, enum urn_trace_of of)
 {
-	if (urn_psn_diff(qp->epsn, tp->trace[qp->trace].end) > URN_TRACE_REACH)
+	struct urn_trace *t = &tp->trace[qp->trace];
+	struct urn_trace_side *side = &t->side[of];
+	uint32_t now = due(qp, of);
+
+	if (side->some && (past(now, side->end, URN_TRACE_REACH) ||
+			   past(now, side->begun, URN_TRACE_LIFE)))
+		side->some = false;
+	if (!t->side[URN_TRACE_REQ].some && !t->side[URN_TRACE_RESP].some)
 		urn_trace_end(tp, qp);
 }
 
@@ -219,4 +294,21 @@ urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 		return;
 	qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
 	urn_resp_ask_for(tp, qp, urn_psn_add(psn, 1));
+}
+
+/* ---- responses that come again */
+
+__attribute__((cold)) bool
+urn_comp_is_copy(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	enum urn_trace_verdict v = urn_trace_compare(tp, qp, URN_TRACE_RESP, m);
+
+	if (likely(v == URN_TRACE_SAME))
+		return true;
+	URN_COUNT(tp, CONTRADICTS);
+	if (urn_pkt(m)->opcode != URN_RC_ATOMIC_ACK || v != URN_TRACE_PAYLOAD)
+		return true;
+	urn_pkt_begin(urn_pkt(m));
+	urn_tp_hold(tp, m, qp, URN_ACT_MADE_UP);
+	return false;
 }

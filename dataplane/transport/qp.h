@@ -90,6 +90,8 @@ enum urn_rec_kind { URN_REC_NONE, URN_REC_READ, URN_REC_ATOMIC };
 struct urn_tp_share {
 	void *client;             /* control: whose it is; NULL: nobody's */
 	uint32_t work, ext, recv; /* entries; the engine's */
+	uint32_t trace;           /* QPs with fingerprints; the engine's */
+	uint16_t trace_oldest, trace_newest; /* by when they got them, index in the pool; 0: none (kept.h) */
 };
 
 struct urn_qp {

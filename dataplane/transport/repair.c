@@ -24,15 +24,6 @@ urn_repairs_init(struct urn_tp *tp)
 	return 0;
 }
 
-/* PSN of the response that is due next. */
-static uint32_t
-response_due(const struct urn_qp *qp)
-{
-	const struct urn_work *w = qp->w_fetch;
-
-	return w ? urn_psn_add(w->first_psn, w->accepted) : qp->next_psn;
-}
-
 struct urn_repair *
 urn_repair_get(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -52,7 +43,7 @@ urn_repair_get(struct urn_tp *tp, struct urn_qp *qp)
 	r->kept_n = r->parts_n = 0;
 	r->nak_syn = 0;
 	urn_board_reset(&r->req, qp->una);
-	urn_board_reset(&r->resp, response_due(qp));
+	urn_board_reset(&r->resp, urn_response_due(qp));
 	return r;
 }
 
@@ -100,7 +91,7 @@ urn_repair_settle(struct urn_tp *tp, struct urn_qp *qp)
 		urn_peer_learn(urn_qp_peer(tp, qp), &news);
 	}
 	urn_board_advance(&r->req, qp->una);
-	urn_board_advance(&r->resp, response_due(qp));
+	urn_board_advance(&r->resp, urn_response_due(qp));
 	if (urn_board_open(&r->req) || urn_board_open(&r->resp) || r->kept || r->parts || r->nak_syn)
 		return;
 	urn_peer_repaired(urn_qp_peer(tp, qp));
@@ -111,7 +102,7 @@ urn_repair_settle(struct urn_tp *tp, struct urn_qp *qp)
 static void
 count_kept(struct urn_tp *tp, struct urn_qp *qp, struct urn_repair *r)
 {
-	urn_board_reset(&r->resp, response_due(qp));
+	urn_board_reset(&r->resp, urn_response_due(qp));
 	for (struct rte_mbuf *m = urn_ring_first(r->kept); m; m = urn_ring_next(r->kept, m)) {
 		struct urn_board_news news = {.again_ns = UINT64_MAX};
 		uint32_t psn = urn_pkt(m)->psn;
@@ -295,7 +286,7 @@ urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	uint32_t psn = urn_pkt(m)->psn;
 	struct urn_repair *r;
 
-	if (urn_psn_diff(psn, response_due(qp)) > URN_TP_OOO_READ) {
+	if (urn_psn_diff(psn, urn_response_due(qp)) > URN_TP_OOO_READ) {
 		URN_COUNT(tp, DROP_FAR);
 		return URN_KEEP_NO_ROOM;
 	}
@@ -313,7 +304,7 @@ urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	r->kept_n++;
 	tp->kept++;
 	URN_COUNT(tp, OOO_KEPT);
-	urn_board_advance(&r->resp, response_due(qp));
+	urn_board_advance(&r->resp, urn_response_due(qp));
 	urn_board_came(&r->resp, psn, urn_psn_add(psn, 1), tp->now, &news);
 	looked(tp, qp, &news);
 	return URN_KEEP_DONE;
@@ -327,7 +318,7 @@ urn_repair_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 
 	if (!r)
 		return false;
-	urn_board_advance(&r->resp, response_due(qp));
+	urn_board_advance(&r->resp, urn_response_due(qp));
 	if (!urn_board_missed(&r->resp, psn, tp->now))
 		return false;
 	looked(tp, qp, &news);
@@ -339,7 +330,7 @@ urn_repair_asked(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn)
 {
 	const struct urn_repair *r = urn_repair_of(tp, qp);
 
-	if (psn != response_due(qp))
+	if (psn != urn_response_due(qp))
 		return false;
 	return (qp->flags & URN_QPF_WENT_BACK) ||
 	       (r && r->resp.n && r->resp.gap[0].first == psn && r->resp.gap[0].tries);
@@ -351,7 +342,7 @@ urn_repair_take(struct urn_tp *tp, struct urn_qp *qp)
 	struct urn_repair *r = urn_repair_of(tp, qp);
 	struct rte_mbuf *m = r ? urn_ring_first(r->kept) : NULL;
 
-	if (!m || urn_psn_diff(urn_pkt(m)->psn, response_due(qp)) > 0)
+	if (!m || urn_psn_diff(urn_pkt(m)->psn, urn_response_due(qp)) > 0)
 		return NULL;
 	r->kept_n--;
 	tp->kept--;

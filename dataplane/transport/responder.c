@@ -464,7 +464,7 @@ accept_in_order(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		if (qp->flags & URN_QPF_GAP)
 			gap_closed(qp);
 		if (qp->flags & URN_QPF_TRACE)
-			urn_trace_age(tp, qp);
+			urn_trace_age(tp, qp, URN_TRACE_REQ);
 	}
 }
 
@@ -478,7 +478,7 @@ accept_in_order(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 static __attribute__((cold, noinline)) bool
 is_copy(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	enum urn_trace_verdict v = urn_trace_compare(tp, qp, m);
+	enum urn_trace_verdict v = urn_trace_compare(tp, qp, URN_TRACE_REQ, m);
 
 	if (likely(v == URN_TRACE_SAME))
 		return true;
@@ -542,7 +542,7 @@ accept_one_kept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 	accept_in_order(tp, qp, m);
 	if (likely(qp->epsn != psn))
-		urn_trace_add(tp, qp, psn, print);
+		urn_trace_add(tp, qp, URN_TRACE_REQ, psn, print);
 }
 
 /* Accept the kept packets whose turn has come. */

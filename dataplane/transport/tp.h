@@ -204,6 +204,7 @@ struct urn_tp {
 	uint16_t repair_free;          /* first of the pool; 0: empty */
 	struct urn_trace *trace;       /* URN_TRACES + 1, by index from 1 on; owner */
 	uint16_t trace_free;           /* first of the pool; 0: empty */
+	uint16_t trace_hand;           /* looked at last when the pool was empty; 0: none yet */
 
 	/* Pools: free lists. */
 	struct urn_work *work_free;

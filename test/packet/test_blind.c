@@ -6,6 +6,8 @@
  */
 #include "sack.h"
 
+#include <stdlib.h>
+
 enum { SPREAD = 64, REAL = 8 };
 
 /* SENDs with other bytes, spread over all PSNs that are ahead. */
@@ -355,26 +357,136 @@ never_kept(void **state)
 	probe_close(&p);
 }
 
-/* The pool of fingerprints is empty: that is counted, and nothing else is different. */
+/* ---- the pool of fingerprints */
+
+/* QPs of a client, in no connection: each takes up a packet that it had kept. */
+static struct urn_qp *
+hold(struct probe *p, struct urn_tp_share *share, uint32_t n)
+{
+	struct urn_qp *qp = calloc(n, sizeof(*qp));
+
+	assert_non_null(qp);
+	for (uint32_t i = 0; i < n; i++) {
+		qp[i].share = share;
+		urn_trace_add(p->tp, &qp[i], URN_TRACE_REQ, 1, (struct urn_print){.head = i});
+	}
+	return qp;
+}
+
+/* What the QPs hold and what their client is said to hold are the same. */
+static void
+check_held(struct probe *p, const struct urn_qp *qp, uint32_t n, uint32_t first)
+{
+	const struct urn_tp_share *s = qp->share;
+
+	assert_int_equal(s->trace, n - first);
+	for (uint32_t i = 0; i < n; i++) {
+		assert_int_equal(qp[i].trace != 0, i >= first);
+		assert_int_equal((qp[i].flags & URN_QPF_TRACE) != 0, i >= first);
+		if (qp[i].trace)
+			assert_ptr_equal(p->tp->trace[qp[i].trace].qp, &qp[i]);
+	}
+}
+
+static void
+let_go(struct probe *p, struct urn_qp *qp, uint32_t n)
+{
+	const struct urn_tp_share *s = qp->share;
+
+	for (uint32_t i = 0; i < n; i++)
+		urn_trace_end(p->tp, &qp[i]);
+	assert_int_equal(s->trace, 0);
+	assert_int_equal(s->trace_oldest, 0);
+	assert_int_equal(s->trace_newest, 0);
+	free(qp);
+}
+
+/*
+ * The pool of fingerprints is empty, since a client that hangs on to them has all: another's
+ * QP remembers all the same what it took up, and does so when that client wants more.
+ */
 static void
 nothing_remembered(void **state)
 {
+	struct urn_tp_share hog = {0};
+	struct urn_qp *first, *more;
 	struct probe p;
-	uint16_t pool;
 
 	(void)state;
 	probe_open(&p, NULL);
-	pool = p.tp->trace_free;
-	p.tp->trace_free = 0;
-	probe_write(&p, WRITE_ONLY, RQ(1), 0, 8, 8, 1);
-	probe_write(&p, WRITE_ONLY, RQ(0), 0, 8, 8, 0);
-	probe_settle(&p);
+	first = hold(&p, &hog, URN_TRACES);
+	check_held(&p, first, URN_TRACES, 0);
+	assert_int_equal(p.tp->trace_free, 0);
+	expect_count(&p, NO_TRACE, 0);
+	take_up(&p);
+	check_held(&p, first, URN_TRACES, 1);
 	expect_count(&p, NO_TRACE, 1);
-	p.looked = p.seen_n;
-	duplicate(&p, 64, 8, 99, 0);
-	p.tp->trace_free = pool;
+	more = hold(&p, &hog, 2 * URN_TRACES);
+	expect_count(&p, NO_TRACE, 1 + 2 * URN_TRACES);
+	assert_int_equal(hog.trace, URN_TRACES - 1);
+	assert_true(more[2 * URN_TRACES - 1].trace != 0);
+	duplicate(&p, 0, 8, 99, 1);
+	for (uint32_t i = 0; i < URN_TRACES; i++)
+		urn_trace_end(p.tp, &first[i]);
+	free(first);
+	let_go(&p, more, 2 * URN_TRACES);
 	probe_close(&p);
 }
+
+/* No client has more than its part: one that comes then gets some, and those with most lose. */
+static void
+parts(void **state)
+{
+	enum { OTHERS = 7, BIG = URN_TRACES - OTHERS * (URN_TRACES_PART - 1) };
+	struct urn_tp_share share[OTHERS + 2] = {0};
+	struct urn_qp *qp[OTHERS + 2];
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	for (int i = 0; i < OTHERS; i++)
+		qp[i] = hold(&p, &share[i], URN_TRACES_PART - 1);
+	qp[OTHERS] = hold(&p, &share[OTHERS], BIG);
+	assert_int_equal(p.tp->trace_free, 0);
+	/* The hand may not meet one with more than its part: then it takes from whom it met. */
+	qp[OTHERS + 1] = hold(&p, &share[OTHERS + 1], URN_TRACES_PART);
+	check_held(&p, qp[OTHERS + 1], URN_TRACES_PART, 0);
+	expect_count(&p, NO_TRACE, URN_TRACES_PART);
+	let_go(&p, qp[OTHERS + 1], URN_TRACES_PART);
+	/* At its part it takes from itself alone. */
+	qp[OTHERS + 1] = hold(&p, &share[OTHERS + 1], 2 * URN_TRACES_PART);
+	expect_count(&p, NO_TRACE, 2 * URN_TRACES_PART);
+	check_held(&p, qp[OTHERS + 1], 2 * URN_TRACES_PART, URN_TRACES_PART);
+	for (int i = 0; i < OTHERS; i++)
+		let_go(&p, qp[i], URN_TRACES_PART - 1);
+	let_go(&p, qp[OTHERS], BIG);
+	let_go(&p, qp[OTHERS + 1], 2 * URN_TRACES_PART);
+	probe_close(&p);
+}
+
+/* Who has little loses nothing while one with more than its part is met a few steps on. */
+static void
+greedy(void **state)
+{
+	enum { FEW = URN_TRACES_PART, MANY = URN_TRACES - FEW };
+	struct urn_tp_share few = {0}, many = {0};
+	struct urn_qp *a, *b;
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	a = hold(&p, &few, FEW);
+	b = hold(&p, &many, MANY);
+	p.tp->trace_hand = FEW - 4;
+	take_up(&p);
+	check_held(&p, a, FEW, 0);
+	check_held(&p, b, MANY, 1);
+	let_go(&p, a, FEW);
+	let_go(&p, b, MANY);
+	probe_close(&p);
+}
+
+/* ---- for how long they are remembered */
 
 /* WRITEs in their turn, up to before that of PSN `end`. */
 static void
@@ -418,6 +530,63 @@ too_old(void **state)
 	go_on(&p, URN_TRACE_REACH + 3);
 	assert_true(p.qp->trace != 0);
 	duplicate(&p, 64, 8, 99, 0);
+	probe_close(&p);
+}
+
+/* The next WRITE is `n` PSNs further on, as if READs of so many had come. */
+static void
+leap(struct probe *p, uint32_t n)
+{
+	p->qp->epsn = PSN(p->qp->epsn, n);
+}
+
+/* What is half a round of PSNs behind, by a READ of that many, is far behind. */
+static void
+half_a_round(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.mtu = 256});
+	take_up(&p);
+	leap(&p, 1u << 23);
+	probe_write(&p, WRITE_ONLY, p.qp->epsn, 0, 8, 8, 1);
+	probe_settle(&p);
+	assert_int_equal(p.qp->trace, 0);
+	assert_int_equal(p.qp->state, URN_QPS_RTS);
+	probe_close(&p);
+}
+
+/*
+ * When a PSN comes again after all the others did, its packet is not that of the round before:
+ * though something was remembered all the time, and nothing took that one's place.
+ */
+static void
+whole_round(void **state)
+{
+	enum { STEP = 2 * URN_TRACE_PRINTS };
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, NULL);
+	take_up(&p);
+	for (uint32_t i = 0; i < (1u << 24) / STEP; i++) {
+		uint32_t due;
+
+		leap(&p, i ? STEP - 2 : STEP - 1);
+		due = p.qp->epsn;
+		probe_write(&p, WRITE_ONLY, PSN(due, 1), 0, 8, 8, 1);
+		probe_write(&p, WRITE_ONLY, due, 0, 8, 8, 1);
+		probe_turn(&p, 0);
+		assert_int_equal(p.qp->epsn, PSN(due, 2));
+		assert_true(p.qp->trace != 0);
+		p.looked = p.seen_n;
+	}
+	assert_int_equal(p.qp->epsn, RQ(3));
+	probe_write(&p, WRITE_ONLY, RQ(1), 64, 8, 8, 1);
+	probe_settle(&p);
+	expect_count(&p, CONTRADICTS, 0);
+	assert_int_equal(p.qp->state, URN_QPS_RTS);
 	probe_close(&p);
 }
 
@@ -473,6 +642,164 @@ two_responses(void **state)
 	probe_close(&p);
 }
 
+/* ---- responses that were taken up */
+
+enum { PARTS = 8 };
+
+/* A READ whose response of PSN `which` is a made-up one that came first, and was taken up. */
+static void
+read_with(struct probe *p, uint32_t which)
+{
+	probe_open(p, &(struct probe_config){.selective = true, .mtu = 256, .retry_cnt = 7});
+	probe_post(p, URN_WR_RDMA_READ, URN_WRF_SIGNALED, 0, PARTS * 256, 0, 1);
+	expect_frame(p, READ_REQ, SQ(0));
+	probe_resp(p, which == PARTS - 1 ? READ_LAST : READ_MIDDLE, SQ(which), 256, 99);
+	for (uint32_t i = 0; i < which; i++)
+		probe_resp(p, i ? READ_MIDDLE : READ_FIRST, SQ(i), 256, i);
+	probe_settle(p);
+	assert_int_equal(p->tp->kept, 0);
+	assert_int_equal(p->qp->repair, 0);
+}
+
+/* The rest of its responses come, as if nothing had been. */
+static void
+rest_of_read(struct probe *p, uint32_t which)
+{
+	for (uint32_t i = which + 1; i < PARTS; i++)
+		probe_resp(p, i < PARTS - 1 ? READ_MIDDLE : READ_LAST, SQ(i), 256, i);
+	expect_sent(p, 1, SUCCESS);
+	expect_no_cqe(p);
+	assert_int_equal(p->qp->state, URN_QPS_RTS);
+	assert_int_equal(p->events, 0);
+	probe_close(p);
+}
+
+/* A READ's memory may change between two answers: what differs is counted, and the READ completes. */
+static void
+response_taken(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	read_with(&p, 5);
+	probe_resp(&p, READ_MIDDLE, SQ(5), 256, 99);
+	probe_settle(&p);
+	expect_count(&p, CONTRADICTS, 0);
+	probe_resp(&p, READ_MIDDLE, SQ(5), 256, 5);
+	probe_settle(&p);
+	expect_count(&p, CONTRADICTS, 1);
+	rest_of_read(&p, 5);
+}
+
+/* ... also when the READ is whole with it, and no other response is waited for. */
+static void
+last_response_taken(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	read_with(&p, PARTS - 1);
+	probe_resp(&p, READ_LAST, SQ(PARTS - 1), 256, PARTS - 1);
+	probe_settle(&p);
+	expect_count(&p, CONTRADICTS, 1);
+	rest_of_read(&p, PARTS - 1);
+}
+
+/* ... and another length or kind, which no answer to this READ has, ends nothing either. */
+static void
+response_of_other_kind(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	read_with(&p, 5);
+	probe_resp(&p, READ_LAST, SQ(5), 252, 99);
+	probe_settle(&p);
+	expect_count(&p, CONTRADICTS, 1);
+	probe_resp(&p, ATOMIC_ACK, SQ(5), 99, 0);
+	probe_settle(&p);
+	expect_count(&p, CONTRADICTS, 2);
+	rest_of_read(&p, 5);
+}
+
+/* Responses far behind are forgotten, as requests are. */
+static void
+response_forgotten(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	read_with(&p, PARTS - 1);
+	expect_sent(&p, 1, SUCCESS);
+	assert_true(p.qp->trace != 0);
+	for (uint32_t i = 0; i < URN_TRACE_REACH + 2; i++) {
+		probe_post(&p, URN_WR_RDMA_WRITE, URN_WRF_SIGNALED, 0, 8, 0, i);
+		probe_turn(&p, 0);
+		probe_ack(&p, SQ(PARTS + i), SYN_ACK, i + 2);
+		probe_turn(&p, 0);
+		expect_sent(&p, i, SUCCESS);
+		p.looked = p.seen_n;
+	}
+	assert_int_equal(p.qp->trace, 0);
+	probe_close(&p);
+}
+
+/* An atomic whose answer was made up: it came ahead of that of a READ, and was taken up. */
+static void
+atomic_taken(struct probe *p)
+{
+	probe_open(p, &(struct probe_config){.selective = true, .mtu = 256, .retry_cnt = 7});
+	probe_post(p, URN_WR_RDMA_READ, URN_WRF_SIGNALED, 0, 256, 0, 1);
+	probe_post(p, URN_WR_FETCH_ADD, URN_WRF_SIGNALED, 512, 8, 0, 2);
+	expect_frame(p, READ_REQ, SQ(0));
+	expect_frame(p, FETCH_ADD, SQ(1));
+	probe_resp(p, ATOMIC_ACK, SQ(1), 99, 0);
+	probe_settle(p);
+	assert_int_equal(p->tp->kept, 1);
+	probe_resp(p, READ_ONLY, SQ(0), 256, 0);
+	expect_sent(p, 1, SUCCESS);
+	expect_sent(p, 2, SUCCESS);
+	probe_resp(p, ATOMIC_ACK, SQ(1), 99, 0);
+	probe_settle(p);
+	expect_count(p, CONTRADICTS, 0);
+	assert_int_equal(p->qp->state, URN_QPS_RTS);
+}
+
+/* No responder gives another value when it answers again: the program's may be wrong. */
+static void
+other_value(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	atomic_taken(&p);
+	probe_post(&p, URN_WR_RDMA_WRITE, URN_WRF_SIGNALED, 0, 8, 0, 3);
+	probe_resp(&p, ATOMIC_ACK, SQ(1), 5, 0);
+	expect_sent(&p, 3, WR_FLUSH_ERR);
+	expect_count(&p, CONTRADICTS, 1);
+	assert_int_equal(p.qp->state, URN_QPS_ERR);
+	assert_int_equal(p.qp->trace, 0);
+	assert_int_equal(p.events, 1);
+	assert_int_equal(p.event[0], URN_EVENT_QP_FATAL);
+	probe_close(&p);
+}
+
+/* A READ's response in the place of an atomic's is no answer to it, and ends nothing. */
+static void
+no_value(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	atomic_taken(&p);
+	probe_resp(&p, READ_ONLY, SQ(1), 8, 5);
+	probe_settle(&p);
+	expect_count(&p, CONTRADICTS, 1);
+	assert_int_equal(p.qp->state, URN_QPS_RTS);
+	assert_int_equal(p.events, 0);
+	probe_close(&p);
+}
+
 int
 main(void)
 {
@@ -482,8 +809,13 @@ main(void)
 		cmocka_unit_test(two_from_urnic), cmocka_unit_test(two_from_standard),
 		cmocka_unit_test(copy), cmocka_unit_test(other_payload), cmocka_unit_test(other_header),
 		cmocka_unit_test(other_length), cmocka_unit_test(other_opcode),
-		cmocka_unit_test(never_kept), cmocka_unit_test(nothing_remembered), cmocka_unit_test(forgotten), cmocka_unit_test(too_old),
+		cmocka_unit_test(never_kept), cmocka_unit_test(nothing_remembered), cmocka_unit_test(parts), cmocka_unit_test(greedy),
+		cmocka_unit_test(forgotten), cmocka_unit_test(too_old),
+		cmocka_unit_test(half_a_round), cmocka_unit_test(whole_round),
 		cmocka_unit_test(part_of_read), cmocka_unit_test(two_responses),
+		cmocka_unit_test(response_taken), cmocka_unit_test(last_response_taken),
+		cmocka_unit_test(response_of_other_kind), cmocka_unit_test(response_forgotten),
+		cmocka_unit_test(other_value), cmocka_unit_test(no_value),
 	};
 
 	return cmocka_run_group_tests_name("blind", tests, NULL, NULL);
