@@ -31,7 +31,7 @@
 #include <rte_spinlock.h>
 
 enum {
-	URN_PAIR_SAME = 16, /* QPs of a client that may be connected to the same remote one */
+	URN_PAIR_SAME = 1024, /* QPs of a client that may be connected to the same remote one */
 	URN_PAIR_STEP = 64, /* QPs that an engine ends in a turn */
 };
 

@@ -8,6 +8,13 @@
 
 /* ---- what a copy must have, too */
 
+/* A READ, not a part of its response. */
+static inline bool
+is_read(const struct urn_pkt *p)
+{
+	return (p->op->flags & (URN_OPF_READ | URN_OPF_RESPONSE)) == URN_OPF_READ;
+}
+
 /* Extension headers and payload, in one piece. READ: its length may be another. */
 static uint32_t
 body(struct rte_mbuf *m, const uint8_t **at)
@@ -15,7 +22,7 @@ body(struct rte_mbuf *m, const uint8_t **at)
 	const struct urn_pkt *p = urn_pkt(m);
 
 	*at = (const uint8_t *)urn_pkt_bth(m) + sizeof(struct urn_bth);
-	if (p->op->flags & URN_OPF_READ)
+	if (is_read(p))
 		return offsetof(struct urn_reth, length);
 	/* A response's AETH has credits, and its opcode may be that of another part. */
 	if (p->op->flags & URN_OPF_RESPONSE && p->opcode != URN_RC_ATOMIC_ACK) {
@@ -52,7 +59,7 @@ urn_trace_print(struct rte_mbuf *m)
 {
 	const uint8_t *at;
 	uint32_t n = body(m, &at), head[2] = {kind(urn_pkt(m)), n};
-	uint32_t payload = urn_pkt(m)->op->flags & URN_OPF_READ		 ? 0
+	uint32_t payload = is_read(urn_pkt(m))		      ? 0
 			   : urn_pkt(m)->opcode == URN_RC_ATOMIC_ACK ? n
 								     : urn_pkt(m)->payload_len;
 	uint32_t crc = crc32_gzip_refl(0, (const uint8_t *)head, sizeof(head));

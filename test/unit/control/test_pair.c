@@ -373,7 +373,7 @@ too_many(void **state)
 	for (unsigned int k = 0; k < URN_PAIR_SAME; k++)
 		connects(0, k);
 	assert_int_equal(connect_to(0, URN_PAIR_SAME, peer_gid, REMOTE), EDQUOT);
-	assert_non_null(strstr(rep.why, "16 QPs"));
+	assert_non_null(strstr(rep.why, "1024 QPs"));
 	assert_int_equal(adapter.pairs.n, URN_PAIR_SAME);
 	connects(0, 3); /* again, to the same */
 	assert_int_equal(connect_to(0, URN_PAIR_SAME, peer_gid, REMOTE + 1), 0);
