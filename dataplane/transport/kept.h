@@ -41,14 +41,14 @@ enum urn_trace_of {
 	URN_TRACE_SIDES,
 };
 
-/* What a packet that comes again has in common with the one that was taken up in its place. */
+/* How much a packet that comes again has in common with the one that was taken up in its place. */
 enum urn_trace_verdict {
 	URN_TRACE_SAME,          /* everything, or nothing is known of that one */
 	URN_TRACE_PAYLOAD,       /* all but the payload */
 	URN_TRACE_HEAD,          /* not even the headers */
 };
 
-/* What a QP took up of late of the requests, or responses, that it had kept. */
+/* Fingerprints of the kept requests, or responses, that a QP took up of late. */
 struct urn_trace_side {
 	bool some;               /* it did; otherwise nothing else is valid */
 	uint32_t begun;          /* PSN that was due when the first of them was taken up */

@@ -519,14 +519,11 @@ ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, int32_t d)
 
 	URN_COUNT(tp, OUT_OF_ORDER);
 	if (likely(qp->ooo) && urn_qp_selective(tp, qp)) {
-		/* What is too far ahead is not among what is kept: the peer hears nothing of it. */
+		/* A packet too far ahead is not kept, so the SACK would not mention it. */
 		if (likely(!far) && !(qp->flags & (URN_QPF_RNR_SENT | URN_QPF_NAK)))
 			urn_resp_owe_ack(tp, qp, true); /* it says what is kept */
 	} else if (!(qp->flags & (URN_QPF_GAP | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
-		/*
-		 * One NAK a gap (IBTA 9.7.5.2.8); it waits until all before is done. Where
-		 * there is no room to keep anything, only a NAK tells that there is a gap.
-		 */
+		/* One NAK a gap (IBTA 9.7.5.2.8), once all before is done; without room nothing else tells of it. */
 		urn_resp_ask_for(tp, qp, urn_psn_add(qp->epsn, 1));
 	}
 	if (!kept)

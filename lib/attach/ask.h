@@ -5,10 +5,10 @@
 
 #include "abi/socket.h"
 
-/* What a caller is told when the connection has ended. */
+/* The sentence for a caller whose connection has ended. */
 #define URN_GONE "the dataplane is gone: close the device"
 
-/* What comes along with an answer, as far as there is room. */
+/* Descriptors and events that come along with an answer, as many as there is room for. */
 struct urn_remote_more {
 	int *fds;                    /* descriptors; what is beyond max_fds is closed */
 	unsigned int max_fds, n_fds; /* n_fds: how many came */

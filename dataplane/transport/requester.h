@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The requester's parts, as the transport's files call each other: requests, timers, repairs, responses. */
+#ifndef URN_TRANSPORT_REQUESTER_H
+#define URN_TRANSPORT_REQUESTER_H
+
+#include "transport/tp.h"
+#include "wire/link.h"
+
+/* ---- requester.c */
+
+/* Fetch, segment, build; at most `budget` frames. returns: whether more could be sent */
+bool urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
+/* Frame finished: gathered. Called in order. */
+void urn_req_timer(struct urn_tp *tp, struct urn_qp *qp);
+/* Complete what is done at the head of the work queue. */
+void urn_req_retire(struct urn_tp *tp, struct urn_qp *qp);
+/* The work at the head fails with status: complete it, QP to the error state. */
+void urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
+		  uint8_t vendor_err);
+/* ---- req_timer.c */
+
+enum { URN_TIMEOUT_SHIFT = 12 }; /* the QP's timeout is 2^(12 + code) ns (IBTA 9.7.6.1.3) */
+
+/* There was progress, or something was sent where nothing was outstanding: time starts anew. */
+void urn_req_arm(struct urn_tp *tp, struct urn_qp *qp);
+/* The wait that a peer's RNR NAK asked for is over: send on, under the acknowledgement timer. */
+void urn_req_end_rnr_wait(struct urn_tp *tp, struct urn_qp *qp);
+/* Look at the QP at this time, ns, or before it. */
+void urn_req_wake_at(struct urn_tp *tp, struct urn_qp *qp, uint64_t due);
+
+/* ---- requester.c, for repairs */
+
+/*
+ * Send the packet of work w with this PSN again; last: of a stretch, so ask for
+ * an acknowledgement. returns: the PSN behind what was sent (a READ or atomic
+ * is sent whole), or psn when it can't be done now
+ */
+uint32_t urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t psn,
+			bool last);
+/* Ask again for PSNs from..end-1 of the response to READ or atomic w. returns: was there a buffer? */
+bool urn_req_refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t from,
+		     uint32_t end);
+/* The memory of the packet with this PSN could not be read: its work fails in its turn. */
+void urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
+
+/* ---- the peer's adapter (peer.h) */
+
+static inline struct urn_peer *
+urn_qp_peer(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return tp->peers.at[qp->peer];
+}
+
+/* Do both sides know selective acknowledgements? */
+static inline bool
+urn_qp_selective(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return urn_qp_peer(tp, qp)->features & URN_LINK_F_SACK;
+}
+
+/* A packet that asks for an acknowledgement goes out for the first time: time it, if none is. */
+static inline void
+urn_peer_time(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+{
+	struct urn_peer *p = urn_qp_peer(tp, qp);
+
+	if (p->timed)
+		return;
+	p->timed = qp;
+	p->timed_psn = psn;
+	p->timed_at = tp->now;
+	p->timed_delivered = p->delivered;
+}
+
+/* Whatever is timed of this QP can't be any more. */
+static inline void
+urn_peer_untime(struct urn_tp *tp, const struct urn_qp *qp)
+{
+	if (urn_qp_peer(tp, qp)->timed == qp)
+		urn_qp_peer(tp, qp)->timed = NULL;
+}
+
+/* The QP was acknowledged up to una, by n PSNs more: was the packet that is timed among that? */
+static inline void
+urn_peer_timed(struct urn_tp *tp, const struct urn_qp *qp, uint32_t n)
+{
+	struct urn_peer *p = urn_qp_peer(tp, qp);
+
+	p->delivered += n;
+	if (p->timed == qp && urn_psn_diff(qp->una, p->timed_psn) > 0)
+		urn_peer_delivered(p, tp->now, tp->cfg.window);
+}
+
+/* ---- repair.c */
+
+/* PSN of the response that is due next; none is: of the next request. */
+static inline uint32_t
+urn_response_due(const struct urn_qp *qp)
+{
+	const struct urn_work *w = qp->w_fetch;
+
+	return w ? urn_psn_add(w->first_psn, w->accepted) : qp->next_psn;
+}
+
+/* Make the pool. returns 0, or -1: no memory */
+int urn_repairs_init(struct urn_tp *tp);
+
+static inline struct urn_repair *
+urn_repair_of(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return qp->repair ? &tp->repair[qp->repair] : NULL;
+}
+
+/* ... made if need be. NULL: none left (counted) */
+struct urn_repair *urn_repair_get(struct urn_tp *tp, struct urn_qp *qp);
+/* Give it back, with all that is kept. */
+void urn_repair_end(struct urn_tp *tp, struct urn_qp *qp);
+/* There was progress: forget what is settled, and end when that is all. */
+void urn_repair_settle(struct urn_tp *tp, struct urn_qp *qp);
+/* All is repeated: nothing is known of it any more. */
+void urn_repair_void(struct urn_tp *tp, struct urn_qp *qp);
+/* Judge what is missing. returns: when to do so again, UINT64_MAX: nothing is missing */
+uint64_t urn_repair_look(struct urn_tp *tp, struct urn_qp *qp);
+/* Take in a selective acknowledgement. returns false when there is no room to */
+bool urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+enum urn_keep { URN_KEEP_DONE, URN_KEEP_AGAIN, URN_KEEP_NO_ROOM };
+/* Keep a response ahead of its turn; when it is kept already, or there is no room, it stays the caller's. */
+enum urn_keep urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* A response was dropped: ask for it, until it comes. returns: is that noted? Not without SACKs. */
+bool urn_repair_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
+/* Is it the response that is due, and was asked for again? */
+bool urn_repair_asked(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn);
+/* The kept response whose turn has come, or is over. NULL: none */
+struct rte_mbuf *urn_repair_take(struct urn_tp *tp, struct urn_qp *qp);
+/* A response came in its turn. */
+void urn_repair_came(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
+/* Put aside a READ request come again for a part. returns false when there is no room */
+bool urn_repair_part(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/* The oldest of them is answered. */
+void urn_repair_part_done(struct urn_tp *tp, struct urn_qp *qp);
+/* Send again what is lost. returns: is there more to send */
+bool urn_repair_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget);
+
+/* ---- fetch.c */
+
+/* Copy and check the next posted request. NULL: none, or no room (counted). */
+struct urn_work *urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp);
+/*
+ * Execute bind and local invalidate: to be called until its state is neither QUEUED nor
+ * FENCED.
+ */
+void urn_req_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w);
+
+/* ---- completer.c: responses at the requester */
+
+void urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+void urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+/*
+ * In the place of this response another was kept, and taken up in its turn: is this one a copy?
+ * A response that differs is counted. Of a READ that is all, for its memory may have changed since the
+ * first answer; and what is no answer to the request at all was made up for certain, and does
+ * nothing. The value of an atomic no responder changes: the program may have the wrong one.
+ * returns false when the QP ends of it: m is taken
+ */
+bool urn_comp_is_copy(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
+
+#endif
