@@ -642,6 +642,30 @@ two_responses(void **state)
 	probe_close(&p);
 }
 
+/* Two responses that differ in their last byte only differ, too. */
+static void
+last_byte(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	probe_open(&p, &(struct probe_config){.selective = true, .mtu = 256, .retry_cnt = 7});
+	probe_post(&p, URN_WR_RDMA_READ, URN_WRF_SIGNALED, 0, 4 * 256, 0, 1);
+	expect_frame(&p, READ_REQ, SQ(0));
+	for (uint8_t last = 0; last < 2; last++) {
+		struct frame f = frame_of(READ_MIDDLE, SQ(2));
+
+		f.len = 256;
+		probe_fill(f.data, f.len, 2, 0);
+		f.data[f.len - 1] = last;
+		probe_put(&p, &f);
+		probe_settle(&p);
+	}
+	assert_int_equal(p.tp->kept, 0);
+	expect_count(&p, CONTRADICTS, 1);
+	probe_close(&p);
+}
+
 /* ---- responses that were taken up */
 
 enum { PARTS = 8 };
@@ -812,7 +836,7 @@ main(void)
 		cmocka_unit_test(never_kept), cmocka_unit_test(nothing_remembered), cmocka_unit_test(parts), cmocka_unit_test(greedy),
 		cmocka_unit_test(forgotten), cmocka_unit_test(too_old),
 		cmocka_unit_test(half_a_round), cmocka_unit_test(whole_round),
-		cmocka_unit_test(part_of_read), cmocka_unit_test(two_responses),
+		cmocka_unit_test(part_of_read), cmocka_unit_test(two_responses), cmocka_unit_test(last_byte),
 		cmocka_unit_test(response_taken), cmocka_unit_test(last_response_taken),
 		cmocka_unit_test(response_of_other_kind), cmocka_unit_test(response_forgotten),
 		cmocka_unit_test(other_value), cmocka_unit_test(no_value),
