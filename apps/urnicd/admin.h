@@ -10,7 +10,7 @@
 #include "admin_words.h"
 #include "rig.h"
 
-#include "dataplane/control/report_out.h"
+#include "dataplane/report/report_out.h"
 
 /* A port, or an adapter's end of a cable to a switch, by the name people give. */
 struct nicd_admin_port {

@@ -4,8 +4,8 @@
 
 #include "units.h"
 
-#if __has_include("dataplane/control/capture.h")
-#include "dataplane/control/capture.h"
+#if __has_include("dataplane/report/capture.h")
+#include "dataplane/report/capture.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 
 #include "admin_proto.h"
 
-#include "dataplane/control/listen.h"
+#include "dataplane/server/listen.h"
 
 #include <errno.h>
 #include <fcntl.h>

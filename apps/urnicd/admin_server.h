@@ -26,7 +26,7 @@ struct nicd_admin_server_config {
 /*
  * Listen. Root and the user of this process may ask, and with a group its members.
  * A socket that nobody listens at is replaced; PATH.lock beside it is locked for as
- * long as it is listened at (dataplane/control/listen.h). NULL with *err
+ * long as it is listened at (dataplane/server/listen.h). NULL with *err
  */
 struct nicd_admin_server *nicd_admin_server_open(struct nicd_admin *a,
 						 const struct nicd_admin_server_config *cfg,

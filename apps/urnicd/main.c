@@ -7,7 +7,7 @@
 #include "workers.h"
 
 #include "common/text.h"
-#include "dataplane/control/telemetry.h"
+#include "dataplane/report/telemetry.h"
 #include "sd_notify.h"
 
 #include <errno.h>

@@ -3,10 +3,10 @@
 #ifndef URNICD_RIG_H
 #define URNICD_RIG_H
 
-#include "dataplane/control/capture.h"
-#include "dataplane/control/config.h"
-#include "dataplane/control/prometheus.h"
-#include "dataplane/control/server.h"
+#include "dataplane/report/capture.h"
+#include "dataplane/config/config.h"
+#include "dataplane/report/prometheus.h"
+#include "dataplane/server/server.h"
 #include "dataplane/switch/fabric.h"
 
 struct nicd_rig {

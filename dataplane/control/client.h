@@ -9,7 +9,7 @@
 #include "abi/control.h"
 #include "control/area.h"
 #include "control/quota.h"
-#include "control/cm_agent.h"
+#include "cm/cm_agent.h"
 #include "control/table.h"
 #include "engine/engine.h"
 #include "memory/space.h"

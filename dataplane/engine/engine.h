@@ -8,8 +8,8 @@
 #define URN_ENGINE_ENGINE_H
 
 #include "control/dataplane.h"
-#include "control/cm_agent.h"
-#include "control/link.h"
+#include "cm/cm_agent.h"
+#include "net/link.h"
 #include "host/doorbell.h"
 #include "transport/tp.h"
 

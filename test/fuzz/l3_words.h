@@ -3,7 +3,7 @@
 #ifndef URN_TEST_L3_WORDS_H
 #define URN_TEST_L3_WORDS_H
 
-#include "unit/control/l3_frames.h"
+#include "unit/net/l3_frames.h"
 
 #include <stddef.h>
 

@@ -11,7 +11,7 @@
 
 #include "abi/socket.h"
 #include "control/adapter.h"
-#include "control/server.h"
+#include "server/server.h"
 
 #include <sys/un.h>
 #include <time.h>

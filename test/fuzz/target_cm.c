@@ -10,7 +10,7 @@
  */
 #include "fuzz.h"
 
-#include "control/cm.h"
+#include "cm/cm.h"
 
 #include <string.h>
 

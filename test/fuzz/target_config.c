@@ -2,14 +2,14 @@
 /*
  * A configuration of any text. What must hold: there is a configuration or
  * there are mistakes, not both; a mistake is in a line that there is, and in
- * order; and of a configuration, what control/config.h takes for granted.
+ * order; and of a configuration, what config/config.h takes for granted.
  *
  * Input: text, in which a byte from 0x80 on stands for a word of the schema, so
  * that few bytes make a file that is nearly good; 0xff for the byte behind it.
  */
 #include "fuzz.h"
 
-#include "control/config_priv.h"
+#include "config/config_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

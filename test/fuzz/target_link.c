@@ -12,8 +12,8 @@
 #include "common/test_eal.h"
 #include "common/test_link_mad.h"
 #include "common/test_sent.h"
-#include "control/link.h"
-#include "unit/control/l3_frames.h"
+#include "net/link.h"
+#include "unit/net/l3_frames.h"
 
 #include <string.h>
 

@@ -14,8 +14,8 @@
 #include "common/test_asan.h"
 #include "common/test_eal.h"
 #include "common/test_sent.h"
-#include "control/l3.h"
-#include "control/neigh.h"
+#include "net/l3.h"
+#include "net/neigh.h"
 
 #include <string.h>
 

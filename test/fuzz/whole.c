@@ -3,7 +3,7 @@
 #include "whole.h"
 
 #include "common/test_asan.h"
-#include "unit/control/l3_frames.h"
+#include "unit/net/l3_frames.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* What must hold of the dataplane: each request completes once, and others are served. */
 #include "whole.h"
 
-#include "unit/control/l3_frames.h"
+#include "unit/net/l3_frames.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "common/test_link_mad.h"
 #include "common/test_sent.h"
-#include "unit/control/l3_frames.h"
+#include "unit/net/l3_frames.h"
 #include "wire/cm.h"
 #include "wire/link.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Nodes that vanish and come back, and nodes whose MAC address moves, in place of the table of
- * neighbours (dataplane/control/neigh.h), which asks for addresses.
+ * neighbours (dataplane/net/neigh.h), which asks for addresses.
  *
  * A node that vanished gets and sends nothing, and the others' tables know its address all the same,
  * ask for it for a while, or say that nobody has it, as the seed says. Where it is back in time no request

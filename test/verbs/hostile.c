@@ -7,7 +7,7 @@
 
 #include "hostile.h"
 
-#include "control/server.h"
+#include "server/server.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -9,7 +9,7 @@
 
 #include "control/adapter.h"
 #include "common/test_sent.h"
-#include "control/server.h"
+#include "server/server.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -12,7 +12,7 @@
 
 #include "abi/socket.h"
 #include "cm_rig.h"
-#include "control/server.h"
+#include "server/server.h"
 #include "verbs/cm.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 
 #include "abi/socket.h"
 #include "cm_rig.h"
-#include "control/server.h"
+#include "server/server.h"
 
 #include <dirent.h>
 #include <errno.h>

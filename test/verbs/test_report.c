@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "control/adapter.h"
-#include "control/report.h"
-#include "control/server.h"
+#include "report/report.h"
+#include "server/server.h"
 #include "rig.h"
 #include "verbs/cm.h"
 

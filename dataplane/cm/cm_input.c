@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connection management: which id a message is for, and what becomes of requests that are new. */
+#include "cm/cm_internal.h"
+
+/* Refuse what no id here stands for. */
+static void
+refuse(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16], const uint8_t peer[16],
+       uint16_t reason)
+{
+	struct urn_cm_msg r = {
+		.attr = URN_CM_REJ,
+		.tid = m->tid,
+		.local_id = m->remote_id,
+		.remote_id = m->local_id,
+		.about = m->attr == URN_CM_REP ? URN_CM_ABOUT_REP : URN_CM_ABOUT_REQ,
+		.reason = reason,
+	};
+
+	cm_send(cm, own, peer, &r);
+}
+
+static void
+refuse_sidr(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
+	    const uint8_t peer[16], uint8_t status)
+{
+	struct urn_cm_msg r = {
+		.attr = URN_CM_SIDR_REP,
+		.tid = m->tid,
+		.local_id = m->local_id,
+		.service_id = m->service_id,
+		.status = status,
+	};
+
+	cm_send(cm, own, peer, &r);
+}
+
+/* Refuse a request that no id stands for: of a connection, or of a look-up. */
+static void
+decline(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16], const uint8_t peer[16],
+	uint16_t reason, uint8_t status)
+{
+	if (m->attr == URN_CM_SIDR_REQ)
+		refuse_sidr(cm, m, own, peer, status);
+	else
+		refuse(cm, m, own, peer, reason);
+}
+
+/* A new id for a request of a peer's. */
+static int
+take_request(struct urn_cm *cm, struct cm_conn *l, const struct urn_cm_msg *m, const uint8_t own[16],
+	     const uint8_t peer[16])
+{
+	struct cm_conn *e;
+	int rc = cm_alloc(cm, l->owner, l->channel, &e);
+
+	if (rc != 0)
+		return rc;
+	e->sidr = m->attr == URN_CM_SIDR_REQ;
+	e->listener = l->id;
+	e->service_id = m->service_id;
+	e->cookie = l->cookie;
+	e->tid = m->tid;
+	e->knows_peer = true;
+	e->remote_id = m->local_id;
+	e->remote_qpn = m->qpn;
+	/* How long the peer may take to answer our reply is what it says of itself. */
+	e->timeout = m->local_timeout;
+	e->max_tries = m->max_retries;
+	e->ack_timeout = m->path[0].ack_timeout;
+	memcpy(e->own, own, 16);
+	memcpy(e->peer, peer, 16);
+	e->state = e->sidr ? URN_CM_SIDR_REQ_RCVD : URN_CM_REQ_RCVD;
+	if (!cm_tell(cm, e, e->sidr ? URN_CM_EVENT_SIDR_REQUEST : URN_CM_EVENT_REQUEST, m, 0)) {
+		cm_free(cm, e);
+		return ENOMEM;
+	}
+	e->waits = true;
+	l->pending++;
+	cm_hash(cm, e, CM_BY_PEER);
+	if (!e->sidr)
+		cm_hash(cm, e, CM_BY_QPN);
+	return 0;
+}
+
+/* To the listener of its service, if there is one and it has room. */
+static enum urn_counter
+new_request(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
+	    const uint8_t peer[16])
+{
+	struct cm_conn *l = cm_by_service(cm, m->service_id);
+	int rc;
+
+	if (!l || l->owner->going) {
+		decline(cm, m, own, peer, URN_CM_REJ_INVALID_SERVICE_ID, URN_CM_SIDR_UNSUPPORTED);
+		return URN_C_CM_NO_SERVICE;
+	}
+	if (l->pending >= l->backlog)
+		return URN_C_DROP_CM_BACKLOG;
+	rc = take_request(cm, l, m, own, peer);
+	if (rc == ENOMEM)
+		return URN_C_DROP_CM_EVENT;
+	if (rc != 0) {
+		decline(cm, m, own, peer, URN_CM_REJ_NO_RESOURCES, URN_CM_SIDR_REJECT);
+		return URN_C_CM_NO_ROOM;
+	}
+	return URN_C_CM_RX;
+}
+
+/* What is wrong with a request in itself. returns: a reason, or 0 */
+static uint16_t
+objection(const struct urn_cm *cm, const struct urn_cm_msg *m)
+{
+	if (m->service != URN_CM_RC || m->extended)
+		return URN_CM_REJ_INVALID_TRANSPORT;
+	if (m->mtu < 1 || m->mtu > cm->cfg.max_mtu)
+		return URN_CM_REJ_INVALID_MTU;
+	return 0;
+}
+
+static enum urn_counter
+new_req(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
+	const uint8_t peer[16], uint64_t now)
+{
+	uint16_t bad = objection(cm, m);
+	struct cm_conn *old;
+
+	if (bad) {
+		refuse(cm, m, own, peer, bad);
+		return URN_C_CM_UNSUPPORTED;
+	}
+	old = cm_by_qpn(cm, peer, m->qpn);
+	if (!old)
+		return new_request(cm, m, own, peer);
+	refuse(cm, m, own, peer, URN_CM_REJ_STALE_CONN);
+	cm_stale(cm, old, now);
+	return URN_C_CM_STALE;
+}
+
+/* An id of ours, by the message's word for it, if it is this peer's. */
+static struct cm_conn *
+named(const struct urn_cm *cm, uint32_t id, const struct urn_cm_msg *m, const uint8_t peer[16])
+{
+	struct cm_conn *e = cm_by_id(cm, id);
+
+	if (!e || e->state == URN_CM_LISTEN || memcmp(e->peer, peer, 16) != 0)
+		return NULL;
+	if (e->sidr != (m->attr == URN_CM_SIDR_REP))
+		return NULL;
+	return e->knows_peer && e->remote_id != m->local_id ? NULL : e;
+}
+
+/* Which id a message is for; NULL: none of ours. */
+static struct cm_conn *
+find(const struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t peer[16])
+{
+	struct cm_conn *e;
+
+	switch (m->attr) {
+	case URN_CM_REQ:
+	case URN_CM_SIDR_REQ:
+		return cm_by_peer(cm, peer, m->local_id, m->attr == URN_CM_SIDR_REQ);
+	case URN_CM_SIDR_REP:
+		return named(cm, m->local_id, m, peer);
+	case URN_CM_REJ:
+		e = named(cm, m->remote_id, m, peer);
+		/* Who gave up before it heard of our id says its own only. */
+		return e || m->reason != URN_CM_REJ_TIMEOUT
+			       ? e
+			       : cm_by_peer(cm, peer, m->local_id, false);
+	default:
+		return named(cm, m->remote_id, m, peer);
+	}
+}
+
+/* A message to an id that is not, or no longer, here. */
+static enum urn_counter
+nobodys(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16], const uint8_t peer[16])
+{
+	struct urn_cm_msg d = {
+		.attr = URN_CM_DREP,
+		.tid = m->tid,
+		.local_id = m->remote_id,
+		.remote_id = m->local_id,
+	};
+
+	if (m->attr == URN_CM_DREQ)
+		cm_send(cm, own, peer, &d);
+	else if (m->attr == URN_CM_REP)
+		refuse(cm, m, own, peer, URN_CM_REJ_INVALID_COMM_ID);
+	return URN_C_CM_UNKNOWN;
+}
+
+enum urn_counter
+urn_cm_input(struct urn_cm *cm, const uint8_t peer[16], const uint8_t own[16], uint32_t sqpn,
+	     const uint8_t *mad, uint64_t now)
+{
+	struct urn_cm_msg m;
+	enum urn_counter c = urn_cm_read(mad, sqpn, &m);
+	struct cm_conn *e;
+
+	if (c != URN_C_CM_RX)
+		return c;
+	e = find(cm, &m, peer);
+	if (e && e->state != URN_CM_IDLE)
+		return cm_message(cm, e, &m, now);
+	if (m.attr == URN_CM_REQ)
+		return new_req(cm, &m, own, peer, now);
+	if (m.attr == URN_CM_SIDR_REQ)
+		return new_request(cm, &m, own, peer);
+	return nobodys(cm, &m, own, peer);
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ids of connection management: places, hashes, owners. */
+#include "cm/cm_internal.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include <rte_jhash.h>
+
+/* splitmix64 */
+uint64_t
+cm_draw(struct urn_cm *cm)
+{
+	uint64_t z = cm->rng += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+static uint32_t
+pow2(uint32_t n)
+{
+	uint32_t p = 16;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+struct urn_cm *
+urn_cm_create(const struct urn_cm_config *cfg)
+{
+	struct urn_cm *cm = cfg->max_ids <= URN_CM_IDS_MAX ? calloc(1, sizeof(*cm)) : NULL;
+
+	if (!cm)
+		return NULL;
+	cm->cfg = *cfg;
+	cm->cfg.max_ids = cfg->max_ids ? cfg->max_ids : 32768;
+	cm->cfg.max_mtu = cfg->max_mtu ? cfg->max_mtu : 5;
+	cm->rng = cfg->seed;
+	cm->hash_seed = (uint32_t)cm_draw(cm);
+	TAILQ_INIT(&cm->free);
+	TAILQ_INIT(&cm->orphans);
+	cm->buckets = pow2(cm->cfg.max_ids);
+	/* 0 is no index: ids are never 0. */
+	cm->bits = (uint32_t)__builtin_ctz(pow2(cm->cfg.max_ids + 1));
+	cm->fresh = 1;
+	cm->conn = calloc((size_t)cm->cfg.max_ids + 1, sizeof(*cm->conn));
+	cm->heap = calloc((size_t)cm->cfg.max_ids, sizeof(*cm->heap));
+	for (unsigned int h = 0; h < CM_HASHES; h++) {
+		cm->bucket[h] = malloc(cm->buckets * sizeof(*cm->bucket[h]));
+		if (cm->bucket[h])
+			memset(cm->bucket[h], 0xff, cm->buckets * sizeof(*cm->bucket[h]));
+	}
+	if (!cm_use_create(cm) || !cm->conn || !cm->heap || !cm->bucket[CM_BY_PEER] || !cm->bucket[CM_BY_QPN] ||
+	    !cm->bucket[CM_BY_OWN_QPN]) {
+		urn_cm_destroy(cm);
+		return NULL;
+	}
+	return cm;
+}
+
+void
+urn_cm_destroy(struct urn_cm *cm)
+{
+	if (!cm)
+		return;
+	for (unsigned int h = 0; h < CM_HASHES; h++)
+		free(cm->bucket[h]);
+	cm_use_destroy(cm);
+	free(cm->heap);
+	free(cm->conn);
+	free(cm);
+}
+
+/* ---- hashes */
+
+static uint32_t *
+bucket_of(const struct urn_cm *cm, enum cm_hash h, const uint8_t gid[16], uint64_t key)
+{
+	uint32_t word[6];
+
+	memcpy(word, gid, 16);
+	memcpy(word + 4, &key, sizeof(key));
+	return &cm->bucket[h][rte_jhash_32b(word, 6, cm->hash_seed) & (cm->buckets - 1)];
+}
+
+static const uint8_t no_gid[16];
+
+static uint32_t *
+bucket_for(const struct urn_cm *cm, enum cm_hash h, const struct cm_conn *e)
+{
+	if (h == CM_BY_QPN)
+		return bucket_of(cm, h, e->peer, e->remote_qpn);
+	if (h == CM_BY_OWN_QPN)
+		return bucket_of(cm, h, no_gid, e->qpn);
+	if (e->state == URN_CM_LISTEN)
+		return bucket_of(cm, h, no_gid, e->service_id);
+	return bucket_of(cm, h, e->peer, e->remote_id);
+}
+
+void
+cm_hash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h)
+{
+	uint32_t *at = bucket_for(cm, h, e);
+
+	if (e->hashed[h])
+		return;
+	e->chain[h] = *at;
+	*at = (uint32_t)(e - cm->conn);
+	e->hashed[h] = true;
+}
+
+void
+cm_unhash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h)
+{
+	uint32_t self = (uint32_t)(e - cm->conn), *at;
+
+	if (!e->hashed[h])
+		return;
+	at = bucket_for(cm, h, e);
+	while (*at != self)
+		at = &cm->conn[*at].chain[h];
+	*at = e->chain[h];
+	e->hashed[h] = false;
+}
+
+struct cm_conn *
+cm_by_peer(const struct urn_cm *cm, const uint8_t peer[16], uint32_t remote_id, bool sidr)
+{
+	uint32_t i = *bucket_of(cm, CM_BY_PEER, peer, remote_id);
+
+	for (; i != CM_NIL; i = cm->conn[i].chain[CM_BY_PEER]) {
+		struct cm_conn *e = &cm->conn[i];
+
+		if (e->state != URN_CM_LISTEN && e->remote_id == remote_id && e->sidr == sidr &&
+		    memcmp(e->peer, peer, 16) == 0)
+			return e;
+	}
+	return NULL;
+}
+
+struct cm_conn *
+cm_by_qpn(const struct urn_cm *cm, const uint8_t peer[16], uint32_t qpn)
+{
+	uint32_t i = *bucket_of(cm, CM_BY_QPN, peer, qpn);
+
+	for (; i != CM_NIL; i = cm->conn[i].chain[CM_BY_QPN])
+		if (cm->conn[i].remote_qpn == qpn && memcmp(cm->conn[i].peer, peer, 16) == 0)
+			return &cm->conn[i];
+	return NULL;
+}
+
+/* True when the peer has answered, and has not let go: so long the connection counts for its owner. */
+static bool
+stands(const struct cm_conn *e)
+{
+	switch (e->state) {
+	case URN_CM_REP_RCVD:
+	case URN_CM_MRA_REP_SENT:
+	case URN_CM_ESTABLISHED:
+	case URN_CM_DREQ_SENT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* True when the peer asked, and has not heard or not answered our reply. */
+static bool
+asked(const struct cm_conn *e)
+{
+	switch (e->state) {
+	case URN_CM_REQ_RCVD:
+	case URN_CM_MRA_REQ_SENT:
+	case URN_CM_REP_SENT:
+	case URN_CM_MRA_REP_RCVD:
+		return true;
+	default:
+		return false;
+	}
+}
+
+enum urn_cm_claim
+urn_cm_claimed(const struct urn_cm *cm, const struct urn_cm_owner *o, const uint8_t peer[16],
+	       uint32_t qpn)
+{
+	uint32_t i = *bucket_of(cm, CM_BY_QPN, peer, qpn);
+	enum urn_cm_claim claim = URN_CM_CLAIM_NONE;
+
+	for (; i != CM_NIL; i = cm->conn[i].chain[CM_BY_QPN]) {
+		const struct cm_conn *e = &cm->conn[i];
+
+		/* A connection that its program let go of is no claim. */
+		if (!e->owner || e->remote_qpn != qpn || memcmp(e->peer, peer, 16) != 0)
+			continue;
+		if (e->owner == o && stands(e))
+			return URN_CM_CLAIM_OWN;
+		if (e->owner != o && stands(e))
+			claim = URN_CM_CLAIM_OTHER;
+		else if (e->owner == o && asked(e) && claim == URN_CM_CLAIM_NONE)
+			claim = URN_CM_CLAIM_ASKED;
+	}
+	return claim;
+}
+
+bool
+urn_cm_holds_qpn(const struct urn_cm *cm, uint32_t qpn)
+{
+	uint32_t i = *bucket_of(cm, CM_BY_OWN_QPN, no_gid, qpn);
+
+	while (i != CM_NIL && cm->conn[i].qpn != qpn)
+		i = cm->conn[i].chain[CM_BY_OWN_QPN];
+	return i != CM_NIL;
+}
+
+struct cm_conn *
+cm_by_service(const struct urn_cm *cm, uint64_t service_id)
+{
+	uint32_t i = *bucket_of(cm, CM_BY_PEER, no_gid, service_id);
+
+	for (; i != CM_NIL; i = cm->conn[i].chain[CM_BY_PEER])
+		if (cm->conn[i].state == URN_CM_LISTEN && cm->conn[i].service_id == service_id)
+			return &cm->conn[i];
+	return NULL;
+}
+
+uint32_t
+urn_cm_place_of(const struct urn_cm *cm, uint32_t id)
+{
+	return id & ((1u << cm->bits) - 1);
+}
+
+struct cm_conn *
+cm_by_id(const struct urn_cm *cm, uint32_t id)
+{
+	uint32_t i = urn_cm_place_of(cm, id);
+
+	if (i == 0 || i > cm->cfg.max_ids || cm->conn[i].id != id)
+		return NULL;
+	return &cm->conn[i];
+}
+
+/* ---- places */
+
+/* One that was free longest, or never used, or that only waits for late messages. */
+static struct cm_conn *
+take_place(struct urn_cm *cm)
+{
+	struct cm_conn *e;
+
+	if (cm->fresh <= cm->cfg.max_ids) {
+		e = &cm->conn[cm->fresh++];
+		e->uses = (uint32_t)cm_draw(cm);
+		e->at = CM_NIL;
+		return e;
+	}
+	if (TAILQ_EMPTY(&cm->free) && !TAILQ_EMPTY(&cm->orphans))
+		cm_free(cm, TAILQ_FIRST(&cm->orphans));
+	e = TAILQ_FIRST(&cm->free);
+	if (e)
+		TAILQ_REMOVE(&cm->free, e, link);
+	return e;
+}
+
+/* One id more of the owner's user, who may have it on other adapters. returns: may it be? */
+static bool
+user_takes(struct urn_cm_owner *o)
+{
+	if (!o->user_ids || atomic_fetch_add(o->user_ids, 1) < o->max_user_ids)
+		return true;
+	atomic_fetch_sub(o->user_ids, 1);
+	return false;
+}
+
+static void
+user_gives(struct urn_cm_owner *o)
+{
+	if (o->user_ids)
+		atomic_fetch_sub(o->user_ids, 1);
+}
+
+int
+cm_alloc(struct urn_cm *cm, struct urn_cm_owner *o, int32_t channel, struct cm_conn **out)
+{
+	struct cm_conn *e;
+	uint32_t uses;
+
+	if (o->going || (o->max_ids && o->ids >= o->max_ids) || !user_takes(o))
+		return EDQUOT;
+	e = take_place(cm);
+	if (!e) {
+		user_gives(o);
+		return ENOSPC;
+	}
+	uses = e->uses + 1;
+	memset(e, 0, sizeof(*e));
+	e->at = CM_NIL;
+	e->uses = uses;
+	e->id = uses << cm->bits | (uint32_t)(e - cm->conn);
+	e->owner = o;
+	e->channel = channel;
+	e->use = cm_use_begin(cm, o, channel);
+	o->ids++;
+	TAILQ_INSERT_TAIL(&o->conns, e, link);
+	cm->used++;
+	*out = e;
+	return 0;
+}
+
+void
+cm_orphan(struct urn_cm *cm, struct cm_conn *e)
+{
+	TAILQ_REMOVE(&e->owner->conns, e, link);
+	e->owner->ids--;
+	user_gives(e->owner);
+	cm_use_end(cm, e->use);
+	e->use = CM_NIL;
+	e->owner = NULL;
+	TAILQ_INSERT_TAIL(&cm->orphans, e, link);
+}
+
+void
+cm_free(struct urn_cm *cm, struct cm_conn *e)
+{
+	if (!cm_orphaned(e))
+		cm_orphan(cm, e);
+	TAILQ_REMOVE(&cm->orphans, e, link);
+	cm_no_longer_waits(cm, e);
+	cm_timer_stop(cm, e);
+	for (unsigned int h = 0; h < CM_HASHES; h++)
+		cm_unhash(cm, e, (enum cm_hash)h);
+	e->id = 0;
+	e->state = URN_CM_IDLE;
+	TAILQ_INSERT_TAIL(&cm->free, e, link);
+	cm->used--;
+}
+
+/* ---- looking in */
+
+enum urn_cm_state
+urn_cm_peek(const struct urn_cm *cm, uint32_t id)
+{
+	const struct cm_conn *e = cm_by_id(cm, id);
+
+	return e ? (enum urn_cm_state)e->state : URN_CM_IDLE;
+}
+
+uint32_t
+urn_cm_max_ids(const struct urn_cm *cm)
+{
+	return cm->cfg.max_ids;
+}
+
+uint32_t
+urn_cm_count(const struct urn_cm *cm)
+{
+	return cm->used;
+}
+
+void
+urn_cm_counters(struct urn_cm *cm, struct urn_counters *to)
+{
+	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
+		to->v[i] += cm->c.v[i];
+	memset(&cm->c, 0, sizeof(cm->c));
+}
+
+/* Every id is found where it is looked up. */
+static bool
+conn_sound(const struct urn_cm *cm, const struct cm_conn *e)
+{
+	if (cm_by_id(cm, e->id) != e || e->state >= URN_CM_STATES)
+		return false;
+	if (e->at != CM_NIL && (e->at >= cm->heap_n || cm->heap[e->at] != (uint32_t)(e - cm->conn)))
+		return false;
+	if (e->state == URN_CM_LISTEN)
+		return e->hashed[CM_BY_PEER] && cm_by_service(cm, e->service_id) == e;
+	if (!cm_orphaned(e) && (e->use == CM_NIL || cm->use[e->use].owner != e->owner ||
+				cm->use[e->use].channel != e->channel))
+		return false;
+	/* An id that nobody owns ends by itself; what is idle says and hears nothing. */
+	if (e->at == CM_NIL ? cm_orphaned(e) : e->state == URN_CM_IDLE)
+		return false;
+	return !e->waits || e->state == URN_CM_REQ_RCVD || e->state == URN_CM_MRA_REQ_SENT ||
+	       e->state == URN_CM_SIDR_REQ_RCVD;
+}
+
+static uint32_t
+chained(const struct urn_cm *cm, enum cm_hash h)
+{
+	uint32_t n = 0;
+
+	for (uint32_t b = 0; b < cm->buckets; b++)
+		for (uint32_t i = cm->bucket[h][b]; i != CM_NIL && n <= cm->cfg.max_ids;
+		     i = cm->conn[i].chain[h])
+			n++;
+	return n;
+}
+
+bool
+urn_cm_sound(const struct urn_cm *cm)
+{
+	uint32_t used = 0, timers = 0, hashed[CM_HASHES] = {0}, waits = 0, pending = 0, owned = 0;
+
+	for (uint32_t i = 1; i < cm->fresh; i++) {
+		const struct cm_conn *e = &cm->conn[i];
+
+		if (e->id == 0)
+			continue;
+		if (!conn_sound(cm, e))
+			return false;
+		used++;
+		owned += !cm_orphaned(e);
+		timers += e->at != CM_NIL;
+		waits += e->waits;
+		pending += e->pending;
+		for (unsigned int h = 0; h < CM_HASHES; h++)
+			hashed[h] += e->hashed[h];
+	}
+	for (uint32_t i = 1; i < cm->heap_n; i++)
+		if (cm->conn[cm->heap[i]].due < cm->conn[cm->heap[(i - 1) / 2]].due)
+			return false;
+	for (unsigned int h = 0; h < CM_HASHES; h++)
+		if (chained(cm, (enum cm_hash)h) != hashed[h])
+			return false;
+	return used == cm->used && timers == cm->heap_n && waits >= pending && cm_use_sum(cm) == owned;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Channels of connection management's owners, and how many ids use each. */
+#include "cm/cm_internal.h"
+
+#include <stdlib.h>
+
+#include <rte_jhash.h>
+
+bool
+cm_use_create(struct urn_cm *cm)
+{
+	cm->use_free = CM_NIL;
+	cm->use = calloc(cm->cfg.max_ids, sizeof(*cm->use));
+	cm->use_bucket = malloc(cm->buckets * sizeof(*cm->use_bucket));
+	if (cm->use_bucket)
+		memset(cm->use_bucket, 0xff, cm->buckets * sizeof(*cm->use_bucket));
+	return cm->use && cm->use_bucket;
+}
+
+void
+cm_use_destroy(struct urn_cm *cm)
+{
+	free(cm->use);
+	free(cm->use_bucket);
+}
+
+static uint32_t *
+bucket_of(const struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel)
+{
+	uintptr_t p = (uintptr_t)o;
+
+	return &cm->use_bucket[rte_jhash_3words((uint32_t)p, (uint32_t)(p >> 32), (uint32_t)channel,
+						cm->hash_seed) & (cm->buckets - 1)];
+}
+
+static uint32_t
+find(const struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel)
+{
+	uint32_t i = *bucket_of(cm, o, channel);
+
+	while (i != CM_NIL && (cm->use[i].owner != o || cm->use[i].channel != channel))
+		i = cm->use[i].next;
+	return i;
+}
+
+/* No more than there are ids: each has one at most. */
+static uint32_t
+take(struct urn_cm *cm)
+{
+	uint32_t i = cm->use_free;
+
+	if (i == CM_NIL)
+		return cm->use_fresh++;
+	cm->use_free = cm->use[i].next;
+	return i;
+}
+
+uint32_t
+cm_use_begin(struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel)
+{
+	uint32_t i = find(cm, o, channel), *at = bucket_of(cm, o, channel);
+
+	if (i == CM_NIL) {
+		i = take(cm);
+		cm->use[i] = (struct cm_use){.owner = o, .channel = channel, .next = *at};
+		*at = i;
+	}
+	cm->use[i].ids++;
+	return i;
+}
+
+void
+cm_use_end(struct urn_cm *cm, uint32_t use)
+{
+	struct cm_use *u = &cm->use[use];
+	uint32_t *at;
+
+	if (--u->ids)
+		return;
+	at = bucket_of(cm, u->owner, u->channel);
+	while (*at != use)
+		at = &cm->use[*at].next;
+	*at = u->next;
+	u->next = cm->use_free;
+	cm->use_free = use;
+}
+
+bool
+urn_cm_uses(const struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel)
+{
+	return find(cm, o, channel) != CM_NIL;
+}
+
+uint32_t
+cm_use_sum(const struct urn_cm *cm)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < cm->use_fresh; i++)
+		n += cm->use[i].ids;
+	return n;
+}

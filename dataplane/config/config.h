@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The configuration of a dataplane process: INI text in, a checked structure
+ * out, or every mistake there is. Pure: no device is looked at, DPDK is not
+ * called, and what depends on the machine (is there such an interface, may this
+ * process run on that CPU) is not checked here. doc/urnicd.md is the reference,
+ * and is made from the same table (config_schema.c).
+ *
+ * What is taken for granted of a struct urn_config that was returned:
+ *  - there is at least one engine and one adapter; every index in it is valid;
+ *  - names of ports, switches and adapters are unique, each among its kind;
+ *  - every port is used by exactly one adapter or switch;
+ *  - links between switches make a tree, and linked switches share an engine;
+ *  - no address and no MAC is given twice.
+ */
+#ifndef URN_CONFIG_CONFIG_H
+#define URN_CONFIG_CONFIG_H
+
+#include "abi/urn_abi.h"
+#include "config/config_errors.h"
+#include "control/dataplane.h"
+#include "pmd_glue/port.h"
+#include "switch/switch.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define URN_CONFIG_NAME 16u	     /* bytes of a name, NUL included: letters, digits, _ . - */
+#define URN_CONFIG_PATH 256u	     /* bytes of a path, NUL included */
+#define URN_CONFIG_FILE_MAX 1048576u /* bytes of a file */
+#define URN_CONFIG_MAX_PORTS 32u     /* ethdev ports of a process, two for a ring pair; asserted */
+#define URN_CONFIG_MAX_SWITCHES 64u
+#define URN_CONFIG_UNLIMITED UINT64_MAX /* of a limit */
+
+enum urn_config_huge {
+	URN_CONFIG_HUGE_NEVER,
+	URN_CONFIG_HUGE_AUTO, /* where there are enough free ones */
+};
+
+/* [urnicd] */
+struct urn_config_daemon {
+	char socket[108];	    /* path; "": urn_config_socket_default() */
+	uint32_t mode;		    /* of the socket, 0600 */
+	char group[32];		    /* of the socket; "": the process's */
+	char control[108];	    /* path of the control socket; "": socket with .ctl behind it */
+	char control_group[32];	    /* who may use that, too; "": nobody */
+	char node[URN_CONFIG_NAME]; /* of clients that name none; "": if there are several, none */
+	char log_level[16];	    /* as urn_eal_config.log_level: "error", "warning", ... */
+	bool telemetry;		    /* rte_telemetry's socket */
+	char prometheus_host[48];   /* address to listen on, without brackets; "": do not */
+	uint16_t prometheus_port;
+	char capture_dir[URN_CONFIG_PATH]; /* where captures go; "": the current folder */
+	char pid_file[URN_CONFIG_PATH];	   /* "": none */
+	struct urn_engine_config idle; /* of engines that do not say otherwise; applied already */
+};
+
+/* [eal] */
+struct urn_config_eal {
+	uint64_t memory; /* bytes; 0: computed from ports and adapters */
+	enum urn_config_huge huge_pages;
+	cpu_set_t cores;      /* CPUs that threads may use; none set: all allowed */
+	char file_prefix[32]; /* "": one of its own */
+	char extra[512];      /* further EAL arguments, space separated */
+};
+
+/* Limits of what one may have; URN_CONFIG_UNLIMITED: no limit. */
+struct urn_config_quota {
+	uint64_t qp, cq, srq, mr; /* objects; memory windows count as regions */
+	uint64_t pd, ah;	  /* protection domains, address handles */
+	uint64_t cm;		  /* ids of connection management */
+	uint64_t pinned;	  /* bytes of registered memory */
+	uint64_t channel;	  /* completion channels */
+	uint64_t share, shared;	  /* pieces of shared memory, registered or not; bytes of it */
+	uint64_t area;		  /* bytes of areas for queues */
+};
+
+/* [limits] */
+struct urn_config_limits {
+	uint64_t clients; /* attached at a time */
+	uint64_t clients_per_uid;
+	struct urn_config_quota per_client;
+	struct urn_config_quota per_uid; /* of all clients of a user together */
+};
+
+/* [engine N]; N is its index */
+struct urn_config_engine {
+	int lcore; /* CPU that its thread runs on; -1: any of urn_config_eal.cores */
+	struct urn_engine_config engine;
+	unsigned int line; /* of the section; 0: not in the file */
+};
+
+/* [port NAME]: a device; used by one adapter or plugged into one switch */
+struct urn_config_port {
+	struct urn_port_config port; /* name included: ready for urn_port_open() */
+	bool pci;		     /* port.device is a PCI address: name it to urn_eal_start() */
+	int adapter;		     /* index of the adapter that it is the port of; -1: none */
+	int sw, plug;		     /* index of the switch and of its plug; -1: none */
+	unsigned int line;
+};
+
+/* What is plugged into a switch: port number `index in the plug array` of that switch. */
+enum urn_config_plug_kind {
+	URN_CONFIG_PLUG_PORT,	 /* index: of a port */
+	URN_CONFIG_PLUG_ADAPTER, /* index: of an adapter, by a pair of rings */
+	URN_CONFIG_PLUG_LINK,	 /* index: of another switch; peer: its plug */
+};
+
+struct urn_config_plug {
+	enum urn_config_plug_kind kind;
+	unsigned int index;
+	unsigned int peer; /* LINK only: index of the plug at the other switch */
+	struct urn_switch_port_config
+		port; /* name (that of what is plugged in), impairments; max_frame 0 */
+	unsigned int line;
+};
+
+struct urn_config_static {
+	unsigned int plug; /* index */
+	uint8_t mac[6];
+};
+
+/* [switch NAME] */
+struct urn_config_switch {
+	struct urn_switch_config sw; /* name, fdb.max, fdb.age_ns, no_learning; copies: NULL */
+	unsigned int engine;	     /* whose thread polls it */
+	unsigned int plugs;
+	struct urn_config_plug *plug; /* in the order of ports, adapters, links */
+	unsigned int statics;
+	struct urn_config_static *fixed;
+	unsigned int line;
+};
+
+/* [adapter NAME]: a virtual RNIC of a node, on a port or on a switch */
+struct urn_config_adapter {
+	/*
+	 * Ready for urn_dp_create() but for .port, which is NULL. name is the
+	 * section's, engines is never 0.
+	 */
+	struct urn_adapter_config adapter;
+	int port;     /* index of its port; -1: it is on a switch */
+	int sw, plug; /* index of the switch and of its plug; -1: it is on a port */
+	/*
+	 * On a switch: the two ends for urn_port_open_ring_pair(), the adapter's
+	 * first. Else all zero.
+	 */
+	struct urn_port_config ring[2];
+	unsigned int node; /* index in urn_config.node */
+	unsigned int line;
+};
+
+struct urn_config {
+	char *file; /* its name, as given */
+	struct urn_config_daemon urnicd;
+	struct urn_config_eal eal;
+	struct urn_config_limits limits;
+	unsigned int engines, ports, switches, adapters, nodes;
+	struct urn_config_engine engine[URN_ABI_MAX_ENGINES];
+	struct urn_config_port *port;
+	struct urn_config_switch *sw;
+	struct urn_config_adapter *adapter;
+	char (*node)[URN_CONFIG_NAME]; /* each name once, in the order of the adapters */
+};
+
+/*
+ * Read and check a file. errors: a list that is empty or to be added to; whose
+ * it is, frees it. returns: the configuration, for urn_config_free(), or NULL
+ * when there was any mistake, and all that were found in *errors
+ */
+struct urn_config *urn_config_read(const char *file, struct urn_config_errors *errors);
+/* The same with text that is in memory. name: what the sentences call it */
+struct urn_config *urn_config_parse(const char *text, size_t len, const char *name,
+				    struct urn_config_errors *errors);
+/* NULL is allowed. */
+void urn_config_free(struct urn_config *cfg);
+
+/*
+ * Where clients find the dataplane when nobody says otherwise: /run/urnic/urnicd.sock
+ * for root, $XDG_RUNTIME_DIR/urnic/urnicd.sock for others. xdg: the value of
+ * XDG_RUNTIME_DIR, or NULL. returns: 0, or -1 with a sentence in *err: there is no such folder or
+ * the path is too long
+ */
+int urn_config_socket_default(bool root, const char *xdg, char path[108], struct urn_err *err);
+
+/* Print all sections and keys with their kind, range, default and a line each, for --help-config.
+ */
+void urn_config_help(FILE *out);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * "Did you mean": letters left out, added, changed or swapped; other case, - for
+ * _; a word that is a part of the right one (mtu for path_mtu).
+ */
+#include "config/config_priv.h"
+
+#include <string.h>
+
+#define NEAR_MAX 32u /* bytes of words that are compared */
+
+static char
+plain(char c)
+{
+	if (c == '-' || c == ' ')
+		return '_';
+	/* Not tolower(): that asks the locale. */
+	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+static unsigned int
+least(unsigned int a, unsigned int b)
+{
+	return a < b ? a : b;
+}
+
+/* Edits that make b of a, both shorter than NEAR_MAX; swapped neighbours are one. */
+static unsigned int
+distance(const char *a, const char *b)
+{
+	unsigned int row[3][NEAR_MAX + 1];
+	size_t la = strlen(a), lb = strlen(b);
+
+	for (unsigned int j = 0; j <= lb; j++)
+		row[0][j] = j;
+	for (unsigned int i = 1; i <= la; i++) {
+		unsigned int *now = row[i % 3], *last = row[(i - 1) % 3];
+		unsigned int *before = row[(i + 1) % 3];
+
+		now[0] = i;
+		for (unsigned int j = 1; j <= lb; j++) {
+			char ca = plain(a[i - 1]), cb = plain(b[j - 1]);
+
+			now[j] = least(last[j - 1] + (ca != cb), least(last[j], now[j - 1]) + 1);
+			if (i > 1 && j > 1 && ca == plain(b[j - 2]) && plain(a[i - 2]) == cb)
+				now[j] = least(now[j], before[j - 2] + 1);
+		}
+	}
+	return row[la % 3][lb];
+}
+
+void
+urn_config_near_begin(struct urn_config_near *near, const char *word)
+{
+	size_t n = strlen(word);
+
+	near->word = n < NEAR_MAX ? word : "";
+	near->best = NULL;
+	/* One edit and one in three letters, at most, but never all of a word. */
+	near->cost = least((unsigned int)n / 3 + 2, (unsigned int)n);
+}
+
+void
+urn_config_near_try(struct urn_config_near *near, const char *candidate)
+{
+	size_t n = strlen(near->word), m = strlen(candidate);
+	unsigned int cost;
+
+	if (n == 0 || m == 0 || m >= NEAR_MAX)
+		return;
+	cost = distance(near->word, candidate);
+	if (n >= 3 && m >= 3 && (strstr(candidate, near->word) || strstr(near->word, candidate)))
+		cost = least(cost, (unsigned int)n / 3 + 1);
+	if (cost >= near->cost)
+		return;
+	near->cost = cost;
+	near->best = candidate;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of everything that a configuration can say. Reading, checking, the
+ * help and the reference in doc/urnicd.md all come from it.
+ */
+#include "config/config_priv.h"
+
+#include "switch/fdb.h"
+#include "transport/tp.h"
+#include "wire/link.h"
+
+#include <rte_config.h>
+
+#define K 1024ull
+#define M (K * K)
+#define G (K * M)
+#define US 1000ull
+#define MS (1000 * US)
+#define S (1000 * MS)
+
+_Static_assert(URN_CONFIG_MAX_PORTS == RTE_MAX_ETHPORTS, "ethdev ports");
+
+static const char *const idle_words[] = {
+	[URN_IDLE_SPIN] = "spin", [URN_IDLE_PAUSE] = "pause", [URN_IDLE_SLEEP] = "sleep", NULL};
+static const char *const huge_words[] = {
+	[URN_CONFIG_HUGE_NEVER] = "never", [URN_CONFIG_HUGE_AUTO] = "auto", NULL};
+static const char *const level_words[] = {"error", "warning", "notice", "info", "debug", NULL};
+static const char *const mtu_words[] = {"256", "512", "1024", "2048", "4096", NULL};
+/* By the bit of URN_LINK_F_. */
+static const char *const feature_words[] = {"sack", NULL};
+_Static_assert(URN_LINK_F_ALL == 1 && URN_LINK_F_SACK == 1, "a feature has no word");
+
+/* offset and size of a field */
+#define FIELD(type, field) .offset = offsetof(type, field), .size = sizeof(((type *)NULL)->field)
+#define LATER .offset = URN_CONFIG_NO_FIELD
+
+#define D(field) FIELD(struct urn_config_daemon, field)
+static const struct urn_config_key urnicd_keys[] = {
+	{"socket", .type = URN_CT_PATH, D(socket),
+	 .preset = "($XDG_RUNTIME_DIR/urnic/urnicd.sock; of root /run/urnic/urnicd.sock)",
+	 .help = "the UNIX socket that clients attach to"},
+	{"mode", .type = URN_CT_MODE, D(mode), .preset = "(0600; with a group 0660)",
+	 .help = "who may connect to it, as chmod has it"},
+	{"group", .type = URN_CT_TEXT, D(group), .preset = "(the process's)",
+	 .help = "the group that the socket belongs to"},
+	{"control", .type = URN_CT_PATH, D(control), .preset = "(socket with .ctl behind it)",
+	 .help = "the UNIX socket of urnicctl; for root and the user of the process"},
+	{"control_group", .type = URN_CT_TEXT, D(control_group), .preset = "(none)",
+	 .help = "... and for the members of this group"},
+	{"node", .type = URN_CT_NAME, D(node), .preset = "(the only one, if there is one)",
+	 .help = "the node of clients that name none"},
+	{"log_level", .type = URN_CT_LEVEL, D(log_level), .words = level_words, .preset = "error",
+	 .help = "of DPDK's messages, those that matter at least so much"},
+	{"idle", .type = URN_CT_WORD, D(idle.idle), .words = idle_words, .preset = "sleep",
+	 .help = "what engines do when there is nothing to do: poll on, pause and yield the CPU, "
+		 "or sleep"},
+	{"empty_polls", .type = URN_CT_COUNT, D(idle.empty_polls), .min = 1, .max = G,
+	 .preset = "1024", .help = "... after so many polls that found nothing"},
+	{"sleep", .type = URN_CT_TIME, D(idle.sleep_us), .min = US, .max = MS, .unit = US,
+	 .preset = "100us", .help = "... for so long at a time, up to 1ms when nothing comes for long"},
+	{"telemetry", .type = URN_CT_BOOL, D(telemetry), .preset = "yes",
+	 .help = "answer DPDK's telemetry clients"},
+	{"prometheus", .type = URN_CT_LISTEN, D(prometheus_host), .preset = "(nowhere)",
+	 .help = "where to give counters to Prometheus: 127.0.0.1:9464, [::1]:9464"},
+	{"capture_dir", .type = URN_CT_PATH, D(capture_dir), .preset = "(the current folder)",
+	 .help = "the folder that captures are written to"},
+	{"pid_file", .type = URN_CT_PATH, D(pid_file), .preset = "(none)",
+	 .help = "a file to write the process id to"},
+};
+
+#define E(field) FIELD(struct urn_config_eal, field)
+static const struct urn_config_key eal_keys[] = {
+	{"memory", .type = URN_CT_SIZE, E(memory), .min = 64 * M, .max = 1024 * G,
+	 .preset = "(what the ports need)", .help = "memory of DPDK, fixed at the start"},
+	{"huge_pages", .type = URN_CT_WORD, E(huge_pages), .words = huge_words, .preset = "never",
+	 .help = "auto: take them where enough are free"},
+	{"cores", .type = URN_CT_CORES, E(cores), .preset = "(all that the process may use)",
+	 .help = "the CPUs that threads may run on: 0-3,8"},
+	{"file_prefix", .type = URN_CT_NAME, E(file_prefix), .preset = "(none)",
+	 .help = "keep DPDK's runtime files where its tools look, under this name; else in a "
+		 "folder "
+		 "of its own"},
+	{"extra", .type = URN_CT_EAL, E(extra), .preset = "(none)",
+	 .help = "further EAL arguments, with spaces between"},
+};
+
+#define L(field) FIELD(struct urn_config_limits, field)
+#define LIMIT(key, field, dflt, text)                                                           \
+	{                                                                                       \
+		key, .type = URN_CT_LIMIT, L(field), .min = 1, .preset = (dflt), .help = (text) \
+	}
+static const struct urn_config_key limits_keys[] = {
+	LIMIT("clients", clients, "4k", "clients at a time"),
+	LIMIT("clients_per_uid", clients_per_uid, "2k", "... of one user"),
+	LIMIT("qp_per_client", per_client.qp, "16k", "queue pairs of one client"),
+	LIMIT("qp_per_uid", per_uid.qp, "64k", "... of all clients of one user"),
+	LIMIT("cq_per_client", per_client.cq, "16k", "completion queues of one client"),
+	LIMIT("cq_per_uid", per_uid.cq, "64k", "... of all clients of one user"),
+	LIMIT("srq_per_client", per_client.srq, "4k", "shared receive queues of one client"),
+	LIMIT("srq_per_uid", per_uid.srq, "16k", "... of all clients of one user"),
+	LIMIT("pd_per_client", per_client.pd, "256", "protection domains of one client"),
+	LIMIT("pd_per_uid", per_uid.pd, "2k", "... of all clients of one user"),
+	LIMIT("ah_per_client", per_client.ah, "8k", "address handles of one client"),
+	LIMIT("ah_per_uid", per_uid.ah, "32k", "... of all clients of one user"),
+	LIMIT("mr_per_client", per_client.mr, "32k", "memory regions and windows of one client"),
+	LIMIT("mr_per_uid", per_uid.mr, "256k", "... of all clients of one user"),
+	LIMIT("cm_per_client", per_client.cm, "16k", "connection ids of one client, listeners among them"),
+	LIMIT("cm_per_uid", per_uid.cm, "64k", "... of all clients of one user"),
+	LIMIT("pinned_per_client", per_client.pinned, "16G",
+	      "bytes in the memory regions of one client"),
+	LIMIT("pinned_per_uid", per_uid.pinned, "64G", "... of all clients of one user"),
+	LIMIT("channels_per_client", per_client.channel, "4k", "completion channels of one client"),
+	LIMIT("channels_per_uid", per_uid.channel, "16k", "... of all clients of one user"),
+	LIMIT("shares_per_client", per_client.share, "4k",
+	      "pieces of memory that one client shares, registered or not"),
+	LIMIT("shares_per_uid", per_uid.share, "16k", "... of all clients of one user"),
+	LIMIT("shared_per_client", per_client.shared, "64G", "bytes in the memory that one client shares"),
+	LIMIT("shared_per_uid", per_uid.shared, "256G", "... of all clients of one user"),
+	LIMIT("area_per_client", per_client.area, "unlimited",
+	      "bytes of the area for the queues of one client, which is area_size of its adapter"),
+	LIMIT("area_per_uid", per_uid.area, "2048G", "... of all clients of one user"),
+};
+
+#define N(field) FIELD(struct urn_config_engine, field)
+static const struct urn_config_key engine_keys[] = {
+	{"lcore", .type = URN_CT_COUNT, N(lcore), .max = RTE_MAX_LCORE - 1,
+	 .preset = "(any of [eal] cores)", .help = "the CPU that its thread runs on, alone"},
+	{"idle", .type = URN_CT_WORD, N(engine.idle), .words = idle_words,
+	 .preset = "(as in [urnicd])", .help = "spin, pause or sleep when there is nothing to do"},
+	{"empty_polls", .type = URN_CT_COUNT, N(engine.empty_polls), .min = 1, .max = G,
+	 .preset = "(as in [urnicd])", .help = "... after so many polls that found nothing"},
+	{"sleep", .type = URN_CT_TIME, N(engine.sleep_us), .min = US, .max = MS, .unit = US,
+	 .preset = "(as in [urnicd])", .help = "... for so long at a time, up to 1ms when nothing comes for long"},
+};
+
+#define P(field) FIELD(struct urn_config_port, port.field)
+static const struct urn_config_key port_keys[] = {
+	{"device", .type = URN_CT_DEVICE, P(device), .preset = "(to be given)",
+	 .help = "a DPDK device with its arguments, or a PCI address (ports.md)"},
+	{"path_mtu", .type = URN_CT_NUMBER, P(roce_mtu), .words = mtu_words,
+	 .preset = "(the most that it carries)", .help = "the largest path MTU, bytes"},
+	{"queues", .type = URN_CT_COUNT, P(queues), .min = 1, .max = 64,
+	 .preset = "(one for each engine of its adapter)",
+	 .help = "receive and transmit queues, so many each"},
+	{"rx_desc", .type = URN_CT_COUNT, P(rx_desc), .min = 32, .max = 32 * K,
+	 .preset = "(the driver's)", .help = "receive descriptors of each queue"},
+	{"tx_desc", .type = URN_CT_COUNT, P(tx_desc), .min = 32, .max = 32 * K,
+	 .preset = "(the driver's)", .help = "transmit descriptors of each queue"},
+	{"mbufs", .type = URN_CT_COUNT, P(mbufs), .min = 1 * K, .max = 4 * M,
+	 .preset = "(what the queues need)", .help = "packets in its pool"},
+	{"mac", .type = URN_CT_MAC, P(mac), .preset = "(the device's, or made by chance)",
+	 .help = "its MAC address: 02:00:00:00:00:01"},
+	{"steer", .type = URN_CT_BOOL, P(steer), .preset = "no",
+	 .help = "take only RoCEv2 and what finds neighbours, where the NIC can; the rest stays "
+		 "with the kernel"},
+};
+
+#define W(field) FIELD(struct urn_config_switch, field)
+static const struct urn_config_key switch_keys[] = {
+	{"ports", .type = URN_CT_NAMES, LATER, .preset = "(none)",
+	 .help = "the ports that are plugged in, by name; adapters plug themselves in"},
+	{"links", .type = URN_CT_NAMES, LATER, .preset = "(none)",
+	 .help = "other switches that a wire leads to, by name; one of the two need say so"},
+	{"learning", .type = URN_CT_BOOL, W(sw.no_learning), .invert = true, .preset = "yes",
+	 .help = "learn which addresses are behind which port; else what is not static is "
+		 "flooded"},
+	{"age", .type = URN_CT_TIME, W(sw.fdb.age_ns), .min = MS, .max = 86400 * S, .unit = 1,
+	 .preset = "300s", .help = "forget an address that was not seen for so long"},
+	{"addresses", .type = URN_CT_COUNT, W(sw.fdb.max), .min = 1, .max = URN_FDB_MAX,
+	 .preset = "4k", .help = "room in its table of addresses"},
+	{"engine", .type = URN_CT_COUNT, W(engine), .max = URN_ABI_MAX_ENGINES - 1,
+	 .preset = "(that of switches it is linked with, or 0)",
+	 .help = "the engine whose thread runs it"},
+	{"static", .arg = "WHO", .type = URN_CT_MACS, LATER, .preset = "(none)",
+	 .help = "MAC addresses that are behind a port, adapter or switch for good"},
+	{"impair", .arg = "WHO[.in|.out]", .type = URN_CT_IMPAIR, LATER, .preset = "(nothing)",
+	 .help = "what happens to frames from a port, adapter or switch (in), to it (out), or "
+		 "both: drop=1%, delay=200us"},
+};
+
+#define A(field) FIELD(struct urn_config_adapter, adapter.field)
+#define R(field) FIELD(struct urn_config_adapter, ring[0].field)
+static const struct urn_config_key adapter_keys[] = {
+	{"node", .type = URN_CT_NAME, A(node), .preset = "host",
+	 .help = "the node that it belongs to; clients choose a node, and see its adapters"},
+	{"port", .type = URN_CT_NAME, LATER, .preset = "(this or switch)",
+	 .help = "the port that it has, by name"},
+	{"switch", .type = URN_CT_NAME, LATER, .preset = "(this or port)",
+	 .help = "the switch that it is plugged into, by name, in this process"},
+	{"engines", .type = URN_CT_ENGINES, A(engines), .preset = "all",
+	 .help = "the engines that serve it: 0,1"},
+	{"ipv4", .type = URN_CT_IPV4, A(ipv4), .preset = "(none)", .help = "its IPv4 address"},
+	{"ipv6", .type = URN_CT_IPV6, A(ipv6), .preset = "(none but the link-local one)",
+	 .help = "its IPv6 address"},
+	{"max_qp", .type = URN_CT_COUNT, A(max_qp), .min = 1,
+	 .max = (1u << URN_TP_ENGINE_SHIFT) - 2, .preset = "64k",
+	 .help = "queue pairs of all clients together"},
+	{"max_mr", .type = URN_CT_COUNT, A(max_mr), .min = 1, .max = 0xfffffe, .preset = "64k",
+	 .help = "memory regions and windows of all clients together"},
+	{"window", .type = URN_CT_COUNT, A(window), .min = 1, .max = M, .preset = "256",
+	 .help = "packets of a queue pair that are on their way at a time"},
+	{"rto_floor", .type = URN_CT_TIME, A(rto_floor_us), .min = US, .max = S, .unit = US,
+	 .preset = "4ms", .help = "the least time to a repeat, whatever the round trip"},
+	{"area_size", .type = URN_CT_SIZE, A(area_size), .min = M, .max = 1024 * G, .preset = "1G",
+	 .help = "address space for the queues of one client"},
+	{"work_in_flight", .type = URN_CT_COUNT, A(work_in_flight), .min = 64, .max = 16 * M,
+	 .preset = "64k", .help = "work requests under way in one engine"},
+	{"features_off", .type = URN_CT_FEATURES, A(features_off), .words = feature_words,
+	 .preset = "(none)", .help = "what not to offer to other urnic adapters: sack"},
+	{"link", .type = URN_CT_BOOL, A(no_link), .invert = true, .preset = "yes",
+	 .help = "look whether a peer is urnic, and answer when asked; no: plain RoCEv2"},
+	{"icrc", .type = URN_CT_BOOL, A(no_icrc), .invert = true, .preset = "yes",
+	 .help = "send and check ICRCs; no is for measurements, at both ends"},
+	{"path_mtu", .type = URN_CT_NUMBER, R(roce_mtu), .words = mtu_words, .preset = "4096",
+	 .help = "on a switch: the largest path MTU, bytes"},
+	{"mbufs", .type = URN_CT_COUNT, R(mbufs), .min = 1 * K, .max = 4 * M,
+	 .preset = "(what the queues need)", .help = "on a switch: packets in its pool"},
+	{"mac", .type = URN_CT_MAC, R(mac), .preset = "(made by chance)",
+	 .help = "on a switch: its MAC address"},
+};
+
+#define KEYS(table) .key = (table), .keys = RTE_DIM(table)
+const struct urn_config_kind urn_config_kinds[URN_CONFIG_KINDS] = {
+	[URN_CK_URNICD] = {"urnicd", NULL, 1, sizeof(struct urn_config_daemon), KEYS(urnicd_keys),
+			   .help = "The process: its socket, its manners, what it shows."},
+	[URN_CK_EAL] = {"eal", NULL, 1, sizeof(struct urn_config_eal), KEYS(eal_keys),
+			.help = "DPDK's environment."},
+	[URN_CK_LIMITS] = {"limits", NULL, 1, sizeof(struct urn_config_limits), KEYS(limits_keys),
+			   .help = "What clients may have. \"unlimited\" is one of the values."},
+	[URN_CK_ENGINE] = {"engine", "N", URN_ABI_MAX_ENGINES, sizeof(struct urn_config_engine),
+			   KEYS(engine_keys),
+			   .help = "A thread that polls, numbered from 0 on without a gap. Without "
+				   "any such section there is one."},
+	[URN_CK_PORT] = {"port", "NAME", URN_CONFIG_MAX_PORTS, sizeof(struct urn_config_port),
+			 KEYS(port_keys),
+			 .help = "A network port. One adapter has it, or one switch."},
+	[URN_CK_SWITCH] = {"switch", "NAME", URN_CONFIG_MAX_SWITCHES,
+			   sizeof(struct urn_config_switch), KEYS(switch_keys),
+			   .help = "An Ethernet switch inside the process, for ports and "
+				   "adapters."},
+	[URN_CK_ADAPTER] = {"adapter", "NAME", URN_CONFIG_MAX_PORTS,
+			    sizeof(struct urn_config_adapter), KEYS(adapter_keys),
+			    .help = "An RDMA NIC, as programs see it: on a port, or on a "
+				    "switch."},
+};

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is known of each peer, how it changes, and who hears of it. */
+#include "net/link_table.h"
+
+#include <string.h>
+
+static const char *const state_names[URN_LINK_STATES] = {
+	[URN_LINK_UNKNOWN] = "unknown",
+	[URN_LINK_ASKING] = "asking",
+	[URN_LINK_KNOWN] = "known",
+	[URN_LINK_PLAIN] = "plain",
+};
+
+const char *
+urn_link_state_name(unsigned int state)
+{
+	return state < URN_LINK_STATES ? state_names[state] : "?";
+}
+
+/* ---- states; under the lock */
+
+static uint32_t
+common(const struct urn_link *lk, const struct urn_link_entry *e)
+{
+	return e->state == URN_LINK_KNOWN ? lk->cfg.offer & e->info.features : 0;
+}
+
+/* Of entries that nobody here asked for there is no news, so that a flood makes no work. */
+static void
+tell(struct urn_link *lk, struct urn_link_entry *e)
+{
+	uint32_t gen;
+
+	if (!e->wanted)
+		return;
+	gen = atomic_load_explicit(&lk->gen, memory_order_relaxed) + 1;
+	if (gen == 0) /* 0 is what nobody has */
+		gen = 1;
+	if (e->changed)
+		TAILQ_REMOVE(&lk->news, e, news);
+	e->changed = gen;
+	TAILQ_INSERT_TAIL(&lk->news, e, news);
+	atomic_store_explicit(&lk->gen, gen, memory_order_relaxed);
+}
+
+void
+urn_link_start_asking(struct urn_link *lk, struct urn_link_entry *e)
+{
+	if (e->state == URN_LINK_UNKNOWN)
+		e->state = URN_LINK_ASKING;
+	e->tries = 0;
+	e->tid = urn_link_draw(lk);
+	e->answered = false;
+	urn_link_move(lk, e, URN_LINK_ON_FRESH);
+}
+
+void
+urn_link_set_plain(struct urn_link *lk, struct urn_link_entry *e)
+{
+	bool news = common(lk, e) != 0;
+
+	e->state = URN_LINK_PLAIN;
+	e->due = lk->now + URN_LINK_AGAIN_NS;
+	urn_link_move(lk, e, e->wanted ? URN_LINK_ON_PLAIN : URN_LINK_ON_LEARNT);
+	if (news)
+		tell(lk, e);
+}
+
+void
+urn_link_set_known(struct urn_link *lk, struct urn_link_entry *e, const struct urn_link_info *info)
+{
+	bool news = e->state != URN_LINK_KNOWN || e->info.epoch != info->epoch ||
+		    e->info.features != info->features;
+
+	if (info->major != URN_LINK_MAJOR) {
+		urn_link_set_plain(lk, e);
+		return;
+	}
+	e->state = URN_LINK_KNOWN;
+	e->info = *info;
+	e->confirmed = lk->now;
+	e->answered = true;
+	urn_link_move(lk, e, e->wanted ? URN_LINK_ON_WANTED : URN_LINK_ON_LEARNT);
+	if (news)
+		tell(lk, e);
+}
+
+static bool
+under_way(const struct urn_link_entry *e)
+{
+	return e->list >= URN_LINK_ON_FRESH && e->list <= URN_LINK_ON_TRIED_LAST;
+}
+
+/* Somebody here wants to know. */
+static uint32_t
+want(struct urn_link *lk, struct urn_link_entry *e)
+{
+	e->wanted = true;
+	if (under_way(e))
+		return common(lk, e);
+	if (e->state == URN_LINK_KNOWN) {
+		if (lk->now - e->confirmed > URN_LINK_AGAIN_NS)
+			urn_link_start_asking(lk, e);
+		else
+			urn_link_move(lk, e, URN_LINK_ON_WANTED); /* last used */
+	} else if (lk->now >= e->due) {
+		urn_link_start_asking(lk, e);
+	} else {
+		urn_link_move(lk, e, URN_LINK_ON_PLAIN);
+	}
+	return common(lk, e);
+}
+
+/* ---- asked by engines */
+
+uint32_t
+urn_link_features(struct urn_link *lk, const uint8_t gid[16])
+{
+	struct urn_link_entry *e;
+	uint32_t features;
+
+	if (urn_neigh_is_own(lk->cfg.neigh, gid))
+		return lk->cfg.offer;
+	if (!urn_neigh_unicast(gid) || !urn_neigh_source(lk->cfg.neigh, gid))
+		return 0;
+	rte_spinlock_lock(&lk->lock);
+	e = urn_link_find(lk, gid);
+	if (!e) {
+		e = urn_link_add(lk, gid, URN_LINK_ON_FRESH);
+		e->wanted = true;
+		urn_link_start_asking(lk, e);
+	}
+	features = want(lk, e);
+	rte_spinlock_unlock(&lk->lock);
+	return features;
+}
+
+uint32_t
+urn_link_generation(const struct urn_link *lk)
+{
+	return atomic_load_explicit(&lk->gen, memory_order_relaxed);
+}
+
+unsigned int
+urn_link_news(struct urn_link *lk, uint32_t *seen, struct urn_link_news *out, unsigned int max)
+{
+	struct urn_link_entry *e, *prev;
+	unsigned int n = 0;
+
+	rte_spinlock_lock(&lk->lock);
+	e = TAILQ_LAST(&lk->news, urn_link_entries);
+	while (e && (prev = TAILQ_PREV(e, urn_link_entries, news)) &&
+	       (int32_t)(prev->changed - *seen) > 0)
+		e = prev;
+	for (; e && n < max; e = TAILQ_NEXT(e, news)) {
+		if ((int32_t)(e->changed - *seen) <= 0)
+			continue;
+		memcpy(out[n].gid, e->gid, 16);
+		out[n++].features = common(lk, e);
+		*seen = e->changed;
+	}
+	if (!e) /* what is older was forgotten */
+		*seen = atomic_load_explicit(&lk->gen, memory_order_relaxed);
+	rte_spinlock_unlock(&lk->lock);
+	return n;
+}
+
+/* ---- looking in */
+
+enum urn_link_state
+urn_link_peek(struct urn_link *lk, const uint8_t gid[16], struct urn_link_info *info)
+{
+	enum urn_link_state state = URN_LINK_UNKNOWN;
+	struct urn_link_entry *e;
+
+	rte_spinlock_lock(&lk->lock);
+	e = urn_link_find(lk, gid);
+	if (e) {
+		state = (enum urn_link_state)e->state;
+		if (info && state == URN_LINK_KNOWN)
+			*info = e->info;
+	}
+	rte_spinlock_unlock(&lk->lock);
+	return state;
+}
+
+enum urn_link_arw
+urn_link_arw(struct urn_link *lk, const uint8_t gid[16])
+{
+	struct urn_link_info info;
+
+	if (urn_link_peek(lk, gid, &info) != URN_LINK_KNOWN)
+		return URN_LINK_ARW_NONE;
+	return (enum urn_link_arw)info.arw;
+}
+
+/* ---- frames; under the lock */
+
+int
+urn_link_frame(struct urn_link *lk, struct rte_mbuf *m, const struct urn_link_msg *what,
+	       const uint8_t own[16], const uint8_t peer[16], const uint8_t mac[6])
+{
+	uint8_t mad[URN_MAD_BYTES];
+	struct urn_link_msg msg = *what;
+	struct urn_path path = {.sport = URN_ROCE_SPORT_MIN | URN_QPN_GSI, .ttl = 64};
+
+	memcpy(path.smac, lk->cfg.mac, 6);
+	memcpy(path.dmac, mac, 6);
+	memcpy(path.sgid, own, 16);
+	memcpy(path.dgid, peer, 16);
+	msg.info.epoch = lk->epoch;
+	msg.info.features = lk->cfg.offer;
+	msg.info.arw = lk->cfg.arw;
+	urn_link_write(mad, &msg);
+	return urn_mad_frame(m, &path, mad, lk->psn++, lk->cfg.icrc);
+}

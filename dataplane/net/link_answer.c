@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What peers send: their requests are answered, and what they say of
+ * themselves in either is believed, or not. All under the table's lock.
+ */
+#include "net/link_table.h"
+#include "net/l3.h"
+
+#include <string.h>
+
+static void
+take_request(struct urn_link *lk, const uint8_t src[16], const struct urn_link_info *info)
+{
+	struct urn_link_entry *e = urn_link_find(lk, src);
+	bool anew;
+
+	if (!e)
+		e = urn_link_add(lk, src, URN_LINK_ON_LEARNT);
+	if (!e)
+		return; /* no room; it is answered all the same */
+	anew = e->state == URN_LINK_KNOWN && e->info.epoch != info->epoch;
+	urn_link_set_known(lk, e, info);
+	if (anew && e->wanted && e->state == URN_LINK_KNOWN)
+		urn_link_start_asking(lk, e);
+}
+
+static enum urn_counter
+take_response(struct urn_link *lk, const uint8_t src[16], const uint8_t dst[16], uint64_t tid,
+	      const struct urn_link_info *info)
+{
+	struct urn_link_entry *e = urn_link_find(lk, src);
+
+	if (!e || e->tries == 0 || e->tid != tid || memcmp(e->own, dst, 16) != 0)
+		return URN_C_DROP_LINK_UNASKED;
+	if (e->answered)
+		return URN_C_LINK_DUPLICATE;
+	e->answered = true;
+	if (!info) {
+		urn_link_set_plain(lk, e);
+		return URN_C_LINK_REFUSED;
+	}
+	urn_link_set_known(lk, e, info);
+	return URN_C_LINK_RESP_RX;
+}
+
+/*
+ * A message that was read, from its sender. returns: the counter that applies;
+ * *reply: m is a response
+ */
+static enum urn_counter
+take(struct urn_link *lk, struct rte_mbuf *m, enum urn_counter c, struct urn_link_msg *msg,
+     bool *reply)
+{
+	uint8_t src[16], dst[16], mac[6];
+
+	urn_l3_addresses(m, src, dst);
+	memcpy(mac, rte_pktmbuf_mtod(m, const struct urn_eth *)->src, 6);
+	/* Nobody else has an address of ours. */
+	if (urn_neigh_is_own(lk->cfg.neigh, src) || !urn_neigh_unicast(src) || !urn_l3_mac_ok(mac))
+		return URN_C_DROP_ADDRESS;
+	if (c == URN_C_LINK_REFUSED)
+		return take_response(lk, src, dst, msg->tid, NULL);
+	if (c == URN_C_LINK_RESP_RX) {
+		c = take_response(lk, src, dst, msg->tid, &msg->info);
+	} else {
+		take_request(lk, src, &msg->info);
+		msg->response = true;
+		*reply = urn_link_frame(lk, m, msg, dst, src, mac) == 0;
+		if (!*reply)
+			return URN_C_NO_MBUF;
+	}
+	if (c != URN_C_DROP_LINK_UNASKED && msg->info.major != URN_LINK_MAJOR)
+		return URN_C_LINK_VERSION;
+	return c;
+}
+
+int
+urn_link_input(struct urn_link *lk, struct rte_mbuf *m, uint64_t now)
+{
+	struct urn_link_msg msg = {.response = false};
+	bool reply = false;
+	const uint8_t *mad;
+	uint32_t sqpn;
+	enum urn_counter c = (enum urn_counter)urn_mad_find(m, &mad, &sqpn);
+
+	if (c == 0)
+		c = urn_link_read(mad, sqpn, &msg);
+	if (c == URN_C_LINK_REQ_RX || c == URN_C_LINK_RESP_RX || c == URN_C_LINK_REFUSED) {
+		rte_spinlock_lock(&lk->lock);
+		urn_link_set_time(lk, now);
+		c = take(lk, m, c, &msg, &reply);
+		rte_spinlock_unlock(&lk->lock);
+	}
+	urn_pkt(m)->drop = (uint8_t)c;
+	return reply;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Asking peers what they can: whose turn it is, how often, and how long a
+ * request waits for its answer. All under the table's lock.
+ */
+#include "net/link_table.h"
+
+#include <string.h>
+
+#define MAC_WAIT_NS 1000000ull	     /* before the neighbour table is asked again */
+#define MAC_GIVE_UP_NS 5000000000ull /* it fails by itself sooner, unless its own table is full */
+#define POLL_MOVES 64 /* entries that one poll looks at, besides those it sends for */
+
+/*
+ * The entry whose turn it is: unanswered first, so that new ones can't starve
+ * them; those that wait for their MAC address last, for they come every time.
+ */
+static struct urn_link_entry *
+first_due(struct urn_link *lk)
+{
+	struct urn_link_entry *e;
+
+	for (unsigned int i = URN_LINK_ON_TRIED; i <= URN_LINK_ON_TRIED_LAST; i++) {
+		e = TAILQ_FIRST(&lk->list[i]);
+		if (e && e->due <= lk->now)
+			return e;
+	}
+	e = TAILQ_FIRST(&lk->list[URN_LINK_ON_FRESH]);
+	if (e)
+		return e;
+	e = TAILQ_FIRST(&lk->list[URN_LINK_ON_NO_MAC]);
+	return e && e->due <= lk->now ? e : NULL;
+}
+
+/* How long a request waits for its answer, after so many before it. */
+static uint64_t
+patience(unsigned int tries)
+{
+	uint64_t ns = URN_LINK_RETRY_NS << tries;
+
+	return ns < URN_LINK_RETRY_MAX_NS ? ns : URN_LINK_RETRY_MAX_NS;
+}
+
+/* Its next request, or the end of asking. returns: a frame, or NULL with *empty: no buffer */
+static struct rte_mbuf *
+ask(struct urn_link *lk, struct urn_link_entry *e, struct rte_mempool *pool, bool *empty)
+{
+	const struct urn_link_msg msg = {.response = false, .tid = e->tid};
+	const uint8_t *own = urn_neigh_source(lk->cfg.neigh, e->gid);
+	int rc = e->tries < URN_LINK_TRIES && own ? 0 : URN_NEIGH_FAIL;
+	struct rte_mbuf *m;
+	uint8_t mac[6];
+
+	if (e->list == URN_LINK_ON_FRESH)
+		e->since = lk->now;
+	if (rc == 0)
+		rc = urn_neigh_lookup(lk->cfg.neigh, e->gid, mac);
+	if (rc == URN_NEIGH_UNKNOWN && lk->now - e->since > MAC_GIVE_UP_NS)
+		rc = URN_NEIGH_FAIL;
+	if (rc == URN_NEIGH_FAIL) {
+		urn_link_set_plain(lk, e);
+		return NULL;
+	}
+	if (rc == URN_NEIGH_UNKNOWN) {
+		e->due = lk->now + MAC_WAIT_NS;
+		urn_link_move(lk, e, URN_LINK_ON_NO_MAC);
+		return NULL;
+	}
+	m = rte_pktmbuf_alloc(pool);
+	*empty = !m;
+	if (!m)
+		return NULL;
+	memset(urn_pkt(m), 0, sizeof(struct urn_pkt));
+	memcpy(e->own, own, 16);
+	urn_link_frame(lk, m, &msg, own, e->gid, mac);
+	e->due = lk->now + patience(e->tries);
+	urn_link_move(lk, e, (enum urn_link_list)(URN_LINK_ON_TRIED + e->tries));
+	e->tries++;
+	return m;
+}
+
+unsigned int
+urn_link_poll(struct urn_link *lk, uint64_t now, struct rte_mempool *pool, struct rte_mbuf **out,
+	      unsigned int max)
+{
+	unsigned int n = 0, moves = 0;
+	bool empty = false;
+	struct urn_link_entry *e;
+
+	rte_spinlock_lock(&lk->lock);
+	urn_link_set_time(lk, now);
+	while (n < max && moves < POLL_MOVES && !empty && (e = first_due(lk))) {
+		out[n] = ask(lk, e, pool, &empty);
+		if (out[n])
+			n++;
+		else
+			moves++;
+	}
+	rte_spinlock_unlock(&lk->lock);
+	return n;
+}

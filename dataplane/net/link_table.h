@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table behind net/link.h, for the files that work on it:
+ *
+ *   link_table.c   entries: found by address, each on a list, room made for new ones
+ *   link.c         what is known of a peer, and the news of it
+ *   link_ask.c     requests: when they are due, and when to give up
+ *   link_answer.c  requests and responses that come in
+ *
+ * An entry is on exactly one list, which says what it waits for and, by its
+ * order, which one goes first. Requests that have been sent wait on a list of
+ * their own for each try: all on one wait equally long, so appending keeps each
+ * sorted by when it is due, and poll looks at the heads only.
+ *
+ * News is a second list through the entries: the newest is last, and each says
+ * which generation it is of. An engine walks back to what it has seen.
+ *
+ * Functions here want the lock held.
+ */
+#ifndef URN_NET_LINK_TABLE_H
+#define URN_NET_LINK_TABLE_H
+
+#include "net/link.h"
+
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include <rte_spinlock.h>
+
+enum urn_link_list {
+	URN_LINK_ON_FREE,
+	URN_LINK_ON_FRESH,  /* the first request is due at once */
+	URN_LINK_ON_NO_MAC, /* waits for the neighbour table */
+	URN_LINK_ON_TRIED,  /* this and the following: so many requests are out, less this */
+	URN_LINK_ON_TRIED_LAST = URN_LINK_ON_TRIED + URN_LINK_TRIES - 1,
+	URN_LINK_ON_WANTED, /* known; longest unused first */
+	URN_LINK_ON_LEARNT, /* known, or of another version, and never asked for; oldest first */
+	URN_LINK_ON_PLAIN,  /* wanted, and plain; oldest first */
+	URN_LINK_LISTS,
+};
+
+#define URN_LINK_BUCKETS ((unsigned int)URN_LINK_ENTRIES)
+#define URN_LINK_NIL 0xffffu /* no entry */
+_Static_assert((URN_LINK_BUCKETS & (URN_LINK_BUCKETS - 1)) == 0, "hash mask");
+_Static_assert(URN_LINK_BUCKETS < URN_LINK_NIL, "16-bit indices");
+
+struct urn_link_entry {
+	TAILQ_ENTRY(urn_link_entry) link; /* in lk->list[list] */
+	TAILQ_ENTRY(urn_link_entry) news; /* in lk->news, when `changed` is not 0 */
+	uint64_t due;	/* ns; FRESH to TRIED_LAST: what comes next; PLAIN: may be asked again */
+	uint64_t since; /* ns; NO_MAC to TRIED_LAST: when asking began */
+	uint64_t confirmed;	   /* ns; KNOWN: when it last said so */
+	uint64_t tid;		   /* of the request that is out, or was last */
+	struct urn_link_info info; /* valid when KNOWN */
+	uint32_t changed;	   /* generation of its newest news; 0: none */
+	uint8_t gid[16];
+	uint8_t own[16]; /* our address that it was asked from; valid with tries */
+	uint8_t state;	 /* enum urn_link_state */
+	uint8_t list;	 /* enum urn_link_list */
+	uint8_t tries;	 /* requests sent with this tid */
+	bool wanted;	 /* somebody here asked for it */
+	bool answered;	 /* to tid a response was taken, or a request made it needless */
+	uint16_t chain;	 /* next of the bucket, or URN_LINK_NIL */
+};
+TAILQ_HEAD(urn_link_entries, urn_link_entry);
+
+struct urn_link {
+	struct urn_link_config cfg;
+	uint64_t epoch;
+	uint32_t hash_seed; /* peers can't choose to collide */
+
+	_Atomic uint32_t gen; /* written under the lock, read without; orders nothing */
+
+	rte_spinlock_t lock; /* guards all below; taken before the neighbour table's */
+	uint64_t now;	     /* ns; the newest time that was passed in */
+	uint64_t rng;
+	uint32_t psn; /* of the next frame */
+	struct urn_link_entries list[URN_LINK_LISTS];
+	unsigned int count[URN_LINK_LISTS];
+	struct urn_link_entries news;
+	uint16_t bucket[URN_LINK_BUCKETS]; /* first entry, or URN_LINK_NIL */
+	struct urn_link_entry entry[URN_LINK_ENTRIES];
+};
+
+/* ---- the table (link_table.c) */
+
+/* The entry of an address, or NULL. */
+struct urn_link_entry *urn_link_find(struct urn_link *lk, const uint8_t gid[16]);
+/* A new entry on `list`, another one making room if need be. NULL: no room for it. */
+struct urn_link_entry *urn_link_add(struct urn_link *lk, const uint8_t gid[16],
+				    enum urn_link_list list);
+/* To the end of another list, or of its own. */
+void urn_link_move(struct urn_link *lk, struct urn_link_entry *e, enum urn_link_list to);
+/* A number that a peer cannot guess from the outside. */
+uint64_t urn_link_draw(struct urn_link *lk);
+
+/* Engines read their clocks at different moments: the newest time holds. now: ns */
+static inline void
+urn_link_set_time(struct urn_link *lk, uint64_t now)
+{
+	if (now > lk->now)
+		lk->now = now;
+}
+
+/* ---- what is known of a peer (link.c) */
+
+/* A request is due at once, with a transaction id of its own. */
+void urn_link_start_asking(struct urn_link *lk, struct urn_link_entry *e);
+/* No answer, or none that helps. */
+void urn_link_set_plain(struct urn_link *lk, struct urn_link_entry *e);
+/* The peer said what it can. */
+void urn_link_set_known(struct urn_link *lk, struct urn_link_entry *e,
+			const struct urn_link_info *info);
+/*
+ * Write a request or a response into m; what we are and can is filled in. own,
+ * peer: addresses; mac: the peer's. returns: 0, or -1 when m has no room
+ */
+int urn_link_frame(struct urn_link *lk, struct rte_mbuf *m, const struct urn_link_msg *what,
+		   const uint8_t own[16], const uint8_t peer[16], const uint8_t mac[6]);
+
+#endif

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An entry is on exactly one list, which says why it exists and, by its order,
+ * which one goes first when room is needed. Requests under way have a list for
+ * each count of requests sent: all on one list wait for the same time, so it is
+ * sorted by when they are due just by appending, and poll looks at heads only.
+ *
+ * rte_hash was not taken: it would keep the keys a second time, and evicting
+ * by age needs the lists anyway.
+ */
+#include "net/neigh_priv.h"
+#include "net/l3.h"
+#include "wire/build.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_jhash.h>
+#include <rte_random.h>
+
+/* ---- the table: hash and lists; under the lock */
+
+static uint16_t *
+bucket_of(struct urn_neigh *nb, const uint8_t gid[16])
+{
+	uint32_t word[4];
+
+	/* A GID in a frame lies anywhere; the hash reads whole words. */
+	memcpy(word, gid, sizeof(word));
+	return &nb->bucket[rte_jhash_32b(word, 4, nb->seed) & (BUCKETS - 1)];
+}
+
+static struct entry *
+find(struct urn_neigh *nb, const uint8_t gid[16])
+{
+	uint16_t i = *bucket_of(nb, gid);
+
+	while (i != NIL && memcmp(nb->entry[i].gid, gid, 16) != 0)
+		i = nb->entry[i].chain;
+	return i != NIL ? &nb->entry[i] : NULL;
+}
+
+static void
+move(struct urn_neigh *nb, struct entry *e, unsigned int to)
+{
+	TAILQ_REMOVE(&nb->list[e->list], e, link);
+	nb->count[e->list]--;
+	e->list = (uint8_t)to;
+	TAILQ_INSERT_TAIL(&nb->list[to], e, link);
+	nb->count[to]++;
+}
+
+static void
+forget(struct urn_neigh *nb, struct entry *e)
+{
+	uint16_t self = (uint16_t)(e - nb->entry);
+	uint16_t *at = bucket_of(nb, e->gid);
+
+	while (*at != self)
+		at = &nb->entry[*at].chain;
+	*at = e->chain;
+	e->state = URN_NEIGH_NONE;
+	move(nb, e, FREE);
+}
+
+/* The longest asked of those that are asked for: MAC not known, or any. NULL: none. */
+static struct entry *
+first_asked(struct urn_neigh *nb, bool any)
+{
+	struct entry *e;
+
+	for (unsigned int i = URN_NEIGH_TRIES + 1; i-- > 0;)
+		TAILQ_FOREACH(e, &nb->list[FRESH + i], link)
+			if (any || e->state == URN_NEIGH_INCOMPLETE)
+				return e;
+	return NULL;
+}
+
+/* Who makes room for a wanted (or static) entry. */
+static struct entry *
+victim(struct urn_neigh *nb)
+{
+	struct entry *e = TAILQ_FIRST(&nb->list[LEARNT]);
+
+	if (e == NULL)
+		e = TAILQ_FIRST(&nb->list[FAILED]);
+	if (e == NULL)
+		e = first_asked(nb, false);
+	if (e == NULL)
+		e = TAILQ_FIRST(&nb->list[ACTIVE]);
+	return e != NULL ? e : first_asked(nb, true); /* all are being proved anew */
+}
+
+/* A new entry on `list`, state and MAC left to the caller. NULL: no room for it. */
+static struct entry *
+add(struct urn_neigh *nb, const uint8_t gid[16], enum list list)
+{
+	struct entry *e = TAILQ_FIRST(&nb->list[FREE]);
+	uint16_t *at;
+
+	if (list == LEARNT && (e == NULL || nb->count[LEARNT] >= URN_NEIGH_LEARNT)) {
+		e = TAILQ_FIRST(&nb->list[LEARNT]);
+		if (e == NULL)
+			return NULL;
+	} else if (e == NULL) {
+		e = victim(nb);
+	}
+	if (e->list != FREE)
+		forget(nb, e);
+	at = bucket_of(nb, gid);
+	memcpy(e->gid, gid, 16);
+	e->tries = 0;
+	e->chain = *at;
+	*at = (uint16_t)(e - nb->entry);
+	move(nb, e, list);
+	return e;
+}
+
+/* ---- states; under the lock */
+
+static void
+changed(struct urn_neigh *nb)
+{
+	atomic_fetch_add_explicit(&nb->gen, 1, memory_order_relaxed);
+}
+
+/* tries: questions that are taken for asked: the fewer are left to be asked. */
+static void
+start_asking(struct urn_neigh *nb, struct entry *e, unsigned int tries)
+{
+	e->tries = (uint8_t)tries;
+	move(nb, e, FRESH);
+}
+
+/*
+ * The MAC of an entry in use is doubted: somebody else claims the address, or the peer is
+ * silent. It is used on while it is proved: first its holder is asked, and only when that
+ * says nothing everybody.
+ */
+static void
+doubt(struct urn_neigh *nb, struct entry *e)
+{
+	if (e->list != ACTIVE || nb->now - e->confirmed < URN_NEIGH_CALM_NS)
+		return; /* it is being asked already, or was proved just now */
+	e->state = URN_NEIGH_STALE;
+	start_asking(nb, e, 0);
+}
+
+/*
+ * An entry gets the MAC that a message told. Who waits is told only when it is
+ * news, and only for entries that somebody here looked up: otherwise a flood
+ * of requests to us would make every queue pair look again.
+ */
+static void
+set_mac(struct urn_neigh *nb, struct entry *e, const uint8_t mac[6], enum urn_neigh_state state)
+{
+	int had = e->state == URN_NEIGH_REACHABLE || e->state == URN_NEIGH_STALE;
+	int news = !had || memcmp(e->mac, mac, 6) != 0;
+
+	memmove(e->mac, mac, 6); /* mac may be e->mac: the old one was proved */
+	e->state = (uint8_t)state;
+	e->confirmed = nb->now;
+	if (e->list == LEARNT)
+		move(nb, e, LEARNT); /* youngest again */
+	else if (state == URN_NEIGH_REACHABLE || !had)
+		move(nb, e, ACTIVE);
+	if (news && e->list != LEARNT)
+		changed(nb);
+}
+
+/* What an entry's looked-up state means to the caller of lookup. */
+static int
+lookup_entry(struct urn_neigh *nb, struct entry *e, uint8_t mac[6])
+{
+	switch (e->list) {
+	case FAILED:
+		if (nb->now < e->due)
+			return URN_NEIGH_FAIL;
+		e->state = URN_NEIGH_INCOMPLETE;
+		start_asking(nb, e, URN_NEIGH_TRIES - 1);
+		return URN_NEIGH_UNKNOWN;
+	case LEARNT:
+	case ACTIVE:
+		if (nb->now - e->confirmed > URN_NEIGH_REACHABLE_NS)
+			e->state = URN_NEIGH_STALE;
+		if (e->state == URN_NEIGH_STALE)
+			start_asking(nb, e, 0);
+		else
+			move(nb, e, ACTIVE); /* last used */
+		break;
+	default:
+		break;
+	}
+	if (e->state == URN_NEIGH_INCOMPLETE)
+		return URN_NEIGH_UNKNOWN;
+	memcpy(mac, e->mac, 6);
+	return URN_NEIGH_OK;
+}
+
+static void
+set_time(struct urn_neigh *nb, uint64_t now)
+{
+	if (now > nb->now) /* engines read their clocks at different moments */
+		nb->now = now;
+}
+
+/* ---- public */
+
+struct urn_neigh *
+urn_neigh_create(const uint8_t mac[6], const uint8_t (*own)[16], unsigned int n)
+{
+	static const uint8_t unset[16];
+	struct urn_neigh *nb;
+
+	if (n > URN_NEIGH_OWN || !urn_l3_mac_ok(mac)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	nb = calloc(1, sizeof(*nb));
+	if (nb == NULL)
+		return NULL;
+	memcpy(nb->mac, mac, 6);
+	for (unsigned int i = 0; i < n; i++)
+		if (memcmp(own[i], unset, 16) != 0)
+			memcpy(nb->own[nb->n_own++], own[i], 16);
+	nb->seed = (uint32_t)rte_rand();
+	rte_spinlock_init(&nb->lock);
+	memset(nb->bucket, 0xff, sizeof(nb->bucket));
+	for (unsigned int i = 0; i < LISTS; i++)
+		TAILQ_INIT(&nb->list[i]);
+	for (unsigned int i = 0; i < URN_NEIGH_ENTRIES; i++)
+		TAILQ_INSERT_TAIL(&nb->list[FREE], &nb->entry[i], link);
+	nb->count[FREE] = URN_NEIGH_ENTRIES;
+	return nb;
+}
+
+void
+urn_neigh_destroy(struct urn_neigh *nb)
+{
+	free(nb);
+}
+
+int
+urn_neigh_add_static(struct urn_neigh *nb, const uint8_t gid[16], const uint8_t mac[6])
+{
+	struct entry *e;
+	int err = 0;
+
+	if (!urn_l3_mac_ok(mac) || !urn_neigh_unicast(gid) || urn_neigh_is_own(nb, gid))
+		return EINVAL;
+	rte_spinlock_lock(&nb->lock);
+	e = find(nb, gid);
+	if ((e == NULL || e->list != STATIC) && nb->count[STATIC] >= URN_NEIGH_STATIC) {
+		err = ENOSPC;
+	} else {
+		if (e == NULL)
+			e = add(nb, gid, STATIC);
+		else
+			move(nb, e, STATIC);
+		memcpy(e->mac, mac, 6);
+		e->state = URN_NEIGH_REACHABLE;
+		changed(nb);
+	}
+	rte_spinlock_unlock(&nb->lock);
+	return err;
+}
+
+int
+urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6])
+{
+	struct entry *e;
+	int rc;
+
+	if (urn_neigh_is_own(nb, gid)) {
+		memcpy(mac, nb->mac, 6);
+		return URN_NEIGH_OK;
+	}
+	if (urn_l3_multicast_mac(mac, gid))
+		return URN_NEIGH_OK;
+	if (!urn_neigh_unicast(gid))
+		return URN_NEIGH_FAIL;
+
+	rte_spinlock_lock(&nb->lock);
+	e = find(nb, gid);
+	if (e != NULL) {
+		rc = lookup_entry(nb, e, mac);
+	} else if (urn_neigh_source(nb, gid) == NULL) {
+		rc = URN_NEIGH_FAIL; /* we have no address of its family to ask from */
+	} else {
+		e = add(nb, gid, FRESH);
+		e->state = URN_NEIGH_INCOMPLETE;
+		rc = URN_NEIGH_UNKNOWN;
+	}
+	rte_spinlock_unlock(&nb->lock);
+	return rc;
+}
+
+void
+urn_neigh_doubt(struct urn_neigh *nb, const uint8_t gid[16])
+{
+	struct entry *e;
+
+	rte_spinlock_lock(&nb->lock);
+	e = find(nb, gid);
+	if (e != NULL)
+		doubt(nb, e);
+	rte_spinlock_unlock(&nb->lock);
+}
+
+uint32_t
+urn_neigh_generation(const struct urn_neigh *nb)
+{
+	return atomic_load_explicit(&nb->gen, memory_order_relaxed);
+}
+
+/* True when the entry's MAC is known, proved or doubted. */
+static bool
+has_mac(const struct entry *e)
+{
+	return e->state == URN_NEIGH_REACHABLE || e->state == URN_NEIGH_STALE;
+}
+
+/*
+ * Somebody says that the address of an entry whose MAC is known is at another MAC. Nothing
+ * proves that, so where the entry is in use it raises a doubt only. It counts as an answer
+ * once everybody was asked; while its holder alone is, only the holder answers.
+ */
+static void
+claimed(struct urn_neigh *nb, struct entry *e, const uint8_t mac[6], bool answer)
+{
+	if (e->list == LEARNT || (answer && e->list >= FIRST_WAIT && e->tries >= 2))
+		set_mac(nb, e, mac, URN_NEIGH_REACHABLE);
+	else
+		doubt(nb, e);
+}
+
+/* An advertisement for an address that is known or asked for (RFC 4861, 7.2.5). */
+static void
+take_advert(struct urn_neigh *nb, struct entry *e, const struct urn_l3_msg *msg)
+{
+	bool had = has_mac(e);
+	bool same = had && (!msg->has_mac || memcmp(e->mac, msg->mac, 6) == 0);
+
+	if (!had && !msg->has_mac)
+		return;
+	if (had && !same)
+		claimed(nb, e, msg->mac, msg->override && msg->solicited);
+	else if (!same || msg->solicited) /* unsolicited and the same: proves nothing */
+		set_mac(nb, e, same ? e->mac : msg->mac,
+			msg->solicited ? URN_NEIGH_REACHABLE : URN_NEIGH_STALE);
+}
+
+/*
+ * Learn from a message. Answers and announcements change what is there, and
+ * add nothing; a request for one of our addresses adds its sender, who is
+ * about to talk to us.
+ */
+static void
+learn(struct urn_neigh *nb, const struct urn_l3_msg *msg, int to_us)
+{
+	const uint8_t *gid = msg->kind == URN_L3_ADVERT ? msg->target : msg->src;
+	struct entry *e = find(nb, gid);
+
+	if (e != NULL && e->list == STATIC)
+		return;
+	if (msg->kind == URN_L3_ADVERT) {
+		if (e != NULL)
+			take_advert(nb, e, msg);
+		return;
+	}
+	if (!msg->has_src || !msg->has_mac)
+		return;
+	if (e == NULL && to_us && msg->kind != URN_L3_ARP_REPLY) {
+		e = add(nb, gid, LEARNT);
+		if (e == NULL)
+			return;
+	} else if (e == NULL) {
+		return;
+	}
+	if (has_mac(e) && memcmp(e->mac, msg->mac, 6) != 0)
+		claimed(nb, e, msg->mac, msg->kind == URN_L3_ARP_REPLY);
+	else
+		set_mac(nb, e, msg->mac, URN_NEIGH_REACHABLE);
+}
+
+/* Does somebody else say that an address of ours is his? */
+static int
+conflict(const struct urn_neigh *nb, const struct urn_l3_msg *msg)
+{
+	const uint8_t *claimed = msg->kind == URN_L3_ADVERT ? msg->target : msg->src;
+
+	if (msg->kind == URN_L3_ECHO)
+		return urn_neigh_is_own(nb, msg->src);
+	return (msg->has_src || msg->kind == URN_L3_ADVERT) && urn_neigh_is_own(nb, claimed);
+}
+
+int
+urn_neigh_input(struct urn_neigh *nb, struct rte_mbuf *m, uint64_t now)
+{
+	struct urn_pkt *p = urn_pkt(m);
+	struct urn_l3_msg msg;
+	int to_us;
+
+	p->drop = (uint8_t)urn_l3_read(m, &msg);
+	if (p->drop == URN_C_DROP_NEIGH || p->drop == URN_C_DROP_NOT_ROCE)
+		return 0;
+	if (msg.has_mac && memcmp(msg.mac, nb->mac, 6) == 0)
+		return 0; /* our own frame, come back */
+	if (conflict(nb, &msg)) {
+		p->drop = URN_C_NEIGH_CONFLICT;
+		return 0;
+	}
+	to_us = urn_neigh_is_own(nb, msg.kind == URN_L3_ECHO ? msg.dst : msg.target);
+
+	if (msg.kind != URN_L3_ECHO) {
+		rte_spinlock_lock(&nb->lock);
+		set_time(nb, now);
+		learn(nb, &msg, to_us);
+		rte_spinlock_unlock(&nb->lock);
+	}
+	if (msg.kind == URN_L3_ARP_REPLY || msg.kind == URN_L3_ADVERT)
+		return 0;
+	if (!to_us) {
+		if (msg.kind == URN_L3_ECHO)
+			p->drop = URN_C_DROP_ADDRESS;
+		return 0;
+	}
+	if (!urn_l3_reply(m, &msg, nb->mac)) {
+		p->drop = URN_C_NO_MBUF;
+		return 0;
+	}
+	return 1;
+}
+
+/* The entry whose turn it is: unanswered first, so that new ones can't starve them. */
+static struct entry *
+first_due(struct urn_neigh *nb)
+{
+	struct entry *e;
+
+	for (unsigned int i = URN_NEIGH_TRIES; i-- > 0;) {
+		e = TAILQ_FIRST(&nb->list[FIRST_WAIT + i]);
+		if (e != NULL && e->due <= nb->now)
+			return e;
+	}
+	return TAILQ_FIRST(&nb->list[FRESH]);
+}
+
+/* Write the question that is due; the entry waits for its answer. */
+static void
+ask(struct urn_neigh *nb, struct entry *e, struct rte_mbuf *m)
+{
+	static const uint64_t wait[URN_NEIGH_TRIES] = URN_NEIGH_WAITS_NS;
+	bool holder = e->state == URN_NEIGH_STALE && e->tries == 0;
+
+	urn_l3_request(m, nb->mac, urn_neigh_source(nb, e->gid), e->gid, holder ? e->mac : NULL);
+	e->due = nb->now + wait[e->tries];
+	move(nb, e, FIRST_WAIT + e->tries);
+	e->tries++;
+}
+
+static struct rte_mbuf *
+new_frame(struct rte_mempool *pool)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+	if (m != NULL)
+		memset(urn_pkt(m), 0, sizeof(struct urn_pkt));
+	return m;
+}
+
+unsigned int
+urn_neigh_poll(struct urn_neigh *nb, uint64_t now, struct rte_mempool *pool, struct rte_mbuf **out,
+	       unsigned int max)
+{
+	unsigned int n = 0;
+	struct entry *e;
+
+	rte_spinlock_lock(&nb->lock);
+	set_time(nb, now);
+	/* Bounded: each turn sends one of at most max, or moves an entry to FAILED. */
+	while (n < max && (e = first_due(nb)) != NULL) {
+		if (e->tries == URN_NEIGH_TRIES) {
+			e->state = URN_NEIGH_FAILED;
+			e->due = nb->now + URN_NEIGH_FAIL_NS;
+			move(nb, e, FAILED);
+			continue;
+		}
+		out[n] = new_frame(pool);
+		if (out[n] == NULL)
+			break;
+		ask(nb, e, out[n++]);
+	}
+	rte_spinlock_unlock(&nb->lock);
+	return n;
+}
+
+unsigned int
+urn_neigh_announce(struct urn_neigh *nb, struct rte_mempool *pool, struct rte_mbuf **out,
+		   unsigned int max)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < nb->n_own && n < max; i++) {
+		out[n] = new_frame(pool);
+		if (out[n] == NULL)
+			break;
+		urn_l3_announcement(out[n++], nb->mac, nb->own[i]);
+	}
+	return n;
+}
+
+enum urn_neigh_state
+urn_neigh_peek(struct urn_neigh *nb, const uint8_t gid[16], uint8_t *mac)
+{
+	enum urn_neigh_state state = URN_NEIGH_NONE;
+	struct entry *e;
+
+	rte_spinlock_lock(&nb->lock);
+	e = find(nb, gid);
+	if (e != NULL) {
+		state = (enum urn_neigh_state)e->state;
+		if (mac != NULL && (state == URN_NEIGH_REACHABLE || state == URN_NEIGH_STALE))
+			memcpy(mac, e->mac, 6);
+	}
+	rte_spinlock_unlock(&nb->lock);
+	return state;
+}
+
+unsigned int
+urn_neigh_count(struct urn_neigh *nb)
+{
+	unsigned int n;
+
+	rte_spinlock_lock(&nb->lock);
+	n = URN_NEIGH_ENTRIES - nb->count[FREE];
+	rte_spinlock_unlock(&nb->lock);
+	return n;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of neighbours, listed. */
+#include "net/neigh_priv.h"
+
+#include <string.h>
+
+const char *
+urn_neigh_state_name(unsigned int state)
+{
+	static const char *const names[] = {
+		[URN_NEIGH_NONE] = "none",	     [URN_NEIGH_INCOMPLETE] = "incomplete",
+		[URN_NEIGH_REACHABLE] = "reachable", [URN_NEIGH_STALE] = "stale",
+		[URN_NEIGH_FAILED] = "failed",
+	};
+
+	return state < sizeof(names) / sizeof(names[0]) ? names[state] : "?";
+}
+
+unsigned int
+urn_neigh_list(struct urn_neigh *nb, uint32_t *at, struct urn_neigh_info *out, unsigned int max)
+{
+	unsigned int n = 0;
+
+	rte_spinlock_lock(&nb->lock);
+	for (; *at < URN_NEIGH_ENTRIES && n < max; ++*at) {
+		const struct entry *e = &nb->entry[*at];
+
+		if (e->list == FREE)
+			continue;
+		memcpy(out[n].gid, e->gid, 16);
+		memcpy(out[n].mac, e->mac, 6);
+		out[n].state = (enum urn_neigh_state)e->state;
+		out[n].fixed = e->list == STATIC;
+		n++;
+	}
+	rte_spinlock_unlock(&nb->lock);
+	return n;
+}

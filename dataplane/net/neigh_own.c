@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The adapter's own addresses, and what addresses can be a station's. No lock: they never change. */
+#include "net/neigh_priv.h"
+#include "wire/build.h"
+
+#include <string.h>
+
+int
+urn_neigh_is_own(const struct urn_neigh *nb, const uint8_t gid[16])
+{
+	for (unsigned int i = 0; i < nb->n_own; i++)
+		if (memcmp(nb->own[i], gid, 16) == 0)
+			return 1;
+	return 0;
+}
+
+int
+urn_neigh_takes_mac(const struct urn_neigh *nb, const uint8_t mac[6])
+{
+	static const uint8_t broadcast[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	static const uint8_t all_nodes[6] = { 0x33, 0x33, 0, 0, 0, 1 };
+	static const uint8_t solicited[3] = { 0x33, 0x33, 0xff };
+
+	if (memcmp(mac, nb->mac, 6) == 0 || memcmp(mac, broadcast, 6) == 0 ||
+	    memcmp(mac, all_nodes, 6) == 0)
+		return 1;
+	if (memcmp(mac, solicited, 3) != 0)
+		return 0;
+	for (unsigned int i = 0; i < nb->n_own; i++)
+		if (!urn_gid_is_v4(nb->own[i]) && memcmp(mac + 3, nb->own[i] + 13, 3) == 0)
+			return 1;
+	return 0;
+}
+
+static int
+link_local(const uint8_t gid[16])
+{
+	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
+}
+
+const uint8_t *
+urn_neigh_source(const struct urn_neigh *nb, const uint8_t gid[16])
+{
+	const uint8_t *best = NULL;
+
+	for (unsigned int i = 0; i < nb->n_own; i++) {
+		if (urn_gid_is_v4(nb->own[i]) != urn_gid_is_v4(gid))
+			continue;
+		if (link_local(nb->own[i]) == link_local(gid))
+			return nb->own[i];
+		if (best == NULL)
+			best = nb->own[i];
+	}
+	return best;
+}
+
+int
+urn_neigh_unicast(const uint8_t gid[16])
+{
+	static const uint8_t zero[15];
+
+	if (urn_gid_is_v4(gid))
+		return gid[12] != 0 && gid[12] != 127 && gid[12] < 224;
+	return gid[0] != 0xff && (memcmp(gid, zero, 15) != 0 || gid[15] > 1);
+}

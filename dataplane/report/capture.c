@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/capture.h"
+
+#include "control/adapter.h"
+#include "pmd_glue/capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What captures did together. */
+struct totals {
+	uint64_t frames, bytes, dropped;
+};
+
+struct urn_captures {
+	int dir;	   /* O_PATH; owner: here */
+	struct urn_dp *dp; /* NULL: nobody polls */
+	unsigned int ports;
+	struct urn_port *port[RTE_MAX_ETHPORTS]; /* owner: the caller */
+	char name[RTE_MAX_ETHPORTS][32];
+	pthread_mutex_t lock;		/* guards what follows */
+	struct urn_capture *running;	/* NULL: none */
+	struct urn_capture_status last; /* what is known of it, or of the last one */
+	struct totals sum;		/* of all before the one that runs */
+	struct totals told;		/* sum as it was told last; atomic */
+};
+
+struct urn_captures *
+urn_captures_create(const char *dir, struct urn_dp *dp, struct urn_err *err)
+{
+	struct urn_captures *c = calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		urn_err_set(err, "no memory for captures");
+		return NULL;
+	}
+	c->dp = dp;
+	c->dir = open(dir[0] != '\0' ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (c->dir < 0) {
+		urn_err_set(err, "capture_dir %.150s: %s; make that folder, or name another", dir,
+			    strerror(errno));
+		free(c);
+		return NULL;
+	}
+	pthread_mutex_init(&c->lock, NULL);
+	return c;
+}
+
+void
+urn_captures_destroy(struct urn_captures *c)
+{
+	struct urn_err err;
+
+	if (c == NULL)
+		return;
+	(void)urn_capture_stop(c, NULL, &err);
+	pthread_mutex_destroy(&c->lock);
+	close(c->dir);
+	free(c);
+}
+
+int
+urn_captures_add(struct urn_captures *c, const char *name, struct urn_port *port,
+		 struct urn_err *err)
+{
+	if (c->ports == RTE_MAX_ETHPORTS || strlen(name) >= sizeof(c->name[0])) {
+		urn_err_set(err, "%.32s can't be captured: too many ports, or too long a name",
+			    name);
+		return -1;
+	}
+	strcpy(c->name[c->ports], name);
+	c->port[c->ports++] = port;
+	return 0;
+}
+
+const char *
+urn_captures_port(const struct urn_captures *c, unsigned int i)
+{
+	return i < c->ports ? c->name[i] : NULL;
+}
+
+uint64_t
+urn_captures_mbufs(void)
+{
+	return urn_capture_mbufs();
+}
+
+/* ---- names */
+
+/* A name that stays in the folder, and can be typed and printed. */
+static int
+check_name(const char *file, struct urn_err *err)
+{
+	static const char good[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+";
+	size_t n = strlen(file);
+
+	if (n > 0 && n < URN_CAPTURE_FILE && file[0] != '.' && strspn(file, good) == n)
+		return 0;
+	urn_err_set(err,
+		    "'%.100s' is no name for a capture: give 1 to %d letters, digits, '_', '-', "
+		    "'+' and '.', no '.' first; it goes to capture_dir",
+		    file, URN_CAPTURE_FILE - 1);
+	return -1;
+}
+
+/* returns: index; -1: all; -2 with *err: there is none of that name */
+static int
+find_port(const struct urn_captures *c, const char *name, struct urn_err *err)
+{
+	char all[128] = "";
+
+	if (name == NULL || name[0] == '\0')
+		return -1;
+	for (unsigned int i = 0; i < c->ports; i++) {
+		size_t used = strlen(all);
+
+		if (strcmp(c->name[i], name) == 0)
+			return (int)i;
+		if (used + strlen(c->name[i]) + 8 < sizeof(all)) {
+			strcat(all, i > 0 ? ", " : "");
+			strcat(all, c->name[i]);
+		}
+	}
+	urn_err_set(err, "'%.31s' is no port that can be captured; there are: %s", name, all);
+	return -2;
+}
+
+static void
+nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* Every engine has begun another turn: none is in a burst that was under way. */
+static void
+quiesce(void *arg)
+{
+	struct urn_dp *dp = arg;
+
+	for (unsigned int i = 0; i < dp->engines_n; i++)
+		urn_engine_call(dp->engine[i], nothing, NULL);
+}
+
+/* What is known of the running one. The lock is held. */
+static void
+look(struct urn_captures *c)
+{
+	struct urn_capture_info info;
+
+	if (c->running == NULL)
+		return;
+	urn_capture_info(c->running, &info);
+	c->last.frames = info.frames;
+	c->last.bytes = info.bytes;
+	c->last.dropped = info.dropped;
+	c->last.ended = info.full || info.error != 0;
+	if (info.error != 0)
+		snprintf(c->last.failure, sizeof(c->last.failure), "%s can't be written: %s",
+			 c->last.file, strerror(info.error));
+}
+
+static int
+begin(struct urn_captures *c, int port, const char *file, struct urn_capture_config *cfg,
+      struct urn_err *err)
+{
+	/* Never a file that is there: no link is followed, nothing is written over. */
+	cfg->fd = openat(c->dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (cfg->fd < 0) {
+		urn_err_set(err, "%s can't be made in capture_dir: %s%s", file, strerror(errno),
+			    errno == EEXIST ? "; choose another name" : "");
+		return -1;
+	}
+	cfg->path = file;
+	cfg->ports = port < 0 ? c->port : &c->port[port];
+	cfg->n = port < 0 ? c->ports : 1;
+	cfg->quiesce = c->dp != NULL ? quiesce : NULL;
+	cfg->quiesce_arg = c->dp;
+	c->running = urn_capture_begin(cfg, err);
+	if (c->running == NULL) {
+		(void)unlinkat(c->dir, file, 0);
+		return -1;
+	}
+	memset(&c->last, 0, sizeof(c->last));
+	strcpy(c->last.file, file);
+	if (port >= 0)
+		strcpy(c->last.port, c->name[port]);
+	return 0;
+}
+
+/* ---- start and stop */
+
+static void
+add(struct totals *t, const struct urn_capture_info *info)
+{
+	t->frames += info->frames;
+	t->bytes += info->bytes;
+	t->dropped += info->dropped;
+}
+
+/* End the one that runs. The lock is held. returns: 0, or -1 with *err: it is not whole */
+static int
+finish(struct urn_captures *c, struct urn_err *err)
+{
+	struct urn_capture_info info;
+	int rc = urn_capture_finish(c->running, &info, err);
+
+	c->running = NULL;
+	c->last.frames = info.frames;
+	c->last.bytes = info.bytes;
+	c->last.dropped = info.dropped;
+	c->last.ended = true;
+	add(&c->sum, &info);
+	if (rc != 0)
+		memcpy(c->last.failure, err->text, sizeof(c->last.failure));
+	return rc;
+}
+
+int
+urn_capture_start(struct urn_captures *c, const char *port, const char *file, uint64_t max_frames,
+		  uint64_t max_bytes, struct urn_err *err)
+{
+	struct urn_capture_config cfg = {.max_frames = max_frames, .max_bytes = max_bytes};
+	int which = find_port(c, port, err), rc = -1;
+
+	if (which < -1 || check_name(file, err) != 0)
+		return -1;
+	pthread_mutex_lock(&c->lock);
+	look(c);
+	/* One that has ended by itself is in nobody's way; one that failed waits to be asked why.
+	 */
+	if (c->running != NULL && c->last.ended && c->last.failure[0] == '\0')
+		(void)finish(c, err);
+	if (c->running != NULL && c->last.ended)
+		urn_err_set(err, "%s; stop that capture first", c->last.failure);
+	else if (c->running != NULL)
+		urn_err_set(err, "%s is being captured; stop that first", c->last.file);
+	else if (c->ports == 0)
+		urn_err_set(err, "there is no port to capture");
+	else
+		rc = begin(c, which, file, &cfg, err);
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+int
+urn_capture_stop(struct urn_captures *c, struct urn_capture_status *last, struct urn_err *err)
+{
+	int rc = -1;
+
+	pthread_mutex_lock(&c->lock);
+	if (c->running == NULL)
+		urn_err_set(err, "no capture is running");
+	else
+		rc = finish(c, err);
+	if (last != NULL)
+		*last = c->last;
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+void
+urn_capture_status(struct urn_captures *c, struct urn_capture_status *st)
+{
+	pthread_mutex_lock(&c->lock);
+	look(c);
+	*st = c->last;
+	st->running = c->running != NULL;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void
+urn_capture_totals(struct urn_captures *c, struct urn_capture_status *sum)
+{
+	struct urn_capture_info info = {0};
+	struct totals now;
+
+	/* One that is being ended may have to wait for its disk: nobody waits for that. */
+	if (pthread_mutex_trylock(&c->lock) == 0) {
+		if (c->running != NULL)
+			urn_capture_info(c->running, &info);
+		now = c->sum;
+		add(&now, &info);
+		__atomic_store(&c->told.frames, &now.frames, __ATOMIC_RELAXED);
+		__atomic_store(&c->told.bytes, &now.bytes, __ATOMIC_RELAXED);
+		__atomic_store(&c->told.dropped, &now.dropped, __ATOMIC_RELAXED);
+		pthread_mutex_unlock(&c->lock);
+	}
+	memset(sum, 0, sizeof(*sum));
+	sum->frames = __atomic_load_n(&c->told.frames, __ATOMIC_RELAXED);
+	sum->bytes = __atomic_load_n(&c->told.bytes, __ATOMIC_RELAXED);
+	sum->dropped = __atomic_load_n(&c->told.dropped, __ATOMIC_RELAXED);
+}

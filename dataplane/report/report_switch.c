@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reports on switches: what the thread that owns one copies, a switch at a time. */
+#include "report/report_priv.h"
+
+#include "switch/fabric.h"
+#include "switch/impair_words.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A port of a switch, copied. */
+struct plug {
+	char name[32];
+	bool up, linked, plugged;
+	struct urn_switch_counters c;
+	struct urn_fabric_counters f; /* valid when plugged */
+	struct urn_impair_config impair[2];
+	struct urn_impair_counters ic[2];
+};
+
+struct look {
+	const struct urn_report_switch *sw;
+	struct plug *plug; /* URN_SWITCH_MAX_PORTS */
+	unsigned int plugs, queued, addresses;
+};
+
+/* In the thread of the switch's engine. */
+static void
+copy(void *arg)
+{
+	struct look *l = arg;
+	struct urn_switch *sw = l->sw->sw;
+
+	l->plugs = urn_switch_ports(sw);
+	l->queued = urn_switch_queued(sw);
+	l->addresses = urn_fdb_count(urn_switch_fdb(sw));
+	for (uint16_t i = 0; i < l->plugs; i++) {
+		const struct urn_fabric_counters *f = urn_fabric_counters(l->sw->fabric, sw, i);
+		struct plug *p = &l->plug[i];
+
+		snprintf(p->name, sizeof(p->name), "%s", urn_switch_port_name(sw, i));
+		p->up = urn_switch_port_is_up(sw, i);
+		p->linked = urn_switch_port_is_linked(sw, i);
+		p->plugged = f != NULL;
+		p->c = *urn_switch_counters(sw, i);
+		if (f)
+			p->f = *f;
+		for (unsigned int d = 0; d < 2; d++) {
+			struct urn_impair *imp = urn_switch_impair(sw, i, (enum urn_switch_dir)d);
+
+			p->impair[d] = *urn_impair_config(imp);
+			p->ic[d] = *urn_impair_counters(imp);
+		}
+	}
+}
+
+static void
+impairments(const struct plug *p, struct urn_report_sink *s)
+{
+	static const char *const keys[] = {"impair_in", "impair_out"};
+	char text[256];
+
+	for (unsigned int d = 0; d < 2; d++)
+		s->str(s, keys[d], urn_impair_text(&p->impair[d], text, sizeof(text)));
+}
+
+/* Frames that did not go on, whatever the reason. */
+static uint64_t
+drops(const struct plug *p)
+{
+	uint64_t n = 0;
+
+	for (unsigned int i = URN_SWITCH_DROP_RUNT; i <= URN_SWITCH_DROP_COPY; i++)
+		n += p->c.v[i];
+	for (unsigned int d = 0; d < 2; d++)
+		for (unsigned int i = URN_IMPAIR_DROPPED; i <= URN_IMPAIR_NO_MBUF; i++)
+			n += p->ic[d].v[i];
+	return n + p->f.v[URN_FABRIC_DROP_TX_NO_MBUF] + p->f.v[URN_FABRIC_DROP_TX_STUCK];
+}
+
+/* All counters of a port that are not zero, or all. */
+static void
+counters(const struct plug *p, bool all, struct urn_report_sink *s)
+{
+	static const char *const prefix[] = {"in_", "out_"};
+	char key[64];
+
+	for (unsigned int i = 0; i < URN_SWITCH_COUNTER_COUNT; i++)
+		if (all || p->c.v[i])
+			s->u64(s, urn_switch_counter_name(i), p->c.v[i]);
+	for (unsigned int i = 0; p->plugged && i < URN_FABRIC_COUNTER_COUNT; i++)
+		if (all || p->f.v[i])
+			s->u64(s, urn_fabric_counter_name(i), p->f.v[i]);
+	for (unsigned int d = 0; d < 2; d++) {
+		for (unsigned int i = 0; i < URN_IMPAIR_COUNTER_COUNT; i++) {
+			if (!all && !p->ic[d].v[i])
+				continue;
+			snprintf(key, sizeof(key), "%s%s", prefix[d], urn_impair_counter_name(i));
+			s->u64(s, key, p->ic[d].v[i]);
+		}
+	}
+}
+
+static void
+one_plug(const struct look *l, const struct plug *p, const struct urn_report_query *q,
+	 struct urn_report_sink *s)
+{
+	bool card = q->name != NULL;
+
+	s->begin(s, "switch", card);
+	s->str(s, "switch", urn_switch_name(l->sw->sw));
+	s->str(s, "port", p->name);
+	s->flag(s, "up", p->up);
+	s->flag(s, "switch_link", p->linked);
+	if (card) {
+		s->u64(s, "engine", l->sw->engine);
+		s->u64(s, "switch_addresses", l->addresses);
+		s->u64(s, "switch_queued", l->queued);
+		counters(p, q->all, s);
+	} else {
+		s->u64(s, "rx_packets", p->c.v[URN_SWITCH_RX_PACKETS]);
+		s->u64(s, "tx_packets", p->c.v[URN_SWITCH_TX_PACKETS]);
+		s->u64(s, "drops", drops(p));
+	}
+	impairments(p, s);
+	s->end(s);
+}
+
+static int
+one_switch(const struct urn_report_source *src, const struct urn_report_switch *sw,
+	   const struct urn_report_query *q, struct urn_report_sink *s, struct urn_err *err)
+{
+	struct look l = {.sw = sw, .plug = calloc(URN_SWITCH_MAX_PORTS, sizeof(struct plug))};
+
+	if (l.plug == NULL) {
+		urn_err_set(err, "no memory to look at switch %s", urn_switch_name(sw->sw));
+		return -1;
+	}
+	urn_engine_call(src->dp->engine[sw->engine], copy, &l);
+	for (unsigned int i = 0; i < l.plugs; i++)
+		one_plug(&l, &l.plug[i], q, s);
+	free(l.plug);
+	return 0;
+}
+
+/* returns: 0, or -1 with *err: no switch has the name that was asked for */
+static int
+check_name(const struct urn_report_source *src, const char *name, struct urn_err *err)
+{
+	bool found = name == NULL;
+
+	for (unsigned int i = 0; i < src->switches && !found; i++)
+		found = strcmp(urn_switch_name(src->sw[i].sw), name) == 0;
+	if (!found)
+		urn_err_set(err, "no switch has the name %s; 'show switch' lists them", name);
+	return found ? 0 : -1;
+}
+
+int
+urn_report_switches(const struct urn_report_source *src, struct urn_report_query *q,
+		    struct urn_report_sink *s, struct urn_err *err)
+{
+	if (check_name(src, q->name, err) != 0)
+		return URN_REPORT_FAILED;
+	for (; q->at.outer < src->switches; q->at.outer++) {
+		if (!report_named(q->name, urn_switch_name(src->sw[q->at.outer].sw)))
+			continue;
+		if (q->at.on) {
+			q->at.on = false;
+			return URN_REPORT_MORE; /* a switch at a time */
+		}
+		if (one_switch(src, &src->sw[q->at.outer], q, s, err) != 0)
+			return URN_REPORT_FAILED;
+		q->at.on = true;
+	}
+	return URN_REPORT_DONE;
+}
+
+/* ---- addresses */
+
+enum { ADDRESSES = 64 }; /* asked for at a time */
+
+struct addresses {
+	const struct urn_report_switch *sw;
+	struct urn_fdb_entry e[ADDRESSES];
+	char port[ADDRESSES][32];
+	uint32_t at;
+	unsigned int n, max;
+	bool end;
+};
+
+/* In the thread of the switch's engine. */
+static void
+copy_addresses(void *arg)
+{
+	struct addresses *l = arg;
+	const struct urn_fdb *fdb = urn_switch_fdb(l->sw->sw);
+
+	for (l->n = 0; l->n < l->max; l->n++) {
+		const struct urn_fdb_entry *e = urn_fdb_next(fdb, &l->at);
+
+		l->end = e == NULL;
+		if (l->end)
+			return;
+		l->e[l->n] = *e;
+		snprintf(l->port[l->n], sizeof(l->port[0]), "%s",
+			 urn_switch_port_name(l->sw->sw, e->port));
+	}
+}
+
+static void
+one_address(const struct addresses *l, unsigned int i, struct urn_report_sink *s)
+{
+	uint8_t mac[6];
+	char text[18];
+
+	memcpy(mac, &l->e[i].mac, 6);
+	s->begin(s, "address", false);
+	s->str(s, "switch", urn_switch_name(l->sw->sw));
+	s->str(s, "mac", report_mac(mac, text));
+	s->str(s, "port", l->port[i]);
+	s->flag(s, "static", l->e[i].fixed);
+	s->end(s);
+}
+
+/* What q->at.inner leaves of one switch. returns: as a report */
+static int
+walk_addresses(const struct urn_report_source *src, struct urn_report_query *q,
+	       struct urn_report_sink *s, uint32_t *rows)
+{
+	struct addresses l = {.sw = &src->sw[q->at.outer], .at = q->at.inner};
+
+	while (!l.end) {
+		if (*rows == 0)
+			return URN_REPORT_MORE;
+		l.max = *rows < ADDRESSES ? *rows : ADDRESSES;
+		urn_engine_call(src->dp->engine[l.sw->engine], copy_addresses, &l);
+		for (unsigned int i = 0; i < l.n; i++)
+			one_address(&l, i, s);
+		*rows -= l.n;
+		q->at.inner = l.at;
+	}
+	q->at.inner = 0;
+	return URN_REPORT_DONE;
+}
+
+int
+urn_report_addresses(const struct urn_report_source *src, struct urn_report_query *q,
+		     struct urn_report_sink *s, struct urn_err *err)
+{
+	uint32_t rows = report_rows(q);
+
+	if (check_name(src, q->name, err) != 0)
+		return URN_REPORT_FAILED;
+	for (; q->at.outer < src->switches; q->at.outer++)
+		if (report_named(q->name, urn_switch_name(src->sw[q->at.outer].sw)) &&
+		    walk_addresses(src, q, s, &rows) != URN_REPORT_DONE)
+			return URN_REPORT_MORE;
+	return URN_REPORT_DONE;
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The peer is not trusted: a message is copied once, by the kernel, and checked
+ * whole before it is used. A peer that does not take its answers loses the
+ * connection, for nobody waits for it.
+ */
+#include "server/attached.h"
+
+#include "abi/socket.h"
+#include "control/adapter.h"
+#include "server/owner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(((struct urn_adapter_config *)0)->name) ==
+		       sizeof(((struct urn_sock_device *)0)->name), "names of adapters");
+
+/* ---- messages */
+
+enum {
+	MESSAGE_FDS = 2,
+	/* Of an open adapter, beside a wake descriptor for each engine: area, memory, map, process, events. */
+	OPEN_FDS = 5,
+};
+
+struct message {
+	struct urn_sock_ask ask;
+	int fd[MESSAGE_FDS]; /* that came along; ours until something takes them, and makes them -1 */
+	unsigned int fds;    /* how many came */
+};
+
+/* Fail the question: errno value and a sentence. */
+static void __attribute__((format(printf, 3, 4)))
+refuse(struct urn_sock_answer *a, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	a->err = err;
+	va_start(ap, fmt);
+	vsnprintf(a->why, sizeof(a->why), fmt, ap);
+	va_end(ap);
+}
+
+/* Keep the descriptors that came along, close what is too much. returns: was there too much? */
+static bool
+take_descriptors(struct msghdr *msg, struct message *m)
+{
+	bool many = (msg->msg_flags & MSG_CTRUNC) != 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int one;
+
+			memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof(one));
+			if (m->fds < MESSAGE_FDS) {
+				m->fd[m->fds++] = one;
+			} else {
+				close(one);
+				many = true;
+			}
+		}
+	}
+	return many;
+}
+
+/* returns: bytes of the message; 0: the end; -1: nothing there, try later; -2: no use going on */
+static ssize_t
+receive(struct urn_attached *s, struct message *m)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(2 * MESSAGE_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = &m->ask, .iov_len = sizeof(m->ask)};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n;
+
+	memset(m, 0, sizeof(*m));
+	do
+		n = recvmsg(s->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? -1 : -2;
+	if (take_descriptors(&msg, m)) {
+		s->truncated = true;
+		return -2;
+	}
+	return msg.msg_flags & MSG_TRUNC ? -2 : n;
+}
+
+/* What goes along with an answer. */
+struct more {
+	int fd[URN_SOCK_FDS];
+	unsigned int fds;
+	struct urn_abi_cm_event ev[URN_SOCK_EVENTS_MAX];
+	unsigned int events;
+};
+
+/* returns: it went */
+static bool
+answer(const struct urn_attached *s, struct urn_sock_answer *a, struct more *more)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(URN_SOCK_FDS * sizeof(int))];
+	} control;
+	struct iovec iov[2] = {
+		{.iov_base = a, .iov_len = sizeof(*a)},
+		{.iov_base = more->ev, .iov_len = more->events * sizeof(more->ev[0])},
+	};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = more->events ? 2 : 1};
+	unsigned int n = more->fds;
+	ssize_t sent;
+
+	a->head.bytes = (uint32_t)(iov[0].iov_len + iov[1].iov_len);
+	if (n) {
+		struct cmsghdr *c;
+
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(c), more->fd, n * sizeof(int));
+	}
+	do
+		sent = sendmsg(s->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent == (ssize_t)a->head.bytes;
+}
+
+/*
+ * Has the peer yet to take an answer? The system counts descriptors that are on
+ * their way against this process's user, for all clients together: who asks for
+ * more and takes none would leave none to give to others.
+ */
+static bool
+answer_waits(const struct urn_attached *s)
+{
+	int bytes = 0;
+
+	return ioctl(s->fd, SIOCOUTQ, &bytes) != 0 || bytes > 0;
+}
+
+/* Why a message makes no sense; NULL: it does. */
+static const char *
+complaint(const struct urn_attached *s, const struct message *m, ssize_t n)
+{
+	const struct urn_sock_head *h = &m->ask.head;
+
+	if (n < (ssize_t)sizeof(*h) || h->magic != URN_SOCK_MAGIC)
+		return "this is no message of urnic's library";
+	if (h->version != URN_SOCK_VERSION)
+		return "the library speaks another version of the socket's protocol: use library and "
+		       "dataplane of one release";
+	if (!urn_sock_ask_bytes(h->kind))
+		return "no question has this number";
+	if (h->bytes != n || h->bytes != urn_sock_ask_bytes(h->kind))
+		return "the message has not the length of its kind";
+	if (!s->hello && h->kind != URN_SOCK_HELLO)
+		return "the first message says which versions the library speaks";
+	if (s->client ? h->kind == URN_SOCK_OPEN : h->kind == URN_SOCK_CALL || h->kind == URN_SOCK_EVENTS)
+		return s->client ? "the connection has opened an adapter already"
+				 : "no adapter is open on the connection";
+	if (answer_waits(s))
+		return "the answer before was not taken: one question at a time";
+	if (m->fds && h->kind != URN_SOCK_CALL && !(h->kind == URN_SOCK_OPEN && m->fds == 2))
+		return "a descriptor came that nothing asked for";
+	return NULL;
+}
+
+/* ---- questions */
+
+static void
+on_hello(struct urn_attached *s, const struct urn_sock_ask *q, struct urn_sock_answer *a)
+{
+	a->hello.abi = URN_ABI_VERSION;
+	a->hello.adapters = s->dp->adapters_n;
+	snprintf(a->hello.version, sizeof(a->hello.version), "%s", URN_VERSION);
+	if (q->hello.abi != URN_ABI_VERSION)
+		refuse(a, EPROTO, "the dataplane speaks version %u of the interface, the library %u: use "
+		       "the two of one release", URN_ABI_VERSION, q->hello.abi);
+	else
+		s->hello = true;
+}
+
+/* The adapter at this place of the list: those of the first node, then the others. NULL: there are no more */
+static const struct urn_adapter *
+listed(const struct urn_attached *s, uint32_t index)
+{
+	for (unsigned int others = 0; others < 2; others++)
+		for (unsigned int i = 0; i < s->dp->adapters_n; i++) {
+			const struct urn_adapter *ad = s->dp->adapter[i];
+
+			if ((strncmp(ad->cfg.node, s->node, sizeof(ad->cfg.node)) != 0) == others && index-- == 0)
+				return ad;
+		}
+	return NULL;
+}
+
+static void
+on_list(struct urn_attached *s, const struct urn_sock_ask *q, struct urn_sock_answer *a)
+{
+	const struct urn_adapter *ad = listed(s, q->list.index);
+
+	if (!ad) {
+		refuse(a, ENOENT, "there are %u adapters", s->dp->adapters_n);
+		return;
+	}
+	memcpy(a->device.name, ad->cfg.name, sizeof(a->device.name));
+	memcpy(a->device.node, ad->cfg.node, sizeof(a->device.node));
+	a->device.guid = urn_adapter_guid(ad);
+}
+
+static struct urn_adapter *
+find_adapter(const struct urn_dp *dp, const char name[32])
+{
+	for (unsigned int i = 0; i < dp->adapters_n; i++)
+		if (strncmp(dp->adapter[i]->cfg.name, name, 32) == 0)
+			return dp->adapter[i];
+	return NULL;
+}
+
+/* Any memory of the client's can be reached by who->space, or who->no_space says why not. */
+static void
+open_space(const struct urn_attached *s, struct message *m, struct urn_client_who *who)
+{
+	struct urn_space_fds fds = {.mem = m->fd[0], .maps = m->fd[1], .pid = s->peer.pid, .pidfd = -1};
+
+	if (m->fds != 2) {
+		snprintf(who->no_space, sizeof(who->no_space), "the program did not hand over its "
+			 "/proc/self/mem");
+		return;
+	}
+	fds.pidfd = s->owner_fd >= 0 ? fcntl(s->owner_fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (fds.pidfd < 0) {
+		snprintf(who->no_space, sizeof(who->no_space), "its process can't be watched: %s",
+			 strerror(s->owner_fd < 0 ? -s->owner_fd : errno));
+		return;
+	}
+	if (urn_space_create(&fds, &who->space, who->no_space, sizeof(who->no_space)) != 0) {
+		close(fds.pidfd);
+		return;
+	}
+	urn_space_set_user(who->space, s->peer.uid);
+	m->fds = 0; /* the space has them now */
+}
+
+/* Make the session's client. returns 0, or an errno value with *err */
+static int
+make_client(struct urn_attached *s, struct urn_adapter *ad, struct message *m, struct urn_err *err)
+{
+	struct urn_client_who who = {
+		.pid = s->peer.pid,
+		.uid = s->peer.uid,
+		.conn_fd = s->fd,
+		.account = s->account,
+		.limits = s->limits,
+	};
+	int rc;
+
+	if (!urn_account_take_fds(s->account, OPEN_FDS + ad->vectors)) {
+		urn_err_set(err, "%s: the dataplane has no descriptors left for a program more (RLIMIT_NOFILE of "
+			    "its process)", ad->cfg.name);
+		return EMFILE;
+	}
+	s->fds = OPEN_FDS + ad->vectors;
+	open_space(s, m, &who);
+	s->client = urn_client_create(ad, &who, err);
+	if (s->client)
+		return 0;
+	rc = errno;
+	urn_account_give_fds(s->account, s->fds);
+	s->fds = 0;
+	return rc;
+}
+
+/* returns: descriptors to hand over, in fds[] */
+static unsigned int
+on_open(struct urn_attached *s, struct message *m, struct urn_sock_answer *a, int *fds)
+{
+	const struct urn_sock_ask *q = &m->ask;
+	struct urn_adapter *ad = find_adapter(s->dp, q->open.name);
+	struct urn_err err = {""};
+	unsigned int n = 0;
+	int rc;
+
+	if (!ad) {
+		refuse(a, ENODEV, "no adapter has the name '%.32s'", q->open.name);
+		return 0;
+	}
+	rc = make_client(s, ad, m, &err);
+	if (rc != 0) {
+		refuse(a, rc, "%s", err.text);
+		return 0;
+	}
+	a->open.foreign = s->client->space != NULL;
+	a->open.area_size = s->client->area.size;
+	a->open.engines = ad->vectors;
+	fds[n++] = s->client->area.fd;
+	for (uint32_t v = 0; v < ad->vectors; v++)
+		fds[n++] = s->client->wake_fd[v];
+	return n;
+}
+
+/* returns: descriptors to hand over, in fds[]; the first is closed once they are */
+static unsigned int
+on_call(struct urn_attached *s, struct message *m, struct urn_sock_answer *a, int *fds)
+{
+	struct urn_abi_req *req = &m->ask.call;
+	bool wanted = req->op == URN_CTL_SHARE;
+
+	s->calls++;
+	if (m->fds && (!wanted || m->fds > 1)) {
+		a->call.err = urn_ctl_fail(&a->call, EBADF, "control request %u takes %s descriptor, and "
+					   "%u came", req->op, wanted ? "one" : "no", m->fds);
+		return 0;
+	}
+	if (wanted)
+		req->share.fd = m->fds ? m->fd[0] : -1;
+	urn_ctl_call(s->client, req, &a->call);
+	if (wanted && a->call.err == 0)
+		m->fds = 0; /* the client has it now */
+	fds[0] = s->client->reply_fd;
+	fds[1] = s->client->reply_write_fd;
+	s->client->reply_fd = -1;
+	return fds[0] >= 0 ? 2 : 0;
+}
+
+/*
+ * The first call or question for events comes after the program has mapped its area, or it
+ * never will. returns: engines know the client; false with the answer
+ */
+static bool
+start_client(struct urn_attached *s, uint16_t kind, struct urn_sock_answer *a)
+{
+	struct urn_err err = {""};
+	int rc = urn_client_start(s->client, &err);
+
+	if (rc == 0)
+		return true;
+	if (kind == URN_SOCK_CALL)
+		a->call.err = urn_ctl_fail(&a->call, rc, "%s", err.text);
+	refuse(a, rc, "%s", err.text);
+	return false;
+}
+
+/* A call for each, which lets others in between, as if it had been asked for. */
+static void
+on_events(struct urn_attached *s, const struct urn_sock_ask *q, struct urn_sock_answer *a, struct more *more)
+{
+	const struct urn_abi_req req = {.op = URN_CTL_CM_EVENT};
+	uint32_t max = q->events.max < URN_SOCK_EVENTS_MAX ? q->events.max : URN_SOCK_EVENTS_MAX;
+	struct urn_abi_rep rep;
+
+	s->calls++;
+	while (more->events < max) {
+		urn_ctl_call(s->client, &req, &rep);
+		if (rep.err)
+			break;
+		more->ev[more->events++] = rep.cm_event;
+	}
+	a->events.n = more->events;
+	if (max && !more->events && rep.err != EAGAIN)
+		refuse(a, rep.err, "%s", rep.why);
+}
+
+/* returns: whether the connection goes on */
+static bool
+handle(struct urn_attached *s, struct message *m, ssize_t n)
+{
+	const char *text = complaint(s, m, n);
+	struct urn_sock_answer a = {
+		.head = {
+			.magic = URN_SOCK_MAGIC,
+			.version = URN_SOCK_VERSION,
+			.kind = m->ask.head.kind,
+			.serial = m->ask.head.serial,
+		},
+	};
+	struct more more;
+	bool started = true, on;
+
+	more.fds = more.events = 0;
+	if (text) {
+		s->bad = true;
+		refuse(&a, EPROTO, "%s", text);
+		(void)answer(s, &a, &more);
+		return false;
+	}
+	switch (m->ask.head.kind) {
+	case URN_SOCK_HELLO:
+		on_hello(s, &m->ask, &a);
+		break;
+	case URN_SOCK_LIST:
+		on_list(s, &m->ask, &a);
+		break;
+	case URN_SOCK_OPEN:
+		more.fds = on_open(s, m, &a, more.fd);
+		break;
+	case URN_SOCK_CALL:
+	case URN_SOCK_EVENTS:
+		started = start_client(s, m->ask.head.kind, &a);
+		if (started && m->ask.head.kind == URN_SOCK_CALL)
+			more.fds = on_call(s, m, &a, more.fd);
+		else if (started)
+			on_events(s, &m->ask, &a, &more);
+		break;
+	}
+	on = answer(s, &a, &more);
+	if (m->ask.head.kind == URN_SOCK_CALL && more.fds)
+		close(more.fd[0]);
+	return on && started;
+}
+
+void
+urn_attached_begin(struct urn_attached *s)
+{
+	s->owner_fd = urn_owner_watch(s->fd, s->peer.pid);
+}
+
+bool
+urn_attached_left(const struct urn_attached *s)
+{
+	return s->client && s->client->space && !urn_space_alive(s->client->space);
+}
+
+bool
+urn_attached_input(struct urn_attached *s)
+{
+	struct message m;
+	ssize_t n = receive(s, &m);
+	bool on;
+
+	if (n == -1)
+		return true;
+	if (n <= 0)
+		s->bad = n != 0;
+	on = n > 0 && handle(s, &m, n);
+	for (unsigned int i = 0; i < m.fds; i++)
+		close(m.fd[i]);
+	return on;
+}
+
+void
+urn_attached_end(struct urn_attached *s)
+{
+	if (s->client)
+		urn_client_destroy(s->client);
+	s->client = NULL;
+	urn_account_give_fds(s->account, s->fds);
+	s->fds = 0;
+	close(s->fd);
+	s->fd = -1;
+	if (s->owner_fd >= 0)
+		close(s->owner_fd);
+	s->owner_fd = -ESRCH;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 128, LOCK_TRIES = 100, GREETING_MS = 3000 };
+
+/* ---- the lock */
+
+/* Is the descriptor's file still the one that the path names? */
+static bool
+is_there(int fd, const char *path)
+{
+	struct stat is, named;
+
+	return fstat(fd, &is) == 0 && lstat(path, &named) == 0 && is.st_dev == named.st_dev &&
+	       is.st_ino == named.st_ino;
+}
+
+/* Whoever had it takes its file away before it lets go: then there is another file to lock. */
+static int
+take_lock(struct urn_listen *l, struct urn_err *err)
+{
+	for (unsigned int i = 0; i < LOCK_TRIES; i++) {
+		l->lock_fd = open(l->lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+		if (l->lock_fd < 0) {
+			urn_err_set(err, "%s: can't be made, to keep others from the socket: %s", l->lock_path,
+				    strerror(errno));
+			return -1;
+		}
+		if (flock(l->lock_fd, LOCK_EX | LOCK_NB) != 0)
+			break;
+		if (is_there(l->lock_fd, l->lock_path))
+			return 0;
+		close(l->lock_fd);
+		l->lock_fd = -1;
+		errno = EWOULDBLOCK;
+	}
+	if (errno == EWOULDBLOCK)
+		urn_err_set(err, "%s: another dataplane listens here; stop it or give another path",
+			    l->addr.sun_path);
+	else
+		urn_err_set(err, "%s: can't be locked: %s", l->lock_path, strerror(errno));
+	if (l->lock_fd >= 0)
+		close(l->lock_fd); /* and not taken away: it is another's */
+	l->lock_fd = -1;
+	return -1;
+}
+
+static void
+drop_lock(struct urn_listen *l)
+{
+	if (l->lock_fd < 0)
+		return;
+	if (is_there(l->lock_fd, l->lock_path))
+		(void)unlink(l->lock_path);
+	close(l->lock_fd);
+	l->lock_fd = -1;
+}
+
+/* ---- the socket */
+
+/*
+ * Does somebody listen at the address? Who is there is left time to greet: net_memif does,
+ * and DPDK 22.11 takes the whole process down when it can't.
+ * returns: 0: yes; ECONNREFUSED: nobody, of a socket that was left behind; EPROTOTYPE: it is a
+ * socket of another kind, a stranger's; another errno value: who knows
+ */
+static int
+knock(const struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int err = fd >= 0 && connect(fd, (const void *)addr, sizeof(*addr)) == 0 ? 0 : errno;
+	struct pollfd greeting = {.fd = fd, .events = POLLIN};
+
+	if (err == 0)
+		(void)poll(&greeting, 1, GREETING_MS);
+	if (fd >= 0)
+		close(fd);
+	return err == EAGAIN ? 0 : err; /* one who has much to do */
+}
+
+/*
+ * May what is at the path of a SOCK_SEQPACKET socket be taken away? returns: NULL: yes, it is such
+ * a socket, and nobody listens there any more; else why not, and what to do. Takes seconds where
+ * somebody does.
+ */
+static const char *
+stays(const struct sockaddr_un *addr)
+{
+	struct stat st;
+
+	if (lstat(addr->sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
+		return "the socket can't be made: something is there that is no socket; take it away or give another path";
+	switch (knock(addr)) {
+	case 0: /* that knows of no lock */
+		return "another dataplane listens here; stop it or give another path";
+	case ECONNREFUSED:
+		return NULL;
+	case EPROTOTYPE:
+		return "this is the socket of another program; give another path";
+	default:
+		return "there is a socket, and whether somebody listens there can't be found out; take it away or give "
+		       "another path";
+	}
+}
+
+static int
+bind_path(struct urn_listen *l, struct urn_err *err)
+{
+	const char *path = l->addr.sun_path, *why;
+
+	if (bind(l->fd, (const void *)&l->addr, sizeof(l->addr)) == 0)
+		return 0;
+	if (errno == EADDRINUSE) {
+		why = stays(&l->addr);
+		if (why) {
+			urn_err_set(err, "%s: %s", path, why);
+			return -1;
+		}
+		if (unlink(path) == 0 && bind(l->fd, (const void *)&l->addr, sizeof(l->addr)) == 0)
+			return 0;
+	}
+	urn_err_set(err, "%s: the socket can't be made: %s", path, strerror(errno));
+	return -1;
+}
+
+int
+urn_listen_open(struct urn_listen *l, const char *path, mode_t mode, gid_t gid, struct urn_err *err)
+{
+	memset(l, 0, sizeof(*l));
+	l->fd = l->lock_fd = -1;
+	l->addr.sun_family = AF_UNIX;
+	if (strlen(path) >= sizeof(l->addr.sun_path)) {
+		urn_err_set(err, "%s: a socket's path has at most %zu bytes", path,
+			    sizeof(l->addr.sun_path) - 1);
+		return -1;
+	}
+	memcpy(l->addr.sun_path, path, strlen(path) + 1);
+	snprintf(l->lock_path, sizeof(l->lock_path), "%s.lock", l->addr.sun_path);
+	l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->fd < 0) {
+		urn_err_set(err, "no socket to listen with: %s", strerror(errno));
+		return -1;
+	}
+	if (take_lock(l, err) != 0 || bind_path(l, err) != 0)
+		return -1;
+	l->bound = lstat(path, &l->made) == 0;
+	/* Before anybody can connect, for that takes listen(). */
+	if (chmod(path, mode ? mode : 0600) != 0 ||
+	    (gid != (gid_t)-1 && chown(path, (uid_t)-1, gid) != 0) || listen(l->fd, BACKLOG) != 0) {
+		urn_err_set(err, "%s: mode and group can't be set, or not listened at: %s", path,
+			    strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+void
+urn_listen_remove(struct urn_listen *l)
+{
+	struct stat st;
+
+	/* What is there may be another's by now. */
+	if (l->bound && lstat(l->addr.sun_path, &st) == 0 && st.st_ino == l->made.st_ino &&
+	    st.st_dev == l->made.st_dev)
+		(void)unlink(l->addr.sun_path);
+	l->bound = false;
+	drop_lock(l);
+}
+
+void
+urn_listen_close(struct urn_listen *l)
+{
+	urn_listen_remove(l);
+	if (l->fd >= 0)
+		close(l->fd);
+	l->fd = -1;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/owner.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5; asm-generic/socket.h */
+#endif
+
+int
+urn_owner_watch(int conn_fd, pid_t pid)
+{
+	socklen_t len = sizeof(int);
+	int fd = -1;
+
+	/*
+	 * Of the very process, even if another has its number by now. EINVAL before Linux 6.16: somebody
+	 * has waited for it already.
+	 */
+	if (getsockopt(conn_fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &len) == 0)
+		return fd;
+	if (errno == ESRCH || errno == EINVAL)
+		return -ESRCH;
+	if (errno != ENOPROTOOPT)
+		return -errno;
+	/*
+	 * An older kernel: by number. Should that be another's already, the program has ended, and
+	 * its connection ends when all do that hold it, or with that other one.
+	 */
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	return fd >= 0 ? fd : -errno;
+}

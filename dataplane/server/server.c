@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/server.h"
+
+#include "server/listen.h"
+#include "server/refuse.h"
+#include "server/attached.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	DEFAULT_CLIENTS = 4096,
+	NO_MORE_US = 10000,
+	NO_MORE_MS = 10,
+	PEER_STACK = 256 << 10, /* of which a thread that waits has touched some 12 KiB */
+	PEER_FDS = 5,           /* of a connection: itself, its process, two that come, one to look at them */
+	LOOK_MS = 10000,
+	CLOSE_S = 3,            /* for all clients to go when the server does */
+};
+
+struct peer {
+	struct peer *next, *prev;  /* of the server; under its lock */
+	struct urn_server *server; /* constant */
+	struct urn_attached session; /* its thread's; .fd is constant until `closing` */
+	bool closing;              /* session.fd is its thread's to close; under the server's lock */
+};
+
+struct urn_server {
+	struct urn_dp *dp;            /* constant, as is all up to the lock */
+	struct urn_server_config cfg;
+	struct urn_listen listen;
+	struct urn_refuser *refuser;
+	int stop_fd;                  /* an eventfd that ends the accepting thread */
+	bool running;                 /* the accepting thread is there */
+	pthread_t thread;
+	int spare_fd;                 /* the accepting thread's: given up for a moment to turn away
+	                               * whom no descriptor is left for; -1: none */
+	struct urn_ledger ledger;     /* has a lock of its own */
+	pthread_mutex_t lock;
+	pthread_cond_t gone;          /* a peer went; with lock */
+	struct peer *peers;           /* under lock */
+	_Atomic bool stopping;        /* no more messages are taken */
+	_Atomic uint64_t accepted, refused, opened, calls, bad, truncated, clients;
+};
+
+/* ---- peers: in the thread of each */
+
+/* Take a peer that has nothing any more out of the books. The server's lock is held. */
+static void
+strike_out(struct urn_server *s, struct peer *p)
+{
+	urn_account_give_fds(p->session.account, PEER_FDS);
+	urn_account_leave(p->session.account);
+	if (p->prev)
+		p->prev->next = p->next;
+	else
+		s->peers = p->next;
+	if (p->next)
+		p->next->prev = p->prev;
+	atomic_fetch_sub(&s->clients, 1);
+}
+
+/* It went, with all it had. The server may be gone when this returns. */
+static void
+leave(struct urn_server *s, struct peer *p)
+{
+	pthread_mutex_lock(&s->lock);
+	strike_out(s, p);
+	free(p);
+	pthread_cond_signal(&s->gone);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/*
+ * Wait for a message. What a program said before it hung up is still heard; if it
+ * died and the connection is open, somebody else holds it, who has nothing to say.
+ * returns: the connection goes on; *heard: there is something
+ */
+static bool
+await(const struct urn_server *s, const struct urn_attached *n, bool *heard)
+{
+	struct pollfd wait[2] = {
+		{.fd = n->fd, .events = POLLIN | POLLRDHUP},
+		{.fd = n->owner_fd, .events = POLLIN},
+	};
+	bool dead = n->owner_fd == -ESRCH;
+	int got = poll(wait, 2, dead ? 0 : n->client ? (int)s->cfg.look_ms : -1);
+
+	*heard = got > 0 && wait[0].revents;
+	if (got < 0)
+		return errno == EINTR;
+	if (atomic_load(&s->stopping))
+		return false;
+	dead |= wait[1].revents != 0;
+	if (got == 0)
+		return !dead && !urn_attached_left(n);
+	return !dead || (wait[0].revents & (POLLHUP | POLLRDHUP));
+}
+
+/* One message, if there is any. returns: the connection goes on */
+static bool
+serve(struct urn_server *s, struct peer *p)
+{
+	struct urn_attached *n = &p->session;
+	bool open = n->client != NULL, heard, on = await(s, n, &heard);
+	uint64_t calls = n->calls;
+
+	if (!on || !heard)
+		return on;
+	on = urn_attached_input(n);
+	atomic_fetch_add(&s->calls, n->calls - calls);
+	atomic_fetch_add(&s->opened, !open && n->client);
+	return on;
+}
+
+static void *
+peer_thread(void *arg)
+{
+	struct peer *p = arg;
+	struct urn_server *s = p->server;
+
+	(void)pthread_setname_np(pthread_self(), "urnic-client");
+	urn_attached_begin(&p->session);
+	while (serve(s, p))
+		;
+	atomic_fetch_add(&s->bad, p->session.bad);
+	atomic_fetch_add(&s->truncated, p->session.truncated);
+	pthread_mutex_lock(&s->lock);
+	p->closing = true;
+	pthread_mutex_unlock(&s->lock);
+	urn_attached_end(&p->session);
+	leave(s, p);
+	return NULL;
+}
+
+/* ---- accepting: in the thread of that name */
+
+static const char no_fds[] =
+	"the dataplane has no descriptors left for a program more (RLIMIT_NOFILE of its process)";
+
+static int
+spare(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* errno value and a sentence */
+static void __attribute__((format(printf, 4, 5)))
+turn_away(struct urn_server *s, int fd, int err, const char *fmt, ...)
+{
+	char why[120];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	atomic_fetch_add(&s->refused, 1);
+	urn_refuser_put(s->refuser, fd, err, why);
+}
+
+/*
+ * No descriptors, or no memory, to accept with: turn away whoever calls, who would
+ * wait for ever otherwise, and keep the server busy with asking again.
+ */
+static void
+accept_none(struct urn_server *s)
+{
+	int fd = -1;
+
+	if (s->spare_fd >= 0) {
+		close(s->spare_fd);
+		s->spare_fd = -1;
+		fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	}
+	if (fd >= 0)
+		turn_away(s, fd, EMFILE, "%s", no_fds);
+	else
+		usleep(NO_MORE_US);
+}
+
+/* A thread with a small stack, which takes no signals. returns: 0 or an errno value */
+static int
+start_peer(struct peer *p)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, PEER_STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&thread, &attr, peer_thread, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return rc;
+}
+
+/* The peer joins, unless it would be too many. returns: the connection is its thread's */
+static bool
+admit(struct urn_server *s, struct peer *p)
+{
+	struct urn_attached *n = &p->session;
+	bool full;
+	int rc;
+
+	n->account = urn_account_join(&s->ledger, n->peer.uid, &s->cfg.per_uid, s->cfg.clients_per_uid, &full);
+	if (!n->account) {
+		turn_away(s, n->fd, full ? EDQUOT : ENOMEM, full ? "a user may have at most %u programs attached "
+			  "([limits] of the dataplane)" : "the dataplane has no memory (%u)", s->cfg.clients_per_uid);
+		return false;
+	}
+	if (!urn_account_take_fds(n->account, PEER_FDS)) {
+		urn_account_leave(n->account);
+		turn_away(s, n->fd, EMFILE, "%s", no_fds);
+		return false;
+	}
+	/* It may end at once: from here on the peer is its thread's. */
+	atomic_fetch_add(&s->clients, 1);
+	pthread_mutex_lock(&s->lock);
+	p->next = s->peers;
+	if (p->next)
+		p->next->prev = p;
+	s->peers = p;
+	rc = start_peer(p);
+	if (rc != 0)
+		strike_out(s, p);
+	pthread_mutex_unlock(&s->lock);
+	if (rc == 0)
+		return true;
+	turn_away(s, n->fd, EAGAIN, "the dataplane has no thread for a program more: %s", strerror(rc));
+	return false;
+}
+
+static void
+accept_one(struct urn_server *s)
+{
+	int fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	socklen_t len = sizeof(struct ucred);
+	struct peer *p;
+
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			accept_none(s);
+		return;
+	}
+	atomic_fetch_add(&s->accepted, 1);
+	if (s->spare_fd < 0 && (s->spare_fd = spare()) < 0) { /* the last one there was */
+		turn_away(s, fd, EMFILE, "%s", no_fds);
+		return;
+	}
+	if (atomic_load(&s->clients) >= s->cfg.clients) {
+		turn_away(s, fd, EUSERS, "at most %u programs may be attached ([limits] of the dataplane)",
+			  s->cfg.clients);
+		return;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &p->session.peer, &len) != 0) {
+		turn_away(s, fd, ENOMEM, "the dataplane has no memory for a program more");
+		free(p);
+		return;
+	}
+	p->server = s;
+	p->session.limits = &s->cfg.per_client;
+	p->session.dp = s->dp;
+	p->session.node = s->cfg.node;
+	p->session.fd = fd;
+	p->session.owner_fd = -ESRCH;
+	if (!admit(s, p))
+		free(p);
+}
+
+static void *
+server_thread(void *arg)
+{
+	struct urn_server *s = arg;
+	struct pollfd wait[2] = {{.fd = s->stop_fd, .events = POLLIN}, {.fd = s->listen.fd}};
+
+	for (;;) {
+		int ms = urn_refuser_tend(s->refuser);
+		bool room = urn_refuser_has_room(s->refuser);
+
+		wait[1].events = room ? POLLIN : 0;
+		if (s->spare_fd < 0)
+			s->spare_fd = spare();
+		if (poll(wait, 2, room ? ms : NO_MORE_MS) <= 0)
+			continue;
+		if (wait[0].revents)
+			return NULL;
+		if (wait[1].revents)
+			accept_one(s);
+	}
+}
+
+/* What is not said is not limited. */
+static void
+no_limit(struct urn_limits *l)
+{
+	for (unsigned int q = 0; q < URN_QUOTAS; q++)
+		if (!l->max[q])
+			l->max[q] = UINT64_MAX;
+}
+
+/* returns: 0, or -1 with *err */
+static int
+start(struct urn_server *s, struct urn_err *err)
+{
+	s->stop_fd = eventfd(0, EFD_CLOEXEC);
+	s->spare_fd = spare();
+	if (urn_listen_open(&s->listen, s->cfg.path, s->cfg.mode, s->cfg.gid, err) != 0)
+		return -1;
+	s->refuser = urn_refuser_start();
+	if (s->stop_fd < 0 || !s->refuser ||
+	    pthread_create(&s->thread, NULL, server_thread, s) != 0) {
+		urn_err_set(err, "the server's threads can't be started: %s", strerror(errno));
+		return -1;
+	}
+	s->running = true;
+	(void)pthread_setname_np(s->thread, "urnic-server");
+	return 0;
+}
+
+struct urn_server *
+urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct urn_err *err)
+{
+	struct urn_server *s = calloc(1, sizeof(*s));
+	pthread_condattr_t attr;
+
+	if (!s) {
+		urn_err_set(err, "no memory for the server");
+		return NULL;
+	}
+	s->dp = dp;
+	s->cfg = *cfg;
+	if (!s->cfg.node)
+		s->cfg.node = "";
+	if (!s->cfg.clients)
+		s->cfg.clients = DEFAULT_CLIENTS;
+	if (!s->cfg.clients_per_uid)
+		s->cfg.clients_per_uid = s->cfg.clients;
+	if (!s->cfg.look_ms)
+		s->cfg.look_ms = LOOK_MS;
+	no_limit(&s->cfg.per_client);
+	no_limit(&s->cfg.per_uid);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->gone, &attr);
+	pthread_condattr_destroy(&attr);
+	urn_ledger_init(&s->ledger);
+	if (start(s, err) == 0)
+		return s;
+	(void)urn_server_close(s);
+	return NULL;
+}
+
+/* Hang up on all, and wait for them to go. returns: how many did not */
+static unsigned int
+see_off(struct urn_server *s)
+{
+	struct timespec end;
+	unsigned int left = 0;
+
+	atomic_store(&s->stopping, true);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += CLOSE_S;
+	pthread_mutex_lock(&s->lock);
+	for (struct peer *p = s->peers; p; p = p->next)
+		if (!p->closing)
+			/* The way in only: a program that sees the end takes its queues to stand still. */
+			(void)shutdown(p->session.fd, SHUT_RD);
+	while (s->peers && pthread_cond_timedwait(&s->gone, &s->lock, &end) == 0)
+		;
+	for (struct peer *p = s->peers; p; p = p->next)
+		left++;
+	pthread_mutex_unlock(&s->lock);
+	return left;
+}
+
+unsigned int
+urn_server_close(struct urn_server *s)
+{
+	unsigned int left;
+	uint64_t one = 1;
+
+	if (!s)
+		return 0;
+	if (s->running && write(s->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+		pthread_join(s->thread, NULL);
+	urn_listen_remove(&s->listen);
+	urn_refuser_stop(s->refuser);
+	s->refuser = NULL;
+	left = see_off(s);
+	urn_listen_close(&s->listen);
+	if (s->stop_fd >= 0)
+		close(s->stop_fd);
+	if (s->spare_fd >= 0)
+		close(s->spare_fd);
+	if (left) /* they still count themselves out here */
+		return left;
+	urn_ledger_fini(&s->ledger);
+	pthread_cond_destroy(&s->gone);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+	return 0;
+}
+
+void
+urn_server_counters(const struct urn_server *s, struct urn_server_counters *out)
+{
+	*out = (struct urn_server_counters){
+		.accepted = s->accepted,
+		.refused = s->refused,
+		.opened = s->opened,
+		.calls = s->calls,
+		.bad = s->bad,
+		.truncated = s->truncated,
+		.clients = s->clients,
+	};
+}

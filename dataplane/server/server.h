@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The UNIX socket of a dataplane that is a process of its own: programs attach
+ * here (lib/abi/socket.h). A thread accepts, and each connection has a thread of its
+ * own, which makes its control calls and takes everything back when it ends. What
+ * stalls there - memory, map, address space, descriptors of a client - holds up
+ * that client and no other. Nothing of it is on the path of data.
+ */
+#ifndef URN_SERVER_SERVER_H
+#define URN_SERVER_SERVER_H
+
+#include "control/dataplane.h"
+#include "control/quota.h"
+
+#include <sys/types.h>
+
+struct urn_server;
+
+struct urn_server_config {
+	const char *path;     /* of the socket; at most 107 bytes */
+	mode_t mode;          /* of the socket; 0: 0600 */
+	gid_t gid;            /* its group; (gid_t)-1: as it comes */
+	const char *node;     /* whose adapters a program that names none finds first; NULL, "": as they come */
+	unsigned int clients; /* at a time; 0: 4096 */
+	unsigned int clients_per_uid;         /* 0: as many */
+	unsigned int look_ms; /* between looks whether a program at rest is still the one that attached; 0: 10000 */
+	struct urn_limits per_client, per_uid; /* a limit of 0: none */
+};
+
+/* Counts, each since the start. */
+struct urn_server_counters {
+	uint64_t accepted; /* connections */
+	uint64_t refused;  /* ... of which: too many, or not allowed */
+	uint64_t opened;   /* adapters opened */
+	uint64_t calls;    /* control calls */
+	uint64_t bad;      /* messages that made no sense, each the end of its connection */
+	uint64_t truncated; /* ... of which: more descriptors came than are allowed, or than there was room for */
+	uint64_t clients;  /* connections now */
+};
+
+/*
+ * Listen, and serve programs of dp from threads of its own. dp outlives the
+ * server. NULL with *err on failure: the path is taken by another dataplane, too
+ * long, or can't be made. A socket left by one that died is replaced.
+ */
+struct urn_server *urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg,
+				   struct urn_err *err);
+/*
+ * Stop, let all clients go, take the socket away. Some seconds at most. returns: 0;
+ * or how many clients can't be let go, because something of theirs stalls: then
+ * their threads are still there, and neither dp nor what it stands on may be taken
+ * down; end the process. NULL is allowed.
+ */
+unsigned int urn_server_close(struct urn_server *s);
+
+/* From any thread. */
+void urn_server_counters(const struct urn_server *s, struct urn_server_counters *out);
+
+#endif

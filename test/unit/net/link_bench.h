@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A table of what peers can, with frames and time of the test's making. Frames
+ * of ours are parsed, and their ICRC checked, on the way.
+ */
+#ifndef URN_TEST_LINK_BENCH_H
+#define URN_TEST_LINK_BENCH_H
+
+#include "net/link.h"
+
+#include "common/test_eal.h"
+#include "common/test_link_mad.h"
+#include "l3_frames.h"
+
+#define MS 1000000ull
+#define SECOND 1000000000ull
+#define START (100 * SECOND) /* a clock does not begin at 0 */
+
+extern struct urn_neigh *nb;             /* us, and a peer whose MAC address is known */
+extern struct urn_link *lk;
+extern uint8_t buf[LINK_FRAME_ROOM];     /* the frame that came last, or is to go in */
+extern uint32_t seen;                    /* of the news */
+
+struct urn_link_config config(void);
+/* Us, and a peer whose MAC address is known. */
+int setup(void **state);
+int teardown(void **state);
+/* The frame in `len` bytes of buf[] comes in; a reply replaces it. returns what was counted */
+enum urn_counter input(uint32_t len, uint64_t now, int *reply);
+/* From a peer to our address of the same family and scope. */
+enum urn_counter from(const uint8_t *gid, const struct link_spec *s, uint64_t now, int *reply);
+/* A request of a peer's: answered, and counted as this. */
+void request(const uint8_t *gid, const struct link_spec *s, uint64_t now, enum urn_counter why);
+/* Poll; returns how many requests came, the last of them in buf[]. */
+unsigned int poll_max(uint64_t now, unsigned int max);
+void expect_no_news(void);
+void expect_news(const uint8_t *gid, uint32_t features);
+/* Asked for and asked: the request is in buf[]. returns its transaction id */
+uint64_t ask(const uint8_t *gid, uint64_t now);
+/* Asked and answered: the usual way to be known. */
+void make_known(const uint8_t *gid, uint64_t now);
+
+#define expect_poll(now, n) assert_int_equal(poll_max(now, 64), n)
+#define expect_state(gid, s) assert_int_equal(urn_link_peek(lk, gid, NULL), URN_LINK_##s)
+#define expect_features(gid, f) assert_int_equal(urn_link_features(lk, gid), f)
+
+#endif
