@@ -136,7 +136,7 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 	s->neigh = a->neigh;
 	s->peers = a->peers;
 	s->cm = a->cm;
-	s->pairs = &a->pairs;
+	s->ends = &a->pairs.ends;
 	s->peer = a->shard;
 	s->first = a->vectors == 0;
 	s->queue = a->vectors < s->port->caps.queues ? (int)a->vectors : -1;
@@ -429,7 +429,7 @@ urn_adapter_pass_completions(const struct urn_client *c, uint32_t from, uint32_t
 {
 	struct urn_adapter *a = c->adapter;
 	struct pass p = {
-		.from = urn_adapter_shard(a, from), .to = urn_adapter_shard(a, to), .client = c->shard[from]};
+		.from = urn_adapter_shard(a, from), .to = urn_adapter_shard(a, to), .client = c->engine.shard[from]};
 
 	if (from == to || !p.client)
 		return;

@@ -7,14 +7,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-int
-urn_client_async_fd(const void *client)
-{
-	const struct urn_client *c = client;
-
-	return c ? atomic_load_explicit(&c->async_fd, memory_order_relaxed) : -1;
-}
-
 /* ---- the embedded channel */
 
 static void
@@ -117,9 +109,9 @@ add_shard(struct urn_client *c, uint32_t vector)
 	}
 	cs->scan.db = (void *)(c->area.base + c->db_off[vector]);
 	cs->scan.top = UINT32_MAX;
-	cs->client = cs->share.client = c;
+	cs->client = cs->share.client = &c->engine;
 	cs->shard = l.shard;
-	c->shard[vector] = cs;
+	c->engine.shard[vector] = cs;
 	urn_engine_call(l.shard->engine, link_shard, &l);
 	return urn_engine_watch(l.shard->engine, c->wake_fd[vector], cs);
 }
@@ -127,7 +119,7 @@ add_shard(struct urn_client *c, uint32_t vector)
 static void
 remove_shard(struct urn_client *c, uint32_t vector)
 {
-	struct urn_client_shard *cs = c->shard[vector];
+	struct urn_client_shard *cs = c->engine.shard[vector];
 	struct link l = {
 		.shard = urn_adapter_shard(c->adapter, vector),
 		.cs = cs,
@@ -203,7 +195,7 @@ make(struct urn_adapter *a, const struct urn_client_who *who, struct urn_err *er
 	c->adapter = a;
 	memset(c->wake_fd, -1, sizeof(c->wake_fd));
 	c->reply_fd = -1;
-	atomic_store(&c->async_fd, -1);
+	atomic_store(&c->engine.async_fd, -1);
 	atomic_store(&c->conn_fd, -1);
 	urn_cm_client_init(&c->cm);
 	c->channel = (struct urn_abi_channel){
@@ -338,9 +330,9 @@ take_back_all(struct urn_client *c)
 	if (a->cm && a->vectors)
 		urn_cm_client_gone(a->cm, &c->cm, urn_engine_now(urn_adapter_shard(a, 0)->engine));
 	for (uint32_t v = 0; v < a->vectors; v++)
-		for (uint32_t i = 0; c->shard[v] && i < c->shard[v]->used; i++)
-			if (c->shard[v]->qp[i])
-				take_back(c, urn_ctl_destroy_qp, c->shard[v]->qp[i]->qpn);
+		for (uint32_t i = 0; c->engine.shard[v] && i < c->engine.shard[v]->used; i++)
+			if (c->engine.shard[v]->qp[i])
+				take_back(c, urn_ctl_destroy_qp, c->engine.shard[v]->qp[i]->qpn);
 	take_back_table(c, &c->srqs, urn_ctl_destroy_srq);
 	take_back_table(c, &c->cqs, urn_ctl_destroy_cq);
 	take_back_table(c, &c->channels, urn_ctl_destroy_channel);
@@ -372,8 +364,8 @@ urn_client_orphan(struct urn_client *c)
 	urn_table_fini(&c->srqs);
 	urn_table_fini(&c->channels);
 	urn_share_drop_all(c);
-	if (c->remote && atomic_load(&c->async_fd) >= 0)
-		close(atomic_load(&c->async_fd)); /* no engine knows the client any more */
+	if (c->remote && atomic_load(&c->engine.async_fd) >= 0)
+		close(atomic_load(&c->engine.async_fd)); /* no engine knows the client any more */
 	c->adapter = NULL;
 }
 

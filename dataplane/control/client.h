@@ -54,6 +54,7 @@ struct urn_client_who {
 };
 
 struct urn_client {
+	struct urn_engine_client engine; /* what engines know of it. async_fd: ours to close when remote */
 	struct urn_adapter *adapter;   /* NULL: its dataplane has been taken down */
 	struct urn_client *next;       /* of the adapter */
 	uint32_t id;                   /* of all clients of this process, from 1 on; grows along the list */
@@ -66,8 +67,6 @@ struct urn_client {
 	char no_space[160];            /* remote without a space: why there is none */
 	uint64_t mark_off; /* in its area: what reads of its space are proved by; 0: none */
 	uint64_t db_off[URN_ABI_MAX_ENGINES]; /* by vector */
-	struct urn_client_shard *shard[URN_ABI_MAX_ENGINES]; /* by vector; engine's from the start on */
-	_Atomic int async_fd;          /* write end; -1: none; ours to close when remote */
 	bool remote;                   /* another process: its memory is reached by what it shares */
 	bool started;                  /* engines and other clients know it; its area is sealed. Its thread's */
 	int wake_fd[URN_ABI_MAX_ENGINES]; /* by vector: an eventfd by which the engine hears it; -1
@@ -89,8 +88,12 @@ struct urn_client {
 	struct urn_cm_client cm;       /* its connection ids and their events */
 };
 
-/* Where a client wants its asynchronous events; -1: nowhere. client may be NULL. */
-int urn_client_async_fd(const void *client);
+/* The client of which a queue pair, a queue or an event knows what engines know. NULL: nobody's */
+static inline struct urn_client *
+urn_client_of(const struct urn_engine_client *e)
+{
+	return e ? (struct urn_client *)((uintptr_t)e - offsetof(struct urn_client, engine)) : NULL;
+}
 
 /*
  * urn_area_alloc() from the client's area. In the midst of a control call: what takes

@@ -79,7 +79,7 @@ urn_ctl_create_ah(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	}
 	fill(a, ah, &req->create_ah.av);
 	ah->pd = req->create_ah.pd;
-	ah->client = c;
+	ah->client = &c->engine;
 	urn_mem_pd_hold(a->mem, ah->pd);
 	if (!ah->loop)
 		urn_neigh_lookup(a->neigh, ah->av.dgid, mac); /* so that it is known by then */

@@ -37,7 +37,7 @@ urn_ctl_async_fd(struct urn_client *c, const struct urn_abi_req *req, struct urn
 
 	if (rc != 0)
 		return rc;
-	old = atomic_exchange(&c->async_fd, fd);
+	old = atomic_exchange(&c->engine.async_fd, fd);
 	urn_adapter_barrier(c->adapter); /* nobody writes to the old one any more */
 	if (c->remote && old >= 0)
 		close(old);

@@ -196,7 +196,7 @@ static void
 create(void *arg)
 {
 	struct work *w = arg;
-	struct urn_client_shard *s = w->c->shard[w->q->vector];
+	struct urn_client_shard *s = w->c->engine.shard[w->q->vector];
 	struct urn_tp *tp = urn_adapter_shard(w->c->adapter, w->q->vector)->tp;
 	uint32_t id = 0;
 
@@ -335,7 +335,7 @@ owned(struct urn_client *c, uint32_t qpn)
 	struct urn_shard *s = engine < URN_ABI_MAX_ENGINES ? c->adapter->shard[engine] : NULL;
 	struct urn_qp *qp = s && qpn <= URN_QPN_MASK ? urn_tp_qp(s->tp, qpn) : NULL;
 
-	return qp && urn_qp_client(qp) == c ? qp : NULL;
+	return qp && urn_qp_client(qp) == &c->engine ? qp : NULL;
 }
 
 bool
@@ -526,7 +526,7 @@ static void
 destroy(void *arg)
 {
 	struct work *w = arg;
-	struct urn_client_shard *s = w->c->shard[w->q->vector];
+	struct urn_client_shard *s = w->c->engine.shard[w->q->vector];
 	struct urn_tp *tp = urn_adapter_shard(w->c->adapter, w->q->vector)->tp;
 	struct urn_qp *qp = w->q->qp;
 

@@ -21,12 +21,19 @@ struct urn_pair {
 	bool doomed;                /* its QP is to end; in the engine's list. Under the table's own lock */
 };
 
+static void
+end_some(struct urn_engine_ends *e, struct urn_tp *tp)
+{
+	urn_pairs_end((struct urn_pairs *)((uintptr_t)e - offsetof(struct urn_pairs, ends)), tp);
+}
+
 int
 urn_pairs_init(struct urn_pairs *ps, uint32_t qps)
 {
 	ps->buckets = urn_pow2(qps);
 	ps->seed = (uint32_t)rte_rand();
 	rte_spinlock_init(&ps->lock);
+	ps->ends.end = end_some;
 	ps->bucket = calloc(ps->buckets, sizeof(*ps->bucket));
 	return ps->bucket ? 0 : ENOMEM;
 }
@@ -149,7 +156,7 @@ urn_pair_doom(struct urn_pairs *ps, const struct urn_cm_owner *o, const uint8_t 
 			continue;
 		LIST_INSERT_HEAD(&ps->doomed[engine], p, of_doomed);
 		p->doomed = true;
-		atomic_fetch_or_explicit(&ps->due, 1u << engine, memory_order_relaxed);
+		atomic_fetch_or_explicit(&ps->ends.due, 1u << engine, memory_order_relaxed);
 	}
 	rte_spinlock_unlock(&ps->lock);
 }
@@ -168,7 +175,7 @@ next_doomed(struct urn_pairs *ps, unsigned int engine)
 		p->doomed = false;
 		qp = p->qp;
 	} else {
-		atomic_fetch_and_explicit(&ps->due, ~(1u << engine), memory_order_relaxed);
+		atomic_fetch_and_explicit(&ps->ends.due, ~(1u << engine), memory_order_relaxed);
 	}
 	rte_spinlock_unlock(&ps->lock);
 	return qp;

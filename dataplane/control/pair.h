@@ -36,13 +36,13 @@ enum {
 };
 
 struct urn_pairs {
+	struct urn_engine_ends ends; /* what engines see. due: written under the own lock */
 	rte_spinlock_t lock;
 	struct urn_pair **bucket; /* by hash: the first of a list; owner: the adapter */
 	uint32_t buckets;         /* a power of two */
 	uint32_t seed;            /* of the hash, random: clients can't choose to collide */
 	uint32_t n;               /* entries */
 	struct urn_pair_list doomed[URN_ABI_MAX_ENGINES]; /* by engine: its QPs that are to end; under the own lock */
-	_Atomic uint32_t due;     /* a bit an engine: there are some. Written under the own lock */
 };
 
 /* The remote queue pair that a QP is to be connected to, and what came of asking for it. */
@@ -86,7 +86,7 @@ void urn_pairs_end(struct urn_pairs *ps, struct urn_tp *tp);
 static inline bool
 urn_pairs_due(const struct urn_pairs *ps, const struct urn_tp *tp)
 {
-	return atomic_load_explicit(&ps->due, memory_order_relaxed) & 1u << tp->cfg.engine;
+	return atomic_load_explicit(&ps->ends.due, memory_order_relaxed) & 1u << tp->cfg.engine;
 }
 
 #endif

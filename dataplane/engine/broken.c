@@ -6,7 +6,6 @@
  * there, a few a turn, and clients take turns: so only its own are the more to look at the
  * more it breaks.
  */
-#include "control/client.h"
 #include "engine/engine.h"
 
 enum { WALK_STEP = 32 }; /* QPs a turn */
@@ -29,7 +28,7 @@ push(struct urn_shard *s, struct urn_client_shard *c)
 void
 urn_shard_cq_broken(void *ctx, const struct urn_cq *cq)
 {
-	const struct urn_client *c = cq->client;
+	const struct urn_engine_client *c = cq->client;
 
 	(void)ctx;
 	/* The queue keeps its client and the client's shares. */

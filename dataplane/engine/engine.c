@@ -7,7 +7,6 @@
  */
 #include "engine/engine.h"
 
-#include "control/pair.h"
 #include "stage.h"
 
 #include <errno.h>
@@ -417,8 +416,8 @@ turn(struct urn_shard *s, uint64_t now)
 	unsigned int n = 0, rung;
 
 	/* Before they send: their connections are others'. */
-	if (unlikely(s->pairs && urn_pairs_due(s->pairs, tp)))
-		urn_pairs_end(s->pairs, tp);
+	if (unlikely(s->ends && (atomic_load_explicit(&s->ends->due, memory_order_relaxed) & 1u << tp->cfg.engine)))
+		s->ends->end(s->ends, tp);
 	n += urn_tp_turn(tp, now);
 	URN_STAGE(DOORBELL);
 	rung = urn_shard_doorbells(s);

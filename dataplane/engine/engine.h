@@ -7,10 +7,12 @@
 #ifndef URN_ENGINE_ENGINE_H
 #define URN_ENGINE_ENGINE_H
 
-#include "control/dataplane.h"
+#include "abi/control.h"
 #include "cm/cm_agent.h"
-#include "net/link.h"
+#include "engine/run.h"
 #include "host/doorbell.h"
+#include "net/link.h"
+#include "pmd_glue/port.h"
 #include "transport/tp.h"
 
 #include <pthread.h>
@@ -18,10 +20,27 @@
 
 #include <rte_ring.h>
 
-struct urn_client;
+struct urn_client_shard;
 struct urn_engine;
-struct urn_pairs;
 struct urn_shard;
+
+/*
+ * What engines know of a client of an adapter, whatever else control does. Its queue pairs,
+ * queues and address handles, and their events, point at it.
+ */
+struct urn_engine_client {
+	struct urn_client_shard *shard[URN_ABI_MAX_ENGINES]; /* by vector; NULL: none. Each its engine's, from the start on */
+	_Atomic int async_fd;          /* where its asynchronous events go, a write end; -1: nowhere */
+};
+
+/*
+ * Queue pairs that control wants ended before their engine sends again, of an adapter. Any thread
+ * sets a bit; the engine whose bit is set calls `end`, which clears it when none is left.
+ */
+struct urn_engine_ends {
+	_Atomic uint32_t due;          /* a bit an engine: there are some */
+	void (*end)(struct urn_engine_ends *e, struct urn_tp *tp); /* in the engine's thread: end some */
+};
 
 /* Asynchronous events that their reader had no room for, in their order. */
 struct urn_late {
@@ -48,7 +67,7 @@ struct urn_late_cqes {
 /* One client's doorbells on one engine. Changed in the engine's thread only. */
 struct urn_client_shard {
 	struct urn_client_shard *next, *prev; /* of the shard's list */
-	void *client;                  /* control: whose it is, for events */
+	struct urn_engine_client *client; /* whose it is, for events */
 	struct urn_shard *shard;       /* where it is */
 	struct urn_db_scan scan;
 	struct urn_qp **qp;            /* by doorbell id; NULL: none */
@@ -103,7 +122,7 @@ struct urn_shard {
 	uint32_t neigh_gen;            /* generation seen last */
 	struct urn_link *peers;        /* what they can, of the adapter; NULL: nobody asks */
 	struct urn_cm_agent *cm;       /* connection management, of the adapter; NULL: none */
-	struct urn_pairs *pairs;       /* whose connection with which remote QP, of the adapter; NULL: nobody asks */
+	struct urn_engine_ends *ends;  /* QPs that are to end, of the adapter; NULL: nobody asks */
 	uint32_t peers_seen;           /* generation of it seen last */
 	uint64_t link_due;             /* ns: when to look at the link next; the first engine does */
 	uint64_t neigh_due;            /* ns: when to poll it next; the first engine does */
@@ -231,8 +250,8 @@ unsigned int urn_shard_walk_broken(struct urn_shard *s);
 /* A client goes, all of whose queues have gone. */
 void urn_shard_forget_broken(struct urn_shard *s, struct urn_client_shard *c);
 
-/* A client's share of this shard. NULL: it has none (notify.c) */
-struct urn_client_shard *urn_shard_share_of(const struct urn_shard *s, const struct urn_client *c);
+/* A client's share of this shard. NULL: it has none, or there is no client (notify.c) */
+struct urn_client_shard *urn_shard_share_of(const struct urn_shard *s, const struct urn_engine_client *c);
 /* Look at the armed completion queues and events of this turn. */
 void urn_shard_notify(struct urn_shard *s);
 /* The events only; struct urn_tp_config.take_events. */

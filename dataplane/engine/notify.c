@@ -4,7 +4,6 @@
  * The only place of the loop that makes system calls, and only when somebody
  * sleeps on the other side.
  */
-#include "control/client.h"
 #include "engine/engine.h"
 
 #include <errno.h>
@@ -149,8 +148,15 @@ look_at_untold(struct urn_shard *s)
 
 /* ---- asynchronous events: what finds no room waits, each client's for itself */
 
+/* -1: there is no client, or it wants none */
+static int
+async_fd(const struct urn_engine_client *c)
+{
+	return c ? atomic_load_explicit(&c->async_fd, memory_order_relaxed) : -1;
+}
+
 struct urn_client_shard *
-urn_shard_share_of(const struct urn_shard *s, const struct urn_client *c)
+urn_shard_share_of(const struct urn_shard *s, const struct urn_engine_client *c)
 {
 	for (unsigned int v = 0; c && v < URN_ABI_MAX_ENGINES; v++)
 		if (c->shard[v] && c->shard[v]->shard == s)
@@ -211,7 +217,7 @@ static void
 tell_late(struct urn_shard *s, struct urn_client_shard *c)
 {
 	const struct urn_abi_event lost = {.type = URN_EVENT_LOST};
-	int fd = urn_client_async_fd(c->client);
+	int fd = async_fd(c->client);
 	uint32_t n = 0;
 
 	while (n < c->late.n && n < RETRY_EVENTS && (fd < 0 || tell(s->tp, fd, &c->late.ev[n]) != NO_ROOM))
@@ -267,7 +273,7 @@ urn_shard_tell_events(void *ctx)
 	struct urn_tp *tp = s->tp;
 
 	for (unsigned int i = 0; i < tp->event_n; i++) {
-		int fd = urn_client_async_fd(tp->event[i].client);
+		int fd = async_fd(tp->event[i].client);
 		struct urn_client_shard *c;
 
 		if (fd < 0)

@@ -124,8 +124,8 @@ qps_of(const struct urn_client *c)
 	uint64_t n = 0;
 
 	for (uint32_t v = 0; v < c->adapter->vectors; v++)
-		if (c->shard[v])
-			n += LOOK(c->shard[v]->used) - LOOK(c->shard[v]->free_n);
+		if (c->engine.shard[v])
+			n += LOOK(c->engine.shard[v]->used) - LOOK(c->engine.shard[v]->free_n);
 	return n;
 }
 

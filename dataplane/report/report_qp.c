@@ -29,7 +29,7 @@ psn_count(uint32_t from, uint32_t to)
 static void
 common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_sink *s)
 {
-	const struct urn_client *c = urn_qp_client(qp);
+	const struct urn_client *c = urn_client_of(urn_qp_client(qp));
 	bool rc = qp->type == URN_QPT_RC;
 	uint32_t posted = atomic_load_explicit(&qp->sq.hdr->prod, memory_order_relaxed);
 	uint32_t receives =
@@ -167,7 +167,7 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 static bool
 is_wanted(const struct urn_qp *qp, const struct urn_report_query *q)
 {
-	const struct urn_client *c = qp ? urn_qp_client(qp) : NULL;
+	const struct urn_client *c = qp ? urn_client_of(urn_qp_client(qp)) : NULL;
 
 	return qp && (q->client == 0 || (c && c->id == q->client)) &&
 	       (q->state == NULL || strcasecmp(urn_qp_state_name(LOOK(qp->state)), q->state) == 0);

@@ -221,7 +221,7 @@ sim_host_modify(struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr *
 
 	req.modify_qp.mask = mask;
 	req.modify_qp.attr = *a;
-	urn_ctl_call(urn_qp_client(qp), &req, &rep);
+	urn_ctl_call(urn_client_of(urn_qp_client(qp)), &req, &rep);
 	snprintf(why, len, "%s", rep.why);
 	return rep.err;
 }
@@ -397,7 +397,7 @@ static bool
 has_client(const struct sim_host *h, const struct urn_client *c)
 {
 	for (const struct urn_client_shard *k = h->shard->clients; k; k = k->next)
-		if (k->client == c)
+		if (urn_client_of(k->client) == c)
 			return true;
 	for (const struct urn_client *k = h->a->clients; k; k = k->next)
 		if (k == c)
@@ -425,7 +425,7 @@ left_behind(const struct sim_host *h, const struct urn_client *c)
 			return "an address handle";
 	for (uint32_t i = 0; i < tp->qp_chunks; i++)
 		for (uint32_t k = 0; tp->qp[i] && k < URN_TP_QP_CHUNK; k++)
-			if (tp->qp[i][k] && urn_qp_client(tp->qp[i][k]) == c)
+			if (tp->qp[i][k] && urn_client_of(urn_qp_client(tp->qp[i][k])) == c)
 				return "a queue pair";
 	for (const struct urn_cq *q = tp->touched; q; q = q->next)
 		if (q->client == c)

@@ -395,7 +395,7 @@ is_whole(const struct urn_client *c)
 	bool doorbells = true;
 
 	for (uint32_t v = 0; v < c->adapter->vectors; v++)
-		doorbells = doorbells && c->shard[v] && c->wake_fd[v] >= 0;
+		doorbells = doorbells && c->engine.shard[v] && c->wake_fd[v] >= 0;
 	return doorbells && c->id && c->remote && c->pid == getpid() && c->uid == getuid() &&
 	       atomic_load(&c->conn_fd) >= 0 && c->account && c->limits.max[URN_QUOTA_QP] && c->space &&
 	       c->used[URN_QUOTA_AREA] == c->area.size;

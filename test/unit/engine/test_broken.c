@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "control/client.h"
+#include "engine/engine.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ enum { MANY = 16384, FEW = 100, STEP = 32 /* QPs a turn */ };
 
 /* A client, all of whose QPs but the last have gone. */
 struct prog {
-	struct urn_client client;
+	struct urn_engine_client client;
 	struct urn_client_shard share;
 	struct urn_cq cq;
 	struct urn_qp last;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "control/client.h"
+#include "engine/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -188,7 +188,7 @@ forgets_one_of_this_turn(void **state)
 
 /* ---- asynchronous events, of clients */
 
-static struct urn_client client[CQS];
+static struct urn_engine_client client[CQS];
 
 static struct urn_client_shard *
 share(unsigned int i)
@@ -212,7 +212,7 @@ forgets_a_client_without_a_walk(void **state)
 	(void)state;
 	memset(page, 0, CQS * PAGE);
 	for (unsigned int i = 0; i < CQS; i++) {
-		client[i] = (struct urn_client){.shard = {share(i)}};
+		client[i] = (struct urn_engine_client){.shard = {share(i)}};
 		atomic_store(&client[i].async_fd, out);
 		share(i)->client = &client[i];
 		share(i)->shard = &shard;
