@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# scripts/layers.sh: the sources keep to the floors of doc/architecture.md, and an
+# include that does not, in a copy, is found.
+# Rows are in back quotes.
+# shellcheck disable=SC2016
+# shellcheck source=test/e2e/scripts_common.sh
+. "$(dirname "$0")/scripts_common.sh"
+
+check_help layers.sh
+
+layers() {
+	try "$project/scripts/layers.sh" --project "$place/copy" "$@"
+}
+
+# A copy with an extra line in a file, or another table: changed SED FILE
+changed() {
+	rm -rf "$place/copy"
+	mkdir -p "$place/copy/doc"
+	cp "$project/doc/architecture.md" "$place/copy/doc/"
+	(cd "$project" && find apps dataplane examples lib pmd_glue -name '*.[ch]' -print0 |
+		xargs -0 cp --parents -t "$place/copy")
+	[ -z "$1" ] || sed -i "$1" "$place/copy/$2"
+}
+
+try "$project/scripts/layers.sh"
+expect "the project" 0 "none from above"
+try "$project/scripts/layers.sh" --list
+expect "who includes from whom" 0 "dataplane/transport"
+
+changed ''
+layers
+expect "a copy" 0 "none from above"
+changed '2i #include "control/client.h"' dataplane/engine/notify.c
+layers
+expect "from above" 1 "dataplane/engine/notify.c:2: dataplane/engine may not include from dataplane/control (control/client.h)"
+changed '2i #  include "../transport/qp.h"' dataplane/wire/pkt.h
+layers
+expect "from above by a way round" 1 "dataplane/wire/pkt.h:2: dataplane/wire may not include from dataplane/transport"
+changed '2i #include <urnic/attach.h>' dataplane/host/queue.h
+layers
+expect "from beside" 1 "dataplane/host may not include from lib/include"
+changed '/^| `dataplane\/host`/d' doc/architecture.md
+layers
+expect "a folder without a row" 1 "dataplane/host/queue.h is in no folder of the table"
+changed 's/^| `dataplane\/wire` | /&`dataplane\/engine`, /' doc/architecture.md
+layers
+expect "a row that names one above it" 1 "dataplane/wire may include from dataplane/engine, which does not stand below it"
+changed 's/^| `dataplane\/wire` | /&`dataplane\/nowhere`, /' doc/architecture.md
+layers
+expect "a row that names none" 1 "dataplane/nowhere, which has no row"
+changed 's/^| `dataplane\/net` | /&`dataplane\/host`, /' doc/architecture.md
+layers
+expect "a row that allows what nobody does" 1 "dataplane/net may include from dataplane/host, and never does"
+changed '/^| `/d' doc/architecture.md
+layers
+expect "no table" 1 "there is no table"
+try "$project/scripts/layers.sh" --project "$place/nothing"
+expect "no project" 1 "no doc/architecture.md"
+layers --nonsense
+expect "unknown option" 2 "--nonsense" "--help"
+
+clean layers.sh
+exit $failed
