@@ -50,7 +50,7 @@ tp_neigh_doubt(void *ctx, const uint8_t gid[16])
 static uint32_t
 tp_link(void *ctx, const uint8_t gid_peer[16])
 {
-	return urn_link_features(ctx, gid_peer);
+	return urn_learn_features(ctx, gid_peer);
 }
 
 static struct urn_ah *
@@ -248,10 +248,10 @@ cache_line(void)
 	return n;
 }
 
-static struct urn_link *
+static struct urn_learn *
 make_peers(const struct urn_adapter *a)
 {
-	struct urn_link_config cfg = {
+	struct urn_learn_config cfg = {
 		.neigh = a->neigh,
 		.offer = URN_LINK_F_ALL & ~a->cfg.features_off,
 		.arw = (uint8_t)urn_link_arw_code(cache_line()),
@@ -260,7 +260,7 @@ make_peers(const struct urn_adapter *a)
 	};
 
 	memcpy(cfg.mac, a->mac, 6);
-	return urn_link_create(&cfg);
+	return urn_learn_create(&cfg);
 }
 
 static void
@@ -363,7 +363,7 @@ urn_adapter_destroy(struct urn_adapter *a)
 		urn_client_orphan(a->clients);
 	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++)
 		destroy_shard(a->shard[i]);
-	urn_link_destroy(a->peers);
+	urn_learn_destroy(a->peers);
 	urn_cm_agent_destroy(a->cm);
 	urn_neigh_destroy(a->neigh);
 	urn_mem_destroy(a->mem);

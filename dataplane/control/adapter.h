@@ -33,7 +33,7 @@ struct urn_adapter {
 	uint8_t gid[URN_GIDS][16];
 	struct urn_mem *mem;
 	struct urn_neigh *neigh;
-	struct urn_link *peers;                        /* NULL: cfg.no_link */
+	struct urn_learn *peers;                       /* NULL: cfg.no_link */
 	struct urn_cm_agent *cm;                       /* NULL: cfg.no_cm */
 	struct urn_ah *_Atomic *ah;                    /* by id - 1; read by engines */
 	uint32_t ah_next;                              /* where to look for a free one */

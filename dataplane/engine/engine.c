@@ -258,7 +258,7 @@ take_mad(struct urn_shard *s, struct rte_mbuf *m)
 	if (drop == 0 && s->cm && ((const struct urn_mad_hdr *)mad)->mgmt_class == URN_MAD_CLASS_CM)
 		urn_cm_agent_input(s->cm, m, mad, sqpn, s->tp->now);
 	else if (drop == 0 && s->peers)
-		return urn_link_input(s->peers, m, s->tp->now);
+		return urn_learn_input(s->peers, m, s->tp->now);
 	else
 		urn_pkt(m)->drop = (uint8_t)(drop ? drop : URN_C_DROP_MAD_CLASS);
 	return 0;
@@ -353,8 +353,8 @@ look_at_link(struct urn_shard *s)
 static __attribute__((cold, noinline)) void
 tell_peers(struct urn_shard *s)
 {
-	struct urn_link_news news[URN_TP_BURST];
-	unsigned int n = urn_link_news(s->peers, &s->peers_seen, news, URN_TP_BURST);
+	struct urn_learn_news news[URN_TP_BURST];
+	unsigned int n = urn_learn_news(s->peers, &s->peers_seen, news, URN_TP_BURST);
 
 	for (unsigned int i = 0; i < n; i++)
 		urn_tp_link_changed(s->tp, news[i].gid, news[i].features);
@@ -364,7 +364,7 @@ static void
 poll_peers(struct urn_shard *s)
 {
 	struct urn_tp *tp = s->tp;
-	unsigned int n = urn_link_poll(s->peers, tp->now, tp->cfg.pool, tp->tx + tp->tx_n,
+	unsigned int n = urn_learn_poll(s->peers, tp->now, tp->cfg.pool, tp->tx + tp->tx_n,
 				       URN_TP_TX - tp->tx_n);
 
 	tp->tx_n += n;
@@ -387,7 +387,7 @@ tend_tables(struct urn_shard *s)
 	struct urn_tp *tp = s->tp;
 	uint32_t gen = urn_neigh_generation(s->neigh);
 
-	if (s->peers && unlikely(urn_link_generation(s->peers) != s->peers_seen))
+	if (s->peers && unlikely(urn_learn_generation(s->peers) != s->peers_seen))
 		tell_peers(s);
 
 	if (unlikely(gen != s->neigh_gen)) {

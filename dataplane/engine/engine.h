@@ -11,7 +11,7 @@
 #include "cm/cm_agent.h"
 #include "engine/run.h"
 #include "host/doorbell.h"
-#include "net/link.h"
+#include "net/learn.h"
 #include "pmd_glue/port.h"
 #include "transport/tp.h"
 
@@ -120,7 +120,7 @@ struct urn_shard {
 	struct urn_shard *const *peer; /* shards of this adapter by engine; NULL entries */
 	struct urn_neigh *neigh;       /* of the adapter */
 	uint32_t neigh_gen;            /* generation seen last */
-	struct urn_link *peers;        /* what they can, of the adapter; NULL: nobody asks */
+	struct urn_learn *peers;       /* what they can, of the adapter; NULL: nobody asks */
 	struct urn_cm_agent *cm;       /* connection management, of the adapter; NULL: none */
 	struct urn_engine_ends *ends;  /* QPs that are to end, of the adapter; NULL: nobody asks */
 	uint32_t peers_seen;           /* generation of it seen last */

@@ -191,7 +191,7 @@ adapter_more(const struct urn_adapter *a, struct urn_report_sink *s)
 
 	s->str(s, "gid_link_local", report_gid(a->gid[0], gid));
 	s->u64(s, "neighbours", urn_neigh_count(a->neigh));
-	s->u64(s, "peers", a->peers ? urn_link_count(a->peers) : 0);
+	s->u64(s, "peers", a->peers ? urn_learn_count(a->peers) : 0);
 	s->u64(s, "max_qp", a->cfg.max_qp);
 	s->u64(s, "max_mr", a->cfg.max_mr);
 	s->u64(s, "area_bytes", a->cfg.area_size);
@@ -301,7 +301,7 @@ urn_report_engines(const struct urn_report_source *src, struct urn_report_query 
 static const char *
 peer_kind(const struct urn_adapter *a, const uint8_t gid[16])
 {
-	return a->peers ? urn_link_state_name(urn_link_peek(a->peers, gid, NULL)) : "";
+	return a->peers ? urn_learn_state_name(urn_learn_peek(a->peers, gid, NULL)) : "";
 }
 
 static void

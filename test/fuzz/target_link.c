@@ -12,7 +12,7 @@
 #include "common/test_eal.h"
 #include "common/test_link_mad.h"
 #include "common/test_sent.h"
-#include "net/link.h"
+#include "net/learn.h"
 #include "unit/net/l3_frames.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ enum { STEPS = 64, OUT = 32, OFFER = URN_LINK_F_ALL };
 
 struct world {
 	struct urn_neigh *nb;
-	struct urn_link *lk;
+	struct urn_learn *lk;
 	struct rte_mempool *pool;
 	uint64_t now;
 	uint64_t tid;   /* of the request that was sent last */
@@ -82,7 +82,7 @@ arrive(struct world *w, const uint8_t *bytes, uint32_t len)
 	memcpy(rte_pktmbuf_append(m, (uint16_t)len), bytes, len);
 	if (urn_wire_parse(m) == URN_FRAME_ROCE) {
 		urn_pkt(m)->drop = 0xff;
-		reply = urn_link_input(w->lk, m, w->now);
+		reply = urn_learn_input(w->lk, m, w->now);
 		fuzz_check(urn_pkt(m)->drop < URN_COUNTER_COUNT);
 		if (reply)
 			check_sent(m);
@@ -118,7 +118,7 @@ pass(struct world *w, uint8_t how)
 	unsigned int n;
 
 	w->now += 1ull << how % 38;
-	n = urn_link_poll(w->lk, w->now, w->pool, out, OUT);
+	n = urn_learn_poll(w->lk, w->now, w->pool, out, OUT);
 	fuzz_check(n <= OUT);
 	for (unsigned int i = 0; i < n; i++) {
 		check_sent(out[i]);
@@ -130,8 +130,8 @@ pass(struct world *w, uint8_t how)
 static void
 news(struct world *w)
 {
-	struct urn_link_news got[4];
-	unsigned int n = urn_link_news(w->lk, &w->seen, got, 4);
+	struct urn_learn_news got[4];
+	unsigned int n = urn_learn_news(w->lk, &w->seen, got, 4);
 
 	fuzz_check(n <= 4);
 	for (unsigned int i = 0; i < n; i++)
@@ -144,20 +144,20 @@ check_table(struct world *w, uint8_t byte)
 	uint8_t room[16];
 	const uint8_t *gid = some_gid(byte, room);
 	struct urn_link_info info;
-	enum urn_link_state s = urn_link_peek(w->lk, gid, &info);
+	enum urn_learn_state s = urn_learn_peek(w->lk, gid, &info);
 
-	fuzz_check(urn_link_count(w->lk) <= URN_LINK_ENTRIES);
-	fuzz_check(s < URN_LINK_STATES);
-	fuzz_check(s == URN_LINK_KNOWN || urn_link_arw(w->lk, gid) == URN_LINK_ARW_NONE);
-	fuzz_check(urn_link_arw(w->lk, gid) <= URN_LINK_ARW_256);
-	fuzz_check(urn_link_features(w->lk, us_v4) == OFFER);
+	fuzz_check(urn_learn_count(w->lk) <= URN_LEARN_ENTRIES);
+	fuzz_check(s < URN_LEARN_STATES);
+	fuzz_check(s == URN_LEARN_KNOWN || urn_learn_arw(w->lk, gid) == URN_LINK_ARW_NONE);
+	fuzz_check(urn_learn_arw(w->lk, gid) <= URN_LINK_ARW_256);
+	fuzz_check(urn_learn_features(w->lk, us_v4) == OFFER);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_in in = {data, data + size};
-	struct urn_link_config cfg = {.offer = OFFER, .arw = URN_LINK_ARW_64, .icrc = true, .seed = 7};
+	struct urn_learn_config cfg = {.offer = OFFER, .arw = URN_LINK_ARW_64, .icrc = true, .seed = 7};
 	uint8_t own[2][16], room[16];
 	static struct world w;
 
@@ -171,21 +171,21 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_check(urn_neigh_add_static(w.nb, peer_ll, peer_mac) == 0);
 	cfg.neigh = w.nb;
 	memcpy(cfg.mac, us_mac, 6);
-	w.lk = urn_link_create(&cfg);
+	w.lk = urn_learn_create(&cfg);
 	fuzz_check(w.lk);
 	for (unsigned int i = 0; i < STEPS && fuzz_more(&in); i++) {
 		uint8_t what = fuzz_u8(&in), gid = fuzz_u8(&in);
 
 		switch (what & 7) {
 		case 0: case 1: case 2: case 3: made_frame(&w, &in); break;
-		case 4: fuzz_check((urn_link_features(w.lk, some_gid(gid, room)) & ~(uint32_t)OFFER) == 0);
+		case 4: fuzz_check((urn_learn_features(w.lk, some_gid(gid, room)) & ~(uint32_t)OFFER) == 0);
 			break;
 		case 5: case 6: pass(&w, fuzz_u8(&in)); break;
 		case 7: news(&w); break;
 		}
 		check_table(&w, gid);
 	}
-	urn_link_destroy(w.lk);
+	urn_learn_destroy(w.lk);
 	urn_neigh_destroy(w.nb);
 	fuzz_check(rte_mempool_avail_count(w.pool) == TEST_EAL_MBUFS);
 	return 0;

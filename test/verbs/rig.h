@@ -32,7 +32,7 @@ struct rig_config {
 	uint32_t max_qp;           /* 0: 1024 */
 	uint32_t queues;           /* of a port; 0: one for each of its engines */
 	uint16_t mtu[RIG_NODES];   /* largest path MTU of a node's port; 0: 4096 */
-	/* Bit i: node i has no link requests, nor connection management; offers no features (net/link.h). */
+	/* Bit i: node i has no link requests, nor connection management; offers no features (net/learn.h). */
 	uint8_t no_link, no_features;
 	/* What a bad wire between the nodes does to RoCEv2 frames, of a thousand each. */
 	uint64_t wire_seed;        /* 0: the ports are joined back to back */

@@ -45,32 +45,32 @@ open_rig(struct rig *r, const struct rig_config *cfg)
 	rig_open(r, cfg, NULL);
 }
 
-static struct urn_link *
+static struct urn_learn *
 link_of(struct rig *r, int node)
 {
 	return r->dp->adapter[node]->peers;
 }
 
 /* What node `node` holds of the other. */
-static enum urn_link_state
+static enum urn_learn_state
 look(struct rig *r, int node, struct urn_link_info *info)
 {
 	union ibv_gid gid;
 
 	rig_gid(r, !node, &gid);
-	return urn_link_peek(link_of(r, node), gid.raw, info);
+	return urn_learn_peek(link_of(r, node), gid.raw, info);
 }
 
 /* Turn until node `node` is done asking. */
-static enum urn_link_state
+static enum urn_learn_state
 settle(struct rig *r, int node)
 {
 	time_t start = time(NULL);
-	enum urn_link_state s;
+	enum urn_learn_state s;
 
-	while ((s = look(r, node, NULL)) != URN_LINK_KNOWN && s != URN_LINK_PLAIN) {
+	while ((s = look(r, node, NULL)) != URN_LEARN_KNOWN && s != URN_LEARN_PLAIN) {
 		if (time(NULL) - start > 60)
-			fail_msg("node %d: %s after a minute", node, urn_link_state_name(s));
+			fail_msg("node %d: %s after a minute", node, urn_learn_state_name(s));
 		rig_turns(r, 16);
 	}
 	return s;
@@ -86,12 +86,12 @@ learn_each_other(const struct rig_config *cfg)
 		struct urn_link_info info;
 		union ibv_gid gid;
 
-		assert_int_equal(settle(&r, i), URN_LINK_KNOWN);
-		assert_int_equal(look(&r, i, &info), URN_LINK_KNOWN);
+		assert_int_equal(settle(&r, i), URN_LEARN_KNOWN);
+		assert_int_equal(look(&r, i, &info), URN_LEARN_KNOWN);
 		rig_gid(&r, !i, &gid);
 		assert_int_equal(info.features, URN_LINK_F_ALL);
 		assert_int_equal(info.major, URN_LINK_MAJOR);
-		assert_int_equal(urn_link_features(link_of(&r, i), gid.raw), URN_LINK_F_ALL);
+		assert_int_equal(urn_learn_features(link_of(&r, i), gid.raw), URN_LINK_F_ALL);
 	}
 	rig_turns(&r, 100);
 	/* Each engine of a node was told, and only it. */
@@ -134,9 +134,9 @@ test_plain_peer(void **state)
 	open_rig(&r, &cfg);
 	rig_post(&r, 0, IBV_WR_RDMA_WRITE, 0, 5000, 0, 1);
 	rig_expect(&r, 0, IBV_WC_SUCCESS);
-	assert_int_equal(settle(&r, 0), URN_LINK_PLAIN);
-	assert_int_equal(rig_counter(&r, 0, URN_C_LINK_REQ_TX), URN_LINK_TRIES);
-	assert_int_equal(rig_counter(&r, 1, URN_C_DROP_NO_QP), URN_LINK_TRIES);
+	assert_int_equal(settle(&r, 0), URN_LEARN_PLAIN);
+	assert_int_equal(rig_counter(&r, 0, URN_C_LINK_REQ_TX), URN_LEARN_TRIES);
+	assert_int_equal(rig_counter(&r, 1, URN_C_DROP_NO_QP), URN_LEARN_TRIES);
 	assert_int_equal(told[0].calls, 0);
 	rig_post(&r, 1, IBV_WR_RDMA_WRITE, 0, 5000, 0, 1);
 	rig_expect(&r, 1, IBV_WC_SUCCESS);
@@ -181,7 +181,7 @@ test_data_first(void **state)
 		rig_post(&r, 0, IBV_WR_RDMA_WRITE, 0, 5000, 0, i);
 		assert_int_equal(rig_expect(&r, 0, IBV_WC_SUCCESS).wr_id, i);
 		assert_memory_equal(r.end[1].buf, r.end[0].buf, 5000);
-		assert_int_not_equal(look(&r, 0, NULL), URN_LINK_KNOWN);
+		assert_int_not_equal(look(&r, 0, NULL), URN_LEARN_KNOWN);
 	}
 	rig_close(&r);
 }
@@ -200,11 +200,11 @@ test_masked(void **state)
 			struct urn_link_info info;
 			union ibv_gid gid;
 
-			assert_int_equal(settle(&r, i), URN_LINK_KNOWN);
-			assert_int_equal(look(&r, i, &info), URN_LINK_KNOWN);
+			assert_int_equal(settle(&r, i), URN_LEARN_KNOWN);
+			assert_int_equal(look(&r, i, &info), URN_LEARN_KNOWN);
 			rig_gid(&r, !i, &gid);
 			assert_int_equal(info.features, who >> !i & 1 ? 0 : URN_LINK_F_ALL);
-			assert_int_equal(urn_link_features(link_of(&r, i), gid.raw), 0);
+			assert_int_equal(urn_learn_features(link_of(&r, i), gid.raw), 0);
 		}
 		rig_turns(&r, 100);
 		assert_int_equal(told[0].features, 0);
@@ -225,7 +225,7 @@ test_once(void **state)
 	(void)state;
 	open_rig(&r, NULL);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(settle(&r, i), URN_LINK_KNOWN);
+		assert_int_equal(settle(&r, i), URN_LEARN_KNOWN);
 	sent = rig_counter(&r, 0, URN_C_LINK_REQ_TX) + rig_counter(&r, 1, URN_C_LINK_REQ_TX);
 	for (int q = 0; q < 8; q++) {
 		for (int e = 0; e < 2; e++)
@@ -253,10 +253,10 @@ test_arw(void **state)
 
 	(void)state;
 	open_rig(&r, NULL);
-	assert_int_equal(settle(&r, 0), URN_LINK_KNOWN);
+	assert_int_equal(settle(&r, 0), URN_LEARN_KNOWN);
 	rig_gid(&r, 1, &gid);
 	if (line > 0)
-		assert_int_equal(urn_link_arw(link_of(&r, 0), gid.raw), urn_link_arw_code(line));
+		assert_int_equal(urn_learn_arw(link_of(&r, 0), gid.raw), urn_link_arw_code(line));
 	rig_close(&r);
 }
 
@@ -272,7 +272,7 @@ test_bad_wire(void **state)
 
 		open_rig(&r, &cfg);
 		for (int i = 0; i < 2; i++)
-			known += settle(&r, i) == URN_LINK_KNOWN;
+			known += settle(&r, i) == URN_LEARN_KNOWN;
 		if (known != 2)
 			fail_msg("seed %llu: %u of 2 know the other", (unsigned long long)seed, known);
 		rig_close(&r);
@@ -308,12 +308,12 @@ test_restart(void **state)
 			memcpy(gid[i], dp[i]->adapter[0]->gid[1], 16);
 		}
 		if (!up)
-			urn_link_features(dp[0]->adapter[0]->peers, gid[1]);
+			urn_learn_features(dp[0]->adapter[0]->peers, gid[1]);
 		else /* the one started anew asks */
-			urn_link_features(dp[1]->adapter[0]->peers, gid[0]);
+			urn_learn_features(dp[1]->adapter[0]->peers, gid[0]);
 		for (time_t start = time(NULL);
-		     urn_link_peek(dp[up]->adapter[0]->peers, gid[!up], up ? &after : &before) !=
-		     URN_LINK_KNOWN;) {
+		     urn_learn_peek(dp[up]->adapter[0]->peers, gid[!up], up ? &after : &before) !=
+		     URN_LEARN_KNOWN;) {
 			assert_true(time(NULL) - start < 60);
 			urn_engine_poll(urn_dp_engine(dp[0], 0));
 			urn_engine_poll(urn_dp_engine(dp[1], 0));
@@ -322,13 +322,13 @@ test_restart(void **state)
 			urn_engine_poll(urn_dp_engine(dp[0], 0));
 			urn_engine_poll(urn_dp_engine(dp[1], 0));
 		}
-		assert_int_equal(urn_link_peek(dp[0]->adapter[0]->peers, gid[1], up ? &after : &before),
-				 URN_LINK_KNOWN);
+		assert_int_equal(urn_learn_peek(dp[0]->adapter[0]->peers, gid[1], up ? &after : &before),
+				 URN_LEARN_KNOWN);
 		assert_int_equal(told[0].features, up ? 0 : URN_LINK_F_SACK);
 		urn_dp_destroy(dp[1]);
 	}
 	assert_int_not_equal(before.epoch, after.epoch);
-	assert_int_equal(urn_link_features(dp[0]->adapter[0]->peers, gid[1]), 0);
+	assert_int_equal(urn_learn_features(dp[0]->adapter[0]->peers, gid[1]), 0);
 	urn_dp_destroy(dp[0]);
 	urn_port_close(port[0]);
 	urn_port_close(port[1]);
@@ -353,8 +353,8 @@ test_not_for_programs(void **state)
 	(void)state;
 	open_rig(&r, NULL);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(settle(&r, i), URN_LINK_KNOWN);
-	assert_int_equal(look(&r, 1, &info), URN_LINK_KNOWN);
+		assert_int_equal(settle(&r, i), URN_LEARN_KNOWN);
+	assert_int_equal(look(&r, 1, &info), URN_LEARN_KNOWN);
 	qp = rig_make_qp(&r, 0, &o);
 	assert_true((qp->qp_num & 0xfffff) > 1);
 	rig_connect(&r, 0, qp, 1, 0, 0, &o);
@@ -377,7 +377,7 @@ test_not_for_programs(void **state)
 	rig_send_on(qp, &wr);
 	rig_expect(&r, 0, IBV_WC_SUCCESS);
 	await(&r, 1, URN_C_DROP_LINK_SOURCE, 1);
-	assert_int_equal(look(&r, 1, &forged), URN_LINK_KNOWN);
+	assert_int_equal(look(&r, 1, &forged), URN_LEARN_KNOWN);
 	assert_int_equal(forged.epoch, info.epoch);
 	rig_quiet(&r, 0);
 	rig_quiet(&r, 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes a pcap of every frame that net/neigh.c and net/link_*.c send -
+ * Writes a pcap of every frame that net/neigh.c and net/learn_*.c send -
  * announcements, requests, replies - for check_frames.py to judge.
  */
-#include "net/link.h"
+#include "net/learn.h"
 
 #include "common/test_eal.h"
 #include "common/test_link_mad.h"
@@ -64,7 +64,7 @@ put_replies(FILE *f, struct urn_neigh *nb)
 
 /* A link request of the peer's, and what we answer. */
 static int
-put_response(FILE *f, struct urn_link *lk, const uint8_t *gid, const uint8_t *us)
+put_response(FILE *f, struct urn_learn *lk, const uint8_t *gid, const uint8_t *us)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(test_eal_pool());
 	struct link_spec s = link_good(0, 0x0123456789abcdef);
@@ -75,7 +75,7 @@ put_response(FILE *f, struct urn_link *lk, const uint8_t *gid, const uint8_t *us
 		return -1;
 	memcpy(rte_pktmbuf_append(m, (uint16_t)len), frame, len);
 	urn_wire_parse(m);
-	if (urn_link_input(lk, m, 0) != 1) {
+	if (urn_learn_input(lk, m, 0) != 1) {
 		rte_pktmbuf_free(m);
 		return -1;
 	}
@@ -85,25 +85,25 @@ put_response(FILE *f, struct urn_link *lk, const uint8_t *gid, const uint8_t *us
 static int
 put_links(FILE *f, struct urn_neigh *nb)
 {
-	struct urn_link_config cfg = { .neigh = nb, .offer = UINT32_MAX, .arw = 3, .icrc = true };
+	struct urn_learn_config cfg = { .neigh = nb, .offer = UINT32_MAX, .arw = 3, .icrc = true };
 	struct rte_mbuf *out[8];
-	struct urn_link *lk;
+	struct urn_learn *lk;
 	int err;
 
 	memcpy(cfg.mac, us_mac, 6);
-	lk = urn_link_create(&cfg);
+	lk = urn_learn_create(&cfg);
 	if (lk == NULL)
 		return -1;
 	err = urn_neigh_add_static(nb, peer_v4, peer_mac) | urn_neigh_add_static(nb, peer_ll, peer_mac) |
 	      urn_neigh_add_static(nb, peer_global, peer_mac);
-	urn_link_features(lk, peer_v4);
-	urn_link_features(lk, peer_ll);
-	urn_link_features(lk, peer_global);
-	err |= put(f, out, urn_link_poll(lk, 0, test_eal_pool(), out, 8));
+	urn_learn_features(lk, peer_v4);
+	urn_learn_features(lk, peer_ll);
+	urn_learn_features(lk, peer_global);
+	err |= put(f, out, urn_learn_poll(lk, 0, test_eal_pool(), out, 8));
 	err |= put_response(f, lk, peer_v4, us_v4);
 	err |= put_response(f, lk, peer_ll, us_ll);
 	err |= put_response(f, lk, peer_global, us_global);
-	urn_link_destroy(lk);
+	urn_learn_destroy(lk);
 	return err;
 }
 

@@ -3,7 +3,7 @@
  * Asking peers what they can: whose turn it is, how often, and how long a
  * request waits for its answer. All under the table's lock.
  */
-#include "net/link_table.h"
+#include "net/learn_table.h"
 
 #include <string.h>
 
@@ -15,20 +15,20 @@
  * The entry whose turn it is: unanswered first, so that new ones can't starve
  * them; those that wait for their MAC address last, for they come every time.
  */
-static struct urn_link_entry *
-first_due(struct urn_link *lk)
+static struct urn_learn_entry *
+first_due(struct urn_learn *lk)
 {
-	struct urn_link_entry *e;
+	struct urn_learn_entry *e;
 
-	for (unsigned int i = URN_LINK_ON_TRIED; i <= URN_LINK_ON_TRIED_LAST; i++) {
+	for (unsigned int i = URN_LEARN_ON_TRIED; i <= URN_LEARN_ON_TRIED_LAST; i++) {
 		e = TAILQ_FIRST(&lk->list[i]);
 		if (e && e->due <= lk->now)
 			return e;
 	}
-	e = TAILQ_FIRST(&lk->list[URN_LINK_ON_FRESH]);
+	e = TAILQ_FIRST(&lk->list[URN_LEARN_ON_FRESH]);
 	if (e)
 		return e;
-	e = TAILQ_FIRST(&lk->list[URN_LINK_ON_NO_MAC]);
+	e = TAILQ_FIRST(&lk->list[URN_LEARN_ON_NO_MAC]);
 	return e && e->due <= lk->now ? e : NULL;
 }
 
@@ -36,34 +36,34 @@ first_due(struct urn_link *lk)
 static uint64_t
 patience(unsigned int tries)
 {
-	uint64_t ns = URN_LINK_RETRY_NS << tries;
+	uint64_t ns = URN_LEARN_RETRY_NS << tries;
 
-	return ns < URN_LINK_RETRY_MAX_NS ? ns : URN_LINK_RETRY_MAX_NS;
+	return ns < URN_LEARN_RETRY_MAX_NS ? ns : URN_LEARN_RETRY_MAX_NS;
 }
 
 /* Its next request, or the end of asking. returns: a frame, or NULL with *empty: no buffer */
 static struct rte_mbuf *
-ask(struct urn_link *lk, struct urn_link_entry *e, struct rte_mempool *pool, bool *empty)
+ask(struct urn_learn *lk, struct urn_learn_entry *e, struct rte_mempool *pool, bool *empty)
 {
 	const struct urn_link_msg msg = {.response = false, .tid = e->tid};
 	const uint8_t *own = urn_neigh_source(lk->cfg.neigh, e->gid);
-	int rc = e->tries < URN_LINK_TRIES && own ? 0 : URN_NEIGH_FAIL;
+	int rc = e->tries < URN_LEARN_TRIES && own ? 0 : URN_NEIGH_FAIL;
 	struct rte_mbuf *m;
 	uint8_t mac[6];
 
-	if (e->list == URN_LINK_ON_FRESH)
+	if (e->list == URN_LEARN_ON_FRESH)
 		e->since = lk->now;
 	if (rc == 0)
 		rc = urn_neigh_lookup(lk->cfg.neigh, e->gid, mac);
 	if (rc == URN_NEIGH_UNKNOWN && lk->now - e->since > MAC_GIVE_UP_NS)
 		rc = URN_NEIGH_FAIL;
 	if (rc == URN_NEIGH_FAIL) {
-		urn_link_set_plain(lk, e);
+		urn_learn_set_plain(lk, e);
 		return NULL;
 	}
 	if (rc == URN_NEIGH_UNKNOWN) {
 		e->due = lk->now + MAC_WAIT_NS;
-		urn_link_move(lk, e, URN_LINK_ON_NO_MAC);
+		urn_learn_move(lk, e, URN_LEARN_ON_NO_MAC);
 		return NULL;
 	}
 	m = rte_pktmbuf_alloc(pool);
@@ -72,23 +72,23 @@ ask(struct urn_link *lk, struct urn_link_entry *e, struct rte_mempool *pool, boo
 		return NULL;
 	memset(urn_pkt(m), 0, sizeof(struct urn_pkt));
 	memcpy(e->own, own, 16);
-	urn_link_frame(lk, m, &msg, own, e->gid, mac);
+	urn_learn_frame(lk, m, &msg, own, e->gid, mac);
 	e->due = lk->now + patience(e->tries);
-	urn_link_move(lk, e, (enum urn_link_list)(URN_LINK_ON_TRIED + e->tries));
+	urn_learn_move(lk, e, (enum urn_learn_list)(URN_LEARN_ON_TRIED + e->tries));
 	e->tries++;
 	return m;
 }
 
 unsigned int
-urn_link_poll(struct urn_link *lk, uint64_t now, struct rte_mempool *pool, struct rte_mbuf **out,
+urn_learn_poll(struct urn_learn *lk, uint64_t now, struct rte_mempool *pool, struct rte_mbuf **out,
 	      unsigned int max)
 {
 	unsigned int n = 0, moves = 0;
 	bool empty = false;
-	struct urn_link_entry *e;
+	struct urn_learn_entry *e;
 
 	rte_spinlock_lock(&lk->lock);
-	urn_link_set_time(lk, now);
+	urn_learn_set_time(lk, now);
 	while (n < max && moves < POLL_MOVES && !empty && (e = first_due(lk))) {
 		out[n] = ask(lk, e, pool, &empty);
 		if (out[n])

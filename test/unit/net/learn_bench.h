@@ -3,10 +3,10 @@
  * A table of what peers can, with frames and time of the test's making. Frames
  * of ours are parsed, and their ICRC checked, on the way.
  */
-#ifndef URN_TEST_LINK_BENCH_H
-#define URN_TEST_LINK_BENCH_H
+#ifndef URN_TEST_LEARN_BENCH_H
+#define URN_TEST_LEARN_BENCH_H
 
-#include "net/link.h"
+#include "net/learn.h"
 
 #include "common/test_eal.h"
 #include "common/test_link_mad.h"
@@ -17,11 +17,11 @@
 #define START (100 * SECOND) /* a clock does not begin at 0 */
 
 extern struct urn_neigh *nb;             /* us, and a peer whose MAC address is known */
-extern struct urn_link *lk;
+extern struct urn_learn *lk;
 extern uint8_t buf[LINK_FRAME_ROOM];     /* the frame that came last, or is to go in */
 extern uint32_t seen;                    /* of the news */
 
-struct urn_link_config config(void);
+struct urn_learn_config config(void);
 /* Us, and a peer whose MAC address is known. */
 int setup(void **state);
 int teardown(void **state);
@@ -41,7 +41,7 @@ uint64_t ask(const uint8_t *gid, uint64_t now);
 void make_known(const uint8_t *gid, uint64_t now);
 
 #define expect_poll(now, n) assert_int_equal(poll_max(now, 64), n)
-#define expect_state(gid, s) assert_int_equal(urn_link_peek(lk, gid, NULL), URN_LINK_##s)
-#define expect_features(gid, f) assert_int_equal(urn_link_features(lk, gid), f)
+#define expect_state(gid, s) assert_int_equal(urn_learn_peek(lk, gid, NULL), URN_LEARN_##s)
+#define expect_features(gid, f) assert_int_equal(urn_learn_features(lk, gid), f)
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Floods, a table that is full, and what is drawn for it (doc/link.md). */
-#include "link_bench.h"
+#include "learn_bench.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@ wanted_crowd(uint32_t count)
 
 	for (uint32_t i = 0; i < count; i++) {
 		l3_nth_v4(gid, i);
-		urn_link_features(lk, gid);
+		urn_learn_features(lk, gid);
 		request(gid, &s, START, URN_C_LINK_REQ_RX);
 	}
 }
@@ -34,16 +34,16 @@ test_flood(void **state)
 		l3_nth_v6(gid, i);
 		request(gid, &s, START, URN_C_LINK_REQ_RX);
 	}
-	assert_int_equal(urn_link_count(lk), URN_LINK_LEARNT + 1);
+	assert_int_equal(urn_learn_count(lk), URN_LEARN_LEARNT + 1);
 	expect_state(peer_v4, KNOWN);
-	l3_nth_v6(gid, 3000 - URN_LINK_LEARNT);
+	l3_nth_v6(gid, 3000 - URN_LEARN_LEARNT);
 	expect_state(gid, KNOWN);
-	l3_nth_v6(gid, 3000 - URN_LINK_LEARNT - 1);
+	l3_nth_v6(gid, 3000 - URN_LEARN_LEARNT - 1);
 	expect_state(gid, UNKNOWN);
 	expect_no_news();
 	/* Wanted ones take the place of the learnt. */
-	wanted_crowd(URN_LINK_ENTRIES - 1);
-	assert_int_equal(urn_link_count(lk), URN_LINK_ENTRIES);
+	wanted_crowd(URN_LEARN_ENTRIES - 1);
+	assert_int_equal(urn_learn_count(lk), URN_LEARN_ENTRIES);
 	expect_state(peer_v4, KNOWN);
 	l3_nth_v6(gid, 2999);
 	expect_state(gid, UNKNOWN);
@@ -55,24 +55,24 @@ test_flood(void **state)
 static void
 test_full(void **state)
 {
-	struct urn_link_news n[1];
+	struct urn_learn_news n[1];
 	uint8_t gid[16], first[16], second[16];
 
 	(void)state;
-	wanted_crowd(URN_LINK_ENTRIES);
+	wanted_crowd(URN_LEARN_ENTRIES);
 	l3_nth_v4(first, 0);
 	l3_nth_v4(second, 1);
 	expect_features(first, URN_LINK_F_SACK); /* used */
-	l3_nth_v4(gid, URN_LINK_ENTRIES);
+	l3_nth_v4(gid, URN_LEARN_ENTRIES);
 	expect_features(gid, 0);
 	expect_state(gid, ASKING);
 	expect_state(first, KNOWN);
 	expect_state(second, UNKNOWN);
-	assert_int_equal(urn_link_count(lk), URN_LINK_ENTRIES);
-	assert_int_equal(urn_link_news(lk, &seen, n, 1), 1);
+	assert_int_equal(urn_learn_count(lk), URN_LEARN_ENTRIES);
+	assert_int_equal(urn_learn_news(lk, &seen, n, 1), 1);
 	assert_memory_equal(n[0].gid, first, 16);
-	for (unsigned int i = 2; i < URN_LINK_ENTRIES; i++)
-		assert_int_equal(urn_link_news(lk, &seen, n, 1), 1);
+	for (unsigned int i = 2; i < URN_LEARN_ENTRIES; i++)
+		assert_int_equal(urn_learn_news(lk, &seen, n, 1), 1);
 	expect_no_news();
 }
 
@@ -83,12 +83,12 @@ test_full_of_questions(void **state)
 	uint8_t gid[16];
 
 	(void)state;
-	for (uint32_t i = 0; i <= URN_LINK_ENTRIES; i++) {
+	for (uint32_t i = 0; i <= URN_LEARN_ENTRIES; i++) {
 		l3_nth_v4(gid, i);
 		urn_neigh_add_static(nb, gid, peer_mac); /* as many as there is room for */
 		expect_features(gid, 0);
 	}
-	assert_int_equal(urn_link_count(lk), URN_LINK_ENTRIES);
+	assert_int_equal(urn_learn_count(lk), URN_LEARN_ENTRIES);
 	l3_nth_v4(gid, 0);
 	expect_state(gid, UNKNOWN);
 	assert_int_equal(poll_max(START, 100), 100);
@@ -100,7 +100,7 @@ test_full_of_questions(void **state)
 		rte_pktmbuf_free_bulk(out, n);
 		poll_max(START + i * MS, 256);
 	}
-	for (uint32_t i = 1; i <= URN_LINK_ENTRIES; i++) {
+	for (uint32_t i = 1; i <= URN_LEARN_ENTRIES; i++) {
 		l3_nth_v4(gid, i);
 		expect_state(gid, PLAIN);
 	}
@@ -121,13 +121,13 @@ test_full_of_tries(void **state)
 		for (uint32_t k = 0; k < i % 4; k++)
 			poll_max(START + k * SECOND, 64);
 	}
-	for (uint32_t i = 8; i < 3 * URN_LINK_ENTRIES; i++) {
+	for (uint32_t i = 8; i < 3 * URN_LEARN_ENTRIES; i++) {
 		l3_nth_v4(gid, i);
 		expect_features(gid, 0);
 		if (i % 1000 == 0)
 			poll_max(START + 9 * SECOND + i * MS, 64);
 	}
-	assert_int_equal(urn_link_count(lk), URN_LINK_ENTRIES);
+	assert_int_equal(urn_learn_count(lk), URN_LEARN_ENTRIES);
 	expect_state(gid, ASKING);
 }
 
@@ -135,7 +135,7 @@ test_full_of_tries(void **state)
 static void
 test_drawn(void **state)
 {
-	struct urn_link_config cfg = config();
+	struct urn_learn_config cfg = config();
 	uint64_t epoch, tid;
 
 	(void)state;
@@ -144,9 +144,9 @@ test_drawn(void **state)
 	assert_int_not_equal(epoch, 0);
 	assert_int_not_equal(ask(peer_ll, START), tid);
 	assert_int_equal(link_get(link_body(buf) + 8, 8), epoch);
-	urn_link_destroy(lk);
+	urn_learn_destroy(lk);
 	cfg.seed++;
-	lk = urn_link_create(&cfg);
+	lk = urn_learn_create(&cfg);
 	assert_int_not_equal(ask(peer_v4, START), tid);
 	assert_int_not_equal(link_get(link_body(buf) + 8, 8), epoch);
 }

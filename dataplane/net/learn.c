@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is known of each peer, how it changes, and who hears of it. */
-#include "net/link_table.h"
+#include "net/learn_table.h"
 
 #include <string.h>
 
-static const char *const state_names[URN_LINK_STATES] = {
-	[URN_LINK_UNKNOWN] = "unknown",
-	[URN_LINK_ASKING] = "asking",
-	[URN_LINK_KNOWN] = "known",
-	[URN_LINK_PLAIN] = "plain",
+static const char *const state_names[URN_LEARN_STATES] = {
+	[URN_LEARN_UNKNOWN] = "unknown",
+	[URN_LEARN_ASKING] = "asking",
+	[URN_LEARN_KNOWN] = "known",
+	[URN_LEARN_PLAIN] = "plain",
 };
 
 const char *
-urn_link_state_name(unsigned int state)
+urn_learn_state_name(unsigned int state)
 {
-	return state < URN_LINK_STATES ? state_names[state] : "?";
+	return state < URN_LEARN_STATES ? state_names[state] : "?";
 }
 
 /* ---- states; under the lock */
 
 static uint32_t
-common(const struct urn_link *lk, const struct urn_link_entry *e)
+common(const struct urn_learn *lk, const struct urn_learn_entry *e)
 {
-	return e->state == URN_LINK_KNOWN ? lk->cfg.offer & e->info.features : 0;
+	return e->state == URN_LEARN_KNOWN ? lk->cfg.offer & e->info.features : 0;
 }
 
 /* Of entries that nobody here asked for there is no news, so that a flood makes no work. */
 static void
-tell(struct urn_link *lk, struct urn_link_entry *e)
+tell(struct urn_learn *lk, struct urn_learn_entry *e)
 {
 	uint32_t gen;
 
@@ -44,69 +44,69 @@ tell(struct urn_link *lk, struct urn_link_entry *e)
 }
 
 void
-urn_link_start_asking(struct urn_link *lk, struct urn_link_entry *e)
+urn_learn_start_asking(struct urn_learn *lk, struct urn_learn_entry *e)
 {
-	if (e->state == URN_LINK_UNKNOWN)
-		e->state = URN_LINK_ASKING;
+	if (e->state == URN_LEARN_UNKNOWN)
+		e->state = URN_LEARN_ASKING;
 	e->tries = 0;
-	e->tid = urn_link_draw(lk);
+	e->tid = urn_learn_draw(lk);
 	e->answered = false;
-	urn_link_move(lk, e, URN_LINK_ON_FRESH);
+	urn_learn_move(lk, e, URN_LEARN_ON_FRESH);
 }
 
 void
-urn_link_set_plain(struct urn_link *lk, struct urn_link_entry *e)
+urn_learn_set_plain(struct urn_learn *lk, struct urn_learn_entry *e)
 {
 	bool news = common(lk, e) != 0;
 
-	e->state = URN_LINK_PLAIN;
-	e->due = lk->now + URN_LINK_AGAIN_NS;
-	urn_link_move(lk, e, e->wanted ? URN_LINK_ON_PLAIN : URN_LINK_ON_LEARNT);
+	e->state = URN_LEARN_PLAIN;
+	e->due = lk->now + URN_LEARN_AGAIN_NS;
+	urn_learn_move(lk, e, e->wanted ? URN_LEARN_ON_PLAIN : URN_LEARN_ON_LEARNT);
 	if (news)
 		tell(lk, e);
 }
 
 void
-urn_link_set_known(struct urn_link *lk, struct urn_link_entry *e, const struct urn_link_info *info)
+urn_learn_set_known(struct urn_learn *lk, struct urn_learn_entry *e, const struct urn_link_info *info)
 {
-	bool news = e->state != URN_LINK_KNOWN || e->info.epoch != info->epoch ||
+	bool news = e->state != URN_LEARN_KNOWN || e->info.epoch != info->epoch ||
 		    e->info.features != info->features;
 
 	if (info->major != URN_LINK_MAJOR) {
-		urn_link_set_plain(lk, e);
+		urn_learn_set_plain(lk, e);
 		return;
 	}
-	e->state = URN_LINK_KNOWN;
+	e->state = URN_LEARN_KNOWN;
 	e->info = *info;
 	e->confirmed = lk->now;
 	e->answered = true;
-	urn_link_move(lk, e, e->wanted ? URN_LINK_ON_WANTED : URN_LINK_ON_LEARNT);
+	urn_learn_move(lk, e, e->wanted ? URN_LEARN_ON_WANTED : URN_LEARN_ON_LEARNT);
 	if (news)
 		tell(lk, e);
 }
 
 static bool
-under_way(const struct urn_link_entry *e)
+under_way(const struct urn_learn_entry *e)
 {
-	return e->list >= URN_LINK_ON_FRESH && e->list <= URN_LINK_ON_TRIED_LAST;
+	return e->list >= URN_LEARN_ON_FRESH && e->list <= URN_LEARN_ON_TRIED_LAST;
 }
 
 /* Somebody here wants to know. */
 static uint32_t
-want(struct urn_link *lk, struct urn_link_entry *e)
+want(struct urn_learn *lk, struct urn_learn_entry *e)
 {
 	e->wanted = true;
 	if (under_way(e))
 		return common(lk, e);
-	if (e->state == URN_LINK_KNOWN) {
-		if (lk->now - e->confirmed > URN_LINK_AGAIN_NS)
-			urn_link_start_asking(lk, e);
+	if (e->state == URN_LEARN_KNOWN) {
+		if (lk->now - e->confirmed > URN_LEARN_AGAIN_NS)
+			urn_learn_start_asking(lk, e);
 		else
-			urn_link_move(lk, e, URN_LINK_ON_WANTED); /* last used */
+			urn_learn_move(lk, e, URN_LEARN_ON_WANTED); /* last used */
 	} else if (lk->now >= e->due) {
-		urn_link_start_asking(lk, e);
+		urn_learn_start_asking(lk, e);
 	} else {
-		urn_link_move(lk, e, URN_LINK_ON_PLAIN);
+		urn_learn_move(lk, e, URN_LEARN_ON_PLAIN);
 	}
 	return common(lk, e);
 }
@@ -114,9 +114,9 @@ want(struct urn_link *lk, struct urn_link_entry *e)
 /* ---- asked by engines */
 
 uint32_t
-urn_link_features(struct urn_link *lk, const uint8_t gid[16])
+urn_learn_features(struct urn_learn *lk, const uint8_t gid[16])
 {
-	struct urn_link_entry *e;
+	struct urn_learn_entry *e;
 	uint32_t features;
 
 	if (urn_neigh_is_own(lk->cfg.neigh, gid))
@@ -124,11 +124,11 @@ urn_link_features(struct urn_link *lk, const uint8_t gid[16])
 	if (!urn_neigh_unicast(gid) || !urn_neigh_source(lk->cfg.neigh, gid))
 		return 0;
 	rte_spinlock_lock(&lk->lock);
-	e = urn_link_find(lk, gid);
+	e = urn_learn_find(lk, gid);
 	if (!e) {
-		e = urn_link_add(lk, gid, URN_LINK_ON_FRESH);
+		e = urn_learn_add(lk, gid, URN_LEARN_ON_FRESH);
 		e->wanted = true;
-		urn_link_start_asking(lk, e);
+		urn_learn_start_asking(lk, e);
 	}
 	features = want(lk, e);
 	rte_spinlock_unlock(&lk->lock);
@@ -136,20 +136,20 @@ urn_link_features(struct urn_link *lk, const uint8_t gid[16])
 }
 
 uint32_t
-urn_link_generation(const struct urn_link *lk)
+urn_learn_generation(const struct urn_learn *lk)
 {
 	return atomic_load_explicit(&lk->gen, memory_order_relaxed);
 }
 
 unsigned int
-urn_link_news(struct urn_link *lk, uint32_t *seen, struct urn_link_news *out, unsigned int max)
+urn_learn_news(struct urn_learn *lk, uint32_t *seen, struct urn_learn_news *out, unsigned int max)
 {
-	struct urn_link_entry *e, *prev;
+	struct urn_learn_entry *e, *prev;
 	unsigned int n = 0;
 
 	rte_spinlock_lock(&lk->lock);
-	e = TAILQ_LAST(&lk->news, urn_link_entries);
-	while (e && (prev = TAILQ_PREV(e, urn_link_entries, news)) &&
+	e = TAILQ_LAST(&lk->news, urn_learn_entries);
+	while (e && (prev = TAILQ_PREV(e, urn_learn_entries, news)) &&
 	       (int32_t)(prev->changed - *seen) > 0)
 		e = prev;
 	for (; e && n < max; e = TAILQ_NEXT(e, news)) {
@@ -167,17 +167,17 @@ urn_link_news(struct urn_link *lk, uint32_t *seen, struct urn_link_news *out, un
 
 /* ---- looking in */
 
-enum urn_link_state
-urn_link_peek(struct urn_link *lk, const uint8_t gid[16], struct urn_link_info *info)
+enum urn_learn_state
+urn_learn_peek(struct urn_learn *lk, const uint8_t gid[16], struct urn_link_info *info)
 {
-	enum urn_link_state state = URN_LINK_UNKNOWN;
-	struct urn_link_entry *e;
+	enum urn_learn_state state = URN_LEARN_UNKNOWN;
+	struct urn_learn_entry *e;
 
 	rte_spinlock_lock(&lk->lock);
-	e = urn_link_find(lk, gid);
+	e = urn_learn_find(lk, gid);
 	if (e) {
-		state = (enum urn_link_state)e->state;
-		if (info && state == URN_LINK_KNOWN)
+		state = (enum urn_learn_state)e->state;
+		if (info && state == URN_LEARN_KNOWN)
 			*info = e->info;
 	}
 	rte_spinlock_unlock(&lk->lock);
@@ -185,11 +185,11 @@ urn_link_peek(struct urn_link *lk, const uint8_t gid[16], struct urn_link_info *
 }
 
 enum urn_link_arw
-urn_link_arw(struct urn_link *lk, const uint8_t gid[16])
+urn_learn_arw(struct urn_learn *lk, const uint8_t gid[16])
 {
 	struct urn_link_info info;
 
-	if (urn_link_peek(lk, gid, &info) != URN_LINK_KNOWN)
+	if (urn_learn_peek(lk, gid, &info) != URN_LEARN_KNOWN)
 		return URN_LINK_ARW_NONE;
 	return (enum urn_link_arw)info.arw;
 }
@@ -197,7 +197,7 @@ urn_link_arw(struct urn_link *lk, const uint8_t gid[16])
 /* ---- frames; under the lock */
 
 int
-urn_link_frame(struct urn_link *lk, struct rte_mbuf *m, const struct urn_link_msg *what,
+urn_learn_frame(struct urn_learn *lk, struct rte_mbuf *m, const struct urn_link_msg *what,
 	       const uint8_t own[16], const uint8_t peer[16], const uint8_t mac[6])
 {
 	uint8_t mad[URN_MAD_BYTES];

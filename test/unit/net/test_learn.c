@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How what is known of a peer changes, and the news of it for several engines (doc/link.md). */
-#include "link_bench.h"
+#include "learn_bench.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +12,12 @@ static void
 test_names(void **state)
 {
 	(void)state;
-	assert_string_equal(urn_link_state_name(URN_LINK_UNKNOWN), "unknown");
-	assert_string_equal(urn_link_state_name(URN_LINK_PLAIN), "plain");
-	for (unsigned int i = 0; i < URN_LINK_STATES; i++)
-		assert_non_null(urn_link_state_name(i));
-	assert_string_equal(urn_link_state_name(URN_LINK_STATES), "?");
-	urn_link_destroy(NULL);
+	assert_string_equal(urn_learn_state_name(URN_LEARN_UNKNOWN), "unknown");
+	assert_string_equal(urn_learn_state_name(URN_LEARN_PLAIN), "plain");
+	for (unsigned int i = 0; i < URN_LEARN_STATES; i++)
+		assert_non_null(urn_learn_state_name(i));
+	assert_string_equal(urn_learn_state_name(URN_LEARN_STATES), "?");
+	urn_learn_destroy(NULL);
 }
 
 /* ---- change */
@@ -36,7 +36,7 @@ test_epoch_request(void **state)
 	request(peer_v4, &s, START + SECOND, URN_C_LINK_REQ_RX);
 	expect_news(peer_v4, 0);
 	expect_features(peer_v4, 0);
-	assert_int_equal(urn_link_peek(lk, peer_v4, &info), URN_LINK_KNOWN);
+	assert_int_equal(urn_learn_peek(lk, peer_v4, &info), URN_LEARN_KNOWN);
 	assert_int_equal(info.epoch, 0x2222);
 	/* It was a late copy: the answer puts it right. */
 	expect_poll(START + SECOND, 1);
@@ -94,7 +94,7 @@ test_refresh(void **state)
 	expect_poll(at + 470 * MS, 0);
 	expect_state(peer_v4, PLAIN);
 	expect_news(peer_v4, 0);
-	assert_int_equal(urn_link_arw(lk, peer_v4), URN_LINK_ARW_NONE);
+	assert_int_equal(urn_learn_arw(lk, peer_v4), URN_LINK_ARW_NONE);
 }
 
 /* ---- news, for several engines */
@@ -104,7 +104,7 @@ enum { CROWD = 100 };
 static void
 test_news(void **state)
 {
-	struct urn_link_news n[CROWD];
+	struct urn_learn_news n[CROWD];
 	struct link_spec s = link_good(0, 1);
 	uint32_t other = 0;
 	uint8_t gid[16];
@@ -116,7 +116,7 @@ test_news(void **state)
 		request(gid, &s, START, URN_C_LINK_REQ_RX);
 	}
 	/* In portions, oldest first. */
-	assert_int_equal(urn_link_news(lk, &seen, n, 60), 60);
+	assert_int_equal(urn_learn_news(lk, &seen, n, 60), 60);
 	for (uint32_t i = 0; i < 60; i++) {
 		l3_nth_v4(gid, i);
 		assert_memory_equal(n[i].gid, gid, 16);
@@ -125,14 +125,14 @@ test_news(void **state)
 	l3_nth_v4(gid, 70);
 	s.features = 0;
 	request(gid, &s, START, URN_C_LINK_REQ_RX);
-	assert_int_equal(urn_link_news(lk, &seen, n, 60), 40);
+	assert_int_equal(urn_learn_news(lk, &seen, n, 60), 40);
 	assert_memory_equal(n[39].gid, gid, 16);
 	assert_int_equal(n[39].features, 0);
 	assert_int_equal(n[38].features, URN_LINK_F_SACK);
 	expect_no_news();
 	/* Another engine hears all of it, in its own time. */
-	assert_int_equal(urn_link_news(lk, &other, n, CROWD), CROWD);
-	assert_int_equal(urn_link_news(lk, &other, n, CROWD), 0);
+	assert_int_equal(urn_learn_news(lk, &other, n, CROWD), CROWD);
+	assert_int_equal(urn_learn_news(lk, &other, n, CROWD), 0);
 	assert_int_equal(other, seen);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table behind net/link.h, for the files that work on it:
+ * The table behind net/learn.h, for the files that work on it:
  *
  *   link_table.c   entries: found by address, each on a list, room made for new ones
  *   link.c         what is known of a peer, and the news of it
@@ -17,36 +17,36 @@
  *
  * Functions here want the lock held.
  */
-#ifndef URN_NET_LINK_TABLE_H
-#define URN_NET_LINK_TABLE_H
+#ifndef URN_NET_LEARN_TABLE_H
+#define URN_NET_LEARN_TABLE_H
 
-#include "net/link.h"
+#include "net/learn.h"
 
 #include <stdatomic.h>
 #include <sys/queue.h>
 
 #include <rte_spinlock.h>
 
-enum urn_link_list {
-	URN_LINK_ON_FREE,
-	URN_LINK_ON_FRESH,  /* the first request is due at once */
-	URN_LINK_ON_NO_MAC, /* waits for the neighbour table */
-	URN_LINK_ON_TRIED,  /* this and the following: so many requests are out, less this */
-	URN_LINK_ON_TRIED_LAST = URN_LINK_ON_TRIED + URN_LINK_TRIES - 1,
-	URN_LINK_ON_WANTED, /* known; longest unused first */
-	URN_LINK_ON_LEARNT, /* known, or of another version, and never asked for; oldest first */
-	URN_LINK_ON_PLAIN,  /* wanted, and plain; oldest first */
-	URN_LINK_LISTS,
+enum urn_learn_list {
+	URN_LEARN_ON_FREE,
+	URN_LEARN_ON_FRESH,  /* the first request is due at once */
+	URN_LEARN_ON_NO_MAC, /* waits for the neighbour table */
+	URN_LEARN_ON_TRIED,  /* this and the following: so many requests are out, less this */
+	URN_LEARN_ON_TRIED_LAST = URN_LEARN_ON_TRIED + URN_LEARN_TRIES - 1,
+	URN_LEARN_ON_WANTED, /* known; longest unused first */
+	URN_LEARN_ON_LEARNT, /* known, or of another version, and never asked for; oldest first */
+	URN_LEARN_ON_PLAIN,  /* wanted, and plain; oldest first */
+	URN_LEARN_LISTS,
 };
 
-#define URN_LINK_BUCKETS ((unsigned int)URN_LINK_ENTRIES)
-#define URN_LINK_NIL 0xffffu /* no entry */
-_Static_assert((URN_LINK_BUCKETS & (URN_LINK_BUCKETS - 1)) == 0, "hash mask");
-_Static_assert(URN_LINK_BUCKETS < URN_LINK_NIL, "16-bit indices");
+#define URN_LEARN_BUCKETS ((unsigned int)URN_LEARN_ENTRIES)
+#define URN_LEARN_NIL 0xffffu /* no entry */
+_Static_assert((URN_LEARN_BUCKETS & (URN_LEARN_BUCKETS - 1)) == 0, "hash mask");
+_Static_assert(URN_LEARN_BUCKETS < URN_LEARN_NIL, "16-bit indices");
 
-struct urn_link_entry {
-	TAILQ_ENTRY(urn_link_entry) link; /* in lk->list[list] */
-	TAILQ_ENTRY(urn_link_entry) news; /* in lk->news, when `changed` is not 0 */
+struct urn_learn_entry {
+	TAILQ_ENTRY(urn_learn_entry) link; /* in lk->list[list] */
+	TAILQ_ENTRY(urn_learn_entry) news; /* in lk->news, when `changed` is not 0 */
 	uint64_t due;	/* ns; FRESH to TRIED_LAST: what comes next; PLAIN: may be asked again */
 	uint64_t since; /* ns; NO_MAC to TRIED_LAST: when asking began */
 	uint64_t confirmed;	   /* ns; KNOWN: when it last said so */
@@ -55,17 +55,17 @@ struct urn_link_entry {
 	uint32_t changed;	   /* generation of its newest news; 0: none */
 	uint8_t gid[16];
 	uint8_t own[16]; /* our address that it was asked from; valid with tries */
-	uint8_t state;	 /* enum urn_link_state */
-	uint8_t list;	 /* enum urn_link_list */
+	uint8_t state;	 /* enum urn_learn_state */
+	uint8_t list;	 /* enum urn_learn_list */
 	uint8_t tries;	 /* requests sent with this tid */
 	bool wanted;	 /* somebody here asked for it */
 	bool answered;	 /* to tid a response was taken, or a request made it needless */
-	uint16_t chain;	 /* next of the bucket, or URN_LINK_NIL */
+	uint16_t chain;	 /* next of the bucket, or URN_LEARN_NIL */
 };
-TAILQ_HEAD(urn_link_entries, urn_link_entry);
+TAILQ_HEAD(urn_learn_entries, urn_learn_entry);
 
-struct urn_link {
-	struct urn_link_config cfg;
+struct urn_learn {
+	struct urn_learn_config cfg;
 	uint64_t epoch;
 	uint32_t hash_seed; /* peers can't choose to collide */
 
@@ -75,28 +75,28 @@ struct urn_link {
 	uint64_t now;	     /* ns; the newest time that was passed in */
 	uint64_t rng;
 	uint32_t psn; /* of the next frame */
-	struct urn_link_entries list[URN_LINK_LISTS];
-	unsigned int count[URN_LINK_LISTS];
-	struct urn_link_entries news;
-	uint16_t bucket[URN_LINK_BUCKETS]; /* first entry, or URN_LINK_NIL */
-	struct urn_link_entry entry[URN_LINK_ENTRIES];
+	struct urn_learn_entries list[URN_LEARN_LISTS];
+	unsigned int count[URN_LEARN_LISTS];
+	struct urn_learn_entries news;
+	uint16_t bucket[URN_LEARN_BUCKETS]; /* first entry, or URN_LEARN_NIL */
+	struct urn_learn_entry entry[URN_LEARN_ENTRIES];
 };
 
 /* ---- the table (link_table.c) */
 
 /* The entry of an address, or NULL. */
-struct urn_link_entry *urn_link_find(struct urn_link *lk, const uint8_t gid[16]);
+struct urn_learn_entry *urn_learn_find(struct urn_learn *lk, const uint8_t gid[16]);
 /* A new entry on `list`, another one making room if need be. NULL: no room for it. */
-struct urn_link_entry *urn_link_add(struct urn_link *lk, const uint8_t gid[16],
-				    enum urn_link_list list);
+struct urn_learn_entry *urn_learn_add(struct urn_learn *lk, const uint8_t gid[16],
+				    enum urn_learn_list list);
 /* To the end of another list, or of its own. */
-void urn_link_move(struct urn_link *lk, struct urn_link_entry *e, enum urn_link_list to);
+void urn_learn_move(struct urn_learn *lk, struct urn_learn_entry *e, enum urn_learn_list to);
 /* A number that a peer cannot guess from the outside. */
-uint64_t urn_link_draw(struct urn_link *lk);
+uint64_t urn_learn_draw(struct urn_learn *lk);
 
 /* Engines read their clocks at different moments: the newest time holds. now: ns */
 static inline void
-urn_link_set_time(struct urn_link *lk, uint64_t now)
+urn_learn_set_time(struct urn_learn *lk, uint64_t now)
 {
 	if (now > lk->now)
 		lk->now = now;
@@ -105,17 +105,17 @@ urn_link_set_time(struct urn_link *lk, uint64_t now)
 /* ---- what is known of a peer (link.c) */
 
 /* A request is due at once, with a transaction id of its own. */
-void urn_link_start_asking(struct urn_link *lk, struct urn_link_entry *e);
+void urn_learn_start_asking(struct urn_learn *lk, struct urn_learn_entry *e);
 /* No answer, or none that helps. */
-void urn_link_set_plain(struct urn_link *lk, struct urn_link_entry *e);
+void urn_learn_set_plain(struct urn_learn *lk, struct urn_learn_entry *e);
 /* The peer said what it can. */
-void urn_link_set_known(struct urn_link *lk, struct urn_link_entry *e,
+void urn_learn_set_known(struct urn_learn *lk, struct urn_learn_entry *e,
 			const struct urn_link_info *info);
 /*
  * Write a request or a response into m; what we are and can is filled in. own,
  * peer: addresses; mac: the peer's. returns: 0, or -1 when m has no room
  */
-int urn_link_frame(struct urn_link *lk, struct rte_mbuf *m, const struct urn_link_msg *what,
+int urn_learn_frame(struct urn_learn *lk, struct rte_mbuf *m, const struct urn_link_msg *what,
 		   const uint8_t own[16], const uint8_t peer[16], const uint8_t mac[6]);
 
 #endif

@@ -3,32 +3,32 @@
  * What peers send: their requests are answered, and what they say of
  * themselves in either is believed, or not. All under the table's lock.
  */
-#include "net/link_table.h"
+#include "net/learn_table.h"
 #include "net/l3.h"
 
 #include <string.h>
 
 static void
-take_request(struct urn_link *lk, const uint8_t src[16], const struct urn_link_info *info)
+take_request(struct urn_learn *lk, const uint8_t src[16], const struct urn_link_info *info)
 {
-	struct urn_link_entry *e = urn_link_find(lk, src);
+	struct urn_learn_entry *e = urn_learn_find(lk, src);
 	bool anew;
 
 	if (!e)
-		e = urn_link_add(lk, src, URN_LINK_ON_LEARNT);
+		e = urn_learn_add(lk, src, URN_LEARN_ON_LEARNT);
 	if (!e)
 		return; /* no room; it is answered all the same */
-	anew = e->state == URN_LINK_KNOWN && e->info.epoch != info->epoch;
-	urn_link_set_known(lk, e, info);
-	if (anew && e->wanted && e->state == URN_LINK_KNOWN)
-		urn_link_start_asking(lk, e);
+	anew = e->state == URN_LEARN_KNOWN && e->info.epoch != info->epoch;
+	urn_learn_set_known(lk, e, info);
+	if (anew && e->wanted && e->state == URN_LEARN_KNOWN)
+		urn_learn_start_asking(lk, e);
 }
 
 static enum urn_counter
-take_response(struct urn_link *lk, const uint8_t src[16], const uint8_t dst[16], uint64_t tid,
+take_response(struct urn_learn *lk, const uint8_t src[16], const uint8_t dst[16], uint64_t tid,
 	      const struct urn_link_info *info)
 {
-	struct urn_link_entry *e = urn_link_find(lk, src);
+	struct urn_learn_entry *e = urn_learn_find(lk, src);
 
 	if (!e || e->tries == 0 || e->tid != tid || memcmp(e->own, dst, 16) != 0)
 		return URN_C_DROP_LINK_UNASKED;
@@ -36,10 +36,10 @@ take_response(struct urn_link *lk, const uint8_t src[16], const uint8_t dst[16],
 		return URN_C_LINK_DUPLICATE;
 	e->answered = true;
 	if (!info) {
-		urn_link_set_plain(lk, e);
+		urn_learn_set_plain(lk, e);
 		return URN_C_LINK_REFUSED;
 	}
-	urn_link_set_known(lk, e, info);
+	urn_learn_set_known(lk, e, info);
 	return URN_C_LINK_RESP_RX;
 }
 
@@ -48,7 +48,7 @@ take_response(struct urn_link *lk, const uint8_t src[16], const uint8_t dst[16],
  * *reply: m is a response
  */
 static enum urn_counter
-take(struct urn_link *lk, struct rte_mbuf *m, enum urn_counter c, struct urn_link_msg *msg,
+take(struct urn_learn *lk, struct rte_mbuf *m, enum urn_counter c, struct urn_link_msg *msg,
      bool *reply)
 {
 	uint8_t src[16], dst[16], mac[6];
@@ -65,7 +65,7 @@ take(struct urn_link *lk, struct rte_mbuf *m, enum urn_counter c, struct urn_lin
 	} else {
 		take_request(lk, src, &msg->info);
 		msg->response = true;
-		*reply = urn_link_frame(lk, m, msg, dst, src, mac) == 0;
+		*reply = urn_learn_frame(lk, m, msg, dst, src, mac) == 0;
 		if (!*reply)
 			return URN_C_NO_MBUF;
 	}
@@ -75,7 +75,7 @@ take(struct urn_link *lk, struct rte_mbuf *m, enum urn_counter c, struct urn_lin
 }
 
 int
-urn_link_input(struct urn_link *lk, struct rte_mbuf *m, uint64_t now)
+urn_learn_input(struct urn_learn *lk, struct rte_mbuf *m, uint64_t now)
 {
 	struct urn_link_msg msg = {.response = false};
 	bool reply = false;
@@ -87,7 +87,7 @@ urn_link_input(struct urn_link *lk, struct rte_mbuf *m, uint64_t now)
 		c = urn_link_read(mad, sqpn, &msg);
 	if (c == URN_C_LINK_REQ_RX || c == URN_C_LINK_RESP_RX || c == URN_C_LINK_REFUSED) {
 		rte_spinlock_lock(&lk->lock);
-		urn_link_set_time(lk, now);
+		urn_learn_set_time(lk, now);
 		c = take(lk, m, c, &msg, &reply);
 		rte_spinlock_unlock(&lk->lock);
 	}

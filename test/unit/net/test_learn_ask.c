@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* When peers are asked, how often, and when asking ends (doc/link.md). */
-#include "link_bench.h"
+#include "learn_bench.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@ ask_and_learn(const uint8_t *gid, const uint8_t *us)
 	expect_features(gid, 0);
 	expect_state(gid, ASKING);
 	expect_features(gid, 0);
-	assert_int_equal(urn_link_arw(lk, gid), URN_LINK_ARW_NONE);
+	assert_int_equal(urn_learn_arw(lk, gid), URN_LINK_ARW_NONE);
 	tid = ask(gid, START);
 	assert_memory_equal(buf, peer_mac, 6);
 	assert_memory_equal(buf + 6, us_mac, 6);
@@ -32,13 +32,13 @@ ask_and_learn(const uint8_t *gid, const uint8_t *us)
 	s.arw = 3;
 	s.features = 0xfffffff1;
 	assert_int_equal(from(gid, &s, START + MS, NULL), URN_C_LINK_RESP_RX);
-	assert_int_equal(urn_link_peek(lk, gid, &info), URN_LINK_KNOWN);
+	assert_int_equal(urn_learn_peek(lk, gid, &info), URN_LEARN_KNOWN);
 	assert_int_equal(info.epoch, 0x1111);
 	assert_int_equal(info.features, 0xfffffff1);
 	/* Bits that we do not know are not common. */
 	expect_news(gid, URN_LINK_F_SACK);
 	expect_features(gid, URN_LINK_F_SACK);
-	assert_int_equal(urn_link_arw(lk, gid), URN_LINK_ARW_256);
+	assert_int_equal(urn_learn_arw(lk, gid), URN_LINK_ARW_256);
 	expect_poll(START + SECOND, 0);
 }
 
@@ -55,10 +55,10 @@ test_not_asked(void **state)
 	expect_features(group, 0);
 	expect_features(v4_group, 0);
 	expect_features(none, 0);
-	assert_int_equal(urn_link_count(lk), 0);
+	assert_int_equal(urn_learn_count(lk), 0);
 	expect_poll(START, 0);
 	expect_state(peer_v4, UNKNOWN);
-	assert_int_equal(urn_link_count(lk), 0);
+	assert_int_equal(urn_learn_count(lk), 0);
 }
 
 /* We have no address of its family. */
@@ -66,16 +66,16 @@ static void
 test_no_family(void **state)
 {
 	struct urn_neigh *four = urn_neigh_create(us_mac, (const uint8_t (*)[16])us_v4, 1);
-	struct urn_link_config cfg = config();
-	struct urn_link *other;
+	struct urn_learn_config cfg = config();
+	struct urn_learn *other;
 
 	(void)state;
 	cfg.neigh = four;
-	other = urn_link_create(&cfg);
+	other = urn_learn_create(&cfg);
 	assert_true(four && other);
-	assert_int_equal(urn_link_features(other, peer_ll), 0);
-	assert_int_equal(urn_link_count(other), 0);
-	urn_link_destroy(other);
+	assert_int_equal(urn_learn_features(other, peer_ll), 0);
+	assert_int_equal(urn_learn_count(other), 0);
+	urn_learn_destroy(other);
 	urn_neigh_destroy(four);
 }
 
@@ -85,7 +85,7 @@ test_learn(void **state)
 	(void)state;
 	ask_and_learn(peer_v4, us_v4);
 	ask_and_learn(peer_ll, us_ll);
-	assert_int_equal(urn_link_count(lk), 2);
+	assert_int_equal(urn_learn_count(lk), 2);
 }
 
 /* Eight requests, all with one transaction id, ever slower up to a point; then it is plain. */
@@ -169,7 +169,7 @@ test_no_mac(void **state)
 
 	l3_nth_v4(gid, 6);
 	expect_features(gid, 0);
-	for (unsigned int i = 0; i < 4000 && urn_link_peek(lk, gid, NULL) == URN_LINK_ASKING; i++) {
+	for (unsigned int i = 0; i < 4000 && urn_learn_peek(lk, gid, NULL) == URN_LEARN_ASKING; i++) {
 		uint64_t now = START + SECOND + i * MS;
 
 		n += urn_neigh_poll(nb, now, test_eal_pool(), out, 4);
@@ -208,7 +208,7 @@ test_no_buffer(void **state)
 	(void)state;
 	expect_features(peer_v4, 0);
 	assert_int_equal(rte_pktmbuf_alloc_bulk(test_eal_pool(), all, TEST_EAL_MBUFS), 0);
-	assert_int_equal(urn_link_poll(lk, START, test_eal_pool(), out, 4), 0);
+	assert_int_equal(urn_learn_poll(lk, START, test_eal_pool(), out, 4), 0);
 	rte_pktmbuf_free_bulk(all, TEST_EAL_MBUFS);
 	expect_state(peer_v4, ASKING);
 	assert_int_equal(poll_max(START + MS, 0), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is answered, what is believed, and what is dropped (doc/link.md). */
-#include "link_bench.h"
+#include "learn_bench.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -136,7 +136,7 @@ test_sender(void **state)
 				 URN_C_DROP_ADDRESS);
 	assert_int_equal(input(link_frame(buf, &s, group_mac, peer_v4, us_mac, us_v4), START, NULL),
 			 URN_C_DROP_ADDRESS);
-	assert_int_equal(urn_link_count(lk), 0);
+	assert_int_equal(urn_learn_count(lk), 0);
 }
 
 /* Refused: it has not the class. */
@@ -194,7 +194,7 @@ test_malformed(void **state)
 		}
 		assert_int_equal(from(peer_v4, &s, START, NULL), bad[i].why);
 	}
-	assert_int_equal(urn_link_count(lk), 0);
+	assert_int_equal(urn_learn_count(lk), 0);
 }
 
 /* Next of a row of numbers that looks like chance (xorshift). */
@@ -225,7 +225,7 @@ mutant(uint32_t len, uint64_t *seed)
 		f[at] = chance(seed) & 1 ? (uint8_t)chance(seed) : (uint8_t)(f[at] ^ 1u << chance(seed) % 8);
 	}
 	if (urn_wire_parse(m) == URN_FRAME_ROCE && urn_pkt(m)->dqpn == URN_QPN_GSI) {
-		reply = urn_link_input(lk, m, START);
+		reply = urn_learn_input(lk, m, START);
 		c = (enum urn_counter)urn_pkt(m)->drop;
 		/* A reply is sound, and goes to requests only. */
 		assert_int_equal(reply, c == URN_C_LINK_REQ_RX || c == URN_C_LINK_VERSION);
@@ -275,7 +275,7 @@ test_mutants(void **state)
 		if (known[k] != URN_C_DROP_LINK_UNASKED && known[k] != URN_C_DROP_MAD_LENGTH &&
 		    met[k] == 0)
 			fail_msg("no mutant was counted as %s", urn_counter_name(known[k]));
-	assert_in_range(urn_link_count(lk), 0, 2);
+	assert_in_range(urn_learn_count(lk), 0, 2);
 }
 
 /* ---- versions and features */
@@ -308,7 +308,7 @@ test_version(void **state)
 static void
 test_features(void **state)
 {
-	struct urn_link_config cfg = config();
+	struct urn_learn_config cfg = config();
 	struct link_spec s = link_good(0, 1);
 
 	(void)state;
@@ -316,9 +316,9 @@ test_features(void **state)
 	request(peer_v4, &s, START, URN_C_LINK_REQ_RX);
 	expect_features(peer_v4, 0);
 	expect_state(peer_v4, KNOWN);
-	urn_link_destroy(lk);
+	urn_learn_destroy(lk);
 	cfg.offer = 0;
-	lk = urn_link_create(&cfg);
+	lk = urn_learn_create(&cfg);
 	s.features = 0xffffffff;
 	request(peer_v4, &s, START, URN_C_LINK_REQ_RX);
 	assert_int_equal(link_get(link_body(buf) + 16, 4), 0);
@@ -326,7 +326,7 @@ test_features(void **state)
 	expect_features(us_v4, 0);
 	expect_state(peer_v4, KNOWN);
 	/* Cache lines are known all the same. */
-	assert_int_equal(urn_link_arw(lk, peer_v4), URN_LINK_ARW_64);
+	assert_int_equal(urn_learn_arw(lk, peer_v4), URN_LINK_ARW_64);
 }
 
 int

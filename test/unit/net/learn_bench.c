@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "link_bench.h"
+#include "learn_bench.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,14 +8,14 @@
 #include <cmocka.h>
 
 struct urn_neigh *nb;
-struct urn_link *lk;
+struct urn_learn *lk;
 uint8_t buf[LINK_FRAME_ROOM];
 uint32_t seen;
 
-struct urn_link_config
+struct urn_learn_config
 config(void)
 {
-	struct urn_link_config cfg = {.neigh = nb, .offer = URN_LINK_F_SACK, .arw = URN_LINK_ARW_64,
+	struct urn_learn_config cfg = {.neigh = nb, .offer = URN_LINK_F_SACK, .arw = URN_LINK_ARW_64,
 				      .icrc = true, .seed = 7};
 
 	memcpy(cfg.mac, us_mac, 6);
@@ -25,7 +25,7 @@ config(void)
 int
 setup(void **state)
 {
-	struct urn_link_config cfg;
+	struct urn_learn_config cfg;
 	uint8_t own[3][16];
 
 	(void)state;
@@ -37,7 +37,7 @@ setup(void **state)
 	    urn_neigh_add_static(nb, peer_ll, peer_mac))
 		return -1;
 	cfg = config();
-	lk = urn_link_create(&cfg);
+	lk = urn_learn_create(&cfg);
 	seen = 0;
 	return lk ? 0 : -1;
 }
@@ -46,7 +46,7 @@ int
 teardown(void **state)
 {
 	(void)state;
-	urn_link_destroy(lk);
+	urn_learn_destroy(lk);
 	urn_neigh_destroy(nb);
 	/* Every mbuf is back. */
 	return rte_mempool_avail_count(test_eal_pool()) == TEST_EAL_MBUFS ? 0 : -1;
@@ -62,7 +62,7 @@ input(uint32_t len, uint64_t now, int *reply)
 	assert_non_null(m);
 	memcpy(rte_pktmbuf_append(m, (uint16_t)len), buf, len);
 	assert_int_equal(urn_wire_parse(m), URN_FRAME_ROCE);
-	r = urn_link_input(lk, m, now);
+	r = urn_learn_input(lk, m, now);
 	c = (enum urn_counter)urn_pkt(m)->drop;
 	if (r) {
 		assert_int_equal(urn_wire_parse(m), URN_FRAME_ROCE);
@@ -97,8 +97,8 @@ request(const uint8_t *gid, const struct link_spec *s, uint64_t now, enum urn_co
 unsigned int
 poll_max(uint64_t now, unsigned int max)
 {
-	static struct rte_mbuf *out[URN_LINK_ENTRIES];
-	unsigned int n = urn_link_poll(lk, now, test_eal_pool(), out, max);
+	static struct rte_mbuf *out[URN_LEARN_ENTRIES];
+	unsigned int n = urn_learn_poll(lk, now, test_eal_pool(), out, max);
 
 	assert_true(n <= max);
 	for (unsigned int i = 0; i < n; i++) {
@@ -113,19 +113,19 @@ poll_max(uint64_t now, unsigned int max)
 void
 expect_no_news(void)
 {
-	struct urn_link_news n;
+	struct urn_learn_news n;
 
-	assert_int_equal(urn_link_news(lk, &seen, &n, 1), 0);
-	assert_int_equal(seen, urn_link_generation(lk));
+	assert_int_equal(urn_learn_news(lk, &seen, &n, 1), 0);
+	assert_int_equal(seen, urn_learn_generation(lk));
 }
 
 void
 expect_news(const uint8_t *gid, uint32_t features)
 {
-	struct urn_link_news n[2];
+	struct urn_learn_news n[2];
 
-	assert_int_not_equal(seen, urn_link_generation(lk));
-	assert_int_equal(urn_link_news(lk, &seen, n, 2), 1);
+	assert_int_not_equal(seen, urn_learn_generation(lk));
+	assert_int_equal(urn_learn_news(lk, &seen, n, 2), 1);
 	assert_memory_equal(n[0].gid, gid, 16);
 	assert_int_equal(n[0].features, features);
 	expect_no_news();
@@ -134,7 +134,7 @@ expect_news(const uint8_t *gid, uint32_t features)
 uint64_t
 ask(const uint8_t *gid, uint64_t now)
 {
-	urn_link_features(lk, gid);
+	urn_learn_features(lk, gid);
 	expect_poll(now, 1);
 	return link_tid(buf);
 }

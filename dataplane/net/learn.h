@@ -7,7 +7,7 @@
  *                 asked for              response, or a request of the peer's
  *   UNKNOWN ----------------> ASKING ------------------------------> KNOWN
  *                               |                                     |  ^
- *      URN_LINK_TRIES requests, | a status, another version,          |  |
+ *      URN_LEARN_TRIES requests, | a status, another version,          |  |
  *      each wait longer,        | nobody has the address     asked for|  | response,
  *      no answer                v                          after AGAIN|  | request
  *                             PLAIN <---------------------------------+  |
@@ -21,40 +21,40 @@
  *
  * The table is fixed in size. An entry is there because somebody here asked
  * for it ("wanted"), or because the peer sent a request ("learnt"). The network
- * can fill the learnt part only, at most URN_LINK_LEARNT, the oldest making
+ * can fill the learnt part only, at most URN_LEARN_LEARNT, the oldest making
  * room; and only about wanted ones is there news.
  *
  * Nothing here reads a clock, sends or frees: time comes in as nanoseconds of
  * any clock that does not run backwards, frames go out in mbufs of the caller's
  * pool. Several engines may call at once (one lock; slow path).
  */
-#ifndef URN_NET_LINK_H
-#define URN_NET_LINK_H
+#ifndef URN_NET_LEARN_H
+#define URN_NET_LEARN_H
 
 #include "net/neigh.h"
 #include "wire/link.h"
 
 enum {
-	URN_LINK_ENTRIES = 4096, /* of the table */
-	URN_LINK_LEARNT = 1024,  /* of them, at most, that only the network asked for */
-	URN_LINK_TRIES = 8,      /* requests before a peer counts as plain */
+	URN_LEARN_ENTRIES = 4096, /* of the table */
+	URN_LEARN_LEARNT = 1024,  /* of them, at most, that only the network asked for */
+	URN_LEARN_TRIES = 8,      /* requests before a peer counts as plain */
 };
-#define URN_LINK_RETRY_NS 10000000ull      /* wait after the first request; doubles ... */
-#define URN_LINK_RETRY_MAX_NS 80000000ull  /* ... up to this */
-#define URN_LINK_AGAIN_NS 30000000000ull   /* before what is known, or plain, is asked about again */
+#define URN_LEARN_RETRY_NS 10000000ull      /* wait after the first request; doubles ... */
+#define URN_LEARN_RETRY_MAX_NS 80000000ull  /* ... up to this */
+#define URN_LEARN_AGAIN_NS 30000000000ull   /* before what is known, or plain, is asked about again */
 
-enum urn_link_state {
-	URN_LINK_UNKNOWN, /* never heard of */
-	URN_LINK_ASKING,  /* request on its way, or about to be */
-	URN_LINK_KNOWN,   /* it said what it can */
-	URN_LINK_PLAIN,   /* no answer, or one that we do not understand */
-	URN_LINK_STATES,
+enum urn_learn_state {
+	URN_LEARN_UNKNOWN, /* never heard of */
+	URN_LEARN_ASKING,  /* request on its way, or about to be */
+	URN_LEARN_KNOWN,   /* it said what it can */
+	URN_LEARN_PLAIN,   /* no answer, or one that we do not understand */
+	URN_LEARN_STATES,
 };
 
 /* Name of a state, for people. */
-const char *urn_link_state_name(unsigned int state);
+const char *urn_learn_state_name(unsigned int state);
 
-struct urn_link_config {
+struct urn_learn_config {
 	struct urn_neigh *neigh; /* of the adapter; owner: the caller; outlives the table */
 	uint8_t mac[6];
 	uint32_t offer;          /* URN_LINK_F_ bits that this adapter offers */
@@ -63,27 +63,27 @@ struct urn_link_config {
 	uint64_t seed;           /* epoch and transaction ids are drawn from it */
 };
 
-struct urn_link;
+struct urn_learn;
 
 /* Make the table of an adapter. NULL: no memory. */
-struct urn_link *urn_link_create(const struct urn_link_config *cfg);
+struct urn_learn *urn_learn_create(const struct urn_learn_config *cfg);
 /* NULL is allowed. */
-void urn_link_destroy(struct urn_link *lk);
+void urn_learn_destroy(struct urn_learn *lk);
 
 /*
  * What this adapter and a peer both can: URN_LINK_F_ bits, 0: plain RoCEv2, or
- * not known yet. Starts asking what is not known; urn_link_poll() sends it. An
+ * not known yet. Starts asking what is not known; urn_learn_poll() sends it. An
  * own address has all that we offer.
  */
-uint32_t urn_link_features(struct urn_link *lk, const uint8_t gid[16]);
+uint32_t urn_learn_features(struct urn_learn *lk, const uint8_t gid[16]);
 
 /* Counts news, so that who waits can tell for the price of a load. Needs no lock. */
-uint32_t urn_link_generation(const struct urn_link *lk);
+uint32_t urn_learn_generation(const struct urn_learn *lk);
 
 /* A peer about which something changed, and what is true now. */
-struct urn_link_news {
+struct urn_learn_news {
 	uint8_t gid[16];
-	uint32_t features; /* as of urn_link_features() */
+	uint32_t features; /* as of urn_learn_features() */
 };
 
 /*
@@ -91,7 +91,7 @@ struct urn_link_news {
  * engine has a *seen of its own, 0 at first. returns: how many are in out[],
  * at most max; call again when it is max
  */
-unsigned int urn_link_news(struct urn_link *lk, uint32_t *seen, struct urn_link_news *out,
+unsigned int urn_learn_news(struct urn_learn *lk, uint32_t *seen, struct urn_learn_news *out,
 			   unsigned int max);
 
 /*
@@ -100,7 +100,7 @@ unsigned int urn_link_news(struct urn_link *lk, uint32_t *seen, struct urn_link_
  * applies, whatever the result.
  * returns 1: m now is the response, to be sent; 0: done with, to be freed
  */
-int urn_link_input(struct urn_link *lk, struct rte_mbuf *m, uint64_t now);
+int urn_learn_input(struct urn_learn *lk, struct rte_mbuf *m, uint64_t now);
 
 /*
  * Let time pass: write due requests into new mbufs of `pool`, which needs
@@ -108,15 +108,15 @@ int urn_link_input(struct urn_link *lk, struct rte_mbuf *m, uint64_t now);
  * answered. Call it about every millisecond, from one engine. Stops early when
  * the pool is empty; what is left stays due. returns: frames in out[], at most max
  */
-unsigned int urn_link_poll(struct urn_link *lk, uint64_t now, struct rte_mempool *pool,
+unsigned int urn_learn_poll(struct urn_learn *lk, uint64_t now, struct rte_mempool *pool,
 			   struct rte_mbuf **out, unsigned int max);
 
 /* State of a peer, for telemetry and tests; changes nothing. *info, when KNOWN: what it said. */
-enum urn_link_state urn_link_peek(struct urn_link *lk, const uint8_t gid[16],
+enum urn_learn_state urn_learn_peek(struct urn_learn *lk, const uint8_t gid[16],
 				  struct urn_link_info *info);
 /* Cache lines of a peer: URN_LINK_ARW_NONE unless it is known. */
-enum urn_link_arw urn_link_arw(struct urn_link *lk, const uint8_t gid[16]);
+enum urn_link_arw urn_learn_arw(struct urn_learn *lk, const uint8_t gid[16]);
 /* Entries in use. */
-unsigned int urn_link_count(struct urn_link *lk);
+unsigned int urn_learn_count(struct urn_learn *lk);
 
 #endif
