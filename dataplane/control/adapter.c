@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Adapters: what all engines share of one, and its share on each engine. */
 #include "control/adapter.h"
+#include "control/client.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients: attaching, and taking everything back. */
-#include "control/adapter.h"
+#include "control/client.h"
+#include "control/ctl.h"
+#include "control/lock.h"
 #include "control/share.h"
 
 #include <errno.h>
@@ -276,10 +278,10 @@ urn_client_alloc(struct urn_client *c, uint64_t bytes, uint64_t *off)
 
 	/* The area is this client's, and of no other call of its. */
 	if (!quick)
-		urn_ctl_open(c);
+		urn_ctl_unlock(c);
 	rc = urn_area_alloc(&c->area, bytes, off);
 	if (!quick)
-		urn_ctl_shut(c);
+		urn_ctl_relock(c);
 	return rc;
 }
 
@@ -296,12 +298,12 @@ urn_ctl_took_back(struct urn_client *c)
 	if (++c->taken < TAKEN_AT_A_TIME)
 		return;
 	c->taken = 0;
-	urn_ctl_open(c);
+	urn_ctl_unlock(c);
 	if (c->remote)
 		usleep(LET_IN_US);
 	else
 		urn_engine_wait_turn();
-	urn_ctl_shut(c);
+	urn_ctl_relock(c);
 }
 
 static void

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control requests on completion queues. */
 #include "control/adapter.h"
+#include "control/client.h"
+#include "control/ctl.h"
+#include "control/lock.h"
 #include "control/cq_move.h"
 
 static uint64_t
@@ -120,9 +123,9 @@ move(struct urn_client *c, struct urn_ctl_cq *q, struct urn_cq_move *m)
 		urn_engine_call(urn_adapter_shard(c->adapter, q->vector)->engine, urn_cq_move_step, m);
 		if (m->rc != EAGAIN)
 			return m->rc;
-		urn_ctl_open(c);
+		urn_ctl_unlock(c);
 		urn_cq_move_carry(m);
-		urn_ctl_shut(c);
+		urn_ctl_relock(c);
 	}
 }
 

@@ -7,6 +7,8 @@
  * for ever, and O_NONBLOCK does not spare the writer from waiting for it.
  */
 #include "control/adapter.h"
+#include "control/ctl.h"
+#include "control/lock.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control requests on protection domains, regions and windows. */
 #include "control/adapter.h"
+#include "control/client.h"
+#include "control/ctl.h"
+#include "control/lock.h"
 #include "control/share.h"
 
 enum { KEY_NONE, KEY_REGION, KEY_WINDOW };
@@ -142,10 +145,10 @@ reg_foreign(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_
 	char why[256] = "";
 	int rc;
 
-	urn_ctl_open(c);
+	urn_ctl_unlock(c);
 	rc = urn_mem_check_foreign(c->space, req->reg_mr.addr, req->reg_mr.length, req->reg_mr.iova,
 				   req->reg_mr.access, why, sizeof(why));
-	urn_ctl_shut(c);
+	urn_ctl_relock(c);
 	if (rc == 0)
 		rc = urn_mem_add_foreign(c->adapter->mem, req->reg_mr.pd, c->space, req->reg_mr.addr,
 					 req->reg_mr.length, req->reg_mr.iova, req->reg_mr.access, key,

@@ -6,6 +6,9 @@
  * that an idle one costs no more than it must (struct view).
  */
 #include "control/adapter.h"
+#include "control/client.h"
+#include "control/ctl.h"
+#include "control/lock.h"
 
 /* What control needs to know of a QP, or of one that is being made. */
 struct view {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control requests on shared receive queues. */
-#include "control/adapter.h"
+#include "control/client.h"
+#include "control/ctl.h"
+#include "control/lock.h"
 
 static int
 check(const struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A whole dataplane: made, taken down, asked. */
 #include "control/adapter.h"
+#include "control/client.h"
+#include "control/lock.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/pair.h"
-#include "control/adapter.h"
+#include "control/lock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

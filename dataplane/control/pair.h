@@ -24,11 +24,16 @@
 #ifndef URN_CONTROL_PAIR_H
 #define URN_CONTROL_PAIR_H
 
-#include "control/client.h"
+#include "engine/engine.h"
 
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include <rte_spinlock.h>
+
+struct urn_client;
+struct urn_pair;
+LIST_HEAD(urn_pair_list, urn_pair);
 
 enum {
 	URN_PAIR_SAME = 1024, /* QPs of a client that may be connected to the same remote one */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/quota.h"
 
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "control/share.h"
 
 #include <dirent.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/share.h"
 
-#include "control/adapter.h"
+#include "control/ctl.h"
+#include "control/lock.h"
 #include "control/seal.h"
 
 #include <errno.h>
@@ -276,9 +277,9 @@ find_map(struct urn_client *c, const struct urn_abi_req *req, const struct stat 
 	char why[160] = "";
 	int rc;
 
-	urn_ctl_open(c);
+	urn_ctl_unlock(c);
 	rc = map_find(req->share.fd, st, req->share.length, map, why, sizeof(why));
-	urn_ctl_shut(c);
+	urn_ctl_relock(c);
 	return rc == 0 ? 0 : urn_ctl_fail(rep, rc, "%s: the memory %s", c->adapter->cfg.name, why);
 }
 
@@ -343,8 +344,8 @@ urn_ctl_unshare(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 	 * Gigabytes take their time; only after that is it given back (quota.c).
 	 */
 	s = take_off(at);
-	urn_ctl_open(c);
+	urn_ctl_unlock(c);
 	let_go(s);
-	urn_ctl_shut(c);
+	urn_ctl_relock(c);
 	return 0;
 }

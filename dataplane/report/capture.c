@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "report/capture.h"
 
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "pmd_glue/capture.h"
 
 #include <errno.h>

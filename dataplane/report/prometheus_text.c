@@ -5,7 +5,7 @@
  */
 #include "report/prometheus_text.h"
 
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "report/capture.h"
 #include "server/server.h"
 #include "switch/fabric.h"

@@ -3,7 +3,7 @@
 #ifndef URN_REPORT_REPORT_PRIV_H
 #define URN_REPORT_REPORT_PRIV_H
 
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "report/report.h"
 
 #include <string.h>

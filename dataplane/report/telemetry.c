@@ -5,7 +5,7 @@
  */
 #include "report/telemetry.h"
 
-#include "control/adapter.h"
+#include "control/objects.h"
 
 #include <errno.h>
 #include <pthread.h>

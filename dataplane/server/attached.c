@@ -7,7 +7,9 @@
 #include "server/attached.h"
 
 #include "abi/socket.h"
-#include "control/adapter.h"
+#include "control/client.h"
+#include "control/ctl.h"
+#include "control/lock.h"
 #include "server/owner.h"
 
 #include <errno.h>

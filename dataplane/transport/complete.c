@@ -160,12 +160,6 @@ urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint8_t s
 		urn_qp_cqe_lost(tp, qp);
 }
 
-bool
-urn_qp_recv_ready(struct urn_qp *qp)
-{
-	return urn_rq_ready(qp->srq ? &qp->srq->rq : &qp->rq);
-}
-
 /* Fewer receives left than the limit: say so once (IBTA 10.2.9.1). */
 static void
 check_limit(struct urn_tp *tp, struct urn_srq *srq)

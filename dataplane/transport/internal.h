@@ -353,7 +353,6 @@ void urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint
 		      uint32_t imm, uint32_t src_qp, bool solicited);
 /* Take a receive of the QP or its SRQ. NULL: none posted (*bad 0) or it is broken (*bad 1). */
 struct urn_recv *urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad, uint64_t *wr_id);
-bool urn_qp_recv_ready(struct urn_qp *qp);
 
 /* The domain that keys in a QP's receives are of: its shared queue's own, if it has one (IBTA 10.2.9). */
 static inline uint32_t

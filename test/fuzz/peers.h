@@ -10,7 +10,7 @@
 #include "fuzz.h"
 
 #include "abi/socket.h"
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "server/server.h"
 
 #include <sys/un.h>

@@ -17,7 +17,7 @@
 #include <urnic/attach.h>
 #include <urnic/verbs.h>
 
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "node.h"
 #include "words.h"
 

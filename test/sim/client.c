@@ -2,6 +2,9 @@
 /* A client of a whole node: what it asks for, and its own count of what it has. */
 #include "host.h"
 
+#include "control/client.h"
+#include "control/ctl.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

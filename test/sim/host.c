@@ -2,6 +2,8 @@
 /* A whole node: made, turned, taken down. */
 #include "call.h"
 
+#include "control/client.h"
+#include "control/ctl.h"
 #include "control/share.h"
 
 #include <dirent.h>

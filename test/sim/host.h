@@ -19,7 +19,7 @@
 
 #include "sim.h"
 
-#include "control/adapter.h"
+#include "control/objects.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 
 #include "rig_priv.h"
 
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "common/test_sent.h"
 #include "server/server.h"
 

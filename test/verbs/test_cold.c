@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "rig.h"
-#include "control/client.h"
+#include "control/objects.h"
 #include "engine/engine.h"
 
 #include <sys/epoll.h>

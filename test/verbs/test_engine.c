@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "rig.h"
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "engine/engine.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 
 #include "rig.h"
 
-#include "control/adapter.h"
+#include "control/ctl.h"
 #include "engine/engine.h"
 #include "memory/foreign.h"
 

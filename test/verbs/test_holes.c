@@ -15,7 +15,7 @@
 #include "hostile.h"
 
 #include "attach/alloc.h"
-#include "control/adapter.h"
+#include "control/objects.h"
 
 #include <errno.h>
 #include <fcntl.h>

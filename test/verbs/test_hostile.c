@@ -12,7 +12,7 @@
 
 #include "hostile.h"
 
-#include "control/adapter.h"
+#include "control/objects.h"
 
 #include <errno.h>
 #include <fcntl.h>

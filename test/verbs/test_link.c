@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "engine/engine.h"
 #include "rig.h"
 

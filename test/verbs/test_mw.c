@@ -8,7 +8,7 @@
 
 #include "rig.h"
 
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "engine/engine.h"
 
 #include <errno.h>

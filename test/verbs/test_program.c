@@ -11,7 +11,7 @@
 
 #include "hostile.h"
 
-#include "control/adapter.h"
+#include "control/objects.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -128,14 +128,14 @@ test_tables(void **state)
 
 static _Atomic unsigned int let_in;
 
-void __real_urn_ctl_open(struct urn_client *c);
-void __wrap_urn_ctl_open(struct urn_client *c);
+void __real_urn_ctl_unlock(struct urn_client *c);
+void __wrap_urn_ctl_unlock(struct urn_client *c);
 
 void
-__wrap_urn_ctl_open(struct urn_client *c)
+__wrap_urn_ctl_unlock(struct urn_client *c)
 {
 	atomic_fetch_add(&let_in, 1);
-	__real_urn_ctl_open(c);
+	__real_urn_ctl_unlock(c);
 }
 
 enum { MUCH = 320 };

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "report/report.h"
 #include "server/server.h"
 #include "rig.h"

@@ -11,7 +11,7 @@
 
 #include "hostile.h"
 
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "server/server.h"
 
 #include <errno.h>

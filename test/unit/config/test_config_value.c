@@ -4,7 +4,7 @@
 
 #include <arpa/inet.h>
 
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "switch/fdb.h"
 
 static void

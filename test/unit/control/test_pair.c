@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "control/adapter.h"
+#include "control/objects.h"
 
 #include <errno.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include "common/litmus.h"
 
-#include "control/client.h"
+#include "control/objects.h"
 #include "engine/engine.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The text itself: read line by line as the format (0.0.4) is written, with names and figures of any kind. */
 #include "test/unit/pmd_glue/harness.h"
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "report/capture.h"
 #include "report/prometheus_text.h"
 #include "counters.h"

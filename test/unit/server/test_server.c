@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "abi/socket.h"
-#include "control/adapter.h"
+#include "control/objects.h"
 #include "server/server.h"
 
 #include <dirent.h>

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/lock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+	WAIT_TURNS = 64,    /* that a wait takes no time over */
+	WAIT_STEP_US = 100, /* and then so much more each time, */
+	WAIT_MOST_US = 20000,
+};
+
+void
+urn_ctl_lock(struct urn_adapter *a, bool remote)
+{
+	if (remote) { /* a thread of the server's, which polls no engine */
+		pthread_mutex_lock(&a->lock);
+		return;
+	}
+	/* Its holder may be waiting for an engine that this thread polls. */
+	while (pthread_mutex_trylock(&a->lock) != 0)
+		urn_engine_wait_turn();
+}
+
+void
+urn_ctl_enter(struct urn_client *c)
+{
+	urn_ctl_lock(c->adapter, c->remote);
+	while (c->busy) { /* another call of the client waits for its memory */
+		pthread_mutex_unlock(&c->adapter->lock);
+		urn_engine_wait_turn();
+		urn_ctl_lock(c->adapter, c->remote);
+	}
+	c->busy = true;
+	c->waits = 0;
+}
+
+void
+urn_ctl_leave(struct urn_client *c)
+{
+	c->busy = false;
+	pthread_mutex_unlock(&c->adapter->lock);
+}
+
+void
+urn_ctl_unlock(struct urn_client *c)
+{
+	pthread_mutex_unlock(&c->adapter->lock);
+}
+
+void
+urn_ctl_relock(struct urn_client *c)
+{
+	urn_ctl_lock(c->adapter, c->remote);
+}
+
+void
+urn_ctl_wait(struct urn_client *c)
+{
+	unsigned int us = c->waits < WAIT_TURNS ? 0 : (c->waits - WAIT_TURNS) * WAIT_STEP_US;
+
+	c->waits += us < WAIT_MOST_US;
+	urn_ctl_unlock(c);
+	/* Memory may take for ever: whoever waits for it shall cost others nothing. */
+	if (c->remote && us)
+		usleep(us);
+	else
+		urn_engine_wait_turn();
+	urn_ctl_relock(c);
+}
+
+int
+urn_ctl_fail(struct urn_abi_rep *rep, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(rep->why, sizeof(rep->why), fmt, ap);
+	va_end(ap);
+	return err;
+}
