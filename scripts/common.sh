@@ -45,6 +45,7 @@ can_write() {
 }
 
 # Make a build folder unless it is there: configure DIR MESON_OPTION...
+# With CI set in the environment, warnings are errors.
 configure() {
 	local dir=$1 log
 
@@ -57,6 +58,7 @@ configure() {
 	[ ! -e "$dir/build.ninja" ] ||
 		die "the build folder $dir belongs to $(stat -c %U "$dir/build.ninja"); run this as that user, or give another one with --build DIR"
 	say "configuring $dir"
+	set -- "-Dwerror=$([ -n "${CI-}" ] && echo true || echo false)" "$@"
 	if ! log=$(meson setup "$dir" "$project" "$@" 2>&1 </dev/null); then
 		printf '%s\n' "$log" | tail -n 15 >&2
 		die "meson could not configure $dir; what it said is above"

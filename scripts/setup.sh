@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Install what urnic needs from Debian's packages (Debian 12 or newer).
 #
-# Usage: scripts/setup.sh [--test | --interop | --fuzz | --dev | --bench] [--dry-run | --check]
+# Usage: scripts/setup.sh [--test | --interop | --fuzz | --dev | --ci | --bench] [--dry-run | --check]
 #
 #   (nothing)   what building and running takes
 #   --test      and what the tests take
 #   --interop   and what the tests take that boot a guest, to which only root gets
 #   --fuzz      and what fuzzing takes besides: clang with its run-time libraries
 #   --dev       and compilers, linters and checkers for those who change urnic
+#   --ci        only what lets .ci/run build in less time
 #   --bench     what building and running takes, and what scripts/bench.sh runs
 #               urnic beside, and plots with
 #   --dry-run   say what would be installed, and install nothing
@@ -65,6 +66,7 @@ packages() {
 	dev  | clang-format       | cmd clang-format         | style
 	dev  | valgrind           | cmd valgrind             | memory checker
 	dev  | shellcheck         | cmd shellcheck           | linter of the scripts
+	ci   | ccache             | cmd ccache               | compiles once what is built in two places
 	bench | python3          | cmd python3              | runs the bench
 	bench | ucx-utils        | cmd ucx_perftest         | UCX over shared memory and TCP
 	bench | libfabric-bin    | cmd fi_pingpong          | libfabric over shared memory and TCP
@@ -147,6 +149,7 @@ for arg; do
 	--interop) groups="run test interop" option=" --interop" ;;
 	--fuzz) groups="run test fuzz" option=" --fuzz" ;;
 	--dev) groups="run test fuzz dev" option=" --dev" ;;
+	--ci) groups="ci" option=" --ci" ;;
 	--bench) groups="run bench" option=" --bench" ;;
 	--dry-run) mode=dry ;;
 	--check) mode=check ;;

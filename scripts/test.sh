@@ -9,7 +9,11 @@
 # many passed and failed.
 #
 #   --fast         leave out the slow tests (suite "slow")
-#   --sanitize     build with address and undefined-behaviour sanitizers
+#   --without S    leave out suite S, or several with commas between
+#   --sanitize     build with address and undefined-behaviour sanitizers; leaves out
+#                  what tells the same in every build (suite "once"), unless named
+#   --all          leave out nothing, and nothing of a test either: every frame
+#                  to every judge, every case in every build
 #   --clang        build with clang instead of the default compiler
 #   --no-install   install nothing; say what is missing
 #   --build DIR    the build folder (default: build, build-clang, build-asan or
@@ -30,11 +34,16 @@ build=
 compiler=
 sanitize=
 install=yes
-select=()
+all=
+slow=yes
+without=
 tests=()
 while [ $# -gt 0 ]; do
 	case $1 in
-	--fast) select=(--no-suite slow) ;;
+	--fast) slow='' without+=,slow ;;
+	--without) need_value "$@"; without+=,$2; shift ;;
+	--without=*) without+=,${1#*=} ;;
+	--all) all=yes ;;
 	--sanitize) sanitize=yes ;;
 	--clang) compiler=clang ;;
 	--no-install) install= ;;
@@ -46,6 +55,15 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
+
+[ -z "$all" ] || [ -z "$without" ] || usage_error "--all leaves nothing out; --fast and --without do"
+[[ $without =~ ^(,[a-z0-9]+)*$ ]] || usage_error "--without wants names of suites with commas between, not '${without#,}'"
+[ -z "$sanitize" ] || [ -n "$all" ] || [ ${#tests[@]} -gt 0 ] || without+=,once
+select=()
+for suite in ${without//,/ }; do
+	select+=(--no-suite "$suite")
+done
+[ -z "$all" ] || export URNIC_TEST_ALL=1
 
 # The last line of every run that got as far as building.
 finish() {
@@ -79,7 +97,7 @@ summarise() {
 
 # Only root gets as far as booting a guest.
 packages=--test
-[ "$(id -u)" -ne 0 ] || [ ${#select[@]} -gt 0 ] || packages=--interop
+[ "$(id -u)" -ne 0 ] || [ -z "$slow" ] || packages=--interop
 if [ -n "$install" ]; then
 	"$project/scripts/setup.sh" $packages
 else

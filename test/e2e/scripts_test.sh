@@ -10,6 +10,7 @@ check_help test.sh
 fake ninja <<<'[ ! -e broken-build ] || { echo "error: it does not compile"; exit 1; }'
 fake meson <<'E2'
 echo "meson $*" >>log
+echo "all ${URNIC_TEST_ALL-}" >>log
 case $1 in
 setup) mkdir -p "$2" && touch "$2/build.ninja" && echo false >"$2/tests" && echo false >"$2/werror" ;;
 introspect) printf '[{"name": "tests", "value": %s}, {"name": "werror", "value": %s}]\n' \
@@ -53,6 +54,16 @@ run --fast t1 t2
 expect "some are skipped" 0
 check "last line of skipped: $last" test "$last" = "1 passed, 0 failed, 1 skipped"
 check "--fast leaves slow ones out" grep -q "meson test .*--no-suite slow t1 t2" log
+results 0 OK
+run --without sim,e2e --fast
+check "--without leaves suites out" grep -q "meson test .*--no-suite sim --no-suite e2e --no-suite slow" log
+run --without 'sim;'
+expect "--without of no suite" 2 "names of suites" "--help"
+run --all --fast
+expect "--all with --fast" 2 "leaves nothing out"
+run --all
+check "--all leaves nothing out" grep -q "^meson test [^-]*-C b --no-rebuild --print-errorlogs --timeout-multiplier 2$" log
+check "tests are told of --all" grep -qx "all 1" log
 results 3 OK
 run
 expect "the runner fails" 1
@@ -76,6 +87,9 @@ rm -r b
 CI=true run --sanitize
 expect "--sanitize" 0
 check "sanitizers are on" grep -q "b_sanitize=address,undefined" log
+check "what tells the same in every build is left out" grep -q "meson test .*--no-suite once" log
+CI=true run --sanitize --all
+check "but not with --all" test -z "$(grep "no-suite" log)"
 check "in CI warnings are errors" grep -qx true b/werror
 fake pkg-config <<<'exit 1'
 run

@@ -14,6 +14,8 @@ sender's side: what wires do to frames later does not count.
   --seeds A..B   of each scenario of urnic-sim (1..36)
   --less         leave out what takes long: some programs, most frames for scapy
                  and most seeds
+  --all          every frame for scapy, whatever --scapy says; also with
+                 URNIC_TEST_ALL in the environment
   --help         this text
 
 Exit code: 0 all is well, 1 a frame is not or a program failed, 2 wrong usage.
@@ -177,9 +179,11 @@ def run_all(todo, court):
 
 
 def parse(argv):
-    options, programs = getopt.gnu_getopt(argv, "h", ["help", "scapy=", "seeds=", "less"])
+    options, programs = getopt.gnu_getopt(argv, "h", ["help", "scapy=", "seeds=", "less", "all"])
     less = ("--less", "") in options
     values = {"--scapy": "5000" if less else "all", "--seeds": "1..4" if less else "1..36", **dict(options)}
+    if "--all" in values or os.environ.get("URNIC_TEST_ALL"):
+        values["--scapy"] = "all"
     if not re.fullmatch(r"[0-9]+|all", values["--scapy"]):
         raise getopt.GetoptError(f"--scapy {values['--scapy']}: a number, or all")
     if not programs and "--help" not in values and "-h" not in values:
