@@ -53,7 +53,8 @@ net() {
 	ip addr add $host4 dev $bridge
 	ip addr add $host6 dev $bridge nodad 2>/dev/null || say "this kernel has no IPv6"
 	ip tuntap add dev $tap mode tap
-	ip link set $tap mtu "$mtu" master $bridge up
+	# A READ of 1 MiB is answered by 4,096 frames at once, and the emulated guest takes them later.
+	ip link set $tap mtu "$mtu" txqueuelen 10000 master $bridge up
 }
 
 start() {

@@ -103,7 +103,7 @@ class Pingpong(Run):
         there = f" {guest.HOST[4]}" if self.ours_first else ""
         self.command = [options.perf, "pingpong", *here, "--device", DEVICES[case.device],
                         "--ip", IP[case.ip], "--size", str(case.size), "--mtu", str(case.mtu),
-                        "--iters", str(case.iters), "--wait", "60", "--json",
+                        "--iters", str(case.iters), "--wait", "200", "--json",
                         "--timeout", TIMEOUT[bool(case.fault)],
                         "--linger", "500ms" if case.fault else "20ms", "--capture", self.capture]
         self.script = (f"ibv_rc_pingpong -d rxe0 -g {guest.GID[case.ip]} -s {case.size} "

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEPTH = 16, PATIENCE = 60, ARGS = 11 };
+enum { DEPTH = 16, PATIENCE = 200, ARGS = 11 };
 
 /* What one side tells the other; network order. */
 struct meet {

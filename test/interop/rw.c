@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 enum { MARGIN = 8192, /* bytes beside a step's own that are looked at, too */
-       BUF = (1 << 20) + MARGIN, DEPTH = 64, PATIENCE = 60, BATCH = 32, READS = 16,
+       BUF = (1 << 20) + MARGIN, DEPTH = 64, PATIENCE = 200, BATCH = 32, READS = 16,
        LATE = 0x1a7e0001 };
 
 enum op {
