@@ -6,7 +6,8 @@
 #
 # clang-tidy (.clang-tidy) looks at every source file of the programs and
 # libraries, or at those named, which takes some minutes for all; shellcheck at
-# every script; clang-format (.clang-format) at the lines that were changed.
+# every script; clang-format (.clang-format) at the lines that were changed;
+# scripts/prose.py at the sentences of comments and documents.
 # Installs nothing: scripts/setup.sh --dev does.
 #
 #   --since REV    the format of lines changed since this commit, committed or
@@ -73,7 +74,7 @@ sources() {
 
 # "N warnings generated" is of the system's headers.
 tidy() {
-	sources | xargs -0 -n 1 -P "$jobs" clang-tidy -p "$build" --quiet 2> >(
+	sources | xargs -0 -n 1 -P "$jobs" clang-tidy -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option 2> >(
 		grep -vE '^[0-9]+ (warnings?|errors?)( and [0-9]+ errors?)? generated|^(Suppressed|Use -header-filter)' >&2)
 }
 
@@ -94,6 +95,7 @@ cd "$project"
 [ -e "$build/compile_commands.json" ] || configure "$build" --buildtype=release
 step "shellcheck" shell_lint
 step "clang-format, lines changed since $since" changed_format
+step "sentences" scripts/prose.py
 step "clang-tidy" tidy
 [ -z "$failed" ] || die "something was found; it is above"
 say "nothing found"

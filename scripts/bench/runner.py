@@ -118,7 +118,7 @@ class Runner:
         finally:
             self.end(process)
 
-    def wait_listening(self, process, port, seconds=10):
+    def wait_listening(self, process, port, seconds=30):
         end = time.monotonic() + seconds
         while not listens(port):
             if process.poll() is not None:
