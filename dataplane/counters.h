@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters, by X-macro so that index, name and description stay together.
- * One array per adapter and engine, written by that engine only. Every drop
- * has a counter named after its reason (architecture rule 4).
+ * Counters, by X-macro so that index, name and description stay together. One array per adapter
+ * and engine, written by that engine only. Every drop has a counter that is named after its
+ * reason (architecture rule 4).
  *
  * X(index, "name", "description")
  */

@@ -5,12 +5,12 @@
 
 #ifdef URN_STAGES_ON
 
-/* Switches to measure one with. */
+/* Switches that the measurement of one switch makes. */
 #define TRIES 4096u
 
 __thread struct urn_stages urn_stages_self;
 
-/* Cycles that a switch takes, its TSC read included. */
+/* Cycles that a switch takes, including its TSC read. */
 static double
 cost_of_switch(void)
 {

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where a thread's time goes: cycles of the TSC by stage of the loop. Made for
- * scripts/bench.sh, which builds a second urnic-perf with -Dstages=true; in any
- * other build the macros are nothing.
+ * Time of a thread by stage of its loop, in cycles of the TSC. Made for scripts/bench.sh, which
+ * builds a second urnic-perf with -Dstages=true; in any other build the macros do nothing.
  *
- *   URN_STAGE(X)        from here on it is stage X
+ *   URN_STAGE(X)        stage X begins here
  *   URN_STAGE_IN(X)     the same, inside another stage ...
  *   URN_STAGE_OUT()     ... which goes on here. One level.
  *   URN_STAGE_TURN(w)   a turn of the thread's loop ends; w: it found something to do
  *
- * A switch reads the TSC, so it stands where a burst goes from stage to stage
- * and nowhere else: not per packet. What the reads cost is measured at the end
- * and taken off (urn_stages_finish()).
+ * A switch reads the TSC, so switches stand where a burst goes from stage to stage and nowhere
+ * else: not per packet. The cost of the reads is measured at the end and subtracted
+ * (urn_stages_finish()).
  *
  *   | PROGRAM LIBRARY | ENGINE DOORBELL REQUEST MEMORY EMIT PORT_TX PORT_RX PARSE RESPOND ...
  *
- * Rejected: a pair of reads around each ICRC, which would be a clock read a
- * packet and cost as much as the ICRC of a short one; the bench runs with and
- * without the ICRC instead.
+ * Rejected: a pair of reads around each ICRC. That would be a clock read a packet and cost as much
+ * as the ICRC of a short packet; the bench runs with and without the ICRC instead.
  */
 #ifndef URN_STAGE_H
 #define URN_STAGE_H
@@ -48,16 +46,16 @@ enum urn_stage {
 	URN_STAGE_COUNT
 };
 
-/* Of one thread, which alone writes it. */
+/* Stages of one thread, which alone writes them. */
 struct urn_stages {
-	uint64_t cycles[URN_STAGE_COUNT]; /* TSC cycles, of turns that are over */
-	uint64_t reads[URN_STAGE_COUNT];  /* how often the stage ended: TSC reads */
-	uint64_t turn_cycles[URN_STAGE_COUNT], turn_reads[URN_STAGE_COUNT]; /* of this turn */
+	uint64_t cycles[URN_STAGE_COUNT]; /* TSC cycles, in turns that are over */
+	uint64_t reads[URN_STAGE_COUNT];  /* times that the stage ended, each with a TSC read */
+	uint64_t turn_cycles[URN_STAGE_COUNT], turn_reads[URN_STAGE_COUNT]; /* the same, in this turn */
 	uint64_t last;                    /* TSC of the last switch; 0: none yet */
-	enum urn_stage now, outer;        /* outer: what URN_STAGE_OUT() returns to */
+	enum urn_stage now, outer;        /* outer: stage that URN_STAGE_OUT() returns to */
 };
 
-/* Name of a stage, as in JSON. s: below URN_STAGE_COUNT */
+/* Name of a stage in JSON. s: below URN_STAGE_COUNT */
 static inline const char *
 urn_stage_name(unsigned int s)
 {
@@ -70,7 +68,7 @@ urn_stage_name(unsigned int s)
 	return names[s];
 }
 
-/* End a turn: what nothing was found in is idle, whatever was looked at. */
+/* End a turn: the cycles of a turn that found nothing count as idle, whatever stages it had. */
 static inline void
 urn_stages_turn(struct urn_stages *st, bool worked)
 {
@@ -95,7 +93,7 @@ urn_stages_switch(struct urn_stages *st, enum urn_stage to, uint64_t tsc)
 	st->now = to;
 }
 
-/* Take off what reading cost: `cost` cycles a read. What is left is never negative. */
+/* Subtract the cost of the reads: `cost` cycles a read. The result is never negative. */
 static inline void
 urn_stages_finish(struct urn_stages *st, double cost)
 {
@@ -110,7 +108,7 @@ urn_stages_finish(struct urn_stages *st, double cost)
 
 #include <rte_cycles.h>
 
-/* The calling thread's. */
+/* The calling thread's stages. */
 extern __thread struct urn_stages urn_stages_self;
 
 static inline void
@@ -136,8 +134,8 @@ urn_stages_in(enum urn_stage to)
 #endif
 
 /*
- * The calling thread's stages so far, reads taken off; all zero in a build
- * without them, and then false.
+ * Get the calling thread's stages so far, reads subtracted. returns: false, with all zero, in a
+ * build without stages
  */
 bool urn_stages_get(struct urn_stages *out);
 

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Digits at *s; moves past them. returns: 0, or -1 when there is none or they overflow */
+/* Take the digits at *s and move past them. returns: 0, or -1 when there is none or they overflow */
 static int
 take_digits(const char **s, uint64_t *out)
 {
@@ -59,7 +59,7 @@ urn_text_parse_uint(const char *s, uint64_t *out)
 	return 0;
 }
 
-/* The digits after a decimal point, as billionths; moves past them. */
+/* Take the digits after a decimal point, as billionths, and move past them. */
 static uint64_t
 take_fraction(const char **s)
 {

@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 /*
- * Parse a size: decimal digits, then nothing or one of K, M, G (1024-based,
- * either case), then optionally "B" or "iB". returns: 0, or -1 when it is
- * anything else or does not fit 64 bits (*out is left alone)
+ * Parse a size: decimal digits, then nothing or one of K, M, G (1024-based, either case), then
+ * optionally "B" or "iB". returns: 0, or -1 when s is anything else or does not fit 64 bits
+ * (*out is unchanged)
  */
 int urn_text_parse_size(const char *s, uint64_t *out);
-/* Parse a plain decimal number. returns: 0 or -1, as above */
+/* Parse a plain decimal number. returns: 0 or -1, like urn_text_parse_size() */
 int urn_text_parse_uint(const char *s, uint64_t *out);
 /* Parse a time in seconds: "10", "0.5", "200ms". returns: 0 or -1; *out in nanoseconds */
 int urn_text_parse_time(const char *s, uint64_t *out);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion queues that lost a completion. The QPs that use one go to the error state (IBTA
- * 11.6.3), idle ones as well, on whichever engine they are. The engine that finds the
- * queue broken pushes its client on a list of each engine's; each looks at that client's QPs
- * there, a few a turn, and clients take turns: so only its own are the more to look at the
- * more it breaks.
+ * Completion queues that lost a completion. The QPs that use such a queue go to the error state
+ * (IBTA 11.6.3), idle ones as well, on every engine. The engine that finds the queue broken pushes
+ * its client on a list of each engine. Each engine looks at that client's QPs there, a few a turn,
+ * and clients take turns: so a client that breaks more queues delays only its own QPs.
  */
 #include "engine/engine.h"
 
@@ -17,7 +16,7 @@ push(struct urn_shard *s, struct urn_client_shard *c)
 
 	/* Pairs with the exchange in begin_walks(), after which the link is free. */
 	if (__atomic_exchange_n(&c->broken, true, __ATOMIC_ACQ_REL))
-		return; /* its QPs will be looked at from the first on */
+		return; /* all QPs of the client will be looked at from the first on */
 	head = __atomic_load_n(&s->broken, __ATOMIC_RELAXED);
 	do
 		c->broken_next = head;
@@ -37,7 +36,7 @@ urn_shard_cq_broken(void *ctx, const struct urn_cq *cq)
 			push(c->shard[v]->shard, c->shard[v]);
 }
 
-/* Those that were pushed begin, or begin anew. */
+/* Begin the walks of pushed clients, or begin them anew. */
 static void
 begin_walks(struct urn_shard *s)
 {
@@ -46,8 +45,8 @@ begin_walks(struct urn_shard *s)
 	for (; c; c = next) {
 		next = c->broken_next;
 		/*
-		 * Pairs with the exchange in push(): what was broken when that found it set is seen
-		 * broken here; what breaks from here on pushes again.
+		 * Pairs with the exchange in push(): a queue that was broken when push() found the
+		 * flag set is seen as broken here; a queue that breaks from here on pushes again.
 		 */
 		(void)__atomic_exchange_n(&c->broken, false, __ATOMIC_ACQ_REL);
 		c->walk_at = 0;
@@ -79,7 +78,7 @@ is_broken(const struct urn_cq *cq)
 	return __atomic_load_n(&cq->overrun, __ATOMIC_RELAXED);
 }
 
-/* Look at some of a client's QPs, max of them at most. returns: how many */
+/* Look at some of a client's QPs, max of them at most. returns: how many were looked at */
 static unsigned int
 walk_some(struct urn_shard *s, struct urn_client_shard *c, unsigned int max)
 {
@@ -106,7 +105,7 @@ urn_shard_walk_broken(struct urn_shard *s)
 
 		n += walk_some(s, c, WALK_STEP - n);
 		if (c->walk_at < c->used)
-			s->walk = c; /* its next step comes last: who begins anew all the time delays nobody else's */
+			s->walk = c; /* its next step comes last: a client that breaks queues often delays no other */
 		else
 			end_walk(s, last);
 	}

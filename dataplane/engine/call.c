@@ -2,12 +2,11 @@
 /*
  * Control calls across threads.
  *
- * A call is a note on the caller's stack, queued under the engine's lock. The
- * engine's loop looks at one atomic count. While a thread waits for its note it
- * serves the engines that it polls itself, so two engines' threads that call
- * each other do not wait for ever. Which those are says one list of all engines
- * that threads poll: a list of each thread's own would go on naming an engine
- * that is taken down by another thread.
+ * A call is a note on the caller's stack, queued under the engine's lock. The engine's loop looks
+ * at one atomic count. A thread that waits for its note serves the engines that it polls itself, so
+ * two engines' threads that call each other do not wait for ever. One list has all engines that
+ * threads poll: a separate list for each thread could still name an engine that another thread
+ * takes down.
  */
 #include "engine/engine.h"
 
@@ -21,7 +20,7 @@ struct urn_mail {
 	_Atomic bool done; /* set by the engine, with release */
 };
 
-/* Engines that threads poll. Slow path; taken before an engine's own lock. */
+/* bound_lock guards the list of engines that threads poll. Slow path; taken before an engine's own lock. */
 static pthread_mutex_t bound_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_engine *bound_head;
 
@@ -36,7 +35,7 @@ urn_engine_is_mine(struct urn_engine *e)
 	return mine;
 }
 
-/* The first engine with calls that wait, of those that this thread polls. */
+/* The first engine polled by this thread that has waiting calls. */
 static struct urn_engine *
 mine_with_mail(void)
 {
@@ -91,7 +90,7 @@ urn_engine_call(struct urn_engine *e, void (*fn)(void *arg), void *arg)
 		return;
 	}
 	pthread_mutex_lock(&e->lock);
-	if (!e->bound) { /* the lock keeps everybody else out */
+	if (!e->bound) { /* the lock keeps every other thread out */
 		fn(arg);
 		pthread_mutex_unlock(&e->lock);
 		return;
@@ -104,7 +103,7 @@ urn_engine_call(struct urn_engine *e, void (*fn)(void *arg), void *arg)
 	atomic_fetch_add(&e->mail, 1);
 	pthread_mutex_unlock(&e->lock);
 	if (write(e->wake_fd, &one, sizeof(one)) < 0) {
-		/* Full means that it is being woken already. */
+		/* A full eventfd wakes the engine already. */
 	}
 	while (!atomic_load_explicit(&m.done, memory_order_acquire))
 		urn_engine_wait_turn();
@@ -125,7 +124,7 @@ urn_engine_bind(struct urn_engine *e)
 	pthread_mutex_unlock(&bound_lock);
 }
 
-/* Not bound any more, unless calls wait. returns: done */
+/* Unbind the engine, unless calls wait. returns: true when that is done */
 static bool
 unbind(struct urn_engine *e)
 {
@@ -149,7 +148,7 @@ unbind(struct urn_engine *e)
 void
 urn_engine_unbind(struct urn_engine *e)
 {
-	/* From the moment the flag falls others run their calls themselves. */
+	/* Once `bound` is false, other threads run their calls themselves. */
 	do
 		urn_engine_mail(e);
 	while (!unbind(e));

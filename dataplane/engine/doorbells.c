@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose doorbells an engine looks at in a turn: those of the hot, which rang not
- * long ago, so that a thousand programs that are attached and idle cost what a few
- * do (architecture rule 5). To the others, the cold, their doorbell page always
- * says that the engine sleeps: when one rings it writes its eventfd, which wakes
- * an engine that does sleep, and which one that is awake hears of now and then
- * (sleep.c). It is hot from then on.
+ * The doorbells that an engine looks at in a turn: those of hot clients, which rang recently, so
+ * that a thousand attached and idle programs cost what a few do (architecture rule 5). The doorbell
+ * page of the other clients, the cold ones, always says that the engine sleeps: when a cold client
+ * rings it writes its eventfd. That wakes a sleeping engine, and an engine that is awake looks for
+ * such writes now and then (sleep.c). The client is hot from then on.
  */
 #include "engine/engine.h"
 
 enum {
 	HOT_KEPT = 8,	   /* clients that stay hot, however quiet they are */
-	COLD_AFTER = 4096, /* quiet turns after which one of more than those cools down */
-	HOT_MANY = 256,	   /* of more than so many one cools down after */
-	COLD_SOON = 256, /* quiet turns: a crowd that rings seldom is not to be walked each turn */
+	COLD_AFTER = 4096, /* quiet turns after which a client cools down when more than HOT_KEPT are hot */
+	HOT_MANY = 256,	   /* hot clients: with more of them COLD_SOON counts */
+	COLD_SOON = 256, /* quiet turns: many clients that ring seldom must not be walked each turn */
 };
 
 static void
@@ -72,7 +71,7 @@ urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c)
 		s->cold_n--;
 }
 
-/* What one client rang. */
+/* Take the doorbells that one client rang. */
 static unsigned int
 take(struct urn_shard *s, struct urn_client_shard *c)
 {
@@ -91,7 +90,7 @@ take(struct urn_shard *s, struct urn_client_shard *c)
 	return n;
 }
 
-/* Quiet turns after which one of so many that are hot cools down. */
+/* Quiet turns after which a client cools down while so many are hot. */
 static inline uint32_t
 cold_after(uint32_t hot_n)
 {
@@ -106,16 +105,16 @@ urn_shard_ring_again(void *ctx, const struct urn_qp *qp)
 
 	(void)ctx;
 	(void)urn_abi_db_ring(c->scan.db, qp->db);
-	/* The cold are heard when they write their eventfd, which nobody does here. */
+	/* Cold clients are heard when they write their eventfd, which does not happen here. */
 	urn_client_shard_heard(c);
 }
 
-/* A client that was quiet for long is cold from now on, unless it rang just then. */
+/* Make a client that was quiet for long cold, unless it rang just now. */
 static void
 cool(struct urn_shard *s, struct urn_client_shard *c)
 {
 	atomic_store_explicit(&c->scan.db->asleep, 1, memory_order_relaxed);
-	/* Stored before the doorbells are looked at; the ringer does it the other way. */
+	/* Stored before the doorbells are looked at; the ringer uses the opposite order. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (urn_db_any(&c->scan)) {
 		atomic_store(&c->scan.db->asleep, 0);
@@ -128,7 +127,7 @@ cool(struct urn_shard *s, struct urn_client_shard *c)
 void
 urn_client_shard_heard(struct urn_client_shard *c)
 {
-	/* Written for nothing: by whoever rang while it was made hot, or to no end. */
+	/* The eventfd was written without need: while the client was made hot, or without a doorbell. */
 	if (c->hot || !urn_db_any(&c->scan))
 		return;
 	c->shard->cold_n--;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop. Order of one turn: control calls, what other engines handed over,
- * time, doorbells, transmit, receive, events. What a program posted goes out
- * before anything else is done, and what came in is complete when it looks at
- * its queues. The TSC is read once.
+ * The loop. Order of one turn: control calls, messages of other engines, time, doorbells, transmit,
+ * receive, events. Requests that a program posted go out before anything else is done, and received
+ * packets are complete when the program looks at its queues. The TSC is read once.
  */
 #include "engine/engine.h"
 
@@ -19,12 +18,12 @@
 #include <rte_cycles.h>
 #include <rte_errno.h>
 
-#define NEIGH_PERIOD_NS 1000000ull  /* how often the neighbour table is tended */
-#define LINK_PERIOD_NS 10000000ull  /* how often the link is looked at */
-#define STUCK_NS 100000000ull       /* a port that takes nothing for so long loses frames */
-#define SURE_NS 10000000ull         /* time since a turn that another core's TSC is trusted with */
-#define STOOD_NS 2000000ull         /* between turns: then it was not run, for it sleeps for less */
-#define WORKER_TURNS 32             /* empty turns to a look at whether a worker needs this core */
+#define NEIGH_PERIOD_NS 1000000ull  /* ns between looks at the neighbour table */
+#define LINK_PERIOD_NS 10000000ull  /* ns between looks at the link */
+#define STUCK_NS 100000000ull       /* ns: a port that takes nothing for so long loses frames */
+#define SURE_NS 10000000ull         /* ns since a turn during which another core's TSC is trusted */
+#define STOOD_NS 2000000ull         /* ns between turns: after so long the engine was not run, for it sleeps for less */
+#define WORKER_TURNS 32             /* empty turns until a look whether a worker needs this core */
 
 _Static_assert(URN_PORT_PRIV == URN_PKT_PRIV, "ports' mbufs are the dataplane's: urn_pkt_fresh()");
 
@@ -81,7 +80,7 @@ urn_engine_destroy(struct urn_engine *e)
 	free(e);
 }
 
-/* ns since the engine's time began */
+/* Time in ns since the engine's time began. */
 static uint64_t
 time_at(const struct urn_engine *e, uint64_t tsc)
 {
@@ -94,10 +93,9 @@ time_at(const struct urn_engine *e, uint64_t tsc)
 }
 
 /*
- * The time of a turn, ns: not before that of the last, since timers and
- * differences of times rely on that. The TSC does go back where a thread moves
- * to a core that counts behind the last one's, or a machine is stopped and put
- * elsewhere: then time goes on from where it was.
+ * The time of a turn, ns: not before that of the last turn, because timers and differences of times
+ * rely on that. The TSC does go back where a thread moves to a core with a lower count, or a
+ * machine is stopped and moved: then time goes on from where it was.
  */
 static uint64_t
 time_of_turn(struct urn_engine *e)
@@ -106,7 +104,7 @@ time_of_turn(struct urn_engine *e)
 
 	if (unlikely((int64_t)(tsc - e->tsc) < 0))
 		__atomic_store_n(&e->tsc_base, e->tsc_base + tsc - e->tsc, __ATOMIC_RELAXED);
-	/* Pairs with the acquire of who is not the engine: then the base is that of this one. */
+	/* Pairs with the acquire of other threads: with this tsc they see this base. */
 	__atomic_store_n(&e->tsc, tsc, __ATOMIC_RELEASE);
 	return time_at(e, tsc);
 }
@@ -116,7 +114,7 @@ struct ask {
 	uint64_t now;
 };
 
-/* In the engine's thread, or in its place. */
+/* Runs in the engine's thread, or in its place. */
 static void
 tell_time(void *arg)
 {
@@ -126,10 +124,10 @@ tell_time(void *arg)
 }
 
 /*
- * What this thread's core counts is good as long as it lies close behind the engine's
- * last turn. Else this core counts behind the engine's, or ahead of it, or the engine
- * has not turned for a while: which of them, only the engine can tell. So a timer that
- * starts by what this returns neither has run out already nor runs too long.
+ * The TSC of this thread's core is trusted as long as it lies close behind the engine's last turn.
+ * Otherwise this core's count is lower or higher than that of the engine's core, or the engine has
+ * not turned for a while: only the engine can tell which. So a timer that starts at the returned
+ * time neither has run out already nor runs too long.
  */
 uint64_t
 urn_engine_now(struct urn_engine *e)
@@ -173,7 +171,7 @@ free_tx(struct urn_tp *tp, unsigned int n)
 	memmove(tp->tx, tp->tx + n, tp->tx_n * sizeof(tp->tx[0]));
 }
 
-/* Send through the engine that has a queue of the port. returns: frames given */
+/* Send through the engine that has a queue of the port. returns: number of frames given */
 static unsigned int
 send_by_other(struct urn_shard *s)
 {
@@ -190,7 +188,7 @@ send_by_other(struct urn_shard *s)
 	return n;
 }
 
-/* The port takes nothing: keep what there is for a while, then lose it. */
+/* The port takes nothing: keep the frames for a while, then drop them. */
 static void
 stuck(struct urn_shard *s, uint64_t now)
 {
@@ -224,7 +222,7 @@ flush(struct urn_shard *s)
 		memmove(tp->tx, tp->tx + n, left * sizeof(tp->tx[0]));
 	}
 	tp->tx_n = left;
-	if (likely(s->queue >= 0)) { /* else counted by the engine that has the queue */
+	if (likely(s->queue >= 0)) { /* otherwise the engine that has the queue counts */
 		URN_COUNT_N(tp, TX_PACKETS, n);
 		URN_COUNT_N(tp, TX_BYTES, bytes);
 	}
@@ -247,7 +245,7 @@ send_or_free(struct urn_tp *tp, struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-/* To QP1: whose it is, its management class says. returns: whether m now is a reply to be sent */
+/* Give a MAD for QP1 to the agent of its management class. returns: true when m is now a reply to be sent */
 static int
 take_mad(struct urn_shard *s, struct rte_mbuf *m)
 {
@@ -264,7 +262,7 @@ take_mad(struct urn_shard *s, struct rte_mbuf *m)
 	return 0;
 }
 
-/* returns: whether m now is a reply to be sent */
+/* returns: true when m is now a reply to be sent */
 static int
 take_other(struct urn_shard *s, struct rte_mbuf *m)
 {
@@ -273,7 +271,7 @@ take_other(struct urn_shard *s, struct rte_mbuf *m)
 	return urn_neigh_input(s->neigh, m, s->tp->now);
 }
 
-/* ARP, neighbour discovery, echo, and what came to QP1. */
+/* Take ARP, neighbour discovery, echo, and packets for QP1. */
 static void
 take_others(struct urn_shard *s)
 {
@@ -307,7 +305,10 @@ receive(struct urn_shard *s)
 	return n;
 }
 
-/* What a burst left for others. */
+/*
+ * Handle packets of a burst that are not for our QPs: ARP, neighbour discovery, ICMP, MADs, other
+ * engines' packets.
+ */
 static void
 after_receive(struct urn_shard *s)
 {
@@ -329,8 +330,8 @@ urn_shard_announce(struct urn_shard *s)
 }
 
 /*
- * The link came or went: tell every client of the adapter, and the network who
- * is here. The program may look at the port's link as well, hence a note of our own.
+ * Look at the link. When it goes up or down, tell every client of the adapter, and announce our
+ * addresses to the network. The program may poll the port's link as well, hence link_up of our own.
  */
 static void
 look_at_link(struct urn_shard *s)
@@ -349,7 +350,7 @@ look_at_link(struct urn_shard *s)
 			     c->client);
 }
 
-/* What changed about peers: tell their QPs here. */
+/* Tell the QPs here about changed features of their peers. */
 static __attribute__((cold, noinline)) void
 tell_peers(struct urn_shard *s)
 {
@@ -380,7 +381,7 @@ poll_cm(struct urn_shard *s)
 				      URN_TP_TX - tp->tx_n, &tp->c);
 }
 
-/* The tables of the adapter: neighbours, and what peers can. */
+/* Look at the tables of the adapter: neighbours, and features of peers. */
 static void
 tend_tables(struct urn_shard *s)
 {
@@ -415,7 +416,7 @@ turn(struct urn_shard *s, uint64_t now)
 	struct urn_tp *tp = s->tp;
 	unsigned int n = 0, rung;
 
-	/* Before they send: their connections are others'. */
+	/* Before the QPs send: their connections belong to others now. */
 	if (unlikely(s->ends && (atomic_load_explicit(&s->ends->due, memory_order_relaxed) & 1u << tp->cfg.engine)))
 		s->ends->end(s->ends, tp);
 	n += urn_tp_turn(tp, now);
@@ -443,9 +444,8 @@ turn(struct urn_shard *s, uint64_t now)
 }
 
 /*
- * Nothing to do but to wait for foreign memory, and its worker has no core but
- * this one: what it is asked for takes a microsecond, a time slice that is used
- * up in vain takes thousands.
+ * Let a worker run when there is nothing to do but wait for foreign memory, and the worker has no
+ * core but this one: its copy takes a microsecond, a time slice used up by polling takes thousands.
  */
 static __attribute__((cold, noinline)) void
 wait_for_workers(struct urn_engine *e)
@@ -471,7 +471,7 @@ urn_engine_turn(struct urn_engine *e, uint64_t now)
 {
 	unsigned int n = 0;
 
-	/* What came between is the last turn's, and of whoever polls switches with it. */
+	/* The time since then belongs to the last turn, together with what the polling thread did in between. */
 	if (e->worked)
 		__atomic_store_n(&e->busy_ns, e->busy_ns + (now - e->turned), __ATOMIC_RELAXED);
 	if (unlikely(now - e->turned > STOOD_NS))
@@ -499,7 +499,7 @@ urn_engine_usage(const struct urn_engine *e, struct urn_engine_usage *out)
 
 	out->turns = __atomic_load_n(&e->loops, __ATOMIC_RELAXED);
 	out->busy_ns = __atomic_load_n(&e->busy_ns, __ATOMIC_RELAXED);
-	/* Nobody is asked for this: of a core that counts behind it is the time of the last turn. */
+	/* The engine is not asked: on a core with a lower count the time of the last turn is taken. */
 	out->ns = (int64_t)(tsc - last) < 0 ? __atomic_load_n(&e->turned, __ATOMIC_RELAXED)
 					    : time_at(e, tsc);
 }

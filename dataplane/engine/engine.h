@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An engine: one lcore's run-to-completion loop over its share of every
- * adapter. Nothing here is shared with another engine but the ring by which
- * others hand it packets and completions, and the mailbox for control calls.
+ * An engine: the run-to-completion loop of one thread over its shard of every adapter. Engines
+ * share nothing but the ring by which others hand an engine packets and completions, and the
+ * mailbox for control calls.
  */
 #ifndef URN_ENGINE_ENGINE_H
 #define URN_ENGINE_ENGINE_H
@@ -25,73 +25,74 @@ struct urn_engine;
 struct urn_shard;
 
 /*
- * What engines know of a client of an adapter, whatever else control does. Its queue pairs,
- * queues and address handles, and their events, point at it.
+ * The part of an adapter's client that engines know, whatever else control does. The client's
+ * queue pairs, queues and address handles, and their events, point at it.
  */
 struct urn_engine_client {
-	struct urn_client_shard *shard[URN_ABI_MAX_ENGINES]; /* by vector; NULL: none. Each its engine's, from the start on */
-	_Atomic int async_fd;          /* where its asynchronous events go, a write end; -1: nowhere */
+	struct urn_client_shard *shard[URN_ABI_MAX_ENGINES]; /* by vector; NULL: none. Its engine owns each */
+	_Atomic int async_fd;          /* write end that asynchronous events of the client go to; -1: none */
 };
 
 /*
- * Queue pairs that control wants ended before their engine sends again, of an adapter. Any thread
- * sets a bit; the engine whose bit is set calls `end`, which clears it when none is left.
+ * Queue pairs of an adapter that control wants ended before their engine sends again. Any thread
+ * sets a bit; the engine of that bit calls `end`, which clears the bit when none is left.
  */
 struct urn_engine_ends {
-	_Atomic uint32_t due;          /* a bit an engine: there are some */
-	void (*end)(struct urn_engine_ends *e, struct urn_tp *tp); /* in the engine's thread: end some */
+	_Atomic uint32_t due;          /* one bit an engine: the engine has QPs to end */
+	void (*end)(struct urn_engine_ends *e, struct urn_tp *tp); /* end some QPs, in the engine's thread */
 };
 
-/* Asynchronous events that their reader had no room for, in their order. */
+/* Asynchronous events of one client that found no room in its pipe, in their order. */
 struct urn_late {
 	struct urn_abi_event *ev;
 	uint32_t n, cap;
-	bool lost;                     /* there were more than URN_LATE_MAX, or no memory */
+	bool lost;                     /* events were lost: more than URN_LATE_MAX, or no memory */
 };
 
 enum { URN_LATE_MAX = 65536 };
 
 /*
- * Completions that the ring of their queue's engine had no room for, in their order. Each
- * is counted in its queue, which breaks when there are more of them, of all engines, than it has
- * entries; or says only how far a send queue is, and those are no more than the client's
- * send queues have entries. Claimed slots bound nothing: the client says how much it has read.
+ * Completions of one client that found no room in the ring of their queue's engine, in their order.
+ * Each is counted in its queue, which breaks when all engines together have more of them than the
+ * queue has entries. Entries that only move the index of a send queue are at most as many as the
+ * client's send queues have entries. Claimed slots are no bound, because the client itself says how
+ * much it has read.
  */
 struct urn_late_cqes {
-	struct urn_late_chunk *head, *tail; /* owner; NULL: there are none (exchange.c) */
-	uint32_t first;                /* of head: the oldest */
-	uint32_t used;                 /* of tail: entries */
-	uint32_t n, quiet;             /* how many there are, and how many of them are no completions */
+	struct urn_late_chunk *head, *tail; /* owner; NULL: no late completions (exchange.c) */
+	uint32_t first;                /* index in head of the oldest */
+	uint32_t used;                 /* entries used in tail */
+	uint32_t n, quiet;             /* entries, and how many of them are no completions */
 };
 
 /* One client's doorbells on one engine. Changed in the engine's thread only. */
 struct urn_client_shard {
-	struct urn_client_shard *next, *prev; /* of the shard's list */
-	struct urn_engine_client *client; /* whose it is, for events */
-	struct urn_shard *shard;       /* where it is */
+	struct urn_client_shard *next, *prev; /* in the shard's list of clients */
+	struct urn_engine_client *client; /* the client, for events */
+	struct urn_shard *shard;       /* the shard that this belongs to */
 	struct urn_db_scan scan;
 	struct urn_qp **qp;            /* by doorbell id; NULL: none */
 	uint32_t cap;                  /* entries of qp */
 	uint32_t *free_id;             /* stack of ids given back */
 	uint32_t free_n;
 	uint32_t used;                 /* ids ever given out */
-	struct urn_client_shard *hot_next, *hot_prev; /* of those looked at each turn */
-	uint32_t quiet;                /* turns since it last rang, while hot */
-	bool hot;                      /* looked at each turn */
-	struct urn_tp_share share;     /* what its QPs hold of the pools */
+	struct urn_client_shard *hot_next, *hot_prev; /* in the list of clients that each turn looks at */
+	uint32_t quiet;                /* turns since the last doorbell, while hot */
+	bool hot;                      /* each turn looks at it */
+	struct urn_tp_share share;     /* entries of the pools that its QPs hold */
 	struct urn_late late;
-	struct urn_client_shard *late_next, *late_prev; /* in the round of those with late events; NULL: it has none */
+	struct urn_client_shard *late_next, *late_prev; /* in the round of clients with late events; NULL: none */
 	struct urn_late_cqes late_cqes;
-	struct urn_client_shard *cqes_next, *cqes_prev; /* in the round of those with late completions; likewise */
-	uint32_t sq_entries;           /* of all its QPs here */
-	bool broken;                   /* one of its CQs broke, and it is in the shard's list of those; any engine */
-	struct urn_client_shard *broken_next; /* there */
-	bool walked;                   /* its QPs are being looked at for that (broken.c) */
-	uint32_t walk_at;              /* ... which is next, by doorbell id */
-	struct urn_client_shard *walk_next; /* in the round of those */
+	struct urn_client_shard *cqes_next, *cqes_prev; /* in the round of clients with late completions; NULL: none */
+	uint32_t sq_entries;           /* entries of the send queues of all its QPs here */
+	bool broken;                   /* a CQ of the client broke, and this is in the shard's list; any engine */
+	struct urn_client_shard *broken_next; /* next in that list */
+	bool walked;                   /* its QPs are being searched for broken CQs (broken.c) */
+	uint32_t walk_at;              /* ... doorbell id of the next QP to look at */
+	struct urn_client_shard *walk_next; /* next in the round of clients being searched */
 };
 
-/* What goes through an engine's ring. */
+/* Kinds of messages in an engine's ring. */
 enum urn_xkind {
 	URN_X_RX,  /* packet for a QP of this engine */
 	URN_X_TX,  /* frame for a transmit queue of this engine */
@@ -101,7 +102,7 @@ enum urn_xkind {
 struct urn_xmsg {
 	uint32_t kind;         /* enum urn_xkind */
 	uint32_t rsvd;
-	struct urn_shard *shard; /* of the receiving engine */
+	struct urn_shard *shard; /* the receiving engine's shard */
 	union {
 		struct rte_mbuf *m;
 		struct urn_tp_xcqe x;
@@ -109,38 +110,38 @@ struct urn_xmsg {
 };
 _Static_assert(sizeof(struct urn_xmsg) % 4 == 0, "element of an rte_ring");
 
-/* An adapter on an engine. */
+/* The part of an adapter that one engine has. */
 struct urn_shard {
 	struct urn_engine *engine;
 	struct urn_tp *tp;
 	struct urn_memx *memx;
 	struct urn_port *port;         /* owner: the program */
-	int queue;                     /* of the port; -1: another engine sends for us */
+	int queue;                     /* queue of the port; -1: another engine sends for us */
 	struct urn_shard *sender;      /* the shard that sends for us, when queue < 0 */
 	struct urn_shard *const *peer; /* shards of this adapter by engine; NULL entries */
-	struct urn_neigh *neigh;       /* of the adapter */
+	struct urn_neigh *neigh;       /* the adapter's neighbours */
 	uint32_t neigh_gen;            /* generation seen last */
-	struct urn_learn *peers;       /* what they can, of the adapter; NULL: nobody asks */
-	struct urn_cm_agent *cm;       /* connection management, of the adapter; NULL: none */
-	struct urn_engine_ends *ends;  /* QPs that are to end, of the adapter; NULL: nobody asks */
-	uint32_t peers_seen;           /* generation of it seen last */
-	uint64_t link_due;             /* ns: when to look at the link next; the first engine does */
-	uint64_t neigh_due;            /* ns: when to poll it next; the first engine does */
+	struct urn_learn *peers;       /* features of peers, learnt by the adapter; NULL: not asked for */
+	struct urn_cm_agent *cm;       /* connection management of the adapter; NULL: none */
+	struct urn_engine_ends *ends;  /* the adapter's QPs that must end; NULL: none ever */
+	uint32_t peers_seen;           /* generation of `peers` seen last */
+	uint64_t link_due;             /* ns: when the first engine looks at the link next */
+	uint64_t neigh_due;            /* ns: when the first engine polls the neighbour table next */
 	unsigned int came;             /* frames received in the last turn */
-	uint64_t stuck_since;          /* ns: since when the port takes nothing; 0: it does */
+	uint64_t stuck_since;          /* ns: since when the port takes nothing; 0: it takes frames */
 	struct urn_client_shard *clients;
-	struct urn_client_shard *hot;  /* of them, those looked at each turn */
-	uint32_t hot_n, cold_n;	       /* of those, and of the others */
+	struct urn_client_shard *hot;  /* those of them that each turn looks at */
+	uint32_t hot_n, cold_n;	       /* number of hot clients, and of the others */
 	struct urn_client_shard *late_cqes; /* the last in the round of clients with late completions; NULL: none */
 	struct urn_client_shard *broken; /* clients whose CQ broke, pushed by any engine, atomically; NULL: none */
-	struct urn_client_shard *walk; /* ... whose QPs are being looked at: the last in the round; NULL: none */
-	struct urn_cq *untold;         /* queues whose event found its pipe full, oldest first, both ways (notify.c) */
-	struct urn_cq *untold_last;    /* the newest of those, if there are any */
-	uint64_t untold_due;           /* ns: when to try those again */
+	struct urn_client_shard *walk; /* the last in the round of clients whose QPs are being searched; NULL: none */
+	struct urn_cq *untold;         /* queues whose event found the pipe full, oldest first, both ways (notify.c) */
+	struct urn_cq *untold_last;    /* the newest of them; valid with untold */
+	uint64_t untold_due;           /* ns: when these events are tried again */
 	struct urn_client_shard *late_events; /* the last in the round of clients with late events; NULL: none */
-	uint64_t late_due;             /* ns: when to try those again */
+	uint64_t late_due;             /* ns: when these events are tried again */
 	bool first;                    /* the adapter's first engine: tends the neighbour table */
-	bool link_up;                  /* what clients were told last; the first engine's */
+	bool link_up;                  /* state that clients were told last; the first engine's */
 };
 
 enum { URN_ENGINE_RING = 4096, URN_MAX_SHARDS = 64 };
@@ -151,25 +152,25 @@ struct urn_engine {
 	unsigned int shards_n;
 	struct urn_shard *shard[URN_MAX_SHARDS];
 	struct rte_ring *ring;         /* struct urn_xmsg from other engines */
-	uint64_t tsc;                  /* TSC, of the last turn; read by others */
-	uint64_t tsc_base;             /* TSC at which its time began, ns 1; read by others, behind tsc */
+	uint64_t tsc;                  /* TSC of the last turn; read by others */
+	uint64_t tsc_base;             /* TSC at which the engine's time began, at 1 ns; read by others, after tsc */
 	uint64_t tsc_mult;             /* ns per cycle, 32 fractional bits */
-	uint64_t loops;		       /* turns; read by others */
+	uint64_t loops;		       /* number of turns; read by others */
 	uint64_t turned;	       /* ns: when the last turn began; read by others */
 	uint64_t busy_ns;	       /* time of turns that found something; read by others */
-	bool worked;		       /* the last turn did */
+	bool worked;		       /* the last turn found something */
 	uint32_t waited;               /* empty turns since the last look for workers */
 	struct urn_engine_config cfg;
 	int wake_fd;                   /* eventfd */
-	int sleep_fd;                  /* epoll: all eventfds that wake it */
-	uint64_t hear_due; /* ns: when to look, awake, whether one of them was written */
+	int sleep_fd;                  /* epoll of all eventfds that wake the engine */
+	uint64_t hear_due; /* ns: when an engine that is awake looks for written eventfds */
 
 	/* ---- control calls of other threads */
 	_Atomic uint32_t mail;         /* calls that wait */
-	pthread_mutex_t lock;          /* guards what follows */
+	pthread_mutex_t lock;          /* guards the fields that follow */
 	struct urn_mail *mail_head, *mail_tail;
 	bool bound;                    /* a thread polls this engine */
-	pthread_t owner;               /* which one, when bound */
+	pthread_t owner;               /* that thread, when bound */
 	struct urn_engine *next_bound; /* in the list of engines that threads poll (call.c) */
 };
 
@@ -179,86 +180,88 @@ struct urn_engine *urn_engine_create(unsigned int index, const struct urn_engine
 void urn_engine_destroy(struct urn_engine *e);
 
 /*
- * The engine's time, ns, from its start, for whoever is not the engine. Whatever the
- * TSC of the caller's core says, it is not before the engine's last turn, and no more
- * than 10 ms later unless the engine itself says so: may wait for it, as
- * urn_engine_call() does.
+ * The engine's time for other threads, ns, from its start. This time is not before the engine's
+ * last turn, and at most 10 ms later unless the engine itself says so, even if the TSC of the
+ * caller's core differs: the call may wait for the engine, like urn_engine_call().
  */
 uint64_t urn_engine_now(struct urn_engine *e);
-/* urn_engine_poll() at a time of the caller's own clock, ns, which never goes back. */
+/* urn_engine_poll() with a time of the caller's own clock, ns, which never goes back. */
 unsigned int urn_engine_turn(struct urn_engine *e, uint64_t now);
 
 /*
- * Run fn(arg) in the thread that polls the engine, and wait for it; at once
- * when that is the caller, or nobody. Slow path. (engine/call.c)
+ * Run fn(arg) in the thread that polls the engine, and wait for it; fn runs at once when that
+ * thread is the caller, or none polls. Slow path. (engine/call.c)
  */
 void urn_engine_call(struct urn_engine *e, void (*fn)(void *arg), void *arg);
 /* Run the calls that wait. In the engine's thread. */
 void urn_engine_mail(struct urn_engine *e);
-/* Does the calling thread poll this engine? */
+/* True when the calling thread polls this engine. */
 bool urn_engine_is_mine(struct urn_engine *e);
-/* Give the others a chance while waiting: serve the engines that the caller polls. */
+/* While waiting, serve the engines that the caller polls, so that their callers can go on. */
 void urn_engine_wait_turn(void);
 
 /*
- * Wake from sleep when this eventfd is written, whatever else its other holders
- * do with it, until urn_engine_unwatch(). c: a client of a shard of the engine's
- * that is to be heard then; NULL: none. returns: 0 or an errno value (sleep.c)
+ * Wake from sleep when this eventfd is written, whatever its other holders do with it, until
+ * urn_engine_unwatch(). c: a client of one of the engine's shards that is then heard; NULL: none.
+ * returns: 0 or an errno value (sleep.c)
  */
 int urn_engine_watch(struct urn_engine *e, int fd, struct urn_client_shard *c);
-/* With a client: in the engine's thread, which knows of it otherwise. */
+/* With a client: in the engine's thread, which may be using the client. */
 void urn_engine_unwatch(struct urn_engine *e, int fd);
-/* Hear the cold clients that wrote their eventfds, now and then. */
+/* Hear the cold clients that wrote their eventfds; to be called now and then. */
 void urn_engine_hear(struct urn_engine *e, uint64_t now);
 
-/* Add an adapter's share. The shard stays the caller's. (engine.c) */
+/* Add the engine's shard of an adapter. The caller still owns the shard. (engine.c) */
 int urn_engine_add(struct urn_engine *e, struct urn_shard *s);
 void urn_engine_remove(struct urn_engine *e, struct urn_shard *s);
 
-/* Join and leave the clients of a shard, in its engine's thread; however many there are. (doorbells.c) */
+/*
+ * Add and remove a client of a shard, in its engine's thread, in time that does not depend on the
+ * number of clients. (doorbells.c)
+ */
 void urn_shard_add_client(struct urn_shard *s, struct urn_client_shard *c);
 void urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c);
-/* It wrote its eventfd: a cold one that rang is looked at each turn from now on. */
+/* The client wrote its eventfd: a cold client that rang becomes hot. */
 void urn_client_shard_heard(struct urn_client_shard *c);
-/* Take doorbells that were rung. returns: how many */
+/* Take doorbells that were rung. returns: their number */
 unsigned int urn_shard_doorbells(struct urn_shard *s);
 
-/* Have a QP looked at again when its client's turn comes; struct urn_tp_config.ring_again. */
+/* Let a QP be looked at again when its client's turn comes; struct urn_tp_config.ring_again. */
 void urn_shard_ring_again(void *ctx, const struct urn_qp *qp);
 
 /* Give a completion to the owner of its queue; struct urn_tp_config.give_cqe. (exchange.c) */
 void urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x);
-/* Put a message into another engine's ring. returns: was there room? */
+/* Put a message into another engine's ring. returns: false when there was no room */
 bool urn_engine_put(struct urn_engine *to, const struct urn_xmsg *x);
-/* Take what other engines handed over. returns: messages */
+/* Take messages that other engines handed over. returns: their number */
 unsigned int urn_engine_take(struct urn_engine *e);
-/* Hand packets of other engines over, and frames that another engine sends. */
+/* Hand over packets for other engines, and frames that another engine sends. */
 void urn_shard_hand_over(struct urn_shard *s);
-/* Tell the link this adapter's addresses; its first shard. */
+/* Announce this adapter's addresses on the link; called for its first shard. */
 void urn_shard_announce(struct urn_shard *s);
-/* Try again to give completions that found no room: of each client that has some its share. */
+/* Try again to give completions that found no room: a share for each client that has some. */
 void urn_shard_give_late(struct urn_shard *s);
-/* Only one client's, max of them at most, as many as there is room for. returns: how many */
+/* The same for one client only, max completions at most, as far as there is room. returns: how many */
 uint32_t urn_shard_give_late_of(struct urn_shard *s, struct urn_client_shard *c, uint32_t max);
-/* A client goes, all of whose queues have gone. */
+/* A client goes away; all of its queues are gone. */
 void urn_shard_forget_late(struct urn_shard *s, struct urn_client_shard *c);
 
-/* A queue broke: its client's QPs that use it end, on all engines; struct urn_tp_config.cq_broken. (broken.c) */
+/* A queue broke: QPs of its client that use it end, on all engines; struct urn_tp_config.cq_broken. (broken.c) */
 void urn_shard_cq_broken(void *ctx, const struct urn_cq *cq);
 /* Look at some QPs of clients with broken queues. returns: how many */
 unsigned int urn_shard_walk_broken(struct urn_shard *s);
-/* A client goes, all of whose queues have gone. */
+/* A client goes away; all of its queues are gone. */
 void urn_shard_forget_broken(struct urn_shard *s, struct urn_client_shard *c);
 
-/* A client's share of this shard. NULL: it has none, or there is no client (notify.c) */
+/* A client's share of this shard. NULL: the client has none, or there is no client (notify.c) */
 struct urn_client_shard *urn_shard_share_of(const struct urn_shard *s, const struct urn_engine_client *c);
-/* Look at the armed completion queues and events of this turn. */
+/* Give events of this turn: of armed completion queues, and asynchronous ones. */
 void urn_shard_notify(struct urn_shard *s);
-/* The events only; struct urn_tp_config.take_events. */
+/* Give asynchronous events only; struct urn_tp_config.take_events. */
 void urn_shard_tell_events(void *ctx);
-/* A client goes: forget its late events. */
+/* A client goes away: forget its late events. */
 void urn_shard_forget_events(struct urn_shard *s, struct urn_client_shard *c);
-/* A completion queue goes: forget it. However many others there are. */
+/* A completion queue goes away: forget it, in time that does not depend on the number of queues. */
 void urn_shard_forget_cq(struct urn_shard *s, struct urn_cq *cq);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Between engines: packets that arrived at the wrong lcore, completions for
- * queues that another engine owns, frames for a port queue of another engine
- * (architecture rule 2). One ring per engine; many put in, its owner takes out.
+ * Exchange between engines: packets that arrived at the wrong engine, completions for queues that
+ * another engine owns, frames for a port queue of another engine (architecture rule 2). One ring
+ * per engine; many engines put in, the owner takes out.
  */
 #include "engine/engine.h"
 
@@ -11,7 +11,7 @@
 bool
 urn_engine_put(struct urn_engine *to, const struct urn_xmsg *x)
 {
-	/* Relaxed tail: a thread that is preempted in the middle of this holds nobody else up. */
+	/* Relaxed tail: a thread that is preempted in the middle of this blocks no other thread. */
 	return rte_ring_mp_rts_enqueue_bulk_elem(to->ring, x, sizeof(*x), 1, NULL) == 1;
 }
 
@@ -25,13 +25,13 @@ give(struct urn_shard *s, const struct urn_tp_xcqe *x)
 }
 
 /*
- * What the ring has no room for is late, each client's for itself: one that has more than
- * the other engine takes leaves others theirs.
+ * Completions that find no room in the ring are late, separately for each client: a client with
+ * more of them than the other engine takes does not delay others.
  */
 enum {
-	LATE_CHUNK = 63, /* completions that memory is had for at a time: 4 KiB */
-	LATE_SHARE = 8,  /* of a client, before the next has its turn */
-	LATE_LOOKS = 64, /* at clients, in a turn */
+	LATE_CHUNK = 63, /* completions allocated at a time: 4 KiB */
+	LATE_SHARE = 8,  /* completions of a client before the next client's turn */
+	LATE_LOOKS = 64, /* clients looked at in a turn */
 };
 
 struct urn_late_chunk {
@@ -40,9 +40,9 @@ struct urn_late_chunk {
 };
 
 /*
- * May another one of this queue be late? Each has a slot claimed, so those of a client that
- * tells the truth are no more than the queue's entries; but each engine may be about to say
- * that one of them has gone.
+ * True when another completion of this queue may be late. Each has a slot claimed, so an honest
+ * client has no more of them than the queue has entries; but each engine may be just about to count
+ * one of them as gone.
  */
 static bool
 late_fits(const struct urn_cq *cq)
@@ -50,7 +50,7 @@ late_fits(const struct urn_cq *cq)
 	return __atomic_load_n(&cq->handed_late, __ATOMIC_RELAXED) < urn_cq_entries(cq) + URN_ABI_MAX_ENGINES;
 }
 
-/* Seldom: memory is had from the heap. */
+/* Seldom called: allocates from the heap. */
 static bool
 late_put(struct urn_late_cqes *l, const struct urn_tp_xcqe *x)
 {
@@ -77,14 +77,14 @@ late_put(struct urn_late_cqes *l, const struct urn_tp_xcqe *x)
 	return true;
 }
 
-/* The oldest has gone. */
+/* Remove the oldest, which has gone. */
 static void
 late_pop(struct urn_late_cqes *l)
 {
 	struct urn_late_chunk *chunk = l->head;
 	const struct urn_tp_xcqe *x = &chunk->x[l->first];
 
-	/* Its queue is there still: it goes only once this thread was asked for what is left. */
+	/* The queue still exists: it goes only after this thread was asked for its late completions. */
 	if (x->cqe.status == URN_TP_NO_CQE)
 		l->quiet--;
 	else
@@ -122,7 +122,7 @@ unlink_late(struct urn_shard *s, struct urn_client_shard *c)
 	c->cqes_next = c->cqes_prev = NULL;
 }
 
-/* returns: how many went */
+/* returns: how many were given */
 static uint32_t
 give_some(struct urn_shard *s, struct urn_client_shard *c, uint32_t max)
 {
@@ -141,7 +141,7 @@ give_some(struct urn_shard *s, struct urn_client_shard *c, uint32_t max)
 void
 urn_shard_give_late(struct urn_shard *s)
 {
-	struct urn_client_shard *c, *vain = NULL; /* first of those in a row that had no room */
+	struct urn_client_shard *c, *vain = NULL; /* first client of a row that found no room */
 
 	for (unsigned int i = 0; i < LATE_LOOKS && s->late_cqes; i++) {
 		c = s->late_cqes->cqes_next;
@@ -171,29 +171,32 @@ urn_shard_forget_late(struct urn_shard *s, struct urn_client_shard *c)
 }
 
 /*
- * There is no memory to keep it, or its client lies about what it has read: the queue will
- * never be whole again.
+ * Drop a completion: there is no memory to keep it, or the client's index of read entries is false.
+ * The queue will never be complete again.
  */
 static void
 lose(struct urn_shard *s, const struct urn_tp_xcqe *x)
 {
 	if (x->cqe.status == URN_TP_NO_CQE)
-		return; /* a later one says more */
+		return; /* a later entry carries a newer index */
 	URN_COUNT(s->tp, CQE_LOST);
 	urn_tp_cq_break(s->tp, x->cq);
 }
 
-/* There are late ones already, or there is no room. */
+/* Keep a completion for later: there are late ones already, or there is no room. */
 static __attribute__((cold, noinline)) void
 give_later(struct urn_shard *s, const struct urn_tp_xcqe *x)
 {
 	struct urn_client_shard *c = urn_shard_share_of(s, x->cq->client);
 	struct urn_late_cqes *l = c ? &c->late_cqes : NULL;
 
-	/* None overtakes those of its own client. */
+	/* No completion overtakes those of its own client. */
 	if ((!l || !l->n) && give(s, x))
 		return;
-	/* A send queue is told so more often than it has entries only if its client does not wait for that. */
+	/*
+	 * More such entries than the send queues have entries exist only if the client does not
+	 * wait for its index.
+	 */
 	if (l && x->cqe.status == URN_TP_NO_CQE && l->quiet >= c->sq_entries)
 		return;
 	if (!l || (x->cqe.status != URN_TP_NO_CQE && !late_fits(x->cq)) || !late_put(l, x)) {
@@ -237,7 +240,7 @@ urn_shard_hand_over(struct urn_shard *s)
 	tp->handover_n = 0;
 }
 
-/* A frame that this engine sends for another. */
+/* Send a frame for another engine. */
 static void
 send_for(struct urn_shard *s, struct rte_mbuf *m)
 {
@@ -263,7 +266,7 @@ urn_engine_take(struct urn_engine *e)
 
 		switch (x[i].kind) {
 		case URN_X_RX:
-			/* Its ICRC was checked where it came in. */
+			/* The engine that received the packet checked its ICRC. */
 			urn_tp_rx(s->tp, &x[i].m, 1, true);
 			break;
 		case URN_X_TX:

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events to programs: a completion queue that was armed, asynchronous events.
- * The only place of the loop that makes system calls, and only when somebody
- * sleeps on the other side.
+ * Events to programs: of armed completion queues, and asynchronous ones. This is the only place of
+ * the loop that makes system calls, and only when a program sleeps on the other side.
  */
 #include "engine/engine.h"
 
@@ -11,23 +10,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RETRY_NS 1000000ull /* between looks at a pipe that was full */
+#define RETRY_NS 1000000ull /* ns between looks at a pipe that was full */
 
-/* A look, so that clients who read none of many events cost an engine little, and others of them nothing. */
+/*
+ * Bounds of a look, so that clients that do not read their events cost an engine little, and other
+ * clients nothing.
+ */
 enum {
-	RETRY_LOOKS = 64,   /* pipes that were full, of queues, and of clients */
+	RETRY_LOOKS = 64,   /* full pipes, of queues and of clients, that a look tries */
 	RETRY_EVENTS = 256, /* late events of a client */
 };
 
 enum told { TOLD, NO_ROOM, NOBODY };
 
-/* Write one record to a pipe that nobody may block on. */
+/* Write one record to a pipe, without blocking. */
 static enum told
 tell(struct urn_tp *tp, int fd, const struct urn_abi_event *ev)
 {
 	ssize_t n;
 
-	/* Another process has the socket as well: whether this waits is not up to its flags. */
+	/* Another process shares the socket: its flags do not decide whether this call waits. */
 	do {
 		n = send(fd, ev, sizeof(*ev), MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0 && errno == ENOTSOCK) /* this program's own pipe */
@@ -43,7 +45,7 @@ tell(struct urn_tp *tp, int fd, const struct urn_abi_event *ev)
 	return NO_ROOM;
 }
 
-/* Behind the others that are late. */
+/* Put a queue behind the others that are late. */
 static void
 put_untold(struct urn_shard *s, struct urn_cq *cq)
 {
@@ -72,13 +74,13 @@ take_untold(struct urn_shard *s, struct urn_cq *cq)
 	cq->touched = false;
 }
 
-/* An event is due and its pipe full: it is late then, not lost. */
+/* An event is due and its pipe full: the event is late, not lost. */
 static void
 look_again(struct urn_shard *s, struct urn_cq *cq, uint32_t arm)
 {
 	uint32_t none = URN_CQ_ARM_NONE;
 
-	/* The program may have armed it anew: that stands. */
+	/* The program may have armed the queue anew: then the program's value stands. */
 	atomic_compare_exchange_strong(&cq->hdr->arm, &none, arm);
 	cq->solicited = true;
 	cq->touched = true;
@@ -97,7 +99,7 @@ look(struct urn_shard *s, struct urn_cq *cq)
 	cq->solicited = false;
 	if (!fires)
 		return;
-	/* Either side may take it, once: see ibv_req_notify_cq() in lib/verbs. */
+	/* Either side may take the arm word, once: see ibv_req_notify_cq() in lib/verbs. */
 	arm = atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE);
 	if (arm == URN_CQ_ARM_NONE)
 		return;
@@ -108,7 +110,7 @@ look(struct urn_shard *s, struct urn_cq *cq)
 	case NO_ROOM:
 		look_again(s, cq, arm);
 		break;
-	case NOBODY: /* nor will there be anybody */
+	case NOBODY: /* nobody will ever read there */
 		break;
 	}
 }
@@ -118,8 +120,7 @@ look_at_touched(struct urn_shard *s)
 {
 	struct urn_cq *cq = s->tp->touched, *next;
 
-	/* The phases are visible before the arm words are read: the program
-	 * arms, then looks at the phases. */
+	/* The phases are visible before the arm words are read: the program arms, then looks at the phases. */
 	atomic_thread_fence(memory_order_seq_cst);
 	s->tp->touched = NULL;
 	for (; cq; cq = next) {
@@ -129,7 +130,7 @@ look_at_touched(struct urn_shard *s)
 	}
 }
 
-/* The oldest first; what finds no room again goes behind the others. */
+/* Try the oldest first; a queue that finds no room again goes behind the others. */
 static void
 look_at_untold(struct urn_shard *s)
 {
@@ -146,9 +147,9 @@ look_at_untold(struct urn_shard *s)
 	}
 }
 
-/* ---- asynchronous events: what finds no room waits, each client's for itself */
+/* ---- asynchronous events: those that find no room wait, separately for each client */
 
-/* -1: there is no client, or it wants none */
+/* returns: -1 when there is no client, or the client wants no events */
 static int
 async_fd(const struct urn_engine_client *c)
 {
@@ -164,7 +165,7 @@ urn_shard_share_of(const struct urn_shard *s, const struct urn_engine_client *c)
 	return NULL;
 }
 
-/* Seldom, and never for a packet: memory is had from the heap. */
+/* Seldom called, and never for a packet: allocates from the heap. */
 static bool
 late_room(struct urn_late *l)
 {
@@ -187,7 +188,7 @@ static void
 put_late(struct urn_shard *s, struct urn_client_shard *c, const struct urn_abi_event *ev)
 {
 	if (c->late.lost || !late_room(&c->late)) {
-		c->late.lost = true; /* that will be told, behind the others */
+		c->late.lost = true; /* a last event will report the loss */
 		URN_COUNT(s->tp, EVENT_LOST);
 	} else {
 		c->late.ev[c->late.n++] = *ev;
@@ -212,7 +213,7 @@ is_late(const struct urn_client_shard *c)
 	return c->late.n || c->late.lost;
 }
 
-/* Tell a client as much as there is room for. */
+/* Give a client as many late events as there is room for. */
 static void
 tell_late(struct urn_shard *s, struct urn_client_shard *c)
 {
@@ -228,7 +229,7 @@ tell_late(struct urn_shard *s, struct urn_client_shard *c)
 		c->late.lost = fd >= 0 && tell(s->tp, fd, &lost) == NO_ROOM;
 }
 
-/* Take a client off the round of those with late events. */
+/* Take a client out of the round of those with late events. */
 static void
 unlink_late(struct urn_shard *s, struct urn_client_shard *c)
 {
@@ -304,7 +305,7 @@ urn_shard_notify(struct urn_shard *s)
 void
 urn_shard_forget_cq(struct urn_shard *s, struct urn_cq *cq)
 {
-	/* Touched since the last turn: the end of this one would look at those anyway. */
+	/* Queues touched since the last turn: the end of this turn would look at them anyway. */
 	if (cq->touched && !cq->late)
 		look_at_touched(s);
 	if (cq->late)

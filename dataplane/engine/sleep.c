@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an engine does when there is nothing to do: poll on, pause, or sleep
- * until somebody writes one of its eventfds.
+ * An idle engine: polls on, pauses, or sleeps until one of its eventfds is written.
  *
- * Those are watched edge by edge: a write wakes, and nobody has to read. So a
- * client that reads its own, or fills it, changes nothing for anybody.
+ * The eventfds are watched edge by edge: a write wakes, and nobody has to read. So a client that
+ * reads its own eventfd, or fills it, disturbs nobody.
  */
 #include "engine/engine.h"
 
@@ -30,11 +29,11 @@ urn_engine_unwatch(struct urn_engine *e, int fd)
 }
 
 /*
- * The cold write their eventfds when they ring. A look costs a system call, and hears
- * some of them; the others stay ready for the next.
+ * Cold clients write their eventfds when they ring. A look costs a system call, and hears some of
+ * them; the others stay ready for the next look.
  */
 enum {
-	HEAR_NS = 64000, /* between looks of an engine that is awake */
+	HEAR_NS = 64000, /* ns between looks of an engine that is awake */
 	HEARD = 64,	 /* eventfds a look */
 };
 
@@ -69,7 +68,7 @@ enum {
 	YIELD_AFTER = 4, /* empty polls */
 	YIELD_EVERY = 4,
 	LET_GO_EVERY = 256,
-	SLEEPS_A_LENGTH = 256, /* sleeps, until they get longer: at first some 25 ms */
+	SLEEPS_A_LENGTH = 256, /* sleeps until the length doubles: at first some 25 ms */
 	SLEEP_MAX_US = 1000,
 };
 
@@ -81,7 +80,7 @@ anything(struct urn_engine *e)
 	for (unsigned int i = 0; i < e->shards_n; i++) {
 		if (urn_tp_busy(e->shard[i]->tp))
 			return true;
-		/* The cold have been told that it sleeps: they write their eventfd. */
+		/* Cold clients have been told that the engine sleeps: they write their eventfd. */
 		for (struct urn_client_shard *c = e->shard[i]->hot; c; c = c->hot_next)
 			if (urn_db_any(&c->scan))
 				return true;
@@ -89,7 +88,7 @@ anything(struct urn_engine *e)
 	return false;
 }
 
-/* Unordered: sleep_a_little() says what has to come before and after. */
+/* The stores are unordered: sleep_a_little() orders them. */
 static void
 set_asleep(struct urn_engine *e, uint32_t on)
 {
@@ -99,9 +98,9 @@ set_asleep(struct urn_engine *e, uint32_t on)
 }
 
 /*
- * Sleep until woken, at most sleep_us: ports without a receive interrupt are
- * polled. Where nothing comes for long that is doubled now and then, up to a
- * millisecond; slept: times it slept since there was something.
+ * Sleep until woken, at most sleep_us: ports without a receive interrupt are polled. The time is
+ * doubled now and then while nothing comes, up to a millisecond; slept: number of sleeps since
+ * something came.
  */
 static void
 sleep_a_little(struct urn_engine *e, unsigned int slept)
@@ -113,7 +112,7 @@ sleep_a_little(struct urn_engine *e, unsigned int slept)
 	int n = 0;
 
 	set_asleep(e, 1);
-	/* Stored before the doorbells are looked at again; the ringer does it the other way. */
+	/* Stored before the doorbells are looked at again; the ringer uses the opposite order. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!anything(e))
 		n = epoll_pwait2(e->sleep_fd, ev, HEARD, &ts, NULL);
@@ -133,9 +132,9 @@ urn_engine_idle(struct urn_engine *e, unsigned int empty)
 	if (empty >= e->cfg.empty_polls)
 		rte_pause();
 	/*
-	 * Whoever is to give it work may wait for this very core. Now and then it must
-	 * be let go of for real: Linux 6.18 was seen to leave a thread that was ready,
-	 * and bound to the core, waiting for seconds beside one that only yields.
+	 * The thread that is to give the engine work may wait for this very core. Now and then the
+	 * core must really be let go: Linux 6.18 was seen to leave a ready thread that was bound to
+	 * the core waiting for seconds beside one that only yields.
 	 */
 	if (empty >= e->cfg.empty_polls && empty % LET_GO_EVERY == 0)
 		nanosleep(&(struct timespec){.tv_nsec = 1}, NULL);

@@ -2,14 +2,14 @@
 #include "host/doorbell.h"
 
 /*
- * Leaf words that are looked at in a call. A client may say of all its words that there is
- * something in them, each turn anew: that shall cost its engine no more than a few rings.
+ * Leaf words that a call looks at, at most. A client may claim in each turn that all its words have
+ * bits: that must cost its engine no more than a few rings.
  */
 enum { WORDS_A_CALL = 64 };
 
 /*
- * Move on to the next leaf word with bits, by looking at *words at most. returns false when
- * there is none, or none so far: *words is 0 then
+ * Move on to the next leaf word with bits, by looking at *words words at most.
+ * returns: false when there is none, or none within that number: *words is 0 then
  */
 static bool
 next_word(struct urn_db_scan *s, unsigned int *words)
@@ -23,7 +23,7 @@ next_word(struct urn_db_scan *s, unsigned int *words)
 			--*words;
 			s->left_top &= s->left_top - 1;
 			s->word = s->top * 64 + i;
-			/* Acquire: the queue's prod, stored before the ring, is seen after. */
+			/* Acquire: the queue's prod, stored before the ring, is seen after this. */
 			s->left = atomic_exchange_explicit(&s->db->leaf[s->word], 0,
 							   memory_order_seq_cst);
 			if (s->left)

@@ -9,17 +9,17 @@
 
 #include <rte_branch_prediction.h>
 
-/* One client's doorbells on one engine, and where a scan stopped. */
+/* One client's doorbells on one engine, and the place where a scan stopped. */
 struct urn_db_scan {
 	struct urn_abi_db *db;  /* client's area */
-	uint32_t tops;          /* summary words that can have bits: by the highest id given out */
+	uint32_t tops;          /* summary words that can have bits: depends on the highest id given out */
 	uint32_t word;          /* leaf word that `left` comes from */
 	uint32_t top;           /* summary word that `left_top` comes from */
-	uint64_t left_top;      /* bits of a summary word taken and not yet looked at */
-	uint64_t left;          /* bits of a leaf word taken and not yet handed out */
+	uint64_t left_top;      /* bits of a summary word that were taken and not yet looked at */
+	uint64_t left;          /* bits of a leaf word that were taken and not yet handed out */
 };
 
-/* Is anything rung? Cheap: one load per 4,096 QPs of the client. */
+/* True when any doorbell is rung. Cheap: one load for 4,096 QPs of the client. */
 static inline bool
 urn_db_any(const struct urn_db_scan *s)
 {
@@ -31,10 +31,7 @@ urn_db_any(const struct urn_db_scan *s)
 	return false;
 }
 
-/*
- * Take up to max doorbells that were rung. What does not fit comes with the
- * next call. returns: how many ids were written
- */
+/* Take up to max doorbells that were rung. Further ones come with the next call. returns: number of ids written */
 unsigned int urn_db_take(struct urn_db_scan *s, uint32_t *ids, unsigned int max);
 
 #endif

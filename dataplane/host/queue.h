@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The dataplane's end of a client's queues: fetch send requests, take
- * receives, write completions. What the client wrote is copied once, then
- * checked, then used (architecture rule 3); an index that lies is clamped to what
- * the queue can hold, so it can hurt nobody but its owner.
+ * The dataplane's end of a client's queues: fetch send requests, take receives, write completions.
+ * Data that the client wrote is copied once, then checked, then used (architecture rule 3). A false
+ * index is clamped to what the queue can hold, so it can hurt nobody but its owner.
  */
 #ifndef URN_HOST_QUEUE_H
 #define URN_HOST_QUEUE_H
@@ -22,7 +21,7 @@
 struct urn_sq {
 	struct urn_abi_wq *hdr; /* client's area; NULL: no queue */
 	uint32_t mask;          /* entries - 1 */
-	uint32_t prod;          /* last seen of hdr->prod, when that made sense */
+	uint32_t prod;          /* hdr->prod as seen last, when that made sense */
 	uint32_t fetched;       /* requests copied out so far */
 	uint32_t retired;       /* requests completed so far; published as hdr->cons */
 	uint16_t stride;        /* bytes of a slot */
@@ -31,7 +30,7 @@ struct urn_sq {
 	uint16_t max_inline;    /* bytes */
 };
 
-/* Look at the client's index. returns as urn_sq_ready() */
+/* Look at the client's index. returns: see urn_sq_ready() */
 static inline uint32_t
 urn_sq_refresh(struct urn_sq *sq)
 {
@@ -44,7 +43,7 @@ urn_sq_refresh(struct urn_sq *sq)
 	return prod - sq->fetched;
 }
 
-/* Requests posted, seen and not yet fetched; at most the queue's size, 0 if there is none. */
+/* Number of requests posted, seen and not yet fetched; at most the queue's size, 0 if there is none. */
 static inline uint32_t
 urn_sq_ready(struct urn_sq *sq)
 {
@@ -60,8 +59,8 @@ urn_sq_slot(const struct urn_sq *sq)
 }
 
 /*
- * Tell the client that n more requests are retired, none of which has a completion;
- * urn_cq_put() says so of the others.
+ * Tell the client that n more requests are retired, none of which has a completion; urn_cq_put()
+ * tells of the others.
  */
 static inline void
 urn_sq_retire(struct urn_sq *sq, uint32_t n)
@@ -74,24 +73,24 @@ urn_sq_retire(struct urn_sq *sq, uint32_t n)
 /* ---- receive queue and shared receive queue */
 
 struct urn_rq {
-	struct urn_abi_wq *hdr; /* client's area; of a QP on an SRQ: of what it took; NULL: no queue */
+	struct urn_abi_wq *hdr; /* client's area; QP with an SRQ: log of what it took; NULL: no queue */
 	uint32_t cons;          /* receives taken so far */
-	uint32_t prod;          /* last seen of hdr->prod, clamped */
+	uint32_t prod;          /* hdr->prod as seen last, clamped */
 	uint16_t mask;          /* entries - 1 */
-	uint16_t undone;        /* of a QP: receives taken and not completed */
+	uint16_t undone;        /* QP: receives taken and not completed */
 	uint16_t stride;
 	uint8_t max_sge;
 	uint8_t pad;
 };
 
-/* Taken from an SRQ and not completed: no room for more? */
+/* True when a QP has taken so many receives from an SRQ without completing them that it may take no more. */
 static inline bool
 urn_rq_taken_full(const struct urn_rq *rq)
 {
 	return unlikely(rq->undone >= URN_ABI_TAKEN);
 }
 
-/* Put down what a QP takes from an SRQ, where it is entry number `index`. */
+/* Log a receive that a QP takes from an SRQ, where it is entry number `index`. */
 static inline void
 urn_rq_put_down(struct urn_rq *own, uint64_t wr_id, uint32_t index)
 {
@@ -99,18 +98,18 @@ urn_rq_put_down(struct urn_rq *own, uint64_t wr_id, uint32_t index)
 	uint64_t *slot;
 
 	if (unlikely(!own->hdr))
-		return; /* nobody to read it */
+		return; /* nobody to read the log */
 	slot = (void *)((uint8_t *)own->hdr + URN_ABI_WQ_SLOTS);
 	slot[i] = wr_id;
 	atomic_store_explicit(&own->hdr->last, index, memory_order_relaxed);
 	atomic_store_explicit(&own->hdr->cons, own->cons, memory_order_release);
 }
 
-/* A receive as the transport holds it: a checked copy. */
+/* A receive that the transport holds: a checked copy. */
 struct urn_recv {
-	struct urn_recv *next;  /* in a pool */
+	struct urn_recv *next;  /* next in a pool */
 	uint64_t wr_id;
-	uint32_t length;        /* bytes it can take, all elements together */
+	uint32_t length;        /* bytes that it can take, all elements together */
 	uint32_t num_sge;
 	struct urn_abi_sge sge[URN_ABI_MAX_SGE];
 };
@@ -126,14 +125,14 @@ urn_rq_refresh(struct urn_rq *rq)
 	return prod != rq->cons;
 }
 
-/* Is a receive posted? */
+/* True when a receive is posted. */
 static inline bool
 urn_rq_ready(struct urn_rq *rq)
 {
 	return likely(rq->prod != rq->cons) || urn_rq_refresh(rq);
 }
 
-/* Receives posted and not taken. */
+/* Number of receives posted and not taken. */
 static inline uint32_t
 urn_rq_count(struct urn_rq *rq)
 {
@@ -142,9 +141,9 @@ urn_rq_count(struct urn_rq *rq)
 }
 
 /*
- * Take the next receive; the caller has seen urn_rq_ready(). own: the QP's queue; where
- * rq is a shared one, the entry is put down there and taker, the QPN, in its slot. returns
- * false when its element count is a lie: it then has wr_id and no elements.
+ * Take the next receive; the caller has seen urn_rq_ready(). own: the QP's queue; where rq is a
+ * shared one, own logs the entry, and the entry's slot gets taker, the QPN.
+ * returns: false when its element count is false: *out then has wr_id and no elements
  */
 static inline bool
 urn_rq_take(struct urn_rq *rq, struct urn_recv *out, uint32_t taker, struct urn_rq *own)
@@ -176,19 +175,19 @@ urn_rq_take(struct urn_rq *rq, struct urn_recv *out, uint32_t taker, struct urn_
 		urn_rq_put_down(own, out->wr_id, rq->cons);
 	}
 	rq->cons++;
-	/* The slot is free for the client once it sees this. */
+	/* Once the client sees this, it may reuse the slot. */
 	atomic_store_explicit(&rq->hdr->cons, rq->cons, memory_order_release);
 	return ok;
 }
 
-/* One receive of a QP is completed, the oldest taken. returns: how many are, for urn_cq_put() */
+/* The oldest receive that a QP took is completed. returns: number of completed ones, for urn_cq_put() */
 static inline uint32_t
 urn_rq_did(struct urn_rq *own)
 {
 	return own->cons - --own->undone;
 }
 
-/* The word that is told that; NULL: nobody is. */
+/* The word for that number; NULL: none. */
 static inline _Atomic uint32_t *
 urn_rq_mark(const struct urn_rq *own)
 {
@@ -206,8 +205,8 @@ urn_rq_want_ring(struct urn_rq *rq)
 /* ---- completion queue */
 
 /*
- * Fields that show engines which don't own a queue whether it has room. A resize makes
- * the other one of the two, and then says so.
+ * Fields that tell engines that don't own a queue whether it has room. A resize fills the other one
+ * of the two, and then switches to it.
  */
 struct urn_cq_side {
 	struct urn_abi_cq *hdr;
@@ -219,29 +218,29 @@ struct urn_cq {
 	struct urn_abi_cq *hdr; /* client's area */
 	uint32_t mask;
 	uint32_t prod;          /* completions written so far */
-	uint32_t cons;          /* last seen of hdr->cons */
+	uint32_t cons;          /* hdr->cons as seen last */
 	uint32_t handle;        /* for events */
 	uint8_t engine;         /* owner */
-	bool touched;           /* in the owner's list of queues to look at for an armed event */
-	bool solicited;         /* a solicited or failed completion since the last look */
+	bool touched;           /* in the owner's list of queues to be checked for an armed event */
+	bool solicited;         /* a solicited or failed completion came since the last check */
 	bool overrun;           /* a completion was lost: no more are begun; any engine, atomically */
-	bool shared;            /* QPs of other engines use it too: each completion claims its slot first */
+	bool shared;            /* QPs of other engines use it, too: each completion first claims its slot */
 	int32_t channel_fd;     /* write end of the completion channel; -1: none */
 	uint32_t users;         /* control: QPs and SRQs that use it */
 	uint32_t events;        /* events written to the channel */
 	uint64_t cookie;        /* the client's, for events */
-	void *client;           /* control: who made it */
-	struct urn_cq *next;    /* in that list */
-	struct urn_cq *before;  /* the same, while its event is late; NULL: it is the oldest */
-	bool late;              /* ... and it is among those */
+	void *client;           /* control: the client that made it */
+	struct urn_cq *next;    /* next in the owner's list */
+	struct urn_cq *before;  /* previous there, while its event is late; NULL: it is the oldest */
+	bool late;              /* its event is late */
 	/* Valid when shared. */
 	struct urn_cq_side side[2];
-	uint32_t at;            /* which of them; the owner's, read by others */
-	uint32_t claimed;       /* slots claimed so far, since it is shared; all engines */
-	uint32_t handed_late;   /* completions that engines keep until the owner's ring has room; all of them */
+	uint32_t at;            /* index of the side in use; the owner's, read by others */
+	uint32_t claimed;       /* slots claimed since it is shared; all engines */
+	uint32_t handed_late;   /* completions that all engines keep until the owner's ring has room */
 };
 
-/* Room for one more? */
+/* True when the queue has room for one more completion. */
 static inline bool
 urn_cq_room(struct urn_cq *cq)
 {
@@ -253,7 +252,7 @@ urn_cq_room(struct urn_cq *cq)
 	return cq->prod - cq->cons <= cq->mask;
 }
 
-/* From now on other engines' QPs use the queue. In the owner's thread, before there are any. */
+/* From now on other engines' QPs use the queue. In the owner's thread, before there are such QPs. */
 static inline void
 urn_cq_share(struct urn_cq *cq)
 {
@@ -266,9 +265,10 @@ urn_cq_share(struct urn_cq *cq)
 }
 
 /*
- * Claim a slot of a shared queue, for a completion that is put later, or by another engine:
- * what was claimed has room. False: there is none. Any engine. That is by what the client says
- * to have read: one that lies gets as many as it likes, and nobody else's memory may rest on it.
+ * Claim a slot of a shared queue, for a completion that is put later, or by another engine: a
+ * claimed slot has room. Any engine. The count relies on the client's own index: a client that lies
+ * gets as many slots as it likes, so nobody else's memory may depend on that.
+ * returns: false when there is no room
  */
 static inline bool
 urn_cq_claim(struct urn_cq *cq)
@@ -286,16 +286,14 @@ urn_cq_claim(struct urn_cq *cq)
 	return true;
 }
 
-/* Entries of a shared queue, which the client doesn't say. Any engine. */
+/* Entries of a shared queue, by the dataplane's own count, not the client's. Any engine. */
 static inline uint32_t
 urn_cq_entries(const struct urn_cq *cq)
 {
 	return cq->side[__atomic_load_n(&cq->at, __ATOMIC_ACQUIRE)].mask + 1;
 }
 
-/*
- * Slots claimed and not put yet; 0 of a queue that is not shared. The owner's.
- */
+/* Slots claimed and not filled yet; 0 for a queue that is not shared. The owner's. */
 static inline uint32_t
 urn_cq_on_way(const struct urn_cq *cq)
 {
@@ -304,8 +302,8 @@ urn_cq_on_way(const struct urn_cq *cq)
 }
 
 /*
- * A shared queue's ring becomes `hdr`, to which `carried` unread completions were copied. The
- * owner's; nobody looks at the old one any more once every engine has begun another turn.
+ * Replace a shared queue's ring by `hdr`, to which `carried` unread completions were copied. The
+ * owner's; nobody looks at the old ring any more once every engine has begun another turn.
  */
 static inline void
 urn_cq_turn_side(struct urn_cq *cq, struct urn_abi_cq *hdr, uint32_t mask, uint32_t carried)
@@ -319,10 +317,10 @@ urn_cq_turn_side(struct urn_cq *cq, struct urn_abi_cq *hdr, uint32_t mask, uint3
 }
 
 /*
- * Write one completion; the caller has seen room. cqe->phase is not read. mark: the
- * word of the request's queue that becomes `after` with it, before the completion can
- * be seen, for whoever sees it may post into that slot at once; and after the rest of it is
- * there (lib/abi/queue.h). NULL: none, and cqe->wqe counts.
+ * Write one completion; the caller has checked for room. cqe->phase is not read. mark: word of the
+ * request's queue that becomes `after`. The word is stored before the completion can be seen,
+ * because a program that sees the completion may post into that slot at once; and after the rest of
+ * the completion is there (lib/abi/queue.h). NULL: none, and cqe->wqe counts.
  */
 static inline __attribute__((always_inline)) void
 urn_cq_put(struct urn_cq *cq, const struct urn_abi_cqe *cqe, _Atomic uint32_t *mark, uint32_t after)

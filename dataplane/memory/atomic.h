@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomics, and their log in the memory of the program whose memory they change
- * (lib/abi/queue.h): what is meant is put down before it happens.
+ * Atomics, and their log in the memory of the program whose memory they change (lib/abi/queue.h):
+ * the new value is logged before it is stored.
  */
 #ifndef URN_MEMORY_ATOMIC_H
 #define URN_MEMORY_ATOMIC_H
@@ -10,14 +10,14 @@
 #include "memory/mem.h"
 #include "wire/pkt.h"
 
-/* What an atomic leaves where it found `old`. */
+/* Value that an atomic leaves where it found `old`. */
 static inline uint64_t
 urn_atomic_result(const struct urn_memop *op, uint64_t old, const uint64_t word[2])
 {
 	return op->kind == URN_MEMOP_FETCH_ADD ? old + word[0] : old == word[0] ? word[1] : old;
 }
 
-/* Put down what is going to be stored; memory is written after this. */
+/* Log the value that is going to be stored; memory is written after this. */
 static inline void
 urn_atomic_intend(const struct urn_memop *op, uint64_t old, uint64_t now)
 {
@@ -34,7 +34,7 @@ urn_atomic_intend(const struct urn_memop *op, uint64_t old, uint64_t now)
 	atomic_store_explicit(&a->state, URN_ATOMIC_INTENT, memory_order_release);
 }
 
-/* Memory has been written. */
+/* Log that memory has been written. */
 static inline void
 urn_atomic_did(const struct urn_memop *op)
 {

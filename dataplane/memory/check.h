@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The check of a key, in line, for those who make it for every packet; all
- * others call urn_mem_check(). internal.h says how the table works.
+ * The check of a key, in line, for callers that check every packet; all others call
+ * urn_mem_check(). internal.h explains the table.
  */
 #ifndef URN_MEMORY_CHECK_H
 #define URN_MEMORY_CHECK_H
@@ -22,32 +22,32 @@ enum urn_region_kind {
 };
 
 /*
- * One index of the table: a region or a window. All but seq are stored under
- * an odd sequence. `start`, `base` and `foreign` of a region do not change until it is
- * freed, so the executor reads them without looking at the sequence.
+ * One index of the table: a region or a window. All fields but seq are stored under an odd
+ * sequence. `start`, `base` and `foreign` of a region do not change until the region is freed, so
+ * the executor reads them without looking at the sequence.
  */
 struct urn_region {
 	uint32_t seq;          /* odd while the entry is being written */
-	uint32_t key;          /* the whole key; 0: none */
+	uint32_t key;          /* the whole key; 0: no key */
 	uint32_t pd;           /* handle */
-	uint32_t qpn;          /* type 2 windows: the QP bound to */
-	uint32_t access;       /* enum urn_abi_access; windows: the remote ones only */
+	uint32_t qpn;          /* type 2 windows: number of the QP that the window is bound to */
+	uint32_t access;       /* enum urn_abi_access; windows: remote rights only */
 	uint32_t kind;         /* enum urn_region_kind */
-	uint64_t start;        /* the first address the key speaks of */
+	uint64_t start;        /* the first address of the key */
 	uint64_t length;       /* bytes */
-	uint8_t *base; /* regions: where `start` lies in this process; or struct urn_foreign */
-	struct urn_region *mr; /* region: itself; window: the region bound to, NULL: none */
-	uint32_t index;        /* of this entry; constant */
+	uint8_t *base; /* regions: address of `start` in this process; or struct urn_foreign */
+	struct urn_region *mr; /* region: itself; window: the region it is bound to, NULL: none */
+	uint32_t index;        /* index of this entry; constant */
 	uint32_t foreign;      /* regions: 1: `base` is a struct urn_foreign (foreign.h) */
 } URN_ABI_ALIGNED(64);
 _Static_assert(sizeof(struct urn_region) == 64, "a check reads one cache line");
 
 struct urn_region_cold {
 	uint32_t bound; /* regions: windows bound to it, or URN_BOUND_DEAD; engines, atomically */
-	uint32_t next;  /* free: index behind this one in the queue, 0: none; control.
-			 * Type 2 window, bound: the one behind it in its QP's list; the QP's engine */
-	uint32_t prev;  /* type 2 window, bound: the one before it there, 0: it is the first; likewise */
-	uint32_t tag;   /* low 8 bits of the last key that the index had; control */
+	uint32_t next;  /* free: next in the queue, 0: none; control. Bound type 2 window: next in its QP's list;
+			 * that QP's engine */
+	uint32_t prev;  /* type 2 window, bound: the one before in that list, 0: first; the QP's engine */
+	uint32_t tag;   /* low 8 bits of the last key of this index; control */
 };
 
 struct urn_mem_chunk {
@@ -58,33 +58,33 @@ struct urn_mem_chunk {
 /* An engine's answer to urn_mem_ask_turn(). */
 struct urn_mem_turns {
 	const struct urn_memx *x; /* NULL: no such engine; constant once there are clients */
-	uint32_t seen;            /* the newest question that its last turn began after */
+	uint32_t seen;            /* the newest question from before its last turn began */
 } URN_ABI_ALIGNED(64);
 
 struct urn_mem {
-	/* Read by checks, constant but for the chunks that appear. */
-	struct urn_mem_chunk **chunk; /* directory; entries stored with release, never changed */
+	/* Read by checks; constant, but for chunks that are added. */
+	struct urn_mem_chunk **chunk; /* directory; entries are stored with release, never changed */
 	uint32_t chunks;              /* entries of the directory */
 	uint32_t max_keys;            /* highest index */
 	/*
-	 * By PD, in chunks of URN_MEM_PDS, stored with release and never changed: the space of its
-	 * foreign regions, which outlives the PD's QPs; NULL: there were none.
+	 * The space of a PD's foreign regions, which outlives the PD's QPs; NULL: there were none.
+	 * By PD, in chunks of URN_MEM_PDS, stored with release and never changed.
 	 */
 	struct urn_space ***pd_space;
-	/* Control only, on lines that checks don't read. */
+	/* Control only, on cache lines that checks don't read. */
 	uint32_t fresh URN_ABI_ALIGNED(64); /* lowest index never given out */
 	uint32_t waiting;                   /* freed indices in the queue */
-	uint32_t first, last;               /* of that queue; 0: empty */
+	uint32_t first, last;               /* oldest and newest of that queue; 0: empty */
 	struct urn_pd *pd;                  /* by handle; [0] unused; grows by doubling */
 	uint32_t pd_room;                   /* entries of pd[] */
 	uint32_t pd_fresh;                  /* lowest handle never given out */
 	uint32_t pd_first, pd_last;         /* queue of freed handles; 0: empty */
 	uint32_t max_pds;
 	struct urn_mem_turns turns[URN_ABI_MAX_ENGINES];
-	uint32_t asked URN_ABI_ALIGNED(64); /* questions so far, urn_mem_ask_turn(); read each turn */
+	uint32_t asked URN_ABI_ALIGNED(64); /* questions so far (urn_mem_ask_turn()); read each turn */
 };
 
-/* What an entry said at one moment. */
+/* Copy of an entry at one moment. */
 struct urn_region_view {
 	uint32_t seq, key, pd, qpn, access, kind;
 	uint64_t start, length;
@@ -93,7 +93,7 @@ struct urn_region_view {
 
 enum { URN_MEM_PDS = 1024 };
 
-/* Where a domain's space is said; NULL: none of its chunk has one. */
+/* Place that holds the space of a protection domain; NULL: no domain of its chunk has a space. */
 static inline struct urn_space **
 urn_mem_pd_space(const struct urn_mem *mem, uint32_t pd)
 {
@@ -104,21 +104,21 @@ urn_mem_pd_space(const struct urn_mem *mem, uint32_t pd)
 	return chunk ? &chunk[pd % URN_MEM_PDS] : NULL;
 }
 
-/* A turn of an engine begins, with no check in hand. *seen: what it saw last */
+/* A turn of an engine begins, with no check in hand. *seen: newest question that the engine saw */
 static inline void
 urn_mem_turn(struct urn_mem *mem, unsigned int engine, uint32_t *seen)
 {
-	/* Pairs with the release in urn_mem_ask_turn(): what was taken away before is seen from here. */
+	/* Pairs with the release in urn_mem_ask_turn(): keys taken away before that are seen as gone from here on. */
 	uint32_t asked = __atomic_load_n(&mem->asked, __ATOMIC_ACQUIRE);
 
 	if (likely(asked == *seen) || engine >= URN_ABI_MAX_ENGINES)
 		return;
 	*seen = asked;
-	/* Pairs with the acquire in urn_mem_turned(): what was in hand has gone to the executor. */
+	/* Pairs with the acquire in urn_mem_turned(): operations that were in hand have gone to the executor. */
 	__atomic_store_n(&mem->turns[engine].seen, asked, __ATOMIC_RELEASE);
 }
 
-/* Entry of an index, given out or not; NULL: there was never one. */
+/* Entry of an index, given out or not; NULL: the index was never used. */
 static inline struct urn_region *
 urn_region_at(const struct urn_mem *mem, uint32_t index)
 {
@@ -132,10 +132,10 @@ urn_region_at(const struct urn_mem *mem, uint32_t index)
 	return chunk ? &chunk->hot[index & (URN_MEM_CHUNK - 1)] : NULL;
 }
 
-/* Acquire: no later load of the entry, its sequence included, comes first. */
+/* Acquire: no later load of the entry, including its sequence, comes first. */
 #define URN_REGION_GET(r, field) __atomic_load_n(&(r)->field, __ATOMIC_ACQUIRE)
 
-/* Read an entry. False: somebody is writing it. */
+/* Read an entry. returns: false when another thread is writing the entry */
 static inline bool
 urn_region_read(const struct urn_region *r, struct urn_region_view *v)
 {
@@ -148,14 +148,14 @@ urn_region_read(const struct urn_region *r, struct urn_region_view *v)
 	v->start = URN_REGION_GET(r, start);
 	v->length = URN_REGION_GET(r, length);
 	v->mr = URN_REGION_GET(r, mr);
-	/* A field stored after the odd sequence was acquired with it: it is seen here. */
+	/* A field stored after the odd sequence was acquired with that sequence: the change is noticed here. */
 	return !(v->seq & 1) && __atomic_load_n(&r->seq, __ATOMIC_RELAXED) == v->seq;
 }
 
 /*
- * Do `len` bytes at `addr` lie within `length` bytes at `start`? Right for any
- * numbers as long as start + length does not exceed 2^64: an address below
- * `start` wraps to an offset of at least `length`.
+ * True when `len` bytes at `addr` lie within `length` bytes at `start`. Right for any numbers as
+ * long as start + length does not exceed 2^64: an address below `start` wraps to an offset of at
+ * least `length`.
  */
 static inline bool
 urn_range_in(uint64_t start, uint64_t length, uint64_t addr, uint64_t len)

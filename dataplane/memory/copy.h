@@ -2,11 +2,10 @@
 /*
  * Copying between frames and regions.
  *
- * Up to 64 bytes are moved in line, by two or four loads that may overlap and
- * then as many stores: half the time of a call of memcpy() (0.8 against 2 ns
- * at 8 bytes, 1.0 against 1.4 at 64, in cache). Beyond that the C library's
- * memcpy() is as fast as rte_memcpy() and as `rep movsb`, from 256 bytes to
- * 4 KiB, aligned or not: there the memory is the limit.
+ * Up to 64 bytes are moved in line, by two or four loads that may overlap and then as many stores:
+ * that takes half the time of a call of memcpy() (0.8 against 2 ns at 8 bytes, 1.0 against 1.4 ns
+ * at 64, in cache). Beyond 64 bytes the C library's memcpy() is as fast as rte_memcpy() and as `rep
+ * movsb`, from 256 bytes to 4 KiB, aligned or not, because memory is the limit there.
  */
 #ifndef URN_MEMORY_COPY_H
 #define URN_MEMORY_COPY_H
@@ -14,10 +13,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* 16 bytes of any alignment; one register where the processor has such. */
+/* 16 bytes of any alignment; in one register where the processor has such registers. */
 typedef uint64_t urn_copy16 __attribute__((vector_size(16)));
 
-/* First and last bytes by one type each: right for any length up to twice its size. */
+/* Copy the first and the last bytes as one `type` each: right for any length up to twice the type's size. */
 #define URN_COPY_ENDS(type, dst, src, len)                                                     \
 	do {                                                                                   \
 		type head_, tail_;                                                             \

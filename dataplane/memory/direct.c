@@ -2,24 +2,22 @@
 /*
  * Reading a client's memory by its process number, straight into frames.
  *
- * process_vm_readv() moves pages by the dozen and takes a list of frames, where
- * the descriptor takes one buffer and copies each page twice. But it reads what
- * the process is at that moment, so what it read is believed only when three
- * things hold, of which none needs the client's good will:
+ * process_vm_readv() moves pages by the dozen and takes a list of frames, where the descriptor
+ * takes one buffer and copies each page twice. But the call reads the program that the process runs
+ * at that moment, so the bytes are believed only when three things hold, none of which needs the
+ * client's good will:
  *
- * - The same call brought a nonce along that this process has just written into
- *   memory that it shares with the client. One call reads one address space; a
- *   program that the client executed meanwhile has no such memory, nor can it
- *   have been given a number that did not exist yet.
- * - The process of the pidfd lives after the call: its number was its own all
- *   the while.
- * - The worker has given up CAP_SYS_PTRACE, so the kernel reads for it only what
- *   its user may read anyway: a program with rights of its own, which a client
- *   executes, is none of that, whatever the client has it map.
+ * - The same call read a nonce that this process has just written into memory that it shares with
+ *   the client. One call reads one address space; a program that the client executed meanwhile has
+ *   no such memory, and can't have been given a nonce that did not exist yet.
+ * - The process of the pidfd lives after the call: its number was its own all the time.
+ * - The worker has given up CAP_SYS_PTRACE, so the kernel reads for it only memory that its user
+ *   may read anyway: a program with rights of its own that a client executes is not readable so,
+ *   whatever the client makes it map.
  *
- * What is not believed is overwritten, and the descriptor serves from then on, as
- * it does where the kernel refuses such calls. Writing always goes by the descriptor: bytes
- * that were written to the wrong program can't be thrown away.
+ * Bytes that are not believed are overwritten, and the descriptor serves from then on, like where
+ * the kernel refuses such calls. Writing always goes by the descriptor: bytes that were written to
+ * the wrong program can't be taken back.
  */
 #include "memory/foreign.h"
 
@@ -37,14 +35,14 @@
 
 enum {
 	DIRECT_OPS = 32,     /* operations of one call */
-	DIRECT_MIN = 12288,  /* bytes: of less, the nonce and the pidfd cost more than is gained */
-	DIRECT_NONCES = 256, /* fetched from the kernel at a time */
+	DIRECT_MIN = 12288,  /* bytes: for fewer, the nonce and the pidfd cost more than is gained */
+	DIRECT_NONCES = 256, /* nonces fetched from the kernel at a time */
 	NONCE_BYTES = 2 * sizeof(uint64_t),
 };
 
 struct urn_direct {
 	struct urn_space *space;
-	uint32_t left; /* nonces that were not used */
+	uint32_t left; /* nonces not used yet */
 	uint64_t nonce[DIRECT_NONCES][2];
 };
 
@@ -57,7 +55,7 @@ urn_direct_rights(bool ptrace)
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 	const uint32_t bit = 1u << CAP_SYS_PTRACE;
 
-	/* Of this thread alone, whereas a library's call would change those of all. */
+	/* This sets the rights of this thread alone; a library's call would change those of all threads. */
 	if (syscall(SYS_capget, &head, data) != 0)
 		return;
 	data[0].effective = (data[0].effective & ~bit) | (ptrace ? data[0].permitted & bit : 0);
@@ -98,9 +96,9 @@ urn_direct_begin(struct urn_direct *d)
 		atomic_store_explicit(&d->space->direct_off, 1, memory_order_relaxed);
 }
 
-/* ---- whether what was read is the client's */
+/* ---- checks that the bytes read are the client's */
 
-/* It shall not be tried any more. returns: 0 */
+/* Direct reading must not be tried any more. returns: 0 */
 static __attribute__((cold, noinline)) uint32_t
 give_up(struct urn_space *s)
 {
@@ -109,7 +107,7 @@ give_up(struct urn_space *s)
 	return 0;
 }
 
-/* A number that nobody can have foreseen, to be found in the client's memory. returns: done */
+/* Put a random number that nobody can have foreseen into the client's memory. returns: true when done */
 static bool
 put_nonce(struct urn_direct *d, volatile uint64_t *mark, uint64_t nonce[2])
 {
@@ -119,7 +117,7 @@ put_nonce(struct urn_direct *d, volatile uint64_t *mark, uint64_t nonce[2])
 		d->left = DIRECT_NONCES;
 	}
 	d->left--;
-	/* Kept here: the client can write into what it shares. */
+	/* The nonce is kept here, because the client can write into the shared memory. */
 	nonce[0] = d->nonce[d->left][0];
 	nonce[1] = d->nonce[d->left][1];
 	mark[0] = nonce[0];
@@ -135,7 +133,7 @@ process_lives(const struct urn_space *s)
 	return poll(&p, 1, 0) == 0;
 }
 
-/* Bytes of somebody unknown: nobody shall see them. */
+/* Overwrite bytes of an unknown owner: nobody may see them. */
 static __attribute__((cold, noinline)) void
 wipe(const struct iovec *to, size_t n)
 {
@@ -147,11 +145,11 @@ wipe(const struct iovec *to, size_t n)
 
 struct reading {
 	struct iovec to[1 + DIRECT_OPS], from[1 + DIRECT_OPS];
-	uint32_t ops, ranges; /* behind the nonce */
+	uint32_t ops, ranges; /* not counting the nonce */
 	uint64_t bytes;
 };
 
-/* Those operations of a lane from `at` on that read, as many as go by one call. */
+/* Collect operations of a lane that read, from `at` on, as many as go by one call. */
 static void
 collect(struct reading *r, const struct urn_lane *l, uint32_t at, uint32_t n)
 {
@@ -168,7 +166,7 @@ collect(struct reading *r, const struct urn_lane *l, uint32_t at, uint32_t n)
 		if (op->kind != URN_MEMOP_GATHER)
 			break;
 		r->to[1 + r->ops] = (struct iovec){op->frame, op->len};
-		/* The kernel takes its locks anew for each range. */
+		/* One range where addresses touch, because the kernel takes its locks anew for each range. */
 		if (r->ranges && from == next)
 			r->from[r->ranges].iov_len += op->len;
 		else
@@ -178,7 +176,7 @@ collect(struct reading *r, const struct urn_lane *l, uint32_t at, uint32_t n)
 	}
 }
 
-/* How many operations that many bytes are; their statuses are set. */
+/* Set the statuses of the operations that `bytes` cover. returns: number of operations */
 static uint32_t
 answer(struct urn_lane *l, uint32_t at, const struct reading *r, uint64_t bytes)
 {
@@ -210,7 +208,7 @@ urn_direct_read(struct urn_direct *d, struct urn_lane *l, uint32_t at, uint32_t 
 	r.from[0] = (struct iovec){(void *)(uintptr_t)s->mark_at, NONCE_BYTES};
 	got = process_vm_readv(s->fds.pid, r.to, 1 + r.ops, r.from, 1 + r.ranges, 0);
 	if (unlikely(got < 0))
-		/* Not permitted, not there, nothing mapped at the mark; or no memory just now. */
+		/* Not permitted, no process, nothing mapped at the mark; or no memory just now. */
 		return errno == ENOMEM || errno == EAGAIN || errno == EINTR ? 0 : give_up(s);
 	if (unlikely(got < (ssize_t)NONCE_BYTES || found[0] != nonce[0] || found[1] != nonce[1] ||
 		     !process_lives(s))) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When what was accepted under a key is done. An operation is accepted by a check, is in an
- * engine's hand until the burst is executed, and is then with that engine's executor until
- * memory answers. So who took the key away asks every engine for its next turn (none has the
- * operation in hand then), and then waits for a point in that engine's executor.
+ * Fences: find out when operations that were accepted under a key are done. An operation is
+ * accepted by a check, is in an engine's hand until the burst is executed, and is then with that
+ * engine's executor until memory answers. So a thread that took the key away asks every engine for
+ * its next turn (no engine has the operation in hand then), and then waits for a point in that
+ * engine's executor.
  */
 #include "memory/foreign.h"
 #include "memory/internal.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of memory/ share: the table of keys and the protection
- * domains.
+ * Declarations that the files of memory/ share: the table of keys and the protection domains.
  *
  *   directory            chunk (made when its first index is given out)
  *   +---------+          +--------------------------------+
@@ -10,19 +9,17 @@
  *   |  NULL   |          +--------------------------------+
  *   +---------+
  *
- * A check reads one line of hot[], and no chunk ever moves or goes before the
- * whole table does, so a region is known by the address of its line.
+ * A check reads one line of hot[], and no chunk ever moves or is freed before the whole table
+ * is, so the address of its line identifies a region.
  *
- * Who writes an entry makes its sequence odd by compare-and-swap, stores, and
- * makes it even again. Readers do not wait for that: whoever meets a writer
- * says "no such key", which is the truth about a key that is being made, bound
- * or taken away. Nobody waits for a lock, so a writer that the kernel takes
- * off its core holds up no engine. A retrying reader was the alternative; it
- * would spin for as long as that.
+ * A writer of an entry makes its sequence odd by compare-and-swap, stores, and makes the
+ * sequence even again. Readers do not wait for that: a reader that meets a writer answers "no
+ * such key", which is true of a key that is being made, bound or taken away. Nobody waits for a
+ * lock, so a writer that the kernel takes off its core holds up no engine. The alternative, a
+ * reader that retries, would spin for that long.
  *
- * A writer has looked at the entry first and swaps the sequence it saw: a
- * refused bind or invalidation writes nothing, and can't disturb the checks of
- * another client.
+ * A writer looks at the entry first and then swaps the sequence that it saw: a refused bind or
+ * invalidation writes nothing, and can't disturb the checks of another client.
  */
 #ifndef URN_MEMORY_INTERNAL_H
 #define URN_MEMORY_INTERNAL_H
@@ -33,15 +30,15 @@
 
 #define URN_MEM_MAX_KEYS ((1u << 24) - 1)
 
-/* Freed indices that must wait before the oldest of them is given out again. */
+/* Freed indices that must wait before the oldest of them is reused. */
 #define URN_MEM_REUSE_AFTER 512u
 
-/* Set in `bound` of a region once it was killed: no further window can be bound. */
+/* Set in `bound` of a region that was killed: no further window can be bound. */
 #define URN_BOUND_DEAD (1u << 31)
 
 struct urn_pd {
-	uint32_t users; /* regions, windows, QPs, SRQs, AHs */
-	uint32_t next;  /* free: handle behind this one in the queue, 0: none */
+	uint32_t users; /* number of regions, windows, QPs, SRQs, AHs */
+	uint32_t next;  /* free: next handle in the queue, 0: none */
 	uint32_t used;  /* 1: given out */
 };
 
@@ -56,14 +53,14 @@ urn_region_cold(const struct urn_mem *mem, const struct urn_region *r)
 /* Release: the odd sequence is seen before any store that follows it. */
 #define URN_REGION_SET(r, field, value) __atomic_store_n(&(r)->field, value, __ATOMIC_RELEASE)
 
-/* Has the entry stayed as it was read? */
+/* True when the entry has not changed since it was read. */
 static inline bool
 urn_region_same(const struct urn_region *r, const struct urn_region_view *v)
 {
 	return URN_REGION_GET(r, seq) == v->seq;
 }
 
-/* Start writing an entry that is still as it was read. False: it isn't. */
+/* Start writing an entry that has not changed since it was read. returns: false when it has */
 static inline bool
 urn_region_lock(struct urn_region *r, const struct urn_region_view *v)
 {
@@ -80,20 +77,20 @@ urn_region_unlock(struct urn_region *r, const struct urn_region_view *v)
 }
 
 /*
- * Read and start writing an entry, waiting for an engine that does. For
- * control calls. False: the entry is none of the kinds whose bits are set.
+ * Read and start writing an entry, waiting for an engine that does. For control calls. returns:
+ * false when the entry is none of the kinds whose bits are set
  */
 bool urn_region_take(struct urn_region *r, uint32_t kinds, struct urn_region_view *v);
 
 /*
- * Take an index out of the table and make its next key, for something that
- * belongs to `pd` and holds it. returns: 0, EINVAL: no such PD, ENOMEM. Control.
+ * Take an index out of the table and make its next key, for an object that belongs to `pd` and
+ * holds it. returns: 0, EINVAL: no such PD, ENOMEM. Control.
  */
 int urn_key_alloc(struct urn_mem *mem, uint32_t pd, uint32_t *key);
-/* Queue the index of an entry that nothing reaches any more. Control. */
+/* Queue the index of an entry that no key reaches any more. Control. */
 void urn_key_free(struct urn_mem *mem, struct urn_region *r, uint32_t last_key);
 
-/* Drop one window from the count of the region it was bound to; NULL: none. */
+/* Subtract one window from the count of the region that it was bound to; NULL: none. */
 void urn_region_unbound(const struct urn_mem *mem, const struct urn_region *mr);
 
 #endif

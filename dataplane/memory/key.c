@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Indices and keys. A freed index waits in a queue until URN_MEM_REUSE_AFTER
- * others are free, or no new one is left; then the oldest is given out, with a
- * key whose low 8 bits are one above its last key's. A stale key is refused
- * until its index was used 256 times more.
+ * Indices and keys. A freed index waits in a queue until more than URN_MEM_REUSE_AFTER are free, or
+ * no new index is left; then the oldest is given out, with a key whose low 8 bits are one above
+ * those of its last key. A stale key is refused until its index was used 256 times more.
  */
 #include "memory/internal.h"
 
@@ -27,7 +26,7 @@ urn_key_grow(struct urn_mem *mem, uint32_t index)
 	memset(chunk, 0, sizeof(*chunk));
 	for (uint32_t i = 0; i < URN_MEM_CHUNK; i++) {
 		chunk->hot[i].index = (c << URN_MEM_CHUNK_SHIFT) + i;
-		/* Neighbours differ in the low byte too: a slipped index is caught sooner. */
+		/* Neighbours differ in the low byte, too, so that an index that is off by one is noticed sooner. */
 		chunk->cold[i].tag = chunk->hot[i].index * 167u;
 	}
 	/* Pairs with the acquire in urn_region_at(). */

@@ -11,7 +11,7 @@
 
 enum {
 	WAIT_BLOCK = 256,
-	FEW_MAX = 128, /* operations; with 64 or 256 of a QP less is moved (doc/performance.md) */
+	FEW_MAX = 128, /* operations; with 64 or 256 for a QP, throughput is lower (doc/performance.md) */
 };
 
 struct urn_lane_wait {
@@ -32,7 +32,7 @@ urn_lanes_init(struct urn_lanes *ls, const void *owner, const struct urn_memx_co
 	ls->limit = cfg->foreign ? cfg->foreign : 1024;
 	ls->full = (uint32_t)(ls->limit * 2ull / 3);
 	ls->gate.pds = cfg->max_pds;
-	/* Half of what closes the gate of a lane, so that there is room for what comes in. */
+	/* Half of the number that closes the gate of a lane, so that incoming operations have room. */
 	ls->gate.few = ls->limit / 8 < FEW_MAX ? ls->limit / 8 + !(ls->limit / 8) : FEW_MAX;
 	ls->gate.pd = calloc(cfg->max_pds + 1u, sizeof(*ls->gate.pd));
 	ls->shut = calloc(cfg->max_pds + 1u, sizeof(*ls->shut));
@@ -64,7 +64,7 @@ urn_lanes_fini(struct urn_lanes *ls)
 
 /* ---- lanes */
 
-/* The lane to a space is made when the first operation goes there. */
+/* Make the lane to a space, when the first operation goes there. */
 static __attribute__((noinline)) struct urn_lane *
 lane_make(struct urn_lanes *ls, struct urn_space *s)
 {
@@ -76,7 +76,7 @@ lane_make(struct urn_lanes *ls, struct urn_space *s)
 	l->owner = ls->owner;
 	l->space = s;
 	l->next = atomic_load_explicit(&s->lanes, memory_order_relaxed);
-	/* Release: the worker finds a whole lane (serve_all()). */
+	/* Release: the worker finds a complete lane (serve_all()). */
 	while (!atomic_compare_exchange_weak_explicit(&s->lanes, &l->next, l, memory_order_release,
 						      memory_order_relaxed))
 		;
@@ -97,7 +97,7 @@ lane_under_way(const struct urn_lane *l)
 	return l->prod - l->cons + l->waiting;
 }
 
-/* How many operations a lane may have under way before its clients are kept short. */
+/* Operations that a lane may have under way before its clients are limited. */
 static uint32_t
 lane_limit(const struct urn_lanes *ls)
 {
@@ -116,7 +116,7 @@ user_find(const struct urn_lanes *ls, uid_t uid)
 	return u;
 }
 
-/* One is made when it has the first operation. NULL: no memory */
+/* Make the entry of a user, at its first operation. NULL: no memory */
 static __attribute__((noinline)) struct urn_lane_user *
 user_make(struct urn_lanes *ls, uid_t uid)
 {
@@ -138,7 +138,7 @@ user_of(struct urn_lanes *ls, uid_t uid)
 	return likely(u != NULL) ? u : user_make(ls, uid);
 }
 
-/* How many may be under way besides what is. */
+/* Operations that may be added to those under way. */
 static uint32_t
 left(const struct urn_lanes *ls)
 {
@@ -146,8 +146,9 @@ left(const struct urn_lanes *ls)
 }
 
 /*
- * A user may have twice what is left: two thirds when it is alone, and beside n that take
- * what they can one part of 2 n + 1 is left. It may go on when as much is left as it has.
+ * A user may have twice the number that is left: two thirds of the limit when it is alone; n users
+ * that take all they can leave one part of 2 n + 1. The user may go on when as much is left as it
+ * has.
  */
 static __attribute__((cold, noinline)) void
 user_check(struct urn_lanes *ls, struct urn_lane_user *u)
@@ -211,7 +212,7 @@ urn_lanes_gated(const struct urn_lanes *ls, const struct urn_space *space)
 	return (u && u->closed) || (l && l->closed);
 }
 
-/* ---- what finds no slot */
+/* ---- operations that find no slot */
 
 static struct urn_lane_wait *
 wait_get(struct urn_lanes *ls)
@@ -220,7 +221,10 @@ wait_get(struct urn_lanes *ls)
 	struct urn_lane_block *b;
 
 	if (unlikely(!w)) {
-		/* As many as packets wait at most: memory that came once stays. */
+		/*
+		 * The pool grows to as many as packets wait at most, and is not given back before
+		 * the executor goes.
+		 */
 		b = calloc(1, sizeof(*b));
 		if (!b)
 			return NULL;
@@ -280,7 +284,7 @@ urn_lanes_put(struct urn_lanes *ls, const struct urn_memop *op)
 		if (unlikely(!l->user))
 			return URN_MEMOP_FAILED;
 	}
-	/* Nothing is overtaken: while others wait no slot is free, lane_take() sees to that. */
+	/* No operation overtakes another: while others wait no slot is free, because lane_take() refills slots. */
 	if (likely(l->prod - l->cons < URN_LANE_SLOTS))
 		lane_fill(ls, l, op);
 	else if (!lane_wait(ls, l, op))
@@ -315,7 +319,7 @@ urn_lanes_flush(struct urn_lanes *ls)
 	}
 }
 
-/* Answers of one lane. returns: how many */
+/* Take answers of one lane. returns: their number */
 static unsigned int
 lane_take(struct urn_lanes *ls, struct urn_lane *l, struct urn_memop *ops, unsigned int max)
 {
@@ -327,7 +331,7 @@ lane_take(struct urn_lanes *ls, struct urn_lane *l, struct urn_memop *ops, unsig
 		n = max;
 	for (uint32_t i = 0; i < n; i++)
 		ops[i] = l->slot[l->cons++ % URN_LANE_SLOTS];
-	/* Pairs with the acquire in urn_lane_passed(): what they did is done. */
+	/* Pairs with the acquire in urn_lane_passed(): the effects of these operations are visible. */
 	__atomic_store_n(&l->taken, l->cons, __ATOMIC_RELEASE);
 	ls->n -= n;
 	l->user->n -= n;
@@ -362,7 +366,7 @@ urn_lanes_poll(struct urn_lanes *ls, struct urn_memop *ops, unsigned int max)
 			at = &l->next_active;
 		}
 	}
-	/* Who had no turn comes first in the next. */
+	/* Lanes that had no turn come first in the next call. */
 	if (unlikely(l && at != &ls->active)) {
 		first = l;
 		for (end = at; *end; end = &(*end)->next_active)

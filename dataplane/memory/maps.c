@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading /proc/PID/maps as far as a range needs. Kernels from 6.11 on answer
- * for one address by an ioctl, Debian 12's has only the text; both are bound to
- * the address space of the open, so one way is enough.
+ * Reading /proc/PID/maps as far as a range needs. Kernels from 6.11 on answer for one address by an
+ * ioctl, Debian 12's kernel has only the text; both belong to the address space of the time of
+ * open, so one way is enough.
  */
 #include "memory/maps.h"
 
@@ -12,16 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAPS_LINE = 4096 + 128 }; /* a path is at most PATH_MAX, and escaped newlines */
+enum { MAPS_LINE = 4096 + 128 }; /* bytes: a path is at most PATH_MAX, plus escaped newlines */
 
 struct maps_reader {
 	int fd;
-	off_t off;	   /* what was read */
-	size_t used, have; /* of buf */
+	off_t off;	   /* bytes of the file read so far */
+	size_t used, have; /* bytes of buf */
 	char buf[MAPS_LINE * 2];
 };
 
-/* The next line without its newline. returns 1, 0 at the end, -1 with errno */
+/* Get the next line without its newline. returns: 1, 0 at the end, -1 with errno */
 static int
 maps_line(struct maps_reader *r, char **line)
 {
@@ -67,7 +67,7 @@ urn_map_parse(const char *line, struct urn_map *map)
 const char *
 urn_map_special(const struct urn_map *map)
 {
-	/* What else is in /dev is a device's memory, as far as its pages are any. */
+	/* Other files in /dev are a device's memory, as far as they have pages. */
 	static const char *const memory[] = {"/dev/shm/", "/dev/zero", "/dev/hugepages/",
 					     "/dev/hugepages-"};
 	const char *name = map->name;
@@ -86,7 +86,7 @@ urn_map_special(const struct urn_map *map)
 	return "memory of a device";
 }
 
-/* Say of a range that a mapping does not allow it. */
+/* Write why a mapping does not allow a range. returns: 0 when it does */
 static int
 maps_refuse(const struct urn_map *map, bool write, char *why, size_t len)
 {
@@ -123,8 +123,7 @@ urn_maps_check(int fd, uint64_t addr, uint64_t length, bool write, char *why, si
 
 	if (length == 0)
 		return 0;
-	/* Lines come in order of their addresses, and one that changes meanwhile splits or joins.
-	 */
+	/* Lines come in order of their addresses; a mapping that changes meanwhile splits or joins. */
 	while ((rc = maps_line(&r, &line)) == 1) {
 		struct urn_map map;
 

@@ -7,22 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One line of it. */
+/* One line of that file. */
 struct urn_map {
 	uint64_t start, end; /* end: first address behind it */
-	char perms[5];	     /* "rwxp", '-' for a right that is not there; s: shared */
-	const char *name;    /* in the line: a path, "[heap]", or "" */
+	char perms[5];	     /* "rwxp", '-' for a missing right; s: shared */
+	const char *name;    /* points into the line: a path, "[heap]", or "" */
 };
 
-/* Read a line, ended by 0. returns: whether it is one */
+/* Read a line, ended by 0. returns: false when the line is malformed */
 bool urn_map_parse(const char *line, struct urn_map *map);
-/* Is the memory behind it none that an adapter may touch? NULL: it is; else what it is. */
+/* NULL: an adapter may touch the memory of the mapping; otherwise a text that says which special memory it is. */
 const char *urn_map_special(const struct urn_map *map);
 
 /*
- * Are `length` bytes at `addr` mapped, readable (and writable), and ordinary
- * memory? The file is read from its beginning with pread(): several may.
- * returns 0, EFAULT or EIO, with a sentence in why[len]
+ * Check that `length` bytes at `addr` are mapped, readable (and writable), and ordinary memory. The
+ * file is read from its beginning with pread(): several threads may.
+ * returns: 0, EFAULT or EIO, with a sentence in why[len]
  */
 int urn_maps_check(int fd, uint64_t addr, uint64_t length, bool write, char *why, size_t len);
 

@@ -32,7 +32,7 @@ urn_mem_create(uint32_t max_keys, uint32_t max_pds)
 	return mem;
 }
 
-/* Regions that nobody took away hold spaces. */
+/* Release the spaces of regions that nobody took away. */
 static void
 mem_drop_foreign(struct urn_mem_chunk *chunk)
 {

@@ -3,12 +3,11 @@
  * Memory: protection domains, regions, windows, and the executor of the
  * transport's gather, place and atomic operations.
  *
- * The transport never touches a program's memory. It checks a key with
- * urn_mem_check(), fills a burst of struct urn_memop and hands it to
- * urn_memx_execute(); each operation is answered at once (mapped memory) or
- * later through urn_memx_poll() (foreign memory, which a worker thread of its
- * space reads and writes: foreign.h; in tests, memory with a seeded delay).
- * architecture rule 1.
+ * The transport never touches a program's memory (architecture rule 1). The transport checks a
+ * key with urn_mem_check(), fills a burst of struct urn_memop and hands the burst to
+ * urn_memx_execute(). Each operation is answered at once (mapped memory) or later through
+ * urn_memx_poll() (foreign memory, which a worker thread of its space reads and writes:
+ * foreign.h; in tests, memory with a seeded delay).
  *
  * Keys are a 24-bit index (the adapter's) above an 8-bit key (the consumer's;
  * FO-2). lkey == rkey for regions. Index 0 is never given out.
@@ -37,7 +36,7 @@ enum urn_mem_error {
 	URN_MEM_OK = 0,
 	URN_MEM_BAD_KEY,  /* no such key, unbound, of another PD, or of another QP */
 	URN_MEM_RANGE,    /* outside the region */
-	URN_MEM_ACCESS,   /* the region does not allow it */
+	URN_MEM_ACCESS,   /* the region does not allow this access */
 	URN_MEM_WINDOW,   /* a bind or invalidation that is not allowed */
 };
 
@@ -50,11 +49,11 @@ enum urn_mem_error {
 struct urn_mem *urn_mem_create(uint32_t max_keys, uint32_t max_pds);
 void urn_mem_destroy(struct urn_mem *mem);
 
-/* returns 0, or ENOMEM: no memory or all max_pds in use; PD handles start at 1 */
+/* returns: 0, or ENOMEM: no memory or all max_pds in use; PD handles start at 1 */
 int urn_mem_alloc_pd(struct urn_mem *mem, uint32_t *pd);
-/* EBUSY while regions, windows or counted users (urn_mem_pd_hold) remain; EINVAL: no such PD */
+/* returns: 0; EBUSY while regions, windows or counted users (urn_mem_pd_hold) remain; EINVAL: no such PD */
 int urn_mem_dealloc_pd(struct urn_mem *mem, uint32_t pd);
-/* Count a QP, SRQ or AH of a PD in or out. EINVAL: no such PD. */
+/* Count a QP, SRQ or AH of a PD in or out. returns: 0, or EINVAL: no such PD */
 int urn_mem_pd_hold(struct urn_mem *mem, uint32_t pd);
 void urn_mem_pd_release(struct urn_mem *mem, uint32_t pd);
 
@@ -69,19 +68,18 @@ void urn_mem_pd_release(struct urn_mem *mem, uint32_t pd);
 int urn_mem_reg_mr(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length, uint64_t iova,
 		   uint32_t access, uint32_t *key);
 /*
- * The same for `length` bytes at `addr` of another process's memory (space.h).
- * The region counts as a user of the space, and starts its worker. EFAULT: not
- * all of it is mapped, readable and, if the rights ask for writing, writable
- * memory (urn_space_check()); EAGAIN: no thread for the worker. Every error has
- * a sentence in why[len].
+ * The same for `length` bytes at `addr` of another process's memory (space.h). The region holds
+ * a reference to the space, and starts the worker of the space. EFAULT: not all bytes are
+ * mapped, readable and, if the rights ask for writing, writable memory (urn_space_check());
+ * EAGAIN: no thread for the worker. Every error has a sentence in why[len].
  */
 int urn_mem_reg_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, uint64_t addr,
 			uint64_t length, uint64_t iova, uint32_t access, uint32_t *key, char *why,
 			size_t len);
 /*
- * The two steps of that. _check says whether the memory may be registered so, and
- * may take as long as the other process likes; it needs no lock of the caller's.
- * _add makes the region without looking.
+ * The two steps of urn_mem_reg_foreign(). _check tells whether the memory may be registered so; the
+ * other process can make that call as slow as it likes, and the call needs no lock of the caller.
+ * _add makes the region without that check.
  */
 int urn_mem_check_foreign(const struct urn_space *space, uint64_t addr, uint64_t length, uint64_t iova,
 			  uint32_t access, char *why, size_t len);
@@ -89,10 +87,9 @@ int urn_mem_add_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *spac
 			uint64_t length, uint64_t iova, uint32_t access, uint32_t *key, char *why,
 			size_t len);
 /*
- * Take a region away in two steps, so that engines can finish what is under
- * way: _kill makes every later check fail (EBUSY while windows are bound to
- * it, EINVAL: no such lkey); _free forgets it once no engine holds operations
- * on it (urn_memx_holds).
+ * Take a region away in two steps, so that engines can finish operations under way: _kill makes
+ * every later check fail (EBUSY while windows are bound to the region, EINVAL: no such lkey); _free
+ * forgets the region once no engine holds operations on it (urn_memx_holds).
  */
 int urn_mem_kill_mr(struct urn_mem *mem, uint32_t key, struct urn_region **region);
 void urn_mem_free_mr(struct urn_mem *mem, struct urn_region *region);
@@ -103,99 +100,96 @@ void urn_mem_free_mr(struct urn_mem *mem, struct urn_region *region);
  */
 int urn_mem_alloc_mw(struct urn_mem *mem, uint32_t pd, int type, uint32_t *rkey);
 /*
- * Take a window away, bound or not. Its index counts, the low 8 bits of rkey
- * don't: the consumer changes those. EINVAL: no such window.
+ * Take a window away, bound or not. Only the index of rkey counts: its low 8 bits belong to the
+ * consumer, which changes them. EINVAL: no such window.
  */
 int urn_mem_dealloc_mw(struct urn_mem *mem, uint32_t rkey);
 /*
- * The same in steps, as of a region: _kill makes every later check fail; where
- * dead->qpn says which QP it is bound to, the engine of that QP takes it off the
- * QP's list (_unlist); _free forgets it once what was accepted through it is done.
+ * The same in steps, like for a region: _kill makes every later check fail; where dead->qpn names
+ * the QP that the window is bound to, the engine of that QP takes the window off the QP's list
+ * (_unlist); _free forgets the window once everything accepted through it is done.
  */
 struct urn_mem_dead {
 	struct urn_region *window;
-	struct urn_region *mr; /* it was bound to; NULL: none. Counts the window until _free */
-	uint32_t key;          /* its last one */
+	struct urn_region *mr; /* region that the window was bound to; NULL: none. Counts the window until _free */
+	uint32_t key;          /* last key of the window */
 	uint32_t qpn;          /* type 2, bound: the QP; else 0 */
 };
 int urn_mem_kill_mw(struct urn_mem *mem, uint32_t rkey, struct urn_mem_dead *dead);
 void urn_mem_unlist_mw(struct urn_mem *mem, const struct urn_mem_dead *dead, uint32_t *windows);
 void urn_mem_free_mw(struct urn_mem *mem, const struct urn_mem_dead *dead);
 /*
- * PD of a region (the whole key counts) or window (its index counts); 0: no
- * such key. For control, which must not let one client name the keys of another.
+ * PD of a region (the whole key counts) or window (its index counts); 0: no such key. For
+ * control calls, which must not let one client use the keys of another.
  */
 uint32_t urn_mem_key_pd(const struct urn_mem *mem, uint32_t key);
 
 /* ---- fast path */
 
 /*
- * May `len` bytes at `addr` be used under `key`? access: all the bits of enum
- * urn_abi_access that are needed; 0 for a local read. qpn matters for type 2B
- * windows only. remote: 0 for an lkey (windows are refused), 1 for an rkey.
- * len 0 still checks key and access, at any address; callers skip the check
- * where none is needed. The key is judged first, then access, then range.
- * On success *region is valid until the operation was answered: for a window
- * it is the region bound to, which speaks of the same addresses. Never waits:
- * a key that is being made, bound or taken away at this moment is BAD_KEY.
+ * Check whether `len` bytes at `addr` may be used under `key`. access: all the bits of enum
+ * urn_abi_access that are needed; 0 for a local read. qpn matters for type 2B windows only.
+ * remote: 0 for an lkey (windows are refused), 1 for an rkey. len 0 still checks key and
+ * access, at any address; callers skip the check where none is needed. The key is judged first,
+ * then access, then range. On success *region is valid until the operation was answered: for a
+ * window *region is the region that the window is bound to, which has the same addresses. Never
+ * waits: a key that is being made, bound or taken away at this moment is BAD_KEY.
  */
 enum urn_mem_error urn_mem_check(struct urn_mem *mem, uint32_t key, uint32_t pd, uint32_t qpn,
 				 uint64_t addr, uint64_t len, uint32_t access, int remote,
 				 struct urn_region **region);
 
 /*
- * Bind a window (type 1: type == 1; type 2: type == 2, window must be free of
- * a binding). mw_rkey is the window's rkey now; for type 2 its low 8 bits are
- * not looked at, because the consumer need not tell its library. new_rkey has
- * the window's index; its low 8 bits are the consumer's for type 2; for type 1
- * too (lib/ picks the next). The region must allow MW_BIND, be of the same PD,
- * cover the range, not be zero based, and allow local write if the window
- * allows remote write or atomics. Of `access` the remote rights count. length
- * 0 unbinds a type 1 window, whatever mr_lkey and addr are; a type 2 window is
- * freed by invalidation only (IBTA o10-37.2.40). Zero-based windows are not
- * supported: what a check returns speaks of the region's addresses.
+ * Bind a window (type 1: type == 1; type 2: type == 2, window must be free of a binding).
+ * mw_rkey is the window's present rkey; for type 2 its low 8 bits are ignored, because the
+ * consumer need not tell its library. new_rkey has the window's index; its low 8 bits are the
+ * consumer's for type 2; for type 1 too (lib/ picks the next). The region must allow MW_BIND,
+ * be of the same PD, cover the range, not be zero based, and allow local write if the window
+ * allows remote write or atomics. Only the remote rights in `access` count. length 0 unbinds a
+ * type 1 window, whatever mr_lkey and addr are; a type 2 window is freed by invalidation only
+ * (IBTA o10-37.2.40). Zero-based windows are not supported, because a check returns the
+ * region's addresses.
  *
- * returns: BAD_KEY: no such window or region in this PD; ACCESS: the region
- * allows no windows or not such ones; RANGE; WINDOW: wrong type or index,
- * bound already (type 2), type 2 with length 0, zero based, or another engine
- * is changing it. A refused bind changes nothing.
+ * returns: BAD_KEY: no such window or region in this PD; ACCESS: the region allows no windows,
+ * or not with these rights; RANGE; WINDOW: wrong type or index, bound already (type 2), type 2
+ * with length 0, zero based, or another engine is changing it. A refused bind changes nothing.
  *
- * b: what changes besides the window; NULL: nobody keeps a list, and the old
- * region may go at once.
+ * b: changes besides the window; NULL: nobody keeps a list, and the old region need not be
+ * held.
  */
 struct urn_mem_binding {
-	uint32_t *windows;      /* in: the QP's list of type 2 windows, whose engine calls */
-	struct urn_region *old; /* out, when OK: the region it was bound to before, NULL: none.
-				 * Counts the window until urn_mem_let_go(), and stays so long */
+	uint32_t *windows;      /* in: list of type 2 windows of the QP, whose engine calls */
+	struct urn_region *old; /* out, when OK: region of the previous binding, NULL: none. That region counts the
+				 * window, and exists, until urn_mem_let_go() */
 };
 enum urn_mem_error urn_mem_bind(struct urn_mem *mem, int type, uint32_t mw_rkey, uint32_t new_rkey,
 				uint32_t mr_lkey, uint64_t addr, uint64_t length, uint32_t access,
 				uint32_t pd, uint32_t qpn, struct urn_mem_binding *b);
 /*
- * Invalidate the binding of a type 2 window (local or remote). Regions and
- * type 1 windows: URN_MEM_WINDOW. Unbound or other key: URN_MEM_BAD_KEY. b: as above
+ * Invalidate the binding of a type 2 window (local or remote). Regions and type 1 windows:
+ * URN_MEM_WINDOW. Unbound or other key: URN_MEM_BAD_KEY. b: see urn_mem_bind()
  */
 enum urn_mem_error urn_mem_invalidate(struct urn_mem *mem, uint32_t rkey, uint32_t pd, uint32_t qpn,
 				      struct urn_mem_binding *b);
-/* A binding that was counted before is over; NULL: there was none. */
+/* A binding that was counted before has ended; NULL: there was none. */
 void urn_mem_let_go(struct urn_mem *mem, const struct urn_region *mr);
 /*
- * A QP goes, or is reset: its type 2 windows are unbound, at most `max` in a call. Its engine;
- * until *windows is 0, which may take another call.
+ * A QP goes away, or is reset: unbind its type 2 windows, at most `max` in a call. Called by the
+ * QP's engine, again and again until *windows is 0.
  */
 void urn_mem_unbind_some(struct urn_mem *mem, uint32_t *windows, uint32_t max);
 
 /*
- * Engines that use one struct urn_mem say to each other when a turn of theirs begins, so that
- * who took a key away knows that nobody has a check under it in hand any more. Nothing
- * is written but after somebody asked. engine: index, below URN_ABI_MAX_ENGINES
+ * Engines that use one struct urn_mem tell each other when a turn of theirs begins, so that a
+ * thread that took a key away knows that no engine has a check under that key in hand any more.
+ * Nothing is written but after a question. engine: index, below URN_ABI_MAX_ENGINES
  */
 void urn_mem_join(struct urn_mem *mem, unsigned int engine, const struct urn_memx *x);
-/* Ask all for their next turn. returns: what urn_mem_turned() wants to know */
+/* Ask all engines for their next turn. returns: `asked` for urn_mem_turned() */
 uint32_t urn_mem_ask_turn(struct urn_mem *mem);
 /*
- * Has the engine begun a turn since that was asked? *x: its executor; true and NULL: there is
- * no such engine.
+ * True when the engine has begun a turn since that question. *x: the engine's executor; true with
+ * NULL: there is no such engine.
  */
 bool urn_mem_turned(const struct urn_mem *mem, unsigned int engine, uint32_t asked,
 		    const struct urn_memx **x);
@@ -207,7 +201,7 @@ enum urn_memop_kind {
 	URN_MEMOP_PLACE,     /* frame -> region */
 	URN_MEMOP_CMP_SWAP,  /* 8 bytes at addr: compare word[0], swap word[1]; old value to word[0] */
 	URN_MEMOP_FETCH_ADD, /* 8 bytes at addr: add word[0]; old value to word[0] */
-	URN_MEMOP_FENCE,     /* nothing; answered when all before it on this region are done. len: 1 */
+	URN_MEMOP_FENCE,     /* nothing; answered when all before it on this region are done. len: 1 byte */
 };
 
 enum urn_memop_status {
@@ -219,7 +213,7 @@ enum urn_memop_status {
 struct urn_memop {
 	struct urn_region *region; /* from urn_mem_check() */
 	uint64_t addr;             /* checked address (iova) */
-	uint8_t *frame;            /* bytes in the mbuf; atomics: struct urn_abi_atomic to log it in, or NULL */
+	uint8_t *frame;            /* bytes in the mbuf; atomics: struct urn_abi_atomic to log in, or NULL */
 	struct rte_mbuf *m;        /* owner of the frame; atomics use urn_pkt(m)->word[] */
 	uint32_t len;              /* bytes */
 	uint8_t kind;              /* enum urn_memop_kind */
@@ -231,58 +225,57 @@ struct urn_memop {
 struct urn_memx;
 
 struct urn_memx_config {
-	uint32_t pending; /* deferred operations that may be under way; others are done at once */
+	uint32_t pending; /* deferred operations that may be under way; further ones are done at once */
 	uint32_t foreign; /* operations on foreign memory under way that close gates; 0: 1024 */
-	uint32_t max_pds; /* of the struct urn_mem; 0: no gates */
+	uint32_t max_pds; /* max_pds of the struct urn_mem; 0: no gates */
 	uint64_t delay_seed;   /* 0: answer at once; else delay operations, for tests */
-	uint32_t delay_percent; /* of operations that are answered later */
-	uint32_t delay_polls;  /* at most this many polls later */
-	uint32_t fail_per_million; /* of operations that fail, for tests */
+	uint32_t delay_percent; /* percent of operations that are answered later */
+	uint32_t delay_polls;  /* polls until the answer, at most */
+	uint32_t fail_per_million; /* operations of a million that fail, for tests */
 };
 
 /*
- * Too much is under way on the foreign memory of a protection domain: who can
- * leave its packets and requests for later should. What is handed over all the
- * same is taken. pd[] by handle, 0 or 1; read between calls of the executor. While
- * any is closed, urn_memx_gated() tells those too that nothing was put on yet.
+ * Gates: closed for protection domains whose foreign memory has too many operations under way. A
+ * caller that can leave packets and requests of such a domain for later should; operations that are
+ * handed over all the same are taken. pd[] by handle, 0 or 1; read between calls of the executor.
+ * While any gate is closed, urn_memx_gated() also finds domains without an operation so far.
  */
 struct urn_memx_gate {
-	uint32_t closed; /* how many domains it is closed for */
-	uint32_t users;	 /* of whom too much is under way, all of one's clients together */
+	uint32_t closed; /* number of domains with a closed gate */
+	uint32_t users;	 /* number of users whose clients together have too much under way */
 	uint32_t pds;	 /* highest handle */
-	uint32_t few; /* operations that one QP may have under way besides what comes: at least 1 */
+	uint32_t few; /* operations that one QP may have under way besides incoming ones: at least 1 */
 	uint8_t *pd;	 /* 1: closed */
 };
 
 struct urn_memx *urn_memx_create(const struct urn_memx_config *cfg);
 void urn_memx_destroy(struct urn_memx *x);
 /*
- * Execute n operations; each status is set. Those that touch the same bytes
- * take effect in the order they were given, over all calls; answers of PENDING
- * ones come in any order, once each. An atomic on an address that is not
- * 8-byte aligned in its process, or an unknown kind, is FAILED. A failed
- * operation changed nothing; on foreign memory it may have written the bytes
- * before the one that can't be. Operations on foreign memory are always
- * PENDING, never wait for those on mapped memory, and take effect in order
- * among those of their space. returns: how many are not DONE
+ * Execute n operations; each status is set. Operations that touch the same bytes take effect in
+ * the order given, over all calls; answers of PENDING ones come in any order, once each. An
+ * atomic on an address that is not 8-byte aligned in its process, or an unknown kind, is
+ * FAILED. A failed operation changed nothing; on foreign memory it may have written the bytes
+ * before the one that can't be written. Operations on foreign memory are always PENDING, never
+ * wait for those on mapped memory, and take effect in order among those of their space.
+ * returns: how many are not DONE
  */
 unsigned int urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n);
-/* Take up to max answers of PENDING operations. returns: how many */
+/* Take up to max answers of PENDING operations. returns: their number */
 unsigned int urn_memx_poll(struct urn_memx *x, struct urn_memop *ops, unsigned int max);
-/* A protection domain goes, on which nothing is under way: its gate is open from here. */
+/* A protection domain goes away, with nothing under way on it: its gate is open from here on. */
 void urn_memx_forget_pd(struct urn_memx *x, uint32_t pd);
 /*
- * Is the gate of a domain closed, or that of the client or of the user whose foreign memory
- * is registered there? pd: of a QP that there is, of `mem`. In the engine's thread
+ * True when the gate of a domain is closed, or that of the client or of the user whose foreign
+ * memory is registered there. pd: of an existing QP, in `mem`. In the engine's thread
  */
 bool urn_memx_gated(const struct urn_memx *x, const struct urn_mem *mem, uint32_t pd);
-/* Operations under way, of any region (NULL) or of one. */
+/* Number of operations under way, on any region (NULL) or on one. */
 unsigned int urn_memx_holds(const struct urn_memx *x, const struct urn_region *region);
 /*
- * A point in what an executor was given: passed once all before it that are on the memory
- * of a region are done, and at once if there are none. Any thread may look, while the
- * region stays; an operation that was checked and not yet given to the executor is not
- * before it.
+ * A point among the operations that an executor was given. The point is passed once all operations
+ * before it on the memory of a region are done, and at once if there are none. Any thread may look,
+ * while the region exists; an operation that was checked and not yet given to the executor is not
+ * before the point.
  */
 struct urn_memx_mark {
 	uint32_t lane, list;
@@ -291,9 +284,9 @@ void urn_memx_mark(const struct urn_memx *x, const struct urn_region *region,
 		   struct urn_memx_mark *mark);
 bool urn_memx_passed(const struct urn_memx *x, const struct urn_region *region,
 		     const struct urn_memx_mark *mark);
-/* Does a worker that has something to do for it run on the caller's core? */
+/* True when a worker that has operations of this executor runs on the caller's core. */
 bool urn_memx_crowded(const struct urn_memx *x);
-/* The gate of this executor, valid as long as it is. */
+/* The gate of this executor, valid as long as the executor is. */
 const struct urn_memx_gate *urn_memx_gate(const struct urn_memx *x);
 
 #endif

@@ -2,12 +2,11 @@
 /*
  * The executor of gather, place and atomic operations.
  *
- * On mapped memory every operation is, as a rule, done and answered at once; on
- * foreign memory its space's worker does it (foreign.h). For tests an
- * executor can be told to defer operations: a deferred one is not done before
- * it is answered, or before a later one that touches the same bytes, so that a
- * transport that does not wait for its answers sends and shows wrong bytes.
- * All decisions come from the seed: the same calls give the same answers.
+ * On mapped memory every operation is normally done and answered at once; on foreign memory the
+ * worker of the space does it (foreign.h). For tests an executor can be told to defer operations: a
+ * deferred operation is not done before it is answered, or before a later one that touches the same
+ * bytes, so that a transport that does not wait for its answers sends and shows wrong bytes. All
+ * decisions come from the seed: the same calls give the same answers.
  */
 #include "memory/atomic.h"
 #include "memory/copy.h"
@@ -21,8 +20,8 @@
 #include <rte_prefetch.h>
 
 /*
- * How many operations ahead the executor asks for memory: 64-byte places over
- * 10,000 regions take 16 ns each, 18 without; 2 or 4 make no difference.
+ * Operations ahead for which the executor prefetches memory: 64-byte places over 10,000 regions
+ * take 16 ns each, 18 ns without; 2 or 4 make no difference.
  */
 #define MEMX_AHEAD 2
 
@@ -30,30 +29,30 @@
 struct memx_pending {
 	struct urn_memop op;
 	uint64_t due; /* the poll that answers it */
-	uint32_t seq; /* how many were put off before it */
-	bool done;    /* op.status is its answer; else it is still to be done */
+	uint32_t seq; /* operations deferred before it */
+	bool done;    /* op.status is its answer; otherwise the operation is still to be done */
 };
 
 struct urn_memx {
 	struct urn_memx_config cfg;
-	bool testing;		   /* something may be deferred or fail */
+	bool testing;		   /* operations may be deferred or fail */
 	uint64_t rng;		   /* state of the seeded generator */
-	uint64_t polls;		   /* so far */
+	uint64_t polls;		   /* polls so far */
 	struct memx_pending *list; /* cfg.pending entries, in the order they came */
-	uint32_t count;		   /* of them in use */
-	uint32_t put_off;	   /* operations put off so far; read by others */
-	uint32_t oldest;	   /* ... and which of them is the oldest under way; likewise */
+	uint32_t count;		   /* entries in use */
+	uint32_t put_off;	   /* operations deferred so far; read by others */
+	uint32_t oldest;	   /* ... and number of the oldest under way; read by others */
 	struct urn_lanes lanes;	   /* operations on foreign memory */
 };
 
-/* Is it on foreign memory? No bytes need no region, and are on none. */
+/* True when the operation is on foreign memory. One of length 0 needs no region, and is on none. */
 static inline bool
 memx_is_foreign(const struct urn_memop *op)
 {
 	return op->len && unlikely(op->region->foreign);
 }
 
-/* Where the bytes of an operation lie in this process; not for length 0. */
+/* Address of the bytes of an operation in this process; not for length 0. */
 static inline uint8_t *
 memx_target(const struct urn_memop *op)
 {
@@ -66,7 +65,7 @@ memx_is_atomic(const struct urn_memop *op)
 	return op->kind == URN_MEMOP_CMP_SWAP || op->kind == URN_MEMOP_FETCH_ADD;
 }
 
-/* The same in steps, for what is meant to be stored is put down before. returns: the old value */
+/* Execute an atomic in steps, because the new value is logged before it is stored. returns: the old value */
 static uint64_t
 memx_atomic_logged(const struct urn_memop *op, uint64_t *target, const uint64_t word[2])
 {
@@ -89,7 +88,7 @@ memx_atomic(const struct urn_memop *op)
 	uint8_t *target = memx_target(op);
 	uint64_t old;
 
-	/* The transport refuses such addresses; a region's base may still be odd. */
+	/* The transport refuses unaligned addresses; but a region's base may still be unaligned. */
 	if ((uintptr_t)target & 7)
 		return URN_MEMOP_FAILED;
 	if (op->frame) {
@@ -141,7 +140,7 @@ memx_random(struct urn_memx *x)
 	return z ^ z >> 31;
 }
 
-/* Must the one be done before the other? */
+/* True when the order of two operations matters. */
 static bool
 memx_conflict(const struct urn_memop *a, const struct urn_memop *b)
 {
@@ -158,8 +157,8 @@ memx_conflict(const struct urn_memop *a, const struct urn_memop *b)
 }
 
 /*
- * Before `op` is done: do what came before it (the first n of the list) as far
- * as the last one that touches the same bytes.
+ * Prepare for `op`: do the earlier operations (the first n of the list) up to the last one that
+ * touches the same bytes.
  */
 static void
 memx_catch_up(struct urn_memx *x, const struct urn_memop *op, uint32_t n)
@@ -175,7 +174,10 @@ memx_catch_up(struct urn_memx *x, const struct urn_memop *op, uint32_t n)
 	}
 }
 
-/* Take a copy of an operation, to be answered later. False: there is no room, or no wish. */
+/*
+ * Take a copy of an operation, to be answered later. returns: false when there is no room, or it is
+ * not to be deferred
+ */
 static bool
 memx_defer(struct urn_memx *x, const struct urn_memop *op, bool fails)
 {
@@ -290,7 +292,7 @@ urn_memx_execute(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 	return not_done;
 }
 
-/* Answers of what was deferred. */
+/* Take answers of deferred operations. */
 static unsigned int
 memx_poll_testing(struct urn_memx *x, struct urn_memop *ops, unsigned int max)
 {
@@ -302,7 +304,7 @@ memx_poll_testing(struct urn_memx *x, struct urn_memop *ops, unsigned int max)
 		struct memx_pending *p = &x->list[i];
 
 		if (n == max || p->due > x->polls) {
-			/* Close the gap; those before this one keep their order. */
+			/* Close the gap; operations before this one keep their order. */
 			if (left != i)
 				x->list[left] = *p;
 			left++;

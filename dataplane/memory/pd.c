@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains: handles and how many users each has. Control only. */
+/* Protection domains: their handles, and the number of users of each. Control only. */
 #include "memory/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Make pd[] hold `handle`. */
+/* Grow pd[] so that it holds `handle`. */
 static int
 pd_grow(struct urn_mem *mem, uint32_t handle)
 {
@@ -40,7 +40,7 @@ urn_mem_alloc_pd(struct urn_mem *mem, uint32_t *pd)
 	uint32_t handle;
 
 	if (mem->pd_fresh <= mem->max_pds && mem->pd_fresh < UINT32_MAX) {
-		/* New handles before used ones: a stale handle is no PD for long. */
+		/* New handles come before used ones, so that a stale handle stays invalid for long. */
 		if (pd_grow(mem, mem->pd_fresh))
 			return ENOMEM;
 		handle = mem->pd_fresh++;

@@ -9,8 +9,8 @@
 #include <string.h>
 
 /*
- * What a region may be registered with. Bits 20 to 29 are the optional ones of
- * enum ibv_access_flags, which may be left unheeded.
+ * Access bits that a region may be registered with. Bits 20 to 29 are the optional ones of enum
+ * ibv_access_flags, which may be ignored.
  */
 #define REGION_ACCESS                                                                \
 	(URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | \
@@ -22,19 +22,19 @@ region_access_ok(uint32_t access)
 {
 	if (access & ~(REGION_ACCESS | REGION_OPTIONAL))
 		return false;
-	/* IBTA 10.6.3.1: who lets others write must be able to write. */
+	/* IBTA 10.6.3.1: a region with remote write or atomics needs local write. */
 	return !(access & (URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_ATOMIC)) ||
 	       (access & URN_ACCESS_LOCAL_WRITE);
 }
 
-/* Does the last of `length` bytes at `start` have an address? */
+/* True when the last of `length` bytes at `start` has an address. */
 static bool
 region_fits(uint64_t start, uint64_t length)
 {
 	return !length || start <= UINT64_MAX - (length - 1);
 }
 
-/* Make the region, whatever memory is behind it. base: as in struct urn_region */
+/* Make a region, on any kind of memory. base: see struct urn_region */
 static int
 region_make(struct urn_mem *mem, uint32_t pd, void *base, bool foreign, uint64_t length,
 	    uint64_t iova, uint32_t access, uint32_t *key)
@@ -112,7 +112,7 @@ urn_mem_reg_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, u
 	return rc ? rc : urn_mem_add_foreign(mem, pd, space, addr, length, iova, access, key, why, len);
 }
 
-/* Make room to say a domain's space. returns: false: no memory; true for no domain, too */
+/* Make the place for a domain's space. returns: false: no memory; true also when there is no such domain */
 static bool
 pd_room(struct urn_mem *mem, uint32_t pd)
 {
@@ -170,7 +170,7 @@ urn_mem_kill_mr(struct urn_mem *mem, uint32_t key, struct urn_region **region)
 
 	if (!r || !urn_region_read(r, &v) || v.kind != URN_REGION_MR || v.key != key)
 		return EINVAL;
-	/* From here no window can be bound; pairs with urn_region_bind(). */
+	/* From here on no window can be bound; pairs with urn_region_bind(). */
 	if (!__atomic_compare_exchange_n(&urn_region_cold(mem, r)->bound, &none, URN_BOUND_DEAD,
 					 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return EBUSY;
@@ -179,7 +179,7 @@ urn_mem_kill_mr(struct urn_mem *mem, uint32_t key, struct urn_region **region)
 	URN_REGION_SET(r, kind, URN_REGION_DYING);
 	URN_REGION_SET(r, mr, NULL);
 	urn_region_unlock(r, &v);
-	/* Its key is needed once more, to make the next one of this index. */
+	/* The key is needed once more, to make the next one of this index. */
 	urn_region_cold(mem, r)->tag = key & 0xff;
 	*region = r;
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address spaces of clients: what they hand over, and who uses it. */
+/* Address spaces of clients: checking the descriptors that clients hand over, and counting references. */
 #include "memory/foreign.h"
 #include "memory/maps.h"
 
@@ -17,7 +17,7 @@
 
 #include <linux/magic.h>
 
-/* The process a pidfd is of, in this process's numbers; -1: has ended, 0: no pidfd. */
+/* Process that a pidfd refers to, in this process's numbers; -1: has ended, 0: no pidfd. */
 static long
 pid_of(int pidfd)
 {
@@ -36,7 +36,7 @@ pid_of(int pidfd)
 	return pid;
 }
 
-/* Has the process of a pidfd ended? */
+/* True when the process of a pidfd has ended. */
 static bool
 ended(int pidfd)
 {
@@ -45,7 +45,7 @@ ended(int pidfd)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Is it of the file system that is mounted at /proc? */
+/* True when the file belongs to the file system that is mounted at /proc. */
 static bool
 in_proc(const struct statx *file)
 {
@@ -58,14 +58,17 @@ in_proc(const struct statx *file)
 }
 
 /*
- * Is the descriptor that of /proc/PID/NAME? The name it has may be made up by
- * a mount in a namespace of the client's; device and inode may not, since the
- * descriptor keeps the inode, and with it the directory's entry, in use.
+ * Check that the descriptor is that of /proc/PID/NAME. A mount in a namespace of the client's can
+ * forge the name; device and inode can't be forged, because the descriptor keeps the inode, and
+ * with it the directory's entry, in use.
  */
 static int
 check_file(int fd, pid_t pid, const char *name, int mode, char *why, size_t len)
 {
-	/* As the kernel has it: what keeps the file's file system is not asked, for it may not answer. */
+	/*
+	 * Attributes that the kernel has cached: the server of the file's file system is not asked,
+	 * for it may not answer.
+	 */
 	const int how = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
 	struct stat want;
 	struct statx is;
@@ -114,7 +117,7 @@ check_fds(const struct urn_space_fds *fds, char *why, size_t len)
 	rc = check_file(fds->mem, fds->pid, "mem", O_RDWR, why, len);
 	if (rc == 0)
 		rc = check_file(fds->maps, fds->pid, "maps", O_RDONLY, why, len);
-	/* Looked at last: it has lived all the while, so the paths were its own. */
+	/* Checked last: the process has lived all the time, so the paths were its own. */
 	if (ended(fds->pidfd)) {
 		snprintf(why, len, "process %ld has ended", (long)fds->pid);
 		return ESRCH;
@@ -123,12 +126,12 @@ check_fds(const struct urn_space_fds *fds, char *why, size_t len)
 }
 
 /*
- * Open the same map once more, where this process has the right to read it. Who
- * reads a descriptor in common with the client waits while the client reads it, and
- * beyond being killed: for ever, if it reads into memory that stalls. By the
- * descriptor and not by a name, so it is the same process's. Its map belongs to the
- * address space of now; that is the one of `mem`, which is looked at after this and
- * must be in use: a program that executed another has left that.
+ * Open the same map once more, where this process has the right to read it. A reader of a
+ * descriptor that is shared with the client waits, unkillable, while the client reads: for ever, if
+ * the client reads into memory that stalls. The map is opened by the descriptor and not by a name,
+ * so it belongs to the same process. The map is that of the process's present address space. `mem`
+ * is checked after this and must be in use, so both belong to the same address space: a program
+ * that executed another has left the one of `mem`.
  */
 static void
 own_maps(struct urn_space_fds *fds)
@@ -140,7 +143,7 @@ own_maps(struct urn_space_fds *fds)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	/* Where the caller knows it by this number. */
+	/* At the number that the caller knows. */
 	(void)dup3(fd, fds->maps, O_CLOEXEC);
 	close(fd);
 }
@@ -226,7 +229,7 @@ urn_space_alive(const struct urn_space *space)
 {
 	char c;
 
-	/* 0: nobody uses the address space any more. Nothing mapped at 0 is EIO. */
+	/* 0: nobody uses the address space any more. Nothing mapped at address 0 gives EIO. */
 	return pread(space->fds.mem, &c, 1, 0) != 0;
 }
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows (IBTA 10.6.7). The engine of the QP that asked binds and
- * invalidates, so two engines can meet at one window: each looks first and
- * then swaps the sequence it saw, and the one that comes second is refused.
+ * Memory windows (IBTA 10.6.7). The engine of the QP that asked binds and invalidates, so two
+ * engines can meet at one window: each looks first and then swaps the sequence that it saw, and
+ * the second one is refused.
  *
- * The type 2 windows bound to a QP are in a list of the QP's, which only its
- * engine writes, so that they die with it (IBTA 10.6.7): a QP that is reset or
- * destroyed leaves no key behind that the next QP of its number could use.
+ * The type 2 windows bound to a QP are in a list of that QP, which only its engine writes, so
+ * that the windows die with the QP (IBTA 10.6.7): a QP that is reset or destroyed leaves no key
+ * behind that the next QP of its number could use.
  *
- * A region counts the windows bound to it. A bind counts first, looks at the
- * region again, and only then writes the window: from the count on the region
- * can't be killed, and one that was killed before does not pass the second
- * look.
+ * A region counts the windows bound to it. A bind counts first, looks at the region again, and
+ * only then writes the window: after the count the region can't be killed, and a region that
+ * was killed before does not pass the second look.
  */
 #include "memory/internal.h"
 
@@ -131,7 +130,7 @@ urn_mem_unbind_some(struct urn_mem *mem, uint32_t *windows, uint32_t max)
 		struct urn_region *w = urn_region_at(mem, *windows);
 		struct urn_region_view v;
 
-		/* Control is taking it away, or another engine was refused just now: later. */
+		/* Control is taking the window away, or another engine was refused just now: later. */
 		if (!urn_region_read(w, &v) || !urn_region_lock(w, &v))
 			return;
 		window_leave(mem, w, windows);
@@ -155,7 +154,7 @@ urn_region_unbound(const struct urn_mem *mem, const struct urn_region *mr)
 		__atomic_fetch_sub(&urn_region_cold(mem, mr)->bound, 1, __ATOMIC_ACQ_REL);
 }
 
-/* Count a window bound to the region that was read as *v. False: it is gone. */
+/* Count a window bound to the region that was read as *v. returns: false when the region is gone */
 static bool
 urn_region_bind(const struct urn_mem *mem, const struct urn_region *mr,
 		const struct urn_region_view *v)
@@ -163,7 +162,7 @@ urn_region_bind(const struct urn_mem *mem, const struct urn_region *mr,
 	uint32_t *bound = &urn_region_cold(mem, mr)->bound;
 	uint32_t n = __atomic_load_n(bound, __ATOMIC_RELAXED);
 
-	/* Few binds meet at one region: this turns once, as a rule. */
+	/* Few binds meet at one region: the loop mostly turns once. */
 	do {
 		if (n & URN_BOUND_DEAD)
 			return false;
@@ -171,12 +170,12 @@ urn_region_bind(const struct urn_mem *mem, const struct urn_region *mr,
 					      __ATOMIC_RELAXED));
 	if (urn_region_same(mr, v))
 		return true;
-	/* Killed, and its index given to another region meanwhile. */
+	/* The region was killed, and its index given to another region meanwhile. */
 	urn_region_unbound(mem, mr);
 	return false;
 }
 
-/* May the window that was read as *w be bound so? */
+/* Check whether the window that was read as *w may be bound so. */
 static enum urn_mem_error
 window_check(const struct urn_region_view *w, int type, uint32_t mw_rkey, uint32_t new_rkey,
 	     uint64_t length, uint32_t access, uint32_t pd)
@@ -197,7 +196,7 @@ window_check(const struct urn_region_view *w, int type, uint32_t mw_rkey, uint32
 	return URN_MEM_OK;
 }
 
-/* May a window on the region that was read as *m be had so? (IBTA C10-73 to C10-75) */
+/* Check whether the region that was read as *m may have such a window. (IBTA C10-73 to C10-75) */
 static enum urn_mem_error
 window_region_check(const struct urn_region_view *m, uint32_t mr_lkey, uint64_t addr,
 		    uint64_t length, uint32_t access, uint32_t pd)
@@ -236,7 +235,7 @@ window_take_region(const struct urn_mem *mem, uint32_t mr_lkey, uint64_t addr, u
 	return URN_MEM_OK;
 }
 
-/* A window is bound to `mr` no more: the caller wants to know, or nobody does. */
+/* A window is not bound to `mr` any more: tell the caller; without b nobody wants to know. */
 static void
 window_unbound(const struct urn_mem *mem, struct urn_region *mr, struct urn_mem_binding *b)
 {
@@ -258,7 +257,7 @@ urn_mem_bind(struct urn_mem *mem, int type, uint32_t mw_rkey, uint32_t new_rkey,
 	if (!w)
 		return URN_MEM_BAD_KEY;
 	if (!urn_region_read(w, &v))
-		return URN_MEM_WINDOW; /* another engine is binding it */
+		return URN_MEM_WINDOW; /* another engine is binding the window */
 	err = window_check(&v, type, mw_rkey, new_rkey, length, access, pd);
 	if (!err && length)
 		err = window_take_region(mem, mr_lkey, addr, length, access, pd, &mr);
@@ -274,7 +273,7 @@ urn_mem_bind(struct urn_mem *mem, int type, uint32_t mw_rkey, uint32_t new_rkey,
 	URN_REGION_SET(w, start, addr);
 	URN_REGION_SET(w, length, length);
 	URN_REGION_SET(w, mr, mr);
-	/* The lock keeps an engine out that would invalidate it, and bind it elsewhere. */
+	/* The lock keeps out an engine that would invalidate the window, and bind it elsewhere. */
 	if (b && type == 2)
 		window_join(mem, w, b->windows);
 	urn_region_unlock(w, &v);

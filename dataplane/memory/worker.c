@@ -2,26 +2,24 @@
 /*
  * The worker of a space: the only thread that touches a client's memory.
  *
- * Larger reads go straight into the frames (direct.c). What does not, and all
- * writing, goes by the descriptor: operations of one kind whose targets lie
- * together in one call, through a buffer between, for the kernel's price of a
- * call, and of each element of a vector, is 0.9 us, that of copying 4 KiB once
- * more 0.1 us.
+ * Larger reads go straight into the frames (direct.c). Other reads, and all writes, go by the
+ * descriptor: operations of one kind with adjacent targets in one call, through a buffer between,
+ * because a call, and each element of a vector, costs the kernel 0.9 us, while copying 4 KiB once
+ * more costs 0.1 us.
  *
- * The kernel copies through the descriptor page by page. A page that can't be
- * read ends the call there; the operations before it are done, the one that
- * needs it fails, and those behind it are tried by themselves.
+ * The kernel copies through the descriptor page by page. A page that can't be read ends the call
+ * there; the operations before that page are done, the one that needs it fails, and those behind
+ * are tried separately.
  *
- * Memory that a userfaultfd supplies the kernel does not fetch for such a
- * descriptor: EIO. process_vm_readv() does fetch it, so where it is permitted
- * (the client's uid, or CAP_SYS_PTRACE, which the worker takes for that alone)
- * one byte of each page is read by it and thrown away, and the copy is tried once more. That may
- * take for ever; it never shows another program's bytes to anybody.
+ * For such a descriptor the kernel does not fetch memory that a userfaultfd supplies: EIO.
+ * process_vm_readv() does fetch it. So where that call is permitted (the client's uid, or
+ * CAP_SYS_PTRACE, which the worker takes for that alone) the worker reads one byte of each page by
+ * it, throws the bytes away, and tries the copy once more. The call may take for ever; it never
+ * shows another program's bytes to anybody.
  *
- * Atomics: read, compute, write. No other operation of this space comes
- * between, whatever engine asks for it; the client's own stores, mapped regions
- * of the same memory, and other clients' may (IBV_ATOMIC_HCA among the
- * operations of one client's foreign memory, and no more).
+ * Atomics: read, compute, write. No other operation of this space comes between, whichever engine
+ * asks for it; stores of the client itself, mapped regions of the same memory, and other clients
+ * may (IBV_ATOMIC_HCA among the operations of one client's foreign memory, and no more).
  */
 #include "memory/foreign.h"
 
@@ -44,12 +42,12 @@
 #include <rte_pause.h>
 
 enum {
-	WORKER_RUN = 65536, /* bytes that are moved by one call */
-	WORKER_BURST = 64,  /* operations of a lane, before the next lane's */
-	WORKER_SPINS = 200, /* empty looks before it sleeps: some 10 us */
-	WORKER_MANY = 8,    /* operations at a time, from which on it looks no more often than */
+	WORKER_RUN = 65536, /* bytes that one call moves */
+	WORKER_BURST = 64,  /* operations of a lane, before the next lane's turn */
+	WORKER_SPINS = 200, /* empty looks before the worker sleeps: some 10 us */
+	WORKER_MANY = 8,    /* operations at a time: from so many on only WORKER_FEW_SPINS empty looks */
 	WORKER_FEW_SPINS = 20,
-	WORKER_STAYS = 1024, /* shares of lanes, before it moves to another core again */
+	WORKER_STAYS = 1024, /* shares of lanes, before the worker moves to another core again */
 	WORKER_STACK = 256 << 10,
 	FETCH_PAGES = 16,
 	ALIGN_MIN = 4, /* pages */
@@ -59,16 +57,16 @@ struct worker {
 	struct urn_space *space;
 	struct urn_direct *direct; /* owner */
 	uint64_t page;	    /* bytes */
-	unsigned int stays; /* shares of lanes before it may move again */
+	unsigned int stays; /* shares of lanes before the worker may move again */
 	uint8_t run[WORKER_RUN];
 };
 
 /* ---- moving bytes */
 
 /*
- * The kernel goes on by a page's length from where a call begins, so that one
- * that does not begin on a border looks every page up twice: up to the first
- * border by a call of its own. returns: bytes of the next call
+ * A call that does not begin on a page boundary looks every page up twice, because the kernel goes
+ * on by a page's length from where the call begins. So the bytes up to the first boundary get a
+ * call of their own. returns: bytes of the next call
  */
 static uint64_t
 part_of(const struct worker *w, uint64_t at, uint64_t len)
@@ -78,7 +76,7 @@ part_of(const struct worker *w, uint64_t at, uint64_t len)
 	return head < w->page && len >= ALIGN_MIN * w->page ? head : len;
 }
 
-/* Bytes between `bytes` and the space, as far as it goes. returns: bytes moved */
+/* Move bytes between `bytes` and the space, as far as possible. returns: bytes moved */
 static uint64_t
 move_once(const struct worker *w, bool write, uint8_t *bytes, uint64_t len, uint64_t at)
 {
@@ -99,7 +97,7 @@ move_once(const struct worker *w, bool write, uint8_t *bytes, uint64_t len, uint
 	return done;
 }
 
-/* A byte of each page. returns: done */
+/* Read a byte of each page. returns: true when done */
 static bool
 touch(struct worker *w, uint64_t at, uint64_t end)
 {
@@ -118,7 +116,7 @@ touch(struct worker *w, uint64_t at, uint64_t end)
 	return true;
 }
 
-/* Have the pages of a range supplied by whoever does. returns: they are there now */
+/* Let the pages of a range be supplied by their userfaultfd. returns: true when they are there now */
 static bool
 fetch(struct worker *w, uint64_t at, uint64_t len)
 {
@@ -154,7 +152,7 @@ do_atomic(struct worker *w, const struct urn_memop *op)
 		return URN_MEMOP_FAILED;
 	now = urn_atomic_result(op, old, word);
 	urn_atomic_intend(op, old, now);
-	/* Written back even if it stays: what may not be written fails. */
+	/* Written back even if the value stays: an atomic on read-only memory fails. */
 	if (!move(w, true, (uint8_t *)&now, sizeof(now), at))
 		return URN_MEMOP_FAILED;
 	urn_atomic_did(op);
@@ -175,14 +173,14 @@ do_one(struct worker *w, const struct urn_memop *op)
 	case URN_MEMOP_CMP_SWAP:
 	case URN_MEMOP_FETCH_ADD:
 		return do_atomic(w, op);
-	case URN_MEMOP_FENCE: /* all before it of this lane is done */
+	case URN_MEMOP_FENCE: /* all operations of this lane before it are done */
 		return URN_MEMOP_DONE;
 	default:
 		return URN_MEMOP_FAILED;
 	}
 }
 
-/* Of n operations from slot `at` on: how many go by one call. *bytes: of them all */
+/* Find the operations from slot `at` on, of n, that go by one call. *bytes: their bytes. returns: their number */
 static uint32_t
 run_of(const struct urn_lane *l, uint32_t at, uint32_t n, uint64_t *bytes)
 {
@@ -205,7 +203,7 @@ run_of(const struct urn_lane *l, uint32_t at, uint32_t n, uint64_t *bytes)
 	return count;
 }
 
-/* A run by one call. returns: bytes moved */
+/* Move a run by one call. returns: bytes moved */
 static uint64_t
 do_run(struct worker *w, struct urn_lane *l, uint32_t at, uint32_t n, uint64_t bytes)
 {
@@ -232,7 +230,7 @@ do_run(struct worker *w, struct urn_lane *l, uint32_t at, uint32_t n, uint64_t b
 	return moved;
 }
 
-/* Carry out up to n operations of a lane from `at` on. returns: how many, at least 1 */
+/* Carry out up to n operations of a lane from `at` on. returns: how many were done, at least 1 */
 static uint32_t
 do_some(struct worker *w, struct urn_lane *l, uint32_t at, uint32_t n)
 {
@@ -255,14 +253,14 @@ do_some(struct worker *w, struct urn_lane *l, uint32_t at, uint32_t n)
 		moved -= op->len;
 		op->status = URN_MEMOP_DONE;
 	}
-	if (done < n) { /* the one that it ended in, by itself; those behind it go on */
+	if (done < n) { /* the operation that the call ended in is tried alone; those behind it follow */
 		op->status = do_one(w, op);
 		done++;
 	}
 	return done;
 }
 
-/* Where workers may run; of the process, as CPUs are. */
+/* CPUs that workers may run on; one set for the process. */
 static cpu_set_t cpus;
 static bool cpus_set;
 
@@ -283,8 +281,8 @@ cpus_get(cpu_set_t *set)
 }
 
 /*
- * An engine that polls does not let go of its core, so whoever shares it waits
- * for the end of a time slice: go elsewhere, but not to and fro.
+ * An engine that polls does not let go of its core, so a worker on that core waits for the end of a
+ * time slice: move to another core, but not to and fro.
  */
 static __attribute__((cold, noinline)) void
 move_away(struct worker *w, int cpu)
@@ -293,12 +291,12 @@ move_away(struct worker *w, int cpu)
 
 	cpus_get(&others);
 	CPU_CLR((size_t)cpu, &others);
-	/* There is no other core: then it stays. */
+	/* Without another core the worker stays. */
 	(void)sched_setaffinity(0, sizeof(others), &others);
 	w->stays = WORKER_STAYS;
 }
 
-/* Say where it runs, and see whether that is where the engine does. */
+/* Publish the worker's core, and move when the engine uses the same one. */
 static void
 look_around(struct worker *w, const struct urn_lane *l)
 {
@@ -311,7 +309,7 @@ look_around(struct worker *w, const struct urn_lane *l)
 	atomic_store_explicit(&w->space->cpu, sched_getcpu(), memory_order_relaxed);
 }
 
-/* A share of a lane. returns: operations */
+/* Serve a share of a lane. returns: number of operations */
 static uint32_t
 serve(struct worker *w, struct urn_lane *l)
 {
@@ -338,7 +336,7 @@ serve(struct worker *w, struct urn_lane *l)
 
 /* ---- the thread */
 
-/* returns: operations */
+/* returns: number of operations */
 static uint32_t
 serve_all(struct worker *w)
 {
@@ -357,13 +355,13 @@ futex(_Atomic uint32_t *word, int what, uint32_t value)
 	return syscall(SYS_futex, word, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 }
 
-/* Sleep until woken; not at all if there is something after all. */
+/* Sleep until woken; not at all if there is work after all. */
 static void
 nap(struct worker *w)
 {
 	struct urn_space *s = w->space;
 
-	/* Stored before the lanes are looked at again; urn_space_wake() does it the other way. */
+	/* Stored before the lanes are looked at again; urn_space_wake() uses the opposite order. */
 	atomic_store_explicit(&s->asleep, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!serve_all(w))
@@ -407,17 +405,17 @@ run(void *arg)
 		if ((n = serve_all(w)) != 0) {
 			empty = 0;
 			/*
-			 * Where much is moved, others wait for the core, another worker mostly, and
-			 * what comes meanwhile goes in fewer calls.
+			 * While much is moved, other threads, mostly workers, wait for the core,
+			 * and operations that come meanwhile go in fewer calls.
 			 */
 			spins = n < WORKER_MANY ? WORKER_SPINS : WORKER_FEW_SPINS;
 		} else if (++empty < spins) {
 			rte_pause();
 		} else {
 			/*
-			 * No sched_yield(): beside others who are busy each one costs the worker
-			 * a time slice of theirs, and work that comes meanwhile waits for that.
-			 * Who is woken from sleep gets a core soon.
+			 * No sched_yield(): beside busy threads each call costs the worker a time
+			 * slice of theirs, and work that comes meanwhile waits for that. A thread
+			 * that is woken from sleep gets a core soon.
 			 */
 			nap(w);
 			empty = 0;
@@ -427,7 +425,7 @@ run(void *arg)
 	return NULL;
 }
 
-/* An engine's thread may be bound to its core: the worker shall run anywhere else. */
+/* An engine's thread may be bound to its core: the worker must be free to run elsewhere. */
 static void
 run_anywhere(pthread_attr_t *attr)
 {
@@ -443,7 +441,7 @@ start(struct urn_space *s)
 	struct worker *w = worker_make(s);
 	sigset_t none, before;
 	pthread_attr_t attr;
-	char name[16]; /* as long as the kernel takes */
+	char name[16]; /* the kernel's limit */
 	int rc;
 
 	if (!w)
@@ -451,7 +449,7 @@ start(struct urn_space *s)
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, WORKER_STACK);
 	run_anywhere(&attr);
-	/* The program's signals are for its own threads. */
+	/* The program's signals are for the program's own threads. */
 	sigfillset(&none);
 	pthread_sigmask(SIG_SETMASK, &none, &before);
 	rc = pthread_create(&s->worker, &attr, run, w);
@@ -494,7 +492,7 @@ urn_space_stop(struct urn_space *s)
 void
 urn_space_wake(struct urn_space *s)
 {
-	/* What was put is seen before the worker sleeps, or it is seen asleep here. */
+	/* Either the worker sees operations put before this, or this call sees the worker asleep. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&s->asleep, memory_order_relaxed) &&
 	    atomic_exchange(&s->asleep, 0))

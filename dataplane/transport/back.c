@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Going back: the cursor of the requester returns to the oldest PSN that is not
- * acknowledged, and what was sent is sent again.
+ * Going back: the cursor of the requester returns to the oldest PSN that is not acknowledged, and
+ * everything sent from there on is sent again.
  *
- * A peer with selective acknowledgements, and a NAK, have everything repeated. A
- * timer that runs out for a peer that goes by the standard alone has little of it
- * repeated: such a peer executes every READ that comes again, whole, behind all that
- * it still has to do. A slow peer would only get slower.
+ * To a peer with selective acknowledgements, and after a NAK, the requester repeats everything.
+ * After a timeout of a peer that follows only the standard, the requester repeats only a little:
+ * such a peer executes every repeated READ, whole, behind all that it still has to do. A slow
+ * peer would only get slower.
  *
  *        una            back_end                 next_psn
  *         ▼                ▼                        ▼
  *         [repeated now    |held back until then    ]
  *
- * The next packets tell which it was. The answer reaches back_end and nothing follows:
- * what is behind was lost too, and twice as much is repeated. The answer goes beyond
- * back_end: the peer works on what was sent first, and the cursor moves on to new work.
+ * The next packets tell loss from slowness. When the answer reaches back_end and nothing follows,
+ * the packets behind were lost too, and twice as many are repeated. When the answer goes beyond
+ * back_end, the peer works on the packets sent first, and the cursor moves on to new work.
  */
 #include "transport/internal.h"
 
 enum {
-	TIMEOUT_PSNS = 5,     /* log2 of what a timeout repeats, and 1: 16 PSNs */
-	EARLY_PSNS = 1,       /* ... an early repeat: the oldest packet, or READ */
+	TIMEOUT_PSNS = 5,     /* log2 of the PSNs that a timeout repeats, plus 1: 16 PSNs */
+	EARLY_PSNS = 1,       /* ... that an early repeat does: the oldest packet, or READ */
 	MOST_PSNS = 9,        /* ... at most: the widest window */
-	ALIVE_MAX = 15,       /* halves of a timeout by which duplicates put it off, in all */
-	ACK_LATE = 1024,      /* PSNs that a duplicate ACK may be behind, to show that the peer lives */
+	ALIVE_MAX = 15,       /* halves of a timeout by which duplicates delay the timeout, in all */
+	ACK_LATE = 1024,      /* PSNs that a duplicate ACK may be behind and still show that the peer lives */
 	RESPONSE_LATE = 65536, /* ... a duplicate response */
 };
 
@@ -62,7 +62,7 @@ go_back(struct urn_tp *tp, struct urn_qp *qp)
 	qp->flags |= URN_QPF_WENT_BACK;
 	qp->flags &= ~(uint32_t)URN_QPF_OWN_BACK;
 	qp->since_ack = 0;
-	urn_repair_void(tp, qp); /* what the peer said that it keeps, it may have let go of */
+	urn_repair_void(tp, qp); /* the peer may have dropped packets that it said it keeps */
 	to_oldest(qp);
 	urn_tp_sched(tp, qp);
 }
@@ -87,7 +87,7 @@ urn_req_all_back(struct urn_tp *tp, struct urn_qp *qp)
 	urn_tp_sched(tp, qp);
 }
 
-/* So many PSNs from the cursor on, of whole READs; the first READ in any case. returns: the PSN behind */
+/* returns: the PSN behind at most `psns` PSNs from the cursor on, in whole READs; the first READ in any case */
 static uint32_t
 end_of(const struct urn_qp *qp, uint32_t psns)
 {
@@ -123,7 +123,7 @@ repeat(struct urn_tp *tp, struct urn_qp *qp, uint8_t back)
 	qp->back_end = end_of(qp, 1u << (back - 1));
 	p->repeated_at = tp->now;
 	p->repeated_qpn = qp->qpn;
-	/* The round trip of a packet that is not repeated is measured on. */
+	/* The round trip of a packet that is not repeated is still measured. */
 	if (p->timed == qp && urn_psn_diff(p->timed_psn, qp->back_end) < 0)
 		p->timed = NULL;
 }
@@ -135,7 +135,7 @@ urn_req_back_timeout(struct urn_tp *tp, struct urn_qp *qp)
 	repeat(tp, qp, TIMEOUT_PSNS);
 }
 
-/* Was what is repeated answered, and more is held back? */
+/* True when the repeated part was answered, and more is held back. */
 static inline bool
 may_go_on(const struct urn_qp *qp)
 {
@@ -149,12 +149,12 @@ urn_req_back_due(const struct urn_tp *tp, const struct urn_qp *qp)
 	uint32_t out = (qp->next_psn - qp->una) & URN_PSN_MASK;
 
 	if (qp->early)
-		return UINT64_MAX; /* once until there is progress */
+		return UINT64_MAX; /* only one until there is progress */
 	if (unlikely(may_go_on(qp))) {
 		uint64_t ns = urn_peer_go_on(p, tp->cfg.rto_floor, out);
 		uint64_t quarter = 1ull << (URN_TIMEOUT_SHIFT + qp->timeout - 2);
 
-		/* Nothing was measured: a slow peer may just take its time with what was sent first. */
+		/* Nothing was measured: a slow peer may still work on the packets that were sent first. */
 		return p->srtt || ns > quarter ? ns : quarter;
 	}
 	return tp->cfg.rto_floor ? urn_peer_early(p, tp->cfg.rto_floor, out, tp->now) : UINT64_MAX;
@@ -171,7 +171,7 @@ urn_req_back_early(struct urn_tp *tp, struct urn_qp *qp)
 	repeat(tp, qp, !on ? EARLY_PSNS : qp->back < MOST_PSNS ? qp->back + 1 : MOST_PSNS);
 }
 
-/* The peer answers what was sent first: on to what was never sent. */
+/* The peer answers the packets that were sent first: move the cursor on to work that was never sent. */
 static void
 to_newest(struct urn_qp *qp)
 {
@@ -195,7 +195,7 @@ urn_req_back_answered(struct urn_tp *tp, struct urn_qp *qp)
 
 	if ((qp->flags & URN_QPF_EARLY) && took < p->rtt_min / 2) {
 		qp->flags &= ~(uint32_t)URN_QPF_EARLY;
-		urn_peer_hasty(p, tp->now); /* sooner than the repeat can have come */
+		urn_peer_hasty(p, tp->now); /* sooner than the repeat can have arrived */
 	}
 	if (!qp->back)
 		return;
@@ -218,7 +218,7 @@ urn_req_alive(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, bool response)
 		return;
 	if (qp->flags & URN_QPF_EARLY) {
 		qp->flags &= ~(uint32_t)URN_QPF_EARLY;
-		urn_peer_hasty(urn_qp_peer(tp, qp), tp->now); /* answered twice: repeated for nothing */
+		urn_peer_hasty(urn_qp_peer(tp, qp), tp->now); /* answered twice: the repeat was needless */
 	}
 	if (qp->timeout == 0 || qp->una == qp->next_psn || (qp->flags & URN_QPF_RNR_WAIT))
 		return;

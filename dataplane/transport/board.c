@@ -27,7 +27,7 @@ drop(struct urn_board *b, uint32_t i)
 	memmove(&b->gap[i], &b->gap[i + 1], (b->n - i) * sizeof(b->gap[0]));
 }
 
-/* A gap begins later now. */
+/* Let a gap begin later. */
 static void
 cut_front(struct urn_gap *g, uint32_t first)
 {
@@ -36,7 +36,7 @@ cut_front(struct urn_gap *g, uint32_t first)
 		g->cur = first;
 }
 
-/* A gap ends earlier now; what was to be asked for of it may all be asked for by that. */
+/* Let a gap end earlier; then all its PSNs that are left may have been asked for. */
 static void
 cut_back(struct urn_gap *g, uint32_t end, uint64_t now)
 {
@@ -65,14 +65,14 @@ urn_board_advance(struct urn_board *b, uint32_t psn)
 		cut_front(&b->gap[0], psn);
 }
 
-/* What a gap tells that is (partly) filled. */
+/* Note the news of a gap that is filled, fully or in part. */
 static void
 note(const struct urn_board *b, const struct urn_gap *g, uint64_t now, struct urn_board_news *news)
 {
 	uint64_t took = now - g->at;
 
 	news->any = true;
-	/* Up to cur it was asked for, whatever of it came. */
+	/* The gap was asked for up to cur, whichever of its PSNs came. */
 	if (g->state == URN_GAP_SEEN) {
 		uint32_t by = (uint32_t)urn_psn_diff(b->high, g->first);
 
@@ -85,7 +85,7 @@ note(const struct urn_board *b, const struct urn_gap *g, uint64_t now, struct ur
 	}
 }
 
-/* Take first..end-1 out of gap i. returns: gaps that are left of it */
+/* Take first..end-1 out of gap i. returns: gaps that are left of gap i */
 static uint32_t
 fill(struct urn_board *b, uint32_t i, uint32_t first, uint32_t end, uint64_t now)
 {
@@ -104,7 +104,7 @@ fill(struct urn_board *b, uint32_t i, uint32_t first, uint32_t end, uint64_t now
 		cut_back(g, first, now);
 		return 1;
 	}
-	/* In the middle. Without room for two, what came is forgotten: it may come twice. */
+	/* In the middle. Without room for two gaps the arrival is forgotten: the packets may come twice. */
 	if (b->n == URN_BOARD_GAPS)
 		return 1;
 	memmove(&b->gap[i + 1], &b->gap[i], (b->n - i) * sizeof(b->gap[0]));
@@ -114,7 +114,7 @@ fill(struct urn_board *b, uint32_t i, uint32_t first, uint32_t end, uint64_t now
 	return 2;
 }
 
-/* Behind all that came so far. returns false when there is no room to note the gap */
+/* Note PSNs behind all that came so far. returns: false when there is no room to note the gap */
 static bool
 extend(struct urn_board *b, uint32_t first, uint32_t end, uint64_t now)
 {
@@ -160,7 +160,7 @@ urn_board_missed(struct urn_board *b, uint32_t psn, uint64_t now)
 {
 	uint32_t end = urn_psn_add(psn, 1);
 
-	/* Before `high` it is in a gap already, or a copy of what came. */
+	/* A PSN before `high` is in a gap already, or a copy came. */
 	return urn_psn_diff(end, b->high) <= 0 || extend(b, end, end, now);
 }
 
@@ -213,7 +213,7 @@ urn_board_due(const struct urn_board *b, const struct urn_board_limits *l)
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint64_t at;
 
-		if (b->gap[i].state == URN_GAP_LOST) /* perhaps never asked for: no tries to go by */
+		if (b->gap[i].state == URN_GAP_LOST) /* perhaps never asked for: no tries to count by */
 			continue;
 		at = b->gap[i].at + patience(&b->gap[i], l);
 		if (at < due)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The burst in hand: memory operations, and the packets and frames that wait
- * for them. It is executed when it is full or the turn ends; what memory
- * answered is finished in order, and what it did not waits in its QP's lists.
+ * The burst in hand: memory operations, and the packets and frames that wait for them. The burst is
+ * executed when it is full or the turn ends. Packets that memory answered are finished in order;
+ * the others wait in the lists of their QP.
  */
 #include "transport/internal.h"
 
@@ -74,7 +74,7 @@ urn_tp_sge_ops(struct urn_tp *tp, struct rte_mbuf *m, struct urn_txd *d,
 	return e;
 }
 
-/* A frame's memory could not be read: the work it belongs to fails. */
+/* The memory of a frame could not be read: the work that the frame belongs to fails. */
 static void
 tx_failed(struct urn_tp *tp, const struct urn_txd *d)
 {
@@ -92,9 +92,9 @@ tx_failed(struct urn_tp *tp, const struct urn_txd *d)
 }
 
 /*
- * Must this frame not go out any more? A response behind one that failed; a
- * request when its QP, or send queue, is in error and its work flushed, or when
- * work at the cursor has failed and the frame is of it or behind it.
+ * True when this frame must not go out any more: a response behind one that failed; a request when
+ * its QP, or send queue, is in error and its work flushed, or when work at the cursor has failed
+ * and the frame belongs to that work or is behind it.
  */
 static bool
 is_void(const struct urn_txd *d)
@@ -151,7 +151,7 @@ append(struct rte_mbuf **head, struct rte_mbuf **tail, struct rte_mbuf *m)
 	*tail = m;
 }
 
-/* A frame waits for memory, or behind one that does: now its packet remembers it. */
+/* Let a frame wait for memory, or behind one that does: its packet keeps the descriptor. */
 static void
 park(const struct urn_txd *d)
 {
@@ -189,7 +189,7 @@ unpark(struct urn_qp *qp)
 	};
 }
 
-/* Every operation was done: no packet has to know how many it asked for. */
+/* Every operation was done: no packet needs to know how many it asked for. */
 static void
 finish_all(struct urn_tp *tp)
 {
@@ -288,7 +288,7 @@ urn_tp_drain_tx(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct rte_mbuf *m;
 
-	/* Frames of the burst in hand were promised their places already. */
+	/* Frames of the burst in hand have their places reserved already. */
 	while ((m = urn_ring_first(qp->tx_last)) && !urn_pkt(m)->mem_left && tp->tx_n + tp->txd_n < URN_TP_TX &&
 	       tp->loop_n + tp->txd_n < URN_TP_LOOP) {
 		struct urn_txd d = unpark(qp);
@@ -297,7 +297,7 @@ urn_tp_drain_tx(struct urn_tp *tp, struct urn_qp *qp)
 	}
 }
 
-/* Finish what a memory answer has set free, in order. */
+/* Finish the packets and frames that a memory answer has set free, in order. */
 static void
 drain_waiting(struct urn_tp *tp, struct urn_qp *qp)
 {

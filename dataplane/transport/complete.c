@@ -23,7 +23,7 @@ urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type)
 	urn_tp_event(tp, type, qp->qpn, qp->cookie, urn_qp_client(qp));
 }
 
-/* A completion has no room. Once: an event of the queue; and its QPs end. */
+/* A completion finds no room: give one event of the queue, and let its QPs fail. */
 static __attribute__((noinline)) void
 overrun(struct urn_tp *tp, struct urn_cq *cq)
 {
@@ -63,10 +63,10 @@ urn_tp_cqe_handed(struct urn_tp *tp, const struct urn_tp_xcqe *x)
 	_Atomic uint32_t *mark = x->mark;
 	struct urn_abi_cqe cqe = x->cqe;
 
-	/* The queue may have been reset meanwhile: it does not go back. */
+	/* The queue may have been reset meanwhile: its mark must not go back. */
 	if (mark && (int32_t)(x->after - atomic_load_explicit(mark, memory_order_relaxed)) <= 0)
 		mark = NULL;
-	/* Its slot was claimed; the client's index may lie about that since. */
+	/* The slot was claimed; but the client's index may be wrong since. */
 	if (cqe.status != URN_TP_NO_CQE && likely(urn_cq_room(x->cq))) {
 		cqe.wqe = (uint16_t)(x->after - 1);
 		put(tp, x->cq, &cqe, x->solicited, mark, x->after);
@@ -78,7 +78,7 @@ urn_tp_cqe_handed(struct urn_tp *tp, const struct urn_tp_xcqe *x)
 		atomic_store_explicit(mark, x->after, memory_order_release);
 }
 
-/* The queue is another engine's. */
+/* Hand a completion to the engine that owns the queue. */
 static __attribute__((noinline)) void
 give(struct urn_tp *tp, struct urn_cq *cq, struct urn_abi_cqe cqe, bool solicited,
      _Atomic uint32_t *mark, uint32_t after)
@@ -89,7 +89,7 @@ give(struct urn_tp *tp, struct urn_cq *cq, struct urn_abi_cqe cqe, bool solicite
 	tp->cfg.give_cqe(tp->cfg.give_ctx, &x);
 }
 
-/* A completion finds no room: its request is over all the same, for the client's index of the queue. */
+/* A completion finds no room: move the client's index of the queue all the same, because the request is over. */
 static __attribute__((cold, noinline)) bool
 lose(struct urn_tp *tp, struct urn_cq *cq, _Atomic uint32_t *mark, uint32_t after)
 {
@@ -101,7 +101,7 @@ lose(struct urn_tp *tp, struct urn_cq *cq, _Atomic uint32_t *mark, uint32_t afte
 	if (cq->engine == tp->cfg.engine)
 		atomic_store_explicit(mark, after, memory_order_release);
 	else
-		give(tp, cq, none, false, mark, after); /* behind those on their way */
+		give(tp, cq, none, false, mark, after); /* behind the completions on their way */
 	return false;
 }
 
@@ -160,7 +160,7 @@ urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint8_t s
 		urn_qp_cqe_lost(tp, qp);
 }
 
-/* Fewer receives left than the limit: say so once (IBTA 10.2.9.1). */
+/* Give one event when fewer receives are left than the limit (IBTA 10.2.9.1). */
 static void
 check_limit(struct urn_tp *tp, struct urn_srq *srq)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Responses at the requester: ACK, NAK, READ responses, atomic responses
- * (doc/wire.md "Acknowledgement", "Errors at the requester").
+ * Responses at the requester: ACK, NAK, READ responses, atomic responses (doc/wire.md
+ * "Acknowledgement", "Errors at the requester").
  *
- * A READ or atomic is completed by its response alone. An acknowledgement
- * that reaches beyond one whose response is missing says that the response
- * was lost: what it acknowledges counts up to that READ only, and the READ is
- * asked for again.
+ * A READ or atomic is completed by its response alone. An acknowledgement that reaches beyond a
+ * READ whose response is missing shows that the response was lost: the acknowledgement counts up to
+ * that READ only, and the READ is asked for again.
  */
 #include "transport/internal.h"
 
@@ -24,7 +23,7 @@ static const uint32_t rnr_us[32] = {
 static void refused(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome);
 static void receiver_not_ready(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t code);
 
-/* There was progress: what is repaired, and a refusal whose turn has come. */
+/* There was progress: settle repairs, and handle a refusal whose turn has come. */
 static void
 progress_repair(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -33,7 +32,7 @@ progress_repair(struct urn_tp *tp, struct urn_qp *qp)
 	int32_t d = syndrome ? urn_psn_diff(qp->una, r->nak_psn) : -1;
 
 	if (d >= 0)
-		r->nak_syn = 0; /* its turn has come; or what it refused came again and is done */
+		r->nak_syn = 0; /* its turn has come; or the refused request was repeated and is done */
 	if (d != 0)
 		urn_repair_settle(tp, qp);
 	else if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR)
@@ -42,7 +41,7 @@ progress_repair(struct urn_tp *tp, struct urn_qp *qp)
 		refused(tp, qp, qp->una, syndrome);
 }
 
-/* Something new was acknowledged, n PSNs: counts and timers start again. */
+/* n more PSNs were acknowledged: counts and timers start again. */
 static void
 progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 {
@@ -65,21 +64,18 @@ progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 		urn_trace_age(tp, qp, URN_TRACE_RESP);
 	if (qp->una != qp->next_psn)
 		urn_req_arm(tp, qp);
-	else /* what is posted from here on waits for an address from its own beginning */
+	else /* work posted from here on waits for an address from its own beginning */
 		qp->flags &= ~(uint32_t)URN_QPF_NO_MAC;
 	if (qp->w_cur || urn_sq_ready(&qp->sq))
 		urn_tp_sched(tp, qp);
 }
 
-/*
- * A response was lost, or packets were (NAK): repeat from una, once until
- * there is progress.
- */
+/* A response was lost, or packets were (NAK): repeat from una, once until there is progress. */
 static void
 lost(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
-		return; /* what was acknowledged last has ended it */
+		return; /* the last acknowledgement has ended the QP */
 	/* After an RNR wait everything is repeated anyway, and the wait costs no retry. */
 	if (qp->flags & URN_QPF_RNR_WAIT)
 		return;
@@ -102,9 +98,8 @@ lost(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 /*
- * Everything before PSN `to` is acknowledged. returns false when a READ or
- * atomic without response stands before it; once that has come, the rest
- * counts too.
+ * Everything before PSN `to` is acknowledged. returns: false when a READ or atomic without its
+ * response stands before `to`; the rest counts once that response has come
  */
 static bool
 acked(struct urn_tp *tp, struct urn_qp *qp, uint32_t to)
@@ -114,7 +109,7 @@ acked(struct urn_tp *tp, struct urn_qp *qp, uint32_t to)
 
 	if (urn_psn_diff(to, qp->acked) > 0) {
 		qp->acked = to;
-		/* Of what the peer had no receive for, a copy was taken after all. */
+		/* The peer had no receive for a request, but took a copy of the request after all. */
 		if (unlikely(qp->flags & URN_QPF_RNR_WAIT))
 			urn_req_end_rnr_wait(tp, qp);
 	}
@@ -150,15 +145,15 @@ static void
 bad_response(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t status,
 	     uint8_t vendor_err)
 {
-	qp->w_fetch->state = URN_WORK_BROKEN; /* what else comes for it is not looked at */
+	qp->w_fetch->state = URN_WORK_BROKEN; /* further responses to it are not looked at */
 	urn_pkt(m)->arg = vendor_err;
 	urn_pkt(m)->word[1] = status;
 	urn_tp_hold(tp, m, qp, URN_ACT_BAD_RESP);
 }
 
 /*
- * Is this response the next one of the oldest READ or atomic that waits for
- * one? Otherwise deals with it and returns NULL.
+ * Find the READ or atomic that this response is the next one of: the oldest that waits for one.
+ * NULL: the response does not match, and was dealt with.
  */
 static struct urn_work *
 match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
@@ -185,7 +180,7 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (d > 0) {
 		URN_COUNT(tp, OUT_OF_ORDER);
 		if (urn_qp_selective(tp, qp)) {
-			/* What is missing before it may be late only, and is asked for by itself. */
+			/* Packets missing before it may only be late, and are asked for separately. */
 			enum urn_keep kept = urn_repair_keep(tp, qp, m);
 
 			if (kept == URN_KEEP_AGAIN)
@@ -193,7 +188,7 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			if (kept != URN_KEEP_NO_ROOM)
 				return NULL;
 		}
-		/* In its turn: that may end the QP, while memory still places what came before. */
+		/* Handled in its turn, because a loss may end the QP while memory still places earlier responses. */
 		urn_pkt_begin(p);
 		urn_tp_hold(tp, m, qp, URN_ACT_LOST);
 		return NULL;
@@ -206,7 +201,7 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	return NULL;
 }
 
-/* The oldest waiting fetch has its whole response: who is next? */
+/* The oldest waiting READ or atomic has its whole response: find the next one. */
 static void
 next_fetch(struct urn_qp *qp)
 {
@@ -266,7 +261,7 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 
-	/* To host order in the frame, from where it is placed. */
+	/* Convert to host order in the frame, from where the value is placed. */
 	uint8_t *orig = urn_pkt_ext(m, URN_EXT_ATOMIC_ACK);
 	uint64_t v;
 
@@ -297,7 +292,7 @@ accept_response(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		accept_read(tp, qp, m);
 }
 
-/* Its turn has come. What it was is remembered, for the peer's own may be yet to come. */
+/* Accept a kept response in its turn. Its fingerprint is kept, because the genuine packet may still come. */
 static void
 accept_one_kept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -317,7 +312,7 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 	struct rte_mbuf *m;
 
 	for (;;) {
-		/* That may end the QP, and let go of what it kept. */
+		/* Executing may end the QP, and let go of its kept packets. */
 		if (urn_tp_burst_full(tp))
 			urn_tp_execute(tp);
 		m = urn_repair_take(tp, qp);
@@ -344,7 +339,7 @@ urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 /* ---- finish: in order, memory answered */
 
-/* The work that holds a PSN. */
+/* The work that a PSN belongs to. */
 static struct urn_work *
 work_at(struct urn_qp *qp, uint32_t psn)
 {
@@ -367,7 +362,7 @@ receiver_not_ready(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t c
 		}
 		qp->rnr_tries--;
 	}
-	/* The peer is there: how often it may say so is another count, and it is bounded. */
+	/* The peer is alive: RNR NAKs have their own count, and that count is bounded. */
 	qp->retries = qp->retry_cnt;
 	urn_req_go_back(tp, qp);
 	qp->flags |= URN_QPF_RNR_WAIT;
@@ -388,7 +383,7 @@ refused(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 		urn_req_fail(tp, qp, w, status, URN_VE_NAK);
 }
 
-/* The AETH of PSN psn gives credits; one that is older than what we know does not. */
+/* Take credits from the AETH of PSN psn; an AETH that is older than our state gives none. */
 static void
 take_credits(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint32_t aeth)
 {
@@ -412,7 +407,7 @@ aeth_of(struct rte_mbuf *m)
 	return rte_be_to_cpu_32(v);
 }
 
-/* Count a NAK. returns false when its syndrome is reserved: then it says nothing. */
+/* Count a NAK. returns: false when its syndrome is reserved: then the NAK means nothing */
 static bool
 known_nak(struct urn_tp *tp, uint8_t syndrome)
 {
@@ -425,7 +420,7 @@ known_nak(struct urn_tp *tp, uint8_t syndrome)
 	return true;
 }
 
-/* May the peer say once more that it has no receive? */
+/* True when the peer may report once more that it has no receive. */
 static bool
 rnr_left(const struct urn_qp *qp)
 {
@@ -433,9 +428,9 @@ rnr_left(const struct urn_qp *qp)
 }
 
 /*
- * A NAK while a response from before it is missing. Where responses may be
- * overtaken, that is no loss: what ends the QP waits for its turn, and a peer
- * that wants to be given time gets it at once. returns: was it dealt with so
+ * A NAK came while a response from before it is missing. Where responses may be overtaken, that is
+ * no loss: a refusal waits for its turn, and an RNR NAK is obeyed at once.
+ * returns: true when the NAK was dealt with so
  */
 static bool
 overtook(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
@@ -464,8 +459,8 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 		return;
 	}
 	if (urn_psn_diff(psn, qp->una) < 0)
-		return; /* late: that was dealt with */
-	/* What the peer asks for it may have dropped after we went back of ourselves. */
+		return; /* late: the NAK was dealt with */
+	/* The peer may have dropped the packets that it asks for after we went back by ourselves. */
 	if (syndrome == URN_NAK_SEQ && unlikely(qp->flags & URN_QPF_OWN_BACK))
 		qp->flags &= ~(uint32_t)(URN_QPF_OWN_BACK | URN_QPF_WENT_BACK);
 	if (!acked(tp, qp, psn) && !overtook(tp, qp, psn, syndrome)) {
@@ -477,7 +472,7 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR) {
 		if (urn_psn_diff(qp->acked, psn) > 0)
 			return; /* late: the request was taken since */
-		/* Again: the wire doubled it, and that wait is under way. */
+		/* Again: the wire duplicated the NAK, and its wait is under way. */
 		if (!again && (qp->una == psn || rnr_left(qp)))
 			receiver_not_ready(tp, qp, psn, syndrome & URN_SYN_VALUE);
 	} else if (syndrome == URN_NAK_SEQ) {
@@ -510,7 +505,7 @@ finish_ack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		lost(tp, qp);
 }
 
-/* An ACK, and what else the peer has. It may have overtaken responses. */
+/* An ACK that also lists later packets that the peer has. A SACK may have overtaken responses. */
 static void
 finish_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -535,7 +530,7 @@ finish_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		lost(tp, qp);
 }
 
-/* A response was placed: it also acknowledges what came before its request. */
+/* A response was placed: it also acknowledges all requests before its own. */
 static void
 finish_fetch(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a posted request to work under way: one copy, then the checks, on the
- * copy (architecture rule 3). A request that makes no sense becomes work that fails
- * in its turn, so that completions stay in order. Local work (bind and
- * invalidate) is executed here too.
+ * Fetching turns a posted request into work under way: one copy is taken, then the copy is checked
+ * (architecture rule 3). A request that makes no sense becomes work that fails in its turn, so that
+ * completions stay in order. Local work (bind and invalidate) is executed here too.
  */
 #include "transport/internal.h"
 
@@ -31,12 +30,12 @@ const struct urn_wr_info urn_wr_info[URN_WR_INFOS] = {
 };
 _Static_assert((int)URN_WR_OPS <= (int)URN_WR_INFOS, "a row for each opcode");
 
-/* Copy what a slot says in front of its elements: once, and from here on the copy counts. */
+/* Copy the part of a slot before its elements, once; from here on only the copy counts. */
 static inline void
 copy_head(struct urn_work *w, const struct urn_abi_swqe *slot)
 {
 	memcpy(&w->wqe, slot, sizeof(w->wqe));
-	rte_compiler_barrier(); /* the client's memory is read once, whatever it does meanwhile */
+	rte_compiler_barrier(); /* the client's memory is read once, whatever the client does meanwhile */
 	w->kind = w->opcode < URN_WR_INFOS ? urn_wr_info[w->opcode].kind : 0;
 	w->next = NULL;
 	w->state = URN_WORK_QUEUED;
@@ -71,7 +70,7 @@ bad(struct urn_tp *tp, struct urn_work *w, uint8_t status, uint8_t vendor_err)
 	w->vendor_err = vendor_err;
 }
 
-/* Elements that do not fit beside the request, or inline data. As copy_body(). */
+/* Copy elements that do not fit beside the request, or inline data. returns: see copy_body() */
 static __attribute__((noinline)) bool
 copy_much(struct urn_tp *tp, const struct urn_qp *qp, struct urn_work *w, const uint8_t *body)
 {
@@ -104,8 +103,8 @@ copy_much(struct urn_tp *tp, const struct urn_qp *qp, struct urn_work *w, const 
 }
 
 /*
- * Copy elements or inline data. returns false when there is no room for them
- * now; what lies is found out before anything is copied.
+ * Copy elements or inline data. returns: false when there is no room for them now; wrong sizes are
+ * found before anything is copied
  */
 static inline bool
 copy_body(struct urn_tp *tp, const struct urn_qp *qp, struct urn_work *w,
@@ -123,9 +122,9 @@ copy_body(struct urn_tp *tp, const struct urn_qp *qp, struct urn_work *w,
 }
 
 /*
- * What RC allows of work that fetches (IBTA 10.8.2, table of operations). The remote address
- * is the responder's to judge: it refuses an atomic that is not 8-byte aligned with an
- * invalid request NAK (IBTA 9.4.5.2, 9.7.5.2.8).
+ * Check READs and atomics by the rules of RC (IBTA 10.8.2, table of operations). The remote address
+ * is left to the responder: it refuses an atomic that is not 8-byte aligned with an invalid request
+ * NAK (IBTA 9.4.5.2, 9.7.5.2.8).
  */
 static void
 check_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
@@ -138,7 +137,7 @@ check_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 		bad(tp, w, URN_WC_LOC_LEN_ERR, URN_VE_BAD_WQE);
 }
 
-/* UD sends: SEND and SEND with immediate, of one packet. */
+/* Check UD sends: SEND and SEND with immediate, of one packet. */
 static void
 check_ud(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
@@ -224,8 +223,9 @@ urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 /*
- * A key died, and may be waited for: an invalidated window's of this QP, whose packets are
- * this engine's, or an unbound one's of type 1, which any QP of the domain may have used.
+ * A key died, and operations accepted under it may have to be waited for: with the key of an
+ * invalidated window of this QP, whose packets this engine handles, or of an unbound type 1 window,
+ * which any QP of the domain may have used.
  */
 static void
 fence(struct urn_tp *tp, struct urn_work *w, struct urn_region *mr, bool all)
@@ -240,8 +240,9 @@ fence(struct urn_tp *tp, struct urn_work *w, struct urn_region *mr, bool all)
 }
 
 /*
- * The executor of an engine, once nothing that was accepted before the key died is in the
- * engine's hand. returns: whether that is so; *x NULL: there is none
+ * Get the executor of an engine, once the engine holds nothing any more that was accepted before
+ * the key died.
+ * returns: true when that is so; *x NULL: there is no executor
  */
 static bool
 hand_empty(const struct urn_tp *tp, const struct urn_fence *f, const struct urn_memx **x)
@@ -254,7 +255,7 @@ hand_empty(const struct urn_tp *tp, const struct urn_fence *f, const struct urn_
 	return !tp->ops_n || tp->turn != f->turn;
 }
 
-/* Is all done that was accepted under the key? One engine after the other. */
+/* True when everything accepted under the key is done. Looks at one engine after the other. */
 static bool
 fence_over(const struct urn_tp *tp, struct urn_fence *f)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the transport share among themselves. */
+/* Declarations that only the files of the transport share. */
 #ifndef URN_TRANSPORT_INTERNAL_H
 #define URN_TRANSPORT_INTERNAL_H
 
@@ -12,8 +12,8 @@
 #include <rte_prefetch.h>
 
 /*
- * What is to be done in a packet's turn (urn_pkt.action). Received packets
- * first, then frames to be sent.
+ * Action in a packet's turn (urn_pkt.action). Actions of received packets come first, then those of
+ * frames to be sent.
  */
 enum urn_act {
 	URN_ACT_DROP,       /* nothing: free it */
@@ -21,16 +21,16 @@ enum urn_act {
 	URN_ACT_READ,       /* READ request: put on record and answer */
 	URN_ACT_ATOMIC,     /* atomic: executed; put on record and answer */
 	URN_ACT_NAK,        /* refuse; arg: syndrome */
-	URN_ACT_DUP,        /* SEND, WRITE again: acknowledge */
+	URN_ACT_DUP,        /* SEND, WRITE repeated: acknowledge */
 	URN_ACT_DUP_READ,
 	URN_ACT_DUP_ATOMIC,
 	URN_ACT_ACK,        /* ACK or NAK for the requester */
 	URN_ACT_SACK,
 	URN_ACT_READ_RESP,  /* READ response: placed */
 	URN_ACT_ATOMIC_ACK, /* atomic response: placed */
-	URN_ACT_BAD_RESP,   /* a response that fits not; arg: vendor error, word[1]: status */
-	URN_ACT_LOST,       /* a response beyond the one that is due: that one was lost */
-	URN_ACT_MADE_UP,    /* an atomic response unlike the one taken up: one of them was made up */
+	URN_ACT_BAD_RESP,   /* a response that does not fit; arg: vendor error, word[1]: status */
+	URN_ACT_LOST,       /* a response beyond the one that is due: the one that is due was lost */
+	URN_ACT_MADE_UP,    /* an atomic response unlike the one taken up: one of the two was forged */
 	URN_ACT_UD_RECV,
 	URN_ACT_TX_REQUEST, /* frame of a request */
 	URN_ACT_TX_RESPONSE, /* frame of a response */
@@ -42,15 +42,15 @@ enum urn_req_bit {
 	URN_REQ_RECV = 1 << 1, /* completes a receive: wr_id, byte_len, imm */
 	URN_REQ_IMM = 1 << 2,
 	URN_REQ_INV = 1 << 3,  /* imm is the rkey that was invalidated */
-	URN_REQ_WRITE = 1 << 4, /* the receive is of a WRITE with immediate */
+	URN_REQ_WRITE = 1 << 4, /* the receive is that of a WRITE with immediate */
 };
 
 /* ---- pools (tp.c) */
 
 /*
- * May one more be taken from a pool by whose client holds `held` of it? left: entries
- * in the pool. With that a client gets 8 of 9 entries at most when it is alone, and n
- * that take what they can leave one part of 8 n + 1.
+ * True when a client that holds `held` entries of a pool may take one more. left: entries in the
+ * pool. With this rule a client that is alone gets at most 8 of 9 entries, and n clients that take
+ * all they can leave one part of 8 n + 1.
  */
 static inline bool
 urn_pool_has(uint32_t left, uint32_t held)
@@ -80,7 +80,7 @@ urn_recv_put(struct urn_tp *tp, struct urn_qp *qp, struct urn_recv *r)
 	qp->share->recv--;
 }
 
-/* Is there room for one more request of the QP's? */
+/* True when the QP has room for one more request. */
 static inline bool
 urn_work_room(const struct urn_tp *tp, const struct urn_qp *qp)
 {
@@ -90,7 +90,7 @@ urn_work_room(const struct urn_tp *tp, const struct urn_qp *qp)
 static inline void
 urn_work_put(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
-	if (unlikely(w->state == URN_WORK_FENCED)) /* flushed: nobody waits for that any more */
+	if (unlikely(w->state == URN_WORK_FENCED)) /* flushed: nobody waits for the fence any more */
 		urn_mem_let_go(tp->cfg.mem, w->fence.mr);
 	if (w->ext) {
 		w->ext->next = tp->ext_free;
@@ -104,12 +104,12 @@ urn_work_put(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	qp->share->work--;
 }
 
-/* Get raw packet buffers from the pool. returns false when it is empty (counted) */
+/* Get raw packet buffers from the pool. returns: false when the pool is empty (counted) */
 bool urn_tp_refill(struct urn_tp *tp);
 /* Give the packets in done[] back to their pools. */
 void urn_tp_give_back(struct urn_tp *tp);
 
-/* A received packet is finished with. */
+/* Finish with a received packet. */
 static inline void
 urn_tp_done(struct urn_tp *tp, struct rte_mbuf *m)
 {
@@ -120,9 +120,9 @@ urn_tp_done(struct urn_tp *tp, struct rte_mbuf *m)
 
 /* ---- schedule (tp.c) */
 
-#define URN_TP_NEIGH_NS 1000000ull /* from all having asked for their addresses till they do again */
-#define URN_TP_MAC_NS 10000000000ull /* so long a MAC of an RC peer is used before it is looked up anew */
-#define URN_TP_AH_NS 1000000000ull /* ... of an address handle: no silence tells of a peer that moved */
+#define URN_TP_NEIGH_NS 1000000ull /* ns from when all QPs asked for a MAC address until they ask again */
+#define URN_TP_MAC_NS 10000000000ull /* ns that the MAC of an RC peer is used before a new look-up */
+#define URN_TP_AH_NS 1000000000ull /* ... of an address handle: no silence tells that the peer moved */
 
 static inline void
 urn_tp_sched(struct urn_tp *tp, struct urn_qp *qp)
@@ -140,8 +140,8 @@ urn_tp_sched(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 /*
- * How many more frames have room in both out arrays, with what the burst in
- * hand may add? Executing it changes nothing about that.
+ * Number of further frames that have room in both out arrays, together with the frames that the
+ * burst in hand may add. Executing the burst does not change the number.
  */
 static inline unsigned int
 urn_tp_tx_frames(const struct urn_tp *tp)
@@ -152,14 +152,14 @@ urn_tp_tx_frames(const struct urn_tp *tp)
 }
 _Static_assert((int)URN_TP_TX == (int)URN_TP_LOOP, "one number for both arrays");
 
-/* Room for the memory operations of one more frame? */
+/* True when the memory operations of one more frame have room. */
 static inline bool
 urn_tp_tx_ops(const struct urn_tp *tp)
 {
 	return tp->ops_n + URN_ABI_MAX_SGE < URN_TP_OPS;
 }
 
-/* Room for one more frame and its memory operations? */
+/* True when one more frame and its memory operations have room. */
 static inline bool
 urn_tp_tx_room(const struct urn_tp *tp)
 {
@@ -167,8 +167,8 @@ urn_tp_tx_room(const struct urn_tp *tp)
 }
 
 /*
- * Is the burst in hand to be executed before another received packet is
- * accepted? Each adds itself and what one list of elements asks for.
+ * True when the burst in hand must be executed before another received packet is accepted: each
+ * packet adds itself and the operations of one list of elements.
  */
 static inline bool
 urn_tp_burst_full(const struct urn_tp *tp)
@@ -176,10 +176,13 @@ urn_tp_burst_full(const struct urn_tp *tp)
 	return tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS || tp->burst_n + 2 > URN_TP_TX;
 }
 
-/* Gates are closed: is the QP's among them? (rx.c) */
+/* True when the gate of the QP is closed; to be called when any gate is. (rx.c) */
 bool urn_tp_is_gated(const struct urn_tp *tp, const struct urn_qp *qp);
 
-/* Is too much under way on its program's foreign memory, or on its user's, for it to add more? */
+/*
+ * True when the client, or all clients of its user, already have too many foreign-memory operations
+ * in flight: the QP must not start more.
+ */
 static inline bool
 urn_tp_gated(const struct urn_tp *tp, const struct urn_qp *qp)
 {
@@ -187,8 +190,9 @@ urn_tp_gated(const struct urn_tp *tp, const struct urn_qp *qp)
 }
 
 /*
- * The QP has something to do that finds no room now: it is to be looked at again, among a
- * few others of its client. returns: it stays in the schedule for that
+ * The QP has something to do and finds no room now: the QP is to be looked at again, among a few
+ * others of its client.
+ * returns: true when the QP stays in the schedule for that
  */
 static inline bool
 urn_tp_again(struct urn_tp *tp, const struct urn_qp *qp)
@@ -237,15 +241,15 @@ urn_tp_gather(struct urn_tp *tp, struct urn_txd *d, struct urn_region *region, u
 }
 
 /*
- * Operations between `len` bytes at `frame` and the bytes from `off` on of a
- * list of elements: place (d NULL), with local write asked for, or gather. On
- * an error no operation is left behind.
+ * Make the operations between `len` bytes at `frame` and the bytes from `off` on of a list of
+ * elements: place (d NULL; local write is required), or gather. On an error no operation is left
+ * behind.
  */
 enum urn_mem_error urn_tp_sge_ops(struct urn_tp *tp, struct rte_mbuf *m, struct urn_txd *d,
 				  const struct urn_abi_sge *sge, uint32_t num_sge, uint32_t off,
 				  uint8_t *frame, uint32_t len, uint32_t pd);
 
-/* urn_tp_sge_ops(), the short way where one element holds all of it. */
+/* urn_tp_sge_ops(), the short way where one element holds all bytes. */
 static inline enum urn_mem_error
 urn_tp_sge_op(struct urn_tp *tp, struct rte_mbuf *m, struct urn_txd *d,
 	      const struct urn_abi_sge *sge, uint32_t num_sge, uint32_t off, uint8_t *frame,
@@ -254,7 +258,7 @@ urn_tp_sge_op(struct urn_tp *tp, struct rte_mbuf *m, struct urn_txd *d,
 	struct urn_region *region;
 	enum urn_mem_error e;
 
-	/* No bytes need no key. */
+	/* A length of 0 needs no key. */
 	if (unlikely(num_sge != 1 || !len || (uint64_t)off + len > sge->length))
 		return urn_tp_sge_ops(tp, m, d, sge, num_sge, off, frame, len, pd);
 	e = urn_mem_check_inline(tp->cfg.mem, sge->lkey, pd, 0, sge->addr + off, len,
@@ -268,9 +272,9 @@ urn_tp_sge_op(struct urn_tp *tp, struct rte_mbuf *m, struct urn_txd *d,
 	return URN_MEM_OK;
 }
 
-/* Execute the operations in hand and finish, in order, the packets in hand. */
+/* Execute the operations in hand and finish the packets in hand, in order. */
 void urn_tp_execute(struct urn_tp *tp);
-/* Send frames of a QP that waited for memory, as far as they are ready and there is room. */
+/* Send those frames of a QP that waited for memory and are ready, as far as there is room. */
 void urn_tp_drain_tx(struct urn_tp *tp, struct urn_qp *qp);
 
 static inline void
@@ -313,10 +317,10 @@ urn_vendor_err(enum urn_mem_error e)
 
 /* ---- completions and events (complete.c) */
 
-/* mark, after: as of urn_cq_put(). returns false when the queue has no room for it: it is lost */
+/* mark, after: as in urn_cq_put(). returns: false when the queue has no room and the completion is lost */
 bool urn_tp_cqe(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe *cqe, bool solicited,
 		_Atomic uint32_t *mark, uint32_t after);
-/* n more send requests are done, and tell nobody. */
+/* n more send requests are done, without a completion. */
 void urn_tp_retire_quietly(struct urn_tp *tp, struct urn_qp *qp, uint32_t n);
 
 /* urn_tp_cqe(), in line where there is nothing but a completion to write. */
@@ -326,7 +330,7 @@ urn_tp_cqe_inline(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe
 {
 	if (unlikely(cqe->status != URN_WC_SUCCESS || cq->engine != tp->cfg.engine ||
 		     cq->channel_fd >= 0 || cq->overrun || cq->shared || !urn_cq_room(cq))) {
-		/* A copy, so that *cqe of whom this is in line has no address, and stays in registers. */
+		/* A copy, so that the caller's *cqe has no address, and stays in registers. */
 		const struct urn_abi_cqe copy = *cqe;
 
 		return urn_tp_cqe(tp, cq, &copy, solicited, mark, after);
@@ -336,7 +340,10 @@ urn_tp_cqe_inline(struct urn_tp *tp, struct urn_cq *cq, const struct urn_abi_cqe
 	return true;
 }
 
-/* A completion of the QP's was lost: it goes to the error state soon, for its caller is at work on it. */
+/*
+ * A completion of the QP was lost. The QP goes to the error state when it is served next, because
+ * the caller is at work on it.
+ */
 static inline void
 urn_qp_cqe_lost(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -347,14 +354,17 @@ urn_qp_cqe_lost(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 void urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type);
-/* Receive completion of a QP. */
+/* Write the receive completion of a QP. */
 void urn_qp_recv_done(struct urn_tp *tp, struct urn_qp *qp, uint64_t wr_id, uint8_t status,
 		      uint8_t vendor_err, uint32_t byte_len, uint8_t opcode, uint8_t wc_flags,
 		      uint32_t imm, uint32_t src_qp, bool solicited);
-/* Take a receive of the QP or its SRQ. NULL: none posted (*bad 0) or it is broken (*bad 1). */
+/* Take a receive of the QP or its SRQ. NULL: none is posted (*bad 0) or the queue is broken (*bad 1). */
 struct urn_recv *urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad, uint64_t *wr_id);
 
-/* The domain that keys in a QP's receives are of: its shared queue's own, if it has one (IBTA 10.2.9). */
+/*
+ * Protection domain that the keys in a QP's receives must have: that of its shared receive queue,
+ * if it has one (IBTA 10.2.9).
+ */
 static inline uint32_t
 urn_qp_recv_pd(const struct urn_qp *qp)
 {
@@ -364,31 +374,31 @@ urn_qp_recv_pd(const struct urn_qp *qp)
 /* ---- responder.c, resp_finish.c, resp_tx.c */
 
 void urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
-/* Does a request that would be dropped unseen come again, and nothing else bring its answer? */
+/* True when a request that would be dropped unseen is a repeat, and nothing else would bring its answer. */
 bool urn_resp_must_answer(struct urn_qp *qp, struct rte_mbuf *m);
 /* A request was dropped unseen: ask for it again when the QP is served next. */
 void urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 void urn_resp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
-/* A READ or atomic that comes again is answered from its record, whatever waits. Takes m. */
+/* Answer a repeated READ or atomic from its record, even while other packets wait. Takes m. */
 void urn_resp_replay(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
-/* An acknowledgement is owed; now: it does not wait to be merged. */
+/* The responder owes an acknowledgement; now: the acknowledgement does not wait to be merged. */
 void urn_resp_owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now);
-/* The newest record that holds a PSN, for those come round again; NULL: none. */
+/* The newest record that holds a PSN, for repeated requests; NULL: none. */
 struct urn_rec *urn_resp_find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind);
-/* READ responses, atomic responses, NAKs, ACKs. returns: whether more is to be sent */
+/* READ responses, atomic responses, NAKs, ACKs. returns: true when more is to be sent */
 bool urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
 bool urn_resp_owes(const struct urn_qp *qp);
-/* The QP goes: send the acknowledgement that is owed, if that can be done at once. */
+/* The QP goes away: send the acknowledgement that it owes, if that can be done at once. */
 void urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp);
-/* The response of PSN psn can't be made: refuse it, and send nothing of what is behind it. */
+/* The response of PSN psn can't be made: refuse the request, and send no response behind it. */
 void urn_resp_cut(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome);
-/* May a frame of a response, built before, still go out? */
+/* True when a frame of a response, built before, may still go out. */
 bool urn_resp_valid(const struct urn_txd *d);
-/* Keep a packet ahead of its turn. returns false when it is not wanted, and stays the caller's. */
+/* Keep a packet ahead of its turn. returns: false when the packet is not wanted; the caller still owns m then */
 bool urn_resp_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
-/* All from what is due now to before PSN `end` is missing: a sequence NAK is to be sent. */
+/* All PSNs from the one that is due to before `end` are missing: a sequence NAK is to be sent. */
 void urn_resp_ask_for(struct urn_tp *tp, struct urn_qp *qp, uint32_t end);
-/* Free packets kept ahead of their turn, and what is remembered of them. */
+/* Free packets kept ahead of their turn, and their fingerprints. */
 void urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp);
 
 /* ---- ud.c */
@@ -396,46 +406,46 @@ void urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp);
 void urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 void urn_ud_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 bool urn_ud_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
-/* The oldest request's frame is finished; ok: its memory could be read. */
+/* The frame of the oldest request is finished; ok: its memory could be read. */
 void urn_ud_sent(struct urn_tp *tp, struct urn_qp *qp, bool ok);
 
 /* ---- qp.c */
 
-/* Free the memory of all QPs: the transport goes. */
+/* Free the memory of all QPs: the transport goes away. */
 void urn_qp_free_all(struct urn_tp *tp);
-/* To the error state, and flush (once what is accepted is finished). */
+/* Put the QP into the error state, and flush it once all accepted packets are finished. */
 void urn_qp_error(struct urn_tp *tp, struct urn_qp *qp);
-/* RC send queue error of a UD QP: to SQE. */
+/* Send queue error of a UD QP: put the QP into state SQE. */
 void urn_qp_sqe(struct urn_tp *tp, struct urn_qp *qp);
-/* Flush a bounded number of requests. returns: whether more is to be flushed */
+/* Flush a bounded number of requests. returns: true when more is to be flushed */
 bool urn_qp_flush(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
-/* Has the template the peer's MAC? If not, the QP waits. */
+/* True when the template has the peer's MAC address. If not, the QP waits. */
 bool urn_qp_reachable(struct urn_tp *tp, struct urn_qp *qp);
-/* Wait for the neighbour table to change. */
+/* Let the QP wait for the neighbour table to change. */
 void urn_qp_wait_neigh(struct urn_tp *tp, struct urn_qp *qp);
-/* It waits, and does no more; however many do. */
+/* End the QP's wait for a MAC address, in time that does not depend on how many QPs wait. */
 void urn_qp_leave_neigh(struct urn_tp *tp, struct urn_qp *qp);
-/* Take the oldest work off the queue and complete it with status. */
+/* Take the oldest work off the queue and complete it with this status. */
 void urn_req_flush_one(struct urn_tp *tp, struct urn_qp *qp, uint8_t status);
-/* SQD: give the drained event when nothing is under way any more. */
+/* State SQD: give the drained event when no work is under way any more. */
 void urn_qp_check_drained(struct urn_tp *tp, struct urn_qp *qp);
 
 
 /*
- * Begin a frame with headers up to the BTH, ready for extension headers and
- * payload bytes. *bth points to the BTH. The frame counts only once it is
- * given to urn_tp_send(); urn_tp_unframe() takes it back. NULL: no buffer.
+ * Begin a frame with headers up to the BTH, ready for extension headers and payload bytes. *bth
+ * points to the BTH. The frame counts only once it is given to urn_tp_send(); urn_tp_unframe()
+ * takes the frame back. NULL: no buffer.
  */
 struct urn_txd *urn_tp_frame(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opcode,
 			     uint32_t payload, uint32_t dqpn, uint32_t psn, uint8_t bth_flags,
 			     bool ackreq, uint8_t **bth);
 
-/* Fetch a line that is to be written, so that no other core has it then. */
+/* Fetch a cache line for writing, so that no other core holds the line then. */
 static inline void
 urn_prefetch_write(const void *p)
 {
 #ifdef __x86_64__
-	/* The builtin takes the reading one unless told of a processor that has this. */
+	/* The builtin fetches for reading unless the compiler knows of a processor that has prefetchw. */
 	__asm__ volatile("prefetchw %0" ::"m"(*(const uint8_t *)p));
 #else
 	__builtin_prefetch(p, 1, 3);
@@ -443,8 +453,8 @@ urn_prefetch_write(const void *p)
 }
 
 /*
- * Take a buffer. What lies in a pool has one reference and one segment, so
- * only what we use is set: the second line of the mbuf stays untouched.
+ * Take a buffer. Each mbuf in a pool has one reference and one segment, so only the fields that we
+ * use are set: the second cache line of the mbuf stays untouched.
  */
 static inline struct rte_mbuf *
 urn_tp_buffer(struct urn_tp *tp)
@@ -465,9 +475,9 @@ urn_tp_buffer(struct urn_tp *tp)
 }
 
 /*
- * Make a buffer's header that of a frame of `len` bytes. Frame after frame it
- * says the same: where it does already it is not written, so that its line can
- * stay in the cache of whoever frees it, and in ours.
+ * Make a buffer's header that of a frame of `len` bytes. The header is mostly right already, from
+ * the frame before: then it is not written, so that its line can stay in the cache of the core that
+ * frees it, and in ours.
  */
 static inline void
 urn_tp_buffer_set(struct rte_mbuf *m, uint32_t len)
@@ -485,7 +495,7 @@ urn_tp_buffer_set(struct rte_mbuf *m, uint32_t len)
 	}
 }
 
-/* urn_tp_frame(), in line: for those who make most frames. */
+/* urn_tp_frame(), in line: for the callers that make most frames. */
 static inline struct urn_txd *
 urn_tp_frame_inline(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opcode,
 		    uint32_t payload, uint32_t dqpn, uint32_t psn, uint8_t bth_flags, bool ackreq,
@@ -508,7 +518,7 @@ urn_tp_frame_inline(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opco
 	if (unlikely(pad)) {
 		uint32_t zero = 0;
 
-		memcpy(b + hdr_len + payload, &zero, sizeof(zero)); /* the ICRC goes over the rest */
+		memcpy(b + hdr_len + payload, &zero, sizeof(zero)); /* the ICRC overwrites the bytes behind the pad */
 	}
 	urn_tp_buffer_set(m, tmpl->len + roce + URN_ICRC_BYTES);
 	d->m = m;
@@ -520,7 +530,7 @@ urn_tp_frame_inline(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opco
 	return d;
 }
 
-/* The frame is whole but for what is gathered: it goes out in its turn. */
+/* The frame is complete but for the bytes to be gathered: it goes out in its turn. */
 static inline void
 urn_tp_send(struct urn_tp *tp, struct urn_txd *d, struct urn_qp *qp, uint8_t action, bool loop)
 {

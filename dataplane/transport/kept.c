@@ -6,16 +6,16 @@
 
 #include <isa-l/crc.h>
 
-/* ---- what a copy must have, too */
+/* ---- content that a copy must share */
 
-/* A READ, not a part of its response. */
+/* True for a READ request, not for a part of its response. */
 static inline bool
 is_read(const struct urn_pkt *p)
 {
 	return (p->op->flags & (URN_OPF_READ | URN_OPF_RESPONSE)) == URN_OPF_READ;
 }
 
-/* Extension headers and payload, in one piece. READ: its length may be another. */
+/* Extension headers and payload, in one piece. READ: without the length, which may differ. */
 static uint32_t
 body(struct rte_mbuf *m, const uint8_t **at)
 {
@@ -24,7 +24,7 @@ body(struct rte_mbuf *m, const uint8_t **at)
 	*at = (const uint8_t *)urn_pkt_bth(m) + sizeof(struct urn_bth);
 	if (is_read(p))
 		return offsetof(struct urn_reth, length);
-	/* A response's AETH has credits, and its opcode may be that of another part. */
+	/* The AETH of a response has credits, and its opcode may be that of another part. */
 	if (p->op->flags & URN_OPF_RESPONSE && p->opcode != URN_RC_ATOMIC_ACK) {
 		*at = urn_pkt_payload(m);
 		return p->payload_len;
@@ -36,7 +36,7 @@ body(struct rte_mbuf *m, const uint8_t **at)
 	return p->op->hdr_len - (uint32_t)sizeof(struct urn_bth) + p->payload_len;
 }
 
-/* Opcode and solicited event; of responses of READs any opcode is as good. */
+/* Opcode and solicited event; the opcodes of READ responses all count as one. */
 static uint32_t
 kind(const struct urn_pkt *p)
 {
@@ -70,7 +70,7 @@ urn_trace_print(struct rte_mbuf *m)
 	};
 }
 
-/* ---- fingerprints of what was taken up: the pool */
+/* ---- fingerprints of packets taken up: the pool */
 
 int
 urn_traces_init(struct urn_tp *tp)
@@ -103,9 +103,9 @@ urn_trace_end(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 /*
- * The pool is empty: whose fingerprints are to make room for those of a QP of s's client? With
- * its part or more the client loses its own, those it has had longest. Otherwise one that has
- * more than its part does, and where none shows, the QP whose turn it is.
+ * The pool is empty: pick the QP that loses its fingerprints to a QP of s's client. A client with
+ * its part or more loses its own, those it has had longest. Otherwise a client with more than its
+ * part loses some, and when none shows up, the QP whose turn it is.
  */
 static struct urn_qp *
 loser(struct urn_tp *tp, const struct urn_tp_share *s)
@@ -147,7 +147,7 @@ begin(struct urn_tp *tp, struct urn_qp *qp)
 	s->trace++;
 }
 
-/* ---- ... what a QP has of it */
+/* ---- fingerprints of one QP */
 
 /* PSN of the packet that is due next. */
 static uint32_t
@@ -156,7 +156,7 @@ due(const struct urn_qp *qp, enum urn_trace_of of)
 	return of == URN_TRACE_REQ ? qp->epsn : urn_response_due(qp);
 }
 
-/* Is PSN a more than n behind b? In front of it, too: that is more than half a round behind. */
+/* True when PSN a is more than n behind b, or in front of b: that counts as more than half a round behind. */
 static bool
 past(uint32_t b, uint32_t a, uint32_t n)
 {
@@ -215,7 +215,7 @@ urn_trace_age(struct urn_tp *tp, struct urn_qp *qp, enum urn_trace_of of)
 
 /* ---- requests ahead of their turn */
 
-/* Neither of two that have the same PSN and differ is believed: it comes again. */
+/* Two requests that have the same PSN and differ are both dropped: the peer repeats its own. */
 static void
 let_go_if_other(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -276,7 +276,7 @@ urn_resp_must_answer(struct urn_qp *qp, struct rte_mbuf *m)
 		return false;
 	if ((p->op->flags & (URN_OPF_READ | URN_OPF_ATOMIC)) || !last)
 		return true;
-	/* An acknowledgement: that of what waits in front of it says as much. */
+	/* An acknowledgement is needed: the one for a packet that waits in front says as much. */
 	if (last->action == URN_ACT_REQUEST)
 		last->ackreq = true;
 	return last->action != URN_ACT_REQUEST && last->action != URN_ACT_DUP;
@@ -289,13 +289,13 @@ urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 	bool owed = qp->flags & URN_QPF_NAK;
 
 	if (d > URN_TP_OOO_QP)
-		psn = urn_psn_add(qp->epsn, URN_TP_OOO_QP); /* no further: what is behind is not kept */
+		psn = urn_psn_add(qp->epsn, URN_TP_OOO_QP); /* no further: packets behind that are not kept */
 	if (d < 0 || (d > 0 && (qp->flags & URN_QPF_RNR_SENT)) ||
 	    (owed && (qp->nak_syn != URN_NAK_SEQ || urn_psn_diff(psn, qp->nak_psn) < 0)))
-		return; /* it was done, or comes again anyway */
+		return; /* the request was done, or comes again anyway */
 	/*
-	 * So does what is behind a gap that was asked for. To ask twice would make us drop
-	 * what comes then, and the peer does not go back twice without progress.
+	 * Packets behind a gap that was asked for come again, too. A second NAK would make us drop
+	 * the packets that come then, and the peer does not go back twice without progress.
 	 */
 	if (!owed && d > 0 && (qp->flags & URN_QPF_GAP))
 		return;
@@ -303,7 +303,7 @@ urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 	urn_resp_ask_for(tp, qp, urn_psn_add(psn, 1));
 }
 
-/* ---- responses that come again */
+/* ---- repeated responses */
 
 __attribute__((cold)) bool
 urn_comp_is_copy(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)

@@ -6,18 +6,18 @@
 #include <string.h>
 
 enum {
-	TICK_NS = 4096,              /* timers are no finer than the wheel */
+	TICK_NS = 4096,              /* ns: timers are no finer than the wheel */
 	BACKOFF_MAX = 8,
-	RATE_AGE = 32,               /* the best rate loses this part of it with each measurement */
-	BURST = 32,                  /* packets in flight besides: what a turn of a poll loop moves */
-	POLL_NS = 20000,             /* ... and what two poll loops may add to a round trip */
-	PTO_SHARE = 8,               /* the floor of a probe is that of the timeout, by this */
-	HASTY_MAX = 6,               /* doublings */
+	RATE_AGE = 32,               /* the best rate loses this fraction, 1/32, with each measurement */
+	BURST = 32,                  /* packets in flight in addition: a turn of a poll loop moves so many */
+	POLL_NS = 20000,             /* ... ns that two poll loops may add to a round trip */
+	PTO_SHARE = 8,               /* the floor of a probe is that of the timeout, divided by this */
+	HASTY_MAX = 6,               /* doublings of the time to an early repeat */
 };
-#define RTT_FIRST_NS 1000000ull      /* taken until one was measured */
-#define SERVICE_MAX_NS 1000000000000ull /* longer than a timeout is; can be doubled */
-#define HASTY_AGE_NS 2000000000ull   /* ... forgotten so long after the last needless repeat */
-#define RTT_MIN_AGE_NS 10000000000ull /* the smallest round trip is looked for anew after this */
+#define RTT_FIRST_NS 1000000ull      /* ns: the round trip assumed until one was measured */
+#define SERVICE_MAX_NS 1000000000000ull /* ns: longer than any timeout; can be doubled */
+#define HASTY_AGE_NS 2000000000ull   /* ns after the last needless repeat until hasty is forgotten */
+#define RTT_MIN_AGE_NS 10000000000ull /* ns after which the smallest round trip is measured anew */
 
 int
 urn_peers_init(struct urn_peers *ps, uint32_t window)
@@ -168,7 +168,7 @@ urn_peer_delivered(struct urn_peer *p, uint64_t now, uint32_t most)
 {
 	uint64_t ns = now > p->timed_at ? now - p->timed_at : 1, n = p->delivered - p->timed_delivered;
 	uint64_t rate = (n < UINT32_MAX ? n : UINT32_MAX) << 32;
-	__extension__ typedef unsigned __int128 wide; /* rates to 2^64, times to 2^40 and more */
+	__extension__ typedef unsigned __int128 wide; /* rates up to 2^64, times up to 2^40 and more */
 	wide window;
 
 	p->timed = NULL;
@@ -182,7 +182,7 @@ urn_peer_delivered(struct urn_peer *p, uint64_t now, uint32_t most)
 	p->window = window < most ? (uint32_t)window : most;
 }
 
-/* More patience, at least for PSNs that overtake by so many. */
+/* Wait longer for late packets: at least until a packet is overtaken by so many PSNs. */
 static void
 more_patience(struct urn_peer *p, uint32_t distance)
 {
@@ -201,7 +201,7 @@ urn_peer_learn(struct urn_peer *p, const struct urn_board_news *news)
 		if (news->late_ns > p->late_ns)
 			p->late_ns = news->late_ns;
 	}
-	/* Sooner than a round trip can be: it was late, and what was asked for comes twice. */
+	/* Sooner than a round trip can be: the packet was only late, and its repeat is a duplicate. */
 	if (p->srtt && news->again_ns < p->rtt_min / 2) {
 		more_patience(p, 2 * p->distance);
 		if (p->late_ns < p->srtt / 4)
@@ -251,7 +251,7 @@ urn_peer_pto(const struct urn_peer *p, uint64_t floor_ns)
 	return (pto > floor_ns / PTO_SHARE ? pto : floor_ns / PTO_SHARE) << p->backoff;
 }
 
-/* Round trip and variation, and twice the time that all in flight takes at the best rate. */
+/* Round trip and variation, plus twice the time that all PSNs in flight take at the best rate, ns. */
 static uint64_t
 service(const struct urn_peer *p, uint32_t psns)
 {

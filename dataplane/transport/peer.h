@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The way to another adapter, shared by all QPs of this engine that lead
- * there: what that adapter can do, and what was measured of the wire - round
- * trip, and by how much packets overtake each other - from which follow the
- * patience with what is missing and the retransmission time.
+ * The way to another adapter, shared by all QPs of this engine that lead there: the features of
+ * that adapter, and measurements of the wire (round trip, and by how much packets overtake each
+ * other). From these follow the retransmission time, and how long a missing packet counts as late.
  */
 #ifndef URN_TRANSPORT_PEER_H
 #define URN_TRANSPORT_PEER_H
@@ -19,100 +18,99 @@ struct urn_tp;
 enum {
 	URN_PEER_BUCKETS = 256,
 	URN_PEER_MAX = 65535,
-	URN_PEER_DISTANCE = 4,      /* packets from behind that make a missing one a lost one, at first */
+	URN_PEER_DISTANCE = 4,      /* packets from behind that make a missing packet a lost one, at first */
 	URN_PEER_DISTANCE_MAX = 64, /* ... at most; a receiver keeps at least twice as many */
-	URN_PEER_CALM = 64,         /* repairs without anything late until patience is halved */
+	URN_PEER_CALM = 64,         /* repairs without a late packet until the distance is halved */
 };
 
 struct urn_peer {
-	uint8_t gid[16];         /* its address */
-	uint16_t next;           /* in its bucket, by index; 0: the last */
-	uint32_t refs;           /* QPs */
+	uint8_t gid[16];         /* address of the other adapter */
+	uint16_t next;           /* next in its bucket, by index; 0: the last */
+	uint32_t refs;           /* QPs that lead there */
 	uint32_t features;       /* URN_LINK_F_*, of both sides; 0: plain RoCEv2, or not known yet */
 
 	/* ---- measured */
 	uint64_t srtt, rttvar;   /* ns (RFC 6298); srtt 0: not measured yet */
-	uint64_t rtt_min;        /* ns: smallest of late; valid with srtt */
-	uint64_t rtt_min_until;  /* ns: when to forget it */
+	uint64_t rtt_min;        /* ns: smallest recently; valid with srtt */
+	uint64_t rtt_min_until;  /* ns: when rtt_min is forgotten */
 	uint32_t backoff;        /* doublings of the times to a probe and a repeat; 0 after a measurement */
 	uint64_t backoff_until;  /* ns: no further doubling before */
 	uint32_t distance;       /* see struct urn_board_limits */
-	uint64_t late_ns;        /* longest that something was late only; 0: never */
-	uint32_t calm;           /* repairs since anything was late */
+	uint64_t late_ns;        /* longest time that a packet was only late, ns; 0: never */
+	uint32_t calm;           /* repairs since a packet was late */
 
-	/* ---- a peer that goes by the standard alone (back.c) */
-	uint64_t psn_ns;         /* ns that a PSN takes, of many in flight: the best of late; valid with srtt */
-	uint64_t repeated_at;    /* ns: when a QP repeated something last by a timer; 0: never */
+	/* ---- a peer that follows only the standard (back.c) */
+	uint64_t psn_ns;         /* ns that one PSN of many in flight takes: the best recently; valid with srtt */
+	uint64_t repeated_at;    /* ns: when a QP last repeated something by a timer; 0: never */
 	uint32_t repeated_qpn;   /* that QP's number; valid with repeated_at */
-	uint64_t answer_ns;      /* ns from then until the answer, the last time; 0: none came yet */
+	uint64_t answer_ns;      /* ns from repeated_at until the answer, the last time; 0: none came yet */
 	uint64_t hasty_until;    /* ns: when hasty is forgotten */
-	uint32_t hasty;          /* doublings of the time to an early repeat, because of needless ones; valid
-				  * until hasty_until */
+	uint32_t hasty;          /* doublings of the time to an early repeat; valid until hasty_until */
 
 	/* ---- how much is under way at most (urn_peer_delivered()) */
 	uint64_t delivered;      /* PSNs acknowledged, of all QPs */
-	uint64_t rate;           /* of them a ns, 32 fractional bits: the best of late; 0: not known */
+	uint64_t rate;           /* PSNs a ns, 32 fractional bits: the best recently; 0: not known */
 	uint32_t window;         /* packets in flight a QP */
 
 	/* ---- the packet that is being timed */
-	const struct urn_qp *timed; /* its QP; NULL: none */
+	const struct urn_qp *timed; /* QP of that packet; NULL: none */
 	uint32_t timed_psn;
-	uint64_t timed_at;       /* ns */
-	uint64_t timed_delivered; /* delivered, when it was sent */
+	uint64_t timed_at;       /* ns: when the packet was sent */
+	uint64_t timed_delivered; /* `delivered` when the packet was sent */
 };
 
-/* All peers of a transport. Index 0 stands for those beyond what there is room for. */
+/* All peers of a transport. Index 0 stands for all peers that found no room. */
 struct urn_peers {
-	struct urn_peer **at;    /* by index; owner of each */
+	struct urn_peer **at;    /* by index; owner of each entry */
 	uint32_t n;              /* entries of at */
 	uint16_t bucket[URN_PEER_BUCKETS]; /* index of the first; 0: empty */
 	uint32_t window;         /* packets in flight a QP, at most */
 };
 
-/* Make room for the peer 0. window: packets in flight a QP, at most. returns 0 or ENOMEM */
+/* Make room for the peer 0. window: packets in flight a QP, at most. returns: 0 or ENOMEM */
 int urn_peers_init(struct urn_peers *ps, uint32_t window);
 void urn_peers_free(struct urn_peers *ps);
-/* The peer with this address, made if need be, held until urn_peer_put(). 0 when there is no memory. */
+/* The peer with this address, made if needed, held until urn_peer_put(). 0: no memory. */
 uint16_t urn_peer_get(struct urn_peers *ps, const uint8_t gid[16]);
 void urn_peer_put(struct urn_peers *ps, uint16_t index);
-/* Look up by address without holding. NULL: nobody leads there. */
+/* Look up a peer by address without holding it. NULL: no QP leads there. */
 struct urn_peer *urn_peer_find(struct urn_peers *ps, const uint8_t gid[16]);
 
 /*
- * Progress came after a probe or repeats: the way may be longer than is known, and
- * was not measured for that (RFC 6298, 5.5 to 5.7). Many QPs that find so at a
- * time mean no more than one. floor_ns: as of urn_peer_pto()
+ * Progress came after a probe or repeats: the way may be longer than is known, and its round trip
+ * was not measured (RFC 6298, 5.5 to 5.7). Many QPs that find this at the same time count as one.
+ * floor_ns: as in urn_peer_pto()
  */
 void urn_peer_repeats(struct urn_peer *p, uint64_t floor_ns, uint64_t now);
 /* A round trip was measured (RFC 6298, 2). */
 void urn_peer_rtt(struct urn_peer *p, uint64_t ns, uint64_t now);
 /*
- * The packet that was timed was acknowledged: measure its round trip, and from
- * what was delivered meanwhile the rate of the way. A QP has twice their product
- * in flight, and a burst, at most `most` packets: more would only wait in queues.
+ * The packet that was timed was acknowledged: measure its round trip, and the rate of the way from
+ * the PSNs delivered meanwhile. A QP has twice the product of both in flight, and a burst, at most
+ * `most` packets: more packets would only wait in queues.
  */
 void urn_peer_delivered(struct urn_peer *p, uint64_t now, uint32_t most);
-/* What a scoreboard learnt: the wire overtakes, or we were too hasty. */
+/* Learn from a scoreboard's news: the wire reorders, or we asked again too early. */
 void urn_peer_learn(struct urn_peer *p, const struct urn_board_news *news);
-/* A gap was repaired that nobody was too hasty about; patience comes down by and by. */
+/* A repair has ended; after URN_PEER_CALM of them without a late packet the limits are halved. */
 void urn_peer_repaired(struct urn_peer *p);
 /* Limits for scoreboards of this peer. */
 void urn_peer_limits(const struct urn_peer *p, struct urn_board_limits *l);
 /* Retransmission time, ns, at least floor_ns (RFC 6298, 2.3). */
 uint64_t urn_peer_rto(const struct urn_peer *p, uint64_t floor_ns);
 /*
- * Time to an early repeat to a peer without selective acknowledgements, ns, with `psns` in
- * flight; UINT64_MAX: no round trip was measured. floor_ns: as of urn_peer_rto()
+ * Time to an early repeat to a peer without selective acknowledgements, ns, with `psns` PSNs in
+ * flight; UINT64_MAX: no round trip was measured. floor_ns: as in urn_peer_rto()
  */
 uint64_t urn_peer_early(const struct urn_peer *p, uint64_t floor_ns, uint32_t psns, uint64_t now);
 /*
- * Time from the answer to a repeat until what is behind it is repeated, ns, as long as
- * nothing else comes. psns, floor_ns: as of urn_peer_early()
+ * Time from the answer to a repeat until the PSNs behind it are repeated, ns, as long as nothing
+ * else comes. psns, floor_ns: as in urn_peer_early()
  */
 uint64_t urn_peer_go_on(const struct urn_peer *p, uint64_t floor_ns, uint32_t psns);
-/* An early repeat was for nothing: the next ones come later, for a while. */
+/* An early repeat was needless: the next ones come later, for a while. */
 void urn_peer_hasty(struct urn_peer *p, uint64_t now);
-/* Time to a probe, ns: well before that. */
+/* Time to a probe, ns: well before urn_peer_rto(). */
 uint64_t urn_peer_pto(const struct urn_peer *p, uint64_t floor_ns);
 
 #endif

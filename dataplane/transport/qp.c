@@ -7,7 +7,7 @@
 
 /* ---- the table */
 
-/* A free slot; slots are reused as late as can be, so that late packets miss. */
+/* Take a free slot; slots are reused as late as possible, so that late packets find no QP. */
 static int
 take_slot(struct urn_tp *tp, const struct urn_qp_config *cfg, uint32_t *slot)
 {
@@ -38,8 +38,8 @@ take_slot(struct urn_tp *tp, const struct urn_qp_config *cfg, uint32_t *slot)
 }
 
 /*
- * QPs are made many at a time: one by one, on lines of their own, the heap
- * takes 100 bytes more for each.
+ * QPs are made many at a time: one by one, each on its own cache lines, the heap would take 100
+ * bytes more for each.
  */
 enum { SLAB = 64 };
 
@@ -49,7 +49,7 @@ struct urn_qp_slab {
 };
 _Static_assert(sizeof(struct urn_qp) % 64 == 0, "QPs begin on a line");
 
-/* Memory for a QP, cleared. NULL: none */
+/* Memory for a QP, cleared. NULL: no memory */
 static struct urn_qp *
 get_qp(struct urn_tp *tp)
 {
@@ -125,8 +125,8 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 }
 
 /*
- * Out of the schedule, or from among those that wait for an address: thousands may be
- * there, of one client, and all go when it does.
+ * Unlink a QP from the schedule, or from the QPs that wait for an address, in constant time:
+ * thousands of one client may be there, and all are unlinked when that client ends.
  */
 static void
 unlink_from(struct urn_qp **head, struct urn_qp **tail, struct urn_qp *qp)
@@ -149,7 +149,7 @@ urn_qp_leave_neigh(struct urn_tp *tp, struct urn_qp *qp)
 	tp->neigh_n--;
 }
 
-enum { UNBIND_STEP = 128 }; /* windows that a call unbinds: the engine has others to serve */
+enum { UNBIND_STEP = 128 }; /* windows that one call unbinds: the engine has other QPs to serve */
 
 void
 urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
@@ -183,7 +183,7 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 void
 urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp)
 {
-	/* In error, too, it would answer what had come before. */
+	/* In error, too, the QP would answer earlier requests. */
 	qp->flags &= ~(uint32_t)(URN_QPF_ACK | URN_QPF_NAK);
 	if (qp->state == URN_QPS_ERR || qp->state == URN_QPS_RESET || (qp->flags & URN_QPF_DYING))
 		return;
@@ -239,7 +239,7 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 	urn_peer_untime(tp, qp);
 	if (!qp->srq && qp->rq.hdr) {
 		urn_rq_want_ring(&qp->rq);
-		/* A receive posted just now may not have seen that: look again soon. */
+		/* The program may have posted a receive before it saw that: look again soon. */
 		urn_wheel_start(&tp->wheel, &qp->timer, tp->now + 1000000);
 	}
 	if (qp->flags & URN_QPF_NEIGH)
@@ -265,7 +265,7 @@ urn_qp_sqe(struct urn_tp *tp, struct urn_qp *qp)
 	urn_tp_sched(tp, qp);
 }
 
-/* Requests posted and never fetched. returns: how many were flushed */
+/* Flush requests that were posted and never fetched. returns: how many were flushed */
 static unsigned int
 flush_posted(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
@@ -325,7 +325,7 @@ urn_qp_flush(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	unsigned int n = 0;
 
-	/* Memory under way ends first: a flushed buffer is the program's again. */
+	/* Memory operations under way end first: a flushed buffer belongs to the program again. */
 	if (!urn_qp_quiet(qp))
 		return false;
 	qp->w_cur = qp->w_fetch = NULL;
@@ -357,7 +357,7 @@ urn_qp_check_drained(struct urn_tp *tp, struct urn_qp *qp)
 void
 urn_qp_wait_neigh(struct urn_tp *tp, struct urn_qp *qp)
 {
-	/* serve() has taken it off the schedule. */
+	/* serve() has taken the QP off the schedule. */
 	qp->flags |= URN_QPF_NEIGH;
 	qp->sched_next = NULL;
 	qp->sched_prev = tp->neigh_tail;
@@ -371,7 +371,7 @@ urn_qp_wait_neigh(struct urn_tp *tp, struct urn_qp *qp)
 		tp->neigh_next = tp->now + URN_TP_NEIGH_NS;
 }
 
-/* Is there work to be sent, or sent and not acknowledged? */
+/* True when the QP has work to be sent, or work sent and not acknowledged. */
 static bool
 has_work(struct urn_qp *qp)
 {
@@ -380,9 +380,10 @@ has_work(struct urn_qp *qp)
 }
 
 /*
- * The peer's address is not known now. Work that is under way waits for it as long as for a peer
- * that does not answer, by the QP's own timeout and retries; work of which nothing was sent does
- * so from when nobody answered (silent) on. So a silent neighbour cuts neither short.
+ * The peer's MAC address is not known now. Work under way waits for the address as long as for a
+ * peer that does not answer, by the QP's own timeout and retries. Work with nothing sent yet does
+ * so from when nobody answered for the address (silent). So a silent neighbour cuts neither wait
+ * short.
  */
 static void
 wait_for_mac(struct urn_tp *tp, struct urn_qp *qp, bool silent)
@@ -396,8 +397,8 @@ wait_for_mac(struct urn_tp *tp, struct urn_qp *qp, bool silent)
 }
 
 /*
- * Nobody answers for the peer's address. What the responder owes is let go, for the peer asks
- * again; so a QP that has nothing but that to send waits for nothing.
+ * Nobody answers for the peer's address. Answers that the responder owes are dropped, because the
+ * peer asks again; so a QP that has nothing else to send does not wait.
  */
 static void
 unreachable(struct urn_tp *tp, struct urn_qp *qp)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Repairing losses packet by packet: what a selective acknowledgement says,
- * responses ahead of their turn, and sending again just what is missing
- * (doc/recovery.md).
+ * Repairing losses packet by packet: taking in selective acknowledgements, keeping responses ahead
+ * of their turn, and sending only missing packets again (doc/recovery.md).
  */
 #include "transport/internal.h"
 
@@ -98,7 +97,7 @@ urn_repair_settle(struct urn_tp *tp, struct urn_qp *qp)
 	urn_repair_end(tp, qp);
 }
 
-/* Of responses just those that are kept are known to have come. */
+/* Reset the scoreboard of responses: only the kept responses are known to have come. */
 static void
 count_kept(struct urn_tp *tp, struct urn_qp *qp, struct urn_repair *r)
 {
@@ -119,7 +118,7 @@ urn_repair_void(struct urn_tp *tp, struct urn_qp *qp)
 	if (!r)
 		return;
 	urn_board_reset(&r->req, qp->una);
-	count_kept(tp, qp, r); /* they count on */
+	count_kept(tp, qp, r); /* kept responses stay known */
 }
 
 /* ---- looking at what is missing */
@@ -143,7 +142,7 @@ urn_repair_look(struct urn_tp *tp, struct urn_qp *qp)
 	return a < b ? a : b;
 }
 
-/* Something new is known: learn from it, judge, and see to the timer. */
+/* There are news: learn from them, judge gaps, and set the timer. */
 static void
 looked(struct urn_tp *tp, struct urn_qp *qp, const struct urn_board_news *news)
 {
@@ -157,7 +156,10 @@ looked(struct urn_tp *tp, struct urn_qp *qp, const struct urn_board_news *news)
 
 /* ---- selective acknowledgements */
 
-/* Next run of ones in a bitmap from bit *at on. returns: is there one; *at: its first, *end: behind it */
+/*
+ * Find the next run of ones in a bitmap from bit *at on. returns: true when there is one; *at: its
+ * first bit, *end: the bit behind it
+ */
 static bool
 next_run(const uint8_t *bitmap, uint32_t *at, uint32_t *end)
 {
@@ -178,7 +180,7 @@ psn_of(rte_be32_t v)
 	return rte_be_to_cpu_32(v) & URN_PSN_MASK;
 }
 
-/* Does it speak of packets that were sent, in order? */
+/* True when the selective acknowledgement names packets that were sent, in order. */
 static bool
 makes_sense(const struct urn_qp *qp, const struct urn_sack *s)
 {
@@ -196,7 +198,7 @@ makes_sense(const struct urn_qp *qp, const struct urn_sack *s)
 	for (uint32_t i = 0; i < s->ranges; i++) {
 		uint32_t first = psn_of(s->range[i].first), behind = psn_of(s->range[i].end);
 
-		/* Each for itself: differences of many steps would wrap. */
+		/* Each range is checked alone: differences over many steps would wrap. */
 		if (urn_psn_diff(first, last) < 0 || urn_psn_diff(behind, first) <= 0 ||
 		    urn_psn_diff(first, qp->next_psn) >= 0 || urn_psn_diff(behind, qp->next_psn) > 0)
 			return false;
@@ -205,7 +207,7 @@ makes_sense(const struct urn_qp *qp, const struct urn_sack *s)
 	return true;
 }
 
-/* first..end-1 came: was the packet that is timed among that? */
+/* PSNs first..end-1 came: measure, if the packet that is being timed is among those. */
 static void
 timed(struct urn_tp *tp, const struct urn_qp *qp, uint32_t first, uint32_t end)
 {
@@ -258,8 +260,8 @@ urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 /* ---- responses ahead of their turn */
 
 /*
- * Neither of two that have the same PSN and differ is believed: it is asked for again. That may
- * be so, too, where what the READ reads has changed since the first was sent.
+ * Two responses that have the same PSN and differ are both dropped, and the PSN is asked for again.
+ * They may also differ because the memory that the READ reads has changed since the first was sent.
  */
 static void
 let_go_if_other(struct urn_tp *tp, struct urn_qp *qp, struct urn_repair *r, struct rte_mbuf *m)
@@ -399,7 +401,7 @@ urn_repair_part_done(struct urn_tp *tp, struct urn_qp *qp)
 
 /* ---- sending again */
 
-/* Send a lost stretch of requests again. returns false when it must be tried again later */
+/* Send a lost stretch of requests again. returns: false when this must be tried again later */
 static bool
 resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *budget)
 {
@@ -408,7 +410,7 @@ resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *bu
 	while (g->state == URN_GAP_LOST) {
 		uint32_t next;
 
-		/* What is not sent yet, or a repeat of all comes to by itself, is left to that. */
+		/* PSNs that were not sent yet, or that a repeat of everything will reach, are left to that. */
 		if (urn_psn_diff(g->cur, qp->cur_psn) >= 0) {
 			urn_board_asked(g, g->end, tp->now);
 			return true;
@@ -430,7 +432,7 @@ resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *bu
 	return true;
 }
 
-/* Ask again for responses that were lost. returns false when it must be tried again later */
+/* Ask again for responses that were lost. returns: false when this must be tried again later */
 static bool
 refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *budget)
 {
@@ -453,7 +455,7 @@ refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *b
 		urn_board_asked(g, end, tp->now);
 	}
 	if (g->state == URN_GAP_LOST)
-		urn_board_asked(g, g->end, tp->now); /* nothing of it is waited for */
+		urn_board_asked(g, g->end, tp->now); /* no response in the gap is waited for */
 	return true;
 }
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requester's time. One timer a QP serves all of it: the wait that a peer
- * asked for (RNR), gaps that are lost by now, a probe and repeats after the
- * measured round trip, and the acknowledgement timeout of the QP's attributes,
- * which alone costs a retry (doc/recovery.md "Time").
+ * Timers of the requester. One timer a QP serves all of them: the wait that a peer asked for (RNR),
+ * gaps that are lost by now, a probe and repeats after the measured round trip, and the
+ * acknowledgement timeout of the QP's attributes, which alone costs a retry (doc/recovery.md
+ * "Time").
  */
 #include "transport/internal.h"
 
 enum {
 	EARLY_MAX = 16, /* doublings of the measured retransmission time */
-	HELD_TURNS = 64, /* to look at what came while turns stood still: 2,048 packets of a port */
+	HELD_TURNS = 64, /* turns to look at packets that came while turns stood still: 2,048 packets of a port */
 };
-/* A neighbour that does not answer is asked by broadcast after 10 ms (net: URN_NEIGH_WAITS_NS), and answers. */
+/* A neighbour that does not answer is asked by broadcast after 10 ms (net: URN_NEIGH_WAITS_NS), and then answers. */
 #define DOUBT_NS 16000000ull
-#define AGAIN_NS 10000000ull /* turns that have gone on for so long have looked at all there was */
+#define AGAIN_NS 10000000ull /* ns after which turns have looked at all waiting packets */
 _Static_assert(HELD_TURNS <= UINT8_MAX, "counted in urn_qp.early");
 
 /* The QP's own timeout, ns. */
@@ -23,7 +23,7 @@ span(const struct urn_qp *qp)
 	return 1ull << (URN_TIMEOUT_SHIFT + qp->timeout);
 }
 
-/* Time from a timeout until what was learnt of the peer's MAC address is looked at, ns. */
+/* Time from a timeout until the requester checks whether the peer's MAC address has changed, ns. */
 static inline uint64_t
 doubt_ns(const struct urn_qp *qp)
 {
@@ -32,7 +32,7 @@ doubt_ns(const struct urn_qp *qp)
 	return DOUBT_NS < most ? DOUBT_NS : most;
 }
 
-/* When is the probe, or the next repeat by the measured round trip, due? */
+/* Time in ns at which the probe, or the next repeat by the measured round trip, is due. */
 static inline uint64_t
 early_due(const struct urn_tp *tp, const struct urn_qp *qp)
 {
@@ -54,7 +54,7 @@ early_due(const struct urn_tp *tp, const struct urn_qp *qp)
 void
 urn_req_wake_at(struct urn_tp *tp, struct urn_qp *qp, uint64_t due)
 {
-	/* A timer that comes too early looks at what is due and starts again. */
+	/* A timer that fires too early looks for due work and starts again. */
 	if (!urn_timer_started(&qp->timer) ||
 	    unlikely(qp->timer.tick > (due >> URN_WHEEL_TICK_SHIFT) + 1))
 		urn_wheel_start(&tp->wheel, &qp->timer, due);
@@ -90,14 +90,14 @@ give_up(struct urn_tp *tp, struct urn_qp *qp)
 
 	if (qp->flags & URN_QPF_NO_MAC)
 		URN_COUNT(tp, DROP_NO_NEIGH);
-	if (!w && qp->state == URN_QPS_RTS) /* none was begun, for want of the peer's address */
+	if (!w && qp->state == URN_QPS_RTS) /* no work was begun, for want of the peer's address */
 		w = urn_req_fetch(tp, qp);
 	while (w && w->next && w->npsn == 0)
 		w = w->next;
 	if (w)
 		urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_TIMEOUT);
 	else
-		qp->flags &= ~(uint32_t)URN_QPF_NO_MAC; /* no room for it: once more, from the start */
+		qp->flags &= ~(uint32_t)URN_QPF_NO_MAC; /* no room for work: once more, from the start */
 }
 
 /* The acknowledgement timer ran out. */
@@ -110,7 +110,7 @@ timed_out(struct urn_tp *tp, struct urn_qp *qp)
 		return;
 	}
 	qp->retries--;
-	qp->flags &= ~(uint32_t)URN_QPF_MAC; /* it may have moved: ask again */
+	qp->flags &= ~(uint32_t)URN_QPF_MAC; /* the peer may have moved: ask for its MAC again */
 	if (tp->cfg.neigh_doubt)
 		tp->cfg.neigh_doubt(tp->cfg.neigh_ctx, qp->av.dgid);
 	if (qp->una == qp->next_psn) { /* nothing was sent, for want of the peer's address */
@@ -124,14 +124,14 @@ timed_out(struct urn_tp *tp, struct urn_qp *qp)
 	}
 	urn_req_back_timeout(tp, qp);
 	urn_req_arm(tp, qp);
-	qp->early = 1; /* nothing more before there is progress, or the next timeout */
+	qp->early = 1; /* no early repeat before there is progress, or the next timeout */
 	if (tp->cfg.neigh_doubt && !(qp->flags & URN_QPF_LOOP)) {
 		qp->flags |= URN_QPF_DOUBT;
 		urn_req_wake_at(tp, qp, early_due(tp, qp));
 	}
 }
 
-/* The repeat went to the peer's old MAC address if it has another by now: once more, to that one. */
+/* Repeat once more if the peer has another MAC address by now: the first repeat went to the old one. */
 static void
 look_for_move(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -142,12 +142,12 @@ look_for_move(struct urn_tp *tp, struct urn_qp *qp)
 		return;
 	URN_COUNT(tp, EARLY_TIMEOUTS);
 	if (urn_qp_selective(tp, qp))
-		urn_req_go_back(tp, qp); /* it has said so meanwhile */
+		urn_req_go_back(tp, qp); /* the peer has announced the feature meanwhile */
 	else
 		urn_req_back_timeout(tp, qp);
 }
 
-/* Nothing came for longer than a round trip takes: first ask, then repeat. Costs no retry. */
+/* Nothing came for longer than a round trip takes: first probe, then repeat. Costs no retry. */
 static void
 repeat_early(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -173,7 +173,7 @@ repeat_early(struct urn_tp *tp, struct urn_qp *qp)
 
 /* ---- turns that stood still */
 
-/* So long what came meanwhile is looked at, and a peer can answer, before anything is repeated. */
+/* Time, in ns, to look at packets that came meanwhile, and for a peer to answer, before anything is repeated. */
 static inline uint64_t
 patience(const struct urn_tp *tp, const struct urn_qp *qp)
 {
@@ -183,8 +183,8 @@ patience(const struct urn_tp *tp, const struct urn_qp *qp)
 }
 
 /*
- * Did turns stand still in the time of the timer that runs, and go on less than `since` ns ago?
- * Then what came meanwhile may lie unseen still, and a peer that is served by the same thread
+ * True when turns stood still while the timer ran, and went on less than `since` ns ago. Then
+ * packets that came meanwhile may still wait unseen, and a peer that is served by the same thread
  * had no turns either.
  */
 static inline bool
@@ -193,7 +193,7 @@ stood(const struct urn_tp *tp, const struct urn_qp *qp, uint64_t since)
 	return tp->stood_at > qp->deadline - span(qp) && tp->now < tp->stood_at + since;
 }
 
-/* Is the timer, which ran out, not to count yet for that? */
+/* True when the timer ran out and must not count yet, because turns stood still. */
 static bool
 too_soon(const struct urn_tp *tp, const struct urn_qp *qp)
 {
@@ -203,8 +203,8 @@ too_soon(const struct urn_tp *tp, const struct urn_qp *qp)
 }
 
 /*
- * The timer ran out, and turns stood still meanwhile. It counts once there were some turns
- * since; turns and not time alone, for they may go on standing still with few between.
+ * The timer ran out, and turns stood still meanwhile. The timeout counts after some more turns;
+ * turns and not time alone, because turns may go on standing still with few between.
  */
 static uint64_t
 hold(struct urn_tp *tp, struct urn_qp *qp)
@@ -215,13 +215,13 @@ hold(struct urn_tp *tp, struct urn_qp *qp)
 	return tp->now;
 }
 
-/* returns: as outstanding() */
+/* returns: see outstanding() */
 static uint64_t
 held(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (qp->early < HELD_TURNS) {
 		qp->early++;
-		return tp->now; /* with the next turn */
+		return tp->now; /* look again with the next turn */
 	}
 	if (tp->now < qp->deadline)
 		return qp->deadline;
@@ -229,11 +229,11 @@ held(struct urn_tp *tp, struct urn_qp *qp)
 	return UINT64_MAX;
 }
 
-/* What is outstanding. returns: when to look again, UINT64_MAX: never, or the timer runs */
+/* Look at outstanding work. returns: ns, when to look again; UINT64_MAX: never, or the timer runs */
 static uint64_t
 outstanding(struct urn_tp *tp, struct urn_qp *qp)
 {
-	/* Without the peer's MAC time runs on, though nothing more is sent, or nothing was. */
+	/* Without the peer's MAC the timer runs on, though nothing more, or nothing at all, was sent. */
 	bool no_mac = qp->flags & URN_QPF_NO_MAC;
 	uint64_t due;
 
@@ -242,14 +242,14 @@ outstanding(struct urn_tp *tp, struct urn_qp *qp)
 	if (unlikely(qp->flags & URN_QPF_HELD)) {
 		if (!qp->rx_head && !qp->tx_last)
 			return held(tp, qp);
-		urn_req_arm(tp, qp); /* as below; `early` counts turns, early_due() can't use it */
+		urn_req_arm(tp, qp); /* like below; `early` counts turns, so early_due() can't use it */
 		return UINT64_MAX;
 	}
 	due = no_mac ? UINT64_MAX : early_due(tp, qp);
 	if (tp->now < due && tp->now < qp->deadline)
 		return due < qp->deadline ? due : qp->deadline;
 	if (qp->rx_head || qp->tx_last) {
-		urn_req_arm(tp, qp); /* it is our memory that is slow, not the peer */
+		urn_req_arm(tp, qp); /* our memory is slow, not the peer */
 		return UINT64_MAX;
 	}
 	if (tp->now >= qp->deadline) {

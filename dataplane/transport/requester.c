@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requester: work to packets.
+ * The requester turns work into packets.
  *
- * Work under way is a queue, oldest first. A cursor (w_cur, cur_psn) walks it
- * and makes packets; una is the oldest PSN not acknowledged, next_psn the
- * first never sent. To repeat, the cursor goes back to una; nothing else
- * changes, so a repeat and a first sending are the same code.
+ * Work under way is a queue, oldest first. A cursor (w_cur, cur_psn) walks the queue and makes
+ * packets; una is the oldest PSN not acknowledged, next_psn the first never sent. To repeat,
+ * the cursor goes back to una; nothing else changes, so a repeat and a first transmission are
+ * the same code.
  *
  *     w_head                 w_cur                    w_tail
  *       │ una                  │ cur_psn   next_psn      │
@@ -20,7 +20,7 @@ enum { ACK_EVERY = 32 }; /* packets sent before an ACK is asked for anyway */
 
 /* ---- completing */
 
-/* w is done, and with it the n requests that end with it. */
+/* Complete w, and with it the n requests of which w is the last. */
 static void
 complete(struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint32_t n, uint8_t status,
 	 uint8_t vendor_err)
@@ -71,7 +71,7 @@ void
 urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
 	     uint8_t vendor_err)
 {
-	/* Whatever came before it is retired, or can't complete any more. */
+	/* Work before w is retired, or can't complete any more. */
 	while (qp->w_head && qp->w_head != w)
 		urn_req_flush_one(tp, qp, URN_WC_WR_FLUSH_ERR);
 	if (qp->w_head)
@@ -84,7 +84,7 @@ urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t s
 		urn_qp_error(tp, qp);
 }
 
-/* Is the oldest work done? */
+/* True when the oldest work is done. */
 static inline bool
 is_done(const struct urn_qp *qp, const struct urn_work *w)
 {
@@ -122,7 +122,7 @@ urn_req_retire(struct urn_tp *tp, struct urn_qp *qp)
 void
 urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 {
-	bool behind = false; /* the cursor stands before the work: it stays there */
+	bool behind = false; /* the cursor stands before the work, and stays there */
 
 	for (struct urn_work *w = qp->w_head; w; w = w->next) {
 		behind |= w == qp->w_cur;
@@ -135,7 +135,7 @@ urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 			qp->w_cur = w;
 		break;
 	}
-	/* That frame may have been the one that asked for an acknowledgement. */
+	/* The unreadable frame may have been the one that asked for an acknowledgement. */
 	qp->since_ack = 1;
 	urn_req_retire(tp, qp);
 	urn_tp_sched(tp, qp);
@@ -143,7 +143,7 @@ urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 
 /* ---- sending */
 
-/* May work that was not begun be begun now? SEND and WRITE: the window is looked at elsewhere. */
+/* True when work that was not begun may be begun now. SEND and WRITE: step() checks the window. */
 static inline bool
 may_begin(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_work *w)
 {
@@ -155,12 +155,12 @@ may_begin(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_wor
 		return false;
 	if (urn_work_is_fetch(w))
 		return qp->fetch_out < qp->max_rd_atomic && out < tp->window;
-	/* Out of credit, one request may go to ask (IBTA 9.7.7.2.5). */
+	/* Without credit, one request may be sent to ask for credit (IBTA 9.7.7.2.5). */
 	return !qp->credits || !urn_work_takes_recv(w) || urn_psn_diff(w->ssn, qp->lsn) <= 0 ||
 	       qp->una == qp->next_psn;
 }
 
-/* Should this packet ask for an acknowledgement? out: packets in flight before it */
+/* True when this packet should ask for an acknowledgement. out: packets in flight before it */
 static inline bool
 wants_ack(const struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint32_t out,
 	  bool last)
@@ -168,10 +168,10 @@ wants_ack(const struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, 
 	if (qp->since_ack + 1 >= ACK_EVERY || out + 1 >= tp->window || qp->credits)
 		return true;
 	if (unlikely(urn_psn_add(qp->cur_psn, 1) == qp->back_end && qp->cur_psn != qp->next_psn))
-		return true; /* the last that is repeated now */
+		return true; /* the last packet that is repeated now */
 	if (!last)
 		return false;
-	/* The last packet for now: none is posted, or there is no room to fetch one. */
+	/* The last packet for now: no work is posted, or there is no room to fetch any. */
 	return unlikely(qp->state != URN_QPS_RTS || !urn_work_room(tp, qp)) ||
 	       (!w->next && urn_sq_ready(&qp->sq) == 0);
 }
@@ -196,7 +196,7 @@ put_ieth(uint8_t *ext, uint32_t rkey)
 	memcpy(ext, &v, sizeof(v)); /* headers on the wire are not aligned */
 }
 
-/* Give the frame to the burst; it goes out once its memory was gathered. */
+/* Give the frame to the burst; the frame goes out once its payload was gathered. */
 static void
 hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_txd *d, uint32_t npsn, bool ackreq)
 {
@@ -212,7 +212,7 @@ hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_txd *d, uint32_t npsn, 
 		qp->next_psn = qp->cur_psn;
 }
 
-/* The work can't be done: it fails in its turn, and nothing behind it is sent. */
+/* The work can't be done: it fails in its turn, and nothing behind the work is sent. */
 static void
 fail_here(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
 	  uint8_t vendor_err)
@@ -220,11 +220,11 @@ fail_here(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t stat
 	w->state = URN_WORK_FAILED;
 	w->status = status;
 	w->vendor_err = vendor_err;
-	qp->since_ack = 1; /* a frame of it that asked may never go out: ask() then */
+	qp->since_ack = 1; /* the frame that asked for an ACK may never go out: ask() does then */
 	urn_req_retire(tp, qp);
 }
 
-/* The headers behind the BTH that the opcode has. */
+/* Write the extension headers that the opcode has, behind the BTH. */
 static void
 put_extensions(uint8_t *bth, const struct urn_opcode *op, const struct urn_work *w)
 {
@@ -236,7 +236,7 @@ put_extensions(uint8_t *bth, const struct urn_opcode *op, const struct urn_work 
 		put_ieth(bth + op->off[URN_EXT_IETH], w->imm);
 }
 
-/* One packet of a SEND or WRITE. out: packets in flight. returns false when there is no buffer. */
+/* Send one packet of a SEND or WRITE. out: packets in flight. returns: false when there is no buffer */
 static inline bool
 send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t out)
 {
@@ -277,7 +277,7 @@ send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t out
 	return true;
 }
 
-/* READ request for packets from..end-1 of the response. */
+/* Send a READ request for packets from..end-1 of the response. */
 static bool
 send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t from, uint32_t end)
 {
@@ -325,7 +325,7 @@ send_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
 	bool begun = w->state == URN_WORK_SENT;
 
-	if (w->accepted == w->npsn) { /* repeating, and its response came meanwhile */
+	if (w->accepted == w->npsn) { /* a repeat, and the response came meanwhile */
 		qp->cur_psn = urn_psn_add(w->first_psn, w->npsn);
 		qp->w_cur = w->next;
 		return true;
@@ -351,7 +351,7 @@ urn_req_refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32
 	uint8_t since_ack = qp->since_ack;
 	bool sent;
 
-	urn_peer_untime(tp, qp); /* its answer may be to either copy */
+	urn_peer_untime(tp, qp); /* the answer may be to either copy */
 	qp->cur_psn = from;
 	if (w->opcode == URN_WR_RDMA_READ) {
 		sent = send_read(tp, qp, w, first, (end - w->first_psn) & URN_PSN_MASK);
@@ -375,16 +375,16 @@ urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_
 	bool sent;
 
 	if (w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN)
-		return end; /* it ends the QP in its turn */
-	urn_peer_untime(tp, qp); /* its answer may be to either copy */
-	if (urn_work_is_fetch(w)) /* a response says that the request came */
+		return end; /* the work ends the QP in its turn */
+	urn_peer_untime(tp, qp); /* the answer may be to either copy */
+	if (urn_work_is_fetch(w)) /* a response shows that the request arrived */
 		return w->accepted || urn_req_refetch(tp, qp, w, w->first_psn, end) ? end : psn;
 	qp->cur_psn = psn;
 	if (last)
 		qp->since_ack = ACK_EVERY;
 	sent = send_data(tp, qp, w, (psn - qp->una) & URN_PSN_MASK);
 	if (unlikely(qp->state == URN_QPS_ERR))
-		return psn; /* its memory is gone, and it was the oldest */
+		return psn; /* the memory of the work is gone, and the work was the oldest */
 	qp->w_cur = w_cur;
 	qp->cur_psn = cur_psn;
 	qp->since_ack = since_ack;
@@ -395,7 +395,7 @@ urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_
 	return sent ? urn_psn_add(psn, 1) : psn;
 }
 
-/* Execute bind or invalidate at the cursor. returns as step() */
+/* Execute the bind or invalidate at the cursor. returns: see step() */
 static bool
 step_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
@@ -404,11 +404,11 @@ step_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	if (w->state == URN_WORK_DONE)
 		qp->w_cur = w->next;
 	urn_req_retire(tp, qp);
-	/* A failed one blocks what is behind it until its turn. */
+	/* Failed work blocks the work behind it until its turn. */
 	return qp->w_cur != w;
 }
 
-/* One step of the work at the cursor. returns false when nothing can be done now. */
+/* Do one step of the work at the cursor. returns: false when nothing can be done now */
 static inline bool
 step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
@@ -427,10 +427,10 @@ step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 }
 
 /*
- * The last packet did not ask for an acknowledgement, because more work was
- * posted behind it, and now that work can't follow (it is local, has failed,
- * or must wait): repeat the packet, asking. returns false when it must be
- * tried again.
+ * The last packet did not ask for an acknowledgement, because more work was posted behind it, and
+ * now that work can't follow (it is local, has failed, or must wait): repeat the packet, with the
+ * request for an acknowledgement.
+ * returns: false when this must be tried again
  */
 static bool
 ask(struct urn_tp *tp, struct urn_qp *qp)
@@ -438,27 +438,27 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 	uint32_t cur_psn = qp->cur_psn, psn = (qp->next_psn - 1) & URN_PSN_MASK, end;
 	struct urn_work *w_cur = qp->w_cur, *last = NULL;
 
-	/* The newest that was begun and that can be sent again. */
+	/* Find the newest work that was begun and can be sent again. */
 	for (struct urn_work *w = qp->w_head; w; w = w->next) {
 		if (w->state == URN_WORK_FAILED || urn_psn_diff(w->first_psn, qp->next_psn) >= 0)
-			break; /* nothing behind what failed counts */
+			break; /* work behind failed work does not count */
 		if (w->npsn)
 			last = w;
 	}
 	if (!last || urn_work_is_fetch(last))
-		return true; /* nothing to ask for, or its response will tell */
+		return true; /* nothing to ask for, or the response will tell */
 	if (!urn_tp_tx_room(tp))
 		return false;
 	end = urn_psn_add(last->first_psn, last->npsn - 1);
 	qp->cur_psn = urn_psn_diff(end, psn) < 0 ? end : psn;
 	qp->since_ack = ACK_EVERY;
-	urn_peer_untime(tp, qp); /* its answer may be to either copy */
+	urn_peer_untime(tp, qp); /* the answer may be to either copy */
 	if (!send_data(tp, qp, last, (qp->cur_psn - qp->una) & URN_PSN_MASK)) {
 		qp->cur_psn = cur_psn;
 		return false;
 	}
 	if (unlikely(qp->state == URN_QPS_ERR))
-		return true; /* its memory is gone, and it was the oldest */
+		return true; /* the memory of the work is gone, and the work was the oldest */
 	if (unlikely(last->state == URN_WORK_FAILED)) {
 		qp->w_cur = last;
 		return false;
@@ -469,9 +469,9 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 /*
- * Nothing came for a while: what is missing of the oldest READ or atomic is
- * asked for, and the newest packet that was sent is repeated, which a peer
- * answers with what it has. returns false when it must be tried again.
+ * Nothing came for a while: ask for the missing part of the oldest READ or atomic, and repeat the
+ * newest packet that was sent; the peer answers that with the PSNs that it has.
+ * returns: false when this must be tried again
  */
 static bool
 probe(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
@@ -491,7 +491,7 @@ probe(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 	return true;
 }
 
-/* Repair what was lost before anything new is sent. returns false when that must go on later */
+/* Repair losses before anything new is sent. returns: false when the repair must go on later */
 static bool
 repair(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 {
@@ -503,7 +503,7 @@ repair(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 	}
 	if (qp->repair && qp->state != URN_QPS_ERR && urn_repair_tx(tp, qp, budget))
 		return false;
-	return qp->state != URN_QPS_ERR; /* what can't be sent again ends the QP: flush */
+	return qp->state != URN_QPS_ERR; /* work that can't be sent again ends the QP: flush */
 }
 
 bool
@@ -525,7 +525,7 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 
 		if (!w) {
 			if (qp->state != URN_QPS_RTS || !(w = urn_req_fetch(tp, qp))) {
-				/* No work, or no room for it: in that case try again. */
+				/* No work, or no room for it: without room try again. */
 				starved = qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq);
 				more = starved && urn_tp_again(tp, qp);
 				break;
@@ -538,10 +538,10 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			break;
 		}
 		if (!step(tp, qp, w)) {
-			/* No buffer: try again. Otherwise an ACK sets it going. */
+			/* No buffer: try again. Otherwise an ACK lets the QP go on. */
 			more = tp->c.v[URN_C_NO_MBUF] != no_mbuf;
 			if (unlikely(qp->w_cur && qp->w_cur->state == URN_WORK_FENCED)) {
-				starved = true; /* by memory, of other QPs or engines perhaps: look again */
+				starved = true; /* waits for memory of other QPs or engines, perhaps: look again */
 				more = urn_tp_again(tp, qp);
 			}
 			break;
@@ -549,13 +549,13 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		if (tp->ops_bytes >= URN_TP_OPS_BYTES)
 			urn_tp_execute(tp);
 		if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
-			return true; /* it failed: flush */
+			return true; /* the QP failed: flush */
 	}
 	if (unlikely(qp->state == URN_QPS_ERR))
 		return true; /* flush */
 	if (unlikely((!more || starved) && qp->since_ack && qp->una != qp->next_psn) && !ask(tp, qp))
 		more = true;
-	/* A timer that runs already is left alone, even if it is due: posting puts nothing off. */
+	/* A timer that runs already is left alone, even if it is due: posting work must not delay it. */
 	if (qp->una != qp->next_psn && (before == qp->una || !urn_timer_started(&qp->timer)))
 		urn_req_arm(tp, qp);
 	return more;

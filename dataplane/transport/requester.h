@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The requester's parts, as the transport's files call each other: requests, timers, repairs, responses. */
+/*
+ * The requester's parts, called by each other and by other files of the transport: requests,
+ * timers, repairs, responses.
+ */
 #ifndef URN_TRANSPORT_REQUESTER_H
 #define URN_TRANSPORT_REQUESTER_H
 
@@ -8,39 +11,40 @@
 
 /* ---- requester.c */
 
-/* Fetch, segment, build; at most `budget` frames. returns: whether more could be sent */
+/* Fetch, segment, build; at most `budget` frames. returns: true when more could be sent */
 bool urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget);
-/* Frame finished: gathered. Called in order. */
+/* The QP's timer ran out: look at gaps, the RNR wait, probe, repeats and timeout. (req_timer.c) */
 void urn_req_timer(struct urn_tp *tp, struct urn_qp *qp);
-/* Complete what is done at the head of the work queue. */
+/* Complete the work at the head of the queue, as far as it is done. */
 void urn_req_retire(struct urn_tp *tp, struct urn_qp *qp);
-/* The work at the head fails with status: complete it, QP to the error state. */
+/* The work w fails with this status: complete it, and put the QP into the error state. */
 void urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
 		  uint8_t vendor_err);
 /* ---- req_timer.c */
 
 enum { URN_TIMEOUT_SHIFT = 12 }; /* the QP's timeout is 2^(12 + code) ns (IBTA 9.7.6.1.3) */
 
-/* There was progress, or something was sent where nothing was outstanding: time starts anew. */
+/* Restart the timer: there was progress, or something was sent while nothing was outstanding. */
 void urn_req_arm(struct urn_tp *tp, struct urn_qp *qp);
 /* The wait that a peer's RNR NAK asked for is over: send on, under the acknowledgement timer. */
 void urn_req_end_rnr_wait(struct urn_tp *tp, struct urn_qp *qp);
-/* Look at the QP at this time, ns, or before it. */
+/* Look at the QP at this time, ns, or earlier. */
 void urn_req_wake_at(struct urn_tp *tp, struct urn_qp *qp, uint64_t due);
 
 /* ---- requester.c, for repairs */
 
 /*
- * Send the packet of work w with this PSN again; last: of a stretch, so ask for
- * an acknowledgement. returns: the PSN behind what was sent (a READ or atomic
- * is sent whole), or psn when it can't be done now
+ * Send the packet of work w with this PSN again; last: it ends a stretch, so ask for an
+ * acknowledgement.
+ * returns: the PSN behind the packets sent (a READ or atomic is sent whole), or psn when nothing
+ * can be sent now
  */
 uint32_t urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t psn,
 			bool last);
-/* Ask again for PSNs from..end-1 of the response to READ or atomic w. returns: was there a buffer? */
+/* Ask again for PSNs from..end-1 of the response to READ or atomic w. returns: false when there was no buffer */
 bool urn_req_refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t from,
 		     uint32_t end);
-/* The memory of the packet with this PSN could not be read: its work fails in its turn. */
+/* The memory of the packet with this PSN could not be read: the work of the packet fails in its turn. */
 void urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 
 /* ---- the peer's adapter (peer.h) */
@@ -51,14 +55,14 @@ urn_qp_peer(const struct urn_tp *tp, const struct urn_qp *qp)
 	return tp->peers.at[qp->peer];
 }
 
-/* Do both sides know selective acknowledgements? */
+/* True when both sides support selective acknowledgements. */
 static inline bool
 urn_qp_selective(const struct urn_tp *tp, const struct urn_qp *qp)
 {
 	return urn_qp_peer(tp, qp)->features & URN_LINK_F_SACK;
 }
 
-/* A packet that asks for an acknowledgement goes out for the first time: time it, if none is. */
+/* A packet that asks for an acknowledgement goes out for the first time: time it, if none is being timed. */
 static inline void
 urn_peer_time(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 {
@@ -72,7 +76,7 @@ urn_peer_time(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 	p->timed_delivered = p->delivered;
 }
 
-/* Whatever is timed of this QP can't be any more. */
+/* Stop timing a packet of this QP: its round trip can't be measured any more. */
 static inline void
 urn_peer_untime(struct urn_tp *tp, const struct urn_qp *qp)
 {
@@ -80,7 +84,7 @@ urn_peer_untime(struct urn_tp *tp, const struct urn_qp *qp)
 		urn_qp_peer(tp, qp)->timed = NULL;
 }
 
-/* The QP was acknowledged up to una, by n PSNs more: was the packet that is timed among that? */
+/* The QP was acknowledged up to una, by n PSNs more: measure, if the packet that is being timed is among those. */
 static inline void
 urn_peer_timed(struct urn_tp *tp, const struct urn_qp *qp, uint32_t n)
 {
@@ -93,7 +97,7 @@ urn_peer_timed(struct urn_tp *tp, const struct urn_qp *qp, uint32_t n)
 
 /* ---- repair.c */
 
-/* PSN of the response that is due next; none is: of the next request. */
+/* PSN of the response that is due next; when none is due: that of the next request. */
 static inline uint32_t
 urn_response_due(const struct urn_qp *qp)
 {
@@ -102,7 +106,7 @@ urn_response_due(const struct urn_qp *qp)
 	return w ? urn_psn_add(w->first_psn, w->accepted) : qp->next_psn;
 }
 
-/* Make the pool. returns 0, or -1: no memory */
+/* Make the pool. returns: 0, or -1: no memory */
 int urn_repairs_init(struct urn_tp *tp);
 
 static inline struct urn_repair *
@@ -111,44 +115,44 @@ urn_repair_of(const struct urn_tp *tp, const struct urn_qp *qp)
 	return qp->repair ? &tp->repair[qp->repair] : NULL;
 }
 
-/* ... made if need be. NULL: none left (counted) */
+/* Get the QP's repair state, made if needed. NULL: none left (counted) */
 struct urn_repair *urn_repair_get(struct urn_tp *tp, struct urn_qp *qp);
-/* Give it back, with all that is kept. */
+/* Give the QP's repair state back, with everything that it keeps. */
 void urn_repair_end(struct urn_tp *tp, struct urn_qp *qp);
-/* There was progress: forget what is settled, and end when that is all. */
+/* There was progress: forget settled PSNs, and give the state back when nothing else is left. */
 void urn_repair_settle(struct urn_tp *tp, struct urn_qp *qp);
-/* All is repeated: nothing is known of it any more. */
+/* Everything is repeated: forget what the scoreboard of requests knows. */
 void urn_repair_void(struct urn_tp *tp, struct urn_qp *qp);
-/* Judge what is missing. returns: when to do so again, UINT64_MAX: nothing is missing */
+/* Judge missing packets. returns: ns, when to judge again; UINT64_MAX: nothing is missing */
 uint64_t urn_repair_look(struct urn_tp *tp, struct urn_qp *qp);
-/* Take in a selective acknowledgement. returns false when there is no room to */
+/* Take in a selective acknowledgement. returns: false when there is no room */
 bool urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 enum urn_keep { URN_KEEP_DONE, URN_KEEP_AGAIN, URN_KEEP_NO_ROOM };
-/* Keep a response ahead of its turn; when it is kept already, or there is no room, it stays the caller's. */
+/* Keep a response ahead of its turn; when it is kept already, or there is no room, the caller still owns m. */
 enum urn_keep urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
-/* A response was dropped: ask for it, until it comes. returns: is that noted? Not without SACKs. */
+/*
+ * A response was dropped: ask for it until it comes. returns: true when that is noted; false
+ * without selective acknowledgements, or without room
+ */
 bool urn_repair_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
-/* Is it the response that is due, and was asked for again? */
+/* True when this PSN is that of the response that is due, and was asked for again. */
 bool urn_repair_asked(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn);
-/* The kept response whose turn has come, or is over. NULL: none */
+/* Take a kept response whose turn has come, or is over. NULL: none */
 struct rte_mbuf *urn_repair_take(struct urn_tp *tp, struct urn_qp *qp);
 /* A response came in its turn. */
 void urn_repair_came(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
-/* Put aside a READ request come again for a part. returns false when there is no room */
+/* Put a repeated READ request, for a part, aside. returns: false when there is no room */
 bool urn_repair_part(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
-/* The oldest of them is answered. */
+/* The oldest part is answered. */
 void urn_repair_part_done(struct urn_tp *tp, struct urn_qp *qp);
-/* Send again what is lost. returns: is there more to send */
+/* Send lost packets again. returns: true when there is more to send */
 bool urn_repair_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget);
 
 /* ---- fetch.c */
 
 /* Copy and check the next posted request. NULL: none, or no room (counted). */
 struct urn_work *urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp);
-/*
- * Execute bind and local invalidate: to be called until its state is neither QUEUED nor
- * FENCED.
- */
+/* Execute bind and local invalidate: to be called until the state of w is neither QUEUED nor FENCED. */
 void urn_req_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w);
 
 /* ---- completer.c: responses at the requester */
@@ -156,11 +160,12 @@ void urn_req_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w);
 void urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 void urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 /*
- * In the place of this response another was kept, and taken up in its turn: is this one a copy?
- * A response that differs is counted. Of a READ that is all, for its memory may have changed since the
- * first answer; and what is no answer to the request at all was made up for certain, and does
- * nothing. The value of an atomic no responder changes: the program may have the wrong one.
- * returns false when the QP ends of it: m is taken
+ * True when this response is a copy of the one that was kept in its place and taken up in its turn.
+ * A response that differs is counted. For a READ that is all, because its memory may have changed
+ * since the first answer; a packet that does not answer the request at all was forged for certain,
+ * and does nothing. The value of an atomic does not change between answers: the program may have
+ * the wrong one.
+ * returns: false when the QP fails for that reason: m is taken
  */
 bool urn_comp_is_copy(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 

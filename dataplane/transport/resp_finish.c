@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder, second half: finish. A packet whose memory was answered, in
- * its turn: complete the receive, count the message, owe the acknowledgement
- * or the response, or refuse (doc/wire.md "Duplicates", "Acknowledgement").
+ * The responder, second half: finish. A packet that memory answered is finished in its turn:
+ * complete the receive, count the message, owe the acknowledgement or the response, or refuse
+ * (doc/wire.md "Duplicates", "Acknowledgement").
  */
 #include "transport/internal.h"
 
@@ -18,7 +18,7 @@ urn_resp_owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now)
 	urn_tp_sched(tp, qp);
 }
 
-/* A NAK is to be sent for PSN psn; all but sequence and RNR end the QP. */
+/* Owe a NAK for PSN psn; all NAKs but sequence and RNR end the QP. told: no event is needed */
 static void
 owe_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome, bool told)
 {
@@ -39,7 +39,7 @@ owe_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome, bo
 	urn_qp_error(tp, qp);
 }
 
-/* returns false when it was lost: then nobody knows of the message */
+/* returns: false when the completion was lost: then the program never learns of the message */
 static inline __attribute__((always_inline)) bool
 recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t status,
 	  uint8_t vendor_err)
@@ -65,7 +65,7 @@ recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t stat
 				 urn_rq_did(&qp->rq));
 }
 
-/* The peer's first message on a QP in RTR: the connection stands (IBTA 11.6.3.1). */
+/* The peer's first message to a QP in RTR: the connection is established (IBTA 11.6.3.1). */
 static void
 established(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -75,7 +75,7 @@ established(struct urn_tp *tp, struct urn_qp *qp)
 	urn_qp_event(tp, qp, URN_EVENT_COMM_EST);
 }
 
-/* Its memory could not be written. */
+/* The memory of a request could not be written. */
 static __attribute__((noinline)) void
 request_failed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -87,7 +87,7 @@ request_failed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 				bits & URN_REQ_WRITE ? URN_WC_LOC_ACCESS_ERR : URN_WC_LOC_PROT_ERR,
 				URN_VE_MEMORY);
 	else if (p->op->flags & URN_OPF_SEND)
-		qp->flags |= URN_QPF_RECV_BAD; /* of its message, which is not whole */
+		qp->flags |= URN_QPF_RECV_BAD; /* the receive of its message, which is incomplete */
 	owe_nak(tp, qp, p->psn, URN_NAK_OP, bits & URN_REQ_RECV);
 }
 
@@ -102,7 +102,7 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	if (bits & URN_REQ_LAST) {
-		/* What can't be completed is not acknowledged: its program will never know of it. */
+		/* A message without a completion is not acknowledged: its program would never know of it. */
 		if ((bits & URN_REQ_RECV) && unlikely(!recv_done(tp, qp, m, URN_WC_SUCCESS, 0))) {
 			owe_nak(tp, qp, p->psn, URN_NAK_OP, false);
 			return;
@@ -115,10 +115,10 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (p->ackreq)
 		urn_resp_owe_ack(tp, qp, false);
 	else if (unlikely(qp->flags & URN_QPF_NAK))
-		urn_tp_sched(tp, qp); /* it may have waited for this packet */
+		urn_tp_sched(tp, qp); /* the NAK may have waited for this packet */
 }
 
-/* A READ or atomic is on record: its response is to be made. */
+/* A READ or atomic is on record: let its response be made. */
 static void
 answer(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 {
@@ -149,7 +149,7 @@ finish_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		owe_nak(tp, qp, p->psn, URN_NAK_OP, false);
 		return;
 	}
-	rec->va = p->word[0]; /* the original value: a duplicate gets it again */
+	rec->va = p->word[0]; /* the original value: a repeat is answered with it, too */
 	answer(tp, qp, rec);
 }
 
@@ -167,8 +167,8 @@ urn_resp_find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind)
 }
 
 /*
- * Packets start..end-1 of the answer on record once more, with what is still to be sent of
- * it already: whoever asked for that may do so no second time.
+ * Answer packets start..end-1 from the record once more, together with packets that still are to be
+ * sent from there: the peer may not be able to ask for those a second time.
  */
 static void
 replay(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec, uint32_t start, uint32_t end)
@@ -191,9 +191,9 @@ replay(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec, uint32_t start
 }
 
 /*
- * Replayed only within what was asked for the first time. returns false when
- * the packet was put aside: a part, while another answer from this record is
- * under way.
+ * Answer a repeated READ, only within the range that was asked for the first time.
+ * returns: false when the packet was put aside: a part, while another answer from this record is
+ * under way
  */
 static bool
 duplicate_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
@@ -213,7 +213,7 @@ duplicate_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	uint64_t off = (uint64_t)start << qp->mtu_shift;
 	uint32_t npsn = len ? (len + qp->mtu - 1u) >> qp->mtu_shift : 1;
 
-	/* Parts other than a tail end on a packet's border. */
+	/* Parts other than a tail end on a packet boundary. */
 	if (rte_be_to_cpu_32(r.rkey) != rec->rkey || rte_be_to_cpu_64(r.va) != rec->va + off ||
 	    off + len > rec->length ||
 	    (off + len < rec->length && (len == 0 || (len & (qp->mtu - 1u))))) {
@@ -223,14 +223,14 @@ duplicate_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (rec->pending && (off + len < rec->length || rec->end < urn_rec_npsn(qp, rec))) {
 		p->word[0] = start;
 		p->word[1] = start + npsn;
-		p->bits = 1; /* the next packet is the first */
+		p->bits = 1; /* the next packet is the first of the part */
 		if (urn_repair_part(tp, qp, m))
 			return false;
 		if (off + len < rec->length) {
-			URN_COUNT(tp, DROP_DUPLICATE); /* no room: it comes again */
+			URN_COUNT(tp, DROP_DUPLICATE); /* no room: the peer repeats it */
 			return true;
 		}
-		/* All the rest is asked for but once (a peer goes back once, and may have no timer). */
+		/* The rest is asked for only once (a peer goes back once, and may have no timer). */
 	}
 	replay(tp, qp, rec, start, start + npsn);
 	return true;
@@ -271,7 +271,7 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	owe_nak(tp, qp, p->psn, (uint8_t)p->arg, told);
 }
 
-/* The QP went to the error state meanwhile: only the receive is given back. */
+/* The QP went to the error state meanwhile: only give the receive back. */
 static __attribute__((noinline)) void
 flushed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -288,7 +288,7 @@ flushed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	urn_tp_drop(tp, m, URN_C_DROP_FLUSHED);
 }
 
-/* All but SENDs and WRITEs. returns: whether the packet is finished with */
+/* All but SENDs and WRITEs. returns: true when the packet is finished with */
 static __attribute__((noinline)) bool
 finish_other(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the responder sends: READ responses and atomic responses from its
- * record, oldest first, then a NAK, then the merged acknowledgement. An
- * acknowledgement never overtakes a response before it, since it would tell
- * the peer that the response was lost.
+ * Sending of the responder: READ responses and atomic responses from its record, oldest first, then
+ * a NAK, then the merged acknowledgement. An acknowledgement never overtakes a response before it,
+ * because the peer would take that response for lost.
  */
 #include "transport/internal.h"
 
-enum { ACK_TURNS = 4 }; /* an acknowledgement waits for at most so many turns */
+enum { ACK_TURNS = 4 }; /* turns of the engine that an acknowledgement waits at most */
 
 bool
 urn_resp_owes(const struct urn_qp *qp)
 {
-	/* In error, an answer is owed only to what came before the refusal, or the error. */
+	/* In error, only requests from before the refusal, or the error, are answered. */
 	if (qp->state == URN_QPS_ERR)
 		return (qp->flags & URN_QPF_NAK) || (!qp->rec_pending && (qp->flags & URN_QPF_ACK));
 	return qp->rec_pending || (qp->flags & (URN_QPF_ACK | URN_QPF_NAK | URN_QPF_PARTS));
@@ -34,7 +33,7 @@ hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_txd *d, uint8_t syndrom
 	URN_COUNT(tp, TX_RESPONSES);
 }
 
-/* Oldest record with a response to be made. */
+/* Oldest record that needs a response. */
 static struct urn_rec *
 oldest(struct urn_qp *qp)
 {
@@ -58,7 +57,7 @@ void
 urn_resp_cut(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 {
 	if ((qp->flags & URN_QPF_CUT) && urn_psn_diff(psn, qp->nak_psn) >= 0)
-		return; /* behind one that failed before */
+		return; /* behind a response that failed before */
 	tp->c.v[syndrome == URN_NAK_ACCESS ? URN_C_NAK_ACCESS : URN_C_NAK_OPERATIONAL]++;
 	if (qp->state != URN_QPS_ERR)
 		urn_qp_event(tp, qp, syndrome == URN_NAK_ACCESS ? URN_EVENT_QP_ACCESS_ERR
@@ -79,7 +78,7 @@ urn_resp_valid(const struct urn_txd *d)
 	const struct urn_qp *qp = d->qp;
 	int32_t diff = urn_psn_diff(d->psn, qp->nak_psn);
 
-	/* Of this PSN only the refusal. */
+	/* With the PSN of the NAK only the refusal may go out. */
 	return likely(!(qp->flags & URN_QPF_CUT)) || diff < 0 ||
 	       (diff == 0 && d->syndrome == qp->nak_syn);
 }
@@ -94,12 +93,12 @@ response_opcode(bool first, bool last)
 enum sent {
 	SENT_NOT,  /* no buffer: try again */
 	SENT_OK,   /* sent, or refused */
-	SENT_DEAD, /* an answer that was given before, and its key is dead by now */
+	SENT_DEAD, /* a repeat, and its key is dead by now */
 };
 
 /*
- * Packet `cur` of a READ response, first and last of what goes out now or not.
- * again: it was sent before.
+ * Send packet `cur` of a READ response. first, last: cur is that of the packets that go out now.
+ * again: the packet was sent before.
  */
 static enum sent
 send_packet(struct urn_tp *tp, struct urn_qp *qp, const struct urn_rec *rec, uint32_t cur,
@@ -114,9 +113,9 @@ send_packet(struct urn_tp *tp, struct urn_qp *qp, const struct urn_rec *rec, uin
 	if (len && urn_mem_check_inline(tp->cfg.mem, rec->rkey, qp->pd, qp->qpn, rec->va + off, len,
 				 URN_ACCESS_REMOTE_READ, 1, &region) != URN_MEM_OK) {
 		/*
-		 * The region vanished, or its rights. A READ that comes again was, as a rule,
-		 * long on its way: the peer has the response and had the key invalidated
-		 * itself. To refuse it would end a good connection.
+		 * The region vanished, or its rights. A repeated READ mostly was long on its way:
+		 * the peer has the response and had the key invalidated itself. A refusal would end
+		 * a good connection.
 		 */
 		if (again)
 			return SENT_DEAD;
@@ -137,7 +136,7 @@ send_packet(struct urn_tp *tp, struct urn_qp *qp, const struct urn_rec *rec, uin
 	return SENT_OK;
 }
 
-/* The next packet of the answer to a READ on record. */
+/* Send the next packet of the answer to a READ on record. */
 static bool
 send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 {
@@ -147,7 +146,7 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 	if (unlikely(sent == SENT_NOT))
 		return false;
 	if (unlikely(!rec->pending))
-		return true; /* it was refused, and all with it */
+		return true; /* the READ was refused, and all records with it */
 	if (unlikely(sent == SENT_DEAD))
 		URN_COUNT(tp, DROP_DUPLICATE);
 	rec->cur++;
@@ -157,7 +156,7 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 	return true;
 }
 
-/* Answer the parts of READs that were asked for again. returns false when that must go on later */
+/* Answer parts of READs that were asked for again. returns: false when that must go on later */
 static bool
 send_parts(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 {
@@ -168,7 +167,7 @@ send_parts(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 		enum sent sent;
 
 		if (!rec || p->word[1] > urn_rec_npsn(qp, rec)) {
-			URN_COUNT(tp, DROP_DUPLICATE); /* its place on the record was needed meanwhile */
+			URN_COUNT(tp, DROP_DUPLICATE); /* its record was reused meanwhile */
 			urn_repair_part_done(tp, qp);
 			continue;
 		}
@@ -222,7 +221,7 @@ send_aeth(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 	return true;
 }
 
-/* PSNs that a kept request takes. */
+/* Number of PSNs that a kept request takes. */
 static uint32_t
 psns_of(const struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -237,9 +236,9 @@ psns_of(const struct urn_qp *qp, struct rte_mbuf *m)
 }
 
 /*
- * What is kept, as a selective acknowledgement says it: a bitmap behind the PSN
- * that is due, and behind that the first ranges; what finds no place is told
- * when it is nearer.
+ * Describe the kept packets for a selective acknowledgement: a bitmap behind the PSN that is due,
+ * and behind the bitmap the first ranges. Packets that find no place are reported when they are
+ * nearer.
  */
 static void
 describe_kept(const struct urn_qp *qp, struct urn_sack *s)
@@ -269,7 +268,7 @@ describe_kept(const struct urn_qp *qp, struct urn_sack *s)
 	}
 }
 
-/* returns false when there is no buffer */
+/* returns: false when there is no buffer */
 static bool
 send_sack(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -296,13 +295,13 @@ nak_for(const struct urn_qp *qp)
 	return qp->nak_syn == URN_NAK_SEQ ? qp->epsn : qp->nak_psn;
 }
 
-/* returns false when there is no buffer */
+/* returns: false when there is no buffer */
 static bool
 send_nak(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (!send_aeth(tp, qp, nak_for(qp), qp->nak_syn))
 		return false;
-	/* It acknowledges all before it: an ACK that is owed goes with it. */
+	/* A NAK acknowledges all PSNs before it: an ACK that is owed goes with the NAK. */
 	qp->flags &= ~(uint32_t)(URN_QPF_NAK | URN_QPF_ACK);
 	if ((qp->nak_syn & URN_SYN_KIND) == URN_SYN_RNR)
 		URN_COUNT(tp, TX_RNR_NAKS);
@@ -312,8 +311,8 @@ send_nak(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 /*
- * Is everything before the NAK done, so that it may say so? The NAK of a
- * response that was cut comes behind the responses before it.
+ * True when everything before the NAK is done, as the NAK says. The NAK of a response that was cut
+ * comes behind the responses before it.
  */
 static bool
 nak_ripe(const struct urn_qp *qp)
@@ -322,8 +321,8 @@ nak_ripe(const struct urn_qp *qp)
 }
 
 /*
- * Will it never be ripe? Its packet has come again before it could be sent, or
- * the QP is in error and does nothing of what is before it any more.
+ * True when the NAK will never be ripe: its packet came again before the NAK could be sent, or the
+ * QP is in error and does nothing before the NAK any more.
  */
 static bool
 nak_void(const struct urn_qp *qp)
@@ -332,8 +331,8 @@ nak_void(const struct urn_qp *qp)
 }
 
 /*
- * Let a turn go by, or some while there is other work, so that more may be
- * acknowledged at once and an answer of the program goes out first.
+ * True when an ACK has waited for a turn, or for some while there is other work, so that one ACK
+ * may cover more and an answer of the program goes out first.
  */
 static inline bool
 ack_ripe(const struct urn_tp *tp, const struct urn_qp *qp)
@@ -344,7 +343,7 @@ ack_ripe(const struct urn_tp *tp, const struct urn_qp *qp)
 bool
 urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
-	/* A peer that knows these does not take what it overtakes for lost. */
+	/* A peer that knows SACKs does not take responses that a SACK overtakes for lost. */
 	if (unlikely(qp->ooo && (qp->flags & URN_QPF_ACK) && !(qp->flags & URN_QPF_NAK)) &&
 	    qp->state != URN_QPS_ERR && urn_qp_selective(tp, qp) && ack_ripe(tp, qp)) {
 		if (!urn_tp_tx_room(tp) || !send_sack(tp, qp))
@@ -369,7 +368,7 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		if (nak_ripe(qp))
 			return !send_nak(tp, qp);
 		if (!nak_void(qp))
-			return false; /* the packet before it, once done, calls again */
+			return false; /* the packet before the NAK calls again once it is done */
 		qp->flags &= ~(uint32_t)URN_QPF_NAK;
 	}
 	if (!(qp->flags & URN_QPF_ACK))
@@ -384,9 +383,9 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 }
 
 /*
- * A program may destroy its QP as soon as it has the last receive, which it
- * sees before the merged acknowledgement is sent; its peer's request must not
- * fail for that.
+ * Send the merged acknowledgement of a QP that is stopped. A program may destroy its QP as soon as
+ * it has the last receive, which it sees before that acknowledgement is sent; the peer's request
+ * must not fail for that.
  */
 void
 urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder, first half: accept. Checks a request packet in PSN order -
- * sequence, length, right, key - and asks for the memory operations. What it
- * changes is what the next packet is checked against; everything the peer or
- * the program may see waits for the second half (resp_finish.c).
+ * The responder, first half: accept. Checks a request packet in PSN order - sequence, length,
+ * right, key - and asks for the memory operations. This half changes only the state that the next
+ * packet is checked against; everything that the peer or the program may see waits for the second
+ * half (resp_finish.c).
  *
- * Packets ahead of their turn are kept, sorted, within a bound; they take no
- * receive and touch no memory. A refusal takes its turn like any packet, so it
- * never overtakes the acknowledgement of what came before.
+ * Packets ahead of their turn are kept, sorted, within a bound; they take no receive and touch no
+ * memory. A refusal takes its turn like any packet, so it never overtakes the acknowledgement of
+ * earlier packets.
  */
 #include "transport/internal.h"
 #include "transport/kept.h"
@@ -38,7 +38,7 @@ refuse_recv(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t sy
 	p->wr_id = wr_id;
 }
 
-/* No receive: the peer shall try later. The packet was not accepted. */
+/* No receive: the peer is to try later. The packet was not accepted. */
 static void
 not_ready(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -48,7 +48,7 @@ not_ready(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	urn_tp_hold(tp, m, qp, URN_ACT_NAK);
 }
 
-/* The packet is accepted: it waits for memory, and the next PSN is up. */
+/* Accept the packet: it waits for memory, and the next PSN becomes due. */
 static void
 accepted(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t action, uint32_t npsn)
 {
@@ -56,7 +56,7 @@ accepted(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t actio
 	urn_tp_hold(tp, m, qp, action);
 }
 
-/* The rkey that the peer wants invalidated. */
+/* The rkey that the peer wants to have invalidated. */
 static uint32_t
 key_to_invalidate(struct rte_mbuf *m)
 {
@@ -89,7 +89,7 @@ message_ends(struct urn_qp *qp, struct rte_mbuf *m, uint64_t wr_id, bool recv)
 
 /* ---- SEND */
 
-/* Take a receive for a SEND that begins. returns false when it was dealt with. */
+/* Take a receive for a SEND that begins. returns: false when the packet was dealt with */
 static bool
 begin_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -110,7 +110,7 @@ begin_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	return false;
 }
 
-/* The receive under way is used up by a refusal. */
+/* A refusal uses up the receive under way. returns: its wr_id */
 static uint64_t
 spoil_recv(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -122,7 +122,7 @@ spoil_recv(struct urn_tp *tp, struct urn_qp *qp)
 	return wr_id;
 }
 
-/* Ask for this packet of a SEND to be placed. */
+/* Let this packet of a SEND be placed. */
 static enum urn_mem_error
 place_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -134,7 +134,7 @@ place_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			     urn_pkt_payload(m), p->payload_len, urn_qp_recv_pd(qp));
 }
 
-/* Invalidate the key that a SEND names. *old: as in struct urn_mem_binding. */
+/* Invalidate the key that a SEND names. *old: see struct urn_mem_binding */
 static bool
 invalidate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, struct urn_region **old)
 {
@@ -147,9 +147,9 @@ invalidate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, struct urn_
 }
 
 /*
- * The packet waits until memory has answered all that was asked for before it on that
- * region: packets before it have their turn first anyway, but answers to READs may still
- * be read from there. Operations on the region keep it, so the window's count goes.
+ * Let the packet wait until memory has answered all earlier operations on that region: packets
+ * before it have their turn first anyway, but answers to READs may still be read from the region.
+ * Operations on the region keep it, so the window's count is given back.
  */
 static void
 wait_for_region(struct urn_tp *tp, struct rte_mbuf *m, struct urn_region *mr)
@@ -174,9 +174,9 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	/*
-	 * Here and not in the second half: a packet behind this one, whose key is
-	 * checked before that, must not get through, nor land when the program
-	 * has been told that the key is dead.
+	 * The key is invalidated here and not in the second half: a packet behind this one is
+	 * checked before that half, and must neither get through nor be placed after the program
+	 * was told that the key is dead.
 	 */
 	if (unlikely(p->op->off[URN_EXT_IETH]) && !invalidate(tp, qp, m, &old)) {
 		refuse_recv(tp, qp, m, URN_NAK_ACCESS, spoil_recv(tp, qp), URN_WC_LOC_ACCESS_ERR,
@@ -203,7 +203,7 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 /* ---- WRITE */
 
-/* The header of a WRITE. returns 0 or the syndrome to refuse it with. */
+/* Check the header of a WRITE. returns: 0 or the syndrome to refuse it with */
 static uint8_t
 begin_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -228,7 +228,7 @@ begin_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	return 0;
 }
 
-/* Does this packet's length fit the WRITE? */
+/* True when this packet's length fits the WRITE. */
 static bool
 write_fits(const struct urn_qp *qp, const struct urn_pkt *p)
 {
@@ -237,7 +237,7 @@ write_fits(const struct urn_qp *qp, const struct urn_pkt *p)
 	return p->op->flags & URN_OPF_LAST ? p->payload_len == left : p->payload_len < left;
 }
 
-/* Place this packet of a WRITE. returns 0 or the syndrome to refuse it with. */
+/* Place this packet of a WRITE. returns: 0 or the syndrome to refuse it with */
 static uint8_t
 place_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -281,7 +281,7 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			return;
 		}
 		if (r)
-			urn_recv_put(tp, qp, r); /* only its number is needed */
+			urn_recv_put(tp, qp, r); /* only its wr_id is needed */
 		qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
 	}
 	if (bad) {
@@ -305,14 +305,14 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 /* ---- READ and atomics */
 
-/* Has this READ or atomic still to be answered for the first time? */
+/* True when this READ or atomic has not been answered for the first time. */
 static inline bool
 unanswered(const struct urn_rec *rec)
 {
 	return rec->busy || (rec->pending && !rec->again);
 }
 
-/* A place on the record; NULL: the peer has more under way than it may. */
+/* Take a place on the record. NULL: the peer has more READs and atomics under way than it may */
 static struct urn_rec *
 record(struct urn_qp *qp, uint32_t *index)
 {
@@ -410,7 +410,7 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 /* ---- order */
 
-/* Is the opcode the one that may follow, and the payload of the right length? */
+/* True when the opcode is one that may follow, and the payload has the right length. */
 static bool
 follows(const struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -429,8 +429,8 @@ follows(const struct urn_qp *qp, struct rte_mbuf *m)
 }
 
 /*
- * What was missing has come, and was accepted or refused. A NAK that is not sent yet is
- * not needed, unless more was dropped behind: of that the peer will hear nothing else.
+ * The missing packet has come, and was accepted or refused. A NAK that is not sent yet is not
+ * needed, unless more packets were dropped behind: nothing else tells the peer of those.
  */
 static void
 gap_closed(struct urn_qp *qp)
@@ -469,11 +469,11 @@ accept_in_order(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 }
 
 /*
- * In the place of this packet another was kept, and taken up in its turn: is this one a copy?
- * Other bytes under the same headers are counted, and no more, for a requester that repeats
- * reads its program's memory again, and the program may write there by then. Other headers no
- * requester sends: one of the two was made up, and perhaps the one that was executed.
- * returns false when the QP ends of it: m is taken
+ * True when this packet is a copy of the one that was kept in its place and taken up in its turn.
+ * Other bytes under the same headers are only counted, because a requester that repeats reads its
+ * program's memory again, and the program may have written there by then. No requester sends other
+ * headers: one of the two packets was forged, and perhaps the one that was executed.
+ * returns: false when the QP fails for that reason: m is taken
  */
 static __attribute__((cold, noinline)) bool
 is_copy(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
@@ -486,12 +486,12 @@ is_copy(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (v == URN_TRACE_PAYLOAD)
 		return true;
 	urn_pkt_begin(urn_pkt(m));
-	urn_pkt(m)->psn = qp->epsn; /* what came before was acknowledged, perhaps */
+	urn_pkt(m)->psn = qp->epsn; /* earlier packets were acknowledged, perhaps */
 	refuse(tp, qp, m, URN_NAK_OP);
 	return false;
 }
 
-/* Behind its turn: it was accepted before. */
+/* Handle a packet behind its turn: it was accepted before. */
 static void
 duplicate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -505,32 +505,35 @@ duplicate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	urn_pkt_begin(p);
 	if (unlikely(urn_tp_gated(tp, qp)) && act != URN_ACT_DUP)
-		urn_resp_replay(tp, qp, m); /* needs no memory, and shall wait for none */
+		urn_resp_replay(tp, qp, m); /* needs no memory, and must wait for none */
 	else
 		urn_tp_hold(tp, m, qp, act);
 }
 
-/* A packet d PSNs ahead of its turn. */
+/* Handle a packet d PSNs ahead of its turn. */
 static void
 ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, int32_t d)
 {
-	/* With that bound the store has a place for each. */
+	/* Within that bound the store has a place for each packet. */
 	bool far = d > URN_TP_OOO_QP, kept = !far && urn_resp_keep(tp, qp, m);
 
 	URN_COUNT(tp, OUT_OF_ORDER);
 	if (likely(qp->ooo) && urn_qp_selective(tp, qp)) {
 		/* A packet too far ahead is not kept, so the SACK would not mention it. */
 		if (likely(!far) && !(qp->flags & (URN_QPF_RNR_SENT | URN_QPF_NAK)))
-			urn_resp_owe_ack(tp, qp, true); /* it says what is kept */
+			urn_resp_owe_ack(tp, qp, true); /* the SACK says which packets are kept */
 	} else if (!(qp->flags & (URN_QPF_GAP | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
-		/* One NAK a gap (IBTA 9.7.5.2.8), once all before is done; without room nothing else tells of it. */
+		/*
+		 * One NAK a gap (IBTA 9.7.5.2.8), once all before is done; without room for m
+		 * nothing else reports the gap.
+		 */
 		urn_resp_ask_for(tp, qp, urn_psn_add(qp->epsn, 1));
 	}
 	if (!kept)
 		urn_tp_drop(tp, m, far ? URN_C_DROP_FAR : URN_C_DROP_OOO);
 }
 
-/* Its turn has come. What it was is remembered, for its sender's own may be yet to come. */
+/* Accept a kept packet in its turn. Its fingerprint is kept, because the genuine packet may still come. */
 static void
 accept_one_kept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -556,7 +559,7 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 			break;
 		if (urn_tp_burst_full(tp)) {
 			urn_tp_execute(tp);
-			continue; /* that may have ended the QP, and let go of what it kept */
+			continue; /* executing may have ended the QP, and let go of its kept packets */
 		}
 		urn_ring_pop(&qp->ooo);
 		qp->ooo_count--;
@@ -569,8 +572,8 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 		}
 	}
 	/*
-	 * A second gap behind the one that was filled is asked for at once. What
-	 * is missing still of the same gap was asked for already.
+	 * A second gap behind the one that was filled is asked for at once. The rest of the same
+	 * gap was asked for already.
 	 */
 	if (filled && urn_qp_selective(tp, qp)) {
 		if (!(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK)))

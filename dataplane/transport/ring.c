@@ -33,7 +33,7 @@ urn_ring_insert(struct rte_mbuf **last, struct rte_mbuf *m)
 	uint32_t psn = urn_pkt(m)->psn;
 	struct rte_mbuf *at = *last;
 
-	/* Mostly it is the newest so far. */
+	/* Mostly the new packet is the newest so far. */
 	if (likely(!at || urn_psn_diff(psn, urn_pkt(at)->psn) > 0)) {
 		urn_ring_append(last, m);
 		return true;

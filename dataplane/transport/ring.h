@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets kept ahead of their turn, by PSN, and frames that wait for memory, by
- * age: a ring, linked by urn_pkt.next, of which the owner has the last, for the
- * newest mostly goes behind it.
+ * A ring of packets kept ahead of their turn, by PSN, or of frames that wait for memory, by age.
+ * The ring is linked by urn_pkt.next; the owner holds the last packet, because the newest mostly
+ * goes behind it.
  */
 #ifndef URN_TRANSPORT_RING_H
 #define URN_TRANSPORT_RING_H
@@ -12,21 +12,21 @@
 
 #include <stdbool.h>
 
-/* The one with the lowest PSN, or the oldest, NULL: none. */
+/* The packet with the lowest PSN, or the oldest; NULL: none. */
 static inline struct rte_mbuf *
 urn_ring_first(struct rte_mbuf *last)
 {
 	return last ? urn_pkt(last)->next : NULL;
 }
 
-/* The one behind m, NULL: m was the last. */
+/* The packet behind m; NULL: m was the last. */
 static inline struct rte_mbuf *
 urn_ring_next(struct rte_mbuf *last, struct rte_mbuf *m)
 {
 	return m == last ? NULL : urn_pkt(m)->next;
 }
 
-/* Take the first out. */
+/* Take the first packet out. */
 static inline struct rte_mbuf *
 urn_ring_pop(struct rte_mbuf **last)
 {
@@ -39,7 +39,7 @@ urn_ring_pop(struct rte_mbuf **last)
 	return m;
 }
 
-/* Put one behind all others. */
+/* Put a packet behind all others. */
 static inline void
 urn_ring_append(struct rte_mbuf **last, struct rte_mbuf *m)
 {
@@ -52,11 +52,11 @@ urn_ring_append(struct rte_mbuf **last, struct rte_mbuf *m)
 	*last = m;
 }
 
-/* Put a packet in its place by PSN. returns false when that PSN is there already (ring.c) */
+/* Put a packet in its place by PSN. returns: false when that PSN is there already (ring.c) */
 bool urn_ring_insert(struct rte_mbuf **last, struct rte_mbuf *m);
-/* The one with this PSN, NULL: none (ring.c) */
+/* The packet with this PSN; NULL: none (ring.c) */
 struct rte_mbuf *urn_ring_find(struct rte_mbuf *last, uint32_t psn);
-/* Take out one that is in it (ring.c) */
+/* Take a packet out of the ring that it is in (ring.c) */
 void urn_ring_remove(struct rte_mbuf **last, struct rte_mbuf *m);
 
 #endif

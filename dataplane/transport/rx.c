@@ -4,7 +4,7 @@
 
 #include "stage.h"
 
-/* Is the frame meant for this adapter? */
+/* True when the frame is meant for this adapter. */
 static inline bool
 addressed(const struct urn_tp *tp, struct rte_mbuf *m)
 {
@@ -22,8 +22,8 @@ addressed(const struct urn_tp *tp, struct rte_mbuf *m)
 }
 
 /*
- * Does the frame come from the address the QP is connected to, to the address that it
- * is connected from? By another address of ours that QP would have other rivals.
+ * True when the frame comes from the address that the QP is connected to, and goes to the address
+ * that the QP is connected from. With another address of ours that QP would have other rivals.
  */
 static inline bool
 from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
@@ -31,7 +31,7 @@ from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
 	const struct urn_pkt *p = urn_pkt(m);
 	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off), *dst;
 
-	/* The template, which an answer needs too, has the address as it is on the wire. */
+	/* The template, which an answer needs too, has the addresses in wire order. */
 	if (unlikely(p->ipv6 != qp->tmpl.ipv6))
 		return false;
 	dst = urn_tmpl_dst(&qp->tmpl);
@@ -42,7 +42,7 @@ from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
 	       memcmp(l3 + offsetof(struct urn_ipv6, dst), dst - 16, 16) == 0;
 }
 
-/* Is the gate of a domain closed? */
+/* True when the gate of a protection domain is closed. */
 static bool
 is_shut(const struct urn_tp *tp, uint32_t pd)
 {
@@ -53,14 +53,15 @@ is_shut(const struct urn_tp *tp, uint32_t pd)
 __attribute__((cold)) bool
 urn_tp_is_gated(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	/* Its own domain's, or that of what it receives into. */
+	/* The gate of the QP's own domain, or that of its shared receive queue. */
 	return is_shut(tp, qp->pd) || (qp->srq && is_shut(tp, qp->srq->pd));
 }
 
 /*
- * As if it were lost on its way: what waits for slow memory must leave packets
- * to others. Only that it is asked for again as soon as there is room, since a
- * QP may have no timer. returns: whether m was dropped
+ * Drop m as if the wire had lost it: packets that wait for slow memory must leave packet buffers to
+ * others. But the packet is asked for again as soon as there is room, because a QP may have no
+ * timer.
+ * returns: true when m was dropped
  */
 static __attribute__((cold, noinline)) bool
 drop_gated(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
@@ -69,9 +70,9 @@ drop_gated(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 	if (p->op->flags & URN_OPF_REQUEST) {
 		/*
-		 * What we asked for is taken, or it may be dropped each time: a requester
-		 * goes back to a packet once, until there is progress. What comes again needs
-		 * no memory, and its peer may have no timer to ask for the answer once more.
+		 * A packet that we asked for is taken, or else it might be dropped each time: a
+		 * requester goes back to a packet once, until there is progress. A repeat needs no
+		 * memory, and its peer may have no timer to ask for the answer once more.
 		 */
 		if ((p->psn == qp->epsn &&
 		     (qp->flags & (URN_QPF_GAP | URN_QPF_NAK)) == URN_QPF_GAP) ||
@@ -82,7 +83,7 @@ drop_gated(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		   urn_psn_diff(p->psn, qp->next_psn) >= 0 || urn_repair_asked(tp, qp, p->psn)) {
 		return false; /* needs no memory, answers nothing that was sent, or was asked for again */
 	} else if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) {
-		/* Of several each is asked for: there may be none behind it that tells of it. */
+		/* Each of several responses is asked for: there may be none behind the last to show the loss. */
 		if (!urn_repair_missed(tp, qp, p->psn))
 			qp->flags |= URN_QPF_MISSED;
 		urn_tp_sched(tp, qp);
@@ -101,7 +102,7 @@ deliver_rc(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	else if (unlikely(!from_peer(qp, m)))
 		urn_tp_drop(tp, m, URN_C_DROP_PEER);
 	else if (unlikely(urn_opcode_reserved(op)) && urn_psn_diff(urn_pkt(m)->psn, qp->epsn) < 0)
-		/* Behind its turn: none of its kind was ever accepted. In its turn it is refused. */
+		/* Behind its turn: no packet of this kind was ever accepted. In its turn such a packet is refused. */
 		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
 	else if (unlikely(urn_tp_gated(tp, qp)) && drop_gated(tp, qp, m))
 		return;
@@ -113,7 +114,7 @@ deliver_rc(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_QP_STATE);
 }
 
-/* For the tables of the adapter, which the engine has. */
+/* Hand a packet to the tables of the adapter, which the engine has. */
 static void
 give_other(struct urn_tp *tp, struct rte_mbuf *m)
 {
@@ -123,7 +124,7 @@ give_other(struct urn_tp *tp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_OTHER);
 }
 
-/* No QP has that number: it may be QP1, which every adapter has and no program. */
+/* No QP has that number: it may be QP1, which every adapter has and no program does. */
 static __attribute__((cold, noinline)) void
 no_qp(struct urn_tp *tp, struct rte_mbuf *m)
 {
@@ -155,12 +156,12 @@ deliver(struct urn_tp *tp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_MEMORY);
 	else
 		urn_ud_accept(tp, qp, m);
-	/* A packet and the kept ones behind it may ask for much memory. */
+	/* A packet and the kept packets behind it may need much memory. */
 	if (tp->ops_bytes >= URN_TP_OPS_BYTES || unlikely(urn_tp_burst_full(tp)))
 		urn_tp_execute(tp);
 }
 
-/* A well-formed RoCEv2 frame, its QP looked up when it is ours. */
+/* Handle a well-formed RoCEv2 frame; its QP was looked up, if it is ours. */
 static inline void
 demultiplex(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 {
@@ -184,7 +185,7 @@ demultiplex(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 		urn_tp_drop(tp, m, URN_C_DROP_HANDOVER);
 }
 
-/* Parse a frame. returns: whether it is RoCEv2; others are dealt with */
+/* Parse a frame. returns: true when it is RoCEv2; other frames are dealt with here */
 static inline bool
 take_roce(struct urn_tp *tp, struct rte_mbuf *m)
 {
@@ -211,8 +212,8 @@ take_roce(struct urn_tp *tp, struct rte_mbuf *m)
 enum { AHEAD = 6 }; /* packets fetched into the cache before they are looked at */
 
 /*
- * Header, private area and frame at once: where the frame begins is in the
- * header, but it is the place of a fresh packet nearly always.
+ * Fetch the header, the private area and the frame at once. The header tells where the frame
+ * begins, but that is nearly always the place of a fresh packet.
  */
 static inline void
 prefetch_packet(struct rte_mbuf *m)
@@ -224,8 +225,8 @@ prefetch_packet(struct rte_mbuf *m)
 }
 
 /*
- * Parse a burst and look up the QPs, so that their lines come in while others
- * are parsed. returns: how many are RoCEv2; they are in roce[]
+ * Parse a burst and look up the QPs, so that their cache lines arrive while others are parsed.
+ * returns: number of RoCEv2 packets; they are in roce[]
  */
 static inline unsigned int
 parse_burst(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked,
@@ -250,7 +251,7 @@ parse_burst(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked
 			urn_qp_prefetch(qp);
 		last = qp;
 	}
-	/* Each counts once: not again when it is handed over, nor when it never was at a port. */
+	/* Each packet counts once: not again when it is handed over, and not when it never was at a port. */
 	if (likely(!checked)) {
 		URN_COUNT_N(tp, RX_PACKETS, n);
 		URN_COUNT_N(tp, RX_BYTES, bytes);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The QP state machine (IBTA 10.3.1, 11.2.5.2): which moves there are, which
- * attributes each needs and allows, and what each does. The table decides;
- * the rest carries out.
+ * The QP state machine (IBTA 10.3.1, 11.2.5.2): the moves that exist, the attributes that each move
+ * needs and allows, and the actions of each. The table decides; the rest carries out.
  */
 #include "transport/internal.h"
 
@@ -68,7 +67,7 @@ static const struct move ud_moves[URN_QP_STATES][URN_QP_STATES] = {
 	[URN_QPS_SQE][URN_QPS_RTS] = {true, 0, URN_QPM_QKEY},
 };
 
-/* Say why, and fail with EINVAL. */
+/* Write the reason, and fail with EINVAL. */
 static int __attribute__((format(printf, 3, 4)))
 refuse(char *why, size_t len, const char *fmt, ...)
 {
@@ -132,7 +131,7 @@ check_av(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_abi_
 	return 0;
 }
 
-/* Values, of those attributes that are given. */
+/* Check the values of the attributes that are given. */
 static int
 check_values(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t mask,
 	     const struct urn_abi_qp_attr *a, char *why, size_t len)
@@ -168,8 +167,8 @@ check_values(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t mask,
 }
 
 /*
- * Room for the record of READs and atomics: a power of two, so that indices
- * wrap. The newest of what is on record stays (SQD).
+ * Make the record of READs and atomics: a power of two, so that indices wrap. The newest entries of
+ * the old record stay (SQD).
  */
 static int
 make_record(struct urn_qp *qp, uint8_t depth)
@@ -204,7 +203,7 @@ urn_qp_log_atomics(struct urn_qp *qp, struct urn_abi_atomic *log, uint64_t off)
 	atomic_store(&qp->rq.hdr->atomics, qp->rec_mask + 1u);
 }
 
-/* Headers to the peer; its MAC address comes when first needed. */
+/* Make the headers to the peer; its MAC address is looked up when first needed. */
 static void
 make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 {
@@ -215,7 +214,7 @@ make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 	};
 
 	qp->av = *av;
-	/* Constant per QP, and spread (doc/wire.md "Frame"). */
+	/* Constant for a QP, and spread over QPs (doc/wire.md "Frame"). */
 	path.sport = (uint16_t)(URN_ROCE_SPORT_MIN |
 				((qp->qpn * 2654435761u ^ qp->dest_qpn * 40503u) >> 8 & 0x3fff));
 	memcpy(path.smac, tp->cfg.mac, 6);
@@ -229,7 +228,7 @@ make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 			qp->flags |= URN_QPF_LOOP | URN_QPF_MAC;
 }
 
-/* The way to the peer's adapter. What it does is asked for now, and may be told later. */
+/* Find the way to the peer's adapter. The peer's features are asked for now, and may be told later. */
 static void
 find_peer(struct urn_tp *tp, struct urn_qp *qp, const uint8_t gid[16])
 {
@@ -297,7 +296,7 @@ set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct
 	return 0;
 }
 
-/* To RESET: as new, but for its numbers and queues. */
+/* Put the QP into RESET: like a new QP, but for its numbers and queues. */
 static int
 reset(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -325,7 +324,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->rq = keep.rq;
 	qp->mtu = tp->cfg.mtu;
 	qp->mtu_shift = (uint8_t)__builtin_ctz(tp->cfg.mtu);
-	/* What was posted and not done is forgotten (lib/abi/queue.h). */
+	/* Requests that were posted and not done are forgotten (lib/abi/queue.h). */
 	qp->sq.prod = qp->sq.fetched = qp->sq.retired = atomic_load(&qp->sq.hdr->prod);
 	atomic_store(&qp->sq.hdr->cons, qp->sq.retired);
 	qp->rq.undone = 0;
@@ -353,7 +352,7 @@ enter(struct urn_tp *tp, struct urn_qp *qp, uint8_t to)
 	qp->state = to;
 	if (to == URN_QPS_RTS && from != URN_QPS_RTS) {
 		qp->flags &= ~(uint32_t)URN_QPF_DRAINING;
-		urn_tp_sched(tp, qp); /* what was posted before */
+		urn_tp_sched(tp, qp); /* requests may have been posted before */
 	} else if (to == URN_QPS_SQD && from == URN_QPS_RTS) {
 		qp->flags |= URN_QPF_DRAINING;
 		urn_tp_sched(tp, qp);
@@ -361,7 +360,7 @@ enter(struct urn_tp *tp, struct urn_qp *qp, uint8_t to)
 	}
 }
 
-/* What was posted up to now, and not what its program posts while that is being flushed. */
+/* Flush requests posted up to now, and not those that the program posts during the flush. */
 static void
 flush_before(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -383,11 +382,11 @@ urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct 
 		return rc;
 	if (to == URN_QPS_RESET)
 		return reset(tp, qp);
-	/* Packets that wait for memory know their place on the record. */
+	/* Packets that wait for memory refer to their place on the record. */
 	if ((mask & URN_QPM_MAX_DEST_RD_ATOMIC) && !urn_qp_quiet(qp))
 		return EAGAIN;
 	if (qp->state == URN_QPS_SQE && to == URN_QPS_RTS) {
-		/* What was posted before this is flushed, not sent (IBTA 10.3.1.6). */
+		/* Requests posted before this are flushed, not sent (IBTA 10.3.1.6). */
 		if (!urn_qp_quiet(qp))
 			return EAGAIN;
 		flush_before(tp, qp);

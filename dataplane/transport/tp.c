@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making a transport, its pools, and its turns: timers, loopback, the schedule. */
+/* A transport: its making, its pools, and its turns (timers, loopback, the schedule). */
 #include "transport/internal.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ make_pools(struct urn_tp *tp)
 	if (!w || !x || !r)
 		return -1;
 	memset(w, 0, n * sizeof(*w));
-	/* Pushed from the end, so that what is used first lies together. */
+	/* Entries are pushed from the end, so that those used first lie together. */
 	for (uint32_t i = n; i-- > 0;) {
 		w[i].next = tp->work_free;
 		tp->work_free = &w[i];
@@ -39,7 +39,7 @@ make_pools(struct urn_tp *tp)
 	return 0;
 }
 
-/* What frames to us are addressed to. */
+/* Sort out the addresses that frames to us carry. */
 static void
 sort_addresses(struct urn_tp *tp)
 {
@@ -122,7 +122,7 @@ urn_tp_refill(struct urn_tp *tp)
 		tp->fresh_n = URN_TP_BURST;
 		return true;
 	}
-	/* Fewer than a burst left: take what there is, one by one. */
+	/* Fewer than a burst left: take the rest, one by one. */
 	while (tp->fresh_n < URN_TP_BURST &&
 	       rte_mempool_get(tp->cfg.pool, &fresh[tp->fresh_n]) == 0)
 		tp->fresh_n++;
@@ -132,7 +132,10 @@ urn_tp_refill(struct urn_tp *tp)
 	return false;
 }
 
-/* May the packet go back to its pool as it is? Then its header's second line need not be looked at. */
+/*
+ * True when the packet may go back to its pool unchanged. Then the second line of its header need
+ * not be looked at.
+ */
 static inline bool
 is_plain(const struct rte_mbuf *m)
 {
@@ -160,8 +163,9 @@ urn_tp_give_back(struct urn_tp *tp)
 /* ---- turns */
 
 /*
- * Those that wait for an address ask for it again, so many a turn: one client may have
- * thousands of them, for whom nobody answers. What still knows none comes in behind.
+ * QPs that wait for a MAC address ask for it again, a limited number each turn: one client may have
+ * thousands of them, with peers that do not answer. A QP that still finds none waits behind the
+ * others.
  */
 static __attribute__((noinline)) void
 ask_again(struct urn_tp *tp)
@@ -209,8 +213,8 @@ run_timers(struct urn_tp *tp)
 }
 
 /*
- * Frames to ourselves that the last turn made; as many as can be handed over
- * if they are another engine's, with a burst of the port's besides.
+ * Take frames to ourselves that the last turn made: as many as can be handed over if they are for
+ * another engine, with room left for a burst of the port.
  */
 static unsigned int
 run_loop(struct urn_tp *tp)
@@ -258,18 +262,18 @@ urn_tp_turn(struct urn_tp *tp, uint64_t now)
 void
 urn_tp_doorbell(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (likely(qp->state >= URN_QPS_RTR)) /* which has something to answer, perhaps */
+	if (likely(qp->state >= URN_QPS_RTR)) /* the QP may have something to answer in these states */
 		urn_tp_sched(tp, qp);
 }
 
 /*
- * The same for a QP whose program has too much under way on foreign memory:
- * acknowledgements only. It looks again and again until the gate opens.
+ * Serve a QP whose program has too many foreign-memory operations in flight: acknowledgements only.
+ * The QP is looked at again and again until the gate opens.
  */
 static __attribute__((noinline)) bool
 serve_gated(struct urn_tp *tp, struct urn_qp *qp)
 {
-	/* A request that was dropped is asked for when the gate opens, and no sooner. */
+	/* A request that was dropped is asked for when the gate opens, not before. */
 	bool data = qp->rec_pending || (qp->flags & URN_QPF_PARTS) ||
 		    ((qp->flags & URN_QPF_NAK) && qp->nak_syn == URN_NAK_SEQ);
 	bool more = data || qp->w_cur || urn_sq_ready(&qp->sq) || qp->repair ||
@@ -281,9 +285,9 @@ serve_gated(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 /*
- * May frames be added to those that wait for memory? Whoever reads it then does so
- * while the engine is at those that were read. But it may stall; and a QP that comes
- * to an end has to see the end of what it began.
+ * True when frames may be added to those that wait for memory: the worker then reads memory while
+ * the engine handles frames that were read. But the worker may stall, hence the limit; and a QP
+ * that comes to an end has to see the end of what it began, hence only RTS.
  */
 static bool
 may_read_on(const struct urn_tp *tp, const struct urn_qp *qp)
@@ -291,7 +295,7 @@ may_read_on(const struct urn_tp *tp, const struct urn_qp *qp)
 	return qp->type == URN_QPT_RC && qp->state == URN_QPS_RTS && qp->tx_waiting < tp->gate->few;
 }
 
-/* One QP's share of a turn. returns: whether it has more to send */
+/* Serve one QP's share of a turn. returns: true when the QP has more to send */
 static bool
 serve(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -303,7 +307,7 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 			return false;
 		urn_qp_cq_broken(tp, qp);
 	}
-	if (unlikely(qp->tx_last)) { /* its frames go in order: wait for memory, or for room */
+	if (unlikely(qp->tx_last)) { /* frames of the QP go in order: wait for memory, or for room */
 		urn_tp_drain_tx(tp, qp);
 		if (qp->tx_last && !urn_pkt(urn_ring_first(qp->tx_last))->mem_left)
 			return true;

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The transport of one adapter on one engine: a pure state machine (architecture
- * rule 1). Packets and the time come in as arguments; frames, completions,
- * events and memory operations go out through the arrays of this struct. It
- * calls no ethdev function, reads no clock, touches no program's memory,
- * allocates nothing on the fast path: packets, work and receives come from
- * pools made at the start.
+ * The transport of one adapter on one engine: a pure state machine (architecture rule 1). Packets
+ * and the time come in as arguments; frames, completions, events and memory operations go out
+ * through the arrays of this struct. The transport calls no ethdev function, reads no clock,
+ * touches no program's memory, allocates nothing on the fast path: packets, work and receives come
+ * from pools made at the start.
  *
- * How a received packet goes:
+ * Path of a received packet:
  *
- *   parse, ICRC, find the QP ─► accept: all checks, in PSN order; advances what
+ *   parse, ICRC, find the QP ─► accept: all checks, in PSN order; advances the state that
  *   the next packet is checked against, and asks for memory operations
  *   ─► execute the burst's operations ─► finish: in order, once a packet's
  *   operations are answered; completes, counts messages, owes acknowledgements
  *
- * and a frame to send: build ─► gather ─► finish: ICRC, out. What memory answers
- * later waits in the QP's rx or tx list, and everything of that QP behind it.
+ * Path of a frame to send: build ─► gather ─► finish: ICRC, out. A packet or frame that memory
+ * answers later waits in the QP's rx or tx list, with everything of that QP behind it.
  */
 #ifndef URN_TRANSPORT_TP_H
 #define URN_TRANSPORT_TP_H
@@ -35,7 +34,7 @@
 
 enum {
 	URN_TP_OPS = 160,        /* memory operations gathered before they are executed */
-	URN_TP_OPS_BYTES = 8192, /* ... or so many bytes: what was read for the ICRC is in L1 still */
+	URN_TP_OPS_BYTES = 8192, /* ... or bytes: those that were read for the ICRC are in L1 still */
 	URN_TP_BURST = 32,       /* received packets handled together */
 	URN_TP_TX = 256,         /* frames that wait for the port */
 	URN_TP_LOOP = 256,       /* frames to ourselves that wait for the next turn */
@@ -43,16 +42,16 @@ enum {
 	URN_TP_QP_CHUNK = 1024,  /* QP table entries made at a time */
 	URN_TP_ENGINE_SHIFT = 20, /* QPN: engine above, slot below */
 	/*
-	 * Requests a QP keeps ahead of their turn, and how many PSNs ahead of the one that is due
-	 * they may be. A urnic requester begins a request only within 256 PSNs of the oldest that is
-	 * not acknowledged (the adapter's window), which is never behind the one that is due here.
-	 * A standard one repeats everything from a gap on, kept or not, so that keeping less costs
-	 * nothing; and soft-RoCE sends no further than 128 PSNs ahead. More would only serve
-	 * frames that somebody made up.
+	 * Requests that a QP keeps ahead of their turn, and how many PSNs ahead of the one that is
+	 * due they may be. A urnic requester begins a request only within 256 PSNs of the oldest
+	 * that is not acknowledged (the adapter's window), which is never behind the one that is
+	 * due here. A standard requester repeats everything from a gap on, kept or not, so that
+	 * keeping less costs nothing; and soft-RoCE sends no further than 128 PSNs ahead. A higher
+	 * number would only serve forged frames.
 	 */
 	URN_TP_OOO_QP = 256,
 	/*
-	 * The same of responses, which have no window of their own, and come as far ahead as the
+	 * The same for responses, which have no window of their own, and come as far ahead as the
 	 * READs that were asked for reach; 1 MiB at MTU 1024.
 	 */
 	URN_TP_OOO_READ = 1024,
@@ -63,23 +62,23 @@ struct urn_srq {
 	struct urn_rq rq;
 	uint32_t handle;
 	uint32_t pd;
-	uint32_t limit;      /* event when fewer are left; 0: not armed */
-	uint32_t max_wr, max_sge; /* as granted */
-	uint32_t users;      /* control: QPs */
-	uint32_t engine;     /* owner */
+	uint32_t limit;      /* event when fewer receives are left; 0: not armed */
+	uint32_t max_wr, max_sge; /* granted sizes */
+	uint32_t users;      /* control: QPs that use it */
+	uint32_t engine;     /* index of the engine that owns it */
 	uint64_t cookie;     /* the client's, for events */
-	void *client;        /* control: who made it */
+	void *client;        /* control: the client that made it */
 };
 
-/* An address handle as the transport sees it. */
+/* An address handle, as the transport needs it. */
 struct urn_ah {
 	uint32_t pd;         /* 0: none */
-	bool loop;           /* our own address */
+	bool loop;           /* the destination is our own address */
 	bool ready;          /* tmpl has the MAC */
-	uint64_t mac_until;  /* ns: when it is looked up anew; valid with ready */
+	uint64_t mac_until;  /* ns: when the MAC is looked up anew; valid with ready */
 	struct urn_abi_av av;
 	struct urn_tmpl tmpl;
-	void *client;        /* control: who made it */
+	void *client;        /* control: the client that made it */
 };
 
 struct urn_tp_event {
@@ -87,63 +86,63 @@ struct urn_tp_event {
 	void *client;
 };
 
-/* Status of what is no completion: mark is to become `after`, and that is all. */
+/* Status of an entry that is no completion: mark becomes `after`, and nothing else happens. */
 #define URN_TP_NO_CQE UINT8_MAX
 
 /* A completion for a queue of another engine. */
 struct urn_tp_xcqe {
 	struct urn_cq *cq;
 	struct urn_abi_cqe cqe;
-	_Atomic uint32_t *mark; /* as of urn_cq_put(); the owner of cq stores it */
+	_Atomic uint32_t *mark; /* see urn_cq_put(); the owner of cq stores it */
 	uint32_t after;
 	uint32_t solicited;
 };
 _Static_assert(sizeof(struct urn_tp_xcqe) % 4 == 0, "element of an rte_ring");
 
 /*
- * A frame on its way out, in the engine's own memory: the packet's private
- * area would be one more cache line to pull from the core that freed it.
+ * A frame on its way out, in the engine's own memory: the packet's private area would be one more
+ * cache line to pull from the core that freed the packet.
  */
 struct urn_txd {
 	struct rte_mbuf *m;
 	struct urn_qp *qp;
 	uint32_t psn;
 	uint16_t mem_left;   /* gathers not answered yet */
-	uint8_t mem_status;  /* worst result of them */
+	uint8_t mem_status;  /* worst result of the gathers */
 	uint8_t ipv6;        /* 0 or 1 */
 	uint8_t loop;        /* to this adapter itself */
 	uint8_t action;      /* URN_ACT_TX_REQUEST or URN_ACT_TX_RESPONSE */
-	uint8_t syndrome;    /* of an ACK or NAK; 0: another response */
+	uint8_t syndrome;    /* syndrome of an ACK or NAK; 0: another response */
 };
 
 struct urn_tp_config {
 	unsigned int engine;           /* index of the engine */
-	struct urn_mem *mem;           /* of the adapter */
-	struct urn_memx *memx;         /* of this adapter and engine */
+	struct urn_mem *mem;           /* memory of the adapter */
+	struct urn_memx *memx;         /* executor of this adapter and engine */
 	struct rte_mempool *pool;      /* packets to send */
 	uint8_t mac[6];
 	uint8_t gid[4][16];            /* our addresses; all zero: none */
 	unsigned int gids;
 	uint16_t mtu;                  /* largest path MTU, bytes */
-	bool icrc;                     /* send and check it */
+	bool icrc;                     /* send and check the ICRC */
 	uint32_t max_qp;               /* on this engine */
-	uint32_t work;                 /* requests under way */
+	uint32_t work;                 /* requests under way, all QPs together */
 	uint32_t window;               /* packets in flight a QP */
 	uint32_t kept;                 /* packets kept ahead of their turn, all QPs together */
-	uint32_t repairs;              /* QPs that repair losses at a time; 0: URN_REPAIRS */
-	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: never */
-	bool gsi;                      /* QP1 is there: MADs to it go to other[] */
-	uint32_t features;             /* URN_LINK_F_ bits (wire/link.h): what this side does */
-	/* MAC of a neighbour: 0 known, -1 not yet, -2 can't be reached. ctx: neigh_ctx. */
+	uint32_t repairs;              /* QPs that repair losses at the same time; 0: URN_REPAIRS */
+	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: no such repeats */
+	bool gsi;                      /* QP1 is there: MADs to QP1 go to other[] */
+	uint32_t features;             /* URN_LINK_F_ bits (wire/link.h): features of this side */
+	/* MAC of a neighbour. returns: 0 known, -1 not yet, -2 can't be reached. ctx: neigh_ctx. */
 	int (*neigh)(void *ctx, const uint8_t gid[16], uint8_t mac[6]);
-	/* The peer of an address is silent: its MAC may have moved, and is proved anew. NULL: it can't be. */
+	/* The peer of an address is silent: its MAC may have changed, and is verified anew. NULL: not possible. */
 	void (*neigh_doubt)(void *ctx, const uint8_t gid[16]);
-	void *neigh_ctx;               /* of both */
+	void *neigh_ctx;               /* for both */
 	/*
-	 * What a peer and this adapter both can, URN_LINK_F_ bits (wire/link.h); 0:
-	 * plain RoCEv2, or not known yet. Asked when a QP's peer becomes known (to
-	 * RTR): that starts finding out; urn_tp_link_changed() tells of changes.
-	 * NULL: nobody finds out, and QP1 is not there. ctx: link_ctx.
+	 * Features that a peer and this adapter share, URN_LINK_F_ bits (wire/link.h); 0: plain
+	 * RoCEv2, or not known yet. Called when a QP's peer becomes known (to RTR): the call starts
+	 * finding out; urn_tp_link_changed() tells of changes. NULL: nobody finds out, and QP1 is
+	 * not there. ctx: link_ctx.
 	 */
 	uint32_t (*link)(void *ctx, const uint8_t gid_peer[16]);
 	void *link_ctx;
@@ -153,33 +152,33 @@ struct urn_tp_config {
 	/* Give a completion to the engine that owns its queue. */
 	void (*give_cqe)(void *ctx, const struct urn_tp_xcqe *x);
 	/*
-	 * A queue has lost a completion: QPs that use it are to go to the error state
-	 * (urn_qp_cq_broken()). NULL: only those do that have one to complete.
+	 * A completion queue has lost a completion: QPs that use it are to go to the error state
+	 * (urn_qp_cq_broken()). NULL: only QPs that have a completion for it do.
 	 */
 	void (*cq_broken)(void *ctx, const struct urn_cq *cq);
-	/* Take all of event[] away, for there is no room for another; NULL: it is lost. */
+	/* Empty event[], because there is no room for another event; NULL: that event is lost. */
 	void (*take_events)(void *ctx);
 	/*
-	 * Ring the doorbell of a QP that has something to do and finds no room for it, in the
-	 * pools or its program's memory: so that it is looked at again with a few others of its
-	 * client's, however many there are. NULL: it stays in the schedule, each turn.
+	 * Ring the doorbell of a QP that has something to do and finds no room for it, in the pools
+	 * or in its program's memory: the QP is then looked at again with a few others of its
+	 * client, however many there are. NULL: the QP stays in the schedule, each turn.
 	 */
 	void (*ring_again)(void *ctx, const struct urn_qp *qp);
-	void *give_ctx;                /* of all four */
+	void *give_ctx;                /* ctx of all four */
 };
 
 struct urn_tp {
 	struct urn_tp_config cfg;
-	const struct urn_memx_gate *gate; /* of cfg.memx */
+	const struct urn_memx_gate *gate; /* the gate of cfg.memx */
 	uint64_t now;                  /* ns, of this turn */
 	uint32_t turn;                 /* counts turns; wraps */
-	uint32_t turn_asked;           /* as of urn_mem_turn() */
-	uint64_t stood_at;             /* ns: as urn_tp_stood() said last; 0: never */
+	uint32_t turn_asked;           /* see urn_mem_turn() */
+	uint64_t stood_at;             /* ns: time of the last urn_tp_stood(); 0: never */
 	uint8_t ipv4[4];               /* our IPv4 address, of cfg.gid */
 	bool has_ipv4;
 	uint8_t ipv6[4][16];           /* our IPv6 addresses, of cfg.gid */
 	unsigned int ipv6_n;
-	bool quiet;                    /* the engine: nothing came in last, nothing was posted since */
+	bool quiet;                    /* set by the engine: nothing came in last, nothing was posted since */
 
 	/* QPs by slot, in chunks made when first used. */
 	struct urn_qp ***qp;
@@ -190,29 +189,29 @@ struct urn_tp {
 	struct urn_qp_slab *qp_slabs;  /* owner of all QPs' memory (qp.c) */
 
 	struct urn_qp *sched_head, *sched_tail; /* QPs with something to send */
-	struct urn_qp *neigh_head, *neigh_tail; /* QPs that wait for a MAC address, looked at last behind */
-	uint32_t neigh_n;              /* how many do */
-	uint32_t neigh_due;            /* of them, from the first on: to be looked at before this round ends; no exact count */
-	uint64_t neigh_next;           /* ns: when to look at them again */
-	uint64_t mac_due;              /* ns: when mac_gen goes on by itself */
-	uint16_t mac_gen;              /* goes on when a MAC that was looked up may be another: then it is looked up anew */
+	struct urn_qp *neigh_head, *neigh_tail; /* QPs that wait for a MAC address; those looked at last are behind */
+	uint32_t neigh_n;              /* QPs that wait */
+	uint32_t neigh_due;            /* those, from the first on, to look at before this round ends; not exact */
+	uint64_t neigh_next;           /* ns: when the waiting QPs are looked at again */
+	uint64_t mac_due;              /* ns: when mac_gen increases by itself */
+	uint16_t mac_gen;              /* increases when a MAC may have changed: each QP then looks its MAC up anew */
 	struct urn_wheel wheel;
 
 	struct urn_peers peers;
-	uint32_t window;               /* packets in flight, of the QP that is being served */
+	uint32_t window;               /* packets in flight that the QP being served may have */
 	struct urn_repair *repair;     /* URN_REPAIRS + 1, by index from 1 on; owner */
 	uint16_t repair_free;          /* first of the pool; 0: empty */
 	struct urn_trace *trace;       /* URN_TRACES + 1, by index from 1 on; owner */
 	uint16_t trace_free;           /* first of the pool; 0: empty */
-	uint16_t trace_hand;           /* looked at last when the pool was empty; 0: none yet */
+	uint16_t trace_hand;           /* index looked at last when the pool was empty; 0: none yet */
 
 	/* Pools: free lists. */
 	struct urn_work *work_free;
 	struct urn_work_ext *ext_free;
 	struct urn_recv *recv_free;
-	struct urn_tp_share left;      /* how many are left in them */
-	struct urn_tp_share nobodys;   /* of QPs without a client */
-	void *work_mem, *ext_mem, *recv_mem; /* owner of what the lists hold */
+	struct urn_tp_share left;      /* entries left in the pools */
+	struct urn_tp_share nobodys;   /* share of QPs without a client */
+	void *work_mem, *ext_mem, *recv_mem; /* owner of the entries in the lists */
 	uint32_t kept;                 /* packets kept ahead of their turn now */
 
 	/* Packet buffers taken from the pool in bulk, raw, and those to be given back. */
@@ -224,13 +223,13 @@ struct urn_tp {
 	/* The burst in hand. */
 	struct urn_memop ops[URN_TP_OPS];
 	unsigned int ops_n;
-	uint32_t ops_bytes;                /* what they move, all together */
-	struct rte_mbuf *burst[URN_TP_TX]; /* received packets whose operations are in ops, in order */
+	uint32_t ops_bytes;                /* bytes that the operations move, all together */
+	struct rte_mbuf *burst[URN_TP_TX]; /* received packets with operations in ops, in order */
 	unsigned int burst_n;
 	struct urn_txd txd[URN_TP_TX];     /* frames to send, likewise */
 	unsigned int txd_n;
 
-	/* Out, for the engine to take. */
+	/* Output, for the engine to take. */
 	struct rte_mbuf *tx[URN_TP_TX];
 	unsigned int tx_n;
 	struct rte_mbuf *loop[URN_TP_LOOP];
@@ -253,50 +252,50 @@ struct urn_tp {
 
 /* Make the transport of an adapter on an engine. NULL: no memory. */
 struct urn_tp *urn_tp_create(const struct urn_tp_config *cfg, uint64_t now);
-/* All QPs must be gone. Frees every packet it still holds. */
+/* Free the transport, and every packet that it still holds. All QPs must be gone. */
 void urn_tp_destroy(struct urn_tp *tp);
 
 /*
- * One burst of received frames, at most URN_TP_BURST; the transport owns them
- * from here. checked: their ICRC was checked, or needs no check (handed over
- * by another engine). The caller empties other[] and handover[] after each.
+ * Handle one burst of received frames, at most URN_TP_BURST; the transport owns them from here.
+ * checked: their ICRC was checked, or needs no check (handed over by another engine). The caller
+ * empties other[] and handover[] after each burst.
  */
 void urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked);
-/* An asynchronous event for a client, about one of its objects. (complete.c) */
+/* Give a client an asynchronous event about one of its objects. (complete.c) */
 void urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie, void *client);
 /* The QP's doorbell was rung. */
 void urn_tp_doorbell(struct urn_tp *tp, struct urn_qp *qp);
 /*
- * Turns stood still until now, for whoever gives them was not run: said before the first
- * urn_tp_turn() after that, of the same time. What came meanwhile was not looked at, and
- * timers that ran out meanwhile say nothing about peers.
+ * Turns stood still until now, because the thread that gives them was not run. To be called before
+ * the first urn_tp_turn() after that, with the same time. Packets that came meanwhile were not
+ * looked at, and timers that ran out meanwhile say nothing about peers.
  */
 static inline void
 urn_tp_stood(struct urn_tp *tp, uint64_t now)
 {
 	tp->stood_at = now;
 }
-/* Start a turn: the time, answers of memory, timers. returns: things handled */
+/* Start a turn: the time, answers of memory, timers. returns: number of things handled */
 unsigned int urn_tp_turn(struct urn_tp *tp, uint64_t now);
-/* Send what is scheduled, as far as tx[] and loop[] have room. returns: frames made */
+/* Send frames of the scheduled QPs, as far as tx[] and loop[] have room. returns: frames made */
 unsigned int urn_tp_tx(struct urn_tp *tp);
 /*
- * The neighbour table changed: look again at QPs that wait for an address, in this and the next
- * turns, and at the address of any other when it is served next.
+ * The neighbour table changed: look at QPs that wait for an address again, in this and the next
+ * turns, and at the address of any other QP when it is served next.
  */
 void urn_tp_neigh_changed(struct urn_tp *tp);
 /*
- * What a peer can has changed, or it was started anew: URN_LINK_F_ bits that
- * hold for its QPs from now on; perhaps those of before. In the engine's thread.
+ * The features of a peer have changed, or the peer was restarted. features: URN_LINK_F_ bits that
+ * hold for its QPs from now on; perhaps the same as before. In the engine's thread.
  */
 void urn_tp_link_changed(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features);
-/* A queue has lost a completion: said once, and its QPs end. (complete.c) */
+/* A completion queue has lost a completion: give one event, and let the queue's QPs fail. (complete.c) */
 void urn_tp_cq_break(struct urn_tp *tp, struct urn_cq *cq);
-/* A completion for a queue of this engine, handed over by another, its slot claimed. */
+/* Write a completion to a queue of this engine; another engine handed it over, with its slot claimed. */
 void urn_tp_cqe_handed(struct urn_tp *tp, const struct urn_tp_xcqe *x);
-/* Take memory's answers now. returns: how many */
+/* Take memory's answers now. returns: number of answers */
 unsigned int urn_tp_poll_memory(struct urn_tp *tp);
-/* Is there anything to do without a packet, doorbell or timer? */
+/* True when there is something to do without a packet, doorbell or timer. */
 static inline bool
 urn_tp_busy(const struct urn_tp *tp)
 {
@@ -311,50 +310,51 @@ struct urn_qp_config {
 	uint32_t pd;
 	uint32_t db;
 	uint64_t cookie;
-	struct urn_tp_share *share; /* the client's, of this engine; NULL: it is nobody's */
+	struct urn_tp_share *share; /* the client's share, on this engine; NULL: the QP has no client */
 	struct urn_cq *send_cq, *recv_cq;
 	struct urn_srq *srq;
 	struct urn_sq sq;      /* laid out in the client's area */
 	struct urn_rq rq;
-	/* Is this number not to be given out yet, though it is free? NULL: any free one is good */
+	/* True when this number must not be given out yet, though it is free. NULL: any free number is good */
 	bool (*held)(void *ctx, uint32_t qpn);
 	void *held_ctx;
 };
 
-/* returns 0 or ENOMEM, ENOSPC */
+/* Make a QP. returns: 0 or ENOMEM, ENOSPC */
 int urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp **out);
 /*
- * Modify (the whole RC and UD state machine; IBTA 10.3.1, 11.2.5). A move to
- * RESET is done once urn_qp_stopped() is true: EAGAIN until then.
- * returns 0 or an errno value, with a sentence in why[len]
+ * Modify a QP (the whole RC and UD state machine; IBTA 10.3.1, 11.2.5). A move to RESET is done
+ * once urn_qp_stopped() is true: EAGAIN until then.
+ * returns: 0 or an errno value, with a sentence in why[len]
  */
 int urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask,
 		  const struct urn_abi_qp_attr *attr, char *why, size_t len);
 /*
- * Log the atomics that this QP's peer asks for: an entry for each record it has (max_dest_rd_atomic,
- * rounded up to 2^n), at offset off of the client's area. Until the records are made anew.
+ * Log the atomics that this QP's peer asks for: one entry for each record (max_dest_rd_atomic,
+ * rounded up to 2^n), at offset off of the client's area. The log is valid until the records are
+ * made anew.
  */
 void urn_qp_log_atomics(struct urn_qp *qp, struct urn_abi_atomic *log, uint64_t off);
 void urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *attr);
-/* Its connection is another's: an event, and to the error state, where it owes no answer. */
-void urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp);
 /*
- * Stop everything of a QP without completions, and unbind its type 2 windows: to be called
- * until urn_qp_stopped().
+ * The QP may not go on: its connection belongs to another QP, or a response was forged. Give an
+ * event, and put the QP into the error state, where no answer is owed.
  */
+void urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp);
+/* Stop everything of a QP without completions, and unbind its type 2 windows: to be called until urn_qp_stopped(). */
 void urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp);
-/* After urn_qp_stop(): is it quiet, and no window is bound to it any more? */
+/* After urn_qp_stop(): true when the QP is quiet, and no window is bound to it any more. */
 bool urn_qp_stopped(const struct urn_qp *qp);
-/* A CQ of the QP's has lost a completion: to the error state, and say so. In the engine's thread */
+/* A CQ of the QP has lost a completion: put the QP into the error state, and give an event. In the engine's thread */
 void urn_qp_cq_broken(struct urn_tp *tp, struct urn_qp *qp);
-/* Is no packet of it waiting for memory? */
+/* True when no packet of the QP waits for memory. */
 bool urn_qp_quiet(const struct urn_qp *qp);
-/* Is it in a state in which it sends nothing of its own, with no packet waiting for memory, and no answer owed? */
+/* True when the QP's state sends nothing by itself, no packet waits for memory, and no answer is owed. */
 bool urn_qp_silent(const struct urn_qp *qp);
 /* Free a stopped QP. */
 void urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp);
 
-/* The QP of a number, or NULL. */
+/* The QP with this number; NULL: none. */
 static inline struct urn_qp *
 urn_tp_qp(const struct urn_tp *tp, uint32_t qpn)
 {

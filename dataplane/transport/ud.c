@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Unreliable datagrams. A send is complete once its frame is made; a receive
- * gets 40 bytes in front of the payload: the IPv6 header, or for IPv4 20
- * bytes of nothing and the IPv4 header (doc/wire.md "Lengths").
+ * Unreliable datagrams. A send is complete once its frame is made. A receive gets 40 bytes in front
+ * of the payload: the IPv6 header, or for IPv4 20 zero bytes and the IPv4 header (doc/wire.md
+ * "Lengths").
  */
 #include "transport/internal.h"
 
 /* ---- sending */
 
-/* Make the handle's headers complete. returns 0, -1 wait, -2 unreachable */
+/* Complete the headers of an address handle. returns: 0, -1 wait, -2 unreachable */
 static int
 resolve(struct urn_tp *tp, struct urn_ah *ah)
 {
@@ -42,7 +42,7 @@ build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn
 
 	uint8_t *data = bth + op->hdr_len;
 	uint32_t qkey = w->wqe.ud.remote_qkey;
-	/* With the top bit set the QP's own Q_Key is meant (IBTA 10.2.5). */
+	/* A Q_Key with the top bit set stands for the QP's own Q_Key (IBTA 10.2.5). */
 	struct urn_deth d = {
 		.qkey = rte_cpu_to_be_32(qkey & 0x80000000u ? qp->qkey : qkey),
 		.sqpn = rte_cpu_to_be_32(qp->qpn),
@@ -85,7 +85,7 @@ urn_ud_sent(struct urn_tp *tp, struct urn_qp *qp, bool ok)
 		urn_req_fail(tp, qp, w, URN_WC_LOC_PROT_ERR, URN_VE_MEMORY);
 }
 
-/* A request that can't be sent: in its turn, once those before it are done. */
+/* A request can't be sent: fail it in its turn, once the requests before it are done. */
 static bool
 fail_in_turn(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
@@ -94,7 +94,7 @@ fail_in_turn(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	return true;
 }
 
-/* One request. returns false when nothing can be done now; *more: try again soon */
+/* Send one request. returns: false when nothing can be done now; *more: try again soon */
 static bool
 send_one(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, bool *more)
 {
@@ -119,7 +119,7 @@ send_one(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, bool *more)
 		urn_qp_wait_neigh(tp, qp);
 		return false;
 	}
-	if (rc != 0) { /* unreliable: it is lost, and counted */
+	if (rc != 0) { /* unreliable: the datagram is lost, and counted */
 		URN_COUNT(tp, DROP_NO_NEIGH);
 		if (qp->w_head != w) {
 			*more = true;
@@ -155,7 +155,7 @@ urn_ud_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			qp->w_cur = w;
 		}
 		if (w->state == URN_WORK_QUEUED && qp->state != URN_QPS_RTS)
-			return false; /* SQD: it waits */
+			return false; /* SQD: the request waits */
 		if (!send_one(tp, qp, w, &more))
 			return more;
 	}
@@ -164,7 +164,7 @@ urn_ud_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 
 /* ---- receiving */
 
-/* Put the 40 bytes in front of the payload, over headers that are read. */
+/* Put the 40 bytes in front of the payload, over headers that were read already. */
 static void
 make_grh(struct rte_mbuf *m)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A timer sits on the lowest level whose span still holds it: level l takes
- * what is due within 64^(l+1) ticks. When the clock enters a slot of a higher
- * level, that slot's timers are put in again and so come down. `now` only
- * moves to ticks at which a slot has something, so an empty wheel, or a long
- * sleep, costs a few bit scans and no walk over the ticks between.
+ * A timer sits on the lowest level whose span still holds it: level l takes timers due within
+ * 64^(l+1) ticks. When the clock enters a slot of a higher level, that slot's timers are put in
+ * again and so come down. `now` only moves to ticks at which a slot has timers, so an empty wheel,
+ * or a long sleep, costs a few bit scans and no walk over the ticks between.
  */
 #include "transport/wheel.h"
 
@@ -40,7 +39,7 @@ unlink_timer(struct urn_wheel *w, struct urn_timer *t)
 		t->next->pprev = t->pprev;
 	t->pprev = NULL;
 	w->count--;
-	/* The slot's bit stays until the slot is visited: it may only say too much. */
+	/* The slot's bit stays until the slot is visited: a bit set for an empty slot does no harm. */
 }
 
 void
@@ -69,7 +68,7 @@ urn_wheel_stop(struct urn_wheel *w, struct urn_timer *t)
 		unlink_timer(w, t);
 }
 
-/* The next tick after w->now at which some slot is to be visited. */
+/* The next tick after w->now at which some slot must be visited. */
 static uint64_t
 next_visit(const struct urn_wheel *w)
 {
@@ -93,7 +92,7 @@ next_visit(const struct urn_wheel *w)
 	return best;
 }
 
-/* The clock enters tick w->now: bring down what higher levels hold for it. */
+/* The clock enters tick w->now: move the timers for it down from higher levels. */
 static void
 cascade(struct urn_wheel *w)
 {

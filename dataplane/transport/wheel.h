@@ -3,10 +3,10 @@
  * Timing wheel: start, stop and expiry in O(1), nothing to do while nothing
  * is due.
  *
- * Four levels of 64 slots, each level's slot as wide as the whole level below;
- * a bitmap per level says which slots hold timers. One tick is 2^12 ns; the
- * wheel reaches 64^4 ticks (68 s). What lies beyond is put at the far end and
- * its owner, who keeps the real deadline, starts it again.
+ * Four levels of 64 slots, each level's slot as wide as the whole level below; a bitmap per
+ * level says which slots hold timers. One tick is 2^12 ns; the wheel reaches 64^4 ticks (68 s).
+ * A timer beyond that is put at the far end; its owner, who keeps the real deadline, starts the
+ * timer again.
  */
 #ifndef URN_TRANSPORT_WHEEL_H
 #define URN_TRANSPORT_WHEEL_H
@@ -23,8 +23,8 @@ enum {
 };
 
 struct urn_timer {
-	struct urn_timer *next, **pprev; /* in a slot; pprev NULL: not started */
-	uint64_t tick;                   /* when it is due */
+	struct urn_timer *next, **pprev; /* links in a slot; pprev NULL: not started */
+	uint64_t tick;                   /* when the timer is due */
 };
 
 struct urn_wheel {
@@ -35,18 +35,17 @@ struct urn_wheel {
 };
 
 void urn_wheel_init(struct urn_wheel *w, uint64_t now_ns);
-/* Start (or move) a timer; due at the first tick after due_ns, never before it. */
+/* Start (or move) a timer; the timer is due at the first tick after due_ns, never before it. */
 void urn_wheel_start(struct urn_wheel *w, struct urn_timer *t, uint64_t due_ns);
 void urn_wheel_stop(struct urn_wheel *w, struct urn_timer *t);
 /*
- * Go on to now_ns and hand back one timer that is due, stopped; NULL when
- * there is none left. Call until NULL, or until a budget is used up.
+ * Advance to now_ns and hand back one timer that is due, stopped; NULL when there is none left. To
+ * be called until NULL, or until a budget is used up.
  */
 struct urn_timer *urn_wheel_expire(struct urn_wheel *w, uint64_t now_ns);
 /*
- * A time in ns before which nothing is due, at most the time of the first
- * timer; UINT64_MAX: none is started. For those who have a clock to move: call
- * urn_wheel_expire() then, and ask again.
+ * A time in ns before which no timer is due, at most the time of the first timer; UINT64_MAX: none
+ * is started. For callers that have a clock to move: call urn_wheel_expire() then, and ask again.
  */
 uint64_t urn_wheel_next(const struct urn_wheel *w);
 
@@ -56,7 +55,7 @@ urn_timer_started(const struct urn_timer *t)
 	return t->pprev != NULL;
 }
 
-/* Is there anything to do at now_ns? */
+/* True when there is something to do at now_ns. */
 static inline bool
 urn_wheel_due(const struct urn_wheel *w, uint64_t now_ns)
 {

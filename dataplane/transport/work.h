@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work under way: checked copies of send requests, from when they are fetched
- * until they are retired. Taken from a pool of the engine, so that an idle QP
- * holds none.
+ * Work under way: checked copies of send requests, from when they are fetched until they are
+ * retired. Work is taken from a pool of the engine, so that an idle QP holds none.
  */
 #ifndef URN_TRANSPORT_WORK_H
 #define URN_TRANSPORT_WORK_H
@@ -15,63 +14,63 @@
 #include <stdint.h>
 
 enum urn_work_state {
-	URN_WORK_QUEUED,  /* PSNs given, not sent yet */
+	URN_WORK_QUEUED,  /* PSNs are assigned, nothing was sent yet */
 	URN_WORK_SENDING, /* some packets sent */
-	URN_WORK_SENT,    /* all sent once; retired by acknowledgement */
-	URN_WORK_DONE,    /* READ, atomic: response whole and placed; local work: executed */
+	URN_WORK_SENT,    /* all packets sent once; an acknowledgement retires it */
+	URN_WORK_DONE,    /* READ, atomic: response complete and placed; local work: executed */
 	URN_WORK_FAILED,  /* to be completed with `status` in its turn */
 	URN_WORK_BROKEN,  /* READ, atomic: fails once its bad response has its turn */
-	URN_WORK_FENCED,  /* local work: a key is dead, what was accepted under it is under way (fence) */
+	URN_WORK_FENCED,  /* local work: its key is dead, operations accepted under the key are under way (fence) */
 };
 
 /* Local work waits until the operations that were accepted under a key are done (fetch.c). */
 struct urn_fence {
-	struct urn_region *mr;     /* the region that the window was bound to: counts it until then */
-	struct urn_memx_mark mark; /* valid when marked: in the executor that is waited for */
-	uint32_t asked;            /* as of urn_mem_ask_turn(), when it is about all engines */
-	uint32_t turn;             /* of this engine, in which the key died */
+	struct urn_region *mr;     /* region that the window was bound to: counts the window until then */
+	struct urn_memx_mark mark; /* valid when marked: a mark in the executor that is waited for */
+	uint32_t asked;            /* see urn_mem_ask_turn(); used when all engines are waited for */
+	uint32_t turn;             /* turn of this engine in which the key died */
 	uint8_t next;              /* engine that is waited for, counted from this one */
-	uint8_t engines;           /* how many are to be: 1: this one only */
+	uint8_t engines;           /* engines to wait for; 1: this one only */
 	bool marked;
 };
 
 enum { URN_WORK_SGE = 2, URN_WORK_INLINE = URN_WORK_SGE * 16 };
 
-/* What sort of work; bits of struct urn_work.kind. */
+/* Kinds of work; bits of struct urn_work.kind. */
 enum urn_work_kind {
-	URN_WK_KNOWN = 1 << 0,  /* an opcode that there is */
+	URN_WK_KNOWN = 1 << 0,  /* the opcode exists */
 	URN_WK_LOCAL = 1 << 1,  /* bind, invalidate: nothing is sent */
 	URN_WK_FETCH = 1 << 2,  /* READ, atomic: completed by a response, never by an ACK */
 	URN_WK_ATOMIC = 1 << 3,
-	URN_WK_RECV = 1 << 4,   /* takes a receive at the peer, so is under end-to-end credit */
-	URN_WK_DGRAM = 1 << 5,  /* UD has it too */
+	URN_WK_RECV = 1 << 4,   /* takes a receive at the peer, so end-to-end credits count */
+	URN_WK_DGRAM = 1 << 5,  /* UD has this opcode, too */
 };
 
-/* All about the opcode of a request. */
+/* Everything about the opcode of a request. */
 struct urn_wr_info {
 	uint8_t kind;        /* enum urn_work_kind; 0: no such opcode */
-	uint8_t wc_opcode;   /* enum urn_abi_wc_op, of its completion */
+	uint8_t wc_opcode;   /* enum urn_abi_wc_op of the completion */
 	uint8_t wire[4];     /* SEND, WRITE: opcode of a middle, first, last and only packet */
 };
 
-/* By the low bits of enum urn_abi_wr_op (fetch.c). */
+/* Indexed by the low bits of enum urn_abi_wr_op (fetch.c). */
 enum { URN_WR_INFOS = 16 };
 extern const struct urn_wr_info urn_wr_info[URN_WR_INFOS];
 
 struct urn_work {
-	/* ---- one line: all that is looked at when work is retired */
+	/* ---- one line: all fields that retiring looks at */
 	struct urn_work *next;   /* in the QP's queue, oldest first, or in the pool */
-	uint32_t first_psn;      /* of the message; local work: the PSN after its predecessor */
-	uint32_t npsn : 24;      /* PSNs it takes; 0: local work */
+	uint32_t first_psn;      /* first PSN of the message; local work: the PSN after its predecessor */
+	uint32_t npsn : 24;      /* number of its PSNs; 0: local work */
 	uint32_t state : 8;      /* enum urn_work_state */
 	union {
-		struct urn_abi_swqe wqe; /* as posted, in one copy; checked before it is used */
+		struct urn_abi_swqe wqe; /* the request in one copy, as posted; checked before it is used */
 		struct {
 			uint64_t wr_id;
 			uint8_t opcode;       /* enum urn_abi_wr_op */
 			uint8_t flags;        /* enum urn_abi_wr_flag */
 			uint8_t num_sge;
-			uint8_t kind;         /* enum urn_work_kind; over what is reserved in wqe */
+			uint8_t kind;         /* enum urn_work_kind; over a reserved byte of wqe */
 			uint32_t imm;         /* immediate (network order) or rkey to invalidate */
 			uint64_t remote_addr; /* RDMA; others: see wqe */
 			uint32_t rkey;        /* RDMA */
@@ -87,7 +86,7 @@ struct urn_work {
 	uint32_t placed;         /* READ, atomic: packets of the response placed */
 	uint8_t status;          /* enum urn_abi_wc_status, valid when FAILED */
 	uint8_t vendor_err;      /* enum urn_abi_vendor_err, valid when FAILED */
-	uint8_t parts;           /* READ: parts of it were asked for, which end where it does not */
+	uint8_t parts;           /* READ: some parts were asked for that end before the READ does */
 	struct urn_work_ext *ext; /* further elements or inline data; NULL: none */
 	union {
 		struct urn_abi_sge sge[URN_WORK_SGE]; /* valid when ext is NULL */
@@ -124,14 +123,14 @@ urn_work_inline(const struct urn_work *w)
 	return w->ext ? w->ext->data : w->data;
 }
 
-/* READs and atomics: completed by a response, never by an acknowledgement. */
+/* True for READs and atomics: completed by a response, never by an acknowledgement. */
 static inline bool
 urn_work_is_fetch(const struct urn_work *w)
 {
 	return w->kind & URN_WK_FETCH;
 }
 
-/* Takes a receive at the peer, so is under end-to-end credit. */
+/* True when work takes a receive at the peer, so that end-to-end credits count. */
 static inline bool
 urn_work_takes_recv(const struct urn_work *w)
 {

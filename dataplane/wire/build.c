@@ -21,7 +21,7 @@ urn_gid_is_v4(const uint8_t gid[16])
 	return memcmp(gid, prefix, sizeof(prefix)) == 0;
 }
 
-/* Sum of the 16-bit words of an IPv4 header, as they lie in memory, unfolded. */
+/* Sum of the 16-bit words of an IPv4 header, in memory order, unfolded. */
 static uint32_t
 sum_words(const struct urn_ipv4 *ip)
 {
@@ -87,10 +87,10 @@ urn_tmpl_init(struct urn_tmpl *t, const struct urn_path *path)
 }
 
 /*
- * The UDP checksum stays 0 with IPv6 too: kernel soft-RoCE sends it so (all 18
- * IPv6 frames of test/data/rxe_golden.pcap), the ICRC protects the packet, and
- * a sum over the payload would cost a second pass over it. RFC 6936 names the
- * conditions under which a tunnel may do this; Wireshark remarks on it.
+ * The UDP checksum stays 0 with IPv6, too: kernel soft-RoCE sends 0 (all 18 IPv6 frames of
+ * test/data/rxe_golden.pcap), the ICRC protects the packet, and a sum over the payload would cost a
+ * second pass over it. RFC 6936 names the conditions under which a tunnel may do this; Wireshark
+ * remarks on it.
  */
 void
 urn_build_headers_v6(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len)

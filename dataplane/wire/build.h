@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Builds RoCEv2 frames from a template made once per destination: Ethernet,
- * IP and UDP headers as they go out, less lengths and IPv4 checksum.
+ * Building RoCEv2 frames from a template that is made once per destination: Ethernet, IP and UDP
+ * headers as they go out, without lengths and IPv4 checksum.
  */
 #ifndef URN_WIRE_BUILD_H
 #define URN_WIRE_BUILD_H
@@ -9,17 +9,17 @@
 #include "wire/icrc.h"
 #include "wire/pkt.h"
 
-/* Ethernet + IPv6 + UDP is the longest; 62 bytes, padded. */
+/* Bytes of the longest template: Ethernet + IPv6 + UDP. */
 #define URN_TMPL_BYTES 62u
 
 struct urn_tmpl {
 	uint8_t bytes[URN_TMPL_BYTES]; /* Ethernet, IP, UDP */
-	uint8_t len;                   /* of the above: 42 (IPv4) or 62 (IPv6) */
+	uint8_t len;                   /* bytes in use: 42 (IPv4) or 62 (IPv6) */
 	uint8_t ipv6;                  /* 0 or 1 */
 	uint32_t csum;                 /* IPv4: unfolded sum of the header with length 0 */
 };
 
-/* What a template is made from. Addresses in network order. */
+/* Input for a template. Addresses in network order. */
 struct urn_path {
 	uint8_t smac[6], dmac[6];
 	uint8_t sgid[16], dgid[16];    /* IPv4 as ::ffff:a.b.c.d; both of one family */
@@ -32,7 +32,7 @@ struct urn_path {
 /* Make the template of a path. IPv4: DF set, id 0. */
 void urn_tmpl_init(struct urn_tmpl *t, const struct urn_path *path);
 
-/* Where the template has the destination address: 4 or 16 bytes. */
+/* Destination address in the template: 4 or 16 bytes. */
 static inline const uint8_t *
 urn_tmpl_dst(const struct urn_tmpl *t)
 {
@@ -40,7 +40,7 @@ urn_tmpl_dst(const struct urn_tmpl *t)
 	       (t->ipv6 ? offsetof(struct urn_ipv6, dst) : offsetof(struct urn_ipv4, dst));
 }
 
-/* UDP source port of a template, host order; 0: it was not made yet. */
+/* UDP source port of a template, host order; 0: the template was not made yet. */
 static inline uint16_t
 urn_tmpl_sport(const struct urn_tmpl *t)
 {
@@ -51,13 +51,13 @@ urn_tmpl_sport(const struct urn_tmpl *t)
 	return rte_be_to_cpu_16(port);
 }
 
-/* Is this GID an IPv4 address (::ffff:a.b.c.d)? */
+/* returns: 1 when this GID is an IPv4 address (::ffff:a.b.c.d) */
 int urn_gid_is_v4(const uint8_t gid[16]);
 
-/* urn_build_headers() of IPv6. */
+/* urn_build_headers() for IPv6. */
 void urn_build_headers_v6(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len);
 
-/* urn_build_headers() of IPv4. */
+/* urn_build_headers() for IPv4. */
 static inline void
 urn_build_headers_v4(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len)
 {
@@ -67,7 +67,7 @@ urn_build_headers_v4(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len)
 	uint32_t sum = t->csum + len;
 
 	memcpy(frame, t->bytes, URN_ETH_BYTES + sizeof(*ip) + sizeof(*udp));
-	/* Ten words sum to less than 10 << 16: two folds always suffice. */
+	/* Ten words sum to less than 10 << 16, so two folds are always enough. */
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	ip->len = len;
@@ -76,9 +76,9 @@ urn_build_headers_v4(uint8_t *frame, const struct urn_tmpl *t, uint16_t udp_len)
 }
 
 /*
- * Write Ethernet, IP and UDP headers of a frame, with its lengths.
- * frame: at least t->len bytes. roce_len: bytes from the BTH to the end of the
- * pad, without ICRC. The IPv4 checksum is right, the UDP checksum 0.
+ * Write Ethernet, IP and UDP headers of a frame, with the frame's lengths. frame: at least t->len
+ * bytes. roce_len: bytes from the BTH to the end of the pad, without ICRC. The IPv4 checksum is
+ * right, the UDP checksum is 0.
  */
 static inline void
 urn_build_headers(uint8_t *frame, const struct urn_tmpl *t, uint32_t roce_len)
@@ -92,9 +92,9 @@ urn_build_headers(uint8_t *frame, const struct urn_tmpl *t, uint32_t roce_len)
 }
 
 /*
- * Append the ICRC to a frame that holds everything before it. frame: the
- * Ethernet header; len: bytes of the frame without the ICRC; 4 more bytes must
- * be writable. With on == 0 four zero bytes are put in its place.
+ * Append the ICRC to a frame that holds everything before it. frame: the Ethernet header; len:
+ * bytes of the frame without the ICRC; 4 more bytes must be writable. With on == 0 the ICRC is four
+ * zero bytes.
  */
 static inline void
 urn_build_icrc(uint8_t *frame, uint32_t len, int ipv6, int on)
@@ -107,8 +107,8 @@ urn_build_icrc(uint8_t *frame, uint32_t len, int ipv6, int on)
 }
 
 /*
- * Write a BTH. flags: SE, M; pad in bytes 0..3. A QP that migrates no path is in state
- * Migrated and says so by M = 1 in every packet (IBTA 17.2.8): callers set URN_BTH_M.
+ * Write a BTH. flags: SE, M; pad: 0 to 3 bytes. A QP that migrates no path is in state Migrated and
+ * reports that by M = 1 in every packet (IBTA 17.2.8): callers set URN_BTH_M.
  */
 static inline void
 urn_build_bth(struct urn_bth *b, uint8_t opcode, uint8_t flags, uint8_t pad, uint32_t dqpn,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/cm.h"
 
-/* ---- what lies on the wire: network order, at any address */
+/* ---- wire format: network order, at any address */
 
 struct path_wire {
 	uint16_t slid, dlid;
 	uint8_t sgid[16], dgid[16];
-	uint32_t flow_rate;       /* flow label 20, 6 reserved, rate 6 */
+	uint32_t flow_rate;       /* flow label 20 bits, 6 reserved, rate 6 */
 	uint8_t traffic_class;
 	uint8_t hop_limit;
-	uint8_t sl;               /* SL 4, subnet local 1, 3 reserved */
-	uint8_t ack_timeout;      /* code 5, 3 reserved */
+	uint8_t sl;               /* SL 4 bits, subnet local 1, 3 reserved */
+	uint8_t ack_timeout;      /* code 5 bits, 3 reserved */
 } __attribute__((packed));
 
 struct req_wire {
@@ -20,29 +20,29 @@ struct req_wire {
 	uint64_t ca_guid;
 	uint32_t rsvd2;
 	uint32_t qkey;
-	uint32_t qpn_resources;   /* 24, responder resources 8 */
-	uint32_t eecn_depth;      /* 24, initiator depth 8 */
-	uint32_t eecn_timeout;    /* 24, remote timeout 5, service 2, flow control 1 */
-	uint32_t psn_timeout;     /* 24, local timeout 5, retry count 3 */
+	uint32_t qpn_resources;   /* QPN 24 bits, responder resources 8 */
+	uint32_t eecn_depth;      /* EECN 24 bits, initiator depth 8 */
+	uint32_t eecn_timeout;    /* EECN 24 bits, remote timeout 5, service 2, flow control 1 */
+	uint32_t psn_timeout;     /* PSN 24 bits, local timeout 5, retry count 3 */
 	uint16_t pkey;
-	uint8_t mtu;              /* 4, RDC 1, RNR retry 3 */
-	uint8_t retries;          /* 4, SRQ 1, extended transport 3 */
+	uint8_t mtu;              /* MTU 4 bits, RDC 1, RNR retry 3 */
+	uint8_t retries;          /* retries 4 bits, SRQ 1, extended transport 3 */
 	struct path_wire path[2];
 	uint8_t data[URN_CM_REQ_DATA];
 } __attribute__((packed));
 
-/* MRA and REJ begin alike. */
+/* MRA; REJ begins alike. */
 struct mra_wire {
 	uint32_t local_id, remote_id;
-	uint8_t about;            /* 2, 6 reserved */
-	uint8_t timeout;          /* 5, 3 reserved */
+	uint8_t about;            /* about 2 bits, 6 reserved */
+	uint8_t timeout;          /* timeout 5 bits, 3 reserved */
 	uint8_t data[URN_CM_MRA_DATA];
 } __attribute__((packed));
 
 struct rej_wire {
 	uint32_t local_id, remote_id;
-	uint8_t about;            /* 2, 6 reserved */
-	uint8_t info_len;         /* 7, 1 reserved */
+	uint8_t about;            /* about 2 bits, 6 reserved */
+	uint8_t info_len;         /* length 7 bits, 1 reserved */
 	uint16_t reason;
 	uint8_t info[URN_CM_INFO];
 	uint8_t data[URN_CM_REJ_DATA];
@@ -51,13 +51,13 @@ struct rej_wire {
 struct rep_wire {
 	uint32_t local_id, remote_id;
 	uint32_t qkey;
-	uint32_t qpn;             /* 24, 8 reserved */
+	uint32_t qpn;             /* QPN 24 bits, 8 reserved */
 	uint32_t eecn;
-	uint32_t psn;             /* 24, 8 reserved */
+	uint32_t psn;             /* PSN 24 bits, 8 reserved */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
-	uint8_t delay;            /* target ACK delay 5, failover 2, flow control 1 */
-	uint8_t rnr;              /* RNR retry 3, SRQ 1, 4 reserved */
+	uint8_t delay;            /* target ACK delay 5 bits, failover 2, flow control 1 */
+	uint8_t rnr;              /* RNR retry 3 bits, SRQ 1, 4 reserved */
 	uint64_t ca_guid;
 	uint8_t data[URN_CM_REP_DATA];
 } __attribute__((packed));
@@ -70,7 +70,7 @@ struct ids_wire {
 
 struct dreq_wire {
 	uint32_t local_id, remote_id;
-	uint32_t qpn;             /* 24, 8 reserved */
+	uint32_t qpn;             /* QPN 24 bits, 8 reserved */
 	uint8_t data[URN_CM_DREQ_DATA];
 } __attribute__((packed));
 
@@ -87,7 +87,7 @@ struct sidr_rep_wire {
 	uint8_t status;
 	uint8_t info_len;
 	uint16_t rsvd;
-	uint32_t qpn;             /* 24, 8 reserved */
+	uint32_t qpn;             /* QPN 24 bits, 8 reserved */
 	uint64_t service_id;
 	uint32_t qkey;
 	uint8_t info[URN_CM_INFO];
@@ -138,9 +138,9 @@ _Static_assert(sizeof(struct cm_wire) == URN_MAD_BYTES, "CM MAD");
 
 struct kind {
 	const char *name;
-	uint8_t bytes;            /* private data */
+	uint8_t bytes;            /* bytes of private data */
 	void (*write)(struct cm_wire *w, const struct urn_cm_msg *m);
-	/* returns: can all values be? */
+	/* returns: false when a value is impossible */
 	bool (*read)(const struct cm_wire *w, struct urn_cm_msg *m);
 };
 
@@ -164,7 +164,7 @@ join(uint32_t n24, unsigned int n8)
 	return rte_cpu_to_be_32(n24 << 8 | (n8 & 0xff));
 }
 
-/* A number of a queue pair that programs can have. */
+/* True for the number of a queue pair that programs can have. */
 static bool
 qpn_ok(uint32_t qpn)
 {
@@ -404,7 +404,7 @@ read_sidr_rep(const struct cm_wire *w, struct urn_cm_msg *m)
 	       (m->status != URN_CM_SIDR_VALID || qpn_ok(m->qpn));
 }
 
-/* Nothing of a path is looked at, for none is taken. */
+/* The path of a LAP or APR is ignored, because none is supported. */
 static void
 write_apr(struct cm_wire *w, const struct urn_cm_msg *m)
 {
@@ -454,7 +454,7 @@ urn_cm_attr_name(unsigned int attr)
 	return k ? k->name : "?";
 }
 
-/* All but these begin with the ids of both sides. */
+/* True for messages that begin with the ids of both sides. */
 static bool
 has_remote_id(unsigned int attr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Headers on the wire, network byte order, with accessors that swap.
- * Ethernet / IPv4 or IPv6 / UDP 4791 / BTH / extension headers (doc/wire.md).
+ * Headers in wire format, network byte order, with accessors that swap bytes. Ethernet / IPv4 or
+ * IPv6 / UDP 4791 / BTH / extension headers (doc/wire.md).
  */
 #ifndef URN_WIRE_HDR_H
 #define URN_WIRE_HDR_H
@@ -19,7 +19,7 @@
 #define URN_QPN_MULTICAST 0xffffffu /* destination of multicast datagrams; no queue pair has it */
 #define URN_GSI_QKEY 0x80010000u
 #define URN_PKEY_DEFAULT 0xffffu
-#define URN_GRH_BYTES 40u          /* in front of a UD receive */
+#define URN_GRH_BYTES 40u          /* bytes in front of the payload in a UD receive */
 #define URN_ICRC_BYTES 4u
 #define URN_ETH_BYTES 14u
 
@@ -62,7 +62,7 @@ struct urn_reth {
 } __attribute__((packed));
 
 struct urn_aeth {
-	uint32_t syn_msn; /* syndrome 8, MSN 24 */
+	uint32_t syn_msn; /* syndrome 8 bits, MSN 24 bits */
 } __attribute__((packed));
 
 struct urn_atomic_eth {
@@ -80,11 +80,11 @@ enum { URN_SACK_VERSION = 1, URN_SACK_RANGES = 4, URN_SACK_BITS = 256 };
 
 struct urn_sack {
 	uint8_t version;  /* URN_SACK_VERSION */
-	uint8_t ranges;   /* of range[] in use */
-	uint16_t flags;   /* 0; others are ignored */
-	uint32_t expected; /* PSN accepted next; top byte 0 */
+	uint8_t ranges;   /* entries of range[] in use */
+	uint16_t flags;   /* sent as 0; ignored */
+	uint32_t expected; /* PSN that is accepted next; top byte 0 */
 	struct {
-		uint32_t first, end; /* PSNs that are kept, end exclusive; top bytes 0 */
+		uint32_t first, end; /* kept PSNs, end exclusive; top bytes 0 */
 	} range[URN_SACK_RANGES];    /* behind the bitmap, in PSN order */
 	uint8_t bitmap[URN_SACK_BITS / 8]; /* bit i: PSN expected + 1 + i is kept; low bits first */
 } __attribute__((packed));

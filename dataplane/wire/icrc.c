@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One CRC call runs over the whole packet: a masked copy of the headers alone
- * would cost a second call, which takes as long as 64 bytes do.
+ * One CRC call runs over the whole packet: a masked copy of the headers alone would cost a second
+ * call, which takes as long as 64 bytes do.
  *
- * Long packets are ISA-L's; masked fields are overwritten in place, and put
- * back. That goes by 16 bytes at the offsets that ISA-L loads from. A
- * processor hands a store on to a later load only if one store holds all of
- * the load; single bytes written just before the call make it wait for the
- * cache instead, 15 ns a packet where the CRC of 64 bytes takes 5.
+ * ISA-L computes the CRC of long packets; masked fields are overwritten in place, and put back.
+ * That is done by 16 bytes at the offsets that ISA-L loads from. A processor forwards a store to a
+ * later load only if one store holds all bytes of the load; single bytes written just before the
+ * call make it wait for the cache instead, 15 ns a packet where the CRC of 64 bytes takes 5 ns.
  *
- * Short packets, where ISA-L's way - mask, then one block folded into the next
- * - is mostly waiting, have a CRC of our own, which masks what it loaded and
- * folds all blocks at once. For 48 and 104 bytes (8 and 64 of payload) it takes
- * 5 and 10 ns when there are many in a row and 11 and 13 ns alone, where ISA-L
- * over a masked copy took 7 and 17, and 20 and 30. It leaves the frame alone,
- * whose lines another core wrote and will write again: a line that is only
- * read need not be pulled back from here.
+ * Short packets, where ISA-L's way - mask, then fold one block into the next - is mostly waiting,
+ * have a CRC of our own, which masks the loaded bytes and folds all blocks at once. For 48 and 104
+ * bytes (8 and 64 of payload) our CRC takes 5 and 10 ns when there are many packets in a row and 11
+ * and 13 ns for one alone, where ISA-L over a masked copy took 7 and 17 ns, and 20 and 30 ns. Our
+ * CRC leaves the frame unchanged, whose lines another core wrote and will write again: a line that
+ * is only read need not be pulled back from here.
  */
 #include "wire/icrc.h"
 #include "wire/hdr.h"
@@ -29,7 +27,7 @@
 
 typedef uint8_t v16 __attribute__((vector_size(16)));
 
-/* From the IP header to the BTH, as they lie in a frame. */
+/* Headers from the IP header to the BTH, in the layout of a frame. */
 struct l3_v4 {
 	struct urn_ipv4 ip;
 	struct urn_udp udp;
@@ -48,7 +46,7 @@ _Static_assert(sizeof(struct l3_v6) == 60, "IPv6 to BTH");
 enum {
 	V4_RSVD = offsetof(struct l3_v4, bth.dqpn), /* F, B and reserved bits of the BTH */
 	V6_RSVD = offsetof(struct l3_v6, bth.dqpn),
-	V4_BLOCKS = 3, /* of 16 bytes, that reach V4_RSVD */
+	V4_BLOCKS = 3, /* blocks of 16 bytes that reach V4_RSVD */
 	V6_BLOCKS = 4,
 };
 _Static_assert(V4_RSVD / 16 == V4_BLOCKS - 1 && V6_RSVD / 16 == V6_BLOCKS - 1, "blocks");
@@ -56,7 +54,7 @@ _Static_assert(V4_RSVD / 16 == V4_BLOCKS - 1 && V6_RSVD / 16 == V6_BLOCKS - 1, "
 /* Bytes of the longest short packet: those that ISA-L handles without AVX-512. */
 #define SHORT 252u
 
-/* What is or-ed to the headers; a block of zeros more, so that 16 bytes can be loaded anywhere. */
+/* Masks that are or-ed to the headers; one more block of zeros, so that 16 bytes can be loaded anywhere. */
 static const uint8_t mask_v4[(V4_BLOCKS + 1) * 16] __attribute__((aligned(16))) = {
 	[offsetof(struct l3_v4, ip.tos)] = 0xff,
 	[offsetof(struct l3_v4, ip.ttl)] = 0xff,
@@ -76,9 +74,9 @@ static const uint8_t mask_v6[(V6_BLOCKS + 1) * 16] __attribute__((aligned(16))) 
 };
 
 /*
- * ISA-L's AVX-512 path (256 bytes and more) returns with the upper halves of
- * vector registers in use. Each SSE instruction that follows, and DPDK is
- * built of such, would then be slow until they are cleared: 120 ns a packet.
+ * ISA-L's AVX-512 path (256 bytes and more) returns with the upper halves of vector registers in
+ * use. Each SSE instruction that follows, and DPDK consists of such, would then be slow until those
+ * halves are cleared: 120 ns a packet.
  */
 static inline void
 leave_avx(void)
@@ -101,7 +99,7 @@ urn_icrc_masked(const uint8_t *l3, uint32_t len)
 	return crc;
 }
 
-/* CRC with the first `blocks` blocks masked meanwhile. blocks is a constant: unrolled. */
+/* CRC with the first `blocks` blocks masked meanwhile. `blocks` is a constant, so the loops are unrolled. */
 static inline __attribute__((always_inline)) uint32_t
 icrc_blocks(uint8_t *l3, uint32_t len, const uint8_t *mask, unsigned int blocks)
 {
@@ -127,10 +125,10 @@ icrc_blocks(uint8_t *l3, uint32_t len, const uint8_t *mask, unsigned int blocks)
 #define CLMUL __attribute__((target("pclmul")))
 
 /*
- * x^(32 n + 31) mod P, bits reflected; P: 0x104c11db7, the polynomial of CRC-32.
- * A product of two reflected numbers comes out times x: hence 31 and not 32.
- * Even n from 60 down to 0, odd n from 61 down to 1: so 16 bytes loaded hold
- * the two that a block wants, and those of the block behind it come next.
+ * x^(32 n + 31) mod P, bits reflected; P: 0x104c11db7, the polynomial of CRC-32. A product of two
+ * reflected numbers comes out times x: hence 31 and not 32. Even n from 60 down to 0, odd n from 61
+ * down to 1: so 16 loaded bytes hold the two powers that a block needs, and the powers of the block
+ * behind come next.
  */
 #define K(power) ((uint64_t)(power) << 32)
 static const uint64_t power[2][SHORT / 8] __attribute__((aligned(16))) = {
@@ -155,7 +153,7 @@ static const uint64_t power[2][SHORT / 8] __attribute__((aligned(16))) = {
 };
 #undef K
 
-/* Load 16 bytes from [n] to keep the last n of a block. */
+/* Masks: 16 bytes loaded from [n] keep the last n bytes of a block. */
 static const uint8_t last_bytes[32] = {[16] = 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 				       0xff,	    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
@@ -166,8 +164,8 @@ load(const uint8_t *p)
 }
 
 /*
- * Each 8 bytes times what lies behind them, and 32 zeros for the CRC: a number
- * of 96 bits, in the upper 96 of the result, with the same remainder. k: powers
+ * Fold each 8 bytes: times the power for the bytes behind them, and 32 zeros for the CRC. The
+ * result is a number of 96 bits, in the upper 96, with the same remainder. k: powers
  */
 static inline CLMUL __m128i
 fold(__m128i v, const uint64_t *k)
@@ -177,7 +175,7 @@ fold(__m128i v, const uint64_t *k)
 	return _mm_xor_si128(_mm_clmulepi64_si128(v, by, 0x00), _mm_clmulepi64_si128(v, by, 0x11));
 }
 
-/* Powers for 16 bytes that end so many bytes before the packet does. */
+/* Powers for 16 bytes that end `dist` bytes before the end of the packet. */
 static inline const uint64_t *
 powers(uint32_t dist)
 {
@@ -185,9 +183,9 @@ powers(uint32_t dist)
 }
 
 /*
- * Remainder of 96 bits by P, after Barrett: the quotient is that of the upper
- * 64 bits by P, for which x^96 / P stands, and its product with P has the lower
- * 32 bits that the remainder lacks.
+ * Remainder of 96 bits by P, after Barrett: the quotient is that of the upper 64 bits by P, for
+ * which x^96 / P stands, and the product of the quotient with P has the lower 32 bits that the
+ * remainder lacks.
  */
 static inline CLMUL uint32_t
 reduce(__m128i v)
@@ -201,7 +199,7 @@ reduce(__m128i v)
 	return (uint32_t)_mm_cvtsi128_si32(v);
 }
 
-/* CRC of a short packet. masked: bytes of mask, a constant. */
+/* CRC of a short packet. masked: bytes of `mask`, a constant. */
 static inline __attribute__((always_inline)) CLMUL uint32_t
 icrc_short(const uint8_t *l3, uint32_t len, const uint8_t *mask, uint32_t masked)
 {
@@ -216,7 +214,7 @@ icrc_short(const uint8_t *l3, uint32_t len, const uint8_t *mask, uint32_t masked
 	}
 	for (; at + 16 < len; at += 16)
 		sum = _mm_xor_si128(sum, fold(load(l3 + at), k += 2));
-	/* The last block holds bytes of the one before it as well. */
+	/* The last block holds bytes of the one before, too. */
 	v = load(l3 + (len - 16));
 	if (len - 16 < masked)
 		v = _mm_or_si128(v, load(mask + (len - 16)));

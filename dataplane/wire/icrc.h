@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICRC (doc/wire.md "ICRC"): CRC-32 over 8 bytes of ones, then IP header to pad,
- * with the fields that routers may change replaced by ones. ISA-L computes it.
+ * ICRC (doc/wire.md "ICRC"): CRC-32 over 8 bytes of ones, then over the bytes from IP header to
+ * pad, with ones in the fields that routers may change. ISA-L computes the CRC of long packets.
  */
 #ifndef URN_WIRE_ICRC_H
 #define URN_WIRE_ICRC_H
 
 #include <stdint.h>
 
-/* Finalised CRC of the 8 leading ones: the seed ISA-L wants. */
+/* Finalised CRC of the 8 leading bytes of ones: the seed that ISA-L needs. */
 #define URN_ICRC_SEED 0x2144df1cu
 
 /*
- * CRC of a frame from its IP header on, whose masked fields already hold ones.
- * l3: IP header; len: bytes from there to the end of the pad.
+ * CRC of a frame from its IP header on; the masked fields must already hold ones. l3: IP header;
+ * len: bytes from there to the end of the pad.
  * returns: the value whose little-endian bytes go on the wire
  */
 uint32_t urn_icrc_masked(const uint8_t *l3, uint32_t len);
 
 /*
- * CRC of a frame as it is on the wire; masks, computes, puts the bytes back.
- * ipv6: 0 or 1. len: bytes from the IP header to the end of the pad, at least
- * to the end of the BTH, a multiple of 4.
+ * CRC of a frame in wire format; masks, computes, puts the bytes back. ipv6: 0 or 1. len: bytes
+ * from the IP header to the end of the pad, at least to the end of the BTH, a multiple of 4.
  */
 uint32_t urn_icrc(uint8_t *l3, uint32_t len, int ipv6);
 

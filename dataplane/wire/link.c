@@ -2,8 +2,8 @@
 #include "wire/link.h"
 
 /*
- * Whose class it is. The bit that marks a locally administered address is set,
- * so that it is no company's.
+ * OUI of our class. The bit that marks a locally administered address is set, so that the OUI
+ * belongs to no company.
  */
 static const uint8_t oui[3] = {0x02, 0x55, 0x52};
 
@@ -50,9 +50,8 @@ urn_link_write(uint8_t *mad, const struct urn_link_msg *msg)
 }
 
 /*
- * Do the options fill data[from..to) exactly? All are skipped, whatever they
- * are. from and to are multiples of 4: there is room for a header, and for the
- * pad of a value that fits.
+ * True when the options fill data[from..to) exactly. All options are skipped, whatever their type.
+ * from and to are multiples of 4: there is room for a header, and for the pad of a value that fits.
  */
 static bool
 options_ok(const uint8_t *data, uint32_t from, uint32_t to)
@@ -69,7 +68,7 @@ options_ok(const uint8_t *data, uint32_t from, uint32_t to)
 	return true;
 }
 
-/* returns: 0, or the counter of why it is to be dropped */
+/* returns: 0, or the counter for the reason to drop the message */
 static int
 read_body(const uint8_t *data, uint32_t room, struct urn_link_info *info)
 {
@@ -79,7 +78,7 @@ read_body(const uint8_t *data, uint32_t room, struct urn_link_info *info)
 	memcpy(&b, data, sizeof(b));
 	if (b.magic != RTE_BE32(URN_LINK_MAGIC))
 		return URN_C_DROP_LINK_MAGIC;
-	/* Magic to epoch stay where they are in every version. */
+	/* The fields from magic to epoch stay where they are in every version. */
 	least = b.major == URN_LINK_MAJOR ? sizeof(b) : offsetof(struct urn_link_body, features);
 	length = rte_be_to_cpu_16(b.length);
 	if (length < least || length > room || length % 4 != 0)
@@ -117,7 +116,7 @@ urn_link_read(const uint8_t *mad, uint32_t sqpn, struct urn_link_msg *msg)
 		return URN_C_DROP_MAD_METHOD;
 	if (sqpn != URN_QPN_GSI)
 		return URN_C_DROP_LINK_SOURCE;
-	/* Who does not know the class sends it back as it was, with a status. */
+	/* A peer that does not know the class sends the request back unchanged, with a status. */
 	if (msg->response && v.hdr.status != 0)
 		return URN_C_LINK_REFUSED;
 	if (attr != (msg->response ? URN_LINK_ATTR_RESPONSE : URN_LINK_ATTR_REQUEST))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The link request and the link response, by which two adapters tell each
- * other what they can do besides RoCEv2 (doc/link.md).
+ * The link request and the link response, by which two adapters tell each other their features
+ * beyond RoCEv2 (doc/link.md).
  */
 #ifndef URN_WIRE_LINK_H
 #define URN_WIRE_LINK_H
@@ -10,11 +10,11 @@
 
 #include <stdbool.h>
 
-/* What an adapter can do; bits. A pair does what both offer. Unknown ones are ignored. */
+/* Features of an adapter; bits. A pair uses the features that both offer. Unknown bits are ignored. */
 #define URN_LINK_F_SACK (1u << 0) /* selective acknowledgements */
 #define URN_LINK_F_ALL URN_LINK_F_SACK
 
-/* Align-RDMA-write code: the length of a cache line. Unknown ones mean NONE. */
+/* Align-RDMA-write code: the length of a cache line. Unknown codes mean NONE. */
 enum urn_link_arw {
 	URN_LINK_ARW_NONE = 0, /* not supported */
 	URN_LINK_ARW_64 = 1,
@@ -27,18 +27,18 @@ enum {
 	URN_LINK_CLASS_VERSION = 1,
 	URN_LINK_ATTR_REQUEST = 0x0010,
 	URN_LINK_ATTR_RESPONSE = 0x0011,
-	URN_LINK_MAJOR = 1,            /* of another one nothing is understood */
-	URN_LINK_MINOR = 0,            /* a newer one says more in what we ignore */
+	URN_LINK_MAJOR = 1,            /* messages of another major version are not understood */
+	URN_LINK_MINOR = 0,            /* a newer minor version adds only fields that we ignore */
 };
 #define URN_LINK_MAGIC 0x55524e4cu     /* "URNL" */
 
-/* In urn_mad_vendor.data; network byte order. */
+/* Body of a message, in urn_mad_vendor.data; network byte order. */
 struct urn_link_body {
 	uint32_t magic;
 	uint8_t major, minor;
-	uint16_t length;   /* bytes of this and of the options behind it; a multiple of 4 */
-	uint64_t epoch;    /* drawn when the adapter came up */
-	uint32_t features; /* offered */
+	uint16_t length;   /* bytes of this struct and of the options behind it; a multiple of 4 */
+	uint64_t epoch;    /* random number drawn when the adapter came up */
+	uint32_t features; /* features offered */
 	uint8_t arw;       /* low four bits: enum urn_link_arw */
 	uint8_t rsvd[11];  /* sent as 0, ignored */
 } __attribute__((packed));
@@ -47,15 +47,15 @@ _Static_assert(offsetof(struct urn_link_body, features) == 16, "link features");
 
 /* An option: a value of `length` bytes and pad to a multiple of 4 follow. */
 struct urn_link_option {
-	uint16_t type;     /* none is known yet: all are skipped */
+	uint16_t type;     /* no type is known yet: all options are skipped */
 	uint16_t length;
 } __attribute__((packed));
 _Static_assert(sizeof(struct urn_link_option) == 4, "link option");
 
-/* What one adapter says of itself; host byte order. */
+/* Information of one adapter about itself; host byte order. */
 struct urn_link_info {
 	uint64_t epoch;
-	uint32_t features; /* offered, with bits that we do not know */
+	uint32_t features; /* features offered, including unknown bits */
 	uint8_t major, minor;
 	uint8_t arw;       /* enum urn_link_arw */
 };
@@ -63,22 +63,22 @@ struct urn_link_info {
 struct urn_link_msg {
 	bool response;
 	uint64_t tid;
-	struct urn_link_info info; /* of another major version only epoch, major and minor */
+	struct urn_link_info info; /* for another major version only epoch, major and minor */
 };
 
-/* Write a MAD, all of its URN_MAD_BYTES. major and minor of the info are ours whatever it says. */
+/* Write a MAD, all of its URN_MAD_BYTES. major and minor are ours; those of the info are ignored. */
 void urn_link_write(uint8_t *mad, const struct urn_link_msg *msg);
 
 /*
- * Read a MAD of base version 1, URN_MAD_BYTES long, that queue pair sqpn sent.
- * returns: LINK_REQ_RX or LINK_RESP_RX with *msg filled in; LINK_REFUSED:
- * a request of ours came back with a status, msg->tid says which; or the
- * reason to drop it: DROP_MAD_CLASS: not of this class, DROP_MAD_METHOD,
- * DROP_LINK_SOURCE, DROP_LINK_MAGIC, DROP_LINK_LENGTH, DROP_LINK_OPTION
+ * Read a MAD of base version 1, URN_MAD_BYTES long, sent by queue pair sqpn.
+ * returns: LINK_REQ_RX or LINK_RESP_RX with *msg filled in; LINK_REFUSED: a request of ours, with
+ * transaction id msg->tid, came back with a status; or the reason to drop the MAD: DROP_MAD_CLASS:
+ * not of this class, DROP_MAD_METHOD, DROP_LINK_SOURCE, DROP_LINK_MAGIC, DROP_LINK_LENGTH,
+ * DROP_LINK_OPTION
  */
 enum urn_counter urn_link_read(const uint8_t *mad, uint32_t sqpn, struct urn_link_msg *msg);
 
-/* The code of a cache line of so many bytes. */
+/* The code of a cache line of this many bytes. */
 enum urn_link_arw urn_link_arw_code(long line_bytes);
 
 #endif

@@ -21,7 +21,7 @@ urn_mad_frame(struct rte_mbuf *m, const struct urn_path *path, const uint8_t *ma
 		return -1;
 	f = rte_pktmbuf_mtod(m, uint8_t *);
 	bth = f + tmpl.len;
-	/* First, for in a received frame it may lie where the headers go. */
+	/* Moved first: in a received frame the MAD may lie where the headers go. */
 	memmove(bth + GSI_HDR, mad, URN_MAD_BYTES);
 	urn_build_headers(f, &tmpl, GSI_HDR + URN_MAD_BYTES);
 	urn_build_bth((struct urn_bth *)bth, URN_UD_SEND_ONLY, URN_BTH_M, 0, URN_QPN_GSI, psn,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Management datagrams: 256 bytes that one queue pair 1 sends to another as the
- * payload of a UD SEND (IBTA 13.4, 16.5; linux include/rdma/ib_mad.h). QP1 is
- * the dataplane's own: no program has it.
+ * Management datagrams: 256 bytes that one queue pair 1 sends to another as the payload of a UD
+ * SEND (IBTA 13.4, 16.5; linux include/rdma/ib_mad.h). QP1 belongs to the dataplane: no program has
+ * it.
  *
- * All fields are in network byte order, and structs lie at any address.
+ * All fields are in network byte order, and the structs may lie at any address.
  */
 #ifndef URN_WIRE_MAD_H
 #define URN_WIRE_MAD_H
@@ -17,7 +17,7 @@
 enum {
 	URN_MAD_BASE_VERSION = 1,
 
-	/* Method: what is done; the top bit marks a response. */
+	/* Method: the action; the top bit marks a response. */
 	URN_MAD_GET = 0x01,
 	URN_MAD_GET_RESP = 0x81,
 
@@ -32,15 +32,15 @@ struct urn_mad_hdr {
 	uint8_t mgmt_class;
 	uint8_t class_version;
 	uint8_t method;
-	uint16_t status;         /* of a response; 0: good */
+	uint16_t status;         /* status of a response; 0: good */
 	uint16_t class_specific;
-	uint64_t tid;            /* transaction id: a response has its request's */
+	uint64_t tid;            /* transaction id: a response has the id of its request */
 	uint16_t attr_id;
 	uint16_t rsvd;
 	uint32_t attr_mod;
 } __attribute__((packed));
 
-/* Segmentation of long MADs; all zero in one that stands alone. */
+/* Segmentation of long MADs; all zero in a MAD that stands alone. */
 struct urn_mad_rmpp {
 	uint8_t version;
 	uint8_t type;
@@ -55,7 +55,7 @@ struct urn_mad_vendor {
 	struct urn_mad_hdr hdr;
 	struct urn_mad_rmpp rmpp;
 	uint8_t rsvd;
-	uint8_t oui[3];          /* whose class this is */
+	uint8_t oui[3];          /* vendor that owns the class */
 	uint8_t data[216];
 } __attribute__((packed));
 
@@ -68,19 +68,19 @@ _Static_assert(offsetof(struct urn_mad_vendor, data) == 40, "vendor data");
 _Static_assert(sizeof(struct urn_mad_vendor) == URN_MAD_BYTES, "vendor mad");
 
 /*
- * Write a whole frame that carries a MAD from our QP1 to the peer's into an
- * empty mbuf, or over a frame that was received in it. mad: URN_MAD_BYTES of
- * it; path: where from and to; psn: counts up, means nothing; icrc: 0 or 1.
+ * Write a whole frame that carries a MAD from our QP1 to the peer's into an empty mbuf, or over a
+ * frame that was received in the mbuf. mad: its URN_MAD_BYTES; path: source and destination; psn:
+ * counts up, means nothing; icrc: 0 or 1.
  * returns: 0, or -1 when the mbuf has no room
  */
 int urn_mad_frame(struct rte_mbuf *m, const struct urn_path *path, const uint8_t *mad,
 		  uint32_t psn, int icrc);
 
 /*
- * Look at a received RoCEv2 frame to QP1, parsed and with a good ICRC: is it a
- * MAD? *mad then points to its URN_MAD_BYTES within the frame, *sqpn is the
- * queue pair that sent it. returns: 0, or the counter of why it is to be
- * dropped: DROP_QP_TYPE, DROP_QKEY, DROP_MAD_LENGTH or DROP_MAD_VERSION
+ * Look for a MAD in a received RoCEv2 frame to QP1, parsed and with a good ICRC. *mad then points
+ * to its URN_MAD_BYTES within the frame, *sqpn is the queue pair that sent it.
+ * returns: 0, or the counter for the reason to drop it: DROP_QP_TYPE, DROP_QKEY, DROP_MAD_LENGTH or
+ * DROP_MAD_VERSION
  */
 int urn_mad_find(struct rte_mbuf *m, const uint8_t **mad, uint32_t *sqpn);
 

@@ -3,9 +3,8 @@
 #include "wire/hdr.h"
 
 /*
- * Sizes are of the wire structs, so that a header that grows moves everything
- * behind it. An extension that is absent has offset 0, which no extension can
- * have: the BTH lies there.
+ * Sizes are those of the wire structs, so that a header that grows moves everything behind it. An
+ * absent extension has offset 0, which no extension can have, because the BTH begins there.
  */
 enum {
 	BTH = sizeof(struct urn_bth),
@@ -40,7 +39,7 @@ enum {
 			  .off = { [URN_EXT_##a] = BTH, [URN_EXT_##b] = BTH + (a) } }
 /* clang-format on */
 
-/* Of RC's space, without a meaning here: a request of no kind, which no message can begin or go on with. */
+/* Reserved opcodes of RC: a request of no kind, which no message can begin or go on with. */
 #define RESERVED OP0("RC reserved", REQ | URN_OPF_PAYLOAD)
 
 #define SEND URN_OPF_SEND
@@ -88,7 +87,7 @@ const struct urn_opcode urn_opcodes[256] = {
 	[0x1f] = RESERVED,
 	[URN_UD_SEND_ONLY] = OP1("UD SEND only", UD, DETH),
 	[URN_UD_SEND_ONLY_IMM] = OP2("UD SEND only with immediate", UD, DETH, IMM),
-	/* What a later version puts behind is payload that is not looked at. */
+	/* Fields that a later version puts behind are payload, which is ignored. */
 	[URN_RC_SACK] = OP2("RC SACK", RESP | URN_OPF_PAYLOAD, AETH, SACK),
 	[URN_CNP] = { .name = "CNP", .flags = (uint16_t)(URN_OPF_VALID | URN_OPF_CNP),
 		      .hdr_len = BTH + CNP_RSVD },

@@ -39,7 +39,7 @@ enum urn_op {
 	URN_RC_SACK = 0xc0, /* the manufacturers' space (doc/recovery.md) */
 };
 
-/* What a packet is; bits of struct urn_opcode.flags. */
+/* Properties of a packet; bits of struct urn_opcode.flags. */
 enum urn_op_flag {
 	URN_OPF_VALID = 1 << 0,    /* an opcode that urnic knows */
 	URN_OPF_REQUEST = 1 << 1,  /* goes to the responder */
@@ -55,7 +55,7 @@ enum urn_op_flag {
 	URN_OPF_PAYLOAD = 1 << 11, /* may carry payload */
 	URN_OPF_FULL = 1 << 12,    /* payload is the path MTU exactly, pad 0 (first, middle) */
 	URN_OPF_NONZERO = 1 << 13, /* payload is at least one byte (last) */
-	URN_OPF_RECV = 1 << 14,    /* takes a receive at its end (sends; writes with immediate) */
+	URN_OPF_RECV = 1 << 14,    /* ends a message that takes a receive (sends; writes with immediate) */
 	URN_OPF_CNP = 1 << 15,
 };
 
@@ -80,7 +80,7 @@ struct urn_opcode {
 };
 
 /*
- * All 256 values; unknown ones have flags 0. RC's reserved ones are requests of no kind: the
+ * All 256 values; unknown ones have flags 0. Reserved opcodes of RC are requests of no kind: the
  * responder of a live QP refuses them in their turn (IBTA 9.7.4.1.1, 9.9.3).
  */
 extern const struct urn_opcode urn_opcodes[256];

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A sound frame takes a handful of branches that always go the same way: the
- * tests of a header are or-ed into one, and only when that one fails does cold
- * code find out which it was, so that the drop can be counted by its reason.
+ * Parsing of received frames. A sound frame takes a handful of branches that always go the same
+ * way: the tests of a header are or-ed into one, and only when that one fails does cold code find
+ * out which test it was, so that the drop can be counted by its reason.
  *
- * Nothing is read before the length of the frame says that it is there, and
- * lengths inside the frame are believed only after they were compared with
- * those around them: IP within the frame, UDP equal to IP, BTH, extension
- * headers and pad within UDP.
+ * Nothing is read before the length of the frame is known to reach that far, and lengths inside the
+ * frame are believed only after a comparison with those around them: IP within the frame, UDP equal
+ * to IP, BTH, extension headers and pad within UDP.
  */
 #include "wire/pkt.h"
 #include "counters.h"
@@ -38,7 +37,7 @@ verdict(struct urn_pkt *p, enum urn_frame_kind kind)
 	return kind;
 }
 
-/* Ones' complement sum of an IPv4 header without options; 0xffff when right. */
+/* Ones' complement sum of an IPv4 header without options; 0xffff when the header is right. */
 static inline uint32_t
 ipv4_sum(const uint8_t *ip)
 {
@@ -52,14 +51,14 @@ ipv4_sum(const uint8_t *ip)
 	s += s < a; /* the carry comes in at the other end */
 	s += c;
 	s += s < c;
-	/* A number plus itself turned by half: the upper half is the folded sum. */
+	/* A number plus itself rotated by half: the upper half is the folded sum. */
 	s += s << 32 | s >> 32;
 	t = (uint32_t)(s >> 32);
 	t += t << 16 | t >> 16;
 	return t >> 16;
 }
 
-/* Why a BTH, its extension headers or pad are wrong. body: bytes after UDP. */
+/* Find the reason why a BTH, its extension headers or pad are wrong. body: bytes after UDP. */
 static COLD enum urn_frame_kind
 reject_bth(struct urn_pkt *p, const struct urn_bth *bth, uint32_t body)
 {
@@ -78,14 +77,14 @@ reject_bth(struct urn_pkt *p, const struct urn_bth *bth, uint32_t body)
 	return reject(p, URN_FRAME_BAD, URN_C_DROP_PAD);
 }
 
-/* f: frame; off: of the BTH; body: bytes from there to the end, ICRC included. */
+/* f: frame; off: offset of the BTH; body: bytes from there to the end, including the ICRC. */
 static inline enum urn_frame_kind
 parse_bth(struct urn_pkt *p, const uint8_t *f, uint32_t off, uint32_t body)
 {
 	const struct urn_bth *bth = (const struct urn_bth *)(f + off);
 	const struct urn_opcode *op = &urn_opcodes[bth->opcode];
 	uint32_t pad = (bth->flags >> URN_BTH_PAD_SHIFT) & 3u;
-	/* Payload and pad; wraps to something huge when the body is too short. */
+	/* Payload and pad; wraps to a huge number when the body is too short. */
 	uint32_t rest = body - op->hdr_len - URN_ICRC_BYTES;
 	uint32_t max = op->flags & URN_OPF_PAYLOAD ? UINT16_MAX : 0;
 	uint32_t apsn;
@@ -109,9 +108,8 @@ parse_bth(struct urn_pkt *p, const uint8_t *f, uint32_t off, uint32_t body)
 }
 
 /*
- * off: of the UDP header; avail: bytes that IP says lie from there on, known
- * to be in the frame. The UDP checksum is not looked at: senders leave it 0,
- * and the ICRC covers all that matters.
+ * off: offset of the UDP header; avail: bytes from there on by the IP header, known to be in the
+ * frame. The UDP checksum is ignored: senders leave it 0, and the ICRC covers all that matters.
  */
 static inline enum urn_frame_kind
 parse_udp(struct urn_pkt *p, const uint8_t *f, uint32_t off, uint32_t avail)
@@ -129,7 +127,7 @@ parse_udp(struct urn_pkt *p, const uint8_t *f, uint32_t off, uint32_t avail)
 	return parse_bth(p, f, off + (uint32_t)sizeof(*udp), avail - (uint32_t)sizeof(*udp));
 }
 
-/* Cut what lies behind the IP packet: Ethernet pads frames to 60 bytes. */
+/* Cut bytes behind the IP packet: Ethernet pads frames to 60 bytes. */
 static inline void
 trim(struct rte_mbuf *m, uint32_t len)
 {
@@ -231,7 +229,7 @@ urn_wire_icrc_ok(struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 	uint8_t *l3 = rte_pktmbuf_mtod_offset(m, uint8_t *, p->l3_off);
-	/* The parser trimmed the frame: the ICRC is its last four bytes. */
+	/* The parser trimmed the frame: its last four bytes are the ICRC. */
 	uint32_t len = rte_pktmbuf_data_len(m) - p->l3_off - URN_ICRC_BYTES;
 	uint32_t wire;
 
