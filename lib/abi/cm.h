@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connection management between a program and its dataplane: what a control
- * request says, and what an event tells. Service ids, and the 36 bytes that
+ * Connection management between a program and its dataplane: the fields of its
+ * control requests and of its events. Service ids, and the 36 bytes that
  * RDMA-CM puts in front of a request's private data (IBTA annex A11, "IP CM").
  *
  * An id is the program's name for a listener, a connection or a look-up of a
- * service; the dataplane gives it out. What happens to an id is kept in order
- * until it is fetched with URN_CTL_CM_EVENT. For each there is one struct
- * urn_abi_event in the pipe that the id was made with: type URN_EVENT_CM,
+ * service; the dataplane gives ids out. The dataplane keeps the events of an id in
+ * order until the program fetches them with URN_CTL_CM_EVENT. Each event is announced
+ * by one struct urn_abi_event in the pipe that the id was made with: type URN_EVENT_CM,
  * handle the id, cookie as it was given.
  */
 #ifndef URN_ABI_CM_H
@@ -32,7 +32,7 @@ enum {
 	URN_CM_INFO = 72, /* additional information of REJ and SIDR_REP */
 };
 
-/* Reasons of a REJ (IBTA 12.6.7.2). Others may come from a peer, and are passed on. */
+/* Reasons of a REJ (IBTA 12.6.7.2). A peer may send other reasons: they are passed on. */
 enum urn_cm_reason {
 	URN_CM_REJ_NO_QP = 1,
 	URN_CM_REJ_NO_RESOURCES = 3,
@@ -58,69 +58,69 @@ enum urn_cm_sidr_status {
 	URN_CM_SIDR_STATUSES,
 };
 
-/* What happened. */
+/* Types of events. */
 enum urn_cm_event_type {
 	URN_CM_EVENT_NONE,
 	URN_CM_EVENT_REQUEST,      /* at a listener: `id` is new; accept or reject it */
 	URN_CM_EVENT_REPLY,        /* the peer accepts; bring up the queue pair, then establish */
 	URN_CM_EVENT_ESTABLISHED,  /* the peer is ready */
 	URN_CM_EVENT_REJECTED,     /* by the peer, with a reason */
-	URN_CM_EVENT_UNREACHABLE,  /* no answer to a request or a reply, all repeats included */
-	URN_CM_EVENT_DISCONNECT,   /* the peer wants to end it; disconnect answers */
-	URN_CM_EVENT_DISCONNECTED, /* the peer agreed to end it, or did not answer (status 1) */
+	URN_CM_EVENT_UNREACHABLE,  /* no answer to a request or a reply, nor to any retry of it */
+	URN_CM_EVENT_DISCONNECT,   /* the peer wants to end the connection; disconnect answers */
+	URN_CM_EVENT_DISCONNECTED, /* the peer agreed to end the connection, or did not answer (status 1) */
 	URN_CM_EVENT_TIMEWAIT,     /* the last packets are gone: the queue pair's number is free */
 	URN_CM_EVENT_SIDR_REQUEST, /* at a listener: `id` is new; answer it */
 	URN_CM_EVENT_SIDR_REPLY,   /* status, and if 0 qpn and qkey */
 	URN_CM_EVENTS,
 };
 
-/* To whom, and how a connection is to be. */
+/* Connect request: the peer, and the parameters of the connection. */
 struct urn_abi_cm_connect {
 	uint64_t service_id;
 	uint64_t cookie;
 	int32_t channel_fd;      /* write end of the pipe for notices; another process: a channel's handle; -1 */
-	uint32_t qpn;            /* the program's own queue pair; of SIDR: 0 */
-	uint32_t psn;            /* with which the peer is to begin: the queue pair's rq_psn */
-	uint8_t dgid[16];        /* whom; IPv4 as ::ffff:a.b.c.d */
+	uint32_t qpn;            /* the program's own queue pair; SIDR: 0 */
+	uint32_t psn;            /* first PSN that the peer is to send: the queue pair's rq_psn */
+	uint8_t dgid[16];        /* the peer's GID; IPv4 as ::ffff:a.b.c.d */
 	uint8_t sgid_index;
-	uint8_t responder_resources; /* READs and atomics it takes at once */
+	uint8_t responder_resources; /* READs and atomics that the queue pair takes at once */
 	uint8_t initiator_depth; /* ... and asks for at once */
 	uint8_t retry_count;     /* 0..7 */
 	uint8_t rnr_retry;       /* 0..7 */
 	uint8_t flow_control;    /* 0 or 1 */
 	uint8_t srq;             /* 0 or 1 */
 	uint8_t mtu;             /* code 1..5 */
-	uint8_t timeout;         /* answers are waited for 4.096 us * 2^timeout; 0: 20 */
-	uint8_t max_retries;     /* 0..15 repeats */
-	uint8_t ack_timeout;     /* of the queue pairs, as code: 0..31 */
+	uint8_t timeout;         /* wait for an answer: 4.096 us * 2^timeout; 0: 20 */
+	uint8_t max_retries;     /* 0..15 retries */
+	uint8_t ack_timeout;     /* the queue pairs' ACK timeout, as code: 0..31 */
 	uint8_t traffic_class;
 	uint32_t flow_label;
 	uint16_t pkey;           /* 0: 0xffff */
 	uint8_t hop_limit;       /* 0: 64 */
 	uint8_t data_len;
-	uint8_t data[URN_CM_SIDR_REQ_DATA]; /* of a connection at most URN_CM_REQ_DATA */
+	uint8_t data[URN_CM_SIDR_REQ_DATA]; /* for a connection at most URN_CM_REQ_DATA bytes */
 };
 
 struct urn_abi_cm_listen {
 	uint64_t service_id;
 	uint64_t cookie;
-	int32_t channel_fd;      /* as above, for notices of it and of its requests */
+	int32_t channel_fd;      /* like urn_abi_cm_connect's, for notices of the listener and of its requests */
 	uint32_t backlog;        /* requests that may wait to be accepted; 0: 128 */
 };
 
-/* Accept a request; of SIDR: answer it. */
+/* Accept a connect request, or answer a SIDR request. */
 struct urn_abi_cm_accept {
 	uint32_t qpn;
-	uint32_t psn;            /* as in urn_abi_cm_connect; of SIDR: the Q_Key */
+	uint32_t psn;            /* like urn_abi_cm_connect's; SIDR: the Q_Key */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	uint8_t rnr_retry;
 	uint8_t flow_control;
 	uint8_t srq;
 	uint8_t ack_delay;       /* code 0..31 */
-	uint8_t status;          /* enum urn_cm_sidr_status, of SIDR only */
+	uint8_t status;          /* enum urn_cm_sidr_status, SIDR only */
 	uint8_t data_len;
-	uint8_t data[URN_CM_REP_DATA]; /* of SIDR at most URN_CM_SIDR_REP_DATA */
+	uint8_t data[URN_CM_REP_DATA]; /* for SIDR at most URN_CM_SIDR_REP_DATA bytes */
 };
 
 struct urn_abi_cm_reject {
@@ -137,21 +137,21 @@ struct urn_abi_cm_data {
 	uint8_t data[URN_CM_DATA_MAX];
 };
 
-/* An event, whole. What does not belong to its type is 0. */
+/* A whole event. Fields that its type does not use are 0. */
 struct urn_abi_cm_event {
 	uint32_t type;           /* enum urn_cm_event_type */
-	uint32_t id;             /* whose it is; of a request: the new one */
-	uint32_t listen_id;      /* where a request came */
-	uint32_t qpn;            /* the peer's */
+	uint32_t id;             /* id of the event; a request's: the new id */
+	uint32_t listen_id;      /* listener at which a request came */
+	uint32_t qpn;            /* the peer's queue pair */
 	uint64_t cookie;
 	uint64_t service_id;
-	uint32_t psn;            /* with which this side is to begin: the queue pair's sq_psn */
+	uint32_t psn;            /* first PSN that this side is to send: the queue pair's sq_psn */
 	uint32_t qkey;
-	uint8_t gid[16];         /* the peer */
-	uint8_t own_gid[16];     /* the address that it spoke to */
+	uint8_t gid[16];         /* the peer's GID */
+	uint8_t own_gid[16];     /* this side's GID that the peer sent to */
 	uint16_t reason;         /* REJECTED: enum urn_cm_reason; SIDR_REPLY and DISCONNECTED: status */
 	uint16_t pkey;
-	uint8_t responder_resources; /* as the peer said them */
+	uint8_t responder_resources; /* the peer's values, from here to mtu */
 	uint8_t initiator_depth;
 	uint8_t retry_count;
 	uint8_t rnr_retry;
@@ -161,7 +161,7 @@ struct urn_abi_cm_event {
 	uint8_t ack_timeout;     /* REQUEST: for the queue pair; REPLY: the peer's delay */
 	uint8_t traffic_class;
 	uint8_t hop_limit;
-	uint8_t info_len;        /* bytes of info; they stand behind those of data */
+	uint8_t info_len;        /* bytes of info, which follow the bytes of data */
 	uint8_t data_len;        /* bytes of data: all that the message has room for */
 	uint32_t flow_label;
 	uint8_t data[URN_CM_DATA_MAX];
@@ -196,7 +196,7 @@ urn_cm_service(uint16_t space, uint16_t port)
 /* Bytes in front of the program's private data in a REQ or SIDR_REQ. */
 enum { URN_CM_IP_BYTES = 36 };
 
-/* Who connects to whom, as RDMA-CM says it. */
+/* Addresses of the two sides of a connection, in RDMA-CM's form. */
 struct urn_cm_ip {
 	uint8_t version;  /* 4 or 6 */
 	uint16_t port;    /* the asking side's, host order */
@@ -204,7 +204,7 @@ struct urn_cm_ip {
 	uint8_t dst[16];
 };
 
-/* Write it in front of private data. */
+/* Write the addresses in front of private data. */
 static inline void
 urn_cm_ip_write(uint8_t out[URN_CM_IP_BYTES], const struct urn_cm_ip *ip)
 {
@@ -221,7 +221,7 @@ urn_cm_ip_write(uint8_t out[URN_CM_IP_BYTES], const struct urn_cm_ip *ip)
 	}
 }
 
-/* Read it. returns: 0, or -1: it is none, or of another version */
+/* Read the addresses. returns: 0, or -1: the data are no such addresses, or of another version */
 static inline int
 urn_cm_ip_read(const uint8_t *data, size_t len, struct urn_cm_ip *ip)
 {

@@ -36,7 +36,7 @@ enum urn_ctl_op {
 	URN_CTL_DESTROY_AH,     /* handle */
 	/*
 	 * fd: where async events are written (struct urn_abi_event). Another process names
-	 * none and is given [both ends to read them from and write to].
+	 * no descriptor, and is given [both ends: to read from and to write to].
 	 */
 	URN_CTL_ASYNC_FD,
 	URN_CTL_SHARE,          /* share: memory of a client in another process -> handle */
@@ -45,14 +45,14 @@ enum urn_ctl_op {
 	URN_CTL_DESTROY_CHANNEL, /* handle */
 	URN_CTL_CM_LISTEN,      /* cm_listen -> handle */
 	URN_CTL_CM_CONNECT,     /* cm_connect -> handle */
-	URN_CTL_CM_RESOLVE,     /* cm_connect -> handle; who serves datagrams of a service */
+	URN_CTL_CM_RESOLVE,     /* cm_connect -> handle; looks up the queue pair that serves a service's datagrams */
 	URN_CTL_CM_ACCEPT,      /* handle, cm_accept */
 	URN_CTL_CM_REJECT,      /* handle, cm_reject */
 	URN_CTL_CM_ESTABLISH,   /* handle, cm_data */
 	URN_CTL_CM_DISCONNECT,  /* handle, cm_data */
 	URN_CTL_CM_DESTROY,     /* handle */
 	URN_CTL_CM_EVENT,       /* handle, 0: any -> cm_event, the oldest; EAGAIN: there is none */
-	URN_CTL_CONNECT_QP,     /* handle = qpn, connect_qp -> handle: on failure 1 if it is in RTR now, else 0 */
+	URN_CTL_CONNECT_QP,     /* handle = qpn, connect_qp -> handle: on failure 1 if the QP is in RTR now, else 0 */
 	URN_CTL_OPS,
 };
 
@@ -107,7 +107,7 @@ enum urn_abi_qp_mask {
 	URN_QPM_DEST_QPN = 1 << 20,
 };
 
-/* Address vector: where a QP or an address handle points. */
+/* Address vector: the destination of a QP or of an address handle. */
 struct urn_abi_av {
 	uint8_t dgid[16];    /* IPv4 as ::ffff:a.b.c.d */
 	uint8_t sgid_index;
@@ -156,15 +156,15 @@ struct urn_abi_req {
 		struct {
 			uint32_t version; /* URN_ABI_VERSION */
 			uint32_t rsvd;
-			uint64_t area;    /* where the client has its area mapped; 0: it does not say */
+			uint64_t area;    /* address at which the client has its area mapped; 0: not told */
 		} hello;
 		struct { uint32_t index; } gid;
 		struct {
 			uint32_t pd;
 			uint32_t access;
-			uint64_t addr;   /* where it lies: in the client's address space */
+			uint64_t addr;   /* start of the region, in the client's address space */
 			uint64_t length; /* bytes */
-			uint64_t iova;   /* the address that keys speak of */
+			uint64_t iova;   /* start of the region, in addresses used with its keys */
 		} reg_mr;
 		struct { uint32_t pd; uint32_t type; /* 1 or 2 */ } alloc_mw;
 		struct {
@@ -172,7 +172,7 @@ struct urn_abi_req {
 			uint32_t comp_vector;  /* picks the engine */
 			/*
 			 * The channel's pipe to write to, or -1. Another process gives the handle of
-			 * URN_CTL_CREATE_CHANNEL, for on a pipe whoever reads can make whoever writes wait.
+			 * URN_CTL_CREATE_CHANNEL, because the reader of a pipe can make its writer wait.
 			 */
 			int32_t channel_fd;
 			uint32_t rsvd;
@@ -196,17 +196,17 @@ struct urn_abi_req {
 			uint64_t cookie;
 		} create_qp;
 		struct { uint32_t mask; struct urn_abi_qp_attr attr; } modify_qp;
-		/* What URN_CTL_MODIFY_QP would do of each: from INIT to RTR, and on to RTS. */
+		/* Masks and attributes of two URN_CTL_MODIFY_QP in one: from INIT to RTR, and on to RTS. */
 		struct { uint32_t rtr_mask, rts_mask; struct urn_abi_qp_attr rtr, rts; } connect_qp;
 		struct { uint32_t pd; struct urn_abi_av av; } create_ah;
 		struct { int32_t fd; } async_fd;
 		struct {
 			/*
 			 * A memfd that can shrink no more (F_SEAL_SHRINK) and may be sealed further, open for
-			 * reading and writing, and mapped by the client. The dataplane maps it and seals it
-			 * with F_SEAL_FUTURE_WRITE and F_SEAL_SEAL: no other dataplane can map it any more,
-			 * nor this one once all connections have ended that it was shared over. EPERM: it
-			 * was sealed before, and can't be shared; its regions may be foreign memory.
+			 * reading and writing, and mapped by the client. The dataplane maps the memfd and seals
+			 * it with F_SEAL_FUTURE_WRITE and F_SEAL_SEAL: no other dataplane can map it any more,
+			 * nor can this one once all connections have ended that it was shared over. EPERM: the
+			 * memfd was sealed before, and can't be shared; its regions may be foreign memory.
 			 */
 			int32_t fd;
 			uint32_t rsvd;
@@ -240,13 +240,13 @@ struct urn_abi_port {
 	uint8_t state;           /* 1 down, 4 active (enum ibv_port_state) */
 	uint8_t max_mtu, active_mtu; /* codes 1..5 */
 	uint8_t rsvd;
-	uint32_t mtu_bytes;      /* of the Ethernet port */
+	uint32_t mtu_bytes;      /* MTU of the Ethernet port */
 	uint64_t speed;          /* bits a second; 0 unknown */
 };
 
 struct urn_abi_rep {
 	int32_t err;             /* 0, or an errno value */
-	uint32_t handle;         /* of what was made */
+	uint32_t handle;         /* the object that was made */
 	char why[120];           /* when err: a sentence for people */
 	union {
 		struct urn_abi_device device;
@@ -254,19 +254,19 @@ struct urn_abi_rep {
 		struct { uint8_t gid[16]; } gid;
 		struct { uint32_t lkey, rkey; } mr;
 		struct {
-			uint64_t off;    /* of the queue header, in the client's area */
+			uint64_t off;    /* bytes from the start of the client's area to the queue header */
 			uint32_t entries; /* a power of two */
 			uint32_t stride;  /* bytes of a slot */
 			uint32_t engine;  /* owner */
 			uint32_t events;  /* destroy_cq: completion events written so far */
 		} queue;
 		struct {
-			uint64_t sq_off, rq_off; /* with an SRQ rq_off is of what was taken (URN_ABI_TAKEN) */
+			uint64_t sq_off, rq_off; /* rq_off with an SRQ: queue of taken receives (URN_ABI_TAKEN) */
 			uint32_t sq_entries, rq_entries; /* powers of two; 0 with an SRQ */
 			uint32_t sq_stride, rq_stride;
 			uint32_t db;      /* doorbell id */
 			uint32_t engine;
-			struct urn_abi_qp_cap cap; /* as granted */
+			struct urn_abi_qp_cap cap; /* granted capabilities */
 		} qp;
 		struct { uint32_t max_wr, max_sge, limit; } srq_attr;
 		struct urn_abi_qp_attr qp_attr;
@@ -275,7 +275,7 @@ struct urn_abi_rep {
 };
 
 /*
- * These travel between processes that may be built apart: whoever changes them
+ * These structs travel between processes that may be built apart: a change of one
  * gives URN_ABI_VERSION a new value.
  */
 _Static_assert(sizeof(struct urn_abi_av) == 24, "address vector");
@@ -302,13 +302,13 @@ _Static_assert(sizeof(struct urn_abi_rep) == 472, "reply");
 _Static_assert(offsetof(struct urn_abi_rep, device) == 128, "reply");
 
 /*
- * What is written, whole, to a channel or to the async descriptor: a pipe when the
+ * Event, written whole to a channel or to the async descriptor: a pipe when the
  * dataplane is in this process, a pair of sockets when it is in another.
  */
 struct urn_abi_event {
 	uint32_t type;    /* async: enum ibv_event_type; channel: 0, or URN_EVENT_CM */
 	uint32_t handle;  /* QPN, CQ or SRQ handle; id of connection management */
-	uint64_t cookie;  /* of the CQ, QP, SRQ or id */
+	uint64_t cookie;  /* the cookie of the CQ, QP, SRQ or id */
 };
 _Static_assert(sizeof(struct urn_abi_event) == 16, "event");
 
@@ -326,52 +326,52 @@ enum urn_abi_event_type {
 	URN_EVENT_SRQ_LIMIT = 15,
 	URN_EVENT_LAST_WQE = 16,
 	URN_EVENT_LOST = 17, /* IBV_EVENT_CLIENT_REREGISTER: events were lost, look at everything */
-	URN_EVENT_CM = 256, /* no ibv_event_type: fetch it with URN_CTL_CM_EVENT */
+	URN_EVENT_CM = 256, /* no ibv_event_type: fetch the event with URN_CTL_CM_EVENT */
 };
 
 /*
- * The way to one adapter of one dataplane, as a client has it. The embedded
- * dataplane makes one (dataplane/control), a socket client another; lib/attach
+ * A client's way to one adapter of one dataplane. The embedded dataplane makes
+ * one kind of channel (dataplane/control), a socket client another; lib/attach
  * takes either.
  */
 struct urn_abi_channel {
-	void *ctx;   /* owner: whoever made the channel */
+	void *ctx;   /* owner: the maker of the channel */
 	/* Send one request, wait for its reply. May be called from any thread. */
 	void (*call)(void *ctx, const struct urn_abi_req *req, struct urn_abi_rep *rep);
-	/* Wake a dataplane that says it sleeps. */
+	/* Wake an engine whose doorbells say that it sleeps. */
 	void (*wake)(void *ctx, uint32_t engine);
 	/* Give the channel and everything made over it back. */
 	void (*close)(void *ctx);
-	void *area;  /* the client's area, as mapped here */
+	void *area;  /* the client's area, mapped in this process */
 	/*
-	 * Get a way for events from another process, by URN_CTL_CREATE_CHANNEL or
-	 * URN_CTL_ASYNC_FD. NULL: the dataplane is in this process, and takes any.
+	 * Get a pipe for events from a dataplane in another process, by URN_CTL_CREATE_CHANNEL
+	 * or URN_CTL_ASYNC_FD. NULL: the dataplane is in this process, and takes any pipe.
 	 * returns: 0, or an errno value with rep->why; fd: the ends to read from and to write to
 	 */
 	int (*pipe)(void *ctx, enum urn_ctl_op op, struct urn_abi_rep *rep, int fd[2]);
 	/*
-	 * Fetch events as URN_CTL_CM_EVENT of any id does, the oldest first, several by one
-	 * question. NULL: the dataplane is in this process, a call each costs little.
-	 * returns: 0, *n: how many, fewer than it brings at a time when there are no more; or
+	 * Fetch several events with one question, the oldest first, like URN_CTL_CM_EVENT of
+	 * any id. NULL: the dataplane is in this process, where a call for each event costs little.
+	 * returns: 0, *n: how many, fewer than one question can bring when there are no more; or
 	 * an errno value with rep->why, and nothing else of *rep
 	 */
 	int (*cm_events)(void *ctx, struct urn_abi_cm_event *ev, uint32_t max, uint32_t *n,
 			 struct urn_abi_rep *rep);
 	/*
-	 * See that a dataplane in another process can reach this memory, as far as it was
-	 * made to be shared; what was not is left to the control call that registers it.
+	 * Let a dataplane in another process reach this memory, as far as the memory was made to
+	 * be shared; other memory is left to the control call that registers it.
 	 * NULL: there is no need. returns: 0, or an errno value with rep->why
 	 */
 	int (*share)(void *ctx, const void *addr, size_t length, struct urn_abi_rep *rep);
 	/*
 	 * Call died(arg) once when the dataplane in the other process is gone, from a thread
-	 * of the channel's own; not any more once close() has begun to return. NULL: the
+	 * of the channel's own; never after close() has begun to return. NULL: the
 	 * dataplane is in this process. returns: 0, or an errno value
 	 */
 	int (*watch)(void *ctx, void (*died)(void *arg), void *arg);
 	/*
-	 * This process is a child that fork() made: the channel is its parent's. Let go of
-	 * this copy without a word to the dataplane; close() is to follow. With watch.
+	 * Called in a child that fork() made, where the channel is the parent's: let go of
+	 * this copy and tell the dataplane nothing; close() is to follow. With watch.
 	 */
 	void (*forked)(void *ctx);
 };

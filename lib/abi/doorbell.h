@@ -6,7 +6,7 @@
  * one with a bit for each 64-bit word of the first. Setting a bit twice is
  * harmless, so a doorbell can be rung by several threads at once, can't
  * overflow, and can be flooded without effect on others. The engine looks at
- * the summary words only: what is idle costs nothing.
+ * the summary words only: an idle QP costs nothing.
  *
  * The ringer sets the leaf bit, then the summary bit; the engine swaps the
  * summary word out, then the leaf words it names. A ringer that finds the

@@ -24,8 +24,8 @@ struct urn_abi_wq {
 	/*
 	 * Dataplane, seldom: 1 while posting to this receive queue must ring the
 	 * QP's doorbell (in the error state, to have receives flushed). The client
-	 * looks at it after prod without a fence between, so whoever sets it looks
-	 * at prod once more a millisecond later. Stays 0 in send queues and SRQs.
+	 * reads ring after it stores prod, without a fence between: so the dataplane, having
+	 * set ring, reads prod once more 1 ms later. Stays 0 in send queues and SRQs.
 	 */
 	_Atomic uint32_t ring;
 	uint8_t pad0[56];
@@ -36,25 +36,25 @@ struct urn_abi_wq {
 	_Atomic uint32_t cons;
 	/*
 	 * Dataplane: RQ: receives completed, in the order in which they were taken; only
-	 * then is their slot the client's again (of an SRQ it is when taken). Of what a
-	 * QP took from an SRQ: as many.
+	 * then is their slot the client's again (an SRQ's slot is when taken). In the queue
+	 * of what a QP took from an SRQ: receives completed of those.
 	 */
 	_Atomic uint32_t done;
-	_Atomic uint32_t last; /* dataplane: taken from an SRQ: index there of the newest */
+	_Atomic uint32_t last; /* dataplane: taken from an SRQ: index in the SRQ of the newest */
 	_Atomic uint32_t atomics; /* dataplane: RQ, taken: entries of the log of atomics; 0: there is none */
-	uint64_t atomics_off;  /* dataplane: where that is, in the client's area; valid with atomics */
+	uint64_t atomics_off;  /* dataplane: offset of that log in the client's area; valid with atomics */
 	uint8_t pad1[40];
 };
 
 #define URN_ABI_WQ_SLOTS 128u /* offset of the first slot */
 
 /*
- * A QP on an SRQ has, in place of a receive queue, the queue of what it took from
- * there: slots of 8 bytes, the wr_id of each entry, which the dataplane puts down
- * before cons of the SRQ moves. So a client whose dataplane was killed knows what
- * was taken and not completed, after the entry's own slot was posted to again.
+ * A QP on an SRQ has, in place of a receive queue, the queue of the receives that it took
+ * from the SRQ: slots of 8 bytes, the wr_id of each entry, which the dataplane writes
+ * before cons of the SRQ moves. So a client whose dataplane was killed knows which receives
+ * were taken and not completed, after the entry's own slot was posted to again.
  */
-#define URN_ABI_TAKEN 512u /* slots; so many of a QP may be taken and not completed */
+#define URN_ABI_TAKEN 512u /* slots: receives of a QP that may be taken and not completed */
 
 /* Opcodes of send requests; equal to enum ibv_wr_opcode. */
 enum urn_abi_wr_op {
@@ -81,7 +81,7 @@ enum urn_abi_wr_flag {
 };
 
 struct urn_abi_sge {
-	uint64_t addr;   /* as the client sees it (iova of the region) */
+	uint64_t addr;   /* the client's address (iova of the region) */
 	uint32_t lkey;
 	uint32_t length; /* bytes; 0 means 0 */
 };
@@ -142,9 +142,9 @@ _Static_assert(sizeof(struct urn_abi_rwqe) == 16, "receive wqe");
 
 /*
  * The log of atomics that peers had this QP carry out, in the client's memory, one
- * entry for each that may be repeated to the peer. An entry is written before the memory is,
- * and says so afterwards: if the dataplane was killed, what was meant to happen is known, and
- * by the memory itself whether it did.
+ * entry for each atomic whose response may be repeated to the peer. The dataplane writes the
+ * entry, then the memory, then marks the entry done: if the dataplane was killed, the entry
+ * tells the atomic that was meant, and the memory tells whether it happened.
  */
 enum urn_abi_atomic_state {
 	URN_ATOMIC_NONE = 0,   /* nothing, or being written */
@@ -153,11 +153,11 @@ enum urn_abi_atomic_state {
 };
 
 struct urn_abi_atomic {
-	uint64_t addr;    /* where, as keys speak of it */
+	uint64_t addr;    /* address of the 8 bytes, as used with a key */
 	uint64_t old;     /* value found there */
 	uint64_t new;     /* value to be there */
-	uint32_t psn;     /* of the request: the message that asked for it */
-	_Atomic uint32_t state; /* enum urn_abi_atomic_state; stored after what it speaks of */
+	uint32_t psn;     /* PSN of the request, the message that asked for the atomic */
+	_Atomic uint32_t state; /* enum urn_abi_atomic_state; stored after the fields or the memory it tells of */
 };
 _Static_assert(sizeof(struct urn_abi_atomic) == 32, "log of atomics");
 _Static_assert(offsetof(struct urn_abi_atomic, state) == 28, "log of atomics");
@@ -198,18 +198,18 @@ enum urn_abi_cq_arm {
  * When URN_CTL_DESTROY_QP, or URN_CTL_MODIFY_QP to RESET, has been answered, no
  * further completion of that QP is written; the client removes those it has not
  * read. URN_CTL_RESIZE_CQ makes a new queue and carries over, at one moment,
- * what lies between cons and prod of the old one; cons of the new header says
- * where the client goes on reading. The client leaves the old queue alone from
+ * the completions between cons and prod of the old one; the client goes on reading at
+ * cons of the new header. The client leaves the old queue alone from
  * the call on, and arms the new one itself.
  */
 struct urn_abi_cq {
 	_Atomic uint32_t cons; /* client: completions polled */
-	_Atomic uint32_t arm;  /* client sets, whoever fires the event swaps NONE in */
+	_Atomic uint32_t arm;  /* client sets; the side that fires the event swaps NONE in */
 	uint8_t pad0[56];
-	/* Dataplane's line. What is written, the phases tell. */
-	_Atomic uint32_t moved_entries; /* URN_CTL_RESIZE_CQ: of the queue that took this one's place; 0: none */
+	/* Dataplane's line. It has no prod: the phases tell which completions are written. */
+	_Atomic uint32_t moved_entries; /* URN_CTL_RESIZE_CQ: entries of the queue that replaced this one; 0: none */
 	uint32_t rsvd;
-	uint64_t moved_off;    /* where that is, for a client that was not answered */
+	uint64_t moved_off;    /* offset of that queue, for a client that was not answered */
 	uint8_t pad1[48];
 };
 
@@ -220,10 +220,10 @@ struct urn_abi_cq {
  * n (index / entries) is (n & 1) ^ 1, so a zeroed queue holds none. The phase
  * byte is stored last, with release; the reader loads it with acquire.
  *
- * The dataplane writes all the rest, then URN_CQE_WHOLE into phase, then cons (of
- * a send queue) or done (of a receive queue), then the phase that makes it valid. When
- * it is killed in between, the client finds the next completion whole and makes the
- * last two steps itself, so that each request completes once.
+ * The dataplane writes the other fields, then URN_CQE_WHOLE into phase, then cons (of
+ * a send queue) or done (of a receive queue), then the phase that makes the completion valid.
+ * When the dataplane is killed in between, the client finds the next completion whole and
+ * makes the last two steps itself, so that each request completes once.
  */
 struct urn_abi_cqe {
 	uint64_t wr_id;
@@ -232,7 +232,7 @@ struct urn_abi_cqe {
 	uint32_t qp_num;
 	uint32_t src_qp;     /* UD */
 	uint16_t vendor_err; /* enum urn_abi_vendor_err */
-	uint16_t wqe;        /* low bits of its request's index in its queue, or among those taken */
+	uint16_t wqe;        /* low bits of the request's index in its queue, or in the queue of taken receives */
 	uint8_t status;      /* enum urn_abi_wc_status */
 	uint8_t opcode;      /* enum urn_abi_wc_op */
 	uint8_t wc_flags;    /* enum urn_abi_wc_flag */
@@ -288,7 +288,7 @@ enum urn_abi_wc_flag {
 	URN_WCF_WITH_INV = 1 << 3,
 };
 
-/* Why a completion failed, beyond its status. */
+/* Why a completion failed, in more detail than its status. */
 enum urn_abi_vendor_err {
 	URN_VE_NONE = 0,
 	URN_VE_BAD_LKEY = 1,      /* no such key, or of another PD */
@@ -304,7 +304,7 @@ enum urn_abi_vendor_err {
 	URN_VE_MEMORY = 11,       /* memory could not be read or written */
 	URN_VE_AH = 12,           /* no such address handle */
 	URN_VE_STATE = 13,        /* the QP was in the wrong state */
-	URN_VE_WINDOW = 14,       /* memory window may not be bound or invalidated so */
+	URN_VE_WINDOW = 14,       /* memory window may not be bound or invalidated in this way */
 	URN_VE_GONE = 15,         /* the dataplane died first (made up by the library) */
 };
 

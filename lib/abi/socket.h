@@ -11,18 +11,19 @@
  *   EVENTS how many at most         -> EVENTS so many urn_abi_cm_event, the oldest first
  *
  * One connection opens one adapter, once; CALL and EVENTS are for after that. EVENTS
- * is URN_CTL_CM_EVENT of any id so often, until there is none. Closing the
+ * is URN_CTL_CM_EVENT of any id, so many times or until there is no event. Closing the
  * connection gives everything back that was made over it. A message that makes
  * no sense is answered with an error and the connection is closed.
  *
- * A program maps its area before its first CALL or EVENTS: then the dataplane seals it
+ * A program maps its area before its first CALL or EVENTS: then the dataplane seals the area
  * (F_SEAL_FUTURE_WRITE), so that nobody punches holes into it under an engine, and no
- * mapping that is made later is writable. URN_CTL_SHARE does the same to what it brings.
+ * mapping that is made later is writable. URN_CTL_SHARE does the same to the memfd it brings.
  *
  * Descriptors travel by SCM_RIGHTS. With OPEN the program may hand over its
  * /proc/self/mem, open for reading and writing, and its /proc/self/maps: then
- * regions may lie in any memory of its, not only in what it shares. Of the control
- * requests only URN_CTL_SHARE brings one, and those that make a way for events bring its two ends back.
+ * regions may lie in any memory of the program, not only in memory that it shares. Only one
+ * control request brings a descriptor, URN_CTL_SHARE; the answers to URN_CTL_ASYNC_FD and
+ * URN_CTL_CREATE_CHANNEL bring the two ends of a pipe for events.
  */
 #ifndef URN_ABI_SOCKET_H
 #define URN_ABI_SOCKET_H
@@ -43,20 +44,20 @@ enum urn_sock_kind {
 struct urn_sock_head {
 	uint32_t magic;   /* URN_SOCK_MAGIC */
 	uint16_t version; /* URN_SOCK_VERSION */
-	uint16_t kind;    /* enum urn_sock_kind; the answer's is its question's */
-	uint32_t serial;  /* the asker's; the answer brings it back */
-	uint32_t bytes;   /* of the whole message, this head included */
+	uint16_t kind;    /* enum urn_sock_kind; an answer has its question's */
+	uint32_t serial;  /* chosen by the asker; the answer brings it back */
+	uint32_t bytes;   /* length of the whole message, this head included */
 };
 
-/* What the program asks. A message has the bytes of its kind and no more. */
+/* Question of the program. A message has the bytes of its kind and no more. */
 struct urn_sock_ask {
 	struct urn_sock_head head;
 	union {
 		struct { uint32_t abi; uint32_t rsvd; } hello; /* abi: URN_ABI_VERSION of the library */
 		struct { uint32_t index; uint32_t rsvd; } list;
-		struct { char name[32]; } open;                 /* of the adapter, ends with NUL */
+		struct { char name[32]; } open;                 /* the adapter's name, ends with NUL */
 		struct urn_abi_req call;
-		struct { uint32_t max; uint32_t rsvd; } events; /* more than URN_SOCK_EVENTS_MAX: as many as that */
+		struct { uint32_t max; uint32_t rsvd; } events; /* at most; URN_SOCK_EVENTS_MAX caps it */
 	};
 };
 
@@ -66,10 +67,10 @@ struct urn_sock_device {
 	uint64_t guid;  /* host order */
 };
 
-/* What the dataplane answers; always of this size. Behind it, of EVENTS, come its events. */
+/* Answer of the dataplane, always of this size. The answer to EVENTS is followed by the events. */
 struct urn_sock_answer {
 	struct urn_sock_head head;
-	int32_t err;    /* of HELLO, LIST, OPEN, EVENTS: 0 or an errno value; CALL: rep.err says */
+	int32_t err;    /* HELLO, LIST, OPEN, EVENTS: 0 or an errno value; CALL: see call.err */
 	uint32_t rsvd;
 	char why[120];  /* when err: a sentence for people */
 	union {
@@ -81,7 +82,7 @@ struct urn_sock_answer {
 	};
 };
 
-/* Most descriptors that a message carries: OPEN's answer. */
+/* Most descriptors that a message carries, in the answer to OPEN. */
 enum { URN_SOCK_FDS = 1 + URN_ABI_MAX_ENGINES };
 
 /* Most events that an answer brings. */
@@ -94,7 +95,7 @@ _Static_assert(sizeof(struct urn_sock_device) == 72, "device");
 _Static_assert(sizeof(struct urn_sock_answer) == 616, "answer");
 _Static_assert(offsetof(struct urn_sock_answer, call) == 144, "answer");
 
-/* Bytes of a question of this kind; 0: there is no such kind. */
+/* Bytes of a question of the given kind; 0: there is no such kind. */
 static inline uint32_t
 urn_sock_ask_bytes(uint16_t kind)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The register specification of the urnic NIC: what a program (lib/) and the
+ * The register specification of the urnic NIC, which a program (lib/) and the
  * dataplane agree on. Everything here is position-independent: offsets from
  * the start of the client's area, never pointers, because the two sides map
  * that area at different addresses once the dataplane is a process of its own.

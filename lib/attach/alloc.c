@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whole pages, first fit, from segments of 32 MiB or of what is asked for. Free
+ * Whole pages, first fit, from segments of 32 MiB, or larger when a caller asks for more. Free
  * pieces are kept by address, outside of the memory itself, and joined. Pages of a
  * free piece go back to the system unless the segment is sealed.
  *
- * A child of fork() sees its parent's segments, for they are shared memory, and
- * takes none of its own memory from them.
+ * A child of fork() sees its parent's segments, because they are shared memory, but
+ * takes none of its own memory from the parent's segments.
  */
 #include "attach/alloc.h"
 
@@ -29,7 +29,7 @@ struct urn_piece {
 	struct urn_piece *next; /* by address, within the segment */
 	size_t off, length;     /* bytes */
 	bool used;
-	bool dirty;             /* free: holds what its user left there */
+	bool dirty;             /* free: still holds data of its last user */
 };
 
 struct urn_segment_node {
@@ -37,12 +37,12 @@ struct urn_segment_node {
 	struct urn_segment seg;
 	struct urn_piece *pieces; /* they cover the segment */
 	uint32_t users;           /* channels whose dataplanes have it mapped */
-	bool over;                /* one had, and none has: nothing is taken from it any more */
+	bool over;                /* the last dataplane has unmapped it: nothing is taken from it any more */
 };
 
 static pthread_mutex_t urn_alloc_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_segment_node *urn_segments; /* under the lock */
-static struct urn_segment_node *urn_segments_parent; /* a child of fork(): what was its parent's */
+static struct urn_segment_node *urn_segments_parent; /* a child of fork(): its parent's segments */
 static uint32_t urn_segment_last;             /* id; under the lock */
 
 /* ---- segments */
@@ -61,7 +61,7 @@ urn_alloc_go_on(void)
 	pthread_mutex_unlock(&urn_alloc_lock);
 }
 
-/* In a child of fork(): what there is belongs to the parent. */
+/* In a child of fork(): all segments belong to the parent. */
 static void
 urn_alloc_forked(void)
 {
@@ -202,7 +202,7 @@ urn_segment_unshared(uint32_t id)
 
 /* ---- pieces */
 
-/* Take `length` bytes off a free piece's beginning. returns: it, or NULL: no memory for the rest's note */
+/* Take `length` bytes off a free piece's beginning. returns: their piece; NULL: no memory to note the rest */
 static struct urn_piece *
 urn_piece_cut(struct urn_piece *p, size_t length)
 {
@@ -220,7 +220,7 @@ urn_piece_cut(struct urn_piece *p, size_t length)
 	return p;
 }
 
-/* *dirty: the piece is not zero yet */
+/* Take `length` bytes of the segment. *dirty: they are not zero yet. returns: their address, or NULL */
 static void *
 urn_segment_take(struct urn_segment_node *s, size_t length, bool *dirty)
 {
@@ -264,7 +264,7 @@ urn_alloc(size_t bytes)
 	return p;
 }
 
-/* Join a free piece with what lies free behind it. */
+/* Join a free piece with the free piece behind it. */
 static void
 urn_piece_join(struct urn_piece *p)
 {
@@ -278,7 +278,7 @@ urn_piece_join(struct urn_piece *p)
 	free(n);
 }
 
-/* returns: was the address one that had been given out */
+/* Free the piece at an offset. returns: true when a piece had been given out there */
 static bool
 urn_segment_give(struct urn_segment_node *s, size_t off)
 {
@@ -289,7 +289,7 @@ urn_segment_give(struct urn_segment_node *s, size_t off)
 	if (p == NULL || !p->used)
 		return false;
 	p->used = false;
-	/* Its pages go back to the system, and read as zeros when they are used again; not if they are sealed. */
+	/* The pages go back to the system, and read as zeros when they are used again; not if they are sealed. */
 	p->dirty = fallocate(s->seg.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
 		(off_t)p->length) != 0;
 	urn_piece_join(p);
@@ -319,10 +319,10 @@ urn_free(void *p)
 		return;
 	pthread_mutex_lock(&urn_alloc_lock);
 	s = urn_segment_of(urn_segments, at);
-	/* The parent goes on with what was its own when we forked: only it gives that back. */
+	/* Memory allocated before fork() is the parent's: only the parent gives it back. */
 	if (s != NULL ? !urn_segment_give(s, at - (uintptr_t)s->seg.base)
 		      : urn_segment_of(urn_segments_parent, at) == NULL)
-		abort(); /* as the heap does with what it never gave out */
+		abort(); /* the heap does so too, with memory that it never gave out */
 	pthread_mutex_unlock(&urn_alloc_lock);
 }
 

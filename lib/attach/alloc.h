@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that dataplanes in other processes may map: segments, each a memfd, and what
- * programs take from them.
+ * Memory that dataplanes in other processes may map: segments, each a memfd, and the
+ * pieces of them that programs allocate.
  *
- * A dataplane that maps a segment seals it, so that nobody punches holes into it under an
- * engine. From then on no other dataplane can map it, and its pages go back to the
- * system as a whole only. A segment that no dataplane has any more is given out no further, so
- * that what is taken next can be mapped again; it goes when all of it is free.
+ * A dataplane that maps a segment seals the segment, so that nobody punches holes into it under
+ * an engine. From then on no other dataplane can map the segment, and its pages go back to the
+ * system as a whole only. A segment that its dataplane has unmapped is given out no further, so
+ * that the next allocation can be mapped again; the segment goes when all of it is free.
  */
 #ifndef URN_ATTACH_ALLOC_H
 #define URN_ATTACH_ALLOC_H
@@ -22,15 +22,15 @@ struct urn_segment {
 	uint32_t id;     /* never used again */
 };
 
-/* The segment that all of addr..addr+length lies in. returns: was there one */
+/* Find the segment in which all of addr..addr+length lies. returns: true when there is one */
 bool urn_segment_find(const void *addr, size_t length, struct urn_segment *out);
 
 /* A dataplane has mapped the segment, and sealed it. */
 void urn_segment_shared(uint32_t id);
-/* It has it no more. A segment that is not there any more is none of our business. */
+/* A dataplane has unmapped the segment. A segment that is gone already is ignored. */
 void urn_segment_unshared(uint32_t id);
 
-/* Which segments somebody has. All zero: none. The caller serialises. */
+/* A set of segments, by id. All zero: empty. The caller serialises. */
 struct urn_segment_set {
 	uint32_t *id;
 	uint32_t n, cap;

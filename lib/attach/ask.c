@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* extra: descriptors to hand over, n of them */
+/* extra: descriptors to hand over, count of them */
 static int
 urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned int count)
 {
@@ -39,7 +39,7 @@ urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned
 	while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)q->head.bytes)
 		return 0;
-	/* It hung up; whether it said why is still to be read. */
+	/* The dataplane hung up; an answer that says why may still be there to read. */
 	return n >= 0 || errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;
 }
 
@@ -64,7 +64,7 @@ urn_remote_take_fds(struct msghdr *msg, struct urn_remote_more *more)
 	}
 }
 
-/* Is an answer of `got` bytes whole, with the events that it says it brings? Then takes those. */
+/* True when an answer of `got` bytes is whole, with the events that it announces; takes those events. */
 static bool
 urn_remote_whole(const struct urn_sock_answer *a, size_t got, struct urn_remote_more *more)
 {
@@ -102,7 +102,7 @@ urn_remote_receive(int fd, struct urn_sock_answer *a, struct urn_remote_more *mo
 
 	do {
 		*got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-		/* It hung up before it had read all. What it said before that comes after this, once. */
+		/* The dataplane hung up before it had read all. Its last answer comes after this error, once. */
 	} while (*got < 0 && ((errno == EINTR && !urn_patience_over(fd, start)) ||
 			      (errno == ECONNRESET && !reset && (reset = true))));
 	if (*got < 0 && (errno == EAGAIN || errno == EINTR))

@@ -10,7 +10,7 @@
 
 /* Descriptors and events that come along with an answer, as many as there is room for. */
 struct urn_remote_more {
-	int *fds;                    /* descriptors; what is beyond max_fds is closed */
+	int *fds;                    /* descriptors; those beyond max_fds are closed */
 	unsigned int max_fds, n_fds; /* n_fds: how many came */
 	struct urn_abi_cm_event *ev;
 	uint32_t max_ev, n_ev;
@@ -19,7 +19,7 @@ struct urn_remote_more {
 /*
  * Ask, and wait for the answer. The caller serialises.
  *
- * q: filled in but for its head; kind: enum urn_sock_kind
+ * q: filled in except its head; kind: enum urn_sock_kind
  * extra: descriptors to hand over, count of them, 2 at most
  * more: NULL: nothing comes along
  * returns: 0, or an errno value with its text (urn_fail()); EMFILE: the answer is there, but

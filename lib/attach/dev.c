@@ -38,11 +38,11 @@ urn_dev_answer_gone(enum urn_dev_gone how, struct urn_abi_rep *rep)
 		: "the dataplane is gone: close the device, and open it anew");
 }
 
-/* Say why a call failed. returns: the errno value */
+/* Set the error text of a call that failed. returns: the errno value */
 static int
 urn_dev_failed(const struct urn_dev *dev, struct urn_abi_rep *rep)
 {
-	/* Of another process: it died. What can be done about it is the same as for a broken device. */
+	/* A dataplane in another process died: for the program that is the same as a broken device. */
 	int err = rep->err == ENODEV && dev->channel->watch != NULL ? EIO : rep->err;
 
 	rep->why[sizeof(rep->why) - 1] = '\0';
@@ -94,12 +94,12 @@ urn_dev_share(struct urn_dev *dev, const void *addr, size_t length)
 	int err;
 
 	if (dev->channel->share == NULL || urn_dev_gone(dev) != URN_DEV_THERE)
-		return 0; /* the call that this is for says so */
+		return 0; /* the control call that follows fails and tells */
 	err = dev->channel->share(dev->channel->ctx, addr, length, &rep);
 	return err == 0 ? 0 : urn_fail(err, "%s", rep.why[0] ? rep.why : strerror(err));
 }
 
-/* Check what the dataplane says of itself, as far as the library builds on it. */
+/* Check those fields of the dataplane's answer to HELLO that the library builds on. */
 static int
 urn_dev_check(const struct urn_dev *dev)
 {

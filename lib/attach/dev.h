@@ -16,16 +16,16 @@
 
 #include <errno.h>
 
-/* Why there is no dataplane any more. */
+/* The reason why there is no dataplane any more. */
 enum urn_dev_gone {
 	URN_DEV_THERE,
-	URN_DEV_DIED,    /* the process that it was is gone */
-	URN_DEV_FORKED,  /* we are a child of who attached: it is the parent's */
+	URN_DEV_DIED,    /* the dataplane's process is gone */
+	URN_DEV_FORKED,  /* this process is a child that fork() made: the dataplane is the parent's */
 };
 
 struct urn_dev {
-	struct urn_abi_channel *channel;  /* ours until urn_dev_close() */
-	uint8_t *area;                    /* the client's area, as mapped here */
+	struct urn_abi_channel *channel;  /* owned until urn_dev_close() */
+	uint8_t *area;                    /* the client's area, mapped in this process */
 	struct urn_abi_db *db[URN_ABI_MAX_ENGINES]; /* in the area; [0, info.engines) */
 	struct urn_abi_device info;       /* answer to URN_CTL_HELLO */
 	_Atomic uint32_t gone;            /* enum urn_dev_gone; set once */
@@ -41,7 +41,7 @@ int urn_dev_open(struct urn_dev *dev, struct urn_abi_channel *channel);
 void urn_dev_close(struct urn_dev *dev);
 
 /*
- * One control call. rep is filled in either case.
+ * One control call. rep is filled in on success and on failure.
  * returns: 0, or an errno value, which errno holds too; EIO: the dataplane of another
  * process is gone, and will not come back for this device
  */
@@ -51,12 +51,12 @@ int urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_
 int urn_dev_call_handle(struct urn_dev *dev, enum urn_ctl_op op, uint32_t handle);
 
 /*
- * Fetch up to max events of connection management, where the channel fetches several.
- * returns: 0, *n: how many, or an errno value as urn_dev_call()
+ * Fetch up to max events of connection management; only for a channel that fetches several.
+ * returns: 0, *n: how many, or an errno value like urn_dev_call()
  */
 int urn_dev_cm_events(struct urn_dev *dev, struct urn_abi_cm_event *ev, uint32_t max, uint32_t *n);
 
-/* See that a dataplane in another process can reach this memory. returns: 0, or an errno value */
+/* Let a dataplane in another process reach this memory. returns: 0, or an errno value */
 int urn_dev_share(struct urn_dev *dev, const void *addr, size_t length);
 
 /*
@@ -71,14 +71,14 @@ urn_dev_gone(const struct urn_dev *dev)
 	return (enum urn_dev_gone)atomic_load_explicit(&dev->gone, memory_order_acquire);
 }
 
-/* What posting to a queue answers that takes nothing: its QP is in the wrong state, or all is over. */
+/* The errno value of posting to a queue that takes nothing: its QP is in the wrong state, or the dataplane is gone. */
 static inline int
 urn_dev_refusal(const struct urn_dev *dev)
 {
 	return urn_dev_gone(dev) != URN_DEV_THERE ? EIO : EINVAL;
 }
 
-/* What lies `off` bytes into the client's area. */
+/* The address `off` bytes into the client's area. */
 static inline void *
 urn_dev_at(const struct urn_dev *dev, uint64_t off)
 {
@@ -86,7 +86,7 @@ urn_dev_at(const struct urn_dev *dev, uint64_t off)
 }
 
 /*
- * Ring doorbell `id` of an engine, and wake the engine if it sleeps: the one
+ * Ring doorbell `id` of an engine, and wake the engine if it sleeps: the only
  * place of the post path that may make a system call.
  */
 static inline void

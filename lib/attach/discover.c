@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the dataplane is, and which of its adapters is meant. */
+/* Finds the dataplane's socket, and the adapter that the program means. */
 #include "attach/dev.h"
 #include "attach/remote.h"
 
@@ -25,7 +25,7 @@ urn_remote_path(char *buf, size_t size)
 	if (told != NULL && told[0] != '\0') {
 		n = snprintf(buf, size, "%s", told);
 	} else {
-		/* An ordinary user's own dataplane goes before the machine's. */
+		/* The user's own dataplane takes precedence over the machine's. */
 		n = snprintf(buf, size, "%s/" URN_SOCKET_NAME, dir != NULL ? dir : URN_DEFAULT_DIR);
 		if (n > 0 && (size_t)n < size && dir != NULL && access(buf, F_OK) != 0)
 			n = snprintf(buf, size, URN_DEFAULT_DIR "/" URN_SOCKET_NAME);
@@ -80,7 +80,7 @@ urn_attach_connect(const char *path, const char *node)
 
 /* ---- the list of devices */
 
-/* An adapter that was put on offer; lives for ever, as a device of the machine does. */
+/* An adapter that was put on offer; lives for ever, like a device of the machine. */
 struct urn_remote_device {
 	struct urn_remote_device *next;
 	char path[108];
@@ -99,7 +99,7 @@ urn_remote_make(void *arg)
 	return fd < 0 ? NULL : urn_remote_open(fd, d->name);
 }
 
-/* Known already? Then its offer stands or falls with the dataplane. */
+/* True when the adapter is on offer already; the offer works whenever the dataplane is there. */
 static bool
 urn_remote_known(const char *path, const char *name)
 {
@@ -156,7 +156,7 @@ urn_remote_offer(void)
 	if (fd < 0)
 		return errno == ETIMEDOUT ? ETIMEDOUT : 0;
 	pthread_mutex_lock(&urn_remote_lock);
-	/* One that does not answer is not asked again and again. */
+	/* A dataplane that did not answer is not asked again. */
 	for (i = 0; err != ETIMEDOUT && (err = urn_remote_list(fd, i, &found)) == 0; i++)
 		if (node == NULL || strcmp(node, found.node) == 0 || strcmp(node, found.name) == 0)
 			err = urn_remote_offer_one(path, &found);

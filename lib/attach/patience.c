@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <time.h>
 
-/* Seconds. */
+/* Bounds of a wait, seconds: unless told, and the longest. */
 enum { URN_PATIENCE = 10, URN_PATIENCE_MOST = 86400 };
 
 static void
@@ -23,7 +23,7 @@ urn_patience_set(int fd, time_t seconds)
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
 }
 
-/* Seconds; 0: for ever. */
+/* Bound of a wait on the socket, seconds; 0: for ever. */
 static time_t
 urn_patience_of(int fd)
 {

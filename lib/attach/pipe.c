@@ -17,7 +17,7 @@ urn_pipe_open(int *read_fd, int *write_fd)
 
 	if (pipe2(fd, O_CLOEXEC) != 0)
 		return urn_fail(errno, "cannot make a pipe for events: %s", strerror(errno));
-	/* Each end has its own flags: only the dataplane's must never wait. */
+	/* Each end has its own flags: only the dataplane's end must never wait. */
 	flags = fcntl(fd[1], F_GETFL);
 	fcntl(fd[1], F_SETFL, flags | O_NONBLOCK);
 	*read_fd = fd[0];
@@ -39,13 +39,13 @@ urn_pipe_make(struct urn_dev *dev, enum urn_ctl_op op, int *read_fd, int *write_
 	}
 	err = urn_dev_gone(dev) == URN_DEV_THERE ? ch->pipe(ch->ctx, op, &rep, fd) : ENODEV;
 	if (err == ENODEV)
-		err = EIO; /* as in urn_dev_call() */
+		err = EIO; /* like urn_dev_call() */
 	if (err != 0)
 		return urn_fail(err, "%s", rep.why[0] ? rep.why : strerror(err));
 	*handle = (int32_t)rep.handle;
 	*read_fd = fd[0];
 	*write_fd = fd[1];
-	/* The dataplane never waits here anyhow. */
+	/* The dataplane never waits on this socket anyhow. */
 	(void)fcntl(fd[1], F_SETFL, fcntl(fd[1], F_GETFL) | O_NONBLOCK);
 	return 0;
 }
@@ -56,7 +56,7 @@ urn_pipe_reserve(int write_fd, unsigned int events)
 	long bytes = (long)events * (long)sizeof(struct urn_abi_event);
 	int now = fcntl(write_fd, F_GETPIPE_SZ);
 
-	/* An unprivileged pipe goes up to 1 MiB by default; past that stay as we are. */
+	/* An unprivileged pipe grows to 1 MiB by default; beyond that the size stays. */
 	if (now >= 0 && bytes > now && bytes <= 1 << 30)
 		fcntl(write_fd, F_SETPIPE_SZ, (int)bytes);
 }
@@ -85,7 +85,7 @@ urn_pipe_write(int write_fd, const struct urn_abi_event *ev)
 	ssize_t n;
 
 	do {
-		/* Sockets of which we have shut this end: an error, no signal. */
+		/* On sockets whose write end was shut down: an error, no signal. */
 		n = send(write_fd, ev, sizeof(*ev), MSG_NOSIGNAL);
 		if (n < 0 && errno == ENOTSOCK)
 			n = write(write_fd, ev, sizeof(*ev));

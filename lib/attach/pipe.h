@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A pipe of struct urn_abi_event records. The dataplane writes to one end and
- * never waits there; the program polls and reads the other, blocking or not as
- * it likes. Records are smaller than PIPE_BUF, so each is written and read whole.
+ * never waits there; the program polls and reads the other end, blocking or not.
+ * Records are smaller than PIPE_BUF, so each is written and read whole.
  */
 #ifndef URN_ATTACH_PIPE_H
 #define URN_ATTACH_PIPE_H
 
 #include "attach/dev.h"
 
-/* Make one. returns: 0, or an errno value (EMFILE, ENFILE) with errno set */
+/* Make a pipe. returns: 0, or an errno value (EMFILE, ENFILE) with errno set */
 int urn_pipe_open(int *read_fd, int *write_fd);
 
 /*
- * Make one on whose other end a dataplane writes: this one, by `op`, or ourselves
- * for one in this process. *handle: what names it there. returns: 0, or an errno
- * value with errno and text set
+ * Make a pipe to which the dataplane writes: a dataplane in another process makes it, by `op`;
+ * for one in this process the library does. *handle: the dataplane's name for the pipe.
+ * returns: 0, or an errno value with errno and text set
  */
 int urn_pipe_make(struct urn_dev *dev, enum urn_ctl_op op, int *read_fd, int *write_fd,
 	int32_t *handle);
@@ -24,8 +24,8 @@ int urn_pipe_make(struct urn_dev *dev, enum urn_ctl_op op, int *read_fd, int *wr
 void urn_pipe_reserve(int write_fd, unsigned int events);
 
 /*
- * The end of a pipe that is written to, as its context has it in a list: a dataplane in
- * another process may die, and then the context ends all of them (lib/verbs/gone.c).
+ * The write end of a pipe, an entry in its context's list: a dataplane in
+ * another process may die, and then the context ends all its pipes (lib/verbs/gone.c).
  */
 struct urn_way {
 	struct urn_way *next, **at; /* at NULL: in no list */
@@ -33,8 +33,8 @@ struct urn_way {
 };
 
 /*
- * Nothing is written to this pair of sockets any more, by whomever: its readers get
- * what is there, and then EIO, at once and whenever they ask.
+ * End a pair of sockets, for every writer: its readers get the records that are there,
+ * and then EIO from every read, without a wait.
  */
 void urn_pipe_end(int write_fd);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One question at a time, under a lock. The dataplane is trusted, but it may
- * die at any moment: then every call says so, and nothing waits for ever. Or stop,
- * or hang: patience.h.
+ * die at any moment: then every call fails and says so, and nothing waits for ever. The
+ * dataplane may also stop or hang: patience.h.
  */
 #include "attach/remote.h"
 
@@ -35,19 +35,19 @@
 
 struct urn_remote {
 	struct urn_abi_channel channel;
-	pthread_mutex_t lock;      /* around a question and its answer */
+	pthread_mutex_t lock;      /* held from a question to its answer; protects serial */
 	int fd;                    /* the connection */
-	uint32_t serial;           /* of the last question; under lock */
+	uint32_t serial;           /* serial of the last question; under lock */
 	uint64_t area_size;        /* bytes mapped at channel.area */
 	uint32_t engines;
 	int wake_fd[URN_ABI_MAX_ENGINES];
-	struct urn_segment_set shared; /* segments that the dataplane has; under share_lock */
-	struct urn_segment_set refused; /* segments that it can't have, for another had them; the same */
+	struct urn_segment_set shared; /* segments that the dataplane has mapped; under share_lock */
+	struct urn_segment_set refused; /* segments that another dataplane mapped first; under share_lock */
 	pthread_mutex_t share_lock;
-	/* who waits for the dataplane's death */
-	bool watched;              /* there is such a thread */
+	/* the watcher: a thread that waits for the dataplane's death */
+	bool watched;              /* there is a watcher */
 	pthread_t watcher;
-	int stop_fd;               /* eventfd: written to end it; -1: none */
+	int stop_fd;               /* eventfd: written to end the watcher; -1: none */
 	void (*died)(void *arg);
 	void *died_arg;
 };
@@ -70,7 +70,7 @@ urn_remote_socket(const char *path)
 		return urn_fail(errno, "no descriptor for a connection to the dataplane: %s", strerror(errno)), -1;
 	if (urn_patience_begin(fd) != 0)
 		return close(fd), -1;
-	do /* it waits while many come at once, and begins anew after a signal */
+	do /* connect() waits while many programs connect at once, and is called again after a signal */
 		err = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : errno;
 	while (err == EINTR && !urn_patience_over(fd, start));
 	if (err == 0)
@@ -121,7 +121,7 @@ urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out)
 
 /*
  * One control call; fd: two descriptors that come back. returns: 0 or an errno value; with EMFILE
- * rep->handle says what was made in vain
+ * rep->handle names the object that was made in vain
  */
 static int
 urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct urn_abi_rep *rep, int *fd)
@@ -196,11 +196,11 @@ urn_remote_wake(void *ctx, uint32_t engine)
 	uint64_t one = 1;
 
 	if (engine < r->engines && write(r->wake_fd[engine], &one, sizeof(one)) < 0) {
-		/* Full: it is being woken already. */
+		/* The eventfd is full: the engine is being woken already. */
 	}
 }
 
-/* The dataplane has taken a segment. */
+/* The dataplane has mapped a segment. */
 static void
 urn_remote_shared(struct urn_remote *r, uint32_t id, struct urn_abi_rep *rep)
 {
@@ -231,14 +231,14 @@ urn_remote_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep 
 		urn_remote_call(r, &req, rep);
 		if (rep->err == 0)
 			urn_remote_shared(r, seg.id, rep);
-		else if (rep->err == EPERM) /* its regions are foreign memory */
+		else if (rep->err == EPERM) /* regions in the segment are foreign memory */
 			rep->err = urn_segment_set_add(&r->refused, seg.id);
 	}
 	pthread_mutex_unlock(&r->share_lock);
 	return rep->err;
 }
 
-/* The dataplane has nothing of ours mapped any more: it died, or the connection is to end. */
+/* The dataplane has none of our segments mapped any more: it died, or the connection is to end. */
 static void
 urn_remote_unshare_all(struct urn_remote *r)
 {
@@ -254,9 +254,9 @@ urn_remote_unshare_all(struct urn_remote *r)
 /* ---- watching */
 
 /*
- * A thread of ours is to run the code of the object that we were linked into. Where that is
- * loaded at run time it stays from now on: unloaded with a device open, the
- * thread would be left without its code. (Handlers of fork() go with their object by themselves.)
+ * Keep the shared object that holds this library loaded from now on. If the program unloaded
+ * the object with a device open, the watcher's thread would be left without its code. (Handlers
+ * of fork() go with their object by themselves.)
  */
 static void
 urn_remote_stay(void)
@@ -273,9 +273,9 @@ urn_remote_stay(void)
 }
 
 /*
- * No byte is read here, so questions and answers go on undisturbed. The kernel shows
- * the end of the connection once no thread of the dataplane runs any more: what it
- * shares with us does not change after that.
+ * The watcher reads no byte, so questions and answers go on undisturbed. The kernel shows
+ * the end of the connection once no thread of the dataplane runs any more: the memory that
+ * the dataplane shares with us does not change after that.
  */
 static void *
 urn_remote_watcher(void *arg)
@@ -306,7 +306,7 @@ urn_remote_watch(void *ctx, void (*died)(void *arg), void *arg)
 	r->died = died;
 	r->died_arg = arg;
 	urn_remote_stay();
-	/* The program's signals are for its own threads. */
+	/* Signals of the program are for its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
@@ -316,7 +316,7 @@ urn_remote_watch(void *ctx, void (*died)(void *arg), void *arg)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (err != 0)
 		return urn_fail(err, "no thread to watch the dataplane with: %s", strerror(err));
-	urn_patience_end(r->fd); /* from here on the program has what the dataplane may change */
+	urn_patience_end(r->fd); /* from here on the program has memory that the dataplane may change */
 	(void)pthread_setname_np(r->watcher, "urnic-watch");
 	r->watched = true;
 	return 0;
@@ -336,8 +336,8 @@ urn_remote_unwatch(struct urn_remote *r)
 }
 
 /*
- * In a child of fork(), which has one thread. Its copies of the descriptors would keep
- * the connection up when the parent has gone; its copy of the area is the parent's
+ * In a child of fork(), which has one thread. The child's copies of the descriptors would keep
+ * the connection up when the parent has gone; the child's area is the parent's
  * itself, so private memory takes its place.
  */
 static void
@@ -379,7 +379,7 @@ urn_remote_close(void *ctx)
 	free(r);
 }
 
-/* Take in what the dataplane handed over: the area, and an eventfd for each engine. */
+/* Take over the dataplane's descriptors: the area, and an eventfd for each engine. */
 static int
 urn_remote_take(struct urn_remote *r, const struct urn_sock_answer *a, const int *fds, unsigned int n)
 {
@@ -406,8 +406,8 @@ urn_remote_take(struct urn_remote *r, const struct urn_sock_answer *a, const int
 }
 
 /*
- * What the dataplane reaches any memory of ours by. Without it regions must lie
- * in memory of urn_alloc(). returns: descriptors, 2 or none
+ * Open /proc/self/mem and /proc/self/maps, by which the dataplane reaches any memory of
+ * ours. Without them regions must lie in memory of urn_alloc(). returns: descriptors, 2 or none
  */
 static unsigned int
 urn_remote_memory(int own[2])

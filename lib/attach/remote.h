@@ -6,12 +6,12 @@
 #include "abi/socket.h"
 
 /*
- * Connect and agree on versions. Up to urn_abi_channel.watch() an answer is waited for as
- * long as patience.h says, and no longer: ETIMEDOUT. returns: the connection, or -1 with errno and
+ * Connect and agree on versions. Until urn_abi_channel.watch() the wait for an answer has the
+ * bound of patience.h: ETIMEDOUT. returns: the connection, or -1 with errno and
  * this thread's error text set
  */
 int urn_remote_connect(const char *path);
-/* Adapter number `index`. returns: 0; ENOENT: there are no more; another errno value with its text */
+/* Get adapter number `index`. returns: 0; ENOENT: there are no more; another errno value with its text */
 int urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out);
 /*
  * Open an adapter by name over a connection, which is taken over in any case.
@@ -19,14 +19,14 @@ int urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out);
  */
 struct urn_abi_channel *urn_remote_open(int fd, const char name[32]);
 
-/* Where the dataplane's socket is, unless told (discover.c). returns: buf, or NULL: too long */
+/* Default path of the dataplane's socket (discover.c). returns: buf, or NULL: too long */
 const char *urn_remote_path(char *buf, size_t size);
 /*
- * Put the adapters of the dataplane at the usual place on offer, if it is there.
- * returns: 0; ETIMEDOUT with its text: one is there and does not answer
+ * Put the adapters of the dataplane at the usual path on offer, if it is there.
+ * returns: 0; ETIMEDOUT with its text: the dataplane is there and does not answer
  */
 int urn_remote_offer(void);
-/* In a child of fork(): whoever was doing that is not here. */
+/* In a child of fork(): free the lock of offers, whose holder is a thread of the parent. */
 void urn_remote_offer_forked(void);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attaching to a dataplane: where a verbs context comes from.
+ * Attaching to a dataplane: how a program gets a verbs context.
  *
  * A channel (lib/abi/control.h) is the way to one adapter of one dataplane.
- * An embedded dataplane makes one with urn_dp_attach(). There are these ways to
- * verbs:
+ * An embedded dataplane makes one with urn_dp_attach(). There are three ways to a
+ * verbs context:
  *
  *   - urn_attach_connect(path, node) for a dataplane that is a process of its
- *     own. Its adapters are in the list of ibv_get_device_list() too, when there is
- *     one at the usual place.
+ *     own. The adapters of a dataplane at the usual path are in the list of
+ *     ibv_get_device_list() too.
  *
  *   - urn_attach_open(channel) gives the context at once. Nothing is global: a
  *     program may hold any number of contexts on any number of dataplanes.
@@ -45,35 +45,36 @@ struct ibv_context *urn_attach_open(struct urn_abi_channel *channel);
  * Attach to a dataplane that is a process of its own (urnicd), and open a verbs
  * context on one of its adapters.
  *
- * path: of its socket; NULL: URNIC_SOCKET of the environment, or else
+ * path: the dataplane's socket; NULL: URNIC_SOCKET of the environment, or else
  *       $XDG_RUNTIME_DIR/urnic/urnicd.sock, or else /run/urnic/urnicd.sock
  * node: the node or the adapter, by name; NULL: URNIC_NODE of the environment, or
  *       else the first adapter
  * returns: the context; NULL with errno set on failure (ENOENT, ECONNREFUSED: no
  *          dataplane there; EACCES; EPROTO: of another version; ENODEV: no such
- *          adapter; ETIMEDOUT: one is there and does not answer, within URNIC_TIMEOUT
+ *          adapter; ETIMEDOUT: the dataplane did not answer within URNIC_TIMEOUT
  *          seconds of the environment, or 10), and urn_attach_error() says why
  */
 struct ibv_context *urn_attach_connect(const char *path, const char *node);
 
 /*
- * Memory that is shared with dataplanes in other processes: regions in it are
- * reached at the speed of memory, all others through the kernel (doc/urnicd.md). Zeroed, on pages
- * of its own. Embedded dataplanes reach any memory; it does no harm there. A child
- * of fork() shares what its parent had of it, like all shared memory.
+ * Allocate memory that is shared with dataplanes in other processes: they reach regions in
+ * shared memory at the speed of memory, all other regions through the kernel (doc/urnicd.md).
+ * The memory is zeroed, on pages of its own. Embedded dataplanes reach any memory; shared
+ * memory does no harm there. A child of fork() shares it with its parent, like all shared memory.
  *
- * The dataplane process with which a region in it is registered first has it alone:
- * regions of others in it, or of the same one after all its devices were closed, are
- * reached through the kernel, as in other memory. What is taken after that is new.
+ * The first dataplane process with which a region in shared memory is registered has that
+ * memory alone: regions in it of other dataplanes, or of the same one after all its devices
+ * were closed, are reached through the kernel, as in other memory. Memory allocated after
+ * that is new.
  *
  * returns: NULL with errno set when there is none
  */
 void *urn_alloc(size_t bytes);
-/* Give it back; regions in it have been deregistered before. NULL is allowed. */
+/* Give memory of urn_alloc() back; its regions have been deregistered before. NULL is allowed. */
 void urn_free(void *p);
 
 /*
- * Why the last control call of this thread that failed did so: a sentence for
+ * The reason why this thread's last failed control call failed: a sentence for
  * people. Control calls are those that make, change, query and destroy
  * objects; posting and polling leave no text.
  *
@@ -88,18 +89,18 @@ typedef struct urn_abi_channel *(*urn_attach_make_fn)(void *arg);
 /*
  * Offer a device to ibv_get_device_list().
  *
- * make(arg) is called once at once, to learn the device's name and GUID (that
+ * make(arg) is called once now, to learn the device's name and GUID (that
  * channel is closed again), and at each ibv_open_device(); from any thread.
  * returns: 0, or an errno value; urn_attach_error() says why
  */
 int urn_attach_offer(urn_attach_make_fn make, void *arg);
 
 /*
- * Take back all offers made with these two. Lists got before still name the
+ * Take back all offers made with `make` and `arg`. Device lists got before still name the
  * device until they are freed, but ibv_open_device() fails on it with ENODEV;
- * contexts that are open stay open. No call of make(arg) begins after this
- * returns, so what `arg` points to may then be freed; it waits for one that is
- * under way, and therefore must not be called from within `make`.
+ * contexts that are open stay open. No call of make(arg) begins after this call
+ * returns, so the target of `arg` may then be freed; this call waits for a make(arg) in
+ * progress, and therefore must not be called from within `make`.
  * returns: 0; ENOENT when there was no such offer
  */
 int urn_attach_withdraw(urn_attach_make_fn make, void *arg);

@@ -2,18 +2,18 @@
 /*
  * The verbs of <infiniband/verbs.h>, by urnic.
  *
- * Include this instead of <infiniband/verbs.h>, before anything that includes
- * that, and write ibv_reg_mr(), ibv_post_send(), ... as always. The names stay
- * plain in the source; only the symbols behind them carry a prefix,
+ * Include this header instead of <infiniband/verbs.h>, before anything that includes
+ * <infiniband/verbs.h>, and write ibv_reg_mr(), ibv_post_send(), ... as always. The names
+ * stay plain in the source; only the symbols behind them carry a prefix,
  * urn_ibv_reg_mr and so on. So one program can hold urnic beside the real
- * libibverbs, which the mlx5 driver needs: each file speaks to the one whose
+ * libibverbs, which the mlx5 driver needs: each file calls the library whose
  * header it includes.
  *
  * A symbol is renamed by the pragma, not by macros: verbs.h defines some of
  * these names as function-like macros itself and calls others in its inline
  * functions, and both go on working. gcc and clang know the pragma, in C and in
  * C++. Every function that verbs.h of rdma-core 44 declares is in the list;
- * what it defines inline goes through the context's function pointers.
+ * its inline functions go through the context's function pointers.
  *
  * URN_VERBS_PLAIN_NAMES leaves the names alone: the drop-in libibverbs.so.1 is
  * built from the same sources with it.
