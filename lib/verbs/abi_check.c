@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ABI's numbers are those of verbs, so that the library passes them on
- * without a table. Checked here, by the compiler; there is no code.
+ * The ABI's numbers equal those of verbs, so that the library passes them on
+ * without a table. The compiler checks that here; there is no code.
  */
 #include "abi/control.h"
 #include "abi/queue.h"
@@ -111,7 +111,7 @@ URN_SAME(URN_EVENT_SRQ_ERR, IBV_EVENT_SRQ_ERR);
 URN_SAME(URN_EVENT_SRQ_LIMIT, IBV_EVENT_SRQ_LIMIT_REACHED);
 URN_SAME(URN_EVENT_LAST_WQE, IBV_EVENT_QP_LAST_WQE_REACHED);
 
-/* What one copies into the other. */
+/* Structs that the library copies as bytes. */
 _Static_assert(sizeof(union ibv_gid) == 16, "GID");
 _Static_assert(offsetof(struct ibv_qp_init_attr_ex, comp_mask) >= offsetof(struct ibv_qp_init_attr, sq_sig_all) +
 	sizeof(int), "extended attributes begin like the plain ones");

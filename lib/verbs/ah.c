@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address handles: where a datagram goes, and where one came from. */
+/* Address handles: the destination of a datagram, and the sender of a received one. */
 #include "verbs/verbs_priv.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ ibv_destroy_ah(struct ibv_ah *ah)
 	return err;
 }
 
-/* Whether 20 bytes are an IPv4 header without options whose checksum is right. */
+/* True when the 20 bytes are an IPv4 header without options whose checksum is right. */
 static bool
 urn_is_ipv4(const uint8_t *h)
 {
@@ -86,7 +86,7 @@ urn_is_ipv4(const uint8_t *h)
 	return sum == 0xffff;
 }
 
-/* An IPv4 address as the GID that stands for it: ::ffff:a.b.c.d. */
+/* Write an IPv4 address as its GID: ::ffff:a.b.c.d. */
 static void
 urn_gid_ipv4(union ibv_gid *gid, const uint8_t *addr)
 {
@@ -96,7 +96,7 @@ urn_gid_ipv4(union ibv_gid *gid, const uint8_t *addr)
 	memcpy(gid->raw + 12, addr, 4);
 }
 
-/* The index of one of our GIDs. returns: it, or -1 with errno set */
+/* Find a GID in the adapter's table. returns: its index, or -1 with errno set */
 static int
 urn_gid_index(struct ibv_context *c, uint8_t port, const union ibv_gid *gid)
 {

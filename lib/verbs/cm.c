@@ -138,8 +138,8 @@ urn_cm_end_is_one_of(uint32_t id, const uint32_t *ids, uint32_t n)
 }
 
 /*
- * An id is destroyed: drop its events that were fetched already. returns: how many ids, in
- * came[], are requests among them that had come to it, of which the program does not know
+ * An id is destroyed: drop its events that were fetched already. returns: how many of those were
+ * requests to it, which the program does not know of; came[]: their ids
  */
 static uint32_t
 urn_cm_end_drop(struct urn_cm_end *c, uint32_t id, uint32_t came[URN_CM_END_EVENTS])
@@ -168,7 +168,7 @@ urn_cm_end_destroy(struct urn_cm_end *c, uint32_t id)
 	int err = urn_dev_call_handle(dev, URN_CTL_CM_DESTROY, id);
 	uint32_t came[URN_CM_END_EVENTS], n;
 
-	/* In a child of fork() who had the lock is not there. */
+	/* In a child of fork() the lock's holder may be a thread that is not there. */
 	if (dev->channel->cm_events == NULL || urn_dev_gone(dev) == URN_DEV_FORKED)
 		return err;
 	for (n = urn_cm_end_drop(c, id, came); n > 0; n--)
@@ -176,7 +176,7 @@ urn_cm_end_destroy(struct urn_cm_end *c, uint32_t id)
 	return err;
 }
 
-/* Read the notices that there are, if none is left. returns: 0, or an errno value */
+/* Read the notices in the pipe, when none is due. returns: 0, or an errno value */
 static int
 urn_cm_end_notices(struct urn_cm_end *c)
 {
@@ -192,12 +192,12 @@ urn_cm_end_notices(struct urn_cm_end *c)
 			: urn_fail(errno, "events can't be read: %s", strerror(errno));
 	if (n == 0)
 		return urn_fail(EIO, "the dataplane is gone, and there are no more events: close the device");
-	/* Each is written whole, and 64 are read whole. */
+	/* Each notice is written whole, so up to 64 of them are read whole. */
 	c->due = (uint32_t)((size_t)n / sizeof(note[0]));
 	return 0;
 }
 
-/* Of a dataplane in this process: one event, by a call. */
+/* Fetch one event with a call, from a dataplane in this process. */
 static int
 urn_cm_end_one(struct urn_cm_end *c, struct urn_abi_cm_event *ev)
 {
@@ -219,7 +219,7 @@ urn_cm_end_one(struct urn_cm_end *c, struct urn_abi_cm_event *ev)
 	return err != 0 ? err : EAGAIN;
 }
 
-/* Of one in another: as many as there are notices of, by one question. Under the lock. */
+/* Fetch an event for each notice with one question, from a dataplane in another process. Under the lock. */
 static int
 urn_cm_end_fetch(struct urn_cm_end *c)
 {

@@ -40,8 +40,8 @@ urn_close_xrcd(struct ibv_xrcd *xrcd)
 }
 
 /*
- * Operations left NULL answer EOPNOTSUPP from verbs.h itself. close_xrcd it
- * calls without a look.
+ * verbs.h itself answers EOPNOTSUPP for operations that are NULL, except close_xrcd, which it
+ * calls without a check.
  */
 static void
 urn_context_ops(struct verbs_context *v)
@@ -64,7 +64,7 @@ urn_context_ops(struct verbs_context *v)
 	v->context.ops.bind_mw = urn_bind_mw;
 }
 
-/* The async pipe, and the dataplane told of it. */
+/* Make the async pipe, and hand it to the dataplane. */
 static int
 urn_context_async(struct urn_ctx *ctx)
 {
@@ -147,7 +147,7 @@ ibv_close_device(struct ibv_context *context)
 	struct urn_ctx *ctx = urn_ctx(context);
 
 	urn_gone_unwatch(ctx);
-	/* First the dataplane, which writes to the pipe. */
+	/* The dataplane goes first, because it writes to the pipe. */
 	urn_dev_close(&ctx->dev);
 	urn_gone_leave_all(ctx);
 	close(context->async_fd);

@@ -14,10 +14,10 @@ enum {
 	URN_COPY_RING = 2 << 20, /* bytes of a ring: 32 messages of 64 KiB */
 	URN_COPY_ALIGN = 64,
 	URN_COPY_CHUNK = 256,    /* regions of a chunk of the map */
-	URN_COPY_CHUNKS = 256,   /* keys beyond are not noted, and what they name is not copied */
+	URN_COPY_CHUNKS = 256,   /* keys beyond are not noted, and data of their regions is not copied */
 };
 
-/* Opcodes that send bytes from here. */
+/* Opcodes that send bytes of this program. */
 #define URN_COPY_OPS (1u << URN_WR_RDMA_WRITE | 1u << URN_WR_RDMA_WRITE_IMM | 1u << URN_WR_SEND | \
 	1u << URN_WR_SEND_IMM | 1u << URN_WR_SEND_INV)
 
@@ -29,20 +29,20 @@ struct urn_copy_region {
 };
 
 struct urn_copy_map {
-	pthread_mutex_t lock;   /* for making chunks; they stay until the context goes */
+	pthread_mutex_t lock;   /* held while a chunk is made; chunks stay until the context goes */
 	_Atomic(struct urn_copy_region *) chunk[URN_COPY_CHUNKS];
 };
 
-/* All under the lock of the send queue. head, tail: bytes ever taken and given back; they differ by
- * URN_COPY_RING at most. */
+/* Ring of a queue pair, under the lock of its send queue. head, tail: bytes ever taken and given back;
+ * head - tail is URN_COPY_RING at most. */
 struct urn_copy {
 	const struct urn_copy_map *map;
 	uint8_t *ring;          /* URN_COPY_RING bytes of shared memory */
 	struct ibv_mr *mr;      /* the ring */
 	uint64_t head, tail;
 	uint32_t seen;          /* requests looked at: all that are published */
-	uint32_t done;          /* of them, retired when tail was set */
-	uint64_t end[];         /* by slot: head behind what its request has taken */
+	uint32_t done;          /* requests that were retired when tail was set */
+	uint64_t end[];         /* by slot: head after the slot's request took its bytes */
 };
 
 /* ---- regions */
@@ -76,7 +76,7 @@ urn_copy_close(struct urn_ctx *ctx)
 	free(ctx->copies);
 }
 
-/* The place of a key. NULL: there is none (with make: and no memory for one, or too high a key) */
+/* The map's entry for a key. NULL: there is none (with make: no memory for one, or the key is too high) */
 static struct urn_copy_region *
 urn_copy_at(struct urn_copy_map *map, uint32_t lkey, bool make)
 {
@@ -124,7 +124,7 @@ urn_copy_forget(struct urn_ctx *ctx, uint32_t lkey)
 		atomic_store_explicit(&r->lkey, 0, memory_order_release);
 }
 
-/* Where an element's bytes lie. NULL: not ours to copy; the dataplane says what is wrong, if anything is */
+/* The address of an element's bytes. NULL: not to be copied; the dataplane reports the error, if there is one */
 static const uint8_t *
 urn_copy_source(const struct urn_copy_map *map, uint32_t pd, const struct urn_abi_sge *sge)
 {
@@ -171,7 +171,7 @@ urn_copy_destroy(struct urn_qp *qp)
 
 	if (c == NULL)
 		return;
-	/* What can't be deregistered may still be read, and stays until the program ends. */
+	/* A ring that can't be deregistered may still be read, and stays until the program ends. */
 	if (ibv_dereg_mr(c->mr) == 0)
 		urn_free(c->ring);
 	free(c);
@@ -189,23 +189,23 @@ urn_copy_reset(struct urn_qp *qp)
 	c->head = c->tail = 0;
 }
 
-/* Take back what retired requests had. */
+/* Take back the bytes of retired requests. */
 static void
 urn_copy_reclaim(struct urn_copy *c, const struct urn_sq *sq)
 {
-	/* Acquire: whoever retired a request reads its source no more. */
+	/* Acquire: the dataplane no longer reads the source of a request that it retired. */
 	uint32_t done = atomic_load_explicit(&sq->hdr->cons, memory_order_acquire);
 
 	if (done == c->done || done - c->done > c->seen - c->done)
 		return;
 	c->done = done;
 	c->tail = c->end[(done - 1) & sq->mask];
-	/* From the start again, where caches are warm, while no request has a place in the ring. */
+	/* Begin at the start again, where caches are warm, when no request has bytes in the ring. */
 	if (done == c->seen)
 		c->head = c->tail = 0;
 }
 
-/* So many bytes of the ring in a row. NULL: not now */
+/* Room for `bytes` bytes of the ring in a row. NULL: not now */
 static uint8_t *
 urn_copy_room(struct urn_copy *c, const struct urn_sq *sq, uint64_t bytes)
 {

@@ -3,9 +3,9 @@
  * Sources copied when they are posted.
  *
  * A dataplane in another process reads memory that is not shared with it through the kernel, by a
- * thread that has to be woken. With URNIC_COPY=yes the library copies what a SEND or WRITE sends
+ * thread that has to be woken. With URNIC_COPY=yes the library copies the data of a SEND or WRITE
  * from such memory into a ring of shared memory, a ring a queue pair, before it publishes the
- * request, which then names the ring. What does not fit at the moment goes as it would without.
+ * request, which then names the ring. Data that does not fit at the moment is not copied.
  */
 #ifndef URN_VERBS_COPY_H
 #define URN_VERBS_COPY_H
@@ -16,25 +16,25 @@
 
 struct urn_ctx;
 struct urn_qp;
-struct urn_copy;     /* of a queue pair */
-struct urn_copy_map; /* of a context: its regions in memory that is not shared, by key */
+struct urn_copy;     /* ring of a queue pair */
+struct urn_copy_map; /* a context's regions in memory that is not shared, by key */
 
-/* What the environment says, for a context with a dataplane in another process. returns: 0, or an errno value */
+/* Read URNIC_COPY, for a context with a dataplane in another process. returns: 0, or an errno value */
 int urn_copy_open(struct urn_ctx *ctx);
 void urn_copy_close(struct urn_ctx *ctx);
 
-/* A region is registered: where in memory, and at which address requests name it. */
+/* Note a region that was registered. iova: the address at which requests name it */
 void urn_copy_note(struct urn_ctx *ctx, const struct ibv_mr *mr, uint64_t iova);
-/* It is about to be deregistered. */
+/* Forget a region that is about to be deregistered. */
 void urn_copy_forget(struct urn_ctx *ctx, uint32_t lkey);
 
-/* A ring for a queue pair that the dataplane has made. Without memory for it the pair goes without. */
+/* Make a ring for a queue pair that the dataplane has made. Without memory the queue pair has no ring. */
 void urn_copy_create(struct urn_qp *qp, struct ibv_pd *pd);
-/* The queue pair is destroyed. */
+/* The queue pair is destroyed: give its ring back. */
 void urn_copy_destroy(struct urn_qp *qp);
-/* Its queues are empty, and begin where they stand. The lock of its send queue is held. */
+/* The queue pair's queues are empty, and go on at their present indices. The send queue's lock is held. */
 void urn_copy_reset(struct urn_qp *qp);
-/* Look at the requests that are about to be published. The lock of the send queue is held. */
+/* Copy the data of requests that are about to be published. The send queue's lock is held. */
 void urn_copy_posted(struct urn_qp *qp);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the two ways to create a queue boil down to. */
+/* Common form of the two calls that create a queue. */
 struct urn_cq_want {
 	uint32_t cqe;
 	uint32_t vector;
@@ -17,7 +17,7 @@ struct urn_cq_want {
 	bool single;
 };
 
-/* Count a queue of the channel, and keep room for an unread event or two of each. */
+/* Count a queue of the channel, and keep room in the pipe for one or two unread events of each. */
 static void
 urn_channel_use(struct ibv_comp_channel *channel)
 {
@@ -88,7 +88,7 @@ err_free:
 	return NULL;
 }
 
-/* What can be said about the wish before the dataplane is asked. */
+/* Checks that need no answer of the dataplane. */
 static int
 urn_cq_check(struct ibv_context *c, int64_t cqe, int64_t vector)
 {
@@ -179,7 +179,7 @@ ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	} else {
 		off = (uint64_t)((uint8_t *)cq->hdr - dev->area);
 		entries = cq->entries;
-		/* It was done, and the dataplane died before it said so. */
+		/* The resize was done, and the dataplane died before it answered. */
 		if (err == EIO && atomic_load(&cq->hdr->moved_entries) != 0) {
 			entries = atomic_load(&cq->hdr->moved_entries);
 			off = cq->hdr->moved_off;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device, its port and its tables are. */
+/* Queries of a device, its port and its tables. */
 #include "verbs/verbs_priv.h"
 
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@
 #define URN_PKEY 0xffffu
 #define URN_PORT 1u
 
-/* The smaller of what the dataplane says and what an int holds. */
+/* The dataplane's value, cut to the largest int. */
 static int
 urn_int(uint64_t v)
 {
@@ -84,7 +84,7 @@ urn_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_inpu
 	return 0;
 }
 
-/* IBTA codes of link width and speed that come nearest to a port's bits per second. */
+/* IBTA codes of link width and speed that come nearest to a port's speed, bits per second. */
 static void
 urn_port_speed(uint64_t bps, struct ibv_port_attr *a)
 {
@@ -97,7 +97,7 @@ urn_port_speed(uint64_t bps, struct ibv_port_attr *a)
 	};
 	size_t i;
 
-	a->active_width = 1; /* one lane of 2.5 Gb/s: the least there is */
+	a->active_width = 1; /* one lane of 2.5 Gb/s, the least */
 	a->active_speed = 1;
 	for (i = 0; i < sizeof(rate) / sizeof(rate[0]); i++) {
 		if (bps >= rate[i].gbps * 1000000000u) {
@@ -148,7 +148,7 @@ urn_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *attr, 
 }
 
 #undef ibv_query_port
-/* What programs call that were built before ibv_port_attr grew its last field. */
+/* Called by programs that were built before ibv_port_attr got its last field. */
 int
 ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *attr)
 {
@@ -179,7 +179,7 @@ ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ib
 {
 	int err = urn_get_gid(context, port_num, (uint32_t)index, gid);
 
-	/* An empty entry reads as zeros here; only query_gid_ex tells. */
+	/* An empty entry reads as zeros here; only query_gid_ex tells that it is empty. */
 	if (err == ENODATA || err == ENOENT) {
 		memset(gid, 0, sizeof(*gid));
 		err = 0;

@@ -2,10 +2,10 @@
 /*
  * Devices on offer, and the lists that programs get of them.
  *
- * Two locks. `urn_registry_lock` guards the chain of offers and the reference
+ * Two locks. `urn_registry_lock` protects the chain of offers and the reference
  * counts, and is held for moments. An offer's own `use` lock is held while its
- * make() runs, so that withdrawing can wait for it; it is taken without the
- * other one, since make() may take long.
+ * make() runs, so that withdrawing can wait for make(); `use` is taken without
+ * urn_registry_lock, since make() may take long.
  */
 #include "verbs/verbs_priv.h"
 
@@ -23,7 +23,7 @@ struct urn_offer {
 	urn_attach_make_fn make;
 	void *arg;
 	pthread_mutex_t use;        /* held around make() */
-	uint32_t refs;              /* the chain, and opens under way; registry's lock */
+	uint32_t refs;              /* by the chain, and by opens in progress; registry's lock */
 	bool gone;                  /* withdrawn; under use */
 };
 
@@ -46,7 +46,7 @@ urn_registry_go_on(bool forked)
 		return;
 	}
 	pthread_mutex_init(&urn_registry_lock, NULL);
-	/* Who was opening a device or looking for some, and waited for a dataplane, is not in the child. */
+	/* A thread that held `use` while it waited for a dataplane is not in the child. */
 	for (o = urn_offers; o != NULL; o = o->next)
 		pthread_mutex_init(&o->use, NULL);
 	urn_remote_offer_forked();
@@ -62,7 +62,7 @@ urn_device_make(const struct urn_abi_device *info)
 	d->ibv.node_type = IBV_NODE_CA;
 	d->ibv.transport_type = IBV_TRANSPORT_IB;
 	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s", info->name);
-	/* There is no character device and no sysfs entry: names that lead nowhere. */
+	/* There is no character device and no sysfs entry: these paths lead nowhere. */
 	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "%s", info->name);
 	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/%s", info->name);
 	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "/sys/class/infiniband/%s", info->name);
@@ -97,7 +97,7 @@ urn_offer_put(struct urn_offer *o)
 	}
 }
 
-/* A channel of an offer, or NULL with errno and a text: the maker's own, if it gave one. name: NULL: not known yet */
+/* A channel of an offer, or NULL with errno and a text, which make() may have set. name: NULL: not known yet */
 static struct urn_abi_channel *
 urn_offer_make(urn_attach_make_fn make, void *arg, const char *name)
 {
@@ -207,7 +207,7 @@ ibv_get_device_list(int *num_devices)
 	if (list == NULL) {
 		urn_fail(ENOMEM, "no memory for the list of devices");
 	} else if (err != 0) {
-		/* There is one, and it does not answer: not the same as none. The text is there. */
+		/* A dataplane that does not answer is not the same as none. The error text is set. */
 		errno = err;
 		if (n == 0) {
 			free(list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion channels and asynchronous events: reading them, and counting that
- * each one handed out is acknowledged before its object goes.
+ * Completion channels and asynchronous events: reading events, and seeing that
+ * each event handed out is acknowledged before its object goes.
  */
 #include "verbs/verbs_priv.h"
 
@@ -32,7 +32,7 @@ urn_events_ack(pthread_mutex_t *lock, pthread_cond_t *cond, uint32_t *acked, uin
 	pthread_mutex_unlock(lock);
 }
 
-/* Read an event. returns: 0, or an errno value with errno set; EIO: there are no more */
+/* Read an event. returns: 0, or an errno value with errno set; EIO: there are no more events */
 static int
 urn_events_read(struct ibv_context *c, int fd, struct urn_abi_event *ev)
 {
@@ -42,7 +42,7 @@ urn_events_read(struct ibv_context *c, int fd, struct urn_abi_event *ev)
 	return urn_pipe_read(fd, ev);
 }
 
-/* returns: -1, as verbs fail that hand out events */
+/* Fail for want of events. returns: -1, like verbs that hand out events */
 static int
 urn_events_none(struct ibv_context *c)
 {
@@ -52,7 +52,7 @@ urn_events_none(struct ibv_context *c)
 	return -1;
 }
 
-/* ---- what we tell ourselves: a queue that was armed and had something in it */
+/* ---- events of the library's own: for a queue that was armed and had completions in it */
 
 /* Write events that a channel owes, as far as there is room. */
 static void
@@ -66,7 +66,7 @@ urn_channel_settle(struct urn_channel *ch)
 		ch->owed_n -= err == 0;
 	}
 	if (err == EPIPE)
-		ch->owed_n = 0; /* the dataplane is gone, and who reads is told so */
+		ch->owed_n = 0; /* the dataplane is gone, and the reader gets EIO */
 	atomic_store(&ch->owes, ch->owed_n != 0);
 	pthread_mutex_unlock(&ch->owed_lock);
 }
@@ -96,12 +96,12 @@ urn_channel_tell(struct urn_channel *ch, const struct urn_abi_event *ev)
 
 	if (err != EAGAIN)
 		return err;
-	/* Full, so its reader comes back, and makes room. */
+	/* The pipe is full, so its reader has events to read, and makes room. */
 	pthread_mutex_lock(&ch->owed_lock);
 	err = urn_channel_owe(ch, ev);
 	pthread_mutex_unlock(&ch->owed_lock);
 	if (err == 0)
-		urn_channel_settle(ch); /* unless all has been read since */
+		urn_channel_settle(ch); /* the reader may have read all meanwhile, and not come back */
 	return err;
 }
 
@@ -155,12 +155,12 @@ ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq
 	struct urn_abi_event ev;
 	struct urn_cq *found;
 
-	/* Events of queues that have been destroyed since are passed over. */
+	/* Events of queues that have been destroyed are skipped. */
 	do {
 		int err = urn_events_read(channel->context, channel->fd, &ev);
 
 		if (err == EIO) {
-			/* Nothing is told any more; whoever waits is to look. */
+			/* No more events come; let the reader look at each armed queue. */
 			found = urn_gone_event((struct urn_channel *)channel);
 			if (found == NULL)
 				return urn_events_none(channel->context);
@@ -186,7 +186,7 @@ ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 
 /* ---- asynchronous events */
 
-/* What an event is about; false when that is gone, or the event unknown. */
+/* Find the object of an event; false when the object is gone, or the event unknown. */
 static bool
 urn_async_find(struct urn_objs *objs, const struct urn_abi_event *ev, struct ibv_async_event *out)
 {
@@ -222,7 +222,7 @@ urn_async_find(struct urn_objs *objs, const struct urn_abi_event *ev, struct ibv
 	}
 }
 
-/* The dataplane is gone: once that is an event, and then an error. */
+/* The dataplane is gone: the first call gives an event, further ones fail. */
 static int
 urn_async_fatal(struct ibv_context *c, struct ibv_async_event *event)
 {
@@ -273,7 +273,7 @@ ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		urn_events_ack(&srq->mutex, &srq->cond, &srq->events_completed, 1);
 		break;
-	default: /* a port's events have no object to hold back */
+	default: /* a port's events have no object that waits for acknowledgement */
 		break;
 	}
 }

@@ -2,17 +2,17 @@
 /*
  * A dataplane in another process that is gone, and fork().
  *
- * What it shared with us stays as it left it: the kernel shows the end of the
- * connection when none of its threads runs any more. So the channel's thread
- * seals all queues, marks the completion queues, and ends the ways for events, in
- * this order. Nothing of that is on the way of posting and polling: a sealed
- * queue is one that takes no requests in its state, and a completion queue looks
- * at its mark when it is empty.
+ * Memory that the dataplane shared with us stays as it is: the kernel shows the end of the
+ * connection when no thread of the dataplane runs any more. So the channel's thread
+ * seals all queues, marks the completion queues, and ends the pipes for events, in
+ * this order. None of that costs posting and polling anything: a sealed
+ * queue looks like one that takes no requests in its state, and a poll reads the
+ * completion queue's mark only when the queue is empty.
  *
- * A completion queue then gets a ring of its own memory with what is missing, made
- * by whoever polls it first: a flushed completion of every request that is neither
- * retired nor completed, as real adapters do that broke down. What the queues say is
- * exact, for the dataplane stores cons and done with the completion, in an order that
+ * The first poll of a completion queue then makes a ring in memory of its own with the
+ * missing completions: a flushed completion of every request that is neither
+ * retired nor completed, like real adapters that broke down. The queues' indices are
+ * exact, because the dataplane stores cons and done with the completion, in an order that
  * the reader can finish (lib/abi/queue.h).
  */
 #include "verbs/verbs_priv.h"
@@ -27,7 +27,7 @@ static pthread_once_t urn_gone_once = PTHREAD_ONCE_INIT;
 
 /* ---- the objects of a context; the lock of objs is held */
 
-/* The next of a kind from slot *i on, which moves behind it. NULL: no more */
+/* The next object of a kind from slot *i on; *i moves behind it. NULL: no more */
 static void *
 urn_gone_next(const struct urn_objs *t, uint32_t *i, enum urn_obj_kind kind)
 {
@@ -61,7 +61,7 @@ urn_gone_died(void *arg)
 	struct urn_cq *cq;
 	uint32_t i;
 
-	/* Whoever changes a queue's state looks at this under its lock. */
+	/* A thread that changes a queue's state reads this under the queue's lock. */
 	atomic_store(&ctx->dev.gone, URN_DEV_DIED);
 	pthread_mutex_lock(&ctx->objs.lock);
 	for (i = 0; (qp = urn_gone_next(&ctx->objs, &i, URN_OBJ_QP)) != NULL;) {
@@ -72,7 +72,7 @@ urn_gone_died(void *arg)
 	}
 	for (i = 0; (srq = urn_gone_next(&ctx->objs, &i, URN_OBJ_SRQ)) != NULL;)
 		urn_gone_seal_rq(&srq->rq);
-	/* Now the indices stand still. Release: pairs with the acquire of who polls. */
+	/* Now the indices stand still. Release: pairs with the acquire in poll.c. */
 	for (i = 0; (cq = urn_gone_next(&ctx->objs, &i, URN_OBJ_CQ)) != NULL;)
 		atomic_store_explicit(&cq->gone, URN_CQ_ORPHAN, memory_order_release);
 	for (w = ctx->ways; w != NULL; w = w->next)
@@ -144,7 +144,7 @@ urn_gone_event(struct urn_channel *ch)
 
 /* ---- making completions up; the locks of the queue and of objs are held */
 
-/* The QP of a completion that this queue gets. */
+/* The QP with number qpn whose completions this queue gets. */
 static struct urn_qp *
 urn_gone_qp(struct urn_ctx *ctx, const struct urn_cq *cq, uint32_t qpn, bool recv)
 {
@@ -163,7 +163,7 @@ urn_gone_recv_hdr(const struct urn_qp *qp)
 	return qp->taken != NULL ? qp->taken : qp->rq.hdr;
 }
 
-/* The dataplane died while it wrote a completion: take the steps that are left. returns: was it so? */
+/* If the dataplane died while it wrote a completion, take the steps that are left. returns: true when it had */
 static bool
 urn_gone_finish(struct urn_ctx *ctx, struct urn_cq *cq)
 {
@@ -179,7 +179,7 @@ urn_gone_finish(struct urn_ctx *ctx, struct urn_cq *cq)
 	if (qp == NULL)
 		return false;
 	word = recv ? &urn_gone_recv_hdr(qp)->done : &qp->sq.hdr->cons;
-	/* 0: it was stored. No queue has more than half of 2^16 slots. */
+	/* 0: the word was stored already. No queue has more than half of 2^16 slots. */
 	ahead = (uint16_t)(cqe->wqe + 1u - atomic_load(word));
 	if (ahead <= URN_ABI_MAX_WR)
 		atomic_fetch_add(word, ahead);
@@ -187,7 +187,7 @@ urn_gone_finish(struct urn_ctx *ctx, struct urn_cq *cq)
 	return true;
 }
 
-/* Completions that are gathered; out NULL: they are only counted. */
+/* Completions that are gathered; out NULL: only counted. */
 struct urn_gather {
 	struct urn_abi_cqe *out;
 	uint32_t n;
@@ -205,7 +205,7 @@ urn_gather_one(struct urn_gather *g, uint32_t qpn, enum urn_abi_wc_op opcode, ui
 	g->out[i].vendor_err = URN_VE_GONE;
 	g->out[i].status = URN_WC_WR_FLUSH_ERR;
 	g->out[i].opcode = (uint8_t)opcode;
-	g->out[i].phase = 1; /* of the first lap */
+	g->out[i].phase = 1; /* phase of the first lap */
 }
 
 static void
@@ -235,8 +235,8 @@ urn_gather_recvs(struct urn_gather *g, const struct urn_rq *rq, uint32_t qpn, ui
 }
 
 /*
- * What a QP took from an SRQ and did not complete. The newest it may have put down
- * before the SRQ was told; such an entry is not left in there as well.
+ * Receives that a QP took from an SRQ and did not complete. The dataplane may have died between
+ * noting the newest and moving the SRQ's cons; cons moves here, so that the SRQ has it no more.
  */
 static void
 urn_gather_taken(struct urn_gather *g, const struct urn_qp *qp)
@@ -252,8 +252,8 @@ urn_gather_taken(struct urn_gather *g, const struct urn_qp *qp)
 }
 
 /*
- * Entries of SRQs that nobody took end where the receives of the first QP do that
- * uses it. Which one that is must be the same for all queues.
+ * Entries of an SRQ that no QP took are flushed to the receive CQ of the first QP on the SRQ.
+ * That QP must be the same for all queues.
  */
 static void
 urn_gather_srqs(struct urn_gather *g, struct urn_ctx *ctx, struct urn_cq *cq)
@@ -268,7 +268,7 @@ urn_gather_srqs(struct urn_gather *g, struct urn_ctx *ctx, struct urn_cq *cq)
 	for (k = 0; (srq = urn_gone_next(&ctx->objs, &k, URN_OBJ_SRQ)) != NULL;) {
 		if (srq->heir != cq)
 			continue;
-		/* Its QPs may have taken one that it was not told of. */
+		/* A QP of the SRQ may have taken an entry before the SRQ's cons moved. */
 		for (i = 0; (qp = urn_gone_next(&ctx->objs, &i, URN_OBJ_QP)) != NULL;) {
 			struct urn_gather none = {0};
 
@@ -290,7 +290,7 @@ urn_gather_all(struct urn_gather *g, struct urn_ctx *ctx, struct urn_cq *cq)
 	uint32_t i = 0;
 
 	while ((qp = urn_gone_next(&ctx->objs, &i, URN_OBJ_QP)) != NULL) {
-		/* Not one that is still being made. */
+		/* A QP that is still being made has no such CQs yet. */
 		if (qp->ibv.send_cq == &cq->ibv)
 			urn_gather_sends(g, qp);
 		if (qp->ibv.recv_cq == &cq->ibv && qp->taken != NULL)
@@ -301,7 +301,7 @@ urn_gather_all(struct urn_gather *g, struct urn_ctx *ctx, struct urn_cq *cq)
 	urn_gather_srqs(g, ctx, cq);
 }
 
-/* Put a ring with what is missing in the queue's place. returns: is anything in it */
+/* Put a ring with the missing completions in the queue's place. returns: true when there are any */
 static bool
 urn_gone_make_up(struct urn_ctx *ctx, struct urn_cq *cq)
 {
@@ -367,7 +367,7 @@ urn_gone_fork_parent(void)
 	pthread_mutex_unlock(&urn_gone_lock);
 }
 
-/* Locks that other threads held are nobody's now. */
+/* In the child: free the objects' locks, whose holders are threads of the parent. */
 static void
 urn_gone_fork_objects(struct urn_ctx *ctx)
 {

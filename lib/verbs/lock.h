@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lock of one queue, taken by the threads of a program that share it. What
- * it guards takes tens of nanoseconds, so it spins; a holder that lost its core
+ * The lock of one queue, taken by the threads of a program that share the queue. The
+ * lock is held for tens of nanoseconds, so waiters spin; a holder that lost its core
  * is given time to run again by yielding, in the slow path out of line.
  */
 #ifndef URN_VERBS_LOCK_H

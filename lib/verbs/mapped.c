@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Is memory there that a program wants to register? */
+/* Checks that memory which a program wants to register is mapped. */
 #include "verbs/verbs_priv.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ struct urn_mapping {
 	bool read, write;
 };
 
-/* returns: whether the line could be read as one */
+/* returns: true when the line could be parsed */
 static bool
 urn_mapping_parse(const char *line, struct urn_mapping *m)
 {
@@ -35,11 +35,11 @@ urn_memory_check(const void *addr, size_t length, bool write)
 	int err = 0;
 
 	if (length == 0 || end < at)
-		return 0; /* nothing to look for, or refused by who gives out keys */
+		return 0; /* nothing to check, or the dataplane refuses to give out a key */
 	maps = fopen("/proc/self/maps", "re");
 	if (maps == NULL)
-		return 0; /* nobody to ask */
-	/* In order of address; the rest of a line that is too long does not parse. */
+		return 0; /* can't be checked */
+	/* Lines are in order of address; the rest of a line that is too long does not parse. */
 	while (at < end && err == 0 && fgets(line, sizeof(line), maps) != NULL) {
 		if (!urn_mapping_parse(line, &m) || m.end <= at)
 			continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls of verbs.h that have little or nothing to do here. Memory is reached
+ * Calls of verbs.h that have little or nothing to do here. The dataplane reaches memory
  * without pinning pages, so a fork takes nothing away and needs no preparation.
  */
 #include "verbs/verbs_priv.h"

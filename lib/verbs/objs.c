@@ -61,7 +61,7 @@ urn_objs_put(struct urn_objs *t, enum urn_obj_kind kind, void *obj)
 	return ticket;
 }
 
-/* The slot of a ticket that is good, or NULL. The lock is held. */
+/* The slot of a valid ticket, or NULL. The table's lock is held. */
 static struct urn_obj_slot *
 urn_objs_slot(struct urn_objs *t, uint64_t ticket)
 {

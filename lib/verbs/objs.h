@@ -3,13 +3,13 @@
  * The objects of a context that events speak of: CQs, QPs, SRQs.
  *
  * Events travel through pipes and may be read after the object they name is
- * gone. So what goes to the dataplane as `cookie` is no pointer but a ticket: a
+ * gone. So the `cookie` that goes to the dataplane is no pointer but a ticket: a
  * slot of this table and the slot's generation. A ticket of an object that has
  * been taken out finds nothing, even when its slot has been used again.
  *
  * Finding an object and counting the event that is about to be handed out is
- * one step under the table's lock. Hence whoever takes an object out may read
- * its count afterwards, and wait for that many acknowledgements.
+ * one step under the table's lock. So a thread that takes an object out may read
+ * the object's count afterwards, and wait for that many acknowledgements.
  */
 #ifndef URN_VERBS_OBJS_H
 #define URN_VERBS_OBJS_H
@@ -50,8 +50,8 @@ uint64_t urn_objs_put(struct urn_objs *t, enum urn_obj_kind kind, void *obj);
 void urn_objs_take(struct urn_objs *t, uint64_t ticket);
 
 /*
- * Find an object, and count an event for it: counter_off is where in the object
- * its uint32_t counter lies. returns: the object, or NULL
+ * Find an object, and count an event for it: counter_off is the offset in the object
+ * of its uint32_t counter. returns: the object, or NULL
  */
 void *urn_objs_find(struct urn_objs *t, enum urn_obj_kind kind, uint64_t ticket, size_t counter_off);
 

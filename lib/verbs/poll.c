@@ -3,7 +3,7 @@
  * Reading completions, and arming a completion queue.
  *
  * A completion is there when its phase is that of the reader's lap. The library
- * keeps its own read index and publishes it once a call.
+ * keeps its own read index and publishes that index once a call.
  */
 #include "verbs/verbs_priv.h"
 
@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* What a reader sees while a queue is being resized: a phase of no lap. */
+/* Completion that a reader sees while a queue is being resized: a phase of no lap. */
 static struct urn_abi_cqe urn_no_cqe = {.phase = URN_CQE_WHOLE};
 
 void
@@ -38,13 +38,13 @@ urn_cq_at(const struct urn_cq *cq, uint32_t i)
 {
 	struct urn_abi_cqe *cqe = &cq->cqe[i & cq->mask];
 
-	/* Acquire: pairs with the dataplane's release of the phase; the rest is there then. */
+	/* Acquire: pairs with the dataplane's release of the phase; the other fields are there then. */
 	if (atomic_load_explicit(&cqe->phase, memory_order_acquire) != urn_cq_phase(cq, i))
 		return NULL;
 	return cqe;
 }
 
-/* Say how far we have read. Release: the slots may be written over from now on. */
+/* Publish the read index. Release: the slots may be overwritten from now on. */
 static inline void
 urn_cq_publish(struct urn_cq *cq)
 {
@@ -96,14 +96,14 @@ urn_cq_blind(struct urn_cq *cq)
 	cq->mask = 0;
 }
 
-/* Acquire: what the dataplane wrote before it died is there. */
+/* Acquire: completions that the dataplane wrote before it died are there. */
 static inline enum urn_cq_gone
 urn_cq_gone(const struct urn_cq *cq)
 {
 	return (enum urn_cq_gone)atomic_load_explicit(&cq->gone, memory_order_acquire);
 }
 
-/* A queue that was found empty, and whose dataplane is gone. As urn_poll_cq(), under the lock. */
+/* Poll a queue that was found empty, and whose dataplane is gone; like urn_poll_cq(). The queue's lock is held. */
 static __attribute__((noinline)) int
 urn_poll_gone(struct urn_cq *cq, int n, struct ibv_wc *wc)
 {
@@ -183,7 +183,7 @@ urn_next_poll(struct ibv_cq_ex *ex)
 	struct urn_cq *cq = (struct urn_cq *)ex;
 	struct urn_abi_cqe *cqe = urn_cq_at(cq, cq->cons + 1);
 
-	/* The one shown stays readable until the next is there, or the poll ends. */
+	/* The completion shown stays readable until the next is there, or the poll ends. */
 	if (cqe == NULL)
 		return ENOENT;
 	cq->cons++;
@@ -287,9 +287,9 @@ urn_cq_init_poll(struct urn_cq *cq)
 /* ---- arming */
 
 /*
- * The dataplane writes a completion, then looks whether the queue is armed; we
- * arm, then look for a completion. Both with full order between, so at least
- * one of the two sees the other; whoever swaps NONE in writes the event, so
+ * The dataplane writes a completion, then reads whether the queue is armed; the library
+ * arms, then looks for a completion. Both have a full fence between the two steps, so at
+ * least one side sees the other; the side that swaps NONE in writes the event, so
  * there is exactly one.
  */
 static int
@@ -302,28 +302,28 @@ urn_cq_arm(struct urn_cq *cq, enum urn_abi_cq_arm arm)
 	if (cq->ibv.channel == NULL)
 		return 0;
 	if (URN_UNLIKELY(urn_cq_gone(cq) != URN_CQ_THERE)) {
-		/* Only what is there already is worth an event. */
+		/* Only completions that are there already are worth an event. */
 		atomic_store(&cq->expects, urn_cq_at(cq, cq->cons) != NULL || urn_gone_fill(cq));
 		return urn_cq_gone(cq) == URN_CQ_FORKED ? EIO : 0;
 	}
 	atomic_store_explicit(&cq->expects, true, memory_order_relaxed);
-	/* Asking for the next solicited one does not take back asking for any. */
+	/* Asking for the next solicited completion does not take back asking for any. */
 	if (arm == URN_CQ_ARM_NEXT)
 		atomic_store_explicit(&cq->hdr->arm, arm, memory_order_relaxed); /* the fence below */
 	else
 		atomic_compare_exchange_strong(&cq->hdr->arm, &none, arm);
 	atomic_thread_fence(memory_order_seq_cst);
 	/*
-	 * Programs arm without polling again and expect to hear of what is there
-	 * already. Which of it was solicited is not known here: an event too many
-	 * costs a poll, one too few a program.
+	 * Programs arm without polling again and expect an event for completions that are there
+	 * already. The library does not know which of them were solicited: an event too many
+	 * costs a poll, an event too few hangs a program.
 	 */
 	if (urn_cq_at(cq, cq->cons) == NULL)
 		return 0;
 	if (atomic_exchange(&cq->hdr->arm, URN_CQ_ARM_NONE) == URN_CQ_ARM_NONE)
 		return 0;
 	err = urn_channel_tell((struct urn_channel *)cq->ibv.channel, &ev);
-	return err == EPIPE ? 0 : err; /* the dataplane just died, and whoever reads is told all the same */
+	return err == EPIPE ? 0 : err; /* the dataplane just died, and the channel's reader notices anyhow */
 }
 
 int
@@ -346,8 +346,8 @@ urn_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 
 /*
  * Completions are moved towards the newer end, over those to be removed; each
- * slot keeps its phase. The dataplane writes beyond `end` meanwhile, and comes
- * to these slots only after cons is published.
+ * slot keeps its phase. The dataplane writes beyond `end` meanwhile, and writes
+ * these slots again only after cons is published.
  */
 static void
 urn_cq_clean_locked(struct urn_cq *cq, uint32_t qpn)
@@ -378,7 +378,7 @@ urn_cq_clean_locked(struct urn_cq *cq, uint32_t qpn)
 	urn_cq_publish(cq);
 }
 
-/* Remember a QPN until the resize is done. Without memory its completions stay. */
+/* Remember a QPN until the resize is done. Without memory the QP's completions stay. */
 static void
 urn_cq_clean_later(struct urn_cq *cq, uint32_t qpn)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Attributes of which there is nothing to be changed. */
+/* Attributes that can't be changed. */
 #define URN_QP_UNSUPPORTED (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT)
 
 #define URN_OPS_UD (1u << URN_WR_SEND | 1u << URN_WR_SEND_IMM)
@@ -44,13 +44,13 @@ urn_cap_from_abi(const struct urn_abi_qp_cap *cap, struct ibv_qp_cap *out)
 }
 
 /*
- * Whether posting is allowed in a state: sends from RTS on, receives from INIT
+ * Set whether posting is allowed in a state: sends from RTS on, receives from INIT
  * on. Other threads may be posting while one moves the QP to the error state.
  */
 static void
 urn_qp_set_state(struct urn_qp *qp, enum ibv_qp_state state)
 {
-	/* Read under each lock: who seals the queues says so before it takes it. */
+	/* dev->gone is read under each lock: the thread that seals the queues sets it before it takes the lock. */
 	qp->ibv.state = state;
 	urn_lock_take(&qp->sq.lock);
 	qp->sq.ok = urn_dev_gone(qp->dev) == URN_DEV_THERE && (state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE ||
@@ -120,7 +120,7 @@ urn_qp_ask(struct urn_qp *qp, struct urn_dev *dev, const struct ibv_qp_init_attr
 	return 0;
 }
 
-/* attr->pd is set; attr->cap takes what was granted. */
+/* attr->pd is set; attr->cap gets the granted capabilities. */
 static struct ibv_qp *
 urn_qp_create(struct ibv_qp_init_attr_ex *attr)
 {
@@ -180,7 +180,7 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	return qp;
 }
 
-/* Whether we can do all that the extended attributes ask for. */
+/* Check that urnic can do all that the extended attributes ask for. */
 static int
 urn_qp_check_ex(const struct ibv_qp_init_attr_ex *attr)
 {
@@ -283,7 +283,7 @@ urn_qp_clean(struct urn_qp *qp)
 		urn_cq_clean(urn_cq(qp->ibv.recv_cq), qp->ibv.qp_num);
 }
 
-/* The dataplane has dropped what was queued: begin again where it stands. */
+/* The dataplane has dropped all requests: begin again at the queues' present indices. */
 static void
 urn_qp_reload(struct urn_qp *qp)
 {

@@ -27,7 +27,7 @@ urn_rq_full(struct urn_rq *rq)
 {
 	if (URN_LIKELY(rq->prod - rq->cons < rq->cap))
 		return false;
-	/* Acquire: the dataplane has read the slots that it took, and says so of the others. */
+	/* Acquire: the dataplane has read the slots that it frees. */
 	rq->cons = atomic_load_explicit(rq->freed, memory_order_acquire);
 	return rq->prod - rq->cons >= rq->cap;
 }
@@ -89,7 +89,7 @@ urn_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 	struct urn_qp *qp = urn_qp(ibqp);
 	int err = urn_rq_post(&qp->rq, qp->dev, wr, bad);
 
-	/* Set in the error state only: the dataplane flushes what we post. */
+	/* ring is set in the error state only: the dataplane flushes the receives that are posted. */
 	if (qp->rq.hdr != NULL &&
 	    URN_UNLIKELY(atomic_load_explicit(&qp->rq.hdr->ring, memory_order_relaxed) != 0))
 		urn_dev_ring(qp->dev, qp->engine, qp->db);

@@ -3,8 +3,8 @@
  * Posting send requests: ibv_post_send(), and ibv_bind_mw(), which posts too.
  *
  * A request is written with plain stores into its slot; one store of prod, with
- * release, publishes all requests of a call, and one ring of the doorbell says
- * so. The retired index of the dataplane is read only when the queue seems full.
+ * release, publishes all requests of a call, and the doorbell is rung once. The
+ * dataplane's index of retired requests is read only when the queue seems full.
  */
 #include "verbs/sq.h"
 
@@ -49,7 +49,7 @@ urn_sq_sges(struct urn_abi_swqe *wqe, const struct ibv_send_wr *wr)
 		to[i] = urn_sge(&wr->sg_list[i]);
 }
 
-/* A bind names a window and a range, and gathers nothing. */
+/* Write a bind: it names a window and a range, and gathers nothing. */
 static int
 urn_sq_bind(struct urn_abi_swqe *wqe, const struct ibv_send_wr *wr)
 {
@@ -115,7 +115,7 @@ urn_sq_put(struct urn_sq *sq, const struct ibv_send_wr *wr)
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)wr->send_flags;
 	wqe->rsvd = 0;
-	wqe->imm = wr->invalidate_rkey; /* one word with the immediate data */
+	wqe->imm = wr->invalidate_rkey; /* shares its word with the immediate data */
 	err = urn_sq_body(sq, wqe, wr);
 	if (URN_LIKELY(err == 0))
 		sq->prod++;
@@ -150,7 +150,7 @@ urn_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **
 	return err;
 }
 
-/* Type 1: bound by a request of ours, which gives the window its next key. */
+/* Bind a type 1 window, by a request of the library, which gives the window its next key. */
 int
 urn_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {

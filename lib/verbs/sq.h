@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pieces of the send queue that ibv_post_send() and ibv_wr_*() share. */
+/* Functions on the send queue that ibv_post_send() and ibv_wr_*() share. */
 #ifndef URN_VERBS_SQ_H
 #define URN_VERBS_SQ_H
 
@@ -10,7 +10,7 @@
 
 #define URN_SEND_FLAGS ((unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE))
 
-/* Whether no slot is free. Looks at the dataplane's index only when it seems so. */
+/* True when no slot is free. Reads the dataplane's index only when the queue seems full. */
 static inline bool
 urn_sq_full(struct urn_sq *sq)
 {
@@ -28,7 +28,7 @@ urn_sq_slot(const struct urn_sq *sq)
 	return (struct urn_abi_swqe *)(sq->slots + (size_t)(sq->prod & sq->mask) * sq->stride);
 }
 
-/* Publish what has been written, ring, and fetch the next slot. The lock is held. */
+/* Publish the requests that have been written, ring, and fetch the next slot. The send queue's lock is held. */
 static inline void
 urn_sq_ring(struct urn_qp *qp)
 {

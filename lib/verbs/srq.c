@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Take over what the dataplane made. */
+/* Take over the queue that the dataplane made. */
 static void
 urn_srq_setup(struct urn_srq *srq, const struct urn_dev *dev, const struct urn_abi_rep *rep,
 	const struct ibv_srq_attr *attr)
@@ -14,7 +14,7 @@ urn_srq_setup(struct urn_srq *srq, const struct urn_dev *dev, const struct urn_a
 	srq->rq.cap = rep->queue.entries;
 	srq->rq.max_sge = attr->max_sge;
 	urn_rq_map(&srq->rq, dev, rep->queue.off, rep->queue.entries, rep->queue.stride);
-	/* A slot can be used again once it is taken, for others may be taken and done before. */
+	/* A slot can be used again once its receive is taken: receives complete in any order. */
 	srq->rq.freed = &srq->rq.hdr->cons;
 	urn_rq_reload(&srq->rq);
 	urn_lock_take(&srq->rq.lock);
@@ -22,7 +22,7 @@ urn_srq_setup(struct urn_srq *srq, const struct urn_dev *dev, const struct urn_a
 	urn_lock_give(&srq->rq.lock);
 }
 
-/* cq: whose engine is to own the queue, or NULL */
+/* cq: its engine is to own the queue; NULL: any engine */
 static struct ibv_srq *
 urn_srq_create(struct ibv_pd *pd, void *context, struct ibv_srq_attr *attr, const struct ibv_cq *cq)
 {

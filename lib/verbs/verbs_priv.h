@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What stands behind the verbs objects of a program. Each struct begins with
- * the public one, so that a pointer to one is a pointer to the other; only the
- * context lies at the end, as verbs.h asks.
+ * The library's structs behind the verbs objects of a program. Each begins with
+ * the public struct, so that a pointer to one is a pointer to the other; only the
+ * public context lies at the end, because verbs.h asks for it.
  *
  * Locking, as in rdma-core: a lock for each send queue, receive queue, SRQ and
  * CQ; the control path takes none but the table of objects and the mutexes in
@@ -28,9 +28,9 @@
 struct urn_offer;
 
 /*
- * A device as lists and contexts show it; lives until the last reference goes.
- * Programs' provider libraries look behind struct ibv_device for operations of
- * theirs, and must find zeros there.
+ * A device that lists and contexts show; lives until the last reference goes.
+ * Programs' provider libraries look behind struct ibv_device for their own
+ * operations, and must find zeros there.
  */
 struct urn_device {
 	struct ibv_device ibv;
@@ -43,9 +43,9 @@ struct urn_device {
 struct urn_ctx {
 	struct urn_dev dev;
 	struct urn_device *device;  /* one reference */
-	struct urn_objs objs;       /* what events speak of */
-	struct urn_way *ways;       /* for events, but asynchronous ones; under the lock of objs */
-	struct urn_ctx *next, **at; /* of those with a dataplane in another process (gone.c); at NULL: not there */
+	struct urn_objs objs;       /* objects that events name */
+	struct urn_way *ways;       /* pipes for events, except the asynchronous one; under the lock of objs */
+	struct urn_ctx *next, **at; /* in the list of watching contexts (gone.c); at NULL: in no list */
 	_Atomic bool told_fatal;    /* IBV_EVENT_DEVICE_FATAL was handed out */
 	struct urn_copy_map *copies; /* NULL: sources are not copied when posted (copy.h) */
 	int async_write_fd;         /* the dataplane's end; the program's is vctx.context.async_fd */
@@ -57,11 +57,11 @@ struct urn_cq {
 		struct ibv_cq ibv;
 		struct ibv_cq_ex ex;
 	};
-	URN_HOT struct urn_lock lock; /* the rest of this line is under it */
+	URN_HOT struct urn_lock lock; /* protects the rest of this cache line */
 	bool single;                /* one thread at a time: polls without the lock */
-	bool resizing;              /* a resize is under way; cqe shows an empty queue */
+	bool resizing;              /* a resize is in progress; cqe shows an empty queue */
 	uint8_t arm_later;          /* enum urn_abi_cq_arm asked for while resizing */
-	_Atomic uint8_t gone;       /* enum urn_cq_gone; the only one without the lock */
+	_Atomic uint8_t gone;       /* enum urn_cq_gone; the only field of this line not under the lock */
 	uint32_t cons;              /* completions read */
 	uint32_t mask;              /* entries - 1 */
 	uint32_t entries;           /* a power of two */
@@ -71,18 +71,18 @@ struct urn_cq {
 	uint64_t ticket;            /* in urn_ctx.objs */
 	uint32_t comp_got;          /* events handed out by ibv_get_cq_event; lock of objs */
 	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
-	uint32_t *dead;             /* QPNs to be cleaned away when the resize is done */
+	uint32_t *dead;             /* QPNs whose completions are removed when the resize is done */
 	uint32_t dead_count;
 	_Atomic bool expects;       /* armed, and no event handed out since */
 	struct urn_abi_cqe *made_up; /* completions of requests that a dead dataplane left; NULL: none */
 };
 
-/* What a poll that finds nothing looks at. */
+/* State of a queue's dataplane; a poll that finds nothing reads it. */
 enum urn_cq_gone {
 	URN_CQ_THERE,
-	URN_CQ_ORPHAN,  /* the dataplane died: what it wrote is read first, the rest is to be made up */
-	URN_CQ_FLUSHED, /* ... and has been */
-	URN_CQ_FORKED,  /* not this process's */
+	URN_CQ_ORPHAN,  /* the dataplane died: its completions are read first, missing ones are then made up */
+	URN_CQ_FLUSHED, /* the dataplane died, and the missing completions have been made up */
+	URN_CQ_FORKED,  /* the queue is the parent's, this process is its child */
 };
 
 /* A receive queue or SRQ. */
@@ -97,7 +97,7 @@ struct urn_rq {
 	bool ok;                    /* posting is allowed in this state */
 	uint8_t *slots;             /* in the client's area */
 	struct urn_abi_wq *hdr;
-	const _Atomic uint32_t *freed; /* in it: requests whose slots are ours again */
+	const _Atomic uint32_t *freed; /* in hdr: requests whose slots are free again */
 };
 
 struct urn_sq {
@@ -125,20 +125,20 @@ struct urn_qp {
 	const struct urn_dev *dev;
 	uint32_t engine;            /* owner */
 	uint32_t db;                /* doorbell id */
-	struct urn_copy *copy;      /* NULL: its sources are not copied when posted; lock of sq */
+	struct urn_copy *copy;      /* NULL: sources are not copied when posted; lock of sq */
 	struct urn_abi_swqe *wr_cur; /* ibv_wr_*: the request being built; NULL after an error */
 	uint32_t wr_prod;           /* ibv_wr_*: sq.prod at ibv_wr_start */
 	int wr_err;                 /* ibv_wr_*: first error since ibv_wr_start */
 	URN_HOT struct urn_rq rq;
-	struct urn_abi_wq *taken;   /* on an SRQ: what the QP took from there; NULL: has a queue of its own */
+	struct urn_abi_wq *taken;   /* on an SRQ: receives taken from there; NULL: has a queue of its own */
 	bool extended;              /* made with send_ops_flags */
 	bool sq_sig_all;
-	struct ibv_qp_cap cap;      /* as granted */
+	struct ibv_qp_cap cap;      /* granted capabilities */
 	uint64_t ticket;            /* in urn_ctx.objs */
 	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
 };
 
-/* What posting and polling touch lies in one cache line of each queue. */
+/* Posting and polling touch one cache line of each queue. */
 _Static_assert(sizeof(struct urn_sq) <= URN_ABI_CACHE_LINE, "hot part of a send queue");
 _Static_assert(sizeof(struct urn_rq) <= URN_ABI_CACHE_LINE, "hot part of a receive queue");
 _Static_assert(offsetof(struct urn_cq, ticket) - offsetof(struct urn_cq, lock) <= URN_ABI_CACHE_LINE,
@@ -149,18 +149,18 @@ struct urn_srq {
 	URN_HOT struct urn_rq rq;
 	uint64_t ticket;            /* in urn_ctx.objs */
 	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
-	struct urn_cq *heir;        /* where entries that nobody took end when the dataplane died; lock of objs */
+	struct urn_cq *heir;        /* gets the flushed untaken entries when the dataplane died; lock of objs */
 };
 
 struct urn_channel {
 	struct ibv_comp_channel ibv;
 	struct urn_way way;
-	int32_t handle;             /* what names it to the dataplane: way.write_fd, or a handle */
-	/* Events of ours that found its pipe full. */
+	int32_t handle;             /* the dataplane's name for the channel: way.write_fd, or a handle */
+	/* The library's events that found the channel's pipe full. */
 	pthread_mutex_t owed_lock;
-	struct urn_abi_event *owed; /* owed_n of them, room for owed_cap; under the lock */
+	struct urn_abi_event *owed; /* owed_n events, room for owed_cap; under owed_lock */
 	uint32_t owed_n, owed_cap;
-	_Atomic bool owes;          /* owed_n is not 0; changed under the lock */
+	_Atomic bool owes;          /* owed_n is not 0; changed under owed_lock */
 };
 
 static inline struct urn_ctx *
@@ -199,13 +199,13 @@ void *urn_object_alloc(size_t size);
 /* Fail with EOPNOTSUPP; `what` begins the sentence. */
 int urn_unsupported(const char *what);
 /*
- * May `length` bytes at addr be read, and written if `write`? A device would
+ * Check that `length` bytes at addr may be read, and written if `write`. A device would
  * find out when it pins the pages; the dataplane would when it touches them.
- * returns: 0; EFAULT: not all of it, and urn_attach_error() says what
+ * returns: 0; EFAULT: not all of them, and urn_attach_error() says which
  */
 int urn_memory_check(const void *addr, size_t length, bool write);
 
-/* Open a context over a channel for a device that is referenced already, or NULL to make one. */
+/* Open a context over a channel. device: referenced already; NULL: make one */
 struct ibv_context *urn_context_open(struct urn_abi_channel *channel, struct urn_device *device);
 
 /* Registry of devices (devlist.c). */
@@ -228,48 +228,48 @@ struct ibv_mw *urn_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int urn_dealloc_mw(struct ibv_mw *mw);
 int urn_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
-/* Completion queues, for the others. */
+/* Completion queues, for other files (poll.c). */
 void urn_cq_init_poll(struct urn_cq *cq);
 /* Remove unread completions of a QP that is gone or reset. */
 void urn_cq_clean(struct urn_cq *cq, uint32_t qpn);
-/* Look at a queue's header in the area: where to read from, how many slots. */
+/* Read a queue's header in the area: the index to read from. entries: slots */
 void urn_cq_map(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries);
 /* Before the control call that resizes: hide the queue. returns: 0; EBUSY: another resize runs */
 int urn_cq_resize_begin(struct urn_cq *cq);
-/* After it: show the queue at `off` and catch up. returns: 0 or an errno value */
+/* After that control call: show the queue at `off` and catch up. returns: 0 or an errno value */
 int urn_cq_resize_end(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries);
 
 /* ---- a dataplane in another process that is gone (gone.c) */
 
-/* From now on locks are whole in children of fork(). */
+/* Keep the library's locks usable in children of fork() from now on. */
 void urn_gone_forks(void);
-/* From now on this context hears of its dataplane's death, and of fork(). returns: 0 or an errno value */
+/* Let this context know of its dataplane's death, and of fork(), from now on. returns: 0 or an errno value */
 int urn_gone_watch(struct urn_ctx *ctx);
-/* It does not any more; before its channel is closed. */
+/* End what urn_gone_watch() began, before the context's channel is closed. */
 void urn_gone_unwatch(struct urn_ctx *ctx);
-/* A way for events, whose write_fd is set, joins and leaves its context. */
+/* A pipe for events, whose write_fd is set, joins and leaves its context's list. */
 void urn_gone_join(struct urn_ctx *ctx, struct urn_way *w);
 void urn_gone_leave(struct urn_ctx *ctx, struct urn_way *w);
-/* All leave: the context is closed. */
+/* All pipes leave: the context is closed. */
 void urn_gone_leave_all(struct urn_ctx *ctx);
 /*
- * The dataplane is gone and the queue empty: make the completions up that are missing.
- * The queue's lock is held. returns: is there something to be read now
+ * The dataplane is gone and the queue empty: make the missing completions up.
+ * The queue's lock is held. returns: true when there is something to be read now
  */
 bool urn_gone_fill(struct urn_cq *cq);
-/* An event of a channel whose dataplane is gone: a queue that was armed. NULL: none is left */
+/* Make up an event of a channel whose dataplane is gone: an armed queue. NULL: none is left */
 struct urn_cq *urn_gone_event(struct urn_channel *ch);
-/* Around fork(): hold the registry of devices still; forked: in the child (devlist.c) */
+/* Hold the registry of devices still during fork(). forked: in the child (devlist.c) */
 void urn_registry_hold(void);
 void urn_registry_go_on(bool forked);
 /* The completion that is to be read next; NULL: none yet (poll.c) */
 struct urn_abi_cqe *urn_cq_next(const struct urn_cq *cq);
-/* Show nothing any more (poll.c). */
+/* Let the queue look empty from now on (poll.c). */
 void urn_cq_blind(struct urn_cq *cq);
 
 /*
- * Tell a channel's reader what the dataplane does not: at once, or when whoever reads has
- * made room. returns: 0, or an errno value (ENOMEM; EPIPE: ended, which the reader is told by itself)
+ * Write an event of the library's own to a channel: at once, or when the channel's reader has
+ * made room. returns: 0, or an errno value (ENOMEM; EPIPE: the pipe ended, and its reader notices)
  */
 int urn_channel_tell(struct urn_channel *ch, const struct urn_abi_event *ev);
 
@@ -282,10 +282,10 @@ void urn_rq_reload(struct urn_rq *rq);
 /* Wait until `got` events of an object are acknowledged; a child of fork() waits for nobody. */
 void urn_events_wait(const struct urn_dev *dev, pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, uint32_t got);
 
-/* ibv_wr_* on this QP. */
+/* Set the ibv_wr_* operations of this QP. */
 void urn_qp_init_wr(struct urn_qp *qp);
 
-/* Address vectors, both ways. returns: 0 or an errno value */
+/* Convert address vectors, both ways. returns: 0 or an errno value */
 int urn_av_from_ah(const struct ibv_ah_attr *ah, struct urn_abi_av *av);
 void urn_av_to_ah(const struct urn_abi_av *av, struct ibv_ah_attr *ah);
 

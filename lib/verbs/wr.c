@@ -3,7 +3,7 @@
  * Posting through ibv_wr_*(): requests are built in their slots, piece by
  * piece, between ibv_wr_start() and ibv_wr_complete(), which publishes them all
  * with one ring. The send queue's lock is held in between. The first error
- * sticks, drops the whole batch, and is what ibv_wr_complete() returns.
+ * drops the whole batch; ibv_wr_complete() returns that error.
  */
 #include "verbs/sq.h"
 
@@ -43,7 +43,7 @@ urn_wr_begin(struct urn_qp *qp, enum urn_abi_wr_op op)
 	wqe = urn_sq_slot(sq);
 	wqe->wr_id = qp->ex.wr_id;
 	wqe->opcode = (uint8_t)op;
-	/* Whether the data lies inside is said by the call that sets it. */
+	/* The call that sets the data sets the inline flag too. */
 	wqe->flags = (uint8_t)(qp->ex.wr_flags & ~(unsigned int)IBV_SEND_INLINE);
 	wqe->num_sge = 0;
 	wqe->rsvd = 0;
@@ -196,7 +196,7 @@ urn_wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32
 	qp->wr_cur->ud.remote_qkey = qkey;
 }
 
-/* Opcodes whose data comes from here, and may lie inside the request. */
+/* Opcodes that send data of this program, which may lie inside the request. */
 #define URN_WR_INLINE_OPS (1u << URN_WR_RDMA_WRITE | 1u << URN_WR_RDMA_WRITE_IMM | 1u << URN_WR_SEND | \
 	1u << URN_WR_SEND_IMM | 1u << URN_WR_SEND_INV)
 
