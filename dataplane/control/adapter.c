@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Adapters: what all engines share of one, and its share on each engine. */
+/* Adapters: the part that all engines share, and a shard on each engine. */
 #include "control/adapter.h"
 #include "control/client.h"
 
@@ -123,7 +123,7 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 		.delay_percent = a->cfg.mem_delay_percent,
 		.delay_polls = a->cfg.mem_delay_polls,
 		.fail_per_million = a->cfg.mem_fail_per_million,
-		/* What waits for foreign memory may keep half of the packets. */
+		/* Packets that wait for foreign memory may be half of the pool. */
 		.foreign = a->cfg.port->pool->size / 2 /
 			   (unsigned int)__builtin_popcount(a->cfg.engines),
 		.max_pds = URN_ADAPTER_MAX_PD,
@@ -182,7 +182,7 @@ set_defaults(struct urn_adapter *a)
 	c->work_in_flight = c->work_in_flight ? c->work_in_flight : 65536;
 }
 
-/* One that a station can have, or none. */
+/* True when each of the two addresses is unicast, or none. */
 static bool
 unicast(const uint8_t ip4[4], const uint8_t ip6[16])
 {
@@ -231,7 +231,7 @@ check(const struct urn_adapter *a, struct urn_err *err)
 	return 0;
 }
 
-/* Bytes of this machine's cache lines; 0: cannot tell. */
+/* Bytes of this machine's cache lines; 0: unknown. */
 static long
 cache_line(void)
 {
@@ -240,7 +240,7 @@ cache_line(void)
 
 	if (n > 0)
 		return n;
-	/* The C library does not know it of every processor; the kernel mostly does. */
+	/* The C library does not know the size on every processor; the kernel mostly does. */
 	f = fopen("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size", "re");
 	if (!f || fscanf(f, "%ld", &n) != 1)
 		n = 0;
@@ -313,7 +313,7 @@ make_tables(struct urn_adapter *a)
 		       : ENOMEM;
 }
 
-/* On a port whose link is down, the engine does so when it comes up. */
+/* Announce the adapter's addresses. On a port whose link is down the engine does so when the link comes up. */
 static void
 announce(struct urn_adapter *a)
 {
@@ -396,9 +396,9 @@ urn_adapter_barrier(struct urn_adapter *a)
 
 struct pass {
 	struct urn_shard *from, *to;
-	struct urn_client_shard *client; /* of `from` */
-	bool begun;                      /* late counts: what comes meanwhile is not waited for */
-	uint32_t late;                   /* of its completions that found no room in the ring: those to go */
+	struct urn_client_shard *client; /* the client's shard on `from` */
+	bool begun;                      /* late is valid: completions that come meanwhile are not waited for */
+	uint32_t late;                   /* completions that found no room in the ring: still to pass */
 };
 
 /* In the giver's thread. */
@@ -411,10 +411,10 @@ pass_give(void *arg)
 
 	p->begun = true;
 	n -= urn_shard_give_late_of(p->from, p->client, n);
-	p->late = n < p->client->late_cqes.n ? n : p->client->late_cqes.n; /* its turns gave others */
+	p->late = n < p->client->late_cqes.n ? n : p->client->late_cqes.n; /* the engine's turns gave others */
 }
 
-/* In the owner's thread: what lies in its ring now, not what comes meanwhile. */
+/* In the owner's thread: take the completions in its ring now, not those that come meanwhile. */
 static void
 pass_take(void *arg)
 {

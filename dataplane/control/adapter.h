@@ -11,10 +11,10 @@ void urn_adapter_destroy(struct urn_adapter *a);
 /* Wait until no engine is in the middle of a turn that began before this call. */
 void urn_adapter_barrier(struct urn_adapter *a);
 /*
- * Bring a client's completions on their way between two engines (vectors) to their queues. The
- * adapter's lock is held that long: they are those that were late when it began, which are no
- * more than its completion queues and send queues have entries (struct urn_late_cqes), a ring of
- * them between two calls to the engines.
+ * Bring a client's completions that are on their way between two engines (vectors) to their queues.
+ * The adapter's lock is held during the call, which ends: only completions that were late at its
+ * start are waited for. There are no more of them than the client's completion queues and send
+ * queues have entries (struct urn_late_cqes); two calls to the engines bring a ring of them.
  */
 void urn_adapter_pass_completions(const struct urn_client *c, uint32_t from, uint32_t to);
 

@@ -19,7 +19,7 @@ struct urn_area_piece {
 enum {
 	LINE = 64,
 	PAGE = 4096,
-	CLEAR_AT_ONCE = 4 * PAGE, /* bytes that are cleared in a microsecond, or two */
+	CLEAR_AT_ONCE = 4 * PAGE, /* bytes that are cleared in one or two microseconds */
 };
 
 /* Round up to a class: 64, then four steps to each doubling. */
@@ -42,7 +42,7 @@ class_of(uint64_t bytes, uint64_t *rounded)
 	return log * 4 + step - 24;
 }
 
-/* A memfd of this size, for good. What else it is kept from is said by urn_area_seal(). */
+/* A memfd whose size can't change. urn_area_seal() sets the other seals. */
 static int
 sealed_memfd(uint64_t size)
 {
@@ -78,7 +78,7 @@ urn_area_init(struct urn_area *a, uint64_t size, bool shared)
 		a->fd = -1;
 		return err;
 	}
-	/* Queues of thousands of QPs want few pages; a wish, so its failure is none. */
+	/* Queues of thousands of QPs want few pages; only a hint, so its failure is ignored. */
 	(void)madvise(p, size, MADV_HUGEPAGE);
 	a->base = p;
 	a->size = size;
@@ -145,7 +145,7 @@ gather(struct urn_area *a, struct urn_area_piece **v)
 	return n;
 }
 
-/* Make one run of all that lies together. */
+/* Join free pieces that lie together to runs. */
 static void
 join(struct urn_area *a)
 {
@@ -171,7 +171,7 @@ join(struct urn_area *a)
 	free(v);
 }
 
-/* Cut a piece out of a run. returns: done */
+/* Cut a piece out of a run. returns: true when done */
 static bool
 cut(struct urn_area *a, uint64_t bytes, uint64_t *off)
 {
@@ -184,7 +184,7 @@ cut(struct urn_area *a, uint64_t bytes, uint64_t *off)
 		if (start >= end || end - start < bytes)
 			continue;
 		*off = start;
-		/* What lies before and behind stays; what finds no memory for its note is lost. */
+		/* The bytes before and behind stay in runs; without memory for their record those behind are lost. */
 		if (start > p->off && end > start + bytes) {
 			struct urn_area_piece *rest = malloc(sizeof(*rest));
 
@@ -209,11 +209,11 @@ cut(struct urn_area *a, uint64_t bytes, uint64_t *off)
 
 /* ---- pieces */
 
-/* Where a piece that was never given out would begin. */
+/* Offset at which a piece that was never given out would begin. */
 static uint64_t
 fresh_start(const struct urn_area *a, uint64_t bytes)
 {
-	/* Large pieces start on a page, so that they share none. */
+	/* Large pieces start on a page, so that they share no page. */
 	return bytes >= PAGE ? (a->next + PAGE - 1) & ~(uint64_t)(PAGE - 1) : a->next;
 }
 
@@ -225,7 +225,7 @@ fits_fresh(const struct urn_area *a, uint64_t bytes)
 	return start <= a->size && bytes <= a->size - start;
 }
 
-/* Never given out before. returns: done */
+/* Take a piece that was never given out. returns: true when done */
 static bool
 fresh(struct urn_area *a, uint64_t bytes, uint64_t *off)
 {
@@ -243,7 +243,7 @@ urn_area_is_quick(const struct urn_area *a, uint64_t bytes)
 	unsigned int c;
 
 	if (bytes > a->size)
-		return true; /* it fails */
+		return true; /* the allocation fails, at once */
 	c = class_of(bytes, &rounded);
 	return a->free[c] ? rounded <= CLEAR_AT_ONCE : fits_fresh(a, rounded);
 }

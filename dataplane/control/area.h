@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A client's area: the memory where its doorbells and queues lie. One mapping,
- * handed out in pieces by size class, four to each power of two; what is given
- * back serves the next of its class. When the area is used up, all that lies
- * free is joined to runs, and pieces of any class are cut from those. The book
- * is kept outside of the area, where the client can't reach it. Control path
+ * handed out in pieces by size class, four to each power of two; a piece given
+ * back serves the next allocation of its class. When the area is used up, all free
+ * pieces are joined to runs, and pieces of any class are cut from the runs. The records
+ * are kept outside of the area, where the client can't reach them. Control path
  * only.
  */
 #ifndef URN_CONTROL_AREA_H
@@ -16,7 +16,7 @@
 
 enum { URN_AREA_CLASSES = 256 };
 
-struct urn_area_piece; /* bytes that lie free */
+struct urn_area_piece; /* a free piece */
 
 struct urn_area {
 	uint8_t *base;
@@ -28,30 +28,30 @@ struct urn_area {
 };
 
 /*
- * Map `size` bytes of address space; memory comes as it is used. shared: for a
+ * Map `size` bytes of address space; memory is taken on first use. shared: for a
  * client in another process; a->fd is then a memfd that nobody can shrink, and
- * that is not to be looked at by an engine before urn_area_seal().
+ * that no engine may touch before urn_area_seal().
  * returns 0 or an errno value
  */
 int urn_area_init(struct urn_area *a, uint64_t size, bool shared);
 /*
- * The client has mapped the area, or never will: from here on nobody punches holes into
- * it (seal.h). Does nothing to memory of this process alone. returns 0, or an errno
+ * Seal the area, which the client has mapped or never will: from here on nobody punches holes
+ * into it (seal.h). Does nothing to memory of this process alone. returns 0, or an errno
  * value with why: the end of a sentence that begins with the area
  */
 int urn_area_seal(const struct urn_area *a, char *why, size_t len);
 void urn_area_fini(struct urn_area *a);
-/* `bytes` zeroed, on a cache line. *off: where. returns 0, ENOMEM, EINVAL */
+/* Allocate `bytes` zeroed bytes, aligned to a cache line. *off: offset in the area. returns 0, ENOMEM, EINVAL */
 int urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off);
 /*
- * Would urn_area_alloc() of so much take no more than a microsecond? Else there is
- * much to be cleared, or all that lies free to be looked through: not to be done
+ * True when urn_area_alloc() of so many bytes would take no more than a microsecond. Otherwise
+ * much memory must be cleared, or all free pieces looked through: not to be done
  * while others wait.
  */
 bool urn_area_is_quick(const struct urn_area *a, uint64_t bytes);
-/* Bytes of memory that the area takes now, the system says; 0: it can't be said. */
+/* Bytes of memory that the area takes now, by the system's word; 0: unknown. */
 uint64_t urn_area_resident(const struct urn_area *a);
-/* Give back what urn_area_alloc() gave, with the same size. */
+/* Give back a piece of urn_area_alloc(), with the same size. */
 void urn_area_free(struct urn_area *a, uint64_t off, uint64_t bytes);
 
 #endif

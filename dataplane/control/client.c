@@ -32,7 +32,7 @@ channel_wake(void *ctx, uint32_t vector)
 
 	if (c->adapter && vector < c->adapter->vectors &&
 	    write(c->wake_fd[vector], &one, sizeof(one)) < 0) {
-		/* Full: it is being woken already. */
+		/* The eventfd is full: the engine is being woken already. */
 	}
 }
 
@@ -48,7 +48,7 @@ struct link {
 	struct urn_shard *shard;
 	struct urn_client_shard *cs;
 	struct urn_client *client;
-	int wake_fd; /* when it goes: its eventfd, or -1 */
+	int wake_fd; /* when the client goes: its eventfd, or -1 */
 };
 
 static void
@@ -59,7 +59,7 @@ link_shard(void *arg)
 	urn_shard_add_client(l->shard, l->cs);
 }
 
-/* Events that no turn has told yet: their client will not be there to be told. */
+/* Drop the client's events that no turn of the engine has written yet: the client goes. */
 static void
 drop_events(struct urn_tp *tp, const struct urn_client *c)
 {
@@ -77,13 +77,13 @@ unlink_shard(void *arg)
 	struct link *l = arg;
 
 	drop_events(l->shard->tp, l->client);
-	atomic_store(&l->cs->scan.db->asleep, 0); /* nobody is left to be woken */
+	atomic_store(&l->cs->scan.db->asleep, 0); /* no client is left that must wake the engine */
 	if (l->wake_fd >= 0)
 		urn_engine_unwatch(l->shard->engine, l->wake_fd);
 	urn_shard_remove_client(l->shard, l->cs);
 }
 
-/* An eventfd of its own for each engine: what a client does to it nobody else feels. */
+/* Make the client an eventfd of its own for each engine: its abuse of one hurts nobody else. */
 static int
 make_wakes(struct urn_client *c)
 {
@@ -140,7 +140,7 @@ remove_shard(struct urn_client *c, uint32_t vector)
 	free(cs);
 }
 
-/* This process's memory as another's. */
+/* Open this process's memory like another process's. */
 static int
 own_space(struct urn_client *c, struct urn_err *err)
 {
@@ -160,7 +160,7 @@ own_space(struct urn_client *c, struct urn_err *err)
 	return rc;
 }
 
-/* Say whose it is, all at once. returns 0, or an errno value with *err */
+/* Set the client's owner, all fields at once. returns 0, or an errno value with *err */
 static int
 introduce(struct urn_client *c, const struct urn_client_who *who, struct urn_err *err)
 {
@@ -178,7 +178,7 @@ introduce(struct urn_client *c, const struct urn_client_who *who, struct urn_err
 	return urn_quota_join(c, err);
 }
 
-/* A client that nobody knows yet. NULL with *err and errno */
+/* Make a client that nobody knows yet. NULL with *err and errno */
 static struct urn_client *
 make(struct urn_adapter *a, const struct urn_client_who *who, struct urn_err *err)
 {
@@ -227,7 +227,7 @@ urn_client_start(struct urn_client *c, struct urn_err *err)
 
 	if (c->started)
 		return 0;
-	/* It waits for a hole that the client is just punching, and no other client does. */
+	/* Sealing waits for a hole that the client is just punching; no other client waits. */
 	rc = urn_area_seal(&c->area, why, sizeof(why));
 	if (rc != 0) {
 		urn_err_set(err, "%s: the area for queues %s", a->cfg.name, why);
@@ -236,8 +236,8 @@ urn_client_start(struct urn_client *c, struct urn_err *err)
 	urn_ctl_lock(a, c->remote);
 	for (uint32_t v = 0; v < a->vectors && rc == 0; v++)
 		rc = add_shard(c, v);
-	if (rc == 0) { /* it is whole: others may see it */
-		c->id = atomic_fetch_add(&serial, 1) + 1; /* under the lock: the newest is the list's first */
+	if (rc == 0) { /* the client is complete: others may see it */
+		c->id = atomic_fetch_add(&serial, 1) + 1; /* under the lock: the newest client is first in the list */
 		c->next = a->clients;
 		a->clients = c;
 		c->started = true;
@@ -276,7 +276,7 @@ urn_client_alloc(struct urn_client *c, uint64_t bytes, uint64_t *off)
 	bool quick = urn_area_is_quick(&c->area, bytes);
 	int rc;
 
-	/* The area is this client's, and of no other call of its. */
+	/* Only this client uses the area, and no other call of the client runs. */
 	if (!quick)
 		urn_ctl_unlock(c);
 	rc = urn_area_alloc(&c->area, bytes, off);
@@ -289,7 +289,7 @@ urn_client_alloc(struct urn_client *c, uint64_t bytes, uint64_t *off)
 
 enum {
 	TAKEN_AT_A_TIME = 32, /* objects; each takes an engine's turn or two */
-	LET_IN_US = 50,       /* for who waits to wake up: the lock is nobody's in particular */
+	LET_IN_US = 50,       /* microseconds for a waiting thread to wake up and take the lock, which is not fair */
 };
 
 void
@@ -378,6 +378,6 @@ urn_client_destroy(struct urn_client *c)
 		urn_client_orphan(c);
 	urn_space_release(c->space);
 	urn_area_fini(&c->area);
-	urn_quota_leave(c); /* nothing of it is mapped any more */
+	urn_quota_leave(c); /* no memory of the client is mapped any more */
 	free(c);
 }

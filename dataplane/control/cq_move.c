@@ -10,13 +10,13 @@ urn_cq_move_init(struct urn_cq_move *m, struct urn_cq *cq, struct urn_abi_cq *hd
 	*m = (struct urn_cq_move){.cq = cq, .to = {.hdr = hdr, .mask = entries - 1}, .off = off};
 }
 
-/* Where to begin: at what the client has not read. */
+/* Begin at the first completion that the client has not read. */
 static void
 begin(struct urn_cq_move *m)
 {
 	uint32_t left = m->cq->prod - atomic_load(&m->cq->hdr->cons);
 
-	/* The client's index lies: it loses its own. */
+	/* A client whose index lies loses its own completions. */
 	m->from = left > m->cq->mask + 1 ? m->cq->prod : m->cq->prod - left;
 	m->begun = true;
 }
@@ -41,7 +41,7 @@ urn_cq_move_step(void *arg)
 	if (!m->begun)
 		begin(m);
 	left = cq->prod - m->from;
-	if (left > cq->mask + 1) { /* it read meanwhile, and they were written over: its own loss */
+	if (left > cq->mask + 1) { /* the client read meanwhile, and slots were overwritten: its own loss */
 		m->from = cq->prod;
 		left = 0;
 	}
@@ -55,7 +55,7 @@ urn_cq_move_step(void *arg)
 		return;
 	}
 	urn_cq_move_carry(m);
-	/* If we die before we answer, the client looks here. */
+	/* If the dataplane dies before it answers, the client reads these fields. */
 	cq->hdr->moved_off = m->off;
 	atomic_store(&cq->hdr->moved_entries, m->to.mask + 1);
 	if (cq->shared)

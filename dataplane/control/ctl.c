@@ -2,7 +2,7 @@
 /*
  * Control requests: the one validator. A request is a fixed struct from an
  * untrusted client; every field is checked here or in the handler before it is
- * used. Calls on an adapter are serialised; what an engine owns is done in the
+ * used. Calls on an adapter are serialised; objects that an engine owns are changed in the
  * engine's thread.
  */
 #include "control/ctl.h"
@@ -50,7 +50,7 @@ static urn_ctl_fn *const handlers[URN_CTL_OPS] = {
 	[URN_CTL_CONNECT_QP] = urn_ctl_connect_qp,
 };
 
-enum { AREA_ALIGN = 4096 }; /* bytes; what is mapped begins on a page at least */
+enum { AREA_ALIGN = 4096 }; /* bytes; a mapping begins on a page at least */
 
 void
 urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
@@ -76,8 +76,8 @@ urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 }
 
 /*
- * The client says where it has its area: by a number there, reads of its memory
- * are proved to be of its memory (memory/direct.c). What it says need not be true.
+ * The client tells the address of its area: a number at that address proves that reads of the
+ * client's memory are really of its memory (memory/direct.c). The address need not be true.
  */
 static int
 mark_space(struct urn_client *c, uint64_t area, struct urn_abi_rep *rep)
@@ -88,7 +88,7 @@ mark_space(struct urn_client *c, uint64_t area, struct urn_abi_rep *rep)
 				    (unsigned long long)area);
 	if (!area || !c->space || c->mark_off)
 		return 0;
-	/* Without it things go on, only slower. */
+	/* Without the mark reads are only slower. */
 	if (urn_area_alloc(&c->area, URN_ABI_CACHE_LINE, &c->mark_off) == 0)
 		urn_space_mark(c->space, (uint64_t *)(void *)(c->area.base + c->mark_off),
 			       area + c->mark_off);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control calls: what each does, and the one way to them. */
+/* Control calls: a handler for each, and the one function that calls the handlers. */
 #ifndef URN_CONTROL_CTL_H
 #define URN_CONTROL_CTL_H
 
@@ -22,7 +22,7 @@ urn_ctl_fn urn_ctl_create_channel, urn_ctl_destroy_channel;
 urn_ctl_fn urn_ctl_cm_listen, urn_ctl_cm_connect, urn_ctl_cm_resolve, urn_ctl_cm_accept, urn_ctl_cm_reject,
 	urn_ctl_cm_establish, urn_ctl_cm_disconnect, urn_ctl_cm_destroy, urn_ctl_cm_event;
 
-/* An object of a client that goes was taken back: now and then others' calls are let in. (client.c) */
+/* An object of a client that goes was taken back: now and then let other clients' calls in. (client.c) */
 void urn_ctl_took_back(struct urn_client *c);
 /* Take back all keys of a client that goes: windows before the regions that they are bound to. (ctl_mem.c) */
 void urn_ctl_take_back_keys(struct urn_client *c);

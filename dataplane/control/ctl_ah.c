@@ -85,7 +85,7 @@ urn_ctl_create_ah(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	ah->client = &c->engine;
 	urn_mem_pd_hold(a->mem, ah->pd);
 	if (!ah->loop)
-		urn_neigh_lookup(a->neigh, ah->av.dgid, mac); /* so that it is known by then */
+		urn_neigh_lookup(a->neigh, ah->av.dgid, mac); /* so that the MAC address is known by the first send */
 	atomic_store_explicit(&a->ah[id - 1], ah, memory_order_release);
 	rep->handle = id;
 	return 0;
@@ -101,7 +101,7 @@ urn_ctl_destroy_ah(struct urn_client *c, const struct urn_abi_req *req, struct u
 	if (!ah || ah->client != c)
 		return urn_ctl_fail(rep, EINVAL, "%s: no address handle %u", a->cfg.name, req->handle);
 	atomic_store(&a->ah[req->handle - 1], NULL);
-	/* An engine that looked it up before is done with it after this. */
+	/* An engine that looked the address handle up before is done with it after this. */
 	urn_adapter_barrier(a);
 	urn_mem_pd_release(a->mem, ah->pd);
 	free(ah);

@@ -6,14 +6,14 @@
 
 #include <errno.h>
 
-/* Not under the connection manager's lock: the engine may be asked, and wait for that. */
+/* The engine's time. Not under the connection manager's lock, which the engine that is asked may wait for. */
 static uint64_t
 now_of(const struct urn_client *c)
 {
 	return urn_engine_now(urn_adapter_shard(c->adapter, 0)->engine);
 }
 
-/* A sentence to each way in which the machine says no. returns rc */
+/* Set the sentence for each errno value of the state machine. returns rc */
 static int
 answer(const struct urn_client *c, uint32_t id, struct urn_abi_rep *rep, int rc)
 {
@@ -42,7 +42,7 @@ answer(const struct urn_client *c, uint32_t id, struct urn_abi_rep *rep, int rc)
 	}
 }
 
-/* What a program in another process may have, before it has any. */
+/* Set the limits of a client in another process, before it has any id. */
 static void
 take_limits(struct urn_client *c)
 {
@@ -56,7 +56,7 @@ take_limits(struct urn_client *c)
 	o->user_ids = &c->account->cm_ids;
 }
 
-/* Is there connection management, and is the queue pair the client's? */
+/* Check that there is connection management, and that the queue pair is the client's. */
 static int
 check(struct urn_client *c, uint32_t qpn, bool needs_qp, struct urn_abi_rep *rep)
 {
@@ -71,7 +71,7 @@ check(struct urn_client *c, uint32_t qpn, bool needs_qp, struct urn_abi_rep *rep
 	return 0;
 }
 
-/* The parameters of a request that the adapter has a say in. */
+/* Check the parameters of a request that depend on the adapter. */
 static int
 check_path(const struct urn_client *c, const struct urn_abi_cm_connect *p, bool sidr,
 	   struct urn_abi_rep *rep)
@@ -93,8 +93,8 @@ check_path(const struct urn_client *c, const struct urn_abi_cm_connect *p, bool 
 }
 
 /*
- * Where notices go: *channel is a descriptor of the program's own, or of a client in
- * another process the handle of a channel, and becomes a descriptor.
+ * Find the channel for notices: *channel is a descriptor of the program's own, or the handle
+ * of a channel from a client in another process, and becomes a descriptor.
  */
 static int
 find_channel(const struct urn_client *c, struct urn_abi_rep *rep, int32_t *channel)
@@ -128,7 +128,7 @@ urn_ctl_cm_listen(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	return answer(c, 0, rep, rc);
 }
 
-/* Ask for a connection, or who serves a service. */
+/* Ask for a connection, or (sidr) for the queue pair of a service. */
 static int
 ask(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep, bool sidr)
 {
@@ -164,12 +164,12 @@ urn_ctl_cm_resolve(struct urn_client *c, const struct urn_abi_req *req, struct u
 	return ask(c, req, rep, true);
 }
 
-/* ---- what is done to an id */
+/* ---- calls on an id */
 
 typedef int act_fn(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_req *req,
 		   uint64_t now);
 
-/* needs_qp: and with the queue pair qpn, which is to be the client's */
+/* needs_qp: the call uses queue pair qpn, which must be the client's */
 static int
 act(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep, act_fn *fn,
     uint32_t qpn, bool needs_qp)
@@ -213,7 +213,7 @@ disconnect_it(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_re
 int
 urn_ctl_cm_accept(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	/* A refusal of a look-up names none. */
+	/* The refusal of a look-up names no queue pair. */
 	return act(c, req, rep, accept_it, req->cm_accept.qpn,
 		   req->cm_accept.status == URN_CM_SIDR_VALID);
 }

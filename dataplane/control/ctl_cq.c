@@ -39,7 +39,7 @@ answer(const struct urn_ctl_cq *q, struct urn_abi_rep *rep)
 	rep->queue.engine = q->vector;
 }
 
-/* Where the queue's events are written, -1: nowhere. */
+/* Find the descriptor for the queue's events. -1: none */
 static int
 channel_of(const struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep, int *fd)
 {
@@ -55,7 +55,7 @@ channel_of(const struct urn_client *c, const struct urn_abi_req *req, struct urn
 	return 0;
 }
 
-/* A channel is not taken away while queues use it. */
+/* Count the queue as a user of its channel, which is not destroyed while queues use it. */
 static void
 use_channel(struct urn_client *c, struct urn_ctl_cq *q, const struct urn_abi_req *req)
 {
@@ -115,7 +115,7 @@ find(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *re
 	return q;
 }
 
-/* Carry over in the open what is not the engine's to copy, as often as it takes. */
+/* Move the queue: carry completions over without the adapter's lock until the engine can copy the rest. */
 static int
 move(struct urn_client *c, struct urn_ctl_cq *q, struct urn_cq_move *m)
 {
@@ -153,7 +153,7 @@ urn_ctl_resize_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 				    c->adapter->cfg.name, req->handle, entries);
 	}
 	if (q->cq.shared)
-		urn_adapter_barrier(c->adapter); /* other engines look at the new ring from here */
+		urn_adapter_barrier(c->adapter); /* other engines use the new ring from here on */
 	urn_area_free(&c->area, q->off, q->bytes);
 	q->off = off;
 	q->bytes = bytes;
@@ -175,7 +175,7 @@ forget(void *arg)
 	urn_shard_forget_cq(f->shard, f->cq);
 }
 
-/* Nothing of the queue is left anywhere on the engines after this. */
+/* Remove all traces of the queue from all engines. */
 static void
 forget_everywhere(const struct urn_client *c, struct urn_ctl_cq *q)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control requests on where events go. For a client in another process the
+ * Control requests on the destinations of events. For a client in another process the
  * dataplane makes the pipe and keeps the end to write to, so that nothing the
- * client does to its own end can make an engine wait. A pair of sockets, for a
- * pipe has a lock that a reader holds while it copies: into memory that stalls,
- * for ever, and O_NONBLOCK does not spare the writer from waiting for it.
+ * client does to its own end can make an engine wait. The pipe is a pair of sockets, because a
+ * real pipe has a lock that a reader holds while it copies: a copy into memory that stalls lasts
+ * for ever, and the writer waits for the lock in spite of O_NONBLOCK.
  */
 #include "control/adapter.h"
 #include "control/ctl.h"
@@ -14,11 +14,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* *write_fd: ours; the other end goes along with the reply. returns: 0 or an errno value */
+/* *write_fd: the dataplane's end; the reply brings the other end. returns: 0 or an errno value */
 static int
 make_pipe(struct urn_client *c, struct urn_abi_rep *rep, int *write_fd)
 {
-	const int room = 4 << 20; /* a record takes some 800 bytes of it; the system may grant less */
+	const int room = 4 << 20; /* bytes; a record takes some 800 of them; the system may grant less */
 	int fd[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) != 0)
@@ -40,7 +40,7 @@ urn_ctl_async_fd(struct urn_client *c, const struct urn_abi_req *req, struct urn
 	if (rc != 0)
 		return rc;
 	old = atomic_exchange(&c->engine.async_fd, fd);
-	urn_adapter_barrier(c->adapter); /* nobody writes to the old one any more */
+	urn_adapter_barrier(c->adapter); /* no engine writes to the old descriptor any more */
 	if (c->remote && old >= 0)
 		close(old);
 	return 0;

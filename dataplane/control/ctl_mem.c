@@ -59,7 +59,7 @@ urn_ctl_dealloc_pd(struct urn_client *c, const struct urn_abi_req *req, struct u
 				    "%s: protection domain %u is in use: destroy its QPs, SRQs, "
 				    "address handles, regions and windows first",
 				    c->adapter->cfg.name, req->handle);
-	/* Before it can be given to another: the lock is held. */
+	/* Engines forget the PD before another client can get it: the lock is held. */
 	for (uint32_t v = 0; v < c->adapter->vectors; v++) {
 		struct forgotten f = {.shard = urn_adapter_shard(c->adapter, v), .pd = req->handle};
 
@@ -85,7 +85,7 @@ own_key(struct urn_client *c, uint32_t key, uint8_t kind)
 	c->keys = index;
 }
 
-/* A key of the client, of this kind? Windows change their low byte with each bind. */
+/* True when the key is the client's and of this kind. Windows change their low byte with each bind. */
 static bool
 owns_key(const struct urn_client *c, uint32_t key, uint8_t kind)
 {
@@ -124,7 +124,7 @@ urn_ctl_take_back_keys(struct urn_client *c)
 			struct urn_abi_req req = {.handle = a->key[i]};
 			struct urn_abi_rep rep;
 
-			/* It goes, and only it: no other call of the client makes or takes any. */
+			/* Only this key goes: no other call of the client makes or takes back keys. */
 			next = a->key_link[i].next;
 			if (a->key_kind[i] != kind)
 				continue;
@@ -135,8 +135,8 @@ urn_ctl_take_back_keys(struct urn_client *c)
 }
 
 /*
- * The client's addresses are another process's. Looking at its map takes what it
- * holds itself, its address space and that file: others' calls do not wait for that.
+ * Register memory at another process's addresses. Reading that process's map takes locks that
+ * the process may hold itself, of its address space and of the file: others' calls do not wait.
  */
 static int
 reg_foreign(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
@@ -183,7 +183,7 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 		if (rc != 0)
 			return rc;
 	} else {
-		/* Shared; or embedded: the client's addresses are ours. */
+		/* The memory is shared; or the client is embedded, with this process's addresses. */
 		rc = urn_mem_reg_mr(a->mem, req->reg_mr.pd, base, req->reg_mr.length,
 				    req->reg_mr.iova, req->reg_mr.access, &key);
 	}
@@ -216,7 +216,7 @@ count_holds(void *arg)
 	h->n = urn_memx_holds(h->shard->memx, h->region);
 }
 
-/* Wait until no engine has an operation on the region under way. */
+/* Wait until no engine has an operation on the region in flight. */
 static void
 wait_released(struct urn_client *c, struct urn_region *region)
 {
@@ -301,8 +301,8 @@ look_at_point(void *arg)
 }
 
 /*
- * Wait until every engine has done what it had accepted on a region up to now. Others may go
- * on using that region by keys of their own: what they ask for meanwhile is not waited for.
+ * Wait until every engine has done the operations on a region that it had accepted up to now. Others
+ * may go on using the region by keys of their own: operations accepted meanwhile are not waited for.
  */
 static void
 wait_accepted(struct urn_client *c, const struct urn_region *region)
@@ -344,10 +344,10 @@ urn_ctl_dealloc_mw(struct urn_client *c, const struct urn_abi_req *req, struct u
 		return urn_ctl_fail(rep, EINVAL, "%s: no memory window with the key 0x%x", a->cfg.name,
 				    req->handle);
 	u.shard = dead.qpn ? a->shard[urn_qpn_engine(dead.qpn)] : NULL;
-	/* The QP is this client's, whose calls come one by one: it stays. */
+	/* The QP is this client's, whose calls come one by one: the QP stays. */
 	if (u.shard)
 		urn_engine_call(u.shard->engine, unlist, &u);
-	/* A check that was under way when it went is over after this. */
+	/* A check that was in progress when the window went is over after this. */
 	if (dead.mr)
 		wait_accepted(c, dead.mr);
 	else

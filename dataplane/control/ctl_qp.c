@@ -2,24 +2,24 @@
 /*
  * Control requests on queue pairs. The QP itself is made, changed and freed in
  * the thread of the engine that owns it; the client's doorbell id leads there.
- * Control keeps nothing of a QP: what it needs to know it reads off the QP, so
- * that an idle one costs no more than it must (struct view).
+ * Control keeps no state of a QP but reads it off the QP, so
+ * that an idle QP costs no more than it must (struct view).
  */
 #include "control/adapter.h"
 #include "control/client.h"
 #include "control/ctl.h"
 #include "control/lock.h"
 
-/* What control needs to know of a QP, or of one that is being made. */
+/* Control's view of a QP, which may still be in the making. */
 struct view {
 	struct urn_qp *qp;
-	uint32_t vector;           /* of the engine that owns it */
+	uint32_t vector;           /* the vector of its engine */
 	uint64_t sq_off, sq_bytes; /* in the client's area */
-	uint64_t rq_off, rq_bytes; /* with an SRQ: of what it took from there */
+	uint64_t rq_off, rq_bytes; /* with an SRQ: the queue of taken receives */
 	struct urn_ctl_cq *send_cq, *recv_cq;
 	struct urn_ctl_srq *srq;
-	uint64_t log_off, log_bytes; /* of atomics; 0: there is none */
-	struct urn_abi_qp_cap cap; /* as granted */
+	uint64_t log_off, log_bytes; /* log of atomics; 0: there is none */
+	struct urn_abi_qp_cap cap; /* granted capabilities */
 };
 
 /* ---- checks */
@@ -174,7 +174,7 @@ take_id(struct urn_client_shard *s, uint32_t *id)
 	return 0;
 }
 
-/* Of a connection whose last packets may still be on their way. */
+/* True when the QPN is of a connection whose last packets may still be on their way. */
 static bool
 held(void *cm, uint32_t qpn)
 {
@@ -188,10 +188,10 @@ struct work {
 	struct urn_abi_rep *rep;
 	/* modify */
 	uint32_t mask, rts_mask;
-	const struct urn_abi_qp_attr *attr, *rts; /* rts: what follows at once; NULL: nothing does */
-	bool changed;              /* as attr says */
-	struct urn_pair_claim pair; /* the remote queue pair, where attr connects it to one */
-	uint64_t log_off, log_bytes; /* of the QP's new log of atomics; 0: none */
+	const struct urn_abi_qp_attr *attr, *rts; /* rts: second change, right after attr; NULL: none */
+	bool changed;              /* the change by attr is done */
+	struct urn_pair_claim pair; /* the remote queue pair, where attr connects the QP to one */
+	uint64_t log_off, log_bytes; /* the QP's new log of atomics; 0: none */
 	int rc;
 };
 
@@ -238,7 +238,7 @@ share(void *cq)
 	urn_cq_share(cq);
 }
 
-/* A queue of another engine than the QP's is told before there is the QP. */
+/* Mark a queue of another engine as shared, before the QP is made. */
 static void
 share_cq(const struct urn_client *c, const struct view *q, struct urn_ctl_cq *cq)
 {
@@ -330,7 +330,7 @@ look(const struct urn_client *c, struct urn_qp *qp, struct view *v)
 	v->cap.max_recv_sge = qp->rq.max_sge;
 }
 
-/* The client's QP of a number. The adapter's lock keeps it from going away. */
+/* The client's QP with this number. The adapter's lock keeps the QP from going away. */
 static struct urn_qp *
 owned(struct urn_client *c, uint32_t qpn)
 {
@@ -360,7 +360,7 @@ find(struct urn_client *c, uint32_t qpn, struct urn_abi_rep *rep, struct view *v
 	return true;
 }
 
-/* Its completions in other engines' hands are written before its fate is answered. */
+/* Have the QP's completions that other engines hold written before the call is answered. */
 static void
 settle(const struct urn_client *c, const struct view *q)
 {
@@ -387,7 +387,7 @@ modify(void *arg)
 		w->rc = urn_qp_modify(tp, w->q->qp, w->rts_mask, w->rts, w->rep->why, sizeof(w->rep->why));
 }
 
-/* A QP that may be asked for atomics logs them, in the client's area. */
+/* Make a log in the client's area for a QP that peers may ask for atomics. */
 static int
 make_log(struct work *w)
 {
@@ -405,7 +405,7 @@ make_log(struct work *w)
 	return 0;
 }
 
-/* Of the old log and the new one, free what the QP does not use. */
+/* Free the one of the old and the new log that the QP does not use. */
 static void
 drop_log(struct work *w)
 {
@@ -431,7 +431,7 @@ claim_pair(struct work *w)
 	return urn_pair_claim(w->c, w->q->qp, &w->pair, w->rep);
 }
 
-/* The change is over: keep the claim that counts now; was: what the QP was connected to before. */
+/* The change is over: keep the valid claim and drop the other. was: the QP's remote QP before */
 static void
 settle_pair(struct work *w, const struct urn_pair_claim *was)
 {
@@ -463,7 +463,7 @@ change(struct work *w)
 		urn_engine_call(urn_adapter_shard(c->adapter, w->q->vector)->engine, modify, w);
 		if (w->rc != EAGAIN)
 			break;
-		urn_ctl_wait(c); /* memory under way ends first */
+		urn_ctl_wait(c); /* memory operations in flight end first */
 	}
 	drop_log(w);
 	settle_pair(w, &was);

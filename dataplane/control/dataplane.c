@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A whole dataplane: made, taken down, asked. */
+/* A whole dataplane: making it, taking it down, queries. */
 #include "control/adapter.h"
 #include "control/client.h"
 #include "control/lock.h"
@@ -58,7 +58,7 @@ urn_dp_destroy(struct urn_dp *dp)
 {
 	if (!dp)
 		return;
-	/* A thread that ended without unbinding polls no more: its calls are ours to run. */
+	/* A thread that ended without unbinding polls no more: its engine's calls run in this thread. */
 	for (unsigned int i = 0; i < dp->engines_n; i++)
 		urn_engine_unbind(dp->engine[i]);
 	for (unsigned int i = 0; i < dp->adapters_n; i++)
@@ -72,7 +72,7 @@ urn_dp_destroy(struct urn_dp *dp)
 void
 urn_dp_freeze(struct urn_dp *dp)
 {
-	/* Whoever has one gives it back soon, and whoever stalls has none. */
+	/* A holder of an adapter's lock gives it back soon, and a stalled control call holds none. */
 	for (unsigned int i = 0; dp && i < dp->adapters_n; i++)
 		urn_ctl_lock(dp->adapter[i], true);
 }
@@ -105,7 +105,7 @@ urn_dp_counters(struct urn_dp *dp, unsigned int adapter, struct urn_counters *ou
 	for (unsigned int e = 0; e < URN_ABI_MAX_ENGINES; e++) {
 		const struct urn_shard *s = dp->adapter[adapter]->shard[e];
 
-		/* Each value is written by one engine; a sum of moments is all it can be. */
+		/* Each value is written by one engine; the sum mixes values of slightly different times. */
 		for (unsigned int i = 0; s && i < URN_COUNTER_COUNT; i++)
 			out->v[i] += __atomic_load_n(&s->tp->c.v[i], __ATOMIC_RELAXED);
 	}
@@ -119,9 +119,9 @@ urn_dp_qp_bytes(struct urn_dp *dp, unsigned int adapter, unsigned int max_dest_r
 	(void)dp;
 	(void)adapter;
 	/*
-	 * The QP, its entries in the table of QPs, in that of doorbells and in the
-	 * stack of their free ids, and its record of READs and atomics with what
-	 * the heap puts in front of it. test/packet/test_idle.c measures the most of it.
+	 * The QP, its entries in the table of QPs, in the table of doorbells and in the
+	 * stack of free doorbell ids, and its record of READs and atomics with the heap's
+	 * header. test/packet/test_idle.c measures most of that.
 	 */
 	return qp + 2 * sizeof(struct urn_qp *) + sizeof(uint32_t) +
 	       (max_dest_rd_atomic ? urn_pow2(max_dest_rd_atomic) * sizeof(struct urn_rec) + heap : 0);

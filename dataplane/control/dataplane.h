@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A whole dataplane: engines, ports, and adapters (virtual RNICs) of nodes.
- * This is what a program that embeds urnic, and later urnicd, brings up.
+ * A program that embeds urnic brings one up, and so does urnicd.
  */
 #ifndef URN_CONTROL_DATAPLANE_H
 #define URN_CONTROL_DATAPLANE_H
@@ -18,27 +18,27 @@ struct urn_dp;
 
 /* One adapter: a virtual RNIC of a node, bound to one port. */
 struct urn_adapter_config {
-	char node[32];          /* the node it belongs to */
+	char node[32];          /* the node that the adapter belongs to */
 	char name[32];          /* device name, "urnic0"; empty: made from its index */
 	struct urn_port *port;  /* owner: the caller; outlives the dataplane */
-	uint32_t engines;       /* bit i: engine i serves it */
+	uint32_t engines;       /* bit i: engine i serves the adapter */
 	uint8_t ipv4[4];        /* all zero: none */
 	uint8_t ipv6[16];       /* all zero: none but the link-local made from the MAC */
 	uint32_t features_off;  /* URN_LINK_F_ bits (wire/link.h) not offered to peers; 0: all are */
 	bool no_link;           /* neither send nor answer link requests: a plain RoCEv2 adapter */
 	bool no_cm;             /* no connection management: programs exchange queue pairs by hand */
-	bool no_icrc;           /* neither send nor check it; both sides, benchmarks only */
+	bool no_icrc;           /* neither send nor check the ICRC; both sides, benchmarks only */
 	uint32_t max_qp;        /* 0: 65536 */
 	uint32_t max_cm;        /* connection ids; 0: 32768 */
 	uint32_t max_mr;        /* regions and windows; 0: 65536 */
 	uint64_t area_size;     /* bytes of each client's area (queues); 0: 1 GiB of address space */
 	uint32_t window;        /* packets in flight a QP; 0: 256 */
-	uint32_t rto_floor_us;  /* least time to a repeat by the measured round trip; 0: 4000 */
-	uint32_t work_in_flight; /* requests under way an engine; 0: 65536 */
+	uint32_t rto_floor_us;  /* least timeout by the measured round trip, microseconds; 0: 4000 */
+	uint32_t work_in_flight; /* requests in flight an engine; 0: 65536 */
 	/* Test knobs of the memory executor (memory/mem.h); 0: off. */
 	uint64_t mem_delay_seed;
 	uint32_t mem_delay_percent, mem_delay_polls, mem_fail_per_million;
-	bool mem_foreign;       /* reach clients' memory as if it were another process's */
+	bool mem_foreign;       /* treat clients' memory as foreign memory */
 };
 
 struct urn_dp_config {
@@ -51,28 +51,28 @@ struct urn_dp_config {
 /* Make a dataplane over ports that are up. NULL with *err on failure. */
 struct urn_dp *urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err);
 /*
- * Take it down. Engines must not be polled any more, nor control calls be under
- * way. A channel that is still open loses all that was made over it: its calls
- * fail with ENODEV, what is posted goes nowhere, and it remains to be closed.
+ * Take the dataplane down. Engines must not be polled any more, and no control call be in
+ * progress. A channel that is still open loses all objects that were made over it: its calls
+ * fail with ENODEV, posted requests go nowhere, and the channel must still be closed.
  */
 void urn_dp_destroy(struct urn_dp *dp);
 /*
- * For a process that ends while control calls are stalled (urn_server_close()): from
- * now on none goes on, for good. The engines are still polled. NULL is allowed.
+ * For a process that ends while control calls are stalled (urn_server_close()): no control
+ * call goes on from now on, for good. The engines are still polled. NULL is allowed.
  */
 void urn_dp_freeze(struct urn_dp *dp);
 
 struct urn_engine *urn_dp_engine(struct urn_dp *dp, unsigned int index);
 
 /*
- * Attach to adapter `index`, embedded: same process, any thread. The channel
+ * Attach to adapter number `adapter`, embedded: same process, any thread. The channel
  * goes to lib/attach, which closes it. NULL with *err on failure.
  */
 struct urn_abi_channel *urn_dp_attach(struct urn_dp *dp, unsigned int adapter, struct urn_err *err);
 
 /* Sum of an adapter's counters over its engines. */
 void urn_dp_counters(struct urn_dp *dp, unsigned int adapter, struct urn_counters *out);
-/* Bytes the dataplane keeps for one idle RC QP, its queues aside. */
+/* Bytes that the dataplane keeps for one idle RC QP, without its queues. */
 uint64_t urn_dp_qp_bytes(struct urn_dp *dp, unsigned int adapter, unsigned int max_dest_rd_atomic);
 
 #endif

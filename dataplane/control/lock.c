@@ -6,19 +6,19 @@
 #include <unistd.h>
 
 enum {
-	WAIT_TURNS = 64,    /* that a wait takes no time over */
-	WAIT_STEP_US = 100, /* and then so much more each time, */
+	WAIT_TURNS = 64,    /* turns of a wait without a sleep, */
+	WAIT_STEP_US = 100, /* then each sleep is so many microseconds longer, */
 	WAIT_MOST_US = 20000,
 };
 
 void
 urn_ctl_lock(struct urn_adapter *a, bool remote)
 {
-	if (remote) { /* a thread of the server's, which polls no engine */
+	if (remote) { /* a thread of the server, which polls no engine */
 		pthread_mutex_lock(&a->lock);
 		return;
 	}
-	/* Its holder may be waiting for an engine that this thread polls. */
+	/* The lock's holder may be waiting for an engine that this thread polls. */
 	while (pthread_mutex_trylock(&a->lock) != 0)
 		urn_engine_wait_turn();
 }
@@ -62,7 +62,7 @@ urn_ctl_wait(struct urn_client *c)
 
 	c->waits += us < WAIT_MOST_US;
 	urn_ctl_unlock(c);
-	/* Memory may take for ever: whoever waits for it shall cost others nothing. */
+	/* Memory may take for ever: a wait for it must cost other clients nothing. */
 	if (c->remote && us)
 		usleep(us);
 	else

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a control call locks its adapter, waits, and fails. */
+/* Locks, waits and failures of control calls. */
 #ifndef URN_CONTROL_LOCK_H
 #define URN_CONTROL_LOCK_H
 
 #include "control/objects.h"
 
 /*
- * One control call of a client at a time, and of an adapter; for the second
- * urn_ctl_wait() lets others in: a client whose memory is slow holds up itself.
+ * Begin and end a control call: one at a time for a client, and one for an adapter. During
+ * urn_ctl_wait() other clients' calls may run: a client with slow memory delays only itself.
  */
 void urn_ctl_enter(struct urn_client *c);
 void urn_ctl_leave(struct urn_client *c);
-/* The adapter's lock. remote: the calling thread polls no engine */
+/* Take the adapter's lock. remote: the calling thread polls no engine */
 void urn_ctl_lock(struct urn_adapter *a, bool remote);
 /*
- * In the midst of a call: unlock the adapter for other clients' calls while something is done that
- * this client can make last, and lock it again. No other call of the client begins meanwhile, so
- * what it has stays.
+ * In the middle of a call: unlock the adapter for other clients' calls during work that
+ * this client can make last, and lock the adapter again. No other call of the client begins
+ * meanwhile, so its objects stay.
  */
 void urn_ctl_unlock(struct urn_client *c);
 void urn_ctl_relock(struct urn_client *c);
-/* Give the engines a turn to end what is under way. The adapter's lock is held before and after. */
+/* Give the engines a turn to end operations in flight. The adapter's lock is held before and after. */
 void urn_ctl_wait(struct urn_client *c);
 
 /* Fail a control call: errno value and a sentence. returns err */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What control has, without what it does: a dataplane, its adapters - virtual RNICs - and
- * their clients, each with its area, its doorbells, and everything it made, so that it
- * can be taken back when the client goes (architecture rule 3).
+ * The structs of control: a dataplane, its adapters - virtual RNICs - and their clients. A
+ * client has its area, its doorbells, and a list of every object that it made, so that all can
+ * be taken back when the client goes (architecture rule 3).
  */
 #ifndef URN_CONTROL_OBJECTS_H
 #define URN_CONTROL_OBJECTS_H
@@ -23,11 +23,11 @@ struct urn_share;
 
 /* ---- clients */
 
-/* A completion queue as control knows it. */
+/* A completion queue, with control's part. */
 struct urn_ctl_cq {
 	struct urn_cq cq;
 	uint64_t off, bytes;  /* in the client's area */
-	uint32_t vector;      /* which of the adapter's engines owns it */
+	uint32_t vector;      /* vector of the engine that owns it */
 	uint32_t channel;     /* handle of a remote client's channel; 0: none */
 };
 
@@ -37,62 +37,61 @@ struct urn_ctl_srq {
 	uint32_t vector;
 };
 
-/* A remote client's completion channel: a pipe, of which it has the other end. */
+/* A remote client's completion channel: a pipe, whose other end the client has. */
 struct urn_ctl_channel {
 	int write_fd;
-	uint32_t users;       /* completion queues */
+	uint32_t users;       /* completion queues that write to it */
 };
 
 /*
- * Whose a client in another process is: all that others may look at is said before
- * they see the client.
+ * Owner of a client in another process: all fields are set before other clients can see
+ * the client.
  */
 struct urn_client_who {
-	pid_t pid;                       /* its process, as the kernel said */
+	pid_t pid;                       /* its process, by the kernel's word */
 	uid_t uid;                       /* its user */
 	int conn_fd;                     /* its connection; -1: none */
-	struct urn_account *account;     /* of its user; NULL: no limits */
-	const struct urn_limits *limits; /* of itself, with an account */
+	struct urn_account *account;     /* the user's account; NULL: no limits */
+	const struct urn_limits *limits; /* the client's own limits; valid with an account */
 	struct urn_space *space;         /* its memory; NULL: can't be reached, and */
 	char no_space[160];              /* ... why */
 };
 
 struct urn_client {
-	struct urn_engine_client engine; /* what engines know of it. async_fd: ours to close when remote */
+	struct urn_engine_client engine; /* the engines' part. async_fd: control closes it when remote */
 	struct urn_adapter *adapter;   /* NULL: its dataplane has been taken down */
-	struct urn_client *next;       /* of the adapter */
-	uint32_t id;                   /* of all clients of this process, from 1 on; grows along the list */
-	pid_t pid;                     /* remote: its process, as the kernel said; 0: none */
+	struct urn_client *next;       /* in the adapter's list */
+	uint32_t id;                   /* unique in this process, from 1 on; the newest is first in the list */
+	pid_t pid;                     /* remote: its process, by the kernel's word; 0: none */
 	uid_t uid;                     /* remote: its user */
-	_Atomic int conn_fd;           /* remote: its connection, the session's; -1: none. To hang up on */
+	_Atomic int conn_fd;           /* remote: its connection, owned by the server; -1: none. To hang up on */
 	struct urn_abi_channel channel;
 	struct urn_area area;
-	struct urn_space *space;       /* where its memory is; NULL: in this process. Counted */
+	struct urn_space *space;       /* its address space, counted; NULL: this process's */
 	char no_space[160];            /* remote without a space: why there is none */
-	uint64_t mark_off; /* in its area: what reads of its space are proved by; 0: none */
+	uint64_t mark_off; /* in its area: a number that proves reads of its space to be its own; 0: none */
 	uint64_t db_off[URN_ABI_MAX_ENGINES]; /* by vector */
-	bool remote;                   /* another process: its memory is reached by what it shares */
+	bool remote;                   /* in another process: reached by the memory that it shares */
 	bool started;                  /* engines and other clients know it; its area is sealed. Its thread's */
-	int wake_fd[URN_ABI_MAX_ENGINES]; /* by vector: an eventfd by which the engine hears it; -1
-					   */
-	struct urn_share *shares;      /* remote: memory it shares (share.c) */
-	uint32_t share_next;           /* handle of the one made last */
-	struct urn_account *account;   /* remote: of its user; NULL: no limits */
-	struct urn_limits limits;      /* of itself, with an account */
-	uint64_t used[URN_QUOTAS];     /* the same; under the ledger's lock */
-	bool busy;                     /* a call of it is under way; under the adapter's lock */
-	unsigned int waits;            /* turns that this call has waited for memory; the call's */
+	int wake_fd[URN_ABI_MAX_ENGINES]; /* by vector: an eventfd by which it wakes the engine; -1: none */
+	struct urn_share *shares;      /* remote: memory that it shares (share.c) */
+	uint32_t share_next;           /* handle of the newest share */
+	struct urn_account *account;   /* remote: its user's account; NULL: no limits */
+	struct urn_limits limits;      /* its own limits; valid with an account */
+	uint64_t used[URN_QUOTAS];     /* how much it has of each; under the ledger's lock */
+	bool busy;                     /* a call of it is in progress; under the adapter's lock */
+	unsigned int waits;            /* turns that its present call has waited for memory; the call's */
 	unsigned int taken;            /* objects taken back since others were let in; under the adapter's lock */
-	uint32_t keys;                 /* first of its keys' indices (adapter.key_link); 0: none */
+	uint32_t keys;                 /* index of its first key (adapter.key_link); 0: none */
 	struct urn_table cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
 	struct urn_table channels;     /* struct urn_ctl_channel */
-	int reply_fd;                  /* remote: to go along with the reply to this call; -1: none */
+	int reply_fd;                  /* remote: descriptor that the reply to this call brings; -1: none */
 	int reply_write_fd;            /* ... and its other end, which stays open here */
 	struct urn_pair_list held;     /* its QPs that send nothing yet (pair.h); under the adapter's lock */
 	struct urn_cm_client cm;       /* its connection ids and their events */
 };
 
-/* The client of which a queue pair, a queue or an event knows what engines know. NULL: nobody's */
+/* The client that an engines' part belongs to. NULL: none */
 static inline struct urn_client *
 urn_client_of(const struct urn_engine_client *e)
 {
@@ -109,7 +108,7 @@ enum {
 	URN_ADAPTER_MAX_AH = 65536,
 };
 
-/* Its neighbours in the list of a client's keys; 0: none. */
+/* A key's place in the list of its client's keys: indices of the keys before and behind it; 0: none. */
 struct urn_key_link {
 	uint32_t prev, next;
 };
@@ -118,8 +117,8 @@ struct urn_adapter {
 	struct urn_dp *dp;
 	struct urn_adapter_config cfg;
 	unsigned int index;
-	unsigned int vectors;                          /* engines that serve it */
-	struct urn_shard *shard[URN_ABI_MAX_ENGINES];  /* by engine; NULL: does not serve it */
+	unsigned int vectors;                          /* engines that serve the adapter */
+	struct urn_shard *shard[URN_ABI_MAX_ENGINES];  /* by engine; NULL: the engine does not serve it */
 	uint8_t engine_of[URN_ABI_MAX_ENGINES];        /* by vector */
 	uint8_t mac[6];
 	uint8_t gid[URN_GIDS][16];
@@ -128,18 +127,18 @@ struct urn_adapter {
 	struct urn_learn *peers;                       /* NULL: cfg.no_link */
 	struct urn_cm_agent *cm;                       /* NULL: cfg.no_cm */
 	struct urn_ah *_Atomic *ah;                    /* by id - 1; read by engines */
-	uint32_t ah_next;                              /* where to look for a free one */
-	uint32_t ah_used;                              /* none above this was ever given out */
+	uint32_t ah_next;                              /* index to look for a free place from */
+	uint32_t ah_used;                              /* no place from here on was ever given out */
 	struct urn_client **key_owner;                 /* by index of a key; NULL: none */
 	struct urn_client **pd_owner;                  /* by PD handle */
 	uint8_t *key_kind;                             /* 0 none, 1 region, 2 window */
-	uint32_t *key;                                 /* by index: the key as it was given out */
+	uint32_t *key;                                 /* by index: the key that was given out */
 	uint64_t *key_bytes;                           /* by index: bytes of a remote client's region */
 	struct urn_key_link *key_link;                 /* by index: the owner's keys before and behind */
-	struct urn_share **key_share;                  /* by index: where a remote client's region lies */
-	struct urn_pairs pairs;                        /* whose connection with which remote QP */
+	struct urn_share **key_share;                  /* by index: share in which a remote client's region lies */
+	struct urn_pairs pairs;                        /* clients by the remote QP they are connected to */
 	struct urn_client *clients;
-	pthread_mutex_t lock;                          /* one control call at a time */
+	pthread_mutex_t lock;                          /* held during a control call: one at a time */
 };
 
 struct urn_dp {
@@ -171,7 +170,7 @@ urn_adapter_guid(const struct urn_adapter *a)
 	       (uint64_t)a->mac[4] << 8 | a->mac[5];
 }
 
-/* Power of two that holds n; at least 1. */
+/* Least power of two that is not less than n; at least 1. */
 static inline uint32_t
 urn_pow2(uint32_t n)
 {

@@ -11,14 +11,14 @@
 
 struct urn_pair {
 	struct urn_pair *next;          /* in its bucket; NULL: the last */
-	LIST_ENTRY(urn_pair) of_held;   /* of the client; valid while held */
-	LIST_ENTRY(urn_pair) of_doomed; /* of its engine; valid while doomed */
+	LIST_ENTRY(urn_pair) of_held;   /* in the client's list; valid while held */
+	LIST_ENTRY(urn_pair) of_doomed; /* in its engine's list; valid while doomed */
 	struct urn_client *client;
-	struct urn_qp *qp;          /* the client's; it outlives the entry */
+	struct urn_qp *qp;          /* the client's QP; it outlives the entry */
 	uint8_t dgid[16];           /* the remote queue pair's address and number */
 	uint32_t dqpn;
-	bool held;                  /* sends no requests; in the client's list. Under the adapter's lock */
-	bool doomed;                /* its QP is to end; in the engine's list. Under the table's own lock */
+	bool held;                  /* the QP sends no requests; in the client's list. Under the adapter's lock */
+	bool doomed;                /* the QP is to end; in the engine's list. Under the table's own lock */
 };
 
 static void
@@ -104,7 +104,7 @@ urn_pair_drop(struct urn_client *c, const struct urn_qp *qp, const uint8_t dgid[
 		take_out(ps, at);
 }
 
-/* How many of the client's are there; *own: that of this QP, if there is one. */
+/* Count the client's entries with this remote QP; *own: the entry of this QP, if there is one. */
 static uint32_t
 count_own(const struct urn_client *c, const struct urn_qp *qp, const struct urn_pair_claim *k,
 	  struct urn_pair **own)
@@ -161,7 +161,7 @@ urn_pair_doom(struct urn_pairs *ps, const struct urn_cm_owner *o, const uint8_t 
 	rte_spinlock_unlock(&ps->lock);
 }
 
-/* NULL: none of the engine's is left. It may be used until the engine's thread does something else. */
+/* The next doomed QP of the engine; NULL: none is left. Valid until the engine's thread does something else. */
 static struct urn_qp *
 next_doomed(struct urn_pairs *ps, unsigned int engine)
 {
@@ -193,7 +193,7 @@ urn_pairs_end(struct urn_pairs *ps, struct urn_tp *tp)
 	}
 }
 
-/* ---- what is done in the QP's own engine */
+/* ---- functions that run in the QP's own engine */
 
 struct errand {
 	struct urn_client *client;
@@ -210,7 +210,7 @@ run(struct urn_client *c, struct urn_qp *qp, void (*fn)(void *), struct errand *
 	urn_engine_call(shard_of(c, qp)->engine, fn, e);
 }
 
-/* Find out whether a QP has stopped: it sends nothing any more. */
+/* Find out whether a QP has stopped, and so sends nothing any more. */
 static void
 look(void *arg)
 {
@@ -253,8 +253,8 @@ ask_cm(struct urn_client *c, const uint8_t dgid[16], uint32_t dqpn)
 }
 
 /*
- * True when a QP is connected there that has not stopped, of another client; with `own` of all that are
- * the client's. Forgets those that have.
+ * True when a QP of another client is connected there that has not stopped. Forgets QPs that have
+ * stopped: of other clients up to that QP; with `own` all of the client's own.
  */
 static bool
 others(struct urn_client *c, const struct urn_pair_claim *k, bool own)
@@ -293,7 +293,7 @@ refuse(struct urn_client *c, struct urn_qp *qp, const struct urn_pair_claim *k,
 			    c->adapter->cfg.name, qp->qpn, k->dqpn, text);
 }
 
-/* Its entry, new or had before (SQD); NULL with *rc: it can't be. Own QPs that have stopped make room. */
+/* The QP's entry, new or old (SQD); NULL with *rc: no room. The client's stopped QPs make room. */
 static struct urn_pair *
 enter(struct urn_client *c, struct urn_qp *qp, struct urn_pair_claim *k, struct urn_abi_rep *rep, int *rc)
 {
@@ -325,7 +325,7 @@ urn_pair_claim(struct urn_client *c, struct urn_qp *qp, struct urn_pair_claim *k
 
 	if (!p)
 		return rc;
-	/* It is asked once there is the entry: an answer that comes from here on finds that. */
+	/* Connection management is asked after the entry is made: a later answer of the peer finds the entry. */
 	claim = ask_cm(c, k->dgid, k->dqpn);
 	k->stands = claim == URN_CM_CLAIM_OWN;
 	if (k->stands || (claim != URN_CM_CLAIM_OTHER && !others(c, k, false)))
@@ -361,7 +361,7 @@ end(void *arg)
 	urn_pairs_end(&e->client->adapter->pairs, e->tp);
 }
 
-/* Have all that are doomed ended: a call for URN_PAIR_STEP of them. */
+/* Have all doomed QPs ended, with a call for each URN_PAIR_STEP of them. */
 static void
 end_doomed(struct urn_client *c)
 {

@@ -12,12 +12,12 @@
 
 enum {
 	RESERVE_FDS = 64,       /* for this process itself: /proc, sockets, capture files */
-	DEFAULT_MAPS = 65530,   /* of the kernel, where it doesn't say */
+	DEFAULT_MAPS = 65530,   /* the kernel's default, where /proc doesn't tell */
 };
 
 static const struct {
 	const char *name;
-	int err; /* when all clients together have too many */
+	int err; /* errno value when all clients together have too many */
 } kinds[URN_QUOTAS] = {
 	[URN_QUOTA_QP] = {"queue pairs", EDQUOT},
 	[URN_QUOTA_CQ] = {"completion queues", EDQUOT},
@@ -34,7 +34,7 @@ static const struct {
 	[URN_QUOTA_FD] = {"descriptors", EMFILE},
 };
 
-/* What a call makes, or takes back, one of; a bit for each quota. */
+/* Kinds of which a call makes one (take) or takes one back; a bit for each quota. */
 #define BIT(q) (1u << URN_QUOTA_##q)
 static const struct {
 	uint16_t take, back;
@@ -75,7 +75,7 @@ open_fds(void)
 	return n;
 }
 
-/* How many mappings a process may have. */
+/* Mappings that a process may have. */
 static uint64_t
 max_maps(void)
 {
@@ -101,7 +101,7 @@ urn_ledger_init(struct urn_ledger *l)
 		l->limits.max[q] = UINT64_MAX;
 	if (getrlimit(RLIMIT_NOFILE, &fds) == 0 && fds.rlim_cur != RLIM_INFINITY)
 		l->limits.max[URN_QUOTA_FD] = fds.rlim_cur > used ? fds.rlim_cur - used : 0;
-	/* The other half is for areas, stacks and this process's own. */
+	/* The other half is for areas, stacks and this process's own mappings. */
 	l->limits.max[URN_QUOTA_SHARE] = max_maps() / 2;
 }
 
@@ -117,7 +117,7 @@ urn_ledger_fini(struct urn_ledger *l)
 	pthread_mutex_destroy(&l->lock);
 }
 
-/* The account of a user, made if need be. The lock is held. NULL: no memory */
+/* The account of a user, made if need be. The ledger's lock is held. NULL: no memory */
 static struct urn_account *
 account_of(struct urn_ledger *l, uid_t uid, const struct urn_limits *limits)
 {
@@ -194,7 +194,7 @@ urn_account_give_fds(struct urn_account *u, unsigned int n)
 
 /* ---- a client's calls */
 
-/* returns err, said as well as there is room for it */
+/* Write the sentence, as far as there is room. returns err */
 static int __attribute__((format(printf, 4, 5)))
 refuse(char *why, size_t len, int err, const char *fmt, ...)
 {
@@ -206,7 +206,7 @@ refuse(char *why, size_t len, int err, const char *fmt, ...)
 	return err;
 }
 
-/* Is there room for n more? The lock is held. returns 0, or an errno value with a sentence in why[len] */
+/* Check that n more are allowed. The ledger's lock is held. returns 0, or an errno value with a sentence in why[len] */
 static int
 check_one(const struct urn_client *c, char *why, size_t len, enum urn_quota q, uint64_t n)
 {
@@ -231,7 +231,7 @@ check_one(const struct urn_client *c, char *why, size_t len, enum urn_quota q, u
 		      c->adapter->cfg.name, who, (unsigned long long)max, kinds[q].name);
 }
 
-/* Unsigned arithmetic is exact: counts go down by what they went up. The lock is held. */
+/* Unsigned arithmetic is exact: counts go down by as much as they went up. The ledger's lock is held. */
 static void
 count(struct urn_client *c, enum urn_quota q, uint64_t n)
 {
@@ -240,7 +240,7 @@ count(struct urn_client *c, enum urn_quota q, uint64_t n)
 	c->account->ledger->used[q] += n;
 }
 
-/* Bytes of what a call makes or takes back; a handle or key may be anything. */
+/* Bytes of the object that a call makes or takes back; its handle or key is not checked yet. */
 static uint64_t
 bytes_of(struct urn_client *c, const struct urn_abi_req *req)
 {

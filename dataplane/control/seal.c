@@ -12,7 +12,7 @@ urn_seal(int fd, char *why, size_t len)
 	int rc = fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0 ? 0 : errno;
 	int seals = fcntl(fd, F_GET_SEALS);
 
-	/* The client may have sealed it itself, in the same way. */
+	/* The client may have sealed the memfd itself, in the same way. */
 	if (seals >= 0 && (seals & F_SEAL_FUTURE_WRITE) && (seals & F_SEAL_SHRINK))
 		return 0;
 	if (rc == EPERM)

@@ -16,41 +16,41 @@
 
 /*
  * A memfd may be larger than all memory, and costs its owner nothing. Address
- * space and mappings are the whole dataplane's: whatever the limits (quota.c) say,
- * no client takes more than a small part of the first.
+ * space and mappings belong to the whole dataplane: independent of the limits (quota.c),
+ * no client takes more than a small part of the address space.
  */
 #define MAX_SHARED (1ull << 40) /* bytes of a client */
-#define PART (32ull << 20)      /* bytes that are unmapped at a time: a few milliseconds of the kernel's */
+#define PART (32ull << 20)      /* bytes that are unmapped at a time: a few milliseconds of the kernel's time */
 
 /*
- * A memfd as it is mapped here, sealed or about to be. Once sealed it can't be mapped for writing again: a
- * client that shares it over a second connection, or to a second adapter, has the same
- * mapping.
+ * A memfd that is mapped in this process, sealed or about to be. Once sealed it can't be mapped for
+ * writing again: a client that shares it over a second connection, or to a second adapter, gets the
+ * same mapping.
  */
 struct mapping {
-	struct mapping *next;   /* of all; this and users under maps_lock, the rest is constant */
+	struct mapping *next;   /* in the list of all; next and users under maps_lock, the rest is constant */
 	unsigned int users;     /* pieces of clients */
-	dev_t dev;              /* of the memfd, whose number nothing else has while it is mapped */
+	dev_t dev;              /* dev and ino: the memfd, whose numbers nothing else has while it is mapped */
 	ino_t ino;
 	uint8_t *base;
 	uint64_t length;        /* bytes mapped, from its start on */
 };
 
-static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list, and is held for moments */
+static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list; held for moments */
 static struct mapping *maps;
 
 struct urn_share {
-	struct urn_share *next; /* of the client */
+	struct urn_share *next; /* in the client's list */
 	uint32_t handle;
-	uint32_t regions;       /* that lie in it */
-	uint64_t addr;          /* where the client has it */
+	uint32_t regions;       /* regions that lie in it */
+	uint64_t addr;          /* its address in the client */
 	uint64_t length;        /* bytes */
-	struct mapping *map;    /* where it is here */
+	struct mapping *map;    /* its mapping in this process */
 };
 
 /* ---- mappings */
 
-/* The mapping of so much of a file, one user more; NULL: there is none. */
+/* Find a mapping of at least `length` bytes of a file, and count a user more; NULL: there is none. */
 static struct mapping *
 map_get(const struct stat *st, uint64_t length)
 {
@@ -67,8 +67,8 @@ map_get(const struct stat *st, uint64_t length)
 }
 
 /*
- * From front to back, a part at a time: whoever wants to map something in this process
- * waits for the one only.
+ * Unmap from front to back, a part at a time: another thread of this process that wants to map
+ * memory waits for one part only.
  */
 static void
 unmap(uint8_t *base, uint64_t length)
@@ -77,7 +77,7 @@ unmap(uint8_t *base, uint64_t length)
 		munmap(base + off, length - off < PART ? length - off : PART);
 }
 
-/* One user less; the last unmaps it. */
+/* Count a user less; the last unmaps the mapping. */
 static void
 map_put(struct mapping *m)
 {
@@ -97,7 +97,7 @@ map_put(struct mapping *m)
 	free(m);
 }
 
-/* Is it sealed so that nobody punches holes into it, nor is in the middle of that? */
+/* True when the memfd is sealed: nobody can punch a hole into it, nor is punching one. */
 static bool
 is_sealed(int fd)
 {
@@ -107,8 +107,9 @@ is_sealed(int fd)
 }
 
 /*
- * Map a memfd and seal it against holes, in this order. It is listed in between: whoever
- * can't map it any more, because it is sealed, finds it. returns 0, or an errno value with why
+ * Map a memfd and seal it against holes, in this order. The mapping is listed in between: a call that
+ * can't map the memfd any more, because it is sealed, finds the mapping. returns 0, or an errno value
+ * with why
  */
 static int
 map_make(int fd, const struct stat *st, uint64_t length, struct mapping **out, char *why, size_t len)
@@ -139,18 +140,18 @@ map_make(int fd, const struct stat *st, uint64_t length, struct mapping **out, c
 	return rc;
 }
 
-/* The mapping of a memfd that is sealed, or one that is made and sealed. returns as map_make() */
+/* Find the mapping of a sealed memfd, or make and seal one. returns like map_make() */
 static int
 map_find(int fd, const struct stat *st, uint64_t length, struct mapping **out, char *why, size_t len)
 {
 	int rc;
 
-	/* One that is listed and not sealed yet is for who made it. */
+	/* A mapping that is listed and not sealed yet is only for the call that made it. */
 	*out = is_sealed(fd) ? map_get(st, length) : NULL;
 	if (*out)
 		return 0;
 	rc = map_make(fd, st, length, out, why, len);
-	/* Another connection shared the same, and sealed it since we looked. */
+	/* Another connection shared the same memfd, and sealed it in between. */
 	if (rc == EPERM && is_sealed(fd) && (*out = map_get(st, length)))
 		rc = 0;
 	return rc;
@@ -255,7 +256,7 @@ complaint(int fd, uint64_t length, struct stat *st)
 	return NULL;
 }
 
-/* Is there room for so many bytes more? */
+/* True when the client may share `length` bytes more. */
 static bool
 has_room(const struct urn_client *c, uint64_t length)
 {
@@ -267,8 +268,8 @@ has_room(const struct urn_client *c, uint64_t length)
 }
 
 /*
- * Sealing waits for a hole that the client is punching, and so may mapping: others' calls
- * do not wait for that, nor does an engine. returns 0, or an errno value with the reply
+ * Map and seal the memfd. Sealing waits for a hole that the client is punching, and so may mapping:
+ * no other client's call and no engine waits for that. returns 0, or an errno value with the reply
  */
 static int
 find_map(struct urn_client *c, const struct urn_abi_req *req, const struct stat *st, struct mapping **map,
@@ -322,7 +323,7 @@ urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 	};
 	c->shares = s;
 	rep->handle = s->handle;
-	close(req->share.fd); /* the mapping keeps it */
+	close(req->share.fd); /* the mapping keeps the memfd */
 	return 0;
 }
 
@@ -340,8 +341,8 @@ urn_ctl_unshare(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 		return urn_ctl_fail(rep, EBUSY, "%s: %u regions lie in this shared memory: deregister "
 				    "them first", c->adapter->cfg.name, (*at)->regions);
 	/*
-	 * Engines have let go of the regions that lay in it (ctl_mem.c), and it is found no more.
-	 * Gigabytes take their time; only after that is it given back (quota.c).
+	 * Engines have let go of the regions that lay in the piece (ctl_mem.c), and nothing finds it any
+	 * more. Unmapping gigabytes takes its time; the quota is given back only after that (quota.c).
 	 */
 	s = take_off(at);
 	urn_ctl_unlock(c);

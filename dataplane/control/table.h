@@ -12,7 +12,7 @@ struct urn_table {
 	void **v;     /* by handle - 1; NULL: free */
 	uint32_t cap; /* entries of v */
 	uint32_t n;   /* objects in it */
-	uint32_t hint; /* where to look for a free entry */
+	uint32_t hint; /* entry to look for a free one from */
 };
 
 /* Put an object in; at most max of them. returns 0, ENOMEM or ENOSPC */
