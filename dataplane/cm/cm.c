@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connection management: what owners do. */
+/* Connection management: the calls of owners. */
 #include "cm/cm_internal.h"
 
 void
@@ -58,7 +58,7 @@ connect_ok(const struct urn_cm *cm, const struct urn_abi_cm_connect *p)
 	       p->mtu >= 1 && p->mtu <= cm->cfg.max_mtu && p->ack_timeout <= 31 && p->data_len <= URN_CM_REQ_DATA;
 }
 
-/* What asking for a connection and for a service have in common. */
+/* Common part of asking for a connection and for a service. */
 static int
 begin(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_cm_connect *p,
       const uint8_t own[16], struct cm_conn **out)
@@ -155,7 +155,7 @@ urn_cm_resolve(struct urn_cm *cm, struct urn_cm_owner *o, const struct urn_abi_c
 	return 0;
 }
 
-/* An answer that is repeated for a while, whenever the request comes again. */
+/* Send an answer, which is repeated for a while whenever the request comes again. */
 static int
 answer_sidr(struct urn_cm *cm, struct cm_conn *e, const struct urn_abi_cm_accept *p, uint64_t now)
 {
@@ -165,7 +165,7 @@ answer_sidr(struct urn_cm *cm, struct cm_conn *e, const struct urn_abi_cm_accept
 	    p->qpn > URN_QPN_MASK || (p->status == URN_CM_SIDR_VALID && p->qpn <= URN_QPN_GSI))
 		return EINVAL;
 	cm_head(e, &m, URN_CM_SIDR_REP);
-	m.local_id = e->remote_id; /* the request's id, as the peer knows it */
+	m.local_id = e->remote_id; /* the request's id, by which the peer knows it */
 	m.service_id = e->service_id;
 	m.status = p->status;
 	m.qpn = p->qpn;
@@ -179,7 +179,7 @@ answer_sidr(struct urn_cm *cm, struct cm_conn *e, const struct urn_abi_cm_accept
 static bool
 accept_ok(const struct urn_abi_cm_accept *p)
 {
-	/* With another status the caller does not look whose the queue pair is. */
+	/* With another status the caller does not check that the queue pair is the client's. */
 	return p->status == URN_CM_SIDR_VALID && p->qpn > URN_QPN_GSI && p->qpn <= URN_QPN_MASK &&
 	       p->psn <= URN_QPN_MASK && p->rnr_retry <= 7 && p->flow_control <= 1 && p->srq <= 1 &&
 	       p->ack_delay <= 31 && p->data_len <= URN_CM_REP_DATA;
@@ -244,7 +244,7 @@ urn_cm_reject(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id,
 	return 0;
 }
 
-/* A message that bears private data and nothing else. returns 0 or EINVAL: it is too long */
+/* Fill a message that carries private data only. returns 0 or EINVAL: the data is too long */
 static int
 fill_data(const struct cm_conn *e, struct urn_cm_msg *m, enum urn_cm_attr attr,
 	  const struct urn_abi_cm_data *p)
@@ -281,7 +281,7 @@ urn_cm_establish(struct urn_cm *cm, struct urn_cm_owner *o, uint32_t id,
 	return 0;
 }
 
-/* Agree to the end. */
+/* Agree to the end of the connection. */
 static void
 agree(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, uint64_t now)
 {
@@ -318,7 +318,7 @@ turn_down(struct urn_cm *cm, struct cm_conn *e, uint16_t reason, uint8_t about, 
 	cm_timewait(cm, e, now);
 }
 
-/* Tell the peer what the owner no longer will. */
+/* Tell the peer that the owner is done with the id, in a way that fits its state. */
 static void
 wind_up(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {

@@ -18,40 +18,40 @@ enum {
 /* A message that is to be sent. */
 struct out {
 	TAILQ_ENTRY(out) link;
-	uint64_t since;           /* ns; when its MAC address was looked for first; 0: not yet */
-	uint64_t due;             /* ns; when to look for it again */
-	bool wait;                /* for its MAC address */
-	uint32_t id;              /* whose it is; 0: nobody's */
+	uint64_t since;           /* ns; first look-up of its MAC address; 0: not yet */
+	uint64_t due;             /* ns; next look-up of its MAC address */
+	bool wait;                /* waits for its MAC address; false: dropped if that is unknown */
+	uint32_t id;              /* the id that sends it; 0: none */
 	uint8_t own[16], peer[16];
 	uint8_t mad[URN_MAD_BYTES];
 };
 TAILQ_HEAD(outs, out);
 
-/* What waits at a place of the machine's table for the id that has it. All empty: nobody has. */
+/* Events and messages of the id at a place of the machine's table. All empty: the place is free. */
 struct place {
-	struct urn_cm_notes notes;   /* by which it is asked for: its own, of a listener its requests */
-	struct urn_cm_note *request; /* that it came to be by, if not fetched */
-	struct out *waits;           /* for its MAC address; perhaps of an id that was here before */
+	struct urn_cm_notes notes;   /* events fetched by the id: its own, for a listener also its requests */
+	struct urn_cm_note *request; /* the request that made the id, if not fetched */
+	struct out *waits;           /* message that waits for its MAC address; perhaps of an earlier id */
 };
 
 struct urn_cm_agent {
 	struct urn_cm_agent_config cfg;
 	_Atomic uint32_t pending; /* entries of `ready`; written under the lock, read without */
-	rte_spinlock_t lock;      /* guards all below; taken before the neighbour table's */
+	rte_spinlock_t lock;      /* protects all fields below; taken before the neighbour table's lock */
 	struct urn_cm *cm;
 	uint64_t now;             /* ns; the newest time that was passed in */
 	uint32_t psn;
 	struct urn_counters c;
 	struct outs ready, no_mac, free;
 	unsigned int no_mac_n;
-	struct place *place;      /* urn_cm_max_ids() + 1 of them */
-	struct urn_cm_clients late; /* whose turn it is first */
+	struct place *place;      /* urn_cm_max_ids() + 1 places */
+	struct urn_cm_clients late; /* clients with late notices; the next in turn first */
 	struct out out[URN_CM_OUT];
 };
 
-/* ---- what the machine wants; under the lock */
+/* ---- calls of the state machine; under the lock */
 
-/* Its message that waits for a MAC address; NULL: none. */
+/* The id's message that waits for a MAC address; NULL: none. */
 static struct out *
 waiting(const struct urn_cm_agent *ag, uint32_t id)
 {
@@ -67,7 +67,7 @@ send_mad(void *ctx, uint32_t id, const uint8_t own[16], const uint8_t peer[16], 
 	struct urn_cm_agent *ag = ctx;
 	struct out *o = wait ? waiting(ag, id) : NULL;
 
-	/* Nobody wants to hear what it would have said before. */
+	/* The new message replaces the old one, which is out of date. */
 	if (o) {
 		memcpy(o->mad, mad, URN_MAD_BYTES);
 		return URN_CM_WAITS;
@@ -106,17 +106,17 @@ notice(const struct urn_cm_note *n)
 
 	if (n->channel < 0)
 		return true;
-	/* Another process has the socket as well: whether this waits is not up to its flags. */
+	/* Another process has the socket as well, and its flags: MSG_DONTWAIT does not depend on them. */
 	do {
 		len = send(n->channel, &e, sizeof(e), MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (len < 0 && errno == ENOTSOCK) /* this program's own pipe */
 			len = write(n->channel, &e, sizeof(e));
 	} while (len < 0 && errno == EINTR);
-	/* Any other error is the program's own doing: nobody is there to be told. */
+	/* Any other error is the program's own doing: its end is closed, and nobody reads. */
 	return len == (ssize_t)sizeof(e) || (len < 0 && errno != EAGAIN);
 }
 
-/* A client's notice that there was no room for waits for its turn. */
+/* Queue a client's notice for which its pipe had no room. */
 static void
 put_off(struct urn_cm_agent *ag, struct urn_cm_client *c, struct urn_cm_note *n)
 {
@@ -135,7 +135,7 @@ no_longer_late(struct urn_cm_agent *ag, struct urn_cm_client *c, struct urn_cm_n
 	n->late = false;
 }
 
-/* Have it found by its id, or, a request, by its listener. */
+/* List an event under its id, or, if it is a request, under its listener. */
 static void
 file_note(struct urn_cm_agent *ag, struct urn_cm_client *c, struct urn_cm_note *n)
 {
@@ -159,14 +159,14 @@ take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_
 	struct urn_cm_client *c = o->ctx;
 	struct urn_cm_note *n = malloc(sizeof(*n));
 
-	/* Few events an id, and of ids a client has a number. */
+	/* Bounded: an id has few events, and a client a limited number of ids. */
 	if (!n)
 		return false;
 	n->channel = channel;
 	n->ev = *ev;
 	n->late = false;
 	file_note(ag, c, n);
-	/* Not before those that are late. */
+	/* The notice must not overtake late ones. */
 	if (!TAILQ_EMPTY(&c->untold) || !notice(n))
 		put_off(ag, c, n);
 	return true;
@@ -181,7 +181,7 @@ now_stands(void *ctx, const struct urn_cm_owner *o, const uint8_t peer[16], uint
 		ag->cfg.stands(ag->cfg.stands_ctx, o, peer, qpn);
 }
 
-/* The next of a client's late notices that is not for this channel, if it is near. NULL: none */
+/* The next of a client's late notices for another channel, among the first POLL_TRIES. NULL: none */
 static struct urn_cm_note *
 for_another(struct urn_cm_note *n, int32_t channel)
 {
@@ -192,9 +192,9 @@ for_another(struct urn_cm_note *n, int32_t channel)
 }
 
 /*
- * Clients in turn, a notice each, and no more than POLL_TRIES together: who reads
- * none, however many there are, costs the engine and the others little. Where the
- * first finds no room, the next for another channel may: those of one stay in order.
+ * Write late notices: clients in turn, a notice each, and no more than POLL_TRIES together, so that
+ * any number of clients that do not read cost the engine and others little. Where a client's first
+ * finds no room, the next for another channel may: notices of one channel stay in order.
  */
 static void
 tell_late(struct urn_cm_agent *ag)
@@ -204,7 +204,7 @@ tell_late(struct urn_cm_agent *ag)
 	for (unsigned int i = 0; i < POLL_TRIES && (c = TAILQ_FIRST(&ag->late)); i++) {
 		struct urn_cm_note *n = TAILQ_FIRST(&c->untold);
 
-		/* To the end of the line; taken off it with the last of its notices. */
+		/* The client goes to the end of the list, and leaves it with the last of its notices. */
 		TAILQ_REMOVE(&ag->late, c, late);
 		TAILQ_INSERT_TAIL(&ag->late, c, late);
 		if (!notice(n)) {
@@ -310,7 +310,7 @@ urn_cm_client_gone(struct urn_cm_agent *ag, struct urn_cm_client *c, uint64_t no
 		rte_spinlock_lock(&ag->lock);
 		for (unsigned int i = 0; i < URN_CM_SLICE && !TAILQ_EMPTY(&c->notes); i++)
 			free_note(ag, c, TAILQ_FIRST(&c->notes));
-		/* An id is looked up by its events: first they go. */
+		/* Events go before ids, because an event is freed by looking its id up. */
 		more = !TAILQ_EMPTY(&c->notes) || urn_cm_owner_goes(ag->cm, &c->owner, now);
 		rte_spinlock_unlock(&ag->lock);
 	}
@@ -325,7 +325,7 @@ urn_cm_client_event(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t i
 	rte_spinlock_lock(&ag->lock);
 	if (id == 0)
 		n = TAILQ_FIRST(&c->notes);
-	else /* of place 0 there is none */
+	else /* place 0 has none */
 		n = TAILQ_FIRST(&ag->place[urn_cm_place(ag->cm, &c->owner, id)].notes);
 	if (n) {
 		*ev = n->ev;
@@ -335,7 +335,7 @@ urn_cm_client_event(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t i
 	return n ? 0 : EAGAIN;
 }
 
-/* All that waits for an id, of which no request does: a few events at most. */
+/* Drop the events of an id to which no requests came: a few at most. */
 static void
 drop_notes(struct urn_cm_agent *ag, struct urn_cm_client *c, struct place *p)
 {
@@ -345,7 +345,7 @@ drop_notes(struct urn_cm_agent *ag, struct urn_cm_client *c, struct place *p)
 		free_note(ag, c, p->request);
 }
 
-/* An id goes, with a slice of its events. A request that nobody will hear of goes with its listener. */
+/* Destroy an id, with a slice of its events. An unfetched request goes with its listener. */
 static bool
 release_some(struct urn_cm_agent *ag, struct urn_cm_client *c, uint32_t id, struct place *p,
 	     uint64_t now)
@@ -393,7 +393,7 @@ urn_cm_client_uses(struct urn_cm_agent *ag, const struct urn_cm_client *c, int32
 {
 	bool uses;
 
-	/* An event has the channel of its id, and goes with that. */
+	/* An event has the channel of its id, and goes with the id. */
 	rte_spinlock_lock(&ag->lock);
 	uses = urn_cm_uses(ag->cm, &c->owner, channel);
 	rte_spinlock_unlock(&ag->lock);
@@ -429,7 +429,7 @@ urn_cm_agent_input(struct urn_cm_agent *ag, struct rte_mbuf *m, const uint8_t *m
 	uint8_t src[16], dst[16];
 
 	urn_l3_addresses(m, src, dst);
-	/* Nobody else has an address of ours. */
+	/* No peer has an address of ours. */
 	if (urn_neigh_is_own(ag->cfg.neigh, src) || !urn_neigh_unicast(src) ||
 	    !urn_neigh_is_own(ag->cfg.neigh, dst)) {
 		urn_pkt(m)->drop = URN_C_DROP_ADDRESS;
@@ -474,7 +474,7 @@ write_frame(struct urn_cm_agent *ag, const struct out *o, const uint8_t mac[6],
 	return m;
 }
 
-/* To the adapter itself: it comes in again, without a frame. */
+/* Give a message to the adapter's own address back to the machine, without a frame. */
 static void
 loop(struct urn_cm_agent *ag, const struct out *o)
 {
@@ -484,7 +484,7 @@ loop(struct urn_cm_agent *ag, const struct out *o)
 	ag->c.v[c]++;
 }
 
-/* Take it off those that wait for a MAC address. */
+/* Take a message off the list of those that wait for a MAC address. */
 static void
 no_longer_awaits(struct urn_cm_agent *ag, struct out *o)
 {
@@ -496,7 +496,7 @@ no_longer_awaits(struct urn_cm_agent *ag, struct out *o)
 		*waits = NULL;
 }
 
-/* It waits for its MAC address, for a while. Who waits longest makes room: it will be said again. */
+/* Let a message wait for its MAC address. When the list is full the oldest is dropped: its sender repeats it. */
 static void
 await_mac(struct urn_cm_agent *ag, struct out *o)
 {
@@ -515,8 +515,8 @@ await_mac(struct urn_cm_agent *ag, struct out *o)
 }
 
 /*
- * Send one, which is on no list. returns: a frame, or NULL: there is none;
- * *empty: and no buffer either
+ * Send a message, which is on no list. returns: a frame, or NULL: there is none;
+ * *empty: because the pool has no buffer
  */
 static struct rte_mbuf *
 send_one(struct urn_cm_agent *ag, struct out *o, struct rte_mempool *pool, bool *empty)
@@ -547,7 +547,7 @@ send_one(struct urn_cm_agent *ag, struct out *o, struct rte_mempool *pool, bool 
 	return m;
 }
 
-/* The next whose turn it is, taken off its list; NULL: none. */
+/* The next message to send, taken off its list; NULL: none. */
 static struct out *
 next_out(struct urn_cm_agent *ag)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connection management: which id a message is for, and what becomes of requests that are new. */
+/* Connection management: finds the id that a message is for, and makes ids for new requests. */
 #include "cm/cm_internal.h"
 
-/* Refuse what no id here stands for. */
+/* Refuse a message that has no id here. */
 static void
 refuse(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16], const uint8_t peer[16],
        uint16_t reason)
@@ -34,7 +34,7 @@ refuse_sidr(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16]
 	cm_send(cm, own, peer, &r);
 }
 
-/* Refuse a request that no id stands for: of a connection, or of a look-up. */
+/* Refuse a request that has no id here: for a connection, or a look-up. */
 static void
 decline(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16], const uint8_t peer[16],
 	uint16_t reason, uint8_t status)
@@ -45,7 +45,7 @@ decline(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16], co
 		refuse(cm, m, own, peer, reason);
 }
 
-/* A new id for a request of a peer's. */
+/* Make an id for a request of a peer. */
 static int
 take_request(struct urn_cm *cm, struct cm_conn *l, const struct urn_cm_msg *m, const uint8_t own[16],
 	     const uint8_t peer[16])
@@ -63,7 +63,7 @@ take_request(struct urn_cm *cm, struct cm_conn *l, const struct urn_cm_msg *m, c
 	e->knows_peer = true;
 	e->remote_id = m->local_id;
 	e->remote_qpn = m->qpn;
-	/* How long the peer may take to answer our reply is what it says of itself. */
+	/* The peer says itself how long it may take to answer our reply. */
 	e->timeout = m->local_timeout;
 	e->max_tries = m->max_retries;
 	e->ack_timeout = m->path[0].ack_timeout;
@@ -82,7 +82,7 @@ take_request(struct urn_cm *cm, struct cm_conn *l, const struct urn_cm_msg *m, c
 	return 0;
 }
 
-/* To the listener of its service, if there is one and it has room. */
+/* Give a request to the listener of its service, if there is one and it has room. */
 static enum urn_counter
 new_request(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
 	    const uint8_t peer[16])
@@ -106,7 +106,7 @@ new_request(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16]
 	return URN_C_CM_RX;
 }
 
-/* What is wrong with a request in itself. returns: a reason, or 0 */
+/* Check a request by its own fields. returns: the reason to refuse it, or 0 */
 static uint16_t
 objection(const struct urn_cm *cm, const struct urn_cm_msg *m)
 {
@@ -136,7 +136,7 @@ new_req(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16],
 	return URN_C_CM_STALE;
 }
 
-/* An id of ours, by the message's word for it, if it is this peer's. */
+/* The id of ours that the message names, if its connection is with this peer. */
 static struct cm_conn *
 named(const struct urn_cm *cm, uint32_t id, const struct urn_cm_msg *m, const uint8_t peer[16])
 {
@@ -149,7 +149,7 @@ named(const struct urn_cm *cm, uint32_t id, const struct urn_cm_msg *m, const ui
 	return e->knows_peer && e->remote_id != m->local_id ? NULL : e;
 }
 
-/* Which id a message is for; NULL: none of ours. */
+/* The id that a message is for; NULL: none of ours. */
 static struct cm_conn *
 find(const struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t peer[16])
 {
@@ -163,7 +163,7 @@ find(const struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t peer[16]
 		return named(cm, m->local_id, m, peer);
 	case URN_CM_REJ:
 		e = named(cm, m->remote_id, m, peer);
-		/* Who gave up before it heard of our id says its own only. */
+		/* A peer that gave up before it knew our id names only its own. */
 		return e || m->reason != URN_CM_REJ_TIMEOUT
 			       ? e
 			       : cm_by_peer(cm, peer, m->local_id, false);
@@ -172,7 +172,7 @@ find(const struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t peer[16]
 	}
 }
 
-/* A message to an id that is not, or no longer, here. */
+/* Answer a message to an id that is not, or no longer, here. */
 static enum urn_counter
 nobodys(struct urn_cm *cm, const struct urn_cm_msg *m, const uint8_t own[16], const uint8_t peer[16])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What connection management says: messages to the peer, events to the owner. */
+/* Connection management: messages to the peer, events to the owner. */
 #include "cm/cm_internal.h"
 
 void
@@ -23,7 +23,7 @@ send_mad(struct urn_cm *cm, uint32_t id, const uint8_t own[16], const uint8_t pe
 	return how;
 }
 
-/* One that comes again, if it is lost. */
+/* Send a message that may be dropped, because it comes again if it is lost. */
 static void
 send_once(struct urn_cm *cm, uint32_t id, const uint8_t own[16], const uint8_t peer[16],
 	  const uint8_t *mad, bool wait)
@@ -41,7 +41,7 @@ cm_send(struct urn_cm *cm, const uint8_t own[16], const uint8_t peer[16], const 
 	send_once(cm, 0, own, peer, mad, false);
 }
 
-/* What waits for the peer's MAC address is no try: the peer could not hear it. */
+/* Send the kept message. One that waits for the peer's MAC address counts as no try: the peer can't have got it. */
 static void
 transmit(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {
@@ -97,7 +97,7 @@ cm_say_rej(struct urn_cm *cm, struct cm_conn *e, uint16_t reason, uint8_t about)
 	cm_head(e, &m, URN_CM_REJ);
 	m.reason = reason;
 	m.about = about;
-	/* Who does not know our id yet finds the connection by this. */
+	/* A peer that does not know our id yet finds the connection by this GUID. */
 	if (reason == URN_CM_REJ_TIMEOUT) {
 		m.info_len = sizeof(guid);
 		memcpy(m.info, &guid, sizeof(guid));

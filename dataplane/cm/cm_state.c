@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The states of connection management: what each does with a message of the
- * peer's, and when its timer runs out. An event is told before anything changes:
- * if there is no room for it the message is lost, and the peer repeats it.
+ * The states of connection management: the reaction of each to a message of the
+ * peer, and to its timer. An event is given out before anything changes:
+ * if there is no room for the event, the message is dropped, and the peer repeats it.
  */
 #include "cm/cm_internal.h"
 
@@ -43,11 +43,11 @@ cm_no_longer_waits(struct urn_cm *cm, struct cm_conn *e)
 		l->pending--;
 }
 
-/* How long an id stays in timewait, ns. */
+/* Duration of timewait, ns. */
 static uint64_t
 timewait_ns(const struct cm_conn *e)
 {
-	/* Of a refusal, as long as it may take to be asked again; and a DREQ may be, too. */
+	/* After a refusal: as long as the peer may take to ask again; the peer may repeat a DREQ, too. */
 	uint8_t code = e->was_up ? e->ack_timeout : URN_CM_TIMEWAIT_MAX;
 
 	if (code <= e->timeout)
@@ -59,7 +59,7 @@ timewait_ns(const struct cm_conn *e)
 	return urn_cm_ns(code);
 }
 
-/* Attribute of the message that was kept. */
+/* Attribute of the kept message. */
 static unsigned int
 kept(const struct cm_conn *e)
 {
@@ -76,7 +76,7 @@ cm_insist(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 	cm_timer(cm, e, now + cm_patience(e->timeout));
 }
 
-/* Once more. returns: was it not often enough yet? */
+/* Repeat the kept message, unless it was repeated often enough. returns: true when repeated */
 static bool
 insisted(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {
@@ -129,14 +129,14 @@ cm_stale(struct urn_cm *cm, struct cm_conn *old, uint64_t now)
 	cm_say_dreq(cm, old, &m, now);
 }
 
-/* ---- what several states do */
+/* ---- reactions that several states share */
 
 static enum urn_counter
 rejected(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, uint64_t now)
 {
 	if (!cm_tell(cm, e, URN_CM_EVENT_REJECTED, m, m->reason))
 		return URN_C_DROP_CM_EVENT;
-	/* A request that was taken back may have copies on their way: they are no new ones. */
+	/* Copies of a withdrawn request may still be on their way: they must not count as new requests. */
 	if (e->state == URN_CM_ESTABLISHED || e->state == URN_CM_DREQ_SENT || !e->active)
 		cm_timewait(cm, e, now);
 	else
@@ -144,7 +144,7 @@ rejected(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, uint6
 	return URN_C_CM_RX;
 }
 
-/* The peer asks for patience. So often as it could be asked again, no more. */
+/* The peer asks for patience: granted as often as we could retry, no more. */
 static enum urn_counter
 wait_longer(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, enum urn_cm_state to,
 	    uint64_t now)
@@ -161,7 +161,7 @@ wait_longer(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, en
 	return URN_C_CM_RX;
 }
 
-/* The program takes its time: ask the peer for patience, whenever it asks again. */
+/* The program takes its time: ask the peer for patience, whenever the peer repeats its message. */
 static enum urn_counter
 ask_for_patience(struct urn_cm *cm, struct cm_conn *e, enum urn_cm_state to, uint8_t about)
 {
@@ -178,7 +178,7 @@ again(struct urn_cm *cm, struct cm_conn *e)
 	return URN_C_CM_DUPLICATE;
 }
 
-/* A reply with a queue pair that is connected to another id. */
+/* Refuse a reply with a queue pair that is connected to another id. */
 static enum urn_counter
 replied_stale(struct urn_cm *cm, struct cm_conn *e, struct cm_conn *old, const struct urn_cm_msg *m,
 	      uint64_t now)
@@ -199,7 +199,7 @@ replied(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, uint64
 	struct cm_conn *old = cm_by_qpn(cm, e->peer, m->qpn);
 	uint32_t had = e->remote_qpn;
 
-	/* What is not up yet may be of a queue pair that is gone. */
+	/* A connection that is not up yet may be of a queue pair that is gone. */
 	if (old && old->state == URN_CM_ESTABLISHED)
 		return replied_stale(cm, e, old, m, now);
 	e->remote_qpn = m->qpn;
@@ -236,11 +236,11 @@ say_drep(struct urn_cm *cm, struct cm_conn *e, uint64_t tid)
 	cm_head(e, &d, URN_CM_DREP);
 	if (e->was_up)
 		cm_say(cm, e, &d);
-	else /* a refusal is kept, to be repeated */
+	else /* the kept message is a refusal, and stays for repeats */
 		cm_send(cm, e->own, e->peer, &d);
 }
 
-/* The peer wants to end it. */
+/* The peer wants to end the connection. */
 static enum urn_counter
 asked_to_end(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m)
 {
@@ -250,13 +250,13 @@ asked_to_end(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m)
 		return URN_C_DROP_CM_EVENT;
 	e->tid = m->tid;
 	cm_timer_stop(cm, e);
-	/* The peer has let go, and may connect that queue pair anew, however long the program takes. */
+	/* The peer has let go, and may connect that queue pair anew, no matter how long the program takes. */
 	cm_unhash(cm, e, CM_BY_QPN);
 	e->state = URN_CM_DREQ_RCVD;
 	return URN_C_CM_RX;
 }
 
-/* It is agreed. */
+/* The peer agrees to the end. */
 static enum urn_counter
 ended(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, uint64_t now)
 {
@@ -387,7 +387,7 @@ on_dreq_sent(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, u
 	case URN_CM_DREP:
 	case URN_CM_REJ:
 		return ended(cm, e, m->attr == URN_CM_DREP ? m : NULL, now);
-	case URN_CM_DREQ: /* both at once: one answer each will do */
+	case URN_CM_DREQ: /* both sides asked at once: one answer each will do */
 		if (m->qpn != e->qpn)
 			return URN_C_DROP_CM_FIELD;
 		c = ended(cm, e, m, now);
@@ -395,7 +395,7 @@ on_dreq_sent(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, u
 			say_drep(cm, e, m->tid);
 		return c;
 	default:
-		return URN_C_CM_DUPLICATE; /* late: of the beginning */
+		return URN_C_CM_DUPLICATE; /* late, from the start of the connection */
 	}
 }
 
@@ -407,8 +407,8 @@ on_dreq_rcvd(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, u
 }
 
 /*
- * A DREQ comes again: our DREP was not heard, nor may this one be. Its private data is kept for the
- * next, as often as there may be one.
+ * A DREQ comes again: our DREP was lost, and this one may be too. The private data is kept for the
+ * next, as often as a DREQ may be repeated.
  */
 static enum urn_counter
 drep_again(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
@@ -426,7 +426,7 @@ on_timewait(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, ui
 	struct urn_cm_msg r;
 
 	switch (m->attr) {
-	case URN_CM_DREQ: /* what was answered has private data */
+	case URN_CM_DREQ: /* our answer has private data */
 		if (kept(e) == URN_CM_DREP)
 			return drep_again(cm, e, now);
 		say_drep(cm, e, m->tid);
@@ -434,7 +434,7 @@ on_timewait(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, ui
 	case URN_CM_SIDR_REQ:
 		return again(cm, e);
 	case URN_CM_REQ:
-		if (!e->was_up) /* refused: it was not heard; or taken back */
+		if (!e->was_up) /* refused, and the refusal was lost; or withdrawn */
 			return kept(e) == URN_CM_REJ ? again(cm, e) : URN_C_CM_DUPLICATE;
 		cm_head(e, &r, URN_CM_REJ);
 		r.tid = m->tid;
@@ -497,7 +497,7 @@ cm_message(struct urn_cm *cm, struct cm_conn *e, const struct urn_cm_msg *m, uin
 
 /* ---- timers */
 
-/* No answer, all repeats included. */
+/* Give up: no answer, not even to the retries. */
 static void
 give_up(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {
@@ -511,7 +511,7 @@ give_up(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 	switch (e->state) {
 	case URN_CM_REQ_SENT:
 	case URN_CM_MRA_REQ_RCVD:
-		/* It may have heard us. */
+		/* The peer may have got the request. */
 		cm_say_rej(cm, e, URN_CM_REJ_TIMEOUT, URN_CM_ABOUT_REQ);
 		cm_idle(cm, e);
 		break;
@@ -532,7 +532,7 @@ static void
 end_of_timewait(struct urn_cm *cm, struct cm_conn *e, uint64_t now)
 {
 	if (e->insists) {
-		/* Then it stays as long as any refusal. */
+		/* After the last repeat timewait is as long as after any refusal. */
 		e->insists = insisted(cm, e, now);
 		if (!e->insists)
 			cm_timer(cm, e, now + timewait_ns(e));

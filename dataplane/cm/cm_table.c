@@ -152,7 +152,7 @@ cm_by_qpn(const struct urn_cm *cm, const uint8_t peer[16], uint32_t qpn)
 	return NULL;
 }
 
-/* True when the peer has answered, and has not let go: so long the connection counts for its owner. */
+/* True when the peer has answered and not let go: until then the connection counts for its owner. */
 static bool
 stands(const struct cm_conn *e)
 {
@@ -167,7 +167,7 @@ stands(const struct cm_conn *e)
 	}
 }
 
-/* True when the peer asked, and has not heard or not answered our reply. */
+/* True when the peer asked, and has not got or not answered our reply. */
 static bool
 asked(const struct cm_conn *e)
 {
@@ -244,7 +244,7 @@ cm_by_id(const struct urn_cm *cm, uint32_t id)
 
 /* ---- places */
 
-/* One that was free longest, or never used, or that only waits for late messages. */
+/* Take the place that was free longest, or one never used, or one that only waits for late messages. */
 static struct cm_conn *
 take_place(struct urn_cm *cm)
 {
@@ -264,7 +264,7 @@ take_place(struct urn_cm *cm)
 	return e;
 }
 
-/* One id more of the owner's user, who may have it on other adapters. returns: may it be? */
+/* Count an id more of the owner's user, over all adapters. returns: true when the user may have it */
 static bool
 user_takes(struct urn_cm_owner *o)
 {
@@ -367,7 +367,7 @@ urn_cm_counters(struct urn_cm *cm, struct urn_counters *to)
 	memset(&cm->c, 0, sizeof(cm->c));
 }
 
-/* Every id is found where it is looked up. */
+/* True when the id is found where it is looked up. */
 static bool
 conn_sound(const struct urn_cm *cm, const struct cm_conn *e)
 {
@@ -380,7 +380,7 @@ conn_sound(const struct urn_cm *cm, const struct cm_conn *e)
 	if (!cm_orphaned(e) && (e->use == CM_NIL || cm->use[e->use].owner != e->owner ||
 				cm->use[e->use].channel != e->channel))
 		return false;
-	/* An id that nobody owns ends by itself; what is idle says and hears nothing. */
+	/* An id that nobody owns ends by its timer; an idle id has no timer. */
 	if (e->at == CM_NIL ? cm_orphaned(e) : e->state == URN_CM_IDLE)
 		return false;
 	return !e->waits || e->state == URN_CM_REQ_RCVD || e->state == URN_CM_MRA_REQ_SENT ||

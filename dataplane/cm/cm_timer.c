@@ -15,7 +15,7 @@ put(struct urn_cm *cm, uint32_t at, uint32_t index)
 	cm->conn[index].at = at;
 }
 
-/* Let what stands at `at` rise and sink to its place. */
+/* Let the entry at index `at` rise or sink to its place. */
 static void
 settle(struct urn_cm *cm, uint32_t at)
 {

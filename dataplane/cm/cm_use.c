@@ -43,7 +43,7 @@ find(const struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel)
 	return i;
 }
 
-/* No more than there are ids: each has one at most. */
+/* Take an entry. There are enough: an id has one at most. */
 static uint32_t
 take(struct urn_cm *cm)
 {

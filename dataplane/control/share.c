@@ -233,7 +233,7 @@ urn_share_drop_all(struct urn_client *c)
 		let_go(take_off(&c->shares));
 }
 
-/* Check a descriptor that shall be shared memory of this size. *st: its status. returns: the fault as a sentence, or NULL */
+/* Check a descriptor of memory to share. *st: its status. returns: the end of a sentence on its fault, or NULL */
 static const char *
 complaint(int fd, uint64_t length, struct stat *st)
 {

@@ -22,7 +22,7 @@ struct icmp {
 } __attribute__((packed));
 _Static_assert(sizeof(struct icmp) == 8, "icmp");
 
-/* Neighbour solicitation or advertisement, with the one option that we send. */
+/* Neighbour solicitation or advertisement, with the only option that we send. */
 struct nd {
 	struct icmp icmp;
 	uint8_t target[16];
@@ -114,14 +114,14 @@ urn_l3_multicast_mac(uint8_t mac[6], const uint8_t gid[16])
 	return 0;
 }
 
-/* May this IPv4 address be a host's: not 0/8, 127/8, multicast or beyond? */
+/* True when a host can have this IPv4 address: not 0/8, 127/8, multicast or beyond. */
 static int
 v4_host(const uint8_t a[4])
 {
 	return a[0] != 0 && a[0] != 127 && a[0] < 224;
 }
 
-/* May this IPv6 address be a host's: not ::, ::1, mapped IPv4 or multicast? */
+/* True when a host can have this IPv6 address: not ::, ::1, mapped IPv4 or multicast. */
 static int
 v6_host(const uint8_t a[16])
 {
@@ -131,7 +131,7 @@ v6_host(const uint8_t a[16])
 
 /* ---- checksums */
 
-/* Checksum over ICMPv6 and its pseudo header as it goes out; 0 when one in it is right. */
+/* Checksum over ICMPv6 and its pseudo header, ready to send; 0 when the message's own checksum is right. */
 static uint16_t
 icmp6_csum(const struct urn_ipv6 *ip, const void *icmp, uint32_t len)
 {
@@ -198,7 +198,7 @@ read_icmp(const uint8_t *f, uint32_t len, struct urn_l3_msg *msg)
 	return URN_C_ECHO_RX;
 }
 
-/* Walk the options; note the MAC of the one of `type`. returns 0: malformed */
+/* Walk the options; note the MAC of the option of `type`. returns 0: malformed */
 static int
 read_options(const uint8_t *opt, uint32_t left, uint8_t type, struct urn_l3_msg *msg)
 {
@@ -219,7 +219,7 @@ read_options(const uint8_t *opt, uint32_t left, uint8_t type, struct urn_l3_msg 
 	return 1;
 }
 
-/* Rules of RFC 4861, 7.1.1: the sender without an address does DAD. */
+/* Rules of RFC 4861, 7.1.1: a sender without an address does DAD. */
 static int
 solicit_ok(const struct urn_ipv6 *ip, const struct urn_l3_msg *msg)
 {
@@ -340,7 +340,7 @@ put_eth(uint8_t *f, const uint8_t dst[6], const uint8_t src[6], uint16_t type)
 	eth->type = rte_cpu_to_be_16(type);
 }
 
-/* All of an ARP frame; tha NULL: not known, it goes to everybody. */
+/* Write an ARP frame; tha NULL: not known, the frame goes to everybody. */
 static void
 put_arp(struct rte_mbuf *m, uint16_t op, const uint8_t mac[6], const uint8_t spa[4],
 	const uint8_t *tha, const uint8_t tpa[4])
@@ -362,7 +362,7 @@ put_arp(struct rte_mbuf *m, uint16_t op, const uint8_t mac[6], const uint8_t spa
 	set_len(m, OFF_L3 + sizeof(*arp));
 }
 
-/* What a neighbour discovery message of ours says. */
+/* Fields of a neighbour discovery message that we send. */
 struct nd_out {
 	uint8_t type;
 	uint32_t flags;
@@ -413,7 +413,7 @@ reply_solicit(struct rte_mbuf *m, const struct urn_l3_msg *msg, const uint8_t ma
 		.dst = msg->has_src ? msg->src : all_nodes,
 	};
 
-	/* A solicitation may come without its MAC option, so be shorter than the reply. */
+	/* A solicitation without its MAC option is shorter than the reply. */
 	if (m->buf_len - m->data_off < (int)(OFF_V6 + sizeof(struct nd)))
 		return 0;
 	if (!msg->has_src)
@@ -424,7 +424,7 @@ reply_solicit(struct rte_mbuf *m, const struct urn_l3_msg *msg, const uint8_t ma
 	return 1;
 }
 
-/* Same data back; only the type changes, so the ICMP checksum by difference (RFC 1624). */
+/* Send the same data back; only the type changes, so the ICMP checksum changes by a difference (RFC 1624). */
 static void
 reply_echo(uint8_t *f, const uint8_t mac[6])
 {
@@ -470,7 +470,7 @@ urn_l3_reply(struct rte_mbuf *m, const struct urn_l3_msg *msg, const uint8_t mac
 
 	switch (msg->kind) {
 	case URN_L3_ARP_REQUEST:
-		/* A probe is answered as any request; its sender's address is 0. */
+		/* A probe is answered like any request; its sender's address is 0. */
 		put_arp(m, ARP_REPLY, mac, msg->target + 12, msg->mac,
 			msg->has_src ? msg->src + 12 : zero16);
 		return 1;

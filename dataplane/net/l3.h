@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The little of IP that an RDMA NIC needs besides RoCEv2: ARP (RFC 826), IPv6
+ * The part of IP that an RDMA NIC needs besides RoCEv2: ARP (RFC 826), IPv6
  * neighbour solicitation and advertisement (RFC 4861), ICMP and ICMPv6 echo.
  * Reads frames into a struct, turns requests into replies in place, builds
- * requests. Knows no table and no time; see neigh.h.
+ * requests. Has no table and no clock; see neigh.h.
  *
  * Addresses are GIDs: 16 bytes in network order, IPv4 as ::ffff:a.b.c.d.
  */
@@ -21,7 +21,7 @@ enum urn_l3_kind {
 	URN_L3_ECHO,      /* ICMP or ICMPv6 echo request */
 };
 
-/* What a sound frame says. */
+/* Fields of a valid frame. */
 struct urn_l3_msg {
 	uint8_t kind;        /* enum urn_l3_kind */
 	uint8_t has_src;     /* 0: the sender has no address yet (ARP probe, IPv6 DAD) */
@@ -30,11 +30,11 @@ struct urn_l3_msg {
 	uint8_t override;    /* advertisement: may replace a known MAC; ARP: always */
 	uint8_t mac[6];      /* sender's, or in advertisements the target's; a unicast address */
 	uint8_t src[16];     /* sender; valid when has_src */
-	uint8_t dst[16];     /* IP destination; of ARP: the target */
-	uint8_t target[16];  /* whose MAC is asked for or told (ARP reply: the sender's) */
+	uint8_t dst[16];     /* IP destination; ARP: the target */
+	uint8_t target[16];  /* address whose MAC is asked for or told (ARP reply: the sender's) */
 };
 
-/* Is this a MAC that one station can have: not zero, not multicast? */
+/* True when one station can have this MAC: not zero, not multicast. */
 int urn_l3_mac_ok(const uint8_t mac[6]);
 /* GID of four IPv4 bytes. */
 void urn_l3_gid_v4(uint8_t gid[16], const uint8_t ipv4[4]);
@@ -51,20 +51,20 @@ int urn_l3_multicast_mac(uint8_t mac[6], const uint8_t gid[16]);
  * discovery included; reads only inside the frame.
  *
  * returns: the counter that applies: ARP_RX, ND_RX or ECHO_RX with *msg
- * filled in; DROP_NEIGH: malformed; DROP_NOT_ROCE: nothing that is handled
+ * filled in; DROP_NEIGH: malformed; DROP_NOT_ROCE: of a kind that is not handled
  */
 enum urn_counter urn_l3_read(const struct rte_mbuf *m, struct urn_l3_msg *msg);
 
 /*
  * Turn a request into its reply, in place. m: the frame that msg was read
- * from; mac: ours. returns 1, or 0 when the mbuf has no room for the reply
+ * from; mac: the adapter's. returns 1, or 0 when the mbuf has no room for the reply
  */
 int urn_l3_reply(struct rte_mbuf *m, const struct urn_l3_msg *msg, const uint8_t mac[6]);
 
 /*
  * Build a request into an empty mbuf with 86 bytes of room: ARP or neighbour
- * solicitation for `target`. mac, src: ours, src of the same family. holder: the MAC
- * that alone is asked (RFC 1122, 2.3.2.1; RFC 4861, 7.3.3); NULL: broadcast, or to the
+ * solicitation for `target`. mac, src: the adapter's, src of the same family. holder: the only
+ * MAC that is asked (RFC 1122, 2.3.2.1; RFC 4861, 7.3.3); NULL: broadcast, or to the
  * solicited-node group.
  */
 void urn_l3_request(struct rte_mbuf *m, const uint8_t mac[6], const uint8_t src[16],

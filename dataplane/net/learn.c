@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is known of each peer, how it changes, and who hears of it. */
+/* The knowledge of each peer, its changes, and the news of them for engines. */
 #include "net/learn_table.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ common(const struct urn_learn *lk, const struct urn_learn_entry *e)
 	return e->state == URN_LEARN_KNOWN ? lk->cfg.offer & e->info.features : 0;
 }
 
-/* Of entries that nobody here asked for there is no news, so that a flood makes no work. */
+/* Make news of an entry. An entry that no engine asked for makes none, so that a flood makes no work. */
 static void
 tell(struct urn_learn *lk, struct urn_learn_entry *e)
 {
@@ -34,7 +34,7 @@ tell(struct urn_learn *lk, struct urn_learn_entry *e)
 	if (!e->wanted)
 		return;
 	gen = atomic_load_explicit(&lk->gen, memory_order_relaxed) + 1;
-	if (gen == 0) /* 0 is what nobody has */
+	if (gen == 0) /* 0 means no news (changed), or none seen */
 		gen = 1;
 	if (e->changed)
 		TAILQ_REMOVE(&lk->news, e, news);
@@ -91,7 +91,7 @@ under_way(const struct urn_learn_entry *e)
 	return e->list >= URN_LEARN_ON_FRESH && e->list <= URN_LEARN_ON_TRIED_LAST;
 }
 
-/* Somebody here wants to know. */
+/* An engine wants a peer's features. */
 static uint32_t
 want(struct urn_learn *lk, struct urn_learn_entry *e)
 {
@@ -102,7 +102,7 @@ want(struct urn_learn *lk, struct urn_learn_entry *e)
 		if (lk->now - e->confirmed > URN_LEARN_AGAIN_NS)
 			urn_learn_start_asking(lk, e);
 		else
-			urn_learn_move(lk, e, URN_LEARN_ON_WANTED); /* last used */
+			urn_learn_move(lk, e, URN_LEARN_ON_WANTED); /* to the end: used last */
 	} else if (lk->now >= e->due) {
 		urn_learn_start_asking(lk, e);
 	} else {
@@ -159,7 +159,7 @@ urn_learn_news(struct urn_learn *lk, uint32_t *seen, struct urn_learn_news *out,
 		out[n++].features = common(lk, e);
 		*seen = e->changed;
 	}
-	if (!e) /* what is older was forgotten */
+	if (!e) /* out[] has all; generations of forgotten entries are skipped */
 		*seen = atomic_load_explicit(&lk->gen, memory_order_relaxed);
 	rte_spinlock_unlock(&lk->lock);
 	return n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the peers of one adapter can do besides RoCEv2 (doc/link.md): learnt by
- * a link request and its response, once a pair of adapters, and kept. Traffic
- * never waits for it: until a peer is known it gets plain RoCEv2.
+ * The features that peers of one adapter have besides RoCEv2 (doc/link.md): learnt by
+ * a link request and its response, once for each pair of adapters, and kept. Traffic
+ * never waits for the answer: until a peer is known it gets plain RoCEv2.
  *
  *                 asked for              response, or a request of the peer's
  *   UNKNOWN ----------------> ASKING ------------------------------> KNOWN
@@ -14,15 +14,15 @@
  *                               | no answer                              |
  *                               +----------------------------------------+
  *
- * KNOWN and PLAIN keep what they say while they are asked about again. A
- * request with another epoch than the one known says that the peer was started
- * anew: what it says replaces what was known, and is asked about once more, for
- * it could be a late copy.
+ * A peer stays KNOWN or PLAIN while it is asked again. A
+ * request with another epoch than the known one says that the peer was started
+ * anew: the request's features replace the known ones, and the peer is asked once more,
+ * because the request could be a late copy.
  *
- * The table is fixed in size. An entry is there because somebody here asked
+ * The table is fixed in size. An entry is there because an engine asked
  * for it ("wanted"), or because the peer sent a request ("learnt"). The network
  * can fill the learnt part only, at most URN_LEARN_LEARNT, the oldest making
- * room; and only about wanted ones is there news.
+ * room; and only wanted entries make news.
  *
  * Nothing here reads a clock, sends or frees: time comes in as nanoseconds of
  * any clock that does not run backwards, frames go out in mbufs of the caller's
@@ -35,19 +35,19 @@
 #include "wire/link.h"
 
 enum {
-	URN_LEARN_ENTRIES = 4096, /* of the table */
-	URN_LEARN_LEARNT = 1024,  /* of them, at most, that only the network asked for */
+	URN_LEARN_ENTRIES = 4096, /* entries of the table */
+	URN_LEARN_LEARNT = 1024,  /* entries, at most, that only the network asked for */
 	URN_LEARN_TRIES = 8,      /* requests before a peer counts as plain */
 };
 #define URN_LEARN_RETRY_NS 10000000ull      /* wait after the first request; doubles ... */
 #define URN_LEARN_RETRY_MAX_NS 80000000ull  /* ... up to this */
-#define URN_LEARN_AGAIN_NS 30000000000ull   /* before what is known, or plain, is asked about again */
+#define URN_LEARN_AGAIN_NS 30000000000ull   /* before a known or plain peer is asked again */
 
 enum urn_learn_state {
 	URN_LEARN_UNKNOWN, /* never heard of */
 	URN_LEARN_ASKING,  /* request on its way, or about to be */
-	URN_LEARN_KNOWN,   /* it said what it can */
-	URN_LEARN_PLAIN,   /* no answer, or one that we do not understand */
+	URN_LEARN_KNOWN,   /* the peer told its features */
+	URN_LEARN_PLAIN,   /* no answer, or one of another version */
 	URN_LEARN_STATES,
 };
 
@@ -55,11 +55,11 @@ enum urn_learn_state {
 const char *urn_learn_state_name(unsigned int state);
 
 struct urn_learn_config {
-	struct urn_neigh *neigh; /* of the adapter; owner: the caller; outlives the table */
+	struct urn_neigh *neigh; /* the adapter's; owner: the caller; outlives the table */
 	uint8_t mac[6];
 	uint32_t offer;          /* URN_LINK_F_ bits that this adapter offers */
 	uint8_t arw;             /* enum urn_link_arw of this machine */
-	bool icrc;               /* send it */
+	bool icrc;               /* send an ICRC */
 	uint64_t seed;           /* epoch and transaction ids are drawn from it */
 };
 
@@ -71,25 +71,25 @@ struct urn_learn *urn_learn_create(const struct urn_learn_config *cfg);
 void urn_learn_destroy(struct urn_learn *lk);
 
 /*
- * What this adapter and a peer both can: URN_LINK_F_ bits, 0: plain RoCEv2, or
- * not known yet. Starts asking what is not known; urn_learn_poll() sends it. An
- * own address has all that we offer.
+ * Features that this adapter and a peer both have: URN_LINK_F_ bits, 0: plain RoCEv2, or
+ * not known yet. Starts asking an unknown peer; urn_learn_poll() sends the request. An
+ * own address has all features that this adapter offers.
  */
 uint32_t urn_learn_features(struct urn_learn *lk, const uint8_t gid[16]);
 
-/* Counts news, so that who waits can tell for the price of a load. Needs no lock. */
+/* Counts news, so that an engine sees with one load that there is news. Needs no lock. */
 uint32_t urn_learn_generation(const struct urn_learn *lk);
 
-/* A peer about which something changed, and what is true now. */
+/* A peer whose features changed, and the features now. */
 struct urn_learn_news {
 	uint8_t gid[16];
-	uint32_t features; /* as of urn_learn_features() */
+	uint32_t features; /* see urn_learn_features() */
 };
 
 /*
  * Take the news since *seen, oldest first, a peer once; *seen moves on. Each
- * engine has a *seen of its own, 0 at first. returns: how many are in out[],
- * at most max; call again when it is max
+ * engine has a *seen of its own, 0 at first. returns: news in out[],
+ * at most max; then call again
  */
 unsigned int urn_learn_news(struct urn_learn *lk, uint32_t *seen, struct urn_learn_news *out,
 			   unsigned int max);
@@ -98,23 +98,23 @@ unsigned int urn_learn_news(struct urn_learn *lk, uint32_t *seen, struct urn_lea
  * Take a received RoCEv2 frame to QP1, parsed, addressed to us, its ICRC
  * checked. now: nanoseconds. urn_pkt(m)->drop is set to the counter that
  * applies, whatever the result.
- * returns 1: m now is the response, to be sent; 0: done with, to be freed
+ * returns 1: m now is the response, to be sent; 0: m is done with, to be freed
  */
 int urn_learn_input(struct urn_learn *lk, struct rte_mbuf *m, uint64_t now);
 
 /*
  * Let time pass: write due requests into new mbufs of `pool`, which needs
- * URN_PKT_PRIV private bytes and 342 of data, and give up on what was not
- * answered. Call it about every millisecond, from one engine. Stops early when
- * the pool is empty; what is left stays due. returns: frames in out[], at most max
+ * URN_PKT_PRIV private bytes and 342 of data, and give up on peers that did not
+ * answer. Call it about every millisecond, from one engine. Stops early when
+ * the pool is empty; other requests stay due. returns: frames in out[], at most max
  */
 unsigned int urn_learn_poll(struct urn_learn *lk, uint64_t now, struct rte_mempool *pool,
 			   struct rte_mbuf **out, unsigned int max);
 
-/* State of a peer, for telemetry and tests; changes nothing. *info, when KNOWN: what it said. */
+/* State of a peer, for telemetry and tests; changes nothing. *info, when KNOWN: the peer's answer. */
 enum urn_learn_state urn_learn_peek(struct urn_learn *lk, const uint8_t gid[16],
 				  struct urn_link_info *info);
-/* Cache lines of a peer: URN_LINK_ARW_NONE unless it is known. */
+/* Cache lines of a peer: URN_LINK_ARW_NONE unless the peer is known. */
 enum urn_link_arw urn_learn_arw(struct urn_learn *lk, const uint8_t gid[16]);
 /* Entries in use. */
 unsigned int urn_learn_count(struct urn_learn *lk);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What peers send: their requests are answered, and what they say of
- * themselves in either is believed, or not. All under the table's lock.
+ * Messages of peers: requests are answered, and the features that a request or a response
+ * tells are believed, or not. All under the table's lock.
  */
 #include "net/learn_table.h"
 #include "net/l3.h"
@@ -17,7 +17,7 @@ take_request(struct urn_learn *lk, const uint8_t src[16], const struct urn_link_
 	if (!e)
 		e = urn_learn_add(lk, src, URN_LEARN_ON_LEARNT);
 	if (!e)
-		return; /* no room; it is answered all the same */
+		return; /* no room; the request is answered all the same */
 	anew = e->state == URN_LEARN_KNOWN && e->info.epoch != info->epoch;
 	urn_learn_set_known(lk, e, info);
 	if (anew && e->wanted && e->state == URN_LEARN_KNOWN)
@@ -44,8 +44,8 @@ take_response(struct urn_learn *lk, const uint8_t src[16], const uint8_t dst[16]
 }
 
 /*
- * A message that was read, from its sender. returns: the counter that applies;
- * *reply: m is a response
+ * Take a message that was read. returns: the counter that applies;
+ * *reply: m is now a response
  */
 static enum urn_counter
 take(struct urn_learn *lk, struct rte_mbuf *m, enum urn_counter c, struct urn_link_msg *msg,
@@ -55,7 +55,7 @@ take(struct urn_learn *lk, struct rte_mbuf *m, enum urn_counter c, struct urn_li
 
 	urn_l3_addresses(m, src, dst);
 	memcpy(mac, rte_pktmbuf_mtod(m, const struct urn_eth *)->src, 6);
-	/* Nobody else has an address of ours. */
+	/* No peer has an address of ours. */
 	if (urn_neigh_is_own(lk->cfg.neigh, src) || !urn_neigh_unicast(src) || !urn_l3_mac_ok(mac))
 		return URN_C_DROP_ADDRESS;
 	if (c == URN_C_LINK_REFUSED)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asking peers what they can: whose turn it is, how often, and how long a
+ * Asking peers for their features: the order, how often, and how long a
  * request waits for its answer. All under the table's lock.
  */
 #include "net/learn_table.h"
@@ -8,12 +8,12 @@
 #include <string.h>
 
 #define MAC_WAIT_NS 1000000ull	     /* before the neighbour table is asked again */
-#define MAC_GIVE_UP_NS 5000000000ull /* it fails by itself sooner, unless its own table is full */
+#define MAC_GIVE_UP_NS 5000000000ull /* the neighbour table fails sooner, unless it is full */
 #define POLL_MOVES 64 /* entries that one poll looks at, besides those it sends for */
 
 /*
- * The entry whose turn it is: unanswered first, so that new ones can't starve
- * them; those that wait for their MAC address last, for they come every time.
+ * The next entry: unanswered ones first, so that new ones can't starve
+ * them; entries that wait for their MAC address last, because they come every time.
  */
 static struct urn_learn_entry *
 first_due(struct urn_learn *lk)
@@ -32,7 +32,7 @@ first_due(struct urn_learn *lk)
 	return e && e->due <= lk->now ? e : NULL;
 }
 
-/* How long a request waits for its answer, after so many before it. */
+/* Wait of a request for its answer, ns; tries: requests sent before it. */
 static uint64_t
 patience(unsigned int tries)
 {
@@ -41,7 +41,7 @@ patience(unsigned int tries)
 	return ns < URN_LEARN_RETRY_MAX_NS ? ns : URN_LEARN_RETRY_MAX_NS;
 }
 
-/* Its next request, or the end of asking. returns: a frame, or NULL with *empty: no buffer */
+/* Send an entry's next request, or end asking. returns: a frame, or NULL with *empty: no buffer */
 static struct rte_mbuf *
 ask(struct urn_learn *lk, struct urn_learn_entry *e, struct rte_mempool *pool, bool *empty)
 {

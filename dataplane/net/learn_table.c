@@ -54,7 +54,7 @@ bucket_of(struct urn_learn *lk, const uint8_t gid[16])
 {
 	uint32_t word[4];
 
-	/* A GID in a frame lies anywhere; the hash reads whole words. */
+	/* A GID in a frame may be unaligned; the hash reads whole words. */
 	memcpy(word, gid, sizeof(word));
 	return &lk->bucket[rte_jhash_32b(word, 4, lk->hash_seed) & (URN_LEARN_BUCKETS - 1)];
 }
@@ -93,7 +93,7 @@ forget(struct urn_learn *lk, struct urn_learn_entry *e)
 	urn_learn_move(lk, e, URN_LEARN_ON_FREE);
 }
 
-/* Who makes room for a wanted entry: what nobody here uses, then what says least. */
+/* The entry that makes room for a wanted one: one that no engine uses, then one with the least knowledge. */
 static struct urn_learn_entry *
 victim(struct urn_learn *lk)
 {

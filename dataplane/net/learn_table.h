@@ -2,20 +2,20 @@
 /*
  * The table behind net/learn.h, for the files that work on it:
  *
- *   link_table.c   entries: found by address, each on a list, room made for new ones
- *   link.c         what is known of a peer, and the news of it
- *   link_ask.c     requests: when they are due, and when to give up
- *   link_answer.c  requests and responses that come in
+ *   learn_table.c   entries: found by address, each on a list, room made for new ones
+ *   learn.c         the knowledge of a peer, and news of it
+ *   learn_ask.c     requests: when they are due, and when to give up
+ *   learn_answer.c  requests and responses that come in
  *
- * An entry is on exactly one list, which says what it waits for and, by its
- * order, which one goes first. Requests that have been sent wait on a list of
- * their own for each try: all on one wait equally long, so appending keeps each
- * sorted by when it is due, and poll looks at the heads only.
+ * An entry is on exactly one list: the list tells what the entry waits for and, by its
+ * order, which entry goes first. Entries whose request was sent are on a list of
+ * their own for each try: all entries of one list wait equally long, so appending keeps each
+ * list sorted by due time, and poll looks at the heads only.
  *
- * News is a second list through the entries: the newest is last, and each says
- * which generation it is of. An engine walks back to what it has seen.
+ * News is a second list through the entries: the newest is last, and each has the number
+ * of its generation. An engine walks back to the newest that it has seen.
  *
- * Functions here want the lock held.
+ * Callers of these functions hold the lock.
  */
 #ifndef URN_NET_LEARN_TABLE_H
 #define URN_NET_LEARN_TABLE_H
@@ -31,7 +31,7 @@ enum urn_learn_list {
 	URN_LEARN_ON_FREE,
 	URN_LEARN_ON_FRESH,  /* the first request is due at once */
 	URN_LEARN_ON_NO_MAC, /* waits for the neighbour table */
-	URN_LEARN_ON_TRIED,  /* this and the following: so many requests are out, less this */
+	URN_LEARN_ON_TRIED,  /* this and the following: an index more for each further request sent */
 	URN_LEARN_ON_TRIED_LAST = URN_LEARN_ON_TRIED + URN_LEARN_TRIES - 1,
 	URN_LEARN_ON_WANTED, /* known; longest unused first */
 	URN_LEARN_ON_LEARNT, /* known, or of another version, and never asked for; oldest first */
@@ -47,34 +47,34 @@ _Static_assert(URN_LEARN_BUCKETS < URN_LEARN_NIL, "16-bit indices");
 struct urn_learn_entry {
 	TAILQ_ENTRY(urn_learn_entry) link; /* in lk->list[list] */
 	TAILQ_ENTRY(urn_learn_entry) news; /* in lk->news, when `changed` is not 0 */
-	uint64_t due;	/* ns; FRESH to TRIED_LAST: what comes next; PLAIN: may be asked again */
+	uint64_t due;	/* ns; FRESH to TRIED_LAST: next step; PLAIN: may be asked again */
 	uint64_t since; /* ns; NO_MAC to TRIED_LAST: when asking began */
-	uint64_t confirmed;	   /* ns; KNOWN: when it last said so */
-	uint64_t tid;		   /* of the request that is out, or was last */
+	uint64_t confirmed;	   /* ns; KNOWN: when the peer last said so */
+	uint64_t tid;		   /* transaction id of the newest request */
 	struct urn_link_info info; /* valid when KNOWN */
 	uint32_t changed;	   /* generation of its newest news; 0: none */
 	uint8_t gid[16];
-	uint8_t own[16]; /* our address that it was asked from; valid with tries */
+	uint8_t own[16]; /* our address that sent the request; valid when tries is not 0 */
 	uint8_t state;	 /* enum urn_learn_state */
 	uint8_t list;	 /* enum urn_learn_list */
 	uint8_t tries;	 /* requests sent with this tid */
-	bool wanted;	 /* somebody here asked for it */
-	bool answered;	 /* to tid a response was taken, or a request made it needless */
-	uint16_t chain;	 /* next of the bucket, or URN_LEARN_NIL */
+	bool wanted;	 /* an engine asked for it */
+	bool answered;	 /* a response to tid was taken, or a request of the peer made it needless */
+	uint16_t chain;	 /* next in the bucket, or URN_LEARN_NIL */
 };
 TAILQ_HEAD(urn_learn_entries, urn_learn_entry);
 
 struct urn_learn {
 	struct urn_learn_config cfg;
 	uint64_t epoch;
-	uint32_t hash_seed; /* peers can't choose to collide */
+	uint32_t hash_seed; /* random: peers can't choose to collide */
 
 	_Atomic uint32_t gen; /* written under the lock, read without; orders nothing */
 
-	rte_spinlock_t lock; /* guards all below; taken before the neighbour table's */
+	rte_spinlock_t lock; /* protects all fields below; taken before the neighbour table's lock */
 	uint64_t now;	     /* ns; the newest time that was passed in */
 	uint64_t rng;
-	uint32_t psn; /* of the next frame */
+	uint32_t psn; /* PSN of the next frame */
 	struct urn_learn_entries list[URN_LEARN_LISTS];
 	unsigned int count[URN_LEARN_LISTS];
 	struct urn_learn_entries news;
@@ -82,14 +82,14 @@ struct urn_learn {
 	struct urn_learn_entry entry[URN_LEARN_ENTRIES];
 };
 
-/* ---- the table (link_table.c) */
+/* ---- the table (learn_table.c) */
 
 /* The entry of an address, or NULL. */
 struct urn_learn_entry *urn_learn_find(struct urn_learn *lk, const uint8_t gid[16]);
-/* A new entry on `list`, another one making room if need be. NULL: no room for it. */
+/* Make an entry on `list`; another entry makes room if need be. NULL: no room. */
 struct urn_learn_entry *urn_learn_add(struct urn_learn *lk, const uint8_t gid[16],
 				    enum urn_learn_list list);
-/* To the end of another list, or of its own. */
+/* Move an entry to the end of another list, or of its own. */
 void urn_learn_move(struct urn_learn *lk, struct urn_learn_entry *e, enum urn_learn_list to);
 /* A number that a peer cannot guess from the outside. */
 uint64_t urn_learn_draw(struct urn_learn *lk);
@@ -102,17 +102,17 @@ urn_learn_set_time(struct urn_learn *lk, uint64_t now)
 		lk->now = now;
 }
 
-/* ---- what is known of a peer (link.c) */
+/* ---- knowledge of a peer (learn.c) */
 
-/* A request is due at once, with a transaction id of its own. */
+/* Make a request due at once, with a transaction id of its own. */
 void urn_learn_start_asking(struct urn_learn *lk, struct urn_learn_entry *e);
-/* No answer, or none that helps. */
+/* The peer gave no answer, or a refusal: it counts as plain. */
 void urn_learn_set_plain(struct urn_learn *lk, struct urn_learn_entry *e);
-/* The peer said what it can. */
+/* The peer told its features. */
 void urn_learn_set_known(struct urn_learn *lk, struct urn_learn_entry *e,
 			const struct urn_link_info *info);
 /*
- * Write a request or a response into m; what we are and can is filled in. own,
+ * Write a request or a response into m; the adapter's own features are filled in. own,
  * peer: addresses; mac: the peer's. returns: 0, or -1 when m has no room
  */
 int urn_learn_frame(struct urn_learn *lk, struct rte_mbuf *m, const struct urn_link_msg *what,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An entry is on exactly one list, which says why it exists and, by its order,
- * which one goes first when room is needed. Requests under way have a list for
- * each count of requests sent: all on one list wait for the same time, so it is
- * sorted by when they are due just by appending, and poll looks at heads only.
+ * An entry is on exactly one list: the list tells why the entry exists and, by its order,
+ * which entry goes first when room is needed. Entries that are being asked for have a list for
+ * each count of requests sent: all on one list wait for the same time, so appending keeps
+ * the list sorted by due time, and poll looks at heads only.
  *
  * rte_hash was not taken: it would keep the keys a second time, and evicting
  * by age needs the lists anyway.
@@ -25,7 +25,7 @@ bucket_of(struct urn_neigh *nb, const uint8_t gid[16])
 {
 	uint32_t word[4];
 
-	/* A GID in a frame lies anywhere; the hash reads whole words. */
+	/* A GID in a frame may be unaligned; the hash reads whole words. */
 	memcpy(word, gid, sizeof(word));
 	return &nb->bucket[rte_jhash_32b(word, 4, nb->seed) & (BUCKETS - 1)];
 }
@@ -63,7 +63,7 @@ forget(struct urn_neigh *nb, struct entry *e)
 	move(nb, e, FREE);
 }
 
-/* The longest asked of those that are asked for: MAC not known, or any. NULL: none. */
+/* The entry with the most requests sent; any: also one whose MAC is known. NULL: none. */
 static struct entry *
 first_asked(struct urn_neigh *nb, bool any)
 {
@@ -76,7 +76,7 @@ first_asked(struct urn_neigh *nb, bool any)
 	return NULL;
 }
 
-/* Who makes room for a wanted (or static) entry. */
+/* The entry that makes room for a wanted (or static) one. */
 static struct entry *
 victim(struct urn_neigh *nb)
 {
@@ -91,7 +91,7 @@ victim(struct urn_neigh *nb)
 	return e != NULL ? e : first_asked(nb, true); /* all are being proved anew */
 }
 
-/* A new entry on `list`, state and MAC left to the caller. NULL: no room for it. */
+/* Make an entry on `list`; the caller sets state and MAC. NULL: no room. */
 static struct entry *
 add(struct urn_neigh *nb, const uint8_t gid[16], enum list list)
 {
@@ -124,7 +124,7 @@ changed(struct urn_neigh *nb)
 	atomic_fetch_add_explicit(&nb->gen, 1, memory_order_relaxed);
 }
 
-/* tries: questions that are taken for asked: the fewer are left to be asked. */
+/* Begin to ask. tries: requests that count as sent already, so that fewer are left. */
 static void
 start_asking(struct urn_neigh *nb, struct entry *e, unsigned int tries)
 {
@@ -133,23 +133,23 @@ start_asking(struct urn_neigh *nb, struct entry *e, unsigned int tries)
 }
 
 /*
- * The MAC of an entry in use is doubted: somebody else claims the address, or the peer is
- * silent. It is used on while it is proved: first its holder is asked, and only when that
- * says nothing everybody.
+ * The MAC of an entry in use is doubted: another station claims the address, or the peer is
+ * silent. The MAC is used while it is proved: first its holder is asked, and only without an
+ * answer everybody.
  */
 static void
 doubt(struct urn_neigh *nb, struct entry *e)
 {
 	if (e->list != ACTIVE || nb->now - e->confirmed < URN_NEIGH_CALM_NS)
-		return; /* it is being asked already, or was proved just now */
+		return; /* the address is being asked for already, or was proved just now */
 	e->state = URN_NEIGH_STALE;
 	start_asking(nb, e, 0);
 }
 
 /*
- * An entry gets the MAC that a message told. Who waits is told only when it is
- * news, and only for entries that somebody here looked up: otherwise a flood
- * of requests to us would make every queue pair look again.
+ * Give an entry the MAC that a message told. The generation changes only for a new MAC,
+ * and only for entries that a user here looked up: otherwise a flood
+ * of requests to us would make every queue pair look up again.
  */
 static void
 set_mac(struct urn_neigh *nb, struct entry *e, const uint8_t mac[6], enum urn_neigh_state state)
@@ -157,18 +157,18 @@ set_mac(struct urn_neigh *nb, struct entry *e, const uint8_t mac[6], enum urn_ne
 	int had = e->state == URN_NEIGH_REACHABLE || e->state == URN_NEIGH_STALE;
 	int news = !had || memcmp(e->mac, mac, 6) != 0;
 
-	memmove(e->mac, mac, 6); /* mac may be e->mac: the old one was proved */
+	memmove(e->mac, mac, 6); /* mac may be e->mac: then the old MAC was proved */
 	e->state = (uint8_t)state;
 	e->confirmed = nb->now;
 	if (e->list == LEARNT)
-		move(nb, e, LEARNT); /* youngest again */
+		move(nb, e, LEARNT); /* to the end: the newest again */
 	else if (state == URN_NEIGH_REACHABLE || !had)
 		move(nb, e, ACTIVE);
 	if (news && e->list != LEARNT)
 		changed(nb);
 }
 
-/* What an entry's looked-up state means to the caller of lookup. */
+/* Result of a lookup that found an entry. */
 static int
 lookup_entry(struct urn_neigh *nb, struct entry *e, uint8_t mac[6])
 {
@@ -186,7 +186,7 @@ lookup_entry(struct urn_neigh *nb, struct entry *e, uint8_t mac[6])
 		if (e->state == URN_NEIGH_STALE)
 			start_asking(nb, e, 0);
 		else
-			move(nb, e, ACTIVE); /* last used */
+			move(nb, e, ACTIVE); /* to the end: used last */
 		break;
 	default:
 		break;
@@ -285,7 +285,7 @@ urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6])
 	if (e != NULL) {
 		rc = lookup_entry(nb, e, mac);
 	} else if (urn_neigh_source(nb, gid) == NULL) {
-		rc = URN_NEIGH_FAIL; /* we have no address of its family to ask from */
+		rc = URN_NEIGH_FAIL; /* the adapter has no address of the GID's family to ask from */
 	} else {
 		e = add(nb, gid, FRESH);
 		e->state = URN_NEIGH_INCOMPLETE;
@@ -321,9 +321,9 @@ has_mac(const struct entry *e)
 }
 
 /*
- * Somebody says that the address of an entry whose MAC is known is at another MAC. Nothing
- * proves that, so where the entry is in use it raises a doubt only. It counts as an answer
- * once everybody was asked; while its holder alone is, only the holder answers.
+ * A message claims another MAC for an entry whose MAC is known. Nothing proves the claim,
+ * so where the entry is in use the claim only raises a doubt. The claim counts as an answer
+ * once everybody was asked; while only the holder is asked, only the holder may answer.
  */
 static void
 claimed(struct urn_neigh *nb, struct entry *e, const uint8_t mac[6], bool answer)
@@ -351,8 +351,8 @@ take_advert(struct urn_neigh *nb, struct entry *e, const struct urn_l3_msg *msg)
 }
 
 /*
- * Learn from a message. Answers and announcements change what is there, and
- * add nothing; a request for one of our addresses adds its sender, who is
+ * Learn from a message. Answers and announcements change existing entries, and
+ * add none; a request for one of our addresses adds its sender, which is
  * about to talk to us.
  */
 static void
@@ -383,7 +383,7 @@ learn(struct urn_neigh *nb, const struct urn_l3_msg *msg, int to_us)
 		set_mac(nb, e, msg->mac, URN_NEIGH_REACHABLE);
 }
 
-/* Does somebody else say that an address of ours is his? */
+/* True when another station claims an address of ours. */
 static int
 conflict(const struct urn_neigh *nb, const struct urn_l3_msg *msg)
 {
@@ -405,7 +405,7 @@ urn_neigh_input(struct urn_neigh *nb, struct rte_mbuf *m, uint64_t now)
 	if (p->drop == URN_C_DROP_NEIGH || p->drop == URN_C_DROP_NOT_ROCE)
 		return 0;
 	if (msg.has_mac && memcmp(msg.mac, nb->mac, 6) == 0)
-		return 0; /* our own frame, come back */
+		return 0; /* our own frame came back */
 	if (conflict(nb, &msg)) {
 		p->drop = URN_C_NEIGH_CONFLICT;
 		return 0;
@@ -432,7 +432,7 @@ urn_neigh_input(struct urn_neigh *nb, struct rte_mbuf *m, uint64_t now)
 	return 1;
 }
 
-/* The entry whose turn it is: unanswered first, so that new ones can't starve them. */
+/* The next entry: unanswered ones first, so that new ones can't starve them. */
 static struct entry *
 first_due(struct urn_neigh *nb)
 {
@@ -446,7 +446,7 @@ first_due(struct urn_neigh *nb)
 	return TAILQ_FIRST(&nb->list[FRESH]);
 }
 
-/* Write the question that is due; the entry waits for its answer. */
+/* Write the request that is due; the entry waits for the answer. */
 static void
 ask(struct urn_neigh *nb, struct entry *e, struct rte_mbuf *m)
 {

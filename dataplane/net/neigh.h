@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Neighbours of one adapter: which MAC address belongs to a GID.
+ * Neighbours of one adapter: the MAC address of a GID.
  *
  * Every destination is taken to be on the adapter's own link: there is no
- * routing table, and no gateway is asked. That is what a back-to-back cable, a
- * switch or a memif needs; a routed network wants a static entry per peer with
+ * routing table, and no gateway is asked. That suits a back-to-back cable, a
+ * switch or a memif; a routed network wants a static entry per peer with
  * the router's MAC.
  *
- * The table is fixed in size. An entry exists because somebody here looked it
+ * The table is fixed in size. An entry exists because a user here looked it
  * up ("wanted"), because it was configured ("static"), or because its owner
- * asked for us ("learnt"). What arrives from the network can only fill the
+ * asked for an address of ours ("learnt"). The network can only fill the
  * learnt part, at most URN_NEIGH_LEARNT entries, the oldest making room; so no
  * flood evicts a peer that is in use. A wanted entry gives way to another
  * wanted one only: first failed, then unanswered, then longest unused.
@@ -22,18 +22,18 @@
  *                         FAILED <------------------------- STALE -+
  *                                  asked, no answer
  *
- * Requests go out 0, 10, 60, 260 and 1260 ms after a lookup, so that one that is
- * lost costs little; a failed address that is still looked up is asked for once
+ * Requests go out 0, 10, 60, 260 and 1260 ms after a lookup, so that a lost
+ * request costs little; a failed address that is still looked up is asked for once
  * every two seconds. A MAC that is known is proved by one request to its holder
- * alone, and only when that is not answered by one to everybody. A claim that
- * nobody asked for - an announcement, a request of somebody else's, an answer while
- * the holder is asked - does not replace a MAC that is in use: it raises a doubt.
+ * alone, and only without an answer by a request to everybody. A claim that
+ * nobody asked for - an announcement, a request of another station, an answer while
+ * the holder is asked - does not replace a MAC that is in use: the claim raises a doubt.
  * So does a user whose peer has become silent (urn_neigh_doubt()).
  *
  * Nothing here reads a clock, sends, or frees: time comes in as nanoseconds of
  * any clock that does not run backwards, frames go out in mbufs of the caller's
  * pool. Several engines may call at once (one lock; slow path). Users cache the
- * MAC, watch urn_neigh_generation(), and look up again when it changed, and
+ * MAC, watch urn_neigh_generation(), and look up again when the generation changed, and
  * when a peer stops answering.
  */
 #ifndef URN_NET_NEIGH_H
@@ -45,19 +45,19 @@
 #include <rte_mbuf.h>
 
 enum {
-	URN_NEIGH_ENTRIES = 4096, /* of the table */
-	URN_NEIGH_LEARNT = 1024,  /* of them, at most, that only the network asked for */
-	URN_NEIGH_STATIC = 2048,  /* of them, at most, configured */
+	URN_NEIGH_ENTRIES = 4096, /* entries of the table */
+	URN_NEIGH_LEARNT = 1024,  /* entries, at most, that only the network asked for */
+	URN_NEIGH_STATIC = 2048,  /* entries, at most, that were configured */
 	URN_NEIGH_OWN = 16,       /* addresses of one adapter */
 	URN_NEIGH_TRIES = 5,      /* requests before an address counts as failed */
 };
-/* After each request, before the next; after the last, before the address counts as failed. */
+/* Waits after each request, before the next; after the last, before the address counts as failed. */
 #define URN_NEIGH_WAITS_NS { 10000000ull, 50000000ull, 200000000ull, 1000000000ull, 1000000000ull }
 #define URN_NEIGH_FAIL_NS 1000000000ull       /* before a failed address is asked for again */
 #define URN_NEIGH_CALM_NS 10000000ull         /* after an answer, before the MAC may be doubted */
 #define URN_NEIGH_REACHABLE_NS 60000000000ull /* before an answer is doubted */
 
-/* What is known of an address. */
+/* State of an address. */
 enum urn_neigh_state {
 	URN_NEIGH_NONE,       /* not in the table */
 	URN_NEIGH_INCOMPLETE, /* asked for, no answer yet */
@@ -69,7 +69,7 @@ enum urn_neigh_state {
 /* Results of urn_neigh_lookup(). */
 enum {
 	URN_NEIGH_OK = 0,       /* MAC known */
-	URN_NEIGH_UNKNOWN = -1, /* being asked for; look again when the generation changes */
+	URN_NEIGH_UNKNOWN = -1, /* being asked for; look up again when the generation changes */
 	URN_NEIGH_FAIL = -2,    /* nobody answers, or the address can't be asked for */
 };
 
@@ -77,54 +77,54 @@ struct urn_neigh;
 
 /*
  * Make the table of an adapter. mac: its own; own: its n addresses as GIDs
- * (IPv4 as ::ffff:a.b.c.d), n at most URN_NEIGH_OWN; all zero: not set, is left
+ * (IPv4 as ::ffff:a.b.c.d), n at most URN_NEIGH_OWN; an address of all zeros is left
  * out. returns NULL: no memory, too many addresses, or a mac that is zero or
- * multicast (errno says which: ENOMEM, EINVAL)
+ * multicast (errno: ENOMEM, EINVAL)
  */
 struct urn_neigh *urn_neigh_create(const uint8_t mac[6], const uint8_t (*own)[16], unsigned int n);
 /* NULL is allowed. */
 void urn_neigh_destroy(struct urn_neigh *nb);
 
-/* Is this one of the adapter's own addresses? Needs no lock. */
+/* True when this is one of the adapter's own addresses. Needs no lock. */
 int urn_neigh_is_own(const struct urn_neigh *nb, const uint8_t gid[16]);
 /*
- * Does a frame to this MAC concern the adapter: its own, broadcast, all IPv6
- * nodes, or the solicited-node group of one of its addresses? Needs no lock.
+ * True when a frame to this MAC concerns the adapter: its own MAC, broadcast, all IPv6
+ * nodes, or the solicited-node group of one of its addresses. Needs no lock.
  */
 int urn_neigh_takes_mac(const struct urn_neigh *nb, const uint8_t mac[6]);
-/* Can a station have this address: IPv4 neither in 0/8, 127/8 nor 224/3; IPv6 neither ::, ::1 nor multicast? */
+/* True when a station can have this address: IPv4 not in 0/8, 127/8, 224/3; IPv6 not ::, ::1, multicast. */
 int urn_neigh_unicast(const uint8_t gid[16]);
 /*
- * Own address to speak to another from: of its family, and of the same scope if
- * there is one. NULL: we have none. Needs no lock.
+ * Own address to send to a GID from: of the GID's family, and of the same scope if
+ * there is one. NULL: none. Needs no lock.
  */
 const uint8_t *urn_neigh_source(const struct urn_neigh *nb, const uint8_t gid[16]);
 
 /*
- * Set an entry that nothing on the network changes or evicts, or replace one.
+ * Set or replace a static entry, which nothing on the network changes or evicts.
  * returns 0; EINVAL: a MAC or GID that no single station has, or our own;
  * ENOSPC: URN_NEIGH_STATIC are there already
  */
 int urn_neigh_add_static(struct urn_neigh *nb, const uint8_t gid[16], const uint8_t mac[6]);
 
 /*
- * The MAC of a GID. An own address gives the own MAC, a multicast address the
- * group's. Starts resolving what is not known; the request goes out by
+ * Look up the MAC of a GID. An own address gives the own MAC, a multicast address the
+ * group's. Starts resolving an unknown GID; the request goes out by
  * urn_neigh_poll().
  * returns URN_NEIGH_OK with mac set, URN_NEIGH_UNKNOWN or URN_NEIGH_FAIL
  */
 int urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6]);
 
 /*
- * The peer of an address is silent: if its MAC is known it is proved anew, and used
- * meanwhile. Nothing happens where it is being asked already, or was proved less than
- * URN_NEIGH_CALM_NS ago, so that many who ask cost no more than one. Slow path: one lock.
+ * The peer of an address is silent: if the peer's MAC is known it is proved anew, and used
+ * meanwhile. Nothing happens while the peer is being asked already, or when its MAC was proved less
+ * than URN_NEIGH_CALM_NS ago, so that many callers cost no more than one. Slow path: one lock.
  */
 void urn_neigh_doubt(struct urn_neigh *nb, const uint8_t gid[16]);
 
 /*
- * Changes whenever a wanted entry gets a MAC or another one, so that who waits
- * can tell for the price of a load. Needs no lock.
+ * Changes whenever a wanted entry gets a MAC or another one, so that a waiting user
+ * sees the change with one load. Needs no lock.
  */
 uint32_t urn_neigh_generation(const struct urn_neigh *nb);
 
@@ -133,22 +133,22 @@ uint32_t urn_neigh_generation(const struct urn_neigh *nb);
  * now: nanoseconds. urn_pkt(m)->drop is set to the counter that applies,
  * whatever the result: ARP_RX, ND_RX, ECHO_RX, NEIGH_CONFLICT, or a reason for
  * dropping (DROP_NEIGH, DROP_ADDRESS, DROP_NOT_ROCE, NO_MBUF).
- * returns 1: m now is the reply, to be sent; 0: done with, to be freed
+ * returns 1: m now is the reply, to be sent; 0: m is done with, to be freed
  */
 int urn_neigh_input(struct urn_neigh *nb, struct rte_mbuf *m, uint64_t now);
 
 /*
  * Let time pass: write due requests into new mbufs of `pool`, which needs 128
- * private and 86 data bytes, and give up on what was not answered. Call it
+ * private and 86 data bytes, and give up on addresses without an answer. Call it
  * about every millisecond, from one engine or several. Stops early when the
- * pool is empty; what is left stays due.
+ * pool is empty; other requests stay due.
  * returns: frames in out[], at most max, to be sent
  */
 unsigned int urn_neigh_poll(struct urn_neigh *nb, uint64_t now, struct rte_mempool *pool,
 			    struct rte_mbuf **out, unsigned int max);
 
 /*
- * Tell the link our addresses: gratuitous ARP and unsolicited advertisements,
+ * Announce our addresses to the link, by gratuitous ARP and unsolicited advertisements,
  * when the port comes up or the MAC moved here. returns: frames in out[]
  */
 unsigned int urn_neigh_announce(struct urn_neigh *nb, struct rte_mempool *pool,
@@ -167,8 +167,8 @@ struct urn_neigh_info {
 };
 
 /*
- * List the table, in no order: *at is 0 at first and moves on. What comes or goes
- * meanwhile may be in the list or not. returns: entries in out[], 0: that was all
+ * List the table, in no order: *at is 0 at first and moves on. Entries that come or go
+ * meanwhile may be in the list or not. returns: entries in out[], 0: there are no more
  * (neigh_list.c)
  */
 unsigned int urn_neigh_list(struct urn_neigh *nb, uint32_t *at, struct urn_neigh_info *out,

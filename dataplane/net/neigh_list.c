@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of neighbours, listed. */
+/* Listing the table of neighbours. */
 #include "net/neigh_priv.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The adapter's own addresses, and what addresses can be a station's. No lock: they never change. */
+/* The adapter's own addresses, and checks of addresses. No lock: own addresses never change. */
 #include "net/neigh_priv.h"
 #include "wire/build.h"
 

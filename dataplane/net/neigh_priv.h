@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of neighbours as its own files see it. */
+/* The table of neighbours, for its own files. */
 #ifndef URN_NET_NEIGH_PRIV_H
 #define URN_NET_NEIGH_PRIV_H
 
@@ -18,7 +18,7 @@ enum list {
 	FAILED, /* wanted: nobody answered; oldest first */
 	STATIC, /* configured */
 	FRESH,	/* wanted: a request is due at once */
-	FIRST_WAIT, /* wanted: the first request is out, on the next list the second; each sorted by `due` */
+	FIRST_WAIT, /* wanted: one request was sent, two on the next list, and so on; each sorted by `due` */
 	LISTS = FIRST_WAIT + URN_NEIGH_TRIES,
 };
 
@@ -30,13 +30,13 @@ _Static_assert(BUCKETS < NIL, "16-bit indices");
 struct entry {
 	TAILQ_ENTRY(entry) link; /* in nb->list[list] */
 	uint64_t due;		 /* ns; FIRST_WAIT and on: next request or end; FAILED: may be asked again */
-	uint64_t confirmed;	 /* ns; ACTIVE, LEARNT: when its MAC was last proved */
+	uint64_t confirmed;	 /* ns; ACTIVE, LEARNT: when the MAC was last proved */
 	uint8_t gid[16];
 	uint8_t mac[6]; /* valid when state is REACHABLE or STALE */
 	uint8_t state;	/* enum urn_neigh_state; NONE on FREE */
-	uint8_t list;	/* enum list, or one behind FIRST_WAIT */
-	uint8_t tries;	/* FRESH and on: requests sent, of this series */
-	uint16_t chain; /* next of the bucket, or NIL */
+	uint8_t list;	/* enum list, or a list behind FIRST_WAIT */
+	uint8_t tries;	/* FRESH and on: requests sent in this series */
+	uint16_t chain; /* next in the bucket, or NIL */
 };
 TAILQ_HEAD(entries, entry);
 
@@ -45,11 +45,11 @@ struct urn_neigh {
 	uint8_t own[URN_NEIGH_OWN][16];
 	unsigned int n_own;
 	uint8_t mac[6];
-	uint32_t seed; /* of the hash: peers can't choose to collide */
+	uint32_t seed; /* the hash's, random: peers can't choose to collide */
 
 	_Atomic uint32_t gen; /* written under the lock, read without; orders nothing */
 
-	rte_spinlock_t lock; /* guards all below */
+	rte_spinlock_t lock; /* protects all fields below */
 	uint64_t now;	     /* ns; the newest time that was passed in */
 	struct entries list[LISTS];
 	unsigned int count[LISTS];
