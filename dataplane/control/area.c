@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/area.h"
 
+#include "abi/fd.h"
 #include "control/seal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,23 +42,6 @@ class_of(uint64_t bytes, uint64_t *rounded)
 	return log * 4 + step - 24;
 }
 
-/* A memfd whose size can't change. urn_area_seal() sets the other seals. */
-static int
-sealed_memfd(uint64_t size)
-{
-	int fd = memfd_create("urnic-area", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
-
-	if (fd < 0)
-		return -1;
-	if (ftruncate(fd, (off_t)size) == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
-		return fd;
-	err = errno;
-	close(fd);
-	errno = err;
-	return -1;
-}
-
 int
 urn_area_init(struct urn_area *a, uint64_t size, bool shared)
 {
@@ -66,7 +49,7 @@ urn_area_init(struct urn_area *a, uint64_t size, bool shared)
 	void *p;
 
 	memset(a, 0, sizeof(*a));
-	a->fd = shared ? sealed_memfd(size) : -1;
+	a->fd = shared ? urn_fd_memory("urnic-area", size) : -1; /* urn_area_seal() sets the other seals */
 	if (shared && a->fd < 0)
 		return errno;
 	p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, a->fd, 0);

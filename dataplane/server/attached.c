@@ -6,6 +6,7 @@
  */
 #include "server/attached.h"
 
+#include "abi/fd.h"
 #include "abi/socket.h"
 #include "control/client.h"
 #include "control/ctl.h"
@@ -49,32 +50,6 @@ refuse(struct urn_sock_answer *a, int err, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Keep the descriptors that came along, close what is too much. returns: was there too much? */
-static bool
-take_descriptors(struct msghdr *msg, struct message *m)
-{
-	bool many = (msg->msg_flags & MSG_CTRUNC) != 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int one;
-
-			memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof(one));
-			if (m->fds < MESSAGE_FDS) {
-				m->fd[m->fds++] = one;
-			} else {
-				close(one);
-				many = true;
-			}
-		}
-	}
-	return many;
-}
-
 /* returns: bytes of the message; 0: the end; -1: nothing there, try later; -2: no use going on */
 static ssize_t
 receive(struct urn_attached *s, struct message *m)
@@ -98,7 +73,7 @@ receive(struct urn_attached *s, struct message *m)
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN ? -1 : -2;
-	if (take_descriptors(&msg, m)) {
+	if (urn_fd_take(&msg, m->fd, MESSAGE_FDS, &m->fds)) {
 		s->truncated = true;
 		return -2;
 	}
@@ -126,22 +101,10 @@ answer(const struct urn_attached *s, struct urn_sock_answer *a, struct more *mor
 		{.iov_base = more->ev, .iov_len = more->events * sizeof(more->ev[0])},
 	};
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = more->events ? 2 : 1};
-	unsigned int n = more->fds;
 	ssize_t sent;
 
 	a->head.bytes = (uint32_t)(iov[0].iov_len + iov[1].iov_len);
-	if (n) {
-		struct cmsghdr *c;
-
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(c), more->fd, n * sizeof(int));
-	}
+	urn_fd_put(&msg, &control, more->fd, more->fds);
 	do
 		sent = sendmsg(s->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);

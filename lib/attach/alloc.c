@@ -9,12 +9,12 @@
  */
 #include "attach/alloc.h"
 
+#include "abi/fd.h"
 #include "attach/dev.h"
 
 #include <urnic/attach.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,29 +81,13 @@ urn_alloc_start(void)
 	(void)pthread_atfork(urn_alloc_hold, urn_alloc_go_on, urn_alloc_forked);
 }
 
-static int
-urn_segment_memfd(size_t length)
-{
-	int fd = memfd_create("urnic-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
-
-	if (fd < 0)
-		return -1;
-	if (ftruncate(fd, (off_t)length) == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
-		return fd;
-	err = errno;
-	close(fd);
-	errno = err;
-	return -1;
-}
-
 /* A segment of one free piece. NULL with errno: no memory */
 static struct urn_segment_node *
 urn_segment_make(size_t length)
 {
 	struct urn_segment_node *s = calloc(1, sizeof(*s));
 	struct urn_piece *p = calloc(1, sizeof(*p));
-	int fd = urn_segment_memfd(length);
+	int fd = urn_fd_memory("urnic-memory", length);
 	void *base = fd >= 0 ? mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0)
 			     : MAP_FAILED;
 

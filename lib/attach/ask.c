@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attach/ask.h"
 
+#include "abi/fd.h"
 #include "attach/dev.h"
 #include "attach/patience.h"
 
@@ -22,18 +23,7 @@ urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 
-	if (count > 0) {
-		struct cmsghdr *c;
-
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(c), extra, count * sizeof(int));
-	}
+	urn_fd_put(&msg, &control, extra, count);
 	do
 		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
@@ -41,27 +31,6 @@ urn_remote_send(int fd, const struct urn_sock_ask *q, const int *extra, unsigned
 		return 0;
 	/* The dataplane hung up; an answer that says why may still be there to read. */
 	return n >= 0 || errno == EPIPE || errno == ECONNRESET ? ENODEV : errno;
-}
-
-/* Take the descriptors of a message. */
-static void
-urn_remote_take_fds(struct msghdr *msg, struct urn_remote_more *more)
-{
-	struct cmsghdr *c;
-
-	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
-		size_t i, count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		for (i = 0; c->cmsg_type == SCM_RIGHTS && i < count; i++) {
-			int one;
-
-			memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof(one));
-			if (more->n_fds < more->max_fds)
-				more->fds[more->n_fds++] = one;
-			else
-				close(one);
-		}
-	}
 }
 
 /* True when an answer of `got` bytes is whole, with the events that it announces; takes those events. */
@@ -108,7 +77,7 @@ urn_remote_receive(int fd, struct urn_sock_answer *a, struct urn_remote_more *mo
 	if (*got < 0 && (errno == EAGAIN || errno == EINTR))
 		return ETIMEDOUT;
 	if (*got > 0)
-		urn_remote_take_fds(&msg, more);
+		(void)urn_fd_take(&msg, more->fds, more->max_fds, &more->n_fds);
 	if (*got <= 0 || msg.msg_flags & MSG_TRUNC || !urn_remote_whole(a, (size_t)*got, more))
 		return ENODEV;
 	if (!(msg.msg_flags & MSG_CTRUNC))
