@@ -174,10 +174,10 @@ admin_split(char *line, char *words[ADMIN_WORDS], struct admin_why *why)
 			return wrong(why, "a command has at most %d words", ADMIN_WORDS);
 		words[n++] = to = from;
 		while (*from != '\0' && !strchr(" \t\r\n", *from)) {
-			char quote = *from == '"' || *from == '\'' ? *from++ : '\0';
+			char quote = *from++;
 
-			if (quote == '\0') {
-				*to++ = *from++;
+			if (quote != '"' && quote != '\'') {
+				*to++ = quote;
 				continue;
 			}
 			while (*from != '\0' && *from != quote)

@@ -162,7 +162,7 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 	struct urn_adapter *a = c->adapter;
 	struct urn_share *share = NULL;
 	uint8_t *base;
-	uint32_t key;
+	uint32_t key = 0;
 	int rc;
 
 	if (!urn_client_owns_pd(c, req->reg_mr.pd))

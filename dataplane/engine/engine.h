@@ -81,7 +81,7 @@ struct urn_client_shard {
 	bool hot;                      /* each turn looks at it */
 	struct urn_tp_share share;     /* entries of the pools that its QPs hold */
 	struct urn_late late;
-	struct urn_client_shard *late_next, *late_prev; /* in the round of clients with late events; NULL: none */
+	TAILQ_ENTRY(urn_client_shard) late_events; /* in the shard's list; valid while there are late events */
 	struct urn_late_cqes late_cqes;
 	struct urn_client_shard *cqes_next, *cqes_prev; /* in the round of clients with late completions; NULL: none */
 	uint32_t sq_entries;           /* entries of the send queues of all its QPs here */
@@ -135,10 +135,9 @@ struct urn_shard {
 	struct urn_client_shard *late_cqes; /* the last in the round of clients with late completions; NULL: none */
 	struct urn_client_shard *broken; /* clients whose CQ broke, pushed by any engine, atomically; NULL: none */
 	struct urn_client_shard *walk; /* the last in the round of clients whose QPs are being searched; NULL: none */
-	struct urn_cq *untold;         /* queues whose event found the pipe full, oldest first, both ways (notify.c) */
-	struct urn_cq *untold_last;    /* the newest of them; valid with untold */
+	TAILQ_HEAD(urn_cq_list, urn_cq) untold; /* queues whose event found the pipe full, oldest first (notify.c) */
 	uint64_t untold_due;           /* ns: when these events are tried again */
-	struct urn_client_shard *late_events; /* the last in the round of clients with late events; NULL: none */
+	TAILQ_HEAD(urn_late_clients, urn_client_shard) late_events; /* clients with late events; next to try first */
 	uint64_t late_due;             /* ns: when these events are tried again */
 	bool first;                    /* the adapter's first engine: tends the neighbour table */
 	bool link_up;                  /* state that clients were told last; the first engine's */
@@ -255,6 +254,8 @@ void urn_shard_forget_broken(struct urn_shard *s, struct urn_client_shard *c);
 
 /* A client's share of this shard. NULL: the client has none, or there is no client (notify.c) */
 struct urn_client_shard *urn_shard_share_of(const struct urn_shard *s, const struct urn_engine_client *c);
+/* Make the lists of late events, before anything else of notify.c. */
+void urn_shard_init_events(struct urn_shard *s);
 /* Give events of this turn: of armed completion queues, and asynchronous ones. */
 void urn_shard_notify(struct urn_shard *s);
 /* Give asynchronous events only; struct urn_tp_config.take_events. */

@@ -50,26 +50,13 @@ static void
 put_untold(struct urn_shard *s, struct urn_cq *cq)
 {
 	cq->late = true;
-	cq->next = NULL;
-	cq->before = s->untold ? s->untold_last : NULL;
-	if (s->untold)
-		s->untold_last->next = cq;
-	else
-		s->untold = cq;
-	s->untold_last = cq;
+	TAILQ_INSERT_TAIL(&s->untold, cq, untold);
 }
 
 static void
 take_untold(struct urn_shard *s, struct urn_cq *cq)
 {
-	if (cq->before)
-		cq->before->next = cq->next;
-	else
-		s->untold = cq->next;
-	if (cq->next)
-		cq->next->before = cq->before;
-	else
-		s->untold_last = cq->before;
+	TAILQ_REMOVE(&s->untold, cq, untold);
 	cq->late = false;
 	cq->touched = false;
 }
@@ -84,7 +71,7 @@ look_again(struct urn_shard *s, struct urn_cq *cq, uint32_t arm)
 	atomic_compare_exchange_strong(&cq->hdr->arm, &none, arm);
 	cq->solicited = true;
 	cq->touched = true;
-	if (!s->untold)
+	if (TAILQ_EMPTY(&s->untold))
 		s->untold_due = s->tp->now + RETRY_NS;
 	put_untold(s, cq);
 }
@@ -134,12 +121,11 @@ look_at_touched(struct urn_shard *s)
 static void
 look_at_untold(struct urn_shard *s)
 {
-	struct urn_cq *cq, *last = s->untold_last;
+	struct urn_cq *cq, *last = TAILQ_LAST(&s->untold, urn_cq_list);
 
 	atomic_thread_fence(memory_order_seq_cst);
 	s->untold_due = s->tp->now + RETRY_NS;
-	for (unsigned int i = 0; i < RETRY_LOOKS; i++) {
-		cq = s->untold;
+	for (unsigned int i = 0; i < RETRY_LOOKS && (cq = TAILQ_FIRST(&s->untold)); i++) {
 		take_untold(s, cq);
 		look(s, cq);
 		if (cq == last)
@@ -184,33 +170,26 @@ late_room(struct urn_late *l)
 	return true;
 }
 
+static bool
+is_late(const struct urn_client_shard *c)
+{
+	return c->late.n || c->late.lost;
+}
+
 static void
 put_late(struct urn_shard *s, struct urn_client_shard *c, const struct urn_abi_event *ev)
 {
+	if (!is_late(c)) {
+		if (TAILQ_EMPTY(&s->late_events))
+			s->late_due = s->tp->now + RETRY_NS;
+		TAILQ_INSERT_TAIL(&s->late_events, c, late_events);
+	}
 	if (c->late.lost || !late_room(&c->late)) {
 		c->late.lost = true; /* a last event will report the loss */
 		URN_COUNT(s->tp, EVENT_LOST);
 	} else {
 		c->late.ev[c->late.n++] = *ev;
 	}
-	if (c->late_next)
-		return;
-	if (s->late_events) {
-		c->late_prev = s->late_events;
-		c->late_next = s->late_events->late_next;
-	} else {
-		c->late_prev = c->late_next = c;
-		s->late_due = s->tp->now + RETRY_NS;
-	}
-	c->late_next->late_prev = c;
-	c->late_prev->late_next = c;
-	s->late_events = c;
-}
-
-static bool
-is_late(const struct urn_client_shard *c)
-{
-	return c->late.n || c->late.lost;
 }
 
 /* Give a client as many late events as there is room for. */
@@ -229,30 +208,17 @@ tell_late(struct urn_shard *s, struct urn_client_shard *c)
 		c->late.lost = fd >= 0 && tell(s->tp, fd, &lost) == NO_ROOM;
 }
 
-/* Take a client out of the round of those with late events. */
-static void
-unlink_late(struct urn_shard *s, struct urn_client_shard *c)
-{
-	c->late_prev->late_next = c->late_next;
-	c->late_next->late_prev = c->late_prev;
-	if (s->late_events == c)
-		s->late_events = c->late_prev == c ? NULL : c->late_prev;
-	c->late_next = c->late_prev = NULL;
-}
-
 static void
 tell_all_late(struct urn_shard *s)
 {
-	struct urn_client_shard *c, *last = s->late_events;
+	struct urn_client_shard *c, *last = TAILQ_LAST(&s->late_events, urn_late_clients);
 
 	s->late_due = s->tp->now + RETRY_NS;
-	for (unsigned int i = 0; i < RETRY_LOOKS; i++) {
-		c = s->late_events->late_next;
+	for (unsigned int i = 0; i < RETRY_LOOKS && (c = TAILQ_FIRST(&s->late_events)); i++) {
 		tell_late(s, c);
+		TAILQ_REMOVE(&s->late_events, c, late_events);
 		if (is_late(c))
-			s->late_events = c; /* its next turn comes last */
-		else
-			unlink_late(s, c);
+			TAILQ_INSERT_TAIL(&s->late_events, c, late_events); /* its next turn comes last */
 		if (c == last)
 			break;
 	}
@@ -261,10 +227,17 @@ tell_all_late(struct urn_shard *s)
 void
 urn_shard_forget_events(struct urn_shard *s, struct urn_client_shard *c)
 {
-	if (c->late_next)
-		unlink_late(s, c);
+	if (is_late(c))
+		TAILQ_REMOVE(&s->late_events, c, late_events);
 	free(c->late.ev);
 	c->late = (struct urn_late){0};
+}
+
+void
+urn_shard_init_events(struct urn_shard *s)
+{
+	TAILQ_INIT(&s->untold);
+	TAILQ_INIT(&s->late_events);
 }
 
 void
@@ -293,12 +266,12 @@ urn_shard_tell_events(void *ctx)
 void
 urn_shard_notify(struct urn_shard *s)
 {
-	if (unlikely(s->untold && s->tp->now >= s->untold_due))
+	if (unlikely(!TAILQ_EMPTY(&s->untold) && s->tp->now >= s->untold_due))
 		look_at_untold(s);
 	if (s->tp->touched)
 		look_at_touched(s);
 	urn_shard_tell_events(s);
-	if (unlikely(s->late_events && s->tp->now >= s->late_due))
+	if (unlikely(!TAILQ_EMPTY(&s->late_events) && s->tp->now >= s->late_due))
 		tell_all_late(s);
 }
 

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include <rte_atomic.h>
 #include <rte_branch_prediction.h>
@@ -230,8 +231,8 @@ struct urn_cq {
 	uint32_t events;        /* events written to the channel */
 	uint64_t cookie;        /* the client's, for events */
 	void *client;           /* control: the client that made it */
-	struct urn_cq *next;    /* next in the owner's list */
-	struct urn_cq *before;  /* previous there, while its event is late; NULL: it is the oldest */
+	struct urn_cq *next;    /* next in the owner's list of touched queues; valid while touched and not late */
+	TAILQ_ENTRY(urn_cq) untold; /* in the owner's list of queues with a late event; valid while late */
 	bool late;              /* its event is late */
 	/* Valid when shared. */
 	struct urn_cq_side side[2];

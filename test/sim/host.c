@@ -432,7 +432,7 @@ left_behind(const struct sim_host *h, const struct urn_client *c)
 	for (const struct urn_cq *q = tp->touched; q; q = q->next)
 		if (q->client == c)
 			return "a completion queue that is to be told of";
-	for (const struct urn_cq *q = h->shard->untold; q; q = q->next)
+	for (const struct urn_cq *q = TAILQ_FIRST(&h->shard->untold); q; q = TAILQ_NEXT(q, untold))
 		if (q->client == c)
 			return "a completion queue that was not told of";
 	for (unsigned int i = 0; i < tp->event_n; i++)

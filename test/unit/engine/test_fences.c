@@ -49,6 +49,7 @@ arming_make(struct arming *a)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, a->fd), 0);
 	a->tp.now = 1000;
 	a->shard.tp = &a->tp;
+	urn_shard_init_events(&a->shard);
 	a->cq = (struct urn_cq){.hdr = &a->area.hdr, .mask = 3, .handle = 1, .channel_fd = a->fd[0]};
 }
 

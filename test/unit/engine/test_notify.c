@@ -37,6 +37,7 @@ setup(void **state)
 	memset(&tp, 0, sizeof(tp));
 	memset(hdr, 0, sizeof(hdr));
 	shard = (struct urn_shard){.tp = &tp};
+	urn_shard_init_events(&shard);
 	tp.now = 1000;
 	page = mmap(NULL, CQS * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(page, MAP_FAILED);
@@ -132,7 +133,7 @@ forgets_without_a_walk(void **state)
 		if (i != 20 && i != 21)
 			assert_int_equal(told(), i + 1);
 	assert_int_equal(told(), 0);
-	assert_null(shard.untold);
+	assert_true(TAILQ_EMPTY(&shard.untold));
 }
 
 /* The only one; then others can be late again. */
@@ -144,7 +145,7 @@ forgets_the_only_one(void **state)
 	touch(3);
 	urn_shard_notify(&shard);
 	forget(3, 3, 3);
-	assert_null(shard.untold);
+	assert_true(TAILQ_EMPTY(&shard.untold));
 	touch(4);
 	touch(5);
 	urn_shard_notify(&shard);
@@ -221,9 +222,10 @@ forgets_a_client_without_a_walk(void **state)
 	for (unsigned int i = 0; i < CQS; i++)
 		tell(i, i);
 	urn_shard_notify(&shard);
-	assert_non_null(shard.late_events);
+	assert_false(TAILQ_EMPTY(&shard.late_events));
 	for (unsigned int g = 0; g < sizeof(goes) / sizeof(goes[0]); g++) {
-		const struct urn_client_shard *c = share(goes[g]), *next = c->late_next, *prev = c->late_prev;
+		struct urn_client_shard *c = share(goes[g]), *next = TAILQ_NEXT(c, late_events),
+					*prev = TAILQ_PREV(c, urn_late_clients, late_events);
 
 		for (unsigned int k = 0; k < CQS; k++)
 			if (share(k) != c && share(k) != next && share(k) != prev)
@@ -241,7 +243,7 @@ forgets_a_client_without_a_walk(void **state)
 		if (i != 20 && i != 21)
 			assert_int_equal(told(), i + 1);
 	assert_int_equal(told(), 0);
-	assert_null(shard.late_events);
+	assert_true(TAILQ_EMPTY(&shard.late_events));
 	for (unsigned int i = 1; i < CQS - 1; i++)
 		if (i != 20 && i != 21)
 			urn_shard_forget_events(&shard, share(i)); /* what it grew */
@@ -250,7 +252,7 @@ forgets_a_client_without_a_walk(void **state)
 	tell(5, 0);
 	urn_shard_notify(&shard);
 	urn_shard_forget_events(&shard, share(5));
-	assert_null(shard.late_events);
+	assert_true(TAILQ_EMPTY(&shard.late_events));
 }
 
 int
