@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From sections to objects; the way in and out. */
+/* Makes objects of sections; the calls of config.h. */
 #include "config/config_priv.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include <rte_common.h>
 
-/* Of a name that a sentence repeats. */
+/* Bytes of a name that a sentence repeats. */
 #define SHOWN 48
 
 /* Keys of a section. */
@@ -28,7 +28,7 @@ union any_object {
 
 /* ---- keys of a section */
 
-/* Does the entry's key name this one, with or without the word behind it? */
+/* True when an entry's key is this one, with or without the word behind it. */
 static bool
 is_key(const struct urn_config_key *k, const char *name)
 {
@@ -39,14 +39,14 @@ is_key(const struct urn_config_key *k, const char *name)
 	return strncmp(k->name, name, n) == 0 && (name[n] == ' ' || name[n] == '\0');
 }
 
-/* Nobody hears more than so many: then there is no need to look for what may be meant. */
+/* True when further mistakes are only counted: then no suggestion is needed. */
 static bool
 is_full(const struct urn_config_ctx *ctx)
 {
 	return ctx->errors->n >= URN_CONFIG_ERRORS_MAX;
 }
 
-/* "KEY is no key of [SECTION]", and which one may be meant. */
+/* Report "KEY is no key of [SECTION]", with the key that may be meant. */
 static void
 say_unknown(struct urn_config_ctx *ctx, const struct urn_config_kind *kind,
 	    const struct urn_ini_entry *e)
@@ -82,7 +82,7 @@ static void
 take_keys(struct urn_config_ctx *ctx, const struct urn_config_kind *kind,
 	  const struct urn_ini_section *s, void *obj)
 {
-	unsigned int seen[KEYS_MAX] = {0}; /* the line; 0: not yet */
+	unsigned int seen[KEYS_MAX] = {0}; /* line of each key; 0: not yet */
 
 	for (unsigned int i = 0; i < s->entries; i++) {
 		const struct urn_ini_entry *e = &s->entry[i];
@@ -140,7 +140,7 @@ say_unknown_section(struct urn_config_ctx *ctx, const struct urn_ini_section *s)
 					      : kind->arg);
 }
 
-/* Is the name one that this kind of section can have? returns: 0, or -1: reported */
+/* Check that this kind of section can have the name. returns: 0, or -1: reported */
 static int
 check_name(struct urn_config_ctx *ctx, const struct urn_config_kind *kind,
 	   const struct urn_ini_section *s)
@@ -165,7 +165,7 @@ check_name(struct urn_config_ctx *ctx, const struct urn_config_kind *kind,
 	return -1;
 }
 
-/* The section of an earlier one of the same kind and name, or NULL. */
+/* An earlier section of the same kind and name, or NULL. */
 static const struct urn_ini_section *
 find_earlier(const struct urn_ini_section *const *of, unsigned int n, const char *name)
 {
@@ -176,7 +176,7 @@ find_earlier(const struct urn_ini_section *const *of, unsigned int n, const char
 	return NULL;
 }
 
-/* A place for one more of a kind that has names. returns: NULL: there is none, reported */
+/* A place for an object more of a kind that has names. returns: NULL: there is none, reported */
 static void *
 add_object(struct urn_config_ctx *ctx, const struct urn_config_kind *kind,
 	   const struct urn_ini_section *s, const struct urn_ini_section **of, unsigned int *n,
@@ -259,7 +259,7 @@ add_adapter(struct urn_config_ctx *ctx, const struct urn_ini_section *s)
 	return a;
 }
 
-/* Engines sit at their number; those of lower numbers may come later. */
+/* A place for an engine, at its number; engines of lower numbers may come later. */
 static void *
 add_engine(struct urn_config_ctx *ctx, const struct urn_ini_section *s)
 {
@@ -338,7 +338,7 @@ add(struct urn_config_ctx *ctx, unsigned int id, const struct urn_ini_section *s
 	return obj;
 }
 
-/* All sections of a kind. Those that become no object have their keys looked at all the same. */
+/* Take all sections of a kind. Sections that become no object have their keys checked all the same. */
 static void
 take_kind(struct urn_config_ctx *ctx, unsigned int id)
 {
@@ -374,7 +374,7 @@ take_sections(struct urn_config_ctx *ctx)
 		take_kind(ctx, id);
 		if (id != URN_CK_URNICD)
 			continue;
-		/* Engines do as [urnicd] says, unless they say otherwise. */
+		/* [urnicd] has the presets of engines. */
 		for (unsigned int e = 0; e < URN_ABI_MAX_ENGINES; e++) {
 			cfg->engine[e].lcore = -1;
 			cfg->engine[e].engine = cfg->urnicd.idle;
@@ -416,7 +416,7 @@ out:
 	return ctx.cfg;
 }
 
-/* Read all of a file that is not too long. returns: bytes, or -1 with errno (EFBIG: too long) */
+/* Read a whole file of less than `room` bytes. returns: bytes, or -1 with errno (EFBIG: too long) */
 static ssize_t
 read_all(const char *file, char *text, size_t room)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The configuration of a dataplane process: INI text in, a checked structure
- * out, or every mistake there is. Pure: no device is looked at, DPDK is not
- * called, and what depends on the machine (is there such an interface, may this
- * process run on that CPU) is not checked here. doc/urnicd.md is the reference,
+ * out, or a list of every mistake. Pure: no device is opened, DPDK is not
+ * called, and nothing that depends on the machine (that an interface exists, that this
+ * process may run on a CPU) is checked here. doc/urnicd.md is the reference,
  * and is made from the same table (config_schema.c).
  *
- * What is taken for granted of a struct urn_config that was returned:
+ * Users of a returned struct urn_config may rely on this:
  *  - there is at least one engine and one adapter; every index in it is valid;
  *  - names of ports, switches and adapters are unique, each among its kind;
  *  - every port is used by exactly one adapter or switch;
@@ -33,79 +33,79 @@
 #define URN_CONFIG_FILE_MAX 1048576u /* bytes of a file */
 #define URN_CONFIG_MAX_PORTS 32u     /* ethdev ports of a process, two for a ring pair; asserted */
 #define URN_CONFIG_MAX_SWITCHES 64u
-#define URN_CONFIG_UNLIMITED UINT64_MAX /* of a limit */
+#define URN_CONFIG_UNLIMITED UINT64_MAX /* value of a limit: none */
 
 enum urn_config_huge {
 	URN_CONFIG_HUGE_NEVER,
-	URN_CONFIG_HUGE_AUTO, /* where there are enough free ones */
+	URN_CONFIG_HUGE_AUTO, /* if there are enough free ones */
 };
 
 /* [urnicd] */
 struct urn_config_daemon {
 	char socket[108];	    /* path; "": urn_config_socket_default() */
-	uint32_t mode;		    /* of the socket, 0600 */
-	char group[32];		    /* of the socket; "": the process's */
+	uint32_t mode;		    /* permissions of the socket, 0600 */
+	char group[32];		    /* group of the socket; "": the process's */
 	char control[108];	    /* path of the control socket; "": socket with .ctl behind it */
-	char control_group[32];	    /* who may use that, too; "": nobody */
-	char node[URN_CONFIG_NAME]; /* of clients that name none; "": if there are several, none */
-	char log_level[16];	    /* as urn_eal_config.log_level: "error", "warning", ... */
-	bool telemetry;		    /* rte_telemetry's socket */
-	char prometheus_host[48];   /* address to listen on, without brackets; "": do not */
+	char control_group[32];	    /* group that may use the control socket, too; "": none */
+	char node[URN_CONFIG_NAME]; /* node of clients that name none; "": none, because there are several */
+	char log_level[16];	    /* see urn_eal_config.log_level: "error", "warning", ... */
+	bool telemetry;		    /* open rte_telemetry's socket */
+	char prometheus_host[48];   /* address to listen on, without brackets; "": do not listen */
 	uint16_t prometheus_port;
-	char capture_dir[URN_CONFIG_PATH]; /* where captures go; "": the current folder */
+	char capture_dir[URN_CONFIG_PATH]; /* folder of captures; "": the current folder */
 	char pid_file[URN_CONFIG_PATH];	   /* "": none */
-	struct urn_engine_config idle; /* of engines that do not say otherwise; applied already */
+	struct urn_engine_config idle; /* default for engines without their own; applied already */
 };
 
 /* [eal] */
 struct urn_config_eal {
-	uint64_t memory; /* bytes; 0: computed from ports and adapters */
+	uint64_t memory; /* bytes; 0: computed by ports and adapters */
 	enum urn_config_huge huge_pages;
 	cpu_set_t cores;      /* CPUs that threads may use; none set: all allowed */
 	char file_prefix[32]; /* "": one of its own */
 	char extra[512];      /* further EAL arguments, space separated */
 };
 
-/* Limits of what one may have; URN_CONFIG_UNLIMITED: no limit. */
+/* Limits of a client or user; URN_CONFIG_UNLIMITED: no limit. */
 struct urn_config_quota {
 	uint64_t qp, cq, srq, mr; /* objects; memory windows count as regions */
 	uint64_t pd, ah;	  /* protection domains, address handles */
 	uint64_t cm;		  /* ids of connection management */
 	uint64_t pinned;	  /* bytes of registered memory */
 	uint64_t channel;	  /* completion channels */
-	uint64_t share, shared;	  /* pieces of shared memory, registered or not; bytes of it */
+	uint64_t share, shared;	  /* pieces and bytes of shared memory, registered or not */
 	uint64_t area;		  /* bytes of areas for queues */
 };
 
 /* [limits] */
 struct urn_config_limits {
-	uint64_t clients; /* attached at a time */
+	uint64_t clients; /* clients attached at a time */
 	uint64_t clients_per_uid;
 	struct urn_config_quota per_client;
-	struct urn_config_quota per_uid; /* of all clients of a user together */
+	struct urn_config_quota per_uid; /* for all clients of a user together */
 };
 
 /* [engine N]; N is its index */
 struct urn_config_engine {
 	int lcore; /* CPU that its thread runs on; -1: any of urn_config_eal.cores */
 	struct urn_engine_config engine;
-	unsigned int line; /* of the section; 0: not in the file */
+	unsigned int line; /* line of the section; 0: not in the file */
 };
 
 /* [port NAME]: a device; used by one adapter or plugged into one switch */
 struct urn_config_port {
 	struct urn_port_config port; /* name included: ready for urn_port_open() */
 	bool pci;		     /* port.device is a PCI address: name it to urn_eal_start() */
-	int adapter;		     /* index of the adapter that it is the port of; -1: none */
+	int adapter;		     /* index of the adapter that uses the port; -1: none */
 	int sw, plug;		     /* index of the switch and of its plug; -1: none */
 	unsigned int line;
 };
 
-/* What is plugged into a switch: port number `index in the plug array` of that switch. */
+/* Kinds of plugs. A plug's index in the switch's plug array is the number of the switch's port. */
 enum urn_config_plug_kind {
-	URN_CONFIG_PLUG_PORT,	 /* index: of a port */
-	URN_CONFIG_PLUG_ADAPTER, /* index: of an adapter, by a pair of rings */
-	URN_CONFIG_PLUG_LINK,	 /* index: of another switch; peer: its plug */
+	URN_CONFIG_PLUG_PORT,	 /* index: a port */
+	URN_CONFIG_PLUG_ADAPTER, /* index: an adapter, by a pair of rings */
+	URN_CONFIG_PLUG_LINK,	 /* index: another switch; peer: its plug */
 };
 
 struct urn_config_plug {
@@ -113,7 +113,7 @@ struct urn_config_plug {
 	unsigned int index;
 	unsigned int peer; /* LINK only: index of the plug at the other switch */
 	struct urn_switch_port_config
-		port; /* name (that of what is plugged in), impairments; max_frame 0 */
+		port; /* name of the port, adapter or switch that is plugged in; impairments; max_frame 0 */
 	unsigned int line;
 };
 
@@ -125,7 +125,7 @@ struct urn_config_static {
 /* [switch NAME] */
 struct urn_config_switch {
 	struct urn_switch_config sw; /* name, fdb.max, fdb.age_ns, no_learning; copies: NULL */
-	unsigned int engine;	     /* whose thread polls it */
+	unsigned int engine;	     /* engine whose thread polls the switch */
 	unsigned int plugs;
 	struct urn_config_plug *plug; /* in the order of ports, adapters, links */
 	unsigned int statics;
@@ -140,11 +140,11 @@ struct urn_config_adapter {
 	 * section's, engines is never 0.
 	 */
 	struct urn_adapter_config adapter;
-	int port;     /* index of its port; -1: it is on a switch */
-	int sw, plug; /* index of the switch and of its plug; -1: it is on a port */
+	int port;     /* index of its port; -1: the adapter is on a switch */
+	int sw, plug; /* index of the switch and of its plug; -1: the adapter is on a port */
 	/*
 	 * On a switch: the two ends for urn_port_open_ring_pair(), the adapter's
-	 * first. Else all zero.
+	 * first. On a port: all zero.
 	 */
 	struct urn_port_config ring[2];
 	unsigned int node; /* index in urn_config.node */
@@ -152,7 +152,7 @@ struct urn_config_adapter {
 };
 
 struct urn_config {
-	char *file; /* its name, as given */
+	char *file; /* the file's name that was given */
 	struct urn_config_daemon urnicd;
 	struct urn_config_eal eal;
 	struct urn_config_limits limits;
@@ -165,19 +165,19 @@ struct urn_config {
 };
 
 /*
- * Read and check a file. errors: a list that is empty or to be added to; whose
- * it is, frees it. returns: the configuration, for urn_config_free(), or NULL
- * when there was any mistake, and all that were found in *errors
+ * Read and check a file. errors: a list that is empty or to be added to; the caller
+ * frees it. returns: the configuration, for urn_config_free(), or NULL
+ * when there was any mistake, with all found mistakes in *errors
  */
 struct urn_config *urn_config_read(const char *file, struct urn_config_errors *errors);
-/* The same with text that is in memory. name: what the sentences call it */
+/* Read and check a text in memory. name: the text's name in sentences */
 struct urn_config *urn_config_parse(const char *text, size_t len, const char *name,
 				    struct urn_config_errors *errors);
 /* NULL is allowed. */
 void urn_config_free(struct urn_config *cfg);
 
 /*
- * Where clients find the dataplane when nobody says otherwise: /run/urnic/urnicd.sock
+ * Default path of the dataplane's socket: /run/urnic/urnicd.sock
  * for root, $XDG_RUNTIME_DIR/urnic/urnicd.sock for others. xdg: the value of
  * XDG_RUNTIME_DIR, or NULL. returns: 0, or -1 with a sentence in *err: there is no such folder or
  * the path is too long

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must fit together, and what must differ; then what follows from it is filled in. */
+/* Checks values that must fit together or differ; then fills in the fields that follow from them. */
 #include "config/config_priv.h"
 
 #include <arpa/inet.h>
@@ -116,7 +116,7 @@ check_ports(struct urn_config_ctx *ctx)
 
 /* ---- addresses */
 
-/* A MAC address that is given, and where. */
+/* A MAC address that is given, and its line. */
 struct given {
 	const uint8_t *mac;
 	const char *kind, *name;
@@ -153,7 +153,7 @@ check_macs(struct urn_config_ctx *ctx)
 	}
 }
 
-/* An address of one family, of adapter i: has an earlier one the same? */
+/* Check that no earlier adapter has the same address of a family as adapter i. */
 static void
 check_address(struct urn_config_ctx *ctx, unsigned int i, bool v6)
 {
@@ -204,7 +204,7 @@ check_adapters(struct urn_config_ctx *ctx)
 	check_macs(ctx);
 }
 
-/* The two ends of the rings between an adapter and its switch. */
+/* Fill in the two ends of the rings between an adapter and its switch. */
 static void
 make_rings(struct urn_config *cfg, struct urn_config_adapter *a)
 {
@@ -214,7 +214,7 @@ make_rings(struct urn_config *cfg, struct urn_config_adapter *a)
 		memset(a->ring, 0, sizeof(a->ring));
 		return;
 	}
-	/* A switch is plugged in by one queue; the first engine of the adapter has it. */
+	/* A switch uses one queue; the first engine of the adapter has it. */
 	near->queues = 1;
 	*far = *near;
 	memset(far->mac, 0, sizeof(far->mac));
@@ -256,7 +256,7 @@ make_nodes(struct urn_config_ctx *ctx)
 	}
 }
 
-/* The node of clients that name none must have an adapter. */
+/* Check that the node of clients that name none has an adapter. */
 static void
 check_node(struct urn_config_ctx *ctx)
 {
@@ -317,7 +317,7 @@ check_limits(struct urn_config_ctx *ctx)
 	};
 	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
 
-	/* Of one that is not given the other takes no notice: the smaller one rules. */
+	/* A limit that is not given is not checked: the smaller one rules. */
 	for (unsigned int i = 0; s && i < RTE_DIM(pairs); i++) {
 		const struct urn_ini_entry *small = urn_ini_find(s, pairs[i][0]);
 		const struct urn_ini_entry *large = urn_ini_find(s, pairs[i][1]);
@@ -334,7 +334,7 @@ check_limits(struct urn_config_ctx *ctx)
 
 /* ---- paths of the process */
 
-/* What the process makes must not be in its own way. */
+/* Check that no two files or sockets of the process have the same path. */
 static void
 check_paths(struct urn_config_ctx *ctx)
 {
@@ -374,7 +374,7 @@ check_paths(struct urn_config_ctx *ctx)
 					       list[i].path, list[k].what, list[i].what);
 }
 
-/* Each program has an area of its adapter's size: one that nobody may have is of no use. */
+/* Check that a program may have an area of its adapter's size: otherwise none could attach. */
 static void
 check_areas(struct urn_config_ctx *ctx)
 {

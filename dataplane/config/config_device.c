@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices and EAL arguments, as far as their text goes. */
+/* Devices and EAL arguments, checked by their text. */
 #include "config/config_priv.h"
 
 #include "pmd_glue/family.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Arguments without which a device does not come up, and what is wanted of them. */
+/* Arguments without which a device does not come up, with an example of each. */
 static const struct {
 	const char *prefix, *key, *example;
 } wanted[] = {
@@ -63,7 +63,7 @@ urn_config_device_check(const char *device, struct urn_err *err)
 {
 	const struct urn_port_family *family;
 
-	/* Of a PCI device nothing can be said without looking at it. */
+	/* A PCI device can't be checked without looking at it. */
 	if (urn_devargs_is_pci(device))
 		return 0;
 	family = urn_family_find(device);
@@ -87,7 +87,7 @@ urn_config_device_id(const char *device, char *out, size_t size)
 		urn_devargs_name(device, out, size);
 }
 
-/* EAL arguments that keys and urn_eal_start() decide on; by their beginning. */
+/* EAL arguments that keys and urn_eal_start() set; by their beginning. */
 static const struct {
 	const char *option, *instead;
 } ours[] = {

@@ -22,7 +22,7 @@ make_room(struct urn_config_errors *errors)
 	return 0;
 }
 
-/* "FILE:LINE: sentence". returns: for free(), or NULL */
+/* Make "FILE:LINE: sentence". returns: the text, for free(), or NULL */
 static char *
 make_text(const char *file, unsigned int line, const char *fmt, va_list ap)
 {
@@ -37,7 +37,7 @@ make_text(const char *file, unsigned int line, const char *fmt, va_list ap)
 	return n < 0 ? NULL : text;
 }
 
-/* Behind those of the same line and before: checks of the whole come after those of lines. */
+/* Insert a mistake behind those of its line and of earlier lines: checks of the whole run after those of lines. */
 static void
 insert(struct urn_config_errors *errors, unsigned int line, char *text)
 {

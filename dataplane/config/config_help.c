@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* What stands behind the =, for types that need no words or range. */
+/* Text for the value of a key, for types that need no words or range. */
 static const char *const type_text[URN_CONFIG_TYPES] = {
 	[URN_CT_TEXT] = "a word",
 	[URN_CT_PATH] = "an absolute path",
@@ -51,7 +51,7 @@ value_text(const struct urn_config_key *k, char *out, size_t size)
 	}
 }
 
-/* Without the parentheses that mark words. */
+/* Write a key's default, without the parentheses that mark words. */
 static void
 default_text(const struct urn_config_key *k, char *out, size_t size)
 {
@@ -87,7 +87,7 @@ urn_config_help(FILE *out)
 	}
 }
 
-/* A cell of a table: a bar would end it. */
+/* Print a cell of a table; bars, which would end the cell, are escaped. */
 static void
 print_cell(FILE *out, const char *s)
 {

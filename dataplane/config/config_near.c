@@ -14,7 +14,7 @@ plain(char c)
 {
 	if (c == '-' || c == ' ')
 		return '_';
-	/* Not tolower(): that asks the locale. */
+	/* Not tolower(), which depends on the locale. */
 	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
@@ -24,7 +24,7 @@ least(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* Edits that make b of a, both shorter than NEAR_MAX; swapped neighbours are one. */
+/* Number of edits that make b of a, both shorter than NEAR_MAX; swapped neighbours are one edit. */
 static unsigned int
 distance(const char *a, const char *b)
 {
@@ -56,7 +56,7 @@ urn_config_near_begin(struct urn_config_near *near, const char *word)
 
 	near->word = n < NEAR_MAX ? word : "";
 	near->best = NULL;
-	/* One edit and one in three letters, at most, but never all of a word. */
+	/* At most one edit and one more in three letters, but never all of a word. */
 	near->cost = least((unsigned int)n / 3 + 2, (unsigned int)n);
 }
 

@@ -5,10 +5,10 @@
  *
  *     config.c         every section becomes an object: names, duplicates
  *     config_value.c   every key's value, by its type in the table
- *     config_check.c   what refers to what, and what must differ
- *     config_switch.c  what is plugged into switches
+ *     config_check.c   references between sections, and values that must differ
+ *     config_switch.c  plugs of switches
  *
- * A mistake is reported and then passed over, so that the others are found too.
+ * A mistake is reported and then skipped, so that the others are found too.
  */
 #ifndef URN_CONFIG_CONFIG_PRIV_H
 #define URN_CONFIG_CONFIG_PRIV_H
@@ -17,12 +17,12 @@
 #include "config/ini.h"
 
 enum urn_config_type {
-	URN_CT_TEXT,   /* as it is */
+	URN_CT_TEXT,   /* any text */
 	URN_CT_PATH,   /* an absolute path */
 	URN_CT_NAME,   /* a name that the configuration gives: letters, digits, _ and - */
-	URN_CT_NAMES,  /* a list of them */
+	URN_CT_NAMES,  /* a list of names */
 	URN_CT_COUNT,  /* a number, with k, M or G */
-	URN_CT_LIMIT,  /* the same, or "unlimited" */
+	URN_CT_LIMIT,  /* a count, or "unlimited" */
 	URN_CT_SIZE,   /* bytes, with k, M or G */
 	URN_CT_TIME,   /* 100us, 4ms, 2s; min, max in ns */
 	URN_CT_BOOL,   /* yes or no */
@@ -37,14 +37,14 @@ enum urn_config_type {
 	URN_CT_CORES,	 /* 0-3,8; a cpu_set_t */
 	URN_CT_ENGINES,	 /* 0,1 or "all"; a mask, all: UINT32_MAX */
 	URN_CT_FEATURES, /* list of the words: a mask of bits by their index */
-	URN_CT_DEVICE,	 /* what pmd_glue opens */
+	URN_CT_DEVICE,	 /* a device for pmd_glue */
 	URN_CT_EAL,	 /* further EAL arguments */
 	URN_CT_MACS,	 /* a list of MAC addresses */
 	URN_CT_IMPAIR,	 /* switch/impair_words.h */
 	URN_CONFIG_TYPES,
 };
 
-/* The value is looked at later only; there is no field for it. */
+/* The value has no field; a later step reads it. */
 #define URN_CONFIG_NO_FIELD SIZE_MAX
 
 struct urn_config_key {
@@ -53,12 +53,12 @@ struct urn_config_key {
 		arg; /* a word behind the key, "PORT" of "impair PORT"; such keys repeat. Or NULL */
 	enum urn_config_type type;
 	bool invert;		  /* BOOL: the field is true for no */
-	size_t offset, size;	  /* of the field in its object, or URN_CONFIG_NO_FIELD */
-	uint64_t min, max;	  /* numbers, sizes, times; 0, 0: those of the type */
-	uint64_t unit;		  /* TIME: ns of one in the field */
+	size_t offset, size;	  /* place of the field in its object, or URN_CONFIG_NO_FIELD */
+	uint64_t min, max;	  /* numbers, sizes, times; 0, 0: the type's own */
+	uint64_t unit;		  /* TIME: ns of the field's unit */
 	const char *const *words; /* ended by NULL */
-	const char *preset; /* value when it is not given; "(...)": in words, the field stays */
-	const char *help;   /* what it is, for a line of help */
+	const char *preset; /* value when the key is not given; "(...)": in words, the field stays */
+	const char *help;   /* meaning of the key, for a line of help */
 };
 
 enum urn_config_kind_id {
@@ -74,9 +74,9 @@ enum urn_config_kind_id {
 
 struct urn_config_kind {
 	const char *name; /* the section's */
-	const char *arg;  /* what is behind it: "N", "NAME"; NULL: nothing, and there is one only */
-	unsigned int max; /* how many */
-	size_t size;	  /* of its object */
+	const char *arg;  /* word behind the name: "N", "NAME"; NULL: none, and there is one section only */
+	unsigned int max; /* most sections of this kind */
+	size_t size;	  /* bytes of its object */
 	const struct urn_config_key *key;
 	unsigned int keys;
 	const char *help;
@@ -85,18 +85,18 @@ struct urn_config_kind {
 /* By enum urn_config_kind_id. */
 extern const struct urn_config_kind urn_config_kinds[URN_CONFIG_KINDS];
 
-/* What is underway. */
+/* The configuration that is being read. */
 struct urn_config_ctx {
 	struct urn_config *cfg;
 	const struct urn_ini *ini;
 	struct urn_config_errors *errors;
-	/* The sections of objects, by their index; NULL: it is not in the file. */
-	const struct urn_ini_section *only[URN_CONFIG_KINDS]; /* of kinds without a name */
+	/* Sections of objects, by the objects' index; NULL: not in the file. */
+	const struct urn_ini_section *only[URN_CONFIG_KINDS]; /* kinds without a name */
 	const struct urn_ini_section *engine[URN_ABI_MAX_ENGINES];
 	const struct urn_ini_section *port[URN_CONFIG_MAX_PORTS];
 	const struct urn_ini_section *sw[URN_CONFIG_MAX_SWITCHES];
 	const struct urn_ini_section *adapter[URN_CONFIG_MAX_PORTS];
-	bool no_room; /* memory is out */
+	bool no_room; /* out of memory */
 };
 
 /* Report a mistake in a line of the file. */
@@ -106,24 +106,24 @@ struct urn_config_ctx {
 /* ---- config_value.c */
 
 /*
- * Take a value into the field of an object (NULL: only look at it). returns:
+ * Take a value into the field of an object (NULL: only check the value). returns:
  * 0, or -1: reported
  */
 int urn_config_take(struct urn_config_ctx *ctx, const struct urn_config_key *key,
 		    const struct urn_ini_entry *entry, void *obj);
-/* Give all fields of an object what the table says when nothing is given. */
+/* Set all fields of an object to the table's presets. */
 void urn_config_preset(struct urn_config_ctx *ctx, const struct urn_config_kind *kind, void *obj);
-/* Is it a name such as sections have? n: its bytes */
+/* True when s is a name that a section may have. n: its bytes */
 bool urn_config_is_name(const char *s, size_t n);
 /*
- * The next word of a list with commas or blanks between; *at is moved behind
- * it. returns: its length, 0: no more
+ * Find the next word of a list with commas or blanks between; *at is moved behind
+ * it. returns: the word's length, 0: no more words
  */
 size_t urn_config_word(const char **at, const char **word);
-/* "02:00:00:00:00:01", of one station. returns: 0 or -1 */
+/* Parse a unicast MAC address, "02:00:00:00:00:01". returns: 0 or -1 */
 int urn_config_parse_mac(const char *s, size_t n, uint8_t mac[6]);
 
-/* As a file would have it: 65536 as 64k; 4000000 ns as 4ms; "a, b or c". returns: out */
+/* Write a value in a file's form: 65536 as 64k; 4000000 ns as 4ms; "a, b or c". returns: out */
 const char *urn_config_number_text(uint64_t n, char out[32]);
 const char *urn_config_time_text(uint64_t ns, char out[32]);
 void urn_config_words_text(const char *const *words, char *out, size_t size);
@@ -135,16 +135,16 @@ void urn_config_reference(FILE *out);
 
 /* ---- config_device.c */
 
-/* Can it be a device of pmd_glue? Looks at no device. returns: 0, or -1 with *err */
+/* Check that pmd_glue could open such a device, by its text alone. returns: 0, or -1 with *err */
 int urn_config_device_check(const char *device, struct urn_err *err);
-/* What two ports cannot share: the device's name, in one way of writing. */
+/* The device's name in one way of writing: two ports cannot share it. */
 void urn_config_device_id(const char *device, char *out, size_t size);
-/* Are these EAL arguments other than what keys say? returns: 0, or -1 with *err */
+/* Check that EAL arguments do not repeat what keys configure. returns: 0, or -1 with *err */
 int urn_config_eal_check(const char *extra, struct urn_err *err);
 
 /* ---- config_near.c */
 
-/* The best match of a list for a word that is none of it, by what people mistype. */
+/* The best match of a list for a word that is not in it, by common typing errors. */
 struct urn_config_near {
 	const char *word;
 	const char *best; /* NULL: nothing is near */
@@ -156,18 +156,18 @@ void urn_config_near_try(struct urn_config_near *near, const char *candidate);
 
 /* ---- config_check.c, config_refer.c, config_switch.c */
 
-/* Everything that more than one line has a part in. */
+/* Check everything that depends on more than one line. */
 void urn_config_check(struct urn_config_ctx *ctx);
-/* Which port or switch, and which engines an adapter has. */
+/* Find the port or switch, and the engines, of each adapter. */
 void urn_config_refer(struct urn_config_ctx *ctx);
-/* What is plugged into switches; after urn_config_refer(). */
+/* Fill in the plugs of switches; after urn_config_refer(). */
 void urn_config_plug(struct urn_config_ctx *ctx);
-/* Line of a key in a section, or of the section when it is not there. */
+/* Line of a key in a section, or of the section when the key is not there. */
 unsigned int urn_config_line(const struct urn_ini_section *section, const char *key);
-/* Index of the port, switch of a name of n bytes, or -1. */
+/* Index of the port or switch with a name of n bytes, or -1. */
 int urn_config_find_port(const struct urn_config *cfg, const char *name, size_t n);
 int urn_config_find_switch(const struct urn_config *cfg, const char *name, size_t n);
-/* Report that there is no such port or switch (kind), and which may be meant. */
+/* Report that there is no such port or switch (kind), and the name that may be meant. */
 void urn_config_say_missing(struct urn_config_ctx *ctx, unsigned int line,
 			    enum urn_config_kind_id kind, const char *name, size_t n);
 

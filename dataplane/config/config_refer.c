@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names that stand for other sections: those of adapters. */
+/* Names of other sections in the sections of adapters. */
 #include "config/config_priv.h"
 
 #include <string.h>
@@ -122,7 +122,7 @@ take_switch(struct urn_config_ctx *ctx, unsigned int index, const struct urn_ini
 		ctx->cfg->adapter[index].sw = i;
 }
 
-/* What belongs to a port is said there, where there is one. */
+/* Report keys of an adapter that belong into the section of its port, where it has one. */
 static void
 check_port_keys(struct urn_config_ctx *ctx, const struct urn_ini_section *s, const char *port)
 {

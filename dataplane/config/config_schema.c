@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of everything that a configuration can say. Reading, checking, the
- * help and the reference in doc/urnicd.md all come from it.
+ * The table of all sections and keys of a configuration. Reading, checking, the
+ * help and the reference in doc/urnicd.md all come from this table.
  */
 #include "config/config_priv.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is plugged into switches, by name: ports that the switch lists, adapters
+ * The plugs of switches, by name: ports that the switch lists, adapters
  * that name the switch, and links between switches, which must not make a loop.
- * Then what is said of those names: impairments, static addresses.
+ * Then the keys that use those names: impairments, static addresses.
  */
 #include "config/config_priv.h"
 
@@ -135,8 +135,8 @@ plug_adapters(struct urn_config_ctx *ctx, unsigned int index)
 /* ---- links, and the engines that linked switches share */
 
 struct links {
-	uint64_t said[URN_CONFIG_MAX_SWITCHES];	    /* bit i: it lists switch i */
-	unsigned int root[URN_CONFIG_MAX_SWITCHES]; /* of the tree that it is in */
+	uint64_t said[URN_CONFIG_MAX_SWITCHES];	    /* by switch; bit i: it lists switch i */
+	unsigned int root[URN_CONFIG_MAX_SWITCHES]; /* by switch: root of its tree */
 };
 
 static void
@@ -173,7 +173,7 @@ link_to(struct urn_config_ctx *ctx, struct links *l, unsigned int a, const char 
 	}
 	l->said[a] |= 1ull << b;
 	if (l->said[b] & 1ull << a)
-		return; /* the same link, said at its other end */
+		return; /* the same link, listed at its other end */
 	if (l->root[a] == l->root[b]) {
 		urn_config_say(ctx, line,
 			       "switches %s and %s are joined already by other links, and frames "
@@ -210,7 +210,7 @@ static void
 share_engines(struct urn_config_ctx *ctx, const struct links *l)
 {
 	struct urn_config *cfg = ctx->cfg;
-	int by[URN_CONFIG_MAX_SWITCHES]; /* the switch that says so, by root; -1: none */
+	int by[URN_CONFIG_MAX_SWITCHES]; /* by root: the switch that names an engine; -1: none */
 
 	memset(by, 0xff, sizeof(by));
 	for (unsigned int i = 0; i < cfg->switches; i++) {
@@ -240,9 +240,9 @@ share_engines(struct urn_config_ctx *ctx, const struct links *l)
 	}
 }
 
-/* ---- what is said of a plug */
+/* ---- keys on a plug */
 
-/* The plug called who, n bytes, of an entry's key. returns: its index, or -1: reported */
+/* Find the plug with the name that an entry's key has, n bytes. returns: its index, or -1: reported */
 static int
 find_who(struct urn_config_ctx *ctx, const struct urn_config_switch *w,
 	 const struct urn_ini_entry *e, const char *who, size_t n)
@@ -277,7 +277,7 @@ find_who(struct urn_config_ctx *ctx, const struct urn_config_switch *w,
 	return -1;
 }
 
-/* Take blanks out: "drop=1%, delay=1ms". returns: 0, or -1: it is too long */
+/* Take blanks out: "drop=1%, delay=1ms". returns: 0, or -1: the text is too long */
 static int
 without_blanks(const char *s, char *out, size_t size)
 {
@@ -294,7 +294,7 @@ without_blanks(const char *s, char *out, size_t size)
 	return 0;
 }
 
-/* Put a list of impairments on top of what a direction has. returns: 0 or -1 with *err */
+/* Add a list of impairments to those of a direction. returns: 0 or -1 with *err */
 static int
 impair_one(struct urn_impair_config *c, const char *list, struct urn_err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values: each type reads its text, says what is wrong with it, and stores it. */
+/* Values: each type reads its text, reports a mistake in it, and stores the value. */
 #include "config/config_priv.h"
 
 #include "switch/impair_words.h"
@@ -13,19 +13,19 @@
 
 #include <rte_config.h>
 
-/* Of a value that a sentence repeats. */
+/* Bytes of a value that a sentence repeats. */
 #define SHOWN 48
 
 struct value {
 	struct urn_config_ctx *ctx;
 	const struct urn_config_key *key;
 	unsigned int line;
-	const char *name; /* of the key, as the file has it */
+	const char *name; /* name of the key in the file */
 	const char *text;
-	void *field; /* NULL: the value is only looked at */
+	void *field; /* NULL: the value is only checked */
 };
 
-/* "KEY = VALUE" and what is wrong. returns: -1 */
+/* Report "KEY = VALUE" and the mistake. returns: -1 */
 static int bad(const struct value *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static int
@@ -298,7 +298,7 @@ urn_config_parse_mac(const char *s, size_t n, uint8_t mac[6])
 			return -1;
 		mac[i] = (uint8_t)strtoul(digits, NULL, 16);
 	}
-	/* A group's, or nobody's. */
+	/* A group's address, or all zero. */
 	return mac[0] & 1 || (mac[0] | mac[1] | mac[2] | mac[3] | mac[4] | mac[5]) == 0 ? -1 : 0;
 }
 
@@ -367,7 +367,7 @@ take_ipv6(const struct value *v)
 	return 0;
 }
 
-/* "127.0.0.1:9464" or "[::1]:9464" */
+/* Take "127.0.0.1:9464" or "[::1]:9464". */
 static int
 take_listen(const struct value *v)
 {
@@ -399,7 +399,7 @@ take_listen(const struct value *v)
 
 /* ---- lists of numbers */
 
-/* "3" or "0-7", both below max. returns: 0 or -1 */
+/* Parse "3" or "0-7", all numbers below max. returns: 0 or -1 */
 static int
 parse_range(const char *s, size_t n, unsigned int max, unsigned int *first, unsigned int *last)
 {
@@ -488,7 +488,7 @@ take_features(const struct value *v)
 	return mask != 0 ? store(v, mask) : bad(v, "give %s, or leave the line out", list);
 }
 
-/* ---- what other parts know */
+/* ---- values that other files parse */
 
 static int
 take_device(const struct value *v)

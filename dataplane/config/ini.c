@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One pass over a copy of the text. Strings are ended in place in that copy:
- * none of them is longer than what it was made from.
+ * none of them is longer than its source text.
  */
 #include "config/ini.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a line that a sentence repeats. */
+/* Bytes of a line that a sentence repeats. */
 #define SHOWN 48
 
 struct reader {
@@ -17,9 +17,9 @@ struct reader {
 	const char *file;
 	struct urn_config_errors *errors;
 	unsigned int line;
-	char *start;  /* of the line */
-	bool skip;    /* entries are those of a section that could not be read */
-	bool no_room; /* memory is out */
+	char *start;  /* start of the line */
+	bool skip;    /* the section's line could not be read: skip its entries */
+	bool no_room; /* out of memory */
 };
 
 static bool
@@ -74,7 +74,7 @@ text_at(const struct reader *r, const char *s)
 	return (struct urn_ini_text){s, r->line, (unsigned int)(s - r->start) + 1};
 }
 
-/* Room for one more in an array of the reader's. returns: the array, or NULL */
+/* Make room for an element more in an array of the reader. returns: the array, or NULL */
 static void *
 grow(struct reader *r, void *array, unsigned int n, unsigned int *room, size_t size)
 {
@@ -117,7 +117,7 @@ add_entry(struct reader *r, struct urn_ini_text key, struct urn_ini_text value)
 
 /* ---- [kind name] */
 
-/* Split what stands in the brackets. returns: 0, or -1: not one or two words */
+/* Split the text in the brackets. returns: 0, or -1: not one or two words */
 static int
 split_header(const struct reader *r, char *s, struct urn_ini_text *kind, struct urn_ini_text *name)
 {
@@ -165,7 +165,7 @@ read_header(struct reader *r, char *s)
 
 /* ---- key = value */
 
-/* A value in quotes, s is behind the first. returns: behind the last, or NULL: reported */
+/* Read a value in quotes. s: behind the first quote. returns: behind the last quote, or NULL: reported */
 static char *
 read_quoted(const struct reader *r, char *s)
 {
@@ -192,7 +192,7 @@ read_quoted(const struct reader *r, char *s)
 	return s + 1;
 }
 
-/* Find the value at s, and end it. returns: 0, or -1: reported */
+/* Find the value at s, and terminate it. returns: 0, or -1: reported */
 static int
 read_value(const struct reader *r, const char *key, char *s, struct urn_ini_text *value)
 {
@@ -261,7 +261,7 @@ read_entry(struct reader *r, char *s)
 
 /* ---- lines */
 
-/* Nothing that a terminal would obey, and no NUL. returns: column of what is, or 0 */
+/* Find the first control character, which a terminal would obey, or NUL. returns: its column, or 0: none */
 static unsigned int
 find_control(const char *s, size_t n)
 {
@@ -302,7 +302,7 @@ read_line(struct reader *r, size_t n)
 struct urn_ini *
 urn_ini_parse(const char *text, size_t len, const char *file, struct urn_config_errors *errors)
 {
-	static const char mark[] = "\xef\xbb\xbf"; /* that some editors put in front of UTF-8 */
+	static const char mark[] = "\xef\xbb\xbf"; /* byte order mark that some editors put in front of UTF-8 */
 	struct reader r = {.file = file, .errors = errors};
 	char *end, *next;
 

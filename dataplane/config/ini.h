@@ -2,14 +2,14 @@
 /*
  * INI text, with the place of everything in it:
  *
- *     # a comment, as is ; this
+ *     # a comment, and ; this too
  *     [kind name]             or [kind]
  *     key = value             # a comment, with a space before it
  *     words in a key = "a value with # or ; or spaces at its ends"
  *
  * A value in quotes ends at the next quote; \" and \\ stand for a quote and a
  * backslash there. Nothing is continued on the next line, and nothing is cut.
- * What is no such line is reported, and reading goes on behind it.
+ * Any other line is reported, and reading goes on behind it.
  */
 #ifndef URN_CONFIG_INI_H
 #define URN_CONFIG_INI_H
@@ -20,12 +20,12 @@
 
 struct urn_ini_text {
 	const char *s;		   /* owner: the struct urn_ini; without control characters */
-	unsigned int line, column; /* where it begins, from 1, the column in bytes */
+	unsigned int line, column; /* place of its first byte, from 1, the column in bytes */
 };
 
 struct urn_ini_entry {
 	struct urn_ini_text key;   /* not empty; runs of blanks are one space */
-	struct urn_ini_text value; /* unquoted; empty only when it was written "" */
+	struct urn_ini_text value; /* unquoted; empty only when written "" */
 };
 
 struct urn_ini_section {
@@ -43,9 +43,9 @@ struct urn_ini {
 };
 
 /*
- * Read text. file: what sentences call it. What cannot be read is left out and
- * added to *errors; so are the entries behind a section's line that cannot be
- * read. returns: the rest; NULL when memory is out
+ * Read text. file: the text's name in sentences. Lines that cannot be read are left out and
+ * added to *errors; the entries behind a section's line that cannot be
+ * read are left out, too. returns: the rest; NULL when out of memory
  */
 struct urn_ini *urn_ini_parse(const char *text, size_t len, const char *file,
 			      struct urn_config_errors *errors);

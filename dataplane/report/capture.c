@@ -11,22 +11,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What captures did together. */
+/* Totals of captures. */
 struct totals {
 	uint64_t frames, bytes, dropped;
 };
 
 struct urn_captures {
-	int dir;	   /* O_PATH; owner: here */
-	struct urn_dp *dp; /* NULL: nobody polls */
+	int dir;	   /* O_PATH; owned */
+	struct urn_dp *dp; /* NULL: no engine polls */
 	unsigned int ports;
 	struct urn_port *port[RTE_MAX_ETHPORTS]; /* owner: the caller */
 	char name[RTE_MAX_ETHPORTS][32];
-	pthread_mutex_t lock;		/* guards what follows */
+	pthread_mutex_t lock;		/* protects the fields below */
 	struct urn_capture *running;	/* NULL: none */
-	struct urn_capture_status last; /* what is known of it, or of the last one */
-	struct totals sum;		/* of all before the one that runs */
-	struct totals told;		/* sum as it was told last; atomic */
+	struct urn_capture_status last; /* status of the running capture, or of the last one */
+	struct totals sum;		/* all captures before the running one */
+	struct totals told;		/* totals that were given last; atomic */
 };
 
 struct urn_captures *
@@ -91,7 +91,7 @@ urn_captures_mbufs(void)
 
 /* ---- names */
 
-/* A name that stays in the folder, and can be typed and printed. */
+/* Check that a name stays in the folder, and can be typed and printed. */
 static int
 check_name(const char *file, struct urn_err *err)
 {
@@ -108,7 +108,7 @@ check_name(const char *file, struct urn_err *err)
 	return -1;
 }
 
-/* returns: index; -1: all; -2 with *err: there is none of that name */
+/* Find a port by name. returns: its index; -1: all; -2 with *err: there is no port with that name */
 static int
 find_port(const struct urn_captures *c, const char *name, struct urn_err *err)
 {
@@ -136,7 +136,7 @@ nothing(void *arg)
 	(void)arg;
 }
 
-/* Every engine has begun another turn: none is in a burst that was under way. */
+/* Wait until every engine has begun another turn: none is still in its present burst. */
 static void
 quiesce(void *arg)
 {
@@ -146,7 +146,7 @@ quiesce(void *arg)
 		urn_engine_call(dp->engine[i], nothing, NULL);
 }
 
-/* What is known of the running one. The lock is held. */
+/* Update the status of the running capture. The lock is held. */
 static void
 look(struct urn_captures *c)
 {
@@ -168,7 +168,7 @@ static int
 begin(struct urn_captures *c, int port, const char *file, struct urn_capture_config *cfg,
       struct urn_err *err)
 {
-	/* Never a file that is there: no link is followed, nothing is written over. */
+	/* Never a file that exists: no link is followed, nothing is overwritten. */
 	cfg->fd = openat(c->dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (cfg->fd < 0) {
 		urn_err_set(err, "%s can't be made in capture_dir: %s%s", file, strerror(errno),
@@ -202,7 +202,7 @@ add(struct totals *t, const struct urn_capture_info *info)
 	t->dropped += info->dropped;
 }
 
-/* End the one that runs. The lock is held. returns: 0, or -1 with *err: it is not whole */
+/* End the running capture. The lock is held. returns: 0, or -1 with *err: its file is not whole */
 static int
 finish(struct urn_captures *c, struct urn_err *err)
 {
@@ -231,8 +231,7 @@ urn_capture_start(struct urn_captures *c, const char *port, const char *file, ui
 		return -1;
 	pthread_mutex_lock(&c->lock);
 	look(c);
-	/* One that has ended by itself is in nobody's way; one that failed waits to be asked why.
-	 */
+	/* A capture that ended by itself gives way; one that failed waits until its failure is asked for. */
 	if (c->running != NULL && c->last.ended && c->last.failure[0] == '\0')
 		(void)finish(c, err);
 	if (c->running != NULL && c->last.ended)
@@ -279,7 +278,7 @@ urn_capture_totals(struct urn_captures *c, struct urn_capture_status *sum)
 	struct urn_capture_info info = {0};
 	struct totals now;
 
-	/* One that is being ended may have to wait for its disk: nobody waits for that. */
+	/* A capture that is being ended may wait for its disk: never wait for that. */
 	if (pthread_mutex_trylock(&c->lock) == 0) {
 		if (c->running != NULL)
 			urn_capture_info(c->running, &info);

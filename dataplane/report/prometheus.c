@@ -2,7 +2,7 @@
 /*
  *   READ ── request is there ──► WRITE ── all is written ──► LINGER ── it hangs up ──► gone
  *
- * LINGER: a close while bytes of the peer are unread would take the answer back (RST).
+ * LINGER: a close while bytes of the peer are unread would destroy the answer (RST).
  * Time and length of a connection are bounded over all states together.
  */
 #include "report/prometheus.h"
@@ -27,12 +27,12 @@ enum state { FREE, READ, WRITE, LINGER };
 struct conn {
 	enum state state;
 	int fd;
-	uint64_t until; /* ms: when it is cut */
+	uint64_t until; /* ms: when the connection is cut */
 	char in[URN_PROMETHEUS_REQUEST];
-	size_t in_n; /* bytes in it; LINGER: bytes thrown away */
+	size_t in_n; /* bytes in `in`; LINGER: bytes thrown away */
 	char *out;   /* WRITE: head and page */
 	size_t out_n, out_at;
-	bool page; /* WRITE: it is what was wanted */
+	bool page; /* WRITE: the answer is the page, no refusal */
 };
 
 struct urn_prometheus {
@@ -84,7 +84,7 @@ page(struct urn_prometheus *p, struct conn *c, const char *status, const char *m
 		urn_prometheus_text(&p->src, f);
 	else if (f != NULL)
 		fprintf(f, "%s. The counters are at /metrics.\n", status);
-	whole = f != NULL && !ferror(f); /* else memory ran out in the middle of it */
+	whole = f != NULL && !ferror(f); /* false: out of memory */
 	if ((f != NULL && fclose(f) != 0) || !whole) {
 		free(body);
 		return;
@@ -104,7 +104,7 @@ page(struct urn_prometheus *p, struct conn *c, const char *status, const char *m
 	free(body);
 }
 
-/* The request's first line, without its end: "GET /metrics HTTP/1.1". */
+/* Answer a request. line: its first line, without its end: "GET /metrics HTTP/1.1". */
 static void
 answer(struct urn_prometheus *p, struct conn *c, const char *line)
 {
@@ -123,7 +123,7 @@ answer(struct urn_prometheus *p, struct conn *c, const char *line)
 		page(p, c, "200 OK", "", true);
 }
 
-/* Is the whole request there? Then answer it. */
+/* Answer the request, if it is there whole. */
 static void
 look(struct urn_prometheus *p, struct conn *c)
 {
@@ -146,7 +146,7 @@ look(struct urn_prometheus *p, struct conn *c)
 
 /* ---- a connection */
 
-/* returns: false: it is broken */
+/* returns: false: the connection is broken */
 static bool
 do_read(struct urn_prometheus *p, struct conn *c)
 {
@@ -178,7 +178,7 @@ do_write(struct urn_prometheus *p, struct conn *c)
 	return true;
 }
 
-/* returns: false: it is over */
+/* returns: false: the connection is over */
 static bool
 do_linger(struct conn *c)
 {
@@ -216,7 +216,7 @@ take(struct urn_prometheus *p, struct conn *c)
 	int fd = accept4(p->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0) {
-		/* Out of descriptors: it stays ready; do not spin on it. */
+		/* Out of descriptors: the listening socket stays readable; do not spin on it. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
 			nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
 		return;
@@ -226,7 +226,7 @@ take(struct urn_prometheus *p, struct conn *c)
 	c->until = now_ms() + URN_PROMETHEUS_MS;
 }
 
-/* Cut those whose time is over. returns: ms to the next; -1: there is none */
+/* Cut connections whose time is over. returns: ms to the next; -1: there is none */
 static int
 expire(struct urn_prometheus *p)
 {
@@ -305,7 +305,7 @@ open_socket(const char *host, uint16_t port, uint16_t *bound, struct urn_err *er
 	if (rc == 0)
 		rc = getsockname(fd, (struct sockaddr *)&got, &n);
 	if (rc == 0) {
-		/* The port is at the same place in both kinds. */
+		/* The port is at the same place in both kinds of address. */
 		*bound = ntohs(got.sin6_port);
 		return fd;
 	}

@@ -20,7 +20,7 @@
 
 enum kind { GAUGE, COUNTER };
 
-/* prefix and name make the family's; help: a line */
+/* Begin a family. prefix and name make the family's name; help: a line */
 static void
 family(FILE *out, enum kind kind, const char *prefix, const char *name, const char *help)
 {
@@ -87,7 +87,7 @@ server(const struct urn_server *s, FILE *out)
 	single(out, COUNTER, "client_bad_messages", "messages that made no sense", c.bad);
 }
 
-/* Frames that a capture had no room for are missing in its file, and nowhere else. */
+/* Metrics of captures. Frames that found no room are missing in the capture's file, and nowhere else. */
 static void
 captures(struct urn_captures *c, FILE *out)
 {

@@ -20,7 +20,7 @@ struct urn_metrics_switch {
 	const struct urn_fabric *fabric;
 };
 
-/* What there is; outlives every call. Owner: the caller. */
+/* The objects that have counters; they outlive every call. Owner: the caller. */
 struct urn_metrics_source {
 	struct urn_dp *dp;
 	struct urn_port *const *port; /* their names differ */
@@ -32,8 +32,8 @@ struct urn_metrics_source {
 };
 
 /*
- * Write all of it. Any thread: nothing is waited for, no engine is asked; each value
- * is right for itself, and two of them may be of different moments.
+ * Write all families. Any thread: never waits, asks no engine; each value
+ * is right for itself, and two values may be of different moments.
  */
 void urn_prometheus_text(const struct urn_metrics_source *src, FILE *out);
 

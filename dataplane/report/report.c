@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports on what is there from the start: ports, adapters, engines, their tables and counters. */
+/* Reports on objects that exist from the start: ports, adapters, engines, their tables and counters. */
 #include "report/report_priv.h"
 #include "server/server.h"
 #include "pmd_glue/plug.h"
@@ -11,8 +11,8 @@
 
 #include <rte_version.h>
 
-#define LOCK_NS 2000000000ull /* how long a busy adapter is waited for */
-#define LOCK_PAUSE_US 100     /* between two looks */
+#define LOCK_NS 2000000000ull /* longest wait for a busy adapter */
+#define LOCK_PAUSE_US 100     /* between two tries */
 
 /* ---- common to all */
 
@@ -43,7 +43,7 @@ urn_report_lock(struct urn_adapter *a, struct urn_err *err)
 			return -1;
 		}
 		urn_engine_wait_turn();
-		usleep(LOCK_PAUSE_US); /* it may take long, and engines want the CPU */
+		usleep(LOCK_PAUSE_US); /* the wait may be long, and engines want the CPU */
 	}
 	return 0;
 }
@@ -110,7 +110,7 @@ port_counters(const struct urn_port *p, struct urn_report_sink *s)
 {
 	struct rte_eth_stats st = {0};
 
-	/* A device that does not count: zeros, and nobody is misled, for its packets pass all the
+	/* A device that does not count: zeros, which mislead nobody, because its packets pass all the
 	 * same. */
 	(void)rte_eth_stats_get(p->id, &st);
 	s->u64(s, "rx_packets", st.ipackets);
@@ -202,7 +202,7 @@ adapter_more(const struct urn_adapter *a, struct urn_report_sink *s)
 	s->flag(s, "sack", !a->cfg.no_link && !(a->cfg.features_off & URN_LINK_F_SACK));
 }
 
-/* Counted by its engines; each number is one of a moment. */
+/* Counts that the adapter's engines keep; each is read at its own moment. */
 static void
 adapter_counts(const struct urn_adapter *a, struct urn_report_sink *s)
 {
@@ -297,7 +297,7 @@ urn_report_engines(const struct urn_report_source *src, struct urn_report_query 
 
 /* ---- neighbours */
 
-/* What an urnic peer said of itself, or that it said nothing. */
+/* Name of the state of a peer's features (net/learn.h); "" when the adapter sends no link requests. */
 static const char *
 peer_kind(const struct urn_adapter *a, const uint8_t gid[16])
 {
@@ -379,14 +379,14 @@ urn_report_counters(const struct urn_report_source *src, struct urn_report_query
 static void
 limit_value(struct urn_report_sink *s, const char *key, uint64_t v)
 {
-	/* A limit that is not there is no number. */
+	/* A limit that does not exist is no number. */
 	if (v == 0 || v == UINT64_MAX)
 		s->str(s, key, "unlimited");
 	else
 		s->u64(s, key, v);
 }
 
-/* By a client, a user, all together: what they may have, and what is used. */
+/* Limits or use of a client, of a user, and of all together. */
 struct three {
 	uint64_t client, uid, all;
 };

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a dataplane has and does, told to whoever asks: console, urnicctl,
+ * Reports on the objects and counters of a dataplane, for console, urnicctl and
  * telemetry. A report walks objects and feeds a sink with one flat object each;
- * what becomes of it - a table, JSON, telemetry's data - is the sink's affair.
+ * the sink makes a table, JSON or telemetry's data of them.
  *
  * Any thread may ask, at any time. Control's objects are read under the lock of
- * their adapter, which is held for a bounded number of objects and asked for for a
- * bounded time; what engines write is read with single loads, so each value is
- * right for itself, and two of them may be of different moments. Only one queue
+ * their adapter, which is held for a bounded number of objects and waited for for a
+ * bounded time; values that engines write are read with single loads, so each value is
+ * right for itself, and two values may be of different moments. Only one queue
  * pair in detail, and switches, are asked of the thread that owns them. A sink
- * is called with the lock held: it must not wait for anything.
+ * is called with the lock held: the sink must not wait for anything.
  */
 #ifndef URN_REPORT_REPORT_H
 #define URN_REPORT_REPORT_H
@@ -25,12 +25,12 @@ struct urn_server;
 struct urn_server_config;
 struct urn_switch;
 
-/* Where a report goes. Keys are lower case with _ between words; values may be any text. */
+/* Receiver of a report. Keys are lower case with _ between words; values may be any text. */
 struct urn_report_sink {
 	/*
-	 * An object begins. kind: "qp". card: it has so many fields that each is
-	 * best shown on a line of its own. Objects do not nest, those of one report
-	 * are of one kind, and have the same keys, but for those of counters.
+	 * An object begins. kind: "qp". card: the object has so many fields that each is
+	 * best shown on a line of its own. Objects do not nest; the objects of one report
+	 * are of one kind and have the same keys, except objects of counters.
 	 */
 	void (*begin)(struct urn_report_sink *s, const char *kind, bool card);
 	void (*str)(struct urn_report_sink *s, const char *key, const char *value);
@@ -41,40 +41,40 @@ struct urn_report_sink {
 
 struct urn_report_switch {
 	struct urn_switch *sw;
-	struct urn_fabric *fabric; /* that polls it */
-	unsigned int engine;	   /* in whose thread */
+	struct urn_fabric *fabric; /* the fabric that polls the switch */
+	unsigned int engine;	   /* the engine whose thread does so */
 };
 
-/* What there is to report on. All of it outlives the reports; owner: the caller. */
+/* The objects to report on. All of them outlive the reports; owner: the caller. */
 struct urn_report_source {
 	struct urn_dp *dp;
 	struct urn_port *const
-		*port; /* those of adapters and switches; ring ports: the adapter's end */
+		*port; /* ports of adapters and switches; ring ports: the adapter's end */
 	unsigned int ports;
 	const struct urn_report_switch *sw;
 	unsigned int switches;
 	const struct urn_server *server;	       /* NULL: none */
-	const struct urn_server_config *server_config; /* its limits; NULL: none */
+	const struct urn_server_config *server_config; /* the server's limits; NULL: none */
 };
 
-/* Where a report goes on; all zero: at the beginning. */
+/* The place at which a report goes on; all zero: the beginning. */
 struct urn_report_at {
-	uint32_t outer, middle, inner; /* which of what: the report's affair */
-	bool on;		       /* it has begun */
+	uint32_t outer, middle, inner; /* indices or ids, known to the report only */
+	bool on;		       /* the report has begun */
 };
 
-/* What is asked for. All zero: everything. Names that nothing has, fail. */
+/* The objects asked for. All zero: everything. A name that no object has fails. */
 struct urn_report_query {
 	const char
-		*name; /* of the port, adapter, switch ...; NULL: all. One alone comes as a card */
-	const char *adapter; /* objects of this one; NULL: of all */
+		*name; /* name of the port, adapter, switch ...; NULL: all. A single object comes as a card */
+	const char *adapter; /* objects of this adapter; NULL: of all */
 	uint32_t client;     /* objects of this client; 0: of all */
 	const char *state;   /* queue pairs in this state; NULL: in any */
 	bool by_qpn;	     /* the queue pair qpn alone, in detail */
 	uint32_t qpn;
-	bool all;		 /* counters that are zero, too */
-	uint32_t rows;		 /* at most so many objects; 0: 256 */
-	struct urn_report_at at; /* moves on */
+	bool all;		 /* with counters that are zero */
+	uint32_t rows;		 /* objects at most; 0: 256 */
+	struct urn_report_at at; /* moves on with each call */
 };
 
 /* Results of a report. */
@@ -93,12 +93,12 @@ urn_report_fn urn_report_adapters;
 urn_report_fn urn_report_engines;
 urn_report_fn urn_report_neighbours;
 urn_report_fn
-	urn_report_counters; /* an object an adapter; without q->all those that are not zero */
+	urn_report_counters; /* an object for each adapter; without q->all only counters that are not zero */
 urn_report_fn urn_report_limits;
 urn_report_fn urn_report_version;
 urn_report_fn urn_report_server; /* counters of the server */
 
-/* report_objects.c: what clients have */
+/* report_objects.c: clients and their objects */
 urn_report_fn urn_report_clients;
 urn_report_fn urn_report_cqs;
 urn_report_fn urn_report_srqs;
@@ -108,22 +108,22 @@ urn_report_fn urn_report_qps;
 
 /* report_switch.c */
 urn_report_fn urn_report_switches;  /* an object for each port of a switch */
-urn_report_fn urn_report_addresses; /* of switches' tables */
+urn_report_fn urn_report_addresses; /* tables of addresses of switches */
 
-/* Name of an idle policy: "spin". NULL: none such */
+/* Name of an idle policy: "spin". NULL: no such policy */
 const char *urn_idle_name(unsigned int idle);
 
 /*
- * Take the lock of an adapter, from a thread that need not poll. returns: 0, or
- * -1 with *err: it was busy for two seconds (a client's call waits for its memory)
+ * Take the lock of an adapter, from a thread that polls no engine. returns: 0, or
+ * -1 with *err: the adapter was busy for two seconds (a client's call waits for its memory)
  */
 struct urn_adapter;
 int urn_report_lock(struct urn_adapter *a, struct urn_err *err);
 void urn_report_unlock(struct urn_adapter *a);
 
 /*
- * End the connection of a remote client, as if it had hung up: all it has is
- * taken back. returns: 0, or -1 with *err: there is none of that id
+ * End the connection of a remote client, like a hang-up of its own: all its objects are
+ * taken back. returns: 0, or -1 with *err: there is no client with that id
  */
 int urn_report_kick(const struct urn_report_source *src, uint32_t client, struct urn_err *err);
 

@@ -10,7 +10,7 @@
 
 /* ---- the buffer */
 
-/* Room for n bytes more and a NUL. returns: is there? */
+/* Make room for n bytes more and a NUL. returns: true when there is room */
 static bool
 reserve(struct urn_report_buf *b, size_t n)
 {
@@ -95,7 +95,7 @@ urn_report_utf8(const char *text)
 			return 0;
 		c = c << 6 | (s[i] & 0x3f);
 	}
-	/* Neither longer than it must be, nor half of a pair, nor beyond the last. */
+	/* No overlong encoding, no half of a surrogate pair, nothing beyond U+10FFFF. */
 	if ((n == 3 && (c < 0x800 || (c >= 0xd800 && c < 0xe000))) ||
 	    (n == 4 && (c < 0x10000 || c > 0x10ffff)))
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports on clients and what they have: completion queues, shared receive queues, memory. */
+/* Reports on clients and their objects: completion queues, shared receive queues, memory. */
 #include "report/report_priv.h"
 
 #include "memory/check.h"
@@ -50,13 +50,13 @@ report_adapters_walk(struct report_walk *w, struct urn_err *err, report_adapter_
 	return URN_REPORT_DONE;
 }
 
-/* A walk over clients, as one over adapters. */
+/* A walk over clients, on top of a walk over adapters. */
 struct clients_walk {
 	struct report_walk walk;
 	report_client_fn *one;
 };
 
-/* Clients have their numbers in the order in which they came: q->at.middle is that of the next. */
+/* Clients are listed with the newest, and so the highest number, first: q->at.middle is the next number. */
 static bool
 walk_clients(struct report_walk *w, struct urn_adapter *a)
 {
@@ -69,7 +69,7 @@ walk_clients(struct report_walk *w, struct urn_adapter *a)
 		if (report_full(w))
 			return false;
 		if (!at->on || c->id != at->middle)
-			at->inner = 0; /* the one it was in the middle of is gone */
+			at->inner = 0; /* the client that the walk was in the middle of is gone */
 		at->on = true;
 		at->middle = c->id;
 		if (!cw->one(w, c))
@@ -97,7 +97,7 @@ report_owner(struct urn_report_sink *s, const struct urn_client *c)
 
 /* ---- clients */
 
-/* What its process is called, as the kernel has it: any bytes. */
+/* Name of the client's process, from the kernel: any bytes. */
 static void
 program_of(const struct urn_client *c, char name[32])
 {
@@ -129,7 +129,7 @@ qps_of(const struct urn_client *c)
 	return n;
 }
 
-/* How reads of its foreign memory go: by process number, and how often that was refused. */
+/* Report how the client's foreign memory is read: by process number, and how often that was refused. */
 static void
 foreign_reads(struct urn_report_sink *s, const struct urn_client *c)
 {
@@ -210,7 +210,7 @@ urn_report_clients(const struct urn_report_source *src, struct urn_report_query 
 	return report_clients_walk(&w, err, one_client);
 }
 
-/* Its thread finds that the connection has ended, and does what it does then. */
+/* End a client's connection: its thread finds the end, and takes everything back. */
 static void
 hang_up(const struct urn_client *c)
 {
@@ -383,7 +383,7 @@ one_mr(const struct urn_client *c, const struct urn_region *r, const struct urn_
 	s->end(s);
 }
 
-/* By key, for whoever owns it: a client has no list of its own. */
+/* Report regions and windows in order of their keys, each with its owner. */
 static bool
 adapter_mrs(struct report_walk *w, struct urn_adapter *a)
 {
@@ -401,7 +401,7 @@ adapter_mrs(struct report_walk *w, struct urn_adapter *a)
 		if (c == NULL || (w->q->client && c->id != w->q->client))
 			continue;
 		r = urn_region_at(a->mem, *i);
-		/* An engine may be binding it at this moment: it is there the next time. */
+		/* An engine may be binding the window at this moment: the next report has it. */
 		if (r == NULL || !urn_region_read(r, &v) || v.kind == URN_REGION_FREE)
 			continue;
 		one_mr(c, r, &v, w->s);

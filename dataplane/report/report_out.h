@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sinks for reports that make text: a table for people, JSON for programs.
- * Both write to a buffer in memory, which its owner takes away whenever it likes:
+ * Both write to a buffer in memory, which its owner may empty at any time:
  * a report that comes in parts is one table, or one array, all the same.
  */
 #ifndef URN_REPORT_REPORT_OUT_H
@@ -9,48 +9,48 @@
 
 #include "report/report.h"
 
-#define URN_REPORT_COLUMNS 32u /* of a table; fields beyond are left out */
+#define URN_REPORT_COLUMNS 32u /* columns of a table at most; further fields are left out */
 
 /* Text that grows. All zero: empty. */
 struct urn_report_buf {
 	char *data;  /* owner; NUL terminated when len > 0 */
 	size_t len;  /* bytes, NUL not counted */
 	size_t size; /* bytes allocated */
-	bool failed; /* no memory: something is missing */
+	bool failed; /* out of memory: text is missing */
 };
 
 void urn_report_buf_add(struct urn_report_buf *b, const char *text, size_t len);
 void urn_report_buf_printf(struct urn_report_buf *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Empty it; the memory stays. */
+/* Empty the buffer; its memory stays allocated. */
 void urn_report_buf_clear(struct urn_report_buf *b);
 void urn_report_buf_free(struct urn_report_buf *b);
 
 /*
  * Objects as lines of a table with aligned columns, or as cards: a line for each
- * field. What no terminal should see - control characters, bytes that are no
- * UTF-8 - is shown as '?'.
+ * field. Control characters, which could harm a terminal, and bytes that are no
+ * UTF-8 are shown as '?'.
  */
 struct urn_report_text {
 	struct urn_report_sink sink;
 	struct urn_report_buf *out;	  /* owner: the caller */
-	struct urn_report_buf cells;	  /* of rows not printed yet, each with its NUL */
-	unsigned int columns;		  /* of the table; known after its first row */
+	struct urn_report_buf cells;	  /* cells of rows not printed yet, each with its NUL */
+	unsigned int columns;		  /* columns of the table; known after its first row */
 	unsigned int at;		  /* column of the next field */
 	size_t width[URN_REPORT_COLUMNS]; /* bytes; grows from part to part */
 	bool number[URN_REPORT_COLUMNS];  /* aligned to the right */
-	bool card;			  /* the object under way is a card */
-	bool any;			  /* something was printed */
+	bool card;			  /* the present object is a card */
+	bool any;			  /* text was printed */
 	bool headed;			  /* the table's head was printed */
 	struct urn_report_buf head;	  /* keys, each with its NUL */
 };
 
 void urn_report_text_init(struct urn_report_text *t, struct urn_report_buf *out);
-/* Print the rows that are there. After each part of a report. */
+/* Print all complete rows. Called after each part of a report. */
 void urn_report_text_flush(struct urn_report_text *t);
 void urn_report_text_free(struct urn_report_text *t);
 
-/* Objects of an array. */
+/* Objects as elements of a JSON array. */
 struct urn_report_json {
 	struct urn_report_sink sink;
 	struct urn_report_buf *out; /* owner: the caller */
@@ -59,12 +59,12 @@ struct urn_report_json {
 };
 
 void urn_report_json_init(struct urn_report_json *j, struct urn_report_buf *out);
-/* End the array, begun or not. After the last part of a report. */
+/* End the array, begun or not. Called after the last part of a report. */
 void urn_report_json_finish(struct urn_report_json *j);
-/* A string in quotes, escaped; bytes that are no UTF-8 become U+FFFD. */
+/* Append a string in quotes, escaped; bytes that are no UTF-8 become U+FFFD. */
 void urn_report_json_string(struct urn_report_buf *b, const char *text);
 
-/* Bytes of the UTF-8 character that text begins with; 0: it is none, or text is empty. */
+/* Bytes of the UTF-8 character that text begins with; 0: text begins with no such character, or is empty. */
 unsigned int urn_report_utf8(const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the reports share. */
+/* Structs and calls that the files of the reports share. */
 #ifndef URN_REPORT_REPORT_PRIV_H
 #define URN_REPORT_REPORT_PRIV_H
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-	REPORT_ROWS = 256,   /* objects a call, when nobody says */
+	REPORT_ROWS = 256,   /* objects a call, unless told */
 	REPORT_SCAN = 65536, /* places of tables looked at under a lock, at most */
 };
 
@@ -22,44 +22,44 @@ report_rows(const struct urn_report_query *q)
 	return q->rows ? q->rows : REPORT_ROWS;
 }
 
-/* Is this the name that was asked for, or was none? */
+/* True when this is the name that was asked for, or none was asked for. */
 static inline bool
 report_named(const char *asked, const char *name)
 {
 	return asked == NULL || strcmp(asked, name) == 0;
 }
 
-/* Not more than a queue can hold, whatever its client's index says. */
+/* Entries in a queue; no more than it can hold, even if its client's index lies. */
 static inline uint32_t
 report_fill(uint32_t prod, uint32_t cons, uint32_t mask)
 {
 	return prod - cons <= mask + 1 ? prod - cons : mask + 1;
 }
 
-/* The adapter of a name exists, if one was given. returns: 0 or -1 with *err */
+/* Check that an adapter has the name, if one was given. returns: 0 or -1 with *err */
 int report_check_adapter(const struct urn_report_source *src, const char *name,
 			 struct urn_err *err);
-/* A client's id, and whose it is: the first fields of its objects. */
+/* Report a client's adapter and id: the first fields of its objects. */
 void report_owner(struct urn_report_sink *s, const struct urn_client *c);
-/* "10.0.0.1" or "fe80::1" of a GID. returns buf */
+/* Write a GID as "10.0.0.1" or "fe80::1". returns buf */
 const char *report_gid(const uint8_t gid[16], char buf[48]);
 const char *report_mac(const uint8_t mac[6], char buf[18]);
 
 /*
- * What is used of limits: by a client and its user, or by the client and the user
+ * Use of limits: by a client and its user, or by the client and the user
  * that have most of each; and by all clients.
  */
 struct report_use {
 	uint64_t clients, clients_uid; /* connections */
-	uint64_t max[URN_QUOTAS];      /* of all clients together; UINT64_MAX: any number */
+	uint64_t max[URN_QUOTAS];      /* limits of all clients together; UINT64_MAX: any number */
 	uint64_t client[URN_QUOTAS], uid[URN_QUOTAS], all[URN_QUOTAS];
 };
 
-/* id: of the client; 0: of whoever has most. returns: 0 or -1 with *err */
+/* id: the client's; 0: the client and the user that have most. returns: 0 or -1 with *err */
 int report_use(const struct urn_report_source *src, uint32_t id, struct report_use *use,
 	       struct urn_err *err);
 
-/* Where a walk stands: what may still be done in this call. */
+/* A walk over objects, and how much it may still do in this call. */
 struct report_walk {
 	const struct urn_report_source *src;
 	struct urn_report_query *q;
@@ -68,24 +68,24 @@ struct report_walk {
 	uint32_t scan; /* places that may be looked at */
 };
 
-/* Is that enough for this call? */
+/* True when the walk has done enough in this call. */
 static inline bool
 report_full(const struct report_walk *w)
 {
 	return w->rows == 0 || w->scan == 0;
 }
 
-/* Work on a part. returns: whether all of it is done; if not, q->at says where to go on */
+/* Work on an adapter or client. returns: true when all of it is done; false: q->at is the place to go on */
 typedef bool report_adapter_fn(struct report_walk *w, struct urn_adapter *a);
 typedef bool report_client_fn(struct report_walk *w, const struct urn_client *c);
 
 /*
  * Walk the adapters that the query asks for, each under its lock, from q->at on.
- * The rest of q->at is the function's, all zero when an adapter begins. returns:
- * as a report
+ * The other fields of q->at are the function's, all zero when an adapter begins. returns:
+ * like a report
  */
 int report_adapters_walk(struct report_walk *w, struct urn_err *err, report_adapter_fn *one);
-/* The same for their clients, newest first; q->at.inner is 0 when a client begins. */
+/* Walk the clients of those adapters, newest first; q->at.inner is 0 when a client begins. */
 int report_clients_walk(struct report_walk *w, struct urn_err *err, report_client_fn *one);
 struct report_walk report_walk_begin(const struct urn_report_source *src,
 				     struct urn_report_query *q, struct urn_report_sink *s);

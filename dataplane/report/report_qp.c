@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reports on queue pairs. The adapter's lock keeps them from going away, for all
- * that makes and frees them is control calls. In a list each is read as its engine
- * goes on working; one that is asked for by its number is copied by the engine.
+ * Reports on queue pairs. The adapter's lock keeps queue pairs from going away, because only
+ * control calls make and free them. For a list a queue pair is read while its engine
+ * goes on working; a queue pair that is asked for by its number is copied by the engine.
  */
 #include "report/report_priv.h"
 
@@ -25,7 +25,7 @@ psn_count(uint32_t from, uint32_t to)
 	return (to - from) & 0xffffffu;
 }
 
-/* What a queue pair has: the fields of a list, and the first of a card. */
+/* Report the common fields of a queue pair: all fields of a list, and the first of a card. */
 static void
 common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_sink *s)
 {
@@ -41,7 +41,7 @@ common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_s
 	s->u64(s, "client", c ? c->id : 0);
 	s->str(s, "type", type_name(qp->type));
 	s->str(s, "state", urn_qp_state_name(LOOK(qp->state)));
-	/* Set by control calls: it does not change under the lock. */
+	/* The peer is set by control calls: it does not change under the lock. */
 	s->str(s, "peer", rc && memcmp(qp->av.dgid, none, 16) ? report_gid(qp->av.dgid, text) : "");
 	s->u64(s, "peer_qpn", rc ? LOOK(qp->dest_qpn) : 0);
 	s->u64(s, "mtu", LOOK(qp->mtu));
@@ -58,7 +58,7 @@ struct detail {
 	const struct urn_qp *qp;
 	struct urn_qp copy;
 	struct urn_peer peer; /* RC */
-	uint64_t rto_ns;      /* by the measured round trip; 0: not by that */
+	uint64_t rto_ns;      /* timeout by the measured round trip, ns; 0: not measured */
 	uint32_t missing_n;   /* responses kept ahead of their turn */
 	bool selective;
 	bool repairing;
@@ -81,7 +81,7 @@ look(void *arg)
 		d->rto_ns = urn_peer_rto(&d->peer, d->tp->cfg.rto_floor);
 }
 
-/* What it waits for, if for anything. */
+/* The reason why a queue pair waits, if it does. */
 static const char *
 waits_for(const struct urn_qp *qp)
 {
@@ -96,7 +96,7 @@ waits_for(const struct urn_qp *qp)
 	return qp->una != qp->next_psn ? "acknowledgement" : "";
 }
 
-/* A number, and what it is called. */
+/* A number and its key. */
 struct figure {
 	const char *key;
 	uint64_t value;
@@ -163,7 +163,7 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 
 /* ---- finding them */
 
-/* Is it one that is asked for? qp may be NULL. */
+/* True when the query asks for this queue pair. qp may be NULL. */
 static bool
 is_wanted(const struct urn_qp *qp, const struct urn_report_query *q)
 {
@@ -173,7 +173,7 @@ is_wanted(const struct urn_qp *qp, const struct urn_report_query *q)
 	       (q->state == NULL || strcasecmp(urn_qp_state_name(LOOK(qp->state)), q->state) == 0);
 }
 
-/* Queue pairs of an adapter on an engine, from slot q->at.inner on. */
+/* Report queue pairs of an adapter on an engine, from slot q->at.inner on. */
 static bool
 walk_shard(struct report_walk *w, const struct urn_adapter *a, const struct urn_tp *tp)
 {
@@ -212,7 +212,7 @@ adapter_qps(struct report_walk *w, struct urn_adapter *a)
 	return true;
 }
 
-/* The queue pair that is asked for by its number, if it is there. */
+/* Report the queue pair that is asked for by its number, if it is there. */
 static bool
 adapter_qp(struct report_walk *w, struct urn_adapter *a)
 {

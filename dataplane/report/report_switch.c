@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports on switches: what the thread that owns one copies, a switch at a time. */
+/* Reports on switches: the thread that owns a switch copies its counters, a switch at a time. */
 #include "report/report_priv.h"
 
 #include "switch/fabric.h"
@@ -64,7 +64,7 @@ impairments(const struct plug *p, struct urn_report_sink *s)
 		s->str(s, keys[d], urn_impair_text(&p->impair[d], text, sizeof(text)));
 }
 
-/* Frames that did not go on, whatever the reason. */
+/* Frames that did not go on, for any reason. */
 static uint64_t
 drops(const struct plug *p)
 {
@@ -78,7 +78,7 @@ drops(const struct plug *p)
 	return n + p->f.v[URN_FABRIC_DROP_TX_NO_MBUF] + p->f.v[URN_FABRIC_DROP_TX_STUCK];
 }
 
-/* All counters of a port that are not zero, or all. */
+/* Report the counters of a port that are not zero, or all. */
 static void
 counters(const struct plug *p, bool all, struct urn_report_sink *s)
 {
@@ -178,7 +178,7 @@ urn_report_switches(const struct urn_report_source *src, struct urn_report_query
 
 /* ---- addresses */
 
-enum { ADDRESSES = 64 }; /* asked for at a time */
+enum { ADDRESSES = 64 }; /* addresses copied at a time */
 
 struct addresses {
 	const struct urn_report_switch *sw;
@@ -223,7 +223,7 @@ one_address(const struct addresses *l, unsigned int i, struct urn_report_sink *s
 	s->end(s);
 }
 
-/* What q->at.inner leaves of one switch. returns: as a report */
+/* Report the addresses of a switch from q->at.inner on. returns: like a report */
 static int
 walk_addresses(const struct urn_report_source *src, struct urn_report_query *q,
 	       struct urn_report_sink *s, uint32_t *rows)

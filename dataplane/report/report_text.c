@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY_WIDTH = 22 }; /* of a card */
+enum { KEY_WIDTH = 22 }; /* columns of a card's keys */
 
 /* ---- text for terminals */
 
-/* Append what a terminal may be shown of a text. returns: columns it takes */
+/* Append a text with '?' for bytes that no terminal should see. returns: columns that the text takes */
 static size_t
 printable(struct urn_report_buf *b, const char *text)
 {
@@ -62,7 +62,7 @@ print_cell(const struct urn_report_text *t, const char *text, unsigned int col, 
 		spaces(t->out, (t->number[col] ? 0 : pad) + 2);
 }
 
-/* One line of cells that follow each other. returns: what is behind them */
+/* Print a line of consecutive cells. returns: the cell behind them */
 static const char *
 print_line(const struct urn_report_text *t, const char *cell)
 {
@@ -70,7 +70,7 @@ print_line(const struct urn_report_text *t, const char *cell)
 		print_cell(t, cell, i, i + 1 == t->columns);
 		cell += strlen(cell) + 1;
 	}
-	/* A name at the end is not padded, nor is nothing. */
+	/* A text or an empty cell at the end of a line is not padded. */
 	while (t->out->len && t->out->data[t->out->len - 1] == ' ')
 		t->out->len--;
 	urn_report_buf_add(t->out, "\n", 1);
@@ -83,7 +83,7 @@ urn_report_text_flush(struct urn_report_text *t)
 	const char *cell = t->cells.data;
 	const char *end = cell ? cell + t->cells.len : NULL;
 
-	/* A buffer that lacks something has no whole rows any more. */
+	/* A buffer that lacks text has no whole rows any more. */
 	if (t->cells.failed || t->head.failed)
 		t->out->failed = true;
 	else if (cell && cell < end && !t->headed)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What clients use of their limits, for the report on those. The books (quota.h) are
- * read under their lock, which is taken for one client at a time and is never held long.
+ * How much clients use of their limits, for the report on limits. The ledger (quota.h) is
+ * read under its lock, which is taken for one client at a time and is never held long.
  */
 #include "report/report_priv.h"
 
 #include "control/quota.h"
 
-/* What is being added up, and for whom. */
+/* A sum in progress, for one client or for all. */
 struct adding {
-	uint32_t id; /* 0: for all */
+	uint32_t id; /* the client's; 0: all */
 	bool found;
-	struct urn_ledger *ledger;   /* of the server; NULL: it has no clients */
-	struct urn_account *account; /* with an id: of its user */
+	struct urn_ledger *ledger;   /* the server's; NULL: the server has no clients */
+	struct urn_account *account; /* with an id: the account of the client's user */
 	struct report_use *use;
 };
 
@@ -22,7 +22,7 @@ most(uint64_t *a, uint64_t b)
 	*a = *a > b ? *a : b;
 }
 
-/* A client of the adapter whose lock is held. */
+/* Add a client, whose adapter's lock is held. */
 static void
 add_client(struct adding *w, const struct urn_client *c)
 {
@@ -31,7 +31,7 @@ add_client(struct adding *w, const struct urn_client *c)
 	if (w->id && c->id != w->id)
 		return;
 	w->found = true;
-	if (account == NULL) /* of this process: it has no limits */
+	if (account == NULL) /* a client of this process has no limits */
 		return;
 	if (w->id)
 		w->account = account;
@@ -40,11 +40,11 @@ add_client(struct adding *w, const struct urn_client *c)
 	for (unsigned int i = 0; i < URN_QUOTAS; i++)
 		most(&w->use->client[i], c->used[i]);
 	pthread_mutex_unlock(&w->ledger->lock);
-	/* Counted where they are made. */
+	/* Connection management counts its ids itself. */
 	most(&w->use->client[URN_QUOTA_CM], LOOK(c->cm.owner.ids));
 }
 
-/* Users, and all together. The ledger's lock is held. */
+/* Add the users, and all together. The ledger's lock is held. */
 static void
 add_users(struct adding *w)
 {

@@ -18,29 +18,29 @@
 
 enum {
 	LIST_NUMBERS = RTE_TEL_MAX_ARRAY_ENTRIES,
-	LIST_STRINGS = 256, /* of up to 48 bytes: under 16 KiB */
-	FIELDS = 256,	    /* of an object */
-	ARGS = 2,	    /* of a command, without the FROM of lists */
-	PARAMS = 256,	    /* bytes of them */
+	LIST_STRINGS = 256, /* strings of up to 48 bytes in a list: under 16 KiB */
+	FIELDS = 256,	    /* fields of an object */
+	ARGS = 2,	    /* arguments of a command, without the FROM of lists */
+	PARAMS = 256,	    /* bytes of a command's parameters */
 };
 
 _Static_assert(URN_COUNTER_COUNT + 1 <= FIELDS && FIELDS <= RTE_TEL_MAX_DICT_ENTRIES,
 	       "all counters of an adapter are one object");
 
-/* What an argument of a command is for. */
+/* Meaning of a command's argument. */
 enum arg { ARG_END, ARG_NAME, ARG_ADAPTER, ARG_CLIENT, ARG_QPN, ARG_KEY };
 
 struct command {
 	const char *name;
 	urn_report_fn *report;
-	bool list;	  /* the values of `key`, from the FROMth on; else one object */
-	const char *key;  /* lists: which field; objects: the one that ARG_KEY is compared with */
-	const char *key2; /* lists: put behind the first, with a colon; NULL: none */
+	bool list;	  /* gives the values of `key`, from the FROMth on; false: one object */
+	const char *key;  /* lists: the field to give; objects: the field that ARG_KEY is compared with */
+	const char *key2; /* lists: field put behind the first, with a colon; NULL: none */
 	enum arg arg[ARGS];
 	const char *help;
 };
 
-/* How busy engines are: what changes from moment to moment, apart from what they are. */
+/* Report how busy an engine is: only the values that change all the time. */
 static int
 report_usage(const struct urn_report_source *src, struct urn_report_query *q,
 	     struct urn_report_sink *s, struct urn_err *err)
@@ -116,7 +116,7 @@ static const struct command commands[] = {
 	 .help = "a port of a switch, with its counters. Parameters: SWITCH,PORT"},
 };
 
-/* Commands have no argument: hence static. The lock is held for as long as an answer takes. */
+/* DPDK's callbacks of commands have no argument: hence static. The lock is held while a command is answered. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_telemetry_config told; /* under the lock; src NULL: nothing is there */
 static bool registered;			 /* under the lock */
@@ -136,11 +136,11 @@ struct sink {
 	struct rte_tel_data *out;
 	const char *want;  /* ARG_KEY: the value; NULL: the first object is right */
 	uint64_t skip;	   /* lists: entries before the first */
-	unsigned int n;	   /* lists: entries; objects: 1: it was found */
+	unsigned int n;	   /* lists: entries; objects: 1: the object was found */
 	unsigned int room; /* lists: entries still to go */
-	bool number;	   /* lists: of numbers; known after the first entry */
+	bool number;	   /* lists: entries are numbers; known after the first entry */
 	unsigned int fields;
-	struct field field[FIELDS]; /* of the object under way */
+	struct field field[FIELDS]; /* fields of the present object */
 };
 
 static struct sink *
@@ -187,8 +187,8 @@ sink_flag(struct urn_report_sink *s, const char *key, bool value)
 }
 
 /*
- * Text as every version of the library makes JSON of it: what it would have to escape,
- * or would pass on though it is no UTF-8, is a '?'; what is too long, is cut.
+ * Make text safe for every version of the telemetry library: characters that it would have to
+ * escape, and bytes that are no UTF-8, become '?'; a long text is cut.
  */
 static const char *
 plain(char to[RTE_TEL_MAX_STRING_LEN], const char *from)
@@ -246,7 +246,7 @@ list_entry(struct sink *t)
 		(void)rte_tel_data_add_array_string(t->out, text);
 }
 
-/* Is the object under way the one that was asked for? */
+/* True when the present object is the one that was asked for. */
 static bool
 matches(const struct sink *t)
 {
@@ -289,7 +289,7 @@ sorry(struct rte_tel_data *out, const char *why)
 {
 	char text[RTE_TEL_MAX_STRING_LEN];
 
-	/* It may repeat what was asked for. */
+	/* The sentence may repeat the question's text. */
 	rte_tel_data_start_dict(out);
 	(void)rte_tel_data_add_dict_string(out, "error", plain(text, why));
 	return 0;
@@ -306,7 +306,7 @@ number(const char *text, uint64_t max, uint64_t *out)
 											     : -1;
 }
 
-/* One argument. returns: 0, or -1: it makes no sense */
+/* Take one argument. returns: 0, or -1: the argument makes no sense */
 static int
 take(enum arg what, const char *arg, struct urn_report_query *q, struct sink *t)
 {
@@ -320,7 +320,7 @@ take(enum arg what, const char *arg, struct urn_report_query *q, struct sink *t)
 		q->adapter = arg;
 		return 0;
 	case ARG_CLIENT:
-		/* 0 would be all of them. */
+		/* 0 would mean all clients. */
 		if (number(arg, UINT32_MAX, &n) != 0 || n == 0)
 			return -1;
 		q->client = (uint32_t)n;
@@ -337,11 +337,11 @@ take(enum arg what, const char *arg, struct urn_report_query *q, struct sink *t)
 	case ARG_END:
 		break;
 	}
-	/* Behind the arguments: where in the list to begin. */
+	/* Behind the arguments: the place in the list to begin at. */
 	return t->cmd->list ? number(arg, UINT64_MAX, &t->skip) : -1;
 }
 
-/* Split the parameters, which are cut up. returns: 0, or -1: they are not what the command takes */
+/* Split the parameters, in place. returns: 0, or -1: the command does not take such parameters */
 static int
 take_all(char *params, struct urn_report_query *q, struct sink *t)
 {
@@ -355,7 +355,7 @@ take_all(char *params, struct urn_report_query *q, struct sink *t)
 			return -1;
 		n++;
 		if (what == ARG_END && params != NULL)
-			return -1; /* something behind the last one */
+			return -1; /* a parameter too many */
 	}
 	return n >= ARGS || t->cmd->arg[n] == ARG_END ? 0 : -1;
 }
@@ -374,7 +374,7 @@ report(const struct command *cmd, const char *params, struct rte_tel_data *out)
 	t->sink = (struct urn_report_sink){sink_begin, sink_str, sink_u64, sink_flag, sink_end};
 	t->cmd = cmd;
 	t->out = out;
-	/* Half of a name may be another's. */
+	/* A name that was cut may be another object's. */
 	if ((params && strlen(params) >= sizeof(copy)) ||
 	    take_all(params && params[0] ? strcpy(copy, params) : NULL, &q, t) != 0) {
 		free(t);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The reports of report.h as commands of DPDK's telemetry: /urnic/... beside
- * /ethdev/... and the rest, for dpdk-telemetry.py and whoever else speaks with
- * its socket. As DPDK has it, X/list gives names or numbers, X/info one object,
- * flat. What can't be told is an object with one field, "error". doc/urnicd.md
- * lists them all.
+ * /ethdev/... and the others, for dpdk-telemetry.py and other users of
+ * its socket. By DPDK's convention X/list gives names or numbers, X/info one object,
+ * flat. A failure is an object with one field, "error". doc/urnicd.md
+ * lists all commands.
  */
 #ifndef URN_REPORT_TELEMETRY_H
 #define URN_REPORT_TELEMETRY_H
@@ -14,16 +14,16 @@
 
 struct urn_telemetry_config {
 	const struct urn_report_source *src; /* outlives the stop */
-	struct urn_captures *captures;	     /* NULL: none; likewise */
+	struct urn_captures *captures;	     /* NULL: none; outlives the stop */
 };
 
 /*
- * Answer from now on. Once a process at a time: commands can't be taken back, and
+ * Answer from now on. Only one start a process at a time: commands can't be taken back, and
  * have no argument. The EAL is up. returns: 0, or -1 with *err
  */
 int urn_telemetry_start(const struct urn_telemetry_config *cfg, struct urn_err *err);
 /*
- * Answer no more, and wait for answers under way: engines must still be polled.
+ * Answer no more, and wait for answers in progress: engines must still be polled.
  * Later questions are told that nothing is there. Without a start, nothing happens.
  */
 void urn_telemetry_stop(void);

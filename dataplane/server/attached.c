@@ -2,7 +2,7 @@
 /*
  * The peer is not trusted: a message is copied once, by the kernel, and checked
  * whole before it is used. A peer that does not take its answers loses the
- * connection, for nobody waits for it.
+ * connection, because the server never waits for a peer.
  */
 #include "server/attached.h"
 
@@ -28,14 +28,14 @@ _Static_assert(sizeof(((struct urn_adapter_config *)0)->name) ==
 
 enum {
 	MESSAGE_FDS = 2,
-	/* Of an open adapter, beside a wake descriptor for each engine: area, memory, map, process, events. */
+	/* Descriptors of an open adapter, besides an eventfd for each engine: area, memory, map, process, events. */
 	OPEN_FDS = 5,
 };
 
 struct message {
 	struct urn_sock_ask ask;
-	int fd[MESSAGE_FDS]; /* that came along; ours until something takes them, and makes them -1 */
-	unsigned int fds;    /* how many came */
+	int fd[MESSAGE_FDS]; /* descriptors that came along; the message's until a handler takes them */
+	unsigned int fds;    /* descriptors in fd[]; 0 once taken */
 };
 
 /* Fail the question: errno value and a sentence. */
@@ -50,7 +50,7 @@ refuse(struct urn_sock_answer *a, int err, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* returns: bytes of the message; 0: the end; -1: nothing there, try later; -2: no use going on */
+/* Receive a message. returns: its bytes; 0: the end; -1: no message yet; -2: the connection must end */
 static ssize_t
 receive(struct urn_attached *s, struct message *m)
 {
@@ -80,7 +80,7 @@ receive(struct urn_attached *s, struct message *m)
 	return msg.msg_flags & MSG_TRUNC ? -2 : n;
 }
 
-/* What goes along with an answer. */
+/* Descriptors and events that go along with an answer. */
 struct more {
 	int fd[URN_SOCK_FDS];
 	unsigned int fds;
@@ -88,7 +88,7 @@ struct more {
 	unsigned int events;
 };
 
-/* returns: it went */
+/* Send an answer. returns: true when it was sent */
 static bool
 answer(const struct urn_attached *s, struct urn_sock_answer *a, struct more *more)
 {
@@ -112,9 +112,9 @@ answer(const struct urn_attached *s, struct urn_sock_answer *a, struct more *mor
 }
 
 /*
- * Has the peer yet to take an answer? The system counts descriptors that are on
- * their way against this process's user, for all clients together: who asks for
- * more and takes none would leave none to give to others.
+ * True when the peer has not taken an answer yet. The system counts descriptors that are on
+ * their way against this process's user, for all clients together: a client that asks for
+ * more and takes none would leave none for others.
  */
 static bool
 answer_waits(const struct urn_attached *s)
@@ -124,7 +124,7 @@ answer_waits(const struct urn_attached *s)
 	return ioctl(s->fd, SIOCOUTQ, &bytes) != 0 || bytes > 0;
 }
 
-/* Why a message makes no sense; NULL: it does. */
+/* The reason why a message makes no sense; NULL: the message is valid. */
 static const char *
 complaint(const struct urn_attached *s, const struct message *m, ssize_t n)
 {
@@ -166,7 +166,7 @@ on_hello(struct urn_attached *s, const struct urn_sock_ask *q, struct urn_sock_a
 		s->hello = true;
 }
 
-/* The adapter at this place of the list: those of the first node, then the others. NULL: there are no more */
+/* The adapter at this place of the list: adapters of the first node, then the others. NULL: there are no more */
 static const struct urn_adapter *
 listed(const struct urn_attached *s, uint32_t index)
 {
@@ -203,7 +203,7 @@ find_adapter(const struct urn_dp *dp, const char name[32])
 	return NULL;
 }
 
-/* Any memory of the client's can be reached by who->space, or who->no_space says why not. */
+/* Open who->space, by which any memory of the client can be reached, or set who->no_space to the reason why not. */
 static void
 open_space(const struct urn_attached *s, struct message *m, struct urn_client_who *who)
 {
@@ -285,7 +285,7 @@ on_open(struct urn_attached *s, struct message *m, struct urn_sock_answer *a, in
 	return n;
 }
 
-/* returns: descriptors to hand over, in fds[]; the first is closed once they are */
+/* returns: descriptors to hand over, in fds[]; the first is closed after that */
 static unsigned int
 on_call(struct urn_attached *s, struct message *m, struct urn_sock_answer *a, int *fds)
 {
@@ -310,8 +310,8 @@ on_call(struct urn_attached *s, struct message *m, struct urn_sock_answer *a, in
 }
 
 /*
- * The first call or question for events comes after the program has mapped its area, or it
- * never will. returns: engines know the client; false with the answer
+ * Start the client at its first call or question for events: the program has mapped its area by
+ * then, or never will. returns: true when engines know the client; false: see the answer
  */
 static bool
 start_client(struct urn_attached *s, uint16_t kind, struct urn_sock_answer *a)
@@ -327,7 +327,7 @@ start_client(struct urn_attached *s, uint16_t kind, struct urn_sock_answer *a)
 	return false;
 }
 
-/* A call for each, which lets others in between, as if it had been asked for. */
+/* Make a control call for each event, so that other clients' calls run in between. */
 static void
 on_events(struct urn_attached *s, const struct urn_sock_ask *q, struct urn_sock_answer *a, struct more *more)
 {
@@ -347,7 +347,7 @@ on_events(struct urn_attached *s, const struct urn_sock_ask *q, struct urn_sock_
 		refuse(a, rep.err, "%s", rep.why);
 }
 
-/* returns: whether the connection goes on */
+/* returns: true when the connection goes on */
 static bool
 handle(struct urn_attached *s, struct message *m, ssize_t n)
 {

@@ -14,7 +14,7 @@ enum { BACKLOG = 128, LOCK_TRIES = 100, GREETING_MS = 3000 };
 
 /* ---- the lock */
 
-/* Is the descriptor's file still the one that the path names? */
+/* True when the descriptor's file is still the file that the path names. */
 static bool
 is_there(int fd, const char *path)
 {
@@ -24,7 +24,7 @@ is_there(int fd, const char *path)
 	       is.st_ino == named.st_ino;
 }
 
-/* Whoever had it takes its file away before it lets go: then there is another file to lock. */
+/* Take the lock. A former holder removes the file before it unlocks it: then a new file must be locked. */
 static int
 take_lock(struct urn_listen *l, struct urn_err *err)
 {
@@ -49,7 +49,7 @@ take_lock(struct urn_listen *l, struct urn_err *err)
 	else
 		urn_err_set(err, "%s: can't be locked: %s", l->lock_path, strerror(errno));
 	if (l->lock_fd >= 0)
-		close(l->lock_fd); /* and not taken away: it is another's */
+		close(l->lock_fd); /* and the file stays: it is another process's */
 	l->lock_fd = -1;
 	return -1;
 }
@@ -68,10 +68,10 @@ drop_lock(struct urn_listen *l)
 /* ---- the socket */
 
 /*
- * Does somebody listen at the address? Who is there is left time to greet: net_memif does,
- * and DPDK 22.11 takes the whole process down when it can't.
- * returns: 0: yes; ECONNREFUSED: nobody, of a socket that was left behind; EPROTOTYPE: it is a
- * socket of another kind, a stranger's; another errno value: who knows
+ * Find out whether a process listens at the address, by connecting. The process gets time to send
+ * a greeting: net_memif does, and DPDK 22.11 takes the whole process down when it can't.
+ * returns: 0: it listens; ECONNREFUSED: nobody, the socket was left behind; EPROTOTYPE: a
+ * socket of another kind, of another program; another errno value: unknown
  */
 static int
 knock(const struct sockaddr_un *addr)
@@ -84,13 +84,13 @@ knock(const struct sockaddr_un *addr)
 		(void)poll(&greeting, 1, GREETING_MS);
 	if (fd >= 0)
 		close(fd);
-	return err == EAGAIN ? 0 : err; /* one who has much to do */
+	return err == EAGAIN ? 0 : err; /* EAGAIN: a listener that is busy */
 }
 
 /*
- * May what is at the path of a SOCK_SEQPACKET socket be taken away? returns: NULL: yes, it is such
- * a socket, and nobody listens there any more; else why not, and what to do. Takes seconds where
- * somebody does.
+ * Check that the file at the path may be removed. returns: NULL: it may, because it is a
+ * SOCK_SEQPACKET socket at which nobody listens any more; else why not, and what to do. Takes
+ * seconds when somebody listens.
  */
 static const char *
 stays(const struct sockaddr_un *addr)
@@ -100,7 +100,7 @@ stays(const struct sockaddr_un *addr)
 	if (lstat(addr->sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
 		return "the socket can't be made: something is there that is no socket; take it away or give another path";
 	switch (knock(addr)) {
-	case 0: /* that knows of no lock */
+	case 0: /* the listener does not use the lock */
 		return "another dataplane listens here; stop it or give another path";
 	case ECONNREFUSED:
 		return NULL;
@@ -153,7 +153,7 @@ urn_listen_open(struct urn_listen *l, const char *path, mode_t mode, gid_t gid, 
 	if (take_lock(l, err) != 0 || bind_path(l, err) != 0)
 		return -1;
 	l->bound = lstat(path, &l->made) == 0;
-	/* Before anybody can connect, for that takes listen(). */
+	/* Mode and group are set before listen(), so before anybody can connect. */
 	if (chmod(path, mode ? mode : 0600) != 0 ||
 	    (gid != (gid_t)-1 && chown(path, (uid_t)-1, gid) != 0) || listen(l->fd, BACKLOG) != 0) {
 		urn_err_set(err, "%s: mode and group can't be set, or not listened at: %s", path,
@@ -168,7 +168,7 @@ urn_listen_remove(struct urn_listen *l)
 {
 	struct stat st;
 
-	/* What is there may be another's by now. */
+	/* The file at the path may be another process's by now. */
 	if (l->bound && lstat(l->addr.sun_path, &st) == 0 && st.st_ino == l->made.st_ino &&
 	    st.st_dev == l->made.st_dev)
 		(void)unlink(l->addr.sun_path);

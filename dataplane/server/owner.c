@@ -17,8 +17,8 @@ urn_owner_watch(int conn_fd, pid_t pid)
 	int fd = -1;
 
 	/*
-	 * Of the very process, even if another has its number by now. EINVAL before Linux 6.16: somebody
-	 * has waited for it already.
+	 * SO_PEERPIDFD gives a pidfd of the very process, even if another process has its number by now.
+	 * EINVAL before Linux 6.16: the process has ended and its parent has waited for it.
 	 */
 	if (getsockopt(conn_fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &len) == 0)
 		return fd;
@@ -27,8 +27,8 @@ urn_owner_watch(int conn_fd, pid_t pid)
 	if (errno != ENOPROTOOPT)
 		return -errno;
 	/*
-	 * An older kernel: by number. Should that be another's already, the program has ended, and
-	 * its connection ends when all do that hold it, or with that other one.
+	 * An older kernel: open by number. If another process has the number already, the program has ended,
+	 * and its connection ends when all its holders do, or with that other process.
 	 */
 	fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	return fd >= 0 ? fd : -errno;

@@ -24,15 +24,15 @@ struct urn_refuser {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	/* Under lock. */
+	/* All below: under lock. */
 	struct refused queue[ROOM];
 	unsigned int first, n;
-	uint64_t turn, seen; /* one more for each that was hung up on; what _tend saw the last time */
-	bool closing;        /* it is being done */
-	bool stop, ended;    /* the thread shall end; has */
+	uint64_t turn, seen; /* connections that were closed; the number at the last urn_refuser_tend() */
+	bool closing;        /* a connection is being closed */
+	bool stop, ended;    /* the thread is to end; has ended */
 };
 
-/* Only to interrupt a system call. */
+/* Signal handler that only interrupts a system call. */
 static void
 nothing(int sig)
 {
@@ -59,7 +59,7 @@ tell(const struct refused *one)
 	};
 
 	memcpy(a.why, one->why, sizeof(a.why));
-	/* No room in an empty connection, or nobody there: nothing lost. */
+	/* An error is ignored: the connection is empty, so there is room, unless the peer has gone. */
 	(void)!send(one->fd, &a, sizeof(a), MSG_DONTWAIT | MSG_NOSIGNAL);
 	close(one->fd);
 }
@@ -177,7 +177,7 @@ urn_refuser_stop(struct urn_refuser *r)
 		(void)nanosleep(&nap, NULL);
 		pthread_mutex_lock(&r->lock);
 	}
-	if (!r->ended) { /* in something that no signal ends: it goes with the process */
+	if (!r->ended) { /* the thread is in a call that no signal ends: it goes with the process */
 		pthread_mutex_unlock(&r->lock);
 		pthread_detach(r->thread);
 		return;

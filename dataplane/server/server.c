@@ -24,40 +24,40 @@ enum {
 	DEFAULT_CLIENTS = 4096,
 	NO_MORE_US = 10000,
 	NO_MORE_MS = 10,
-	PEER_STACK = 256 << 10, /* of which a thread that waits has touched some 12 KiB */
-	PEER_FDS = 5,           /* of a connection: itself, its process, two that come, one to look at them */
+	PEER_STACK = 256 << 10, /* bytes; a thread that waits has touched some 12 KiB of them */
+	PEER_FDS = 5,           /* descriptors of a connection: its own, pidfd, two that come, one to check those */
 	LOOK_MS = 10000,
-	CLOSE_S = 3,            /* for all clients to go when the server does */
+	CLOSE_S = 3,            /* seconds for all clients to go when the server closes */
 };
 
 struct peer {
-	struct peer *next, *prev;  /* of the server; under its lock */
+	struct peer *next, *prev;  /* in the server's list; under the server's lock */
 	struct urn_server *server; /* constant */
 	struct urn_attached session; /* its thread's; .fd is constant until `closing` */
-	bool closing;              /* session.fd is its thread's to close; under the server's lock */
+	bool closing;              /* its thread closes session.fd; under the server's lock */
 };
 
 struct urn_server {
-	struct urn_dp *dp;            /* constant, as is all up to the lock */
+	struct urn_dp *dp;            /* constant, like all fields up to the lock */
 	struct urn_server_config cfg;
 	struct urn_listen listen;
 	struct urn_refuser *refuser;
 	int stop_fd;                  /* an eventfd that ends the accepting thread */
-	bool running;                 /* the accepting thread is there */
+	bool running;                 /* the accepting thread runs */
 	pthread_t thread;
-	int spare_fd;                 /* the accepting thread's: given up for a moment to turn away
-	                               * whom no descriptor is left for; -1: none */
+	int spare_fd;                 /* the accepting thread's: closed for a moment to turn a program away
+	                               * when no descriptor is left; -1: none */
 	struct urn_ledger ledger;     /* has a lock of its own */
 	pthread_mutex_t lock;
-	pthread_cond_t gone;          /* a peer went; with lock */
+	pthread_cond_t gone;          /* signalled when a peer has gone; with lock */
 	struct peer *peers;           /* under lock */
-	_Atomic bool stopping;        /* no more messages are taken */
+	_Atomic bool stopping;        /* take no more messages */
 	_Atomic uint64_t accepted, refused, opened, calls, bad, truncated, clients;
 };
 
-/* ---- peers: in the thread of each */
+/* ---- peers: each in its own thread */
 
-/* Take a peer that has nothing any more out of the books. The server's lock is held. */
+/* Take a peer that has nothing any more off the list and the counts. The server's lock is held. */
 static void
 strike_out(struct urn_server *s, struct peer *p)
 {
@@ -72,7 +72,7 @@ strike_out(struct urn_server *s, struct peer *p)
 	atomic_fetch_sub(&s->clients, 1);
 }
 
-/* It went, with all it had. The server may be gone when this returns. */
+/* Free a peer that has gone with all it had. The server may be gone when this returns. */
 static void
 leave(struct urn_server *s, struct peer *p)
 {
@@ -84,9 +84,9 @@ leave(struct urn_server *s, struct peer *p)
 }
 
 /*
- * Wait for a message. What a program said before it hung up is still heard; if it
- * died and the connection is open, somebody else holds it, who has nothing to say.
- * returns: the connection goes on; *heard: there is something
+ * Wait for a message. Messages that a program sent before it hung up are still taken; if the
+ * program died and the connection is open, another process holds it, whose messages are not taken.
+ * returns: true when the connection goes on; *heard: there is something to read
  */
 static bool
 await(const struct urn_server *s, const struct urn_attached *n, bool *heard)
@@ -109,7 +109,7 @@ await(const struct urn_server *s, const struct urn_attached *n, bool *heard)
 	return !dead || (wait[0].revents & (POLLHUP | POLLRDHUP));
 }
 
-/* One message, if there is any. returns: the connection goes on */
+/* Serve one message, if there is any. returns: true when the connection goes on */
 static bool
 serve(struct urn_server *s, struct peer *p)
 {
@@ -145,7 +145,7 @@ peer_thread(void *arg)
 	return NULL;
 }
 
-/* ---- accepting: in the thread of that name */
+/* ---- accepting: in the accepting thread */
 
 static const char no_fds[] =
 	"the dataplane has no descriptors left for a program more (RLIMIT_NOFILE of its process)";
@@ -156,7 +156,7 @@ spare(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* errno value and a sentence */
+/* Refuse a connection, with an errno value and a sentence. */
 static void __attribute__((format(printf, 4, 5)))
 turn_away(struct urn_server *s, int fd, int err, const char *fmt, ...)
 {
@@ -171,8 +171,8 @@ turn_away(struct urn_server *s, int fd, int err, const char *fmt, ...)
 }
 
 /*
- * No descriptors, or no memory, to accept with: turn away whoever calls, who would
- * wait for ever otherwise, and keep the server busy with asking again.
+ * No descriptors, or no memory, to accept with: turn a waiting program away, which would
+ * otherwise wait for ever, and keep the server busy with the same connection.
  */
 static void
 accept_none(struct urn_server *s)
@@ -190,7 +190,7 @@ accept_none(struct urn_server *s)
 		usleep(NO_MORE_US);
 }
 
-/* A thread with a small stack, which takes no signals. returns: 0 or an errno value */
+/* Start a peer's thread, with a small stack; it takes no signals. returns: 0 or an errno value */
 static int
 start_peer(struct peer *p)
 {
@@ -210,7 +210,7 @@ start_peer(struct peer *p)
 	return rc;
 }
 
-/* The peer joins, unless it would be too many. returns: the connection is its thread's */
+/* Admit a peer, unless there are too many. returns: true when the peer's thread has the connection */
 static bool
 admit(struct urn_server *s, struct peer *p)
 {
@@ -229,7 +229,7 @@ admit(struct urn_server *s, struct peer *p)
 		turn_away(s, n->fd, EMFILE, "%s", no_fds);
 		return false;
 	}
-	/* It may end at once: from here on the peer is its thread's. */
+	/* The peer is its thread's from here on, and may end at once. */
 	atomic_fetch_add(&s->clients, 1);
 	pthread_mutex_lock(&s->lock);
 	p->next = s->peers;
@@ -259,7 +259,7 @@ accept_one(struct urn_server *s)
 		return;
 	}
 	atomic_fetch_add(&s->accepted, 1);
-	if (s->spare_fd < 0 && (s->spare_fd = spare()) < 0) { /* the last one there was */
+	if (s->spare_fd < 0 && (s->spare_fd = spare()) < 0) { /* fd was the last free descriptor */
 		turn_away(s, fd, EMFILE, "%s", no_fds);
 		return;
 	}
@@ -306,7 +306,7 @@ server_thread(void *arg)
 	}
 }
 
-/* What is not said is not limited. */
+/* Let a limit of 0 be no limit. */
 static void
 no_limit(struct urn_limits *l)
 {
@@ -368,7 +368,7 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 	return NULL;
 }
 
-/* Hang up on all, and wait for them to go. returns: how many did not */
+/* Hang up on all peers, and wait for them to go. returns: how many did not */
 static unsigned int
 see_off(struct urn_server *s)
 {
@@ -381,7 +381,7 @@ see_off(struct urn_server *s)
 	pthread_mutex_lock(&s->lock);
 	for (struct peer *p = s->peers; p; p = p->next)
 		if (!p->closing)
-			/* The way in only: a program that sees the end takes its queues to stand still. */
+			/* Only reading is shut down: a program that sees the end expects its queues to stand still. */
 			(void)shutdown(p->session.fd, SHUT_RD);
 	while (s->peers && pthread_cond_timedwait(&s->gone, &s->lock, &end) == 0)
 		;
@@ -410,7 +410,7 @@ urn_server_close(struct urn_server *s)
 		close(s->stop_fd);
 	if (s->spare_fd >= 0)
 		close(s->spare_fd);
-	if (left) /* they still count themselves out here */
+	if (left) /* the threads that are left still use the server */
 		return left;
 	urn_ledger_fini(&s->ledger);
 	pthread_cond_destroy(&s->gone);

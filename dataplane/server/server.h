@@ -2,9 +2,9 @@
 /*
  * The UNIX socket of a dataplane that is a process of its own: programs attach
  * here (lib/abi/socket.h). A thread accepts, and each connection has a thread of its
- * own, which makes its control calls and takes everything back when it ends. What
- * stalls there - memory, map, address space, descriptors of a client - holds up
- * that client and no other. Nothing of it is on the path of data.
+ * own, which makes the control calls and takes everything back when the connection ends. A
+ * client that stalls that thread - by its memory, map, address space, descriptors - holds up
+ * itself and no other. None of this is on the data path.
  */
 #ifndef URN_SERVER_SERVER_H
 #define URN_SERVER_SERVER_H
@@ -17,24 +17,24 @@
 struct urn_server;
 
 struct urn_server_config {
-	const char *path;     /* of the socket; at most 107 bytes */
-	mode_t mode;          /* of the socket; 0: 0600 */
-	gid_t gid;            /* its group; (gid_t)-1: as it comes */
-	const char *node;     /* whose adapters a program that names none finds first; NULL, "": as they come */
-	unsigned int clients; /* at a time; 0: 4096 */
-	unsigned int clients_per_uid;         /* 0: as many */
-	unsigned int look_ms; /* between looks whether a program at rest is still the one that attached; 0: 10000 */
+	const char *path;     /* path of the socket; at most 107 bytes */
+	mode_t mode;          /* permissions of the socket; 0: 0600 */
+	gid_t gid;            /* group of the socket; (gid_t)-1: the default */
+	const char *node;     /* its adapters come first for a program that names none; NULL, "": no node */
+	unsigned int clients; /* clients at a time; 0: 4096 */
+	unsigned int clients_per_uid;         /* 0: as many as clients */
+	unsigned int look_ms; /* ms between checks that an idle program is still the one that attached; 0: 10000 */
 	struct urn_limits per_client, per_uid; /* a limit of 0: none */
 };
 
 /* Counts, each since the start. */
 struct urn_server_counters {
 	uint64_t accepted; /* connections */
-	uint64_t refused;  /* ... of which: too many, or not allowed */
+	uint64_t refused;  /* connections that were too many, or not allowed */
 	uint64_t opened;   /* adapters opened */
 	uint64_t calls;    /* control calls */
 	uint64_t bad;      /* messages that made no sense, each the end of its connection */
-	uint64_t truncated; /* ... of which: more descriptors came than are allowed, or than there was room for */
+	uint64_t truncated; /* bad messages with more descriptors than are allowed, or than there was room for */
 	uint64_t clients;  /* connections now */
 };
 
@@ -46,9 +46,9 @@ struct urn_server_counters {
 struct urn_server *urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg,
 				   struct urn_err *err);
 /*
- * Stop, let all clients go, take the socket away. Some seconds at most. returns: 0;
- * or how many clients can't be let go, because something of theirs stalls: then
- * their threads are still there, and neither dp nor what it stands on may be taken
+ * Stop, let all clients go, remove the socket. Some seconds at most. returns: 0;
+ * or how many clients can't be let go, because their memory or descriptors stall: then
+ * their threads are still there, and neither dp nor its ports may be taken
  * down; end the process. NULL is allowed.
  */
 unsigned int urn_server_close(struct urn_server *s);
