@@ -6,16 +6,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* One port, plugged in. */
+/* A port that is plugged in. */
 struct plug {
 	struct urn_switch *sw;
 	struct urn_port *ethdev;
 	uint16_t port;
 	bool follow_link;
-	bool link_up;				    /* as the switch was told last */
-	uint16_t waiting_n, waiting_at;		    /* frames that the port did not take yet */
-	uint64_t waiting_since;			    /* ns: when it took one last */
-	struct rte_mbuf *waiting[URN_SWITCH_BURST]; /* ours alone, beyond the poll */
+	bool link_up;				    /* state that the switch was told last */
+	uint16_t waiting_n, waiting_at;		    /* frames in waiting[], and those the port has taken of them */
+	uint64_t waiting_since;			    /* ns: when the port last took one */
+	struct rte_mbuf *waiting[URN_SWITCH_BURST]; /* in memory of our own, so valid after the poll */
 	struct urn_fabric_counters c;
 };
 
@@ -25,7 +25,7 @@ struct urn_fabric {
 	unsigned int switches;
 	struct urn_switch *sw[URN_FABRIC_MAX_SWITCHES];
 	struct rte_mempool *copies;
-	uint64_t link_at; /* ns */
+	uint64_t link_at; /* ns: next check of the ports' links */
 };
 
 static const char *const names[] = {
@@ -126,7 +126,7 @@ urn_fabric_plug(struct urn_fabric *f, struct urn_switch *sw, uint16_t port, stru
 	f->plug = more;
 	f->plug[f->plugs++] =
 		(struct plug){.sw = sw, .port = port, .ethdev = ethdev, .follow_link = follow_link};
-	/* Not all can, and those that cannot have nobody else's frames. */
+	/* An error is ignored: devices without promiscuous mode get no others' frames. */
 	(void)rte_eth_promiscuous_enable(ethdev->id);
 	urn_port_poll_link(ethdev);
 	f->plug[f->plugs - 1].link_up = ethdev->link_up;
@@ -167,7 +167,7 @@ receive(const struct plug *p, uint64_t now)
 	return n;
 }
 
-/* Keep what the port did not take: made ours, for the poll ends before it goes. */
+/* Keep frames that the port did not take; copied if need be, because the poll ends before they are sent. */
 static void
 wait_for_port(struct urn_fabric *f, struct plug *p, struct rte_mbuf *const *m, uint16_t n,
 	      uint64_t now)
@@ -188,7 +188,7 @@ wait_for_port(struct urn_fabric *f, struct plug *p, struct rte_mbuf *const *m, u
 	}
 }
 
-/* Try again what waits. returns: frames that went */
+/* Try to send the waiting frames again. returns: frames sent */
 static unsigned int
 retry(struct plug *p, uint64_t now)
 {
@@ -199,7 +199,7 @@ retry(struct plug *p, uint64_t now)
 	if (n) {
 		p->waiting_since = now;
 	} else if (now - p->waiting_since > URN_FABRIC_STUCK_NS) {
-		/* Maybe it is this one frame that the port will not have. */
+		/* Perhaps the port refuses only this frame. */
 		rte_pktmbuf_free(p->waiting[p->waiting_at++]);
 		p->c.v[URN_FABRIC_DROP_TX_STUCK]++;
 		p->waiting_since = now;
@@ -207,7 +207,7 @@ retry(struct plug *p, uint64_t now)
 	return n;
 }
 
-/* Send what is due. returns: frames that went */
+/* Send frames that are due. returns: frames sent */
 static unsigned int
 transmit(struct urn_fabric *f, struct plug *p, uint64_t now)
 {

@@ -5,8 +5,8 @@
  *
  *     receive bursts ─► urn_switch_input() ─► urn_switch_run_all() ─► transmit bursts
  *
- * A port that takes part of a burst only gets the rest first at the next poll;
- * behind it frames wait in the switch's bounded queue of that port.
+ * A port that takes only part of a burst gets the rest first at the next poll;
+ * further frames wait in the switch's bounded queue of that port.
  */
 #ifndef URN_SWITCH_FABRIC_H
 #define URN_SWITCH_FABRIC_H
@@ -17,9 +17,9 @@
 #include <stdint.h>
 
 #define URN_FABRIC_MAX_SWITCHES 64u
-#define URN_FABRIC_LINK_NS 10000000ull /* how often the ports' links are looked at */
+#define URN_FABRIC_LINK_NS 10000000ull /* between two checks of the ports' links */
 #define URN_FABRIC_STUCK_NS \
-	100000000ull /* a frame that a port does not take for so long is dropped */
+	100000000ull /* ns; a frame that a port does not take for so long is dropped */
 
 /* X(index, "name", "description") */
 #define URN_FABRIC_COUNTERS(X)                                                                     \
@@ -47,23 +47,23 @@ const char *urn_fabric_counter_text(unsigned int id);
 
 struct urn_fabric;
 
-/* copies: pool for private copies of frames a port takes late. returns: NULL: no memory */
+/* copies: pool for private copies of frames that a port takes late. returns: NULL: no memory */
 struct urn_fabric *urn_fabric_create(struct rte_mempool *copies);
 /* Destroys the switches, too, and frees the frames inside; the ethdev ports stay. NULL is allowed.
  */
 void urn_fabric_destroy(struct urn_fabric *f);
 
-/* Add a switch; the fabric's from here on. returns: its number, or -ENOSPC */
+/* Add a switch, which is the fabric's from here on. returns: its number, or -ENOSPC */
 int urn_fabric_add(struct urn_fabric *f, struct urn_switch *sw);
 unsigned int urn_fabric_switches(const struct urn_fabric *f);
 struct urn_switch *urn_fabric_switch(const struct urn_fabric *f, unsigned int number);
 
 /*
- * Plug an open port (queue 0 of it) into a port of a switch of the fabric; it
- * is made promiscuous. follow_link: the switch port goes up and down with the
- * port's link (not for net_tap: its link is lost from sight when the interface
+ * Plug an open port (its queue 0) into a port of a switch of the fabric; the open
+ * port is made promiscuous. follow_link: the switch port goes up and down with the
+ * port's link (not for net_tap, which can't see its link any more when the interface
  * is moved to another network namespace). returns: 0, -EINVAL (no such port, a
- * link), -EBUSY (something is plugged in), -ENOMEM
+ * link), -EBUSY (the switch port is in use), -ENOMEM
  */
 int urn_fabric_plug(struct urn_fabric *f, struct urn_switch *sw, uint16_t port,
 		    struct urn_port *ethdev, bool follow_link);
@@ -71,13 +71,13 @@ int urn_fabric_plug(struct urn_fabric *f, struct urn_switch *sw, uint16_t port,
 uint32_t urn_fabric_max_frame(const struct urn_port *ethdev);
 
 /*
- * Receive, forward, transmit, once. now: ns, as for the switches.
+ * Receive, forward, transmit, once. now: ns, the same clock as the switches'.
  * returns: frames received and sent; 0: there was nothing to do
  */
 unsigned int urn_fabric_poll(struct urn_fabric *f, uint64_t now);
-/* When something waiting inside is due; as urn_switch_next(). */
+/* Time at which a frame inside may be due; see urn_switch_next(). */
 uint64_t urn_fabric_next(const struct urn_fabric *f);
-/* Counters of a port that is plugged in; NULL: none is. */
+/* Counters of a port that is plugged in; NULL: no port is. */
 const struct urn_fabric_counters *urn_fabric_counters(const struct urn_fabric *f,
 						      const struct urn_switch *sw, uint16_t port);
 

@@ -6,14 +6,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define EMPTY UINT64_MAX /* no MAC address: these have 48 bits */
+#define EMPTY UINT64_MAX /* never a MAC address, which has 48 bits */
 
 struct urn_fdb {
 	struct urn_fdb_entry *slot;
 	uint32_t mask;	/* slots - 1 */
 	uint32_t max;	/* entries at most, half of the slots */
 	uint32_t count; /* entries */
-	uint32_t hand;	/* where tending goes on */
+	uint32_t hand;	/* slot at which tending goes on */
 	uint64_t age_ns;
 	uint64_t seed;
 };
@@ -60,7 +60,7 @@ home(const struct urn_fdb *fdb, uint64_t mac)
 	return (uint32_t)urn_rnd_at(fdb->seed ^ mac, 0) & fdb->mask;
 }
 
-/* The slot of an address, or the empty one where it would go. Half are empty: it ends. */
+/* The slot of an address, or the empty slot for it. The search ends, because half of the slots are empty. */
 static struct urn_fdb_entry *
 find(const struct urn_fdb *fdb, uint64_t mac)
 {
@@ -85,7 +85,7 @@ urn_fdb_lookup(const struct urn_fdb *fdb, uint64_t mac, uint64_t now)
 	return e->mac == EMPTY || is_old(fdb, e, now) ? -1 : e->port;
 }
 
-/* Empty a slot, and move up those behind it whose way there led over it. */
+/* Empty a slot, and move up entries behind it whose probing passed it. */
 static void
 erase(struct urn_fdb *fdb, uint32_t hole)
 {
@@ -99,7 +99,7 @@ erase(struct urn_fdb *fdb, uint32_t hole)
 				fdb->count--;
 				return;
 			}
-			/* It may stay when its home lies behind the hole. */
+			/* An entry stays when its home lies behind the hole. */
 		} while (((i - home(fdb, fdb->slot[i].mac)) & fdb->mask) <
 			 ((i - hole) & fdb->mask));
 		fdb->slot[hole] = fdb->slot[i];
@@ -162,7 +162,7 @@ urn_fdb_flush(struct urn_fdb *fdb, uint16_t port)
 {
 	uint32_t i = 0;
 
-	/* Erasing moves another entry up into the slot, maybe: it is looked at again. */
+	/* Erasing may move another entry up into the slot: the slot is looked at again. */
 	while (i <= fdb->mask) {
 		const struct urn_fdb_entry *e = &fdb->slot[i];
 
@@ -183,7 +183,7 @@ urn_fdb_tend(struct urn_fdb *fdb, uint32_t slots, uint64_t now)
 		const struct urn_fdb_entry *e = &fdb->slot[fdb->hand];
 
 		if (e->mac != EMPTY && is_old(fdb, e, now)) {
-			erase(fdb, fdb->hand); /* what moved up is looked at next */
+			erase(fdb, fdb->hand); /* an entry that moved up is looked at next */
 			gone++;
 			continue;
 		}

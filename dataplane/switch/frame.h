@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who a frame's memory belongs to. */
+/* Owner of a frame's memory. */
 #ifndef URN_SWITCH_FRAME_H
 #define URN_SWITCH_FRAME_H
 
@@ -8,7 +8,7 @@
 
 #include <rte_mbuf.h>
 
-/* Does nobody but the holder refer to the frame's memory? */
+/* True when only the holder of the frame refers to its memory. */
 static inline bool
 urn_frame_is_ours(const struct rte_mbuf *m)
 {
@@ -19,7 +19,7 @@ urn_frame_is_ours(const struct rte_mbuf *m)
 	return true;
 }
 
-/* A whole copy, or NULL: the pool is empty, or there is none. */
+/* Make a whole copy. NULL: the pool is empty, or there is no pool. */
 static inline struct rte_mbuf *
 urn_frame_copy(const struct rte_mbuf *m, struct rte_mempool *pool)
 {

@@ -2,17 +2,17 @@
 /*
  * Two places where frames wait:
  *
- *   fifo   a ring of all that are not due yet, in due order; those that jitter
- *          would let overtake get their forerunner's time
- *   held   a short list of those that were due and let others pass, in the order
- *          they came, each with the number of frames still to pass it
+ *   fifo   a ring of all frames that are not due yet, in due order; a frame that
+ *          jitter would let overtake gets its predecessor's time
+ *   held   a short list of frames that were due and let others pass, in order of
+ *          arrival, each with the number of frames still to pass it
  *
- * pop plays what happens in the order of time: a frame of the list that has
+ * pop takes events in order of time: a frame of the list that has
  * been passed often enough goes first (the passing was the event), then
- * whichever is earlier of the ring's head and the list's deadline. That order
+ * the earlier of the ring's head and the list's deadline. That order
  * does not depend on when, or for how many frames, pop is called. A frame
- * that goes out passes every frame of the list that came before it, whether it
- * was in the list or not.
+ * that goes out passes every frame of the list that came before it, even if
+ * the frame was in the list itself.
  */
 #include "switch/impair_state.h"
 
@@ -65,7 +65,7 @@ happens(const struct urn_impair *imp, enum urn_impair_draw kind, unsigned int co
 	return imp->limit[kind] && draw(imp, kind, copy) >> 32 < imp->limit[kind];
 }
 
-/* A frame that may be kept and changed, in place of m. NULL: counted and gone. */
+/* m, or a copy of m, which may be kept and changed. NULL: no copy; m was counted and freed. */
 static struct rte_mbuf *
 own(struct urn_impair *imp, struct rte_mbuf *m)
 {
@@ -83,7 +83,7 @@ own(struct urn_impair *imp, struct rte_mbuf *m)
 	return copy;
 }
 
-/* IPv4 or IPv6, with a VLAN tag or without: a receiver can tell that it was harmed. */
+/* True for IPv4 and IPv6, with a VLAN tag or without: their receivers notice a flipped bit. */
 static bool
 is_ip(const struct rte_mbuf *m)
 {
@@ -96,7 +96,7 @@ is_ip(const struct rte_mbuf *m)
 	       ((type[0] == 0x08 && type[1] == 0x00) || (type[0] == 0x86 && type[1] == 0xdd));
 }
 
-/* Turn over one bit, anywhere in the frame. returns: the frame or its copy, or NULL */
+/* Flip one random bit of the frame. returns: the frame or its copy, or NULL */
 static struct rte_mbuf *
 corrupt(struct urn_impair *imp, struct rte_mbuf *m, unsigned int copy)
 {
@@ -118,7 +118,7 @@ corrupt(struct urn_impair *imp, struct rte_mbuf *m, unsigned int copy)
 	return m;
 }
 
-/* When a frame that comes now is due. */
+/* Due time of a frame that comes now, ns. */
 static uint64_t
 due_time(struct urn_impair *imp, const struct rte_mbuf *m, unsigned int copy, uint64_t now)
 {
@@ -147,7 +147,7 @@ urn_impair_queued(const struct urn_impair *imp)
 	return (unsigned int)(imp->tail - imp->head) + imp->held_n;
 }
 
-/* How many frames are to pass this one; 0: it is not held back. */
+/* Number of frames that are to pass this one; 0: the frame is not held back. */
 static inline uint32_t
 draw_pass(const struct urn_impair *imp, unsigned int copy)
 {
@@ -158,7 +158,7 @@ draw_pass(const struct urn_impair *imp, unsigned int copy)
 				       imp->cfg.reorder_max - imp->cfg.reorder_min + 1);
 }
 
-/* Put a frame into the ring; whoever is kept beyond this moment is made ours first. */
+/* Put a frame into the ring; a frame that stays longer than this moment is copied into memory of our own if need be. */
 static void
 enqueue(struct urn_impair *imp, struct rte_mbuf *m, unsigned int copy, uint64_t now)
 {
@@ -166,7 +166,7 @@ enqueue(struct urn_impair *imp, struct rte_mbuf *m, unsigned int copy, uint64_t 
 	uint64_t due;
 	uint32_t pass;
 
-	/* Before it has taken time of the wire. */
+	/* A frame is dropped before it takes time of the wire. */
 	if (urn_impair_queued(imp) >= imp->cfg.queue) {
 		drop(imp, m, URN_IMPAIR_QUEUE);
 		return;
@@ -184,7 +184,7 @@ enqueue(struct urn_impair *imp, struct rte_mbuf *m, unsigned int copy, uint64_t 
 	imp->last_due = due;
 }
 
-/* One frame, or its copy, that was neither cut off nor dropped. */
+/* Admit a frame, or its copy, that was not dropped. */
 static void
 admit(struct urn_impair *imp, struct rte_mbuf *m, unsigned int copy, uint64_t now)
 {
@@ -222,7 +222,7 @@ push_one(struct urn_impair *imp, struct rte_mbuf *m, uint64_t now)
 		admit(imp, twin, 1, now);
 }
 
-/* Where in its cycle the flap is; once a burst, for the division. */
+/* True when the flap is down; called once a burst, because it divides. */
 static bool
 is_down(struct urn_impair *imp, uint64_t now)
 {
@@ -236,8 +236,8 @@ is_down(struct urn_impair *imp, uint64_t now)
 }
 
 /*
- * Chance alone, and no time: what push_one() does, for a burst, without asking
- * about what is not configured. Nobody inside is due later than now.
+ * push_one() for a burst, without delays and without checks of impairments that are not
+ * configured. No frame inside is due later than now.
  */
 static void
 push_prompt(struct urn_impair *imp, struct rte_mbuf **m, unsigned int n, uint64_t now)
@@ -312,19 +312,19 @@ urn_impair_keep(struct urn_impair *imp, bool keep)
 
 /* ---- frames out */
 
-/* Take an entry out of the held list; it and its like stay in order. */
+/* Take an entry out of the held list, whose other entries stay in order. */
 static struct rte_mbuf *
 release(struct urn_impair *imp, uint32_t i)
 {
 	struct rte_mbuf *m = imp->held[i].m;
 
 	imp->held_n--;
-	for (; i < imp->held_n; i++) /* a few at most: no call */
+	for (; i < imp->held_n; i++) /* a few at most: cheaper than memmove() */
 		imp->held[i] = imp->held[i + 1];
 	return m;
 }
 
-/* A frame went out that came after the first n of the held list: it passed them. */
+/* A frame goes out that came after the first n of the held list, and so passes them. */
 static void
 passed(struct urn_impair *imp, uint32_t n)
 {
@@ -334,7 +334,7 @@ passed(struct urn_impair *imp, uint32_t n)
 	}
 }
 
-/* The first of the held list that enough frames have passed, or held_n. */
+/* Index of the first frame of the held list that enough frames have passed, or held_n. */
 static uint32_t
 find_passed(const struct urn_impair *imp)
 {
@@ -345,7 +345,7 @@ find_passed(const struct urn_impair *imp)
 	return i;
 }
 
-/* Handle the ring's head, which is due. returns: it, or NULL when it is held back */
+/* Handle the ring's head, which is due. returns: the frame, or NULL when it is held back */
 static struct rte_mbuf *
 arrive(struct urn_impair *imp)
 {
@@ -353,7 +353,7 @@ arrive(struct urn_impair *imp)
 	uint64_t last = imp->held_n ? imp->held[imp->held_n - 1].due : 0;
 
 	if (e->pass && imp->held_n < URN_IMPAIR_HELD) {
-		/* In order even when the bound was made shorter meanwhile. */
+		/* The list stays in order even when the bound was made shorter meanwhile. */
 		e->due = RTE_MAX(e->due + imp->cfg.reorder_ns, last);
 		imp->held[imp->held_n++] = *e;
 		imp->c.v[URN_IMPAIR_REORDERED]++;
@@ -420,7 +420,7 @@ urn_impair_pop(struct urn_impair *imp, struct rte_mbuf **m, unsigned int max, ui
 	}
 	imp->c.v[URN_IMPAIR_POPPED] += n;
 	if (imp->head == imp->tail)
-		imp->head = imp->tail = 0; /* the same few lines of the ring again */
+		imp->head = imp->tail = 0; /* use the same few cache lines of the ring again */
 	return n;
 }
 

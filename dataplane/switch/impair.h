@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a bad wire does to frames, one direction of it: a state machine without
+ * The effects of one direction of a bad wire on frames: a state machine without
  * device or clock. Frames go in with the time, and come out when they are due:
  *
  *           blackhole  drop  duplicate  corrupt     rate, delay, jitter    reorder
  *   push ─►   flap   ─────────────────────────► [ FIFO, by due time ] ─► [ held ] ─► pop
  *
- * What a NIC would not see on a real wire does not come out here: a frame that is
- * turned over in a bit, and is neither IPv4 nor IPv6 (ARP, say), is lost. Ethernet's own
- * checksum protects those alone, and is not carried here. IP's users have theirs.
+ * A frame that a NIC would drop on a real wire does not come out here: a frame with a
+ * flipped bit that is neither IPv4 nor IPv6 (ARP, for example) is dropped. Only Ethernet's
+ * checksum protects such a frame, and it is not carried here. Users of IP have checksums of their own.
  *
- * Chance comes from the seed alone. The n-th frame's fate under each
+ * Random decisions come from the seed alone. The n-th frame's fate under each
  * impairment is a function of the seed, n and the impairment's name, so
- * switching one off changes nothing of what the others do to the same frames.
- * Frames come out in the same order and for the same reasons however often
+ * switching one impairment off changes nothing of the others' effects on the same frames.
+ * Frames come out in the same order and for the same reasons, no matter how often
  * pop is called, and only `reorder` changes their order.
  *
  * One thread at a time. Time is in ns, from any origin, and never runs back.
@@ -39,11 +39,11 @@
 /* All zero: no impairment. */
 struct urn_impair_config {
 	uint64_t seed;
-	double drop, dup, corrupt, reorder; /* probabilities of a frame, 0..1, in steps of 2^-32 */
+	double drop, dup, corrupt, reorder; /* probabilities for each frame, 0..1, in steps of 2^-32 */
 	/*
-	 * A frame that is reordered is held until this many later ones passed it,
+	 * A reordered frame is held until so many later frames have passed it,
 	 * uniform from min to max (0, 0: 1 to 8), or until reorder_ns after it was
-	 * due (0: 100 us), so that the last of a train is not stuck.
+	 * due (0: 100 us), so that the last frame of a train is not stuck.
 	 */
 	uint32_t reorder_min, reorder_max;
 	uint64_t reorder_ns;
@@ -51,7 +51,7 @@ struct urn_impair_config {
 	uint64_t jitter_ns; /* added to the delay, uniform from 0; keeps the order */
 	uint64_t rate_bps;  /* bits a second on the wire, preamble, FCS and gap included; 0: any */
 	uint64_t flap_up_ns,
-		flap_down_ns; /* up so long, then down so long, from the first push on */
+		flap_down_ns; /* ns up, then ns down, and so on, from the first push on */
 	bool blackhole;	      /* nothing passes */
 	uint32_t queue;	      /* frames inside at a time; 0: 4096 */
 };
@@ -93,16 +93,16 @@ const char *urn_impair_counter_text(unsigned int id);
 struct urn_impair;
 
 /*
- * Does a configuration make sense? returns: 0, or -EINVAL with a sentence in
+ * Check a configuration. returns: 0, or -EINVAL with a sentence in
  * why (len bytes, NUL included; why may be NULL)
  */
 int urn_impair_check(const struct urn_impair_config *cfg, char *why, size_t len);
 
 /*
  * copies: pool that duplicates and private copies come from; the caller's,
- * used from the thread that pushes. NULL: none can be made; what would need one
- * counts as drop_no_mbuf or dup_no_mbuf. returns: NULL when the configuration is bad or memory is
- * out
+ * used from the thread that pushes. NULL: no copies can be made; a frame that would need one
+ * counts as drop_no_mbuf or dup_no_mbuf. returns: NULL when the configuration is bad or when out of
+ * memory
  */
 struct urn_impair *urn_impair_create(const struct urn_impair_config *cfg,
 				     struct rte_mempool *copies);
@@ -110,39 +110,39 @@ struct urn_impair *urn_impair_create(const struct urn_impair_config *cfg,
 void urn_impair_destroy(struct urn_impair *imp);
 
 /*
- * Change it. Frames that are inside keep the times they have. With the seed
- * unchanged chance goes on where it was, with another one it starts anew; the
+ * Change the configuration. Frames that are inside keep their times. With the same seed
+ * the random sequence goes on, with another seed it starts anew; the
  * flap begins again, up. returns: 0, -EINVAL or -ENOMEM (then nothing changed)
  */
 int urn_impair_set(struct urn_impair *imp, const struct urn_impair_config *cfg);
 const struct urn_impair_config *urn_impair_config(const struct urn_impair *imp);
 
 /*
- * Take n frames, chains too. They belong to the impairment from here on. Who
- * pops with the same `now` before the memory behind a frame changes can push
- * frames in foreign memory (refcnt above 1, indirect or external buffers):
- * those that are kept longer, or changed, are copied first.
+ * Take n frames, chains too, which belong to the impairment from here on. A caller that
+ * pops with the same `now` before the memory behind a frame changes may push
+ * frames in others' memory (refcnt above 1, indirect or external buffers):
+ * frames that are kept longer, or changed, are copied first.
  */
 void urn_impair_push(struct urn_impair *imp, struct rte_mbuf **m, unsigned int n, uint64_t now);
-/* Take out what is due, at most max, in order. returns: how many */
+/* Take out the frames that are due, at most max, in order. returns: how many */
 unsigned int urn_impair_pop(struct urn_impair *imp, struct rte_mbuf **m, unsigned int max,
 			    uint64_t now);
 /*
- * Whoever pops cannot for now, as when a port takes no more: frames of foreign
+ * The caller can't pop for now, for example because a port takes no more: frames in others'
  * memory that are inside or come from here on are copied even without delay.
  */
 void urn_impair_keep(struct urn_impair *imp, bool keep);
 /*
- * When the next frame may be due, absent further pushes; UINT64_MAX: none is
- * inside. (At that time pop can find that the frame is to be held longer.)
+ * Time at which the next frame may be due, without further pushes; UINT64_MAX: none is
+ * inside. (At that time pop can find that the frame must be held longer.)
  */
 uint64_t urn_impair_next(const struct urn_impair *imp);
 
 /* Frames inside. */
 unsigned int urn_impair_queued(const struct urn_impair *imp);
 /*
- * Would a frame pushed now just pass (nothing configured, nothing inside)?
- * Then who likes may leave push and pop out.
+ * True when a frame pushed now would just pass (nothing configured, nothing inside):
+ * then a caller may leave push and pop out.
  */
 bool urn_impair_clear(const struct urn_impair *imp);
 /* The counters. pushed + duplicated = popped + urn_impair_queued() + all that begin with drop_. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an impairment is told to do: checked, and made into numbers that frames are held against. */
+/* Configuration of an impairment: checks it, and computes the numbers that random words are compared with. */
 #include "switch/impair_state.h"
 
 #include "switch/rnd.h"
@@ -14,7 +14,7 @@ is_probability(double p)
 	return p >= 0 && p <= 1; /* false for NaN */
 }
 
-/* What is wrong with a configuration; NULL: nothing. */
+/* The mistake in a configuration; NULL: none. */
 static const char *
 complaint(const struct urn_impair_config *c)
 {
@@ -66,7 +66,7 @@ set_chance(struct urn_impair *imp, const struct urn_impair_config *c, bool resta
 		imp->frames = 0;
 }
 
-/* A ring for as many frames as asked, holding those of the old one. returns 0 or -ENOMEM */
+/* Make a ring for as many frames as asked, with the frames of the old ring. returns 0 or -ENOMEM */
 static int
 resize(struct urn_impair *imp, uint32_t queue)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Impairments back in words. */
+/* Writes impairments in words. */
 #include "switch/impair_state.h"
 #include "switch/impair_words.h"
 
@@ -32,7 +32,7 @@ percent_word(struct words *w, const char *key, double share)
 		word(w, "%s=%.9g%%", key, share * 100);
 }
 
-/* In the largest unit that says it exactly; parts of a microsecond with decimals. */
+/* Write a time in its largest exact unit; parts of a microsecond with decimals. */
 static const char *
 time_text(uint64_t ns, char buf[32])
 {
@@ -54,7 +54,7 @@ time_word(struct words *w, const char *key, uint64_t ns)
 		word(w, "%s=%s", key, time_text(ns, text));
 }
 
-/* What is as it is when nobody says so is not said. */
+/* Write the words of reordering; defaults are left out. */
 static void
 hold_words(struct words *w, const struct urn_impair_config *c)
 {
@@ -91,7 +91,7 @@ urn_impair_text(const struct urn_impair_config *c, char *buf, size_t size)
 		word(&w, "queue=%u", c->queue);
 	if (c->blackhole)
 		word(&w, "blackhole");
-	/* Without an impairment chance decides nothing. */
+	/* Without an impairment the seed has no effect. */
 	if (c->seed && w.len)
 		word(&w, "seed=%llu", (unsigned long long)c->seed);
 	return buf;

@@ -26,7 +26,7 @@ urn_impair_parse_percent(const char *s, double *out)
 	char *end;
 	double v;
 
-	/* strtod() takes more than people mean: spaces, signs, hexadecimal, "inf". */
+	/* strtod() takes more than is allowed here: spaces, signs, hexadecimal, "inf". */
 	if (strspn(s, "0123456789.") == 0 || strspn(s, "0123456789.%") != strlen(s))
 		return -1;
 	v = strtod(s, &end);
@@ -62,7 +62,7 @@ take_time(const char *key, const char *value, uint64_t *out, struct urn_err *err
 	return bad(err, key, value, "a time up to 60 s, such as 200us or 1.5ms");
 }
 
-/* "3" or "1-8". */
+/* Take "3" or "1-8". */
 static int
 take_hold(struct urn_impair_config *c, const char *value, struct urn_err *err)
 {
@@ -87,7 +87,7 @@ take_hold(struct urn_impair_config *c, const char *value, struct urn_err *err)
 	return bad(err, "hold", value, "1 to 32, or a range of these such as 1-8");
 }
 
-/* Bits a second: 1000-based letters, as with all that carries bits. */
+/* Take bits a second, with 1000-based letters, like all bit rates. */
 static int
 take_rate(struct urn_impair_config *c, const char *value, struct urn_err *err)
 {
@@ -100,7 +100,7 @@ take_rate(struct urn_impair_config *c, const char *value, struct urn_err *err)
 
 	if (digits) {
 		v = strtod(value, &end);
-		/* It takes 0x10 and 1e6, too: then it ends elsewhere than the digits. */
+		/* strtod() takes 0x10 and 1e6, too: then it does not end where the digits end. */
 		letter = *end ? strchr(letters, *end) : NULL;
 		if (end != value + digits)
 			return bad(err, "rate", value,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Impairments (switch/impair.h) as people write them: a list such as
+ * Impairments (switch/impair.h) in words for people: a list such as
  * "drop=1%,delay=200us,seed=7".
  */
 #ifndef URN_SWITCH_IMPAIR_WORDS_H
@@ -13,7 +13,7 @@
 extern const char urn_impair_keys[];
 
 /*
- * A share of frames in percent, 0 to 100, with or without the sign: "1", "0.5%".
+ * Parse a share of frames in percent, 0 to 100, with or without the sign: "1", "0.5%".
  * *out: 0..1. returns: 0 or -1
  */
 int urn_impair_parse_percent(const char *s, double *out);
@@ -23,11 +23,11 @@ int urn_impair_parse_percent(const char *s, double *out);
  */
 int urn_impair_take(struct urn_impair_config *c, const char *key, const char *value,
 		    struct urn_err *err);
-/* Set those of a list, on top of what is there. returns: 0, or -1 with *err */
+/* Add the impairments of a list to those in *c. returns: 0, or -1 with *err */
 int urn_impair_take_list(struct urn_impair_config *c, const char *list, struct urn_err *err);
 /*
- * The other way: the list of what is set, which urn_impair_take_list() takes; ""
- * when nothing is. Cut when it does not fit, which it does in 256 bytes. returns buf
+ * Write the list of the impairments that are set, in the form of urn_impair_take_list(); ""
+ * when none is. Cut when the list does not fit; 256 bytes are enough. returns buf
  */
 const char *urn_impair_text(const struct urn_impair_config *c, char *buf, size_t size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Seeded chance. */
+/* Random numbers from a seed. */
 #ifndef URN_SWITCH_RND_H
 #define URN_SWITCH_RND_H
 

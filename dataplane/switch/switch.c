@@ -13,8 +13,8 @@
 
 #define DEFAULT_FDB 4096u
 #define DEFAULT_AGE_NS 300000000000ull
-#define TEND_SLOTS 64u	    /* of the table, looked at a time */
-#define TEND_NS 10000000ull /* how often */
+#define TEND_SLOTS 64u	    /* slots of the table looked at a time */
+#define TEND_NS 10000000ull /* between two times */
 #define NO_PORT UINT16_MAX
 
 struct port {
@@ -40,9 +40,9 @@ struct urn_switch {
 	struct port *port[URN_SWITCH_MAX_PORTS];
 	struct urn_fdb *fdb;
 	struct rte_mempool *copies;
-	struct batch batch;		/* of the call under way */
-	uint64_t tend_at;		/* ns */
-	struct urn_switch *from, *todo; /* of the search for a loop under way */
+	struct batch batch;		/* the present call's */
+	uint64_t tend_at;		/* ns: when the table is tended next */
+	struct urn_switch *from, *todo; /* the present search for a loop: where it came from, next to visit */
 	char name[32];
 };
 
@@ -201,7 +201,7 @@ urn_switch_fdb(struct urn_switch *sw)
 
 /* ---- links */
 
-/* Is b reached from a? What is linked is a tree: not to go back the same way is all it takes. */
+/* True when links lead from a to b. Linked switches are a tree, so the search must only not go back the same way. */
 static bool
 reaches(struct urn_switch *a, const struct urn_switch *b)
 {
@@ -250,7 +250,7 @@ urn_switch_port_is_linked(const struct urn_switch *sw, uint16_t port)
 
 /* ---- forwarding */
 
-/* The addresses of a frame as numbers (fdb.h). returns: false: too short to have some */
+/* Read the addresses of a frame as numbers (fdb.h). returns: false: the frame is too short */
 static bool
 addresses(const struct rte_mbuf *m, uint64_t *dst, uint64_t *src)
 {
@@ -264,12 +264,12 @@ addresses(const struct rte_mbuf *m, uint64_t *dst, uint64_t *src)
 	return true;
 }
 
-/* What the frames of one call have in common. */
+/* Data that the frames of one call share. */
 struct pass {
 	struct port *in;
 	uint64_t now;
-	uint64_t src, dst; /* of the frame before, which is likely the next one's, too */
-	int out;	   /* where dst is */
+	uint64_t src, dst; /* addresses of the frame before, likely those of the next frame, too */
+	int out;	   /* port behind which dst is */
 	uint16_t port;	   /* number of `in` */
 	bool valid;	   /* src, dst and out are set, and the table has not changed since */
 };
@@ -291,7 +291,7 @@ flush_batch(struct urn_switch *sw, uint64_t now)
 	b->n = 0;
 }
 
-/* Put a frame into the queue of the port it goes out at, by way of the batch. */
+/* Put a frame into the queue of the port at which it goes out, by way of the batch. */
 static void
 send(struct urn_switch *sw, uint16_t out, struct rte_mbuf *m, uint64_t now)
 {
@@ -313,7 +313,7 @@ send(struct urn_switch *sw, uint16_t out, struct rte_mbuf *m, uint64_t now)
 	b->m[b->n++] = m;
 }
 
-/* To all ports that are up but the one it came from; the last gets the frame, the others copies. */
+/* Send a frame to all ports that are up except its own; the last port gets the frame, the others copies. */
 static void
 flood(struct urn_switch *sw, const struct pass *ps, struct rte_mbuf *m)
 {
@@ -364,7 +364,7 @@ learn(struct urn_switch *sw, struct pass *ps, uint64_t src)
 	ps->valid = false;
 }
 
-/* 01-80-C2-00-00-00 to -0F: pause, LACP, spanning tree, LLDP (IEEE 802.1Q table 8-1). */
+/* True for 01-80-C2-00-00-00 to -0F: pause, LACP, spanning tree, LLDP (IEEE 802.1Q table 8-1). */
 static bool
 is_reserved(uint64_t dst)
 {
@@ -375,7 +375,7 @@ is_reserved(uint64_t dst)
 	return memcmp(mac, first, 5) == 0 && mac[5] < 16;
 }
 
-/* To a group address: what kind, and is it to be flooded? */
+/* Count a frame to a group address by its kind, and flood it unless the address is reserved. */
 static void
 to_group(struct urn_switch *sw, const struct pass *ps, struct rte_mbuf *m, uint64_t dst)
 {
@@ -474,7 +474,7 @@ urn_switch_input(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, unsi
 	urn_impair_push(p->impair[URN_SWITCH_IN], m, n, now);
 }
 
-/* What is due from the port's impairment into the switch. returns: frames */
+/* Move due frames from the port's impairment into the switch. returns: frames */
 static unsigned int
 run_in(struct urn_switch *sw, uint16_t port, uint64_t now)
 {
@@ -491,7 +491,7 @@ run_in(struct urn_switch *sw, uint16_t port, uint64_t now)
 	return total;
 }
 
-/* What is due at a linked port, into the other switch. returns: frames */
+/* Move due frames of a linked port into the other switch. returns: frames */
 static unsigned int
 run_link(struct urn_switch *sw, uint16_t port, uint64_t now)
 {
@@ -525,8 +525,8 @@ urn_switch_run(struct urn_switch *sw, uint64_t now)
 }
 
 /*
- * It ends: links form a tree, so a frame and its copies move away from where
- * they came in, and pass each link at most once.
+ * The loop ends: links form a tree, so a frame and its copies move away from the port
+ * at which the frame came in, and pass each link at most once.
  */
 unsigned int
 urn_switch_run_all(struct urn_switch *const *sw, unsigned int n, uint64_t now)

@@ -8,7 +8,7 @@
  *   input ─► [impairment in] ─► look-up, copies ─► [impairment out] ─► output
  *                                                        └► link ─► another switch's input
  *
- * Use it so, with one `now` (ns) for all:
+ * How to use a switch, with one `now` (ns) for all calls:
  *
  *     urn_switch_input() for each port that has frames
  *     urn_switch_run(), or urn_switch_run_all() with links: moves what is due
@@ -16,7 +16,7 @@
  *     ... again, at the latest at urn_switch_next()
  *
  * VLAN tags are carried and not looked at. Linked switches form a tree:
- * urn_switch_link() refuses a loop. All that are linked belong to one thread.
+ * urn_switch_link() refuses a loop. All switches of a tree belong to one thread.
  */
 #ifndef URN_SWITCH_SWITCH_H
 #define URN_SWITCH_SWITCH_H
@@ -78,7 +78,7 @@ struct urn_switch;
 struct urn_switch_config {
 	char name[32];
 	struct rte_mempool *copies; /* for floods, duplicates, private copies; the caller's */
-	struct urn_fdb_config fdb;  /* max 0: 4096 entries, aged after 300 s unless age_ns says */
+	struct urn_fdb_config fdb;  /* max 0: 4096 entries; age_ns 0: aged after 300 s */
 	bool no_learning;	    /* static entries only */
 };
 
@@ -88,7 +88,7 @@ struct urn_switch *urn_switch_create(const struct urn_switch_config *cfg);
 void urn_switch_destroy(struct urn_switch *sw);
 const char *urn_switch_name(const struct urn_switch *sw);
 
-/* Direction, as the switch sees it. */
+/* Direction, from the switch's view. */
 enum urn_switch_dir {
 	URN_SWITCH_IN,	/* from the port into the switch */
 	URN_SWITCH_OUT, /* from the switch to the port */
@@ -108,8 +108,8 @@ int urn_switch_add_port(struct urn_switch *sw, const struct urn_switch_port_conf
 unsigned int urn_switch_ports(const struct urn_switch *sw);
 const char *urn_switch_port_name(const struct urn_switch *sw, uint16_t port);
 /*
- * Down: nothing passes, and what was learnt behind it is forgotten. What is
- * inside its impairments stays there.
+ * Set a port up or down. Down: nothing passes, and addresses learnt behind the port are
+ * forgotten. Frames inside its impairments stay there.
  */
 void urn_switch_port_set_up(struct urn_switch *sw, uint16_t port, bool up);
 bool urn_switch_port_is_up(const struct urn_switch *sw, uint16_t port);
@@ -122,26 +122,26 @@ struct urn_fdb *urn_switch_fdb(struct urn_switch *sw);
 /*
  * Join a port of one switch with a port of another by a wire. The two ports'
  * impairments stay in force. returns: 0, -EINVAL (no such port), -EBUSY (linked
- * already), -ELOOP (they are joined already, over however many switches)
+ * already), -ELOOP (the switches are joined already, directly or by way of others)
  */
 int urn_switch_link(struct urn_switch *a, uint16_t pa, struct urn_switch *b, uint16_t pb);
 bool urn_switch_port_is_linked(const struct urn_switch *sw, uint16_t port);
 
-/* Take n frames that came in at a port. They belong to the switch. */
+/* Take n frames that came in at a port, which belong to the switch from here on. */
 void urn_switch_input(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, unsigned int n,
 		      uint64_t now);
 /*
- * Move on what waited in the impairments of ports' IN direction and is due,
- * and hand what is due at linked ports to the other switch; tend the table.
+ * Move on the frames that are due in the impairments of ports' IN direction,
+ * and hand frames that are due at linked ports to the other switch; tend the table.
  * returns: how many frames moved
  */
 unsigned int urn_switch_run(struct urn_switch *sw, uint64_t now);
-/* The same for n switches, until nothing moves any more at this time. */
+/* Run n switches until no frame moves any more at this time. returns: how many frames moved */
 unsigned int urn_switch_run_all(struct urn_switch *const *sw, unsigned int n, uint64_t now);
-/* Take the frames that are to go out at a port now, at most max. returns: how many */
+/* Take frames that are due to go out at a port, at most max. returns: how many */
 unsigned int urn_switch_output(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m,
 			       unsigned int max, uint64_t now);
-/* When something may be due next, ns; in the past: now. UINT64_MAX: nothing is inside. */
+/* Time at which a frame may be due next, ns; in the past: now. UINT64_MAX: nothing is inside. */
 uint64_t urn_switch_next(const struct urn_switch *sw);
 /* Frames inside. */
 unsigned int urn_switch_queued(const struct urn_switch *sw);
