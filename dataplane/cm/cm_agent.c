@@ -36,7 +36,7 @@ struct place {
 
 struct urn_cm_agent {
 	struct urn_cm_agent_config cfg;
-	_Atomic uint32_t pending; /* entries of `ready`; written under the lock, read without */
+	_Atomic uint32_t pending; /* entries of `ready`; written under `lock`, read without */
 	rte_spinlock_t lock;      /* protects all fields below; taken before the neighbour table's lock */
 	struct urn_cm *cm;
 	uint64_t now;             /* ns; the newest time that was passed in */
@@ -49,7 +49,7 @@ struct urn_cm_agent {
 	struct out out[URN_CM_OUT];
 };
 
-/* ---- calls of the state machine; under the lock */
+/* ---- calls of the state machine; the agent's lock is held */
 
 /* The id's message that waits for a MAC address; NULL: none. */
 static struct out *

@@ -102,7 +102,7 @@ bool urn_cm_agent_holds_qpn(struct urn_cm_agent *ag, uint32_t qpn);
 void urn_cm_agent_input(struct urn_cm_agent *ag, struct rte_mbuf *m, const uint8_t *mad,
 			uint32_t sqpn, uint64_t now);
 
-/* True when there is a message to send. Costs one load, without the lock. */
+/* True when there is a message to send. Costs one load, without the agent's lock. */
 bool urn_cm_agent_pending(const struct urn_cm_agent *ag);
 /*
  * Let time pass, and write messages to be sent into new mbufs of `pool`. Call this

@@ -183,7 +183,7 @@ set_defaults(struct urn_adapter *a)
 	c->work_in_flight = c->work_in_flight ? c->work_in_flight : 65536;
 }
 
-/* True when each of the two addresses is unicast, or none. */
+/* True when a station can have both addresses; an address of all zeros is none, and fine. */
 static bool
 unicast(const uint8_t ip4[4], const uint8_t ip6[16])
 {

@@ -59,7 +59,7 @@ urn_ctl_dealloc_pd(struct urn_client *c, const struct urn_abi_req *req, struct u
 				    "%s: protection domain %u is in use: destroy its QPs, SRQs, "
 				    "address handles, regions and windows first",
 				    c->adapter->cfg.name, req->handle);
-	/* Engines forget the PD before another client can get it: the lock is held. */
+	/* Engines forget the PD before another client can get it: the adapter's lock is held. */
 	for (uint32_t v = 0; v < c->adapter->vectors; v++) {
 		struct forgotten f = {.shard = urn_adapter_shard(c->adapter, v), .pd = req->handle};
 

@@ -7,7 +7,7 @@
 
 enum {
 	WAIT_TURNS = 64,    /* turns of a wait without a sleep, */
-	WAIT_STEP_US = 100, /* then each sleep is so many microseconds longer, */
+	WAIT_STEP_US = 100, /* then each sleep is so many microseconds longer, up to */
 	WAIT_MOST_US = 20000,
 };
 

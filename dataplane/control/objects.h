@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The structs of control: a dataplane, its adapters - virtual RNICs - and their clients. A
- * client has its area, its doorbells, and a list of every object that it made, so that all can
+ * client has its area, its doorbells, and every object that it made, so that all can
  * be taken back when the client goes (architecture rule 3).
  */
 #ifndef URN_CONTROL_OBJECTS_H
@@ -67,7 +67,7 @@ struct urn_client {
 	_Atomic int conn_fd;           /* remote: its connection, owned by the server; -1: none. To hang up on */
 	struct urn_abi_channel channel;
 	struct urn_area area;
-	struct urn_space *space;       /* its address space, counted; NULL: this process's */
+	struct urn_space *space;       /* its address space, reference counted; NULL: this process's */
 	char no_space[160];            /* remote without a space: why there is none */
 	uint64_t mark_off; /* in its area: a number that proves reads of its space to be its own; 0: none */
 	uint64_t db_off[URN_ABI_MAX_ENGINES]; /* by vector */

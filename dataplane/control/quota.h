@@ -56,7 +56,7 @@ struct urn_account {
 	uint32_t clients;             /* connections; under the ledger's lock */
 	struct urn_limits limits;     /* constant */
 	uint64_t used[URN_QUOTAS];    /* under the ledger's lock */
-	_Atomic uint64_t cm_ids;      /* atomic, for peers' requests make some in engines */
+	_Atomic uint64_t cm_ids;      /* without the lock: requests of peers make ids in engines */
 };
 
 /* Charge of a call, by quota. take: at most, before the call; back: given back once it succeeded. */
@@ -64,7 +64,7 @@ struct urn_charge {
 	uint64_t take[URN_QUOTAS], back[URN_QUOTAS];
 };
 
-/* The limits become the descriptors and mappings that this process can have, less a reserve. */
+/* Set the limits to the descriptors and mappings that this process can have, less a reserve. */
 void urn_ledger_init(struct urn_ledger *l);
 /* Free all accounts, which nobody uses any more. */
 void urn_ledger_fini(struct urn_ledger *l);

@@ -366,7 +366,7 @@ put_arp(struct rte_mbuf *m, uint16_t op, const uint8_t mac[6], const uint8_t spa
 struct nd_out {
 	uint8_t type;
 	uint32_t flags;
-	const uint8_t *mac;    /* ours */
+	const uint8_t *mac;    /* the adapter's */
 	const uint8_t *src, *target;
 	const uint8_t *dst_mac, *dst;
 };

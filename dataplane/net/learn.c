@@ -17,7 +17,7 @@ urn_learn_state_name(unsigned int state)
 	return state < URN_LEARN_STATES ? state_names[state] : "?";
 }
 
-/* ---- states; under the lock */
+/* ---- states; the table's lock is held */
 
 static uint32_t
 common(const struct urn_learn *lk, const struct urn_learn_entry *e)
@@ -194,7 +194,7 @@ urn_learn_arw(struct urn_learn *lk, const uint8_t gid[16])
 	return (enum urn_link_arw)info.arw;
 }
 
-/* ---- frames; under the lock */
+/* ---- frames; the table's lock is held */
 
 int
 urn_learn_frame(struct urn_learn *lk, struct rte_mbuf *m, const struct urn_link_msg *what,

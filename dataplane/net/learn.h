@@ -47,7 +47,7 @@ enum urn_learn_state {
 	URN_LEARN_UNKNOWN, /* never heard of */
 	URN_LEARN_ASKING,  /* request on its way, or about to be */
 	URN_LEARN_KNOWN,   /* the peer told its features */
-	URN_LEARN_PLAIN,   /* no answer, or one of another version */
+	URN_LEARN_PLAIN,   /* no answer, a refusal, or an answer of another version */
 	URN_LEARN_STATES,
 };
 

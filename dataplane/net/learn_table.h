@@ -15,7 +15,7 @@
  * News is a second list through the entries: the newest is last, and each has the number
  * of its generation. An engine walks back to the newest that it has seen.
  *
- * Callers of these functions hold the lock.
+ * Callers of these functions hold the table's lock.
  */
 #ifndef URN_NET_LEARN_TABLE_H
 #define URN_NET_LEARN_TABLE_H
@@ -69,7 +69,7 @@ struct urn_learn {
 	uint64_t epoch;
 	uint32_t hash_seed; /* random: peers can't choose to collide */
 
-	_Atomic uint32_t gen; /* written under the lock, read without; orders nothing */
+	_Atomic uint32_t gen; /* written under `lock`, read without; orders nothing */
 
 	rte_spinlock_t lock; /* protects all fields below; taken before the neighbour table's lock */
 	uint64_t now;	     /* ns; the newest time that was passed in */

@@ -18,7 +18,7 @@
 #include <rte_jhash.h>
 #include <rte_random.h>
 
-/* ---- the table: hash and lists; under the lock */
+/* ---- the table: hash and lists; its lock is held */
 
 static uint16_t *
 bucket_of(struct urn_neigh *nb, const uint8_t gid[16])
@@ -116,7 +116,7 @@ add(struct urn_neigh *nb, const uint8_t gid[16], enum list list)
 	return e;
 }
 
-/* ---- states; under the lock */
+/* ---- states; the table's lock is held */
 
 static void
 changed(struct urn_neigh *nb)

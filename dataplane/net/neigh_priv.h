@@ -41,13 +41,13 @@ struct entry {
 TAILQ_HEAD(entries, entry);
 
 struct urn_neigh {
-	/* Fixed at creation, read without the lock. */
+	/* Fixed at creation, read without `lock`. */
 	uint8_t own[URN_NEIGH_OWN][16];
 	unsigned int n_own;
 	uint8_t mac[6];
 	uint32_t seed; /* the hash's, random: peers can't choose to collide */
 
-	_Atomic uint32_t gen; /* written under the lock, read without; orders nothing */
+	_Atomic uint32_t gen; /* written under `lock`, read without; orders nothing */
 
 	rte_spinlock_t lock; /* protects all fields below */
 	uint64_t now;	     /* ns; the newest time that was passed in */

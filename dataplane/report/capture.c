@@ -146,7 +146,7 @@ quiesce(void *arg)
 		urn_engine_call(dp->engine[i], nothing, NULL);
 }
 
-/* Update the status of the running capture. The lock is held. */
+/* Update the status of the running capture. c->lock is held. */
 static void
 look(struct urn_captures *c)
 {
@@ -202,7 +202,7 @@ add(struct totals *t, const struct urn_capture_info *info)
 	t->dropped += info->dropped;
 }
 
-/* End the running capture. The lock is held. returns: 0, or -1 with *err: its file is not whole */
+/* End the running capture. c->lock is held. returns: 0, or -1 with *err: its file is not whole */
 static int
 finish(struct urn_captures *c, struct urn_err *err)
 {

@@ -174,8 +174,8 @@ one_client(struct report_walk *w, const struct urn_client *c)
 	return true;
 }
 
-/* Find a client by its number. act (may be NULL): called under the lock. returns: 0, or -1 with
- * *err */
+/* Find a client by its number. act (may be NULL): called under its adapter's lock. returns: 0, or -1
+ * with *err */
 static int
 find_client(const struct urn_report_source *src, uint32_t id, struct urn_err *err,
 	    void (*act)(const struct urn_client *c))

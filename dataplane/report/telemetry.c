@@ -118,8 +118,8 @@ static const struct command commands[] = {
 
 /* DPDK's callbacks of commands have no argument: hence static. The lock is held while a command is answered. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct urn_telemetry_config told; /* under the lock; src NULL: nothing is there */
-static bool registered;			 /* under the lock */
+static struct urn_telemetry_config told; /* under lock; src NULL: not started, or stopped */
+static bool registered;			 /* under lock */
 
 /* ---- the sink */
 

@@ -19,7 +19,7 @@ struct urn_listen {
 	struct stat made; /* the socket's file when it was made: only that file is removed */
 	int fd;           /* listens, does not block; -1: none */
 	int lock_fd;      /* the locked file, lock_path; -1: none */
-	bool bound;       /* the path is ours */
+	bool bound;       /* the socket's file was made */
 };
 
 /*

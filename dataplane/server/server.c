@@ -48,7 +48,7 @@ struct urn_server {
 	int spare_fd;                 /* the accepting thread's: closed for a moment to turn a program away
 	                               * when no descriptor is left; -1: none */
 	struct urn_ledger ledger;     /* has a lock of its own */
-	pthread_mutex_t lock;
+	pthread_mutex_t lock;         /* protects peers, and the peers' fields that say so */
 	pthread_cond_t gone;          /* signalled when a peer has gone; with lock */
 	struct peer *peers;           /* under lock */
 	_Atomic bool stopping;        /* take no more messages */

@@ -68,7 +68,7 @@ enum urn_abi_wr_op {
 	URN_WR_LOCAL_INV = 7,
 	URN_WR_BIND_MW = 8,
 	URN_WR_SEND_INV = 9,
-	URN_WR_BIND_MW1 = 10, /* ours: ibv_bind_mw(), a type 1 window */
+	URN_WR_BIND_MW1 = 10, /* urnic's own: ibv_bind_mw(), a type 1 window */
 	URN_WR_OPS = 11,
 };
 

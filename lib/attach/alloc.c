@@ -41,9 +41,9 @@ struct urn_segment_node {
 };
 
 static pthread_mutex_t urn_alloc_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct urn_segment_node *urn_segments; /* under the lock */
+static struct urn_segment_node *urn_segments; /* under urn_alloc_lock */
 static struct urn_segment_node *urn_segments_parent; /* a child of fork(): its parent's segments */
-static uint32_t urn_segment_last;             /* id; under the lock */
+static uint32_t urn_segment_last;             /* id given out last; under urn_alloc_lock */
 
 /* ---- segments */
 
@@ -129,7 +129,7 @@ urn_segment_find(const void *addr, size_t length, struct urn_segment *out)
 	return found;
 }
 
-/* Unmap a segment that is over, if all of it is free. The lock is held. */
+/* Unmap a segment that is over, if all of it is free. urn_alloc_lock is held. */
 static void
 urn_segment_end(struct urn_segment_node *s)
 {

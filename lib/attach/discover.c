@@ -88,7 +88,7 @@ struct urn_remote_device {
 };
 
 static pthread_mutex_t urn_remote_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct urn_remote_device *urn_remote_devices; /* under the lock */
+static struct urn_remote_device *urn_remote_devices; /* under urn_remote_lock */
 
 static struct urn_abi_channel *
 urn_remote_make(void *arg)

@@ -26,7 +26,7 @@ const char *urn_remote_path(char *buf, size_t size);
  * returns: 0; ETIMEDOUT with its text: the dataplane is there and does not answer
  */
 int urn_remote_offer(void);
-/* In a child of fork(): free the lock of offers, whose holder is a thread of the parent. */
+/* In a child of fork(): free the lock of the devices on offer, whose holder may be a thread of the parent. */
 void urn_remote_offer_forked(void);
 
 #endif

@@ -219,7 +219,7 @@ urn_cm_end_one(struct urn_cm_end *c, struct urn_abi_cm_event *ev)
 	return err != 0 ? err : EAGAIN;
 }
 
-/* Fetch an event for each notice with one question, from a dataplane in another process. Under the lock. */
+/* Fetch an event for each notice with one question, from a dataplane in another process. Under c->lock. */
 static int
 urn_cm_end_fetch(struct urn_cm_end *c)
 {

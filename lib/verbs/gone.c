@@ -22,7 +22,7 @@
 #include <stdlib.h>
 
 static pthread_mutex_t urn_gone_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct urn_ctx *urn_gone_list; /* contexts that watch; under the lock */
+static struct urn_ctx *urn_gone_list; /* contexts that watch; under urn_gone_lock */
 static pthread_once_t urn_gone_once = PTHREAD_ONCE_INIT;
 
 /* ---- the objects of a context; the lock of objs is held */
@@ -50,7 +50,7 @@ urn_gone_seal_rq(struct urn_rq *rq)
 	urn_lock_give(&rq->lock);
 }
 
-/* In the channel's thread. */
+/* The dataplane died: seal, mark and end all, in the channel's thread. */
 static void
 urn_gone_died(void *arg)
 {
@@ -95,7 +95,7 @@ urn_gone_join(struct urn_ctx *ctx, struct urn_way *w)
 	pthread_mutex_unlock(&ctx->objs.lock);
 }
 
-/* The lock of objs is held. */
+/* Take a pipe off its context's list. The lock of objs is held. */
 static void
 urn_gone_part(struct urn_way *w)
 {
@@ -367,7 +367,7 @@ urn_gone_fork_parent(void)
 	pthread_mutex_unlock(&urn_gone_lock);
 }
 
-/* In the child: free the objects' locks, whose holders are threads of the parent. */
+/* In the child: free the objects' locks, whose holders may be threads of the parent, and mark the objects. */
 static void
 urn_gone_fork_objects(struct urn_ctx *ctx)
 {

@@ -36,8 +36,8 @@ struct urn_device {
 	struct ibv_device ibv;
 	uint8_t zeros[512];
 	uint64_t guid;           /* host order */
-	uint32_t refs;           /* lists and contexts; guarded by the registry's lock */
-	struct urn_offer *offer; /* NULL: opened by urn_attach_open(), or withdrawn; same lock */
+	uint32_t refs;           /* lists and contexts; under the registry's lock */
+	struct urn_offer *offer; /* NULL: opened by urn_attach_open(), or withdrawn; under the registry's lock */
 };
 
 struct urn_ctx {
