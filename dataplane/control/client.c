@@ -237,7 +237,7 @@ urn_client_start(struct urn_client *c, struct urn_err *err)
 	for (uint32_t v = 0; v < a->vectors && rc == 0; v++)
 		rc = add_shard(c, v);
 	if (rc == 0) { /* the client is complete: others may see it */
-		c->id = atomic_fetch_add(&serial, 1) + 1; /* under the adapter's lock: the newest client is first in the list */
+		c->id = atomic_fetch_add(&serial, 1) + 1; /* under the adapter's lock: first in the list */
 		c->next = a->clients;
 		a->clients = c;
 		c->started = true;
