@@ -27,8 +27,8 @@ enum urn_cm_state {
 	URN_CM_LISTEN,
 	URN_CM_REQ_SENT,
 	URN_CM_REQ_RCVD,      /* the program is to accept or reject it */
-	URN_CM_MRA_REQ_SENT,  /* like REQ_RCVD, and this side has told the peer that it takes longer */
-	URN_CM_MRA_REQ_RCVD,  /* like REQ_SENT, and the peer says that it takes longer */
+	URN_CM_MRA_REQ_SENT,  /* like REQ_RCVD, and this side has told the peer that the answer takes longer */
+	URN_CM_MRA_REQ_RCVD,  /* like REQ_SENT, and the peer says that its answer takes longer */
 	URN_CM_REP_SENT,
 	URN_CM_REP_RCVD,      /* the program is to say that it is ready */
 	URN_CM_MRA_REP_SENT,

@@ -135,7 +135,7 @@ plug_adapters(struct urn_config_ctx *ctx, unsigned int index)
 /* ---- links, and the engines that linked switches share */
 
 struct links {
-	uint64_t said[URN_CONFIG_MAX_SWITCHES];	    /* by switch; bit i: it lists switch i */
+	uint64_t said[URN_CONFIG_MAX_SWITCHES];	    /* by switch; bit i: the switch lists switch i */
 	unsigned int root[URN_CONFIG_MAX_SWITCHES]; /* by switch: root of its tree */
 };
 

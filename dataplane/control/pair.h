@@ -55,8 +55,8 @@ struct urn_pair_claim {
 	uint8_t dgid[16];
 	uint32_t dqpn;            /* 24 bits */
 	/* Valid after urn_pair_claim(): */
-	bool made;                /* an entry was made for it */
-	bool held;                /* another client is connected to it: no requests until this claim stands */
+	bool made;                /* an entry was made for the claim */
+	bool held;                /* another client has the remote QP: no requests until this claim stands */
 	bool stands;              /* connection management says that the remote QP is this client's */
 };
 

@@ -161,7 +161,7 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 	s->end(s);
 }
 
-/* ---- finding them */
+/* ---- finding queue pairs */
 
 /* True when the query asks for this queue pair. qp may be NULL. */
 static bool

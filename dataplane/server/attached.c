@@ -225,7 +225,7 @@ open_space(const struct urn_attached *s, struct message *m, struct urn_client_wh
 		return;
 	}
 	urn_space_set_user(who->space, s->peer.uid);
-	m->fds = 0; /* the space has them now */
+	m->fds = 0; /* the space has the descriptors now */
 }
 
 /* Make the session's client. returns 0, or an errno value with *err */
@@ -302,7 +302,7 @@ on_call(struct urn_attached *s, struct message *m, struct urn_sock_answer *a, in
 		req->share.fd = m->fds ? m->fd[0] : -1;
 	urn_ctl_call(s->client, req, &a->call);
 	if (wanted && a->call.err == 0)
-		m->fds = 0; /* the client has it now */
+		m->fds = 0; /* the client has the descriptor now */
 	fds[0] = s->client->reply_fd;
 	fds[1] = s->client->reply_write_fd;
 	s->client->reply_fd = -1;

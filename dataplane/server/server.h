@@ -20,7 +20,7 @@ struct urn_server_config {
 	const char *path;     /* path of the socket; at most 107 bytes */
 	mode_t mode;          /* permissions of the socket; 0: 0600 */
 	gid_t gid;            /* group of the socket; (gid_t)-1: the default */
-	const char *node;     /* its adapters come first for a program that names none; NULL, "": no node */
+	const char *node;     /* node whose adapters come first for a program that names none; NULL, "": none */
 	unsigned int clients; /* clients at a time; 0: 4096 */
 	unsigned int clients_per_uid;         /* 0: as many as clients */
 	unsigned int look_ms; /* ms between checks that an idle program is still the one that attached; 0: 10000 */

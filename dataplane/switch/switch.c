@@ -42,7 +42,7 @@ struct urn_switch {
 	struct rte_mempool *copies;
 	struct batch batch;		/* the present call's */
 	uint64_t tend_at;		/* ns: when the table is tended next */
-	struct urn_switch *from, *todo; /* the present search for a loop: where it came from, next to visit */
+	struct urn_switch *from, *todo; /* the present search for a loop: the switch before, the next to visit */
 	char name[32];
 };
 

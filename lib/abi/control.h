@@ -210,7 +210,7 @@ struct urn_abi_req {
 			 */
 			int32_t fd;
 			uint32_t rsvd;
-			uint64_t addr;   /* where the client has it mapped */
+			uint64_t addr;   /* address at which the client has the memfd mapped */
 			uint64_t length; /* bytes, from the memfd's start on */
 		} share;
 		struct urn_abi_cm_listen cm_listen;

@@ -24,7 +24,7 @@
 #define URN_ABI_DB_TOPS (URN_ABI_DB_WORDS / 64)
 
 struct urn_abi_db {
-	_Atomic uint32_t asleep;      /* dataplane: 1 while it needs an eventfd write to wake */
+	_Atomic uint32_t asleep;      /* dataplane: 1 while the engine needs an eventfd write to wake */
 	_Atomic uint32_t tops;        /* dataplane: summary words in use; informative */
 	uint8_t pad[56];
 	_Atomic uint64_t top[URN_ABI_DB_TOPS]; /* bit i: leaf word 64 * t + i may be set */

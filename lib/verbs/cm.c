@@ -246,7 +246,7 @@ urn_cm_end_event(struct urn_cm_end *c, struct urn_abi_cm_event *ev)
 	const struct urn_dev *dev = urn_ctx_dev(c->ctx);
 	int err;
 
-	/* A child that took its parent's events would leave it waiting. */
+	/* A child that took its parent's events would leave the parent waiting. */
 	if (urn_dev_gone(dev) == URN_DEV_FORKED)
 		return urn_fail(EIO, "the device was opened before fork(), and is the parent's: its events "
 			"are, too");

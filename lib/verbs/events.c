@@ -36,7 +36,7 @@ urn_events_ack(pthread_mutex_t *lock, pthread_cond_t *cond, uint32_t *acked, uin
 static int
 urn_events_read(struct ibv_context *c, int fd, struct urn_abi_event *ev)
 {
-	/* A child that took its parent's events would leave it waiting. */
+	/* A child that took its parent's events would leave the parent waiting. */
 	if (urn_dev_gone(urn_ctx_dev(c)) == URN_DEV_FORKED)
 		return EIO;
 	return urn_pipe_read(fd, ev);

@@ -49,7 +49,7 @@ urn_wr_begin(struct urn_qp *qp, enum urn_abi_wr_op op)
 	wqe->rsvd = 0;
 	wqe->imm = 0;
 	wqe->rdma.inline_len = 0;
-	/* No address handle unless one is set; they are never ~0. */
+	/* No address handle unless one is set; handles are never ~0. */
 	if (sq->ud)
 		wqe->ud.ah = UINT32_MAX;
 	sq->prod++;

@@ -16,7 +16,7 @@
  * its inline functions go through the context's function pointers.
  *
  * URN_VERBS_PLAIN_NAMES leaves the names alone: the drop-in libibverbs.so.1 is
- * built from the same sources with it.
+ * built from the same sources with that macro.
  */
 #ifndef URNIC_VERBS_H
 #define URNIC_VERBS_H
