@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Capturing: what crosses a port is copied by the lcore that moves it, and
- * written by one thread.
+ * Capturing: the lcore that moves a frame copies it, and one thread writes the
+ * copies.
  *
  *   lcore: rx/tx callback ─► copy, time stamp ─► ring ─► writer: pcapng block ─► file
  *
- * rte_pcapng would format in the callback, but keeps one unlocked clock for the
+ * rte_pcapng could format in the callback, but has one unlocked clock for the
  * process, whose arithmetic breaks when time runs backwards: so only the writer
  * formats, with time stamps that never decrease.
  *
- * An lcore never waits: no packet left in the pool or no room in the ring is a
- * frame dropped and counted. When the file cannot be written (disk full), the
- * writer drops what comes until the end, and closing says so. At its limit it
- * takes the callbacks away and ends the file by itself.
+ * An lcore never waits: without a packet in the pool or room in the ring, the
+ * frame is dropped and counted. When the file cannot be written (disk full), the
+ * writer drops all further frames, and closing says so. At its limit the writer
+ * removes the callbacks and ends the file by itself.
  */
 #include "pmd_glue/capture.h"
 #include "pmd_glue/capture_head.h"
@@ -39,12 +39,12 @@
 #define COPIES 4095u /* frames on their way to the file */
 #define RING_SIZE 4096u
 #define BURST 32u
-#define FORMAT_COPIES 255u /* of the writer: a burst, and its cache */
+#define FORMAT_COPIES 255u /* packets of the writer: a burst, and its cache */
 /* Options and padding that rte_pcapng puts behind a frame. */
 #define FORMAT_TAIL 64u
 #define IDLE_NS 200000 /* the writer's sleep when there is nothing to do */
 
-/* In the private area of a copy; URN_PORT_PRIV bytes are there. */
+/* Kept in the private area of a copy, which has URN_PORT_PRIV bytes. */
 struct copy_info {
 	uint64_t tsc;
 	uint16_t port;
@@ -60,7 +60,7 @@ struct tap {
 	uint64_t drops; /* owner: the lcore of the queue; atomic for the reader */
 	uint64_t seen;	/* frames, likewise */
 	bool busy;	/* a burst is being copied; atomic, likewise */
-	bool removed;	/* from its queue; under taps_lock */
+	bool removed;	/* taken off its queue; under taps_lock */
 	uint16_t port;	/* ethdev */
 	uint16_t queue;
 	uint8_t direction; /* enum rte_pcapng_direction */
@@ -70,27 +70,27 @@ struct urn_capture {
 	char *path;
 	int fd;			     /* until `file` has it; -1 */
 	rte_pcapng_t *file;	     /* owner: the writer, once it runs */
-	struct rte_mempool *copies;  /* of the callbacks */
-	struct rte_mempool *formats; /* of the writer */
+	struct rte_mempool *copies;  /* the callbacks' packets */
+	struct rte_mempool *formats; /* the writer's packets */
 	struct rte_ring *ring;	     /* many producers, one consumer */
 	struct tap *tap;
 	unsigned int taps;
-	pthread_mutex_t taps_lock; /* they are put up or taken down */
+	pthread_mutex_t taps_lock; /* protects adding and removing callbacks: tap[].removed */
 	void (*quiesce)(void *arg);
 	void *quiesce_arg;
 	pthread_t writer;
-	bool stop;	      /* to the writer; atomic */
-	bool full;	      /* of the writer: at its limit; atomic */
+	bool stop;	      /* tells the writer to end; atomic */
+	bool full;	      /* the file is at its limit; owner: the writer; atomic */
 	uint64_t max_frames;  /* 0: no limit */
-	uint64_t max_bytes;   /* of the file; 0: no limit */
-	uint64_t frames;      /* of the writer: written; atomic */
-	uint64_t bytes;	      /* of the writer: in the file; atomic */
-	int write_errno;      /* of the writer: first failure; atomic */
-	uint64_t write_drops; /* of the writer; atomic */
+	uint64_t max_bytes;   /* largest file; 0: no limit */
+	uint64_t frames;      /* frames written; owner: the writer; atomic */
+	uint64_t bytes;	      /* bytes in the file; owner: the writer; atomic */
+	int write_errno;      /* errno of the first failure; owner: the writer; atomic */
+	uint64_t write_drops; /* frames the writer dropped; owner: the writer; atomic */
 };
 
 static unsigned int captures; /* makes names unique; control threads, atomic */
-/* rte_pcapng's clock is the process's. */
+/* clock_lock protects rte_pcapng's clock, of which the process has one. */
 static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t clock_tsc; /* last one given to rte_pcapng; under clock_lock */
 
@@ -116,7 +116,7 @@ copy_out(struct tap *t, struct rte_mbuf *const *pkts, uint16_t n)
 		info->direction = t->direction;
 		copy[made++] = m;
 	}
-	/* Relaxed tail: an lcore that is preempted in the middle of this holds no other up. */
+	/* Relaxed tail: an lcore that is preempted in the middle of the enqueue blocks no other. */
 	sent = rte_ring_mp_rts_enqueue_burst(t->cap->ring, (void *const *)copy, made, NULL);
 	for (i = sent; i < made; i++)
 		rte_pktmbuf_free(copy[i]);
@@ -171,8 +171,8 @@ taps_wait(struct urn_capture *cap)
 		return;
 	}
 	/*
-	 * A burst may be in a callback, or about to enter it: ethdev leaves it to
-	 * us to know. Give it time to enter, then wait until it has left.
+	 * A burst may be in a callback, or about to enter it, and ethdev does not tell.
+	 * Give the burst time to enter, then wait until it has left.
 	 */
 	nanosleep(&grace, NULL);
 	for (i = 0; i < cap->taps; i++)
@@ -180,7 +180,7 @@ taps_wait(struct urn_capture *cap)
 			nanosleep(&grace, NULL);
 }
 
-/* Once: by the writer at its limit, or by who closes. */
+/* Remove the callbacks, once: by the writer at its limit, or by the thread that closes the capture. */
 static void
 taps_remove(struct urn_capture *cap)
 {
@@ -198,7 +198,7 @@ taps_remove(struct urn_capture *cap)
 			rte_eth_remove_tx_callback(t->port, t->queue, t->cb);
 	}
 	taps_wait(cap);
-	/* ethdev reads a callback after calling it: freed only when nobody can be there. */
+	/* ethdev reads a callback after calling it: free it only when no thread can be in it. */
 	for (i = 0; i < cap->taps; i++) {
 		if (cap->quiesce != NULL && !cap->tap[i].removed)
 			rte_free((void *)(uintptr_t)cap->tap[i].cb);
@@ -224,7 +224,7 @@ format(struct urn_capture *cap, struct rte_mbuf *m)
 	return out;
 }
 
-/* The writer is the only one that writes these. */
+/* Add to a counter that only the writer writes. */
 static void
 count(uint64_t *counter, uint64_t n)
 {
@@ -253,7 +253,7 @@ write_out(struct urn_capture *cap, struct rte_mbuf **out, unsigned int n)
 	rte_pktmbuf_free_bulk(out, n);
 }
 
-/* Is there room for one more, behind n frames of `bytes` that are to be written? */
+/* True when one more frame fits into the file, behind n frames of `bytes` that are to be written. */
 static bool
 fits(const struct urn_capture *cap, unsigned int n, uint64_t bytes, const struct rte_mbuf *m)
 {
@@ -287,7 +287,7 @@ write_burst(struct urn_capture *cap, struct rte_mbuf **m, unsigned int n)
 		__atomic_store_n(&cap->full, true, __ATOMIC_RELAXED);
 }
 
-/* What a port saw, and how much of it is missing: a block for each, at the end of the file. */
+/* Write one statistics block for each port at the end of the file: frames seen, and how many are missing. */
 static void
 write_stats(struct urn_capture *cap)
 {
@@ -324,14 +324,14 @@ writer_loop(struct urn_capture *cap)
 	bool last;
 
 	do {
-		/* Read before the ring: whatever is in it then is still written. */
+		/* Read before the ring: frames that are in the ring then are still written. */
 		last = __atomic_load_n(&cap->stop, __ATOMIC_ACQUIRE) || cap->full;
 		while ((n = rte_ring_sc_dequeue_burst(cap->ring, (void **)m, BURST, NULL)) > 0)
 			write_burst(cap, m, n);
 		if (!last && !cap->full)
 			nanosleep(&idle, NULL);
 		if (!last && cap->full)
-			taps_remove(cap); /* once more round: what came until now is given back */
+			taps_remove(cap); /* one more round: frees the frames that came until now */
 	} while (!last);
 }
 
@@ -340,7 +340,7 @@ writer_main(void *arg)
 {
 	struct urn_capture *cap = arg;
 
-	/* An lcore id brings a cache in the pools, and keeps other processes out; it works without.
+	/* An lcore id gives a cache in the pools, but keeps other processes out; it is optional.
 	 */
 	if (!urn_eal_huge())
 		(void)rte_thread_register();
@@ -384,7 +384,7 @@ taps_add(struct urn_capture *cap, struct urn_port *const *ports, unsigned int n)
 {
 	int ret;
 
-	/* The writer may be at its limit before all are up. */
+	/* The writer may be at its limit before all callbacks are added. */
 	pthread_mutex_lock(&cap->taps_lock);
 	ret = taps_add_all(cap, ports, n);
 	pthread_mutex_unlock(&cap->taps_lock);
@@ -434,9 +434,9 @@ pools_make(struct urn_capture *cap, struct urn_port *const *ports, unsigned int 
 }
 
 /*
- * rte_pcapng sets its clock with the first stamp it sees, to the time it sees
- * it; a stamp from before then wraps around. So the first is one from the near
- * future, under the second that would set the clock forward.
+ * rte_pcapng sets its clock with the first stamp, to the time at which it sees the
+ * stamp; an earlier stamp then wraps around. So the first stamp is one from the near
+ * future, less than the second ahead that would set the clock forward.
  */
 static void
 clock_start(struct urn_capture *cap)

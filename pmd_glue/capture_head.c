@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rte_pcapng lists all ethdev ports when it opens a file, as "dpdk:0" and so on,
- * and lets no one name them. So it opens a file in memory; its head is copied to
- * the real one with names set; and the descriptor that rte_pcapng keeps is made
- * the real file's.
+ * and the names cannot be set. So rte_pcapng opens a file in memory; the file's head
+ * is copied to the real file with our names; and the descriptor that rte_pcapng keeps
+ * is made the real file's.
  *
  * Blocks are: type, length, body, length again; the body of an interface ends in
  * options: code, length, value, padded to 4 bytes (pcapng draft, sections 3.1, 3.5, 4.2).
@@ -23,7 +23,7 @@ enum {
 	INTERFACE_FIXED = 16, /* bytes before its options */
 	OPT_END = 0,
 	OPT_NAME = 2,	    /* if_name */
-	NAME_ROOM = 4 + 32, /* what a name adds at most */
+	NAME_ROOM = 4 + 32, /* bytes that a name adds at most */
 };
 
 static uint32_t
@@ -91,7 +91,7 @@ name_of(uint16_t id, struct urn_port *const *ports, unsigned int n)
 	return NULL;
 }
 
-/* Copy all blocks; interfaces come in the order of ethdev ports. returns: bytes, 0: not understood
+/* Copy all blocks; interfaces come in the order of ethdev ports. returns: bytes; 0: malformed
  */
 static size_t
 copy_head(uint8_t *to, const uint8_t *from, size_t size, struct urn_port *const *ports,
@@ -140,7 +140,7 @@ write_all(int fd, const uint8_t *p, size_t n)
 	return 0;
 }
 
-/* From the file in memory to the real one. returns 0, or -1 with errno */
+/* Copy the head from the file in memory to the real one. returns 0, or -1 with errno */
 static int
 head_move(int mem, int fd, struct urn_port *const *ports, unsigned int n, uint64_t *bytes)
 {

@@ -35,8 +35,8 @@ attr_put(struct request *r, uint16_t type, const char *text)
 }
 
 /*
- * The next attribute of a type at or behind *p, which moves behind it. returns
- * its content, with *len; NULL: none
+ * The next attribute of a type at or behind *p; *p moves behind the attribute.
+ * returns the attribute's content, with *len; NULL: none
  */
 static const uint8_t *
 attr_next(const uint8_t **p, const uint8_t *end, uint16_t type, size_t *len)
@@ -92,7 +92,7 @@ urn_devlink_parse(const void *reply, size_t len)
 
 		if (mode == NULL || m < 1 || *mode != DEVLINK_PARAM_CMODE_DRIVERINIT)
 			continue;
-		/* A flag is on when its attribute is there. */
+		/* A flag is on when its attribute is present. */
 		return attr_find(value, n, DEVLINK_ATTR_PARAM_VALUE_DATA, &m) != NULL;
 	}
 	return -1;

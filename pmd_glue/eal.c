@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the EAL is asked for, and why:
+ * Arguments that the EAL gets, with the reasons:
  *
  *  --no-huge -m N     memory needs no privilege; it is fixed at start
  *  --lcores 0@(...)   one lcore that may run on every allowed CPU: the EAL makes
  *                     no worker threads and narrows no affinity. Threads that
  *                     poll are the program's own and call rte_thread_register(),
- *                     but where other processes are to be let in (workers)
+ *                     except where other processes are let in (workers)
  *  --file-prefix      and RUNTIME_DIRECTORY: files go to a folder of this process
  *  -a or --no-pci     only devices that were named are touched
  *
- * With a prefix that the caller gives, the EAL's files go where it and DPDK's
- * tools look by themselves, and are removed just so.
+ * With a prefix that the caller gives, the EAL's files go to the folder where DPDK
+ * and its tools look by default, and are removed as well.
  */
 #include "pmd_glue/eal.h"
 #include "pmd_glue/eal_dir.h"
@@ -50,12 +50,12 @@ static struct {
 	pid_t pid; /* a forked child must not remove its parent's files */
 	struct urn_eal_dir dir;
 	bool huge;
-	char prefix[32]; /* of file names */
-	bool shared;	 /* its files are where DPDK's tools look */
+	char prefix[32]; /* prefix of file names */
+	bool shared;	 /* the EAL's files are where DPDK's tools look */
 	bool pdump;
-	char files[PATH_MAX];	  /* shared: the folder that they are in; "": not known yet */
+	char files[PATH_MAX];	  /* shared: the folder of the EAL's files; "": not known yet */
 	char *arg[EAL_ARGS_MAX];  /* owner: here; the EAL keeps pointers to the strings */
-	char *argv[EAL_ARGS_MAX]; /* what the EAL gets: it permutes and overwrites it */
+	char *argv[EAL_ARGS_MAX]; /* array given to the EAL, which permutes and overwrites it */
 	int argc;
 } eal;
 
@@ -101,7 +101,7 @@ args_extra(const char *extra)
 	return 0;
 }
 
-/* "(0-2)@(0,2,3)": lcore 0, and workers, on the first `max` CPUs (0: all) that the thread may use.
+/* Add "(0-2)@(0,2,3)": lcore 0, and workers, on the first `max` CPUs (0: all) that the thread may use.
  */
 static int
 args_lcores(unsigned int max, unsigned int workers, struct urn_err *err)
@@ -144,13 +144,13 @@ args_memory(const struct urn_eal_config *cfg)
 	eal.shared = cfg->file_prefix != NULL;
 	if (eal.shared)
 		snprintf(eal.prefix, sizeof(eal.prefix), "%s", cfg->file_prefix);
-	else if (eal.huge) /* prefixes of huge-page files must differ between processes */
+	else if (eal.huge) /* names of huge-page files must differ between processes */
 		snprintf(eal.prefix, sizeof(eal.prefix), EAL_PREFIX "%d", getpid());
 	else
 		strcpy(eal.prefix, EAL_PREFIX);
 	if (arg_add("-m%u", mb) || arg_add("--file-prefix=%s", eal.prefix))
 		return -1;
-	/* Without huge pages there are no physical addresses to be had. */
+	/* Without huge pages no physical addresses are available. */
 	return eal.huge ? 0 : arg_add("--no-huge") || arg_add("--iova-mode=va");
 }
 
@@ -176,7 +176,7 @@ args_build(const struct urn_eal_config *cfg, struct urn_err *err)
 	return args_extra(cfg->extra);
 }
 
-/* The EAL asks RUNTIME_DIRECTORY first, and XDG_RUNTIME_DIR unless it is root. */
+/* The EAL reads RUNTIME_DIRECTORY first, and XDG_RUNTIME_DIR unless the process is root's. */
 static const char *const dir_vars[] = {"RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"};
 
 static void
@@ -200,8 +200,8 @@ env_swap(char *saved[2], const char *value)
 }
 
 /*
- * rte_eal_init() with the caller's affinity, signal mask and environment as
- * they were. Threads of the EAL take no signals: those are for the program.
+ * Call rte_eal_init(), and restore the caller's affinity, signal mask and environment.
+ * Threads of the EAL take no signals: signals are for the program.
  */
 static int
 eal_init(void)
@@ -243,7 +243,7 @@ eal_fail(struct urn_err *err)
 			    rte_strerror(code));
 }
 
-/* Refuse what cannot be; the EAL would crash on some of it. */
+/* Refuse impossible configurations; the EAL would crash on some of them. */
 static int
 config_check(const struct urn_eal_config *cfg, struct urn_err *err)
 {
@@ -278,9 +278,9 @@ config_check(const struct urn_eal_config *cfg, struct urn_err *err)
 }
 
 /*
- * The EAL's tables are files, full of holes, that it maps: where the disk has no
- * room for what it then writes, the process dies of SIGBUS. Measured: 0.2 MiB,
- * and 1 MiB for 64 MiB of memory; twice that, as others may start as well.
+ * The EAL's tables are sparse files that it maps: where the disk has no room for
+ * the pages that the EAL writes, the process dies of SIGBUS. Measured: 0.2 MiB,
+ * and 1 MiB for 64 MiB of memory; asked for twice that, as others may start as well.
  */
 static int
 room_check(const struct urn_eal_config *cfg, struct urn_err *err)
@@ -289,7 +289,7 @@ room_check(const struct urn_eal_config *cfg, struct urn_err *err)
 	uint64_t need = ((uint64_t)mb >> 5) + 1, room;
 	struct statvfs st;
 
-	/* A file system without a size of its own says 0 blocks. */
+	/* A file system without a size of its own reports 0 blocks. */
 	if (statvfs(eal.dir.path, &st) != 0 || st.f_blocks == 0)
 		return 0;
 	room = (uint64_t)st.f_bavail * st.f_frsize >> 20;
@@ -316,13 +316,13 @@ files_remove(void)
 	if (d != NULL)
 		closedir(d);
 	(void)rmdir(eal.files);
-	/* What is above it is of all DPDK programs of the user: goes with the last one. */
+	/* The folder above is shared by all DPDK programs of the user: the last one removes it. */
 	*strrchr(eal.files, '/') = '\0';
 	(void)rmdir(eal.files);
 	eal.files[0] = '\0';
 }
 
-/* After a start that failed: unless another primary process has the prefix (its lock says so). */
+/* Remove the files after a failed start, unless another primary process has the prefix (holds the config's lock). */
 static void
 files_remove_failed(void)
 {
@@ -342,7 +342,7 @@ files_remove_failed(void)
 		close(fd);
 }
 
-/* What comes after rte_eal_init(). */
+/* Note the state after rte_eal_init(), and let dpdk-dumpcap in. */
 static void
 eal_started(const struct urn_eal_config *cfg)
 {
@@ -387,11 +387,11 @@ urn_eal_stop(void)
 	if (eal.state != EAL_UP || eal.pid != getpid())
 		return;
 	eal.state = EAL_DOWN;
-	/* The interrupt thread goes on after the cleanup, without its memory: let it not. */
+	/* The interrupt thread would go on after the cleanup, without its memory: hold it. */
 	(void)urn_intr_hold();
 	if (eal.pdump)
 		(void)rte_pdump_uninit();
-	/* With ports open, threads may still poll them: leave their memory alone. */
+	/* With ports open, threads may still poll them: do not free their memory. */
 	if (urn_pool_count() == 0)
 		rte_eal_cleanup();
 	if (eal.huge)

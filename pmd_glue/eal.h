@@ -11,8 +11,8 @@
 struct urn_eal_config {
 	const char *program;	/* argv[0] */
 	unsigned int memory_mb; /* without huge pages memory is fixed at start */
-	bool huge_pages;	/* use huge pages where there are some */
-	unsigned int lcores; /* worker threads are the caller's own; cores to use, 0: all allowed */
+	bool huge_pages;	/* use huge pages where the machine has some */
+	unsigned int lcores; /* cores to use, 0: all allowed; worker threads are the caller's own */
 	unsigned int pci_count; /* PCI addresses to probe; none: --no-pci */
 	const char *const *pci;
 	const char *extra;     /* further EAL arguments, space separated, or NULL */
@@ -25,21 +25,21 @@ struct urn_eal_config {
 	bool no_telemetry; /* do not open DPDK's telemetry socket */
 	bool pdump;	   /* let dpdk-dumpcap in, where there are huge pages */
 	/*
-	 * With huge pages: so many lcores, from 1 on, for rte_eal_remote_launch(). DPDK
-	 * lets no other process in once a thread of the program's own is registered.
+	 * With huge pages: the number of lcores, ids from 1 on, for rte_eal_remote_launch().
+	 * DPDK lets no other process in once a thread of the program's own is registered.
 	 */
 	unsigned int workers;
 };
 
 /* Start the EAL once. returns 0, or -1 with *err (and nothing left behind) */
 int urn_eal_start(const struct urn_eal_config *cfg, struct urn_err *err);
-/* Stop it and remove the runtime folder. Safe to call from atexit, and twice. */
+/* Stop the EAL and remove the runtime folder. Safe to call from atexit, and twice. */
 void urn_eal_stop(void);
-/* Does it use huge pages? */
+/* True when the EAL uses huge pages. */
 bool urn_eal_huge(void);
 /* The private runtime folder (0700), for sockets of memif and the like. NULL before start. */
 const char *urn_eal_dir(void);
-/* MiB that `mbufs` packets of the largest size need, with the EAL's own. */
+/* MiB that `mbufs` packets of the largest size need, the EAL's own memory included. */
 unsigned int urn_eal_memory_mb(uint64_t mbufs);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process that is killed cannot tidy up, so each folder holds a lock file
+ * A process that is killed cannot clean up, so each folder holds a lock file
  * whose lock dies with its process. The next start takes every lock that is
  * free and removes the folder; no pids are compared, so containers that share
- * a /tmp do not remove each other's. The lock file gets its name only when the
- * lock is held: a sweeper never finds a new folder's lock free.
+ * a /tmp do not remove each other's folders. The lock file gets its name only when
+ * the lock is held: a sweeper never finds a new folder's lock free.
  */
 #include "pmd_glue/eal_dir.h"
 
@@ -21,12 +21,12 @@
 
 #define DIR_PREFIX "urnic-rt-"
 #define LOCK_NAME "lock"
-/* The lock file until its lock is held. */
+/* Name of the lock file until its lock is held. */
 #define LOCK_NEW "lock.new"
 /* Room for the longest file below: /dpdk/urnic/ and a fbarray's name. */
 #define BASE_MAX (URN_EAL_DIR_MAX - (int)sizeof("/" DIR_PREFIX "XXXXXX"))
 
-/* All but the folder itself and its lock. */
+/* Remove one entry, but neither the folder itself nor its lock. */
 static int
 remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -37,7 +37,7 @@ remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 	return remove(path) != 0 && errno != ENOENT ? -1 : 0;
 }
 
-/* The lock goes last: what a killed or failing remover leaves can still be swept. */
+/* Remove a folder. The lock goes last: the remains of a killed or failing remover can still be swept. */
 static void
 remove_tree(const char *path)
 {
@@ -55,8 +55,8 @@ remove_tree(const char *path)
 }
 
 /*
- * Take the lock of a folder whose process is gone. returns its descriptor, or -1
- * when it is held or missing. A lock file that is unlinked by now is missing:
+ * Take the lock of a folder whose process is gone. returns the lock's descriptor, or
+ * -1 when the lock is held or missing. A lock file that is unlinked by now is missing:
  * another sweeper locked it first, and the folder is gone.
  */
 static int
@@ -77,7 +77,7 @@ lock_take(const char *dir)
 	return fd;
 }
 
-/* Make the lock of a new folder, held. returns its descriptor, or -1 with errno set */
+/* Make the lock of a new folder, and hold it. returns its descriptor, or -1 with errno set */
 static int
 lock_make(const char *dir)
 {
@@ -112,7 +112,7 @@ sweep(const char *base)
 		if (strncmp(e->d_name, DIR_PREFIX, strlen(DIR_PREFIX)) != 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", base, e->d_name);
-		/* Only what is ours alone: /tmp belongs to everybody. */
+		/* Only folders that are ours alone: /tmp belongs to everybody. */
 		if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
 		    (st.st_mode & 07777) != 0700)
 			continue;
@@ -125,7 +125,7 @@ sweep(const char *base)
 	closedir(d);
 }
 
-/* Is this a folder that we may make folders in, with a short enough name? */
+/* True when we may make folders in this folder, and its name is short enough. */
 static bool
 base_usable(const char *base)
 {

@@ -18,7 +18,7 @@ struct urn_eal_dir {
 /*
  * Make a folder of mode 0700 under $XDG_RUNTIME_DIR, else $TMPDIR, else /tmp,
  * and lock it. Folders of ours whose process died without removing them (their
- * lock is free) go on the way. returns 0 or -1 with *err
+ * lock is free) are removed first. returns 0 or -1 with *err
  */
 int urn_eal_dir_make(struct urn_eal_dir *dir, struct urn_err *err);
 /* Remove the folder with all it holds; an empty path is allowed. */

@@ -13,7 +13,7 @@ static bool log_loud;
 
 static _Thread_local struct {
 	bool on;	/* hold lines back */
-	char line[160]; /* the first one */
+	char line[160]; /* the first line held; "": none */
 } held;
 
 static void

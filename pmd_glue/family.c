@@ -91,7 +91,7 @@ urn_devargs_check(const char *args, const char *keys, struct urn_err *err)
 	for (; keys != NULL && p != NULL; p = strchr(p, ',')) {
 		p++;
 		len = strcspn(p, "=,");
-		/* Spaces around the name, as in the list. */
+		/* The list has spaces around each name. */
 		snprintf(key, sizeof(key), " %.*s ", (int)len, p);
 		if (len == 0 || p[len] != '=' || len > sizeof(key) - 3 ||
 		    memchr(p, ' ', len) != NULL || strstr(keys, key) == NULL) {

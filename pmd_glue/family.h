@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is particular to a family of drivers. port.c does the rest, the same
- * way for all. Facts are doc/ports.md "Ports, one by one".
+ * The properties and hooks of a family of drivers. port.c does the rest, the same
+ * way for all. The facts are in doc/ports.md "Ports, one by one".
  */
 #ifndef URN_PMD_GLUE_FAMILY_H
 #define URN_PMD_GLUE_FAMILY_H
@@ -21,23 +21,23 @@ struct urn_port_family {
 	bool page_room;	     /* one packet object a page */
 	bool rx_interrupt;   /* can sleep on receive */
 	bool mac_own;	     /* the device's MAC is the kernel's, ours must differ */
-	bool mac_fixed;	     /* the device's MAC is not ours to change: listen to all instead */
+	bool mac_fixed;	     /* the device's MAC cannot be changed: receive promiscuously instead */
 	bool rx_holds;	     /* receive descriptors hold packets of the pool */
-	bool faults;	     /* its shared memory can vanish in a burst (fault.h) */
+	bool faults;	     /* the port's shared memory can vanish in a burst (fault.h) */
 	bool memory;	     /* the wire is this host's memory */
 	bool late_free;	     /* the kernel frees queues some time after their port was closed */
-	bool pmd_keeps;	     /* its PMD gives packets of the pool that the kernel had back to nobody */
-	bool intr_alone;     /* its interrupt handlers stand no start, stop or close beside them */
+	bool pmd_keeps;	     /* the PMD never gives back packets of the pool that the kernel had */
+	bool intr_alone;     /* the PMD's interrupt handlers must not run during a start, stop or close */
 
 	/*
 	 * All of these may be NULL. Those with *err return 0, or -1 with *err set
 	 * (the sentence need not name the port: port.c puts its name in front).
 	 */
 
-	/* Before probing: complete cfg->device into args, and look for what is needed. */
+	/* Before probing: complete cfg->device into args, and check that its interface, file or rights are there. */
 	int (*prepare)(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX],
 		       struct urn_err *err);
-	/* Probing failed (the driver's reason is held, eal_log.h): say why and what to do. */
+	/* After a failed probe (the driver's reason is held, eal_log.h): say why and what to do. */
 	void (*explain)(const struct urn_port_config *cfg, struct urn_err *err);
 	/*
 	 * After probing, before rte_eth_dev_configure(). port->caps and mtu may be
@@ -46,9 +46,9 @@ struct urn_port_family {
 	 */
 	int (*probed)(struct urn_port *port, const struct rte_eth_dev_info *info,
 		      struct urn_err *err);
-	/* rte_eth_dev_start() failed: is that no error, as tend() will try again? */
+	/* True when a failed rte_eth_dev_start() is no error, because tend() will retry. */
 	bool (*start_later)(struct urn_port *port);
-	/* With every urn_port_poll_link(). */
+	/* In every urn_port_poll_link(). */
 	void (*tend)(struct urn_port *port);
 	/* Just before each rte_eth_dev_start(). */
 	int (*starting)(struct urn_port *port, struct urn_err *err);
@@ -56,11 +56,11 @@ struct urn_port_family {
 	int (*started)(struct urn_port *port, struct urn_err *err);
 	/* Just before each rte_eth_dev_stop(). */
 	void (*stopping)(struct urn_port *port);
-	/* Its cable was pulled or plugged in (plug.h). */
+	/* After the port's cable was pulled or plugged in (plug.h). */
 	void (*plugged)(struct urn_port *port, bool in);
-	/* Is the link up, other than by rte_eth_link_get_nowait()? */
+	/* True when the link is up; in place of rte_eth_link_get_nowait(). */
 	bool (*link)(struct urn_port *port);
-	/* After the ethdev port was closed: free family_data; may take the pool away. */
+	/* After the ethdev port was closed: free family_data; may take over the pool. */
 	void (*closed)(struct urn_port *port);
 };
 
@@ -77,11 +77,11 @@ extern const struct urn_port_family urn_family_pci;
 /* The family of a device string, or NULL. */
 const struct urn_port_family *urn_family_find(const char *device);
 
-/* Is this a PCI address ("0000:3b:00.0" or "3b:00.0")? */
+/* True when the device is a PCI address ("0000:3b:00.0" or "3b:00.0"). */
 bool urn_devargs_is_pci(const char *device);
-/* Are all arguments "key=value" with keys of the list? returns 0, or -1 with *err */
+/* Check that all arguments are "key=value" with keys of the list. returns 0, or -1 with *err */
 int urn_devargs_check(const char *args, const char *keys, struct urn_err *err);
-/* Value of a key in device arguments, into out ("" when empty). returns: found */
+/* Value of a key in device arguments, into out ("" when empty). returns: true when the key is there */
 bool urn_devargs_get(const char *args, const char *key, char *out, size_t size);
 /* Append ",key=value" unless the key is there already. returns 0, or -1: too long */
 int urn_devargs_default(char args[URN_DEVARGS_MAX], const char *key, const char *fmt, ...)
@@ -89,14 +89,14 @@ int urn_devargs_default(char args[URN_DEVARGS_MAX], const char *key, const char 
 /* Name of the device: up to the first comma. */
 void urn_devargs_name(const char *args, char *out, size_t size);
 
-/* Put a port's name and device in front of what *err says. */
+/* Put a port's name and device in front of the message in *err. */
 void urn_err_name(struct urn_err *err, const struct urn_port_config *cfg);
-/* Is this configuration one that could come up? returns 0, or -1 with *err */
+/* Check that a port with this configuration could come up. returns 0, or -1 with *err */
 int urn_port_check(const struct urn_port_config *cfg, struct urn_err *err);
 /*
  * Open a port of a known family; cfg->device names an ethdev port that exists
  * or can be probed. family->closed is called once, by urn_port_close() or when
- * this fails. NULL with *err, which names the port.
+ * urn_port_open_by() fails. NULL with *err, which names the port.
  */
 struct urn_port *urn_port_open_by(const struct urn_port_config *cfg,
 				  const struct urn_port_family *family, void *family_data,

@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <string.h>
 
-/* Where a thread goes back to from a burst that faults. */
+/* The point that a thread returns to from a burst that faults. */
 static _Thread_local struct {
 	sigjmp_buf back;
 	volatile sig_atomic_t armed; /* the thread is in such a burst */
@@ -28,13 +28,13 @@ on_fault(int sig, siginfo_t *info, void *context)
 		way.armed = 0;
 		siglongjmp(way.back, 1);
 	}
-	/* Not ours: what would have happened without us. */
+	/* The fault is not ours: do what would have happened without this handler. */
 	if ((before[i].sa_flags & SA_SIGINFO) != 0 && before[i].sa_sigaction != NULL) {
 		before[i].sa_sigaction(sig, info, context);
 	} else if (before[i].sa_handler != SIG_DFL && before[i].sa_handler != SIG_IGN) {
 		before[i].sa_handler(sig);
 	} else {
-		/* The instruction runs again and now takes its course. */
+		/* The instruction runs again, now with the default action. */
 		signal(sig, SIG_DFL);
 	}
 }
@@ -67,7 +67,7 @@ urn_fault_setup(void)
 static void
 mark(const struct urn_port *port)
 {
-	/* The one thing of a port that its pollers write. */
+	/* The only field of a port that its pollers write. */
 	__atomic_store_n(&((struct urn_port *)(uintptr_t)port)->faulted, true, __ATOMIC_RELEASE);
 }
 
@@ -79,7 +79,7 @@ urn_fault_rx(const struct urn_port *port, uint16_t queue, struct rte_mbuf **m, u
 	memset(m, 0, n * sizeof(*m));
 	if (sigsetjmp(way.back, 0) != 0) {
 		mark(port);
-		/* Packets that were complete are good ones. */
+		/* Packets that were complete are valid. */
 		for (got = 0; got < n && m[got] != NULL; got++)
 			;
 		return got;
@@ -97,7 +97,7 @@ urn_fault_tx(const struct urn_port *port, uint16_t queue, struct rte_mbuf **m, u
 
 	if (sigsetjmp(way.back, 0) != 0) {
 		mark(port);
-		/* Some are freed and some are not: none is the caller's any more. */
+		/* Some packets are freed and some are not: none is the caller's any more. */
 		return n;
 	}
 	way.armed = 1;
@@ -113,7 +113,7 @@ urn_port_rx_slow(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, 
 
 	if (urn_port_plugged(p) == URN_PORT_UP)
 		return got;
-	/* They have not come: the cable is out. */
+	/* The cable is out: drop the packets, as if none had come. */
 	rte_pktmbuf_free_bulk(m, got);
 	return 0;
 }

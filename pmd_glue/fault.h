@@ -3,14 +3,14 @@
  * Bursts on ports whose shared memory can vanish under the thread that polls.
  *
  * When a memif peer dies, the PMD unmaps its memory from the EAL's interrupt
- * thread, while others may be in the middle of a burst on it (measured: 7 of
- * 100 peers killed under load took the process along). A peer that writes bad
+ * thread, while other threads may be in the middle of a burst on that memory (measured:
+ * 7 of 100 peers killed under load took the process along). A peer that writes bad
  * offsets has the same effect. The PMD offers nothing to wait for. So such a
- * burst runs with a way back: a fault in it ends the burst, marks the port as
- * faulted, and the next urn_port_poll_link() starts it anew. Faults elsewhere go
- * to whoever had the signal before.
+ * burst runs with a way back: a fault in the burst ends it, marks the port as
+ * faulted, and the next urn_port_poll_link() restarts the port. Faults elsewhere go
+ * to the signal handler that was installed before.
  *
- * What the PMD held at that moment is lost to the pool: one packet on receive,
+ * Packets that the PMD held at that moment are lost to the pool: one on receive,
  * at most the burst on transmit.
  */
 #ifndef URN_PMD_GLUE_FAULT_H
@@ -18,7 +18,7 @@
 
 #include "pmd_glue/port.h"
 
-/* May its PMD be asked for anything? ethdev prints a stack trace for a poll of a stopped port. */
+/* True when the port's PMD may be polled: ethdev prints a stack trace for a poll of a stopped port. */
 static inline bool
 urn_port_may_poll(const struct urn_port *p)
 {

@@ -10,7 +10,7 @@
 
 #define HUGE_SYS "/sys/kernel/mm/hugepages/hugepages-"
 
-/* Next mount of hugetlbfs that we may write to. returns 0 at the end */
+/* Find the next mount of hugetlbfs that we may write to. returns 0 at the end */
 static int
 mount_next(FILE *mounts, char *dir, size_t size)
 {

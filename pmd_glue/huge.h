@@ -5,7 +5,7 @@
 
 /* MiB in huge pages that are free now and mounted somewhere writable; 0: none */
 unsigned int urn_huge_free_mb(void);
-/* Remove what an EAL left under <mount>/<prefix>map_N. */
+/* Remove the files <mount>/<prefix>map_N that an EAL left behind. */
 void urn_huge_remove(const char *prefix);
 
 #endif

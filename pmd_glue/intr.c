@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The interrupt thread runs the handlers of its sources one by one. So a
- * source of our own, whose handler waits, holds the thread. (An alarm would do
- * too, but for rte_eal_cleanup(), which waits for alarms to end.)
+ * source of our own, whose handler waits, holds the thread. (An alarm would not
+ * do: rte_eal_cleanup() waits for alarms to end.)
  */
 #include "pmd_glue/intr.h"
 
@@ -24,7 +24,7 @@ static struct {
 	int fd;             /* under lock: eventfd of our source; 0: not made yet */
 } intr = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
 
-/* In the interrupt thread: wait here until all holds are released. */
+/* Wait, in the interrupt thread, until all holds are released. */
 static void
 park(void *arg)
 {
@@ -32,7 +32,7 @@ park(void *arg)
 
 	(void)arg;
 	pthread_mutex_lock(&intr.lock);
-	/* Nothing to read: woken for a hold that is over. */
+	/* There may be nothing to read: the wake-up was for a hold that is over. */
 	(void)!read(intr.fd, &count, sizeof(count));
 	intr.held = intr.holds > 0;
 	pthread_cond_broadcast(&intr.change);
@@ -60,7 +60,7 @@ source_make(void)
 	rc = rte_intr_callback_register(handle, park, NULL);
 	if (rc < 0)
 		goto fail;
-	/* The EAL has a copy. */
+	/* The EAL has a copy of the handle. */
 	rte_intr_instance_free(handle);
 	intr.fd = fd;
 	return 0;
@@ -81,7 +81,7 @@ urn_intr_hold(void)
 		return 0;
 	pthread_mutex_lock(&intr.lock);
 	rc = source_make();
-	/* A thread that was released and has not left park() yet just stays there. */
+	/* When the thread was released and has not left park() yet, it stays there. */
 	if (rc == 0 && intr.holds == 0 && !intr.held)
 		rc = write(intr.fd, &one, sizeof(one)) == (ssize_t)sizeof(one) ? 0 : -1;
 	if (rc == 0) {

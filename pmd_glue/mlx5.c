@@ -32,7 +32,7 @@ urn_mlx5_is(const char *device)
 	return urn_pci_addr(device, addr) == 0 && urn_pci_vendor(addr) == MLX5_VENDOR;
 }
 
-/* Does libibverbs, with its providers, know an RDMA device? */
+/* True when libibverbs, with its providers, knows an RDMA device. */
 static bool
 verbs_knows(const char *rdma)
 {
@@ -48,7 +48,7 @@ verbs_knows(const char *rdma)
 	return found;
 }
 
-/* What is missing between the PCI device and the PMD? returns 0, or -1 with *err */
+/* Check all that must stand between the PCI device and the PMD. returns 0, or -1 with *err: the part that is missing */
 static int
 chain_check(const char *addr, struct urn_err *err)
 {
@@ -111,7 +111,7 @@ mlx5_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct u
 	return port->cfg.steer ? urn_steer_isolate(port->id, err) : 0;
 }
 
-/* Is our MAC the interface's own, and so the kernel's too? */
+/* True when our MAC is the interface's own, and so the kernel's too. */
 static bool
 mac_is_kernels(const struct urn_port *port)
 {

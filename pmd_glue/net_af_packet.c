@@ -2,10 +2,10 @@
 /*
  * net_af_packet: a ring shared with the kernel's packet socket on an interface.
  *
- * ethdev's MTU stays at its default (configure refuses more). What passes is
- * what the interface carries and a slot of the ring holds. The kernel puts a
- * received frame 66 bytes into its slot, the PMD one to send 32 bytes; the PMD
- * wants a packet to hold a slot less 32 bytes, and slots to fill their block
+ * ethdev's MTU stays at its default (configure refuses more). A frame passes when
+ * the interface carries it and a slot of the ring holds it. The kernel puts a
+ * received frame 66 bytes into its slot, the PMD puts a frame to send 32 bytes in;
+ * the PMD wants a packet to hold a slot less 32 bytes, and slots to fill their block
  * without a gap.
  */
 #include "pmd_glue/eal_log.h"
@@ -66,7 +66,7 @@ af_packet_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX],
 	if (urn_netdev_of(args, "iface", name, err) != 0 || permission(err) != 0)
 		return -1;
 	desc = RTE_ALIGN_CEIL(desc != 0 ? desc : DESC, SLOTS_PER_BLOCK);
-	/* Whoever sets one size sets them all: they depend on one another. */
+	/* A device line that sets one size must set all: the sizes depend on one another. */
 	if (!urn_devargs_get(args, "framesz", frame, sizeof(frame)) &&
 	    !urn_devargs_get(args, "blocksz", frame, sizeof(frame)) &&
 	    (urn_devargs_default(args, "blocksz", "%u", BLOCK) != 0 ||
@@ -95,7 +95,7 @@ af_packet_probed(struct urn_port *port, const struct rte_eth_dev_info *info, str
 	if (urn_devargs_get(port->cfg.device, "framesz", frame, sizeof(frame)))
 		slot = strtoul(frame, NULL, 10);
 	else if (urn_devargs_get(port->cfg.device, "blocksz", frame, sizeof(frame)))
-		slot = 2048; /* the PMD's own */
+		slot = 2048; /* the PMD's default */
 	if (slot < 512 || slot > 32768) {
 		urn_err_set(err, "slots of %lu bytes (framesz) are no use; leave framesz out",
 			    slot);
@@ -114,7 +114,7 @@ af_packet_probed(struct urn_port *port, const struct rte_eth_dev_info *info, str
 /*
  * The PMD joins the sockets of a port's queues to a fanout group. The group's number is
  * getpid() ^ interface index, 16 bits of it, and one number can't stand for two interfaces:
- * two processes on two interfaces may come to the same one. No device argument changes it.
+ * two processes on two interfaces may get the same number. No device argument changes it.
  */
 static void
 af_packet_explain(const struct urn_port_config *cfg, struct urn_err *err)

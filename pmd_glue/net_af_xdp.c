@@ -3,14 +3,14 @@
  * net_af_xdp: packets straight from an interface's driver into our pool.
  *
  * The pool is the memory that the kernel writes to: an array of objects of one
- * page each. From a page go the object's and the mbuf's headers, our private
- * bytes, and the headroom of the mbuf and of XDP; what is left carries a RoCE
+ * page each. A page holds the object's and the mbuf's headers, our private
+ * bytes, and the headroom of the mbuf and of XDP; the rest carries a RoCE
  * MTU of 2048. ethdev is not told an MTU: the PMD would change the interface's.
  *
- * When the port is closed the PMD forgets its sockets, and the kernel gives the
- * interface's queues to nobody else until they are closed, too (measured: opened
- * again in the same process it says EBUSY). So we note which they are. The kernel
- * takes its time even then.
+ * When the port is closed the PMD leaks its sockets, and the kernel keeps the
+ * interface's queues busy until the sockets are closed, too (measured: opening again
+ * in the same process fails with EBUSY). So we note the sockets of a port. Even then
+ * the kernel frees the queues some time later.
  */
 #include "pmd_glue/family.h"
 #include "pmd_glue/netdev.h"
@@ -27,7 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The PMD fills its ring with as many packets, whatever is asked for. */
+/* The PMD fills its ring with this many packets, whatever number is asked for. */
 #define DESC 2048
 #define XDP_HEADROOM 256u
 #define ETH_VLAN_BYTES 18u
@@ -37,17 +37,17 @@ struct sockets {
 	unsigned int n;
 	struct {
 		int fd;
-		ino_t ino; /* tells whether it is the same one still */
+		ino_t ino; /* tells whether fd is still the same socket */
 	} of[SOCKETS_MAX];
 };
 
 struct xdp {
-	struct sockets before; /* of the process, when the port was not open yet */
-	struct sockets own;    /* of the port, once it is */
+	struct sockets before; /* the process's sockets, before the port was open */
+	struct sockets own;    /* the port's sockets, once it is open */
 	bool opening;	       /* holds open_lock */
 };
 
-/* Held while a port opens its sockets: those that appear meanwhile are its own. */
+/* open_lock is held while a port opens its sockets: new sockets of the process are then the port's. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int
@@ -97,7 +97,7 @@ af_xdp_explain(const struct urn_port_config *cfg, struct urn_err *err)
 
 /* ---- sockets */
 
-/* Is this an AF_XDP socket? *ino: which */
+/* True when fd is an AF_XDP socket; *ino identifies it. */
 static bool
 is_xdp(int fd, ino_t *ino)
 {

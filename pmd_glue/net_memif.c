@@ -5,10 +5,10 @@
  *  - ethdev's MTU stays at its default (configure refuses more), yet any frame
  *    passes. A buffer of the shared memory holds a whole frame of ours, so that
  *    it needs one descriptor.
- *  - A line with a path means that path, not an abstract name: a path has
+ *  - A path in a device line is a file, not an abstract name: a file has
  *    permissions, an abstract name is open to every user of the machine.
- *  - Arguments that the PMD does not know make it fall back to its defaults
- *    silently (port.c checks them before).
+ *  - The PMD silently falls back to its defaults on arguments that it does not
+ *    know (port.c checks them before).
  *  - A peer that dies takes the memory away under a burst (fault.h).
  *  - zero-copy is not offered: it shares the EAL's memory, and packets lie in
  *    memory of their own (pool.c).
@@ -33,30 +33,30 @@
 
 #define MEMIF_DESC 1024
 #define PATH_BYTES sizeof(((struct sockaddr_un *)NULL)->sun_path)
-#define MEMIF_DESC_MAX 16384u /* of the PMD */
-/* Until a client that found no server tries again. */
+#define MEMIF_DESC_MAX 16384u /* the PMD's limit */
+/* Time until a client that found no server tries again, ms. */
 #define RETRY_MS 100u
 /*
- * Until one that did connect gives the handshake up: late, as a PMD whose peer
- * hangs up in the middle of it may refuse that peer from then on.
+ * Time until a connected client gives the handshake up, ms: long, as a PMD whose peer
+ * hangs up in the middle of the handshake may refuse that peer from then on.
  */
 #define HANDSHAKE_MS 2000u
 
 struct memif {
 	bool client;
-	char path[PATH_BYTES]; /* of the socket */
+	char path[PATH_BYTES]; /* path of the socket */
 	struct memif *next;    /* in `servers`; servers only */
 	uint64_t retry_at;     /* TSC; when a client whose link is down tries again */
 };
 
-/* Servers of this process. Owner: control threads, under the lock. */
+/* Servers of this process. Owner: control threads, under servers_lock. */
 static struct memif *servers;
 static pthread_mutex_t servers_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * Does somebody listen on this socket? Asked with a socket of another type,
+ * True when somebody listens on this socket. The test uses a socket of another type,
  * which the kernel refuses before the listener hears of it: a peer that hangs
- * up at once is more than the PMD can take (the EAL's interrupt thread panics).
+ * up at once makes the EAL's interrupt thread panic in the PMD.
  */
 static bool
 listened_on(const char *path)
@@ -73,7 +73,7 @@ listened_on(const char *path)
 	return alive;
 }
 
-/* Several servers of one process may share a socket, told apart by id. */
+/* True when a server of this process has the socket: several may share one, told apart by id. */
 static bool
 ours(const char *path)
 {
@@ -87,7 +87,7 @@ ours(const char *path)
 	return found;
 }
 
-/* A server's socket: free it from a dead predecessor, refuse a living one. */
+/* Prepare a server's socket: remove that of a dead server, refuse when one is alive. */
 static int
 server_path(const char *path, struct urn_err *err)
 {
@@ -115,7 +115,7 @@ server_path(const char *path, struct urn_err *err)
 	return 0;
 }
 
-/* The folder of a socket's path must be there, and ours to write. */
+/* Check that the folder of a socket's path is there, and that we may write to it. */
 static int
 path_check(const char *path, struct urn_err *err)
 {
@@ -238,7 +238,7 @@ memif_start_later(struct urn_port *port)
 	return true;
 }
 
-/* Shaking hands takes its time: a link that is down just after the start is no lost server. */
+/* Allow time for the handshake: a link that is down just after the start is no lost server. */
 static int
 memif_started(struct urn_port *port, struct urn_err *err)
 {
@@ -248,8 +248,8 @@ memif_started(struct urn_port *port, struct urn_err *err)
 }
 
 /*
- * A client that has lost its server, or never found it, tries again. Either
- * side starts anew when the memory vanished in a burst.
+ * Retry, for a client that has lost its server or never found it. Either
+ * side restarts when the memory vanished in a burst.
  */
 static void
 memif_tend(struct urn_port *port)

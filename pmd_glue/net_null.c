@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net_null: swallows what is sent. The PMD also makes up frames for every
- * receive unless told not to; the dataplane has no use for those.
+ * net_null: drops all frames sent. The PMD also makes up frames for every
+ * receive unless told not to; the dataplane has no use for such frames.
  */
 #include "pmd_glue/family.h"
 

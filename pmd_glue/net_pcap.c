@@ -22,7 +22,7 @@ read_check(const char *path, struct urn_err *err)
 	return -1;
 }
 
-/* The PMD makes or empties the file; see first whether that will work. */
+/* Check that the file can be written, before the PMD makes or empties it. */
 static int
 write_check(const char *path, struct urn_err *err)
 {
@@ -67,7 +67,7 @@ pcap_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], stru
 	return -1;
 }
 
-/* A file takes any frame, an interface its MTU. */
+/* A file takes frames of any size, an interface those up to its MTU. */
 static int
 pcap_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn_err *err)
 {

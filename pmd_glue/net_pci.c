@@ -32,7 +32,7 @@ pci_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struc
 
 	if (urn_pci_ready(cfg->device, addr, err) != 0)
 		return -1;
-	/* virtio can be driven through UIO, VFIO or the device's ports: any but the kernel's. */
+	/* virtio works through UIO, VFIO or the device's I/O ports: with any driver but the kernel's. */
 	urn_pci_driver(addr, driver, sizeof(driver));
 	if (strncmp(driver, "vfio", 4) != 0 && strncmp(driver, "uio", 3) != 0 &&
 	    strcmp(driver, "igb_uio") != 0) {
@@ -51,7 +51,7 @@ pci_probed(struct urn_port *port, const struct rte_eth_dev_info *info, struct ur
 {
 	(void)info;
 	(void)err;
-	/* Where the PMD cannot isolate, everything arrives and the parser sorts it out. */
+	/* When the PMD cannot isolate, all frames arrive and the parser drops the others. */
 	if (port->cfg.steer && urn_steer_isolate(port->id, NULL) == 0)
 		port->family_data = port; /* says that rules are needed */
 	return 0;

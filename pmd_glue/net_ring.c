@@ -8,8 +8,8 @@
  *   tx queue i ──────► ring[0][i] ──────► rx queue i
  *   rx queue i ◄────── ring[1][i] ◄────── tx queue i
  *
- * The PMD would report a link as up though the other side is stopped; here the
- * cable is one: the link is up when both sides are started.
+ * The PMD would report a link as up though the other side is stopped; here both
+ * ports share one cable: the link is up when both sides are started.
  */
 #include "pmd_glue/family.h"
 #include "pmd_glue/pool.h"
@@ -29,17 +29,17 @@ _Static_assert(CABLE_QUEUES_MAX <= RTE_PMD_RING_MAX_RX_RINGS &&
 	       "more than the PMD takes");
 
 struct cable {
-	struct rte_ring *ring[2][CABLE_QUEUES_MAX]; /* by sending side and queue */
+	struct rte_ring *ring[2][CABLE_QUEUES_MAX]; /* index: sending side, queue */
 	struct cable_end {
 		struct cable *cable;
 		unsigned int side; /* 0 or 1 */
 		bool started;	   /* written by its side, read by the other: atomic */
-		bool pulled;	   /* likewise: its cable is out */
-		char name[RTE_ETH_NAME_MAX_LEN]; /* of the ethdev port */
+		bool pulled;	   /* likewise: the side's cable is out */
+		char name[RTE_ETH_NAME_MAX_LEN]; /* name of the ethdev port */
 	} end[2];
 	uint16_t queues;	     /* each way */
-	unsigned int users;	     /* ends that are open, and urn_port_open_ring_pair() */
-	struct rte_mempool *pool[2]; /* of ends that closed: the other end may still hold packets */
+	unsigned int users;	     /* number of open ends, plus urn_port_open_ring_pair() */
+	struct rte_mempool *pool[2]; /* pools of closed ends: the other end may still hold packets */
 };
 
 static unsigned int cables_made; /* makes names unique; control threads, atomic */
@@ -59,13 +59,13 @@ cable_free(struct cable *c)
 			rte_ring_free(r);
 		}
 	}
-	/* Packets of other ports' pools, too, have been given back by now. */
+	/* By now packets of other ports' pools have been given back, too. */
 	urn_pool_free(c->pool[0]);
 	urn_pool_free(c->pool[1]);
 	free(c);
 }
 
-/* Entries of a side's rings: its own transmit or the other's receive descriptors. */
+/* Entries of a side's rings: the larger of its own transmit and the other's receive descriptors. */
 static unsigned int
 cable_depth(const struct urn_port_config cfg[2], unsigned int side)
 {
@@ -146,7 +146,7 @@ urn_port_open_ring_pair(const struct urn_port_config cfg[2], struct urn_port *ou
 			    cfg[0].name, cfg[1].name);
 		return -1;
 	}
-	/* Held by this function until both ends are open. */
+	/* This function holds the cable until both ends are open. */
 	c->users = 1;
 	for (side = 0; side < 2; side++) {
 		if (end_attach(c, side, id) < 0) {
@@ -163,7 +163,7 @@ urn_port_open_ring_pair(const struct urn_port_config cfg[2], struct urn_port *ou
 			goto fail;
 	}
 	c->users--;
-	/* The first looked at the link before the second was there. */
+	/* The first port looked at the link before the second was there. */
 	(void)urn_port_poll_link(out[0]);
 	return 0;
 fail:
@@ -184,7 +184,7 @@ ring_starting(struct urn_port *port, struct urn_err *err)
 	(void)err;
 	if (end == NULL)
 		return 0;
-	/* What was sent while the cable was out is lost, as on a real one. */
+	/* Frames that were sent while the cable was out are lost, as on a real one. */
 	for (q = 0; q < port->caps.queues; q++)
 		while (rte_ring_sc_dequeue(end->cable->ring[1 - end->side][q], (void **)&m) == 0)
 			rte_pktmbuf_free(m);
@@ -223,7 +223,7 @@ ring_link(struct urn_port *port)
 	       !__atomic_load_n(&end->pulled, __ATOMIC_RELAXED);
 }
 
-/* The cable is one: the other side sees it, too. */
+/* Both sides share the cable: the other side sees it pulled, too. */
 static void
 ring_plugged(struct urn_port *port, bool in)
 {

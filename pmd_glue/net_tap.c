@@ -31,7 +31,7 @@ tap_prepare(const struct urn_port_config *cfg, char args[URN_DEVARGS_MAX], struc
 		return -1;
 	}
 	close(fd);
-	/* The kernel would give us a share of the frames of whoever has it. */
+	/* The kernel would give us part of the frames of the process that has the interface. */
 	if (urn_devargs_get(args, "iface", name, sizeof(name)) && urn_netdev_running(name)) {
 		urn_err_set(err,
 			    "the interface %s is in use by another program or port; choose "

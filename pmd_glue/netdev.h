@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel says about its network interfaces and about our rights. */
+/* The kernel's network interfaces, and the capabilities of this process. */
 #ifndef URN_PMD_GLUE_NETDEV_H
 #define URN_PMD_GLUE_NETDEV_H
 
@@ -9,14 +9,14 @@
 int urn_netdev_mtu(const char *name);
 /* MAC of an interface. returns 0, or -1: there is none of that name */
 int urn_netdev_mac(const char *name, uint8_t mac[6]);
-/* Is it up, with a carrier? */
+/* True when the interface is up, with a carrier. */
 bool urn_netdev_running(const char *name);
 /*
- * The interface that a device line names with `key`: present in args, and
- * there. name: at least 32 bytes. returns 0, or -1 with *err
+ * The interface that a device line names with `key`: args must have the key, and the
+ * interface must exist. name: at least 32 bytes. returns 0, or -1 with *err
  */
 int urn_netdev_of(const char *args, const char *key, char name[32], struct urn_err *err);
-/* Has this process a capability (CAP_NET_ADMIN, ...) in effect? */
+/* True when this process has a capability (CAP_NET_ADMIN, ...) in effect. */
 bool urn_have_cap(unsigned int cap);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Transparent huge pages are this large on x86-64; elsewhere it only aligns. */
+/* Bytes of a transparent huge page on x86-64; elsewhere only an alignment. */
 #define THP_BYTES (2ul << 20)
 
 static int
@@ -66,7 +66,7 @@ urn_numa_map(size_t bytes, int node, size_t *mapped)
 	munmap((char *)want + size, start + THP_BYTES - want);
 	p = (char *)want;
 	(void)madvise(p, size, MADV_HUGEPAGE);
-	/* A child has no use for packets, and copy-on-write would slow us down. */
+	/* A child process has no use for packets, and copy-on-write would slow us down. */
 	(void)madvise(p, size, MADV_DONTFORK);
 	if (numa_available() >= 0 && node >= 0 && node <= numa_max_node()) {
 		numa_set_bind_policy(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NUMA: which node a device is on, and memory there (libnuma). */
+/* NUMA: the node of a device, and memory on a node (libnuma). */
 #ifndef URN_PMD_GLUE_NUMA_H
 #define URN_PMD_GLUE_NUMA_H
 
@@ -12,8 +12,8 @@
 int urn_numa_of_device(const char *name);
 /*
  * Anonymous memory, zeroed, preferably on `node`, in transparent huge pages
- * where the kernel gives them. Not seen by forked children. bytes are rounded
- * up to *mapped. NULL with errno on failure.
+ * where the kernel gives them. Forked children do not have this memory. bytes are
+ * rounded up to *mapped. NULL with errno on failure.
  */
 void *urn_numa_map(size_t bytes, int node, size_t *mapped);
 void urn_numa_unmap(void *p, size_t mapped);

@@ -10,19 +10,19 @@
 
 /* The full address in a device line, domain included. returns 0, or -1 if it is none */
 int urn_pci_addr(const char *device, char addr[URN_PCI_ADDR]);
-/* Is there such a device? */
+/* True when the host has such a device. */
 bool urn_pci_there(const char *addr);
 /* Vendor, 0 if unknown. */
 unsigned int urn_pci_vendor(const char *addr);
-/* Kernel driver that holds it; "" if none. */
+/* Kernel driver that is bound to the device; "" if none. */
 void urn_pci_driver(const char *addr, char *out, size_t size);
 /* First entry of a folder of the device ("net", "infiniband"); "" if there is none. */
 void urn_pci_child(const char *addr, const char *folder, char *out, size_t size);
 
-/* Is the device there, and may DPDK have it? returns: 0 and addr, or -1 with *err (net_pci.c) */
+/* Check that the device is there and that DPDK may use it. returns: 0 and addr, or -1 with *err (net_pci.c) */
 int urn_pci_ready(const char *device, char addr[URN_PCI_ADDR], struct urn_err *err);
 
-/* Is this the address of a ConnectX? */
+/* True when the device is the PCI address of a ConnectX. */
 bool urn_mlx5_is(const char *device);
 
 #endif

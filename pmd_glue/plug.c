@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* Two people at one cable. Slow path. */
+/* plug_lock serialises urn_port_plug(): two people may handle one cable. Slow path. */
 static pthread_mutex_t plug_lock = PTHREAD_MUTEX_INITIALIZER;
 
 enum urn_port_plug
@@ -29,7 +29,7 @@ urn_port_plug_name(enum urn_port_plug plug)
 	return plug <= URN_PORT_FAILED ? names[plug] : "?";
 }
 
-/* The device's own link. returns: 0, or what the driver says; a driver that can't has done it */
+/* Set the device's own link. returns: 0, or the driver's error; 0 also when the driver can't set it */
 static int
 device_link(const struct urn_port *port, bool up)
 {
@@ -67,10 +67,10 @@ urn_port_plug(struct urn_port *port, enum urn_port_plug plug, struct urn_err *er
 	if (plug == URN_PORT_UP) {
 		rc = plug_in(port, err);
 	} else {
-		/* Bursts that see the one see the other. */
+		/* Release: a burst that sees one field sees the other. */
 		__atomic_store_n(&port->plug, (uint8_t)plug, __ATOMIC_RELEASE);
 		__atomic_store_n(&port->direct, false, __ATOMIC_RELEASE);
-		/* Frames stop whatever the driver says. */
+		/* Frames stop even when the driver reports an error. */
 		if (plug == URN_PORT_DOWN)
 			(void)device_link(port, false);
 	}

@@ -21,20 +21,20 @@ struct urn_pool_config {
 };
 
 /*
- * Make a pool with URN_PORT_PRIV private bytes and per-lcore caches. It stands
- * preemption of a thread that is using it (ring_mt_rts, doc/ports.md "Preempted
+ * Make a pool with URN_PORT_PRIV private bytes and per-lcore caches. A preempted thread
+ * that is using the pool blocks no other thread (ring_mt_rts, doc/ports.md "Preempted
  * lcores"). NULL with *err on failure.
  */
 struct rte_mempool *urn_pool_create(const struct urn_pool_config *cfg, struct urn_err *err);
 /*
  * Give a pool up. NULL is allowed. A switch passes packets on from port to port, so
- * another port's ring may hold some of this pool when its own port closes: the memory
- * goes with the first urn_pool_free(), of any pool, that finds all packets back.
+ * another port's ring may hold packets of this pool when its own port closes: the memory
+ * is freed by the first urn_pool_free(), of any pool, that finds all packets back.
  */
 void urn_pool_free(struct rte_mempool *pool);
 /*
- * The same where the PMD keeps packets of its for good, so that it may never be complete: it
- * goes at the latest with the last pool of another kind, that is, when no port is open.
+ * Give a pool up whose PMD keeps some packets for good, so that the pool may never be
+ * complete: it is freed at the latest with the last pool of another kind, when no port is open.
  */
 void urn_pool_free_kept(struct rte_mempool *pool);
 /* Bytes from one object to the next, for a data room. */

@@ -21,11 +21,11 @@
 
 #define PORT_QUEUES_MAX 64u
 #define PORT_MBUFS_MAX (1u << 22)
-/* Packets that a port's users may hold beside descriptors: windows, caches, bursts. */
+/* Packets that a port's users may hold in addition to descriptors: windows, caches, bursts. */
 #define PORT_MBUFS_USERS 2048u
-/* How long a poll of a port may be under way when it is stopped. */
+/* Longest time that a poll may still run on a port that is being stopped, ns. */
 #define PORT_STOP_GRACE_NS 2000000
-/* How long a queue may be somebody else's yet, who has closed it (family->late_free). */
+/* Wait between attempts while a closed queue is still busy in the kernel (family->late_free), ns. */
 #define PORT_BUSY_NS 50000000
 #define PORT_BUSY_TRIES 20u
 
@@ -34,7 +34,7 @@ struct port_inner {
 	struct rte_device *device; /* removed at close */
 };
 
-/* Ethdev ports that are open through here. Owner: control threads, atomic. */
+/* Ethdev ports that are open through this file. Owner: control threads, atomic. */
 static uint8_t port_used[RTE_MAX_ETHPORTS];
 static unsigned int pools_made; /* makes names unique; likewise */
 
@@ -134,7 +134,7 @@ probe(const struct urn_port_config *cfg, const struct urn_port_family *family, u
 	return 0;
 }
 
-/* One opener a port. */
+/* Claim a port: only one opener may have it. */
 static int
 claim(uint16_t id, struct urn_err *err)
 {
@@ -181,7 +181,7 @@ caps_read(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn
 	caps->rx_interrupt = f->rx_interrupt;
 	caps->tx_ip_csum = (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) != 0;
 	caps->rx_csum = (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
-	/* On memory queue i is joined to queue i: nothing is spread. */
+	/* On a wire of memory, queue i is joined to queue i: no flow is spread. */
 	caps->rss = !f->memory && caps->queues > 1 &&
 		    (info->flow_type_rss_offloads & RTE_ETH_RSS_NONFRAG_IPV4_UDP) != 0;
 	if (queues == 0) {
@@ -201,7 +201,7 @@ caps_read(struct urn_port *port, const struct rte_eth_dev_info *info, struct urn
 	return 0;
 }
 
-/* Does the PMD know flow rules at all? */
+/* True when the PMD has flow rules at all. */
 static bool
 caps_flow(uint16_t id)
 {
@@ -345,7 +345,7 @@ mac_random(uint8_t mac[6])
 	mac[0] = (uint8_t)((mac[0] & 0xfc) | 0x02); /* locally administered, unicast */
 }
 
-/* Decide on the MAC, and hear what is sent to it and to multicast groups. */
+/* Choose the MAC, and receive frames to it and to multicast groups. */
 static void
 mac_setup(struct urn_port *port)
 {
@@ -374,7 +374,7 @@ mac_setup(struct urn_port *port)
 
 /* ---- start, stop, link */
 
-/* Around calls that the PMD's interrupt handlers must not run beside (intr.h). */
+/* Hold the interrupt thread for calls during which the PMD's handlers must not run (intr.h). */
 static bool
 handlers_hold(const struct urn_port *port)
 {
@@ -439,7 +439,7 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 		return 0;
 	if (port->family->stopping != NULL)
 		port->family->stopping(port);
-	/* Bursts see the flag; one that is under way gets time to end. */
+	/* New bursts see the flag; a burst that is running gets time to end. */
 	__atomic_store_n(&port->direct, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&port->started, false, __ATOMIC_SEQ_CST);
 	nanosleep(&grace, NULL);
@@ -455,9 +455,9 @@ urn_port_stop(struct urn_port *port, struct urn_err *err)
 }
 
 /*
- * With a link interrupt the PMD has noted the state when it changed, and this
- * reads the note; without, the PMD looks. (ethdev's event for it is no help:
- * net_tap notes and does not raise it.)
+ * With a link interrupt the PMD noted the state when it changed, and this function
+ * reads the note; without, the PMD looks. (ethdev's event for link changes is no
+ * help: net_tap notes the state and raises no event.)
  */
 static bool
 link_ask(struct urn_port *port)
@@ -487,7 +487,7 @@ urn_port_poll_link(struct urn_port *port)
 
 /* ---- open, close */
 
-/* Everything after the ethdev port is there and ours. */
+/* All steps of opening once the ethdev port exists and is ours. */
 static int
 bring_up(struct urn_port *port, struct urn_err *err)
 {
@@ -503,7 +503,7 @@ bring_up(struct urn_port *port, struct urn_err *err)
 		goto fail;
 	mac_setup(port);
 	if (urn_port_start(port, err) != 0)
-		return -1; /* names the port itself */
+		return -1; /* *err names the port already */
 	port->caps.flow = caps_flow(port->id);
 	(void)urn_port_poll_link(port);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One way to bring any Ethernet port up: probe, capabilities, configure,
- * start, stop, close. What is particular to a family of drivers sits in a
+ * start, stop, close. The code particular to a family of drivers is in a
  * small file of its own and is reached through struct urn_port_family.
  */
 #ifndef URN_PMD_GLUE_PORT_H
@@ -13,7 +13,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-/* A sentence that names what failed, where, and what to do. */
+/* A message that says what failed, where, and what to do. */
 struct urn_err {
 	char text[256];
 };
@@ -29,10 +29,10 @@ struct urn_port_config {
 	uint16_t rx_desc, tx_desc; /* descriptors a queue; 0: 1024 or the family's */
 	uint32_t mbufs;		   /* packets in the port's pool; 0: computed from the queues */
 	uint8_t mac[6];		   /* all zero: the port's own */
-	bool steer;		   /* take only RoCEv2, ARP and ND to us where the PMD can (mlx5) */
+	bool steer;		   /* take only RoCEv2, ARP and ND to our MAC, where the PMD can (mlx5) */
 };
 
-/* What a port can do, once it is up. */
+/* Capabilities of a port that is up. */
 struct urn_port_caps {
 	uint16_t queues;	  /* receive and transmit queues, each, as granted */
 	uint16_t roce_mtu;	  /* largest path MTU that passes: 256..4096 */
@@ -46,16 +46,16 @@ struct urn_port_caps {
 	int socket;		  /* NUMA node, or 0 */
 };
 
-/* Largest Ethernet MTU asked for: path MTU 4096 with every header of RoCEv2. */
+/* Largest Ethernet MTU asked for, in bytes: path MTU 4096 with every header of RoCEv2. */
 #define URN_PORT_MTU_MAX 4200u
 /* Bytes of an Ethernet MTU beside the payload: IPv6, UDP, the longest BTH and extensions, ICRC. */
 #define URN_PORT_ROCE_HEADERS 92u
 
-/* Is the cable in? (plug.h) */
+/* State of the port's cable (plug.h). */
 enum urn_port_plug {
 	URN_PORT_UP,
 	URN_PORT_DOWN,	 /* taken down by a person */
-	URN_PORT_FAILED, /* as if it had been pulled */
+	URN_PORT_FAILED, /* as if the cable had been pulled */
 };
 
 struct urn_port {
@@ -69,15 +69,15 @@ struct urn_port {
 	void *family_data; /* owner: the family */
 	bool started;	   /* frames may pass; atomic */
 	bool direct;	   /* started, plugged in, and of a family whose memory stays; atomic */
-	bool faulted;	   /* its memory vanished in a burst; atomic */
-	bool wanted;	   /* to be started, when its other side allows (memif) */
-	bool link_up;	   /* as of the last urn_port_poll_link() */
+	bool faulted;	   /* the port's memory vanished in a burst; atomic */
+	bool wanted;	   /* to be started, when the other side allows (memif) */
+	bool link_up;	   /* state at the last urn_port_poll_link() */
 	uint8_t plug;	   /* enum urn_port_plug; atomic */
 };
 
 /*
  * Private bytes of every mbuf. The dataplane keeps a struct urn_pkt there and
- * asserts that it fits.
+ * asserts that the struct fits.
  */
 #define URN_PORT_PRIV 128u
 
@@ -99,7 +99,7 @@ int urn_port_open_ring_pair(const struct urn_port_config cfg[2], struct urn_port
 
 /*
  * Look at the link (by interrupt state or by asking the PMD); call about every
- * 10 ms, never per packet. returns: 1 when it changed since the last call
+ * 10 ms, never per packet. returns: 1 when the link changed since the last call
  */
 int urn_port_poll_link(struct urn_port *port);
 
@@ -118,7 +118,7 @@ uint16_t urn_port_tx_slow(const struct urn_port *p, uint16_t queue, struct rte_m
 
 /*
  * Receive or send up to n packets on a queue; one thread at a time each. Packets
- * that were sent are the port's. returns: how many
+ * that were sent belong to the port. returns: how many
  */
 static inline uint16_t
 urn_port_rx(const struct urn_port *p, uint16_t queue, struct rte_mbuf **m, uint16_t n)

@@ -9,7 +9,7 @@
 
 static const uint8_t mac_broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
-/* To all queues by hash, or to queue 0. */
+/* Set the action: to all queues by hash, or to queue 0. */
 static void
 action_set(struct urn_steer_rule *r, uint16_t queues, uint64_t hash)
 {

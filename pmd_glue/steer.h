@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Flow rules that bring our frames, and only those, to DPDK (rte_flow,
- * isolated mode); all others stay with the kernel (doc/ports.md "mlx5").
+ * isolated mode); all other frames stay with the kernel (doc/ports.md "mlx5").
  */
 #ifndef URN_PMD_GLUE_STEER_H
 #define URN_PMD_GLUE_STEER_H
@@ -24,18 +24,18 @@ struct urn_steer_rule {
 	struct rte_flow_item_eth eth, eth_mask;
 	struct rte_flow_item_udp udp, udp_mask;
 	struct rte_flow_item_ipv6 ip6, ip6_mask;
-	struct rte_flow_action_queue queue; /* one queue */
-	struct rte_flow_action_rss rss;	    /* several */
+	struct rte_flow_action_queue queue; /* action for one queue */
+	struct rte_flow_action_rss rss;	    /* action for several queues */
 	uint16_t rss_queue[URN_STEER_QUEUES];
 };
 
-/* What the rules are made for. */
+/* The port that the rules are made for. */
 struct urn_steer {
 	uint8_t mac[6];
 	uint16_t queues;
 	/*
 	 * The MAC is ours alone, not the kernel's too: then nobody else answers
-	 * for it, and address resolution is ours as well.
+	 * for the MAC, and address resolution is ours as well.
 	 */
 	bool mac_ours;
 };
@@ -45,7 +45,7 @@ unsigned int urn_steer_build(const struct urn_steer *s,
 			     struct urn_steer_rule rule[URN_STEER_RULES]);
 /* Enter isolated mode; before the port is configured. returns 0, or -1 with *err */
 int urn_steer_isolate(uint16_t port, struct urn_err *err);
-/* Make the rules on a started port, in place of those there. returns 0, or -1 with *err */
+/* Make the rules on a started port, in place of its old rules. returns 0, or -1 with *err */
 int urn_steer_apply(uint16_t port, const struct urn_steer *s, struct urn_err *err);
 
 #endif
