@@ -10,7 +10,7 @@
 #define PORT_NUM 1u
 #define PSN_MASK 0xffffffu
 
-/* What the dataplane said about the call that just failed, or what rc means. */
+/* The dataplane's message about the call that just failed, or the meaning of rc. */
 static const char *
 reason(int rc)
 {

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-/* What one side must know of the other. Host order; fixed size, may be sent as it is. */
+/* A queue pair's address, which its peer must know. Host order; fixed size, may be sent unchanged. */
 struct urn_ep_addr {
 	uint32_t qpn;      /* queue pair number, 24 bits */
 	uint32_t psn;      /* first PSN of what this side sends, 24 bits */
@@ -23,13 +23,13 @@ _Static_assert(sizeof(struct urn_ep_addr) == 28, "goes between programs");
 /* How a connection is to behave. Units as in struct ibv_qp_attr. */
 struct urn_ep_opts {
 	uint8_t mtu_code;           /* path MTU, 1..5; 0: the largest both ports carry */
-	uint8_t timeout;            /* of acknowledgements, 4.096 us * 2^timeout; 0: none */
+	uint8_t timeout;            /* ACK timeout, 4.096 us * 2^timeout; 0: none */
 	uint8_t retry_cnt;          /* 0..7 */
 	uint8_t rnr_retry;          /* 0..6; 7: for ever */
 	uint8_t min_rnr_timer;      /* code 0..31 (doc/wire.md "Acknowledgement") */
 	uint8_t max_rd_atomic;      /* READs and atomics in flight from this side */
 	uint8_t max_dest_rd_atomic; /* ... towards this side */
-	uint8_t sgid_index;         /* of this side's GID table */
+	uint8_t sgid_index;         /* index into this side's GID table */
 };
 
 /* Sensible values: 67 ms timeout, 7 retries, 16 READs or atomics each way. */
@@ -42,8 +42,8 @@ void urn_ep_opts_default(struct urn_ep_opts *o);
 int urn_ep_init(struct ibv_qp *qp, unsigned int access, struct urn_err *err);
 
 /*
- * Fill in this side's address, to be handed to the peer. psn: first PSN of
- * what this side sends; 24 bits are used. returns: 0, or -1 with *err
+ * Fill in this side's address, to be handed to the peer. psn: first PSN that this
+ * side sends; 24 bits are used. returns: 0, or -1 with *err
  */
 int urn_ep_local(struct ibv_qp *qp, uint32_t psn, uint8_t sgid_index, struct urn_ep_addr *out,
 		 struct urn_err *err);

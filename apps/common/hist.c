@@ -23,7 +23,7 @@ urn_hist_value(unsigned int index)
 	return low + ((1ull << shift) >> 1);
 }
 
-/* How many of the values, sorted, lie at or before quantile q: 1..count. */
+/* Number of the values, sorted, that lie at or before quantile q: 1..count. */
 static uint64_t
 rank_of(const struct urn_hist *h, double q)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A latency histogram of fixed size: 128 buckets in each power of two, so a
- * quantile read back is less than 0.4 % off what went in; below 128 ns it is
+ * quantile read back is less than 0.4 % off the value added; below 128 ns it is
  * exact. Adding costs a count of leading zeros and an increment; nothing is
  * allocated. One writer; merge the histograms of several threads afterwards.
  */
@@ -12,7 +12,7 @@
 
 #define URN_HIST_SUB_BITS 7u
 #define URN_HIST_SUB (1u << URN_HIST_SUB_BITS)
-/* Values below URN_HIST_SUB have a bucket each, then 57 powers of two share. */
+/* Values below URN_HIST_SUB have a bucket each, then 57 powers of two have URN_HIST_SUB each. */
 #define URN_HIST_BUCKETS ((64u - URN_HIST_SUB_BITS + 1u) * URN_HIST_SUB)
 
 struct urn_hist {
@@ -35,7 +35,7 @@ urn_hist_index(uint64_t ns)
 	       (unsigned int)((ns >> (top - URN_HIST_SUB_BITS)) & (URN_HIST_SUB - 1u));
 }
 
-/* What the values of a bucket are taken for: its middle, ns. */
+/* The value that stands for all values of a bucket: its middle, ns. */
 uint64_t urn_hist_value(unsigned int index);
 
 /* Forget everything. Needed before first use. */

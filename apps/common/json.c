@@ -12,7 +12,7 @@ urn_json_init(struct urn_json *j, FILE *out)
 	j->out = out;
 }
 
-/* A string with its quotes. Bytes over 127 pass: the text is UTF-8 already. */
+/* Write a string with its quotes. Bytes over 127 pass: the text is UTF-8 already. */
 static void
 put_string(FILE *out, const char *s)
 {
@@ -34,7 +34,7 @@ put_string(FILE *out, const char *s)
 	putc('"', out);
 }
 
-/* What comes before a value: comma, line break, indent, key. */
+/* Write the text before a value: comma, line break, indent, key. */
 static void
 put_lead(struct urn_json *j, const char *key)
 {

@@ -41,7 +41,7 @@ urn_opt_u8(const char *name, const char *arg, uint8_t min, uint8_t max, uint8_t 
 	return 0;
 }
 
-/* A size as --help has it: 4096, 1G. returns buf */
+/* Print a size as --help does: 4096, 1G. returns buf */
 static const char *
 short_size(char *buf, size_t n, uint64_t v)
 {

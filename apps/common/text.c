@@ -28,7 +28,7 @@ urn_text_size(char *buf, size_t n, uint64_t bytes)
 	return buf;
 }
 
-/* Three digits that count. */
+/* Decimals that leave three significant digits. */
 static int
 decimals_of(double v)
 {
@@ -144,8 +144,8 @@ enum { AGAIN_MS = 1000 };
 
 static volatile sig_atomic_t stop_signal;
 static volatile bool stop_set;
-static uint64_t stop_ns;		      /* when the first came; 0: none yet; atomic */
-static unsigned int stop_again_ms = AGAIN_MS; /* not while signals are caught */
+static uint64_t stop_ns;		      /* CLOCK_MONOTONIC of the first signal; 0: none yet; atomic */
+static unsigned int stop_again_ms = AGAIN_MS; /* ms; not changed while signals are caught */
 
 static void
 on_stop(int sig)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a program says to and hears from a person: numbers on the command
+ * Text between a program and a person: numbers on the command
  * line (units.h), sizes and rates in print, a progress bar, and Ctrl-C.
  */
 #ifndef URN_APPS_COMMON_TEXT_H
@@ -26,7 +26,7 @@ const char *urn_text_rate(char *buf, size_t n, double per_second);
  */
 struct urn_progress {
 	const char *label;   /* owner: the caller */
-	uint64_t total;      /* of whatever is counted, bytes as a rule */
+	uint64_t total;      /* number of units to be done, as a rule bytes */
 	uint64_t started_ns; /* CLOCK_MONOTONIC */
 	uint64_t drawn_ns;   /* CLOCK_MONOTONIC of the last drawing */
 	bool on;             /* standard error is a terminal */
@@ -35,24 +35,24 @@ struct urn_progress {
 
 /* label is kept by pointer. total 0 draws no bar, only the count. */
 void urn_progress_begin(struct urn_progress *p, const char *label, uint64_t total);
-/* done: of total, so far. */
+/* done: units of total done so far. */
 void urn_progress_update(struct urn_progress *p, uint64_t done);
-/* Wipe the line, so that what is printed next starts at its beginning. */
+/* Clear the line, so that the next print starts at its beginning. */
 void urn_progress_end(struct urn_progress *p);
 
 /*
  * Turn SIGINT, SIGTERM and SIGHUP into a flag; not SIGHUP where it is ignored,
- * as under nohup. A second signal ends the program at once, for when the orderly
- * way hangs; but not within a second of the first, for timeout(1), and a terminal
- * that is closed, send two. returns: 0 or -1 with errno
+ * as under nohup. A second signal ends the program at once, in case the orderly
+ * exit hangs; but not within a second of the first, because timeout(1) and a closed
+ * terminal send two. returns: 0 or -1 with errno
  */
 int urn_stop_install(void);
-/* Before urn_stop_install(): from so many ms after the first on a signal ends the program at once.
+/* Call before urn_stop_install(). ms after the first signal, and later, a second ends the program at once.
  */
 void urn_stop_again(unsigned int ms);
-/* Signal number that asked the program to stop; 0: none yet. */
+/* Number of the signal that asked the program to stop; 0: none yet. */
 int urn_stop_requested(void);
-/* The flag itself, true once a signal came, for loops that look at one. */
+/* The flag itself, true once a signal came, for loops that poll a flag. */
 const volatile bool *urn_stop_flag(void);
 
 #endif

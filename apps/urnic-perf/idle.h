@@ -7,18 +7,18 @@
 
 struct idle_opts {
 	const char *attach; /* socket of the dataplane, or "auto"; owner: argv */
-	const char *node;   /* node or adapter, or NULL: the usual one; owner: argv */
+	const char *node;   /* node or adapter, or NULL: the default one; owner: argv */
 	uint32_t clients;
 	uint64_t duration_ns; /* 0: until a signal */
 	bool json;
 };
 
-/* What --help says of it. */
+/* Text of `urnic-perf idle --help`. */
 extern const char idle_help[];
 
-/* argv[0]: "idle". Prints help and version itself; a bad option gives a sentence in *err. */
+/* Read the command line, argv[0]: "idle". Prints help and version itself; a bad option gives a message in *err. */
 enum perf_parse idle_options_parse(int argc, char **argv, struct idle_opts *o, struct urn_err *err);
-/* All of `urnic-perf idle`. returns: the exit code */
+/* Run `urnic-perf idle`. returns: the exit code */
 int idle_main(int argc, char **argv);
 
 #endif

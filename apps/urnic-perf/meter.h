@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When measuring begins and ends, and what was measured: a warm-up that does
- * not count, then so many messages or so much time. One thread's; it reads no
- * clock itself.
+ * A meter decides when measuring begins and ends, and counts: a warm-up that does
+ * not count, then a number of messages or a time. Owner: one thread; a meter reads
+ * no clock itself.
  */
 #ifndef URN_PERF_METER_H
 #define URN_PERF_METER_H
@@ -12,14 +12,14 @@
 #include <stdbool.h>
 
 /*
- * How long a thread was run, as far as it can tell by looking at the clock: of the time from
- * one look to the next at most METER_GAP_NS counts, for in the rest the thread waited for its
- * core, or the machine stood still. Its thread's; cycles may be read by others.
+ * Time for which a thread was run, as far as it can tell from the clock: between two looks
+ * at most METER_GAP_NS counts, for during the rest the thread waited for its core, or the
+ * machine stood still. Owner: the thread; cycles may be read by others.
  */
 struct meter_ran {
 	uint64_t at;     /* TSC of the last look; 0: none yet */
-	uint64_t cycles; /* it was run until then */
-	uint64_t most;   /* cycles: what counts of a gap */
+	uint64_t cycles; /* cycles that the thread was run until then */
+	uint64_t most;   /* cycles of a gap that count at most */
 };
 
 #define METER_GAP_NS 10000000ull
@@ -36,12 +36,12 @@ struct meter {
 	uint64_t mark;        /* value of done where the phase changes; UINT64_MAX: by time */
 	uint64_t posted;      /* messages posted, warm-up included */
 	uint64_t done;        /* messages completed, warm-up included */
-	uint64_t base;        /* of done, where measuring began */
+	uint64_t base;        /* value of done where measuring began */
 	uint64_t measured;    /* messages completed while measuring */
 	uint64_t moved_at;    /* ran.cycles at the last tick at which done had grown */
 	uint64_t seen;        /* done at that tick */
 	double ns_per_cycle;
-	struct meter_ran ran; /* the thread that counts, from tick to tick */
+	struct meter_ran ran; /* running time of the thread that counts, from tick to tick */
 	struct urn_hist hist; /* latencies while measuring, ns */
 };
 
@@ -52,14 +52,14 @@ struct meter {
 void meter_init(struct meter *m, uint64_t iters, uint64_t warm_iters, uint64_t duration_ns,
 		uint64_t tsc_hz);
 
-/* Count n messages that reach the mark or go beyond it. */
+/* Count n messages that reach the mark or exceed it. */
 void meter_cross(struct meter *m, uint64_t n, uint64_t now);
-/* Once a loop: the time is now (TSC). Begins and ends what goes by time. */
+/* Call once a loop; now: TSC. Begins and ends phases that go by time. */
 void meter_tick(struct meter *m, uint64_t now);
 /* End measuring here, as when a person interrupts it. */
 void meter_cut(struct meter *m, uint64_t now);
 
-/* How many of n wanted messages may be posted? Zero once it is over. */
+/* Number of n wanted messages that may be posted; 0 once measuring is over. */
 static inline uint64_t
 meter_allow(const struct meter *m, uint64_t n)
 {
@@ -78,7 +78,7 @@ meter_count(struct meter *m, uint64_t n, uint64_t now)
 		m->done += n;
 }
 
-/* A message took this many cycles. */
+/* Add the latency of a message, in cycles. */
 static inline void
 meter_latency(struct meter *m, uint64_t cycles)
 {
@@ -86,7 +86,7 @@ meter_latency(struct meter *m, uint64_t cycles)
 		urn_hist_add(&m->hist, (uint64_t)((double)cycles * m->ns_per_cycle));
 }
 
-/* The thread looked at the clock: the time is now (TSC). A clock that goes back counts nothing. */
+/* Note that the thread looked at the clock; now: TSC. A clock that goes back counts nothing. */
 static inline void
 meter_ran(struct meter_ran *r, uint64_t now)
 {
@@ -98,7 +98,7 @@ meter_ran(struct meter_ran *r, uint64_t now)
 	r->at = now;
 }
 
-/* Cycles that the thread which counts was run since the last message completed. */
+/* Cycles that the counting thread was run since the last message completed. */
 static inline uint64_t
 meter_stalled(const struct meter *m)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the person asked for: the command line, checked, with defaults filled in. */
+/* The options of the command line, checked, with defaults filled in. */
 #ifndef URN_PERF_OPTIONS_H
 #define URN_PERF_OPTIONS_H
 
@@ -34,7 +34,7 @@ enum perf_op {
 
 enum perf_link { PERF_RING, PERF_MEMIF, PERF_NULL, PERF_LINKS };
 
-/* Which sides this process is. */
+/* The sides that this process runs. */
 enum perf_role {
 	PERF_BOTH,    /* node A and node B */
 	PERF_ASKS,    /* node A; --peer */
@@ -43,7 +43,7 @@ enum perf_role {
 
 enum perf_check {
 	PERF_CHECK_NONE,
-	PERF_CHECK_FAST, /* stamps, bodies up to 1 KiB a message; all of it at the end */
+	PERF_CHECK_FAST, /* stamps, bodies up to 1 KiB a message; all bytes at the end */
 	PERF_CHECK_FULL, /* every byte of every message where the receiver can */
 };
 
@@ -51,28 +51,28 @@ struct perf_opts {
 	enum perf_op op;
 	enum perf_link link;
 	enum perf_check check;
-	enum urn_idle idle;     /* of the polling threads */
+	enum urn_idle idle;     /* idle policy of the polling threads */
 	uint64_t size;          /* bytes a message */
 	uint64_t iters;         /* messages; 0: by time */
 	uint64_t duration_ns;   /* measured time when iters is 0 */
 	uint32_t qps;
-	uint32_t conns;         /* connect: how many; they are in qps as well */
-	uint32_t idle_qps;      /* connected beside them, and never used */
+	uint32_t conns;         /* connect: number of connections; qps counts them as well */
+	uint32_t idle_qps;      /* QPs connected in addition, and never used */
 	uint32_t depth;         /* requests in flight a QP */
-	uint32_t chain;         /* requests posted at once, of which the last is signalled */
+	uint32_t chain;         /* requests posted at once; the last one is signalled */
 	uint32_t mtu;           /* path MTU, bytes */
 	bool mtu_given, size_given; /* --mtu, --size: the ports' MTU does not change them */
 	uint32_t inline_bytes;  /* messages up to this long are posted inline */
-	uint8_t timeout;        /* of acknowledgements: 4.096 us * 2^timeout; 0: none */
+	uint8_t timeout;        /* ACK timeout: 4.096 us * 2^timeout; 0: none */
 	uint32_t rd_atomic;     /* READs and atomics in flight a QP */
 	uint32_t mbufs;         /* packets in each port's pool */
 	uint32_t descs;         /* descriptors of each port's queues */
-	int core[2];            /* of node A and node B; equal: one thread */
+	int core[2];            /* cores of node A and node B; equal: one thread */
 	bool use_srq;           /* receives from one shared queue */
 	bool ud;		/* unreliable datagrams instead of connections */
 	bool ipv6;
 	bool no_icrc;
-	bool foreign;         /* buffers are reached as if they were another process's */
+	bool foreign;         /* buffers are treated as foreign memory, as if another process's */
 	bool go_back_n;         /* offer no selective acknowledgements */
 	bool json;
 	bool lat;               /* limit: ping-pong */
@@ -81,41 +81,41 @@ struct perf_opts {
 	bool hist;              /* the whole distribution of latencies in JSON */
 	bool stages;            /* cycles by stage; in a build with -Dstages=true */
 	bool show_mem;          /* print the memory of an idle QP */
-	struct perf_wire_opts wire; /* what joins the nodes */
+	struct perf_wire_opts wire; /* the wire between the nodes */
 	const char *capture;    /* pcapng file, or NULL; owner: argv */
 	const char *attach;     /* socket of a dataplane, "auto", or NULL: our own; owner: argv */
-	char node[2][32];       /* attached: the nodes of A and B; empty: the usual one */
+	char node[2][32];       /* attached: the nodes of A and B; empty: the default one */
 	enum perf_role role;
 	bool by_cm;             /* the two sides meet by connection management; else over TCP */
 	bool pinned;            /* --lcores was given */
-	char host[256];         /* PERF_ASKS: whom; PERF_LISTENS: where, "": everywhere */
-	char port[32];          /* TCP port, or of the service */
+	char host[256];         /* PERF_ASKS: the peer; PERF_LISTENS: own address, "": all */
+	char port[32];          /* TCP port, or port of the CM service */
 };
 
-/* What is to be done after the command line was read. */
+/* Next step after the command line was read. */
 enum perf_parse { PERF_RUN, PERF_EXIT_OK, PERF_EXIT_USAGE };
 
 /*
  * Read the command line into *o. Prints help and version itself; a bad option
- * gives a sentence in *err and PERF_EXIT_USAGE.
+ * gives a message in *err and PERF_EXIT_USAGE.
  */
 enum perf_parse perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *err);
 /*
- * A port of this name carries a path MTU of mtu bytes at most. Without --mtu the
- * options take that when it is less than theirs, and so do datagrams without --size.
- * returns: 0, or -1 with *err when what was asked for by an option does not fit
+ * Apply a port's largest path MTU, in bytes, to the options. Without --mtu the options
+ * take mtu when it is less than theirs, and so do datagrams without --size.
+ * returns: 0, or -1 with *err when an option asked for more than the port carries
  */
 int perf_options_mtu(struct perf_opts *o, uint32_t mtu, const char *port, struct urn_err *err);
 
 /* --lcores: one core or two that this process may use. returns: 0, or -1 with *err (cores.c) */
 int perf_cores_take(const char *arg, struct perf_opts *o, struct urn_err *err);
-/* Two of the cores that the process may use, or one twice. returns: 0, or -1 with *err (cores.c) */
+/* Choose two of the cores that the process may use, or one twice. returns: 0, or -1 with *err (cores.c) */
 int perf_cores_default(struct perf_opts *o, struct urn_err *err);
 
-/* Which options about sides were given (role_opts.c). */
+/* Options about sides that were given (role_opts.c). */
 struct perf_role_given {
 	bool nodes, node, connect;
-	bool measured;          /* one that says what is to be measured */
+	bool measured;          /* an option that selects the measurement */
 };
 /*
  * --listen, --peer: [HOST:]PORT, HOST[:PORT], an IPv6 address in brackets; --node;
@@ -124,13 +124,13 @@ struct perf_role_given {
 int perf_where_take(bool listen, const char *arg, struct perf_opts *o, struct urn_err *err);
 int perf_node_take(const char *arg, struct perf_opts *o, struct urn_err *err);
 int perf_nodes_take(const char *arg, struct perf_opts *o, struct urn_err *err);
-/* Do they go together, and with the operation? returns: 0, or -1 with *err */
+/* Check that the options about sides fit each other and the operation. returns: 0, or -1 with *err */
 int perf_role_check(const struct perf_opts *o, const struct perf_role_given *g, struct urn_err *err);
 
-/* Name as on the command line. */
+/* Name of an operation on the command line. */
 const char *perf_op_name(enum perf_op op);
 const char *perf_link_name(enum perf_link link);
-/* Is it a ping-pong or a request at a time, rather than a stream? */
+/* True for a ping-pong or one request at a time, rather than a stream. */
 static inline bool
 perf_op_is_lat(enum perf_op op)
 {
@@ -156,7 +156,7 @@ perf_op_is_read(enum perf_op op)
 	return op == PERF_READ_LAT || op == PERF_READ_BW;
 }
 
-/* Does B answer each message with one of its own? */
+/* True when B answers each message with one of its own. */
 static inline bool
 perf_op_is_pingpong(enum perf_op op)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files that read the command line have in common. */
+/* Shared by the files that read the command line. */
 #ifndef URN_PERF_OPTIONS_PRIV_H
 #define URN_PERF_OPTIONS_PRIV_H
 
 #include "options.h"
 
-/* What was given explicitly, where the default depends on the rest. */
+/* Options that were given explicitly, where the default depends on other options. */
 struct perf_given {
 	bool size, iters, duration, depth, inl, rd_atomic, timeout, srq, lcores;
 	bool no_check, full_check;
 	struct perf_role_given role;
 };
 
-/* Do options go together, and with the operation? returns: 0, or -1 with *err (option_check.c) */
+/* Check that options fit each other and the operation. returns: 0, or -1 with *err (option_check.c) */
 int perf_options_check(const struct perf_opts *o, const struct perf_given *g, struct urn_err *err);
 
 #endif

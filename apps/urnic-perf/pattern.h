@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What messages are filled with, so that the receiver can tell the right
- * bytes from stale, lost, doubled or misplaced ones at little cost.
+ * Contents of messages, by which the receiver tells the right bytes from
+ * stale, lost, duplicated or misplaced ones at little cost.
  *
  *   | stamp (8) | body ...                          | stamp (8) |
  *
- * The stamp says which QP and which message of it; the sender writes it anew
- * for every message. The body is a piece of a fixed random text that begins at
- * a place that depends on QP and source slot; it is written once. Receivers
- * have another number of slots than senders, so that a slot sees another body
- * at each lap and what was not written shows.
+ * The stamp identifies the QP and the message; the sender writes the stamp
+ * for every message. The body is a piece of a fixed random text, from an
+ * offset that depends on QP and source slot; the body is written once. Receivers
+ * have another number of slots than senders, so that a slot gets another body
+ * in each lap and bytes that were not written show.
  *
- * Messages under 16 bytes overlap the stamps; under 8 bytes they hold the top
- * of one. The last byte of a message is always the low byte of its number.
+ * In messages under 16 bytes the stamps overlap; under 8 bytes a message holds the
+ * top of one. The last byte of a message is always the low byte of its number.
  *
- * What checking costs, measured between two cores as a share of the rate with
+ * The cost of checking, measured between two cores as a share of the rate with
  * --no-check:
  *                      fast    full
  *   SEND 64 B           2 %     3 %
@@ -23,10 +23,10 @@
  *   WRITE 64 B          1 %    25 %
  *   WRITE 64 KiB        1 %    31 %
  *   READ 4 KiB          1 %     8 %
- * In ping-pong it is in no figure: it is done while the other side works.
+ * In ping-pong checking is in no figure: a side checks while the other side works.
  *
  * Rejected: a body rewritten for every message, which costs the sender as much
- * as the copy that is being measured; a checksum in the message, likewise.
+ * as the copy that is being measured; a checksum in the message, for the same reason.
  */
 #ifndef URN_PERF_PATTERN_H
 #define URN_PERF_PATTERN_H
@@ -39,7 +39,7 @@
 #define PATTERN_PERIOD 65521u
 #define PATTERN_STARTS 32768u /* bodies begin at 0..PATTERN_STARTS - 1 */
 #define PATTERN_STAMPS 16u    /* bytes of both stamps */
-/* Tells a tail from a head; keeps the top byte, which is the low byte of the number. */
+/* XORed into the tail stamp to tell it from the head; keeps the top byte, the low byte of the number. */
 #define PATTERN_TAIL 0x00a5c3965a3ca569ull
 #define PATTERN_WINDOW 1024u  /* bytes of body that the fast check looks at in one message */
 
@@ -49,14 +49,14 @@ struct pattern {
 
 void pattern_init(struct pattern *p);
 
-/* Which message: its QP's number and its place in the QP's sequence. */
+/* The stamp of a message: its QP's number and its place in the QP's sequence. */
 static inline uint64_t
 pattern_stamp(uint32_t qp, uint64_t seq)
 {
 	return (seq << 56) | ((uint64_t)(qp & 0xffff) << 40) | (seq & 0xffffffffffull);
 }
 
-/* Where the body of a source slot begins in the text. */
+/* Offset in the text at which the body of a source slot begins. */
 static inline uint32_t
 pattern_start(uint32_t qp, uint32_t slot)
 {
@@ -65,7 +65,7 @@ pattern_start(uint32_t qp, uint32_t slot)
 
 /* Write the body of a whole message of `size` bytes (stamps overwrite its ends). */
 void pattern_fill(const struct pattern *p, uint8_t *data, uint64_t size, uint32_t start);
-/* Stamps of a message under PATTERN_STAMPS bytes, where they overlap or are cut. */
+/* Write the stamps of a message under PATTERN_STAMPS bytes, where the stamps overlap or are cut. */
 void pattern_put_short(uint8_t *data, uint64_t size, uint64_t stamp);
 bool pattern_short_ok(const uint8_t *data, uint64_t size, uint64_t stamp);
 
@@ -83,7 +83,7 @@ pattern_put_stamp(uint8_t *data, uint64_t size, uint64_t stamp)
 	memcpy(data + size - sizeof(tail), &tail, sizeof(tail));
 }
 
-/* The number that a message of 8 bytes or more bears; worth something once its stamps are right. */
+/* The number in a message of 8 bytes or more; valid only when the message's stamps are right. */
 static inline uint64_t
 pattern_number(const uint8_t *data, uint64_t size)
 {
@@ -95,7 +95,7 @@ pattern_number(const uint8_t *data, uint64_t size)
 	return stamp & 0xffffffffffull;
 }
 
-/* Are the stamps right? */
+/* True when the stamps are right. */
 static inline bool
 pattern_stamp_ok(const uint8_t *data, uint64_t size, uint64_t stamp)
 {
@@ -109,16 +109,16 @@ pattern_stamp_ok(const uint8_t *data, uint64_t size, uint64_t stamp)
 }
 
 /*
- * Is the body right? Compares at most `most` bytes, from a place that moves on
- * with seq so that all places get their turn. *compared: bytes looked at
+ * True when the body is right. Compares at most `most` bytes, from an offset that moves
+ * with seq so that all offsets are compared in turn. *compared: bytes compared
  */
 bool pattern_body_ok(const struct pattern *p, const uint8_t *data, uint64_t size, uint32_t start,
 		     uint64_t seq, uint64_t most, uint64_t *compared);
 
-/* The same for short messages, which are compared whole. size: up to PATTERN_SHORT */
+/* Short messages, of up to PATTERN_SHORT bytes, are compared whole. */
 #define PATTERN_SHORT 256u
 
-/* Are 16 bytes or more the same? By blocks, of which the last may overlap the one before. */
+/* True when 16 bytes or more are the same. Compares blocks; the last may overlap the one before. */
 static inline bool
 pattern_same(const uint8_t *a, const uint8_t *b, uint64_t size)
 {

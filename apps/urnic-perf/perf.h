@@ -3,13 +3,13 @@
  * The pieces of one measurement.
  *
  *   rig      EAL, the two joined ports, capture; lives through several runs
- *   layout   how many slots of what size each side's memory has
+ *   layout   number and size of slots in each side's memory
  *   side     node A (requester) or node B: memory, verbs objects, its thread's step
- *   run      what the two threads share: stop, failure, final message count
- *   meter    when measuring begins and ends; belongs to the thread that counts
+ *   run      shared by the two threads: stop, failure, final message count
+ *   meter    decides when measuring begins and ends; belongs to the thread that counts
  *
  * Each thread loops { its sides' step; its sides' engine } and owns everything
- * of its sides. What both threads touch is in struct run only.
+ * of its sides. The two threads share only struct run.
  */
 #ifndef URN_PERF_PERF_H
 #define URN_PERF_PERF_H
@@ -24,29 +24,29 @@
 #include <stdatomic.h>
 
 #define PERF_BATCH 32u             /* completions polled, receives posted, frames moved at once */
-#define PERF_STALL_SECONDS 10u     /* without progress, threads running: give up */
+#define PERF_STALL_SECONDS 10u     /* give up after so long without progress, threads running */
 #define PERF_STARVED_SECONDS 60u   /* ... where the other side's thread is hardly run */
 #define PERF_SLOT_ALIGN 64u
 #define PERF_GRH 40u	      /* bytes in front of a datagram that was received */
-#define PERF_QKEY 0x75726e63u /* of datagrams */
+#define PERF_QKEY 0x75726e63u /* Q_Key of datagrams */
 
 /* ---- rig */
 
 struct rig {
-	struct urn_port *port[2];    /* of A and B */
+	struct urn_port *port[2];    /* ports of A and B */
 	struct urn_capture *capture; /* or NULL */
-	struct perf_wire wire;       /* the switch between them, if there is one */
+	struct perf_wire wire;       /* the switch between the ports, if there is one */
 	uint64_t tsc_hz;
 };
 
-/* Attached to a dataplane: nothing of it is ours but the clock. */
+/* A rig for a dataplane that we attach to: only the clock is ours. */
 void rig_attach(struct rig *rig);
 /*
- * EAL, ports and capture. *o: its path MTU becomes what the ports carry
+ * Bring up EAL, ports and capture. *o: its path MTU is lowered to the ports'
  * (perf_options_mtu()). returns: 0, or -1 with *err (call rig_close all the same)
  */
 int rig_open(struct rig *rig, struct perf_opts *o, struct urn_err *err);
-/* Free what is still between the nodes; nobody may poll their ports meanwhile. */
+/* Free the packets that are still between the nodes; no thread may poll the nodes' ports meanwhile. */
 void rig_drain(struct rig *rig);
 /* Take everything down. returns: 0, or -1 with *err when the capture is not whole */
 int rig_close(struct rig *rig, uint64_t *capture_lost, struct urn_err *err);
@@ -56,10 +56,10 @@ int rig_close(struct rig *rig, uint64_t *capture_lost, struct urn_err *err);
 struct layout {
 	uint64_t size;       /* bytes of a message */
 	uint32_t grh;	     /* bytes in front of each received one; 0: connections */
-	uint64_t stride;     /* from slot to slot, a multiple of PERF_SLOT_ALIGN */
+	uint64_t stride;     /* bytes from slot to slot, a multiple of PERF_SLOT_ALIGN */
 	uint32_t qps;
-	uint32_t src_slots;  /* of each QP, a power of two, at least the depth */
-	uint32_t dst_slots;  /* of each QP; another number than src_slots (pattern.h) */
+	uint32_t src_slots;  /* slots of each QP, a power of two, at least the depth */
+	uint32_t dst_slots;  /* slots of each QP; another number than src_slots (pattern.h) */
 	uint32_t srq_slots;  /* receives of the shared queue, or 0 */
 	uint32_t rx_batch;   /* receives posted again together */
 };
@@ -68,16 +68,16 @@ void layout_make(struct layout *l, const struct perf_opts *o);
 uint64_t layout_src_bytes(const struct layout *l);
 uint64_t layout_dst_bytes(const struct layout *l);
 
-/* One side's buffers: where messages come from, and where they go. */
+/* One side's buffers: sources and targets of messages. */
 struct buffers {
 	uint8_t *src, *dst;            /* NULL where the side needs none */
 	uint64_t src_bytes, dst_bytes;
-	bool shared;                   /* of urn_alloc(), for a dataplane in another process */
+	bool shared;                   /* from urn_alloc(), for a dataplane in another process */
 };
 
 /*
  * Allocate and, for the source, fill with bodies and stamps (seq = slot).
- * Transparent huge pages are asked for; they need no setting up.
+ * Asks for transparent huge pages, which need no configuration.
  * returns: 0, or -1 with *err
  */
 int buffers_make(struct buffers *b, const struct layout *l, const struct pattern *p, bool src,
@@ -100,16 +100,16 @@ layout_dst_off(const struct layout *l, uint32_t qp, uint32_t slot)
 /* ---- the two threads */
 
 struct run {
-	_Atomic bool stop;             /* everybody leaves */
-	_Atomic unsigned int done;     /* sides that are through */
-	_Atomic bool failed;           /* err is taken; the first failure wins */
-	_Atomic uint64_t final;        /* messages the requester sent in all; UINT64_MAX: goes on */
+	_Atomic bool stop;             /* both threads leave */
+	_Atomic unsigned int done;     /* number of sides that have finished */
+	_Atomic bool failed;           /* err is set or being set; the first failure wins */
+	_Atomic uint64_t final;        /* messages the requester sent in all; UINT64_MAX: still sending */
 	bool interrupted;              /* by a signal; written by the measuring thread */
-	struct urn_err err;            /* written by whoever set `failed` */
-	struct urn_stages stages[2];   /* of the thread whose first side is A, B; after its end */
+	struct urn_err err;            /* written by the thread that set `failed` */
+	struct urn_stages stages[2];   /* stages of the thread whose first side is A, B; valid after its end */
 } __attribute__((aligned(64)));
 
-/* End the run with a sentence. */
+/* End the run with a message. */
 void run_fail(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 struct side;
@@ -126,12 +126,12 @@ struct perf_qp {
 	uint32_t rx_next;      /* receive slot to be posted next */
 	uint32_t rx_owed;      /* receives taken and not yet posted again */
 	uint64_t last;         /* atomics: value returned last, plus 1; ping-pong: messages received */
-	uint32_t peer_qpn;     /* datagrams: where they go */
+	uint32_t peer_qpn;     /* datagrams: their destination */
 	uint32_t rsvd;
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct perf_qp) == 64, "a line each");
 
-/* Requests and receives as handed to verbs, linked once, filled in again and again. */
+/* Requests and receives for verbs: linked once, filled in for every post. */
 struct wr_batch {
 	struct ibv_send_wr send[PERF_BATCH];
 	struct ibv_recv_wr recv[PERF_BATCH];
@@ -140,17 +140,17 @@ struct wr_batch {
 };
 
 struct side {
-	/* What it works with. */
+	/* Set before the side is opened. */
 	side_step step;
 	struct run *run;
 	struct side *peer;
 	struct urn_engine *engine;     /* NULL: limit */
-	struct perf_wire *wire;        /* to be polled by its thread, or NULL */
+	struct perf_wire *wire;        /* switch that the side's thread polls, or NULL */
 	const struct perf_opts *o;
 	const struct layout *l;
 	const struct pattern *p;
 	struct meter *meter;           /* the run's, on the side that counts; else NULL */
-	uint64_t scratch[8];           /* of the step; zero at first */
+	uint64_t scratch[8];           /* private to the step; zero at first */
 	unsigned int index;            /* 0: A, 1: B */
 	bool done;                     /* counted in run->done */
 
@@ -163,7 +163,7 @@ struct side {
 	struct perf_qp *qp;            /* l->qps of them */
 	struct ibv_qp **idle;          /* o->idle_qps of them, or NULL */
 	uint8_t gid_index;
-	union ibv_gid gid;             /* of that index */
+	union ibv_gid gid;             /* GID with that index */
 	struct ibv_ah *ah;	       /* datagrams: the other side's address; else NULL */
 	struct wr_batch *wr;
 	struct qpn_map *map;           /* QPN to number of the QP; with a shared receive queue */
@@ -173,47 +173,47 @@ struct side {
 	uint32_t peer_rkey_src, peer_rkey_dst;
 
 	uint64_t received;             /* messages received, all QPs */
-	struct meter_ran ran;          /* its thread, where it has no meter; read by who has one */
-	uint64_t peer_ran;             /* ran.cycles of the peer as peer_noted; of who has the meter */
-	bool peer_noted;               /* half of the patience is gone: peer_ran is of then */
+	struct meter_ran ran;          /* running time of a side without a meter; the side with one reads it */
+	uint64_t peer_ran;             /* ran.cycles of the peer when peer_noted was set; side with the meter */
+	bool peer_noted;               /* half of the stall time is over; peer_ran was noted then */
 	uint32_t owed[PERF_BATCH];     /* shared receive queue: slots to be posted again */
 	uint32_t owed_n;
-	uint64_t quiet_since; /* datagrams: none came since, monotonic ns; 0: some did */
-	uint32_t quiet_turns; /* ... turns without one */
+	uint64_t quiet_since; /* datagrams: time since which none came, monotonic ns; 0: some did */
+	uint32_t quiet_turns; /* datagrams: turns without one */
 
-	/* What it found. */
+	/* Results. */
 	uint32_t fill;                 /* QPs that had their first requests posted */
 	uint64_t checked;              /* bytes compared */
-	uint64_t sum;                  /* of returned values, mixed (atomics) */
-} __attribute__((aligned(64)));        /* each side is one thread's */
+	uint64_t sum;                  /* sum of returned values, mixed (atomics) */
+} __attribute__((aligned(64)));        /* each side belongs to one thread */
 
 /*
- * Attach node A (0) or B (1): to a dataplane of our own, or, dp NULL, as options
+ * Attach node A (0) or B (1): to a dataplane of our own, or with dp NULL as options
  * say. returns: the context, or NULL with *err
  */
 struct ibv_context *perf_attach(const struct perf_opts *o, struct urn_dp *dp, unsigned int index,
 				struct urn_err *err);
 /*
- * The path MTU is what the adapters carry: that of this side, or of both when both
- * are here. Attaches them; perf_attach() hands these contexts out, once each.
- * returns: 0, or -1 with *err (what is attached goes with the process)
+ * Lower the path MTU to that of the adapters: of this side, or of both when both
+ * are here. Attaches the adapters; perf_attach() hands these contexts out, once each.
+ * returns: 0, or -1 with *err (contexts stay attached until the process ends)
  */
 int perf_settle_mtu(struct perf_opts *o, struct urn_err *err);
 /*
- * Bring a side up as far as queue pairs in INIT, receives posted; its fields up to
- * `Verbs` are filled in before. First its device and address.
- * returns: 0, or -1 with *err (close it all the same)
+ * Open a side's device and address; the fields up to `Verbs` are filled in before.
+ * The first half of bringing a side up to queue pairs in INIT with receives posted.
+ * returns: 0, or -1 with *err (close the side all the same)
  */
 int side_open_device(struct side *s, struct urn_dp *dp, struct urn_err *err);
-/* ... the rest, once the device is open and size, depth and so on are known. */
+/* The second half, once the device is open and size, depth and so on are known. */
 int side_open_more(struct side *s, struct urn_err *err);
 void side_close(struct side *s);
-/* Towards the other side's queue pair of the same number. returns: 0, or -1 with *err */
+/* Connect queue pair n to the other side's queue pair of the same number. returns: 0, or -1 with *err */
 int side_connect(struct side *s, uint32_t n, const struct urn_ep_addr *own,
 		 const struct urn_ep_addr *peer, const struct urn_ep_opts *o, struct urn_err *err);
-/* What the side with this index does in an operation. */
+/* The step of the side with this index in an operation. */
 side_step side_step_of(enum perf_op op, unsigned int index);
-/* First PSN of a QP, by the side that sends with it: spread, so that some wrap early. */
+/* First PSN of a QP, by the side that sends with it: spread, so that some PSNs wrap early. */
 uint32_t side_psn(unsigned int side, uint32_t number);
 uint8_t side_mtu_code(uint32_t mtu);
 
@@ -223,14 +223,14 @@ uint8_t side_mtu_code(uint32_t mtu);
  */
 int workers_run(struct side side[2], struct run *run);
 /*
- * Run one side's steps in a thread, on its core if options name it, while this one
- * calls meanwhile(arg) again and again. returns: as above
+ * Run one side's steps in a thread, on its core if options name it, while the calling
+ * thread repeats meanwhile(arg). returns: as workers_run()
  */
 int worker_run(struct side *s, struct run *run, void (*meanwhile)(void *arg), void *arg);
-/* The side is through; the run stops when both are. */
+/* Mark the side as finished; the run stops when both are. */
 void side_done(struct side *s);
 /*
- * Has the side that counts stalled, or been interrupted? Call once a step.
+ * Watch the side that counts for a stall or a signal. Call once a step.
  * Ends measuring on a signal; fails the run when nothing moved for too long. Time in
  * which the two sides' threads were not run does not count (meter.h).
  */
@@ -239,8 +239,8 @@ void side_watch(struct side *s, uint64_t now);
 /* ---- verbs work of the sides */
 
 /*
- * wr_id of a send: number of the QP (17 bits), how many messages complete with
- * it (7), TSC when it was posted (40: some minutes).
+ * wr_id of a send: number of the QP (17 bits), number of messages that complete with
+ * the send (7), TSC at posting (40: some minutes).
  */
 #define WR_TSC_MASK ((1ull << 40) - 1)
 
@@ -277,10 +277,10 @@ void post_prepare(struct side *s);
  */
 int post_messages(struct side *s, uint32_t qp, uint32_t n, bool signal, uint32_t count,
 		  uint64_t now);
-/* A completion with an error: fail the run with a sentence. */
+/* Fail the run with a message about a completion with an error. */
 void fail_completion(struct side *s, const struct ibv_wc *wc);
 
-/* What arrived with a receive completion. */
+/* A message that arrived with a receive completion. */
 struct arrival {
 	uint32_t qp;          /* number of the QP on this side */
 	const uint8_t *data;
@@ -289,7 +289,7 @@ struct arrival {
 
 /* Post all receives, before the QPs connect. returns: 0, or -1 with *err */
 int receive_start(struct side *s, struct urn_err *err);
-/* Look up a receive completion. returns: false, and the run failed, when it is not right */
+/* Look up a receive completion. returns: false, and the run failed, when the completion is wrong */
 bool receive_take(struct side *s, const struct ibv_wc *wc, struct arrival *a);
 /* Give the receive back, now or with others. returns: 0, or -1 and the run failed */
 int receive_again(struct side *s, const struct arrival *a);
@@ -300,34 +300,34 @@ void qpn_map_free(struct qpn_map *map);
 /* Steps. */
 unsigned int requester_step(struct side *s, uint64_t now); /* streams, READ and atomic latency */
 unsigned int receiver_step(struct side *s, uint64_t now);  /* send_bw: B */
-unsigned int bystander_step(struct side *s, uint64_t now); /* B when only its adapter works */
+unsigned int bystander_step(struct side *s, uint64_t now); /* B when only B's adapter works */
 unsigned int ping_step(struct side *s, uint64_t now);      /* ping-pong: A */
 unsigned int pong_step(struct side *s, uint64_t now);      /* ping-pong: B */
-/* After the run: do the atomics' results and the counter add up? */
+/* After the run: true when the atomics' results and the counter add up. */
 bool atomics_ok(struct side *a, uint64_t counter);
 
-/* Datagrams: to INIT; to RTS, and where they go. returns: 0, or -1 with *err (datagram.c) */
+/* Datagrams: bring a QP to INIT; to RTS, with the destination. returns: 0, or -1 with *err (datagram.c) */
 int datagram_init(struct ibv_qp *qp, struct urn_err *err);
 int datagram_connect(struct side *s, uint32_t n, const struct urn_ep_addr *own,
 		     const struct urn_ep_addr *peer, const struct urn_ep_opts *o,
 		     struct urn_err *err);
 /*
- * Who receives them, once a step: have all come that will? work: what came in this step. Fails
- * the run when nothing comes any more and nobody says that it is over
+ * True when no more datagrams will come; the receiver calls it once a step. work: datagrams of this
+ * step. Fails the run when none comes any more and the sender does not say that it has finished
  */
 bool datagram_over(struct side *s, unsigned int work);
 
 /* ---- checking */
 
-/* Which message is to be found in a slot. */
+/* The message that a slot must hold. */
 struct message_id {
 	uint32_t qp;    /* number of its QP on this side */
-	uint32_t slot;  /* source slot: says which body */
-	uint64_t seq;   /* its place among the QP's messages, from 1 */
+	uint32_t slot;  /* source slot, which decides the body */
+	uint64_t seq;   /* the message's place among the QP's messages, from 1 */
 	uint64_t stamp; /* seq, or the source slot where the source is not rewritten (READ) */
 };
 
-/* Bytes of body that are compared in each message: the window, or all. */
+/* Bytes of the body that are compared in each message: the window, or all. */
 static inline uint64_t
 check_most(const struct side *s)
 {
@@ -340,8 +340,8 @@ check_most(const struct side *s)
  */
 bool check_message(struct side *s, const uint8_t *data, const struct message_id *id, uint64_t most);
 /*
- * Compare all target slots, whole, after the run: the last message that went
- * to each. sender: the requester's QPs. returns: as above
+ * Compare all target slots, whole, after the run, with the last message that went
+ * to each. sender: the requester's QPs. returns: as check_message()
  */
 bool check_all(struct side *s, const uint8_t *dst, const struct perf_qp *sender);
 
@@ -356,25 +356,25 @@ struct result {
 	uint64_t retransmits;
 	uint64_t sent, lost; /* datagrams, warm-up included */
 	bool have_counters;
-	struct urn_counters counters;  /* of both adapters, over the whole run */
+	struct urn_counters counters;  /* counters of both adapters, over the whole run */
 	uint64_t qp_bytes;             /* dataplane memory of one idle QP */
 	bool interrupted;
-	struct perf_wire_result wire;  /* of the whole run */
+	struct perf_wire_result wire;  /* the switch's counts of the whole run */
 	uint64_t packets;              /* data packets of all messages, warm-up included */
-	struct urn_stages stages[2];   /* of the threads of A and B; zero without --stages */
+	struct urn_stages stages[2];   /* stages of the threads of A and B; zero without --stages */
 	struct urn_hist hist;
 };
 
-/* Fill in what the meter says. */
+/* Fill in the meter's figures. */
 void result_from_meter(struct result *res, const struct perf_opts *o, const struct meter *m);
-/* Add a second measurement of the same to a first one. */
+/* Add a second measurement of the same operation to the first. */
 void result_merge(struct result *dst, const struct result *src);
 
 /* Measure an operation with the whole dataplane. returns: 0, or -1 with *err */
 int verbs_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
 /*
  * Measure the limit: as `limit` with --lat when o->lat, else the stream. o may
- * be another operation's; its frames then have that operation's headers.
+ * be another operation's; the frames then have that operation's headers.
  */
 int limit_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
 
@@ -385,8 +385,8 @@ int limit_run(struct rig *rig, const struct perf_opts *o, struct result *res, st
 int perf_find_gid(struct ibv_context *ctx, bool ipv6, uint8_t *index, union ibv_gid *gid,
 		  struct urn_err *err);
 /*
- * With which of its addresses a side answers: the one that was spoken to, or if that is none of
- * its own the first of the peer's family. returns: as above
+ * The GID with which a side answers: the one that the peer asked (own), or, if the side has no such
+ * GID, the first of the peer's family. returns: as perf_find_gid()
  */
 int perf_answer_gid(struct ibv_context *ctx, const uint8_t own[16], const uint8_t peer[16],
 		    uint8_t *index, union ibv_gid *gid, struct urn_err *err);
@@ -394,19 +394,19 @@ int perf_answer_gid(struct ibv_context *ctx, const uint8_t own[16], const uint8_
 extern const uint8_t perf_node_ipv4[2][4], perf_node_ipv6[2][16];
 
 /*
- * One side of a measurement between two processes (two.c). A listener prints what it
- * served itself, and leaves *res alone. returns: 0, or -1 with *err
+ * Run one side of a measurement between two processes (two.c). A listener prints its
+ * results itself, and leaves *res alone. returns: 0, or -1 with *err
  */
 int two_run(const struct rig *rig, const struct perf_opts *o, struct result *res, struct urn_err *err);
 
-/* How many connections a second; prints its result itself. returns: 0, or -1 with *err (conn.c) */
+/* Measure connections per second; prints the result itself. returns: 0, or -1 with *err (conn.c) */
 int conn_run(struct rig *rig, const struct perf_opts *o, struct urn_err *err);
 
 /* Copy the same messages by memcpy() in one thread. returns: 0, or -1 with *err */
 int memcpy_run(const struct rig *rig, const struct perf_opts *o, struct result *res,
 	       struct urn_err *err);
 
-/* Print it all. limit: NULL when it was not measured. */
+/* Print all results. limit: NULL when the limit was not measured. */
 void report(const struct perf_opts *o, const struct result *res, const struct result *limit,
 	    uint64_t capture_lost);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wire between the two nodes when it is a switch: its options, how it is
- * set up, and what it counted.
+ * The wire between the two nodes when it is a switch: options, setup,
+ * and counts.
  *
  *     A ══ port ── [in: impairments] switch [in: impairments] ── port ══ B
  *
- * What A sends is impaired on its way into the switch, and so is what B sends,
- * by a sequence of its own (seed and seed + 1). The thread of node B polls it.
+ * Frames of A are impaired on their way into the switch, and so are frames of B, by
+ * a sequence of their own (seed and seed + 1). The thread of node B polls the switch.
  */
 #ifndef URN_PERF_WIRE_H
 #define URN_PERF_WIRE_H
@@ -19,7 +19,7 @@
 /* ---- options, to be put into the tables of options.c */
 
 enum {
-	PERF_WIRE_FIRST = 1024, /* of the ids */
+	PERF_WIRE_FIRST = 1024, /* first of the ids */
 	PERF_WIRE_SWITCH = PERF_WIRE_FIRST,
 	PERF_WIRE_LOSS,
 	PERF_WIRE_DUP,
@@ -55,15 +55,15 @@ enum {
 
 /* The wire that was asked for. */
 struct perf_wire_opts {
-	bool on;       /* a switch */
-	bool impaired; /* that does not leave everything as it is */
+	bool on;       /* the wire is a switch */
+	bool impaired; /* the switch impairs frames */
 	bool seeded;   /* --seed or --reorder-depth was given */
 	struct urn_impair_config cfg;
 };
 
 /* Take one option. returns: 0, or -1 with *err */
 int perf_wire_take(int id, const char *arg, struct perf_wire_opts *w, struct urn_err *err);
-/* Do they fit each other? returns: 0, or -1 with *err */
+/* Check that the options fit each other. returns: 0, or -1 with *err */
 int perf_wire_check(const struct perf_wire_opts *w, struct urn_err *err);
 
 /* ---- the wire itself */
@@ -76,21 +76,21 @@ struct perf_wire {
 	uint64_t tsc_mult; /* ns per cycle, 32 fractional bits */
 };
 
-/* What it counted, by direction: 0 is A to B. */
+/* The switch's counts, by direction: 0 is A to B. */
 struct perf_wire_result {
 	bool on;
 	struct urn_impair_counters dir[2];
-	uint64_t queue_drops[2]; /* for a node whose port took too little */
+	uint64_t queue_drops[2]; /* frames dropped because the node's port took too few */
 };
 
 /* Make the switch between two open ports. returns: 0, or -1 with *err (call perf_wire_close) */
 int perf_wire_open(struct perf_wire *w, const struct perf_wire_opts *o, uint32_t mbufs,
 		   struct urn_err *err);
-/* Take it down, and its ports. Before the nodes' ports are closed. */
+/* Take the switch and its ports down, before the nodes' ports are closed. */
 void perf_wire_close(struct perf_wire *w);
-/* Forward what is there; one thread at a time. returns: frames moved */
+/* Forward the frames that are there; one thread at a time. returns: frames moved */
 unsigned int perf_wire_poll(struct perf_wire *w);
-/* Are the links of its ports up? Asks them; not beside perf_wire_poll. */
+/* True when the links of the switch's ports are up. Asks the ports; not in parallel to perf_wire_poll. */
 bool perf_wire_is_up(struct perf_wire *w);
 void perf_wire_get(const struct perf_wire *w, struct perf_wire_result *out);
 
