@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How urnic-perf attaches its nodes, and what path MTU they agree on.
+ * Attaches the nodes of urnic-perf, and settles their path MTU.
  */
 #include "perf.h"
 
@@ -9,9 +9,9 @@
 #include <urnic/attach.h>
 
 /*
- * owner: the main thread; of node A and B: the context that was asked for its
- * MTU, until perf_attach() hands it out. A node attaches once, so that a
- * dataplane counts one client for it.
+ * Contexts of node A and B that were asked for their MTU, until perf_attach() hands
+ * them out; owner: the main thread. A node attaches once, so that a dataplane counts
+ * one client for the node.
  */
 static struct ibv_context *asked[2];
 

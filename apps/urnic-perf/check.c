@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Is what arrived what was sent? (pattern.h says how it can be told.) */
+/* Checks that messages arrived as they were sent, by their pattern (pattern.h). */
 #include "perf.h"
 
 bool

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * urnic-perf connect: how many connections a second connection management sets
- * up. Node A asks, node B listens; one thread is both programs and, without
+ * urnic-perf connect: measures connections per second that connection management
+ * sets up. Node A asks, node B listens; one thread is both programs and, without
  * --attach, polls both engines too. A connection is up when both sides have been
- * told so and both queue pairs are ready. Afterwards each carries a message.
+ * told so and both queue pairs are ready. Afterwards each connection carries a message.
  */
 #include "perf.h"
 
@@ -24,7 +24,7 @@
 #define SERVICE urn_cm_service(URN_CM_PS_TCP, 18515)
 #define WINDOW 256u          /* connections being set up at a time */
 #define BACKLOG 1024u
-#define EVENTS 64u           /* taken from an end at a time */
+#define EVENTS 64u           /* events taken from an end at a time */
 #define STALL_NS 10000000000ull
 #define MESSAGE 8u           /* bytes */
 
@@ -43,7 +43,7 @@ struct conn_end {
 	uint32_t listener;
 	uint8_t gid_index;
 	union ibv_gid gid;
-	uint32_t up;             /* connections that it was told of, or said itself, that they are up */
+	uint32_t up;             /* connections that are up, by an event or by this end's own word */
 };
 
 struct conn {
@@ -52,7 +52,7 @@ struct conn {
 	struct conn_end end[2];
 	struct urn_ep_opts ep;
 	uint32_t asked;
-	uint32_t carried;        /* connections that brought their message */
+	uint32_t carried;        /* connections whose message arrived */
 };
 
 static uint64_t
@@ -155,7 +155,7 @@ end_close(const struct conn *c, struct conn_end *e)
 		ibv_dereg_mr(e->mr);
 	if (e->pd != NULL)
 		ibv_dealloc_pd(e->pd);
-	/* Its ids go along. */
+	/* Closing the context frees the end's ids, too. */
 	if (e->ctx != NULL)
 		ibv_close_device(e->ctx);
 	if (e->cm_up)
@@ -165,7 +165,7 @@ end_close(const struct conn *c, struct conn_end *e)
 	free(e->id);
 }
 
-/* A turn of both engines, or of somebody else's. */
+/* Run a turn of both engines; attached: give the dataplane time. */
 static void
 turn(const struct conn *c, bool idle)
 {
@@ -181,7 +181,7 @@ static int
 bring_up(struct conn *c, unsigned int i, uint32_t n, const struct urn_abi_cm_event *ev,
 	 struct urn_err *err)
 {
-	/* Each side says with which PSN the other is to begin. */
+	/* Each side tells the other the first PSN to send with. */
 	struct urn_ep_addr own = {.qpn = c->end[i].qp[n]->qp_num, .psn = ev->psn,
 				  .mtu_code = c->ep.mtu_code};
 	struct urn_ep_addr peer = {.qpn = ev->qpn, .psn = side_psn(1 - i, n), .mtu_code = c->ep.mtu_code};
@@ -259,7 +259,7 @@ on_event(struct conn *c, unsigned int i, const struct urn_abi_cm_event *ev, stru
 	}
 }
 
-/* returns: events that there were, or -1 with *err */
+/* returns: number of events taken, or -1 with *err */
 static int
 take_events(struct conn *c, unsigned int i, struct urn_err *err)
 {
@@ -276,7 +276,7 @@ take_events(struct conn *c, unsigned int i, struct urn_err *err)
 	return n;
 }
 
-/* Is there no end of it? returns: 0, or -1 with *err */
+/* Give up on a signal or when nothing has moved since `since`. returns: 0, or -1 with *err */
 static int
 patience(const char *what, uint32_t done, uint64_t since, struct urn_err *err)
 {
@@ -341,12 +341,12 @@ send_one(struct conn *c, uint32_t n, struct urn_err *err)
 	struct ibv_send_wr wr = {.wr_id = n, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 				 .send_flags = IBV_SEND_SIGNALED}, *bad;
 
-	/* Whose it is: B knows with whom each of its queue pairs speaks. */
+	/* The message names its connection: B knows the peer of each of its queue pairs. */
 	e->mem[n] = (uint64_t)c->end[1].qp[n]->qp_num << 32 | n;
 	return ibv_post_send(e->qp[n], &wr, &bad) == 0 ? 0 : failed("post a message", err);
 }
 
-/* returns: completions that there were, or -1 with *err */
+/* returns: number of completions taken, or -1 with *err */
 static int
 take_messages(struct conn *c, unsigned int i, uint32_t *done, struct urn_err *err)
 {

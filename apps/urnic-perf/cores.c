@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which cores the two nodes run on. */
+/* Chooses the cores that the two nodes run on. */
 #include "options.h"
 
 #include "common/text.h"
@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <string.h>
 
-/* May this process run on a core? */
+/* True when this process may run on a core. */
 static bool
 core_allowed(uint64_t core)
 {

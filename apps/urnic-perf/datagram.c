@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Unreliable datagrams (--ud): queue pairs that are not connected, so each request says
- * where it goes, each message comes behind a GRH, and nobody repeats what was lost.
+ * Unreliable datagrams (--ud): queue pairs that are not connected, so each request has
+ * a destination, each message comes behind a GRH, and lost messages are not repeated.
  */
 #include "perf.h"
 
@@ -12,8 +12,8 @@
 #include <urnic/attach.h>
 
 #define PORT_NUM 1u
-#define QUIET_NS 200000000ull  /* with the end told and nothing coming: what is missing was lost */
-#define GONE_NS 10000000000ull /* without an end: nobody is there any more */
+#define QUIET_NS 200000000ull  /* quiet time after the sender's end: then the missing ones are lost */
+#define GONE_NS 10000000000ull /* quiet time without an end: then the sender is gone */
 
 static int
 failed(const struct ibv_qp *qp, const char *what, struct urn_err *err)
@@ -51,7 +51,7 @@ datagram_connect(struct side *s, uint32_t n, const struct urn_ep_addr *own,
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) != 0)
 		return failed(qp, "does not go to RTS", err);
 	s->qp[n].peer_qpn = peer->qpn;
-	if (s->ah != NULL) /* all go to one place */
+	if (s->ah != NULL) /* all datagrams have one destination */
 		return 0;
 	memcpy(to.grh.dgid.raw, peer->gid, 16);
 	s->ah = ibv_create_ah(s->pd, &to);
@@ -76,7 +76,7 @@ datagram_over(struct side *s, unsigned int work)
 		s->quiet_since = now;
 	if (final != UINT64_MAX)
 		return now - s->quiet_since > QUIET_NS;
-	/* Before the first the other side may take its time. */
+	/* Before the first datagram the other side may take any time. */
 	if (s->received > 0 && s->peer == NULL && now - s->quiet_since > GONE_NS)
 		run_fail(s->run, "no datagram has come for 10 seconds, and nobody said that it was "
 				 "the last: "

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * urnic-perf idle: programs that have something with a dataplane and do nothing.
- * So many clients are attached, each with a queue pair connected to itself, a
- * completion queue and a channel, and all sleep until somebody ends them. What a
- * dataplane does meanwhile, and how others fare, is for others to look at.
+ * urnic-perf idle: clients that have objects in a dataplane and do nothing.
+ * The clients are attached, each with a queue pair connected to itself, a
+ * completion queue and a channel, and all sleep until somebody ends them. Other
+ * tools measure the dataplane and its other clients meanwhile.
  *
- * Before it sleeps each client sends itself a message and is woken by its
- * completion, so what sleeps could work.
+ * Before it sleeps each client sends itself a message and is woken by the
+ * completion, so the sleeping clients are known to work.
  */
 #include "idle.h"
 
@@ -28,8 +28,8 @@
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 #define MESSAGE 8u    /* bytes */
-#define WAKE_MS 10000 /* for a message of one's own */
-#define LOOK_MS 1000  /* asleep for so long at a time: a signal is noticed at once all the same */
+#define WAKE_MS 10000 /* longest wait for a client's message to itself */
+#define LOOK_MS 1000  /* longest sleep at a time; a signal is noticed at once all the same */
 
 struct idle_client {
 	struct ibv_context *ctx;
@@ -38,13 +38,13 @@ struct idle_client {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
-	uint64_t *mem; /* a word that is sent, and one that is received into */
+	uint64_t *mem; /* a word to send, and a word to receive into */
 };
 
 struct idle {
 	struct idle_opts o;
 	struct idle_client *client; /* o.clients of them */
-	struct pollfd *fd;	    /* of their channels, then of their async events */
+	struct pollfd *fd;	    /* the clients' channels, then their async events */
 	uint32_t up;
 };
 
@@ -78,7 +78,7 @@ client_objects(struct idle_client *c, struct urn_err *err)
 	return c->qp != NULL ? 0 : failed("create a queue pair", err);
 }
 
-/* A message to itself. returns: 0, or -1 with *err */
+/* Post a client's message to itself. returns: 0, or -1 with *err */
 static int
 client_post(struct idle_client *c, struct urn_err *err)
 {
@@ -95,7 +95,7 @@ client_post(struct idle_client *c, struct urn_err *err)
 	return 0;
 }
 
-/* Sleep until it is there, and go to sleep again. returns: 0, or -1 with *err */
+/* Sleep until the client's message is there, and arm its queue again. returns: 0, or -1 with *err */
 static int
 client_woken(struct idle_client *c, struct urn_err *err)
 {
@@ -161,7 +161,7 @@ client_down(struct idle_client *c)
 
 /* ---- all of them */
 
-/* Each has some ten descriptors. */
+/* Raise the limit of descriptors: each client has some ten. */
 static void
 more_descriptors(void)
 {
@@ -182,7 +182,7 @@ now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Until the time is up, a signal comes, or a client is woken by what it did not ask for. */
+/* Sleep until the time is up, a signal comes, or a client gets an unexpected event. */
 static int
 sleep_on(struct idle *d, uint64_t since, struct urn_err *err)
 {

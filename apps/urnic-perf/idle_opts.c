@@ -85,7 +85,7 @@ idle_options_parse(int argc, char **argv, struct idle_opts *o, struct urn_err *e
 	int id;
 
 	*o = (struct idle_opts){.clients = 16};
-	optind = 0; /* glibc: start over, for whoever parses twice */
+	optind = 0; /* glibc: start over, for a caller that parses twice */
 	opterr = 0;
 	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
 		rc = take_option(id, argv, o, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many slots each side's memory has, and the memory itself. */
+/* The number of slots in each side's memory, and the memory itself. */
 #include "perf.h"
 
 #include <urnic/attach.h>
@@ -10,15 +10,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* From this size on slots are not doubled or added for the sake of the check. */
+/* From this message size on, in bytes, the check gets no additional slots. */
 #define HUGE_MESSAGE (16ull << 20)
 #define HUGE_PAGE (2ull << 20)
-/* Receives of a shared queue: what arrives in one turn of the engine, many times over. */
-/* Sends of a ping-pong, of which each fourth part ends with a signalled one. */
+/* Sends of a ping-pong; each fourth part ends with a signalled one. */
 #define PINGPONG_SLOTS 32u
+/* Receives of a shared queue: many times the arrivals of one engine turn. */
 #define SRQ_MIN 1024u
 #define SRQ_MAX 8192u
-/* Of datagrams over all QPs: nobody waits for who is late. */
+/* Receives of datagrams over all QPs, and their bytes: a sender does not wait for a late receiver. */
 #define UD_RECEIVES 8192u
 #define UD_BYTES (16ull << 20)
 
@@ -28,7 +28,7 @@ pow2_ceil(uint32_t v)
 	return v <= 1 ? 1 : 1u << (32 - __builtin_clz(v - 1));
 }
 
-/* Receives that are taken before their places are posted again, together. */
+/* Number of receives that are taken before their slots are posted again, together. */
 static uint32_t
 receive_batch(uint32_t slots)
 {
@@ -39,7 +39,7 @@ receive_batch(uint32_t slots)
 
 /*
  * A receiver posts again in batches, so it needs a batch more than the
- * requester has in flight, or the last of them would find no receive.
+ * requester has in flight, or the last message would find no receive.
  */
 static void
 layout_receives(struct layout *l, bool use_srq)
@@ -95,7 +95,7 @@ layout_dst_bytes(const struct layout *l)
 	return l->srq_slots ? l->srq_slots * l->stride : layout_dst_off(l, l->qps, 0);
 }
 
-/* Anonymous memory, zero. Touched here, so that no fault is measured. */
+/* Allocate anonymous memory, zeroed. Touches all pages, so that no page fault is measured. */
 static uint8_t *
 memory_get(uint64_t bytes, bool shared, struct urn_err *err)
 {

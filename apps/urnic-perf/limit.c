@@ -3,15 +3,15 @@
  * The limit of this machine: the same bytes through the same ports, pools and
  * frame sizes, with no protocol. A takes a packet, copies a piece of a message
  * in, appends a CRC and sends; B receives, checks the CRC, copies the piece to
- * its place and counts messages. Frames come in order and none is lost, so the
- * place follows from counting.
+ * its place and counts messages. Frames come in order and none is lost, so B finds
+ * the place by counting.
  *
  *   | headers (made once for every packet of the pool) | payload | CRC |
  *
  * Without the sender's copy a frame is a chain: a packet with headers and CRC,
  * and a second one whose buffer is the source itself.
  *
- * With --lat one frame goes to and fro; half the time is taken, allocation,
+ * With --lat one frame goes back and forth; the latency is half the time, allocation,
  * CRC and copies included.
  */
 #include "perf.h"
@@ -25,10 +25,10 @@
 #include <rte_prefetch.h>
 
 #define L2_BYTES 14u
-/* IPv4, UDP and BTH: what the ICRC covers before the payload. */
+/* Bytes that the ICRC covers before the payload: IPv4, UDP and BTH. */
 #define HEADER_BYTES (20u + 8u + 12u)
 #define CRC_BYTES 4u
-/* Finalised CRC of the 8 ones in front (doc/wire.md "ICRC"). */
+/* Finalised CRC of the 8 leading bytes of ones (doc/wire.md "ICRC"). */
 #define CRC_SEED 0x2144df1cu
 #define ETHERTYPE_EXPERIMENTAL 0x88b5u
 /* Frames handed over at once: fewer when they are long, so that B begins early. */
@@ -39,23 +39,23 @@
 /* A place in a side's slots, message after message. */
 struct cursor {
 	uint8_t *base;     /* first slot */
-	uint32_t slot;     /* counted over all QPs */
+	uint32_t slot;     /* slot, counted over all QPs */
 	uint32_t slots;
-	uint64_t off;      /* bytes of the message that are through */
-	uint64_t messages; /* whole messages that are through */
+	uint64_t off;      /* bytes of the message that are done */
+	uint64_t messages; /* whole messages that are done */
 };
 
-/* What one side of the limit has beside struct side. */
+/* State of one side of the limit, in addition to struct side. */
 struct limit_side {
 	struct cursor tx, rx;
 	struct rte_mbuf *m[PERF_BATCH]; /* frames made */
-	unsigned int made, sent;        /* of m; sent: taken by the port */
-	struct rte_mbuf_ext_shared_info shinfo; /* of the source, when it is not copied */
+	unsigned int made, sent;        /* frames in m; sent: taken by the port */
+	struct rte_mbuf_ext_shared_info shinfo; /* for the source, when it is not copied */
 	uint32_t first_extra;           /* header bytes that only a message's first frame has */
 	unsigned int burst;
 	bool sending, waiting;          /* --lat */
 	uint64_t posted_at;             /* --lat: TSC */
-	uint64_t crc_wrong;             /* frames */
+	uint64_t crc_wrong;             /* frames with a wrong CRC */
 } __attribute__((aligned(64)));
 
 struct limit {
@@ -76,7 +76,7 @@ state_of(struct side *s)
 
 /* ---- frames */
 
-/* Payload of the frame at a cursor. */
+/* Payload bytes of the frame at a cursor. */
 static uint32_t
 piece_of(const struct side *s, const struct cursor *c)
 {
@@ -110,7 +110,7 @@ advance(const struct side *s, struct cursor *c, uint32_t piece)
 		c->slot = 0;
 }
 
-/* Copy the piece in and append the CRC. */
+/* Make a frame: copy the piece in and append the CRC. */
 static void
 make_frame(struct side *s, struct limit_side *ls, struct rte_mbuf *m)
 {
@@ -127,7 +127,7 @@ make_frame(struct side *s, struct limit_side *ls, struct rte_mbuf *m)
 	advance(s, &ls->tx, piece);
 }
 
-/* The same without the copy: `data` is the source itself, behind `m` with headers and CRC. */
+/* Make a frame without the copy: `data` is the source itself, behind `m` with headers and CRC. */
 static void
 make_chain(struct side *s, struct limit_side *ls, struct rte_mbuf *m, struct rte_mbuf *data)
 {
@@ -149,7 +149,7 @@ make_chain(struct side *s, struct limit_side *ls, struct rte_mbuf *m, struct rte
 	advance(s, &ls->tx, piece);
 }
 
-/* CRC of a received frame against the one in it. */
+/* True when the CRC in a received frame is right. */
 static bool
 crc_ok(const struct rte_mbuf *m, uint32_t head, uint32_t piece)
 {
@@ -224,7 +224,7 @@ make_burst(struct side *s, struct limit_side *ls)
 		ls->sending = false;
 }
 
-/* Hand over what was made; make more when it is all gone. returns: frames taken */
+/* Send frames that were made; make more when all are sent. returns: frames that the port took */
 static unsigned int
 send_some(struct side *s, struct limit_side *ls)
 {
@@ -239,7 +239,7 @@ send_some(struct side *s, struct limit_side *ls)
 	return n;
 }
 
-/* Take a burst in. returns: frames */
+/* Receive a burst. returns: frames */
 static unsigned int
 receive_some(struct side *s, struct limit_side *ls)
 {
@@ -348,7 +348,7 @@ header_put(struct rte_mempool *pool, void *opaque, void *obj, unsigned int index
 	(void)pool;
 	(void)index;
 	memset(frame, 0, L2_BYTES + HEADER_BYTES + 32);
-	/* From A to B or back: a switch between them wants to know. */
+	/* MAC addresses from A to B or back, for a switch between them. */
 	frame[0] = frame[6] = 0x02; /* locally administered */
 	frame[5] = opaque == NULL ? 2 : 1;
 	frame[11] = opaque == NULL ? 1 : 2;
@@ -417,7 +417,7 @@ limit_init(struct limit *lim, struct rig *rig, const struct perf_opts *o, struct
 	return 0;
 }
 
-/* Compare what side s received, slot by slot, but the one that was being filled. */
+/* Compare the messages that side s received, slot by slot, except the slot being filled. */
 static int
 limit_check(struct limit *lim, struct side *s)
 {

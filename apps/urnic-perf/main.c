@@ -12,14 +12,14 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-/* Too large for the stack. */
+/* Results of a run; too large for the stack. */
 struct results {
 	struct result own, limit, other_half;
 };
 
 /*
- * An operation between two halves of its limit: what else goes on in the
- * machine, and the order that packets lie in, then weigh on both alike.
+ * Measure an operation between two halves of its limit: other load of the
+ * machine, and the order of packets in memory, then affect both alike.
  */
 static int
 measure_with_limit(struct rig *rig, const struct perf_opts *o, struct results *r,
@@ -65,7 +65,7 @@ tell(const struct perf_opts *o, const struct results *r, uint64_t capture_lost)
 {
 	struct urn_err err = {{0}};
 
-	if (o->op != PERF_CONNECT && o->role != PERF_LISTENS) /* which have told their own */
+	if (o->op != PERF_CONNECT && o->role != PERF_LISTENS) /* these have printed their results */
 		report(o, &r->own, o->with_limit ? &r->limit : NULL, capture_lost);
 	if (ferror(stdout)) {
 		urn_err_set(&err, "the results could not be written");
@@ -74,7 +74,7 @@ tell(const struct perf_opts *o, const struct results *r, uint64_t capture_lost)
 	return urn_stop_requested() ? EXIT_SIGNAL + urn_stop_requested() : EXIT_SUCCESS;
 }
 
-/* Between two nodes of a dataplane that is a process of its own. */
+/* Measure between two nodes of a dataplane in another process. */
 static int
 run_attached(struct perf_opts *o, struct results *r)
 {
@@ -116,10 +116,10 @@ main(int argc, char **argv)
 	struct perf_opts o;
 	int rc;
 
-	/* With another stack, rather than between two nodes of ours. */
+	/* pingpong: with another RDMA stack, rather than between two nodes of ours. */
 	if (argc > 1 && strcmp(argv[1], "pingpong") == 0)
 		return pp_main(argc, argv);
-	/* Or nothing at all, but attached. */
+	/* idle: attached, without traffic. */
 	if (argc > 1 && strcmp(argv[1], "idle") == 0)
 		return idle_main(argc, argv);
 	switch (perf_options_parse(argc, argv, &o, &err)) {

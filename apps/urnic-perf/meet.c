@@ -54,7 +54,7 @@ meet_gave_up(const struct meet_end *end, struct urn_err *err)
 	char text[sizeof(end->text)];
 	size_t n = 0;
 
-	/* What it says goes to a terminal. */
+	/* The peer's text goes to a terminal: printable characters only. */
 	for (; n + 1 < sizeof(text) && end->text[n] != '\0'; n++)
 		text[n] = (char)(end->text[n] >= ' ' && end->text[n] <= '~' ? end->text[n] : '?');
 	text[n] = '\0';
@@ -63,7 +63,7 @@ meet_gave_up(const struct meet_end *end, struct urn_err *err)
 	return -1;
 }
 
-/* Datagrams are sent, and are one packet. */
+/* True when datagrams fit the hello: operation send, one packet a message. */
 static bool
 ud_ok(const struct meet_hello *h)
 {

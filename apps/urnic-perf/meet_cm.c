@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Meeting by connection management: all that is said is private data of its messages.
+ * Meeting by connection management: all messages travel as private data.
  *
  * Datagrams have no connection to set up or to end. A looks the service up (SIDR_REQ) for
- * each queue pair, and again when it is through; B answers (SIDR_REP):
+ * each queue pair, and again when the queue pair is finished; B answers (SIDR_REP):
  *
  *   SIDR_REQ  RDMA-CM's 36 bytes, hello     --->
  *                                           <---   SIDR_REP  valid: queue pair, hello
  *   SIDR_REQ  struct sidr_end               --->
  *                                           <---   SIDR_REP  rejected: the end, shortened
  *
- * B can't speak unasked: one that fails later is found out by the second look-up.
+ * B can't speak unasked: A learns of a later failure of B by the second look-up.
  */
 #include "meet.h"
 #include "perf.h"
@@ -31,8 +31,8 @@
 
 #define BACKLOG 1024u
 #define TIMEOUT 18u      /* code: a second, then a message is repeated */
-#define RETRIES 15u     /* the most that a REQ can say (IBTA 12.6.5, Max CM Retries) */
-/* To whom asks while another is served. */
+#define RETRIES 15u     /* largest value of a REQ (IBTA 12.6.5, Max CM Retries) */
+/* Answer to an urnic-perf that asks while another is served. */
 #define BUSY "it serves another urnic-perf; ask again when that is through"
 
 _Static_assert(URN_CM_IP_BYTES + sizeof(struct meet_hello) <= URN_CM_REQ_DATA, "a REQ has room");
@@ -40,7 +40,7 @@ _Static_assert(sizeof(struct meet_hello) <= URN_CM_REP_DATA, "a REP has room");
 _Static_assert(sizeof(struct meet_end) <= URN_CM_DREQ_DATA, "a DREQ has room");
 _Static_assert(sizeof(struct meet_end) <= URN_CM_DREP_DATA, "a DREP has room");
 
-/* The end of a look-up's queue pair. It can't be taken for a hello, in front of which RDMA-CM has a
+/* The end of a look-up's queue pair. Differs from a hello, which RDMA-CM's header precedes with a
  * 0. */
 struct sidr_end {
 	uint32_t magic;
@@ -52,23 +52,23 @@ _Static_assert(URN_CM_IP_BYTES + sizeof(struct meet_hello) <= URN_CM_SIDR_REQ_DA
 	       "a SIDR_REQ has room");
 _Static_assert(offsetof(struct meet_end, text) + 32 <= URN_CM_SIDR_REP_DATA, "a SIDR_REP has some");
 
-#define COOKIE_END (1ull << 32) /* of a look-up: its queue pair's end, beside the number */
+#define COOKIE_END (1ull << 32) /* a look-up's cookie: end of the queue pair with the number */
 
 struct meet_cm {
 	struct meet m;
 	struct urn_cm_end cm;
 	uint8_t gid_index;
 	union ibv_gid gid, peer;
-	bool sidr; /* datagrams, as the options say or who looked us up */
-	uint16_t port; /* RDMA-CM's, of who asks: drawn, to be told from others at its address */
-	bool asked;    /* somebody did, whose address and port these are; others are turned away */
+	bool sidr; /* datagrams, by the options or by a peer's look-up */
+	uint16_t port; /* asker's RDMA-CM port: random, to differ from others at its address */
+	bool asked;    /* a peer asked: its address and port are below; others are turned away */
 	union ibv_gid asker;
 	uint16_t asker_port;
 	uint64_t service;
-	uint32_t listener[2]; /* of connections, of look-ups; 0: none */
-	uint32_t *id;        /* of each queue pair's connection; 0: none */
+	uint32_t listener[2]; /* id for connections, for look-ups; 0: none */
+	uint32_t *id;        /* id of each queue pair's connection; 0: none */
 	uint32_t ids;        /* room */
-	uint32_t hint;       /* where the next one to speak is likely */
+	uint32_t hint;       /* likely number of the next event's queue pair */
 };
 
 static int
@@ -78,7 +78,7 @@ failed(const char *what, struct urn_err *err)
 	return -1;
 }
 
-/* Room for a number. returns: 0, or -1 with *err */
+/* Make room in id[] for a queue pair's number. returns: 0, or -1 with *err */
 static int
 make_room(struct meet_cm *t, uint32_t n, struct urn_err *err)
 {
@@ -100,7 +100,7 @@ make_room(struct meet_cm *t, uint32_t n, struct urn_err *err)
 	return 0;
 }
 
-/* Number of the queue pair with a connection; UINT32_MAX: none. They mostly speak in order. */
+/* Number of the queue pair with a connection; UINT32_MAX: none. Events mostly come in order. */
 static uint32_t
 number_of(struct meet_cm *t, uint32_t id)
 {
@@ -119,8 +119,8 @@ static int on_event(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct
 		    struct urn_err *err);
 
 /*
- * A call on a connection fails. rc: why; ENOTCONN: the other side ended it in the meantime, and
- * what it said of that waits to be heard. returns -1
+ * Handle a failed call on a connection. rc: the reason; ENOTCONN: the other side ended the
+ * connection in the meantime, and its message waits to be taken. returns -1
  */
 static int
 refused(struct meet_cm *t, int rc, const char *what, struct urn_err *err)
@@ -201,7 +201,7 @@ cm_ready(struct meet *m, uint32_t n, struct urn_err *err)
 	return rc == 0 ? 0 : refused(t, rc, "say that a connection is up", err);
 }
 
-/* A looks up once more, and has the end with it; B has that in its answer, if there is a question.
+/* Send the end: A in one more look-up; B in its answer to that look-up, if there is one.
  */
 static int
 sidr_end(struct meet_cm *t, uint32_t n, const struct meet_end *end, struct urn_err *err)
@@ -218,7 +218,7 @@ sidr_end(struct meet_cm *t, uint32_t n, const struct meet_end *end, struct urn_e
 
 	if (t->m.o->role == PERF_LISTENS) {
 		memcpy(a.data, end, URN_CM_SIDR_REP_DATA);
-		/* Answered already: there is no way to say it. */
+		/* After an answer B has no way to tell of a failure. */
 		return urn_cm_end_accept(&t->cm, t->id[n], &a) == 0 || end->failed
 			       ? 0
 			       : failed("answer the other side", err);
@@ -247,20 +247,20 @@ cm_end(struct meet *m, uint32_t n, const struct meet_end *end, bool ended, struc
 		return 0;
 	if (urn_cm_end_disconnect(&t->cm, t->id[n], end, sizeof(*end)) == 0)
 		return 0;
-	/* Not up yet: the sentence goes with a refusal, as far as there is room. */
+	/* Not up yet: the message goes with a refusal, cut to the room there. */
 	r.data_len = sizeof(r.data);
 	memcpy(r.data, end, sizeof(r.data));
 	rc = urn_cm_end_reject(&t->cm, t->id[n], &r);
 	return rc == 0 ? 0 : refused(t, rc, "end a connection", err);
 }
 
-/* Is it who asked first? */
+/* True when an event comes from the peer that asked first. */
 static bool
 is_asker(struct meet_cm *t, const struct urn_abi_cm_event *ev)
 {
 	struct urn_cm_ip ip;
 
-	(void)urn_cm_ip_read(ev->data, ev->data_len, &ip); /* no such: port 0 */
+	(void)urn_cm_ip_read(ev->data, ev->data_len, &ip); /* no such header: port 0 */
 	if (!t->asked) {
 		t->asked = true;
 		t->asker_port = ip.port;
@@ -279,7 +279,7 @@ on_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_new
 	memcpy(&news->peer.hello, ev->data + URN_CM_IP_BYTES, sizeof(news->peer.hello));
 	news->what = MEET_ASK;
 	news->n = news->peer.hello.number;
-	/* Another program's: turn it away, and go on. */
+	/* Not a request of urnic-perf: turn it away, and go on. */
 	if (!meet_hello_ok(&news->peer.hello)) {
 		(void)urn_cm_end_reject(&t->cm, ev->id, &r);
 		(void)urn_cm_end_destroy(&t->cm, ev->id);
@@ -302,7 +302,7 @@ on_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_new
 	return 1;
 }
 
-/* One that can't be followed. why: for its user; NULL: nothing that it would understand */
+/* Reject a look-up that can't be served. why: message for its user; NULL: no urnic-perf would read it */
 static void
 sidr_turn_away(struct meet_cm *t, uint32_t id, const struct meet_end *why)
 {
@@ -316,7 +316,7 @@ sidr_turn_away(struct meet_cm *t, uint32_t id, const struct meet_end *why)
 	(void)urn_cm_end_destroy(&t->cm, id);
 }
 
-/* Somebody looks us up: a queue pair, or its end. returns: as meet_look() */
+/* Handle a look-up: of a queue pair, or its end. returns: as meet_look() */
 static int
 on_sidr_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news,
 		struct urn_err *err)
@@ -359,7 +359,7 @@ on_sidr_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct mee
 	return 1;
 }
 
-/* The answer. Whatever is wrong with it, the other side is not there any more, or never was. */
+/* Handle the answer to a look-up. Any error in the answer means that the other side is gone, or never was. */
 static int
 on_sidr_reply(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news,
 	      struct urn_err *err)
@@ -391,7 +391,7 @@ on_sidr_reply(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_
 	return -1;
 }
 
-/* Where the other side's queue pair is. */
+/* Fill in the address of the other side's queue pair. */
 static void
 fill_ep(const struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *news)
 {
@@ -442,7 +442,7 @@ on_end(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_news *n
 		return gone(err, ev);
 	if (news->end.magic == MEET_MAGIC)
 		return 1;
-	/* It agreed, and what it said with that is lost; another queue pair's may not be. */
+	/* The peer agreed, but the data of its answer is lost; another queue pair's data may arrive. */
 	memset(&news->end, 0, sizeof(news->end));
 	return news->what == MEET_ENDED && ev->reason == 0 ? 1 : gone(err, ev);
 }
@@ -524,7 +524,7 @@ static const struct meet_ops cm_ops = {
 	.close = cm_close,
 };
 
-/* The service of a port, and of whom. */
+/* Set the service from the port, and the peer's address. returns: 0, or -1 with *err */
 static int
 take_place(struct meet_cm *t, struct urn_err *err)
 {
@@ -577,7 +577,7 @@ meet_cm_open(const struct perf_opts *o, struct ibv_context *ctx, uint8_t gid_ind
 	}
 	if (o->role != PERF_LISTENS)
 		return &t->m;
-	/* Who comes says which of the two it is to be. */
+	/* The peer decides which of the two is used: connections or datagrams. */
 	for (unsigned int i = 0; i < 2; i++) {
 		uint16_t space = i == 0 ? URN_CM_PS_TCP : URN_CM_PS_UDP;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Meeting over TCP. The connection stands until the end: when it ends, so has the other side. */
+/* Meeting over TCP. The connection lasts until the end: when it closes, the other side is gone. */
 #include "meet.h"
 #include "pp.h"
 
@@ -12,7 +12,7 @@
 #define FOR_EVER_NS (86400ull * 1000000000ull)
 #define STEP_NS 10000000000ull
 
-/* All that is said, in one size. Host order: both are of one build, as MEET_MAGIC says. */
+/* Every message, in one size. Host order: both sides are of one build, as MEET_MAGIC says. */
 struct frame {
 	uint32_t magic;
 	uint32_t what;       /* enum meet_what */

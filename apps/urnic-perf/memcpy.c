@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copied between two looks at the clock: so many bytes, or so many messages. */
+/* Limits of the copies between two looks at the clock: bytes, messages. */
 #define STEP_BYTES 262144u
 #define STEP_MESSAGES 256u
 
@@ -20,8 +20,8 @@ struct copier {
 	struct perf_opts o;
 	struct layout l;
 	struct pattern p;
-	uint64_t copied;     /* messages */
-	uint64_t src, src_n; /* slot of the next one, and slots */
+	uint64_t copied;     /* messages copied */
+	uint64_t src, src_n; /* source slot of the next message, and number of slots */
 	uint64_t dst, dst_n;
 };
 
@@ -56,7 +56,7 @@ no_step(struct side *s, uint64_t now)
 	return 0;
 }
 
-/* Compare each target slot with the message that went there last. */
+/* Compare each target slot with the last message copied to it. */
 static int
 check_copies(struct copier *c)
 {

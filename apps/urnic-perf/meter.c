@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Warm-up by time: a tenth of what is measured, within these. */
+/* Warm-up by time: a tenth of the measured time, within these limits. */
 #define WARM_MIN_NS 20000000ull
 #define WARM_MAX_NS 500000000ull
 

@@ -2,7 +2,7 @@
 /* Options that make no sense together. */
 #include "options_priv.h"
 
-/* Does this build count cycles by stage? */
+/* True when this build counts cycles by stage. */
 static bool
 stages_built(void)
 {
@@ -13,7 +13,7 @@ stages_built(void)
 #endif
 }
 
-/* Combinations that make no sense: of operation and link. */
+/* Refuse combinations of operation and wire that make no sense. */
 static int
 check_link(const struct perf_opts *o, struct urn_err *err)
 {
@@ -39,7 +39,7 @@ check_link(const struct perf_opts *o, struct urn_err *err)
 	return -1;
 }
 
-/* Of operation and what is measured. */
+/* Refuse combinations of operation and measurement that make no sense. */
 static int
 check_op(const struct perf_opts *o, const struct perf_given *g, struct urn_err *err)
 {
@@ -72,7 +72,7 @@ check_op(const struct perf_opts *o, const struct perf_given *g, struct urn_err *
 	return -1;
 }
 
-/* Of options, whatever the operation. */
+/* Refuse combinations of options that make no sense for any operation. */
 static int
 check_together(const struct perf_opts *o, const struct perf_given *g, struct urn_err *err)
 {
@@ -95,7 +95,7 @@ check_together(const struct perf_opts *o, const struct perf_given *g, struct urn
 	return -1;
 }
 
-/* What is the dataplane's to choose when there is one already. */
+/* Refuse options that a running dataplane has already decided. */
 static int
 check_attached(const struct perf_opts *o, struct urn_err *err)
 {
@@ -118,7 +118,7 @@ check_attached(const struct perf_opts *o, struct urn_err *err)
 	return -1;
 }
 
-/* Datagrams are sent, a packet each, to where nobody promised to take them. */
+/* Refuse options that do not fit datagrams: SENDs of one packet each, without acknowledgement. */
 static int
 check_ud(const struct perf_opts *o, struct urn_err *err)
 {

@@ -10,20 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of options that have no natural one. */
+/* Limits of options that have no natural limit. */
 #define MAX_INLINE 256u
 #define MAX_IDLE_QPS 131072u
-#define MAX_CONNS 16000u   /* a client has 16384 ids, and one of them listens */
+#define MAX_CONNS 16000u   /* a client has 16384 ids, one of which listens */
 #define CONNS 1000u
 #define MAX_CHAIN 16u
 #define MAX_ITERS (1ull << 40)
 #define MIN_DURATION_NS 1000000u
 #define MAX_DURATION_NS (86400ull * 1000000000ull)
-/* What default depths aim at, of a side; and what they keep within. */
+/* Targets for the default depth of a side, and its upper limit. */
 #define BYTES_IN_FLIGHT (1ull << 20)
 #define REQUESTS_IN_FLIGHT 1024u
 #define MAX_DEFAULT_TOTAL 262144u
-#define HUGE_SIZE (16ull << 20) /* longer messages go one at a time */
+#define HUGE_SIZE (16ull << 20) /* from this size on messages go one at a time */
 
 static const char *const op_names[PERF_OPS] = {
 	[PERF_WRITE_BW] = "write_bw",	[PERF_READ_BW] = "read_bw",
@@ -349,9 +349,9 @@ pow2_floor(uint64_t v)
 }
 
 /*
- * About 1 MiB in flight over all QPs, which lies in a second-level cache, as
+ * About 1 MiB in flight over all QPs, which fits a second-level cache, as
  * with a real program that reuses its buffers, and about 1024 requests; but
- * enough of each QP that requests can be posted and completed in chains.
+ * enough for each QP that requests can be posted and completed in chains.
  */
 static uint32_t
 default_depth(const struct perf_opts *o)
@@ -388,7 +388,7 @@ fill_defaults(struct perf_opts *o, const struct perf_given *g, struct urn_err *e
 		o->rd_atomic = !perf_op_is_read(o->op) && !perf_op_is_atomic(o->op) ? 16
 			       : o->depth < URN_ABI_MAX_RD_ATOMIC ? o->depth
 								  : URN_ABI_MAX_RD_ATOMIC;
-	/* Requests of thousands of QPs wait for each other far longer than on a wire. */
+	/* Requests of thousands of QPs wait for each other far longer than for the wire. */
 	if (!g->timeout)
 		o->timeout = o->qps > 1000 ? 18 : 14;
 	if (o->op == PERF_CONNECT) {
@@ -474,7 +474,7 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 				.mbufs = 3072,
 				.descs = 1024,
 				.node = {"a", "b"}};
-	optind = 0; /* glibc: start over, for whoever parses twice */
+	optind = 0; /* glibc: start over, for a caller that parses twice */
 	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
 		rc = take_option(id, argv, o, &g, err);
 		if (rc != PERF_RUN)

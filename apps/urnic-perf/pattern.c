@@ -81,7 +81,7 @@ pattern_body_ok(const struct pattern *p, const uint8_t *data, uint64_t size, uin
 	off = 0;
 	n = body;
 	if (n > most) {
-		/* The last window may be short; it still is looked at. */
+		/* The last window may be short, but is compared as well. */
 		off = (seq % ((body + most - 1) / most)) * most;
 		n = body - off < most ? body - off : most;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ping-pong: A sends, B answers with a message of the same kind and size, A
- * takes half the time. The QPs take turns. WRITEs are seen by their last byte,
+ * Ping-pong: A sends, B answers with a message of the same kind and size, and the
+ * latency is half the time. The QPs take turns. WRITEs are seen by their last byte,
  * which is the low byte of the message's number (pattern.h); SENDs by their
  * receive completion.
  *
- * Each side compares what it got while the other is at work or before it
- * starts the clock again, so checking is in no figure.
+ * Each side compares the message it got while the other is at work or before it
+ * starts the clock again, so the time of checking is in no figure.
  */
 #include "perf.h"
 
@@ -14,10 +14,10 @@
 
 #include <rte_cycles.h>
 
-/* Where a side is. Made by ping_step() and pong_step() of zeroed memory. */
+/* State of a side, in its scratch memory, which is zero at first. */
 struct pingpong {
 	uint32_t turn;        /* QP whose turn it is */
-	bool waiting;         /* A: a message is under way */
+	bool waiting;         /* A: a message is in flight */
 	bool owing;           /* B: an answer could not be posted yet */
 	bool due;             /* a message is still to be checked */
 	struct arrival got;   /* that message */
@@ -31,7 +31,7 @@ state_of(struct side *s)
 	return (struct pingpong *)(void *)s->scratch;
 }
 
-/* Every fourth part of the send queue ends with a signalled request. */
+/* Messages from one signalled request to the next: a fourth of the send queue. */
 static uint32_t
 signal_every(const struct side *s)
 {
@@ -58,7 +58,7 @@ next_turn(struct side *s, struct pingpong *pp)
 		pp->turn = 0;
 }
 
-/* Has the WRITE that is expected next arrived? */
+/* True when the WRITE that is expected next has arrived. */
 static bool
 write_arrived(struct side *s, struct pingpong *pp)
 {
@@ -101,7 +101,7 @@ poll_side(struct side *s, struct pingpong *pp)
 	return arrived;
 }
 
-/* Has a message arrived? It is counted, and to be checked by check_got(). */
+/* True when a message has arrived. Counts the message; check_got() must check it. */
 static bool
 take_arrival(struct side *s, struct pingpong *pp)
 {
@@ -117,7 +117,7 @@ take_arrival(struct side *s, struct pingpong *pp)
 	return true;
 }
 
-/* Compare what arrived last and give its receive back. */
+/* Compare the message that arrived last and post its receive again. */
 static void
 check_got(struct side *s, struct pingpong *pp)
 {

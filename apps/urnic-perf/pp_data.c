@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Byte j of message 0: does not repeat with any size of packet. */
+/* Byte j of message 0: the bytes do not repeat with any packet size. */
 static inline uint8_t
 byte_of(uint32_t j)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The TCP side of ibv_rc_pingpong. Sockets do not block: whoever waits here
- * keeps the NIC going, for the peer may ask for our MAC address before it says
- * another word.
+ * The TCP side of ibv_rc_pingpong. Sockets do not block: a waiting function
+ * keeps the NIC running, for the peer may ask for our MAC address before it
+ * sends another byte.
  */
 #include "pp.h"
 
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define AGAIN_NS 50000000ull /* between two tries to connect */
+#define AGAIN_NS 50000000ull /* between two attempts to connect */
 #define GID_AT 19u           /* offset of the GID in the message */
 
 uint64_t
@@ -45,7 +45,7 @@ pp_msg_make(char msg[PP_MSG], const struct urn_ep_addr *addr)
 		n += snprintf(msg + n, PP_MSG - (size_t)n, "%02x", addr->gid[i]);
 }
 
-/* Hexadecimal digits [at, at + n) of the message. returns: -1 when one is none */
+/* Value of the hexadecimal digits [at, at + n) of the message. returns: -1 when one is no digit */
 static int64_t
 hex_at(const char *msg, unsigned int at, unsigned int n)
 {
@@ -88,7 +88,7 @@ pp_msg_parse(const char msg[PP_MSG], struct urn_ep_addr *addr, struct urn_err *e
 
 /* ---- waiting */
 
-/* One turn while a socket is not ready. returns: 0, or -1 with *err when it is time to give up */
+/* Run one turn while a socket is not ready. returns: 0, or -1 with *err when the time is over */
 static int
 wait_turn(const struct pp_wait *w, uint64_t since, const char *what, struct urn_err *err)
 {
@@ -106,14 +106,14 @@ wait_turn(const struct pp_wait *w, uint64_t since, const char *what, struct urn_
 	return 0;
 }
 
-/* Wait until a socket has what we wait for. returns: 0, or -1 with *err */
+/* Wait until a socket has one of the events. returns: 0, or -1 with *err */
 static int
 wait_for(int fd, short events, const char *what, const struct pp_wait *w, struct urn_err *err)
 {
 	struct pollfd p = {.fd = fd, .events = events};
 	uint64_t since = pp_now_ns();
 
-	/* With nothing else to do, sleep; else look and turn. */
+	/* Sleep when there is nothing else to do; else poll and run a turn. */
 	while (poll(&p, 1, w->turn == NULL ? 10 : 0) <= 0) {
 		if (wait_turn(w, since, what, err))
 			return -1;
@@ -153,7 +153,7 @@ listen_at(const struct addrinfo *ai)
 	if (fd < 0)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (ai->ai_family == AF_INET6) /* which then takes IPv4 as well */
+	if (ai->ai_family == AF_INET6) /* takes IPv4 as well then */
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
 	if (bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, 1) == 0)
 		return fd;
@@ -171,7 +171,7 @@ pp_oob_listen(const char *host, const char *service, struct urn_err *err)
 
 	if (list == NULL)
 		return -1;
-	/* Without a host both families are meant: IPv6 first, if there is any. */
+	/* Without a host listen for both families: IPv6 first, if there is any. */
 	for (struct addrinfo *ai = list; ai != NULL && fd < 0; ai = ai->ai_next) {
 		if (host[0] == '\0' && ai->ai_family == AF_INET6)
 			fd = listen_at(ai);
@@ -206,8 +206,8 @@ pp_oob_accept(int fd, const struct pp_wait *w, struct urn_err *err)
 }
 
 /*
- * One try at one address. returns: descriptor; -1 with *err when it is time to
- * give up, else with errno
+ * Try one address once. returns: descriptor; -1 with *err when the time is over,
+ * else with errno
  */
 static int
 try_connect(const struct addrinfo *ai, const struct pp_wait *w, struct urn_err *err)

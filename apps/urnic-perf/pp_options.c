@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_RX_DEPTH 32768u /* of a queue (doc/verbs.md) */
+#define MAX_RX_DEPTH 32768u /* limit of a queue (doc/verbs.md) */
 #define MAX_WAIT_NS (3600ull * 1000000000ull)
 
 const char pp_help[] =
@@ -88,7 +88,7 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* What the default of another option, or a check at the end, depends on. */
+/* Options given, where another option's default, or a check at the end, depends on them. */
 struct given {
 	bool gid, where;
 };
@@ -116,7 +116,7 @@ take_host(const char *text, size_t n, struct pp_opts *o)
 	return 0;
 }
 
-/* "HOST:PORT", "[IPV6]:PORT" or, without a port, what only_host says. */
+/* Split "HOST:PORT" or "[IPV6]:PORT"; a word without a port is a host if only_host, else a port. */
 static int
 split_where(const char *arg, bool only_host, struct pp_opts *o)
 {
@@ -266,7 +266,7 @@ take_option(int id, char **argv, struct pp_opts *o, struct given *g, struct urn_
 	}
 }
 
-/* What is missing, and what does not go together. */
+/* Refuse missing options, and options that do not fit each other. */
 static int
 check_together(const struct pp_opts *o, const struct given *g, struct urn_err *err)
 {
@@ -302,7 +302,7 @@ pp_options_parse(int argc, char **argv, struct pp_opts *o, struct urn_err *err)
 			      .idle = URN_IDLE_PAUSE,
 			      .wait_ns = 10000000000ull,
 			      .linger_ns = 200000000ull};
-	optind = 0; /* glibc: start over, for whoever parses twice */
+	optind = 0; /* glibc: start over, for a caller that parses twice */
 	opterr = 0;
 	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
 		rc = take_option(id, argv, o, &g, err);

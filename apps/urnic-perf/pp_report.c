@@ -15,7 +15,7 @@ us(uint64_t ns)
 	return (double)ns / 1000;
 }
 
-/* Bytes both ways, as ibv_rc_pingpong counts. */
+/* Bytes both ways, counted as ibv_rc_pingpong does. */
 static uint64_t
 bytes_of(const struct pp_opts *o, const struct pp_result *res)
 {

@@ -22,8 +22,8 @@ struct pp_state {
 	struct pp_result *res;
 	uint32_t posted;    /* receives that are posted */
 	unsigned int under_way; /* WR_RECV: the peer's turn; WR_SEND: not acknowledged yet */
-	uint64_t sent_ns;   /* when our last message was posted; 0: none yet */
-	uint64_t moved_ns;  /* when something completed last */
+	uint64_t sent_ns;   /* time at which our last message was posted; 0: none yet */
+	uint64_t moved_ns;  /* time of the last completion */
 	bool done;
 };
 
@@ -37,7 +37,7 @@ tell_and_hear(struct pp_state *s, int fd, struct urn_err *err)
 
 	pp_msg_make(mine, &s->node.local);
 	s->res->local = s->node.local;
-	/* Who connected speaks first. */
+	/* The side that connected speaks first. */
 	if (!s->o->listen &&
 	    pp_oob_write(fd, mine, sizeof(mine), "our queue pair was told", &w, err))
 		return -1;
@@ -92,7 +92,7 @@ post_receives(struct pp_state *s, struct urn_err *err)
 	return 0;
 }
 
-/* Our next message, which is to come back or did come. */
+/* Post our next message: one made up, or the peer's to be sent back. */
 static int
 post_message(struct pp_state *s, struct urn_err *err)
 {
@@ -114,7 +114,7 @@ post_message(struct pp_state *s, struct urn_err *err)
 	return rc == 0 ? 0 : -1;
 }
 
-/* A client's first message says who makes them up. */
+/* Choose our role: a client's first message decides which side makes messages up. */
 static void
 take_first(struct pp_state *s)
 {
@@ -149,9 +149,9 @@ take_message(struct pp_state *s, const struct ibv_wc *wc, struct urn_err *err)
 	return 0;
 }
 
-/* ---- what goes wrong */
+/* ---- failures */
 
-/* " (timeouts 7, NAKs 0, retransmits 21; dropped: icrc 3)" */
+/* Append counters: " (timeouts 7, NAKs 0, retransmits 21; dropped: icrc 3)" */
 static void
 add_counters(const struct pp_state *s, char *text, size_t n)
 {
@@ -202,8 +202,8 @@ failed(const struct pp_state *s, const char *why, struct urn_err *err)
 }
 
 /*
- * ibv_rc_pingpong leaves when it has what it wants, and then nobody answers for
- * an acknowledgement of it that was lost. All else having come, that is no error.
+ * ibv_rc_pingpong leaves when it has all its messages; a lost acknowledgement of the
+ * last one is then never repeated. True when only that acknowledgement is missing: no error.
  */
 static bool
 only_gone(const struct pp_state *s, const struct ibv_wc *wc)
@@ -242,7 +242,7 @@ poll_completions(struct pp_state *s, struct urn_err *err)
 		urn_err_set(err, "the completion queue is broken");
 		return -1;
 	}
-	/* After the one that ends it there are only flushed receives. */
+	/* Only flushed receives follow the completion that ends the exchange. */
 	for (int i = 0; i < n && !s->done; i++) {
 		if (take_completion(s, &wc[i], err))
 			return -1;
@@ -284,7 +284,7 @@ exchange(struct pp_state *s, struct urn_err *err)
 	return failed(s, "memory beside the receive buffer was written", err);
 }
 
-/* The peer may not have our last acknowledgement, and ask until it has. */
+/* Stay for a while: the peer may have lost our last acknowledgement, and retry until it has it. */
 static void
 linger(struct pp_state *s)
 {
@@ -331,7 +331,7 @@ pp_run(const struct pp_opts *o, struct pp_result *res, struct urn_err *err)
 		listener = pp_oob_listen(o->host, o->service, err);
 		if (listener < 0)
 			return -1;
-		/* The port comes up meanwhile; the kernel takes the connection. */
+		/* The port comes up meanwhile; the kernel accepts the connection. */
 		fprintf(stderr, "urnic-perf: waiting for a peer on port %s\n", o->service);
 	}
 	s.node.o = o;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Open addressing, at most half full; QPN 0 is nobody's. */
+/* Hash table with open addressing, at most half full; QPN 0 marks an empty entry. */
 struct qpn_map {
 	uint32_t mask;
 	struct {
@@ -50,7 +50,7 @@ qpn_map_free(struct qpn_map *map)
 	free(map);
 }
 
-/* Number of a QP; UINT32_MAX: not one of ours. */
+/* Number of the QP with a QPN; UINT32_MAX: not one of ours. */
 static uint32_t
 qpn_find(const struct qpn_map *map, uint32_t qpn)
 {
@@ -209,7 +209,7 @@ receive_again(struct side *s, const struct arrival *a)
 	return -1;
 }
 
-/* One message of a stream: it is the next of its QP, or of datagrams the one it says, and whole. */
+/* Take one message of a stream: whole, and the next of its QP; a datagram is the one its stamp names. */
 static bool
 take_message(struct side *s, const struct ibv_wc *wc)
 {
@@ -273,10 +273,10 @@ bystander_step(struct side *s, uint64_t now)
 	static const struct timespec nap = {.tv_nsec = 1000000};
 
 	(void)now;
-	/* In a process of its own until the other side says that it is through. */
+	/* In a process of its own, stay until the other side says that it has finished. */
 	if (!s->done && (s->peer != NULL || atomic_load(&s->run->final) != UINT64_MAX))
 		side_done(s);
-	/* Where the adapter is another process's, and this thread its own, there is nothing to do. */
+	/* When the adapter is another process's, and this thread has only this side, sleep. */
 	if (s->engine == NULL && (s->peer == NULL || s->o->core[0] != s->o->core[1]))
 		nanosleep(&nap, NULL);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is printed at the end, for people or as JSON. */
+/* Prints the results at the end, for people or as JSON. */
 #include "perf.h"
 
 #include "common/json.h"
@@ -42,7 +42,7 @@ result_merge(struct result *dst, const struct result *src)
 	rates(dst);
 }
 
-/* What the latencies are of. */
+/* Name of the interval that the latencies measure. */
 static const char *
 latency_kind(const struct perf_opts *o)
 {
@@ -61,8 +61,8 @@ us(uint64_t ns)
 
 /*
  * The result as a share of the limit: of bandwidth or rate for streams. For
- * latency, how many times the bare port's: half a round trip against half, a
- * whole one against two halves. 0: cannot be told
+ * latency, a multiple of the bare port's: half a round trip against half, a
+ * whole one against two halves. 0: unknown
  */
 static double
 ratio_of(const struct perf_opts *o, const struct result *res, const struct result *limit)
@@ -85,7 +85,7 @@ data_checked(const struct perf_opts *o)
 
 /* ---- JSON */
 
-/* [[ns, how many], ...]: the middle of each bucket that is not empty. */
+/* Print [[ns, count], ...]: the middle of each bucket that is not empty. */
 static void
 json_hist(struct urn_json *j, const struct urn_hist *h)
 {
@@ -101,7 +101,7 @@ json_hist(struct urn_json *j, const struct urn_hist *h)
 	urn_json_end(j);
 }
 
-/* Cycles a data packet, of both threads; one does all when both nodes share it. */
+/* Print cycles per data packet, of both threads; one thread does all when both nodes share it. */
 static void
 json_stages(struct urn_json *j, const struct perf_opts *o, const struct result *res)
 {

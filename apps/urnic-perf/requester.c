@@ -2,10 +2,10 @@
 /*
  * The requester of streams, and of READ and atomic latency.
  *
- * Each QP has chains of requests in flight, of which the last is signalled.
+ * Each QP has chains of requests in flight; the last request of a chain is signalled.
  * When a chain completes, the QP gets the next one: nothing is ever searched,
- * so 10,000 QPs cost what they move. Latency is a stream with one request in
- * flight over all QPs.
+ * so the cost of 10,000 QPs is that of their traffic. Latency is a stream with one
+ * request in flight over all QPs.
  */
 #include "perf.h"
 
@@ -18,10 +18,10 @@
 /* Batches polled in one step. */
 #define REQUESTER_POLLS 4u
 
-/* Shorter WRITEs are looked at less often. */
+/* WRITEs shorter than this, in bytes, are checked less often. */
 #define SHORT_WRITE 4096u
 
-/* Spreads values, so that a sum tells one set of them from another. */
+/* Mix a value, so that the sum of mixed values tells one set of values from another. */
 static uint64_t
 mix(uint64_t v)
 {
@@ -30,7 +30,7 @@ mix(uint64_t v)
 	return v ^ (v >> 31);
 }
 
-/* Value that an atomic returned: greater than the one before on its QP. */
+/* Take the value that an atomic returned: it must be greater than the one before on its QP. */
 static bool
 take_atomic(struct side *s, struct perf_qp *q, const uint8_t *data)
 {
@@ -66,10 +66,10 @@ atomics_ok(struct side *a, uint64_t counter)
 }
 
 /*
- * Is a WRITE looked at when it completes? It lies in the peer's memory, whose
- * lines the peer's thread is busy with, so only the stamps of the last of a
- * chain are, and of short ones only a fourth part. The rest is for check_all(),
- * unless everything was asked for.
+ * True when a WRITE is checked as it completes. The data is in the peer's memory, whose
+ * cache lines the peer's thread is using, so only the last WRITE of a chain is checked,
+ * and only a fourth of the short ones. check_all() checks the rest; --check full
+ * checks every WRITE.
  */
 static bool
 looks_at_write(const struct side *s, uint64_t seq, bool is_last)
@@ -81,7 +81,7 @@ looks_at_write(const struct side *s, uint64_t seq, bool is_last)
 	return is_last && (s->l->size >= SHORT_WRITE || (seq >> 4 & 3) == 0);
 }
 
-/* Check one completed message. is_last: of those that complete together. */
+/* Check one completed message. is_last: the last of those that complete together. */
 static bool
 check_done(struct side *s, struct perf_qp *q, uint32_t qp, bool is_last)
 {
@@ -119,7 +119,7 @@ retire(struct side *s, struct perf_qp *q, uint32_t qp, uint32_t count)
 	return true;
 }
 
-/* Post a chain on a QP, as long as there is leave. returns: messages posted */
+/* Post a chain on a QP, as many messages as the meter allows. returns: messages posted */
 static uint32_t
 post_chain(struct side *s, uint32_t qp, uint64_t now)
 {

@@ -11,10 +11,10 @@
 
 #include <rte_cycles.h>
 
-/* How long a link may take to come up. memif's two ends find each other in some 200 ms. */
+/* Longest wait for a link to come up. memif's two ends find each other in some 200 ms. */
 #define LINK_UP_MS 5000u
 #define LINK_POLL_MS 10u
-#define TSC_MS 50u /* to measure the rate of the TSC in */
+#define TSC_MS 50u /* time for measuring the rate of the TSC */
 /* Turns without a frame after which everything has arrived. */
 #define DRAIN_TURNS 1000u
 /* Bytes of a frame that are no payload: Ethernet, IPv6, UDP, BTH, RETH, ICRC. */
@@ -39,7 +39,7 @@ eal_up(const struct perf_opts *o, struct urn_err *err)
 	return urn_eal_start(&cfg, err);
 }
 
-/* side: the node's; end: 0 its own, 1 what it is joined to: the other node, or the switch */
+/* side: the node's; end: 0 the node's port, 1 the port it is joined to: the other node's or the switch's */
 static void
 port_config(struct urn_port_config *cfg, const struct perf_opts *o, unsigned int side,
 	    unsigned int end)
@@ -60,7 +60,7 @@ port_config(struct urn_port_config *cfg, const struct perf_opts *o, unsigned int
 			 (unsigned int)(o->size < o->mtu ? o->size : o->mtu) + FRAME_HEADERS);
 }
 
-/* Two ports that are joined. On failure out has those that are open. */
+/* Open two ports that are joined. On failure out has those that are open. */
 static int
 pair_up(const struct urn_port_config cfg[2], const struct perf_opts *o, struct urn_port *out[2],
 	struct urn_err *err)
@@ -91,7 +91,7 @@ ports_up(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
 	return pair_up(cfg, o, rig->port, err);
 }
 
-/* Each node's port joined with one of the switch's. */
+/* Join each node's port with a port of the switch. */
 static int
 wire_up(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
 {
@@ -111,7 +111,7 @@ wire_up(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
 	return perf_wire_open(&rig->wire, &o->wire, o->mbufs, err);
 }
 
-/* The ports may carry less than was asked for, or than is usual: settle it before anything is measured. */
+/* Lower the MTU, before anything is measured, when the ports carry less than was asked for, or the default. */
 static int
 settle_mtu(const struct rig *rig, struct perf_opts *o, struct urn_err *err)
 {
@@ -147,7 +147,7 @@ rig_attach(struct rig *rig)
 	uint64_t tsc;
 
 	memset(rig, 0, sizeof(*rig));
-	/* Nobody has started the EAL, which knows the TSC's rate. */
+	/* Measure the TSC's rate: the EAL, which knows it, was not started. */
 	clock_gettime(CLOCK_MONOTONIC, &a);
 	tsc = rte_rdtsc();
 	sleep_ms(TSC_MS);

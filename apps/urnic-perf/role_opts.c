@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options about which sides this process is, on which nodes, and how it meets the other. */
+/* Options about the sides that this process runs, their nodes, and how the two sides meet. */
 #include "options.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Port of ibv_rc_pingpong, for want of one of our own. */
+/* Port of ibv_rc_pingpong, because urnic-perf has none of its own. */
 #define DEFAULT_PORT "18515"
 
 int

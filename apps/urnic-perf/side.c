@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a side has of verbs: context, memory, queues, queue pairs. */
+/* Verbs objects of a side: context, memory, queues, queue pairs. */
 #include "perf.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ perf_find_gid(struct ibv_context *ctx, bool ipv6, uint8_t *index, union ibv_gid 
 	for (int i = 0; i < port.gid_tbl_len; i++) {
 		if (ibv_query_gid(ctx, 1, i, gid) != 0)
 			continue;
-		/* IPv6: any that is neither IPv4 nor link-local, nor nothing. */
+		/* IPv6: any GID that is neither IPv4, link-local nor unset. */
 		if (ipv6 ? gid->raw[0] != 0 && gid->raw[0] != 0xfe
 			 : memcmp(gid->raw, v4_prefix, 12) == 0) {
 			*index = (uint8_t)i;
@@ -54,7 +54,7 @@ perf_answer_gid(struct ibv_context *ctx, const uint8_t own[16], const uint8_t pe
 
 	if (perf_find_gid(ctx, memcmp(peer, v4_prefix, 12) != 0, index, gid, err) != 0)
 		return -1;
-	/* An unset entry of the table reads as zeros, too: it is nobody's address. */
+	/* Zeros are an unset entry of the table: no address. */
 	if (memcmp(own, unknown, sizeof(unknown)) == 0)
 		return 0;
 	for (int i = 0; i <= UINT8_MAX; i++) {
@@ -94,7 +94,7 @@ make_queues(struct side *s, struct urn_err *err)
 	uint64_t cqe = (uint64_t)l->qps * l->src_slots +
 		       (perf_op_is_send(s->o->op) ? recvs : 0) + PERF_BATCH;
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = l->srq_slots, .max_sge = 1}};
-	/* Each side is one thread's: no lock, as in the peers' programs. */
+	/* Each side belongs to one thread: no lock, as in comparable programs. */
 	struct ibv_cq_init_attr_ex cq_attr = {.cqe = (uint32_t)cqe,
 					      .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
 					      .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED};
@@ -110,7 +110,7 @@ make_queues(struct side *s, struct urn_err *err)
 	return s->srq != NULL ? 0 : verbs_failed(s, "create the shared receive queue", err);
 }
 
-/* A QP that receives nothing has one receive. returns: it, or NULL with *err */
+/* Make a QP; one that receives nothing has room for one receive. returns: the QP, or NULL with *err */
 static struct ibv_qp *
 make_qp(struct side *s, uint32_t sends, uint32_t recvs, struct urn_err *err)
 {
@@ -154,7 +154,7 @@ make_qps(struct side *s, struct urn_err *err)
 		return -1;
 	}
 	memset(s->qp, 0, s->l->qps * sizeof(*s->qp));
-	/* The idle ones first: what is searched from the front has to pass them. */
+	/* Idle QPs first: a search from the front has to pass them. */
 	for (uint32_t i = 0; i < s->o->idle_qps; i++) {
 		s->idle[i] = make_qp(s, 1, 1, err);
 		if (s->idle[i] == NULL)
@@ -171,7 +171,7 @@ make_qps(struct side *s, struct urn_err *err)
 	return s->map != NULL ? 0 : verbs_failed(s, "get memory for the map of QPs", err);
 }
 
-/* Which sides hold messages to send, and which take some in. */
+/* Whether a side needs a source buffer, and whether it needs a target buffer. */
 static void
 needs_of(enum perf_op op, unsigned int index, bool *src, bool *dst)
 {

@@ -2,7 +2,7 @@
 /*
  * One side of a measurement between two processes, each a client of a dataplane
  * (meet.h). A worker thread takes the side's steps; the main thread listens to
- * what the other side says meanwhile, and sleeps.
+ * the other side meanwhile, and sleeps.
  */
 #include "perf.h"
 
@@ -29,11 +29,11 @@ struct two {
 	struct meet *m;
 	struct urn_ep_opts ep;
 	uint32_t asked, up;      /* connections; up: both sides are ready */
-	uint32_t ends;           /* queue pairs whose end was said, or agreed to, by the other side */
+	uint32_t ends;           /* queue pairs for which the other side said END or ENDED */
 	uint64_t sent;           /* messages that A says it sent, over all QPs */
-	uint64_t counter;        /* A: of atomics, as B found it */
+	uint64_t counter;        /* A: value of the atomics' counter, as B found it */
 	uint64_t peer_checked;   /* A: bytes that B compared */
-	bool lost;               /* nobody is left to be told anything */
+	bool lost;               /* the other side is gone: do not tell it anything */
 };
 
 static uint64_t
@@ -45,7 +45,7 @@ seconds_now(void)
 	return (uint64_t)ts.tv_sec;
 }
 
-/* ---- what is told */
+/* ---- messages to the other side */
 
 static void
 own_peer(const struct two *t, uint32_t n, struct meet_peer *p)
@@ -78,7 +78,7 @@ own_peer(const struct two *t, uint32_t n, struct meet_peer *p)
 	};
 }
 
-/* The listener does as it is asked. */
+/* Take the asker's settings over into the listener's options. */
 static int
 follow(struct two *t, const struct meet_hello *h, struct urn_err *err)
 {
@@ -146,7 +146,7 @@ hear(struct two *t, uint64_t since, struct meet_news *news, struct urn_err *err)
 		t->lost = true;
 		return meet_gave_up(&news->end, err);
 	}
-	/* A measurement that was cut short is still brought to its end. */
+	/* An interrupted measurement still goes through END and ENDED. */
 	if (rc == 0 && urn_stop_requested() && !t->run.interrupted) {
 		urn_err_set(err, "interrupted");
 		return -1;
@@ -198,7 +198,7 @@ ask_all(struct two *t, struct urn_err *err)
 	return 0;
 }
 
-/* B: bring the side up as the first question wants it. */
+/* B: bring the side up as the first ASK wants it. */
 static int
 open_as_asked(struct two *t, const struct meet_news *news, struct urn_err *err)
 {
@@ -217,7 +217,7 @@ open_as_asked(struct two *t, const struct meet_news *news, struct urn_err *err)
 static int
 answer_all(struct two *t, struct urn_err *err)
 {
-	uint64_t since = 0; /* for the first one there is no hurry */
+	uint64_t since = 0; /* no time limit for the first ASK */
 	struct meet_news news;
 	struct meet_peer own;
 	int rc;
@@ -235,7 +235,7 @@ answer_all(struct two *t, struct urn_err *err)
 			own_peer(t, news.n, &own);
 			if (meet_answer(t->m, news.n, &own, err) != 0)
 				return -1;
-			/* READY is not waited for: it may be lost, or come behind the END. */
+			/* Do not wait for READY: it may be lost, or come behind the END. */
 			t->up++;
 		} else if (news.what != MEET_READY || news.n >= t->o.qps || since == 0) {
 			return protocol(err);
@@ -247,16 +247,16 @@ answer_all(struct two *t, struct urn_err *err)
 
 /* ---- measuring */
 
-/* B: A has sent all of a queue pair. When it has of all, the side knows what it waits for. */
+/* B: A has sent all messages of a queue pair. After the last queue pair the side knows its final count. */
 static int
 on_end(struct two *t, const struct meet_news *news, struct urn_err *err)
 {
 	if (t->side.index == 0 || (news->what != MEET_END && news->what != MEET_READY) ||
 	    news->n >= t->o.qps)
 		return protocol(err);
-	if (news->what == MEET_READY) /* it was counted as up when it was answered */
+	if (news->what == MEET_READY) /* the queue pair was counted as up when it was answered */
 		return 0;
-	if (t->o.op == PERF_WRITE_BW) /* for final_check(); in other operations it is the worker's */
+	if (t->o.op == PERF_WRITE_BW) /* for final_check(); in other operations the worker owns it */
 		t->side.qp[news->n].done = news->end.done;
 	t->sent += news->end.done;
 	if (++t->ends == t->o.qps)
@@ -264,7 +264,7 @@ on_end(struct two *t, const struct meet_news *news, struct urn_err *err)
 	return 0;
 }
 
-/* Called again and again while the worker runs. */
+/* Called repeatedly while the worker runs. */
 static void
 meanwhile(void *arg)
 {
@@ -305,7 +305,7 @@ final_check(struct two *t)
 	return 0;
 }
 
-/* A: say what was sent; hear what B found. B: say it. */
+/* A: say how many messages were sent, and take B's result. B: send the result. */
 static int
 part(struct two *t, struct urn_err *err)
 {
@@ -323,7 +323,7 @@ part(struct two *t, struct urn_err *err)
 	end.checked = t->side.checked;
 	for (uint32_t n = 0; n < t->o.qps; n++) {
 		end.done = t->side.qp[n].done;
-		if (perf_op_is_pingpong(t->o.op)) /* each was answered */
+		if (perf_op_is_pingpong(t->o.op)) /* each message was answered */
 			end.done = t->side.qp[n].last;
 		if (meet_end(t->m, n, &end, !asks, err) != 0)
 			return -1;
@@ -344,7 +344,7 @@ part(struct two *t, struct urn_err *err)
 		since = seconds_now();
 		if (news.end.magic != MEET_MAGIC)
 			continue;
-		/* The same with each. */
+		/* Every ENDED has the same values. */
 		heard = true;
 		t->counter = news.end.counter;
 		t->peer_checked = news.end.checked;
@@ -412,7 +412,7 @@ go(struct two *t, struct urn_err *err)
 		*err = t->run.err;
 		return -1;
 	}
-	/* Who asks hears what the other found before it looks itself. */
+	/* The asker takes the other side's result before it checks its own. */
 	if ((s->index == 1 && final_check(t) != 0) || part(t, err) != 0 ||
 	    (s->index == 0 && final_check(t) != 0)) {
 		if (atomic_load(&t->run.failed))
@@ -436,7 +436,7 @@ result(const struct two *t, struct result *res)
 		res->lost = res->sent - t->counter;
 }
 
-/* The listener has no figures, for it keeps no time. */
+/* Print the listener's results: no times, for the listener has no meter. */
 static void
 tell_served(const struct two *t)
 {

@@ -2,7 +2,7 @@
 /*
  * One operation over the whole NIC: a dataplane of two engines and two
  * adapters on the rig's ports, verbs objects on both sides, connected queue
- * pairs, the run, and all of it down again.
+ * pairs, the run, and taking all of them down again.
  */
 #include "perf.h"
 
@@ -16,7 +16,7 @@
 
 #include <urnic/attach.h>
 
-/* Addresses of the two nodes: of the ranges for documentation. */
+/* Addresses of the two nodes, from the ranges for documentation. */
 const uint8_t perf_node_ipv4[2][4] = {{192, 0, 2, 1}, {192, 0, 2, 2}};
 const uint8_t perf_node_ipv6[2][16] = {
 	{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
@@ -37,7 +37,7 @@ struct bench {
 
 /* ---- dataplane */
 
-/* Bytes of queues a side makes in its area, doubled for alignment and the rest. */
+/* Bytes of the queues that a side makes in its area, twice that for alignment and the rest. */
 static uint64_t
 area_bytes(const struct bench *b)
 {
@@ -89,7 +89,7 @@ dataplane_up(struct bench *b, const struct rig *rig, struct urn_err *err)
 
 /* ---- connecting */
 
-/* QP of a number: those in use, then the idle ones. */
+/* QP with a number: first those in use, then the idle ones. */
 static struct ibv_qp *
 qp_at(const struct side *s, uint32_t n)
 {
@@ -191,7 +191,7 @@ bench_up(struct bench *b, const struct rig *rig, struct urn_err *err)
 	return connect_qps(b, err);
 }
 
-/* What only shows once everything stands still. */
+/* Checks that are possible only when all traffic has ended. */
 static int
 final_check(struct bench *b)
 {
@@ -212,7 +212,7 @@ final_check(struct bench *b)
 	return 0;
 }
 
-/* Counters of both adapters. */
+/* Add up the counters of both adapters. */
 static void
 sum_counters(const struct bench *b, struct urn_counters *sum)
 {
@@ -226,7 +226,7 @@ sum_counters(const struct bench *b, struct urn_counters *sum)
 	}
 }
 
-/* What went wrong, and how the transport fared until then. */
+/* Describe the failure, with the transport's counters until then. */
 static void
 bench_failure(const struct bench *b, struct urn_err *err)
 {
@@ -239,7 +239,7 @@ bench_failure(const struct bench *b, struct urn_err *err)
 		    (unsigned long long)c.v[URN_C_TIMEOUTS], (unsigned long long)c.v[URN_C_RX_NAKS]);
 }
 
-/* Data packets of a message. */
+/* Number of data packets of a message. */
 static uint64_t
 packets_of(const struct perf_opts *o)
 {

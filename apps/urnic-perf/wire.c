@@ -95,7 +95,7 @@ perf_wire_get(const struct perf_wire *w, struct perf_wire_result *out)
 		const struct urn_impair *to;
 
 		out->dir[i] = *urn_impair_counters(urn_switch_impair(w->sw, i, URN_SWITCH_IN));
-		/* Frames pass by an impairment that does nothing; the switch has counted them. */
+		/* An impairment that does nothing sees no frames; the switch has counted them. */
 		out->dir[i].v[URN_IMPAIR_PUSHED] =
 			urn_switch_counters(w->sw, i)->v[URN_SWITCH_RX_PACKETS];
 		to = urn_switch_impair(w->sw, 1 - i, URN_SWITCH_OUT);

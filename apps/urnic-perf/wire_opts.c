@@ -17,7 +17,7 @@ take_percent(const char *name, const char *arg, double *out, struct urn_err *err
 	return -1;
 }
 
-/* Microseconds, unless it has a unit. */
+/* Read a delay: in microseconds, unless it has a unit. */
 static int
 take_delay(const char *arg, uint64_t *ns, struct urn_err *err)
 {

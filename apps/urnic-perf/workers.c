@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The threads that run the two sides, and what they share. */
+/* The threads that run the two sides, and the state they share. */
 #include "perf.h"
 
 #include "stage.h"
@@ -19,11 +19,11 @@
 #include <rte_lcore.h>
 #include <rte_pause.h>
 
-/* Empty turns before the idle policy sets in, and how long it then sleeps. */
+/* The idle policy: empty turns before it begins and from yield to yield, and the length of a sleep. */
 #define IDLE_AFTER 1024u
 #define IDLE_YIELD_EVERY 64u
 #define IDLE_SLEEP_NS 100000
-#define ATTACHED_YIELD_EVERY 16u /* empty turns, where others poll on the same cores */
+#define ATTACHED_YIELD_EVERY 16u /* empty turns from yield to yield, where others poll on the same cores */
 #define ATTACHED_LET_GO_EVERY 256u
 #define CLOCK_EVERY 8u /* empty turns from one look at the clock to the next */
 
@@ -60,17 +60,16 @@ side_done(struct side *s)
 }
 
 /*
- * Nothing moved while the thread that counts was run for a while. Was the other side's
- * run meanwhile, too, so that something could have moved? That is looked at in the
- * second half of the patience alone, of which half is enough: before it, the other thread's
- * cache line is left alone.
+ * True when the other side's thread was run, too, while nothing moved, so that something could
+ * have moved. The question arises only in the second half of the stall time, and being run
+ * for half of that is enough; before, the other thread's cache line is not read.
  */
 static bool
 peer_was_run(struct side *s)
 {
 	uint64_t ran;
 
-	if (s->peer == NULL) /* in another process: who knows */
+	if (s->peer == NULL) /* in another process: unknown, taken as run */
 		return true;
 	ran = __atomic_load_n(&s->peer->ran.cycles, __ATOMIC_RELAXED);
 	if (!s->peer_noted) {
@@ -80,7 +79,7 @@ peer_was_run(struct side *s)
 	return (double)(ran - s->peer_ran) * s->meter->ns_per_cycle > PERF_STALL_SECONDS * 1e9 / 4;
 }
 
-/* Does it go on? Else the run fails. */
+/* Fail the run when it has stalled. */
 static void
 watch_stall(struct side *s)
 {
@@ -118,7 +117,7 @@ side_watch(struct side *s, uint64_t now)
 		watch_stall(s);
 }
 
-/* After so many empty turns: the engine's own policy, or the same without an engine. */
+/* Idle after `empty` empty turns: by the engine's policy, or the same policy without an engine. */
 static void
 idle_turn(const struct worker *w, unsigned int empty)
 {
@@ -147,8 +146,8 @@ idle_turn(const struct worker *w, unsigned int empty)
 }
 
 /*
- * Turn after turn, until the run stops. The clock is read after turns that did
- * something and now and then: a read costs as much as an empty look at a port.
+ * Run turns until the run stops. The clock is read after turns that did something
+ * and at every CLOCK_EVERY-th empty one: a read costs as much as an empty poll of a port.
  */
 static void
 worker_loop(struct worker *w)
@@ -236,7 +235,7 @@ worker_start(struct worker *w)
 		run_fail(w->run, "cannot start a thread: %s", strerror(rc));
 }
 
-/* With others on the same cores, where is best changes from moment to moment: the kernel knows. */
+/* The core of a side; none with others on the same cores: the best core changes, and the kernel knows it. */
 static int
 core_of(const struct perf_opts *o, unsigned int side)
 {
