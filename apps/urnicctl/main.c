@@ -16,7 +16,7 @@
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, PATIENCE_S = 60 };
 
 struct options {
-	const char *socket; /* NULL, "auto": look for it */
+	const char *socket; /* NULL, "auto": look for the socket */
 	bool json;
 };
 
@@ -54,7 +54,7 @@ parse(int argc, char **argv, struct options *o)
 	};
 	int c;
 
-	/* Options come first: what follows a command is the command's. */
+	/* Options come first: words after a command belong to the command. */
 	while ((c = getopt_long(argc, argv, "+s:h", longs, NULL)) != -1) {
 		switch (c) {
 		case 's':
@@ -77,7 +77,7 @@ parse(int argc, char **argv, struct options *o)
 	return -1;
 }
 
-/* ---- finding it */
+/* ---- finding the control socket */
 
 static bool
 is_socket(const char *path)
@@ -87,7 +87,7 @@ is_socket(const char *path)
 	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* The control socket beside a socket for programs, if there is one, or that itself. */
+/* The control socket of a socket for programs, if there is one, or the given path itself. */
 static bool
 beside(char *path, size_t size, const char *socket)
 {
@@ -98,7 +98,7 @@ beside(char *path, size_t size, const char *socket)
 	return n > 0 && (size_t)n < size;
 }
 
-/* As programs look for their dataplane (doc/urnicd.md). returns: does it fit? */
+/* Find the control socket the way programs find their dataplane (doc/urnicd.md). returns: true when the path fits */
 static bool
 find(const struct options *o, char *path, size_t size)
 {
@@ -115,7 +115,7 @@ find(const struct options *o, char *path, size_t size)
 	return beside(path, size, dir ? "/run/urnic/urnicd.sock" : own);
 }
 
-/* returns: a connection, or -1 and it was said why */
+/* returns: a connection, or -1 after a message */
 static int
 dial(const char *path)
 {
@@ -158,21 +158,21 @@ ask(int fd, bool json, char *const *words, unsigned int n)
 
 	for (unsigned int i = 0; i < n; i++)
 		iov[1 + i] = (struct iovec){words[i], strlen(words[i]) + 1};
-	/* It may have hung up already, and have said why before. */
+	/* urnicd may have hung up already, after sending the reason. */
 	if (sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0 || errno == EPIPE || errno == ECONNRESET)
 		return 0;
 	fprintf(stderr, "urnicctl: urnicd does not take the command: %s\n", strerror(errno));
 	return -1;
 }
 
-/* The next piece of the answer. returns: as of recvmsg() */
+/* Receive the next piece of the answer. returns: as recvmsg() */
 static ssize_t
 piece(int fd, struct msghdr *msg)
 {
 	bool reset = false;
 	ssize_t n;
 
-	/* Who turns us away without reading what we ask resets the connection; why comes after that, once. */
+	/* An urnicd that turns us away without reading our question resets the connection; the reason follows, once. */
 	do {
 		n = recvmsg(fd, msg, 0);
 	} while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
@@ -229,7 +229,7 @@ main(int argc, char **argv)
 
 	if (rc >= 0)
 		return rc;
-	/* What is wrong is said without asking; urnicd looks again. */
+	/* Refuse a wrong command here, without asking; urnicd checks again. */
 	if (admin_parse(&call, argv + optind, (unsigned int)(argc - optind), &why) != 0) {
 		fprintf(stderr, "urnicctl: %s\n", why.text);
 		return EXIT_USAGE;

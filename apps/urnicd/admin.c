@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what there is */
+/* ---- objects */
 
 static int
 no_memory(struct nicd_admin *a, struct urn_err *err)
@@ -88,7 +88,7 @@ nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console
 	}
 }
 
-/* What is still in the sink goes out. */
+/* Move the output that is still in the sink into r->out. */
 static void
 flush(struct nicd_run *r, bool last)
 {
@@ -104,7 +104,7 @@ nicd_run_step(struct nicd_run *r)
 	int rc;
 
 	if (r->status != NICD_RUN_OK)
-		return false; /* it was wrong from the start */
+		return false; /* the command was wrong from the start */
 	rc = functions[r->call.id](r);
 	if (rc == URN_REPORT_FAILED)
 		r->status = NICD_RUN_FAILED;
@@ -127,7 +127,7 @@ nicd_run_end(struct nicd_run *r)
 
 /* ---- completion */
 
-/* Copy the i-th of the strings. returns: is there one? */
+/* Copy the i-th of n strings. returns: true when there is one */
 static bool
 one_of(const char *const *list, unsigned int n, unsigned int i, char value[ADMIN_VALUE])
 {
@@ -160,7 +160,7 @@ idles(unsigned int i, char value[ADMIN_VALUE])
 	return urn_idle_name(i) != NULL;
 }
 
-/* Ports of all switches, bare and for each direction. */
+/* The i-th port name of all switches: each port bare and for each direction. */
 static bool
 plugs(const struct nicd_admin *a, unsigned int i, char value[ADMIN_VALUE])
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Commands to a running dataplane. A command is begun, carried out in steps that
- * each make a bounded piece of output, and ended; whoever runs it writes the
- * pieces where they belong, and waits for its reader between the steps only.
+ * each make a bounded piece of output, and ended; the caller that runs the command
+ * writes the pieces to its reader, and waits for the reader only between steps.
  */
 #ifndef URNICD_ADMIN_H
 #define URNICD_ADMIN_H
@@ -12,36 +12,36 @@
 
 #include "dataplane/report/report_out.h"
 
-/* A port, or an adapter's end of a cable to a switch, by the name people give. */
+/* A port, or an adapter's end of a cable to a switch, by its name in commands. */
 struct nicd_admin_port {
 	const char *name;
 	struct urn_port *port;
 };
 
-/* What commands work on. Made once the dataplane is up; read-only from then on. */
+/* The objects that commands work on. Made once the dataplane is up; read-only from then on. */
 struct nicd_admin {
 	struct nicd_rig *rig;
 	struct urn_report_source src;
-	struct nicd_admin_port *ports; /* owner; src.ports of them */
-	struct urn_port **port;	       /* owner; the same, for src.port */
+	struct nicd_admin_port *ports; /* owner; src.ports entries */
+	struct urn_port **port;	       /* owner; the same ports, for src.port */
 	struct urn_report_switch *sw;  /* owner */
 };
 
-/* Exit codes of a command, as of urnicctl. */
+/* Exit codes of a command, the same as urnicctl's. */
 enum nicd_run_status { NICD_RUN_OK, NICD_RUN_FAILED, NICD_RUN_USAGE };
 
-/* A command that is carried out. */
+/* A command that is being carried out. */
 struct nicd_run {
 	struct nicd_admin *admin;
 	struct admin_call call;
 	struct urn_report_query query;
-	struct urn_report_buf out; /* the piece made last; whoever runs it empties it */
+	struct urn_report_buf out; /* the piece made last; the caller empties it */
 	struct urn_report_text text;
 	struct urn_report_json json;
 	struct urn_report_sink *sink; /* one of these two */
-	struct urn_err err;	      /* why it failed */
-	enum nicd_run_status status;  /* once it has ended */
-	bool console;		      /* of the person at the console: who alone may end it all */
+	struct urn_err err;	      /* reason for a failure */
+	enum nicd_run_status status;  /* valid once the command has ended */
+	bool console;		      /* given at the console: only there may it end the dataplane */
 	bool quit;		      /* the dataplane is to end */
 };
 
@@ -50,19 +50,19 @@ int nicd_admin_init(struct nicd_admin *a, struct nicd_rig *rig, struct urn_err *
 void nicd_admin_fini(struct nicd_admin *a);
 
 /*
- * Begin: n words, which outlive the run. A wrong command is begun, too, and fails
- * at its first step. nicd_run_end() in any case.
+ * Begin a command of n words, which outlive the run. A wrong command is begun, too,
+ * and fails at its first step. Call nicd_run_end() in any case.
  */
 void nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console,
 		    char *const *words, unsigned int n);
-/* One step. returns: whether there are more; else r->status, and r->err unless that is OK */
+/* Run one step. returns: true when there are more; else r->status is set, and r->err unless the status is OK */
 bool nicd_run_step(struct nicd_run *r);
 void nicd_run_end(struct nicd_run *r);
 
 /* Values of a kind, for completion; admin_values_fn with the struct nicd_admin. */
 bool nicd_admin_values(void *admin, const char *kind, unsigned int i, char value[ADMIN_VALUE]);
 
-/* A function of a command. returns: as a report; NICD_RUN_WRONG: wrong usage, with r->err */
+/* The function of a command. returns: as a report; NICD_RUN_WRONG: wrong usage, with r->err */
 enum { NICD_RUN_WRONG = -2 };
 typedef int nicd_run_fn(struct nicd_run *r);
 #define X(fn, words, args, help) nicd_run_fn nicd_run_##fn;

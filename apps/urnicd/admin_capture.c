@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* A size, if it was given; the table has seen that it is one. */
+/* Value of a size argument; the parser has checked it against the table. */
 static uint64_t
 size_of(const struct nicd_run *r, const char *name)
 {
@@ -24,7 +24,7 @@ nicd_run_capture_start(struct nicd_run *r)
 {
 	const char *port = admin_arg(&r->call, "PORT");
 
-	/* To captures 0 is no limit; who writes it wants something else. */
+	/* A capture takes 0 as no limit; a person who writes 0 means something else. */
 	if (admin_number(&r->call, "frames", 1) == 0 ||
 	    (admin_arg(&r->call, "size") && size_of(r, "size") == 0)) {
 		urn_err_set(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What goes over the control socket, a SOCK_SEQPACKET one: one question, then
- * pieces of the answer, then how it ended; after that the dataplane hangs up.
+ * The protocol of the control socket (SOCK_SEQPACKET): one question, then
+ * pieces of the answer, then its exit code; after that the dataplane hangs up.
  */
 #ifndef URNICD_ADMIN_PROTO_H
 #define URNICD_ADMIN_PROTO_H
@@ -10,13 +10,13 @@
 
 #define ADMIN_MAGIC 0x55524e43u /* "URNC" */
 #define ADMIN_VERSION 1u
-#define ADMIN_SUFFIX ".ctl" /* behind the path of the socket for programs */
+#define ADMIN_SUFFIX ".ctl" /* appended to the path of the socket for programs */
 
 enum {
 	ADMIN_PIECE = 16384, /* bytes of a piece, at most */
 };
 
-/* A question: this, and words, each with its NUL, ADMIN_LINE bytes at most. */
+/* A question: this header, and words, each with its NUL, ADMIN_LINE bytes at most. */
 struct admin_ask {
 	uint32_t magic;	  /* ADMIN_MAGIC */
 	uint16_t version; /* ADMIN_VERSION */
@@ -25,10 +25,10 @@ struct admin_ask {
 
 enum admin_kind {
 	ADMIN_OUT = 1, /* text for the standard output */
-	ADMIN_END = 2, /* status is the exit code, the text says why if that is not 0 */
+	ADMIN_END = 2, /* status is the exit code; when not 0, the text is the reason */
 };
 
-/* A piece of an answer: this, and text. */
+/* A piece of an answer: this header, and text. */
 struct admin_answer {
 	uint32_t magic;
 	uint16_t kind; /* enum admin_kind */

@@ -18,15 +18,15 @@
 
 enum { PATIENCE_MS = 10000, REST_MS = 100 };
 
-/* One who asks. */
+/* A process that asks. */
 struct peer {
 	int fd;		       /* -1: a free place */
 	bool asked;	       /* the question is there, and run has begun */
-	bool more;	       /* of the run */
-	bool ended;	       /* the last piece is on its way */
-	size_t sent;	       /* bytes of run.out that are taken */
-	uint64_t until;	       /* ns: when patience ends */
-	char line[ADMIN_LINE]; /* the words */
+	bool more;	       /* the run has more steps */
+	bool ended;	       /* the last piece was sent */
+	size_t sent;	       /* bytes of run.out that were sent */
+	uint64_t until;	       /* end of patience with the peer, ns */
+	char line[ADMIN_LINE]; /* bytes of the words */
 	char *words[ADMIN_WORDS];
 	struct nicd_run run;
 };
@@ -34,11 +34,11 @@ struct peer {
 struct nicd_admin_server {
 	struct nicd_admin *admin;
 	struct nicd_admin_server_config cfg;
-	struct urn_listen listen; /* the socket, and the lock beside it */
+	struct urn_listen listen; /* the socket and its lock file */
 	int stop_fd;
 	bool running;
 	pthread_t thread;
-	uint64_t rest_until; /* ns: no descriptor was left; do not try before */
+	uint64_t rest_until; /* no descriptor was left: do not accept before, ns */
 	struct peer peer[NICD_ADMIN_PEERS];
 };
 
@@ -69,7 +69,7 @@ hang_up(struct peer *p)
 	p->asked = false;
 }
 
-/* The words of a question, which end with a NUL. returns: how many, -1: it makes no sense */
+/* Cut a question into words, each of which ends with a NUL. returns: how many; -1: malformed */
 static int
 cut(struct peer *p, size_t len)
 {
@@ -87,7 +87,7 @@ cut(struct peer *p, size_t len)
 	return n;
 }
 
-/* Take the question. returns: false: hang up */
+/* Read the question. returns: false: hang up */
 static bool
 take_question(const struct nicd_admin_server *s, struct peer *p)
 {
@@ -118,7 +118,7 @@ take_question(const struct nicd_admin_server *s, struct peer *p)
 	return true;
 }
 
-/* Give one piece away. returns: 1 taken, 0 not now, -1 hang up */
+/* Send one piece. returns: 1: sent; 0: no room now; -1: hang up */
 static int
 give(struct peer *p, enum admin_kind kind, int status, const char *text, size_t len)
 {
@@ -132,7 +132,7 @@ give(struct peer *p, enum admin_kind kind, int status, const char *text, size_t 
 	return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-/* What there is to be given next; runs the command on when all is given. returns: as give() */
+/* Send the next piece, or run the command's next step when all pieces are sent. returns: as give() */
 static int
 give_next(struct peer *p)
 {
@@ -157,7 +157,7 @@ give_next(struct peer *p)
 	return rc;
 }
 
-/* A turn of one peer who can be written to: a few pieces, for others wait as well. */
+/* Serve one peer that has room: at most a few pieces, for other peers wait as well. */
 static void
 serve(const struct nicd_admin_server *s, struct peer *p)
 {
@@ -176,7 +176,7 @@ serve(const struct nicd_admin_server *s, struct peer *p)
 
 /* ---- all of them */
 
-/* May it ask? */
+/* True when the peer of a connection may ask. */
 static bool
 is_allowed(const struct nicd_admin_server *s, int fd)
 {
@@ -185,7 +185,7 @@ is_allowed(const struct nicd_admin_server *s, int fd)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
 		return false;
-	/* With a group, the socket's own mode has let in only its members. */
+	/* With a group, the socket's mode lets in only the group's members. */
 	return cred.uid == 0 || cred.uid == geteuid() || s->cfg.gid != (gid_t)-1;
 }
 
@@ -213,7 +213,7 @@ accept_one(struct nicd_admin_server *s)
 	int fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0) {
-		/* No descriptor or memory: it waits to be accepted; look again in a while. */
+		/* No descriptor or memory: the peer waits to be accepted; retry after REST_MS. */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			s->rest_until = clock_ns() + REST_MS * 1000000ull;
 		return;
@@ -231,7 +231,7 @@ accept_one(struct nicd_admin_server *s)
 	}
 }
 
-/* What to wait for. returns: how long at most, ms; -1: for ever */
+/* Fill in the descriptors to wait for. returns: longest wait, ms; -1: for ever */
 static int
 prepare(struct nicd_admin_server *s, struct pollfd *fds)
 {

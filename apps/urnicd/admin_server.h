@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket: urnicctl asks here. One thread serves all who ask, each step
- * of a command in its turn, so that who reads slowly holds up himself only, and not
+ * The control socket, on which urnicctl asks. One thread serves all peers, each step
+ * of a command in its turn, so that a slow reader delays only its own answer, and not
  * for ever.
  */
 #ifndef URNICD_ADMIN_SERVER_H
@@ -12,26 +12,26 @@
 #include <sys/types.h>
 
 enum {
-	NICD_ADMIN_PEERS = 16, /* who can ask at a time; more are turned away */
+	NICD_ADMIN_PEERS = 16, /* peers at a time; more are turned away */
 };
 
 struct nicd_admin_server;
 
 struct nicd_admin_server_config {
 	const char *path;
-	gid_t gid; /* of the socket: its members may ask, too; (gid_t)-1: nobody else */
-	unsigned int patience_ms; /* for a question, and for each piece of the answer; 0: 10000 */
+	gid_t gid; /* group of the socket: its members may ask, too; (gid_t)-1: nobody else */
+	unsigned int patience_ms; /* time limit for a question, and for each piece of the answer; 0: 10000 */
 };
 
 /*
  * Listen. Root and the user of this process may ask, and with a group its members.
- * A socket that nobody listens at is replaced; PATH.lock beside it is locked for as
- * long as it is listened at (dataplane/server/listen.h). NULL with *err
+ * A socket on which nobody listens is replaced; the file PATH.lock is locked for as
+ * long as the server listens (dataplane/server/listen.h). NULL with *err
  */
 struct nicd_admin_server *nicd_admin_server_open(struct nicd_admin *a,
 						 const struct nicd_admin_server_config *cfg,
 						 struct urn_err *err);
-/* Hang up on all, take the socket away. NULL is allowed. */
+/* Hang up on all peers and remove the socket. NULL is allowed. */
 void nicd_admin_server_close(struct nicd_admin_server *s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands that change something. What a thread owns is changed in that thread. */
+/* Commands that change something. State that a thread owns is changed in that thread. */
 #include "admin.h"
 
 #include "dataplane/control/adapter.h"
@@ -29,7 +29,7 @@ struct engine_set {
 	struct urn_engine_config cfg;
 };
 
-/* In the engine's thread. */
+/* Runs in the engine's thread. */
 static void
 set_engine(void *arg)
 {
@@ -40,7 +40,7 @@ set_engine(void *arg)
 	__atomic_store_n(&s->e->cfg.sleep_us, s->cfg.sleep_us, __ATOMIC_RELAXED);
 }
 
-/* A policy of that name. returns: 0, or -1 with r->err */
+/* Take the idle policy, if one was given. returns: 0, or -1 with r->err */
 static int
 take_idle(struct nicd_run *r, enum urn_idle *idle)
 {
@@ -57,7 +57,7 @@ take_idle(struct nicd_run *r, enum urn_idle *idle)
 	return name ? -1 : 0;
 }
 
-/* A number within bounds, if it was given. returns: 0, or -1 with r->err */
+/* Take a number within bounds, if it was given. returns: 0, or -1 with r->err */
 static int
 take_number(struct nicd_run *r, const char *name, uint64_t min, uint64_t max, uint32_t *out)
 {
@@ -72,7 +72,7 @@ take_number(struct nicd_run *r, const char *name, uint64_t min, uint64_t max, ui
 	return 0;
 }
 
-/* A time, in microseconds, likewise. */
+/* Take a time, in microseconds, if it was given. returns: 0, or -1 with r->err */
 static int
 take_time(struct nicd_run *r, const char *name, uint32_t max_us, uint32_t *us)
 {
@@ -113,11 +113,11 @@ nicd_run_set_engine(struct nicd_run *r)
 
 struct adapter_set {
 	struct urn_tp *tp;
-	uint32_t window; /* packets; 0: as it is */
-	uint64_t rto_ns; /* 0: as it is */
+	uint32_t window; /* packets; 0: unchanged */
+	uint64_t rto_ns; /* 0: unchanged */
 };
 
-/* In the engine's thread. What is under way beyond a smaller window is acknowledged in its time. */
+/* Runs in the engine's thread. Packets in flight beyond a smaller window are acknowledged as usual. */
 static void
 set_adapter(void *arg)
 {
@@ -132,7 +132,7 @@ set_adapter(void *arg)
 	ps->window = s->window;
 	for (uint32_t i = 0; i < ps->n; i++)
 		if (ps->at[i])
-			ps->at[i]->window = s->window; /* until the way is measured next */
+			ps->at[i]->window = s->window; /* until the path is measured next */
 }
 
 static struct urn_adapter *
@@ -200,7 +200,7 @@ struct impair_set {
 	int rc;
 };
 
-/* In the thread of the switch's engine. */
+/* Runs in the thread of the switch's engine. */
 static void
 set_impair(void *arg)
 {
@@ -212,7 +212,7 @@ set_impair(void *arg)
 				urn_switch_impair(s->sw, s->port, (enum urn_switch_dir)d), &s->cfg);
 }
 
-/* "b0.in": which port, which directions. returns: 0, or -1 with r->err */
+/* Parse "b0.in" into a port and directions. returns: 0, or -1 with r->err */
 static int
 take_who(struct nicd_run *r, const struct urn_config_switch *c, struct impair_set *s)
 {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The arguments that reports have in common; the rest of the query is where it stands. */
+/* Fill in the arguments that all reports have; the report keeps its position in the query. */
 static struct urn_report_query *
 query(struct nicd_run *r, const char *name)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All commands to a running dataplane, in one place: the console, the control
+ * The table of all commands to a running dataplane: the console, the control
  * socket and the help of urnicctl are made from it.
  *
  * X(function, "words", "arguments", "help")
  *
- * Arguments are described as a person is told of them, and parsed by that text:
+ * The text that describes arguments to a person is also their grammar:
  * PORT in capitals is a value of a kind (admin_words.h), `up|down` one of some
  * words, [...] may be left out, [state STATE] is a word with a value behind it.
- * What may be left out can come in any order.
+ * Arguments that may be left out can come in any order.
  */
 #ifndef URNICD_ADMIN_TABLE_H
 #define URNICD_ADMIN_TABLE_H

@@ -27,10 +27,10 @@ static int __attribute__((format(printf, 2, 3))) wrong(struct admin_why *why, co
 
 /* ---- the description of arguments */
 
-/* One of them: "[state STATE]" is optional, with key "state" and kind "STATE". */
+/* One argument: "[state STATE]" is optional, with key "state" and kind "STATE". */
 struct element {
 	bool optional;
-	char key[16];  /* a word that comes before it; "": none */
+	char key[16];  /* word that comes before the value; "": none */
 	char kind[64]; /* "PORT", "up|down|fail"; "": the key alone */
 };
 
@@ -49,7 +49,7 @@ copy_word(char *to, size_t size, const char *from)
 	return n + (from[n] == ' ');
 }
 
-/* Take the next element off a description. returns: was there one? */
+/* Take the next element off a description. returns: true when there was one */
 static bool
 take_element(const char **at, struct element *e)
 {
@@ -89,7 +89,7 @@ elements_of(const struct admin_command *c, struct elements *el)
 		el->n++;
 }
 
-/* What an element's value is looked up by. */
+/* The name by which an element's value is looked up. */
 static void
 name_of(const struct element *e, char name[16])
 {
@@ -100,7 +100,7 @@ name_of(const struct element *e, char name[16])
 
 /* ---- values */
 
-/* "17" or "0x11" */
+/* Parse "17" or "0x11". */
 static int
 number(const char *s, uint64_t *out)
 {
@@ -115,7 +115,7 @@ number(const char *s, uint64_t *out)
 	return *end == '\0' && errno == 0 ? 0 : -1;
 }
 
-/* Is the word one of "up|down|fail"? */
+/* True when the word is one of "up|down|fail". */
 static bool
 one_of(const char *words, const char *word)
 {
@@ -132,7 +132,7 @@ one_of(const char *words, const char *word)
 	}
 }
 
-/* Why a word is no value of the kind; NULL: it is one. */
+/* The reason why a word is no value of the kind; NULL: the word is one. */
 static const char *
 complaint(const char *kind, const char *word)
 {
@@ -190,8 +190,8 @@ admin_split(char *line, char *words[ADMIN_WORDS], struct admin_why *why)
 	}
 }
 
-/* How many words of a command's own does it begin with; 0: another command. partial: so far, at
- * least */
+/* Match words with a command's own words. returns: number of the command's words; 0: not this command.
+ * partial: all n words match, but the command has more */
 static unsigned int
 matches(const struct admin_command *c, char *const *words, unsigned int n, bool *partial)
 {
@@ -215,7 +215,7 @@ matches(const struct admin_command *c, char *const *words, unsigned int n, bool 
 	}
 }
 
-/* Words that a command begins with have not led to one. */
+/* Say that the words are no command. */
 static int
 no_command(char *const *words, unsigned int n, struct admin_why *why)
 {
@@ -241,7 +241,7 @@ no_command(char *const *words, unsigned int n, struct admin_why *why)
 	return wrong(why, "'%s %.40s' is no command; there are %s", words[0], words[1], list);
 }
 
-/* The element that takes the next word; its key, if it has one, is the word. NULL: none does */
+/* The element that takes the next word: the one with the word as its key, else one without a key. NULL: none */
 static struct element *
 element_for(struct elements *el, const char *word, unsigned int *index)
 {
@@ -258,7 +258,7 @@ element_for(struct elements *el, const char *word, unsigned int *index)
 	return NULL;
 }
 
-/* How it is written. */
+/* Say how a command is written. */
 static int
 usage(const struct admin_command *c, struct admin_why *why, const char *what)
 {
@@ -349,7 +349,7 @@ admin_number(const struct admin_call *call, const char *name, uint64_t fallback)
 	return s && number(s, &v) == 0 ? v : fallback;
 }
 
-/* ---- what may come next */
+/* ---- words that may come next */
 
 struct offer {
 	admin_values_fn *values;
@@ -383,7 +383,7 @@ offer_kind(const struct offer *o, const char *kind, const char *help)
 		o->next(o->next_ctx, kind, help);
 }
 
-/* After a command's own words and n arguments. */
+/* Offer the words that may come after a command's own words and n arguments. */
 static void
 offer_args(const struct offer *o, const struct admin_command *c, char *const *words, unsigned int n)
 {
@@ -421,7 +421,7 @@ offer_args(const struct offer *o, const struct admin_command *c, char *const *wo
 	}
 }
 
-/* Was this word of a command offered for an earlier one: "show" of "show qp", "show cq"? */
+/* True when this word was offered for an earlier command: "show" of "show qp" and "show cq". */
 static bool
 offered(unsigned int command, char *const *words, unsigned int n, const char *word, size_t len)
 {
@@ -463,7 +463,7 @@ admin_next(char *const *words, unsigned int n, admin_values_fn *values, void *va
 		if (offered(i, words, n, s, len))
 			continue;
 		snprintf(word, sizeof(word), "%.*s", (int)len, s);
-		/* One of several is helped by its own words only. */
+		/* A word that several commands begin with has no help text of its own. */
 		next(next_ctx, word, s[len] ? "..." : c->help);
 	}
 }

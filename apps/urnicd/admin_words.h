@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Commands as words: which there are, what is right, what may come next. Pure;
- * urnicctl has it, too.
+ * Commands as words: the list of commands, their parser, and the words that may come next.
+ * No side effects; urnicctl uses this file, too.
  */
 #ifndef URNICD_ADMIN_WORDS_H
 #define URNICD_ADMIN_WORDS_H
@@ -12,13 +12,13 @@
 #include <stdio.h>
 
 enum {
-	ADMIN_WORDS = 24,  /* of a command, at most */
+	ADMIN_WORDS = 24,  /* words of a command, at most */
 	ADMIN_ARGS = 8,	   /* arguments of a command, at most */
 	ADMIN_LINE = 2048, /* bytes of a command, at most */
 	ADMIN_VALUE = 60,  /* bytes of a value that is offered for completion, NUL included */
 };
 
-/* By its place in admin_table.h. */
+/* A command's number is its place in admin_table.h. */
 enum admin_id {
 #define X(fn, words, args, help) ADMIN_##fn,
 #include "admin_table.h"
@@ -40,43 +40,43 @@ struct admin_call {
 	enum admin_id id;
 	unsigned int n;
 	struct {
-		char name[16];	   /* the kind, the word before it, or the first of `a|b` */
-		const char *value; /* of the words that were parsed; its owner's */
+		char name[16];	   /* the word before the value, else its kind, or the first of `a|b` */
+		const char *value; /* one of the words that were parsed; owner: the caller */
 	} arg[ADMIN_ARGS];
 };
 
-/* A sentence about what is wrong. */
+/* A message about a wrong command. */
 struct admin_why {
 	char text[256];
 };
 
 /*
- * Cut a line into words, in place: blanks separate, '...' and "..." keep together,
- * # begins a comment. returns: how many, or -1 with *why
+ * Cut a line into words, in place: blanks separate words, '...' and "..." quote,
+ * # begins a comment. returns: how many words, or -1 with *why
  */
 int admin_split(char *line, char *words[ADMIN_WORDS], struct admin_why *why);
-/* Understand n words. returns: 0, or -1 with *why: what is wrong and what would be right */
+/* Parse n words. returns: 0, or -1 with *why: the mistake and the right form */
 int admin_parse(struct admin_call *call, char *const *words, unsigned int n, struct admin_why *why);
 /* The value of an argument; NULL: not given */
 const char *admin_arg(const struct admin_call *call, const char *name);
-/* ... as a number: any that was parsed is one. returns: fallback when it was not given */
+/* The value of an argument as a number; the parser has checked it. returns: fallback when it was not given */
 uint64_t admin_number(const struct admin_call *call, const char *name, uint64_t fallback);
 
-/* The i-th value of a kind ("PORT") that there is now; false: no more. */
+/* Gives the i-th value of a kind ("PORT") that exists now; false: no more. */
 typedef bool admin_values_fn(void *ctx, const char *kind, unsigned int i, char value[ADMIN_VALUE]);
-/* Something that may come next. help: "" or what is said of it */
+/* Receives a word that may come next. help: "", or the word's help text */
 typedef void admin_next_fn(void *ctx, const char *word, const char *help);
 
 /*
- * Say what may come after n words, all of them complete. A kind that has no list
- * of values comes as its name in capitals. values may be NULL.
+ * Offer the words that may come after n words, all of them complete. A kind without
+ * a list of values is offered as its name in capitals. values may be NULL.
  */
 void admin_next(char *const *words, unsigned int n, admin_values_fn *values, void *values_ctx,
 		admin_next_fn *next, void *next_ctx);
-/* Is this what a kind is called, not a word to be typed? */
+/* True when a word is the name of a kind, not a word to be typed. */
 bool admin_is_kind(const char *word);
 
-/* All commands, a line each, indented by two. */
+/* Print all commands, a line each, indented by two blanks. */
 void admin_help(FILE *out);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rte_cmdline edits lines, keeps their history and asks for completions. Its own
- * grammar is made of tokens that are fixed when the program is compiled; ours comes
- * from admin_table.h and from what there is. So it has one command, whose one
- * dynamic token takes a whole line when it is to be carried out, and a word at
- * a time when it is to be completed.
+ * grammar is made of tokens that are fixed when the program is compiled; our grammar comes
+ * from admin_table.h and from the objects that exist. So rte_cmdline gets one command,
+ * whose one dynamic token takes a whole line when the line is carried out, and a word
+ * at a time when the line is completed.
  */
 #include "console.h"
 
@@ -25,13 +25,13 @@ enum { OFFERS = 512, WAIT_MS = 100 };
 
 static struct {
 	struct nicd_admin *admin;
-	/* The line under way, as far as it is complete, for completion. */
+	/* The words of the line that are complete, for completion. */
 	char line[ADMIN_LINE];
 	char *word[ADMIN_WORDS];
 	unsigned int words;
 	size_t used; /* bytes of line */
 	bool whole;  /* the token took a whole line */
-	/* What may come next. */
+	/* The words that may come next. */
 	char offer[OFFERS][ADMIN_VALUE];
 	const char *help[OFFERS];
 	unsigned int offers;
@@ -42,8 +42,8 @@ static struct {
 /* ---- running */
 
 /*
- * All of it. One who takes nothing - a pipe that nobody reads, a terminal after Ctrl-S -
- * is waited for until a signal ends the process. returns: 0 or an errno value (EINTR: that signal)
+ * Write all of a text to the standard output. A reader that takes nothing - a pipe that nobody reads,
+ * a terminal after Ctrl-S - is waited for until a signal. returns: 0 or an errno value (EINTR: that signal)
  */
 static int
 put(const char *text, size_t len)
@@ -58,7 +58,7 @@ put(const char *text, size_t len)
 				return EINTR;
 			continue;
 		}
-		/* For so much there is room then. */
+		/* After POLLOUT a pipe has room for PIPE_BUF bytes. */
 		n = write(STDOUT_FILENO, text, len < PIPE_BUF ? len : PIPE_BUF);
 		if (n < 0 && errno != EINTR && errno != EAGAIN)
 			return errno;
@@ -68,7 +68,7 @@ put(const char *text, size_t len)
 	return 0;
 }
 
-/* Carry out one line; what it says goes to the standard output, and why it failed to the other. */
+/* Carry out one line; its output goes to the standard output, the reason for a failure to the standard error. */
 static void
 run_line(char *line)
 {
@@ -112,7 +112,7 @@ on_offer(void *ctx, const char *word, const char *help)
 	snprintf(con.offer[con.offers++], ADMIN_VALUE, "%s", word);
 }
 
-/* Ask what may come after the words so far. */
+/* Collect the words that may come after those so far. */
 static int
 token_count(cmdline_parse_token_hdr_t *tk)
 {
@@ -130,7 +130,7 @@ token_offer(cmdline_parse_token_hdr_t *tk, int i, char *dst, unsigned int size)
 	(void)tk;
 	if (i < 0 || (unsigned int)i >= con.offers)
 		return -1;
-	/* What stands for a value is told, and never typed: nothing begins so. */
+	/* The name of a kind is shown as <KIND>, which is never typed: no word begins so. */
 	snprintf(dst, size, admin_is_kind(con.offer[i]) ? "<%s>" : "%s", con.offer[i]);
 	the_command()->help_str = con.help[i];
 	return 0;
@@ -144,7 +144,7 @@ token_help(cmdline_parse_token_hdr_t *tk, char *dst, unsigned int size)
 	return 0;
 }
 
-/* Take a word, or with somewhere to put it a line. returns: bytes */
+/* Take a word, or with res a whole line. returns: bytes taken */
 static int
 token_parse(cmdline_parse_token_hdr_t *tk, const char *buf, void *res, unsigned int size)
 {
@@ -176,7 +176,7 @@ static struct cmdline_token_ops token_ops = {
 
 static struct cmdline_token_hdr token = {.ops = &token_ops};
 
-/* Called to carry out a line, or, without a cmdline, for a token. */
+/* Called to carry out a line or, with cl NULL, to give the next token. */
 static void
 command(void *parsed, struct cmdline *cl, void *data)
 {
@@ -188,7 +188,7 @@ command(void *parsed, struct cmdline *cl, void *data)
 			con.used = 0;
 			con.whole = false;
 		}
-		/* Behind a whole line there is nothing, nor behind words that nothing may follow.
+		/* No token follows a whole line, nor words after which no word may come.
 		 */
 		*(cmdline_parse_token_hdr_t **)parsed =
 			con.whole || token_count(&token) == 0 ? NULL : &token;
@@ -202,7 +202,7 @@ command(void *parsed, struct cmdline *cl, void *data)
 static cmdline_parse_inst_t *
 the_command(void)
 {
-	/* No tokens: they are asked for. */
+	/* No tokens here: rte_cmdline asks command() for them. */
 	__extension__ static cmdline_parse_inst_t one = {.f = command, .tokens = {NULL}};
 
 	return &one;
@@ -210,7 +210,7 @@ the_command(void)
 
 /* ---- terminal and pipe */
 
-/* returns: is there input? */
+/* returns: true when there is input, after at most WAIT_MS */
 static bool
 input_waits(void)
 {
@@ -219,7 +219,7 @@ input_waits(void)
 	return poll(&p, 1, WAIT_MS) > 0;
 }
 
-/* Keys are echoed: they wait as long as a terminal takes nothing. returns: does it? */
+/* Keys are echoed, so they wait as long as the terminal takes nothing. returns: true when it has room */
 static bool
 output_flows(void)
 {
@@ -250,7 +250,7 @@ terminal(struct urn_err *err)
 	return 0;
 }
 
-/* One line at a time; a line too long, or with a NUL that would hide what follows, is none. */
+/* Run commands line by line. A line that is too long, or has a NUL, which would hide the rest, is refused. */
 static void
 script(void)
 {
@@ -293,7 +293,7 @@ nicd_console(struct nicd_admin *a, struct urn_err *err)
 {
 	con.admin = a;
 	if (isatty(STDIN_FILENO))
-		return terminal(err); /* a person has seen what failed */
+		return terminal(err); /* a person has seen the failures */
 	script();
 	return (int)con.failed;
 }

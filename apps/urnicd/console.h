@@ -8,8 +8,8 @@
 /*
  * Take commands until quit, the end of the input, or a signal (urn_stop_requested()).
  * At a terminal lines are edited and completed (rte_cmdline); else each line is
- * a command, and goes on after one that failed. returns: how many of these failed, at
- * a terminal 0; -1 with *err
+ * a command, and the next one follows even after a failure. returns: number of failed
+ * commands, at a terminal 0; -1 with *err
  */
 int nicd_console(struct nicd_admin *a, struct urn_err *err);
 

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static unsigned int lost; /* messages; under stderr's lock */
+static unsigned int lost; /* number of lost messages; under stderr's lock */
 
 /*
- * Is there room for PIPE_BUF bytes? Of a pipe poll() says so from there on. Who shares
- * the pipe may take it before us: then this waits once, as it would have always.
+ * True when there is room for PIPE_BUF bytes: poll() reports a pipe as writable from there on.
+ * Another writer of the pipe may take the room first: then one write waits, as without this check.
  */
 static bool
 has_room(void)
@@ -21,7 +21,7 @@ has_room(void)
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT);
 }
 
-/* returns: all of it went */
+/* returns: true when the whole text was written */
 static bool
 put(const char *text, size_t n)
 {
@@ -51,7 +51,7 @@ put_message(void *cookie, const char *text, size_t n)
 	}
 	if (lost || !put(text, n))
 		lost++;
-	return (ssize_t)n; /* it is dealt with */
+	return (ssize_t)n; /* the message is written or counted as lost */
 }
 
 void

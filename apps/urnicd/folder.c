@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Says that a dataplane made the folder; empty. */
+/* Name of the empty file that marks a folder as made by a dataplane. */
 #define MARKER ".urnicd-made"
 
-/* The part of a path before its last slash. returns: false: there is none, or it is the root */
+/* The part of a path before its last slash. returns: false when there is none, or it is the root */
 static bool
 folder_of(const char *socket, char dir[PATH_MAX])
 {
@@ -107,7 +107,7 @@ nicd_folder_leave(const char *socket, bool made)
 		return;
 	snprintf(path, sizeof(path), "%s/" MARKER, dir);
 	(void)unlink(path);
-	/* Another dataplane came in meanwhile: it is the one to remove the folder. */
+	/* Another dataplane came in meanwhile: that one will remove the folder. */
 	if (rmdir(dir) != 0 && errno == ENOTEMPTY)
 		mark(dir);
 }

@@ -26,8 +26,8 @@ enum {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	EXIT_SIGNAL = 128,
-	AGAIN_MS = 5000, /* to a second signal that leaves a hang: more than letting programs go
-			    takes */
+	AGAIN_MS = 5000, /* from then on a second signal forces an exit: longer than letting programs
+			    go takes */
 };
 
 struct options {
@@ -111,14 +111,14 @@ fail(const struct urn_err *err)
 static void
 wait_for_signal(void)
 {
-	/* A signal may have gone to another thread: looked at ten times a second. */
+	/* A signal may have gone to another thread: check ten times a second. */
 	const struct timespec nap = {.tv_nsec = 100000000};
 
 	while (!urn_stop_requested())
 		(void)nanosleep(&nap, NULL);
 }
 
-/* Programs are served, until a signal or the person at the console ends it. returns: 0, or -1 with *err */
+/* Serve programs until a signal, or the person at the console, ends urnicd. returns: 0, or -1 with *err */
 static int
 serve(struct nicd_rig *rig, struct nicd_admin *admin, bool console, struct urn_err *err)
 {
@@ -141,7 +141,7 @@ serve(struct nicd_rig *rig, struct nicd_admin *admin, bool console, struct urn_e
 static int
 write_pid(const char *path, struct urn_err *err)
 {
-	/* Where others may write, a link of theirs would lead to any file of ours. */
+	/* O_NOFOLLOW: in a folder where others may write, a link of theirs could lead to any file of ours. */
 	const int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	struct stat st;
 	int fd;
@@ -158,13 +158,13 @@ write_pid(const char *path, struct urn_err *err)
 	urn_err_set(err, "%s: the number of the process can't be written: %s", path,
 		    errno == ELOOP || errno == EEXIST ? "it is a link, or no file" : strerror(errno));
 	if (fd >= 0 && errno != EEXIST)
-		(void)unlink(path); /* made, or emptied, by us */
+		(void)unlink(path); /* we made or emptied the file */
 	if (fd >= 0)
 		(void)close(fd);
 	return -1;
 }
 
-/* Take it away, unless another process has written its own number there meanwhile. */
+/* Remove the PID file, unless another process has written its own number there meanwhile. */
 static void
 remove_pid(const char *path)
 {
@@ -179,8 +179,8 @@ remove_pid(const char *path)
 }
 
 /*
- * The control socket beside the one for programs, telemetry, and the file with the process's
- * number, for as long as programs are served.
+ * Serve programs, with the control socket, telemetry and the PID file there for as long
+ * as programs are served.
  */
 static int
 serve_all(struct nicd_rig *rig, bool console, struct urn_err *err)
@@ -198,7 +198,7 @@ serve_all(struct nicd_rig *rig, bool console, struct urn_err *err)
 	if (rig->cfg->urnicd.telemetry)
 		rc = urn_telemetry_start(&telemetry, err);
 	server = rc == 0 ? nicd_admin_server_open(&admin, &cfg, err) : NULL;
-	/* Not before all that another may have is ours: the file may be the other's. */
+	/* Write the PID file only once both sockets are ours: until then it may be another urnicd's. */
 	rc = server ? write_pid(pid_file, err) : -1;
 	if (rc == 0) {
 		rc = serve(rig, &admin, console, err);
@@ -210,7 +210,7 @@ serve_all(struct nicd_rig *rig, bool console, struct urn_err *err)
 	return rc;
 }
 
-/* As many descriptors as the system grants: each program takes some. */
+/* Raise the limit of descriptors to the system's maximum: each program takes some. */
 static void
 raise_fds(void)
 {
@@ -223,8 +223,8 @@ raise_fds(void)
 }
 
 /*
- * Programs stall what is done for them in the kernel, and threads of ours wait for
- * that: nothing is freed, and the process ends with what it can.
+ * End the process although some programs can't be let go: calls of our threads for these programs
+ * stall in the kernel. Frees nothing; closes devices and removes files.
  */
 static void __attribute__((noreturn))
 end_without(struct nicd_rig *rig, struct nicd_workers *workers, unsigned int held, int code)
@@ -266,8 +266,8 @@ run(const struct urn_config *cfg, bool console)
 }
 
 /*
- * What is opened in the place of a closed standard stream - a lock, a table that DPDK maps -
- * would be written over by what is printed. What stands there now says that it is closed.
+ * Open /dev/null in the place of closed standard streams, in the wrong direction, so that reads and
+ * writes fail. Else output would overwrite a file opened there later: a lock, a table that DPDK maps.
  */
 static void
 fill_streams(void)

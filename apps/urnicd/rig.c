@@ -19,7 +19,7 @@
 
 enum { DEFAULT_MBUFS = 8192, COPIES = 4096, FOLDER_TRIES = 8 };
 
-/* Packets of all pools together, for the EAL's memory. */
+/* Number of packets in all pools together, for the EAL's memory. */
 static uint64_t
 mbufs_of(const struct urn_config *c)
 {
@@ -57,7 +57,7 @@ eal_up(const struct urn_config *c, struct urn_err *err)
 	return urn_eal_start(&cfg, err);
 }
 
-/* From here on all threads run on [eal] cores: DPDK's, programs' workers, our own. */
+/* From here on all threads run on the cores of [eal]: DPDK's, programs' workers, our own. */
 static int
 cores_take(const struct urn_config *c, struct urn_err *err)
 {
@@ -89,7 +89,7 @@ ports_up(struct nicd_rig *rig, struct urn_err *err)
 
 /* ---- switches */
 
-/* What is plugged in here; NULL: a link. */
+/* The port that is plugged in here; NULL: a link. */
 static struct urn_port *
 plugged(const struct nicd_rig *rig, const struct urn_config_plug *p)
 {
@@ -137,7 +137,7 @@ switch_up(struct nicd_rig *rig, unsigned int i, struct urn_err *err)
 	return rc < 0 ? -1 : 0;
 }
 
-/* Each link once, from the switch with the lower number. */
+/* Make each link once, from the switch with the lower number. */
 static int
 links_up(struct nicd_rig *rig, struct urn_err *err)
 {
@@ -202,7 +202,7 @@ dataplane_up(struct nicd_rig *rig, struct urn_err *err)
 	return rig->dp ? 0 : -1;
 }
 
-/* Ports by their names; an adapter on a switch by its own, at its end of the cable. */
+/* Offer ports for capture by their names; an adapter on a switch by its own, at its end of the cable. */
 static int
 captures_up(struct nicd_rig *rig, struct urn_err *err)
 {
@@ -241,7 +241,7 @@ nicd_rig_open(struct nicd_rig *rig, const struct urn_config *cfg, struct urn_err
 
 /* ---- server */
 
-/* The dataplane before this one may remove the folder on its way out, while this one comes in. */
+/* Retry when the previous dataplane removes the folder on its way out, while this one starts. */
 static int
 listen_in_folder(struct nicd_rig *rig, struct urn_err *err)
 {
@@ -368,7 +368,7 @@ nicd_rig_hang_up(struct nicd_rig *rig)
 	return held;
 }
 
-/* Packets that foreign memory is copied to and from stay where they are. */
+/* Close a port but keep its pool: stalled copies of foreign memory may still use the packets. */
 static void
 abandon_port(struct urn_port *p)
 {

@@ -13,18 +13,18 @@ struct nicd_rig {
 	const struct urn_config *cfg;        /* owner: the caller */
 	struct urn_port **port;              /* by number in cfg->port */
 	struct urn_port *(*ring)[2];         /* by number in cfg->adapter: the adapter's end, the switch's */
-	struct rte_mempool *copies;          /* of the switches; NULL: there are none */
-	struct urn_fabric *fabric[URN_ABI_MAX_ENGINES]; /* by engine; NULL: it polls no switch */
-	struct urn_switch **sw;              /* by number in cfg->sw; owner: its fabric */
+	struct rte_mempool *copies;          /* pool of the switches; NULL: there are none */
+	struct urn_fabric *fabric[URN_ABI_MAX_ENGINES]; /* by engine; NULL: the engine polls no switch */
+	struct urn_switch **sw;              /* by number in cfg->sw; owner: the switch's fabric */
 	struct urn_dp *dp;
 	struct urn_captures *captures; /* by name of a port or of an adapter */
 	struct urn_metrics_switch metrics_sw[URN_CONFIG_MAX_SWITCHES];
 	struct urn_prometheus *prometheus; /* NULL: not asked for */
 	struct urn_server *server;
-	struct urn_server_config server_config; /* its limits */
-	char socket[108];                    /* where it listens */
-	char control[112];                   /* ... and where for those who control it */
-	gid_t control_gid;                   /* who may, beside its user and root; (gid_t)-1: nobody */
+	struct urn_server_config server_config; /* the server's limits */
+	char socket[108];                    /* path of the socket for programs */
+	char control[112];                   /* path of the control socket */
+	gid_t control_gid;                   /* group that may control, beside user and root; (gid_t)-1: none */
 	bool made_dir;                       /* this process made the socket's folder */
 };
 
@@ -33,13 +33,13 @@ int nicd_rig_open(struct nicd_rig *rig, const struct urn_config *cfg, struct urn
 /* Listen for programs; the engines are polled by now. returns: 0, or -1 with *err */
 int nicd_rig_listen(struct nicd_rig *rig, struct urn_err *err);
 /*
- * Let all programs go, end what is captured; the engines are still polled. returns: 0; or how many can't be
- * let go, and then nothing is to be taken down but by nicd_rig_abandon()
+ * Let all programs go and end captures; the engines are still polled. returns: 0, or how many programs can't
+ * be let go; then only nicd_rig_abandon() may take the rig down
  */
 unsigned int nicd_rig_hang_up(struct nicd_rig *rig);
-/* Take everything down; nothing is polled any more. */
+/* Take everything down; no engine is polled any more. */
 void nicd_rig_close(struct nicd_rig *rig);
-/* Close devices and take away what lies in the file system, but free nothing; the process ends after this. */
+/* Close devices and remove files, but free nothing; the process must end after this. */
 void nicd_rig_abandon(struct nicd_rig *rig);
 
 #endif

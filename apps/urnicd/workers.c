@@ -21,8 +21,8 @@ struct worker {
 	pthread_t thread;
 	bool started;
 	bool lcore;	    /* the thread is DPDK's, of lcore index + 1 */
-	unsigned int index; /* of the engine */
-	_Atomic int state;  /* 0: not there yet, 1: polls, -1: could not start */
+	unsigned int index; /* index of the engine */
+	_Atomic int state;  /* 0: not started yet, 1: polls, -1: could not start */
 	char why[128];
 };
 
@@ -42,7 +42,7 @@ clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The CPUs that the engine's thread may use. returns: false with a sentence in why */
+/* Set the CPUs that the engine's thread may use. returns: false with a message in why */
 static bool
 pin(struct worker *w)
 {
@@ -152,7 +152,7 @@ nicd_workers_start(struct nicd_rig *rig, struct urn_err *err)
 	}
 	all->rig = rig;
 	all->n = rig->cfg->engines;
-	/* Signals are the first thread's. */
+	/* Signals go to the first thread. */
 	sigfillset(&every);
 	pthread_sigmask(SIG_SETMASK, &every, &before);
 	for (unsigned int i = 0; i < all->n && rc == 0; i++) {
