@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The smallest whole program: two nodes in one process, joined by rings; node
- * "a" writes a sentence into the memory of node "b" by RDMA and looks whether
- * it arrived. Needs no root, no huge pages and no NIC.
+ * The smallest complete program: two nodes in one process, joined by rings; node
+ * "a" writes a sentence into the memory of node "b" by RDMA and checks that the
+ * sentence arrived. Needs no root, no huge pages and no NIC.
  *
- * The NIC is a thread here: it polls the engine that serves both nodes. The
- * verbs below are those of <infiniband/verbs.h>; only where a context comes
- * from is urnic's own.
+ * The NIC is a thread here, which polls the engine that serves both nodes. The
+ * verbs below are those of <infiniband/verbs.h>; only the call that gives a context
+ * is urnic's own.
  */
 #include <urnic/verbs.h>
 #include <urnic/attach.h>
@@ -23,7 +23,7 @@
 
 enum { BYTES = 4096, FIRST_PSN = 1000 };
 
-/* One end of the connection: a node with its adapter, and what verbs made there. */
+/* One end of the connection: a node with its adapter, and the verbs objects there. */
 struct node {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -34,9 +34,9 @@ struct node {
 	char buf[BYTES]; /* registered with the adapter */
 };
 
-/* What is brought up before a program can attach. */
+/* The parts that must be up before a program can attach. */
 struct nic {
-	struct urn_port *port[2]; /* joined back to back */
+	struct urn_port *port[2]; /* two ports joined back to back */
 	struct urn_dp *dp;
 	pthread_t thread;
 	volatile bool stop;
@@ -48,7 +48,7 @@ check(bool ok, const char *what, const char *why)
 	if (ok)
 		return;
 	fprintf(stderr, "hello_verbs: %s failed: %s\n", what, why);
-	exit(1); /* urn_eal_stop() runs at exit and takes the runtime files along */
+	exit(1); /* urn_eal_stop() runs at exit and removes the runtime files */
 }
 
 /* ---- the NIC */
@@ -58,7 +58,7 @@ nic_main(void *arg)
 {
 	struct nic *nic = arg;
 
-	rte_thread_register(); /* so that it has a cache of packets; works without, too */
+	rte_thread_register(); /* gives the thread a cache of packets; optional */
 	urn_engine_run(urn_dp_engine(nic->dp, 0), &nic->stop);
 	rte_thread_unregister();
 	return NULL;
@@ -129,7 +129,7 @@ node_open(struct node *n, struct urn_dp *dp, unsigned int adapter)
 	check(ibv_query_gid(n->ctx, 1, 1, &n->gid) == 0, "ibv_query_gid", "no such GID");
 }
 
-/* Programs on two hosts send each other QP number, GID and key; here we just look. */
+/* Programs on two hosts send each other QP number, GID and key; here both nodes' values are at hand. */
 static void
 node_connect(struct node *n, const struct node *peer)
 {

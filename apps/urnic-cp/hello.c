@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Packets such as ARP may come while the peer is still busy with itself. */
+/* Run a turn while waiting: packets such as ARP may come while the peer is still starting. */
 static void
 turn(void *arg)
 {
@@ -71,7 +71,7 @@ cp_hello_send(struct cp_oob *oob, struct cp_rail *r, const struct cp_opts *o, st
 	struct cp_start start;
 	union cp_body body;
 
-	/* Both sides start their EAL at the same time. */
+	/* After the OFFER both sides start their EAL at the same time. */
 	if (say_offer(oob, o, err) != 0 || (o->attach == NULL && cp_rail_start(r, err) != 0) ||
 	    cp_oob_hear(oob, CP_READY, &body, &plain, err) != 0)
 		return -1;

@@ -30,7 +30,7 @@ worker(void *arg)
 
 	while ((job = next_job(io)) != NULL) {
 		job->run(job);
-		/* Pairs with the acquire in cp_job_done(); the job is not ours from here on. */
+		/* Pairs with the acquire in cp_job_done(); from here on the job is the submitter's. */
 		atomic_store_explicit(&job->done, true, memory_order_release);
 	}
 	return NULL;

@@ -7,7 +7,7 @@
 #include <poll.h>
 
 #define LOOK_EVERY_NS 1000000u
-/* How long a peer that broke the connection may take to say why, in milliseconds. */
+/* Wait for the reason from a peer that broke the connection, ms. */
 #define REASON_MS 500
 
 static int
@@ -49,7 +49,7 @@ cp_link_event(struct cp_link *l, struct cp_event *ev, struct urn_err *err)
 
 	if (rc >= 0)
 		return rc;
-	/* A queue pair that fails is mostly the echo of a peer that ended: hear it out. */
+	/* A queue pair mostly fails because the peer ended: wait for the peer's reason. */
 	if (poll(&pfd, 1, REASON_MS) > 0 && look(l, &reason) != 0)
 		*err = reason;
 	return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a transfer stands on, and what both of its sides do in every round:
+ * The objects that a transfer uses, and the steps of both sides in every round:
  * turn the engine, look at the control socket now and then, notice Ctrl-C.
  */
 #ifndef URN_CP_LINK_H
@@ -14,21 +14,21 @@ struct cp_link {
 	struct cp_rail *rail;
 	struct cp_oob *oob;
 	struct cp_io *io;
-	enum cp_frame_type due;  /* what the peer may say on the control socket now */
-	bool heard;              /* it has; the frame is in body */
+	enum cp_frame_type due;  /* frame that the peer may send on the control socket now */
+	bool heard;              /* the frame came and is in body */
 	union cp_body body;
-	uint64_t looked_ns;      /* CLOCK_MONOTONIC of the last look at it */
+	uint64_t looked_ns;      /* CLOCK_MONOTONIC of the last look at the control socket */
 };
 
 /* Hash in pieces of this many bytes, so that the engine is polled in between. */
 #define CP_HASH_PIECE 65536u
 
 /*
- * Begin a round. returns: what the engine handled, or -1 with *err when the
- * peer has gone or the program is to stop
+ * Begin a round. returns: amount of work that the engine did, or -1 with *err when
+ * the peer has gone or the program is to stop
  */
 int cp_link_round(struct cp_link *l, struct urn_err *err);
-/* Next event of the queue pair, as cp_rail_poll(), with the peer's own reason if it gave one. */
+/* Next event of the queue pair, like cp_rail_poll(), but *err has the peer's own reason if it gave one. */
 int cp_link_event(struct cp_link *l, struct cp_event *ev, struct urn_err *err);
 
 #endif

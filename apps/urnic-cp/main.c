@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Everything one side has; the histogram in it is too large for a stack. */
+/* All state of one side; its histogram is too large for a stack. */
 struct side {
 	const struct cp_opts *opts;
 	struct cp_oob oob;
@@ -21,7 +21,7 @@ struct side {
 	struct cp_io io;
 	struct cp_link link;
 	struct cp_result res;
-	bool met; /* the two sides were connected: there is something to report */
+	bool met; /* the two sides were connected: the report has something to say */
 };
 
 static void
@@ -43,7 +43,7 @@ turn(void *arg)
 	cp_rail_turn(arg);
 }
 
-/* The connection stands: note what it is like. */
+/* Note the connection's properties for the report, once connected. */
 static void
 side_met(struct side *s, uint32_t chunk, uint32_t depth, bool checked)
 {
@@ -74,8 +74,8 @@ hear_done(struct side *s, const union cp_body *body)
 }
 
 /*
- * Take a side down. rc: of the transfer, with *err when it is not 0; quiet:
- * somebody else says what was wrong. returns: 0, or -1
+ * Take a side down. rc: result of the transfer, with *err when not 0; quiet:
+ * the other side prints the error. returns: 0, or -1
  */
 static int
 side_end(struct side *s, int rc, const struct urn_err *err, bool quiet)
@@ -90,7 +90,7 @@ side_end(struct side *s, int rc, const struct urn_err *err, bool quiet)
 			cp_complain("%s", err->text);
 	}
 	cp_io_stop(&s->io);
-	/* A receiver that waits for the socket's end must not wait for our EAL's. */
+	/* Close the socket first: a receiver that waits for its end must not wait for our EAL, too. */
 	cp_oob_close(&s->oob);
 	if (cp_rail_close(&s->rail, &late) != 0) {
 		cp_complain("%s", late.text);
@@ -99,7 +99,7 @@ side_end(struct side *s, int rc, const struct urn_err *err, bool quiet)
 	return rc;
 }
 
-/* The peer ended without a word of why. */
+/* True when the peer ended without giving a reason. */
 static bool
 vanished(const struct cp_oob *oob)
 {
@@ -137,7 +137,7 @@ send_session(struct side *s, struct cp_source *src, unsigned int n, struct urn_e
 	return 0;
 }
 
-/* Connect to whoever receives. returns: the control socket, or -1 with *err */
+/* Connect to the receiver. returns: the control socket, or -1 with *err */
 static int
 find_receiver(const struct cp_opts *o, struct cp_pair *pair, struct urn_err *err)
 {
@@ -162,7 +162,7 @@ run_sender(const struct cp_opts *o, struct side *s, struct cp_source *src)
 	rc = send_session(s, src, o->n_files, &err);
 	rc = side_end(s, rc, &err, false);
 	if (pair.pid != 0 && cp_pair_end(&pair, &why) != 0) {
-		/* Mostly its exit code repeats what is known; not when it died unheard. */
+		/* The receiver's exit code mostly repeats a known error; not when it died without a reason. */
 		if ((rc == 0 && s->res.ok == s->res.files) || vanished(&s->oob))
 			cp_complain("%s", why.text);
 		rc = -1;
@@ -220,7 +220,7 @@ find_sender(const struct cp_opts *o, struct urn_err *err)
 		return -1;
 	fprintf(stderr, "urnic-cp: waiting for a sender on %s\n", o->socket);
 	fd = cp_oob_accept(listener, o->socket, err);
-	/* One sender a listener: the next one is told that nobody listens. */
+	/* A listener takes one sender: the next sender finds nobody listening. */
 	unlink(o->socket);
 	close(listener);
 	return fd;
@@ -240,7 +240,7 @@ receive_files(const struct cp_opts *o, struct side *s)
 	side_init(s, o, fd, false);
 	s->res.to = o->to;
 	rc = rc != 0 || fd < 0 ? -1 : recv_session(s, &store, &err);
-	/* The sender of a pair says what went wrong, unless it is gone. */
+	/* In a pair the sender prints the error, unless the sender is gone. */
 	rc = side_end(s, rc, &err, child && !vanished(&s->oob));
 	cp_store_close(&store, &late);
 	if (child && vanished(&s->oob))
@@ -252,7 +252,7 @@ receive_files(const struct cp_opts *o, struct side *s)
 
 /* ---- */
 
-/* Signals: Ctrl-C and the like end the orderly way; a full disk is an error, not an end. */
+/* Set signals: Ctrl-C and the like end the program in order; a file size limit is an error, not a signal. */
 static int
 set_signals(void)
 {

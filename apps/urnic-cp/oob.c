@@ -17,19 +17,19 @@
 
 #define MAGIC 0x7563706fu
 #define PROTOCOL 1u
-#define CONNECT_TRIES 200u /* of 10 ms */
+#define CONNECT_TRIES 200u /* 10 ms apart */
 
 struct head {
 	uint32_t magic;
 	uint16_t protocol;
 	uint16_t type;
-	uint32_t length; /* of the body */
+	uint32_t length; /* bytes of the body */
 };
 _Static_assert(sizeof(struct head) == CP_FRAME_HEAD, "frame head");
 
 static const struct {
 	const char *name;
-	uint32_t length; /* of the body */
+	uint32_t length; /* bytes of the body */
 } frames[CP_FRAMES] = {
 	[CP_SILENCE] = {"silence", 0},
 	[CP_OFFER] = {"OFFER", sizeof(struct cp_offer)},
@@ -56,7 +56,7 @@ cp_oob_close(struct cp_oob *oob)
 	oob->fd = -1;
 }
 
-/* The peer does not listen any more; perhaps it has said why. returns -1 */
+/* Handle a failed send: the peer is gone, and may have sent a reason before. returns -1 */
 static int
 say_failed(struct cp_oob *oob, int code, struct urn_err *err)
 {
@@ -98,14 +98,14 @@ cp_oob_fail(struct cp_oob *oob, const char *text)
 	struct cp_fail body = {{0}};
 	struct urn_err ignored;
 
-	/* Nobody to tell when the peer has gone or gave up first. */
+	/* Do not send when the peer has gone or gave up first. */
 	if (oob->fd < 0 || oob->peer_failed)
 		return;
 	snprintf(body.text, sizeof(body.text), "%s", text);
 	cp_oob_say(oob, CP_FAIL, &body, &ignored);
 }
 
-/* Bytes of the frame that is being read, as far as its head tells. -1: rubbish */
+/* Bytes of the frame that is being read, as far as its head is there. -1: malformed */
 static ssize_t
 frame_length(const struct cp_oob *oob)
 {
@@ -120,7 +120,7 @@ frame_length(const struct cp_oob *oob)
 	return (ssize_t)(sizeof(head) + head.length);
 }
 
-/* Read what there is of one frame. returns: 1 whole, 0 not yet, -1 with *err */
+/* Read the available bytes of one frame. returns: 1 whole, 0 not yet, -1 with *err */
 static int
 fill(struct cp_oob *oob, struct urn_err *err)
 {
@@ -294,7 +294,7 @@ address(const char *path, struct sockaddr_un *sa, struct urn_err *err)
 	return 0;
 }
 
-/* Make way for a new socket at path, if nobody listens there. returns 0 or -1 with *err */
+/* Remove an old socket at path, if nobody listens there. returns 0 or -1 with *err */
 static int
 clear_stale(const struct sockaddr_un *sa, struct urn_err *err)
 {
@@ -309,8 +309,8 @@ clear_stale(const struct sockaddr_un *sa, struct urn_err *err)
 		return -1;
 	}
 	/*
-	 * Of another type than a listener's: it is told whether somebody has the name (EPROTOTYPE),
-	 * and who listens does not take it for a sender.
+	 * A socket of another type than the listener's: the kernel says whether somebody listens
+	 * (EPROTOTYPE), and the listener does not take the test for a sender.
 	 */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	stale = fd >= 0 && connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) != 0 &&
@@ -336,7 +336,7 @@ cp_oob_listen(const char *path, struct urn_err *err)
 	if (address(path, &sa, err) || clear_stale(&sa, err))
 		return -1;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	/* A memif peer is trusted with our memory: let in nobody but this user. */
+	/* A memif peer can write to our memory: let in nobody but this user. */
 	old = umask(0077);
 	rc = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&sa, sizeof(sa));
 	umask(old);
@@ -358,7 +358,7 @@ cp_oob_accept(int listener, const char *path, struct urn_err *err)
 	while (!urn_stop_requested()) {
 		int fd;
 
-		/* A signal between the look and the wait is noticed at the next look. */
+		/* A signal between the test and poll() is noticed at the next test, 100 ms later. */
 		if (poll(&pfd, 1, 100) <= 0)
 			continue;
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -373,7 +373,7 @@ cp_oob_accept(int listener, const char *path, struct urn_err *err)
 	return -1;
 }
 
-/* A listener's socket has its name a moment before it listens: be patient with it. */
+/* Connect with retries: a listener's socket has its name a moment before it listens. */
 static int
 connect_patiently(int fd, const struct sockaddr_un *sa)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket: a UNIX stream socket over which the two sides tell each
- * other what verbs need to know, before and after the transfer. While files
- * go over, it is silent; its end tells that the peer has gone.
+ * The control socket: a UNIX stream socket over which the two sides exchange
+ * the values that verbs need, before and after the transfer. During the transfer
+ * the socket is silent; its end tells that the peer has gone.
  *
  *   sender                         receiver
  *   OFFER (sizes, checks)   --->   brings its port up
@@ -13,7 +13,7 @@
  *   DONE  (counters)        --->
  *                           <---   DONE (counters)
  *
- * Either side may say FAIL (a sentence) instead, and ends.
+ * Either side may say FAIL (a message) instead, and ends.
  */
 #ifndef URN_CP_OOB_H
 #define URN_CP_OOB_H
@@ -25,11 +25,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CP_PATH_MAX 108 /* of a UNIX socket, with its zero */
-#define CP_STEP_SECONDS 20 /* a peer has this long for each step */
+#define CP_PATH_MAX 108 /* bytes of a UNIX socket's path, with its zero */
+#define CP_STEP_SECONDS 20 /* time limit of a peer for each step */
 
 enum cp_frame_type {
-	CP_SILENCE = 0, /* nothing is due */
+	CP_SILENCE = 0, /* no frame is due */
 	CP_OFFER = 1,
 	CP_READY = 2,
 	CP_START = 3,
@@ -40,7 +40,7 @@ enum cp_frame_type {
 };
 
 struct cp_offer {
-	char release[32];  /* of the program; both must be of one release */
+	char release[32];  /* release of the program; both sides must have the same */
 	uint32_t mtu;      /* largest path MTU wanted, bytes */
 	uint32_t chunk;    /* bytes of a slot */
 	uint32_t depth;    /* slots */
@@ -51,8 +51,8 @@ struct cp_offer {
 _Static_assert(sizeof(struct cp_offer) == 56, "goes between programs");
 
 struct cp_ready {
-	uint64_t addr;     /* of slot 0 */
-	uint32_t rkey;     /* of the ring of slots */
+	uint64_t addr;     /* address of slot 0 */
+	uint32_t rkey;     /* R_Key of the ring of slots */
 	uint32_t rsvd;     /* 0 */
 	struct urn_ep_addr ep;
 	char memif[CP_PATH_MAX]; /* socket that joins the two ports; empty: attached to a dataplane */
@@ -65,7 +65,7 @@ struct cp_start {
 _Static_assert(sizeof(struct cp_start) == 28, "goes between programs");
 
 struct cp_done {
-	uint64_t counters[URN_COUNTER_COUNT]; /* of the dataplane that says so */
+	uint64_t counters[URN_COUNTER_COUNT]; /* counters of the sending side's dataplane */
 };
 
 struct cp_fail {
@@ -87,29 +87,29 @@ struct cp_oob {
 	int fd;              /* -1: closed */
 	const char *peer;    /* "the receiver" or "the sender"; static */
 	size_t have;         /* bytes of the frame so far */
-	bool peer_failed;    /* it said FAIL, went away, or talks rubbish */
-	bool peer_said;      /* it said FAIL: its user knows what is wrong */
+	bool peer_failed;    /* the peer said FAIL, went away, or sent malformed data */
+	bool peer_said;      /* the peer said FAIL: its user knows the error */
 	uint8_t buf[CP_FRAME_HEAD + sizeof(union cp_body)];
 };
 
-/* Take over a connected socket, and close it at the end. */
+/* Take over a connected socket; cp_oob_close() closes it. */
 void cp_oob_init(struct cp_oob *oob, int fd, const char *peer);
 void cp_oob_close(struct cp_oob *oob);
 
-/* Say one frame; body as enum cp_frame_type says. returns: 0, or -1 with *err */
+/* Send one frame; its type decides the body. returns: 0, or -1 with *err */
 int cp_oob_say(struct cp_oob *oob, enum cp_frame_type type, const void *body, struct urn_err *err);
-/* Say FAIL, as well as it goes. */
+/* Send FAIL, as far as possible. */
 void cp_oob_fail(struct cp_oob *oob, const char *text);
 
 /*
- * Has the peer said something? Never waits. returns: 0 nothing yet; 1 a frame
+ * Look for a frame of the peer. Never waits. returns: 0 nothing yet; 1 a frame
  * of the wanted type, in *body; -1 with *err when the peer has gone, gave up,
- * or said something else
+ * or sent another frame
  */
 int cp_oob_look(struct cp_oob *oob, enum cp_frame_type want, union cp_body *body,
 		struct urn_err *err);
 
-/* What to do while waiting for the peer: turn(arg), about once a millisecond. */
+/* A call to be made while waiting for the peer: turn(arg), about once a millisecond. */
 struct cp_wait {
 	void (*turn)(void *arg); /* NULL: nothing */
 	void *arg;
@@ -122,15 +122,15 @@ struct cp_wait {
 int cp_oob_hear(struct cp_oob *oob, enum cp_frame_type want, union cp_body *body,
 		const struct cp_wait *wait, struct urn_err *err);
 
-/* Check what the other side said. returns: 0, or -1 with *err */
+/* Check the body of a peer's frame. returns: 0, or -1 with *err */
 int cp_offer_check(const struct cp_offer *offer, struct urn_err *err);
-/* attached: this side is, and so must the other be */
+/* attached: this side is attached to a dataplane, and so must the other side be */
 int cp_ready_check(const struct cp_ready *ready, bool attached, struct urn_err *err);
 int cp_start_check(const struct cp_start *start, struct urn_err *err);
 
 /*
- * Make a listening socket at path, for this user only. A socket that nobody
- * listens on any more is replaced. returns: descriptor, or -1 with *err
+ * Make a listening socket at path, for this user only. A socket on which nobody
+ * listens any more is replaced. returns: descriptor, or -1 with *err
  */
 int cp_oob_listen(const char *path, struct urn_err *err);
 /* Wait for one sender, until the program is asked to stop. returns: descriptor, or -1 */

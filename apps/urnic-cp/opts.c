@@ -49,7 +49,7 @@ static const struct option long_options[] = {
 	{"nodes", required_argument, NULL, OPT_NODES},
 	{"help", no_argument, NULL, OPT_HELP},
 	{"version", no_argument, NULL, OPT_VERSION},
-	/* Between the two processes of the one-command form; not for people. */
+	/* Used between the two processes of the one-command form; not for people. */
 	{"child-fd", required_argument, NULL, OPT_CHILD_FD},
 	{"child-dir", required_argument, NULL, OPT_CHILD_DIR},
 	{NULL, 0, NULL, 0},
@@ -193,7 +193,7 @@ set_meeting(struct cp_opts *o, enum cp_role role, const char *arg)
 	return -1;
 }
 
-/* One option. returns: -1 to go on, else the exit code */
+/* Take one option. returns: -1 to go on, else the exit code */
 static int
 set_option(struct cp_opts *o, int opt, const char *arg)
 {
@@ -244,7 +244,7 @@ set_option(struct cp_opts *o, int opt, const char *arg)
 	}
 }
 
-/* Those about a dataplane process. returns: as check() */
+/* Check options about a dataplane process. returns: as check() */
 static int
 check_attach(const struct cp_opts *o)
 {
@@ -264,7 +264,7 @@ check_attach(const struct cp_opts *o)
 	return -1;
 }
 
-/* Do the options go together? returns: -1 when they do, else the exit code */
+/* Check that the options fit each other. returns: -1 when they do, else the exit code */
 static int
 check(const struct cp_opts *o)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the command line of urnic-cp says. */
+/* The options of urnic-cp's command line. */
 #ifndef URN_CP_OPTS_H
 #define URN_CP_OPTS_H
 
@@ -10,18 +10,18 @@
 
 enum cp_role {
 	CP_PAIR,   /* starts a receiver of its own and sends to it */
-	CP_LISTEN, /* receives from whoever connects to a socket */
+	CP_LISTEN, /* receives from the sender that connects to a socket */
 	CP_PEER,   /* sends to a listener */
 	CP_CHILD,  /* the receiver that CP_PAIR starts */
 };
 
 struct cp_opts {
 	enum cp_role role;
-	const char *to;      /* folder of the received copies; NULL: sender's side only */
+	const char *to;      /* folder of the received copies; NULL: this side only sends */
 	const char *socket;  /* CP_LISTEN, CP_PEER: where the two sides meet */
 	const char *attach;  /* socket of a dataplane process, "auto"; NULL: have our own */
-	const char *node;    /* attach: its node or adapter for this side; NULL: the usual one */
-	char nodes[2][32];   /* attach, CP_PAIR: of the sender and of its receiver */
+	const char *node;    /* attach: node or adapter for this side; NULL: the default one */
+	char nodes[2][32];   /* attach, CP_PAIR: nodes of the sender and of its receiver */
 	const char *capture; /* pcapng file, or NULL */
 	const char *dir;     /* CP_CHILD: private folder of the pair */
 	int fd;              /* CP_CHILD: control socket, inherited */
@@ -29,12 +29,12 @@ struct cp_opts {
 	bool force;          /* replace files that exist */
 	bool no_check;       /* no SHA-256 */
 	bool no_icrc;        /* no ICRC, on both sides */
-	bool tuned;          /* an option was given that is the sender's to say */
+	bool tuned;          /* an option was given that only the sender may set */
 	uint16_t mtu;        /* largest RoCE path MTU wanted, 256..4096 */
 	uint32_t chunk;      /* bytes of one RDMA WRITE */
-	uint32_t depth;      /* chunks under way */
-	enum urn_idle idle;  /* what to do while there is nothing to do */
-	const char *idle_name; /* as given, to be handed on to a child */
+	uint32_t depth;      /* chunks in flight */
+	enum urn_idle idle;  /* idle policy */
+	const char *idle_name; /* idle policy's name, to be handed on to a child */
 	char **files;        /* files to send; owner: argv */
 	unsigned int n_files;
 };
@@ -44,7 +44,7 @@ struct cp_opts {
 #define CP_CHUNK_MAX (64u << 20)
 #define CP_DEPTH_MIN 2u
 #define CP_DEPTH_MAX 1024u
-/* Memory of the chunks under way, on each side. */
+/* Most memory for the chunks in flight, on each side, bytes. */
 #define CP_WINDOW_MAX (1u << 30)
 
 #define CP_EXIT_OK 0
@@ -52,12 +52,12 @@ struct cp_opts {
 #define CP_EXIT_USAGE 2
 
 /*
- * Parse the command line. returns: -1 to go on, else the exit code (help and
- * version were printed, or a sentence says what is wrong)
+ * Parse the command line. returns: -1 to go on, else the exit code (help,
+ * version or an error was printed)
  */
 int cp_opts_parse(int argc, char **argv, struct cp_opts *o);
 
-/* Is this a path MTU of RoCE? */
+/* True when mtu is a path MTU of RoCE. */
 bool cp_mtu_valid(uint64_t mtu);
 
 #endif

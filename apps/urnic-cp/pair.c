@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 #define EXEC_FAILED 127
-/* A receiver whose sender died has this long to tidy up. */
+/* Time for a receiver to clean up after its sender died. */
 #define ORPHAN_SECONDS 30
 
-/* In the receiver: who started it. A process has one parent, hence static. */
+/* In the receiver: the process that started it. A process has one parent, hence static. */
 static pid_t sender_pid;
 
-/* From fork to exec: only calls that are safe between them. */
+/* Run between fork and exec: only calls that are safe there. */
 static void
 become_receiver(char *const argv[], int fd, pid_t parent)
 {
@@ -69,7 +69,7 @@ cp_pair_start(struct cp_pair *pair, const struct cp_opts *o, struct urn_err *err
 	pair->dir.lock_fd = -1;
 	if (urn_eal_dir_make(&pair->dir, err) != 0)
 		return -1;
-	/* Where the EAL of either process makes its own folder; a dataplane process is found by these. */
+	/* Either EAL makes its folder there. Not when attached: a dataplane process is found by these variables. */
 	if ((o->attach == NULL && (setenv("XDG_RUNTIME_DIR", pair->dir.path, 1) != 0 ||
 				   setenv("TMPDIR", pair->dir.path, 1) != 0)) ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
@@ -109,9 +109,9 @@ cp_pair_end(struct cp_pair *pair, struct urn_err *err)
 }
 
 /*
- * The sender died. Its control socket says so too, and makes for an orderly
- * end; this makes sure that there is an end. The signal may come once for each
- * thread of the sender.
+ * The sender died. The end of its control socket leads to an orderly exit;
+ * this alarm ensures that the receiver exits at all. The signal may come once for
+ * each thread of the sender.
  */
 static void
 on_orphaned(int sig)
@@ -136,7 +136,7 @@ cp_pair_child_tidy(const struct cp_opts *o)
 	static const struct timespec tick = {0, 10000000};
 	struct urn_eal_dir dir = {.lock_fd = -1};
 
-	/* A dying process closes its sockets a little before it gives up its children. */
+	/* A dying process closes its sockets shortly before its children get another parent. */
 	for (unsigned int i = 0; i < 100 && getppid() == sender_pid; i++)
 		nanosleep(&tick, NULL);
 	if (getppid() == sender_pid)

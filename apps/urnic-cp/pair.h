@@ -2,7 +2,7 @@
 /*
  * The receiver of the one-command form: this program again, as a process of
  * its own, with a dataplane of its own. Both keep their runtime files in one
- * private folder, which whoever is last alive removes.
+ * private folder, which the last process alive removes.
  */
 #ifndef URN_CP_PAIR_H
 #define URN_CP_PAIR_H
@@ -15,13 +15,13 @@
 #include <sys/types.h>
 
 struct cp_pair {
-	struct urn_eal_dir dir; /* private folder of the two */
+	struct urn_eal_dir dir; /* private folder of both processes */
 	pid_t pid;              /* the receiver; 0: none */
 };
 
 /*
- * Start the receiver. Before the EAL of this process: a fork would not survive
- * it. returns: the control socket, or -1 with *err
+ * Start the receiver. Call before this process starts its EAL, which does not survive a
+ * fork. returns: the control socket, or -1 with *err
  */
 int cp_pair_start(struct cp_pair *pair, const struct cp_opts *o, struct urn_err *err);
 /*
@@ -37,7 +37,7 @@ int cp_pair_end(struct cp_pair *pair, struct urn_err *err);
 void cp_pair_child(const struct cp_opts *o);
 /*
  * In the receiver, when the session did not end well: remove the folder if the
- * sender died, for nobody else is left to do it.
+ * sender died, for no other process is left to remove it.
  */
 void cp_pair_child_tidy(const struct cp_opts *o);
 

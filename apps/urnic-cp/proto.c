@@ -7,8 +7,8 @@
 #define MAGIC 0x75637031u /* "ucp1" */
 
 /*
- * Every message begins so; `length` counts the whole message. The fourth word
- * is never 0..4: with those there, tshark takes a message for RPC over RDMA, and
+ * The head of every message; `length` counts the whole message. The fourth word
+ * is never 0..4: with such a value tshark takes a message for RPC over RDMA, and
  * calls it malformed.
  */
 struct head {
@@ -222,7 +222,7 @@ cp_text_clean(char *dst, size_t n, const char *src)
 	for (; src[i] != '\0' && i + 1 < n; i++) {
 		unsigned char c = (unsigned char)src[i];
 
-		/* Bytes from 0x80 on are UTF-8, as file names are. */
+		/* Bytes from 0x80 on are kept: UTF-8, which file names use. */
 		dst[i] = (char)(c < 0x20 || c == 0x7f ? '?' : src[i]);
 	}
 	if (n > 0)

@@ -18,19 +18,19 @@
 #include <sys/random.h>
 #include <time.h>
 
-/* Packets of the port: receive and transmit rings, what waits for its turn, and then some. */
+/* Packets of the port: for receive and transmit rings, waiting packets, and some in reserve. */
 #define MBUFS 8192u
-/* Messages that can be under way beside one a slot: FILE, END, VERDICT of one file. */
+/* Messages that can be in flight in addition to one a slot: FILE, END, VERDICT of one file. */
 #define EXTRA 16u
-/* Turns of the engine in a row before the program gets its share again. */
+/* Turns of the engine in a row before the program runs again. */
 #define TURNS 4u
 #define EMPTY_POLLS 1024u
 #define SLEEP_NS 100000l
-/* Empty rounds before the CPU is given up: a dataplane in another process may want it. */
+/* Empty rounds from one yield of the CPU to the next: a dataplane in another process may want the CPU. */
 #define YIELD_EVERY 64u
 #define YIELD_ATTACHED 8u
 
-/* wr_id: what was posted in the top byte, its number below. */
+/* wr_id: kind of request in the top byte, its number below. */
 #define WR_WRITE (UINT64_C(1) << 56)
 #define WR_SEND (UINT64_C(2) << 56)
 #define WR_RECV (UINT64_C(3) << 56)
@@ -67,7 +67,7 @@ open_port(struct cp_rail *r, struct urn_err *err)
 		return -1;
 	}
 	snprintf(pc.name, sizeof(pc.name), "%s", cfg->server ? "receiver" : "sender");
-	/* Without an address in the abstract name space the socket is a file in a 0700 folder. */
+	/* No name in the abstract name space: the socket is a file in a 0700 folder. */
 	snprintf(pc.device, sizeof(pc.device), "net_memif0,role=%s,id=0,socket=%s,"
 		 "socket-abstract=no", cfg->server ? "server" : "client", r->memif);
 	r->port = urn_port_open(&pc, err);
@@ -81,7 +81,7 @@ open_port(struct cp_rail *r, struct urn_err *err)
 	return 0;
 }
 
-/* The two ends of the memif are a network of their own: any two addresses will do. */
+/* Make the dataplane. The two ends of the memif are a network of their own: any two addresses will do. */
 static int
 open_dataplane(struct cp_rail *r, struct urn_err *err)
 {
@@ -126,7 +126,7 @@ attach(struct cp_rail *r, struct urn_err *err)
 	return r->ctx != NULL ? 0 : -1;
 }
 
-/* Memory for messages; a dataplane in another process reaches what is shared faster. */
+/* Map memory for messages; attached: shared, as a dataplane in another process reaches shared memory faster. */
 static uint8_t *
 map(const struct cp_rail *r, size_t len)
 {
@@ -196,7 +196,7 @@ post_recv(struct cp_rail *r, uint32_t i, struct urn_err *err)
 static int
 open_qp(struct cp_rail *r, struct urn_err *err)
 {
-	/* Sends: a WRITE a slot, and all messages. */
+	/* Sends: a WRITE for each slot, and all messages. */
 	int sends = (int)(r->cfg.slots + r->n_send), recvs = (int)r->n_recv;
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
@@ -252,9 +252,9 @@ cp_rail_connect(struct cp_rail *r, const struct urn_ep_addr *peer, struct urn_er
 	urn_ep_opts_default(&o);
 	o.mtu_code = (uint8_t)code;
 	/*
-	 * On a machine with fewer cores than busy threads a side may not run for
-	 * many milliseconds; that is no loss. A peer that died is noticed by the
-	 * control socket long before these 7 times 0.54 s are over.
+	 * On a machine with fewer cores than busy threads a side may not run for many
+	 * milliseconds, which must not count as packet loss. The control socket tells of
+	 * a peer that died long before these 7 times 0.54 s are over.
 	 */
 	o.timeout = 17;
 	r->mtu = 128u << code;
@@ -268,9 +268,9 @@ cp_rail_link(struct cp_rail *r)
 		return true;
 	urn_port_poll_link(r->port);
 	/*
-	 * From here on the memif is only polled. Were the peer to die, the PMD's
-	 * handler would unmap the rings under our bursts; held still, it leaves
-	 * them, and the control socket tells that the peer has gone.
+	 * From here on the memif is only polled. When the peer dies, the PMD's handler
+	 * would unmap the rings during our bursts; held still, the handler leaves the
+	 * rings, and the control socket tells that the peer has gone.
 	 */
 	if (r->port->link_up && !r->held)
 		r->held = urn_intr_hold() == 0;
@@ -366,7 +366,7 @@ cp_rail_idle(struct cp_rail *r, unsigned int busy)
 		rte_pause();
 }
 
-/* Say what a failed completion means. returns -1 */
+/* Explain a failed completion in *err. returns -1 */
 static int
 wc_failed(const struct cp_rail *r, const struct ibv_wc *wc, struct urn_err *err)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One side's way to the other: a dataplane of its own (EAL, memif port,
+ * A rail is one side's path to the other: a dataplane of its own (EAL, memif port,
  * engine, adapter) and one RC queue pair on it, with the buffers registered.
- * The thread that opens it also polls it: cp_rail_turn() is one turn of the
+ * The thread that opens the rail also polls it: cp_rail_turn() is one turn of the
  * engine, so program and NIC share a core without a lock between them.
  *
- * Or an adapter of a dataplane that is a process of its own: then there is no
- * engine to turn, and the buffers lie in memory that is shared with it.
+ * Or a rail is an adapter of a dataplane that is a process of its own: then there is
+ * no engine to turn, and the buffers are in memory that is shared with the dataplane.
  */
 #ifndef URN_CP_RAIL_H
 #define URN_CP_RAIL_H
@@ -25,10 +25,10 @@ struct cp_rail_config {
 	bool server;         /* makes the memif socket, and lets the peer write to its slots */
 	const char *memif;   /* the socket to connect to; server: NULL, one is made */
 	const char *attach;  /* socket of the dataplane to attach to, "auto"; NULL: have our own */
-	const char *node;    /* attach: its node or adapter, by name; NULL: the usual one */
+	const char *node;    /* attach: name of the node or adapter; NULL: the default one */
 	const char *capture; /* pcapng file, or NULL */
 	uint32_t mtu;        /* largest path MTU wanted, bytes */
-	uint32_t slots;      /* chunks under way */
+	uint32_t slots;      /* chunks in flight */
 	uint32_t chunk;      /* bytes of a slot */
 	bool no_icrc;
 	enum urn_idle idle;
@@ -55,27 +55,27 @@ struct cp_rail {
 	struct urn_port *port;
 	struct urn_capture *capture; /* NULL: none */
 	struct urn_dp *dp;           /* NULL: attached */
-	struct urn_engine *engine;   /* of dp */
+	struct urn_engine *engine;   /* engine of dp */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *slot_mr, *recv_mr, *send_mr;
-	uint8_t *slot;               /* slots * chunk bytes; owner: this */
-	uint8_t *recv;               /* posted receives, CP_MSG_MAX bytes each; owner: this */
-	uint8_t *send;               /* messages being sent, CP_MSG_MAX bytes each; owner: this */
+	uint8_t *slot;               /* slots * chunk bytes; owner: this struct */
+	uint8_t *recv;               /* posted receives, CP_MSG_MAX bytes each; owner: this struct */
+	uint8_t *send;               /* messages being sent, CP_MSG_MAX bytes each; owner: this struct */
 	uint32_t n_recv, n_send;
-	uint32_t *free_send;         /* stack of send buffers that are free; owner: this */
+	uint32_t *free_send;         /* stack of send buffers that are free; owner: this struct */
 	uint32_t n_free_send;
 	uint32_t empty;              /* turns in a row with nothing to do */
-	struct urn_ep_addr local;    /* told to the peer */
-	uint64_t peer_addr;          /* sender: slot 0 of the receiver */
+	struct urn_ep_addr local;    /* this side's address, told to the peer */
+	uint64_t peer_addr;          /* sender: address of the receiver's slot 0 */
 	uint32_t peer_rkey;
 	uint32_t mtu;                /* path MTU in use, bytes; once connected */
 };
 
 /*
- * Start the EAL of this process. Once, before cp_rail_open(), unless that
+ * Start the EAL of this process. Once, before cp_rail_open(), unless cp_rail_open()
  * attaches. returns: 0, or -1 with *err
  */
 int cp_rail_start(struct cp_rail *r, struct urn_err *err);
@@ -83,7 +83,7 @@ int cp_rail_start(struct cp_rail *r, struct urn_err *err);
 int cp_rail_open(struct cp_rail *r, const struct cp_rail_config *cfg, struct urn_err *err);
 /* Connect to the peer. returns: 0, or -1 with *err */
 int cp_rail_connect(struct cp_rail *r, const struct urn_ep_addr *peer, struct urn_err *err);
-/* Is the cable in? Look about once a millisecond. */
+/* True when the link is up. Call about once a millisecond. */
 bool cp_rail_link(struct cp_rail *r);
 /*
  * Take everything down, the EAL too; safe at any stage. returns: 0, or -1 with
@@ -91,14 +91,14 @@ bool cp_rail_link(struct cp_rail *r);
  */
 int cp_rail_close(struct cp_rail *r, struct urn_err *err);
 
-/* A turn of the engine, in bounded pieces. returns: what it handled */
+/* Run a few turns of the engine. returns: amount of work that the engine did */
 unsigned int cp_rail_turn(struct cp_rail *r);
-/* Nothing was done in this round (busy == 0): spin, pause or sleep, as configured. */
+/* After a round without work (busy == 0): spin, pause or sleep, as configured. */
 void cp_rail_idle(struct cp_rail *r, unsigned int busy);
 
 /*
  * Next event. returns: 1 with *ev, 0 when there is none, -1 with *err when the
- * queue pair failed or the peer sent rubbish
+ * queue pair failed or the peer sent a malformed message
  */
 int cp_rail_poll(struct cp_rail *r, struct cp_event *ev, struct urn_err *err);
 
@@ -111,14 +111,14 @@ cp_rail_slot(const struct cp_rail *r, uint64_t seq)
 
 /*
  * WRITE a slot's first len bytes (1..chunk) to the same slot of the peer, with
- * its number as immediate. The slot stays untouched until CP_EV_WRITTEN. At
- * most `slots` may be under way. returns: 0, or -1 with *err
+ * seq as immediate. The caller must not touch the slot until CP_EV_WRITTEN. At
+ * most `slots` WRITEs may be in flight. returns: 0, or -1 with *err
  */
 int cp_rail_write(struct cp_rail *r, uint64_t seq, uint32_t len, struct urn_err *err);
-/* SEND a message. returns: 1; 0 when all buffers are in use, try later; -1 with *err */
+/* SEND a message. returns: 1; 0 when all buffers are in use: retry later; -1 with *err */
 int cp_rail_send(struct cp_rail *r, const struct cp_msg *msg, struct urn_err *err);
 
-/* The counters of this side's dataplane, so far; attached: zeroes, they are everybody's. */
+/* The counters of this side's dataplane, so far; attached: zeroes, for the dataplane's are not this side's alone. */
 void cp_rail_counters(struct cp_rail *r, struct urn_counters *out);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A chunk that arrived is hashed by this thread while the I/O thread writes it
- * to the file; when both are done with it, its slot goes back to the sender by
- * a CREDIT. Sequence numbers run over the whole session, slot = number mod
+ * to the file; when both threads are done, the chunk's slot goes back to the sender
+ * by a CREDIT. Sequence numbers run over the whole session, slot = number mod
  * slots:  told <= done <= hashed <= arrived.
  *
- * A file goes through the states below. When it can't be stored, the verdict
- * goes out at once and the rest of its chunks is taken and thrown away.
+ * A file goes through the states below. When the file can't be stored, the verdict
+ * goes out at once and the rest of the file's chunks is received and dropped.
  */
 #include "recv.h"
 
@@ -24,7 +24,7 @@ enum state {
 	ST_IDLE,    /* no file; a FILE or the end of the session may come */
 	ST_DATA,    /* chunks or END may come */
 	ST_ENDED,   /* END is in; chunks are still being hashed and written */
-	ST_STORING, /* the I/O thread brings it to disk, or removes it */
+	ST_STORING, /* the I/O thread brings the file to disk, or removes it */
 	ST_VERDICT, /* the verdict is to be sent */
 	STATES,
 };
@@ -33,19 +33,19 @@ struct slot {
 	struct cp_job job; /* first: the I/O thread gets it by this address */
 	struct cp_store_file *file;
 	const uint8_t *data;
-	uint64_t offset;   /* in the file */
+	uint64_t offset;   /* offset in the file */
 	uint32_t len;      /* bytes */
 	uint32_t hashed;   /* bytes hashed so far */
-	bool discard;      /* of a file that was given up: neither hash nor write */
-	int rc;            /* of writing; valid when the job is done */
+	bool discard;      /* the file was given up: neither hash nor write */
+	int rc;            /* result of writing; valid when the job is done */
 };
 
-/* What the I/O thread does for a whole file. */
+/* A job of the I/O thread for a whole file: begin or finish. */
 struct file_job {
 	struct cp_job job; /* first */
 	struct receiver *r;
 	int rc;            /* valid when the job is done */
-	uint64_t ns;       /* how long it took */
+	uint64_t ns;       /* duration */
 };
 
 struct receiver {
@@ -61,14 +61,14 @@ struct receiver {
 	struct urn_progress bar;
 	enum state state;
 	uint32_t next_file;     /* number of the next FILE */
-	struct cp_msg announce; /* of the file under way */
-	struct cp_msg end;      /* when ST_ENDED */
-	uint64_t got;           /* bytes of it that arrived */
-	bool given_up;          /* it can't be stored: take no more notice */
-	bool verdict_out;       /* its verdict was sent */
+	struct cp_msg announce; /* FILE of the current file */
+	struct cp_msg end;      /* END of the current file; valid in ST_ENDED */
+	uint64_t got;           /* bytes of the file that arrived */
+	bool given_up;          /* the file can't be stored: drop its chunks */
+	bool verdict_out;       /* the file's verdict was sent */
 	struct cp_msg verdict;
 	struct file_job begin, finish;
-	struct cp_store_file file; /* the I/O thread's while jobs are under way */
+	struct cp_store_file file; /* owner: the I/O thread while a job is not done */
 };
 
 static struct slot *
@@ -136,7 +136,7 @@ submit(struct receiver *r, struct file_job *f, void (*run)(struct cp_job *job))
 	cp_io_submit(r->link->io, &f->job);
 }
 
-/* ---- what the sender says */
+/* ---- messages of the sender */
 
 static int
 on_file(struct receiver *r, const struct cp_msg *msg, struct urn_err *err)
@@ -194,7 +194,7 @@ on_chunk(struct receiver *r, const struct cp_event *ev, struct urn_err *err)
 	return 0;
 }
 
-/* returns: how many events there were, or -1 with *err */
+/* returns: number of events handled, or -1 with *err */
 static int
 drain(struct receiver *r, struct urn_err *err)
 {
@@ -202,8 +202,8 @@ drain(struct receiver *r, struct urn_err *err)
 	int n;
 
 	/*
-	 * A sender that was told early that a file can't be stored goes on to the
-	 * next one while this side still tidies up: that has to wait its turn.
+	 * A sender that was told early that a file can't be stored goes on to the next
+	 * file while this side still removes the old one: the next file has to wait.
 	 */
 	for (n = 0; n < 64 && r->state <= ST_DATA; n++) {
 		int rc = cp_link_event(r->link, &ev, err);
@@ -258,7 +258,7 @@ say_verdict(struct receiver *r, struct urn_err *err)
 	return 1;
 }
 
-/* The file can't be stored: say so at once, once. returns: 0, or -1 with *err */
+/* Give up a file that can't be stored, and say so at once, once. returns: 0, or -1 with *err */
 static int
 give_up(struct receiver *r, struct urn_err *err)
 {
@@ -291,7 +291,7 @@ hash(struct receiver *r, struct urn_err *err)
 	return 1;
 }
 
-/* Take note of chunks that are hashed and written. returns: how many, or -1 with *err */
+/* Count chunks that are hashed and written as done. returns: how many, or -1 with *err */
 static int
 retire(struct receiver *r, struct urn_err *err)
 {
@@ -318,7 +318,7 @@ credit(struct receiver *r, struct urn_err *err)
 	uint64_t owed = r->done - r->told;
 	int rc;
 
-	/* The last buffers are for verdicts: those may not wait for completions. */
+	/* The last buffers are for verdicts, which may not wait for completions. */
 	if (r->link->rail->n_free_send < VERDICT_BUFFERS)
 		return 0;
 	if (owed == 0 || (owed < r->offer->depth / 4 && r->done != r->arrived))
@@ -332,7 +332,7 @@ credit(struct receiver *r, struct urn_err *err)
 
 /* ---- states */
 
-/* All chunks are in and written: is the file what was sent? */
+/* Once all chunks are in and written, compare the file with what the END says. */
 static int
 conclude(struct receiver *r, struct urn_err *err)
 {
@@ -385,13 +385,13 @@ judged(struct receiver *r, struct urn_err *err)
 	return 1;
 }
 
-/* returns: 1 when something happened, 0, or -1 with *err */
+/* Advance the file's state. returns: 1 when something happened, 0, or -1 with *err */
 static int
 advance(struct receiver *r, struct urn_err *err)
 {
 	switch (r->state) {
 	case ST_DATA:
-		/* A refusal is told before all of the file has come. */
+		/* A refusal is sent before the whole file has come. */
 		if (cp_job_done(&r->begin.job) && r->begin.rc != 0)
 			return give_up(r, err);
 		return 0;
@@ -406,7 +406,7 @@ advance(struct receiver *r, struct urn_err *err)
 	}
 }
 
-/* One round of everything. returns: 0, or -1 with *err */
+/* Run one round: engine, events, chunks, states. returns: 0, or -1 with *err */
 static int
 round_trip(struct receiver *r, struct urn_err *err)
 {
@@ -437,7 +437,7 @@ take_all(struct receiver *r, struct urn_err *err)
 	while (!r->link->heard)
 		if (round_trip(r, err) != 0)
 			return -1;
-	/* It comes another way than the end of a file that was refused early: that may be late. */
+	/* The END of a file that was refused early may come after DONE, which takes another path: wait for it. */
 	limit = cp_clock_ns() + CP_STEP_SECONDS * 1000000000ull;
 	while (r->state != ST_IDLE && r->verdict_out && cp_clock_ns() < limit)
 		if (round_trip(r, err) != 0)
@@ -471,7 +471,7 @@ cp_recv_files(struct cp_link *l, const struct cp_offer *offer, struct cp_store *
 		r->bar.on = false;
 	cp_complain_over(&r->bar);
 	rc = take_all(r, err);
-	/* The I/O thread may be writing from our memory. Nothing stays of an unfinished file. */
+	/* The I/O thread may be writing from our memory: stop it first. An unfinished file is removed. */
 	cp_io_stop(l->io);
 	cp_store_abort(&r->file);
 	urn_progress_end(&r->bar);

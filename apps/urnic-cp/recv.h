@@ -9,11 +9,11 @@
 #include "store.h"
 
 /*
- * Take files until the sender says that it is done (its counters are in the
- * link's body then). verbose: say on standard error what went wrong with a
- * file; the sender says so anyway. *res: everything but the peer's counters.
- * returns: 0, or -1 with *err when the connection is lost; nothing is left of
- * a file that was under way
+ * Receive files until the sender says DONE (its counters are in the link's
+ * body then). verbose: print errors about files on standard error; the sender
+ * prints them anyway. *res: everything but the peer's counters.
+ * returns: 0, or -1 with *err when the connection is lost; an unfinished file
+ * is removed
  */
 int cp_recv_files(struct cp_link *l, const struct cp_offer *offer, struct cp_store *store,
 		  bool verbose, struct cp_result *res, struct urn_err *err);

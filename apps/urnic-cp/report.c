@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One program, one standard error: who speaks, and over what. Main thread only. */
+/* The progress bar on standard error, and the name of the side that complains. Main thread only. */
 static struct urn_progress *shown;
 static const char *speaker = "";
 
@@ -38,7 +38,7 @@ cp_complain(const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	len = strlen(text);
-	/* Sentences come from several floors; some end with a stop and some don't. */
+	/* Messages come from several layers; some end with a full stop and some don't. */
 	fprintf(stderr, "urnic-cp: %s%s%s\n", speaker, text,
 		len > 0 && (text[len - 1] == '.' || text[len - 1] == '?') ? "" : ".");
 }
@@ -55,14 +55,14 @@ transfer_ns(const struct cp_result *r)
 	return r->ns > r->store_ns ? r->ns - r->store_ns : 1;
 }
 
-/* Without the wait for the disk at the end of each file: that is no part of the NIC. */
+/* Gbit/s without the wait for the disk at the end of each file, which is no part of the NIC. */
 static double
 gbps(const struct cp_result *r)
 {
 	return (double)r->bytes * 8 / (double)transfer_ns(r);
 }
 
-/* Thousands apart: 65,792. */
+/* Print a number with its thousands separated: 65,792. returns buf */
 static const char *
 grouped(char *buf, size_t n, uint64_t v)
 {
@@ -155,7 +155,7 @@ json_dataplane(struct urn_json *j, const struct urn_counters *c)
 		if (is_drop(i) && c->v[i] > 0)
 			urn_json_u64(j, urn_counter_name(i), c->v[i]);
 	urn_json_end(j);
-	/* All of them, for who wants to know more. */
+	/* All counters, for readers who want more detail. */
 	urn_json_counters(j, "counters", "", urn_counter_name, c->v, URN_COUNTER_COUNT);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What urnic-cp says: complaints on standard error, a summary on standard output. */
+/* Output of urnic-cp: complaints on standard error, a summary on standard output. */
 #ifndef URN_CP_REPORT_H
 #define URN_CP_REPORT_H
 
@@ -10,32 +10,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a transfer came to, for the side that says it. */
+/* Result of a transfer, for the side that reports it. */
 struct cp_result {
 	bool sender;                 /* else the receiver */
 	bool checked;                /* SHA-256 was compared */
 	bool icrc;                   /* packets carried an ICRC; not known when attached */
-	bool attached;               /* to a dataplane whose counters are not this side's alone */
-	bool complete;               /* the session came to its orderly end */
+	bool attached;               /* attached: the dataplane's counters are not this side's alone */
+	bool complete;               /* the session ended in order */
 	const char *to;              /* folder of the copies, when this side knows it */
-	unsigned int files, ok;      /* all; those that arrived */
-	uint64_t bytes;              /* of those that arrived */
+	unsigned int files, ok;      /* number of files; of those that arrived */
+	uint64_t bytes;              /* bytes of the files that arrived */
 	uint64_t ns;                 /* from the first announcement to the last verdict */
-	uint64_t store_ns;           /* of these, waiting for the disk at the end of files */
+	uint64_t store_ns;           /* part of ns: waiting for the disk at the end of files */
 	uint32_t mtu, chunk, depth;  /* in use */
 	uint64_t messages;           /* chunks sent or received */
-	struct urn_hist latency;     /* of chunks, post to completion; sender only */
-	struct urn_counters own, peer; /* of the two dataplanes; peer: when complete */
-	const struct cp_source *sources; /* sender only; `files` of them */
+	struct urn_hist latency;     /* latency of chunks, post to completion; sender only */
+	struct urn_counters own, peer; /* counters of the two dataplanes; peer: when complete */
+	const struct cp_source *sources; /* sender only; `files` entries */
 };
 
-/* "urnic-cp: " and a sentence, on standard error; wipes a progress bar before. */
+/* Print "urnic-cp: " and a message on standard error, after clearing the progress bar. */
 void cp_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* The bar that cp_complain() wipes; NULL: none. */
 struct urn_progress;
 void cp_complain_over(struct urn_progress *bar);
-/* Who complains: "" or "receiver: "; static text. */
+/* Set the name of the side that complains: "" or "receiver: "; static text. */
 void cp_complain_as(const char *who);
 
 /* Print the summary for people, or as JSON. */

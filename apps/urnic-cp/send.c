@@ -6,7 +6,7 @@
  *         (I/O thread)
  *
  * Sequence numbers run over the whole session; slot = number mod slots. Four
- * of them cut the chunks apart:  freed <= hashed <= posted <= read.
+ * numbers separate the states:  freed <= hashed <= posted <= read.
  */
 #include "send.h"
 
@@ -26,10 +26,10 @@ struct chunk {
 	uint8_t *buf;       /* the slot */
 	uint32_t len;       /* bytes */
 	uint32_t hashed;    /* bytes hashed so far */
-	uint64_t offset;    /* in the file */
-	bool last;          /* of the file */
-	bool written;       /* its WRITE completed */
-	int rc;             /* of reading; valid when the job is done */
+	uint64_t offset;    /* offset in the file */
+	bool last;          /* the file's last chunk */
+	bool written;       /* the chunk's WRITE completed */
+	int rc;             /* result of reading; valid when the job is done */
 	struct urn_err err; /* when rc is not 0 */
 	uint64_t posted_ns;
 };
@@ -38,21 +38,21 @@ struct sender {
 	struct cp_link *link;
 	const struct cp_opts *opts;
 	struct cp_result *res;
-	struct chunk *chunk;   /* one a slot */
+	struct chunk *chunk;   /* one for each slot */
 	uint64_t read, posted, hashed, freed; /* sequence numbers, see above */
 	uint64_t written;      /* next WRITE to complete */
-	uint64_t credit;       /* chunks the receiver is done with */
+	uint64_t credit;       /* chunks that the receiver has finished */
 	struct cp_digest digest;
 	struct urn_progress bar;
 	uint64_t before;       /* bytes of the files before this one */
-	/* of the file being sent */
+	/* The file being sent. */
 	struct cp_source *src;
 	uint32_t number;
 	int fd;
 	uint64_t offset;       /* next byte to be read */
-	bool stop;             /* no more of it: it failed on one side */
+	bool stop;             /* send no more chunks: the file failed on one side */
 	bool judged;           /* the verdict is in */
-	struct cp_msg verdict; /* when judged */
+	struct cp_msg verdict; /* valid when judged */
 };
 
 static struct chunk *
@@ -61,7 +61,7 @@ chunk_of(struct sender *s, uint64_t seq)
 	return &s->chunk[seq % s->opts->depth];
 }
 
-/* ---- what the receiver says */
+/* ---- messages of the receiver */
 
 static int
 on_written(struct sender *s, uint32_t seq, struct urn_err *err)
@@ -102,7 +102,7 @@ on_msg(struct sender *s, const struct cp_msg *msg, struct urn_err *err)
 	return -1;
 }
 
-/* returns: how many events there were, or -1 with *err */
+/* returns: number of events handled, or -1 with *err */
 static int
 drain(struct sender *s, struct urn_err *err)
 {
@@ -138,7 +138,7 @@ read_chunk(struct cp_job *job)
 	c->rc = cp_source_read(c->src, c->fd, c->buf, c->len, c->offset, c->last, &c->err);
 }
 
-/* Have the next chunk read, if there is one and a slot for it. */
+/* Start reading the next chunk, if there is one and a slot for it. */
 static unsigned int
 start_reading(struct sender *s)
 {
@@ -183,7 +183,7 @@ post(struct sender *s, struct urn_err *err)
 	return 1;
 }
 
-/* Hash a piece of what was posted; the NIC reads it at the same time. */
+/* Hash a piece of a posted chunk; the NIC reads the chunk at the same time. */
 static int
 hash(struct sender *s, struct urn_err *err)
 {
@@ -205,7 +205,7 @@ hash(struct sender *s, struct urn_err *err)
 	return 1;
 }
 
-/* One round of everything. returns: 0, or -1 with *err */
+/* Run one round: engine, events, chunks. returns: 0, or -1 with *err */
 static int
 round_trip(struct sender *s, struct urn_err *err)
 {
@@ -254,14 +254,14 @@ announce(struct sender *s, struct urn_err *err)
 	return say(s, &msg, err);
 }
 
-/* All of the file is on its way and hashed, or it was given up. */
+/* True when the whole file is posted and hashed, or was given up. */
 static bool
 all_sent(const struct sender *s)
 {
 	return s->stop || (s->offset == s->src->size && s->hashed == s->read);
 }
 
-/* Chunks that were read and not sent are not sent any more: wait for their reading only. */
+/* Take back chunks that were read but not posted: wait only until their reading is done. */
 static int
 take_back(struct sender *s, struct urn_err *err)
 {
@@ -339,7 +339,7 @@ send_file(struct sender *s, struct cp_source *src, uint32_t number, struct urn_e
 	return rc;
 }
 
-/* The I/O thread may still be reading into our memory, from our descriptor. */
+/* Wait for the I/O thread, which may still be reading into our memory, from our descriptor. */
 static void
 settle(struct sender *s)
 {
@@ -369,7 +369,7 @@ send_all(struct sender *s, struct cp_source *src, unsigned int n, struct urn_err
 			close(s->fd);
 		s->src = NULL;
 	}
-	/* A verdict may overtake the last acknowledgement; latencies are to be complete. */
+	/* A verdict may overtake the last acknowledgement: wait for it, so that all latencies are counted. */
 	while (rc == 0 && s->written < s->posted)
 		rc = round_trip(s, err);
 	return rc;

@@ -9,8 +9,8 @@
 #include "source.h"
 
 /*
- * Send what can be sent of n files. Each file ends as CP_SENT or CP_UNSENT;
- * what goes wrong with one is said on standard error and does not stop the
+ * Send those of n files that can be sent. Each file ends as CP_SENT or CP_UNSENT;
+ * an error with one file is printed on standard error and does not stop the
  * others. *res: everything but the peer's counters.
  * returns: 0, or -1 with *err when the connection is lost
  */

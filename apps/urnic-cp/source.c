@@ -49,7 +49,7 @@ cp_source_open(struct cp_source *src)
 	} else {
 		src->size = (uint64_t)st.st_size;
 		src->mode = st.st_mode & 0777;
-		/* Also files that say 0 and hold something, as in /proc. */
+		/* Refuse files, too, whose size is 0 though they have content, as in /proc. */
 		if (src->size > 0 || cp_source_read(src, fd, &byte, 0, 0, true, &src->why) == 0)
 			return fd;
 	}
@@ -111,11 +111,11 @@ by_name(const void *a, const void *b)
 	const struct cp_source *y = *(struct cp_source *const *)b;
 	int rc = strcmp(x->name, y->name);
 
-	/* Of one name, the one named first on the command line comes first. */
+	/* With equal names the order of the command line decides. */
 	return rc != 0 ? rc : (x > y) - (x < y);
 }
 
-/* Of several files that would get one name, only the first is sent. */
+/* When several files would get one name, only the first is sent. */
 static int
 refuse_same_names(struct cp_source *src, unsigned int n)
 {

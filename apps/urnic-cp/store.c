@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Zeros are left out in pieces of this many bytes, aligned: whole pages of any file system. */
+/* Bytes of the aligned pieces in which zeros become holes: whole pages of any file system. */
 #define HOLE 65536u
 
 /* ---- the folder */
 
-/* Is the hidden file one that a receiver holds? Then leave it. */
+/* Remove a hidden file unless a receiver holds its lock. */
 static void
 clear_part(int dir, const char *name)
 {
@@ -86,7 +86,7 @@ cp_store_close(struct cp_store *s, struct urn_err *err)
 
 	if (s->dir < 0)
 		return 0;
-	/* EINVAL: a file system that does not sync folders. */
+	/* EINVAL: the file system does not sync folders. */
 	rc = fsync(s->dir) != 0 && errno != EINVAL ? -1 : 0;
 	if (rc != 0)
 		urn_err_set(err, "the folder '%.120s' did not reach the disk: %s.", s->path,
@@ -115,7 +115,7 @@ failed(struct cp_store_file *f, const char *fmt, ...)
 	return -1;
 }
 
-/* What a failed write means and what to do. */
+/* Explain a failed write, and what to do, in f->err. returns -1 */
 static int
 write_failed(struct cp_store_file *f, int code)
 {
@@ -133,7 +133,7 @@ write_failed(struct cp_store_file *f, int code)
 	}
 }
 
-/* A hidden file, locked, for file systems without unnamed ones. */
+/* Make a hidden file, locked, for file systems without unnamed files. */
 static int
 open_part(struct cp_store *s, struct cp_store_file *f)
 {
@@ -248,7 +248,7 @@ link_as(struct cp_store_file *f, const char *name)
 	return linkat(AT_FDCWD, proc, f->store->dir, name, AT_SYMLINK_FOLLOW);
 }
 
-/* Replace what has the name: there is no link that does so, hence by a hidden name. */
+/* Replace the file that has the name: link() can't replace, hence link a hidden name and rename it. */
 static int
 replace(struct cp_store_file *f)
 {
@@ -297,12 +297,12 @@ cp_store_commit(struct cp_store_file *f)
 	if (ftruncate(f->fd, (off_t)f->size) != 0 ||
 	    fchmod(f->fd, (mode_t)f->mode & 0777 & ~f->store->umask) != 0)
 		return write_failed(f, errno);
-	/* On disk before it has its name: a name never stands for half a file. */
+	/* The file is on disk before it has its name: a name never stands for half a file. */
 	if (fsync(f->fd) != 0)
 		return write_failed(f, errno);
 	if (give_name(f) != 0)
 		return -1;
-	/* Some file systems tell only now that a write failed. */
+	/* Some file systems report a failed write only at close(). */
 	if (close(f->fd) != 0 && errno != EINTR) {
 		f->fd = -1;
 		unlinkat(f->store->dir, f->name, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The folder that received files go to. A file is written without a name
- * (O_TMPFILE) and gets it when it is complete, verified and on disk, so
- * whatever dies on the way leaves nothing behind. Where the file system has no
- * unnamed files, a hidden one is written instead, held by a lock; the next
- * receiver removes those that nobody holds any more.
+ * (O_TMPFILE) and gets its name when it is complete, verified and on disk, so
+ * a receiver that dies leaves nothing behind. Where the file system has no
+ * unnamed files, a hidden file is written instead, held by a lock; the next
+ * receiver removes hidden files that no process holds any more.
  *
  * Calls on a file come from one thread at a time.
  */
@@ -24,35 +24,35 @@ struct cp_store {
 	const char *path;  /* for messages; owner: the caller */
 	bool force;        /* replace files that exist */
 	bool named;        /* always write hidden files, never unnamed ones (tests) */
-	mode_t umask;      /* of this process */
-	unsigned int made; /* hidden names made so far, to keep them apart */
+	mode_t umask;      /* umask of this process */
+	unsigned int made; /* number of hidden names made so far; makes them unique */
 };
 
 struct cp_store_file {
 	struct cp_store *store;
 	int fd;                     /* -1: none */
 	char name[CP_NAME_MAX + 1]; /* final name */
-	char part[64];              /* name of the hidden file; empty: it has none */
-	uint64_t size;              /* bytes it is to have */
+	char part[64];              /* name of the hidden file; empty: none */
+	uint64_t size;              /* bytes of the complete file */
 	uint32_t mode;              /* permission bits, before the umask */
-	bool refused;               /* begin failed */
+	bool refused;               /* cp_store_begin() failed */
 	struct urn_err err;         /* first failure; empty: none */
 };
 
-/* Open the folder, made if missing, and clear what dead receivers left. returns 0 or -1 */
+/* Open the folder, made if missing, and remove files that dead receivers left. returns 0 or -1 */
 int cp_store_open(struct cp_store *s, const char *path, bool force, struct urn_err *err);
 /* Bring the folder itself to disk and close it. returns: 0, or -1 with *err */
 int cp_store_close(struct cp_store *s, struct urn_err *err);
 
 /*
- * Begin a file (name checked before: cp_name_check). These return 0, or -1
- * with f->err; after a failure the further calls fail with it too.
+ * Begin a file (name checked before: cp_name_check). This and the next two calls return
+ * 0, or -1 with f->err; after a failure the later calls fail with the same error.
  */
 int cp_store_begin(struct cp_store *s, struct cp_store_file *f, const char *name, uint64_t size,
 		   uint32_t mode);
 /* Write bytes at an offset. Long runs of zeros become holes. */
 int cp_store_write(struct cp_store_file *f, const uint8_t *data, size_t len, uint64_t offset);
-/* All is there: to disk with it, then give it its name. */
+/* Bring the complete file to disk, then give it its name. */
 int cp_store_commit(struct cp_store_file *f);
 /* Forget the file, unless committed. Safe at any time. */
 void cp_store_abort(struct cp_store_file *f);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices and MAC addresses as people write them. */
+/* Parses devices and MAC addresses of the command line. */
 #include "opts.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Characters that a driver's argument takes as they are. */
+/* True when all characters can stand in a driver's argument. */
 static bool
 is_plain(const char *s)
 {
@@ -19,7 +19,7 @@ is_plain(const char *s)
 	return true;
 }
 
-/* An interface of the kernel: tap makes it, af_packet and af_xdp find it. */
+/* Make the device of a kernel interface: tap makes the interface, af_packet and af_xdp find it. */
 static int
 interface(const char *kind, const char *arg, unsigned int index, char device[512], char name[32],
 	  struct urn_err *err)
@@ -36,7 +36,7 @@ interface(const char *kind, const char *arg, unsigned int index, char device[512
 	return 0;
 }
 
-/* "PATH" or "PATH,client". */
+/* Make a memif device from "PATH" or "PATH,client". */
 static int
 memif(const char *arg, unsigned int index, char device[512], char name[32], struct urn_err *err)
 {

@@ -15,7 +15,7 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-#define IDLE_AFTER 1024u /* empty polls before the idle policy sets in */
+#define IDLE_AFTER 1024u /* empty polls before the idle policy begins */
 #define IDLE_YIELD_EVERY 64u
 #define IDLE_SLEEP_NS 100000u
 
@@ -47,7 +47,7 @@ clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* After so many empty polls: give way, or sleep until something is due, at most 100 us. */
+/* Idle after `empty` empty polls: yield, or sleep until a frame is due, at most 100 us. */
 static void
 idle_turn(const struct sw_rig *rig, unsigned int empty, uint64_t now)
 {
@@ -70,7 +70,7 @@ idle_turn(const struct sw_rig *rig, unsigned int empty, uint64_t now)
 	nanosleep(&ts, NULL);
 }
 
-/* Poll until a signal or the end of the time. returns: when it began, ns */
+/* Poll until a signal or the end of the time. returns: time at which polling began, ns */
 static uint64_t
 loop(const struct sw_rig *rig)
 {

@@ -86,7 +86,7 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* A name that a person gave: letters, digits, _, -, to be told from what stands around it. */
+/* True when a given name has only letters, digits, _ and -, which the syntax around it does not use. */
 static bool
 is_name(const char *s, size_t n)
 {
@@ -136,7 +136,7 @@ take_switch(struct sw_opts *o, const char *arg, struct urn_err *err)
 	return -1;
 }
 
-/* The port is filled in: is its name free? Then it counts. */
+/* Add the port that was filled in, if its name is free. returns: 0, or -1 with *err */
 static int
 add_port(struct sw_opts *o, struct urn_err *err)
 {
@@ -165,7 +165,7 @@ take_port(struct sw_opts *o, const char *arg, struct urn_err *err)
 	if (o->sws == 0 && take_switch(o, "s0", err))
 		return -1;
 	memset(p, 0, sizeof(*p));
-	/* A name stands before the kind of device, not in its arguments. */
+	/* An = before the first colon ends a name; a later one belongs to the device's arguments. */
 	if (equals && (!colon || equals < colon))
 		spec = equals + 1;
 	if (sw_device(spec, o->devices, p->device, p->name, err))
@@ -333,7 +333,7 @@ take_option(int id, const char *arg, struct sw_opts *o, struct urn_err *err)
 	}
 }
 
-/* A switch nobody is plugged into was not meant; loops are found when links are made. */
+/* Refuse a command line without ports, or a switch without ports; loops are found when links are made. */
 static int
 check_together(const struct sw_opts *o, struct urn_err *err)
 {
@@ -367,7 +367,7 @@ sw_opts_parse(int argc, char **argv, struct sw_opts *o, struct urn_err *err)
 	o->mbufs = DEFAULT_MBUFS;
 	o->idle = URN_IDLE_SLEEP;
 	o->core = -1;
-	optind = 0; /* glibc: start over, for whoever parses twice */
+	optind = 0; /* glibc: start over, for a caller that parses twice */
 	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
 		switch (id) {
 		case OPT_HELP:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the person asked for: switches, ports, links, impairments, checked against each other. */
+/* The options of the command line: switches, ports, links, impairments, checked against each other. */
 #ifndef URNIC_SWITCH_OPTS_H
 #define URNIC_SWITCH_OPTS_H
 
@@ -17,9 +17,9 @@
 /* A port of a switch: a device, or an end of a link. */
 struct sw_port_opts {
 	char name[32];
-	char device[512];		    /* pmd_glue's line; empty: a link */
+	char device[512];		    /* pmd_glue's device line; empty: a link */
 	unsigned int sw;		    /* index of the switch */
-	bool tap;			    /* net_tap: its link state says nothing */
+	bool tap;			    /* net_tap: the device's link state means nothing */
 	struct urn_impair_config impair[2]; /* by enum urn_switch_dir */
 };
 
@@ -28,7 +28,7 @@ struct sw_link_opts {
 };
 
 struct sw_static_opts {
-	unsigned int port; /* index */
+	unsigned int port; /* index of the port */
 	uint8_t mac[6];
 };
 
@@ -39,33 +39,33 @@ struct sw_opts {
 	struct sw_static_opts fixed[SW_MAX_STATIC];
 	unsigned int sws, ports, links, fixeds;
 	unsigned int devices; /* ports that are no link ends */
-	uint64_t age_ns;      /* of addresses; 0: the switch's default */
+	uint64_t age_ns;      /* lifetime of addresses; 0: the switch's default */
 	uint64_t duration_ns; /* 0: until a signal */
-	uint64_t interval_ns; /* counters every so often; 0: not */
+	uint64_t interval_ns; /* time between prints of the counters; 0: never */
 	uint32_t mbufs;	      /* packets in each port's pool, and in that of copies */
 	enum urn_idle idle;
-	int core; /* -1: wherever the system puts it */
+	int core; /* -1: the kernel chooses */
 	bool no_learning;
 	bool json;
 };
 
-/* What is to be done after the command line was read. */
+/* Next step after the command line was read. */
 enum sw_parse { SW_RUN, SW_EXIT_OK, SW_EXIT_USAGE };
 
 /*
  * Read the command line into *o. Prints help and version itself; a bad option
- * gives a sentence in *err and SW_EXIT_USAGE.
+ * gives a message in *err and SW_EXIT_USAGE.
  */
 enum sw_parse sw_opts_parse(int argc, char **argv, struct sw_opts *o, struct urn_err *err);
 
 /*
- * A device from what a person writes, "tap:NAME" and the like. index: makes
+ * Make a device from a specification, "tap:NAME" and the like. index: makes
  * the device's own name unique. name: gets the port's default name.
  * returns: 0, or -1 with *err
  */
 int sw_device(const char *spec, unsigned int index, char device[512], char name[32],
 	      struct urn_err *err);
-/* "02:00:00:00:00:01". returns: 0, or -1 (also for a group address) */
+/* Parse a MAC address, "02:00:00:00:00:01". returns: 0, or -1 (also for a group address) */
 int sw_parse_mac(const char *s, uint8_t mac[6]);
 
 #endif

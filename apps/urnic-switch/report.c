@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was counted, for people or as JSON. */
+/* Prints the counters, for people or as JSON. */
 #include "rig.h"
 
 #include "common/json.h"
@@ -10,14 +10,14 @@
 
 /* One port's set of counters. */
 struct set {
-	const char *title; /* for people; NULL: the title before goes on */
+	const char *title; /* for people */
 	const char *key;   /* in JSON */
 	const char *(*name)(unsigned int id);
 	const uint64_t *v;
 	unsigned int n;
 };
 
-/* The sets of a port; a link has no fabric's. returns: how many */
+/* The sets of a port; a link has no set of the fabric. returns: how many */
 static unsigned int
 sets_of(const struct sw_rig *rig, unsigned int port, struct set out[4])
 {
@@ -42,7 +42,7 @@ sets_of(const struct sw_rig *rig, unsigned int port, struct set out[4])
 	return n;
 }
 
-/* Frames that the device had no room for: its own count, what there is of one. */
+/* Frames that the device had no room for, by the device's own count if it has one. */
 static uint64_t
 missed(const struct urn_port *dev)
 {
@@ -97,7 +97,7 @@ report_json(const struct sw_rig *rig, double seconds)
 	urn_json_end(&j);
 }
 
-/* Frames that are not what came and went as it should. */
+/* Print a port's traffic, and below it all counters of other events that are not 0. */
 static void
 text_port(const struct sw_rig *rig, unsigned int port)
 {

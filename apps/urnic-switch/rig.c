@@ -146,7 +146,7 @@ sw_rig_open(struct sw_rig *rig, const struct sw_opts *o, struct urn_err *err)
 void
 sw_rig_close(struct sw_rig *rig)
 {
-	/* Packets go back before their pools go. */
+	/* Packets go back before their pools are freed. */
 	urn_fabric_destroy(rig->fabric);
 	for (unsigned int i = 0; i < rig->o->ports; i++)
 		urn_port_close(rig->dev[i]);
