@@ -17,8 +17,8 @@ import tty
 
 VERSION = "@VERSION@"
 SOCKET = "dpdk_telemetry.v2"
-CLIENTS = 64  # looked at, at most: one question each
-ANSWER = 1 << 20  # bytes of an answer, at most; DPDK's are 16 KiB
+CLIENTS = 64  # clients looked at, at most: one question each
+ANSWER = 1 << 20  # bytes of an answer, at most; DPDK's answers are 16 KiB
 PORT_DROPS = ("rx_missed", "rx_errors", "rx_no_mbuf", "tx_errors")
 
 EPILOG = """\
@@ -29,7 +29,7 @@ Exit code: 0 ended by q or --once, 1 failed, 2 wrong usage, 128 + N ended by sig
 
 
 class Failed(Exception):
-    """A sentence that says what is wrong, and what to do."""
+    """A message that says what is wrong, and what to do."""
 
 
 class Telemetry:
@@ -53,7 +53,7 @@ class Telemetry:
             raise Failed(f"{path}: no telemetry to be had there: {e}") from None
 
     def ask(self, command):
-        """returns: the answer; None: there is none such"""
+        """returns: the answer; None: there is no such command or object"""
         try:
             self.sock.send(command.encode())
             reply = self.sock.recv(self.size)
@@ -70,7 +70,7 @@ class Telemetry:
         return None if isinstance(answer, dict) and "error" in answer else answer
 
     def info(self, command):
-        """returns: an object's figures and texts; {}: there is none such"""
+        """returns: an object's figures and texts; {}: there is no such object"""
         answer = self.ask(command)
         if not isinstance(answer, (dict, type(None))):
             raise Failed(f"{self.path}: an answer that makes no sense, to {command}")
@@ -85,7 +85,7 @@ class Telemetry:
 
 
 def candidates():
-    """Telemetry sockets of processes of ours or of root."""
+    """Telemetry sockets of processes of this user or of root."""
     bases = [os.environ.get(v) for v in ("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "TMPDIR")]
     found = set()
     for base in [b for b in bases if b] + ["/run", "/run/urnic", "/tmp"]:
@@ -100,7 +100,7 @@ def candidates():
 
 
 def find():
-    """The one urnicd there is."""
+    """The only urnicd that runs."""
     there = []
     for path in candidates():
         try:
@@ -119,17 +119,17 @@ def find():
 
 
 def prefix_path(prefix):
-    """Where DPDK keeps the socket of a file_prefix, for this user."""
+    """Path of DPDK's socket for a file_prefix, for this user."""
     base = os.environ.get("RUNTIME_DIRECTORY")
     if not base:
         base = "/run" if os.getuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", "/tmp")
     return os.path.join(base, "dpdk", prefix, SOCKET)
 
 
-# ---- what there is
+# ---- state of urnicd
 
 def look(t):
-    """Everything at this moment."""
+    """Ask for all figures of this moment."""
     now = {"time": time.monotonic(), "engines": {}, "adapters": {}, "ports": {}, "clients": [], "switches": {},
            "capture": t.info("/urnic/capture")}
     for e in t.names("/urnic/engine/list"):
@@ -140,7 +140,7 @@ def look(t):
         now["ports"][p] = t.info(f"/urnic/port/info,{p}")
     for c in t.names("/urnic/client/list")[:CLIENTS]:
         info = t.info(f"/urnic/client/info,{c}")
-        if info:  # else it has gone meanwhile
+        if info:  # else the client has gone meanwhile
             now["clients"].append(info)
     for plug in t.names("/urnic/switch/list"):
         now["switches"][plug] = t.info("/urnic/switch/info," + str(plug).replace(":", ",", 1))
@@ -148,17 +148,17 @@ def look(t):
 
 
 def number(info, key):
-    """A figure; 0: it is not there"""
+    """A figure; 0: the figure is missing"""
     return info[key] if isinstance(info.get(key), int) else 0
 
 
 def is_drop(name):
-    """Counters of what did not go on."""
+    """True for counters of dropped packets and lost events."""
     return name.startswith("drop_") or name in ("no_mbuf", "no_work", "cq_overrun", "event_lost")
 
 
 def rates(was, now):
-    """What happened between two looks, by the second."""
+    """Rates per second between two looks."""
     seconds = max(now["time"] - was["time"], 1e-9)
 
     def per_s(new, old, key):
@@ -201,10 +201,10 @@ def rates(was, now):
     return view
 
 
-# ---- how it is shown
+# ---- display
 
 def short(n):
-    """1234567 as 1.23 M: three figures, whatever it is"""
+    """1234567 as 1.23 M: always three digits"""
     if n < 999.5:
         return f"{n:.0f}"
     for unit in "kMGTPE":
@@ -215,7 +215,7 @@ def short(n):
 
 
 def clean(text):
-    """What a terminal may see of names that others chose."""
+    """Make a name that others chose safe for a terminal."""
     return "".join(c if c.isascii() and c.isprintable() else "?" for c in str(text))
 
 
@@ -233,13 +233,13 @@ def table(head, rows):
 
 
 def drop_rows(things, name):
-    """What was dropped, and why; what happens just now first"""
+    """Drops by reason; those that happen now come first"""
     return [[t[name], k, d["per_s"], d["total"]] for t in things
             for k, d in sorted(t["drops"].items(), key=lambda kd: (-kd[1]["per_s"], -kd[1]["total"], kd[0]))]
 
 
 def capture_lines(c):
-    """The capture that runs, or one that lacks something"""
+    """The capture that runs, or one that dropped frames"""
     if not number(c, "running") and not number(c, "dropped"):
         return []
     how = "runs" if number(c, "running") and not number(c, "ended") else "has ended"
@@ -275,20 +275,20 @@ def lines(view, version):
 
 
 class Screen:
-    """The terminal, given back as it was."""
+    """The terminal; its settings are restored at the end."""
 
     def __enter__(self):
         self.before = termios.tcgetattr(sys.stdin)
         self.text = []
-        # A signal just before select() has to be noticed: it writes a byte as it arrives, for
-        # Python runs its handler only after select().
+        # A signal just before select() must be noticed: a signal writes a byte as it arrives, for
+        # Python runs the signal's handler only after select().
         self.resized, self.resize = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(self.resize, warn_on_full_buffer=False)
         signal.signal(signal.SIGWINCH, lambda *_: None)
         return self
 
     def begin(self):
-        """Take it. From here on every way out gives it back."""
+        """Take the terminal. From here on every way out restores it."""
         tty.setcbreak(sys.stdin)
         sys.stdout.write("\x1b[?1049h\x1b[?25l")
 
@@ -302,11 +302,11 @@ class Screen:
             sys.stdout.write("\x1b[?25h\x1b[?1049l")
             sys.stdout.flush()
         except (OSError, termios.error):
-            pass  # it was hung up: there is nothing to give back
+            pass  # the terminal was hung up: there is nothing to restore
 
     @staticmethod
     def size():
-        """Columns and rows that there are now, whatever the environment says."""
+        """Columns and rows that the terminal has now; the environment does not count."""
         try:
             columns, rows = os.get_terminal_size(sys.stdout.fileno())
         except OSError:
@@ -314,7 +314,7 @@ class Screen:
         return columns or 80, rows or 24
 
     def show(self, text):
-        """Show this, or as much as there is room for."""
+        """Show a text, or as much of it as there is room for."""
         self.text = text
         columns, rows = self.size()
         text = [line[:columns] for line in text[:rows - 1]]
@@ -322,7 +322,7 @@ class Screen:
         sys.stdout.flush()
 
     def wait(self, seconds):
-        """Until it is time, or a key is pressed. returns: whether to go on"""
+        """Wait until the time is over, or a key is pressed. returns: False when q was pressed"""
         end = time.monotonic() + seconds
         while True:
             ready, _, _ = select.select([sys.stdin, self.resized], [], [], max(end - time.monotonic(), 0))
@@ -335,7 +335,7 @@ class Screen:
 
 
 def live(t, version, interval):
-    """Until q is pressed."""
+    """Show the view until q is pressed."""
     with Screen() as screen:
         screen.begin()
         was = look(t)
@@ -347,7 +347,7 @@ def live(t, version, interval):
 
 
 def plain(t, version, args):
-    """To a file or a pipe."""
+    """Print to a file or a pipe."""
     was = look(t)
     while True:
         time.sleep(args.interval)
@@ -366,7 +366,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def on_signal(number, _):
-    """The way out passes by the terminal's settings: no other signal - timeout(1) sends two - cuts it short."""
+    """Leave. The way out restores the terminal: no second signal - timeout(1) sends two - must cut it short."""
     for s in SIGNALS:
         signal.signal(s, signal.SIG_IGN)
     raise SystemExit(128 + number)
@@ -424,9 +424,9 @@ def main():
     except Failed as e:
         print(f"urnic-top: {e}", file=sys.stderr)
         return 1
-    except OSError as e:  # what is asked has its own sentences
+    except OSError as e:  # of writing; errors of asking are Failed
         print(f"urnic-top: can't write: {e.strerror}", file=sys.stderr)
-        os._exit(1)  # what could not be written is not to be tried once more
+        os._exit(1)  # do not retry the write at exit
     return 0
 
 
