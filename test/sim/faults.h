@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Faults of the simulation, and what it can break on purpose. */
+/* Faults of the simulation, and its sabotage: parts of the product that it can break on purpose. */
 #ifndef URN_SIM_FAULTS_H
 #define URN_SIM_FAULTS_H
 
@@ -56,12 +56,12 @@ _Static_assert(SIM_FAULT_COUNT <= 64, "a bit each");
 
 #define SIM_BIT(f) (UINT64_C(1) << SIM_##f)
 
-/* From here on faults of clients: drawn apart, so that those before them stay as they were. */
+/* First fault of clients: drawn from a random stream of their own, so that the faults before them do not change. */
 #define SIM_FIRST_OF_CLIENTS SIM_DIE
-/* And those of foreign memory, once more. */
+/* First fault of foreign memory: again with a random stream of their own. */
 #define SIM_FIRST_OF_FOREIGN SIM_FOREIGN
 
-/* What is broken on purpose (sabotage.c). X(index, "name", "description") */
+/* Kinds of sabotage (sabotage.c). X(index, "name", "description") */
 #define SIM_SABOTAGE(X)                                                                \
 	X(NOTHING, "", "")                                                             \
 	X(LOST, "lost", "a completion of a request is lost")                           \

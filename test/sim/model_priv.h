@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside the reference model: what it remembers. */
+/* State of the reference model. */
 #ifndef URN_SIM_MODEL_PRIV_H
 #define URN_SIM_MODEL_PRIV_H
 
@@ -12,17 +12,17 @@ struct mkey {
 	uint32_t off, len;
 	unsigned int rights;
 	bool dead;
-	bool doubt;        /* may be dead: an invalidation is under way */
+	bool doubt;        /* may be dead: an invalidation is not complete */
 	int inv_qp;        /* QP whose request number inv_at invalidates it; -1: none */
 	uint32_t inv_at;
 };
 
 struct mreq {
 	struct model_request r;
-	unsigned int must; /* enum model_reason, as known when it was posted */
+	unsigned int must; /* enum model_reason, as known at posting */
 	uint32_t msg;      /* number of the message among those that take a receive */
-	uint64_t orig;     /* atomics: what the peer's word was; valid once applied */
-	uint8_t *want;     /* READ: what it is to bring, when that is known before it is complete */
+	uint64_t orig;     /* atomics: original value of the peer's word; valid once applied */
+	uint8_t *want;     /* READ: bytes it must return, when known before it is complete */
 	bool done;         /* complete, without error */
 };
 
@@ -38,23 +38,23 @@ struct mqueue {
 	unsigned int node;
 	struct mrecv *recv;
 	uint32_t n, cap;
-	uint32_t next;     /* oldest not complete; not of shared queues */
+	uint32_t next;     /* oldest incomplete receive; unused for shared queues */
 	uint32_t done;
-	bool wrong;        /* a shared one, and some receives name a key that is not of its domain */
+	bool wrong;        /* a shared queue, some receives of which have a key of another domain */
 };
 
 struct mqp {
 	unsigned int node;
 	uint32_t mtu;
-	int srq;           /* -1: its own receives */
-	struct mreq *req;  /* all that was ever posted */
+	int srq;           /* -1: receives of its own */
+	struct mreq *req;  /* all requests ever posted */
 	uint32_t n, cap;
-	uint32_t head;     /* oldest not known to be complete */
-	uint32_t ok;       /* those before this one are complete, without error */
-	uint32_t applied;  /* those before this one have taken effect in the peer's image */
-	uint32_t msgs;     /* posted that take a receive */
-	uint32_t delivered; /* of them, complete at the peer */
-	uint32_t deliver_at; /* request to look from for the next of them */
+	uint32_t head;     /* oldest request not known to be complete */
+	uint32_t ok;       /* requests before this one are complete, without error */
+	uint32_t applied;  /* requests before this one have taken effect in the peer's image */
+	uint32_t msgs;     /* posted messages that take a receive */
+	uint32_t delivered; /* such messages that are complete at the peer */
+	uint32_t deliver_at; /* request from which to look for the next such message */
 	struct mqueue rq;
 	bool sq_failed;    /* a request failed or was flushed */
 	bool rq_failed;    /* a receive did */
@@ -66,12 +66,12 @@ struct mqp {
 
 struct mnode {
 	const uint8_t *ram;
-	uint8_t *image;    /* what ram is to hold */
+	uint8_t *image;    /* bytes that ram must hold */
 	uint32_t size, cap;
 	bool fails;
-	bool counts;       /* has a shared counter */
-	uint32_t counter;  /* where */
-	uint8_t *counted;  /* original values that came back, a flag each */
+	bool counts;       /* the node has a shared counter */
+	uint32_t counter;  /* offset of the shared counter */
+	uint8_t *counted;  /* one flag for each original value that came back */
 	uint32_t counted_cap;
 	uint32_t count_done, count_posted;
 };
@@ -82,11 +82,11 @@ struct mdgram {
 	uint32_t came;
 };
 
-/* A WRITE of which nothing may land any more. */
+/* A WRITE of which no byte may be written any more. */
 struct mlate {
 	unsigned int node;
-	uint32_t off, len, seed; /* where it goes, and its bytes */
-	uint8_t *was;      /* what was there when it was looked at last; free() it */
+	uint32_t off, len, seed; /* target, and seed of its bytes */
+	uint8_t *was;      /* the target's bytes at the last look; free() it */
 };
 
 struct model {
@@ -103,7 +103,7 @@ struct model {
 	unsigned int lates;
 	bool wire_fails;
 	double try_fails;  /* probability that a try gets no answer; 0: not known */
-	unsigned int tries; /* of a request; valid with try_fails */
+	unsigned int tries; /* sendings of a request; valid with try_fails */
 	uint64_t requests;
 	char why[MODEL_WHY]; /* the last verdict */
 };
@@ -137,12 +137,12 @@ const char *model_op_name(unsigned int op);
 
 /* ---- model_lost.c */
 
-/* Nobody answered a request of q, and there is no reason but the wire. */
+/* Count q's pair as lost: nobody answered a request of q, with no reason but the wire. */
 void model_count_lost(struct model *m, struct mqp *q);
 
 /* ---- model_judge.c */
 
-/* The message of `from` that the last receive was for is spoken for. */
+/* The last receive has taken its message of `from`: go on to the next message. */
 void model_next_message(struct mqp *from);
 
 /* ---- model_late.c */
@@ -151,22 +151,22 @@ void model_late_reset(struct model *m);
 
 /* ---- model_deaf.c */
 
-/* Receives that never completed hold messages, whole or in part, or nothing new. */
+/* Verdict on receives that never completed: they hold messages, whole or in part, or nothing new. */
 const char *model_deaf_end(struct model *m, struct mqp *q);
 
 /* ---- model_mem.c */
 
 /*
- * Requests of q before `to` have taken effect at the peer; those before `done`
- * are complete. Is memory so?
+ * Verdict on memory when requests of q before `to` have taken effect at the peer, and
+ * those before `done` are complete.
  */
 const char *model_apply(struct model *m, struct mqp *q, uint32_t to, uint32_t done);
-/* The message's bytes are at off of the node's memory. */
+/* Verdict: the message's bytes must be at off of the node's memory. */
 const char *model_bytes(struct model *m, unsigned int node, uint32_t off, uint32_t seed, uint32_t len,
 			const char *what);
-/* A receive that is not complete: the message may be there in part, and nothing else. */
+/* Verdict on an incomplete receive: it may hold a part of the message, and nothing else. */
 const char *model_torn_recv(struct model *m, struct mqp *to, const struct mrecv *recv);
-/* The end of requests that failed: a first part of them may have taken effect. */
+/* Verdict on requests after a failure: a first part of them may have taken effect. */
 const char *model_torn(struct model *m, struct mqp *q);
 const char *model_compare(struct model *m, unsigned int node);
 

@@ -9,23 +9,23 @@ enum { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
 
 struct options {
 	uint64_t first, last;          /* seeds, both included */
-	const struct sim_scenario *sc; /* NULL: all of them */
+	const struct sim_scenario *sc; /* NULL: all scenarios */
 	uint64_t without;              /* bits of enum sim_fault */
 	enum sim_recovery recovery;
 	enum sim_sabotage sabotage;
 	unsigned int jobs;
 	bool trace, json, keep_going;
-	const char *capture; /* file; NULL: none. Of argv */
+	const char *capture; /* file; NULL: none; owner: argv */
 };
 
 /*
- * returns: OPTIONS_RUN; OPTIONS_DONE when all that was asked for was printed;
- * OPTIONS_WRONG with a sentence on stderr
+ * returns: OPTIONS_RUN; OPTIONS_DONE when only a text was asked for and printed;
+ * OPTIONS_WRONG with a message on stderr
  */
 int options_parse(int argc, char **argv, struct options *o);
 /*
- * The command that runs one seed again from the same folder, with the faults that were left
- * out. buf: of at least 1,200 bytes
+ * The command that runs one seed again from the same folder, leaving out the same faults.
+ * buf: at least 1,200 bytes
  */
 void options_replay(const struct options *o, const char *scenario, uint64_t seed, char *buf,
 		    size_t len);

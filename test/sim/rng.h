@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Chance from a seed. Everything that chance decides has a stream of its own,
- * named by a number, so that leaving one decision out moves no other.
+ * Random numbers from a seed. Each random decision has a stream of its own,
+ * named by a number, so that leaving one decision out changes no other.
  */
 #ifndef URN_SIM_RNG_H
 #define URN_SIM_RNG_H
@@ -63,7 +63,7 @@ sim_unit(struct sim_rng *r)
 	return (double)(sim_rng_next(r) >> 11) * 0x1p-53;
 }
 
-/* ---- bytes of a message: a function of a seed and the place in the message */
+/* ---- bytes of a message: a function of a seed and the offset in the message */
 
 static inline uint64_t
 sim_word(uint32_t seed, uint32_t i)

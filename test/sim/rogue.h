@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the rogues share (rogue.c says what those are): each function
+ * Functions of the rogues (rogue.c explains what a rogue is): each function
  * does one thing that a rogue may do in a turn.
  */
 #ifndef URN_SIM_ROGUE_H
@@ -29,24 +29,24 @@ void sim_rogue_make_region(struct sim_rogue *r);
 
 void sim_rogue_make_qp(struct sim_rogue *r);
 void sim_rogue_drop_qp(struct sim_rogue *r);
-/* Both ends, when there is another that is not connected: then what they send arrives. */
+/* Connect a QP; both ends when another QP is not connected: then their messages arrive. */
 void sim_rogue_connect_qp(struct sim_node *n, struct sim_rogue *r);
-/* An address handle. */
+/* Make an address handle. */
 void sim_rogue_make_handle(struct sim_node *n, struct sim_rogue *r);
 void sim_rogue_post(struct sim_node *n, struct sim_rogue *r);
 
 /* ---- rogue_mischief.c */
 
-/* Nonsense over what it shares with the dataplane: doorbells, queues, completions, all. */
+/* Write random bytes over memory shared with the dataplane: doorbells, queues, completions, all. */
 void sim_rogue_scribble(struct sim_node *n, struct sim_rogue *r);
-/* Ring all the bells there are. */
+/* Ring all doorbells. */
 void sim_rogue_flood(struct sim_node *n, struct sim_rogue *r);
-/* Ask for more than it may have, and for nonsense. */
+/* Ask for more than the quota, and for nonsense. */
 void sim_rogue_be_greedy(struct sim_node *n, struct sim_rogue *r);
 
 /* ---- rogue_cm.c */
 
-/* Ask for a connection, listen for one, or answer what comes. */
+/* Ask for a connection, listen for one, or answer a request. */
 void sim_rogue_be_sociable(struct sim_node *n, struct sim_rogue *r);
 
 #endif
