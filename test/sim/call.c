@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls: who asks whom, when, and what of it is over. What events do to them is in line.c. */
+/* Calls: their attempts, in time, and their ends. line.c has the effects of events. */
 #include "call_priv.h"
 
 #include <stdlib.h>
@@ -84,7 +84,7 @@ sim_are_known(const struct sim_node *a, const struct sim_node *b)
 
 /* ---- asking */
 
-/* The same number again, at once: whoever still believes in the old connection must find out. */
+/* Use the same QPN again, at once: a peer that still believes in the old connection must find out. */
 static void
 reuse_number(struct sim_call *c)
 {
@@ -94,7 +94,7 @@ reuse_number(struct sim_call *c)
 		n->tp->qp_next = c->last_qpn & (URN_TP_QP_CHUNK - 1);
 }
 
-/* Queue pairs for the call. returns: are there any? */
+/* Make queue pairs for the call. returns: true when there are any */
 static bool
 have_ends(struct sim_call *c)
 {
@@ -196,7 +196,7 @@ is_over(const struct sim_line *l)
 	return !l || l->state == LINE_OVER;
 }
 
-/* All that both wanted to say is said, or cannot be. */
+/* End a call whose two sides have sent all messages, or cannot. */
 static void
 part(struct sim_call *c)
 {
@@ -210,7 +210,7 @@ part(struct sim_call *c)
 		return;
 	if (!c->done_since)
 		c->done_since = s->now;
-	/* The other side may not know yet that it may speak. */
+	/* The other side may not know yet that it may send. */
 	if (!heard && s->now < c->done_since + patience && !c->end[0]->failed)
 		return;
 	if (t->answers && t->answers->state == LINE_UP && sim_one_in(&c->rng, 3))
@@ -230,7 +230,7 @@ is_flushed(const struct sim_end *e)
 	return !e->qp || (is_done(e) && model_open(m, e->m) == 0 && model_open_recvs(m, e->m) == 0);
 }
 
-/* Nothing of it is left: once more, or no more. */
+/* A call is over on both sides: begin it once more, or end it. */
 static void
 wind_up(struct sim_call *c)
 {
@@ -239,12 +239,12 @@ wind_up(struct sim_call *c)
 
 	if (!is_over(t->asks))
 		return;
-	/* Who forgot asks anew while the other still believes in the connection. */
+	/* A hasty caller that forgot the connection asks again while the other side still believes in it. */
 	if (!is_over(t->answers) && !c->hasty)
 		return;
 	for (int i = 0; i < 2; i++) {
 		if (i == 1 && !is_over(t->answers))
-			continue; /* its program has not heard yet */
+			continue; /* the program has not heard yet */
 		if (c->end[i]->qp && c->end[i]->qp->state != URN_QPS_ERR)
 			sim_end_ended(c->end[i]);
 		if (!is_flushed(c->end[i])) {
@@ -262,7 +262,7 @@ wind_up(struct sim_call *c)
 	c->due = s->now + sim_rnd(&c->rng, 1000000);
 }
 
-/* It did not come to be. Queue pairs that nobody touched serve for the next attempt. */
+/* An attempt failed. Queue pairs that were not used serve for the next attempt. */
 void
 sim_call_failed(struct sim_call *c)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What nodes send, into a pcap file: at the sender, before a wire loses,
- * doubles, delays or harms it. The clock is the virtual one, in nanoseconds.
+ * Writes the frames that nodes send into a pcap file: at the sender, before a wire
+ * drops, duplicates, delays or corrupts them. The clock is the virtual one, in nanoseconds.
  */
 #include "sim.h"
 
@@ -30,7 +30,7 @@ sim_capture_open(const char *path)
 	FILE *f = fopen(path, "wb");
 
 	if (f)
-		fwrite(&hdr, sizeof(hdr), 1, f); /* ferror() remembers */
+		fwrite(&hdr, sizeof(hdr), 1, f); /* ferror() keeps a failure */
 	return f;
 }
 

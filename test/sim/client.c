@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client of a whole node: what it asks for, and its own count of what it has. */
+/* A client of a whole node: its control calls, and its own count of its objects. */
 #include "host.h"
 
 #include "control/client.h"
@@ -38,7 +38,7 @@ drop(struct sim_client *c, struct sim_share *book, uint32_t key)
 	return 0;
 }
 
-/* Keep the book. */
+/* Count the objects that a control call made or destroyed. */
 static void
 count(struct sim_client *c, const struct urn_abi_req *req, const struct urn_abi_rep *rep)
 {
@@ -135,8 +135,8 @@ sim_client_call(struct sim_client *c, const struct urn_abi_req *req, struct urn_
 	if (fd)
 		*fd = c->c->reply_fd;
 	else if (c->c->reply_fd >= 0)
-		close(c->c->reply_fd); /* the program has let go of it */
-	/* A client is handed the end for writing, too, and may make it as narrow as it likes. */
+		close(c->c->reply_fd); /* the program has closed it */
+	/* A client gets the writing end, too, and may make its buffer as small as it likes. */
 	if (c->narrows && c->c->reply_fd >= 0 && rep->err == 0)
 		(void)setsockopt(c->c->reply_write_fd, SOL_SOCKET, SO_SNDBUF, &narrow, sizeof(narrow));
 	c->c->reply_fd = -1;

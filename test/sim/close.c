@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node is taken down: is everything given back? */
+/* Takes a node down, and checks that everything is given back. */
 #include "host.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connected pairs of QPs: making them, what their programs make of completions, taking them down. */
+/* Connected pairs of QPs: making them, their programs' handling of completions, taking them down. */
 #include "host.h"
 
 #include "packet/bare.h"
@@ -173,7 +173,7 @@ void
 sim_pair_psn(struct sim_end *e, uint32_t psn[2])
 {
 	for (int i = 0; i < 2; i++)
-		/* Often about to wrap. */
+		/* In half of the cases the PSN is about to wrap. */
 		psn[i] = sim_one_in(&e[i].rng, 2) ? 0xffffffu - sim_rnd(&e[i].rng, 32)
 						  : sim_rnd(&e[i].rng, 1u << 24);
 }
@@ -215,7 +215,7 @@ sim_end_gives_up(struct sim_end *e)
 	if (e->left > 3)
 		e->left = 3;
 	e->window = SIM_WIN_NONE;
-	/* Programs tell each other, sooner or later. */
+	/* Programs tell each other of the end, sooner or later. */
 	if (!e->peer->failed)
 		e->peer->end_at = e->node->s->now +
 				  sim_rnd(&e->rng, sim_one_in(&e->rng, 2) ? 1000000 : 100000000) + 1;
@@ -224,8 +224,8 @@ sim_end_gives_up(struct sim_end *e)
 }
 
 /*
- * A completion that the program may see from now on says that a key is gone: what it let in
- * is done by now, whenever the program looks.
+ * A completion that the program may see from now on says that a key is gone: the operations
+ * that the key allowed are done by now, whenever the program looks.
  */
 static void
 judge_window(struct sim_end *e)
@@ -307,7 +307,7 @@ sim_end_received(struct sim_end *e, const struct urn_abi_cqe *c)
 			rq->over = true;
 		sim_end_gives_up(e);
 	} else if (c->wc_flags & URN_WCF_WITH_INV) {
-		/* Our peer let go of our window. */
+		/* The peer has invalidated our window. */
 		model_key_gone(s->model, e->m_win);
 		if (e->window == SIM_WIN_ENDING)
 			e->window = SIM_WIN_FREE;
@@ -356,7 +356,7 @@ sim_end_close(struct sim_end *e)
 		sim_node_deregister(n, e->key, e->m_key);
 	if (!e->local_dead && e->local_key)
 		sim_node_deregister(n, e->local_key, e->m_local);
-	while (n->dying_n) { /* nothing is under way any more */
+	while (n->dying_n) { /* no operation is left */
 		if (!urn_memx_holds(n->memx, n->dying[n->dying_n - 1].region)) {
 			urn_mem_free_mr(n->mem, n->dying[--n->dying_n].region);
 		} else if (!sim_node_poll(n)) {

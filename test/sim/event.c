@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Asynchronous events of a bare transport, judged: each one has a reason, and comes once; one
- * that is due comes. Programs of whole nodes have theirs in client.c.
+ * Judges asynchronous events of a bare transport: each event has a reason, and comes once; an
+ * event that is due comes. client.c judges those of whole nodes.
  */
 #include "sim.h"
 
-/* A QP that refused a request of its peer (IBTA 10.10.2.3). */
+/* True for events of a QP that refused a request of its peer (IBTA 10.10.2.3). */
 static bool
 is_refusal(uint32_t type)
 {
 	return type == URN_EVENT_QP_FATAL || type == URN_EVENT_QP_REQ_ERR || type == URN_EVENT_QP_ACCESS_ERR;
 }
 
-/* returns: how many of this kind the QP may have been told of, this one among them; 0: none */
+/* returns: how many events of this type the QP may have got, this one included; 0: none */
 static unsigned int
 may_come(const struct sim_end *e, uint32_t type)
 {
@@ -22,7 +22,7 @@ may_come(const struct sim_end *e, uint32_t type)
 		return e->drains;
 	if (type == URN_EVENT_LAST_WQE)
 		return !e->rq.hdr && e->qp->state == URN_QPS_ERR;
-	return 0; /* of queues that overflow, limits that nobody set, connections that were made by hand */
+	return 0; /* events of queue overflows, of limits that nobody set, of connections made by hand */
 }
 
 void
@@ -32,7 +32,7 @@ sim_event(struct sim_node *n, uint32_t type, uint32_t handle)
 	unsigned int came, most;
 
 	sim_note(n->s, (int)n->id, "event", type, handle, 0);
-	/* The QP of datagrams has no peer, and is told of nothing but its end. */
+	/* The QP of datagrams has no peer; its only event is its end. */
 	if (n->ud.qp && n->ud.qp->qpn == handle)
 		return;
 	if (type == URN_EVENT_CQ_ERR) {
@@ -65,7 +65,7 @@ sim_event_drained(struct sim_end *e)
 {
 	bool stood = sim_on(e->node->s, SIM_HANG) || sim_on(e->node->s, SIM_PAUSE);
 
-	/* An engine that had no turn since can't have told. A response that waits for memory holds the event up. */
+	/* An engine without a turn since then can't have told. A response that waits for memory delays the event. */
 	if (!stood && e->node->last > e->drained_at && !e->qp->w_head && !e->qp->tx_last &&
 	    e->told[URN_EVENT_SQ_DRAINED] == e->told_before)
 		sim_fail(e->node->s, "node %u QP 0x%x: its queue was drained, and it was not told", e->node->id,
@@ -91,7 +91,7 @@ sim_event_close(const struct sim_end *e)
 
 	if (e->client || !e->qp || s->why[0])
 		return;
-	/* Only a QP that was whole tells of a refusal; a receive that failed tells of it, too, without an event. */
+	/* Only a QP that had not failed tells of a refusal; a failed receive tells of it, too, without an event. */
 	if (e->refused && !e->ended_itself && e->told[URN_EVENT_QP_ACCESS_ERR] != 1)
 		sim_fail(s, "node %u QP 0x%x: it refused a request for its key, and told %u times", e->node->id,
 			 e->qp->qpn, e->told[URN_EVENT_QP_ACCESS_ERR]);

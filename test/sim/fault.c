@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Faults that come at a time of their own; others are made where they belong. */
+/* Faults that come at a time of their own; other faults are made by the code that they affect. */
 #include "sim.h"
 
 #define SLEEPS_NS 2200000u
 _Static_assert(2 * SIM_HANGS + 6 <= SIM_TIMED, "room for them, and for queues that are drained");
 
-/* When things happen in most runs, in ns from the start; few last longer. */
+/* A random time, ns from the start, at which most runs are still going on. */
 static uint64_t
 some_time(struct sim_rng *r)
 {
@@ -27,7 +27,7 @@ add(struct sim *s, uint64_t at, unsigned int f, bool ends, uint32_t a, uint32_t 
 	s->timed_n++;
 }
 
-/* One to three of them, each ending after a while. */
+/* Add one to three faults of a kind, each of which ends after a while. */
 static void
 add_lasting(struct sim *s, enum sim_fault f, uint32_t of, uint32_t longest_us)
 {
@@ -47,9 +47,9 @@ add_lasting(struct sim *s, enum sim_fault f, uint32_t of, uint32_t longest_us)
 }
 
 /*
- * Engines that are not run, together: a few times, or again and again with a few turns
- * between, as on a machine where too much wants to run. An engine that sleeps of itself may
- * do so for a millisecond or two: as little is no standing still.
+ * Add hangs: engines that are not run, together: a few times, or repeatedly with a few turns
+ * between, as on a machine with too many busy threads. An engine may sleep by itself for a
+ * millisecond or two: as short a time is no hang.
  */
 static void
 add_hangs(struct sim *s)
@@ -161,7 +161,7 @@ hog(struct sim_node *n, uint32_t keep, bool ends)
 	sim_node_wake(n, n->s->now);
 }
 
-/* A window bound to it protects a region: then nothing happens. */
+/* Deregister a region of an end. A window that is bound to the region prevents that. */
 static void
 deregister(struct sim *s, struct sim_end *e, bool local)
 {
@@ -177,7 +177,7 @@ deregister(struct sim *s, struct sim_end *e, bool local)
 	sim_node_wake(n, s->now);
 }
 
-/* An engine is not run from now on, or is again. */
+/* Stop running a node's engine, or run it again. */
 static void
 hang(struct sim_node *n, bool ends)
 {

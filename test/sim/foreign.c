@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of other processes: some programs of a node have a protection domain and an
- * address space of their own, whose bytes a worker moves in its own time (packet/worker.h
- * stands in for its thread). What waits for it closes the domain's gate, which opens
- * when the worker has caught up.
+ * Foreign memory: some programs of a node have a protection domain and an address
+ * space of their own, whose bytes a worker copies in its own time (packet/worker.h
+ * replaces the worker's thread). Operations that wait for the worker close the domain's
+ * gate, which opens when the worker has caught up.
  */
 #include "sim.h"
 
@@ -13,7 +13,7 @@
 	(URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | \
 	 URN_ACCESS_REMOTE_ATOMIC | URN_ACCESS_MW_BIND)
 
-enum { POLLS = 100000 }; /* of memory, until a QP counts as stuck */
+enum { POLLS = 100000 }; /* polls of memory until a QP counts as stuck */
 
 void
 sim_spaces_open(struct sim_node *n)

@@ -16,9 +16,9 @@
 
 #include <rte_random.h>
 
-#define IDLE_NS 5000000ull   /* an engine with nothing to do looks around so often */
-#define AWAKE_NS 50000000ull /* ... and for so long after something happened every millisecond */
-#define HOUSE_NS 1000000ull  /* how often an engine tends its tables */
+#define IDLE_NS 5000000ull   /* time between turns of an idle engine */
+#define AWAKE_NS 50000000ull /* time after an event in which an idle engine has a turn every millisecond */
+#define HOUSE_NS 1000000ull  /* time between an engine's updates of its tables */
 
 enum { RAM = 64 << 20, MOST_QPS = 400, AREA = 1 << 20 /* less than a huge page, which takes long to clear */ };
 
@@ -34,7 +34,7 @@ sealed(uint64_t bytes, uint8_t **map)
 	*map = MAP_FAILED;
 	if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
 		*map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	/* Clients come and go, and share it each time. */
+	/* Keep the memory shared: each new client shares it again. */
 	if (*map == MAP_FAILED || urn_share_keep(fd, bytes) != 0) {
 		perror("urnic-sim: shared memory");
 		exit(1);
@@ -80,7 +80,7 @@ sim_host_ram(struct sim_node *n, uint32_t bytes)
 	return h->ram;
 }
 
-/* A socket with a name is no client's: DPDK's telemetry answers whoever comes, in a thread of its own. */
+/* A socket with a name is no client's: DPDK's telemetry answers its peers in a thread of its own. */
 static bool
 has_name(int fd)
 {
@@ -90,7 +90,7 @@ has_name(int fd)
 	return getsockname(fd, (struct sockaddr *)&a, &len) == 0 && len > sizeof(a.sun_family);
 }
 
-/* Of memory that clients share. */
+/* Number of mappings of memory that clients share. */
 static unsigned int
 mappings(void)
 {
@@ -202,7 +202,7 @@ sim_host_open(struct sim_node *n, uint32_t cqes)
 			sim_client_settle(&h->client[i], cqes);
 	for (unsigned int i = 0; s->plan.cm && i < s->plan.clients && !s->why[0]; i++)
 		sim_client_listen(&h->client[i], i);
-	/* What this user may have is little, so that it is at its end now and then. */
+	/* This user's quotas are small, so that they are sometimes used up. */
 	h->account[1].limits = sim_limits(10, 10, 4, 12, 4 * SIM_ROGUE_RAM);
 	for (unsigned int i = 0; i < s->plan.rogues; i++)
 		sim_rogue_open(n, &h->rogue[i], i);
@@ -230,7 +230,7 @@ sim_host_modify(struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr *
 
 /* ---- turns */
 
-/* For a queue pair of this adapter that is not there? Only whole frames are looked at. */
+/* True when a frame is for a queue pair that this adapter does not have. Looks at whole frames only. */
 static bool
 is_stray(const struct sim_node *n, const struct rte_mbuf *m)
 {
@@ -242,11 +242,11 @@ is_stray(const struct sim_node *n, const struct rte_mbuf *m)
 	    f[v6 ? 20 : 23] != 17)
 		return false;
 	qpn = (uint32_t)f[bth + 5] << 16 | (uint32_t)f[bth + 6] << 8 | f[bth + 7];
-	/* There is one engine: nothing is at the others. */
+	/* There is one engine: the others have no queue pairs. */
 	return qpn != 1 && (urn_qpn_engine(qpn) != 0 || !urn_tp_qp(n->tp, qpn));
 }
 
-/* Frames that wait for the node, as many as the engine takes in a turn. */
+/* Give the node waiting frames, as many as the engine takes in a turn. */
 static unsigned int
 feed(struct sim_node *n)
 {
@@ -291,7 +291,7 @@ rung(const struct sim_host *h)
 	return false;
 }
 
-/* When must the next turn be, if nothing comes? */
+/* Plan the node's next turn, for the case that no frame comes. */
 static void
 plan_turn(struct sim_node *n)
 {
@@ -330,7 +330,7 @@ sim_host_turn(struct sim_node *n)
 	n->last = s->now;
 	n->came = feed(n);
 	came = n->came != 0;
-	/* Turns in which there is nothing to do are left out: it was run for all that. */
+	/* Turns without work are left out of the simulation, but the engine counts as run. */
 	if (!n->hung && s->now > h->engine->turned + HOUSE_NS)
 		h->engine->turned = s->now - HOUSE_NS;
 	n->hung = false;
@@ -407,7 +407,7 @@ has_client(const struct sim_host *h, const struct urn_client *c)
 	return false;
 }
 
-/* What is still somebody's who is not there any more? */
+/* Name an object that a client which is gone left behind; NULL: none. */
 static const char *
 left_behind(const struct sim_host *h, const struct urn_client *c)
 {
@@ -481,7 +481,7 @@ check_strays(struct sim_node *n)
 {
 	const uint64_t *c = n->tp->c.v;
 
-	/* A harmed frame is dropped for that; one to itself is never seen on a wire. */
+	/* A corrupted frame is dropped for that; a frame to the node itself is never on a wire. */
 	if (sim_on(n->s, SIM_CORRUPT))
 		return;
 	if (c[URN_C_DROP_NO_QP] < n->host->strays ||
@@ -530,7 +530,7 @@ sim_host_close(struct sim_node *n)
 	pthread_mutex_destroy(&h->ledger.lock);
 	check_strays(n);
 	check_connections(n);
-	/* What is still to be sent goes nowhere. */
+	/* Frames that are still to be sent are dropped. */
 	for (unsigned int i = 0; i < 1000 && (urn_tp_busy(n->tp) || urn_cm_agent_pending(h->a->cm)); i++) {
 		urn_engine_poll(h->engine);
 		lose_frames(h);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines: what programs hear of connection management, and what must not happen. */
+/* Lines: events that programs get from connection management, and checks of them. */
 #include "call_priv.h"
 
 #include <errno.h>
 
-#define REFUSAL_NS 4200000000ull /* so long at least a refusal is repeated (4.3 s) */
+#define REFUSAL_NS 4200000000ull /* shortest time for which a refusal is repeated (4.3 s) */
 
 /* Faults that can lose messages. */
 #define WIRES (SIM_BIT(DROP) | SIM_BIT(CORRUPT) | SIM_BIT(RATE) | SIM_BIT(EXHAUST))
@@ -53,7 +53,7 @@ check_data(const struct sim_line *l, const struct urn_abi_cm_event *ev, enum sim
 
 /* ---- requests */
 
-/* A queue pair that is connected here already: its owner forgot, and the peer does not believe it. */
+/* True for a queue pair that is connected here already: its owner forgot the connection, the peer did not. */
 static bool
 is_connected(const struct sim_line *l)
 {
@@ -150,7 +150,7 @@ on_established(struct sim_line *l, const struct urn_abi_cm_event *ev)
 	sim_line_talk(l);
 }
 
-/* Has its dataplane given up, and its program not looked yet? */
+/* True when the dataplane has given up the line, and its program has not heard yet. */
 static bool
 is_to_hear(const struct sim_line *l)
 {
@@ -162,7 +162,7 @@ is_to_hear(const struct sim_line *l)
 	return false;
 }
 
-/* Has the other side of it given up, or let go? */
+/* True when the line's other side has given up, or let go. */
 static bool
 peer_gave_up(const struct sim_line *l)
 {
@@ -178,7 +178,7 @@ peer_gave_up(const struct sim_line *l)
 	return false;
 }
 
-/* Is there a reason such as is said? */
+/* True when the reason in an event is a real one. */
 static bool
 has_reason(const struct sim_line *l, const struct urn_abi_cm_event *ev)
 {
@@ -192,7 +192,7 @@ has_reason(const struct sim_line *l, const struct urn_abi_cm_event *ev)
 	case URN_CM_REJ_INVALID_SERVICE_ID:
 		return t->wrong;
 	case URN_CM_REJ_STALE_CONN:
-		/* The peer has the number from before: forgotten, or given up and not heard yet. */
+		/* The peer still has the QPN of an old connection: forgotten here, or given up and not heard yet. */
 		return l->kind == LINE_ASKS && (l->call->tries > 1 || sim_on(s, SIM_FORGET));
 	case URN_CM_REJ_TIMEOUT:
 		return peer_gave_up(l);
@@ -216,7 +216,7 @@ on_unreachable(struct sim_line *l)
 {
 	struct sim *s = l->client->node->s;
 
-	/* Look-ups know no word for "wait"; a reply may find that nobody waits for it any more. */
+	/* A look-up can't be told to wait; a reply may find that its asker does not wait any more. */
 	bool may = l->kind == LINE_GUEST || (l->kind == LINE_LOOKS && sim_on(s, SIM_SLOW));
 	struct sim_token *t = sim_line_token(l);
 
@@ -239,16 +239,16 @@ on_disconnect(struct sim_line *l, const struct urn_abi_cm_event *ev)
 	l->due = sim_answer_at(l->client->node->s);
 }
 
-/* What they said when they agreed; or that both wanted to at once; or nothing was to be said. */
+/* A disconnection: with the data of the peer's DREP; or of a DREQ, when both asked at once; or without data. */
 static void
 on_disconnected(struct sim_line *l, const struct urn_abi_cm_event *ev)
 {
-	/* An id that another ended for it may have asked by itself: stale (IBTA 12.9.8.3.1). */
+	/* The dataplane asks by itself for an id that another ended: stale (IBTA 12.9.8.3.1). */
 	bool asked = l->state == LINE_ENDS || sim_on(l->client->node->s, SIM_FORGET);
 
 	if (!asked && l->kind != LINE_GUEST)
 		wrong(l, "parted, and the program did not ask");
-	/* Nor does who is to agree. */
+	/* A reason says that the peer did not agree: only bad wires or slow programs may cause that. */
 	if (ev->reason && !(l->client->node->s->plan.faults & (WIRES | SIM_BIT(SLOW))) &&
 	    l->kind != LINE_GUEST)
 		wrong(l, "nobody agrees to part, and the wires are good");

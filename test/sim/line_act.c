@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines: what programs do on them. What they hear, and what must not happen, is in line.c. */
+/* Lines: actions of programs. Events and their checks are in line.c. */
 #include "call_priv.h"
 
 struct sim_line *
@@ -117,7 +117,7 @@ answer_look(struct sim_line *l)
 		sim_line_let_go(l);
 }
 
-/* With the call's queue pair, if it is still its attempt; else with one that nobody uses. */
+/* Accept with the call's queue pair, if the attempt is still the call's; else with an unused queue pair. */
 static void
 accept_request(struct sim_line *l)
 {
@@ -178,7 +178,7 @@ sim_line_talk(struct sim_line *l)
 	l->end->rq.over = false;
 }
 
-/* A reply came: be ready, or refuse it. */
+/* Answer a reply: say that the program is ready, or refuse. */
 static void
 conclude(struct sim_line *l)
 {
@@ -200,7 +200,7 @@ conclude(struct sim_line *l)
 	sim_call_up(c);
 }
 
-/* The peer wants to part. */
+/* Agree to the end that the peer asks for. */
 static void
 agree(struct sim_line *l)
 {
@@ -225,7 +225,7 @@ sim_line_state(const struct sim_line *l)
 	return st;
 }
 
-/* The dataplane ended it already: the peer forgot, and asked anew. */
+/* True when the dataplane ended the line already, because the peer forgot it and asked again. */
 static bool
 is_asked_to_end(const struct sim_line *l)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What nodes can besides RoCEv2, and when their peers hear of it: an adapter's
- * tables would know it from link requests, which programs of the simulation
- * have no part in. Some know it from the start, some while traffic flows.
+ * Features of nodes beyond RoCEv2, and the times at which peers learn of them: an
+ * adapter's tables would know the features from link requests, which programs of the
+ * simulation do not take part in. Some nodes know them from the start, some while traffic flows.
  */
 #include "sim.h"
 

@@ -19,13 +19,13 @@
 
 enum { MOST_FAILED = 10, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-/* Of one seed or of many. */
+/* Totals of one seed or of many. */
 struct totals {
 	uint64_t seeds, failed, hash;
 	struct sim_stats stats;
 };
 
-/* From a worker; fits what a pipe takes at once. */
+/* A message from a worker; small enough for an atomic write to a pipe. */
 struct report {
 	uint64_t seed;
 	unsigned int scenario;
@@ -51,12 +51,12 @@ add(struct totals *t, const struct totals *more)
 
 	t->seeds += more->seeds;
 	t->failed += more->failed;
-	t->hash += more->hash; /* the same in whatever order */
+	t->hash += more->hash; /* the same in any order */
 	for (size_t i = 0; i < sizeof(t->stats) / sizeof(uint64_t); i++)
 		to[i] += from[i];
 }
 
-/* A report has come. */
+/* Take a report. */
 static void
 take(struct run *r, const struct report *p)
 {
@@ -96,7 +96,7 @@ run_seed(struct sim *s, const struct run *r, unsigned int scenario, uint64_t see
 	memcpy(p->why, s->why, sizeof(p->why));
 }
 
-/* Which scenarios: from, to (excluded). */
+/* The scenarios to run: from, to (excluded). */
 static void
 which(const struct options *o, unsigned int *from, unsigned int *to)
 {
@@ -104,7 +104,7 @@ which(const struct options *o, unsigned int *from, unsigned int *to)
 	*to = o->sc ? *from + 1 : sim_scenario_count;
 }
 
-/* The share of one worker. fd: where to report; -1: here */
+/* Run the seeds of one worker. fd: descriptor for reports; -1: report in this process */
 static int
 work(struct run *r, unsigned int worker, int fd)
 {
@@ -122,7 +122,7 @@ work(struct run *r, unsigned int worker, int fd)
 			if (fd < 0)
 				take(r, &p);
 			else if (write(fd, &p, sizeof(p)) != sizeof(p))
-				_exit(EXIT_FAILURE); /* nobody wants to know any more */
+				_exit(EXIT_FAILURE); /* the reader is gone */
 		}
 	sim_free(s);
 	return EXIT_SUCCESS;
@@ -142,7 +142,7 @@ start_worker(struct run *r, unsigned int worker, const int fd[2])
 	exit(work(r, worker, fd[1]));
 }
 
-/* Read what workers say until all are gone. returns: 0 or -1 */
+/* Read the workers' reports until all workers are gone. returns: 0 or -1 */
 static int
 listen_to(struct run *r, int fd, const pid_t *pid)
 {
@@ -237,9 +237,9 @@ capture_close(struct run *r)
 /* ---- judged of all runs together */
 
 /*
- * Pairs that failed because wires that lose by chance lost all tries: `expected` is an upper
- * bound of their mean (model_lost.c), and they fail almost independently. Four standard deviations and
- * four pairs above, chance comes less than once in ten thousand calls.
+ * True when too many pairs failed because wires that lose at random lost all tries: `expected` is an upper
+ * bound of their mean (model_lost.c), and pairs fail almost independently. A correct product exceeds the
+ * bound of four standard deviations and four pairs less than once in ten thousand calls.
  */
 static bool
 too_many_lost(const struct sim_stats *st)
@@ -255,7 +255,7 @@ too_many_lost(const struct sim_stats *st)
 	return true;
 }
 
-/* ---- what it came to */
+/* ---- results */
 
 static double
 seconds_since(const struct timespec *t)
@@ -318,8 +318,8 @@ print_text(const struct run *r, double seconds)
 }
 
 /*
- * Where all go by the standard alone little is sent again: all runs together, no more than
- * twice what was lost or did no good, and of slow nodes behind good wires nearly nothing.
+ * True when too much was sent again. Where all nodes follow the standard only, all runs together repeat
+ * at most twice the packets that were lost or of no use, and slow nodes behind good wires repeat nearly none.
  */
 static bool
 repeated_too_much(const struct run *r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reference model: what there is and what is posted. */
+/* The reference model: its objects, and requests that are posted. */
 #include "model_priv.h"
 
 #include "rng.h"
@@ -36,7 +36,7 @@ model_say(struct model *m, const char *fmt, ...)
 
 /* ---- room */
 
-/* Room for one more; the program ends without memory. */
+/* Make room for one more entry; the program ends without memory. */
 static void *
 grow(void *p, uint32_t n, uint32_t *cap, size_t size)
 {
@@ -118,7 +118,7 @@ model_free(struct model *m)
 	free(m);
 }
 
-/* ---- what there is */
+/* ---- objects */
 
 void
 model_memory(struct model *m, unsigned int node, const uint8_t *ram, uint32_t size)
@@ -216,7 +216,7 @@ model_ended(struct model *m, int qp)
 
 /* ---- posting */
 
-/* Does a key reach this? 0, or the reason why not. */
+/* Check that a key allows an access. returns: 0, or the reason why not */
 static unsigned int
 reaches(const struct model *m, int key, unsigned int node, uint32_t off, uint32_t len,
 	unsigned int right, unsigned int reason)
@@ -232,7 +232,7 @@ reaches(const struct model *m, int key, unsigned int node, uint32_t off, uint32_
 	return 0;
 }
 
-/* Reasons why a request cannot succeed, from what is known when it is posted. */
+/* Reasons why a request cannot succeed, as known at posting. */
 static unsigned int
 must_fail(struct model *m, struct mqp *q, uint32_t at, const struct model_request *r)
 {

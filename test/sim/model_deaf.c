@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reference model: QPs whose completions don't come any more, for their queue has
- * overflowed. What was acknowledged must have come all the same.
+ * The reference model: QPs whose completions don't come any more, because their queue
+ * has overflowed. Messages that were acknowledged must have come all the same.
  */
 #include "model_priv.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reference model: what completions say, and whether that may be. */
+/* The reference model: verdicts on completions. */
 #include "model_priv.h"
 
 #include "abi/queue.h"
 
-/* What a completion calls each. */
+/* Opcode of each operation's completion. */
 static const uint8_t wc_opcode[MODEL_OPS] = {
 	[MODEL_SEND] = URN_WCO_SEND,	   [MODEL_SEND_IMM] = URN_WCO_SEND,
 	[MODEL_SEND_INV] = URN_WCO_SEND,   [MODEL_WRITE] = URN_WCO_RDMA_WRITE,
@@ -22,7 +22,7 @@ shaky(const struct model *m, int key)
 	return key != MODEL_NO_KEY && (m->key[key].dead || m->key[key].doubt);
 }
 
-/* The receive that a message takes, when that is known; NULL: not posted, or shared. */
+/* The receive that a message takes, when it is known; NULL: not posted, or shared. */
 static const struct mrecv *
 recv_of(const struct mqp *peer, const struct mreq *w)
 {
@@ -30,8 +30,8 @@ recv_of(const struct mqp *peer, const struct mreq *w)
 }
 
 /*
- * A READ, and a message behind it invalidates its key: without a fence between
- * them nothing says that the bytes are read before that.
+ * True for a READ whose key a later message invalidates: without a fence between
+ * them the bytes may be read after the invalidation.
  */
 static bool
 read_too_late(const struct model *m, const struct mqp *q, const struct mreq *w)
@@ -64,7 +64,7 @@ peer_refuses(struct model *m, struct mqp *q, const struct mreq *w)
 		why |= MODEL_WHY_PEER;
 	if (peer->deaf_receives && model_takes_recv(&w->r))
 		why |= MODEL_WHY_PEER;
-	/* Which receive of a shared queue it takes is not known. */
+	/* The receive that a message takes of a shared queue is not known. */
 	if (peer->srq >= 0 && m->srq[peer->srq].wrong && w->r.op <= MODEL_SEND_INV)
 		why |= MODEL_WHY_PEER;
 	if (m->node[peer->node].fails)
@@ -72,7 +72,7 @@ peer_refuses(struct model *m, struct mqp *q, const struct mreq *w)
 	return why;
 }
 
-/* Is there a reason of its own, or one that its peer gave, for this QP to be in the error state, besides the wire? */
+/* True when the QP may be in the error state for a reason of its own or of its peer's, not the wire. */
 static bool
 was_ended_otherwise(struct model *m, struct mqp *q)
 {
@@ -83,7 +83,7 @@ was_ended_otherwise(struct model *m, struct mqp *q)
 	for (uint32_t i = 0; i < peer->n; i++)
 		if (!peer->req[i].done && peer_refuses(m, peer, &peer->req[i]))
 			return true;
-	/* A request of its own that may have failed, and whose completion is still to be seen. */
+	/* One of the QP's requests may have failed, with its completion still to be polled. */
 	for (uint32_t i = q->head; i < q->n; i++)
 		if (q->req[i].must || peer_refuses(m, q, &q->req[i]) || shaky(m, q->req[i].r.lkey))
 			return true;
@@ -96,7 +96,7 @@ was_ended(struct model *m, struct mqp *q)
 	return m->wire_fails || was_ended_otherwise(m, q);
 }
 
-/* Likewise; or it had something to ask of a peer that is gone. Looked at when it says so. */
+/* True when was_ended_otherwise(), or when the QP may have failed by requests to a peer that is gone. */
 static bool
 may_be_ended(struct model *m, struct mqp *q)
 {
@@ -147,7 +147,7 @@ reasons_of(uint8_t status)
 
 /* ---- completions of requests */
 
-/* A bind or invalidation was done. */
+/* Take the effect of a bind or invalidation that is done. */
 static void
 window_done(struct model *m, const struct model_request *r)
 {
@@ -168,7 +168,7 @@ succeed(struct model *m, struct mqp *q, uint32_t to)
 {
 	const char *why;
 
-	/* First: what names bytes that are not there can't be looked at. */
+	/* First of all: requests with bytes out of range can't be compared. */
 	for (uint32_t i = q->head; i < to; i++)
 		if (q->req[i].must)
 			return model_say(m, "a %s succeeded that cannot",
@@ -183,7 +183,7 @@ succeed(struct model *m, struct mqp *q, uint32_t to)
 	return why;
 }
 
-/* A receive of ours that a message used: is it long enough, and its key alive? */
+/* Verdict on a successful message: the receive that it used must be long enough, and its key alive. */
 static const char *
 sent_well(struct model *m, struct mqp *q, const struct mreq *w, const struct model_completion *c)
 {
@@ -250,7 +250,7 @@ model_sent(struct model *m, int qp, const struct model_completion *c)
 		why = sent_well(m, q, w, c);
 		return why ? why : succeed(m, q, i + 1);
 	}
-	/* Those before it that were not signalled are done. */
+	/* Earlier requests that were not signalled are done. */
 	why = i > q->head ? succeed(m, q, i) : NULL;
 	if (!why)
 		why = sent_badly(m, q, w, c);
@@ -274,7 +274,7 @@ find_recv(struct mqueue *rq, bool shared, uint64_t wr_id)
 	return NULL;
 }
 
-/* The next message of the peer came into this receive. */
+/* Verdict on the peer's next message, which came into this receive. */
 static const char *
 message_came(struct model *m, struct mqp *q, const struct mrecv *recv,
 	     const struct model_completion *c)
@@ -372,6 +372,6 @@ model_received(struct model *m, int qp, const struct model_completion *c)
 	why = recv_badly(m, q, recv, c);
 	torn = model_torn_recv(m, q, recv);
 	q->rq_failed = true;
-	model_next_message(model_peer(m, q)); /* if one had come for it, the next is another's */
+	model_next_message(model_peer(m, q)); /* a message that had come for this receive has used it up */
 	return why ? why : torn;
 }

@@ -2,10 +2,10 @@
 /*
  * The reference model: bytes that come after an invalidation.
  *
- * When the invalidation of a key is complete no byte lands any more of a WRITE that names it.
- * Each such WRITE that is not known to be complete is watched from then on: what its range held is
- * kept, and eight bytes in a row that become that WRITE's own are late. No other request makes
- * such bytes but by a chance of 2^-64, so what else is written there does not matter.
+ * When the invalidation of a key is complete, no byte of a WRITE with that key may be written any more.
+ * Each such WRITE that is not known to be complete is watched from then on: a copy of its target is
+ * kept, and eight bytes in a row that become the WRITE's own are late. Another request makes such
+ * bytes with a probability of 2^-64, so other writes to the target do not matter.
  */
 #include "model_priv.h"
 
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RUN = 8 }; /* bytes in a row that are no chance */
+enum { RUN = 8 }; /* bytes in a row that can't be random */
 
 static void
 watch(struct model *m, unsigned int node, const struct model_request *r)
@@ -22,7 +22,7 @@ watch(struct model *m, unsigned int node, const struct model_request *r)
 	struct mlate *l;
 
 	if (m->lates == MODEL_LATE)
-		return; /* others are watched */
+		return; /* no room: only the other WRITEs are watched */
 	l = &m->late[m->lates++];
 	*l = (struct mlate){.node = node, .off = r->remote, .len = r->len, .seed = r->seed};
 	l->was = malloc(r->len);
@@ -48,7 +48,7 @@ model_key_gone(struct model *m, int key)
 	}
 }
 
-/* Where, in the message, bytes of it appeared since; -1: nowhere. */
+/* Offset in the message of bytes that appeared since the last look; -1: none. */
 static int64_t
 came(const struct mlate *l, const uint8_t *got)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reference model: how many pairs may fail because nobody answers, on wires that lose
- * each frame by itself with a probability p.
+ * The reference model: the number of pairs that may fail because nobody answers, on wires that
+ * lose each frame independently with a probability p.
  *
  * A QP fails when `tries` tries in a row bring its peer's answer not a packet further. A try that
  * begins with the packet that is due fails at most when that packet is lost, or the answer to it:

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* The program or a placed message made these bytes what they are. */
+/* Take bytes over into the image: the program or a placed message wrote them. */
 static void
 take_over(struct model *m, unsigned int node, uint32_t off, uint32_t len)
 {
@@ -22,7 +22,7 @@ covers(const struct model_request *r, uint32_t at)
 	return at - r->remote < r->len;
 }
 
-/* Could a request of q from `from` on, up to the first that is fenced, have made the byte that? */
+/* True when a request of q from `from` on, up to the first that is fenced, may have written this value to the byte. */
 static bool
 later_made(const struct mqp *q, uint32_t from, bool fences, uint32_t at, uint8_t value)
 {
@@ -34,14 +34,14 @@ later_made(const struct mqp *q, uint32_t from, bool fences, uint32_t at, uint8_t
 		if (model_is_write(r) && covers(r, at) && sim_byte(r->seed, at - r->remote) == value)
 			return true;
 		if (model_is_atomic(r) && covers(r, at))
-			return true; /* words are judged as a whole, not by their bytes */
+			return true; /* words are judged whole, not by their bytes */
 	}
 	return false;
 }
 
 /* ---- requests that are complete */
 
-/* What a READ brought: the peer's bytes as they were in its turn, or later. */
+/* Verdict on the bytes that a READ returned: the peer's, at the READ's turn or later. */
 static const char *
 check_read(struct model *m, struct mqp *q, uint32_t i)
 {
@@ -102,7 +102,7 @@ apply_atomic(struct mreq *w, uint8_t *image)
 	uint64_t v;
 
 	if (w->r.op == MODEL_COUNT)
-		return; /* other QPs add too: no order is known */
+		return; /* other QPs add, too: the order is unknown */
 	memcpy(&v, image + w->r.remote, 8);
 	w->orig = v;
 	if (w->r.op == MODEL_FETCH_ADD)
@@ -123,7 +123,7 @@ apply_one(struct model *m, const struct mqp *q, struct mreq *w)
 		apply_atomic(w, image);
 }
 
-/* A WRITE that took effect is there, but for what later ones put over it. */
+/* Verdict on a WRITE that took effect: its bytes are there, except where later requests overwrote them. */
 static const char *
 check_write(struct model *m, const struct mqp *q, const struct model_request *r)
 {
@@ -170,7 +170,7 @@ model_apply(struct model *m, struct mqp *q, uint32_t to, uint32_t done)
 	uint32_t from = q->applied, seen = q->ok;
 	const char *why = NULL;
 
-	/* What was applied before it was complete. */
+	/* READs that were applied before they were complete. */
 	for (; seen < done && seen < from && !why; seen++)
 		if (q->req[seen].r.op == MODEL_READ)
 			why = check_read(m, q, seen);
@@ -216,11 +216,11 @@ model_bytes(struct model *m, unsigned int node, uint32_t off, uint32_t seed, uin
 	return NULL;
 }
 
-/* ---- what is not complete */
+/* ---- incomplete requests */
 
 /*
- * Bytes of a message over old ones: whole packets of it from the first on, then
- * old bytes. loose: packets in any number and order.
+ * True for bytes of a message over old ones: whole packets from the message's first on,
+ * then old bytes. loose: packets in any number and order.
  */
 static bool
 first_part(const uint8_t *got, const uint8_t *old, uint32_t seed, uint32_t len, uint32_t mtu,
@@ -273,8 +273,8 @@ model_torn_recv(struct model *m, struct mqp *to, const struct mrecv *recv)
 }
 
 /*
- * Can the request not take effect, nor what is behind it? A READ or atomic that
- * finds nowhere to put what it brings has been to the peer by then.
+ * True when neither the request nor those behind it can take effect. A READ or atomic
+ * that has no place for its result has taken effect at the peer by then.
  */
 static bool
 is_barred(const struct mreq *w)
@@ -306,7 +306,7 @@ reach(const struct mqp *q, uint32_t *lo, uint32_t *hi)
 	}
 }
 
-/* Is the peer's memory so, but for a request that took effect in part? */
+/* True when the peer's memory is right, except for a request that took effect in part. */
 static bool
 so_but_for(const struct mnode *n, const struct model_request *r, uint32_t lo, uint32_t hi,
 	   uint32_t mtu)

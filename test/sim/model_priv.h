@@ -57,11 +57,11 @@ struct mqp {
 	uint32_t deliver_at; /* request from which to look for the next such message */
 	struct mqueue rq;
 	bool sq_failed;    /* a request failed or was flushed */
-	bool rq_failed;    /* a receive did */
-	bool ended;        /* by its program */
-	bool lost;         /* it failed for the wire alone; the first of its pair */
+	bool rq_failed;    /* a receive failed or was flushed */
+	bool ended;        /* the program ended the QP */
+	bool lost;         /* the QP failed only because of the wire, as the first of its pair */
 	bool rnr_gives_up;
-	bool deaf_requests, deaf_receives; /* no more of these complete */
+	bool deaf_requests, deaf_receives; /* no more requests, receives complete */
 };
 
 struct mnode {

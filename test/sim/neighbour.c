@@ -3,17 +3,17 @@
  * Nodes that vanish and come back, and nodes whose MAC address moves, in place of the table of
  * neighbours (dataplane/net/neigh.h), which asks for addresses.
  *
- * A node that vanished gets and sends nothing, and the others' tables know its address all the same,
- * ask for it for a while, or say that nobody has it, as the seed says. Where it is back in time no request
- * may fail for it; where it is not, those that wait for it do, no earlier than the QP's timeout and
- * retries allow, and not much later. A node that moved is at another MAC address: what goes to the old one
- * is lost. The others' tables know of it when they are asked. Either all their QPs are told so, before
- * their peers' retries are used up; or nobody says anything, and whoever has requests to that node has to
- * find it: itself it has none then, for those who answer it miss nothing. No request may fail for that.
+ * A node that vanished receives and sends nothing, and the others' tables still know its address,
+ * ask for it for a while, or say that nobody has it, by the seed. When the node is back in time no request
+ * may fail for its absence; when it is not, requests that wait for it fail, no earlier than the QP's timeout
+ * and retries allow, and not much later. A node that moved has another MAC address: frames to the old one
+ * are lost. The others' tables know the new address when they are asked. Either all their QPs are told, before
+ * their peers' retries are used up; or nobody is told, and a QP with requests to that node has to find
+ * it: then the node itself has no requests, for a responder notices nothing. No request may fail for a move.
  */
 #include "sim.h"
 
-#define SLACK_NS 2500000u /* for QPs that look for an address once a millisecond, timers and what is under way */
+#define SLACK_NS 2500000u /* for QPs that look for an address once a millisecond, timers and packets in flight */
 
 static uint64_t
 timeout_ns(const struct sim_plan *p)
@@ -71,18 +71,18 @@ sim_neigh_take(const struct sim_node *n, struct rte_mbuf *m)
 		return true;
 	if (memcmp(dst, n->mac, 6) != 0)
 		return false;
-	memcpy(dst, n->tp->cfg.mac, 6); /* as the transport was made */
+	memcpy(dst, n->tp->cfg.mac, 6); /* the address that the transport was made with */
 	return true;
 }
 
-/* All that has waited for it since it went must have failed by now. */
+/* All requests that waited for the node since it vanished must have failed by now. */
 static void
 judge_waiting(struct sim *s)
 {
 	const struct sim_plan *p = &s->plan;
 	uint64_t most = 2 * timeout_ns(p) * (p->retry_cnt + 1u) + SLACK_NS;
 
-	/* Of what was not sent yet it is counted from when nobody answered. */
+	/* For requests that were not sent yet, time counts from the end of asking for the address. */
 	most += p->away_asks == UINT64_MAX ? 0 : p->away_asks;
 	for (unsigned int i = 0; i < s->ends; i++) {
 		const struct sim_end *e = &s->end[i];
@@ -95,7 +95,7 @@ judge_waiting(struct sim *s)
 	}
 }
 
-/* What the others' tables say of the node has changed. */
+/* Tell the other nodes that their tables have a new entry for the node. */
 static void
 tell_others(struct sim *s)
 {

@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-/* What a hop does of what a path does; a path has `hops` bad hops. */
+/* Give one hop its part of a path's impairments; a path has `hops` bad hops. */
 static void
 make_bad(struct sim *s, struct sim_dir *d, unsigned int hops)
 {
@@ -55,7 +55,7 @@ make_config(struct sim *s, struct sim_dir *d, bool access, unsigned int hops)
 	d->access = access;
 	d->cfg.seed = s->seed * 64 + i;
 	d->cfg.delay_ns = sim_between(&s->rng, 100, 5000);
-	/* A good wire loses nothing, however much is sent. */
+	/* A good wire loses nothing at any load. */
 	d->cfg.queue = s->plan.pairs > 16 ? 4 * SIM_MBUFS : SIM_MBUFS;
 	make_bad(s, d, hops);
 }
@@ -76,7 +76,7 @@ back_to_back(struct sim *s)
 	n->dirs = 2;
 }
 
-/* A port, its two directions being the next of the list. returns: its number */
+/* Add a port, whose two directions are the next of the list. returns: its number */
 static uint16_t
 add_port(struct sim *s, unsigned int w, bool access)
 {
@@ -102,7 +102,7 @@ add_port(struct sim *s, unsigned int w, bool access)
 /* The port of a switch by which another is reached. */
 typedef uint16_t toward_t[SIM_SWITCHES][SIM_SWITCHES];
 
-/* Where each node is, from this switch. */
+/* Fix the ports of this switch by which each node is reached. */
 static void
 fix_addresses(struct sim *s, unsigned int w, toward_t toward)
 {
@@ -141,7 +141,7 @@ tree_of_switches(struct sim *s)
 	struct sim_net *n = &s->net;
 	struct urn_switch_config c = {.name = "switch", .copies = n->copies, .fdb.max = 64};
 	toward_t toward = {{0}};
-	/* A broken frame ends at the next switch, by its FCS: it must not teach it nonsense. */
+	/* A real switch drops a corrupted frame by its FCS: such a frame must not teach wrong addresses. */
 	bool learn = sim_one_in(&s->rng, 2) && !sim_on(s, SIM_CORRUPT);
 
 	c.no_learning = !learn;
@@ -222,7 +222,7 @@ to_node(struct sim *s, struct sim_node *n, struct rte_mbuf **m, unsigned int k)
 	sim_node_wake(n, s->now);
 }
 
-/* What a slow node has come to. */
+/* Give a slow node the requests that are due to be executed. */
 static void
 executed(struct sim *s, struct sim_node *n)
 {

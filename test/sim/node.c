@@ -55,7 +55,7 @@ sim_node_region(struct sim_node *n, struct sim_client *c, uint32_t off, uint32_t
 	return key;
 }
 
-/* As control does it: the key is dead at once, the region goes when nothing is under way on it. */
+/* Like control: the key is dead at once, the region is freed when no operation is left on it. */
 bool
 sim_node_kill(struct sim_node *n, uint32_t key, int m)
 {
@@ -115,7 +115,7 @@ next_cqe(const struct sim_cq *cq)
 	       (cq->seen & cq->cq.mask);
 }
 
-/* As lib/verbs polls: by the phase of the slot. */
+/* Like lib/verbs: by the phase of the slot. */
 bool
 sim_cq_waits(const struct sim_cq *cq)
 {
@@ -290,7 +290,7 @@ open_ah(struct sim_node *n)
 	}
 }
 
-/* Before any node is opened: each knows the others'. */
+/* Set a node's addresses, before any node is opened: each knows the others'. */
 static void
 address(struct sim_node *n, bool ipv6)
 {
@@ -301,7 +301,7 @@ address(struct sim_node *n, bool ipv6)
 	n->mac[0] = 2;
 	memcpy(n->gid, ipv6 ? v6 : v4, 16);
 	if (ipv6 && n->s->plan.clients)
-		n->gid[8] = 0; /* as an adapter makes it of its MAC address */
+		n->gid[8] = 0; /* made from the MAC address like an adapter's */
 	n->mac[5] = n->gid[15] = (uint8_t)(n->id + 1);
 }
 
@@ -358,7 +358,7 @@ open_transport(struct sim_node *n)
 		sim_fail(s, "node %u: no memory", n->id);
 }
 
-/* A transport, and we are all that is around it. */
+/* Open a bare transport: the simulation plays adapter, engine and client. */
 static void
 open_bare(struct sim_node *n, uint32_t cqes)
 {
@@ -472,7 +472,7 @@ receive(struct sim_node *n)
 	tp->other_n = tp->handover_n = 0;
 }
 
-/* When must the next turn be, if nothing comes? */
+/* Plan the node's next turn, for the case that no frame comes. */
 static void
 plan_turn(struct sim_node *n)
 {
@@ -506,7 +506,7 @@ sim_node_turn(struct sim_node *n)
 	}
 	sim_link_turn(n, n->last);
 	n->last = s->now;
-	/* Turns in which there is nothing to do are left out: as an engine, only we know the difference. */
+	/* Turns without work are left out: so we must say, as an engine would, when the node really hung. */
 	if (n->hung)
 		urn_tp_stood(tp, s->now);
 	n->hung = false;

@@ -224,7 +224,7 @@ options_parse(int argc, char **argv, struct options *o)
 void
 options_replay(const struct options *o, const char *scenario, uint64_t seed, char *buf, size_t len)
 {
-	/* As it was called, which is no command on the path; a shell shall read it as one word. */
+	/* The name by which the program was called; quoted, so that a shell reads it as one word. */
 	const char *quote = strpbrk(program_invocation_name, " \t\"$&()*;<>?[`{|}~\\") ? "'" : "";
 	int n = snprintf(buf, len, "%s%.512s%s --scenario %s --seeds %llu --trace", quote,
 			 program_invocation_name, quote, scenario, (unsigned long long)seed);

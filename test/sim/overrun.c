@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A completion queue that is too small for what its program has under way, and a program that
- * polls late. When a completion finds no room the queue is told of once, and takes no more; the QPs that
- * use it end, each told once; and nothing is acknowledged whose receive was not completed (model_deaf()).
- * Who looks for idle QPs of the queue is the engine elsewhere; here it is we, a while later.
+ * A completion queue that is too small for its program's requests, and a program that polls
+ * late. When a completion finds no room, the queue's event comes once, and the queue takes no more; the QPs
+ * that use it end, with one event each; and no message is acknowledged whose receive was not completed
+ * (model_deaf()). Elsewhere the engine looks for idle QPs of the queue; here the simulation does, a while later.
  */
 #include "sim.h"
 
@@ -64,7 +64,7 @@ sim_cqs_walk(struct sim_node *n)
 			urn_qp_cq_broken(n->tp, e->qp);
 }
 
-/* Nothing else has ended it or is about to: then it is told of its end. */
+/* True when nothing else has ended the QP or is about to: then its program is told of its end. */
 static bool
 is_whole(const struct sim_end *e)
 {
@@ -85,7 +85,7 @@ sim_event_cq(struct sim_node *n, uint32_t handle)
 	cq->broken = true;
 	s->stats.fired[SIM_OVERRUN]++;
 	for (struct sim_end *e = n->ends; e; e = e->next)
-		/* What fails for a peer on the same queue may come first. */
+		/* With a peer on the same queue, the peer's failure may come first. */
 		e->told_fatal |= uses(e, cq) && is_whole(e) && !uses(e->peer, cq);
 	for (struct sim_end *e = n->ends; e; e = e->next) {
 		if (!uses(e, cq))

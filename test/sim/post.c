@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Programs of connected QPs: which requests they post. */
+/* Programs of connected QPs: the requests that they post. */
 #include "sim.h"
 
 #include "packet/bare.h"
@@ -28,7 +28,7 @@ some_len(struct sim_end *e, uint32_t max)
 	return len <= max ? len : max;
 }
 
-/* Nothing of the end's requests is under way. */
+/* True when none of the end's requests is incomplete. */
 static bool
 is_idle(const struct sim_end *e)
 {
@@ -36,8 +36,8 @@ is_idle(const struct sim_end *e)
 }
 
 /*
- * Does a program end what a window lets in while its peer uses it? Where a scenario is about that
- * alone, mostly when memory has something to answer.
+ * True when a program ends a window while its peer uses the window. In a scenario about only that,
+ * mostly when memory operations are in flight.
  */
 static bool
 dares(struct sim_end *e)
@@ -88,16 +88,16 @@ some_op(struct sim_end *e)
 	return MODEL_WRITE;
 }
 
-/* ---- what a request is */
+/* ---- drafting a request */
 
 struct draft {
 	struct model_request r;
-	uint32_t lkey, rkey; /* as the product knows them */
+	uint32_t lkey, rkey; /* the product's keys */
 	uint32_t new_rkey;   /* bind */
 	uint8_t wr_op;       /* enum urn_abi_wr_op */
 };
 
-/* Which key a request names at the peer, and where it goes. */
+/* Choose the peer's key and the target of a request. */
 static void
 aim(struct sim_end *e, struct draft *d)
 {
@@ -154,7 +154,7 @@ draft_atomic(struct sim_end *e, struct draft *d)
 		return;
 	}
 	d->wr_op = URN_WR_CMP_SWAP;
-	memcpy(&v, to->ram + d->r.remote, 8); /* often what is there */
+	memcpy(&v, to->ram + d->r.remote, 8); /* often the present value */
 	if (!sim_one_in(&e->rng, 3))
 		d->r.add = v;
 }
@@ -175,7 +175,7 @@ draft_window(struct sim_end *e, struct draft *d)
 		return;
 	}
 	e->m_before = e->window == SIM_WIN_BOUND ? e->m_win : MODEL_NO_KEY;
-	if (e->m_before != MODEL_NO_KEY) { /* bound anew: what names the old key may come too late */
+	if (e->m_before != MODEL_NO_KEY) { /* bound again: requests with the old key may come too late */
 		model_key_dead(s->model, e->m_before);
 		s->stats.fired[SIM_STALE] += !is_idle(e->peer);
 	}
@@ -204,8 +204,8 @@ draft_send(struct sim_end *e, struct draft *d)
 		d->rkey = d->r.imm = e->peer->mw_rkey;
 		d->r.rkey = e->peer->m_win;
 		e->peer->window = SIM_WIN_ENDING;
-		e->peer->bind_seq = UINT32_MAX; /* it is told by a receive */
-		/* READs before it need that, all the more where their responses may be dropped. */
+		e->peer->bind_seq = UINT32_MAX; /* the peer's program is told by a receive */
+		/* Earlier READs need the fence, all the more where their responses may be dropped. */
 		d->r.fence |= !sim_one_in(&e->rng, 8) || sim_on(e->node->s, SIM_FOREIGN);
 	}
 }
@@ -222,7 +222,7 @@ others_window(const struct sim_end *e)
 	return o;
 }
 
-/* The key is right, and not for this QP (IBTA 10.6.7.2.2). */
+/* Use a key that is alive, but not for this QP (IBTA 10.6.7.2.2). */
 static void
 use_others_window(struct sim_end *e, struct draft *d)
 {
@@ -238,7 +238,7 @@ use_others_window(struct sim_end *e, struct draft *d)
 	e->node->s->stats.others++;
 }
 
-/* Programs that err. */
+/* Spoil a request, as a program that errs. */
 static void
 spoil(struct sim_end *e, struct draft *d)
 {
@@ -311,7 +311,7 @@ draft_request(struct sim_end *e, struct draft *d)
 
 /* ---- posting it */
 
-/* Elements of odd lengths, some of them empty. */
+/* Cut a request into elements of odd lengths, some of them empty. */
 static uint8_t
 cut(struct sim_end *e, const struct draft *d, struct urn_abi_sge *sge)
 {
@@ -343,7 +343,7 @@ fill_body(struct sim_end *e, const struct draft *d, struct urn_abi_swqe *w)
 		w->flags |= URN_WRF_INLINE;
 		w->rdma.inline_len = d->r.len;
 		memcpy(w + 1, n->ram + d->r.local, d->r.len);
-		/* The buffer is the program's again at once. */
+		/* The program may use the buffer again at once. */
 		memset(n->ram + d->r.local, 0x55, d->r.len);
 		model_wrote(n->s->model, n->id, d->r.local, d->r.len);
 	} else {

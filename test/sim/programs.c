@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The programs of a node have their turn: they poll, and post what they have to. */
+/* The turn of a node's programs: they poll, and post. */
 #include "host.h"
 
 static void
@@ -22,7 +22,7 @@ completed(struct sim_node *n, const struct urn_abi_cqe *c)
 		sim_fail(s, "node %u: a completion of QP 0x%x, which there is not", n->id, c->qp_num);
 }
 
-/* A receive queue that wants its program back. */
+/* Take a receive queue's time into that of the next turn. */
 static void
 look_again(const struct sim_rq *rq, uint64_t *due)
 {
@@ -51,7 +51,7 @@ poll_cqs(struct sim_node *n, struct sim_cq *scq, struct sim_cq *rcq)
 		}
 }
 
-/* Completions of all programs of the node. returns: are there more? */
+/* Poll completions of all programs of the node. returns: true when there are more */
 static bool
 poll_all(struct sim_node *n)
 {

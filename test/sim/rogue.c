@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients that misbehave. A rogue does at random what a program may do, and what
- * none should: it has queue pairs, connected to those of other rogues, posts to
- * them, asks for more than its user may have and for what there is not, writes
- * nonsense over everything that it shares, rings whatever bells there are, looks
- * at nothing, and dies in the middle of it. What becomes of its own requests nobody
- * judges; that nobody else notices is what is to be seen, and that nothing stays.
+ * Clients that misbehave. A rogue does random allowed and forbidden things: it has
+ * queue pairs, connected to those of other rogues, posts to them, asks for more than
+ * its user's quota and for objects that do not exist, writes random bytes over all
+ * shared memory, rings all doorbells, polls nothing, and dies in the middle of it.
+ * The results of a rogue's own requests are not judged; the test is that no other
+ * client notices, and that no object stays.
  */
 #include "rogue.h"
 
@@ -108,9 +108,9 @@ be_born(struct sim_node *n, struct sim_rogue *r)
 }
 
 /*
- * Send queues are drained, and those of datagrams that erred flushed on their way back, so
- * that completions come to a queue that wants to be told of them: all that is to be said
- * to somebody who will not be there to hear it.
+ * Make news for a client that is about to die: send queues are drained, and those of datagrams
+ * that erred are flushed on their way back, so that completions come to a queue that asked for
+ * events.
  */
 static void
 leave_news(struct sim_rogue *r)
@@ -214,7 +214,7 @@ sim_rogue_turn(struct sim_node *n, struct sim_rogue *r, uint64_t *due)
 			r->lives--;
 			s->moved = s->now;
 		} else if (s->now >= r->die_at) {
-			r->lives = 0; /* it goes at the end, unless somebody waits for that */
+			r->lives = 0; /* its client dies at the end of the run, or now, where callers wait for it */
 			if (s->plan.cm)
 				sim_rogue_close(n, r);
 		} else {

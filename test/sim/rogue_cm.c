@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rogue among those who connect: it asks, listens and answers as it likes. */
+/* Connection management of a rogue: it asks, listens and answers at random. */
 #include "rogue.h"
 
 enum { MOST_ASKED = 8 };
 
-/* To a program that behaves, or to a rogue, or to nobody. */
+/* Ask a program that behaves, or a rogue, or nobody. */
 static void
 ask_for_connection(struct sim_node *n, struct sim_rogue *r)
 {
@@ -34,7 +34,7 @@ ask_for_connection(struct sim_node *n, struct sim_rogue *r)
 	sim_node_wake(n, s->now);
 }
 
-/* What comes it answers in some way that may make sense. */
+/* Answer an event in a random way that may make sense. */
 static void
 answer_somehow(struct sim_node *n, struct sim_rogue *r)
 {

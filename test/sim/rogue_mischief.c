@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What no program should do to what it shares with the dataplane, and to control calls. */
+/* Misuse of memory shared with the dataplane, and of control calls. */
 #include "rogue.h"
 
-/* Nonsense over what it shares with the dataplane: doorbells, queues, completions, all. */
+/* Write random bytes over memory shared with the dataplane: doorbells, queues, completions, all. */
 void
 sim_rogue_scribble(struct sim_node *n, struct sim_rogue *r)
 {
@@ -17,7 +17,7 @@ sim_rogue_scribble(struct sim_node *n, struct sim_rogue *r)
 		if (sim_one_in(&r->rng, 3))
 			v &= 0xff;
 		if (sim_one_in(&r->rng, 3))
-			at &= ~63ull; /* where indices are */
+			at &= ~63ull; /* begin of a cache line: indices are there */
 		memcpy(a->base + at, &v, 1 + sim_rnd(&r->rng, 8));
 	}
 	for (unsigned int i = 0; i < SIM_ROGUE_QPS; i++)
@@ -28,7 +28,7 @@ sim_rogue_scribble(struct sim_node *n, struct sim_rogue *r)
 									   sim_rnd(&r->rng, 40));
 			urn_abi_db_ring(r->client.bells, r->qp[i].db);
 		}
-	/* A library that lives among this is not to be believed any more. */
+	/* A library on top of this memory can't be used any more. */
 	r->mute = true;
 	sim_node_wake(n, n->s->now);
 }
@@ -44,7 +44,7 @@ sim_rogue_flood(struct sim_node *n, struct sim_rogue *r)
 	sim_node_wake(n, n->s->now);
 }
 
-/* A request of any number, about anything; descriptors aside, for those come by the socket. */
+/* Make a control call with random number and arguments; without descriptors, which come by the socket. */
 static void
 ask_nonsense(struct sim_rogue *r)
 {
@@ -61,15 +61,15 @@ ask_nonsense(struct sim_rogue *r)
 	if (req.op == URN_CTL_CREATE_CQ)
 		req.create_cq.cqe %= 64;
 	if (req.op == URN_CTL_ASYNC_FD)
-		return; /* the descriptor in hand would be another */
+		return; /* the rogue's descriptor would become another */
 	if (req.op == URN_CTL_SHARE)
 		req.share.fd = -1;
 	if (req.op >= URN_CTL_CM_LISTEN && req.op <= URN_CTL_CM_RESOLVE)
-		return; /* whoever is asked by chance would wonder */
+		return; /* a program that is asked at random would not expect it */
 	sim_rogue_call(r, &req, &rep);
 }
 
-/* What it took back by chance is not to be used any more. */
+/* Forget objects that a random call destroyed: they must not be used any more. */
 static void
 forget_what_went(struct sim_node *n, struct sim_rogue *r)
 {

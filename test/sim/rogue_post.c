@@ -40,7 +40,7 @@ sim_rogue_make_qp(struct sim_rogue *r)
 	};
 }
 
-/* Another rogue's, or one that is not there. *gid: of its node */
+/* QPN of another rogue, or one that does not exist. *gid: its node's GID */
 static uint32_t
 some_peer(struct sim_node *n, struct sim_rogue *r, const uint8_t **gid)
 {
@@ -50,7 +50,7 @@ some_peer(struct sim_node *n, struct sim_rogue *r, const uint8_t **gid)
 	const struct sim_rogue_qp *q = &peer->qp[sim_rnd(&r->rng, SIM_ROGUE_QPS)];
 
 	*gid = to->gid;
-	/* Numbers of programs that behave are left alone: who knows the number and the PSN may break in. */
+	/* Do not use QPNs of programs that behave: a sender that knows QPN and PSN may break in. */
 	return q->qpn && q->ud == false ? q->qpn : 1000 + sim_rnd(&r->rng, 20);
 }
 
@@ -85,7 +85,7 @@ bring_up(struct sim_node *n, struct sim_rogue *r, struct sim_rogue_qp *q, uint32
 	q->up = true;
 }
 
-/* Both ends, when the other one is not up yet: then what they send arrives. */
+/* Connect a QP; both ends when the other one is not up yet: then their messages arrive. */
 void
 sim_rogue_connect_qp(struct sim_node *n, struct sim_rogue *r)
 {
@@ -140,7 +140,7 @@ sim_rogue_make_handle(struct sim_node *n, struct sim_rogue *r)
 
 /* ---- posting */
 
-/* A key of another rogue, which its region's rights and domain must protect or not. */
+/* A key of another rogue, which the region's rights and domain protect or not. */
 static uint32_t
 some_key(struct sim_node *n, struct sim_rogue *r)
 {
@@ -148,7 +148,7 @@ some_key(struct sim_node *n, struct sim_rogue *r)
 	const struct sim_node *to = &s->node[sim_rnd(&r->rng, s->plan.nodes)];
 
 	switch (sim_rnd(&r->rng, 8)) {
-	case 0: /* of somebody who behaves: of another domain, so it is of no use */
+	case 0: /* key of a program that behaves: of another domain, so of no use */
 		return to->host->client[0].key_all;
 	case 1:
 		return sim_rogue_u32(r);

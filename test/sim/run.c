@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One run: make the cluster, let events happen in the order of their times,
- * take it down. Between runs stays what takes long to make: the EAL, the
+ * take it down. Objects that take long to make stay from run to run: the EAL, the
  * packet pools, memory.
  */
 #include "call.h"
@@ -13,9 +13,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#define STALL_NS 10000000000ull    /* nothing completes for so long: a stall */
-#define STALL_CM_NS 300000000000ull /* the same where programs ask each other for patience: 69 s a time */
-#define STALL_EVENTS 4000000ull    /* ... or in so many events */
+#define STALL_NS 10000000000ull    /* time without a completion that counts as a stall */
+#define STALL_CM_NS 300000000000ull /* the same where programs ask each other to wait: 69 s a time */
+#define STALL_EVENTS 4000000ull    /* number of events without a completion that counts as a stall */
 #define START_NS 1000000000ull
 
 /* Faults that can make all retries fail. */
@@ -23,12 +23,12 @@
 	(SIM_BIT(DROP) | SIM_BIT(CORRUPT) | SIM_BIT(RATE) | SIM_BIT(BLACKHOLE) | SIM_BIT(CUT) | \
 	 SIM_BIT(FLAP) | SIM_BIT(PAUSE) | SIM_BIT(NEIGH) | SIM_BIT(EXHAUST) | SIM_BIT(STALL))
 
-/* Those that lose each frame by itself. */
+/* Faults that lose each frame independently. */
 #define LOSES (SIM_BIT(DROP) | SIM_BIT(CORRUPT))
 
 static struct rte_mempool *pools[SIM_NODES], *copies;
 
-/* ---- what is said */
+/* ---- failures and the trace */
 
 void
 sim_fail(struct sim *s, const char *fmt, ...)
@@ -97,7 +97,7 @@ sim_init(const char *program)
 	struct urn_err err = {{0}};
 	enum { ROOM = RTE_PKTMBUF_HEADROOM + 4352 };
 
-	/* What a run frees serves the next, page for page. */
+	/* Memory that a run frees serves the next run, page for page. */
 	mallopt(M_MMAP_THRESHOLD, 1 << 30);
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	if (urn_eal_start(&c, &err) != 0) {
@@ -168,7 +168,7 @@ bytes_of_node(const struct sim_plan *p, uint32_t ends)
 	       SIM_BUFS * (p->max_len + 2 * SIM_GUARD) + 4096;
 }
 
-/* The shared queue is in another protection domain than most QPs that use it, and so are its receives. */
+/* Put the shared queue and its receives into another protection domain than most QPs that use the queue. */
 static void
 open_domain(struct sim_node *n)
 {
@@ -230,8 +230,8 @@ give_memory(struct sim_node *n, uint32_t bytes)
 }
 
 /*
- * Tell the model what may fail for the wire: for nothing but the loss of frames by chance it
- * knows how often. Where gates close before foreign memory more is dropped than wires lose.
+ * Tell the model which failures the wire may cause: the model knows how often only for frames lost at
+ * random. Where gates close before foreign memory, more is dropped than wires lose.
  */
 static void
 wire_fails(struct sim *s)
@@ -307,14 +307,14 @@ all_flushed(struct sim *s)
 
 		if (s->node[i].ud.qp && s->node[i].ud.rq.busy)
 			return false;
-		/* What QPs took of a shared queue; the rest stays there. */
+		/* QPs flush only receives that they took from a shared queue; the rest stays there. */
 		if (rq->hdr && atomic_load(&rq->hdr->cons) != model_srq_done(s->model, rq->m))
 			return false;
 	}
 	return model_open_recvs(s->model, -1) == 0 && sim_cqs_settled(s) && sim_calls_gone(s) && sim_events_came(s);
 }
 
-/* Programs are done: they end their QPs, and get back what receives they posted. */
+/* After programs are done: they end their QPs, and get back the receives they posted. */
 static void
 wind_up(struct sim *s)
 {
@@ -444,7 +444,7 @@ check_good_wire(struct sim *s)
 	}
 }
 
-/* What requesters sent again, and what there was to send again. */
+/* Count packets that requesters sent again, and reasons for doing so. */
 static void
 count_repeats(struct sim *s)
 {

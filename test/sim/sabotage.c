@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Breaking things on purpose, as a broken product would, to see that the
- * oracles notice. One thing a run, once some completions have come.
+ * Sabotage: imitates one bug of a broken product in each run, once some completions
+ * have come, to test that the oracles notice.
  */
 #include "sim.h"
 
@@ -27,14 +27,14 @@ sim_sabotage_text(unsigned int i)
 	return i < SIM_SABOTAGES ? names[i].text : NULL;
 }
 
-/* Bytes of a node, or what it owns. */
+/* Spoil a node's memory, or an object that it owns. */
 static void
 spoil_node(struct sim *s, struct sim_node *n)
 {
 	uint64_t v;
 
 	switch (s->sabotage) {
-	case SIM_BREAK_BYTE: /* behind a window: nobody's */
+	case SIM_BREAK_BYTE: /* a byte behind a window, which nobody may write */
 		n->ram[n->ends->word_off + SIM_WORDS * 8] ^= 1;
 		break;
 	case SIM_BREAK_WORD:
@@ -101,7 +101,7 @@ sim_sabotage(struct sim_node *n, struct urn_abi_cqe *c, bool *twice)
 	return true;
 }
 
-/* Answers an atomic whose answer was sent before. */
+/* True for an answer to an atomic whose answer was sent before. */
 static bool
 is_answer_again(struct sim *s, const struct rte_mbuf *m)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The scenarios, and what a seed makes of one. */
+/* The scenarios, and the plan that a seed makes of one. */
 #include "sim.h"
 
 #define WIRES (SIM_BIT(DROP) | SIM_BIT(DUP) | SIM_BIT(REORDER) | SIM_BIT(CORRUPT))
@@ -9,7 +9,7 @@
 #define ALL_FAULTS (((UINT64_C(1) << SIM_FIRST_OF_CLIENTS) - 1) | FOREIGN)
 #define ROGUES (SIM_BIT(DIE) | SIM_BIT(SCRIBBLE) | SIM_BIT(FLOOD) | SIM_BIT(MUTE) | SIM_BIT(GREEDY))
 
-/* How often each operation, in the order of enum model_op. */
+/* Frequency of each operation, in the order of enum model_op. */
 #define USUAL {8, 4, 0, 10, 4, 8, 3, 3, 3, 0, 0}
 #define EVERY {8, 4, 2, 10, 4, 8, 3, 3, 3, 3, 2}
 
@@ -162,7 +162,7 @@ rate(struct sim_rng *r, const struct sim_scenario *sc, double of)
 	return sc->exact ? of : drawn;
 }
 
-/* What the transport is made like. */
+/* Draw the configuration of the transport. */
 static void
 draw_transport(struct sim_plan *p, struct sim_rng *r)
 {
@@ -182,7 +182,7 @@ draw_transport(struct sim_plan *p, struct sim_rng *r)
 	p->dest_rd_atomic = sim_one_in(r, 2) ? p->rd_atomic : 128;
 }
 
-/* Of a chance of its own, as its faults are: what was there before stays as it was. */
+/* Draw from a random stream of its own, like the clients' faults: earlier draws do not change. */
 static void
 draw_clients(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed)
 {
@@ -201,7 +201,7 @@ draw_clients(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed)
 		p->datagrams = 0;
 }
 
-/* Likewise. */
+/* Draw from a random stream of its own, likewise. */
 static void
 draw_foreign(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed)
 {
@@ -216,14 +216,14 @@ draw_foreign(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed)
 }
 
 /*
- * Likewise. All engines may stand still for as long as they like, and again and again: time
- * that nobody had is no peer's fault. One by itself must be back before its peers have tried
- * often enough, or they may give it up.
+ * Draw hangs, likewise. All engines together may hang for any time, repeatedly: time in which
+ * no engine ran is no peer's fault. A single engine must be back before its peers' retries are
+ * used up, or the peers may fail.
  */
 static void
 draw_hang(struct sim_plan *p, uint64_t seed)
 {
-	enum { SLACK_NS = 1700000 }; /* of that, for all that is on the way besides */
+	enum { SLACK_NS = 1700000 }; /* part of that for all other delays of the path */
 	struct sim_rng r = sim_rng_of(seed, 5);
 	uint64_t budget;
 
@@ -240,8 +240,8 @@ draw_hang(struct sim_plan *p, uint64_t seed)
 }
 
 /*
- * A node that is slow: what programs have under way at a time takes it a quarter of a timeout
- * at least, and one at most.
+ * Draw a slow node: the requests that programs have in flight take the node a quarter of a
+ * timeout at least, and one timeout at most.
  */
 static void
 draw_service(struct sim_plan *p, uint64_t seed)
@@ -253,7 +253,7 @@ draw_service(struct sim_plan *p, uint64_t seed)
 		p->service_ns = (4096ull << p->timeout) * sim_between(&r, 1, 4) / 4 / packets;
 }
 
-/* Likewise. A completion queue that is too small. */
+/* Draw, likewise, a completion queue that is too small. */
 static void
 draw_overrun(struct sim_plan *p, uint64_t seed)
 {
@@ -306,7 +306,7 @@ sim_plan_make(struct sim_plan *p, const struct sim_scenario *sc, uint64_t seed, 
 	work = sim_between(&r, 4, 24);
 	if (!(p->faults & ~(SIM_BIT(LATE) | SIM_BIT(DUP) | SIM_BIT(DRAIN) | SIM_BIT(DELAY) | FOREIGN)) &&
 	    untimed)
-		p->timeout = 0; /* where nothing is lost, all must go on without the timer */
+		p->timeout = 0; /* where nothing is lost, QPs must go on without the timer */
 	/* All memory of a run, within bounds. */
 	while (p->pairs * 2 * (p->slots + p->bufs + 3) * (uint64_t)p->max_len > MEMORY) {
 		if (p->slots > 2)

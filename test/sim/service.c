@@ -2,8 +2,8 @@
 /*
  * A responder that is slow: it executes one request after the other, in the order in which
  * they come, and takes a time for each packet of a request, and of the response to a READ. A
- * READ that comes again takes that whole, once more. What is for its own requests it gets
- * at once, and all others' nodes do.
+ * repeated READ takes the whole time once more. Packets for the node's own requests arrive
+ * at once, and so do all packets of other nodes.
  *
  *   wire ─► queue, so many ns a packet ─► transport
  */
@@ -11,7 +11,7 @@
 
 enum { BTH = 12, OPCODES_OF_RC = 0x20 };
 
-/* Bytes that a READ asks for. */
+/* Number of bytes that a READ asks for. */
 static uint32_t
 read_bytes(const uint8_t *bth)
 {
@@ -21,7 +21,7 @@ read_bytes(const uint8_t *bth)
 	return rte_be_to_cpu_32(v);
 }
 
-/* Packets that it costs; 0: it is no request. */
+/* Number of packets whose time a request takes; 0: no request. */
 static uint32_t
 cost(const struct sim *s, const struct rte_mbuf *m)
 {
@@ -31,7 +31,7 @@ cost(const struct sim *s, const struct rte_mbuf *m)
 	if (m->data_len < bth + BTH || f[bth] >= OPCODES_OF_RC)
 		return 0;
 	switch (f[bth]) {
-	case 0x0c: /* READ; a frame that is broken may be shorter */
+	case 0x0c: /* READ; a corrupted frame may be shorter */
 		if (m->data_len < bth + BTH + 16)
 			return 1;
 		return (read_bytes(f + bth) >> mtu_shift) % (1 << 12) + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reference model, by hand: what a right product shows is taken, and what
- * a wrong one would show is not. Here the test is the product.
+ * Tests of the reference model: it must accept the results of a right product, and
+ * refuse those of a wrong one. Here the test plays the product.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,7 +99,7 @@ received(uint64_t wr_id, uint32_t len, uint8_t status)
 	return model_received(m, b, &c);
 }
 
-/* The product does it: a WRITE, or the first `len` bytes of it. */
+/* Do a WRITE as the product, or the first `len` bytes of it. */
 static void
 do_write(const struct model_request *r, uint32_t len)
 {
@@ -163,12 +163,12 @@ reads(void **state)
 	later = post(MODEL_WRITE, 8, WIN + 8);
 	do_write(&w, 64);
 	do_write(&later, 8);
-	memcpy(ram[0] + r.local, ram[1] + WIN, 64); /* it may see what was posted behind it */
+	memcpy(ram[0] + r.local, ram[1] + WIN, 64); /* a READ may see a later WRITE */
 	good(sent(&w, URN_WC_SUCCESS));
 	good(sent(&r, URN_WC_SUCCESS));
 	good(sent(&later, URN_WC_SUCCESS));
 	r = post(MODEL_READ, 64, WIN);
-	sim_fill(ram[0] + r.local, w.seed, 0, 64); /* what was there before */
+	sim_fill(ram[0] + r.local, w.seed, 0, 64); /* the bytes from before the WRITE */
 	bad(sent(&r, URN_WC_SUCCESS));
 
 	setup(NULL);
@@ -177,7 +177,7 @@ reads(void **state)
 				       .fence = true, .len = 64, .remote = WIN, .seed = 5,
 				       .lkey = key[0], .rkey = key[1]};
 	model_post(m, a, &later);
-	sim_fill(ram[0] + r.local, later.seed, 0, 64); /* not when that one is fenced */
+	sim_fill(ram[0] + r.local, later.seed, 0, 64); /* wrong when the later one is fenced */
 	bad(sent(&r, URN_WC_SUCCESS));
 }
 
@@ -193,7 +193,7 @@ add(uint64_t n)
 	return r;
 }
 
-/* The product adds, so often, and brings the value before. */
+/* Add as the product, this many times, and return the value before. */
 static void
 do_add(const struct model_request *r, unsigned int times)
 {
@@ -290,7 +290,7 @@ messages(void **state)
 	(void)s1;
 }
 
-/* What was posted before a message is there when the message is. */
+/* A WRITE posted before a message is there when the message is. */
 static void
 write_before_message(void **state)
 {
@@ -304,7 +304,7 @@ write_before_message(void **state)
 	bad(received(0, 10, URN_WC_SUCCESS));
 }
 
-/* A key is gone: what its WRITEs brought until then is right, and eight bytes more are not. */
+/* A key is gone: bytes that its WRITEs wrote until then are right, and eight more are not. */
 static void
 late_bytes(void **state)
 {
@@ -324,7 +324,7 @@ late_bytes(void **state)
 	sim_fill(ram[1] + WIN, 4711, 0, 1000); /* another's */
 	good(model_late(m, 1));
 	sim_fill(ram[1] + WIN + 300, r.seed, 300, 7);
-	good(model_late(m, 1)); /* may be chance */
+	good(model_late(m, 1)); /* may be random */
 	memset(ram[1] + WIN, 0x33, 1000);
 	good(model_late(m, 1));
 	sim_fill(ram[1] + WIN + 300, r.seed, 300, 8);
@@ -332,7 +332,7 @@ late_bytes(void **state)
 	bad(model_late(m, 1));
 }
 
-/* What succeeds has come, though completions are lost; a receive without one may hold its message. */
+/* A message that succeeds has come, though completions are lost; a receive without completion may hold it. */
 static void
 deaf(void **state)
 {
@@ -395,7 +395,7 @@ failures_have_reasons(void **state)
 	good(sent(&r, URN_WC_RNR_RETRY_EXC_ERR));
 }
 
-/* Whoever fails for the wire alone is counted, once a pair; and no more is to be expected than p says. */
+/* A QP that fails only because of the wire is counted, once a pair; p limits the expected number. */
 static void
 lost_by_chance(void **state)
 {
@@ -415,14 +415,14 @@ lost_by_chance(void **state)
 	r = post(MODEL_WRITE, 10 * MTU, WIN);
 	assert_true(fabs(model_lost_expected(m) - 10 * pow(0.19, 8)) < 1e-9);
 	setup(NULL);
-	model_wire_loses(m, 0.5, 1); /* never more than the pair */
+	model_wire_loses(m, 0.5, 1); /* never more than one pair */
 	r = post(MODEL_WRITE, 10 * MTU, WIN);
 	assert_true(model_lost_expected(m) == 1);
 	model_ended(m, b); /* another reason */
 	good(sent(&r, URN_WC_RETRY_EXC_ERR));
 	assert_int_equal(model_lost(m), 0);
 	setup(NULL);
-	model_wire_fails(m); /* nothing is known of how often */
+	model_wire_fails(m); /* the frequency is unknown */
 	r = post(MODEL_WRITE, 10, WIN);
 	good(sent(&r, URN_WC_RETRY_EXC_ERR));
 	assert_int_equal(model_lost(m), 0);
@@ -448,7 +448,7 @@ after_a_failure(void **state)
 	bad(model_received(m, b, &(struct model_completion){.status = URN_WC_WR_FLUSH_ERR}));
 }
 
-/* Of what failed, a first part took effect: whole packets from the first on, and nothing else. */
+/* A first part of a failed request took effect: whole packets from the first on, and nothing else. */
 static void
 torn(void **state)
 {

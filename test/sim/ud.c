@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams: one QP a node, sending to those of any node. */
+/* Datagrams: one QP for each node, sending to those of any node. */
 #include "sim.h"
 
 #include "packet/bare.h"
@@ -14,7 +14,7 @@ sq_stride(void)
 	return urn_abi_sq_stride(SIM_SGES, SIM_INLINE);
 }
 
-/* Room of a datagram: the port's MTU, which no path MTU cuts. */
+/* Room of a datagram, bytes: the port's MTU, which no path MTU limits. */
 static uint32_t
 room(const struct sim *s)
 {
@@ -155,7 +155,7 @@ sim_ud_received(struct sim_node *n, const struct urn_abi_cqe *c)
 		why = model_datagram_came(s->model, n->id, n->ud.qp->qpn, off, &mc, sim_on(s, SIM_DUP));
 	} else if ((c->status == URN_WC_LOC_PROT_ERR && sim_on(s, SIM_FAIL)) ||
 		   (c->status == URN_WC_WR_FLUSH_ERR && s->winding_up)) {
-		model_wrote(s->model, n->id, off, rq->len); /* it may hold a datagram, or some of it */
+		model_wrote(s->model, n->id, off, rq->len); /* the buffer may hold a datagram, or a part of one */
 	} else {
 		sim_fail(s, "node %u: a receive of a datagram failed with status %u, for no reason", n->id,
 			 c->status);
