@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POLLS = 100000 }; /* of memory, until a QP counts as stuck */
+enum { POLLS = 100000 }; /* polls of memory until a QP counts as stuck */
 
 struct urn_abi_wq *
 bare_wq(uint32_t entries, uint32_t stride)

@@ -90,9 +90,9 @@ be16(const uint8_t *p)
 
 /* ---- ICRC (doc/wire.md "ICRC") */
 
-enum { SLICES = 8 }; /* bytes that are taken at once: fuzzers spend much of their time here */
+enum { SLICES = 8 }; /* bytes processed at once: fuzzers spend much of their time here */
 
-/* table[k][b]: what byte b does to the CRC with k bytes behind it. */
+/* table[k][b]: effect of byte b on the CRC, with k bytes behind it. */
 static uint32_t table[SLICES][256];
 
 static void

@@ -19,7 +19,7 @@ enum {
 	ACK = 0x11, ATOMIC_ACK = 0x12, CMP_SWAP = 0x13, FETCH_ADD = 0x14,
 	SEND_LAST_INV = 0x16, SEND_ONLY_INV = 0x17,
 	UC_SEND_ONLY = 0x24, UD_SEND = 0x64, UD_SEND_IMM = 0x65, CNP = 0x81,
-	SACK = 0xc0, /* its own header, behind the AETH, is the payload here */
+	SACK = 0xc0, /* SACK's own header, behind the AETH, is the payload here */
 };
 
 /* Syndromes (doc/wire.md "Acknowledgement"). */
@@ -30,19 +30,19 @@ enum {
 	FRAME_ROOM = 4608,  /* bytes of a whole frame */
 };
 
-/* What the ends of the wire are called. */
+/* Addresses of one end of the wire. */
 struct frame_addr {
 	uint8_t mac[6];
 	uint8_t gid[16];    /* IPv4 as ::ffff:a.b.c.d */
 };
 
-/* A frame in words. Only the fields that the opcode has count. */
+/* A frame as fields. Only the fields that the opcode has count. */
 struct frame {
 	uint8_t op;
 	bool ack, se;
-	bool no_m;          /* M bit clear; we set it, as hardware does that migrates no path */
+	bool no_m;          /* M bit clear; urnic sets it, like hardware that migrates no path */
 	uint8_t tver;       /* 0 */
-	int pad;            /* pad bytes to claim; -1: what the payload needs */
+	int pad;            /* pad bytes to claim; -1: as the payload needs */
 	uint16_t pkey;
 	uint32_t psn, dqpn;
 	uint64_t va;        /* RETH, AtomicETH */
@@ -71,12 +71,12 @@ uint32_t frame_ext_len(uint8_t op);
 uint32_t frame_write(const struct frame *f, const struct frame_addr *src,
 		     const struct frame_addr *dst, uint8_t *out);
 
-/* Make IPv4 checksum and ICRC of a frame of any contents right, as far as it is long enough. */
+/* Set the right IPv4 checksum and ICRC in a frame of any contents, if it is long enough. */
 void frame_seal(uint8_t *out, uint32_t len);
 
 /*
  * Read a frame that a node sent, and judge it: addresses, lengths, checksum,
- * ICRC, pad, reserved bits. why: NULL when all is well, else what is wrong.
+ * ICRC, pad, reserved bits. returns: NULL when all is well, else the error.
  */
 const char *frame_read(const uint8_t *in, uint32_t len, const struct frame_addr *src,
 		       const struct frame_addr *dst, struct frame *f);

@@ -9,7 +9,7 @@
 
 static const uint8_t node_mac[6] = {0x02, 0, 0, 0, 0, 0x01}, peer_mac[6] = {0x02, 0, 0, 0, 0, 0x02};
 static const uint8_t v4_gid[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 0};
-/* An address whose first byte is 0 is one like any other (RFC 6052). */
+/* An address whose first byte is 0 is a normal address (RFC 6052). */
 static const uint8_t v6_gid[16] = {0x00, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 2, 0, 0, 0xff, 0xfe, 0, 0, 0};
 
 /* ---- memory that fails; the linker puts these in front of memory/memx.c (--wrap) */
@@ -262,7 +262,7 @@ pool_of(uint32_t mbufs)
 
 	if (mbufs == 0)
 		return usual;
-	if (!small) /* the first size asked for is the only one a program asks for */
+	if (!small) /* a program asks for one size only: the first one */
 		small = rte_pktmbuf_pool_create("small", mbufs, 0, TEST_EAL_PRIV,
 						RTE_PKTMBUF_HEADROOM + TEST_EAL_ROOM, SOCKET_ID_ANY);
 	assert_non_null(small);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A hand-driven peer. One node's transport stands between two arrays: the test
- * puts in frames that it wrote by hand (frame.h), work requests and the time,
- * and takes out the frames that the node sent - each of them judged byte for
- * byte on the way - and completions. Time stands still unless a test moves it.
+ * A hand-driven peer. One node's transport is between two arrays: the test
+ * puts in hand-made frames (frame.h), work requests and the time,
+ * and takes out completions and the frames that the node sent, each of which is
+ * checked byte for byte. Time stands still unless a test moves it.
  */
 #ifndef URN_TEST_PROBE_H
 #define URN_TEST_PROBE_H
@@ -25,22 +25,22 @@
 enum {
 	PROBE_QPS = 4,
 	PROBE_RAM = 1 << 19,      /* bytes of the node's memory */
-	PROBE_GUARD = 1 << 16,    /* before and behind the region, never to be touched */
+	PROBE_GUARD = 1 << 16,    /* bytes before and behind the region, which must not be touched */
 	PROBE_LEN = PROBE_RAM - 2 * PROBE_GUARD, /* bytes of the region */
 	PROBE_SEEN = 1024,        /* frames that may wait to be looked at */
 	PROBE_SLOTS = 512,        /* entries of each work queue */
 	PROBE_SGES = 4,           /* elements of a request or receive */
-	PROBE_INLINE = 64,        /* bytes */
+	PROBE_INLINE = 64,        /* bytes of inline data */
 	PROBE_CQES = 4096,
 	PROBE_QKEY = 0x11223344,
 };
 
-#define PROBE_VA 0x7000001000ull  /* address that keys speak of; not where it lies */
+#define PROBE_VA 0x7000001000ull  /* address of the region by keys; not its address here */
 #define PROBE_RQ_PSN 0xfffff0u    /* first PSN the peer sends; wraps soon */
 #define PROBE_SQ_PSN 0xfffff8u    /* first PSN the node sends; wraps soon */
 #define PROBE_RIGHTS (URN_ACCESS_REMOTE_WRITE | URN_ACCESS_REMOTE_READ | URN_ACCESS_REMOTE_ATOMIC)
 
-/* Fields of which 0 means a usual value say so. */
+/* Fields with a default say its value after "0:". */
 struct probe_config {
 	uint32_t mtu;             /* path MTU; 0: 1024 */
 	uint32_t window;          /* 0: 64 */
@@ -53,7 +53,7 @@ struct probe_config {
 	uint32_t fail_per_million;
 	unsigned int qps;         /* 0: 1; all of the type */
 	uint8_t type;             /* 0: RC */
-	uint8_t state;            /* where to stop; 0: RTS */
+	uint8_t state;            /* state to stop at; 0: RTS */
 	int access;               /* 0: all; -1: none */
 	uint8_t timeout;          /* code; 0: none */
 	uint8_t retry_cnt, rnr_retry;
@@ -62,7 +62,7 @@ struct probe_config {
 	bool srq;
 	uint32_t pool_mbufs;      /* buffers to send with; 0: plenty */
 	bool selective;           /* both sides know selective acknowledgements */
-	uint64_t rto_floor;       /* ns; 0: no time but the QP's timeout */
+	uint64_t rto_floor;       /* ns; 0: only the QP's timeout */
 };
 
 struct probe_qp {
@@ -90,8 +90,8 @@ struct probe {
 	struct urn_srq srq;
 	struct urn_ah ah;         /* number 1: the peer */
 	struct probe_qp q[PROBE_QPS];
-	struct urn_qp *qp;        /* of q[cur] */
-	unsigned int cur;         /* the QP that the calls below mean */
+	struct urn_qp *qp;        /* QP of q[cur] */
+	unsigned int cur;         /* index of the QP that the calls below use */
 	struct rte_mbuf *in[URN_TP_BURST];
 	unsigned int in_n;
 	struct frame *seen;       /* ring of PROBE_SEEN */
@@ -102,32 +102,32 @@ struct probe {
 	unsigned int fail_in;     /* counts down; 0: none */
 	bool fail_late;
 	bool hold;                /* memory that answers late does not answer now */
-	struct urn_memop failing; /* late: to be answered with a failure */
-	int neigh;		  /* what asking for the peer's MAC says: 0 known (peer.mac), -1 wait, -2 no */
-	uint32_t asked;           /* how many times somebody did */
-	uint32_t doubted;         /* how many times somebody said that the peer is silent */
+	struct urn_memop failing; /* late: operation to be answered with a failure */
+	int neigh;		  /* answer to a question for the peer's MAC: 0 known (peer.mac), -1 wait, -2 no */
+	uint32_t asked;           /* number of questions for the peer's MAC */
+	uint32_t doubted;         /* number of calls that said that the peer is silent */
 };
 
 void probe_open(struct probe *p, const struct probe_config *cfg);
-/* Take all down; fails when a packet buffer is lost or the guards were touched. */
+/* Take the probe down; fails when a packet buffer is lost or the guards were touched. */
 void probe_close(struct probe *p);
 void probe_use(struct probe *p, unsigned int qp);
 /* Move the QP to a state without attributes (ERR, RESET, SQD, RTS). */
 void probe_state(struct probe *p, uint8_t state);
 
-/* Any change; what the probe's QPs are made with. returns what urn_qp_modify() does */
+/* Make any change, with the function that makes the probe's QPs. returns as urn_qp_modify() */
 int probe_modify(struct probe *p, uint32_t mask, const struct urn_abi_qp_attr *a);
 void probe_attributes(struct probe *p, struct urn_abi_qp_attr *a);
-/* From any state, nothing waiting for memory, by way of RESET to where it stood at first. */
+/* Bring the QP from any state, without memory operations, through RESET to its first state. */
 void probe_reconnect(struct probe *p);
 
 /*
- * One QP more, of tp, connected, whose queues are those of the probe's: it is to be
- * stopped and destroyed before they go.
+ * Make one more QP, of tp, connected, with the queues of the probe's QP: the caller must
+ * stop and destroy it before these queues are freed.
  */
 struct urn_qp *probe_another(struct probe *p, struct urn_tp *tp, const struct urn_abi_qp_attr *like);
 
-/* Where the region's byte lies in this process. */
+/* Address of a byte of the region in this process. */
 static inline uint8_t *
 probe_at(struct probe *p, uint32_t off)
 {
@@ -136,10 +136,10 @@ probe_at(struct probe *p, uint32_t off)
 
 /* ---- the wire */
 
-/* Hand a frame to the node with its next turn. dqpn 0: the QP's. */
+/* Hand a frame to the node in its next turn. dqpn 0: the QP's. */
 void probe_put(struct probe *p, struct frame *f);
 void probe_put_raw(struct probe *p, const uint8_t *bytes, uint32_t len);
-/* A frame of the usual values, `len` bytes of payload made from `seed`. */
+/* Put a frame with the usual values, `len` bytes of payload made from `seed`. */
 void probe_send(struct probe *p, uint8_t op, uint32_t psn, uint32_t len, uint32_t seed);
 void probe_write(struct probe *p, uint8_t op, uint32_t psn, uint32_t off, uint32_t length,
 		 uint32_t len, uint32_t seed);
@@ -147,12 +147,12 @@ void probe_read(struct probe *p, uint32_t psn, uint32_t off, uint32_t length);
 void probe_atomic(struct probe *p, uint8_t op, uint32_t psn, uint32_t off, uint64_t swap_add,
 		  uint64_t compare);
 void probe_ack(struct probe *p, uint32_t psn, uint8_t syn, uint32_t msn);
-/* READ response, or ATOMIC ACK (len: the original value). */
+/* Put a READ response, or an ATOMIC ACK (len: the original value). */
 void probe_resp(struct probe *p, uint8_t op, uint32_t psn, uint32_t len, uint32_t seed);
 
 /* One turn, `ns` later. */
 void probe_turn(struct probe *p, uint64_t ns);
-/* Turns without time passing, until nothing moves any more. */
+/* Run turns without time passing, until nothing moves any more. */
 void probe_settle(struct probe *p);
 /* Let time pass, with a turn every `step` ns and at the end. */
 void probe_pass(struct probe *p, uint64_t ns, uint64_t step);
@@ -169,19 +169,19 @@ struct urn_abi_swqe *probe_slot(struct probe *p);
 void probe_prepare(struct probe *p, uint8_t op, uint8_t flags, uint32_t off, uint32_t len,
 		   uint64_t remote, uint64_t wr_id);
 void probe_ring(struct probe *p);
-/* Bytes of seed, as frames carry them from byte `from` of a message on. */
+/* Make bytes of a seed, as frames carry them from byte `from` of a message on. */
 void probe_fill(uint8_t *at, uint32_t len, uint32_t seed, uint32_t from);
 void probe_check_fill(const uint8_t *at, uint32_t len, uint32_t seed, uint32_t from,
 		      const char *file, int line);
 #define check_fill(at, len, seed, from) probe_check_fill(at, len, seed, from, __FILE__, __LINE__)
 
 /*
- * The nth memory operation from now on fails: at once and undone, or when it
- * is answered (for executors that answer late).
+ * Let the nth memory operation from now on fail: at once and not done, or when
+ * it is answered (for executors that answer late).
  */
 void probe_fail_op(struct probe *p, unsigned int nth, bool late);
 
-/* ---- what came out; each after the node has settled */
+/* ---- output of the node; each call first lets it settle */
 
 /* The next frame that the node sent must be this one. */
 const struct frame *probe_expect(struct probe *p, uint8_t op, uint32_t psn, const char *file,
@@ -192,7 +192,7 @@ void probe_expect_aeth(struct probe *p, uint32_t psn, uint8_t syn, uint32_t msn,
 void probe_expect_cqe(struct probe *p, bool recv, uint64_t wr_id, uint8_t status, const char *file,
 		      int line);
 void probe_no_cqe(struct probe *p, const char *file, int line);
-/* The completion looked at last. */
+/* The completion that was looked at last. */
 const struct urn_abi_cqe *probe_cqe(struct probe *p, bool recv);
 
 #define expect_frame(p, op, psn) probe_expect(p, op, psn, __FILE__, __LINE__)

@@ -36,7 +36,7 @@ probe_put_raw(struct probe *p, const uint8_t *bytes, uint32_t len)
 	struct rte_mbuf *m = rte_pktmbuf_alloc(test_eal_pool());
 
 	assert_non_null(m);
-	/* What the last user of the buffer left there must not matter. */
+	/* The contents of a used buffer must not matter. */
 	memset((uint8_t *)m->buf_addr - TEST_EAL_PRIV,
 	       old[p->tp->c.v[URN_C_RX_PACKETS] % sizeof(old)], TEST_EAL_PRIV);
 	assert_true(p->in_n < URN_TP_BURST && len <= TEST_EAL_ROOM);
@@ -128,7 +128,7 @@ probe_resp(struct probe *p, uint8_t op, uint32_t psn, uint32_t len, uint32_t see
 
 /* ---- the wire: out */
 
-/* What no frame of RC may break, whatever the scenario. */
+/* Rules that every frame of RC must keep, in any scenario. returns: NULL, or the error */
 static const char *
 judge(struct probe *p, const struct frame *f)
 {
@@ -237,7 +237,7 @@ probe_pass(struct probe *p, uint64_t ns, uint64_t step)
 	probe_settle(p);
 }
 
-/* ---- what came out */
+/* ---- output */
 
 const struct frame *
 probe_expect(struct probe *p, uint8_t op, uint32_t psn, const char *file, int line)

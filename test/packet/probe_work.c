@@ -68,7 +68,7 @@ probe_post(struct probe *p, uint8_t op, uint8_t flags, uint32_t off, uint32_t le
 	probe_ring(p);
 }
 
-/* ---- what completed */
+/* ---- completions */
 
 const struct urn_abi_cqe *
 probe_cqe(struct probe *p, bool recv)

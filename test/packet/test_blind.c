@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames from somebody who does not see the wire and guesses PSNs, with everything else
- * about them right: they must not take the place of a peer's packets (doc/recovery.md
+ * Frames from an attacker who does not see the wire and guesses PSNs, with all other
+ * fields right: such frames must not take the place of a peer's packets (doc/recovery.md
  * "Frames that somebody made up").
  */
 #include "sack.h"
@@ -22,7 +22,7 @@ guess(struct probe *p)
 	probe_settle(p);
 }
 
-/* The peer's own messages come, in order, and are what the program receives. */
+/* The peer's own messages come, in order, and the program receives them. */
 static void
 truth(struct probe *p)
 {
@@ -43,7 +43,7 @@ receives(struct probe *p)
 		probe_recv(p, i * 64, 64, i);
 }
 
-/* Nothing is kept beyond what the peer can have in flight; where nothing is kept a gap is told of by a NAK, once. */
+/* No packet is kept beyond what the peer can have in flight; where nothing is kept one NAK tells of a gap. */
 static void
 far_from_urnic(void **state)
 {
@@ -62,7 +62,7 @@ far_from_urnic(void **state)
 	probe_close(&p);
 }
 
-/* A window wider than what is kept: after the gap what was dropped is asked for, not waited for. */
+/* A window wider than the room for kept packets: after the gap the dropped packets are asked for, not waited for. */
 static void
 wide_window(void **state)
 {
@@ -148,7 +148,7 @@ far_responses(void **state)
 	probe_close(&p);
 }
 
-/* What comes to another of our addresses is not of this connection, whoever sends it. */
+/* A frame to another of our addresses is not of this connection, from any sender. */
 static void
 other_address(void **state)
 {
@@ -172,7 +172,7 @@ other_address(void **state)
 
 /* ---- packets that contradict each other */
 
-/* Of two that wait for their turn neither is believed, and the truth comes by repeat. */
+/* When two that contradict wait for their turn, neither is believed, and the peer's repeat decides. */
 static void
 two_that_wait(struct probe *p)
 {
@@ -254,7 +254,7 @@ take_up(struct probe *p)
 	p->looked = p->seen_n;
 }
 
-/* One more WRITE of PSN 1 to there is a duplicate like others: nobody's connection ends of it. */
+/* One more WRITE of PSN 1 to that offset is a duplicate like others: it ends no connection. */
 static void
 duplicate(struct probe *p, uint32_t off, uint32_t len, uint32_t fill, uint32_t contradicts)
 {
@@ -267,8 +267,8 @@ duplicate(struct probe *p, uint32_t off, uint32_t len, uint32_t fill, uint32_t c
 }
 
 /*
- * What was taken up comes again with another payload. A requester that repeats reads its
- * program's memory anew, so this is counted and ends nothing; the bytes stay the first ones.
+ * A packet that was taken up comes again with another payload. A requester that repeats reads
+ * its program's memory again, so this is counted and ends nothing; the first bytes stay.
  */
 static void
 other_payload(void **state)
@@ -284,7 +284,7 @@ other_payload(void **state)
 	probe_close(&p);
 }
 
-/* The program and the peer hear of a packet that no requester repeats so. */
+/* The program and the peer are told of a packet that no requester repeats in this form. */
 static void
 ends(struct probe *p, uint32_t msn)
 {
@@ -373,7 +373,7 @@ hold(struct probe *p, struct urn_tp_share *share, uint32_t n)
 	return qp;
 }
 
-/* What the QPs hold and what their client is said to hold are the same. */
+/* The fingerprints that QPs hold add up to their client's count. */
 static void
 check_held(struct probe *p, const struct urn_qp *qp, uint32_t n, uint32_t first)
 {
@@ -402,8 +402,8 @@ let_go(struct probe *p, struct urn_qp *qp, uint32_t n)
 }
 
 /*
- * The pool of fingerprints is empty, since a client that hangs on to them has all: another's
- * QP remembers all the same what it took up, and does so when that client wants more.
+ * The pool of fingerprints is empty, since one client has all: another client's QP still
+ * remembers the packets it took up, and keeps doing so when the first client wants more.
  */
 static void
 nothing_remembered(void **state)
@@ -433,7 +433,7 @@ nothing_remembered(void **state)
 	probe_close(&p);
 }
 
-/* No client has more than its part: one that comes then gets some, and those with most lose. */
+/* No client keeps more than its part: a new client gets some, and the clients with most lose. */
 static void
 parts(void **state)
 {
@@ -448,7 +448,7 @@ parts(void **state)
 		qp[i] = hold(&p, &share[i], URN_TRACES_PART - 1);
 	qp[OTHERS] = hold(&p, &share[OTHERS], BIG);
 	assert_int_equal(p.tp->trace_free, 0);
-	/* The hand may not meet one with more than its part: then it takes from whom it met. */
+	/* The hand may not meet a client with more than its part: then it takes from one that it met. */
 	qp[OTHERS + 1] = hold(&p, &share[OTHERS + 1], URN_TRACES_PART);
 	check_held(&p, qp[OTHERS + 1], URN_TRACES_PART, 0);
 	expect_count(&p, NO_TRACE, URN_TRACES_PART);
@@ -464,7 +464,7 @@ parts(void **state)
 	probe_close(&p);
 }
 
-/* Who has little loses nothing while one with more than its part is met a few steps on. */
+/* A client with few loses nothing while the hand meets one with more than its part a few steps on. */
 static void
 greedy(void **state)
 {
@@ -500,7 +500,7 @@ go_on(struct probe *p, uint32_t end)
 	p->looked = p->seen_n;
 }
 
-/* What is far behind is forgotten: it is a duplicate, and no more. */
+/* A packet far behind is forgotten: it is only a duplicate. */
 static void
 forgotten(void **state)
 {
@@ -540,7 +540,7 @@ leap(struct probe *p, uint32_t n)
 	p->qp->epsn = PSN(p->qp->epsn, n);
 }
 
-/* What is half a round of PSNs behind, by a READ of that many, is far behind. */
+/* A packet half a round of PSNs behind, by a READ of that many, is far behind. */
 static void
 half_a_round(void **state)
 {
@@ -558,8 +558,8 @@ half_a_round(void **state)
 }
 
 /*
- * When a PSN comes again after all the others did, its packet is not that of the round before:
- * though something was remembered all the time, and nothing took that one's place.
+ * When a PSN comes again after all the others did, its packet is not that of the round before,
+ * even when fingerprints were remembered all the time, and none took that packet's place.
  */
 static void
 whole_round(void **state)
@@ -685,7 +685,7 @@ read_with(struct probe *p, uint32_t which)
 	assert_int_equal(p->qp->repair, 0);
 }
 
-/* The rest of its responses come, as if nothing had been. */
+/* The rest of the READ's responses come as usual. */
 static void
 rest_of_read(struct probe *p, uint32_t which)
 {
@@ -698,7 +698,7 @@ rest_of_read(struct probe *p, uint32_t which)
 	probe_close(p);
 }
 
-/* A READ's memory may change between two answers: what differs is counted, and the READ completes. */
+/* A READ's memory may change between two answers: a difference is counted, and the READ completes. */
 static void
 response_taken(void **state)
 {

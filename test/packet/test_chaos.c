@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer that has lost its mind: well-formed frames, right ICRC and all, with
- * opcodes, PSNs, lengths, addresses and keys that are nearly right, now and
- * then not, from a seed; and a program that posts, and errs, at the same time.
- * What must hold whatever comes: no byte outside the region is touched (the
- * probe's guards), no buffer is lost, every frame sent is sound (the probe's
+ * A random peer: well-formed frames, with the right ICRC, whose opcodes, PSNs,
+ * lengths, addresses and keys are nearly right, now and then wrong, from a
+ * seed; and a program that posts, and errs, at the same time.
+ * Rules for any input: no byte outside the region is touched (the probe's
+ * guards), no buffer is lost, every frame sent is sound (the probe's
  * judge), every request completes once, in order, and the QP's accounts agree.
  */
 #include "probe.h"
@@ -19,7 +19,7 @@ struct chaos {
 	uint64_t sent, recvs; /* posted */
 	uint64_t sent_done, recvs_done;
 	uint32_t ends; /* times that the QP was ended */
-	uint32_t care; /* one choice of so many is wrong */
+	uint32_t care; /* one of this many choices is wrong */
 	bool burst;    /* several frames a turn */
 };
 
@@ -78,7 +78,7 @@ some_len(struct chaos *c)
 
 /* ---- the peer */
 
-/* What may follow where the responder stands, as a rule. */
+/* An opcode that mostly may follow in the responder's state. */
 static uint8_t
 some_request(struct chaos *c)
 {
@@ -160,7 +160,7 @@ response(struct chaos *c)
 				      SYN_ACK, SYN_ACK, 5,	 NAK_SEQ, SYN_RNR + 1};
 	const struct urn_qp *qp = c->p.qp;
 	const struct urn_work *w = qp->w_fetch;
-	/* As far as a READ that waits, as a rule: what is behind it says that it was lost. */
+	/* Mostly no further than a READ that waits: responses behind it say that it was lost. */
 	uint32_t to = w && often(c) ? w->first_psn + w->accepted : qp->next_psn;
 	uint32_t out = (to - qp->una) & 0xffffff;
 	struct frame f = frame_of(ACK, about(c, qp->una + rnd(c, out + 1) - 1));
@@ -309,7 +309,7 @@ agrees(struct chaos *c)
 
 /* ---- the course of it */
 
-/* Whatever it went through, a QP that has refused nothing answers a duplicate. */
+/* After any input, a QP that has refused nothing answers a duplicate. */
 static void
 answers(struct chaos *c)
 {
@@ -318,7 +318,7 @@ answers(struct chaos *c)
 	uint32_t psn;
 
 	p->neigh = 0;
-	probe_pass(p, 2000000, 500000); /* what waits for the peer's address asks again */
+	probe_pass(p, 2000000, 500000); /* packets that wait for the peer's address ask again */
 	psn = (p->qp->epsn - 1) & 0xffffff;
 	if (p->cfg.type != URN_QPT_RC || p->qp->state == URN_QPS_ERR)
 		return;

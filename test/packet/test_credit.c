@@ -13,7 +13,7 @@ post(struct probe *p, uint8_t op, uint64_t wr_id)
 	probe_ring(p);
 }
 
-/* Each code: so many more go out after the ACK of one, and then one at a time. */
+/* Each code: its number of requests goes out after the ACK of one, and then one at a time. */
 static void
 codes(void **state)
 {
@@ -132,7 +132,7 @@ late_ack(void **state)
 	for (uint32_t i = 3; i < 8; i++)
 		expect_frame(&p, SEND_ONLY, SQ(i));
 	expect_silence(&p);
-	/* The newest once more is news: receives were posted. */
+	/* The newest ACK once more brings credits: receives were posted. */
 	probe_ack(&p, SQ(7), 0, 8);
 	post(&p, URN_WR_SEND, 8);
 	post(&p, URN_WR_SEND, 9);

@@ -40,7 +40,7 @@ good(struct probe *p)
 	return f;
 }
 
-/* Whom it is for. */
+/* Frames for other addresses and QPs. */
 static void
 to_whom(void **state)
 {
@@ -63,7 +63,7 @@ to_whom(void **state)
 	p.node.gid[15] ^= 8;
 	drop(&p, &f, DROP_ADDRESS);
 	p.node.gid[15] ^= 8;
-	p.peer.gid[15] ^= 8; /* from somebody else */
+	p.peer.gid[15] ^= 8; /* from another sender */
 	drop(&p, &f, DROP_PEER);
 	p.peer.gid[15] ^= 8;
 	probe_put(&p, &f);
@@ -142,7 +142,7 @@ migration_bit(void **state)
 	probe_close(&p);
 }
 
-/* ARP and the like are put aside for others; what they have no room for counts. */
+/* ARP and the like are put aside for others; frames without room there are counted. */
 static void
 for_others(void **state)
 {
@@ -185,7 +185,7 @@ put_aside(struct probe *p, struct frame *f, unsigned int n)
 
 /*
  * Frames to QP1 are put aside for others, by any engine, once they are known to
- * be sound and for us; what they say, others look at.
+ * be sound and for us; others look at their contents.
  */
 static void
 to_qp1(void **state)
@@ -487,7 +487,7 @@ datagram_receive_fails(void **state)
 	}
 }
 
-/* What a UD QP sends; the top bit of the Q_Key means the QP's own. */
+/* Datagrams that a UD QP sends; the top bit of the Q_Key means the QP's own. */
 static void
 datagrams_sent(void **state)
 {

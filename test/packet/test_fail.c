@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Work that fails at the requester itself, or that never goes out, behind work
- * that is not acknowledged yet. No timer runs in these tests: whoever needs an
+ * that is not acknowledged yet. No timer runs in these tests: a request that needs an
  * acknowledgement must have asked for it.
  */
 #include "probe.h"

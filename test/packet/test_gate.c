@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Too much waits for a program's foreign memory (memory/mem.h, struct
- * urn_memx_gate): its packets are as if lost and its requests wait, those of
- * others go on, and when the gate opens all is as if it had been a bad wire.
+ * Too many operations wait for a program's foreign memory (memory/mem.h, struct
+ * urn_memx_gate): its packets are dropped and its requests wait, those of other
+ * programs go on, and when the gate opens the QPs recover as from a bad wire.
  */
 #include "sack.h"
 
@@ -19,7 +19,7 @@ set(struct probe *p, uint32_t pd, bool on)
 	p->tp->gate = &gate;
 }
 
-/* What comes is dropped and counted, takes no receive, and may come again. */
+/* Packets that come are dropped and counted, take no receive, and may come again. */
 static void
 receives(void **state)
 {
@@ -40,7 +40,7 @@ receives(void **state)
 		probe_turn(&p, 0);
 	assert_int_equal(p.seen_n, p.looked);
 	expect_count(&p, DROP_MEMORY, 2);
-	/* Another program's gate is none of ours; what was dropped is asked for, once. */
+	/* Another program's gate does not matter; the dropped packets are asked for, once. */
 	set(&p, p.pd, false);
 	set(&p, p.other_pd, true);
 	expect_aeth(&p, RQ(1), NAK_SEQ, 1);
@@ -157,8 +157,8 @@ answers_of_two(void **state)
 }
 
 /*
- * A response to what was never asked for is dropped for that, gate or none: it
- * must not have anything asked for again that is on its way.
+ * A response that was never asked for is dropped as such, with a gate or without: it
+ * must not cause packets to be asked for again that are on their way.
  */
 static void
 answers_to_nothing(void **state)
@@ -259,7 +259,7 @@ datagrams(void **state)
 	probe_close(&p);
 }
 
-/* What the peer has and what not needs no memory: it is believed at once, and acted on later. */
+/* Acknowledgements and NAKs need no memory: they are believed at once, and acted on later. */
 static void
 told(void **state)
 {
@@ -292,7 +292,7 @@ told(void **state)
 	probe_close(&p);
 }
 
-/* What was dropped is not told as kept, neither while the gate is closed nor afterwards. */
+/* Dropped packets are not told as kept, neither while the gate is closed nor afterwards. */
 static void
 tells_what_it_has(void **state)
 {
@@ -306,7 +306,7 @@ tells_what_it_has(void **state)
 	probe_send(&p, SEND_ONLY, RQ(2), 40, 2);
 	probe_turn(&p, 0);
 	set(&p, p.pd, true);
-	some_turns(&p); /* what is owed goes out, now that nothing else may */
+	some_turns(&p); /* the acknowledgement owed goes out, now that nothing else may */
 	f = expect_frame(&p, SACK, RQ(-1));
 	assert_int_equal(sack_get(f->data + 4), RQ(0));
 	assert_true(!sack_has(f, 1) && sack_has(f, 2) && !sack_has(f, 3));
@@ -332,8 +332,8 @@ tells_what_it_has(void **state)
 }
 
 /*
- * The wire brings what was dropped once more, before it could be asked for. What was
- * dropped behind it nobody else knows of: there is no timer, and nothing comes behind it.
+ * The wire brings a dropped packet once more, before it could be asked for. Only the responder knows
+ * of the packets dropped behind it: there is no timer, and nothing comes behind them.
  */
 static void
 comes_unasked(void **state)
@@ -412,8 +412,8 @@ asked_again(void **state)
 }
 
 /*
- * What is behind a gap that was asked for comes again with it. Were it asked for once more
- * when it is dropped, what was asked for would find that NAK on its way, and be dropped, too.
+ * Packets behind a gap that was asked for come again with it. If they were asked for once more
+ * when they are dropped, the packets asked for would meet that NAK on its way, and be dropped, too.
  */
 static void
 asked_once(void **state)
@@ -487,7 +487,7 @@ acknowledged_again(void **state)
 	probe_close(&p);
 }
 
-/* A response that was asked for again is taken, or what makes it might close the gate each time. */
+/* A response that was asked for again is taken: else the gate might be closed each time it comes. */
 static void
 answer_asked_for(void **state)
 {
@@ -519,7 +519,7 @@ answer_asked_for(void **state)
 	}
 }
 
-/* The peer may have dropped what was repeated of ourselves: what it asks for is repeated once more.
+/* The peer may have dropped our repeated packets: those it asks for are repeated once more.
  */
 static void
 goes_back_again(void **state)
@@ -550,7 +550,7 @@ goes_back_again(void **state)
 	probe_close(&p);
 }
 
-/* A QP in the error state is flushed whether or not. */
+/* A QP in the error state is flushed with the gate open or closed. */
 static void
 errors(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a queue pair costs that does nothing (architecture rule 5). */
+/* The cost of an idle queue pair (architecture rule 5). */
 #include "probe.h"
 
 #include <malloc.h>
@@ -19,7 +19,7 @@ enum { IDLE_QPS = 4096 };
 #define MEASURES true
 #endif
 
-/* All that is in use of the heap, its own overhead included. */
+/* Bytes of the heap in use, its own overhead included. */
 static size_t
 heap(void)
 {

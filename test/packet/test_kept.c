@@ -49,7 +49,7 @@ overtaken_by_reads(void **state)
 		probe_use(&p, q);
 		probe_read(&p, RQ(0), 0, len);
 	}
-	/* What lies behind the packets in hand; no frame is made meanwhile. */
+	/* Mark the memory behind the packets in hand; no frame is made meanwhile. */
 	memset(mark, 0xa5, sizeof(mark));
 	memset(p.tp->txd, 0xa5, sizeof(p.tp->txd));
 	rx_only(&p);

@@ -10,7 +10,7 @@ enum { MTU = 1024 };
 
 static const struct probe_config slow = {.delay_seed = 5, .delay_polls = 6};
 
-/* Nothing of a SEND shows before it is placed, duplicates and NAKs behind it neither. */
+/* No effect of a SEND shows before it is placed, nor do duplicates and NAKs behind it. */
 static void
 responder_waits(void **state)
 {
@@ -196,7 +196,7 @@ atomic_fails(void **state)
 	}
 }
 
-/* The first of two failures is the one that is told. */
+/* The first of two failures is reported. */
 static void
 two_failures(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QPs that wait for their turn, or for their peer's address, and that go meanwhile: others
- * stay as they were, and it costs them the same however many they are.
+ * QPs that wait for their turn, or for their peer's address, and that are destroyed meanwhile:
+ * other QPs stay as they were, and leaving costs the same for any number of QPs.
  */
 #include "probe.h"
 
@@ -50,7 +50,7 @@ first(const struct crowd *c, const struct place *at)
 	return at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_head : c->p.tp->sched_head;
 }
 
-/* There are these there, in the order in which they came, and nobody else. */
+/* Expect exactly these QPs there, in the order in which they came. */
 static void
 holds(const struct crowd *c, const struct place *at, struct urn_qp *const *qp, int n)
 {
@@ -127,7 +127,7 @@ leave_in_order(struct crowd *c, const struct place *at, int number)
 	}
 }
 
-/* Whoever goes, and after whomever: who is left stays, in order. */
+/* QPs leave in every order: those that are left stay, in order. */
 static void
 test_orders(void **state)
 {
@@ -141,7 +141,7 @@ test_orders(void **state)
 	probe_close(&c.p);
 }
 
-/* Those who neither stand beside who goes nor at an end are not looked at: here they lead nowhere. */
+/* QPs that are neither neighbours of the leaving one nor at an end are not read: their links lead nowhere here. */
 static void
 leave_from_midst(struct crowd *c, const struct place *at)
 {
@@ -218,8 +218,8 @@ test_error(void **state)
 }
 
 /*
- * However many wait for an address, few ask for it in a turn; all do, in their order, and
- * when it comes all have it.
+ * When many QPs wait for an address, few ask for it in a turn; all do, in their order, and
+ * when the address comes all have it.
  */
 static void
 test_few_ask(void **state)

@@ -18,8 +18,8 @@ learn_neighbour(struct probe *p)
 }
 
 /*
- * A peer that is not ready, and says to what came behind that it was not in
- * sequence - after the wait, for the wire is slow: no retry is used up by that.
+ * A peer that is not ready, and answers later packets with a sequence NAK - which
+ * comes after the wait, for the wire is slow: no retry is used up by the NAK.
  */
 static void
 sequence_behind_rnr(void **state)
@@ -175,7 +175,7 @@ done_and_error(void **state)
 	probe_close(&p);
 }
 
-/* Nobody answers for the peer's address: what is owed is let go, and the QP lives. */
+/* Nobody answers for the peer's address: the answers owed are dropped, and the QP lives. */
 static void
 unreachable(void **state)
 {

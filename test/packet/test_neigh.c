@@ -118,7 +118,7 @@ silent_from_the_start(void **state)
 	expect_frame(&p, SEND_ONLY, SQ(0));
 	probe_ack(&p, SQ(0), SYN_ACK, 1);
 	expect_sent(&p, 1, SUCCESS);
-	/* What is sent then has its whole time, and all its retries. */
+	/* A request sent then has its whole time, and all its retries. */
 	timeouts = p.tp->c.v[URN_C_TIMEOUTS];
 	post_one(&p, 2);
 	expect_frame(&p, SEND_ONLY, SQ(1));
@@ -130,7 +130,7 @@ silent_from_the_start(void **state)
 }
 
 /*
- * All that was sent is answered while nobody knows the peer's address: what is posted a while
+ * All requests sent are answered while nobody knows the peer's address: a request posted a while
  * later has its whole time, and all its retries.
  */
 static void
@@ -144,7 +144,7 @@ answered_meanwhile(void **state)
 	expect_frame(&p, SEND_ONLY, SQ(0));
 	p.neigh = -2;
 	urn_tp_neigh_changed(p.tp);
-	probe_write(&p, WRITE_ONLY, RQ(0), 0, 8, 8, 1); /* what is owed for it has it look for the address */
+	probe_write(&p, WRITE_ONLY, RQ(0), 0, 8, 8, 1); /* the ACK owed makes the QP look for the address */
 	nothing_for(&p, 1000000);
 	probe_ack(&p, SQ(0), SYN_ACK, 1);
 	expect_sent(&p, 1, SUCCESS);
@@ -187,7 +187,7 @@ moved(void **state)
 	expect_frame(&p, SEND_ONLY, SQ(0));
 	probe_write(&p, WRITE_ONLY, RQ(0), 0, 8, 8, 1);
 	expect_aeth(&p, RQ(0), SYN_ACK, 1);
-	p.peer.mac[5] ^= 1; /* what goes to the old one is refused by whoever reads it here */
+	p.peer.mac[5] ^= 1; /* frames to the old address are refused by this test's reader */
 	urn_tp_neigh_changed(p.tp);
 	probe_write(&p, WRITE_ONLY, RQ(0), 0, 8, 8, 1);
 	expect_aeth(&p, RQ(0), SYN_ACK, 1);
@@ -208,7 +208,7 @@ moved(void **state)
 	probe_close(&p);
 }
 
-/* "A peer that moved is found within its retries", one of them: what was learnt after the timeout counts before the next. */
+/* "A peer that moved is found within its retries", one of them: an address learnt after the timeout counts at once. */
 static void
 moved_with_one_retry(void **state)
 {
@@ -220,7 +220,7 @@ moved_with_one_retry(void **state)
 	expect_frame(&p, SEND_ONLY, SQ(0));
 	probe_pass(&p, SPAN + 2 * GRAIN, SPAN / 8);
 	expect_frame(&p, SEND_ONLY, SQ(0));
-	p.peer.mac[5] ^= 1; /* what goes to the old one is refused by whoever reads it here */
+	p.peer.mac[5] ^= 1; /* frames to the old address are refused by this test's reader */
 	urn_tp_neigh_changed(p.tp);
 	probe_pass(&p, SPAN * 7 / 8, SPAN / 16);
 	expect_frame(&p, SEND_ONLY, SQ(0));
@@ -231,7 +231,7 @@ moved_with_one_retry(void **state)
 	assert_int_equal(p.qp->state, URN_QPS_ERR);
 	probe_close(&p);
 
-	/* Somebody else's MAC address is none of its business. */
+	/* Another node's new MAC address does not matter. */
 	probe_open(&p, &(struct probe_config){.timeout = CODE, .retry_cnt = 1});
 	post_one(&p, 1);
 	expect_frame(&p, SEND_ONLY, SQ(0));
@@ -268,7 +268,7 @@ datagrams(void **state)
 	probe_close(&p);
 }
 
-/* In error it still owes an answer, which waits for the address: silent is who owes none, or lost its connection. */
+/* In error a QP still owes an answer, which waits for the address; without answers owed, or a connection, it is silent. */
 static void
 owes_in_error(void **state)
 {

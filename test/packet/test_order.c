@@ -130,7 +130,7 @@ completed_in_order(void **state)
 	close_fix(&f);
 }
 
-/* Between QPs there is no order: what one writes to mapped memory waits for no other's. */
+/* Between QPs there is no order: a WRITE of one to mapped memory does not wait for another's. */
 static void
 other_qp(void **state)
 {

@@ -45,14 +45,14 @@ receive(void **state)
 				probe_send(&p, SEND_ONLY, RQ(1), 64, 1);
 			expect_aeth(&p, RQ(1), NAK_OP, 1);
 			expect_broken(&p);
-			/* Nor when it comes again. */
+			/* The message is not acknowledged when it comes again, either. */
 			probe_send(&p, SEND_ONLY, RQ(1), 64, 1);
 			expect_silence(&p);
 			probe_close(&p);
 		}
 }
 
-/* Requests are over that can't be completed; READs and WRITEs of the peer are none of it until then. */
+/* Requests that can't be completed are over; READs and WRITEs of the peer are served until then. */
 static void
 request(void **state)
 {

@@ -447,7 +447,7 @@ fence(void **state)
 	expect_frame(&p, SEND_ONLY, SQ(1));
 	expect_read(&p, SQ(2), 0, 2000);
 	expect_frame(&p, WRITE_ONLY, SQ(4));
-	/* Whoever waits behind the fence has the last packet ask (no timeout here). */
+	/* A request that waits behind the fence makes the last packet ask (no timeout here). */
 	assert_true(expect_frame(&p, WRITE_ONLY, SQ(4))->ack);
 	expect_silence(&p);
 	respond(&p, SQ(2), 0, 2, 976, 7);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is read from work queues: requests and receives that are too much for the
- * transport, the operation or the QP, each refused in its turn, and none read beyond its slot.
+ * Reading work queues: requests and receives that are too large for the transport,
+ * the operation or the QP, each refused in its turn, and none read beyond its slot.
  */
 #include "probe.h"
 
@@ -145,7 +145,7 @@ misaligned_atomics(void **state)
 		}
 }
 
-/* An address handle of another domain is none; nor is one that there is not. */
+/* An address handle of another domain is refused, and so is one that does not exist. */
 static void
 handles(void **state)
 {

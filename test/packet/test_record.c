@@ -382,7 +382,7 @@ key_died_since(void **state)
 	expect_silence(&p);
 	expect_count(&p, DROP_DUPLICATE, 1);
 	assert_int_equal(p.qp->state, URN_QPS_RTS);
-	/* What is new is refused. */
+	/* A new request is refused. */
 	probe_read(&p, RQ(2), 0, 8);
 	assert_int_equal(expect_frame(&p, ACK, RQ(2))->syn, NAK_ACCESS);
 	assert_int_equal(p.qp->state, URN_QPS_ERR);

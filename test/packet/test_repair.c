@@ -59,7 +59,7 @@ patient(void **state)
 	probe_close(&p);
 }
 
-/* What is late only makes more patient, and what comes in time is never sent twice. */
+/* A late packet only makes the requester more patient, and one that comes in time is never sent twice. */
 static void
 learns_reordering(void **state)
 {
@@ -79,7 +79,7 @@ learns_reordering(void **state)
 	probe_close(&p);
 }
 
-/* What was sent again may be lost again. */
+/* A repeated packet may be lost again. */
 static void
 lost_twice(void **state)
 {
@@ -104,7 +104,7 @@ lost_twice(void **state)
 	probe_close(&p);
 }
 
-/* What a repeat of everything comes to by itself is not sent for a gap as well. */
+/* A packet that a repeat of everything includes is not sent for a gap as well. */
 static void
 repeated_once(void **state)
 {
@@ -113,7 +113,7 @@ repeated_once(void **state)
 	(void)state;
 	probe_open(&p, &(struct probe_config){.selective = true, .timeout = 18, .retry_cnt = 3});
 	writes(&p, 0, 10);
-	probe_ack(&p, SQ(0), NAK_SEQ, 0); /* of a responder without room */
+	probe_ack(&p, SQ(0), NAK_SEQ, 0); /* from a responder without room */
 	sack_send(&p, SQ(0), SQ(1), SQ(10));
 	for (uint32_t i = 0; i < 10; i++)
 		expect_frame(&p, WRITE_ONLY, SQ(i));
@@ -258,7 +258,7 @@ nonsensical(void **state)
 	sack_range(&f, SQ(5), SQ(7)); /* before the bitmap's end */
 	nonsense(&p, &f);
 	f = sack_of(SQ(-1), SQ(0));
-	sack_range(&f, SQ(15), SQ(20)); /* what was not sent, and round to what was */
+	sack_range(&f, SQ(15), SQ(20)); /* from unsent PSNs round to sent ones */
 	sack_range(&f, SQ(19 + (1 << 23)), SQ(20 + (1 << 23)));
 	nonsense(&p, &f);
 	f = sack_of(SQ(-1), SQ(0));
@@ -274,7 +274,7 @@ nonsensical(void **state)
 	f.syn = NAK_SEQ;
 	nonsense(&p, &f);
 	expect_no_cqe(&p);
-	/* What a later version adds is not looked at. */
+	/* Fields that a later version adds are ignored. */
 	f = sack_of(SQ(-1), SQ(0));
 	f.data[0] = 2;
 	f.data[2] = 0xff;
@@ -287,7 +287,7 @@ nonsensical(void **state)
 	probe_close(&p);
 }
 
-/* From one who does not know them they are not taken. */
+/* Selective acknowledgements from a peer without the feature are not taken. */
 static void
 not_known(void **state)
 {

@@ -168,7 +168,7 @@ measured_far_ahead(void **state)
 	probe_close(&p);
 }
 
-/* A slow way is not filled up: no more is in flight than twice what it holds, and a burst. */
+/* A slow path is not filled up: at most twice what the path holds is in flight, and a burst. */
 static void
 bounded_by_the_way(void **state)
 {
@@ -192,7 +192,7 @@ bounded_by_the_way(void **state)
 			expect_sent(&p, i, SUCCESS);
 		p.looked = p.seen_n;
 	}
-	/* What was sent at first is acknowledged by now, and what came after was held back. */
+	/* The first packets are acknowledged by now, and the later ones were held back. */
 	assert_in_range(PSN(p.qp->next_psn, -p.qp->una), 32, 200);
 	assert_in_range(urn_peer_find(&p.tp->peers, p.peer.gid)->window, 32, 200);
 	probe_close(&p);

@@ -217,7 +217,7 @@ go_back_inside(void **state)
 	check_fill(f->data, 4000 - 3072, 3, 3072);
 	assert_true(f->ack);
 	expect_silence(&p);
-	/* What was acknowledged meanwhile is skipped. */
+	/* Packets that were acknowledged meanwhile are skipped. */
 	probe_ack(&p, SQ(3), SYN_ACK, 1);
 	expect_sent(&p, 1, SUCCESS);
 	probe_close(&p);
@@ -429,7 +429,7 @@ used_buffers(void **state)
 			m[i]->pkt_len = m[i]->data_len = way == 3 ? 2000 : way == 4 ? 1 : m[i]->data_len;
 		}
 		rte_mempool_put_bulk(p.pool, (void **)m, BUFFERS);
-		/* As many as are taken from the pool at once. */
+		/* The number of buffers that are taken from the pool at once. */
 		post_sends(&p, way * URN_TP_BURST, URN_TP_BURST);
 		expect_sends(&p, way * URN_TP_BURST, URN_TP_BURST);
 		probe_ack(&p, SQ((way + 1) * URN_TP_BURST - 1), SYN_ACK, (way + 1) * URN_TP_BURST);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the responder refuses or drops, and how (doc/wire.md "Lengths", "BTH",
+ * Packets that the responder refuses or drops, and how (doc/wire.md "Lengths", "BTH",
  * "Errors at the requester"): each drop under its own counter, each NAK in its
  * turn, and the QP in the state that belongs to it.
  */
@@ -31,7 +31,7 @@ no_receive(void **state)
 		probe_open(&p, &(struct probe_config){.min_rnr_timer = 14, .srq = srq});
 		probe_send(&p, SEND_ONLY, RQ(0), 32, 1);
 		expect_aeth(&p, RQ(0), SYN_RNR | 14, 0);
-		/* What follows is dropped and says nothing: the peer repeats it all. */
+		/* Later packets are dropped silently: the peer repeats all of them. */
 		probe_send(&p, SEND_ONLY, RQ(1), 32, 2);
 		probe_send(&p, SEND_ONLY, RQ(2), 32, 3);
 		expect_silence(&p);
@@ -169,7 +169,7 @@ bad_receive(void **state)
 	}
 }
 
-/* What must be refused as an invalid request (NAK 0x61), after `before` good packets. */
+/* A packet that must be refused as an invalid request (NAK 0x61), after `before` good packets. */
 struct wrong {
 	uint8_t before;      /* 0: nothing, 1: SEND first, 2: WRITE first of 3000 bytes */
 	uint8_t op;
@@ -407,7 +407,7 @@ invalidated(void **state)
 	}
 }
 
-/* What may not be invalidated is refused, and the receive says why. */
+/* A key that may not be invalidated is refused, and the receive's completion says why. */
 static void
 invalidation_refused(void **state)
 {

@@ -73,8 +73,8 @@ told(void **state)
 }
 
 /*
- * Behind the bitmap comes a range; a READ request stands for all its PSNs. What a requester
- * begins is within its window, so that nothing else is kept behind the bitmap.
+ * Behind the bitmap comes a range; a READ request stands for all its PSNs. A requester begins
+ * requests only within its window, so that nothing else is kept behind the bitmap.
  */
 static void
 ranges(void **state)
@@ -98,7 +98,7 @@ ranges(void **state)
 	probe_close(&p);
 }
 
-/* What was refused for want of a receive is not kept behind, nor told. */
+/* Packets behind one that was refused without a receive are neither kept nor told. */
 static void
 not_ready(void **state)
 {
@@ -123,7 +123,7 @@ not_ready(void **state)
 	probe_close(&p);
 }
 
-/* What has no room is not kept, and not claimed to be. */
+/* A packet without room is not kept, and not claimed to be. */
 static void
 bounded(void **state)
 {
@@ -173,7 +173,7 @@ no_room_at_all(void **state)
 	probe_close(&p);
 }
 
-/* Knowing it or not changes with what the link says, while packets are kept. */
+/* The feature may come and go with what the link says, while packets are kept. */
 static void
 changes_over(void **state)
 {

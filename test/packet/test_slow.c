@@ -9,7 +9,7 @@
 enum { TIMEOUT = 14, SLACK = 100000 };
 #define SPAN (4096ull << TIMEOUT) /* 67 ms */
 
-/* As in the field: 4 ms are the least time to an early repeat. */
+/* Like a real configuration: 4 ms are the least time to an early repeat. */
 static const struct probe_config plain = {
 	.mtu = 256, .timeout = TIMEOUT, .retry_cnt = 3, .rto_floor = 4 * MS, .rd_atomic = 16,
 	.window = 256,
@@ -37,7 +37,7 @@ measure(struct probe *p, uint32_t n, uint64_t ns)
 	assert_int_not_equal(peer_of(p)->srtt, 0);
 }
 
-/* How often is a request sent whose peer never says anything? */
+/* Check how often a request is sent whose peer never answers: `most` times. */
 static void
 sendings(struct probe *p, uint32_t psn, uint32_t most)
 {
@@ -266,7 +266,7 @@ lost_writes(void **state)
 			all_sent(&p, 0, 16);
 			expect_silence(&p);
 			probe_pass(&p, SPAN / 4 - SLACK, MS / 4);
-			expect_silence(&p); /* what an answer to a first sending takes, nobody knows yet */
+			expect_silence(&p); /* the time of an answer to a first sending is unknown yet */
 			probe_pass(&p, 2 * SLACK, SLACK);
 		}
 		for (uint32_t i = 16; i < 40; i++)
@@ -330,7 +330,7 @@ duplicates_live(void **state)
 	}
 }
 
-/* Frames of somebody who guesses hold nothing up: too old, or too many of them. */
+/* Frames of an attacker who guesses delay nothing: they are too old, or too many. */
 static void
 life_is_bounded(void **state)
 {
@@ -404,7 +404,7 @@ needless(void **state)
 	}
 }
 
-/* What was sent twice measures no round trip; what was not does, though others were (Karn). */
+/* A packet sent twice measures no round trip; one sent once does, though others were repeated (Karn). */
 static void
 measures(void **state)
 {

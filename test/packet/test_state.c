@@ -192,7 +192,7 @@ values(void **state)
 	a.state = 7;
 	assert_int_equal(probe_modify(&p, URN_QPM_STATE, &a), EINVAL);
 	a.state = SQD;
-	a.cur_state = RTR; /* what it is not */
+	a.cur_state = RTR; /* not the QP's state */
 	assert_int_equal(probe_modify(&p, URN_QPM_STATE | URN_QPM_CUR_STATE, &a), EINVAL);
 	a.cur_state = RTS;
 	assert_int_equal(probe_modify(&p, URN_QPM_STATE | URN_QPM_CUR_STATE, &a), 0);
@@ -221,7 +221,7 @@ draining(struct probe *p)
 	return a.sq_draining;
 }
 
-/* What was begun is finished, what was not waits; the event comes once, if asked for. */
+/* Requests that were begun are finished, others wait; the event comes once, if asked for. */
 static void
 drain(void **state)
 {
@@ -379,7 +379,7 @@ forgets(void **state)
 	probe_pass(&p, 100000000, 1000000);
 	expect_silence(&p);
 	expect_no_cqe(&p);
-	/* As new: first PSNs, no message begun, no receive, no record. */
+	/* The QP is as new: first PSNs, no message begun, no receive, no record. */
 	probe_send(&p, SEND_ONLY, RQ(0), 16, 1);
 	expect_aeth(&p, RQ(0), SYN_RNR, 0);
 	probe_recv(&p, 0, 64, 5);
@@ -398,7 +398,7 @@ forgets(void **state)
 
 enum { POSTED = 3, FOR_EVER = 100000 };
 
-/* A program that posts again whatever comes to its end, as another thread of it may. */
+/* A program that posts every completed request again, as another of its threads may. */
 static void
 post_again(void *ctx, const struct urn_tp_xcqe *x)
 {
@@ -438,7 +438,7 @@ flush_ends(void **state)
 	probe_close(&p);
 }
 
-/* The number 0xFFFFFF means multicast (IBTA 10.5.2.1): no QP gets it, whatever else is free. */
+/* The number 0xFFFFFF means multicast (IBTA 10.5.2.1): no QP gets it, even when no other is free. */
 static void
 multicast_number(void **state)
 {

@@ -187,7 +187,7 @@ idle(void **state)
 	probe_pass(&p, 1000000, 10000);
 	expect_silence(&p);
 	expect_count(&p, TIMEOUTS, 0);
-	/* What is sent long after gets its whole time. */
+	/* A request sent long after gets its whole time. */
 	post_one(&p, 1);
 	expect_frame(&p, SEND_ONLY, SQ(1));
 	probe_pass(&p, TIMEOUT(1) - 1, 500);
@@ -208,8 +208,8 @@ stand_still(struct probe *p, uint64_t ns)
 }
 
 /*
- * The engine was not run for many timeouts. What came meanwhile is looked at before
- * anything counts, and be it one try for all: one that has no other goes on.
+ * The engine was not run for many timeouts. Packets that came meanwhile are handled before
+ * a timeout counts, so that even a QP with a single try goes on.
  */
 static void
 stood_still(void **state)
@@ -262,7 +262,7 @@ stood_still_for_nothing(void **state)
 	probe_close(&p);
 }
 
-/* Again and again, with few turns between: a peer that is gone is found out by turns. */
+/* The engine hangs repeatedly, with few turns between: a peer that is gone is found by counting turns. */
 static void
 stands_still_again(void **state)
 {
@@ -319,7 +319,7 @@ stood_still_with_slow_memory(void **state)
 	}
 }
 
-/* What is sent after such a time has a timer as ever. */
+/* A request sent after such a time has a timer as usual. */
 static void
 stood_still_before(void **state)
 {
@@ -337,7 +337,7 @@ stood_still_before(void **state)
 	probe_close(&p);
 }
 
-/* A probe waits, too, until what came meanwhile was looked at. */
+/* A probe waits, too, until packets that came meanwhile were handled. */
 static void
 stood_still_early(void **state)
 {
@@ -478,7 +478,7 @@ rnr_then_sequence(void **state)
 	probe_close(&p);
 }
 
-/* The same RNR NAK twice (the wire doubled it) costs one try and one wait. */
+/* The same RNR NAK twice (duplicated by the wire) costs one retry and one wait. */
 static void
 rnr_doubled(void **state)
 {

@@ -46,7 +46,7 @@ invalidate(struct probe *p, uint32_t key)
 	expect_sent(p, 78, SUCCESS);
 }
 
-/* As control does it. */
+/* Deregister a key like control does. */
 static void
 take_away(struct probe *p, uint32_t key)
 {
@@ -64,7 +64,7 @@ next_key(uint32_t key)
 	return (key & ~0xffu) | ((key + 1) & 0xff);
 }
 
-/* One packet that uses a key: is it let through? */
+/* True when a packet that uses a key is let through. */
 static bool
 reaches(struct probe *p, uint8_t op, uint32_t psn, uint32_t key, uint32_t off, uint32_t len)
 {
@@ -93,7 +93,7 @@ reaches(struct probe *p, uint8_t op, uint32_t psn, uint32_t key, uint32_t off, u
 	return ok;
 }
 
-/* What a bound window lets through: its bytes, its rights, its key; type 2 its QP. */
+/* A bound window lets through accesses to its bytes, by its rights and key; type 2 for its QP only. */
 static void
 bounds(void **state)
 {
@@ -153,7 +153,7 @@ stale(void **state)
 				use = next_key(key);
 				assert_true(reaches(&p, WRITE_ONLY, RQ(0), use, AT, LEN));
 			}
-			if (what == 1) { /* of before it was bound */
+			if (what == 1) { /* the key from before it was bound */
 				use = key;
 			} else if (what == 2) { /* freed */
 				if (type == 1)
@@ -256,7 +256,7 @@ by_peer(void **state)
 	}
 }
 
-/* What a peer may not invalidate: a type 1 window, a region, another QP's, what is not bound. */
+/* Keys that a peer may not invalidate: a type 1 window, a region, another QP's, one that is not bound. */
 static void
 by_peer_refused(void **state)
 {
@@ -379,8 +379,8 @@ let_go(struct probe *p)
 }
 
 /*
- * Invalidating or unbinding a window is complete when what was let in by it has landed,
- * however late memory is, and what stands behind in the queue waits. A request that is flushed meanwhile leaves nothing behind.
+ * Invalidating or unbinding a window is complete when the accesses it let in have ended, however late
+ * memory is, and later requests of the queue wait. A request that is flushed meanwhile leaves nothing behind.
  */
 static void
 waits_for_accepted(void **state)
@@ -415,7 +415,7 @@ waits_for_accepted(void **state)
 			expect_frame(&p, SEND_ONLY, SQ(0));
 			assert_true(expect_frame(&p, SEND_ONLY, SQ(0))->ack); /* nothing follows: it is asked */
 			probe_ack(&p, SQ(0), SYN_ACK, 1);
-			if (type == 1) /* of type 2 the ACK stands behind the WRITE */
+			if (type == 1) /* with type 2 the ACK is behind the WRITE */
 				expect_sent(&p, 1, SUCCESS);
 			expect_no_cqe(&p);
 			expect_silence(&p);
@@ -461,7 +461,7 @@ peer_waits_for_read(void **state)
 	probe_fill(probe_at(&p, AT), 64, 9, 0);
 	probe_recv(&p, 0, 64, 1);
 	p.hold = true;
-	p.key = key; /* what probe_read() names */
+	p.key = key; /* the key that probe_read() uses */
 	probe_read(&p, RQ(0), AT, 64);
 	probe_settle(&p);
 	assert_int_equal(urn_memx_holds(p.memx, NULL), 1);
@@ -516,7 +516,7 @@ die_with_qp(void **state)
 				assert_int_equal(rc, EAGAIN);
 		}
 		assert_int_equal(p.qp->windows, 0);
-		/* Of the same number, if its key were alive. */
+		/* The QP has the same number, so a key that was alive would let it in. */
 		for (int i = 0; i < MANY; i++)
 			assert_int_equal(urn_mem_check(p.mem, key[i], p.pd, p.qp->qpn, PROBE_VA + AT, 8,
 						       URN_ACCESS_REMOTE_WRITE, 1, &region),
@@ -525,7 +525,7 @@ die_with_qp(void **state)
 		bind(&p, 2, key[0], next_key(key[0]), AT, LEN, RW);
 		assert_true(reaches(&p, WRITE_ONLY, RQ(0), next_key(key[0]), AT, LEN));
 		invalidate(&p, next_key(key[0]));
-		/* A type 1 window is no QP's. */
+		/* A type 1 window belongs to no QP. */
 		assert_int_equal(urn_mem_kill_mr(p.mem, p.key, &region), EBUSY);
 		take_away(&p, one);
 		assert_int_equal(urn_mem_kill_mr(p.mem, p.key, &region), 0);

@@ -16,7 +16,7 @@ worker_open(void)
 	s->fds = (struct urn_space_fds){.mem = -1, .maps = -1, .pidfd = -1};
 	atomic_init(&s->refs, 1);
 	pthread_mutex_init(&s->lock, NULL);
-	s->started = true; /* so no thread is */
+	s->started = true; /* so no thread is started */
 	return s;
 }
 
@@ -25,7 +25,7 @@ worker_close(struct urn_space *s)
 {
 	if (!s)
 		return;
-	s->started = false; /* there is none to be waited for */
+	s->started = false; /* there is no thread to wait for */
 	urn_space_release(s);
 }
 

@@ -192,7 +192,7 @@ has_reason(const struct sim_line *l, const struct urn_abi_cm_event *ev)
 	case URN_CM_REJ_INVALID_SERVICE_ID:
 		return t->wrong;
 	case URN_CM_REJ_STALE_CONN:
-		/* The peer still has the QPN of an old connection: forgotten here, or given up and not heard yet. */
+		/* The peer still has the QPN of an old connection: forgotten here, or given up unheard. */
 		return l->kind == LINE_ASKS && (l->call->tries > 1 || sim_on(s, SIM_FORGET));
 	case URN_CM_REJ_TIMEOUT:
 		return peer_gave_up(l);
