@@ -57,8 +57,8 @@ _Static_assert(sizeof(struct copy_info) <= URN_PORT_PRIV, "mbuf private area");
 struct tap {
 	struct urn_capture *cap;
 	const struct rte_eth_rxtx_callback *cb;
-	uint64_t drops; /* owner: the lcore of the queue; atomic for the reader */
-	uint64_t seen;	/* frames, likewise */
+	uint64_t drops; /* frames dropped; owner: the lcore of the queue; atomic for the reader */
+	uint64_t seen;	/* frames seen; owner and access likewise */
 	bool busy;	/* a burst is being copied; atomic, likewise */
 	bool removed;	/* taken off its queue; under taps_lock */
 	uint16_t port;	/* ethdev */

@@ -24,7 +24,7 @@ void urn_err_set(struct urn_err *err, const char *fmt, ...) __attribute__((forma
 struct urn_port_config {
 	char name[32];	   /* ours, for messages: "p0" */
 	char device[512];  /* vdev arguments ("net_memif0,role=server,...") or PCI address */
-	uint16_t roce_mtu; /* largest path MTU wanted, 256..4096; 0: what the port carries */
+	uint16_t roce_mtu; /* largest path MTU wanted, 256..4096; 0: the port's largest */
 	uint16_t queues;   /* receive and transmit queues wanted, each; fewer may be granted */
 	uint16_t rx_desc, tx_desc; /* descriptors a queue; 0: 1024 or the family's */
 	uint32_t mbufs;		   /* packets in the port's pool; 0: computed from the queues */

@@ -14,7 +14,7 @@
 /* A queue pair's address, which its peer must know. Host order; fixed size, may be sent unchanged. */
 struct urn_ep_addr {
 	uint32_t qpn;      /* queue pair number, 24 bits */
-	uint32_t psn;      /* first PSN of what this side sends, 24 bits */
+	uint32_t psn;      /* first PSN that this side sends, 24 bits */
 	uint8_t gid[16];   /* IPv4 as ::ffff:a.b.c.d */
 	uint32_t mtu_code; /* largest path MTU of its port, 1..5 = 256..4096 */
 };

@@ -332,7 +332,7 @@ credit(struct receiver *r, struct urn_err *err)
 
 /* ---- states */
 
-/* Once all chunks are in and written, compare the file with what the END says. */
+/* Once all chunks are in and written, compare the file with the digest of the END. */
 static int
 conclude(struct receiver *r, struct urn_err *err)
 {

@@ -335,7 +335,7 @@ check_most(const struct side *s)
 }
 
 /*
- * Compare a message with what was sent: its stamps, and at most `most` bytes
+ * Compare a message with the one that was sent: its stamps, and at most `most` bytes
  * of its body. Adds to s->checked. returns: false, and the run failed, when it differs
  */
 bool check_message(struct side *s, const uint8_t *data, const struct message_id *id, uint64_t most);

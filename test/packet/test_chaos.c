@@ -36,7 +36,7 @@ often(struct chaos *c)
 	return rnd(c, c->care) != 0;
 }
 
-/* About `base`: as a rule that, sometimes near it, seldom anything. */
+/* A value about `base`: mostly base, sometimes one near it, seldom any value. */
 static uint32_t
 about(struct chaos *c, uint32_t base)
 {
@@ -54,7 +54,7 @@ some_key(struct chaos *c)
 	return often(c) ? c->p.key : key[rnd(c, 6)];
 }
 
-/* An address from which `len` bytes are in the region, as a rule. */
+/* An address from which `len` bytes are mostly in the region. */
 static uint64_t
 some_va(struct chaos *c, uint32_t len)
 {
@@ -322,7 +322,7 @@ answers(struct chaos *c)
 	psn = (p->qp->epsn - 1) & 0xffffff;
 	if (p->cfg.type != URN_QPT_RC || p->qp->state == URN_QPS_ERR)
 		return;
-	/* It is no copy of what was executed there: that must not be remembered (transport/kept.h). */
+	/* The frame is no copy of the packet executed there, which must not be remembered (transport/kept.h). */
 	urn_trace_end(p->tp, p->qp);
 	p->looked = p->seen_n;
 	probe_send(p, SEND_ONLY, psn, 0, 0);
@@ -335,7 +335,7 @@ answers(struct chaos *c)
 	assert_true(found);
 }
 
-/* All that was posted is flushed; then the QP begins anew. */
+/* Expect that all posted requests are flushed; then restart the QP. */
 static void
 end(struct chaos *c)
 {
@@ -419,7 +419,7 @@ run(uint64_t seed, uint8_t type, struct chaos *c)
 	probe_close(&c->p);
 }
 
-/* URNIC_TEST_SEEDS: how many, for a long run. */
+/* Number of seeds: URNIC_TEST_SEEDS, for a long run, or the usual number. */
 static uint64_t
 seeds(uint64_t usual)
 {

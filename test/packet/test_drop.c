@@ -163,7 +163,7 @@ for_others(void **state)
 	probe_close(&p);
 }
 
-/* Nobody calls it. */
+/* A link that nobody calls. */
 static uint32_t
 no_link(void *ctx, const uint8_t gid_peer[16])
 {
@@ -172,7 +172,7 @@ no_link(void *ctx, const uint8_t gid_peer[16])
 	return 0;
 }
 
-/* Put in what probe_put() made, and count what is put aside. */
+/* Put in the frame that probe_put() made, and count frames that are put aside. */
 static void
 put_aside(struct probe *p, struct frame *f, unsigned int n)
 {
@@ -447,7 +447,7 @@ datagrams(void **state)
 	}
 }
 
-/* A receive that is bad, or whose memory fails: it completes with that, and the QP lives on. */
+/* A receive that is bad, or whose memory fails, completes with the error, and the QP lives on. */
 static void
 datagram_receive_fails(void **state)
 {
@@ -548,7 +548,7 @@ datagram_fails(void **state)
 		expect_sent(&p, 2, WR_FLUSH_ERR);
 		expect_sent(&p, 3, WR_FLUSH_ERR);
 		assert_int_equal(p.qp->state, URN_QPS_SQE);
-		/* It still receives, flushes what is posted, and sends again once it may. */
+		/* The QP still receives, flushes posted requests, and sends again once it may. */
 		probe_post(&p, URN_WR_SEND, 0, 0, 32, 0, 4);
 		expect_sent(&p, 4, WR_FLUSH_ERR);
 		probe_state(&p, URN_QPS_RTS);

@@ -6,7 +6,7 @@
  */
 #include "probe.h"
 
-/* A SEND of 32 bytes that the peer does not know of being the last. */
+/* Post a SEND of 32 bytes, which the peer can't know to be the last. */
 static void
 send_one(struct probe *p, uint64_t wr_id)
 {
@@ -19,7 +19,7 @@ sge_of(struct probe *p)
 	return (void *)(probe_slot(p) + 1);
 }
 
-/* The SEND at `n` comes without asking, and once more, asking; then it is acknowledged. */
+/* The SEND at `n` comes without asking for an ACK, and again, asking; then acknowledge it. */
 static void
 asked_and_acked(struct probe *p, uint32_t n)
 {
@@ -30,7 +30,7 @@ asked_and_acked(struct probe *p, uint32_t n)
 	probe_ack(p, SQ(n), SYN_ACK, n + 1);
 }
 
-/* A request that makes no sense fails in its turn; those behind it are flushed. */
+/* An invalid request fails in its turn; requests behind it are flushed. */
 static void
 bad_request(void **state)
 {
@@ -50,7 +50,7 @@ bad_request(void **state)
 	probe_close(&p);
 }
 
-/* A key that does not hold: found when the packet is made. */
+/* An invalid key is found when the packet is made. */
 static void
 bad_key(void **state)
 {
@@ -131,7 +131,7 @@ gather_fails(void **state)
 		}
 }
 
-/* With a timer it is no different: what was delivered is not reported lost. */
+/* The same with a timer: delivered requests are not reported lost. */
 static void
 gather_fails_and_timer(void **state)
 {
@@ -164,7 +164,7 @@ gather_fails_and_timer(void **state)
 	probe_close(&p);
 }
 
-/* A local request that fails waits its turn; one that succeeds holds nothing up. */
+/* A local request that fails waits its turn; one that succeeds delays no other request. */
 static void
 local_work(void **state)
 {

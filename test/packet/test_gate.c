@@ -87,7 +87,7 @@ sends(void **state)
 	}
 }
 
-/* Acknowledgements need no memory; a READ's response is dropped, and asked for again. */
+/* Acknowledgements need no memory; a READ's response does: it is dropped, and asked for again. */
 static void
 answers(void **state)
 {
@@ -187,8 +187,8 @@ answers_to_nothing(void **state)
 
 /*
  * A packet that was dropped and asked for comes, and the gate is closed again:
- * that one is taken, the next ones are dropped and asked for in turn. So there
- * is progress, however little room there is.
+ * this packet is taken, the next ones are dropped and asked for in turn. So there
+ * is progress with very little room, too.
  */
 static void
 asked_for(void **state)
@@ -370,8 +370,8 @@ comes_unasked(void **state)
 
 /*
  * A peer whose own gate was closed asks for responses again, and has no timer either:
- * that needs no memory now, and the answer goes out when the gate opens. Neither does it
- * wait behind what does.
+ * the question needs no memory now, and the answer goes out when the gate opens. The question
+ * does not wait behind packets that need memory, either.
  */
 static void
 asked_again(void **state)

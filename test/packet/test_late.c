@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that answers late, or not well (architecture rule 1: PSN advance,
- * acknowledgement, completion and ICRC wait for the result; a place that
- * failed is NAK 0x63).
+ * Memory that answers late, or with a failure (architecture rule 1: PSN advance,
+ * acknowledgement, completion and ICRC wait for the result; a place operation that
+ * failed gives NAK 0x63).
  */
 #include "probe.h"
 
@@ -133,7 +133,7 @@ any_delay(void **state)
 	}
 }
 
-/* A place that fails: NAK 0x63; before it all is done, behind it nothing. */
+/* A place operation fails: NAK 0x63; packets before it are done, those behind it are not. */
 static void
 place_fails(void **state)
 {
@@ -212,7 +212,7 @@ two_failures(void **state)
 	probe_close(&p);
 }
 
-/* In error, the receive under way comes back once, and after memory is done with it. */
+/* In error, the receive in use is flushed once, and after its memory operations have ended. */
 static void
 error_meanwhile(void **state)
 {
@@ -243,7 +243,7 @@ error_meanwhile(void **state)
 	}
 }
 
-/* A QP that is reset while memory is under way waits for it. */
+/* A QP that is reset with memory operations in flight waits for them. */
 static void
 reset_meanwhile(void **state)
 {
@@ -270,7 +270,7 @@ reset_meanwhile(void **state)
 
 /* ---- the requester */
 
-/* A frame goes out when its bytes are there; ICRC and all (each frame is judged). */
+/* A frame goes out when its bytes are there, with the right ICRC (each frame is checked). */
 static void
 requester_waits(void **state)
 {
@@ -283,7 +283,7 @@ requester_waits(void **state)
 	probe_post(&p, URN_WR_SEND, 0, 0, 64, 0, 1);
 	probe_post(&p, URN_WR_SEND, URN_WRF_INLINE, 0, 0, 0, 2);
 	expect_silence(&p);
-	/* It is our memory that is slow, not the peer: no retry is used up. */
+	/* Our memory is slow, not the peer: no retry is used up. */
 	probe_pass(&p, 10000000, 100000);
 	expect_no_cqe(&p);
 	expect_count(&p, TIMEOUTS, 0);
@@ -296,7 +296,7 @@ requester_waits(void **state)
 	probe_close(&p);
 }
 
-/* Memory is asked for more while it reads, but not for all; then all goes out, in order. */
+/* While memory reads, the requester asks for more bytes, but not for all; then all go out, in order. */
 static void
 requester_reads_on(void **state)
 {

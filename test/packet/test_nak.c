@@ -62,7 +62,7 @@ rnr_outlived(void **state)
 	expect_recv(&p, 1, SUCCESS);
 	learn_neighbour(&p);
 	expect_aeth(&p, RQ(0), SYN_ACK, 1);
-	/* Nothing of it stays: what follows is acknowledged, a gap is asked for. */
+	/* Nothing of the RNR NAK stays: later packets are acknowledged, a gap is asked for. */
 	probe_write(&p, WRITE_ONLY, RQ(1), 0, 8, 8, 1);
 	expect_aeth(&p, RQ(1), SYN_ACK, 2);
 	probe_write(&p, WRITE_ONLY, RQ(3), 0, 8, 8, 1);
@@ -126,8 +126,8 @@ rnr_outlived_behind_memory(void **state)
 }
 
 /*
- * In the error state nothing more is done: a NAK that waits for what is before
- * it would acknowledge messages that the program is told were flushed.
+ * In the error state nothing more is sent: a NAK that waits for earlier packets
+ * would acknowledge messages that the program is told were flushed.
  */
 static void
 sequence_and_error(void **state)
@@ -149,7 +149,7 @@ sequence_and_error(void **state)
 	probe_close(&p);
 }
 
-/* ... but what was done before the error is acknowledged, in spite of such a NAK. */
+/* ... but messages that were done before the error are acknowledged, in spite of such a NAK. */
 static void
 done_and_error(void **state)
 {

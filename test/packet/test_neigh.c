@@ -17,7 +17,7 @@ post_one(struct probe *p, uint64_t wr_id)
 	probe_post(p, URN_WR_SEND, 0, 0, 32, 0, wr_id);
 }
 
-/* Time passes, in which nothing is sent and nothing completes. */
+/* Let time pass, in which nothing is sent and nothing completes. */
 static void
 nothing_for(struct probe *p, uint64_t ns)
 {
@@ -33,8 +33,8 @@ open_probe(struct probe *p)
 }
 
 /*
- * Work is under way when nobody answers for the peer's address any more: all retries are
- * waited for, and not one timeout of them.
+ * Requests are in flight when nobody answers for the peer's address any more: the QP waits
+ * for all retries, not for one timeout only.
  */
 static void
 silent_under_way(void **state)
@@ -60,7 +60,7 @@ silent_under_way(void **state)
 	}
 }
 
-/* The same, and the peer is back before the last: it gets what waits, and nothing has failed. */
+/* The peer is back before the last retry: the waiting requests reach it, and none has failed. */
 static void
 back_in_time(void **state)
 {
@@ -83,8 +83,8 @@ back_in_time(void **state)
 }
 
 /*
- * Nothing was sent yet: while the address is asked for, nothing counts; from when nobody
- * answered on, the QP's timeout and retries do, no less and no more.
+ * Nothing was sent yet: while the address is asked for, no timeout counts; once nobody
+ * answered, the QP's timeout and retries count, no less and no more.
  */
 static void
 silent_from_the_start(void **state)
@@ -208,7 +208,7 @@ moved(void **state)
 	probe_close(&p);
 }
 
-/* "A peer that moved is found within its retries", one of them: an address learnt after the timeout counts at once. */
+/* "A peer that moved is found within its retries", one of them: one learnt after a timeout is used before the next. */
 static void
 moved_with_one_retry(void **state)
 {
@@ -268,7 +268,7 @@ datagrams(void **state)
 	probe_close(&p);
 }
 
-/* In error a QP still owes an answer, which waits for the address; without answers owed, or a connection, it is silent. */
+/* A QP in error still owes an answer, which waits for the address; one that owes none, or is unconnected, is silent. */
 static void
 owes_in_error(void **state)
 {

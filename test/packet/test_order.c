@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Order of what a peer writes through one QP, where some of it goes to memory of another
+ * Order of a peer's writes through one QP, where some of them go to memory of another
  * process, which a worker writes late, and some to memory that is mapped (doc/verbs.md
  * "Order"; IBTA 9.5): completions, acknowledgements and answers come in order, and none
  * before the bytes of all requests up to it.
@@ -80,7 +80,7 @@ turns(struct fix *f)
 		probe_turn(&f->p, 0);
 }
 
-/* An ACK says that its bytes landed, and those of all requests before it. */
+/* An ACK says that the bytes of its request are written, and those of all requests before it. */
 static void
 acknowledged_in_order(void **state)
 {

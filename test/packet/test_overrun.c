@@ -6,7 +6,7 @@
  */
 #include "probe.h"
 
-/* The program reads nothing any more. */
+/* Fill a completion queue: its program polls no more. */
 static void
 fill(struct urn_cq *cq)
 {

@@ -111,7 +111,7 @@ merging(void **state)
 	probe_close(&p);
 }
 
-/* doc/wire.md "PSN": one NAK(sequence) a gap; what came ahead is kept, one ACK covers all. */
+/* doc/wire.md "PSN": one NAK(sequence) for each gap; packets that came ahead are kept, one ACK covers all. */
 static void
 one_gap(void **state)
 {
@@ -150,7 +150,7 @@ one_gap(void **state)
 	probe_close(&p);
 }
 
-/* A NAK names what is done: it waits for nothing else and acknowledges all before. */
+/* A NAK acknowledges all packets before its PSN, and waits for nothing else. */
 static void
 nak_carries_msn(void **state)
 {
@@ -191,7 +191,7 @@ second_gap(void **state)
 
 /*
  * A gap of several packets is one gap: while the peer fills it, packet by
- * packet, it is not asked again, or it would repeat what is on its way.
+ * packet, the peer is not asked again, or it would repeat packets that are on their way.
  */
 static void
 wide_gap(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * READs and atomics at the requester (doc/wire.md "PSN", "Acknowledgement"):
- * responses, their loss, repetition from what is missing, and responses that
- * do not fit.
+ * responses, their loss, repetition from the first missing one, and responses
+ * that do not fit.
  */
 #include "probe.h"
 
@@ -77,7 +77,7 @@ whole(void **state)
 
 /*
  * Responses lost at the start, in the middle, at the end: asked for again
- * from what is missing, under its PSN, with its address and length.
+ * from the first missing one, under its PSN, with its address and length.
  */
 static void
 loss(void **state)
@@ -177,7 +177,7 @@ beyond_the_oldest(void **state)
 	probe_close(&p);
 }
 
-/* An ACK beyond a pending READ acknowledges what is before it, and never the READ. */
+/* An ACK beyond a pending READ acknowledges the requests before the READ, and never the READ. */
 static void
 ack_beyond(void **state)
 {
@@ -197,7 +197,7 @@ ack_beyond(void **state)
 	expect_read(&p, SQ(1), 0, 1000);
 	expect_frame(&p, SEND_ONLY, SQ(2));
 	expect_silence(&p);
-	/* Once the response is there, what was acknowledged counts. */
+	/* Once the response is there, the earlier acknowledgement counts. */
 	respond(&p, SQ(1), 0, 1, 1000, 4);
 	expect_sent(&p, 2, SUCCESS);
 	expect_sent(&p, 3, SUCCESS);
@@ -393,7 +393,7 @@ read_into_bad_memory(void **state)
 	probe_close(&p);
 }
 
-/* max_rd_atomic bounds READs and atomics in flight; what is behind them waits. */
+/* max_rd_atomic limits READs and atomics in flight; requests behind them wait. */
 static void
 max_rd_atomic(void **state)
 {

@@ -77,7 +77,7 @@ zero_without_key(void **state)
 	probe_close(&p);
 }
 
-/* The response acknowledges what came before; an ACK never overtakes it. */
+/* A response acknowledges earlier requests; an ACK never overtakes the response. */
 static void
 order_of_answers(void **state)
 {
@@ -125,7 +125,7 @@ replay(void **state)
 	probe_close(&p);
 }
 
-/* A duplicate that asks for other than what is on record is dropped and counted. */
+/* A duplicate that differs from the recorded request is dropped and counted. */
 static void
 replay_refused(void **state)
 {
@@ -256,7 +256,7 @@ record_depth(void **state)
 	probe_close(&p);
 }
 
-/* More READs under way than max_dest_rd_atomic: the peer breaks its word. */
+/* More READs in flight than max_dest_rd_atomic: the peer breaks the agreement. */
 static void
 too_many(void **state)
 {
@@ -279,8 +279,8 @@ too_many(void **state)
 }
 
 /*
- * A repetition that crossed the response it asks for: the peer has what it
- * wanted and goes on. The replay gives way to the new request.
+ * A repetition that crossed the response it asks for: the peer has its response
+ * and goes on. The replay gives way to the new request.
  */
 static void
 replay_gives_way(void **state)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requester between two sides that know selective acknowledgements: what it
- * sends again, and what it does not believe (doc/recovery.md). READs:
+ * The requester between two sides that know selective acknowledgements: packets that
+ * it sends again, and acknowledgements that it does not believe (doc/recovery.md). READs:
  * test_repair_read.c; time: test_repair_time.c.
  */
 #include "repair_bench.h"
 
-/* Only what is missing is sent again, and once. */
+/* Only missing packets are sent again, and once. */
 static void
 only_missing(void **state)
 {
@@ -123,7 +123,7 @@ repeated_once(void **state)
 	probe_close(&p);
 }
 
-/* A NAK for want of a receive voids what the peer said before: all comes again. */
+/* An RNR NAK voids the peer's earlier acknowledgements of kept packets: all are sent again. */
 static void
 rnr_voids(void **state)
 {
@@ -150,7 +150,7 @@ rnr_voids(void **state)
 	probe_close(&p);
 }
 
-/* ... for good: what was kept before it, and is lost when it is sent again, is missing. */
+/* ... for good: a packet kept before the RNR NAK, and lost when it is sent again, is missing. */
 static void
 rnr_forgets(void **state)
 {
@@ -182,7 +182,7 @@ rnr_forgets(void **state)
 	probe_close(&p);
 }
 
-/* ... and what comes from before it, during the wait, is not believed. */
+/* ... and acknowledgements from before the RNR NAK, which come during the wait, are not believed. */
 static void
 rnr_late(void **state)
 {
@@ -226,7 +226,7 @@ nonsense(struct probe *p, struct frame *f)
 	assert_int_equal(p->qp->repair, 0);
 }
 
-/* A peer that says what can't be. */
+/* A peer with impossible acknowledgements. */
 static void
 nonsensical(void **state)
 {
@@ -236,12 +236,12 @@ nonsensical(void **state)
 	(void)state;
 	probe_open(&p, &usual);
 	writes(&p, 0, 10);
-	f = sack_of(SQ(-1), SQ(11)); /* expects what was not sent */
+	f = sack_of(SQ(-1), SQ(11)); /* expects an unsent PSN */
 	nonsense(&p, &f);
-	f = sack_of(SQ(10), SQ(0)); /* acknowledges it */
+	f = sack_of(SQ(10), SQ(0)); /* acknowledges an unsent PSN */
 	nonsense(&p, &f);
 	f = sack_of(SQ(-1), SQ(0));
-	sack_bit(&f, 10); /* keeps it */
+	sack_bit(&f, 10); /* keeps an unsent PSN */
 	nonsense(&p, &f);
 	f = sack_of(SQ(-1), SQ(0));
 	sack_range(&f, SQ(5), SQ(11));

@@ -98,7 +98,7 @@ refusal_overtakes(void **state)
 	probe_close(&p);
 }
 
-/* ... or for what it refused to be done after all: then it is forgotten. */
+/* ... or until the refused request is done after all: then the refusal is forgotten. */
 static void
 refusal_outlived(void **state)
 {
@@ -123,7 +123,7 @@ refusal_outlived(void **state)
 	probe_close(&p);
 }
 
-/* But a peer that wants to be given time gets it at once. */
+/* But an RNR NAK that overtook is obeyed at once. */
 static void
 not_ready_overtakes(void **state)
 {
@@ -152,7 +152,7 @@ not_ready_overtakes(void **state)
 	probe_close(&p);
 }
 
-/* Going back forgets what the peer has, not what is kept here. */
+/* Going back forgets the packets that the peer has, not the responses kept here. */
 static void
 kept_counts_on(void **state)
 {
@@ -177,7 +177,7 @@ kept_counts_on(void **state)
 	probe_close(&p);
 }
 
-/* No more is kept than there is room for, however much comes ahead. */
+/* Responses that come ahead are kept only as far as there is room. */
 static void
 kept_bounded(void **state)
 {

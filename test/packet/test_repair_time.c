@@ -33,7 +33,7 @@ probe_tail(void **state)
 	probe_close(&p);
 }
 
-/* The key of what a probe repeats is dead by then: one request fails, the other is flushed. */
+/* The key of a request that a probe repeats is dead by then: one request fails, the other is flushed. */
 static void
 probe_key_dead(void **state)
 {
@@ -118,7 +118,7 @@ measured(void **state)
 	probe_close(&p);
 }
 
-/* A selective acknowledgement measures too, of what came ahead of its turn. */
+/* A selective acknowledgement measures, too, by packets that came ahead of their turn. */
 static void
 measured_ahead(void **state)
 {

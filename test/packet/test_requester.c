@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requester: what it sends, and what acknowledgements do (doc/wire.md
+ * The requester: its packets, and the effect of acknowledgements (doc/wire.md
  * "Opcodes", "Lengths", "Acknowledgement", "Errors at the requester").
  */
 #include "probe.h"
@@ -141,7 +141,7 @@ ack_covers(void **state)
 	probe_close(&p);
 }
 
-/* An acknowledgement of what was never sent is none. */
+/* An acknowledgement of a PSN that was never sent is ignored. */
 static void
 ack_of_nothing(void **state)
 {
@@ -298,7 +298,7 @@ unsignalled(void **state)
 	probe_close(&p);
 }
 
-/* Reserved syndromes mean nothing, not even an acknowledgement of what is before them. */
+/* Reserved syndromes mean nothing, not even an acknowledgement of earlier packets. */
 static void
 reserved(void **state)
 {
@@ -409,7 +409,7 @@ inline_data(void **state)
 	probe_close(&p);
 }
 
-/* A buffer says of itself what the packet in it before was: longer, shorter, elsewhere, offloaded. */
+/* Buffers still have the fields of an earlier packet: longer, shorter, at another offset, offloaded. */
 static void
 used_buffers(void **state)
 {

@@ -346,7 +346,7 @@ keys(void **state)
 		}
 }
 
-/* The region goes while a WRITE is under way: refused from there on. */
+/* The region is deregistered in the middle of a WRITE: refused from there on. */
 static void
 key_goes(void **state)
 {
@@ -437,7 +437,7 @@ taker_of(struct probe *p, unsigned int slot)
 	return w->taker;
 }
 
-/* QPs take from one queue, which remembers who; once fewer are left than asked for, it says so. */
+/* QPs take receives from one queue, which remembers the QP; below the limit the queue's event comes. */
 static void
 shared(void **state)
 {
@@ -471,8 +471,8 @@ shared(void **state)
 }
 
 /*
- * Keys of a shared queue's entries are of the queue's protection domain, whatever the QP's is
- * (IBTA 10.2.9); what the peer names is of the QP's.
+ * Keys of a shared queue's entries are of the queue's protection domain, even when the QP's is
+ * another (IBTA 10.2.9); keys that the peer uses are of the QP's.
  */
 static void
 shared_domain(void **state)
@@ -513,7 +513,7 @@ shared_domain(void **state)
 		}
 }
 
-/* A message that was begun has its receive flushed; the queue is the other QPs'. */
+/* The receive of a message that was begun is flushed; other QPs go on using the queue. */
 static void
 shared_and_error(void **state)
 {
@@ -538,7 +538,7 @@ shared_and_error(void **state)
 
 /* ---- the turn of a NAK */
 
-/* It comes after the responses that are owed, and says that all before is done. */
+/* A NAK comes after the responses that are owed, and acknowledges all earlier requests. */
 static void
 nak_in_turn(void **state)
 {

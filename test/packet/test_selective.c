@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder between two sides that know selective acknowledgements, and
- * what of READs it answers again (doc/recovery.md).
+ * The responder between two sides that know selective acknowledgements, and the
+ * parts of READs that it answers again (doc/recovery.md).
  */
 #include "sack.h"
 
@@ -28,7 +28,7 @@ expect_range(const struct frame *f, unsigned int i, uint32_t first, uint32_t end
 	assert_int_equal(sack_get(f->data + 12 + 8 * i), end);
 }
 
-/* A gap brings no NAK: what came is kept and told, as often as something comes. */
+/* A gap brings no NAK: packets that came are kept, and told of with each packet that comes. */
 static void
 told(void **state)
 {
@@ -50,12 +50,12 @@ told(void **state)
 	probe_send(&p, SEND_ONLY, RQ(5), 40, 5);
 	f = expect_sack(&p, RQ(0), RQ(1));
 	assert_true(sack_has(f, 1) && !sack_has(f, 2) && sack_has(f, 3) && sack_has(f, 4));
-	/* One that is kept already, and one that is done: who sends them does not know. */
+	/* A packet that is kept already, and one that is done: the sender does not know. */
 	probe_send(&p, SEND_ONLY, RQ(4), 40, 4);
 	expect_sack(&p, RQ(0), RQ(1));
 	probe_send(&p, SEND_ONLY, RQ(0), 40, 0);
 	expect_sack(&p, RQ(0), RQ(1));
-	/* Half of what is missing. */
+	/* Half of the missing packets come. */
 	probe_send(&p, SEND_ONLY, RQ(1), 40, 1);
 	f = expect_sack(&p, RQ(2), RQ(3));
 	assert_true(sack_has(f, 1) && sack_has(f, 2) && !sack_has(f, 3));
@@ -305,7 +305,7 @@ tail_without_room(void **state)
 	probe_close(&p);
 }
 
-/* A request that was long on its way takes nothing away from what is to be sent. */
+/* A request that was long on its way does not shorten the answer that is being sent. */
 static void
 tail_and_older_tail(void **state)
 {

@@ -172,7 +172,7 @@ slow_reads(void **state)
 		}
 		expect_sent(&p, i, SUCCESS);
 	}
-	/* And once more, for what was asked for twice. */
+	/* The responses come once more, for the READ that was asked for twice. */
 	for (uint32_t k = 0; k < PACKETS; k++)
 		respond(&p, SQ(0), k, PACKETS, 0);
 	probe_pass(&p, 2 * SPAN, MS);
@@ -277,7 +277,7 @@ lost_writes(void **state)
 	}
 }
 
-/* The answer shows that the peer works on what was sent first: new requests follow, no repeats. */
+/* The answer shows that the peer works on the first sending: new requests follow, no repeats. */
 static void
 answer_to_the_first(void **state)
 {

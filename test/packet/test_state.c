@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The QP state machine (IBTA 10.3.1, 11.2.5.2): which moves there are and what
- * each asks for, what SQD holds back and lets through, what RESET forgets.
+ * The QP state machine (IBTA 10.3.1, 11.2.5.2): its moves and their attributes,
+ * the requests that SQD holds back or lets through, the state that RESET forgets.
  */
 #include "probe.h"
 
@@ -355,7 +355,7 @@ established(void **state)
 	}
 }
 
-/* RESET forgets what was posted, and everything of the connection. */
+/* RESET forgets posted requests, and all state of the connection. */
 static void
 forgets(void **state)
 {
@@ -410,7 +410,7 @@ post_again(void *ctx, const struct urn_tp_xcqe *x)
 	atomic_fetch_add(&p->q[p->cur].sq->prod, 1);
 }
 
-/* From SQE to RTS what was posted before is flushed, however fast its program posts. */
+/* From SQE to RTS only requests posted before are flushed, even when the program keeps posting. */
 static void
 flush_ends(void **state)
 {

@@ -282,9 +282,9 @@ stands_still_again(void **state)
 }
 
 /*
- * The timer waits for turns, and our memory is slow meanwhile: the timer starts anew, after however
- * many turns. (The count of turns stands where doublings of the round trip do, and more of them
- * than a number has bits: sanitizers see that.)
+ * The timer waits for turns, and our memory is slow meanwhile: the timer restarts, after any number
+ * of turns. (The count of turns shares a field with the doublings of the round trip; a shift by more
+ * than a number's bits would be seen by sanitizers.)
  */
 static void
 stood_still_with_slow_memory(void **state)
@@ -448,8 +448,8 @@ rnr_for_ever(void **state)
 }
 
 /*
- * A peer may send a sequence NAK for what came behind the packet that it was
- * not ready for (kernel soft-RoCE does). The wait is not cut short by it, nor
+ * A peer may send a sequence NAK for packets behind the one that it was not
+ * ready for (kernel soft-RoCE does). The NAK does not cut the wait short, nor
  * does it cost a retry.
  */
 static void
@@ -546,9 +546,9 @@ rnr_holds(void **state)
 }
 
 /*
- * An RNR wait ends with the acknowledgement of its request only: not with that of one before
- * it, nor, where responses may be late, with a response to one before it; and the RNR NAK of
- * what was acknowledged meanwhile starts none.
+ * An RNR wait ends with the acknowledgement of its request only: not with that of an earlier
+ * request, nor, where responses may be late, with a response to an earlier one; and the RNR NAK
+ * of a request that was acknowledged meanwhile starts no wait.
  */
 static void
 rnr_ends(void **state)

@@ -136,7 +136,7 @@ bounds(void **state)
 			}
 }
 
-/* Keys that reach nothing: never bound, of before, freed, one off. */
+/* Keys that reach nothing: never bound, from before the bind, freed, off by one. */
 static void
 stale(void **state)
 {
@@ -239,7 +239,7 @@ by_peer(void **state)
 		send_inv(&p, RQ(0), key);
 		expect_aeth(&p, RQ(1), SYN_ACK, 2);
 		assert_true(reaches(&p, WRITE_ONLY, RQ(2), key, AT, 8));
-		/* One burst: what is behind the invalidation does not get through. */
+		/* In one burst: packets behind the invalidation do not get through. */
 		probe_recv(&p, 0, 64, 2);
 		send_inv(&p, RQ(3), key);
 		f = frame_of(WRITE_ONLY, RQ(4));
