@@ -126,7 +126,7 @@ struct perf_qp {
 	uint32_t rx_next;      /* receive slot to be posted next */
 	uint32_t rx_owed;      /* receives taken and not yet posted again */
 	uint64_t last;         /* atomics: value returned last, plus 1; ping-pong: messages received */
-	uint32_t peer_qpn;     /* datagrams: their destination */
+	uint32_t peer_qpn;     /* datagrams: QPN of the destination */
 	uint32_t rsvd;
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct perf_qp) == 64, "a line each");

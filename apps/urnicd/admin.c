@@ -88,7 +88,7 @@ nicd_run_begin(struct nicd_run *r, struct nicd_admin *a, bool json, bool console
 	}
 }
 
-/* Move the output that is still in the sink into r->out. */
+/* Move the text that is still in the sink into r->out; last: end the JSON. */
 static void
 flush(struct nicd_run *r, bool last)
 {

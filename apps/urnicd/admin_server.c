@@ -25,7 +25,7 @@ struct peer {
 	bool more;	       /* the run has more steps */
 	bool ended;	       /* the last piece was sent */
 	size_t sent;	       /* bytes of run.out that were sent */
-	uint64_t until;	       /* end of patience with the peer, ns */
+	uint64_t until;	       /* time limit of the peer, ns */
 	char line[ADMIN_LINE]; /* bytes of the words */
 	char *words[ADMIN_WORDS];
 	struct nicd_run run;
@@ -87,7 +87,7 @@ cut(struct peer *p, size_t len)
 	return n;
 }
 
-/* Read the question. returns: false: hang up */
+/* Read the question. returns: false when the server must hang up */
 static bool
 take_question(const struct nicd_admin_server *s, struct peer *p)
 {
