@@ -226,7 +226,7 @@ moved_with_one_retry(void **state)
 	expect_frame(&p, SEND_ONLY, SQ(0));
 	expect_count(&p, TIMEOUTS, 1);
 	expect_silence(&p);
-	/* It counts as the repeat of that retry, and ends nothing sooner or later. */
+	/* This frame counts as the repeat of that retry; the QP fails neither sooner nor later. */
 	probe_pass(&p, SPAN / 8 + 2 * GRAIN, SPAN / 16);
 	assert_int_equal(p.qp->state, URN_QPS_ERR);
 	probe_close(&p);

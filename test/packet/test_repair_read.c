@@ -123,7 +123,7 @@ refusal_outlived(void **state)
 	probe_close(&p);
 }
 
-/* But an RNR NAK that overtook is obeyed at once. */
+/* An RNR NAK that overtook a response is obeyed at once. */
 static void
 not_ready_overtakes(void **state)
 {

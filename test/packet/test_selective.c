@@ -321,7 +321,7 @@ tail_and_older_tail(void **state)
 	count_sent(&p, seen, 100);
 	for (uint32_t i = 0; i < 100; i++)
 		assert_int_equal(seen[i], i >= 50);
-	/* And one that asks for more begins anew. */
+	/* A request that asks for more restarts the answer. */
 	probe_read(&p, RQ(70), 70 * 256, 30 * 256);
 	probe_read(&p, RQ(50), 50 * 256, 50 * 256);
 	count_sent(&p, seen, 100);

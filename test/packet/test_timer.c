@@ -517,7 +517,7 @@ rnr_holds(void **state)
 	expect_frame(&p, SEND_ONLY, SQ(2));
 	expect_silence(&p);
 	expect_count(&p, TIMEOUTS, 0);
-	/* And after the wait the acknowledgement timer runs again. */
+	/* After the wait the acknowledgement timer runs again. */
 	expect_after(&p, TIMEOUT(5));
 	expect_frame(&p, SEND_ONLY, SQ(1));
 	probe_close(&p);

@@ -234,7 +234,7 @@ by_peer(void **state)
 		probe_settle(&p);
 		p.looked = p.seen_n - 1;
 		expect_aeth(&p, RQ(1), SYN_ACK, 2); /* that one had the region's key */
-		/* It comes again after the program bound anew: nothing is undone. */
+		/* The invalidation comes again after the program bound again: nothing is undone. */
 		bind(&p, 2, key, key, AT, LEN, RW);
 		send_inv(&p, RQ(0), key);
 		expect_aeth(&p, RQ(1), SYN_ACK, 2);
