@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is what README.md and doc/ say true?
+"""README.md and all pages below doc/ say what is true: this looks.
 
 usage: docs.py PROJECT BUILD
 
@@ -14,6 +14,10 @@ other, in a folder with links to the project, where `build` is BUILD:
 
 Of all of them the options given to our own programs must be in their --help.
 Scripts install and build, so they do not run; test/e2e/scripts_*.sh do that.
+
+Links lead to pages, and to headings, that there are; files, functions, counters and
+environment variables that are named exist; so does each error message that
+doc/troubleshooting.md explains, in our source.
 """
 import json
 import os
@@ -177,15 +181,23 @@ def check_manual(doc, place, program):
                        f"in {program} --help only: {sorted(there - here)}")
 
 
-def check_links(doc, project):
+def anchors(doc):
+    """What a link may name behind a #, as GitHub makes it of headings."""
+    titles = re.findall(r"^#+ (.*)$", doc.prose, re.M)
+    return {re.sub(r"[^\w\- ]", "", t.lower()).replace(" ", "-") for t in titles}
+
+
+def check_links(doc, project, docs):
+    pages = {d.name: d for d in docs}
     for target in re.findall(r"\]\(([^)\s]+)\)", doc.prose):
         if re.match(r"[a-z]+:", target):
             continue
-        path = target.split("#")[0]
-        at = os.path.join(project, os.path.dirname(doc.name), path) if path else \
-            os.path.join(project, doc.name)
-        if not os.path.exists(at):
+        path, _, heading = target.partition("#")
+        to = os.path.normpath(os.path.join(os.path.dirname(doc.name), path)) if path else doc.name
+        if not os.path.exists(os.path.join(project, to)):
             fail(doc.name, f"the link to {target} leads nowhere")
+        elif heading and (to not in pages or heading not in anchors(pages[to])):
+            fail(doc.name, f"the link to {target} names no heading there")
 
 
 def check_names(doc, project, source):
@@ -194,6 +206,9 @@ def check_names(doc, project, source):
                            doc.prose):
         if not os.path.exists(os.path.join(project, path)):
             fail(doc.name, f"there is no {path}")
+    for path in set(re.findall(r"(?<![\w/.-])doc/[\w/-]+\.md\b", doc.text)):
+        if not os.path.exists(os.path.join(project, path)):
+            fail(doc.name, f"there is no page {path}")
     for name in set(re.findall(r"\b(urn_\w+)\(\)", doc.text)):
         if not re.search(rf"\b{name}\(", source):
             fail(doc.name, f"there is no function {name}()")
@@ -203,10 +218,13 @@ def check_names(doc, project, source):
 
 
 # Where counters are, and the page and section that lists them.
-COUNTERS = (("dataplane/counters.h", "doc/wire.md", "Counters"),
-            ("dataplane/switch/switch.h", "doc/urnic-switch.md", "Counters of a port"),
-            ("dataplane/switch/impair.h", "doc/urnic-switch.md", "Counters of an impairment"),
-            ("dataplane/switch/fabric.h", "doc/urnic-switch.md", "Counters of a device"))
+COUNTERS = (("dataplane/counters.h", "doc/reference/counters.md", "Counters"),
+            ("dataplane/switch/switch.h", "doc/reference/urnic-switch.md", "Counters of a port"),
+            ("dataplane/switch/impair.h", "doc/reference/urnic-switch.md", "Counters of an impairment"),
+            ("dataplane/switch/fabric.h", "doc/reference/urnic-switch.md", "Counters of a device"))
+
+# Pages of programs, each named after its program: their tables have the options of --help.
+MANUALS = ("urnic-cp", "urnic-perf", "urnic-switch", "urnic-top", "urnicctl")
 
 
 def check_counter_list(project, docs, header, page, section):
@@ -214,7 +232,8 @@ def check_counter_list(project, docs, header, page, section):
     with open(os.path.join(project, header), encoding="utf-8") as f:
         names = set(re.findall(r'^\tX\(\w+, "(\w+)"', f.read(), re.M))
     doc = next(d for d in docs if d.name == page)
-    text = re.split(r"^##+ ", doc.text[doc.text.index(f"# {section}\n"):], flags=re.M)[0]
+    level, text = re.search(rf"^(#+) {section}\n(.*)", doc.text, re.M | re.S).groups()
+    text = re.split(rf"^#{{1,{len(level)}}} ", text, flags=re.M)[0]
     listed = re.findall(r"^\| `(\w+)` \|", text, re.M)
     if not names:
         fail(page, f"no counters were found in {header}")
@@ -233,12 +252,36 @@ def check_counters(project, docs):
             fail(doc.name, f"there is no counter {name}")
 
 
+def check_environment(docs, source):
+    """Every variable of ours that is read is in a table, and no other."""
+    page = next(d for d in docs if d.name == "doc/reference/environment.md")
+    listed = set(re.findall(r"^\| `(URNIC_\w+)` \|", page.text, re.M))
+    for name in sorted(set(re.findall(r'getenv\("(URNIC_\w+)"\)', source)) - listed):
+        fail(page.name, f"{name} is read, and not listed")
+    for doc in docs:
+        for name in sorted(set(re.findall(r"\bURNIC_[A-Z_]*[A-Z]\b", doc.text)) - listed):
+            fail(doc.name, f"{name} is in no table of {page.name}")
+
+
+def check_messages(docs, source):
+    """Messages that are explained are in the source, but for what stands where `...` is."""
+    page = next(d for d in docs if d.name == "doc/troubleshooting.md")
+    joined = re.sub(r'(?<!\\)"\s*(?:PRI[a-zX]+\d+\s*)?"', "", source).replace("\\\"", '"')
+    found = re.findall(r"^### `(.*)`$", page.text, re.M)
+    if not found:
+        fail(page.name, "no messages were found")
+    for message in found:
+        for part in message.split("..."):
+            if part.strip() not in joined:
+                fail(page.name, f"no source says: {part.strip()}")
+
+
 def sources(project):
     text = []
     for top in ("apps", "dataplane", "examples", "lib", "pmd_glue"):
         for folder, _, names in os.walk(os.path.join(project, top)):
             for name in names:
-                if name.endswith((".c", ".h")):
+                if name.endswith((".c", ".h", ".py")):
                     with open(os.path.join(folder, name), encoding="utf-8") as f:
                         text.append(f.read())
     return "\n".join(text)
@@ -246,24 +289,26 @@ def sources(project):
 
 def main():
     project, build = (os.path.realpath(a) for a in sys.argv[1:3])
-    names = ["README.md"] + sorted("doc/" + n for n in os.listdir(os.path.join(project, "doc"))
-                                   if n.endswith(".md"))
+    names = ["README.md"] + sorted(os.path.relpath(os.path.join(folder, n), project)
+                                   for folder, _, files in os.walk(os.path.join(project, "doc"))
+                                   for n in files if n.endswith(".md"))
     docs = [Doc(project, n) for n in names]
     source = sources(project)
     for doc in docs:
         place = Place(project, build)
         try:
-            check_links(doc, project)
+            check_links(doc, project, docs)
             check_names(doc, project, source)
             check_options(doc, place)
-            if doc.name in ("doc/urnic-cp.md", "doc/urnic-perf.md", "doc/urnic-switch.md",
-                            "doc/urnic-top.md", "doc/urnicctl.md"):
-                program = doc.name[4:-3]
+            program = os.path.basename(doc.name)[:-len(".md")]
+            if program in MANUALS:
                 check_manual(doc, place, f"build/apps/{program}/{program}")
             check_commands(doc, place)
         finally:
             place.close()
     check_counters(project, docs)
+    check_environment(docs, source)
+    check_messages(docs, source)
     for text in failures:
         print(f"FAILED: {text}", file=sys.stderr)
     print(f"{len(docs)} pages, {len(failures)} failures")
