@@ -5,12 +5,14 @@
 usage: docs.py PROJECT BUILD
 
 Commands come from fenced blocks that begin with ```sh. They run one after the
-other, in a folder with links to the project, where `build` is BUILD:
+other, in a folder with links to the project, where `build` is BUILD. All pages share
+the folder: no command may fail because of a file that another one left.
 
     ```sh            runs each command; it must succeed
     ```sh terminals  each is started once the one before has said something; a daemon
                      is stopped when the last has ended
     ```sh norun      does not run
+    ```c FILE        is written to FILE first, for commands to compile
 
 Of all of them the options given to our own programs must be in their --help.
 Scripts install and build, so they do not run; test/e2e/scripts_*.sh do that.
@@ -77,6 +79,13 @@ class Place:
         self.compiler = compiler(build)
         self.env = dict(os.environ, TMPDIR=os.path.join(self.dir, "tmp"), LC_ALL="C.UTF-8")
 
+    def write(self, doc):
+        """The sources that a page shows."""
+        for info, body in doc.blocks:
+            if re.fullmatch(r"c \w+\.c", info.strip()):
+                with open(os.path.join(self.dir, info.split()[1]), "w", encoding="utf-8") as f:
+                    f.write(body)
+
     def start(self, command):
         command = command.replace("/tmp/", self.env["TMPDIR"] + "/")
         command = re.sub(r"^cc ", self.compiler + " ", command)
@@ -138,7 +147,7 @@ def check_commands(doc, place):
             if SCRIPT.match(line):
                 continue
             out = finish(doc, line, place.start(line))
-            if out is not None and "--json" in line and doc.name != "README.md":
+            if out is not None and "--json" in line and doc.name.startswith(("doc/reference/", "doc/inside/")):
                 json_keys(doc, line, out)
 
 
@@ -294,18 +303,19 @@ def main():
                                    for n in files if n.endswith(".md"))
     docs = [Doc(project, n) for n in names]
     source = sources(project)
-    for doc in docs:
-        place = Place(project, build)
-        try:
+    place = Place(project, build)
+    try:
+        for doc in docs:
             check_links(doc, project, docs)
             check_names(doc, project, source)
             check_options(doc, place)
             program = os.path.basename(doc.name)[:-len(".md")]
             if program in MANUALS:
                 check_manual(doc, place, f"build/apps/{program}/{program}")
+            place.write(doc)
             check_commands(doc, place)
-        finally:
-            place.close()
+    finally:
+        place.close()
     check_counters(project, docs)
     check_environment(docs, source)
     check_messages(docs, source)
