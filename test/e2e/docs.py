@@ -35,6 +35,8 @@ OURS = re.compile(r"^(scripts/[\w-]+\.sh|build/apps/.*|build/test/(sim/urnic-sim
 DAEMON = re.compile(r"^build/apps/urnicd/urnicd -c")
 SCRIPT = re.compile(r"^(scripts/|\.ci/)")
 
+TOPS = ("apps", "dataplane", "examples", "lib", "pmd_glue", "test")
+
 failures = []
 
 
@@ -218,6 +220,12 @@ def check_names(doc, project, source):
     for path in set(re.findall(r"(?<![\w/.-])doc/[\w/-]+\.md\b", doc.text)):
         if not os.path.exists(os.path.join(project, path)):
             fail(doc.name, f"there is no page {path}")
+    files = {n for top in TOPS for _, _, names in os.walk(os.path.join(project, top)) for n in names}
+    files.update(info.split()[-1] for info, _ in doc.blocks if info.startswith("c "))
+    for span in re.findall(r"`([^`\n]+)`", doc.prose):
+        for name in re.findall(r"(?<!infiniband/)\b([\w-]+\.[ch])\b", span):
+            if name not in files:
+                fail(doc.name, f"there is no file {name}")
     for name in set(re.findall(r"\b(urn_\w+)\(\)", doc.text)):
         if not re.search(rf"\b{name}\(", source):
             fail(doc.name, f"there is no function {name}()")
