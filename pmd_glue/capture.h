@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes the frames that cross a port to a pcapng file (rte_pcapng; doc/ports.md). */
+/* Writes the frames that cross a port to a pcapng file (rte_pcapng; doc/reference/ports.md). */
 #ifndef URN_PMD_GLUE_CAPTURE_H
 #define URN_PMD_GLUE_CAPTURE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The EAL without huge pages, root or leftovers: its runtime files live in a
- * private folder that is removed at exit (doc/ports.md "EAL without huge pages").
+ * private folder that is removed at exit (doc/reference/ports.md "EAL without huge pages").
  */
 #ifndef URN_PMD_GLUE_EAL_H
 #define URN_PMD_GLUE_EAL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The properties and hooks of a family of drivers. port.c does the rest, the same
- * way for all. The facts are in doc/ports.md "Ports, one by one".
+ * way for all. The facts are in doc/reference/ports.md "Ports, one by one".
  */
 #ifndef URN_PMD_GLUE_FAMILY_H
 #define URN_PMD_GLUE_FAMILY_H

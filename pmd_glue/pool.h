@@ -22,7 +22,7 @@ struct urn_pool_config {
 
 /*
  * Make a pool with URN_PORT_PRIV private bytes and per-lcore caches. A preempted thread
- * that is using the pool blocks no other thread (ring_mt_rts, doc/ports.md "Preempted
+ * that is using the pool blocks no other thread (ring_mt_rts, doc/reference/ports.md "Preempted
  * lcores"). NULL with *err on failure.
  */
 struct rte_mempool *urn_pool_create(const struct urn_pool_config *cfg, struct urn_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Flow rules that bring our frames, and only those, to DPDK (rte_flow,
- * isolated mode); all other frames stay with the kernel (doc/ports.md "mlx5").
+ * isolated mode); all other frames stay with the kernel (doc/reference/ports.md "mlx5").
  */
 #ifndef URN_PMD_GLUE_STEER_H
 #define URN_PMD_GLUE_STEER_H

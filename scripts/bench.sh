@@ -28,7 +28,7 @@
 #                    a second one, DIR-stages, is made to count cycles by stage
 #   --help           this text
 #
-# doc/performance.md says what each plot shows, and what was measured.
+# doc/inside/performance.md says what each plot shows, and what was measured.
 #
 # Exit code: 0 measured, 1 something failed, 2 wrong usage, 128 + N ended by
 # signal N (what was measured until then is written).

@@ -19,7 +19,7 @@
 #                  one that is there stays with or without the sanitizers, as it is
 #   --help         this text
 #
-# doc/testing.md says what the targets are and what to do with a finding.
+# doc/inside/testing.md says what the targets are and what to do with a finding.
 #
 # Exit code: 0 nothing found, 1 something was found or failed, 2 wrong usage,
 # 128+N ended by signal N.

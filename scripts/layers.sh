@@ -4,7 +4,7 @@
 #
 # Usage: scripts/layers.sh [--list] [--project DIR]
 #
-# The table in doc/architecture.md, "Folders", has a row for each folder, the top
+# The table in doc/inside/architecture.md, "Folders", has a row for each folder, the top
 # one first, and names the folders that it may include from. Every #include of the
 # sources is held against it, and every row against the order of rows: a folder
 # stands above all that it includes from, so that there is no circle.
@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-[ -f "$dir/doc/architecture.md" ] || die "there is no doc/architecture.md in '$dir'"
+[ -f "$dir/doc/inside/architecture.md" ] || die "there is no doc/inside/architecture.md in '$dir'"
 cd "$dir"
 
 sources() {
@@ -40,7 +40,7 @@ sources() {
 
 # Rows of the table, then sources, then their includes: a letter, and what it is.
 facts() {
-	sed -n '/^## Folders/,/^## [^F]/s/^| `/R /p' doc/architecture.md
+	sed -n '/^## Folders/,/^## [^F]/s/^| `/R /p' doc/inside/architecture.md
 	sources | sed 's/^/F /'
 	sources | xargs grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]' /dev/null | sed 's/^/I /'
 }
@@ -116,11 +116,11 @@ END {
 	for (i = 1; i <= pairs; i++) {
 		split(pair[i], p, "|")
 		if (!(p[2] in rank))
-			fail("doc/architecture.md: " p[1] " may include from " p[2] ", which has no row")
+			fail("doc/inside/architecture.md: " p[1] " may include from " p[2] ", which has no row")
 		else if (rank[p[2]] <= rank[p[1]])
-			fail("doc/architecture.md: " p[1] " may include from " p[2] ", which does not stand below it")
+			fail("doc/inside/architecture.md: " p[1] " may include from " p[2] ", which does not stand below it")
 		else if (!(pair[i] in seen))
-			fail("doc/architecture.md: " p[1] " may include from " p[2] ", and never does")
+			fail("doc/inside/architecture.md: " p[1] " may include from " p[2] ", and never does")
 	}
 	for (s in seen)
 		if (list) {

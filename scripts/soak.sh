@@ -18,7 +18,7 @@
 #   --build DIR        the build folder (default: build, in the project's folder)
 #   --help             this text
 #
-# doc/testing.md says what is simulated.
+# doc/inside/testing.md says what is simulated.
 #
 # Exit code: 0 all passed, 1 a seed failed, or more requests than wires that lose allow, or the build did, 2 wrong usage,
 # 128 + N after signal N if nothing failed until then.

@@ -22,7 +22,7 @@
 #
 # With CI set in the environment, warnings are errors. Some tests need root and
 # are skipped, or check less, without it. Logs are in meson-logs/ of the build
-# folder; doc/testing.md says how to run one test alone.
+# folder; doc/inside/testing.md says how to run one test alone.
 #
 # Exit code: 0 all passed, 1 some failed or the build did, 2 wrong usage.
 

@@ -26,7 +26,7 @@ struct urn_ep_opts {
 	uint8_t timeout;            /* ACK timeout, 4.096 us * 2^timeout; 0: none */
 	uint8_t retry_cnt;          /* 0..7 */
 	uint8_t rnr_retry;          /* 0..6; 7: for ever */
-	uint8_t min_rnr_timer;      /* code 0..31 (doc/wire.md "Acknowledgement") */
+	uint8_t min_rnr_timer;      /* code 0..31 (doc/reference/wire.md "Acknowledgement") */
 	uint8_t max_rd_atomic;      /* READs and atomics in flight from this side */
 	uint8_t max_dest_rd_atomic; /* ... towards this side */
 	uint8_t sgid_index;         /* index into this side's GID table */

@@ -28,7 +28,7 @@
 /* Bytes that the ICRC covers before the payload: IPv4, UDP and BTH. */
 #define HEADER_BYTES (20u + 8u + 12u)
 #define CRC_BYTES 4u
-/* Finalised CRC of the 8 leading bytes of ones (doc/wire.md "ICRC"). */
+/* Finalised CRC of the 8 leading bytes of ones (doc/reference/wire.md "ICRC"). */
 #define CRC_SEED 0x2144df1cu
 #define ETHERTYPE_EXPERIMENTAL 0x88b5u
 /* Frames handed over at once: fewer when they are long, so that B begins early. */

@@ -35,7 +35,7 @@ struct pp_opts {
 	bool listen;            /* wait for the peer, rather than connect to it */
 	char host[PP_MAX_HOST]; /* address of the peer, or to listen on; empty: all addresses */
 	char service[8];        /* TCP port, decimal */
-	const char *device;     /* device of the port (doc/ports.md); owner: argv */
+	const char *device;     /* device of the port (doc/reference/ports.md); owner: argv */
 	bool have_ip[2];        /* an IPv4, an IPv6 address was given */
 	uint8_t ipv4[4], ipv6[16];
 	uint8_t mac[6];         /* all zero: the port's own */

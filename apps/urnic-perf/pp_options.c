@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_RX_DEPTH 32768u /* limit of a queue (doc/verbs.md) */
+#define MAX_RX_DEPTH 32768u /* limit of a queue (doc/reference/verbs.md) */
 #define MAX_WAIT_NS (3600ull * 1000000000ull)
 
 const char pp_help[] =
@@ -23,7 +23,7 @@ const char pp_help[] =
 	"\n"
 	"  --peer HOST[:PORT]    whom to connect to over TCP (port 18515)\n"
 	"  --listen [HOST:]PORT  where to wait for the peer\n"
-	"  --device DEVICE       the port, as in doc/ports.md: net_tap0,iface=urn0 or\n"
+	"  --device DEVICE       the port, as in doc/reference/ports.md: net_tap0,iface=urn0 or\n"
 	"                        net_af_packet0,iface=eth0\n"
 	"  --ip ADDRESS          address of the node, IPv4 or IPv6, not the kernel's; one of each\n"
 	"                        may be given\n"
@@ -275,7 +275,7 @@ check_together(const struct pp_opts *o, const struct given *g, struct urn_err *e
 				 "to wait for it");
 	else if (o->device == NULL || *o->device == '\0')
 		urn_err_set(err, "say which port to use: --device net_tap0,iface=urn0 or "
-				 "net_af_packet0,iface=eth0; doc/ports.md has more");
+				 "net_af_packet0,iface=eth0; doc/reference/ports.md has more");
 	else if (o->gid != 0 && !o->have_ip[o->gid - 1])
 		urn_err_set(err, "the node has no IPv%c address; give one with --ip, one that the "
 				 "kernel does not use", o->gid == 2 ? '6' : '4');

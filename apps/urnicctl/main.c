@@ -25,7 +25,7 @@ help(void)
 {
 	fputs("Usage: urnicctl [OPTION...] COMMAND...\n"
 	      "\n"
-	      "Ask a running urnicd, or tell it something (doc/urnicctl.md).\n"
+	      "Ask a running urnicd, or tell it something (doc/reference/urnicctl.md).\n"
 	      "\n"
 	      "  -s, --socket PATH   its control socket, or the one for programs beside it; auto, "
 	      "as\n"
@@ -98,7 +98,7 @@ beside(char *path, size_t size, const char *socket)
 	return n > 0 && (size_t)n < size;
 }
 
-/* Find the control socket the way programs find their dataplane (doc/urnicd.md). returns: true when the path fits */
+/* Find the control socket the way programs find their dataplane (doc/reference/urnicd.md). returns: true when the path fits */
 static bool
 find(const struct options *o, char *path, size_t size)
 {

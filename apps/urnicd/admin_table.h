@@ -31,12 +31,12 @@
 	X(show_counters, "show counters", "[ADAPTER] [all]",                                       \
 	  "counters of adapters; all: zeros too")                                                  \
 	X(show_limits, "show limits", "[client CLIENT]",                                           \
-	  "what programs may have, and the most that one has, or what that client has")            \
+	  "limits of programs and the most that one has, or those of that client")            \
 	X(show_server, "show server", "", "connections and control calls of programs")             \
 	X(show_version, "show version", "", "versions")                                            \
 	X(set_log, "set log", "LEVEL", "how much DPDK says: error, warning, notice, info, debug")  \
 	X(set_engine, "set engine", "ENGINE [idle IDLE] [empty_polls N] [sleep TIME]",             \
-	  "what an engine does when there is nothing to do")                                       \
+	  "the way in which an idle engine waits")                                       \
 	X(set_adapter, "set adapter", "ADAPTER [window N] [rto_floor TIME]",                       \
 	  "packets under way of a queue pair; the least time to a repeat")                         \
 	X(port, "port", "PORT up|down|fail", "a port's link; fail: as if it were unplugged")       \

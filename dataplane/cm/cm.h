@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Connection management of an adapter: the state machine of IBTA 12.9 for RC
- * connections and of 12.11 for the look-up of datagram services (doc/cm.md).
+ * connections and of 12.11 for the look-up of datagram services (doc/reference/cm.md).
  * Pure: messages and time come in as arguments, messages and events go
  * out by calls. The machine reads no clock, knows no port, and allocates nothing after
  * its creation; the caller lets one thread in at a time.

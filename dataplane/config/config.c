@@ -73,7 +73,7 @@ say_unknown(struct urn_config_ctx *ctx, const struct urn_config_kind *kind,
 			       e->key.s, kind->name, near.best);
 	else
 		urn_config_say(ctx, e->key.line,
-			       "%.*s is no key of [%s]; doc/urnicd.md lists the keys", SHOWN,
+			       "%.*s is no key of [%s]; doc/reference/urnicd.md lists the keys", SHOWN,
 			       e->key.s, kind->name);
 }
 

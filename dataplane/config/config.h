@@ -3,7 +3,7 @@
  * The configuration of a dataplane process: INI text in, a checked structure
  * out, or a list of every mistake. Pure: no device is opened, DPDK is not
  * called, and nothing that depends on the machine (that an interface exists, that this
- * process may run on a CPU) is checked here. doc/urnicd.md is the reference,
+ * process may run on a CPU) is checked here. doc/reference/urnicd.md is the reference,
  * and is made from the same table (config_schema.c).
  *
  * Users of a returned struct urn_config may rely on this:

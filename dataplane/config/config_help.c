@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table, printed: for a terminal and for doc/urnicd.md. */
+/* The table, printed: for a terminal and for doc/reference/urnicd.md. */
 #include "config/config_priv.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The table of all sections and keys of a configuration. Reading, checking, the
- * help and the reference in doc/urnicd.md all come from this table.
+ * help and the reference in doc/reference/urnicd.md all come from this table.
  */
 #include "config/config_priv.h"
 
@@ -40,7 +40,7 @@ static const struct urn_config_key urnicd_keys[] = {
 	 .preset = "($XDG_RUNTIME_DIR/urnic/urnicd.sock; of root /run/urnic/urnicd.sock)",
 	 .help = "the UNIX socket that clients attach to"},
 	{"mode", .type = URN_CT_MODE, D(mode), .preset = "(0600; with a group 0660)",
-	 .help = "who may connect to it, as chmod has it"},
+	 .help = "the socket's permissions, as chmod has them"},
 	{"group", .type = URN_CT_TEXT, D(group), .preset = "(the process's)",
 	 .help = "the group that the socket belongs to"},
 	{"control", .type = URN_CT_PATH, D(control), .preset = "(socket with .ctl behind it)",
@@ -50,10 +50,10 @@ static const struct urn_config_key urnicd_keys[] = {
 	{"node", .type = URN_CT_NAME, D(node), .preset = "(the only one, if there is one)",
 	 .help = "the node of clients that name none"},
 	{"log_level", .type = URN_CT_LEVEL, D(log_level), .words = level_words, .preset = "error",
-	 .help = "of DPDK's messages, those that matter at least so much"},
+	 .help = "the lowest level of DPDK's messages that are shown"},
 	{"idle", .type = URN_CT_WORD, D(idle.idle), .words = idle_words, .preset = "sleep",
-	 .help = "what engines do when there is nothing to do: poll on, pause and yield the CPU, "
-		 "or sleep"},
+	 .help = "an idle engine polls on, pauses and yields the CPU, "
+		 "or sleeps"},
 	{"empty_polls", .type = URN_CT_COUNT, D(idle.empty_polls), .min = 1, .max = G,
 	 .preset = "1024", .help = "... after so many polls that found nothing"},
 	{"sleep", .type = URN_CT_TIME, D(idle.sleep_us), .min = US, .max = MS, .unit = US,
@@ -71,7 +71,7 @@ static const struct urn_config_key urnicd_keys[] = {
 #define E(field) FIELD(struct urn_config_eal, field)
 static const struct urn_config_key eal_keys[] = {
 	{"memory", .type = URN_CT_SIZE, E(memory), .min = 64 * M, .max = 1024 * G,
-	 .preset = "(what the ports need)", .help = "memory of DPDK, fixed at the start"},
+	 .preset = "(the ports' need)", .help = "memory of DPDK, fixed at the start"},
 	{"huge_pages", .type = URN_CT_WORD, E(huge_pages), .words = huge_words, .preset = "never",
 	 .help = "auto: take them where enough are free"},
 	{"cores", .type = URN_CT_CORES, E(cores), .preset = "(all that the process may use)",
@@ -126,11 +126,11 @@ static const struct urn_config_key engine_keys[] = {
 	{"lcore", .type = URN_CT_COUNT, N(lcore), .max = RTE_MAX_LCORE - 1,
 	 .preset = "(any of [eal] cores)", .help = "the CPU that its thread runs on, alone"},
 	{"idle", .type = URN_CT_WORD, N(engine.idle), .words = idle_words,
-	 .preset = "(as in [urnicd])", .help = "spin, pause or sleep when there is nothing to do"},
+	 .preset = "(that of [urnicd])", .help = "spin, pause or sleep when there is nothing to do"},
 	{"empty_polls", .type = URN_CT_COUNT, N(engine.empty_polls), .min = 1, .max = G,
-	 .preset = "(as in [urnicd])", .help = "... after so many polls that found nothing"},
+	 .preset = "(that of [urnicd])", .help = "... after so many polls that found nothing"},
 	{"sleep", .type = URN_CT_TIME, N(engine.sleep_us), .min = US, .max = MS, .unit = US,
-	 .preset = "(as in [urnicd])", .help = "... for so long at a time, up to 1ms when nothing comes for long"},
+	 .preset = "(that of [urnicd])", .help = "... for so long at a time, up to 1ms when nothing comes for long"},
 };
 
 #define P(field) FIELD(struct urn_config_port, port.field)
@@ -147,7 +147,7 @@ static const struct urn_config_key port_keys[] = {
 	{"tx_desc", .type = URN_CT_COUNT, P(tx_desc), .min = 32, .max = 32 * K,
 	 .preset = "(the driver's)", .help = "transmit descriptors of each queue"},
 	{"mbufs", .type = URN_CT_COUNT, P(mbufs), .min = 1 * K, .max = 4 * M,
-	 .preset = "(what the queues need)", .help = "packets in its pool"},
+	 .preset = "(the queues' need)", .help = "packets in its pool"},
 	{"mac", .type = URN_CT_MAC, P(mac), .preset = "(the device's, or made by chance)",
 	 .help = "its MAC address: 02:00:00:00:00:01"},
 	{"steer", .type = URN_CT_BOOL, P(steer), .preset = "no",
@@ -174,7 +174,7 @@ static const struct urn_config_key switch_keys[] = {
 	{"static", .arg = "WHO", .type = URN_CT_MACS, LATER, .preset = "(none)",
 	 .help = "MAC addresses that are behind a port, adapter or switch for good"},
 	{"impair", .arg = "WHO[.in|.out]", .type = URN_CT_IMPAIR, LATER, .preset = "(nothing)",
-	 .help = "what happens to frames from a port, adapter or switch (in), to it (out), or "
+	 .help = "faults for frames from a port, adapter or switch (in), to it (out), or "
 		 "both: drop=1%, delay=200us"},
 };
 
@@ -206,7 +206,7 @@ static const struct urn_config_key adapter_keys[] = {
 	{"work_in_flight", .type = URN_CT_COUNT, A(work_in_flight), .min = 64, .max = 16 * M,
 	 .preset = "64k", .help = "work requests under way in one engine"},
 	{"features_off", .type = URN_CT_FEATURES, A(features_off), .words = feature_words,
-	 .preset = "(none)", .help = "what not to offer to other urnic adapters: sack"},
+	 .preset = "(none)", .help = "features that other urnic adapters are not offered: sack"},
 	{"link", .type = URN_CT_BOOL, A(no_link), .invert = true, .preset = "yes",
 	 .help = "look whether a peer is urnic, and answer when asked; no: plain RoCEv2"},
 	{"icrc", .type = URN_CT_BOOL, A(no_icrc), .invert = true, .preset = "yes",
@@ -214,7 +214,7 @@ static const struct urn_config_key adapter_keys[] = {
 	{"path_mtu", .type = URN_CT_NUMBER, R(roce_mtu), .words = mtu_words, .preset = "4096",
 	 .help = "on a switch: the largest path MTU, bytes"},
 	{"mbufs", .type = URN_CT_COUNT, R(mbufs), .min = 1 * K, .max = 4 * M,
-	 .preset = "(what the queues need)", .help = "on a switch: packets in its pool"},
+	 .preset = "(the queues' need)", .help = "on a switch: packets in its pool"},
 	{"mac", .type = URN_CT_MAC, R(mac), .preset = "(made by chance)",
 	 .help = "on a switch: its MAC address"},
 };
@@ -226,7 +226,7 @@ const struct urn_config_kind urn_config_kinds[URN_CONFIG_KINDS] = {
 	[URN_CK_EAL] = {"eal", NULL, 1, sizeof(struct urn_config_eal), KEYS(eal_keys),
 			.help = "DPDK's environment."},
 	[URN_CK_LIMITS] = {"limits", NULL, 1, sizeof(struct urn_config_limits), KEYS(limits_keys),
-			   .help = "What clients may have. \"unlimited\" is one of the values."},
+			   .help = "Limits of clients. \"unlimited\" is one of the values."},
 	[URN_CK_ENGINE] = {"engine", "N", URN_ABI_MAX_ENGINES, sizeof(struct urn_config_engine),
 			   KEYS(engine_keys),
 			   .help = "A thread that polls, numbered from 0 on without a gap. Without "

@@ -11,7 +11,7 @@
 
 enum {
 	WAIT_BLOCK = 256,
-	FEW_MAX = 128, /* operations; with 64 or 256 for a QP, throughput is lower (doc/performance.md) */
+	FEW_MAX = 128, /* operations; with 64 or 256 for a QP, throughput is lower (doc/inside/performance.md) */
 };
 
 struct urn_lane_wait {

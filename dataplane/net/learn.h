@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The features that peers of one adapter have besides RoCEv2 (doc/link.md): learnt by
+ * The features that peers of one adapter have besides RoCEv2 (doc/inside/link.md): learnt by
  * a link request and its response, once for each pair of adapters, and kept. Traffic
  * never waits for the answer: until a peer is known it gets plain RoCEv2.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A dataplane's counters in Prometheus' text format 0.0.4: doc/urnicd.md lists the
+ * A dataplane's counters in Prometheus' text format 0.0.4: doc/reference/urnicd.md lists the
  * families. Counters of adapters and switches take name and text from their tables.
  */
 #ifndef URN_REPORT_PROMETHEUS_TEXT_H

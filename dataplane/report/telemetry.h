@@ -3,7 +3,7 @@
  * The reports of report.h as commands of DPDK's telemetry: /urnic/... beside
  * /ethdev/... and the others, for dpdk-telemetry.py and other users of
  * its socket. By DPDK's convention X/list gives names or numbers, X/info one object,
- * flat. A failure is an object with one field, "error". doc/urnicd.md
+ * flat. A failure is an object with one field, "error". doc/reference/urnicd.md
  * lists all commands.
  */
 #ifndef URN_REPORT_TELEMETRY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Going back: the requester repeats everything or, to a peer without selective acknowledgements, a
- * little at first (doc/recovery.md "A peer without selective acknowledgements").
+ * little at first (doc/inside/recovery.md "A peer without selective acknowledgements").
  */
 #ifndef URN_TRANSPORT_BACK_H
 #define URN_TRANSPORT_BACK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Responses at the requester: ACK, NAK, READ responses, atomic responses (doc/wire.md
+ * Responses at the requester: ACK, NAK, READ responses, atomic responses (doc/reference/wire.md
  * "Acknowledgement", "Errors at the requester").
  *
  * A READ or atomic is completed by its response alone. An acknowledgement that reaches beyond a
@@ -9,7 +9,7 @@
  */
 #include "transport/internal.h"
 
-/* Codes of doc/wire.md. */
+/* Codes of doc/reference/wire.md. */
 static const uint16_t credit_value[32] = {
 	0,   1,   2,   3,   4,    6,    8,    12,   16,   24,   32,    48,    64,    96,    128, 192,
 	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 0,

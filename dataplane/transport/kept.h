@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets kept ahead of their turn that another packet with the same PSN contradicts
- * (doc/recovery.md "Frames that somebody made up"). Two such packets that wait at the same time are
+ * (doc/inside/recovery.md "Frames that somebody made up"). Two such packets that wait at the same time are
  * both dropped, and the peer repeats its own. A packet that was taken up already leaves a
  * fingerprint for a while: a later request with other headers ends the QP, one with another payload
  * is counted. A later response is counted; a later atomic response with another value ends the QP.

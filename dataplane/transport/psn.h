@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packet sequence numbers: 24 bits, compared as a signed difference (doc/wire.md "PSN"). */
+/* Packet sequence numbers: 24 bits, compared as a signed difference (doc/reference/wire.md "PSN"). */
 #ifndef URN_TRANSPORT_PSN_H
 #define URN_TRANSPORT_PSN_H
 

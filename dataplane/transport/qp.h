@@ -60,7 +60,7 @@ enum urn_qp_flag {
 	URN_QPF_REFUSED = 1 << 16,  /* the responder refused for good and accepts no more */
 };
 
-/* One READ or atomic on the responder's record (doc/wire.md "Duplicates"). */
+/* One READ or atomic on the responder's record (doc/reference/wire.md "Duplicates"). */
 struct urn_rec {
 	uint64_t va;             /* READ: address; atomic: original value */
 	uint32_t rkey;           /* READ */

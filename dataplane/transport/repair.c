@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Repairing losses packet by packet: taking in selective acknowledgements, keeping responses ahead
- * of their turn, and sending only missing packets again (doc/recovery.md).
+ * of their turn, and sending only missing packets again (doc/inside/recovery.md).
  */
 #include "transport/internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * State of a QP that repairs losses packet by packet (doc/recovery.md). The state is taken from a
+ * State of a QP that repairs losses packet by packet (doc/inside/recovery.md). The state is taken from a
  * pool at the first loss and given back when nothing is missing any more, so that a QP without
  * losses has none. When the pool is empty, the QP goes back and repeats everything, as plain RoCEv2
  * does.

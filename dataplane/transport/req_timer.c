@@ -2,7 +2,7 @@
 /*
  * Timers of the requester. One timer a QP serves all of them: the wait that a peer asked for (RNR),
  * gaps that are lost by now, a probe and repeats after the measured round trip, and the
- * acknowledgement timeout of the QP's attributes, which alone costs a retry (doc/recovery.md
+ * acknowledgement timeout of the QP's attributes, which alone costs a retry (doc/inside/recovery.md
  * "Time").
  */
 #include "transport/internal.h"

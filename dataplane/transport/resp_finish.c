@@ -2,7 +2,7 @@
 /*
  * The responder, second half: finish. A packet that memory answered is finished in its turn:
  * complete the receive, count the message, owe the acknowledgement or the response, or refuse
- * (doc/wire.md "Duplicates", "Acknowledgement").
+ * (doc/reference/wire.md "Duplicates", "Acknowledgement").
  */
 #include "transport/internal.h"
 

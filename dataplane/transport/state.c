@@ -214,7 +214,7 @@ make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 	};
 
 	qp->av = *av;
-	/* Constant for a QP, and spread over QPs (doc/wire.md "Frame"). */
+	/* Constant for a QP, and spread over QPs (doc/reference/wire.md "Frame"). */
 	path.sport = (uint16_t)(URN_ROCE_SPORT_MIN |
 				((qp->qpn * 2654435761u ^ qp->dest_qpn * 40503u) >> 8 & 0x3fff));
 	memcpy(path.smac, tp->cfg.mac, 6);

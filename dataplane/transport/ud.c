@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Unreliable datagrams. A send is complete once its frame is made. A receive gets 40 bytes in front
- * of the payload: the IPv6 header, or for IPv4 20 zero bytes and the IPv4 header (doc/wire.md
+ * of the payload: the IPv6 header, or for IPv4 20 zero bytes and the IPv4 header (doc/reference/wire.md
  * "Lengths").
  */
 #include "transport/internal.h"

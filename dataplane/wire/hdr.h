@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Headers in wire format, network byte order, with accessors that swap bytes. Ethernet / IPv4 or
- * IPv6 / UDP 4791 / BTH / extension headers (doc/wire.md).
+ * IPv6 / UDP 4791 / BTH / extension headers (doc/reference/wire.md).
  */
 #ifndef URN_WIRE_HDR_H
 #define URN_WIRE_HDR_H
@@ -75,7 +75,7 @@ struct urn_deth {
 	uint32_t qkey, sqpn;
 } __attribute__((packed));
 
-/* Selective acknowledgement, behind an AETH (doc/recovery.md). */
+/* Selective acknowledgement, behind an AETH (doc/inside/recovery.md). */
 enum { URN_SACK_VERSION = 1, URN_SACK_RANGES = 4, URN_SACK_BITS = 256 };
 
 struct urn_sack {
@@ -108,7 +108,7 @@ enum urn_bth_bits {
 };
 #define URN_BTH_ACKREQ 0x80000000u
 
-/* AETH syndromes (doc/wire.md "Acknowledgement"). */
+/* AETH syndromes (doc/reference/wire.md "Acknowledgement"). */
 enum urn_syndrome {
 	URN_SYN_KIND = 0x60,        /* mask of the kind */
 	URN_SYN_VALUE = 0x1f,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICRC (doc/wire.md "ICRC"): CRC-32 over 8 bytes of ones, then over the bytes from IP header to
+ * ICRC (doc/reference/wire.md "ICRC"): CRC-32 over 8 bytes of ones, then over the bytes from IP header to
  * pad, with ones in the fields that routers may change. ISA-L computes the CRC of long packets.
  */
 #ifndef URN_WIRE_ICRC_H

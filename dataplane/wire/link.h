@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The link request and the link response, by which two adapters tell each other their features
- * beyond RoCEv2 (doc/link.md).
+ * beyond RoCEv2 (doc/inside/link.md).
  */
 #ifndef URN_WIRE_LINK_H
 #define URN_WIRE_LINK_H

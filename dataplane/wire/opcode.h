@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The one table of opcodes. Parsing, building, requester and responder look
- * everything about a packet type up here (doc/wire.md "Opcodes").
+ * everything about a packet type up here (doc/reference/wire.md "Opcodes").
  */
 #ifndef URN_WIRE_OPCODE_H
 #define URN_WIRE_OPCODE_H
@@ -36,7 +36,7 @@ enum urn_op {
 	URN_UD_SEND_ONLY = 0x64,
 	URN_UD_SEND_ONLY_IMM = 0x65,
 	URN_CNP = 0x81,
-	URN_RC_SACK = 0xc0, /* the manufacturers' space (doc/recovery.md) */
+	URN_RC_SACK = 0xc0, /* the manufacturers' space (doc/inside/recovery.md) */
 };
 
 /* Properties of a packet; bits of struct urn_opcode.flags. */

@@ -105,7 +105,7 @@ urn_pkt_payload(struct rte_mbuf *m)
 }
 
 /*
- * Parse one received frame into urn_pkt(m) (doc/wire.md "Frame", "BTH", "Lengths"). Reads only
+ * Parse one received frame into urn_pkt(m) (doc/reference/wire.md "Frame", "BTH", "Lengths"). Reads only
  * inside the frame; accepts single-segment mbufs (the caller linearises others). Checks:
  * Ethernet type, IP version, header length, total length against the frame (trailing Ethernet
  * padding is trimmed), no fragments, IPv4 header checksum, UDP length, BTH version, opcode
@@ -117,7 +117,7 @@ enum urn_frame_kind urn_wire_parse(struct rte_mbuf *m);
 
 /*
  * returns: nonzero when the ICRC of a parsed RoCEv2 frame is right. The masked header bytes are
- * changed while computing and put back. (doc/wire.md "ICRC")
+ * changed while computing and put back. (doc/reference/wire.md "ICRC")
  */
 int urn_wire_icrc_ok(struct rte_mbuf *m);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program's end of connection management on one device: the control calls of
- * abi/cm.h, and a pipe that becomes readable when an event waits. doc/cm.md has the calls
+ * abi/cm.h, and a pipe that becomes readable when an event waits. doc/reference/cm.md has the calls
  * that an id allows in each state, and the meaning of events. Several threads may call at a
  * time, but only one of them urn_cm_end_event().
  */

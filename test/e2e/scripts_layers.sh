@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# scripts/layers.sh: the sources keep to the floors of doc/architecture.md, and an
+# scripts/layers.sh: the sources keep to the floors of doc/inside/architecture.md, and an
 # include that does not, in a copy, is found.
 # Rows are in back quotes.
 # shellcheck disable=SC2016
@@ -16,8 +16,8 @@ layers() {
 # A copy with an extra line in a file, or another table: changed SED FILE
 changed() {
 	rm -rf "$place/copy"
-	mkdir -p "$place/copy/doc"
-	cp "$project/doc/architecture.md" "$place/copy/doc/"
+	mkdir -p "$place/copy/doc/inside"
+	cp "$project/doc/inside/architecture.md" "$place/copy/doc/inside/"
 	(cd "$project" && find apps dataplane examples lib pmd_glue -name '*.[ch]' -print0 |
 		xargs -0 cp --parents -t "$place/copy")
 	[ -z "$1" ] || sed -i "$1" "$place/copy/$2"
@@ -40,23 +40,23 @@ expect "from above by a way round" 1 "dataplane/wire/pkt.h:2: dataplane/wire may
 changed '2i #include <urnic/attach.h>' dataplane/host/queue.h
 layers
 expect "from beside" 1 "dataplane/host may not include from lib/include"
-changed '/^| `dataplane\/host`/d' doc/architecture.md
+changed '/^| `dataplane\/host`/d' doc/inside/architecture.md
 layers
 expect "a folder without a row" 1 "dataplane/host/queue.h is in no folder of the table"
-changed 's/^| `dataplane\/wire` | /&`dataplane\/engine`, /' doc/architecture.md
+changed 's/^| `dataplane\/wire` | /&`dataplane\/engine`, /' doc/inside/architecture.md
 layers
 expect "a row that names one above it" 1 "dataplane/wire may include from dataplane/engine, which does not stand below it"
-changed 's/^| `dataplane\/wire` | /&`dataplane\/nowhere`, /' doc/architecture.md
+changed 's/^| `dataplane\/wire` | /&`dataplane\/nowhere`, /' doc/inside/architecture.md
 layers
 expect "a row that names none" 1 "dataplane/nowhere, which has no row"
-changed 's/^| `dataplane\/net` | /&`dataplane\/host`, /' doc/architecture.md
+changed 's/^| `dataplane\/net` | /&`dataplane\/host`, /' doc/inside/architecture.md
 layers
 expect "a row that allows what nobody does" 1 "dataplane/net may include from dataplane/host, and never does"
-changed '/^| `/d' doc/architecture.md
+changed '/^| `/d' doc/inside/architecture.md
 layers
 expect "no table" 1 "there is no table"
 try "$project/scripts/layers.sh" --project "$place/nothing"
-expect "no project" 1 "no doc/architecture.md"
+expect "no project" 1 "no doc/inside/architecture.md"
 layers --nonsense
 expect "unknown option" 2 "--nonsense" "--help"
 

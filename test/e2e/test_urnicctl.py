@@ -307,7 +307,7 @@ class Urnicctl(Base):
 
     def test_help_and_the_manual_are_one(self):
         text = self.run_ctl("--help").stdout
-        with open(os.path.join(PROJECT, "doc", "urnicctl.md"), encoding="utf-8") as f:
+        with open(os.path.join(PROJECT, "doc", "reference", "urnicctl.md"), encoding="utf-8") as f:
             manual = f.read()
         commands = re.findall(r"^  ([a-z][^-\n]*)\n      (.*)$", text, re.M)
         self.assertGreater(len(commands), 20)

@@ -7,7 +7,7 @@ PORT = 4791
 IN, OUT = 1, 2  # which way a frame crossed the port
 MOST = 262144   # bytes of a frame, as Wireshark has it
 
-# doc/wire.md "Opcodes": bytes of the extension headers, and whether a payload follows them.
+# doc/reference/wire.md "Opcodes": bytes of the extension headers, and whether a payload follows them.
 # Opcodes from 0xc0 on are the maker's own: their insides are not looked at.
 EXT = {0x00: 0, 0x01: 0, 0x02: 0, 0x03: 4, 0x04: 0, 0x05: 4, 0x06: 16, 0x07: 0, 0x08: 0, 0x09: 4,
        0x0a: 16, 0x0b: 20, 0x0c: 16, 0x0d: 4, 0x0e: 0, 0x0f: 4, 0x10: 4, 0x11: 4, 0x12: 12,
@@ -219,7 +219,7 @@ class Frame:
 
 
 def icrc_zlib(frame):
-    """doc/wire.md "ICRC"."""
+    """doc/reference/wire.md "ICRC"."""
     p = bytearray(frame.data[14:frame.end - 4])
     if frame.v6:
         p[0] |= 0x0f

@@ -19,7 +19,7 @@ frame (judge.py).
 LOGS is a folder for the guest's console and, of each case that failed, a capture
 (of every case with --keep). PART picks the cases whose names contain it. many_urnic and
 many_guest lie beside RW_URNIC. `--many 20 --many-timeout 14 many`, on a machine that has
-nothing else to do, measures what doc/recovery.md promises of a slow peer.
+nothing else to do, measures what doc/inside/recovery.md promises of a slow peer.
 
 All of it happens in namespaces of its own: qemu, the guest, interfaces and what
 else there is go away when this ends, however it ends.

@@ -10,7 +10,7 @@ harmed on purpose. Of every frame:
   lengths   Ethernet, IP, UDP, the opcode's headers and the pad agree
   tshark    no mark of being malformed, no error, no wrong checksum; what goes
             to UDP port 4791 is InfiniBand to it
-  zlib      the ICRC computed anew, as doc/wire.md says, is the frame's
+  zlib      the ICRC computed anew, as doc/reference/wire.md says, is the frame's
   scapy     the same by its contrib/roce, which knows IPv4 only
 
   --sent         look only at frames that left a port, by the direction that

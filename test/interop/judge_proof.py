@@ -37,7 +37,7 @@ def load(path):
 
 
 def seal(f):
-    """Checksum of IPv4 and ICRC, from doc/wire.md."""
+    """Checksum of IPv4 and ICRC, from doc/reference/wire.md."""
     v6 = f[12] == 0x86
     if not v6:
         f[24:26] = b"\0\0"

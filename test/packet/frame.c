@@ -88,7 +88,7 @@ be16(const uint8_t *p)
 	return (uint32_t)p[0] << 8 | p[1];
 }
 
-/* ---- ICRC (doc/wire.md "ICRC") */
+/* ---- ICRC (doc/reference/wire.md "ICRC") */
 
 enum { SLICES = 8 }; /* bytes processed at once: fuzzers spend much of their time here */
 

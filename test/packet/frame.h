@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RoCEv2 frames made and read by hand, from doc/wire.md alone: nothing here is
+ * RoCEv2 frames made and read by hand, from doc/reference/wire.md alone: nothing here is
  * shared with dataplane/wire, so that a mistake there cannot hide itself.
  */
 #ifndef URN_TEST_FRAME_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Opcodes (doc/wire.md "Opcodes"). */
+/* Opcodes (doc/reference/wire.md "Opcodes"). */
 enum {
 	SEND_FIRST = 0x00, SEND_MIDDLE = 0x01, SEND_LAST = 0x02, SEND_LAST_IMM = 0x03,
 	SEND_ONLY = 0x04, SEND_ONLY_IMM = 0x05,
@@ -22,7 +22,7 @@ enum {
 	SACK = 0xc0, /* SACK's own header, behind the AETH, is the payload here */
 };
 
-/* Syndromes (doc/wire.md "Acknowledgement"). */
+/* Syndromes (doc/reference/wire.md "Acknowledgement"). */
 enum { SYN_ACK = 0x1f, SYN_RNR = 0x20, NAK_SEQ = 0x60, NAK_INV = 0x61, NAK_ACCESS = 0x62, NAK_OP = 0x63 };
 
 enum {

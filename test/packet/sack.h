@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Selective acknowledgements made and read by hand, from doc/recovery.md alone. */
+/* Selective acknowledgements made and read by hand, from doc/inside/recovery.md alone. */
 #ifndef URN_TEST_SACK_H
 #define URN_TEST_SACK_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Frames from an attacker who does not see the wire and guesses PSNs, with all other
- * fields right: such frames must not take the place of a peer's packets (doc/recovery.md
+ * fields right: such frames must not take the place of a peer's packets (doc/inside/recovery.md
  * "Frames that somebody made up").
  */
 #include "sack.h"

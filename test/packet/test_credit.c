@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * End-to-end credits at the requester (doc/wire.md "Acknowledgement": honour those
+ * End-to-end credits at the requester (doc/reference/wire.md "Acknowledgement": honour those
  * that are received; IBTA 9.7.7.2). A request that takes a receive may be sent
  * while its number is at most MSN + credits; out of credit one may go to ask.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Frames that are not for this QP, or not sound: dropped, each under its own
- * counter, without an answer, and the QP does not notice (doc/wire.md "BTH",
+ * counter, without an answer, and the QP does not notice (doc/reference/wire.md "BTH",
  * "Errors at the requester"; architecture rule 4).
  */
 #include "probe.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer whose address nobody answers for, and one whose MAC moves (doc/wire.md "Timers",
+ * A peer whose address nobody answers for, and one whose MAC moves (doc/reference/wire.md "Timers",
  * "Addresses"): the QP's own timeout and retries count, and a new MAC is used as soon as it
  * is known, by requester, responder and datagrams.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Order of a peer's writes through one QP, where some of them go to memory of another
- * process, which a worker writes late, and some to memory that is mapped (doc/verbs.md
+ * process, which a worker writes late, and some to memory that is mapped (doc/reference/verbs.md
  * "Order"; IBTA 9.5): completions, acknowledgements and answers come in order, and none
  * before the bytes of all requests up to it.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PSN order at the responder (doc/wire.md "PSN", "Duplicates", "Acknowledgement"):
+ * PSN order at the responder (doc/reference/wire.md "PSN", "Duplicates", "Acknowledgement"):
  * wrap, duplicates of SEND and WRITE, gaps, packets kept ahead of their turn.
  */
 #include "probe.h"
 
-/* doc/wire.md "PSN": 24 bits that wrap; one a packet of SEND and WRITE. MSN counts messages. */
+/* doc/reference/wire.md "PSN": 24 bits that wrap; one a packet of SEND and WRITE. MSN counts messages. */
 static void
 wraps(void **state)
 {
@@ -25,7 +25,7 @@ wraps(void **state)
 	probe_close(&p);
 }
 
-/* doc/wire.md "Duplicates": a SEND is not executed again; the ACK has the newest PSN. */
+/* doc/reference/wire.md "Duplicates": a SEND is not executed again; the ACK has the newest PSN. */
 static void
 duplicate_send(void **state)
 {
@@ -86,7 +86,7 @@ duplicate_write(void **state)
 	probe_close(&p);
 }
 
-/* doc/wire.md "Acknowledgement": owed when A = 1; a burst of A = 0 owes none. */
+/* doc/reference/wire.md "Acknowledgement": owed when A = 1; a burst of A = 0 owes none. */
 static void
 merging(void **state)
 {
@@ -111,7 +111,7 @@ merging(void **state)
 	probe_close(&p);
 }
 
-/* doc/wire.md "PSN": one NAK(sequence) for each gap; packets that came ahead are kept, one ACK covers all. */
+/* doc/reference/wire.md "PSN": one NAK(sequence) for each gap; packets that came ahead are kept, one ACK covers all. */
 static void
 one_gap(void **state)
 {
@@ -328,7 +328,7 @@ kept_and_error(void **state)
 	}
 }
 
-/* Half of the PSNs are ahead, half behind (doc/wire.md: signed difference). */
+/* Half of the PSNs are ahead, half behind (doc/reference/wire.md: signed difference). */
 static void
 halves(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * READs and atomics at the requester (doc/wire.md "PSN", "Acknowledgement"):
+ * READs and atomics at the requester (doc/reference/wire.md "PSN", "Acknowledgement"):
  * responses, their loss, repetition from the first missing one, and responses
  * that do not fit.
  */

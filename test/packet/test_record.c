@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * READs and atomics at the responder and its record of them (doc/wire.md "PSN",
+ * READs and atomics at the responder and its record of them (doc/reference/wire.md "PSN",
  * "Duplicates", "Acknowledgement").
  */
 #include "probe.h"
@@ -56,7 +56,7 @@ sizes(void **state)
 	probe_close(&p);
 }
 
-/* A zero-length READ or WRITE needs no valid key (doc/wire.md "Lengths"). */
+/* A zero-length READ or WRITE needs no valid key (doc/reference/wire.md "Lengths"). */
 static void
 zero_without_key(void **state)
 {

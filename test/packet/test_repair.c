@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The requester between two sides that know selective acknowledgements: packets that
- * it sends again, and acknowledgements that it does not believe (doc/recovery.md). READs:
+ * it sends again, and acknowledgements that it does not believe (doc/inside/recovery.md). READs:
  * test_repair_read.c; time: test_repair_time.c.
  */
 #include "repair_bench.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Responses ahead of their turn, parts of READs asked for again, refusals between them (doc/recovery.md). */
+/* Responses ahead of their turn, parts of READs asked for again, refusals between them (doc/inside/recovery.md). */
 #include "repair_bench.h"
 
 /* Responses that are missing are asked for by themselves, under their own PSNs. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Losses that only time tells of: tails, probes, round trips measured (doc/recovery.md). */
+/* Losses that only time tells of: tails, probes, round trips measured (doc/inside/recovery.md). */
 #include "repair_bench.h"
 
 /* timeout 14: 67 ms. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requester: its packets, and the effect of acknowledgements (doc/wire.md
+ * The requester: its packets, and the effect of acknowledgements (doc/reference/wire.md
  * "Opcodes", "Lengths", "Acknowledgement", "Errors at the requester").
  */
 #include "probe.h"
@@ -27,7 +27,7 @@ expect_sends(struct probe *p, uint32_t from, uint32_t n)
 	expect_silence(p);
 }
 
-/* doc/wire.md "Lengths", "Opcodes": first and middle of the MTU, the rest in the last. */
+/* doc/reference/wire.md "Lengths", "Opcodes": first and middle of the MTU, the rest in the last. */
 static void
 segments(void **state)
 {
@@ -116,7 +116,7 @@ only(void **state)
 	probe_close(&p);
 }
 
-/* doc/wire.md "Acknowledgement": ACK(n) acknowledges all before n too, and nothing behind it. */
+/* doc/reference/wire.md "Acknowledgement": ACK(n) acknowledges all before n too, and nothing behind it. */
 static void
 ack_covers(void **state)
 {
@@ -241,7 +241,7 @@ ack_in_repetition(void **state)
 	probe_close(&p);
 }
 
-/* doc/wire.md "Errors at the requester". */
+/* doc/reference/wire.md "Errors at the requester". */
 static void
 fatal_naks(void **state)
 {

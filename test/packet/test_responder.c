@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that the responder refuses or drops, and how (doc/wire.md "Lengths", "BTH",
+ * Packets that the responder refuses or drops, and how (doc/reference/wire.md "Lengths", "BTH",
  * "Errors at the requester"): each drop under its own counter, each NAK in its
  * turn, and the QP in the state that belongs to it.
  */
@@ -178,7 +178,7 @@ struct wrong {
 	int pad;             /* claimed; 0: right */
 };
 
-/* doc/wire.md "Opcodes": the order of first, middle, last. */
+/* doc/reference/wire.md "Opcodes": the order of first, middle, last. */
 static const struct wrong sequence[] = {
 	{0, SEND_MIDDLE, 1024, 0, 0},	 {0, SEND_LAST, 8, 0, 0},
 	{0, SEND_LAST_IMM, 8, 0, 0},	 {0, SEND_LAST_INV, 8, 0, 0},
@@ -194,7 +194,7 @@ static const struct wrong sequence[] = {
 	{2, FETCH_ADD, 0, 0, 0},
 };
 
-/* doc/wire.md "Lengths". */
+/* doc/reference/wire.md "Lengths". */
 static const struct wrong lengths[] = {
 	{0, SEND_FIRST, 1020, 0, 0},	    {0, SEND_FIRST, 1028, 0, 0},
 	{0, SEND_FIRST, 0, 0, 0},	    {0, SEND_ONLY, 1028, 0, 0},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The responder between two sides that know selective acknowledgements, and the
- * parts of READs that it answers again (doc/recovery.md).
+ * parts of READs that it answers again (doc/inside/recovery.md).
  */
 #include "sack.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer that goes by the standard alone, and is slow (doc/recovery.md "A peer without
+ * A peer that goes by the standard alone, and is slow (doc/inside/recovery.md "A peer without
  * selective acknowledgements"): nothing is repeated early before a round trip was
  * measured, little is repeated at a time, and duplicates show that the peer lives.
  */

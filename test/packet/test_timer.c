@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Time at the requester (doc/wire.md "Timers", "Acknowledgement"): timeouts, RNR
+ * Time at the requester (doc/reference/wire.md "Timers", "Acknowledgement"): timeouts, RNR
  * waits and their counts, under a clock that the test moves.
  */
 #include "probe.h"
@@ -69,7 +69,7 @@ retries(void **state)
 		}
 }
 
-/* retry_cnt 7 is seven, not for ever (doc/wire.md "Timers"); progress starts the count again. */
+/* retry_cnt 7 is seven, not for ever (doc/reference/wire.md "Timers"); progress starts the count again. */
 static void
 progress_restores(void **state)
 {

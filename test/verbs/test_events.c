@@ -137,7 +137,7 @@ armed(const struct rig_config *cfg, int vector)
 	ev_take(&t);
 	assert_false(has_event(&t));
 	ev_poll(&t, 2);
-	/* Completions are there: armed after them, it fires at once (doc/verbs.md). */
+	/* Completions are there: armed after them, it fires at once (doc/reference/verbs.md). */
 	ev_send(&t, 0);
 	assert_false(has_event(&t));
 	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);

@@ -82,7 +82,7 @@ test_local_protection(void **state)
 
 /*
  * Requests before one that fails complete, although none of them asked for an
- * acknowledgement and there is no timer (doc/wire.md "Errors at the requester").
+ * acknowledgement and there is no timer (doc/reference/wire.md "Errors at the requester").
  */
 static void
 test_before_a_failure(void **state)

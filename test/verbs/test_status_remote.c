@@ -236,7 +236,7 @@ retries(enum silence how, unsigned int count)
 								     : URN_C_DROP_QP_STATE),
 				 count + 1);
 	}
-	/* Sent once and retry_cnt times more (doc/wire.md "Timers"). */
+	/* Sent once and retry_cnt times more (doc/reference/wire.md "Timers"). */
 	assert_int_equal(rig_counter(&r, 0, URN_C_TX_REQUESTS), sent + 1 + count);
 	assert_int_equal(rig_counter(&r, 0, URN_C_RETRANSMITS), again + count);
 	assert_int_equal(rig_counter(&r, 0, URN_C_TIMEOUTS), timeouts + count + 1);

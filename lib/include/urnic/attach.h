@@ -58,7 +58,7 @@ struct ibv_context *urn_attach_connect(const char *path, const char *node);
 
 /*
  * Allocate memory that is shared with dataplanes in other processes: they reach regions in
- * shared memory at the speed of memory, all other regions through the kernel (doc/urnicd.md).
+ * shared memory at the speed of memory, all other regions through the kernel (doc/reference/urnicd.md).
  * The memory is zeroed, on pages of its own. Embedded dataplanes reach any memory; shared
  * memory does no harm there. A child of fork() shares the memory with its parent.
  *

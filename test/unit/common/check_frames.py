@@ -32,7 +32,7 @@ def die(text):
 
 
 def icrc_v6(frame):
-    """scapy leaves the ICRC over IPv6 to do, so it is done here from doc/wire.md."""
+    """scapy leaves the ICRC over IPv6 to do, so it is done here from doc/reference/wire.md."""
     p = bytearray(frame[14:-4])
     p[0] |= 0x0f
     for i in (1, 2, 3, 7, 46, 47, 52):

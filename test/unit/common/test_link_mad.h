@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Link requests and responses as a peer sends them, byte by byte from
- * doc/link.md: nothing here is shared with dataplane/wire.
+ * doc/inside/link.md: nothing here is shared with dataplane/wire.
  */
 #ifndef URN_TEST_LINK_MAD_H
 #define URN_TEST_LINK_MAD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the table prints, and that doc/urnicd.md says the same. argv[1]: the
- * project's folder; without it, the reference for doc/urnicd.md is printed.
+ * What the table prints, and that doc/reference/urnicd.md says the same. argv[1]: the
+ * project's folder; without it, the reference for doc/reference/urnicd.md is printed.
  */
 #include "config_test.h"
 
@@ -58,7 +58,7 @@ help_reads_well(void **state)
 		"\n  sleep\n      ... for so long at a time, up to 1ms when nothing comes for long\n      value: 1us to 1ms; default: "
 		"100us\n",
 		"\n  idle\n      spin, pause or sleep when there is nothing to do\n"
-		"      value: spin, pause or sleep; default: as in [urnicd]\n",
+		"      value: spin, pause or sleep; default: that of [urnicd]\n",
 		"\n  impair WHO[.in|.out]\n",
 	};
 	char *text = printed(urn_config_help);
@@ -107,7 +107,7 @@ doc_says_the_same(void **state)
 	size_t n;
 
 	(void)state;
-	snprintf(path, sizeof(path), "%s/doc/urnicd.md", project);
+	snprintf(path, sizeof(path), "%s/doc/reference/urnicd.md", project);
 	f = fopen(path, "r");
 	text = calloc(1, 1 << 20);
 	assert_true(f && text);
@@ -115,9 +115,9 @@ doc_says_the_same(void **state)
 	assert_true(n > 0);
 	fclose(f);
 	if (!strstr(text, want))
-		fail_msg("doc/urnicd.md does not have the sections and keys that there are; put "
+		fail_msg("doc/reference/urnicd.md does not have the sections and keys that there are; put "
 			 "what "
-			 "build/test/unit/control/test_control_config_help prints there");
+			 "build/test/unit/config/test_config_help prints there");
 	free(text);
 	free(want);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fences of the engine, each by a litmus test (doc/ordering.md): taken out, the test fails.
+ * Fences of the engine, each by a litmus test (doc/inside/ordering.md): taken out, the test fails.
  * One side is the product's, the other does by hand what lib/ does.
  */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address handles, and answering the sender of a datagram (doc/wire.md Lengths: the 40 bytes before a UD payload). */
+/* Address handles, and answering the sender of a datagram (doc/reference/wire.md Lengths: the 40 bytes before a UD payload). */
 #include "test.h"
 
 #include <errno.h>

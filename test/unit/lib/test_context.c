@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing contexts (urnic/attach.h, doc/verbs.md "What programs rely on besides"). */
+/* Opening and closing contexts (urnic/attach.h, doc/reference/verbs.md "What programs rely on besides"). */
 #include "test.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ open_context(void **state)
 	assert_int_equal(fcntl(e->f->async_fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
 }
 
-/* doc/verbs.md: what lies behind struct ibv_device reads as zeros. */
+/* doc/reference/verbs.md: what lies behind struct ibv_device reads as zeros. */
 static void
 zeros_behind_device(void **state)
 {

@@ -171,7 +171,7 @@ async_elements(void **state)
 	struct ibv_async_event ev;
 	size_t i;
 
-	/* doc/verbs.md: a real descriptor, which the program may set as it likes. */
+	/* doc/reference/verbs.md: a real descriptor, which the program may set as it likes. */
 	nonblocking(e->c->async_fd);
 	assert_int_equal(ibv_get_async_event(e->c, &ev), -1);
 	assert_int_equal(errno, EAGAIN);

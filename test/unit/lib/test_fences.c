@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ibv_req_notify_cq() while the dataplane writes a completion: its fence by a litmus test
- * (doc/ordering.md). Taken out, it fails.
+ * (doc/inside/ordering.md). Taken out, it fails.
  */
 #include "test.h"
 

@@ -244,7 +244,7 @@ notify_solicited(void **state)
 	armed_done(&a);
 }
 
-/* doc/verbs.md: arming with completions waiting fires at once, and only once. */
+/* doc/reference/verbs.md: arming with completions waiting fires at once, and only once. */
 static void
 notify_fires_at_once(void **state)
 {

@@ -411,7 +411,7 @@ poster(void *arg)
 }
 
 /*
- * doc/verbs.md "Threads": no request of several
+ * doc/reference/verbs.md "Threads": no request of several
  * threads is lost or torn, each thread's stay in order, and a request that is
  * published always has its doorbell set.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The worker of a space goes to sleep while an engine puts something into its lane: both
- * fences between by a litmus test (doc/ordering.md). Taken out, it fails.
+ * fences between by a litmus test (doc/inside/ordering.md). Taken out, it fails.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How what is known of a peer changes, and the news of it for several engines (doc/link.md). */
+/* How what is known of a peer changes, and the news of it for several engines (doc/inside/link.md). */
 #include "learn_bench.h"
 
 #include <setjmp.h>

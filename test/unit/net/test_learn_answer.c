@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is answered, what is believed, and what is dropped (doc/link.md). */
+/* What is answered, what is believed, and what is dropped (doc/inside/link.md). */
 #include "learn_bench.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Floods, a table that is full, and what is drawn for it (doc/link.md). */
+/* Floods, a table that is full, and what is drawn for it (doc/inside/link.md). */
 #include "learn_bench.h"
 
 #include <setjmp.h>

@@ -330,7 +330,7 @@ as_user(void *arg)
 	stays_private(NULL);
 }
 
-/* Memory is enough for what was asked for (doc/ports.md: fixed at start). */
+/* Memory is enough for what was asked for (doc/reference/ports.md: fixed at start). */
 static void
 memory_suffices(void *arg)
 {

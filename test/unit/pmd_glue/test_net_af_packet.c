@@ -31,7 +31,7 @@ end_open(const char *name, const char *device, uint16_t queues)
 	return port_up(&cfg);
 }
 
-/* doc/ports.md: a RoCE MTU of 4096 where the interface's MTU allows, both ways. */
+/* doc/reference/ports.md: a RoCE MTU of 4096 where the interface's MTU allows, both ways. */
 static void
 veth_both_ways(void *arg)
 {
@@ -84,7 +84,7 @@ veth_small_mtu(void *arg)
 	urn_port_close(p[1]);
 }
 
-/* doc/ports.md: no interrupt for the link: asked for, and true (the PMD says "up" always). */
+/* doc/reference/ports.md: no interrupt for the link: asked for, and true (the PMD says "up" always). */
 static void
 veth_link(void *arg)
 {
@@ -166,7 +166,7 @@ user_with(uint64_t caps)
 	check(syscall(SYS_capset, &head, data) == 0);
 }
 
-/* doc/ports.md: CAP_NET_RAW alone is too little, and so is CAP_NET_ADMIN alone; the two are enough. */
+/* doc/reference/ports.md: CAP_NET_RAW alone is too little, and so is CAP_NET_ADMIN alone; the two are enough. */
 static void
 raw_alone(void *arg)
 {

@@ -31,7 +31,7 @@ refused(const char *device, const char *word)
 }
 
 /*
- * doc/ports.md "Ports, one by one": a RoCE MTU of 2048 over veth, both ways; a kernel without
+ * doc/reference/ports.md "Ports, one by one": a RoCE MTU of 2048 over veth, both ways; a kernel without
  * AF_XDP is said to be one.
  */
 static void

@@ -128,7 +128,7 @@ both(struct side *a, struct side *b, unsigned int delay_us)
 	assert_int_equal(child_wait(first), 0);
 }
 
-/* doc/ports.md "Ports, one by one": 4200-byte frames pass both ways between two processes. */
+/* doc/reference/ports.md "Ports, one by one": 4200-byte frames pass both ways between two processes. */
 static void
 test_two_processes(void **state)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* doc/ports.md "Ports, one by one": swallows frames of the largest RoCE MTU, makes up none. */
+/* doc/reference/ports.md "Ports, one by one": swallows frames of the largest RoCE MTU, makes up none. */
 static void
 null_swallows(void *arg)
 {

@@ -15,7 +15,7 @@ pair_up(struct urn_port *p[2], uint16_t queues)
 	check_ok(urn_port_open_ring_pair(cfg, p, &err), &err);
 }
 
-/* doc/ports.md: frames of a RoCE MTU of 4096 pass both ways, on each queue pair. */
+/* doc/reference/ports.md: frames of a RoCE MTU of 4096 pass both ways, on each queue pair. */
 static void
 ring_both_ways(void *arg)
 {

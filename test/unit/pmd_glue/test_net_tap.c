@@ -18,7 +18,7 @@ refused(const char *device, const char *word)
 	check_says(&err, word);
 }
 
-/* doc/ports.md: a RoCE MTU of 1024, both ways between the port and the kernel. */
+/* doc/reference/ports.md: a RoCE MTU of 1024, both ways between the port and the kernel. */
 static void
 tap_both_ways(void *arg)
 {

@@ -35,7 +35,7 @@ layout(void *arg)
 	check(((uintptr_t)RTE_MAX(a, b) - (uintptr_t)RTE_MIN(a, b)) %
 		      urn_pool_stride(URN_POOL_ROOM) ==
 	      0);
-	/* doc/ports.md "Preempted lcores". */
+	/* doc/reference/ports.md "Preempted lcores". */
 	check(strcmp(rte_mempool_get_ops(mp->ops_index)->name, "ring_mt_rts") == 0);
 	rte_pktmbuf_free(a);
 	rte_pktmbuf_free(b);
@@ -99,7 +99,7 @@ count_page(struct rte_mempool *mp, void *arg, void *obj, unsigned int i)
 	*bad += (start & 4095) != 0;
 }
 
-/* doc/ports.md "Ports, one by one", af_xdp: one object a page, without a gap. */
+/* doc/reference/ports.md "Ports, one by one", af_xdp: one object a page, without a gap. */
 static void
 pages(void *arg)
 {

@@ -72,7 +72,7 @@ taker(const struct urn_steer_rule *rule, unsigned int n, struct frame f)
 	((struct frame){    \
 		.dst = {d[0], d[1], d[2], d[3], d[4], d[5]}, .type = t, .proto = pr, .port = po})
 
-/* doc/ports.md "mlx5": with a MAC of our own, ARP and ND are ours; nothing else is. */
+/* doc/reference/ports.md "mlx5": with a MAC of our own, ARP and ND are ours; nothing else is. */
 static void
 test_own_mac(void **state)
 {

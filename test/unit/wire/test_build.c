@@ -13,7 +13,7 @@
 
 static const uint8_t v4_gid[16] = { [10] = 0xff, [11] = 0xff, 192, 168, 7, 9 };
 
-/* doc/wire.md "Addresses": only ::ffff:a.b.c.d is IPv4. */
+/* doc/reference/wire.md "Addresses": only ::ffff:a.b.c.d is IPv4. */
 static void
 test_gid_kind(void **state)
 {
@@ -53,7 +53,7 @@ test_v4_checksum(void **state)
 	}
 }
 
-/* doc/wire.md "Frame": what the IPv4 headers say. */
+/* doc/reference/wire.md "Frame": what the IPv4 headers say. */
 static void
 test_v4_headers(void **state)
 {
@@ -126,7 +126,7 @@ test_v6_headers(void **state)
 	assert_int_equal(frame[62], 0xee);
 }
 
-/* doc/wire.md "BTH": every field at its place. */
+/* doc/reference/wire.md "BTH": every field at its place. */
 static void
 test_bth(void **state)
 {

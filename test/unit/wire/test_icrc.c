@@ -37,7 +37,7 @@ slow_icrc(const uint8_t *p, uint32_t len)
 	return ~crc;
 }
 
-/* doc/wire.md "ICRC": the test vector. */
+/* doc/reference/wire.md "ICRC": the test vector. */
 static void
 test_vector(void **state)
 {
@@ -51,7 +51,7 @@ test_vector(void **state)
 	assert_memory_equal(frame + sizeof(cnp), cnp_icrc, 4);
 }
 
-/* doc/wire.md "ICRC": seed is the finalised CRC of the 8 ones. */
+/* doc/reference/wire.md "ICRC": seed is the finalised CRC of the 8 ones. */
 static void
 test_seed(void **state)
 {
@@ -126,7 +126,7 @@ check_masks(uint32_t min, int ipv6, const uint8_t *masked)
 	}
 }
 
-/* doc/wire.md "ICRC", what is replaced by ones and what is not, IPv4. */
+/* doc/reference/wire.md "ICRC", what is replaced by ones and what is not, IPv4. */
 static void
 test_masks_v4(void **state)
 {

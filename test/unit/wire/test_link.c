@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Link requests and responses: written as doc/link.md says, and read with distrust. */
+/* Link requests and responses: written as doc/inside/link.md says, and read with distrust. */
 #include "wire/link.h"
 
 #include "common/test_link_mad.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames to QP1: made as doc/link.md says, and found to be MADs, or not. */
+/* Frames to QP1: made as doc/inside/link.md says, and found to be MADs, or not. */
 #include "wire/mad.h"
 
 #include "common/test_eal.h"

@@ -11,7 +11,7 @@
 enum { R = 1 << 0, A = 1 << 1, T = 1 << 2, TA = 1 << 3, I = 1 << 4, V = 1 << 5, D = 1 << 6,
        K = 1 << 7 };
 
-/* doc/wire.md "Opcodes" written down a second time: opcode, extensions, bytes of headers. */
+/* doc/reference/wire.md "Opcodes" written down a second time: opcode, extensions, bytes of headers. */
 static const struct {
 	uint8_t opcode, ext, len;
 } want[] = {
@@ -42,7 +42,7 @@ reserved(unsigned int op)
 }
 
 /*
- * Exactly the opcodes of doc/wire.md are known; RC's reserved ones are requests of no kind;
+ * Exactly the opcodes of doc/reference/wire.md are known; RC's reserved ones are requests of no kind;
  * all others have nothing set.
  */
 static void
@@ -125,7 +125,7 @@ test_flags_agree(void **state)
 		assert_int_equal(has(op, URN_OPF_UD), op >= 0x60);
 		assert_int_equal(has(op, URN_OPF_REQUEST) + has(op, URN_OPF_RESPONSE), 1);
 		assert_int_equal(kinds, op != URN_RC_ACK);
-		/* doc/wire.md "Lengths": first and middle are full, last is not empty. */
+		/* doc/reference/wire.md "Lengths": first and middle are full, last is not empty. */
 		if (has(op, URN_OPF_PAYLOAD)) {
 			int first = has(op, URN_OPF_FIRST), last = has(op, URN_OPF_LAST);
 

@@ -235,7 +235,7 @@ test_fragments(void **state)
 	assert_int_equal(urn_wire_parse(test_mbuf_wrap(buf, len)), URN_FRAME_ROCE);
 }
 
-/* doc/wire.md "BTH": version 0, opcodes of the table only. */
+/* doc/reference/wire.md "BTH": version 0, opcodes of the table only. */
 static void
 test_bth(void **state)
 {
@@ -332,7 +332,7 @@ masked_bits(uint32_t at, int ipv6)
 }
 
 /*
- * doc/wire.md "ICRC": each single bit flip behind the Ethernet header is caught,
+ * doc/reference/wire.md "ICRC": each single bit flip behind the Ethernet header is caught,
  * the ICRC itself included, but for those bits that are masked.
  */
 static void
