@@ -208,6 +208,7 @@ eal_init(void)
 {
 	sigset_t block, mask;
 	char *saved[2] = {NULL, NULL};
+	bool own = !eal.shared;
 	cpu_set_t cpus;
 	int ret, affine;
 
@@ -218,11 +219,11 @@ eal_init(void)
 	sigdelset(&block, SIGFPE);
 	affine = pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus);
 	pthread_sigmask(SIG_SETMASK, &block, &mask);
-	if (!eal.shared)
+	if (own)
 		env_swap(saved, eal.dir.path);
 	memcpy(eal.argv, eal.arg, sizeof(eal.argv));
 	ret = rte_eal_init(eal.argc, eal.argv);
-	if (!eal.shared)
+	if (own)
 		env_swap(saved, NULL);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	if (affine == 0)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,7 +73,7 @@ urn_captures_add(struct urn_captures *c, const char *name, struct urn_port *port
 			    name);
 		return -1;
 	}
-	strcpy(c->name[c->ports], name);
+	snprintf(c->name[c->ports], sizeof(c->name[0]), "%s", name);
 	c->port[c->ports++] = port;
 	return 0;
 }
@@ -121,10 +122,8 @@ find_port(const struct urn_captures *c, const char *name, struct urn_err *err)
 
 		if (strcmp(c->name[i], name) == 0)
 			return (int)i;
-		if (used + strlen(c->name[i]) + 8 < sizeof(all)) {
-			strcat(all, i > 0 ? ", " : "");
-			strcat(all, c->name[i]);
-		}
+		if (used + strlen(c->name[i]) + 8 < sizeof(all))
+			snprintf(all + used, sizeof(all) - used, "%s%s", i > 0 ? ", " : "", c->name[i]);
 	}
 	urn_err_set(err, "'%.31s' is no port that can be captured; there are: %s", name, all);
 	return -2;
@@ -186,9 +185,9 @@ begin(struct urn_captures *c, int port, const char *file, struct urn_capture_con
 		return -1;
 	}
 	memset(&c->last, 0, sizeof(c->last));
-	strcpy(c->last.file, file);
+	snprintf(c->last.file, sizeof(c->last.file), "%s", file);
 	if (port >= 0)
-		strcpy(c->last.port, c->name[port]);
+		snprintf(c->last.port, sizeof(c->last.port), "%s", c->name[port]);
 	return 0;
 }
 

@@ -237,18 +237,20 @@ ports(const struct urn_metrics_source *src, FILE *out)
 /* ---- switches */
 
 static void
-plug_labels(const struct urn_metrics_switch *s, uint16_t port, const char *prefix, const char *name,
+plug_labels(const struct urn_metrics_switch *s, unsigned int port, const char *prefix, const char *name,
 	    FILE *out)
 {
 	fprintf(out, "urnic_switch_%s%s%s", prefix, name, strcmp(name, "up") ? "_total" : "");
 	label(out, '{', "switch", urn_switch_name(s->sw));
-	label(out, ',', "port", urn_switch_port_name(s->sw, port));
+	label(out, ',', "port", urn_switch_port_name(s->sw, (uint16_t)port));
 }
 
 /* Go over all ports of all switches. */
+// NOLINTBEGIN(bugprone-macro-parentheses): s and i are names of variables
 #define EACH_PLUG(src, s, i)                                                                       \
 	for (const struct urn_metrics_switch *s = (src)->sw; s < (src)->sw + (src)->switches; s++) \
-		for (uint16_t i = 0; i < urn_switch_ports(s->sw); i++)
+		for (unsigned int i = 0; i < urn_switch_ports(s->sw); i++)
+// NOLINTEND(bugprone-macro-parentheses)
 
 static void
 impairments(const struct urn_metrics_source *src, FILE *out)
@@ -262,7 +264,7 @@ impairments(const struct urn_metrics_source *src, FILE *out)
 		{
 			for (unsigned int d = 0; d < 2; d++) {
 				const struct urn_impair *imp =
-					urn_switch_impair(s->sw, i, (enum urn_switch_dir)d);
+					urn_switch_impair(s->sw, (uint16_t)i, (enum urn_switch_dir)d);
 
 				plug_labels(s, i, "impair_", urn_impair_counter_name(k), out);
 				label(out, ',', "direction", dirs[d]);
@@ -281,7 +283,7 @@ switches(const struct urn_metrics_source *src, FILE *out)
 	EACH_PLUG(src, s, i)
 	{
 		plug_labels(s, i, "", "up", out);
-		value(out, urn_switch_port_is_up(s->sw, i));
+		value(out, urn_switch_port_is_up(s->sw, (uint16_t)i));
 	}
 	for (unsigned int k = 0; k < URN_SWITCH_COUNTER_COUNT; k++) {
 		family(out, COUNTER, "urnic_switch_", urn_switch_counter_name(k),
@@ -289,7 +291,7 @@ switches(const struct urn_metrics_source *src, FILE *out)
 		EACH_PLUG(src, s, i)
 		{
 			plug_labels(s, i, "", urn_switch_counter_name(k), out);
-			value(out, LOOK(urn_switch_counters(s->sw, i)->v[k]));
+			value(out, LOOK(urn_switch_counters(s->sw, (uint16_t)i)->v[k]));
 		}
 	}
 	for (unsigned int k = 0; k < URN_FABRIC_COUNTER_COUNT; k++) {
@@ -298,7 +300,7 @@ switches(const struct urn_metrics_source *src, FILE *out)
 		EACH_PLUG(src, s, i)
 		{
 			const struct urn_fabric_counters *c =
-				urn_fabric_counters(s->fabric, s->sw, i);
+				urn_fabric_counters(s->fabric, s->sw, (uint16_t)i);
 
 			if (c == NULL)
 				continue;

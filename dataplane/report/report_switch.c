@@ -31,10 +31,10 @@ copy(void *arg)
 	struct look *l = arg;
 	struct urn_switch *sw = l->sw->sw;
 
-	l->plugs = urn_switch_ports(sw);
+	l->plugs = urn_switch_ports(sw); /* URN_SWITCH_MAX_PORTS at most */
 	l->queued = urn_switch_queued(sw);
 	l->addresses = urn_fdb_count(urn_switch_fdb(sw));
-	for (uint16_t i = 0; i < l->plugs; i++) {
+	for (uint16_t i = 0; i < (uint16_t)l->plugs; i++) {
 		const struct urn_fabric_counters *f = urn_fabric_counters(l->sw->fabric, sw, i);
 		struct plug *p = &l->plug[i];
 

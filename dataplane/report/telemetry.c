@@ -195,8 +195,11 @@ plain(char to[RTE_TEL_MAX_STRING_LEN], const char *from)
 {
 	size_t n = 0;
 
-	for (; *from && n < RTE_TEL_MAX_STRING_LEN - 1; from++)
-		to[n++] = *from >= ' ' && *from <= '~' && *from != '"' && *from != '\\' ? *from : '?';
+	for (; *from && n < RTE_TEL_MAX_STRING_LEN - 1; from++) {
+		bool safe = *from >= ' ' && *from <= '~' && *from != '"' && *from != '\\';
+
+		to[n++] = (char)(safe ? *from : '?');
+	}
 	to[n] = '\0';
 	return to;
 }
@@ -374,9 +377,11 @@ report(const struct command *cmd, const char *params, struct rte_tel_data *out)
 	t->sink = (struct urn_report_sink){sink_begin, sink_str, sink_u64, sink_flag, sink_end};
 	t->cmd = cmd;
 	t->out = out;
+	if (params)
+		snprintf(copy, sizeof(copy), "%s", params);
 	/* A name that was cut may be another object's. */
 	if ((params && strlen(params) >= sizeof(copy)) ||
-	    take_all(params && params[0] ? strcpy(copy, params) : NULL, &q, t) != 0) {
+	    take_all(copy[0] ? copy : NULL, &q, t) != 0) {
 		free(t);
 		return sorry(out, cmd->help);
 	}

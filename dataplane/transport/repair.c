@@ -26,11 +26,11 @@ urn_repairs_init(struct urn_tp *tp)
 struct urn_repair *
 urn_repair_get(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct urn_repair *r;
 	uint16_t i = tp->repair_free;
 
-	if (r)
-		return r;
+	if (qp->repair)
+		return urn_repair_of(tp, qp);
 	if (!i) {
 		URN_COUNT(tp, NO_REPAIR);
 		return NULL;

@@ -99,7 +99,7 @@ urn_gone_join(struct urn_ctx *ctx, struct urn_way *w)
 static void
 urn_gone_part(struct urn_way *w)
 {
-	*w->at = w->next;
+	*w->at = w->next; // NOLINT(clang-analyzer-core.NullDereference): at is set while w is in a list
 	if (w->next != NULL)
 		w->next->at = w->at;
 	w->at = NULL;
