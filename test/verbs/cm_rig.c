@@ -70,7 +70,7 @@ rig_cm_request(struct rig *r, int e, uint32_t qpn)
 	union ibv_gid gid;
 
 	req.cm_connect.sgid_index = (uint8_t)rig_sgid_index(r);
-	/* Timewait outlasts all repeats of a DREQ: its answer is remembered, whatever is lost. */
+	/* Timewait outlasts all repeats of a DREQ: the side remembers its answer, whatever is lost. */
 	if (r->cfg.lose)
 		req.cm_connect.ack_timeout = 18;
 	rig_gid(r, !e, &gid);

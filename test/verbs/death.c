@@ -70,7 +70,7 @@ death_start(unsigned int engines)
 	if (pid == 0) {
 		int null = open("/dev/null", O_WRONLY);
 
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* however this test ends */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* urnicd dies with the test, however the test ends */
 		dup2(null, 2);
 		execl(urnicd, urnicd, "-c", config, (char *)NULL);
 		_exit(127);
@@ -114,7 +114,7 @@ death_open(struct death_end *e, const char *node)
 	e->mr = ibv_reg_mr(e->pd, e->buf, DEATH_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 			   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 	assert_non_null(e->mr);
-	/* Completions of sends may be another engine's than their QPs'. */
+	/* A send CQ may belong to another engine than its QP. */
 	e->cq[0] = ibv_create_cq(e->ctx, 4096, NULL, NULL, (int)far);
 	e->cq[1] = ibv_create_cq(e->ctx, 4096, NULL, NULL, 0);
 	e->channel = ibv_create_comp_channel(e->ctx);
@@ -230,7 +230,7 @@ death_teardown(void **state)
 	unsigned int segments = 0;
 
 	(void)state;
-	/* Memory of urn_alloc() stays: a segment is kept for the next who asks. */
+	/* Memory of urn_alloc() stays: the library keeps a segment for the next caller. */
 	for (unsigned int i = 0; i < 64; i++) {
 		char path[64], to[64];
 		ssize_t n;
@@ -264,7 +264,7 @@ death_begin(int argc, char **argv)
 		return 1;
 	snprintf(death_sock, sizeof(death_sock), "%s/sock", dir);
 	snprintf(config, sizeof(config), "%s/c.ini", dir);
-	/* The dataplane's runtime files: of one that was killed the next takes them away. */
+	/* The dataplane's runtime files go here; a dataplane removes those of one that was killed. */
 	setenv("TMPDIR", dir, 1);
 	unsetenv("XDG_RUNTIME_DIR");
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A dataplane to be killed, urnicd in a process of its own, and a program that is
- * attached to it with queue pairs of several kinds.
+ * A dataplane to be killed (urnicd in a process of its own), and a program attached to it
+ * with queue pairs of several kinds.
  */
 #ifndef URN_TEST_DEATH_H
 #define URN_TEST_DEATH_H
@@ -14,29 +14,29 @@
 enum {
 	DEATH_QPS = 5,            /* pairs of a busy program */
 	DEATH_DEPTH = 64,         /* requests of a queue */
-	DEATH_BYTES = 65536,      /* of a buffer */
+	DEATH_BYTES = 65536,      /* bytes of a buffer */
 	DEATH_IDS = 1 << 22,      /* requests of a run, each way and pair */
-	DEATH_SOON_MS = 2000,     /* what must not take long may take so long */
+	DEATH_SOON_MS = 2000,     /* limit of anything that must not take long */
 };
 
-extern char death_sock[96]; /* of the dataplane */
+extern char death_sock[96]; /* path of the dataplane's socket */
 
 uint64_t death_now_ms(void);
 void death_nap_us(long us);
-/* Start one, and wait until it is there. */
+/* Start urnicd, and wait until its socket answers. */
 pid_t death_start(unsigned int engines);
 void death_kill(pid_t pid, int sig);
 
-/* What became of a request. */
+/* How far a request got. */
 enum fate { POSTED = 1, SUCCEEDED = 2, FLUSHED = 4 };
 
-/* One way of one end of a pair: its requests, numbered as they are posted. */
+/* One direction of one end of a pair: its requests, numbered in the order of posting. */
 struct way {
-	uint8_t *fate;      /* by number */
+	uint8_t *fate;      /* fate of a request, by its number */
 	uint32_t posted;    /* numbers given out */
 	uint32_t told;      /* one past the newest number that a completion came for */
-	uint32_t out;       /* posted, and not known to be done */
-	bool loose;         /* some requests are not signalled, or others take turns in the queue */
+	uint32_t out;       /* requests posted, and not known to be done */
+	bool loose;         /* some requests are not signalled, or take turns in the queue with those of other ways */
 };
 
 /* The kinds of pairs. */
@@ -48,7 +48,7 @@ struct death_end {
 	struct ibv_mr *mr;
 	struct ibv_cq *cq[2]; /* sends, receives */
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *quiet; /* armed; nothing ever comes */
+	struct ibv_cq *quiet; /* armed; no completion ever comes */
 	struct ibv_srq *srq;
 	struct ibv_qp *qp[DEATH_QPS];
 	uint8_t *buf;
@@ -58,15 +58,15 @@ struct death_end {
 
 void death_open(struct death_end *e, const char *node);
 void death_connect(struct death_end *e, const struct death_end *peer);
-/* Everything can be given back, dataplane or not. */
+/* All objects of the end can be given back, with the dataplane alive or dead. */
 void death_close(struct death_end *e);
 
-/* Around each test: descriptors and threads of this program are as many as before. */
+/* Around each test: the program has as many descriptors and threads after it as before. */
 int death_setup(void **state);
 int death_teardown(void **state);
 /* Before all tests. argv[1]: urnicd. returns: 0, or an exit code */
 int death_begin(int argc, char **argv);
-/* After them, with what they came to: nothing is left in the folder. returns: an exit code */
+/* After all tests; rc: their result. Fails when anything is left in the folder. returns: an exit code */
 int death_finish(int rc);
 
 #endif

@@ -21,7 +21,7 @@
 
 enum {
 	CALL_S = 5,    /* a control call of a good program, on a busy machine */
-	PROGRAM_S = 30 /* all of it */
+	PROGRAM_S = 30 /* the whole life of a good program */
 };
 
 /* ---- the dataplane */
@@ -98,7 +98,7 @@ hostile_others_go_on(struct rig *r)
 	assert_memory_equal(r->end[0].buf, r->end[1].buf + 8192, 4096);
 }
 
-/* Since the last time no more than CALL_S have gone by, and it worked; else the program ends. */
+/* ok: the call worked. Ends the program when it did not, or when CALL_S have passed since the last check. */
 static void
 in_time(bool ok, const char *what)
 {
@@ -143,9 +143,9 @@ good_program(const struct rig *r)
 }
 
 /*
- * A good program that waits to be let go. It is made before there is an attack: the
- * server lives in the test's process, and what it is given then would be this one's
- * as well, to close when it ends.
+ * A good program that waits to be let go. It is made before the attack begins: the server
+ * lives in the test's process, and a process forked later would inherit the descriptors
+ * that the attack gave the server, and close them when it ends.
  */
 struct good {
 	pid_t pid;
@@ -174,7 +174,7 @@ good_start(const struct rig *r)
 	return g;
 }
 
-/* returns: it was not held up */
+/* returns: true when the good program was not held up */
 static bool
 good_go(const struct good *g)
 {
@@ -244,11 +244,11 @@ hostile_attacked_by(struct rig *r, void (*attack)(const struct rig *r, int say))
 	close(p[1]);
 	assert_int_equal(read(p[0], &c, 1), 1);
 	close(p[0]);
-	usleep(300000); /* what it asked for is being done, and stalls */
+	usleep(300000); /* the attacked operation is under way, and stalls */
 	served = good_go(&good);
 	if (served)
 		hostile_others_go_on(r);
-	/* With those whom it waits for. */
+	/* The attacker dies with the processes that it waits for. */
 	assert_int_equal(kill(-pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(served);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stalls the kernel: pages, files, sockets. In an attacker's process: it ends with a message if it can't. */
+/*
+ * Ways to stall the kernel: pages, files, sockets. They run in an attacker's process, which ends
+ * with a message when one fails.
+ */
 #include "hostile.h"
 
 #include <arpa/inet.h>
@@ -92,7 +95,7 @@ hostile_read(int fd)
 
 /* ---- files */
 
-/* A namespace of its own to mount in; who is not root has to be it in there. */
+/* A namespace of its own to mount in; a user who is not root has to become root in there. */
 static bool
 own_mounts(void)
 {
@@ -112,7 +115,7 @@ own_mounts(void)
 	return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 }
 
-/* A FUSE file system that is one file, over a file that is everywhere. returns: its keeper's end, or -1 */
+/* Mount a FUSE file system of one file over an ordinary file. returns: the server process's end, or -1 */
 static int
 mount_file(void)
 {
@@ -151,7 +154,7 @@ reply(const struct keeper *k, uint64_t unique, const void *body, size_t len)
 	can(writev(k->dev, v, 2) == (ssize_t)h.len, "answer of a file system");
 }
 
-/* Answer what opens it and says what it is like: no reading, writing or closing. */
+/* Serve opening and stat of the file: no reading, writing or closing. */
 static void
 keep(const struct keeper *k)
 {
@@ -178,7 +181,10 @@ keep(const struct keeper *k)
 	}
 }
 
-/* The keeper is a process of its own: when it goes so does all that waits for it, and this does not wait for itself. */
+/*
+ * The FUSE server is a process of its own: its end frees all that wait for it, and the attacker
+ * does not wait for itself.
+ */
 int
 hostile_file(_Atomic bool **mute)
 {
@@ -192,7 +198,7 @@ hostile_file(_Atomic bool **mute)
 	pid = fork();
 	can(pid >= 0, "fork");
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* the test kills it first, with the attacker's group */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* the test kills the server first, with the attacker's group */
 		if (getppid() == parent)
 			keep(&k);
 		_exit(0);
@@ -218,7 +224,7 @@ hostile_lingering(void)
 	    getsockname(from, (void *)&addr, &len) == 0 &&
 	    connect(fd, (void *)&addr, sizeof(addr)) == 0 && accept(from, NULL, NULL) >= 0 &&
 	    setsockopt(fd, SOL_SOCKET, SO_LINGER, &hour, sizeof(hour)) == 0, "TCP");
-	/* The other end takes nothing, so what is left here is never sent. */
+	/* The other end reads nothing, so the bytes left here are never sent. */
 	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
 	close(from);

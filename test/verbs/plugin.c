@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An object that is loaded at run time, and has urnic's library in it: what test_unload.c loads and unloads. */
+/* An object that is loaded at run time, and contains urnic's library: test_unload.c loads and unloads it. */
 #include "plugin.h"
 
 #include <urnic/attach.h>

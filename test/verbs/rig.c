@@ -26,7 +26,7 @@ rig_die(const char *what, const char *why)
 	fail_msg("%s: %s", what, why);
 }
 
-/* A node's port takes frames: write them down. */
+/* Write frames down that a node's port takes. */
 static uint16_t
 on_tx(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t n, void *arg)
 {
@@ -104,7 +104,7 @@ turn_all(void *arg)
 		urn_engine_bind(urn_dp_engine(r->dp, i));
 	while (!r->stop) {
 		turn(r);
-		/* Beside threads that only yield, those that are woken may wait for seconds (Linux 6.18). */
+		/* Threads that wake up beside threads that only yield may wait for seconds (Linux 6.18). */
 		if (++n % 64 == 0)
 			usleep(1);
 		else
@@ -209,7 +209,7 @@ open_end(struct rig *r, int e)
 				     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
 	if (!end->mr)
 		rig_die("region", urn_attach_error());
-	end->psn = 0xfffffe - (uint32_t)e; /* wraps soon */
+	end->psn = 0xfffffe - (uint32_t)e; /* the PSN wraps soon */
 }
 
 void
@@ -301,7 +301,7 @@ rig_wait(struct rig *r, int e)
 	time_t start = time(NULL);
 	struct ibv_wc wc;
 
-	/* Long enough for any machine: a test that waits in vain has failed. */
+	/* 60 seconds are enough on any machine: a test that waits longer has failed. */
 	while (time(NULL) - start < 60) {
 		for (int i = 0; i < 256; i++) {
 			rig_turn(r);
@@ -359,7 +359,7 @@ rig_event(struct rig *r, int e, enum ibv_event_type type)
 	struct ibv_async_event ev;
 	time_t start = time(NULL);
 
-	/* An engine of another thread may not be run for long. */
+	/* An engine of another thread may not run for long. */
 	while (!event_waits(r, e) && time(NULL) - start < 60)
 		for (int i = 0; i < 256 && !event_waits(r, e); i++)
 			rig_turn(r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs of the rig: made, connected, posted to. */
+/* Queue pairs of the rig: make, connect, post. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +86,7 @@ rig_connect_to(struct rig *r, struct ibv_qp *qp, uint32_t psn, uint32_t peer_qpn
 		.max_dest_rd_atomic = (uint8_t)or_default(o->dest_rd_atomic, 4),
 		.max_rd_atomic = (uint8_t)or_default(o->rd_atomic, 4),
 		.min_rnr_timer = 1,
-		/* Workers of foreign memory want a core of a busy machine, too. */
+		/* Workers of foreign memory need a core of a busy machine, too. */
 		.timeout = (uint8_t)or_default(o->timeout, getenv("URNIC_TEST_FOREIGN") || r->cfg.remote ||
 								   r->cfg.foreign ? 14 : 8),
 		.retry_cnt = (uint8_t)or_default(o->retry_cnt, 7),

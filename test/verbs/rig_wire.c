@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The wire between the two nodes: a bad one loses, doubles and delays, from a seed. */
+/* The wire between the two nodes: a bad one loses, duplicates and delays frames, from a seed. */
 #include "rig_priv.h"
 
 uint64_t
@@ -25,7 +25,7 @@ static void
 wire_send(struct rig *r, int to, uint16_t queue, struct rte_mbuf *m)
 {
 	if (urn_port_tx(r->wire[to], queue, &m, 1) != 1)
-		rte_pktmbuf_free(m); /* a wire may lose it */
+		rte_pktmbuf_free(m); /* like a lossy wire */
 }
 
 static void
@@ -81,7 +81,7 @@ rig_wire_turn(struct rig *r)
 		}
 }
 
-/* Frames under way lie in buffers of the one node and on the rings of the other: none may outlive those. */
+/* Frames under way lie in buffers of one node and on the rings of the other, and must not outlive those. */
 void
 rig_wire_drain(struct rig *r)
 {

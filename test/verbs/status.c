@@ -9,7 +9,7 @@ fails(struct rig *r, struct ibv_send_wr *wr, enum ibv_wc_status status, uint32_t
 
 	wr->wr_id = 7;
 	wr->next = &next;
-	rig_send_on(r->end[0].qp, wr); /* neither is signalled: errors complete nevertheless */
+	rig_send_on(r->end[0].qp, wr); /* neither is signalled: requests that fail complete nevertheless */
 	wc = rig_expect(r, 0, status);
 	assert_int_equal(wc.wr_id, 7);
 	assert_int_equal(wc.qp_num, r->end[0].qp->qp_num);

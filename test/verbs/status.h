@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Every completion status that applies, each reached in test_status_local.c or
- * test_status_remote.c by what causes it:
+ * test_status_remote.c by its cause:
  *
  *   SUCCESS            every other test
  *   LOC_LEN_ERR        receive too short; send of more than 2^31 bytes; atomic not of 8 bytes
@@ -20,7 +20,7 @@
  *   RNR_RETRY_EXC_ERR  no receive
  *   BAD_RESP_ERR       needs a peer that lies: test/packet
  *   the others         (LOC_EEC_OP_ERR, REM_ABORT_ERR, RD errors, FATAL_ERR ...) belong to
- *                      services that urnic has not
+ *                      services that urnic does not have
  */
 #ifndef URN_TEST_STATUS_H
 #define URN_TEST_STATUS_H
@@ -33,7 +33,7 @@
 
 #include "rig.h"
 
-/* A request of end 0 that fails, with the next one flushed behind it. */
+/* A request of end 0 fails, and the next one is flushed behind it. */
 void fails(struct rig *r, struct ibv_send_wr *wr, enum ibv_wc_status status, uint32_t vendor_err);
 
 /* Part of the buffer of end e, from byte `off` on. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stress.h says: posting, and what came of it. */
+/* Posting, and judging the completions, of stress.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -189,7 +189,7 @@ stress_post_one(struct stress *t, int e, int q)
 	o->seq = f->posted;
 	o->needs_recv = o->opcode == IBV_WR_SEND || o->opcode == IBV_WR_SEND_WITH_IMM ||
 			o->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-	/* The last of a lap is signalled, so that every slot is heard of. */
+	/* The last request of a lap is signalled, so that every slot completes. */
 	o->signaled = slot == STRESS_SLOTS - 1 || t->left == 1 || stress_rnd(t, 3) != 0;
 	wr.opcode = o->opcode;
 	wr.send_flags = (o->signaled ? IBV_SEND_SIGNALED : 0) | (stress_rnd(t, 4) == 0 ? IBV_SEND_FENCE : 0) |
@@ -198,7 +198,7 @@ stress_post_one(struct stress *t, int e, int q)
 	if (o->opcode <= IBV_WR_SEND_WITH_IMM && o->len <= 64 && stress_rnd(t, 2)) {
 		wr.send_flags |= IBV_SEND_INLINE;
 		for (int i = 0; i < wr.num_sge; i++)
-			sge[i].lkey = 0xbad; /* not looked at */
+			sge[i].lkey = 0xbad; /* the key of inline data is not looked at */
 	}
 	rig_send_on(f->qp, &wr);
 	if (wr.send_flags & IBV_SEND_INLINE) /* the buffer may be used again at once */
@@ -262,7 +262,10 @@ sent(struct stress *t, int e, const struct ibv_wc *wc)
 		fail_msg("seed %llu: request %llu completed out of order or twice (%llu to %llu)",
 			 (unsigned long long)t->seed, (unsigned long long)wc->wr_id,
 			 (unsigned long long)f->retired, (unsigned long long)f->posted);
-	/* Those before it that were not signalled are done too; none that was is left out. */
+	/*
+	 * Requests before this one that were not signalled are done too; a signalled one
+	 * must not be skipped.
+	 */
 	while (f->retired <= wc->wr_id) {
 		int slot = (int)(f->retired % STRESS_SLOTS);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests of all kinds and sizes on several queue pairs in both directions, from a
- * seed, and the judgement of every byte and completion.
+ * Requests of all kinds and sizes on several queue pairs in both directions, from a seed;
+ * every byte and completion is checked.
  */
 #ifndef URN_TEST_STRESS_H
 #define URN_TEST_STRESS_H
@@ -23,7 +23,7 @@ struct stress_op {
 	bool used, local_done, needs_recv, remote_done, signaled;
 	uint8_t opcode;
 	uint32_t len, seed, imm;
-	uint64_t seq, expect; /* atomics: the value before */
+	uint64_t seq, expect; /* atomics: the expected value before */
 };
 
 struct stress_flow {                 /* requests of one QP */
@@ -34,7 +34,7 @@ struct stress_flow {                 /* requests of one QP */
 	uint64_t recv_in, recv_out;
 	uint64_t counter;          /* model of the peer's word for atomics */
 	uint64_t recv_posted, recv_done;
-	bool draining, final;      /* final: its last request, a signalled one, is posted */
+	bool draining, final;      /* final: the QP's last request, a signalled one, is posted */
 };
 
 struct stress_side {
@@ -42,7 +42,7 @@ struct stress_side {
 	struct ibv_cq *cq[2];
 	struct ibv_srq *srq;
 	uint64_t srq_posted, srq_done;
-	uint8_t *mem;              /* see the functions below */
+	uint8_t *mem;              /* laid out by the functions below */
 	struct ibv_mr *mr;
 	bool recv_busy[STRESS_PAIRS * STRESS_RECVS];
 };
@@ -62,11 +62,11 @@ uint32_t stress_rnd(struct stress *t, uint32_t n);
 size_t stress_mem_size(void);
 /* The word for atomics of QP q that lies at a side. */
 uint64_t *stress_word_at(struct stress_side *s, int q);
-/* Some of the receives of QP q of end e that are not posted. */
+/* Post some of the free receives of QP q of end e. */
 void stress_post_recvs(struct stress *t, int e, int q);
-/* A request of any kind, if there is room and one left to post. */
+/* Post a request of any kind, if there is room and one is left to post. */
 void stress_post_one(struct stress *t, int e, int q);
-/* Poll end e's queues; fails the test where something is wrong. */
+/* Poll end e's queues; fails the test on any error. */
 void stress_poll(struct stress *t, int e);
 
 #endif

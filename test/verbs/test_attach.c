@@ -25,7 +25,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* ---- who speaks what */
+/* ---- versions of the protocol */
 
 static void
 test_versions(void **state)
@@ -109,7 +109,7 @@ test_device_list(void **state)
 
 /* ---- memory */
 
-/* Bytes go from `from` of end 0 to `to` of end 1, and are the same. */
+/* Write n bytes from `from` of end 0 to `to` of end 1, and compare them. */
 static void
 move(struct rig *r, uint8_t *from, uint8_t *to, uint32_t n)
 {
@@ -131,14 +131,14 @@ move(struct rig *r, uint8_t *from, uint8_t *to, uint32_t n)
 	assert_int_equal(ibv_dereg_mr(dst), 0);
 }
 
-/* Regions lie in memory to share, of the heap, or on the stack; not in what is not there. */
+/* Regions may lie in shared memory, on the heap or on the stack; not at addresses without memory. */
 static void
 test_regions(void **state)
 {
 	enum { N = 100000 };
 	struct rig *r = *state;
 	struct rig_end *end = &r->end[0];
-	size_t bytes = 40 << 20; /* more than a segment */
+	size_t bytes = 40 << 20; /* more than a segment holds */
 	uint8_t *big = urn_alloc(bytes), *heap = malloc(N), stack[5000];
 	struct ibv_mr *mr;
 	void *hole;
@@ -161,7 +161,10 @@ test_regions(void **state)
 	hostile_others_go_on(r);
 }
 
-/* Without its /proc/self/mem a program registers only what it shares; with another's it opens nothing of that. */
+/*
+ * A program without its /proc/self/mem registers only memory that it shares; one with another
+ * process's file opens nothing of that process.
+ */
 static void
 test_no_space(void **state)
 {
@@ -198,7 +201,7 @@ test_no_space(void **state)
 
 /* ---- slots */
 
-/* Who sees a completion may post into its slot at once. */
+/* A program that sees a completion may post into its slot at once. */
 static void
 test_slots(void **state)
 {
@@ -215,7 +218,7 @@ test_slots(void **state)
 	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_CAP, &init), 0);
 	cap = attr.cap.max_send_wr;
 	rig_gid(r, 0, &gid);
-	rig_connect_to(r, qp, 9, qp->qp_num, 9, &gid, &how); /* to itself */
+	rig_connect_to(r, qp, 9, qp->qp_num, 9, &gid, &how); /* the QP is its own peer */
 	for (uint32_t n = 0; n < 300000;) {
 		struct ibv_sge sge = {(uintptr_t)end->buf, 8, end->mr->lkey};
 		struct ibv_send_wr wr = {.wr_id = n, .sg_list = &sge, .num_sge = 1,
@@ -260,7 +263,7 @@ test_path(void **state)
 	struct stat st;
 	int fd;
 
-	assert_null(serve_at(r, r->path, &err)); /* somebody listens there */
+	assert_null(serve_at(r, r->path, &err)); /* another dataplane listens there */
 	assert_non_null(strstr(err.text, "another dataplane"));
 	assert_int_equal(access(r->path, F_OK), 0);
 	memset(text, 'x', sizeof(text) - 1);
@@ -275,7 +278,7 @@ test_path(void **state)
 	assert_null(serve_at(r, path, &err));
 	assert_int_equal(access(path, F_OK), 0);
 	assert_int_equal(unlink(path), 0);
-	/* One that nobody listens at any more is replaced. */
+	/* A socket that nobody listens at any more is replaced. */
 	{
 		struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
@@ -289,7 +292,7 @@ test_path(void **state)
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0640);
 	{
-		/* One client at a time: the second is hung up on. */
+		/* One client at a time: the server hangs up on the second. */
 		struct ibv_context *one = urn_attach_connect(path, "a");
 
 		assert_non_null(one);

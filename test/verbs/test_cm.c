@@ -19,7 +19,7 @@
 
 enum { MANY = 1000 };
 
-/* The way a connection goes: two queue pairs, a WRITE over them, and the end. */
+/* The whole life of a connection: two queue pairs, a WRITE over them, and the end. */
 static void
 whole_way(struct rig *r, int from)
 {
@@ -45,7 +45,7 @@ whole_way(struct rig *r, int from)
 	ev = rig_cm_expect(r, to, URN_CM_EVENT_ESTABLISHED);
 	rig_cm_check_data(&ev, 224, URN_CTL_CM_ESTABLISH);
 
-	/* What was connected, carries. */
+	/* The connection carries data. */
 	for (int e = 0; e < 2; e++) {
 		kept = r->end[e].qp;
 		r->end[e].qp = qp[e];
@@ -152,7 +152,7 @@ test_library(void **state)
 	assert_int_equal(urn_cm_end_destroy(&c[0], id), ENOENT);
 	end_event(&r, &c[1], URN_CM_EVENT_TIMEWAIT);
 
-	/* Refused; a look-up, answered by none; and of what was destroyed only the notice is left. */
+	/* Refused; a look-up that nobody answers; and a destroyed id leaves only its notice. */
 	assert_int_equal(urn_cm_end_connect(&c[0], &req.cm_connect, &id), 0);
 	other = end_event(&r, &c[1], URN_CM_EVENT_REQUEST).id;
 	assert_int_equal(urn_cm_end_reject(&c[1], other, &rej), 0);
@@ -169,7 +169,7 @@ test_library(void **state)
 		urn_cm_end_close(&c[e]);
 }
 
-/* Make as many queue pairs as there are numbers, one after the other. returns: was one of them qpn? */
+/* Make as many queue pairs as there are numbers, one after the other. returns: true when one of them was qpn */
 static bool
 number_comes_again(struct rig *r, uint32_t qpn)
 {
@@ -185,7 +185,7 @@ number_comes_again(struct rig *r, uint32_t qpn)
 	return again;
 }
 
-/* A queue pair goes as soon as its connection has ended: its number rests until timewait is over. */
+/* A queue pair may go as soon as its connection has ended: its number stays reserved until timewait is over. */
 static void
 test_number_rests(void **state)
 {
@@ -200,7 +200,7 @@ test_number_rests(void **state)
 	rig_cm_listen(&r, 1, SERVICE, 0);
 	qp = rig_make_qp(&r, 0, &o);
 	qpn = qp->qp_num;
-	assert_true(number_comes_again(&r, qpn + 1)); /* there are no more numbers than that */
+	assert_true(number_comes_again(&r, qpn + 1)); /* the test has used all the numbers */
 	id = rig_cm_connect(&r, 0, qpn);
 	req = rig_cm_expect(&r, 1, URN_CM_EVENT_REQUEST);
 	rig_cm_accept(&r, 1, req.id, r.end[1].qp->qp_num);
@@ -218,7 +218,7 @@ test_number_rests(void **state)
 	rig_cm_close(&r);
 }
 
-/* A port that carries less than a request is for, there and here. */
+/* A port with a smaller path MTU than the request's, at either node. */
 static void
 test_path_mtu(void **state)
 {
@@ -245,7 +245,7 @@ test_path_mtu(void **state)
 	rig_cm_close(&r);
 }
 
-/* Over a wire that loses a tenth, doubles some and delays others. */
+/* A wire that loses a tenth of the frames, duplicates some and delays others. */
 static void
 bad_wire(uint64_t seed)
 {
@@ -267,7 +267,7 @@ test_bad_wire(void **state)
 {
 	(void)state;
 	bad_wire(5);
-	/* This one doubles a REP, whose second asks for patience, and then loses the RTU. */
+	/* This seed duplicates a REP, whose second copy is answered by an MRA, and then loses the RTU. */
 	bad_wire(19);
 }
 
@@ -282,7 +282,7 @@ test_loopback(void **state)
 	(void)state;
 	rig_cm_open(&r, &cfg);
 	rig_cm_listen(&r, 1, SERVICE, 0);
-	/* Announcements go out in time; an engine of another thread has its own. */
+	/* Announcements of the start go out first; an engine of another thread takes its time for them. */
 	do {
 		sent = rig_counter(&r, 0, URN_C_TX_PACKETS);
 		rig_turns(&r, 100);
@@ -326,9 +326,9 @@ test_reject(void **state)
 	assert_int_equal(ev.info_len, 72);
 	assert_memory_equal(ev.data + 148, rej.cm_reject.info, 72);
 	assert_int_equal(rig_cm_call(&r, 1, URN_CTL_CM_DESTROY, rej.handle, 0), 0);
-	/* Nor does it ever hear of it, and then it stops listening. */
+	/* The program never hears of the request, and then stops listening. */
 	id = rig_cm_connect(&r, 0, r.end[0].qp->qp_num);
-	rig_cm_await_ids(&r, 1, 3); /* the refused one waits for repeats */
+	rig_cm_await_ids(&r, 1, 3); /* the refused id waits for repeats */
 	assert_int_equal(rig_cm_call(&r, 1, URN_CTL_CM_DESTROY, l, 0), 0);
 	assert_int_equal(rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED).id, id);
 	rig_cm_close(&r);
@@ -356,7 +356,7 @@ test_unreachable(void **state)
 	}
 	assert_int_equal(rig_counter(&r, 0, URN_C_CM_TIMEOUTS), 2);
 	assert_true(rig_counter(&r, 1, URN_C_DROP_NO_QP) >= 4);
-	/* It says so itself. */
+	/* The peer says so itself. */
 	req = rig_cm_request(&r, 1, r.end[1].qp->qp_num);
 	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_CONNECT, &req, &rep), EOPNOTSUPP);
 	rig_cm_close(&r);
@@ -382,7 +382,7 @@ test_resolve(void **state)
 	acc.handle = ev.id;
 	acc.cm_accept.qpn = 12345;
 	rig_fill(acc.cm_accept.data, 136, 10);
-	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_ACCEPT, &acc, &rep), EINVAL); /* not its QP */
+	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_ACCEPT, &acc, &rep), EINVAL); /* another QP than the request's */
 	acc.cm_accept.qpn = r.end[1].qp->qp_num;
 	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_ACCEPT, &acc, &rep), 0);
 	ev = rig_cm_expect(&r, 0, URN_CM_EVENT_SIDR_REPLY);
@@ -393,7 +393,7 @@ test_resolve(void **state)
 	rig_cm_close(&r);
 }
 
-/* What a client may not: an answer that says why. */
+/* Calls that a client may not make: the answer says why. */
 static void
 test_refused_calls(void **state)
 {
@@ -413,13 +413,13 @@ test_refused_calls(void **state)
 	req = rig_cm_request(&r, 0, r.end[0].qp->qp_num);
 	req.cm_connect.sgid_index = 2;
 	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
-	req.cm_connect.sgid_index = 0; /* IPv6, to IPv4 */
+	req.cm_connect.sgid_index = 0; /* from IPv6 to IPv4 */
 	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
 	req = rig_cm_request(&r, 0, r.end[0].qp->qp_num);
 	req.cm_connect.data_len = 93;
 	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_CONNECT, &req, &rep), EINVAL);
 	assert_true(rep.why[0]);
-	/* Another client's listener, and none. */
+	/* Another client's listener, and an id without listener. */
 	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DESTROY, l, 0), ENOENT);
 	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DISCONNECT, 0, 0), ENOENT);
 	assert_int_equal(rig_cm_call(&r, 1, URN_CTL_CM_DISCONNECT, l, 0), ENOTCONN);
@@ -432,7 +432,7 @@ test_refused_calls(void **state)
 	rig_cm_close(&r);
 }
 
-/* A client goes: its peers hear of it, and nothing of its is left. */
+/* A client goes: its peers hear of it, and nothing of the client is left. */
 static void
 test_client_goes(void **state)
 {
@@ -456,7 +456,7 @@ test_client_goes(void **state)
 	ev = rep.cm_event;
 	assert_int_equal(ev.type, URN_CM_EVENT_REQUEST);
 	acc = (struct urn_abi_req){.op = URN_CTL_CM_ACCEPT, .handle = ev.id};
-	acc.cm_accept.qpn = r.end[1].qp->qp_num; /* another client's */
+	acc.cm_accept.qpn = r.end[1].qp->qp_num; /* another client's QP */
 	assert_int_equal(urn_dev_call(urn_ctx_dev(other), &acc, &rep), EINVAL);
 	assert_int_equal(ibv_close_device(other), 0);
 	ev = rig_cm_expect(&r, 0, URN_CM_EVENT_REJECTED);
@@ -466,7 +466,7 @@ test_client_goes(void **state)
 	rig_cm_close(&r);
 }
 
-/* The pipe is full: notices come when it is not, in order, and none is lost. */
+/* The pipe is full: notices wait, keep their order, and none is lost. */
 static void
 test_full_pipe(void **state)
 {
@@ -499,7 +499,7 @@ test_full_pipe(void **state)
 	rig_cm_close(&r);
 }
 
-/* A thousand at once, of one client to another. */
+/* A thousand connections at once, of one client to another. */
 static void
 test_many(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events of connection management by the library, when many wait: it fetches several
- * at a time from a dataplane in another process, and a program sees no difference.
- * Everything here is run over both, and expects the same of both.
+ * Events of connection management by the library, when many wait: it fetches several at a
+ * time from a dataplane in another process, and a program sees no difference. All tests
+ * run embedded and over the socket, and expect the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,9 +28,9 @@ enum {
 struct pair {
 	struct rig r;
 	struct urn_cm_end c[2]; /* end 1 listens */
-	struct ibv_qp *qp[MANY]; /* of end 0: no two requests are of one, else the later ends the earlier */
+	struct ibv_qp *qp[MANY]; /* at end 0: one for each request, else a later request would end the earlier one */
 	uint32_t listener;
-	uint64_t refused; /* before */
+	uint64_t refused; /* requests refused before */
 };
 
 static void
@@ -95,7 +95,10 @@ pair_open(struct pair *p)
 	for (int i = 0; i < MANY; i++)
 		p->qp[i] = rig_make_qp(&p->r, 0, &o);
 	assert_int_equal(urn_cm_end_listen(&p->c[1], SERVICE, 0xaa, 0, &p->listener), 0);
-	/* Who waits for a MAC address may be overtaken by who does not: have it known. */
+	/*
+	 * A request that waits for a MAC address may be overtaken by one that does not:
+	 * let node 0 learn the address first.
+	 */
 	ask(p, NOBODY, 1, &id);
 	assert_int_equal(next(p, 0).id, id);
 	assert_int_equal(urn_cm_end_destroy(&p->c[0], id), 0);
@@ -119,7 +122,7 @@ all_wait(struct pair *p, uint32_t n)
 	rig_turns(&p->r, 200);
 }
 
-/* As many as nobody serves were refused, and end 0 was told so. */
+/* n requests for the service that nobody serves were refused, and end 0 was told so. */
 static void
 all_refused(struct pair *p, uint32_t n)
 {
@@ -130,7 +133,7 @@ all_refused(struct pair *p, uint32_t n)
 	rig_turns(&p->r, 2000);
 }
 
-/* They come in order and whole, and not by a question each. */
+/* Events come in order and whole, and with fewer questions than events. */
 static void
 test_order(void **state)
 {
@@ -150,14 +153,14 @@ test_order(void **state)
 		assert_int_equal(ev.cookie, 0xaa);
 		rig_cm_check_data(&ev, 92, i);
 	}
-	/* A few more than need be: notices of the last came when it had begun. */
+	/* A few questions more than need be: notices of the last events came when fetching had begun. */
 	if (p.r.cfg.remote)
 		assert_in_range(questions(&p) - asked, MANY / URN_CM_END_EVENTS, MANY / 2);
 	nothing(&p, 1);
 	pair_close(&p);
 }
 
-/* However many are asked for by hand, an answer has so many as it has room for, and the rest wait. */
+/* An answer has at most as many events as it has room for, however many are asked for; the rest wait. */
 static void
 test_room(void **state)
 {
@@ -186,7 +189,7 @@ test_room(void **state)
 	pair_close(&p);
 }
 
-/* An id that is destroyed takes those along that were fetched with another's. */
+/* A destroyed id takes along its events that were fetched together with another id's. */
 static void
 test_destroyed(void **state)
 {
@@ -205,13 +208,13 @@ test_destroyed(void **state)
 	assert_int_equal(urn_cm_end_destroy(&p.c[0], id[5]), 0);
 	assert_int_equal(next(&p, 0).id, id[4]);
 	nothing(&p, 0);
-	/* What happens then is told as ever. */
+	/* A later event is told as before. */
 	ask(&p, NOBODY, 1, id);
 	assert_int_equal(next(&p, 0).id, id[0]);
 	pair_close(&p);
 }
 
-/* A listener that goes takes requests along that the program has not been told of: their peers hear it. */
+/* A listener that goes takes along requests that the program has not been told of: their peers hear it. */
 static void
 test_listener_destroyed(void **state)
 {
@@ -225,7 +228,7 @@ test_listener_destroyed(void **state)
 	pair_open(&p);
 	ask(&p, SERVICE, 5, id);
 	all_wait(&p, 5);
-	/* One gave up already: of its request there are two events. */
+	/* One peer gave up already: its request has two events. */
 	taken = rig_counter(&p.r, 1, URN_C_CM_RX);
 	assert_int_equal(urn_cm_end_destroy(&p.c[0], id[3]), 0);
 	for (time_t start = time(NULL); rig_counter(&p.r, 1, URN_C_CM_RX) == taken;) {
@@ -244,7 +247,7 @@ test_listener_destroyed(void **state)
 		assert_int_equal(ev.id == id[1] || ev.id == id[2] || ev.id == id[4], 1);
 	}
 	rig_cm_await_ids(&p.r, 1, 1);
-	/* The one that it was told of is its own. */
+	/* The request that the program was told of stays its own. */
 	acc.qpn = p.r.end[1].qp->qp_num;
 	assert_int_equal(urn_cm_end_accept(&p.c[1], first.id, &acc), 0);
 	ev = next(&p, 0);
@@ -253,7 +256,7 @@ test_listener_destroyed(void **state)
 	pair_close(&p);
 }
 
-/* No room for notices: events come in order all the same, once each, and poll() says that some are there. */
+/* No room for notices: events come in order all the same, once each, and poll() shows that some wait. */
 static void
 test_full(void **state)
 {
@@ -281,7 +284,7 @@ test_full(void **state)
 	pair_close(&p);
 }
 
-/* A program goes that has fetched some and not looked at them: all its peers hear of it. */
+/* A program goes that has fetched some events and not looked at them: all its peers hear of it. */
 static void
 test_goes(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that are killed while they connect: their peers hear of it, and the
- * dataplane keeps nothing of theirs.
+ * Programs that are killed while they connect: their peers hear of it, and the dataplane
+ * keeps nothing of the dead programs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@
 /* How far the program, a client of node a, gets before it is killed. */
 enum stage { ASKED, REPLIED, UP, LISTENS, HEARD, FETCHED, ACCEPTED };
 
-/* ---- the program that is killed; it may not use what cmocka and the rig have */
+/* ---- the program that is killed; it may not use cmocka or the rig */
 
 static struct urn_dev *victim_dev;
 static uint32_t victim_qpn;
@@ -43,7 +43,7 @@ victim_call(uint32_t op, struct urn_abi_req req)
 	return rep;
 }
 
-/* returns: the id whose event of this type came */
+/* returns: the id that an event of this type came for */
 static uint32_t
 victim_event(uint32_t type)
 {
@@ -72,7 +72,7 @@ victim_asks(enum stage stage, const struct urn_abi_req *connect)
 		victim_call(URN_CTL_CM_ESTABLISH, (struct urn_abi_req){.handle = id});
 }
 
-/* The same, by the question for several. */
+/* Like the function above, by the call that fetches several events. */
 static uint32_t
 victim_events(uint32_t type)
 {
@@ -87,7 +87,7 @@ victim_events(uint32_t type)
 	return ev[0].type == type ? ev[0].id : 0;
 }
 
-/* to: written to when it listens, and again when it got as far as it is to */
+/* to: a descriptor; one byte is written when the program listens, and one when it got as far as `stage` */
 static void
 victim_listens(enum stage stage, int to)
 {
@@ -133,7 +133,7 @@ victim(const char *path, enum stage stage, const struct urn_abi_req *connect, in
 
 struct started {
 	pid_t pid;
-	int from;   /* what it says */
+	int from;   /* the read end of the program's `to` */
 };
 
 static struct started
@@ -148,7 +148,7 @@ start(struct rig *r, enum stage stage)
 	s.pid = fork();
 	assert_true(s.pid >= 0);
 	if (s.pid == 0) {
-		/* What the parent has open it must not hold open. */
+		/* The child must not hold open any descriptor of its parent. */
 		for (int fd = 3; fd < 1024; fd++)
 			if (fd != p[1])
 				close(fd);
@@ -192,8 +192,8 @@ descriptors(void)
 }
 
 /*
- * Descriptors when the server's threads have let go of what they had for a moment: what was handed
- * over, connections that only looked for adapters. returns: the fewest seen
+ * Count the descriptors after the server's threads have closed those they hold only for a moment:
+ * descriptors handed over, connections that only looked for adapters. returns: the fewest seen
  */
 static unsigned int
 descriptors_at_rest(struct rig *r)
@@ -215,7 +215,7 @@ descriptors_at_rest(struct rig *r)
 	return least;
 }
 
-/* It asks this end, and dies. */
+/* The program asks this end for a connection, and dies. */
 static void
 asks_and_dies(struct rig *r, enum stage stage)
 {
@@ -235,7 +235,7 @@ asks_and_dies(struct rig *r, enum stage stage)
 	assert_int_equal(rig_cm_call(r, 1, URN_CTL_CM_DESTROY, id, 0), 0);
 }
 
-/* This end asks it, and it dies. */
+/* This end asks the program for a connection, and the program dies. */
 static void
 listens_and_dies(struct rig *r, enum stage stage)
 {
@@ -272,14 +272,14 @@ test_killed(void **state)
 	for (enum stage stage = LISTENS; stage <= ACCEPTED; stage++)
 		listens_and_dies(&r, stage);
 	rig_cm_nothing(&r, 1);
-	/* When what has to be said to peers has been said, nothing is left. */
+	/* Once the peers have been told, no id is left. */
 	rig_cm_await_ids(&r, 0, 0);
 	rig_cm_await_ids(&r, 1, 0);
 	assert_int_equal(descriptors_at_rest(&r), fds);
 	rig_cm_close(&r);
 }
 
-/* What a program, and all of a user, may have of ids; those that peers' requests make count, too. */
+/* The quotas of ids, of a program and of a user; ids made by peers' requests count, too. */
 static void
 test_quotas(void **state)
 {
@@ -298,7 +298,7 @@ test_quotas(void **state)
 	id = rep.handle;
 	assert_int_equal(rig_cm_ctl(&r, 0, URN_CTL_CM_LISTEN, &req, &rep), EDQUOT);
 	assert_non_null(strstr(rep.why, "3 connection ids"));
-	/* The other end has two of its user's five left: a listener, and one request. */
+	/* The other end has two of its user's five ids left: a listener, and one request. */
 	l = rig_cm_listen(&r, 1, SERVICE, 0);
 	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DESTROY, id, 0), 0);
 	id = rig_cm_connect(&r, 0, r.end[0].qp->qp_num);
@@ -306,7 +306,10 @@ test_quotas(void **state)
 	req.cm_listen.service_id = 9;
 	assert_int_equal(rig_cm_ctl(&r, 1, URN_CTL_CM_LISTEN, &req, &rep), EDQUOT);
 	assert_non_null(strstr(rep.why, "user"));
-	/* What is given back can be had again. The refused request's id is the program's until it is destroyed. */
+	/*
+	 * An id that is given back can be had again. The refused request's id is the program's
+	 * until it is destroyed.
+	 */
 	assert_int_equal(rig_cm_call(&r, 0, URN_CTL_CM_DESTROY, id, 0), 0);
 	rig_cm_expect(&r, 1, URN_CM_EVENT_REJECTED);
 	id = rig_cm_connect(&r, 0, r.end[0].qp->qp_num);

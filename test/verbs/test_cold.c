@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Many programs that are attached and idle: what their engine hears of them, awake and asleep. */
+/* Many programs that are attached and idle: how their engine hears of them, awake and asleep. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 #include <rte_cycles.h>
 
-/* A program that is attached, with a queue pair to itself. */
+/* A program that is attached, with a queue pair connected to itself. */
 struct idler {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -70,7 +70,7 @@ idler_close(struct idler *p)
 	assert_int_equal(ibv_close_device(p->ctx), 0);
 }
 
-/* Its write is done, once the engine has heard of it. */
+/* The program's write is done, once the engine has heard of the doorbell. */
 static void
 idler_done(struct rig *r, struct idler *p)
 {
@@ -85,8 +85,8 @@ idler_done(struct rig *r, struct idler *p)
 }
 
 /*
- * Of many clients that are idle most are not looked at, and none is forgotten when
- * it rings, while the engine is awake: nor when others come and go.
+ * Most of many idle clients are not looked at in a turn, and none is forgotten when it
+ * rings while the engine is awake, even when others come and go.
  */
 static void
 test_idle_clients(void **state)
@@ -113,7 +113,7 @@ test_idle_clients(void **state)
 			assert_int_equal(idler[i].buf[32], i + round + 1);
 		}
 		rig_turns(&r, 6000);
-		idler_close(&idler[round]); /* it is cold, or hot */
+		idler_close(&idler[round]); /* the client is cold, or hot */
 	}
 	for (int i = 3; i < N; i++)
 		idler_close(&idler[i]);
@@ -125,8 +125,7 @@ test_idle_clients(void **state)
 
 static struct {
 	struct rig *r;
-	struct idler *rings; /* while the engine sleeps, which then takes a minute; NULL: it doesn't
-				sleep */
+	struct idler *rings; /* rings while the engine sleeps (then for a minute); NULL: no sleep */
 	int woken;
 } asleep;
 
@@ -151,7 +150,7 @@ __wrap_epoll_pwait2(int fd, struct epoll_event *ev, int max, const struct timesp
 	return got;
 }
 
-/* One that is not looked at each turn wakes an engine that sleeps, and is heard at once. */
+/* A client that is not looked at in each turn wakes an engine that sleeps, and is heard at once. */
 static void
 test_cold_wakes(void **state)
 {
@@ -174,9 +173,9 @@ test_cold_wakes(void **state)
 	asleep.r = &r;
 	for (int i = 0; i < N; i++) {
 		asleep.rings = &idler[i];
-		urn_engine_idle(e, 4); /* or it sleeps for a minute */
+		urn_engine_idle(e, 4); /* the engine must wake, or it sleeps for a minute */
 		assert_int_equal(asleep.woken, i + 1);
-		e->hear_due = UINT64_MAX; /* it need not be heard once more */
+		e->hear_due = UINT64_MAX; /* no later look at the client is needed */
 		rig_turns(&r, 100);
 		assert_int_equal(ibv_poll_cq(idler[i].cq, 1, &wc), 1);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
@@ -186,7 +185,7 @@ test_cold_wakes(void **state)
 	rig_close(&r);
 }
 
-/* What the process of one that is gone still writes is heard by nobody. */
+/* The engine no longer hears a client that is gone, though its process still writes. */
 static void
 test_gone_is_not_heard(void **state)
 {
@@ -203,14 +202,14 @@ test_gone_is_not_heard(void **state)
 	rig_open(&r, &cfg, NULL);
 	e = urn_dp_engine(r.dp, 0);
 	idler_open(&r, &idler);
-	c = urn_client_of(e->shard[0]->clients->client); /* the newest */
+	c = urn_client_of(e->shard[0]->clients->client); /* the newest client */
 	kept = dup(c->wake_fd[0]);
 	assert_true(kept >= 0);
 	assert_int_equal(write(kept, &one, sizeof(one)), sizeof(one));
 	assert_true(epoll_wait(e->sleep_fd, ev, RTE_DIM(ev), 0) > 0);
 	idler_close(&idler);
 	while (epoll_wait(e->sleep_fd, ev, RTE_DIM(ev), 0) > 0) {
-		/* what the closing wrote */
+		/* written by the closing */
 	}
 	assert_int_equal(write(kept, &one, sizeof(one)), sizeof(one));
 	assert_int_equal(epoll_wait(e->sleep_fd, ev, RTE_DIM(ev), 0), 0);

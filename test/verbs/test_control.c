@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control path: what may be destroyed when, limits, what one client can do
- * to another, and ends of life in every order.
+ * The control path: the order in which objects may be destroyed, limits, isolation of
+ * clients, and ends of life in every order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ enum { MAX_PD = 4096, MAX_AH = 65536 }; /* control/adapter.h */
 #define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 		    IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
-/* It failed with this errno value, and said why. */
+/* The call failed with errno value `want`, and the message has `word`. */
 static void
 refused(int err, int want, const char *word)
 {
@@ -35,7 +35,7 @@ refused(int err, int want, const char *word)
 
 /* ---- order */
 
-/* What others stand on cannot go before them; it stays as it was. */
+/* An object that others depend on can't be destroyed before them, and stays as it was. */
 static void
 test_order(void **state)
 {
@@ -87,7 +87,7 @@ test_order(void **state)
 
 /* ---- limits */
 
-/* More than there is gives an errno value and a sentence; what is given back serves again. */
+/* A call beyond a limit gives an errno value and a sentence; objects that are given back make room again. */
 static void
 test_counts(void **state)
 {
@@ -135,7 +135,7 @@ small_qp(struct rig_end *end, uint32_t depth)
 	return ibv_create_qp(end->pd, &init);
 }
 
-/* QPs and queues, by number and by room in the area. */
+/* Limits of QPs and queues: by number, and by room in the area. */
 static void
 test_queues(void **state)
 {
@@ -157,7 +157,7 @@ test_queues(void **state)
 		while (n--)
 			assert_int_equal(ibv_destroy_qp(obj[n]), 0);
 
-		/* 32768 * (64 + 32) bytes each in 64 MiB, less what is kept for smaller ones. */
+		/* 32768 * (64 + 32) bytes each in 64 MiB, less the room reserved for smaller queues. */
 		for (n = 0; (obj[n] = small_qp(end, 32768)); n++)
 			;
 		refused(errno, ENOMEM, "no room for the QP's queues in the area of 64 MiB");
@@ -186,7 +186,7 @@ test_queues(void **state)
 	rig_close(&r);
 }
 
-/* Sizes of one object. */
+/* Limits of the sizes of one object. */
 static void
 test_sizes(void **state)
 {
@@ -242,7 +242,7 @@ check_doorbell(struct rig *r, struct ibv_qp *qp)
 	assert_int_equal(rig_counter(r, 0, URN_C_BAD_DOORBELL), 0);
 }
 
-/* The engine looks at as many summary words as QPs need, and finds each of them. */
+/* The engine looks at as many summary words as the QPs need, and finds each QP. */
 static void
 test_doorbells(void **state)
 {
@@ -255,7 +255,7 @@ test_doorbells(void **state)
 	rig_open(&r, &cfg, NULL);
 	db = urn_ctx_dev(r.end[0].ctx)->db[0];
 	for (int i = 0; i < 4097; i++) {
-		/* With the rig's own, 4096 is the last of the first word. */
+		/* With the rig's own QP, the 4096th is the last of the first word. */
 		assert_int_equal(atomic_load(&db->tops), i < 4096 ? 1 : 2);
 		qp[i] = small_qp(&r.end[0], 1);
 		assert_non_null(qp[i]);
@@ -285,7 +285,7 @@ raw(struct ibv_context *ctx, uint32_t op, uint32_t handle, struct urn_abi_req *r
 	return urn_dev_call(urn_ctx_dev(ctx), req, &rep);
 }
 
-/* What connects a queue pair, as two changes. */
+/* The attributes that connect a queue pair, for two changes of state. */
 static void
 both_changes(struct rig *r, struct ibv_qp_attr *rtr, int *rtr_mask, struct ibv_qp_attr *rts, int *rts_mask)
 {
@@ -313,7 +313,7 @@ in_init(struct rig *r)
 	return qp;
 }
 
-/* The state that it is in, says who has it, and who uses it. */
+/* The QP is in this state: its struct ibv_qp and ibv_query_qp() both say so. */
 static void
 in_state(struct ibv_qp *qp, enum ibv_qp_state state, struct ibv_qp_attr *a)
 {
@@ -324,7 +324,7 @@ in_state(struct ibv_qp *qp, enum ibv_qp_state state, struct ibv_qp_attr *a)
 	assert_int_equal(a->qp_state, state);
 }
 
-/* RTR and RTS by one call are what they are by two, and one that fails stands where that of the two would. */
+/* RTR and RTS by one call have the effect of two calls; one that fails leaves the state that the two would. */
 static void
 test_connect_at_once(void **state)
 {
@@ -348,7 +348,7 @@ test_connect_at_once(void **state)
 	assert_int_equal(one.rq_psn, 0x111);
 	assert_int_equal(one.sq_psn, 0x222);
 	assert_int_equal(one.max_dest_rd_atomic, 5);
-	/* Once more is as wrong as RTR would be. */
+	/* A second call is as wrong as RTR would be. */
 	refused(urn_cm_qp_ready(qp[0], &rtr, rtr_mask, &rts, rts_mask), EINVAL, "");
 	in_state(qp[0], IBV_QPS_RTS, &one);
 
@@ -360,7 +360,7 @@ test_connect_at_once(void **state)
 	in_state(qp[2], IBV_QPS_RTS, &one);
 	assert_int_equal(one.sq_psn, 0x222);
 
-	/* No other two changes, and none that are no changes of state. */
+	/* No other pair of changes is possible, nor one that changes no state. */
 	for (uint32_t i = 0; i < URN_QP_STATES * URN_QP_STATES; i++) {
 		req = (struct urn_abi_req){.connect_qp = {URN_QPM_STATE, URN_QPM_STATE, {.state = i % URN_QP_STATES},
 							  {.state = i / URN_QP_STATES}}};
@@ -376,7 +376,7 @@ test_connect_at_once(void **state)
 	rig_close(&r);
 }
 
-/* Another client's handles are none: nothing of its can be read, used or destroyed. */
+/* Another client's handles are not valid: none of its objects can be read, used or destroyed. */
 static void
 test_foreign_handles(void **state)
 {
@@ -392,7 +392,7 @@ test_foreign_handles(void **state)
 	end = &r.end[0];
 	other = rig_attach(&r, 0);
 	pd = ibv_alloc_pd(other);
-	/* Handles of queues are numbered by client: have more than it. */
+	/* Handles of queues are numbered by client: this one needs more queues than the other. */
 	for (int i = 0; i < 3; i++)
 		cqs[i] = ibv_create_cq(other, 4, NULL, NULL, 0);
 	cq = cqs[2];
@@ -419,13 +419,13 @@ test_foreign_handles(void **state)
 	assert_int_equal(raw(other, URN_CTL_CREATE_QP, 0, &qp), EINVAL);
 	qp.create_qp.pd = pd->handle;
 	assert_int_equal(raw(end->ctx, URN_CTL_CREATE_QP, 0, &qp), EINVAL);
-	/* Its own, so that it is not the request that is wrong. */
+	/* The client's own handles work, so the request itself is not wrong. */
 	assert_int_equal(raw(other, URN_CTL_CREATE_QP, 0, &qp), 0);
 	assert_int_equal(raw(other, 0, 0, NULL), EINVAL);
 	assert_int_equal(raw(other, URN_CTL_OPS, 0, NULL), EINVAL);
 	assert_int_equal(raw(other, UINT32_MAX, 0, NULL), EINVAL);
 	assert_int_equal(ibv_close_device(other), 0);
-	/* Objects of the library; those of the dataplane went with the context. */
+	/* Objects of the library; the dataplane's went with the context. */
 	for (int i = 0; i < 3; i++)
 		free(cqs[i]);
 	free(pd);
@@ -434,7 +434,7 @@ test_foreign_handles(void **state)
 	rig_close(&r);
 }
 
-/* Whatever a client asks for: an answer, and no harm to others. */
+/* Any request of a client gets an answer, and does no harm to others. */
 static void
 test_nonsense(void **state)
 {
@@ -480,7 +480,7 @@ test_nonsense(void **state)
 
 /* ---- ends of life */
 
-/* Everything there is, made on a context, with work under way. */
+/* All kinds of objects, made on a context, with work under way. */
 struct all {
 	struct ibv_context *ctx;
 	void *obj[16];
@@ -515,7 +515,7 @@ make_all(struct rig *r, struct all *a)
 	rig_gid(r, 1, &ai.grh.dgid);
 	keep(a, ibv_create_ah(o.pd, &ai));
 	qp = keep(a, rig_make_qp(r, 0, &o));
-	rig_connect(r, 0, qp, 1, 0xabcde, 1, &o); /* nobody answers */
+	rig_connect(r, 0, qp, 1, 0xabcde, 1, &o); /* nobody answers at this QP number */
 	for (int i = 0; i < 5; i++) {
 		struct ibv_sge sge = {(uintptr_t)a->buf, 1 << 16, mr->lkey};
 		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
@@ -535,7 +535,7 @@ free_all(struct all *a)
 	free(a->buf);
 }
 
-/* Nothing that clients made is left: all there ever was can be had. */
+/* No object of clients is left: the test can have all that there ever was. */
 static void
 check_whole(struct rig *r)
 {
@@ -573,7 +573,7 @@ check_whole(struct rig *r)
 	assert_int_equal(ibv_close_device(ctx), 0);
 }
 
-/* A context that closes on all it made: everything is taken back, nobody else notices. */
+/* A context closes with all objects still there: everything is taken back, nobody else notices. */
 static void
 test_detach(void **state)
 {
@@ -594,7 +594,7 @@ test_detach(void **state)
 			assert_int_equal(ibv_close_device(a.ctx), 0);
 			memset(a.buf, 0xa5, 1 << 16);
 			rig_turns(&r, 30);
-			/* No buffer that is the program's again is written. */
+			/* The engine writes to no buffer that is the program's again. */
 			for (int k = 0; k < 1 << 16; k++)
 				regions += a.buf[k] != 0xa5;
 			assert_int_equal(regions, 0);
@@ -609,7 +609,7 @@ test_detach(void **state)
 	}
 }
 
-/* A dataplane that goes before its clients: their calls fail, and closing works. */
+/* A dataplane goes before its clients: their calls fail, and closing works. */
 static void
 test_taken_down(void **state)
 {
@@ -623,16 +623,16 @@ test_taken_down(void **state)
 	rig_open(&r, NULL, NULL);
 	make_all(&r, &a);
 	rig_turns(&r, 10);
-	/* Bound to this thread still. */
+	/* The engines are still bound to this thread. */
 	urn_dp_destroy(r.dp);
 	assert_null(ibv_alloc_pd(a.ctx));
 	refused(errno, ENODEV, "taken down");
 	refused(ibv_query_port(a.ctx, 1, &pa), ENODEV, "taken down");
 	assert_int_equal(ibv_query_device(a.ctx, &da), 0);
 	assert_null(ibv_create_cq(a.ctx, 1, NULL, NULL, 0));
-	/* What is posted goes nowhere. */
+	/* Posted requests go nowhere. */
 	rig_recv_on(a.obj[6], a.buf, 100, 1, 1);
-	/* Objects are gone: giving them back is done. */
+	/* The objects are gone: giving them back succeeds. */
 	cq = r.end[0].cq;
 	assert_int_equal(ibv_destroy_qp(r.end[0].qp), 0);
 	assert_int_equal(ibv_destroy_cq(cq), 0);

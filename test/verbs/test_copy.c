@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* URNIC_COPY=yes: sources in memory that is not shared are copied when they are posted. */
+/* URNIC_COPY=yes: the library copies sources in memory that is not shared when they are posted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,10 +13,10 @@
 
 enum { DEPTH = 64, SLOTS = 16, SLOT = RIG_BUF / SLOTS, HEAP = DEPTH * SLOT };
 
-/* The rig, and memory of the heap at its end 0. */
+/* The rig, and heap memory at its end 0. */
 struct bench {
 	struct rig r;
-	uint8_t *heap; /* HEAP bytes */
+	uint8_t *heap; /* HEAP bytes long */
 	struct ibv_mr *mr;
 };
 
@@ -63,7 +63,7 @@ expect_filled(const uint8_t *p, size_t n, uint32_t seed)
 	free(want);
 }
 
-/* What is changed after it was posted is not what is sent. */
+/* The peer gets the bytes as they were when posted, not as they were changed afterwards. */
 static void
 as_posted(void **state)
 {
@@ -119,7 +119,7 @@ gathered(void **state)
 	bench_close(&b);
 }
 
-/* All sizes, many in flight, round the ring again and again; each as it was when it was posted. */
+/* All sizes, many in flight, round the ring many times; each message arrives as it was when posted. */
 static void
 round_the_ring(void **state)
 {
@@ -146,7 +146,7 @@ round_the_ring(void **state)
 	bench_close(&b);
 }
 
-/* More than the ring holds waits for receives: what finds no room is read where it lies. */
+/* More bytes than the ring holds wait for receives: data without room in the ring is read where it lies. */
 static void
 more_than_there_is_room_for(void **state)
 {
@@ -187,7 +187,7 @@ anew(struct bench *b)
 		rig_connect(&b->r, e, b->r.end[e].qp, 100, b->r.end[!e].qp->qp_num, 100, &o);
 }
 
-/* What may not be read is refused as ever, and a queue pair that failed goes on when it was reset. */
+/* Memory that may not be read is refused as ever, and a QP that failed works again after a reset. */
 static void
 refused(void **state)
 {
@@ -206,11 +206,11 @@ refused(void **state)
 	assert_int_equal(ibv_dereg_mr(gone), 0);
 	for (uint32_t i = 0; i < 5; i++) {
 		struct ibv_sge bad[] = {
-			{(uintptr_t)b.heap + HEAP - 99, 100, b.mr->lkey}, /* beyond its end */
-			{(uintptr_t)b.heap - 1, 100, b.mr->lkey},         /* before its begin */
-			{(uintptr_t)b.heap, 100, foreign->lkey},          /* of another domain */
-			{(uintptr_t)b.heap, 100, gone_key},               /* deregistered */
-			{(uintptr_t)b.heap, 100, 0xfffffe00},             /* never there */
+			{(uintptr_t)b.heap + HEAP - 99, 100, b.mr->lkey}, /* beyond the region's end */
+			{(uintptr_t)b.heap - 1, 100, b.mr->lkey},         /* before its beginning */
+			{(uintptr_t)b.heap, 100, foreign->lkey},          /* region of another protection domain */
+			{(uintptr_t)b.heap, 100, gone_key},               /* region deregistered */
+			{(uintptr_t)b.heap, 100, 0xfffffe00},             /* key that never existed */
 		};
 		struct ibv_sge good = {(uintptr_t)b.heap, SLOT, b.mr->lkey};
 
@@ -230,7 +230,7 @@ refused(void **state)
 	bench_close(&b);
 }
 
-/* Another word than yes or no is a mistake that is told. */
+/* Any other word than yes or no is reported as a mistake. */
 static void
 other_words(void **state)
 {

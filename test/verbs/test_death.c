@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A dataplane that is killed under programs that work: urnicd, a process of its
- * own. argv[1] is it, argv[2] says how many times the busy test kills it.
- * Every request completes once, whatever the moment; nobody waits; and what the
- * dataplane had in shared memory is as it left it.
+ * A dataplane (urnicd, a process of its own) is killed under programs that work. argv[1]:
+ * urnicd; argv[2]: how many times the busy test kills it.
+ * Every request completes once, at whatever moment the death comes; no program waits; and
+ * shared memory is as the dataplane left it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,12 +25,12 @@
 #include <unistd.h>
 
 static unsigned int rounds = 30;
-static uint64_t total, flushes; /* requests of all rounds; those that the death cut off */
-static uint64_t logged; /* atomics that were */
+static uint64_t total, flushes; /* requests of all rounds; requests that the death cut off */
+static uint64_t logged; /* atomics that were logged as done */
 
 /* ---- requests and completions */
 
-/* wr_id: its way, and its number there. */
+/* wr_id: the way, and the request's number there. */
 #define WAY_SEND(q) ((uint64_t)(q) << 32)
 #define WAY_RECV(q) ((uint64_t)(16 + (q)) << 32)
 #define WAY_SHARED ((uint64_t)32 << 32)
@@ -43,7 +43,7 @@ way_of(struct death_end *e, uint64_t wr_id)
 	return k == 32 ? &e->shared : k >= 16 ? &e->recv[k - 16] : &e->send[k];
 }
 
-/* A number for the next request of a way; taken back when it could not be posted. */
+/* A number for the next request of a way; given back when posting fails. */
 static uint64_t
 way_take(struct way *w, uint64_t kind)
 {
@@ -60,7 +60,7 @@ way_take_back(struct way *w)
 	w->out--;
 }
 
-/* returns: 0, or what posting answered */
+/* returns: 0, or the error of posting */
 static int
 post_recvs(struct death_end *e, int q)
 {
@@ -130,7 +130,7 @@ completed(struct death_end *e, const struct ibv_wc *wc)
 		w->out--;
 		return;
 	}
-	assert_true(n >= w->told); /* in their order */
+	assert_true(n >= w->told); /* completions come in order */
 	w->out -= n + 1 - w->told;
 	w->told = n + 1;
 }
@@ -152,7 +152,7 @@ poll_all(struct death_end *e)
 	return n;
 }
 
-/* Post and poll until posting says that it is over. returns: what it said */
+/* Post and poll until posting reports the death. returns: posting's error */
 static int
 work(struct death_end e[2])
 {
@@ -174,7 +174,10 @@ work(struct death_end e[2])
 	}
 }
 
-/* Each request completed once; what is not signalled may be quiet, but not once something failed. */
+/*
+ * Each request completed once; requests that are not signalled may have no completion, but only
+ * until a failure.
+ */
 static void
 way_check(const struct way *w, const char *what, int q)
 {
@@ -193,14 +196,17 @@ way_check(const struct way *w, const char *what, int q)
 	total += w->posted;
 }
 
-/* All is said within a moment, and nothing more comes. */
+/* All completions come within a moment, and then no more. */
 static void
 drain(struct death_end *e)
 {
 	uint64_t start = death_now_ms();
 	int idle = 0;
 
-	/* Posting ends before the completion queues know: by as long as that thread is kept from its core. */
+	/*
+	 * Posting may fail before the completion queues know: by the time that their thread waits
+	 * for its core.
+	 */
 	while (idle < 3) {
 		bool told = atomic_load(&urn_cq(e->cq[0])->gone) != URN_CQ_THERE &&
 			    atomic_load(&urn_cq(e->cq[1])->gone) != URN_CQ_THERE;
@@ -216,7 +222,7 @@ drain(struct death_end *e)
 	way_check(&e->shared, "shared", 0);
 }
 
-/* ---- what the dataplane left in memory is exact */
+/* ---- the memory that the dataplane left is exact */
 
 static void
 check_memory(struct death_end *e)
@@ -227,7 +233,7 @@ check_memory(struct death_end *e)
 
 		assert_int_equal(prod, e->send[q].posted);
 		assert_true(prod - cons <= DEATH_DEPTH);
-		/* cons says where what completed ends, and what was flushed begins. */
+		/* cons says where completed requests end and flushed ones begin. */
 		for (uint32_t n = 0; n < prod; n++)
 			assert_true(n < cons ? e->send[q].fate[n] != FLUSHED : e->send[q].fate[n] == FLUSHED);
 		if (q == DEATH_SHARED || q == DEATH_FAR) {
@@ -245,7 +251,7 @@ check_memory(struct death_end *e)
 	}
 }
 
-/* Who took an entry of the SRQ stands in it; as many as the QPs say, and nobody else. */
+/* Each entry of the SRQ that was taken names its QP; the entries and the QPs' counts agree. */
 static void
 check_takers(struct death_end *e)
 {
@@ -267,8 +273,9 @@ check_takers(struct death_end *e)
 }
 
 /*
- * The log of atomics against the memory: all add 1 to one word, one QP at a time. What is
- * done is in memory; what was only meant is there, or memory is as it was found.
+ * The log of atomics against the memory: all add 1 to one word, one QP at a time. The
+ * effect of an atomic that is logged as done is in memory; that of one only intended is
+ * there, or memory is unchanged.
  */
 static void
 check_atomics(struct death_end *e)
@@ -296,13 +303,13 @@ check_atomics(struct death_end *e)
 		assert_true(word == log[i].old || word == log[i].new);
 		meant++;
 	}
-	/* The newest that is done is what is there, but for one that was under way. */
+	/* Memory has the newest atomic that is done; only one under way may be in doubt. */
 	assert_true(meant <= 1);
 	assert_true(word == done || (meant == 1 && word == done + 1));
 	logged += done;
 }
 
-/* ---- those who sleep */
+/* ---- threads that sleep */
 
 struct sleeper {
 	pthread_t thread;
@@ -342,7 +349,7 @@ join_soon(struct sleeper *s)
 	assert_int_equal(s->rc, 0);
 }
 
-/* What is asked after the death is answered at once, and with an error. */
+/* Calls after the death are answered at once, with an error. */
 static void
 check_calls(struct death_end *e)
 {
@@ -364,7 +371,7 @@ check_calls(struct death_end *e)
 	assert_non_null(strstr(urn_attach_error(), "gone"));
 	assert_null(ibv_create_comp_channel(e->ctx));
 	assert_null(ibv_reg_mr(e->pd, e->buf, 64, 0));
-	/* It was told once; whoever asks again is not kept waiting. */
+	/* The event came once; a program that asks again is not kept waiting. */
 	assert_int_equal(poll(&p, 1, 0), 1);
 	assert_int_equal(ibv_get_async_event(e->ctx, &ev), -1);
 	assert_int_equal(errno, EIO);
@@ -414,7 +421,7 @@ one_round(unsigned int round, int sig)
 		check_atomics(&e[i]);
 		check_calls(&e[i]);
 	}
-	/* Another one takes its place, while what the first left is still there. */
+	/* Another dataplane takes its place, while the remains of the first are still there. */
 	pid = death_start(engines);
 	for (int i = 0; i < 2; i++)
 		death_open(&again[i], i ? "b" : "a");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A dataplane that dies under programs that do nothing just then: with requests that
- * nobody looks at, or waiting for connections; and programs that fork. argv[1]: urnicd.
+ * A dataplane dies under programs that are idle: with requests that nothing completes, or
+ * waiting for connections; and under programs that fork. argv[1]: urnicd.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Requests that nobody looks at while it lives, in queues of every kind. */
+/* Requests that nothing completes while the dataplane lives, in queues of every kind. */
 static void
 test_quiet(void **state)
 {
@@ -60,7 +60,7 @@ test_quiet(void **state)
 	death_close(&e);
 }
 
-/* Who waits for an event of connection management, there or in poll(), is woken and told. */
+/* A thread that waits for an event of connection management, in the call or in poll(), wakes up and is told. */
 static void
 test_cm(void **state)
 {
@@ -77,7 +77,7 @@ test_cm(void **state)
 	assert_non_null(ctx);
 	assert_int_equal(urn_cm_end_open(&late, ctx), 0);
 	urn_cm_end_close(&late);
-	assert_null(late.way.at); /* nobody is to tell it any more */
+	assert_null(late.way.at); /* a closed end is told nothing any more */
 	assert_int_equal(urn_cm_end_open(&c, ctx), 0);
 	assert_int_equal(urn_cm_end_open(&kept, ctx), 0);
 	assert_int_equal(urn_cm_end_listen(&c, 77, 0, 0, &id), 0);
@@ -100,13 +100,13 @@ test_cm(void **state)
 	assert_int_equal(urn_cm_end_open(&late, ctx), EIO);
 	urn_cm_end_close(&c);
 	assert_int_equal(ibv_close_device(ctx), 0);
-	urn_cm_end_close(&kept); /* after the context is right, too */
+	urn_cm_end_close(&kept); /* after the context is allowed, too */
 	assert_int_equal(waitpid(killer, &status, 0), killer);
 	assert_int_equal(status, 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* A child of fork() is told so, and its parent goes on. */
+/* A child of fork() is told that it is one, and its parent goes on. */
 static void
 test_fork(void **state)
 {
@@ -131,10 +131,10 @@ test_fork(void **state)
 			ibv_poll_cq(e.cq[0], 1, &wc) == -1 && ibv_alloc_pd(e.ctx) == NULL && errno == EIO &&
 			strstr(urn_attach_error(), "fork") != NULL && ibv_get_async_event(e.ctx, &ev) == -1;
 
-		atomic_store(&urn_qp(e.qp[0])->sq.hdr->prod, 77); /* not the parent's queue */
+		atomic_store(&urn_qp(e.qp[0])->sq.hdr->prod, 77); /* the store does not reach the parent's queue */
 		urn_free(p);
 		death_close(&e);
-		death_open(&own, "b"); /* one of its own works */
+		death_open(&own, "b"); /* a device of the child's own works */
 		death_close(&own);
 		_exit(ok ? 0 : 1);
 	}
@@ -148,7 +148,7 @@ test_fork(void **state)
 	death_kill(pid, SIGTERM);
 }
 
-/* ---- one that is stopped, and does not die */
+/* ---- a dataplane that is stopped, and does not die */
 
 static void
 not_answered(int err)
@@ -170,8 +170,8 @@ call(void *arg)
 }
 
 /*
- * Who looks for devices, or opens one, gives up. Who has one waits until it goes on: then the call
- * is carried out, and nothing has happened.
+ * A program that looks for devices, or opens one, gives up. A program with an open device waits
+ * until the dataplane goes on: then the call is carried out, and the program notices nothing.
  */
 static void
 test_stopped(void **state)
@@ -189,7 +189,7 @@ test_stopped(void **state)
 	list = ibv_get_device_list(&n);
 	assert_non_null(list);
 	assert_int_equal(n, 2);
-	/* Less than what is waited for below. */
+	/* The timeout is shorter than the wait below. */
 	setenv("URNIC_TIMEOUT", "5", 1);
 	death_open(&e, "a");
 	setenv("URNIC_TIMEOUT", "2", 1);
@@ -199,7 +199,7 @@ test_stopped(void **state)
 	assert_true(WIFSTOPPED(status));
 	assert_int_equal(pthread_create(&t, NULL, call, e.ctx), 0);
 	errno = 0;
-	again = ibv_get_device_list(&n); /* those that it knows */
+	again = ibv_get_device_list(&n); /* the devices that the program knows */
 	not_answered(errno);
 	assert_non_null(again);
 	assert_int_equal(n, 2);
@@ -226,7 +226,7 @@ test_stopped(void **state)
 	death_kill(pid, SIGTERM);
 }
 
-/* Who waits is let go when it dies without going on first. */
+/* A thread that waits is released when the dataplane dies without going on first. */
 static void
 test_stopped_and_killed(void **state)
 {

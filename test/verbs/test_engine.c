@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Engines by themselves: falling asleep and being woken, many engines a thread,
- * several nodes and adapters a process, what changes hands between them.
+ * Engines by themselves: sleep and wake-up, many engines a thread, several nodes and
+ * adapters a process, hand-over between engines.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,9 +26,9 @@
 
 static struct {
 	int calls, woken;
-	void (*meanwhile)(struct rig *r); /* while the engine is asleep */
+	void (*meanwhile)(struct rig *r); /* called while the engine is asleep */
 	struct rig *r;
-	long nsec;                        /* of the last call's limit */
+	long nsec;                        /* time limit of the last call */
 } nap;
 
 int __real_epoll_pwait2(int fd, struct epoll_event *ev, int max, const struct timespec *limit,
@@ -82,7 +82,7 @@ sleeper(struct rig *r, uint32_t empty_polls, uint32_t sleep_us)
 	nap.r = r;
 }
 
-/* Nothing is slept over: what was posted before keeps it awake, what comes after wakes it. */
+/* The engine sleeps over nothing: a doorbell before keeps it awake, a doorbell after wakes it. */
 static void
 test_doorbell_wakes(void **state)
 {
@@ -94,19 +94,19 @@ test_doorbell_wakes(void **state)
 	rig_open(&r, &cfg, NULL);
 	e = urn_dp_engine(r.dp, 0);
 	sleeper(&r, 10, 250);
-	/* Not before as many empty polls. */
+	/* The engine does not sleep before that many empty polls. */
 	urn_engine_idle(e, 9);
 	assert_int_equal(nap.calls, 0);
 	urn_engine_idle(e, 10);
 	assert_int_equal(nap.calls, 1);
 	assert_int_equal(nap.nsec, 250000);
-	/* Rung before: no sleep. */
+	/* A doorbell before: no sleep. */
 	write_one(&r);
 	urn_engine_idle(e, 10);
 	assert_int_equal(nap.calls, 1);
 	rig_expect(&r, 0, IBV_WC_SUCCESS);
 	rig_turns(&r, 100);
-	/* Rung while asleep: woken by the eventfd, not by the time. */
+	/* A doorbell while the engine is asleep: the eventfd wakes it, not the time limit. */
 	for (int i = 1; i <= 20; i++) {
 		nap.meanwhile = write_one;
 		urn_engine_idle(e, 10);
@@ -115,7 +115,7 @@ test_doorbell_wakes(void **state)
 		nap.meanwhile = NULL;
 		rig_expect(&r, 0, IBV_WC_SUCCESS);
 		rig_turns(&r, 100);
-		/* Awake, it is not woken: the next sleep lasts. */
+		/* A doorbell does not wake an engine that is awake: the next sleep lasts. */
 		write_one(&r);
 		rig_expect(&r, 0, IBV_WC_SUCCESS);
 		rig_turns(&r, 100);
@@ -125,7 +125,7 @@ test_doorbell_wakes(void **state)
 	rig_close(&r);
 }
 
-/* Frames that the port did not take, too, keep an engine awake. */
+/* Frames that the port did not take keep an engine awake, too. */
 static void
 test_work_keeps_awake(void **state)
 {
@@ -157,7 +157,7 @@ call_main(void *arg)
 	struct ibv_pd *pd = ibv_alloc_pd(arg);
 	struct ibv_cq *cq = ibv_create_cq(arg, 4, NULL, NULL, 0);
 
-	/* This one has to be done by the engine. */
+	/* The engine has to carry out this call. */
 	if (pd && cq && ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0)
 		atomic_store(&called, true);
 	return NULL;
@@ -172,7 +172,7 @@ call_one(struct rig *r)
 		pthread_create(&caller, NULL, call_main, r->end[0].ctx);
 }
 
-/* A control call of another thread wakes it. */
+/* A control call of another thread wakes the engine. */
 static void
 test_call_wakes(void **state)
 {
@@ -186,7 +186,7 @@ test_call_wakes(void **state)
 	while (!atomic_load(&called)) {
 		urn_engine_idle(urn_dp_engine(r.dp, 0), 1);
 		assert_int_equal(nap.woken, nap.calls);
-		/* Until the call is done the caller has one more to make. */
+		/* Until the call is done, its caller has one more to make. */
 		while (!atomic_load(&called) && !urn_dp_engine(r.dp, 0)->mail)
 			sched_yield();
 		rig_turn(&r);
@@ -197,7 +197,7 @@ test_call_wakes(void **state)
 	rig_close(&r);
 }
 
-/* Neither spinning nor pausing ever sleeps; sleeping never lasts over a millisecond. */
+/* The policies that spin or pause never sleep; a sleep never lasts over a millisecond. */
 static void
 test_policies(void **state)
 {
@@ -212,11 +212,11 @@ test_policies(void **state)
 	for (unsigned int i = 1; i < 1024; i++)
 		urn_engine_idle(e, i);
 	assert_int_equal(nap.calls, 0);
-	assert_in_range(yields, 50, 1023); /* whoever waits for this core gets it */
+	assert_in_range(yields, 50, 1023); /* a thread that waits for this core gets it */
 	urn_engine_idle(e, 1024);
 	assert_int_equal(nap.calls, 1);
 	assert_int_equal(nap.nsec, 1000000);
-	/* Longer and longer where nothing comes for long, and at most a millisecond. */
+	/* Sleeps grow longer where nothing comes for long, to a millisecond at most. */
 	e->cfg.sleep_us = 100;
 	for (int i = 0; i < 6; i++) {
 		static const long nsec[] = {100000, 200000, 400000, 800000, 1000000, 1000000};
@@ -256,7 +256,7 @@ bare_dp(unsigned int engines)
 	return dp;
 }
 
-/* A thread that polls dozens: a call to the last one is not waited for in vain. */
+/* A thread that polls dozens of engines: a call to the last one comes to its end. */
 static void
 test_many_engines(void **state)
 {
@@ -264,13 +264,13 @@ test_many_engines(void **state)
 	struct rig r;
 
 	(void)state;
-	/* As the EAL is up by now. */
+	/* The EAL is up by now. */
 	for (int i = 0; i < 3; i++)
 		more[i] = bare_dp(URN_ABI_MAX_ENGINES);
 	rig_open(&r, NULL, NULL);
 	rig_post(&r, 0, IBV_WR_RDMA_WRITE, 0, 100, 0, 1);
 	rig_expect(&r, 0, IBV_WC_SUCCESS);
-	/* Bound ones are taken down, too; bound twice is bound once. */
+	/* Bound engines are taken down, too; binding one twice is like once. */
 	urn_engine_bind(urn_dp_engine(more[2], 3));
 	urn_dp_destroy(more[0]);
 	rig_close(&r);
@@ -286,7 +286,7 @@ bind_and_end(void *arg)
 	return NULL;
 }
 
-/* A thread that ended without unbinding leaves a dataplane that can be taken down, clients and all. */
+/* A thread that ended without unbinding leaves a dataplane that can be taken down, with its clients. */
 static void
 test_thread_gone(void **state)
 {
@@ -326,7 +326,7 @@ test_thread_gone(void **state)
 
 /* ---- between engines */
 
-/* A frame counts once, on whichever engine it came in; the ring's tail is a relaxed one. */
+/* A frame counts once, on whichever engine it came in; the ring's tail is stored relaxed. */
 static void
 test_hand_over(void **state)
 {
@@ -379,7 +379,7 @@ test_hand_over(void **state)
 	rig_close(&r);
 }
 
-/* Frames that never leave the adapter are no frames of the port's. */
+/* Frames that never leave the adapter do not count as the port's. */
 static void
 test_loopback_counts(void **state)
 {
@@ -402,13 +402,13 @@ test_loopback_counts(void **state)
 
 enum { RAILS = 3, ENDS = 2 * RAILS };
 
-/* An adapter of one of two nodes, and its program; those of the same cable are 2 n and 2 n + 1. */
+/* An adapter of one of two nodes, and its program; ends 2 n and 2 n + 1 are of the same cable. */
 struct rail_end {
 	struct urn_port *port;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
-	struct ibv_mr *mr; /* of buf */
+	struct ibv_mr *mr; /* region of all of buf */
 	struct ibv_qp *qp;
 	uint8_t buf[4096];
 };
@@ -462,7 +462,7 @@ open_end(struct rail_end *e)
 	assert_non_null(e->qp);
 }
 
-/* WRITE to the other end of the cable, and look at what is there. */
+/* WRITE to the other end of the cable, and check the bytes there. */
 static void
 write_over(struct rig *r, struct rail_end *e, struct rail_end *other, uint32_t seed)
 {
@@ -491,7 +491,7 @@ close_end(struct rail_end *e)
 	assert_int_equal(ibv_close_device(e->ctx), 0);
 }
 
-/* Two nodes of three adapters each, over three cables, on two engines: each rail is its own. */
+/* Two nodes of three adapters each, over three cables, on two engines: each rail works independently. */
 static void
 test_adapters(void **state)
 {
@@ -503,7 +503,7 @@ test_adapters(void **state)
 	r.dp = open_rails(end);
 	for (unsigned int i = 0; i < ENDS; i++) {
 		end[i].ctx = rig_attach(&r, i);
-		/* Each has a name of its own. */
+		/* Each adapter has a name of its own. */
 		assert_int_equal(ibv_get_device_name(end[i].ctx->device)[5], '0' + (char)i);
 		open_end(&end[i]);
 	}

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE 60 /* seconds that only a broken program needs */
+#define PATIENCE 60 /* seconds; only a broken program needs that long */
 
 /* A rig, and at end 1 a queue pair whose receives go to a queue with a channel. */
 struct ev {
@@ -59,7 +59,7 @@ ev_close(struct ev *t)
 	rig_close(&t->r);
 }
 
-/* One message to the queue with the channel, which its sender is told this of. */
+/* Send one message to the queue with the channel; the sender's completion has this status. */
 static void
 ev_send_to(struct ev *t, unsigned int flags, enum ibv_wc_status status)
 {
@@ -71,17 +71,17 @@ ev_send_to(struct ev *t, unsigned int flags, enum ibv_wc_status status)
 	rig_recv_on(t->qp[1], to->buf, 64, to->mr->lkey, t->sent);
 	rig_send_on(t->qp[0], &wr);
 	assert_int_equal(rig_expect(&t->r, 0, status).wr_id, t->sent);
-	rig_turns(&t->r, 50); /* what is handed over comes, too */
+	rig_turns(&t->r, 50); /* completions that are handed over come, too */
 }
 
-/* One whose completion is there when this returns. */
+/* Send one message; its completion is there when this returns. */
 static void
 ev_send(struct ev *t, unsigned int flags)
 {
 	ev_send_to(t, flags, IBV_WC_SUCCESS);
 }
 
-/* An engine of another thread may hand them over a while after their sender's completions. */
+/* An engine of another thread may hand completions over a while after their sender's. */
 static void
 ev_poll(struct ev *t, int n)
 {
@@ -120,7 +120,7 @@ ev_take(struct ev *t)
 	ibv_ack_cq_events(cq, 1);
 }
 
-/* One event for each time it is armed, not before and not twice. */
+/* One event for each time the queue is armed, not before and not twice. */
 static void
 armed(const struct rig_config *cfg, int vector)
 {
@@ -137,7 +137,7 @@ armed(const struct rig_config *cfg, int vector)
 	ev_take(&t);
 	assert_false(has_event(&t));
 	ev_poll(&t, 2);
-	/* Completions are there: armed after them, it fires at once (doc/reference/verbs.md). */
+	/* Completions are there: a queue armed after them fires at once (doc/reference/verbs.md). */
 	ev_send(&t, 0);
 	assert_false(has_event(&t));
 	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);
@@ -154,12 +154,12 @@ test_armed(void **state)
 
 	(void)state;
 	armed(NULL, 0);
-	/* The queue belongs to another engine than most packets come to. */
+	/* The queue belongs to another engine than the one that most packets come to. */
 	armed(&four, 0);
 	armed(&four, 1);
 }
 
-/* Solicited only: others wait, unless they failed. */
+/* Solicited only: other completions cause no event, unless they failed. */
 static void
 test_solicited(void **state)
 {
@@ -173,20 +173,20 @@ test_solicited(void **state)
 	ev_send(&t, IBV_SEND_SOLICITED);
 	ev_take(&t);
 	ev_poll(&t, 2);
-	/* One that came while nobody asked is no reason for a later event. */
+	/* A solicited completion that came while the queue was not armed causes no later event. */
 	ev_send(&t, IBV_SEND_SOLICITED);
 	ev_poll(&t, 1);
 	assert_int_equal(ibv_req_notify_cq(t.cq, 1), 0);
 	ev_send(&t, 0);
 	assert_false(has_event(&t));
-	/* Asking for the next solicited one does not take back asking for any. */
+	/* Arming for the next solicited one does not revoke arming for any. */
 	ev_poll(&t, 1);
 	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);
 	assert_int_equal(ibv_req_notify_cq(t.cq, 1), 0);
 	ev_send(&t, 0);
 	ev_take(&t);
 	ev_poll(&t, 1);
-	/* A failed one counts as solicited. */
+	/* A completion with an error counts as solicited. */
 	assert_int_equal(ibv_req_notify_cq(t.cq, 1), 0);
 	rig_recv_on(t.qp[1], t.r.end[1].buf, 64, t.r.end[1].mr->lkey, 1);
 	rig_to(t.qp[1], IBV_QPS_ERR);
@@ -195,7 +195,7 @@ test_solicited(void **state)
 	ev_close(&t);
 }
 
-/* A queue keeps its being armed, and its completions, when it is resized. */
+/* A queue stays armed, and keeps its completions, when it is resized. */
 static void
 test_resized(void **state)
 {
@@ -224,7 +224,7 @@ test_resized(void **state)
 	ev_close(&t);
 }
 
-/* More completions than an engine carries over in one go: all are there, in their order. */
+/* More completions than an engine carries over in one go: all arrive, in order. */
 static void
 test_resized_full(void **state)
 {
@@ -248,7 +248,7 @@ test_resized_full(void **state)
 	ev_close(&t);
 }
 
-/* So many events found no room; an engine of another thread may take a while to try. */
+/* n events found no room; an engine of another thread may take a while to try. */
 static void
 wait_late(struct rig *r, int node, uint64_t n)
 {
@@ -260,7 +260,7 @@ wait_late(struct rig *r, int node, uint64_t n)
 	assert_true(rig_counter(r, node, URN_C_EVENT_LATE) >= n);
 }
 
-/* A pipe that is full: the event is late and not lost, though no completion follows. */
+/* A full pipe: the event is late and not lost, though no completion follows. */
 static void
 test_full_pipe(void **state)
 {
@@ -282,9 +282,9 @@ test_full_pipe(void **state)
 	rig_turns(&t.r, 50);
 	wait_late(&t.r, 1, 1);
 	assert_int_equal(rig_counter(&t.r, 1, URN_C_EVENT_LOST), 0);
-	/* Events of queues that are no more are passed over. */
+	/* Events of destroyed queues are skipped. */
 	if (ibv_get_cq_event(t.channel, &cq, &context) == 0) {
-		/* An engine that turns by itself may have told as soon as there was room. */
+		/* An engine that turns by itself may have sent the event as soon as there was room. */
 		assert_ptr_equal(cq, t.cq);
 		ibv_ack_cq_events(cq, 1);
 	} else {
@@ -295,7 +295,7 @@ test_full_pipe(void **state)
 	}
 	assert_false(has_event(&t));
 	ev_poll(&t, 1);
-	/* Once more, and the queue goes while its event waits. */
+	/* Again, and the queue is destroyed while its event waits. */
 	while (urn_pipe_write(fd, &junk) == 0)
 		;
 	assert_int_equal(ibv_req_notify_cq(t.cq, 0), 0);
@@ -303,7 +303,10 @@ test_full_pipe(void **state)
 	ev_close(&t);
 }
 
-/* Many queues whose channel nobody reads: an engine tries a few of them at a time, and tells all in the end. */
+/*
+ * Many queues whose channel nobody reads: an engine retries a few of them at a time, and all events
+ * come in the end.
+ */
 static void
 test_many_late(void **state)
 {
@@ -341,7 +344,7 @@ test_many_late(void **state)
 	wait_late(&r, 0, CQS);
 	late = rig_counter(&r, 0, URN_C_EVENT_LATE);
 	rig_turn(&r);
-	if (!r.cfg.remote) /* else an engine turns by itself */
+	if (!r.cfg.remote) /* otherwise an engine turns by itself */
 		assert_in_range(rig_counter(&r, 0, URN_C_EVENT_LATE) - late, 1, FEW);
 	for (time_t start = time(NULL); told < CQS && time(NULL) - start < 60;) {
 		while (ibv_get_cq_event(ch, &got, &context) == 0) {
@@ -360,9 +363,9 @@ test_many_late(void **state)
 }
 
 /*
- * A queue that is full: an event says so, and it takes no more. The message that it had no
- * room for is not acknowledged, and every QP that uses the queue goes to the error state, one
- * that does nothing as well.
+ * A queue that is full: an event reports it, and the queue takes no more. A message without
+ * room there is not acknowledged, and every QP that uses the queue goes to the error state,
+ * an idle one as well.
  */
 static void
 test_overrun(void **state)
@@ -404,7 +407,7 @@ test_overrun(void **state)
 
 /* ---- asynchronous events */
 
-/* SRQ limit: once when fewer are left than the limit, then not until armed again. */
+/* SRQ limit: one event when fewer are left than the limit, and none again until it is armed. */
 static void
 test_srq_limit(void **state)
 {
@@ -440,7 +443,7 @@ test_srq_limit(void **state)
 		rig_expect(&r, 1, IBV_WC_SUCCESS);
 		assert_int_equal(ibv_query_srq(srq, &a), 0);
 		assert_int_equal(a.srq_limit, i < 3 ? 3 : 0);
-		if (i == 3) /* two are left */
+		if (i == 3) /* two receives are left */
 			rig_event(&r, 1, IBV_EVENT_SRQ_LIMIT_REACHED);
 		else
 			rig_no_event(&r, 1);
@@ -451,11 +454,11 @@ test_srq_limit(void **state)
 	rig_close(&r);
 }
 
-/* More events in one turn than the engine keeps: every QP of the SRQ has its last. */
+/* More events in one turn than the engine keeps: every QP of the SRQ gets its last-WQE event. */
 static void
 test_many_events(void **state)
 {
-	enum { QPS = 1000 }; /* a pair of sockets holds some 550 by default */
+	enum { QPS = 1000 }; /* a socket pair holds some 550 events by default */
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = 16, .max_sge = 1}};
 	struct rig_qp o = {.depth = 1, .sge = 1};
 	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
@@ -481,7 +484,7 @@ test_many_events(void **state)
 	rig_close(&r);
 }
 
-/* Events that find no room are told when there is, though nothing else happens then. */
+/* Events without room come when there is room, though nothing else happens then. */
 static void
 test_late_events(void **state)
 {
@@ -510,14 +513,14 @@ test_late_events(void **state)
 	while (poll(&p, 1, 0) == 1 && read(p.fd, &junk, sizeof(junk)) == (ssize_t)sizeof(junk) &&
 	       junk.cookie == UINT64_MAX)
 		;
-	/* An engine that turns by itself may have told one as soon as there was room. */
+	/* An engine that turns by itself may have sent one event as soon as there was room. */
 	for (int i = junk.cookie != UINT64_MAX; i < 2; i++) {
 		nanosleep(&a_bit, NULL);
 		rig_event(&r, 0, IBV_EVENT_QP_LAST_WQE_REACHED);
 	}
 	assert_int_equal(rig_counter(&r, 0, URN_C_EVENT_LOST), 0);
 	for (int i = 0; i < 2; i++) {
-		urn_qp(qp[i])->async_got = 0; /* the one that was read above is not to be waited for */
+		urn_qp(qp[i])->async_got = 0; /* the event read above must not be waited for */
 		qp[i]->events_completed = 0;
 		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
 	}
@@ -541,7 +544,7 @@ wait_port_event(struct rig *r, struct ibv_context *ctx, enum ibv_event_type type
 	ibv_ack_async_event(&ev);
 }
 
-/* Every client of both adapters hears of the cable; the port says the same. */
+/* Every client of both adapters hears of the cable; the port's state agrees. */
 static void
 test_cable(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client whose memory stalls, and others of the same adapter. (That all the
- * rest works on foreign memory as well say the verbs_NAME_foreign tests.)
+ * A client whose memory stalls, and other clients of the same adapter. (The
+ * verbs_NAME_foreign tests run all the others on foreign memory as well.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,16 +36,16 @@ enum {
 	RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
 };
 
-/* A second client on node 1, with memory that a userfaultfd supplies, that is, does not for now. */
+/* A second client on node 1, with memory that a userfaultfd supplies, and does not supply for now. */
 struct slow {
 	int uffd;
-	uint8_t *bytes; /* SLOW */
+	uint8_t *bytes; /* SLOW bytes */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	struct ibv_qp *far[QPS], *qp[QPS]; /* at node 0, and its own */
-	_Atomic int dereg;		   /* what ibv_dereg_mr() returned; -1: not yet */
+	struct ibv_qp *far[QPS], *qp[QPS]; /* at node 0, and the client's own */
+	_Atomic int dereg;		   /* result of ibv_dereg_mr(); -1: not yet */
 };
 
 /* returns: false when the kernel forbids it */
@@ -71,7 +71,7 @@ stalling(struct slow *s)
 	return true;
 }
 
-/* Supply all of it, at last. */
+/* Supply all of the memory, at last. */
 static void
 supply(struct slow *s)
 {
@@ -173,7 +173,7 @@ wait_count(struct rig *r, enum urn_counter id, uint64_t n)
 	}
 }
 
-/* Half a window of each QP, more than one client may keep: the rest is dropped, and sent again. */
+/* Half a window of each QP, more than one client may have waiting: the rest is dropped, and retried. */
 static void
 stalled(void **state)
 {
@@ -203,15 +203,15 @@ stalled(void **state)
 
 enum {
 	DOMAINS = 64,
-	MOST = 1024,  /* operations: half of the packets there are for one port */
-	A_BURST = 32, /* doorbells */
+	MOST = 1024,  /* operations at most: half of the packets of one port */
+	A_BURST = 32, /* doorbells an engine takes at a time */
 };
 
-/* Of the slow client: each domain with a QP of its own, and all of its memory. */
+/* The slow client's domains: each with a QP of its own, and a region of all its memory. */
 struct domains {
 	struct ibv_pd *pd[DOMAINS];
 	struct ibv_mr *mr[DOMAINS];
-	struct ibv_qp *far[DOMAINS], *qp[DOMAINS]; /* at node 0, and its own */
+	struct ibv_qp *far[DOMAINS], *qp[DOMAINS]; /* at node 0, and the client's own */
 };
 
 static void
@@ -252,7 +252,7 @@ drop_domains(struct slow *s, const struct domains *d)
 	munmap(s->bytes, SLOW);
 }
 
-/* A WRITE of `len` bytes between the slow client's memory and node 0's, either way. */
+/* A WRITE of `len` bytes between the slow client's memory and node 0's, in either direction. */
 static void
 write_by(struct rig *r, struct slow *s, const struct domains *d, uint32_t i, bool out, uint32_t len)
 {
@@ -266,7 +266,7 @@ write_by(struct rig *r, struct slow *s, const struct domains *d, uint32_t i, boo
 	rig_send_on(out ? d->qp[i] : d->far[i], &wr);
 }
 
-/* QPs that node 1 looks at each turn. */
+/* QPs that node 1 looks at in each turn. */
 static uint32_t
 scheduled(const struct rig *r)
 {
@@ -281,7 +281,7 @@ scheduled(const struct rig *r)
 	return n;
 }
 
-/* What waits for the memory of node 1's clients. */
+/* Operations that wait for the memory of node 1's clients. */
 static uint32_t
 under_way(const struct rig *r)
 {
@@ -294,8 +294,8 @@ under_way(const struct rig *r)
 }
 
 /*
- * However many domains and QPs the slow client has, no more of its waits than a few
- * bursts above its limit, and others have to do with a few of its QPs a turn.
+ * However many domains and QPs the slow client has, its waiting operations exceed its
+ * limit by a few bursts at most, and others are delayed by a few of its QPs a turn.
  */
 static void
 in_domains(void **state)
@@ -330,17 +330,17 @@ in_domains(void **state)
 
 enum {
 	CROWD = 64,
-	SHARE = MOST * 2 / 3 + 2 * A_BURST, /* operations of one user, and what comes in a turn */
-	ANOTHER = 4711,                     /* who is not this user */
+	SHARE = MOST * 2 / 3 + 2 * A_BURST, /* operations of one user at most, and those of a turn */
+	ANOTHER = 4711,                     /* another user's id */
 };
 
-/* A client of node 1 that has all of the slow memory. */
+/* A client of node 1 with a region of all the slow memory. */
 struct member {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	struct ibv_qp *far, *qp; /* at node 0, and its own */
+	struct ibv_qp *far, *qp; /* at node 0, and the member's own */
 };
 
 static void
@@ -383,7 +383,7 @@ write_to(struct rig *r, const struct member *m, const struct slow *s)
 	rig_send_on(m->far, &wr);
 }
 
-/* Turns until so much is under way, and then as many as it takes to see whether that is all. */
+/* Turn until so many operations are under way, and then long enough to see whether there will be more. */
 static void
 fill_up(struct rig *r, uint64_t least)
 {
@@ -395,8 +395,8 @@ fill_up(struct rig *r, uint64_t least)
 }
 
 /*
- * However many clients of a user are slow, no more of theirs waits than may of one user:
- * there are packets left, and another user's memory is reached as ever.
+ * However many clients of a user are slow, their waiting operations stay within the
+ * user's limit: packets are left, and another user's memory is reached as ever.
  */
 static void
 crowded(void **state)
@@ -429,7 +429,7 @@ crowded(void **state)
 	rig_close(&r);
 }
 
-/* What a client has under way is counted for its user, in this process or another. */
+/* Operations of a client count for its user, in this process or another. */
 static void
 whose(void **state)
 {
@@ -443,7 +443,7 @@ whose(void **state)
 	}
 }
 
-static uint32_t forgotten; /* domains, by executors */
+static uint32_t forgotten; /* sum of the domains' numbers that executors forgot */
 
 void __real_urn_memx_forget_pd(struct urn_memx *x, uint32_t pd);
 void __wrap_urn_memx_forget_pd(struct urn_memx *x, uint32_t pd);
@@ -455,7 +455,7 @@ __wrap_urn_memx_forget_pd(struct urn_memx *x, uint32_t pd)
 	forgotten += pd;
 }
 
-/* The gates of a domain that goes are open: its number will be another's, who is not slow. */
+/* The gates of a domain that goes are opened: its number will be given to another client, which is not slow. */
 static void
 domain_goes(void **state)
 {
@@ -469,7 +469,7 @@ domain_goes(void **state)
 	number = pd->handle;
 	forgotten = 0;
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-	/* Of the two engines that node 0 has. */
+	/* Both engines of node 0. */
 	assert_int_equal(forgotten, 2 * number);
 	rig_close(&r);
 }
@@ -483,7 +483,7 @@ dereg(void *arg)
 	return NULL;
 }
 
-/* Deregistration waits for the copy, and others' control calls do not wait for it. */
+/* Deregistration waits for the copy; others' control calls do not wait for deregistration. */
 static void
 deregistered(void **state)
 {
@@ -517,7 +517,7 @@ deregistered(void **state)
 	rig_close(&r);
 }
 
-/* Memory that is unmapped after registration: the peer learns it, its own side too. */
+/* Memory is unmapped after registration: requests that use it fail, at the peer and on its own side. */
 static void
 unmapped(void **state)
 {
@@ -578,8 +578,8 @@ hello(struct rig *r, uint64_t area)
 }
 
 /*
- * The library says where the area is, and the sender's memory is read by number; its
- * first word counts. An area that can be nowhere is refused.
+ * The library says where the area is, and the engine reads the sender's memory by number;
+ * the first address given counts. An area that can be nowhere is refused.
  */
 static void
 by_number(void **state)

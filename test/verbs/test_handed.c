@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completions for queues of another engine, which does not take them as fast as they
- * come: one program's, however many they are, are in no other's way.
+ * Completions for queues of another engine, which takes them slower than they come: those
+ * of one program, however many, delay no other program's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,21 +21,21 @@
 
 enum {
 	QPS = 160,
-	DEPTH = 64,   /* of a QP: all of them together are more than the ring holds */
-	MINE = 50,    /* requests of who asks for little */
-	MORE = 14,    /* and then */
-	TURNS = 400,  /* until all that was posted is done */
+	DEPTH = 64,   /* receives and requests of a QP: all QPs' together are more than the ring holds */
+	MINE = 50,    /* requests of the modest program */
+	MORE = 14,    /* requests that it posts later */
+	TURNS = 400,  /* turns in which all that was posted is done */
 	HERE = 0,     /* engine of the QPs */
-	THERE = 2,    /* of their completions */
+	THERE = 2,    /* engine of their completions */
 };
 
 _Static_assert(QPS * DEPTH > 2 * URN_ENGINE_RING, "the ring is full");
 
-/* A program on node 0, with QPs in ERR: what is posted completes at once. */
+/* A program on node 0, with QPs in ERR: posted requests complete at once. */
 struct prog {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
-	struct ibv_cq *sends, *recvs; /* on THERE and HERE */
+	struct ibv_cq *sends, *recvs; /* completion queues on THERE and HERE */
 	struct ibv_qp *qp[QPS];
 	uint32_t qps;
 };
@@ -69,7 +69,7 @@ detach(struct prog *p)
 	assert_int_equal(ibv_close_device(p->ctx), 0);
 }
 
-/* n requests on each of its QPs, numbered. */
+/* Post n numbered requests on each of the program's QPs. */
 static void
 post(const struct prog *p, uint32_t first, uint32_t n)
 {
@@ -82,7 +82,7 @@ post(const struct prog *p, uint32_t first, uint32_t n)
 	}
 }
 
-/* Turns in which the other engine does not come to what it is handed. */
+/* Turns in which the other engine does not take its completions. */
 static void
 turn_here(struct rig *r, unsigned int n)
 {
@@ -90,7 +90,7 @@ turn_here(struct rig *r, unsigned int n)
 		urn_engine_poll(urn_dp_engine(r->dp, HERE));
 }
 
-/* All of n requests of its one QP complete, in order. returns: turns that took */
+/* All of n requests of the program's one QP complete, in order. returns: the turns it took */
 static unsigned int
 expect(struct rig *r, const struct prog *p, uint32_t n)
 {
@@ -109,7 +109,7 @@ expect(struct rig *r, const struct prog *p, uint32_t n)
 	return turns;
 }
 
-/* Asynchronous events of a program: that one completion queue broke. */
+/* Asynchronous events of a program that report a broken completion queue. returns: how many came */
 static uint32_t
 broken(struct prog *p)
 {
@@ -151,8 +151,8 @@ expect_all(struct rig *r, const struct prog *p, uint32_t n)
 }
 
 /*
- * One floods the other engine's ring: none of its completions is lost, for its queue has room,
- * nor one of another, which waits for the ring only.
+ * One program floods the other engine's ring: none of its completions is lost, for its queue
+ * has room, nor one of another program, which waits for the ring only.
  */
 static void
 test_flood(void **state)
@@ -168,11 +168,11 @@ test_flood(void **state)
 	turn_here(&r, TURNS);
 	post(&modest, 0, MINE);
 	turn_here(&r, TURNS);
-	/* What comes when there is room overtakes none that is late. */
+	/* New completions, when there is room, overtake none that is late. */
 	post(&modest, MINE, MORE);
 	urn_engine_poll(urn_dp_engine(r.dp, THERE));
 	turn_here(&r, 1);
-	/* One of two that have late ones: half of what there is room for is its. */
+	/* Two programs have late completions: half of the room is for this one. */
 	assert_in_range(expect(&r, &modest, MINE + MORE), 1,
 			(URN_ENGINE_RING + 2 * (MINE + MORE)) / URN_TP_BURST + 8);
 	expect_all(&r, &greedy, DEPTH);
@@ -185,7 +185,7 @@ test_flood(void **state)
 	rig_close(&r);
 }
 
-/* Calls of one wait for no other's completions: they come to an end though the ring is full all the time. */
+/* One program's calls wait for no other's completions: they end though the ring is full all the time. */
 static void
 test_calls(void **state)
 {
@@ -201,14 +201,14 @@ test_calls(void **state)
 	post(&modest, 0, MINE);
 	turn_here(&r, TURNS);
 	detach(&modest);
-	/* What is left of the greedy one's is late still. */
+	/* The rest of the greedy program's completions is late still. */
 	assert_non_null(r.dp->adapter[0]->shard[HERE]->late_cqes);
 	detach(&greedy);
 	assert_null(r.dp->adapter[0]->shard[HERE]->late_cqes);
 	rig_close(&r);
 }
 
-/* A queue with completions on their way to it grows, and shrinks no further than they need. */
+/* A queue with completions on their way to it may grow, and shrinks no further than they need. */
 static void
 test_resize(void **state)
 {
@@ -226,7 +226,7 @@ test_resize(void **state)
 		rig_turn(&r);
 	assert_int_equal(ibv_resize_cq(p.sends, QPS * DEPTH), 0);
 	expect_all(&r, &p, DEPTH);
-	/* And room is counted right from there on. */
+	/* The room is counted right afterwards. */
 	post(&p, 0, DEPTH);
 	turn_here(&r, TURNS);
 	expect_all(&r, &p, DEPTH);
@@ -235,7 +235,7 @@ test_resize(void **state)
 	rig_close(&r);
 }
 
-/* What the program says in its memory: that all its requests are over, and all completions read. */
+/* The program writes to its memory that all its requests are over, and all completions read. */
 static void
 lie(const struct urn_client_shard *c)
 {
@@ -248,8 +248,9 @@ lie(const struct urn_client_shard *c)
 }
 
 /*
- * A program that says to have read completions which it was never told claims slots without
- * end. What waits for the other engine is bounded all the same: its queue breaks, nobody else's.
+ * A program that claims to have read completions which it never got frees slots without end. Its
+ * completions for the other engine are bounded all the same: its own queue breaks, nobody
+ * else's.
  */
 static void
 test_lie(void **state)
@@ -274,7 +275,7 @@ test_lie(void **state)
 		assert_in_range(c->late_cqes.quiet, 0, c->sq_entries);
 	}
 	assert_int_equal(c->qp[0]->send_cq->handed_late, c->late_cqes.n - c->late_cqes.quiet);
-	/* One, and its queue is broken; the others find it so. */
+	/* One completion is lost, and the queue is broken; the others find it so. */
 	assert_int_equal(rig_counter(&r, 0, URN_C_CQE_LOST), 1);
 	assert_in_range(rig_counter(&r, 0, URN_C_CQ_OVERRUN), QPS * DEPTH, ROUNDS * QPS * DEPTH);
 	post(&modest, 0, MINE);
@@ -287,8 +288,8 @@ test_lie(void **state)
 }
 
 /*
- * A queue of another engine that is full: the message that it has no room for is not
- * acknowledged, though the QP's engine has it in hand and the other one never comes to look.
+ * A queue of another engine is full: a message without room there is not acknowledged,
+ * though the QP's engine has it in hand and the other engine never comes to look.
  */
 static void
 test_full(void **state)
@@ -317,7 +318,7 @@ test_full(void **state)
 		assert_int_equal(ibv_post_srq_recv(o.srq, &rwr, &bad), 0);
 		rig_send_on(from, &wr);
 		while (ibv_poll_cq(r.end[0].cq, 1, &wc) == 0)
-			for (int e = 0; e < 3; e++) /* not the fourth, whose the queue is */
+			for (int e = 0; e < 3; e++) /* all engines but the fourth, which owns the queue */
 				urn_engine_poll(urn_dp_engine(r.dp, (unsigned int)e));
 		assert_int_equal(wc.wr_id, i);
 		assert_int_equal(wc.status, i < ROOM ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR);

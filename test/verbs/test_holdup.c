@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that stall what the dataplane does for them: memory, map, address
- * space, descriptors. Each holds up itself; others' control calls go on.
+ * Programs that stall the dataplane's work for them: memory, map, address space,
+ * descriptors. Each holds up only itself; others' control calls go on.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A connection with an adapter open, all of this program's memory, and a protection domain. */
+/* Connect and open an adapter, with all of this program's memory, and make a protection domain. */
 static int
 open_all(const struct rig *r, int files[2], uint32_t *pd)
 {
@@ -37,7 +37,7 @@ open_all(const struct rig *r, int files[2], uint32_t *pd)
 	return fd;
 }
 
-/* Ask to register memory; wait for no answer. */
+/* Ask for the registration of memory, without waiting for the answer. */
 static void
 ask_reg(int fd, uint32_t pd, const void *p, uint64_t length)
 {
@@ -53,7 +53,7 @@ ask_reg(int fd, uint32_t pd, const void *p, uint64_t length)
 
 /* ---- memory */
 
-/* A write to a page that never comes is under way, and the program hangs up, but lives. */
+/* The program hangs up, but lives, while a write to a page that never comes is under way. */
 static void
 attack_memory(const struct rig *r, int say)
 {
@@ -75,7 +75,7 @@ attack_memory(const struct rig *r, int say)
 static void
 test_memory(void **state)
 {
-	/* Where ordinary users may not stall the kernel so, they can't attack so. */
+	/* Where ordinary users may not stall the kernel so, they can't attack this way. */
 	if (!hostile_has_userfaultfd())
 		skip();
 	hostile_attacked_by(*state, attack_memory);
@@ -83,7 +83,7 @@ test_memory(void **state)
 
 /* ---- the map */
 
-/* Its map is being read, by itself, into a page that never comes. */
+/* The program reads its own map into a page that never comes. */
 static void
 attack_map(const struct rig *r, int say)
 {
@@ -110,10 +110,10 @@ test_map(void **state)
 struct space {
 	int mem;
 	void *at;
-	_Atomic int go; /* how many of the two threads do what they are for */
+	_Atomic int go; /* how many of the two threads have begun */
 };
 
-/* Whoever reads memory in /proc holds the address space while a page comes. */
+/* A thread that reads memory in /proc holds the address space while a page comes. */
 static void *
 hold_space(void *arg)
 {
@@ -125,7 +125,7 @@ hold_space(void *arg)
 	return pread(s->mem, &c, 1, (off_t)(uintptr_t)s->at) < 0 ? arg : NULL;
 }
 
-/* ... and who would change it comes before all that only look. */
+/* ... and a thread that would change the address space comes before all that only look. */
 static void *
 change_space(void *arg)
 {
@@ -150,9 +150,12 @@ attack_space(const struct rig *r, int say)
 	(void)say;
 	s.mem = files[0];
 	s.at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0);
-	if (s.at == MAP_FAILED || fstat(file, &st) != 0 || st.st_size != 4096) /* the kernel knows its size now */
+	if (s.at == MAP_FAILED || fstat(file, &st) != 0 || st.st_size != 4096) /* the kernel knows the size now */
 		_exit(7);
-	/* Both are there before either begins: making one changes the space, too, and this one has to go on. */
+	/*
+	 * Both threads exist before either begins: making one changes the address space, too, and
+	 * this thread has to go on.
+	 */
 	hostile_thread(hold_space, &s);
 	hostile_thread(change_space, &s);
 	s.go = 1;
@@ -172,7 +175,7 @@ test_space(void **state)
 
 /* ---- descriptors */
 
-/* What its memory is said to be is a file that nobody says the kind of. */
+/* The program passes as its memory a file whose stat is never answered. */
 static void
 attack_stat(const struct rig *r, int say)
 {
@@ -187,7 +190,7 @@ attack_stat(const struct rig *r, int say)
 	hostile_post(fd, &q, q.head.bytes, files, 2);
 }
 
-/* A descriptor that nothing asked for is closed, and that takes for ever. */
+/* A descriptor that no question asked for is closed, and closing it takes for ever. */
 static void
 attack_flush(const struct rig *r, int say)
 {
@@ -210,11 +213,12 @@ test_files(void **state)
 }
 
 /*
- * The same with a socket, which is closed by whoever has it last. That should be the
- * dataplane; the one who hands it over is a process of its own, as it may be that one.
+ * The same with a socket, which is closed by its last owner. That should be the
+ * dataplane; the process that hands it over is a separate one, because it might be the
+ * last owner.
  */
 struct handing {
-	_Atomic int ready, done; /* how many the attacker has no more; and are handed over */
+	_Atomic int ready, done; /* descriptors that the attacker no longer has; that are handed over */
 };
 
 static void
@@ -228,7 +232,7 @@ hand_over(int fd, const struct urn_sock_ask *q, struct handing *h, int i)
 			sched_yield();
 		hostile_post(fd, q, q->head.bytes, two, 2);
 		h->done++;
-		close(slow); /* opening takes longer than that, mostly */
+		close(slow); /* opening an adapter takes longer than that, mostly */
 		_exit(0);
 	}
 	if (pid < 0)

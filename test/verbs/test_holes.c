@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that punch holes into what they share with the dataplane - their area, a piece
- * of memory - while an engine works with it: architecture rule 3. An engine that touches
- * what is being punched waits in the kernel until that is through, and nothing ends it;
- * so once an engine looks, no hole can be punched, and before it holds up the
- * program itself.
+ * Programs that punch holes into memory that they share with the dataplane - their area,
+ * a piece of memory - while an engine works with it: architecture rule 3. An engine that
+ * touches a page being punched waits in the kernel until that is through, and nothing
+ * ends the wait; so once an engine looks, no hole can be punched, and before that a hole
+ * holds up the program itself.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@
 
 enum { PIECE = 1 << 20, FILLED = 64 << 20, OTHERS = 50 };
 
-/* An area as its program has it. */
+/* A program's area, as the program has it. */
 struct hole_area {
 	int sock, fd;
 	uint8_t *map;
@@ -85,7 +85,7 @@ punch(int fd, uint64_t length)
 	return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)length);
 }
 
-/* Both ways of punching one fail as the kernel's manual has it; the mapping is written as before. */
+/* Both ways of punching a hole fail as the kernel's manual says; the mapping can be written as before. */
 static void
 no_hole(int fd, uint8_t *map, uint64_t length)
 {
@@ -98,7 +98,7 @@ no_hole(int fd, uint8_t *map, uint64_t length)
 	assert_int_equal(map[length - 1], 0x5a);
 }
 
-/* A control call without descriptors. returns: its errno value */
+/* Make a control call without descriptors. returns: its errno value */
 static int
 call(int sock, uint32_t op)
 {
@@ -117,19 +117,19 @@ test_area(void **state)
 	struct hole_area a;
 
 	area_open(r, &a);
-	/* No engine looks yet, and the program may do with it what it likes. */
+	/* No engine looks yet, and the program may do with the area as it likes. */
 	assert_int_equal(punch(a.fd, a.size), 0);
 	assert_int_equal(madvise(a.map, a.size, MADV_REMOVE), 0);
 	assert_int_equal(call(a.sock, URN_CTL_ALLOC_PD), 0);
 	no_hole(a.fd, a.map, a.size);
 	assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, a.fd, 0), MAP_FAILED);
-	/* What the library maps is not in the way of its work: the rig's pair has areas sealed so. */
+	/* The library's own mappings do not hinder its work: the rig's pair has areas sealed so. */
 	hostile_others_go_on(r);
 	area_close(&a);
 	assert_int_equal(hostile_clients(r, 2), 2);
 }
 
-/* Events are asked for first: the area is sealed then, too. */
+/* Events are asked for first: this seals the area, too. */
 static void
 test_area_events(void **state)
 {
@@ -144,7 +144,7 @@ test_area_events(void **state)
 	assert_int_equal(hostile_clients(r, 2), 2);
 }
 
-/* A program that sees to it that nobody can seal its area is told why, and turned away. */
+/* A program that makes its area impossible to seal is told why, and turned away. */
 static void
 test_area_seals_sealed(void **state)
 {
@@ -174,7 +174,7 @@ static struct {
 	_Atomic uint64_t punched, refused;
 } puncher;
 
-/* Fill it and punch it away, until told to stop; count both outcomes. */
+/* Fill the area and punch holes, until told to stop; count both outcomes. */
 static void *
 punch_all_the_time(void *arg)
 {
@@ -198,7 +198,7 @@ until(const _Atomic uint64_t *n, uint64_t count)
 		usleep(1000);
 }
 
-/* The pair of the rig works as often before, during and after; its progress is counted, not timed. */
+/* The pair of the rig works as often before, during and after the holes; its progress is counted, not timed. */
 static void
 test_area_all_the_time(void **state)
 {
@@ -214,7 +214,7 @@ test_area_all_the_time(void **state)
 		hostile_others_go_on(r);
 	until(&puncher.punched, 6);
 	assert_int_equal(puncher.refused, 0);
-	/* In the midst of it: it is answered, and after that no hole goes through. */
+	/* A call amid the holes is answered, and after that no hole goes through. */
 	assert_int_equal(call(puncher.area.sock, URN_CTL_ALLOC_PD), 0);
 	uint64_t punched = puncher.punched;
 
@@ -283,10 +283,10 @@ test_piece(void **state)
 	handle = share(x, fd, map, PIECE).handle;
 	assert_int_not_equal(handle, 0);
 	no_hole(fd, map, PIECE);
-	/* Another connection, and the same again, find the mapping that is there; but not a longer one. */
+	/* Another connection, and a second share, find the mapping that is there; but not a longer one. */
 	assert_int_equal(share(y, fd, map, PIECE).err, 0);
 	assert_int_equal(share(x, fd, map, 4096).err, 0);
-	/* Whoever may only read it gets no way to write. */
+	/* A client that may only read it gets no way to write. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	other = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(other >= 0);
@@ -295,7 +295,7 @@ test_piece(void **state)
 	close(x);
 	assert_int_equal(hostile_clients(r, 3), 3);
 	assert_int_equal(share(y, fd, map, PIECE).err, 0);
-	/* When nobody has it any more, nobody can have it again, and is told so. */
+	/* When no connection has it any more, none can have it again, and the answer says so. */
 	close(y);
 	assert_int_equal(hostile_clients(r, 2), 2);
 	x = dial(r);
@@ -310,7 +310,7 @@ test_piece(void **state)
 	hostile_others_go_on(r);
 }
 
-/* A piece that nobody can seal is refused with the reason, and the connection goes on. */
+/* A piece that can't be sealed is refused with the reason, and the connection goes on. */
 static void
 test_piece_seals_sealed(void **state)
 {
@@ -326,7 +326,7 @@ test_piece_seals_sealed(void **state)
 	hostile_others_go_on(r);
 }
 
-/* Memory of urn_alloc(), as the rig's pair works with it: no hole, while bytes move. */
+/* Memory of urn_alloc(), used by the rig's pair: no hole, while bytes move. */
 static void
 test_alloc(void **state)
 {
@@ -342,7 +342,7 @@ test_alloc(void **state)
 	hostile_others_go_on(r);
 }
 
-/* ---- what becomes of memory that is sealed */
+/* ---- the fate of memory that is sealed */
 
 struct loop {
 	struct ibv_context *ctx;
@@ -381,8 +381,8 @@ is_sealed(const void *p)
 
 /*
  * A program that closes its device and opens another registers the same memory again: it is
- * reached as foreign memory. What it takes anew is shared, and zero; what it gives back of
- * sealed memory is zero when it is used again.
+ * reached as foreign memory. New memory is shared, and zero; sealed memory that the program
+ * gives back is zero when it is used again.
  */
 static void
 test_again(void **state)
@@ -408,7 +408,7 @@ test_again(void **state)
 	assert_non_null(l.mr);
 	loop_close(&l);
 	assert_int_equal(hostile_clients(r, 2), 2);
-	/* No dataplane has it, and none can. */
+	/* No dataplane has the memory, and none can. */
 	loop_open(r, &l, q, BIG);
 	p = urn_alloc(BIG);
 	assert_true(urn_segment_find(p, 1, &more));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that take more than their share of what the dataplane has but once,
- * or try to hold it up through descriptors that they have in common with it. Whatever one does, the server
- * answers others, and the pair of the rig goes on.
+ * Programs that take more than their share of what the dataplane has only once, or try to hold up
+ * the dataplane through descriptors that both have. The server answers others at all times, and the
+ * pair of the rig goes on.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@
 
 /* ---- memory that stalls */
 
-/* Its own channel's events are being read into memory that stalls, and more are to come. */
+/* The program reads its own channel's events into memory that stalls, and more are to come. */
 static void
 attack_channel(const struct rig *r, int say)
 {
@@ -48,7 +48,7 @@ attack_channel(const struct rig *r, int say)
 static void
 test_channel(void **state)
 {
-	/* Where ordinary users may not stall the kernel so, they can't attack so. */
+	/* Where ordinary users may not stall the kernel so, they can't attack this way. */
 	if (!hostile_has_userfaultfd())
 		skip();
 	hostile_attacked_by(*state, attack_channel);
@@ -56,7 +56,10 @@ test_channel(void **state)
 
 /* ---- more than its share */
 
-/* No descriptors are left: who comes is hung up on, and does not wait; then others attach again. */
+/*
+ * No descriptors are left: the server hangs up on a new client, which does not wait; then others
+ * attach again.
+ */
 static void
 test_no_descriptors(void **state)
 {
@@ -65,7 +68,10 @@ test_no_descriptors(void **state)
 	struct rlimit was, few;
 	struct urn_sock_answer a;
 
-	/* The server lives in this process: it has to have let go, and taken, what it will. */
+	/*
+	 * The server lives in this process: before the check it must have closed, and
+	 * taken, all its descriptors.
+	 */
 	assert_int_equal(hostile_clients(r, 2), 2);
 	sock = hostile_dial(r);
 	hostile_hello(sock);
@@ -94,7 +100,7 @@ test_no_descriptors(void **state)
 	hostile_others_go_on(r);
 }
 
-/* A program shares more than there is room for: others attach. */
+/* A program shares more pieces than there is room for: others attach. */
 static void
 test_shares(void **state)
 {
@@ -139,7 +145,7 @@ test_one_at_a_time(void **state)
 	q.call.op = URN_CTL_CREATE_CHANNEL;
 	while (n < 20 && send(fd, &q, q.head.bytes, MSG_NOSIGNAL) > 0)
 		n++;
-	/* Nothing is read until the server has hung up, which it does for that very reason. */
+	/* The program reads nothing until the server has hung up, which happens for that very reason. */
 	assert_int_equal(hostile_clients(r, 2), 2);
 	close(fd);
 	hostile_others_go_on(r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs that are killed while they work: nothing of them is left, and nobody
+ * Programs that are killed while they work: nothing of theirs is left, and nobody
  * notices. And a dataplane that goes while programs are attached.
  */
 #include <setjmp.h>
@@ -73,7 +73,7 @@ clients_of(const struct urn_adapter *a)
 	return n;
 }
 
-/* Nothing of it is left: neither keys nor protection domains that other clients do not own. */
+/* Keys and protection domains of an adapter that have an owner: a killed program leaves none. */
 static unsigned int
 keys_of(const struct urn_adapter *a)
 {
@@ -103,7 +103,7 @@ test_killed(void **state)
 		pid = fork();
 		assert_true(pid >= 0);
 		if (pid == 0) {
-			/* What the parent has open it must not hold open. */
+			/* The child must not hold open any descriptor of its parent. */
 			for (int fd = 3; fd < 1024; fd++)
 				if (fd != p[1])
 					close(fd);
@@ -124,8 +124,8 @@ test_killed(void **state)
 }
 
 /*
- * A program that has a child past the library and fork(), so that the child has its connection
- * and its area, too. It writes the child's number to `say` and becomes another program,
+ * A program forks a child behind the library's back, so that the child has its connection and
+ * its area, too. The program writes the child's number to `say` and becomes another program,
  * or waits. The child waits until nobody has the other end of `go` any more.
  */
 static void __attribute__((noreturn))
@@ -153,7 +153,7 @@ parent_of_a_keeper(const struct rig *r, int say, int go, bool becomes_another)
 	_exit(1);
 }
 
-/* Nothing of it stays, whoever else has its connection. */
+/* Nothing of the program stays, though another process has its connection. */
 static void
 leaves_a_keeper(struct rig *r, bool becomes_another)
 {
@@ -178,7 +178,7 @@ leaves_a_keeper(struct rig *r, bool becomes_another)
 	assert_int_equal(hostile_clients(r, 2), 2);
 	assert_int_equal(clients_of(r->dp->adapter[0]), 1);
 	assert_int_equal(keys_of(r->dp->adapter[0]), keys);
-	assert_int_equal(kill(child, 0), 0); /* it is there all the while */
+	assert_int_equal(kill(child, 0), 0); /* the child lives all the while */
 	hostile_others_go_on(r);
 	close(go[1]);
 	close(say[0]);
@@ -188,7 +188,7 @@ leaves_a_keeper(struct rig *r, bool becomes_another)
 	}
 }
 
-/* look_ms: between looks whether a program has become another. */
+/* look_ms: milliseconds between two checks whether a program has become another. */
 static void
 with_looks(struct rig *r, unsigned int look_ms, bool becomes_another)
 {
@@ -202,14 +202,14 @@ with_looks(struct rig *r, unsigned int look_ms, bool becomes_another)
 	rig_open(r, &cfg, NULL);
 }
 
-/* The death is seen at once. */
+/* The server sees the death at once. */
 static void
 test_killed_with_a_keeper(void **state)
 {
 	with_looks(*state, 1000000, false);
 }
 
-/* One that becomes another program is looked for while it is at rest. */
+/* The server finds a program that has become another while nothing else happens. */
 static void
 test_became_another(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two adapters learn what each other can, by one exchange of management
- * datagrams between their QPs 1, and programs notice nothing of it.
+ * Two adapters learn each other's abilities, by one exchange of management datagrams
+ * between their QPs 1, and programs notice nothing of it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What the transports were told, as urn_tp_link_changed() is called. */
+/* News told to the transports, by calls of urn_tp_link_changed(). */
 static struct {
 	unsigned int calls;
 	uint32_t features;
@@ -51,7 +51,7 @@ link_of(struct rig *r, int node)
 	return r->dp->adapter[node]->peers;
 }
 
-/* What node `node` holds of the other. */
+/* The state of the other node at node `node`. */
 static enum urn_learn_state
 look(struct rig *r, int node, struct urn_link_info *info)
 {
@@ -94,7 +94,7 @@ learn_each_other(const struct rig_config *cfg)
 		assert_int_equal(urn_learn_features(link_of(&r, i), gid.raw), URN_LINK_F_ALL);
 	}
 	rig_turns(&r, 100);
-	/* Each engine of a node was told, and only it. */
+	/* Each engine of the node was told, and no other. */
 	for (unsigned int e = 0; e < r.engines; e++) {
 		union ibv_gid gid;
 
@@ -123,7 +123,7 @@ test_learn(void **state)
 		learn_each_other(&cfg[i]);
 }
 
-/* A peer without link requests is plain, and gets its data all the same. */
+/* A peer without link requests counts as plain, and gets its data all the same. */
 static void
 test_plain_peer(void **state)
 {
@@ -143,7 +143,7 @@ test_plain_peer(void **state)
 	rig_close(&r);
 }
 
-/* As a program does it. */
+/* Change the Q_Key as a program does. */
 static void
 modify_qkey(struct ibv_qp *qp, uint32_t qkey)
 {
@@ -152,7 +152,7 @@ modify_qkey(struct ibv_qp *qp, uint32_t qkey)
 	assert_int_equal(ibv_modify_qp(qp, &a, IBV_QP_QKEY), 0);
 }
 
-/* Turn until the node has counted this. */
+/* Turn until the node's counter has reached n. */
 static void
 await(struct rig *r, int node, enum urn_counter id, uint64_t n)
 {
@@ -166,7 +166,7 @@ await(struct rig *r, int node, enum urn_counter id, uint64_t n)
 	}
 }
 
-/* Traffic does not wait: data is there while nothing is known of the peer. */
+/* Traffic does not wait: data arrives while nothing is known of the peer. */
 static void
 test_data_first(void **state)
 {
@@ -186,7 +186,7 @@ test_data_first(void **state)
 	rig_close(&r);
 }
 
-/* A peer that offers nothing, either side: they know each other, and do nothing special. */
+/* A peer that offers nothing, on either side: both know each other, and use no feature. */
 static void
 test_masked(void **state)
 {
@@ -213,7 +213,7 @@ test_masked(void **state)
 	}
 }
 
-/* One exchange for both, however many queue pairs there are. */
+/* One exchange for both nodes, however many queue pairs there are. */
 static void
 test_once(void **state)
 {
@@ -243,7 +243,7 @@ test_once(void **state)
 	rig_close(&r);
 }
 
-/* The cache lines that a node tells are those of this machine. */
+/* The cache line size that a node tells is this machine's. */
 static void
 test_arw(void **state)
 {
@@ -260,7 +260,7 @@ test_arw(void **state)
 	rig_close(&r);
 }
 
-/* A wire that loses, doubles and delays: they learn it all the same. */
+/* A wire that loses, duplicates and delays: both nodes learn all the same. */
 static void
 test_bad_wire(void **state)
 {
@@ -309,7 +309,7 @@ test_restart(void **state)
 		}
 		if (!up)
 			urn_learn_features(dp[0]->adapter[0]->peers, gid[1]);
-		else /* the one started anew asks */
+		else /* the restarted node asks */
 			urn_learn_features(dp[1]->adapter[0]->peers, gid[0]);
 		for (time_t start = time(NULL);
 		     urn_learn_peek(dp[up]->adapter[0]->peers, gid[!up], up ? &after : &before) !=
@@ -336,7 +336,7 @@ test_restart(void **state)
 
 /* ---- programs */
 
-/* Queue pair 1 is not to be had, and a program's datagram to it is heard by nobody. */
+/* Programs can't have queue pair 1, and nobody hears a program's datagram to it. */
 static void
 test_not_for_programs(void **state)
 {
@@ -362,17 +362,17 @@ test_not_for_programs(void **state)
 	aa.grh.sgid_index = (uint8_t)rig_sgid_index(&r);
 	ah = ibv_create_ah(r.end[0].pd, &aa);
 	assert_non_null(ah);
-	/* A link request of its own making, to the other node's QP1: with the key a program may name ... */
+	/* A link request made by the program, to the other node's QP1: with the Q_Key a program may name ... */
 	urn_link_write(r.end[0].buf, &msg);
 	sge = (struct ibv_sge){(uintptr_t)r.end[0].buf, URN_MAD_BYTES, r.end[0].mr->lkey};
 	wr.sg_list = &sge;
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = 1;
-	wr.wr.ud.remote_qkey = URN_GSI_QKEY; /* top bit: the QP's own is sent */
+	wr.wr.ud.remote_qkey = URN_GSI_QKEY; /* top bit: the QP's own Q_Key is sent */
 	rig_send_on(qp, &wr);
 	rig_expect(&r, 0, IBV_WC_SUCCESS);
 	await(&r, 1, URN_C_DROP_QKEY, 1);
-	/* ... and if it should get hold of the right one. */
+	/* ... and with the right Q_Key, should the program have it. */
 	modify_qkey(qp, URN_GSI_QKEY);
 	rig_send_on(qp, &wr);
 	rig_expect(&r, 0, IBV_WC_SUCCESS);

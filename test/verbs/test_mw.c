@@ -50,7 +50,7 @@ at(struct rig *r, size_t off, uint64_t len)
 	};
 }
 
-/* ibv_bind_mw() gives a new key each time; the one before dies. */
+/* ibv_bind_mw() gives a new key each time; the key before becomes invalid. */
 static void
 test_type_1(void **state)
 {
@@ -74,7 +74,7 @@ test_type_1(void **state)
 		if (what == 0) {
 			write_through(&r, key, AT - 1, IBV_WC_REM_ACCESS_ERR);
 		} else {
-			bind.bind_info = at(&r, AT, what == 1 ? LEN : 0); /* again, or freed */
+			bind.bind_info = at(&r, AT, what == 1 ? LEN : 0); /* bind again, or unbind */
 			assert_int_equal(ibv_bind_mw(r.end[1].qp, mw, &bind), 0);
 			rig_expect(&r, 1, IBV_WC_SUCCESS);
 			assert_int_not_equal(mw->rkey, key);
@@ -138,8 +138,8 @@ test_type_2(void **state)
 }
 
 /*
- * A type 2 window dies with its QP (IBTA 10.6.7), reset or destroyed: its region can go then,
- * and the window be bound anew by another QP. One taken away before is no matter.
+ * A type 2 window dies with its QP (IBTA 10.6.7), when that is reset or destroyed: then its
+ * region can go, and another QP can bind the window. A window taken away before does no harm.
  */
 static void
 test_dies_with_qp(void **state)
@@ -193,8 +193,8 @@ under_way(const struct rig *r, unsigned int node)
 }
 
 /*
- * What was let in by a window has landed when the window is freed, or is told to be unbound,
- * however late memory is: on whichever engine it came in.
+ * Data let in by a window has landed when the window is freed, or reported unbound, however
+ * late memory is, and on whichever engine the data came in.
  */
 static void
 test_late_write(void **state)
@@ -224,7 +224,7 @@ test_late_write(void **state)
 		cq = ibv_create_cq(r.end[1].ctx, 16, NULL, NULL, 1);
 		assert_true(mw && cq);
 		o.send_cq = o.recv_cq = cq;
-		binder = rig_make_qp(&r, 1, &o); /* of the node's other engine */
+		binder = rig_make_qp(&r, 1, &o); /* on the node's other engine */
 		rig_connect(&r, 1, binder, 1, r.end[0].qp->qp_num, 1, &o);
 		bind.bind_info = at(&r, AT, LEN);
 		assert_int_equal(ibv_bind_mw(binder, mw, &bind), 0);
@@ -260,8 +260,8 @@ test_late_write(void **state)
 		assert_int_equal(ibv_destroy_cq(cq), 0);
 		rig_close(&r);
 	}
-	if (!foreign) /* whose worker may be as fast as it likes */
-		assert_in_range(late, 6, UINT32_MAX); /* else this shows nothing */
+	if (!foreign) /* with foreign memory the worker may be as fast as it likes */
+		assert_in_range(late, 6, UINT32_MAX); /* otherwise this test would show nothing */
 }
 
 int

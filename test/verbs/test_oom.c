@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every allocation fails once: whoever asked hears of it by an errno value and
- * a sentence, what was made before is given back, and the next try succeeds.
+ * Every allocation fails once: the caller gets an errno value and a sentence, objects
+ * made before are given back, and the next try succeeds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ WRAP(realloc, (void *p, size_t n), (p, n))
 WRAP(reallocarray, (void *p, size_t n, size_t m), (p, n, m))
 WRAP(aligned_alloc, (size_t a, size_t n), (a, n))
 
-/* Did a call that should have made something? If not, then for want of memory, and it said so. */
+/* True when a call that makes an object succeeded. A failure must be for want of memory, and have a message. */
 static bool
 made(const void *p)
 {
@@ -76,7 +76,7 @@ struct objects {
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 	struct ibv_ah *ah;
-	struct ibv_qp *qp[70]; /* more than the table of doorbells has room for at first */
+	struct ibv_qp *qp[70]; /* more than the first table of doorbells has room for */
 };
 
 static uint8_t buf[4096];
@@ -147,7 +147,7 @@ destroy_objects(struct objects *o)
 		assert_int_equal(ibv_dealloc_pd(o->pd), 0);
 }
 
-/* A whole life with one allocation failing. returns: did one? */
+/* A whole life with one allocation failing. returns: true when one did */
 static bool
 life(struct urn_port *const port[2], long fail_at)
 {
@@ -176,7 +176,7 @@ life(struct urn_port *const port[2], long fail_at)
 		assert_true(failed);
 		assert_true(err.text[0] || urn_attach_error()[0]);
 	} else if (make_objects(ctx, &o)) {
-		/* Turns need no memory, or get on without. */
+		/* Turns need no memory, or cope without. */
 		for (int i = 0; i < 100; i++)
 			for (unsigned int e = 0; e < 2; e++)
 				urn_engine_poll(urn_dp_engine(dp, e));
@@ -187,7 +187,7 @@ life(struct urn_port *const port[2], long fail_at)
 	if (ctx) {
 		destroy_objects(&o);
 		memset(&o, 0, sizeof(o));
-		/* Nothing is broken: now all can be had. */
+		/* Nothing is broken: now all objects can be made. */
 		assert_true(make_objects(ctx, &o));
 		destroy_objects(&o);
 		assert_int_equal(ibv_close_device(ctx), 0);
@@ -210,7 +210,7 @@ test_each(void **state)
 	assert_int_equal(urn_port_open_ring_pair(pc, port, &err), 0);
 	while (life(port, n))
 		n++;
-	/* There are that many at least, or the test has lost its grip. */
+	/* There are at least that many allocations, or the test no longer catches them. */
 	assert_true(n > 100);
 	urn_port_close(port[0]);
 	urn_port_close(port[1]);

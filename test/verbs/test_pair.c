@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two programs of an adapter and one remote queue pair: who is connected to it may send there,
- * and the other may not; what connection management arranged wins over what was typed in
- * by hand, once the peer has answered, and no sooner (control/pair.h).
+ * Two programs of an adapter and one remote queue pair: the program connected to it may send
+ * there, and the other may not; a connection arranged by connection management wins over one
+ * set up by hand, once the peer has answered, and no sooner (control/pair.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +101,7 @@ carries(struct rig *r, struct ibv_qp *a, struct ibv_qp *b)
 	r->end[1].qp = was[1];
 }
 
-/* A program can't connect to where another is, by hand; it can when that one has stopped. */
+/* A program can't connect by hand to where another program is; it can when that one has stopped. */
 static void
 test_by_hand(void **state)
 {
@@ -118,10 +118,10 @@ test_by_hand(void **state)
 	assert_int_equal(to_state(o.qp, IBV_QPS_INIT), 0);
 	refused(to_rtr(&r, o.qp, peer, IBV_MTU_1024));
 	assert_int_equal(state_of(o.qp), IBV_QPS_INIT);
-	assert_int_equal(to_rtr(&r, o.qp, peer ^ 1, IBV_MTU_1024), 0); /* nobody's */
+	assert_int_equal(to_rtr(&r, o.qp, peer ^ 1, IBV_MTU_1024), 0); /* nobody is connected there */
 	assert_int_equal(to_state(o.qp, IBV_QPS_RESET), 0);
 	carries(&r, r.end[0].qp, r.end[1].qp);
-	/* The same program may: whom it takes for whom is its own affair. */
+	/* The same program may: how it pairs its own queue pairs is its own affair. */
 	more = rig_make_qp(&r, 0, &plain);
 	assert_int_equal(to_state(more, IBV_QPS_INIT), 0);
 	assert_int_equal(to_rtr(&r, more, peer, IBV_MTU_1024), 0);
@@ -134,7 +134,7 @@ test_by_hand(void **state)
 	assert_int_equal(to_state(r.end[0].qp, IBV_QPS_INIT), 0);
 	assert_int_equal(to_rtr(&r, r.end[0].qp, peer, IBV_MTU_1024), 0);
 	refused(to_rtr(&r, o.qp, peer, IBV_MTU_1024));
-	/* In the error state it sends nothing any more. */
+	/* In the error state a queue pair sends nothing any more. */
 	assert_int_equal(to_state(r.end[0].qp, IBV_QPS_ERR), 0);
 	assert_int_equal(to_rtr(&r, o.qp, peer, IBV_MTU_1024), 0);
 	assert_int_equal(to_state(r.end[0].qp, IBV_QPS_RESET), 0);
@@ -145,7 +145,7 @@ test_by_hand(void **state)
 	rig_close(&r);
 }
 
-/* Who asked, and was answered, gets what another had typed in. */
+/* A program that asked for a connection, and was answered, wins over one that set it up by hand. */
 static void
 test_asked(void **state)
 {
@@ -163,13 +163,13 @@ test_asked(void **state)
 		qp[e] = rig_make_qp(&r, e, &plain);
 	other_open(&r, &o);
 	rig_cm_listen(&r, 1, SERVICE, 1);
-	rig_connect(&r, 0, o.qp, 1, qp[1]->qp_num, 1, &o.with); /* it guessed */
+	rig_connect(&r, 0, o.qp, 1, qp[1]->qp_num, 1, &o.with); /* the other program guessed */
 	id = rig_cm_connect(&r, 0, qp[0]->qp_num);
 	req = rig_cm_expect(&r, 1, URN_CM_EVENT_REQUEST);
 	rig_connect(&r, 1, qp[1], req.psn, req.qpn, 0x1000 + (qp[0]->qp_num & 0xfff), &plain);
 	rig_cm_accept(&r, 1, req.id, qp[1]->qp_num);
 	rep = rig_cm_expect(&r, 0, URN_CM_EVENT_REPLY);
-	/* As soon as the answer is there, before its program does anything. */
+	/* The other loses it as soon as the answer comes, before the asking program does anything. */
 	assert_int_equal(state_of(o.qp), IBV_QPS_ERR);
 	assert_int_equal(to_state(qp[0], IBV_QPS_INIT), 0);
 	assert_int_equal(to_rtr(&r, qp[0], rep.qpn, IBV_MTU_1024), 0);
@@ -179,7 +179,7 @@ test_asked(void **state)
 	assert_int_equal(ev.event_type, IBV_EVENT_QP_FATAL);
 	assert_ptr_equal(ev.element.qp, o.qp);
 	ibv_ack_async_event(&ev);
-	/* Nor again; and not while no queue pair is connected, either. */
+	/* The other can't take it again, even while no queue pair is connected. */
 	assert_int_equal(to_state(qp[0], IBV_QPS_RESET), 0);
 	assert_int_equal(to_state(o.qp, IBV_QPS_RESET), 0);
 	assert_int_equal(to_state(o.qp, IBV_QPS_INIT), 0);
@@ -194,8 +194,9 @@ test_asked(void **state)
 }
 
 /*
- * Who was asked gets it when the peer has answered: until then nothing happens to the other,
- * and nothing is sent, whatever is tried.
+ * A program that accepted a request gets the connection when the peer has answered: until
+ * then nothing happens to the other program, and the accepting one sends nothing, whatever
+ * it tries.
  */
 static void
 test_was_asked(void **state)
@@ -230,7 +231,7 @@ test_was_asked(void **state)
 	rig_turns(&r, 2000);
 	assert_int_equal(ibv_poll_cq(r.end[1].cq, 1, &wc), 0);
 	assert_int_equal(state_of(o.qp), IBV_QPS_RTS);
-	/* The answer. */
+	/* The peer's answer. */
 	assert_int_equal(rig_cm_call(&r, 1, URN_CTL_CM_ESTABLISH, id, 0), 0);
 	rig_turns(&r, 2000);
 	assert_int_equal(state_of(o.qp), IBV_QPS_ERR); /* before the program has fetched the event */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An adapter whose cable is pulled (pmd_glue/plug.h): what programs see of it. */
+/* An adapter whose cable is pulled (pmd_glue/plug.h): the view of programs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,12 +18,12 @@ write_once(uint64_t id)
 	assert_int_equal(rig_expect(&rig, 0, IBV_WC_SUCCESS).wr_id, id);
 }
 
-/* Both ends are told, what is posted waits, and goes on when the cable is in again. */
+/* Both ends are told; posted requests wait, and go on when the cable is in again. */
 static void
 comes_and_goes(void **state)
 {
 	enum urn_port_plug how = *(enum urn_port_plug *)*state;
-	const struct rig_qp patient = {.timeout = -1}; /* as long as it takes */
+	const struct rig_qp patient = {.timeout = -1}; /* waits as long as it takes */
 
 	rig_open(&rig, NULL, &patient);
 	write_once(1);
@@ -43,7 +43,7 @@ comes_and_goes(void **state)
 	rig_close(&rig);
 }
 
-/* With a timeout it repeats until the cable is in, or fails when its retries are used up. */
+/* With a timeout the requester repeats until the cable is in, or fails when its retries are used up. */
 static void
 retries(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What programs meet that do nothing wrong, or harm but themselves: which adapter they
- * get that name none, descriptors that are used up, events that nobody wants any more.
+ * Cases of programs that do nothing wrong, or harm only themselves: the adapter of a
+ * program that names none, descriptors that are used up, events that nobody wants any
+ * more.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,9 +27,9 @@
 
 static struct rig rig;
 
-/* ---- who names no node */
+/* ---- programs that name no node */
 
-/* first: NULL, or a node's name; the list is to begin with the node of the letter `begin` */
+/* first: NULL, or a node's name; the list must begin with the node of the letter `begin` */
 static void
 begins_with(const char *first, char begin)
 {
@@ -64,7 +65,7 @@ test_first_node(void **state)
 	begins_with("b", 'b');
 }
 
-/* ---- what an adapter has but a table of, for all programs */
+/* ---- one table of an adapter, for all programs */
 
 static void
 test_tables(void **state)
@@ -101,7 +102,7 @@ test_tables(void **state)
 	assert_non_null(ah[2] = ibv_create_ah(pd[2], &to));
 	assert_null(ibv_create_ah(pd[2], &to));
 	assert_non_null(strstr(urn_attach_error(), "a user may have at most 3 address handles"));
-	/* What is not given back stays counted; what is can be had again. */
+	/* Objects that are not given back stay counted; room that is given back can be had again. */
 	assert_int_equal(ibv_dealloc_pd(pd[0]), EBUSY);
 	assert_null(ibv_alloc_pd(ctx[1]));
 	for (int i = 0; i < 3; i++) {
@@ -111,7 +112,7 @@ test_tables(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_non_null(pd[i] = ibv_alloc_pd(ctx[1]));
 	assert_null(ibv_alloc_pd(ctx[1]));
-	/* Who goes leaves all of it. */
+	/* A client that goes gives all of its objects back. */
 	assert_int_equal(ibv_close_device(ctx[1]), 0);
 	free(pd[0]);
 	free(pd[1]);
@@ -124,7 +125,7 @@ test_tables(void **state)
 	rig_close(&rig);
 }
 
-/* ---- one who goes with much */
+/* ---- a client that goes with many objects */
 
 static _Atomic unsigned int let_in;
 
@@ -140,7 +141,7 @@ __wrap_urn_ctl_unlock(struct urn_client *c)
 
 enum { MUCH = 320 };
 
-/* Make so many of the kind, and go without giving one back. */
+/* Make so many objects of the kind, and go without giving one back. */
 static void
 goes_with(const char *kind)
 {
@@ -174,7 +175,7 @@ goes_with(const char *kind)
 	urn_free(buf);
 }
 
-/* Others' calls do not wait until all that one had is taken back. */
+/* Others' calls do not wait until all objects of a client are taken back. */
 static void
 test_much(void **state)
 {
@@ -192,7 +193,7 @@ test_much(void **state)
 
 /* ---- descriptors */
 
-/* The descriptor that is given out next. */
+/* The descriptor that the kernel gives out next. */
 static int
 next_fd(void)
 {
@@ -212,7 +213,7 @@ allow_fds(int n)
 	setrlimit(RLIMIT_NOFILE, &l);
 }
 
-/* Did it fail for want of descriptors, saying so, and leave none behind? */
+/* True when the call failed for want of descriptors, said so, and left none behind. */
 static bool
 no_descriptors(const void *made, int next)
 {
@@ -224,7 +225,7 @@ no_descriptors(const void *made, int next)
 	return false;
 }
 
-/* returns: exit code */
+/* returns: an exit code */
 static int
 with_few_descriptors(const struct rig *r)
 {
@@ -239,7 +240,7 @@ with_few_descriptors(const struct rig *r)
 		if (!no_descriptors(ch, next))
 			return 1;
 	}
-	/* The one channel that a program may have is there, for nothing is left of those. */
+	/* The program can have its one channel: the failed calls left nothing. */
 	ch = ibv_create_comp_channel(ctx);
 	if (!ch || ibv_destroy_comp_channel(ch) != 0) {
 		fprintf(stderr, "a channel: %s\n", urn_attach_error());
@@ -297,7 +298,7 @@ test_nobody_reads(void **state)
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	while (rig_counter(&rig, 0, URN_C_EVENT_LOST) == 0)
 		poll(NULL, 0, 1);
-	/* Once, and not each time that a full pipe would be tried again. */
+	/* The engine tries once, and not again each time that a full pipe would be retried. */
 	poll(NULL, 0, 50);
 	assert_int_equal(rig_counter(&rig, 0, URN_C_EVENT_LOST), 1);
 	for (int i = 0; i < 2; i++)
@@ -316,7 +317,7 @@ test_nobody_reads(void **state)
 
 enum { CASE_S = 110 }; /* generous: a case takes a second */
 
-/* returns: it passed */
+/* returns: true when the case passed */
 static bool
 in_a_process(const struct CMUnitTest *test)
 {
@@ -339,8 +340,8 @@ in_a_process(const struct CMUnitTest *test)
 }
 
 /*
- * A case that fails leaves its dataplane as it is, with the threads that turn it, and the
- * next one would be turned by them, too.
+ * A case that fails leaves its dataplane and the threads that turn it; without a process
+ * of its own, they would turn the next case's, too.
  */
 int
 main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits: of a client, of its user, and of what the dataplane's process has but
- * once. Who reaches one is told which; what is given back can be had again.
+ * Limits: of a client, of its user, and of what the dataplane's process has only once. A
+ * client that reaches one is told which; objects that are given back can be had again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* So many of a kind and no more, by a client and by its user; what is given back can be had again. */
+/* So many objects of a kind and no more, by a client and by its user; objects given back can be had again. */
 static void
 test_quotas(void **state)
 {
@@ -64,7 +64,7 @@ test_quotas(void **state)
 	rig_open(r, &tight, NULL);
 	a = rig_attach(r, 0);
 	b = rig_attach(r, 0);
-	assert_null(urn_attach_connect(r->path, "a")); /* a fifth of this user */
+	assert_null(urn_attach_connect(r->path, "a")); /* a fifth client of this user */
 	for (int i = 0; i < 2; i++)
 		assert_non_null(cq[i] = ibv_create_cq(a, 16, NULL, NULL, 0));
 	assert_null(ibv_create_cq(a, 16, NULL, NULL, 0));
@@ -79,12 +79,12 @@ test_quotas(void **state)
 	assert_null(ibv_reg_mr(pd, r->end[0].buf, RIG_BUF + 1, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EDQUOT);
 	assert_non_null(mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE));
-	assert_null(ibv_reg_mr(pd, buf, 1, IBV_ACCESS_LOCAL_WRITE)); /* a fourth of this user */
+	assert_null(ibv_reg_mr(pd, buf, 1, IBV_ACCESS_LOCAL_WRITE)); /* a fourth region of this user */
 	assert_int_equal(ibv_dereg_mr(mr), 0);
-	/* Who goes leaves all of it to the user's others. */
+	/* A client that goes leaves its share to the user's other clients. */
 	assert_non_null(mr = ibv_reg_mr(pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(ibv_close_device(b), 0);
-	free(mr); /* the library's part of what went with the connection */
+	free(mr); /* the library's part of an object that went with the connection */
 	free(pd);
 	free(cq[0]);
 	free(cq[2]);
@@ -114,7 +114,7 @@ opened(const struct rig *r, unsigned int adapter)
 	return fd;
 }
 
-/* Share a new memfd's beginning. returns: the reply's errno value */
+/* Share the beginning of a new memfd. returns: the reply's errno value */
 static int
 share(int sock, uint64_t size, uint64_t length)
 {
@@ -159,13 +159,13 @@ test_shared(void **state)
 	rig_open(r, &tight, NULL);
 	x = opened(r, 0);
 	y = opened(r, 1);
-	assert_int_equal(share(x, 2 * M64, M64 + 1), EDQUOT); /* bytes */
+	assert_int_equal(share(x, 2 * M64, M64 + 1), EDQUOT); /* limit of bytes */
 	assert_int_equal(share(x, 2 * M64, 0), EINVAL);       /* costs nothing */
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(share(x, 2 * M64, 4096), 0);
-	assert_int_equal(share(x, 2 * M64, 4096), EDQUOT); /* pieces */
+	assert_int_equal(share(x, 2 * M64, 4096), EDQUOT); /* limit of pieces */
 	assert_int_equal(share(y, 2 * M64, 4096), 0);
-	assert_int_equal(share(y, 2 * M64, 4096), EDQUOT); /* ... of this user */
+	assert_int_equal(share(y, 2 * M64, 4096), EDQUOT); /* ... of the user */
 	assert_int_equal(unshare_piece(x, 77), EINVAL);
 	assert_int_equal(unshare_piece(x, 2), 0);
 	assert_int_equal(share(y, 2 * M64, 4096), 0);
@@ -182,7 +182,7 @@ test_shared(void **state)
 
 /* ---- areas */
 
-/* So many bytes of areas, by a program and by its user; who goes leaves them. */
+/* So many bytes of areas, by a program and by its user; a client that goes gives them back. */
 static void
 test_areas(void **state)
 {
@@ -200,7 +200,7 @@ test_areas(void **state)
 	ctx = rig_attach(r, 0);
 	fd = hostile_dial(r);
 	hostile_hello(fd);
-	for (int i = 0; i < 100; i++) { /* what fails costs nothing */
+	for (int i = 0; i < 100; i++) { /* a call that fails costs nothing */
 		a = hostile_open(fd, r->dp->adapter[1]->cfg.name, NULL, 0);
 		assert_int_equal(a.err, EDQUOT);
 		assert_non_null(strstr(a.why, "a user may have at most"));
@@ -219,7 +219,7 @@ test_areas(void **state)
 }
 
 static _Atomic bool watch_clears;
-static _Atomic int cleared_open, cleared_locked; /* large pieces, by whether others had to wait */
+static _Atomic int cleared_open, cleared_locked; /* large pieces cleared, by whether others had to wait */
 
 int __real_urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off);
 int __wrap_urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off);
@@ -230,7 +230,7 @@ __wrap_urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off)
 	struct urn_client *c = (void *)((char *)a - offsetof(struct urn_client, area));
 
 	if (watch_clears && bytes >= 1 << 20) {
-		/* Nobody but the call that this is part of could have the lock. */
+		/* Only the call that clears could hold the adapter's lock. */
 		if (pthread_mutex_trylock(&c->adapter->lock) == 0) {
 			pthread_mutex_unlock(&c->adapter->lock);
 			cleared_open++;
@@ -241,7 +241,7 @@ __wrap_urn_area_alloc(struct urn_area *a, uint64_t bytes, uint64_t *off)
 	return __real_urn_area_alloc(a, bytes, off);
 }
 
-/* What was given back is cleared while others make their calls, whatever it is for. */
+/* Memory that is given back is cleared while others make their calls, for every kind of object. */
 static void
 test_clears_in_the_open(void **state)
 {
@@ -258,7 +258,7 @@ test_clears_in_the_open(void **state)
 
 	for (int again = 0; again < 2; again++) {
 		cleared_open = cleared_locked = 0;
-		watch_clears = again; /* the first time all is fresh */
+		watch_clears = again; /* the first time all memory is fresh */
 		assert_non_null(cq = ibv_create_cq(ctx, 65536, NULL, NULL, 0));
 		assert_non_null(srq = ibv_create_srq(pd, &sa));
 		qa.send_cq = qa.recv_cq = cq;
@@ -293,7 +293,7 @@ test_channels(void **state)
 	rig_open(r, &tight, NULL);
 	a = rig_attach(r, 0);
 	b = rig_attach(r, 1);
-	for (int i = 0; i < 4; i++) { /* what it has no more of is not counted */
+	for (int i = 0; i < 4; i++) { /* channels that the program closed do not count */
 		assert_int_equal(urn_cm_end_open(&cm, a), 0);
 		urn_cm_end_close(&cm);
 	}
@@ -309,7 +309,7 @@ test_channels(void **state)
 	assert_non_null(ch[0] = ibv_create_comp_channel(b));
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ibv_destroy_comp_channel(ch[i]), 0);
-	for (int i = 0; i < 2; i++) { /* nor are its descriptors */
+	for (int i = 0; i < 2; i++) { /* nor do their descriptors */
 		assert_int_equal(r->dp->adapter[i]->clients->used[URN_QUOTA_CHANNEL], 0);
 		assert_int_equal(r->dp->adapter[i]->clients->used[URN_QUOTA_FD], 0);
 	}
@@ -324,11 +324,11 @@ channel_by_hand(int sock)
 {
 	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL);
 
-	q.call.op = URN_CTL_CREATE_CHANNEL; /* its two ends, that come along, find no room to be kept */
+	q.call.op = URN_CTL_CREATE_CHANNEL; /* the channel's two ends come along, and find no room to be kept */
 	return hostile_ask(sock, &q).call;
 }
 
-/* Before the last descriptor is gone programs are told so, and those that are attached go on. */
+/* Programs are refused before the last descriptor is gone, and those that are attached go on. */
 static void
 test_descriptors(void **state)
 {
@@ -369,9 +369,9 @@ test_descriptors(void **state)
 	rig_open(r, &cfg, NULL);
 }
 
-/* ---- what the process has no more of */
+/* ---- means that the process has used up */
 
-static _Atomic int no_threads; /* so many more can't be made */
+static _Atomic int no_threads; /* further threads that can't be made */
 static _Atomic int no_eventfds;
 
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg);
@@ -385,7 +385,7 @@ __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *)
 	return no_threads > 0 && no_threads-- > 0 ? EAGAIN : __real_pthread_create(t, a, fn, arg);
 }
 
-/* An adapter whose list nobody finds half a client in; whoever makes one has its lock. */
+/* An adapter whose list nobody may find half a client in; the thread that makes one has its lock. */
 static struct urn_adapter *_Atomic watched;
 static _Atomic int looked, halves;
 
@@ -416,7 +416,7 @@ __wrap_eventfd(unsigned int count, int flags)
 	return __real_eventfd(count, flags);
 }
 
-/* Who gets no thread is told so, and counts no longer: not as a program, nor by its descriptors. */
+/* A client without its thread is told so, and counts no longer: not as a program, nor by its descriptors. */
 static void
 test_threads(void **state)
 {
@@ -445,7 +445,7 @@ test_threads(void **state)
 	rig_open(r, &cfg, NULL);
 }
 
-/* A client is in the list when all about it is known, and not before. */
+/* A client is in the list once it is complete, and not before. */
 static void
 test_whole(void **state)
 {
@@ -471,7 +471,7 @@ test_whole(void **state)
 	assert_int_equal(hostile_clients(r, 2), 2);
 }
 
-/* A program that can't be made a client of may try again and again: no descriptors stay with it. */
+/* A program whose client can't be made may try again and again: no descriptors stay with it. */
 static void
 test_opens_in_vain(void **state)
 {

@@ -142,7 +142,7 @@ test_loopback(void **state)
 	run_all(&cfg, IBV_MTU_4096);
 }
 
-/* architecture rule 1: the same results when memory answers late. */
+/* Architecture rule 1: the same results when memory answers late. */
 static void
 test_memory_late(void **state)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports on a dataplane that works: what they say, in parts and by filters, embedded and remote.
- */
+/* Reports on a dataplane that works: their contents, in parts and by filters, embedded and remote. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +85,7 @@ on_end(struct urn_report_sink *s)
 	note("\n");
 }
 
-/* A whole report, over as many parts as it takes. returns: parts, 0: it failed, with err */
+/* Make a whole report, over as many parts as it takes. returns: the parts; 0: it failed, with err */
 static unsigned int
 ask(urn_report_fn *fn, struct urn_report_query *q, struct urn_err *err)
 {
@@ -178,7 +177,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* ---- what is there from the start */
+/* ---- objects that exist from the start */
 
 static void
 ports_and_adapters(void **state)
@@ -309,7 +308,7 @@ what_is_under_way(void **state)
 	rig_post(&rig, 0, IBV_WR_RDMA_WRITE, 0, 3000, 0, 2);
 	all_of(urn_report_qps);
 	has(" sends=2 receives=0 outstanding=0 ");
-	/* Node 0 alone is polled: its packets go out, and none is answered. */
+	/* Only node 0 is polled: its packets go out, and none is answered. */
 	while (*requests < sent + 6)
 		urn_engine_poll(urn_dp_engine(rig.dp, 0));
 	assert_int_equal(ask(urn_report_qps, &one, NULL), 1);
@@ -322,7 +321,7 @@ what_is_under_way(void **state)
 
 enum { MANY = 300 };
 
-/* In parts of any size each is told once; filters hold for all parts. */
+/* In parts of any size each object is reported once; filters hold for all parts. */
 static void
 many_in_parts(void **state)
 {
@@ -360,7 +359,7 @@ many_in_parts(void **state)
 		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
 }
 
-/* Those of several engines of an adapter, which their numbers tell apart. */
+/* Objects of several engines of an adapter; their numbers tell them apart. */
 static void
 several_engines(void **state)
 {
@@ -454,7 +453,7 @@ queues_and_memory(void **state)
 	assert_int_equal(ibv_close_device(second), 0);
 }
 
-/* A client that a list had reached goes: the list goes on with the next, from its beginning. */
+/* A client goes that a list had reached: the list goes on with the next client, from its beginning. */
 static void
 clients_go_meanwhile(void **state)
 {
@@ -479,7 +478,7 @@ clients_go_meanwhile(void **state)
 	assert_int_equal(notes.objects, 5);
 }
 
-/* A control call that does not end makes a report fail, not wait for ever. */
+/* A control call that does not end makes a report fail instead of waiting for ever. */
 static void
 busy_adapter(void **state)
 {
@@ -491,7 +490,7 @@ busy_adapter(void **state)
 	assert_int_equal(notes.objects, 2);
 }
 
-/* ---- of other processes */
+/* ---- clients in other processes */
 
 static void
 remote_clients(void **state)
@@ -526,7 +525,7 @@ remote_clients(void **state)
 	all_of(urn_report_clients);
 	assert_int_equal(notes.objects, 2);
 	(void)ibv_close_device(second);
-	/* The others did not notice. */
+	/* The other clients did not notice. */
 	rig_recv(&rig, 1, 0, 64, 1);
 	rig_post(&rig, 0, IBV_WR_SEND, 0, 64, 0, 2);
 	rig_expect(&rig, 0, IBV_WC_SUCCESS);
@@ -551,7 +550,7 @@ limits(void **state)
 	has("limit limit=qp per_client=3 per_uid=unlimited total=unlimited ");
 	has("limit limit=pinned per_client=unlimited per_uid=4096 ");
 	has("limit limit=area per_client=unlimited per_uid=1073741824 total=unlimited ");
-	for (int i = 0; i < 3; i++) { /* whatever can be set can be seen */
+	for (int i = 0; i < 3; i++) { /* each limit that can be set is reported */
 		static const char *const more[] = {"channels", "shares", "shared"};
 		char want[64];
 
@@ -560,7 +559,10 @@ limits(void **state)
 	}
 }
 
-/* What is used stands beside: of whoever has most, or of one; it goes up and down with what there is. */
+/*
+ * The use of each limit is reported beside it: by the client that has most, or by one; it goes up
+ * and down with the objects.
+ */
 static void
 limits_used(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Those who send the dataplane's socket (lib/abi/socket.h) rubbish, share what can't
- * be shared, or take no answers. Whatever one does, the pair of the rig goes on.
+ * Programs that send rubbish to the dataplane's socket (lib/abi/socket.h), share memory
+ * that can't be shared, or take no answers. The pair of the rig goes on at all times.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Messages so far that made no sense. */
+/* Messages so far that the server found senseless. */
 static uint64_t
 bad_messages(const struct rig *r)
 {
@@ -64,15 +64,15 @@ test_rubbish(void **state)
 		hostile_hello(fd);
 		q = hostile_question(i < 2 ? URN_SOCK_LIST : i < 4 ? URN_SOCK_CALL : i < 5 ? URN_SOCK_OPEN : URN_SOCK_EVENTS);
 		if (i == 0 || i == 6)
-			q.head.bytes += 8; /* says more than it is */
+			q.head.bytes += 8; /* the message claims more bytes than it has */
 		if (i == 1)
 			q.head.magic ^= 1;
-		if (i >= 4 && i < 7) /* 7: before there is an adapter */
-			assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0); /* and then again */
+		if (i >= 4 && i < 7) /* 7: before an adapter is open */
+			assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0); /* then again */
 		hostile_post(fd, &q, urn_sock_ask_bytes(q.head.kind), &fd, i == 3 || i == 5);
 		hostile_hung_up(fd);
 	}
-	/* Descriptors that nobody asked for, and too many. */
+	/* Descriptors that the question does not ask for, and too many of them. */
 	for (unsigned int copies = 1; copies < 8; copies += 3, bad++) {
 		int fds[8];
 
@@ -88,7 +88,7 @@ test_rubbish(void **state)
 	hostile_others_go_on(r);
 }
 
-/* Control calls of every number, with noise behind: each is answered. */
+/* Control calls of every number, with random bytes behind: each is answered. */
 static void
 test_calls_of_noise(void **state)
 {
@@ -115,7 +115,7 @@ test_calls_of_noise(void **state)
 	hostile_others_go_on(r);
 }
 
-/* Asking for any number of events: so many as there may be at a time, and there are none. */
+/* A program asks for any number of events: the answer has at most the limit, and here there are none. */
 static void
 test_numbers_of_events(void **state)
 {
@@ -139,7 +139,7 @@ test_numbers_of_events(void **state)
 	hostile_others_go_on(r);
 }
 
-/* A peer that asks and never takes its answers loses the connection, and holds nobody up. */
+/* A client that asks and never takes its answers loses the connection, and holds nobody up. */
 static void
 test_answers_not_taken(void **state)
 {
@@ -202,7 +202,7 @@ test_share_refused(void **state)
 	fd = open("/proc/self/exe", O_RDONLY);
 	assert_int_equal(share(sock, fd, 4096, 4096), EINVAL);
 	close(fd);
-	fd = memfd(8192, F_SEAL_GROW); /* may shrink */
+	fd = memfd(8192, F_SEAL_GROW); /* the file may shrink */
 	assert_int_equal(share(sock, fd, 4096, 4096), EINVAL);
 	close(fd);
 	fd = memfd(8192, F_SEAL_SHRINK | F_SEAL_WRITE);
@@ -223,9 +223,9 @@ test_share_refused(void **state)
 	hostile_others_go_on(r);
 }
 
-/* ---- what is another program's */
+/* ---- objects of another program */
 
-/* A control call on it fails. */
+/* A control call on the object fails. */
 static void
 not_its_own(int fd, const struct urn_sock_ask *q)
 {
@@ -233,7 +233,10 @@ not_its_own(int fd, const struct urn_sock_ask *q)
 		fail_msg("control call %u, handle 0x%x, PD %u: carried out", q->call.op, q->call.handle, q->call.reg_mr.pd);
 }
 
-/* Names nothing that is not its own, whichever number it says: of the pair's, and of all that are given out first. */
+/*
+ * A program can't name another's objects, whichever number it gives: those of the pair, and the
+ * first numbers given out.
+ */
 static void
 test_handles_of_others(void **state)
 {
@@ -275,7 +278,7 @@ test_handles_of_others(void **state)
 	hostile_others_go_on(r);
 }
 
-/* Nor do keys of others lead its queue pairs to their memory, from outside or from within. */
+/* Keys of others do not give its queue pairs access to their memory, from outside or from within. */
 static void
 test_keys_of_others(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that takes what it can of an engine's pools, and lets go of none of it:
- * its peers never answer, and it has no timer. Others of the engine go on.
+ * A program takes all it can of an engine's pools, and gives nothing back: its peers
+ * never answer, and it has no timer. Others of the engine go on.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,12 +18,12 @@
 enum {
 	QPS = 160,
 	DEPTH = 64,
-	ELEMENTS = 4,   /* more than find room beside a request */
-	A_TURN = 33,    /* looks of its QPs in vain: a burst of doorbells, and one that is there */
-	FEW_WORK = 64,  /* requests, with which go 80 receives */
+	ELEMENTS = 4,   /* more than fit into a request itself */
+	A_TURN = 33,    /* fruitless looks at its QPs in a turn: a burst of doorbells, and the doorbell that is there */
+	FEW_WORK = 64,  /* requests; 80 receives come with them */
 	HALVES = 100,
-	NOBODY = 0x3ff, /* a QP that there is not */
-	HALF = 32 << 10, /* bytes; more than an engine sends at once */
+	NOBODY = 0x3ff, /* number of a QP that does not exist */
+	HALF = 32 << 10, /* bytes; more than an engine sends in one go */
 };
 
 /* A second program on node 0. */
@@ -56,7 +56,7 @@ detach(struct greedy *g)
 	free(g->buf);
 }
 
-/* A QP of its own. */
+/* Make a QP of the greedy program. */
 static struct ibv_qp *
 make_qp(struct rig *r, const struct greedy *g, uint32_t depth)
 {
@@ -65,7 +65,7 @@ make_qp(struct rig *r, const struct greedy *g, uint32_t depth)
 	return rig_make_qp(r, 0, &o);
 }
 
-/* It takes no time to wait in vain. */
+/* Timeout off: a request waits for ever. */
 static const struct rig_qp patient = {.timeout = -1};
 
 /* The rig's own two programs write with so many elements. */
@@ -89,7 +89,7 @@ others_go_on(struct rig *r, int elements)
 	}
 }
 
-/* More requests than the engine has room for, none of which comes to an end. */
+/* Post more requests than the engine has room for, none of which ends. */
 static void
 take_requests(struct rig *r, const struct greedy *g, int elements, struct ibv_qp *qp[QPS])
 {
@@ -123,7 +123,7 @@ requests_of(int elements)
 	vain = rig_counter(&r, 0, URN_C_NO_WORK);
 	assert_true(vain > 0);
 	rig_turns(&r, 1000);
-	/* What finds no room costs others no more than doorbells do, however many QPs it is of. */
+	/* Requests without room cost others no more than doorbells do, however many QPs post them. */
 	assert_in_range(rig_counter(&r, 0, URN_C_NO_WORK) - vain, 1, 1000 * A_TURN);
 	others_go_on(&r, elements);
 	for (uint32_t i = 0; i < QPS; i++)
@@ -148,7 +148,7 @@ test_elements(void **state)
 
 /*
  * The first half of a message comes to `to`, and no more: the second can't be read.
- * returns: it came; else `to` found no receive for it
+ * returns: true when it came; false when `to` found no receive for it
  */
 static bool
 send_half(struct rig *r, const struct greedy *g, struct ibv_qp *to)
@@ -176,7 +176,7 @@ send_half(struct rig *r, const struct greedy *g, struct ibv_qp *to)
 	return true;
 }
 
-/* Messages that are half there keep their receives. */
+/* Messages of which half has come keep their receives. */
 static void
 test_receives(void **state)
 {

@@ -51,7 +51,7 @@ local_protection(struct rig *r, enum local_case c)
 		sge[1].lkey = 0;
 		wr.num_sge = 2;
 	} else {
-		sge[0].addr = (uintptr_t)r->end[0].buf + RIG_BUF - 4600; /* its fifth packet */
+		sge[0].addr = (uintptr_t)r->end[0].buf + RIG_BUF - 4600; /* the WRITE's fifth packet */
 		ve = URN_VE_RANGE;
 	}
 	fails(r, &wr, IBV_WC_LOC_PROT_ERR, ve);
@@ -61,7 +61,7 @@ local_protection(struct rig *r, enum local_case c)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-/* LOC_PROT_ERR of requests; no retries are left to hide behind. */
+/* LOC_PROT_ERR of requests, with no retries left. */
 static void
 test_local_protection(void **state)
 {
@@ -200,7 +200,7 @@ test_operations(void **state)
 
 /* ---- receives */
 
-/* What a receive's failure looks like at both ends. */
+/* A receive fails: the completions at both ends. */
 static void
 receive_fails(struct rig *r, uint32_t len, enum ibv_wc_status here, enum ibv_wc_status there)
 {
@@ -211,7 +211,7 @@ receive_fails(struct rig *r, uint32_t len, enum ibv_wc_status here, enum ibv_wc_
 	rig_expect(r, 0, there);
 	assert_int_equal(rig_state(r->end[0].qp), IBV_QPS_ERR);
 	assert_int_equal(rig_state(r->end[1].qp), IBV_QPS_ERR);
-	/* Receives posted in the error state are flushed as they come. */
+	/* Receives posted in the error state are flushed when they are posted. */
 	rig_recv(r, 1, 0, 10, 3);
 	assert_int_equal(rig_expect(r, 1, IBV_WC_WR_FLUSH_ERR).wr_id, 3);
 	rig_quiet(r, 1);
@@ -225,7 +225,7 @@ test_receive_errors(void **state)
 
 	(void)state;
 	for (cfg.delay_seed = 0; cfg.delay_seed < 3; cfg.delay_seed++) {
-		rig_open(&r, &cfg, NULL); /* one byte short, in the first or the last packet */
+		rig_open(&r, &cfg, NULL); /* the receive is one byte short, in the first or the last packet */
 		rig_recv(&r, 1, 0, 99, 1);
 		receive_fails(&r, 100, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
 		rig_close(&r);

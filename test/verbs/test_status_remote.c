@@ -77,7 +77,7 @@ test_remote_access(void **state)
 	}
 }
 
-/* What the QP itself does not allow is an invalid request. */
+/* An operation that the QP itself does not allow is an invalid request. */
 static void
 test_remote_invalid(void **state)
 {
@@ -102,7 +102,7 @@ test_remote_invalid(void **state)
 	}
 }
 
-/* An atomic at an address that is not 8-byte aligned is the peer's to refuse (IBTA 9.4.5.2). */
+/* The peer must refuse an atomic at an address that is not 8-byte aligned (IBTA 9.4.5.2). */
 static void
 test_misaligned_atomic(void **state)
 {
@@ -236,7 +236,7 @@ retries(enum silence how, unsigned int count)
 								     : URN_C_DROP_QP_STATE),
 				 count + 1);
 	}
-	/* Sent once and retry_cnt times more (doc/reference/wire.md "Timers"). */
+	/* The request is sent once and retry_cnt times more (doc/reference/wire.md "Timers"). */
 	assert_int_equal(rig_counter(&r, 0, URN_C_TX_REQUESTS), sent + 1 + count);
 	assert_int_equal(rig_counter(&r, 0, URN_C_RETRANSMITS), again + count);
 	assert_int_equal(rig_counter(&r, 0, URN_C_TIMEOUTS), timeouts + count + 1);
@@ -254,7 +254,7 @@ test_retries(void **state)
 	}
 }
 
-/* Progress gives all the retries back: five times five are more than seven. */
+/* Progress restores all the retries: five times five are more than seven. */
 static void
 test_retries_start_again(void **state)
 {
@@ -284,7 +284,7 @@ test_unreachable(void **state)
 	(void)state;
 	rig_open(&r, NULL, NULL);
 	rig_gid(&r, 1, &gid);
-	gid.raw[15] = 200; /* nobody there */
+	gid.raw[15] = 200; /* no node has this address */
 	assert_int_equal(ibv_destroy_qp(r.end[0].qp), 0);
 	r.end[0].qp = rig_make_qp(&r, 0, &o);
 	rig_connect_to(&r, r.end[0].qp, 5, 77, 6, &gid, &o);
@@ -309,13 +309,13 @@ test_rnr(void **state)
 		rig_expect(&r, 0, IBV_WC_RNR_RETRY_EXC_ERR);
 		assert_int_equal(rig_counter(&r, 0, URN_C_RX_RNR_NAKS), count + 1);
 		assert_int_equal(rig_counter(&r, 1, URN_C_TX_RNR_NAKS), count + 1);
-		/* The responder is none the worse for it. */
+		/* The responder is unharmed. */
 		assert_int_equal(rig_state(r.end[1].qp), IBV_QPS_RTS);
 		rig_close(&r);
 	}
 }
 
-/* rnr_retry 7 is for ever; when a receive comes, the message goes through, once. */
+/* rnr_retry 7 means for ever; when a receive is posted, the message goes through, once. */
 static void
 test_rnr_for_ever(void **state)
 {
@@ -346,8 +346,8 @@ test_rnr_for_ever(void **state)
 }
 
 /*
- * A program that destroys its QP as soon as it has its last receive does not
- * cost its peer the send: the acknowledgement goes out first.
+ * A program that destroys its QP as soon as it has its last receive does not cost its
+ * peer the send: the acknowledgement goes out first.
  */
 static void
 test_destroy_after_receive(void **state)

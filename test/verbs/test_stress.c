@@ -22,7 +22,7 @@
 
 #include <rte_mempool.h>
 
-/* Now and then a queue is drained in the middle of things, or a CQ resized. */
+/* At random, drain a queue in the middle of things, or resize a CQ. */
 static void
 disturb(struct stress *t)
 {
@@ -51,7 +51,7 @@ wind_up(struct stress *t)
 			if (f->final || f->op[f->posted % STRESS_SLOTS].used)
 				continue;
 			f->final = true;
-			t->left = 1; /* stress_post_one() signals the last */
+			t->left = 1; /* stress_post_one() signals the last request */
 			stress_post_one(t, e, q);
 		}
 	}
@@ -171,7 +171,7 @@ run(struct stress *t, uint64_t requests)
 	}
 }
 
-/* What differs from run to run comes from the seed too. */
+/* The variations between runs come from the seed too. */
 static void
 stress(uint64_t seed, uint64_t requests)
 {
@@ -198,10 +198,10 @@ stress(uint64_t seed, uint64_t requests)
 		cfg.late = stress_rnd(&t, 40);
 	}
 	/*
-	 * Where nothing is lost, all must go on without the acknowledgement timer.
-	 * Elsewhere it is 17 ms: on a busy machine a thread is away for many of the
-	 * shortest ones, and eight in a row end the connection; more where memory has a
-	 * thread of its own.
+	 * Without losses, all must go on without the acknowledgement timer. With losses
+	 * the timer is 17 ms: on a busy machine a thread is away for many of the shortest
+	 * timeouts, and eight in a row end the connection; it is longer where memory has
+	 * a thread of its own.
 	 */
 	o.timeout = !cfg.wire_seed ? -1 : own_thread ? 16 : 12;
 	t.max = cfg.window && cfg.window < 16 ? 20000 : STRESS_MAX;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Engines on threads of their own, as on lcores, and programs on others: each
- * adapter is served by two threads, QPs' completion queues belong to different
- * ones, and packets come in at the wrong one. With every idle policy.
+ * Engines on threads of their own, as on lcores, and programs on others: two threads
+ * serve each adapter, QPs' completion queues belong to different engines, and packets
+ * come in at the wrong one. With every idle policy.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@
 
 enum { POSTERS = 3, MESSAGES = 2000, DEPTH = 64, SIZE = 3000 };
 
-/* What went wrong first, in any thread; cmocka's assertions are for the main one. */
+/* The first failure, in any thread; cmocka's assertions are for the main thread only. */
 static const char *_Atomic wrong;
 
 static bool
@@ -109,13 +109,13 @@ stop(struct lcore *l, unsigned int lcores)
 
 /* ---- programs */
 
-/* A pair of QPs, posted to by several threads; the receiver's queue is waited for by its channel. */
+/* A pair of QPs that several threads post to; the receiver waits for its queue by a channel. */
 struct pair {
 	struct rig *r;
 	struct ibv_qp *qp[2];
 	struct ibv_cq *cq[2][2]; /* by end: sends, receives */
 	struct ibv_comp_channel *channel;
-	_Atomic uint32_t next;   /* message to be posted */
+	_Atomic uint32_t next;   /* next message to post */
 	_Atomic uint32_t polled; /* sends completed */
 	_Atomic uint8_t seen[2][MESSAGES];
 	pthread_t poster[POSTERS], taker;
@@ -155,7 +155,7 @@ poll_sends(struct pair *p)
 		sched_yield();
 }
 
-/* Posts and polls as the others do, on the same queues. */
+/* A thread that posts and polls on the same queues as the others. */
 static void *
 poster(void *arg)
 {
@@ -200,7 +200,7 @@ take(struct pair *p)
 	return n;
 }
 
-/* Sleeps on the channel between completions. */
+/* A thread that sleeps on the channel between completions. */
 static void *
 taker(void *arg)
 {
@@ -227,7 +227,7 @@ taker(void *arg)
 	return NULL;
 }
 
-/* The QPs' queues lie on different engines: which differs from pair to pair. */
+/* The QPs' queues lie on different engines: on which ones, varies from pair to pair. */
 static void
 pair_open(struct pair *p, struct rig *r, unsigned int kind)
 {
@@ -253,7 +253,7 @@ pair_open(struct pair *p, struct rig *r, unsigned int kind)
 		o.recv_cq = p->cq[e][1];
 		p->qp[e] = rig_make_qp(r, e, &o);
 	}
-	o.timeout = 18; /* threads that share two cores are away for long */
+	o.timeout = 18; /* threads that share two cores may be away for long */
 	for (int e = 0; e < 2; e++)
 		rig_connect(r, e, p->qp[e], 9, p->qp[!e]->qp_num, 9, &o);
 	for (uint32_t i = 0; i < DEPTH; i++)
@@ -289,7 +289,7 @@ pair_close(struct pair *p)
 	free(p->buf);
 }
 
-/* Objects that come and go beside the traffic, on a context that does, too. */
+/* Objects come and go beside the traffic, on a context that comes and goes, too. */
 static void
 churn(struct rig *r, unsigned int i)
 {
@@ -357,7 +357,7 @@ traffic(unsigned int engines, unsigned int lcores, uint32_t queues, enum urn_idl
 	stop(l, lcores);
 	for (int n = 0; n < 2 && engines > 2; n++) {
 		assert_true(rig_counter(&r, n, URN_C_HANDOVER_RX) > 0);
-		/* A QP lives where its receive queue is: only senders' completions change hands. */
+		/* A QP lives on its receive queue's engine: only senders' completions are handed over. */
 		assert_int_equal(rig_counter(&r, n, URN_C_HANDOVER_CQE) > 0, n == 0);
 		assert_int_equal(rig_counter(&r, n, URN_C_CQ_OVERRUN), 0);
 	}

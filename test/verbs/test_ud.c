@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { GRH = 40, MTU = 4096, QKEY = 0x1234 /* the rig's */ };
+enum { GRH = 40, MTU = 4096, QKEY = 0x1234 /* the rig's values */ };
 
 static const struct rig_qp datagram = {.type = IBV_QPT_UD};
 
@@ -27,7 +27,7 @@ ah_to(struct rig *r, int from, int to)
 	return ah;
 }
 
-/* Send `len` bytes of the buffer's start with an immediate. */
+/* Send the first `len` bytes of the buffer, with an immediate. */
 static void
 send_to(struct rig *r, int e, struct ibv_ah *ah, uint32_t qkey, uint32_t len, uint64_t wr_id)
 {
@@ -46,7 +46,7 @@ send_to(struct rig *r, int e, struct ibv_ah *ah, uint32_t qkey, uint32_t len, ui
 	rig_send_on(me->qp, &wr);
 }
 
-/* A datagram of every sort of length comes whole, and can be answered from what it brought. */
+/* A datagram of every kind of length comes whole, and can be answered by the data in its completion. */
 static void
 to_and_fro(struct rig *r)
 {
@@ -76,7 +76,7 @@ to_and_fro(struct rig *r)
 		assert_int_equal(wc.opcode, IBV_WC_SEND);
 
 		back = ibv_create_ah_from_wc(to->pd, &wc, (struct ibv_grh *)(to->buf + 8192), 1);
-		assert_null(back); /* of a send completion nothing is known */
+		assert_null(back); /* a send completion has no address to answer to */
 		wc.wc_flags = IBV_WC_GRH;
 		back = ibv_create_ah_from_wc(to->pd, &wc, (struct ibv_grh *)(to->buf + 8192), 1);
 		assert_non_null(back);
@@ -130,7 +130,7 @@ test_late(void **state)
 		run(&(struct rig_config){.delay_seed = seed});
 }
 
-/* Lost without a word to the sender: no receive, another Q_Key, no such QP. */
+/* Lost without notice to the sender: no receive, another Q_Key, no such QP. */
 static void
 test_lost(void **state)
 {
@@ -157,7 +157,7 @@ test_lost(void **state)
 	rig_close(&r);
 }
 
-/* Too long for the receive: that fails, and the QP lives. Too long to send: SQE, and back. */
+/* Too long for the receive: the receive fails, and the QP lives. Too long to send: SQE, and back. */
 static void
 test_lengths(void **state)
 {

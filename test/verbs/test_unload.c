@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library as a part of an object that is loaded at run time, and unloaded: its
- * handlers of fork() and its threads must not be left without their code. argv[1]:
- * urnicd, argv[2]: the object.
+ * The library as a part of an object that is loaded at run time, and unloaded: its fork()
+ * handlers and its threads must not be left without their code. argv[1]: urnicd, argv[2]:
+ * the object.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ struct plugin {
 	__typeof__(plugin_close) *close;
 };
 
-/* What is checked in a process that may crash. */
+/* A check for a process that may crash. */
 #define MUST(what)                                                                  \
 	do {                                                                        \
 		if (!(what)) {                                                      \
@@ -47,7 +47,7 @@ load(struct plugin *p)
 	if (p->handle == NULL)
 		fprintf(stderr, "%s\n", dlerror());
 	MUST(p->handle != NULL);
-	/* As POSIX has it, for ISO C has no such conversion. */
+	/* POSIX's way, for ISO C has no such conversion. */
 	*(void **)&p->list = dlsym(p->handle, "plugin_list");
 	*(void **)&p->open = dlsym(p->handle, "plugin_open");
 	*(void **)&p->close = dlsym(p->handle, "plugin_close");
@@ -60,7 +60,7 @@ unload(struct plugin *p)
 	MUST(dlclose(p->handle) == 0);
 }
 
-/* Handlers run, before and after. */
+/* The fork() handlers run, before and after. */
 static void
 forks(void)
 {
@@ -98,7 +98,7 @@ only_looks(pid_t nicd)
 		unload(&p);
 		forks();
 	}
-	MUST(dlopen(object, RTLD_NOW | RTLD_NOLOAD) == NULL); /* it has gone, for nothing of it runs */
+	MUST(dlopen(object, RTLD_NOW | RTLD_NOLOAD) == NULL); /* the object is unloaded, for none of its code runs */
 }
 
 static void
@@ -120,7 +120,7 @@ opens_and_closes(pid_t nicd)
 	MUST(threads() == 1);
 }
 
-/* Its device is open when it is unloaded; then the dataplane dies, and a thread sees to that. */
+/* The object's device is open when it is unloaded; then the dataplane dies, and a thread handles that. */
 static void
 leaves_it_open(pid_t nicd)
 {
@@ -138,7 +138,7 @@ leaves_it_open(pid_t nicd)
 	forks();
 }
 
-/* stops: it stops the dataplane itself; a second signal would not let that end in order */
+/* stops: does() stops the dataplane itself; a second signal would not let the dataplane end in order */
 static void
 in_a_process(void (*does)(pid_t nicd), bool stops)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that programs share takes its time to unmap: others' calls go on meanwhile, and
- * nobody has it given back before it is.
+ * Memory that programs share takes time to unmap: others' calls go on meanwhile, and no
+ * quota is given back before the unmapping is done.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,19 +23,19 @@
 #include <unistd.h>
 
 #define M (1u << 20)
-#define PIECE (400ull * M + 4096) /* no number of parts, and nobody else's size */
-#define TWICE (3ull * M + 4096) /* likewise, of what two connections share */
-#define MOST (700ull * M) /* of a user: one such piece beside what the rig has, and no second */
+#define PIECE (400ull * M + 4096) /* not a multiple of a part, and no other mapping's size */
+#define TWICE (3ull * M + 4096) /* likewise; memory that two connections share */
+#define MOST (700ull * M) /* limit of a user: one such piece beside the rig's memory, and no second */
 
 static struct rig rig;
 
-/* ---- the kernel takes its time */
+/* ---- a kernel that takes its time */
 
-static _Atomic(uint8_t *) slow; /* where what is held up begins; NULL: nothing is */
+static _Atomic(uint8_t *) slow; /* start of the memory whose unmapping is held up; NULL: none is */
 static _Atomic bool held, late;
-static _Atomic uint64_t largest, unmapped; /* bytes: at once, and all together, of that */
+static _Atomic uint64_t largest, unmapped; /* bytes of it unmapped: in one call at most, and all together */
 
-static _Atomic bool shared_meanwhile; /* another connection maps and seals a piece of TWICE just before */
+static _Atomic bool shared_meanwhile; /* another connection maps and seals a piece of TWICE just before this one does */
 
 void *__real_mmap64(void *at, size_t length, int prot, int flags, int fd, off_t off);
 void *__wrap_mmap64(void *at, size_t length, int prot, int flags, int fd, off_t off);
@@ -55,7 +55,7 @@ __wrap_mmap64(void *at, size_t length, int prot, int flags, int fd, off_t off)
 	return p;
 }
 
-/* Until it is let go; if nobody does it goes on, and that is said. */
+/* Wait for the test's permission; without it, go on after a while and report that. */
 static void
 wait_for_leave(void)
 {
@@ -96,7 +96,7 @@ dial(unsigned int adapter)
 	return sock;
 }
 
-/* A new piece: one that was unshared by all can't be shared again. */
+/* Make a new piece: one that was unshared by all can't be shared again. */
 static struct urn_abi_rep
 share_bytes(int sock, uint64_t length)
 {
@@ -140,7 +140,7 @@ until_held(void)
 	assert_true(held);
 }
 
-/* While it is being unmapped: calls of others are answered, and the bytes are nobody else's. */
+/* While a piece is being unmapped: calls of others are answered, and its bytes are given to nobody else. */
 static void
 others_meanwhile(int other)
 {
@@ -175,10 +175,13 @@ test_unshare(void **state)
 	post_unshare(x, rep.handle);
 	others_meanwhile(y);
 	assert_int_equal(hostile_take(x).call.err, 0);
-	/* All of it, a part at a time: who maps something meanwhile waits for the kernel's lock. */
+	/*
+	 * All of the piece, a part at a time: a thread that maps memory meanwhile waits for
+	 * the kernel's lock.
+	 */
 	assert_int_equal(unmapped, PIECE);
 	assert_in_range(largest, 1, 64 * M);
-	/* Again, and now its program goes. */
+	/* The same again, and now the program goes. */
 	rep = share(y);
 	assert_int_equal(rep.err, 0);
 	close(y);
@@ -195,7 +198,8 @@ test_unshare(void **state)
 
 /*
  * Two connections share the same memory at the same time: the second finds no mapping, and
- * then can't map it any more, for the first has sealed it. It has the first one's.
+ * then can't map the memory any more, for the first has sealed it. The second uses the
+ * first one's mapping.
  */
 static void
 test_twice(void **state)
