@@ -68,7 +68,7 @@ test_rubbish(void **state)
 		if (i == 1)
 			q.head.magic ^= 1;
 		if (i >= 4 && i < 7) /* 7: before an adapter is open */
-			assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0); /* then again */
+			assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0); /* again */
 		hostile_post(fd, &q, urn_sock_ask_bytes(q.head.kind), &fd, i == 3 || i == 5);
 		hostile_hung_up(fd);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The control socket, with commands of the test's own: who asks, asks badly, or does not listen. */
+/* The control socket, with commands of the test's own: clients that ask, ask badly, or do not listen. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@
 static char dir[] = "/tmp/urnic-test.XXXXXX", path[64];
 static struct nicd_admin_server *server;
 static struct nicd_admin admin;
-static atomic_int runs; /* under way */
+static atomic_int runs; /* commands under way */
 
 /* ---- commands: "say WORD" says it, "much N" says N thousand bytes, "fail", "wrong" */
 
@@ -133,7 +133,7 @@ static const struct admin_ask plain = {.magic = ADMIN_MAGIC, .version = ADMIN_VE
 
 #define ASK(fd, words) ask_with(fd, plain, words, sizeof(words))
 
-/* Bytes of output until the end. returns: the status, -1: it hung up without a word */
+/* Count bytes of output until the end. returns: the status; -1: the server hung up without a word */
 static int
 listen_to(int fd, size_t *bytes, char *text, size_t size)
 {
@@ -172,7 +172,7 @@ expect(int fd, int status, const char *want)
 	close(fd);
 }
 
-/* It answers somebody else. */
+/* The server answers another client. */
 static void
 goes_on(void)
 {
@@ -210,7 +210,7 @@ answers(void **state)
 	close(fd);
 }
 
-/* Ask "say x" as another user. returns: 0 answered; 1 can't connect; 2 turned away; 3 else */
+/* Ask "say x" as another user. returns: 0 answered; 1 can't connect; 2 turned away; 3 anything else */
 static int
 as_other(uid_t uid, gid_t gid)
 {
@@ -240,7 +240,7 @@ as_other(uid_t uid, gid_t gid)
 		_exit(errno == EACCES ? 1 : 3);
 	(void)send(fd, &ask, sizeof(ask.q) + 6, MSG_NOSIGNAL);
 	n = recv(fd, &m, sizeof(m), 0);
-	if (n < 0 && errno == ECONNRESET) /* hung up on before the question was read; the answer is there */
+	if (n < 0 && errno == ECONNRESET) /* the server hung up before it read the question; the answer is there */
 		n = recv(fd, &m, sizeof(m), 0);
 	if (n <= 0)
 		_exit(3);
@@ -249,7 +249,7 @@ as_other(uid_t uid, gid_t gid)
 	_exit(m.a.status == 1 && strstr(m.text, "only root") ? 2 : 3);
 }
 
-/* With a group, its members may ask, and nobody else: the socket's mode says so before anybody can connect. */
+/* With a group, its members may ask, and nobody else: the socket has its mode before anybody can connect. */
 static void
 a_group(void **state)
 {
@@ -269,7 +269,7 @@ a_group(void **state)
 	assert_int_equal(chmod(dir, 0755), 0);
 	assert_int_equal(as_other(NOBODY, GROUP), 0);
 	assert_int_equal(as_other(NOBODY, NOBODY), 1);
-	/* Without a group not even its members, whatever the mode has become. */
+	/* Without a group not even the group's members may ask, whatever the mode has become. */
 	nicd_admin_server_close(server);
 	start(20000);
 	assert_int_equal(stat(path, &st), 0);
@@ -280,7 +280,7 @@ a_group(void **state)
 	goes_on();
 }
 
-/* A group that it may not give the socket to: said, and nothing is left. */
+/* The user may not give the socket to the group: an error says so, and nothing is left. */
 static void
 no_such_right(void **state)
 {
@@ -312,7 +312,7 @@ only_its_user(void **state)
 	goes_on();
 }
 
-/* What is no question ends its connection, and nothing else. */
+/* A message that is no question ends its connection, and nothing else. */
 static void
 nonsense(void **state)
 {
@@ -350,7 +350,7 @@ nonsense(void **state)
 			q.json = 2;
 			ask_with(fd, q, "say\0x", 6);
 			break;
-		case 7: /* gone before it is answered */
+		case 7: /* the client is gone before the answer */
 			ASK(fd, "much\0"
 				"3000");
 			close(fd);
@@ -370,7 +370,10 @@ nonsense(void **state)
 	close(fd);
 }
 
-/* Who connects and says nothing, and who asks for much and takes none, lose their connections. */
+/*
+ * A client that connects and sends nothing, and one that asks for much and takes none, lose their
+ * connections.
+ */
 static void
 the_slow_lose(void **state)
 {
@@ -383,7 +386,7 @@ the_slow_lose(void **state)
 	ASK(deaf, "much\0"
 		  "100000");
 	assert_int_equal(recv(silent, &a, sizeof(a), 0), 0);
-	/* It can be read what fitted the socket, and then comes no end. */
+	/* The client can read the bytes that fitted the socket, and gets no end. */
 	for (time_t end = time(NULL) + 20; atomic_load(&runs) && time(NULL) < end;)
 		usleep(1000);
 	assert_int_equal(atomic_load(&runs), 0);
@@ -397,7 +400,7 @@ the_slow_lose(void **state)
 	goes_on();
 }
 
-/* One that takes nothing holds nobody else up, even while it is waited for. */
+/* A client that takes nothing holds nobody else up, even while the server waits for it. */
 static void
 the_slow_hold_up_nobody(void **state)
 {
@@ -426,7 +429,7 @@ no_more_than_it_has_room_for(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++)
 		fd[i] = dial();
-	/* All are accepted once the last is turned away. */
+	/* All clients are accepted once the last is turned away. */
 	fd[NICD_ADMIN_PEERS] = dial();
 	assert_int_equal(listen_to(fd[NICD_ADMIN_PEERS], &bytes, text, sizeof(text)), 1);
 	assert_non_null(strstr(text, "too many"));
@@ -438,7 +441,7 @@ no_more_than_it_has_room_for(void **state)
 			close(fd[i]);
 }
 
-/* A socket that one left who died is replaced; one that lives, or a file, is not. */
+/* The socket of a dead server is replaced; that of a live one, or a file, is not. */
 static void
 places_that_are_taken(void **state)
 {
@@ -463,7 +466,7 @@ places_that_are_taken(void **state)
 	cfg.path = other;
 	s = nicd_admin_server_open(&admin, &cfg, &err);
 	assert_non_null(s);
-	/* Somebody else's, in its place, is left alone. */
+	/* Another server's socket in its place is left alone. */
 	assert_int_equal(unlink(other), 0);
 	fd = open(other, O_CREAT | O_WRONLY, 0600);
 	close(fd);
@@ -484,7 +487,10 @@ places_that_are_taken(void **state)
 	assert_non_null(strstr(err.text, "at most 107 bytes"));
 }
 
-/* Of two that start at once, the one that has not listened yet is safe from the other, who does not even look. */
+/*
+ * Two servers start at once: the one that does not listen yet is safe from the other, which does
+ * not even look.
+ */
 static void
 one_at_a_time(void **state)
 {
@@ -494,7 +500,7 @@ one_at_a_time(void **state)
 
 	(void)state;
 	snprintf(lock, sizeof(lock), "%s.lock", path);
-	assert_int_equal(unlink(path), 0); /* as it is before bind() */
+	assert_int_equal(unlink(path), 0); /* the state before bind() */
 	assert_null(nicd_admin_server_open(&admin, &cfg, &err));
 	assert_non_null(strstr(err.text, "another dataplane listens here"));
 	assert_int_equal(access(path, F_OK), -1);
@@ -505,7 +511,7 @@ one_at_a_time(void **state)
 	goes_on();
 }
 
-/* Taken down while some are in the middle of it: teardown sees that all is given back. */
+/* The server is taken down while clients are in the middle: the teardown checks that all is given back. */
 static void
 ends_in_the_middle(void **state)
 {

@@ -14,7 +14,7 @@ static struct admin_call call;
 static struct admin_why why;
 static char line[ADMIN_LINE];
 
-/* Split and parse. returns: as admin_parse() */
+/* Split and parse a text. returns: as admin_parse() */
 static int
 parse(const char *text)
 {
@@ -144,7 +144,7 @@ mistakes_are_named(void **state)
 	bad("Show port", "is no command");
 }
 
-/* A sentence stays one, whatever words it quotes. */
+/* A message stays one sentence, whatever words it quotes. */
 static void
 long_words(void **state)
 {
@@ -161,7 +161,7 @@ long_words(void **state)
 	bad(text, "is no command");
 }
 
-/* ---- what may come next */
+/* ---- offers of the next word */
 
 static char offers[2048];
 
@@ -222,7 +222,7 @@ what_comes_next(void **state)
 	next("quit", "");
 }
 
-/* Every command's description is one that parse and help understand. */
+/* Parse and help understand the description of every command. */
 static void
 table_is_sound(void **state)
 {
@@ -240,7 +240,10 @@ table_is_sound(void **state)
 		assert_non_null(strstr(text, c->help));
 		for (unsigned int k = 0; k < i; k++)
 			assert_string_not_equal(c->words, admin_commands[k].words);
-		/* Its words alone are it, or lack an argument: they are never another command. */
+		/*
+		 * A command's own words are that command, or lack an argument: they are
+		 * never another command.
+		 */
 		if (parse(c->words) != 0)
 			assert_non_null(strstr(why.text, "is missing"));
 		assert_int_equal(call.id, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connecting RC queue pairs by hand: which attributes go with which transition. */
+/* Connecting RC queue pairs by hand: the attributes of each transition. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 #include "verbs/cm.h"
 
-/* ---- a library that only writes down what it was asked for */
+/* ---- a library that only records its calls */
 
 static struct {
 	struct ibv_qp_attr attr;
@@ -41,7 +41,7 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return ++call_count == fail_at ? EINVAL : 0;
 }
 
-/* Two calls' worth. */
+/* Recorded as two calls. */
 int
 urn_cm_qp_ready(struct ibv_qp *q, const struct ibv_qp_attr *rtr, int rtr_mask, const struct ibv_qp_attr *rts,
 		int rts_mask)
@@ -181,7 +181,7 @@ mtu_is_the_smallest_given(void **state)
 	}
 }
 
-/* Which step failed is said, and why, in the dataplane's words when it has some. */
+/* A failure's message names the step and the reason, in the dataplane's words when it has some. */
 static void
 failures_name_the_step(void **state)
 {

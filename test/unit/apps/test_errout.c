@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A standard error that nobody reads holds nobody up, and what is lost is counted. */
+/* A standard error that nobody reads holds nobody up, and lost messages are counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ teardown(void **state)
 	return dup2(real, STDERR_FILENO) < 0;
 }
 
-/* stderr becomes a pipe. returns: its other end, which does not wait */
+/* Make stderr a pipe. returns: the pipe's other end, which does not block */
 static int
 divert(void)
 {
@@ -83,7 +83,7 @@ waits_for_nobody(void **state)
 	close(fd);
 }
 
-/* The other end is gone: as good as full. */
+/* The other end is closed: the same as a full pipe. */
 static void
 nobody_is_there(void **state)
 {

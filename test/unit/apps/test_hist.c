@@ -80,7 +80,7 @@ buckets_are_narrow(void **state)
 	assert_true(urn_hist_index(UINT64_MAX) < URN_HIST_BUCKETS);
 }
 
-/* Quantiles of 1..100000 are what they must be. */
+/* Quantiles of 1..100000 are right. */
 static void
 quantiles_of_a_ramp(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The JSON writer: commas, nesting, escapes, numbers that JSON has no word for. */
+/* The JSON writer: commas, nesting, escapes, numbers that JSON can't express. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,7 @@ numbers_that_json_lacks_are_null(void **state)
 	assert_text("[\n  0.333,\n  null,\n  null,\n  2\n]\n");
 }
 
-/* Too deep and one close too many are refused, not followed. */
+/* A writer nested too deep, and one close too many, are refused. */
 static void
 nesting_is_bounded(void **state)
 {
@@ -105,7 +105,7 @@ counter_name(unsigned int i)
 	return names[i];
 }
 
-/* What is zero is left out, and so is the prefix. */
+/* Counters that are zero are left out, and so is the prefix. */
 static void
 counters_by_their_names(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The folder of urnicd's sockets goes with the last dataplane that leaves it, whoever made it;
+ * The last dataplane that leaves the folder of urnicd's sockets removes it, whichever made it;
  * a folder that no dataplane made stays.
  */
 #include <setjmp.h>
@@ -108,13 +108,13 @@ test_stays(void **state)
 	bool made = false;
 
 	(void)state;
-	/* A person's, empty or not. */
+	/* A folder made by a person, empty or not. */
 	assert_int_equal(mkdir(dir, 0700), 0);
 	assert_false(makes(sock_a));
 	nicd_folder_leave(sock_a, false);
 	assert_true(there(dir));
 	assert_int_equal(rmdir(dir), 0);
-	/* Ours, with something of a person's in it; made new for all to enter. */
+	/* The dataplane's own folder, made for all users to enter, with a person's file in it. */
 	assert_int_equal(nicd_folder_make(sock_a, true, &made, &err), 0);
 	assert_true(made);
 	put(sock_b);
@@ -123,7 +123,7 @@ test_stays(void **state)
 	unlink(sock_b);
 	nicd_folder_leave(sock_a, true);
 	assert_false(there(dir));
-	/* No folder in the path, and none to be had. */
+	/* A path without a folder; none can be made. */
 	nicd_folder_leave("", true);
 	nicd_folder_leave("nicd.sock", true);
 	nicd_folder_leave("/nicd.sock", true);

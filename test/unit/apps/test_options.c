@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values of options: what is taken, and that each refusal says what to give instead. */
+/* Values of options: those that are accepted, and the advice that each refusal gives. */
 #include "common/options.h"
 
 #include <setjmp.h>
@@ -32,7 +32,7 @@ test_numbers(void **state)
 	assert_int_equal(urn_opt_u32("qps", "1", 1, 65536, &w, &err), 0);
 	assert_int_equal(w, 1);
 	says(urn_opt_u32("qps", "0", 1, 65536, &w, &err), "--qps 0: give a number from 1 to 65536");
-	/* Not its lower 32 bits, nor 8. */
+	/* A number is not cut to its lower 32 bits, nor to 8. */
 	says(urn_opt_u32("qps", "4294967297", 1, 65536, &w, &err),
 	     "--qps 4294967297: give a number from 1 to 65536");
 	assert_int_equal(urn_opt_u8("timeout", "31", 0, 31, &b, &err), 0);

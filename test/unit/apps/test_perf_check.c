@@ -21,7 +21,7 @@ static struct buffers mem;
 static struct perf_qp sender[QPS];
 static int failures;
 
-/* Stands in for workers.c. */
+/* Replaces workers.c's function. */
 void
 run_fail(struct run *r, const char *fmt, ...)
 {
@@ -76,7 +76,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* One message: right as it is; wrong with another's stamp, a stale body, or a flipped bit. */
+/* One message: right as it is; wrong with another message's stamp, a stale body, or a flipped bit. */
 static void
 one_message(void **state)
 {
@@ -100,7 +100,7 @@ one_message(void **state)
 	assert_non_null(strstr(run.err.text, "message 3 of QP number 1"));
 }
 
-/* After a run: each slot holds the last message that went there, QPs of any progress. */
+/* After a run: each slot holds the last message that went there, for QPs of any progress. */
 static void
 all_slots(void **state)
 {
@@ -117,7 +117,7 @@ all_slots(void **state)
 	assert_int_equal(s.checked, (2 + l.dst_slots) * 300);
 	assert_int_equal(failures, 0);
 
-	/* A message that never came leaves the one of the lap before. */
+	/* A message that never came leaves the message of the lap before. */
 	deliver(2, 23 - l.dst_slots);
 	assert_false(check_all(&s, mem.dst, sender));
 	deliver(2, 23);

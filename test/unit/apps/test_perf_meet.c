@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two urnic-perf meet: what the one says to the other is looked at before it is followed. */
+/* Two urnic-perf meet: each checks the other's message before it acts on it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include "urnic-perf/meet.h"
 
-/* The two ways are tried by test/e2e/test_perf_two.py. */
+/* Not used here: test/e2e/test_perf_two.py tests the two ways to meet. */
 struct meet *
 meet_cm_open(const struct perf_opts *o, struct ibv_context *ctx, uint8_t gid_index,
 	     const union ibv_gid *gid, struct urn_err *err)
@@ -62,7 +62,7 @@ what_can_be(void **state)
 	REFUSE(h.rd_atomic = 0);
 	REFUSE(h.rd_atomic = 129);
 	REFUSE(h.timeout = 32);
-	/* Datagrams: sent, one packet each, with room for what says which one it is. */
+	/* Datagrams: SENDs of one packet each, with room for the message's number. */
 	h = good;
 	h.ud_qpn = 0xffffff;
 	assert_true(meet_hello_ok(&h));

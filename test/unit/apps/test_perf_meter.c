@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What urnic-perf counts: warm-up left out, so many messages or so much time. */
+/* Counting in urnic-perf: warm-up left out, a number of messages or an amount of time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ by_messages(void **state)
 	assert_int_equal(urn_hist_min(&m.hist), 60);
 }
 
-/* A burst that reaches over the end of a phase is divided there. */
+/* A burst that crosses the end of a phase is divided there. */
 static void
 bursts_are_divided(void **state)
 {
@@ -77,13 +77,13 @@ by_time(void **state)
 	assert_int_equal(m.phase, METER_OVER);
 	assert_int_equal(m.measured, 600);
 	assert_int_equal(meter_allow(&m, 32), 0);
-	/* Late completions do not change what was measured. */
+	/* Late completions do not change the result. */
 	meter_count(&m, 50, 1200 * MS);
 	assert_int_equal(m.measured, 600);
 	assert_int_equal(m.done, 1150);
 }
 
-/* Look at the clock every few milliseconds from one time to another. */
+/* Tick every few milliseconds from one time to another. */
 static void
 tick_to(uint64_t from, uint64_t to)
 {
@@ -91,7 +91,7 @@ tick_to(uint64_t from, uint64_t to)
 		meter_tick(&m, t);
 }
 
-/* A stall is the time since something moved, not since somebody looked. */
+/* A stall is the time since the last progress, not since the last look. */
 static void
 stall_is_seen(void **state)
 {
@@ -108,7 +108,7 @@ stall_is_seen(void **state)
 	assert_int_equal(meter_stalled(&m), 50 * MS);
 }
 
-/* Time in which the thread was not run, or a clock that goes back, is no stall. */
+/* Time in which the thread did not run, or a clock that goes back, is no stall. */
 static void
 not_run_is_no_stall(void **state)
 {
@@ -123,7 +123,7 @@ not_run_is_no_stall(void **state)
 	assert_int_equal(meter_stalled(&m), 40 * MS);
 }
 
-/* An interrupted run reports what it has, also from within the warm-up. */
+/* An interrupted run reports its results so far, also from within the warm-up. */
 static void
 cut_short(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* urnic-perf's command line: defaults that fit together, one sentence for what does not. */
+/* urnic-perf's command line: defaults that fit together, and one sentence for each mistake. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ defaults_fit(void **state)
 	assert_int_equal(o.size, 8);
 }
 
-/* One side of a measurement: where the other is, and by which way they meet. */
+/* One side of a measurement: the peer's address, and the way they meet. */
 static void
 sides(void **state)
 {
@@ -86,7 +86,7 @@ sides(void **state)
 	assert_int_equal(o.qps, 1000);
 }
 
-/* Many QPs: a shared receive queue, and a bound on what is in flight in all. */
+/* Many QPs: a shared receive queue, and a limit of all that is in flight. */
 static void
 many_qps(void **state)
 {
@@ -99,7 +99,7 @@ many_qps(void **state)
 	assert_true(o.depth >= 2 && (uint64_t)o.depth * o.qps <= 262144);
 }
 
-/* Chains are never longer than what may be in flight. */
+/* Chains are never longer than the number of requests that may be in flight. */
 static void
 chains_fit_the_depth(void **state)
 {
@@ -153,7 +153,7 @@ all_options_are_taken(void **state)
 	assert_int_equal(o.core[0], o.core[1]);
 }
 
-/* A switch, also when only what it does to packets is said. */
+/* A switch is used also when only impairments are given. */
 static void
 wires(void **state)
 {
@@ -179,7 +179,7 @@ wires(void **state)
 	assert_int_equal(o.wire.cfg.delay_ns, 2000000);
 }
 
-/* Each of these is refused with a sentence that names what is wrong. */
+/* Each of these is refused with a sentence that names the mistake. */
 static void
 bad_options_are_refused(void **state)
 {
@@ -297,7 +297,7 @@ bad_options_are_refused(void **state)
 
 /* ---- the layout that follows from the options */
 
-/* Source slots hold all that is in flight; the receiver has another number of slots. */
+/* Source slots hold everything in flight; the receiver has another number of slots. */
 static void
 layout_holds_what_is_in_flight(void **state)
 {
@@ -325,7 +325,7 @@ layout_holds_what_is_in_flight(void **state)
 	}
 }
 
-/* Ports carry less: what was given is refused then, and what was not takes the ports' MTU. */
+/* Ports with a smaller MTU: a given MTU is refused then, and the default becomes the ports' MTU. */
 static void
 mtu_of_ports(void **state)
 {
@@ -387,7 +387,7 @@ parse_idle(const char *line, struct idle_opts *d)
 	return idle_options_parse(argc, argv, d, &err);
 }
 
-/* Clients that do nothing. */
+/* Idle clients. */
 static void
 idle_clients(void **state)
 {
@@ -421,7 +421,7 @@ idle_clients(void **state)
 	}
 }
 
-/* 1 GiB messages do not need more than a slot each side. */
+/* 1 GiB messages need only a slot at each side. */
 static void
 huge_messages_take_one_slot(void **state)
 {

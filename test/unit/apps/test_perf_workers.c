@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a run of urnic-perf ends: both sides through, a failure, a stall, a signal. */
+/* The end of a urnic-perf run: both sides done, a failure, a stall, a signal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ setup(void **state)
 	return 0;
 }
 
-/* The run stops when both sides are through, however often one says so. */
+/* The run stops when both sides are done, however often one reports that. */
 static void
 stops_when_both_are_done(void **state)
 {
@@ -81,7 +81,7 @@ stops_when_both_are_done(void **state)
 	assert_false(atomic_load(&run.failed));
 }
 
-/* The first failure is the one that is told. */
+/* The first failure is reported. */
 static void
 first_failure_wins(void **state)
 {
@@ -94,7 +94,7 @@ first_failure_wins(void **state)
 }
 
 /*
- * Both sides' threads are run from one time to another, or A's alone, and look at the clock
+ * Run both sides' threads from one time to another, or A's alone; they look at the clock
  * every few milliseconds.
  */
 static void
@@ -123,7 +123,7 @@ stall_fails_the_run(void **state)
 	assert_non_null(strstr(run.err.text, "after 5 messages; 7 more"));
 }
 
-/* What is in another process can't be looked at: then only its own thread counts. */
+/* A thread in another process can't be watched: then only the side's own thread counts. */
 static void
 stall_without_peer(void **state)
 {
@@ -135,7 +135,7 @@ stall_without_peer(void **state)
 	assert_true(atomic_load(&run.failed));
 }
 
-/* The thread that counts was not run for a minute, and then looks before anything could move. */
+/* The counting thread did not run for a minute, and then looks before anything could move. */
 static void
 not_run_is_no_stall(void **state)
 {
@@ -147,7 +147,7 @@ not_run_is_no_stall(void **state)
 	assert_false(atomic_load(&run.failed));
 }
 
-/* The other side's thread is not run, and nothing can move; but that is not waited for for ever. */
+/* The other side's thread does not run, and nothing can move; but the wait for it has an end. */
 static void
 peer_not_run_is_no_stall(void **state)
 {
@@ -160,7 +160,7 @@ peer_not_run_is_no_stall(void **state)
 	assert_non_null(strstr(run.err.text, "for 60 seconds, in which the other side's thread was hardly run"));
 }
 
-/* It is run again, and nothing moves all the same. */
+/* The thread runs again, and nothing moves all the same. */
 static void
 peer_run_again_is_watched(void **state)
 {
@@ -172,7 +172,7 @@ peer_run_again_is_watched(void **state)
 	assert_non_null(strstr(run.err.text, "nothing has moved for 10 seconds, after"));
 }
 
-/* Only what the other side's thread was run lately counts: not before, nor in another wait. */
+/* Only the other side's recent running time counts: not before, nor in another wait. */
 static void
 peer_run_before_does_not_count(void **state)
 {
@@ -187,7 +187,7 @@ peer_run_before_does_not_count(void **state)
 	assert_false(atomic_load(&run.failed));
 }
 
-/* Goes on until the other side's thread is seen to be run; or 30 seconds of its own. */
+/* Step until the other side's thread is seen to run, or for 30 seconds of this side's. */
 static unsigned int
 until_peer_runs(struct side *s, uint64_t now)
 {
@@ -207,7 +207,7 @@ nothing(struct side *s, uint64_t now)
 	return 0;
 }
 
-/* Whether they have a thread each or share one, that of the side that counts not is looked at. */
+/* With a thread each or a shared one, the run watches the thread of the side that does not count. */
 static void
 threads_say_that_they_are_run(void **state)
 {
@@ -219,7 +219,7 @@ threads_say_that_they_are_run(void **state)
 		side[0].o = side[1].o = &two;
 		side[0].step = until_peer_runs;
 		side[1].step = nothing;
-		side[1].ran.most = 0; /* the workers know it */
+		side[1].ran.most = 0; /* the workers set it */
 		two.core[1] = core;
 		assert_int_equal(workers_run(side, &run), 0);
 		assert_int_equal(side[1].ran.most, m.ran.most);
@@ -227,7 +227,7 @@ threads_say_that_they_are_run(void **state)
 	}
 }
 
-/* A side that is through may wait for the other without being called stalled. */
+/* A side that is done may wait for the other without being called stalled. */
 static void
 done_is_no_stall(void **state)
 {

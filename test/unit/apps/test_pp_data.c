@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of urnic-perf pingpong: what is in them, and telling when it is not. */
+/* Messages of urnic-perf pingpong: their content, and finding a wrong one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ enum { SIZE = 70000 };
 static uint8_t a[SIZE], b[SIZE];
 static struct urn_err err;
 
-/* A byte that the last message left in the receive buffer never passes for the next one's. */
+/* A byte left in the receive buffer by the last message never passes for the next one's. */
 static void
 messages_differ_everywhere(void **state)
 {
@@ -27,7 +27,7 @@ messages_differ_everywhere(void **state)
 	}
 }
 
-/* A packet in the place of another one does not pass either. */
+/* A packet in the place of another does not pass either. */
 static void
 packets_differ(void **state)
 {
@@ -45,7 +45,7 @@ fill_is_known(void **state)
 	(void)state;
 	memset(a, PP_FILL, SIZE);
 	assert_true(pp_data_is_fill(a, SIZE));
-	/* -c of ibv_rc_pingpong puts zeros into it. */
+	/* -c of ibv_rc_pingpong fills the pages with zeros */
 	for (uint32_t j = 0; j < SIZE; j += PP_FILL_PAGE)
 		a[j] = 0;
 	assert_true(pp_data_is_fill(a, SIZE));
@@ -54,7 +54,10 @@ fill_is_known(void **state)
 	a[1] = PP_FILL;
 	a[SIZE - 1]++;
 	assert_false(pp_data_is_fill(a, SIZE));
-	/* The first message of ours, however short, is none: else both would make them up. */
+	/*
+	 * Our first message, however short, does not pass for the fill: else both sides
+	 * would make up messages.
+	 */
 	pp_data_make(a, SIZE, 0);
 	assert_false(pp_data_is_fill(a, 1));
 	assert_false(pp_data_is_fill(a, SIZE));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How urnic-perf pingpong meets its peer: the 52 bytes, and TCP that does not block. */
+/* The meeting of urnic-perf pingpong with its peer: the 52 bytes, and TCP that does not block. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* As ibv_rc_pingpong of rdma-core wrote it. */
+/* A message written by ibv_rc_pingpong of rdma-core. */
 static const char real[PP_MSG] = "0000:000011:8bb88a:00000000000000000000ffff0a4d000b";
 
 static struct urn_err err;
@@ -49,7 +49,7 @@ message_of_the_kernels_side(void **state)
 	assert_memory_equal(again, real, PP_MSG);
 }
 
-/* Every byte matters: none may be what has no place there. */
+/* Every byte matters: a byte that does not belong makes the message invalid. */
 static void
 messages_that_are_none(void **state)
 {
@@ -65,7 +65,7 @@ messages_that_are_none(void **state)
 		assert_int_equal(pp_msg_parse(msg, &addr, &err), -1);
 	}
 	assert_non_null(strstr(err.text, "LID:QPN:PSN:GID"));
-	/* Upper case is as good. */
+	/* Upper case is accepted, too. */
 	memcpy(msg, real, PP_MSG);
 	msg[12 + 1] = 'B';
 	assert_int_equal(pp_msg_parse(msg, &addr, &err), 0);
@@ -88,7 +88,7 @@ free_port(int fd, char service[8])
 						: ((struct sockaddr_in *)&at)->sin_port));
 }
 
-/* Bytes pass both ways, in pieces; meanwhile turns are taken. */
+/* Bytes pass both ways, in pieces; the engine turns meanwhile. */
 static void
 two_meet(void **state)
 {
@@ -133,7 +133,10 @@ nobody_there(void **state)
 	free_port(listener, service);
 	assert_int_equal(pp_oob_accept(listener, &hasty, &err), -1);
 	assert_non_null(strstr(err.text, "--wait"));
-	/* The same again is taken; with no listener nobody answers, and it is tried until the end. */
+	/*
+	 * The same address can be taken again; with no listener nobody answers, and the
+	 * connection is tried until the end.
+	 */
 	second = pp_oob_listen("127.0.0.1", service, &err);
 	assert_int_equal(second, -1);
 	assert_non_null(strstr(err.text, service));
@@ -146,7 +149,7 @@ nobody_there(void **state)
 	assert_non_null(strstr(err.text, "no host"));
 }
 
-/* Without a host both families get through. */
+/* Without a host both address families work. */
 static void
 all_addresses(void **state)
 {

@@ -9,7 +9,7 @@
 
 #include "urnic-perf/pp.h"
 
-/* What every command line needs but where the peer is. */
+/* Options that every command line needs, without the peer's address. */
 #define NODE " --device net_tap0,iface=t0 --ip 10.0.0.9"
 
 static struct pp_opts o;
@@ -31,7 +31,7 @@ parse(const char *line)
 	return pp_options_parse(argc, argv, &o, &err);
 }
 
-/* It is refused, with a sentence that has a word. */
+/* The line is refused, with a sentence that contains a word. */
 static void
 refused(const char *line, const char *word)
 {
@@ -106,7 +106,7 @@ where_the_peer_is(void **state)
 	refused(NODE, "--peer HOST");
 }
 
-/* The GID goes with the addresses there are. */
+/* The GID follows the addresses that are given. */
 static void
 addresses(void **state)
 {
@@ -136,7 +136,7 @@ addresses(void **state)
 	refused("--peer h" NODE " --gid 3", "--gid 3");
 	assert_int_equal(parse("--peer h" NODE " --mac 02:00:00:00:00:09"), PP_RUN);
 	assert_memory_equal(o.mac, ((uint8_t[]){2, 0, 0, 0, 0, 9}), 6);
-	refused("--peer h" NODE " --mac 03:00:00:00:00:09", "--mac"); /* a group's */
+	refused("--peer h" NODE " --mac 03:00:00:00:00:09", "--mac"); /* a multicast address */
 	refused("--peer h" NODE " --mac 00:00:00:00:00:00", "--mac");
 	refused("--peer h" NODE " --mac 02:00:00:00:00", "--mac");
 	refused("--peer h" NODE " --mac 02:00:00:00:00:0g", "--mac");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* urnic-switch's command line: names, devices, links, and what belongs together. */
+/* urnic-switch's command line: names, devices, links, and options that belong together. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +86,7 @@ switches_and_links(void **state)
 	assert_int_equal(o.mbufs, 2048);
 }
 
-/* As many as there may be, and one more. */
+/* The largest numbers, and one more. */
 static void
 bounds_hold(void **state)
 {

@@ -36,7 +36,7 @@ static void
 signal_sets_the_flag(void **state)
 {
 	(void)state;
-	signal(SIGHUP, SIG_DFL); /* whoever runs this may ignore it */
+	signal(SIGHUP, SIG_DFL); /* the caller of this test may ignore it */
 	assert_int_equal(urn_stop_install(), 0);
 	assert_int_equal(urn_stop_requested(), 0);
 	assert_false(*urn_stop_flag());
@@ -45,7 +45,7 @@ signal_sets_the_flag(void **state)
 	assert_true(*urn_stop_flag());
 	assert_int_equal(urn_stop_install(), 0);
 	assert_int_equal(urn_stop_requested(), 0);
-	/* A terminal that is closed, unless nohup says that it is no matter. */
+	/* The signal of a closed terminal counts, unless nohup ignores it. */
 	raise(SIGHUP);
 	assert_int_equal(urn_stop_requested(), SIGHUP);
 	signal(SIGHUP, SIG_IGN);
@@ -54,7 +54,10 @@ signal_sets_the_flag(void **state)
 	assert_int_equal(urn_stop_requested(), 0);
 }
 
-/* returns: how a process ends that is sent two signals, where the second counts after so many ms */
+/*
+ * Fork a process, and send it two signals; the second counts after `ms` milliseconds. returns: how
+ * the process ends
+ */
 static int
 two_signals(unsigned int ms)
 {
@@ -74,7 +77,7 @@ two_signals(unsigned int ms)
 	return WEXITSTATUS(status);
 }
 
-/* The second ends the program, so that a hang can be left. */
+/* The second signal ends the program, so that a hang can be left. */
 static void
 second_signal_ends_it(void **state)
 {
@@ -82,7 +85,7 @@ second_signal_ends_it(void **state)
 	assert_int_equal(two_signals(0), 128 + SIGINT);
 }
 
-/* timeout(1) sends two at once, and means one. */
+/* timeout(1) sends two signals at once, and means one. */
 static void
 an_echo_is_no_second_signal(void **state)
 {

@@ -40,7 +40,7 @@ take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_
 	return true;
 }
 
-/* What is said here is what anybody who asks from here on is told. */
+/* A connection reported here is reported to anybody who asks later. */
 static void
 take_stand(void *ctx, const struct urn_cm_owner *o, const uint8_t peer[16], uint32_t qpn)
 {
@@ -95,7 +95,7 @@ teardown(void **state)
 	urn_cm_owner_gone(b.cm, &b.o, b.now);
 	assert_int_equal(b.o.ids, 0);
 	assert_true(urn_cm_sound(b.cm));
-	/* What was said to nobody ends by itself. */
+	/* Connections of no owner end by themselves. */
 	pass(3600 * SECOND);
 	assert_int_equal(urn_cm_count(b.cm), 0);
 	assert_true(urn_cm_sound(b.cm));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connection management: the ways that connections usually go, and what they say on them. */
+/* Connection management: the usual ways of connections, and the messages on them. */
 #include "cm_bench.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ test_names(void **state)
 	urn_cm_destroy(NULL);
 }
 
-/* What a REQ says is what was asked for. */
+/* A REQ contains the parameters that were asked for. */
 static void
 test_req(void **state)
 {
@@ -66,7 +66,7 @@ test_req(void **state)
 	expect_padded(m.data, URN_CM_REQ_DATA, 1, 56);
 }
 
-/* Asking: REQ, REP, RTU, with private data both ways. */
+/* We ask: REQ, REP, RTU, with private data both ways. */
 static void
 test_active(void **state)
 {
@@ -105,7 +105,7 @@ test_active(void **state)
 	quiet();
 }
 
-/* Being asked. */
+/* The peer asks. */
 static void
 test_passive(void **state)
 {
@@ -155,7 +155,7 @@ test_passive(void **state)
 	expect_state(id, ESTABLISHED);
 }
 
-/* Data of the peer's came before its RTU did. */
+/* The peer's data came before its RTU did. */
 static void
 test_early_data(void **state)
 {
@@ -172,12 +172,12 @@ test_early_data(void **state)
 	quiet();
 }
 
-/* We end it; then the peer does. */
+/* We disconnect; then the peer does. */
 static void
 test_disconnect(void **state)
 {
 	uint32_t id = to_active();
-	uint64_t tid = b.said.tid; /* of the set-up */
+	uint64_t tid = b.said.tid; /* of the set-up's messages */
 	struct urn_abi_cm_data p = {.data_len = 220};
 	struct urn_abi_cm_event ev;
 	struct urn_cm_msg m;
@@ -222,7 +222,7 @@ test_disconnect(void **state)
 	told(URN_CM_EVENT_TIMEWAIT);
 	assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), 0);
 
-	/* Both at once: each is answered in its own transaction. */
+	/* Both disconnect at once: each is answered in its own transaction. */
 	id = to_dreq_sent();
 	m = from_peer(URN_CM_DREQ, id);
 	m.tid = 0xd2e;
@@ -231,7 +231,7 @@ test_disconnect(void **state)
 	assert_int_equal(said(URN_CM_DREP).tid, 0xd2e);
 }
 
-/* The number is held for so long yet, and then no more. */
+/* The queue pair's number is held for so long, and then no more. */
 static void
 expect_held_for(uint64_t ns)
 {
@@ -242,8 +242,8 @@ expect_held_for(uint64_t ns)
 }
 
 /*
- * A queue pair's number is held from when the peer is told of it until the end of
- * timewait, whoever asked and whoever ended it; also when its owner is gone.
+ * A queue pair's number is held from when the peer learns it until the end of timewait,
+ * whichever side asked or ended the connection; also when its owner is gone.
  */
 static void
 test_number_held(void **state)
@@ -295,7 +295,7 @@ test_number_held(void **state)
 	assert_false(urn_cm_holds_qpn(b.cm, OUR_QPN));
 }
 
-/* A path MTU that the port does not carry is refused, and not asked for. */
+/* A path MTU that the port does not carry is refused, and never requested. */
 static void
 test_path_mtu(void **state)
 {
@@ -346,7 +346,7 @@ test_reject(void **state)
 	quiet();
 	assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), 0);
 
-	/* The other side of it. */
+	/* The passive side. */
 	id = to_req_sent();
 	m = from_peer(URN_CM_REJ, id);
 	m.reason = URN_CM_REJ_CONSUMER;
@@ -361,7 +361,7 @@ test_reject(void **state)
 	expect_data(ev.data + 148, 9, 0x30);
 	expect_state(id, IDLE);
 
-	/* Of a reply. */
+	/* A REP. */
 	id = to_rep_rcvd();
 	p = (struct urn_abi_cm_reject){.reason = 300};
 	assert_int_equal(urn_cm_reject(b.cm, &b.o, id, &p, b.now), 0);
@@ -409,7 +409,7 @@ test_sidr(void **state)
 	assert_int_equal(m.qkey, 0x11111111);
 	assert_int_equal(m.service_id, SERVICE);
 	expect_data(m.data, 136, 10);
-	/* It comes again, and is answered again. */
+	/* The peer repeats it, and the answer is repeated. */
 	m = from_peer(URN_CM_SIDR_REQ, 0);
 	expect_in(&m, CM_DUPLICATE);
 	said(URN_CM_SIDR_REP);
@@ -417,7 +417,7 @@ test_sidr(void **state)
 	quiet();
 }
 
-/* Whatever is not right is refused, and changes nothing. */
+/* Wrong parameters are refused, and change nothing. */
 static void
 test_parameters(void **state)
 {
@@ -471,7 +471,7 @@ test_parameters(void **state)
 	BAD(srq, 2);
 	BAD(ack_delay, 32);
 	BAD(data_len, 197);
-	BAD(status, URN_CM_SIDR_REJECT); /* of a look-up: then nobody asked whose the queue pair is */
+	BAD(status, URN_CM_SIDR_REJECT); /* of a look-up: then nobody asks for the queue pair's owner */
 	assert_int_equal(urn_cm_reject(b.cm, &b.o, id, &r, b.now), EINVAL);
 	r = (struct urn_abi_cm_reject){.info_len = 73};
 	assert_int_equal(urn_cm_reject(b.cm, &b.o, id, &r, b.now), EINVAL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connection management on QP1: frames that come in and go out, messages that wait
- * for a MAC address, addresses that nobody else can have, events and their notices.
+ * Connection management on QP1: frames in and out, messages that wait for a MAC address,
+ * addresses that nobody else may use, events and their notices.
  */
 #include "cm/cm_agent.h"
 
@@ -66,7 +66,7 @@ teardown(void **state)
 	return rte_mempool_avail_count(test_eal_pool()) == TEST_EAL_MBUFS ? 0 : -1;
 }
 
-/* Poll; frames are parsed on the way. returns how many */
+/* Poll; frames are parsed on the way. returns how many frames there were */
 static unsigned int
 poll(unsigned int max)
 {
@@ -118,7 +118,7 @@ listen_at(int channel)
 	return id;
 }
 
-/* A message comes from an address to another. returns what was counted */
+/* A message comes from one address to another. returns the counter that counted it */
 static enum urn_counter
 arrive(const struct urn_cm_msg *msg, const uint8_t *from, const uint8_t *to)
 {
@@ -151,7 +151,7 @@ a_req(uint32_t id)
 				   .qpn = 1000 + id, .mtu = 3};
 }
 
-/* What is asked for goes out at the next poll, to the peer's MAC address. */
+/* A request goes out at the next poll, to the peer's MAC address. */
 static void
 test_send(void **state)
 {
@@ -174,7 +174,7 @@ test_send(void **state)
 	assert_int_equal(c.v[URN_C_CM_TX], 1);
 }
 
-/* As many as there is room for; the rest stays. Without buffers none is lost for good. */
+/* A poll sends as many messages as there is room for; the rest stays. Without buffers none is lost for good. */
 static void
 test_room(void **state)
 {
@@ -187,7 +187,7 @@ test_room(void **state)
 		assert_int_equal(n, i < 2 ? 2 : 1);
 		rte_pktmbuf_free_bulk(out, n);
 	}
-	/* More than wait at once: they come a little later, none counted as a repeat. */
+	/* More messages than may wait at once: they are sent a little later, and none counts as a repeat. */
 	for (int i = 0; i < URN_CM_OUT + 50; i++)
 		connect_to(peer_v4, -1);
 	for (unsigned int got = 0; got < URN_CM_OUT + 50;) {
@@ -202,7 +202,7 @@ test_room(void **state)
 	assert_int_equal(c.v[URN_C_CM_RETRANSMITS], 0);
 }
 
-/* Until the MAC address is known a request waits; what answers a stranger does not. */
+/* A request waits until the MAC address is known; an answer to a stranger does not. */
 static void
 test_no_mac(void **state)
 {
@@ -223,7 +223,7 @@ test_no_mac(void **state)
 	assert_int_equal(poll(ROOM), 1);
 	assert_memory_equal(rte_pktmbuf_mtod(out[0], const struct urn_eth *)->dst, other_mac, 6);
 	rte_pktmbuf_free(out[0]);
-	/* Nobody ever says it. */
+	/* Nobody ever answers for this MAC address. */
 	unknown[15] = 78;
 	connect_to(unknown, -1);
 	assert_int_equal(poll(ROOM), 0);
@@ -237,7 +237,7 @@ test_no_mac(void **state)
 	assert_int_equal(c.v[URN_C_DROP_CM_TX], 2);
 }
 
-/* From or to addresses that it can't come from or go to. */
+/* From or to addresses that a message can't come from or go to. */
 static void
 test_addresses(void **state)
 {
@@ -287,7 +287,7 @@ test_events(void **state)
 		id[i] = ev.id;
 		assert_int_equal(urn_cm_client_event(ag, &client, id[i], &ev), EAGAIN);
 	}
-	/* The listener goes, and with it what nobody has heard of. */
+	/* The listener goes, and with it the requests that the program has not heard of. */
 	assert_int_equal(urn_cm_client_release(ag, &client, l, now), 0);
 	assert_int_equal(urn_cm_client_release(ag, &client, l, now), ENOENT);
 	assert_int_equal(urn_cm_client_event(ag, &client, 0, &ev), EAGAIN);
@@ -297,7 +297,7 @@ test_events(void **state)
 	rte_pktmbuf_free(out[0]);
 }
 
-/* A request of a listener's, accepted or not: its id, fetched from the listener. */
+/* A request of a listener, accepted or not: its id, fetched from the listener. */
 static uint32_t
 request(uint32_t l, uint32_t n)
 {
@@ -319,7 +319,7 @@ take_back(uint32_t id, uint32_t n)
 	assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
 }
 
-/* Of many ids each finds its own event, in any order; an id takes its events along, and no other's. */
+/* Each of many ids finds its own event, in any order; an id takes its own events along, and no other's. */
 static void
 test_events_by_id(void **state)
 {
@@ -351,8 +351,8 @@ test_events_by_id(void **state)
 }
 
 /*
- * A listener goes with requests that nobody heard of, more than are taken back at
- * a time, and with what happened to those since. A request goes that was not heard of.
+ * A listener goes with requests that nobody heard of, more than are taken back at a time,
+ * and with their later events. A request goes that was not heard of.
  */
 static void
 test_unheard(void **state)
@@ -374,7 +374,7 @@ test_unheard(void **state)
 	assert_int_equal(urn_cm_client_release(ag, &client, l, now), 0);
 	assert_int_equal(client.owner.ids, 1);
 	assert_int_equal(urn_cm_client_event(ag, &client, 0, &ev), EAGAIN);
-	/* Ids are no secret of the dataplane's: a program may name one before it fetches it. */
+	/* Ids are not secret: a program may name one before it fetches it. */
 	l = listen_at(-1);
 	m = a_req(1000);
 	assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
@@ -383,7 +383,7 @@ test_unheard(void **state)
 	assert_int_equal(client.owner.ids, 2);
 }
 
-/* Of an id one message waits for a MAC address: what it says last. */
+/* One message of an id waits for a MAC address: the latest. */
 static void
 test_one_waits(void **state)
 {
@@ -407,14 +407,14 @@ test_one_waits(void **state)
 		assert_int_equal(m.attr, m.local_id == id ? URN_CM_REJ : URN_CM_REQ);
 		rte_pktmbuf_free(out[i]);
 	}
-	/* When it has been sent the next does not wait. */
+	/* When that message has been sent the next does not wait. */
 	now += 5300 * MS;
 	assert_int_equal(poll(ROOM), 1);
 	assert_int_equal(message_in(out[0]).attr, URN_CM_REQ);
 	rte_pktmbuf_free(out[0]);
 }
 
-/* What waits for a MAC address is not changed by who has the id's place next. */
+/* A message that waits for a MAC address does not change when another connection gets the id's place. */
 static void
 test_place_anew(void **state)
 {
@@ -452,7 +452,7 @@ test_place_anew(void **state)
 	}
 }
 
-/* Messages that wait for a MAC address that nobody says leave room for others. */
+/* Messages that wait for a MAC address that never comes leave room for others. */
 static void
 test_many_wait(void **state)
 {
@@ -477,7 +477,7 @@ test_many_wait(void **state)
 	assert_int_equal(n, URN_CM_OUT - URN_CM_NO_MAC);
 }
 
-/* Notices: one for each event; late when the pipe is full; none to a pipe that is gone. */
+/* Notices: one for each event; late when the pipe is full; none to a pipe that is closed. */
 static void
 test_notices(void **state)
 {
@@ -510,15 +510,15 @@ test_notices(void **state)
 		assert_int_equal(read(p[0], &note, sizeof(note)), sizeof(note));
 	assert_int_equal(read(p[0], &note, sizeof(note)), -1);
 	close(p[0]);
-	close(p[1]); /* EBADF: nobody is there */
+	close(p[1]); /* EBADF: the pipe is closed */
 	m = a_req(4);
 	assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
 	assert_int_equal(poll(ROOM), 0);
 }
 
 /*
- * A pair of sockets, as a client in another process has it: that waits, and is as
- * narrow as its holder makes it. No notice waits, or ends the program, for that.
+ * A socket pair, as a client in another process has it: it may block, and is as small as
+ * the client makes it. No notice blocks on it, or ends the program.
  */
 static void
 test_narrow_pipe(void **state)
@@ -534,13 +534,13 @@ test_narrow_pipe(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
 	assert_int_equal(setsockopt(p[1], SOL_SOCKET, SO_SNDBUF, &narrow, sizeof(narrow)), 0);
 	listen_at(p[1]);
-	alarm(60); /* a write that waits would do so for ever */
+	alarm(60); /* a write that blocks would do so for ever */
 	for (uint32_t i = 1; i <= REQUESTS; i++) {
 		m = a_req(i);
 		m.qpn += i;
 		assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
 	}
-	/* All come, as there is room. */
+	/* All notices come, as there is room. */
 	for (uint32_t i = 0; i < REQUESTS; i++) {
 		while (recv(p[0], &note, sizeof(note), MSG_DONTWAIT) == (ssize_t)sizeof(note))
 			came++;
@@ -558,7 +558,7 @@ test_narrow_pipe(void **state)
 }
 
 /*
- * Whoever reads no notices has many that are late: of those a poll writes some, and in
+ * A client that reads no notices has many late ones: a poll writes some of those, and in
  * turn, so that neither the engine nor another client waits for them.
  */
 static void
@@ -593,7 +593,7 @@ test_late_by_turns(void **state)
 	for (int i = 0; i < 2; i++)
 		while (recv(p[i][0], &note, sizeof(note), MSG_DONTWAIT) == (ssize_t)sizeof(note))
 			;
-	/* There is room now, and what comes does not overtake those that are late. */
+	/* There is room now, and new notices do not overtake late ones. */
 	m = a_req(REQUESTS + 3);
 	m.qpn += REQUESTS + 3;
 	assert_int_equal(arrive(&m, peer_v4, us_v4), URN_C_CM_RX);
@@ -610,7 +610,7 @@ test_late_by_turns(void **state)
 		came++;
 	assert_int_equal(came, REQUESTS + 1);
 	assert_int_equal(recv(p[1][0], &note, sizeof(note), MSG_DONTWAIT), -1);
-	/* One goes while a notice of it is late. */
+	/* An id goes while a notice of its event is late. */
 	while (send(p[1][1], &note, sizeof(note), MSG_DONTWAIT) == (ssize_t)sizeof(note))
 		;
 	m = a_req(REQUESTS + 2);

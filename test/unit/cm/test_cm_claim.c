@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which owner a connection with a remote queue pair belongs to, in each state of it: the peer's
- * answer makes it stand, and nothing that a program does alone (cm/cm.h).
+ * The owner of a connection with a remote queue pair, in each state of the connection: only the
+ * peer's answer makes it stand, nothing that a program does alone (cm/cm.h).
  */
 #include "cm_bench.h"
 
@@ -15,7 +15,7 @@
 static const struct {
 	const char *name;
 	uint32_t (*to)(void);
-	enum urn_cm_claim own, other; /* what its owner, and what another one, is told */
+	enum urn_cm_claim own, other; /* the answer to its owner, and to another one */
 } rows[] = {
 	{"req_sent", to_req_sent, URN_CM_CLAIM_NONE, URN_CM_CLAIM_NONE},
 	{"rep_rcvd", to_rep_rcvd, URN_CM_CLAIM_OWN, URN_CM_CLAIM_OTHER},
@@ -45,14 +45,17 @@ claims(void **state)
 		    urn_cm_claimed(b.cm, &other, gid, PEER_QPN) != rows[i].other)
 			fail_msg("%s: %u, %u", rows[i].name, urn_cm_claimed(b.cm, &b.o, gid, PEER_QPN),
 				 urn_cm_claimed(b.cm, &other, gid, PEER_QPN));
-		/* Of another queue pair, or another adapter's, it says nothing. */
+		/* A connection says nothing of another queue pair, or of another adapter's. */
 		assert_int_equal(urn_cm_claimed(b.cm, &b.o, gid, PEER_QPN + 1), URN_CM_CLAIM_NONE);
 		gid[15]++;
 		assert_int_equal(urn_cm_claimed(b.cm, &b.o, gid, PEER_QPN), URN_CM_CLAIM_NONE);
 	}
 }
 
-/* It is said when it begins to stand: with the REP, the RTU, or the program's word for that. */
+/*
+ * A connection is reported when it begins to stand: with the REP, the RTU, or the program's
+ * call in place of the RTU.
+ */
 static void
 begins_to_stand(void **state)
 {
@@ -75,7 +78,7 @@ begins_to_stand(void **state)
 	assert_int_equal(b.stood, 1);
 }
 
-/* A connection whose program is gone is nobody's, however long the peer is still told so. */
+/* A connection whose program is gone belongs to nobody, however long its messages to the peer last. */
 static void
 owner_gone(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connection management: messages that name the wrong connection, requests that
- * are refused, peers that forget, owners and their limits.
+ * Connection management: messages that name the wrong connection, refused requests, peers
+ * that forget, owners and their limits.
  */
 #include "cm_bench.h"
 
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* One that asked by its own id only: it gave up before it heard of ours. */
+/* A peer rejects by its own id only: it gave up before it heard of ours. */
 static void
 test_rejected_by_own_id(void **state)
 {
@@ -27,7 +27,7 @@ test_rejected_by_own_id(void **state)
 	assert_int_equal(told(URN_CM_EVENT_REJECTED).id, id);
 }
 
-/* What we say when we give up has what the peer needs to find it: our GUID. */
+/* Our REJ after a timeout has the field by which the peer finds the connection: our GUID. */
 static void
 test_timeout_guid(void **state)
 {
@@ -44,7 +44,7 @@ test_timeout_guid(void **state)
 	assert_memory_equal(m.info, guid, 8);
 }
 
-/* Messages that are not this peer's, or not of this connection. */
+/* Messages that are not from this peer, or not of this connection. */
 static void
 test_wrong_names(void **state)
 {
@@ -67,13 +67,13 @@ test_wrong_names(void **state)
 	m = from_peer(URN_CM_DREQ, id);
 	m.qpn++;
 	expect_in(&m, DROP_CM_FIELD);
-	m = from_peer(URN_CM_DREQ, id + 64); /* as the place was called before */
+	m = from_peer(URN_CM_DREQ, id + 64); /* the name of the place's former connection */
 	expect_in(&m, CM_UNKNOWN);
 	said(URN_CM_DREP);
 	m = from_peer(URN_CM_SIDR_REP, id);
 	expect_in(&m, CM_UNKNOWN);
 	expect_state(id, ESTABLISHED);
-	/* A listener's id is nobody's name of a connection. */
+	/* A listener's id names no connection. */
 	m = from_peer(URN_CM_RTU, to_listen(0));
 	expect_in(&m, CM_UNKNOWN);
 	m = from_peer(URN_CM_DREQ, id);
@@ -85,7 +85,7 @@ test_wrong_names(void **state)
 	quiet();
 }
 
-/* Requests that are refused, and why. */
+/* Requests that are refused, and the reasons. */
 static void
 test_refusals(void **state)
 {
@@ -125,7 +125,7 @@ test_refusals(void **state)
 	quiet();
 }
 
-/* Requests beyond the backlog wait with the peer; each way out of it makes room. */
+/* Requests beyond the backlog wait at the peer; each way out of the backlog makes room. */
 static void
 test_backlog(void **state)
 {
@@ -190,7 +190,7 @@ test_unlisten(void **state)
 	assert_int_equal(urn_cm_release(b.cm, &b.o, l, b.now), 0);
 }
 
-/* The owner's quota and the table's end. */
+/* The owner's quota, and the end of the table. */
 static void
 test_room(void **state)
 {
@@ -219,7 +219,7 @@ test_room(void **state)
 	assert_int_equal(urn_cm_connect(b.cm, &b.o, &p, b.us, b.now, &id), ENOSPC);
 	b.sent = 0;
 	m.attr = URN_CM_REQ;
-	/* What only waits for late messages makes room. */
+	/* An id that only waits for late messages makes room. */
 	assert_int_equal(urn_cm_release(b.cm, &b.o, first, b.now), 0);
 	assert_int_equal(urn_cm_count(b.cm), 4);
 	assert_int_equal(urn_cm_connect(b.cm, &b.o, &p, b.us, b.now, &id), 0);
@@ -228,7 +228,7 @@ test_room(void **state)
 	assert_int_equal(urn_cm_count(b.cm), 4);
 }
 
-/* More ids than can be. */
+/* More ids than there can be. */
 static void
 test_too_many(void **state)
 {
@@ -239,8 +239,8 @@ test_too_many(void **state)
 }
 
 /*
- * A queue pair that is connected asks to be connected: the peer has forgotten. It
- * is refused, and the old connection ends; then it may ask again.
+ * A queue pair that is connected asks for a connection: the peer has forgotten the old
+ * one. The request is refused, and the old connection ends; then the peer may ask again.
  */
 static void
 test_stale(void **state)
@@ -264,7 +264,7 @@ test_stale(void **state)
 	told(URN_CM_EVENT_REQUEST);
 }
 
-/* Connections and look-ups of a peer's have numbers of their own. */
+/* A peer's connections and look-ups have separate numbers. */
 static void
 test_same_number(void **state)
 {
@@ -291,7 +291,7 @@ test_drep_again(void **state)
 	fill_data(p.data, 224, 5);
 	assert_int_equal(urn_cm_disconnect(b.cm, &b.o, id, &p, b.now), 0);
 	said(URN_CM_DREP);
-	/* As often as it is asked, and as late as it can be. */
+	/* The DREP is repeated as often as the peer asks, and as late as possible. */
 	for (int i = 0; i < 3; i++) {
 		pass(i ? 0 : 4096ull << 14);
 		expect_in(&m, CM_DUPLICATE);
@@ -300,7 +300,7 @@ test_drep_again(void **state)
 	}
 }
 
-/* A peer that asks again may miss that answer, too: it is kept for the next time, not for ever. */
+/* A peer that asks again may miss that answer, too: the answer is kept for the next time, not for ever. */
 static void
 test_drep_kept(void **state)
 {
@@ -314,7 +314,7 @@ test_drep_kept(void **state)
 	assert_int_equal(urn_cm_disconnect(b.cm, &b.o, id, &p, b.now), 0);
 	said(URN_CM_DREP);
 	wait = urn_cm_due(b.cm) - b.now;
-	/* The REQ said 3 repeats: one more adds nothing. */
+	/* The REQ allowed 3 repeats: one more adds nothing. */
 	for (unsigned int asked = 0; asked < 4; asked++) {
 		pass(wait - 1);
 		quiet();
@@ -323,12 +323,12 @@ test_drep_kept(void **state)
 	}
 	pass(1);
 	told(URN_CM_EVENT_TIMEWAIT);
-	/* Whoever asks now is answered, without. */
+	/* A DREQ now is answered without private data. */
 	expect_in(&m, CM_UNKNOWN);
 	expect_padded(said(URN_CM_DREP).data, 224, 0, 0);
 }
 
-/* Two owners: neither can touch what is the other's. */
+/* Two owners: neither can touch the other's ids. */
 static void
 test_owners(void **state)
 {
@@ -345,7 +345,10 @@ test_owners(void **state)
 	quiet();
 }
 
-/* Who does not answer the peer's DREQ keeps that queue pair from nobody: the peer may ask with it anew. */
+/*
+ * A program that does not answer the peer's DREQ blocks that queue pair for nobody: the peer may
+ * ask for a new connection with it.
+ */
 static void
 test_unanswered_end(void **state)
 {
@@ -359,7 +362,7 @@ test_unanswered_end(void **state)
 	expect_in(&m, CM_RX);
 	new_id = told(URN_CM_EVENT_REQUEST).id;
 	expect_state(new_id, REQ_RCVD);
-	/* The old one ends as ever: asked again, it is found; and it may agree. */
+	/* The old connection ends as ever: a repeated DREQ finds it; and its owner may agree. */
 	m = from_peer(URN_CM_DREQ, id);
 	expect_in(&m, CM_DUPLICATE);
 	expect_state(id, DREQ_RCVD);
@@ -371,8 +374,8 @@ test_unanswered_end(void **state)
 }
 
 /*
- * A reply with a queue pair that is connected: the same, the other way round. The
- * program hears that its request failed, the peer that its reply is refused.
+ * A REP with a queue pair that is connected: the mirror image. The program hears that its
+ * request failed, the peer that its reply is refused.
  */
 static void
 test_stale_reply(void **state)
@@ -393,20 +396,20 @@ test_stale_reply(void **state)
 	assert_int_equal(b.ev.id, id2);
 	assert_int_equal(told(URN_CM_EVENT_REJECTED).reason, URN_CM_REJ_STALE_CONN);
 	expect_state(id2, IDLE);
-	/* A REJ, then a DREQ for the old one. */
+	/* A REJ, then a DREQ for the old connection. */
 	assert_int_equal(b.sent, 2);
 	assert_int_equal(b.said.attr, URN_CM_DREQ);
 	assert_int_equal(b.said.local_id, id);
 	expect_state(id, DREQ_SENT);
 	b.sent = 0;
-	/* Its copies are told that nobody has that id. */
+	/* Copies of the REP are told that nobody has that id. */
 	expect_in(&m, CM_UNKNOWN);
 	r = said(URN_CM_REJ);
 	assert_int_equal(r.reason, URN_CM_REJ_INVALID_COMM_ID);
-	/* With both its words for the two ids: the peer finds by them which of its own is meant. */
+	/* The REJ has both ids of the connection: by them the peer finds the connection that is meant. */
 	assert_int_equal(r.local_id, id2);
 	assert_int_equal(r.remote_id, m.local_id);
-	/* When the old one has ended the queue pair is welcome. */
+	/* When the old connection has ended the queue pair is accepted. */
 	m = from_peer(URN_CM_DREP, id);
 	expect_in(&m, CM_RX);
 	told(URN_CM_EVENT_DISCONNECTED);
@@ -416,7 +419,7 @@ test_stale_reply(void **state)
 	told(URN_CM_EVENT_REPLY);
 }
 
-/* A DREQ for what was refused is answered, and the refusal is still what a copy of the request gets. */
+/* A DREQ for a refused connection is answered, and copies of the request still get the refusal. */
 static void
 test_refusal_kept(void **state)
 {
@@ -436,7 +439,7 @@ test_refusal_kept(void **state)
 	expect_data(said(URN_CM_REJ).data, 148, 9);
 }
 
-/* Which channels ids of an owner use, as they come and go. */
+/* The channels that an owner's ids use, as the ids come and go. */
 static void
 test_channels(void **state)
 {
@@ -458,7 +461,7 @@ test_channels(void **state)
 		assert_int_equal(urn_cm_release(b.cm, &b.o, id[i], b.now), 0);
 		assert_int_equal(urn_cm_uses(b.cm, &b.o, 100 + i / 2), i % 2 == 0);
 	}
-	/* Of another owner, by the same name; what was used before serves again. */
+	/* Another owner, with the same descriptor; a number that was used before serves again. */
 	p.channel_fd = 100;
 	assert_int_equal(urn_cm_connect(b.cm, &other, &p, b.us, b.now, &id[0]), 0);
 	assert_true(urn_cm_uses(b.cm, &other, 100));
@@ -468,7 +471,7 @@ test_channels(void **state)
 	b.sent = 0;
 }
 
-/* Who has many ids goes by slices; meanwhile nothing is told, and nobody is let in. */
+/* An owner with many ids is released in slices; meanwhile no events come, and no request is let in. */
 static void
 test_goes_by_slices(void **state)
 {
@@ -503,7 +506,7 @@ test_goes_by_slices(void **state)
 	assert_int_equal(b.told, 0);
 }
 
-/* A listener that takes no more requests leaves its service to another; what came is as it was. */
+/* A listener that takes no more requests leaves its service to another; earlier requests stay as they were. */
 static void
 test_closed(void **state)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Connection management: each state with each message, and with each thing that
- * an owner does.
- */
+/* Connection management: each state with each message, and with each call of an owner. */
 #include "cm_bench.h"
 
 #include <errno.h>
@@ -12,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* MRA_REQ_RCVD and its like: a step behind others. */
+/* MRA_REQ_RCVD and the like: one step further than another state. */
 static uint32_t
 step(uint32_t id, enum urn_cm_attr attr, uint8_t about)
 {
@@ -54,14 +51,14 @@ to_idle(void)
 	return step(to_req_sent(), URN_CM_REJ, 0);
 }
 
-/* Taken back by the peer, after we had replied. */
+/* A request taken back by the peer, after our reply. */
 static uint32_t
 to_taken_back(void)
 {
 	return step(to_rep_sent(), URN_CM_REJ, 0);
 }
 
-/* Refused, by us. */
+/* A request refused by us. */
 static uint32_t
 to_refused(void)
 {
@@ -84,7 +81,7 @@ to_sidr_answered(void)
 	return id;
 }
 
-/* How to come to each state. */
+/* The way to each state. */
 static uint32_t (*const to[])(void) = {
 	to_req_sent,  to_mra_req_rcvd, to_req_rcvd,	 to_mra_req_sent,  to_rep_sent,
 	to_mra_rep_rcvd, to_rep_rcvd,  to_mra_rep_sent,	 to_active,	   to_passive,
@@ -109,7 +106,7 @@ struct row {
 	{to_##from, URN_CM_##attr, URN_C_##counts, URN_CM_##to, says, URN_CM_EVENT_##tells}
 #define SAY(a) URN_CM_##a
 
-/* All that is taken; whatever is not here is DROP_CM_STATE and changes nothing. */
+/* All messages that are taken; any other is DROP_CM_STATE and changes nothing. */
 static const struct row rows[] = {
 	R(req_sent, REP, CM_RX, REP_RCVD, NONE, REPLY),
 	R(req_sent, MRA, CM_RX, MRA_REQ_RCVD, NONE, NONE),
@@ -176,7 +173,7 @@ static const struct row rows[] = {
 	R(refused, DREP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
 	R(refused, LAP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
 	R(refused, APR, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
-	/* The peer took its request back: copies of that are no new requests. */
+	/* The peer took its request back: copies of it are no new requests. */
 	R(taken_back, REQ, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
 	R(taken_back, REP, CM_DUPLICATE, TIMEWAIT, NONE, NONE),
 	R(taken_back, DREQ, CM_DUPLICATE, TIMEWAIT, SAY(DREP), NONE),
@@ -189,10 +186,10 @@ static const struct row rows[] = {
 	R(sidr_req_sent, SIDR_REP, CM_RX, IDLE, NONE, SIDR_REPLY),
 	R(sidr_req_rcvd, SIDR_REQ, CM_DUPLICATE, SIDR_REQ_RCVD, NONE, NONE),
 	R(sidr_answered, SIDR_REQ, CM_DUPLICATE, TIMEWAIT, SAY(SIDR_REP), NONE),
-	/* Not a name of ours for what the peer asked. */
+	/* We have no id in a look-up by the peer. */
 	R(sidr_req_rcvd, SIDR_REP, CM_UNKNOWN, SIDR_REQ_RCVD, NONE, NONE),
 	R(sidr_answered, SIDR_REP, CM_UNKNOWN, TIMEWAIT, NONE, NONE),
-	/* Nothing is known of it any more. */
+	/* The connection is forgotten. */
 	R(idle, REP, CM_UNKNOWN, IDLE, SAY(REJ), NONE),
 	R(idle, DREQ, CM_UNKNOWN, IDLE, SAY(DREP), NONE),
 	R(idle, MRA, CM_UNKNOWN, IDLE, NONE, NONE),
@@ -212,7 +209,7 @@ row_of(uint32_t (*from)(void), enum urn_cm_attr attr)
 	return NULL;
 }
 
-/* Look-ups and connections are apart; a request nobody knows is a new one. */
+/* Look-ups and connections are separate; an unknown request is a new one. */
 static bool
 meets(uint32_t (*from)(void), enum urn_cm_attr attr)
 {
@@ -227,7 +224,7 @@ meets(uint32_t (*from)(void), enum urn_cm_attr attr)
 	return asked || (attr != URN_CM_REQ && attr != URN_CM_SIDR_REQ);
 }
 
-/* It comes, once or several times more. */
+/* The message comes, once and several times more. */
 static void
 try_row(uint32_t (*from)(void), enum urn_cm_attr attr)
 {
@@ -253,7 +250,7 @@ try_row(uint32_t (*from)(void), enum urn_cm_attr attr)
 	quiet();
 	if (urn_cm_peek(b.cm, id) != URN_CM_IDLE)
 		return;
-	/* What is over stays so: nothing is asked again. */
+	/* A connection that is over stays so: no message goes out again. */
 	pass(3600 * SECOND);
 	quiet();
 }
@@ -273,7 +270,7 @@ test_messages(void **state)
 	assert_true(met > sizeof(rows) / sizeof(rows[0]));
 }
 
-/* An event that finds no room changes nothing; when the message comes again it does. */
+/* An event without room changes nothing; the message takes effect when it comes again. */
 static void
 test_deaf(void **state)
 {
@@ -313,7 +310,7 @@ test_deaf(void **state)
 	}
 }
 
-/* What owners may do in which state; else ENOTCONN, and nothing changes. */
+/* The calls allowed to owners in each state; others fail with ENOTCONN and change nothing. */
 enum what { ACCEPT, REJECT, ESTABLISH, DISCONNECT, WHATS };
 
 static int
@@ -386,7 +383,7 @@ test_acts(void **state)
 				done++;
 			}
 			quiet();
-			/* No such id, and another's. */
+			/* An id that does not exist, and another owner's. */
 			assert_int_equal(act((enum what)w, id + 64), ENOENT);
 			assert_int_equal(act((enum what)w, 0), ENOENT);
 		}
@@ -394,7 +391,7 @@ test_acts(void **state)
 	assert_int_equal(done, sizeof(can) / sizeof(can[0]));
 }
 
-/* Its owner is done with it: what the peer is told, and that it ends by itself, repeated if need be. */
+/* The owner releases an id: the messages to the peer, repeated if need be, and the end of the id. */
 static void
 test_release(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connection management: repeats, patience, the end of it, and many timers at once. */
+/* Connection management: repeats, patience and its end, and many timers at once. */
 #include "cm_bench.h"
 
 #include <setjmp.h>
@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#define TRY (4096ull << 14) /* between two tries, as the bench's messages say */
+#define TRY (4096ull << 14) /* ns between two tries, as the bench's messages say */
 
-/* Nothing answers: asked once and three times more, in even steps; then that is told. */
+/* Nothing answers: the message is sent once and three times more, in even steps; then the program is told. */
 static void
 repeats(uint32_t id, enum urn_cm_attr attr, enum urn_cm_event_type type, enum urn_cm_state end)
 {
@@ -81,7 +81,7 @@ test_late_answer(void **state)
 	quiet();
 }
 
-/* The peer needs longer, and says for how long. Then asking goes on where it was. */
+/* The peer needs longer, and says how long. Then the tries go on where they were. */
 static void
 test_patience(void **state)
 {
@@ -98,7 +98,7 @@ test_patience(void **state)
 	expect_state(id, REQ_SENT);
 	pass(TRY);
 	said(URN_CM_REQ);
-	/* For ever and ever: not so long, and not so often. */
+	/* An endless delay is shortened, and granted a limited number of times. */
 	m.service_timeout = 31;
 	for (int i = 0; i < 3; i++)
 		expect_in(&m, CM_RX);
@@ -109,7 +109,7 @@ test_patience(void **state)
 	b.sent = 0;
 	told(URN_CM_EVENT_UNREACHABLE);
 
-	/* About something else. */
+	/* An MRA about another message. */
 	id = to_req_sent();
 	m = from_peer(URN_CM_MRA, id);
 	m.about = URN_CM_ABOUT_REP;
@@ -126,7 +126,7 @@ test_patience(void **state)
 	expect_state(id, REP_SENT);
 }
 
-/* What we ask the peer for when the program is slow. */
+/* We ask the peer for patience when the program is slow. */
 static void
 test_slow_program(void **state)
 {
@@ -148,7 +148,7 @@ test_slow_program(void **state)
 	assert_int_equal(said(URN_CM_MRA).about, URN_CM_ABOUT_REP);
 }
 
-/* What ended an exchange is said three times more, unasked and in even steps, whole. */
+/* The message that ends an exchange is sent three times more, unasked and in even steps, whole. */
 static void
 insists(enum urn_cm_attr attr)
 {
@@ -163,7 +163,7 @@ insists(enum urn_cm_attr attr)
 	}
 }
 
-/* The program is slow, the peer is asked for patience, and then it is ready. returns: our id */
+/* The program is slow, the peer is asked for patience, and then the program is ready. returns: our id */
 static uint32_t
 slowly_ready(void)
 {
@@ -179,7 +179,7 @@ slowly_ready(void)
 	return id;
 }
 
-/* Who was asked for patience does not ask again for a minute: an RTU may be lost all the same. */
+/* A peer that was asked for patience does not repeat for a minute: the RTU may be lost all the same. */
 static void
 test_ready_after_patience(void **state)
 {
@@ -194,7 +194,7 @@ test_ready_after_patience(void **state)
 	quiet();
 	expect_state(id, ESTABLISHED);
 
-	/* The end of the connection, from either side, is the end of that. */
+	/* The end of the connection, from either side, ends the repeats. */
 	bench_make(64, 0);
 	id = slowly_ready();
 	said(URN_CM_RTU);
@@ -224,7 +224,7 @@ slowly_taken(void)
 	return id;
 }
 
-/* So may a refusal, however it comes to be; then it is kept as long as any. */
+/* A refusal may be lost, too, whatever its cause; it is kept as long as any. */
 static void
 test_refused_after_patience(void **state)
 {
@@ -244,7 +244,7 @@ test_refused_after_patience(void **state)
 	pass(1);
 	expect_state(id, IDLE);
 
-	/* After a reply that may be lost, too. */
+	/* After a REP that may be lost, too. */
 	bench_make(64, 0);
 	id = slowly_taken();
 	assert_int_equal(urn_cm_accept(b.cm, &b.o, id, &a, b.now), 0);
@@ -262,7 +262,7 @@ test_refused_after_patience(void **state)
 	quiet();
 }
 
-/* Nothing is said unasked where nobody waits for it. */
+/* Nothing is sent unasked where nobody waits for it. */
 static void
 test_refused_at_once(void **state)
 {
@@ -271,7 +271,7 @@ test_refused_at_once(void **state)
 	struct urn_cm_msg m = from_peer(URN_CM_REJ, id);
 
 	(void)state;
-	expect_in(&m, CM_RX); /* the peer takes it back */
+	expect_in(&m, CM_RX); /* the peer takes its request back */
 	told(URN_CM_EVENT_REJECTED);
 	pass(3600 * SECOND);
 	quiet();
@@ -283,7 +283,7 @@ test_refused_at_once(void **state)
 	quiet();
 }
 
-/* Timeouts of a peer that are too short or too long to be meant. */
+/* Timeouts of a peer that are too short or too long to be meant are clamped. */
 static void
 test_clamped(void **state)
 {
@@ -310,7 +310,7 @@ test_clamped(void **state)
 	}
 }
 
-/* How long it takes until a queue pair's number is free. */
+/* The time until a queue pair's number is free. */
 static void
 test_timewait(void **state)
 {
@@ -341,7 +341,7 @@ test_timewait(void **state)
 	}
 }
 
-/* An event that finds no room when time runs out comes later. */
+/* An event without room at a timeout comes later. */
 static void
 test_deaf(void **state)
 {
@@ -370,7 +370,7 @@ test_deaf(void **state)
 	told(URN_CM_EVENT_TIMEWAIT);
 }
 
-/* What can't be sent is sent as soon as it can, and that is no repeat. */
+/* A message that can't be sent goes as soon as it can, and this is no repeat. */
 static void
 test_dumb(void **state)
 {
@@ -398,7 +398,7 @@ test_dumb(void **state)
 	assert_int_equal(counter(URN_C_DROP_CM_TX), 1);
 }
 
-/* What waits for a MAC address is no try, however long that takes; then there are as many as ever. */
+/* A message that waits for a MAC address uses no try, however long it waits; then all tries are left. */
 static void
 test_no_mac(void **state)
 {
@@ -417,7 +417,7 @@ test_no_mac(void **state)
 	assert_int_equal(counter(URN_C_CM_RETRANSMITS), 3);
 }
 
-/* Thousands of timers: each runs out at its time, in their order. */
+/* Thousands of timers: each runs out at its time, in order. */
 static void
 test_many(void **state)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two connection managers and a wire that loses, doubles and reorders their
- * messages, under a virtual clock, from seeds. Programs on both connect to each
- * other, accept or refuse, slowly or at once, end what they have, or die. In the
- * end every connection is up on both sides or on neither, private data came as
- * it was sent, and nothing is left.
+ * Two connection managers and a wire that loses, duplicates and reorders their messages,
+ * under a virtual clock, from seeds. Programs on both connect to each other, accept or
+ * refuse, slowly or at once, end what they have, or die. In the end every connection is
+ * up on both sides or on neither, private data arrived unchanged, and nothing is left.
  *
  * usage: test_control_cm_wire [SEED | -COUNT]
  */
@@ -22,7 +21,7 @@
 
 enum { PAIRS = 24, WIRE = 512, TASKS = 512, SERVICE = 0x01061000 };
 
-/* How a side of a pair sees it. */
+/* A side's view of its connection. */
 enum view { NOTHING, ASKED, UP, FAILED, ENDED };
 
 struct side {
@@ -31,16 +30,16 @@ struct side {
 	bool was_up;
 };
 
-/* What the programs of a pair mean to do. */
+/* The plan of the programs of a pair. */
 struct pair {
-	unsigned int from;      /* node that asks */
+	unsigned int from;      /* the node that asks */
 	bool sidr, refuse, abrupt;
-	bool ends;              /* node that ends it: the one that asked */
-	struct side s[2];       /* by node */
+	bool ends;              /* the node that ends the connection is the one that asked */
+	struct side s[2];       /* sides, by node */
 };
 
 struct frame {
-	uint64_t at;            /* ns of arrival; 0: free */
+	uint64_t at;            /* ns: time of arrival; 0: free */
 	unsigned int to;
 	uint8_t mad[URN_MAD_BYTES];
 };
@@ -59,8 +58,8 @@ static struct world {
 	struct frame wire[WIRE];
 	struct todo todo[TASKS];
 	uint64_t now, rng, seed;
-	unsigned int lose, twice;  /* of a hundred */
-	uint64_t slow;          /* ns that programs take at most */
+	unsigned int lose, twice;  /* messages, of a hundred */
+	uint64_t slow;          /* ns: longest delay of a program */
 	uint64_t up, failed;    /* pairs */
 } w;
 
@@ -77,7 +76,7 @@ rnd(uint64_t n)
 	return (z ^ z >> 31) % n;
 }
 
-/* Something that must hold does not. */
+/* Fail the test when a condition does not hold. */
 #define must(cond)                                                                             \
 	do {                                                                                   \
 		if (!(cond))                                                                   \
@@ -109,7 +108,7 @@ send_mad(void *ctx, uint32_t id, const uint8_t own[16], const uint8_t peer[16], 
 	(void)id, (void)wait;
 	must(memcmp(own, gid[me], 16) == 0 && memcmp(peer, gid[!me], 16) == 0);
 	if (rnd(50) == 0)
-		return URN_CM_NO_ROOM; /* just now */
+		return URN_CM_NO_ROOM; /* refused at random */
 	if (rnd(100) >= w.lose)
 		put_on_wire(!me, mad);
 	if (rnd(100) < w.twice)
@@ -144,7 +143,7 @@ take_event(void *ctx, struct urn_cm_owner *o, int32_t channel, const struct urn_
 
 /* ---- programs */
 
-/* Private data of pair `p`, by what kind of message. */
+/* Private data of pair `p`, by kind of message. */
 static void
 data_of(uint8_t *d, unsigned int n, unsigned int p, uint8_t kind)
 {
@@ -200,7 +199,7 @@ answer(unsigned int me, const struct urn_abi_cm_event *ev)
 	must(p < PAIRS && pr->from != me && pr->sidr == sidr);
 	check_data(ev, p, sidr ? URN_CM_SIDR_REQ : URN_CM_REQ,
 		   sidr ? URN_CM_SIDR_REQ_DATA : URN_CM_REQ_DATA);
-	if (pr->s[me].id) /* a copy that came later than anything is remembered */
+	if (pr->s[me].id) /* a copy that came after the connection was forgotten */
 		urn_cm_release(w.cm[me], &w.owner[me], pr->s[me].id, w.now);
 	pr->s[me].id = ev->id;
 	a.data_len = sidr ? URN_CM_SIDR_REP_DATA : URN_CM_REP_DATA;
@@ -251,7 +250,7 @@ on_reply(unsigned int me, unsigned int p, struct side *s, const struct urn_abi_c
 	check_data(ev, p, URN_CM_REP, URN_CM_REP_DATA);
 	must(ev->qpn == 200 + p && ev->psn == p + 1);
 	data_of(d.data, d.data_len, p, URN_CM_RTU);
-	/* It may have been rejected since. */
+	/* The connection may have been rejected since. */
 	if (urn_cm_establish(w.cm[me], &w.owner[me], s->id, &d, w.now) == 0) {
 		s->view = UP;
 		s->was_up = true;
@@ -328,7 +327,7 @@ deliver(struct frame *f)
 	f->at = 0;
 }
 
-/* Let it run until then, or until nothing is to come. */
+/* Run until that time, or until nothing more can happen. */
 static void
 run(uint64_t end)
 {
@@ -363,7 +362,7 @@ run(uint64_t end)
 		w.now = end;
 }
 
-/* A program dies, with all that it had to do. */
+/* A program dies, with all its tasks. */
 static void
 die(unsigned int n)
 {
@@ -443,7 +442,7 @@ one(uint64_t seed)
 		run(w.now + rnd(100 * MS));
 		die((unsigned int)rnd(2));
 	}
-	/* Longer than any timer of theirs. */
+	/* Longer than any timer of connection management. */
 	run(w.now + 300000 * MS);
 	if (!death)
 		check_agreement();

@@ -12,10 +12,10 @@
 #include <rte_pause.h>
 
 enum {
-	SLOW_LINES = 40,     /* cache lines that each side stores to first, and the other had last */
-	JITTER = 512,	     /* cycles: by up to so much one side begins later than the other */
-	AHEAD = 600,	     /* cycles between the last word about a round and its beginning */
-	SPINS = 200000,      /* looks, until the core is given away. Many: rounds count while both sides have one */
+	SLOW_LINES = 40,     /* cache lines that each side stores to first, last held by the other */
+	JITTER = 512,	     /* cycles: the longest delay of one side's beginning behind the other's */
+	AHEAD = 600,	     /* cycles between the announcement of a round and its beginning */
+	SPINS = 200000,      /* looks, until the thread yields its core. Many: rounds count while both sides have one */
 	TIME_S = 1,
 };
 
@@ -25,13 +25,13 @@ struct line {
 };
 
 static struct {
-	struct line go;	  /* round that begins; UINT64_MAX: no more */
-	struct line at;	  /* TSC at which it does */
+	struct line go;	  /* the next round; UINT64_MAX: no more */
+	struct line at;	  /* TSC at which it begins */
 	struct line done; /* rounds that the second side has ended */
 	struct line slow[2][SLOW_LINES];
 } shared __attribute__((aligned(128)));
 
-static uint64_t round_now; /* first side's */
+static uint64_t round_now; /* the first side's */
 
 static uint64_t
 next(uint64_t *x)
@@ -61,9 +61,9 @@ take_lines(unsigned int side)
 }
 
 /*
- * Wait for the moment, then fill the store buffer, more or less: a store of the test that comes
- * behind is seen late by the other side, unless a fence waits for it. A side that is to be
- * fast, and one that is to be slow, come together in one round of four.
+ * Wait for the moment, then fill the store buffer, more or less: the other side sees a later
+ * store of the test late, unless a fence waits for the buffer. A fast side and a slow one come
+ * together in one round of four.
  */
 static void
 begin(unsigned int side, uint64_t at, uint64_t chance)

@@ -24,16 +24,16 @@ struct litmus {
 	/* First side, when both are done. returns: true when the outcome is forbidden */
 	bool (*bad)(void *arg);
 	void *arg;
-	uint32_t rounds; /* at most; fewer when the time is up */
+	uint32_t rounds; /* rounds at most; fewer when the time is up */
 };
 
 /*
- * Run the rounds, for a second at most. returns: rounds with an outcome that is
- * forbidden, after the first of which no other is run
+ * Run the rounds, for a second at most, and none after the first forbidden outcome.
+ * returns: rounds with a forbidden outcome
  */
 uint32_t litmus_run(const struct litmus *l);
 
-/* Second side only, within litmus.first(): True when second() of this round has returned. */
+/* Second side only, within litmus.first(). returns: true when second() of this round has returned */
 bool litmus_second_done(void);
 
 #endif

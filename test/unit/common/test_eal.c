@@ -40,7 +40,7 @@ die(const char *what, const char *why)
 	exit(1);
 }
 
-/* One lcore, on the first processor we may use; processor 0 may not be ours. */
+/* One lcore, on the first allowed processor; processor 0 may not be allowed. */
 static int
 first_cpu(void)
 {
@@ -69,7 +69,7 @@ start(void)
 	owner = getpid();
 	if (setenv("XDG_RUNTIME_DIR", folder, 1) != 0)
 		die("XDG_RUNTIME_DIR", "setenv");
-	/* Root's runtime folder is elsewhere unless this names ours. */
+	/* Root's runtime folder is elsewhere unless this names the test's. */
 	setenv("RUNTIME_DIRECTORY", folder, 1);
 	if (rte_eal_init((int)(sizeof(argv) / sizeof(argv[0])) - 1, argv) < 0)
 		die("rte_eal_init", rte_strerror(rte_errno));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For tests that need mbufs: an EAL without huge pages, devices or telemetry,
- * whose runtime folder is private and gone when the process ends.
+ * An EAL for tests that need mbufs: without huge pages, devices or telemetry, with a
+ * private runtime folder that goes when the process ends.
  */
 #ifndef URN_TEST_EAL_H
 #define URN_TEST_EAL_H
@@ -9,7 +9,7 @@
 #include <rte_mempool.h>
 
 enum {
-	TEST_EAL_MBUFS = 8191,  /* in the pool */
+	TEST_EAL_MBUFS = 8191,  /* mbufs in the pool */
 	TEST_EAL_ROOM = 4608,   /* bytes of data behind the headroom: MTU 4096 with all headers */
 	TEST_EAL_PRIV = 128,    /* private bytes, as every pool of the dataplane has */
 	TEST_EAL_MEMORY_MB = 192,

@@ -74,7 +74,7 @@ put_ip(uint8_t *ip, const uint8_t src[16], const uint8_t dst[16], uint32_t udp_l
 {
 	uint32_t sum = 0;
 
-	if (src[0] != 0 || src[10] != 0xff) { /* no ::ffff:a.b.c.d */
+	if (src[0] != 0 || src[10] != 0xff) { /* not ::ffff:a.b.c.d */
 		ip[0] = 0x60;
 		put(ip + 4, 2, udp_len);
 		ip[6] = 17;
@@ -116,7 +116,7 @@ link_frame(uint8_t *out, const struct link_spec *s, const uint8_t smac[6], const
 	put(out + at + 4, 2, udp_len);
 	at += 8;
 	out[at] = s->opcode;
-	out[at + 1] = (uint8_t)(0x40 | pad << 4); /* MigReq, as all who migrate no path send it */
+	out[at + 1] = (uint8_t)(0x40 | pad << 4); /* MigReq, as senders without path migration set it */
 	put(out + at + 2, 2, 0xffff);
 	put(out + at + 4, 4, 1);
 	if (s->opcode >= 0x64) {

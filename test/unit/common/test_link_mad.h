@@ -10,7 +10,7 @@
 
 enum { LINK_MAD = 256, LINK_FRAME_ROOM = 512 };
 
-/* What the MAD, and the packet around it, say; a good one comes from link_good(). */
+/* Contents of the MAD, and of the packet around it; link_good() makes a valid one. */
 struct link_spec {
 	uint8_t base_version, mgmt_class, class_version, method;
 	uint16_t status, attr;
@@ -27,20 +27,20 @@ struct link_spec {
 	/* The packet. */
 	uint8_t opcode;
 	uint32_t qkey, sqpn;
-	uint32_t bytes;         /* of payload: 256 */
+	uint32_t bytes;         /* bytes of payload: 256 */
 };
 
-/* A request, or the response to it. Epoch 0x1111, features and ARW code 1. */
+/* A valid request or response. Epoch 0x1111, features and ARW code 1. */
 struct link_spec link_good(int response, uint64_t tid);
 
 /* Write the 256 bytes of a MAD. */
 void link_mad(uint8_t *mad, const struct link_spec *s);
 
-/* A frame from one to the other, GIDs of one family. The ICRC is 0. returns: its length */
+/* A frame between two addresses, GIDs of one family. The ICRC is 0. returns: its length */
 uint32_t link_frame(uint8_t *out, const struct link_spec *s, const uint8_t smac[6],
 		    const uint8_t src[16], const uint8_t dmac[6], const uint8_t dst[16]);
 
-/* Transaction id of a frame that was sent, and where its body begins. */
+/* Transaction id of a sent frame, and the start of its body. */
 uint64_t link_tid(const uint8_t *frame);
 const uint8_t *link_body(const uint8_t *frame);
 /* Number of `n` bytes in network order. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An mbuf without pool or EAL around bytes of the test's own, with nothing
- * readable behind them: for parsers, which must not read past a frame.
+ * An mbuf without pool or EAL around bytes of the test's own, with nothing readable
+ * behind them: for parsers, which must not read past a frame.
  */
 #ifndef URN_TEST_MBUF_H
 #define URN_TEST_MBUF_H

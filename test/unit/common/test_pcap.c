@@ -42,7 +42,7 @@ slurp(const char *name, size_t *size)
 	return bytes;
 }
 
-/* Count the frames, and note them when p->frame is there. -1: cut short. */
+/* Count the frames, and record them when p->frame is there. -1: the file is cut short. */
 static int
 walk(struct test_pcap *p, size_t size)
 {

@@ -14,7 +14,7 @@ struct test_frame {
 
 struct test_pcap {
 	uint8_t *bytes;            /* the file; owner: this struct */
-	struct test_frame *frame;  /* of the file, in order */
+	struct test_frame *frame;  /* frames of the file, in order */
 	unsigned int frames;
 };
 

@@ -14,12 +14,12 @@ static FILE *file;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Digests of what was written, when each frame is wanted once; 0: free. Under the lock. */
+/* Digests of the frames written, when each frame is wanted once; 0: free. Under the lock. */
 static uint64_t *known;
 static uint64_t known_n,
-	known_size; /* in it, and places: a power of two, at most half of them taken */
+	known_size; /* digests in it, and its places: a power of two, at most half of them taken */
 
-/* A capture that is not whole must not be taken for one. */
+/* An incomplete capture must not be taken for a complete one. */
 static void
 die(const char *path)
 {
@@ -53,7 +53,7 @@ test_sent_wanted(void)
 	return file != NULL;
 }
 
-/* Where the digest is, or may be put. */
+/* The digest's place, or the free place for it. */
 static uint64_t *
 find(uint64_t digest)
 {
@@ -80,8 +80,8 @@ grow(void)
 }
 
 /*
- * Was the frame never there before? That any two of a million have the same
- * digest by chance is as likely as one in ten million.
+ * True when the frame is new. That two different frames of a million have the same digest
+ * is as likely as one in ten million.
  */
 static bool
 is_new(const void *bytes, uint32_t len)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the node under test sends, into a capture: with URNIC_TEST_PCAP=FOLDER in
- * the environment a program writes FOLDER/PROGRAM-PID.pcap, for
- * test/interop/judge.py to look at; with URNIC_TEST_PCAP_ONCE each frame once, however
- * often the same bytes are sent.
+ * Capture the frames that the node under test sends: with URNIC_TEST_PCAP=FOLDER in the
+ * environment a program writes FOLDER/PROGRAM-PID.pcap, for test/interop/judge.py to
+ * check; with URNIC_TEST_PCAP_ONCE it writes each frame once, however often the same
+ * bytes are sent.
  */
 #ifndef URN_TEST_SENT_H
 #define URN_TEST_SENT_H
@@ -12,9 +12,12 @@
 
 #include <rte_mbuf.h>
 
-/* Is it asked for? Ends the program with a sentence when the file cannot be made. */
+/*
+ * True when the environment asks for a capture. Ends the program with a sentence when the
+ * file cannot be made.
+ */
 bool test_sent_wanted(void);
-/* Write a frame, if it is asked for. Any thread; stays the caller's. */
+/* Write a frame, if a capture is asked for. Any thread; the frame stays the caller's. */
 void test_sent(const struct rte_mbuf *m);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the configuration share: text in, the exact sentences out. */
+/* Helpers of the configuration's tests: text in, the exact sentences out. */
 #ifndef URN_TEST_CONFIG_H
 #define URN_TEST_CONFIG_H
 
@@ -34,7 +34,7 @@ config_sentences(const struct urn_config_errors *errors)
 	return text;
 }
 
-/* A configuration that is good. */
+/* Read a configuration that must be good. */
 static inline struct urn_config *
 config_good(const char *text)
 {
@@ -46,7 +46,10 @@ config_good(const char *text)
 	return cfg;
 }
 
-/* One that is not: exactly these sentences ("LINE: sentence\n" each). */
+/*
+ * Read a configuration that must fail with exactly these sentences ("LINE: sentence
+ * " each).
+ */
 static inline void
 config_bad(const char *text, const char *want)
 {
@@ -61,12 +64,12 @@ config_bad(const char *text, const char *want)
 	urn_config_errors_free(&errors);
 }
 
-/* The end of a file whose other part has the mistakes: whole, and good by itself. */
+/* The rest of a file whose first part has the mistakes: complete and good by itself. */
 #define CONFIG_REST "[port rest]\ndevice = net_null9\n[adapter rest]\nport = rest\n"
 
-/* Cases in a table: a part of a file, and what is said of it. */
+/* Cases in a table: a part of a file, and the sentences about it. */
 struct config_case {
-	const char *text; /* CONFIG_REST is put behind it */
+	const char *text; /* CONFIG_REST is appended to it */
 	const char *want;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Configurations that cannot be: refused with a sentence that says what, and nothing is left. */
+/* Configurations that are impossible: refused with a sentence that says why, and nothing is left. */
 #include "control/dataplane.h"
 #include "pmd_glue/eal.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 static struct urn_port *port[2];
-/* What is good; each test spoils a copy. */
+/* A good configuration; each test spoils a copy. */
 static struct urn_adapter_config ac[2];
 static struct urn_dp_config dc;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must fit together, and what must differ. */
+/* Values that must fit together, and values that must differ. */
 #include "config_test.h"
 
 #define SWITCHED "[switch s]\n[adapter x]\nswitch = s\n"
@@ -53,7 +53,7 @@ ports(void **state)
 	config_cases(cases, RTE_DIM(cases));
 }
 
-/* Rings count, too. */
+/* Ring ports count, too. */
 static void
 too_many_ports(void **state)
 {
@@ -114,7 +114,7 @@ nodes(void **state)
 	config_cases(cases, RTE_DIM(cases));
 }
 
-/* 102 bytes: behind a / and with .ctl the longest path of a socket */
+/* 102 bytes: with a / in front and .ctl behind the longest path of a socket */
 #define LONG                                                \
 	"0123456789012345678901234567890123456789012345678" \
 	"01234567890123456789012345678901234567890123456789012"

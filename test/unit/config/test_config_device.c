@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices and EAL arguments that cannot be. */
+/* Devices and EAL arguments that are impossible. */
 #include "config_test.h"
 
 static void

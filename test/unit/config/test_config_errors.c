@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of mistakes: in the order of lines, with a bound, without leaks. */
+/* The list of mistakes: in the order of lines, bounded, without leaks. */
 #include "config_test.h"
 
 static void
@@ -37,7 +37,7 @@ bounded(void **state)
 	assert_int_equal(e.error[e.n - 1].line, URN_CONFIG_ERRORS_MAX);
 	urn_config_errors_free(&e);
 	assert_int_equal(urn_config_errors_count(&e), 0);
-	/* Nobody wants to know. */
+	/* Without a list the call does nothing. */
 	urn_config_error(NULL, "f", 1, "x");
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ready configurations in config/ are good, as they are and with every line
- * that is there to be uncommented ("#key = value", without a space behind the #).
- * argv[1]: the project's folder.
+ * The example configurations in config/ are good, as they are and with every line that
+ * can be uncommented ("#key = value", without a space behind the #). argv[1]: the
+ * project's folder.
  */
 #include "config_test.h"
 
@@ -11,11 +11,11 @@
 
 static const char *project;
 
-/* What each is there to show: engines, ports, switches, adapters, nodes. */
+/* Contents of each file: engines, ports, switches, adapters, nodes. */
 static const struct {
 	const char *name;
 	unsigned int engines, ports, switches, adapters, nodes;
-	const char *device; /* how that of the first port begins */
+	const char *device; /* beginning of the first port's device */
 	bool pci;
 } files[] = {
 	{"nic-vfio.ini", 1, 1, 0, 1, 1, "0000:", true},
@@ -64,7 +64,7 @@ files_are_good(void **state)
 	}
 }
 
-/* No file that this test does not know. */
+/* No file is unknown to this test. */
 static void
 files_are_known(void **state)
 {
@@ -129,7 +129,7 @@ two_nodes(void **state)
 	urn_config_free(c);
 }
 
-/* Both ends meet at one socket, and can run at a time. */
+/* Both ends use one socket, and can run at the same time. */
 static void
 memif_pair(void **state)
 {

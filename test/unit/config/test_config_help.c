@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the table prints, and that doc/reference/urnicd.md says the same. argv[1]: the
- * project's folder; without it, the reference for doc/reference/urnicd.md is printed.
+ * The printed table, and doc/reference/urnicd.md, which must say the same. argv[1]: the project's
+ * folder; without it, the reference for doc/reference/urnicd.md is printed.
  */
 #include "config_test.h"
 
@@ -71,7 +71,7 @@ help_reads_well(void **state)
 	free(text);
 }
 
-/* No key twice in a section, presets that are taken, offsets inside the object. */
+/* No key twice in a section, defaults that are valid, offsets inside the object. */
 static void
 table_is_sound(void **state)
 {

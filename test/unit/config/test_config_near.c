@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which name may be meant. */
+/* The name that a wrong one may mean. */
 #include "config_test.h"
 
 static const char *
@@ -26,14 +26,14 @@ test_near(void **state)
 		{"max-qp", "max_qp"},	/* - for _ */
 		{"max qp", "max_qp"},
 		{"maxqp", "max_qp"},
-		{"max_qr", "max_qp"}, /* of two that are as near, the first */
-		{"mtu", "path_mtu"},  /* a part */
+		{"max_qr", "max_qp"}, /* the first of two equally near names */
+		{"mtu", "path_mtu"},  /* a part of the name */
 		{"port", "ports"},
 		{"engine", "engines"},
 		{"p1", "p0"},
 		{"p", ""},
 		{"A", "a"},
-		{"b", ""}, /* all of the word is another */
+		{"b", ""}, /* the whole word would change */
 		{"xy", ""},
 		{"colour", ""},
 		{"", ""},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sections and keys as a whole; files; where the socket is. */
+/* Sections and keys as a whole; files; the socket's path. */
 #include "config_test.h"
 
 #include <fcntl.h>
@@ -64,7 +64,7 @@ sections_become_objects(void **state)
 	assert_string_equal(c->node[1], "m");
 	assert_int_equal(c->adapter[2].node, 0);
 	assert_int_equal(c->adapter[1].node, 1);
-	/* Of two nodes none is that of clients that name none. */
+	/* With two nodes, neither is the default of clients that name none. */
 	assert_string_equal(c->urnicd.node, "");
 	urn_config_free(c);
 }
@@ -146,7 +146,7 @@ names_of_sections(void **state)
 	config_cases(cases, RTE_DIM(cases));
 }
 
-/* All mistakes of a file at once, those of lines, of references, of the whole. */
+/* All mistakes of a file are found at once: those of lines, of references, of the whole. */
 static void
 all_are_found(void **state)
 {
@@ -173,7 +173,7 @@ all_are_found(void **state)
 		   "port = NAME or switch = NAME\n");
 }
 
-/* As many as may be, and one more. */
+/* The largest numbers, and one more. */
 static void
 too_many(void **state)
 {
@@ -212,7 +212,7 @@ errors_may_be_nobodys(void **state)
 	urn_config_free(NULL);
 }
 
-/* What was in the list before is not this file's fault. */
+/* Mistakes already in the list are not this file's. */
 static void
 errors_are_added(void **state)
 {
@@ -266,7 +266,7 @@ files(void **state)
 	refused("/dev/null", ": there is no [adapter NAME]");
 }
 
-/* Long files full of mistakes take no time and no memory. */
+/* Long files full of mistakes take little time and memory. */
 static void
 hostile_files(void **state)
 {
@@ -316,7 +316,7 @@ sockets(void **state)
 	assert_int_equal(urn_config_socket_default(false, "", path, &err), -1);
 	memset(folder, 'x', sizeof(folder));
 	folder[0] = '/';
-	folder[89] = '\0'; /* 89 + 18 bytes are all of a path */
+	folder[89] = '\0'; /* 89 + 18 bytes fill the path */
 	assert_int_equal(urn_config_socket_default(false, folder, path, &err), 0);
 	folder[89] = 'x';
 	folder[90] = '\0';

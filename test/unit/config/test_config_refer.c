@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What adapters refer to: ports, switches, engines. */
+/* References of adapters: ports, switches, engines. */
 #include "config_test.h"
 
 #define P0 "[port p0]\ndevice = net_null0\n"
@@ -37,7 +37,7 @@ adapters(void **state)
 		 "p0]\n"
 		 "4: mac belongs to the port of an adapter that has one; move it to [port p0]\n"
 		 "5: mbufs belongs to the port of an adapter that has one; move it to [port p0]\n"},
-		/* A value that is no name is said to be none, and that is all. */
+		/* A value that is no name gets one message, and no more. */
 		{"[adapter x]\nport = p/0\n",
 		 "2: port = p/0: a name has 1 to 15 letters, digits, _ or -\n"},
 		{"[adapter x]\nswitch = p/0\n",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is plugged into switches: ports, adapters, other switches; impairments. */
+/* The plugs of switches: ports, adapters, other switches; impairments. */
 #include "config_test.h"
 
 /* A switch w with an adapter x (lines 1 to 3), and more of the switch from line 4 on. */
@@ -36,7 +36,7 @@ plugs(void **state)
 	assert_string_equal(p[4].port.name, "v");
 	assert_int_equal(p[4].index, 1);
 	assert_int_equal(p[4].peer, 1);
-	/* The one link that both sides speak of, and another. */
+	/* One link that both sides name, and another. */
 	assert_int_equal(c->sw[1].plugs, 3);
 	assert_int_equal(c->sw[1].plug[1].index, 0);
 	assert_int_equal(c->sw[1].plug[1].peer, 4);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every type of value: what it takes, and the sentence for what it does not. */
+/* Every type of value: the accepted ones, and the sentence for each other. */
 #include "config_test.h"
 
 #include <arpa/inet.h>
@@ -101,7 +101,7 @@ all_types_are_taken(void **state)
 	urn_config_free(c);
 }
 
-/* What is not given is what the table says. */
+/* Keys that are not given have the table's defaults. */
 static void
 presets(void **state)
 {
@@ -121,7 +121,7 @@ presets(void **state)
 	assert_int_equal(c->limits.clients, 4096);
 	assert_int_equal(c->limits.per_uid.mr, 262144);
 	assert_true(c->limits.per_client.pinned == 16ull << 30);
-	/* No program has all that an adapter has to give. */
+	/* The defaults give no program everything that an adapter has. */
 	assert_true(c->limits.per_client.qp < a->max_qp && c->limits.per_client.mr < a->max_mr);
 	assert_true(c->limits.per_uid.pd < URN_ADAPTER_MAX_PD && c->limits.per_uid.ah < URN_ADAPTER_MAX_AH);
 	assert_true(c->limits.per_client.pd < c->limits.per_uid.pd && c->limits.per_client.ah < c->limits.per_uid.ah);
@@ -145,7 +145,7 @@ presets(void **state)
 	assert_true(c->sw[0].sw.fdb.age_ns == 300000000000);
 	assert_false(c->sw[0].sw.no_learning);
 	urn_config_free(c);
-	/* A group is to have something of it. */
+	/* With a group, its members get a share. */
 	c = config_good("[urnicd]\ngroup = rdma\n" CONFIG_REST);
 	assert_int_equal(c->urnicd.mode, 0660);
 	urn_config_free(c);
@@ -321,7 +321,7 @@ words_and_macs(void **state)
 	assert_int_equal(urn_config_parse_mac("02:00:00:00:00:0", 16, mac), -1);
 }
 
-/* Numbers in sentences are such as a file could have. */
+/* Numbers in sentences are written as a file could have them. */
 static void
 texts(void **state)
 {

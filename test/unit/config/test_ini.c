@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* INI text: what is read, where it was, and what is said of what cannot be read. */
+/* INI text: entries and their lines, and the sentences about text that can't be read. */
 #include "config_test.h"
 
 static struct urn_config_errors errors;
 static struct urn_ini *ini;
 
-/* Of its exact size, so that a sanitizer sees what is read behind it. */
+/* The buffer has the text's exact size, so that a sanitizer sees reads behind it. */
 static void
 read_bytes(const char *text, size_t len)
 {
@@ -100,7 +100,7 @@ values(void **state)
 	}
 }
 
-/* Each line is left out, reported, and the next is read. */
+/* Each bad line is left out and reported, and the next one is read. */
 static void
 bad_lines(void **state)
 {
@@ -141,7 +141,7 @@ bad_lines(void **state)
 	}
 }
 
-/* The section and its entries are left out, and said to be once. */
+/* The section and its entries are left out, and reported once. */
 static void
 bad_sections(void **state)
 {

@@ -29,7 +29,7 @@ check_mark(const struct urn_area *a, const struct piece *p)
 				 (unsigned long long)p->bytes, (unsigned long long)p->off);
 }
 
-/* Pieces come zeroed, on a cache line, and never overlap, whatever is given back. */
+/* Pieces come zeroed, on a cache line, and never overlap, in whatever order they are given back. */
 static void
 test_pieces(void **state)
 {
@@ -62,7 +62,7 @@ test_pieces(void **state)
 	urn_area_fini(&a);
 }
 
-/* What does not fit is refused and takes nothing away; what is given back serves again. */
+/* A piece that does not fit is refused and takes nothing away; pieces that are given back serve again. */
 static void
 test_full(void **state)
 {
@@ -88,7 +88,7 @@ test_full(void **state)
 	urn_area_fini(&a);
 }
 
-/* Used up by pieces of one size and all given back: pieces of any other size fit. */
+/* An area used up by pieces of one size and all given back: pieces of any other size fit. */
 static void
 test_other_sizes(void **state)
 {
@@ -119,8 +119,8 @@ test_other_sizes(void **state)
 }
 
 /*
- * What takes its time is known beforehand: much that was given back and has to be cleared,
- * and looking for room when all was given out.
+ * Slow calls are known beforehand: clearing a large piece that was given back, and looking
+ * for room when all was given out.
  */
 static void
 test_quick(void **state)
@@ -164,7 +164,7 @@ test_sizes(void **state)
 		last = off + bytes;
 		if (bytes > 100000)
 			continue;
-		/* What comes again from the class is as long. */
+		/* The next piece of the class is as long. */
 		urn_area_free(&a, off, bytes);
 		assert_int_equal(urn_area_alloc(&a, bytes, &off), 0);
 		assert_int_equal(off + bytes, last);

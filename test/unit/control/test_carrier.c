@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-static struct urn_port *port[2]; /* the adapter's, and the other end of the cable */
+static struct urn_port *port[2]; /* the adapter's port, and the other end of the cable */
 static struct urn_dp *dp;
 
 static int
@@ -78,12 +78,12 @@ plug(bool in)
 
 	if ((in ? urn_port_start(port[0], &err) : urn_port_stop(port[0], &err)) != 0)
 		fail_msg("%s", err.text);
-	/* Somebody else may see it first. */
+	/* Another thread may poll the link first. */
 	urn_port_poll_link(port[0]);
 	assert_int_equal(port[0]->link_up, in);
 }
 
-/* Frames that come out of the cable while the engine turns for a while. */
+/* Count the frames that come out of the cable while the engine turns for a while. */
 static unsigned int
 frames(unsigned int ms)
 {
@@ -121,7 +121,7 @@ test_up_at_once(void **state)
 {
 	(void)state;
 	make_dp();
-	assert_int_equal(frames(50), 2); /* link-local and IPv4; there is no other IPv6 */
+	assert_int_equal(frames(50), 2); /* link-local and IPv4; there is no other IPv6 address */
 	assert_int_equal(counted(URN_C_TX_PACKETS), 2);
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A completion queue that moves: nothing lost, nothing twice, and little of it in an engine's turn. */
+/*
+ * A completion queue that moves: nothing lost or duplicated, and little of the copying in one turn
+ * of the engine.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +25,7 @@ room(uint32_t entries)
 	return hdr;
 }
 
-/* A queue whose first completion is number `start`, and the client has read all before it. */
+/* A queue whose next completion is number `start`, and whose client has read all before it. */
 static void
 open_queue(struct urn_cq *cq, uint32_t entries, uint32_t start)
 {
@@ -49,7 +52,7 @@ slot(const struct urn_cq *cq, uint32_t i)
 	return (const struct urn_abi_cqe *)((const uint8_t *)cq->hdr + URN_ABI_CQ_SLOTS) + (i & cq->mask);
 }
 
-/* One step of the engine. returns: how many completions it copied itself */
+/* One step of the engine. returns: completions that the engine copied itself */
 static uint32_t
 step(struct urn_cq_move *m, int rc)
 {
@@ -60,7 +63,7 @@ step(struct urn_cq_move *m, int rc)
 	return m->to.prod - before;
 }
 
-/* The queue has moved, and holds n completions, the last one made last. */
+/* The queue has moved, and holds n completions; the last is the one made last. */
 static void
 moved(struct urn_cq *cq, const struct urn_cq_move *m, struct urn_abi_cq *was, uint32_t n)
 {
@@ -80,7 +83,7 @@ moved(struct urn_cq *cq, const struct urn_cq_move *m, struct urn_abi_cq *was, ui
 	free(cq->hdr);
 }
 
-/* Few, or none: at once. */
+/* Few completions, or none: the queue moves at once. */
 static void
 few(void **state)
 {
@@ -100,8 +103,8 @@ few(void **state)
 }
 
 /*
- * Many, while more are made: no step copies more than a few, however many there are,
- * and what came meanwhile comes behind.
+ * Many completions, while more are made: no step copies more than a few, however many
+ * there are, and the new ones come behind.
  */
 static void
 many_in_steps(void **state)
@@ -119,7 +122,7 @@ many_in_steps(void **state)
 	urn_cq_move_init(&m, &cq, room(NEW), 0, NEW);
 	for (unsigned int i = 0; i < sizeof(meanwhile) / sizeof(meanwhile[0]); i++) {
 		assert_int_equal(step(&m, EAGAIN), 0);
-		/* The engine goes on while somebody else copies. */
+		/* The engine goes on while another thread copies. */
 		make(&cq, meanwhile[i] / 2);
 		urn_cq_move_carry(&m);
 		assert_int_equal(m.to.prod, n);
@@ -131,7 +134,7 @@ many_in_steps(void **state)
 	moved(&cq, &m, was, n);
 }
 
-/* More than there is room for, at first or by what comes meanwhile: it stays where it is. */
+/* More completions than there is room for, at first or with the new ones: the queue stays where it is. */
 static void
 too_many(void **state)
 {
@@ -157,7 +160,10 @@ too_many(void **state)
 	}
 }
 
-/* A client whose index lies, before or meanwhile: it loses its own, and nobody reads or writes elsewhere. */
+/*
+ * A client whose index lies, before or meanwhile: it loses its own completions, and nothing is read
+ * or written elsewhere.
+ */
 static void
 liars(void **state)
 {
@@ -180,7 +186,7 @@ liars(void **state)
 	urn_cq_move_init(&m, &cq, room(4096), 0, 4096);
 	step(&m, EAGAIN);
 	urn_cq_move_carry(&m);
-	for (int i = 0; i < 3; i++) { /* read what it should not, so that more come than there is room for */
+	for (int i = 0; i < 3; i++) { /* the client claims to have read too much, so that more completions come than there is room for */
 		atomic_store(&cq.hdr->cons, cq.prod);
 		make(&cq, 1000);
 	}

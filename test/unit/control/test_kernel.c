@@ -19,7 +19,7 @@
 
 enum { ID = 0x1234, DATA = 48, ECHO = 8 + DATA };
 
-/* Ones' complement sum of an even number of bytes. The kernel makes that of ICMPv6. */
+/* Ones' complement sum of an even number of bytes. The kernel computes ICMPv6's itself. */
 static uint16_t
 checksum(const uint8_t *p, unsigned int len)
 {
@@ -47,7 +47,7 @@ echo_make(uint8_t *p, int v6, uint8_t seq)
 	memcpy(p + 2, &csum, 2);
 }
 
-/* Is it the answer to that request? IPv4 comes with its header. */
+/* True when a packet is the answer to that request. IPv4 comes with its header. */
 static int
 echo_is(const uint8_t *got, ssize_t n, const uint8_t *sent, int v6)
 {
@@ -58,9 +58,9 @@ echo_is(const uint8_t *got, ssize_t n, const uint8_t *sent, int v6)
 }
 
 /*
- * Three echoes to an address, while the engine is polled. The kernel has forgotten
- * the MAC each time, so it asks; it gives up after three seconds, which a busy
- * machine may take, so a request is made again.
+ * Three echoes to an address, while the engine is polled. The kernel has forgotten the
+ * MAC each time, so it asks; it gives up after three seconds, which a busy machine may
+ * take, so a request is repeated.
  */
 static void
 ping(struct urn_engine *e, int v6, const struct sockaddr *to, socklen_t len)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Claims on remote queue pairs: one client at a time may be connected to one, nobody keeps it
- * from the client that connection management gave it to, and until the peer has answered nobody
- * is ended (control/pair.h). Engines, and what connection management says, are stood in for.
+ * from the client that connection management gave it to, and until the peer has answered
+ * nobody's QP is ended (control/pair.h). The test replaces the engines and connection
+ * management's answers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,9 +35,9 @@ static struct urn_client client[CLIENTS];
 static struct urn_qp qp[CLIENTS][QPS];
 static struct urn_abi_rep rep;
 static struct {
-	const struct urn_cm_owner *owner; /* connection management knows a connection of this one; NULL: none */
+	const struct urn_cm_owner *owner; /* owner by connection management; NULL: it knows no connection */
 	bool stands;                      /* the peer has answered */
-	bool answers_next;                /* it does, as soon as it was asked about once */
+	bool answers_next;                /* the peer answers as soon as it was asked about once */
 	unsigned int rung;                /* doorbells of QPs that may send again */
 } world;
 
@@ -130,7 +131,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* As a change to RTR and RTS does. returns what the claim did */
+/* Connect as a change to RTR and RTS does. returns the claim's result */
 static int
 connect_to(unsigned int c, unsigned int k, const uint8_t gid[16], uint32_t dqpn)
 {
@@ -177,7 +178,7 @@ lives(unsigned int c, unsigned int k, bool sends)
 	assert_int_equal(!(qp[c][k].flags & URN_QPF_HOLD), sends);
 }
 
-/* By hand: one client at a time, with some QPs; and only to the same remote one. */
+/* By hand: one client at a time, with a limited number of QPs; and only to the same remote QP. */
 static void
 by_hand(void **state)
 {
@@ -192,7 +193,7 @@ by_hand(void **state)
 		lives(0, k, true);
 }
 
-/* A change of the address in SQD, to the same: no second entry. */
+/* A change of the address in SQD, to the same one: no second entry. */
 static void
 again(void **state)
 {
@@ -202,7 +203,7 @@ again(void **state)
 	assert_int_equal(adapter.pairs.n, 1);
 }
 
-/* It is free again when every QP of the client that was there has gone, or has stopped. */
+/* The remote QP is free again when every QP of the client there has gone, or has stopped. */
 static void
 goes(void **state)
 {
@@ -212,10 +213,10 @@ goes(void **state)
 	urn_pair_drop(&client[0], &qp[0][0], peer_gid, REMOTE);
 	refused(1, 0);
 	qp[0][1].state = URN_QPS_ERR;
-	qp[0][1].rx_head = (void *)&world; /* memory still places what came */
+	qp[0][1].rx_head = (void *)&world; /* memory still places data that came */
 	refused(1, 0);
 	qp[0][1].rx_head = NULL;
-	qp[0][1].flags |= URN_QPF_NAK; /* the peer's address is asked for */
+	qp[0][1].flags |= URN_QPF_NAK; /* the peer's MAC address is still being looked up */
 	refused(1, 0);
 	qp[0][1].flags &= ~(uint32_t)URN_QPF_NAK;
 	connects(1, 0);
@@ -223,7 +224,7 @@ goes(void **state)
 	lives(1, 0, true);
 }
 
-/* A squatter is ended by the client that connection management gave the connection to. */
+/* The client that connection management gave the connection to ends a squatter's QP. */
 static void
 squatter(void **state)
 {
@@ -241,12 +242,15 @@ squatter(void **state)
 	assert_int_equal(tp.c.v[URN_C_PAIR_ENDED], 2);
 	refused(0, 3);
 	refused(2, 0);
-	/* Not while no QP of the owner's is there, either. */
+	/* The other client is refused even while the owner has no QP there. */
 	urn_pair_drop(&client[1], &qp[1][0], peer_gid, REMOTE);
 	refused(0, 3);
 }
 
-/* A connection that the peer only asked for: its QP sends nothing, and ends nobody, until it stands. */
+/*
+ * A connection that only the peer asked for: its QP sends nothing, and ends nobody's, until the
+ * connection stands.
+ */
 static void
 was_asked(void **state)
 {
@@ -263,7 +267,7 @@ was_asked(void **state)
 	assert_int_equal(world.rung, 0);
 	world.stands = true;
 	urn_pair_settle(&client[0]);
-	lives(0, 0, true); /* it has no claim that could stand */
+	lives(0, 0, true); /* the client has no claim that could stand */
 	urn_pair_settle(&client[1]);
 	ended(0, 0);
 	lives(1, 0, true);
@@ -274,7 +278,7 @@ was_asked(void **state)
 	assert_int_equal(world.rung, 2);
 }
 
-/* Where nobody else is, a QP that was asked for is not held. */
+/* Where no other client is connected, a QP that the peer asked for is not held. */
 static void
 asked_alone(void **state)
 {
@@ -285,7 +289,7 @@ asked_alone(void **state)
 	refused(0, 0);
 }
 
-/* A held QP that goes, or is connected to another one, is not held any more. */
+/* A held QP that goes, or is connected to another remote QP, is no longer held. */
 static void
 held_goes(void **state)
 {
@@ -306,7 +310,7 @@ held_goes(void **state)
 	ended(0, 0);
 }
 
-/* Without connection management the first one has it. */
+/* Without connection management the first client has the remote QP. */
 static void
 without_cm(void **state)
 {
@@ -320,7 +324,7 @@ without_cm(void **state)
 }
 
 /*
- * The peer's answer comes in, in an engine's thread: others that are connected to that remote QP end with
+ * The peer's answer comes in, in an engine's thread: other QPs connected to that remote QP end in
  * their engine's next turn, before their owner, or the new one, does anything.
  */
 static void
@@ -335,7 +339,7 @@ answer_comes(void **state)
 	assert_false(urn_pairs_due(&adapter.pairs, &tp));
 	world.stands = true;
 	urn_pair_doom(&adapter.pairs, world.owner, peer_gid, REMOTE);
-	urn_pair_drop(&client[0], &qp[0][1], peer_gid, REMOTE); /* it goes, and is not touched */
+	urn_pair_drop(&client[0], &qp[0][1], peer_gid, REMOTE); /* the QP goes, and is not touched */
 	assert_true(urn_pairs_due(&adapter.pairs, &tp));
 	urn_pairs_end(&adapter.pairs, &tp);
 	assert_false(urn_pairs_due(&adapter.pairs, &tp));
@@ -349,7 +353,7 @@ answer_comes(void **state)
 	assert_int_equal(tp.c.v[URN_C_PAIR_ENDED], 1); /* once */
 }
 
-/* The answer comes when the claim has been granted, and its QP is not connected yet. */
+/* The answer comes after the claim was granted, and before its QP is connected. */
 static void
 answer_between(void **state)
 {
@@ -365,7 +369,7 @@ answer_between(void **state)
 	ended(0, 0);
 }
 
-/* So many QPs of a client may be connected to a remote one; those that have stopped make room. */
+/* A limited number of a client's QPs may be connected to a remote one; those that have stopped make room. */
 static void
 too_many(void **state)
 {
@@ -375,7 +379,7 @@ too_many(void **state)
 	assert_int_equal(connect_to(0, URN_PAIR_SAME, peer_gid, REMOTE), EDQUOT);
 	assert_non_null(strstr(rep.why, "1024 QPs"));
 	assert_int_equal(adapter.pairs.n, URN_PAIR_SAME);
-	connects(0, 3); /* again, to the same */
+	connects(0, 3); /* again, to the same remote QP */
 	assert_int_equal(connect_to(0, URN_PAIR_SAME, peer_gid, REMOTE + 1), 0);
 	qp[0][3].state = URN_QPS_ERR;
 	connects(0, URN_PAIR_SAME);

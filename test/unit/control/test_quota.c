@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Limits: counted once, by client, user and all; told in a sentence; given back when nothing came of it. */
+/* Limits: counted once, by client, user and all; reported in a sentence; given back when a call fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ setup(void **state)
 	adapter.key_owner = owner;
 	adapter.key_bytes = bytes;
 	urn_ledger_init(&ledger);
-	for (unsigned int i = 0; i < 3; i++) { /* two of one user, one of another */
+	for (unsigned int i = 0; i < 3; i++) { /* two clients of one user, one of another */
 		client[i].adapter = &adapter;
 		client[i].area.size = 1 << 20;
 		client[i].limits = none;
@@ -57,7 +57,7 @@ teardown(void **state)
 		urn_account_leave(u);
 		assert_int_equal(u->clients, i == 0);
 	}
-	for (unsigned int q = 0; q < URN_QUOTAS; q++) /* whatever a test took */
+	for (unsigned int q = 0; q < URN_QUOTAS; q++) /* all that a test took */
 		assert_int_equal(ledger.used[q], 0);
 	for (const struct urn_account *u = ledger.accounts; u; u = u->next)
 		for (unsigned int q = 0; q < URN_QUOTAS; q++)
@@ -68,7 +68,7 @@ teardown(void **state)
 
 static struct urn_abi_rep rep;
 
-/* A call that takes n bytes, if it takes any. err: how it ends, if it begins. returns: whether it began */
+/* A call that takes n bytes, if it takes any. err: its result, if it begins. returns: true when it began */
 static int
 call(struct urn_client *c, uint32_t op, uint64_t n, int err)
 {
@@ -107,14 +107,14 @@ of_a_client(void **state)
 	(void)state;
 	client[0].limits.max[URN_QUOTA_CQ] = 2;
 	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), 0);
-	for (int i = 0; i < 5; i++) /* what fails costs nothing */
+	for (int i = 0; i < 5; i++) /* a call that fails costs nothing */
 		assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, ENOMEM), 0);
 	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), 0);
 	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), EDQUOT);
 	assert_string_equal(rep.why, "a0: a program may have at most 2 completion queues "
 				     "([limits] of the dataplane)");
 	assert_int_equal(call(&client[1], URN_CTL_CREATE_CQ, 0, 0), 0);
-	assert_int_equal(call(&client[0], URN_CTL_DESTROY_CQ, 1, EBUSY), 0); /* it stays */
+	assert_int_equal(call(&client[0], URN_CTL_DESTROY_CQ, 1, EBUSY), 0); /* the object stays */
 	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), EDQUOT);
 	assert_int_equal(call(&client[0], URN_CTL_DESTROY_CQ, 1, 0), 0);
 	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), 0);
@@ -140,7 +140,7 @@ of_a_user_and_of_all(void **state)
 		assert_int_equal(call(&client[2], URN_CTL_CREATE_QP, 0, 0), 0);
 	assert_int_equal(call(&client[2], URN_CTL_CREATE_QP, 0, 0), EDQUOT);
 	assert_non_null(strstr(rep.why, "all programs together may have at most 5 queue pairs"));
-	/* What one leaves is free for others. */
+	/* Quota that one client leaves is free for others. */
 	urn_quota_leave(&client[0]);
 	client[0].account = client[1].account;
 	memset(client[0].used, 0, sizeof(client[0].used));
@@ -148,7 +148,7 @@ of_a_user_and_of_all(void **state)
 	assert_int_equal(client[1].account->used[URN_QUOTA_QP], 1);
 }
 
-/* Bytes come back as many as went, whatever key the client names. */
+/* A deregistration gives back as many bytes as the registration took, whatever key the client names. */
 static void
 of_bytes(void **state)
 {
@@ -161,7 +161,7 @@ of_bytes(void **state)
 	assert_int_equal(call(&client[0], URN_CTL_REG_MR, 4000, 0), 0);
 	assert_int_equal(call(&client[0], URN_CTL_REG_MR, 1, 0), EDQUOT);
 	assert_int_equal(call(&client[1], URN_CTL_REG_MR, 5000, 0), 0);
-	/* Those of others, and keys there can't be, are worth nothing. */
+	/* Keys of others, and impossible keys, give nothing back. */
 	assert_int_equal(call(&client[0], URN_CTL_DEREG_MR, 3 << 8, EINVAL), 0);
 	assert_int_equal(call(&client[0], URN_CTL_DEREG_MR, UINT32_MAX, EINVAL), 0);
 	assert_int_equal(call(&client[0], URN_CTL_UNSHARE, 77, EINVAL), 0);
@@ -175,7 +175,7 @@ of_bytes(void **state)
 	assert_int_equal(ledger.used[URN_QUOTA_PINNED], 0);
 }
 
-/* An area counts when its client comes, until it goes. */
+/* An area counts from when its client comes until it goes. */
 static void
 of_areas(void **state)
 {
@@ -227,7 +227,7 @@ connections_and_descriptors(void **state)
 	assert_ptr_equal(urn_account_join(&ledger, 1000, &u->limits, 3, &full), u);
 	assert_false(full);
 	urn_account_leave(u);
-	/* What this process can open is known, and some of it is kept. */
+	/* The number of files that this process may open is known, and a part of it is reserved. */
 	assert_in_range(ledger.limits.max[URN_QUOTA_SHARE], 1, UINT32_MAX);
 	ledger.limits.max[URN_QUOTA_FD] = 10;
 	assert_true(urn_account_take_fds(u, 7));

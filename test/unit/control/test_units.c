@@ -35,7 +35,7 @@ sizes_are_parsed(void **state)
 	}
 }
 
-/* What is no size is refused and leaves the result alone. */
+/* A text that is no size is refused and leaves the result alone. */
 static void
 bad_sizes_are_refused(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the unit tests of urnic-cp share: cmocka, and a folder that is gone afterwards. */
+/* Helpers of urnic-cp's unit tests: cmocka, and a folder that is removed afterwards. */
 #ifndef URN_TEST_CP_H
 #define URN_TEST_CP_H
 
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char test_dir[64]; /* the folder of the test that runs */
+static char test_dir[64]; /* the current test's folder */
 
 static inline int
 test_dir_make(void **state)
@@ -45,7 +45,7 @@ test_dir_remove(void **state)
 	return nftw(test_dir, test_dir_remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A path in the folder; good until the fourth call from here. */
+/* A path in the folder; valid until the fourth call from here. */
 static inline const char *
 test_path(const char *name)
 {
@@ -81,7 +81,7 @@ assert_holds(const char *path, const void *data, size_t len)
 	free(got);
 }
 
-/* How many names are in a folder. */
+/* Number of names in a folder. */
 static inline unsigned int
 entries(const char *path)
 {
@@ -96,7 +96,7 @@ entries(const char *path)
 	return n;
 }
 
-/* Is the sentence there? */
+/* Fails the test when the text does not contain the sentence. */
 static inline void
 assert_says(const char *text, const char *part)
 {

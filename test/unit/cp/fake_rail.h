@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A queue pair that the test plays: it hands in events as if the peer had sent
- * them, and keeps what the side under test sends.
+ * A queue pair played by the test: it hands in events as if the peer had sent them, and
+ * keeps the messages of the side under test.
  */
 #ifndef URN_TEST_CP_FAKE_RAIL_H
 #define URN_TEST_CP_FAKE_RAIL_H
@@ -11,15 +11,15 @@
 #define FAKE_EVENTS 4096u
 
 struct fake_rail {
-	struct cp_event event[FAKE_EVENTS]; /* to be handed in; ring */
+	struct cp_event event[FAKE_EVENTS]; /* events to be handed in; a ring */
 	unsigned int head, tail;
 	struct cp_msg sent[FAKE_EVENTS];    /* messages of the side under test */
 	unsigned int n_sent;
-	uint32_t write_len[FAKE_EVENTS];    /* chunks it wrote, by sequence number */
+	uint32_t write_len[FAKE_EVENTS];    /* lengths of the chunks that it wrote, by sequence number */
 	unsigned int n_writes;
 	unsigned int turns;
 	void (*script)(void);               /* called at every turn */
-	bool no_buffers;                    /* cp_rail_send() has none */
+	bool no_buffers;                    /* cp_rail_send() finds no buffer */
 };
 
 extern struct fake_rail fake;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread for what may block: in order, every job once, none lost at the end. */
+/* The thread for calls that may block: jobs run in order, each once, and none is lost at the end. */
 #include "cp_test.h"
 
 #include "io.h"
@@ -7,11 +7,11 @@
 #define JOBS 1000
 
 struct counted {
-	struct cp_job job; /* first */
-	unsigned int at;   /* position in which it ran */
+	struct cp_job job; /* must be first */
+	unsigned int at;   /* the job's position in the order of running */
 };
 
-static unsigned int ran; /* the thread's; read when it has ended */
+static unsigned int ran; /* the thread's; read after its end */
 
 static void
 count(struct cp_job *job)
@@ -33,7 +33,7 @@ test_order(void **state)
 		c[i].job.run = count;
 		cp_io_submit(&io, &c[i].job);
 	}
-	/* The end waits for all that was handed over. */
+	/* The end waits for all jobs that were handed over. */
 	cp_io_stop(&io);
 	assert_int_equal(ran, JOBS);
 	for (unsigned int i = 0; i < JOBS; i++) {
@@ -43,7 +43,7 @@ test_order(void **state)
 	cp_io_stop(&io);
 }
 
-/* What a job wrote is there when it is done, and a job can be used again. */
+/* A job's results are there when it is done, and a job can be used again. */
 static void
 test_again(void **state)
 {

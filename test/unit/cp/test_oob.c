@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The control socket: whole frames, in their turn, every field checked; else a sentence. */
+/* The control socket: whole frames, in order, every field checked; a mistake gives a sentence. */
 #include "cp_test.h"
 
 #include "oob.h"
@@ -39,7 +39,7 @@ good_offer(void)
 	return (struct cp_offer){.release = URN_CP_RELEASE, .mtu = 1024, .chunk = 8192, .depth = 4};
 }
 
-/* A frame is heard when its last byte is in, however it comes. */
+/* A frame counts when its last byte is in, in whatever pieces it comes. */
 static void
 test_pieces(void **state)
 {
@@ -114,7 +114,7 @@ test_rubbish(void **state)
 	hear(&head, sizeof(head), "another protocol");
 }
 
-/* FAIL hands its sentence over, without what could steer a terminal. */
+/* FAIL delivers its sentence, without characters that could steer a terminal. */
 static void
 test_fail(void **state)
 {
@@ -127,17 +127,17 @@ test_fail(void **state)
 	assert_int_equal(cp_oob_look(&oob, CP_READY, &body, &err), -1);
 	assert_string_equal(err.text, "the peer gave up: out of ? paper");
 	assert_true(oob.peer_failed && oob.peer_said);
-	/* Too long a sentence is cut. */
+	/* A sentence that is too long is cut. */
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	cp_oob_fail(&other, text);
 	assert_int_equal(cp_oob_look(&oob, CP_READY, &body, &err), -1);
-	/* One that failed is not told that we fail too. */
+	/* A peer that failed is not told that we fail too. */
 	cp_oob_fail(&oob, "nor can we");
 	assert_int_equal(recv(fds[1], text, sizeof(text), MSG_DONTWAIT), -1);
 }
 
-/* A peer that said why and left: the reason is found when we talk to it. */
+/* A peer gave its reason and left: we find the reason when we send to it. */
 static void
 test_reason_at_saying(void **state)
 {
@@ -159,7 +159,7 @@ test_reason_at_saying(void **state)
 	fds[1] = dup(fds[0]);
 }
 
-/* Nothing there: nothing happens, and nobody waits. */
+/* No frame is there: nothing happens, and nobody waits. */
 static void
 test_silence(void **state)
 {
@@ -228,10 +228,10 @@ test_addresses(void **state)
 	REFUSE_READY(r.ep.gid[0] = 0);
 	REFUSE_READY(r.rsvd = 1);
 	REFUSE_READY(strcpy(r.memif, "relative"));
-	/* Would add arguments to the device that is made from it. */
+	/* This would add arguments to the device made from it. */
 	REFUSE_READY(strcpy(r.memif, "/x,role=server"));
 	REFUSE_READY(memset(r.memif, '/', sizeof(r.memif)));
-	/* Attached or not, the two are alike. */
+	/* Attached or not, both sides must be alike. */
 	assert_int_equal(cp_ready_check(&good, true, &err), -1);
 	assert_non_null(strstr(err.text, "sender is attached"));
 	r = good;
@@ -251,7 +251,7 @@ listen_late(void *arg)
 	return NULL;
 }
 
-/* A socket is there before anybody listens on it; that is no reason to give up. */
+/* A socket exists before anybody listens on it; the connection is tried again. */
 static void
 test_connect_early(void **state)
 {
@@ -288,7 +288,7 @@ test_listen(void **state)
 	assert_int_equal(st.st_mode & 077, 0);
 	assert_int_equal(cp_oob_listen(path, &err), -1);
 	assert_says(err.text, "listens");
-	/* Who looked was no sender: the first to be accepted is one. */
+	/* The second listener's look was no sender: the first connection to be accepted is one. */
 	b = cp_oob_connect(path, &err);
 	a = cp_oob_accept(listener, path, &err);
 	assert_true(a >= 0 && b >= 0);
@@ -297,7 +297,7 @@ test_listen(void **state)
 	close(a);
 	close(b);
 	close(listener);
-	/* Left behind, as by a listener that was killed. */
+	/* A socket left behind, as by a listener that was killed. */
 	assert_int_equal(cp_oob_connect(path, &err), -1);
 	assert_says(err.text, "nobody listens");
 	again = cp_oob_listen(path, &err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line: what is taken, and that everything else is refused with exit code 2. */
+/* The command line: accepted options, and exit code 2 for all others. */
 #include "cp_test.h"
 
 #include "opts.h"
@@ -75,7 +75,7 @@ test_roles(void **state)
 	assert_string_equal(o.dir, "d");
 }
 
-/* Which dataplane, and which of its nodes; where nothing is said, a sends and b receives. */
+/* The dataplane, and its node; by default a sends and b receives. */
 static void
 test_attach(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the peers of urnic-cp tell each other is checked in every field (architecture rules 3 and 4). */
+/* Every field of the messages between the peers of urnic-cp is checked (architecture rules 3 and 4). */
 #include "cp_test.h"
 
 #include "proto.h"
@@ -35,7 +35,7 @@ sample(enum cp_msg_type type)
 	return msg;
 }
 
-/* What was encoded is decoded, of every kind. */
+/* Messages of every kind are decoded as they were encoded. */
 static void
 test_round_trip(void **state)
 {
@@ -48,7 +48,7 @@ test_round_trip(void **state)
 		size_t len = cp_msg_encode(&in, buf);
 
 		assert_in_range(len, 16, CP_MSG_MAX);
-		/* Not what tshark takes for RPC over RDMA. */
+		/* The first bytes do not look like RPC over RDMA to tshark. */
 		assert_true((buf[12] | buf[13]) != 0 || buf[14] != 0 || buf[15] > 4);
 		assert_int_equal(cp_msg_decode(buf, len, &out, &why), 0);
 		assert_memory_equal(&in, &out, sizeof(in));
@@ -69,7 +69,7 @@ test_network_order(void **state)
 	assert_memory_equal(buf + 16, done, sizeof(done));
 }
 
-/* A message cut short or grown by a byte is refused. */
+/* A message that is a byte shorter or longer is refused. */
 static void
 test_lengths(void **state)
 {
@@ -172,7 +172,7 @@ test_mutations(void **state)
 			buf[(size_t)rand() % len] = (uint8_t)rand();
 		if (i % 10 == 0)
 			len = (size_t)rand() % CP_MSG_MAX;
-		/* In memory of just this size, so that sanitizers see a read beyond. */
+		/* Memory of exactly this size, so that sanitizers see a read beyond it. */
 		exact = malloc(len + 1);
 		memcpy(exact + 1, buf, len);
 		if (cp_msg_decode(exact + 1, len, &out, &why) == 0 && out.type == CP_MSG_FILE) {
@@ -185,7 +185,7 @@ test_mutations(void **state)
 	free(buf);
 }
 
-/* A stranger's text cannot steer the terminal, and keeps its UTF-8. */
+/* A stranger's text can't steer the terminal, and keeps its UTF-8. */
 static void
 test_clean(void **state)
 {

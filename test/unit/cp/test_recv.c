@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The receiver against a sender that the test plays: files arrive, and a
- * sender that breaks the protocol gets nowhere and leaves nothing.
+ * The receiver against a sender played by the test: files arrive, and a sender that
+ * breaks the protocol achieves nothing and leaves nothing.
  */
 #include "cp_test.h"
 
@@ -24,11 +24,11 @@ static struct cp_result res;
 static struct urn_err err;
 static uint8_t ring[SLOTS * CHUNK];
 static struct cp_offer offer;
-static uint64_t seq;        /* next chunk of the sender */
-static unsigned int files;  /* announced so far */
+static uint64_t seq;        /* number of the sender's next chunk */
+static unsigned int files;  /* files announced so far */
 static bool done_said;
 
-/* The sender's end: when every file has its verdict, it says DONE; at last it goes away. */
+/* The sender's end: when every file has its verdict it sends DONE, and finally it goes. */
 static void
 end_script(void)
 {
@@ -105,7 +105,7 @@ say_chunk(uint8_t byte, uint32_t len)
 	fake_event(&ev);
 }
 
-/* End the file; its digest is that of `len` bytes of one value in each chunk, from 1 on. */
+/* End the file; its digest is that of `len` bytes of one value in each chunk, the values 1, 2, ... */
 static void
 say_end(bool ok, size_t len)
 {
@@ -138,7 +138,7 @@ verdict(uint32_t file)
 	for (unsigned int i = 0; i < fake.n_sent; i++) {
 		if (fake.sent[i].type != CP_MSG_VERDICT || fake.sent[i].file != file)
 			continue;
-		/* Exactly one for each file. */
+		/* Exactly one verdict for each file. */
 		assert_null(found);
 		found = &fake.sent[i];
 	}
@@ -171,7 +171,7 @@ test_files(void **state)
 	assert_int_equal(res.messages, 2);
 }
 
-/* Bytes that are not what the sender read: no file. */
+/* The bytes differ from those that the sender read: no file. */
 static void
 test_mismatch(void **state)
 {
@@ -185,7 +185,7 @@ test_mismatch(void **state)
 	assert_int_equal(entries(test_dir), 0);
 }
 
-/* Told not to check, the same bytes are taken. */
+/* Without the check, the same bytes are taken. */
 static void
 test_no_check(void **state)
 {
@@ -215,7 +215,7 @@ test_given_up(void **state)
 	assert_int_equal(entries(test_dir), 1);
 }
 
-/* A refusal is told before the end; what follows in the same breath still arrives. */
+/* A refusal comes before the end; data sent in the same moment still arrives. */
 static void
 test_refused(void **state)
 {
@@ -235,7 +235,7 @@ test_refused(void **state)
 	assert_int_equal(entries(test_dir), 2);
 }
 
-/* Slots go back once their chunks are hashed and written, all of them in the end. */
+/* Slots go back when their chunks are hashed and written; in the end all have. */
 static void
 test_credits(void **state)
 {
@@ -420,7 +420,7 @@ test_done_early(void **state)
 	broken("done");
 }
 
-/* Of a file that was refused early the end is still on its way when the sender says DONE. */
+/* A file was refused early: its END is still on its way when the sender says DONE. */
 static void
 end_after_done(void)
 {
@@ -452,7 +452,7 @@ go_away(void)
 		shutdown(fds[1], SHUT_RDWR);
 }
 
-/* A sender that goes away in the middle: nothing stays. */
+/* A sender goes away in the middle: no file stays. */
 static void
 test_gone(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The summary: figures of part 7 (throughput, latency, packets, retransmissions), both ways. */
+/* The summary: figures of part 7 (throughput, latency, packets, retransmissions), in text and JSON. */
 #include "cp_test.h"
 
 #include "report.h"
@@ -8,7 +8,7 @@ static struct cp_result res;
 static struct cp_source sources[2];
 static char printed[8192];
 
-/* Run with a stream's descriptor pointed at a file; what came is in `printed`. */
+/* Run print() with a stream's descriptor pointed at a file; its output is in `printed`. */
 static void
 record(FILE *stream, void (*print)(void))
 {
@@ -72,7 +72,7 @@ test_text(void **state)
 {
 	(void)state;
 	record(stdout, text);
-	/* The wait for the disk is told apart from what the NIC did. */
+	/* The wait for the disk is reported apart from the NIC's time. */
 	assert_says(printed, "sent 2 files, 256 MiB in 0.21 s: 10.2 Gb/s, SHA-256 verified by the "
 			     "receiver, in received/\n");
 	assert_says(printed, "to disk took another 100 ms");
@@ -81,7 +81,7 @@ test_text(void **state)
 			     "the receiver: none\n");
 }
 
-/* Nothing is called verified that was not, and drops are named. */
+/* Files are called verified only if they were, and drops are named. */
 static void
 test_text_bad(void **state)
 {
@@ -96,7 +96,7 @@ test_text_bad(void **state)
 	assert_null(strstr(printed, "verified"));
 	assert_says(printed, "no ICRC");
 	assert_says(printed, "drops: bad ICRC 3; at the receiver: ahead of its turn");
-	/* The peer's figures are not made up when it did not tell them. */
+	/* The peer's figures are left out when it did not send them. */
 	res.complete = false;
 	record(stdout, text);
 	assert_null(strstr(printed, "at the receiver"));

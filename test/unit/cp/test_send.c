@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sender against a receiver that the test plays: order and window of what
- * it sends, and that a receiver which breaks the protocol is found out.
+ * The sender against a receiver played by the test: order and window of its messages, and
+ * that it detects a receiver which breaks the protocol.
  */
 #include "cp_test.h"
 
@@ -26,7 +26,7 @@ static uint8_t ring[SLOTS * CHUNK];
 static uint8_t data[10 * CHUNK + 7];
 static char paths[FILES][600];
 static struct cp_source *src;
-static unsigned int answered; /* messages of the sender that were looked at */
+static unsigned int answered; /* messages of the sender that the receiver has looked at */
 static uint64_t credited;
 static enum cp_verdict answer;
 
@@ -50,7 +50,7 @@ say_credit(uint64_t done)
 	fake_msg(&msg);
 }
 
-/* A receiver as it should be: gives slots back one by one, answers at the END. */
+/* A correct receiver: gives slots back one by one, and answers at the END. */
 static void
 good_receiver(void)
 {
@@ -184,7 +184,7 @@ test_refused_early(void **state)
 	assert_int_equal(res.ok, 2);
 }
 
-/* Only what the receiver stored counts as sent. */
+/* Only files that the receiver stored count as sent. */
 static void
 test_bad_verdicts(void **state)
 {
@@ -197,7 +197,7 @@ test_bad_verdicts(void **state)
 	assert_int_equal(res.bytes, 0);
 }
 
-/* A file that shrinks under way is given up; the next one is sent. */
+/* A file that shrinks while it is sent is given up; the next one is sent. */
 static void
 test_shrinks(void **state)
 {
@@ -205,7 +205,7 @@ test_shrinks(void **state)
 	assert_int_equal(truncate(paths[0], CHUNK + 5), 0);
 	src[0].size = sizeof(data);
 	assert_int_equal(send_it(), 0);
-	/* Opened anew, it is sent as long as it is now. */
+	/* Opened again, the file is sent at its present length. */
 	assert_int_equal(src[0].state, CP_SENT);
 	assert_int_equal(fake.sent[0].announce.size, CHUNK + 5);
 }
@@ -234,7 +234,7 @@ test_shrinks_under_way(void **state)
 /* ---- a receiver that breaks the protocol */
 
 static void (*misdeed)(void);
-static bool silent; /* it says no more */
+static bool silent; /* the receiver says no more */
 
 static void
 bad_receiver(void)

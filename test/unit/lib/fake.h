@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A dataplane made of nothing but its registers: it answers control calls by
- * laying queues out in an area, and leaves the rest to the test, which reads
- * requests, writes completions and swaps doorbells by hand. So the library is
- * tested against lib/abi alone.
+ * A dataplane made of nothing but its registers: it answers control calls by laying
+ * queues out in an area, and leaves the rest to the test, which reads requests, writes
+ * completions and swaps doorbells by hand. This tests the library against lib/abi alone.
  */
 #ifndef URN_TEST_FAKE_H
 #define URN_TEST_FAKE_H
@@ -49,12 +48,12 @@ struct fake {
 	struct fake_cq cq[FAKE_OBJS];
 	struct fake_qp qp[FAKE_OBJS];
 	struct fake_srq srq[FAKE_OBJS];
-	struct urn_abi_db *db;     /* of engine 0 */
+	struct urn_abi_db *db;     /* doorbells of engine 0 */
 	int async_fd;
 	uint32_t next_key;
-	struct urn_abi_req last;   /* newest request */
+	struct urn_abi_req last;   /* the newest request */
 	unsigned int calls[URN_CTL_OPS];
-	/* Fail the next call of this op (0: none) with this error. */
+	/* Error of the next call of op fail_op (0: none). */
 	uint32_t fail_op;
 	int fail_err;
 	const char *fail_why;
@@ -66,7 +65,7 @@ struct fake {
 	bool zero_reset;           /* RESET zeroes the indices instead of moving cons to prod */
 };
 
-/* What a completion says; the rest is zero. */
+/* Fields of a completion; the rest is zero. */
 struct fake_wc {
 	uint64_t wr_id;
 	uint32_t qpn, byte_len, imm, src_qp;
@@ -76,7 +75,7 @@ struct fake_wc {
 
 struct fake *fake_new(void);
 void fake_free(struct fake *f);
-/* Where the header of a queue lies. */
+/* Address of a queue's header. */
 void *fake_at(struct fake *f, uint64_t off);
 
 struct fake_cq *fake_cq(struct fake *f, uint32_t handle);
@@ -85,7 +84,7 @@ struct fake_srq *fake_srq(struct fake *f, uint32_t handle);
 
 /* Write a completion, and an event if the queue is armed for it. */
 void fake_complete(struct fake *f, uint32_t cq, const struct fake_wc *wc);
-/* The same, unless there is no room. returns: whether it was written */
+/* Like fake_complete(), unless there is no room. returns: true when the completion was written */
 bool fake_try_complete(struct fake *f, uint32_t cq, const struct fake_wc *wc);
 /* The next request of a send queue, without retiring it; NULL: none. */
 const struct urn_abi_swqe *fake_send_wqe(struct fake *f, uint32_t qpn);
@@ -95,7 +94,7 @@ void fake_retire(struct fake *f, uint32_t qpn, uint32_t n);
 const struct urn_abi_rwqe *fake_take_recv(struct fake *f, uint32_t qpn);
 /* Take the next receive of an SRQ for a QP; NULL: none. */
 const struct urn_abi_rwqe *fake_take_srq(struct fake *f, uint32_t srq, uint32_t qpn);
-/* Whether a QP or CQ has been destroyed; may be asked while other threads make calls. */
+/* True when the QP or CQ has been destroyed; may be called while other threads make calls. */
 bool fake_qp_gone(struct fake *f, uint32_t qpn);
 bool fake_cq_gone(struct fake *f, uint32_t handle);
 /* Swap doorbells out as an engine does. returns: how many QPs rang; *last: one of them */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every test of the library begins with: cmocka, and a context over a fake. */
+/* The beginning of every test of the library: cmocka, and a context over a fake. */
 #ifndef URN_TEST_LIB_H
 #define URN_TEST_LIB_H
 
@@ -25,7 +25,7 @@ struct env {
 	uint32_t qpn;
 };
 
-/* cmocka group or test fixtures: *state is a struct env with all of it, QP in RTS. */
+/* cmocka group or test fixtures: *state is a struct env with all objects, QP in RTS. */
 int env_setup(void **state);       /* RC, 8 send and receive slots, 4 elements, 64 bytes inline */
 int env_setup_ud(void **state);    /* the same, UD */
 int env_setup_ex(void **state);    /* the same, RC, for ibv_wr_* */
@@ -38,7 +38,7 @@ int ctx_teardown(void **state);
 
 /* Move a queue pair through INIT and RTR to RTS. */
 void env_connect(struct ibv_qp *qp);
-/* Move it to one state, no other attributes. */
+/* Move a queue pair to one state, without other attributes. */
 int env_modify(struct ibv_qp *qp, enum ibv_qp_state state);
 
 #endif

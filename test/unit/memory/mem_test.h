@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of memory/ share. */
+/* Helpers of the tests of memory/. */
 #ifndef TEST_MEM_TEST_H
 #define TEST_MEM_TEST_H
 
@@ -66,7 +66,7 @@ test_mw(struct urn_mem *mem, uint32_t pd, int type)
 	return rkey;
 }
 
-/* The key of the same index whose low byte is `n` further. */
+/* The key of the same index with the low byte increased by `n`. */
 static inline uint32_t
 test_next_key(uint32_t key, uint32_t n)
 {

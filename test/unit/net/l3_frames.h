@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ARP, neighbour discovery and echo frames as others send them, byte by byte. */
+/* ARP, neighbour discovery and echo frames as other nodes send them, byte by byte. */
 #ifndef URN_TEST_L3_FRAMES_H
 #define URN_TEST_L3_FRAMES_H
 
 #include <stdint.h>
 
-enum { L3_ROOM = 2048 }; /* bytes that the longest frame fits */
+enum { L3_ROOM = 2048 }; /* bytes; the longest frame fits */
 
 /* Us and a peer: MACs, IPv4 10.0.0.1 and .2, IPv6 fe80::1 and ::2, 2001:db8::1 and ::2. */
 extern const uint8_t us_mac[6], peer_mac[6], other_mac[6];
@@ -26,9 +26,9 @@ uint32_t l3_solicit(uint8_t *out, const uint8_t src[16], const uint8_t dst[16],
 /* flags: 0x40 solicited, 0x20 override. */
 uint32_t l3_advert(uint8_t *out, const uint8_t dst[16], const uint8_t target[16],
 		   const uint8_t *mac, uint8_t flags);
-/* Make every checksum of a frame right again after a change. */
+/* Correct every checksum of a frame after a change. */
 void l3_fix(uint8_t *frame, uint32_t len);
-/* Are the checksums of a frame right? Computed the long way. */
+/* True when the checksums of a frame are right. Computed the long way. */
 int l3_sums_ok(const uint8_t *frame, uint32_t len);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A table of what peers can, with frames and time of the test's making. Frames
- * of ours are parsed, and their ICRC checked, on the way.
+ * A table of peers' features, with frames and time made by the test. Our own frames are
+ * parsed on the way, and their ICRC is checked.
  */
 #ifndef URN_TEST_LEARN_BENCH_H
 #define URN_TEST_LEARN_BENCH_H
@@ -14,30 +14,30 @@
 
 #define MS 1000000ull
 #define SECOND 1000000000ull
-#define START (100 * SECOND) /* a clock does not begin at 0 */
+#define START (100 * SECOND) /* START is not 0: no clock begins there */
 
-extern struct urn_neigh *nb;             /* us, and a peer whose MAC address is known */
+extern struct urn_neigh *nb;             /* we, and a peer whose MAC address is known */
 extern struct urn_learn *lk;
-extern uint8_t buf[LINK_FRAME_ROOM];     /* the frame that came last, or is to go in */
-extern uint32_t seen;                    /* of the news */
+extern uint8_t buf[LINK_FRAME_ROOM];     /* the frame that came last, or that goes in next */
+extern uint32_t seen;                    /* the count of news that the test has seen */
 
 struct urn_learn_config config(void);
-/* Us, and a peer whose MAC address is known. */
+/* Set up our node, and a peer whose MAC address is known. */
 int setup(void **state);
 int teardown(void **state);
-/* The frame in `len` bytes of buf[] comes in; a reply replaces it. returns what was counted */
+/* The frame in `len` bytes of buf[] comes in; a reply replaces it. returns the counter that counted it */
 enum urn_counter input(uint32_t len, uint64_t now, int *reply);
-/* From a peer to our address of the same family and scope. */
+/* A frame from a peer to our address of the same family and scope comes in. */
 enum urn_counter from(const uint8_t *gid, const struct link_spec *s, uint64_t now, int *reply);
-/* A request of a peer's: answered, and counted as this. */
+/* A peer's request comes in: it is answered, and counted as this. */
 void request(const uint8_t *gid, const struct link_spec *s, uint64_t now, enum urn_counter why);
 /* Poll; returns how many requests came, the last of them in buf[]. */
 unsigned int poll_max(uint64_t now, unsigned int max);
 void expect_no_news(void);
 void expect_news(const uint8_t *gid, uint32_t features);
-/* Asked for and asked: the request is in buf[]. returns its transaction id */
+/* Ask about a peer, and poll: the request is in buf[]. returns its transaction id */
 uint64_t ask(const uint8_t *gid, uint64_t now);
-/* Asked and answered: the usual way to be known. */
+/* Ask about a peer, and answer: the usual way to be known. */
 void make_known(const uint8_t *gid, uint64_t now);
 
 #define expect_poll(now, n) assert_int_equal(poll_max(now, 64), n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A network namespace of a test child's own, so that nothing of the machine is
- * touched and nothing is left: the kernel removes it with the process.
+ * A network namespace of the test child's own, so that the machine is not touched and
+ * nothing is left: the kernel removes the namespace with the process.
  */
 #ifndef URN_TEST_PMD_GLUE_NETNS_H
 #define URN_TEST_PMD_GLUE_NETNS_H

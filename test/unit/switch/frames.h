@@ -15,8 +15,10 @@
 
 #include <rte_mbuf.h>
 
-/* A frame of len bytes (at least 18): zero addresses, type IPv4, its number, bytes that follow from
- * it. */
+/*
+ * A frame of len bytes (at least 18): zero addresses, type IPv4, its number, and bytes derived from
+ * the number.
+ */
 static inline struct rte_mbuf *
 frame_make(uint32_t number, uint32_t len)
 {
@@ -43,7 +45,7 @@ frame_number(const struct rte_mbuf *m)
 	return n;
 }
 
-/* Packets of the pool that are free; the test's own leak check. */
+/* Number of free packets of the pool; the test's own leak check. */
 static inline unsigned int
 frames_free(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An impairment with frames and time of a test's making. */
+/* An impairment, with frames and time made by the test. */
 #ifndef URN_TEST_IMPAIR_BENCH_H
 #define URN_TEST_IMPAIR_BENCH_H
 
@@ -12,15 +12,15 @@ enum { N = 4000, LEN = 100 };
 #define US 1000ull
 #define MS 1000000ull
 
-/* All of it at once. */
+/* All impairments at once. */
 extern const struct urn_impair_config everything;
 
-/* No frame is lost and none is left: as many are free before a test as after it. */
+/* No frame is lost and none is left: as many buffers are free after a test as before it. */
 int setup(void **state);
 int teardown(void **state);
 struct urn_impair *make(const struct urn_impair_config *cfg);
 uint64_t count(const struct urn_impair *imp, enum urn_impair_counter c);
-/* Every frame is somewhere. */
+/* Every frame is accounted for. */
 void check_balance(const struct urn_impair *imp);
 /*
  * Push frames first..first+n-1, `gap` ns apart, and pop after each up to its
@@ -28,9 +28,9 @@ void check_balance(const struct urn_impair *imp);
  */
 unsigned int pass(struct urn_impair *imp, uint32_t first, uint32_t n, uint64_t start, uint64_t gap,
 		  uint32_t *out);
-/* Take everything that is inside, as pass() does. */
+/* Take all frames that are inside, as pass() does. */
 unsigned int drain(struct urn_impair *imp, uint32_t *out);
-/* As often as chance p has it in n cases, five standard deviations at most beside it. */
+/* got: within five standard deviations of n cases with probability p. */
 void assert_about(uint64_t got, double n, double p);
 /* Number of the bit in which two frames differ; fails unless it is exactly one. */
 uint32_t odd_bit(const struct rte_mbuf *a, const struct rte_mbuf *b);

@@ -5,9 +5,9 @@
 
 #include "wire/build.h"
 
-enum { FRAME_ROOM = 4608 }; /* bytes that the longest frame fits */
+enum { FRAME_ROOM = 4608 }; /* bytes; the longest frame fits */
 
-/* What a frame is to say. */
+/* Contents of a frame. */
 struct frame_spec {
 	uint8_t opcode;
 	int ipv6;         /* 0 or 1 */
@@ -26,7 +26,7 @@ struct urn_path frame_path(int ipv6);
  */
 uint32_t frame_make(uint8_t *out, const struct frame_spec *spec);
 
-/* Make the IPv4 header checksum right again after a change. IPv6: nothing. */
+/* Correct the IPv4 header checksum after a change. IPv6: nothing. */
 void frame_fix_csum(uint8_t *frame, uint32_t len);
 
 /* Known opcodes in ascending order; returns how many. */

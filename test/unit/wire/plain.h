@@ -8,8 +8,8 @@
 
 struct verdict {
 	enum urn_frame_kind kind;
-	enum urn_counter drop;  /* of URN_FRAME_BAD and URN_FRAME_OTHER */
-	/* Of URN_FRAME_ROCE: bytes of the frame without what Ethernet padded, and so on. */
+	enum urn_counter drop;  /* for URN_FRAME_BAD and URN_FRAME_OTHER */
+	/* For URN_FRAME_ROCE: bytes of the frame without Ethernet's padding, and so on. */
 	uint32_t len, payload_off, payload_len;
 };
 
@@ -19,7 +19,7 @@ be16(const uint8_t *p)
 	return (uint32_t)p[0] << 8 | p[1];
 }
 
-/* What urn_wire_parse() must make of a frame. */
+/* The verdict that urn_wire_parse() must give on a frame. */
 struct verdict plain_parse(const uint8_t *f, uint32_t len);
 
 #endif
