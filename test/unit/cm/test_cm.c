@@ -177,7 +177,7 @@ static void
 test_disconnect(void **state)
 {
 	uint32_t id = to_active();
-	uint64_t tid = b.said.tid; /* of the set-up's messages */
+	uint64_t tid = b.said.tid; /* transaction of the set-up */
 	struct urn_abi_cm_data p = {.data_len = 220};
 	struct urn_abi_cm_event ev;
 	struct urn_cm_msg m;
@@ -471,7 +471,7 @@ test_parameters(void **state)
 	BAD(srq, 2);
 	BAD(ack_delay, 32);
 	BAD(data_len, 197);
-	BAD(status, URN_CM_SIDR_REJECT); /* of a look-up: then nobody asks for the queue pair's owner */
+	BAD(status, URN_CM_SIDR_REJECT); /* a look-up: then nobody asks for the queue pair's owner */
 	assert_int_equal(urn_cm_reject(b.cm, &b.o, id, &r, b.now), EINVAL);
 	r = (struct urn_abi_cm_reject){.info_len = 73};
 	assert_int_equal(urn_cm_reject(b.cm, &b.o, id, &r, b.now), EINVAL);

@@ -141,7 +141,7 @@ test_quick(void **state)
 	urn_area_free(&a, large, 1 << 20);
 	assert_true(urn_area_is_quick(&a, 8192));
 	assert_false(urn_area_is_quick(&a, 1 << 20));
-	assert_true(urn_area_is_quick(&a, 2 << 20)); /* of another class, and there is fresh room */
+	assert_true(urn_area_is_quick(&a, 2 << 20)); /* another class, and there is fresh room */
 	while (urn_area_alloc(&a, 100000, &off) == 0)
 		n++;
 	assert_true(n > 10);

@@ -186,7 +186,7 @@ liars(void **state)
 	urn_cq_move_init(&m, &cq, room(4096), 0, 4096);
 	step(&m, EAGAIN);
 	urn_cq_move_carry(&m);
-	for (int i = 0; i < 3; i++) { /* the client claims to have read too much, so that more completions come than there is room for */
+	for (int i = 0; i < 3; i++) { /* too far: more come than fit */
 		atomic_store(&cq.hdr->cons, cq.prod);
 		make(&cq, 1000);
 	}

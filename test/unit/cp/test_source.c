@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files to send: what can't be sent is named; a file that changes under way is noticed. */
+/* Files to send: a file that can't be sent is named; one that changes while it is sent is noticed. */
 #include "cp_test.h"
 
 #include "source.h"
@@ -55,13 +55,13 @@ test_kinds(void **state)
 	assert_int_equal(src.size, 0);
 	assert_int_equal(src.mode, 0640);
 	close(fd);
-	/* Says that it is empty, and is not. */
+	/* The file claims to be empty, and is not. */
 	src.path = "/proc/self/status";
 	assert_int_equal(cp_source_open(&src), -1);
 	assert_says(src.why.text, "longer");
 }
 
-/* Of two files of one name only the first is sent; missing ones don't count. */
+/* Only the first of two files of one name is sent; missing ones don't count. */
 static void
 test_names(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Received files: under their name only when whole, and nothing left of others. */
+/* Received files: each has its name only when it is whole, and nothing is left of others. */
 #include "cp_test.h"
 
 #include "store.h"
@@ -137,7 +137,7 @@ test_force(void **state)
 	}
 }
 
-/* Zeros become holes; what is around them is kept; the end may be one. */
+/* Zeros become holes; the bytes around them are kept; a file may end in a hole. */
 static void
 test_holes(void **state)
 {
@@ -166,7 +166,7 @@ test_holes(void **state)
 	free(got);
 }
 
-/* A receiver that was killed leaves a hidden file at most: gone at the next start. */
+/* A receiver that was killed leaves at most a hidden file: the next start removes it. */
 static void
 test_killed(void **state)
 {
@@ -192,7 +192,7 @@ test_killed(void **state)
 	}
 	assert_int_equal(read(ready[0], &c, 1), 1);
 	assert_int_equal(entries(test_dir), 1);
-	/* While it lives, another receiver leaves its file alone. */
+	/* While the receiver lives, another one leaves its file alone. */
 	open_store(&next, false, false);
 	assert_int_equal(entries(test_dir), 1);
 	close_store(&next);
@@ -206,7 +206,7 @@ test_killed(void **state)
 	close(ready[1]);
 }
 
-/* A disk that takes no more: a sentence, and nothing left. */
+/* A full disk: a sentence, and nothing left. */
 static void
 test_full(void **state)
 {
@@ -233,7 +233,7 @@ test_full(void **state)
 	}
 }
 
-/* What /dev/full stands for: no space left. */
+/* The case of /dev/full: no space left. */
 static void
 test_no_space(void **state)
 {
@@ -263,7 +263,7 @@ test_bad_folder(void **state)
 	assert_says(err.text, "not a folder");
 	assert_int_equal(cp_store_open(&s, test_path("a/b"), false, &err), -1);
 	assert_says(err.text, "cannot make");
-	/* Made when only the last part is missing. */
+	/* The folder is made when only the last part of its path is missing. */
 	assert_int_equal(cp_store_open(&s, test_path("a"), false, &err), 0);
 	close_store(&s);
 	if (geteuid() != 0) {

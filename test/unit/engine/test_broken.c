@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients whose completion queues broke: the QPs of each are looked at, whatever others break meanwhile. */
+/*
+ * Clients whose completion queues broke: the engine looks at the QPs of each, whichever queues
+ * break meanwhile.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +15,7 @@
 
 enum { MANY = 16384, FEW = 100, STEP = 32 /* QPs a turn */ };
 
-/* A client, all of whose QPs but the last have gone. */
+/* A client that has only the last of its QPs left. */
 struct prog {
 	struct urn_engine_client client;
 	struct urn_client_shard share;
@@ -24,7 +27,7 @@ struct prog {
 static struct urn_tp tp;
 static struct urn_shard shard;
 static struct prog greedy, modest;
-static struct urn_qp *ended[4]; /* in their order */
+static struct urn_qp *ended[4]; /* QPs ended, in order */
 static unsigned int ended_n;
 
 void __wrap_urn_qp_cq_broken(struct urn_tp *t, struct urn_qp *qp);
@@ -68,7 +71,10 @@ breaks(struct prog *p)
 	urn_shard_cq_broken(NULL, &p->cq);
 }
 
-/* One that breaks queue after queue, so that its walk never ends, has half the turns beside another, no more. */
+/*
+ * A client that breaks queue after queue, so that its walk never ends, gets at most half the turns
+ * beside another.
+ */
 static void
 again_and_again(struct prog *first, struct prog *second)
 {
@@ -83,7 +89,7 @@ again_and_again(struct prog *first, struct prog *second)
 	}
 	assert_ptr_equal(ended[0], &modest.last);
 	assert_false(modest.share.walked);
-	/* And its own, once it comes to an end. */
+	/* Its own QP ends, too, once the client stops. */
 	for (turns = 0; ended_n == 1; turns++) {
 		assert_in_range(turns, 0, MANY / STEP);
 		urn_shard_walk_broken(&shard);
@@ -101,7 +107,7 @@ test_again_and_again(void **state)
 	again_and_again(&greedy, &modest);
 }
 
-/* Clients go while they wait: the first of the round, the last, the only one. */
+/* Clients go while they wait: the first in turn, the last, the only one. */
 static void
 test_forget(void **state)
 {

@@ -15,16 +15,16 @@ enum {
 	CLIENTS = 30,
 	CROWD = 400,
 	PAGE = 4096,
-	QUIET_TURNS = 6000, /* all but MOST_HOT are cold then */
+	QUIET_TURNS = 6000, /* turns until all but MOST_HOT are cold */
 	MOST_HOT = 8,
-	SOON_TURNS = 300, /* all but MANY_HOT are */
+	SOON_TURNS = 300, /* turns until all but MANY_HOT are */
 	MANY_HOT = 256,
 };
 
 static struct urn_tp tp;
 static struct urn_shard shard;
 static struct urn_abi_db db[CLIENTS];
-static uint8_t *page; /* a client each */
+static uint8_t *page; /* one page for each client */
 
 static struct urn_client_shard *
 client(unsigned int i)
@@ -60,7 +60,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* All lists say the same. returns: clients there are */
+/* All lists agree. returns: the number of clients */
 static unsigned int
 sound(void)
 {
@@ -84,7 +84,7 @@ sound(void)
 	return n;
 }
 
-/* Take one away, while only it and those beside it in a list can be looked at. */
+/* Remove one client, while only it and its neighbours in a list can be accessed. */
 static void
 leave(unsigned int i)
 {
@@ -105,7 +105,7 @@ leave(unsigned int i)
 	memset(c, 0xa5, sizeof(*c));
 }
 
-/* The first that is, or is not, hot. */
+/* The first client that is, or is not, hot. */
 static const struct urn_client_shard *
 one(bool hot)
 {
@@ -130,7 +130,7 @@ leaves_without_a_walk(void **state)
 		urn_shard_doorbells(&shard);
 	assert_in_range(shard.hot_n, 1, MOST_HOT);
 	assert_int_equal(sound(), left);
-	/* In turn a cold one, a hot one, and any. */
+	/* In turn a cold client, a hot one, and any. */
 	while (left) {
 		const struct urn_client_shard *c = left % 3 == 2 ? shard.clients : one(left % 3);
 
@@ -143,7 +143,7 @@ leaves_without_a_walk(void **state)
 	assert_null(shard.hot);
 }
 
-/* One that was quiet costs nothing; when it rings, and that is heard, it is hot again. */
+/* A quiet client costs nothing; when it rings, and the engine hears it, it is hot again. */
 static void
 cold_ones_warm_up(void **state)
 {
@@ -154,21 +154,21 @@ cold_ones_warm_up(void **state)
 		uint64_t bad = tp.c.v[URN_C_BAD_DOORBELL];
 		bool was_hot = client(i)->hot;
 
-		urn_client_shard_heard(client(i)); /* written for nothing */
+		urn_client_shard_heard(client(i)); /* an eventfd write without a doorbell */
 		assert_int_equal(client(i)->hot, was_hot);
 		assert_int_equal(urn_abi_db_ring(&db[i], 0), !was_hot);
 		urn_client_shard_heard(client(i));
 		assert_true(client(i)->hot);
-		urn_client_shard_heard(client(i)); /* once more */
+		urn_client_shard_heard(client(i)); /* again */
 		assert_int_equal(urn_shard_doorbells(&shard), 1);
-		assert_int_equal(tp.c.v[URN_C_BAD_DOORBELL], bad + 1); /* it has no QP */
+		assert_int_equal(tp.c.v[URN_C_BAD_DOORBELL], bad + 1); /* the client has no QP */
 		assert_int_equal(urn_abi_db_ring(&db[i], 0), 0);
 		assert_int_equal(urn_shard_doorbells(&shard), 1);
 		assert_int_equal(sound(), CLIENTS);
 	}
 }
 
-/* The memory of the cold is not looked at. */
+/* The engine does not access the memory of cold clients. */
 static void
 cold_ones_cost_nothing(void **state)
 {
@@ -184,7 +184,7 @@ cold_ones_cost_nothing(void **state)
 	assert_int_equal(sound(), CLIENTS);
 }
 
-/* Of a crowd more cool down sooner: those that ring now and then are not walked each turn. */
+/* Clients of a large crowd cool down sooner: those that ring rarely are not walked in each turn. */
 static void
 crowds_cool_down_soon(void **state)
 {
@@ -209,11 +209,11 @@ crowds_cool_down_soon(void **state)
 	assert_int_equal(sound(), CLIENTS);
 }
 
-/* A QP that is to be looked at again is, in the next turn, whether its client was cold or not. */
+/* A QP that has to be looked at again is, in the next turn, whether its client was cold or not. */
 static void
 rings_again(void **state)
 {
-	struct urn_qp qp = {.db = 5}; /* the client has none, so that it is counted as bad */
+	struct urn_qp qp = {.db = 5}; /* the client has no QP, so the doorbell counts as bad */
 	uint64_t bad;
 
 	(void)state;

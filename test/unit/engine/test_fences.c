@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fences of the engine, each by a litmus test (doc/inside/ordering.md): taken out, the test fails.
- * One side is the product's, the other does by hand what lib/ does.
+ * Fences of the engine, each tested by a litmus test (doc/inside/ordering.md): without its fence
+ * the test fails. One side is the product's code, the other does by hand what lib/ does.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,10 +36,10 @@ struct arming {
 	struct urn_shard shard;
 	struct urn_cq cq;
 	struct cq_area area;
-	int fd[2];     /* the channel's ends: of the engine, of the program */
+	int fd[2];     /* ends of the channel: the engine's, the program's */
 	uint32_t at __attribute__((aligned(128))); /* slot that the completion of this round is written to */
-	uint8_t phase;				   /* that it has then */
-	bool seen __attribute__((aligned(128)));   /* the program, having armed, saw it */
+	uint8_t phase;				   /* phase of that slot in this round */
+	bool seen __attribute__((aligned(128)));   /* the program, having armed, saw the completion */
 };
 
 static void
@@ -70,7 +70,7 @@ arming_ready(void *arg)
 	atomic_store(&a->area.hdr.arm, URN_CQ_ARM_NONE);
 }
 
-/* As the transport does. */
+/* Complete as the transport does. */
 static void
 engine_completes(void *arg)
 {
@@ -86,7 +86,7 @@ engine_completes(void *arg)
 	urn_shard_notify(&a->shard);
 }
 
-/* As ibv_req_notify_cq() does; that itself has its test in unit/lib/test_fences.c. */
+/* Arm as ibv_req_notify_cq() does; unit/lib/test_fences.c tests that function itself. */
 static void
 program_arms(void *arg)
 {
@@ -99,7 +99,10 @@ program_arms(void *arg)
 	a->seen = atomic_load_explicit(&cqe->phase, memory_order_acquire) == phase;
 }
 
-/* The program will sleep on a completion that is there, and the engine looks at the queue no more. */
+/*
+ * True when the program would sleep although a completion is there, and the engine looks at the
+ * queue no more.
+ */
 static bool
 nobody_tells(void *arg)
 {
@@ -116,7 +119,7 @@ test_arming(void **state)
 	(void)state;
 	assert_non_null(a);
 	arming_make(a);
-	a->cq.channel_fd = -1; /* events reach nobody: rounds are short */
+	a->cq.channel_fd = -1; /* no events go out: rounds are short */
 	assert_int_equal(litmus_run(&(struct litmus){.ready = arming_ready, .first = engine_completes,
 				 .second = program_arms, .bad = nobody_tells, .arg = a, .rounds = ROUNDS}), 0);
 	arming_end(a);
@@ -137,9 +140,9 @@ late_ready(void *arg)
 	}
 	a->at = a->cq.prod & a->cq.mask;
 	a->phase = (a->cq.prod & (a->cq.mask + 1)) == 0;
-	/* The program has found the completions by itself, and been told by itself. */
+	/* The program has found the completions by itself, and got its event by itself. */
 	atomic_store(&a->area.hdr.arm, URN_CQ_ARM_NONE);
-	a->tp.now += 2000000; /* ns: the pipe is due to be looked at again */
+	a->tp.now += 2000000; /* ns: the pipe is due for another try */
 }
 
 static bool
@@ -178,11 +181,11 @@ struct bell {
 	struct urn_tp tp;
 	struct urn_engine engine;
 	struct urn_shard shard;
-	struct rte_ring ring; /* the engine's: empty */
+	struct rte_ring ring; /* the engine's ring: empty */
 	struct urn_client_shard client[CLIENTS];
-	struct urn_abi_db *db; /* of the first of them */
+	struct urn_abi_db *db; /* doorbells of the first client */
 	bool slept;	       /* the engine looked, saw nothing, and let go of its core */
-	bool woken;	       /* the ringer was told to write the eventfd */
+	bool woken;	       /* the ringer had to write the eventfd */
 };
 
 static struct bell bell;
@@ -213,7 +216,7 @@ bell_end(void)
 		free(bell.client[i].scan.db);
 }
 
-/* In the place of the C library's: asleep until the ringer of this round has rung. */
+/* Replaces the C library's: asleep until the ringer of this round has rung. */
 int __wrap_epoll_pwait2(int fd, struct epoll_event *ev, int max, const struct timespec *ts, const sigset_t *set);
 
 int
@@ -273,7 +276,7 @@ test_sleeping(void **state)
 	bell_end();
 }
 
-/* The first client is the last that the engine looks at in a turn: the others have no news. */
+/* The engine looks at the first client last in a turn: the others have no news. */
 static void
 quiet_client(void *arg)
 {
@@ -294,7 +297,7 @@ client_cools(void *arg)
 	(void)urn_shard_doorbells(&bell.shard);
 }
 
-/* The engine looks at its doorbells no more, and nobody writes the eventfd. */
+/* True when the engine looks at its doorbells no more, and nobody writes the eventfd. */
 static bool
 not_heard(void *arg)
 {
@@ -312,11 +315,11 @@ test_cooling(void **state)
 	bell_end();
 }
 
-/* ---- a doorbell that rings while the engine takes what rang before (lib/abi/doorbell.h) */
+/* ---- a doorbell that rings while the engine takes earlier ones (lib/abi/doorbell.h) */
 
 static struct {
-	_Atomic uint32_t prod __attribute__((aligned(128))); /* of the queue */
-	uint32_t seen; /* engine: prod when it took the doorbell last */
+	_Atomic uint32_t prod __attribute__((aligned(128))); /* the queue's prod */
+	uint32_t seen; /* engine: prod when it last took the doorbell */
 } posted;
 
 static void
@@ -346,7 +349,7 @@ client_posts(void *arg)
 	client_rings(arg);
 }
 
-/* The engine has not seen the request, and no doorbell leads to it. */
+/* True when the engine has not seen the request, and no doorbell leads to it. */
 static bool
 forgotten(void *arg)
 {

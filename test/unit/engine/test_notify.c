@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queues whose events are late: taken off without a look at the others, which are told in their order. */
+/*
+ * Queues whose events are late: one is removed without a look at the others, which get their events
+ * in order.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +22,8 @@ enum { CQS = 40, PAGE = 4096 };
 static struct urn_tp tp;
 static struct urn_shard shard;
 static struct urn_abi_cq hdr[CQS];
-static uint8_t *page; /* a queue each */
-static int out, in;   /* the channel's ends, of the engine and of the program */
+static uint8_t *page; /* one page for each queue */
+static int out, in;   /* ends of the channel: the engine's and the program's */
 
 static struct urn_cq *
 cq(unsigned int i)
@@ -59,7 +62,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* As the transport does with a completion for a queue that is armed. */
+/* Act as the transport does for a completion of a queue that is armed. */
 static void
 touch(unsigned int i)
 {
@@ -102,7 +105,7 @@ make_late(void)
 	assert_null(tp.touched);
 }
 
-/* Forget a queue, while only it and its neighbours can be looked at: any other is out of bounds. */
+/* Forget a queue, while only it and its neighbours can be accessed: any other is out of bounds. */
 static void
 forget(unsigned int i, unsigned int left, unsigned int right)
 {
@@ -114,7 +117,7 @@ forget(unsigned int i, unsigned int left, unsigned int right)
 	memset(cq(i), 0xa5, sizeof(*cq(i)));
 }
 
-/* However many are late: what it costs to forget one does not grow with them. */
+/* The cost to forget one queue does not grow with the number of late ones. */
 static void
 forgets_without_a_walk(void **state)
 {
@@ -136,7 +139,7 @@ forgets_without_a_walk(void **state)
 	assert_true(TAILQ_EMPTY(&shard.untold));
 }
 
-/* The only one; then others can be late again. */
+/* Forget the only late queue; then others can be late again. */
 static void
 forgets_the_only_one(void **state)
 {
@@ -158,7 +161,7 @@ forgets_the_only_one(void **state)
 	assert_int_equal(told(), 0);
 }
 
-/* Completions have come since the last turn: its event goes out, as those of the others, or is forgotten. */
+/* Completions have come since the last turn: the queue's event goes out, as the others' do, or is forgotten. */
 static void
 forgets_one_of_this_turn(void **state)
 {
@@ -204,7 +207,7 @@ tell(unsigned int i, uint64_t cookie)
 		.ev = {.type = URN_EVENT_PORT_ERR, .handle = i + 1, .cookie = cookie}, .client = &client[i]};
 }
 
-/* Clients, too: what it costs to take one off does not grow with those whose events are late. */
+/* The same for clients: the cost to remove one does not grow with the number of those whose events are late. */
 static void
 forgets_a_client_without_a_walk(void **state)
 {
@@ -246,7 +249,7 @@ forgets_a_client_without_a_walk(void **state)
 	assert_true(TAILQ_EMPTY(&shard.late_events));
 	for (unsigned int i = 1; i < CQS - 1; i++)
 		if (i != 20 && i != 21)
-			urn_shard_forget_events(&shard, share(i)); /* what it grew */
+			urn_shard_forget_events(&shard, share(i)); /* memory that the shard allocated */
 	/* The only one. */
 	fill();
 	tell(5, 0);

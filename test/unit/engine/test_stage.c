@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cycles by stage: every cycle is somebody's, once; turns without work are idle. */
+/* Cycles by stage: every cycle counts once, for one stage; turns without work are idle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ sum(const uint64_t *v)
 	return n;
 }
 
-/* What lies between two switches belongs to the first. */
+/* The cycles between two switches belong to the first stage. */
 static void
 a_stage_lasts_until_the_next(void **state)
 {
@@ -74,7 +74,7 @@ reads_are_taken_off(void **state)
 	assert_int_equal(st.cycles[URN_STAGE_EMIT], 0);
 }
 
-/* The macros, on this thread: a stage inside another one gives way to it again. */
+/* The macros, on this thread: a stage inside another one returns to it. */
 static void
 macros_switch_this_thread(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What time it is, for those who are not the engine: the engine's time, whatever their own core counts. */
+/* The time for threads other than the engine's: the engine's time, whatever their own core's TSC says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,17 +16,17 @@
 #define US 1000ull
 #define HOUR (3600ull * 1000000000)
 
-/* Two cores: what the caller's counts, and what the engine's does. */
+/* Two cores: the TSC of the caller's, and of the engine's. */
 static struct {
-	uint64_t clock;  /* of whoever runs now */
-	uint64_t engine; /* 0: all count the same */
+	uint64_t clock;  /* TSC of the core that runs now */
+	uint64_t engine; /* TSC of the engine's core; 0: all cores agree */
 	unsigned int asked;
 } core;
 
 void __real_urn_engine_call(struct urn_engine *e, void (*fn)(void *arg), void *arg);
 void __wrap_urn_engine_call(struct urn_engine *e, void (*fn)(void *arg), void *arg);
 
-/* As in the engine's thread, on its core. */
+/* Run as in the engine's thread, on its core. */
 void
 __wrap_urn_engine_call(struct urn_engine *e, void (*fn)(void *arg), void *arg)
 {
@@ -52,7 +52,7 @@ engine(const uint64_t *clock)
 	return e;
 }
 
-/* From a core that counts behind the engine's or ahead of it: the engine's time counts. */
+/* From a core whose TSC is behind the engine's or ahead of it: the engine's time counts. */
 static void
 other_cores(void **state)
 {
@@ -60,11 +60,11 @@ other_cores(void **state)
 
 	(void)state;
 	core.clock = 5 * HOUR;
-	/* It never turned: it is asked, in its place the caller answers. */
+	/* An engine that never turned has no time of its own: the caller's TSC answers. */
 	assert_true(urn_engine_now(e) == 5 * HOUR);
 	assert_int_equal(core.asked, 1);
 	urn_engine_poll(e);
-	/* It turns, and all count much the same: nobody is asked. */
+	/* The engine turns, and all cores nearly agree: the engine is not asked. */
 	core.asked = 0;
 	core.clock += 3 * US;
 	core.engine = 5 * HOUR + 4 * US;
@@ -83,7 +83,7 @@ other_cores(void **state)
 	urn_engine_destroy(e);
 }
 
-/* The TSC goes back by an hour before the engine turns again: who starts a timer now starts it in time. */
+/* The TSC goes back by an hour before the engine turns again: a timer started now runs out in time. */
 static void
 before_a_turn(void **state)
 {

@@ -24,7 +24,7 @@ db_new(struct urn_db_scan *s, uint32_t ids)
 	return db;
 }
 
-/* What was rung is taken, once, in whatever bursts; nothing else is. */
+/* Each doorbell that rang is taken, once, in whatever bursts; no other is. */
 static void
 test_all_ids(void **state)
 {
@@ -58,8 +58,8 @@ test_all_ids(void **state)
 }
 
 /*
- * A client says of all its words that there is something in them, and there is nothing: each
- * call looks at a few, and what rings meanwhile is found, wherever the scan stands.
+ * A client sets bits of all its summary words, with nothing behind: each call looks at a few
+ * words, and a doorbell that rings meanwhile is found, wherever the scan stands.
  */
 static void
 test_flood(void **state)
@@ -97,7 +97,7 @@ test_flood(void **state)
 	free(db);
 }
 
-/* A ring that comes in the middle of a scan is not lost, before or behind where it stands. */
+/* A doorbell that rings in the middle of a scan is not lost, before or behind the scan's position. */
 static void
 test_middle(void **state)
 {
@@ -109,8 +109,8 @@ test_middle(void **state)
 	for (uint32_t i = 100; i < 104; i++)
 		urn_abi_db_ring(db, i);
 	assert_int_equal(urn_db_take(&s, id, 2), 2);
-	urn_abi_db_ring(db, 5);   /* a word that was passed */
-	urn_abi_db_ring(db, 100); /* taken already */
+	urn_abi_db_ring(db, 5);   /* a word that the scan has passed */
+	urn_abi_db_ring(db, 100); /* a bit taken already */
 	urn_abi_db_ring(db, 250000);
 	assert_true(urn_db_any(&s));
 	assert_int_equal(urn_db_take(&s, id, 2), 2);
@@ -135,7 +135,7 @@ test_asleep(void **state)
 	(void)state;
 	atomic_store(&db->asleep, 1);
 	assert_int_equal(urn_abi_db_ring(db, 3), 1);
-	assert_int_equal(urn_abi_db_ring(db, 3), 1); /* although it rings already */
+	assert_int_equal(urn_abi_db_ring(db, 3), 1); /* although the doorbell rings already */
 	atomic_store(&db->asleep, 0);
 	assert_int_equal(urn_abi_db_ring(db, 3), 0);
 	free(db);
@@ -147,7 +147,7 @@ enum { RINGERS = 3, IDS = 9000, ROUNDS = 200000 };
 
 static struct {
 	struct urn_abi_db *db;
-	_Atomic uint32_t posted[IDS]; /* as a queue's prod */
+	_Atomic uint32_t posted[IDS]; /* like a queue's prod */
 	_Atomic uint32_t running;
 } race;
 
@@ -168,7 +168,7 @@ ringer(void *arg)
 	return NULL;
 }
 
-/* Whatever was posted is seen by a take that follows: no post is left behind in the end. */
+/* Every post is seen by a take that follows: in the end no post is left behind. */
 static void
 test_no_lost_ring(void **state)
 {

@@ -49,7 +49,7 @@ rq_post(struct urn_rq *rq, uint32_t i, uint32_t num_sge, uint32_t bytes)
 	atomic_store(&rq->hdr->prod, i + 1);
 }
 
-/* In order, once, over the wrap of the index; cons is published. */
+/* In order, once each, over the wrap of the index; cons is published. */
 static void
 test_receives(void **state)
 {
@@ -78,7 +78,10 @@ test_receives(void **state)
 	free(rq.hdr);
 }
 
-/* What a QP takes from a shared queue is put down, with its number there, before that moves on. */
+/*
+ * A receive that a QP takes from a shared queue is recorded, with its number in that queue, before
+ * the queue moves on.
+ */
 static void
 test_taken(void **state)
 {
@@ -104,12 +107,12 @@ test_taken(void **state)
 		assert_int_equal(atomic_load(&own.hdr->cons), i + 1);
 		assert_int_equal(rslot(&rq, i)->taker, 0x77);
 	}
-	assert_int_equal(atomic_load(&own.hdr->done), 0); /* is told with a completion */
+	assert_int_equal(atomic_load(&own.hdr->done), 0); /* reported with a completion */
 	free(own.hdr);
 	free(rq.hdr);
 }
 
-/* A prod further on than the queue is long, or behind, says nothing; the truth is heard again. */
+/* A prod further on than the queue is long, or behind, counts for nothing; a true one counts again. */
 static void
 test_prod_lies(void **state)
 {
@@ -160,7 +163,7 @@ test_elements_lie(void **state)
 	free(rq.hdr);
 }
 
-/* Phases tell laps apart; a full queue has no room; a cons that lies harms its owner only. */
+/* Phases distinguish laps; a full queue has no room; a wrong cons harms only its owner. */
 static void
 test_completions(void **state)
 {
@@ -210,7 +213,7 @@ test_marks(void **state)
 	assert_int_equal(atomic_load(&mark), 0x10001);
 	assert_int_equal(slot[0].wqe, 0);
 	assert_int_equal(atomic_load(&slot[0].phase), 1);
-	urn_cq_put(&cq, &e, NULL, 0); /* carried over: it knows already */
+	urn_cq_put(&cq, &e, NULL, 0); /* a completion carried over: its queue is told already */
 	assert_int_equal(slot[1].wqe, 9);
 	free(cq.hdr);
 }

@@ -100,7 +100,7 @@ fake_create_cq(struct fake *f, const struct urn_abi_req *req, struct urn_abi_rep
 	rep->queue.stride = sizeof(struct urn_abi_cqe);
 }
 
-/* Carries over what lies between cons and prod; the new indices start elsewhere on purpose. */
+/* Carries over the completions between cons and prod; the new indices start elsewhere on purpose. */
 static void
 fake_resize_cq(struct fake *f, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -126,7 +126,7 @@ fake_resize_cq(struct fake *f, const struct urn_abi_req *req, struct urn_abi_rep
 		memcpy(to, from, 31);
 		atomic_store(&to->phase, 1);
 	}
-	/* Whoever still reads the old queue shall notice. */
+	/* A reader that still uses the old queue must notice. */
 	memset(fake_at(f, old.off), 0xa5, URN_ABI_CQ_SLOTS + old.entries * sizeof(*from));
 	hdr = fake_at(f, q->off);
 	atomic_store(&hdr->cons, start);

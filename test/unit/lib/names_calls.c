@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that verbs.h turns into others, by macro or inline function, the way
- * programs write them. Only compiled: names.sh looks at its symbols. Valid as C
- * and as C++.
+ * Calls that verbs.h turns into others, by macro or inline function, as programs write
+ * them. Only compiled: names.sh looks at the object's symbols. Valid as C and as C++.
  */
 #include <urnic/attach.h>
 #include <urnic/verbs.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The other half of test_names.c: speaks to the real libibverbs. */
+/* The other half of test_names.c: calls the real libibverbs. */
 #include <infiniband/verbs.h>
 
 const char *real_node_type_str(void);

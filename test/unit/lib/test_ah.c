@@ -40,7 +40,7 @@ ah_passes_all(void **state)
 	assert_null(ibv_create_ah(e->pd, &a));
 }
 
-/* The 40 bytes with an IPv4 header in the last 20, its checksum right. */
+/* The 40 bytes with an IPv4 header in the last 20, and a right checksum. */
 static void
 fill_ipv4(uint8_t *grh)
 {
@@ -139,12 +139,12 @@ from_wc_refuses(void **state)
 	set_gid_ipv4(e, 2, our_ip);
 	assert_int_not_equal(ibv_init_ah_from_wc(e->c, 1, &wc, &u.grh, &a), 0);
 	wc.wc_flags = IBV_WC_GRH;
-	u.b[28] ^= 1; /* the checksum no longer fits */
+	u.b[28] ^= 1; /* the checksum is wrong now */
 	u.b[0] = 0;
 	assert_int_not_equal(ibv_init_ah_from_wc(e->c, 1, &wc, &u.grh, &a), 0);
 	assert_int_equal(errno, EINVAL);
 	fill_ipv4(u.b);
-	set_gid_ipv4(e, 2, src_ip); /* not sent to us */
+	set_gid_ipv4(e, 2, src_ip); /* not sent to our address */
 	assert_int_not_equal(ibv_init_ah_from_wc(e->c, 1, &wc, &u.grh, &a), 0);
 	assert_int_equal(errno, ENOENT);
 	assert_null(ibv_create_ah_from_wc(e->pd, &wc, &u.grh, 1));

@@ -27,7 +27,7 @@ rnd(uint64_t *x)
 	return *x;
 }
 
-/* What urn_alloc() gives does not overlap, is zero, and comes back. */
+/* Memory of urn_alloc() does not overlap, is zero, and can be given back. */
 static void
 test_alloc(void **state)
 {
@@ -61,7 +61,7 @@ test_alloc(void **state)
 	urn_free(NULL);
 }
 
-/* A piece lies in one segment: a memfd that holds what is written, and can't shrink. */
+/* A piece lies in one segment: a memfd that holds the bytes written, and can't shrink. */
 static void
 test_segment(void **state)
 {
@@ -80,7 +80,7 @@ test_segment(void **state)
 	assert_memory_equal(there, "bytes", 5);
 	assert_true(urn_segment_find(big, (size_t)40 << 20, &seg2));
 	assert_int_not_equal(seg.id, seg2.id);
-	/* Not all of it, none of it, memory of another kind. */
+	/* A range partly in a segment, outside it, or memory of another kind. */
 	assert_false(urn_segment_find(seg.base + seg.length - 1, 2, &seg2));
 	assert_true(urn_segment_find(seg.base + seg.length - 1, 1, &seg2));
 	assert_false(urn_segment_find(seg.base - 1, 1, &seg2) && seg2.id == seg.id);
@@ -90,7 +90,7 @@ test_segment(void **state)
 	urn_free(p);
 }
 
-/* What was given back is zero again, and joined with what lies beside it. */
+/* Memory that was given back is zero again, and joined with its neighbours. */
 static void
 test_again(void **state)
 {
@@ -115,7 +115,7 @@ test_again(void **state)
 	urn_free(all);
 }
 
-/* A child takes none of its own memory from what its parent has. */
+/* A child allocates none of its own memory from its parent's segments. */
 static void
 test_fork(void **state)
 {

@@ -29,12 +29,12 @@ open_context(void **state)
 	assert_int_equal(e->c->num_comp_vectors, 1);
 	assert_string_equal(ibv_get_device_name(e->c->device), "fake0");
 	assert_int_equal(ibv_get_device_index(e->c->device), -1);
-	/* The dataplane has the other end of the async pipe, and never waits there. */
+	/* The dataplane has the other end of the async pipe, and never blocks there. */
 	assert_int_not_equal(e->f->async_fd, e->c->async_fd);
 	assert_int_equal(fcntl(e->f->async_fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
 }
 
-/* doc/reference/verbs.md: what lies behind struct ibv_device reads as zeros. */
+/* doc/reference/verbs.md: the bytes behind struct ibv_device read as zeros. */
 static void
 zeros_behind_device(void **state)
 {
@@ -54,7 +54,7 @@ expect_open_fails(struct fake *f, int err, const char *why)
 	errno = 0;
 	assert_null(urn_attach_open(&f->channel));
 	assert_int_equal(errno, err);
-	assert_int_equal(f->closed, closed + 1); /* taken over, so closed */
+	assert_int_equal(f->closed, closed + 1); /* the call took the channel over, so it is closed */
 	assert_non_null(strstr(urn_attach_error(), why));
 }
 

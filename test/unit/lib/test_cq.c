@@ -62,7 +62,7 @@ expect_some(struct env *e, uint64_t from, uint64_t to)
 	assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 0);
 }
 
-/* Unread completions survive, larger and smaller, and the queue goes on working. */
+/* Unread completions survive in a larger and a smaller queue, and the queue goes on working. */
 static void
 resize_keeps_unread(void **state)
 {
@@ -104,8 +104,8 @@ struct resizing {
 };
 
 /*
- * What the thread that polls the engine may do while another one waits for its
- * resize: nothing of it may block, or the two wait for each other.
+ * Calls that the thread which polls the engine may make while another thread waits for
+ * its resize: none of them may block, or the two wait for each other.
  */
 static void
 during_resize(struct fake *f, void *arg)
@@ -114,7 +114,7 @@ during_resize(struct fake *f, void *arg)
 	struct ibv_wc wc;
 
 	f->in_resize = NULL;
-	pthread_mutex_unlock(&f->lock); /* as the dataplane's own thread would be let in */
+	pthread_mutex_unlock(&f->lock); /* let in as the dataplane's own thread would be */
 	assert_int_equal(ibv_poll_cq(r->cq, 1, &wc), 0);
 	assert_int_equal(ibv_req_notify_cq(r->cq, 0), 0);
 	assert_int_equal(ibv_resize_cq(r->cq, 8), EBUSY);
@@ -149,7 +149,7 @@ resize_does_not_block_others(void **state)
 	e->f->in_resize_arg = &r;
 	assert_int_equal(ibv_resize_cq(r.cq, 32), 0);
 
-	/* The arming was made up for, with a completion waiting; the dead QP's is gone. */
+	/* The resize made up for the arming, with a completion waiting; the dead QP's is gone. */
 	assert_int_equal(ibv_get_cq_event(r.ch, &cq, &ctx), 0);
 	assert_ptr_equal(cq, r.cq);
 	ibv_ack_cq_events(cq, 1);
@@ -180,7 +180,7 @@ resize_keeps_arming(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(ch), 0);
 }
 
-/* A queue that the dataplane keeps, in use, goes on working. */
+/* A queue that the dataplane keeps as it is in use goes on working. */
 static void
 destroy_busy(void **state)
 {

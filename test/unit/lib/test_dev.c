@@ -23,11 +23,11 @@ errors(void **state)
 	assert_int_equal(urn_dev_call_handle(&dev, URN_CTL_DEALLOC_PD, 7), EBUSY);
 	assert_int_equal(errno, EBUSY);
 	assert_string_equal(urn_attach_error(), "2 regions are registered in it");
-	/* What succeeds leaves the text of what failed. */
+	/* A call that succeeds leaves the text of one that failed. */
 	assert_int_equal(urn_dev_call_handle(&dev, URN_CTL_DEALLOC_PD, 7), 0);
 	assert_int_equal(f->last.handle, 7);
 	assert_string_equal(urn_attach_error(), "2 regions are registered in it");
-	/* Without a sentence the error's name serves. */
+	/* Without a sentence the message is the error's name. */
 	fake_fail_next(f, URN_CTL_DEALLOC_PD, EBUSY, "");
 	assert_int_equal(urn_dev_call_handle(&dev, URN_CTL_DEALLOC_PD, 7), EBUSY);
 	assert_string_equal(urn_attach_error(), strerror(EBUSY));
@@ -36,12 +36,12 @@ errors(void **state)
 	assert_int_equal(urn_fail(EIO, "%s", longer), EIO);
 	assert_in_range(strlen(urn_attach_error()), 100, sizeof(longer) - 2);
 	urn_dev_close(&dev);
-	urn_dev_close(&dev); /* once is enough */
+	urn_dev_close(&dev); /* a second close does nothing */
 	assert_int_equal(f->closed, 1);
 	fake_free(f);
 }
 
-/* lib/abi/doorbell.h: the leaf bit, then the summary bit; a set summary bit is left. */
+/* lib/abi/doorbell.h: the leaf bit, then the summary bit; a summary bit that is set stays. */
 static void
 doorbells(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device, its port and its tables are said to be. */
+/* Reports about a device, its port and its tables. */
 #include "test.h"
 
 #include <arpa/inet.h>

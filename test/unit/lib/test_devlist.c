@@ -38,7 +38,7 @@ list_and_open(void **state)
 	b->info.name[4] = '1';
 	b->info.node_guid = 5;
 	assert_int_equal(urn_attach_offer(make, a), 0);
-	assert_int_equal(a->closed, 1); /* looked at and let go */
+	assert_int_equal(a->closed, 1); /* the list opened it and closed it */
 	assert_int_equal(urn_attach_offer(make, b), 0);
 	list = ibv_get_device_list(&n);
 	assert_int_equal(n, 2);
@@ -101,7 +101,7 @@ make_while_here(void *arg)
 	return make(arg);
 }
 
-/* Opens and closes the device until it is withdrawn. */
+/* Open and close the device until it is withdrawn. */
 static void *
 opener(void *arg)
 {
@@ -160,7 +160,7 @@ offer_fails(void **state)
 	fake_free(a);
 }
 
-/* A dataplane that keeps who opens its device waiting. */
+/* A dataplane that delays the opening of its device. */
 struct slow {
 	struct fake *f;
 	struct ibv_device *dev;
@@ -190,7 +190,7 @@ slow_opener(void *arg)
 	return c != NULL && ibv_close_device(c) == 0 ? s : NULL;
 }
 
-/* A child of fork() opens a device that another thread of its parent was just opening. */
+/* A child of fork() opens a device that another thread of its parent was opening. */
 static void
 fork_while_opening(void **state)
 {

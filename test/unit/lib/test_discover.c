@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking for a dataplane, where one is slow: against a socket that is answered by
- * hand. test/verbs/test_attach.c looks for real ones.
+ * Looking for a dataplane where one is slow: against a socket that the test answers.
+ * test/verbs/test_attach.c looks for real ones.
  */
 #include "test.h"
 
@@ -26,14 +26,14 @@
 
 enum { PEERS = 8 };
 
-/* Answers all but the first one who asks for the list, and that one when it ends. */
+/* Answers all clients but the first that asks for the list; that one gets its answer when the server ends. */
 struct server {
 	char dir[64], path[96];
 	int fd, stop[2];          /* the socket; a pipe that ends it */
 	struct pollfd p[2 + PEERS];
-	unsigned int n;           /* in use of p */
+	unsigned int n;           /* entries of p in use */
 	int slow;                 /* the connection that waits for its answer; -1: none yet */
-	_Atomic bool stalls;      /* there is one */
+	_Atomic bool stalls;      /* there is such a connection */
 	pthread_t thread;
 };
 
@@ -63,7 +63,7 @@ reply(int fd, uint16_t kind, int err)
 	(void)!send(fd, &a, sizeof(a), MSG_NOSIGNAL);
 }
 
-/* A message, or the end. */
+/* Handle one message, or the end of the connection. */
 static void
 serve(struct server *s, struct pollfd *p)
 {
@@ -133,7 +133,7 @@ look(void *arg)
 	return list != NULL ? arg : NULL;
 }
 
-/* A child of fork() looks for devices, as another thread of its parent was just doing. */
+/* A child of fork() looks for devices, as another thread of its parent was doing. */
 static void
 test_fork(void **state)
 {
@@ -150,7 +150,7 @@ test_fork(void **state)
 	s.p[s.n++] = (struct pollfd){.fd = s.fd, .events = POLLIN};
 	assert_int_equal(pthread_create(&s.thread, NULL, server_thread, &s), 0);
 	setenv("URNIC_SOCKET", s.path, 1);
-	setenv("URNIC_TIMEOUT", "120", 1); /* it is answered in the end */
+	setenv("URNIC_TIMEOUT", "120", 1); /* the search gets its answer in the end */
 	assert_int_equal(pthread_create(&t, NULL, look, &s), 0);
 	while (!atomic_load(&s.stalls))
 		sched_yield();
@@ -205,7 +205,7 @@ call(void *arg)
 	return NULL;
 }
 
-/* Is the thread asleep? */
+/* True when the thread is asleep. */
 static bool
 asleep(int tid)
 {
@@ -221,7 +221,7 @@ asleep(int tid)
 	return p != NULL && p[2] == 'S';
 }
 
-/* Many come at once, and who waits to be let in gets a signal: it waits on. */
+/* Many clients come at once, and one that waits to be let in gets a signal: it waits on. */
 static void
 test_signal(void **state)
 {
@@ -235,7 +235,7 @@ test_signal(void **state)
 	listen_at(&s, 0);
 	while (n < 64 && (fd[n] = dial(&s, SOCK_NONBLOCK)) >= 0)
 		n++;
-	assert_int_equal(errno, EAGAIN); /* full */
+	assert_int_equal(errno, EAGAIN); /* the backlog is full */
 	assert_int_equal(sigaction(SIGUSR1, &act, &before), 0);
 	assert_int_equal(pthread_create(&t, NULL, call, &c), 0);
 	while (!atomic_load(&caller) || !asleep(atomic_load(&caller)))
@@ -243,7 +243,7 @@ test_signal(void **state)
 	assert_int_equal(pthread_kill(t, SIGUSR1), 0);
 	while (!atomic_load(&signals))
 		sched_yield();
-	/* Nobody listens any more: that, and not the signal, is what it fails by. */
+	/* Nobody listens any more: this makes the call fail, and not the signal. */
 	close(s.fd);
 	assert_int_equal(pthread_join(t, NULL), 0);
 	assert_int_equal(c.err, ECONNREFUSED);
@@ -254,7 +254,7 @@ test_signal(void **state)
 	remove_it(&s);
 }
 
-/* ---- one that does not answer */
+/* ---- a server that does not answer */
 
 static void
 no_answer(const struct server *s, int err)
@@ -264,7 +264,7 @@ no_answer(const struct server *s, int err)
 		fail_msg("%s", urn_attach_error());
 }
 
-/* Signals come often, and do not make it wait for ever. */
+/* Signals come often, and do not make the call wait for ever. */
 static void
 ring(bool on)
 {
@@ -273,7 +273,10 @@ ring(bool on)
 	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
 }
 
-/* Looking for devices and attaching end, by themselves, where it listens and does no more; nothing stays open. */
+/*
+ * Looking for devices and attaching end by themselves where the server listens and does no more; no
+ * descriptor stays open.
+ */
 static void
 given_up(struct server *s)
 {
@@ -304,7 +307,7 @@ test_no_answer(void **state)
 	setenv("URNIC_TIMEOUT", "1", 1);
 	assert_int_equal(sigaction(SIGALRM, &act, &before), 0);
 	listen_at(&s, 8);
-	given_up(&s); /* they get in, and hear nothing */
+	given_up(&s); /* clients get in, and hear nothing */
 	ring(true);
 	given_up(&s);
 	ring(false);
@@ -313,7 +316,7 @@ test_no_answer(void **state)
 	listen_at(&s, 0);
 	while (n < 64 && (fd[n] = dial(&s, SOCK_NONBLOCK)) >= 0)
 		n++;
-	given_up(&s); /* they do not even get in */
+	given_up(&s); /* clients do not even get in */
 	ring(true);
 	given_up(&s);
 	ring(false);
@@ -325,7 +328,7 @@ test_no_answer(void **state)
 	remove_it(&s);
 }
 
-/* Answers one program until it asks this. */
+/* Answers one program until it asks this question. */
 struct until {
 	struct server s;
 	uint16_t mute;
@@ -367,7 +370,7 @@ answer_until(void *arg)
 
 	while (recv(fd, &q, sizeof(q), 0) > 0) {
 		if (q.head.kind >= u->mute)
-			continue; /* until it hangs up */
+			continue; /* until the program hangs up */
 		if (q.head.kind == URN_SOCK_OPEN)
 			hand_over(fd);
 		else
@@ -377,7 +380,7 @@ answer_until(void *arg)
 	return NULL;
 }
 
-/* Each question of attaching is given up, also the control calls with which it ends. */
+/* Each question of attaching times out, also the control calls at its end. */
 static void
 test_no_answer_later(void **state)
 {
@@ -400,7 +403,7 @@ test_no_answer_later(void **state)
 	unsetenv("URNIC_TIMEOUT");
 }
 
-/* Devices that others offer are there nevertheless. */
+/* Devices that other dataplanes offer are there nevertheless. */
 static struct urn_abi_channel *
 make_fake(void *arg)
 {

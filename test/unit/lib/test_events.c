@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion channels and asynchronous events, and that objects wait for acknowledgements. */
+/* Completion channels and asynchronous events; objects wait for acknowledgements. */
 #include "test.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ channel_ends(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(ch), 0);
 }
 
-/* Events of a queue that is gone are passed over, even when a new one took its place. */
+/* Events of a destroyed queue are skipped, even when a new queue took its place. */
 static void
 channel_stale_event(void **state)
 {
@@ -43,7 +43,7 @@ channel_stale_event(void **state)
 	nonblocking(ch->fd);
 	assert_int_equal(ibv_req_notify_cq(a, 0), 0);
 	fake_complete(e->f, a->handle, &wc);
-	assert_int_equal(ibv_destroy_cq(a), 0); /* does not wait: nobody got the event */
+	assert_int_equal(ibv_destroy_cq(a), 0); /* does not wait: the program did not get the event */
 	b = ibv_create_cq(e->c, 4, e, ch, 0);
 	assert_non_null(b);
 	errno = 0;
@@ -60,8 +60,8 @@ channel_stale_event(void **state)
 }
 
 /*
- * Arming a queue that has something in it tells so by our own hand; where the pipe is full
- * that is owed until there is room: no arming fails, and no event is lost.
+ * Arming a queue that has completions writes the event itself; where the pipe is full, the
+ * event is owed until there is room: no arming fails, and no event is lost.
  */
 static void
 channel_full(void **state)
@@ -81,14 +81,14 @@ channel_full(void **state)
 		fake_complete(e->f, cq[i]->handle, &wc);
 	}
 	room = (unsigned int)fcntl(e->f->last.create_cq.channel_fd, F_GETPIPE_SZ) / sizeof(struct urn_abi_event);
-	/* Twice what the pipe holds, with some being read in between. */
+	/* Twice as many events as the pipe holds, with some being read in between. */
 	for (unsigned int i = 0; i < 2 * room; i++) {
 		assert_int_equal(ibv_req_notify_cq(cq[i % CQS], i & 1), 0);
 		sent[i % CQS]++;
 		if (i % 5 == 4 && ibv_get_cq_event(ch, &got, &ctx) == 0)
 			sent[(uintptr_t)ctx]--;
 	}
-	/* One is destroyed meanwhile: what is owed of it is passed over. */
+	/* A queue is destroyed meanwhile: its owed events are skipped. */
 	ibv_ack_cq_events(cq[0], 2 * room / CQS - sent[0]);
 	assert_int_equal(ibv_destroy_cq(cq[0]), 0);
 	while (ibv_get_cq_event(ch, &got, &ctx) == 0) {
@@ -147,7 +147,7 @@ destroy_cq_waits(void **state)
 	}
 	assert_int_equal(pthread_create(&t, NULL, destroyer, &w), 0);
 	ibv_ack_cq_events(w.cq, 1);
-	/* The control call has been made; the other acknowledgement is still out. */
+	/* The control call has been made; one acknowledgement is still missing. */
 	while (!fake_cq_gone(e->f, handle))
 		sched_yield();
 	poll(NULL, 0, 20);
@@ -171,7 +171,7 @@ async_elements(void **state)
 	struct ibv_async_event ev;
 	size_t i;
 
-	/* doc/reference/verbs.md: a real descriptor, which the program may set as it likes. */
+	/* doc/reference/verbs.md: a real descriptor, with flags that the program may change. */
 	nonblocking(e->c->async_fd);
 	assert_int_equal(ibv_get_async_event(e->c, &ev), -1);
 	assert_int_equal(errno, EAGAIN);
@@ -201,7 +201,7 @@ async_elements(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 }
 
-/* Unknown types, objects that are gone and tickets of another kind are passed over. */
+/* Unknown types, destroyed objects and tickets of another kind are skipped. */
 static void
 async_stale(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ibv_req_notify_cq() while the dataplane writes a completion: its fence by a litmus test
- * (doc/inside/ordering.md). Taken out, it fails.
+ * ibv_req_notify_cq() while the dataplane writes a completion: a litmus test of its fence
+ * (doc/inside/ordering.md). Without the fence the test fails.
  */
 #include "test.h"
 
@@ -22,7 +22,7 @@ struct armed {
 	bool fires; /* dataplane: the queue was found armed */
 };
 
-/* Everything that was completed and told has been taken. */
+/* All completions and events have been taken. */
 static void
 ready(void *arg)
 {
@@ -33,7 +33,7 @@ ready(void *arg)
 
 	while (ibv_poll_cq(a->cq, 1, &wc) > 0)
 		;
-	/* The program told itself. */
+	/* The program wrote the event itself. */
 	if (a->prod && !a->fires && atomic_load(&a->hdr->arm) == URN_CQ_ARM_NONE) {
 		assert_int_equal(ibv_get_cq_event(a->ch, &cq, &ctx), 0);
 		ibv_ack_cq_events(cq, 1);
@@ -41,7 +41,7 @@ ready(void *arg)
 	atomic_store(&a->hdr->arm, URN_CQ_ARM_NONE);
 }
 
-/* As urn_cq_put() and urn_shard_notify() do. */
+/* Complete as urn_cq_put() and urn_shard_notify() do. */
 static void
 dataplane_completes(void *arg)
 {
@@ -63,7 +63,7 @@ program_arms(void *arg)
 	(void)ibv_req_notify_cq(a->cq, 0);
 }
 
-/* The program will sleep on a completion that is there: neither has taken the arm word. */
+/* True when the program would sleep although a completion is there: neither side has taken the arm word. */
 static bool
 nobody_tells(void *arg)
 {

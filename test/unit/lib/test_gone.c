@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A dataplane that dies between any two of the stores it makes for a completion
- * (lib/abi/queue.h): each request completes once. The test makes the stores, then says
- * that it died, as the channel's thread would.
+ * A dataplane that dies between any two of its stores for a completion (lib/abi/queue.h):
+ * each request completes once. The test makes the stores, then reports the death, as the
+ * channel's thread would.
  */
 #include "test.h"
 
@@ -37,7 +37,7 @@ struct gone {
 	struct fake *f;
 	struct ibv_context *c;
 	struct ibv_pd *pd;
-	struct ibv_cq_ex *cq[2]; /* sends, receives */
+	struct ibv_cq_ex *cq[2]; /* of sends, of receives */
 	struct ibv_srq *srq;
 	struct ibv_qp *qp, *shared; /* with receives of its own; on the SRQ */
 };
@@ -150,7 +150,7 @@ expect_none(struct ibv_cq_ex *cq)
 	assert_int_equal(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 0);
 }
 
-/* Nothing begun; a completion of old bytes; a whole one; a whole one that cons is told of. */
+/* Nothing begun; a completion of old bytes; a whole one; a whole one counted in cons. */
 static void
 test_steps(void **state)
 {
@@ -182,7 +182,7 @@ test_steps(void **state)
 	}
 }
 
-/* What was written before is read first; more is flushed than the queue had room for. */
+/* Completions written before come first; more requests are flushed than the queue had room for. */
 static void
 test_order(void **state)
 {
@@ -201,7 +201,7 @@ test_order(void **state)
 	expect_none(g->cq[0]);
 }
 
-/* A receive is open until it is completed, not when it was taken; its slot is not used before. */
+/* A receive is open until it is completed, not just until it is taken; its slot is not reused before. */
 static void
 test_receives(void **state)
 {
@@ -222,7 +222,7 @@ test_receives(void **state)
 	expect_none(g->cq[1]);
 }
 
-/* Taken from an SRQ: put down, and not in both places when it died in between. */
+/* A receive taken from an SRQ: recorded, and not in both places when the dataplane died in between. */
 static void
 test_shared(void **state)
 {
@@ -240,7 +240,7 @@ test_shared(void **state)
 		for (uint32_t i = 0; i < 3; i++)
 			slot[i] = 20 + i;
 		atomic_store(&srq->cons, 2);
-		post_recv(g, 24, 2, true); /* over the slots of 20 and 21 */
+		post_recv(g, 24, 2, true); /* into the slots of 20 and 21 */
 		atomic_store(&own->last, 2);
 		atomic_store(&own->cons, 3);
 		atomic_store(&own->done, 1); /* 20 is completed */
@@ -255,7 +255,7 @@ test_shared(void **state)
 	}
 }
 
-/* The extended way to poll finds the same. */
+/* The extended poll gives the same completions. */
 static void
 test_extended(void **state)
 {
@@ -275,7 +275,7 @@ test_extended(void **state)
 	assert_int_equal(ibv_start_poll(g->cq[0], &attr), ENOENT);
 }
 
-/* A queue that was resized by a dataplane which did not live to say so. */
+/* A queue that was resized by a dataplane that died before its answer. */
 static void
 test_resized(void **state)
 {
@@ -299,7 +299,7 @@ test_resized(void **state)
 	expect_none(g->cq[0]);
 }
 
-/* Completions of a QP that is destroyed are not made up, nor left. */
+/* Completions of a QP that is destroyed are neither made up nor kept. */
 static void
 test_destroyed(void **state)
 {
@@ -321,7 +321,7 @@ test_destroyed(void **state)
 	expect_none(g->cq[0]);
 }
 
-/* A child may only give things back; the parent's queues stay as they are. */
+/* A child may only give objects back; the parent's queues stay as they are. */
 static void
 test_forked(void **state)
 {

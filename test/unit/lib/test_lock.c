@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lock of a queue: one thread inside at a time, also when more threads than cores want in. */
+/* The lock of a queue: one thread inside at a time, also when more threads than cores want to enter. */
 #include "test.h"
 
 #include "verbs/lock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that is not there, or not to be written, is refused when it is registered. */
+/* Memory that is not mapped, or not writable, is refused when it is registered. */
 #include "test.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 enum { PAGES = 5 };
 
-/* Pages: 0 and 1 writable, 2 read only, 3 not there, 4 not to be touched. */
+/* Pages: 0 and 1 writable, 2 read only, 3 not mapped, 4 not accessible. */
 static uint8_t *
 pages(size_t *page)
 {
@@ -64,13 +64,13 @@ test_pages(void **state)
 	refused(e, p + 4 * page, 1, read, "may not be read");
 	refused(e, p + 3 * page - 1, 2 * page, read, "is not mapped");
 	refused(e, NULL, 1, read, "is not mapped");
-	/* No bytes need no memory. */
+	/* Length 0 needs no memory. */
 	allowed(e, p + 3 * page, 0, write);
 	munmap(p, 3 * page);
 	munmap(p + 4 * page, page);
 }
 
-/* Where programs keep what they send: stack, heap, constants. */
+/* Usual places of programs' data: stack, heap, constants. */
 static void
 test_usual_places(void **state)
 {

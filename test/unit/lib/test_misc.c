@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls with nothing behind them: each fails cleanly, through a symbol or through verbs.h's own inlines. */
+/* Calls that are not implemented: each fails cleanly, through a symbol or through verbs.h's own inlines. */
 #include "test.h"
 
 #include <errno.h>

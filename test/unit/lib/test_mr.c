@@ -35,14 +35,14 @@ reg_three_ways(void **state)
 	uint8_t buf[100];
 	uintptr_t at = (uintptr_t)buf;
 
-	/* A constant, a variable, a value with an optional flag: verbs.h sends them different ways. */
+	/* A constant, a variable, a value with an optional flag: verbs.h passes them in different ways. */
 	expect_reg(e, ibv_reg_mr(e->pd, buf, 100, IBV_ACCESS_REMOTE_WRITE), buf, 100, at, URN_ACCESS_REMOTE_WRITE);
 	expect_reg(e, ibv_reg_mr(e->pd, buf, 50, flags), buf, 50, at, URN_ACCESS_LOCAL_WRITE | URN_ACCESS_RELAXED);
 	expect_reg(e, ibv_reg_mr_iova(e->pd, buf, 50, 0x123, 1), buf, 50, 0x123, URN_ACCESS_LOCAL_WRITE);
 	expect_reg(e, ibv_reg_mr_iova(e->pd, buf, 50, 0x124, flags), buf, 50, 0x124,
 		URN_ACCESS_LOCAL_WRITE | URN_ACCESS_RELAXED);
 	expect_reg(e, ibv_reg_mr_iova2(e->pd, buf, 50, 0x125, 1), buf, 50, 0x125, URN_ACCESS_LOCAL_WRITE);
-	/* Zero-based: keys speak of offsets. Optional flags that we do not know are dropped. */
+	/* Zero-based: keys address offsets. Optional flags that we do not know are dropped. */
 	expect_reg(e, ibv_reg_mr(e->pd, buf, 100, IBV_ACCESS_ZERO_BASED), buf, 100, 0, URN_ACCESS_ZERO_BASED);
 	expect_reg(e, ibv_reg_mr(e->pd, buf, 100, 1 << 29), buf, 100, at, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows: control, and what verbs.h checks; test_send.c binds them. */
+/* Memory windows: control, and the checks of verbs.h; test_send.c binds them. */
 #include "test.h"
 
 #include <errno.h>

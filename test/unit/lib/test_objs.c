@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tickets: what events carry instead of pointers. */
+/* Tickets, which events carry instead of pointers. */
 #include "test.h"
 
 #include "verbs/objs.h"

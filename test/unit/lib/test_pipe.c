@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pipes of events: records whole, a writer that never waits. */
+/* Pipes of events: whole records, and a writer that never blocks. */
 #include "test.h"
 
 #include "attach/pipe.h"

@@ -50,7 +50,7 @@ poll_fields(void **state)
 	assert_int_equal(ibv_poll_cq(e->cq, 1, &wc), 0);
 }
 
-/* Phases: a full queue, lap after lap, read in pieces; never one twice, never a stale one. */
+/* Phases: a full queue, lap after lap, read in pieces; never one completion twice, never a stale one. */
 static void
 poll_laps(void **state)
 {
@@ -66,7 +66,7 @@ poll_laps(void **state)
 			n = ibv_poll_cq(e->cq, 5, wc);
 			for (i = 0; i < n; i++)
 				assert_int_equal(wc[i].wr_id, out++);
-			/* The dataplane learns at once how far we have read. */
+			/* The dataplane learns at once how far the program has read. */
 			assert_int_equal(atomic_load(&cq_hdr(e)->cons), (uint32_t)out);
 		} while (n == 5);
 		assert_int_equal(out, in);
@@ -175,7 +175,7 @@ armed_make(struct env *e)
 	return a;
 }
 
-/* How many events there are; each is acknowledged. */
+/* Number of events; each is acknowledged. */
 static int
 armed_events(struct armed *a)
 {
@@ -236,7 +236,7 @@ notify_solicited(void **state)
 	armed_complete(&a, true);
 	assert_int_equal(armed_events(&a), 1);
 	assert_int_equal(ibv_poll_cq(a.cq, 8, wc), 2);
-	/* The wider of two requests stands. */
+	/* The wider of two requests counts. */
 	assert_int_equal(ibv_req_notify_cq(a.cq, 0), 0);
 	assert_int_equal(ibv_req_notify_cq(a.cq, 1), 0);
 	armed_complete(&a, false);
@@ -327,7 +327,7 @@ clean_on_destroy(void **state)
 	unsigned int lap, i;
 	int n;
 
-	/* At every position of the ring, so that slots on both sides of a lap are moved. */
+	/* At every position of the ring, so that slots of two laps are moved. */
 	for (lap = 0; lap < 16; lap++) {
 		other = ibv_create_qp(e->pd, &qi);
 		assert_non_null(other);
@@ -338,7 +338,7 @@ clean_on_destroy(void **state)
 			fake_complete(e->f, e->cq->handle, &wc);
 		}
 		assert_int_equal(ibv_destroy_qp(other), 0);
-		/* What comes after the cleaning follows what was kept. */
+		/* A completion after the cleaning follows those that were kept. */
 		wc = (struct fake_wc){.wr_id = 13, .qpn = e->qpn, .byte_len = 113};
 		fake_complete(e->f, e->cq->handle, &wc);
 		n = ibv_poll_cq(e->cq, 16, out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making, changing, asking and destroying queue pairs. */
+/* Making, modifying, querying and destroying queue pairs. */
 #include "test.h"
 
 #include "verbs/cm.h"
@@ -36,7 +36,7 @@ create_passes_all(void **state)
 	assert_int_equal(r->create_qp.cap.max_send_sge, 2);
 	assert_int_equal(r->create_qp.cap.max_recv_sge, 1);
 	assert_int_equal(r->create_qp.cap.max_inline, 20);
-	/* What was granted comes back. */
+	/* The granted values come back. */
 	assert_int_equal(qi.cap.max_send_wr, 8);
 	assert_int_equal(qi.cap.max_recv_wr, 4);
 	assert_int_equal(qp->state, IBV_QPS_RESET);
@@ -171,7 +171,7 @@ modify_refuses(void **state)
 
 	memset(&a, 0, sizeof(a));
 	assert_int_equal(ibv_modify_qp(e->qp, &a, IBV_QP_ALT_PATH), EOPNOTSUPP);
-	assert_int_equal(ibv_modify_qp(e->qp, &a, IBV_QP_AV), EINVAL); /* not global */
+	assert_int_equal(ibv_modify_qp(e->qp, &a, IBV_QP_AV), EINVAL); /* not a global address */
 	a.qp_state = IBV_QPS_ERR;
 	fake_fail_next(e->f, URN_CTL_MODIFY_QP, EINVAL, "cannot go there");
 	assert_int_equal(ibv_modify_qp(e->qp, &a, IBV_QP_STATE), EINVAL);
@@ -179,7 +179,7 @@ modify_refuses(void **state)
 	assert_string_equal(urn_attach_error(), "cannot go there");
 }
 
-/* RTR and RTS by one call: the library knows how far it got. */
+/* RTR and RTS by one call: the library knows which state was reached. */
 static void
 ready(void **state)
 {
@@ -192,7 +192,7 @@ ready(void **state)
 	assert_int_equal(ibv_modify_qp(e->qp, &init, IBV_QP_STATE), 0);
 	assert_int_equal(urn_cm_qp_ready(e->qp, &rtr, rtr_mask | IBV_QP_ALT_PATH, &rts, rts_mask), EOPNOTSUPP);
 	assert_int_equal(urn_cm_qp_ready(e->qp, &rtr, rtr_mask, &rts, rts_mask | IBV_QP_RATE_LIMIT), EOPNOTSUPP);
-	assert_int_equal(urn_cm_qp_ready(e->qp, &init, IBV_QP_AV, &rts, rts_mask), EINVAL); /* not global */
+	assert_int_equal(urn_cm_qp_ready(e->qp, &init, IBV_QP_AV, &rts, rts_mask), EINVAL); /* not a global address */
 	assert_int_equal(e->f->calls[URN_CTL_CONNECT_QP], 0);
 	fake_fail_next(e->f, URN_CTL_CONNECT_QP, EINVAL, "cannot go there");
 	assert_int_equal(urn_cm_qp_ready(e->qp, &rtr, rtr_mask, &rts, rts_mask), EINVAL);
@@ -207,7 +207,7 @@ ready(void **state)
 	assert_int_equal(e->f->calls[URN_CTL_CONNECT_QP], 2);
 }
 
-/* The dataplane may have moved the QP by itself; a query tells the library too. */
+/* The dataplane may have moved the QP by itself; a query updates the library too. */
 static void
 query_learns_state(void **state)
 {
@@ -235,7 +235,7 @@ post_all(struct env *e)
 	assert_int_equal(ibv_post_recv(e->qp, &rwr, &rbad), ENOMEM);
 }
 
-/* RESET drops what was queued: all slots can be used again, wherever the dataplane left the indices. */
+/* RESET drops queued requests: all slots can be used again, wherever the dataplane left the indices. */
 static void
 reset_empties(void **state)
 {

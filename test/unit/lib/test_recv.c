@@ -100,7 +100,7 @@ recv_shared(void **state)
 	w = fake_take_srq(e->f, srq->handle, 0x123);
 	assert_int_equal(w->wr_id, 8);
 	assert_int_equal(((const struct urn_abi_sge *)(w + 1))->lkey, 3);
-	/* A slot used again does not keep its former taker. */
+	/* A reused slot does not keep its former taker. */
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	assert_int_equal(w->taker, 0);
 	wr.num_sge = 2;

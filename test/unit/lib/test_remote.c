@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program's end of the socket, against answers made by hand: lengths that do not
- * fit, and what a dataplane of another making might say.
+ * The program's end of the socket, against answers made by hand: lengths that do not fit,
+ * and answers of a dataplane of another version.
  */
 #include "test.h"
 
@@ -18,7 +18,7 @@
 
 enum { AREA = 65536 };
 
-/* An answer, and what comes behind it. */
+/* An answer, and the bytes behind it. */
 struct said {
 	struct urn_sock_answer a;
 	struct urn_abi_cm_event ev[URN_SOCK_EVENTS_MAX + 1];
@@ -37,7 +37,7 @@ answer(uint16_t kind, uint32_t events)
 	return s;
 }
 
-/* It lies ready before it is asked for: the socket keeps it. */
+/* Send the answer before the question: the socket keeps it. */
 static void
 say(int fd, const struct said *s, size_t bytes, int *fds, unsigned int n)
 {
@@ -85,7 +85,7 @@ channel(int *peer)
 	return ch;
 }
 
-/* Events come as they are said, and no more than there is room for. */
+/* Events arrive as they were sent, and no more than there is room for. */
 static void
 test_events(void **state)
 {
@@ -115,11 +115,11 @@ test_events(void **state)
 	ch->close(ch->ctx);
 }
 
-/* What does not fit is taken for no answer: nothing of it is believed. */
+/* An answer whose length does not fit is no answer: nothing of it is used. */
 static void
 test_lengths(void **state)
 {
-	/* how many it says, how many it brings, bytes more; of 2 that there is room for */
+	/* events it claims, events it brings, extra bytes; the room is 2 events */
 	static const struct {
 		uint32_t says, brings;
 		int more, head;
@@ -153,7 +153,7 @@ test_lengths(void **state)
 	}
 }
 
-/* Answers of other kinds bring no events; a dataplane's refusal is passed on. */
+/* Answers of other kinds bring no events; a dataplane's refusal is returned. */
 static void
 test_others(void **state)
 {

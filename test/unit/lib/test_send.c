@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ibv_post_send() and ibv_bind_mw(): what lands in the send queue (lib/abi/queue.h), and what is refused. */
+/* ibv_post_send() and ibv_bind_mw(): contents of the send queue (lib/abi/queue.h), and refusals. */
 #include "test.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ send_layout(void **state)
 	assert_int_equal(s[1].addr, 5);
 	assert_int_equal(s[1].length, 0);
 	assert_int_equal(s[1].lkey, 6);
-	/* One bit of the doorbell, and nobody woken who is awake. */
+	/* One bit of the doorbell; an engine that is awake is not woken. */
 	assert_int_equal(fake_doorbells(e->f, &db), 1);
 	assert_int_equal(db, fake_qp(e->f, e->qpn)->db);
 	assert_int_equal(e->f->wakes, 0);
@@ -109,7 +109,7 @@ send_every_rc_opcode(void **state)
 	}
 }
 
-/* Opcode 10 is TSO to verbs and ours in the ABI: it must not get through. */
+/* Opcode 10 is TSO in verbs and another one in the ABI: it must not get through. */
 static void
 send_refuses_opcodes(void **state)
 {
@@ -157,13 +157,13 @@ send_inline(void **state)
 	assert_int_equal(w->rdma.inline_len, 64);
 	assert_memory_equal(w + 1, expect, 64);
 
-	/* One byte more than max_inline, in one element and summed up. */
+	/* One byte more than max_inline, in one element and in sum. */
 	sge[1].length = 55;
 	assert_int_equal(ibv_post_send(e->qp, &wr, &bad), EINVAL);
 	wr.num_sge = 1;
 	sge[0].length = UINT32_MAX;
 	assert_int_equal(ibv_post_send(e->qp, &wr, &bad), EINVAL);
-	/* Nothing comes back in a request: READs and atomics cannot be inline. */
+	/* A response has no place in a request: READs and atomics can't be inline. */
 	sge[0].length = 8;
 	wr.opcode = IBV_WR_RDMA_READ;
 	assert_int_equal(ibv_post_send(e->qp, &wr, &bad), EINVAL);
@@ -192,7 +192,7 @@ send_refuses_too_many_elements(void **state)
 	assert_int_equal(ibv_post_send(e->qp, &wr, &bad), EINVAL);
 }
 
-/* A list is posted up to the first bad request, which is named, with one ring. */
+/* A list is posted up to the first bad request, which is reported; the doorbell rings once. */
 static void
 send_list_stops_at_bad(void **state)
 {
@@ -347,7 +347,7 @@ bind_type_1(void **state)
 	assert_int_equal(w->bind.access, URN_ACCESS_REMOTE_WRITE);
 	assert_int_equal(fake_doorbells(e->f, NULL), 1);
 
-	/* A bind that is not posted leaves the key. */
+	/* A bind that is not posted leaves the key as it was. */
 	assert_int_equal(env_modify(e->qp, IBV_QPS_RESET), 0);
 	key = mw->rkey;
 	assert_int_equal(ibv_bind_mw(e->qp, mw, &bind), EINVAL);
@@ -378,7 +378,7 @@ bind_type_2(void **state)
 	assert_int_equal(w->bind.mw_rkey, key);
 	assert_int_equal(w->bind.new_rkey, key + 1);
 	assert_int_equal(w->bind.access, URN_ACCESS_REMOTE_READ | URN_ACCESS_ZERO_BASED);
-	assert_int_equal(mw->rkey, key); /* verbs: the program keeps it */
+	assert_int_equal(mw->rkey, key); /* verbs: the window's key stays */
 	mw->type = IBV_MW_TYPE_1;
 	assert_int_equal(ibv_post_send(e->qp, &wr, &bad), EINVAL);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
@@ -387,7 +387,7 @@ bind_type_2(void **state)
 #define THREADS 4
 #define EACH 50000
 
-/* The queue that all threads post to: deep, so that they run side by side. */
+/* The queue that all threads post to: deep, so that they run in parallel. */
 static struct ibv_qp *deep;
 
 static void *
@@ -411,9 +411,8 @@ poster(void *arg)
 }
 
 /*
- * doc/reference/verbs.md "Threads": no request of several
- * threads is lost or torn, each thread's stay in order, and a request that is
- * published always has its doorbell set.
+ * doc/reference/verbs.md "Threads": no request of several threads is lost or torn, each thread's
+ * requests stay in order, and a published request always has its doorbell set.
  */
 static void
 send_from_threads(void **state)

@@ -113,7 +113,7 @@ wr_data(void **state)
 	ibv_wr_set_inline_data_list(qp, 2, buf);
 	assert_int_equal(ibv_wr_complete(qp), 0);
 	w = take(e);
-	assert_int_equal(w->flags, URN_WRF_SIGNALED); /* inline is what the data call says */
+	assert_int_equal(w->flags, URN_WRF_SIGNALED); /* inline or not, decided by the call that sets the data */
 	assert_int_equal(w->num_sge, 2);
 	assert_int_equal(((const struct urn_abi_sge *)(w + 1))[1].lkey, 2);
 	w = take(e);
@@ -140,7 +140,7 @@ wr_data(void **state)
 	assert_null(fake_send_wqe(e->f, e->qpn));
 }
 
-/* The first error sticks, and takes the whole batch with it. */
+/* The first error stays, and makes the whole batch fail. */
 static void
 wr_all_or_nothing(void **state)
 {
@@ -162,7 +162,7 @@ wr_all_or_nothing(void **state)
 	ibv_wr_abort(qp);
 	assert_null(fake_send_wqe(e->f, e->qpn));
 
-	qp = start(e, 3, 0); /* all eight slots are there again */
+	qp = start(e, 3, 0); /* all eight slots are free again */
 	for (i = 0; i < 8; i++)
 		ibv_wr_send(qp);
 	assert_int_equal(ibv_wr_complete(qp), 0);
@@ -181,7 +181,7 @@ wr_all_or_nothing(void **state)
 	qp = start(e, 4, 0);
 	ibv_wr_set_xrc_srqn(qp, 0);
 	assert_int_equal(ibv_wr_complete(qp), EOPNOTSUPP);
-	qp = start(e, 4, 0); /* an empty batch rings nobody */
+	qp = start(e, 4, 0); /* an empty batch rings no doorbell */
 	fake_doorbells(e->f, NULL);
 	assert_int_equal(ibv_wr_complete(qp), 0);
 	assert_int_equal(fake_doorbells(e->f, NULL), 0);
@@ -203,7 +203,7 @@ wr_ud(void **state)
 	ibv_wr_send_imm(qp, 4);
 	ibv_wr_set_ud_addr(qp, &ah, 0x222, 0x333);
 	ibv_wr_set_inline_data(qp, "abc", 3);
-	ibv_wr_send(qp); /* no address */
+	ibv_wr_send(qp); /* the address is missing */
 	assert_int_equal(ibv_wr_complete(qp), 0);
 	w = take(e);
 	assert_int_equal(w->ud.ah, 0x31);

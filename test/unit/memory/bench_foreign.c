@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an operation on another process's memory costs, from handing it to the
- * executor to its answer; and mapped memory beside it. Not a test: run by hand.
+ * Cost of an operation on another process's memory, from its submission to the executor
+ * to its answer; and of mapped memory for comparison. Not a test: run by hand.
  */
 #include "foreign_child.h"
 
@@ -20,7 +20,7 @@ seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* `total` operations of `len` bytes one behind the other, `burst` of them under way at a time. */
+/* `total` operations of `len` bytes one behind the other, `burst` of them in flight at a time. */
 static void
 bench(struct ft *f, const char *what, struct urn_region *region, uint64_t base, int kind,
       uint32_t len, uint32_t burst)
@@ -57,7 +57,7 @@ static const struct {
 	uint32_t len, burst;
 } cases[] = {{8, 1}, {64, 1}, {4096, 1}, {64, 16}, {1024, 16}, {4096, 2}, {4096, 16}, {4096, 32}};
 
-/* at: as heap and stack have it, or on a page */
+/* at: an address like the heap's and stack's, or the start of a page */
 static void
 bench_all(struct ft *f, const char *what, uint64_t at)
 {

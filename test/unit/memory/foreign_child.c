@@ -22,7 +22,7 @@ struct cmd {
 
 /* ---- both sides */
 
-/* In the child a failure ends it, which the test sees. */
+/* A failure in the child ends it, which the test sees. */
 static void
 all(int fd, void *bytes, size_t len, bool out)
 {
@@ -108,7 +108,7 @@ open_uffd(uint64_t addr, uint64_t len, int *uffd)
 	return 0;
 }
 
-/* Wait for pages to be asked for and supply them. */
+/* Wait for page faults, and supply the pages. */
 static void
 serve_uffd(int uffd, uint64_t pages)
 {
@@ -176,7 +176,7 @@ become_victim(int sock, const struct cmd *c)
 	_exit(6);
 }
 
-/* The kernel ends it with its maker: CLONE_VM and nothing else in common. */
+/* The kernel kills the twin with its maker; they share CLONE_VM and nothing else. */
 static int
 be_twin(void *arg)
 {

@@ -2,7 +2,7 @@
 #include "mem_test.h"
 #include "memory/copy.h"
 
-/* Every length and alignment: all bytes, and not one beside them. */
+/* Every length and alignment: all bytes are copied, and none beside them. */
 static void
 test_every_length(void **state)
 {
@@ -25,7 +25,7 @@ test_every_length(void **state)
 	}
 }
 
-/* The source is not read outside its bounds: the address sanitizer looks. */
+/* The source is not read outside its bounds: the address sanitizer checks. */
 static void
 test_source_bounds(void **state)
 {

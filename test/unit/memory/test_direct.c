@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading by process number: that it is done, and that nothing is believed that
- * is not the client's, whatever the client says and becomes.
+ * Reading by process number: reads use it, and only the client's own bytes are accepted,
+ * whatever the client claims and becomes.
  */
 #include "foreign_child.h"
 
@@ -14,13 +14,13 @@
 enum {
 	PAGE = 4096,
 	PAGES = 32,
-	LEN = PAGES * PAGE, /* of the region */
+	LEN = PAGES * PAGE, /* bytes of the region */
 	BURST = 16,	    /* operations of a page each */
 	RW = PROT_READ | PROT_WRITE,
-	OTHERS = 0x99, /* what lies in other programs */
+	OTHERS = 0x99, /* the byte that other programs' memory is filled with */
 };
 
-/* The last page of the region is the one that is shared: whoever is read by mistake has it, too. */
+/* The last page of the region is the shared one: a process read by mistake has it, too. */
 #define MARK_AT (CHILD_AT + LEN - PAGE)
 
 static int
@@ -55,8 +55,7 @@ stats(const struct ft *f)
 	return st;
 }
 
-/* Read BURST pages. returns: how many operations were done; none has a byte that is not the
- * client's */
+/* Read BURST pages. returns: the operations that were done; none has a byte that is not the client's */
 static unsigned int
 read_pages(struct ft *f)
 {
@@ -72,7 +71,7 @@ read_pages(struct ft *f)
 		for (uint32_t b = 0; b < PAGE; b++) {
 			uint8_t is = f->frame[i].data[b];
 
-			/* What failed may have been left alone, or wiped. */
+			/* The frame of a failed operation may be untouched, or wiped. */
 			if (is != 0xbb &&
 			    (op[i].status == URN_MEMOP_DONE || (is != 0xee && is != 0)))
 				fail_msg("operation %u has 0x%x at %u", i, is, b);
@@ -83,7 +82,7 @@ read_pages(struct ft *f)
 	return done;
 }
 
-/* Bytes from anywhere to frames of any length, by one call or several; small ones not at all. */
+/* From any address to frames of any length, by one system call or several; small operations are not read so. */
 static void
 test_direct(void **state)
 {
@@ -93,7 +92,7 @@ test_direct(void **state)
 	uint64_t before;
 
 	ft_share(f, MARK_AT);
-	urn_space_mark(f->space, f->mark, CHILD_AT); /* not listened to */
+	urn_space_mark(f->space, f->mark, CHILD_AT); /* has no effect */
 	ft_reg(f, RIGHTS);
 	ft_fill(f, model, LEN - PAGE);
 	child_write(&f->child, CHILD_AT, model, LEN - PAGE);
@@ -105,7 +104,7 @@ test_direct(void **state)
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t len = 1 + (uint32_t)(test_random(&f->rng) % PAGE);
 
-			/* One behind the other, or anywhere. */
+			/* Consecutive, or anywhere. */
 			if (i == 0 || test_random(&f->rng) % 4 == 0 || off + len > LEN - PAGE)
 				off = test_random(&f->rng) % (LEN - 2 * PAGE);
 			memset(f->frame[i].data, 0xee, FT_FRAME);
@@ -129,7 +128,10 @@ test_direct(void **state)
 	free(model);
 }
 
-/* A page that is not there: what needs it fails, all else is done, and reading goes on so. */
+/*
+ * A page that is not mapped: operations that need it fail, all others are done, and reading
+ * by number goes on.
+ */
 static void
 test_hole(void **state)
 {
@@ -155,7 +157,7 @@ test_hole(void **state)
 	assert_int_equal(stats(f).refused, 0);
 }
 
-/* A client that says nothing is served by its descriptor, and so are those who lie. */
+/* A client that gives no mark is served by its descriptor, and so is one whose mark is false. */
 static void
 test_unmarked(void **state)
 {
@@ -165,19 +167,19 @@ test_unmarked(void **state)
 	assert_int_equal(read_pages(f), BURST);
 	assert_int_equal(stats(f).direct, 0);
 	assert_int_equal(stats(f).refused, 0);
-	/* Where nothing is mapped. */
+	/* An address without a mapping. */
 	urn_space_mark(f->space, f->mark, CHILD_AT + LEN);
 	assert_int_equal(read_pages(f), BURST);
 	assert_int_equal(stats(f).direct, 0);
 	assert_int_equal(stats(f).refused, 1);
-	/* It is asked once, and never again: not even where it would be right now. */
+	/* The mark is tried once, and never again: not even where it would be right now. */
 	ft_share(f, MARK_AT);
 	assert_int_equal(read_pages(f), BURST);
 	assert_int_equal(stats(f).direct, 0);
 	assert_int_equal(stats(f).refused, 1);
 }
 
-/* Addresses that make no sense. */
+/* Senseless addresses. */
 static void
 test_nonsense(void **state)
 {
@@ -197,8 +199,8 @@ test_nonsense(void **state)
 }
 
 /*
- * Memory that is not the one that is shared, with what lay there before: a number
- * of the past proves nothing.
+ * Memory at the mark that is not the shared page, with the page's former contents: an old
+ * nonce proves nothing.
  */
 static void
 test_forged(void **state)
@@ -217,7 +219,7 @@ test_forged(void **state)
 	assert_int_equal(read_pages(f), BURST);
 	assert_int_equal(stats(f).direct, 1);
 	assert_int_equal(stats(f).refused, 1);
-	/* Each has its own. */
+	/* Each space has its own nonce. */
 	assert_true(copy[0] != f->mark[0] && copy[1] != f->mark[1]);
 }
 
@@ -234,7 +236,7 @@ executed(struct ft *f, bool twin)
 	if (twin)
 		assert_int_equal(child_do(&f->child, CHILD_TWIN, 0, 0, 0), 0);
 	child_ask(&f->child, CHILD_EXEC, CHILD_AT, LEN, 0);
-	/* Busily before, while and after it does. */
+	/* Reads are in flight before, while and after the client executes. */
 	for (int i = 0; i < 300; i++) {
 		done = read_pages(f);
 		if (twin)
@@ -251,7 +253,7 @@ test_exec(void **state)
 	executed(*state, false);
 }
 
-/* The same, while another process keeps the client's memory: that is what is read. */
+/* The same, while another process keeps the client's memory: reads get that memory. */
 static void
 test_exec_twin(void **state)
 {
@@ -259,8 +261,8 @@ test_exec_twin(void **state)
 }
 
 /*
- * The client's number is another's, who by chance has what the client shared at the
- * same place, and so the nonce: only the pidfd tells.
+ * Another process has the client's number, and, by coincidence, the client's shared
+ * memory at the same place, and so the nonce: only the pidfd shows the difference.
  */
 static void
 test_pid_again(void **state)
@@ -314,7 +316,7 @@ test_pid_again(void **state)
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* What may be read by number is what the user may read, not what root may. */
+/* Reading by number is limited to memory that the user may read, not to what root may. */
 static void
 test_other_user(void **state)
 {
@@ -334,7 +336,7 @@ test_other_user(void **state)
 	assert_int_equal(stats(f).refused, 1);
 }
 
-/* Pages of another user's that a userfaultfd supplies: root may ask for them, and does. */
+/* Another user's pages that a userfaultfd supplies: root may ask for them, and does. */
 static void
 test_other_user_slow(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The worker of a space goes to sleep while an engine puts something into its lane: both
- * fences between by a litmus test (doc/inside/ordering.md). Taken out, it fails.
+ * The worker of a space goes to sleep while an engine puts an operation into its lane: a
+ * litmus test of both fences between them (doc/inside/ordering.md). Without a fence the test
+ * fails.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 
 #include <unistd.h>
 
-/* The worker's futex is the test's: defined before the worker, which is compiled in here. */
+/* The worker's futex is the test's: defined before the worker's source, which is included here. */
 static long test_futex(_Atomic uint32_t *word, int what);
 
 #define syscall(nr, word, what, value, ...) ((void)(nr), (void)(value), test_futex(word, what))
@@ -28,7 +29,7 @@ static struct {
 	struct urn_foreign foreign;
 	struct urn_region region;
 	struct worker worker;
-	bool lost; /* worker: asleep, and whoever put something has not woken it */
+	bool lost; /* worker: asleep, and the engine that put the operation has not woken it */
 } t;
 
 static long
@@ -43,7 +44,7 @@ test_futex(_Atomic uint32_t *word, int what)
 	return 0;
 }
 
-/* Nothing in the lane; what comes is of no kind that there is, and fails without a system call. */
+/* The lane is empty; the next operation is of an unknown kind, and fails without a system call. */
 static void
 ready(void *arg)
 {
@@ -60,7 +61,7 @@ worker_naps(void *arg)
 	nap(&t.worker);
 }
 
-/* As urn_lanes_flush() does. */
+/* Put the operation as urn_lanes_flush() does. */
 static void
 engine_puts(void *arg)
 {

@@ -40,7 +40,7 @@ run_one(struct ft *f, int kind, uint64_t off, uint32_t len, uint8_t want)
 	assert_int_equal(op.status, want);
 }
 
-/* One operation each way, at and around page borders, nothing beside it touched. */
+/* One operation each way, at and around page borders, with nothing beside it touched. */
 static void
 test_one(void **state)
 {
@@ -64,7 +64,7 @@ test_one(void **state)
 	}
 	child_read(&f->child, CHILD_AT, got, LEN);
 	assert_memory_equal(got, model, LEN);
-	/* The last byte, and nothing: no byte is done at once, and needs no worker. */
+	/* The last byte, and length 0: an operation without bytes is done at once, and needs no worker. */
 	run_one(f, URN_MEMOP_PLACE, LEN - 1, 1, URN_MEMOP_DONE);
 	struct urn_memop op = ft_op(f, URN_MEMOP_PLACE, 0, 0, 0);
 	assert_int_equal(urn_memx_execute(f->x, &op, 1), 0);
@@ -73,7 +73,7 @@ test_one(void **state)
 	free(got);
 }
 
-/* A burst of packets whose targets lie together, longer than a run, both ways. */
+/* A burst of packets with neighbouring targets, longer than a run, both ways. */
 static void
 test_bursts(void **state)
 {
@@ -110,7 +110,7 @@ test_bursts(void **state)
 	free(got);
 }
 
-/* Random operations in bursts against a model: those that touch the same bytes go in order. */
+/* Random operations in bursts against a model: operations on the same bytes are done in order. */
 static void
 test_model(void **state)
 {
@@ -123,7 +123,7 @@ test_model(void **state)
 	child_write(&f->child, CHILD_AT, model, LEN);
 	for (int round = 0; round < 300; round++) {
 		uint32_t n = 1 + (uint32_t)(test_random(&f->rng) % 64);
-		/* A small window: much overlaps. Now and then targets follow one another. */
+		/* A small window: many operations overlap. Sometimes targets follow one another. */
 		uint64_t base = test_random(&f->rng) % (LEN - 4 * FT_FRAME), off = base;
 
 		for (uint32_t i = 0; i < n; i++) {
@@ -174,7 +174,7 @@ test_model(void **state)
 	free(want);
 }
 
-/* More than a lane has slots: all are taken, answered once, in effect in order. */
+/* More operations than a lane has slots: all are taken, answered once, and take effect in order. */
 static void
 test_overflow(void **state)
 {
@@ -185,7 +185,7 @@ test_overflow(void **state)
 
 	for (int round = 0; round < 20; round++) {
 		for (unsigned int i = 0; i < 160; i++, put++) {
-			/* 1,000 that add 1 at one place, then others. */
+			/* 1,000 operations that add 1 at one place, then others. */
 			if (put < 1000) {
 				urn_pkt(&f->frame[put].m)->word[0] = 1;
 				op[i] = ft_op(f, URN_MEMOP_FETCH_ADD, put, 0, 8);
@@ -212,7 +212,7 @@ test_overflow(void **state)
 	assert_int_equal(taken, put);
 	for (unsigned int i = 0; i < 1000; i++) {
 		assert_int_equal(frames[i], 1);
-		/* In order: the i-th saw what those before it had added. */
+		/* In order: the i-th saw the sum of those before it. */
 		assert_int_equal(urn_pkt(&f->frame[i].m)->word[0], i);
 	}
 	child_read(&f->child, CHILD_AT, &sum, 8);
@@ -220,7 +220,7 @@ test_overflow(void **state)
 	free(frames);
 }
 
-/* memx.h: what can't be fails, and what is behind it goes on */
+/* memx.h: impossible operations fail, and those behind them go on */
 static void
 test_impossible(void **state)
 {
@@ -247,7 +247,7 @@ test_impossible(void **state)
 	assert_memory_equal(f->frame[2].data, before + 16, 16);
 }
 
-/* A hole in the middle: what touches it fails, and nothing else of the run does. */
+/* A hole in the middle: operations that touch it fail, and no others of the run. */
 static void
 test_hole(void **state)
 {
@@ -277,12 +277,11 @@ test_hole(void **state)
 	child_read(&f->child, CHILD_AT + 9 * PAGE, got, 8 * PAGE);
 	for (uint32_t b = PAGE / 4; b < 7 * PAGE; b++)
 		assert_int_equal(got[b], 0x10 + (9 * PAGE + b - PAGE / 4) / (PAGE / 2));
-	assert_int_equal(got[0], 0); /* of the one that failed */
+	assert_int_equal(got[0], 0); /* bytes of the failed operation */
 	free(got);
 }
 
-/* What the program does to its mappings later is its own affair; shared ones that it protects fail.
- */
+/* A program may later change its mappings; operations on shared ones that it protects fail. */
 static void
 test_protect_later(void **state)
 {
@@ -294,7 +293,7 @@ test_protect_later(void **state)
 	struct urn_memop op = ft_op(f, URN_MEMOP_PLACE, 0, 0, 16);
 	ft_run(f, &op, 1);
 	child_read(&f->child, CHILD_AT, got, 16);
-	/* As with pinned pages; a kernel that does not force its way in fails it. */
+	/* Like pinned pages; a kernel that does not force the access makes the operation fail. */
 	assert_int_equal(got[0], op.status == URN_MEMOP_DONE ? 0x77 : 0);
 
 	ft_dereg(f);
@@ -311,7 +310,7 @@ test_protect_later(void **state)
 	run_one(f, URN_MEMOP_GATHER, 0, 16, URN_MEMOP_FAILED);
 }
 
-/* The client dies with much under way: all is answered, and fails from then on. */
+/* The client dies with many operations in flight: all are answered, and later ones fail. */
 static void
 test_killed(void **state)
 {
@@ -342,7 +341,7 @@ test_killed(void **state)
 	assert_false(urn_space_alive(f->space));
 }
 
-/* Nothing reaches the program that the client executes, which has memory at the same place. */
+/* No operation reaches the program that the client executes, which has memory at the same place. */
 static void
 test_exec(void **state)
 {
@@ -351,7 +350,7 @@ test_exec(void **state)
 
 	run_one(f, URN_MEMOP_PLACE, 0, 4096, URN_MEMOP_DONE);
 	child_ask(&f->child, CHILD_EXEC, CHILD_AT, LEN, 0);
-	/* Busily before, while and after it does. */
+	/* Operations are in flight before, while and after the client executes. */
 	for (int i = 0; i < 2000; i++) {
 		struct urn_memop op[2];
 
@@ -362,7 +361,7 @@ test_exec(void **state)
 		ft_run(f, op, 2);
 		if (op[0].status == URN_MEMOP_FAILED)
 			assert_int_equal(op[1].status, URN_MEMOP_FAILED);
-		/* Never a byte of the victim's. */
+		/* No byte is the victim's. */
 		if (op[1].status == URN_MEMOP_DONE)
 			assert_int_equal(f->frame[1].data[5], 0xbb);
 	}
@@ -375,7 +374,7 @@ test_exec(void **state)
 	child_read(&f->child, CHILD_AT, got, LEN);
 	for (uint64_t i = 0; i < LEN; i++)
 		assert_int_equal(got[i], (uint8_t)(i * 7));
-	/* Nor may anything be registered there by the old descriptor. */
+	/* Nor can memory be registered there with the old descriptor. */
 	char why[256];
 	uint32_t key;
 	assert_int_equal(urn_mem_reg_foreign(f->mem, f->pd, f->space, CHILD_AT, 8, 0, RIGHTS, &key,
@@ -385,7 +384,7 @@ test_exec(void **state)
 	free(got);
 }
 
-/* After a fork writes go to the parent, and the child keeps what it had. */
+/* After a fork writes go to the parent, and the child keeps its bytes. */
 static void
 test_fork(void **state)
 {
@@ -442,7 +441,7 @@ test_two_engines(void **state)
 	urn_memx_destroy(x[1]);
 }
 
-/* mem.h, struct urn_memx_gate: closes for the domain, opens again when it has drained. */
+/* mem.h, struct urn_memx_gate: the gate closes for the domain, and opens again when it has drained. */
 static void
 test_gate(void **state)
 {
@@ -474,7 +473,7 @@ test_gate(void **state)
 
 enum { DOMAINS = 40, GONE = 20 };
 
-/* A gate for each domain, as many as there are; that of one that goes is open. */
+/* A gate for each domain, as many as there are; the gate of a domain that goes is open. */
 static void
 test_gates(void **state)
 {
@@ -528,8 +527,9 @@ open_other(struct ft *f, uid_t uid, uint32_t pd)
 }
 
 /*
- * One user has two thirds under way: there is room for another's clients, and for no more of
- * its own, those included that have nothing under way, until as much is left as it has.
+ * One user has two thirds of the operations in flight: there is room for another user's
+ * clients, and none for more of its own, idle ones included, until what is left equals its
+ * use.
  */
 static void
 test_users(void **state)
@@ -551,16 +551,16 @@ test_users(void **state)
 	for (uint32_t i = 1; i <= MOST; i++) {
 		urn_memx_execute(x, op, 1);
 		assert_int_equal(g->users, i == MOST);
-		/* A client's own bound, whatever domain it is that nothing went to yet. */
+		/* A client's own limit, also for a domain that had no operation yet. */
 		assert_int_equal(urn_memx_gated(x, f->mem, idle), i >= ALL / 4);
 		assert_int_equal(urn_memx_gated(x, same.mem, same.pd), i == MOST);
 	}
 	assert_false(urn_memx_gated(x, other.mem, other.pd));
 	assert_false(urn_memx_gated(x, f->mem, mapped));
-	/* Of what is left the other may have two thirds. */
+	/* The other user may have two thirds of the rest. */
 	for (uint32_t i = 1; i <= (ALL - MOST) * 2 / 3 + 1; i++) {
 		assert_int_equal(g->users, 1);
-		assert_int_equal(urn_memx_gated(x, other.mem, other.pd), i > ALL / 32 + 1); /* a client's */
+		assert_int_equal(urn_memx_gated(x, other.mem, other.pd), i > ALL / 32 + 1); /* a client's limit */
 		urn_memx_execute(x, op + 1, 1);
 	}
 	assert_int_equal(g->users, 2);
@@ -569,10 +569,10 @@ test_users(void **state)
 			ft_wait(&since);
 	assert_int_equal(g->users, 0);
 	assert_false(urn_memx_gated(x, same.mem, same.pd));
-	/* Shut and opened once more, by itself. */
+	/* The gate closes and opens once more, by itself. */
 	for (uint32_t i = urn_memx_holds(x, NULL); i < MOST; i++)
 		urn_memx_execute(x, op, 1);
-	/* Nor has a domain that goes to do with the client any more. */
+	/* A domain that goes no longer counts for the client. */
 	assert_true(urn_memx_gated(x, f->mem, idle));
 	test_dereg(f->mem, key);
 	assert_int_equal(urn_mem_dealloc_pd(f->mem, idle), 0);
@@ -587,7 +587,7 @@ test_users(void **state)
 	ft_close(&other);
 }
 
-/* Mapped memory is done at once beside it, and a failure that was asked for is one. */
+/* Mapped memory is answered at once beside it, and an injected failure is reported. */
 static void
 test_mixed(void **state)
 {

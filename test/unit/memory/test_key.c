@@ -53,7 +53,7 @@ test_indices(void **state)
 	urn_mem_destroy(mem);
 }
 
-/* architecture rule 6: running out of keys is ENOMEM, and recovers */
+/* architecture rule 6: a table without free keys gives ENOMEM, and recovers */
 static void
 test_exhaustion(void **state)
 {
@@ -91,7 +91,7 @@ test_largest_table(void **state)
 	assert_null(urn_mem_create(UINT32_MAX, 1));
 }
 
-/* FO-2: an old key of an index is refused until the 8 bits have gone round */
+/* FO-2: an old key of an index is refused until the 8 bits have wrapped */
 static void
 test_stale_keys(void **state)
 {
@@ -115,7 +115,7 @@ test_stale_keys(void **state)
 	urn_mem_destroy(mem);
 }
 
-/* A window's last key, which the consumer chose, is stale for what follows it. */
+/* A window's last key, chosen by the consumer, is stale for the next object of the index. */
 static void
 test_stale_window_key(void **state)
 {
@@ -139,7 +139,7 @@ test_stale_window_key(void **state)
 	urn_mem_destroy(mem);
 }
 
-/* Freed indices are used again late, the oldest first. */
+/* Freed indices are reused late, the oldest first. */
 static void
 test_reused_late(void **state)
 {
@@ -157,7 +157,7 @@ test_reused_late(void **state)
 		test_dereg(mem, key);
 	} while (++others < 65536);
 	assert_in_range(others, 512, 2000);
-	/* Coming and going for ever stays within few indices: memory does not grow. */
+	/* Endless registrations and deregistrations stay within few indices: memory does not grow. */
 	for (int i = 0; i < 5000; i++) {
 		key = test_reg(mem, pd, bytes, 64, RIGHTS);
 		assert_in_range(key >> 8, 1, 2000);
@@ -190,7 +190,7 @@ test_idle_is_small(void **state)
 	urn_mem_destroy(mem);
 }
 
-/* Every allocation that fails is ENOMEM or NULL, and what follows works. */
+/* Every allocation that fails gives ENOMEM or NULL, and later calls work. */
 static void
 test_no_memory(void **state)
 {
@@ -224,7 +224,7 @@ test_no_memory(void **state)
 	urn_mem_destroy(NULL);
 }
 
-/* architecture rule 3: control can tell whose a key is before it acts on it */
+/* architecture rule 3: control can find the owner of a key before it acts on the key */
 static void
 test_key_pd(void **state)
 {

@@ -28,7 +28,7 @@ test_bad_keys(void **state)
 						       0, 0, 1, &r),
 					 URN_MEM_BAD_KEY);
 	assert_int_equal(urn_mem_check(mem, UINT32_MAX, pd, 0, addr, 0, 0, 1, &r), URN_MEM_BAD_KEY);
-	/* A free index has key 0 and PD 0: those name nothing. */
+	/* A free index has key 0 and PD 0: neither names an object. */
 	mw = test_mw(mem, pd, 1);
 	assert_int_equal(urn_mem_dealloc_mw(mem, mw), 0);
 	assert_int_equal(urn_mem_check(mem, mw & ~0xffu, 0, 0, 0, 0, 0, 1, &r), URN_MEM_BAD_KEY);
@@ -36,7 +36,7 @@ test_bad_keys(void **state)
 	urn_mem_destroy(mem);
 }
 
-/* mem.h: key before access before range; len 0 looks at key and access only */
+/* mem.h: key before access before range; length 0 checks key and access only */
 static void
 test_order_of_errors(void **state)
 {
@@ -59,7 +59,7 @@ test_order_of_errors(void **state)
 	urn_mem_destroy(mem);
 }
 
-/* architecture rule 2: who meets a writer is refused and does not wait */
+/* architecture rule 2: a check that meets a writer is refused and does not wait */
 static void
 test_half_written(void **state)
 {
@@ -87,14 +87,14 @@ test_half_written(void **state)
 	assert_int_equal(urn_mem_invalidate(mem, mw, pd, 3, NULL), URN_MEM_BAD_KEY);
 	urn_region_unlock(w, &w_view);
 	assert_int_equal(urn_mem_invalidate(mem, mw, pd, 3, NULL), URN_MEM_OK);
-	/* A view of before is good for nothing any more. */
+	/* An earlier view is no longer valid. */
 	assert_false(urn_region_lock(w, &w_view));
 	urn_mem_destroy(mem);
 }
 
 /* ---- bounds against a model that can't overflow */
 
-/* A number near a boundary that matters, or anywhere. */
+/* A number near an important boundary, or anywhere. */
 static uint64_t
 odd_number(uint64_t *rng, uint64_t start, uint64_t length)
 {
@@ -156,12 +156,12 @@ test_bounds_fuzz(void **state)
 
 enum { OBJECTS = 24, PDS = 2 };
 
-/* What the model knows of a region (type 0) or window; live is 0 for none. */
+/* The model of a region (type 0) or window; live: 0 for none. */
 struct model {
 	int live, type;
 	uint32_t key, pd, access, qpn;
 	uint64_t start, length;
-	struct model *mr; /* of a bound window */
+	struct model *mr; /* region of a bound window */
 };
 
 static int
@@ -253,7 +253,7 @@ struct fuzz {
 	uint64_t results[5]; /* checks, binds and invalidations by result */
 };
 
-/* A key that is, was or may become one. */
+/* A key that is, was or may become valid. */
 static uint32_t
 fuzz_key(struct fuzz *z)
 {
@@ -274,7 +274,7 @@ fuzz_pick_pd(struct fuzz *z, uint32_t key)
 {
 	const struct model *o = model_find(z->all, key, 0);
 
-	/* The right one as a rule. */
+	/* Mostly the right PD. */
 	return o && test_random(&z->rng) % 8 ? o->pd : z->pd[test_random(&z->rng) % PDS];
 }
 

@@ -7,7 +7,7 @@
 
 enum { FRAMES = 256, FRAME = 256, BYTES = 65536 };
 
-/* An mbuf as far as the executor knows it: no pool, no EAL. */
+/* The fields of an mbuf that the executor uses: no pool, no EAL. */
 struct frame {
 	struct rte_mbuf m;
 	uint8_t priv[URN_PKT_PRIV];
@@ -17,7 +17,7 @@ struct frame {
 struct fix {
 	struct urn_mem *mem;
 	uint32_t pd;
-	struct urn_region *region, *other; /* of bytes[] at iova 1 << 40; of more[] */
+	struct urn_region *region, *other; /* regions of bytes[] at iova 1 << 40; of more[] */
 	struct frame *frame;		   /* FRAMES of them */
 	uint8_t *bytes, *more;
 	uint64_t rng;
@@ -123,7 +123,7 @@ test_immediate(void **state)
 	urn_memx_destroy(x);
 }
 
-/* Gathers fill their frame and nothing beside it; length 0 needs no region. */
+/* Gathers fill their frame and no byte beside it; length 0 needs no region. */
 static void
 test_gather(void **state)
 {
@@ -228,7 +228,7 @@ add_many(void *arg)
 	return NULL;
 }
 
-/* Atomics of several engines on one word lose nothing. */
+/* Atomics of several engines on one word: none is lost. */
 static void
 test_atomics_of_engines(void **state)
 {
@@ -244,12 +244,12 @@ test_atomics_of_engines(void **state)
 
 /* ---- delays and failures */
 
-/* What became of each operation of a run, by its frame. */
+/* The results of a run's operations, by their frames. */
 struct run {
 	uint8_t status[FRAMES]; /* PENDING, or the answer */
 	uint32_t order[FRAMES]; /* frames in the order of their answers */
 	uint32_t answered;
-	uint32_t deferred; /* were PENDING once */
+	uint32_t deferred; /* operations that were PENDING once */
 	uint32_t failed;
 };
 
@@ -301,7 +301,7 @@ poll_all(struct fix *f, struct run *run, struct urn_memx *x, unsigned int polls)
 	}
 }
 
-/* FRAMES places of 64 bytes, each to its own place, all under way together. */
+/* FRAMES places of 64 bytes, each operation to its own place, all in flight together. */
 static void
 run_places(struct fix *f, const struct urn_memx_config *cfg, struct run *run)
 {
@@ -321,7 +321,7 @@ run_places(struct fix *f, const struct urn_memx_config *cfg, struct run *run)
 	assert_int_equal(urn_memx_holds(x, NULL), run->deferred);
 	assert_int_equal(urn_memx_holds(x, f->region), run->deferred);
 	assert_int_equal(urn_memx_holds(x, f->other), 0);
-	/* What was not answered did not happen yet. */
+	/* Operations that were not answered have had no effect yet. */
 	for (uint32_t i = 0; i < FRAMES; i++)
 		assert_int_equal(f->bytes[i * 64],
 				 run->status[i] == URN_MEMOP_DONE ? f->frame[i].data[0] : 0);
@@ -358,7 +358,7 @@ test_delays(void **state)
 	cfg.delay_seed = 6;
 	run_places(f, &cfg, &b);
 	assert_memory_not_equal(&a, &b, sizeof(a));
-	/* All of them, answered by the next poll: still in another order. */
+	/* All operations, answered by the next poll: in another order again. */
 	cfg.delay_percent = 100;
 	cfg.delay_polls = 0;
 	run_places(f, &cfg, &b);
@@ -369,7 +369,7 @@ test_delays(void **state)
 	assert_true(swapped > 10);
 }
 
-/* mem.h: what can't be deferred is done at once, and does not fail */
+/* mem.h: operations that can't be deferred are done at once, and do not fail */
 static void
 test_pending_limit(void **state)
 {
@@ -390,7 +390,7 @@ test_pending_limit(void **state)
 	assert_int_equal(run.deferred, 0);
 }
 
-/* Failures by seed are reported, at once or later, and change nothing. */
+/* Failures from the seed are reported, at once or later, and change nothing. */
 static void
 test_failures(void **state)
 {
@@ -411,7 +411,7 @@ test_failures(void **state)
 	assert_int_equal(run.failed, FRAMES);
 }
 
-/* A gather that is not answered has not filled its frame. */
+/* A gather without an answer has not filled its frame. */
 static void
 test_gather_waits(void **state)
 {
@@ -432,7 +432,7 @@ test_gather_waits(void **state)
 	urn_memx_destroy(x);
 }
 
-/* poll gives no more answers than asked for, and loses none. */
+/* A poll gives no more answers than asked for, and loses none. */
 static void
 test_poll_max(void **state)
 {
@@ -464,8 +464,8 @@ test_poll_max(void **state)
 }
 
 /*
- * mem.h: operations on the same bytes take effect in the order they were
- * given, however they are deferred: against a model that does them at once.
+ * mem.h: operations on the same bytes take effect in the order they were given, however
+ * they are deferred: against a model that does them at once.
  */
 static void
 test_order_of_effects(void **state)
@@ -524,7 +524,7 @@ test_order_of_effects(void **state)
 	urn_memx_destroy(x);
 }
 
-/* A window's operations go to the region it is bound to, and outlive its binding. */
+/* A window's operations go to the region it is bound to, and outlive the binding. */
 static void
 test_through_window(void **state)
 {
@@ -558,7 +558,7 @@ test_through_window(void **state)
 	urn_memx_destroy(x);
 }
 
-/* What an atomic means to do is put down, and that it did; also when others change the memory. */
+/* The log has an atomic's intended change, and that it is done; also when others change the memory. */
 static void
 test_log(void **state)
 {
@@ -583,7 +583,7 @@ test_log(void **state)
 	assert_int_equal(log.state, URN_ATOMIC_DONE);
 
 	op.kind = URN_MEMOP_CMP_SWAP;
-	w[0] = 41; /* it is 42: nothing happens, and the log says that */
+	w[0] = 41; /* the word is 42: nothing happens, and the log says so */
 	w[1] = 7;
 	assert_int_equal(urn_memx_execute(x, &op, 1), 0);
 	assert_int_equal(*word, 42);

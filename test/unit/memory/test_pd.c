@@ -15,7 +15,7 @@ test_handles(void **state)
 	urn_mem_destroy(mem);
 }
 
-/* architecture rule 6: running out is reported and recovers */
+/* architecture rule 6: a full table is reported, and recovers */
 static void
 test_exhaustion(void **state)
 {
@@ -38,7 +38,7 @@ test_exhaustion(void **state)
 	urn_mem_destroy(mem);
 }
 
-/* architecture rule 3: handles that never were or are no more name nothing */
+/* architecture rule 3: handles that never were or are no longer valid name nothing */
 static void
 test_unknown(void **state)
 {

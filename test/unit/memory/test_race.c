@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several threads at one table (architecture rule 2: checks on any engine, binds on
- * the QP's, control serialised). Nothing here depends on who is faster: what
- * is asserted is true in any order of events. Meant for the thread sanitizer.
+ * Several threads at one table (architecture rule 2: checks on any engine, binds on the
+ * QP's, control serialised). No result here depends on speed: the assertions hold in any
+ * order of events. Meant for the thread sanitizer.
  */
 #include "mem_test.h"
 
@@ -12,26 +12,26 @@
 
 enum { ROUNDS = 20000, QPN = 7, QPN2 = 8 };
 
-static uint8_t even[4096], odd[4096]; /* what even and odd keys speak of */
+static uint8_t even[4096], odd[4096]; /* memory of even and odd keys */
 
 struct race {
 	struct urn_mem *mem;
 	uint32_t pd;
-	uint32_t mr;	 /* all of even[] */
-	uint32_t mr_odd; /* all of odd[] */
+	uint32_t mr;	 /* region of all of even[] */
+	uint32_t mr_odd; /* region of all of odd[] */
 	uint32_t mw;	 /* first key of the window; later ones differ in the low byte */
-	int type;	 /* of the window */
+	int type;	 /* type of the window */
 	atomic_uint stop;
-	atomic_uint index;	  /* under test by the checker */
-	atomic_uint now;	  /* key under test by the close checker */
-	atomic_ulong ok;	  /* checks that were answered so */
+	atomic_uint index;	  /* index that the checker tests */
+	atomic_uint now;	  /* key that the close checker tests */
+	atomic_ulong ok;	  /* checks with the answer OK */
 	atomic_ulong wins;	  /* binds that succeeded */
 	atomic_ulong wrong;	  /* answers that no order of events explains */
 };
 
 /*
- * Check a key: an even one may reach even[] only, for reading, and an odd one
- * odd[], for writing; or nothing.
+ * Check a key: an even key may only reach even[], for reading, an odd key only odd[], for
+ * writing; or the check fails.
  */
 static void
 check_key(struct race *r, uint32_t key)
@@ -63,7 +63,7 @@ check_index(struct race *r, uint32_t index)
 		check_key(r, index << 8 | low);
 }
 
-/* Check the key that is being made or taken away just now: torn reads show soonest here. */
+/* Check the key that control is making or taking away now: torn reads show here first. */
 static void *
 close_checker(void *arg)
 {
@@ -98,7 +98,7 @@ race_setup(struct race *r, uint32_t max_keys)
 	r->mr_odd = test_reg(r->mem, r->pd, odd, sizeof(odd), access);
 }
 
-/* Bind the window under `key`, to what its parity says. */
+/* Bind the window under `key`, to the region of the key's parity. */
 static enum urn_mem_error
 race_bind(struct race *r, uint32_t now, uint32_t key, uint32_t qpn)
 {
@@ -187,7 +187,7 @@ test_register_and_check(void **state)
 	urn_mem_destroy(r.mem);
 }
 
-/* Bind from whatever key the window has now, and count what succeeded. */
+/* Bind from the window's present key, and count the successes. */
 static void *
 rival(void *arg)
 {
@@ -195,7 +195,7 @@ rival(void *arg)
 
 	for (int i = 0; i < ROUNDS; i++) {
 		if (r->type == 2) {
-			/* Alone in binding to QPN2; either may find the window bound. */
+			/* The only thread that binds to QPN2; either thread may find the window bound. */
 			uint32_t key = test_next_key(r->mw, i);
 
 			if (!race_bind(r, r->mw, key, QPN2)) {
@@ -261,7 +261,7 @@ test_two_binders(void **state)
 
 struct killer {
 	struct race *r;
-	atomic_uint lkey; /* the region that comes and goes */
+	atomic_uint lkey; /* the region that is registered and taken away */
 	atomic_uint mw;	  /* the window that binds to it */
 };
 
@@ -282,7 +282,7 @@ bind_to_mortal(void *arg)
 			struct urn_region *region;
 
 			r->wins++;
-			/* As long as it is bound the region lives. */
+			/* The region lives while the window is bound. */
 			if (urn_mem_check(r->mem, lkey, r->pd, QPN, (uintptr_t)even, 8, 0, 0,
 					  &region) ||
 			    urn_mem_invalidate(r->mem, k->mw, r->pd, QPN, NULL))
@@ -294,7 +294,7 @@ bind_to_mortal(void *arg)
 	return NULL;
 }
 
-/* IBTA 10.6.7: a region is not taken away under a window, whoever is faster */
+/* IBTA 10.6.7: a region is not taken away under a window, in any order of events */
 static void
 test_bind_and_kill(void **state)
 {
@@ -321,7 +321,7 @@ test_bind_and_kill(void **state)
 	r.stop = 1;
 	pthread_join(t, NULL);
 	assert_int_equal(r.wrong, 0);
-	/* Nobody binds any more: no count was left behind. */
+	/* No thread binds any more: no count was left behind. */
 	test_dereg(r.mem, k.lkey);
 	urn_mem_destroy(r.mem);
 }
@@ -340,7 +340,7 @@ test_grow_and_check(void **state)
 	for (uint32_t i = 0; i < 8000; i++) {
 		uint32_t key = test_mw(r.mem, r.pd, 1);
 
-		/* The checker looks at the chunk that is made next. */
+		/* The checker looks up the chunk that is made next. */
 		r.index = (key >> 8) + 1;
 	}
 	r.stop = 1;

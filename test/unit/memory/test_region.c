@@ -54,7 +54,7 @@ test_access_rules(void **state)
 	}
 }
 
-/* IBTA 10.6.3: what a region does not allow is refused, bit for bit */
+/* IBTA 10.6.3: accesses that a region does not allow are refused, bit for bit */
 static void
 test_rights(void **state)
 {
@@ -89,7 +89,7 @@ test_wrap(void **state)
 	assert_int_equal(urn_mem_reg_mr(m, f->pd, f->bytes, UINT64_MAX, 0, 0, &key), EINVAL);
 	assert_int_equal(urn_mem_reg_mr(m, f->pd, NULL, 1, 0, 0, &key), EINVAL);
 	assert_int_equal(urn_mem_reg_mr(m, f->pd, f->bytes, 64, UINT64_MAX - 62, 0, &key), EINVAL);
-	/* The last byte of all has an address. */
+	/* The last byte of the address space is addressable. */
 	assert_int_equal(urn_mem_reg_mr(m, f->pd, f->bytes, 64, UINT64_MAX - 63, 0, &key), 0);
 	assert_int_equal(urn_mem_check(m, key, f->pd, 0, UINT64_MAX - 63, 64, 0, 0, &r), 0);
 	assert_int_equal(urn_mem_check(m, key, f->pd, 0, UINT64_MAX, 1, 0, 0, &r), 0);
@@ -145,7 +145,7 @@ test_kill_and_free(void **state)
 			 URN_MEM_BAD_KEY);
 	assert_int_equal(urn_mem_kill_mr(f->mem, key, &again), EINVAL);
 	urn_mem_free_mr(f->mem, killed);
-	urn_mem_free_mr(f->mem, killed); /* nothing to free any more */
+	urn_mem_free_mr(f->mem, killed); /* already freed */
 	assert_int_equal(urn_mem_kill_mr(f->mem, key, &again), EINVAL);
 	/* The second free queued nothing: two registrations have two indices. */
 	for (int i = 0; i < 999; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client hands over, and what may be registered of its memory. */
+/* Descriptors handed over by a client, and the memory of it that may be registered. */
 #include "foreign_child.h"
 
 #include "memory/maps.h"
@@ -26,7 +26,7 @@ refuse(const struct urn_space_fds *fds, int want, const char *says)
 		fail_msg("\"%s\" does not say \"%s\"", why, says);
 }
 
-/* Each descriptor must be what it says, whatever its name is. */
+/* Each descriptor must be of the right kind, whatever its name is. */
 static void
 test_descriptors(void **state)
 {
@@ -72,7 +72,7 @@ test_descriptors(void **state)
 	fds.pid = d.pid;
 	refuse(&fds, EBADF, "no pidfd of process");
 
-	/* The name of a thread's is another, its inode too: only the process's own is taken. */
+	/* A thread's file has another name, and another inode: only the process's own is accepted. */
 	fds = c.fds;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/mem", c.pid, c.pid);
 	fds.mem = open(path, O_RDWR | O_CLOEXEC);
@@ -82,7 +82,7 @@ test_descriptors(void **state)
 
 	theirs = dup(c.fds.maps);
 	assert_int_equal(urn_space_create(&c.fds, &s, why, sizeof(why)), 0);
-	/* The map is a file of its own by now: who reads the one in common holds up nobody. */
+	/* The map is now opened as a separate file: a reader of the shared one holds up nobody. */
 	assert_int_equal(lseek(c.fds.maps, 10, SEEK_SET), 10);
 	assert_int_equal(lseek(theirs, 0, SEEK_CUR), 0);
 	close(theirs);
@@ -96,9 +96,9 @@ test_descriptors(void **state)
 	assert_non_null(strstr(why, "has ended"));
 	int mem = c.fds.mem;
 	urn_space_release(s);
-	assert_int_equal(fcntl(mem, F_GETFD), -1); /* closed with the last */
+	assert_int_equal(fcntl(mem, F_GETFD), -1); /* closed with the last user */
 
-	/* Dead before it is made. */
+	/* The client is dead before the space is made. */
 	child_end(&d);
 	refuse(&d.fds, ESRCH, "");
 	urn_space_close_fds(&d.fds);
@@ -124,9 +124,9 @@ test_before_exec(void **state)
 }
 
 /*
- * A process number that is used again: the descriptors stay those of the one
- * that died. Numbers are given out in turn, so this one is asked for (Linux
- * 5.5); who may not ask for it is told so.
+ * A process number is reused: the descriptors stay those of the process that died.
+ * Numbers are given out in turn, so the test asks for this one (Linux 5.5); a user
+ * without that right gets a message.
  */
 static void
 test_pid_again(void **state)
@@ -254,7 +254,7 @@ test_rights(void **state)
 	child_end(&c);
 }
 
-/* Registration asks for what its rights need, and counts as a user of the space. */
+/* Registration asks for the memory rights that it needs, and counts as a user of the space. */
 static void
 test_register(void **state)
 {
@@ -287,7 +287,7 @@ test_register(void **state)
 					     sizeof(why)),
 			 EINVAL);
 	assert_non_null(strstr(why, "no protection domain 77"));
-	assert_int_equal(urn_mem_dealloc_pd(f.mem, f.pd), 0); /* no refusal has left a user */
+	assert_int_equal(urn_mem_dealloc_pd(f.mem, f.pd), 0); /* no refusal has left a user of the domain */
 	f.pd = test_pd(f.mem);
 
 	assert_int_equal(urn_mem_reg_foreign(f.mem, f.pd, f.space, CHILD_AT + 8, PAGE, 1 << 20,
@@ -298,7 +298,7 @@ test_register(void **state)
 			 0);
 	assert_int_equal(urn_mem_check(f.mem, key, f.pd, 0, 0, 1, URN_ACCESS_LOCAL_WRITE, 0, &r),
 			 URN_MEM_ACCESS);
-	urn_space_release(f.space); /* the region keeps it */
+	urn_space_release(f.space); /* the region keeps the space */
 	struct urn_memop op = {.region = r,
 			       .addr = 0,
 			       .frame = f.frame->data,
@@ -308,12 +308,12 @@ test_register(void **state)
 	ft_run(&f, &op, 1);
 	assert_int_equal(op.status, URN_MEMOP_DONE);
 	test_dereg(f.mem, key);
-	assert_int_equal(fcntl(f.child.fds.mem, F_GETFD), -1); /* and lets it go */
+	assert_int_equal(fcntl(f.child.fds.mem, F_GETFD), -1); /* and releases it */
 	f.space = NULL;
 	ft_close(&f);
 }
 
-/* A table that is destroyed lets go of its spaces. */
+/* A table that is destroyed releases its spaces. */
 static void
 test_destroy(void **state)
 {
@@ -395,7 +395,7 @@ file_of(const char *text, size_t n)
 	return fd;
 }
 
-/* Lines in any portions, long paths, and nonsense. */
+/* Lines in any portions, long paths, and senseless text. */
 static void
 test_text(void **state)
 {

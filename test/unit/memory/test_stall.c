@@ -10,8 +10,8 @@
 enum { PAGE = 4096, LEN = 16 * PAGE, RW = PROT_READ | PROT_WRITE };
 
 /*
- * A client whose memory a userfaultfd supplies, that is, does not for now.
- * false: the kernel forbids that to this user, which is said.
+ * A client whose memory a userfaultfd supplies, and does not supply for now. returns:
+ * false when the kernel forbids this to the user; prints so
  */
 static bool
 open_slow(struct ft *f)
@@ -39,7 +39,7 @@ open_quick(struct ft *f)
 	ft_reg(f, RIGHTS);
 }
 
-/* Put n operations through the executor of `x` that are not f's own. */
+/* Run n operations of another client through the executor of `x`. */
 static void
 others_go_on(struct ft *slow, struct ft *quick, unsigned int rounds)
 {
@@ -53,7 +53,7 @@ others_go_on(struct ft *slow, struct ft *quick, unsigned int rounds)
 			ft_fill(quick, quick->frame[i].data, 256);
 			op[i] = ft_op(quick, URN_MEMOP_PLACE, i, i * 256, 256);
 		}
-		/* By the engine that has operations of the slow one under way. */
+		/* On the engine that has the slow client's operations in flight. */
 		assert_int_equal(urn_memx_execute(slow->x, op, 16), 16);
 		while (left) {
 			unsigned int n = urn_memx_poll(slow->x, got, 32);
@@ -69,7 +69,10 @@ others_go_on(struct ft *slow, struct ft *quick, unsigned int rounds)
 	}
 }
 
-/* One space stalls: another, and mapped memory, go on; then it is served, and all is there. */
+/*
+ * One space stalls: another one, and mapped memory, go on; then the stalled one is served, and
+ * all data is there.
+ */
 static void
 test_stall(void **state)
 {
@@ -116,13 +119,13 @@ test_stall(void **state)
 	child_read(&slow.child, CHILD_AT, bytes, PAGE);
 	for (uint32_t i = 0; i < 4000; i++)
 		assert_int_equal(bytes[i], 0x20 + i / 100);
-	assert_int_equal(bytes[4000], 0x5a); /* as it was supplied */
+	assert_int_equal(bytes[4000], 0x5a); /* the byte supplied */
 	test_dereg(slow.mem, key);
 	ft_close(&slow);
 	ft_close(&quick);
 }
 
-/* Reading and atomics stall as well, over a border of pages. */
+/* Reads and atomics stall as well, over a border of pages. */
 static void
 test_stall_read(void **state)
 {
@@ -155,7 +158,7 @@ test_stall_read(void **state)
 	ft_close(&slow);
 }
 
-/* The client is killed while a copy stalls: the copy fails, and with it all behind it. */
+/* The client is killed while a copy stalls: the copy fails, and all behind it. */
 static void
 test_stall_killed(void **state)
 {
@@ -186,7 +189,7 @@ test_stall_killed(void **state)
 	ft_close(&slow);
 }
 
-/* 16 clients by one engine, each with its own bytes; one of them dies on the way. */
+/* 16 clients by one engine, each with its own bytes; one of them dies meanwhile. */
 static void
 test_sixteen(void **state)
 {
@@ -237,9 +240,9 @@ test_sixteen(void **state)
 }
 
 /*
- * A dataplane without rights over a client: uid 65534 here, the client another.
- * The descriptor that it was handed is enough; only what a userfaultfd supplies
- * can't be fetched, and fails.
+ * A dataplane without rights over a client: uid 65534 here, the client another user. The
+ * descriptor that the client passed is enough; only pages that a userfaultfd supplies
+ * can't be fetched: those operations fail.
  */
 static void
 test_without_rights(void **state)
@@ -268,7 +271,7 @@ test_without_rights(void **state)
 			struct urn_space *s;
 			char why[256];
 
-			/* All of it anew, with what rights there are now. */
+			/* Set all of it up again, with the present rights. */
 			if (urn_space_create(&g->child.fds, &s, why, sizeof(why)) != 0)
 				_exit(3);
 			g->space = s;

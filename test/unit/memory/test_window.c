@@ -6,8 +6,8 @@ enum { QPN = 0x11, OTHER_QPN = 0x12 };
 struct fix {
 	struct urn_mem *mem;
 	uint32_t pd, other_pd;
-	uint32_t mr;   /* of bytes[], all rights */
-	uint64_t addr; /* of bytes[] */
+	uint32_t mr;   /* region of bytes[], all rights */
+	uint64_t addr; /* address of bytes[] */
 	uint8_t bytes[4096];
 };
 
@@ -43,7 +43,7 @@ bind_mw(struct fix *f, int type, uint32_t mw, uint32_t new_rkey)
 			    URN_ACCESS_REMOTE_READ, f->pd, QPN, NULL);
 }
 
-/* May 8 bytes at offset 128 of bytes[] be read by the peer? */
+/* Check that the peer may read 8 bytes at offset 128 of bytes[]. */
 static enum urn_mem_error
 reach(struct fix *f, uint32_t rkey, uint32_t qpn)
 {
@@ -99,13 +99,13 @@ test_type1(void **state)
 	assert_int_equal(reach(f, a, QPN), URN_MEM_OK);
 	assert_int_equal(reach(f, a, OTHER_QPN), URN_MEM_OK);
 	expect_bound(f, 1);
-	/* By the old key it can't be bound any more. */
+	/* The window can't be bound by the old key any more. */
 	assert_int_equal(bind_mw(f, 1, mw, b), URN_MEM_BAD_KEY);
 	assert_int_equal(bind_mw(f, 1, a, b), URN_MEM_OK);
 	assert_int_equal(reach(f, a, QPN), URN_MEM_BAD_KEY);
 	assert_int_equal(reach(f, b, QPN), URN_MEM_OK);
 	expect_bound(f, 1);
-	/* Length 0 unbinds, whatever region is named, and the key moves on. */
+	/* Length 0 unbinds, whichever region is named, and the key changes. */
 	assert_int_equal(
 		urn_mem_bind(f->mem, 1, b, a, 0, 1, 0, ~0u & ~URN_ACCESS_ZERO_BASED, f->pd, QPN, NULL),
 		URN_MEM_OK);
@@ -116,7 +116,7 @@ test_type1(void **state)
 	assert_int_equal(reach(f, b, QPN), URN_MEM_OK);
 }
 
-/* A window bound to another region leaves the first one's count. */
+/* A window bound to another region no longer counts at the first one. */
 static void
 test_type1_moves(void **state)
 {
@@ -157,12 +157,12 @@ test_type2(void **state)
 	expect_bound(f, 0);
 	assert_int_equal(urn_mem_bind(f->mem, 2, a, b, f->mr, f->addr, 0, 0, f->pd, QPN, NULL),
 			 URN_MEM_WINDOW);
-	/* The library may still know the key of before: the index counts. */
+	/* The library may still have the former key: the index counts. */
 	assert_int_equal(bind_mw(f, 2, mw, b), URN_MEM_OK);
 	assert_int_equal(reach(f, b, QPN), URN_MEM_OK);
 }
 
-/* mem.h: what an invalidation refuses */
+/* mem.h: refusals of an invalidation */
 static void
 test_invalidate(void **state)
 {
@@ -183,14 +183,14 @@ test_invalidate(void **state)
 	assert_int_equal(reach(f, key, QPN), URN_MEM_OK);
 	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, QPN, NULL), URN_MEM_OK);
 	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, QPN, NULL), URN_MEM_BAD_KEY);
-	/* Refused ones of a type 1 window leave it bound. */
+	/* A refused invalidation of a type 1 window leaves it bound. */
 	key = test_next_key(mw1, 1);
 	assert_int_equal(bind_mw(f, 1, mw1, key), URN_MEM_OK);
 	assert_int_equal(urn_mem_invalidate(f->mem, key, f->pd, QPN, NULL), URN_MEM_WINDOW);
 	assert_int_equal(reach(f, key, QPN), URN_MEM_OK);
 }
 
-/* IBTA C10-72 to C10-75 and mem.h: what a bind refuses; it changes nothing then */
+/* IBTA C10-72 to C10-75 and mem.h: refusals of a bind, which then changes nothing */
 static void
 test_bind_refusals(void **state)
 {
@@ -247,7 +247,7 @@ test_bind_refusals(void **state)
 		assert_int_equal(reach(f, nk, QPN), URN_MEM_BAD_KEY);
 	}
 	expect_bound(f, 0);
-	/* The window is as good as new. The whole region can be bound. */
+	/* The window is unharmed. The whole region can be bound. */
 	assert_int_equal(urn_mem_bind(m, 2, mw, nk, ro, a, 4096, rd, f->pd, QPN, NULL), URN_MEM_OK);
 	assert_int_equal(reach(f, nk, QPN), URN_MEM_OK);
 }
@@ -258,7 +258,7 @@ test_rights_and_range(void **state)
 {
 	struct fix *f = *state;
 	uint32_t mw = test_mw(f->mem, f->pd, 2), wr = URN_ACCESS_REMOTE_WRITE;
-	/* The region itself lets no peer do anything. */
+	/* The region itself gives a peer no rights. */
 	uint32_t mr = test_reg(f->mem, f->pd, f->bytes, 4096,
 			       URN_ACCESS_LOCAL_WRITE | URN_ACCESS_MW_BIND);
 	struct urn_region *r, *region;
@@ -326,7 +326,7 @@ test_bound_count(void **state)
 	assert_int_equal(urn_mem_dealloc_mw(f->mem, mw[1]), 0); /* not bound: counts nothing */
 	assert_int_equal(urn_mem_dealloc_mw(f->mem, mw[0]), 0);
 	expect_bound(f, 2);
-	/* By any key of its index. */
+	/* By any key of the index. */
 	assert_int_equal(urn_mem_dealloc_mw(f->mem, test_next_key(mw[3], 77)), 0);
 	expect_bound(f, 1);
 	assert_int_equal(urn_mem_bind(f->mem, 1, mw[2], mw[2], 0, 0, 0, 0, f->pd, QPN, NULL), 0);
@@ -339,7 +339,7 @@ test_bound_count(void **state)
 	expect_bound(f, 0);
 }
 
-/* A killed region takes no window. */
+/* A killed region accepts no window. */
 static void
 test_bind_to_killed(void **state)
 {

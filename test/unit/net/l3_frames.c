@@ -151,7 +151,7 @@ l3_echo(uint8_t *out, const uint8_t src[16], const uint8_t dst[16], uint32_t dat
 		ether(out, us_mac, 0x0800);
 		out[14] = 0x45;
 		put16(out + 16, len - 14);
-		out[22] = 17; /* hops left */
+		out[22] = 17; /* time to live */
 		out[23] = 1;
 		memcpy(out + 26, src + 12, 4);
 		memcpy(out + 30, dst + 12, 4);

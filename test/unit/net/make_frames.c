@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes a pcap of every frame that net/neigh.c and net/learn_*.c send -
- * announcements, requests, replies - for check_frames.py to judge.
+ * Writes a pcap of every frame that net/neigh.c and net/learn_*.c send - announcements,
+ * requests, replies - for check_frames.py to check.
  */
 #include "net/learn.h"
 
@@ -62,7 +62,7 @@ put_replies(FILE *f, struct urn_neigh *nb)
 	return err;
 }
 
-/* A link request of the peer's, and what we answer. */
+/* A link request of the peer, and our answer. */
 static int
 put_response(FILE *f, struct urn_learn *lk, const uint8_t *gid, const uint8_t *us)
 {

@@ -26,7 +26,7 @@ teardown(void **state)
 {
 	(void)state;
 	urn_neigh_destroy(nb);
-	/* Every mbuf is back. */
+	/* Every mbuf is back in the pool. */
 	return rte_mempool_avail_count(test_eal_pool()) == TEST_EAL_MBUFS ? 0 : -1;
 }
 

@@ -35,7 +35,7 @@ expect(uint32_t len, enum urn_counter want)
 	assert_string_equal(urn_counter_name(rd(len, &msg)), urn_counter_name(want));
 }
 
-/* The same after making the checksums right: another reason than these. */
+/* The same after the checksums were corrected: refused for another reason. */
 static void
 expect_bad(uint32_t len)
 {
@@ -163,11 +163,11 @@ test_arp_malformed(void **state)
 		expect(n, URN_C_DROP_NEIGH);
 	len = l3_arp(buf, 1, no_addr, peer_v4, us_v4);
 	expect(len, URN_C_DROP_NEIGH);
-	len = l3_arp(buf, 2, peer_mac, no_addr, us_v4); /* a reply of nobody */
+	len = l3_arp(buf, 2, peer_mac, no_addr, us_v4); /* a reply from no address */
 	expect(len, URN_C_DROP_NEIGH);
 }
 
-/* Same data back, to the sender, checksums right, odd lengths too. */
+/* The same data comes back, to the sender, with right checksums, for odd lengths too. */
 static void
 check_echo(const uint8_t *us, const uint8_t *peer, uint32_t data)
 {
@@ -231,7 +231,7 @@ test_echo_malformed(void **state)
 	expect(l3_echo(buf, all_nodes, us_ll, 9), URN_C_DROP_NEIGH);
 	expect(l3_echo(buf, no_addr, us_ll, 9), URN_C_DROP_NEIGH);
 	len = l3_echo(buf, peer_v4, us_v4, 9);
-	buf[6] |= 1; /* sent by a group */
+	buf[6] |= 1; /* sent from a multicast MAC */
 	expect(len, URN_C_DROP_NEIGH);
 	for (uint32_t icmp = 0; icmp < 8; icmp++) { /* too short for a header */
 		l3_echo(buf, peer_v4, us_v4, 0);
@@ -243,7 +243,7 @@ test_echo_malformed(void **state)
 		expect(54 + icmp, URN_C_DROP_NEIGH);
 	}
 	len = l3_echo(buf, peer_v4, us_v4, 9);
-	buf[34] = 3; /* destination unreachable: sound, and nothing to us */
+	buf[34] = 3; /* destination unreachable: valid, and no business of ours */
 	l3_fix(buf, len);
 	expect(len, URN_C_DROP_NOT_ROCE);
 	len = l3_echo(buf, peer_ll, us_ll, 9);
@@ -310,7 +310,7 @@ test_solicit_no_room(void **state)
 	assert_int_equal(urn_l3_reply(m, &msg, us_mac), 0);
 }
 
-/* RFC 4862: who probes for a duplicate has no address; all nodes hear the answer. */
+/* RFC 4862: a node that checks for a duplicate has no address; all nodes hear the answer. */
 static void
 test_dad(void **state)
 {
@@ -344,7 +344,7 @@ test_advert(void **state)
 	assert_int_equal(rd(l3_advert(buf, all_nodes, peer_ll, peer_mac, 0x20), &msg),
 			 URN_C_ND_RX);
 	assert_true(!msg.solicited && msg.override);
-	/* RFC 4861, 7.1.2: an answer to one does not go to a group. */
+	/* RFC 4861, 7.1.2: a solicited answer does not go to a group. */
 	expect(l3_advert(buf, all_nodes, peer_ll, peer_mac, 0x60), URN_C_DROP_NEIGH);
 }
 
@@ -364,9 +364,9 @@ check_nd_malformed(int advert)
 		case 3: buf[79] = 2; break;             /* ... longer than the message */
 		case 4: buf[79] = 255; break;
 		case 5: buf[80] |= 1; break;            /* MAC of a group */
-		case 6: memset(buf + 80, 0, 6); break;  /* ... of nobody */
+		case 6: memset(buf + 80, 0, 6); break;  /* ... zero */
 		case 7: buf[62] = 0xff; break;          /* target is a group */
-		case 8: memset(buf + 62, 0, 16); break; /* ... is nobody */
+		case 8: memset(buf + 62, 0, 16); break; /* ... is no address */
 		case 9: buf[22] = 0xff; break;          /* sender is a group */
 		}
 		expect_bad(len);
@@ -390,14 +390,14 @@ test_nd_malformed(void **state)
 	len = l3_solicit(buf, peer_ll, us_group, us_ll, peer_mac);
 	buf[57] ^= 1;
 	expect(len, URN_C_DROP_NEIGH); /* checksum */
-	/* Unknown options are passed over. */
+	/* Unknown options are skipped. */
 	len = l3_solicit(buf, peer_ll, us_group, us_ll, peer_mac);
 	buf[78] = 14;
 	l3_fix(buf, len);
 	expect(len, URN_C_ND_RX);
 }
 
-/* Seeded bit flips and cuts with right checksums: no overread, always a verdict. */
+/* Seeded bit flips and cuts with corrected checksums: no overread, always a verdict. */
 static void
 test_mutants(void **state)
 {

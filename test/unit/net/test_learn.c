@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How what is known of a peer changes, and the news of it for several engines (doc/inside/link.md). */
+/* Changes of the entry of a peer, and news of it for several engines (doc/inside/link.md). */
 #include "learn_bench.h"
 
 #include <setjmp.h>
@@ -22,7 +22,7 @@ test_names(void **state)
 
 /* ---- change */
 
-/* A request with another epoch: believed, and asked about. */
+/* A request with another epoch: accepted, and asked about. */
 static void
 test_epoch_request(void **state)
 {
@@ -38,20 +38,20 @@ test_epoch_request(void **state)
 	expect_features(peer_v4, 0);
 	assert_int_equal(urn_learn_peek(lk, peer_v4, &info), URN_LEARN_KNOWN);
 	assert_int_equal(info.epoch, 0x2222);
-	/* It was a late copy: the answer puts it right. */
+	/* The request was a late copy: the answer corrects the entry. */
 	expect_poll(START + SECOND, 1);
 	s = link_good(1, link_tid(buf));
 	assert_int_equal(from(peer_v4, &s, START + SECOND, NULL), URN_C_LINK_RESP_RX);
 	expect_news(peer_v4, URN_LINK_F_SACK);
 	expect_features(peer_v4, URN_LINK_F_SACK);
-	/* The same offer from a peer started anew is news, too. */
+	/* The same features from a restarted peer are news, too. */
 	s = link_good(0, 1);
 	s.epoch = 0x3333;
 	request(peer_v4, &s, START + SECOND, URN_C_LINK_REQ_RX);
 	expect_news(peer_v4, URN_LINK_F_SACK);
 }
 
-/* Of a peer that nobody uses no question is asked. */
+/* An unused peer is not asked. */
 static void
 test_epoch_unwanted(void **state)
 {
@@ -65,7 +65,7 @@ test_epoch_unwanted(void **state)
 	expect_no_news();
 }
 
-/* What is known long is asked about again, and holds meanwhile. */
+/* An old entry is asked about again, and stays valid meanwhile. */
 static void
 test_refresh(void **state)
 {
@@ -121,7 +121,7 @@ test_news(void **state)
 		l3_nth_v4(gid, i);
 		assert_memory_equal(n[i].gid, gid, 16);
 	}
-	/* One of those to come changes again: it is told once, and last. */
+	/* One of the remaining peers changes again: it is reported once, and last. */
 	l3_nth_v4(gid, 70);
 	s.features = 0;
 	request(gid, &s, START, URN_C_LINK_REQ_RX);
@@ -130,7 +130,7 @@ test_news(void **state)
 	assert_int_equal(n[39].features, 0);
 	assert_int_equal(n[38].features, URN_LINK_F_SACK);
 	expect_no_news();
-	/* Another engine hears all of it, in its own time. */
+	/* Another engine gets all the news, in its own time. */
 	assert_int_equal(urn_learn_news(lk, &other, n, CROWD), CROWD);
 	assert_int_equal(urn_learn_news(lk, &other, n, CROWD), 0);
 	assert_int_equal(other, seen);

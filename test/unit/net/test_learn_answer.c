@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is answered, what is believed, and what is dropped (doc/inside/link.md). */
+/* Frames that are answered, believed, and dropped (doc/inside/link.md). */
 #include "learn_bench.h"
 
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 /* ---- the peer's requests */
 
-/* It is answered to where it came from, and teaches as a response would. */
+/* A request is answered to its sender, and teaches as a response would. */
 static void
 test_request_teaches(void **state)
 {
@@ -25,11 +25,11 @@ test_request_teaches(void **state)
 	assert_int_equal(link_tid(buf), 0xabcdef);
 	assert_int_equal(link_get(link_body(buf) + 16, 4), URN_LINK_F_SACK);
 	expect_state(peer_v4, KNOWN);
-	/* Nobody had asked, so nobody is told; who asks now knows at once. */
+	/* Nobody had asked, so there is no news; a later question is answered at once. */
 	expect_no_news();
 	expect_features(peer_v4, URN_LINK_F_SACK);
 	expect_poll(START + SECOND, 0);
-	/* Again: answered again, and no news. */
+	/* The same request again: answered again, and no news. */
 	request(peer_v4, &s, START + SECOND, URN_C_LINK_REQ_RX);
 	expect_no_news();
 	/* Over IPv6. */
@@ -39,7 +39,7 @@ test_request_teaches(void **state)
 	expect_state(peer_ll, KNOWN);
 }
 
-/* Two that ask each other at once: the request is the answer, the response no news. */
+/* Both nodes ask at once: the request is the answer, the response no news. */
 static void
 test_both_ask(void **state)
 {
@@ -56,7 +56,7 @@ test_both_ask(void **state)
 	expect_no_news();
 }
 
-/* A plain peer that asks is plain no longer. */
+/* A plain peer that asks is no longer plain. */
 static void
 test_plain_asks(void **state)
 {
@@ -75,7 +75,7 @@ test_plain_asks(void **state)
 
 /* ---- responses */
 
-/* The same response twice, as a network makes it. */
+/* The same response twice, duplicated by a network. */
 static void
 test_duplicate(void **state)
 {
@@ -98,19 +98,19 @@ test_unasked(void **state)
 	uint64_t tid;
 
 	(void)state;
-	/* Nobody was asked, or not yet, or only the other. */
+	/* No peer was asked, or not yet, or only the other one. */
 	assert_int_equal(from(peer_v4, &s, START, NULL), URN_C_DROP_LINK_UNASKED);
 	expect_features(peer_v4, 0);
 	assert_int_equal(from(peer_v4, &s, START, NULL), URN_C_DROP_LINK_UNASKED);
 	tid = ask(peer_v4, START);
 	s = link_good(1, tid);
 	assert_int_equal(from(peer_ll, &s, START, NULL), URN_C_DROP_LINK_UNASKED);
-	/* Not with another's transaction id, good or refused. */
+	/* Not with another transaction id, accepted or refused. */
 	s.tid ^= 1ull << 63;
 	assert_int_equal(from(peer_v4, &s, START, NULL), URN_C_DROP_LINK_UNASKED);
 	s.status = 4;
 	assert_int_equal(from(peer_v4, &s, START, NULL), URN_C_DROP_LINK_UNASKED);
-	/* Not to another of our addresses than the one that asked. */
+	/* Not to another address of ours than the one that asked. */
 	ask(peer_ll, START);
 	s = link_good(1, link_tid(buf));
 	assert_int_equal(input(link_frame(buf, &s, peer_mac, peer_ll, us_mac, us_global), START, NULL),
@@ -120,7 +120,7 @@ test_unasked(void **state)
 	expect_no_news();
 }
 
-/* What nobody can send: from our own address, from a group, with a group's MAC address. */
+/* Impossible senders: our own address, a group, a group's MAC address. */
 static void
 test_sender(void **state)
 {
@@ -139,7 +139,7 @@ test_sender(void **state)
 	assert_int_equal(urn_learn_count(lk), 0);
 }
 
-/* Refused: it has not the class. */
+/* The peer refuses: it does not have the class. */
 static void
 test_refused(void **state)
 {
@@ -147,7 +147,7 @@ test_refused(void **state)
 
 	(void)state;
 	s.status = 0x0c;
-	s.attr = 0x10; /* as it was */
+	s.attr = 0x10; /* the former value */
 	assert_int_equal(from(peer_v4, &s, START, NULL), URN_C_LINK_REFUSED);
 	expect_state(peer_v4, PLAIN);
 	expect_features(peer_v4, 0);
@@ -156,7 +156,7 @@ test_refused(void **state)
 	expect_no_news();
 }
 
-/* Each reason to drop one is passed on, and nothing is learnt. */
+/* Each reason to drop a frame has its counter, and nothing is learnt. */
 static void
 test_malformed(void **state)
 {
@@ -197,7 +197,7 @@ test_malformed(void **state)
 	assert_int_equal(urn_learn_count(lk), 0);
 }
 
-/* Next of a row of numbers that looks like chance (xorshift). */
+/* The next of a sequence of pseudo-random numbers (xorshift). */
 static uint32_t
 chance(uint64_t *state)
 {
@@ -207,7 +207,7 @@ chance(uint64_t *state)
 	return (uint32_t)(*state >> 32);
 }
 
-/* One frame that a good one was made into. returns what was counted */
+/* A mutant of a valid frame comes in. returns the counter that counted it */
 static enum urn_counter
 mutant(uint32_t len, uint64_t *seed)
 {
@@ -227,7 +227,7 @@ mutant(uint32_t len, uint64_t *seed)
 	if (urn_wire_parse(m) == URN_FRAME_ROCE && urn_pkt(m)->dqpn == URN_QPN_GSI) {
 		reply = urn_learn_input(lk, m, START);
 		c = (enum urn_counter)urn_pkt(m)->drop;
-		/* A reply is sound, and goes to requests only. */
+		/* A reply is valid, and goes to requests only. */
 		assert_int_equal(reply, c == URN_C_LINK_REQ_RX || c == URN_C_LINK_VERSION);
 		if (reply)
 			assert_true(urn_wire_parse(m) == URN_FRAME_ROCE && urn_wire_icrc_ok(m));
@@ -236,7 +236,7 @@ mutant(uint32_t len, uint64_t *seed)
 	return c;
 }
 
-/* Mutants of good ones: each has its counter, and all counters are met. */
+/* Mutants of valid frames: each has its counter, and all counters occur. */
 static void
 test_mutants(void **state)
 {
@@ -280,7 +280,7 @@ test_mutants(void **state)
 
 /* ---- versions and features */
 
-/* Another major version: answered with ours, and plain. */
+/* Another major version: answered with our version, and plain. */
 static void
 test_version(void **state)
 {
@@ -304,7 +304,7 @@ test_version(void **state)
 	expect_news(peer_v4, URN_LINK_F_SACK);
 }
 
-/* What one of them does not offer they have not. */
+/* A feature that one side does not offer is not common. */
 static void
 test_features(void **state)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* What the request says, to whom, and what is known from the response on. */
+/* Contents and address of the request, and the entry after the response. */
 static void
 ask_and_learn(const uint8_t *gid, const uint8_t *us)
 {
@@ -35,14 +35,14 @@ ask_and_learn(const uint8_t *gid, const uint8_t *us)
 	assert_int_equal(urn_learn_peek(lk, gid, &info), URN_LEARN_KNOWN);
 	assert_int_equal(info.epoch, 0x1111);
 	assert_int_equal(info.features, 0xfffffff1);
-	/* Bits that we do not know are not common. */
+	/* Unknown bits are not common features. */
 	expect_news(gid, URN_LINK_F_SACK);
 	expect_features(gid, URN_LINK_F_SACK);
 	assert_int_equal(urn_learn_arw(lk, gid), URN_LINK_ARW_256);
 	expect_poll(START + SECOND, 0);
 }
 
-/* Addresses that nobody is asked for. */
+/* Addresses that are never asked. */
 static void
 test_not_asked(void **state)
 {
@@ -88,7 +88,7 @@ test_learn(void **state)
 	assert_int_equal(urn_learn_count(lk), 2);
 }
 
-/* Eight requests, all with one transaction id, ever slower up to a point; then it is plain. */
+/* Eight requests, all with one transaction id, ever slower up to a limit; then the peer is plain. */
 static void
 test_retry(void **state)
 {
@@ -110,23 +110,23 @@ test_retry(void **state)
 	expect_state(peer_v4, ASKING);
 	expect_poll(START + 470 * MS, 0);
 	expect_state(peer_v4, PLAIN);
-	/* Plain it was taken to be all the time. */
+	/* The peer counted as plain all the time. */
 	expect_no_news();
-	/* Not again for a long time; then with another id. */
+	/* No new request for a long time; then one with another id. */
 	expect_poll(START + 30 * SECOND + 470 * MS - 1, 0);
 	expect_features(peer_v4, 0);
-	expect_poll(START + 30 * SECOND + 470 * MS, 0); /* unless somebody asks */
+	expect_poll(START + 30 * SECOND + 470 * MS, 0); /* only on demand */
 	expect_features(peer_v4, 0);
 	expect_poll(START + 31 * SECOND, 1);
 	assert_int_not_equal(link_tid(buf), tid);
 	expect_state(peer_v4, PLAIN);
-	/* What answers the old one comes too late. */
+	/* An answer to the old request comes too late. */
 	s = link_good(1, tid);
 	assert_int_equal(from(peer_v4, &s, START + 31 * SECOND, NULL), URN_C_DROP_LINK_UNASKED);
 	expect_state(peer_v4, PLAIN);
 }
 
-/* An answer that comes after we gave up is an answer. */
+/* An answer after we gave up counts. */
 static void
 test_late_answer(void **state)
 {
@@ -142,7 +142,7 @@ test_late_answer(void **state)
 	expect_news(peer_v4, URN_LINK_F_SACK);
 }
 
-/* Until its MAC address is known nothing is sent; if nobody has it, it is plain. */
+/* No request is sent before the MAC address is known; if nobody has it, the peer is plain. */
 static void
 test_no_mac(void **state)
 {
@@ -182,7 +182,7 @@ test_no_mac(void **state)
 	assert_int_equal(urn_neigh_lookup(nb, gid, mac), URN_NEIGH_FAIL);
 }
 
-/* A poll looks at so many and no more, however many wait for a MAC address. */
+/* A poll looks at a limited number, however many wait for a MAC address. */
 static void
 test_poll_bound(void **state)
 {
@@ -194,11 +194,11 @@ test_poll_bound(void **state)
 		expect_features(gid, 0);
 	}
 	expect_poll(START, 0);
-	/* Each that was looked at is looked up; two were there before. */
+	/* Each one looked at is looked up as a neighbour; two were there before. */
 	assert_in_range(urn_neigh_count(nb), 3, 2 + 100);
 }
 
-/* No buffer: it stays due. */
+/* No buffer: the request stays due. */
 static void
 test_no_buffer(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Floods, a table that is full, and what is drawn for it (doc/inside/link.md). */
+/* Floods, a full table, and its random numbers (doc/inside/link.md). */
 #include "learn_bench.h"
 
 #include <setjmp.h>
@@ -21,7 +21,7 @@ wanted_crowd(uint32_t count)
 	}
 }
 
-/* A flood of requests fills its part, is answered, and drives nobody out. */
+/* A flood of requests fills its part of the table, is answered, and drives no entry out. */
 static void
 test_flood(void **state)
 {
@@ -41,7 +41,7 @@ test_flood(void **state)
 	l3_nth_v6(gid, 3000 - URN_LEARN_LEARNT - 1);
 	expect_state(gid, UNKNOWN);
 	expect_no_news();
-	/* Wanted ones take the place of the learnt. */
+	/* Wanted entries take the place of learnt ones. */
 	wanted_crowd(URN_LEARN_ENTRIES - 1);
 	assert_int_equal(urn_learn_count(lk), URN_LEARN_ENTRIES);
 	expect_state(peer_v4, KNOWN);
@@ -51,7 +51,7 @@ test_flood(void **state)
 	expect_state(gid, UNKNOWN);
 }
 
-/* The longest unused goes for a new one; its news goes with it. */
+/* The entry unused for longest goes for a new one; its news goes with it. */
 static void
 test_full(void **state)
 {
@@ -85,14 +85,14 @@ test_full_of_questions(void **state)
 	(void)state;
 	for (uint32_t i = 0; i <= URN_LEARN_ENTRIES; i++) {
 		l3_nth_v4(gid, i);
-		urn_neigh_add_static(nb, gid, peer_mac); /* as many as there is room for */
+		urn_neigh_add_static(nb, gid, peer_mac); /* as many as the table of neighbours holds */
 		expect_features(gid, 0);
 	}
 	assert_int_equal(urn_learn_count(lk), URN_LEARN_ENTRIES);
 	l3_nth_v4(gid, 0);
 	expect_state(gid, UNKNOWN);
 	assert_int_equal(poll_max(START, 100), 100);
-	/* All of them are tried, and end, with and without a MAC address. */
+	/* All questions are tried, and end, with and without a MAC address. */
 	for (unsigned int i = 0; i < 6000; i++) {
 		struct rte_mbuf *out[64];
 		unsigned int n = urn_neigh_poll(nb, START + i * MS, test_eal_pool(), out, 64);
@@ -106,7 +106,7 @@ test_full_of_questions(void **state)
 	}
 }
 
-/* Asked ones give way as well when there is nothing else. */
+/* Entries being asked give way as well when there is nothing else. */
 static void
 test_full_of_tries(void **state)
 {
@@ -131,7 +131,7 @@ test_full_of_tries(void **state)
 	expect_state(gid, ASKING);
 }
 
-/* Two adapters, and one adapter started twice, have different epochs; so have requests ids. */
+/* Two adapters, and one adapter started twice, have different epochs; requests have different ids. */
 static void
 test_drawn(void **state)
 {

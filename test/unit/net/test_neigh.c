@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding a neighbour: asked for, found, lost sight of, moved; and what needs no asking. */
+/* Finding a neighbour: asked for, found, lost, moved; and addresses that need no question. */
 #include "neigh_bench.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ test_create(void **state)
 	urn_neigh_destroy(none);
 }
 
-/* What needs no asking, and what can't be asked for. */
+/* Addresses that need no question, and addresses that can't be asked for. */
 static void
 test_fixed_answers(void **state)
 {
@@ -42,7 +42,7 @@ test_fixed_answers(void **state)
 	assert_int_equal(urn_neigh_count(nb), 0);
 }
 
-/* Without an address of the family there is nobody to ask as. */
+/* Without an address of the family there is no sender for a question. */
 static void
 test_other_family(void **state)
 {
@@ -142,10 +142,13 @@ test_resolve_nd(void **state)
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
 }
 
-/* After which time each request is repeated, or given up. */
+/* The time after which each request is repeated, or given up. */
 static const uint64_t waits[URN_NEIGH_TRIES] = { 10 * MS, 50 * MS, 200 * MS, SECOND, SECOND };
 
-/* A request that is lost is soon repeated, then slower; then FAILED for a while, then asked again. */
+/*
+ * A lost request is soon repeated, then slower; then the neighbour is FAILED for a while, then
+ * asked for again.
+ */
 static void
 test_retries(void **state)
 {
@@ -167,14 +170,14 @@ test_retries(void **state)
 	assert_int_equal(poll_all(t + URN_NEIGH_FAIL_NS, 64), 0); /* nobody looked */
 	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
 	assert_int_equal(poll_all(t + URN_NEIGH_FAIL_NS, 64), 1);
-	/* Once only: somebody who wants a peer that is gone asks no more often than that. */
+	/* One cycle: repeated look-ups of a peer that is gone ask no more often than that. */
 	assert_int_equal(poll_all(t + 2 * URN_NEIGH_FAIL_NS - 1, 64), 0);
 	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
 	assert_int_equal(poll_all(t + 2 * URN_NEIGH_FAIL_NS, 64), 0);
 	expect_lookup(peer_v4, URN_NEIGH_FAIL, NULL);
 }
 
-/* An answer that comes too late is still one. */
+/* An answer that comes too late counts. */
 static void
 test_late_answer(void **state)
 {
@@ -229,8 +232,8 @@ test_stale(void **state)
 }
 
 /*
- * A gratuitous ARP says that an address moved to another MAC: the holder is asked, and
- * when that says nothing everybody; who answers then has it.
+ * A gratuitous ARP reports that an address moved to another MAC: the holder is asked, and
+ * without its answer everybody; the one that answers then has the address.
  */
 static void
 test_mac_moves(void **state)
@@ -259,9 +262,9 @@ test_mac_moves(void **state)
 }
 
 /*
- * Claims that nobody asked for, forged perhaps: an announcement, a request of somebody
- * else's, an answer while the holder alone is asked. The MAC in use stays, its holder is
- * asked once, however many claims there are, and its answer ends it.
+ * Unasked claims, perhaps forged: an announcement, another node's request, an answer
+ * while only the holder is asked. The MAC in use stays, its holder is asked once, however
+ * many claims there are, and its answer ends the doubt.
  */
 static void
 test_forged_claims(void **state)
@@ -285,29 +288,29 @@ test_forged_claims(void **state)
 		assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_STALE);
 		assert_int_equal(poll_all(t, 64), 1);
 		to_holder(peer_mac);
-		arp_answer(peer_v4, other_mac, t); /* to a question that was not put to it */
+		arp_answer(peer_v4, other_mac, t); /* an answer to a question for another node */
 		expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
 		arp_answer(peer_v4, peer_mac, t + MS);
 		assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_REACHABLE);
-		/* Proved just now: for a while nothing is doubted. */
+		/* Confirmed just now: for a while nothing is doubted. */
 		arp_answer(peer_v4, other_mac, t + MS + URN_NEIGH_CALM_NS - 1);
 		assert_int_equal(poll_all(t + 100 * MS, 64), 0);
 	}
 	assert_int_equal(urn_neigh_generation(nb), gen);
 }
 
-/* A peer that is silent: its user doubts the MAC, which is proved or found anew. */
+/* A silent peer: its user doubts the MAC, which is confirmed or looked up again. */
 static void
 test_doubt(void **state)
 {
 	uint64_t t = 2 * SECOND;
 
 	(void)state;
-	urn_neigh_doubt(nb, peer_v4); /* nobody's */
+	urn_neigh_doubt(nb, peer_v4); /* no entry */
 	assert_int_equal(urn_neigh_count(nb), 0);
 	make_reachable(peer_v4, peer_mac, SECOND);
 	urn_neigh_doubt(nb, peer_v4);
-	assert_int_equal(poll_all(t, 64), 0); /* proved just now */
+	assert_int_equal(poll_all(t, 64), 0); /* confirmed just now */
 	for (unsigned int i = 0; i < 1000; i++)
 		urn_neigh_doubt(nb, peer_v4);
 	assert_int_equal(poll_all(t, 64), 1);
@@ -348,7 +351,7 @@ test_doubt_nd(void **state)
 	expect_lookup(peer_ll, URN_NEIGH_OK, other_mac);
 }
 
-/* Engines read their clocks at different moments: time does not run back. */
+/* Engines read their clocks at different moments: time does not run backwards. */
 static void
 test_time_order(void **state)
 {
@@ -358,7 +361,7 @@ test_time_order(void **state)
 	assert_int_equal(poll_all(9 * SECOND, 64), 0);
 	assert_int_equal(poll_all(10 * SECOND + 10 * MS, 64), 1);
 	poll_all(11 * SECOND, 64);
-	/* Proved by a late clock: counts as proved now, not 11 s ago. */
+	/* Confirmed by a slow clock: counts as confirmed now, not 11 s ago. */
 	input(l3_arp(buf, 1, peer_mac, peer_v4, us_v4), 0, NULL);
 	poll_all(URN_NEIGH_REACHABLE_NS + 2 * SECOND, 64);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);

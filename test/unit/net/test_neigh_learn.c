@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the network says of itself: believed, answered, or not; and what we say of us. */
+/* Unasked frames of the network: believed, answered, or not; and our announcements. */
 #include "neigh_bench.h"
 
-/* RFC 4861, 7.2.5: what an advertisement does to a known neighbour. */
+/* RFC 4861, 7.2.5: the effect of an advertisement on a known neighbour. */
 static void
 test_advert_rules(void **state)
 {
@@ -18,20 +18,20 @@ test_advert_rules(void **state)
 	assert_int_equal(urn_neigh_generation(nb), gen);
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
 	assert_int_equal(poll_all(2 * SECOND, 64), 1);
-	/* Unsolicited and the same: proves nothing. */
+	/* Unsolicited, with the same MAC: confirms nothing. */
 	input(l3_advert(buf, all_nodes, peer_ll, peer_mac, 0x20), SECOND, NULL);
 	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_STALE);
-	/* Solicited without a MAC: the old one is proved. */
+	/* Solicited without a MAC: the old one is confirmed. */
 	input(l3_advert(buf, us_ll, peer_ll, NULL, 0x40), SECOND, NULL);
 	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_REACHABLE);
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
-	/* Unsolicited with override: a claim, which everybody can make; so the old one is doubted. */
+	/* Unsolicited with override: a claim, which any node can make; so the old MAC is doubted. */
 	input(l3_advert(buf, all_nodes, peer_ll, other_mac, 0x20), 3 * SECOND, NULL);
 	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_STALE);
 	assert_int_equal(urn_neigh_generation(nb), gen);
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
 	assert_int_equal(poll_all(3 * SECOND, 64), 1);
-	/* Solicited, everybody was asked, and it may override: the new one. */
+	/* Solicited, everybody was asked, and it has the override flag: the new MAC counts. */
 	assert_int_equal(poll_all(4 * SECOND, 64), 1);
 	input(l3_advert(buf, us_ll, peer_ll, other_mac, 0x40), 4 * SECOND, NULL);
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
@@ -40,7 +40,7 @@ test_advert_rules(void **state)
 	expect_lookup(peer_ll, URN_NEIGH_OK, other_mac);
 }
 
-/* Who asks for us is learnt and answered, without waking anybody. */
+/* A node that asks for us is learnt and answered, without waking anybody. */
 static void
 test_learns_requests(void **state)
 {
@@ -58,7 +58,7 @@ test_learns_requests(void **state)
 	assert_int_equal(urn_neigh_count(nb), 2);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
-	/* Now they are wanted: what is said of them is looked into, and news is told. */
+	/* Now they are wanted: claims about them are checked, and there is news. */
 	input(l3_arp(buf, 1, other_mac, peer_v4, us_v4), 2 * SECOND, NULL);
 	assert_int_equal(urn_neigh_generation(nb), gen);
 	assert_int_equal(poll_all(2 * SECOND, 64), 1);
@@ -70,7 +70,7 @@ test_learns_requests(void **state)
 	assert_int_equal(c, URN_C_ECHO_RX);
 }
 
-/* Nothing is learnt from what is not for us, not asked for, or malformed. */
+/* Nothing is learnt from a frame that is not for us, not asked for, or malformed. */
 static void
 test_learns_nothing_else(void **state)
 {
@@ -93,7 +93,7 @@ test_learns_nothing_else(void **state)
 	gid[15] = 9;
 	assert_int_equal(input(l3_solicit(buf, peer_ll, other_group, gid, peer_mac), SECOND, &c),
 			 0);
-	/* RFC 4862: a DAD probe is answered if it is for us; its sender has no address. */
+	/* RFC 4862: a DAD probe for us is answered; its sender has no address. */
 	assert_int_equal(input(l3_solicit(buf, no_addr, other_group, gid, NULL), SECOND, &c), 0);
 	assert_int_equal(input(l3_solicit(buf, no_addr, us_group, us_ll, NULL), SECOND, &c), 1);
 	assert_memory_equal(buf + 38, all_nodes, 16);
@@ -111,7 +111,7 @@ test_learns_nothing_else(void **state)
 	assert_int_equal(urn_neigh_count(nb), 0);
 }
 
-/* Another machine claims an address of ours: counted, not answered, not learnt. */
+/* Another node claims an address of ours: counted, not answered, not learnt. */
 static void
 test_conflict(void **state)
 {
@@ -126,7 +126,7 @@ test_conflict(void **state)
 	assert_int_equal(c, URN_C_NEIGH_CONFLICT);
 	assert_int_equal(input(l3_echo(buf, us_v4, us_v4, 8), SECOND, &c), 0);
 	assert_int_equal(c, URN_C_NEIGH_CONFLICT);
-	/* Our own announcement, come back over a loop, is none. */
+	/* Our own announcement, back over a loop, is no conflict. */
 	assert_int_equal(input(l3_arp(buf, 1, us_mac, us_v4, us_v4), SECOND, &c), 0);
 	assert_int_equal(c, URN_C_ARP_RX);
 	expect_lookup(us_v4, URN_NEIGH_OK, us_mac);
@@ -165,7 +165,7 @@ test_announce(void **state)
 	rte_pktmbuf_free_bulk(out, 2);
 }
 
-/* An address that is not set is not ours, and nobody hears of it. */
+/* An address that is not set is not ours, and is not announced. */
 static void
 test_unset_address(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Configured neighbours, floods, a table that is full, and threads that share it. */
+/* Configured neighbours, floods, a full table, and threads that share it. */
 #include "neigh_bench.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ test_static(void **state)
 	assert_int_equal(urn_neigh_add_static(nb, peer_v4, other_mac), 0);
 	expect_lookup(peer_v4, URN_NEIGH_OK, other_mac);
 
-	/* One that is being asked for becomes static: no more requests. */
+	/* A neighbour being asked for becomes static: no more requests. */
 	expect_lookup(peer_ll, URN_NEIGH_UNKNOWN, NULL);
 	assert_int_equal(urn_neigh_add_static(nb, peer_ll, peer_mac), 0);
 	assert_int_equal(poll_all(1001 * SECOND, 64), 0);
@@ -38,7 +38,7 @@ test_static(void **state)
 	assert_int_equal(urn_neigh_add_static(nb, peer_v4, peer_mac), 0); /* replaces */
 }
 
-/* A flood of requests from made-up addresses neither grows the table nor wakes anybody. */
+/* A flood of requests from random addresses neither grows the table nor wakes anybody. */
 static void
 test_arp_flood(void **state)
 {
@@ -67,7 +67,7 @@ test_arp_flood(void **state)
 	expect_lookup(peer_global, URN_NEIGH_OK, other_mac);
 }
 
-/* Nor do many look-ups of nobody: what is reachable outlasts what is not. */
+/* Nor do many look-ups of absent neighbours: reachable entries outlast the others. */
 static void
 test_lookup_flood(void **state)
 {
@@ -83,14 +83,14 @@ test_lookup_flood(void **state)
 		expect_lookup(gid, URN_NEIGH_UNKNOWN, NULL);
 	}
 	assert_int_equal(urn_neigh_count(nb), URN_NEIGH_ENTRIES);
-	/* All are asked for, never more than was wanted at once, and all fail. */
+	/* All are asked for, never more than were wanted at once, and all fail. */
 	for (t = 2 * SECOND; t < 12 * SECOND; t += 10 * MS)
 		sent += poll_all(t, 32);
 	assert_int_equal(sent, (URN_NEIGH_ENTRIES - 2) * URN_NEIGH_TRIES);
 	for (; t < 16 * SECOND; t += 10 * MS)
 		assert_int_equal(poll_all(t, 32), 0);
 	assert_int_equal(urn_neigh_peek(nb, gid, NULL), URN_NEIGH_FAILED);
-	for (uint32_t i = 20000; i < 30000; i++) { /* room is made by those */
+	for (uint32_t i = 20000; i < 30000; i++) { /* those make room */
 		l3_nth_v4(gid, i);
 		expect_lookup(gid, URN_NEIGH_UNKNOWN, NULL);
 	}
@@ -112,7 +112,7 @@ test_oldest_goes(void **state)
 	}
 	l3_nth_v4(gid, 0);
 	expect_lookup(gid, URN_NEIGH_OK, peer_mac); /* used again: 1 is the oldest now */
-	/* Strangers can't get in at all. */
+	/* Strangers get no entry at all. */
 	assert_int_equal(input(l3_arp(buf, 1, other_mac, peer_v4, us_v4), SECOND, NULL), 1);
 	assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_NONE);
 
@@ -124,7 +124,7 @@ test_oldest_goes(void **state)
 	assert_int_equal(urn_neigh_peek(nb, gid, NULL), URN_NEIGH_REACHABLE);
 }
 
-/* Poll keeps to its budget, and what finds no mbuf stays due. */
+/* A poll keeps to its budget, and a request without an mbuf stays due. */
 static void
 test_poll_bounds(void **state)
 {
