@@ -18,7 +18,7 @@
 #define FRAME_TYPE 0x88b5 /* IEEE "local experimental" */
 #define BURST 8u
 
-/* The af_xdp PMD forgets what libxdp gave it. Asked by the leak sanitizer, where there is one. */
+/* The af_xdp PMD leaks memory of libxdp's. The leak sanitizer calls this, where it is built in. */
 const char *__lsan_default_suppressions(void);
 
 const char *
@@ -63,7 +63,7 @@ child_start(void (*fn)(void *), void *arg)
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
-		/* cmocka's handlers would go on with the next test, in the child. */
+		/* cmocka's handlers would run the next test in the child. */
 		for (sig = 1; sig < SIGRTMIN; sig++)
 			signal(sig, SIG_DFL);
 		fn(arg);

@@ -37,7 +37,7 @@ void
 netns_enter(void)
 {
 	check(unshare(CLONE_NEWNET | CLONE_NEWNS) == 0);
-	/* /sys shows the interfaces of the namespace it was mounted in. */
+	/* /sys shows the interfaces of the namespace in which it was mounted. */
 	check(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
 	(void)mount("sysfs", "/sys", "sysfs", 0, NULL);
 	run("ip link set lo up");
@@ -48,7 +48,7 @@ netns_veth(unsigned int mtu)
 {
 	/*
 	 * net_af_packet's fanout groups are numbered pid ^ index, and processes that start
-	 * together have pids close to one another: indexes that far apart don't collide.
+	 * together have close pids: indexes so far apart don't collide.
 	 */
 	run("ip link add urnv0 index %u mtu %u type veth peer name urnv1 index %u mtu %u", 0x100u, mtu,
 	    0x100u + 0x4000u, mtu);
@@ -87,7 +87,7 @@ packet_expect(int fd, const uint8_t src[6], uint32_t len, uint32_t seed)
 	frame_fill(want, src, len, seed);
 	do {
 		n = recv(fd, got, sizeof(got), 0);
-		/* The interface was down for a moment: said once. */
+		/* The interface was down for a moment: the socket reports it once. */
 		check(n >= 0 || errno == ENETDOWN);
 	} while (n != (ssize_t)len || memcmp(got, want, len) != 0);
 }

@@ -32,12 +32,12 @@ path_of(char path[64], const char *name)
 /* ---- reading pcapng: blocks of type, length, body, length */
 
 struct seen {
-	unsigned int in, out;  /* packets by direction */
-	unsigned int bytes_ok; /* packets that are frames of ours */
+	unsigned int in, out;  /* packets, by direction */
+	unsigned int bytes_ok; /* packets with the bytes that the test sent */
 	unsigned int ifaces;
-	char names[64];		    /* of the interfaces, a space behind each */
-	unsigned int stats;	    /* blocks with what an interface saw */
-	uint64_t received, dropped; /* of these */
+	char names[64];		    /* names of the interfaces, a space behind each */
+	unsigned int stats;	    /* blocks of interface statistics */
+	uint64_t received, dropped; /* the counts in these blocks */
 	bool sorted; /* time stamps do not decrease */
 	uint64_t first_ns;
 };
@@ -63,7 +63,7 @@ packet_see(struct seen *s, const uint8_t *b, uint32_t len, uint64_t *last)
 	*last = ns;
 	if (s->first_ns == 0)
 		s->first_ns = ns;
-	/* Seeds are lengths here. */
+	/* The seed of a frame is its length here. */
 	frame_fill(want, b + 28 + 6, cap, cap);
 	s->bytes_ok += memcmp(want, b + 28, cap) == 0;
 	for (i = 28 + RTE_ALIGN(cap, 4); i + 8 <= len - 4; i += 4 + RTE_ALIGN(b[i + 2], 4)) {
@@ -163,7 +163,7 @@ whole(void *arg)
 	}
 	check_ok(urn_capture_close(cap, &dropped, &err), &err);
 	check(dropped == 0);
-	/* Goes on without. */
+	/* The ports go on without a capture. */
 	frames_cross(p[0], p[1], 0, 100);
 	s = pcapng_read(path);
 	check(s.in == n && s.out == n && s.bytes_ok == 2 * n && s.sorted);
@@ -182,7 +182,7 @@ whole(void *arg)
 	urn_port_close(p[1]);
 }
 
-/* Several one after the other, and two at once, in one process. */
+/* Several captures one after the other, and two at once, in one process. */
 static void
 again(void *arg)
 {
@@ -215,7 +215,7 @@ again(void *arg)
 	urn_port_close(p[1]);
 }
 
-/* Faster than the writer: the port goes on, what is missing is counted. */
+/* Packets come faster than the writer writes: the port goes on, missing packets are counted. */
 static void
 overrun(void *arg)
 {
@@ -247,7 +247,7 @@ overrun(void *arg)
 	urn_port_close(p);
 }
 
-/* The disk fills up in the middle: said at the end, and the port went on. */
+/* The disk fills up in the middle: the end reports it, and the port went on. */
 static void
 disk_full(void *arg)
 {
@@ -283,7 +283,7 @@ count_calls(void *arg)
 	__atomic_fetch_add((int *)arg, 1, __ATOMIC_RELAXED);
 }
 
-/* Of what comes, so many frames and no more, or as fit into so many bytes; and the port goes on. */
+/* A limit of frames, or of bytes; the port goes on behind it. */
 static void
 limits(void *arg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The head of a capture: blocks of pcapng, read with nothing of ours, and with our names in them. */
+/* The head of a capture: blocks of pcapng, read without any code of ours, and with our names in them. */
 #define ALLOW_EXPERIMENTAL_API /* rte_pcapng */
 #include "test/unit/pmd_glue/harness.h"
 #include "pmd_glue/capture_head.h"
@@ -14,8 +14,8 @@ struct head {
 	uint8_t file[8192];
 	size_t size;
 	unsigned int ifaces;
-	char name[8][80];	/* of interfaces */
-	unsigned int digits[8]; /* of their time stamps: 9: nanoseconds */
+	char name[8][80];	/* names of interfaces */
+	unsigned int digits[8]; /* digits of their time stamps: 9: nanoseconds */
 	unsigned int options[8];
 };
 
@@ -51,7 +51,7 @@ read_interface(struct head *h, const uint8_t *b, uint32_t len)
 			h->digits[i] = b[at + 4];
 		}
 	}
-	check(size == 0 && at + 4 == len - 4); /* the options' end, and nothing behind it */
+	check(size == 0 && at + 4 == len - 4); /* the end of the options, and nothing behind it */
 }
 
 /* Make a head for n of the ports. */
@@ -67,11 +67,11 @@ make(struct head *h, struct urn_port *const *ports, unsigned int n)
 	check(fd >= 0 && other >= 0);
 	file = urn_capture_head(fd, ports, n, &bytes);
 	check(file != NULL);
-	check(fcntl(fd, F_GETFD) == -1 && errno == EBADF); /* it is the file's now */
+	check(fcntl(fd, F_GETFD) == -1 && errno == EBADF); /* the file owns the descriptor now */
 	got = pread(other, h->file, sizeof(h->file), 0);
 	check(got > 0 && (uint64_t)got == bytes);
 	h->size = (size_t)got;
-	/* What is written next comes behind it. */
+	/* The next block is written behind the head. */
 	check(rte_pcapng_write_stats(file, ports[0]->id, NULL, 0, 0, 1, 2) > 0);
 	rte_pcapng_close(file);
 	check(pread(other, h->file + h->size, 4, (off_t)h->size) == 4 && u32(h->file + h->size) == 5);
@@ -105,7 +105,7 @@ down(struct urn_port *p[2])
 	urn_port_close(p[1]);
 }
 
-/* Ports have our names in any order; those that are not captured keep DPDK's. All else stays. */
+/* Ports have our names in any order; ports that are not captured keep DPDK's. All else stays. */
 static void
 names(void *arg)
 {
@@ -127,7 +127,7 @@ names(void *arg)
 	down(p);
 }
 
-/* From one letter to as many as there is room for: padding and lengths are right. */
+/* Names from one letter to the longest: padding and lengths are right. */
 static void
 lengths(void *arg)
 {
@@ -139,14 +139,14 @@ lengths(void *arg)
 	for (size_t n = 1; n < sizeof(p[0]->cfg.name); n++) {
 		memset(p[0]->cfg.name, 0, sizeof(p[0]->cfg.name));
 		memset(p[0]->cfg.name, 'n', n);
-		p[1]->cfg.name[0] = '\0'; /* no name of ours */
+		p[1]->cfg.name[0] = '\0'; /* a port without a name of ours */
 		make(&h, p, 2);
 		check(strcmp(h.name[0], p[0]->cfg.name) == 0 && strncmp(h.name[1], "dpdk:", 5) == 0);
 	}
 	down(p);
 }
 
-/* What can't be written fails with the reason, and the descriptor stays the caller's. */
+/* A head that can't be written fails with the reason, and the descriptor stays the caller's. */
 static void
 failures(void *arg)
 {
@@ -165,7 +165,7 @@ failures(void *arg)
 		close(next);
 		check(urn_capture_head(fd, p, 2, &bytes) == NULL && errno == t[i].err);
 		check(fcntl(fd, F_GETFD) != -1);
-		/* Nothing else is left open. */
+		/* No other descriptor is left open. */
 		check(dup(fd) == next && close(next) == 0 && close(fd) == 0);
 	}
 	down(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What stands between a PCI address and its port, link by link, on a machine
- * that the test makes up: each link that is missing is named, with what to do.
+ * The chain between a PCI address and its port, link by link, on a machine made up by the
+ * test: each missing link is named, with advice.
  */
 #include "test/unit/pmd_glue/harness.h"
 #include "pmd_glue/devlink.h"
@@ -149,7 +149,7 @@ mlx5(void *arg)
 	says("name enable_roce value false");
 	says("devlink dev reload pci/0000:3b:00.0");
 	check(!host.probed);
-	/* Off, or a kernel that does not say: on to the PMD. */
+	/* RoCE off, or a kernel that does not say: on to the PMD. */
 	host.roce = 0;
 	says("does not come up");
 	check(host.probed);
@@ -159,7 +159,7 @@ mlx5(void *arg)
 	check(host.probed);
 }
 
-/* Any other: it must have been taken from the kernel's driver. */
+/* Any other device: it must have been unbound from the kernel's driver. */
 static void
 others(void *arg)
 {
@@ -228,7 +228,7 @@ __wrap_urn_netdev_mac(const char *name, uint8_t mac[6])
 	return 0;
 }
 
-/* Isolated when asked, before the port is configured; ARP and ND are ours with a MAC of our own only. */
+/* Isolated on request, before the port is configured; ARP and ND are ours only with a MAC of our own. */
 static void
 steers(const struct urn_port_family *f, bool shares)
 {
@@ -261,7 +261,7 @@ steering(void *arg)
 	host.netdev = "ens1np0";
 	steers(&urn_family_mlx5, true);
 	steers(&urn_family_pci, false);
-	/* mlx5 without it would take the kernel's traffic, or none; others get all anyway. */
+	/* Without it mlx5 would take the kernel's traffic, or none; other devices get all frames anyway. */
 	flow.refuse = true;
 	port.cfg.steer = true;
 	check(urn_family_mlx5.probed(&port, NULL, &err) == -1);

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Everything here keeps its runtime files below this folder. */
+/* All tests here keep their runtime files below this folder. */
 static char base[] = "/tmp/urn-eal-XXXXXX";
 
 static unsigned int entries;
@@ -58,7 +58,7 @@ up(void)
 	check_ok(start(&cfg, &err), &err);
 }
 
-/* ---- what is left behind: nothing */
+/* ---- remains: nothing */
 
 static void
 stays_private(void *arg)
@@ -74,7 +74,7 @@ stays_private(void *arg)
 	check(dir != NULL && strncmp(dir, base, strlen(base)) == 0);
 	check(stat(dir, &st) == 0 && S_ISDIR(st.st_mode) && (st.st_mode & 0777) == 0700);
 	check(strncmp(rte_eal_get_runtime_dir(), dir, strlen(dir)) == 0);
-	/* A socket of memif's fits below it. */
+	/* The path of a memif socket fits below the folder. */
 	check(strlen(dir) < 80);
 	snprintf(file, sizeof(file), "%s/mine", dir);
 	check(mkdir(file, 0700) == 0);
@@ -112,7 +112,7 @@ takes_signal(void *arg)
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGTERM);
 	up();
-	/* With the only willing thread unwilling it stays pending: the EAL's do not take it. */
+	/* With the only willing thread unwilling the signal stays pending: the EAL's threads do not take it. */
 	pthread_sigmask(SIG_BLOCK, &mask, &old);
 	check(!sigismember(&old, SIGTERM));
 	kill(getpid(), SIGTERM);
@@ -143,7 +143,7 @@ fails_late(void *arg)
 	struct urn_err err;
 
 	(void)arg;
-	/* A disk that fills up: the first of its files still fits. */
+	/* The disk fills up: the first of the EAL's files still fits. */
 	signal(SIGXFSZ, SIG_IGN);
 	check(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 	check(start(&cfg, &err) == -1);
@@ -154,7 +154,7 @@ fails_late(void *arg)
 	check_says(&err, "new process");
 }
 
-/* A forked child that ends must not take its parent's files away. */
+/* A forked child that ends must not remove its parent's files. */
 static void
 child_ends(void *arg)
 {
@@ -171,13 +171,13 @@ forks(void *arg)
 	up();
 	n = left();
 	check(child_run(child_ends, NULL) == 0);
-	/* DPDK's own exit handler takes its telemetry socket, in any child; no more than that. */
+	/* DPDK's own exit handler removes its telemetry socket, in any child; no more than that. */
 	check(left() + 1 >= n && leftovers(base) == 1);
 	urn_eal_stop();
 	check(left() == 0);
 }
 
-/* Killed: the next start removes what was left, and no living process's. */
+/* A process is killed: the next start removes its folder, and no living process's. */
 static void
 waits(void *arg)
 {
@@ -214,14 +214,14 @@ sweeps(void *arg)
 	kill(dead, SIGKILL);
 	child_wait(dead);
 	check(leftovers(base) == 2);
-	/* Removed: the dead one's. There: the living one's and the new one's own. */
+	/* The dead process's folder is removed; the living one's and the new one's own are there. */
 	check(child_run(counts, &two) == 0);
 	kill(alive, SIGKILL);
 	child_wait(alive);
 	check(child_run(counts, &one) == 0);
 }
 
-/* ---- what it does to the program: nothing */
+/* ---- effects on the program: none */
 
 static void *
 thread_main(void *arg)
@@ -238,7 +238,7 @@ thread_main(void *arg)
 static void
 keeps_affinity(void *arg)
 {
-	/* The EAL's own threads on one CPU; the program's are not its business. */
+	/* The EAL puts its own threads on one CPU; the program's threads stay as they are. */
 	struct urn_eal_config cfg = {.program = "test", .lcores = 1};
 	cpu_set_t before, after, thread;
 	struct urn_err err;
@@ -268,7 +268,7 @@ one_cpu(void *arg)
 	cpu_set_t set;
 
 	(void)arg;
-	/* Only the last CPU that there is. */
+	/* The thread may run on the last CPU only. */
 	check(sched_getaffinity(0, sizeof(set), &set) == 0);
 	while (CPU_COUNT(&set) > 1) {
 		int cpu = 0;
@@ -294,7 +294,7 @@ starts_once(void *arg)
 	cfg.memory_mb = UINT32_MAX;
 	check(start(&cfg, &err) == -1);
 	check_says(&err, "this machine has");
-	/* Huge pages are wished for: where there are none, it goes without. */
+	/* Huge pages are requested: where there are none, the EAL starts without. */
 	cfg.huge_pages = true;
 	cfg.memory_mb = 64;
 	cfg.extra = "  --single-file-segments   ";
@@ -313,7 +313,7 @@ no_folder(void *arg)
 	struct urn_eal_config cfg = {.program = "test"};
 
 	(void)arg;
-	/* XDG_RUNTIME_DIR that is no folder: the next choice is taken. */
+	/* XDG_RUNTIME_DIR is no folder: the next choice is taken. */
 	setenv("XDG_RUNTIME_DIR", "/nowhere", 1);
 	setenv("TMPDIR", base, 1);
 	check_ok(start(&cfg, &err), &err);
@@ -330,7 +330,7 @@ as_user(void *arg)
 	stays_private(NULL);
 }
 
-/* Memory is enough for what was asked for (doc/reference/ports.md: fixed at start). */
+/* The memory is enough for the requested size (doc/reference/ports.md: fixed at start). */
 static void
 memory_suffices(void *arg)
 {

@@ -15,7 +15,7 @@
 
 static char base[] = "/tmp/urn-dir-XXXXXX";
 
-/* Called before each lock is taken, once; NULL: nothing is. */
+/* Called once before a lock is taken; NULL: no call. */
 static void (*before_lock)(void);
 
 int __real_flock(int fd, int how);
@@ -51,7 +51,7 @@ makes_and_removes(void *arg)
 	}
 }
 
-/* Processes that start at the same time sweep, and never each other's folder. */
+/* Processes that start at the same time sweep, and never remove each other's folder. */
 static void
 test_many(void **state)
 {
@@ -85,7 +85,10 @@ another_sweeps(void)
 	assert_int_equal(child_run(sweeps, NULL), 0);
 }
 
-/* A sweep between the making of a lock file and its lock does not take the folder, however often it comes. */
+/*
+ * A sweep between the making of a lock file and its locking does not remove the folder, however
+ * often it comes.
+ */
 static void
 test_swept_before_locked(void **state)
 {
@@ -104,7 +107,7 @@ test_swept_before_locked(void **state)
 	assert_int_equal(leftovers(base), 0);
 }
 
-/* Only what is ours is swept: others' folders, and ones that never had a lock, stay. */
+/* Only our own folders are swept: others' folders, and ones that never had a lock, stay. */
 static void
 test_spares(void **state)
 {
@@ -114,13 +117,13 @@ test_spares(void **state)
 	FILE *f;
 
 	(void)state;
-	/* No lock in it: it may be about to get one. */
+	/* A folder without a lock: its owner may be about to make one. */
 	snprintf(path, sizeof(path), "%s/urnic-rt-young1", base);
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(urn_eal_dir_make(&dir, &err), 0);
 	urn_eal_dir_remove(&dir);
 	assert_int_equal(leftovers(base), 1);
-	/* Of a mode that we never make. */
+	/* A mode that we never use. */
 	snprintf(lock, sizeof(lock), "%s/lock", path);
 	f = fopen(lock, "w");
 	assert_non_null(f);
@@ -129,7 +132,7 @@ test_spares(void **state)
 	assert_int_equal(urn_eal_dir_make(&dir, &err), 0);
 	urn_eal_dir_remove(&dir);
 	assert_int_equal(leftovers(base), 1);
-	/* And now it is one of ours whose process died. */
+	/* Now it is a folder of ours whose process died. */
 	assert_int_equal(chmod(path, 0700), 0);
 	assert_int_equal(urn_eal_dir_make(&dir, &err), 0);
 	urn_eal_dir_remove(&dir);
@@ -137,7 +140,7 @@ test_spares(void **state)
 	urn_eal_dir_remove(&dir);
 }
 
-/* A symbolic link in the folder is removed, not what it leads to. */
+/* A symbolic link in the folder is removed, not its target. */
 static void
 test_links(void **state)
 {
@@ -171,8 +174,8 @@ make_deep(struct urn_eal_dir *dir, int name)
 }
 
 /*
- * Removes folders with too few descriptors left to look far below them. Which of
- * their entries comes first depends on the names, hence several.
+ * Remove folders with too few descriptors left to look far below them. The first entry
+ * depends on the names, hence several folders.
  */
 static void
 removes_badly(void *arg)
@@ -190,7 +193,7 @@ removes_badly(void *arg)
 		urn_eal_dir_remove(&dir[i]);
 }
 
-/* What could not be removed keeps its lock, so that the next start tries again. */
+/* A folder that could not be removed keeps its lock, so that the next start tries again. */
 static void
 test_half_removed(void **state)
 {

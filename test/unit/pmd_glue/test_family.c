@@ -58,7 +58,7 @@ test_devargs(void **state)
 	assert_false(urn_devargs_get("a=1", "a", value, sizeof(value)));
 	urn_devargs_name(args, value, sizeof(value));
 	assert_string_equal(value, "net_x0");
-	/* A key given is left alone, one not given is added. */
+	/* A key in the arguments is left alone, a missing one is added. */
 	assert_int_equal(urn_devargs_default(args, "a", "%d", 9), 0);
 	assert_int_equal(urn_devargs_default(args, "d", "%d", 9), 0);
 	assert_string_equal(args, "net_x0,a=1,ab=2,c=,d=9");
@@ -124,7 +124,7 @@ test_caps(void **state)
 	assert_int_equal(child_run(user_caps, NULL), 0);
 }
 
-/* A sentence is cut, never overrun. */
+/* A long sentence is cut, never overrun. */
 static void
 test_err(void **state)
 {

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-static volatile char *page; /* there, or not */
+static volatile char *page; /* mapped, or not */
 
 static uint16_t
 touch_rx(uint16_t port, uint16_t q, struct rte_mbuf *m[], uint16_t n, uint16_t max, void *arg)
@@ -62,7 +62,7 @@ vanishes(void *arg)
 	rte_pktmbuf_free_bulk(m, 4);
 	check(munmap((void *)(uintptr_t)page, 4096) == 0);
 	for (i = 0; i < 3; i++) {
-		/* Received packets that are complete are handed over. */
+		/* Complete packets that were received are handed over. */
 		check(urn_fault_rx(port, 0, m, 4) == 4 && port->faulted);
 		rte_pktmbuf_free_bulk(m, 4);
 		port->faulted = false;
@@ -81,7 +81,7 @@ vanishes(void *arg)
 	urn_port_close(port);
 }
 
-/* A fault anywhere else is what it always was. */
+/* A fault anywhere else has its usual effect. */
 static void
 elsewhere(void *arg)
 {
@@ -116,13 +116,13 @@ test_elsewhere(void **state)
 	struct urn_err err;
 
 	(void)state;
-	/* The address sanitizer makes an exit of it. */
+	/* The address sanitizer turns the signal into an exit. */
 	assert_true((WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) ||
 		    (WIFEXITED(status) && WEXITSTATUS(status) != 0));
 	status = child_run(handled, NULL);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 7);
-	/* Who dies so leaves its runtime folder to whoever starts next. */
+	/* The runtime folder of a process that dies so is left to the next one that starts. */
 	assert_int_equal(urn_eal_dir_make(&dir, &err), 0);
 	urn_eal_dir_remove(&dir);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Without the device: what is missing is said, and a devlink reply is read right. */
+/* Without the device: missing parts are reported, and a devlink reply is read right. */
 #include "test/unit/pmd_glue/harness.h"
 #include "pmd_glue/devlink.h"
 #include "pmd_glue/family.h"
@@ -52,7 +52,7 @@ value(struct reply *r, uint8_t cmode, bool on)
 	nest_end(r, at);
 }
 
-/* As the kernel answers for mlx5: a driverinit value, behind one of another mode. */
+/* A reply as the kernel gives it for mlx5: a driverinit value, behind one of another mode. */
 static void
 reply_make(struct reply *r, bool on)
 {
@@ -88,7 +88,7 @@ test_devlink(void **state)
 	assert_int_equal(urn_devlink_roce("ffff:ff:1f.7"), -1);
 }
 
-/* Whatever the reply, nothing behind it is read (run under address sanitizer). */
+/* Whatever the reply has, the reader does not go beyond it (run under address sanitizer). */
 static void
 test_devlink_broken(void **state)
 {
@@ -115,7 +115,7 @@ test_devlink_broken(void **state)
 	}
 }
 
-/* ---- what is missing */
+/* ---- missing parts */
 
 static void
 refused(const char *device, const char *word)

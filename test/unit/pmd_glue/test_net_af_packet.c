@@ -51,7 +51,7 @@ veth_both_ways(void *arg)
 	frames_cross(p[1], p[0], 0, frame_len(p[1]));
 	frames_cross(p[0], p[1], 0, 14 + 4200);
 	frames_cross(p[1], p[0], 0, 60);
-	/* The interface carries more than a slot holds: nothing of ours, and no harm. */
+	/* The interface's MTU is larger than a slot: we send no such frames, and take no harm. */
 	run("ip link set urnv0 mtu 9000 && ip link set urnv1 mtu 9000");
 	memset(frame, 0x55, sizeof(frame));
 	fd = packet_open("urnv1");
@@ -62,7 +62,7 @@ veth_both_ways(void *arg)
 	urn_port_close(p[1]);
 }
 
-/* The path MTU follows the interface; the device's own arguments are the user's. */
+/* The path MTU follows the interface; the device's own arguments stay the user's. */
 static void
 veth_small_mtu(void *arg)
 {
@@ -78,13 +78,13 @@ veth_small_mtu(void *arg)
 	check(p[0]->caps.roce_mtu == 1024 && p[1]->caps.roce_mtu == 1024);
 	check(p[0]->caps.queues == 2 && p[1]->caps.queues == 2);
 	check(p[1]->room >= 8192);
-	/* The kernel spreads frames over the queues by a hash that is another after each boot. */
+	/* The kernel spreads frames over the queues by a hash that changes with each boot. */
 	frames_cross(p[0], p[1], ANY_QUEUE, frame_len(p[0]));
 	urn_port_close(p[0]);
 	urn_port_close(p[1]);
 }
 
-/* doc/reference/ports.md: no interrupt for the link: asked for, and true (the PMD says "up" always). */
+/* doc/reference/ports.md: no link interrupt; the link is polled, and its state is true (the PMD says "up" always). */
 static void
 veth_link(void *arg)
 {
@@ -120,7 +120,8 @@ veth_errors(void *arg)
 
 /*
  * The PMD numbers a fanout group by process and interface. When another program's group on
- * another interface has the number, the port says what to do; without that group it comes up.
+ * another interface has the number, the port's error gives advice; without that group the
+ * port comes up.
  */
 static void
 group_taken(void *arg)

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Does this kernel have AF_XDP at all? */
+/* True when this kernel has AF_XDP. */
 static bool
 kernel_has_xdp(void)
 {
@@ -31,8 +31,8 @@ refused(const char *device, const char *word)
 }
 
 /*
- * doc/reference/ports.md "Ports, one by one": a RoCE MTU of 2048 over veth, both ways; a kernel without
- * AF_XDP is said to be one.
+ * doc/reference/ports.md "Ports, one by one": a RoCE MTU of 2048 over veth, both ways; without AF_XDP
+ * in the kernel, an error says so.
  */
 static void
 veth_both_ways(void *arg)
@@ -57,7 +57,7 @@ veth_both_ways(void *arg)
 	frames_cross(p[1], p[0], 0, frame_len(p[1]));
 	frames_cross(p[0], p[1], 0, 14 + 3300);
 	frames_cross(p[1], p[0], 0, 60);
-	/* The PMD would have changed it. */
+	/* The PMD would have changed the MTU. */
 	run("ip link show urnv0 | grep -q 'mtu 3300'");
 	refused("net_af_xdp9,iface=urnv0", "used by another XDP program");
 	link_wait(p[0]);

@@ -19,7 +19,7 @@
 struct side {
 	char socket[64];
 	const char *role;
-	bool user; /* give root up first */
+	bool user; /* true: give up root first */
 	uint16_t queues;
 };
 
@@ -45,7 +45,7 @@ side_open(const struct side *s)
 	return port_up(&cfg);
 }
 
-/* Sizes on both sides of every buffer size there is, and the largest. */
+/* Sizes below and above every buffer size, and the largest. */
 static uint32_t
 size_of(const struct urn_port *port, uint32_t i)
 {
@@ -54,7 +54,7 @@ size_of(const struct urn_port *port, uint32_t i)
 	return i % 10 == 9 ? frame_len(port) : sizes[i % 10];
 }
 
-/* Sends frames and expects them back, byte by byte. */
+/* Send frames and expect them back, byte by byte. */
 static void
 talk(void *arg)
 {
@@ -75,13 +75,13 @@ talk(void *arg)
 		frame_send(port, (uint16_t)(i % s->queues), frame_make(port, len, i));
 		frame_expect(port, (uint16_t)(i % s->queues), port, len, i);
 	}
-	/* Tells the other side to end. */
+	/* Tell the other side to end. */
 	frame_send(port, 0, frame_make(port, 61, 0));
 	usleep(50000);
 	urn_port_close(port);
 }
 
-/* Sends back what comes until a frame of 61 bytes does. */
+/* Send back every frame until one of 61 bytes. */
 static void
 echo(void *arg)
 {
@@ -113,7 +113,7 @@ echo(void *arg)
 			frame_send(port, q, m);
 	}
 	urn_port_close(port);
-	/* The server takes its socket away. */
+	/* The server removes its socket. */
 	check(strcmp(s->role, "server") != 0 || access(s->socket, F_OK) != 0);
 }
 
@@ -138,7 +138,7 @@ test_two_processes(void **state)
 	both(&a, &b, 0);
 }
 
-/* The same without any right. */
+/* The same without privileges. */
 static void
 test_two_users(void **state)
 {
@@ -190,7 +190,7 @@ peer_dies(void *arg)
 	kill(peer, SIGKILL);
 	child_wait(peer);
 	link_down_wait(port);
-	/* Nothing moves, nothing breaks. */
+	/* No frame moves, and nothing breaks. */
 	for (i = 0; i < 3; i++) {
 		struct rte_mbuf *m = frame_make(port, 100, 1);
 
@@ -227,7 +227,7 @@ refused(const char *device, const char *word)
 	check_says(&err, word);
 }
 
-/* Errors name the port and what to do (the PMD would fall back to defaults silently). */
+/* Errors name the port and give advice (the PMD would silently fall back to defaults). */
 static void
 errors(void *arg)
 {

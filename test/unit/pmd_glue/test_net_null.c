@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* doc/reference/ports.md "Ports, one by one": swallows frames of the largest RoCE MTU, makes up none. */
+/* doc/reference/ports.md "Ports, one by one": drops frames of the largest RoCE MTU, and makes none up. */
 static void
 null_swallows(void *arg)
 {
@@ -28,7 +28,7 @@ null_swallows(void *arg)
 	urn_port_close(port);
 }
 
-/* What the user writes beats what the family adds: frames made up on request. */
+/* The user's arguments override the family's: frames made up on request. */
 static void
 null_user_args(void *arg)
 {

@@ -21,7 +21,7 @@ refused(const char *device, const char *word)
 	check_says(&err, word);
 }
 
-/* Frames of the largest RoCE MTU into a file, and out of it again. */
+/* Frames of the largest RoCE MTU are written to a file, and read from it. */
 static void
 file_both_ways(void *arg)
 {

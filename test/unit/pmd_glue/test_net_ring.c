@@ -42,7 +42,7 @@ ring_both_ways(void *arg)
 	urn_port_close(p[1]);
 }
 
-/* Pulling the cable at one side shows at both; what is sent meanwhile is lost. */
+/* A cable pulled at one side shows at both; frames sent meanwhile are lost. */
 static void
 ring_cable(void *arg)
 {
@@ -92,8 +92,9 @@ ring_close_order(void *arg)
 }
 
 /*
- * A switch passes packets on without a copy: the second cable holds one of the first's pool
- * when the first is closed. The pool lives until the packet is back, and no longer.
+ * A switch passes packets on without a copy: the second cable holds a packet of the first
+ * one's pool when the first is closed. The pool lives until the packet is back, and no
+ * longer.
  */
 static void
 ring_foreign_packet(void *arg)
@@ -107,13 +108,13 @@ ring_foreign_packet(void *arg)
 	frame_send(p[2], 0, frame_make(p[0], 500, 3));
 	urn_port_close(p[0]);
 	urn_port_close(p[1]);
-	check(urn_pool_count() == 3); /* p[1]'s has gone */
+	check(urn_pool_count() == 3); /* p[1]'s pool has gone */
 	urn_port_close(p[2]);
 	urn_port_close(p[3]);
 	check(urn_pool_count() == 0);
 }
 
-/* Many pairs in one process, made and unmade again: nothing is used up. */
+/* Many pairs in one process, made and destroyed: no resource is used up. */
 static void
 ring_again(void *arg)
 {
@@ -155,7 +156,7 @@ ring_errors(void *arg)
 	check(urn_port_open_ring_pair(cfg, p, &err) == -1);
 	check_says(&err, "port left");
 	check_says(&err, "65 queues");
-	/* The ring of such a pool does not fit the EAL's memory. */
+	/* The ring of so large a pool does not fit the EAL's memory. */
 	cfg[0].queues = 1;
 	cfg[0].mbufs = 1u << 22;
 	check(urn_port_open_ring_pair(cfg, p, &err) == -1);

@@ -44,7 +44,7 @@ tap_both_ways(void *arg)
 		packet_send(fd, frame, len);
 		frame_expect(port, 0, port, len, i + 1000);
 	}
-	/* Cutting the kernel's side shows here, by interrupt. */
+	/* A cut of the kernel's side shows at the port, by interrupt. */
 	link_wait(port);
 	run("ip link set urnt0 down");
 	link_down_wait(port);
@@ -60,7 +60,7 @@ tap_both_ways(void *arg)
 	check(access("/sys/class/net/urnt0", F_OK) != 0);
 }
 
-/* The kernel keeps the device's MAC; ours is another, and given ones are taken. */
+/* The kernel keeps the device's MAC; the port's is another, and a given one is used. */
 static void
 tap_mac(void *arg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port's packets lie on the node of the device behind it, also where that is another's. */
+/* A port's packets lie on the NUMA node of the device behind it, also where that is another port's. */
 #include "test/unit/pmd_glue/harness.h"
 #include "test/unit/pmd_glue/netns.h"
 #include "pmd_glue/numa.h"

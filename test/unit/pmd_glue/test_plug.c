@@ -33,7 +33,7 @@ pulled(void *arg)
 	m = frame_make(p[0], 100, 8);
 	check(urn_port_tx(p[0], 0, &m, 1) == 0);
 	rte_pktmbuf_free(m);
-	/* What the other side sends is gone for good: it does not come once the cable is in. */
+	/* A frame that the other side sends is lost for good: it does not come once the cable is in. */
 	frame_send(p[1], 0, frame_make(p[1], 100, 7));
 	check(urn_port_rx(p[0], 0, &m, 1) == 0);
 	check(rte_mempool_in_use_count(p[1]->pool) == 0);
@@ -83,7 +83,7 @@ started_without_cable(void *arg)
 	frame_send(p[1], 0, frame_make(p[1], 100, 7));
 	check(urn_port_rx(p[0], 0, &m, 1) == 0);
 	check(urn_port_poll_link(p[0]) == 1 && !p[0]->link_up);
-	/* The other way round: plugged in while it is stopped. */
+	/* The opposite case: plugged in while the port is stopped. */
 	check_ok(urn_port_stop(p[0], &err), &err);
 	check_ok(urn_port_plug(p[0], URN_PORT_UP, &err), &err);
 	check(!p[0]->direct); /* the driver is not asked: it would complain */
@@ -95,7 +95,7 @@ started_without_cable(void *arg)
 	urn_port_close(p[1]);
 }
 
-/* A driver that can't take its link down is no hindrance. */
+/* A driver that can't take its link down does not matter. */
 static void
 driver_cannot(void *arg)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A RoCE MTU of 4096 sits in one segment; the private area is URN_PORT_PRIV bytes. */
+/* A packet of a RoCE MTU of 4096 fits one segment; the private area is URN_PORT_PRIV bytes. */
 static void
 layout(void *arg)
 {
@@ -30,7 +30,7 @@ layout(void *arg)
 	check(rte_pktmbuf_tailroom(a) >= 14 + 4 + URN_PORT_MTU_MAX);
 	check(rte_pktmbuf_headroom(a) == RTE_PKTMBUF_HEADROOM);
 	check(((uintptr_t)rte_mbuf_to_priv(a) & 63) == 0);
-	/* An odd number of cache lines apart: all sets of a cache are used. */
+	/* Objects are an odd number of cache lines apart: all sets of a cache are used. */
 	check(urn_pool_stride(URN_POOL_ROOM) % 64 == 0 && urn_pool_stride(URN_POOL_ROOM) / 64 % 2);
 	check(((uintptr_t)RTE_MAX(a, b) - (uintptr_t)RTE_MIN(a, b)) %
 		      urn_pool_stride(URN_POOL_ROOM) ==
@@ -56,8 +56,9 @@ make(const char *name)
 }
 
 /*
- * A PMD that keeps packets for good: the pool waits as others do, for a packet may lie in another
- * port's ring; when there is no other pool, nobody has one, and it goes without.
+ * A PMD keeps packets for good: the pool waits like others, for a packet may lie in another
+ * port's ring; when there is no other pool, nobody can have the packet, and the pool goes without
+ * it.
  */
 static void
 kept(void *arg)
@@ -70,17 +71,17 @@ kept(void *arg)
 	of[0] = make("t0");
 	of[1] = make("t1");
 	other = make("t2");
-	(void)rte_pktmbuf_alloc(of[0]); /* the PMD's */
+	(void)rte_pktmbuf_alloc(of[0]); /* the packet that the PMD keeps */
 	in_ring = rte_pktmbuf_alloc(of[0]);
 	(void)rte_pktmbuf_alloc(of[1]);
 	urn_pool_free_kept(of[0]);
 	check(urn_pool_count() == 3);
 	rte_pktmbuf_free(in_ring);
 	urn_pool_free(other);
-	check(urn_pool_count() == 2); /* the other port is open yet */
+	check(urn_pool_count() == 2); /* the other port is still open */
 	urn_pool_free_kept(of[1]);
 	check(urn_pool_count() == 0);
-	/* One that is complete need not wait for that. */
+	/* A complete pool need not wait for that. */
 	of[0] = make("t0");
 	of[1] = make("t1");
 	urn_pool_free_kept(of[0]);
@@ -159,7 +160,7 @@ caches(void *arg)
 	check_says(&err, "small");
 }
 
-/* Memory of a node, aligned so that it can be huge pages, zeroed, not inherited. */
+/* Memory of a node, aligned for huge pages, zeroed, not inherited. */
 static void
 test_numa(void **state)
 {
@@ -176,7 +177,7 @@ test_numa(void **state)
 	urn_numa_unmap(p, mapped);
 	assert_int_equal(mincore(p, 4096, &in_core), -1);
 	urn_numa_unmap(NULL, 0);
-	/* A node that does not exist is not insisted on. */
+	/* A node that does not exist is no error. */
 	p = urn_numa_map(1, 1000, &mapped);
 	assert_non_null(p);
 	p[0] = 1;

@@ -24,7 +24,7 @@ refused_device(const char *device, const char *word)
 	refused(&cfg, word);
 }
 
-/* Errors are sentences that name the port and what is wrong. */
+/* Errors are sentences that name the port and the mistake. */
 static void
 errors(void *arg)
 {
@@ -62,7 +62,7 @@ errors(void *arg)
 	memset(cfg.device, 'x', sizeof(cfg.device));
 	check(urn_port_open(&cfg, &err) == NULL);
 	check_says(&err, "p0");
-	/* Open twice; then once more, when it is free again. */
+	/* A second open of a device fails; it succeeds when the device is free again. */
 	cfg = port_cfg("p1", "net_null0");
 	port = port_up(&cfg);
 	refused_device("net_null0", "in use by another port");
@@ -71,7 +71,7 @@ errors(void *arg)
 	urn_port_close(NULL);
 }
 
-/* What is asked for is granted as far as it goes. */
+/* The port grants as much of a request as it can. */
 static void
 grants(void *arg)
 {
@@ -105,7 +105,7 @@ grants(void *arg)
 	urn_port_close(port);
 }
 
-/* A stopped port moves nothing and says so; started again it moves. */
+/* A stopped port moves no frames and reports it; a restarted one moves them. */
 static void
 stops(void *arg)
 {

@@ -7,7 +7,7 @@
 
 static const uint8_t mac[6] = {2, 3, 4, 5, 6, 7};
 
-/* Does a rule match a frame of these fields? Read off items as a PMD would. */
+/* The fields of a frame that rules look at; a rule's items are read as a PMD would. */
 struct frame {
 	uint8_t dst[6];
 	uint16_t type;
@@ -93,7 +93,7 @@ test_own_mac(void **state)
 	assert_non_null(taker(r, n, FRAME(all, 0x0806, 0, 0)));
 	assert_non_null(taker(r, n, FRAME(mac, 0x86dd, IPPROTO_ICMPV6, 0)));
 	assert_non_null(taker(r, n, FRAME(solicited, 0x86dd, IPPROTO_ICMPV6, 0)));
-	/* Not ours. */
+	/* Frames that are not ours. */
 	assert_null(taker(r, n, FRAME(other, 0x0800, IPPROTO_UDP, 4791)));
 	assert_null(taker(r, n, FRAME(mac, 0x0800, IPPROTO_UDP, 4790)));
 	assert_null(taker(r, n, FRAME(mac, 0x0800, IPPROTO_TCP, 4791)));

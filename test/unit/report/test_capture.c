@@ -47,7 +47,7 @@ size_of(const char *file)
 	return lstat(path, &st) == 0 ? (uint64_t)st.st_size : UINT64_MAX;
 }
 
-/* All ports and one; what is said of it while it runs and afterwards. */
+/* All ports and one; the reports while the capture runs and afterwards. */
 static void
 one_at_a_time(void *arg)
 {
@@ -88,7 +88,7 @@ one_at_a_time(void *arg)
 		check(all.frames == both + st.frames && all.dropped == 0);
 		check(all.bytes == size_of("all.pcapng") + size_of("b"));
 	}
-	/* One that runs is stopped with the rest. */
+	/* A running capture is stopped with the rest. */
 	check_ok(urn_capture_start(c, "", "left", 0, 0, &err), &err);
 	frames_cross(p[0], p[1], 0, 100);
 	down(c, p);
@@ -119,7 +119,7 @@ names(void *arg)
 	name[URN_CAPTURE_FILE - 1] = '\0';
 	check_ok(urn_capture_start(c, NULL, name, 0, 0, &err), &err);
 	check_ok(urn_capture_stop(c, NULL, &err), &err);
-	/* What is there stays as it is, and a link leads nowhere. */
+	/* An existing file stays as it is, and a link is not followed. */
 	check(urn_capture_start(c, NULL, name, 0, 0, &err) == -1);
 	check_says(&err, "choose another name");
 	snprintf(path, sizeof(path), "%s/link", dir);
@@ -133,7 +133,7 @@ names(void *arg)
 	down(c, p);
 }
 
-/* The end comes by itself, and a full disk is told. */
+/* A capture ends by itself, and a full disk is reported. */
 static void
 ends(void *arg)
 {
@@ -154,7 +154,7 @@ ends(void *arg)
 	check_ok(urn_capture_stop(c, &few, &err), &err);
 	check(few.frames == 5 && few.failure[0] == '\0');
 
-	/* One that has ended by itself hinders no other, and counts. */
+	/* A capture that ended by itself hinders no other, and counts. */
 	check_ok(urn_capture_start(c, NULL, "again", 5, 0, &err), &err);
 	do {
 		frames_cross(p[0], p[1], 0, 100);

@@ -66,13 +66,13 @@ say(int fd, const void *text, size_t n)
 		ssize_t done = send(fd, text, n, MSG_NOSIGNAL);
 
 		if (done < 0)
-			return; /* it has heard enough */
+			return; /* the server has read enough */
 		text = (const char *)text + done;
 		n -= (size_t)done;
 	}
 }
 
-/* All that comes until the other side ends. */
+/* Read until the other side ends. */
 static char *
 hear(int fd)
 {
@@ -166,7 +166,7 @@ refusals(void *arg)
 		snprintf(want, sizeof(want), "HTTP/1.1 %s ", t[i].status);
 		check(strncmp(ask(&n, t[i].request), want, strlen(want)) == 0);
 	}
-	/* An end that never comes, a NUL, and much behind a request that is whole. */
+	/* A request without end, a NUL, and many bytes behind a complete request. */
 	memset(big, 'x', 100000);
 	fd = dial(&n);
 	say(fd, big, 5000);
@@ -178,7 +178,7 @@ refusals(void *arg)
 	say(fd, "GET /metrics HTTP/1.1\r\n\r\n", 25);
 	say(fd, big, 60000);
 	check(strncmp(hear(fd), "HTTP/1.1 200 ", 13) == 0);
-	/* Nothing is said at all. */
+	/* The client sends nothing. */
 	fd = dial(&n);
 	shutdown(fd, SHUT_WR);
 	check(hear(fd)[0] == '\0');
@@ -191,7 +191,7 @@ refusals(void *arg)
 	free(big);
 }
 
-/* Those who take their time are cut, and then others have their turn. */
+/* Slow clients are cut off, and then others have their turn. */
 static void
 slow(void *arg)
 {
@@ -205,13 +205,13 @@ slow(void *arg)
 		fd[i] = dial(&n);
 		say(fd[i], "GET /metr", 9);
 	}
-	/* Waits for one of them to be cut. */
+	/* Waits until one of them is cut off. */
 	check(strncmp(ask(&n, "GET /metrics HTTP/1.1\r\n\r\n"), "HTTP/1.1 200", 12) == 0);
 	for (unsigned int i = 0; i < URN_PROMETHEUS_CONNS; i++)
 		check(hear(fd[i])[0] == '\0');
 	urn_prometheus_counters(n.web, &c);
 	check(c.cut == URN_PROMETHEUS_CONNS);
-	/* Taken down in the middle. */
+	/* The server is taken down in the middle. */
 	fd[0] = dial(&n);
 	say(fd[0], "GET ", 4);
 	down(&n);
@@ -238,7 +238,7 @@ places(void *arg)
 	check_says(&err, "prometheus = host:9");
 	other = urn_prometheus_open("::1", 0, &src, &err);
 	if (other == NULL) {
-		check_says(&err, "prometheus = [::1]:0: can't listen there"); /* no IPv6 here */
+		check_says(&err, "prometheus = [::1]:0: can't listen there"); /* this machine has no IPv6 */
 	} else {
 		struct sockaddr_in6 to = {.sin6_family = AF_INET6,
 					  .sin6_port = htons(urn_prometheus_port(other)),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text itself: read line by line as the format (0.0.4) is written, with names and figures of any kind. */
+/* The text: read line by line by its format (0.0.4), with names and figures of any kind. */
 #include "test/unit/pmd_glue/harness.h"
 #include "control/objects.h"
 #include "report/capture.h"
@@ -91,7 +91,7 @@ name_length(const char *s)
 	return n;
 }
 
-/* A sample's labels, in braces. returns: behind them */
+/* Read a sample's labels, in braces. returns: the text behind them */
 static const char *
 labels(const char *s)
 {
@@ -112,7 +112,7 @@ labels(const char *s)
 	return s + 1;
 }
 
-/* One line of a family's samples. */
+/* Read one line of a family's samples. */
 static void
 sample(const char *line, const char *family)
 {
@@ -128,7 +128,7 @@ sample(const char *line, const char *family)
 	check(*end == '\n');
 }
 
-/* Families one after the other: help, type, samples. returns: how many */
+/* Families one after the other: help, type, samples. returns: the number of families */
 static unsigned int
 read_all(const char *text)
 {
@@ -185,7 +185,7 @@ families(void *arg)
 	has(&n, "urnic_switch_up{switch=\"wire\",port=\"y\"} 1");
 	has(&n, "urnic_switch_impair_popped_total{switch=\"wire\",port=\"y\",direction=\"out\"} 0");
 	has(&n, "urnic_capture_dropped_total 0");
-	/* What is not there has no family. */
+	/* Objects that do not exist have no family. */
 	n.src.ports = n.src.switches = 0;
 	n.src.captures = NULL;
 	fewer = read_all(text_of(&n));
@@ -194,7 +194,7 @@ families(void *arg)
 	down(&n);
 }
 
-/* Whatever names and figures are, the lines can be told apart. */
+/* Lines stay distinct, whatever names and figures have. */
 static void
 odd_names_and_huge_counts(void *arg)
 {
@@ -215,7 +215,7 @@ odd_names_and_huge_counts(void *arg)
 	down(&n);
 }
 
-/* Nanoseconds are parts of a second, to the last. */
+/* Nanoseconds become decimals of a second, without loss. */
 static void
 seconds(void *arg)
 {

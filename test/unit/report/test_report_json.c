@@ -38,7 +38,7 @@ objects_make_an_array(void **state)
 	urn_report_buf_free(&b);
 }
 
-/* Parts that are taken away one by one make one array. */
+/* Parts that are fetched one by one make one array. */
 static void
 parts_belong_together(void **state)
 {
@@ -85,12 +85,12 @@ strings_are_escaped(void **state)
 		{"\n\t\r\x1b\x7f", "\"\\n\\t\\u000d\\u001b\\u007f\""},
 		{"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
 		 "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""},
-		{"\xff", "\"\\ufffd\""},	    /* never in UTF-8 */
-		{"\xc0\xaf", "\"\\ufffd\\ufffd\""}, /* longer than it must be */
+		{"\xff", "\"\\ufffd\""},	    /* a byte that never occurs in UTF-8 */
+		{"\xc0\xaf", "\"\\ufffd\\ufffd\""}, /* an encoding longer than needed */
 		{"\xe0\x80\xaf", "\"\\ufffd\\ufffd\\ufffd\""},
-		{"\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""},		  /* half of a pair */
-		{"\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""}, /* beyond the last */
-		{"\xe2\x82", "\"\\ufffd\\ufffd\""},			  /* cut */
+		{"\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""},		  /* half of a surrogate pair */
+		{"\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""}, /* beyond the last code point */
+		{"\xe2\x82", "\"\\ufffd\\ufffd\""},			  /* cut short */
 		{"\xc3"
 		 "a",
 		 "\"\\ufffda\""},

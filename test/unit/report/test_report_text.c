@@ -75,7 +75,7 @@ nothing_prints_nothing(void **state)
 	assert_int_equal(out.len, 0);
 }
 
-/* Programs call themselves what they like: a terminal takes no orders from them. */
+/* Programs may have any name: it can't steer a terminal. */
 static void
 terminals_are_safe(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Questions of telemetry, as DPDK's library hands them over. The library is stood in for:
- * what would become JSON is written down as "key=number" and "key='text'". So is the
- * report on queue pairs, of which there are as many here as a test likes.
+ * Questions of telemetry, as DPDK's library passes them. The test replaces the library:
+ * instead of JSON it writes "key=number" and "key='text'". It also replaces the report on
+ * queue pairs, with as many queue pairs as a test likes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ struct rte_tel_data {
 };
 
 static struct rte_tel_data answer;
-/* Seen by the stand-ins, which may not jump out of telemetry's lock: what is wrong; NULL: nothing. */
+/* A mistake found by the replaced functions, which may not jump out of telemetry's lock; NULL: none. */
 static const char *wrong;
 
 int __wrap_rte_telemetry_register_cmd(const char *cmd, telemetry_cb fn, const char *help);
@@ -76,7 +76,7 @@ put(struct rte_tel_data *d, const char *fmt, ...)
 	d->n++;
 }
 
-/* Text that any version of the library makes JSON of. */
+/* Text that any version of the library can make JSON of. */
 static const char *
 sound(const char *s)
 {
@@ -150,7 +150,7 @@ __wrap_rte_tel_data_add_array_u64(struct rte_tel_data *d, uint64_t x)
 	return 0;
 }
 
-/* ---- queue pairs, numbered from 1 on, of which a part comes at a time */
+/* ---- queue pairs, numbered from 1 on; a report comes in parts */
 
 static uint32_t qps, rows;
 static const char *state = "RTS";
@@ -226,7 +226,7 @@ teardown(void **state_)
 	return 0;
 }
 
-/* Each command is there once, however often it is started; when it is stopped, each says so. */
+/* Each command is registered once, however often it is started; after the stop, each answers that. */
 static void
 test_commands(void **state_)
 {
@@ -252,7 +252,7 @@ test_commands(void **state_)
 	assert_non_null(strstr(ask("/urnic/version", NULL), " urnic='" URN_VERSION "'"));
 }
 
-/* Lists come in parts, from any place, and have as many numbers as the library takes. */
+/* Lists come in parts, from any place, with as many numbers as the library takes. */
 static void
 test_lists(void **state_)
 {
@@ -291,7 +291,7 @@ test_objects(void **state_)
 	assert_string_equal(ask("/urnic/qp/info", "a0,1001"), " error='there is none such'");
 }
 
-/* All counters are one object, whatever they have come to. */
+/* All counters are one object, whatever their values are. */
 static void
 test_counters(void **state_)
 {
@@ -315,7 +315,7 @@ test_counters(void **state_)
 	free(tp);
 }
 
-/* Names and questions that are no text do not make JSON of another meaning. */
+/* Names and questions that are not valid text do not change the JSON's meaning. */
 static void
 test_odd_text(void **state_)
 {
@@ -331,7 +331,7 @@ test_odd_text(void **state_)
 	longer[sizeof(longer) - 1] = '\0';
 	state = longer;
 	assert_int_equal(strlen(ask("/urnic/qp/info", "a0,1")), strlen(" qpn=1 state=''") + 127);
-	/* A question that is cut could be another's. */
+	/* A question that is cut short could be another one. */
 	assert_non_null(strstr(ask("/urnic/qp/list", longer), "error='numbers of queue pairs."));
 }
 

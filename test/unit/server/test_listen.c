@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file of the server's socket: one has it, and nobody takes away another's. */
+/* The file of the server's socket: one server has it, and no other takes it away. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ test_one(void **state)
 	urn_listen_close(&b);
 }
 
-/* The lock is held by one who has not bound yet: the second does not look at the socket at all. */
+/* Another server holds the lock and has not bound yet: the second does not look at the socket at all. */
 static void
 test_lock_first(void **state)
 {
@@ -76,7 +76,7 @@ test_lock_first(void **state)
 	urn_listen_close(&a);
 }
 
-/* What one leaves that was killed is replaced, lock and socket; another's file is not. */
+/* Lock and socket of a killed server are replaced; another server's file is not. */
 static void
 test_left_behind(void **state)
 {
@@ -92,7 +92,7 @@ test_left_behind(void **state)
 	assert_int_equal(status, 0);
 	assert_int_equal(access(path, F_OK) | access(lock, F_OK), 0);
 	assert_int_equal(urn_listen_open(&a, path, 0, (gid_t)-1, &err), 0);
-	/* Somebody puts another file there: that stays. */
+	/* Another file is put there: it stays. */
 	assert_int_equal(unlink(path), 0);
 	fd = open(path, O_CREAT | O_WRONLY, 0600);
 	assert_true(fd >= 0);
@@ -120,7 +120,7 @@ test_link(void **state)
 	assert_int_equal(unlink(lock), 0);
 }
 
-/* net_memif greets who connects, and DPDK 22.11 ends its process when nobody is there any more. */
+/* net_memif greets a client that connects, and DPDK 22.11 ends its process when the client has gone. */
 static void
 test_greeting(void **state)
 {
@@ -146,7 +146,7 @@ test_greeting(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* What is somebody else's stays, whatever it is, and is told apart. */
+/* Another user's file stays, whatever it is, and the error tells the cases apart. */
 static void
 test_of_others(void **state)
 {

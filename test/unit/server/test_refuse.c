@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Turning away: each is told why, and what lies unread in a connection holds up nobody. */
+/* Turning clients away: each is told why, and unread bytes in a connection hold up nobody. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ nap(void)
 	(void)nanosleep(&ms, NULL);
 }
 
-/* A socket whose close waits for an hour; *other: the end that takes nothing. */
+/* A socket whose close blocks for an hour; *other: the end that reads nothing. */
 static int
 lingering(int *other)
 {
@@ -91,7 +91,7 @@ test_told(void **state)
 	urn_refuser_stop(NULL);
 }
 
-/* Twenty whose close lasts for an hour each, and one behind them. */
+/* Twenty clients whose close blocks for an hour each, and one behind them. */
 static void
 test_lingering(void **state)
 {

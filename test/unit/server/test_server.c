@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server of programs, of a dataplane without adapters: who gets in, and what is left when they go. */
+/*
+ * The server of programs, of a dataplane without adapters: admission of programs, and the remains
+ * when they go.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +33,7 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* Linux before 6.5: nobody can be asked whose connection it is but by number. */
+/* Linux before 6.5: a connection's process is known by its number only. */
 static _Atomic bool old_kernel;
 
 int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
@@ -83,7 +86,7 @@ setup(void **state)
 	return 0;
 }
 
-/* Nothing is left behind: no path, no descriptor. */
+/* Nothing is left: no path, no descriptor. */
 static int
 teardown(void **state)
 {
@@ -133,7 +136,7 @@ ask(int fd, const struct urn_sock_ask *q)
 	return take(fd);
 }
 
-/* Connected, and heard. */
+/* Connect, and be let in. returns: the descriptor */
 static int
 comes(void)
 {
@@ -153,7 +156,7 @@ hung_up_on(int fd)
 	close(fd);
 }
 
-/* Turned away, with a sentence. */
+/* A new connection is refused, with a sentence. */
 static void
 refused(int err, const char *words)
 {
@@ -175,7 +178,7 @@ counters(void)
 	return c;
 }
 
-/* Connections are n, soon. */
+/* Wait until n connections are open. */
 static void
 clients(uint64_t n)
 {
@@ -211,7 +214,7 @@ answers(void **state)
 	assert_int_equal(counters().opened | counters().calls | counters().bad | counters().refused, 0);
 }
 
-/* So many of a user, then so many at all, and those who go make room. */
+/* A limit for a user, then for all users; programs that go make room. */
 static void
 too_many(void **state)
 {
@@ -239,7 +242,7 @@ too_many_of_all(void **state)
 
 	(void)state;
 	assert_int_equal(urn_server_close(server), 0);
-	start(2, 0); /* as many of one user as of all */
+	start(2, 0); /* the limit of a user is the limit of all */
 	for (int i = 0; i < 2; i++)
 		fd[i] = comes();
 	refused(EUSERS, "at most 2 programs may be attached");
@@ -247,7 +250,7 @@ too_many_of_all(void **state)
 		close(fd[i]);
 }
 
-/* What makes no sense ends its connection, is counted, and nobody else notices. */
+/* A senseless message ends its connection, is counted, and nobody else notices. */
 static void
 nonsense(void **state)
 {
@@ -263,7 +266,7 @@ nonsense(void **state)
 	int other = comes(), fd = dial(), three[3];
 
 	(void)state;
-	assert_int_equal(ask(fd, &q).err, EPROTO); /* before it said which versions it speaks */
+	assert_int_equal(ask(fd, &q).err, EPROTO); /* before the program named its version */
 	hung_up_on(fd);
 	fd = comes();
 	assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
@@ -288,7 +291,7 @@ nonsense(void **state)
 	close(other);
 }
 
-/* Who is there when it ends is hung up on, whether he says something or not. */
+/* The server hangs up on every client when it ends, whether the client sends something or not. */
 static void
 ends(void **state)
 {
@@ -306,8 +309,8 @@ ends(void **state)
 /* ---- a program's death */
 
 /*
- * A process that connects and has a child past the library, which keeps the
- * descriptor until it is told by `go`. It says so by `say`, and waits.
+ * A process that connects and forks a child behind the library's back; the child keeps
+ * the descriptor until `go` tells it to end. The child reports by `say`, and waits.
  */
 static void __attribute__((noreturn))
 parent_of_a_keeper(int say, int go)
@@ -318,7 +321,7 @@ parent_of_a_keeper(int say, int go)
 	alarm(60);
 	if (syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL) == 0) {
 		alarm(60);
-		/* Hung up on, it says so; then it is let go. */
+		/* The child reports that the server hung up; then it may end. */
 		if (recv(fd, &c, 1, 0) == 0 && write(say, &c, 1) == 1)
 			(void)!read(go, &c, 1);
 		_exit(0);
@@ -328,7 +331,7 @@ parent_of_a_keeper(int say, int go)
 	_exit(1);
 }
 
-/* The connection of a process that was killed ends at once, whoever else has its descriptor. */
+/* The connection of a killed process ends at once, though another process has its descriptor. */
 static void
 a_child_keeps_it(void)
 {
@@ -371,7 +374,7 @@ dies(void **state)
 	old_kernel = false;
 }
 
-/* What one said before it ended is heard, though it was gone when it was accepted. */
+/* A message sent before its program ended is read, though the program was gone when it was accepted. */
 static void
 last_words(void **state)
 {
@@ -390,7 +393,7 @@ last_words(void **state)
 		}
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_int_equal(status, 0);
-		/* One after the other: four at once would be more than may be attached. */
+		/* One after the other: four at once would exceed the limit of programs. */
 		for (int k = 0; k < 20000 && counters().bad != (uint64_t)i + 1; k++)
 			nanosleep(&ms, NULL);
 		assert_int_equal(counters().bad, i + 1);
@@ -406,7 +409,10 @@ connects(void *arg)
 	return NULL;
 }
 
-/* A thread is no process: neither the one that connected nor the first one ends a program. */
+/*
+ * The end of a thread is not the end of a program: neither that of the thread that connected,
+ * nor of the first one.
+ */
 static void
 a_thread_ends(void **state)
 {
@@ -421,7 +427,7 @@ a_thread_ends(void **state)
 	close(fd);
 }
 
-/* The thread that goes on when the first one, which has the process's number, has ended. */
+/* The thread that goes on when the first one, whose number is the process's, has ended. */
 static void *
 goes_on_alone(void *arg)
 {
@@ -467,7 +473,7 @@ the_first_thread_ends(void **state)
 	clients(0);
 }
 
-/* Mode and group are the socket's before anybody can connect; one path, one server. */
+/* The socket has its mode and group before anybody can connect; one path, one server. */
 static void
 place(void **state)
 {

@@ -80,7 +80,7 @@ count(const struct bench *b, uint16_t port, enum urn_fabric_counter c)
 	return urn_fabric_counters(b->f, b->sw, port)->v[c];
 }
 
-/* Numbered broadcasts from host 0; half of them somebody else refers to, too. */
+/* Send numbered broadcasts from host 0; the test holds references to half of them. */
 static void
 send_numbers(struct bench *b, uint32_t first, uint32_t n, struct rte_mbuf **shared)
 {
@@ -96,7 +96,7 @@ send_numbers(struct bench *b, uint32_t first, uint32_t n, struct rte_mbuf **shar
 	}
 }
 
-/* What host 1 has got, at most max; in order from *next on. */
+/* Receive at most max frames at host 1; they come in order from *next on. */
 static unsigned int
 receive_numbers(struct bench *b, uint32_t *next, unsigned int max)
 {
@@ -126,7 +126,7 @@ fabric_crosses(void *arg)
 	check(urn_fabric_poll(b.f, 1) == 40);
 	check(receive_numbers(&b, &next, 100) == 20);
 	check(urn_fabric_next(b.f) == UINT64_MAX);
-	/* A delay is the switch's; the fabric tells when. */
+	/* The switch delays; the fabric tells it the time. */
 	check(urn_impair_set(urn_switch_impair(b.sw, 1, URN_SWITCH_OUT),
 			     &(struct urn_impair_config){.delay_ns = 500}) == 0);
 	send_numbers(&b, 20, 1, NULL);
@@ -137,7 +137,7 @@ fabric_crosses(void *arg)
 	bench_close(&b);
 }
 
-/* A host that takes its time gets everything, in order; shared frames are let go of meanwhile. */
+/* A slow host gets all frames, in order; shared frames are released meanwhile. */
 static void
 fabric_partial(void *arg)
 {
@@ -155,7 +155,7 @@ fabric_partial(void *arg)
 	check(urn_switch_queued(b.sw) > 0);
 	check(urn_fabric_next(b.f) == 0);
 	check(count(&b, 1, URN_FABRIC_TX_PARTIAL) == 1);
-	/* Those that the port did not take, and those behind them in the queue. */
+	/* The frames that the port did not take, and those behind them in the queue. */
 	check(count(&b, 1, URN_FABRIC_TX_COPIED) == 40 - (DEPTH - 1));
 	for (uint32_t i = 0; i < 100; i++)
 		check(rte_mbuf_refcnt_read(shared[i]) == (i < DEPTH - 1 ? 2 : 1));
@@ -169,7 +169,7 @@ fabric_partial(void *arg)
 	bench_close(&b);
 }
 
-/* Nobody takes anything for long: frame by frame is given up, counted. */
+/* A port takes nothing for long: its frames are given up one by one, and counted. */
 static void
 fabric_stuck(void *arg)
 {
@@ -192,7 +192,7 @@ fabric_stuck(void *arg)
 	urn_fabric_poll(b.f, 151 * MS);
 	next++;
 	check(receive_numbers(&b, &next, 100) == 40 - DEPTH);
-	/* With frames waiting in the port's place it can be closed. */
+	/* The bench can be closed while frames wait for the port. */
 	send_numbers(&b, 40, 20, NULL);
 	urn_fabric_poll(b.f, 152 * MS);
 	send_numbers(&b, 60, 20, NULL);
@@ -204,7 +204,7 @@ fabric_stuck(void *arg)
 	bench_close(&b);
 }
 
-/* A port that takes one frame now and then is not stuck. */
+/* A port that takes a frame from time to time is not stuck. */
 static void
 fabric_slow(void *arg)
 {
@@ -241,7 +241,7 @@ fabric_link(void *arg)
 	check(!urn_switch_port_is_up(b.sw, 1) && urn_switch_port_is_up(b.sw, 0));
 	check(count(&b, 1, URN_FABRIC_LINK_CHANGES) == 1);
 	check_ok(urn_port_start(b.host[1], &err), &err);
-	/* Looked at now and then only. */
+	/* The fabric checks the link only from time to time. */
 	urn_fabric_poll(b.f, 100 * MS + 1);
 	check(!urn_switch_port_is_up(b.sw, 1));
 	urn_fabric_poll(b.f, 120 * MS);

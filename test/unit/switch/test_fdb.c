@@ -36,7 +36,7 @@ test_learn(void **state)
 	assert_int_equal(urn_fdb_lookup(fdb, 2, 15 * S + 1), -1);
 	assert_int_equal(urn_fdb_learn(fdb, 2, 8, 16 * S), URN_FDB_MOVED);
 	assert_int_equal(urn_fdb_lookup(fdb, 2, 26 * S), 8);
-	/* The clock of another core, a little behind. */
+	/* The clock of another core, a little slow. */
 	assert_int_equal(urn_fdb_lookup(fdb, 2, 0), 8);
 	assert_int_equal(urn_fdb_learn(fdb, 4, 1, 16 * S), URN_FDB_NEW);
 	assert_int_equal(urn_fdb_learn(fdb, 6, 1, 16 * S), URN_FDB_NEW);
@@ -66,7 +66,7 @@ test_static(void **state)
 	assert_int_equal(urn_fdb_count(fdb), 2);
 	assert_int_equal(urn_fdb_learn(fdb, 2, 1, 0), URN_FDB_STATIC);
 	assert_int_equal(urn_fdb_learn(fdb, 2, 5, 0), URN_FDB_SAME);
-	/* They neither age nor go when their port's learnt ones do. */
+	/* Fixed addresses neither age nor go with their port's learnt ones. */
 	assert_int_equal(urn_fdb_tend(fdb, 1000, 100 * S), 0);
 	urn_fdb_flush(fdb, 5);
 	assert_int_equal(urn_fdb_lookup(fdb, 2, 100 * S), 5);
@@ -130,7 +130,7 @@ compare(struct urn_fdb *fdb, const struct model *model, uint64_t now, uint64_t a
 	assert_int_equal(count, urn_fdb_count(fdb));
 }
 
-/* Forget in the model what the table has forgotten, and see that it was old. */
+/* Remove from the model the addresses that the table has forgotten, and check that they were old. */
 static void
 forget_old(struct urn_fdb *fdb, struct model *model, uint64_t now, uint64_t age)
 {
@@ -199,7 +199,7 @@ test_random(void **state)
 	urn_fdb_destroy(fdb);
 }
 
-/* A little at a time reaches every slot. */
+/* Small steps of tending reach every slot. */
 static void
 test_tend_slowly(void **state)
 {

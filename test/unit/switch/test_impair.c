@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Impairments: what passes as it is, order, time, and bounds. */
+/* Impairments: frames without one, order, time, and bounds. */
 #include "impair_bench.h"
 
-/* The same mbufs, in order, at once. */
+/* Without impairments: the same mbufs, in order, at once. */
 static void
 test_plain(void **state)
 {
@@ -34,7 +34,7 @@ test_plain(void **state)
 
 /* ---- order */
 
-/* Held back by exactly k others, when k is the only choice. */
+/* With k as the only choice, a frame is overtaken by exactly k others. */
 static void
 test_reorder_exact(void **state)
 {
@@ -58,7 +58,7 @@ test_reorder_exact(void **state)
 				before += out[at++] > i;
 			if (before == k)
 				late++;
-			else /* the rest are in order, or the last ones */
+			else /* the others are in order, or the last ones */
 				assert_true(before == 0 || i + k >= N);
 		}
 		assert_in_range(late,
@@ -70,7 +70,7 @@ test_reorder_exact(void **state)
 	}
 }
 
-/* By default 1 to 8 pass; all of them happen; nothing is lost or doubled. */
+/* By default 1 to 8 frames overtake; all these numbers occur; nothing is lost or duplicated. */
 static void
 test_reorder_range(void **state)
 {
@@ -98,7 +98,7 @@ test_reorder_range(void **state)
 	urn_impair_destroy(imp);
 }
 
-/* The last of a train goes when its time is up. */
+/* The last frame of a train goes when its time is up. */
 static void
 test_reorder_last(void **state)
 {
@@ -119,7 +119,7 @@ test_reorder_last(void **state)
 	urn_impair_destroy(imp);
 }
 
-/* Everything held back at once: bounded, and all come out. */
+/* Every frame is held back at once: bounded, and all come out. */
 static void
 test_reorder_all(void **state)
 {
@@ -163,7 +163,7 @@ test_delay(void **state)
 	urn_impair_destroy(imp);
 }
 
-/* Between delay and delay + jitter, over the whole of it, in order. */
+/* Between delay and delay + jitter, over all of that range, in order. */
 static void
 test_jitter(void **state)
 {
@@ -200,7 +200,7 @@ test_jitter(void **state)
 	urn_impair_destroy(imp);
 }
 
-/* 1 Gb/s: 8 ns a byte, wire overhead included; short frames are padded; pauses are not saved up. */
+/* 1 Gb/s: 8 ns a byte, wire overhead included; short frames are padded; idle time is not saved up. */
 static void
 test_rate(void **state)
 {
@@ -224,7 +224,7 @@ test_rate(void **state)
 			rte_pktmbuf_free(out);
 		}
 	}
-	/* The extremes of the range do not run over. */
+	/* The extremes of the range do not overflow. */
 	cfg.rate_bps = URN_IMPAIR_MIN_BPS;
 	assert_int_equal(urn_impair_set(imp, &cfg), 0);
 	m = frame_make(0, 1000);
@@ -247,7 +247,7 @@ test_cut(void **state)
 	assert_int_equal(count(imp, URN_IMPAIR_BLACKHOLE), 10);
 	assert_int_equal(urn_impair_set(imp, &open), 0);
 	assert_int_equal(pass(imp, 0, 10, 10, 1, out), 10);
-	/* Up 7, down 3, counted from the first push. */
+	/* Up 7 ns, down 3 ns, counted from the first push. */
 	cfg = (struct urn_impair_config){.flap_up_ns = 7, .flap_down_ns = 3};
 	assert_int_equal(urn_impair_set(imp, &cfg), 0);
 	assert_int_equal(pass(imp, 0, 40, 1234, 1, out), 28);
@@ -259,7 +259,7 @@ test_cut(void **state)
 
 /* ---- bounds */
 
-/* All of a burst at once, where nothing waits for time. */
+/* All frames of a burst at once, where nothing waits for time. */
 static void
 test_queue_burst(void **state)
 {
@@ -295,7 +295,7 @@ test_queue(void **state)
 	}
 	assert_int_equal(urn_impair_queued(imp), 5);
 	assert_int_equal(count(imp, URN_IMPAIR_QUEUE), 3);
-	/* A longer one keeps what is inside, in order. */
+	/* A longer queue keeps the frames inside, in order. */
 	cfg.queue = 500;
 	assert_int_equal(urn_impair_set(imp, &cfg), 0);
 	for (uint32_t i = 5; i < 700; i++) {
@@ -303,7 +303,7 @@ test_queue(void **state)
 		urn_impair_push(imp, &m, 1, 1);
 	}
 	assert_int_equal(urn_impair_queued(imp), 500);
-	/* A shorter one loses nothing of it, and takes no more. */
+	/* A shorter queue loses none of them, and takes no more. */
 	cfg.queue = 5;
 	assert_int_equal(urn_impair_set(imp, &cfg), 0);
 	m = frame_make(0, LEN);
@@ -311,7 +311,7 @@ test_queue(void **state)
 	assert_int_equal(drain(imp, out), 500);
 	for (uint32_t i = 0; i < 500; i++)
 		assert_int_equal(out[i], i);
-	/* What is inside when it ends is freed, also what is held back. */
+	/* Frames inside are freed at the end, also those that are held back. */
 	cfg = (struct urn_impair_config){.reorder = 0.5, .delay_ns = 1};
 	assert_int_equal(urn_impair_set(imp, &cfg), 0);
 	pass(imp, 0, 20, 10, 0, out);

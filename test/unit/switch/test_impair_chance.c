@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Impairments: what the seed decides, and that nothing else does. */
+/* Impairments: the seed decides all that is random, and nothing else does. */
 #include "impair_bench.h"
 
 static void
@@ -16,7 +16,7 @@ test_drop(void **state)
 	assert_about(count(imp, URN_IMPAIR_DROPPED), N, 0.3);
 	assert_int_equal(na + count(imp, URN_IMPAIR_DROPPED), N);
 	urn_impair_destroy(imp);
-	/* The same seed at other times: the same frames. Another seed: others. */
+	/* The same seed at other times hits the same frames, another seed others. */
 	imp = make(&cfg);
 	nb = pass(imp, 0, N, 77777, 13, b);
 	urn_impair_destroy(imp);
@@ -47,7 +47,7 @@ test_extremes(void **state)
 	urn_impair_destroy(imp);
 }
 
-/* The twin is another packet with the same bytes, right behind the first. */
+/* The duplicate is another packet with the same bytes, right behind the first. */
 static void
 test_dup(void **state)
 {
@@ -80,7 +80,7 @@ test_dup(void **state)
 	urn_impair_destroy(imp);
 }
 
-/* One bit, any bit, of one segment or several, in place where the frame is ours. */
+/* One flipped bit, any bit, of one segment or several, in place where the frame is ours. */
 static void
 test_corrupt(void **state)
 {
@@ -121,7 +121,7 @@ set_type(struct rte_mbuf *m, uint16_t type)
 	p[13] = (uint8_t)type;
 }
 
-/* What only Ethernet's checksum protects is lost instead: nobody could tell that it was harmed. */
+/* A frame that only Ethernet's checksum protects is lost instead: no receiver could see the flipped bit. */
 static void
 test_corrupt_fcs(void **state)
 {
@@ -150,7 +150,7 @@ test_corrupt_fcs(void **state)
 			rte_pktmbuf_free(out);
 		lost += !kinds[i].goes_on;
 	}
-	/* Too short to have a type. */
+	/* A frame too short to have a type. */
 	m = rte_pktmbuf_alloc(test_eal_pool());
 	urn_impair_push(imp, &m, 1, 100);
 	assert_int_equal(urn_impair_pop(imp, &out, 1, 100), 0);
@@ -161,7 +161,7 @@ test_corrupt_fcs(void **state)
 
 /* ---- reproducibility */
 
-/* Hash of a frame that came out: 8 bytes a frame are enough to compare runs by. */
+/* Hash of a frame that came out: 8 bytes a frame are enough to compare runs. */
 static uint64_t
 digest(struct rte_mbuf *m)
 {
@@ -174,7 +174,7 @@ digest(struct rte_mbuf *m)
 	return h;
 }
 
-/* 2000 frames through everything; pop every `every` frames, at most `max` at a time. */
+/* 2000 frames through all impairments; pop after every `every` frames, at most `max` at a time. */
 static unsigned int
 run(struct urn_impair *imp, unsigned int every, unsigned int max, uint64_t *out)
 {
@@ -202,7 +202,7 @@ run(struct urn_impair *imp, unsigned int every, unsigned int max, uint64_t *out)
 	return n;
 }
 
-/* The same frames, bytes and order however often, and for how many, pop is called. */
+/* The same frames, bytes and order however often pop is called, and for however many. */
 static void
 test_pace(void **state)
 {
@@ -211,7 +211,7 @@ test_pace(void **state)
 	unsigned int na, nb;
 
 	(void)state;
-	cfg.queue = 0; /* how full it is does depend on pop */
+	cfg.queue = 0; /* the number of frames inside does depend on pop */
 	for (unsigned int every = 1; every <= 64; every *= 4) {
 		struct urn_impair *x = make(&cfg), *y = make(&cfg);
 
@@ -228,7 +228,7 @@ test_pace(void **state)
 		assert_non_null(urn_impair_counter_name(i));
 }
 
-/* Without drops the same frames are corrupted and doubled as with them. */
+/* Without drops the same frames are corrupted and duplicated as with drops. */
 static void
 test_independent(void **state)
 {
@@ -259,7 +259,7 @@ test_independent(void **state)
 		assert_true(fate[1][i] == 0 || fate[1][i] == fate[0][i]);
 }
 
-/* Everything at once with a short queue: whatever happens is counted. */
+/* All impairments at once with a short queue: every frame is counted. */
 static void
 test_everything(void **state)
 {
@@ -281,7 +281,7 @@ test_everything(void **state)
 	urn_impair_destroy(imp);
 }
 
-/* A wire that only loses and holds back has a short way of its own: the same frames in the same order. */
+/* A wire that only loses and reorders has a fast path of its own: the same frames in the same order. */
 static void
 test_short_way(void **state)
 {
@@ -293,7 +293,7 @@ test_short_way(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct urn_impair *imp;
 
-		/* A flap that never comes takes the long way. */
+		/* A flap that never comes makes frames take the slow path. */
 		cfg.flap_up_ns = i ? INT64_MAX / 2 : 0;
 		cfg.flap_down_ns = i ? 1 : 0;
 		imp = make(&cfg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Impairments: what is refused, and changes while frames are inside. */
+/* Impairments: refused configurations, and changes while frames are inside. */
 #include "impair_bench.h"
 
 #include <errno.h>
@@ -22,20 +22,20 @@ test_set(void **state)
 	na += drain(imp, a + na);
 	for (unsigned int i = 1; i < na; i++)
 		assert_true(a[i] > a[i - 1]);
-	/* Chance went on where it was: the frames that one without the change passes. */
+	/* The random sequence went on: the same frames pass as without the change. */
 	urn_impair_destroy(imp);
 	imp = make(&fast);
 	nb = pass(imp, 0, 100, 0, 1, b);
 	assert_int_equal(na, nb);
 	assert_memory_equal(a, b, na * sizeof(*a));
-	/* Another seed, and the first one again: from the start. */
+	/* Another seed, and the first one again: the sequence starts anew. */
 	fast.seed = 1;
 	assert_int_equal(urn_impair_set(imp, &fast), 0);
 	fast.seed = 0;
 	assert_int_equal(urn_impair_set(imp, &fast), 0);
 	assert_int_equal(pass(imp, 0, 100, 200, 1, a), nb);
 	assert_memory_equal(a, b, nb * sizeof(*a));
-	/* What makes no sense changes nothing. */
+	/* A senseless configuration changes nothing. */
 	slow.drop = 2;
 	assert_int_equal(urn_impair_set(imp, &slow), -EINVAL);
 	assert_true(urn_impair_config(imp)->drop == 0.5 && !urn_impair_config(imp)->delay_ns);

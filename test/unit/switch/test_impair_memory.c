@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Impairments: frames in memory of others, and none left for a copy. */
+/* Impairments: frames in memory of others, and no packets left for copies. */
 #include "impair_bench.h"
 
 struct foreign {
@@ -17,7 +17,7 @@ foreign_free(void *addr, void *opaque)
 	f->freed++;
 }
 
-/* A frame of a header of our own and an external buffer behind it. */
+/* A frame of a header of our own, with an external buffer behind it. */
 static struct rte_mbuf *
 foreign_frame(struct foreign *f)
 {
@@ -35,7 +35,7 @@ foreign_frame(struct foreign *f)
 	return m;
 }
 
-/* A corrupted frame never is the one that others see. */
+/* Corruption never changes a frame that others see. */
 static void
 test_corrupt_foreign(void **state)
 {
@@ -50,7 +50,7 @@ test_corrupt_foreign(void **state)
 		assert_int_equal(urn_impair_set(imp, &cfg), 0);
 		shared = frame_make(i, 40);
 		m = frame_make(i, 40);
-		/* Somebody else holds it; it is attached to another's buffer; it is external. */
+		/* The frame is shared; it is attached to another's buffer; it is external. */
 		rte_mbuf_refcnt_update(shared, 1);
 		indirect = rte_pktmbuf_clone(m, test_eal_pool());
 		urn_impair_push(imp, &shared, 1, i);
@@ -78,7 +78,10 @@ test_corrupt_foreign(void **state)
 	urn_impair_destroy(imp);
 }
 
-/* Who is kept is copied, whole, and the foreign memory given back at once; who passes is not. */
+/*
+ * A frame that is held back is copied, whole, and the foreign memory given back at once; a frame
+ * that passes is not.
+ */
 static void
 test_keep_foreign(void **state)
 {
@@ -112,7 +115,10 @@ test_keep_foreign(void **state)
 	urn_impair_destroy(imp);
 }
 
-/* Whoever pops is held up: what is inside is let go of, and what comes is, too. */
+/*
+ * The caller of pop is held up: frames inside are copied and release their foreign
+ * memory, and so do new ones.
+ */
 static void
 test_keep(void **state)
 {
@@ -143,7 +149,7 @@ test_keep(void **state)
 		assert_int_equal(out[i]->pkt_len, 140);
 	rte_pktmbuf_free_bulk(out, 4);
 	urn_impair_destroy(imp);
-	/* Without packets for copies what is inside goes, counted. */
+	/* Without packets for copies the foreign frames inside are dropped, and counted. */
 	imp = urn_impair_create(&cfg, NULL);
 	for (int i = 0; i < 2; i++) {
 		m = foreign_frame(&f[i]);
@@ -161,7 +167,7 @@ test_keep(void **state)
 	urn_impair_destroy(imp);
 }
 
-/* Without packets for copies: counted, and nothing of others written. */
+/* Without packets for copies: counted, and no memory of others is written. */
 static void
 test_no_mbuf(void **state)
 {

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* What was taken from a list comes back as a list that says the same, defaults filled in or not. */
+/* A configuration read from a list becomes an equivalent list, with or without defaults. */
 static void
 words_come_back(void **state)
 {
@@ -41,7 +41,7 @@ words_come_back(void **state)
 
 		assert_int_equal(urn_impair_take_list(&c, lists[i].in, NULL), 0);
 		assert_string_equal(urn_impair_text(&c, text, sizeof(text)), lists[i].out);
-		/* One that is in force knows its defaults. */
+		/* An impairment in force has its defaults filled in. */
 		imp = urn_impair_create(&c, NULL);
 		assert_non_null(imp);
 		assert_string_equal(urn_impair_text(urn_impair_config(imp), text, sizeof(text)),
@@ -60,7 +60,7 @@ nothing_is_an_empty_text(void **state)
 	assert_string_equal(urn_impair_text(&none, text, sizeof(text)), "");
 }
 
-/* The longest there is fits; what does not is cut, within the buffer. */
+/* The longest text fits; a longer one is cut, within the buffer. */
 static void
 texts_are_bounded(void **state)
 {

@@ -46,7 +46,7 @@ lists_are_taken(void **state)
 	assert_int_equal(c.rate_bps, 1000);
 	assert_int_equal(take("rate=5000000"), 0);
 	assert_int_equal(c.rate_bps, 5000000);
-	/* On top of what is there. */
+	/* In addition to the present settings. */
 	assert_int_equal(urn_impair_take_list(&c, "drop=3", &err), 0);
 	assert_true(c.drop == 0.03 && c.rate_bps == 5000000);
 }
@@ -130,7 +130,7 @@ nonsense_is_refused(void **state)
 		take("drop=0000000000000000000000000000000000000000000000000000000000000001"), -1);
 }
 
-/* What is taken, the impairments take; and --help lists all of it. */
+/* The impairments accept every key that is read; and --help lists all of them. */
 static void
 keys_are_listed(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The switch: who gets a frame, who gets a copy, and that each is counted. */
+/* The switch: the ports that get a frame, or a copy, and the counters. */
 #include "frames.h"
 
 #include "switch/switch.h"
@@ -58,7 +58,7 @@ host_mac(uint8_t mac[6], unsigned int host)
 	}
 }
 
-/* A frame from one host to another: numbers, which become addresses. */
+/* A frame from one host to another: their numbers become addresses. */
 static struct rte_mbuf *
 frame_to(unsigned int dst, unsigned int src, uint32_t number)
 {
@@ -76,7 +76,7 @@ put(struct urn_switch *sw, uint16_t port, struct rte_mbuf *m, uint64_t now)
 	urn_switch_input(sw, port, &m, 1, now);
 }
 
-/* Frames that come out at a port; frees them. The last one's number in *number. */
+/* Count and free the frames that come out at a port. The last one's number is in *number. */
 static unsigned int
 take(struct urn_switch *sw, uint16_t port, uint64_t now, uint32_t *number)
 {
@@ -98,7 +98,7 @@ count(const struct urn_switch *sw, uint16_t port, enum urn_switch_counter c)
 	return urn_switch_counters(sw, port)->v[c];
 }
 
-/* Frames at each port, as a string of digits, after one was put in. */
+/* Count the frames at each port, as a string of digits, after one was put in. */
 static const char *
 where(struct urn_switch *sw, uint16_t port, struct rte_mbuf *m, uint64_t now)
 {
@@ -130,14 +130,14 @@ test_learning(void **state)
 	assert_int_equal(count(sw, 0, URN_SWITCH_RX_BYTES), 200);
 	assert_int_equal(count(sw, 2, URN_SWITCH_TX_PACKETS), 2);
 	assert_int_equal(count(sw, 2, URN_SWITCH_TX_BYTES), 200);
-	/* Behind the port it came from: nobody's. */
+	/* Behind the port it came from: it goes nowhere. */
 	assert_string_equal(where(sw, 0, frame_to(1, 3, 0), 0), "0000");
 	assert_int_equal(count(sw, 0, URN_SWITCH_DROP_SAME_PORT), 1);
 	/* Host 2 moves. */
 	assert_string_equal(where(sw, 3, frame_to(1, 2, 0), 0), "1000");
 	assert_int_equal(count(sw, 3, URN_SWITCH_MOVED), 1);
 	assert_string_equal(where(sw, 0, frame_to(2, 1, 0), 0), "0001");
-	/* Forgotten after 300 s, of which the table is rid soon after. */
+	/* The address is forgotten after 300 s, and soon leaves the table. */
 	assert_string_equal(where(sw, 0, frame_to(2, 1, 0), 300001 * MS), "0111");
 	for (int i = 0; i < 200; i++)
 		urn_switch_run(sw, 300100 * MS + (uint64_t)i * 11 * MS);
@@ -146,7 +146,7 @@ test_learning(void **state)
 	urn_switch_destroy(NULL);
 }
 
-/* Learning and looking up within one burst: what one frame teaches the next knows. */
+/* Learning and looking up within one burst: an address learnt from one frame counts for the next. */
 static void
 test_burst(void **state)
 {
@@ -158,7 +158,7 @@ test_burst(void **state)
 	put(sw, 1, frame_to(EVERYBODY, 2, 9), 0);
 	take(sw, 0, 0, NULL);
 	take(sw, 2, 0, NULL);
-	/* Host 2 turns up at port 0 in the middle of it. */
+	/* Host 2 appears at port 0 in the middle of the burst. */
 	urn_switch_input(sw, 0, m, 5, 0);
 	assert_int_equal(take(sw, 1, 0, NULL), 2);
 	assert_int_equal(count(sw, 0, URN_SWITCH_MOVED), 1);
@@ -167,7 +167,7 @@ test_burst(void **state)
 	urn_switch_destroy(sw);
 }
 
-/* What was looked up for the frame before does not hold once that address has moved. */
+/* The look-up for the frame before does not count once that address has moved. */
 static void
 test_burst_moves(void **state)
 {
@@ -188,7 +188,7 @@ test_burst_moves(void **state)
 	urn_switch_destroy(sw);
 }
 
-/* A whole burst for one port stays in order; more than a batch of it. */
+/* A whole burst for one port, larger than a batch, stays in order. */
 static void
 test_order(void **state)
 {
@@ -238,7 +238,7 @@ test_flood(void **state)
 	for (uint16_t i = 0; i < 4; i += i ? 1 : 2) {
 		assert_int_equal(urn_switch_output(sw, i, &out, 1, 0), 1);
 		assert_true((out == orig) == (i == 3));
-		/* Each may do with it what it likes. */
+		/* Each receiver may change its frame. */
 		memset(rte_pktmbuf_mtod_offset(out, void *, 20), i, 10);
 		assert_int_equal(out->pkt_len, 100);
 		if (i != 3)
@@ -246,7 +246,7 @@ test_flood(void **state)
 		rte_pktmbuf_free(out);
 	}
 	urn_switch_destroy(sw);
-	/* Nobody there. */
+	/* No other port. */
 	sw = make(1);
 	assert_string_equal(where(sw, 0, frame_to(EVERYBODY, 1, 0), 0), "0");
 	assert_int_equal(count(sw, 0, URN_SWITCH_DROP_NO_PORT), 1);
@@ -274,7 +274,7 @@ test_bad(void **state)
 	memcpy(rte_pktmbuf_mtod(m, void *), reserved, 6);
 	rte_pktmbuf_mtod(m, uint8_t *)[5] = 0x10;
 	assert_string_equal(where(sw, 0, m, 0), "011");
-	/* A header over two segments is one all the same. */
+	/* A header over two segments is valid. */
 	m = frame_to(1, 4, 0);
 	rte_pktmbuf_trim(m, 92);
 	assert_int_equal(rte_pktmbuf_chain(m, frame_make(0, 50)), 0);
@@ -299,7 +299,7 @@ test_static(void **state)
 	assert_string_equal(where(sw, 1, frame_to(1, 2, 0), 0), "100");
 	assert_string_equal(where(sw, 0, frame_to(2, 1, 0), 0), "011");
 	urn_switch_destroy(sw);
-	/* Who sends from an address that is fixed elsewhere does not get its frames. */
+	/* A host that sends from an address fixed elsewhere does not get its frames. */
 	sw = make_cfg((struct urn_switch_config){.fdb = {.max = 2}}, 3);
 	assert_int_equal(urn_fdb_set(urn_switch_fdb(sw), urn_mac(mac), 0), 0);
 	assert_string_equal(where(sw, 1, frame_to(2, 1, 0), 0), "101");
@@ -321,7 +321,7 @@ test_down(void **state)
 	assert_false(urn_switch_port_is_up(sw, 2));
 	assert_string_equal(where(sw, 2, frame_to(EVERYBODY, 2, 0), 0), "000");
 	assert_int_equal(count(sw, 2, URN_SWITCH_DROP_PORT_DOWN), 1);
-	/* What was behind it is unknown now, and is not sent there. */
+	/* An address behind the port is unknown now, and its frames are not sent there. */
 	assert_string_equal(where(sw, 0, frame_to(2, 1, 0), 0), "010");
 	urn_fdb_set(urn_switch_fdb(sw), urn_mac((const uint8_t[6]){2, 0, 0, 0, 0, 2}), 2);
 	assert_string_equal(where(sw, 0, frame_to(2, 1, 0), 0), "000");
@@ -362,7 +362,7 @@ test_no_copies(void **state)
 	urn_switch_destroy(sw);
 }
 
-/* Each direction of a port has its own; time decides. */
+/* Each direction of a port has its own impairments, driven by time. */
 static void
 test_impair(void **state)
 {
@@ -382,7 +382,7 @@ test_impair(void **state)
 	assert_int_equal(take(sw, 1, 999, NULL), 0);
 	assert_int_equal(take(sw, 1, 1000, &number), 1);
 	assert_int_equal(number, 5);
-	/* The other way. */
+	/* The opposite direction. */
 	put(sw, 1, frame_to(1, 2, 6), 2000);
 	assert_int_equal(urn_switch_next(sw), 2100);
 	assert_int_equal(urn_switch_run(sw, 2099), 0);
@@ -390,7 +390,7 @@ test_impair(void **state)
 	assert_int_equal(urn_switch_run(sw, 2100), 1);
 	assert_int_equal(take(sw, 0, 2100, &number), 1);
 	assert_int_equal(number, 6);
-	/* One-way cut at run time. */
+	/* One direction is cut at run time. */
 	assert_int_equal(urn_impair_set(urn_switch_impair(sw, 1, URN_SWITCH_OUT),
 					&(struct urn_impair_config){.blackhole = true}),
 			 0);
@@ -398,7 +398,7 @@ test_impair(void **state)
 	assert_int_equal(urn_impair_counters(urn_switch_impair(sw, 1, URN_SWITCH_OUT))
 				 ->v[URN_IMPAIR_BLACKHOLE],
 			 1);
-	/* Frames still inside are freed with it. */
+	/* Frames still inside are freed with the switch. */
 	put(sw, 1, frame_to(1, 2, 6), 4000);
 	assert_int_equal(urn_switch_queued(sw), 1);
 	urn_switch_destroy(sw);
@@ -412,7 +412,7 @@ test_impair(void **state)
 	urn_switch_destroy(sw);
 }
 
-/* A chain of three switches: ports 0 are hosts', the rest are links. */
+/* A chain of three switches: ports 0 are hosts', the others are links. */
 static void
 test_links(void **state)
 {
@@ -430,14 +430,13 @@ test_links(void **state)
 	assert_int_equal(take(sw[0], 0, 0, NULL), 0);
 	assert_int_equal(take(sw[1], 0, 0, NULL), 1);
 	assert_int_equal(take(sw[2], 0, 0, NULL), 1);
-	/* The answer knows its way: switch 1's host does not see it. Against the order of run_all.
-	 */
+	/* The answer takes the known way: switch 1's host does not see it. Against the order of run_all(). */
 	put(sw[2], 0, frame_to(1, 2, 2), 0);
 	urn_switch_run_all(sw, 3, 0);
 	assert_int_equal(take(sw[0], 0, 0, &number), 1);
 	assert_int_equal(number, 2);
 	assert_int_equal(take(sw[1], 0, 0, NULL), 0);
-	/* The wire of a link is impaired as any. */
+	/* A link's wire is impaired like any other. */
 	assert_int_equal(urn_impair_set(urn_switch_impair(sw[1], 2, URN_SWITCH_OUT), &slow), 0);
 	assert_int_equal(urn_impair_set(urn_switch_impair(sw[2], 1, URN_SWITCH_IN), &slow), 0);
 	put(sw[0], 0, frame_to(2, 1, 3), 10);
@@ -452,7 +451,7 @@ test_links(void **state)
 		urn_switch_destroy(sw[i]);
 }
 
-/* A loop would carry a broadcast round for ever. */
+/* A loop would send a broadcast round for ever. */
 static void
 test_no_loops(void **state)
 {
@@ -468,7 +467,7 @@ test_no_loops(void **state)
 	assert_int_equal(urn_switch_link(c, 1, a, 1), -ELOOP);
 	assert_int_equal(urn_switch_link(c, 4, a, 1), -EINVAL);
 	assert_int_equal(urn_switch_link(c, 3, a, 4), -EINVAL);
-	/* Without the one in the middle they are free to be joined. */
+	/* Without the middle switch the others may be joined. */
 	urn_switch_destroy(b);
 	assert_false(urn_switch_port_is_linked(a, 0));
 	assert_int_equal(urn_switch_link(c, 1, a, 1), 0);

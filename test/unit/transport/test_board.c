@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define BASE 0xfffff0u /* wraps soon */
+#define BASE 0xfffff0u /* the PSN wraps soon */
 #define P(n) urn_psn_add(BASE, (uint32_t)(n))
 
 static const struct urn_board_limits limits = {.distance = 4, .seen_ns = 100, .asked_ns = 1000};
@@ -46,21 +46,21 @@ gaps(void **state)
 	expect_gap(&b, 0, 0, 10, URN_GAP_SEEN);
 	came(&b, 30, 31, 2);
 	expect_gap(&b, 1, 20, 30, URN_GAP_SEEN);
-	came(&b, 22, 25, 3); /* splits */
+	came(&b, 22, 25, 3); /* splits the gap */
 	assert_int_equal(b.n, 3);
 	expect_gap(&b, 1, 20, 22, URN_GAP_SEEN);
 	expect_gap(&b, 2, 25, 30, URN_GAP_SEEN);
-	assert_false(came(&b, 10, 20, 4).any); /* known */
+	assert_false(came(&b, 10, 20, 4).any); /* known already */
 	came(&b, 21, 27, 5);
 	expect_gap(&b, 1, 20, 21, URN_GAP_SEEN);
 	expect_gap(&b, 2, 27, 30, URN_GAP_SEEN);
-	came(&b, 5, 29, 6); /* over several */
+	came(&b, 5, 29, 6); /* over several gaps */
 	assert_int_equal(b.n, 2);
 	expect_gap(&b, 0, 0, 5, URN_GAP_SEEN);
 	expect_gap(&b, 1, 29, 30, URN_GAP_SEEN);
 	urn_board_advance(&b, P(3));
 	expect_gap(&b, 0, 3, 5, URN_GAP_SEEN);
-	urn_board_advance(&b, P(2)); /* back: ignored */
+	urn_board_advance(&b, P(2)); /* backwards: ignored */
 	assert_int_equal(b.base, P(3));
 	urn_board_advance(&b, P(40));
 	assert_false(urn_board_open(&b));
@@ -81,7 +81,7 @@ judged_by_distance(void **state)
 	came(&b, 4, 5, 0);
 	assert_true(urn_board_judge(&b, &limits, 0));
 	expect_gap(&b, 0, 0, 1, URN_GAP_LOST);
-	assert_int_equal(urn_board_due(&b, &limits), UINT64_MAX); /* it is to be sent, not waited for */
+	assert_int_equal(urn_board_due(&b, &limits), UINT64_MAX); /* the gap is to be asked for, not waited for */
 }
 
 static void
@@ -101,14 +101,14 @@ judged_by_time(void **state)
 	assert_false(urn_board_judge(&b, &limits, 1199));
 	assert_true(urn_board_judge(&b, &limits, 1200));
 	urn_board_asked(&b.gap[0], b.gap[0].end, 1200);
-	assert_int_equal(urn_board_due(&b, &limits), 3200); /* twice as long */
+	assert_int_equal(urn_board_due(&b, &limits), 3200); /* twice the patience */
 	for (int i = 0; i < 300; i++)
 		urn_board_asked(&b.gap[0], b.gap[0].end, 0);
 	assert_int_equal(b.gap[0].tries, 255);
 	assert_int_equal(urn_board_due(&b, &limits), 64000);
 }
 
-/* A lost gap of which a part comes, before, at and behind what was asked for already. */
+/* A part of a lost gap comes, before, at and behind the part that was asked for already. */
 static void
 asked_in_parts(void **state)
 {
@@ -121,7 +121,7 @@ asked_in_parts(void **state)
 	urn_board_asked(&b.gap[0], P(4), 0);
 	expect_gap(&b, 0, 0, 10, URN_GAP_LOST);
 	came(&b, 4, 6, 1);
-	expect_gap(&b, 0, 0, 4, URN_GAP_ASKED); /* all of it was */
+	expect_gap(&b, 0, 0, 4, URN_GAP_ASKED); /* all of it was asked for */
 	expect_gap(&b, 1, 6, 10, URN_GAP_LOST);
 	assert_int_equal(b.gap[1].cur, P(6));
 	came(&b, 6, 7, 2);
@@ -137,7 +137,7 @@ news(void **state)
 	(void)state;
 	urn_board_reset(&b, P(0));
 	came(&b, 1, 8, 100);
-	n = came(&b, 0, 1, 130); /* late only */
+	n = came(&b, 0, 1, 130); /* late, and not lost */
 	assert_int_equal(n.late_by, 8);
 	assert_int_equal(n.late_ns, 30);
 	assert_int_equal(n.again_ns, UINT64_MAX);
@@ -147,7 +147,7 @@ news(void **state)
 	n = came(&b, 8, 9, 215);
 	assert_int_equal(n.late_by, 0);
 	assert_int_equal(n.again_ns, 5);
-	/* What closes a gap does not add to how far it was overtaken. */
+	/* An arrival that closes a gap does not count as an overtaking. */
 	came(&b, 21, 23, 300);
 	n = came(&b, 20, 60, 301);
 	assert_int_equal(n.late_by, 3);
@@ -165,7 +165,7 @@ full(void **state)
 	assert_int_equal(b.n, URN_BOARD_GAPS);
 	assert_false(came(&b, 1000, 1001, 0).any);
 	assert_int_equal(b.high, P(10 * URN_BOARD_GAPS));
-	came(&b, 2, 3, 0); /* would make two of one */
+	came(&b, 2, 3, 0); /* would split the gap in two */
 	expect_gap(&b, 0, 0, 5, URN_GAP_SEEN);
 	came(&b, 0, 5, 0);
 	assert_true(came(&b, 1000, 1001, 0).any);
@@ -174,7 +174,7 @@ full(void **state)
 	assert_string_equal(urn_gap_state_name(99), "?");
 }
 
-/* Whatever comes in whatever order: the gaps are what is missing before the newest. */
+/* Arrivals in any order: the gaps are the missing PSNs before the newest. */
 static void
 random_stretches(void **state)
 {
@@ -227,7 +227,7 @@ missed(struct urn_board *b, uint32_t psn, uint64_t now)
 	return urn_board_missed(b, P(psn), now);
 }
 
-/* A response that came and was thrown away: as if a later one told that it is missing. */
+/* A response that came and was dropped: as if a later one showed that it is missing. */
 static void
 missed_is_a_gap(void **state)
 {
@@ -235,12 +235,12 @@ missed_is_a_gap(void **state)
 
 	(void)state;
 	urn_board_reset(&b, P(0));
-	assert_true(missed(&b, 0, 50)); /* with nothing behind it, it is missing and noted */
+	assert_true(missed(&b, 0, 50)); /* with nothing behind it, it is missing and recorded */
 	assert_int_equal(b.n, 1);
 	expect_gap(&b, 0, 0, 1, URN_GAP_SEEN);
 	assert_int_equal(b.high, P(1));
 	assert_true(urn_board_open(&b));
-	/* It is asked for by time, as what is seen missing is. */
+	/* It is asked for by time, like a PSN that is seen missing. */
 	assert_int_equal(urn_board_due(&b, &limits), 150);
 	assert_false(urn_board_judge(&b, &limits, 149));
 	assert_true(urn_board_judge(&b, &limits, 150));
@@ -250,7 +250,7 @@ missed_is_a_gap(void **state)
 	assert_false(urn_board_open(&b));
 }
 
-/* What stands before it is missing, too, and of what came nothing is forgotten. */
+/* PSNs before it are missing, too, and arrivals are not forgotten. */
 static void
 missed_ahead(void **state)
 {
@@ -270,12 +270,12 @@ missed_ahead(void **state)
 	expect_gap(&b, 1, 9, 10, URN_GAP_SEEN);
 	assert_int_equal(b.gap[1].at, 7);
 	assert_int_equal(b.high, P(10));
-	came(&b, 10, 12, 8); /* joins on: no gap before it */
+	came(&b, 10, 12, 8); /* adjacent: no gap before it */
 	assert_int_equal(b.n, 2);
 	assert_int_equal(b.high, P(12));
 }
 
-/* Of what is known to be missing, or came, it tells nothing. */
+/* A known gap, or an arrival, is not changed by it. */
 static void
 missed_known(void **state)
 {
@@ -287,18 +287,18 @@ missed_known(void **state)
 	urn_board_judge(&b, &limits, 1);
 	urn_board_asked(&b.gap[0], P(4), 1);
 	before = b;
-	for (uint32_t psn = 0; psn < 8; psn++) /* in a gap that is asked for, and a copy */
+	for (uint32_t psn = 0; psn < 8; psn++) /* in a gap that is asked for, and a duplicate */
 		assert_true(missed(&b, psn, 9));
 	assert_memory_equal(&b, &before, sizeof(b));
 	urn_board_advance(&b, P(8));
 	before = b;
-	assert_true(missed(&b, 7, 9)); /* done with */
+	assert_true(missed(&b, 7, 9)); /* already done */
 	assert_memory_equal(&b, &before, sizeof(b));
 	assert_true(missed(&b, 8, 9));
 	expect_gap(&b, 0, 8, 9, URN_GAP_SEEN);
 }
 
-/* Without room it says so, and nothing changes: the caller asks for all of it again. */
+/* Without room the call says so and changes nothing: the caller asks for all of it again. */
 static void
 missed_full(void **state)
 {

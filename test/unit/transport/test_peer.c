@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* transport/peer.c: the table of peers, and what follows from what was measured. */
+/* transport/peer.c: the table of peers, and the values derived from measurements. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ table(void **state)
 		gid_of(gid, i);
 		assert_ptr_equal(urn_peer_find(&ps, gid), ps.at[index[i]]);
 		urn_peer_put(&ps, index[i]);
-		assert_non_null(urn_peer_find(&ps, gid)); /* held twice */
+		assert_non_null(urn_peer_find(&ps, gid)); /* a second reference */
 		if (i % 2 == 0)
 			urn_peer_put(&ps, index[i]);
 	}
@@ -46,11 +46,11 @@ table(void **state)
 		gid_of(gid, i);
 		assert_int_equal(urn_peer_find(&ps, gid) != NULL, i % 2);
 	}
-	/* Places are used again. */
+	/* Places are reused. */
 	gid_of(gid, 0);
 	assert_true(urn_peer_get(&ps, gid) < ps.n);
 	assert_int_equal(ps.n, N + 1);
-	urn_peer_put(&ps, 0); /* the one for all others is never put back */
+	urn_peer_put(&ps, 0); /* the entry for all others is never put back */
 	assert_non_null(ps.at[0]);
 	urn_peers_free(&ps);
 }
@@ -68,8 +68,8 @@ round_trips(void **state)
 	assert_int_equal(urn_peer_rto(&p, 1000000), 1000000);
 	assert_int_equal(urn_peer_pto(&p, 0), 2 * 8000 + 4000);
 	assert_int_equal(urn_peer_pto(&p, 1000000), 125000);
-	/* Nothing measured while all is repeated: longer each time. */
-	for (uint64_t i = 0; i < 20; i++) /* many QPs that find so mean no more than one */
+	/* No measurement while all is retried: the timeout grows each time. */
+	for (uint64_t i = 0; i < 20; i++) /* many QPs with the same finding count as one */
 		urn_peer_repeats(&p, 0, 100 + i);
 	assert_int_equal(urn_peer_rto(&p, 1000000), 2000000);
 	assert_int_equal(urn_peer_pto(&p, 0), 2 * (2 * 8000 + 4000));
@@ -83,11 +83,11 @@ round_trips(void **state)
 	assert_int_equal(p.rtt_min, 8000);
 	urn_peer_rtt(&p, 4000, 3);
 	assert_int_equal(p.rtt_min, 4000);
-	urn_peer_rtt(&p, 9000, 20000000000ull); /* the way is another by now */
+	urn_peer_rtt(&p, 9000, 20000000000ull); /* the path has changed by now */
 	assert_int_equal(p.rtt_min, 9000);
 }
 
-/* One packet timed, of which and of n - 1 others the answer comes after ns. */
+/* Time one packet; the answer to it and to n - 1 others comes after ns. */
 static uint32_t
 round_trip(struct urn_peer *p, uint64_t *now, uint32_t n, uint64_t ns)
 {
@@ -101,7 +101,7 @@ round_trip(struct urn_peer *p, uint64_t *now, uint32_t n, uint64_t ns)
 	return p->window;
 }
 
-/* A window of twice what the way holds, and a burst; never more than is allowed. */
+/* A window of twice the path's capacity, and a burst; never more than is allowed. */
 static void
 windows(void **state)
 {
@@ -110,19 +110,19 @@ windows(void **state)
 	uint32_t w = 0;
 
 	(void)state;
-	/* 100 Mb/s and 1 ms hold 3 packets of 4 KiB. */
+	/* A path of 100 Mb/s and 1 ms holds 3 packets of 4 KiB. */
 	for (int i = 0; i < 100; i++)
 		w = round_trip(&p, &now, 3, 1000000);
 	assert_in_range(w, 32 + 4, 32 + 8);
 	assert_int_equal(p.rtt_min, 1000000);
-	/* Ten times as fast from here on: found at once. */
+	/* Ten times the rate from here on: found at once. */
 	w = round_trip(&p, &now, 30, 1000000);
 	assert_in_range(w, 32 + 58, 32 + 64);
-	/* A window that fills a queue does not grow by that: the rate is the same. */
+	/* A window that fills a queue does not grow from that: the rate is the same. */
 	for (int i = 0; i < 100; i++)
 		w = round_trip(&p, &now, 300, 10000000);
 	assert_in_range(w, 32 + 58, 32 + 64);
-	/* The rate of before is forgotten by and by. */
+	/* The former rate is forgotten gradually. */
 	for (int i = 0; i < 300; i++)
 		w = round_trip(&p, &now, 3, 1000000);
 	assert_in_range(w, 32 + 4, 32 + 8);
@@ -133,7 +133,7 @@ windows(void **state)
 	assert_in_range(round_trip(&p, &now, 50, 10000), 200, 256);
 	assert_int_equal(round_trip(&p, &now, UINT32_MAX, 1), 256);
 	assert_int_equal(round_trip(&p, &now, 0, 0), 256);
-	/* A way around the world holds 50. */
+	/* A path around the world holds 50 packets. */
 	p.rate = 0;
 	for (int i = 0; i < 300; i++)
 		w = round_trip(&p, &now, 50, 400000000);
@@ -165,7 +165,7 @@ patience(void **state)
 	urn_peer_limits(&p, &l);
 	assert_int_equal(l.distance, URN_PEER_DISTANCE_MAX);
 	assert_int_equal(l.seen_ns, 100000);
-	/* Sent again in vain: what came is the first copy. */
+	/* Retried in vain: the first copy is the one that came. */
 	p.distance = 4;
 	n = (struct urn_board_news){.again_ns = 39999};
 	urn_peer_learn(&p, &n);
@@ -173,7 +173,7 @@ patience(void **state)
 	n.again_ns = 40000;
 	urn_peer_learn(&p, &n);
 	assert_int_equal(p.distance, 8);
-	/* All calm: less by and by. */
+	/* All calm: the distance falls gradually. */
 	for (int i = 0; i < URN_PEER_CALM; i++)
 		urn_peer_repaired(&p);
 	assert_int_equal(p.distance, 4);

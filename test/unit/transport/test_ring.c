@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* transport/ring.c: packets by PSN, in whatever order they come. */
+/* transport/ring.c: packets by PSN, in any order of arrival. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +11,9 @@
 #include <string.h>
 
 enum { N = 40 };
-#define BASE 0xfffff0u /* wraps soon */
+#define BASE 0xfffff0u /* the PSN wraps soon */
 
-/* An mbuf with its private area; nothing else of it is looked at. */
+/* An mbuf with its private area; no other field is used. */
 static struct {
 	struct rte_mbuf m;
 	struct urn_pkt pkt;
@@ -62,7 +62,7 @@ in_any_order(void **state)
 	}
 }
 
-/* Another packet with a PSN that is there is not taken. */
+/* A second packet with a PSN that is there is not taken. */
 static void
 each_once(void **state)
 {

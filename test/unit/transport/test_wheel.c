@@ -26,7 +26,7 @@ rnd(uint64_t n)
 	return (z ^ z >> 31) % n;
 }
 
-/* A time from now that is likely to lie at the edge of a level, or beyond the last. */
+/* A delay that is likely to end at the edge of a level, or beyond the last. */
 static uint64_t
 rnd_wait(void)
 {
@@ -53,7 +53,7 @@ one(uint64_t start, uint64_t wait)
 	struct urn_wheel w;
 	struct urn_timer t = {0};
 	uint64_t due = start + wait;
-	/* Its tick begins after the deadline, by at most a tick. */
+	/* The timer's tick begins after the deadline, by at most a tick. */
 	uint64_t first = ((due >> URN_WHEEL_TICK_SHIFT) + 1) << URN_WHEEL_TICK_SHIFT;
 
 	urn_wheel_init(&w, start);
@@ -132,8 +132,8 @@ test_after_idle(void **state)
 struct many {
 	struct urn_wheel w;
 	struct urn_timer t[TIMERS];
-	uint64_t due[TIMERS]; /* tick; 0: stopped */
-	uint64_t now;         /* ns */
+	uint64_t due[TIMERS]; /* ticks; 0: stopped */
+	uint64_t now;         /* ns: the present time */
 };
 
 static void
@@ -153,7 +153,7 @@ change(struct many *m)
 	assert_int_equal(urn_timer_started(&m->t[i]), m->due[i] != 0);
 }
 
-/* All that is due comes, and nothing else, when the clock has gone on. */
+/* When the clock has gone on, all timers that are due expire, and no others. */
 static void
 advance(struct many *m)
 {
@@ -168,7 +168,7 @@ advance(struct many *m)
 
 		assert_true(m->due[i] != 0 && m->due[i] <= tick);
 		m->due[i] = 0;
-		/* Whoever expires may start itself or another again. */
+		/* A timer that expires may start itself or another again. */
 		if (rnd(3) == 0)
 			change(m);
 	}
@@ -198,7 +198,7 @@ test_many(void **state)
 	}
 }
 
-/* A budget may stop in the middle: the rest comes with the next calls, though time stands. */
+/* A budget may stop an advance in the middle: the rest comes with the next calls, though the time stays. */
 static void
 test_budget(void **state)
 {
@@ -218,7 +218,7 @@ test_budget(void **state)
 	assert_int_equal(n, 100);
 }
 
-/* Never later than the first timer, and going there and asking again comes to it soon. */
+/* The next time is never later than the first timer, and repeated advances to it soon reach the timer. */
 static void
 test_next(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes a pcap of frames that the builder makes, of every opcode, over IPv4
- * and IPv6 and in many sizes, for check_frames.py to judge.
+ * Writes a pcap of frames that the builder makes, of every opcode, over IPv4 and IPv6 and
+ * in many sizes, for check_frames.py to check.
  */
 #include "common/test_pcap.h"
 #include "frames.h"

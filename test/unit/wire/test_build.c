@@ -53,7 +53,7 @@ test_v4_checksum(void **state)
 	}
 }
 
-/* doc/reference/wire.md "Frame": what the IPv4 headers say. */
+/* doc/reference/wire.md "Frame": contents of the IPv4 headers. */
 static void
 test_v4_headers(void **state)
 {
@@ -92,7 +92,7 @@ test_v4_headers(void **state)
 	assert_int_equal(frame[42], 0xee);
 }
 
-/* The same over IPv6; the UDP checksum is 0 as kernel soft-RoCE has it. */
+/* The same over IPv6; the UDP checksum is 0, as in kernel soft-RoCE. */
 static void
 test_v6_headers(void **state)
 {
@@ -104,7 +104,7 @@ test_v6_headers(void **state)
 
 	(void)state;
 	path.tos = 0xb9;
-	path.flow_label = 0xfff12345; /* 20 bits of it count */
+	path.flow_label = 0xfff12345; /* only 20 bits count */
 	memset(frame, 0xee, sizeof(frame));
 	urn_tmpl_init(&t, &path);
 	urn_build_headers(frame, &t, 100);
@@ -142,7 +142,7 @@ test_bth(void **state)
 	assert_int_equal(((const uint8_t *)&b)[8], 0);
 }
 
-/* With the ICRC off zeros go out, and the frame is as long. */
+/* With the ICRC off zeros are sent, and the frame has the same length. */
 static void
 test_icrc_off(void **state)
 {

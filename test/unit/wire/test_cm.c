@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of connection management, byte by byte as the tables of IBTA 12.6 and
- * 12.11 have them, and as the Linux kernel sent them.
+ * Messages of connection management, byte by byte as in the tables of IBTA 12.6 and
+ * 12.11, and as the Linux kernel sent them.
  */
 #include "wire/cm.h"
 
@@ -58,7 +58,7 @@ fill(uint8_t *p, unsigned int n, uint8_t first)
 		p[i] = (uint8_t)(first + i);
 }
 
-/* Header and the two ids, which most messages begin with. */
+/* Header and the two ids, at the beginning of most messages. */
 static uint8_t *
 head(uint8_t *mad, uint16_t attr, uint64_t ids)
 {
@@ -127,7 +127,7 @@ put_path(uint8_t *b, struct urn_cm_path *p, uint8_t seed)
 	p->ack_timeout = 0x13;
 }
 
-/* A REQ with a value of its own in every field. */
+/* A REQ with a different value in every field. */
 static struct urn_cm_msg
 a_req(uint8_t *mad)
 {
@@ -347,7 +347,7 @@ test_refused(void **state)
 			assert_int_equal(read_changed(mad, 17, (uint8_t)v), URN_C_DROP_MAD_METHOD);
 	}
 	assert_int_equal(read_changed(mad, 16, 1), URN_C_DROP_MAD_METHOD);
-	/* QP 0 and 1 are nobody's. */
+	/* QP 0 and 1 are not valid. */
 	b = mad + HDR;
 	put(b + 32, 3, 1);
 	assert_int_equal(urn_cm_read(mad, 1, &back), URN_C_DROP_CM_FIELD);
@@ -374,7 +374,7 @@ test_refused(void **state)
 	assert_int_equal(read_changed(mad, HDR + 5, 73), URN_C_DROP_CM_FIELD);
 }
 
-/* Reserved bits are sent as 0 and not looked at. */
+/* Reserved bits are sent as 0 and ignored. */
 static void
 test_reserved(void **state)
 {
@@ -403,7 +403,7 @@ test_reserved(void **state)
 	}
 }
 
-/* Too wide values touch no other field. */
+/* Values too wide for their field change no other field. */
 static void
 test_cut(void **state)
 {
@@ -430,7 +430,7 @@ test_cut(void **state)
 			 back.path[0].sl | back.path[0].subnet_local, 0);
 }
 
-/* Any bytes: no crash, and what is taken is written as it was but for reserved bits. */
+/* Random bytes: no crash, and an accepted message is written as it was but for reserved bits. */
 static void
 test_any(void **state)
 {
@@ -460,7 +460,7 @@ test_any(void **state)
 	assert_in_range(taken, 10000, 20000);
 }
 
-/* The kernel's own, of rping: what is said in them, and that we would write the same bytes. */
+/* Messages of the kernel, from rping: their contents; we would write the same bytes. */
 static void
 test_golden(void **state)
 {
@@ -481,7 +481,7 @@ test_golden(void **state)
 		assert_int_equal(m.attr, rping[i].attr);
 		assert_int_equal(m.tid, 0x0000000213f23184);
 		urn_cm_write(ours, &m);
-		if (m.attr == URN_CM_REQ) /* two reserved bits are set there, in the kernel's packet rate */
+		if (m.attr == URN_CM_REQ) /* the kernel sets two reserved bits there, in the packet rate */
 			ours[HDR + 91] |= mad[HDR + 91] & 0xc0;
 		assert_memory_equal(ours, mad, MAD);
 	}

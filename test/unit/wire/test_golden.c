@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parser and the builder against 1,225 packets that kernel soft-RoCE made
- * (test/data/rxe_golden.index.txt tells what they are).
+ * The parser and the builder against 1,225 packets made by kernel soft-RoCE
+ * (test/data/rxe_golden.index.txt lists them).
  */
 #include "counters.h"
 #include "wire/build.h"
@@ -54,7 +54,7 @@ unload(void **state)
 	return 0;
 }
 
-/* All RC, UD and ACK packets are accepted, their ICRCs right; UC is unknown. */
+/* All RC, UD and ACK packets are accepted, with right ICRCs; UC is unknown. */
 static void
 test_accepts_all(void **state)
 {
@@ -85,7 +85,7 @@ test_accepts_all(void **state)
 	assert_int_equal(v6, 18);
 }
 
-/* What went into the headers of a golden frame, read off its bytes. */
+/* Contents of a golden frame's headers, read from its bytes. */
 static struct urn_path
 path_of(const uint8_t *f, int ipv6)
 {
@@ -112,7 +112,7 @@ path_of(const uint8_t *f, int ipv6)
 	return path;
 }
 
-/* Put the IPv4 id of `from`, which the kernel counts up, into a frame we built. */
+/* Put the IPv4 id of `from`, which the kernel increments, into a frame we built. */
 static void
 take_ip_id(uint8_t *frame, const uint8_t *from)
 {
@@ -124,7 +124,7 @@ take_ip_id(uint8_t *frame, const uint8_t *from)
 	ip->csum = (uint16_t)~((sum & 0xffff) + (sum >> 16));
 }
 
-/* Everything but the payload is made anew: the same bytes, and so the same ICRC. */
+/* Everything but the payload is rebuilt: the same bytes, and so the same ICRC. */
 static void
 test_rebuild(void **state)
 {

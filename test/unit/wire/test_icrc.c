@@ -47,7 +47,7 @@ test_vector(void **state)
 	memcpy(frame, cnp, sizeof(cnp));
 	memcpy(frame + sizeof(cnp), cnp_icrc, 4);
 	assert_int_equal(urn_icrc(frame, sizeof(cnp), 0), wire_crc(cnp_icrc));
-	assert_memory_equal(frame, cnp, sizeof(cnp)); /* put back */
+	assert_memory_equal(frame, cnp, sizeof(cnp)); /* masked bits are restored */
 	assert_memory_equal(frame + sizeof(cnp), cnp_icrc, 4);
 }
 
@@ -75,16 +75,16 @@ test_lengths(void **state)
 }
 
 /*
- * Short packets have a way of their own, by 16 bytes and what is left: each
- * length, and some beyond, against the definition over a copy with the masked
- * bits set. The frame is as it was, and it may lie anywhere.
+ * Short packets have a code path of their own, by 16 bytes and a rest: each length, and
+ * some beyond, against the definition over a copy with the masked bits set. The frame
+ * stays as it was, and may lie anywhere.
  */
 static void
 check_short(uint32_t min, int ipv6, const uint8_t *masked)
 {
 	uint8_t buf[304 + 16], copy[304];
 
-	/* Frames have multiples of 4; others go the way of processors without PCLMULQDQ. */
+	/* Frames have multiples of 4; other lengths take the path of processors without PCLMULQDQ. */
 	for (uint32_t len = min; len <= sizeof(copy); len++) {
 		uint8_t *l3 = buf + len / 4 % 16;
 
@@ -126,7 +126,7 @@ check_masks(uint32_t min, int ipv6, const uint8_t *masked)
 	}
 }
 
-/* doc/reference/wire.md "ICRC", what is replaced by ones and what is not, IPv4. */
+/* doc/reference/wire.md "ICRC": the bits replaced by ones, and the others, IPv4. */
 static void
 test_masks_v4(void **state)
 {
@@ -150,14 +150,14 @@ test_masks_v6(void **state)
 	check_short(60, 1, masked);
 }
 
-/* Nothing is touched behind the place of the ICRC, at the shortest lengths too. */
+/* No byte behind the place of the ICRC is accessed, at the shortest lengths too. */
 static void
 test_touches_no_more(void **state)
 {
 	(void)state;
 	for (uint32_t len = 40; len < 80; len++)
 		for (int ipv6 = 0; ipv6 < (len >= 60 ? 2 : 1); ipv6++) {
-			uint8_t *l3 = malloc(len + 4); /* the sanitizer watches its end */
+			uint8_t *l3 = malloc(len + 4); /* the sanitizer checks accesses behind its end */
 
 			assert_non_null(l3);
 			memset(l3, 0x45, len + 4);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Link requests and responses: written as doc/inside/link.md says, and read with distrust. */
+/* Link requests and responses: written by doc/inside/link.md, and read with distrust. */
 #include "wire/link.h"
 
 #include "common/test_link_mad.h"
@@ -17,9 +17,7 @@ enum { BODY = 32, ROOM = 216 };
 
 static struct urn_link_msg msg;
 
-/*
- * Read it from memory that ends with the MAD. returns what was counted
- */
+/* Read the MAD from memory that ends with it. returns the counter that counted it */
 static enum urn_counter
 read_spec(const struct link_spec *s)
 {
@@ -36,7 +34,7 @@ read_spec(const struct link_spec *s)
 
 #define expect_read(s, why) assert_int_equal(read_spec(s), URN_C_##why)
 
-/* What is written is, byte for byte, what a peer would send. */
+/* The message is written, byte for byte, as a peer would send it. */
 static void
 test_write(void **state)
 {
@@ -50,7 +48,7 @@ test_write(void **state)
 		m.info.epoch = s.epoch = 0xfedcba9876543210;
 		m.info.features = s.features = 0x80000001;
 		m.info.arw = s.arw = URN_LINK_ARW_128;
-		m.info.major = 77; /* of no account */
+		m.info.major = 77; /* ignored */
 		memset(ours, 0xa5, sizeof(ours));
 		urn_link_write(ours, &m);
 		link_mad(theirs, &s);
@@ -100,7 +98,7 @@ test_arw(void **state)
 	assert_int_equal(urn_link_arw_code(512), 0);
 }
 
-/* Which class, method and attribute it is. */
+/* Class, method and attribute of the MAD. */
 static void
 test_class(void **state)
 {
@@ -126,15 +124,15 @@ test_class(void **state)
 	}
 	for (int response = 0; response < 2; response++) {
 		s = link_good(response, 1);
-		s.attr ^= 1; /* the other's */
+		s.attr ^= 1; /* the other one's */
 		expect_read(&s, DROP_MAD_METHOD);
 	}
 	s = link_good(0, 1);
-	s.sqpn = 2; /* a program's */
+	s.sqpn = 2; /* from a program's QP */
 	expect_read(&s, DROP_LINK_SOURCE);
 }
 
-/* A request that came back with a status, as a node sends it that has not the class. */
+/* A request that came back with a status, from a node that does not have the class. */
 static void
 test_refused(void **state)
 {
@@ -145,9 +143,9 @@ test_refused(void **state)
 	s.attr = 0x10;
 	expect_read(&s, LINK_REFUSED);
 	assert_int_equal(msg.tid, 0x77);
-	s.magic = 0; /* the rest is of no account */
+	s.magic = 0; /* the rest is ignored */
 	expect_read(&s, LINK_REFUSED);
-	/* A request has no status; what stands there is ignored. */
+	/* A request has no status; the field is ignored. */
 	s = link_good(0, 1);
 	s.status = 0x0c;
 	expect_read(&s, LINK_REQ_RX);
@@ -191,10 +189,10 @@ test_options(void **state)
 		assert_int_equal(msg.info.features, 1);
 		if (n == 0)
 			continue;
-		s.length -= 4; /* cut short by a word */
+		s.length -= 4; /* cut by a word */
 		expect_read(&s, DROP_LINK_OPTION);
 	}
-	/* Longer than all there is. */
+	/* Longer than the whole MAD. */
 	o[2] = 0xff;
 	s.length = ROOM;
 	expect_read(&s, DROP_LINK_OPTION);
@@ -208,7 +206,7 @@ test_options(void **state)
 	expect_read(&s, DROP_LINK_OPTION);
 }
 
-/* Another major version: only what lies still is read; another minor: all that is known. */
+/* Another major version: only the fixed fields are read; another minor: all known ones. */
 static void
 test_versions(void **state)
 {

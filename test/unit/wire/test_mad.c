@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames to QP1: made as doc/inside/link.md says, and found to be MADs, or not. */
+/* Frames to QP1: made by doc/inside/link.md, and recognised as MADs, or not. */
 #include "wire/mad.h"
 
 #include "common/test_eal.h"
@@ -44,7 +44,7 @@ test_find(void **state)
 		s.sqpn = 0xabcdef;
 		assert_int_equal(find(&s, ipv6), 0);
 		assert_int_equal(sqpn, 0xabcdef);
-		s.opcode = 0x65; /* with immediate data, which says nothing here */
+		s.opcode = 0x65; /* with immediate data, which means nothing here */
 		assert_int_equal(find(&s, ipv6), 0);
 		s.opcode = 0x04; /* RC SEND only */
 		assert_int_equal(find(&s, ipv6), URN_C_DROP_QP_TYPE);
@@ -62,7 +62,7 @@ test_find(void **state)
 	}
 }
 
-/* Our frame is the one that a peer would make, but for what means nothing. */
+/* Our frame is a peer's frame, but for fields without meaning. */
 static void
 test_frame(void **state)
 {
@@ -94,7 +94,7 @@ test_frame(void **state)
 	}
 }
 
-/* Over a frame that was received, its own MAD or another; and into too little room. */
+/* In place of a received frame, its own MAD or another; and with too little room. */
 static void
 test_frame_over(void **state)
 {

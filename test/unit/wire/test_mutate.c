@@ -100,7 +100,7 @@ lie_udp(uint8_t *f, uint32_t len)
 	return len;
 }
 
-/* Cut or extend, and make all lengths agree: only the BTH's rules are left. */
+/* Cut or extend, and correct all lengths: only the BTH's rules are left. */
 static uint32_t
 resize(uint8_t *f, uint32_t len)
 {
@@ -163,7 +163,7 @@ static uint32_t (*const mutations[])(uint8_t *, uint32_t) = {
 
 /* ---- the test */
 
-/* Are packets equal in all that the ICRC covers and does not mask? */
+/* True when packets are equal in all that the ICRC covers and does not mask. */
 static int
 same_covered(const uint8_t *a, const uint8_t *b, uint32_t len)
 {
@@ -242,10 +242,10 @@ test_mutants(void **state)
 		if (rnd(4) == 0 && len > 80)
 			len = mutations[rnd(6)](f, len);
 		if (rnd(8) != 0)
-			frame_fix_csum(f, len); /* or few get past the IPv4 header */
+			frame_fix_csum(f, len); /* otherwise few get past the IPv4 header */
 		check_mutant(f, len, g, seen, &good);
 	}
-	/* The mutations reach every reason, and some mutants are sound. */
+	/* The mutations reach every reason, and some mutants are valid. */
 	for (unsigned int i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		assert_true(seen[reasons[i]] > 10);
 	assert_true(good > 1000);

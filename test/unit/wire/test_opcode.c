@@ -11,7 +11,7 @@
 enum { R = 1 << 0, A = 1 << 1, T = 1 << 2, TA = 1 << 3, I = 1 << 4, V = 1 << 5, D = 1 << 6,
        K = 1 << 7 };
 
-/* doc/reference/wire.md "Opcodes" written down a second time: opcode, extensions, bytes of headers. */
+/* A second copy of doc/reference/wire.md "Opcodes": opcode, extensions, bytes of headers. */
 static const struct {
 	uint8_t opcode, ext, len;
 } want[] = {
@@ -34,7 +34,7 @@ has(uint8_t opcode, enum urn_op_flag flag)
 	return (urn_opcodes[opcode].flags & flag) != 0;
 }
 
-/* Of RC's space, and without a meaning. */
+/* True for opcodes of RC's space without a meaning. */
 static int
 reserved(unsigned int op)
 {
@@ -43,7 +43,7 @@ reserved(unsigned int op)
 
 /*
  * Exactly the opcodes of doc/reference/wire.md are known; RC's reserved ones are requests of no kind;
- * all others have nothing set.
+ * all others have no flags.
  */
 static void
 test_known(void **state)
@@ -95,13 +95,13 @@ test_extensions(void **state)
 		if (!(op->flags & URN_OPF_CNP))
 			assert_int_equal(sum, op->hdr_len);
 	}
-	/* Order on the wire where there are two. */
+	/* The order on the wire of two extensions. */
 	assert_int_equal(urn_opcodes[URN_RC_WRITE_ONLY_IMM].off[URN_EXT_IMM], 28);
 	assert_int_equal(urn_opcodes[URN_RC_ATOMIC_ACK].off[URN_EXT_ATOMIC_ACK], 16);
 	assert_int_equal(urn_opcodes[URN_UD_SEND_ONLY_IMM].off[URN_EXT_IMM], 20);
 }
 
-/* Flags that hold whatever the opcode. */
+/* Flags that hold for every opcode. */
 static void
 test_flags_agree(void **state)
 {
@@ -115,7 +115,7 @@ test_flags_agree(void **state)
 			assert_int_equal(urn_opcodes[op].flags, URN_OPF_VALID | URN_OPF_CNP);
 			continue;
 		}
-		if (op == URN_RC_SACK) { /* an ACK; what a later version adds is payload */
+		if (op == URN_RC_SACK) { /* an ACK; fields of a later version count as payload */
 			assert_int_equal(urn_opcodes[op].flags,
 					 urn_opcodes[URN_RC_ACK].flags | URN_OPF_PAYLOAD);
 			assert_int_equal(urn_opcodes[op].off[URN_EXT_SACK], 16);
@@ -125,7 +125,7 @@ test_flags_agree(void **state)
 		assert_int_equal(has(op, URN_OPF_UD), op >= 0x60);
 		assert_int_equal(has(op, URN_OPF_REQUEST) + has(op, URN_OPF_RESPONSE), 1);
 		assert_int_equal(kinds, op != URN_RC_ACK);
-		/* doc/reference/wire.md "Lengths": first and middle are full, last is not empty. */
+		/* doc/reference/wire.md "Lengths": first and middle packets are full, the last is not empty. */
 		if (has(op, URN_OPF_PAYLOAD)) {
 			int first = has(op, URN_OPF_FIRST), last = has(op, URN_OPF_LAST);
 
@@ -149,7 +149,7 @@ check_set(const uint8_t *ops, unsigned int n, enum urn_op_flag flag)
 	assert_int_equal(found, n);
 }
 
-/* Which packets take a receive, start and end messages, answer, carry data. */
+/* Packets that take a receive, start and end messages, answer, carry data. */
 static void
 test_sets(void **state)
 {

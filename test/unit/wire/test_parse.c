@@ -26,7 +26,7 @@ make(uint8_t opcode, int ipv6, uint32_t payload)
 	return frame_make(buf, &s);
 }
 
-/* Parse buf[0..len) with its IPv4 checksum made right; it must be dropped so. */
+/* Parse buf[0..len) with its IPv4 checksum corrected; it must be dropped for this reason. */
 static void
 expect_drop(uint32_t len, enum urn_frame_kind kind, enum urn_counter why)
 {
@@ -97,7 +97,7 @@ test_flag_bits(void **state)
 	assert_int_equal(urn_pkt(m)->psn, 0xabcdef);
 }
 
-/* Ethernet pads short frames: what lies behind the IP packet is cut off. */
+/* Ethernet pads short frames: bytes behind the IP packet are cut off. */
 static void
 test_trims_padding(void **state)
 {
@@ -204,7 +204,7 @@ test_ip_header(void **state)
 		assert_int_not_equal(urn_wire_parse(m), URN_FRAME_ROCE);
 	}
 	len = make(URN_RC_SEND_ONLY, 0, 16);
-	buf[IP + 12] ^= 1; /* a source address, which only the checksum can tell */
+	buf[IP + 12] ^= 1; /* a source address, which only the checksum protects */
 	{
 		struct rte_mbuf *m = test_mbuf_wrap(buf, len);
 
@@ -228,7 +228,7 @@ test_fragments(void **state)
 	len = make(URN_RC_SEND_ONLY, 1, 16);
 	buf[IP + 6] = 44; /* fragment header */
 	expect_bad(len, URN_C_DROP_FRAGMENT);
-	/* DF is set in what we send and not asked of others. */
+	/* DF is set in our frames and not required of others. */
 	len = make(URN_RC_SEND_ONLY, 0, 16);
 	buf[IP + 6] = 0;
 	frame_fix_csum(buf, len);
@@ -267,7 +267,7 @@ test_pad(void **state)
 	(void)state;
 	for (uint32_t pad = 1; pad < 4; pad++) {
 		len = make(URN_RC_SEND_ONLY, 0, 0);
-		buf[V4_BTH + 1] = (uint8_t)(pad << 4); /* pad of no payload */
+		buf[V4_BTH + 1] = (uint8_t)(pad << 4); /* a pad without payload */
 		expect_bad(len, URN_C_DROP_PAD);
 		len = make(URN_RC_SEND_ONLY, 0, 16);
 		buf[IP + 3] = (uint8_t)(buf[IP + 3] - pad); /* not a multiple of 4 */
@@ -277,7 +277,7 @@ test_pad(void **state)
 	for (unsigned int i = 0; i < n; i++) {
 		if (urn_opcodes[ops[i]].flags & URN_OPF_PAYLOAD)
 			continue;
-		len = make(ops[i], 0, 4); /* payload where there is none */
+		len = make(ops[i], 0, 4); /* payload where the opcode has none */
 		expect_bad(len, URN_C_DROP_LENGTH);
 		len = make(ops[i], 0, 0);
 		buf[V4_BTH + 1] |= 0x10;
@@ -316,11 +316,11 @@ test_other_kinds(void **state)
 	assert_int_equal(urn_wire_parse(m), URN_FRAME_ICMP6);
 	buf[12] = 0x08;
 	buf[13] = 0x06;
-	m = test_mbuf_wrap(buf, 14); /* what is in it is not the parser's business */
+	m = test_mbuf_wrap(buf, 14); /* the parser ignores its contents */
 	assert_int_equal(urn_wire_parse(m), URN_FRAME_ARP);
 }
 
-/* Is this byte of the packet, counted from the IP header, replaced by ones? */
+/* Bits of this byte of the packet, counted from the IP header, that are replaced by ones. */
 static uint8_t
 masked_bits(uint32_t at, int ipv6)
 {
@@ -332,8 +332,8 @@ masked_bits(uint32_t at, int ipv6)
 }
 
 /*
- * doc/reference/wire.md "ICRC": each single bit flip behind the Ethernet header is caught,
- * the ICRC itself included, but for those bits that are masked.
+ * doc/reference/wire.md "ICRC": each single bit flip behind the Ethernet header is caught, the ICRC
+ * itself included, except for masked bits.
  */
 static void
 test_every_bit(void **state)
