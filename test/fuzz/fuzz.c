@@ -36,7 +36,7 @@ fuzz_eal(void)
 	const char *folder;
 
 	(void)test_eal_pool();
-	folder = getenv("XDG_RUNTIME_DIR"); /* test_eal.c made it, for this process alone */
+	folder = getenv("XDG_RUNTIME_DIR"); /* test_eal.c made the folder, for this process alone */
 	if (folder)
 		nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }

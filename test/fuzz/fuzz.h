@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the fuzz targets share. A target is a file with LLVMFuzzerInitialize()
- * and LLVMFuzzerTestOneInput(); libFuzzer drives it (option `fuzz` of the
- * build, scripts/fuzz.sh), or replay.c, which needs no fuzzer and runs what was
- * kept as a test.
+ * Declarations shared by the fuzz targets. A target is a file with LLVMFuzzerInitialize()
+ * and LLVMFuzzerTestOneInput(); libFuzzer drives it (option `fuzz` of the build,
+ * scripts/fuzz.sh), or replay.c, which needs no fuzzer and runs the kept inputs as a
+ * test.
  */
 #ifndef URN_TEST_FUZZ_H
 #define URN_TEST_FUZZ_H
@@ -12,17 +12,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* libFuzzer's interface; its names are not ours to choose. */
+/* libFuzzer's interface; libFuzzer gives these names. */
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 /* One input; the same input always does the same. returns 0 */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-/* libFuzzer's, and what a target may define to steer it. */
+/* libFuzzer's function, and those that a target may define to steer it. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len,
 				 uint8_t *out, size_t max_out, unsigned int seed);
 
-/* Something that must hold does not: say so and abort, which is a finding. */
+/* A condition does not hold: print a message and abort, which is a finding. */
 #define fuzz_fail(...) fuzz_failed(__FILE__, __LINE__, __VA_ARGS__)
 #define fuzz_check(cond)                                                                       \
 	do {                                                                                   \
@@ -33,12 +33,12 @@ _Noreturn void fuzz_failed(const char *file, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /*
- * Start the EAL with the tests' packet pool (common/test_eal.h), and remove its
- * runtime folder at once: a fuzzer that finds something does not tidy up.
+ * Start the EAL with the tests' packet pool (common/test_eal.h), and remove its runtime
+ * folder at once: a fuzzer with a finding does not clean up.
  */
 void fuzz_eal(void);
 
-/* ---- the bytes of an input, taken from the front; zeroes when there are no more */
+/* ---- the bytes of an input, taken from the front; zeroes after its end */
 
 struct fuzz_in {
 	const uint8_t *p, *end;

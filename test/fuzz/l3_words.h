@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ARP, neighbour discovery and echo of the inputs: which frame a few of their bytes mean. */
+/* ARP, neighbour discovery and echo in inputs: from a few bytes to a frame. */
 #ifndef URN_TEST_L3_WORDS_H
 #define URN_TEST_L3_WORDS_H
 
@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Ours, others', the broadcast's, none, and one of a group. */
+/* Our MAC, others', broadcast, zero, and a multicast one. */
 static inline const uint8_t *
 l3_words_mac(unsigned int byte)
 {

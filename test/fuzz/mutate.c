@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How libFuzzer changes inputs made of records (record.h): whole records are
- * left out, doubled, swapped, made anew or taken from another input; or the
- * bytes within one change. What the records' numbers mean the target works out
- * from its own state, so what comes out here is a course of events, not noise.
+ * libFuzzer's changes of inputs made of records (record.h): whole records are left out,
+ * duplicated, swapped, made anew or taken from another input; or the bytes within one
+ * change. The target interprets the records' numbers by its own state, so the result is a
+ * course of events, not noise.
  */
 #include "fuzz.h"
 #include "record.h"
 
 #include <string.h>
 
-enum { MAX = 512 }; /* records that are told apart */
+enum { MAX = 512 }; /* records that are found in an input */
 
 struct split {
-	size_t at[MAX + 1]; /* where each begins; at[n]: the end */
+	size_t at[MAX + 1]; /* beginning of each; at[n]: the end */
 	unsigned int n;
 };
 
@@ -63,7 +63,7 @@ insert_new(uint8_t *data, size_t size, size_t max, size_t at, unsigned int *seed
 	rec[0] = kind;
 	if (record_kind(kind) == RECORD_RAW)
 		rec[4] = rec[5] = 0;
-	if (record_kind(kind) == RECORD_FRAME) { /* as a rule one that is due */
+	if (record_kind(kind) == RECORD_FRAME) { /* usually one that is due */
 		rec[1] &= rnd(seed, 8) ? 0x1f : 0xff;
 		if (rnd(seed, 8) == 0)
 			rec[1] = 0x7f; /* a selective acknowledgement */
@@ -82,7 +82,7 @@ cut_out(uint8_t *data, size_t size, const struct split *s, unsigned int i)
 	return size - (s->at[i + 1] - s->at[i]);
 }
 
-/* Change bytes of one record, its length too. */
+/* Change bytes of one record, and its length. */
 static size_t
 change(uint8_t *data, size_t size, size_t max, size_t from, size_t to)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making the node, and its program's calls. Its turns: node_wire.c; what must hold: node_check.c.
- */
+/* Making the node, and its program's calls. Turns of the node: node_wire.c; checks: node_check.c. */
 #include "node.h"
 #include "node_check.h"
 
@@ -115,7 +114,7 @@ reg(struct node *n, uint32_t pd, void *base, uint64_t len, uint64_t va, uint32_t
 	return key;
 }
 
-/* The region, or what else lies in its memory. */
+/* Register the region, or other parts of its memory. */
 static uint32_t
 reg_here(struct node *n, uint32_t access)
 {
@@ -130,7 +129,7 @@ reg_here(struct node *n, uint32_t access)
 	return key;
 }
 
-/* What the region has: all rights, and a type 2 window on its first half. */
+/* Rights of the region: all, and a type 2 window on its first half. */
 static void
 reg_region(struct node *n)
 {
@@ -170,7 +169,7 @@ open_memory(struct node *n)
 	n->ram = aligned_alloc(64, RAM);
 	fuzz_check(n->mem && n->memx && n->ram);
 	memset(n->ram, FILL, RAM);
-	for (uint32_t i = 0; i < NODE_LEN; i++) /* no two packets' worth alike */
+	for (uint32_t i = 0; i < NODE_LEN; i++) /* no two packets have the same bytes */
 		region(n)[i] = (uint8_t)(i ^ i >> 8 ^ i >> 3);
 	fuzz_check(urn_mem_alloc_pd(n->mem, &n->pd) == 0);
 	fuzz_check(urn_mem_alloc_pd(n->mem, &n->other_pd) == 0);
@@ -229,7 +228,7 @@ open_rq(void)
 	return bare_rq(wq, NODE_SLOTS, SGES);
 }
 
-/* May fail only when the QP failed of itself while memory's answers were waited for. */
+/* May fail only when the QP failed by itself while it waited for memory's answers. */
 static void
 modify(struct node *n, struct node_qp *q, uint8_t state, uint32_t mask)
 {
@@ -308,7 +307,7 @@ node_open(struct node *n, const struct node_config *cfg)
 	open_memory(n);
 	open_tp(n);
 	fuzz_check(bare_cq(&n->scq, NODE_CQES) && bare_cq(&n->rcq, NODE_CQES));
-	/* Whoever writes to a channel is the engine, not the transport. */
+	/* The engine writes to channels, not the transport. */
 	n->scq.channel_fd = n->rcq.channel_fd = n->cfg.events ? 0 : -1;
 	n->rcq.engine = n->cfg.far;
 	if (n->cfg.far)
@@ -326,7 +325,7 @@ node_open(struct node *n, const struct node_config *cfg)
 
 /* ---- closing */
 
-/* In the error state everything that was posted completes, in bounded time. */
+/* In the error state all that was posted completes, in bounded time. */
 static void
 come_to_rest(struct node *n)
 {
@@ -478,7 +477,7 @@ node_recv(struct node *n, unsigned int i, uint64_t addr, uint32_t lkey, uint32_t
 		urn_tp_doorbell(n->tp, q->qp);
 }
 
-/* Without a way through the error state nothing of it completes any more. */
+/* Without a way through the error state none of the QP's requests completes any more. */
 static void
 reset(struct node *n, struct node_qp *q, uint8_t to)
 {
@@ -534,8 +533,8 @@ node_key(const struct node *n, unsigned int k)
 }
 
 /*
- * A request that takes a window away counts its region until what the window let in is done:
- * the region can't go before, which a program is told by EBUSY.
+ * A request that takes a window away counts on its region until the operations that the
+ * window let in are done: the region can't go before, and a program gets EBUSY.
  */
 static struct urn_region *
 kill_key(struct node *n, uint32_t key)
@@ -581,7 +580,7 @@ node_dereg(struct node *n)
 	urn_mem_free_mw(n->mem, &dead);
 	take_key(n, &n->key);
 	take_key(n, &n->key_local);
-	/* From here on it may be unmapped: who touches it is found. */
+	/* From here on the region may be unmapped: an access to it is a finding. */
 	ASAN_POISON_MEMORY_REGION(region(n), NODE_LEN);
 }
 

@@ -102,7 +102,7 @@ node_trace_end(const struct node *n, const struct node_trace *t, unsigned int fr
 	if (memcmp(&c, &t->c, sizeof(c)) != 0 || t->out != n->tp->other_n + n->tp->handover_n)
 		return;
 	for (unsigned int i = 0; i < NODE_QPS; i++)
-		/* The answer to it may be the one that is owed already. */
+		/* The frame's answer may be the one that is pending already. */
 		if (memcmp(&t->qp[i], n->q[i].qp, sizeof(t->qp[i])) != 0 ||
 		    (t->qp[i].flags & URN_QPF_NAK))
 			return;
@@ -125,7 +125,7 @@ next_cqe(struct urn_cq *cq, uint32_t *seen)
 	return c;
 }
 
-/* Requests up to `to` are done with and had no completion: none of them may be owed one. */
+/* Requests before `to` are done without a completion: none of them may have a pending one. */
 static void
 skip_quiet(struct node_qp *q, uint32_t to)
 {
@@ -206,7 +206,7 @@ check_completions(struct node *n)
 
 /* ---- accounts */
 
-/* Packets of a ring, given by its last, each by PSN behind `last`. */
+/* Count the packets of a ring, given by its last, each by PSN after `last`. */
 static uint32_t
 count_list(struct rte_mbuf *end, uint32_t last)
 {
@@ -243,9 +243,9 @@ kept_of(const struct urn_tp *tp, const struct urn_qp *qp)
 }
 
 /*
- * Gaps in order, none empty; what is dealt with lies within. None touches another or the
- * end, but where responses were missed: at a closed gate, or for contradicting one that was
- * kept (urn_board_missed()).
+ * Gaps are in order, none is empty; the part dealt with lies within. No gap touches another
+ * or the end, except where responses were missed: at a closed gate, or for contradicting
+ * one that was kept (urn_board_missed()).
  */
 static void
 check_board(const struct urn_board *b, bool missed)
@@ -266,7 +266,7 @@ check_board(const struct urn_board *b, bool missed)
 	fuzz_check(b->n == 0 || urn_psn_diff(b->high, last) >= !missed);
 }
 
-/* The READs and atomics under way, and which of them a response is waited for. */
+/* The READs and atomics in flight, and the one among them whose response is expected. */
 static void
 check_fetches(const struct urn_qp *qp)
 {
@@ -287,7 +287,7 @@ check_fetches(const struct urn_qp *qp)
 	fuzz_check(waits == qp->w_fetch);
 }
 
-/* The last tick at which a timer may run that looks at what is due then. */
+/* The last tick at which a timer may run that checks for things due then. */
 static uint64_t
 due_tick(const struct urn_tp *tp, uint64_t due)
 {
@@ -296,7 +296,7 @@ due_tick(const struct urn_tp *tp, uint64_t due)
 	return (tick > tp->wheel.now ? tick : tp->wheel.now) + 2;
 }
 
-/* Does anything that is missing wait to be judged by time? None may wait to be sent again. */
+/* True when a missing packet waits to be judged by time. None may wait to be sent again. */
 static bool
 check_gaps(const struct urn_board *b)
 {
@@ -306,8 +306,8 @@ check_gaps(const struct urn_board *b)
 }
 
 /*
- * What waits for the peer is looked at again without it: the QP is to be served,
- * or a timer runs, at the latest when the QP's own timeout is up.
+ * A QP that waits for the peer is looked at again without the peer: the QP is due to be
+ * served, or a timer runs, at the latest when the QP's own timeout is up.
  */
 static void
 check_alive(const struct urn_tp *tp, const struct urn_qp *qp)
@@ -405,7 +405,7 @@ node_check_end(struct node *n)
 	fuzz_check(!n->tp->nobodys.work && !n->tp->nobodys.ext && !n->tp->nobodys.recv);
 }
 
-/* ---- frames that it sends */
+/* ---- frames that the node sends */
 
 static bool
 is_full(uint8_t op)
@@ -422,9 +422,9 @@ is_last(uint8_t op)
 }
 
 /*
- * Is a READ response part of what was asked for, and its payload what stands
- * there? Where memory answers late, the record's place may have been needed
- * meanwhile, and the bytes may have changed.
+ * Check that a READ response is part of the request, and has the bytes at that place.
+ * Where memory answers late, the record's place may have been reused meanwhile, and the
+ * bytes may have changed.
  */
 static const char *
 judge_response(const struct node *n, const struct urn_qp *qp, const struct frame *f)

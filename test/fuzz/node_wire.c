@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The node's turns: frames to it, what it sends, and what other engines hand on. */
+/* The node's turns: frames to it, frames that it sends, and those that other engines hand on. */
 #include "node.h"
 #include "node_check.h"
 
@@ -17,14 +17,14 @@ buffer(const struct node *n)
 	struct rte_mbuf *m = rte_pktmbuf_alloc(test_eal_pool());
 
 	fuzz_check(m);
-	/* What the last user left there must not matter. */
+	/* The private area's old contents must not matter. */
 	memset((uint8_t *)m->buf_addr - TEST_EAL_PRIV, old[n->frames_in % sizeof(old)],
 	       TEST_EAL_PRIV);
 	ASAN_UNPOISON_MEMORY_REGION(m->buf_addr, m->buf_len);
 	return m;
 }
 
-/* The frame in two segments, as a port may give it. */
+/* The frame in two segments, as a port may deliver it. */
 static struct rte_mbuf *
 in_two(const struct node *n, const uint8_t *bytes, uint32_t len)
 {
@@ -52,7 +52,7 @@ node_put(struct node *n, const uint8_t *bytes, uint32_t len, bool split)
 		m = buffer(n);
 		at = rte_pktmbuf_mtod(m, uint8_t *);
 		memcpy(at, bytes, len);
-		/* What lies around the frame must not be looked at. */
+		/* The bytes around the frame must not be accessed. */
 		ASAN_POISON_MEMORY_REGION(m->buf_addr, RTE_PKTMBUF_HEADROOM);
 		ASAN_POISON_MEMORY_REGION(at + len, m->buf_len - RTE_PKTMBUF_HEADROOM - len);
 		m->data_len = (uint16_t)len;
@@ -62,7 +62,7 @@ node_put(struct node *n, const uint8_t *bytes, uint32_t len, bool split)
 	n->frames_in++;
 }
 
-/* As the engine does: look at the queues that were written, take the events. */
+/* Act as the engine does: look at the queues that were written, take the events. */
 static void
 take_events(struct urn_tp *tp)
 {

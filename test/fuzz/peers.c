@@ -70,7 +70,7 @@ open_fds(void)
 	peers.shared =
 		mmap(NULL, PEERS_SHARED, PROT_READ | PROT_WRITE, MAP_SHARED, peers_fd[FD_SHARE], 0);
 	fuzz_check(peers.shared != MAP_FAILED);
-	/* Inputs share them again and again. */
+	/* All inputs share these files. */
 	fuzz_check(urn_share_keep(peers_fd[FD_SHARE], PEERS_SHARED) == 0);
 	fuzz_check(urn_share_keep(peers_fd[FD_SHORT], 1) == 0);
 }
@@ -101,8 +101,9 @@ open_dataplane(void)
 	peers.a = peers.dp->adapter[0];
 }
 
-/* The socket's file and the lock beside it are gone as soon as they are there: a fuzzer that finds
- * something does not tidy up.
+/*
+ * The socket's file and the lock beside it are removed as soon as they are made: a fuzzer with a
+ * finding does not clean up.
  */
 static void
 open_server(void)
@@ -205,7 +206,7 @@ peers_dial(struct peers_conn *c)
 	}
 }
 
-/* returns: it went */
+/* returns: true when it was sent */
 bool
 peers_say(struct peers_conn *c, const void *p, size_t n, const int *fds, unsigned int fds_n)
 {
@@ -245,7 +246,7 @@ close_fds(struct msghdr *msg)
 	}
 }
 
-/* So many as the answer says, whole, and no events behind any other. */
+/* The number of events is the answer's, each event is complete, and no other answer has any. */
 static void
 check_events(const struct urn_sock_answer *a, const struct urn_abi_cm_event *ev, size_t bytes)
 {
@@ -256,7 +257,7 @@ check_events(const struct urn_sock_answer *a, const struct urn_abi_cm_event *ev,
 		fuzz_check(ev[i].type && ev[i].type < URN_CM_EVENTS && ev[i].id && ev[i].data_len <= URN_CM_DATA_MAX);
 }
 
-/* Wait for an answer. returns: there was one; else the connection is over */
+/* Wait for an answer. returns: true when it came; otherwise the connection has ended */
 bool
 peers_hear(struct peers_conn *c, struct urn_sock_answer *a)
 {
@@ -316,7 +317,7 @@ peers_check(const struct urn_sock_ask *q, const struct urn_sock_answer *a)
 	fuzz_check(rep->err >= 0 && rep->err < 4096 && (rep->err == 0) == (rep->why[0] == '\0'));
 }
 
-/* Ask, and wait for the answer. returns: there was one */
+/* Ask, and wait for the answer. returns: true when it came */
 bool
 peers_ask(struct peers_conn *c, const struct urn_sock_ask *q, struct urn_sock_answer *a,
 	  const int *fds, unsigned int n)

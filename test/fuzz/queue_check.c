@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the dataplane reads from a program's work queues. The linker puts these in front
- * of the readers (--wrap): a request or receive that is taken for good obeys the limits of
+ * Checks of the dataplane's readers of a program's work queues. The linker puts them in
+ * front of the readers (--wrap): a request or receive that is accepted obeys the limits of
  * its queue, the operation and the QP, and there are no more of them than the queue has
- * slots. A reader that looks beyond its slot harms nobody that a test could ask: it reads
+ * slots. A reader that goes beyond its slot harms nobody that a test could ask: it reads
  * the same program's next slot.
  */
 #include "fuzz.h"
@@ -17,7 +17,7 @@ struct urn_recv *__real_urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, b
 struct urn_recv *__wrap_urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, bool *bad,
 					 uint64_t *wr_id);
 
-/* Operations by what they may do; of enum urn_abi_wr_op. */
+/* Sets of operations with the same rules; of enum urn_abi_wr_op. */
 #define BIT(op) (1u << URN_WR_##op)
 #define DATAGRAMS (BIT(SEND) | BIT(SEND_IMM))
 #define ATOMICS (BIT(CMP_SWAP) | BIT(FETCH_ADD))
@@ -25,7 +25,7 @@ struct urn_recv *__wrap_urn_qp_take_recv(struct urn_tp *tp, struct urn_qp *qp, b
 #define LOCALS (BIT(LOCAL_INV) | BIT(BIND_MW) | BIT(BIND_MW1))
 #define ALL (DATAGRAMS | FETCHES | LOCALS | BIT(SEND_INV) | BIT(RDMA_WRITE) | BIT(RDMA_WRITE_IMM))
 
-/* The bytes that a request speaks of are those of as much as its queue's slots can hold. */
+/* A request names no more data than its queue's slots can hold. */
 static void
 check_body(const struct urn_qp *qp, const struct urn_work *w)
 {

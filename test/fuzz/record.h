@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The input of the transport's target: NODE_HEAD bytes that say how the node is
- * made, then records, each a byte for its kind and the bytes of that kind.
- * Whatever the bytes are, they mean something: numbers choose from what makes
- * sense at that moment (the PSN that is due, a QP that exists, a valid key), so
- * that frames get through the checks, and now and then from what does not.
+ * The input of the transport's target: RECORD_HEAD bytes for the node's configuration,
+ * then records, each a byte for its kind and the bytes of that kind. All bytes have a
+ * meaning: numbers choose from values that make sense at that moment (the PSN that is
+ * due, a QP that exists, a valid key), so that frames get through the checks, and
+ * sometimes from values that do not.
  *
- * The engine's target (RECORD_ENGINE) has the same records and, from 0x80 on, more:
- * what stands around a transport, the other stations of the network and the program's
- * other calls.
+ * The engine's target (RECORD_ENGINE) has the same records and, from 0x80 on, more: the
+ * surroundings of a transport, the other nodes of the network and the program's other
+ * calls.
  */
 #ifndef URN_TEST_RECORD_H
 #define URN_TEST_RECORD_H
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RECORD_HEAD = 8, RECORD_MAX = 192 /* records that are looked at */ };
+enum { RECORD_HEAD = 8, RECORD_MAX = 192 /* records that are used */ };
 
 #ifdef RECORD_ENGINE
 enum { RECORD_MORE = 1 };
@@ -26,18 +26,18 @@ enum { RECORD_MORE = 0 };
 
 enum record_kind {
 	RECORD_FRAME, /* a RoCEv2 frame in words: struct frame_words */
-	RECORD_RAW,   /* a frame in bytes, of which some may be set right first */
+	RECORD_RAW,   /* a frame in bytes, some of which may be corrected first */
 	RECORD_TURN,  /* time passes: 2^n ns */
 	RECORD_POST,  /* the program posts a request */
 	RECORD_RECV,  /* ... or a receive */
 	RECORD_STATE, /* ... or moves a QP to another state */
 	RECORD_WORLD, /* memory goes or comes, the peer's address is known or not */
-	RECORD_AGAIN, /* the wire brings an earlier frame again */
+	RECORD_AGAIN, /* the wire duplicates an earlier frame */
 	RECORD_L3,    /* ARP, neighbour discovery, echo */
 	RECORD_LINK,  /* a link request or response */
 	RECORD_CM,    /* a message of connection management */
 	RECORD_CALL,  /* the program's call about a connection */
-	RECORD_WIRE,  /* how the wire is from now on */
+	RECORD_WIRE,  /* the wire's state from now on */
 	RECORD_TURNS, /* some turns of one engine, or all */
 	RECORD_GUEST, /* another program comes or goes */
 	RECORD_KINDS,
@@ -73,7 +73,7 @@ record_kind(uint8_t byte)
 	return (enum record_kind)kind[byte % 16];
 }
 
-/* Bytes of the record at p, of which `left` are there; at most those. */
+/* Bytes of the record at p, at most the `left` that are there. */
 static inline size_t
 record_size(const uint8_t *p, size_t left)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs a target on inputs that were kept, without a fuzzer:
+ * Runs a target on kept inputs, without a fuzzer:
  *   replay_TARGET FILE|FOLDER...
- * Prints how many; a finding aborts, after its file was named.
+ * Prints the number of inputs; a finding aborts, after its file was named.
  */
 #include "fuzz.h"
 
@@ -22,7 +22,7 @@ run_file(const char *path)
 
 	if (f && fseek(f, 0, SEEK_END) == 0 && (size = ftell(f)) >= 0)
 		rewind(f);
-	/* Of its exact size, so that a sanitizer sees what is read behind it. */
+	/* The buffer has the input's exact size, so that a sanitizer sees reads behind it. */
 	bytes = malloc(size > 0 ? (size_t)size : 1);
 	if (!f || size < 0 || !bytes || fread(bytes, 1, (size_t)size, f) != (size_t)size) {
 		fprintf(stderr, "cannot read the input %s\n", path);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connection management on any MAD, with an owner that does whatever comes to
- * it. What must hold: what is sent can be read; each message has a counter; no id
- * is told of that is not the owner's; the table is sound after every step and
- * within its bounds; when the owner is gone and time has passed, nothing is left.
+ * Connection management on any MAD, with an owner that makes any calls. Invariants: each
+ * message sent can be read; each message received has a counter; the owner gets events of
+ * its own ids only; the table is sound after every step and within its bounds; when the
+ * owner is gone and time has passed, nothing is left.
  *
- * Input: a byte for the size of the table, then steps of a byte for what, and
- * its bytes.
+ * Input: a byte for the size of the table, then steps: a byte for the kind, and its
+ * bytes.
  */
 #include "fuzz.h"
 
@@ -20,7 +20,7 @@ struct world {
 	struct urn_cm *cm;
 	struct urn_cm_owner o;
 	uint64_t now;
-	uint32_t id[IDS];   /* that the owner was told of, or got */
+	uint32_t id[IDS];   /* ids that the owner got, from events or calls */
 	unsigned int ids;
 	bool deaf, dumb;
 };
@@ -78,7 +78,7 @@ some_id(const struct world *w, uint8_t byte)
 	return byte >= 0xf0 ? byte * 0x01010101u : w->id[byte % IDS];
 }
 
-/* A message with fields that make sense now and then, and some bytes of it changed. */
+/* A message whose fields make sense sometimes, with some of its bytes changed. */
 static void
 message(struct world *w, struct fuzz_in *in)
 {
@@ -107,7 +107,7 @@ message(struct world *w, struct fuzz_in *in)
 		   URN_COUNTER_COUNT);
 }
 
-/* Bytes as they come. */
+/* Bytes of the input, unchanged. */
 static void
 raw(struct world *w, struct fuzz_in *in)
 {
@@ -174,7 +174,7 @@ pass(struct world *w, uint8_t how)
 	w->dumb = (how & 0xf0) == 0xe0;
 }
 
-/* Nobody owns anything: it ends by itself. */
+/* No connection has an owner: all end by themselves. */
 static void
 finish(struct world *w)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A configuration of any text. What must hold: there is a configuration or
- * there are mistakes, not both; a mistake is in a line that there is, and in
- * order; and of a configuration, what config/config.h takes for granted.
+ * A configuration of any text. Invariants: there is either a configuration or mistakes,
+ * not both; a mistake names a line that exists, in order; and a configuration keeps the
+ * promises of config/config.h.
  *
- * Input: text, in which a byte from 0x80 on stands for a word of the schema, so
- * that few bytes make a file that is nearly good; 0xff for the byte behind it.
+ * Input: text, in which a byte from 0x80 on stands for a word of the schema, so that few
+ * bytes make a nearly good file; 0xff escapes the byte behind it.
  */
 #include "fuzz.h"
 
@@ -153,7 +153,7 @@ check_switches(const struct urn_config *c)
 		for (unsigned int s = 0; s < w->statics; s++)
 			fuzz_check(w->fixed[s].plug < w->plugs);
 	}
-	/* Each was seen from both ends, and they make no loop. */
+	/* Each link was seen from both ends, and they make no loop. */
 	fuzz_check(links % 2 == 0 && (links == 0 || links / 2 < c->switches));
 }
 
@@ -191,7 +191,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	fuzz_check(room);
 	n = make_text(&in, room);
-	/* Of its exact size, so that a sanitizer sees what is read behind it. */
+	/* The buffer has the text's exact size, so that a sanitizer sees reads behind it. */
 	text = malloc(n > 0 ? n : 1);
 	fuzz_check(text);
 	memcpy(text, room, n);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole dataplane (whole.h) on any sequence of frames, of requests and calls of
- * its program, and of what a wire does. The input is that of the transport's target
- * with more kinds of records (record.h).
+ * A whole dataplane (whole.h) on any sequence of frames, of requests and calls of its
+ * program, and of a wire's faults. The input is that of the transport's target with more
+ * kinds of records (record.h).
  *
- * What must hold: what is sent is sound; each request completes once, in order; no
- * byte that nobody may write is written; QPs in the error state come to rest; other
- * programs are served afterwards; no packet buffer is lost.
+ * Invariants: frames sent are valid; each request completes once, in order; only bytes
+ * that may be written are written; QPs in the error state come to rest; other programs
+ * are served afterwards; no packet buffer is lost.
  */
 #include "l3_words.h"
 #include "record.h"
@@ -88,7 +88,7 @@ again(struct whole *w, uint8_t which)
 		whole_put(w, bytes, len, which & 0x80);
 }
 
-/* ---- the other stations */
+/* ---- the other nodes */
 
 static const uint8_t *
 some_gid(const struct whole *w, uint8_t byte, uint8_t room[16])
@@ -114,7 +114,7 @@ put_l3(struct whole *w, struct fuzz_in *in)
 	at = fuzz_u8(in);
 	with = fuzz_u8(in);
 	cut = fuzz_u8(in);
-	/* The peer's first: what comes from us is not taken. */
+	/* The peer's MAC comes first: the adapter does not accept frames from its own. */
 	len = l3_words(f, kind, how, l3_words_mac((how >> 1) + 1), a, b, c);
 	if (kind & 0x40)
 		f[at % len] = with;
@@ -125,7 +125,7 @@ put_l3(struct whole *w, struct fuzz_in *in)
 	arrive(w, f, len, false);
 }
 
-/* To the address of the adapter that is of the same family. */
+/* The adapter's address of the same family. */
 static const uint8_t *
 own_gid(const struct whole *w, const uint8_t *gid)
 {
@@ -300,7 +300,7 @@ state(struct whole *w, struct fuzz_in *in)
 	whole_state(w, qp, to);
 }
 
-/* As in the transport's target, as far as it is the wire's or the program's. */
+/* Like the transport's target, for the parts that concern the wire or the program. */
 static void
 world(struct whole *w, uint8_t what)
 {
@@ -378,7 +378,7 @@ one_record(struct whole *w, struct fuzz_in *in)
 	}
 }
 
-/* Something is under way before the first record. */
+/* Work is in flight before the first record. */
 static void
 begin(struct whole *w, uint8_t how)
 {
@@ -390,7 +390,7 @@ begin(struct whole *w, uint8_t how)
 			whole_post(w, i, &s);
 			whole_recv(w, &r);
 		}
-	/* The second is needed by whoever has asked for a MAC address in the first. */
+	/* The second turn is for a program that asked for a MAC address in the first. */
 	whole_turn(w, 1000, BOTH);
 	whole_turn(w, 1000, BOTH);
 }

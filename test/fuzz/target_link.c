@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of what peers can on any datagram to QP1, as the engine would give
- * it: parsed RoCEv2 frames. What must hold: responses and requests are sound
- * frames of ours; nobody can make us believe in more than we offer; the table
- * stays in its bounds; each frame has a counter; an own address has all we offer.
+ * The table of peers' features on any datagram to QP1, as the engine would give it:
+ * parsed RoCEv2 frames. Invariants: responses and requests are valid frames of ours; no
+ * peer can make us believe in more features than we offer; the table stays in its bounds;
+ * each frame has a counter; an own address has all we offer.
  *
- * Input: steps of a byte for what, and its bytes.
+ * Input: steps: a byte for the kind, and its bytes.
  */
 #include "fuzz.h"
 
@@ -24,8 +24,8 @@ struct world {
 	struct urn_learn *lk;
 	struct rte_mempool *pool;
 	uint64_t now;
-	uint64_t tid;   /* of the request that was sent last */
-	uint32_t seen;  /* of the news */
+	uint64_t tid;   /* transaction id of the last request sent */
+	uint32_t seen;  /* news seen so far */
 };
 
 int
@@ -37,7 +37,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* A frame of ours to a QP1: to be parsed as one, with our MAC and a right ICRC. */
+/* A frame of ours to a QP1 must parse as one, with our MAC and a right ICRC. */
 static void
 check_sent(struct rte_mbuf *m)
 {
@@ -90,7 +90,7 @@ arrive(struct world *w, const uint8_t *bytes, uint32_t len)
 	rte_pktmbuf_free(m);
 }
 
-/* A good request or response with some bytes of its MAD, or of all of it, changed. */
+/* A valid request or response with some bytes of its MAD, or of all of it, changed. */
 static void
 made_frame(struct world *w, struct fuzz_in *in)
 {

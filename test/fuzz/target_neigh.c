@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of neighbours on any ARP, neighbour discovery and echo, as the
- * engine would give it: frames that the parser took for such. What must hold:
- * replies and requests are sound frames of ours; what somebody here looked up
- * stays, what was configured does not change; no MAC that nobody can have is
- * believed; each frame has a counter.
+ * The table of neighbours on any ARP, neighbour discovery and echo, as the engine would
+ * give it: frames that the parser took for such. Invariants: replies and requests are
+ * valid frames of ours; addresses looked up here stay, configured ones do not change; no
+ * impossible MAC is believed; each frame has a counter.
  *
- * Input: steps of a byte for what, and its bytes.
+ * Input: steps: a byte for the kind, and its bytes.
  */
 #include "fuzz.h"
 #include "l3_words.h"
@@ -38,9 +37,9 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* ---- what goes out */
+/* ---- frames that go out */
 
-/* A frame of ours: to be parsed as one, with our MAC, right checksums and a station's address. */
+/* A frame of ours must parse as one, with our MAC, right checksums and a node's address. */
 static void
 check_sent(struct rte_mbuf *m)
 {
@@ -62,7 +61,7 @@ check_all_sent(struct rte_mbuf **m, unsigned int n)
 	rte_pktmbuf_free_bulk(m, n);
 }
 
-/* ---- what comes in */
+/* ---- frames that come in */
 
 static void
 arrive(struct world *w, const uint8_t *bytes, uint32_t len)
@@ -87,7 +86,7 @@ arrive(struct world *w, const uint8_t *bytes, uint32_t len)
 		struct urn_l3_msg msg;
 		int reply;
 
-		/* Behind a frame there is nothing to read; only a reply may be longer than it. */
+		/* Behind a frame no byte may be read; only a reply may be longer than it. */
 		ASAN_POISON_MEMORY_REGION(at + m->data_len, TEST_EAL_ROOM - m->data_len);
 		urn_l3_read(m, &msg);
 		ASAN_UNPOISON_MEMORY_REGION(at, TEST_EAL_ROOM);
@@ -102,7 +101,7 @@ arrive(struct world *w, const uint8_t *bytes, uint32_t len)
 	rte_pktmbuf_free(m);
 }
 
-/* One of a few addresses that stand near each other, or any of many. */
+/* One of a few addresses close to each other, or any of many. */
 static void
 some_gid(struct fuzz_in *in, uint8_t gid[16])
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The frame parser and the ICRC check on any bytes. The frame ends where an
- * unreadable page begins. What must hold: the verdict of a second, plain
- * parser; the ICRC of a third hand; and a frame that is read stays as it is.
+ * The frame parser and the ICRC check on any bytes. The frame ends where an unreadable
+ * page begins. Invariants: the verdict of a second, plain parser; the ICRC of a third
+ * implementation; and a frame that is read stays as it is.
  *
  * Input: a byte of enum fix, then the frame.
  */
@@ -16,10 +16,10 @@
 
 #include <rte_ip.h>
 
-/* What is made right before the parser looks, or few frames get far. */
+/* Fields corrected before the parser runs, or few frames get far. */
 enum fix {
-	FIX_LENGTHS = 1 << 0, /* of IP and UDP */
-	FIX_SUM = 1 << 1,     /* of the IPv4 header */
+	FIX_LENGTHS = 1 << 0, /* lengths of IP and UDP */
+	FIX_SUM = 1 << 1,     /* checksum of the IPv4 header */
 	FIX_SEAL = 1 << 2,    /* both, and the ICRC */
 };
 
@@ -58,7 +58,7 @@ fix(uint8_t *f, uint32_t len, uint8_t how)
 		frame_seal(f, len);
 }
 
-/* The ICRC that a third hand would put there. */
+/* The ICRC by a third implementation. */
 static bool
 icrc_right(const uint8_t *f, uint32_t len)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that writes whatever it likes where it shares memory with the
- * dataplane: indexes, requests, receives, completion queues, doorbells. Its QPs are
- * connected to themselves and each other, so that requests have somewhere to go. In
- * the same dataplane two other programs move bytes all the while.
+ * A program that writes any bytes to the memory it shares with the dataplane: indexes,
+ * requests, receives, completion queues, doorbells. Its QPs are connected to themselves
+ * and each other, so that requests have a destination. In the same dataplane two other
+ * programs move bytes all the while.
  *
- * What must hold: those two are not disturbed; nothing outside the program's own
- * region is written or sent; when it goes, all of it goes; no packet buffer is lost.
+ * Invariants: the other two are not disturbed; no byte outside the program's own region
+ * is written or sent; when the program goes, all its objects go; no packet buffer is
+ * lost.
  *
- * Input: a byte for how the dataplane is made, then steps of a byte for what, and
+ * Input: a byte for the dataplane's configuration, then steps: a byte for the kind, and
  * its bytes.
  */
 #include "whole.h"
@@ -45,7 +46,7 @@ struct wild {
 	uint32_t srq_handle, srq_stride, srq_entries;
 	struct wild_qp qp[QPS];
 	struct whole_end pair[2];
-	uint8_t turn; /* of the others' transfers */
+	uint8_t turn; /* number of the others' transfers */
 };
 
 static struct wild wild;
@@ -59,7 +60,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* ---- control calls, which are right */
+/* ---- control calls, without mistakes */
 
 static struct urn_abi_rep
 call(struct wild *x, const struct urn_abi_req *req)
@@ -149,7 +150,7 @@ create_qp(struct wild *x, unsigned int i)
 	};
 }
 
-/* To itself, but the third QP, which has the SRQ: that and the second to each other. */
+/* Connect a QP to itself; the second and third QP, which has the SRQ, to each other. */
 static void
 connect_qp(struct wild *x, unsigned int i)
 {
@@ -194,7 +195,7 @@ connect_qp(struct wild *x, unsigned int i)
 	}
 }
 
-/* A QP anew: whatever it was in the middle of is over. */
+/* Make a QP anew: all its work in progress ends. */
 static void
 again(struct wild *x, unsigned int i)
 {
@@ -228,7 +229,7 @@ wild_open(struct wild *x, uint8_t how)
 	whole_pair_open(&x->w, x->pair, 0, 0);
 }
 
-/* ---- what it writes */
+/* ---- writes of the program */
 
 static void *
 at(struct wild *x, uint64_t off)
@@ -242,7 +243,7 @@ ring(struct wild *x, const struct wild_qp *q)
 	(void)urn_abi_db_ring(at(x, x->info.db_off[q->engine]), q->db);
 }
 
-/* A request that makes sense but for what the input makes of it. */
+/* A valid request, but for the input's changes. */
 static void
 post(struct wild *x, struct fuzz_in *in)
 {
@@ -318,7 +319,7 @@ receive(struct wild *x, struct fuzz_in *in)
 	atomic_store(&wq->prod, prod + 1);
 }
 
-/* An index or another word of a queue's head, as it is or near what it should be. */
+/* Write an index or another word of a queue's head: its value, or one near it. */
 static void
 lie(struct wild *x, struct fuzz_in *in)
 {
@@ -336,7 +337,7 @@ lie(struct wild *x, struct fuzz_in *in)
 		ring(x, q);
 }
 
-/* Bytes anywhere: in queues, or in the doorbells. */
+/* Write bytes anywhere: in queues, or in the doorbells. */
 static void
 scribble(struct wild *x, struct fuzz_in *in)
 {
@@ -376,7 +377,7 @@ scribble(struct wild *x, struct fuzz_in *in)
 		((uint8_t *)at(x, base))[off] = fuzz_u8(in);
 }
 
-/* All doorbells at once, of QPs that there are and others. */
+/* Ring all doorbells at once, of QPs that exist and others. */
 static void
 flood(struct wild *x, uint8_t what)
 {
@@ -388,7 +389,7 @@ flood(struct wild *x, uint8_t what)
 		atomic_store(&db->top[i], ~0ull);
 }
 
-/* ---- the others */
+/* ---- the other programs */
 
 static void
 others_go_on(struct wild *x)

@@ -4,11 +4,11 @@
  * connections at a time, with any descriptors along with them; peers that hang up,
  * ask without taking answers, or end one direction.
  *
- * What must hold: each question is answered, or the connection ends; answers are
- * whole; when all have hung up nothing of theirs is left, no descriptor, handle or
- * byte of a quota; then a program that behaves gets all that a user may have.
+ * Invariants: each question is answered, or the connection ends; answers are complete;
+ * when all have hung up nothing of theirs is left, no descriptor, handle or byte of a
+ * quota; then a well-behaved program gets all that a user may have.
  *
- * Input: steps of a byte for what, and its bytes.
+ * Input: steps: a byte for the kind, and its bytes.
  */
 #include "peers.h"
 
@@ -41,7 +41,7 @@ hold(struct peers_conn *c, enum peers_kind k, uint32_t handle)
 	c->h[k][c->n[k]++ % PEERS_HELD] = handle;
 }
 
-/* What a successful call gives. */
+/* Remember the handle from a successful call. */
 static void
 remember(struct peers_conn *c, const struct urn_abi_req *req, const struct urn_abi_rep *rep)
 {
@@ -119,14 +119,14 @@ fill_modify(struct urn_abi_req *r, uint8_t n)
 	};
 	memcpy(a->av.dgid, peer, 16);
 	r->modify_qp.mask = URN_QPM_STATE | masks[n & 7];
-	if (n & 8) { /* as of a UD QP */
+	if (n & 8) { /* like a UD QP's */
 		r->modify_qp.mask &=
 			URN_QPM_STATE | URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_SQ_PSN;
 		r->modify_qp.mask |= (n & 7) == URN_QPS_INIT ? URN_QPM_QKEY : 0;
 	}
 }
 
-/* Mostly as it should be; else any two changes. */
+/* Mostly valid; else with any two changes. */
 static void
 fill_connect(struct urn_abi_req *r, uint8_t y, uint8_t n)
 {
@@ -268,8 +268,7 @@ fill_call(const struct peers_conn *c, struct urn_abi_req *r, uint8_t op, uint8_t
 		fill_make(c, r, x, y, n);
 }
 
-/* Descriptors as the input has them; `usual`: those that such a message brings. returns: how many
- */
+/* The input's descriptors; `usual`: those that such a message brings. returns: their number */
 static unsigned int
 pick_fds(uint8_t how, int *fds, int usual, int usual_too)
 {
@@ -340,7 +339,7 @@ send_question(struct peers_conn *c, struct fuzz_in *in, uint8_t kind)
 
 	if (c->fd < 0)
 		return;
-	/* Whatever the head says by now, so much is sent. */
+	/* The size of the kind is sent, whatever the head says by now. */
 	if (!peers_say(c, &q, bytes, fds, n) || !peers_hear(c, &a)) {
 		peers_hang_up(c);
 		return;
@@ -361,13 +360,13 @@ send_raw(struct peers_conn *c, struct fuzz_in *in)
 	len = len < left ? len : left;
 	memcpy(bytes, in->p, len);
 	in->p += len;
-	/* An empty message is the end, to whoever receives it. */
+	/* An empty message means the end to its receiver. */
 	if (c->fd >= 0 &&
 	    (!peers_say(c, bytes, len, fds, pick_fds(how, fds, -1, -1)) || !peers_hear(c, &a)))
 		peers_hang_up(c);
 }
 
-/* Several questions, and no answer taken meanwhile. */
+/* Several questions, without taking an answer meanwhile. */
 static void
 send_many(struct peers_conn *c, struct fuzz_in *in)
 {
@@ -429,7 +428,7 @@ one_step(struct fuzz_in *in)
 	}
 }
 
-/* ---- what must hold */
+/* ---- invariants */
 
 static struct urn_abi_rep
 good_call(struct peers_conn *c, const struct urn_abi_req *req, int fd, int err)
@@ -444,7 +443,7 @@ good_call(struct peers_conn *c, const struct urn_abi_req *req, int fd, int err)
 	return a.call;
 }
 
-/* So many as a user may have, and one more is refused. */
+/* A user gets its whole quota; one more is refused. returns: the quota */
 static uint32_t
 good_calls(struct peers_conn *c, const struct urn_abi_req *req, unsigned int quota)
 {
@@ -456,7 +455,7 @@ good_calls(struct peers_conn *c, const struct urn_abi_req *req, unsigned int quo
 	return handle;
 }
 
-/* All that there is goes to one who behaves. */
+/* A well-behaved program gets all that there is. */
 static void
 good_program(void)
 {
@@ -500,7 +499,7 @@ wait_until_alone(void)
 		peers_yield(start, "clients are not let go");
 }
 
-/* Of what clients made nothing is left. */
+/* No object of clients is left. */
 static void
 check_adapter(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The transport with live QPs on any sequence of frames, requests, and blows of
- * fate. record.h says what an input is, node_check.h what must hold.
+ * The transport with live QPs on any sequence of frames, requests, and faults. record.h
+ * describes an input, node_check.h the invariants.
  */
 #include "node.h"
 #include "record.h"
@@ -28,7 +28,7 @@ arrive(struct node *n, const uint8_t *bytes, uint32_t len, bool split)
 	node_put(n, bytes, len, split);
 }
 
-/* What the numbers choose from now. */
+/* Values that the numbers choose from at this moment. */
 static const struct words *
 now(const struct node *n)
 {
@@ -63,7 +63,7 @@ put(struct node *n, struct fuzz_in *in,
 		node_turn(n, 1000);
 }
 
-/* ---- the program, and fate */
+/* ---- the program, and faults */
 
 static void
 post(struct node *n, struct fuzz_in *in)
@@ -137,11 +137,11 @@ one_record(struct node *n, struct fuzz_in *in)
 	case RECORD_WORLD: world(n, fuzz_u8(in)); break;
 	case RECORD_AGAIN: again(n, fuzz_u8(in)); break;
 	default:
-		break; /* none that this target has */
+		break; /* a kind that this target does not have */
 	}
 }
 
-/* Something is under way in both directions before the first record. */
+/* Work is in flight in both directions before the first record. */
 static void
 begin(struct node *n, uint8_t how)
 {

@@ -19,7 +19,7 @@ enum {
 	REMOTE = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 };
 
-static struct whole_cables cables[2][2]; /* by: few packet buffers, two queues */
+static struct whole_cables cables[2][2]; /* indexes: few packet buffers, two queues */
 
 static void
 make_cables(struct whole_cables *c, bool few, bool two)
@@ -110,7 +110,7 @@ reg(struct ibv_pd *pd, void *p, size_t len, uint64_t va, int access)
 	return mr;
 }
 
-/* The region has all rights. */
+/* Register the region, with all rights. */
 static void
 reg_region(struct whole *w)
 {
@@ -230,9 +230,10 @@ no_wait(int fd)
 }
 
 /*
- * The engine of a QP is that of its receives: the SRQ's, which is the first, or
- * their queue's. QP 1 has the third queue, of the second engine; `far`: so is the
- * receives' queue of the others. What does not agree goes from engine to engine.
+ * A QP belongs to the engine of its receives: the SRQ's, which is the first, or their
+ * queue's. QP 1 has the third queue, of the second engine; with `far`, so has the
+ * receives' queue of the others. Completions for another engine's queue go from engine to
+ * engine.
  */
 static void
 open_objects(struct whole *w)
@@ -418,13 +419,13 @@ whole_post(struct whole *w, unsigned int i, const struct node_send *s)
 
 	if (q->sent - q->sent_seen >= NODE_SLOTS)
 		return;
-	/* Else nobody could tell that those before are done. */
+	/* Otherwise nobody could tell that the earlier ones are done. */
 	if (q->sent - q->sent_seen >= NODE_SLOTS / 2)
 		wr.send_flags |= IBV_SEND_SIGNALED;
 	for (unsigned int k = 0; k < SGES; k++)
 		sge[k] = (struct ibv_sge){s->addr + k * 64, s->num_sge > 1 && k == 0 ? 7 : s->len,
 					  s->lkey};
-	if (s->flags & URN_WRF_INLINE) { /* the library reads these */
+	if (s->flags & URN_WRF_INLINE) { /* the library reads these bytes */
 		sge[0].addr = sge[1].addr = sge[2].addr = (uintptr_t)(w->ram + NODE_GUARD);
 		if (!w->mr)
 			return;
@@ -483,7 +484,7 @@ whole_state(struct whole *w, unsigned int i, uint8_t to)
 		modify(w, i, IBV_QPS_RTS);
 	else if (to == URN_QPS_ERR)
 		modify(w, i, IBV_QPS_ERR);
-	else { /* may have failed of itself meanwhile */
+	else { /* the QP may have failed by itself meanwhile */
 		a.qp_state = (enum ibv_qp_state)to;
 		(void)ibv_modify_qp(w->q[i].qp, &a, IBV_QP_STATE);
 	}
@@ -500,7 +501,7 @@ whole_dereg(struct whole *w)
 	w->mr = w->local = NULL;
 	w->mw = ibv_alloc_mw(w->pd, IBV_MW_TYPE_2);
 	fuzz_check(w->mw);
-	/* From here on it may be unmapped: who touches it is found. */
+	/* From here on the region may be unmapped: an access to it is a finding. */
 	ASAN_POISON_MEMORY_REGION(w->ram + NODE_GUARD, NODE_LEN);
 }
 
@@ -521,7 +522,7 @@ whole_guest(struct whole *w, uint8_t which)
 	struct urn_abi_channel *ch;
 
 	if (*g) {
-		/* What it made goes with it. */
+		/* The device's objects go with it. */
 		fuzz_check(ibv_close_device(*g) == 0);
 		*g = NULL;
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must hold of the dataplane: each request completes once, and others are served. */
+/* Invariants of the dataplane: each request completes once, and others are served. */
 #include "whole.h"
 
 #include "unit/net/l3_frames.h"
@@ -9,7 +9,7 @@
 
 /* ---- completions */
 
-/* Requests up to `to` are done with and had no completion: none of them may be owed one. */
+/* Requests before `to` are done without a completion: none of them may have a pending one. */
 static void
 skip_quiet(struct whole_qp *q, uint32_t to)
 {
@@ -129,7 +129,7 @@ whole_check_end(struct whole *w)
 {
 	struct urn_counters c;
 
-	/* What lies on the wire when it is cut is lost. */
+	/* Frames on the wire are lost when it is cut. */
 	urn_dp_counters(w->dp, 0, &c);
 	fuzz_check(w->cut || c.v[URN_C_RX_PACKETS] == w->given);
 	for (unsigned int i = 0; i < NODE_QPS; i++) {
@@ -235,7 +235,7 @@ end_post(struct whole_end *e, struct whole_end *peer)
 	fuzz_check(ibv_post_send(e->qp, &write, &bad) == 0);
 }
 
-/* Take what completed. returns: none of it failed */
+/* Take the completions. returns: true when none has an error */
 static bool
 end_poll(struct whole_end *e)
 {
@@ -282,11 +282,11 @@ whole_pair_close(struct whole_end e[2])
 	end_close(&e[1]);
 }
 
-/* There and back, as often as it takes. */
+/* Transfer there and back, as often as it takes. */
 static void
 serve(struct whole *w, unsigned int x, unsigned int y)
 {
-	/* Where memory fails now and then, so may others' transfers. */
+	/* Where memory operations fail at random, others' transfers may fail, too. */
 	unsigned int tries = w->cfg.failing ? TRIES : 1;
 	static struct whole_end e[2];
 	bool went = false;
@@ -304,7 +304,7 @@ serve(struct whole *w, unsigned int x, unsigned int y)
 void
 whole_serves(struct whole *w)
 {
-	w->ctx = NULL; /* the program that was fired at is gone */
+	w->ctx = NULL; /* the program under fire is gone */
 	w->open_wire = true;
 	serve(w, 0, 0);
 	serve(w, 0, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The dataplane's turns, and the wire of its adapter: who is there, and what they answer. */
+/* The dataplane's turns, and the wire of its adapter: the nodes on it, and their answers. */
 #include "whole.h"
 
 #include "common/test_link_mad.h"
@@ -58,7 +58,7 @@ buffer(const struct whole *w, const uint8_t *bytes, uint32_t len)
 	struct rte_mbuf *m = rte_pktmbuf_alloc(w->cables->wire[0]->pool);
 
 	fuzz_check(m);
-	/* What the last user left there must not matter. */
+	/* The private area's old contents must not matter. */
 	memset((uint8_t *)m->buf_addr - URN_PORT_PRIV, old[w->put % sizeof(old)], URN_PORT_PRIV);
 	memcpy(rte_pktmbuf_append(m, (uint16_t)len), bytes, len);
 	return m;
@@ -78,7 +78,7 @@ whole_put(struct whole *w, const uint8_t *bytes, uint32_t len, bool split)
 
 /* ---- frames from it */
 
-/* Whoever is asked for answers, as a station would. */
+/* The node that is asked for answers. */
 static void
 answer_who_is(struct whole *w, const uint8_t *f, uint32_t len)
 {
@@ -129,7 +129,7 @@ see_mad(struct whole *w, struct rte_mbuf *m)
 	w->cm[w->cm_n++ % WHOLE_CM_SEEN].tid = (uint32_t)msg.tid;
 }
 
-/* What the adapter sends is a sound frame of its own. */
+/* A frame that the adapter sends is valid, and from its own address. */
 static void
 see(struct whole *w, struct rte_mbuf *m)
 {
@@ -157,8 +157,7 @@ see(struct whole *w, struct rte_mbuf *m)
 	}
 }
 
-/* To the other adapter, whatever the sender believes its MAC to be: the table may have been told
- * lies. */
+/* Pass frames to the other adapter, whatever MAC the sender has for it: the sender's table may be false. */
 static void
 pass(struct whole *w, unsigned int to, struct rte_mbuf *m)
 {

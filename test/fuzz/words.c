@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- what the numbers choose from */
+/* ---- values that the numbers choose from */
 
 enum { OFF_VALUES = 64 };
 
@@ -25,7 +25,7 @@ behind(struct rte_mbuf *last, uint32_t none)
 	return last ? urn_pkt(last)->psn + 1 : none;
 }
 
-/* other: what else makes sense, such as the next one behind all that is kept. */
+/* other: another PSN that makes sense, such as the one after all that is kept. */
 static uint32_t
 due_psn(const struct words *x, unsigned int i, uint8_t op, bool other)
 {
@@ -53,7 +53,7 @@ fetch_at(const struct urn_qp *qp, uint32_t psn)
 	return NULL;
 }
 
-/* The opcode that the response with this PSN has; part: what goes out begins with it. */
+/* The opcode of the response with this PSN; part: the response begins with it. */
 static uint8_t
 response_op(const struct urn_qp *qp, uint8_t op, uint32_t psn, bool part)
 {
@@ -69,7 +69,7 @@ response_op(const struct urn_qp *qp, uint8_t op, uint32_t psn, bool part)
 	return first ? (last ? READ_ONLY : READ_FIRST) : (last ? READ_LAST : READ_MIDDLE);
 }
 
-/* As many bytes of payload as the opcode should have now. */
+/* Number of payload bytes that the opcode should have now. */
 static uint32_t
 due_len(const struct urn_qp *qp, const struct frame *f, uint32_t wish)
 {
@@ -126,8 +126,8 @@ enum sel_bit {
 	SEL_DEST = 8,
 	SEL_ENGINE = 16,
 	SEL_PKEY = 32,
-	SEL_ODD = 60,	       /* those: one counts by itself only, so that most frames have none */
-	SEL_ANY_RESPONSE = 64, /* whatever opcode is due */
+	SEL_ODD = 60,	       /* mask: a bit counts only alone, so that most frames have none */
+	SEL_ANY_RESPONSE = 64, /* the response opcode that is due, or any */
 	SEL_PART = 128,	       /* a response that begins here */
 };
 
@@ -162,7 +162,7 @@ payload_of(struct frame *f, uint32_t len)
 	memset(f->data, (int)f->psn, f->len);
 }
 
-/* A duplicate READ that asks for the rest of what is on record from its PSN on. */
+/* A duplicate READ that requests the rest of the recorded one from its PSN on. */
 static void
 ask_again(const struct urn_qp *qp, struct frame *f, uint32_t length)
 {
@@ -178,7 +178,7 @@ ask_again(const struct urn_qp *qp, struct frame *f, uint32_t length)
 	}
 }
 
-/* Ranges behind PSN `at`: as many as wanted and, unless any, as were sent. */
+/* Ranges after PSN `at`: as many as wanted and, unless any, as were sent. */
 static void
 fill_ranges(const struct urn_qp *qp, struct urn_sack *s, uint32_t at, uint32_t how, bool any)
 {
@@ -196,7 +196,7 @@ fill_ranges(const struct urn_qp *qp, struct urn_sack *s, uint32_t at, uint32_t h
 }
 
 /*
- * What a selective acknowledgement may say: a pattern of 32 PSNs in the whole
+ * Possible contents of a selective acknowledgement: a pattern of 32 PSNs in the whole
  * bitmap, or some there and ranges behind it, or ranges only.
  */
 static void
@@ -224,11 +224,11 @@ op_of(uint8_t byte, unsigned int qp)
 	if (qp != 2 && byte >= 0x74)
 		return SACK;
 	if (qp != 2 && byte >= 0x72)
-		return byte & 1 ? UD_SEND : UC_SEND_ONLY; /* of no RC QP */
+		return byte & 1 ? UD_SEND : UC_SEND_ONLY; /* a UD or UC opcode, not RC's */
 	return qp == 2 && !(byte & 0x40) ? (uint8_t)(UD_SEND + (byte & 1)) : byte & 0x1f;
 }
 
-/* How far a READ may reach is more than one turn answers. */
+/* A READ may ask for more than one turn answers. */
 static uint32_t
 length_of(const struct urn_qp *qp, uint8_t op, uint32_t length, bool any)
 {
@@ -239,7 +239,7 @@ length_of(const struct urn_qp *qp, uint8_t op, uint32_t length, bool any)
 	return length & (op == READ_REQ ? 0x3fff : 0x1fff);
 }
 
-/* Opcode, PSN, QP, key, address and lengths, of the first bytes of a record. */
+/* Opcode, PSN, QP, key, address and lengths, from the first bytes of a record. */
 static void
 fill_head(const struct words *w, struct fuzz_in *in, struct frame *f, uint8_t bits, uint8_t psn,
 	  uint8_t sel)
@@ -454,7 +454,7 @@ words_begin(const struct words *w, uint8_t how, unsigned int qp, unsigned int k,
 	return true;
 }
 
-/* ---- what came before */
+/* ---- duplicates of earlier frames */
 
 enum {
 	PAST = sizeof(((struct words_past *)NULL)->frame) /
@@ -479,7 +479,7 @@ words_again(const struct words_past *past, uint8_t which, const uint8_t **bytes)
 	return at < past->n ? past->frame[at].len : 0;
 }
 
-/* ---- how the node is made */
+/* ---- the node's configuration */
 
 struct node_config
 words_head(struct fuzz_in *in)

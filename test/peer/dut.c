@@ -32,15 +32,15 @@ struct dut {
 	struct urn_mem *mem;
 	struct urn_memx *memx;
 	struct urn_space *space; /* NULL: memory is mapped */
-	uint64_t space_due;      /* ns: its worker moves something next */
+	uint64_t space_due;      /* ns: when the space's worker copies next */
 	uint32_t pd;
 	struct conn conn[DUT_CONNS];
 	uint8_t *ram[DUT_CONNS]; /* kept from run to run */
-	uint8_t mac[6];          /* of the peers */
+	uint8_t mac[6];          /* MAC address of the peers */
 	struct rte_mbuf *rx[DUT_RX];
 	uint32_t rx_in, rx_out;
 	uint64_t now, last;
-	bool came, sent;         /* in the last turn */
+	bool came, sent;         /* in the last turn: frames came, frames were sent */
 };
 
 #define VA 0x510000000000ull
@@ -378,7 +378,10 @@ dut_due(const struct dut *d)
 {
 	uint64_t at = UINT64_MAX, timer = urn_wheel_next(&d->tp->wheel);
 
-	/* Who waits for room in a pool is looked at in every turn: a bit less often while nothing moves. */
+	/*
+	 * A QP that waits for room in a pool is served in every turn: turns come a bit less often
+	 * while nothing moves.
+	 */
 	if (urn_tp_busy(d->tp))
 		at = d->last + (d->sent ? 100 : 20000);
 	if (d->came || d->rx_in != d->rx_out)

@@ -54,7 +54,7 @@ flow_close(struct flow *f)
 		free(f->op[i].want);
 }
 
-/* ---- drawing a request */
+/* ---- making up a request */
 
 static uint32_t
 some_len(struct flow *f)
@@ -97,8 +97,8 @@ some_kind(struct flow *f)
 }
 
 /*
- * True when a WRITE may change what a READ under way is still to bring: order there needs a
- * fence (IBTA 10.8.3.3).
+ * True when a WRITE may change bytes that a READ in flight has still to bring: their order
+ * needs a fence (IBTA 10.8.3.3).
  */
 static bool
 overlaps_read(const struct flow *f, uint64_t from, uint32_t len)
@@ -145,7 +145,7 @@ draw_atomic(struct flow *f, struct flow_op *o)
 
 /* ---- requests that are wrong */
 
-/* True when this request is to be the wrong one. Such requests exist once. */
+/* True when this request must be the wrong one. There is one such request. */
 static bool
 is_wrong(const struct flow *f, const struct flow_op *o)
 {
@@ -172,7 +172,7 @@ is_wrong(const struct flow *f, const struct flow_op *o)
 	}
 }
 
-/* Before its memory is drawn. */
+/* Before the request's memory is chosen. */
 static void
 spoil_message(struct flow *f, struct flow_op *o)
 {
@@ -251,7 +251,7 @@ draw(struct flow *f, struct flow_op *o, uint32_t id)
 		spoil_target(f, o);
 }
 
-/* ---- what it does to the other end */
+/* ---- effects on the other end */
 
 static void
 expect_message(struct flow *f, const struct flow_op *o)
@@ -386,7 +386,7 @@ judge_data(struct flow *f, const struct flow_op *o)
 		}
 }
 
-/* True when a request may end so. */
+/* True when a request may end with this status. */
 static bool
 may_end(const struct flow *f, const struct flow_op *o, enum peer_end end)
 {
@@ -522,7 +522,7 @@ flow_judge(struct flow *f, bool ended)
 {
 	const uint8_t *ram = f->to->ram;
 
-	/* What was executed is known when all was, or all before the one that was refused. */
+	/* The executed requests are known when all were executed, or all before the refused one. */
 	if (!f->failed || f->wrong_at != UINT32_MAX)
 		judge_window(f);
 	if (ended && f->recvd != f->recvs)

@@ -45,7 +45,7 @@ struct options {
 	bool trace, keep_going;
 };
 
-/* From a worker; fits what a pipe takes at once. */
+/* Result of a worker; small enough for one atomic write to a pipe. */
 struct report {
 	uint64_t seed;
 	int sc;
@@ -124,7 +124,7 @@ parse_one(int c, struct options *o)
 	}
 }
 
-/* returns: -1: run; else the exit code */
+/* returns: -1: run; otherwise the exit code */
 static int
 parse(int argc, char **argv, struct options *o)
 {
@@ -151,7 +151,7 @@ parse(int argc, char **argv, struct options *o)
 
 /* ---- running */
 
-/* Of all runs, by scenario. */
+/* Totals of all runs, by scenario. */
 struct totals {
 	struct run_stats of[RUN_COUNT];
 	uint64_t failed;
@@ -180,7 +180,7 @@ enough(const struct options *o, const struct totals *t)
 	return urn_stop_requested() || (!o->keep_going && t->failed >= MOST_FAILED);
 }
 
-/* The share of one worker. fd: where to report; -1: to t */
+/* Run one worker's share of the seeds. fd: where to report; -1: to t */
 static int
 work(const struct options *o, unsigned int worker, int fd, struct totals *t)
 {
@@ -201,7 +201,7 @@ work(const struct options *o, unsigned int worker, int fd, struct totals *t)
 			if (fd < 0)
 				take(t, &p);
 			else if (write(fd, &p, sizeof(p)) != sizeof(p))
-				return EXIT_FAILURE; /* nobody wants to know any more */
+				return EXIT_FAILURE; /* the reader has gone */
 		}
 	run_free(r);
 	return EXIT_SUCCESS;
@@ -280,7 +280,7 @@ run_jobs(const struct options *o, struct totals *t)
 	return rc;
 }
 
-/* ---- what it came to */
+/* ---- results */
 
 static double
 seconds_since(const struct timespec *t)
@@ -303,10 +303,10 @@ print(const struct run_stats *s, const char *name)
 }
 
 /*
- * Over many runs: no more is repeated than twice what the wires lost and the peers refused, and
- * next to nothing by a wire that loses nothing to a peer that has all it needs. Not judged: late
- * memory, for which the product drops what comes; errors, which are repeated until retries run out.
- * returns: how many scenarios repeat too much
+ * Over many runs: the product repeats at most twice the packets that wires lost and peers refused,
+ * and next to none on a wire that loses nothing to a peer with enough room. Not judged: late
+ * memory, for which the product drops arrivals; errors, which are retried until retries run out.
+ * returns: scenarios with too many repeats
  */
 static uint64_t
 judge_repeats(const struct totals *t)

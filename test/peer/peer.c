@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The peer's ends: frames in and out, time, and the end of all. */
+/* The peer's ends: frames in and out, time, and the end of a connection. */
 #include "peer.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ICRC, bit by bit into a table: no CRC of a library, no CRC of the product's. */
+/* The ICRC, bit by bit into a table: not a library's CRC, and not the product's. */
 #include "peer_wire.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The requester (IBTA 9.7.3, 9.7.5, 9.7.7): sends in PSN order, at most a window
- * ahead of what was answered; goes back to the oldest without an answer when it is told
- * of a gap, when a response is missing, and when time is up.
+ * The requester (IBTA 9.7.3, 9.7.5, 9.7.7): sends in PSN order, at most a window ahead of
+ * the answers; goes back to the oldest PSN without an answer at a NAK for a gap, when a
+ * response is missing, and at a timeout.
  */
 #include "peer.h"
 
@@ -14,7 +14,7 @@ wr_at(struct peer *p, uint32_t i)
 	return &p->wr[i % PEER_WRS];
 }
 
-/* The request that a PSN belongs to; NULL: none under way. */
+/* The request that a PSN belongs to; NULL: none in flight. */
 static struct peer_wr *
 wr_of(struct peer *p, uint32_t psn)
 {
@@ -118,7 +118,7 @@ send_one(struct peer *p, struct peer_wr *w)
 	p->next = fetch ? pw_add(w->first, w->npsn) : pw_add(p->next, 1);
 	if (pw_diff(p->next, p->top) > 0)
 		p->top = p->next;
-	/* The last for now asks, so that there always is an answer to wait for. */
+	/* The last packet for now asks for an ACK, so that there always is an answer to wait for. */
 	f.ack = fetch || ++p->since_ack >= p->c.ack_every || p->next == p->alloc || last ||
 		(uint32_t)pw_diff(p->next, p->una) >= p->c.window;
 	if (f.ack)
@@ -191,8 +191,8 @@ progress(struct peer *p)
 }
 
 /*
- * All before `psn` is done. A READ or atomic among it whose response is not whole stops
- * that. returns: none did
+ * All requests before `psn` are done. A READ or atomic among them with an incomplete
+ * response stops that. returns: true when none did
  */
 static bool
 answered(struct peer *p, uint32_t psn)
@@ -225,7 +225,7 @@ answered(struct peer *p, uint32_t psn)
 	return whole;
 }
 
-/* A response is missing before what came. */
+/* A response before this one is missing. */
 static void
 implied(struct peer *p)
 {
@@ -239,8 +239,8 @@ implied(struct peer *p)
 }
 
 /*
- * MSN of an answer that names `psn`: the messages done before and with it. Those begun
- * are one more while a READ is answered (IBTA 9.7.7.1).
+ * MSN of an answer that names `psn`: the messages done before and with that PSN. A
+ * message that has begun counts as well while a READ is answered (IBTA 9.7.7.1).
  */
 static void
 judge_msn(struct peer *p, const struct pw *f, uint32_t psn)
@@ -270,7 +270,7 @@ refused(struct peer *p, const struct pw *f)
 	if (p->failed)
 		return;
 	if (!whole) {
-		implied(p); /* it will be told again */
+		implied(p); /* another answer will come */
 		return;
 	}
 	if (f->syn >> 5 == 1) {
@@ -342,7 +342,7 @@ judge_part(struct peer *p, const struct peer_wr *w, const struct pw *f)
 			   pw_name(f->op), f->psn, f->len, w->len, w->first, why);
 }
 
-/* What belongs to a request that is done, or to nothing that was ever sent. */
+/* True for an answer to a request that is done, or to one that was never sent. */
 static bool
 is_late(const struct peer *p, uint32_t psn)
 {
@@ -368,7 +368,7 @@ fetched(struct peer *p, const struct pw *f)
 		judge_part(p, w, f);
 	if (pw_is(f->op) & PWI_AETH)
 		judge_msn(p, f, w->first);
-	if (!answered(p, f->psn)) { /* all before it is done */
+	if (!answered(p, f->psn)) { /* all requests before it are done */
 		implied(p);
 		return;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder (IBTA 9.7.4, 9.7.5.1): executes what comes in PSN order and nothing
- * else, keeps nothing that is ahead of its turn, answers what comes again, and
- * serves one packet after the other, each as slowly as it is told to.
+ * The responder (IBTA 9.7.4, 9.7.5.1): executes requests in PSN order only, keeps none
+ * that is ahead of its turn, answers duplicates, and serves one packet after the other,
+ * at a given rate.
  */
 #include "peer.h"
 
@@ -10,7 +10,7 @@
 
 /* ---- answers */
 
-/* Syndrome of an ACK: how many receives there are, or that nobody counts (IBTA table 46). */
+/* Syndrome of an ACK: the number of posted receives, or no credits (IBTA table 46). */
 static uint8_t
 ack_syndrome(struct peer *p)
 {
@@ -33,9 +33,9 @@ ack_syndrome(struct peer *p)
 }
 
 /*
- * Who is out of credit sends one message, and waits for an answer to it, before the next
- * that takes a receive (IBTA 9.7.7.2.5). Some time after credits were given first,
- * the other knows of them.
+ * A requester without credits sends one message, and waits for an answer to it, before
+ * the next that takes a receive (IBTA 9.7.7.2.5). Some time after the first credits, the
+ * other side knows of them.
  */
 static void
 judge_credit(struct peer *p, const struct pw *f)
@@ -77,7 +77,7 @@ static void
 nak(struct peer *p, uint8_t syn)
 {
 	p->told = pw_add(p->epsn, PW_PSN_MASK);
-	p->ack_at = UINT64_MAX; /* it acknowledges all before it, too */
+	p->ack_at = UINT64_MAX; /* the answer acknowledges all before it, too */
 	send_aeth(p, p->epsn, syn);
 }
 
@@ -88,7 +88,7 @@ refuse(struct peer *p, uint8_t syn)
 	peer_fail(p, PEER_FLUSH);
 }
 
-/* ---- what came when it came first */
+/* ---- duplicates against the packets that came first */
 
 static uint64_t
 mix(uint64_t h, uint64_t v)
@@ -97,7 +97,7 @@ mix(uint64_t h, uint64_t v)
 	return h ^ h >> 29;
 }
 
-/* All but what may differ when it is sent again: AckReq, MigReq, how much of a READ is left. */
+/* All fields but those that may differ in a retry: AckReq, MigReq, the rest of a READ. */
 static uint64_t
 hash_of(const struct pw *f)
 {
@@ -127,7 +127,7 @@ judge_fetches(struct peer *p, uint32_t psn)
 			   p->c.max_dest_rd);
 }
 
-/* Does a PSN carry the same whenever it comes? Are no more fetches under way than may be? */
+/* Check that a PSN carries the same each time, and that the fetches in flight are within their limit. */
 static void
 judge_same(struct peer *p, const struct pw *f)
 {
@@ -143,7 +143,7 @@ judge_same(struct peer *p, const struct pw *f)
 	if (pw_diff(f->psn, p->newest) < -PEER_HISTORY / 2)
 		return;
 	*s = (struct peer_seen){.psn = f->psn, .used = true, .hash = h, .last = f->psn};
-	/* A part of a READ is asked for where nothing was before: no fetch more. */
+	/* A part of a READ is requested at PSNs without a request before: this is no new fetch. */
 	if ((pw_is(f->op) & PWI_FETCH) && pw_diff(f->psn, p->newest) >= 0) {
 		judge_fetches(p, f->psn);
 		s->fetch = true;
@@ -164,7 +164,7 @@ note_answered(struct peer *p, uint32_t first)
 
 /* ---- memory */
 
-/* Where `len` bytes at va lie; NULL: the key does not allow it, or they are not all there. */
+/* Address of `len` bytes at va; NULL: the key does not allow the access, or some bytes are outside. */
 static uint8_t *
 reach(struct peer *p, uint32_t rkey, uint64_t va, uint32_t len, bool write)
 {
@@ -240,7 +240,7 @@ execute_read(struct peer *p, const struct pw *f)
 		return;
 	}
 	if (p->ack_at != UINT64_MAX)
-		ack_now(p); /* of what was before */
+		ack_now(p); /* acknowledge earlier requests first */
 	record(p, f, peer_packets(p, f->dmalen));
 	answer_read(p, f->psn, f->dmalen ? f->va : p->c.va, f->dmalen, f->psn, p->rmsn);
 }
@@ -279,7 +279,7 @@ execute_atomic(struct peer *p, const struct pw *f)
 	send_orig(p, r);
 }
 
-/* ---- what comes again (IBTA 9.7.5.1.4 and following) */
+/* ---- duplicates (IBTA 9.7.5.1.4 and following) */
 
 static void
 read_again(struct peer *p, const struct pw *f, const struct peer_rec *r)
@@ -346,7 +346,10 @@ out_of_place(struct peer *p, const struct pw *f)
 	return NULL;
 }
 
-/* True when a receive is needed for this packet and there is none: told, and to come again. */
+/*
+ * True when this packet needs a receive and there is none: an RNR NAK goes out, and the packet
+ * must come again.
+ */
 static bool
 not_ready(struct peer *p, const struct pw *f)
 {
@@ -387,7 +390,7 @@ invalidate(struct peer *p, uint32_t key)
 	return false;
 }
 
-/* returns: false: it was refused */
+/* returns: false when the request was refused */
 static bool
 take_send(struct peer *p, const struct pw *f)
 {

@@ -103,7 +103,7 @@ put_ip(uint8_t *at, const struct pw_addr *from, const struct pw_addr *to, size_t
 	at = put(at, 0x4500, 2);
 	at = put(at, behind + 20, 2);
 	at = put(at, 0x00004000, 4);     /* do not fragment */
-	at = put(at, 0x40110000, 4);     /* TTL 64, UDP, the sum comes below */
+	at = put(at, 0x40110000, 4);     /* TTL 64, UDP; the sum is added below */
 	memcpy(at, from->ip, 4);
 	memcpy(at + 4, to->ip, 4);
 	put(ip + 10, ip_sum(ip), 2);

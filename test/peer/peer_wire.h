@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RoCEv2 frames as the independent peer writes and reads them (IBTA 9.2 to 9.6,
- * annex A17). Nothing here comes from the product: a mistake of its cannot
- * hide in this file.
+ * RoCEv2 frames as the independent peer writes and reads them (IBTA 9.2 to 9.6, annex
+ * A17). No line here comes from the product: a mistake of the product can't hide in this
+ * file.
  */
 #ifndef PEER_WIRE_H
 #define PEER_WIRE_H
@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 enum {
-	PW_ROOM = 4096 + 160, /* bytes of the largest frame, and some */
+	PW_ROOM = 4096 + 160, /* bytes of the largest frame, and some more */
 	PW_PSN_MASK = 0xffffff,
-	PW_ACK = 0x1f,        /* syndrome of an ACK that counts no credits */
+	PW_ACK = 0x1f,        /* syndrome of an ACK without credits */
 	PW_RNR = 0x20,        /* ... of an RNR NAK; low 5 bits: timer code */
 	PW_NAK_SEQ = 0x60,
 	PW_NAK_INV = 0x61,
@@ -49,11 +49,11 @@ enum pw_op {
 	PW_OPS,
 };
 
-/* What an opcode is and carries. */
+/* Properties and contents of an opcode. */
 enum pw_is {
 	PWI_KNOWN = 1 << 0,
 	PWI_RESPONSE = 1 << 1,
-	PWI_BEGINS = 1 << 2,  /* a message, or a response */
+	PWI_BEGINS = 1 << 2,  /* first of a message, or of a response */
 	PWI_ENDS = 1 << 3,
 	PWI_DATA = 1 << 4,    /* may carry payload */
 	PWI_RETH = 1 << 5,
@@ -64,7 +64,7 @@ enum pw_is {
 	PWI_INV = 1 << 10,
 	PWI_SEND = 1 << 11,
 	PWI_WRITE = 1 << 12,
-	PWI_FETCH = 1 << 13,  /* READ request or atomic: it wants a response of its own */
+	PWI_FETCH = 1 << 13,  /* READ request or atomic: it gets a response of its own */
 };
 
 /* One end of the wire. ip: IPv4 in the first four bytes */
@@ -74,9 +74,9 @@ struct pw_addr {
 	bool v6;
 };
 
-/* One frame. Only what its opcode carries is valid. */
+/* One frame. Only the fields that its opcode carries are valid. */
 struct pw {
-	uint16_t sport;       /* UDP; of a frame that was read */
+	uint16_t sport;       /* UDP source port; only of a frame that was read */
 	uint8_t op;           /* enum pw_op */
 	bool se, mig, ack;    /* solicited event, MigReq, AckReq */
 	uint32_t qpn, psn;    /* destination QP */
@@ -91,22 +91,22 @@ struct pw {
 	uint32_t len;         /* bytes of data */
 };
 
-/* What an opcode is: bits of enum pw_is; 0: not one of RC. */
+/* returns: properties of an opcode, bits of enum pw_is; 0: not one of RC */
 unsigned int pw_is(uint8_t op);
 const char *pw_name(uint8_t op);
 /* out: PW_ROOM bytes. returns: bytes of the frame */
 size_t pw_write(const struct pw *f, const struct pw_addr *from, const struct pw_addr *to,
 		uint16_t sport, uint8_t *out);
 /*
- * Read a frame as the standard has it, to the last bit that it defines. from, to:
- * the ends that it must name. returns: NULL, or what is wrong with it
+ * Read a frame strictly by the standard, to the last bit that it defines. from, to: the
+ * ends that it must name. returns: NULL, or a sentence about the frame's mistake
  */
 const char *pw_read(const uint8_t *at, size_t len, const struct pw_addr *from,
 		    const struct pw_addr *to, struct pw *f);
 /* ICRC of a packet, from the IP header on; len: without the ICRC. (peer_crc.c) */
 uint32_t pw_icrc(const uint8_t *ip, size_t len);
 
-/* a - b in the circle of 2^24 PSNs, -2^23 to 2^23 - 1. */
+/* a - b modulo 2^24 PSNs, -2^23 to 2^23 - 1. */
 static inline int32_t
 pw_diff(uint32_t a, uint32_t b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers from a seed (xorshift64*), and the bytes of messages. */
+/* Random numbers from a seed (xorshift64*), and the bytes of messages. */
 #ifndef PEER_RND_H
 #define PEER_RND_H
 
@@ -19,7 +19,7 @@ rnd_next(struct rnd *r)
 	return r->x * 0x2545f4914f6cdd1du;
 }
 
-/* A stream of its own for each use of a seed. */
+/* A separate stream of numbers for each use of a seed. */
 static inline struct rnd
 rnd_of(uint64_t seed, uint64_t stream)
 {

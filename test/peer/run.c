@@ -37,20 +37,20 @@ struct joint {
 	struct run *r;
 	unsigned int i;
 	struct peer peer;
-	struct flow flow[2];          /* by where it goes: TO_DUT, TO_PEER */
-	struct flow_side side[2];     /* the product, the peer */
-	uint8_t *ram;                 /* the peer's */
-	uint32_t top;                 /* PSN behind the newest request of the product's */
-	bool silent;                  /* that one asked for no ACK */
-	uint32_t nak_psn;             /* the gap that the product told of last */
+	struct flow flow[2];          /* by direction: TO_DUT, TO_PEER */
+	struct flow_side side[2];     /* the product's side, the peer's */
+	uint8_t *ram;                 /* the peer's memory */
+	uint32_t top;                 /* PSN after the newest request of the product */
+	bool silent;                  /* that request did not ask for an ACK */
+	uint32_t nak_psn;             /* the gap of the product's last NAK */
 	bool nak_open;                /* ... and that PSN has not come since */
-	uint32_t rnr_psn;             /* the request that the product is to wait with */
+	uint32_t rnr_psn;             /* the request that the product must delay */
 	uint64_t rnr_from, rnr_until; /* ns */
-	uint64_t timeout, retries;    /* of the product; ns */
-	uint64_t asked_of, answers;   /* frames the product may answer with, and those it did */
+	uint64_t timeout, retries;    /* settings of the product; timeout in ns */
+	uint64_t asked_of, answers;   /* frames that the product may answer with; those it sent */
 	uint64_t acks_due, acks;      /* the same for ACKs and NAKs */
-	uint32_t most;                /* how often one PSN was sent since the wire was cut, at most */
-	uint16_t sent[1024];          /* the same for each, by its low bits */
+	uint32_t most;                /* largest count of one PSN's packets since the wire was cut */
+	uint16_t sent[1024];          /* the count for each PSN, by its low bits */
 	char name[2][32];
 };
 
@@ -58,7 +58,7 @@ struct run {
 	struct dut *dut;
 	struct joint joint[DUT_CONNS];
 	unsigned int joints;
-	struct line line[2];          /* by where it goes */
+	struct line line[2];          /* by direction */
 	enum run_scenario sc;
 	uint64_t seed, now;
 	uint64_t asked, repeated, asks;
@@ -69,15 +69,15 @@ struct run {
 	FILE *trace;
 };
 
-/* What a seed makes of a scenario. */
+/* A scenario's parameters, from the seed. */
 struct plan {
 	struct rnd rng;
 	uint32_t mtu, max_len, ops;
 	bool v6, perfect;
-	bool reads;            /* the product reads, much at a time, from a peer that takes its time */
+	bool reads;            /* the product reads large messages from a slow peer */
 	struct line_faults faults;
 	struct pw_addr dut, peer;
-	enum flow_error error; /* and of which flow */
+	enum flow_error error; /* the flow of the error */
 	int error_way;
 };
 
@@ -109,7 +109,7 @@ run_free(struct run *r)
 	free(r);
 }
 
-/* ---- what went wrong; the first counts */
+/* ---- failures; the first counts */
 
 static void __attribute__((format(printf, 2, 0)))
 vwrong(struct run *r, const char *fmt, va_list ap)
@@ -180,7 +180,7 @@ qpn_of(const uint8_t *frame)
 	return (uint32_t)bth[5] << 16 | (uint32_t)bth[6] << 8 | bth[7];
 }
 
-/* The connection whose peer (to_dut: whose end of the product) a frame is for. */
+/* The connection whose peer (to_dut: whose QP of the product) a frame is for. */
 static struct joint *
 joint_of(struct run *r, const uint8_t *frame, bool to_dut)
 {
@@ -207,7 +207,7 @@ count(struct run *r, struct joint *j, const struct pw *f)
 	if (pw_diff(f->psn, j->top) >= 0)
 		j->top = pw_add(f->psn, f->op == PW_READ ? peer_packets(&j->peer, f->dmalen) : 1);
 	else if (j->silent && f->ack && pw_add(f->psn, 1) == j->top)
-		r->asks++; /* more was to follow, and could not: nobody would have answered */
+		r->asks++; /* more requests were meant to follow, and could not: nobody would have answered */
 	else
 		r->repeated++;
 	j->silent = !f->ack && pw_add(f->psn, 1) == j->top;
@@ -215,7 +215,7 @@ count(struct run *r, struct joint *j, const struct pw *f)
 		j->most = j->sent[f->psn % 1024];
 }
 
-/* A gap is told once until its packet comes (IBTA 9.7.5.1.2 "sequence error"). */
+/* A gap gets one NAK until its packet comes (IBTA 9.7.5.1.2 "sequence error"). */
 static void
 judge_nak(struct run *r, struct joint *j, const struct pw *f)
 {
@@ -227,11 +227,11 @@ judge_nak(struct run *r, struct joint *j, const struct pw *f)
 	j->nak_psn = f->psn;
 }
 
-/* What was refused for want of a receive waits as long as it was told to (IBTA 9.7.5.2.8). */
+/* A request refused for want of a receive waits for the time in the NAK (IBTA 9.7.5.2.8). */
 static void
 judge_rnr(struct run *r, struct joint *j, const struct pw *f)
 {
-	/* Where a response was lost, it goes back for that, and on from there. */
+	/* Where a response was lost, the product goes back for that, and continues from there. */
 	if (!r->calm || (pw_is(f->op) & PWI_RESPONSE) || f->psn != j->rnr_psn)
 		return;
 	if (r->now > j->rnr_from && r->now < j->rnr_until)
@@ -239,14 +239,14 @@ judge_rnr(struct run *r, struct joint *j, const struct pw *f)
 		      (unsigned long long)(j->rnr_until - r->now));
 }
 
-/* A frame gets to the product. */
+/* A frame arrives at the product. */
 static void
 heard(struct run *r, struct joint *j, const uint8_t *frame, size_t len)
 {
 	const struct peer_cfg *c = &j->peer.c;
 	struct pw f;
 
-	/* A bit that was turned over may be one that nobody looks at. */
+	/* A flipped bit may be one that the reader ignores. */
 	if (pw_read(frame, len, &c->self, &c->other, &f)) {
 		j->acks_due++;
 		j->asked_of += peer_packets(&j->peer, FLOW_LEN);
@@ -261,9 +261,9 @@ heard(struct run *r, struct joint *j, const uint8_t *frame, size_t len)
 	}
 	if (f.op == PW_ACKNOWLEDGE && f.syn >> 5 == 1) {
 		if (f.psn == j->rnr_psn && r->now < j->rnr_until)
-			return; /* it waits already */
+			return; /* the product waits already */
 		j->rnr_psn = f.psn;
-		j->rnr_from = r->now + 30000; /* what it has in hand goes out */
+		j->rnr_from = r->now + 30000; /* packets that the product has in hand go out */
 		j->rnr_until = r->now + peer_rnr_ns(f.syn);
 	} else if (pw_diff(f.psn, j->rnr_psn) >= 0) {
 		j->rnr_until = 0;
@@ -332,7 +332,7 @@ peer_posts(void *ctx, const struct peer_wr *wr, bool signalled)
 {
 	struct joint *j = ctx;
 
-	(void)signalled; /* each of them is */
+	(void)signalled; /* every request is signalled */
 	peer_post(&j->peer, j->r->now, wr);
 }
 
@@ -498,7 +498,7 @@ draw_product(const struct run *r, struct plan *p, unsigned int i, struct dut_con
 	};
 }
 
-/* Who it is, and what it must agree upon with the product. */
+/* Addresses of a peer, and the parameters that it must agree on with the product. */
 static void
 introduce(struct joint *j, const struct plan *p, const struct dut_conn_cfg *dc, struct peer_cfg *c)
 {
@@ -540,7 +540,7 @@ draw_peer(struct joint *j, struct plan *p, const struct dut_conn_cfg *dc, struct
 	c->rnr_retries = p->error == FLOW_NO_RECEIVE ? rnd_from(rng, 1, 6) : 7;
 	c->rnr_code = rnd_from(rng, 1, 14);
 	c->service = j->r->sc == RUN_SLOW ? rnd_from(rng, 500, 30000) : 0;
-	if (p->reads) { /* all READs under way within 50 ms: less than the timeout */
+	if (p->reads) { /* all READs in flight within 50 ms: less than the timeout */
 		c->service = 25000000 / (dc->max_rd * ((FLOW_LEN + p->mtu - 1) / p->mtu));
 		c->wake = rnd(rng, 25000000);
 	}
@@ -580,7 +580,7 @@ open_joint(struct joint *j, struct plan *p)
 	dut_flows(j->r->dut, j->i, &j->flow[TO_PEER], &j->flow[TO_DUT]);
 }
 
-/* ---- the course of it */
+/* ---- the course of a run */
 
 static uint64_t
 earlier(uint64_t a, uint64_t b)
@@ -588,7 +588,7 @@ earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The wire is cut once so many requests were posted. */
+/* Cut the wire once enough requests were posted. */
 static void
 maybe_cut(struct run *r)
 {
@@ -607,7 +607,7 @@ maybe_cut(struct run *r)
 		}
 }
 
-/* All programs and peers, now. returns: ns when one of them wants to again */
+/* Run all programs and peers now. returns: ns: time of the next call */
 static uint64_t
 programs(struct run *r)
 {
@@ -675,7 +675,7 @@ course(struct run *r)
 	}
 }
 
-/* Who gives up does so after all tries, each of its timeout (IBTA 9.7.6.1.3: up to 4 times that). */
+/* A requester gives up after all tries, each of its timeout (IBTA 9.7.6.1.3: up to 4 times that). */
 static void
 judge_patience(struct run *r, struct joint *j)
 {
@@ -688,7 +688,7 @@ judge_patience(struct run *r, struct joint *j)
 		wrong(r, "%s: given up %llu us after the wire was cut; %llu retries, timeout %llu us", f->name,
 		      (unsigned long long)(f->failed_at - f->wrong_since) / 1000,
 		      (unsigned long long)j->retries, (unsigned long long)j->timeout / 1000);
-	/* Each timeout may be preceded by one repeat, and the newest request by another that asks. */
+	/* A repeat may come before each timeout, and another one of the newest request that asks for an ACK. */
 	if (j->most > 2 * (j->retries + 1) + 2)
 		wrong(r, "%s: a request was sent %u times after the wire was cut; %llu retries", f->name,
 		      j->most, (unsigned long long)j->retries);
@@ -698,7 +698,7 @@ judge_patience(struct run *r, struct joint *j)
 		      (unsigned long long)j->retries, (unsigned long long)j->timeout / 1000);
 }
 
-/* Nothing is answered more often than it was asked for. */
+/* No request is answered more often than it asked for. */
 static void
 judge_answers(struct run *r, const struct joint *j)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One run: the product and its peers, joined by a wire, from a seed. */
+/* One run: the product and its peers, joined by a wire, all from a seed. */
 #ifndef PEER_RUN_H
 #define PEER_RUN_H
 
@@ -26,25 +26,25 @@ enum run_scenario {
 	RUN_COUNT,
 };
 
-/* All uint64_t: they are added up as such. */
+/* All fields are uint64_t: totals add them up as such. */
 struct run_stats {
 	uint64_t runs, failed;
-	uint64_t requests, messages; /* posted; of them those that take a receive */
-	uint64_t frames, lost;       /* put on the wire; that it lost or spoilt */
-	uint64_t asked, repeated;    /* requests the product sent, and of them those sent before */
-	uint64_t refused;            /* of its requests: ahead of their turn, no receive, no room */
-	uint64_t calm_asked, calm_repeated; /* the same, where the wire loses nothing */
-	uint64_t seq_naks, rnr_naks, timeouts; /* of the peers' requests */
+	uint64_t requests, messages; /* requests posted; those among them that take a receive */
+	uint64_t frames, lost;       /* frames put on the wire; lost or corrupted by it */
+	uint64_t asked, repeated;    /* requests that the product sent; retries among them */
+	uint64_t refused;            /* refused of them: ahead of their turn, no receive, no room */
+	uint64_t calm_asked, calm_repeated; /* counts of asked and repeated on wires that lose nothing */
+	uint64_t seq_naks, rnr_naks, timeouts; /* met by the product's requester */
 	uint64_t errors;             /* completions with an error */
-	uint64_t ns;                 /* virtual time */
-	uint64_t fired[FLOW_ERRORS]; /* runs with such an error */
+	uint64_t ns;                 /* virtual time, ns */
+	uint64_t fired[FLOW_ERRORS]; /* runs with this deliberate error */
 };
 
 struct run;
 
 struct run *run_new(void);
 void run_free(struct run *r);
-/* trace: NULL: none. returns: true: all held; else why has a sentence */
+/* trace: may be NULL. returns: true when all checks held; else `why` has a sentence */
 bool run_seed(struct run *r, enum run_scenario sc, uint64_t seed, FILE *trace, struct run_stats *st,
 	      char why[RUN_WHY]);
 const char *run_scenario_name(unsigned int i);

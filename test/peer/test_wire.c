@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The independent peer's frames: a judge must be judged, too. */
+/* The independent peer's frames: the judge itself is tested, too. */
 #include "peer.h"
 #include "rnd.h"
 
@@ -59,7 +59,7 @@ same(const struct pw *a, const struct pw *b, unsigned int is)
 		assert_memory_equal(a->data, b->data, a->len);
 }
 
-/* What is written is read, each opcode; and no bit that counts can be turned over. */
+/* A written frame is read back, for each opcode; and no flipped bit that counts is accepted. */
 static void
 each_opcode(void **state)
 {
@@ -90,7 +90,7 @@ each_opcode(void **state)
 			same(&f, &g, is);
 			assert_non_null(pw_read(frame, len, &a[1], &a[0], &g));
 			assert_non_null(pw_read(frame, len - 1, &a[0], &a[1], &g));
-			/* Behind the BTH's sixth byte each bit counts. */
+			/* After the BTH's sixth byte each bit counts. */
 			frame[len - 1 - rnd(&rng, 10)] ^= (uint8_t)(1 << rnd(&rng, 8));
 			assert_non_null(pw_read(frame, len, &a[0], &a[1], &g));
 		}

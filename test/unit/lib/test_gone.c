@@ -37,7 +37,7 @@ struct gone {
 	struct fake *f;
 	struct ibv_context *c;
 	struct ibv_pd *pd;
-	struct ibv_cq_ex *cq[2]; /* of sends, of receives */
+	struct ibv_cq_ex *cq[2]; /* for sends, for receives */
 	struct ibv_srq *srq;
 	struct ibv_qp *qp, *shared; /* with receives of its own; on the SRQ */
 };

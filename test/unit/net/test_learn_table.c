@@ -85,7 +85,7 @@ test_full_of_questions(void **state)
 	(void)state;
 	for (uint32_t i = 0; i <= URN_LEARN_ENTRIES; i++) {
 		l3_nth_v4(gid, i);
-		urn_neigh_add_static(nb, gid, peer_mac); /* as many as the table of neighbours holds */
+		urn_neigh_add_static(nb, gid, peer_mac); /* up to the room of the neighbours' table */
 		expect_features(gid, 0);
 	}
 	assert_int_equal(urn_learn_count(lk), URN_LEARN_ENTRIES);

@@ -88,7 +88,7 @@ test_devlink(void **state)
 	assert_int_equal(urn_devlink_roce("ffff:ff:1f.7"), -1);
 }
 
-/* Whatever the reply has, the reader does not go beyond it (run under address sanitizer). */
+/* The reader never goes beyond a reply, whatever it has in it (run under address sanitizer). */
 static void
 test_devlink_broken(void **state)
 {
