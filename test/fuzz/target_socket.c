@@ -443,7 +443,7 @@ good_call(struct peers_conn *c, const struct urn_abi_req *req, int fd, int err)
 	return a.call;
 }
 
-/* A user gets its whole quota; one more is refused. returns: the quota */
+/* A user gets its whole quota; one more is refused. returns: the last handle */
 static uint32_t
 good_calls(struct peers_conn *c, const struct urn_abi_req *req, unsigned int quota)
 {
