@@ -14,7 +14,7 @@
 
 /* libFuzzer's interface; libFuzzer gives these names. */
 int LLVMFuzzerInitialize(int *argc, char ***argv);
-/* One input; the same input always does the same. returns 0 */
+/* Run one input; the same input always has the same effect. returns 0 */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* libFuzzer's function, and those that a target may define to steer it. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);

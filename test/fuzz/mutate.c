@@ -37,7 +37,7 @@ split(struct split *s, const uint8_t *data, size_t size)
 	s->at[s->n] = at < size ? size : at;
 }
 
-/* Put n bytes in at a place. returns the new size, or the old one when there is no room */
+/* Insert n bytes at a place. returns the new size, or the old one when there is no room */
 static size_t
 insert(uint8_t *data, size_t size, size_t max, size_t at, const uint8_t *from, size_t n)
 {
@@ -139,7 +139,7 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned int see
 	}
 }
 
-/* The beginning of one course of events, the end of another. */
+/* Join the beginning of one course of events and the end of another. */
 size_t
 LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len, uint8_t *out,
 			  size_t max, unsigned int seed)

@@ -266,7 +266,7 @@ modify(struct node *n, struct node_qp *q, uint8_t state, uint32_t mask)
 		fuzz_fail("QP to state %u: %s", state, why);
 }
 
-/* From RESET to state `to`, RTR or RTS; from RTR to RTS. */
+/* Connect a QP: from RESET to state `to`, RTR or RTS; from RTR to RTS. */
 static void
 connect_qp(struct node *n, struct node_qp *q, uint8_t to)
 {

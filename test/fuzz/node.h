@@ -16,7 +16,7 @@
 #include "transport/tp.h"
 
 enum {
-	NODE_QPS = 3,	 /* 0: RC; 1: RC, with the SRQ when there is one; 2: UD, likewise */
+	NODE_QPS = 3,	 /* QP 0: RC; 1: RC, with the SRQ when there is one; 2: UD, likewise */
 	NODE_SLOTS = 32, /* slots of each work queue */
 	NODE_CQES = 512, /* more than can be in flight */
 	NODE_GUARD = 4096,
@@ -42,11 +42,11 @@ struct node_config {
 	bool plain;	      /* this side does not support them, whatever the peer does */
 	bool loop;	      /* QP 1 is connected to itself */
 	bool events;	      /* completion queues have channels, the SRQ a limit */
-	bool far;	      /* the receives' completion queue is another engine's */
-	bool unresolved;      /* the address handle's MAC is not known at first */
+	bool far;	      /* the receives' completion queue belongs to another engine */
+	bool unresolved;      /* the MAC of the address handle is not known at first */
 	bool scarce;	      /* one QP at a time may repair losses */
 	bool poor;            /* few packet buffers and little work at once */
-	bool foreign;	      /* the region is another process's: gates close before it (transport) */
+	bool foreign;	      /* the region is of another process: gates close for it (transport) */
 	uint32_t window, kept;
 	uint32_t mtu;
 	uint8_t timeout, retry_cnt, rnr_retry;
@@ -112,7 +112,7 @@ void node_put(struct node *n, const uint8_t *bytes, uint32_t len, bool split);
 /* Let time pass, receive and send frames, and check everything. */
 void node_turn(struct node *n, uint64_t ns);
 
-/* A request: op of enum urn_abi_wr_op; nothing when the queue is full. */
+/* A request: op of enum urn_abi_wr_op; not posted when the queue is full. */
 struct node_send {
 	uint8_t op, flags, num_sge;
 	uint32_t len;

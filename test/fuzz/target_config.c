@@ -59,7 +59,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* The n-th word: of the list, "[kind", "key". returns: its length */
+/* Write the n-th word: of the list, "[kind", "key". returns: its length */
 static size_t
 put_word(char *out, unsigned int n)
 {

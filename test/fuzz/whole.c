@@ -198,7 +198,7 @@ modify(struct whole *w, unsigned int i, enum ibv_qp_state to)
 		fuzz_fail("QP %u to state %d: %s", i, to, urn_attach_error());
 }
 
-/* From RESET to state `to`, RTR or RTS; from RTR to RTS. */
+/* Bring a QP up: from RESET to state `to`, RTR or RTS; from RTR to RTS. */
 static void
 bring_up(struct whole *w, unsigned int i, enum ibv_qp_state from, enum ibv_qp_state to)
 {

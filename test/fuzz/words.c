@@ -18,7 +18,7 @@ near_psn(uint32_t due, uint8_t byte)
 	return (due + (uint32_t)d * 0x20421u) & 0xffffff;
 }
 
-/* The PSN behind the last in a ring of kept packets (ring.h); without one, `none`. */
+/* The PSN after the last in a ring of kept packets (ring.h); without one, `none`. */
 static uint32_t
 behind(struct rte_mbuf *last, uint32_t none)
 {
@@ -328,7 +328,7 @@ fix_lower(const struct words *w, uint8_t *f, uint32_t len, uint8_t fix, bool v6)
 	uint32_t udp = v6 ? 54 : 34;
 
 	if (fix & RAW_ADDR) {
-		for (int i = 0; i < 6; i++) { /* gcc 12 with sanitizers takes f for NULL in memcpy() */
+		for (int i = 0; i < 6; i++) { /* gcc 12 with sanitizers believes that f may be NULL in memcpy() */
 			f[i] = w->self.mac[i];
 			f[6 + i] = w->peer.mac[i];
 		}

@@ -25,8 +25,10 @@ struct words_way {
 	bool turn;  /* and followed by a turn at once */
 };
 
-/* Read a RECORD_FRAME, or RECORD_RAW, and write its frame to out (FRAME_ROOM bytes). returns: its
- * length */
+/*
+ *  Read a RECORD_FRAME or RECORD_RAW, and write its frame to out (FRAME_ROOM bytes). returns: its
+ *  length
+ */
 uint32_t words_frame(const struct words *w, struct fuzz_in *in, uint8_t *out,
 		     struct words_way *way);
 uint32_t words_raw(const struct words *w, struct fuzz_in *in, uint8_t *out, struct words_way *way);

@@ -204,7 +204,7 @@ post(void *ctx, const struct peer_wr *wr, bool signalled)
 	w->opcode = ops[wr->kind];
 	w->flags = (uint8_t)((signalled ? URN_WRF_SIGNALED : 0) | (wr->fence ? URN_WRF_FENCE : 0) |
 			     (wr->se ? URN_WRF_SOLICITED : 0));
-	/* Immediates go in network order, keys in the host's. */
+	/* Immediates are in network order, keys in the host's. */
 	w->imm = wr->kind == PEER_SEND_INV ? wr->imm : __builtin_bswap32(wr->imm);
 	w->rdma.remote_addr = wr->remote;
 	w->rdma.rkey = wr->rkey;

@@ -98,7 +98,7 @@ struct flow {
 	bool lossy;                   /* its refusal may be lost: then its retries run out */
 	bool over;                    /* another error ended the connection: all requests may be flushed */
 	bool cut;                     /* the wire is cut */
-	bool failed, recv_failed;     /* a request, a receive ended with an error: the rest is flushed */
+	bool failed, recv_failed;     /* a request, a receive ended with an error: later ones are flushed */
 	uint64_t failed_at, posted_at; /* ns: time of the first error, and of the newest request */
 	struct flow *other;           /* the other direction of the connection */
 	uint32_t invs;                /* keys that are used up */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * urnic-peer-sim: the product's transport against an independent peer, over seeds, in one
- * process or several that share them.
+ * process or in several that share the seeds.
  */
 #include "run.h"
 

@@ -90,7 +90,7 @@ struct peer_cfg {
 	uint64_t timeout;         /* ns */
 	uint32_t retries, rnr_retries; /* rnr_retries 7: for ever */
 	uint32_t rnr_code;        /* timer code of RNR NAKs sent */
-	uint64_t service;         /* ns a packet, in or out; 0: at once */
+	uint64_t service;         /* ns to serve a packet, in or out; 0: none */
 	uint64_t wake;            /* ns until an idle peer begins to serve */
 	uint64_t ack_delay;       /* ns that an ACK waits to be merged with others */
 	bool credits;             /* ACKs say how many receives are posted */
@@ -108,7 +108,7 @@ struct peer_cfg {
 
 struct peer_stats {
 	uint64_t sent, repeated;    /* requests of ours; of them retries */
-	uint64_t came, ahead;       /* requests of the other; of them ahead of their turn */
+	uint64_t came, ahead;       /* requests of the other; those ahead of their turn */
 	uint64_t again;             /* duplicates among them */
 	uint64_t rnr, full;         /* refused: no receive; no room in the queue */
 	uint64_t seq_naks, rnr_naks, timeouts, implied; /* met by the requester */
@@ -118,7 +118,7 @@ struct peer_stats {
 struct peer_rec {
 	bool used, read;
 	uint32_t first, npsn, rkey, len, msn;
-	uint64_t va;           /* atomic: the operands are in the history, the original value here */
+	uint64_t va;           /* an atomic's original value; its operands are in the history */
 };
 
 /* Contents of a PSN's packet when it came first. */
@@ -212,7 +212,7 @@ void peer_resp_serve(struct peer *p);
 uint64_t peer_resp_due(const struct peer *p);
 /* End all posted requests and receives: the first request with `end`, all others flushed. */
 void peer_fail(struct peer *p, enum peer_end end);
-/* RNR timer code to ns (IBTA table 45). */
+/* returns: ns of an RNR timer code (IBTA table 45) */
 uint64_t peer_rnr_ns(uint32_t code);
 
 static inline uint32_t

@@ -67,7 +67,7 @@ enum pw_is {
 	PWI_FETCH = 1 << 13,  /* READ request or atomic: it gets a response of its own */
 };
 
-/* One end of the wire. ip: IPv4 in the first four bytes */
+/* One end of the wire. ip: an IPv4 address is in the first four bytes */
 struct pw_addr {
 	uint8_t mac[6];
 	uint8_t ip[16];

@@ -23,7 +23,7 @@ extern bool hostile_attacking;
 
 int hostile_dial(const struct rig *r);
 struct urn_sock_ask hostile_question(uint16_t kind);
-/* Send n bytes and count descriptors, at most 8. */
+/* Send n bytes with count descriptors, at most 8. */
 void hostile_post(int fd, const void *p, size_t n, const int *fds, unsigned int count);
 struct urn_sock_answer hostile_take(int fd);
 struct urn_sock_answer hostile_ask(int fd, const struct urn_sock_ask *q);

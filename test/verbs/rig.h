@@ -23,9 +23,9 @@ struct rig_config {
 	unsigned int engines;      /* 0: 2, one a node; 1: one for both nodes; 3, 4: node 0 on 0 and 2, ... */
 	bool ipv6;                 /* talk over link-local IPv6 instead of IPv4 */
 	uint32_t window;           /* packets in flight; 0: default */
-	bool foreign;              /* all memory is reached as if it were another process's */
+	bool foreign;              /* all memory is accessed as if it were another process's */
 	uint64_t delay_seed;       /* memory answers late; 0: at once */
-	uint32_t fail_per_million; /* memory operations that fail, with delay_seed */
+	uint32_t fail_per_million; /* memory operations that fail, of a million; with delay_seed */
 	unsigned int fail_node;    /* fail_per_million's node: 1: 0, 2: 1; 0: both */
 	bool loopback;             /* both ends on node 0 */
 	uint32_t work_in_flight;   /* 0: 4096 */
@@ -38,7 +38,7 @@ struct rig_config {
 	 */
 	uint8_t no_link, no_features;
 	/* The wire between the nodes is bad: RoCEv2 frames lost, duplicated and delayed, of a thousand each. */
-	uint64_t wire_seed;        /* 0: the ports are joined back to back */
+	uint64_t wire_seed;        /* 0: the ports are connected directly */
 	uint32_t lose, twice, late;
 	/*
 	 * The ends attach over the dataplane's socket, and a thread of its own turns the
@@ -53,7 +53,7 @@ struct rig_config {
 
 enum { RIG_LATE = 64 };
 
-/* A frame that the bad wire holds back. */
+/* A frame that the bad wire delays. */
 struct rig_late {
 	struct rte_mbuf *m;
 	uint32_t turns;            /* turns until the frame goes on */

@@ -32,7 +32,7 @@ struct stress_flow {                 /* requests of one QP */
 	uint64_t posted, retired; /* requests */
 	uint64_t recv_ops[STRESS_SLOTS];  /* slots of requests that take a receive, in order: a ring */
 	uint64_t recv_in, recv_out;
-	uint64_t counter;          /* model of the peer's word for atomics */
+	uint64_t counter;          /* expected value of the peer's word for atomics */
 	uint64_t recv_posted, recv_done;
 	bool draining, final;      /* final: the QP's last request, a signalled one, is posted */
 };
@@ -60,7 +60,7 @@ struct stress {
 uint32_t stress_rnd(struct stress *t, uint32_t n);
 /* Bytes of a side's memory. */
 size_t stress_mem_size(void);
-/* The word for atomics of QP q that lies at a side. */
+/* Address of the word for atomics of QP q at a side. */
 uint64_t *stress_word_at(struct stress_side *s, int q);
 /* Post some of the free receives of QP q of end e. */
 void stress_post_recvs(struct stress *t, int e, int q);

@@ -334,7 +334,7 @@ test_reject(void **state)
 	rig_cm_close(&r);
 }
 
-/* A peer that is not there, and one that has no connection management. */
+/* A peer that does not exist, and one without connection management. */
 static void
 test_unreachable(void **state)
 {

@@ -53,7 +53,7 @@ questions(const struct pair *p)
 	return c.calls;
 }
 
-/* End 0 asks n times, the i-th time with private data of seed i and cookie i. */
+/* End 0 asks for n connections, the i-th with private data of seed i and cookie i. */
 static void
 ask(struct pair *p, uint64_t service, uint32_t n, uint32_t *id)
 {

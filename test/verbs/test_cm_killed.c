@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How far the program, a client of node a, gets before it is killed. */
+/* Progress of the program, a client of node a, before it is killed. */
 enum stage { ASKED, REPLIED, UP, LISTENS, HEARD, FETCHED, ACCEPTED };
 
 /* ---- the program that is killed; it may not use cmocka or the rig */

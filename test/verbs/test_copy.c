@@ -83,7 +83,7 @@ as_posted(void **state)
 	bench_close(&b);
 }
 
-/* Elements of several regions, one of which is named by addresses of its own; in a SEND. */
+/* Elements of several regions, one with an iova of its own; in a SEND. */
 static void
 gathered(void **state)
 {

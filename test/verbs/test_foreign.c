@@ -48,7 +48,7 @@ struct slow {
 	_Atomic int dereg;		   /* result of ibv_dereg_mr(); -1: not yet */
 };
 
-/* returns: false when the kernel forbids it */
+/* returns: false when the kernel forbids userfaultfd */
 static bool
 stalling(struct slow *s)
 {
@@ -144,7 +144,7 @@ write_slow(struct rig *r, struct slow *s, uint32_t len)
 	}
 }
 
-/* The rig's own two clients exchange something, and make control calls. */
+/* The rig's own two clients exchange data, and make control calls. */
 static void
 others_go_on(struct rig *r)
 {
@@ -161,7 +161,7 @@ others_go_on(struct rig *r)
 	}
 }
 
-/* Turn until node 1 has counted that many. */
+/* Turn until node 1's counter has reached n. */
 static void
 wait_count(struct rig *r, enum urn_counter id, uint64_t n)
 {

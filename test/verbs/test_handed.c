@@ -126,7 +126,7 @@ broken(struct prog *p)
 	return n;
 }
 
-/* All of n requests of each of its QPs complete, each QP's in order. */
+/* All of n requests of each of the program's QPs complete, each QP's in order. */
 static void
 expect_all(struct rig *r, const struct prog *p, uint32_t n)
 {

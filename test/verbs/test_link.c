@@ -61,7 +61,7 @@ look(struct rig *r, int node, struct urn_link_info *info)
 	return urn_learn_peek(link_of(r, node), gid.raw, info);
 }
 
-/* Turn until node `node` is done asking. */
+/* Turn until node `node` no longer asks. returns: the state of the other node */
 static enum urn_learn_state
 settle(struct rig *r, int node)
 {

@@ -180,7 +180,7 @@ test_dies_with_qp(void **state)
 	}
 }
 
-/* Memory operations that the engines of a node have under way. */
+/* Memory operations that the engines of a node have in flight. */
 static unsigned int
 under_way(const struct rig *r, unsigned int node)
 {

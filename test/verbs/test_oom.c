@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static long left = -1; /* allocations until one fails; -1: none does */
+static long left = -1; /* allocations until one fails; -1: none fails */
 static bool failed;
 
 static bool

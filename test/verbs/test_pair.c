@@ -52,7 +52,7 @@ to_state(struct ibv_qp *qp, enum ibv_qp_state state)
 							  : IBV_QP_STATE);
 }
 
-/* From INIT to RTR, to a queue pair of node 1. returns as ibv_modify_qp() does */
+/* From INIT to RTR, to a queue pair of node 1. returns: as ibv_modify_qp() */
 static int
 to_rtr(struct rig *r, struct ibv_qp *qp, uint32_t peer_qpn, enum ibv_mtu mtu)
 {

@@ -44,7 +44,7 @@ test_rubbish(void **state)
 	int fd;
 
 	rig_fill(noise, sizeof(noise), 99);
-	/* Lengths from nothing to more than any message has. */
+	/* Lengths from one byte to more than any message has. */
 	for (size_t n = 1; n < sizeof(noise); n += 37, bad++) {
 		fd = hostile_dial(r);
 		hostile_post(fd, noise, n, NULL, 0);

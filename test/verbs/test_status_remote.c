@@ -130,7 +130,7 @@ test_misaligned_atomic(void **state)
 	}
 }
 
-/* More READs at once than the peer keeps on record, powers of two or not. */
+/* More parallel READs than the peer can record, powers of two or not. */
 static void
 test_too_many_reads(void **state)
 {
@@ -188,7 +188,7 @@ test_memory_faults(void **state)
 
 /* ---- nobody answers */
 
-/* Fresh QPs between nodes that know each other: nothing has to be asked before. */
+/* New QPs between nodes that know each other: no question has to be asked first. */
 static void
 open_warm(struct rig *r, const struct rig_qp *o)
 {

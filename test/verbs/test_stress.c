@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Everything at once, from a seed: operations of all kinds and sizes on several
- * QPs in both directions. Every byte is checked against what was sent, every
- * completion comes exactly once and in order (architecture rule 7). A failure names
- * the seed that repeats it:
+ * Everything at once, from a seed: operations of all kinds and sizes on several QPs in
+ * both directions. Every byte is compared with the one sent, every completion comes
+ * exactly once and in order (architecture rule 7). A failure names the seed that repeats
+ * it:
  *
  *   test_verbs_stress SEED      runs that seed alone
  *   test_verbs_stress -COUNT    runs seeds 1..COUNT

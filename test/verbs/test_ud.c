@@ -149,7 +149,7 @@ test_lost(void **state)
 	rig_expect(&r, 0, IBV_WC_SUCCESS);
 	rig_quiet(&r, 1);
 	assert_int_equal(rig_counter(&r, 1, URN_C_DROP_QKEY), 1);
-	/* The top bit means the QP's own, which both have. */
+	/* The top bit selects the QP's own Q_Key, which both have. */
 	send_to(&r, 0, ah, 0x80000000, 64, 4);
 	rig_expect(&r, 0, IBV_WC_SUCCESS);
 	assert_int_equal(rig_expect(&r, 1, IBV_WC_SUCCESS).wr_id, 2);

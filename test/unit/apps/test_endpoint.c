@@ -119,7 +119,7 @@ local_address_is_complete(void **state)
 	assert_non_null(strstr(err.text, "GID 3"));
 }
 
-/* Each side's first PSN goes where it belongs, and the smallest MTU wins. */
+/* The first PSN of each side is set where it belongs, and the smallest MTU is used. */
 static void
 connect_crosses_the_addresses(void **state)
 {

@@ -65,7 +65,7 @@ waits_for_nobody(void **state)
 	memset(longer, 'y', sizeof(longer) - 1);
 	fputs(longer, stderr);
 	assert_int_equal(read_all(fd, buf, sizeof(buf)), sizeof(longer) - 1);
-	/* Ten times what a pipe holds, and nobody reads. */
+	/* Ten times as many bytes as a pipe holds, and nobody reads. */
 	memset(line, 'x', sizeof(line) - 2);
 	line[sizeof(line) - 2] = '\n';
 	for (int i = 0; i < 700; i++)

@@ -110,7 +110,7 @@ rank_is_not_one_too_far(void **state)
 	assert_int_equal(urn_hist_quantile(&a, 0.991), 1000);
 }
 
-/* Merging two threads' histograms equals having counted in one. */
+/* The merge of two threads' histograms equals one histogram of both. */
 static void
 merge_adds_up(void **state)
 {

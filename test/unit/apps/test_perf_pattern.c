@@ -53,7 +53,7 @@ each_byte_counts(void **state)
 	}
 }
 
-/* A datagram says which one it is, whatever its length. */
+/* A datagram of any length has its number in it. */
 static void
 number_is_read_back(void **state)
 {

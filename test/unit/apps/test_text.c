@@ -93,7 +93,7 @@ an_echo_is_no_second_signal(void **state)
 	assert_int_equal(two_signals(3600000), SIGTERM);
 }
 
-/* Standard error is no terminal here: not one byte is drawn. */
+/* Standard error is no terminal here: the bar writes no byte. */
 static void
 no_bar_without_terminal(void **state)
 {

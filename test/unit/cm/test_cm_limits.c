@@ -168,7 +168,7 @@ test_backlog(void **state)
 	assert_int_equal(urn_cm_release(b.cm, &b.o, l, b.now), 0);
 }
 
-/* A listener goes; its requests stay the owner's. */
+/* A listener goes; the owner keeps the listener's requests. */
 static void
 test_unlisten(void **state)
 {

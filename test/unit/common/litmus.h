@@ -2,12 +2,12 @@
 /*
  * Litmus tests of store-load fences, on two threads that share memory.
  *
- * A fence between a store and a load is needed where each of two sides stores a word, then
- * loads the word of the other: without it both may load what was there before. A round
- * has both sides do so at the same moment, and the judge says whether the outcome is one
- * that the fence forbids. A good program never fails such a test, however busy the machine is; a
- * program without the fence fails it within some thousand rounds where two cores run at the
- * same time. x86-64 reorders a store with a later load as every other processor does.
+ * A fence between a store and a load is needed where each of two sides stores a word, then loads
+ * the word of the other: without the fence both may load the old value. In a round both sides do
+ * so at the same moment, and bad() is true when the fence forbids the outcome. A good program
+ * never fails such a test, however busy the machine is; a program without the fence fails within
+ * some thousand rounds where two cores run at the same time. x86-64 reorders a store with a
+ * later load as every other processor does.
  */
 #ifndef URN_TEST_LITMUS_H
 #define URN_TEST_LITMUS_H

@@ -16,8 +16,8 @@ enum {
 };
 
 /*
- * Start the EAL at the first call; the same pool each time. Ends the process
- * with a sentence on stderr when that fails: no test can go on without it.
+ * Start the EAL at the first call. Ends the process with a sentence on stderr on failure:
+ * no test can go on without the EAL. returns: the same pool each time
  */
 struct rte_mempool *test_eal_pool(void);
 

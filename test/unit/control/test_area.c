@@ -108,7 +108,7 @@ test_other_sizes(void **state)
 			memset(a.base + off[n], 0x77, sizes[k]);
 			n++;
 		}
-		/* Classes waste a fifth at most, and pages something at their ends. */
+		/* Classes waste a fifth of the area at most, and pages some bytes at their ends. */
 		assert_true(n > 0 && n * sizes[k] > SIZE / 2);
 		whole = k == 0 ? n : whole;
 		assert_true(k != 2 || n == whole);

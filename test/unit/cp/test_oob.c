@@ -9,7 +9,7 @@
 #include <sys/un.h>
 
 static int fds[2];
-static struct cp_oob oob; /* on fds[0]; the test speaks at fds[1] */
+static struct cp_oob oob; /* on fds[0]; the test uses fds[1] */
 static struct urn_err err;
 static union cp_body body;
 

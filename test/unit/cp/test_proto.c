@@ -105,7 +105,7 @@ refuse(enum cp_msg_type type, size_t at, const void *bytes, size_t n, const char
 	assert_says(why, phrase);
 }
 
-/* Each field that can lie is caught. */
+/* Each field with a false value is detected. */
 static void
 test_lies(void **state)
 {

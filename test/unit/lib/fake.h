@@ -97,7 +97,7 @@ const struct urn_abi_rwqe *fake_take_srq(struct fake *f, uint32_t srq, uint32_t 
 /* True when the QP or CQ has been destroyed; may be called while other threads make calls. */
 bool fake_qp_gone(struct fake *f, uint32_t qpn);
 bool fake_cq_gone(struct fake *f, uint32_t handle);
-/* Swap doorbells out as an engine does. returns: how many QPs rang; *last: one of them */
+/* Take the doorbells as an engine does. returns: the number of QPs that rang; *last: one of them */
 unsigned int fake_doorbells(struct fake *f, uint32_t *last);
 void fake_async(struct fake *f, uint32_t type, uint32_t handle, uint64_t cookie);
 void fake_fail_next(struct fake *f, enum urn_ctl_op op, int err, const char *why);

@@ -28,7 +28,7 @@ device_plain(void **state)
 	assert_int_equal(a.max_mcast_grp, 0);
 }
 
-/* doc/reference/verbs.md: callers with a shorter struct get no byte more than it has. */
+/* doc/reference/verbs.md: a caller with a shorter struct gets no byte beyond its end. */
 static void
 device_short(void **state)
 {

@@ -12,7 +12,7 @@ nonblocking(int fd)
 	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
 }
 
-/* The program's end blocks by default; the dataplane's never does. */
+/* The program's end blocks by default; the dataplane's end never does. */
 static void
 channel_ends(void **state)
 {

@@ -39,7 +39,7 @@ struct gone {
 	struct ibv_pd *pd;
 	struct ibv_cq_ex *cq[2]; /* for sends, for receives */
 	struct ibv_srq *srq;
-	struct ibv_qp *qp, *shared; /* with receives of its own; on the SRQ */
+	struct ibv_qp *qp, *shared; /* QP with receives of its own; QP on the SRQ */
 };
 
 static int

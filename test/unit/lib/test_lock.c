@@ -9,7 +9,7 @@
 
 static struct {
 	struct urn_lock lock;
-	volatile uint64_t count; /* not atomic: two inside at a time lose counts */
+	volatile uint64_t count; /* not atomic: two threads inside lose counts */
 } shared;
 
 static void *

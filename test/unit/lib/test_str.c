@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names for people, and the codes of rates. */
+/* Names for people to read, and the codes of rates. */
 #include "test.h"
 
 #include <string.h>

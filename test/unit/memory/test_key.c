@@ -177,7 +177,7 @@ test_reused_late(void **state)
 	urn_mem_destroy(mem);
 }
 
-/* architecture rule 5: an idle adapter is small whatever its max_keys */
+/* architecture rule 5: an idle adapter needs little memory whatever its max_keys */
 static void
 test_idle_is_small(void **state)
 {

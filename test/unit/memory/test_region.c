@@ -28,7 +28,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* IBTA 10.6.3.1, enum ibv_access_flags: which rights a region may be given */
+/* IBTA 10.6.3.1, enum ibv_access_flags: the rights that a region may be given */
 static void
 test_access_rules(void **state)
 {

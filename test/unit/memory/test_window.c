@@ -148,7 +148,7 @@ test_type2(void **state)
 	assert_int_equal(reach(f, a, QPN), URN_MEM_OK);
 	expect_bound(f, 1);
 	assert_int_equal(bind_mw(f, 2, a, b), URN_MEM_WINDOW);
-	/* Length 0 does not free it (o10-37.2.40). */
+	/* Length 0 does not free the window (o10-37.2.40). */
 	assert_int_equal(urn_mem_bind(f->mem, 2, a, b, f->mr, f->addr, 0, 0, f->pd, QPN, NULL),
 			 URN_MEM_WINDOW);
 	assert_int_equal(reach(f, a, QPN), URN_MEM_OK);

@@ -7,7 +7,7 @@
 
 enum { L3_ROOM = 2048 }; /* bytes; the longest frame fits */
 
-/* Us and a peer: MACs, IPv4 10.0.0.1 and .2, IPv6 fe80::1 and ::2, 2001:db8::1 and ::2. */
+/* We and a peer: MACs, IPv4 10.0.0.1 and .2, IPv6 fe80::1 and ::2, 2001:db8::1 and ::2. */
 extern const uint8_t us_mac[6], peer_mac[6], other_mac[6];
 extern const uint8_t us_v4[16], peer_v4[16], us_ll[16], peer_ll[16], us_global[16],
 	peer_global[16], no_addr[16];

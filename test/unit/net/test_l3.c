@@ -144,7 +144,7 @@ test_arp_probe(void **state)
 static void
 test_arp_malformed(void **state)
 {
-	/* Offset and value that make a sound request malformed. */
+	/* Offset and value that make a valid request malformed. */
 	static const uint8_t bad[][2] = {
 		{ 14, 1 }, { 15, 6 }, { 16, 0x86 }, { 17, 6 }, { 18, 8 }, { 18, 0 }, { 19, 16 },
 		{ 19, 0 }, { 20, 1 }, { 21, 0 }, { 21, 3 }, { 21, 8 }, { 22, 0x03 },

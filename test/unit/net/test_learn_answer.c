@@ -325,7 +325,7 @@ test_features(void **state)
 	expect_features(peer_v4, 0);
 	expect_features(us_v4, 0);
 	expect_state(peer_v4, KNOWN);
-	/* Cache lines are known all the same. */
+	/* The cache line size is known all the same. */
 	assert_int_equal(urn_learn_arw(lk, peer_v4), URN_LINK_ARW_64);
 }
 

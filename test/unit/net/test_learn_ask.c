@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When peers are asked, how often, and when asking ends (doc/inside/link.md). */
+/* The times at which peers are asked, the number of requests, and the end of asking (doc/inside/link.md). */
 #include "learn_bench.h"
 
 #include <setjmp.h>

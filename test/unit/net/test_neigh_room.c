@@ -99,7 +99,7 @@ test_lookup_flood(void **state)
 	assert_int_equal(urn_neigh_count(nb), URN_NEIGH_ENTRIES);
 }
 
-/* A table full of reachable neighbours gives up the one unused for longest. */
+/* A table full of reachable neighbours drops the one unused for longest. */
 static void
 test_oldest_goes(void **state)
 {
@@ -149,7 +149,7 @@ test_poll_bounds(void **state)
 	assert_int_equal(poll_all(SECOND, 64), 0);
 }
 
-/* Several threads at once: the table stays whole. */
+/* Several threads at the same time: the table stays consistent. */
 static void *
 hammer(void *arg)
 {

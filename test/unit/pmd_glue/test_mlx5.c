@@ -123,7 +123,7 @@ refused(const char *device, const char *word)
 	struct urn_port_config cfg = port_cfg("m0", device);
 	struct urn_err err = {""};
 
-	/* The family itself: this machine's device may be of another make. */
+	/* Open by the family itself: this machine's device may be of another make. */
 	check(urn_port_open_by(&cfg, &urn_family_mlx5, NULL, &err) == NULL);
 	check_says(&err, "port m0");
 	check_says(&err, word);

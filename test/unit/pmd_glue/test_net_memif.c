@@ -150,7 +150,7 @@ test_two_users(void **state)
 	both(&a, &b, 0);
 }
 
-/* A client may come up before its server: its link is down until then. */
+/* A client may come up before its server: the client's link is down until then. */
 static void
 test_client_first(void **state)
 {
@@ -259,7 +259,7 @@ errors(void *arg)
 	cfg = port_cfg("m1", device);
 	port = port_up(&cfg);
 	refused(device, "in use");
-	/* The other port of this socket in the same process: another id. */
+	/* Another port on this socket in the same process: another id is allowed. */
 	snprintf(device, sizeof(device), "net_memif8,role=server,id=8,socket=%s/twice", dir);
 	cfg = port_cfg("m2", device);
 	urn_port_close(port_up(&cfg));

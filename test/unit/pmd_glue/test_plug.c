@@ -14,7 +14,7 @@ pair_up(struct urn_port *p[2])
 	check_ok(urn_port_open_ring_pair(cfg, p, &err), &err);
 }
 
-/* Nothing passes a pulled cable, in either direction, and both sides see it. */
+/* No frame passes a pulled cable, in either direction, and both sides see its state. */
 static void
 pulled(void *arg)
 {
@@ -66,7 +66,7 @@ ring_goes_down(void *arg)
 	pulled(&how);
 }
 
-/* A port that is started while its cable is out stays silent until it is in. */
+/* A port that is started while its cable is pulled stays silent until the cable is in. */
 static void
 started_without_cable(void *arg)
 {

@@ -131,7 +131,7 @@ stops(void *arg)
 	check(urn_pool_count() == 0);
 }
 
-/* Ports that are open while the program exits: no crash, nothing left. */
+/* The program exits while ports are open: no crash, nothing left. */
 static void
 exits_open(void *arg)
 {

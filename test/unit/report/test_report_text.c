@@ -113,7 +113,7 @@ cards_have_a_line_a_field(void **state)
 				      "none                   -\n");
 }
 
-/* Objects that have fewer or more fields than the first keep the table in shape. */
+/* A table keeps its columns when objects have fewer or more fields than the first. */
 static void
 rows_are_of_one_length(void **state)
 {

@@ -275,7 +275,7 @@ nonsense(void **state)
 	clients(1);
 	assert_int_equal(counters().bad, 2);
 	assert_int_equal(counters().truncated, 0);
-	/* More descriptors than any message has. */
+	/* More descriptors than any message may have. */
 	fd = comes();
 	for (int i = 0; i < 3; i++)
 		three[i] = fd;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define MS 1000000ull
-enum { DEPTH = 32 }; /* entries of a ring; it holds one less */
+enum { DEPTH = 32 }; /* entries of a ring, which holds one frame less */
 
 struct bench {
 	struct urn_fabric *f;

@@ -51,7 +51,7 @@ lists_are_taken(void **state)
 	assert_true(c.drop == 0.03 && c.rate_bps == 5000000);
 }
 
-/* Each is refused, with its own word in the sentence. */
+/* Each text is refused, with its own word in the sentence. */
 static void
 nonsense_is_refused(void **state)
 {

@@ -264,7 +264,7 @@ missed_ahead(void **state)
 	expect_gap(&b, 0, 5, 9, URN_GAP_SEEN);
 	assert_int_equal(b.gap[0].at, 2);
 	assert_int_equal(b.high, P(9));
-	/* The next one makes a gap of its own; its patience begins now. */
+	/* The next missing PSN makes a gap of its own; that gap's patience begins now. */
 	assert_true(missed(&b, 9, 7));
 	assert_int_equal(b.n, 2);
 	expect_gap(&b, 1, 9, 10, URN_GAP_SEEN);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* The body is at 40, its options at 72. */
+/* The MAD's body is at byte 40, its options at 72. */
 enum { BODY = 32, ROOM = 216 };
 
 static struct urn_link_msg msg;
@@ -180,7 +180,7 @@ test_options(void **state)
 	memset(o, 0xff, sizeof(o));
 	s.options = o;
 	s.options_len = sizeof(o);
-	/* One of each length, alone: the body ends where it ends. */
+	/* One option of each length, alone: the body ends with the option. */
 	for (uint32_t n = 0; n <= sizeof(o) - 4; n++) {
 		o[2] = 0;
 		o[3] = (uint8_t)n;
@@ -196,7 +196,7 @@ test_options(void **state)
 	o[2] = 0xff;
 	s.length = ROOM;
 	expect_read(&s, DROP_LINK_OPTION);
-	/* One behind the other, the last one cut. */
+	/* Two options one behind the other, the last one cut. */
 	memset(o, 0, sizeof(o));
 	o[3] = 5;
 	o[4 + 8 + 3] = 4;
