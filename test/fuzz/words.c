@@ -127,7 +127,7 @@ enum sel_bit {
 	SEL_ENGINE = 16,
 	SEL_PKEY = 32,
 	SEL_ODD = 60,	       /* mask: a bit counts only alone, so that most frames have none */
-	SEL_ANY_RESPONSE = 64, /* the response opcode that is due, or any */
+	SEL_ANY_RESPONSE = 64, /* the response opcode stays, whichever is due */
 	SEL_PART = 128,	       /* a response that begins here */
 };
 

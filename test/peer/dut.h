@@ -40,7 +40,7 @@ uint32_t dut_connect(struct dut *d, unsigned int i, const struct dut_conn_cfg *c
 /* send: gets the completions of the QP's requests; recv: those of its receives. */
 void dut_flows(struct dut *d, unsigned int i, struct flow *send, struct flow *recv);
 void dut_rx(struct dut *d, const uint8_t *frame, size_t len);
-/* returns: ns: time of the next turn; UINT64_MAX: not before a frame or a request comes */
+/* returns: ns: time of the next turn; UINT64_MAX: not before something comes */
 uint64_t dut_due(const struct dut *d);
 /* emit: called at once for each frame sent, of this connection or of any */
 void dut_turn(struct dut *d, uint64_t now,

@@ -34,7 +34,7 @@ struct run_stats {
 	uint64_t asked, repeated;    /* requests that the product sent; retries among them */
 	uint64_t refused;            /* refused of them: ahead of their turn, no receive, no room */
 	uint64_t calm_asked, calm_repeated; /* counts of asked and repeated on wires that lose nothing */
-	uint64_t seq_naks, rnr_naks, timeouts; /* met by the product's requester */
+	uint64_t seq_naks, rnr_naks, timeouts; /* met by the peers' requesters */
 	uint64_t errors;             /* completions with an error */
 	uint64_t ns;                 /* virtual time, ns */
 	uint64_t fired[FLOW_ERRORS]; /* runs with this deliberate error */

@@ -162,8 +162,8 @@ test_regions(void **state)
 }
 
 /*
- * A program without its /proc/self/mem registers only memory that it shares; one with another
- * process's file opens nothing of that process.
+ * A program without its /proc/self/mem, or with another file in its place, registers only
+ * memory that it shares.
  */
 static void
 test_no_space(void **state)

@@ -19,7 +19,7 @@ enum {
 	QPS = 160,
 	DEPTH = 64,
 	ELEMENTS = 4,   /* more than fit into a request itself */
-	A_TURN = 33,    /* fruitless looks at its QPs in a turn: a burst of doorbells, and the doorbell that is there */
+	A_TURN = 33,    /* fruitless looks at its QPs in a turn: a burst of doorbells, and one that is there */
 	FEW_WORK = 64,  /* requests; 80 receives come with them */
 	HALVES = 100,
 	NOBODY = 0x3ff, /* number of a QP that does not exist */

@@ -170,7 +170,7 @@ test_retries(void **state)
 	assert_int_equal(poll_all(t + URN_NEIGH_FAIL_NS, 64), 0); /* nobody looked */
 	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
 	assert_int_equal(poll_all(t + URN_NEIGH_FAIL_NS, 64), 1);
-	/* One cycle: repeated look-ups of a peer that is gone ask no more often than that. */
+	/* One request only: look-ups of a peer that is gone ask no more often than that. */
 	assert_int_equal(poll_all(t + 2 * URN_NEIGH_FAIL_NS - 1, 64), 0);
 	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
 	assert_int_equal(poll_all(t + 2 * URN_NEIGH_FAIL_NS, 64), 0);

@@ -51,7 +51,7 @@ veth_both_ways(void *arg)
 	frames_cross(p[1], p[0], 0, frame_len(p[1]));
 	frames_cross(p[0], p[1], 0, 14 + 4200);
 	frames_cross(p[1], p[0], 0, 60);
-	/* The interface's MTU is larger than a slot: we send no such frames, and take no harm. */
+	/* A frame larger than a slot comes over the interface: it is none of ours, and does no harm. */
 	run("ip link set urnv0 mtu 9000 && ip link set urnv1 mtu 9000");
 	memset(frame, 0x55, sizeof(frame));
 	fd = packet_open("urnv1");

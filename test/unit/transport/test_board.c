@@ -235,12 +235,12 @@ missed_is_a_gap(void **state)
 
 	(void)state;
 	urn_board_reset(&b, P(0));
-	assert_true(missed(&b, 0, 50)); /* with nothing behind it, it is missing and recorded */
+	assert_true(missed(&b, 0, 50)); /* a dropped response with nothing behind it is missing and recorded */
 	assert_int_equal(b.n, 1);
 	expect_gap(&b, 0, 0, 1, URN_GAP_SEEN);
 	assert_int_equal(b.high, P(1));
 	assert_true(urn_board_open(&b));
-	/* It is asked for by time, like a PSN that is seen missing. */
+	/* The gap is asked for by time, like one that is seen. */
 	assert_int_equal(urn_board_due(&b, &limits), 150);
 	assert_false(urn_board_judge(&b, &limits, 149));
 	assert_true(urn_board_judge(&b, &limits, 150));
@@ -250,7 +250,7 @@ missed_is_a_gap(void **state)
 	assert_false(urn_board_open(&b));
 }
 
-/* PSNs before it are missing, too, and arrivals are not forgotten. */
+/* PSNs before the dropped response are missing, too, and arrivals are not forgotten. */
 static void
 missed_ahead(void **state)
 {
@@ -275,7 +275,7 @@ missed_ahead(void **state)
 	assert_int_equal(b.high, P(12));
 }
 
-/* A known gap, or an arrival, is not changed by it. */
+/* A dropped response changes neither a known gap nor an arrival. */
 static void
 missed_known(void **state)
 {
