@@ -60,7 +60,7 @@ other_cores(void **state)
 
 	(void)state;
 	core.clock = 5 * HOUR;
-	/* An engine that never turned has no time of its own: the caller's TSC answers. */
+	/* An engine that never turned is asked, and the caller answers in its place. */
 	assert_true(urn_engine_now(e) == 5 * HOUR);
 	assert_int_equal(core.asked, 1);
 	urn_engine_poll(e);

@@ -117,7 +117,7 @@ test_full_of_tries(void **state)
 		l3_nth_v4(gid, i);
 		urn_neigh_add_static(nb, gid, peer_mac);
 		expect_features(gid, 0);
-		/* One each of so many tries. */
+		/* Entries have different numbers of tries. */
 		for (uint32_t k = 0; k < i % 4; k++)
 			poll_max(START + k * SECOND, 64);
 	}
