@@ -27,7 +27,7 @@ test_rejected_by_own_id(void **state)
 	assert_int_equal(told(URN_CM_EVENT_REJECTED).id, id);
 }
 
-/* Our REJ after a timeout has the field by which the peer finds the connection: our GUID. */
+/* Our REJ when we give up has the field by which the peer finds the connection: our GUID. */
 static void
 test_timeout_guid(void **state)
 {
