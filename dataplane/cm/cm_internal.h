@@ -3,11 +3,12 @@
 #ifndef URN_CM_CM_INTERNAL_H
 #define URN_CM_CM_INTERNAL_H
 
+#include "base/hash.h"
 #include "cm/cm.h"
 
 #include <errno.h>
 
-#define CM_NIL UINT32_MAX
+#define CM_NIL URN_HASH_NIL
 
 /* Keys by which an id is looked up besides its number; each has a chain of the hash. */
 enum cm_hash {
@@ -63,15 +64,13 @@ struct cm_use {
 struct urn_cm {
 	struct urn_cm_config cfg;
 	uint64_t rng;
-	uint32_t hash_seed;        /* random: peers can't choose to collide */
 	uint32_t bits;             /* low bits of an id that are its index */
 	uint32_t fresh;            /* index of the first place never used */
 	uint32_t used;             /* ids in use */
 	struct cm_conns free;      /* places used before; longest free first */
 	struct cm_conns orphans;   /* oldest first */
-	uint32_t buckets;          /* a power of two */
-	uint32_t *bucket[CM_HASHES];
-	uint32_t *use_bucket;
+	struct urn_hash hash[CM_HASHES]; /* by enum cm_hash, for entries of conn */
+	struct urn_hash use_hash;  /* for entries of use */
 	struct cm_use *use;        /* one for each id at most */
 	uint32_t use_free;         /* first free entry; CM_NIL: none */
 	uint32_t use_fresh;        /* index of the first entry never used */
@@ -101,8 +100,8 @@ void cm_free(struct urn_cm *cm, struct cm_conn *e);
 
 /* ---- cm_use.c: channels that ids of an owner use, so that no look-up goes through all ids */
 
-/* returns: true when there was memory */
-bool cm_use_create(struct urn_cm *cm);
+/* seed: of the hash, random. returns: true when there was memory */
+bool cm_use_create(struct urn_cm *cm, uint32_t seed);
 void cm_use_destroy(struct urn_cm *cm);
 /* Count an id more of this channel; an id less. */
 uint32_t cm_use_begin(struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel);

@@ -5,8 +5,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include <rte_jhash.h>
-
 /* splitmix64 */
 uint64_t
 cm_draw(struct urn_cm *cm)
@@ -32,6 +30,8 @@ struct urn_cm *
 urn_cm_create(const struct urn_cm_config *cfg)
 {
 	struct urn_cm *cm = cfg->max_ids <= URN_CM_IDS_MAX ? calloc(1, sizeof(*cm)) : NULL;
+	uint32_t seed;
+	bool made;
 
 	if (!cm)
 		return NULL;
@@ -39,22 +39,18 @@ urn_cm_create(const struct urn_cm_config *cfg)
 	cm->cfg.max_ids = cfg->max_ids ? cfg->max_ids : 32768;
 	cm->cfg.max_mtu = cfg->max_mtu ? cfg->max_mtu : 5;
 	cm->rng = cfg->seed;
-	cm->hash_seed = (uint32_t)cm_draw(cm);
+	seed = (uint32_t)cm_draw(cm);
 	TAILQ_INIT(&cm->free);
 	TAILQ_INIT(&cm->orphans);
-	cm->buckets = pow2(cm->cfg.max_ids);
 	/* 0 is no index: ids are never 0. */
 	cm->bits = (uint32_t)__builtin_ctz(pow2(cm->cfg.max_ids + 1));
 	cm->fresh = 1;
 	cm->conn = calloc((size_t)cm->cfg.max_ids + 1, sizeof(*cm->conn));
 	cm->heap = calloc((size_t)cm->cfg.max_ids, sizeof(*cm->heap));
-	for (unsigned int h = 0; h < CM_HASHES; h++) {
-		cm->bucket[h] = malloc(cm->buckets * sizeof(*cm->bucket[h]));
-		if (cm->bucket[h])
-			memset(cm->bucket[h], 0xff, cm->buckets * sizeof(*cm->bucket[h]));
-	}
-	if (!cm_use_create(cm) || !cm->conn || !cm->heap || !cm->bucket[CM_BY_PEER] || !cm->bucket[CM_BY_QPN] ||
-	    !cm->bucket[CM_BY_OWN_QPN]) {
+	made = cm_use_create(cm, seed);
+	for (unsigned int h = 0; h < CM_HASHES; h++)
+		made = urn_hash_init(&cm->hash[h], cm->cfg.max_ids, seed) == 0 && made;
+	if (!made || !cm->conn || !cm->heap) {
 		urn_cm_destroy(cm);
 		return NULL;
 	}
@@ -67,7 +63,7 @@ urn_cm_destroy(struct urn_cm *cm)
 	if (!cm)
 		return;
 	for (unsigned int h = 0; h < CM_HASHES; h++)
-		free(cm->bucket[h]);
+		urn_hash_fini(&cm->hash[h]);
 	cm_use_destroy(cm);
 	free(cm->heap);
 	free(cm->conn);
@@ -83,7 +79,7 @@ bucket_of(const struct urn_cm *cm, enum cm_hash h, const uint8_t gid[16], uint64
 
 	memcpy(word, gid, 16);
 	memcpy(word + 4, &key, sizeof(key));
-	return &cm->bucket[h][rte_jhash_32b(word, 6, cm->hash_seed) & (cm->buckets - 1)];
+	return urn_hash_bucket(&cm->hash[h], word, 6);
 }
 
 static const uint8_t no_gid[16];
@@ -103,26 +99,18 @@ bucket_for(const struct urn_cm *cm, enum cm_hash h, const struct cm_conn *e)
 void
 cm_hash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h)
 {
-	uint32_t *at = bucket_for(cm, h, e);
-
 	if (e->hashed[h])
 		return;
-	e->chain[h] = *at;
-	*at = (uint32_t)(e - cm->conn);
+	urn_hash_put(bucket_for(cm, h, e), (uint32_t)(e - cm->conn), &e->chain[h]);
 	e->hashed[h] = true;
 }
 
 void
 cm_unhash(struct urn_cm *cm, struct cm_conn *e, enum cm_hash h)
 {
-	uint32_t self = (uint32_t)(e - cm->conn), *at;
-
 	if (!e->hashed[h])
 		return;
-	at = bucket_for(cm, h, e);
-	while (*at != self)
-		at = &cm->conn[*at].chain[h];
-	*at = e->chain[h];
+	urn_hash_take(bucket_for(cm, h, e), (uint32_t)(e - cm->conn), &cm->conn->chain[h], sizeof(*e));
 	e->hashed[h] = false;
 }
 
@@ -392,8 +380,8 @@ chained(const struct urn_cm *cm, enum cm_hash h)
 {
 	uint32_t n = 0;
 
-	for (uint32_t b = 0; b < cm->buckets; b++)
-		for (uint32_t i = cm->bucket[h][b]; i != CM_NIL && n <= cm->cfg.max_ids;
+	for (uint32_t b = 0; b <= cm->hash[h].mask; b++)
+		for (uint32_t i = cm->hash[h].bucket[b]; i != CM_NIL && n <= cm->cfg.max_ids;
 		     i = cm->conn[i].chain[h])
 			n++;
 	return n;

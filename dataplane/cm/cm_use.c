@@ -4,33 +4,28 @@
 
 #include <stdlib.h>
 
-#include <rte_jhash.h>
-
 bool
-cm_use_create(struct urn_cm *cm)
+cm_use_create(struct urn_cm *cm, uint32_t seed)
 {
 	cm->use_free = CM_NIL;
 	cm->use = calloc(cm->cfg.max_ids, sizeof(*cm->use));
-	cm->use_bucket = malloc(cm->buckets * sizeof(*cm->use_bucket));
-	if (cm->use_bucket)
-		memset(cm->use_bucket, 0xff, cm->buckets * sizeof(*cm->use_bucket));
-	return cm->use && cm->use_bucket;
+	return urn_hash_init(&cm->use_hash, cm->cfg.max_ids, seed) == 0 && cm->use;
 }
 
 void
 cm_use_destroy(struct urn_cm *cm)
 {
 	free(cm->use);
-	free(cm->use_bucket);
+	urn_hash_fini(&cm->use_hash);
 }
 
 static uint32_t *
 bucket_of(const struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel)
 {
 	uintptr_t p = (uintptr_t)o;
+	uint32_t word[3] = {(uint32_t)p, (uint32_t)(p >> 32), (uint32_t)channel};
 
-	return &cm->use_bucket[rte_jhash_3words((uint32_t)p, (uint32_t)(p >> 32), (uint32_t)channel,
-						cm->hash_seed) & (cm->buckets - 1)];
+	return urn_hash_bucket(&cm->use_hash, word, 3);
 }
 
 static uint32_t
@@ -62,8 +57,8 @@ cm_use_begin(struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel)
 
 	if (i == CM_NIL) {
 		i = take(cm);
-		cm->use[i] = (struct cm_use){.owner = o, .channel = channel, .next = *at};
-		*at = i;
+		cm->use[i] = (struct cm_use){.owner = o, .channel = channel};
+		urn_hash_put(at, i, &cm->use[i].next);
 	}
 	cm->use[i].ids++;
 	return i;
@@ -73,14 +68,10 @@ void
 cm_use_end(struct urn_cm *cm, uint32_t use)
 {
 	struct cm_use *u = &cm->use[use];
-	uint32_t *at;
 
 	if (--u->ids)
 		return;
-	at = bucket_of(cm, u->owner, u->channel);
-	while (*at != use)
-		at = &cm->use[*at].next;
-	*at = u->next;
+	urn_hash_take(bucket_of(cm, u->owner, u->channel), use, &cm->use->next, sizeof(*u));
 	u->next = cm->use_free;
 	cm->use_free = use;
 }

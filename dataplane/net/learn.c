@@ -88,7 +88,7 @@ urn_learn_set_known(struct urn_learn *lk, struct urn_learn_entry *e, const struc
 static bool
 under_way(const struct urn_learn_entry *e)
 {
-	return e->list >= URN_LEARN_ON_FRESH && e->list <= URN_LEARN_ON_TRIED_LAST;
+	return e->t.list >= URN_LEARN_ON_FRESH && e->t.list <= URN_LEARN_ON_TRIED_LAST;
 }
 
 /* An engine wants a peer's features. */
@@ -155,7 +155,7 @@ urn_learn_news(struct urn_learn *lk, uint32_t *seen, struct urn_learn_news *out,
 	for (; e && n < max; e = TAILQ_NEXT(e, news)) {
 		if ((int32_t)(e->changed - *seen) <= 0)
 			continue;
-		memcpy(out[n].gid, e->gid, 16);
+		memcpy(out[n].gid, e->t.key, 16);
 		out[n++].features = common(lk, e);
 		*seen = e->changed;
 	}

@@ -21,14 +21,14 @@ first_due(struct urn_learn *lk)
 	struct urn_learn_entry *e;
 
 	for (unsigned int i = URN_LEARN_ON_TRIED; i <= URN_LEARN_ON_TRIED_LAST; i++) {
-		e = TAILQ_FIRST(&lk->list[i]);
+		e = urn_table_first(&lk->table, i);
 		if (e && e->due <= lk->now)
 			return e;
 	}
-	e = TAILQ_FIRST(&lk->list[URN_LEARN_ON_FRESH]);
+	e = urn_table_first(&lk->table, URN_LEARN_ON_FRESH);
 	if (e)
 		return e;
-	e = TAILQ_FIRST(&lk->list[URN_LEARN_ON_NO_MAC]);
+	e = urn_table_first(&lk->table, URN_LEARN_ON_NO_MAC);
 	return e && e->due <= lk->now ? e : NULL;
 }
 
@@ -46,15 +46,15 @@ static struct rte_mbuf *
 ask(struct urn_learn *lk, struct urn_learn_entry *e, struct rte_mempool *pool, bool *empty)
 {
 	const struct urn_link_msg msg = {.response = false, .tid = e->tid};
-	const uint8_t *own = urn_neigh_source(lk->cfg.neigh, e->gid);
+	const uint8_t *own = urn_neigh_source(lk->cfg.neigh, e->t.key);
 	int rc = e->tries < URN_LEARN_TRIES && own ? 0 : URN_NEIGH_FAIL;
 	struct rte_mbuf *m;
 	uint8_t mac[6];
 
-	if (e->list == URN_LEARN_ON_FRESH)
+	if (e->t.list == URN_LEARN_ON_FRESH)
 		e->since = lk->now;
 	if (rc == 0)
-		rc = urn_neigh_lookup(lk->cfg.neigh, e->gid, mac);
+		rc = urn_neigh_lookup(lk->cfg.neigh, e->t.key, mac);
 	if (rc == URN_NEIGH_UNKNOWN && lk->now - e->since > MAC_GIVE_UP_NS)
 		rc = URN_NEIGH_FAIL;
 	if (rc == URN_NEIGH_FAIL) {
@@ -72,7 +72,7 @@ ask(struct urn_learn *lk, struct urn_learn_entry *e, struct rte_mempool *pool, b
 		return NULL;
 	memset(urn_pkt(m), 0, sizeof(struct urn_pkt));
 	memcpy(e->own, own, 16);
-	urn_learn_frame(lk, m, &msg, own, e->gid, mac);
+	urn_learn_frame(lk, m, &msg, own, e->t.key, mac);
 	e->due = lk->now + patience(e->tries);
 	urn_learn_move(lk, e, (enum urn_learn_list)(URN_LEARN_ON_TRIED + e->tries));
 	e->tries++;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_jhash.h>
-
 /* splitmix64 */
 uint64_t
 urn_learn_draw(struct urn_learn *lk)
@@ -22,75 +20,58 @@ struct urn_learn *
 urn_learn_create(const struct urn_learn_config *cfg)
 {
 	struct urn_learn *lk = calloc(1, sizeof(*lk));
+	uint32_t seed;
 
 	if (!lk)
 		return NULL;
 	lk->cfg = *cfg;
 	lk->rng = cfg->seed;
 	lk->epoch = urn_learn_draw(lk);
-	lk->hash_seed = (uint32_t)urn_learn_draw(lk);
+	seed = (uint32_t)urn_learn_draw(lk);
 	lk->psn = (uint32_t)urn_learn_draw(lk);
 	rte_spinlock_init(&lk->lock);
-	memset(lk->bucket, 0xff, sizeof(lk->bucket));
 	TAILQ_INIT(&lk->news);
-	for (unsigned int i = 0; i < URN_LEARN_LISTS; i++)
-		TAILQ_INIT(&lk->list[i]);
-	for (unsigned int i = 0; i < URN_LEARN_ENTRIES; i++)
-		TAILQ_INSERT_TAIL(&lk->list[URN_LEARN_ON_FREE], &lk->entry[i], link);
-	lk->count[URN_LEARN_ON_FREE] = URN_LEARN_ENTRIES;
+	if (urn_table_init(&lk->table, URN_LEARN_ENTRIES, sizeof(struct urn_learn_entry), URN_LEARN_LISTS, seed) != 0) {
+		free(lk);
+		return NULL;
+	}
 	return lk;
 }
 
 void
 urn_learn_destroy(struct urn_learn *lk)
 {
+	if (lk)
+		urn_table_fini(&lk->table);
 	free(lk);
 }
 
-/* ---- hash and lists */
-
-static uint16_t *
-bucket_of(struct urn_learn *lk, const uint8_t gid[16])
-{
-	uint32_t word[4];
-
-	/* A GID in a frame may be unaligned; the hash reads whole words. */
-	memcpy(word, gid, sizeof(word));
-	return &lk->bucket[rte_jhash_32b(word, 4, lk->hash_seed) & (URN_LEARN_BUCKETS - 1)];
-}
+/* ---- lists */
 
 struct urn_learn_entry *
 urn_learn_find(struct urn_learn *lk, const uint8_t gid[16])
 {
-	uint16_t i = *bucket_of(lk, gid);
-
-	while (i != URN_LEARN_NIL && memcmp(lk->entry[i].gid, gid, 16) != 0)
-		i = lk->entry[i].chain;
-	return i != URN_LEARN_NIL ? &lk->entry[i] : NULL;
+	return urn_table_find(&lk->table, gid);
 }
 
 void
 urn_learn_move(struct urn_learn *lk, struct urn_learn_entry *e, enum urn_learn_list to)
 {
-	TAILQ_REMOVE(&lk->list[e->list], e, link);
-	lk->count[e->list]--;
-	e->list = (uint8_t)to;
-	TAILQ_INSERT_TAIL(&lk->list[to], e, link);
-	lk->count[to]++;
+	urn_table_move(&lk->table, &e->t, to);
+}
+
+static struct urn_learn_entry *
+first(const struct urn_learn *lk, unsigned int list)
+{
+	return urn_table_first(&lk->table, list);
 }
 
 static void
 forget(struct urn_learn *lk, struct urn_learn_entry *e)
 {
-	uint16_t self = (uint16_t)(e - lk->entry);
-	uint16_t *at = bucket_of(lk, e->gid);
-
-	while (*at != self)
-		at = &lk->entry[*at].chain;
-	*at = e->chain;
 	if (e->changed)
 		TAILQ_REMOVE(&lk->news, e, news);
-	urn_learn_move(lk, e, URN_LEARN_ON_FREE);
+	urn_table_take(&lk->table, &e->t);
 }
 
 /* The entry that makes room for a wanted one: one that no engine uses, then one with the least knowledge. */
@@ -103,46 +84,40 @@ victim(struct urn_learn *lk)
 	struct urn_learn_entry *e;
 
 	for (unsigned int i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-		e = TAILQ_FIRST(&lk->list[order[i]]);
+		e = first(lk, order[i]);
 		if (e)
 			return e;
 	}
 	for (unsigned int i = URN_LEARN_ON_TRIED_LAST; i > URN_LEARN_ON_TRIED; i--) {
-		e = TAILQ_FIRST(&lk->list[i]);
+		e = first(lk, i);
 		if (e)
 			return e;
 	}
-	return TAILQ_FIRST(&lk->list[URN_LEARN_ON_TRIED]);
+	return first(lk, URN_LEARN_ON_TRIED);
 }
 
 struct urn_learn_entry *
 urn_learn_add(struct urn_learn *lk, const uint8_t gid[16], enum urn_learn_list list)
 {
-	struct urn_learn_entry *e = TAILQ_FIRST(&lk->list[URN_LEARN_ON_FREE]);
-	uint16_t *at, chain;
+	struct urn_learn_entry *e = first(lk, URN_LEARN_ON_FREE);
 
 	if (list == URN_LEARN_ON_LEARNT &&
-	    (!e || lk->count[URN_LEARN_ON_LEARNT] >= URN_LEARN_LEARNT)) {
-		e = TAILQ_FIRST(&lk->list[URN_LEARN_ON_LEARNT]);
+	    (!e || lk->table.count[URN_LEARN_ON_LEARNT] >= URN_LEARN_LEARNT)) {
+		e = first(lk, URN_LEARN_ON_LEARNT);
 		if (!e)
 			return NULL;
 	} else if (!e) {
 		e = victim(lk);
 	}
-	if (e->list != URN_LEARN_ON_FREE)
+	if (e->t.list != URN_LEARN_ON_FREE)
 		forget(lk, e);
-	at = bucket_of(lk, gid);
-	chain = *at;
-	*at = (uint16_t)(e - lk->entry);
-	memcpy(e->gid, gid, 16);
 	memset(&e->info, 0, sizeof(e->info));
 	e->state = URN_LEARN_UNKNOWN;
 	e->changed = 0;
 	e->tries = 0;
 	e->wanted = false;
 	e->answered = true;
-	e->chain = chain;
-	urn_learn_move(lk, e, list);
+	urn_table_put(&lk->table, &e->t, gid, list);
 	return e;
 }
 
@@ -152,7 +127,7 @@ urn_learn_count(struct urn_learn *lk)
 	unsigned int n;
 
 	rte_spinlock_lock(&lk->lock);
-	n = URN_LEARN_ENTRIES - lk->count[URN_LEARN_ON_FREE];
+	n = URN_LEARN_ENTRIES - lk->table.count[URN_LEARN_ON_FREE];
 	rte_spinlock_unlock(&lk->lock);
 	return n;
 }

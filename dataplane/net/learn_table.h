@@ -20,15 +20,15 @@
 #ifndef URN_NET_LEARN_TABLE_H
 #define URN_NET_LEARN_TABLE_H
 
+#include "base/table.h"
 #include "net/learn.h"
 
 #include <stdatomic.h>
-#include <sys/queue.h>
 
 #include <rte_spinlock.h>
 
 enum urn_learn_list {
-	URN_LEARN_ON_FREE,
+	URN_LEARN_ON_FREE = URN_TABLE_FREE,
 	URN_LEARN_ON_FRESH,  /* the first request is due at once */
 	URN_LEARN_ON_NO_MAC, /* waits for the neighbour table */
 	URN_LEARN_ON_TRIED,  /* this and the following: an index more for each further request sent */
@@ -39,13 +39,8 @@ enum urn_learn_list {
 	URN_LEARN_LISTS,
 };
 
-#define URN_LEARN_BUCKETS ((unsigned int)URN_LEARN_ENTRIES)
-#define URN_LEARN_NIL 0xffffu /* no entry */
-_Static_assert((URN_LEARN_BUCKETS & (URN_LEARN_BUCKETS - 1)) == 0, "hash mask");
-_Static_assert(URN_LEARN_BUCKETS < URN_LEARN_NIL, "16-bit indices");
-
 struct urn_learn_entry {
-	TAILQ_ENTRY(urn_learn_entry) link; /* in lk->list[list] */
+	struct urn_table_entry t; /* key: the GID; list: enum urn_learn_list */
 	TAILQ_ENTRY(urn_learn_entry) news; /* in lk->news, when `changed` is not 0 */
 	uint64_t due;	/* ns; FRESH to TRIED_LAST: next step; PLAIN: may be asked again */
 	uint64_t since; /* ns; NO_MAC to TRIED_LAST: when asking began */
@@ -53,21 +48,17 @@ struct urn_learn_entry {
 	uint64_t tid;		   /* transaction id of the newest request */
 	struct urn_link_info info; /* valid when KNOWN */
 	uint32_t changed;	   /* generation of its newest news; 0: none */
-	uint8_t gid[16];
 	uint8_t own[16]; /* our address that sent the request; valid when tries is not 0 */
 	uint8_t state;	 /* enum urn_learn_state */
-	uint8_t list;	 /* enum urn_learn_list */
 	uint8_t tries;	 /* requests sent with this tid */
 	bool wanted;	 /* an engine asked for it */
 	bool answered;	 /* a response to tid was taken, or a request of the peer made it needless */
-	uint16_t chain;	 /* next in the bucket, or URN_LEARN_NIL */
 };
 TAILQ_HEAD(urn_learn_entries, urn_learn_entry);
 
 struct urn_learn {
 	struct urn_learn_config cfg;
 	uint64_t epoch;
-	uint32_t hash_seed; /* random: peers can't choose to collide */
 
 	_Atomic uint32_t gen; /* written under `lock`, read without; orders nothing */
 
@@ -75,11 +66,8 @@ struct urn_learn {
 	uint64_t now;	     /* ns; the newest time that was passed in */
 	uint64_t rng;
 	uint32_t psn; /* PSN of the next frame */
-	struct urn_learn_entries list[URN_LEARN_LISTS];
-	unsigned int count[URN_LEARN_LISTS];
+	struct urn_table table; /* URN_LEARN_ENTRIES struct urn_learn_entry */
 	struct urn_learn_entries news;
-	uint16_t bucket[URN_LEARN_BUCKETS]; /* first entry, or URN_LEARN_NIL */
-	struct urn_learn_entry entry[URN_LEARN_ENTRIES];
 };
 
 /* ---- the table (learn_table.c) */

@@ -4,9 +4,6 @@
  * which entry goes first when room is needed. Entries that are being asked for have a list for
  * each count of requests sent: all on one list wait for the same time, so appending keeps
  * the list sorted by due time, and poll looks at heads only.
- *
- * rte_hash was not taken: it would keep the keys a second time, and evicting
- * by age needs the lists anyway.
  */
 #include "net/neigh_priv.h"
 #include "net/l3.h"
@@ -15,64 +12,26 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <rte_jhash.h>
 #include <rte_random.h>
 
-/* ---- the table: hash and lists; its lock is held */
-
-static uint16_t *
-bucket_of(struct urn_neigh *nb, const uint8_t gid[16])
-{
-	uint32_t word[4];
-
-	/* A GID in a frame may be unaligned; the hash reads whole words. */
-	memcpy(word, gid, sizeof(word));
-	return &nb->bucket[rte_jhash_32b(word, 4, nb->seed) & (BUCKETS - 1)];
-}
-
-static struct entry *
-find(struct urn_neigh *nb, const uint8_t gid[16])
-{
-	uint16_t i = *bucket_of(nb, gid);
-
-	while (i != NIL && memcmp(nb->entry[i].gid, gid, 16) != 0)
-		i = nb->entry[i].chain;
-	return i != NIL ? &nb->entry[i] : NULL;
-}
+/* ---- the table; its lock is held */
 
 static void
 move(struct urn_neigh *nb, struct entry *e, unsigned int to)
 {
-	TAILQ_REMOVE(&nb->list[e->list], e, link);
-	nb->count[e->list]--;
-	e->list = (uint8_t)to;
-	TAILQ_INSERT_TAIL(&nb->list[to], e, link);
-	nb->count[to]++;
-}
-
-static void
-forget(struct urn_neigh *nb, struct entry *e)
-{
-	uint16_t self = (uint16_t)(e - nb->entry);
-	uint16_t *at = bucket_of(nb, e->gid);
-
-	while (*at != self)
-		at = &nb->entry[*at].chain;
-	*at = e->chain;
-	e->state = URN_NEIGH_NONE;
-	move(nb, e, FREE);
+	urn_table_move(&nb->table, &e->t, to);
 }
 
 /* The entry with the most requests sent; any: also one whose MAC is known. NULL: none. */
 static struct entry *
 first_asked(struct urn_neigh *nb, bool any)
 {
-	struct entry *e;
+	struct urn_table_entry *t;
 
 	for (unsigned int i = URN_NEIGH_TRIES + 1; i-- > 0;)
-		TAILQ_FOREACH(e, &nb->list[FRESH + i], link)
-			if (any || e->state == URN_NEIGH_INCOMPLETE)
-				return e;
+		TAILQ_FOREACH(t, &nb->table.list[FRESH + i], link)
+			if (any || ((struct entry *)t)->state == URN_NEIGH_INCOMPLETE)
+				return (struct entry *)t;
 	return NULL;
 }
 
@@ -80,14 +39,14 @@ first_asked(struct urn_neigh *nb, bool any)
 static struct entry *
 victim(struct urn_neigh *nb)
 {
-	struct entry *e = TAILQ_FIRST(&nb->list[LEARNT]);
+	struct entry *e = urn_table_first(&nb->table, LEARNT);
 
 	if (e == NULL)
-		e = TAILQ_FIRST(&nb->list[FAILED]);
+		e = urn_table_first(&nb->table, FAILED);
 	if (e == NULL)
 		e = first_asked(nb, false);
 	if (e == NULL)
-		e = TAILQ_FIRST(&nb->list[ACTIVE]);
+		e = urn_table_first(&nb->table, ACTIVE);
 	return e != NULL ? e : first_asked(nb, true); /* all are being proved anew */
 }
 
@@ -95,24 +54,21 @@ victim(struct urn_neigh *nb)
 static struct entry *
 add(struct urn_neigh *nb, const uint8_t gid[16], enum list list)
 {
-	struct entry *e = TAILQ_FIRST(&nb->list[FREE]);
-	uint16_t *at;
+	struct entry *e = urn_table_first(&nb->table, FREE);
 
-	if (list == LEARNT && (e == NULL || nb->count[LEARNT] >= URN_NEIGH_LEARNT)) {
-		e = TAILQ_FIRST(&nb->list[LEARNT]);
+	if (list == LEARNT && (e == NULL || nb->table.count[LEARNT] >= URN_NEIGH_LEARNT)) {
+		e = urn_table_first(&nb->table, LEARNT);
 		if (e == NULL)
 			return NULL;
 	} else if (e == NULL) {
 		e = victim(nb);
 	}
-	if (e->list != FREE)
-		forget(nb, e);
-	at = bucket_of(nb, gid);
-	memcpy(e->gid, gid, 16);
+	if (e->t.list != FREE) {
+		e->state = URN_NEIGH_NONE;
+		urn_table_take(&nb->table, &e->t);
+	}
 	e->tries = 0;
-	e->chain = *at;
-	*at = (uint16_t)(e - nb->entry);
-	move(nb, e, list);
+	urn_table_put(&nb->table, &e->t, gid, list);
 	return e;
 }
 
@@ -140,7 +96,7 @@ start_asking(struct urn_neigh *nb, struct entry *e, unsigned int tries)
 static void
 doubt(struct urn_neigh *nb, struct entry *e)
 {
-	if (e->list != ACTIVE || nb->now - e->confirmed < URN_NEIGH_CALM_NS)
+	if (e->t.list != ACTIVE || nb->now - e->confirmed < URN_NEIGH_CALM_NS)
 		return; /* the address is being asked for already, or was proved just now */
 	e->state = URN_NEIGH_STALE;
 	start_asking(nb, e, 0);
@@ -160,11 +116,11 @@ set_mac(struct urn_neigh *nb, struct entry *e, const uint8_t mac[6], enum urn_ne
 	memmove(e->mac, mac, 6); /* mac may be e->mac: then the old MAC was proved */
 	e->state = (uint8_t)state;
 	e->confirmed = nb->now;
-	if (e->list == LEARNT)
+	if (e->t.list == LEARNT)
 		move(nb, e, LEARNT); /* to the end: the newest again */
 	else if (state == URN_NEIGH_REACHABLE || !had)
 		move(nb, e, ACTIVE);
-	if (news && e->list != LEARNT)
+	if (news && e->t.list != LEARNT)
 		changed(nb);
 }
 
@@ -172,7 +128,7 @@ set_mac(struct urn_neigh *nb, struct entry *e, const uint8_t mac[6], enum urn_ne
 static int
 lookup_entry(struct urn_neigh *nb, struct entry *e, uint8_t mac[6])
 {
-	switch (e->list) {
+	switch (e->t.list) {
 	case FAILED:
 		if (nb->now < e->due)
 			return URN_NEIGH_FAIL;
@@ -223,20 +179,19 @@ urn_neigh_create(const uint8_t mac[6], const uint8_t (*own)[16], unsigned int n)
 	for (unsigned int i = 0; i < n; i++)
 		if (memcmp(own[i], unset, 16) != 0)
 			memcpy(nb->own[nb->n_own++], own[i], 16);
-	nb->seed = (uint32_t)rte_rand();
 	rte_spinlock_init(&nb->lock);
-	memset(nb->bucket, 0xff, sizeof(nb->bucket));
-	for (unsigned int i = 0; i < LISTS; i++)
-		TAILQ_INIT(&nb->list[i]);
-	for (unsigned int i = 0; i < URN_NEIGH_ENTRIES; i++)
-		TAILQ_INSERT_TAIL(&nb->list[FREE], &nb->entry[i], link);
-	nb->count[FREE] = URN_NEIGH_ENTRIES;
+	if (urn_table_init(&nb->table, URN_NEIGH_ENTRIES, sizeof(struct entry), LISTS, (uint32_t)rte_rand()) != 0) {
+		free(nb);
+		return NULL;
+	}
 	return nb;
 }
 
 void
 urn_neigh_destroy(struct urn_neigh *nb)
 {
+	if (nb != NULL)
+		urn_table_fini(&nb->table);
 	free(nb);
 }
 
@@ -249,8 +204,8 @@ urn_neigh_add_static(struct urn_neigh *nb, const uint8_t gid[16], const uint8_t 
 	if (!urn_l3_mac_ok(mac) || !urn_neigh_unicast(gid) || urn_neigh_is_own(nb, gid))
 		return EINVAL;
 	rte_spinlock_lock(&nb->lock);
-	e = find(nb, gid);
-	if ((e == NULL || e->list != STATIC) && nb->count[STATIC] >= URN_NEIGH_STATIC) {
+	e = urn_table_find(&nb->table, gid);
+	if ((e == NULL || e->t.list != STATIC) && nb->table.count[STATIC] >= URN_NEIGH_STATIC) {
 		err = ENOSPC;
 	} else {
 		if (e == NULL)
@@ -281,7 +236,7 @@ urn_neigh_lookup(struct urn_neigh *nb, const uint8_t gid[16], uint8_t mac[6])
 		return URN_NEIGH_FAIL;
 
 	rte_spinlock_lock(&nb->lock);
-	e = find(nb, gid);
+	e = urn_table_find(&nb->table, gid);
 	if (e != NULL) {
 		rc = lookup_entry(nb, e, mac);
 	} else if (urn_neigh_source(nb, gid) == NULL) {
@@ -301,7 +256,7 @@ urn_neigh_doubt(struct urn_neigh *nb, const uint8_t gid[16])
 	struct entry *e;
 
 	rte_spinlock_lock(&nb->lock);
-	e = find(nb, gid);
+	e = urn_table_find(&nb->table, gid);
 	if (e != NULL)
 		doubt(nb, e);
 	rte_spinlock_unlock(&nb->lock);
@@ -328,7 +283,7 @@ has_mac(const struct entry *e)
 static void
 claimed(struct urn_neigh *nb, struct entry *e, const uint8_t mac[6], bool answer)
 {
-	if (e->list == LEARNT || (answer && e->list >= FIRST_WAIT && e->tries >= 2))
+	if (e->t.list == LEARNT || (answer && e->t.list >= FIRST_WAIT && e->tries >= 2))
 		set_mac(nb, e, mac, URN_NEIGH_REACHABLE);
 	else
 		doubt(nb, e);
@@ -359,9 +314,9 @@ static void
 learn(struct urn_neigh *nb, const struct urn_l3_msg *msg, int to_us)
 {
 	const uint8_t *gid = msg->kind == URN_L3_ADVERT ? msg->target : msg->src;
-	struct entry *e = find(nb, gid);
+	struct entry *e = urn_table_find(&nb->table, gid);
 
-	if (e != NULL && e->list == STATIC)
+	if (e != NULL && e->t.list == STATIC)
 		return;
 	if (msg->kind == URN_L3_ADVERT) {
 		if (e != NULL)
@@ -439,11 +394,11 @@ first_due(struct urn_neigh *nb)
 	struct entry *e;
 
 	for (unsigned int i = URN_NEIGH_TRIES; i-- > 0;) {
-		e = TAILQ_FIRST(&nb->list[FIRST_WAIT + i]);
+		e = urn_table_first(&nb->table, FIRST_WAIT + i);
 		if (e != NULL && e->due <= nb->now)
 			return e;
 	}
-	return TAILQ_FIRST(&nb->list[FRESH]);
+	return urn_table_first(&nb->table, FRESH);
 }
 
 /* Write the request that is due; the entry waits for the answer. */
@@ -453,7 +408,7 @@ ask(struct urn_neigh *nb, struct entry *e, struct rte_mbuf *m)
 	static const uint64_t wait[URN_NEIGH_TRIES] = URN_NEIGH_WAITS_NS;
 	bool holder = e->state == URN_NEIGH_STALE && e->tries == 0;
 
-	urn_l3_request(m, nb->mac, urn_neigh_source(nb, e->gid), e->gid, holder ? e->mac : NULL);
+	urn_l3_request(m, nb->mac, urn_neigh_source(nb, e->t.key), e->t.key, holder ? e->mac : NULL);
 	e->due = nb->now + wait[e->tries];
 	move(nb, e, FIRST_WAIT + e->tries);
 	e->tries++;
@@ -517,7 +472,7 @@ urn_neigh_peek(struct urn_neigh *nb, const uint8_t gid[16], uint8_t *mac)
 	struct entry *e;
 
 	rte_spinlock_lock(&nb->lock);
-	e = find(nb, gid);
+	e = urn_table_find(&nb->table, gid);
 	if (e != NULL) {
 		state = (enum urn_neigh_state)e->state;
 		if (mac != NULL && (state == URN_NEIGH_REACHABLE || state == URN_NEIGH_STALE))
@@ -533,7 +488,7 @@ urn_neigh_count(struct urn_neigh *nb)
 	unsigned int n;
 
 	rte_spinlock_lock(&nb->lock);
-	n = URN_NEIGH_ENTRIES - nb->count[FREE];
+	n = URN_NEIGH_ENTRIES - nb->table.count[FREE];
 	rte_spinlock_unlock(&nb->lock);
 	return n;
 }

@@ -23,14 +23,14 @@ urn_neigh_list(struct urn_neigh *nb, uint32_t *at, struct urn_neigh_info *out, u
 
 	rte_spinlock_lock(&nb->lock);
 	for (; *at < URN_NEIGH_ENTRIES && n < max; ++*at) {
-		const struct entry *e = &nb->entry[*at];
+		const struct entry *e = urn_table_at(&nb->table, *at);
 
-		if (e->list == FREE)
+		if (e->t.list == FREE)
 			continue;
-		memcpy(out[n].gid, e->gid, 16);
+		memcpy(out[n].gid, e->t.key, 16);
 		memcpy(out[n].mac, e->mac, 6);
 		out[n].state = (enum urn_neigh_state)e->state;
-		out[n].fixed = e->list == STATIC;
+		out[n].fixed = e->t.list == STATIC;
 		n++;
 	}
 	rte_spinlock_unlock(&nb->lock);
