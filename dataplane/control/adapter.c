@@ -132,7 +132,7 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 
 	if (!s)
 		return NULL;
-	urn_shard_init_events(s);
+	urn_shard_init_lists(s);
 	s->engine = e;
 	s->port = a->cfg.port;
 	s->neigh = a->neigh;

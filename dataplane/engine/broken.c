@@ -53,23 +53,8 @@ begin_walks(struct urn_shard *s)
 		if (c->walked)
 			continue;
 		c->walked = true;
-		c->walk_next = s->walk ? s->walk->walk_next : c;
-		if (s->walk)
-			s->walk->walk_next = c;
-		s->walk = c;
+		TAILQ_INSERT_TAIL(&s->walk, c, walk_link);
 	}
-}
-
-/* Take the client behind `last` out of the round. */
-static void
-end_walk(struct urn_shard *s, struct urn_client_shard *last)
-{
-	struct urn_client_shard *c = last->walk_next;
-
-	last->walk_next = c->walk_next;
-	if (s->walk == c)
-		s->walk = c == last ? NULL : last;
-	c->walked = false;
 }
 
 static bool
@@ -96,18 +81,16 @@ walk_some(struct urn_shard *s, struct urn_client_shard *c, unsigned int max)
 unsigned int
 urn_shard_walk_broken(struct urn_shard *s)
 {
-	struct urn_client_shard *last;
+	struct urn_client_shard *c;
 	unsigned int n = 0;
 
 	begin_walks(s);
-	while ((last = s->walk) && n < WALK_STEP) {
-		struct urn_client_shard *c = last->walk_next;
-
+	while (n < WALK_STEP && (c = TAILQ_FIRST(&s->walk))) {
 		n += walk_some(s, c, WALK_STEP - n);
-		if (c->walk_at < c->used)
-			s->walk = c; /* its next step comes last: a client that breaks queues often delays no other */
-		else
-			end_walk(s, last);
+		TAILQ_REMOVE(&s->walk, c, walk_link);
+		c->walked = c->walk_at < c->used;
+		if (c->walked) /* its next step comes last: a client that breaks queues often delays no other */
+			TAILQ_INSERT_TAIL(&s->walk, c, walk_link);
 	}
 	return n;
 }
@@ -115,12 +98,8 @@ urn_shard_walk_broken(struct urn_shard *s)
 void
 urn_shard_forget_broken(struct urn_shard *s, struct urn_client_shard *c)
 {
-	struct urn_client_shard *last;
-
 	begin_walks(s);
-	if (!c->walked)
-		return;
-	for (last = s->walk; last->walk_next != c;)
-		last = last->walk_next;
-	end_walk(s, last);
+	if (c->walked)
+		TAILQ_REMOVE(&s->walk, c, walk_link);
+	c->walked = false;
 }

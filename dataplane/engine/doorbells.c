@@ -21,34 +21,32 @@ heat(struct urn_shard *s, struct urn_client_shard *c)
 	c->hot = true;
 	c->quiet = 0;
 	atomic_store(&c->scan.db->asleep, 0);
-	c->hot_prev = NULL;
-	c->hot_next = s->hot;
-	if (s->hot)
-		s->hot->hot_prev = c;
-	s->hot = c;
+	LIST_INSERT_HEAD(&s->hot, c, hot_link);
 	s->hot_n++;
+}
+
+void
+urn_shard_init_lists(struct urn_shard *s)
+{
+	LIST_INIT(&s->clients);
+	LIST_INIT(&s->hot);
+	TAILQ_INIT(&s->late_cqes);
+	TAILQ_INIT(&s->walk);
+	TAILQ_INIT(&s->untold);
+	TAILQ_INIT(&s->late_events);
 }
 
 void
 urn_shard_add_client(struct urn_shard *s, struct urn_client_shard *c)
 {
-	c->prev = NULL;
-	c->next = s->clients;
-	if (s->clients)
-		s->clients->prev = c;
-	s->clients = c;
+	LIST_INSERT_HEAD(&s->clients, c, link);
 	heat(s, c);
 }
 
 static void
 unlink_hot(struct urn_shard *s, struct urn_client_shard *c)
 {
-	if (c->hot_prev)
-		c->hot_prev->hot_next = c->hot_next;
-	else
-		s->hot = c->hot_next;
-	if (c->hot_next)
-		c->hot_next->hot_prev = c->hot_prev;
+	LIST_REMOVE(c, hot_link);
 	c->hot = false;
 	s->hot_n--;
 }
@@ -56,12 +54,7 @@ unlink_hot(struct urn_shard *s, struct urn_client_shard *c)
 void
 urn_shard_remove_client(struct urn_shard *s, struct urn_client_shard *c)
 {
-	if (c->prev)
-		c->prev->next = c->next;
-	else
-		s->clients = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
+	LIST_REMOVE(c, link);
 	urn_shard_forget_events(s, c);
 	urn_shard_forget_late(s, c);
 	urn_shard_forget_broken(s, c);
@@ -140,8 +133,8 @@ urn_shard_doorbells(struct urn_shard *s)
 	struct urn_client_shard *next;
 	unsigned int total = 0;
 
-	for (struct urn_client_shard *c = s->hot; c; c = next) {
-		next = c->hot_next;
+	for (struct urn_client_shard *c = LIST_FIRST(&s->hot); c; c = next) {
+		next = LIST_NEXT(c, hot_link);
 		if (urn_db_any(&c->scan)) {
 			c->quiet = 0;
 			total += take(s, c);

@@ -345,7 +345,7 @@ look_at_link(struct urn_shard *s)
 	s->link_up = s->port->link_up;
 	if (s->link_up)
 		urn_shard_announce(s);
-	for (struct urn_client_shard *c = s->clients; c; c = c->next)
+	for (struct urn_client_shard *c = LIST_FIRST(&s->clients); c; c = LIST_NEXT(c, link))
 		urn_tp_event(tp, s->link_up ? URN_EVENT_PORT_ACTIVE : URN_EVENT_PORT_ERR, 0, 0,
 			     c->client);
 }
@@ -433,9 +433,9 @@ turn(struct urn_shard *s, uint64_t now)
 	URN_STAGE(ENGINE);
 	after_receive(s);
 	tend_tables(s);
-	if (unlikely(s->late_cqes))
+	if (unlikely(!TAILQ_EMPTY(&s->late_cqes)))
 		urn_shard_give_late(s);
-	if (unlikely(__atomic_load_n(&s->broken, __ATOMIC_RELAXED) || s->walk))
+	if (unlikely(__atomic_load_n(&s->broken, __ATOMIC_RELAXED) || !TAILQ_EMPTY(&s->walk)))
 		n += urn_shard_walk_broken(s);
 	if (unlikely(tp->touched || tp->event_n || !TAILQ_EMPTY(&s->untold) || !TAILQ_EMPTY(&s->late_events)))
 		urn_shard_notify(s);

@@ -15,6 +15,8 @@
 #include "pmd_glue/port.h"
 #include "transport/tp.h"
 
+#include <sys/queue.h>
+
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -67,7 +69,7 @@ struct urn_late_cqes {
 
 /* One client's doorbells on one engine. Changed in the engine's thread only. */
 struct urn_client_shard {
-	struct urn_client_shard *next, *prev; /* in the shard's list of clients */
+	LIST_ENTRY(urn_client_shard) link; /* in the shard's list of clients */
 	struct urn_engine_client *client; /* the client, for events */
 	struct urn_shard *shard;       /* the shard that this belongs to */
 	struct urn_db_scan scan;
@@ -76,20 +78,20 @@ struct urn_client_shard {
 	uint32_t *free_id;             /* stack of ids given back */
 	uint32_t free_n;
 	uint32_t used;                 /* ids ever given out */
-	struct urn_client_shard *hot_next, *hot_prev; /* in the list of clients that each turn looks at */
+	LIST_ENTRY(urn_client_shard) hot_link; /* in the list of clients that each turn looks at; valid while hot */
 	uint32_t quiet;                /* turns since the last doorbell, while hot */
 	bool hot;                      /* each turn looks at it */
 	struct urn_tp_share share;     /* entries of the pools that its QPs hold */
 	struct urn_late late;
 	TAILQ_ENTRY(urn_client_shard) late_events; /* in the shard's list; valid while there are late events */
 	struct urn_late_cqes late_cqes;
-	struct urn_client_shard *cqes_next, *cqes_prev; /* in the round of clients with late completions; NULL: none */
+	TAILQ_ENTRY(urn_client_shard) cqes_link; /* in the list of clients with late completions; valid while it has some */
 	uint32_t sq_entries;           /* entries of the send queues of all its QPs here */
 	bool broken;                   /* a CQ of the client broke, and this is in the shard's list; any engine */
 	struct urn_client_shard *broken_next; /* next in that list */
 	bool walked;                   /* its QPs are being searched for broken CQs (broken.c) */
 	uint32_t walk_at;              /* ... doorbell id of the next QP to look at */
-	struct urn_client_shard *walk_next; /* next in the round of clients being searched */
+	TAILQ_ENTRY(urn_client_shard) walk_link; /* in the list of clients being searched; valid while walked */
 };
 
 /* Kinds of messages in an engine's ring. */
@@ -129,12 +131,12 @@ struct urn_shard {
 	uint64_t neigh_due;            /* ns: when the first engine polls the neighbour table next */
 	unsigned int came;             /* frames received in the last turn */
 	uint64_t stuck_since;          /* ns: since when the port takes nothing; 0: it takes frames */
-	struct urn_client_shard *clients;
-	struct urn_client_shard *hot;  /* those of them that each turn looks at */
+	LIST_HEAD(urn_shard_clients, urn_client_shard) clients;
+	LIST_HEAD(urn_hot_clients, urn_client_shard) hot; /* those of them that each turn looks at */
 	uint32_t hot_n, cold_n;	       /* number of hot clients, and of the others */
-	struct urn_client_shard *late_cqes; /* the last in the round of clients with late completions; NULL: none */
+	TAILQ_HEAD(urn_late_cqe_clients, urn_client_shard) late_cqes; /* clients with late completions; next turn first */
 	struct urn_client_shard *broken; /* clients whose CQ broke, pushed by any engine, atomically; NULL: none */
-	struct urn_client_shard *walk; /* the last in the round of clients whose QPs are being searched; NULL: none */
+	TAILQ_HEAD(urn_walked_clients, urn_client_shard) walk; /* clients whose QPs are being searched; next step first */
 	TAILQ_HEAD(urn_cq_list, urn_cq) untold; /* queues whose event found the pipe full, oldest first (notify.c) */
 	uint64_t untold_due;           /* ns: when these events are tried again */
 	TAILQ_HEAD(urn_late_clients, urn_client_shard) late_events; /* clients with late events; next to try first */
@@ -254,8 +256,8 @@ void urn_shard_forget_broken(struct urn_shard *s, struct urn_client_shard *c);
 
 /* A client's share of this shard. NULL: the client has none, or there is no client (notify.c) */
 struct urn_client_shard *urn_shard_share_of(const struct urn_shard *s, const struct urn_engine_client *c);
-/* Make the lists of late events, before anything else of notify.c. */
-void urn_shard_init_events(struct urn_shard *s);
+/* Make the lists of a shard, before anything else is done with it; its other fields are zero. (doorbells.c) */
+void urn_shard_init_lists(struct urn_shard *s);
 /* Give events of this turn: of armed completion queues, and asynchronous ones. */
 void urn_shard_notify(struct urn_shard *s);
 /* Give asynchronous events only; struct urn_tp_config.take_events. */

@@ -99,29 +99,6 @@ late_pop(struct urn_late_cqes *l)
 	free(chunk);
 }
 
-/* Put a client behind the others of the round. */
-static void
-link_late(struct urn_shard *s, struct urn_client_shard *c)
-{
-	struct urn_client_shard *last = s->late_cqes;
-
-	c->cqes_prev = last ? last : c;
-	c->cqes_next = last ? last->cqes_next : c;
-	c->cqes_next->cqes_prev = c;
-	c->cqes_prev->cqes_next = c;
-	s->late_cqes = c;
-}
-
-static void
-unlink_late(struct urn_shard *s, struct urn_client_shard *c)
-{
-	c->cqes_prev->cqes_next = c->cqes_next;
-	c->cqes_next->cqes_prev = c->cqes_prev;
-	if (s->late_cqes == c)
-		s->late_cqes = c->cqes_prev == c ? NULL : c->cqes_prev;
-	c->cqes_next = c->cqes_prev = NULL;
-}
-
 /* returns: how many were given */
 static uint32_t
 give_some(struct urn_shard *s, struct urn_client_shard *c, uint32_t max)
@@ -133,8 +110,8 @@ give_some(struct urn_shard *s, struct urn_client_shard *c, uint32_t max)
 		late_pop(l);
 		n++;
 	}
-	if (!l->n && c->cqes_next)
-		unlink_late(s, c);
+	if (n && !l->n)
+		TAILQ_REMOVE(&s->late_cqes, c, cqes_link);
 	return n;
 }
 
@@ -143,11 +120,12 @@ urn_shard_give_late(struct urn_shard *s)
 {
 	struct urn_client_shard *c, *vain = NULL; /* first client of a row that found no room */
 
-	for (unsigned int i = 0; i < LATE_LOOKS && s->late_cqes; i++) {
-		c = s->late_cqes->cqes_next;
-		if (c == vain)
+	for (unsigned int i = 0; i < LATE_LOOKS; i++) {
+		c = TAILQ_FIRST(&s->late_cqes);
+		if (!c || c == vain)
 			break;
-		s->late_cqes = c; /* its next turn comes last */
+		TAILQ_REMOVE(&s->late_cqes, c, cqes_link);
+		TAILQ_INSERT_TAIL(&s->late_cqes, c, cqes_link); /* its next turn comes last */
 		if (give_some(s, c, LATE_SHARE))
 			vain = NULL;
 		else if (!vain)
@@ -164,8 +142,8 @@ urn_shard_give_late_of(struct urn_shard *s, struct urn_client_shard *c, uint32_t
 void
 urn_shard_forget_late(struct urn_shard *s, struct urn_client_shard *c)
 {
-	if (c->cqes_next)
-		unlink_late(s, c);
+	if (c->late_cqes.n)
+		TAILQ_REMOVE(&s->late_cqes, c, cqes_link);
 	while (c->late_cqes.n)
 		late_pop(&c->late_cqes);
 }
@@ -203,8 +181,8 @@ give_later(struct urn_shard *s, const struct urn_tp_xcqe *x)
 		lose(s, x);
 		return;
 	}
-	if (!c->cqes_next)
-		link_late(s, c);
+	if (l->n == 1) /* the first */
+		TAILQ_INSERT_TAIL(&s->late_cqes, c, cqes_link);
 }
 
 void
@@ -212,7 +190,7 @@ urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x)
 {
 	struct urn_shard *s = ctx;
 
-	if (unlikely(s->late_cqes || !give(s, x)))
+	if (unlikely(!TAILQ_EMPTY(&s->late_cqes) || !give(s, x)))
 		give_later(s, x);
 }
 

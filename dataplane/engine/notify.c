@@ -234,13 +234,6 @@ urn_shard_forget_events(struct urn_shard *s, struct urn_client_shard *c)
 }
 
 void
-urn_shard_init_events(struct urn_shard *s)
-{
-	TAILQ_INIT(&s->untold);
-	TAILQ_INIT(&s->late_events);
-}
-
-void
 urn_shard_tell_events(void *ctx)
 {
 	struct urn_shard *s = ctx;

@@ -81,7 +81,7 @@ anything(struct urn_engine *e)
 		if (urn_tp_busy(e->shard[i]->tp))
 			return true;
 		/* Cold clients have been told that the engine sleeps: they write their eventfd. */
-		for (struct urn_client_shard *c = e->shard[i]->hot; c; c = c->hot_next)
+		for (struct urn_client_shard *c = LIST_FIRST(&e->shard[i]->hot); c; c = LIST_NEXT(c, hot_link))
 			if (urn_db_any(&c->scan))
 				return true;
 	}
@@ -93,7 +93,7 @@ static void
 set_asleep(struct urn_engine *e, uint32_t on)
 {
 	for (unsigned int i = 0; i < e->shards_n; i++)
-		for (struct urn_client_shard *c = e->shard[i]->hot; c; c = c->hot_next)
+		for (struct urn_client_shard *c = LIST_FIRST(&e->shard[i]->hot); c; c = LIST_NEXT(c, hot_link))
 			atomic_store_explicit(&c->scan.db->asleep, on, memory_order_relaxed);
 }
 

@@ -110,7 +110,7 @@ whole_at_rest(const struct whole *w)
 	for (unsigned int e = 0; e < WHOLE_ENGINES; e++) {
 		const struct urn_shard *s = w->a->shard[e];
 
-		if (urn_tp_busy(s->tp) || urn_memx_holds(s->memx, NULL) || s->late_cqes ||
+		if (urn_tp_busy(s->tp) || urn_memx_holds(s->memx, NULL) || !TAILQ_EMPTY(&s->late_cqes) ||
 		    !rte_ring_empty(s->engine->ring))
 			return false;
 	}

@@ -285,7 +285,7 @@ take_sent(struct sim_node *n)
 static bool
 rung(const struct sim_host *h)
 {
-	for (const struct urn_client_shard *c = h->shard->clients; c; c = c->next)
+	for (const struct urn_client_shard *c = LIST_FIRST(&h->shard->clients); c; c = LIST_NEXT(c, link))
 		if (urn_db_any(&c->scan))
 			return true;
 	return false;
@@ -398,7 +398,7 @@ sim_host_dump(struct sim_node *n)
 static bool
 has_client(const struct sim_host *h, const struct urn_client *c)
 {
-	for (const struct urn_client_shard *k = h->shard->clients; k; k = k->next)
+	for (const struct urn_client_shard *k = LIST_FIRST(&h->shard->clients); k; k = LIST_NEXT(k, link))
 		if (urn_client_of(k->client) == c)
 			return true;
 	for (const struct urn_client *k = h->a->clients; k; k = k->next)

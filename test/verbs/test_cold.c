@@ -202,7 +202,7 @@ test_gone_is_not_heard(void **state)
 	rig_open(&r, &cfg, NULL);
 	e = urn_dp_engine(r.dp, 0);
 	idler_open(&r, &idler);
-	c = urn_client_of(e->shard[0]->clients->client); /* the newest client */
+	c = urn_client_of(LIST_FIRST(&e->shard[0]->clients)->client); /* the newest client */
 	kept = dup(c->wake_fd[0]);
 	assert_true(kept >= 0);
 	assert_int_equal(write(kept, &one, sizeof(one)), sizeof(one));

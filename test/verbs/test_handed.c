@@ -202,9 +202,9 @@ test_calls(void **state)
 	turn_here(&r, TURNS);
 	detach(&modest);
 	/* The rest of the greedy program's completions is late still. */
-	assert_non_null(r.dp->adapter[0]->shard[HERE]->late_cqes);
+	assert_false(TAILQ_EMPTY(&r.dp->adapter[0]->shard[HERE]->late_cqes));
 	detach(&greedy);
-	assert_null(r.dp->adapter[0]->shard[HERE]->late_cqes);
+	assert_true(TAILQ_EMPTY(&r.dp->adapter[0]->shard[HERE]->late_cqes));
 	rig_close(&r);
 }
 
@@ -264,8 +264,8 @@ test_lie(void **state)
 	rig_open(&r, &(struct rig_config){.engines = 4}, NULL);
 	attach(&r, &modest, 1);
 	attach(&r, &liar, QPS);
-	for (c = r.dp->adapter[0]->shard[HERE]->clients; c->used != QPS;)
-		c = c->next;
+	for (c = LIST_FIRST(&r.dp->adapter[0]->shard[HERE]->clients); c->used != QPS;)
+		c = LIST_NEXT(c, link);
 	assert_int_equal(c->qp[0]->send_cq->mask + 1, ENTRIES);
 	for (int i = 0; i < ROUNDS; i++) {
 		post(&liar, 0, DEPTH);

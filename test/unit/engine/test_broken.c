@@ -58,6 +58,7 @@ setup(void **state)
 {
 	(void)state;
 	shard = (struct urn_shard){.tp = &tp};
+	urn_shard_init_lists(&shard);
 	make(&greedy, MANY);
 	make(&modest, FEW);
 	ended_n = 0;
@@ -95,7 +96,7 @@ again_and_again(struct prog *first, struct prog *second)
 		urn_shard_walk_broken(&shard);
 	}
 	assert_ptr_equal(ended[1], &greedy.last);
-	assert_null(shard.walk);
+	assert_true(TAILQ_EMPTY(&shard.walk));
 	assert_int_equal(urn_shard_walk_broken(&shard), 0);
 }
 
@@ -121,7 +122,7 @@ test_forget(void **state)
 		assert_int_equal(urn_shard_walk_broken(&shard), STEP);
 		urn_shard_forget_broken(&shard, &goes->share);
 		assert_false(goes->share.walked);
-		assert_ptr_equal(shard.walk, &stays->share);
+		assert_ptr_equal(TAILQ_LAST(&shard.walk, urn_walked_clients), &stays->share);
 		while (urn_shard_walk_broken(&shard) > 0)
 			;
 		assert_int_equal(ended_n, 1);
@@ -129,7 +130,7 @@ test_forget(void **state)
 	}
 	breaks(&modest);
 	urn_shard_forget_broken(&shard, &modest.share);
-	assert_null(shard.walk);
+	assert_true(TAILQ_EMPTY(&shard.walk));
 	urn_shard_forget_broken(&shard, &modest.share);
 	assert_int_equal(urn_shard_walk_broken(&shard), 0);
 }

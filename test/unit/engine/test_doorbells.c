@@ -39,6 +39,7 @@ setup(void **state)
 	memset(&tp, 0, sizeof(tp));
 	memset(db, 0, sizeof(db));
 	shard = (struct urn_shard){.tp = &tp};
+	urn_shard_init_lists(&shard);
 	page = mmap(NULL, CLIENTS * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(page, MAP_FAILED);
 	for (unsigned int i = 0; i < CLIENTS; i++) {
@@ -60,23 +61,33 @@ teardown(void **state)
 	return 0;
 }
 
+/* The client before this one in the list of all clients, or of hot ones. NULL: none */
+static const struct urn_client_shard *
+before(const struct urn_client_shard *c, bool hot)
+{
+	const struct urn_client_shard *prev = NULL, *at = hot ? LIST_FIRST(&shard.hot) : LIST_FIRST(&shard.clients);
+
+	while (at && at != c) {
+		prev = at;
+		at = hot ? LIST_NEXT(at, hot_link) : LIST_NEXT(at, link);
+	}
+	return prev;
+}
+
 /* All lists agree. returns: the number of clients */
 static unsigned int
 sound(void)
 {
-	const struct urn_client_shard *prev = NULL;
+	const struct urn_client_shard *c;
 	unsigned int n = 0, hot = 0;
 
-	for (const struct urn_client_shard *c = shard.clients; c; c = c->next) {
-		assert_ptr_equal(c->prev, prev);
-		prev = c;
+	LIST_FOREACH(c, &shard.clients, link) {
+		assert_ptr_equal(*c->link.le_prev, c);
 		n++;
 	}
-	prev = NULL;
-	for (const struct urn_client_shard *c = shard.hot; c; c = c->hot_next) {
-		assert_ptr_equal(c->hot_prev, prev);
+	LIST_FOREACH(c, &shard.hot, hot_link) {
+		assert_ptr_equal(*c->hot_link.le_prev, c);
 		assert_true(c->hot);
-		prev = c;
 		hot++;
 	}
 	assert_int_equal(hot, shard.hot_n);
@@ -89,8 +100,9 @@ static void
 leave(unsigned int i)
 {
 	struct urn_client_shard *c = client(i);
-	const struct urn_client_shard *near[] = {c, c->next, c->prev, c->hot ? c->hot_next : NULL,
-						 c->hot ? c->hot_prev : NULL};
+	const struct urn_client_shard *near[] = {c, LIST_NEXT(c, link), before(c, false),
+						 c->hot ? LIST_NEXT(c, hot_link) : NULL,
+						 c->hot ? before(c, true) : NULL};
 
 	for (unsigned int k = 0; k < CLIENTS; k++) {
 		bool allowed = false;
@@ -109,10 +121,10 @@ leave(unsigned int i)
 static const struct urn_client_shard *
 one(bool hot)
 {
-	const struct urn_client_shard *c = shard.clients;
+	const struct urn_client_shard *c = LIST_FIRST(&shard.clients);
 
 	while (c && c->hot != hot)
-		c = c->next;
+		c = LIST_NEXT(c, link);
 	return c;
 }
 
@@ -132,15 +144,15 @@ leaves_without_a_walk(void **state)
 	assert_int_equal(sound(), left);
 	/* In turn a cold client, a hot one, and any. */
 	while (left) {
-		const struct urn_client_shard *c = left % 3 == 2 ? shard.clients : one(left % 3);
+		const struct urn_client_shard *c = left % 3 == 2 ? LIST_FIRST(&shard.clients) : one(left % 3);
 
-		c = c ? c : shard.clients;
+		c = c ? c : LIST_FIRST(&shard.clients);
 		leave((unsigned int)(((const uint8_t *)c - page) / PAGE));
 		assert_int_equal(sound(), --left);
 		urn_shard_doorbells(&shard);
 	}
-	assert_null(shard.clients);
-	assert_null(shard.hot);
+	assert_true(LIST_EMPTY(&shard.clients));
+	assert_true(LIST_EMPTY(&shard.hot));
 }
 
 /* A quiet client costs nothing; when it rings, and the engine hears it, it is hot again. */

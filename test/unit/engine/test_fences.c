@@ -49,7 +49,7 @@ arming_make(struct arming *a)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, a->fd), 0);
 	a->tp.now = 1000;
 	a->shard.tp = &a->tp;
-	urn_shard_init_events(&a->shard);
+	urn_shard_init_lists(&a->shard);
 	a->cq = (struct urn_cq){.hdr = &a->area.hdr, .mask = 3, .handle = 1, .channel_fd = a->fd[0]};
 }
 
@@ -195,6 +195,7 @@ bell_make(void)
 {
 	memset(&bell, 0, sizeof(bell));
 	bell.shard.tp = &bell.tp;
+	urn_shard_init_lists(&bell.shard);
 	bell.engine = (struct urn_engine){.shards_n = 1, .shard = {&bell.shard}, .ring = &bell.ring,
 					  .cfg = {.idle = URN_IDLE_SLEEP, .sleep_us = 50}, .sleep_fd = -1};
 	for (unsigned int i = 0; i < CLIENTS; i++) {

@@ -40,7 +40,7 @@ setup(void **state)
 	memset(&tp, 0, sizeof(tp));
 	memset(hdr, 0, sizeof(hdr));
 	shard = (struct urn_shard){.tp = &tp};
-	urn_shard_init_events(&shard);
+	urn_shard_init_lists(&shard);
 	tp.now = 1000;
 	page = mmap(NULL, CQS * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(page, MAP_FAILED);
