@@ -302,13 +302,13 @@ make_tables(struct urn_adapter *a)
 	a->key_owner = calloc(keys, sizeof(*a->key_owner));
 	a->key_kind = calloc(keys, sizeof(*a->key_kind));
 	a->key = calloc(keys, sizeof(*a->key));
-	a->key_share = calloc(keys, sizeof(*a->key_share));
+	a->key_shm = calloc(keys, sizeof(*a->key_shm));
 	a->key_bytes = calloc(keys, sizeof(*a->key_bytes));
 	a->key_link = calloc(keys, sizeof(*a->key_link));
 	a->pd_owner = calloc(URN_ADAPTER_MAX_PD + 1, sizeof(*a->pd_owner));
 	return a->mem && a->neigh && (a->peers || a->cfg.no_link) &&
 			       (a->cm || a->cfg.no_cm) && a->ah && a->key_owner && a->key_kind && a->key &&
-			       a->key_share && a->key_bytes && a->key_link && a->pd_owner &&
+			       a->key_shm && a->key_bytes && a->key_link && a->pd_owner &&
 			       urn_pairs_init(&a->pairs, a->cfg.max_qp) == 0
 		       ? 0
 		       : ENOMEM;
@@ -373,7 +373,7 @@ urn_adapter_destroy(struct urn_adapter *a)
 	free(a->key_owner);
 	free(a->key_kind);
 	free(a->key);
-	free(a->key_share);
+	free(a->key_shm);
 	free(a->key_bytes);
 	free(a->key_link);
 	urn_pairs_fini(&a->pairs);

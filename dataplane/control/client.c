@@ -3,7 +3,7 @@
 #include "control/client.h"
 #include "control/ctl.h"
 #include "control/lock.h"
-#include "control/share.h"
+#include "control/shm.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>
@@ -365,7 +365,7 @@ urn_client_orphan(struct urn_client *c)
 	urn_table_fini(&c->cqs);
 	urn_table_fini(&c->srqs);
 	urn_table_fini(&c->channels);
-	urn_share_drop_all(c);
+	urn_shm_drop_all(c);
 	if (c->remote && atomic_load(&c->engine.async_fd) >= 0)
 		close(atomic_load(&c->engine.async_fd)); /* no engine knows the client any more */
 	c->adapter = NULL;

@@ -4,7 +4,7 @@
 #include "control/client.h"
 #include "control/ctl.h"
 #include "control/lock.h"
-#include "control/share.h"
+#include "control/shm.h"
 
 enum { KEY_NONE, KEY_REGION, KEY_WINDOW };
 
@@ -160,7 +160,7 @@ int
 urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	struct urn_adapter *a = c->adapter;
-	struct urn_share *share = NULL;
+	struct urn_shm *shm = NULL;
 	uint8_t *base;
 	uint32_t key = 0;
 	int rc;
@@ -173,12 +173,12 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 				    "space", a->cfg.name, (unsigned long long)req->reg_mr.length);
 	base = (uint8_t *)(uintptr_t)req->reg_mr.addr;
 	if (c->remote && req->reg_mr.length) {
-		share = urn_share_find(c, req->reg_mr.addr, req->reg_mr.length, &base);
-		if (!share && !c->space)
+		shm = urn_shm_find(c, req->reg_mr.addr, req->reg_mr.length, &base);
+		if (!shm && !c->space)
 			return urn_ctl_fail(rep, EOPNOTSUPP, "only memory of urn_alloc() can be "
 					    "registered: %s", c->no_space);
 	}
-	if (c->space && !share) {
+	if (c->space && !shm) {
 		rc = reg_foreign(c, req, rep, &key);
 		if (rc != 0)
 			return rc;
@@ -195,8 +195,8 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 		return urn_ctl_fail(rep, rc, "%s: no more regions (at most %u)", a->cfg.name,
 				    a->cfg.max_mr);
 	own_key(c, key, KEY_REGION);
-	if (share)
-		urn_share_hold(c, share, key);
+	if (shm)
+		urn_shm_hold(c, shm, key);
 	rep->handle = rep->mr.lkey = rep->mr.rkey = key;
 	return 0;
 }
@@ -251,7 +251,7 @@ urn_ctl_dereg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn
 	wait_released(c, region);
 	urn_mem_free_mr(a->mem, region);
 	disown_key(c, req->handle);
-	urn_share_release(c, req->handle);
+	urn_shm_release(c, req->handle);
 	return 0;
 }
 

@@ -19,7 +19,7 @@
 
 struct urn_adapter;
 struct urn_dp;
-struct urn_share;
+struct urn_shm;
 
 /* ---- clients */
 
@@ -74,8 +74,8 @@ struct urn_client {
 	bool remote;                   /* in another process: reached by the memory that it shares */
 	bool started;                  /* engines and other clients know it; its area is sealed. Its thread's */
 	int wake_fd[URN_ABI_MAX_ENGINES]; /* by vector: an eventfd by which it wakes the engine; -1: none */
-	struct urn_share *shares;      /* remote: memory that it shares (share.c) */
-	uint32_t share_next;           /* handle of the newest share */
+	struct urn_shm *shms;          /* remote: memory that it shares (shm.c) */
+	uint32_t shm_next;             /* handle of the newest of them */
 	struct urn_account *account;   /* remote: its user's account; NULL: no limits */
 	struct urn_limits limits;      /* its own limits; valid with an account */
 	uint64_t used[URN_QUOTAS];     /* how much it has of each; under the ledger's lock */
@@ -135,7 +135,7 @@ struct urn_adapter {
 	uint32_t *key;                                 /* by index: the key that was given out */
 	uint64_t *key_bytes;                           /* by index: bytes of a remote client's region */
 	struct urn_key_link *key_link;                 /* by index: the owner's keys before and behind */
-	struct urn_share **key_share;                  /* by index: share in which a remote client's region lies */
+	struct urn_shm **key_shm;                      /* by index: shared memory in which a remote client's region lies */
 	struct urn_pairs pairs;                        /* clients by the remote QP they are connected to */
 	struct urn_client *clients;
 	pthread_mutex_t lock;                          /* held during a control call: one at a time */

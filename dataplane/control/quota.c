@@ -2,7 +2,7 @@
 #include "control/quota.h"
 
 #include "control/objects.h"
-#include "control/share.h"
+#include "control/shm.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -253,7 +253,7 @@ bytes_of(struct urn_client *c, const struct urn_abi_req *req)
 	case URN_CTL_SHARE:
 		return req->share.length;
 	case URN_CTL_UNSHARE:
-		return urn_share_bytes(c, req->handle);
+		return urn_shm_bytes(c, req->handle);
 	case URN_CTL_DEREG_MR:
 		return index <= a->cfg.max_mr && a->key_owner[index] == c ? a->key_bytes[index] : 0;
 	default:

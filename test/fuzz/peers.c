@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "peers.h"
 
-#include "control/share.h"
+#include "control/shm.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -71,8 +71,8 @@ open_fds(void)
 		mmap(NULL, PEERS_SHARED, PROT_READ | PROT_WRITE, MAP_SHARED, peers_fd[FD_SHARE], 0);
 	fuzz_check(peers.shared != MAP_FAILED);
 	/* All inputs share these files. */
-	fuzz_check(urn_share_keep(peers_fd[FD_SHARE], PEERS_SHARED) == 0);
-	fuzz_check(urn_share_keep(peers_fd[FD_SHORT], 1) == 0);
+	fuzz_check(urn_shm_keep(peers_fd[FD_SHARE], PEERS_SHARED) == 0);
+	fuzz_check(urn_shm_keep(peers_fd[FD_SHORT], 1) == 0);
 }
 
 static void

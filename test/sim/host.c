@@ -4,7 +4,7 @@
 
 #include "control/client.h"
 #include "control/ctl.h"
-#include "control/share.h"
+#include "control/shm.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ sealed(uint64_t bytes, uint8_t **map)
 	if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
 		*map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	/* Keep the memory shared: each new client shares it again. */
-	if (*map == MAP_FAILED || urn_share_keep(fd, bytes) != 0) {
+	if (*map == MAP_FAILED || urn_shm_keep(fd, bytes) != 0) {
 		perror("urnic-sim: shared memory");
 		exit(1);
 	}
@@ -417,7 +417,7 @@ left_behind(const struct sim_host *h, const struct urn_client *c)
 	if (has_client(h, c))
 		return "its doorbells";
 	for (uint32_t i = 1; i <= a->cfg.max_mr; i++)
-		if (a->key_owner[i] == c || (!a->key_owner[i] && a->key_share[i]))
+		if (a->key_owner[i] == c || (!a->key_owner[i] && a->key_shm[i]))
 			return "a region or window";
 	for (uint32_t i = 1; i <= URN_ADAPTER_MAX_PD; i++)
 		if (a->pd_owner[i] == c)

@@ -12,7 +12,7 @@
 #include "hostile.h"
 
 #include "control/objects.h"
-#include "control/share.h"
+#include "control/shm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ __wrap_mmap64(void *at, size_t length, int prot, int flags, int fd, off_t off)
 	void *p;
 
 	if (length == TWICE && atomic_exchange(&shared_meanwhile, false))
-		assert_int_equal(urn_share_keep(fd, length), 0);
+		assert_int_equal(urn_shm_keep(fd, length), 0);
 	p = __real_mmap64(at, length, prot, flags, fd, off);
 	if (length == PIECE)
 		slow = p;

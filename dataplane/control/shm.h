@@ -7,29 +7,29 @@
  * sealed against holes (seal.h), before a region in it can be made. Control path; the
  * adapter's lock is held, where nothing else is said.
  */
-#ifndef URN_CONTROL_SHARE_H
-#define URN_CONTROL_SHARE_H
+#ifndef URN_CONTROL_SHM_H
+#define URN_CONTROL_SHM_H
 
 #include <stdint.h>
 
 struct urn_client;
-struct urn_share;
+struct urn_shm;
 
 /* The piece that holds all of addr..addr+length of the client; *base: its address in this process. */
-struct urn_share *urn_share_find(struct urn_client *c, uint64_t addr, uint64_t length,
+struct urn_shm *urn_shm_find(struct urn_client *c, uint64_t addr, uint64_t length,
 				 uint8_t **base);
 /* Bytes of a piece; 0: the client has no piece with that handle. */
-uint64_t urn_share_bytes(const struct urn_client *c, uint32_t handle);
-/* Note that the region of a key lies in the piece, which stays until urn_share_release() of that key. */
-void urn_share_hold(struct urn_client *c, struct urn_share *s, uint32_t key);
-void urn_share_release(struct urn_client *c, uint32_t key);
+uint64_t urn_shm_bytes(const struct urn_client *c, uint32_t handle);
+/* Note that the region of a key lies in the piece, which stays until urn_shm_release() of that key. */
+void urn_shm_hold(struct urn_client *c, struct urn_shm *s, uint32_t key);
+void urn_shm_release(struct urn_client *c, uint32_t key);
 /* Drop all pieces of a client that goes; its regions have gone, and nobody else knows it. Without the lock. */
-void urn_share_drop_all(struct urn_client *c);
+void urn_shm_drop_all(struct urn_client *c);
 /*
  * Map a memfd of this process's own, seal it, and keep it until the process ends, so that
  * clients can share it again and again: for simulations, where one process is program and
  * dataplane. Without the lock. returns 0 or an errno value
  */
-int urn_share_keep(int fd, uint64_t length);
+int urn_shm_keep(int fd, uint64_t length);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "control/share.h"
+#include "control/shm.h"
 
 #include "control/ctl.h"
 #include "control/lock.h"
@@ -39,8 +39,8 @@ struct mapping {
 static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list; held for moments */
 static struct mapping *maps;
 
-struct urn_share {
-	struct urn_share *next; /* in the client's list */
+struct urn_shm {
+	struct urn_shm *next; /* in the client's list */
 	uint32_t handle;
 	uint32_t regions;       /* regions that lie in it */
 	uint64_t addr;          /* its address in the client */
@@ -158,7 +158,7 @@ map_find(int fd, const struct stat *st, uint64_t length, struct mapping **out, c
 }
 
 int
-urn_share_keep(int fd, uint64_t length)
+urn_shm_keep(int fd, uint64_t length)
 {
 	struct mapping *m;
 	struct stat st;
@@ -169,10 +169,10 @@ urn_share_keep(int fd, uint64_t length)
 
 /* ---- pieces of clients */
 
-struct urn_share *
-urn_share_find(struct urn_client *c, uint64_t addr, uint64_t length, uint8_t **base)
+struct urn_shm *
+urn_shm_find(struct urn_client *c, uint64_t addr, uint64_t length, uint8_t **base)
 {
-	for (struct urn_share *s = c->shares; s; s = s->next) {
+	for (struct urn_shm *s = c->shms; s; s = s->next) {
 		if (addr < s->addr || addr - s->addr > s->length ||
 		    length > s->length - (addr - s->addr))
 			continue;
@@ -183,25 +183,25 @@ urn_share_find(struct urn_client *c, uint64_t addr, uint64_t length, uint8_t **b
 }
 
 uint64_t
-urn_share_bytes(const struct urn_client *c, uint32_t handle)
+urn_shm_bytes(const struct urn_client *c, uint32_t handle)
 {
-	for (const struct urn_share *s = c->shares; s; s = s->next)
+	for (const struct urn_shm *s = c->shms; s; s = s->next)
 		if (s->handle == handle)
 			return s->length;
 	return 0;
 }
 
 void
-urn_share_hold(struct urn_client *c, struct urn_share *s, uint32_t key)
+urn_shm_hold(struct urn_client *c, struct urn_shm *s, uint32_t key)
 {
-	c->adapter->key_share[key >> 8] = s;
+	c->adapter->key_shm[key >> 8] = s;
 	s->regions++;
 }
 
 void
-urn_share_release(struct urn_client *c, uint32_t key)
+urn_shm_release(struct urn_client *c, uint32_t key)
 {
-	struct urn_share **s = &c->adapter->key_share[key >> 8];
+	struct urn_shm **s = &c->adapter->key_shm[key >> 8];
 
 	if (*s)
 		(*s)->regions--;
@@ -209,10 +209,10 @@ urn_share_release(struct urn_client *c, uint32_t key)
 }
 
 /* Take a piece off the list: nothing finds it any more. */
-static struct urn_share *
-take_off(struct urn_share **at)
+static struct urn_shm *
+take_off(struct urn_shm **at)
 {
-	struct urn_share *s = *at;
+	struct urn_shm *s = *at;
 
 	*at = s->next;
 	return s;
@@ -220,17 +220,17 @@ take_off(struct urn_share **at)
 
 /* Let a piece go that is on no list, and in which no region lies. */
 static void
-let_go(struct urn_share *s)
+let_go(struct urn_shm *s)
 {
 	map_put(s->map);
 	free(s);
 }
 
 void
-urn_share_drop_all(struct urn_client *c)
+urn_shm_drop_all(struct urn_client *c)
 {
-	while (c->shares)
-		let_go(take_off(&c->shares));
+	while (c->shms)
+		let_go(take_off(&c->shms));
 }
 
 /* Check a descriptor of memory to share. *st: its status. returns: the end of a sentence on its fault, or NULL */
@@ -262,7 +262,7 @@ has_room(const struct urn_client *c, uint64_t length)
 {
 	uint64_t left = MAX_SHARED;
 
-	for (const struct urn_share *s = c->shares; s; s = s->next)
+	for (const struct urn_shm *s = c->shms; s; s = s->next)
 		left -= s->length;
 	return length <= left;
 }
@@ -288,7 +288,7 @@ int
 urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	const char *name = c->adapter->cfg.name, *text;
-	struct urn_share *s;
+	struct urn_shm *s;
 	struct mapping *map;
 	struct stat st;
 	int rc;
@@ -314,14 +314,14 @@ urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 		free(s);
 		return rc;
 	}
-	*s = (struct urn_share){
-		.next = c->shares,
-		.handle = ++c->share_next,
+	*s = (struct urn_shm){
+		.next = c->shms,
+		.handle = ++c->shm_next,
 		.addr = req->share.addr,
 		.length = req->share.length,
 		.map = map,
 	};
-	c->shares = s;
+	c->shms = s;
 	rep->handle = s->handle;
 	close(req->share.fd); /* the mapping keeps the memfd */
 	return 0;
@@ -330,7 +330,7 @@ urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 int
 urn_ctl_unshare(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct urn_share **at = &c->shares, *s;
+	struct urn_shm **at = &c->shms, *s;
 
 	while (*at && (*at)->handle != req->handle)
 		at = &(*at)->next;
