@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder, first half: accept. Checks a request packet in PSN order - sequence, length,
- * right, key - and asks for the memory operations. This half changes only the state that the next
- * packet is checked against; everything that the peer or the program may see waits for the second
- * half (resp_finish.c).
+ * The responder, first half: accept. Checks a request packet in PSN order - sequence, length, right, key - and
+ * asks for the memory operations. This half changes only the state that the next packet is checked against;
+ * everything that the peer or the program may see waits for the second half (resp_finish.c).
  *
- * Packets ahead of their turn are kept, sorted, within a bound; they take no receive and touch no
- * memory. A refusal takes its turn like any packet, so it never overtakes the acknowledgement of
- * earlier packets.
+ * Packets ahead of their turn are kept, sorted, within a bound; they take no receive and touch no memory. A refusal
+ * takes its turn like any packet, so it never overtakes the acknowledgement of earlier packets.
  */
 #include "transport/internal.h"
 #include "transport/kept.h"
