@@ -53,6 +53,26 @@ expect "--jobs 0" 2 "--jobs"
 lint --nonsense
 expect "unknown option" 2 "--nonsense" "--help"
 
+# Sentences: comments and documents, not code.
+prose() {
+	printf '%s\n' "$2" >"$place/prose.$1"
+	try "$project/scripts/prose.py" "$place/prose.$1"
+}
+prose c '/* What is kept. */ const char *s = "What is kept? // Of those";'
+expect "a comment that begins with a pronoun" 1 "prose.c:1: begins with What"
+prose h '/* The queue is kept. Who reads it waits. */'
+expect "a later sentence" 1 "begins with Who"
+prose h '/* Is the queue full? */'
+expect "a question in a comment" 1 "is a question"
+prose c '/* True when the queue is full. */ const char *s = "What is kept? // Of those";'
+expect "a plain comment" 0
+prose md '| a cell | of a table |'
+expect "a cell of a table" 1 "begins with of"
+prose md '## What it does'
+expect "a heading" 0
+try "$project/scripts/prose.py" --nonsense
+expect "prose.py with an unknown option" 2 "--nonsense" "--help"
+
 # Without one of the tools it says where they come from. A PATH with what the
 # script needs, and no more.
 mkdir "$place/few"

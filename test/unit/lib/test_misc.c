@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that are not implemented: each fails cleanly, through a symbol or through verbs.h's own inlines. */
+/* Calls that the library refuses: each fails with its errno value, through a symbol or through the inlines of verbs.h. */
 #include "test.h"
 
 #include <errno.h>
