@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that the library refuses: each fails with its errno value, through a symbol or through the inlines of verbs.h. */
+/* Calls that the library refuses: each fails with an errno value, as a symbol and as an inline of verbs.h. */
 #include "test.h"
 
 #include <errno.h>
