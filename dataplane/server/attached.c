@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The peer is not trusted: a message is copied once, by the kernel, and checked
- * whole before it is used. A peer that does not take its answers loses the
- * connection, because the server never waits for a peer.
+ * The program is not trusted: a message is copied once, by the kernel, and checked
+ * whole before it is used. A program that does not take its answers loses the
+ * connection, because the server waits for none.
  */
 #include "server/attached.h"
 
@@ -112,7 +112,7 @@ answer(const struct urn_attached *s, struct urn_sock_answer *a, struct more *mor
 }
 
 /*
- * True when the peer has not taken an answer yet. The system counts descriptors that are on
+ * True when the program has not taken an answer yet. The system counts descriptors that are on
  * their way against this process's user, for all clients together: a client that asks for
  * more and takes none would leave none for others.
  */
@@ -228,7 +228,7 @@ open_space(const struct urn_attached *s, struct message *m, struct urn_client_wh
 	m->fds = 0; /* the space has the descriptors now */
 }
 
-/* Make the session's client. returns 0, or an errno value with *err */
+/* Make the program's client. returns 0, or an errno value with *err */
 static int
 make_client(struct urn_attached *s, struct urn_adapter *ad, struct message *m, struct urn_err *err)
 {

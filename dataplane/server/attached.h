@@ -32,16 +32,16 @@ void urn_attached_begin(struct urn_attached *s);
 /*
  * True when the program has left without a message or the end of the connection: its process
  * executed another program, while a child keeps the connection open.
- * Lasts as long as the peer likes.
+ * Lasts as long as the program likes.
  */
 bool urn_attached_left(const struct urn_attached *s);
 /*
  * Take one message and answer it. Waits for no message; but work on the
- * peer's memory and descriptors lasts as long as the peer likes. returns: false when
+ * program's memory and descriptors lasts as long as the program likes. returns: false when
  * the connection is over, by its end or because of a bad message
  */
 bool urn_attached_input(struct urn_attached *s);
-/* Let everything go that was made over the connection, and close it. Lasts as long as the peer likes. */
+/* Let everything go that was made over the connection, and close it. Lasts as long as the program likes. */
 void urn_attached_end(struct urn_attached *s);
 
 #endif

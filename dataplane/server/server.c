@@ -24,17 +24,18 @@ enum {
 	DEFAULT_CLIENTS = 4096,
 	NO_MORE_US = 10000,
 	NO_MORE_MS = 10,
-	PEER_STACK = 256 << 10, /* bytes; a thread that waits has touched some 12 KiB of them */
-	PEER_FDS = 5,           /* descriptors of a connection: its own, pidfd, two that come, one to check those */
+	PROGRAM_STACK = 256 << 10, /* bytes; a thread that waits has touched some 12 KiB of them */
+	PROGRAM_FDS = 5,        /* descriptors of a connection: its own, pidfd, two that come, one to check those */
 	LOOK_MS = 10000,
 	CLOSE_S = 3,            /* seconds for all clients to go when the server closes */
 };
 
-struct peer {
-	struct peer *next, *prev;  /* in the server's list; under the server's lock */
-	struct urn_server *server; /* constant */
-	struct urn_attached session; /* its thread's; .fd is constant until `closing` */
-	bool closing;              /* its thread closes session.fd; under the server's lock */
+/* A program that is attached, or about to be. */
+struct program {
+	struct program *next, *prev;  /* in the server's list; under the server's lock */
+	struct urn_server *server;    /* constant */
+	struct urn_attached attached; /* its thread's; .fd is constant until `closing` */
+	bool closing;                 /* its thread closes attached.fd; under the server's lock */
 };
 
 struct urn_server {
@@ -48,33 +49,33 @@ struct urn_server {
 	int spare_fd;                 /* the accepting thread's: closed for a moment to turn a program away
 	                               * when no descriptor is left; -1: none */
 	struct urn_ledger ledger;     /* has a lock of its own */
-	pthread_mutex_t lock;         /* protects peers, and the peers' fields that say so */
-	pthread_cond_t gone;          /* signalled when a peer has gone; with lock */
-	struct peer *peers;           /* under lock */
+	pthread_mutex_t lock;         /* protects the list of programs, and their fields that say so */
+	pthread_cond_t gone;          /* signalled when a program has gone; with lock */
+	struct program *programs;     /* under lock */
 	_Atomic bool stopping;        /* take no more messages */
 	_Atomic uint64_t accepted, refused, opened, calls, bad, truncated, clients;
 };
 
-/* ---- peers: each in its own thread */
+/* ---- programs: each in its own thread */
 
-/* Take a peer that has nothing any more off the list and the counts. The server's lock is held. */
+/* Take a program that has nothing any more off the list and the counts. The server's lock is held. */
 static void
-strike_out(struct urn_server *s, struct peer *p)
+strike_out(struct urn_server *s, struct program *p)
 {
-	urn_account_give_fds(p->session.account, PEER_FDS);
-	urn_account_leave(p->session.account);
+	urn_account_give_fds(p->attached.account, PROGRAM_FDS);
+	urn_account_leave(p->attached.account);
 	if (p->prev)
 		p->prev->next = p->next;
 	else
-		s->peers = p->next;
+		s->programs = p->next;
 	if (p->next)
 		p->next->prev = p->prev;
 	atomic_fetch_sub(&s->clients, 1);
 }
 
-/* Free a peer that has gone with all it had. The server may be gone when this returns. */
+/* Free a program that has gone with all it had. The server may be gone when this returns. */
 static void
-leave(struct urn_server *s, struct peer *p)
+leave(struct urn_server *s, struct program *p)
 {
 	pthread_mutex_lock(&s->lock);
 	strike_out(s, p);
@@ -111,9 +112,9 @@ await(const struct urn_server *s, const struct urn_attached *n, bool *heard)
 
 /* Serve one message, if there is any. returns: true when the connection goes on */
 static bool
-serve(struct urn_server *s, struct peer *p)
+serve(struct urn_server *s, struct program *p)
 {
-	struct urn_attached *n = &p->session;
+	struct urn_attached *n = &p->attached;
 	bool open = n->client != NULL, heard, on = await(s, n, &heard);
 	uint64_t calls = n->calls;
 
@@ -126,21 +127,21 @@ serve(struct urn_server *s, struct peer *p)
 }
 
 static void *
-peer_thread(void *arg)
+program_thread(void *arg)
 {
-	struct peer *p = arg;
+	struct program *p = arg;
 	struct urn_server *s = p->server;
 
 	(void)pthread_setname_np(pthread_self(), "urnic-client");
-	urn_attached_begin(&p->session);
+	urn_attached_begin(&p->attached);
 	while (serve(s, p))
 		;
-	atomic_fetch_add(&s->bad, p->session.bad);
-	atomic_fetch_add(&s->truncated, p->session.truncated);
+	atomic_fetch_add(&s->bad, p->attached.bad);
+	atomic_fetch_add(&s->truncated, p->attached.truncated);
 	pthread_mutex_lock(&s->lock);
 	p->closing = true;
 	pthread_mutex_unlock(&s->lock);
-	urn_attached_end(&p->session);
+	urn_attached_end(&p->attached);
 	leave(s, p);
 	return NULL;
 }
@@ -190,9 +191,9 @@ accept_none(struct urn_server *s)
 		usleep(NO_MORE_US);
 }
 
-/* Start a peer's thread, with a small stack; it takes no signals. returns: 0 or an errno value */
+/* Start a program's thread, with a small stack; it takes no signals. returns: 0 or an errno value */
 static int
-start_peer(struct peer *p)
+start_program(struct program *p)
 {
 	sigset_t all, before;
 	pthread_attr_t attr;
@@ -200,21 +201,21 @@ start_peer(struct peer *p)
 	int rc;
 
 	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, PEER_STACK);
+	pthread_attr_setstacksize(&attr, PROGRAM_STACK);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&thread, &attr, peer_thread, p);
+	rc = pthread_create(&thread, &attr, program_thread, p);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	return rc;
 }
 
-/* Admit a peer, unless there are too many. returns: true when the peer's thread has the connection */
+/* Admit a program, unless there are too many. returns: true when the program's thread has the connection */
 static bool
-admit(struct urn_server *s, struct peer *p)
+admit(struct urn_server *s, struct program *p)
 {
-	struct urn_attached *n = &p->session;
+	struct urn_attached *n = &p->attached;
 	bool full;
 	int rc;
 
@@ -224,19 +225,19 @@ admit(struct urn_server *s, struct peer *p)
 			  "([limits] of the dataplane)" : "the dataplane has no memory (%u)", s->cfg.clients_per_uid);
 		return false;
 	}
-	if (!urn_account_take_fds(n->account, PEER_FDS)) {
+	if (!urn_account_take_fds(n->account, PROGRAM_FDS)) {
 		urn_account_leave(n->account);
 		turn_away(s, n->fd, EMFILE, "%s", no_fds);
 		return false;
 	}
-	/* The peer is its thread's from here on, and may end at once. */
+	/* The program is its thread's from here on, and may end at once. */
 	atomic_fetch_add(&s->clients, 1);
 	pthread_mutex_lock(&s->lock);
-	p->next = s->peers;
+	p->next = s->programs;
 	if (p->next)
 		p->next->prev = p;
-	s->peers = p;
-	rc = start_peer(p);
+	s->programs = p;
+	rc = start_program(p);
 	if (rc != 0)
 		strike_out(s, p);
 	pthread_mutex_unlock(&s->lock);
@@ -251,7 +252,7 @@ accept_one(struct urn_server *s)
 {
 	int fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	socklen_t len = sizeof(struct ucred);
-	struct peer *p;
+	struct program *p;
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
@@ -269,17 +270,17 @@ accept_one(struct urn_server *s)
 		return;
 	}
 	p = calloc(1, sizeof(*p));
-	if (!p || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &p->session.peer, &len) != 0) {
+	if (!p || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &p->attached.peer, &len) != 0) {
 		turn_away(s, fd, ENOMEM, "the dataplane has no memory for a program more");
 		free(p);
 		return;
 	}
 	p->server = s;
-	p->session.limits = &s->cfg.per_client;
-	p->session.dp = s->dp;
-	p->session.node = s->cfg.node;
-	p->session.fd = fd;
-	p->session.owner_fd = -ESRCH;
+	p->attached.limits = &s->cfg.per_client;
+	p->attached.dp = s->dp;
+	p->attached.node = s->cfg.node;
+	p->attached.fd = fd;
+	p->attached.owner_fd = -ESRCH;
 	if (!admit(s, p))
 		free(p);
 }
@@ -368,7 +369,7 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 	return NULL;
 }
 
-/* Hang up on all peers, and wait for them to go. returns: how many did not */
+/* Hang up on all programs, and wait for them to go. returns: how many did not */
 static unsigned int
 see_off(struct urn_server *s)
 {
@@ -379,13 +380,13 @@ see_off(struct urn_server *s)
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += CLOSE_S;
 	pthread_mutex_lock(&s->lock);
-	for (struct peer *p = s->peers; p; p = p->next)
+	for (struct program *p = s->programs; p; p = p->next)
 		if (!p->closing)
 			/* Only reading is shut down: a program that sees the end expects its queues to stand still. */
-			(void)shutdown(p->session.fd, SHUT_RD);
-	while (s->peers && pthread_cond_timedwait(&s->gone, &s->lock, &end) == 0)
+			(void)shutdown(p->attached.fd, SHUT_RD);
+	while (s->programs && pthread_cond_timedwait(&s->gone, &s->lock, &end) == 0)
 		;
-	for (struct peer *p = s->peers; p; p = p->next)
+	for (struct program *p = s->programs; p; p = p->next)
 		left++;
 	pthread_mutex_unlock(&s->lock);
 	return left;
