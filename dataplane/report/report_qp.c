@@ -6,7 +6,7 @@
  */
 #include "report/report_priv.h"
 
-#include "transport/internal.h"
+#include "transport/requester.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -16,7 +16,9 @@
  * the packets behind were lost too, and twice as many are repeated. When the answer goes beyond
  * back_end, the peer works on the packets sent first, and the cursor moves on to new work.
  */
-#include "transport/internal.h"
+#include "transport/back.h"
+#include "transport/requester.h"
+#include "transport/sched.h"
 
 enum {
 	TIMEOUT_PSNS = 5,     /* log2 of the PSNs that a timeout repeats, plus 1: 16 PSNs */

@@ -4,7 +4,14 @@
  * executed when it is full or the turn ends. Packets that memory answered are finished in order;
  * the others wait in the lists of their QP.
  */
-#include "transport/internal.h"
+#include "transport/act.h"
+#include "transport/frame.h"
+#include "transport/pool.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+#include "transport/ring.h"
+#include "transport/sched.h"
+#include "transport/ud.h"
 
 #include "stage.h"
 

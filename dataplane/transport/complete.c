@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completions, events, and taking receives. */
-#include "transport/internal.h"
+#include "transport/complete.h"
+#include "transport/pool.h"
 
 void
 urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie, void *client)

@@ -7,7 +7,12 @@
  * READ whose response is missing shows that the response was lost: the acknowledgement counts up to
  * that READ only, and the READ is asked for again.
  */
-#include "transport/internal.h"
+#include "transport/act.h"
+#include "transport/back.h"
+#include "transport/frame.h"
+#include "transport/pool.h"
+#include "transport/requester.h"
+#include "transport/sched.h"
 
 /* Codes of doc/reference/wire.md. */
 static const uint16_t credit_value[32] = {

@@ -4,7 +4,9 @@
  * (architecture rule 3). A request that makes no sense becomes work that fails in its turn, so that
  * completions stay in order. Local work (bind and invalidate) is executed here too.
  */
-#include "transport/internal.h"
+#include "transport/frame.h"
+#include "transport/pool.h"
+#include "transport/requester.h"
 
 #define WK(bits) (uint8_t)(URN_WK_KNOWN | (bits))
 #define SEND_WIRE(last, only) {URN_RC_SEND_MIDDLE, URN_RC_SEND_FIRST, last, only}

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/kept.h"
-#include "transport/internal.h"
+#include "transport/act.h"
+#include "transport/frame.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+#include "transport/ring.h"
+#include "transport/sched.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Making, stopping, flushing and freeing queue pairs; waiting for addresses. */
-#include "transport/internal.h"
+#include "transport/complete.h"
+#include "transport/pool.h"
+#include "transport/qp_end.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+#include "transport/sched.h"
 
 #include <errno.h>
 #include <stdlib.h>

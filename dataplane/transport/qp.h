@@ -85,7 +85,7 @@ enum urn_rec_kind { URN_REC_NONE, URN_REC_READ, URN_REC_ATOMIC };
 /*
  * Entries that the QPs of a client hold of an engine's pools. All clients share the pools, and work
  * that waits for a silent peer may wait for ever: so the less is left, the less one client may
- * hold, and something is always left for others (internal.h).
+ * hold, and something is always left for others (pool.h).
  */
 struct urn_tp_share {
 	void *client;             /* control: owner of the QPs; NULL: none */

@@ -3,7 +3,10 @@
  * Repairing losses packet by packet: taking in selective acknowledgements, keeping responses ahead
  * of their turn, and sending only missing packets again (doc/inside/recovery.md).
  */
-#include "transport/internal.h"
+#include "transport/frame.h"
+#include "transport/requester.h"
+#include "transport/ring.h"
+#include "transport/sched.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,10 @@
  * acknowledgement timeout of the QP's attributes, which alone costs a retry (doc/inside/recovery.md
  * "Time").
  */
-#include "transport/internal.h"
+#include "transport/back.h"
+#include "transport/qp_end.h"
+#include "transport/requester.h"
+#include "transport/sched.h"
 
 enum {
 	EARLY_MAX = 16, /* doublings of the measured retransmission time */

@@ -12,7 +12,14 @@
  *       ▼                      ▼           ▼             ▼
  *     [done][under way ........│...........│ not sent yet]
  */
-#include "transport/internal.h"
+#include "transport/act.h"
+#include "transport/back.h"
+#include "transport/complete.h"
+#include "transport/frame.h"
+#include "transport/pool.h"
+#include "transport/qp_end.h"
+#include "transport/requester.h"
+#include "transport/sched.h"
 
 #include "memory/copy.h"
 

@@ -4,7 +4,14 @@
  * complete the receive, count the message, owe the acknowledgement or the response, or refuse
  * (doc/reference/wire.md "Duplicates", "Acknowledgement").
  */
-#include "transport/internal.h"
+#include "transport/act.h"
+#include "transport/complete.h"
+#include "transport/frame.h"
+#include "transport/pool.h"
+#include "transport/qp_end.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+#include "transport/sched.h"
 
 void
 urn_resp_owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now)
@@ -33,9 +40,10 @@ owe_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome, bo
 		: syndrome == URN_NAK_INV_REQ ? URN_C_NAK_INV_REQ
 					      : URN_C_NAK_OPERATIONAL]++;
 	if (!told)
-		urn_qp_event(tp, qp, syndrome == URN_NAK_ACCESS    ? URN_EVENT_QP_ACCESS_ERR
-				     : syndrome == URN_NAK_INV_REQ ? URN_EVENT_QP_REQ_ERR
-								   : URN_EVENT_QP_FATAL);
+		urn_qp_event(tp, qp,
+			     syndrome == URN_NAK_ACCESS	   ? URN_EVENT_QP_ACCESS_ERR
+			     : syndrome == URN_NAK_INV_REQ ? URN_EVENT_QP_REQ_ERR
+							   : URN_EVENT_QP_FATAL);
 	urn_qp_error(tp, qp);
 }
 
@@ -102,7 +110,8 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	if (bits & URN_REQ_LAST) {
-		/* A message without a completion is not acknowledged: its program would never know of it. */
+		/* A message without a completion is not acknowledged: its program would never know
+		 * of it. */
 		if ((bits & URN_REQ_RECV) && unlikely(!recv_done(tp, qp, m, URN_WC_SUCCESS, 0))) {
 			owe_nak(tp, qp, p->psn, URN_NAK_OP, false);
 			return;
@@ -151,19 +160,6 @@ finish_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	}
 	rec->va = p->word[0]; /* the original value: a repeat is answered with it, too */
 	answer(tp, qp, rec);
-}
-
-struct urn_rec *
-urn_resp_find_record(struct urn_qp *qp, uint32_t psn, uint8_t kind)
-{
-	for (uint32_t i = 1; qp->rec && i <= qp->rec_mask + 1u; i++) {
-		struct urn_rec *rec = &qp->rec[(qp->rec_head - i) & qp->rec_mask];
-
-		if (rec->kind == kind && !rec->busy &&
-		    ((psn - rec->first_psn) & URN_PSN_MASK) < urn_rec_npsn(qp, rec))
-			return rec;
-	}
-	return NULL;
 }
 
 /*
@@ -230,7 +226,8 @@ duplicate_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			URN_COUNT(tp, DROP_DUPLICATE); /* no room: the peer repeats it */
 			return true;
 		}
-		/* The rest is asked for only once (a peer goes back once, and may have no timer). */
+		/* The rest is asked for only once (a peer goes back once, and may have no timer).
+		 */
 	}
 	replay(tp, qp, rec, start, start + npsn);
 	return true;

@@ -4,7 +4,14 @@
  * a NAK, then the merged acknowledgement. An acknowledgement never overtakes a response before it,
  * because the peer would take that response for lost.
  */
-#include "transport/internal.h"
+#include "transport/act.h"
+#include "transport/complete.h"
+#include "transport/frame.h"
+#include "transport/qp_end.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+#include "transport/ring.h"
+#include "transport/sched.h"
 
 enum { ACK_TURNS = 4 }; /* turns of the engine that an acknowledgement waits at most */
 

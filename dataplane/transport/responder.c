@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder, first half: accept. Checks a request packet in PSN order - sequence, length, right, key - and
- * asks for the memory operations. This half changes only the state that the next packet is checked against;
- * everything that the peer or the program may see waits for the second half (resp_finish.c).
+ * The responder, first half: accept. Checks a request packet in PSN order - sequence, length,
+ * right, key - and asks for the memory operations. This half changes only the state that the next
+ * packet is checked against; everything that the peer or the program may see waits for the second
+ * half (resp_finish.c).
  *
- * Packets ahead of their turn are kept, sorted, within a bound; they take no receive and touch no memory. A refusal
- * takes its turn like any packet, so it never overtakes the acknowledgement of earlier packets.
+ * Packets ahead of their turn are kept, sorted, within a bound; they take no receive and touch no
+ * memory. A refusal takes its turn like any packet, so it never overtakes the acknowledgement of
+ * earlier packets.
  */
-#include "transport/internal.h"
+#include "transport/act.h"
+#include "transport/complete.h"
+#include "transport/frame.h"
+#include "transport/pool.h"
 #include "transport/kept.h"
-
-/* Refuse this packet in its turn; nothing behind it is accepted. */
-static void
-refuse(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t syndrome)
-{
-	struct urn_pkt *p = urn_pkt(m);
-
-	p->arg = syndrome;
-	p->bits = 0;
-	qp->flags |= URN_QPF_REFUSED;
-	urn_tp_hold(tp, m, qp, URN_ACT_NAK);
-}
+#include "transport/requester.h"
+#include "transport/resp_accept.h"
+#include "transport/responder.h"
+#include "transport/ring.h"
+#include "transport/sched.h"
 
 /* Refuse, and complete the receive with an error. */
 static void
@@ -29,7 +27,7 @@ refuse_recv(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t sy
 {
 	struct urn_pkt *p = urn_pkt(m);
 
-	refuse(tp, qp, m, syndrome);
+	urn_resp_refuse(tp, qp, m, syndrome);
 	p->bits = URN_REQ_RECV;
 	p->word[1] = status;
 	p->word[2] = vendor_err;
@@ -44,14 +42,6 @@ not_ready(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	urn_pkt(m)->bits = 0;
 	qp->flags |= URN_QPF_RNR_SENT;
 	urn_tp_hold(tp, m, qp, URN_ACT_NAK);
-}
-
-/* Accept the packet: it waits for memory, and the next PSN becomes due. */
-static void
-accepted(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t action, uint32_t npsn)
-{
-	qp->epsn = urn_psn_add(qp->epsn, npsn);
-	urn_tp_hold(tp, m, qp, action);
 }
 
 /* The rkey that the peer wants to have invalidated. */
@@ -138,7 +128,8 @@ invalidate(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, struct urn_
 {
 	struct urn_mem_binding b = {.windows = &qp->windows};
 
-	if (urn_mem_invalidate(tp->cfg.mem, key_to_invalidate(m), qp->pd, qp->qpn, &b) != URN_MEM_OK)
+	if (urn_mem_invalidate(tp->cfg.mem, key_to_invalidate(m), qp->pd, qp->qpn, &b) !=
+	    URN_MEM_OK)
 		return false;
 	*old = b.old;
 	return true;
@@ -196,7 +187,7 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_recv_put(tp, qp, qp->recv);
 		qp->recv = NULL;
 	}
-	accepted(tp, qp, m, URN_ACT_REQUEST, 1);
+	urn_resp_accepted(tp, qp, m, URN_ACT_REQUEST, 1);
 }
 
 /* ---- WRITE */
@@ -218,9 +209,9 @@ begin_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return URN_NAK_INV_REQ;
 	if (!(p->op->flags & URN_OPF_LAST) && qp->msg_len <= qp->mtu)
 		return URN_NAK_INV_REQ;
-	if (qp->msg_len && urn_mem_check(tp->cfg.mem, qp->msg_rkey, qp->pd, qp->qpn, qp->msg_va,
-					 qp->msg_len, URN_ACCESS_REMOTE_WRITE, 1,
-					 &region) != URN_MEM_OK)
+	if (qp->msg_len &&
+	    urn_mem_check(tp->cfg.mem, qp->msg_rkey, qp->pd, qp->qpn, qp->msg_va, qp->msg_len,
+			  URN_ACCESS_REMOTE_WRITE, 1, &region) != URN_MEM_OK)
 		return URN_NAK_ACCESS;
 	qp->msg = URN_MSG_WRITE;
 	return 0;
@@ -267,7 +258,7 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (!syndrome && !write_fits(qp, p))
 		syndrome = URN_NAK_INV_REQ;
 	if (unlikely(syndrome)) {
-		refuse(tp, qp, m, syndrome);
+		urn_resp_refuse(tp, qp, m, syndrome);
 		return;
 	}
 	if (recv) {
@@ -292,118 +283,13 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			refuse_recv(tp, qp, m, syndrome, wr_id, URN_WC_LOC_ACCESS_ERR,
 				    URN_VE_ACCESS);
 		else
-			refuse(tp, qp, m, syndrome);
+			urn_resp_refuse(tp, qp, m, syndrome);
 		return;
 	}
 	p->bits = URN_REQ_WRITE;
 	if (p->op->flags & URN_OPF_LAST)
 		message_ends(qp, m, wr_id, recv);
-	accepted(tp, qp, m, URN_ACT_REQUEST, 1);
-}
-
-/* ---- READ and atomics */
-
-/* True when this READ or atomic has not been answered for the first time. */
-static inline bool
-unanswered(const struct urn_rec *rec)
-{
-	return rec->busy || (rec->pending && !rec->again);
-}
-
-/* Take a place on the record. NULL: the peer has more READs and atomics under way than it may */
-static struct urn_rec *
-record(struct urn_qp *qp, uint32_t *index)
-{
-	struct urn_rec *rec;
-
-	if (!qp->rec)
-		return NULL;
-	*index = qp->rec_head & qp->rec_mask;
-	rec = &qp->rec[*index];
-	if (unanswered(rec) ||
-	    unanswered(&qp->rec[(qp->rec_head - qp->max_dest_rd_atomic) & qp->rec_mask]))
-		return NULL;
-	if (rec->pending) { /* a peer that asks for more has that response by now */
-		rec->pending = 0;
-		qp->rec_pending--;
-	}
-	qp->rec_head++;
-	rec->busy = 1;
-	rec->first_psn = qp->epsn & URN_PSN_MASK;
-	return rec;
-}
-
-static void
-accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
-{
-	struct urn_pkt *p = urn_pkt(m);
-	struct urn_region *region;
-	struct urn_reth r;
-	uint32_t len, index;
-	struct urn_rec *rec;
-
-	memcpy(&r, urn_pkt_ext(m, URN_EXT_RETH), sizeof(r));
-	len = rte_be_to_cpu_32(r.length);
-	if (!(qp->access & URN_ACCESS_REMOTE_READ) || len > URN_ABI_MAX_MSG) {
-		refuse(tp, qp, m, URN_NAK_INV_REQ);
-		return;
-	}
-	if (len && urn_mem_check(tp->cfg.mem, rte_be_to_cpu_32(r.rkey), qp->pd, qp->qpn,
-				 rte_be_to_cpu_64(r.va), len, URN_ACCESS_REMOTE_READ, 1,
-				 &region) != URN_MEM_OK) {
-		refuse(tp, qp, m, URN_NAK_ACCESS);
-		return;
-	}
-	rec = record(qp, &index);
-	if (!rec) {
-		refuse(tp, qp, m, URN_NAK_INV_REQ);
-		return;
-	}
-	rec->kind = URN_REC_READ;
-	rec->va = rte_be_to_cpu_64(r.va);
-	rec->rkey = rte_be_to_cpu_32(r.rkey);
-	rec->length = len;
-	p->arg = index;
-	accepted(tp, qp, m, URN_ACT_READ, urn_rec_npsn(qp, rec));
-}
-
-static void
-accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
-{
-	struct urn_pkt *p = urn_pkt(m);
-	bool cas = p->opcode == URN_RC_CMP_SWAP;
-	struct urn_abi_atomic *log;
-	struct urn_atomic_eth a;
-	struct urn_region *region;
-	struct urn_rec *rec;
-	uint32_t index;
-	uint64_t va;
-
-	memcpy(&a, urn_pkt_ext(m, URN_EXT_ATOMIC), sizeof(a));
-	va = rte_be_to_cpu_64(a.va);
-	if (!(qp->access & URN_ACCESS_REMOTE_ATOMIC) || (va & 7)) {
-		refuse(tp, qp, m, URN_NAK_INV_REQ);
-		return;
-	}
-	if (urn_mem_check(tp->cfg.mem, rte_be_to_cpu_32(a.rkey), qp->pd, qp->qpn, va, 8,
-			  URN_ACCESS_REMOTE_ATOMIC, 1, &region) != URN_MEM_OK) {
-		refuse(tp, qp, m, URN_NAK_ACCESS);
-		return;
-	}
-	rec = record(qp, &index);
-	if (!rec) {
-		refuse(tp, qp, m, URN_NAK_INV_REQ);
-		return;
-	}
-	rec->kind = URN_REC_ATOMIC;
-	rec->length = 8;
-	p->arg = index;
-	p->word[0] = cas ? rte_be_to_cpu_64(a.compare) : rte_be_to_cpu_64(a.swap_add);
-	p->word[1] = rte_be_to_cpu_64(a.swap_add);
-	log = *URN_QP_LOG(qp);
-	urn_tp_op(tp, m, cas ? URN_MEMOP_CMP_SWAP : URN_MEMOP_FETCH_ADD, region, va,
-		  log ? (uint8_t *)&log[index] : NULL, 8);
-	accepted(tp, qp, m, URN_ACT_ATOMIC, 1);
+	urn_resp_accepted(tp, qp, m, URN_ACT_REQUEST, 1);
 }
 
 /* ---- order */
@@ -415,10 +301,10 @@ follows(const struct urn_qp *qp, struct rte_mbuf *m)
 	const struct urn_pkt *p = urn_pkt(m);
 	uint16_t f = p->op->flags;
 
-	if (qp->msg == URN_MSG_NONE ? !(f & URN_OPF_FIRST)
-				    : (f & URN_OPF_FIRST) ||
-					      !(f & (qp->msg == URN_MSG_SEND ? URN_OPF_SEND
-									     : URN_OPF_WRITE)))
+	if (qp->msg == URN_MSG_NONE
+		    ? !(f & URN_OPF_FIRST)
+		    : (f & URN_OPF_FIRST) ||
+			      !(f & (qp->msg == URN_MSG_SEND ? URN_OPF_SEND : URN_OPF_WRITE)))
 		return false;
 	if (f & URN_OPF_FULL)
 		return p->payload_len == qp->mtu &&
@@ -449,15 +335,15 @@ accept_in_order(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 	urn_pkt_begin(urn_pkt(m));
 	if (unlikely(!follows(qp, m)))
-		refuse(tp, qp, m, URN_NAK_INV_REQ);
+		urn_resp_refuse(tp, qp, m, URN_NAK_INV_REQ);
 	else if (f & URN_OPF_SEND)
 		accept_send(tp, qp, m);
 	else if (f & URN_OPF_WRITE)
 		accept_write(tp, qp, m);
 	else if (f & URN_OPF_READ)
-		accept_read(tp, qp, m);
+		urn_resp_accept_read(tp, qp, m);
 	else
-		accept_atomic(tp, qp, m);
+		urn_resp_accept_atomic(tp, qp, m);
 	if (unlikely(qp->flags & (URN_QPF_GAP | URN_QPF_TRACE))) {
 		if (qp->flags & URN_QPF_GAP)
 			gap_closed(qp);
@@ -485,7 +371,7 @@ is_copy(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return true;
 	urn_pkt_begin(urn_pkt(m));
 	urn_pkt(m)->psn = qp->epsn; /* earlier packets were acknowledged, perhaps */
-	refuse(tp, qp, m, URN_NAK_OP);
+	urn_resp_refuse(tp, qp, m, URN_NAK_OP);
 	return false;
 }
 
@@ -531,7 +417,8 @@ ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, int32_t d)
 		urn_tp_drop(tp, m, far ? URN_C_DROP_FAR : URN_C_DROP_OOO);
 }
 
-/* Accept a kept packet in its turn. Its fingerprint is kept, because the genuine packet may still come. */
+/* Accept a kept packet in its turn. Its fingerprint is kept, because the genuine packet may still
+ * come. */
 static void
 accept_one_kept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -550,14 +437,16 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 	struct rte_mbuf *m;
 	bool filled = false;
 
-	while ((m = urn_ring_first(qp->ooo)) && !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT))) {
+	while ((m = urn_ring_first(qp->ooo)) &&
+	       !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT))) {
 		int32_t d = urn_psn_diff(urn_pkt(m)->psn, qp->epsn);
 
 		if (d > 0)
 			break;
 		if (urn_tp_burst_full(tp)) {
 			urn_tp_execute(tp);
-			continue; /* executing may have ended the QP, and let go of its kept packets */
+			continue; /* executing may have ended the QP, and let go of its kept packets
+				   */
 		}
 		urn_ring_pop(&qp->ooo);
 		qp->ooo_count--;
@@ -577,7 +466,7 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 		if (!(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK)))
 			urn_resp_owe_ack(tp, qp, true);
 	} else if (filled && qp->ooo &&
-	    !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
+		   !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
 		urn_resp_ask_for(tp, qp, urn_psn_add(qp->epsn, 1));
 	}
 }

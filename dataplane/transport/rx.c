@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Received frames: parse, check, find the QP, hand to its requester or responder. */
-#include "transport/internal.h"
+#include "transport/frame.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+#include "transport/sched.h"
+#include "transport/ud.h"
 
 #include "stage.h"
 

@@ -3,7 +3,9 @@
  * The QP state machine (IBTA 10.3.1, 11.2.5.2): the moves that exist, the attributes that each move
  * needs and allows, and the actions of each. The table decides; the rest carries out.
  */
-#include "transport/internal.h"
+#include "transport/qp_end.h"
+#include "transport/requester.h"
+#include "transport/sched.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A transport: its making, its pools, and its turns (timers, loopback, the schedule). */
-#include "transport/internal.h"
+#include "transport/back.h"
+#include "transport/frame.h"
+#include "transport/pool.h"
+#include "transport/qp_end.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+#include "transport/ring.h"
+#include "transport/sched.h"
+#include "transport/ud.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,14 @@
  * of the payload: the IPv6 header, or for IPv4 20 zero bytes and the IPv4 header (doc/reference/wire.md
  * "Lengths").
  */
-#include "transport/internal.h"
+#include "transport/act.h"
+#include "transport/complete.h"
+#include "transport/frame.h"
+#include "transport/pool.h"
+#include "transport/qp_end.h"
+#include "transport/requester.h"
+#include "transport/sched.h"
+#include "transport/ud.h"
 
 /* ---- sending */
 

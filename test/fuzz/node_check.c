@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node_check.h"
 
-#include "transport/internal.h"
+#include "transport/tp.h"
 
 #include <inttypes.h>
 

@@ -8,7 +8,7 @@
  */
 #include "fuzz.h"
 
-#include "transport/internal.h"
+#include "transport/tp.h"
 
 struct urn_work *__real_urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp);
 struct urn_work *__wrap_urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The schedule of queue pairs with work to do, and the room that a turn has. (tp.c) */
+#ifndef URN_TRANSPORT_SCHED_H
+#define URN_TRANSPORT_SCHED_H
+
+#include "transport/tp.h"
+
+#define URN_TP_NEIGH_NS \
+	1000000ull /* ns from when all QPs asked for a MAC address until they ask again */
+#define URN_TP_MAC_NS \
+	10000000000ull /* ns that the MAC of an RC peer is used before a new look-up */
+#define URN_TP_AH_NS \
+	1000000000ull /* ... of an address handle: no silence tells that the peer moved */
+
+static inline void
+urn_tp_sched(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->flags & (URN_QPF_SCHED | URN_QPF_NEIGH | URN_QPF_DYING))
+		return;
+	qp->flags |= URN_QPF_SCHED;
+	qp->sched_next = NULL;
+	qp->sched_prev = tp->sched_tail;
+	if (tp->sched_tail)
+		tp->sched_tail->sched_next = qp;
+	else
+		tp->sched_head = qp;
+	tp->sched_tail = qp;
+}
+
+/*
+ * Number of further frames that have room in both out arrays, together with the frames that the
+ * burst in hand may add. Executing the burst does not change the number.
+ */
+static inline unsigned int
+urn_tp_tx_frames(const struct urn_tp *tp)
+{
+	unsigned int used = tp->tx_n > tp->loop_n ? tp->tx_n : tp->loop_n;
+
+	return URN_TP_TX - used - tp->txd_n;
+}
+_Static_assert((int)URN_TP_TX == (int)URN_TP_LOOP, "one number for both arrays");
+
+/* True when the memory operations of one more frame have room. */
+static inline bool
+urn_tp_tx_ops(const struct urn_tp *tp)
+{
+	return tp->ops_n + URN_ABI_MAX_SGE < URN_TP_OPS;
+}
+
+/* True when one more frame and its memory operations have room. */
+static inline bool
+urn_tp_tx_room(const struct urn_tp *tp)
+{
+	return urn_tp_tx_frames(tp) && urn_tp_tx_ops(tp);
+}
+
+/*
+ * True when the burst in hand must be executed before another received packet is accepted: each
+ * packet adds itself and the operations of one list of elements.
+ */
+static inline bool
+urn_tp_burst_full(const struct urn_tp *tp)
+{
+	return tp->ops_n + 2 * URN_ABI_MAX_SGE > URN_TP_OPS || tp->burst_n + 2 > URN_TP_TX;
+}
+
+/* True when the gate of the QP is closed; to be called when any gate is. (rx.c) */
+bool urn_tp_is_gated(const struct urn_tp *tp, const struct urn_qp *qp);
+
+/*
+ * True when the client, or all clients of its user, already have too many foreign-memory operations
+ * in flight: the QP must not start more.
+ */
+static inline bool
+urn_tp_gated(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	return unlikely(tp->gate->closed | tp->gate->users) && urn_tp_is_gated(tp, qp);
+}
+
+/*
+ * The QP has something to do and finds no room now: the QP is to be looked at again, among a few
+ * others of its client.
+ * returns: true when the QP stays in the schedule for that
+ */
+static inline bool
+urn_tp_again(struct urn_tp *tp, const struct urn_qp *qp)
+{
+	if (!tp->cfg.ring_again)
+		return true;
+	tp->cfg.ring_again(tp->cfg.give_ctx, qp);
+	return false;
+}
+
+#endif
