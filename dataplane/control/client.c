@@ -172,9 +172,9 @@ introduce(struct urn_client *c, const struct urn_client_who *who, struct urn_err
 	atomic_store(&c->conn_fd, who->conn_fd);
 	c->space = who->space;
 	memcpy(c->no_space, who->no_space, sizeof(c->no_space));
-	c->account = who->account;
+	c->quota.account = who->account;
 	if (who->limits)
-		c->limits = *who->limits;
+		c->quota.limits = *who->limits;
 	return urn_quota_join(c, err);
 }
 
@@ -378,6 +378,6 @@ urn_client_destroy(struct urn_client *c)
 		urn_client_orphan(c);
 	urn_space_release(c->space);
 	urn_area_fini(&c->area);
-	urn_quota_leave(c); /* no memory of the client is mapped any more */
+	urn_tally_leave(&c->quota); /* no memory of the client is mapped any more */
 	free(c);
 }

@@ -48,12 +48,12 @@ take_limits(struct urn_client *c)
 {
 	struct urn_cm_owner *o = &c->cm.owner;
 
-	if (!c->account || o->user_ids)
+	if (!c->quota.account || o->user_ids)
 		return;
-	if (c->limits.max[URN_QUOTA_CM] < o->max_ids)
-		o->max_ids = (uint32_t)c->limits.max[URN_QUOTA_CM];
-	o->max_user_ids = c->account->limits.max[URN_QUOTA_CM];
-	o->user_ids = &c->account->cm_ids;
+	if (c->quota.limits.max[URN_QUOTA_CM] < o->max_ids)
+		o->max_ids = (uint32_t)c->quota.limits.max[URN_QUOTA_CM];
+	o->max_user_ids = c->quota.account->limits.max[URN_QUOTA_CM];
+	o->user_ids = &c->quota.account->apart;
 }
 
 /* Check that there is connection management, and that the queue pair is the client's. */

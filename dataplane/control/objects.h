@@ -76,9 +76,7 @@ struct urn_client {
 	int wake_fd[URN_ABI_MAX_ENGINES]; /* by vector: an eventfd by which it wakes the engine; -1: none */
 	struct urn_shm *shms;          /* remote: memory that it shares (shm.c) */
 	uint32_t shm_next;             /* handle of the newest of them */
-	struct urn_account *account;   /* remote: its user's account; NULL: no limits */
-	struct urn_limits limits;      /* its own limits; valid with an account */
-	uint64_t used[URN_QUOTAS];     /* how much it has of each; under the ledger's lock */
+	struct urn_tally quota;        /* remote: what it has of each quota, and may have; else without an account */
 	bool busy;                     /* a call of it is in progress; under the adapter's lock */
 	unsigned int waits;            /* turns that its present call has waited for memory; the call's */
 	unsigned int taken;            /* objects taken back since others were let in; under the adapter's lock */

@@ -59,7 +59,7 @@ static const struct {
 	[URN_CTL_DESTROY_CHANNEL] = {0, BIT(CHANNEL) | BIT(FD)},
 };
 
-/* ---- all clients, and those of a user */
+/* ---- descriptors and mappings of this process */
 
 /* Descriptors that are open now. */
 static uint64_t
@@ -90,106 +90,19 @@ max_maps(void)
 }
 
 void
-urn_ledger_init(struct urn_ledger *l)
+urn_quota_ledger_init(struct urn_ledger *l)
 {
-	struct rlimit fds;
 	uint64_t used = open_fds() + RESERVE_FDS;
+	struct urn_limits limits;
+	struct rlimit fds;
 
-	memset(l, 0, sizeof(*l));
-	pthread_mutex_init(&l->lock, NULL);
-	for (unsigned int q = 0; q < URN_QUOTAS; q++)
-		l->limits.max[q] = UINT64_MAX;
+	for (unsigned int q = 0; q < URN_LEDGER_KINDS; q++)
+		limits.max[q] = UINT64_MAX;
 	if (getrlimit(RLIMIT_NOFILE, &fds) == 0 && fds.rlim_cur != RLIM_INFINITY)
-		l->limits.max[URN_QUOTA_FD] = fds.rlim_cur > used ? fds.rlim_cur - used : 0;
+		limits.max[URN_QUOTA_FD] = fds.rlim_cur > used ? fds.rlim_cur - used : 0;
 	/* The other half is for areas, stacks and this process's own mappings. */
-	l->limits.max[URN_QUOTA_SHARE] = max_maps() / 2;
-}
-
-void
-urn_ledger_fini(struct urn_ledger *l)
-{
-	while (l->accounts) {
-		struct urn_account *next = l->accounts->next;
-
-		free(l->accounts);
-		l->accounts = next;
-	}
-	pthread_mutex_destroy(&l->lock);
-}
-
-/* The account of a user, made if need be. The ledger's lock is held. NULL: no memory */
-static struct urn_account *
-account_of(struct urn_ledger *l, uid_t uid, const struct urn_limits *limits)
-{
-	struct urn_account *u = l->accounts;
-
-	while (u && u->uid != uid)
-		u = u->next;
-	if (u)
-		return u;
-	u = calloc(1, sizeof(*u));
-	if (!u)
-		return NULL;
-	u->uid = uid;
-	u->ledger = l;
-	u->limits = *limits;
-	u->next = l->accounts;
-	l->accounts = u;
-	return u;
-}
-
-struct urn_account *
-urn_account_join(struct urn_ledger *l, uid_t uid, const struct urn_limits *limits, uint32_t max,
-		 bool *full)
-{
-	struct urn_account *u;
-
-	pthread_mutex_lock(&l->lock);
-	u = account_of(l, uid, limits);
-	*full = u && u->clients >= max;
-	if (*full)
-		u = NULL;
-	if (u)
-		u->clients++;
-	pthread_mutex_unlock(&l->lock);
-	return u;
-}
-
-void
-urn_account_leave(struct urn_account *u)
-{
-	pthread_mutex_lock(&u->ledger->lock);
-	u->clients--;
-	pthread_mutex_unlock(&u->ledger->lock);
-}
-
-bool
-urn_account_take_fds(struct urn_account *u, unsigned int n)
-{
-	struct urn_ledger *l = u ? u->ledger : NULL;
-	bool ok;
-
-	if (!l)
-		return true;
-	pthread_mutex_lock(&l->lock);
-	ok = n <= l->limits.max[URN_QUOTA_FD] - l->used[URN_QUOTA_FD];
-	if (ok) {
-		l->used[URN_QUOTA_FD] += n;
-		u->used[URN_QUOTA_FD] += n;
-	}
-	pthread_mutex_unlock(&l->lock);
-	return ok;
-}
-
-void
-urn_account_give_fds(struct urn_account *u, unsigned int n)
-{
-	if (!u)
-		return;
-	pthread_mutex_lock(&u->ledger->lock);
-	u->ledger->used[URN_QUOTA_FD] -= n;
-	u->used[URN_QUOTA_FD] -= n;
-	pthread_mutex_unlock(&u->ledger->lock);
+	limits.max[URN_QUOTA_SHARE] = max_maps() / 2;
+	urn_ledger_init(l, &limits);
 }
 
 /* ---- a client's calls */
@@ -206,38 +119,18 @@ refuse(char *why, size_t len, int err, const char *fmt, ...)
 	return err;
 }
 
-/* Check that n more are allowed. The ledger's lock is held. returns 0, or an errno value with a sentence in why[len] */
+/* Say which limit refused, in why[len]. returns: an errno value */
 static int
-check_one(const struct urn_client *c, char *why, size_t len, enum urn_quota q, uint64_t n)
+explain(const struct urn_client *c, char *why, size_t len, const struct urn_ledger_refusal *no)
 {
-	const struct urn_account *u = c->account;
-	const struct urn_ledger *l = u->ledger;
-	const char *who = "a program";
-	uint64_t max = c->limits.max[q];
+	const char *name = c->adapter->cfg.name;
+	unsigned long long max = no->max;
 
-	if (n <= max - c->used[q]) {
-		who = "a user";
-		max = u->limits.max[q];
-		if (n <= max - u->used[q]) {
-			max = l->limits.max[q];
-			if (n <= max - l->used[q])
-				return 0;
-			return refuse(why, len, kinds[q].err, "%s: all programs together may have at most %llu %s "
-				      "of the dataplane: its process can have no more", c->adapter->cfg.name,
-				      (unsigned long long)max, kinds[q].name);
-		}
-	}
-	return refuse(why, len, EDQUOT, "%s: %s may have at most %llu %s ([limits] of the dataplane)",
-		      c->adapter->cfg.name, who, (unsigned long long)max, kinds[q].name);
-}
-
-/* Unsigned arithmetic is exact: counts go down by as much as they went up. The ledger's lock is held. */
-static void
-count(struct urn_client *c, enum urn_quota q, uint64_t n)
-{
-	c->used[q] += n;
-	c->account->used[q] += n;
-	c->account->ledger->used[q] += n;
+	if (no->level == URN_LEDGER_ALL)
+		return refuse(why, len, kinds[no->kind].err, "%s: all programs together may have at most %llu %s "
+			      "of the dataplane: its process can have no more", name, max, kinds[no->kind].name);
+	return refuse(why, len, EDQUOT, "%s: %s may have at most %llu %s ([limits] of the dataplane)", name,
+		      no->level == URN_LEDGER_USER ? "a user" : "a program", max, kinds[no->kind].name);
 }
 
 /* Bytes of the object that a call makes or takes back; its handle or key is not checked yet. */
@@ -270,27 +163,30 @@ is_bytes(enum urn_quota q)
 int
 urn_quota_join(struct urn_client *c, struct urn_err *err)
 {
-	int rc;
+	const uint64_t area[URN_LEDGER_KINDS] = {[URN_QUOTA_AREA] = c->area.size};
+	struct urn_ledger_refusal no;
 
-	if (!c->account)
+	if (urn_tally_take(&c->quota, area, &no))
 		return 0;
-	pthread_mutex_lock(&c->account->ledger->lock);
-	rc = check_one(c, err->text, sizeof(err->text), URN_QUOTA_AREA, c->area.size);
-	if (rc == 0)
-		count(c, URN_QUOTA_AREA, c->area.size);
-	pthread_mutex_unlock(&c->account->ledger->lock);
-	return rc;
+	return explain(c, err->text, sizeof(err->text), &no);
+}
+
+/* True when calls of this kind are charged to the client. */
+static bool
+is_charged(const struct urn_client *c, uint32_t op)
+{
+	return c->quota.account && (effects[op].take | effects[op].back);
 }
 
 int
 urn_quota_begin(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
 		struct urn_charge *charge)
 {
+	struct urn_ledger_refusal no;
 	uint64_t bytes;
-	int rc = 0;
 
 	memset(charge, 0, sizeof(*charge));
-	if (!c->account || !(effects[req->op].take | effects[req->op].back))
+	if (!is_charged(c, req->op))
 		return 0;
 	bytes = bytes_of(c, req);
 	for (unsigned int q = 0; q < URN_QUOTAS; q++) {
@@ -299,43 +195,22 @@ urn_quota_begin(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 		charge->take[q] = effects[req->op].take >> q & 1 ? n : 0;
 		charge->back[q] = effects[req->op].back >> q & 1 ? n : 0;
 	}
-	pthread_mutex_lock(&c->account->ledger->lock);
-	for (unsigned int q = 0; q < URN_QUOTAS && rc == 0; q++)
-		rc = check_one(c, rep->why, sizeof(rep->why), q, charge->take[q]);
-	for (unsigned int q = 0; q < URN_QUOTAS && rc == 0; q++)
-		count(c, q, charge->take[q]);
-	pthread_mutex_unlock(&c->account->ledger->lock);
-	return rc;
+	if (urn_tally_take(&c->quota, charge->take, &no))
+		return 0;
+	return explain(c, rep->why, sizeof(rep->why), &no);
 }
 
 void
 urn_quota_end(struct urn_client *c, const struct urn_abi_req *req, const struct urn_abi_rep *rep,
 	      const struct urn_charge *charge)
 {
-	const uint64_t *back = rep->err == 0 ? charge->back : charge->take;
-
-	if (!c->account || !(effects[req->op].take | effects[req->op].back))
+	if (!is_charged(c, req->op))
 		return;
-	pthread_mutex_lock(&c->account->ledger->lock);
-	for (unsigned int q = 0; q < URN_QUOTAS; q++)
-		count(c, q, -back[q]);
-	pthread_mutex_unlock(&c->account->ledger->lock);
+	urn_tally_give(&c->quota, rep->err == 0 ? charge->back : charge->take);
 	if (rep->err != 0)
 		return;
 	if (req->op == URN_CTL_REG_MR)
 		c->adapter->key_bytes[rep->mr.lkey >> 8] = req->reg_mr.length;
 	else if (req->op == URN_CTL_DEREG_MR)
 		c->adapter->key_bytes[req->handle >> 8] = 0;
-}
-
-void
-urn_quota_leave(struct urn_client *c)
-{
-	if (!c->account)
-		return;
-	pthread_mutex_lock(&c->account->ledger->lock);
-	for (unsigned int q = 0; q < URN_QUOTAS; q++)
-		count(c, q, -c->used[q]);
-	pthread_mutex_unlock(&c->account->ledger->lock);
-	c->account = NULL;
 }

@@ -160,8 +160,8 @@ one_client(struct report_walk *w, const struct urn_client *c)
 	s->u64(s, "cqs", c->cqs.n);
 	s->u64(s, "srqs", c->srqs.n);
 	s->u64(s, "channels", c->channels.n);
-	s->u64(s, "mrs", c->used[URN_QUOTA_MR]);
-	s->u64(s, "pinned_bytes", c->used[URN_QUOTA_PINNED]);
+	s->u64(s, "mrs", c->quota.used[URN_QUOTA_MR]);
+	s->u64(s, "pinned_bytes", c->quota.used[URN_QUOTA_PINNED]);
 	s->flag(s, "foreign", c->space != NULL);
 	if (q->client) {
 		s->u64(s, "area_bytes", c->area.size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much clients use of their limits, for the report on limits. The ledger (quota.h) is
+ * How much clients use of their limits, for the report on limits. The ledger (base/ledger.h) is
  * read under its lock, which is taken for one client at a time and is never held long.
  */
 #include "report/report_priv.h"
@@ -26,7 +26,7 @@ most(uint64_t *a, uint64_t b)
 static void
 add_client(struct adding *w, const struct urn_client *c)
 {
-	struct urn_account *account = LOOK(c->account);
+	struct urn_account *account = LOOK(c->quota.account);
 
 	if (w->id && c->id != w->id)
 		return;
@@ -38,7 +38,7 @@ add_client(struct adding *w, const struct urn_client *c)
 	w->ledger = account->ledger;
 	pthread_mutex_lock(&w->ledger->lock);
 	for (unsigned int i = 0; i < URN_QUOTAS; i++)
-		most(&w->use->client[i], c->used[i]);
+		most(&w->use->client[i], c->quota.used[i]);
 	pthread_mutex_unlock(&w->ledger->lock);
 	/* Connection management counts its ids itself. */
 	most(&w->use->client[URN_QUOTA_CM], LOOK(c->cm.owner.ids));
@@ -56,7 +56,7 @@ add_users(struct adding *w)
 		use->all[i] = l->used[i];
 	}
 	for (const struct urn_account *u = l->accounts; u; u = u->next) {
-		uint64_t ids = atomic_load_explicit(&u->cm_ids, memory_order_relaxed);
+		uint64_t ids = atomic_load_explicit(&u->apart, memory_order_relaxed);
 
 		use->clients += u->clients;
 		use->all[URN_QUOTA_CM] += ids;

@@ -241,7 +241,7 @@ make_client(struct urn_attached *s, struct urn_adapter *ad, struct message *m, s
 	};
 	int rc;
 
-	if (!urn_account_take_fds(s->account, OPEN_FDS + ad->vectors)) {
+	if (!urn_account_take(s->account, URN_QUOTA_FD, OPEN_FDS + ad->vectors)) {
 		urn_err_set(err, "%s: the dataplane has no descriptors left for a program more (RLIMIT_NOFILE of "
 			    "its process)", ad->cfg.name);
 		return EMFILE;
@@ -252,7 +252,7 @@ make_client(struct urn_attached *s, struct urn_adapter *ad, struct message *m, s
 	if (s->client)
 		return 0;
 	rc = errno;
-	urn_account_give_fds(s->account, s->fds);
+	urn_account_give(s->account, URN_QUOTA_FD, s->fds);
 	s->fds = 0;
 	return rc;
 }
@@ -430,7 +430,7 @@ urn_attached_end(struct urn_attached *s)
 	if (s->client)
 		urn_client_destroy(s->client);
 	s->client = NULL;
-	urn_account_give_fds(s->account, s->fds);
+	urn_account_give(s->account, URN_QUOTA_FD, s->fds);
 	s->fds = 0;
 	close(s->fd);
 	s->fd = -1;

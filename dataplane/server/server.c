@@ -62,7 +62,7 @@ struct urn_server {
 static void
 strike_out(struct urn_server *s, struct program *p)
 {
-	urn_account_give_fds(p->attached.account, PROGRAM_FDS);
+	urn_account_give(p->attached.account, URN_QUOTA_FD, PROGRAM_FDS);
 	urn_account_leave(p->attached.account);
 	if (p->prev)
 		p->prev->next = p->next;
@@ -225,7 +225,7 @@ admit(struct urn_server *s, struct program *p)
 			  "([limits] of the dataplane)" : "the dataplane has no memory (%u)", s->cfg.clients_per_uid);
 		return false;
 	}
-	if (!urn_account_take_fds(n->account, PROGRAM_FDS)) {
+	if (!urn_account_take(n->account, URN_QUOTA_FD, PROGRAM_FDS)) {
 		urn_account_leave(n->account);
 		turn_away(s, n->fd, EMFILE, "%s", no_fds);
 		return false;
@@ -362,7 +362,7 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->gone, &attr);
 	pthread_condattr_destroy(&attr);
-	urn_ledger_init(&s->ledger);
+	urn_quota_ledger_init(&s->ledger);
 	if (start(s, err) == 0)
 		return s;
 	(void)urn_server_close(s);

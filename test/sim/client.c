@@ -111,7 +111,7 @@ count(struct sim_client *c, const struct urn_abi_req *req, const struct urn_abi_
 void
 sim_client_check_quota(const struct sim_client *c)
 {
-	const struct urn_account *u = c->c->account;
+	const struct urn_account *u = c->c->quota.account;
 
 	for (unsigned int q = 0; u && q < URN_QUOTAS; q++)
 		if (u->used[q] > u->limits.max[q])
@@ -119,11 +119,11 @@ sim_client_check_quota(const struct sim_client *c)
 				 c->node->id, q, (unsigned long long)u->used[q],
 				 (unsigned long long)u->limits.max[q]);
 	for (unsigned int q = 0; q < URN_QUOTAS; q++)
-		if (c->c->used[q] != c->has[q] || c->has[q] > c->c->limits.max[q])
+		if (c->c->quota.used[q] != c->has[q] || c->has[q] > c->c->quota.limits.max[q])
 			sim_fail(c->node->s, "node %u: quota %u: a client has %llu, is said to have %llu and may have %llu",
 				 c->node->id, q, (unsigned long long)c->has[q],
-				 (unsigned long long)c->c->used[q],
-				 (unsigned long long)c->c->limits.max[q]);
+				 (unsigned long long)c->c->quota.used[q],
+				 (unsigned long long)c->c->quota.limits.max[q]);
 }
 
 int

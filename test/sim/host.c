@@ -190,8 +190,7 @@ sim_host_open(struct sim_node *n, uint32_t cqes)
 	open_dataplane(n);
 	memset(h->account, 0, sizeof(h->account));
 	memset(&none, 0xff, sizeof(none));
-	h->ledger = (struct urn_ledger){.limits = none};
-	pthread_mutex_init(&h->ledger.lock, NULL);
+	urn_ledger_init(&h->ledger, &none);
 	h->account[0].ledger = h->account[1].ledger = &h->ledger;
 	h->account[0].limits = none;
 	memset(h->client, 0, sizeof(h->client));
@@ -527,7 +526,7 @@ sim_host_close(struct sim_node *n)
 		if (h->ledger.used[q])
 			sim_fail(s, "node %u: all clients are gone, and have %llu of quota %u", n->id,
 				 (unsigned long long)h->ledger.used[q], q);
-	pthread_mutex_destroy(&h->ledger.lock);
+	urn_ledger_fini(&h->ledger);
 	check_strays(n);
 	check_connections(n);
 	/* Frames that are still to be sent are dropped. */

@@ -310,8 +310,8 @@ test_channels(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ibv_destroy_comp_channel(ch[i]), 0);
 	for (int i = 0; i < 2; i++) { /* nor do their descriptors */
-		assert_int_equal(r->dp->adapter[i]->clients->used[URN_QUOTA_CHANNEL], 0);
-		assert_int_equal(r->dp->adapter[i]->clients->used[URN_QUOTA_FD], 0);
+		assert_int_equal(r->dp->adapter[i]->clients->quota.used[URN_QUOTA_CHANNEL], 0);
+		assert_int_equal(r->dp->adapter[i]->clients->quota.used[URN_QUOTA_FD], 0);
 	}
 	assert_int_equal(ibv_close_device(a), 0);
 	assert_int_equal(ibv_close_device(b), 0);
@@ -397,8 +397,8 @@ is_whole(const struct urn_client *c)
 	for (uint32_t v = 0; v < c->adapter->vectors; v++)
 		doorbells = doorbells && c->engine.shard[v] && c->wake_fd[v] >= 0;
 	return doorbells && c->id && c->remote && c->pid == getpid() && c->uid == getuid() &&
-	       atomic_load(&c->conn_fd) >= 0 && c->account && c->limits.max[URN_QUOTA_QP] && c->space &&
-	       c->used[URN_QUOTA_AREA] == c->area.size;
+	       atomic_load(&c->conn_fd) >= 0 && c->quota.account && c->quota.limits.max[URN_QUOTA_QP] && c->space &&
+	       c->quota.used[URN_QUOTA_AREA] == c->area.size;
 }
 
 int

@@ -32,16 +32,16 @@ setup(void **state)
 	memset(bytes, 0, sizeof(bytes));
 	adapter.key_owner = owner;
 	adapter.key_bytes = bytes;
-	urn_ledger_init(&ledger);
+	urn_quota_ledger_init(&ledger);
 	for (unsigned int i = 0; i < 3; i++) { /* two clients of one user, one of another */
 		client[i].adapter = &adapter;
 		client[i].area.size = 1 << 20;
-		client[i].limits = none;
-		client[i].account = urn_account_join(&ledger, i < 2 ? 1000 : 1001, &none, 10, &full);
-		assert_non_null(client[i].account);
+		client[i].quota.limits = none;
+		client[i].quota.account = urn_account_join(&ledger, i < 2 ? 1000 : 1001, &none, 10, &full);
+		assert_non_null(client[i].quota.account);
 	}
-	assert_ptr_equal(client[0].account, client[1].account);
-	assert_ptr_not_equal(client[0].account, client[2].account);
+	assert_ptr_equal(client[0].quota.account, client[1].quota.account);
+	assert_ptr_not_equal(client[0].quota.account, client[2].quota.account);
 	return 0;
 }
 
@@ -50,10 +50,10 @@ teardown(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 3; i++) {
-		struct urn_account *u = client[i].account;
+		struct urn_account *u = client[i].quota.account;
 
-		urn_quota_leave(&client[i]);
-		assert_null(client[i].account);
+		urn_tally_leave(&client[i].quota);
+		assert_null(client[i].quota.account);
 		urn_account_leave(u);
 		assert_int_equal(u->clients, i == 0);
 	}
@@ -105,7 +105,7 @@ static void
 of_a_client(void **state)
 {
 	(void)state;
-	client[0].limits.max[URN_QUOTA_CQ] = 2;
+	client[0].quota.limits.max[URN_QUOTA_CQ] = 2;
 	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), 0);
 	for (int i = 0; i < 5; i++) /* a call that fails costs nothing */
 		assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, ENOMEM), 0);
@@ -118,8 +118,8 @@ of_a_client(void **state)
 	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), EDQUOT);
 	assert_int_equal(call(&client[0], URN_CTL_DESTROY_CQ, 1, 0), 0);
 	assert_int_equal(call(&client[0], URN_CTL_CREATE_CQ, 0, 0), 0);
-	assert_int_equal(client[0].used[URN_QUOTA_CQ], 2);
-	assert_int_equal(client[0].account->used[URN_QUOTA_CQ], 3);
+	assert_int_equal(client[0].quota.used[URN_QUOTA_CQ], 2);
+	assert_int_equal(client[0].quota.account->used[URN_QUOTA_CQ], 3);
 	/* Calls that make nothing are not counted. */
 	assert_int_equal(call(&client[0], URN_CTL_QUERY_PORT, 0, 0), 0);
 }
@@ -128,7 +128,7 @@ static void
 of_a_user_and_of_all(void **state)
 {
 	(void)state;
-	client[0].account->limits.max[URN_QUOTA_QP] = 3;
+	client[0].quota.account->limits.max[URN_QUOTA_QP] = 3;
 	ledger.limits.max[URN_QUOTA_QP] = 5;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(call(&client[i & 1], URN_CTL_CREATE_QP, 0, 0), 0);
@@ -141,11 +141,11 @@ of_a_user_and_of_all(void **state)
 	assert_int_equal(call(&client[2], URN_CTL_CREATE_QP, 0, 0), EDQUOT);
 	assert_non_null(strstr(rep.why, "all programs together may have at most 5 queue pairs"));
 	/* Quota that one client leaves is free for others. */
-	urn_quota_leave(&client[0]);
-	client[0].account = client[1].account;
-	memset(client[0].used, 0, sizeof(client[0].used));
+	urn_tally_leave(&client[0].quota);
+	client[0].quota.account = client[1].quota.account;
+	memset(client[0].quota.used, 0, sizeof(client[0].quota.used));
 	assert_int_equal(call(&client[2], URN_CTL_CREATE_QP, 0, 0), 0);
-	assert_int_equal(client[1].account->used[URN_QUOTA_QP], 1);
+	assert_int_equal(client[1].quota.account->used[URN_QUOTA_QP], 1);
 }
 
 /* A deregistration gives back as many bytes as the registration took, whatever key the client names. */
@@ -153,9 +153,9 @@ static void
 of_bytes(void **state)
 {
 	(void)state;
-	client[0].limits.max[URN_QUOTA_PINNED] = 10000;
+	client[0].quota.limits.max[URN_QUOTA_PINNED] = 10000;
 	assert_int_equal(call(&client[0], URN_CTL_REG_MR, 10001, 0), EDQUOT);
-	assert_int_equal(client[0].used[URN_QUOTA_MR], 0); /* all or nothing */
+	assert_int_equal(client[0].quota.used[URN_QUOTA_MR], 0); /* all or nothing */
 	assert_int_equal(call(&client[0], URN_CTL_REG_MR, UINT64_MAX, 0), EDQUOT);
 	assert_int_equal(call(&client[0], URN_CTL_REG_MR, 6000, 0), 0);
 	assert_int_equal(call(&client[0], URN_CTL_REG_MR, 4000, 0), 0);
@@ -165,11 +165,11 @@ of_bytes(void **state)
 	assert_int_equal(call(&client[0], URN_CTL_DEREG_MR, 3 << 8, EINVAL), 0);
 	assert_int_equal(call(&client[0], URN_CTL_DEREG_MR, UINT32_MAX, EINVAL), 0);
 	assert_int_equal(call(&client[0], URN_CTL_UNSHARE, 77, EINVAL), 0);
-	assert_int_equal(client[0].used[URN_QUOTA_PINNED], 10000);
+	assert_int_equal(client[0].quota.used[URN_QUOTA_PINNED], 10000);
 	assert_int_equal(call(&client[0], URN_CTL_DEREG_MR, 1 << 8, 0), 0);
-	assert_int_equal(client[0].used[URN_QUOTA_PINNED], 4000);
-	assert_int_equal(client[0].used[URN_QUOTA_MR], 1);
-	assert_int_equal(client[0].account->used[URN_QUOTA_PINNED], 9000);
+	assert_int_equal(client[0].quota.used[URN_QUOTA_PINNED], 4000);
+	assert_int_equal(client[0].quota.used[URN_QUOTA_MR], 1);
+	assert_int_equal(client[0].quota.account->used[URN_QUOTA_PINNED], 9000);
 	assert_int_equal(call(&client[0], URN_CTL_DEREG_MR, 2 << 8, 0), 0);
 	assert_int_equal(call(&client[1], URN_CTL_DEREG_MR, 3 << 8, 0), 0);
 	assert_int_equal(ledger.used[URN_QUOTA_PINNED], 0);
@@ -182,21 +182,21 @@ of_areas(void **state)
 	struct urn_err err = {""};
 
 	(void)state;
-	client[0].account->limits.max[URN_QUOTA_AREA] = 2 << 20;
-	client[1].limits.max[URN_QUOTA_AREA] = (1 << 20) - 1;
+	client[0].quota.account->limits.max[URN_QUOTA_AREA] = 2 << 20;
+	client[1].quota.limits.max[URN_QUOTA_AREA] = (1 << 20) - 1;
 	assert_int_equal(urn_quota_join(&client[0], &err), 0);
 	assert_int_equal(urn_quota_join(&client[1], &err), EDQUOT);
 	assert_string_equal(err.text, "a0: a program may have at most 1048575 bytes of areas for queues "
 				      "([limits] of the dataplane)");
-	client[1].limits.max[URN_QUOTA_AREA]++;
-	client[0].account->limits.max[URN_QUOTA_AREA]--;
+	client[1].quota.limits.max[URN_QUOTA_AREA]++;
+	client[0].quota.account->limits.max[URN_QUOTA_AREA]--;
 	assert_int_equal(urn_quota_join(&client[1], &err), EDQUOT);
 	assert_non_null(strstr(err.text, "a user may have at most 2097151 bytes of areas"));
-	assert_int_equal(client[1].used[URN_QUOTA_AREA], 0);
-	client[0].account->limits.max[URN_QUOTA_AREA]++;
+	assert_int_equal(client[1].quota.used[URN_QUOTA_AREA], 0);
+	client[0].quota.account->limits.max[URN_QUOTA_AREA]++;
 	assert_int_equal(urn_quota_join(&client[1], &err), 0);
 	assert_int_equal(urn_quota_join(&client[2], &err), 0); /* another user */
-	assert_int_equal(client[0].account->used[URN_QUOTA_AREA], 2 << 20);
+	assert_int_equal(client[0].quota.account->used[URN_QUOTA_AREA], 2 << 20);
 	assert_int_equal(ledger.used[URN_QUOTA_AREA], 3 << 20);
 }
 
@@ -210,15 +210,15 @@ of_nobody(void **state)
 	(void)state;
 	assert_int_equal(urn_quota_join(&c, &err), 0);
 	assert_int_equal(call(&c, URN_CTL_CREATE_QP, 0, 0), 0);
-	urn_quota_leave(&c);
-	assert_true(urn_account_take_fds(NULL, UINT32_MAX));
-	urn_account_give_fds(NULL, UINT32_MAX);
+	urn_tally_leave(&c.quota);
+	assert_true(urn_account_take(NULL, URN_QUOTA_FD, UINT32_MAX));
+	urn_account_give(NULL, URN_QUOTA_FD, UINT32_MAX);
 }
 
 static void
 connections_and_descriptors(void **state)
 {
-	struct urn_account *u = client[0].account;
+	struct urn_account *u = client[0].quota.account;
 	bool full;
 
 	(void)state;
@@ -230,14 +230,14 @@ connections_and_descriptors(void **state)
 	/* The number of files that this process may open is known, and a part of it is reserved. */
 	assert_in_range(ledger.limits.max[URN_QUOTA_SHARE], 1, UINT32_MAX);
 	ledger.limits.max[URN_QUOTA_FD] = 10;
-	assert_true(urn_account_take_fds(u, 7));
-	assert_false(urn_account_take_fds(client[2].account, 4));
-	assert_true(urn_account_take_fds(client[2].account, 3));
+	assert_true(urn_account_take(u, URN_QUOTA_FD, 7));
+	assert_false(urn_account_take(client[2].quota.account, URN_QUOTA_FD, 4));
+	assert_true(urn_account_take(client[2].quota.account, URN_QUOTA_FD, 3));
 	assert_int_equal(call(&client[0], URN_CTL_CREATE_CHANNEL, 0, 0), EMFILE);
-	urn_account_give_fds(client[2].account, 3);
+	urn_account_give(client[2].quota.account, URN_QUOTA_FD, 3);
 	assert_int_equal(call(&client[0], URN_CTL_CREATE_CHANNEL, 0, 0), 0);
 	assert_int_equal(ledger.used[URN_QUOTA_FD], 8);
-	urn_account_give_fds(u, 7);
+	urn_account_give(u, URN_QUOTA_FD, 7);
 }
 
 int
