@@ -309,7 +309,7 @@ make_tables(struct urn_adapter *a)
 	return a->mem && a->neigh && (a->peers || a->cfg.no_link) &&
 			       (a->cm || a->cfg.no_cm) && a->ah && a->key_owner && a->key_kind && a->key &&
 			       a->key_shm && a->key_bytes && a->key_link && a->pd_owner &&
-			       urn_pairs_init(&a->pairs, a->cfg.max_qp) == 0
+			       urn_pairs_init(&a->pairs, a->cfg.max_qp, (uint32_t)__builtin_popcount(a->cfg.engines)) == 0
 		       ? 0
 		       : ENOMEM;
 }

@@ -6,17 +6,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <rte_jhash.h>
 #include <rte_random.h>
 
 struct urn_pair {
-	struct urn_pair *next;          /* in its bucket; NULL: the last */
 	LIST_ENTRY(urn_pair) of_held;   /* in the client's list; valid while held */
 	LIST_ENTRY(urn_pair) of_doomed; /* in its engine's list; valid while doomed */
 	struct urn_client *client;
 	struct urn_qp *qp;          /* the client's QP; it outlives the entry */
 	uint8_t dgid[16];           /* the remote queue pair's address and number */
 	uint32_t dqpn;
+	uint32_t next;              /* index of the next entry in the bucket, or among the free ones */
 	bool held;                  /* the QP sends no requests; in the client's list. Under the adapter's lock */
 	bool doomed;                /* the QP is to end; in the engine's list. Under the table's own lock */
 };
@@ -28,30 +27,45 @@ end_some(struct urn_engine_ends *e, struct urn_tp *tp)
 }
 
 int
-urn_pairs_init(struct urn_pairs *ps, uint32_t qps)
+urn_pairs_init(struct urn_pairs *ps, uint32_t qps, uint32_t engines)
 {
-	ps->buckets = urn_pow2(qps);
-	ps->seed = (uint32_t)rte_rand();
 	rte_spinlock_init(&ps->lock);
 	ps->ends.end = end_some;
-	ps->bucket = calloc(ps->buckets, sizeof(*ps->bucket));
-	return ps->bucket ? 0 : ENOMEM;
+	ps->max = 2 * qps * engines;
+	ps->used = ps->n = 0;
+	ps->free = URN_HASH_NIL;
+	ps->pair = calloc(ps->max, sizeof(*ps->pair));
+	if (urn_hash_init(&ps->hash, qps, (uint32_t)rte_rand()) || !ps->pair) {
+		urn_pairs_fini(ps);
+		return ENOMEM;
+	}
+	return 0;
 }
 
 void
 urn_pairs_fini(struct urn_pairs *ps)
 {
-	free(ps->bucket);
+	urn_hash_fini(&ps->hash);
+	free(ps->pair);
+	ps->pair = NULL;
 }
 
-static struct urn_pair **
+/* Where the index of the first entry with this hash stands. */
+static uint32_t *
 bucket_of(const struct urn_pairs *ps, const uint8_t dgid[16], uint32_t dqpn)
 {
 	uint32_t word[5];
 
 	memcpy(word, dgid, 16);
 	word[4] = dqpn;
-	return &ps->bucket[rte_jhash_32b(word, 5, ps->seed) & (ps->buckets - 1)];
+	return urn_hash_bucket(&ps->hash, word, 5);
+}
+
+/* The entry whose index stands at `at`. NULL: the end of the bucket */
+static struct urn_pair *
+at_index(const struct urn_pairs *ps, const uint32_t *at)
+{
+	return *at == URN_HASH_NIL ? NULL : &ps->pair[*at];
 }
 
 static bool
@@ -76,31 +90,49 @@ unlink_held(struct urn_pair *p)
 	p->held = false;
 }
 
-/* Free the entry that *at leads to. */
-static void
-take_out(struct urn_pairs *ps, struct urn_pair **at)
+/* A free entry, all zero. NULL: there is none */
+static struct urn_pair *
+fresh(struct urn_pairs *ps)
 {
-	struct urn_pair *p = *at;
+	struct urn_pair *p = at_index(ps, &ps->free);
+
+	if (p)
+		ps->free = p->next;
+	else if (ps->used < ps->max)
+		p = &ps->pair[ps->used++];
+	if (p)
+		memset(p, 0, sizeof(*p));
+	return p;
+}
+
+/* Free the entry whose index stands at `at`: in its bucket, or in the entry before it. */
+static void
+take_out(struct urn_pairs *ps, uint32_t *at)
+{
+	struct urn_pair *p = at_index(ps, at);
+	uint32_t i = *at;
 
 	unlink_held(p);
 	rte_spinlock_lock(&ps->lock);
 	if (p->doomed)
 		LIST_REMOVE(p, of_doomed);
-	*at = p->next;
+	urn_hash_take(at, i, &ps->pair->next, sizeof(*p));
 	rte_spinlock_unlock(&ps->lock);
+	p->next = ps->free;
+	ps->free = i;
 	ps->n--;
-	free(p);
 }
 
 void
 urn_pair_drop(struct urn_client *c, const struct urn_qp *qp, const uint8_t dgid[16], uint32_t dqpn)
 {
 	struct urn_pairs *ps = &c->adapter->pairs;
-	struct urn_pair **at = bucket_of(ps, dgid, dqpn);
+	uint32_t *at = bucket_of(ps, dgid, dqpn);
+	struct urn_pair *p;
 
-	while (*at && ((*at)->qp != qp || !is(*at, dgid, dqpn)))
-		at = &(*at)->next;
-	if (*at)
+	while ((p = at_index(ps, at)) && (p->qp != qp || !is(p, dgid, dqpn)))
+		at = &p->next;
+	if (p)
 		take_out(ps, at);
 }
 
@@ -109,10 +141,13 @@ static uint32_t
 count_own(const struct urn_client *c, const struct urn_qp *qp, const struct urn_pair_claim *k,
 	  struct urn_pair **own)
 {
+	const struct urn_pairs *ps = &c->adapter->pairs;
+	const uint32_t *at = bucket_of(ps, k->dgid, k->dqpn);
+	struct urn_pair *p;
 	uint32_t n = 0;
 
 	*own = NULL;
-	for (struct urn_pair *p = *bucket_of(&c->adapter->pairs, k->dgid, k->dqpn); p; p = p->next) {
+	for (; (p = at_index(ps, at)); at = &p->next) {
 		if (p->client != c || !is(p, k->dgid, k->dqpn))
 			continue;
 		n++;
@@ -126,7 +161,7 @@ static struct urn_pair *
 put_in(struct urn_client *c, struct urn_qp *qp, struct urn_pair_claim *k)
 {
 	struct urn_pairs *ps = &c->adapter->pairs;
-	struct urn_pair **at = bucket_of(ps, k->dgid, k->dqpn), *p = calloc(1, sizeof(*p));
+	struct urn_pair *p = fresh(ps);
 
 	if (!p)
 		return NULL;
@@ -134,9 +169,8 @@ put_in(struct urn_client *c, struct urn_qp *qp, struct urn_pair_claim *k)
 	p->qp = qp;
 	memcpy(p->dgid, k->dgid, 16);
 	p->dqpn = k->dqpn;
-	p->next = *at;
 	rte_spinlock_lock(&ps->lock);
-	*at = p;
+	urn_hash_put(bucket_of(ps, k->dgid, k->dqpn), (uint32_t)(p - ps->pair), &p->next);
 	rte_spinlock_unlock(&ps->lock);
 	ps->n++;
 	k->made = true;
@@ -148,8 +182,11 @@ put_in(struct urn_client *c, struct urn_qp *qp, struct urn_pair_claim *k)
 void
 urn_pair_doom(struct urn_pairs *ps, const struct urn_cm_owner *o, const uint8_t dgid[16], uint32_t dqpn)
 {
+	const uint32_t *at = bucket_of(ps, dgid, dqpn);
+	struct urn_pair *p;
+
 	rte_spinlock_lock(&ps->lock);
-	for (struct urn_pair *p = *bucket_of(ps, dgid, dqpn); p; p = p->next) {
+	for (; (p = at_index(ps, at)); at = &p->next) {
 		unsigned int engine = urn_qpn_engine(p->qp->qpn);
 
 		if (&p->client->cm.owner == o || p->doomed || !is(p, dgid, dqpn))
@@ -260,20 +297,21 @@ static bool
 others(struct urn_client *c, const struct urn_pair_claim *k, bool own)
 {
 	struct urn_pairs *ps = &c->adapter->pairs;
-	struct urn_pair **at = bucket_of(ps, k->dgid, k->dqpn);
+	uint32_t *at = bucket_of(ps, k->dgid, k->dqpn);
+	struct urn_pair *p;
 
-	while (*at) {
+	while ((p = at_index(ps, at))) {
 		struct errand e = {.stopped = false};
 
-		if (((*at)->client == c) == own && is(*at, k->dgid, k->dqpn)) {
-			run(c, (*at)->qp, look, &e);
+		if ((p->client == c) == own && is(p, k->dgid, k->dqpn)) {
+			run(c, p->qp, look, &e);
 			if (!e.stopped && !own)
 				return true;
 		}
 		if (e.stopped)
 			take_out(ps, at);
 		else
-			at = &(*at)->next;
+			at = &p->next;
 	}
 	return false;
 }
@@ -371,7 +409,7 @@ end_doomed(struct urn_client *c)
 		struct urn_shard *s = c->adapter->shard[i];
 
 		e.tp = s ? s->tp : NULL;
-		while (s && urn_pairs_due(&c->adapter->pairs, s->tp))
+		while (s && urn_engine_ends_due(&c->adapter->pairs.ends, s->tp->cfg.engine))
 			urn_engine_call(s->engine, end, &e);
 	}
 }
@@ -380,13 +418,14 @@ void
 urn_pair_won(struct urn_client *c, const struct urn_pair_claim *k)
 {
 	struct urn_pairs *ps = &c->adapter->pairs;
-	struct urn_pair **at = bucket_of(ps, k->dgid, k->dqpn);
+	uint32_t *at = bucket_of(ps, k->dgid, k->dqpn);
+	struct urn_pair *p;
 
 	urn_pair_doom(ps, &c->cm.owner, k->dgid, k->dqpn);
 	end_doomed(c);
-	while (*at) {
-		if ((*at)->client == c || !is(*at, k->dgid, k->dqpn))
-			at = &(*at)->next;
+	while ((p = at_index(ps, at))) {
+		if (p->client == c || !is(p, k->dgid, k->dqpn))
+			at = &p->next;
 		else
 			take_out(ps, at);
 	}

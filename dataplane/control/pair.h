@@ -15,8 +15,9 @@
  * wait for a control call, or for another engine: it only marks the entries, under the
  * table's own lock; each engine ends its marked queue pairs before it sends again.
  *
- * A hash table with an entry for each connected RC queue pair, so never more than max_qp an engine, and
- * no more than URN_PAIR_SAME of a client with the same remote queue pair. Its lists change under both the
+ * A hash with an entry for each connected RC queue pair, and a second one while a call connects the queue
+ * pair to another remote one: never more than 2 * max_qp an engine, for which there is room from the
+ * start, and no more than URN_PAIR_SAME of a client with the same remote queue pair. Its lists change under both the
  * adapter's lock and the table's own lock, and are read under either. The table's own lock
  * is held for some steps in a list only, and nothing is waited for under it; it is taken
  * last, after the connection manager's.
@@ -24,6 +25,7 @@
 #ifndef URN_CONTROL_PAIR_H
 #define URN_CONTROL_PAIR_H
 
+#include "base/hash.h"
 #include "engine/engine.h"
 
 #include <stdatomic.h>
@@ -43,10 +45,12 @@ enum {
 struct urn_pairs {
 	struct urn_engine_ends ends; /* the engines' part. due: written under the own lock */
 	rte_spinlock_t lock;
-	struct urn_pair **bucket; /* by hash: the first of a list; owner: the adapter */
-	uint32_t buckets;         /* a power of two */
-	uint32_t seed;            /* the hash's, random: clients can't choose to collide */
-	uint32_t n;               /* entries */
+	struct urn_hash hash;     /* buckets of entries, by remote queue pair */
+	struct urn_pair *pair;    /* the entries; owner: this */
+	uint32_t max;             /* entries that there is room for */
+	uint32_t used;            /* no entry from here on was ever in the table */
+	uint32_t free;            /* index of the first free entry below `used`; URN_HASH_NIL: none */
+	uint32_t n;               /* entries in the table */
 	struct urn_pair_list doomed[URN_ABI_MAX_ENGINES]; /* by engine: its QPs that are to end; under the own lock */
 };
 
@@ -60,8 +64,8 @@ struct urn_pair_claim {
 	bool stands;              /* connection management says that the remote QP is this client's */
 };
 
-/* qps: queue pairs that there may be. returns 0 or ENOMEM */
-int urn_pairs_init(struct urn_pairs *ps, uint32_t qps);
+/* qps: queue pairs that each of so many engines may have. returns 0 or ENOMEM */
+int urn_pairs_init(struct urn_pairs *ps, uint32_t qps, uint32_t engines);
 void urn_pairs_fini(struct urn_pairs *ps);
 
 /*
@@ -85,14 +89,7 @@ void urn_pair_settle(struct urn_client *c);
  * or are about to be, connected to it; they are to end. From any thread, under any lock but the table's.
  */
 void urn_pair_doom(struct urn_pairs *ps, const struct urn_cm_owner *o, const uint8_t dgid[16], uint32_t dqpn);
-/* End marked QPs of the engine, URN_PAIR_STEP at most. In its thread. */
+/* End marked QPs of the engine, URN_PAIR_STEP at most, if urn_engine_ends_due(). In the engine's thread. */
 void urn_pairs_end(struct urn_pairs *ps, struct urn_tp *tp);
-
-/* True when the engine has marked QPs to end. Costs one load. */
-static inline bool
-urn_pairs_due(const struct urn_pairs *ps, const struct urn_tp *tp)
-{
-	return atomic_load_explicit(&ps->ends.due, memory_order_relaxed) & 1u << tp->cfg.engine;
-}
 
 #endif

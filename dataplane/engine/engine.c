@@ -417,7 +417,7 @@ turn(struct urn_shard *s, uint64_t now)
 	unsigned int n = 0, rung;
 
 	/* Before the QPs send: their connections belong to others now. */
-	if (unlikely(s->ends && (atomic_load_explicit(&s->ends->due, memory_order_relaxed) & 1u << tp->cfg.engine)))
+	if (unlikely(s->ends && urn_engine_ends_due(s->ends, tp->cfg.engine)))
 		s->ends->end(s->ends, tp);
 	n += urn_tp_turn(tp, now);
 	URN_STAGE(DOORBELL);

@@ -44,6 +44,13 @@ struct urn_engine_ends {
 	void (*end)(struct urn_engine_ends *e, struct urn_tp *tp); /* end some QPs, in the engine's thread */
 };
 
+/* True when engine number `engine` has queue pairs to end. Costs one load. */
+static inline bool
+urn_engine_ends_due(const struct urn_engine_ends *e, unsigned int engine)
+{
+	return atomic_load_explicit(&e->due, memory_order_relaxed) & 1u << engine;
+}
+
 /* Asynchronous events of one client that found no room in its pipe, in their order. */
 struct urn_late {
 	struct urn_abi_event *ev;

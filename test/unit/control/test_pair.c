@@ -103,7 +103,7 @@ setup(void **state)
 	memset(&world, 0, sizeof(world));
 	adapter.shard[0] = &shard;
 	adapter.cm = (void *)&world;
-	assert_int_equal(urn_pairs_init(&adapter.pairs, 5), 0);
+	assert_int_equal(urn_pairs_init(&adapter.pairs, CLIENTS * QPS, 1), 0);
 	for (unsigned int i = 0; i < CLIENTS; i++) {
 		client[i].adapter = &adapter;
 		for (unsigned int k = 0; k < QPS; k++) {
@@ -336,13 +336,13 @@ answer_comes(void **state)
 	assert_int_equal(connect_to(0, 2, other_gid, REMOTE), 0);
 	world.owner = &client[1].cm.owner;
 	connects(1, 0);
-	assert_false(urn_pairs_due(&adapter.pairs, &tp));
+	assert_false(urn_engine_ends_due(&adapter.pairs.ends, 0));
 	world.stands = true;
 	urn_pair_doom(&adapter.pairs, world.owner, peer_gid, REMOTE);
 	urn_pair_drop(&client[0], &qp[0][1], peer_gid, REMOTE); /* the QP goes, and is not touched */
-	assert_true(urn_pairs_due(&adapter.pairs, &tp));
+	assert_true(urn_engine_ends_due(&adapter.pairs.ends, 0));
 	urn_pairs_end(&adapter.pairs, &tp);
-	assert_false(urn_pairs_due(&adapter.pairs, &tp));
+	assert_false(urn_engine_ends_due(&adapter.pairs.ends, 0));
 	ended(0, 0);
 	lives(0, 1, true);
 	lives(0, 2, true);
@@ -387,6 +387,39 @@ too_many(void **state)
 	refused(1, 0);
 }
 
+/*
+ * HOUSE, "dataplane/base": the table has a bound, from the engines' numbers of queue pairs. An entry for
+ * each, and a second one while it is connected to another remote queue pair. Entries that go make room,
+ * and long chains of few buckets lose none.
+ */
+static void
+bounds(void **state)
+{
+	enum { QPS_EACH = 30, ENGINES = 2, ROOM = 2 * QPS_EACH * ENGINES };
+
+	(void)state;
+	urn_pairs_fini(&adapter.pairs);
+	memset(&adapter.pairs, 0, sizeof(adapter.pairs));
+	assert_int_equal(urn_pairs_init(&adapter.pairs, QPS_EACH, ENGINES), 0);
+	for (unsigned int round = 0; round < 4; round++) {
+		for (uint32_t k = 0; k < ROOM; k++)
+			assert_int_equal(connect_to(0, k, peer_gid, 77 + k), 0);
+		assert_int_equal(adapter.pairs.n, ROOM);
+		assert_int_equal(connect_to(1, 0, peer_gid, 7), ENOMEM);
+		assert_int_equal(connect_to(1, 0, peer_gid, 77), ENOMEM);
+		/* They leave in another order than they came: first, last and middle ones of chains. */
+		for (uint32_t i = 0; i < ROOM; i++) {
+			uint32_t k = (7 * i + round) % ROOM;
+
+			assert_int_equal(adapter.pairs.n, ROOM - i);
+			urn_pair_drop(&client[0], &qp[0][k], peer_gid, 78 + k); /* no such entry */
+			urn_pair_drop(&client[0], &qp[0][k], peer_gid, 77 + k);
+			assert_int_equal(connect_to(1, k, peer_gid, 77 + k), 0); /* free for another client */
+			urn_pair_drop(&client[1], &qp[1][k], peer_gid, 77 + k);
+		}
+	}
+}
+
 int
 main(void)
 {
@@ -402,6 +435,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(answer_comes, setup, teardown),
 		cmocka_unit_test_setup_teardown(answer_between, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(bounds, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("pair", tests, NULL, NULL);
