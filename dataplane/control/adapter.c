@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Adapters: the part that all engines share, and a shard on each engine. */
 #include "control/adapter.h"
-#include "control/client.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -361,8 +360,6 @@ urn_adapter_destroy(struct urn_adapter *a)
 {
 	if (!a)
 		return;
-	while (a->clients)
-		urn_client_orphan(a->clients);
 	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++)
 		destroy_shard(a->shard[i]);
 	urn_learn_destroy(a->peers);

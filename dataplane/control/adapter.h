@@ -7,6 +7,7 @@
 
 struct urn_adapter *urn_adapter_create(struct urn_dp *dp, unsigned int index,
 				       const struct urn_adapter_config *cfg, struct urn_err *err);
+/* Take an adapter down whose clients have all gone (urn_dp_destroy()). NULL is allowed. */
 void urn_adapter_destroy(struct urn_adapter *a);
 /* Wait until no engine is in the middle of a turn that began before this call. */
 void urn_adapter_barrier(struct urn_adapter *a);

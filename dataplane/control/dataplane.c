@@ -61,6 +61,10 @@ urn_dp_destroy(struct urn_dp *dp)
 	/* A thread that ended without unbinding polls no more: its engine's calls run in this thread. */
 	for (unsigned int i = 0; i < dp->engines_n; i++)
 		urn_engine_unbind(dp->engine[i]);
+	/* Everything of a client is taken back through adapters and engines that are whole. */
+	for (unsigned int i = 0; i < dp->adapters_n; i++)
+		while (dp->adapter[i]->clients)
+			urn_client_orphan(dp->adapter[i]->clients);
 	for (unsigned int i = 0; i < dp->adapters_n; i++)
 		urn_adapter_destroy(dp->adapter[i]);
 	for (unsigned int i = 0; i < dp->engines_n; i++)

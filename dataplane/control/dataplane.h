@@ -52,7 +52,7 @@ struct urn_dp_config {
 struct urn_dp *urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err);
 /*
  * Take the dataplane down. Engines must not be polled any more, and no control call be in
- * progress. A channel that is still open loses all objects that were made over it: its calls
+ * progress. Clients go first, then adapters, then engines. A channel that is still open loses all objects that were made over it: its calls
  * fail with ENODEV, posted requests go nowhere, and the channel must still be closed.
  */
 void urn_dp_destroy(struct urn_dp *dp);
