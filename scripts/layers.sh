@@ -5,7 +5,8 @@
 # Usage: scripts/layers.sh [--list] [--project DIR]
 #
 # The table in doc/inside/architecture.md, "Folders", has a row for each folder, the top
-# one first, and names the folders that it may include from. Every #include of the
+# one first, and names the folders that it may include from. A file with a row of its own
+# is a floor for itself. Every #include of the
 # sources is held against it, and every row against the order of rows: a folder
 # stands above all that it includes from, so that there is no circle.
 #
@@ -51,6 +52,8 @@ function fail(what) { print what > "/dev/stderr"; bad = 1 }
 # The folder of a file that the table has: the longest that it lies in. A row for a folder whose
 # folders have rows is for the files just in it. "": none
 function folder(path,   r, own) {
+	if (path in rank)
+		return path
 	own = path
 	sub(/\/[^\/]*$/, "", own)
 	for (path = own; !(path in rank); )

@@ -13,6 +13,7 @@
 #include "abi/control.h"
 #include "abi/doorbell.h"
 #include "abi/queue.h"
+#include "attach/fail.h"
 
 #include <errno.h>
 
@@ -58,12 +59,6 @@ int urn_dev_cm_events(struct urn_dev *dev, struct urn_abi_cm_event *ev, uint32_t
 
 /* Let a dataplane in another process reach this memory. returns: 0, or an errno value */
 int urn_dev_share(struct urn_dev *dev, const void *addr, size_t length);
-
-/*
- * Fail: set errno and this thread's error text.
- * returns: err
- */
-int urn_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static inline enum urn_dev_gone
 urn_dev_gone(const struct urn_dev *dev)

@@ -25,7 +25,7 @@ void urn_pipe_reserve(int write_fd, unsigned int events);
 
 /*
  * The write end of a pipe, an entry in its context's list: a dataplane in
- * another process may die, and then the context ends all its pipes (lib/verbs/gone.c).
+ * another process may die, and then the context ends all its pipes (lib/verbs/adapter/gone.c).
  */
 struct urn_way {
 	struct urn_way *next, **at; /* at NULL: in no list */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Address handles: the destination of a datagram, and the sender of a received one. */
-#include "verbs/verbs_priv.h"
+#include "verbs/front.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,59 +11,32 @@
 #define URN_HOP_LIMIT 255
 
 int
-urn_av_from_ah(const struct ibv_ah_attr *ah, struct urn_abi_av *av)
+urn_ah_check(const struct ibv_ah_attr *attr)
 {
-	if (!ah->is_global)
+	if (!attr->is_global)
 		return urn_fail(EINVAL, "an address on Ethernet needs a GID: set is_global and grh.dgid");
-	memcpy(av->dgid, ah->grh.dgid.raw, sizeof(av->dgid));
-	av->sgid_index = ah->grh.sgid_index;
-	av->hop_limit = ah->grh.hop_limit;
-	av->traffic_class = ah->grh.traffic_class;
-	av->port_num = ah->port_num;
-	av->flow_label = ah->grh.flow_label;
 	return 0;
-}
-
-void
-urn_av_to_ah(const struct urn_abi_av *av, struct ibv_ah_attr *ah)
-{
-	memset(ah, 0, sizeof(*ah));
-	memcpy(ah->grh.dgid.raw, av->dgid, sizeof(av->dgid));
-	ah->grh.sgid_index = av->sgid_index;
-	ah->grh.hop_limit = av->hop_limit;
-	ah->grh.traffic_class = av->traffic_class;
-	ah->grh.flow_label = av->flow_label;
-	ah->port_num = av->port_num;
-	ah->is_global = 1;
 }
 
 struct ibv_ah *
 ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	struct urn_abi_req req = {.op = URN_CTL_CREATE_AH};
-	struct urn_abi_rep rep;
 	struct ibv_ah *ah;
 
-	if (urn_av_from_ah(attr, &req.create_ah.av) != 0)
+	if (urn_ah_check(attr) != 0)
 		return NULL;
-	ah = urn_object_alloc(sizeof(*ah));
+	ah = urn_ops(pd->context)->create_ah(pd, attr);
 	if (ah == NULL)
 		return NULL;
-	req.create_ah.pd = pd->handle;
-	if (urn_dev_call(urn_ctx_dev(pd->context), &req, &rep) != 0) {
-		free(ah);
-		return NULL;
-	}
 	ah->context = pd->context;
 	ah->pd = pd;
-	ah->handle = rep.handle;
 	return ah;
 }
 
 int
 ibv_destroy_ah(struct ibv_ah *ah)
 {
-	int err = urn_dev_call_handle(urn_ctx_dev(ah->context), URN_CTL_DESTROY_AH, ah->handle);
+	int err = urn_ops(ah->context)->destroy_ah(ah);
 
 	if (err == 0)
 		free(ah);
@@ -100,7 +73,7 @@ urn_gid_ipv4(union ibv_gid *gid, const uint8_t *addr)
 static int
 urn_gid_index(struct ibv_context *c, uint8_t port, const union ibv_gid *gid)
 {
-	uint32_t i, n = urn_ctx_dev(c)->info.gids;
+	uint32_t i, n = urn_verbs_ctx(c)->gids;
 	union ibv_gid ours;
 
 	for (i = 0; i < n; i++) {

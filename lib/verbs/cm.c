@@ -2,7 +2,7 @@
 #include "verbs/cm.h"
 
 #include "attach/pipe.h"
-#include "verbs/verbs_priv.h"
+#include "verbs/adapter/adapter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,12 @@
 int
 urn_cm_end_open(struct urn_cm_end *c, struct ibv_context *ctx)
 {
-	int err = urn_pipe_make(urn_ctx_dev(ctx), URN_CTL_CREATE_CHANNEL, &c->fd,
-		&c->way.write_fd, &c->handle);
+	int err;
 
+	if (!urn_is_adapter(ctx))
+		return urn_unsupported("connection management on a device that is no adapter");
+	err = urn_pipe_make(urn_ctx_dev(ctx), URN_CTL_CREATE_CHANNEL, &c->fd, &c->way.write_fd,
+		&c->handle);
 	if (err != 0)
 		return err;
 	c->ctx = ctx;

@@ -1,111 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queries of a device, its port and its tables. */
-#include "verbs/verbs_priv.h"
+#include "verbs/front.h"
 
 #include <arpa/inet.h>
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
-/* "\2ur": an OUI with the bit for locally made ones set. */
-#define URN_VENDOR_ID 0x027572u
 #define URN_PKEY 0xffffu
 #define URN_PORT 1u
-
-/* The dataplane's value, cut to the largest int. */
-static int
-urn_int(uint64_t v)
-{
-	return v > INT32_MAX ? INT32_MAX : (int)v;
-}
-
-static void
-urn_fill_device(struct ibv_context *c, struct ibv_device_attr *a)
-{
-	const struct urn_abi_device *d = &urn_ctx_dev(c)->info;
-
-	memset(a, 0, sizeof(*a));
-	memcpy(a->fw_ver, d->fw_ver, sizeof(a->fw_ver));
-	a->node_guid = htobe64(d->node_guid);
-	a->sys_image_guid = a->node_guid;
-	a->max_mr_size = d->max_mr_size;
-	a->page_size_cap = ~0xfffull;
-	a->vendor_id = URN_VENDOR_ID;
-	a->max_qp = urn_int(d->max_qp);
-	a->max_qp_wr = urn_int(d->max_wr);
-	a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
-		IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
-		IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
-	a->max_sge = urn_int(d->max_sge);
-	a->max_sge_rd = a->max_sge;
-	a->max_cq = urn_int(d->max_cq);
-	a->max_cqe = urn_int(d->max_cqe);
-	a->max_mr = urn_int(d->max_mr);
-	a->max_pd = urn_int(d->max_pd);
-	a->max_qp_rd_atom = urn_int(d->max_rd_atomic);
-	a->max_res_rd_atom = urn_int((uint64_t)d->max_rd_atomic * d->max_qp);
-	a->max_qp_init_rd_atom = a->max_qp_rd_atom;
-	/* Atomic among the QPs of this device; not against the CPU's stores. */
-	a->atomic_cap = IBV_ATOMIC_HCA;
-	a->max_mw = urn_int(d->max_mw);
-	a->max_ah = urn_int(d->max_ah);
-	a->max_srq = urn_int(d->max_srq);
-	a->max_srq_wr = urn_int(d->max_wr);
-	a->max_srq_sge = a->max_sge;
-	a->max_pkeys = 1;
-	a->phys_port_cnt = 1;
-}
 
 int
 ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	urn_fill_device(context, attr);
-	return 0;
+	struct ibv_device_attr_ex a;
+	int err;
+
+	memset(&a, 0, sizeof(a));
+	err = urn_ops(context)->query_device(context, &a);
+	if (err == 0)
+		*attr = a.orig_attr;
+	return err;
 }
 
 int
-urn_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *input,
+urn_verbs_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *input,
 	struct ibv_device_attr_ex *attr, size_t attr_size)
 {
 	struct ibv_device_attr_ex a;
+	int err;
 
 	if (input != NULL && input->comp_mask != 0)
 		return urn_fail(EINVAL, "query_device_ex: unknown input fields 0x%x", input->comp_mask);
 	if (attr_size < sizeof(a.orig_attr))
 		return urn_fail(EINVAL, "query_device_ex: %zu bytes do not hold the attributes", attr_size);
 	memset(&a, 0, sizeof(a));
-	urn_fill_device(c, &a.orig_attr);
-	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
-	a.phys_port_cnt_ex = 1;
+	err = urn_ops(c)->query_device(c, &a);
+	if (err != 0)
+		return err;
 	/* Callers that were built earlier have a shorter struct. */
 	memcpy(attr, &a, attr_size < sizeof(a) ? attr_size : sizeof(a));
 	if (attr_size > sizeof(a))
 		memset((uint8_t *)attr + sizeof(a), 0, attr_size - sizeof(a));
 	return 0;
-}
-
-/* IBTA codes of link width and speed that come nearest to a port's speed, bits per second. */
-static void
-urn_port_speed(uint64_t bps, struct ibv_port_attr *a)
-{
-	static const struct {
-		uint64_t gbps;
-		uint8_t width, speed;
-	} rate[] = {
-		{400, 2, 128}, {200, 2, 64}, {100, 2, 32}, {50, 1, 64}, {40, 2, 4}, {25, 1, 32}, {10, 1, 4},
-		{5, 1, 2},
-	};
-	size_t i;
-
-	a->active_width = 1; /* one lane of 2.5 Gb/s, the least */
-	a->active_speed = 1;
-	for (i = 0; i < sizeof(rate) / sizeof(rate[0]); i++) {
-		if (bps >= rate[i].gbps * 1000000000u) {
-			a->active_width = rate[i].width;
-			a->active_speed = rate[i].speed;
-			return;
-		}
-	}
 }
 
 static int
@@ -117,30 +53,17 @@ urn_check_port(unsigned int port)
 }
 
 int
-urn_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *attr, size_t size)
+urn_verbs_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
-	struct urn_abi_req req = {.op = URN_CTL_QUERY_PORT};
 	struct ibv_port_attr a;
-	struct urn_abi_rep rep;
 	int err = urn_check_port(port);
 
-	if (err == 0)
-		err = urn_dev_call(urn_ctx_dev(c), &req, &rep);
 	if (err != 0)
 		return err;
 	memset(&a, 0, sizeof(a));
-	a.state = rep.port.state;
-	a.max_mtu = rep.port.max_mtu;
-	a.active_mtu = rep.port.active_mtu;
-	a.gid_tbl_len = (int)urn_ctx_dev(c)->info.gids;
-	a.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
-	a.max_msg_sz = URN_ABI_MAX_MSG;
-	a.pkey_tbl_len = 1;
-	a.max_vl_num = 1;
-	a.phys_state = a.state == IBV_PORT_ACTIVE ? 5 : 3; /* LinkUp, Disabled */
-	a.link_layer = IBV_LINK_LAYER_ETHERNET;
-	a.flags = IBV_QPF_GRH_REQUIRED;
-	urn_port_speed(rep.port.speed, &a);
+	err = urn_ops(c)->query_port(c, &a);
+	if (err != 0)
+		return err;
 	if (size > sizeof(a))
 		memset((uint8_t *)attr + sizeof(a), 0, size - sizeof(a));
 	memcpy(attr, &a, size < sizeof(a) ? size : sizeof(a));
@@ -152,26 +75,21 @@ urn_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *attr, 
 int
 ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *attr)
 {
-	return urn_query_port(context, port_num, (struct ibv_port_attr *)attr,
+	return urn_verbs_query_port(context, port_num, (struct ibv_port_attr *)attr,
 		offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
 static int
 urn_get_gid(struct ibv_context *c, uint32_t port, uint32_t index, union ibv_gid *gid)
 {
-	struct urn_abi_req req = {.op = URN_CTL_QUERY_GID, .gid.index = index};
-	struct urn_dev *dev = urn_ctx_dev(c);
-	struct urn_abi_rep rep;
+	uint32_t gids = urn_verbs_ctx(c)->gids;
 	int err = urn_check_port(port);
 
 	if (err != 0)
 		return err;
-	if (index >= dev->info.gids)
-		return urn_fail(EINVAL, "the GID table has %u entries, no entry %u", dev->info.gids, index);
-	err = urn_dev_call(dev, &req, &rep);
-	if (err == 0)
-		memcpy(gid->raw, rep.gid.gid, sizeof(gid->raw));
-	return err;
+	if (index >= gids)
+		return urn_fail(EINVAL, "the GID table has %u entries, no entry %u", gids, index);
+	return urn_ops(c)->query_gid(c, index, gid);
 }
 
 int
@@ -223,7 +141,7 @@ ssize_t
 _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 	size_t max_entries, uint32_t flags, size_t entry_size)
 {
-	uint32_t i, gids = urn_ctx_dev(context)->info.gids;
+	uint32_t i, gids = urn_verbs_ctx(context)->gids;
 	size_t n = 0;
 	int err;
 

@@ -7,11 +7,10 @@
  * make() runs, so that withdrawing can wait for make(); `use` is taken without
  * urn_registry_lock, since make() may take long.
  */
-#include "verbs/verbs_priv.h"
+#include "verbs/front.h"
 
-#include "attach/remote.h"
+#include <urnic/attach.h>
 
-#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
@@ -29,31 +28,46 @@ struct urn_offer {
 
 static pthread_mutex_t urn_registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_offer *urn_offers;
+static pthread_once_t urn_registry_once = PTHREAD_ONCE_INIT;
 
-void
+static void
 urn_registry_hold(void)
 {
 	pthread_mutex_lock(&urn_registry_lock);
 }
 
-void
-urn_registry_go_on(bool forked)
+static void
+urn_registry_parent(void)
+{
+	pthread_mutex_unlock(&urn_registry_lock);
+}
+
+static void
+urn_registry_child(void)
 {
 	struct urn_offer *o;
 
-	if (!forked) {
-		pthread_mutex_unlock(&urn_registry_lock);
-		return;
-	}
 	pthread_mutex_init(&urn_registry_lock, NULL);
 	/* A thread that held `use` while it waited for a dataplane is not in the child. */
 	for (o = urn_offers; o != NULL; o = o->next)
 		pthread_mutex_init(&o->use, NULL);
-	urn_remote_offer_forked();
+	urn_adapter_discover_forked();
+}
+
+static void
+urn_registry_start(void)
+{
+	(void)pthread_atfork(urn_registry_hold, urn_registry_parent, urn_registry_child);
+}
+
+void
+urn_registry_forks(void)
+{
+	(void)pthread_once(&urn_registry_once, urn_registry_start);
 }
 
 struct urn_device *
-urn_device_make(const struct urn_abi_device *info)
+urn_device_make(const struct urn_verbs_id *id)
 {
 	struct urn_device *d = urn_object_alloc(sizeof(*d));
 
@@ -61,12 +75,12 @@ urn_device_make(const struct urn_abi_device *info)
 		return NULL;
 	d->ibv.node_type = IBV_NODE_CA;
 	d->ibv.transport_type = IBV_TRANSPORT_IB;
-	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s", info->name);
+	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s", id->name);
 	/* There is no character device and no sysfs entry: these paths lead nowhere. */
-	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "%s", info->name);
-	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/%s", info->name);
-	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "/sys/class/infiniband/%s", info->name);
-	d->guid = info->node_guid;
+	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "%s", id->name);
+	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/%s", id->name);
+	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "/sys/class/infiniband/%s", id->name);
+	d->guid = id->guid;
 	d->refs = 1;
 	return d;
 }
@@ -118,21 +132,20 @@ urn_attach_offer(urn_attach_make_fn make, void *arg)
 {
 	struct urn_abi_channel *channel = urn_offer_make(make, arg, NULL);
 	struct urn_offer *o, **tail;
-	struct urn_dev dev;
+	struct urn_verbs_id id;
 	int err;
 
 	if (channel == NULL)
 		return errno;
-	err = urn_dev_open(&dev, channel);
+	err = urn_adapter_ops.identify(channel, &id);
 	if (err != 0)
 		return err;
-	urn_dev_close(&dev);
 	o = calloc(1, sizeof(*o));
 	if (o != NULL)
-		o->device = urn_device_make(&dev.info);
+		o->device = urn_device_make(&id);
 	if (o == NULL || o->device == NULL) {
 		free(o);
-		return urn_fail(ENOMEM, "no memory to offer device %s", dev.info.name);
+		return urn_fail(ENOMEM, "no memory to offer device %s", id.name);
 	}
 	o->make = make;
 	o->arg = arg;
@@ -192,8 +205,8 @@ ibv_get_device_list(int *num_devices)
 	size_t n = 0;
 	int err;
 
-	urn_gone_forks();
-	err = urn_remote_offer();
+	urn_registry_forks();
+	err = urn_adapter_discover();
 	pthread_mutex_lock(&urn_registry_lock);
 	for (o = urn_offers; o != NULL; o = o->next)
 		n++;
@@ -286,5 +299,5 @@ ibv_open_device(struct ibv_device *ibv)
 		urn_device_put(device);
 		return NULL;
 	}
-	return urn_context_open(channel, device);
+	return urn_verbs_open_device(&urn_adapter_ops, channel, device);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks that memory which a program wants to register is mapped. */
-#include "verbs/verbs_priv.h"
+#include "verbs/front.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  * Calls of verbs.h that have little or nothing to do here. The dataplane reaches memory
  * without pinning pages, so a fork takes nothing away and needs no preparation.
  */
-#include "verbs/verbs_priv.h"
+#include "verbs/front.h"
 
 #include <errno.h>
 #include <string.h>

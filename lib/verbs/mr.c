@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Protection domains, memory regions. */
-#include "verbs/copy.h"
-#include "verbs/verbs_priv.h"
+#include "verbs/front.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,25 +15,17 @@
 struct ibv_pd *
 ibv_alloc_pd(struct ibv_context *context)
 {
-	struct urn_abi_req req = {.op = URN_CTL_ALLOC_PD};
-	struct ibv_pd *pd = urn_object_alloc(sizeof(*pd));
-	struct urn_abi_rep rep;
+	struct ibv_pd *pd = urn_ops(context)->alloc_pd(context);
 
-	if (pd == NULL)
-		return NULL;
-	if (urn_dev_call(urn_ctx_dev(context), &req, &rep) != 0) {
-		free(pd);
-		return NULL;
-	}
-	pd->context = context;
-	pd->handle = rep.handle;
+	if (pd != NULL)
+		pd->context = context;
 	return pd;
 }
 
 int
 ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	int err = urn_dev_call_handle(urn_ctx_dev(pd->context), URN_CTL_DEALLOC_PD, pd->handle);
+	int err = urn_ops(pd->context)->dealloc_pd(pd);
 
 	if (err == 0)
 		free(pd);
@@ -44,37 +35,23 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	struct urn_abi_req req = {.op = URN_CTL_REG_MR};
-	struct urn_abi_rep rep;
 	struct ibv_mr *mr;
 
 	if (access & IBV_ACCESS_ON_DEMAND) {
 		urn_unsupported("registering memory on demand (IBV_ACCESS_ON_DEMAND)");
 		return NULL;
 	}
-	if (urn_memory_check(addr, length, (access & URN_ACCESS_WRITES) != 0) != 0 ||
-	    urn_dev_share(urn_ctx_dev(pd->context), addr, length) != 0)
+	if (urn_memory_check(addr, length, (access & URN_ACCESS_WRITES) != 0) != 0)
 		return NULL;
-	mr = urn_object_alloc(sizeof(*mr));
+	if (access & IBV_ACCESS_ZERO_BASED)
+		iova = 0;
+	mr = urn_ops(pd->context)->reg_mr(pd, addr, length, iova, access);
 	if (mr == NULL)
 		return NULL;
-	req.reg_mr.pd = pd->handle;
-	req.reg_mr.access = urn_access(access);
-	req.reg_mr.addr = (uintptr_t)addr;
-	req.reg_mr.length = length;
-	req.reg_mr.iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
-	if (urn_dev_call(urn_ctx_dev(pd->context), &req, &rep) != 0) {
-		free(mr);
-		return NULL;
-	}
 	mr->context = pd->context;
 	mr->pd = pd;
 	mr->addr = addr;
 	mr->length = length;
-	mr->handle = rep.mr.lkey;
-	mr->lkey = rep.mr.lkey;
-	mr->rkey = rep.mr.rkey;
-	urn_copy_note(urn_ctx(pd->context), mr, req.reg_mr.iova);
 	return mr;
 }
 
@@ -109,10 +86,8 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 int
 ibv_dereg_mr(struct ibv_mr *mr)
 {
-	int err;
+	int err = urn_ops(mr->context)->dereg_mr(mr);
 
-	urn_copy_forget(urn_ctx(mr->context), mr->lkey);
-	err = urn_dev_call_handle(urn_ctx_dev(mr->context), URN_CTL_DEREG_MR, mr->handle);
 	if (err == 0)
 		free(mr);
 	return err;

@@ -1,36 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows; binding is a send request (send.c). */
-#include "verbs/verbs_priv.h"
+/* Memory windows; binding is a send request, on the fast path. */
+#include "verbs/front.h"
 
 #include <stdlib.h>
 
 struct ibv_mw *
-urn_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+urn_verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
-	struct urn_abi_req req = {.op = URN_CTL_ALLOC_MW};
-	struct ibv_mw *mw = urn_object_alloc(sizeof(*mw));
-	struct urn_abi_rep rep;
+	struct ibv_mw *mw = urn_ops(pd->context)->alloc_mw(pd, type);
 
 	if (mw == NULL)
 		return NULL;
-	req.alloc_mw.pd = pd->handle;
-	req.alloc_mw.type = (uint32_t)type;
-	if (urn_dev_call(urn_ctx_dev(pd->context), &req, &rep) != 0) {
-		free(mw);
-		return NULL;
-	}
 	mw->context = pd->context;
 	mw->pd = pd;
-	mw->rkey = rep.mr.rkey;
-	mw->handle = rep.mr.rkey;
 	mw->type = type;
 	return mw;
 }
 
 int
-urn_dealloc_mw(struct ibv_mw *mw)
+urn_verbs_dealloc_mw(struct ibv_mw *mw)
 {
-	int err = urn_dev_call_handle(urn_ctx_dev(mw->context), URN_CTL_DEALLOC_MW, mw->handle);
+	int err = urn_ops(mw->context)->dealloc_mw(mw);
 
 	if (err == 0)
 		free(mw);

@@ -1,73 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues; recv.c posts to them. */
-#include "verbs/verbs_priv.h"
+/* Shared receive queues. */
+#include "verbs/front.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Take over the queue that the dataplane made. */
-static void
-urn_srq_setup(struct urn_srq *srq, const struct urn_dev *dev, const struct urn_abi_rep *rep,
-	const struct ibv_srq_attr *attr)
-{
-	srq->ibv.handle = rep->handle;
-	srq->rq.cap = rep->queue.entries;
-	srq->rq.max_sge = attr->max_sge;
-	urn_rq_map(&srq->rq, dev, rep->queue.off, rep->queue.entries, rep->queue.stride);
-	/* A slot can be used again once its receive is taken: receives complete in any order. */
-	srq->rq.freed = &srq->rq.hdr->cons;
-	urn_rq_reload(&srq->rq);
-	urn_lock_take(&srq->rq.lock);
-	srq->rq.ok = urn_dev_gone(dev) == URN_DEV_THERE;
-	urn_lock_give(&srq->rq.lock);
-}
-
-/* cq: its engine is to own the queue; NULL: any engine */
 static struct ibv_srq *
-urn_srq_create(struct ibv_pd *pd, void *context, struct ibv_srq_attr *attr, const struct ibv_cq *cq)
+urn_verbs_create_srq(struct ibv_pd *pd, void *context, struct ibv_srq_attr *attr, const struct ibv_cq *cq)
 {
-	struct urn_abi_req req = {.op = URN_CTL_CREATE_SRQ};
-	struct urn_ctx *ctx = urn_ctx(pd->context);
-	struct urn_srq *srq = urn_object_alloc(sizeof(*srq));
-	struct urn_abi_rep rep;
+	struct ibv_srq *srq = urn_ops(pd->context)->create_srq(pd, attr, cq);
 
 	if (srq == NULL)
 		return NULL;
-	srq->ticket = urn_objs_put(&ctx->objs, URN_OBJ_SRQ, srq);
-	if (srq->ticket == 0)
-		goto err_free;
-	req.create_srq.pd = pd->handle;
-	req.create_srq.max_wr = attr->max_wr;
-	req.create_srq.max_sge = attr->max_sge;
-	req.create_srq.limit = 0; /* verbs: armed by ibv_modify_srq() only */
-	req.create_srq.cq_hint = cq != NULL ? cq->handle : 0;
-	req.create_srq.cookie = srq->ticket;
-	if (urn_dev_call(&ctx->dev, &req, &rep) != 0)
-		goto err_take;
-	urn_srq_setup(srq, &ctx->dev, &rep, attr);
-	attr->max_wr = rep.queue.entries;
-	srq->ibv.context = pd->context;
-	srq->ibv.srq_context = context;
-	srq->ibv.pd = pd;
-	pthread_mutex_init(&srq->ibv.mutex, NULL);
-	pthread_cond_init(&srq->ibv.cond, NULL);
-	return &srq->ibv;
-
-err_take:
-	urn_objs_take(&ctx->objs, srq->ticket);
-err_free:
-	free(srq);
-	return NULL;
+	srq->context = pd->context;
+	srq->srq_context = context;
+	srq->pd = pd;
+	pthread_mutex_init(&srq->mutex, NULL);
+	pthread_cond_init(&srq->cond, NULL);
+	return srq;
 }
 
 struct ibv_srq *
 ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	return urn_srq_create(pd, attr->srq_context, &attr->attr, NULL);
+	return urn_verbs_create_srq(pd, attr->srq_context, &attr->attr, NULL);
 }
 
 struct ibv_srq *
-urn_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *attr)
+urn_verbs_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ;
 	const struct ibv_cq *cq = attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ ? attr->cq : NULL;
@@ -82,50 +42,32 @@ urn_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *attr)
 		urn_fail(EINVAL, "a shared receive queue needs a protection domain");
 		return NULL;
 	}
-	return urn_srq_create(attr->pd, attr->srq_context, &attr->attr, cq);
+	return urn_verbs_create_srq(attr->pd, attr->srq_context, &attr->attr, cq);
 }
 
 int
 ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
-	struct urn_abi_req req = {.op = URN_CTL_MODIFY_SRQ, .handle = srq->handle};
-	struct urn_abi_rep rep;
-
 	if (mask & IBV_SRQ_MAX_WR)
 		return urn_unsupported("changing the size of a shared receive queue");
-	req.modify_srq.set_limit = (mask & IBV_SRQ_LIMIT) != 0;
-	req.modify_srq.limit = attr->srq_limit;
-	return urn_dev_call(urn_ctx_dev(srq->context), &req, &rep);
+	return urn_ops(srq->context)->modify_srq(srq, attr, mask);
 }
 
 int
 ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 {
-	struct urn_abi_req req = {.op = URN_CTL_QUERY_SRQ, .handle = srq->handle};
-	struct urn_abi_rep rep;
-	int err = urn_dev_call(urn_ctx_dev(srq->context), &req, &rep);
-
-	if (err != 0)
-		return err;
-	attr->max_wr = rep.srq_attr.max_wr;
-	attr->max_sge = rep.srq_attr.max_sge;
-	attr->srq_limit = rep.srq_attr.limit;
-	return 0;
+	return urn_ops(srq->context)->query_srq(srq, attr);
 }
 
 int
-ibv_destroy_srq(struct ibv_srq *ibsrq)
+ibv_destroy_srq(struct ibv_srq *srq)
 {
-	struct urn_ctx *ctx = urn_ctx(ibsrq->context);
-	struct urn_srq *srq = urn_srq(ibsrq);
-	int err = urn_dev_call_handle(&ctx->dev, URN_CTL_DESTROY_SRQ, ibsrq->handle);
+	int err = urn_ops(srq->context)->destroy_srq(srq);
 
 	if (err != 0)
 		return err;
-	urn_objs_take(&ctx->objs, srq->ticket);
-	urn_events_wait(&ctx->dev, &ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed, srq->async_got);
-	pthread_cond_destroy(&ibsrq->cond);
-	pthread_mutex_destroy(&ibsrq->mutex);
+	pthread_cond_destroy(&srq->cond);
+	pthread_mutex_destroy(&srq->mutex);
 	free(srq);
 	return 0;
 }

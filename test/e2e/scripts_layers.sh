@@ -40,6 +40,18 @@ expect "from above by a way round" 1 "dataplane/wire/pkt.h:2: dataplane/wire may
 changed '2i #include <urnic/attach.h>' dataplane/host/queue.h
 layers
 expect "from beside" 1 "dataplane/host may not include from lib/include"
+changed '2i #include "verbs/adapter/adapter.h"' lib/verbs/mr.c
+layers
+expect "the front of verbs, from a provider" 1 "lib/verbs/mr.c:2: lib/verbs may not include from lib/verbs/adapter"
+changed '2i #include "attach/dev.h"' lib/verbs/mr.c
+layers
+expect "the front of verbs, past its provider" 1 "lib/verbs/mr.c:2: lib/verbs may not include from lib/attach"
+changed '2i #include "verbs/front.h"' lib/verbs/adapter/mr.c
+layers
+expect "a provider, from the front" 1 "lib/verbs/adapter/mr.c:2: lib/verbs/adapter may not include from lib/verbs"
+changed 's/^| `lib\/verbs\/cm.c` |/| `lib\/verbs\/nothing.c` |/' doc/inside/architecture.md
+layers
+expect "a file without its own row" 1 "lib/verbs may not include from lib/verbs/adapter"
 changed '/^| `dataplane\/host`/d' doc/inside/architecture.md
 layers
 expect "a folder without a row" 1 "dataplane/host/queue.h is in no folder of the table"

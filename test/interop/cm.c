@@ -12,7 +12,7 @@
 #include "rw.h"
 
 #include "abi/cm.h"
-#include "verbs/verbs_priv.h"
+#include "verbs/adapter/adapter.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

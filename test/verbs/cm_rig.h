@@ -8,7 +8,7 @@
 #define URN_TEST_CM_RIG_H
 
 #include "rig.h"
-#include "verbs/verbs_priv.h"
+#include "verbs/adapter/adapter.h"
 
 enum { SERVICE = 0x01061234 };
 

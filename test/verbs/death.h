@@ -6,7 +6,7 @@
 #ifndef URN_TEST_DEATH_H
 #define URN_TEST_DEATH_H
 
-#include "verbs/verbs_priv.h"
+#include "verbs/adapter/adapter.h"
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -11,7 +11,7 @@
 
 #include "rig.h"
 #include "verbs/cm.h"
-#include "verbs/verbs_priv.h"
+#include "verbs/adapter/adapter.h"
 
 #include <errno.h>
 #include <stdio.h>

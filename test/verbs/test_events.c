@@ -8,7 +8,7 @@
 
 #include "rig.h"
 #include "attach/pipe.h"
-#include "verbs/verbs_priv.h"
+#include "verbs/adapter/adapter.h"
 
 #include <errno.h>
 #include <fcntl.h>

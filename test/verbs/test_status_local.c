@@ -2,7 +2,7 @@
 /* Completions with errors: requests that fail on this side, receives, flushes (status.h). */
 #include "status.h"
 
-#include "verbs/verbs_priv.h"
+#include "verbs/adapter/adapter.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  */
 #include "test.h"
 
-#include "verbs/verbs_priv.h"
+#include "verbs/adapter/adapter.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* The lock of a queue: one thread inside at a time, also when more threads than cores want to enter. */
 #include "test.h"
 
-#include "verbs/lock.h"
+#include "verbs/adapter/lock.h"
 
 #define THREADS 6
 #define EACH 20000

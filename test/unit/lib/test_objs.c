@@ -2,7 +2,7 @@
 /* Tickets, which events carry instead of pointers. */
 #include "test.h"
 
-#include "verbs/objs.h"
+#include "verbs/adapter/objs.h"
 
 #define MANY 100
 

@@ -5,7 +5,7 @@
  * with one ring. The send queue's lock is held in between. The first error
  * drops the whole batch; ibv_wr_complete() returns that error.
  */
-#include "verbs/sq.h"
+#include "verbs/adapter/sq.h"
 
 #include <errno.h>
 

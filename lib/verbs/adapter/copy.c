@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "verbs/copy.h"
+#include "verbs/adapter/copy.h"
 
 #include "attach/alloc.h"
-#include "verbs/sq.h"
+#include "verbs/adapter/sq.h"
 
 #include <urnic/attach.h>
 
@@ -98,21 +98,22 @@ urn_copy_at(struct urn_copy_map *map, uint32_t lkey, bool make)
 }
 
 void
-urn_copy_note(struct urn_ctx *ctx, const struct ibv_mr *mr, uint64_t iova)
+urn_copy_note(struct urn_ctx *ctx, const struct urn_abi_req *req, uint32_t lkey)
 {
+	const void *addr = (const void *)(uintptr_t)req->reg_mr.addr;
 	struct urn_segment shared;
 	struct urn_copy_region *r;
 
-	if (ctx->copies == NULL || urn_segment_find(mr->addr, mr->length, &shared))
+	if (ctx->copies == NULL || urn_segment_find(addr, req->reg_mr.length, &shared))
 		return;
-	r = urn_copy_at(ctx->copies, mr->lkey, true);
+	r = urn_copy_at(ctx->copies, lkey, true);
 	if (r == NULL)
 		return;
-	r->pd = mr->pd->handle;
-	r->addr = mr->addr;
-	r->iova = iova;
-	r->length = mr->length;
-	atomic_store_explicit(&r->lkey, mr->lkey, memory_order_release);
+	r->pd = req->reg_mr.pd;
+	r->addr = addr;
+	r->iova = req->reg_mr.iova;
+	r->length = req->reg_mr.length;
+	atomic_store_explicit(&r->lkey, lkey, memory_order_release);
 }
 
 void

@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+struct urn_abi_req;
 struct urn_ctx;
 struct urn_qp;
 struct urn_copy;     /* ring of a queue pair */
@@ -23,8 +24,8 @@ struct urn_copy_map; /* a context's regions in memory that is not shared, by key
 int urn_copy_open(struct urn_ctx *ctx);
 void urn_copy_close(struct urn_ctx *ctx);
 
-/* Note a region that was registered. iova: the address at which requests name it */
-void urn_copy_note(struct urn_ctx *ctx, const struct ibv_mr *mr, uint64_t iova);
+/* Note a region that was registered by this call, under this key. */
+void urn_copy_note(struct urn_ctx *ctx, const struct urn_abi_req *req, uint32_t lkey);
 /* Forget a region that is about to be deregistered. */
 void urn_copy_forget(struct urn_ctx *ctx, uint32_t lkey);
 

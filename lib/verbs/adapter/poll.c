@@ -5,7 +5,7 @@
  * A completion is there when its phase is that of the reader's lap. The library
  * keeps its own read index and publishes that index once a call.
  */
-#include "verbs/verbs_priv.h"
+#include "verbs/adapter/adapter.h"
 
 #include "attach/pipe.h"
 

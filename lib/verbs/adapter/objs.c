@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "verbs/objs.h"
+#include "verbs/adapter/objs.h"
 
 #include <errno.h>
 #include <stddef.h>

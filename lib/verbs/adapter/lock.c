@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "verbs/lock.h"
+#include "verbs/adapter/lock.h"
 
 #include <sched.h>
 

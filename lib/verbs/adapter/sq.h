@@ -3,8 +3,8 @@
 #ifndef URN_VERBS_SQ_H
 #define URN_VERBS_SQ_H
 
-#include "verbs/copy.h"
-#include "verbs/verbs_priv.h"
+#include "verbs/adapter/copy.h"
+#include "verbs/adapter/adapter.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * release, publishes all requests of a call, and the doorbell is rung once. The
  * dataplane's index of retired requests is read only when the queue seems full.
  */
-#include "verbs/sq.h"
+#include "verbs/adapter/sq.h"
 
 #include <errno.h>
 

@@ -15,7 +15,7 @@
  * exact, because the dataplane stores cons and done with the completion, in an order that
  * the reader can finish (lib/abi/queue.h).
  */
-#include "verbs/verbs_priv.h"
+#include "verbs/adapter/adapter.h"
 
 #include "attach/pipe.h"
 
@@ -353,7 +353,6 @@ urn_gone_fork_hold(void)
 	pthread_mutex_lock(&urn_gone_lock);
 	for (ctx = urn_gone_list; ctx != NULL; ctx = ctx->next)
 		pthread_mutex_lock(&ctx->objs.lock);
-	urn_registry_hold();
 }
 
 static void
@@ -361,7 +360,6 @@ urn_gone_fork_parent(void)
 {
 	struct urn_ctx *ctx;
 
-	urn_registry_go_on(false);
 	for (ctx = urn_gone_list; ctx != NULL; ctx = ctx->next)
 		pthread_mutex_unlock(&ctx->objs.lock);
 	pthread_mutex_unlock(&urn_gone_lock);
@@ -397,11 +395,10 @@ urn_gone_fork_child(void)
 {
 	struct urn_ctx *ctx;
 
-	urn_registry_go_on(true);
 	pthread_mutex_init(&urn_gone_lock, NULL);
 	for (ctx = urn_gone_list; ctx != NULL; ctx = ctx->next) {
 		pthread_mutex_init(&ctx->objs.lock, NULL);
-		pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
+		pthread_mutex_init(&ctx->front.vctx.context.mutex, NULL);
 		atomic_store(&ctx->dev.gone, URN_DEV_FORKED);
 		urn_gone_fork_objects(ctx);
 		ctx->dev.channel->forked(ctx->dev.channel->ctx);
@@ -414,12 +411,6 @@ urn_gone_start(void)
 	(void)pthread_atfork(urn_gone_fork_hold, urn_gone_fork_parent, urn_gone_fork_child);
 }
 
-void
-urn_gone_forks(void)
-{
-	(void)pthread_once(&urn_gone_once, urn_gone_start);
-}
-
 int
 urn_gone_watch(struct urn_ctx *ctx)
 {
@@ -428,7 +419,7 @@ urn_gone_watch(struct urn_ctx *ctx)
 
 	if (channel->watch == NULL)
 		return 0;
-	urn_gone_forks();
+	(void)pthread_once(&urn_gone_once, urn_gone_start);
 	pthread_mutex_lock(&urn_gone_lock);
 	ctx->next = urn_gone_list;
 	ctx->at = &urn_gone_list;

@@ -1,55 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library's structs behind the verbs objects of a program. Each begins with
- * the public struct, so that a pointer to one is a pointer to the other; only the
- * public context lies at the end, because verbs.h asks for it.
+ * The provider of one adapter of a dataplane: its structs behind the verbs objects of a
+ * program. Each begins with the public struct, so that a pointer to one is a pointer to the
+ * other; only the public context lies at the end, because verbs.h asks for it.
  *
  * Locking, as in rdma-core: a lock for each send queue, receive queue, SRQ and
  * CQ; the control path takes none but the table of objects and the mutexes in
  * the public structs, and holds none across a control call.
  */
-#ifndef URN_VERBS_PRIV_H
-#define URN_VERBS_PRIV_H
+#ifndef URN_VERBS_ADAPTER_H
+#define URN_VERBS_ADAPTER_H
 
 #include "attach/dev.h"
 #include "attach/pipe.h"
-#include "verbs/lock.h"
-#include "verbs/objs.h"
+#include "verbs/adapter/lock.h"
+#include "verbs/adapter/objs.h"
+#include "verbs/provider/provider.h"
 
 #include <urnic/attach.h>
-#include <urnic/verbs.h>
-
-#include <stdbool.h>
 
 #define URN_LIKELY(x) __builtin_expect(!!(x), 1)
 #define URN_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define URN_HOT URN_ABI_ALIGNED(URN_ABI_CACHE_LINE)
 
-struct urn_offer;
-
-/*
- * A device that lists and contexts show; lives until the last reference goes.
- * Programs' provider libraries look behind struct ibv_device for their own
- * operations, and must find zeros there.
- */
-struct urn_device {
-	struct ibv_device ibv;
-	uint8_t zeros[512];
-	uint64_t guid;           /* host order */
-	uint32_t refs;           /* lists and contexts; under the registry's lock */
-	struct urn_offer *offer; /* NULL: opened by urn_attach_open(), or withdrawn; under the registry's lock */
-};
-
 struct urn_ctx {
 	struct urn_dev dev;
-	struct urn_device *device;  /* one reference */
 	struct urn_objs objs;       /* objects that events name */
 	struct urn_way *ways;       /* pipes for events, except the asynchronous one; under the lock of objs */
 	struct urn_ctx *next, **at; /* in the list of watching contexts (gone.c); at NULL: in no list */
 	_Atomic bool told_fatal;    /* IBV_EVENT_DEVICE_FATAL was handed out */
 	struct urn_copy_map *copies; /* NULL: sources are not copied when posted (copy.h) */
-	int async_write_fd;         /* the dataplane's end; the program's is vctx.context.async_fd */
-	struct verbs_context vctx;  /* last: the public ibv_context is its last field */
+	int async_write_fd;         /* the dataplane's end; the program's is front.vctx.context.async_fd */
+	struct urn_verbs_ctx front; /* last: the public ibv_context is its last field */
 };
 
 struct urn_cq {
@@ -131,7 +113,6 @@ struct urn_qp {
 	int wr_err;                 /* ibv_wr_*: first error since ibv_wr_start */
 	URN_HOT struct urn_rq rq;
 	struct urn_abi_wq *taken;   /* on an SRQ: receives taken from there; NULL: has a queue of its own */
-	bool extended;              /* made with send_ops_flags */
 	bool sq_sig_all;
 	struct ibv_qp_cap cap;      /* granted capabilities */
 	uint64_t ticket;            /* in urn_ctx.objs */
@@ -166,7 +147,7 @@ struct urn_channel {
 static inline struct urn_ctx *
 urn_ctx(struct ibv_context *c)
 {
-	return (struct urn_ctx *)((uint8_t *)c - offsetof(struct urn_ctx, vctx.context));
+	return (struct urn_ctx *)((uint8_t *)c - offsetof(struct urn_ctx, front.vctx.context));
 }
 
 static inline struct urn_dev *
@@ -193,40 +174,44 @@ urn_srq(struct ibv_srq *srq)
 	return (struct urn_srq *)srq;
 }
 
-/* Memory for an object: zeroed, on a cache line of its own; given back by free(). */
-void *urn_object_alloc(size_t size);
+/* True when the context is of this provider, so that urn_ctx() may be called on it. */
+bool urn_is_adapter(struct ibv_context *c);
 
-/* Fail with EOPNOTSUPP; `what` begins the sentence. */
-int urn_unsupported(const char *what);
-/*
- * Check that `length` bytes at addr may be read, and written if `write`. A device would
- * find out when it pins the pages; the dataplane would when it touches them.
- * returns: 0; EFAULT: not all of them, and urn_attach_error() says which
- */
-int urn_memory_check(const void *addr, size_t length, bool write);
-
-/* Open a context over a channel. device: referenced already; NULL: make one */
-struct ibv_context *urn_context_open(struct urn_abi_channel *channel, struct urn_device *device);
-
-/* Registry of devices (devlist.c). */
-struct urn_device *urn_device_make(const struct urn_abi_device *info);
-void urn_device_put(struct urn_device *device);
-
-/* Operations that the context points to. */
-int urn_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *input,
-	struct ibv_device_attr_ex *attr, size_t attr_size);
-int urn_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *attr, size_t size);
-struct ibv_cq_ex *urn_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *attr);
-int urn_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
-int urn_req_notify_cq(struct ibv_cq *cq, int solicited_only);
-struct ibv_qp *urn_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *attr);
+/* Operations of the table, urn_adapter_ops. */
+int urn_query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr);
+int urn_query_port(struct ibv_context *c, struct ibv_port_attr *attr);
+int urn_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid);
+int urn_get_async_event(struct ibv_context *c, struct ibv_async_event *event);
+struct ibv_pd *urn_alloc_pd(struct ibv_context *c);
+int urn_dealloc_pd(struct ibv_pd *pd);
+struct ibv_mr *urn_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access);
+int urn_dereg_mr(struct ibv_mr *mr);
+struct ibv_mw *urn_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int urn_dealloc_mw(struct ibv_mw *mw);
+struct ibv_ah *urn_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr);
+int urn_destroy_ah(struct ibv_ah *ah);
+struct ibv_comp_channel *urn_create_comp_channel(struct ibv_context *c);
+int urn_destroy_comp_channel(struct ibv_comp_channel *channel);
+int urn_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq);
+struct ibv_cq_ex *urn_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr);
+int urn_resize_cq(struct ibv_cq *cq, uint32_t cqe);
+int urn_destroy_cq(struct ibv_cq *cq);
+struct ibv_srq *urn_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv_cq *cq);
+int urn_modify_srq(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask);
+int urn_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int urn_destroy_srq(struct ibv_srq *srq);
+struct ibv_qp *urn_create_qp(struct ibv_qp_init_attr_ex *attr);
+int urn_modify_qp(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+int urn_connect_qp(struct ibv_qp *qp, const struct ibv_qp_attr *rtr, int rtr_mask,
+	const struct ibv_qp_attr *rts, int rts_mask, enum ibv_qp_state *reached);
+int urn_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
+int urn_destroy_qp(struct ibv_qp *qp);
 int urn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int urn_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int urn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-struct ibv_srq *urn_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *attr);
-struct ibv_mw *urn_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
-int urn_dealloc_mw(struct ibv_mw *mw);
 int urn_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int urn_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int urn_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
 /* Completion queues, for other files (poll.c). */
 void urn_cq_init_poll(struct urn_cq *cq);
@@ -241,8 +226,6 @@ int urn_cq_resize_end(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off
 
 /* ---- a dataplane in another process that is gone (gone.c) */
 
-/* Keep the library's locks usable in children of fork() from now on. */
-void urn_gone_forks(void);
 /* Let this context know of its dataplane's death, and of fork(), from now on. returns: 0 or an errno value */
 int urn_gone_watch(struct urn_ctx *ctx);
 /* End what urn_gone_watch() began, before the context's channel is closed. */
@@ -259,9 +242,6 @@ void urn_gone_leave_all(struct urn_ctx *ctx);
 bool urn_gone_fill(struct urn_cq *cq);
 /* Make up an event of a channel whose dataplane is gone: an armed queue. NULL: none is left */
 struct urn_cq *urn_gone_event(struct urn_channel *ch);
-/* Hold the registry of devices still during fork(). forked: in the child (devlist.c) */
-void urn_registry_hold(void);
-void urn_registry_go_on(bool forked);
 /* The completion that is to be read next; NULL: none yet (poll.c) */
 struct urn_abi_cqe *urn_cq_next(const struct urn_cq *cq);
 /* Let the queue look empty from now on (poll.c). */
@@ -285,8 +265,8 @@ void urn_events_wait(const struct urn_dev *dev, pthread_mutex_t *lock, pthread_c
 /* Set the ibv_wr_* operations of this QP. */
 void urn_qp_init_wr(struct urn_qp *qp);
 
-/* Convert address vectors, both ways. returns: 0 or an errno value */
-int urn_av_from_ah(const struct ibv_ah_attr *ah, struct urn_abi_av *av);
+/* Convert address vectors, both ways; ah has a GID. */
+void urn_av_from_ah(const struct ibv_ah_attr *ah, struct urn_abi_av *av);
 void urn_av_to_ah(const struct urn_abi_av *av, struct ibv_ah_attr *ah);
 
 /* Access flags that the dataplane knows, from verbs' ones. */

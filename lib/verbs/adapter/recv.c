@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Posting receive requests, to a QP's own queue or to a shared one. */
-#include "verbs/verbs_priv.h"
+#include "verbs/adapter/adapter.h"
 
 #include <errno.h>
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The front: the public calls of verbs, up to the provider (provider/provider.h). No dataplane
+ * is reached from here but through the operations of the context's provider.
+ */
+#ifndef URN_VERBS_FRONT_H
+#define URN_VERBS_FRONT_H
+
+#include "verbs/provider/provider.h"
+
+struct urn_offer;
+
+/*
+ * A device that lists and contexts show; lives until the last reference goes.
+ * Programs' provider libraries look behind struct ibv_device for their own
+ * operations, and must find zeros there.
+ */
+struct urn_device {
+	struct ibv_device ibv;
+	uint8_t zeros[512];
+	uint64_t guid;           /* host order */
+	uint32_t refs;           /* lists and contexts; under the registry's lock */
+	struct urn_offer *offer; /* NULL: opened by urn_attach_open(), or withdrawn; under the registry's lock */
+};
+
+/* The operations of a context's provider. */
+static inline const struct urn_verbs_ops *
+urn_ops(struct ibv_context *c)
+{
+	return urn_verbs_ctx(c)->ops;
+}
+
+/* Open a context of a provider. arg: what it opens, taken over. returns: NULL with errno and text set */
+struct ibv_context *urn_verbs_open(const struct urn_verbs_ops *ops, void *arg);
+/* The same for a device that is known. device: a reference, taken over; NULL: make one */
+struct ibv_context *urn_verbs_open_device(const struct urn_verbs_ops *ops, void *arg, struct urn_device *device);
+
+/* Registry of devices (devlist.c). */
+struct urn_device *urn_device_make(const struct urn_verbs_id *id);
+void urn_device_put(struct urn_device *device);
+/* Keep the registry's locks usable in children of fork() from now on. */
+void urn_registry_forks(void);
+
+/*
+ * Check that `length` bytes at addr may be read, and written if `write`. A device would
+ * find out when it pins the pages; the dataplane would when it touches them.
+ * returns: 0; EFAULT: not all of them, and urn_attach_error() says which
+ */
+int urn_memory_check(const void *addr, size_t length, bool write);
+
+/* Check that an address can be used on Ethernet. returns: 0 or EINVAL */
+int urn_ah_check(const struct ibv_ah_attr *attr);
+
+/* Public calls that verbs.h makes through the context's pointers. */
+int urn_verbs_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *input,
+	struct ibv_device_attr_ex *attr, size_t attr_size);
+int urn_verbs_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *attr, size_t size);
+struct ibv_cq_ex *urn_verbs_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *attr);
+struct ibv_qp *urn_verbs_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *attr);
+struct ibv_srq *urn_verbs_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *attr);
+struct ibv_mw *urn_verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int urn_verbs_dealloc_mw(struct ibv_mw *mw);
+
+#endif

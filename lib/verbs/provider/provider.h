@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The seam between the public calls of verbs (lib/verbs, the front) and a provider, which
+ * carries the calls out.
+ *
+ *   program ── ibv_create_qp() ──► front ── ops->create_qp ──► provider
+ *           ── ibv_post_send() ── context.ops.post_send ─────► provider
+ *
+ * Each context has the table of its provider. The front calls through the table whenever an
+ * object is made, changed, asked or destroyed. Posting and polling don't pass through the front:
+ * it copies these pointers from the table into the public context, where the inline functions of
+ * verbs.h find them, so that the fast path has one indirect call.
+ *
+ * The front checks all arguments that no provider can take otherwise. A provider makes its
+ * objects with urn_object_alloc(): a struct of its own that begins with the public one, in which
+ * it sets `handle` and the numbers that it gives out (qp_num, keys, cqe, fd). The front sets the
+ * rest: context, the objects that the new one uses, the program's pointers, locks, a QP's state.
+ * When the provider has taken an object back, the front frees its memory.
+ *
+ * A provider may stand above others. Its context then owns contexts of theirs, each of its
+ * objects owns objects in these contexts, and it makes them by public calls.
+ */
+#ifndef URN_VERBS_PROVIDER_H
+#define URN_VERBS_PROVIDER_H
+
+#include "attach/fail.h"
+
+#include <urnic/verbs.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct urn_device;
+struct urn_verbs_ops;
+
+/* The names of a device. */
+struct urn_verbs_id {
+	char name[IBV_SYSFS_NAME_MAX]; /* for people and ibv_get_device_name(); ends with 0 */
+	uint64_t guid;                 /* host order */
+};
+
+/* A context as the front has it; a provider's own struct contains it. */
+struct urn_verbs_ctx {
+	const struct urn_verbs_ops *ops; /* the front's: provider of the context */
+	struct urn_device *device;       /* the front's: one reference */
+	/* Set by the provider's open(), constant from then on. */
+	struct urn_verbs_id id;
+	uint32_t gids;                   /* entries of the GID table */
+	uint32_t max_cqe;                /* entries that a completion queue may have */
+	/* The provider sets async_fd and num_comp_vectors, the front all else. Last, because verbs.h asks for it. */
+	struct verbs_context vctx;
+};
+
+/*
+ * The operations of a provider. Unless said otherwise each one returns 0 or an errno value, or
+ * an object or NULL, and on failure has set errno and the error text (urn_fail()).
+ */
+struct urn_verbs_ops {
+	/* ---- devices; arg: what the provider opens, in its own terms. Taken over, also on failure */
+
+	/* Tell the names of the device behind arg, and let go of arg. */
+	int (*identify)(void *arg, struct urn_verbs_id *id);
+	/* Open a context over arg. */
+	struct urn_verbs_ctx *(*open)(void *arg);
+	/* Close a context, and free its memory. Its objects are taken back, their memory is not freed. */
+	void (*close)(struct ibv_context *c);
+
+	int (*query_device)(struct ibv_context *c, struct ibv_device_attr_ex *attr); /* attr: zeroed */
+	int (*query_port)(struct ibv_context *c, struct ibv_port_attr *attr);        /* port 1; attr: zeroed */
+	/* index < gids. ENODATA or ENOENT: the entry is empty; so is one of zeros */
+	int (*query_gid)(struct ibv_context *c, uint32_t index, union ibv_gid *gid);
+	/* Wait for an event, unless async_fd does not block. returns: 0, or -1 with errno set */
+	int (*get_async_event)(struct ibv_context *c, struct ibv_async_event *event);
+
+	/* ---- memory and addresses */
+
+	struct ibv_pd *(*alloc_pd)(struct ibv_context *c);
+	int (*dealloc_pd)(struct ibv_pd *pd);
+	/* addr..addr + length is mapped with the rights that access wants; iova: 0 with IBV_ACCESS_ZERO_BASED */
+	struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access);
+	int (*dereg_mr)(struct ibv_mr *mr);
+	struct ibv_mw *(*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type);
+	int (*dealloc_mw)(struct ibv_mw *mw);
+	struct ibv_ah *(*create_ah)(struct ibv_pd *pd, const struct ibv_ah_attr *attr); /* attr has a GID */
+	int (*destroy_ah)(struct ibv_ah *ah);
+
+	/* ---- completions */
+
+	struct ibv_comp_channel *(*create_comp_channel)(struct ibv_context *c);
+	int (*destroy_comp_channel)(struct ibv_comp_channel *channel); /* no CQ uses it */
+	/* Wait for an event, unless fd does not block. returns: 0, or -1 with errno set */
+	int (*get_cq_event)(struct ibv_comp_channel *channel, struct ibv_cq **cq);
+	/*
+	 * cqe and comp_vector are in range, flags: IBV_CREATE_CQ_ATTR_SINGLE_THREADED at most, the masks
+	 * are 0. All queues can be polled in the extended way. The channel's refcnt counts the queue already.
+	 */
+	struct ibv_cq_ex *(*create_cq)(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr);
+	int (*resize_cq)(struct ibv_cq *cq, uint32_t cqe); /* cqe is in range */
+	/* This, and the other calls that destroy what events name, wait for handed-out events to be acknowledged. */
+	int (*destroy_cq)(struct ibv_cq *cq);
+
+	/* ---- queues */
+
+	/* cq: completions of QPs on the queue will go there; NULL: not known yet. attr->max_wr becomes the granted one */
+	struct ibv_srq *(*create_srq)(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv_cq *cq);
+	int (*modify_srq)(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask);
+	int (*query_srq)(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+	int (*destroy_srq)(struct ibv_srq *srq);
+	/*
+	 * RC or UD, with a PD and both CQs; attr->cap becomes the granted one. The QP begins with a struct
+	 * ibv_qp_ex, whose wr_start and so on are set if comp_mask has IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, and
+	 * NULL otherwise; no other bit of it has a meaning.
+	 */
+	struct ibv_qp *(*create_qp)(struct ibv_qp_init_attr_ex *attr);
+	/* The attributes can be changed at all, and an address has a GID. */
+	int (*modify_qp)(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+	/* From INIT to RTR and on to RTS at once. *reached: the state that it got to; unchanged: none of them */
+	int (*connect_qp)(struct ibv_qp *qp, const struct ibv_qp_attr *rtr, int rtr_mask,
+		const struct ibv_qp_attr *rts, int rts_mask, enum ibv_qp_state *reached);
+	/* init: the provider sets cap and sq_sig_all */
+	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init);
+	int (*destroy_qp)(struct ibv_qp *qp);
+
+	/* ---- the fast path, called by the inline functions of verbs.h: same meaning, no error text */
+
+	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+	int (*post_srq_recv)(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+	int (*bind_mw)(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+	int (*poll_cq)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
+};
+
+/* The provider of one adapter of a dataplane (lib/verbs/adapter). arg: its struct urn_abi_channel */
+extern const struct urn_verbs_ops urn_adapter_ops;
+/* Put the adapters of the dataplane at the usual path on offer. returns: 0; ETIMEDOUT with its text: it does not answer */
+int urn_adapter_discover(void);
+/* In a child of fork(): free the locks of urn_adapter_discover(), whose holder may be a thread of the parent. */
+void urn_adapter_discover_forked(void);
+
+/* The front's part of a context. */
+static inline struct urn_verbs_ctx *
+urn_verbs_ctx(struct ibv_context *c)
+{
+	return (struct urn_verbs_ctx *)((uint8_t *)c - offsetof(struct urn_verbs_ctx, vctx.context));
+}
+
+/* Memory for an object: zeroed, on a cache line of its own; given back by free(). NULL: errno and text are set */
+void *urn_object_alloc(size_t size);
+
+/* Fail with EOPNOTSUPP; `what` begins the sentence. */
+int urn_unsupported(const char *what);
+
+/* Wait until `got` events of an object are acknowledged. */
+void urn_acks_wait(pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, uint32_t got);
+
+#endif
