@@ -147,6 +147,60 @@ events_go_through(void **state)
 	assert_int_equal(count.calls[COUNT(get_cq_event)], 1);
 }
 
+/* The extended ways to post and to poll go through, and are the provider's own as well. */
+static void
+extended_calls_go_through(void **state)
+{
+	struct over *o = *state;
+	struct rig *r = &o->r;
+	struct rig_end *end = &r->end[0];
+	struct ibv_cq_init_attr_ex ca = {.cqe = 16};
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(end->ctx, &ca);
+	struct ibv_qp_init_attr_ex qa = {
+		.qp_type = IBV_QPT_RC,
+		.pd = end->pd,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_poll_cq_attr pa = {0};
+	struct ibv_qp_ex *ex;
+	struct ibv_qp *qp;
+
+	assert_non_null(cq);
+	qa.send_cq = qa.recv_cq = ibv_cq_ex_to_cq(cq);
+	qp = ibv_create_qp_ex(end->ctx, &qa);
+	assert_non_null(qp);
+	ex = ibv_qp_to_qp_ex(qp);
+	assert_non_null(ex);
+	/* The other end's QP is connected to the new one instead. */
+	rig_to(r->end[1].qp, IBV_QPS_RESET);
+	rig_connect(r, 1, r->end[1].qp, 1, qp->qp_num, 2, &(struct rig_qp){0});
+	rig_connect(r, 0, qp, 2, r->end[1].qp->qp_num, 1, &(struct rig_qp){0});
+	rig_fill(end->buf, 64, 3);
+	rig_recv(r, 1, 4096, 64, 31);
+	ibv_wr_start(ex);
+	ex->wr_id = 32;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(ex);
+	ibv_wr_set_sge(ex, end->mr->lkey, (uintptr_t)end->buf, 64);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	assert_int_equal(rig_expect(r, 1, IBV_WC_SUCCESS).wr_id, 31);
+	same_bytes(r, 0, 1, 0, 4096, 64);
+	rig_turns(r, 2000);
+	assert_int_equal(ibv_start_poll(cq, &pa), 0);
+	assert_true(cq->wr_id == 32 && cq->status == IBV_WC_SUCCESS);
+	assert_int_equal(ibv_wc_read_opcode(cq), IBV_WC_SEND);
+	ibv_end_poll(cq);
+	assert_int_equal(count.batches, 1);
+	assert_int_equal(count.polls, 1);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	count.calls[COUNT(create_qp)]--;
+	count.calls[COUNT(destroy_qp)]--;
+	count.calls[COUNT(destroy_cq)]--;
+}
+
 /* Errors come out, too: the state that the adapter's QP fell into is that of the QP above. */
 static void
 errors_go_through(void **state)
@@ -168,6 +222,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(bytes_go_through, setup, teardown),
 		cmocka_unit_test_setup_teardown(events_go_through, setup, teardown),
+		cmocka_unit_test_setup_teardown(extended_calls_go_through, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors_go_through, setup, teardown),
 	};
 

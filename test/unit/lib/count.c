@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "count.h"
+#include "count_priv.h"
 
 #include "verbs/cm.h"
 
@@ -42,21 +42,9 @@ struct count_channel {
 	struct ibv_cq *newest; /* made up: the queue that events name */
 };
 
-struct count_cq {
-	struct ibv_cq_ex ex;
-	struct ibv_cq *below;
-	uint32_t got; /* completion events handed out */
-};
-
 struct count_srq {
 	struct ibv_srq ibv;
 	struct ibv_srq *below;
-};
-
-struct count_qp {
-	struct ibv_qp_ex ex;
-	struct ibv_qp *below;
-	uint32_t got; /* asynchronous events handed out */
 };
 
 #define CALLED(op) (count.calls[COUNT(op)]++)
@@ -309,6 +297,7 @@ static struct ibv_cq_ex *
 count_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr)
 {
 	struct ibv_comp_channel *ch = attr->channel;
+	struct ibv_cq_init_attr_ex under = *attr;
 	struct count_cq *cq = object(sizeof(*cq));
 
 	CALLED(create_cq);
@@ -318,11 +307,14 @@ count_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr)
 		((struct count_channel *)ch)->newest = (struct ibv_cq *)cq;
 	if (count.made_up)
 		return &cq->ex;
-	cq->below = ibv_create_cq(below(c), (int)attr->cqe, cq, ch ? BELOW(channel, ch) : NULL,
-				  (int)attr->comp_vector);
+	under.cq_context = cq;
+	under.channel = ch ? BELOW(channel, ch) : NULL;
+	under.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+	cq->below = ibv_cq_ex_to_cq(ibv_create_cq_ex(below(c), &under));
 	MADE(cq);
 	cq->ex.handle = cq->below->handle;
 	cq->ex.cqe = cq->below->cqe;
+	count_cq_ex(cq);
 	return &cq->ex;
 }
 
@@ -400,10 +392,12 @@ count_create_qp(struct ibv_qp_init_attr_ex *attr)
 	init.send_cq = BELOW(cq, attr->send_cq);
 	init.recv_cq = BELOW(cq, attr->recv_cq);
 	init.srq = attr->srq ? BELOW(srq, attr->srq) : NULL;
-	init.comp_mask = IBV_QP_INIT_ATTR_PD;
+	init.comp_mask |= IBV_QP_INIT_ATTR_PD;
 	qp->below = ibv_create_qp_ex(init.pd->context, &init);
 	MADE(qp);
 	attr->cap = init.cap;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		count_qp_ex(qp);
 	qp->ex.qp_base.handle = qp->below->handle;
 	qp->ex.qp_base.qp_num = qp->below->qp_num;
 	return &qp->ex.qp_base;

@@ -16,6 +16,7 @@ enum { COUNT_OPS = sizeof(struct urn_verbs_ops) / sizeof(void (*)(void)) };
 
 struct count {
 	unsigned int calls[COUNT_OPS]; /* by COUNT(): how often the front called the operation */
+	unsigned int polls, batches;   /* calls of ibv_start_poll() and ibv_wr_start() */
 	bool made_up;		       /* nothing is passed on */
 	int fail;		       /* errno value of calls that make objects; 0: they succeed */
 };
@@ -23,7 +24,7 @@ struct count {
 /* Of all contexts of the provider; the test resets it. */
 extern struct count count;
 
-/* What open() and identify() take over: the struct ibv_context below. */
+/* Argument of open() and identify(): the struct ibv_context below, taken over. */
 extern const struct urn_verbs_ops count_ops;
 
 #endif
