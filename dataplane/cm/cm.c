@@ -402,10 +402,3 @@ urn_cm_owner_goes(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now)
 		release(cm, e, now);
 	return !TAILQ_EMPTY(&o->conns);
 }
-
-void
-urn_cm_owner_gone(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now)
-{
-	while (urn_cm_owner_goes(cm, o, now))
-		;
-}

@@ -42,7 +42,7 @@ enum urn_cm_state {
 	URN_CM_STATES,
 };
 
-/* Name of a state, for people. */
+/* Name of a state. For tests and debuggers. */
 const char *urn_cm_state_name(unsigned int state);
 
 enum {
@@ -122,8 +122,6 @@ void urn_cm_owner_deaf(struct urn_cm_owner *o);
  * true when it has more ids
  */
 bool urn_cm_owner_goes(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now);
-/* The owner goes, with all its ids in one call. */
-void urn_cm_owner_gone(struct urn_cm *cm, struct urn_cm_owner *o, uint64_t now);
 
 /*
  * True when a peer may believe in a connection of this queue pair, or packets of one may still
@@ -205,11 +203,11 @@ uint64_t urn_cm_due(const struct urn_cm *cm);
 /* Add the counts since the last call to *to. */
 void urn_cm_counters(struct urn_cm *cm, struct urn_counters *to);
 
-/* State of an id, for telemetry and tests; IDLE if there is none. */
+/* State of an id; IDLE if there is none. For tests and debuggers. */
 enum urn_cm_state urn_cm_peek(const struct urn_cm *cm, uint32_t id);
-/* Ids in use, with those that nobody owns any more. */
+/* Ids in use, with those that nobody owns any more. For tests and debuggers. */
 uint32_t urn_cm_count(const struct urn_cm *cm);
-/* True when all data are consistent. For tests: O(all ids). */
+/* True when all data are consistent. For tests and debuggers: O(all ids). */
 bool urn_cm_sound(const struct urn_cm *cm);
 
 #endif

@@ -130,7 +130,7 @@ void urn_config_words_text(const char *const *words, char *out, size_t size);
 
 /* ---- config_help.c */
 
-/* The reference for doc/reference/urnicd.md, as Markdown. */
+/* The reference in doc/reference/urnicd.md, as Markdown; the page is made by a test, which holds it to this. */
 void urn_config_reference(FILE *out);
 
 /* ---- config_device.c */

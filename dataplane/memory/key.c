@@ -97,24 +97,3 @@ urn_region_take(struct urn_region *r, uint32_t kinds, struct urn_region_view *v)
 		sched_yield();
 	}
 }
-
-uint32_t
-urn_mem_key_pd(const struct urn_mem *mem, uint32_t key)
-{
-	const struct urn_region *r = urn_region_at(mem, key >> 8);
-	struct urn_region_view v;
-
-	if (!r)
-		return 0;
-	while (!urn_region_read(r, &v))
-		sched_yield();
-	switch (v.kind) {
-	case URN_REGION_MR:
-		return v.key == key ? v.pd : 0;
-	case URN_REGION_MW1:
-	case URN_REGION_MW2:
-		return v.pd;
-	default:
-		return 0;
-	}
-}

@@ -68,16 +68,11 @@ void urn_mem_pd_release(struct urn_mem *mem, uint32_t pd);
 int urn_mem_reg_mr(struct urn_mem *mem, uint32_t pd, void *base, uint64_t length, uint64_t iova,
 		   uint32_t access, uint32_t *key);
 /*
- * The same for `length` bytes at `addr` of another process's memory (space.h). The region holds
+ * The same, in two steps, for `length` bytes at `addr` of another process's memory (space.h). The region holds
  * a reference to the space, and starts the worker of the space. EFAULT: not all bytes are
  * mapped, readable and, if the rights ask for writing, writable memory (urn_space_check());
  * EAGAIN: no thread for the worker. Every error has a sentence in why[len].
- */
-int urn_mem_reg_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, uint64_t addr,
-			uint64_t length, uint64_t iova, uint32_t access, uint32_t *key, char *why,
-			size_t len);
-/*
- * The two steps of urn_mem_reg_foreign(). _check tells whether the memory may be registered so; the
+ * _check tells whether the memory may be registered so; the
  * other process can make that call as slow as it likes, and the call needs no lock of the caller.
  * _add makes the region without that check.
  */
@@ -100,12 +95,8 @@ void urn_mem_free_mr(struct urn_mem *mem, struct urn_region *region);
  */
 int urn_mem_alloc_mw(struct urn_mem *mem, uint32_t pd, int type, uint32_t *rkey);
 /*
- * Take a window away, bound or not. Only the index of rkey counts: its low 8 bits belong to the
- * consumer, which changes them. EINVAL: no such window.
- */
-int urn_mem_dealloc_mw(struct urn_mem *mem, uint32_t rkey);
-/*
- * The same in steps, like for a region: _kill makes every later check fail; where dead->qpn names
+ * Take a window away, bound or not, in steps, like a region. Only the index of rkey counts: its low
+ * 8 bits belong to the consumer, which changes them. EINVAL: no such window. _kill makes every later check fail; where dead->qpn names
  * the QP that the window is bound to, the engine of that QP takes the window off the QP's list
  * (_unlist); _free forgets the window once everything accepted through it is done.
  */
@@ -118,11 +109,6 @@ struct urn_mem_dead {
 int urn_mem_kill_mw(struct urn_mem *mem, uint32_t rkey, struct urn_mem_dead *dead);
 void urn_mem_unlist_mw(struct urn_mem *mem, const struct urn_mem_dead *dead, uint32_t *windows);
 void urn_mem_free_mw(struct urn_mem *mem, const struct urn_mem_dead *dead);
-/*
- * PD of a region (the whole key counts) or window (its index counts); 0: no such key. For
- * control calls, which must not let one client use the keys of another.
- */
-uint32_t urn_mem_key_pd(const struct urn_mem *mem, uint32_t key);
 
 /* ---- fast path */
 

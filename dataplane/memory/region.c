@@ -102,16 +102,6 @@ urn_mem_check_foreign(const struct urn_space *space, uint64_t addr, uint64_t len
 	return urn_space_check(space, addr, length, access & writes, why, len);
 }
 
-int
-urn_mem_reg_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, uint64_t addr,
-		    uint64_t length, uint64_t iova, uint32_t access, uint32_t *key, char *why,
-		    size_t len)
-{
-	int rc = urn_mem_check_foreign(space, addr, length, iova, access, why, len);
-
-	return rc ? rc : urn_mem_add_foreign(mem, pd, space, addr, length, iova, access, key, why, len);
-}
-
 /* Make the place for a domain's space. returns: false: no memory; true also when there is no such domain */
 static bool
 pd_room(struct urn_mem *mem, uint32_t pd)

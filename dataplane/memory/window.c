@@ -79,17 +79,6 @@ urn_mem_free_mw(struct urn_mem *mem, const struct urn_mem_dead *dead)
 	urn_mem_pd_release(mem, v.pd);
 }
 
-int
-urn_mem_dealloc_mw(struct urn_mem *mem, uint32_t rkey)
-{
-	struct urn_mem_dead dead;
-	int rc = urn_mem_kill_mw(mem, rkey, &dead);
-
-	if (rc == 0)
-		urn_mem_free_mw(mem, &dead);
-	return rc;
-}
-
 /* ---- the type 2 windows of a QP */
 
 static void

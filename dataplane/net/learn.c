@@ -184,16 +184,6 @@ urn_learn_peek(struct urn_learn *lk, const uint8_t gid[16], struct urn_link_info
 	return state;
 }
 
-enum urn_link_arw
-urn_learn_arw(struct urn_learn *lk, const uint8_t gid[16])
-{
-	struct urn_link_info info;
-
-	if (urn_learn_peek(lk, gid, &info) != URN_LEARN_KNOWN)
-		return URN_LINK_ARW_NONE;
-	return (enum urn_link_arw)info.arw;
-}
-
 /* ---- frames; the table's lock is held */
 
 int

@@ -114,8 +114,6 @@ unsigned int urn_learn_poll(struct urn_learn *lk, uint64_t now, struct rte_mempo
 /* State of a peer, for telemetry and tests; changes nothing. *info, when KNOWN: the peer's answer. */
 enum urn_learn_state urn_learn_peek(struct urn_learn *lk, const uint8_t gid[16],
 				  struct urn_link_info *info);
-/* Cache lines of a peer: URN_LINK_ARW_NONE unless the peer is known. */
-enum urn_link_arw urn_learn_arw(struct urn_learn *lk, const uint8_t gid[16]);
 /* Entries in use. */
 unsigned int urn_learn_count(struct urn_learn *lk);
 

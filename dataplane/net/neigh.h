@@ -87,11 +87,6 @@ void urn_neigh_destroy(struct urn_neigh *nb);
 
 /* True when this is one of the adapter's own addresses. Needs no lock. */
 int urn_neigh_is_own(const struct urn_neigh *nb, const uint8_t gid[16]);
-/*
- * True when a frame to this MAC concerns the adapter: its own MAC, broadcast, all IPv6
- * nodes, or the solicited-node group of one of its addresses. Needs no lock.
- */
-int urn_neigh_takes_mac(const struct urn_neigh *nb, const uint8_t mac[6]);
 /* True when a station can have this address: IPv4 not in 0/8, 127/8, 224/3; IPv6 not ::, ::1, multicast. */
 int urn_neigh_unicast(const uint8_t gid[16]);
 /*

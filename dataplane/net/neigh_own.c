@@ -14,24 +14,6 @@ urn_neigh_is_own(const struct urn_neigh *nb, const uint8_t gid[16])
 	return 0;
 }
 
-int
-urn_neigh_takes_mac(const struct urn_neigh *nb, const uint8_t mac[6])
-{
-	static const uint8_t broadcast[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
-	static const uint8_t all_nodes[6] = { 0x33, 0x33, 0, 0, 0, 1 };
-	static const uint8_t solicited[3] = { 0x33, 0x33, 0xff };
-
-	if (memcmp(mac, nb->mac, 6) == 0 || memcmp(mac, broadcast, 6) == 0 ||
-	    memcmp(mac, all_nodes, 6) == 0)
-		return 1;
-	if (memcmp(mac, solicited, 3) != 0)
-		return 0;
-	for (unsigned int i = 0; i < nb->n_own; i++)
-		if (!urn_gid_is_v4(nb->own[i]) && memcmp(mac + 3, nb->own[i] + 13, 3) == 0)
-			return 1;
-	return 0;
-}
-
 static int
 link_local(const uint8_t gid[16])
 {

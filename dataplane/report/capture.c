@@ -78,12 +78,6 @@ urn_captures_add(struct urn_captures *c, const char *name, struct urn_port *port
 	return 0;
 }
 
-const char *
-urn_captures_port(const struct urn_captures *c, unsigned int i)
-{
-	return i < c->ports ? c->name[i] : NULL;
-}
-
 uint64_t
 urn_captures_mbufs(void)
 {

@@ -45,8 +45,6 @@ void urn_captures_destroy(struct urn_captures *c);
  */
 int urn_captures_add(struct urn_captures *c, const char *name, struct urn_port *port,
 		     struct urn_err *err);
-/* Name of the port number i; NULL past the end. */
-const char *urn_captures_port(const struct urn_captures *c, unsigned int i);
 /* Packets of the EAL's memory that a capture takes. */
 uint64_t urn_captures_mbufs(void);
 

@@ -33,7 +33,7 @@ struct urn_prometheus *urn_prometheus_open(const char *host, uint16_t port,
 					   struct urn_err *err);
 /* Stop, and close all connections. NULL is allowed. */
 void urn_prometheus_close(struct urn_prometheus *p);
-/* The port that the server listens at. */
+/* The port that the server listens at, where it was opened with 0: tests do. */
 uint16_t urn_prometheus_port(const struct urn_prometheus *p);
 /* From any thread. */
 void urn_prometheus_counters(const struct urn_prometheus *p, struct urn_prometheus_counters *out);

@@ -94,12 +94,6 @@ urn_fabric_switches(const struct urn_fabric *f)
 	return f->switches;
 }
 
-struct urn_switch *
-urn_fabric_switch(const struct urn_fabric *f, unsigned int number)
-{
-	return number < f->switches ? f->sw[number] : NULL;
-}
-
 static struct plug *
 find_plug(const struct urn_fabric *f, const struct urn_switch *sw, uint16_t port)
 {

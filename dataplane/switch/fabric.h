@@ -56,7 +56,6 @@ void urn_fabric_destroy(struct urn_fabric *f);
 /* Add a switch, which is the fabric's from here on. returns: its number, or -ENOSPC */
 int urn_fabric_add(struct urn_fabric *f, struct urn_switch *sw);
 unsigned int urn_fabric_switches(const struct urn_fabric *f);
-struct urn_switch *urn_fabric_switch(const struct urn_fabric *f, unsigned int number);
 
 /*
  * Plug an open port (its queue 0) into a port of a switch of the fabric; the open

@@ -146,17 +146,6 @@ urn_fdb_set(struct urn_fdb *fdb, uint64_t mac, uint16_t port)
 	return 0;
 }
 
-int
-urn_fdb_remove(struct urn_fdb *fdb, uint64_t mac)
-{
-	struct urn_fdb_entry *e = find(fdb, mac);
-
-	if (e->mac == EMPTY)
-		return -ENOENT;
-	erase(fdb, (uint32_t)(e - fdb->slot));
-	return 0;
-}
-
 void
 urn_fdb_flush(struct urn_fdb *fdb, uint16_t port)
 {

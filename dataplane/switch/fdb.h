@@ -63,8 +63,6 @@ enum urn_fdb_learnt urn_fdb_learn(struct urn_fdb *fdb, uint64_t mac, uint16_t po
  * -EINVAL (a group address)
  */
 int urn_fdb_set(struct urn_fdb *fdb, uint64_t mac, uint16_t port);
-/* Forget an address, static or learnt. returns: 0 or -ENOENT */
-int urn_fdb_remove(struct urn_fdb *fdb, uint64_t mac);
 /* Forget all addresses that were learnt behind a port. */
 void urn_fdb_flush(struct urn_fdb *fdb, uint16_t port);
 /*

@@ -4,14 +4,6 @@
 
 #include <string.h>
 
-static const char *const state_names[URN_GAP_STATES] = {"SEEN", "LOST", "ASKED"};
-
-const char *
-urn_gap_state_name(unsigned int state)
-{
-	return state < URN_GAP_STATES ? state_names[state] : "?";
-}
-
 void
 urn_board_reset(struct urn_board *b, uint32_t base)
 {

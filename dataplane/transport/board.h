@@ -88,7 +88,4 @@ urn_board_open(const struct urn_board *b)
 	return b->n != 0;
 }
 
-/* Name of a gap's state, for people. */
-const char *urn_gap_state_name(unsigned int state);
-
 #endif

@@ -137,7 +137,6 @@ _Static_assert(sizeof(struct cm_wire) == URN_MAD_BYTES, "CM MAD");
 /* ---- the table of messages */
 
 struct kind {
-	const char *name;
 	uint8_t bytes;            /* bytes of private data */
 	void (*write)(struct cm_wire *w, const struct urn_cm_msg *m);
 	/* returns: false when a value is impossible */
@@ -419,17 +418,17 @@ read_apr(const struct cm_wire *w, struct urn_cm_msg *m)
 }
 
 static const struct kind kinds[URN_CM_ATTR_END - URN_CM_REQ] = {
-	{"REQ", URN_CM_REQ_DATA, write_req, read_req},
-	{"MRA", URN_CM_MRA_DATA, write_mra, read_mra},
-	{"REJ", URN_CM_REJ_DATA, write_rej, read_rej},
-	{"REP", URN_CM_REP_DATA, write_rep, read_rep},
-	{"RTU", URN_CM_RTU_DATA, write_ids, read_ids},
-	{"DREQ", URN_CM_DREQ_DATA, write_dreq, read_dreq},
-	{"DREP", URN_CM_DREP_DATA, write_ids, read_ids},
-	{"SIDR_REQ", URN_CM_SIDR_REQ_DATA, write_sidr_req, read_sidr_req},
-	{"SIDR_REP", URN_CM_SIDR_REP_DATA, write_sidr_rep, read_sidr_rep},
-	{"LAP", 0, write_apr, read_apr},
-	{"APR", 0, write_apr, read_apr},
+	{URN_CM_REQ_DATA, write_req, read_req},
+	{URN_CM_MRA_DATA, write_mra, read_mra},
+	{URN_CM_REJ_DATA, write_rej, read_rej},
+	{URN_CM_REP_DATA, write_rep, read_rep},
+	{URN_CM_RTU_DATA, write_ids, read_ids},
+	{URN_CM_DREQ_DATA, write_dreq, read_dreq},
+	{URN_CM_DREP_DATA, write_ids, read_ids},
+	{URN_CM_SIDR_REQ_DATA, write_sidr_req, read_sidr_req},
+	{URN_CM_SIDR_REP_DATA, write_sidr_rep, read_sidr_rep},
+	{0, write_apr, read_apr},
+	{0, write_apr, read_apr},
 };
 
 static const struct kind *
@@ -444,14 +443,6 @@ urn_cm_data_bytes(unsigned int attr)
 	const struct kind *k = kind_of(attr);
 
 	return k ? k->bytes : 0;
-}
-
-const char *
-urn_cm_attr_name(unsigned int attr)
-{
-	const struct kind *k = kind_of(attr);
-
-	return k ? k->name : "?";
 }
 
 /* True for messages that begin with the ids of both sides. */

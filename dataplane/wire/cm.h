@@ -96,8 +96,6 @@ struct urn_cm_msg {
 
 /* Bytes of private data that a message has room for; 0: none, or no such attribute. */
 unsigned int urn_cm_data_bytes(unsigned int attr);
-/* Name of an attribute, for people. */
-const char *urn_cm_attr_name(unsigned int attr);
 
 /* Write all URN_MAD_BYTES of a message. Fields are cut to their width. */
 void urn_cm_write(uint8_t *mad, const struct urn_cm_msg *msg);

@@ -148,8 +148,7 @@ check_table(struct world *w, uint8_t byte)
 
 	fuzz_check(urn_learn_count(w->lk) <= URN_LEARN_ENTRIES);
 	fuzz_check(s < URN_LEARN_STATES);
-	fuzz_check(s == URN_LEARN_KNOWN || urn_learn_arw(w->lk, gid) == URN_LINK_ARW_NONE);
-	fuzz_check(urn_learn_arw(w->lk, gid) <= URN_LINK_ARW_256);
+	fuzz_check(s != URN_LEARN_KNOWN || info.arw <= URN_LINK_ARW_256);
 	fuzz_check(urn_learn_features(w->lk, us_v4) == OFFER);
 }
 

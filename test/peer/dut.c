@@ -484,13 +484,16 @@ close_region(struct dut *d, uint32_t key)
 static void
 close_conn(struct dut *d, struct conn *k)
 {
+	struct urn_mem_dead dead;
+
 	urn_qp_destroy(d->tp, k->qp);
 	free(k->sq);
 	free(k->rq);
 	free(k->scq.hdr);
 	free(k->rcq.hdr);
 	for (int i = 0; i < PEER_KEYS; i++)
-		urn_mem_dealloc_mw(d->mem, k->window[i]);
+		if (urn_mem_kill_mw(d->mem, k->window[i], &dead) == 0)
+			urn_mem_free_mw(d->mem, &dead);
 	close_region(d, k->key_read);
 	close_region(d, k->key);
 }

@@ -332,6 +332,7 @@ sim_end_close(struct sim_end *e)
 {
 	struct sim_node *n = e->node;
 	struct sim *s = n->s;
+	struct urn_mem_dead dead;
 
 	if (e->client) {
 		sim_client_close_end(e);
@@ -350,7 +351,9 @@ sim_end_close(struct sim_end *e)
 		urn_qp_destroy(n->tp, e->qp);
 		e->qp = NULL;
 	}
-	if (e->mw_rkey && urn_mem_dealloc_mw(n->mem, e->mw_rkey) != 0)
+	if (e->mw_rkey && urn_mem_kill_mw(n->mem, e->mw_rkey, &dead) == 0)
+		urn_mem_free_mw(n->mem, &dead);
+	else if (e->mw_rkey)
 		sim_fail(s, "node %u: a window could not be taken away", n->id);
 	if (!e->key_dead && e->key)
 		sim_node_deregister(n, e->key, e->m_key);

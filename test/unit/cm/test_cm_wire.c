@@ -366,7 +366,8 @@ run(uint64_t end)
 static void
 die(unsigned int n)
 {
-	urn_cm_owner_gone(w.cm[n], &w.owner[n], w.now);
+	while (urn_cm_owner_goes(w.cm[n], &w.owner[n], w.now))
+		;
 	w.dead[n] = true;
 	for (unsigned int i = 0; i < TASKS; i++)
 		if (w.todo[i].node == n)

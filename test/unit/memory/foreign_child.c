@@ -465,7 +465,7 @@ ft_reg(struct ft *f, uint32_t access)
 
 	if (ft_direct)
 		ft_share(f, CHILD_AT + (f->len + 4095) / 4096 * 4096);
-	if (urn_mem_reg_foreign(f->mem, f->pd, f->space, CHILD_AT, f->len, CHILD_AT, access,
+	if (test_reg_foreign(f->mem, f->pd, f->space, CHILD_AT, f->len, CHILD_AT, access,
 				&f->key, why, sizeof(why)) != 0)
 		fail_msg("registration: %s", why);
 	assert_int_equal(urn_mem_check(f->mem, f->key, f->pd, 0, 0, 0, 0, 0, &f->region), 0);

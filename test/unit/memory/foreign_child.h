@@ -102,4 +102,14 @@ void ft_fill(struct ft *f, void *p, size_t n);
 /* One step of a bounded wait: yields; fails the test after some 60 s. */
 void ft_wait(uint64_t *since);
 
+/* Check another process's memory and register it, in one call. Errors as of the two calls */
+static inline int
+test_reg_foreign(struct urn_mem *mem, uint32_t pd, struct urn_space *space, uint64_t addr, uint64_t length,
+		 uint64_t iova, uint32_t access, uint32_t *key, char *why, size_t len)
+{
+	int rc = urn_mem_check_foreign(space, addr, length, iova, access, why, len);
+
+	return rc ? rc : urn_mem_add_foreign(mem, pd, space, addr, length, iova, access, key, why, len);
+}
+
 #endif

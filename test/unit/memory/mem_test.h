@@ -66,6 +66,18 @@ test_mw(struct urn_mem *mem, uint32_t pd, int type)
 	return rkey;
 }
 
+/* Take a window away in both steps at once: no engine holds operations on it. returns 0 or EINVAL */
+static inline int
+test_dealloc_mw(struct urn_mem *mem, uint32_t rkey)
+{
+	struct urn_mem_dead dead;
+	int rc = urn_mem_kill_mw(mem, rkey, &dead);
+
+	if (rc == 0)
+		urn_mem_free_mw(mem, &dead);
+	return rc;
+}
+
 /* The key of the same index with the low byte increased by `n`. */
 static inline uint32_t
 test_next_key(uint32_t key, uint32_t n)

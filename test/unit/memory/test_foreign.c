@@ -377,7 +377,7 @@ test_exec(void **state)
 	/* Nor can memory be registered there with the old descriptor. */
 	char why[256];
 	uint32_t key;
-	assert_int_equal(urn_mem_reg_foreign(f->mem, f->pd, f->space, CHILD_AT, 8, 0, RIGHTS, &key,
+	assert_int_equal(test_reg_foreign(f->mem, f->pd, f->space, CHILD_AT, 8, 0, RIGHTS, &key,
 					     why, sizeof(why)),
 			 EFAULT);
 	assert_non_null(strstr(why, "another program"));
@@ -543,7 +543,7 @@ test_users(void **state)
 	uint64_t since = 0;
 	char why[256];
 
-	assert_int_equal(urn_mem_reg_foreign(f->mem, idle, f->space, CHILD_AT, PAGE, 0, 0, &key, why, sizeof(why)), 0);
+	assert_int_equal(test_reg_foreign(f->mem, idle, f->space, CHILD_AT, PAGE, 0, 0, &key, why, sizeof(why)), 0);
 	open_other(&same, 1000, mapped + 1);
 	open_other(&other, 1000 + URN_LANE_USERS, mapped + 2);
 	urn_space_set_user(f->space, 1000);

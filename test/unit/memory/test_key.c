@@ -130,11 +130,11 @@ test_stale_window_key(void **state)
 		assert_int_equal(urn_mem_bind(mem, 2, mw, key, mr, (uintptr_t)bytes, 8,
 					      URN_ACCESS_REMOTE_READ, pd, 5, NULL),
 				 URN_MEM_OK);
-		assert_int_equal(urn_mem_dealloc_mw(mem, key), 0);
+		assert_int_equal(test_dealloc_mw(mem, key), 0);
 		mw = test_mw(mem, pd, 1);
 		assert_int_equal(mw >> 8, key >> 8);
 		assert_int_not_equal(mw, key);
-		assert_int_equal(urn_mem_dealloc_mw(mem, mw), 0);
+		assert_int_equal(test_dealloc_mw(mem, mw), 0);
 	}
 	urn_mem_destroy(mem);
 }
@@ -171,7 +171,7 @@ test_reused_late(void **state)
 	static const int order[] = {1, 2, 0};
 
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(urn_mem_dealloc_mw(mem, k[order[i]]), 0);
+		assert_int_equal(test_dealloc_mw(mem, k[order[i]]), 0);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(test_mw(mem, pd, 1) >> 8, k[order[i]] >> 8);
 	urn_mem_destroy(mem);
@@ -224,33 +224,6 @@ test_no_memory(void **state)
 	urn_mem_destroy(NULL);
 }
 
-/* architecture rule 3: control can find the owner of a key before it acts on the key */
-static void
-test_key_pd(void **state)
-{
-	struct urn_mem *mem = urn_mem_create(600, 4);
-	uint32_t a = test_pd(mem), b = test_pd(mem);
-	uint32_t mr = test_reg(mem, a, bytes, 64, RIGHTS), mw = test_mw(mem, b, 2);
-	struct urn_region *r;
-
-	(void)state;
-	assert_int_equal(urn_mem_key_pd(mem, mr), a);
-	assert_int_equal(urn_mem_key_pd(mem, test_next_key(mr, 1)), 0);
-	assert_int_equal(urn_mem_key_pd(mem, mw), b);
-	assert_int_equal(urn_mem_key_pd(mem, test_next_key(mw, 9)), b);
-	assert_int_equal(urn_mem_key_pd(mem, 0), 0);
-	assert_int_equal(urn_mem_key_pd(mem, 0x300), 0);
-	assert_int_equal(urn_mem_key_pd(mem, 599 << 8), 0);
-	assert_int_equal(urn_mem_key_pd(mem, UINT32_MAX), 0);
-	assert_int_equal(urn_mem_kill_mr(mem, mr, &r), 0);
-	assert_int_equal(urn_mem_key_pd(mem, mr), 0);
-	urn_mem_free_mr(mem, r);
-	assert_int_equal(urn_mem_key_pd(mem, mr), 0);
-	assert_int_equal(urn_mem_dealloc_mw(mem, mw), 0);
-	assert_int_equal(urn_mem_key_pd(mem, mw), 0);
-	urn_mem_destroy(mem);
-}
-
 int
 main(void)
 {
@@ -259,7 +232,6 @@ main(void)
 		cmocka_unit_test(test_largest_table),	 cmocka_unit_test(test_stale_keys),
 		cmocka_unit_test(test_stale_window_key), cmocka_unit_test(test_reused_late),
 		cmocka_unit_test(test_idle_is_small),	 cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_key_pd),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

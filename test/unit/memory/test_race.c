@@ -146,7 +146,7 @@ test_bind_and_check(void **state)
 		pthread_join(t, NULL);
 		assert_int_equal(r.wrong, 0);
 		assert_true(r.ok > 0);
-		assert_int_equal(urn_mem_dealloc_mw(r.mem, r.mw), 0);
+		assert_int_equal(test_dealloc_mw(r.mem, r.mw), 0);
 		test_dereg(r.mem, r.mr);
 		test_dereg(r.mem, r.mr_odd);
 		urn_mem_destroy(r.mem);
@@ -169,7 +169,7 @@ test_register_and_check(void **state)
 		/* The next key's parity is known: one more than the last one's. */
 		uint32_t probe = test_mw(r.mem, r.pd, 1), next;
 
-		assert_int_equal(urn_mem_dealloc_mw(r.mem, probe), 0);
+		assert_int_equal(test_dealloc_mw(r.mem, probe), 0);
 		next = test_next_key(probe, 1);
 		key = test_reg(r.mem, r.pd, next & 1 ? odd : even, 4096,
 			       next & 1 ? URN_ACCESS_REMOTE_WRITE | URN_ACCESS_LOCAL_WRITE
@@ -179,7 +179,7 @@ test_register_and_check(void **state)
 			sched_yield();
 		test_dereg(r.mem, key);
 		if (i & 1) /* so that both parities come */
-			assert_int_equal(urn_mem_dealloc_mw(r.mem, test_mw(r.mem, r.pd, 2)), 0);
+			assert_int_equal(test_dealloc_mw(r.mem, test_mw(r.mem, r.pd, 2)), 0);
 	}
 	r.stop = 1;
 	pthread_join(t, NULL);
@@ -250,7 +250,7 @@ test_two_binders(void **state)
 				(urn_mem_kill_mr(r.mem, r.mr, &region) == EBUSY) +
 					(urn_mem_kill_mr(r.mem, r.mr_odd, &region) == EBUSY),
 				1);
-		assert_int_equal(urn_mem_dealloc_mw(r.mem, r.mw), 0);
+		assert_int_equal(test_dealloc_mw(r.mem, r.mw), 0);
 		if (type == 2) {
 			test_dereg(r.mem, r.mr);
 			test_dereg(r.mem, r.mr_odd);

@@ -148,10 +148,8 @@ test_kill_and_free(void **state)
 	urn_mem_free_mr(f->mem, killed); /* already freed */
 	assert_int_equal(urn_mem_kill_mr(f->mem, key, &again), EINVAL);
 	/* The second free queued nothing: two registrations have two indices. */
-	for (int i = 0; i < 999; i++) {
+	for (int i = 0; i < 999; i++)
 		next = test_reg(f->mem, f->pd, f->bytes, 64, RIGHTS);
-		assert_int_equal(urn_mem_key_pd(f->mem, next), f->pd);
-	}
 	assert_int_equal(urn_mem_dealloc_pd(f->mem, f->pd), EBUSY);
 	test_dereg(f->mem, next);
 	mw = test_mw(f->mem, f->pd, 1);

@@ -270,27 +270,27 @@ test_register(void **state)
 				  URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_WRITE,
 				  URN_ACCESS_LOCAL_WRITE | URN_ACCESS_REMOTE_ATOMIC};
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(urn_mem_reg_foreign(f.mem, f.pd, f.space, CHILD_AT, PAGE, 0,
+		assert_int_equal(test_reg_foreign(f.mem, f.pd, f.space, CHILD_AT, PAGE, 0,
 						     write[i], &key, why, sizeof(why)),
 				 EFAULT);
 		assert_non_null(strstr(why, "not writable"));
 	}
-	assert_int_equal(urn_mem_reg_foreign(f.mem, f.pd, f.space, CHILD_AT, PAGE, 0,
+	assert_int_equal(test_reg_foreign(f.mem, f.pd, f.space, CHILD_AT, PAGE, 0,
 					     URN_ACCESS_REMOTE_WRITE, &key, why, sizeof(why)),
 			 EINVAL);
 	assert_non_null(strstr(why, "need local write"));
-	assert_int_equal(urn_mem_reg_foreign(f.mem, f.pd, f.space, UINT64_MAX - 10, PAGE, 0, 0,
+	assert_int_equal(test_reg_foreign(f.mem, f.pd, f.space, UINT64_MAX - 10, PAGE, 0, 0,
 					     &key, why, sizeof(why)),
 			 EINVAL);
 	assert_non_null(strstr(why, "wrap around"));
-	assert_int_equal(urn_mem_reg_foreign(f.mem, 77, f.space, CHILD_AT, PAGE, 0, 0, &key, why,
+	assert_int_equal(test_reg_foreign(f.mem, 77, f.space, CHILD_AT, PAGE, 0, 0, &key, why,
 					     sizeof(why)),
 			 EINVAL);
 	assert_non_null(strstr(why, "no protection domain 77"));
 	assert_int_equal(urn_mem_dealloc_pd(f.mem, f.pd), 0); /* no refusal has left a user of the domain */
 	f.pd = test_pd(f.mem);
 
-	assert_int_equal(urn_mem_reg_foreign(f.mem, f.pd, f.space, CHILD_AT + 8, PAGE, 1 << 20,
+	assert_int_equal(test_reg_foreign(f.mem, f.pd, f.space, CHILD_AT + 8, PAGE, 1 << 20,
 					     URN_ACCESS_REMOTE_READ | URN_ACCESS_ZERO_BASED, &key,
 					     why, sizeof(why)),
 			 0);

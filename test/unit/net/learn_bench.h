@@ -44,4 +44,13 @@ void make_known(const uint8_t *gid, uint64_t now);
 #define expect_state(gid, s) assert_int_equal(urn_learn_peek(lk, gid, NULL), URN_LEARN_##s)
 #define expect_features(gid, f) assert_int_equal(urn_learn_features(lk, gid), f)
 
+/* Cache lines of a peer, as far as the table knows them: an enum urn_link_arw. */
+static inline unsigned int
+arw_of(struct urn_learn *l, const uint8_t gid[16])
+{
+	struct urn_link_info info;
+
+	return urn_learn_peek(l, gid, &info) == URN_LEARN_KNOWN ? info.arw : URN_LINK_ARW_NONE;
+}
+
 #endif

@@ -94,7 +94,7 @@ test_refresh(void **state)
 	expect_poll(at + 470 * MS, 0);
 	expect_state(peer_v4, PLAIN);
 	expect_news(peer_v4, 0);
-	assert_int_equal(urn_learn_arw(lk, peer_v4), URN_LINK_ARW_NONE);
+	assert_int_equal(arw_of(lk, peer_v4), URN_LINK_ARW_NONE);
 }
 
 /* ---- news, for several engines */

@@ -326,7 +326,7 @@ test_features(void **state)
 	expect_features(us_v4, 0);
 	expect_state(peer_v4, KNOWN);
 	/* The cache line size is known all the same. */
-	assert_int_equal(urn_learn_arw(lk, peer_v4), URN_LINK_ARW_64);
+	assert_int_equal(arw_of(lk, peer_v4), URN_LINK_ARW_64);
 }
 
 int

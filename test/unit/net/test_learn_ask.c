@@ -19,7 +19,7 @@ ask_and_learn(const uint8_t *gid, const uint8_t *us)
 	expect_features(gid, 0);
 	expect_state(gid, ASKING);
 	expect_features(gid, 0);
-	assert_int_equal(urn_learn_arw(lk, gid), URN_LINK_ARW_NONE);
+	assert_int_equal(arw_of(lk, gid), URN_LINK_ARW_NONE);
 	tid = ask(gid, START);
 	assert_memory_equal(buf, peer_mac, 6);
 	assert_memory_equal(buf + 6, us_mac, 6);
@@ -38,7 +38,7 @@ ask_and_learn(const uint8_t *gid, const uint8_t *us)
 	/* Unknown bits are not common features. */
 	expect_news(gid, URN_LINK_F_SACK);
 	expect_features(gid, URN_LINK_F_SACK);
-	assert_int_equal(urn_learn_arw(lk, gid), URN_LINK_ARW_256);
+	assert_int_equal(arw_of(lk, gid), URN_LINK_ARW_256);
 	expect_poll(START + SECOND, 0);
 }
 

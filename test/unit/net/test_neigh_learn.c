@@ -187,30 +187,6 @@ test_unset_address(void **state)
 	urn_neigh_destroy(t);
 }
 
-static void
-test_takes_mac(void **state)
-{
-	static const uint8_t yes[][6] = {
-		{ 2, 0, 0, 0, 0, 1 },
-		{ 0xff, 0xff, 0xff, 0xff, 0xff, 0xff },
-		{ 0x33, 0x33, 0, 0, 0, 1 },
-		{ 0x33, 0x33, 0xff, 0xaa, 0xbb, 1 },
-		{ 0x33, 0x33, 0xff, 0, 0, 1 },
-	};
-	static const uint8_t no[][6] = {
-		{ 2, 0, 0, 0, 0, 2 },
-		{ 0x33, 0x33, 0, 0, 0, 2 },
-		{ 0x33, 0x33, 0xff, 0xaa, 0xbb, 2 },
-		{ 0x01, 0, 0x5e, 0, 0, 1 },
-	};
-
-	(void)state;
-	for (unsigned int i = 0; i < 5; i++)
-		assert_true(urn_neigh_takes_mac(nb, yes[i]));
-	for (unsigned int i = 0; i < 4; i++)
-		assert_false(urn_neigh_takes_mac(nb, no[i]));
-}
-
 int
 main(void)
 {
@@ -221,7 +197,6 @@ main(void)
 		T(test_conflict),
 		T(test_announce),
 		T(test_unset_address),
-		T(test_takes_mac),
 	};
 
 	return cmocka_run_group_tests_name("neigh_learn", tests, NULL, NULL);

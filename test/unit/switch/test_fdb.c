@@ -71,9 +71,6 @@ test_static(void **state)
 	urn_fdb_flush(fdb, 5);
 	assert_int_equal(urn_fdb_lookup(fdb, 2, 100 * S), 5);
 	assert_int_equal(urn_fdb_lookup(fdb, 4, 100 * S), 7);
-	assert_int_equal(urn_fdb_remove(fdb, 2), 0);
-	assert_int_equal(urn_fdb_remove(fdb, 2), -ENOENT);
-	assert_int_equal(urn_fdb_lookup(fdb, 2, 0), -1);
 	assert_int_equal(urn_fdb_set(fdb, 3, 1), -EINVAL);
 	urn_fdb_destroy(fdb);
 }
@@ -164,10 +161,6 @@ test_random(void **state)
 		struct model *m = &model[i];
 
 		switch (r >> 40 & 15) {
-		case 0:
-			assert_int_equal(urn_fdb_remove(fdb, mac_of(i)), m->port < 0 ? -ENOENT : 0);
-			*m = (struct model){.port = -1};
-			break;
 		case 1:
 			if ((r >> 50 & 7) == 0 && urn_fdb_set(fdb, mac_of(i), port) == 0)
 				*m = (struct model){.port = port, .fixed = true};
