@@ -7,7 +7,8 @@
 # clang-tidy (.clang-tidy) looks at every source file of the programs and
 # libraries, or at those named, which takes some minutes for all; shellcheck at
 # every script; clang-format (.clang-format) at the lines that were changed;
-# scripts/prose.py at the sentences of comments and documents.
+# scripts/prose.py at the sentences of comments and documents; scripts/structs.py at
+# structs of one name in one program.
 # Installs nothing: scripts/setup.sh --dev does.
 #
 #   --since REV    the format of lines changed since this commit, committed or
@@ -96,6 +97,7 @@ cd "$project"
 step "shellcheck" shell_lint
 step "clang-format, lines changed since $since" changed_format
 step "sentences" scripts/prose.py
+step "names of structs" scripts/structs.py
 step "clang-tidy" tidy
 [ -z "$failed" ] || die "something was found; it is above"
 say "nothing found"

@@ -19,13 +19,13 @@
 #define PROTOCOL 1u
 #define CONNECT_TRIES 200u /* 10 ms apart */
 
-struct head {
+struct frame_head {
 	uint32_t magic;
 	uint16_t protocol;
 	uint16_t type;
 	uint32_t length; /* bytes of the body */
 };
-_Static_assert(sizeof(struct head) == CP_FRAME_HEAD, "frame head");
+_Static_assert(sizeof(struct frame_head) == CP_FRAME_HEAD, "frame head");
 
 static const struct {
 	const char *name;
@@ -73,7 +73,7 @@ say_failed(struct cp_oob *oob, int code, struct urn_err *err)
 int
 cp_oob_say(struct cp_oob *oob, enum cp_frame_type type, const void *body, struct urn_err *err)
 {
-	struct head head = {MAGIC, PROTOCOL, (uint16_t)type, frames[type].length};
+	struct frame_head head = {MAGIC, PROTOCOL, (uint16_t)type, frames[type].length};
 	uint8_t buf[sizeof(oob->buf)];
 	size_t len = sizeof(head) + head.length, done = 0;
 
@@ -109,7 +109,7 @@ cp_oob_fail(struct cp_oob *oob, const char *text)
 static ssize_t
 frame_length(const struct cp_oob *oob)
 {
-	struct head head;
+	struct frame_head head;
 
 	if (oob->have < sizeof(head))
 		return sizeof(head);
@@ -133,7 +133,7 @@ fill(struct cp_oob *oob, struct urn_err *err)
 					 "release on both sides.", oob->peer);
 			return -1;
 		}
-		if (oob->have >= sizeof(struct head) && oob->have == (size_t)want)
+		if (oob->have >= sizeof(struct frame_head) && oob->have == (size_t)want)
 			return 1;
 		n = recv(oob->fd, oob->buf + oob->have, (size_t)want - oob->have, MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
@@ -153,7 +153,7 @@ fill(struct cp_oob *oob, struct urn_err *err)
 int
 cp_oob_look(struct cp_oob *oob, enum cp_frame_type want, union cp_body *body, struct urn_err *err)
 {
-	struct head head;
+	struct frame_head head;
 	char text[sizeof(body->fail.text)];
 	int rc = fill(oob, err);
 

@@ -89,7 +89,7 @@ static const struct option long_options[] = {
 };
 
 /* Options given, where another option's default, or a check at the end, depends on them. */
-struct given {
+struct pp_given {
 	bool gid, where;
 };
 
@@ -142,7 +142,7 @@ split_where(const char *arg, bool only_host, struct pp_opts *o)
 }
 
 static int
-take_where(int id, const char *arg, struct pp_opts *o, struct given *g, struct urn_err *err)
+take_where(int id, const char *arg, struct pp_opts *o, struct pp_given *g, struct urn_err *err)
 {
 	o->listen = id == OPT_LISTEN;
 	if (g->where) {
@@ -203,7 +203,7 @@ take_mac(const char *arg, struct pp_opts *o, struct urn_err *err)
 
 /* Options that take a value. returns: 0, or -1 with *err */
 static int
-take_value(int id, const char *arg, struct pp_opts *o, struct given *g, struct urn_err *err)
+take_value(int id, const char *arg, struct pp_opts *o, struct pp_given *g, struct urn_err *err)
 {
 	switch (id) {
 	case OPT_PEER:
@@ -242,7 +242,7 @@ take_value(int id, const char *arg, struct pp_opts *o, struct given *g, struct u
 }
 
 static enum pp_parse
-take_option(int id, char **argv, struct pp_opts *o, struct given *g, struct urn_err *err)
+take_option(int id, char **argv, struct pp_opts *o, struct pp_given *g, struct urn_err *err)
 {
 	switch (id) {
 	case OPT_HELP:
@@ -268,7 +268,7 @@ take_option(int id, char **argv, struct pp_opts *o, struct given *g, struct urn_
 
 /* Refuse missing options, and options that do not fit each other. */
 static int
-check_together(const struct pp_opts *o, const struct given *g, struct urn_err *err)
+check_together(const struct pp_opts *o, const struct pp_given *g, struct urn_err *err)
 {
 	if (!g->where)
 		urn_err_set(err, "say where the peer is: --peer HOST[:PORT], or --listen [HOST:]PORT "
@@ -289,7 +289,7 @@ check_together(const struct pp_opts *o, const struct given *g, struct urn_err *e
 enum pp_parse
 pp_options_parse(int argc, char **argv, struct pp_opts *o, struct urn_err *err)
 {
-	struct given g = {0};
+	struct pp_given g = {0};
 	enum pp_parse rc;
 	int id;
 

@@ -392,7 +392,7 @@ urn_adapter_barrier(struct urn_adapter *a)
 		urn_engine_call(urn_adapter_shard(a, v)->engine, nothing, NULL);
 }
 
-struct pass {
+struct passing {
 	struct urn_shard *from, *to;
 	struct urn_client_shard *client; /* the client's shard on `from` */
 	bool begun;                      /* late is valid: completions that come meanwhile are not waited for */
@@ -403,7 +403,7 @@ struct pass {
 static void
 pass_give(void *arg)
 {
-	struct pass *p = arg;
+	struct passing *p = arg;
 
 	uint32_t n = p->begun ? p->late : p->client->late_cqes.n;
 
@@ -416,7 +416,7 @@ pass_give(void *arg)
 static void
 pass_take(void *arg)
 {
-	struct pass *p = arg;
+	struct passing *p = arg;
 	unsigned int left = rte_ring_count(p->to->engine->ring), n;
 
 	while (left && (n = urn_engine_take(p->to->engine)) > 0)
@@ -427,7 +427,7 @@ void
 urn_adapter_pass_completions(const struct urn_client *c, uint32_t from, uint32_t to)
 {
 	struct urn_adapter *a = c->adapter;
-	struct pass p = {
+	struct passing p = {
 		.from = urn_adapter_shard(a, from), .to = urn_adapter_shard(a, to), .client = c->engine.shard[from]};
 
 	if (from == to || !p.client)

@@ -317,10 +317,10 @@ take_back(struct urn_client *c, urn_ctl_fn *fn, uint32_t handle)
 }
 
 static void
-take_back_table(struct urn_client *c, struct urn_table *t, urn_ctl_fn *fn)
+take_back_table(struct urn_client *c, struct urn_handles *t, urn_ctl_fn *fn)
 {
 	for (uint32_t h = 1; h <= t->cap && t->n; h++)
-		if (urn_table_get(t, h))
+		if (urn_handles_get(t, h))
 			take_back(c, fn, h);
 }
 
@@ -362,9 +362,9 @@ urn_client_orphan(struct urn_client *c)
 	if (*at)
 		*at = c->next;
 	urn_ctl_leave(c);
-	urn_table_fini(&c->cqs);
-	urn_table_fini(&c->srqs);
-	urn_table_fini(&c->channels);
+	urn_handles_fini(&c->cqs);
+	urn_handles_fini(&c->srqs);
+	urn_handles_fini(&c->channels);
 	urn_shm_drop_all(c);
 	if (c->remote && atomic_load(&c->engine.async_fd) >= 0)
 		close(atomic_load(&c->engine.async_fd)); /* no engine knows the client any more */

@@ -48,7 +48,7 @@ channel_of(const struct urn_client *c, const struct urn_abi_req *req, struct urn
 	*fd = req->create_cq.channel_fd < 0 ? -1 : req->create_cq.channel_fd;
 	if (!c->remote || *fd < 0)
 		return 0;
-	ch = urn_table_get(&c->channels, (uint32_t)*fd);
+	ch = urn_handles_get(&c->channels, (uint32_t)*fd);
 	if (!ch)
 		return urn_ctl_fail(rep, EINVAL, "%s: no completion channel %d", c->adapter->cfg.name, *fd);
 	*fd = ch->write_fd;
@@ -62,7 +62,7 @@ use_channel(struct urn_client *c, struct urn_ctl_cq *q, const struct urn_abi_req
 	if (!c->remote || q->cq.channel_fd < 0)
 		return;
 	q->channel = (uint32_t)req->create_cq.channel_fd;
-	((struct urn_ctl_channel *)urn_table_get(&c->channels, q->channel))->users++;
+	((struct urn_ctl_channel *)urn_handles_get(&c->channels, q->channel))->users++;
 }
 
 int
@@ -85,7 +85,7 @@ urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	q->vector = req->create_cq.comp_vector % a->vectors;
 	rc = urn_client_alloc(c, q->bytes, &q->off);
 	if (rc == 0) {
-		rc = urn_table_put(&c->cqs, q, URN_ADAPTER_MAX_CQ, &q->cq.handle);
+		rc = urn_handles_put(&c->cqs, q, URN_ADAPTER_MAX_CQ, &q->cq.handle);
 		if (rc != 0)
 			urn_area_free(&c->area, q->off, q->bytes);
 	}
@@ -107,7 +107,7 @@ urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 static struct urn_ctl_cq *
 find(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct urn_ctl_cq *q = urn_table_get(&c->cqs, req->handle);
+	struct urn_ctl_cq *q = urn_handles_get(&c->cqs, req->handle);
 
 	if (!q)
 		urn_ctl_fail(rep, EINVAL, "%s: no completion queue %u", c->adapter->cfg.name,
@@ -202,8 +202,8 @@ urn_ctl_destroy_cq(struct urn_client *c, const struct urn_abi_req *req, struct u
 	forget_everywhere(c, q);
 	rep->queue.events = q->cq.events;
 	if (q->channel)
-		((struct urn_ctl_channel *)urn_table_get(&c->channels, q->channel))->users--;
-	urn_table_remove(&c->cqs, req->handle);
+		((struct urn_ctl_channel *)urn_handles_get(&c->channels, q->channel))->users--;
+	urn_handles_remove(&c->cqs, req->handle);
 	urn_area_free(&c->area, q->off, q->bytes);
 	free(q);
 	return 0;

@@ -64,7 +64,7 @@ urn_ctl_create_channel(struct urn_client *c, const struct urn_abi_req *req, stru
 		free(ch);
 		return rc;
 	}
-	rc = urn_table_put(&c->channels, ch, URN_ADAPTER_MAX_CQ, &rep->handle);
+	rc = urn_handles_put(&c->channels, ch, URN_ADAPTER_MAX_CQ, &rep->handle);
 	if (rc == 0)
 		return 0;
 	close(ch->write_fd);
@@ -77,7 +77,7 @@ urn_ctl_create_channel(struct urn_client *c, const struct urn_abi_req *req, stru
 int
 urn_ctl_destroy_channel(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct urn_ctl_channel *ch = urn_table_get(&c->channels, req->handle);
+	struct urn_ctl_channel *ch = urn_handles_get(&c->channels, req->handle);
 
 	if (!ch)
 		return urn_ctl_fail(rep, EINVAL, "%s: no completion channel %u", c->adapter->cfg.name,
@@ -88,7 +88,7 @@ urn_ctl_destroy_channel(struct urn_client *c, const struct urn_abi_req *req, str
 	if (c->adapter->cm && urn_cm_client_uses(c->adapter->cm, &c->cm, ch->write_fd))
 		return urn_ctl_fail(rep, EBUSY, "%s: connection ids use the channel: destroy those "
 				    "first", c->adapter->cfg.name);
-	urn_table_remove(&c->channels, req->handle);
+	urn_handles_remove(&c->channels, req->handle);
 	close(ch->write_fd);
 	free(ch);
 	return 0;

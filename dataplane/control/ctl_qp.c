@@ -58,13 +58,13 @@ check_create(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 	if (req->create_qp.type != URN_QPT_RC && req->create_qp.type != URN_QPT_UD)
 		return urn_ctl_fail(rep, EOPNOTSUPP, "%s: QPs are of type RC or UD, not %u", name,
 				    req->create_qp.type);
-	q->send_cq = urn_table_get(&c->cqs, req->create_qp.send_cq);
-	q->recv_cq = urn_table_get(&c->cqs, req->create_qp.recv_cq);
+	q->send_cq = urn_handles_get(&c->cqs, req->create_qp.send_cq);
+	q->recv_cq = urn_handles_get(&c->cqs, req->create_qp.recv_cq);
 	if (!q->send_cq || !q->recv_cq)
 		return urn_ctl_fail(rep, EINVAL, "%s: no completion queue %u", name,
 				    q->send_cq ? req->create_qp.recv_cq : req->create_qp.send_cq);
 	if (req->create_qp.srq) {
-		q->srq = urn_table_get(&c->srqs, req->create_qp.srq);
+		q->srq = urn_handles_get(&c->srqs, req->create_qp.srq);
 		if (!q->srq)
 			return urn_ctl_fail(rep, EINVAL, "%s: no SRQ %u", name, req->create_qp.srq);
 	}

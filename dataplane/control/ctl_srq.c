@@ -27,7 +27,7 @@ int
 urn_ctl_create_srq(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	struct urn_adapter *a = c->adapter;
-	struct urn_ctl_cq *cq = urn_table_get(&c->cqs, req->create_srq.cq_hint);
+	struct urn_ctl_cq *cq = urn_handles_get(&c->cqs, req->create_srq.cq_hint);
 	uint32_t entries, stride, sge = req->create_srq.max_sge ? req->create_srq.max_sge : 1;
 	struct urn_ctl_srq *s;
 	int rc = check(c, req, rep);
@@ -43,7 +43,7 @@ urn_ctl_create_srq(struct urn_client *c, const struct urn_abi_req *req, struct u
 	s->vector = cq ? cq->vector : 0;
 	rc = urn_client_alloc(c, s->bytes, &s->off);
 	if (rc == 0) {
-		rc = urn_table_put(&c->srqs, s, URN_ADAPTER_MAX_SRQ, &s->srq.handle);
+		rc = urn_handles_put(&c->srqs, s, URN_ADAPTER_MAX_SRQ, &s->srq.handle);
 		if (rc != 0)
 			urn_area_free(&c->area, s->off, s->bytes);
 	}
@@ -74,7 +74,7 @@ urn_ctl_create_srq(struct urn_client *c, const struct urn_abi_req *req, struct u
 static struct urn_ctl_srq *
 find(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct urn_ctl_srq *s = urn_table_get(&c->srqs, req->handle);
+	struct urn_ctl_srq *s = urn_handles_get(&c->srqs, req->handle);
 
 	if (!s)
 		urn_ctl_fail(rep, EINVAL, "%s: no SRQ %u", c->adapter->cfg.name, req->handle);
@@ -134,7 +134,7 @@ urn_ctl_destroy_srq(struct urn_client *c, const struct urn_abi_req *req, struct 
 		return urn_ctl_fail(rep, EBUSY, "%s: SRQ %u is used by %u QPs: destroy those first",
 				    c->adapter->cfg.name, req->handle, s->srq.users);
 	urn_mem_pd_release(c->adapter->mem, s->srq.pd);
-	urn_table_remove(&c->srqs, req->handle);
+	urn_handles_remove(&c->srqs, req->handle);
 	urn_area_free(&c->area, s->off, s->bytes);
 	free(s);
 	return 0;

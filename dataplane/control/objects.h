@@ -11,9 +11,9 @@
 #include "cm/cm_agent.h"
 #include "control/area.h"
 #include "control/dataplane.h"
+#include "control/handles.h"
 #include "control/pair.h"
 #include "control/quota.h"
-#include "control/table.h"
 #include "engine/engine.h"
 #include "memory/space.h"
 
@@ -81,8 +81,8 @@ struct urn_client {
 	unsigned int waits;            /* turns that its present call has waited for memory; the call's */
 	unsigned int taken;            /* objects taken back since others were let in; under the adapter's lock */
 	uint32_t keys;                 /* index of its first key (adapter.key_link); 0: none */
-	struct urn_table cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
-	struct urn_table channels;     /* struct urn_ctl_channel */
+	struct urn_handles cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
+	struct urn_handles channels;     /* struct urn_ctl_channel */
 	int reply_fd;                  /* remote: descriptor that the reply to this call brings; -1: none */
 	int reply_write_fd;            /* ... and its other end, which stays open here */
 	struct urn_pair_list held;     /* its QPs that send nothing yet (pair.h); under the adapter's lock */

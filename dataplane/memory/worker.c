@@ -53,7 +53,7 @@ enum {
 	ALIGN_MIN = 4, /* pages */
 };
 
-struct worker {
+struct space_worker {
 	struct urn_space *space;
 	struct urn_direct *direct; /* owner */
 	uint64_t page;	    /* bytes */
@@ -69,7 +69,7 @@ struct worker {
  * call of their own. returns: bytes of the next call
  */
 static uint64_t
-part_of(const struct worker *w, uint64_t at, uint64_t len)
+part_of(const struct space_worker *w, uint64_t at, uint64_t len)
 {
 	uint64_t head = w->page - (at & (w->page - 1));
 
@@ -78,7 +78,7 @@ part_of(const struct worker *w, uint64_t at, uint64_t len)
 
 /* Move bytes between `bytes` and the space, as far as possible. returns: bytes moved */
 static uint64_t
-move_once(const struct worker *w, bool write, uint8_t *bytes, uint64_t len, uint64_t at)
+move_once(const struct space_worker *w, bool write, uint8_t *bytes, uint64_t len, uint64_t at)
 {
 	int fd = w->space->fds.mem;
 	uint64_t done = 0;
@@ -99,7 +99,7 @@ move_once(const struct worker *w, bool write, uint8_t *bytes, uint64_t len, uint
 
 /* Read a byte of each page. returns: true when done */
 static bool
-touch(struct worker *w, uint64_t at, uint64_t end)
+touch(struct space_worker *w, uint64_t at, uint64_t end)
 {
 	struct urn_space *s = w->space;
 	struct iovec to = {.iov_base = s->scratch}, from[FETCH_PAGES];
@@ -118,7 +118,7 @@ touch(struct worker *w, uint64_t at, uint64_t end)
 
 /* Let the pages of a range be supplied by their userfaultfd. returns: true when they are there now */
 static bool
-fetch(struct worker *w, uint64_t at, uint64_t len)
+fetch(struct space_worker *w, uint64_t at, uint64_t len)
 {
 	bool done;
 
@@ -131,7 +131,7 @@ fetch(struct worker *w, uint64_t at, uint64_t len)
 }
 
 static bool
-move(struct worker *w, bool write, uint8_t *bytes, uint64_t len, uint64_t at)
+move(struct space_worker *w, bool write, uint8_t *bytes, uint64_t len, uint64_t at)
 {
 	uint64_t done = move_once(w, write, bytes, len, at);
 
@@ -144,7 +144,7 @@ move(struct worker *w, bool write, uint8_t *bytes, uint64_t len, uint64_t at)
 /* ---- operations */
 
 static uint8_t
-do_atomic(struct worker *w, const struct urn_memop *op)
+do_atomic(struct space_worker *w, const struct urn_memop *op)
 {
 	uint64_t *word = urn_pkt(op->m)->word, at = urn_foreign_target(op), old, now;
 
@@ -161,7 +161,7 @@ do_atomic(struct worker *w, const struct urn_memop *op)
 }
 
 static uint8_t
-do_one(struct worker *w, const struct urn_memop *op)
+do_one(struct space_worker *w, const struct urn_memop *op)
 {
 	switch (op->kind) {
 	case URN_MEMOP_GATHER:
@@ -205,7 +205,7 @@ run_of(const struct urn_lane *l, uint32_t at, uint32_t n, uint64_t *bytes)
 
 /* Move a run by one call. returns: bytes moved */
 static uint64_t
-do_run(struct worker *w, struct urn_lane *l, uint32_t at, uint32_t n, uint64_t bytes)
+do_run(struct space_worker *w, struct urn_lane *l, uint32_t at, uint32_t n, uint64_t bytes)
 {
 	const struct urn_memop *first = &l->slot[at % URN_LANE_SLOTS];
 	bool write = first->kind == URN_MEMOP_PLACE;
@@ -232,7 +232,7 @@ do_run(struct worker *w, struct urn_lane *l, uint32_t at, uint32_t n, uint64_t b
 
 /* Carry out up to n operations of a lane from `at` on. returns: how many were done, at least 1 */
 static uint32_t
-do_some(struct worker *w, struct urn_lane *l, uint32_t at, uint32_t n)
+do_some(struct space_worker *w, struct urn_lane *l, uint32_t at, uint32_t n)
 {
 	struct urn_memop *op = &l->slot[at % URN_LANE_SLOTS];
 	uint64_t bytes, moved;
@@ -285,7 +285,7 @@ cpus_get(cpu_set_t *set)
  * time slice: move to another core, but not to and fro.
  */
 static __attribute__((cold, noinline)) void
-move_away(struct worker *w, int cpu)
+move_away(struct space_worker *w, int cpu)
 {
 	cpu_set_t others;
 
@@ -298,7 +298,7 @@ move_away(struct worker *w, int cpu)
 
 /* Publish the worker's core, and move when the engine uses the same one. */
 static void
-look_around(struct worker *w, const struct urn_lane *l)
+look_around(struct space_worker *w, const struct urn_lane *l)
 {
 	int cpu = sched_getcpu();
 
@@ -311,7 +311,7 @@ look_around(struct worker *w, const struct urn_lane *l)
 
 /* Serve a share of a lane. returns: number of operations */
 static uint32_t
-serve(struct worker *w, struct urn_lane *l)
+serve(struct space_worker *w, struct urn_lane *l)
 {
 	uint32_t done = atomic_load_explicit(&l->done, memory_order_relaxed);
 	/* Pairs with the release in urn_lanes_flush(): the slots are filled. */
@@ -338,7 +338,7 @@ serve(struct worker *w, struct urn_lane *l)
 
 /* returns: number of operations */
 static uint32_t
-serve_all(struct worker *w)
+serve_all(struct space_worker *w)
 {
 	uint32_t n = 0;
 
@@ -357,7 +357,7 @@ futex(_Atomic uint32_t *word, int what, uint32_t value)
 
 /* Sleep until woken; not at all if there is work after all. */
 static void
-nap(struct worker *w)
+nap(struct space_worker *w)
 {
 	struct urn_space *s = w->space;
 
@@ -371,16 +371,16 @@ nap(struct worker *w)
 }
 
 static void
-worker_free(struct worker *w)
+worker_free(struct space_worker *w)
 {
 	urn_direct_destroy(w->direct);
 	free(w);
 }
 
-static struct worker *
+static struct space_worker *
 worker_make(struct urn_space *s)
 {
-	struct worker *w = calloc(1, sizeof(*w));
+	struct space_worker *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
@@ -396,7 +396,7 @@ worker_make(struct urn_space *s)
 static void *
 run(void *arg)
 {
-	struct worker *w = arg;
+	struct space_worker *w = arg;
 	unsigned int empty = 0, spins = WORKER_SPINS;
 	uint32_t n;
 
@@ -438,7 +438,7 @@ run_anywhere(pthread_attr_t *attr)
 static int
 start(struct urn_space *s)
 {
-	struct worker *w = worker_make(s);
+	struct space_worker *w = worker_make(s);
 	sigset_t none, before;
 	pthread_attr_t attr;
 	char name[16]; /* the kernel's limit */

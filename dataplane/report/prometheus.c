@@ -24,7 +24,7 @@
 
 enum state { FREE, READ, WRITE, LINGER };
 
-struct conn {
+struct scraper {
 	enum state state;
 	int fd;
 	uint64_t until; /* ms: when the connection is cut */
@@ -40,7 +40,7 @@ struct urn_prometheus {
 	int listen_fd, stop_fd; /* stop_fd: an eventfd */
 	uint16_t port;
 	pthread_t thread;
-	struct conn conn[CONNS];	  /* owner: the thread */
+	struct scraper conn[CONNS];	  /* owner: the thread */
 	struct urn_prometheus_counters c; /* written by the thread; atomic */
 };
 
@@ -60,7 +60,7 @@ count(uint64_t *c)
 }
 
 static void
-conn_free(struct conn *c)
+conn_free(struct scraper *c)
 {
 	if (c->state == FREE)
 		return;
@@ -72,7 +72,7 @@ conn_free(struct conn *c)
 /* ---- answers */
 
 static void
-page(struct urn_prometheus *p, struct conn *c, const char *status, const char *more, bool metrics)
+page(struct urn_prometheus *p, struct scraper *c, const char *status, const char *more, bool metrics)
 {
 	char *body = NULL;
 	size_t n = 0;
@@ -106,7 +106,7 @@ page(struct urn_prometheus *p, struct conn *c, const char *status, const char *m
 
 /* Answer a request. line: its first line, without its end: "GET /metrics HTTP/1.1". */
 static void
-answer(struct urn_prometheus *p, struct conn *c, const char *line)
+answer(struct urn_prometheus *p, struct scraper *c, const char *line)
 {
 	const char *path = strchr(line, ' '), *version = path ? strchr(path + 1, ' ') : NULL;
 	size_t n = path && version ? (size_t)(version - path - 1) : 0;
@@ -125,7 +125,7 @@ answer(struct urn_prometheus *p, struct conn *c, const char *line)
 
 /* Answer the request, if it is there whole. */
 static void
-look(struct urn_prometheus *p, struct conn *c)
+look(struct urn_prometheus *p, struct scraper *c)
 {
 	char *end = memmem(c->in, c->in_n, "\r\n\r\n", 4);
 
@@ -148,7 +148,7 @@ look(struct urn_prometheus *p, struct conn *c)
 
 /* returns: false: the connection is broken */
 static bool
-do_read(struct urn_prometheus *p, struct conn *c)
+do_read(struct urn_prometheus *p, struct scraper *c)
 {
 	ssize_t n = recv(c->fd, c->in + c->in_n, sizeof(c->in) - c->in_n, MSG_DONTWAIT);
 
@@ -160,7 +160,7 @@ do_read(struct urn_prometheus *p, struct conn *c)
 }
 
 static bool
-do_write(struct urn_prometheus *p, struct conn *c)
+do_write(struct urn_prometheus *p, struct scraper *c)
 {
 	ssize_t n =
 		send(c->fd, c->out + c->out_at, c->out_n - c->out_at, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -180,7 +180,7 @@ do_write(struct urn_prometheus *p, struct conn *c)
 
 /* returns: false: the connection is over */
 static bool
-do_linger(struct conn *c)
+do_linger(struct scraper *c)
 {
 	ssize_t n = recv(c->fd, c->in, sizeof(c->in), MSG_DONTWAIT);
 
@@ -191,7 +191,7 @@ do_linger(struct conn *c)
 }
 
 static void
-serve(struct urn_prometheus *p, struct conn *c)
+serve(struct urn_prometheus *p, struct scraper *c)
 {
 	bool more = true, told = c->state == LINGER;
 
@@ -211,7 +211,7 @@ serve(struct urn_prometheus *p, struct conn *c)
 /* ---- the thread */
 
 static void
-take(struct urn_prometheus *p, struct conn *c)
+take(struct urn_prometheus *p, struct scraper *c)
 {
 	int fd = accept4(p->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -233,7 +233,7 @@ expire(struct urn_prometheus *p)
 	uint64_t now = now_ms(), next = UINT64_MAX;
 
 	for (unsigned int i = 0; i < CONNS; i++) {
-		struct conn *c = &p->conn[i];
+		struct scraper *c = &p->conn[i];
 
 		if (c->state != FREE && now >= c->until) {
 			if (c->state != LINGER)
@@ -251,14 +251,14 @@ run(void *arg)
 {
 	struct urn_prometheus *p = arg;
 	struct pollfd fds[CONNS + 2];
-	struct conn *room;
+	struct scraper *room;
 
 	for (;;) {
 		int wait = expire(p);
 
 		room = NULL;
 		for (unsigned int i = 0; i < CONNS; i++) {
-			struct conn *c = &p->conn[i];
+			struct scraper *c = &p->conn[i];
 
 			room = c->state == FREE ? c : room;
 			fds[i] = (struct pollfd){.fd = c->state == FREE ? -1 : c->fd,

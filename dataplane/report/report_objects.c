@@ -250,7 +250,7 @@ one_cq(const struct urn_client *c, const struct urn_ctl_cq *q, struct urn_report
 
 /* Go through a client's table of handles, from q->at.inner on. */
 static bool
-walk_table(struct report_walk *w, const struct urn_client *c, const struct urn_table *t,
+walk_table(struct report_walk *w, const struct urn_client *c, const struct urn_handles *t,
 	   void (*one)(const struct urn_client *c, const void *obj, struct urn_report_sink *s))
 {
 	uint32_t *i = &w->q->at.inner;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* A port of a switch, copied. */
-struct plug {
+struct plug_view {
 	char name[32];
 	bool up, linked, plugged;
 	struct urn_switch_counters c;
@@ -20,7 +20,7 @@ struct plug {
 
 struct look {
 	const struct urn_report_switch *sw;
-	struct plug *plug; /* URN_SWITCH_MAX_PORTS */
+	struct plug_view *plug; /* URN_SWITCH_MAX_PORTS */
 	unsigned int plugs, queued, addresses;
 };
 
@@ -36,7 +36,7 @@ copy(void *arg)
 	l->addresses = urn_fdb_count(urn_switch_fdb(sw));
 	for (uint16_t i = 0; i < (uint16_t)l->plugs; i++) {
 		const struct urn_fabric_counters *f = urn_fabric_counters(l->sw->fabric, sw, i);
-		struct plug *p = &l->plug[i];
+		struct plug_view *p = &l->plug[i];
 
 		snprintf(p->name, sizeof(p->name), "%s", urn_switch_port_name(sw, i));
 		p->up = urn_switch_port_is_up(sw, i);
@@ -55,7 +55,7 @@ copy(void *arg)
 }
 
 static void
-impairments(const struct plug *p, struct urn_report_sink *s)
+impairments(const struct plug_view *p, struct urn_report_sink *s)
 {
 	static const char *const keys[] = {"impair_in", "impair_out"};
 	char text[256];
@@ -66,7 +66,7 @@ impairments(const struct plug *p, struct urn_report_sink *s)
 
 /* Frames that did not go on, for any reason. */
 static uint64_t
-drops(const struct plug *p)
+drops(const struct plug_view *p)
 {
 	uint64_t n = 0;
 
@@ -80,7 +80,7 @@ drops(const struct plug *p)
 
 /* Report the counters of a port that are not zero, or all. */
 static void
-counters(const struct plug *p, bool all, struct urn_report_sink *s)
+counters(const struct plug_view *p, bool all, struct urn_report_sink *s)
 {
 	static const char *const prefix[] = {"in_", "out_"};
 	char key[64];
@@ -102,7 +102,7 @@ counters(const struct plug *p, bool all, struct urn_report_sink *s)
 }
 
 static void
-one_plug(const struct look *l, const struct plug *p, const struct urn_report_query *q,
+one_plug(const struct look *l, const struct plug_view *p, const struct urn_report_query *q,
 	 struct urn_report_sink *s)
 {
 	bool card = q->name != NULL;
@@ -130,7 +130,7 @@ static int
 one_switch(const struct urn_report_source *src, const struct urn_report_switch *sw,
 	   const struct urn_report_query *q, struct urn_report_sink *s, struct urn_err *err)
 {
-	struct look l = {.sw = sw, .plug = calloc(URN_SWITCH_MAX_PORTS, sizeof(struct plug))};
+	struct look l = {.sw = sw, .plug = calloc(URN_SWITCH_MAX_PORTS, sizeof(struct plug_view))};
 
 	if (l.plug == NULL) {
 		urn_err_set(err, "no memory to look at switch %s", urn_switch_name(sw->sw));

@@ -73,6 +73,20 @@ expect "a heading" 0
 try "$project/scripts/prose.py" --nonsense
 expect "prose.py with an unknown option" 2 "--nonsense" "--help"
 
+# Structs of one name: in one program, and in two.
+mkdir -p "$place/p/dataplane" "$place/p/apps/one" "$place/p/apps/two"
+printf 'struct same {\n};\n' | tee "$place/p/apps/one/a.c" >"$place/p/apps/two/b.c"
+structs() {
+	try "$project/scripts/structs.py" --project "$place/p"
+}
+structs
+expect "a struct of two programs" 0
+printf '\nstruct same {\n};\n' >"$place/p/dataplane/c.h"
+structs
+expect "a struct of a program and of the dataplane" 1 "struct same" "dataplane/c.h:2" "apps/one/a.c:1"
+try "$project/scripts/structs.py" --nonsense
+expect "structs.py with an unknown option" 2 "--nonsense" "--help"
+
 # Without one of the tools it says where they come from. A PATH with what the
 # script needs, and no more.
 mkdir "$place/few"

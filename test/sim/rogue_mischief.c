@@ -80,12 +80,12 @@ forget_what_went(struct sim_node *n, struct sim_rogue *r)
 			memset(&r->qp[i], 0, sizeof(r->qp[i]));
 	}
 	for (unsigned int i = 0; i < 4; i++)
-		if (r->cq[i] && !urn_table_get(&r->client.c->cqs, r->cq[i])) {
+		if (r->cq[i] && !urn_handles_get(&r->client.c->cqs, r->cq[i])) {
 			r->cq[i] = 0;
 			if (i == 0)
 				r->poll.cq.hdr = NULL;
 		}
-	if (r->srq && !urn_table_get(&r->client.c->srqs, r->srq)) {
+	if (r->srq && !urn_handles_get(&r->client.c->srqs, r->srq)) {
 		r->srq = 0;
 		r->srq_wq = NULL;
 	}
@@ -115,7 +115,7 @@ sim_rogue_be_greedy(struct sim_node *n, struct sim_rogue *r)
 		req.op = URN_CTL_RESIZE_CQ;
 		req.handle = r->cq[0];
 		req.resize_cq.cqe = 1u << sim_rnd(&r->rng, 8);
-		cq = r->cq[0] ? urn_table_get(&r->client.c->cqs, r->cq[0]) : NULL;
+		cq = r->cq[0] ? urn_handles_get(&r->client.c->cqs, r->cq[0]) : NULL;
 		if (sim_rogue_call(r, &req, &rep) == 0 && cq) {
 			r->poll.cq.hdr = cq->hdr;
 			r->poll.cq.mask = cq->mask;

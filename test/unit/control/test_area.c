@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "control/area.h"
-#include "control/table.h"
+#include "control/handles.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -175,29 +175,29 @@ test_sizes(void **state)
 static void
 test_table(void **state)
 {
-	struct urn_table t = {0};
+	struct urn_handles t = {0};
 	uint32_t handle = 0, again = 0;
 	int obj[100];
 
 	(void)state;
-	assert_null(urn_table_get(&t, 0));
-	assert_null(urn_table_get(&t, 1));
+	assert_null(urn_handles_get(&t, 0));
+	assert_null(urn_handles_get(&t, 1));
 	for (uint32_t i = 0; i < 100; i++) {
-		assert_int_equal(urn_table_put(&t, &obj[i], 100, &handle), 0);
+		assert_int_equal(urn_handles_put(&t, &obj[i], 100, &handle), 0);
 		assert_int_equal(handle, i + 1);
 	}
-	assert_int_equal(urn_table_put(&t, obj, 100, &handle), ENOSPC);
-	assert_ptr_equal(urn_table_get(&t, 37), &obj[36]);
-	assert_null(urn_table_get(&t, 101));
-	assert_null(urn_table_get(&t, UINT32_MAX));
-	urn_table_remove(&t, 37);
-	urn_table_remove(&t, 5);
-	assert_null(urn_table_get(&t, 37));
-	assert_int_equal(urn_table_put(&t, &obj[1], 100, &handle), 0);
-	assert_int_equal(urn_table_put(&t, &obj[2], 100, &again), 0);
+	assert_int_equal(urn_handles_put(&t, obj, 100, &handle), ENOSPC);
+	assert_ptr_equal(urn_handles_get(&t, 37), &obj[36]);
+	assert_null(urn_handles_get(&t, 101));
+	assert_null(urn_handles_get(&t, UINT32_MAX));
+	urn_handles_remove(&t, 37);
+	urn_handles_remove(&t, 5);
+	assert_null(urn_handles_get(&t, 37));
+	assert_int_equal(urn_handles_put(&t, &obj[1], 100, &handle), 0);
+	assert_int_equal(urn_handles_put(&t, &obj[2], 100, &again), 0);
 	assert_int_equal(handle + again, 42);
-	assert_int_equal(urn_table_put(&t, obj, 100, &handle), ENOSPC);
-	urn_table_fini(&t);
+	assert_int_equal(urn_handles_put(&t, obj, 100, &handle), ENOSPC);
+	urn_handles_fini(&t);
 }
 
 int

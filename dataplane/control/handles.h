@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Handles to objects: a growing array; handles start at 1 and are reused. Control path only. */
-#ifndef URN_CONTROL_TABLE_H
-#define URN_CONTROL_TABLE_H
+#ifndef URN_CONTROL_HANDLES_H
+#define URN_CONTROL_HANDLES_H
 
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct urn_table {
+struct urn_handles {
 	void **v;     /* by handle - 1; NULL: free */
 	uint32_t cap; /* entries of v */
 	uint32_t n;   /* objects in it */
@@ -17,7 +17,7 @@ struct urn_table {
 
 /* Put an object in; at most max of them. returns 0, ENOMEM or ENOSPC */
 static inline int
-urn_table_put(struct urn_table *t, void *obj, uint32_t max, uint32_t *handle)
+urn_handles_put(struct urn_handles *t, void *obj, uint32_t max, uint32_t *handle)
 {
 	if (t->n >= max)
 		return ENOSPC;
@@ -41,13 +41,13 @@ urn_table_put(struct urn_table *t, void *obj, uint32_t max, uint32_t *handle)
 }
 
 static inline void *
-urn_table_get(const struct urn_table *t, uint32_t handle)
+urn_handles_get(const struct urn_handles *t, uint32_t handle)
 {
 	return handle && handle <= t->cap ? t->v[handle - 1] : NULL;
 }
 
 static inline void
-urn_table_remove(struct urn_table *t, uint32_t handle)
+urn_handles_remove(struct urn_handles *t, uint32_t handle)
 {
 	t->v[handle - 1] = NULL;
 	t->n--;
@@ -55,7 +55,7 @@ urn_table_remove(struct urn_table *t, uint32_t handle)
 }
 
 static inline void
-urn_table_fini(struct urn_table *t)
+urn_handles_fini(struct urn_handles *t)
 {
 	free(t->v);
 	memset(t, 0, sizeof(*t));

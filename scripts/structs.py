@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Find structs of one name in one program, which a debugger and a reader can't tell apart.
+
+usage: structs.py [--help] [--project DIR]
+
+A program is a folder of apps, apps/common, and all of the dataplane, the library and
+pmd_glue, because a program may embed a dataplane. Looks at every "struct NAME {" at the
+start of a line there; KNOWN below has the names that are still to be mended.
+
+  --project DIR  look at this copy of the project (default: the script's own)
+  --help         this text
+
+Exit code: 0 nothing found, 1 something was, 2 wrong usage.
+"""
+import pathlib
+import re
+import sys
+
+SHARED = ['dataplane', 'lib', 'pmd_glue', 'apps/common']
+DEFINED = re.compile(r'^struct (\w+) \{', re.M)
+# The library's end of a queue and the dataplane's end; no file includes both.
+KNOWN = {'urn_cq', 'urn_qp', 'urn_rq', 'urn_sq', 'urn_srq'}
+
+
+def definitions(project, folder):
+    """Names of structs and the files that define them, in a folder."""
+    found = []
+    for path in sorted((project / folder).rglob('*.[ch]')):
+        text = path.read_text(encoding='utf-8', errors='replace')
+        for match in DEFINED.finditer(text):
+            line = text.count('\n', 0, match.start()) + 1
+            found.append((match.group(1), f'{path.relative_to(project)}:{line}'))
+    return found
+
+
+def twice(found):
+    """The names with more than one definition, and where."""
+    where = {}
+    for name, place in found:
+        where.setdefault(name, []).append(place)
+    return {name: places for name, places in where.items() if len(places) > 1}
+
+
+def main(args):
+    project = pathlib.Path(__file__).resolve().parent.parent
+    if args[:1] == ['--help']:
+        print(__doc__.strip())
+        return 0
+    if len(args) == 2 and args[0] == '--project':
+        project = pathlib.Path(args[1])
+    elif args:
+        print(f"structs.py: unknown option '{args[0]}'; see --help", file=sys.stderr)
+        return 2
+    shared = [d for folder in SHARED for d in definitions(project, folder)]
+    bad = twice(shared)
+    for app in sorted(p for p in (project / 'apps').iterdir() if p.is_dir() and p.name != 'common'):
+        for name, places in twice(shared + definitions(project, app.relative_to(project))).items():
+            bad[name] = sorted({*bad.get(name, []), *places})
+    count = 0
+    for name, places in sorted(bad.items()):
+        if name in KNOWN and len(places) == 2:
+            continue
+        count += 1
+        print(f'struct {name} is defined more than once in a program: {", ".join(places)}')
+    return 1 if count else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
