@@ -28,7 +28,7 @@ static struct {
 	struct urn_lane lane __attribute__((aligned(128)));
 	struct urn_foreign foreign;
 	struct urn_region region;
-	struct worker worker;
+	struct space_worker worker;
 	bool lost; /* worker: asleep, and the engine that put the operation has not woken it */
 } t;
 
