@@ -17,35 +17,69 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MANY = 1000 };
+enum { MANY = 1000, WAYS = 10 };
 
-/* The whole life of a connection: two queue pairs, a WRITE over them, and the end. */
-static void
-whole_way(struct rig *r, int from)
-{
-	static const struct rig_qp o;
-	struct ibv_qp *qp[2] = {rig_make_qp(r, 0, &o), rig_make_qp(r, 1, &o)}, *kept;
-	struct urn_abi_cm_event req, rep, ev;
+/* A connection that has ended: at each end its id and its queue pair stay until timewait is over.
+ */
+struct way {
+	struct ibv_qp *qp[2];
 	uint32_t id[2];
-	int to = !from;
+	bool over[2]; /* timewait is, and the id is destroyed */
+};
 
-	id[from] = rig_cm_connect(r, from, qp[from]->qp_num);
-	req = rig_cm_expect(r, to, URN_CM_EVENT_REQUEST);
-	rig_cm_check_data(&req, 92, qp[from]->qp_num);
-	assert_int_equal(req.qpn, qp[from]->qp_num);
-	assert_int_equal(req.mtu, 3);
-	id[to] = req.id;
-	rig_connect(r, to, qp[to], req.psn, req.qpn, 0x2000 + (qp[to]->qp_num & 0xfff), &o);
-	rig_cm_accept(r, to, id[to], qp[to]->qp_num);
-	rep = rig_cm_expect(r, from, URN_CM_EVENT_REPLY);
-	rig_cm_check_data(&rep, 196, qp[to]->qp_num);
-	assert_int_equal(rep.qpn, qp[to]->qp_num);
-	rig_connect(r, from, qp[from], rep.psn, rep.qpn, 0x1000 + (qp[from]->qp_num & 0xfff), &o);
-	assert_int_equal(rig_cm_call(r, from, URN_CTL_CM_ESTABLISH, id[from], 224), 0);
-	ev = rig_cm_expect(r, to, URN_CM_EVENT_ESTABLISHED);
-	rig_cm_check_data(&ev, 224, URN_CTL_CM_ESTABLISH);
+static struct way way[WAYS]; /* since ways_end() */
+static unsigned int ways;
 
-	/* The connection carries data. */
+/* Timewait of an id is over: it is an id of a connection that has ended, and can be destroyed once.
+ */
+static void
+way_over(struct rig *r, int e, uint32_t id)
+{
+	for (unsigned int i = 0; i < ways; i++) {
+		if (way[i].over[e] || way[i].id[e] != id)
+			continue;
+		way[i].over[e] = true;
+		assert_int_equal(rig_cm_call(r, e, URN_CTL_CM_DESTROY, id, 0), 0);
+		assert_int_equal(rig_cm_call(r, e, URN_CTL_CM_DESTROY, id, 0), ENOENT);
+		return;
+	}
+	fail_msg("end %d: timewait of id %u is over, which was in none", e, id);
+}
+
+/* The next event but the ends of earlier connections' timewaits, which come whenever they come. */
+static struct urn_abi_cm_event
+way_event(struct rig *r, int e, enum urn_cm_event_type type)
+{
+	struct urn_abi_cm_event ev;
+
+	while ((ev = rig_cm_event(r, e)).type == URN_CM_EVENT_TIMEWAIT)
+		way_over(r, e, ev.id);
+	assert_int_equal(ev.type, type);
+	return ev;
+}
+
+/* The timewaits of all connections so far pass, at the same time. */
+static void
+ways_end(struct rig *r)
+{
+	for (unsigned int i = 0; i < ways; i++) {
+		for (int e = 0; e < 2; e++) {
+			while (!way[i].over[e])
+				way_over(r, e, rig_cm_expect(r, e, URN_CM_EVENT_TIMEWAIT).id);
+			assert_int_equal(ibv_destroy_qp(way[i].qp[e]), 0);
+		}
+	}
+	ways = 0;
+	for (int e = 0; e < 2; e++)
+		rig_cm_nothing(r, e);
+}
+
+/* The connection carries data both ways. */
+static void
+way_carries(struct rig *r, struct ibv_qp *qp[2])
+{
+	struct ibv_qp *kept;
+
 	for (int e = 0; e < 2; e++) {
 		kept = r->end[e].qp;
 		r->end[e].qp = qp[e];
@@ -55,20 +89,45 @@ whole_way(struct rig *r, int from)
 		assert_memory_equal(r->end[!e].buf + 8192, r->end[e].buf, 5000);
 		r->end[e].qp = kept;
 	}
-	assert_int_equal(rig_cm_call(r, to, URN_CTL_CM_DISCONNECT, id[to], 220), 0);
-	ev = rig_cm_expect(r, from, URN_CM_EVENT_DISCONNECT);
+}
+
+/* The whole life of a connection until its timewait, which ways_end() awaits: two queue pairs, a
+ * WRITE over them, the end. */
+static void
+whole_way(struct rig *r, int from)
+{
+	static const struct rig_qp o;
+	struct way *w = &way[ways];
+	struct urn_abi_cm_event req, rep, ev;
+	int to = !from;
+
+	assert_true(ways < WAYS);
+	*w = (struct way){.qp = {rig_make_qp(r, 0, &o), rig_make_qp(r, 1, &o)}};
+	w->id[from] = rig_cm_connect(r, from, w->qp[from]->qp_num);
+	req = way_event(r, to, URN_CM_EVENT_REQUEST);
+	rig_cm_check_data(&req, 92, w->qp[from]->qp_num);
+	assert_int_equal(req.qpn, w->qp[from]->qp_num);
+	assert_int_equal(req.mtu, 3);
+	w->id[to] = req.id;
+	rig_connect(r, to, w->qp[to], req.psn, req.qpn, 0x2000 + (w->qp[to]->qp_num & 0xfff), &o);
+	rig_cm_accept(r, to, w->id[to], w->qp[to]->qp_num);
+	rep = way_event(r, from, URN_CM_EVENT_REPLY);
+	rig_cm_check_data(&rep, 196, w->qp[to]->qp_num);
+	assert_int_equal(rep.qpn, w->qp[to]->qp_num);
+	rig_connect(r, from, w->qp[from], rep.psn, rep.qpn, 0x1000 + (w->qp[from]->qp_num & 0xfff),
+		    &o);
+	assert_int_equal(rig_cm_call(r, from, URN_CTL_CM_ESTABLISH, w->id[from], 224), 0);
+	ev = way_event(r, to, URN_CM_EVENT_ESTABLISHED);
+	rig_cm_check_data(&ev, 224, URN_CTL_CM_ESTABLISH);
+	way_carries(r, w->qp);
+	assert_int_equal(rig_cm_call(r, to, URN_CTL_CM_DISCONNECT, w->id[to], 220), 0);
+	ev = way_event(r, from, URN_CM_EVENT_DISCONNECT);
 	rig_cm_check_data(&ev, 220, URN_CTL_CM_DISCONNECT);
-	assert_int_equal(rig_cm_call(r, from, URN_CTL_CM_DISCONNECT, id[from], 224), 0);
-	ev = rig_cm_expect(r, to, URN_CM_EVENT_DISCONNECTED);
+	assert_int_equal(rig_cm_call(r, from, URN_CTL_CM_DISCONNECT, w->id[from], 224), 0);
+	ev = way_event(r, to, URN_CM_EVENT_DISCONNECTED);
 	assert_int_equal(ev.reason, 0);
 	rig_cm_check_data(&ev, 224, URN_CTL_CM_DISCONNECT);
-	for (int e = 0; e < 2; e++) {
-		assert_int_equal(rig_cm_expect(r, e, URN_CM_EVENT_TIMEWAIT).id, id[e]);
-		assert_int_equal(rig_cm_call(r, e, URN_CTL_CM_DESTROY, id[e], 0), 0);
-		assert_int_equal(rig_cm_call(r, e, URN_CTL_CM_DESTROY, id[e], 0), ENOENT);
-		assert_int_equal(ibv_destroy_qp(qp[e]), 0);
-		rig_cm_nothing(r, e);
-	}
+	ways++; /* in timewait at both ends from now on */
 }
 
 static void
@@ -86,6 +145,7 @@ test_connect(void **state)
 		rig_cm_listen(&r, 1, SERVICE, 0);
 		whole_way(&r, 0);
 		whole_way(&r, 1);
+		ways_end(&r);
 		assert_int_equal(rig_cm_ids(&r, 0), 1);
 		assert_int_equal(rig_cm_ids(&r, 1), 1);
 		rig_cm_close(&r);
@@ -257,6 +317,7 @@ bad_wire(uint64_t seed)
 	rig_cm_listen(&r, 1, SERVICE, 0);
 	for (int i = 0; i < 10; i++)
 		whole_way(&r, i & 1);
+	ways_end(&r);
 	assert_true(rig_counter(&r, 0, URN_C_CM_RETRANSMITS) + rig_counter(&r, 1, URN_C_CM_RETRANSMITS) > 0);
 	assert_true(rig_counter(&r, 0, URN_C_CM_DUPLICATE) + rig_counter(&r, 1, URN_C_CM_DUPLICATE) > 0);
 	rig_cm_close(&r);
@@ -290,6 +351,7 @@ test_loopback(void **state)
 			usleep(50000);
 	} while (rig_counter(&r, 0, URN_C_TX_PACKETS) != sent);
 	whole_way(&r, 0);
+	ways_end(&r);
 	assert_int_equal(rig_counter(&r, 0, URN_C_TX_PACKETS), sent);
 	rig_cm_close(&r);
 }
