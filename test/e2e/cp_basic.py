@@ -7,7 +7,7 @@ import stat
 import subprocess
 import time
 
-from cp_common import check, children, embedded_only, expect, run_all, wait_until
+from cp_common import check, children, embedded_only, expect, once, run_all, wait_until
 
 
 def test_one_file(p):
@@ -150,6 +150,7 @@ def peak_memory(pid):
         return 0
 
 
+@once
 def test_sparse(p):
     """Several gigabytes, mostly holes: byte for byte, in bounded memory, and sparse again."""
     size = 3 * (1 << 30) + 12345

@@ -7,7 +7,7 @@ import socket
 import struct
 import subprocess
 
-from cp_common import check, embedded_only, expect, run_all, wait_until
+from cp_common import check, embedded_only, expect, once, run_all, wait_until
 
 MAGIC, PROTOCOL = 0x7563706F, 1
 OFFER, READY, START, GO, DONE, FAIL = range(1, 7)
@@ -197,6 +197,7 @@ def test_full_tmpdir(p):
     check(os.listdir(p.to) == [], "a file arrived")
 
 
+@once
 def test_size_limit(p):
     """A limit on file sizes at the receiver (ulimit -f), for a file of mostly holes."""
     limit = 2 << 30  # the EAL's own files stay below

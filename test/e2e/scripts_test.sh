@@ -62,7 +62,7 @@ expect "--without of no suite" 2 "names of suites" "--help"
 run --all --fast
 expect "--all with --fast" 2 "leaves nothing out"
 run --all
-check "--all leaves nothing out" grep -q "^meson test [^-]*-C b --no-rebuild --print-errorlogs --timeout-multiplier 2$" log
+check "--all leaves nothing out" grep -q "^meson test [^-]*-C b --no-rebuild --print-errorlogs --num-processes [0-9]* --timeout-multiplier 2$" log
 check "tests are told of --all" grep -qx "all 1" log
 results 3 OK
 run
@@ -87,9 +87,13 @@ rm -r b
 CI=true run --sanitize
 expect "--sanitize" 0
 check "sanitizers are on" grep -q "b_sanitize=address,undefined" log
+built=$(<log)
 check "what tells the same in every build is left out" grep -q "meson test .*--no-suite once" log
 CI=true run --sanitize --all
 check "but not with --all" test -z "$(grep "no-suite" log)"
+check "in CI the optimiser does less there" grep -q "Doptimization=1" <<<"$built"
+check "and its warnings are no errors" grep -qx false b/werror
+CI=true run
 check "in CI warnings are errors" grep -qx true b/werror
 fake pkg-config <<<'exit 1'
 run

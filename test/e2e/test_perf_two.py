@@ -92,13 +92,14 @@ class Two(unittest.TestCase):
         return len(os.listdir(f"/proc/{p.pid}/task"))
 
     def measuring(self, listener, asker):
-        """A listener that has been asked, and both measure: it has more threads than while it waits; for a second."""
+        """A listener that has been asked, and both measure: it has more threads than while it waits; for a
+        quarter of a second."""
         end = time.monotonic() + SECONDS
         while self.threads(listener) == self.idle[listener] and asker.poll() is None:
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)
         with self.assertRaises(subprocess.TimeoutExpired):
-            asker.wait(1)
+            asker.wait(0.25)
 
     def finish(self, p, code, *texts):
         out, err = p.communicate(timeout=SECONDS)

@@ -10,7 +10,7 @@ and IPv6, with all MTUs and the sizes where something changes:
 
 then once more over a wire that loses, doubles, reorders and corrupts both ways.
 
-usage: interop.py URNIC_PERF RW_URNIC RW_GUEST CM_URNIC LOGS [--keep] [--many N]
+usage: interop.py URNIC_PERF RW_URNIC RW_GUEST CM_URNIC LOGS [--keep] [--one-in N] [--many N]
                   [--many-timeout CODE] [PART]
 
 What urnic sent in all of them, captured before any wire, is then judged frame by
@@ -47,7 +47,6 @@ MTUS = {"tap": (256, 512, 1024), "af_packet": (256, 512, 1024, 2048, 4096)}
 # 4 bytes pad, a packet of each MTU, and their neighbours; then many packets.
 SIZES = (1, 2, 3, 4, 5, 255, 256, 257, 511, 513, 1023, 1024, 1025, 2047, 2049, 4095, 4096, 4097,
          8191, 16385, 32768, 65533, 65534, 65535, 1 << 20)
-LESS = 7 # no divisor of how many MTUs a device has: every size comes, and nearly every MTU
 FAULTS = {
     "": "",
     "loss": "delay 1ms loss 5%",
@@ -252,7 +251,7 @@ def many_cases(fault, runs):
             yield Case(Many, "af_packet", 4, f"{op}.{n}", 4096, fault, Many.SIZE)
 
 
-def pingpong_cases(fault, less):
+def pingpong_cases(fault, one_in):
     """Each size in each way, with another MTU each time; with a fault a few of them."""
     if not fault:
         ways = itertools.product(MTUS, (4, 6), Pingpong.ROLES)
@@ -260,7 +259,7 @@ def pingpong_cases(fault, less):
             for s, size in enumerate(SIZES):
                 mtu = MTUS[device][(s + w) % len(MTUS[device])]
                 iters = 20 if size < 8000 else 5 if size < 1 << 20 else 2
-                if less and (s + w) % LESS:
+                if (s + w) % one_in:
                     continue
                 yield Case(Pingpong, device, ip, role, mtu, "", size, iters)
         return
@@ -353,7 +352,7 @@ def run_all(the_guest, options, court):
     passed = failures = 0
     for fault, netem in FAULTS.items():
         the_guest.impair(netem)
-        cases = itertools.chain(pingpong_cases(fault, options.less), rw_cases(fault), cm_cases(fault),
+        cases = itertools.chain(pingpong_cases(fault, options.one_in), rw_cases(fault), cm_cases(fault),
                                 many_cases(fault, options.many))
         done, failed = run_cases(the_guest, options, cases, court)
         passed += len(done)
@@ -393,14 +392,16 @@ def main():
     parser.add_argument("cm_urnic")
     parser.add_argument("logs")
     parser.add_argument("--keep", action="store_true")
-    parser.add_argument("--less", action="store_true",
-                        help="one in seven of the ping-pongs over a good wire; URNIC_TEST_ALL in the environment overrides it")
+    # Neither 3 nor 5, which is how many MTUs a device has: then every size comes, and nearly every MTU.
+    parser.add_argument("--one-in", type=int, default=1,
+                        help="of the ping-pongs over a good wire; URNIC_TEST_ALL in the environment overrides it")
     parser.add_argument("--many", type=int, default=2)
     # A busy machine may not run the guest for longer than 67 ms, which is code 14.
     parser.add_argument("--many-timeout", type=int, default=18)
     parser.add_argument("part", nargs="?", default="")
     options = parser.parse_intermixed_args()
-    options.less = options.less and not os.environ.get("URNIC_TEST_ALL")
+    if os.environ.get("URNIC_TEST_ALL"):
+        options.one_in = 1
     if os.geteuid() != 0:
         print("skipped: a guest on a tap wants root")
         return SKIPPED
