@@ -9,71 +9,128 @@
 #include "control/lock.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
-static urn_ctl_fn *const handlers[URN_CTL_OPS] = {
-	[URN_CTL_HELLO] = urn_ctl_hello,
-	[URN_CTL_QUERY_PORT] = urn_ctl_query_port,
-	[URN_CTL_QUERY_GID] = urn_ctl_query_gid,
-	[URN_CTL_ALLOC_PD] = urn_ctl_alloc_pd,
-	[URN_CTL_DEALLOC_PD] = urn_ctl_dealloc_pd,
-	[URN_CTL_REG_MR] = urn_ctl_reg_mr,
-	[URN_CTL_DEREG_MR] = urn_ctl_dereg_mr,
-	[URN_CTL_ALLOC_MW] = urn_ctl_alloc_mw,
-	[URN_CTL_DEALLOC_MW] = urn_ctl_dealloc_mw,
-	[URN_CTL_CREATE_CQ] = urn_ctl_create_cq,
-	[URN_CTL_RESIZE_CQ] = urn_ctl_resize_cq,
-	[URN_CTL_DESTROY_CQ] = urn_ctl_destroy_cq,
-	[URN_CTL_CREATE_SRQ] = urn_ctl_create_srq,
-	[URN_CTL_MODIFY_SRQ] = urn_ctl_modify_srq,
-	[URN_CTL_QUERY_SRQ] = urn_ctl_query_srq,
-	[URN_CTL_DESTROY_SRQ] = urn_ctl_destroy_srq,
-	[URN_CTL_CREATE_QP] = urn_ctl_create_qp,
-	[URN_CTL_MODIFY_QP] = urn_ctl_modify_qp,
-	[URN_CTL_QUERY_QP] = urn_ctl_query_qp,
-	[URN_CTL_DESTROY_QP] = urn_ctl_destroy_qp,
-	[URN_CTL_CREATE_AH] = urn_ctl_create_ah,
-	[URN_CTL_DESTROY_AH] = urn_ctl_destroy_ah,
-	[URN_CTL_ASYNC_FD] = urn_ctl_async_fd,
-	[URN_CTL_SHARE] = urn_ctl_share,
-	[URN_CTL_UNSHARE] = urn_ctl_unshare,
-	[URN_CTL_CREATE_CHANNEL] = urn_ctl_create_channel,
-	[URN_CTL_DESTROY_CHANNEL] = urn_ctl_destroy_channel,
-	[URN_CTL_CM_LISTEN] = urn_ctl_cm_listen,
-	[URN_CTL_CM_CONNECT] = urn_ctl_cm_connect,
-	[URN_CTL_CM_RESOLVE] = urn_ctl_cm_resolve,
-	[URN_CTL_CM_ACCEPT] = urn_ctl_cm_accept,
-	[URN_CTL_CM_REJECT] = urn_ctl_cm_reject,
-	[URN_CTL_CM_ESTABLISH] = urn_ctl_cm_establish,
-	[URN_CTL_CM_DISCONNECT] = urn_ctl_cm_disconnect,
-	[URN_CTL_CM_DESTROY] = urn_ctl_cm_destroy,
-	[URN_CTL_CM_EVENT] = urn_ctl_cm_event,
-	[URN_CTL_CONNECT_QP] = urn_ctl_connect_qp,
+/* The words of URN_CTL_LIST for the dataplane. */
+#define END_OF(part) (offsetof(struct urn_abi_req, part) + sizeof(((struct urn_abi_req *)0)->part))
+#define FROM_ANY false
+#define FROM_REMOTE true
+#define Q(kind) (1u << URN_QUOTA_##kind)
+#define NO_QUOTA .take = 0
+#define MAKES(kinds) .take = (kinds)
+#define ENDS(kinds) .back = (kinds)
+#define BYTES(word) .bytes = urn_ctl_##word##_bytes
+
+static const struct urn_ctl_row rows[URN_CTL_OPS] = {
+#define X(op, name, part, from, in, out, ...)    \
+	[URN_CTL_##op] = {.word = #name,         \
+			  .run = urn_ctl_##name, \
+			  .bytes = END_OF(part), \
+			  .remote = FROM_##from, \
+			  .fds_in = in,          \
+			  .fds_out = out,        \
+			  .use = {__VA_ARGS__}},
+	URN_CTL_LIST(X)
+#undef X
 };
 
+const struct urn_ctl_table urn_ctl_table = {rows, URN_CTL_OPS};
+
 enum { AREA_ALIGN = 4096 }; /* bytes; a mapping begins on a page at least */
+
+/* ---- any operation */
+
+const struct urn_ctl_row *
+urn_ctl_row(const struct urn_ctl_table *t, uint32_t op)
+{
+	return op < t->n && t->row[op].run ? &t->row[op] : NULL;
+}
+
+/* Check the request against its row, which is NULL for an unknown number. returns 0, or an errno
+ * value */
+static int
+check(const struct urn_ctl_row *row, const struct urn_client *c, const struct urn_ctl_call *call,
+      struct urn_abi_rep *rep)
+{
+	const char *name = c->adapter->cfg.name;
+	uint32_t op = call->req->op;
+	unsigned int in = row ? row->fds_in : 0;
+
+	if (call->fds > in)
+		return urn_ctl_fail(rep, EBADF,
+				    "control request %u takes %s descriptor, and %u came", op,
+				    in ? "one" : "no", call->fds);
+	if (!row)
+		return urn_ctl_fail(rep, EINVAL, "no control request has the number %u", op);
+	if (call->bytes < row->bytes)
+		return urn_ctl_fail(rep, EINVAL,
+				    "%s: control request %s needs %u bytes, and %zu came", name,
+				    row->word, row->bytes, call->bytes);
+	if (row->remote && !c->remote)
+		return urn_ctl_fail(rep, EINVAL,
+				    "%s: control request %s is for programs in another "
+				    "process than the dataplane",
+				    name, row->word);
+	return 0;
+}
+
+/* Hold the handler to its row: a reply brings all of its descriptors, or none when the call failed.
+ */
+static void
+check_reply(const struct urn_ctl_row *row, struct urn_client *c, struct urn_abi_rep *rep)
+{
+	unsigned int out = c->reply_fd >= 0 ? URN_CTL_REPLY_FDS : 0;
+
+	if (!c->remote || out == (rep->err == 0 ? row->fds_out : 0))
+		return;
+	if (out)
+		close(c->reply_fd);
+	c->reply_fd = -1;
+	rep->err = urn_ctl_fail(rep, EPROTO,
+				"%s: the reply to control request %s brings %u descriptors "
+				"instead of %u",
+				c->adapter->cfg.name, row->word, out, row->fds_out);
+}
+
+void
+urn_ctl_run(const struct urn_ctl_table *t, struct urn_client *c, struct urn_ctl_call *call,
+	    struct urn_abi_rep *rep)
+{
+	const struct urn_ctl_row *row = urn_ctl_row(t, call->req->op);
+	struct urn_charge charge;
+
+	memset(rep, 0, sizeof(*rep));
+	rep->err = check(row, c, call, rep);
+	if (rep->err)
+		return;
+	if (row->fds_in)
+		call->req->fd = call->fds ? call->fd[0] : -1;
+	urn_ctl_enter(c);
+	rep->err = urn_quota_begin(c, &row->use, call->req, rep, &charge);
+	if (rep->err == 0) {
+		rep->err = row->run(c, call->req, rep);
+		check_reply(row, c, rep);
+		urn_quota_end(c, &row->use, rep, &charge);
+	}
+	urn_ctl_leave(c);
+	if (rep->err == 0)
+		call->fds = 0;
+	else if (!rep->why[0])
+		urn_ctl_fail(rep, rep->err, "%s: control request %s: %s", c->adapter->cfg.name,
+			     row->word, strerror(rep->err));
+}
 
 void
 urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct urn_adapter *a = c->adapter;
-	struct urn_charge charge;
+	struct urn_abi_req copy = *req;
+	struct urn_ctl_call call = {.req = &copy, .bytes = sizeof(copy), .fd = &req->fd};
 
-	memset(rep, 0, sizeof(*rep));
-	if (req->op >= URN_CTL_OPS || !handlers[req->op]) {
-		rep->err = urn_ctl_fail(rep, EINVAL, "no control request has the number %u", req->op);
-		return;
-	}
-	urn_ctl_enter(c);
-	rep->err = urn_quota_begin(c, req, rep, &charge);
-	if (rep->err == 0) {
-		rep->err = handlers[req->op](c, req, rep);
-		urn_quota_end(c, req, rep, &charge);
-	}
-	urn_ctl_leave(c);
-	if (rep->err && !rep->why[0])
-		urn_ctl_fail(rep, rep->err, "%s: control request %u: %s", a->cfg.name, req->op,
-			     strerror(rep->err));
+	call.fds = urn_ctl_fds_in(req->op) && req->fd >= 0;
+	urn_ctl_run(&urn_ctl_table, c, &call, rep);
 }
+
+/* ---- operations on the adapter as a whole */
 
 /*
  * The client tells the address of its area: a number at that address proves that reads of the

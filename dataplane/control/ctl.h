@@ -1,26 +1,66 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Control calls: a handler for each, and the one function that calls the handlers. */
+/* Handlers of control requests, their table, and the function that calls them. */
 #ifndef URN_CONTROL_CTL_H
 #define URN_CONTROL_CTL_H
 
 #include "control/lock.h"
 
-/* ctl.c: one request, validated and carried out */
+/* Carry an operation out; the adapter's lock is held. returns 0 or an errno value */
+typedef int urn_ctl_fn(struct urn_client *c, const struct urn_abi_req *req,
+		       struct urn_abi_rep *rep);
+/* The handlers: urn_ctl_hello() and so on, in ctl_*.c, except urn_ctl_{share,unshare}() in shm.c */
+#define X(op, word, ...) urn_ctl_fn urn_ctl_##word;
+URN_CTL_LIST(X)
+#undef X
+
+enum {
+	URN_CTL_REPLY_FDS = 2
+}; /* both ends of a pipe: no operation brings other descriptors back */
+
+/* An operation as the dispatcher knows it: a row of URN_CTL_LIST (abi/control.h). All constant. */
+struct urn_ctl_row {
+	const char *word; /* its name in messages */
+	urn_ctl_fn *run;  /* its handler; NULL: no operation has this number */
+	uint16_t bytes;	  /* bytes of the request, from its start on, that the handler may read */
+	bool remote;	  /* only for programs in another process than the dataplane */
+	uint8_t fds_in, fds_out;  /* descriptors of a remote request and of its reply */
+	struct urn_quota_use use; /* quotas that it needs or gives back */
+};
+
+struct urn_ctl_table {
+	const struct urn_ctl_row *row; /* by number */
+	uint32_t n;		       /* rows; constant */
+};
+
+/* The operations of URN_CTL_LIST. */
+extern const struct urn_ctl_table urn_ctl_table;
+
+/* A request as it came. */
+struct urn_ctl_call {
+	struct urn_abi_req *req; /* a copy that nobody else can change; its fd is set from fd */
+	size_t bytes;		 /* bytes of the request that came; the others are 0 */
+	const int *fd;		 /* descriptors that came along; valid for fds of them */
+	unsigned int fds;	 /* descriptors in fd; 0 after the call: the client has them now */
+};
+
+/* The row of an operation; NULL: no operation of the table has this number. */
+const struct urn_ctl_row *urn_ctl_row(const struct urn_ctl_table *t, uint32_t op);
+/*
+ * Carry out a request: check the request against its row, charge the quotas, call the handler.
+ * *rep is written whole; when c is remote and the row says fds_out, and rep->err is 0, then
+ * c->reply_fd and c->reply_write_fd are the descriptors that the reply brings.
+ */
+void urn_ctl_run(const struct urn_ctl_table *t, struct urn_client *c, struct urn_ctl_call *call,
+		 struct urn_abi_rep *rep);
+/* The same for a caller in this process: the request is whole, and its descriptor stands in it. */
 void urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep);
 
-/* ctl_*.c: each returns 0 or an errno value; the adapter's lock is held */
-typedef int urn_ctl_fn(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep);
-urn_ctl_fn urn_ctl_hello, urn_ctl_query_port, urn_ctl_query_gid, urn_ctl_async_fd;
-urn_ctl_fn urn_ctl_alloc_pd, urn_ctl_dealloc_pd, urn_ctl_reg_mr, urn_ctl_dereg_mr, urn_ctl_alloc_mw,
-	urn_ctl_dealloc_mw;
-urn_ctl_fn urn_ctl_create_cq, urn_ctl_resize_cq, urn_ctl_destroy_cq;
-urn_ctl_fn urn_ctl_create_srq, urn_ctl_modify_srq, urn_ctl_query_srq, urn_ctl_destroy_srq;
-urn_ctl_fn urn_ctl_create_qp, urn_ctl_modify_qp, urn_ctl_connect_qp, urn_ctl_query_qp, urn_ctl_destroy_qp;
-urn_ctl_fn urn_ctl_create_ah, urn_ctl_destroy_ah;
-urn_ctl_fn urn_ctl_share, urn_ctl_unshare;
-urn_ctl_fn urn_ctl_create_channel, urn_ctl_destroy_channel;
-urn_ctl_fn urn_ctl_cm_listen, urn_ctl_cm_connect, urn_ctl_cm_resolve, urn_ctl_cm_accept, urn_ctl_cm_reject,
-	urn_ctl_cm_establish, urn_ctl_cm_disconnect, urn_ctl_cm_destroy, urn_ctl_cm_event;
+/*
+ * Bytes of the object that a call makes or takes back, for quotas that count bytes. The
+ * handle or key is not checked yet: 0, if there is no such object. (ctl_mem.c, shm.c)
+ */
+urn_quota_bytes_fn urn_ctl_reg_mr_bytes, urn_ctl_dereg_mr_bytes, urn_ctl_share_bytes,
+	urn_ctl_unshare_bytes;
 
 /* An object of a client that goes was taken back: now and then let other clients' calls in. (client.c) */
 void urn_ctl_took_back(struct urn_client *c);

@@ -53,9 +53,6 @@ urn_ctl_create_channel(struct urn_client *c, const struct urn_abi_req *req, stru
 	int rc;
 
 	(void)req;
-	if (!c->remote)
-		return urn_ctl_fail(rep, EINVAL, "%s: a program that holds the dataplane gives its own "
-				    "pipe to its completion queues", c->adapter->cfg.name);
 	ch = calloc(1, sizeof(*ch));
 	if (!ch)
 		return ENOMEM;

@@ -103,6 +103,7 @@ disown_key(struct urn_client *c, uint32_t key)
 	struct urn_key_link *link = &a->key_link[key >> 8];
 
 	a->key_owner[key >> 8] = NULL;
+	a->key_bytes[key >> 8] = 0;
 	a->key_kind[key >> 8] = KEY_NONE;
 	if (link->prev)
 		a->key_link[link->prev].next = link->next;
@@ -156,6 +157,13 @@ reg_foreign(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_
 	return rc == 0 ? 0 : urn_ctl_fail(rep, rc, "%s: %s", c->adapter->cfg.name, why);
 }
 
+uint64_t
+urn_ctl_reg_mr_bytes(struct urn_client *c, const struct urn_abi_req *req)
+{
+	(void)c;
+	return req->reg_mr.length;
+}
+
 int
 urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -195,6 +203,7 @@ urn_ctl_reg_mr(struct urn_client *c, const struct urn_abi_req *req, struct urn_a
 		return urn_ctl_fail(rep, rc, "%s: no more regions (at most %u)", a->cfg.name,
 				    a->cfg.max_mr);
 	own_key(c, key, KEY_REGION);
+	a->key_bytes[key >> 8] = req->reg_mr.length;
 	if (shm)
 		urn_shm_hold(c, shm, key);
 	rep->handle = rep->mr.lkey = rep->mr.rkey = key;
@@ -232,6 +241,15 @@ wait_released(struct urn_client *c, struct urn_region *region)
 			urn_ctl_wait(c);
 		}
 	}
+}
+
+uint64_t
+urn_ctl_dereg_mr_bytes(struct urn_client *c, const struct urn_abi_req *req)
+{
+	const struct urn_adapter *a = c->adapter;
+	uint32_t index = req->handle >> 8;
+
+	return index <= a->cfg.max_mr && a->key_owner[index] == c ? a->key_bytes[index] : 0;
 }
 
 int

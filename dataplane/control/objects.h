@@ -131,7 +131,7 @@ struct urn_adapter {
 	struct urn_client **pd_owner;                  /* by PD handle */
 	uint8_t *key_kind;                             /* 0 none, 1 region, 2 window */
 	uint32_t *key;                                 /* by index: the key that was given out */
-	uint64_t *key_bytes;                           /* by index: bytes of a remote client's region */
+	uint64_t *key_bytes; /* by index: bytes of the region; 0: none, or a window */
 	struct urn_key_link *key_link;                 /* by index: the owner's keys before and behind */
 	struct urn_shm **key_shm;                      /* by index: shared memory in which a remote client's region lies */
 	struct urn_pairs pairs;                        /* clients by the remote QP they are connected to */

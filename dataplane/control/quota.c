@@ -2,7 +2,6 @@
 #include "control/quota.h"
 
 #include "control/objects.h"
-#include "control/shm.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,31 +31,6 @@ static const struct {
 	[URN_QUOTA_SHARED] = {"bytes of shared memory", EDQUOT},
 	[URN_QUOTA_AREA] = {"bytes of areas for queues", EDQUOT},
 	[URN_QUOTA_FD] = {"descriptors", EMFILE},
-};
-
-/* Kinds of which a call makes one (take) or takes one back; a bit for each quota. */
-#define BIT(q) (1u << URN_QUOTA_##q)
-static const struct {
-	uint16_t take, back;
-} effects[URN_CTL_OPS] = {
-	[URN_CTL_CREATE_QP] = {BIT(QP), 0},
-	[URN_CTL_DESTROY_QP] = {0, BIT(QP)},
-	[URN_CTL_CREATE_CQ] = {BIT(CQ), 0},
-	[URN_CTL_DESTROY_CQ] = {0, BIT(CQ)},
-	[URN_CTL_CREATE_SRQ] = {BIT(SRQ), 0},
-	[URN_CTL_DESTROY_SRQ] = {0, BIT(SRQ)},
-	[URN_CTL_ALLOC_PD] = {BIT(PD), 0},
-	[URN_CTL_DEALLOC_PD] = {0, BIT(PD)},
-	[URN_CTL_CREATE_AH] = {BIT(AH), 0},
-	[URN_CTL_DESTROY_AH] = {0, BIT(AH)},
-	[URN_CTL_REG_MR] = {BIT(MR) | BIT(PINNED), 0},
-	[URN_CTL_DEREG_MR] = {0, BIT(MR) | BIT(PINNED)},
-	[URN_CTL_ALLOC_MW] = {BIT(MR), 0},
-	[URN_CTL_DEALLOC_MW] = {0, BIT(MR)},
-	[URN_CTL_SHARE] = {BIT(SHARE) | BIT(SHARED), 0},
-	[URN_CTL_UNSHARE] = {0, BIT(SHARE) | BIT(SHARED)},
-	[URN_CTL_CREATE_CHANNEL] = {BIT(CHANNEL) | BIT(FD), 0},
-	[URN_CTL_DESTROY_CHANNEL] = {0, BIT(CHANNEL) | BIT(FD)},
 };
 
 /* ---- descriptors and mappings of this process */
@@ -133,27 +107,6 @@ explain(const struct urn_client *c, char *why, size_t len, const struct urn_ledg
 		      no->level == URN_LEDGER_USER ? "a user" : "a program", max, kinds[no->kind].name);
 }
 
-/* Bytes of the object that a call makes or takes back; its handle or key is not checked yet. */
-static uint64_t
-bytes_of(struct urn_client *c, const struct urn_abi_req *req)
-{
-	const struct urn_adapter *a = c->adapter;
-	uint32_t index = req->handle >> 8;
-
-	switch (req->op) {
-	case URN_CTL_REG_MR:
-		return req->reg_mr.length;
-	case URN_CTL_SHARE:
-		return req->share.length;
-	case URN_CTL_UNSHARE:
-		return urn_shm_bytes(c, req->handle);
-	case URN_CTL_DEREG_MR:
-		return index <= a->cfg.max_mr && a->key_owner[index] == c ? a->key_bytes[index] : 0;
-	default:
-		return 0;
-	}
-}
-
 static bool
 is_bytes(enum urn_quota q)
 {
@@ -171,29 +124,29 @@ urn_quota_join(struct urn_client *c, struct urn_err *err)
 	return explain(c, err->text, sizeof(err->text), &no);
 }
 
-/* True when calls of this kind are charged to the client. */
+/* True when calls with this use are charged to the client. */
 static bool
-is_charged(const struct urn_client *c, uint32_t op)
+is_charged(const struct urn_client *c, const struct urn_quota_use *use)
 {
-	return c->quota.account && (effects[op].take | effects[op].back);
+	return c->quota.account && (use->take | use->back);
 }
 
 int
-urn_quota_begin(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
-		struct urn_charge *charge)
+urn_quota_begin(struct urn_client *c, const struct urn_quota_use *use,
+		const struct urn_abi_req *req, struct urn_abi_rep *rep, struct urn_charge *charge)
 {
 	struct urn_ledger_refusal no;
 	uint64_t bytes;
 
 	memset(charge, 0, sizeof(*charge));
-	if (!is_charged(c, req->op))
+	if (!is_charged(c, use))
 		return 0;
-	bytes = bytes_of(c, req);
+	bytes = use->bytes ? use->bytes(c, req) : 0;
 	for (unsigned int q = 0; q < URN_QUOTAS; q++) {
 		uint64_t n = is_bytes(q) ? bytes : 1;
 
-		charge->take[q] = effects[req->op].take >> q & 1 ? n : 0;
-		charge->back[q] = effects[req->op].back >> q & 1 ? n : 0;
+		charge->take[q] = use->take >> q & 1 ? n : 0;
+		charge->back[q] = use->back >> q & 1 ? n : 0;
 	}
 	if (urn_tally_take(&c->quota, charge->take, &no))
 		return 0;
@@ -201,16 +154,9 @@ urn_quota_begin(struct urn_client *c, const struct urn_abi_req *req, struct urn_
 }
 
 void
-urn_quota_end(struct urn_client *c, const struct urn_abi_req *req, const struct urn_abi_rep *rep,
+urn_quota_end(struct urn_client *c, const struct urn_quota_use *use, const struct urn_abi_rep *rep,
 	      const struct urn_charge *charge)
 {
-	if (!is_charged(c, req->op))
-		return;
-	urn_tally_give(&c->quota, rep->err == 0 ? charge->back : charge->take);
-	if (rep->err != 0)
-		return;
-	if (req->op == URN_CTL_REG_MR)
-		c->adapter->key_bytes[rep->mr.lkey >> 8] = req->reg_mr.length;
-	else if (req->op == URN_CTL_DEREG_MR)
-		c->adapter->key_bytes[req->handle >> 8] = 0;
+	if (is_charged(c, use))
+		urn_tally_give(&c->quota, rep->err == 0 ? charge->back : charge->take);
 }

@@ -35,6 +35,17 @@ enum urn_quota {
 
 _Static_assert((int)URN_QUOTAS <= (int)URN_LEDGER_KINDS, "a ledger has room for all kinds");
 
+/* Bytes of the object that a call makes or takes back, for quotas that count bytes. */
+typedef uint64_t urn_quota_bytes_fn(struct urn_client *c, const struct urn_abi_req *req);
+
+/* Quotas of a control operation; constant. */
+struct urn_quota_use {
+	uint16_t take; /* kinds of which the call makes one; a bit for each enum urn_quota */
+	uint16_t back; /* kinds of which the call takes one back */
+	urn_quota_bytes_fn *bytes; /* bytes that the call takes or gives back; NULL: none */
+};
+_Static_assert((int)URN_QUOTAS <= 16, "kinds are bits of 16");
+
 /* Charge of a call, by quota. take: at most, before the call; back: given back once it succeeded. */
 struct urn_charge {
 	uint64_t take[URN_LEDGER_KINDS], back[URN_LEDGER_KINDS];
@@ -48,11 +59,12 @@ void urn_quota_ledger_init(struct urn_ledger *l);
  * Called before anybody else knows the client. returns 0, or an errno value with *err
  */
 int urn_quota_join(struct urn_client *c, struct urn_err *err);
-/* Before a call: charge the quotas that it needs. returns 0, or an errno value with a sentence */
-int urn_quota_begin(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep,
+/* Before a call: charge the quotas that it uses. returns 0, or an errno value with a sentence */
+int urn_quota_begin(struct urn_client *c, const struct urn_quota_use *use,
+		    const struct urn_abi_req *req, struct urn_abi_rep *rep,
 		    struct urn_charge *charge);
 /* After the call: give back by rep->err, which says whether the call succeeded. */
-void urn_quota_end(struct urn_client *c, const struct urn_abi_req *req, const struct urn_abi_rep *rep,
-		   const struct urn_charge *charge);
+void urn_quota_end(struct urn_client *c, const struct urn_quota_use *use,
+		   const struct urn_abi_rep *rep, const struct urn_charge *charge);
 
 #endif

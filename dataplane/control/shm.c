@@ -182,15 +182,6 @@ urn_shm_find(struct urn_client *c, uint64_t addr, uint64_t length, uint8_t **bas
 	return NULL;
 }
 
-uint64_t
-urn_shm_bytes(const struct urn_client *c, uint32_t handle)
-{
-	for (const struct urn_shm *s = c->shms; s; s = s->next)
-		if (s->handle == handle)
-			return s->length;
-	return 0;
-}
-
 void
 urn_shm_hold(struct urn_client *c, struct urn_shm *s, uint32_t key)
 {
@@ -284,6 +275,13 @@ find_map(struct urn_client *c, const struct urn_abi_req *req, const struct stat 
 	return rc == 0 ? 0 : urn_ctl_fail(rep, rc, "%s: the memory %s", c->adapter->cfg.name, why);
 }
 
+uint64_t
+urn_ctl_share_bytes(struct urn_client *c, const struct urn_abi_req *req)
+{
+	(void)c;
+	return req->share.length;
+}
+
 int
 urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -293,9 +291,6 @@ urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 	struct stat st;
 	int rc;
 
-	if (!c->remote)
-		return urn_ctl_fail(rep, EINVAL, "%s: a program that holds the dataplane shares all of "
-				    "its memory with it", name);
 	if (req->share.fd < 0)
 		return urn_ctl_fail(rep, EBADF, "%s: memory to share comes as a descriptor", name);
 	text = complaint(req->share.fd, req->share.length, &st);
@@ -324,6 +319,15 @@ urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 	c->shms = s;
 	rep->handle = s->handle;
 	close(req->share.fd); /* the mapping keeps the memfd */
+	return 0;
+}
+
+uint64_t
+urn_ctl_unshare_bytes(struct urn_client *c, const struct urn_abi_req *req)
+{
+	for (const struct urn_shm *s = c->shms; s; s = s->next)
+		if (s->handle == req->handle)
+			return s->length;
 	return 0;
 }
 

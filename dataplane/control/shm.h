@@ -16,10 +16,7 @@ struct urn_client;
 struct urn_shm;
 
 /* The piece that holds all of addr..addr+length of the client; *base: its address in this process. */
-struct urn_shm *urn_shm_find(struct urn_client *c, uint64_t addr, uint64_t length,
-				 uint8_t **base);
-/* Bytes of a piece; 0: the client has no piece with that handle. */
-uint64_t urn_shm_bytes(const struct urn_client *c, uint32_t handle);
+struct urn_shm *urn_shm_find(struct urn_client *c, uint64_t addr, uint64_t length, uint8_t **base);
 /* Note that the region of a key lies in the piece, which stays until urn_shm_release() of that key. */
 void urn_shm_hold(struct urn_client *c, struct urn_shm *s, uint32_t key);
 void urn_shm_release(struct urn_client *c, uint32_t key);

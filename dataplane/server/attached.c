@@ -289,24 +289,20 @@ on_open(struct urn_attached *s, struct message *m, struct urn_sock_answer *a, in
 static unsigned int
 on_call(struct urn_attached *s, struct message *m, struct urn_sock_answer *a, int *fds)
 {
-	struct urn_abi_req *req = &m->ask.call;
-	bool wanted = req->op == URN_CTL_SHARE;
+	struct urn_ctl_call call = {
+		.req = &m->ask.call,
+		.bytes = m->ask.head.bytes - offsetof(struct urn_sock_ask, call),
+		.fd = m->fd,
+		.fds = m->fds,
+	};
 
 	s->calls++;
-	if (m->fds && (!wanted || m->fds > 1)) {
-		a->call.err = urn_ctl_fail(&a->call, EBADF, "control request %u takes %s descriptor, and "
-					   "%u came", req->op, wanted ? "one" : "no", m->fds);
-		return 0;
-	}
-	if (wanted)
-		req->share.fd = m->fds ? m->fd[0] : -1;
-	urn_ctl_call(s->client, req, &a->call);
-	if (wanted && a->call.err == 0)
-		m->fds = 0; /* the client has the descriptor now */
+	urn_ctl_run(&urn_ctl_table, s->client, &call, &a->call);
+	m->fds = call.fds;
 	fds[0] = s->client->reply_fd;
 	fds[1] = s->client->reply_write_fd;
 	s->client->reply_fd = -1;
-	return fds[0] >= 0 ? 2 : 0;
+	return fds[0] >= 0 ? URN_CTL_REPLY_FDS : 0;
 }
 
 /*

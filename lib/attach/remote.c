@@ -120,25 +120,26 @@ urn_remote_list(int fd, uint32_t index, struct urn_sock_device *out)
 /* ---- the channel */
 
 /*
- * One control call; fd: two descriptors that come back. returns: 0 or an errno value; with EMFILE
- * rep->handle names the object that was made in vain
+ * One control call; fd: room for the descriptors that come back. returns: 0 or an errno value; with
+ * EMFILE rep->handle names the object that was made in vain
  */
 static int
 urn_remote_ask_call(struct urn_remote *r, const struct urn_abi_req *req, struct urn_abi_rep *rep, int *fd)
 {
 	struct urn_sock_ask q = {.call = *req};
 	struct urn_sock_answer a = {0};
-	struct urn_remote_more more = {.fds = fd, .max_fds = fd != NULL ? 2 : 0};
+	struct urn_remote_more more = {.fds = fd,
+				       .max_fds = fd != NULL ? urn_ctl_fds_out(req->op) : 0};
 	int err;
 
 	pthread_mutex_lock(&r->lock);
 	q.head.serial = ++r->serial;
-	err = urn_remote_ask(r->fd, &q, URN_SOCK_CALL, &req->share.fd, req->op == URN_CTL_SHARE, &a,
-		&more);
+	err = urn_remote_ask(r->fd, &q, URN_SOCK_CALL, &req->fd, urn_ctl_fds_in(req->op), &a,
+			     &more);
 	pthread_mutex_unlock(&r->lock);
 	if (err == 0) {
 		*rep = a.call;
-		return rep->err == 0 && fd != NULL && more.n_fds != 2 ? EPROTO : rep->err;
+		return rep->err == 0 && more.n_fds != more.max_fds ? EPROTO : rep->err;
 	}
 	rep->err = err;
 	rep->handle = a.call.handle;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "control/ctl.h"
 #include "control/objects.h"
 
 #include <errno.h>
@@ -72,6 +73,7 @@ static struct urn_abi_rep rep;
 static int
 call(struct urn_client *c, uint32_t op, uint64_t n, int err)
 {
+	const struct urn_quota_use *use = &urn_ctl_row(&urn_ctl_table, op)->use;
 	struct urn_abi_req req = {.op = op};
 	struct urn_charge charge;
 	int rc;
@@ -83,7 +85,7 @@ call(struct urn_client *c, uint32_t op, uint64_t n, int err)
 		req.share.length = n;
 	else
 		req.handle = (uint32_t)n;
-	rc = urn_quota_begin(c, &req, &rep, &charge);
+	rc = urn_quota_begin(c, use, &req, &rep, &charge);
 	if (rc != 0)
 		return rc;
 	rep.err = err;
@@ -93,9 +95,10 @@ call(struct urn_client *c, uint32_t op, uint64_t n, int err)
 		while (owner[i])
 			i++;
 		owner[i] = c;
+		bytes[i] = n;
 		rep.mr.lkey = i << 8;
 	}
-	urn_quota_end(c, &req, &rep, &charge);
+	urn_quota_end(c, use, &rep, &charge);
 	if (op == URN_CTL_DEREG_MR && err == 0)
 		owner[req.handle >> 8] = NULL;
 	return 0;
