@@ -16,6 +16,8 @@
 #include "config/config.h"
 #include "config/ini.h"
 
+#include "wire/features.h"
+
 enum urn_config_type {
 	URN_CT_TEXT,   /* any text */
 	URN_CT_PATH,   /* an absolute path */
@@ -36,7 +38,7 @@ enum urn_config_type {
 	URN_CT_LISTEN,	 /* an address and a port, into struct urn_config_daemon */
 	URN_CT_CORES,	 /* 0-3,8; a cpu_set_t */
 	URN_CT_ENGINES,	 /* 0,1 or "all"; a mask, all: UINT32_MAX */
-	URN_CT_FEATURES, /* list of the words: a mask of bits by their index */
+	URN_CT_FEATURES, /* list of words of features: a mask */
 	URN_CT_DEVICE,	 /* a device for pmd_glue */
 	URN_CT_EAL,	 /* further EAL arguments */
 	URN_CT_MACS,	 /* a list of MAC addresses */
@@ -57,6 +59,7 @@ struct urn_config_key {
 	uint64_t min, max;	  /* numbers, sizes, times; 0, 0: the type's own */
 	uint64_t unit;		  /* TIME: ns of the field's unit */
 	const char *const *words; /* ended by NULL */
+	const struct urn_features *features; /* FEATURES: those that the key knows */
 	const char *preset; /* value when the key is not given; "(...)": in words, the field stays */
 	const char *help;   /* meaning of the key, for a line of help */
 };
@@ -127,6 +130,7 @@ int urn_config_parse_mac(const char *s, size_t n, uint8_t mac[6]);
 const char *urn_config_number_text(uint64_t n, char out[32]);
 const char *urn_config_time_text(uint64_t ns, char out[32]);
 void urn_config_words_text(const char *const *words, char *out, size_t size);
+void urn_config_features_text(const struct urn_features *list, char *out, size_t size);
 
 /* ---- config_help.c */
 

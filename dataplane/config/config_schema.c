@@ -7,7 +7,7 @@
 
 #include "switch/fdb.h"
 #include "transport/tp.h"
-#include "wire/link.h"
+#include "wire/features.h"
 
 #include <rte_config.h>
 
@@ -26,9 +26,7 @@ static const char *const huge_words[] = {
 	[URN_CONFIG_HUGE_NEVER] = "never", [URN_CONFIG_HUGE_AUTO] = "auto", NULL};
 static const char *const level_words[] = {"error", "warning", "notice", "info", "debug", NULL};
 static const char *const mtu_words[] = {"256", "512", "1024", "2048", "4096", NULL};
-/* By the bit of URN_LINK_F_. */
-static const char *const feature_words[] = {"sack", NULL};
-_Static_assert(URN_LINK_F_ALL == 1 && URN_LINK_F_SACK == 1, "a feature has no word");
+#define FEATURE_WORD(id, bit, word, text) " " word
 
 /* offset and size of a field */
 #define FIELD(type, field) .offset = offsetof(type, field), .size = sizeof(((type *)NULL)->field)
@@ -205,8 +203,10 @@ static const struct urn_config_key adapter_keys[] = {
 	 .help = "address space for the queues of one client"},
 	{"work_in_flight", .type = URN_CT_COUNT, A(work_in_flight), .min = 64, .max = 16 * M,
 	 .preset = "64k", .help = "work requests under way in one engine"},
-	{"features_off", .type = URN_CT_FEATURES, A(features_off), .words = feature_words,
-	 .preset = "(none)", .help = "features that other urnic adapters are not offered: sack"},
+	{"features_off", .type = URN_CT_FEATURES, A(features_off), .features = &urn_link_features,
+	 .preset = "(none)",
+	 .help = "features that other urnic adapters are not offered:" URN_LINK_FEATURES(
+		 FEATURE_WORD)},
 	{"link", .type = URN_CT_BOOL, A(no_link), .invert = true, .preset = "yes",
 	 .help = "look whether a peer is urnic, and answer when asked; no: plain RoCEv2"},
 	{"icrc", .type = URN_CT_BOOL, A(no_icrc), .invert = true, .preset = "yes",

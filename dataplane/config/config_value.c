@@ -147,17 +147,33 @@ take_names(const struct value *v)
 	return count > 0 ? 0 : bad(v, "give names with commas between, or leave the line out");
 }
 
+/* Append a word of a list to n bytes of text. returns: bytes of it all, perhaps more than size */
+static size_t
+add_word(char *out, size_t size, size_t n, const char *word, bool first, bool last)
+{
+	const char *before = first ? "" : last ? " or " : ", ";
+
+	return n < size ? n + (size_t)snprintf(out + n, size - n, "%s%s", before, word) : n;
+}
+
 void
 urn_config_words_text(const char *const *words, char *out, size_t size)
 {
 	size_t n = 0;
 
 	out[0] = '\0';
-	for (unsigned int i = 0; words[i] && n < size; i++) {
-		const char *before = i == 0 ? "" : words[i + 1] ? ", " : " or ";
+	for (unsigned int i = 0; words[i]; i++)
+		n = add_word(out, size, n, words[i], i == 0, !words[i + 1]);
+}
 
-		n += (size_t)snprintf(out + n, size - n, "%s%s", before, words[i]);
-	}
+void
+urn_config_features_text(const struct urn_features *list, char *out, size_t size)
+{
+	size_t n = 0;
+
+	out[0] = '\0';
+	for (unsigned int i = 0; i < list->n; i++)
+		n = add_word(out, size, n, list->at[i].word, i == 0, i + 1 == list->n);
 }
 
 /* returns: index of the word, or -1: reported */
@@ -471,19 +487,16 @@ take_features(const struct value *v)
 {
 	const char *at = v->text, *word;
 	uint32_t mask = 0;
-	char list[64];
+	char list[128];
 	size_t n;
 
-	urn_config_words_text(v->key->words, list, sizeof(list));
+	urn_config_features_text(v->key->features, list, sizeof(list));
 	while ((n = urn_config_word(&at, &word)) > 0) {
-		unsigned int i = 0;
+		const struct urn_feature *f = urn_feature_find(v->key->features, word, n);
 
-		while (v->key->words[i] &&
-		       (strlen(v->key->words[i]) != n || strncmp(word, v->key->words[i], n) != 0))
-			i++;
-		if (!v->key->words[i])
+		if (!f)
 			return bad(v, "give %s, or leave the line out", list);
-		mask |= 1u << i;
+		mask |= f->mask;
 	}
 	return mask != 0 ? store(v, mask) : bad(v, "give %s, or leave the line out", list);
 }

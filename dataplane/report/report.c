@@ -184,6 +184,13 @@ engine_list(uint32_t mask, char buf[48])
 	return buf;
 }
 
+void
+report_features(struct urn_report_sink *s, const struct urn_features *list, uint32_t offered)
+{
+	for (unsigned int i = 0; i < list->n; i++)
+		s->flag(s, list->at[i].word, offered & list->at[i].mask);
+}
+
 static void
 adapter_more(const struct urn_adapter *a, struct urn_report_sink *s)
 {
@@ -199,7 +206,8 @@ adapter_more(const struct urn_adapter *a, struct urn_report_sink *s)
 	s->flag(s, "link_requests", !a->cfg.no_link);
 	s->flag(s, "cm", !a->cfg.no_cm);
 	s->flag(s, "icrc", !a->cfg.no_icrc);
-	s->flag(s, "sack", !a->cfg.no_link && !(a->cfg.features_off & URN_LINK_F_SACK));
+	report_features(s, &urn_link_features,
+			a->cfg.no_link ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off);
 }
 
 /* Counts that the adapter's engines keep; each is read at its own moment. */

@@ -5,6 +5,7 @@
 
 #include "control/objects.h"
 #include "report/report.h"
+#include "wire/features.h"
 
 #include <string.h>
 
@@ -41,6 +42,8 @@ int report_check_adapter(const struct urn_report_source *src, const char *name,
 			 struct urn_err *err);
 /* Report a client's adapter and id: the first fields of its objects. */
 void report_owner(struct urn_report_sink *s, const struct urn_client *c);
+/* Report each feature of a list by its word: yes, when its bit is set in offered. */
+void report_features(struct urn_report_sink *s, const struct urn_features *list, uint32_t offered);
 /* Write a GID as "10.0.0.1" or "fe80::1". returns buf */
 const char *report_gid(const uint8_t gid[16], char buf[48]);
 const char *report_mac(const uint8_t mac[6], char buf[18]);

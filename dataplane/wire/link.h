@@ -6,13 +6,10 @@
 #ifndef URN_WIRE_LINK_H
 #define URN_WIRE_LINK_H
 
+#include "wire/features.h"
 #include "wire/mad.h"
 
 #include <stdbool.h>
-
-/* Features of an adapter; bits. A pair uses the features that both offer. Unknown bits are ignored. */
-#define URN_LINK_F_SACK (1u << 0) /* selective acknowledgements */
-#define URN_LINK_F_ALL URN_LINK_F_SACK
 
 /* Align-RDMA-write code: the length of a cache line. Unknown codes mean NONE. */
 enum urn_link_arw {
@@ -38,7 +35,7 @@ struct urn_link_body {
 	uint8_t major, minor;
 	uint16_t length;   /* bytes of this struct and of the options behind it; a multiple of 4 */
 	uint64_t epoch;    /* random number drawn when the adapter came up */
-	uint32_t features; /* features offered */
+	uint32_t features; /* features offered: URN_LINK_F_ bits */
 	uint8_t arw;       /* low four bits: enum urn_link_arw */
 	uint8_t rsvd[11];  /* sent as 0, ignored */
 } __attribute__((packed));

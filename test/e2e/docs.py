@@ -269,6 +269,16 @@ def check_counters(project, docs):
             fail(doc.name, f"there is no counter {name}")
 
 
+def check_features(project, docs):
+    """The table of link.md has the rows of the list of features."""
+    with open(os.path.join(project, "dataplane/wire/features.h"), encoding="utf-8") as f:
+        rows = re.findall(r'\bX\((\w+), (\d+), "\w+",\s*"([^"]*)"\)', f.read())
+    page = next(d for d in docs if d.name == "doc/inside/link.md")
+    listed = re.findall(r"^\| (\d+) \| `URN_LINK_F_(\w+)` \| (.*?)(?: \(\[.*)? \|$", page.text, re.M)
+    if not rows or sorted(rows) != sorted((name, bit, text) for bit, name, text in listed):
+        fail(page.name, "its features are not those of dataplane/wire/features.h")
+
+
 def check_environment(docs, source):
     """Every variable of ours that is read is in a table, and no other."""
     page = next(d for d in docs if d.name == "doc/reference/environment.md")
@@ -325,6 +335,7 @@ def main():
     finally:
         place.close()
     check_counters(project, docs)
+    check_features(project, docs)
     check_environment(docs, source)
     check_messages(docs, source)
     for text in failures:

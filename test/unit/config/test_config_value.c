@@ -347,6 +347,62 @@ texts(void **state)
 	assert_string_equal(small, "a, b");
 }
 
+/* ---- features (HOUSE seam 9) */
+
+static void
+every_feature_has_its_word(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < urn_link_features.n; i++) {
+		struct urn_config *c;
+		char text[256];
+
+		snprintf(text, sizeof(text),
+			 "[port p]\ndevice = net_null0\n[adapter x]\nport = p\n"
+			 "features_off = %s\n",
+			 urn_link_features.at[i].word);
+		c = config_good(text);
+		assert_int_equal(c->adapter[0].adapter.features_off, urn_link_features.at[i].mask);
+		urn_config_free(c);
+	}
+}
+
+/* A key for a list of the test's own takes that list's words, whatever their bits. */
+static void
+a_list_with_one_more(void **state)
+{
+	static const struct urn_feature two[] = {{1, "sack", "known"},
+						 {1u << 7, "echo", "of this test"}};
+	static const struct urn_features list = {two, 2};
+	static const struct urn_config_key key = {.name = "off",
+						  .type = URN_CT_FEATURES,
+						  .size = sizeof(uint32_t),
+						  .features = &list};
+	static const struct {
+		const char *text;
+		uint32_t mask;
+	} good[] = {{"sack", 1}, {"echo", 0x80}, {"echo, sack", 0x81}, {"sack echo", 0x81}};
+	struct urn_config_errors errors = {0};
+	struct urn_config cfg = {0};
+	struct urn_config_ctx ctx = {.cfg = &cfg, .errors = &errors};
+	struct urn_ini_entry e = {.key = {.s = "off", .line = 3}};
+	uint32_t mask = 0;
+
+	(void)state;
+	cfg.file = "t.ini";
+	for (unsigned int i = 0; i < RTE_DIM(good); i++) {
+		e.value.s = good[i].text;
+		assert_int_equal(urn_config_take(&ctx, &key, &e, &mask), 0);
+		assert_int_equal(mask, good[i].mask);
+	}
+	e.value.s = "echoes";
+	assert_int_equal(urn_config_take(&ctx, &key, &e, &mask), -1);
+	assert_int_equal(errors.n, 1);
+	assert_string_equal(errors.error[0].text,
+			    "t.ini:3: off = echoes: give sack or echo, or leave the line out");
+	urn_config_errors_free(&errors);
+}
+
 int
 main(void)
 {
@@ -358,6 +414,8 @@ main(void)
 		cmocka_unit_test(port_and_adapter_values),
 		cmocka_unit_test(words_and_macs),
 		cmocka_unit_test(texts),
+		cmocka_unit_test(every_feature_has_its_word),
+		cmocka_unit_test(a_list_with_one_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

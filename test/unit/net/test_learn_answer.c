@@ -327,6 +327,14 @@ test_features(void **state)
 	expect_state(peer_v4, KNOWN);
 	/* The cache line size is known all the same. */
 	assert_int_equal(arw_of(lk, peer_v4), URN_LINK_ARW_64);
+	/* A feature more (HOUSE seam 9), of any bit: common when both offer it. */
+	urn_learn_destroy(lk);
+	cfg.offer = URN_LINK_F_ALL | 1u << 7;
+	lk = urn_learn_create(&cfg);
+	s.features = 1u << 7 | 1u << 9;
+	request(peer_v4, &s, START, URN_C_LINK_REQ_RX);
+	assert_int_equal(link_get(link_body(buf) + 16, 4), URN_LINK_F_ALL | 1u << 7);
+	expect_features(peer_v4, 1u << 7);
 }
 
 int
