@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "counters.h"
 
-#include <stddef.h>
+#define B(block, folder)                                       \
+	static const struct urn_counter_row rows_##block[] = { \
+		URN_COUNTERS_##block(URN_COUNTER_ROW)};
+URN_COUNTER_BLOCKS(B)
+#undef B
 
-static const char *const names[] = {
-#define X(id, name, text) name,
-	URN_COUNTERS(X)
-#undef X
+static const struct urn_counter_block blocks[] = {
+#define B(block, folder) {folder, rows_##block, sizeof(rows_##block) / sizeof(rows_##block[0])},
+	URN_COUNTER_BLOCKS(B)
+#undef B
 };
 
-static const char *const texts[] = {
-#define X(id, name, text) text,
-	URN_COUNTERS(X)
-#undef X
-};
+const struct urn_counter_scope urn_adapter_scope = {"adapter", blocks,
+						    sizeof(blocks) / sizeof(blocks[0])};
 
 const char *
 urn_counter_name(unsigned int id)
 {
-	return id < URN_COUNTER_COUNT ? names[id] : NULL;
+	return urn_counter_name_in(&urn_adapter_scope, id);
 }
 
 const char *
 urn_counter_text(unsigned int id)
 {
-	return id < URN_COUNTER_COUNT ? texts[id] : NULL;
+	return urn_counter_text_in(&urn_adapter_scope, id);
 }

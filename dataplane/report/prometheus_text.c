@@ -36,6 +36,17 @@ family(FILE *out, enum kind kind, const char *prefix, const char *name, const ch
 		kind == COUNTER ? "counter" : "gauge");
 }
 
+/* Begin the family of a counter of the scope. */
+static void
+counter_family(FILE *out, const struct urn_counter_scope *scope, unsigned int id)
+{
+	char prefix[48];
+
+	snprintf(prefix, sizeof(prefix), "urnic_%s_", scope->word);
+	family(out, COUNTER, prefix, urn_counter_name_in(scope, id),
+	       urn_counter_text_in(scope, id));
+}
+
 static void
 label(FILE *out, char before, const char *name, const char *value)
 {
@@ -171,7 +182,7 @@ adapters(const struct urn_dp *dp, FILE *out)
 		value(out, qps_of(dp->adapter[i]));
 	}
 	for (unsigned int k = 0; k < URN_COUNTER_COUNT; k++) {
-		family(out, COUNTER, "urnic_adapter_", urn_counter_name(k), urn_counter_text(k));
+		counter_family(out, &urn_adapter_scope, k);
 		for (unsigned int i = 0; i < dp->adapters_n; i++) {
 			adapter_labels(dp->adapter[i], urn_counter_name(k), "_total", out);
 			value(out, counter_of(dp->adapter[i], k));
@@ -258,8 +269,7 @@ impairments(const struct urn_metrics_source *src, FILE *out)
 	static const char *const dirs[] = {[URN_SWITCH_IN] = "in", [URN_SWITCH_OUT] = "out"};
 
 	for (unsigned int k = 0; k < URN_IMPAIR_COUNTER_COUNT; k++) {
-		family(out, COUNTER, "urnic_switch_impair_", urn_impair_counter_name(k),
-		       urn_impair_counter_text(k));
+		counter_family(out, &urn_impair_scope, k);
 		EACH_PLUG(src, s, i)
 		{
 			for (unsigned int d = 0; d < 2; d++) {
@@ -286,8 +296,7 @@ switches(const struct urn_metrics_source *src, FILE *out)
 		value(out, urn_switch_port_is_up(s->sw, (uint16_t)i));
 	}
 	for (unsigned int k = 0; k < URN_SWITCH_COUNTER_COUNT; k++) {
-		family(out, COUNTER, "urnic_switch_", urn_switch_counter_name(k),
-		       urn_switch_counter_text(k));
+		counter_family(out, &urn_switch_scope, k);
 		EACH_PLUG(src, s, i)
 		{
 			plug_labels(s, i, "", urn_switch_counter_name(k), out);
@@ -295,8 +304,7 @@ switches(const struct urn_metrics_source *src, FILE *out)
 		}
 	}
 	for (unsigned int k = 0; k < URN_FABRIC_COUNTER_COUNT; k++) {
-		family(out, COUNTER, "urnic_switch_device_", urn_fabric_counter_name(k),
-		       urn_fabric_counter_text(k));
+		counter_family(out, &urn_fabric_scope, k);
 		EACH_PLUG(src, s, i)
 		{
 			const struct urn_fabric_counters *c =

@@ -360,6 +360,21 @@ urn_report_neighbours(const struct urn_report_source *src, struct urn_report_que
 
 /* ---- counters */
 
+void
+report_counters(struct urn_report_sink *s, const struct urn_counter_scope *scope,
+		const char *prefix, const uint64_t *v, bool all)
+{
+	unsigned int n = urn_counter_total(scope);
+	char key[64];
+
+	for (unsigned int id = 0; id < n; id++) {
+		if (!all && !v[id])
+			continue;
+		snprintf(key, sizeof(key), "%s%s", prefix, urn_counter_name_in(scope, id));
+		s->u64(s, key, v[id]);
+	}
+}
+
 int
 urn_report_counters(const struct urn_report_source *src, struct urn_report_query *q,
 		    struct urn_report_sink *s, struct urn_err *err)
@@ -374,9 +389,7 @@ urn_report_counters(const struct urn_report_source *src, struct urn_report_query
 		urn_dp_counters(src->dp, i, &c);
 		s->begin(s, "counters", true);
 		s->str(s, "adapter", src->dp->adapter[i]->cfg.name);
-		for (unsigned int k = 0; k < URN_COUNTER_COUNT; k++)
-			if (q->all || c.v[k])
-				s->u64(s, urn_counter_name(k), c.v[k]);
+		report_counters(s, &urn_adapter_scope, "", c.v, q->all);
 		s->end(s);
 	}
 	return URN_REPORT_DONE;

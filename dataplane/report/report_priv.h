@@ -44,6 +44,10 @@ int report_check_adapter(const struct urn_report_source *src, const char *name,
 void report_owner(struct urn_report_sink *s, const struct urn_client *c);
 /* Report each feature of a list by its word: yes, when its bit is set in offered. */
 void report_features(struct urn_report_sink *s, const struct urn_features *list, uint32_t offered);
+/* Report the counters v of an object of the scope that are not zero, or all; prefix: before each
+ * name. */
+void report_counters(struct urn_report_sink *s, const struct urn_counter_scope *scope,
+		     const char *prefix, const uint64_t *v, bool all);
 /* Write a GID as "10.0.0.1" or "fe80::1". returns buf */
 const char *report_gid(const uint8_t gid[16], char buf[48]);
 const char *report_mac(const uint8_t mac[6], char buf[18]);

@@ -82,23 +82,11 @@ drops(const struct plug_view *p)
 static void
 counters(const struct plug_view *p, bool all, struct urn_report_sink *s)
 {
-	static const char *const prefix[] = {"in_", "out_"};
-	char key[64];
-
-	for (unsigned int i = 0; i < URN_SWITCH_COUNTER_COUNT; i++)
-		if (all || p->c.v[i])
-			s->u64(s, urn_switch_counter_name(i), p->c.v[i]);
-	for (unsigned int i = 0; p->plugged && i < URN_FABRIC_COUNTER_COUNT; i++)
-		if (all || p->f.v[i])
-			s->u64(s, urn_fabric_counter_name(i), p->f.v[i]);
-	for (unsigned int d = 0; d < 2; d++) {
-		for (unsigned int i = 0; i < URN_IMPAIR_COUNTER_COUNT; i++) {
-			if (!all && !p->ic[d].v[i])
-				continue;
-			snprintf(key, sizeof(key), "%s%s", prefix[d], urn_impair_counter_name(i));
-			s->u64(s, key, p->ic[d].v[i]);
-		}
-	}
+	report_counters(s, &urn_switch_scope, "", p->c.v, all);
+	if (p->plugged)
+		report_counters(s, &urn_fabric_scope, "", p->f.v, all);
+	report_counters(s, &urn_impair_scope, "in_", p->ic[URN_SWITCH_IN].v, all);
+	report_counters(s, &urn_impair_scope, "out_", p->ic[URN_SWITCH_OUT].v, all);
 }
 
 static void

@@ -28,28 +28,21 @@ struct urn_fabric {
 	uint64_t link_at; /* ns: next check of the ports' links */
 };
 
-static const char *const names[] = {
-#define X(id, name, text) name,
-	URN_FABRIC_COUNTERS(X)
-#undef X
-};
-
-static const char *const texts[] = {
-#define X(id, name, text) text,
-	URN_FABRIC_COUNTERS(X)
-#undef X
-};
+static const struct urn_counter_row counter_rows[] = {URN_FABRIC_COUNTERS(URN_COUNTER_ROW)};
+static const struct urn_counter_block counter_block = {
+	"switch", counter_rows, sizeof(counter_rows) / sizeof(counter_rows[0])};
+const struct urn_counter_scope urn_fabric_scope = {"switch_device", &counter_block, 1};
 
 const char *
 urn_fabric_counter_name(unsigned int id)
 {
-	return id < URN_FABRIC_COUNTER_COUNT ? names[id] : NULL;
+	return urn_counter_name_in(&urn_fabric_scope, id);
 }
 
 const char *
 urn_fabric_counter_text(unsigned int id)
 {
-	return id < URN_FABRIC_COUNTER_COUNT ? texts[id] : NULL;
+	return urn_counter_text_in(&urn_fabric_scope, id);
 }
 
 struct urn_fabric *

@@ -11,6 +11,7 @@
 #ifndef URN_SWITCH_FABRIC_H
 #define URN_SWITCH_FABRIC_H
 
+#include "counter_scope.h"
 #include "pmd_glue/port.h"
 #include "switch/switch.h"
 
@@ -41,6 +42,8 @@ struct urn_fabric_counters {
 	uint64_t v[URN_FABRIC_COUNTER_COUNT];
 };
 
+/* The scope "switch_device": these counters. */
+extern const struct urn_counter_scope urn_fabric_scope;
 /* Name and description of a counter; NULL past the end. */
 const char *urn_fabric_counter_name(unsigned int id);
 const char *urn_fabric_counter_text(unsigned int id);

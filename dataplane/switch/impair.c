@@ -19,28 +19,21 @@
 #include "switch/frame.h"
 #include "switch/rnd.h"
 
-static const char *const names[] = {
-#define X(id, name, text) name,
-	URN_IMPAIR_COUNTERS(X)
-#undef X
-};
-
-static const char *const texts[] = {
-#define X(id, name, text) text,
-	URN_IMPAIR_COUNTERS(X)
-#undef X
-};
+static const struct urn_counter_row counter_rows[] = {URN_IMPAIR_COUNTERS(URN_COUNTER_ROW)};
+static const struct urn_counter_block counter_block = {
+	"switch", counter_rows, sizeof(counter_rows) / sizeof(counter_rows[0])};
+const struct urn_counter_scope urn_impair_scope = {"switch_impair", &counter_block, 1};
 
 const char *
 urn_impair_counter_name(unsigned int id)
 {
-	return id < URN_IMPAIR_COUNTER_COUNT ? names[id] : NULL;
+	return urn_counter_name_in(&urn_impair_scope, id);
 }
 
 const char *
 urn_impair_counter_text(unsigned int id)
 {
-	return id < URN_IMPAIR_COUNTER_COUNT ? texts[id] : NULL;
+	return urn_counter_text_in(&urn_impair_scope, id);
 }
 
 /* ---- frames in */

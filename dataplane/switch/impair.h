@@ -21,6 +21,8 @@
 #ifndef URN_SWITCH_IMPAIR_H
 #define URN_SWITCH_IMPAIR_H
 
+#include "counter_scope.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -86,6 +88,8 @@ struct urn_impair_counters {
 	uint64_t v[URN_IMPAIR_COUNTER_COUNT];
 };
 
+/* The scope "switch_impair": these counters. */
+extern const struct urn_counter_scope urn_impair_scope;
 /* Name and description of a counter; NULL past the end. */
 const char *urn_impair_counter_name(unsigned int id);
 const char *urn_impair_counter_text(unsigned int id);

@@ -46,28 +46,21 @@ struct urn_switch {
 	char name[32];
 };
 
-static const char *const names[] = {
-#define X(id, name, text) name,
-	URN_SWITCH_COUNTERS(X)
-#undef X
-};
-
-static const char *const texts[] = {
-#define X(id, name, text) text,
-	URN_SWITCH_COUNTERS(X)
-#undef X
-};
+static const struct urn_counter_row counter_rows[] = {URN_SWITCH_COUNTERS(URN_COUNTER_ROW)};
+static const struct urn_counter_block counter_block = {
+	"switch", counter_rows, sizeof(counter_rows) / sizeof(counter_rows[0])};
+const struct urn_counter_scope urn_switch_scope = {"switch", &counter_block, 1};
 
 const char *
 urn_switch_counter_name(unsigned int id)
 {
-	return id < URN_SWITCH_COUNTER_COUNT ? names[id] : NULL;
+	return urn_counter_name_in(&urn_switch_scope, id);
 }
 
 const char *
 urn_switch_counter_text(unsigned int id)
 {
-	return id < URN_SWITCH_COUNTER_COUNT ? texts[id] : NULL;
+	return urn_counter_text_in(&urn_switch_scope, id);
 }
 
 /* ---- making */

@@ -21,6 +21,7 @@
 #ifndef URN_SWITCH_SWITCH_H
 #define URN_SWITCH_SWITCH_H
 
+#include "counter_scope.h"
 #include "switch/fdb.h"
 #include "switch/impair.h"
 
@@ -69,6 +70,8 @@ struct urn_switch_counters {
 	uint64_t v[URN_SWITCH_COUNTER_COUNT];
 };
 
+/* The scope "switch": these counters. */
+extern const struct urn_counter_scope urn_switch_scope;
 /* Name and description of a counter; NULL past the end. */
 const char *urn_switch_counter_name(unsigned int id);
 const char *urn_switch_counter_text(unsigned int id);

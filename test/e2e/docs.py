@@ -21,6 +21,7 @@ Links lead to pages, and to headings, that there are; files, functions, counters
 environment variables that are named exist; so does each error message that
 doc/troubleshooting.md explains, in our source.
 """
+import glob
 import json
 import os
 import re
@@ -235,7 +236,7 @@ def check_names(doc, project, source):
 
 
 # Where counters are, and the page and section that lists them.
-COUNTERS = (("dataplane/counters.h", "doc/reference/counters.md", "Counters"),
+COUNTERS = (("dataplane/counters_*.h", "doc/reference/counters.md", "Counters"),
             ("dataplane/switch/switch.h", "doc/reference/urnic-switch.md", "Counters of a port"),
             ("dataplane/switch/impair.h", "doc/reference/urnic-switch.md", "Counters of an impairment"),
             ("dataplane/switch/fabric.h", "doc/reference/urnic-switch.md", "Counters of a device"))
@@ -246,8 +247,10 @@ MANUALS = ("urnic-cp", "urnic-perf", "urnic-switch", "urnic-top", "urnicctl")
 
 def check_counter_list(project, docs, header, page, section):
     """Every counter of the header is in the section's table, once. Returns their names."""
-    with open(os.path.join(project, header), encoding="utf-8") as f:
-        names = set(re.findall(r'^\tX\(\w+, "(\w+)"', f.read(), re.M))
+    names = set()
+    for path in glob.glob(os.path.join(project, header)):
+        with open(path, encoding="utf-8") as f:
+            names.update(re.findall(r'^\tX\(\w+, "(\w+)"', f.read(), re.M))
     doc = next(d for d in docs if d.name == page)
     level, text = re.search(rf"^(#+) {section}\n(.*)", doc.text, re.M | re.S).groups()
     text = re.split(rf"^#{{1,{len(level)}}} ", text, flags=re.M)[0]

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counters of the transport (dataplane/transport): blocks that counters.h joins. */
+#ifndef URN_COUNTERS_TRANSPORT_H
+#define URN_COUNTERS_TRANSPORT_H
+
+/* clang-format off */
+/* Packets, acknowledgements, losses and completions. */
+#define URN_COUNTERS_TRAFFIC(X) \
+	X(RX_PACKETS, "rx_packets", "frames received") \
+	X(RX_BYTES, "rx_bytes", "bytes of frames received") \
+	X(TX_PACKETS, "tx_packets", "frames handed to the port") \
+	X(TX_BYTES, "tx_bytes", "bytes of frames handed to the port") \
+	X(RX_ROCE, "rx_roce", "RoCEv2 frames received") \
+	X(TX_REQUESTS, "tx_requests", "request packets built") \
+	X(TX_RESPONSES, "tx_responses", "response packets built") \
+	X(TX_ACKS, "tx_acks", "acknowledgements built") \
+	X(TX_NAKS, "tx_naks", "negative acknowledgements built") \
+	X(TX_RNR_NAKS, "tx_rnr_naks", "receiver-not-ready NAKs built") \
+	X(RX_ACKS, "rx_acks", "acknowledgements received") \
+	X(TX_SACKS, "tx_sacks", "selective acknowledgements built") \
+	X(RX_SACKS, "rx_sacks", "selective acknowledgements received") \
+	X(RX_NAKS, "rx_naks", "negative acknowledgements received") \
+	X(RX_RNR_NAKS, "rx_rnr_naks", "receiver-not-ready NAKs received") \
+	X(RETRANSMITS, "retransmits", "request packets sent again") \
+	X(TIMEOUTS, "timeouts", "acknowledgement timers that expired") \
+	X(PROBES, "probes", "probes for a lost tail") \
+	X(EARLY_TIMEOUTS, "early_timeouts", "repeats before the QP's timeout: by the measured round trip, or as the peer has another MAC") \
+	X(REFETCHES, "refetches", "READs and atomics asked for again because of lost responses") \
+	X(NO_REPAIR, "no_repair", "times the pool of repairs was empty") \
+	X(CONTRADICTS, "packet_contradicts", "packets that differ from one with the same PSN that was kept") \
+	X(NO_TRACE, "no_trace", "QPs that lost their fingerprints of kept packets to another QP") \
+	X(DUPLICATES, "duplicates", "requests received again") \
+	X(OUT_OF_ORDER, "out_of_order", "request packets received ahead of their turn") \
+	X(OOO_KEPT, "ooo_kept", "packets ahead of their turn that were kept") \
+	X(LOOPBACK, "loopback", "frames to the adapter's own address") \
+	X(CQE, "completions", "completions written") \
+	X(CQE_ERR, "completions_error", "completions with an error status") \
+	X(HANDOVER_RX, "handover_rx", "packets given to the engine that owns their QP") \
+	X(HANDOVER_CQE, "handover_cqe", "completions given to the engine that owns their CQ") \
+	X(CNP_RX, "rx_cnp", "congestion notifications received")
+
+/* Dropped: packets that this adapter or queue pair does not take. */
+#define URN_COUNTERS_ADMIT(X) \
+	X(DROP_ICRC, "drop_icrc", "bad ICRC") \
+	X(DROP_PKEY, "drop_pkey", "P_Key does not match") \
+	X(DROP_ADDRESS, "drop_address", "not to this adapter's MAC or IP address") \
+	X(DROP_PEER, "drop_peer", "source address is not the QP's peer, or not to its own")
+
+/* Dropped: packets that fit no queue pair, or found no room. */
+#define URN_COUNTERS_DROPS(X) \
+	X(DROP_OTHER, "drop_other", "ARP, ND, echo or MAD beyond what a burst or its answers have room for") \
+	X(DROP_NO_QP, "drop_no_qp", "no such QP") \
+	X(DROP_QP_STATE, "drop_qp_state", "QP in a state that takes no such packet") \
+	X(DROP_QP_TYPE, "drop_qp_type", "opcode of another transport than the QP's") \
+	X(DROP_QKEY, "drop_qkey", "Q_Key does not match") \
+	X(DROP_DUPLICATE, "drop_duplicate", "duplicate READ or atomic that is not on record") \
+	X(DROP_OOO, "drop_ooo", "ahead of its turn and no room to keep it, or kept already") \
+	X(DROP_FAR, "drop_far", "further ahead of its turn than its sender can have in flight") \
+	X(DROP_PSN, "drop_psn", "response with a PSN that is not outstanding") \
+	X(DROP_RESPONSE, "drop_response", "response that fits no outstanding request") \
+	X(DROP_SACK, "drop_sack", "selective acknowledgement that makes no sense") \
+	X(DROP_UD_LENGTH, "drop_ud_length", "UD message longer than the MTU or its receive") \
+	X(DROP_UD_NO_RECV, "drop_ud_no_recv", "UD message and no receive posted") \
+	X(DROP_UD_MEMORY, "drop_ud_memory", "UD receive that could not be written") \
+	X(DROP_FLUSHED, "drop_flushed", "held for a QP that left its state meanwhile") \
+	X(DROP_MEMORY, "drop_memory", "too much under way on its program's or user's foreign memory") \
+	X(DROP_TX, "drop_tx", "frame the port would not take") \
+	X(DROP_NO_NEIGH, "drop_no_neigh", "no MAC address known for the destination") \
+	X(DROP_HANDOVER, "drop_handover", "ring to the owning engine full")
+
+/* Pools that were empty, and mistakes of programs. */
+#define URN_COUNTERS_SHORTAGE(X) \
+	X(NO_MBUF, "no_mbuf", "times the packet pool was empty") \
+	X(NO_WORK, "no_work", "times the pool of work in flight was empty") \
+	X(BAD_WQE, "bad_wqe", "work requests that made no sense") \
+	X(BAD_DOORBELL, "bad_doorbell", "doorbells of no QP") \
+	X(CQ_OVERRUN, "cq_overrun", "completions lost because a CQ was full") \
+	X(CQE_LOST, "cqe_lost", "completions lost: no room to keep them for another engine")
+
+/* Reasons of negative acknowledgements built. */
+#define URN_COUNTERS_NAKS(X) \
+	X(NAK_INV_REQ, "nak_invalid_request", "NAK: request that makes no sense") \
+	X(NAK_ACCESS, "nak_access", "NAK: key, range or right") \
+	X(NAK_OPERATIONAL, "nak_operational", "NAK: responder could not do it")
+/* clang-format on */
+
+#endif
