@@ -2,7 +2,6 @@
 /* urnic-perf: measures the data path between two nodes of one process. */
 #include "idle.h"
 #include "perf.h"
-#include "pp.h"
 
 #include "common/text.h"
 
@@ -116,9 +115,6 @@ main(int argc, char **argv)
 	struct perf_opts o;
 	int rc;
 
-	/* pingpong: with another RDMA stack, rather than between two nodes of ours. */
-	if (argc > 1 && strcmp(argv[1], "pingpong") == 0)
-		return pp_main(argc, argv);
 	/* idle: attached, without traffic. */
 	if (argc > 1 && strcmp(argv[1], "idle") == 0)
 		return idle_main(argc, argv);

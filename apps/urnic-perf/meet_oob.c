@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Meeting over TCP. The connection lasts until the end: when it closes, the other side is gone. */
 #include "meet.h"
-#include "pp.h"
+
+#include "common/tcp.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,9 +17,9 @@
 /* Every message, in one size. Host order: both sides are of one build, as MEET_MAGIC says. */
 struct frame {
 	uint32_t magic;
-	uint32_t what;       /* enum meet_what */
+	uint32_t what; /* enum meet_what */
 	uint32_t n;
-	uint32_t rsvd;       /* 0 */
+	uint32_t rsvd; /* 0 */
 	union {
 		struct meet_peer peer;
 		struct meet_end end;
@@ -30,7 +32,7 @@ struct meet_oob {
 	int fd;
 };
 
-static const struct pp_wait step = {.limit_ns = STEP_NS};
+static const struct urn_tcp_wait step = {.limit_ns = STEP_NS, .listener = "urnic-perf --listen"};
 
 static int
 say(struct meet *m, enum meet_what what, uint32_t n, const struct meet_peer *peer,
@@ -43,7 +45,7 @@ say(struct meet *m, enum meet_what what, uint32_t n, const struct meet_peer *pee
 		f.peer = *peer;
 	if (end != NULL)
 		f.end = *end;
-	return pp_oob_write(t->fd, &f, sizeof(f), "it took what it was told", &step, err);
+	return urn_tcp_write(t->fd, &f, sizeof(f), "it took what it was told", &step, err);
 }
 
 static int
@@ -79,12 +81,13 @@ oob_look(struct meet *m, struct meet_news *news, int ms, struct urn_err *err)
 
 	if (poll(&p, 1, ms) <= 0)
 		return 0;
-	if (pp_oob_read(t->fd, &f, sizeof(f), "all was measured", &step, err) != 0)
+	if (urn_tcp_read(t->fd, &f, sizeof(f), "all was measured", &step, err) != 0)
 		return -1;
 	memset(news, 0, sizeof(*news));
 	if (f.magic != MEET_MAGIC || f.what < MEET_ASK || f.what >= MEET_KINDS) {
-		urn_err_set(err, "what the other side says is not this urnic-perf's; use one release on "
-				 "both, and another port for other programs");
+		urn_err_set(err,
+			    "what the other side says is not this urnic-perf's; use one release on "
+			    "both, and another port for other programs");
 		return -1;
 	}
 	news->what = (enum meet_what)f.what;
@@ -119,13 +122,13 @@ static const struct meet_ops oob_ops = {
 static int
 await_peer(const struct perf_opts *o, struct urn_err *err)
 {
-	const struct pp_wait w = {.limit_ns = FOR_EVER_NS};
-	int listener = pp_oob_listen(o->host, o->port, err), fd;
+	const struct urn_tcp_wait w = {.limit_ns = FOR_EVER_NS};
+	int listener = urn_tcp_listen(o->host, o->port, err), fd;
 
 	if (listener < 0)
 		return -1;
 	fprintf(stderr, "urnic-perf: waiting for the other side on port %s\n", o->port);
-	fd = pp_oob_accept(listener, &w, err);
+	fd = urn_tcp_accept(listener, &w, err);
 	close(listener);
 	return fd;
 }
@@ -141,7 +144,8 @@ meet_oob_open(const struct perf_opts *o, struct urn_err *err)
 	}
 	t->m.ops = &oob_ops;
 	t->m.o = o;
-	t->fd = o->role == PERF_LISTENS ? await_peer(o, err) : pp_oob_connect(o->host, o->port, &step, err);
+	t->fd = o->role == PERF_LISTENS ? await_peer(o, err)
+					: urn_tcp_connect(o->host, o->port, &step, err);
 	if (t->fd >= 0)
 		return &t->m;
 	free(t);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "idle.h"
 #include "options_priv.h"
-#include "pp.h"
 
 #include "common/options.h"
 
@@ -52,7 +51,6 @@ static const char help[] =
 	"  memcpy                                  the same messages by memcpy(), one thread\n"
 	"  connect                                 connections a second, by connection management\n"
 	"or, with options of its own (below), as the first word\n"
-	"  pingpong                                with ibv_rc_pingpong of another stack\n"
 	"  idle                                    clients that do nothing, of a dataplane\n"
 	"\n"
 	"  --size N          bytes a message, 0..1G (64K; latency 8; atomics 8)\n"
@@ -440,8 +438,6 @@ take_option(int id, char **argv, struct perf_opts *o, struct perf_given *g, stru
 		fputs(help, stdout);
 		fputs(help_more, stdout);
 		putchar('\n');
-		fputs(pp_help, stdout);
-		putchar('\n');
 		fputs(idle_help, stdout);
 		return PERF_EXIT_OK;
 	case OPT_VERSION:
@@ -474,6 +470,11 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 				.mbufs = 3072,
 				.descs = 1024,
 				.node = {"a", "b"}};
+	if (argc > 1 && strcmp(argv[1], "pingpong") == 0) {
+		urn_err_set(err, "pingpong is a program of its own: run urnic-pingpong, with the "
+				 "same options");
+		return PERF_EXIT_USAGE;
+	}
 	optind = 0; /* glibc: start over, for a caller that parses twice */
 	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
 		rc = take_option(id, argv, o, &g, err);

@@ -192,8 +192,9 @@ class Perf(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
 
     def test_bad_options(self):
-        for args in ((), ("fly",), ("write_bw", "--size", "5X"), ("write_bw", "--link", "null"),
-                     ("write_bw", "--mtu", "1500"), ("write_bw", "--lcores", "4095")):
+        for args in ((), ("fly",), ("pingpong", "--peer", "h"), ("write_bw", "--size", "5X"),
+                     ("write_bw", "--link", "null"), ("write_bw", "--mtu", "1500"),
+                     ("write_bw", "--lcores", "4095")):
             with self.subTest(args):
                 p = run(*args)
                 self.assertEqual(p.returncode, 2)

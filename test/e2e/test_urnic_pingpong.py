@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""urnic-perf pingpong from the outside, without rights: two of them over memif; a
+"""urnic-pingpong from the outside, without rights: two of them over memif; a
 peer that speaks nonsense; errors and signals. test/interop holds it against the
 kernel's."""
 
@@ -14,7 +14,7 @@ import tempfile
 import threading
 import unittest
 
-PERF = None
+PROGRAM = None
 # A port whose link is up, and to which nothing comes.
 ALONE = ["--device", "net_null0", "--ip", "192.0.2.1"]
 LIMIT = 100 # seconds; only what hangs takes them
@@ -24,12 +24,12 @@ KEYS = ["op", "size", "mtu", "messages", "bytes", "seconds", "gbps", "us_per_ite
 
 
 def start(*args):
-    return subprocess.Popen([PERF, "pingpong", *args], stdout=subprocess.PIPE,
+    return subprocess.Popen([PROGRAM, *args], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
 
 def run(*args):
-    return subprocess.run([PERF, "pingpong", *args], capture_output=True, text=True,
+    return subprocess.run([PROGRAM, *args], capture_output=True, text=True,
                           timeout=LIMIT, check=False)
 
 
@@ -159,7 +159,7 @@ class Pingpong(unittest.TestCase):
     def test_usage(self):
         self.assertEqual(run("--help").returncode, 0)
         self.assertIn("--peer HOST[:PORT]", run("--help").stdout)
-        self.assertRegex(run("--version").stdout, r"^urnic-perf \d")
+        self.assertRegex(run("--version").stdout, r"^urnic-pingpong \d")
         p = run("--peer", "h")
         self.assertEqual((p.returncode, p.stdout), (2, ""))
         self.assertIn("--device", p.stderr)
@@ -174,5 +174,5 @@ class Pingpong(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PERF = os.path.realpath(sys.argv.pop(1))
+    PROGRAM = os.path.realpath(sys.argv.pop(1))
     unittest.main(verbosity=2)

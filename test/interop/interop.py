@@ -3,14 +3,14 @@
 """urnic against the kernel's soft-RoCE, in a guest, over tap and af_packet, IPv4
 and IPv6, with all MTUs and the sizes where something changes:
 
-  pingpong  urnic-perf pingpong and the guest's ibv_rc_pingpong, each in both roles
+  pingpong  urnic-pingpong and the guest's ibv_rc_pingpong, each in both roles
   rw        WRITE, READ, SEND and atomics, each side being the one that asks (rw.c)
   cm        connections by RDMA-CM, with the guest's ucmatose, each in both roles (cm.c)
   many      READs and WRITEs of 60,000 bytes, 16 outstanding, of a guest that is slow (many.c)
 
 then once more over a wire that loses, doubles, reorders and corrupts both ways.
 
-usage: interop.py URNIC_PERF RW_URNIC RW_GUEST CM_URNIC LOGS [--keep] [--one-in N] [--many N]
+usage: interop.py URNIC_PINGPONG RW_URNIC RW_GUEST CM_URNIC LOGS [--keep] [--one-in N] [--many N]
                   [--many-timeout CODE] [PART]
 
 What urnic sent in all of them, captured before any wire, is then judged frame by
@@ -101,7 +101,7 @@ class Pingpong(Run):
         self.ours_first = case.role == "server"
         here = ["--listen", "18515"] if self.ours_first else ["--peer", guest.ADDRESS[4]]
         there = f" {guest.HOST[4]}" if self.ours_first else ""
-        self.command = [options.perf, "pingpong", *here, "--device", DEVICES[case.device],
+        self.command = [options.pingpong, *here, "--device", DEVICES[case.device],
                         "--ip", IP[case.ip], "--size", str(case.size), "--mtu", str(case.mtu),
                         "--iters", str(case.iters), "--wait", "200", "--json",
                         "--timeout", TIMEOUT[bool(case.fault)],
@@ -387,7 +387,7 @@ def enter():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("perf")
+    parser.add_argument("pingpong")
     parser.add_argument("rw_urnic")
     parser.add_argument("rw_guest")
     parser.add_argument("cm_urnic")

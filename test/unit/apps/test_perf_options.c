@@ -188,6 +188,7 @@ bad_options_are_refused(void **state)
 	} cases[] = {
 		{"", "say what"},
 		{"fly", "fly"},
+		{"pingpong --peer h --device net_null0", "urnic-pingpong"},
 		{"write_bw extra", "extra"},
 		{"write_bw --size", "--size"},
 		{"write_bw --size 5X", "5X"},

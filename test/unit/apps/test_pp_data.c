@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of urnic-perf pingpong: their content, and finding a wrong one. */
+/* Messages of urnic-pingpong: their content, and finding a wrong one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "urnic-perf/pp.h"
+#include "urnic-pingpong/pp.h"
 
 enum { SIZE = 70000 };
 

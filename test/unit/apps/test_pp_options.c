@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of urnic-perf pingpong. */
+/* The command line of urnic-pingpong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "urnic-perf/pp.h"
+#include "urnic-pingpong/pp.h"
 
 /* Options that every command line needs, without the peer's address. */
 #define NODE " --device net_tap0,iface=t0 --ip 10.0.0.9"
@@ -20,7 +20,7 @@ static enum pp_parse
 parse(const char *line)
 {
 	static char copy[512]; /* options point into it */
-	char *argv[40] = {"urnic-perf"}, *save = NULL;
+	char *argv[40] = {"urnic-pingpong"}, *save = NULL;
 	int argc = 1;
 
 	strncpy(copy, line, sizeof(copy) - 1);

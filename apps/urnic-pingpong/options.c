@@ -13,11 +13,11 @@
 #define MAX_WAIT_NS (3600ull * 1000000000ull)
 
 const char pp_help[] =
-	"usage: urnic-perf pingpong --peer HOST[:PORT] --device DEVICE --ip ADDRESS [option...]\n"
-	"       urnic-perf pingpong --listen [HOST:]PORT --device DEVICE --ip ADDRESS [option...]\n"
+	"usage: urnic-pingpong --peer HOST[:PORT] --device DEVICE --ip ADDRESS [option...]\n"
+	"       urnic-pingpong --listen [HOST:]PORT --device DEVICE --ip ADDRESS [option...]\n"
 	"\n"
 	"Sends messages to and fro with ibv_rc_pingpong of another RDMA stack, or with another\n"
-	"urnic-perf, and compares what comes back byte for byte. The two meet over TCP, which\n"
+	"urnic-pingpong, and compares what comes back byte for byte. The two meet over TCP, which\n"
 	"is the kernel's; RoCEv2 goes over the port. --size, --iters and --mtu must be the same\n"
 	"at both.\n"
 	"\n"
@@ -152,11 +152,13 @@ take_where(int id, const char *arg, struct pp_opts *o, struct pp_given *g, struc
 	g->where = true;
 	if (*arg != '\0' && split_where(arg, id == OPT_PEER, o) == 0)
 		return 0;
-	urn_err_set(err, id == OPT_PEER
-				 ? "--peer %.64s: give HOST, HOST:PORT or [IPV6]:PORT, such as "
-				   "10.0.0.2:" PP_PORT
-				 : "--listen %.64s: give PORT, HOST:PORT or [IPV6]:PORT, such as " PP_PORT,
-		    arg);
+	urn_err_set(
+		err,
+		id == OPT_PEER
+			? "--peer %.64s: give HOST, HOST:PORT or [IPV6]:PORT, such as "
+			  "10.0.0.2:" PP_PORT
+			: "--listen %.64s: give PORT, HOST:PORT or [IPV6]:PORT, such as " PP_PORT,
+		arg);
 	return -1;
 }
 
@@ -169,8 +171,10 @@ take_ip(const char *arg, struct pp_opts *o, struct urn_err *err)
 	bool v6 = strchr(arg, ':') != NULL;
 
 	if (o->have_ip[v6]) {
-		urn_err_set(err, "--ip %.64s: the node has an IPv%c address already; it has one of "
-				 "each family", arg, v6 ? '6' : '4');
+		urn_err_set(err,
+			    "--ip %.64s: the node has an IPv%c address already; it has one of "
+			    "each family",
+			    arg, v6 ? '6' : '4');
 		return -1;
 	}
 	if (inet_pton(v6 ? AF_INET6 : AF_INET, arg, v6 ? o->ipv6 : o->ipv4) != 1 ||
@@ -188,14 +192,16 @@ take_mac(const char *arg, struct pp_opts *o, struct urn_err *err)
 	unsigned int b[6];
 	char end;
 
-	if (strlen(arg) == 17 && sscanf(arg, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3],
-					&b[4], &b[5], &end) == 6 &&
+	if (strlen(arg) == 17 &&
+	    sscanf(arg, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5],
+		   &end) == 6 &&
 	    (b[0] & 1) == 0 && (b[0] | b[1] | b[2] | b[3] | b[4] | b[5]) != 0) {
 		for (unsigned int i = 0; i < 6; i++)
 			o->mac[i] = (uint8_t)b[i];
 		return 0;
 	}
-	urn_err_set(err, "--mac %.32s: give the address of one node, such as 02:00:00:00:00:09", arg);
+	urn_err_set(err, "--mac %.32s: give the address of one node, such as 02:00:00:00:00:09",
+		    arg);
 	return -1;
 }
 
@@ -249,7 +255,7 @@ take_option(int id, char **argv, struct pp_opts *o, struct pp_given *g, struct u
 		fputs(pp_help, stdout);
 		return PP_EXIT_OK;
 	case OPT_VERSION:
-		puts("urnic-perf " URN_VERSION);
+		puts("urnic-pingpong " URN_VERSION);
 		return PP_EXIT_OK;
 	case OPT_NO_CHECK:
 		o->no_check = true;
@@ -259,7 +265,7 @@ take_option(int id, char **argv, struct pp_opts *o, struct pp_given *g, struct u
 		return PP_RUN;
 	case '?':
 	case ':':
-		urn_opt_bad(id, argv[optind - 1], "pingpong --help", err);
+		urn_opt_bad(id, argv[optind - 1], "--help", err);
 		return PP_EXIT_USAGE;
 	default:
 		return take_value(id, optarg, o, g, err) ? PP_EXIT_USAGE : PP_RUN;
@@ -271,14 +277,17 @@ static int
 check_together(const struct pp_opts *o, const struct pp_given *g, struct urn_err *err)
 {
 	if (!g->where)
-		urn_err_set(err, "say where the peer is: --peer HOST[:PORT], or --listen [HOST:]PORT "
-				 "to wait for it");
+		urn_err_set(err,
+			    "say where the peer is: --peer HOST[:PORT], or --listen [HOST:]PORT "
+			    "to wait for it");
 	else if (o->device == NULL || *o->device == '\0')
 		urn_err_set(err, "say which port to use: --device net_tap0,iface=urn0 or "
 				 "net_af_packet0,iface=eth0; doc/reference/ports.md has more");
 	else if (o->gid != 0 && !o->have_ip[o->gid - 1])
-		urn_err_set(err, "the node has no IPv%c address; give one with --ip, one that the "
-				 "kernel does not use", o->gid == 2 ? '6' : '4');
+		urn_err_set(err,
+			    "the node has no IPv%c address; give one with --ip, one that the "
+			    "kernel does not use",
+			    o->gid == 2 ? '6' : '4');
 	else if (o->capture != NULL && *o->capture == '\0')
 		urn_err_set(err, "--capture: the name of the file is empty");
 	else
@@ -310,7 +319,7 @@ pp_options_parse(int argc, char **argv, struct pp_opts *o, struct urn_err *err)
 			return rc;
 	}
 	if (optind < argc) {
-		urn_err_set(err, "%.32s is one word too many; pingpong --help lists the options",
+		urn_err_set(err, "%.32s is one word too many; --help lists the options",
 			    argv[optind]);
 		return PP_EXIT_USAGE;
 	}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* urnic-pingpong: exchanges messages with ibv_rc_pingpong of another RDMA stack. */
 #include "pp.h"
 
 #include "common/text.h"
@@ -11,7 +12,7 @@ enum { EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 static int
 fail(const struct urn_err *err)
 {
-	fprintf(stderr, "urnic-perf: %s\n", err->text);
+	fprintf(stderr, "urnic-pingpong: %s\n", err->text);
 	return urn_stop_requested() ? EXIT_SIGNAL + urn_stop_requested() : EXIT_FAILURE;
 }
 
@@ -30,18 +31,18 @@ run(const struct pp_opts *o, struct pp_result *res)
 }
 
 int
-pp_main(int argc, char **argv)
+main(int argc, char **argv)
 {
 	struct urn_err err = {{0}};
 	struct pp_result *res; /* too large for the stack */
 	struct pp_opts o;
 	int rc;
 
-	switch (pp_options_parse(argc - 1, argv + 1, &o, &err)) {
+	switch (pp_options_parse(argc, argv, &o, &err)) {
 	case PP_EXIT_OK:
 		return EXIT_SUCCESS;
 	case PP_EXIT_USAGE:
-		fprintf(stderr, "urnic-perf: %s\n", err.text);
+		fprintf(stderr, "urnic-pingpong: %s\n", err.text);
 		return EXIT_USAGE;
 	default:
 		break;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * urnic-perf pingpong: messages back and forth with another RDMA stack, compatible
+ * urnic-pingpong: messages back and forth with another RDMA stack, compatible
  * with its ibv_rc_pingpong. One node, one port, one queue pair, one thread.
  *
- *   pp_options   the command line
- *   pp_oob       TCP: the two sides tell each other their queue pair
- *   pp_node      EAL, port, dataplane, verbs objects
- *   pp_data      contents of messages, and their check
- *   pp_run       the exchange
- *   pp_report    the printed results
+ *   options   the command line
+ *   oob       TCP: the two sides tell each other their queue pair
+ *   node      EAL, port, dataplane, verbs objects
+ *   data      contents of messages, and their check
+ *   run       the exchange
+ *   report    the printed results
  */
-#ifndef URN_PERF_PP_H
-#define URN_PERF_PP_H
+#ifndef URNIC_PINGPONG_PP_H
+#define URNIC_PINGPONG_PP_H
 
 #include "common/endpoint.h"
 #include "common/hist.h"
+#include "common/tcp.h"
 #include "control/dataplane.h"
 #include "pmd_glue/capture.h"
 
@@ -27,7 +28,7 @@
 /* TCP port on which ibv_rc_pingpong listens. */
 #define PP_PORT "18515"
 
-/* ---- pp_options.c */
+/* ---- options.c */
 
 enum pp_parse { PP_RUN, PP_EXIT_OK, PP_EXIT_USAGE };
 
@@ -53,7 +54,7 @@ struct pp_opts {
 	const char *capture;    /* pcapng file, or NULL; owner: argv */
 };
 
-/* Text of `urnic-perf pingpong --help`. */
+/* Text of `urnic-pingpong --help`. */
 extern const char pp_help[];
 
 /*
@@ -62,7 +63,7 @@ extern const char pp_help[];
  */
 enum pp_parse pp_options_parse(int argc, char **argv, struct pp_opts *o, struct urn_err *err);
 
-/* ---- pp_oob.c */
+/* ---- message.c */
 
 /*
  * The 52 bytes that ibv_rc_pingpong exchanges: "LLLL:QQQQQQ:PPPPPP:" and 32
@@ -75,33 +76,7 @@ void pp_msg_make(char msg[PP_MSG], const struct urn_ep_addr *addr);
 /* returns: 0, or -1 with *err when msg is no such message; addr->mtu_code becomes 0 */
 int pp_msg_parse(const char msg[PP_MSG], struct urn_ep_addr *addr, struct urn_err *err);
 
-/* Waiting on TCP: the call that keeps the NIC running meanwhile, and the longest wait. */
-struct pp_wait {
-	void (*turn)(void *arg); /* NULL: nothing to do meanwhile */
-	void *arg;
-	uint64_t limit_ns;       /* longest wait of each call */
-};
-
-/* CLOCK_MONOTONIC */
-uint64_t pp_now_ns(void);
-
-/* Make a TCP socket that listens for the peer. returns: descriptor, or -1 with *err */
-int pp_oob_listen(const char *host, const char *service, struct urn_err *err);
-/* returns: descriptor of the connection, or -1 with *err. fd stays open */
-int pp_oob_accept(int fd, const struct pp_wait *w, struct urn_err *err);
-/*
- * Connect; a host that refuses may not be ready yet: retries until
- * the time is over. returns: descriptor, or -1 with *err
- */
-int pp_oob_connect(const char *host, const char *service, const struct pp_wait *w,
-		   struct urn_err *err);
-/* Read n bytes, or write them. what: name of the data for *err. returns: 0, or -1 with *err */
-int pp_oob_read(int fd, void *buf, size_t n, const char *what, const struct pp_wait *w,
-		struct urn_err *err);
-int pp_oob_write(int fd, const void *buf, size_t n, const char *what, const struct pp_wait *w,
-		 struct urn_err *err);
-
-/* ---- pp_data.c */
+/* ---- data.c */
 
 /*
  * Roles in the exchange. ibv_rc_pingpong has one buffer: as a server it sends each
@@ -129,7 +104,7 @@ bool pp_data_is_fill(const uint8_t *buf, uint32_t size);
 int pp_data_compare(const uint8_t *got, const uint8_t *want, uint32_t size, uint32_t n,
 		    struct urn_err *err);
 
-/* ---- pp_node.c */
+/* ---- node.c */
 
 struct pp_node {
 	const struct pp_opts *o;
@@ -154,7 +129,7 @@ struct pp_node {
 int pp_node_open(struct pp_node *n, const struct pp_opts *o, struct urn_err *err);
 /* Bring the queue pair to RTR and RTS. returns: 0, or -1 with *err */
 int pp_node_connect(struct pp_node *n, const struct urn_ep_addr *peer, struct urn_err *err);
-/* Run one turn of the engine, and the idle policy. Fits struct pp_wait. */
+/* Run one turn of the engine, and the idle policy. Fits struct urn_tcp_wait. */
 void pp_node_turn(void *node);
 /* True when no byte before or behind the receive buffer was written. */
 bool pp_node_guards_ok(const struct pp_node *n);
@@ -165,7 +140,7 @@ void pp_node_counters(const struct pp_node *n, struct urn_counters *out);
  */
 int pp_node_close(struct pp_node *n, uint64_t *capture_lost, struct urn_err *err);
 
-/* ---- pp_run.c */
+/* ---- run.c */
 
 struct pp_result {
 	struct urn_ep_addr local, peer;
@@ -183,11 +158,9 @@ struct pp_result {
 /* Run the whole exchange. returns: 0, or -1 with *err; *res is valid as far as the exchange got */
 int pp_run(const struct pp_opts *o, struct pp_result *res, struct urn_err *err);
 
-/* ---- pp_report.c */
+/* ---- report.c */
 
+/* Print the result, as options say: for people, or as JSON. */
 void pp_report(const struct pp_opts *o, const struct pp_result *res);
-
-/* ---- pp_main.c: `urnic-perf pingpong`, argv[0] the program, argv[1] the word. returns: exit code */
-int pp_main(int argc, char **argv);
 
 #endif

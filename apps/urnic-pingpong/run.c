@@ -20,10 +20,10 @@ struct pp_state {
 	const struct pp_opts *o;
 	struct pp_node node;
 	struct pp_result *res;
-	uint32_t posted;    /* receives that are posted */
+	uint32_t posted;	/* receives that are posted */
 	unsigned int under_way; /* WR_RECV: the peer's turn; WR_SEND: not acknowledged yet */
-	uint64_t sent_ns;   /* time at which our last message was posted; 0: none yet */
-	uint64_t moved_ns;  /* time of the last completion */
+	uint64_t sent_ns;	/* time at which our last message was posted; 0: none yet */
+	uint64_t moved_ns;	/* time of the last completion */
 	bool done;
 };
 
@@ -32,39 +32,41 @@ struct pp_state {
 static int
 tell_and_hear(struct pp_state *s, int fd, struct urn_err *err)
 {
-	struct pp_wait w = {pp_node_turn, &s->node, s->o->wait_ns};
+	struct urn_tcp_wait w = {pp_node_turn, &s->node, s->o->wait_ns,
+				 "ibv_rc_pingpong, or urnic-pingpong --listen,"};
 	char mine[PP_MSG], theirs[PP_MSG], end[5];
 
 	pp_msg_make(mine, &s->node.local);
 	s->res->local = s->node.local;
 	/* The side that connected speaks first. */
 	if (!s->o->listen &&
-	    pp_oob_write(fd, mine, sizeof(mine), "our queue pair was told", &w, err))
+	    urn_tcp_write(fd, mine, sizeof(mine), "our queue pair was told", &w, err))
 		return -1;
-	if (pp_oob_read(fd, theirs, sizeof(theirs), "the peer's queue pair was told", &w, err) ||
+	if (urn_tcp_read(fd, theirs, sizeof(theirs), "the peer's queue pair was told", &w, err) ||
 	    pp_msg_parse(theirs, &s->res->peer, err) ||
 	    pp_node_connect(&s->node, &s->res->peer, err))
 		return -1;
 	s->res->met = true;
 	if (!s->o->listen)
-		return pp_oob_write(fd, "done", sizeof("done"), "the peer was told we are ready",
-				    &w, err);
-	if (pp_oob_write(fd, mine, sizeof(mine), "our queue pair was told", &w, err))
+		return urn_tcp_write(fd, "done", sizeof("done"), "the peer was told we are ready",
+				     &w, err);
+	if (urn_tcp_write(fd, mine, sizeof(mine), "our queue pair was told", &w, err))
 		return -1;
-	return pp_oob_read(fd, end, sizeof(end), "the peer said it is ready", &w, err);
+	return urn_tcp_read(fd, end, sizeof(end), "the peer said it is ready", &w, err);
 }
 
 /* fd: the listening socket, or -1 */
 static int
 meet(struct pp_state *s, int listener, struct urn_err *err)
 {
-	struct pp_wait w = {pp_node_turn, &s->node, s->o->wait_ns};
+	struct urn_tcp_wait w = {pp_node_turn, &s->node, s->o->wait_ns,
+				 "ibv_rc_pingpong, or urnic-pingpong --listen,"};
 	int fd, rc;
 
 	if (listener >= 0) {
-		fd = pp_oob_accept(listener, &w, err);
+		fd = urn_tcp_accept(listener, &w, err);
 	} else {
-		fd = pp_oob_connect(s->o->host, s->o->service, &w, err);
+		fd = urn_tcp_connect(s->o->host, s->o->service, &w, err);
 	}
 	if (fd < 0)
 		return -1;
@@ -86,7 +88,8 @@ post_receives(struct pp_state *s, struct urn_err *err)
 
 		if (rc == 0)
 			continue;
-		urn_err_set(err, "QP 0x%06x takes no receive: %s", s->node.qp->qp_num, strerror(rc));
+		urn_err_set(err, "QP 0x%06x takes no receive: %s", s->node.qp->qp_num,
+			    strerror(rc));
 		return -1;
 	}
 	return 0;
@@ -97,8 +100,11 @@ static int
 post_message(struct pp_state *s, struct urn_err *err)
 {
 	struct ibv_sge sge = {(uintptr_t)s->node.send, s->o->size, s->node.send_mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = WR_SEND, .sg_list = &sge, .num_sge = 1,
-				 .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED},
+	struct ibv_send_wr wr = {.wr_id = WR_SEND,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED},
 			   *bad;
 	int rc;
 
@@ -106,11 +112,12 @@ post_message(struct pp_state *s, struct urn_err *err)
 		pp_data_make(s->node.send, s->o->size, s->res->sent);
 	else
 		memcpy(s->node.send, s->node.recv, s->o->size);
-	s->sent_ns = pp_now_ns();
+	s->sent_ns = urn_tcp_now_ns();
 	rc = ibv_post_send(s->node.qp, &wr, &bad);
 	s->under_way = WR_SEND | WR_RECV;
 	if (rc != 0)
-		urn_err_set(err, "QP 0x%06x takes no message: %s", s->node.qp->qp_num, strerror(rc));
+		urn_err_set(err, "QP 0x%06x takes no message: %s", s->node.qp->qp_num,
+			    strerror(rc));
 	return rc == 0 ? 0 : -1;
 }
 
@@ -129,12 +136,13 @@ take_message(struct pp_state *s, const struct ibv_wc *wc, struct urn_err *err)
 	struct pp_result *res = s->res;
 
 	if (wc->byte_len != s->o->size) {
-		urn_err_set(err, "message %u of the peer has %u bytes, not %u; give both the same size",
+		urn_err_set(err,
+			    "message %u of the peer has %u bytes, not %u; give both the same size",
 			    res->received + 1, wc->byte_len, s->o->size);
 		return -1;
 	}
 	if (s->sent_ns != 0)
-		urn_hist_add(&res->hist, pp_now_ns() - s->sent_ns);
+		urn_hist_add(&res->hist, urn_tcp_now_ns() - s->sent_ns);
 	if (s->o->listen && res->received == 0) {
 		take_first(s);
 	} else if (res->role == PP_MAKES && !s->o->no_check) {
@@ -168,8 +176,9 @@ add_counters(const struct pp_state *s, char *text, size_t n)
 	for (unsigned int i = 0; i < URN_COUNTER_COUNT && used < n; i++) {
 		if (c.v[i] == 0 || strncmp(urn_counter_name(i), "drop_", 5) != 0)
 			continue;
-		used += (size_t)snprintf(text + used, n - used, "%s%s %llu", any ? ", " : "; dropped: ",
-					 urn_counter_name(i) + 5, (unsigned long long)c.v[i]);
+		used += (size_t)snprintf(text + used, n - used, "%s%s %llu",
+					 any ? ", " : "; dropped: ", urn_counter_name(i) + 5,
+					 (unsigned long long)c.v[i]);
 		any = true;
 	}
 	if (used < n)
@@ -215,7 +224,7 @@ only_gone(const struct pp_state *s, const struct ibv_wc *wc)
 static int
 take_completion(struct pp_state *s, const struct ibv_wc *wc, struct urn_err *err)
 {
-	s->moved_ns = pp_now_ns();
+	s->moved_ns = urn_tcp_now_ns();
 	if (wc->status != IBV_WC_SUCCESS && only_gone(s, wc)) {
 		s->res->last_unacknowledged = true;
 		s->done = true;
@@ -257,16 +266,17 @@ watch(const struct pp_state *s, struct urn_err *err)
 
 	if (urn_stop_requested())
 		return failed(s, "interrupted", err);
-	if (pp_now_ns() - s->moved_ns <= s->o->wait_ns)
+	if (urn_tcp_now_ns() - s->moved_ns <= s->o->wait_ns)
 		return 0;
-	snprintf(why, sizeof(why), "nothing moved for %.1f s (--wait)", (double)s->o->wait_ns / 1e9);
+	snprintf(why, sizeof(why), "nothing moved for %.1f s (--wait)",
+		 (double)s->o->wait_ns / 1e9);
 	return failed(s, why, err);
 }
 
 static int
 exchange(struct pp_state *s, struct urn_err *err)
 {
-	s->moved_ns = pp_now_ns();
+	s->moved_ns = urn_tcp_now_ns();
 	s->under_way = WR_RECV;
 	if (!s->o->listen && post_message(s, err))
 		return -1;
@@ -289,12 +299,12 @@ static void
 linger(struct pp_state *s)
 {
 	struct urn_counters c;
-	uint64_t seen = 0, since = pp_now_ns(), now = since;
+	uint64_t seen = 0, since = urn_tcp_now_ns(), now = since;
 
 	while (now - since <= s->o->linger_ns && !urn_stop_requested()) {
 		pp_node_turn(&s->node);
 		pp_node_counters(&s->node, &c);
-		now = pp_now_ns();
+		now = urn_tcp_now_ns();
 		if (c.v[URN_C_RX_ROCE] != seen)
 			since = now;
 		seen = c.v[URN_C_RX_ROCE];
@@ -309,9 +319,9 @@ session(struct pp_state *s, int listener, struct urn_err *err)
 
 	if (pp_node_open(&s->node, s->o, err) || post_receives(s, err) || meet(s, listener, err))
 		return -1;
-	begin = pp_now_ns();
+	begin = urn_tcp_now_ns();
 	rc = exchange(s, err);
-	s->res->seconds_ns = pp_now_ns() - begin;
+	s->res->seconds_ns = urn_tcp_now_ns() - begin;
 	if (rc == 0 && !s->res->last_unacknowledged)
 		linger(s);
 	pp_node_counters(&s->node, &s->res->counters);
@@ -328,11 +338,11 @@ pp_run(const struct pp_opts *o, struct pp_result *res, struct urn_err *err)
 	memset(res, 0, sizeof(*res));
 	urn_hist_reset(&res->hist);
 	if (o->listen) {
-		listener = pp_oob_listen(o->host, o->service, err);
+		listener = urn_tcp_listen(o->host, o->service, err);
 		if (listener < 0)
 			return -1;
 		/* The port comes up meanwhile; the kernel accepts the connection. */
-		fprintf(stderr, "urnic-perf: waiting for a peer on port %s\n", o->service);
+		fprintf(stderr, "urnic-pingpong: waiting for a peer on port %s\n", o->service);
 	}
 	s.node.o = o;
 	rc = session(&s, listener, err);

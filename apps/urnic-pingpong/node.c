@@ -135,7 +135,7 @@ make_qp(struct pp_node *n, struct urn_err *err)
 		return verbs_failed("make a queue pair", err);
 	/* A random first PSN tells packets of an earlier connection from ours. */
 	if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) != sizeof(psn))
-		psn = (uint32_t)pp_now_ns();
+		psn = (uint32_t)urn_tcp_now_ns();
 	return urn_ep_init(n->qp, 0, err) == 0 ? urn_ep_local(n->qp, psn, n->o->gid, &n->local, err)
 					       : -1;
 }
@@ -143,7 +143,7 @@ make_qp(struct pp_node *n, struct urn_err *err)
 static int
 wait_link(struct pp_node *n, struct urn_err *err)
 {
-	uint64_t since = pp_now_ns(), looked = 0, now = since;
+	uint64_t since = urn_tcp_now_ns(), looked = 0, now = since;
 
 	while (now - since <= n->o->wait_ns && !urn_stop_requested()) {
 		if (now - looked >= LINK_POLL_NS) {
@@ -153,7 +153,7 @@ wait_link(struct pp_node *n, struct urn_err *err)
 		if (n->port->link_up)
 			return 0;
 		pp_node_turn(n);
-		now = pp_now_ns();
+		now = urn_tcp_now_ns();
 	}
 	if (urn_stop_requested())
 		urn_err_set(err, "interrupted while the link came up");
@@ -167,7 +167,7 @@ wait_link(struct pp_node *n, struct urn_err *err)
 int
 pp_node_open(struct pp_node *n, const struct pp_opts *o, struct urn_err *err)
 {
-	struct urn_eal_config cfg = {.program = "urnic-perf",
+	struct urn_eal_config cfg = {.program = "urnic-pingpong",
 				     .memory_mb = urn_eal_memory_mb(MBUFS)};
 
 	memset(n, 0, sizeof(*n));

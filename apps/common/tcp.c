@@ -1,31 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The TCP side of ibv_rc_pingpong. Sockets do not block: a waiting function
- * keeps the NIC running, for the peer may ask for our MAC address before it
- * sends another byte.
- */
-#include "pp.h"
+#include "common/tcp.h"
 
 #include "common/text.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #define AGAIN_NS 50000000ull /* between two attempts to connect */
-#define GID_AT 19u           /* offset of the GID in the message */
 
 uint64_t
-pp_now_ns(void)
+urn_tcp_now_ns(void)
 {
 	struct timespec ts;
 
@@ -33,70 +24,17 @@ pp_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- the message */
-
-void
-pp_msg_make(char msg[PP_MSG], const struct urn_ep_addr *addr)
-{
-	int n = snprintf(msg, PP_MSG, "%04x:%06x:%06x:", 0u, addr->qpn & 0xffffff,
-			 addr->psn & 0xffffff);
-
-	for (unsigned int i = 0; i < 16; i++)
-		n += snprintf(msg + n, PP_MSG - (size_t)n, "%02x", addr->gid[i]);
-}
-
-/* Value of the hexadecimal digits [at, at + n) of the message. returns: -1 when one is no digit */
-static int64_t
-hex_at(const char *msg, unsigned int at, unsigned int n)
-{
-	int64_t v = 0;
-
-	for (unsigned int i = at; i < at + n; i++) {
-		if (!isxdigit((unsigned char)msg[i]))
-			return -1;
-		v = v << 4 | (isdigit((unsigned char)msg[i]) ? msg[i] - '0'
-							       : (msg[i] | 0x20) - 'a' + 10);
-	}
-	return v;
-}
-
-int
-pp_msg_parse(const char msg[PP_MSG], struct urn_ep_addr *addr, struct urn_err *err)
-{
-	int64_t lid = hex_at(msg, 0, 4), qpn = hex_at(msg, 5, 6), psn = hex_at(msg, 12, 6), byte = 0;
-
-	memset(addr, 0, sizeof(*addr));
-	for (unsigned int i = 0; i < 16 && byte >= 0; i++) {
-		byte = hex_at(msg, GID_AT + 2 * i, 2);
-		addr->gid[i] = (uint8_t)byte;
-	}
-	if (lid < 0 || qpn < 0 || psn < 0 || byte < 0 || msg[4] != ':' || msg[11] != ':' ||
-	    msg[18] != ':' || msg[PP_MSG - 1] != '\0') {
-		urn_err_set(err, "what the peer said is no LID:QPN:PSN:GID of ibv_rc_pingpong; is "
-				 "another program on that port?");
-		return -1;
-	}
-	addr->qpn = (uint32_t)qpn;
-	addr->psn = (uint32_t)psn;
-	for (unsigned int i = 0; i < 16; i++)
-		byte |= addr->gid[i];
-	if (byte != 0)
-		return 0;
-	urn_err_set(err, "the peer has no GID; start ibv_rc_pingpong with -g, such as -g 1");
-	return -1;
-}
-
 /* ---- waiting */
 
 /* Run one turn while a socket is not ready. returns: 0, or -1 with *err when the time is over */
 static int
-wait_turn(const struct pp_wait *w, uint64_t since, const char *what, struct urn_err *err)
+wait_turn(const struct urn_tcp_wait *w, uint64_t since, const char *what, struct urn_err *err)
 {
 	if (urn_stop_requested()) {
 		urn_err_set(err, "interrupted while waiting for %s", what);
 		return -1;
 	}
-	if (pp_now_ns() - since > w->limit_ns) {
+	if (urn_tcp_now_ns() - since > w->limit_ns) {
 		urn_err_set(err, "waited %.1f s for %s in vain (--wait)", (double)w->limit_ns / 1e9,
 			    what);
 		return -1;
@@ -108,10 +46,10 @@ wait_turn(const struct pp_wait *w, uint64_t since, const char *what, struct urn_
 
 /* Wait until a socket has one of the events. returns: 0, or -1 with *err */
 static int
-wait_for(int fd, short events, const char *what, const struct pp_wait *w, struct urn_err *err)
+wait_for(int fd, short events, const char *what, const struct urn_tcp_wait *w, struct urn_err *err)
 {
 	struct pollfd p = {.fd = fd, .events = events};
-	uint64_t since = pp_now_ns();
+	uint64_t since = urn_tcp_now_ns();
 
 	/* Sleep when there is nothing else to do; else poll and run a turn. */
 	while (poll(&p, 1, w->turn == NULL ? 10 : 0) <= 0) {
@@ -126,8 +64,8 @@ wait_for(int fd, short events, const char *what, const struct pp_wait *w, struct
 static struct addrinfo *
 look_up(const char *host, const char *service, int flags, struct urn_err *err)
 {
-	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
-				 .ai_flags = flags};
+	struct addrinfo hints = {
+		.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
 	struct addrinfo *list = NULL;
 	int rc = getaddrinfo(host[0] != '\0' ? host : NULL, service, &hints, &list);
 
@@ -164,7 +102,7 @@ listen_at(const struct addrinfo *ai)
 }
 
 int
-pp_oob_listen(const char *host, const char *service, struct urn_err *err)
+urn_tcp_listen(const char *host, const char *service, struct urn_err *err)
 {
 	struct addrinfo *list = look_up(host, service, AI_PASSIVE, err);
 	int fd = -1, why = 0;
@@ -182,13 +120,13 @@ pp_oob_listen(const char *host, const char *service, struct urn_err *err)
 	}
 	freeaddrinfo(list);
 	if (fd < 0)
-		urn_err_set(err, "cannot listen on %.100s%sport %s: %s; give --listen another one", host,
-			    host[0] != '\0' ? " " : "", service, strerror(why));
+		urn_err_set(err, "cannot listen on %.100s%sport %s: %s; give --listen another one",
+			    host, host[0] != '\0' ? " " : "", service, strerror(why));
 	return fd;
 }
 
 int
-pp_oob_accept(int fd, const struct pp_wait *w, struct urn_err *err)
+urn_tcp_accept(int fd, const struct urn_tcp_wait *w, struct urn_err *err)
 {
 	for (;;) {
 		int peer;
@@ -210,7 +148,7 @@ pp_oob_accept(int fd, const struct pp_wait *w, struct urn_err *err)
  * else with errno
  */
 static int
-try_connect(const struct addrinfo *ai, const struct pp_wait *w, struct urn_err *err)
+try_connect(const struct addrinfo *ai, const struct urn_tcp_wait *w, struct urn_err *err)
 {
 	int fd = open_socket(ai), why = 0;
 	socklen_t len = sizeof(why);
@@ -234,28 +172,28 @@ try_connect(const struct addrinfo *ai, const struct pp_wait *w, struct urn_err *
 }
 
 int
-pp_oob_connect(const char *host, const char *service, const struct pp_wait *w,
-	       struct urn_err *err)
+urn_tcp_connect(const char *host, const char *service, const struct urn_tcp_wait *w,
+		struct urn_err *err)
 {
 	struct addrinfo *list = look_up(host, service, 0, err);
-	uint64_t since = pp_now_ns(), tried;
+	uint64_t since = urn_tcp_now_ns(), tried;
 	int fd = -1, why = 0;
 
 	if (list == NULL)
 		return -1;
 	while (fd < 0) {
-		tried = pp_now_ns();
+		tried = urn_tcp_now_ns();
 		for (struct addrinfo *ai = list; ai != NULL && fd < 0; ai = ai->ai_next) {
 			fd = try_connect(ai, w, err);
 			why = errno;
 		}
-		while (fd < 0 && pp_now_ns() - tried < AGAIN_NS) {
+		while (fd < 0 && urn_tcp_now_ns() - tried < AGAIN_NS) {
 			if (wait_turn(w, since, "the peer", err)) {
 				if (!urn_stop_requested())
-					urn_err_set(err, "cannot connect to %.100s port %s: %s; is "
-							 "ibv_rc_pingpong, or urnic-perf --listen, "
-							 "running there?", host, service,
-						    strerror(why));
+					urn_err_set(err,
+						    "cannot connect to %.100s port %s: %s; is "
+						    "%s running there?",
+						    host, service, strerror(why), w->listener);
 				freeaddrinfo(list);
 				return -1;
 			}
@@ -268,14 +206,14 @@ pp_oob_connect(const char *host, const char *service, const struct pp_wait *w,
 static int
 broken(const char *what, ssize_t rc, struct urn_err *err)
 {
-	urn_err_set(err, "the peer's connection ended before %s: %s; it says why where it runs", what,
-		    rc == 0 ? "it was closed" : strerror(errno));
+	urn_err_set(err, "the peer's connection ended before %s: %s; it says why where it runs",
+		    what, rc == 0 ? "it was closed" : strerror(errno));
 	return -1;
 }
 
 int
-pp_oob_read(int fd, void *buf, size_t n, const char *what, const struct pp_wait *w,
-	    struct urn_err *err)
+urn_tcp_read(int fd, void *buf, size_t n, const char *what, const struct urn_tcp_wait *w,
+	     struct urn_err *err)
 {
 	for (size_t got = 0; got < n;) {
 		ssize_t rc;
@@ -292,8 +230,8 @@ pp_oob_read(int fd, void *buf, size_t n, const char *what, const struct pp_wait 
 }
 
 int
-pp_oob_write(int fd, const void *buf, size_t n, const char *what, const struct pp_wait *w,
-	     struct urn_err *err)
+urn_tcp_write(int fd, const void *buf, size_t n, const char *what, const struct urn_tcp_wait *w,
+	      struct urn_err *err)
 {
 	for (size_t done = 0; done < n;) {
 		ssize_t rc;
