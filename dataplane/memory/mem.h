@@ -185,8 +185,8 @@ bool urn_mem_turned(const struct urn_mem *mem, unsigned int engine, uint32_t ask
 enum urn_memop_kind {
 	URN_MEMOP_GATHER,    /* region -> frame */
 	URN_MEMOP_PLACE,     /* frame -> region */
-	URN_MEMOP_CMP_SWAP,  /* 8 bytes at addr: compare word[0], swap word[1]; old value to word[0] */
-	URN_MEMOP_FETCH_ADD, /* 8 bytes at addr: add word[0]; old value to word[0] */
+	URN_MEMOP_CMP_SWAP,  /* 8 bytes at addr: compare operand[0], swap operand[1]; old value to operand[0] */
+	URN_MEMOP_FETCH_ADD, /* 8 bytes at addr: add operand[0]; old value to operand[0] */
 	URN_MEMOP_FENCE,     /* nothing; answered when all before it on this region are done. len: 1 byte */
 };
 
@@ -200,7 +200,7 @@ struct urn_memop {
 	struct urn_region *region; /* from urn_mem_check() */
 	uint64_t addr;             /* checked address (iova) */
 	uint8_t *frame;            /* bytes in the mbuf; atomics: struct urn_abi_atomic to log in, or NULL */
-	struct rte_mbuf *m;        /* owner of the frame; atomics use urn_pkt(m)->word[] */
+	struct rte_mbuf *m;        /* owner of the frame; atomics use urn_pkt(m)->record.operand */
 	uint32_t len;              /* bytes */
 	uint8_t kind;              /* enum urn_memop_kind */
 	uint8_t status;            /* enum urn_memop_status, set by the executor */

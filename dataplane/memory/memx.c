@@ -84,7 +84,7 @@ memx_atomic_logged(const struct urn_memop *op, uint64_t *target, const uint64_t 
 static uint8_t
 memx_atomic(const struct urn_memop *op)
 {
-	uint64_t *word = urn_pkt(op->m)->word;
+	uint64_t *word = urn_pkt(op->m)->record.operand;
 	uint8_t *target = memx_target(op);
 	uint64_t old;
 

@@ -146,7 +146,7 @@ move(struct space_worker *w, bool write, uint8_t *bytes, uint64_t len, uint64_t 
 static uint8_t
 do_atomic(struct space_worker *w, const struct urn_memop *op)
 {
-	uint64_t *word = urn_pkt(op->m)->word, at = urn_foreign_target(op), old, now;
+	uint64_t *word = urn_pkt(op->m)->record.operand, at = urn_foreign_target(op), old, now;
 
 	if (at & 7 || !move(w, false, (uint8_t *)&old, sizeof(old), at))
 		return URN_MEMOP_FAILED;

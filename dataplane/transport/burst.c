@@ -167,12 +167,12 @@ park(const struct urn_txd *d)
 
 	p->qp = qp;
 	p->psn = d->psn;
-	p->mem_left = d->mem_left;
+	p->mem_left = (uint8_t)d->mem_left;
 	p->mem_status = d->mem_status;
 	p->ipv6 = d->ipv6;
-	p->loop = d->loop;
+	p->tx.loop = d->loop;
 	p->action = d->action;
-	p->arg = d->syndrome;
+	p->tx.syndrome = d->syndrome;
 	urn_ring_append(&qp->tx_last, d->m);
 	qp->tx_waiting++;
 }
@@ -190,9 +190,9 @@ unpark(struct urn_qp *qp)
 		.psn = p->psn,
 		.mem_status = p->mem_status,
 		.ipv6 = p->ipv6,
-		.loop = p->loop,
+		.loop = p->tx.loop,
 		.action = p->action,
-		.syndrome = (uint8_t)p->arg,
+		.syndrome = p->tx.syndrome,
 	};
 }
 

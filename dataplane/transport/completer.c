@@ -151,8 +151,7 @@ bad_response(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t s
 	     uint8_t vendor_err)
 {
 	qp->w_fetch->state = URN_WORK_BROKEN; /* further responses to it are not looked at */
-	urn_pkt(m)->arg = vendor_err;
-	urn_pkt(m)->word[1] = status;
+	urn_pkt(m)->bad = (struct urn_pkt_bad){.status = status, .vendor_err = vendor_err};
 	urn_tp_hold(tp, m, qp, URN_ACT_BAD_RESP);
 }
 
@@ -588,7 +587,7 @@ urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		URN_COUNT(tp, DROP_RESPONSE);
 		acked(tp, qp, p->psn);
 		if (qp->w_fetch && qp->w_fetch->state == URN_WORK_BROKEN && qp->state != URN_QPS_ERR)
-			urn_req_fail(tp, qp, qp->w_fetch, (uint8_t)p->word[1], (uint8_t)p->arg);
+			urn_req_fail(tp, qp, qp->w_fetch, p->bad.status, p->bad.vendor_err);
 		break;
 	}
 	urn_tp_done(tp, m);

@@ -10,6 +10,8 @@
 
 #include <rte_prefetch.h>
 
+_Static_assert(URN_TP_OPS <= UINT8_MAX, "urn_pkt.mem_left counts the operations of a burst");
+
 static inline void
 urn_tp_op(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind, struct urn_region *region,
 	  uint64_t addr, uint8_t *frame, uint32_t len)
@@ -24,7 +26,7 @@ urn_tp_op(struct urn_tp *tp, struct rte_mbuf *m, uint8_t kind, struct urn_region
 	op->kind = kind;
 	op->tag = 0;
 	tp->ops_bytes += len;
-	urn_pkt(m)->mem_left++;
+	urn_pkt(m)->mem_left++; /* counts to URN_TP_OPS at most */
 }
 
 /* Gather into a frame to be sent; d is the descriptor that urn_tp_frame() gave. */

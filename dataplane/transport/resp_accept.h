@@ -13,8 +13,8 @@ urn_resp_refuse(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_
 {
 	struct urn_pkt *p = urn_pkt(m);
 
-	p->arg = syndrome;
-	p->bits = 0;
+	p->recv.syndrome = syndrome;
+	p->recv.bits = 0;
 	qp->flags |= URN_QPF_REFUSED;
 	urn_tp_hold(tp, m, qp, URN_ACT_NAK);
 }

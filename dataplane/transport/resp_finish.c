@@ -53,14 +53,14 @@ recv_done(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t stat
 	  uint8_t vendor_err)
 {
 	const struct urn_pkt *p = urn_pkt(m);
-	uint8_t bits = p->bits;
+	uint8_t bits = p->recv.bits;
 	bool ok = status == URN_WC_SUCCESS;
 	uint8_t wc_flags = (uint8_t)((ok && (bits & URN_REQ_IMM) ? URN_WCF_WITH_IMM : 0) |
 				     (ok && (bits & URN_REQ_INV) ? URN_WCF_WITH_INV : 0));
 	const struct urn_abi_cqe cqe = {
-		.wr_id = p->wr_id,
-		.byte_len = ok ? p->arg : 0,
-		.imm = wc_flags ? p->imm : 0,
+		.wr_id = p->recv.wr_id,
+		.byte_len = ok ? p->recv.bytes : 0,
+		.imm = wc_flags ? p->recv.imm : 0,
 		.qp_num = qp->qpn,
 		.src_qp = qp->dest_qpn,
 		.vendor_err = vendor_err,
@@ -88,7 +88,7 @@ static __attribute__((noinline)) void
 request_failed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
-	uint8_t bits = p->bits;
+	uint8_t bits = p->recv.bits;
 
 	if (bits & URN_REQ_RECV)
 		(void)recv_done(tp, qp, m,
@@ -103,7 +103,7 @@ static inline void
 finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
-	uint8_t bits = p->bits;
+	uint8_t bits = p->recv.bits;
 
 	if (unlikely(p->mem_status != URN_MEMOP_DONE)) {
 		request_failed(tp, qp, m);
@@ -150,7 +150,7 @@ static void
 finish_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
-	struct urn_rec *rec = &qp->rec[p->arg];
+	struct urn_rec *rec = &qp->rec[p->record.index];
 
 	if (p->mem_status != URN_MEMOP_DONE) {
 		rec->busy = 0;
@@ -158,7 +158,7 @@ finish_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		owe_nak(tp, qp, p->psn, URN_NAK_OP, false);
 		return;
 	}
-	rec->va = p->word[0]; /* the original value: a repeat is answered with it, too */
+	rec->va = p->record.operand[0]; /* the original value: a repeat is answered with it, too */
 	answer(tp, qp, rec);
 }
 
@@ -217,9 +217,9 @@ duplicate_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return true;
 	}
 	if (rec->pending && (off + len < rec->length || rec->end < urn_rec_npsn(qp, rec))) {
-		p->word[0] = start;
-		p->word[1] = start + npsn;
-		p->bits = 1; /* the next packet is the first of the part */
+		p->part.start = start;
+		p->part.end = start + npsn;
+		p->part.head = true;
 		if (urn_repair_part(tp, qp, m))
 			return false;
 		if (off + len < rec->length) {
@@ -260,12 +260,12 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	struct urn_pkt *p = urn_pkt(m);
 	bool told = false;
 
-	if (p->bits & URN_REQ_RECV) {
-		urn_qp_recv_done(tp, qp, p->wr_id, (uint8_t)p->word[1], (uint8_t)p->word[2], 0,
+	if (p->recv.bits & URN_REQ_RECV) {
+		urn_qp_recv_done(tp, qp, p->recv.wr_id, p->recv.status, p->recv.vendor_err, 0,
 				 URN_WCO_RECV, 0, 0, qp->dest_qpn, false);
 		told = true;
 	}
-	owe_nak(tp, qp, p->psn, (uint8_t)p->arg, told);
+	owe_nak(tp, qp, p->psn, p->recv.syndrome, told);
 }
 
 /* The QP went to the error state meanwhile: only give the receive back. */
@@ -274,7 +274,7 @@ flushed(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 	bool recv = (p->action == URN_ACT_REQUEST || p->action == URN_ACT_NAK) &&
-		    (p->bits & URN_REQ_RECV);
+		    (p->recv.bits & URN_REQ_RECV);
 
 	if (recv && (qp->flags & URN_QPF_RECV_BAD))
 		(void)recv_done(tp, qp, m, URN_WC_LOC_PROT_ERR, URN_VE_MEMORY);
@@ -293,7 +293,7 @@ finish_other(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 	switch (p->action) {
 	case URN_ACT_READ:
-		answer(tp, qp, &qp->rec[p->arg]);
+		answer(tp, qp, &qp->rec[p->record.index]);
 		break;
 	case URN_ACT_ATOMIC:
 		finish_atomic(tp, qp, m);

@@ -68,7 +68,7 @@ urn_resp_accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	rec->va = rte_be_to_cpu_64(r.va);
 	rec->rkey = rte_be_to_cpu_32(r.rkey);
 	rec->length = len;
-	p->arg = index;
+	p->record.index = index;
 	urn_resp_accepted(tp, qp, m, URN_ACT_READ, urn_rec_npsn(qp, rec));
 }
 
@@ -102,9 +102,9 @@ urn_resp_accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	}
 	rec->kind = URN_REC_ATOMIC;
 	rec->length = 8;
-	p->arg = index;
-	p->word[0] = cas ? rte_be_to_cpu_64(a.compare) : rte_be_to_cpu_64(a.swap_add);
-	p->word[1] = rte_be_to_cpu_64(a.swap_add);
+	p->record.index = index;
+	p->record.operand[0] = cas ? rte_be_to_cpu_64(a.compare) : rte_be_to_cpu_64(a.swap_add);
+	p->record.operand[1] = rte_be_to_cpu_64(a.swap_add);
 	log = *URN_QP_LOG(qp);
 	urn_tp_op(tp, m, cas ? URN_MEMOP_CMP_SWAP : URN_MEMOP_FETCH_ADD, region, va,
 		  log ? (uint8_t *)&log[index] : NULL, 8);

@@ -170,25 +170,25 @@ send_parts(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 	while (qp->flags & URN_QPF_PARTS) {
 		struct urn_pkt *p = urn_pkt(urn_repair_of(tp, qp)->parts);
 		struct urn_rec *rec = urn_resp_find_record(qp, p->psn, URN_REC_READ);
-		uint32_t cur = (uint32_t)p->word[0];
+		uint32_t cur = p->part.start;
 		enum sent sent;
 
-		if (!rec || p->word[1] > urn_rec_npsn(qp, rec)) {
+		if (!rec || p->part.end > urn_rec_npsn(qp, rec)) {
 			URN_COUNT(tp, DROP_DUPLICATE); /* its record was reused meanwhile */
 			urn_repair_part_done(tp, qp);
 			continue;
 		}
 		if (*budget == 0 || !urn_tp_tx_room(tp))
 			return false;
-		sent = send_packet(tp, qp, rec, cur, p->bits, cur + 1 == p->word[1], true);
+		sent = send_packet(tp, qp, rec, cur, p->part.head, cur + 1 == p->part.end, true);
 		if (sent == SENT_NOT)
 			return false;
 		--*budget;
-		p->bits = 0;
-		p->word[0] = cur + 1;
+		p->part.head = false;
+		p->part.start = cur + 1;
 		if (sent == SENT_DEAD)
 			URN_COUNT(tp, DROP_DUPLICATE);
-		if (cur + 1 == p->word[1] || sent == SENT_DEAD)
+		if (cur + 1 == p->part.end || sent == SENT_DEAD)
 			urn_repair_part_done(tp, qp);
 		if (tp->ops_bytes >= URN_TP_OPS_BYTES)
 			urn_tp_execute(tp);

@@ -28,18 +28,18 @@ refuse_recv(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t sy
 	struct urn_pkt *p = urn_pkt(m);
 
 	urn_resp_refuse(tp, qp, m, syndrome);
-	p->bits = URN_REQ_RECV;
-	p->word[1] = status;
-	p->word[2] = vendor_err;
-	p->wr_id = wr_id;
+	p->recv.bits = URN_REQ_RECV;
+	p->recv.status = status;
+	p->recv.vendor_err = vendor_err;
+	p->recv.wr_id = wr_id;
 }
 
 /* No receive: the peer is to try later. The packet was not accepted. */
 static void
 not_ready(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	urn_pkt(m)->arg = URN_SYN_RNR | qp->min_rnr_timer;
-	urn_pkt(m)->bits = 0;
+	urn_pkt(m)->recv.syndrome = URN_SYN_RNR | qp->min_rnr_timer;
+	urn_pkt(m)->recv.bits = 0;
 	qp->flags |= URN_QPF_RNR_SENT;
 	urn_tp_hold(tp, m, qp, URN_ACT_NAK);
 }
@@ -59,18 +59,18 @@ message_ends(struct urn_qp *qp, struct rte_mbuf *m, uint64_t wr_id, bool recv)
 {
 	struct urn_pkt *p = urn_pkt(m);
 
-	p->bits |= URN_REQ_LAST;
-	p->arg = qp->msg_off;
+	p->recv.bits |= URN_REQ_LAST;
+	p->recv.bytes = qp->msg_off;
 	if (recv) {
-		p->bits |= URN_REQ_RECV;
-		p->wr_id = wr_id;
+		p->recv.bits |= URN_REQ_RECV;
+		p->recv.wr_id = wr_id;
 	}
 	if (p->op->off[URN_EXT_IMM]) {
-		p->bits |= URN_REQ_IMM;
-		memcpy(&p->imm, urn_pkt_ext(m, URN_EXT_IMM), 4);
+		p->recv.bits |= URN_REQ_IMM;
+		memcpy(&p->recv.imm, urn_pkt_ext(m, URN_EXT_IMM), 4);
 	} else if (p->op->off[URN_EXT_IETH]) {
-		p->bits |= URN_REQ_INV;
-		p->imm = key_to_invalidate(m);
+		p->recv.bits |= URN_REQ_INV;
+		p->recv.imm = key_to_invalidate(m);
 	}
 	qp->msg = URN_MSG_NONE;
 }
@@ -181,7 +181,7 @@ accept_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (unlikely(e != URN_MEM_OK))
 		return;
 	qp->msg_off += len;
-	p->bits = 0;
+	p->recv.bits = 0;
 	if (p->op->flags & URN_OPF_LAST) {
 		message_ends(qp, m, qp->recv->wr_id, true);
 		urn_recv_put(tp, qp, qp->recv);
@@ -286,7 +286,7 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			urn_resp_refuse(tp, qp, m, syndrome);
 		return;
 	}
-	p->bits = URN_REQ_WRITE;
+	p->recv.bits = URN_REQ_WRITE;
 	if (p->op->flags & URN_OPF_LAST)
 		message_ends(qp, m, wr_id, recv);
 	urn_resp_accepted(tp, qp, m, URN_ACT_REQUEST, 1);

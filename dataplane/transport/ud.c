@@ -211,19 +211,19 @@ urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_UD_NO_RECV);
 		return;
 	}
-	p->wr_id = wr_id;
-	p->arg = total;
-	p->word[0] = URN_WC_SUCCESS;
-	p->word[1] = URN_VE_NONE;
-	p->word[2] = rte_be_to_cpu_32(d.sqpn) & URN_QPN_MASK;
+	p->recv.wr_id = wr_id;
+	p->recv.bytes = total;
+	p->recv.status = URN_WC_SUCCESS;
+	p->recv.vendor_err = URN_VE_NONE;
+	p->recv.src_qp = rte_be_to_cpu_32(d.sqpn) & URN_QPN_MASK;
 	if (p->op->off[URN_EXT_IMM])
-		memcpy(&p->imm, urn_pkt_ext(m, URN_EXT_IMM), 4);
+		memcpy(&p->recv.imm, urn_pkt_ext(m, URN_EXT_IMM), 4);
 	if (bad) {
-		p->word[0] = URN_WC_LOC_QP_OP_ERR;
-		p->word[1] = URN_VE_BAD_WQE;
+		p->recv.status = URN_WC_LOC_QP_OP_ERR;
+		p->recv.vendor_err = URN_VE_BAD_WQE;
 	} else if (total > r->length) {
-		p->word[0] = URN_WC_LOC_LEN_ERR;
-		p->word[1] = URN_VE_RECV_SHORT;
+		p->recv.status = URN_WC_LOC_LEN_ERR;
+		p->recv.vendor_err = URN_VE_RECV_SHORT;
 	} else {
 		enum urn_mem_error e;
 
@@ -231,8 +231,8 @@ urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		e = urn_tp_sge_ops(tp, m, NULL, r->sge, r->num_sge, 0,
 				   urn_pkt_payload(m) - URN_GRH_BYTES, total, urn_qp_recv_pd(qp));
 		if (e != URN_MEM_OK) {
-			p->word[0] = URN_WC_LOC_PROT_ERR;
-			p->word[1] = urn_vendor_err(e);
+			p->recv.status = URN_WC_LOC_PROT_ERR;
+			p->recv.vendor_err = urn_vendor_err(e);
 		}
 	}
 	if (r)
@@ -244,7 +244,7 @@ void
 urn_ud_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
-	uint8_t status = (uint8_t)p->word[0], ve = (uint8_t)p->word[1];
+	uint8_t status = p->recv.status, ve = p->recv.vendor_err;
 	bool imm = p->op->off[URN_EXT_IMM] != 0;
 
 	if (status == URN_WC_SUCCESS && p->mem_status != URN_MEMOP_DONE) {
@@ -257,8 +257,8 @@ urn_ud_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		URN_COUNT(tp, DROP_UD_MEMORY);
 	if (qp->state == URN_QPS_ERR)
 		status = URN_WC_WR_FLUSH_ERR;
-	urn_qp_recv_done(tp, qp, p->wr_id, status, ve, p->arg, URN_WCO_RECV,
-			 (uint8_t)(URN_WCF_GRH | (imm ? URN_WCF_WITH_IMM : 0)), imm ? p->imm : 0,
-			 (uint32_t)p->word[2], p->solicited);
+	urn_qp_recv_done(tp, qp, p->recv.wr_id, status, ve, p->recv.bytes, URN_WCO_RECV,
+			 (uint8_t)(URN_WCF_GRH | (imm ? URN_WCF_WITH_IMM : 0)), imm ? p->recv.imm : 0,
+			 p->recv.src_qp, p->solicited);
 	urn_tp_done(tp, m);
 }

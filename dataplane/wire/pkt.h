@@ -10,6 +10,7 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <rte_mbuf.h>
@@ -18,54 +19,94 @@ struct urn_qp;
 
 /* Kinds of frames that the parser tells apart. */
 enum urn_frame_kind {
-	URN_FRAME_ROCE,    /* a well-formed RoCEv2 frame, ICRC not checked yet */
+	URN_FRAME_ROCE, /* a well-formed RoCEv2 frame, ICRC not checked yet */
 	URN_FRAME_ARP,
-	URN_FRAME_ICMP,    /* ICMP over IPv4 */
-	URN_FRAME_ICMP6,   /* ICMPv6, including neighbour discovery */
-	URN_FRAME_OTHER,   /* not for us; counted, dropped */
-	URN_FRAME_BAD,     /* meant to be RoCEv2 and malformed; `drop` tells how */
+	URN_FRAME_ICMP,	 /* ICMP over IPv4 */
+	URN_FRAME_ICMP6, /* ICMPv6, including neighbour discovery */
+	URN_FRAME_OTHER, /* not for us; counted, dropped */
+	URN_FRAME_BAD,	 /* meant to be RoCEv2 and malformed; `drop` tells how */
 };
 
 #define URN_PKT_PRIV 128u
 
+/* Receive that a packet completes, or refusal of a request. */
+struct urn_pkt_recv {
+	uint8_t bits;	    /* enum urn_req_bit */
+	uint8_t status;	    /* enum urn_abi_wc_status; NAK with URN_REQ_RECV, and UD_RECV */
+	uint8_t vendor_err; /* enum urn_abi_vendor_err; valid where status is */
+	uint8_t syndrome;   /* NAK: syndrome of the AETH */
+	uint32_t bytes;	    /* REQUEST with URN_REQ_LAST, UD_RECV: length of the message */
+	uint64_t wr_id;	    /* of the receive; valid with URN_REQ_RECV, and for UD_RECV */
+	uint32_t
+		imm; /* immediate, network order; with URN_REQ_INV the R_Key that was invalidated */
+	uint32_t src_qp; /* UD_RECV: QP number of the sender */
+};
+
+/* READ or atomic that was put on record. */
+struct urn_pkt_record {
+	uint32_t index;	     /* of the record, in urn_qp.rec */
+	uint64_t operand[2]; /* atomic: compare and swap, or what is added; then the old value in
+				the first */
+};
+
+/* Part of a READ that was asked for again and waits to be answered. */
+struct urn_pkt_part {
+	uint32_t start, end; /* packets of the READ's response, end exclusive */
+	bool head;	     /* the next packet is the first of the part */
+};
+
+/* Response that does not fit its request. */
+struct urn_pkt_bad {
+	uint8_t status;	    /* enum urn_abi_wc_status that the request completes with */
+	uint8_t vendor_err; /* enum urn_abi_vendor_err */
+};
+
+/* Frame to be sent that waits for memory. */
+struct urn_pkt_tx {
+	uint8_t syndrome; /* TX_RESPONSE: of an ACK or NAK; 0: another response */
+	uint8_t loop;	  /* 1: to this adapter itself */
+};
+
 struct urn_pkt {
 	/*
-	 * One cache line: all fields that a SEND or WRITE without immediate needs. Set by the
-	 * parser; valid for URN_FRAME_ROCE.
+	 * One cache line: all fields that a SEND or WRITE without immediate needs. Those of the
+	 * parser are valid for URN_FRAME_ROCE, those of the transport (transport/) between its
+	 * calls.
 	 */
 	const struct urn_opcode *op;
-	uint8_t l3_off;        /* bytes from the frame's start to the IP header */
+	struct urn_qp *qp;     /* transport */
+	struct rte_mbuf *next; /* transport: next in a list of the QP */
+	uint8_t l3_off;	       /* bytes from the frame's start to the IP header */
 	uint8_t bth_off;       /* ... to the BTH */
 	uint8_t payload_off;   /* ... to the payload */
-	uint8_t kind;          /* enum urn_frame_kind */
+	uint8_t kind;	       /* enum urn_frame_kind */
 	uint16_t payload_len;  /* bytes, without pad and ICRC */
 	uint16_t pkey;
 	uint32_t psn;
 	uint32_t dqpn;
 	uint8_t opcode;
-	uint8_t drop;          /* enum urn_counter when kind is BAD or OTHER */
-	uint8_t ipv6;          /* 0 or 1 */
-	uint8_t ackreq;        /* BTH A */
-	uint8_t solicited;     /* BTH SE */
+	uint8_t drop;	    /* enum urn_counter when kind is BAD or OTHER */
+	uint8_t ipv6;	    /* 0 or 1 */
+	uint8_t ackreq;	    /* BTH A */
+	uint8_t solicited;  /* BTH SE */
+	uint8_t action;	    /* transport: action in the packet's turn, enum urn_act */
+	uint8_t mem_status; /* transport: worst result of its memory operations */
+	uint8_t mem_left;   /* transport: memory operations not answered yet */
 
-	/* Used by the transport; see transport/. Valid only between calls of the transport. */
-	uint8_t action;        /* action in the packet's turn, enum urn_act */
-	uint8_t mem_status;    /* worst result of its memory operations */
-	uint8_t loop;          /* frame to be sent: to this adapter itself */
-	uint16_t mem_left;     /* memory operations not answered yet */
-	uint8_t bits;          /* depends on the action */
-	uint8_t rsvd;
-	uint32_t arg;          /* depends on the action: syndrome, message length, ... */
-	struct urn_qp *qp;
-	struct rte_mbuf *next; /* next in a list of the QP */
-	uint64_t wr_id;        /* wr_id of the receive that this packet completes */
-
-	/* A second line, for further fields. */
-	uint32_t imm;          /* immediate or invalidated key of the message */
-	uint32_t rsvd2;
-	uint64_t word[4];      /* depends on the action; atomics: operands, then the old value */
+	/*
+	 * What the action needs, from when the packet is held until its turn. The action says which
+	 * member is valid (enum urn_act); an action that is not named here needs none.
+	 */
+	union {
+		struct urn_pkt_recv recv;     /* REQUEST, NAK, UD_RECV */
+		struct urn_pkt_record record; /* READ, ATOMIC */
+		struct urn_pkt_part part;     /* DUP_READ that was put aside */
+		struct urn_pkt_bad bad;	      /* BAD_RESP */
+		struct urn_pkt_tx tx;	      /* TX_REQUEST, TX_RESPONSE */
+	};
 };
-_Static_assert(offsetof(struct urn_pkt, imm) == 64, "what every packet needs is one line");
+_Static_assert(offsetof(struct urn_pkt, recv.imm) == 64,
+	       "a packet without immediate needs one line");
 _Static_assert(sizeof(struct urn_pkt) <= URN_PKT_PRIV, "mbuf private area");
 
 /* The packet in an mbuf of the dataplane. */
@@ -105,8 +146,8 @@ urn_pkt_payload(struct rte_mbuf *m)
 }
 
 /*
- * Parse one received frame into urn_pkt(m) (doc/reference/wire.md "Frame", "BTH", "Lengths"). Reads only
- * inside the frame; accepts single-segment mbufs (the caller linearises others). Checks:
+ * Parse one received frame into urn_pkt(m) (doc/reference/wire.md "Frame", "BTH", "Lengths"). Reads
+ * only inside the frame; accepts single-segment mbufs (the caller linearises others). Checks:
  * Ethernet type, IP version, header length, total length against the frame (trailing Ethernet
  * padding is trimmed), no fragments, IPv4 header checksum, UDP length, BTH version, opcode
  * known, pad against length. Does not check the ICRC, MTU, MAC or IP addresses.

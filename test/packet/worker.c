@@ -32,7 +32,7 @@ worker_close(struct urn_space *s)
 static uint8_t
 do_atomic(const struct urn_memop *op, uint8_t *target, bool fails)
 {
-	uint64_t *word = urn_pkt(op->m)->word, old, now;
+	uint64_t *word = urn_pkt(op->m)->record.operand, old, now;
 
 	if (fails || ((uintptr_t)target & 7))
 		return URN_MEMOP_FAILED;

@@ -128,7 +128,7 @@ test_model(void **state)
 
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t kind = (uint32_t)(test_random(&f->rng) % 8), len;
-			uint64_t *w = urn_pkt(&f->frame[i].m)->word;
+			uint64_t *w = urn_pkt(&f->frame[i].m)->record.operand;
 
 			len = (uint32_t)(1 + test_random(&f->rng) % (round % 3 ? 200 : 4096));
 			if (test_random(&f->rng) & 1)
@@ -164,7 +164,7 @@ test_model(void **state)
 			if (op[i].kind == URN_MEMOP_GATHER)
 				assert_memory_equal(f->frame[i].data, want[i], op[i].len);
 			if (op[i].kind >= URN_MEMOP_CMP_SWAP)
-				assert_true(urn_pkt(&f->frame[i].m)->word[0] == word[i]);
+				assert_true(urn_pkt(&f->frame[i].m)->record.operand[0] == word[i]);
 		}
 	}
 	child_read(&f->child, CHILD_AT, got, LEN);
@@ -187,7 +187,7 @@ test_overflow(void **state)
 		for (unsigned int i = 0; i < 160; i++, put++) {
 			/* 1,000 operations that add 1 at one place, then others. */
 			if (put < 1000) {
-				urn_pkt(&f->frame[put].m)->word[0] = 1;
+				urn_pkt(&f->frame[put].m)->record.operand[0] = 1;
 				op[i] = ft_op(f, URN_MEMOP_FETCH_ADD, put, 0, 8);
 			} else {
 				op[i] = ft_op(f, URN_MEMOP_PLACE, 1000, 64 + put % 8, 1);
@@ -213,7 +213,7 @@ test_overflow(void **state)
 	for (unsigned int i = 0; i < 1000; i++) {
 		assert_int_equal(frames[i], 1);
 		/* In order: the i-th saw the sum of those before it. */
-		assert_int_equal(urn_pkt(&f->frame[i].m)->word[0], i);
+		assert_int_equal(urn_pkt(&f->frame[i].m)->record.operand[0], i);
 	}
 	child_read(&f->child, CHILD_AT, &sum, 8);
 	assert_int_equal(sum, 1000);
@@ -231,9 +231,9 @@ test_impossible(void **state)
 	ft_fill(f, before, sizeof(before));
 	child_write(&f->child, CHILD_AT, before, sizeof(before));
 	for (int kind = URN_MEMOP_CMP_SWAP; kind < 256; kind += 3) {
-		urn_pkt(&f->frame[0].m)->word[0] = 9;
+		urn_pkt(&f->frame[0].m)->record.operand[0] = 9;
 		run_one(f, kind, kind % 7 + 1, 8, URN_MEMOP_FAILED);
-		assert_int_equal(urn_pkt(&f->frame[0].m)->word[0], 9);
+		assert_int_equal(urn_pkt(&f->frame[0].m)->record.operand[0], 9);
 	}
 	child_read(&f->child, CHILD_AT, after, sizeof(after));
 	assert_memory_equal(before, after, sizeof(before));
@@ -426,7 +426,7 @@ test_two_engines(void **state)
 			for (uint32_t i = 0; i < 32; i++) {
 				uint32_t frame = (uint32_t)e * 32 + i;
 
-				urn_pkt(&f->frame[frame].m)->word[0] = 1;
+				urn_pkt(&f->frame[frame].m)->record.operand[0] = 1;
 				op[e][i] = ft_op(f, URN_MEMOP_FETCH_ADD, frame, 0, 8);
 			}
 			assert_int_equal(urn_memx_execute(x[e], op[e], 32), 32);

@@ -78,7 +78,7 @@ make_op(struct fix *f, int kind, uint32_t frame, uint64_t offset, uint32_t len)
 static uint64_t *
 words(struct fix *f, uint32_t frame)
 {
-	return urn_pkt(&f->frame[frame].m)->word;
+	return urn_pkt(&f->frame[frame].m)->record.operand;
 }
 
 static void

@@ -140,7 +140,7 @@ test_stall_read(void **state)
 	op[0] = ft_op(&slow, URN_MEMOP_GATHER, 0, PAGE - 8, 16);
 	op[1] = ft_op(&slow, URN_MEMOP_FETCH_ADD, 1, 4 * PAGE, 8);
 	op[2] = ft_op(&slow, URN_MEMOP_GATHER, 2, 4 * PAGE, 8);
-	urn_pkt(&slow.frame[1].m)->word[0] = 1;
+	urn_pkt(&slow.frame[1].m)->record.operand[0] = 1;
 	assert_int_equal(urn_memx_execute(slow.x, op, 3), 3);
 	assert_int_equal(child_do(&slow.child, CHILD_SERVE, 0, 0, 3), 0);
 	while (taken < 3) {
@@ -153,7 +153,7 @@ test_stall_read(void **state)
 	}
 	for (int i = 0; i < 16; i++)
 		assert_int_equal(slow.frame[0].data[i], 0x5a);
-	assert_true(urn_pkt(&slow.frame[1].m)->word[0] == 0x5a5a5a5a5a5a5a5aull);
+	assert_true(urn_pkt(&slow.frame[1].m)->record.operand[0] == 0x5a5a5a5a5a5a5a5aull);
 	assert_int_equal(slow.frame[2].data[0], 0x5b);
 	ft_close(&slow);
 }
