@@ -48,7 +48,7 @@ common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_s
 	s->u64(s, "sends", report_fill(posted, LOOK(qp->sq.retired), qp->sq.mask));
 	s->u64(s, "receives",
 	       qp->rq.hdr ? report_fill(receives, LOOK(qp->rq.cons), qp->rq.mask) : 0);
-	s->u64(s, "outstanding", rc ? psn_count(LOOK(qp->una), LOOK(qp->next_psn)) : 0);
+	s->u64(s, "outstanding", rc ? psn_count(LOOK(qp->tx.una), LOOK(qp->tx.next)) : 0);
 }
 
 /* ---- in detail */
@@ -89,11 +89,11 @@ waits_for(const struct urn_qp *qp)
 		return "its end";
 	if (qp->flags & URN_QPF_NEIGH)
 		return "address";
-	if (qp->flags & URN_QPF_RNR_WAIT)
+	if (qp->tx.flags & URN_TXF_RNR_WAIT)
 		return "receiver";
 	if (qp->rx_head || qp->tx_last)
 		return "memory";
-	return qp->una != qp->next_psn ? "acknowledgement" : "";
+	return qp->tx.una != qp->tx.next ? "acknowledgement" : "";
 }
 
 /* A number and its key. */
@@ -118,15 +118,15 @@ requester(const struct detail *d, struct urn_report_sink *s)
 {
 	const struct urn_qp *qp = &d->copy;
 
-	FIGURES(s, {"una_psn", qp->una}, {"current_psn", qp->cur_psn}, {"next_psn", qp->next_psn},
+	FIGURES(s, {"una_psn", qp->tx.una}, {"current_psn", qp->tx.cur.psn}, {"next_psn", qp->tx.next},
 		{"first_sq_psn", qp->sq_psn});
 	s->flag(s, "selective", d->selective);
 	s->flag(s, "repairing", d->repairing);
 	FIGURES(s, {"responses_kept", d->missing_n},
-		{"timeout_ns", qp->timeout ? 4096ull << qp->timeout : 0}, {"retries", qp->retry_cnt},
-		{"retries_left", qp->retries}, {"rnr_retries", qp->rnr_retry},
-		{"rnr_retries_left", qp->rnr_tries}, {"reads_max", qp->max_rd_atomic},
-		{"reads_outstanding", qp->fetch_out}, {"rtt_ns", d->peer.srtt},
+		{"timeout_ns", qp->tx.timeout ? 4096ull << qp->tx.timeout : 0}, {"retries", qp->tx.retry_cnt},
+		{"retries_left", qp->tx.retries}, {"rnr_retries", qp->tx.rnr_retry},
+		{"rnr_retries_left", qp->tx.rnr_tries}, {"reads_max", qp->tx.max_fetch},
+		{"reads_outstanding", qp->tx.fetch_out}, {"rtt_ns", d->peer.srtt},
 		{"rtt_var_ns", d->peer.rttvar}, {"rto_ns", d->rto_ns}, {"backoff", d->peer.backoff},
 		{"window", d->peer.window});
 }
@@ -134,8 +134,8 @@ requester(const struct detail *d, struct urn_report_sink *s)
 static void
 responder(const struct urn_qp *qp, struct urn_report_sink *s)
 {
-	FIGURES(s, {"expected_psn", qp->epsn}, {"done_psn", qp->done_psn},
-		{"first_rq_psn", qp->rq_psn}, {"msn", qp->msn}, {"out_of_order_kept", qp->ooo_count},
+	FIGURES(s, {"expected_psn", qp->rx.epsn}, {"done_psn", qp->rx.done},
+		{"first_rq_psn", qp->rq_psn}, {"msn", qp->rx.msn}, {"out_of_order_kept", qp->rx.ooo_count},
 		{"peer_reads_max", qp->max_dest_rd_atomic}, {"peer_reads_pending", qp->rec_pending},
 		{"min_rnr_timer", qp->min_rnr_timer});
 }

@@ -29,89 +29,30 @@ enum {
 	RESPONSE_LATE = 65536, /* ... a duplicate response */
 };
 
-/* The cursor goes back to una, or to the first response that is missing. */
+/* Go back and repeat 2^(back - 1) PSNs; back 0: all. */
 static void
-to_oldest(struct urn_qp *qp)
+go_back(struct urn_tp *tp, struct urn_qp *qp, uint8_t back)
 {
-	struct urn_work *w = qp->w_head;
-
-	for (; w; w = w->next) {
-		uint32_t end = urn_psn_add(w->first_psn, w->npsn);
-
-		if (w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN ||
-		    w->state == URN_WORK_QUEUED || w->state == URN_WORK_FENCED)
-			break;
-		if (w->npsn == 0)
-			continue; /* local work is not repeated */
-		if (urn_work_is_fetch(w) ? w->accepted < w->npsn : urn_psn_diff(qp->una, end) < 0)
-			break;
-	}
-	qp->w_cur = w;
-	if (!w)
-		qp->cur_psn = qp->next_psn;
-	else if (urn_work_is_fetch(w))
-		qp->cur_psn = urn_psn_add(w->first_psn, w->accepted);
-	else
-		qp->cur_psn = urn_psn_diff(qp->una, w->first_psn) > 0 ? qp->una : w->first_psn;
-}
-
-static void
-go_back(struct urn_tp *tp, struct urn_qp *qp)
-{
-	if (qp->cur_psn == qp->next_psn)
-		qp->flags = qp->since_ack ? qp->flags | URN_QPF_UNASKED
-					  : qp->flags & ~(uint32_t)URN_QPF_UNASKED;
-	qp->flags |= URN_QPF_WENT_BACK;
-	qp->flags &= ~(uint32_t)URN_QPF_OWN_BACK;
-	qp->since_ack = 0;
+	urn_psn_tx_go_back(&qp->tx, back);
 	urn_repair_void(tp, qp); /* the peer may have dropped packets that it said it keeps */
-	to_oldest(qp);
 	urn_tp_sched(tp, qp);
 }
 
 void
 urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
 {
-	go_back(tp, qp);
-	qp->back = 0;
-	qp->back_end = qp->next_psn;
+	go_back(tp, qp, 0);
 	urn_peer_untime(tp, qp);
 }
 
 void
 urn_req_all_back(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (!urn_req_held_back(qp))
+	if (!urn_psn_tx_held_back(&qp->tx))
 		return;
-	qp->back = 0;
-	qp->back_end = qp->next_psn;
+	urn_psn_tx_all_back(&qp->tx);
 	urn_peer_untime(tp, qp);
 	urn_tp_sched(tp, qp);
-}
-
-/* returns: the PSN behind at most `psns` PSNs from the cursor on, in whole READs; the first READ in any case */
-static uint32_t
-end_of(const struct urn_qp *qp, uint32_t psns)
-{
-	uint32_t end = qp->cur_psn;
-
-	for (const struct urn_work *w = qp->w_cur; w; w = w->next) {
-		uint32_t stop = urn_psn_add(w->first_psn, w->npsn);
-
-		if (urn_psn_diff(w->first_psn, qp->next_psn) >= 0)
-			break;
-		if (urn_psn_diff(stop, qp->next_psn) > 0)
-			stop = qp->next_psn;
-		if (((stop - qp->cur_psn) & URN_PSN_MASK) > psns) {
-			if (!urn_work_is_fetch(w))
-				end = urn_psn_add(qp->cur_psn, psns);
-			else if (end == qp->cur_psn)
-				end = stop;
-			break;
-		}
-		end = stop;
-	}
-	return end;
 }
 
 /* Repeat 2^(back - 1) PSNs from una on. */
@@ -120,41 +61,32 @@ repeat(struct urn_tp *tp, struct urn_qp *qp, uint8_t back)
 {
 	struct urn_peer *p = urn_qp_peer(tp, qp);
 
-	go_back(tp, qp);
-	qp->back = back & 15u;
-	qp->back_end = end_of(qp, 1u << (back - 1));
+	go_back(tp, qp, back);
 	p->repeated_at = tp->now;
 	p->repeated_qpn = qp->qpn;
 	/* The round trip of a packet that is not repeated is still measured. */
-	if (p->timed == qp && urn_psn_diff(p->timed_psn, qp->back_end) < 0)
+	if (p->timed == qp && urn_psn_diff(p->timed_psn, qp->tx.cur.end) < 0)
 		p->timed = NULL;
 }
 
 void
 urn_req_back_timeout(struct urn_tp *tp, struct urn_qp *qp)
 {
-	qp->flags &= ~(uint32_t)URN_QPF_EARLY;
+	qp->tx.flags &= ~(uint32_t)URN_TXF_EARLY;
 	repeat(tp, qp, TIMEOUT_PSNS);
-}
-
-/* True when the repeated part was answered, and more is held back. */
-static inline bool
-may_go_on(const struct urn_qp *qp)
-{
-	return qp->back && qp->cur_psn != qp->next_psn && urn_psn_diff(qp->una, qp->back_end) >= 0;
 }
 
 uint64_t
 urn_req_back_due(const struct urn_tp *tp, const struct urn_qp *qp)
 {
 	const struct urn_peer *p = urn_qp_peer(tp, qp);
-	uint32_t out = (qp->next_psn - qp->una) & URN_PSN_MASK;
+	uint32_t out = urn_psn_tx_out(&qp->tx);
 
-	if (qp->early)
+	if (qp->tx.early)
 		return UINT64_MAX; /* only one until there is progress */
-	if (unlikely(may_go_on(qp))) {
+	if (unlikely(urn_psn_tx_may_go_on(&qp->tx))) {
 		uint64_t ns = urn_peer_go_on(p, tp->cfg.rto_floor, out);
-		uint64_t quarter = 1ull << (URN_TIMEOUT_SHIFT + qp->timeout - 2);
+		uint64_t quarter = 1ull << (URN_TIMEOUT_SHIFT + qp->tx.timeout - 2);
 
 		/* Nothing was measured: a slow peer may still work on the packets that were sent first. */
 		return p->srtt || ns > quarter ? ns : quarter;
@@ -165,28 +97,12 @@ urn_req_back_due(const struct urn_tp *tp, const struct urn_qp *qp)
 void
 urn_req_back_early(struct urn_tp *tp, struct urn_qp *qp)
 {
-	bool on = may_go_on(qp);
+	bool on = urn_psn_tx_may_go_on(&qp->tx);
 
 	URN_COUNT(tp, EARLY_TIMEOUTS);
-	qp->flags |= URN_QPF_EARLY;
-	qp->early = 1;
-	repeat(tp, qp, !on ? EARLY_PSNS : qp->back < MOST_PSNS ? qp->back + 1 : MOST_PSNS);
-}
-
-/* The peer answers the packets that were sent first: move the cursor on to work that was never sent. */
-static void
-to_newest(struct urn_qp *qp)
-{
-	struct urn_work *w = qp->w_cur;
-
-	while (w && w->state != URN_WORK_FAILED && w->state != URN_WORK_BROKEN &&
-	       urn_psn_diff(urn_psn_add(w->first_psn, w->npsn), qp->next_psn) <= 0 &&
-	       w->state != URN_WORK_QUEUED && w->state != URN_WORK_FENCED)
-		w = w->next;
-	qp->w_cur = w;
-	qp->cur_psn = qp->next_psn;
-	qp->back = 0;
-	qp->since_ack = (qp->flags & URN_QPF_UNASKED) != 0;
+	qp->tx.flags |= URN_TXF_EARLY;
+	qp->tx.early = 1;
+	repeat(tp, qp, !on ? EARLY_PSNS : qp->tx.back < MOST_PSNS ? qp->tx.back + 1 : MOST_PSNS);
 }
 
 void
@@ -195,39 +111,39 @@ urn_req_back_answered(struct urn_tp *tp, struct urn_qp *qp)
 	struct urn_peer *p = urn_qp_peer(tp, qp);
 	uint64_t took = tp->now - p->repeated_at;
 
-	if ((qp->flags & URN_QPF_EARLY) && took < p->rtt_min / 2) {
-		qp->flags &= ~(uint32_t)URN_QPF_EARLY;
+	if ((qp->tx.flags & URN_TXF_EARLY) && took < p->rtt_min / 2) {
+		qp->tx.flags &= ~(uint32_t)URN_TXF_EARLY;
 		urn_peer_hasty(p, tp->now); /* sooner than the repeat can have arrived */
 	}
-	if (!qp->back)
+	if (!qp->tx.back)
 		return;
-	if (urn_psn_diff(qp->una, qp->back_end) > 0 && qp->cur_psn != qp->next_psn)
-		to_newest(qp);
-	else if (qp->una == qp->back_end && p->repeated_qpn == qp->qpn)
+	if (urn_psn_diff(qp->tx.una, qp->tx.cur.end) > 0 && qp->tx.cur.psn != qp->tx.next)
+		urn_psn_tx_to_newest(&qp->tx); /* the peer answers the packets that were sent first */
+	else if (qp->tx.una == qp->tx.cur.end && p->repeated_qpn == qp->qpn)
 		p->answer_ns = took;
-	if (qp->cur_psn == qp->next_psn)
-		qp->back = 0;
+	if (qp->tx.cur.psn == qp->tx.next)
+		qp->tx.back = 0;
 }
 
 void
 urn_req_alive(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, bool response)
 {
-	int32_t late = urn_psn_diff(qp->una, psn);
-	uint64_t span = 1ull << (URN_TIMEOUT_SHIFT + qp->timeout);
+	int32_t late = urn_psn_diff(qp->tx.una, psn);
+	uint64_t span = 1ull << (URN_TIMEOUT_SHIFT + qp->tx.timeout);
 	uint64_t halves;
 
 	if (late <= 0 || late > (response ? RESPONSE_LATE : ACK_LATE) || urn_qp_selective(tp, qp))
 		return;
-	if (qp->flags & URN_QPF_EARLY) {
-		qp->flags &= ~(uint32_t)URN_QPF_EARLY;
+	if (qp->tx.flags & URN_TXF_EARLY) {
+		qp->tx.flags &= ~(uint32_t)URN_TXF_EARLY;
 		urn_peer_hasty(urn_qp_peer(tp, qp), tp->now); /* answered twice: the repeat was needless */
 	}
-	if (qp->timeout == 0 || qp->una == qp->next_psn || (qp->flags & URN_QPF_RNR_WAIT))
+	if (qp->tx.timeout == 0 || qp->tx.una == qp->tx.next || (qp->tx.flags & URN_TXF_RNR_WAIT))
 		return;
-	halves = (tp->now + span - qp->deadline) >> (URN_TIMEOUT_SHIFT + qp->timeout - 1);
-	if (halves == 0 || qp->alive + halves > ALIVE_MAX)
+	halves = (tp->now + span - qp->tx.deadline) >> (URN_TIMEOUT_SHIFT + qp->tx.timeout - 1);
+	if (halves == 0 || qp->tx.alive + halves > ALIVE_MAX)
 		return;
-	qp->alive = (uint8_t)((qp->alive + halves) & ALIVE_MAX);
-	qp->flags &= ~(uint32_t)URN_QPF_HELD;
-	qp->deadline = tp->now + span;
+	qp->tx.alive = (uint8_t)((qp->tx.alive + halves) & ALIVE_MAX);
+	qp->tx.flags &= ~(uint32_t)URN_TXF_HELD;
+	qp->tx.deadline = tp->now + span;
 }

@@ -27,11 +27,4 @@ void urn_req_back_answered(struct urn_tp *tp, struct urn_qp *qp);
  */
 void urn_req_alive(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, bool response);
 
-/* True when only a part of the packets that are to be repeated may be repeated now. */
-static inline bool
-urn_req_held_back(const struct urn_qp *qp)
-{
-	return qp->back && qp->cur_psn != qp->next_psn;
-}
-
 #endif

@@ -112,9 +112,9 @@ is_void(const struct urn_txd *d)
 		return !urn_resp_valid(d);
 	if (unlikely(qp->state >= URN_QPS_SQE))
 		return true;
-	return qp->type == URN_QPT_RC && qp->w_cur &&
-	       unlikely(qp->w_cur->state == URN_WORK_FAILED) &&
-	       urn_psn_diff(d->psn, qp->w_cur->first_psn) >= 0;
+	return qp->type == URN_QPT_RC && qp->tx.cur.work &&
+	       unlikely(qp->tx.cur.work->state == URN_WORK_FAILED) &&
+	       urn_psn_diff(d->psn, qp->tx.cur.work->first_psn) >= 0;
 }
 
 static void

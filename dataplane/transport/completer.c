@@ -34,44 +34,44 @@ progress_repair(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct urn_repair *r = urn_repair_of(tp, qp);
 	uint8_t syndrome = r->nak_syn;
-	int32_t d = syndrome ? urn_psn_diff(qp->una, r->nak_psn) : -1;
+	int32_t d = syndrome ? urn_psn_diff(qp->tx.una, r->nak_psn) : -1;
 
 	if (d >= 0)
 		r->nak_syn = 0; /* its turn has come; or the refused request was repeated and is done */
 	if (d != 0)
 		urn_repair_settle(tp, qp);
 	else if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR)
-		receiver_not_ready(tp, qp, qp->una, syndrome & URN_SYN_VALUE);
+		receiver_not_ready(tp, qp, qp->tx.una, syndrome & URN_SYN_VALUE);
 	else
-		refused(tp, qp, qp->una, syndrome);
+		refused(tp, qp, qp->tx.una, syndrome);
 }
 
 /* n more PSNs were acknowledged: counts and timers start again. */
 static void
 progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 {
-	qp->retries = qp->retry_cnt;
-	qp->rnr_tries = qp->rnr_retry;
-	qp->alive = 0;
-	qp->flags &= ~(uint32_t)(URN_QPF_WENT_BACK | URN_QPF_PROBE);
-	if (urn_psn_diff(qp->cur_psn, qp->una) < 0)
-		qp->cur_psn = qp->una;
-	if (unlikely(qp->early) && !(qp->flags & URN_QPF_HELD))
+	qp->tx.retries = qp->tx.retry_cnt;
+	qp->tx.rnr_tries = qp->tx.rnr_retry;
+	qp->tx.alive = 0;
+	qp->tx.flags &= ~(uint32_t)(URN_TXF_WENT_BACK | URN_TXF_PROBE);
+	if (urn_psn_diff(qp->tx.cur.psn, qp->tx.una) < 0)
+		qp->tx.cur.psn = qp->tx.una;
+	if (unlikely(qp->tx.early) && !(qp->tx.flags & URN_TXF_HELD))
 		urn_peer_repeats(urn_qp_peer(tp, qp), tp->cfg.rto_floor, tp->now);
-	if (unlikely(qp->back || (qp->flags & URN_QPF_EARLY)))
+	if (unlikely(qp->tx.back || (qp->tx.flags & URN_TXF_EARLY)))
 		urn_req_back_answered(tp, qp);
 	urn_peer_timed(tp, qp, n);
-	if (unlikely(qp->repair))
+	if (unlikely(qp->tx.repair))
 		progress_repair(tp, qp);
 	if (unlikely(qp->state == URN_QPS_ERR))
 		return;
 	if (unlikely(qp->flags & URN_QPF_TRACE))
 		urn_trace_age(tp, qp, URN_TRACE_RESP);
-	if (qp->una != qp->next_psn)
+	if (qp->tx.una != qp->tx.next)
 		urn_req_arm(tp, qp);
 	else /* work posted from here on waits for an address from its own beginning */
 		qp->flags &= ~(uint32_t)URN_QPF_NO_MAC;
-	if (qp->w_cur || urn_sq_ready(&qp->sq))
+	if (qp->tx.cur.work || urn_sq_ready(&qp->sq))
 		urn_tp_sched(tp, qp);
 }
 
@@ -82,14 +82,14 @@ lost(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 		return; /* the last acknowledgement has ended the QP */
 	/* After an RNR wait everything is repeated anyway, and the wait costs no retry. */
-	if (qp->flags & URN_QPF_RNR_WAIT)
+	if (qp->tx.flags & URN_TXF_RNR_WAIT)
 		return;
-	if (qp->flags & URN_QPF_WENT_BACK) {
+	if (qp->tx.flags & URN_TXF_WENT_BACK) {
 		urn_req_all_back(tp, qp);
 		return;
 	}
-	if (qp->retries == 0) {
-		struct urn_work *w = qp->w_head;
+	if (qp->tx.retries == 0) {
+		struct urn_work *w = qp->tx.head;
 
 		while (w && w->next && w->npsn == 0)
 			w = w->next;
@@ -97,7 +97,7 @@ lost(struct urn_tp *tp, struct urn_qp *qp)
 			urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_SEQ);
 		return;
 	}
-	qp->retries--;
+	qp->tx.retries--;
 	urn_req_go_back(tp, qp);
 	urn_req_arm(tp, qp);
 }
@@ -109,34 +109,17 @@ lost(struct urn_tp *tp, struct urn_qp *qp)
 static bool
 acked(struct urn_tp *tp, struct urn_qp *qp, uint32_t to)
 {
-	uint32_t una;
-	bool whole = true;
+	uint32_t n;
+	bool whole;
 
-	if (urn_psn_diff(to, qp->acked) > 0) {
-		qp->acked = to;
+	if (urn_psn_diff(to, qp->tx.acked) > 0) {
+		qp->tx.acked = to;
 		/* The peer had no receive for a request, but took a copy of the request after all. */
-		if (unlikely(qp->flags & URN_QPF_RNR_WAIT))
+		if (unlikely(qp->tx.flags & URN_TXF_RNR_WAIT))
 			urn_req_end_rnr_wait(tp, qp);
 	}
-	una = to = qp->acked;
-	if (qp->fetch_out) {
-		for (struct urn_work *w = qp->w_head; w; w = w->next) {
-			uint32_t have = urn_psn_add(w->first_psn, w->placed);
-
-			if (urn_psn_diff(w->first_psn, to) >= 0)
-				break;
-			if (urn_work_is_fetch(w) && w->state != URN_WORK_DONE &&
-			    w->npsn && urn_psn_diff(have, to) < 0) {
-				una = have;
-				whole = false;
-				break;
-			}
-		}
-	}
-	if (urn_psn_diff(una, qp->una) > 0) {
-		uint32_t n = (una - qp->una) & URN_PSN_MASK;
-
-		qp->una = una;
+	n = urn_psn_tx_settle(&qp->tx, &whole);
+	if (n) {
 		urn_req_retire(tp, qp);
 		if (likely(qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD))
 			progress(tp, qp, n);
@@ -165,7 +148,7 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	struct urn_work *w = qp->w_fetch;
 	struct urn_pkt *p = urn_pkt(m);
 
-	if (urn_psn_diff(p->psn, qp->next_psn) >= 0) {
+	if (urn_psn_diff(p->psn, qp->tx.next) >= 0) {
 		urn_tp_drop(tp, m, URN_C_DROP_PSN);
 		return NULL;
 	}
@@ -246,7 +229,7 @@ accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	w->accepted++;
 	if (last)
 		next_fetch(qp);
-	if (unlikely(qp->repair))
+	if (unlikely(qp->tx.repair))
 		urn_repair_came(tp, qp, p->psn);
 	urn_tp_hold(tp, m, qp, URN_ACT_READ_RESP);
 }
@@ -282,7 +265,7 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	}
 	w->accepted++;
 	next_fetch(qp);
-	if (unlikely(qp->repair))
+	if (unlikely(qp->tx.repair))
 		urn_repair_came(tp, qp, urn_pkt(m)->psn);
 	urn_tp_hold(tp, m, qp, URN_ACT_ATOMIC_ACK);
 }
@@ -337,48 +320,38 @@ urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		return;
 	}
 	accept_response(tp, qp, m);
-	if (unlikely(qp->repair))
+	if (unlikely(qp->tx.repair))
 		accept_kept(tp, qp);
 }
 
 /* ---- finish: in order, memory answered */
 
-/* The work that a PSN belongs to. */
-static struct urn_work *
-work_at(struct urn_qp *qp, uint32_t psn)
-{
-	for (struct urn_work *w = qp->w_head; w; w = w->next)
-		if (((psn - w->first_psn) & URN_PSN_MASK) < w->npsn)
-			return w;
-	return NULL;
-}
-
 static void
 receiver_not_ready(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t code)
 {
-	if (qp->rnr_retry != 7) {
-		if (qp->rnr_tries == 0) {
-			struct urn_work *w = work_at(qp, psn);
+	if (qp->tx.rnr_retry != 7) {
+		if (qp->tx.rnr_tries == 0) {
+			struct urn_work *w = urn_psn_tx_work_at(&qp->tx, psn);
 
 			if (w)
 				urn_req_fail(tp, qp, w, URN_WC_RNR_RETRY_EXC_ERR, URN_VE_RNR);
 			return;
 		}
-		qp->rnr_tries--;
+		qp->tx.rnr_tries--;
 	}
 	/* The peer is alive: RNR NAKs have their own count, and that count is bounded. */
-	qp->retries = qp->retry_cnt;
+	qp->tx.retries = qp->tx.retry_cnt;
 	urn_req_go_back(tp, qp);
-	qp->flags |= URN_QPF_RNR_WAIT;
-	qp->flags &= ~(uint32_t)URN_QPF_WENT_BACK;
-	qp->deadline = tp->now + rnr_us[code] * 1000ull;
-	urn_wheel_start(&tp->wheel, &qp->timer, qp->deadline);
+	qp->tx.flags |= URN_TXF_RNR_WAIT;
+	qp->tx.flags &= ~(uint32_t)URN_TXF_WENT_BACK;
+	qp->tx.deadline = tp->now + rnr_us[code] * 1000ull;
+	urn_wheel_start(&tp->wheel, &qp->tx.timer, qp->tx.deadline);
 }
 
 static void
 refused(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 {
-	struct urn_work *w = work_at(qp, psn);
+	struct urn_work *w = urn_psn_tx_work_at(&qp->tx, psn);
 	uint8_t status = syndrome == URN_NAK_ACCESS ? URN_WC_REM_ACCESS_ERR
 			 : syndrome == URN_NAK_OP   ? URN_WC_REM_OP_ERR
 						    : URN_WC_REM_INV_REQ_ERR;
@@ -392,13 +365,13 @@ static void
 take_credits(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint32_t aeth)
 {
 	uint8_t code = (aeth >> 24) & URN_SYN_VALUE;
-	bool had = qp->credits;
+	bool had = qp->tx.credits;
 
-	if (urn_psn_diff(psn, qp->una) < -1 || (aeth >> 24 & URN_SYN_KIND) != URN_SYN_ACK)
+	if (urn_psn_diff(psn, qp->tx.una) < -1 || (aeth >> 24 & URN_SYN_KIND) != URN_SYN_ACK)
 		return;
-	qp->credits = code != 31;
-	qp->lsn = ((aeth & URN_PSN_MASK) + credit_value[code]) & URN_PSN_MASK;
-	if (had && (qp->w_cur || urn_sq_ready(&qp->sq)))
+	qp->tx.credits = code != 31;
+	qp->tx.lsn = ((aeth & URN_PSN_MASK) + credit_value[code]) & URN_PSN_MASK;
+	if (had && (qp->tx.cur.work || urn_sq_ready(&qp->sq)))
 		urn_tp_sched(tp, qp);
 }
 
@@ -428,7 +401,7 @@ known_nak(struct urn_tp *tp, uint8_t syndrome)
 static bool
 rnr_left(const struct urn_qp *qp)
 {
-	return qp->rnr_retry == 7 || qp->rnr_tries != 0;
+	return qp->tx.rnr_retry == 7 || qp->tx.rnr_tries != 0;
 }
 
 /*
@@ -456,17 +429,17 @@ overtook(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 static void
 finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 {
-	bool again = (qp->flags & URN_QPF_RNR_WAIT) && psn == qp->acked;
+	bool again = (qp->tx.flags & URN_TXF_RNR_WAIT) && psn == qp->tx.acked;
 
 	if (!known_nak(tp, syndrome)) {
 		URN_COUNT(tp, DROP_RESPONSE);
 		return;
 	}
-	if (urn_psn_diff(psn, qp->una) < 0)
+	if (urn_psn_diff(psn, qp->tx.una) < 0)
 		return; /* late: the NAK was dealt with */
 	/* The peer may have dropped the packets that it asks for after we went back by ourselves. */
-	if (syndrome == URN_NAK_SEQ && unlikely(qp->flags & URN_QPF_OWN_BACK))
-		qp->flags &= ~(uint32_t)(URN_QPF_OWN_BACK | URN_QPF_WENT_BACK);
+	if (syndrome == URN_NAK_SEQ && unlikely(qp->tx.flags & URN_TXF_OWN_BACK))
+		qp->tx.flags &= ~(uint32_t)(URN_TXF_OWN_BACK | URN_TXF_WENT_BACK);
 	if (!acked(tp, qp, psn) && !overtook(tp, qp, psn, syndrome)) {
 		lost(tp, qp);
 		return;
@@ -474,14 +447,14 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 		return;
 	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR) {
-		if (urn_psn_diff(qp->acked, psn) > 0)
+		if (urn_psn_diff(qp->tx.acked, psn) > 0)
 			return; /* late: the request was taken since */
 		/* Again: the wire duplicated the NAK, and its wait is under way. */
-		if (!again && (qp->una == psn || rnr_left(qp)))
+		if (!again && (qp->tx.una == psn || rnr_left(qp)))
 			receiver_not_ready(tp, qp, psn, syndrome & URN_SYN_VALUE);
 	} else if (syndrome == URN_NAK_SEQ) {
 		lost(tp, qp);
-	} else if (qp->una == psn) {
+	} else if (qp->tx.una == psn) {
 		refused(tp, qp, psn, syndrome);
 	}
 }
@@ -492,7 +465,7 @@ finish_ack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	uint32_t psn = urn_pkt(m)->psn, aeth = aeth_of(m);
 	uint8_t syndrome = aeth >> 24 & (URN_SYN_KIND | URN_SYN_VALUE); /* the top bit is reserved */
 
-	if (urn_psn_diff(psn, qp->next_psn) >= 0) {
+	if (urn_psn_diff(psn, qp->tx.next) >= 0) {
 		URN_COUNT(tp, DROP_PSN);
 		return;
 	}
@@ -502,7 +475,7 @@ finish_ack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	}
 	URN_COUNT(tp, RX_ACKS);
 	take_credits(tp, qp, psn, aeth);
-	if (unlikely(urn_psn_diff(psn, qp->una) < 0))
+	if (unlikely(urn_psn_diff(psn, qp->tx.una) < 0))
 		urn_req_alive(tp, qp, psn, false);
 	else if (!acked(tp, qp, urn_psn_add(psn, 1)) &&
 	    !urn_qp_selective(tp, qp))
@@ -519,16 +492,16 @@ finish_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		URN_COUNT(tp, DROP_RESPONSE);
 		return;
 	}
-	if (urn_psn_diff(psn, qp->next_psn) >= 0 ||
+	if (urn_psn_diff(psn, qp->tx.next) >= 0 ||
 	    (aeth >> 24 & (URN_SYN_KIND | URN_SYN_VALUE)) != URN_SYN_ACK_NOCREDIT) {
 		URN_COUNT(tp, DROP_SACK);
 		return;
 	}
 	URN_COUNT(tp, RX_SACKS);
-	if (urn_psn_diff(psn, qp->una) >= 0)
+	if (urn_psn_diff(psn, qp->tx.una) >= 0)
 		acked(tp, qp, urn_psn_add(psn, 1));
 	if ((qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD) ||
-	    (qp->flags & URN_QPF_RNR_WAIT) || qp->una == qp->next_psn)
+	    (qp->tx.flags & URN_TXF_RNR_WAIT) || qp->tx.una == qp->tx.next)
 		return;
 	if (!urn_repair_sack(tp, qp, m))
 		lost(tp, qp);
@@ -542,7 +515,7 @@ finish_fetch(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	struct urn_work *w;
 
 	acked(tp, qp, p->psn);
-	w = qp->w_head;
+	w = qp->tx.head;
 	if (qp->state == URN_QPS_ERR || !w || !urn_work_is_fetch(w))
 		return;
 	if (p->mem_status != URN_MEMOP_DONE) {

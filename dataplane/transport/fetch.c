@@ -133,7 +133,7 @@ check_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
 	bool atomic = w->kind & URN_WK_ATOMIC;
 
-	if (qp->max_rd_atomic == 0 || (w->flags & URN_WRF_INLINE))
+	if (qp->tx.max_fetch == 0 || (w->flags & URN_WRF_INLINE))
 		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
 	else if (atomic && w->length != 8)
 		bad(tp, w, URN_WC_LOC_LEN_ERR, URN_VE_BAD_WQE);
@@ -173,23 +173,10 @@ give_psns(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 		bad(tp, w, URN_WC_LOC_LEN_ERR, URN_VE_BAD_WQE);
 		n = 0;
 	}
-	w->first_psn = qp->alloc_psn;
-	w->npsn = (uint32_t)n;
 	if (likely(n))
-		qp->ssn++; /* local work is no message: the peer's MSN does not count it */
-	w->ssn = qp->ssn;
-	qp->alloc_psn = urn_psn_add(qp->alloc_psn, w->npsn);
-}
-
-static void
-enqueue(struct urn_qp *qp, struct urn_work *w)
-{
-	w->next = NULL;
-	if (qp->w_head)
-		qp->w_tail->next = w;
-	else
-		qp->w_head = w;
-	qp->w_tail = w;
+		qp->tx.ssn++; /* local work is no message: the peer's MSN does not count it */
+	w->ssn = qp->tx.ssn;
+	urn_psn_tx_append(&qp->tx, w, (uint32_t)n);
 }
 
 struct urn_work *
@@ -219,7 +206,6 @@ urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp)
 	}
 	check(tp, qp, w);
 	give_psns(tp, qp, w);
-	enqueue(qp, w);
 	qp->sq.fetched++;
 	return w;
 }

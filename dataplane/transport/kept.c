@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/kept.h"
+#include "transport/ack.h"
 #include "transport/act.h"
 #include "transport/frame.h"
 #include "transport/requester.h"
@@ -158,7 +159,7 @@ begin(struct urn_tp *tp, struct urn_qp *qp)
 static uint32_t
 due(const struct urn_qp *qp, enum urn_trace_of of)
 {
-	return of == URN_TRACE_REQ ? qp->epsn : urn_response_due(qp);
+	return of == URN_TRACE_REQ ? qp->rx.epsn : urn_response_due(qp);
 }
 
 /* True when PSN a is more than n behind b, or in front of b: that counts as more than half a round behind. */
@@ -225,13 +226,13 @@ static void
 let_go_if_other(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	uint32_t psn = urn_pkt(m)->psn;
-	struct rte_mbuf *old = urn_ring_find(qp->ooo, psn);
+	struct rte_mbuf *old = urn_ring_find(qp->rx.ooo, psn);
 
 	if (!old || urn_kept_same(old, m))
 		return;
 	URN_COUNT(tp, CONTRADICTS);
-	urn_ring_remove(&qp->ooo, old);
-	qp->ooo_count--;
+	urn_ring_remove(&qp->rx.ooo, old);
+	qp->rx.ooo_count--;
 	tp->kept--;
 	urn_tp_drop(tp, old, URN_C_DROP_OOO);
 }
@@ -239,13 +240,13 @@ let_go_if_other(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 bool
 urn_resp_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	if (qp->flags & URN_QPF_RNR_SENT)
+	if (qp->rx.flags & URN_RXF_RNR_SENT)
 		return false;
-	if (tp->kept >= tp->cfg.kept || !urn_ring_insert(&qp->ooo, m)) {
+	if (tp->kept >= tp->cfg.kept || !urn_ring_insert(&qp->rx.ooo, m)) {
 		let_go_if_other(tp, qp, m);
 		return false;
 	}
-	qp->ooo_count++;
+	qp->rx.ooo_count++;
 	tp->kept++;
 	URN_COUNT(tp, OOO_KEPT);
 	return true;
@@ -255,20 +256,11 @@ void
 urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp)
 {
 	urn_trace_end(tp, qp);
-	while (qp->ooo) {
-		qp->ooo_count--;
+	while (qp->rx.ooo) {
+		qp->rx.ooo_count--;
 		tp->kept--;
-		urn_tp_drop(tp, urn_ring_pop(&qp->ooo), URN_C_DROP_FLUSHED);
+		urn_tp_drop(tp, urn_ring_pop(&qp->rx.ooo), URN_C_DROP_FLUSHED);
 	}
-}
-
-void
-urn_resp_ask_for(struct urn_tp *tp, struct urn_qp *qp, uint32_t end)
-{
-	qp->flags |= URN_QPF_GAP | URN_QPF_NAK;
-	qp->nak_syn = URN_NAK_SEQ;
-	qp->nak_psn = end;
-	urn_tp_sched(tp, qp);
 }
 
 bool
@@ -277,7 +269,7 @@ urn_resp_must_answer(struct urn_qp *qp, struct rte_mbuf *m)
 	const struct urn_pkt *p = urn_pkt(m);
 	struct urn_pkt *last = qp->rx_head ? urn_pkt(qp->rx_tail) : NULL;
 
-	if (urn_psn_diff(p->psn, qp->epsn) >= 0)
+	if (urn_psn_diff(p->psn, qp->rx.epsn) >= 0)
 		return false;
 	if ((p->op->flags & (URN_OPF_READ | URN_OPF_ATOMIC)) || !last)
 		return true;
@@ -290,22 +282,8 @@ urn_resp_must_answer(struct urn_qp *qp, struct rte_mbuf *m)
 void
 urn_resp_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 {
-	int32_t d = urn_psn_diff(psn, qp->epsn);
-	bool owed = qp->flags & URN_QPF_NAK;
-
-	if (d > URN_TP_OOO_QP)
-		psn = urn_psn_add(qp->epsn, URN_TP_OOO_QP); /* no further: packets behind that are not kept */
-	if (d < 0 || (d > 0 && (qp->flags & URN_QPF_RNR_SENT)) ||
-	    (owed && (qp->nak_syn != URN_NAK_SEQ || urn_psn_diff(psn, qp->nak_psn) < 0)))
-		return; /* the request was done, or comes again anyway */
-	/*
-	 * Packets behind a gap that was asked for come again, too. A second NAK would make us drop
-	 * the packets that come then, and the peer does not go back twice without progress.
-	 */
-	if (!owed && d > 0 && (qp->flags & URN_QPF_GAP))
-		return;
-	qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
-	urn_resp_ask_for(tp, qp, urn_psn_add(psn, 1));
+	if (urn_ack_missed(&qp->rx, psn, URN_TP_OOO_QP))
+		urn_tp_sched(tp, qp);
 }
 
 /* ---- repeated responses */

@@ -169,27 +169,27 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 	qp->flags &= ~(uint32_t)URN_QPF_SCHED;
 	urn_resp_last_ack(tp, qp);
 	qp->flags |= URN_QPF_DYING;
-	urn_wheel_stop(&tp->wheel, &qp->timer);
+	urn_wheel_stop(&tp->wheel, &qp->tx.timer);
 	urn_resp_drop_kept(tp, qp);
 	urn_repair_end(tp, qp);
 	urn_peer_untime(tp, qp);
 	if (qp->recv)
 		urn_recv_put(tp, qp, qp->recv);
 	qp->recv = NULL;
-	while (qp->w_head) {
-		struct urn_work *w = qp->w_head;
+	while (qp->tx.head) {
+		struct urn_work *w = qp->tx.head;
 
-		qp->w_head = w->next;
+		qp->tx.head = w->next;
 		urn_work_put(tp, qp, w);
 	}
-	qp->w_tail = qp->w_cur = qp->w_fetch = NULL;
+	qp->tx.tail = qp->tx.cur.work = qp->w_fetch = NULL;
 }
 
 void
 urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp)
 {
 	/* In error, too, the QP would answer earlier requests. */
-	qp->flags &= ~(uint32_t)(URN_QPF_ACK | URN_QPF_NAK);
+	qp->rx.flags &= ~(uint32_t)(URN_RXF_ACK | URN_RXF_NAK);
 	if (qp->state == URN_QPS_ERR || qp->state == URN_QPS_RESET || (qp->flags & URN_QPF_DYING))
 		return;
 	urn_qp_event(tp, qp, URN_EVENT_QP_FATAL);
@@ -225,7 +225,7 @@ urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp)
 	tp->qp[slot / URN_TP_QP_CHUNK][slot % URN_TP_QP_CHUNK] = NULL;
 	tp->qp_count--;
 	free(qp->rec);
-	urn_peer_put(&tp->peers, qp->peer);
+	urn_peer_put(&tp->peers, qp->tx.peer);
 	put_qp(tp, qp);
 }
 
@@ -237,15 +237,16 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 	if (qp->state == URN_QPS_ERR)
 		return;
 	qp->state = URN_QPS_ERR;
-	qp->flags &= ~(uint32_t)(URN_QPF_RNR_WAIT | URN_QPF_WENT_BACK | URN_QPF_NO_MAC);
-	urn_wheel_stop(&tp->wheel, &qp->timer);
+	qp->flags &= ~(uint32_t)URN_QPF_NO_MAC;
+	qp->tx.flags &= (uint16_t)~(URN_TXF_RNR_WAIT | URN_TXF_WENT_BACK);
+	urn_wheel_stop(&tp->wheel, &qp->tx.timer);
 	urn_resp_drop_kept(tp, qp);
 	urn_repair_end(tp, qp);
 	urn_peer_untime(tp, qp);
 	if (!qp->srq && qp->rq.hdr) {
 		urn_rq_want_ring(&qp->rq);
 		/* The program may have posted a receive before it saw that: look again soon. */
-		urn_wheel_start(&tp->wheel, &qp->timer, tp->now + 1000000);
+		urn_wheel_start(&tp->wheel, &qp->tx.timer, tp->now + 1000000);
 	}
 	if (qp->flags & URN_QPF_NEIGH)
 		urn_qp_leave_neigh(tp, qp);
@@ -333,9 +334,9 @@ urn_qp_flush(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	/* Memory operations under way end first: a flushed buffer belongs to the program again. */
 	if (!urn_qp_quiet(qp))
 		return false;
-	qp->w_cur = qp->w_fetch = NULL;
-	qp->fetch_out = 0;
-	while (n < budget && qp->w_head) {
+	qp->tx.cur.work = qp->w_fetch = NULL;
+	qp->tx.fetch_out = 0;
+	while (n < budget && qp->tx.head) {
 		urn_req_flush_one(tp, qp, URN_WC_WR_FLUSH_ERR);
 		n++;
 	}
@@ -350,7 +351,7 @@ urn_qp_check_drained(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (!(qp->flags & URN_QPF_DRAINING) || qp->tx_last)
 		return;
-	if (qp->w_head && qp->w_head->state != URN_WORK_QUEUED)
+	if (qp->tx.head && qp->tx.head->state != URN_WORK_QUEUED)
 		return;
 	qp->flags &= ~(uint32_t)URN_QPF_DRAINING;
 	if (qp->en_sqd_notify)
@@ -381,7 +382,7 @@ static bool
 has_work(struct urn_qp *qp)
 {
 	return (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) &&
-	       (qp->w_head || (qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq)));
+	       (qp->tx.head || (qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq)));
 }
 
 /*
@@ -394,10 +395,10 @@ static void
 wait_for_mac(struct urn_tp *tp, struct urn_qp *qp, bool silent)
 {
 	urn_qp_wait_neigh(tp, qp);
-	if ((qp->flags & URN_QPF_NO_MAC) || !has_work(qp) || (!silent && qp->una == qp->next_psn))
+	if ((qp->flags & URN_QPF_NO_MAC) || !has_work(qp) || (!silent && qp->tx.una == qp->tx.next))
 		return;
 	qp->flags |= URN_QPF_NO_MAC;
-	if (qp->una == qp->next_psn || !urn_timer_started(&qp->timer))
+	if (qp->tx.una == qp->tx.next || !urn_timer_started(&qp->tx.timer))
 		urn_req_arm(tp, qp);
 }
 
@@ -410,7 +411,7 @@ unreachable(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (urn_resp_owes(qp))
 		URN_COUNT(tp, DROP_NO_NEIGH);
-	qp->flags &= ~(uint32_t)(URN_QPF_ACK | URN_QPF_NAK);
+	qp->rx.flags &= ~(uint32_t)(URN_RXF_ACK | URN_RXF_NAK);
 	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++)
 		qp->rec[i].pending = 0;
 	qp->rec_pending = 0;
@@ -429,8 +430,8 @@ urn_qp_reachable(struct urn_tp *tp, struct urn_qp *qp)
 		return true;
 	rc = tp->cfg.neigh(tp->cfg.neigh_ctx, qp->av.dgid, mac);
 	if (rc == 0) {
-		if ((qp->flags & URN_QPF_DOUBT) && memcmp(qp->tmpl.bytes, mac, 6) != 0)
-			qp->flags |= URN_QPF_MOVED;
+		if ((qp->tx.flags & URN_TXF_DOUBT) && memcmp(qp->tmpl.bytes, mac, 6) != 0)
+			qp->tx.flags |= URN_TXF_MOVED;
 		memcpy(qp->tmpl.bytes, mac, 6);
 		qp->mac_gen = tp->mac_gen;
 		qp->flags |= URN_QPF_MAC;

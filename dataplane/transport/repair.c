@@ -32,7 +32,7 @@ urn_repair_get(struct urn_tp *tp, struct urn_qp *qp)
 	struct urn_repair *r;
 	uint16_t i = tp->repair_free;
 
-	if (qp->repair)
+	if (qp->tx.repair)
 		return urn_repair_of(tp, qp);
 	if (!i) {
 		URN_COUNT(tp, NO_REPAIR);
@@ -40,11 +40,11 @@ urn_repair_get(struct urn_tp *tp, struct urn_qp *qp)
 	}
 	r = &tp->repair[i];
 	tp->repair_free = r->next;
-	qp->repair = i;
+	qp->tx.repair = i;
 	r->kept = r->parts = r->parts_tail = NULL;
 	r->kept_n = r->parts_n = 0;
 	r->nak_syn = 0;
-	urn_board_reset(&r->req, qp->una);
+	urn_board_reset(&r->req, qp->tx.una);
 	urn_board_reset(&r->resp, urn_response_due(qp));
 	return r;
 }
@@ -74,8 +74,8 @@ urn_repair_end(struct urn_tp *tp, struct urn_qp *qp)
 	}
 	drop_list(tp, r->parts);
 	r->next = tp->repair_free;
-	tp->repair_free = qp->repair;
-	qp->repair = 0;
+	tp->repair_free = qp->tx.repair;
+	qp->tx.repair = 0;
 	qp->flags &= ~(uint32_t)URN_QPF_PARTS;
 }
 
@@ -89,10 +89,10 @@ urn_repair_settle(struct urn_tp *tp, struct urn_qp *qp)
 	if (!r)
 		return;
 	if (urn_board_open(&r->req)) {
-		urn_board_came(&r->req, r->req.base, qp->una, tp->now, &news);
+		urn_board_came(&r->req, r->req.base, qp->tx.una, tp->now, &news);
 		urn_peer_learn(urn_qp_peer(tp, qp), &news);
 	}
-	urn_board_advance(&r->req, qp->una);
+	urn_board_advance(&r->req, qp->tx.una);
 	urn_board_advance(&r->resp, urn_response_due(qp));
 	if (urn_board_open(&r->req) || urn_board_open(&r->resp) || r->kept || r->parts || r->nak_syn)
 		return;
@@ -120,7 +120,7 @@ urn_repair_void(struct urn_tp *tp, struct urn_qp *qp)
 
 	if (!r)
 		return;
-	urn_board_reset(&r->req, qp->una);
+	urn_board_reset(&r->req, qp->tx.una);
 	count_kept(tp, qp, r); /* kept responses stay known */
 }
 
@@ -190,20 +190,20 @@ makes_sense(const struct urn_qp *qp, const struct urn_sack *s)
 	uint32_t last = psn_of(s->expected), at = 0, end;
 
 	if (s->version < URN_SACK_VERSION || s->ranges > URN_SACK_RANGES ||
-	    urn_psn_diff(last, qp->next_psn) > 0)
+	    urn_psn_diff(last, qp->tx.next) > 0)
 		return false;
 	while (next_run(s->bitmap, &at, &end)) {
 		last = urn_psn_add(psn_of(s->expected), 1 + end);
 		at = end;
 	}
-	if (urn_psn_diff(last, qp->next_psn) > 0)
+	if (urn_psn_diff(last, qp->tx.next) > 0)
 		return false;
 	for (uint32_t i = 0; i < s->ranges; i++) {
 		uint32_t first = psn_of(s->range[i].first), behind = psn_of(s->range[i].end);
 
 		/* Each range is checked alone: differences over many steps would wrap. */
 		if (urn_psn_diff(first, last) < 0 || urn_psn_diff(behind, first) <= 0 ||
-		    urn_psn_diff(first, qp->next_psn) >= 0 || urn_psn_diff(behind, qp->next_psn) > 0)
+		    urn_psn_diff(first, qp->tx.next) >= 0 || urn_psn_diff(behind, qp->tx.next) > 0)
 			return false;
 		last = behind;
 	}
@@ -238,10 +238,10 @@ urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	r = urn_repair_get(tp, qp);
 	if (!r)
 		return false;
-	urn_board_advance(&r->req, qp->una);
+	urn_board_advance(&r->req, qp->tx.una);
 	expected = psn_of(s.expected);
 	urn_board_came(&r->req, r->req.base, expected, tp->now, &news);
-	timed(tp, qp, qp->una, expected);
+	timed(tp, qp, qp->tx.una, expected);
 	while (next_run(s.bitmap, &at, &end)) {
 		uint32_t first = urn_psn_add(expected, 1 + at);
 
@@ -337,7 +337,7 @@ urn_repair_asked(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn)
 
 	if (psn != urn_response_due(qp))
 		return false;
-	return (qp->flags & URN_QPF_WENT_BACK) ||
+	return (qp->tx.flags & URN_TXF_WENT_BACK) ||
 	       (r && r->resp.n && r->resp.gap[0].first == psn && r->resp.gap[0].tries);
 }
 
@@ -408,13 +408,13 @@ urn_repair_part_done(struct urn_tp *tp, struct urn_qp *qp)
 static bool
 resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *budget)
 {
-	struct urn_work *w = qp->w_head;
+	struct urn_work *w = qp->tx.head;
 
 	while (g->state == URN_GAP_LOST) {
 		uint32_t next;
 
 		/* PSNs that were not sent yet, or that a repeat of everything will reach, are left to that. */
-		if (urn_psn_diff(g->cur, qp->cur_psn) >= 0) {
+		if (urn_psn_diff(g->cur, qp->tx.cur.psn) >= 0) {
 			urn_board_asked(g, g->end, tp->now);
 			return true;
 		}

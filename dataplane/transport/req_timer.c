@@ -23,7 +23,7 @@ _Static_assert(HELD_TURNS <= UINT8_MAX, "counted in urn_qp.early");
 static inline uint64_t
 span(const struct urn_qp *qp)
 {
-	return 1ull << (URN_TIMEOUT_SHIFT + qp->timeout);
+	return 1ull << (URN_TIMEOUT_SHIFT + qp->tx.timeout);
 }
 
 /* Time from a timeout until the requester checks whether the peer's MAC address has changed, ns. */
@@ -40,17 +40,17 @@ static inline uint64_t
 early_due(const struct urn_tp *tp, const struct urn_qp *qp)
 {
 	const struct urn_peer *peer = urn_qp_peer(tp, qp);
-	uint64_t floor = tp->cfg.rto_floor, due = qp->deadline - span(qp), plain;
+	uint64_t floor = tp->cfg.rto_floor, due = qp->tx.deadline - span(qp), plain;
 
 	if (!urn_qp_selective(tp, qp)) {
-		plain = unlikely(qp->flags & URN_QPF_DOUBT) ? doubt_ns(qp) : urn_req_back_due(tp, qp);
+		plain = unlikely(qp->tx.flags & URN_TXF_DOUBT) ? doubt_ns(qp) : urn_req_back_due(tp, qp);
 		return plain == UINT64_MAX ? plain : due + plain;
 	}
 	if (!floor)
 		return UINT64_MAX;
 	due += urn_peer_pto(peer, floor);
-	if (unlikely(qp->early))
-		due += urn_peer_rto(peer, floor) * ((1ull << qp->early) - 1);
+	if (unlikely(qp->tx.early))
+		due += urn_peer_rto(peer, floor) * ((1ull << qp->tx.early) - 1);
 	return due;
 }
 
@@ -58,9 +58,9 @@ void
 urn_req_wake_at(struct urn_tp *tp, struct urn_qp *qp, uint64_t due)
 {
 	/* A timer that fires too early looks for due work and starts again. */
-	if (!urn_timer_started(&qp->timer) ||
-	    unlikely(qp->timer.tick > (due >> URN_WHEEL_TICK_SHIFT) + 1))
-		urn_wheel_start(&tp->wheel, &qp->timer, due);
+	if (!urn_timer_started(&qp->tx.timer) ||
+	    unlikely(qp->tx.timer.tick > (due >> URN_WHEEL_TICK_SHIFT) + 1))
+		urn_wheel_start(&tp->wheel, &qp->tx.timer, due);
 }
 
 void
@@ -68,19 +68,19 @@ urn_req_arm(struct urn_tp *tp, struct urn_qp *qp)
 {
 	uint64_t due;
 
-	if (unlikely(qp->flags & URN_QPF_RNR_WAIT) || qp->timeout == 0)
+	if (unlikely(qp->tx.flags & URN_TXF_RNR_WAIT) || qp->tx.timeout == 0)
 		return;
-	qp->deadline = tp->now + span(qp);
-	qp->flags &= ~(uint32_t)(URN_QPF_HELD | URN_QPF_DOUBT | URN_QPF_MOVED);
-	qp->early = 0;
+	qp->tx.deadline = tp->now + span(qp);
+	qp->tx.flags &= ~(uint32_t)(URN_TXF_HELD | URN_TXF_DOUBT | URN_TXF_MOVED);
+	qp->tx.early = 0;
 	due = early_due(tp, qp);
-	urn_req_wake_at(tp, qp, due < qp->deadline ? due : qp->deadline);
+	urn_req_wake_at(tp, qp, due < qp->tx.deadline ? due : qp->tx.deadline);
 }
 
 void
 urn_req_end_rnr_wait(struct urn_tp *tp, struct urn_qp *qp)
 {
-	qp->flags &= ~(uint32_t)URN_QPF_RNR_WAIT;
+	qp->tx.flags &= ~(uint32_t)URN_TXF_RNR_WAIT;
 	urn_tp_sched(tp, qp);
 	urn_req_arm(tp, qp);
 }
@@ -89,7 +89,7 @@ urn_req_end_rnr_wait(struct urn_tp *tp, struct urn_qp *qp)
 static void
 give_up(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_work *w = qp->w_head;
+	struct urn_work *w = qp->tx.head;
 
 	if (qp->flags & URN_QPF_NO_MAC)
 		URN_COUNT(tp, DROP_NO_NEIGH);
@@ -108,15 +108,15 @@ static void
 timed_out(struct urn_tp *tp, struct urn_qp *qp)
 {
 	URN_COUNT(tp, TIMEOUTS);
-	if (qp->retries == 0) {
+	if (qp->tx.retries == 0) {
 		give_up(tp, qp);
 		return;
 	}
-	qp->retries--;
+	qp->tx.retries--;
 	qp->flags &= ~(uint32_t)URN_QPF_MAC; /* the peer may have moved: ask for its MAC again */
 	if (tp->cfg.neigh_doubt)
 		tp->cfg.neigh_doubt(tp->cfg.neigh_ctx, qp->av.dgid);
-	if (qp->una == qp->next_psn) { /* nothing was sent, for want of the peer's address */
+	if (qp->tx.una == qp->tx.next) { /* nothing was sent, for want of the peer's address */
 		urn_req_arm(tp, qp);
 		return;
 	}
@@ -127,9 +127,9 @@ timed_out(struct urn_tp *tp, struct urn_qp *qp)
 	}
 	urn_req_back_timeout(tp, qp);
 	urn_req_arm(tp, qp);
-	qp->early = 1; /* no early repeat before there is progress, or the next timeout */
+	qp->tx.early = 1; /* no early repeat before there is progress, or the next timeout */
 	if (tp->cfg.neigh_doubt && !(qp->flags & URN_QPF_LOOP)) {
-		qp->flags |= URN_QPF_DOUBT;
+		qp->tx.flags |= URN_TXF_DOUBT;
 		urn_req_wake_at(tp, qp, early_due(tp, qp));
 	}
 }
@@ -138,9 +138,9 @@ timed_out(struct urn_tp *tp, struct urn_qp *qp)
 static void
 look_for_move(struct urn_tp *tp, struct urn_qp *qp)
 {
-	bool moved = urn_qp_reachable(tp, qp) && (qp->flags & URN_QPF_MOVED);
+	bool moved = urn_qp_reachable(tp, qp) && (qp->tx.flags & URN_TXF_MOVED);
 
-	qp->flags &= ~(uint32_t)(URN_QPF_DOUBT | URN_QPF_MOVED);
+	qp->tx.flags &= ~(uint32_t)(URN_TXF_DOUBT | URN_TXF_MOVED);
 	if (!moved)
 		return;
 	URN_COUNT(tp, EARLY_TIMEOUTS);
@@ -154,7 +154,7 @@ look_for_move(struct urn_tp *tp, struct urn_qp *qp)
 static void
 repeat_early(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (qp->flags & URN_QPF_DOUBT) {
+	if (qp->tx.flags & URN_TXF_DOUBT) {
 		look_for_move(tp, qp);
 		return;
 	}
@@ -162,16 +162,16 @@ repeat_early(struct urn_tp *tp, struct urn_qp *qp)
 		urn_req_back_early(tp, qp);
 		return;
 	}
-	if (qp->early == 0) {
+	if (qp->tx.early == 0) {
 		URN_COUNT(tp, PROBES);
-		qp->flags |= URN_QPF_PROBE;
+		qp->tx.flags |= URN_TXF_PROBE;
 		urn_tp_sched(tp, qp);
 	} else {
 		URN_COUNT(tp, EARLY_TIMEOUTS);
 		urn_req_go_back(tp, qp);
 	}
-	if (qp->early < EARLY_MAX)
-		qp->early++;
+	if (qp->tx.early < EARLY_MAX)
+		qp->tx.early++;
 }
 
 /* ---- turns that stood still */
@@ -193,7 +193,7 @@ patience(const struct urn_tp *tp, const struct urn_qp *qp)
 static inline bool
 stood(const struct urn_tp *tp, const struct urn_qp *qp, uint64_t since)
 {
-	return tp->stood_at > qp->deadline - span(qp) && tp->now < tp->stood_at + since;
+	return tp->stood_at > qp->tx.deadline - span(qp) && tp->now < tp->stood_at + since;
 }
 
 /* True when the timer ran out and must not count yet, because turns stood still. */
@@ -212,9 +212,9 @@ too_soon(const struct urn_tp *tp, const struct urn_qp *qp)
 static uint64_t
 hold(struct urn_tp *tp, struct urn_qp *qp)
 {
-	qp->flags |= URN_QPF_HELD;
-	qp->early = 0;
-	qp->deadline = tp->now + patience(tp, qp);
+	qp->tx.flags |= URN_TXF_HELD;
+	qp->tx.early = 0;
+	qp->tx.deadline = tp->now + patience(tp, qp);
 	return tp->now;
 }
 
@@ -222,12 +222,12 @@ hold(struct urn_tp *tp, struct urn_qp *qp)
 static uint64_t
 held(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (qp->early < HELD_TURNS) {
-		qp->early++;
+	if (qp->tx.early < HELD_TURNS) {
+		qp->tx.early++;
 		return tp->now; /* look again with the next turn */
 	}
-	if (tp->now < qp->deadline)
-		return qp->deadline;
+	if (tp->now < qp->tx.deadline)
+		return qp->tx.deadline;
 	timed_out(tp, qp);
 	return UINT64_MAX;
 }
@@ -240,22 +240,22 @@ outstanding(struct urn_tp *tp, struct urn_qp *qp)
 	bool no_mac = qp->flags & URN_QPF_NO_MAC;
 	uint64_t due;
 
-	if (qp->timeout == 0 || (!no_mac && (qp->una == qp->next_psn || !qp->w_head)))
+	if (qp->tx.timeout == 0 || (!no_mac && (qp->tx.una == qp->tx.next || !qp->tx.head)))
 		return UINT64_MAX;
-	if (unlikely(qp->flags & URN_QPF_HELD)) {
+	if (unlikely(qp->tx.flags & URN_TXF_HELD)) {
 		if (!qp->rx_head && !qp->tx_last)
 			return held(tp, qp);
 		urn_req_arm(tp, qp); /* like below; `early` counts turns, so early_due() can't use it */
 		return UINT64_MAX;
 	}
 	due = no_mac ? UINT64_MAX : early_due(tp, qp);
-	if (tp->now < due && tp->now < qp->deadline)
-		return due < qp->deadline ? due : qp->deadline;
+	if (tp->now < due && tp->now < qp->tx.deadline)
+		return due < qp->tx.deadline ? due : qp->tx.deadline;
 	if (qp->rx_head || qp->tx_last) {
 		urn_req_arm(tp, qp); /* our memory is slow, not the peer */
 		return UINT64_MAX;
 	}
-	if (tp->now >= qp->deadline) {
+	if (tp->now >= qp->tx.deadline) {
 		if (too_soon(tp, qp))
 			return hold(tp, qp);
 		timed_out(tp, qp);
@@ -263,11 +263,11 @@ outstanding(struct urn_tp *tp, struct urn_qp *qp)
 	}
 	if (stood(tp, qp, patience(tp, qp))) {
 		due = tp->stood_at + patience(tp, qp);
-		return due < qp->deadline ? due : qp->deadline;
+		return due < qp->tx.deadline ? due : qp->tx.deadline;
 	}
 	repeat_early(tp, qp);
 	due = early_due(tp, qp);
-	return due < qp->deadline ? due : qp->deadline;
+	return due < qp->tx.deadline ? due : qp->tx.deadline;
 }
 
 void
@@ -279,9 +279,9 @@ urn_req_timer(struct urn_tp *tp, struct urn_qp *qp)
 		urn_tp_sched(tp, qp); /* receives posted meanwhile are flushed */
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 		return;
-	if (qp->flags & URN_QPF_RNR_WAIT) {
-		if (tp->now < qp->deadline) {
-			urn_wheel_start(&tp->wheel, &qp->timer, qp->deadline);
+	if (qp->tx.flags & URN_TXF_RNR_WAIT) {
+		if (tp->now < qp->tx.deadline) {
+			urn_wheel_start(&tp->wheel, &qp->tx.timer, qp->tx.deadline);
 			return;
 		}
 		urn_req_end_rnr_wait(tp, qp);

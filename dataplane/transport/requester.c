@@ -2,18 +2,11 @@
 /*
  * The requester turns work into packets.
  *
- * Work under way is a queue, oldest first. A cursor (w_cur, cur_psn) walks the queue and makes
- * packets; una is the oldest PSN not acknowledged, next_psn the first never sent. To repeat,
- * the cursor goes back to una; nothing else changes, so a repeat and a first transmission are
- * the same code.
- *
- *     w_head                 w_cur                    w_tail
- *       │ una                  │ cur_psn   next_psn      │
- *       ▼                      ▼           ▼             ▼
- *     [done][under way ........│...........│ not sent yet]
+ * The cursor of the QP's PSNs (psn_tx.h) walks along the work under way. A packet that is sent
+ * again out of its turn is made at a cursor of its own, so that the QP's stays where it is.
  */
+#include "transport/ack.h"
 #include "transport/act.h"
-#include "transport/back.h"
 #include "transport/complete.h"
 #include "transport/frame.h"
 #include "transport/pool.h"
@@ -22,8 +15,6 @@
 #include "transport/sched.h"
 
 #include "memory/copy.h"
-
-enum { ACK_EVERY = 32 }; /* packets sent before an ACK is asked for anyway */
 
 /* ---- completing */
 
@@ -46,26 +37,10 @@ complete(struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint32_
 		urn_qp_cqe_lost(tp, qp);
 }
 
-/* Take the head off the queue. */
-static struct urn_work *
-pop(struct urn_qp *qp)
-{
-	struct urn_work *w = qp->w_head;
-
-	qp->w_head = w->next;
-	if (!qp->w_head)
-		qp->w_tail = NULL;
-	if (qp->w_cur == w) {
-		qp->w_cur = w->next;
-		qp->cur_psn = urn_psn_add(w->first_psn, w->npsn);
-	}
-	return w;
-}
-
 void
 urn_req_flush_one(struct urn_tp *tp, struct urn_qp *qp, uint8_t status)
 {
-	struct urn_work *w = pop(qp);
+	struct urn_work *w = urn_psn_tx_pop(&qp->tx);
 
 	if (status != URN_WC_SUCCESS || (w->flags & URN_WRF_SIGNALED))
 		complete(tp, qp, w, 1, status, 0);
@@ -79,10 +54,10 @@ urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t s
 	     uint8_t vendor_err)
 {
 	/* Work before w is retired, or can't complete any more. */
-	while (qp->w_head && qp->w_head != w)
+	while (qp->tx.head && qp->tx.head != w)
 		urn_req_flush_one(tp, qp, URN_WC_WR_FLUSH_ERR);
-	if (qp->w_head)
-		pop(qp);
+	if (qp->tx.head)
+		urn_psn_tx_pop(&qp->tx);
 	complete(tp, qp, w, 1, status, vendor_err);
 	urn_work_put(tp, qp, w);
 	if (qp->type == URN_QPT_UD)
@@ -98,7 +73,7 @@ is_done(const struct urn_qp *qp, const struct urn_work *w)
 	if (w->npsn == 0 || urn_work_is_fetch(w))
 		return w->state == URN_WORK_DONE;
 	return w->state == URN_WORK_SENT &&
-	       urn_psn_diff(qp->una, urn_psn_add(w->first_psn, w->npsn)) >= 0;
+	       urn_psn_diff(qp->tx.una, urn_psn_add(w->first_psn, w->npsn)) >= 0;
 }
 
 void
@@ -107,15 +82,15 @@ urn_req_retire(struct urn_tp *tp, struct urn_qp *qp)
 	struct urn_work *w;
 	uint32_t n = 0;
 
-	while ((w = qp->w_head) && is_done(qp, w)) {
-		pop(qp);
+	while ((w = qp->tx.head) && is_done(qp, w)) {
+		urn_psn_tx_pop(&qp->tx);
 		n++;
 		if (w->flags & URN_WRF_SIGNALED) {
 			complete(tp, qp, w, n, URN_WC_SUCCESS, 0);
 			n = 0;
 		}
 		if (urn_work_is_fetch(w))
-			qp->fetch_out--;
+			qp->tx.fetch_out--;
 		urn_work_put(tp, qp, w);
 	}
 	if (n)
@@ -131,19 +106,19 @@ urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 {
 	bool behind = false; /* the cursor stands before the work, and stays there */
 
-	for (struct urn_work *w = qp->w_head; w; w = w->next) {
-		behind |= w == qp->w_cur;
+	for (struct urn_work *w = qp->tx.head; w; w = w->next) {
+		behind |= w == qp->tx.cur.work;
 		if (((psn - w->first_psn) & URN_PSN_MASK) >= w->npsn)
 			continue;
 		w->state = URN_WORK_FAILED;
 		w->status = URN_WC_LOC_PROT_ERR;
 		w->vendor_err = URN_VE_MEMORY;
 		if (!behind)
-			qp->w_cur = w;
+			qp->tx.cur.work = w;
 		break;
 	}
 	/* The unreadable frame may have been the one that asked for an acknowledgement. */
-	qp->since_ack = 1;
+	qp->tx.cur.since_ack = 1;
 	urn_req_retire(tp, qp);
 	urn_tp_sched(tp, qp);
 }
@@ -154,28 +129,26 @@ urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 static inline bool
 may_begin(const struct urn_tp *tp, const struct urn_qp *qp, const struct urn_work *w)
 {
-	uint32_t out = (w->first_psn - qp->una) & URN_PSN_MASK;
+	uint32_t out = (w->first_psn - qp->tx.una) & URN_PSN_MASK;
 
-	if (unlikely(w->flags & URN_WRF_FENCE) && qp->fetch_out)
+	if (unlikely(w->flags & URN_WRF_FENCE) && qp->tx.fetch_out)
 		return false;
 	if (unlikely(out + w->npsn > URN_PSN_MAX_OUTSTANDING))
 		return false;
 	if (urn_work_is_fetch(w))
-		return qp->fetch_out < qp->max_rd_atomic && out < tp->window;
+		return qp->tx.fetch_out < qp->tx.max_fetch && out < tp->window;
 	/* Without credit, one request may be sent to ask for credit (IBTA 9.7.7.2.5). */
-	return !qp->credits || !urn_work_takes_recv(w) || urn_psn_diff(w->ssn, qp->lsn) <= 0 ||
-	       qp->una == qp->next_psn;
+	return !qp->tx.credits || !urn_work_takes_recv(w) || urn_psn_diff(w->ssn, qp->tx.lsn) <= 0 ||
+	       qp->tx.una == qp->tx.next;
 }
 
 /* True when this packet should ask for an acknowledgement. out: packets in flight before it */
 static inline bool
-wants_ack(const struct urn_tp *tp, struct urn_qp *qp, const struct urn_work *w, uint32_t out,
-	  bool last)
+wants_ack(const struct urn_tp *tp, struct urn_qp *qp, const struct urn_psn_cursor *cur,
+	  const struct urn_work *w, uint32_t out, bool last)
 {
-	if (qp->since_ack + 1 >= ACK_EVERY || out + 1 >= tp->window || qp->credits)
+	if (urn_ack_wanted(&qp->tx, cur, out, tp->window))
 		return true;
-	if (unlikely(urn_psn_add(qp->cur_psn, 1) == qp->back_end && qp->cur_psn != qp->next_psn))
-		return true; /* the last packet that is repeated now */
 	if (!last)
 		return false;
 	/* The last packet for now: no work is posted, or there is no room to fetch any. */
@@ -205,29 +178,28 @@ put_ieth(uint8_t *ext, uint32_t rkey)
 
 /* Give the frame to the burst; the frame goes out once its payload was gathered. */
 static void
-hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_txd *d, uint32_t npsn, bool ackreq)
+hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, struct urn_txd *d,
+	uint32_t npsn, bool ackreq)
 {
+	uint32_t psn = cur->psn;
+
 	urn_tp_send(tp, d, qp, URN_ACT_TX_REQUEST, (qp->flags & URN_QPF_LOOP) != 0);
 	URN_COUNT(tp, TX_REQUESTS);
-	qp->since_ack = ackreq ? 0 : (uint8_t)(qp->since_ack + 1);
-	if (unlikely(qp->cur_psn != qp->next_psn))
+	if (unlikely(urn_psn_tx_sent(&qp->tx, cur, npsn, ackreq)))
 		URN_COUNT(tp, RETRANSMITS);
 	else if (ackreq)
-		urn_peer_time(tp, qp, qp->cur_psn);
-	qp->cur_psn = urn_psn_add(qp->cur_psn, npsn);
-	if (urn_psn_diff(qp->cur_psn, qp->next_psn) > 0)
-		qp->next_psn = qp->cur_psn;
+		urn_peer_time(tp, qp, psn);
 }
 
 /* The work can't be done: it fails in its turn, and nothing behind the work is sent. */
 static void
-fail_here(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
-	  uint8_t vendor_err)
+fail_here(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, struct urn_work *w,
+	  uint8_t status, uint8_t vendor_err)
 {
 	w->state = URN_WORK_FAILED;
 	w->status = status;
 	w->vendor_err = vendor_err;
-	qp->since_ack = 1; /* the frame that asked for an ACK may never go out: ask() does then */
+	cur->since_ack = 1; /* the frame that asked for an ACK may never go out: ask() does then */
 	urn_req_retire(tp, qp);
 }
 
@@ -245,18 +217,19 @@ put_extensions(uint8_t *bth, const struct urn_opcode *op, const struct urn_work 
 
 /* Send one packet of a SEND or WRITE. out: packets in flight. returns: false when there is no buffer */
 static inline bool
-send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t out)
+send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, struct urn_work *w,
+	  uint32_t out)
 {
-	uint32_t idx = (qp->cur_psn - w->first_psn) & URN_PSN_MASK;
+	uint32_t idx = (cur->psn - w->first_psn) & URN_PSN_MASK;
 	uint32_t off = idx << qp->mtu_shift, left = w->length - off;
 	uint32_t len = left < qp->mtu ? left : qp->mtu;
 	bool first = idx == 0, last = idx + 1 == w->npsn;
 	uint8_t opcode = urn_wr_info[w->opcode].wire[last << 1 | first], *bth;
 	const struct urn_opcode *op = &urn_opcodes[opcode];
-	bool ackreq = wants_ack(tp, qp, w, out, last);
+	bool ackreq = wants_ack(tp, qp, cur, w, out, last);
 	uint8_t se = last && (w->flags & URN_WRF_SOLICITED) ? URN_BTH_SE : 0;
 	struct urn_txd *d = urn_tp_frame_inline(tp, &qp->tmpl, opcode, len, qp->dest_qpn,
-						qp->cur_psn, se, ackreq, &bth);
+						cur->psn, se, ackreq, &bth);
 
 	if (unlikely(!d))
 		return false;
@@ -273,43 +246,44 @@ send_data(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t out
 
 		if (unlikely(e != URN_MEM_OK)) {
 			urn_tp_unframe(tp, d);
-			fail_here(tp, qp, w, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
+			fail_here(tp, qp, cur, w, URN_WC_LOC_PROT_ERR, urn_vendor_err(e));
 			return true;
 		}
 	}
 	w->state = last || w->state == URN_WORK_SENT ? URN_WORK_SENT : URN_WORK_SENDING;
-	hand_on(tp, qp, d, 1, ackreq);
+	hand_on(tp, qp, cur, d, 1, ackreq);
 	if (last)
-		qp->w_cur = w->next;
+		cur->work = w->next;
 	return true;
 }
 
 /* Send a READ request for packets from..end-1 of the response. */
 static bool
-send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t from, uint32_t end)
+send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, struct urn_work *w,
+	  uint32_t from, uint32_t end)
 {
 	uint32_t off = from << qp->mtu_shift;
 	uint32_t length = (end == w->npsn ? w->length : end << qp->mtu_shift) - off;
 	uint8_t *bth;
 	struct urn_txd *d;
 
-	qp->cur_psn = urn_psn_add(w->first_psn, from);
-	d = urn_tp_frame(tp, &qp->tmpl, URN_RC_READ_REQUEST, 0, qp->dest_qpn, qp->cur_psn, 0, true,
+	cur->psn = urn_psn_add(w->first_psn, from);
+	d = urn_tp_frame(tp, &qp->tmpl, URN_RC_READ_REQUEST, 0, qp->dest_qpn, cur->psn, 0, true,
 			 &bth);
 	if (unlikely(!d))
 		return false;
 	put_reth(bth + urn_opcodes[URN_RC_READ_REQUEST].off[URN_EXT_RETH], w, w->remote_addr + off,
 		 length);
-	hand_on(tp, qp, d, end - from, true);
+	hand_on(tp, qp, cur, d, end - from, true);
 	return true;
 }
 
 static bool
-send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, struct urn_work *w)
 {
 	bool cas = w->opcode == URN_WR_CMP_SWAP;
 	uint8_t opcode = cas ? URN_RC_CMP_SWAP : URN_RC_FETCH_ADD, *bth;
-	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, opcode, 0, qp->dest_qpn, qp->cur_psn, 0, true,
+	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, opcode, 0, qp->dest_qpn, cur->psn, 0, true,
 					 &bth);
 
 	if (unlikely(!d))
@@ -323,30 +297,30 @@ send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	};
 
 	memcpy(bth + urn_opcodes[opcode].off[URN_EXT_ATOMIC], &a, sizeof(a));
-	hand_on(tp, qp, d, 1, true);
+	hand_on(tp, qp, cur, d, 1, true);
 	return true;
 }
 
 static bool
-send_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
+send_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, struct urn_work *w)
 {
 	bool begun = w->state == URN_WORK_SENT;
 
 	if (w->accepted == w->npsn) { /* a repeat, and the response came meanwhile */
-		qp->cur_psn = urn_psn_add(w->first_psn, w->npsn);
-		qp->w_cur = w->next;
+		cur->psn = urn_psn_add(w->first_psn, w->npsn);
+		cur->work = w->next;
 		return true;
 	}
-	if (w->opcode == URN_WR_RDMA_READ ? !send_read(tp, qp, w, w->accepted, w->npsn)
-					  : !send_atomic(tp, qp, w))
+	if (w->opcode == URN_WR_RDMA_READ ? !send_read(tp, qp, cur, w, w->accepted, w->npsn)
+					  : !send_atomic(tp, qp, cur, w))
 		return false;
 	if (!begun) {
 		w->state = URN_WORK_SENT;
-		qp->fetch_out++;
+		qp->tx.fetch_out++;
 		if (!qp->w_fetch)
 			qp->w_fetch = w;
 	}
-	qp->w_cur = w->next;
+	cur->work = w->next;
 	return true;
 }
 
@@ -354,20 +328,18 @@ bool
 urn_req_refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t from,
 		uint32_t end)
 {
-	uint32_t cur_psn = qp->cur_psn, first = (from - w->first_psn) & URN_PSN_MASK;
-	uint8_t since_ack = qp->since_ack;
+	struct urn_psn_cursor cur = qp->tx.cur;
+	uint32_t first = (from - w->first_psn) & URN_PSN_MASK;
 	bool sent;
 
 	urn_peer_untime(tp, qp); /* the answer may be to either copy */
-	qp->cur_psn = from;
+	cur.psn = from;
 	if (w->opcode == URN_WR_RDMA_READ) {
-		sent = send_read(tp, qp, w, first, (end - w->first_psn) & URN_PSN_MASK);
+		sent = send_read(tp, qp, &cur, w, first, (end - w->first_psn) & URN_PSN_MASK);
 		w->parts = 1;
 	} else {
-		sent = send_atomic(tp, qp, w);
+		sent = send_atomic(tp, qp, &cur, w);
 	}
-	qp->cur_psn = cur_psn;
-	qp->since_ack = since_ack;
 	if (sent)
 		URN_COUNT(tp, REFETCHES);
 	return sent;
@@ -376,9 +348,8 @@ urn_req_refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32
 uint32_t
 urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_t psn, bool last)
 {
-	struct urn_work *w_cur = qp->w_cur;
-	uint32_t cur_psn = qp->cur_psn, end = urn_psn_add(w->first_psn, w->npsn);
-	uint8_t since_ack = qp->since_ack;
+	struct urn_psn_cursor cur = qp->tx.cur;
+	uint32_t end = urn_psn_add(w->first_psn, w->npsn);
 	bool sent;
 
 	if (w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN)
@@ -386,17 +357,14 @@ urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_
 	urn_peer_untime(tp, qp); /* the answer may be to either copy */
 	if (urn_work_is_fetch(w)) /* a response shows that the request arrived */
 		return w->accepted || urn_req_refetch(tp, qp, w, w->first_psn, end) ? end : psn;
-	qp->cur_psn = psn;
+	cur.psn = psn;
 	if (last)
-		qp->since_ack = ACK_EVERY;
-	sent = send_data(tp, qp, w, (psn - qp->una) & URN_PSN_MASK);
+		cur.since_ack = URN_ACK_EVERY;
+	sent = send_data(tp, qp, &cur, w, (psn - qp->tx.una) & URN_PSN_MASK);
 	if (unlikely(qp->state == URN_QPS_ERR))
 		return psn; /* the memory of the work is gone, and the work was the oldest */
-	qp->w_cur = w_cur;
-	qp->cur_psn = cur_psn;
-	qp->since_ack = since_ack;
 	if (unlikely(w->state == URN_WORK_FAILED)) {
-		qp->w_cur = w;
+		qp->tx.cur.work = w;
 		return psn;
 	}
 	return sent ? urn_psn_add(psn, 1) : psn;
@@ -409,19 +377,19 @@ step_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	if (w->state == URN_WORK_QUEUED || w->state == URN_WORK_FENCED)
 		urn_req_local(tp, qp, w);
 	if (w->state == URN_WORK_DONE)
-		qp->w_cur = w->next;
+		qp->tx.cur.work = w->next;
 	urn_req_retire(tp, qp);
 	/* Failed work blocks the work behind it until its turn. */
-	return qp->w_cur != w;
+	return qp->tx.cur.work != w;
 }
 
 /* Do one step of the work at the cursor. returns: false when nothing can be done now */
 static inline bool
 step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
-	uint32_t out = (qp->cur_psn - qp->una) & URN_PSN_MASK;
+	uint32_t out = (qp->tx.cur.psn - qp->tx.una) & URN_PSN_MASK;
 
-	if (unlikely(urn_req_held_back(qp)) && urn_psn_diff(qp->cur_psn, qp->back_end) >= 0)
+	if (unlikely(urn_psn_tx_held_back(&qp->tx)) && urn_psn_diff(qp->tx.cur.psn, qp->tx.cur.end) >= 0)
 		return false;
 	if (w->state == URN_WORK_QUEUED &&
 	    unlikely(qp->state != URN_QPS_RTS || !may_begin(tp, qp, w)))
@@ -429,8 +397,8 @@ step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 	if (unlikely(w->npsn == 0))
 		return step_local(tp, qp, w);
 	if (urn_work_is_fetch(w))
-		return send_fetch(tp, qp, w);
-	return out < tp->window && send_data(tp, qp, w, out);
+		return send_fetch(tp, qp, &qp->tx.cur, w);
+	return out < tp->window && send_data(tp, qp, &qp->tx.cur, w, out);
 }
 
 /*
@@ -442,37 +410,29 @@ step(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 static bool
 ask(struct urn_tp *tp, struct urn_qp *qp)
 {
-	uint32_t cur_psn = qp->cur_psn, psn = (qp->next_psn - 1) & URN_PSN_MASK, end;
-	struct urn_work *w_cur = qp->w_cur, *last = NULL;
+	struct urn_work *last = urn_psn_tx_newest(&qp->tx);
+	struct urn_psn_cursor cur = qp->tx.cur;
+	uint32_t psn = (qp->tx.next - 1) & URN_PSN_MASK, end;
+	bool sent;
 
-	/* Find the newest work that was begun and can be sent again. */
-	for (struct urn_work *w = qp->w_head; w; w = w->next) {
-		if (w->state == URN_WORK_FAILED || urn_psn_diff(w->first_psn, qp->next_psn) >= 0)
-			break; /* work behind failed work does not count */
-		if (w->npsn)
-			last = w;
-	}
 	if (!last || urn_work_is_fetch(last))
 		return true; /* nothing to ask for, or the response will tell */
 	if (!urn_tp_tx_room(tp))
 		return false;
 	end = urn_psn_add(last->first_psn, last->npsn - 1);
-	qp->cur_psn = urn_psn_diff(end, psn) < 0 ? end : psn;
-	qp->since_ack = ACK_EVERY;
+	cur.psn = urn_psn_diff(end, psn) < 0 ? end : psn;
+	cur.since_ack = URN_ACK_EVERY;
 	urn_peer_untime(tp, qp); /* the answer may be to either copy */
-	if (!send_data(tp, qp, last, (qp->cur_psn - qp->una) & URN_PSN_MASK)) {
-		qp->cur_psn = cur_psn;
-		return false;
-	}
+	sent = send_data(tp, qp, &cur, last, (cur.psn - qp->tx.una) & URN_PSN_MASK);
 	if (unlikely(qp->state == URN_QPS_ERR))
 		return true; /* the memory of the work is gone, and the work was the oldest */
+	qp->tx.cur.since_ack = cur.since_ack;
 	if (unlikely(last->state == URN_WORK_FAILED)) {
-		qp->w_cur = last;
+		qp->tx.cur.work = last;
+		qp->tx.cur.psn = cur.psn;
 		return false;
 	}
-	qp->w_cur = w_cur;
-	qp->cur_psn = cur_psn;
-	return true;
+	return sent;
 }
 
 /*
@@ -494,7 +454,7 @@ probe(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 		return false;
 	if (!ask(tp, qp))
 		return false;
-	qp->flags &= ~(uint32_t)URN_QPF_PROBE;
+	qp->tx.flags &= ~(uint32_t)URN_TXF_PROBE;
 	return true;
 }
 
@@ -502,13 +462,13 @@ probe(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 static bool
 repair(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 {
-	if (qp->flags & URN_QPF_PROBE) {
-		if (qp->una == qp->next_psn)
-			qp->flags &= ~(uint32_t)URN_QPF_PROBE;
+	if (qp->tx.flags & URN_TXF_PROBE) {
+		if (qp->tx.una == qp->tx.next)
+			qp->tx.flags &= ~(uint32_t)URN_TXF_PROBE;
 		else if (!probe(tp, qp, budget))
 			return false;
 	}
-	if (qp->repair && qp->state != URN_QPS_ERR && urn_repair_tx(tp, qp, budget))
+	if (qp->tx.repair && qp->state != URN_QPS_ERR && urn_repair_tx(tp, qp, budget))
 		return false;
 	return qp->state != URN_QPS_ERR; /* work that can't be sent again ends the QP: flush */
 }
@@ -517,18 +477,18 @@ bool
 urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	uint64_t no_mbuf = tp->c.v[URN_C_NO_MBUF];
-	uint32_t before = qp->next_psn;
+	uint32_t before = qp->tx.next;
 	bool more = true, starved = false;
 
-	if (qp->flags & URN_QPF_RNR_WAIT)
+	if (qp->tx.flags & URN_TXF_RNR_WAIT)
 		return false;
 	tp->window = urn_qp_peer(tp, qp)->window;
 	if (budget > urn_tp_tx_frames(tp))
 		budget = urn_tp_tx_frames(tp);
-	if (unlikely(qp->repair || (qp->flags & URN_QPF_PROBE)) && !repair(tp, qp, &budget))
+	if (unlikely(qp->tx.repair || (qp->tx.flags & URN_TXF_PROBE)) && !repair(tp, qp, &budget))
 		return true;
 	while (budget-- && urn_tp_tx_ops(tp)) {
-		struct urn_work *w = qp->w_cur;
+		struct urn_work *w = qp->tx.cur.work;
 
 		if (!w) {
 			if (qp->state != URN_QPS_RTS || !(w = urn_req_fetch(tp, qp))) {
@@ -537,7 +497,7 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 				more = starved && urn_tp_again(tp, qp);
 				break;
 			}
-			qp->w_cur = w;
+			qp->tx.cur.work = w;
 		}
 		if (unlikely(w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN)) {
 			urn_req_retire(tp, qp);
@@ -547,7 +507,7 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 		if (!step(tp, qp, w)) {
 			/* No buffer: try again. Otherwise an ACK lets the QP go on. */
 			more = tp->c.v[URN_C_NO_MBUF] != no_mbuf;
-			if (unlikely(qp->w_cur && qp->w_cur->state == URN_WORK_FENCED)) {
+			if (unlikely(qp->tx.cur.work && qp->tx.cur.work->state == URN_WORK_FENCED)) {
 				starved = true; /* waits for memory of other QPs or engines, perhaps: look again */
 				more = urn_tp_again(tp, qp);
 			}
@@ -560,10 +520,10 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	}
 	if (unlikely(qp->state == URN_QPS_ERR))
 		return true; /* flush */
-	if (unlikely((!more || starved) && qp->since_ack && qp->una != qp->next_psn) && !ask(tp, qp))
+	if (unlikely((!more || starved) && qp->tx.cur.since_ack && qp->tx.una != qp->tx.next) && !ask(tp, qp))
 		more = true;
 	/* A timer that runs already is left alone, even if it is due: posting work must not delay it. */
-	if (qp->una != qp->next_psn && (before == qp->una || !urn_timer_started(&qp->timer)))
+	if (qp->tx.una != qp->tx.next && (before == qp->tx.una || !urn_timer_started(&qp->tx.timer)))
 		urn_req_arm(tp, qp);
 	return more;
 }

@@ -52,7 +52,7 @@ void urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 static inline struct urn_peer *
 urn_qp_peer(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	return tp->peers.at[qp->peer];
+	return tp->peers.at[qp->tx.peer];
 }
 
 /* True when both sides support selective acknowledgements. */
@@ -91,7 +91,7 @@ urn_peer_timed(struct urn_tp *tp, const struct urn_qp *qp, uint32_t n)
 	struct urn_peer *p = urn_qp_peer(tp, qp);
 
 	p->delivered += n;
-	if (p->timed == qp && urn_psn_diff(qp->una, p->timed_psn) > 0)
+	if (p->timed == qp && urn_psn_diff(qp->tx.una, p->timed_psn) > 0)
 		urn_peer_delivered(p, tp->now, tp->cfg.window);
 }
 
@@ -103,7 +103,7 @@ urn_response_due(const struct urn_qp *qp)
 {
 	const struct urn_work *w = qp->w_fetch;
 
-	return w ? urn_psn_add(w->first_psn, w->accepted) : qp->next_psn;
+	return w ? urn_psn_add(w->first_psn, w->accepted) : qp->tx.next;
 }
 
 /* Make the pool. returns: 0, or -1: no memory */
@@ -112,7 +112,7 @@ int urn_repairs_init(struct urn_tp *tp);
 static inline struct urn_repair *
 urn_repair_of(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	return qp->repair ? &tp->repair[qp->repair] : NULL;
+	return qp->tx.repair ? &tp->repair[qp->tx.repair] : NULL;
 }
 
 /* Get the QP's repair state, made if needed. NULL: none left (counted) */

@@ -24,7 +24,7 @@ static inline void
 urn_resp_accepted(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t action,
 		  uint32_t npsn)
 {
-	qp->epsn = urn_psn_add(qp->epsn, npsn);
+	urn_psn_rx_accept(&qp->rx, npsn);
 	urn_tp_hold(tp, m, qp, action);
 }
 

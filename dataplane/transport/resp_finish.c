@@ -4,6 +4,7 @@
  * complete the receive, count the message, owe the acknowledgement or the response, or refuse
  * (doc/reference/wire.md "Duplicates", "Acknowledgement").
  */
+#include "transport/ack.h"
 #include "transport/act.h"
 #include "transport/complete.h"
 #include "transport/frame.h"
@@ -16,12 +17,7 @@
 void
 urn_resp_owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now)
 {
-	if (!(qp->flags & URN_QPF_ACK)) {
-		qp->flags |= URN_QPF_ACK;
-		qp->ack_turn = tp->turn;
-	}
-	if (now)
-		qp->ack_turn = tp->turn - UINT8_MAX; /* long ago */
+	urn_ack_owe(&qp->rx, tp->turn, now);
 	urn_tp_sched(tp, qp);
 }
 
@@ -29,9 +25,7 @@ urn_resp_owe_ack(struct urn_tp *tp, struct urn_qp *qp, bool now)
 static void
 owe_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome, bool told)
 {
-	qp->flags |= URN_QPF_NAK;
-	qp->nak_syn = syndrome;
-	qp->nak_psn = psn;
+	urn_ack_owe_nak(&qp->rx, psn, syndrome);
 	urn_tp_sched(tp, qp);
 	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR)
 		return;
@@ -116,14 +110,14 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			owe_nak(tp, qp, p->psn, URN_NAK_OP, false);
 			return;
 		}
-		qp->msn = urn_psn_add(qp->msn, 1);
+		qp->rx.msn = urn_psn_add(qp->rx.msn, 1);
 		if (unlikely(qp->state == URN_QPS_RTR))
 			established(tp, qp);
 	}
-	qp->done_psn = p->psn;
+	qp->rx.done = p->psn;
 	if (p->ackreq)
 		urn_resp_owe_ack(tp, qp, false);
-	else if (unlikely(qp->flags & URN_QPF_NAK))
+	else if (unlikely(qp->rx.flags & URN_RXF_NAK))
 		urn_tp_sched(tp, qp); /* the NAK may have waited for this packet */
 }
 
@@ -131,8 +125,8 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 static void
 answer(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 {
-	qp->msn = urn_psn_add(qp->msn, 1);
-	rec->msn = qp->msn;
+	qp->rx.msn = urn_psn_add(qp->rx.msn, 1);
+	rec->msn = qp->rx.msn;
 	rec->busy = 0;
 	rec->pending = 1;
 	rec->again = 0;
@@ -140,7 +134,7 @@ answer(struct urn_tp *tp, struct urn_qp *qp, struct urn_rec *rec)
 	rec->cur = 0;
 	rec->end = urn_rec_npsn(qp, rec);
 	qp->rec_pending++;
-	qp->done_psn = urn_psn_add(rec->first_psn, urn_rec_npsn(qp, rec) - 1);
+	qp->rx.done = urn_psn_add(rec->first_psn, urn_rec_npsn(qp, rec) - 1);
 	urn_tp_sched(tp, qp);
 	if (unlikely(qp->state == URN_QPS_RTR))
 		established(tp, qp);

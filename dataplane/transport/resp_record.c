@@ -34,7 +34,7 @@ record(struct urn_qp *qp, uint32_t *index)
 	}
 	qp->rec_head++;
 	rec->busy = 1;
-	rec->first_psn = qp->epsn & URN_PSN_MASK;
+	rec->first_psn = qp->rx.epsn & URN_PSN_MASK;
 	return rec;
 }
 

@@ -4,6 +4,7 @@
  * a NAK, then the merged acknowledgement. An acknowledgement never overtakes a response before it,
  * because the peer would take that response for lost.
  */
+#include "transport/ack.h"
 #include "transport/act.h"
 #include "transport/complete.h"
 #include "transport/frame.h"
@@ -13,15 +14,14 @@
 #include "transport/ring.h"
 #include "transport/sched.h"
 
-enum { ACK_TURNS = 4 }; /* turns of the engine that an acknowledgement waits at most */
-
 bool
 urn_resp_owes(const struct urn_qp *qp)
 {
 	/* In error, only requests from before the refusal, or the error, are answered. */
 	if (qp->state == URN_QPS_ERR)
-		return (qp->flags & URN_QPF_NAK) || (!qp->rec_pending && (qp->flags & URN_QPF_ACK));
-	return qp->rec_pending || (qp->flags & (URN_QPF_ACK | URN_QPF_NAK | URN_QPF_PARTS));
+		return (qp->rx.flags & URN_RXF_NAK) || (!qp->rec_pending && (qp->rx.flags & URN_RXF_ACK));
+	return qp->rec_pending || (qp->rx.flags & (URN_RXF_ACK | URN_RXF_NAK)) ||
+	       (qp->flags & URN_QPF_PARTS);
 }
 
 static void
@@ -63,15 +63,14 @@ answered(struct urn_qp *qp, struct urn_rec *rec)
 void
 urn_resp_cut(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 {
-	if ((qp->flags & URN_QPF_CUT) && urn_psn_diff(psn, qp->nak_psn) >= 0)
+	if ((qp->flags & URN_QPF_CUT) && urn_psn_diff(psn, qp->rx.nak_psn) >= 0)
 		return; /* behind a response that failed before */
 	tp->c.v[syndrome == URN_NAK_ACCESS ? URN_C_NAK_ACCESS : URN_C_NAK_OPERATIONAL]++;
 	if (qp->state != URN_QPS_ERR)
 		urn_qp_event(tp, qp, syndrome == URN_NAK_ACCESS ? URN_EVENT_QP_ACCESS_ERR
 								: URN_EVENT_QP_FATAL);
-	qp->nak_psn = psn;
-	qp->nak_syn = syndrome;
-	qp->flags |= URN_QPF_NAK | URN_QPF_REFUSED | URN_QPF_CUT;
+	urn_ack_owe_nak(&qp->rx, psn, syndrome);
+	qp->flags |= URN_QPF_REFUSED | URN_QPF_CUT;
 	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++)
 		qp->rec[i].pending = 0;
 	qp->rec_pending = 0;
@@ -83,11 +82,11 @@ bool
 urn_resp_valid(const struct urn_txd *d)
 {
 	const struct urn_qp *qp = d->qp;
-	int32_t diff = urn_psn_diff(d->psn, qp->nak_psn);
+	int32_t diff = urn_psn_diff(d->psn, qp->rx.nak_psn);
 
 	/* With the PSN of the NAK only the refusal may go out. */
 	return likely(!(qp->flags & URN_QPF_CUT)) || diff < 0 ||
-	       (diff == 0 && d->syndrome == qp->nak_syn);
+	       (diff == 0 && d->syndrome == qp->rx.nak_syn);
 }
 
 static uint8_t
@@ -223,7 +222,7 @@ send_aeth(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 
 	if (unlikely(!d))
 		return false;
-	put_aeth(bth + urn_opcodes[URN_RC_ACK].off[URN_EXT_AETH], syndrome, qp->msn);
+	put_aeth(bth + urn_opcodes[URN_RC_ACK].off[URN_EXT_AETH], syndrome, qp->rx.msn);
 	hand_on(tp, qp, d, syndrome);
 	return true;
 }
@@ -250,12 +249,12 @@ psns_of(const struct urn_qp *qp, struct rte_mbuf *m)
 static void
 describe_kept(const struct urn_qp *qp, struct urn_sack *s)
 {
-	uint32_t first = 0, end = 0, base = urn_psn_add(qp->epsn, 1);
+	uint32_t first = 0, end = 0, base = urn_psn_add(qp->rx.epsn, 1);
 
 	memset(s, 0, sizeof(*s));
 	s->version = URN_SACK_VERSION;
-	s->expected = rte_cpu_to_be_32(qp->epsn);
-	for (struct rte_mbuf *m = urn_ring_first(qp->ooo); m; m = urn_ring_next(qp->ooo, m)) {
+	s->expected = rte_cpu_to_be_32(qp->rx.epsn);
+	for (struct rte_mbuf *m = urn_ring_first(qp->rx.ooo); m; m = urn_ring_next(qp->rx.ooo, m)) {
 		uint32_t psn = urn_pkt(m)->psn, n = psns_of(qp, m);
 		uint32_t bit = (psn - base) & URN_PSN_MASK;
 
@@ -282,12 +281,12 @@ send_sack(struct urn_tp *tp, struct urn_qp *qp)
 	const struct urn_opcode *op = &urn_opcodes[URN_RC_SACK];
 	struct urn_sack s;
 	uint8_t *bth;
-	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, URN_RC_SACK, 0, qp->dest_qpn, qp->done_psn, 0,
+	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, URN_RC_SACK, 0, qp->dest_qpn, qp->rx.done, 0,
 					 false, &bth);
 
 	if (unlikely(!d))
 		return false;
-	put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, qp->msn);
+	put_aeth(bth + op->off[URN_EXT_AETH], URN_SYN_ACK_NOCREDIT, qp->rx.msn);
 	describe_kept(qp, &s);
 	memcpy(bth + op->off[URN_EXT_SACK], &s, sizeof(s));
 	hand_on(tp, qp, d, URN_SYN_ACK_NOCREDIT);
@@ -295,67 +294,41 @@ send_sack(struct urn_tp *tp, struct urn_qp *qp)
 	return true;
 }
 
-/* The PSN that the NAK is for. */
-static uint32_t
-nak_for(const struct urn_qp *qp)
-{
-	return qp->nak_syn == URN_NAK_SEQ ? qp->epsn : qp->nak_psn;
-}
-
 /* returns: false when there is no buffer */
 static bool
 send_nak(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (!send_aeth(tp, qp, nak_for(qp), qp->nak_syn))
+	if (!send_aeth(tp, qp, urn_ack_nak_for(&qp->rx), qp->rx.nak_syn))
 		return false;
 	/* A NAK acknowledges all PSNs before it: an ACK that is owed goes with the NAK. */
-	qp->flags &= ~(uint32_t)(URN_QPF_NAK | URN_QPF_ACK);
-	if ((qp->nak_syn & URN_SYN_KIND) == URN_SYN_RNR)
+	qp->rx.flags &= ~(uint32_t)(URN_RXF_NAK | URN_RXF_ACK);
+	if ((qp->rx.nak_syn & URN_SYN_KIND) == URN_SYN_RNR)
 		URN_COUNT(tp, TX_RNR_NAKS);
 	else
 		URN_COUNT(tp, TX_NAKS);
 	return true;
 }
 
-/*
- * True when everything before the NAK is done, as the NAK says. The NAK of a response that was cut
- * comes behind the responses before it.
- */
+/* Send the merged acknowledgement. returns: false when there is no buffer */
 static bool
-nak_ripe(const struct urn_qp *qp)
+send_ack(struct urn_tp *tp, struct urn_qp *qp)
 {
-	return urn_psn_add(qp->done_psn, 1) == nak_for(qp) || (qp->flags & URN_QPF_CUT);
-}
-
-/*
- * True when the NAK will never be ripe: its packet came again before the NAK could be sent, or the
- * QP is in error and does nothing before the NAK any more.
- */
-static bool
-nak_void(const struct urn_qp *qp)
-{
-	return urn_psn_diff(qp->done_psn, nak_for(qp)) >= 0 || qp->state == URN_QPS_ERR;
-}
-
-/*
- * True when an ACK has waited for a turn, or for some while there is other work, so that one ACK
- * may cover more and an answer of the program goes out first.
- */
-static inline bool
-ack_ripe(const struct urn_tp *tp, const struct urn_qp *qp)
-{
-	return tp->turn - qp->ack_turn >= (tp->quiet ? 1 : ACK_TURNS);
+	if (!send_aeth(tp, qp, qp->rx.done, URN_SYN_ACK_NOCREDIT))
+		return false;
+	qp->rx.flags &= (uint8_t)~URN_RXF_ACK;
+	URN_COUNT(tp, TX_ACKS);
+	return true;
 }
 
 bool
 urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	/* A peer that knows SACKs does not take responses that a SACK overtakes for lost. */
-	if (unlikely(qp->ooo && (qp->flags & URN_QPF_ACK) && !(qp->flags & URN_QPF_NAK)) &&
-	    qp->state != URN_QPS_ERR && urn_qp_selective(tp, qp) && ack_ripe(tp, qp)) {
+	if (unlikely(qp->rx.ooo != NULL) && qp->state != URN_QPS_ERR &&
+	    urn_qp_selective(tp, qp) && urn_ack_sack_due(&qp->rx, tp->turn, tp->quiet)) {
 		if (!urn_tp_tx_room(tp) || !send_sack(tp, qp))
 			return true;
-		qp->flags &= ~(uint32_t)URN_QPF_ACK;
+		qp->rx.flags &= (uint8_t)~URN_RXF_ACK;
 	}
 	if (unlikely(qp->flags & URN_QPF_PARTS) && !send_parts(tp, qp, &budget))
 		return true;
@@ -371,21 +344,17 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	}
 	if (!urn_tp_tx_room(tp))
 		return true;
-	if (qp->flags & URN_QPF_NAK) {
-		if (nak_ripe(qp))
-			return !send_nak(tp, qp);
-		if (!nak_void(qp))
-			return false; /* the packet before the NAK calls again once it is done */
-		qp->flags &= ~(uint32_t)URN_QPF_NAK;
-	}
-	if (!(qp->flags & URN_QPF_ACK))
+	switch (urn_ack_due(&qp->rx, tp->turn, tp->quiet, (qp->flags & URN_QPF_CUT) != 0,
+			    qp->state == URN_QPS_ERR)) {
+	case URN_ACK_NONE:
 		return false;
-	if (!ack_ripe(tp, qp))
+	case URN_ACK_LATER:
 		return true;
-	if (!send_aeth(tp, qp, qp->done_psn, URN_SYN_ACK_NOCREDIT))
-		return true;
-	qp->flags &= ~(uint32_t)URN_QPF_ACK;
-	URN_COUNT(tp, TX_ACKS);
+	case URN_ACK_ACK:
+		return !send_ack(tp, qp);
+	case URN_ACK_NAK:
+		return !send_nak(tp, qp);
+	}
 	return false;
 }
 
@@ -397,12 +366,9 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 void
 urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (!(qp->flags & URN_QPF_ACK) || !(qp->flags & URN_QPF_MAC) || qp->rec_pending ||
+	if (!(qp->rx.flags & URN_RXF_ACK) || !(qp->flags & URN_QPF_MAC) || qp->rec_pending ||
 	    qp->tx_last || !urn_tp_tx_room(tp))
 		return;
-	if (!send_aeth(tp, qp, qp->done_psn, URN_SYN_ACK_NOCREDIT))
-		return;
-	qp->flags &= ~(uint32_t)URN_QPF_ACK;
-	URN_COUNT(tp, TX_ACKS);
-	urn_tp_execute(tp);
+	if (send_ack(tp, qp))
+		urn_tp_execute(tp);
 }

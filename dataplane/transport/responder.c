@@ -9,6 +9,7 @@
  * memory. A refusal takes its turn like any packet, so it never overtakes the acknowledgement of
  * earlier packets.
  */
+#include "transport/ack.h"
 #include "transport/act.h"
 #include "transport/complete.h"
 #include "transport/frame.h"
@@ -40,7 +41,7 @@ not_ready(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	urn_pkt(m)->recv.syndrome = URN_SYN_RNR | qp->min_rnr_timer;
 	urn_pkt(m)->recv.bits = 0;
-	qp->flags |= URN_QPF_RNR_SENT;
+	qp->rx.flags |= URN_RXF_RNR_SENT;
 	urn_tp_hold(tp, m, qp, URN_ACT_NAK);
 }
 
@@ -88,7 +89,7 @@ begin_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (likely(qp->recv != NULL)) {
 		qp->msg = URN_MSG_SEND;
 		qp->msg_off = 0;
-		qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
+		qp->rx.flags &= ~(uint32_t)URN_RXF_RNR_SENT;
 		return true;
 	}
 	if (bad)
@@ -271,7 +272,7 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		}
 		if (r)
 			urn_recv_put(tp, qp, r); /* only its wr_id is needed */
-		qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
+		qp->rx.flags &= ~(uint32_t)URN_RXF_RNR_SENT;
 	}
 	if (bad) {
 		refuse_recv(tp, qp, m, URN_NAK_OP, wr_id, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
@@ -312,22 +313,6 @@ follows(const struct urn_qp *qp, struct rte_mbuf *m)
 	return p->payload_len <= qp->mtu && !((f & URN_OPF_NONZERO) && p->payload_len == 0);
 }
 
-/*
- * The missing packet has come, and was accepted or refused. A NAK that is not sent yet is not
- * needed, unless more packets were dropped behind: nothing else tells the peer of those.
- */
-static void
-gap_closed(struct urn_qp *qp)
-{
-	bool more = urn_psn_diff(qp->epsn, qp->nak_psn) < 0 &&
-		    !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT));
-
-	if (!(qp->flags & URN_QPF_NAK) || qp->nak_syn != URN_NAK_SEQ)
-		qp->flags &= ~(uint32_t)URN_QPF_GAP;
-	else if (!more)
-		qp->flags &= ~(uint32_t)(URN_QPF_GAP | URN_QPF_NAK);
-}
-
 static void
 accept_in_order(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -344,9 +329,9 @@ accept_in_order(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_resp_accept_read(tp, qp, m);
 	else
 		urn_resp_accept_atomic(tp, qp, m);
-	if (unlikely(qp->flags & (URN_QPF_GAP | URN_QPF_TRACE))) {
-		if (qp->flags & URN_QPF_GAP)
-			gap_closed(qp);
+	if (unlikely((qp->rx.flags & URN_RXF_GAP) | (qp->flags & URN_QPF_TRACE))) {
+		if (qp->rx.flags & URN_RXF_GAP)
+			urn_ack_gap_closed(&qp->rx, (qp->flags & URN_QPF_REFUSED) != 0);
 		if (qp->flags & URN_QPF_TRACE)
 			urn_trace_age(tp, qp, URN_TRACE_REQ);
 	}
@@ -370,7 +355,7 @@ is_copy(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (v == URN_TRACE_PAYLOAD)
 		return true;
 	urn_pkt_begin(urn_pkt(m));
-	urn_pkt(m)->psn = qp->epsn; /* earlier packets were acknowledged, perhaps */
+	urn_pkt(m)->psn = qp->rx.epsn; /* earlier packets were acknowledged, perhaps */
 	urn_resp_refuse(tp, qp, m, URN_NAK_OP);
 	return false;
 }
@@ -402,17 +387,8 @@ ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, int32_t d)
 	bool far = d > URN_TP_OOO_QP, kept = !far && urn_resp_keep(tp, qp, m);
 
 	URN_COUNT(tp, OUT_OF_ORDER);
-	if (likely(qp->ooo) && urn_qp_selective(tp, qp)) {
-		/* A packet too far ahead is not kept, so the SACK would not mention it. */
-		if (likely(!far) && !(qp->flags & (URN_QPF_RNR_SENT | URN_QPF_NAK)))
-			urn_resp_owe_ack(tp, qp, true); /* the SACK says which packets are kept */
-	} else if (!(qp->flags & (URN_QPF_GAP | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
-		/*
-		 * One NAK a gap (IBTA 9.7.5.2.8), once all before is done; without room for m
-		 * nothing else reports the gap.
-		 */
-		urn_resp_ask_for(tp, qp, urn_psn_add(qp->epsn, 1));
-	}
+	if (urn_ack_ahead(&qp->rx, tp->turn, urn_qp_selective(tp, qp), far))
+		urn_tp_sched(tp, qp);
 	if (!kept)
 		urn_tp_drop(tp, m, far ? URN_C_DROP_FAR : URN_C_DROP_OOO);
 }
@@ -426,7 +402,7 @@ accept_one_kept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	uint32_t psn = urn_pkt(m)->psn;
 
 	accept_in_order(tp, qp, m);
-	if (likely(qp->epsn != psn))
+	if (likely(qp->rx.epsn != psn))
 		urn_trace_add(tp, qp, URN_TRACE_REQ, psn, print);
 }
 
@@ -437,9 +413,9 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 	struct rte_mbuf *m;
 	bool filled = false;
 
-	while ((m = urn_ring_first(qp->ooo)) &&
-	       !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT))) {
-		int32_t d = urn_psn_diff(urn_pkt(m)->psn, qp->epsn);
+	while ((m = urn_ring_first(qp->rx.ooo)) &&
+	       !(qp->flags & URN_QPF_REFUSED) && !(qp->rx.flags & URN_RXF_RNR_SENT)) {
+		int32_t d = urn_psn_rx_ahead(&qp->rx, urn_pkt(m)->psn);
 
 		if (d > 0)
 			break;
@@ -448,8 +424,8 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 			continue; /* executing may have ended the QP, and let go of its kept packets
 				   */
 		}
-		urn_ring_pop(&qp->ooo);
-		qp->ooo_count--;
+		urn_ring_pop(&qp->rx.ooo);
+		qp->rx.ooo_count--;
 		tp->kept--;
 		if (d < 0) {
 			duplicate(tp, qp, m);
@@ -458,28 +434,20 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 			filled = true;
 		}
 	}
-	/*
-	 * A second gap behind the one that was filled is asked for at once. The rest of the same
-	 * gap was asked for already.
-	 */
-	if (filled && urn_qp_selective(tp, qp)) {
-		if (!(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK)))
-			urn_resp_owe_ack(tp, qp, true);
-	} else if (filled && qp->ooo &&
-		   !(qp->flags & (URN_QPF_REFUSED | URN_QPF_RNR_SENT | URN_QPF_NAK))) {
-		urn_resp_ask_for(tp, qp, urn_psn_add(qp->epsn, 1));
-	}
+	if (filled && !(qp->flags & URN_QPF_REFUSED) &&
+	    urn_ack_taken_up(&qp->rx, tp->turn, urn_qp_selective(tp, qp)))
+		urn_tp_sched(tp, qp);
 }
 
 void
 urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	int32_t d = urn_psn_diff(urn_pkt(m)->psn, qp->epsn);
+	int32_t d = urn_psn_rx_ahead(&qp->rx, urn_pkt(m)->psn);
 
 	if (likely(d == 0)) {
-		qp->flags &= ~(uint32_t)URN_QPF_RNR_SENT;
+		qp->rx.flags &= ~(uint32_t)URN_RXF_RNR_SENT;
 		accept_in_order(tp, qp, m);
-		if (unlikely(qp->ooo != NULL))
+		if (unlikely(qp->rx.ooo != NULL))
 			accept_kept(tp, qp);
 	} else if (d < 0) {
 		duplicate(tp, qp, m);

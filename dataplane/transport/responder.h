@@ -30,8 +30,6 @@ bool urn_resp_valid(const struct urn_txd *d);
 /* Keep a packet ahead of its turn. returns: false when the packet is not wanted; the caller still
  * owns m then */
 bool urn_resp_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
-/* All PSNs from the one that is due to before `end` are missing: a sequence NAK is to be sent. */
-void urn_resp_ask_for(struct urn_tp *tp, struct urn_qp *qp, uint32_t end);
 /* Free packets kept ahead of their turn, and their fingerprints. */
 void urn_resp_drop_kept(struct urn_tp *tp, struct urn_qp *qp);
 

@@ -78,18 +78,18 @@ drop_gated(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		 * requester goes back to a packet once, until there is progress. A repeat needs no
 		 * memory, and its peer may have no timer to ask for the answer once more.
 		 */
-		if ((p->psn == qp->epsn &&
-		     (qp->flags & (URN_QPF_GAP | URN_QPF_NAK)) == URN_QPF_GAP) ||
+		if ((p->psn == qp->rx.epsn &&
+		     (qp->rx.flags & (URN_RXF_GAP | URN_RXF_NAK)) == URN_RXF_GAP) ||
 		    urn_resp_must_answer(qp, m))
 			return false;
 		urn_resp_missed(tp, qp, p->psn);
 	} else if (p->opcode == URN_RC_ACK || p->opcode == URN_RC_SACK ||
-		   urn_psn_diff(p->psn, qp->next_psn) >= 0 || urn_repair_asked(tp, qp, p->psn)) {
+		   urn_psn_diff(p->psn, qp->tx.next) >= 0 || urn_repair_asked(tp, qp, p->psn)) {
 		return false; /* needs no memory, answers nothing that was sent, or was asked for again */
 	} else if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) {
 		/* Each of several responses is asked for: there may be none behind the last to show the loss. */
 		if (!urn_repair_missed(tp, qp, p->psn))
-			qp->flags |= URN_QPF_MISSED;
+			qp->tx.flags |= URN_TXF_MISSED;
 		urn_tp_sched(tp, qp);
 	}
 	urn_tp_drop(tp, m, URN_C_DROP_MEMORY);
@@ -105,7 +105,7 @@ deliver_rc(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
 	else if (unlikely(!from_peer(qp, m)))
 		urn_tp_drop(tp, m, URN_C_DROP_PEER);
-	else if (unlikely(urn_opcode_reserved(op)) && urn_psn_diff(urn_pkt(m)->psn, qp->epsn) < 0)
+	else if (unlikely(urn_opcode_reserved(op)) && urn_psn_diff(urn_pkt(m)->psn, qp->rx.epsn) < 0)
 		/* Behind its turn: no packet of this kind was ever accepted. In its turn such a packet is refused. */
 		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
 	else if (unlikely(urn_tp_gated(tp, qp)) && drop_gated(tp, qp, m))

@@ -234,14 +234,14 @@ make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 static void
 find_peer(struct urn_tp *tp, struct urn_qp *qp, const uint8_t gid[16])
 {
-	uint16_t old = qp->peer;
+	uint16_t old = qp->tx.peer;
 	struct urn_peer *p;
 
 	urn_peer_untime(tp, qp);
-	qp->peer = urn_peer_get(&tp->peers, gid);
+	qp->tx.peer = urn_peer_get(&tp->peers, gid);
 	urn_peer_put(&tp->peers, old);
 	p = urn_qp_peer(tp, qp);
-	if (qp->peer == 0)
+	if (qp->tx.peer == 0)
 		return; /* no room: plain RoCEv2 */
 	if (qp->flags & URN_QPF_LOOP)
 		p->features = tp->cfg.features;
@@ -270,25 +270,22 @@ set_attributes(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct
 	}
 	if (mask & URN_QPM_RQ_PSN) {
 		qp->rq_psn = a->rq_psn & URN_PSN_MASK;
-		qp->epsn = qp->rq_psn;
-		qp->done_psn = (qp->rq_psn - 1) & URN_PSN_MASK;
+		urn_psn_rx_start(&qp->rx, qp->rq_psn);
 	}
 	if (mask & URN_QPM_SQ_PSN) {
 		qp->sq_psn = a->sq_psn & URN_PSN_MASK;
-		qp->una = qp->cur_psn = qp->next_psn = qp->alloc_psn = qp->back_end = qp->sq_psn;
-		if (qp->type == URN_QPT_RC)
-			qp->acked = qp->sq_psn;
+		urn_psn_tx_start(&qp->tx, qp->sq_psn);
 	}
 	if (mask & URN_QPM_MIN_RNR_TIMER)
 		qp->min_rnr_timer = a->min_rnr_timer;
 	if (mask & URN_QPM_TIMEOUT)
-		qp->timeout = a->timeout;
+		qp->tx.timeout = a->timeout;
 	if (mask & URN_QPM_RETRY_CNT)
-		qp->retry_cnt = qp->retries = a->retry_cnt;
+		qp->tx.retry_cnt = qp->tx.retries = a->retry_cnt;
 	if (mask & URN_QPM_RNR_RETRY)
-		qp->rnr_retry = qp->rnr_tries = a->rnr_retry;
+		qp->tx.rnr_retry = qp->tx.rnr_tries = a->rnr_retry;
 	if (mask & URN_QPM_MAX_RD_ATOMIC)
-		qp->max_rd_atomic = a->max_rd_atomic;
+		qp->tx.max_fetch = a->max_rd_atomic;
 	if (mask & URN_QPM_EN_SQD_NOTIFY)
 		qp->en_sqd_notify = a->en_sqd_notify != 0;
 	if (mask & URN_QPM_AV) {
@@ -308,7 +305,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	if (!urn_qp_stopped(qp))
 		return EAGAIN;
 	make_record(qp, 0);
-	urn_peer_put(&tp->peers, qp->peer);
+	urn_peer_put(&tp->peers, qp->tx.peer);
 	keep = *qp;
 	memset(qp, 0, sizeof(*qp));
 	qp->qpn = keep.qpn;
@@ -409,16 +406,16 @@ urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *a)
 	a->path_mtu = qp->path_mtu;
 	a->en_sqd_notify = qp->en_sqd_notify;
 	a->sq_draining = qp->state == URN_QPS_SQD && (qp->flags & URN_QPF_DRAINING);
-	a->max_rd_atomic = qp->max_rd_atomic;
+	a->max_rd_atomic = qp->tx.max_fetch;
 	a->max_dest_rd_atomic = qp->max_dest_rd_atomic;
 	a->min_rnr_timer = qp->min_rnr_timer;
 	a->port_num = 1;
-	a->timeout = qp->timeout;
-	a->retry_cnt = qp->retry_cnt;
-	a->rnr_retry = qp->rnr_retry;
+	a->timeout = qp->tx.timeout;
+	a->retry_cnt = qp->tx.retry_cnt;
+	a->rnr_retry = qp->tx.rnr_retry;
 	a->qkey = qp->type == URN_QPT_UD ? qp->qkey : 0;
-	a->rq_psn = qp->type == URN_QPT_RC ? qp->epsn : qp->rq_psn;
-	a->sq_psn = qp->next_psn;
+	a->rq_psn = qp->type == URN_QPT_RC ? qp->rx.epsn : qp->rq_psn;
+	a->sq_psn = qp->tx.next;
 	a->dest_qpn = qp->dest_qpn;
 	a->access = qp->access;
 	a->av = qp->av;

@@ -214,7 +214,7 @@ run_timers(struct urn_tp *tp)
 	struct urn_timer *t;
 
 	while (n < URN_TP_BURST && (t = urn_wheel_expire(&tp->wheel, tp->now))) {
-		urn_req_timer(tp, (struct urn_qp *)((char *)t - offsetof(struct urn_qp, timer)));
+		urn_req_timer(tp, (struct urn_qp *)((char *)t - offsetof(struct urn_qp, tx.timer)));
 		n++;
 	}
 	return n;
@@ -283,9 +283,9 @@ serve_gated(struct urn_tp *tp, struct urn_qp *qp)
 {
 	/* A request that was dropped is asked for when the gate opens, not before. */
 	bool data = qp->rec_pending || (qp->flags & URN_QPF_PARTS) ||
-		    ((qp->flags & URN_QPF_NAK) && qp->nak_syn == URN_NAK_SEQ);
-	bool more = data || qp->w_cur || urn_sq_ready(&qp->sq) || qp->repair ||
-		    (qp->flags & (URN_QPF_PROBE | URN_QPF_MISSED));
+		    ((qp->rx.flags & URN_RXF_NAK) && qp->rx.nak_syn == URN_NAK_SEQ);
+	bool more = data || qp->tx.cur.work || urn_sq_ready(&qp->sq) || qp->tx.repair ||
+		    (qp->tx.flags & (URN_TXF_PROBE | URN_TXF_MISSED));
 
 	if (qp->type != URN_QPT_UD && !data && urn_resp_owes(qp))
 		more |= urn_resp_tx(tp, qp, 1);
@@ -336,11 +336,11 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 		return false;
 	if (unlikely(urn_tp_gated(tp, qp)))
 		return serve_gated(tp, qp);
-	if (unlikely(qp->flags & URN_QPF_MISSED)) {
-		qp->flags &= ~(uint32_t)URN_QPF_MISSED;
-		if (qp->una != qp->next_psn && !(qp->flags & URN_QPF_RNR_WAIT)) {
+	if (unlikely(qp->tx.flags & URN_TXF_MISSED)) {
+		qp->tx.flags &= ~(uint32_t)URN_TXF_MISSED;
+		if (qp->tx.una != qp->tx.next && !(qp->tx.flags & URN_TXF_RNR_WAIT)) {
 			urn_req_go_back(tp, qp);
-			qp->flags |= URN_QPF_OWN_BACK;
+			qp->tx.flags |= URN_TXF_OWN_BACK;
 		}
 	}
 	more = urn_resp_owes(qp) && urn_resp_tx(tp, qp, SHARE);

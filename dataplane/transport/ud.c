@@ -42,7 +42,7 @@ build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn
 	const struct urn_opcode *op = &urn_opcodes[opcode];
 	uint8_t se = w->flags & URN_WRF_SOLICITED ? URN_BTH_SE : 0;
 	struct urn_txd *t = urn_tp_frame(tp, &ah->tmpl, opcode, w->length, w->wqe.ud.remote_qpn,
-					 qp->next_psn, se, false, &bth);
+					 qp->tx.next, se, false, &bth);
 
 	if (unlikely(!t))
 		return false;
@@ -72,7 +72,7 @@ build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn
 			return true;
 		}
 	}
-	qp->next_psn = urn_psn_add(qp->next_psn, 1);
+	qp->tx.next = urn_psn_add(qp->tx.next, 1);
 	w->state = URN_WORK_SENT;
 	urn_tp_send(tp, t, qp, URN_ACT_TX_REQUEST, ah->loop);
 	URN_COUNT(tp, TX_REQUESTS);
@@ -82,7 +82,7 @@ build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn
 void
 urn_ud_sent(struct urn_tp *tp, struct urn_qp *qp, bool ok)
 {
-	struct urn_work *w = qp->w_head;
+	struct urn_work *w = qp->tx.head;
 
 	if (!w || w->state != URN_WORK_SENT)
 		return; /* flushed meanwhile */
@@ -96,7 +96,7 @@ urn_ud_sent(struct urn_tp *tp, struct urn_qp *qp, bool ok)
 static bool
 fail_in_turn(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
-	if (qp->w_head == w)
+	if (qp->tx.head == w)
 		urn_req_fail(tp, qp, w, w->status, w->vendor_err);
 	return true;
 }
@@ -128,11 +128,11 @@ send_one(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, bool *more)
 	}
 	if (rc != 0) { /* unreliable: the datagram is lost, and counted */
 		URN_COUNT(tp, DROP_NO_NEIGH);
-		if (qp->w_head != w) {
+		if (qp->tx.head != w) {
 			*more = true;
 			return false;
 		}
-		qp->w_cur = w->next;
+		qp->tx.cur.work = w->next;
 		urn_req_flush_one(tp, qp, URN_WC_SUCCESS);
 		return true;
 	}
@@ -141,7 +141,7 @@ send_one(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, bool *more)
 		return false;
 	if (w->state == URN_WORK_FAILED)
 		return false;
-	qp->w_cur = w->next;
+	qp->tx.cur.work = w->next;
 	return true;
 }
 
@@ -151,7 +151,7 @@ urn_ud_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	bool more = true;
 
 	while (budget--) {
-		struct urn_work *w = qp->w_cur;
+		struct urn_work *w = qp->tx.cur.work;
 
 		if (!urn_tp_tx_room(tp))
 			return true;
@@ -159,7 +159,7 @@ urn_ud_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 			if (qp->state != URN_QPS_RTS || !(w = urn_req_fetch(tp, qp)))
 				return qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq) &&
 				       urn_tp_again(tp, qp);
-			qp->w_cur = w;
+			qp->tx.cur.work = w;
 		}
 		if (w->state == URN_WORK_QUEUED && qp->state != URN_QPS_RTS)
 			return false; /* SQD: the request waits */

@@ -104,7 +104,7 @@ node_trace_end(const struct node *n, const struct node_trace *t, unsigned int fr
 	for (unsigned int i = 0; i < NODE_QPS; i++)
 		/* The frame's answer may be the one that is pending already. */
 		if (memcmp(&t->qp[i], n->q[i].qp, sizeof(t->qp[i])) != 0 ||
-		    (t->qp[i].flags & URN_QPF_NAK))
+		    (t->qp[i].rx.flags & URN_RXF_NAK))
 			return;
 	fuzz_fail("a frame was taken and left no trace: opcode 0x%02x, PSN 0x%06x, QP 0x%06x",
 		  urn_pkt(n->in[0])->opcode, urn_pkt(n->in[0])->psn, urn_pkt(n->in[0])->dqpn);
@@ -227,10 +227,10 @@ count_list(struct rte_mbuf *end, uint32_t last)
 static uint32_t
 kept_of(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	const struct urn_repair *r = qp->repair ? &tp->repair[qp->repair] : NULL;
-	uint32_t n = count_list(qp->ooo, qp->epsn), parts = 0;
+	const struct urn_repair *r = qp->tx.repair ? &tp->repair[qp->tx.repair] : NULL;
+	uint32_t n = count_list(qp->rx.ooo, qp->rx.epsn), parts = 0;
 
-	fuzz_check(n == qp->ooo_count && n <= URN_TP_OOO_QP);
+	fuzz_check(n == qp->rx.ooo_count && n <= URN_TP_OOO_QP);
 	if (!r)
 		return n;
 	fuzz_check(count_list(r->kept, urn_psn_add(r->resp.base, URN_PSN_MASK)) == r->kept_n);
@@ -273,7 +273,7 @@ check_fetches(const struct urn_qp *qp)
 	const struct urn_work *waits = NULL;
 	uint32_t out = 0;
 
-	for (const struct urn_work *w = qp->w_head; w; w = w->next) {
+	for (const struct urn_work *w = qp->tx.head; w; w = w->next) {
 		if (w->state == URN_WORK_FAILED)
 			return; /* the QP ends there */
 		if (!urn_work_is_fetch(w) || w->state == URN_WORK_QUEUED)
@@ -283,7 +283,7 @@ check_fetches(const struct urn_qp *qp)
 		if (!waits && w->accepted < w->npsn)
 			waits = w;
 	}
-	fuzz_check(out == qp->fetch_out && out <= qp->max_rd_atomic);
+	fuzz_check(out == qp->tx.fetch_out && out <= qp->tx.max_fetch);
 	fuzz_check(waits == qp->w_fetch);
 }
 
@@ -312,22 +312,22 @@ check_gaps(const struct urn_board *b)
 static void
 check_alive(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	const struct urn_repair *r = qp->repair ? &tp->repair[qp->repair] : NULL;
-	bool waits = qp->timeout && qp->una != qp->next_psn && qp->w_head;
-	uint64_t due = waits ? qp->deadline : UINT64_MAX;
+	const struct urn_repair *r = qp->tx.repair ? &tp->repair[qp->tx.repair] : NULL;
+	bool waits = qp->tx.timeout && qp->tx.una != qp->tx.next && qp->tx.head;
+	uint64_t due = waits ? qp->tx.deadline : UINT64_MAX;
 
 	if ((qp->flags & (URN_QPF_SCHED | URN_QPF_NEIGH)) || qp->tx_last || qp->rx_head)
 		return;
-	if (qp->flags & URN_QPF_RNR_WAIT) {
+	if (qp->tx.flags & URN_TXF_RNR_WAIT) {
 		waits = true;
-		due = qp->deadline;
+		due = qp->tx.deadline;
 	} else if (r) {
 		waits |= check_gaps(&r->req);
 		waits |= check_gaps(&r->resp);
 	}
-	if (waits && (!urn_timer_started(&qp->timer) || qp->timer.tick > due_tick(tp, due)))
+	if (waits && (!urn_timer_started(&qp->tx.timer) || qp->tx.timer.tick > due_tick(tp, due)))
 		fuzz_fail("QP 0x%06x sleeps %s, what is due is due at %" PRIu64 " ns", qp->qpn,
-			  urn_timer_started(&qp->timer) ? "too long" : "for ever", due);
+			  urn_timer_started(&qp->tx.timer) ? "too long" : "for ever", due);
 }
 
 static void
@@ -338,15 +338,15 @@ check_qp(const struct urn_tp *tp, const struct urn_qp *qp)
 	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++)
 		pending += qp->rec[i].pending;
 	fuzz_check(pending == qp->rec_pending);
-	if (qp->repair) {
-		check_board(&tp->repair[qp->repair].req, false);
-		check_board(&tp->repair[qp->repair].resp,
+	if (qp->tx.repair) {
+		check_board(&tp->repair[qp->tx.repair].req, false);
+		check_board(&tp->repair[qp->tx.repair].resp,
 			    tp->c.v[URN_C_DROP_MEMORY] || tp->c.v[URN_C_CONTRADICTS]);
 	}
 	if (qp->type != URN_QPT_RC || (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD))
 		return;
-	fuzz_check(urn_psn_diff(qp->cur_psn, qp->una) >= 0);
-	fuzz_check(urn_psn_diff(qp->next_psn, qp->cur_psn) >= 0);
+	fuzz_check(urn_psn_diff(qp->tx.cur.psn, qp->tx.una) >= 0);
+	fuzz_check(urn_psn_diff(qp->tx.next, qp->tx.cur.psn) >= 0);
 	check_fetches(qp);
 	check_alive(tp, qp);
 }
@@ -373,7 +373,7 @@ node_at_rest(const struct node *n)
 	for (unsigned int i = 0; i < NODE_QPS; i++) {
 		const struct node_qp *q = &n->q[i];
 
-		if (!urn_qp_quiet(q->qp) || q->qp->w_head ||
+		if (!urn_qp_quiet(q->qp) || q->qp->tx.head ||
 		    atomic_load(&q->sq->cons) != atomic_load(&q->sq->prod) ||
 		    (q->rq && atomic_load(&q->rq->cons) != atomic_load(&q->rq->prod)))
 			return false;

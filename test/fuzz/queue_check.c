@@ -61,7 +61,7 @@ check_work(const struct urn_qp *qp, const struct urn_work *w)
 	if (qp->type == URN_QPT_UD)
 		fuzz_check((op & DATAGRAMS) && w->length <= qp->mtu);
 	if (op & FETCHES)
-		fuzz_check(qp->max_rd_atomic && !(w->flags & URN_WRF_INLINE));
+		fuzz_check(qp->tx.max_fetch && !(w->flags & URN_WRF_INLINE));
 	if (op & ATOMICS)
 		fuzz_check(w->length == 8);
 }

@@ -117,7 +117,7 @@ whole_at_rest(const struct whole *w)
 	for (unsigned int i = 0; i < NODE_QPS; i++) {
 		const struct urn_qp *qp = whole_urn_qp(w, i);
 
-		if (!urn_qp_quiet(qp) || qp->w_head || !empty(qp->sq.hdr) ||
+		if (!urn_qp_quiet(qp) || qp->tx.head || !empty(qp->sq.hdr) ||
 		    (!qp->srq && !empty(qp->rq.hdr)))
 			return false;
 	}

@@ -33,21 +33,21 @@ due_psn(const struct words *x, unsigned int i, uint8_t op, bool other)
 	const struct urn_work *w = qp->w_fetch;
 
 	if (op == SACK)
-		return (other ? qp->cur_psn : qp->una) - 1;
+		return (other ? qp->tx.cur.psn : qp->tx.una) - 1;
 	if (op == ACK)
-		return other ? qp->una : qp->next_psn - 1;
+		return other ? qp->tx.una : qp->tx.next - 1;
 	if (op < READ_FIRST || op > ATOMIC_ACK)
-		return other ? behind(qp->ooo, qp->epsn - 1) : qp->epsn;
+		return other ? behind(qp->rx.ooo, qp->rx.epsn - 1) : qp->rx.epsn;
 	if (w && !other)
 		return w->first_psn + w->accepted;
-	return qp->repair ? behind(x->tp[i]->repair[qp->repair].kept, qp->una) : qp->una;
+	return qp->tx.repair ? behind(x->tp[i]->repair[qp->tx.repair].kept, qp->tx.una) : qp->tx.una;
 }
 
 /* READ or atomic whose response has this PSN. */
 static const struct urn_work *
 fetch_at(const struct urn_qp *qp, uint32_t psn)
 {
-	for (const struct urn_work *w = qp->w_head; w; w = w->next)
+	for (const struct urn_work *w = qp->tx.head; w; w = w->next)
 		if (urn_work_is_fetch(w) && ((psn - w->first_psn) & 0xffffff) < w->npsn)
 			return w;
 	return NULL;
@@ -188,7 +188,7 @@ fill_ranges(const struct urn_qp *qp, struct urn_sack *s, uint32_t at, uint32_t h
 		uint32_t first = at + (how >> 1 & 7), i = s->ranges % URN_SACK_RANGES;
 
 		at = first + (how >> 4 & 7) + !any;
-		if (!any && (urn_psn_diff(at, qp->next_psn) > 0 || s->ranges == URN_SACK_RANGES))
+		if (!any && (urn_psn_diff(at, qp->tx.next) > 0 || s->ranges == URN_SACK_RANGES))
 			return;
 		s->range[i].first = rte_cpu_to_be_32(first & 0xffffff);
 		s->range[i].end = rte_cpu_to_be_32(at & 0xffffff);
@@ -211,7 +211,7 @@ fill_sack(const struct urn_qp *qp, struct frame *f, uint32_t bits, uint32_t how)
 	s->version = how < 0xfff0 ? URN_SACK_VERSION : 0;
 	s->expected = rte_cpu_to_be_32(at & 0xffffff);
 	for (uint32_t i = 0; i < width; i++)
-		if ((bits >> i % 32 & 1) && (any || urn_psn_diff(at + 1 + i, qp->next_psn) < 0))
+		if ((bits >> i % 32 & 1) && (any || urn_psn_diff(at + 1 + i, qp->tx.next) < 0))
 			s->bitmap[i / 8] |= (uint8_t)(1u << i % 8);
 	fill_ranges(qp, s, at + width, how, any);
 }
@@ -258,7 +258,7 @@ fill_head(const struct words *w, struct fuzz_in *in, struct frame *f, uint8_t bi
 	f->rkey = key_of(w, key);
 	f->va = va_of(w, f->op == READ_REQ ? off & 0x3fff : off, f->rkey, bits & WORD_ANY_VA);
 	f->length = length_of(qp, f->op, length, bits & WORD_ANY_LENGTH);
-	if (f->op == READ_REQ && !(bits & WORD_ANY_VA) && urn_psn_diff(f->psn, qp->epsn) < 0)
+	if (f->op == READ_REQ && !(bits & WORD_ANY_VA) && urn_psn_diff(f->psn, qp->rx.epsn) < 0)
 		ask_again(qp, f, length);
 	payload_of(f, bits & WORD_ANY_LEN ? len : due_len(qp, f, len));
 	if (f->op == SACK)
@@ -282,7 +282,7 @@ words_frame(const struct words *w, struct fuzz_in *in, uint8_t *bytes, struct wo
 	fill_head(w, in, &f, bits, psn, sel);
 	f.syn = fuzz_u8(in);
 	f.syn = f.syn < 0x80 && f.op != ACK ? SYN_ACK : f.syn & 0x7f;
-	f.msn = (w->qp[i]->ssn + (uint32_t)(int8_t)fuzz_u8(in)) & 0xffffff;
+	f.msn = (w->qp[i]->tx.ssn + (uint32_t)(int8_t)fuzz_u8(in)) & 0xffffff;
 	if (fuzz_u8(in) & 1)
 		f.imm = w->window;
 	f.swap = fuzz_u8(in);

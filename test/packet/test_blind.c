@@ -184,7 +184,7 @@ two_that_wait(struct probe *p)
 	probe_send(p, SEND_ONLY, RQ(2), 40, 2);
 	probe_settle(p);
 	assert_int_equal(p->tp->kept, 1);
-	assert_int_equal(p->qp->ooo_count, 1);
+	assert_int_equal(p->qp->rx.ooo_count, 1);
 	expect_count(p, CONTRADICTS, 1);
 	truth(p);
 	expect_count(p, CONTRADICTS, 1);
@@ -261,7 +261,7 @@ duplicate(struct probe *p, uint32_t off, uint32_t len, uint32_t fill, uint32_t c
 	probe_write(p, WRITE_ONLY, RQ(1), off, len, len, fill);
 	probe_settle(p);
 	expect_count(p, CONTRADICTS, contradicts);
-	expect_aeth(p, (p->qp->epsn - 1) & URN_PSN_MASK, SYN_ACK, (p->qp->epsn - RQ(0)) & URN_PSN_MASK);
+	expect_aeth(p, (p->qp->rx.epsn - 1) & URN_PSN_MASK, SYN_ACK, (p->qp->rx.epsn - RQ(0)) & URN_PSN_MASK);
 	assert_int_equal(p->qp->state, URN_QPS_RTS);
 	assert_int_equal(p->events, 0);
 }
@@ -492,7 +492,7 @@ greedy(void **state)
 static void
 go_on(struct probe *p, uint32_t end)
 {
-	for (uint32_t i = (p->qp->epsn - RQ(0)) & URN_PSN_MASK; i < end; i++) {
+	for (uint32_t i = (p->qp->rx.epsn - RQ(0)) & URN_PSN_MASK; i < end; i++) {
 		probe_write(p, WRITE_ONLY, RQ(i), 0, 8, 8, 1);
 		probe_turn(p, 0);
 	}
@@ -537,7 +537,7 @@ too_old(void **state)
 static void
 leap(struct probe *p, uint32_t n)
 {
-	p->qp->epsn = PSN(p->qp->epsn, n);
+	p->qp->rx.epsn = PSN(p->qp->rx.epsn, n);
 }
 
 /* A packet half a round of PSNs behind, by a READ of that many, is far behind. */
@@ -550,7 +550,7 @@ half_a_round(void **state)
 	probe_open(&p, &(struct probe_config){.mtu = 256});
 	take_up(&p);
 	leap(&p, 1u << 23);
-	probe_write(&p, WRITE_ONLY, p.qp->epsn, 0, 8, 8, 1);
+	probe_write(&p, WRITE_ONLY, p.qp->rx.epsn, 0, 8, 8, 1);
 	probe_settle(&p);
 	assert_int_equal(p.qp->trace, 0);
 	assert_int_equal(p.qp->state, URN_QPS_RTS);
@@ -574,15 +574,15 @@ whole_round(void **state)
 		uint32_t due;
 
 		leap(&p, i ? STEP - 2 : STEP - 1);
-		due = p.qp->epsn;
+		due = p.qp->rx.epsn;
 		probe_write(&p, WRITE_ONLY, PSN(due, 1), 0, 8, 8, 1);
 		probe_write(&p, WRITE_ONLY, due, 0, 8, 8, 1);
 		probe_turn(&p, 0);
-		assert_int_equal(p.qp->epsn, PSN(due, 2));
+		assert_int_equal(p.qp->rx.epsn, PSN(due, 2));
 		assert_true(p.qp->trace != 0);
 		p.looked = p.seen_n;
 	}
-	assert_int_equal(p.qp->epsn, RQ(3));
+	assert_int_equal(p.qp->rx.epsn, RQ(3));
 	probe_write(&p, WRITE_ONLY, RQ(1), 64, 8, 8, 1);
 	probe_settle(&p);
 	expect_count(&p, CONTRADICTS, 0);
@@ -682,7 +682,7 @@ read_with(struct probe *p, uint32_t which)
 		probe_resp(p, i ? READ_MIDDLE : READ_FIRST, SQ(i), 256, i);
 	probe_settle(p);
 	assert_int_equal(p->tp->kept, 0);
-	assert_int_equal(p->qp->repair, 0);
+	assert_int_equal(p->qp->tx.repair, 0);
 }
 
 /* The rest of the READ's responses come as usual. */

@@ -132,10 +132,10 @@ payload_of(struct chaos *c, uint8_t op, uint32_t length)
 static void
 request(struct chaos *c)
 {
-	struct frame f = frame_of(some_request(c), about(c, c->p.qp->epsn));
+	struct frame f = frame_of(some_request(c), about(c, c->p.qp->rx.epsn));
 
 	if (rnd(c, 6) == 0)
-		f.psn = (c->p.qp->epsn - 1 - rnd(c, 6)) & 0xffffff; /* a duplicate */
+		f.psn = (c->p.qp->rx.epsn - 1 - rnd(c, 6)) & 0xffffff; /* a duplicate */
 	f.length = f.op == WRITE_FIRST ? MTU + 1 + rnd(c, 1000) : some_len(c);
 	if (f.op == WRITE_ONLY || f.op == WRITE_ONLY_IMM)
 		f.length %= MTU + 1;
@@ -161,12 +161,12 @@ response(struct chaos *c)
 	const struct urn_qp *qp = c->p.qp;
 	const struct urn_work *w = qp->w_fetch;
 	/* Mostly no further than a READ that waits: responses behind it say that it was lost. */
-	uint32_t to = w && often(c) ? w->first_psn + w->accepted : qp->next_psn;
-	uint32_t out = (to - qp->una) & 0xffffff;
-	struct frame f = frame_of(ACK, about(c, qp->una + rnd(c, out + 1) - 1));
+	uint32_t to = w && often(c) ? w->first_psn + w->accepted : qp->tx.next;
+	uint32_t out = (to - qp->tx.una) & 0xffffff;
+	struct frame f = frame_of(ACK, about(c, qp->tx.una + rnd(c, out + 1) - 1));
 
 	f.syn = often(c) ? syn[rnd(c, 10)] : (uint8_t)rnd(c, 256);
-	f.msn = about(c, qp->ssn);
+	f.msn = about(c, qp->tx.ssn);
 	if (w && rnd(c, 4)) {
 		bool last = w->accepted + 1 == w->npsn, first = w->accepted == 0;
 
@@ -269,9 +269,9 @@ requester_agrees(const struct urn_qp *qp)
 	uint32_t fetches = 0, psn = 0;
 	bool any = false;
 
-	assert_true(urn_psn_diff(qp->cur_psn, qp->una) >= 0);
-	assert_true(urn_psn_diff(qp->next_psn, qp->cur_psn) >= 0);
-	for (const struct urn_work *w = qp->w_head; w; w = w->next) {
+	assert_true(urn_psn_diff(qp->tx.cur.psn, qp->tx.una) >= 0);
+	assert_true(urn_psn_diff(qp->tx.next, qp->tx.cur.psn) >= 0);
+	for (const struct urn_work *w = qp->tx.head; w; w = w->next) {
 		if (any)
 			assert_int_equal(w->first_psn, psn);
 		psn = urn_psn_add(w->first_psn, w->npsn);
@@ -282,23 +282,23 @@ requester_agrees(const struct urn_qp *qp)
 				   w->state == URN_WORK_BROKEN;
 		}
 	}
-	assert_true(!any || psn == qp->alloc_psn);
-	assert_int_equal(fetches, qp->fetch_out);
-	assert_true(fetches <= qp->max_rd_atomic);
+	assert_true(!any || urn_psn_diff(psn, qp->tx.next) >= 0); /* all that was sent belongs to work */
+	assert_int_equal(fetches, qp->tx.fetch_out);
+	assert_true(fetches <= qp->tx.max_fetch);
 }
 
 static void
 agrees(struct chaos *c)
 {
 	const struct urn_qp *qp = c->p.qp;
-	uint32_t kept = 0, pending = 0, last = qp->epsn;
+	uint32_t kept = 0, pending = 0, last = qp->rx.epsn;
 
-	for (struct rte_mbuf *m = qp->ooo ? urn_pkt(qp->ooo)->next : NULL; m;
-	     m = m == qp->ooo ? NULL : urn_pkt(m)->next, kept++) {
+	for (struct rte_mbuf *m = qp->rx.ooo ? urn_pkt(qp->rx.ooo)->next : NULL; m;
+	     m = m == qp->rx.ooo ? NULL : urn_pkt(m)->next, kept++) {
 		assert_true(urn_psn_diff(urn_pkt(m)->psn, last) > 0);
 		last = urn_pkt(m)->psn;
 	}
-	assert_int_equal(kept, qp->ooo_count);
+	assert_int_equal(kept, qp->rx.ooo_count);
 	assert_int_equal(kept, c->p.tp->kept);
 	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++)
 		pending += qp->rec[i].pending;
@@ -319,7 +319,7 @@ answers(struct chaos *c)
 
 	p->neigh = 0;
 	probe_pass(p, 2000000, 500000); /* packets that wait for the peer's address ask again */
-	psn = (p->qp->epsn - 1) & 0xffffff;
+	psn = (p->qp->rx.epsn - 1) & 0xffffff;
 	if (p->cfg.type != URN_QPT_RC || p->qp->state == URN_QPS_ERR)
 		return;
 	/* The frame is no copy of the packet executed there, which must not be remembered (transport/kept.h). */

@@ -24,7 +24,7 @@ fill(struct probe *p)
 			probe_turn(p, 0);
 	}
 	probe_settle(p);
-	assert_int_equal(p->qp->ooo_count, URN_TP_OOO_QP);
+	assert_int_equal(p->qp->rx.ooo_count, URN_TP_OOO_QP);
 }
 
 /*

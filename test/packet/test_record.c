@@ -403,16 +403,16 @@ round_again(void **state)
 	open_filled(&p, NULL);
 	memset(probe_at(&p, 0), 0, 8);
 	for (uint64_t i = 0; i < 2; i++) {
-		p.qp->epsn = RQ(0); /* as if all the others had gone by, without READs */
-		p.qp->done_psn = RQ(-1);
+		p.qp->rx.epsn = RQ(0); /* as if all the others had gone by, without READs */
+		p.qp->rx.done = RQ(-1);
 		probe_atomic(&p, FETCH_ADD, RQ(0), 0, 5, 0);
 		assert_int_equal(expect_frame(&p, ATOMIC_ACK, RQ(0))->orig, 5 * i);
 	}
 	probe_atomic(&p, FETCH_ADD, RQ(0), 0, 5, 0);
 	assert_int_equal(expect_frame(&p, ATOMIC_ACK, RQ(0))->orig, 5);
 	for (uint32_t i = 0; i < 2; i++) {
-		p.qp->epsn = RQ(1);
-		p.qp->done_psn = RQ(0);
+		p.qp->rx.epsn = RQ(1);
+		p.qp->rx.done = RQ(0);
 		probe_read(&p, RQ(1), i * MTU, 8);
 		expect_frame(&p, READ_ONLY, RQ(1));
 	}

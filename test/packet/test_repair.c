@@ -31,7 +31,7 @@ only_missing(void **state)
 	expect_count(&p, RETRANSMITS, 3);
 	probe_ack(&p, SQ(19), SYN_ACK, 20);
 	all_sent(&p, 2, 18);
-	assert_int_equal(p.qp->repair, 0);
+	assert_int_equal(p.qp->tx.repair, 0);
 	probe_close(&p);
 }
 
@@ -223,7 +223,7 @@ nonsense(struct probe *p, struct frame *f)
 	probe_put(p, f);
 	expect_silence(p);
 	expect_count(p, DROP_SACK, before + 1);
-	assert_int_equal(p->qp->repair, 0);
+	assert_int_equal(p->qp->tx.repair, 0);
 }
 
 /* A peer with impossible acknowledgements. */

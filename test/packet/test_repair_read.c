@@ -44,7 +44,7 @@ read_parts(void **state)
 	check_fill(probe_at(&p, 32768), 10 * 256, 77, 0);
 	expect_count(&p, REFETCHES, 4);
 	assert_int_equal(p.tp->kept, 0);
-	assert_int_equal(p.qp->repair, 0);
+	assert_int_equal(p.qp->tx.repair, 0);
 	probe_close(&p);
 }
 
@@ -119,7 +119,7 @@ refusal_outlived(void **state)
 	respond(&p, SQ(0), 1, 2, 0);
 	for (uint64_t i = 1; i <= 3; i++)
 		expect_sent(&p, i, SUCCESS);
-	assert_int_equal(p.qp->repair, 0);
+	assert_int_equal(p.qp->tx.repair, 0);
 	probe_close(&p);
 }
 

@@ -85,10 +85,10 @@ early(void **state)
 	n = p.seen_n - p.looked;
 	assert_in_range(n, 3, 6); /* waits that double */
 	expect_count(&p, TIMEOUTS, 0);
-	assert_int_equal(p.qp->retries, 1);
+	assert_int_equal(p.qp->tx.retries, 1);
 	probe_pass(&p, 2 * MS, MS / 10);
 	expect_count(&p, TIMEOUTS, 1);
-	assert_int_equal(p.qp->retries, 0);
+	assert_int_equal(p.qp->tx.retries, 0);
 	probe_pass(&p, 70 * MS, MS / 10);
 	expect_sent(&p, 0, RETRY_EXC_ERR);
 	probe_close(&p);
@@ -193,7 +193,7 @@ bounded_by_the_way(void **state)
 		p.looked = p.seen_n;
 	}
 	/* The first packets are acknowledged by now, and the later ones were held back. */
-	assert_in_range(PSN(p.qp->next_psn, -p.qp->una), 32, 200);
+	assert_in_range(PSN(p.qp->tx.next, -p.qp->tx.una), 32, 200);
 	assert_in_range(urn_peer_find(&p.tp->peers, p.peer.gid)->window, 32, 200);
 	probe_close(&p);
 }

@@ -179,7 +179,7 @@ slow_reads(void **state)
 	expect_silence(&p);
 	expect_count(&p, RETRANSMITS, 1);
 	expect_count(&p, TIMEOUTS, 1);
-	assert_int_equal(p.qp->retries, 3);
+	assert_int_equal(p.qp->tx.retries, 3);
 	probe_close(&p);
 }
 
@@ -272,7 +272,7 @@ lost_writes(void **state)
 		for (uint32_t i = 16; i < 40; i++)
 			expect_frame(&p, WRITE_ONLY, SQ(i));
 		expect_silence(&p);
-		assert_int_equal(p.qp->retries, nak ? 2 : 3);
+		assert_int_equal(p.qp->tx.retries, nak ? 2 : 3);
 		probe_close(&p);
 	}
 }

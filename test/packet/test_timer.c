@@ -235,7 +235,7 @@ stood_still(void **state)
 		probe_ack(&p, SQ(1), SYN_ACK, 2);
 		expect_sent(&p, 1, SUCCESS);
 		expect_count(&p, TIMEOUTS, 0);
-		assert_int_equal(p.tp->peers.at[p.qp->peer]->backoff, 0); /* nothing was repeated */
+		assert_int_equal(p.tp->peers.at[p.qp->tx.peer]->backoff, 0); /* nothing was repeated */
 		probe_close(&p);
 	}
 }
@@ -308,8 +308,8 @@ stood_still_with_slow_memory(void **state)
 		/* For as long as memory takes. */
 		probe_pass(&p, 3 * TIMEOUT(14), TIMEOUT(14) / 7);
 		expect_no_cqe(&p);
-		assert_false(p.qp->flags & URN_QPF_HELD);
-		assert_int_equal(p.qp->early, 0);
+		assert_false(p.qp->tx.flags & URN_TXF_HELD);
+		assert_int_equal(p.qp->tx.early, 0);
 		p.hold = false;
 		expect_aeth(&p, RQ(0), SYN_ACK, 1);
 		expect_count(&p, TIMEOUTS, 0);

@@ -345,7 +345,7 @@ sim_end_close(struct sim_end *e)
 				 e->qp->qpn);
 			return;
 		}
-		if (e->qp->w_head || e->qp->recv || e->qp->ooo_count || urn_timer_started(&e->qp->timer))
+		if (e->qp->tx.head || e->qp->recv || e->qp->rx.ooo_count || urn_timer_started(&e->qp->tx.timer))
 			sim_fail(s, "node %u QP 0x%x: something of it is left", n->id, e->qp->qpn);
 		n->by_qpn[e->qp->qpn % URN_TP_QP_CHUNK] = NULL;
 		urn_qp_destroy(n->tp, e->qp);

@@ -66,7 +66,7 @@ sim_event_drained(struct sim_end *e)
 	bool stood = sim_on(e->node->s, SIM_HANG) || sim_on(e->node->s, SIM_PAUSE);
 
 	/* An engine without a turn since then can't have told. A response that waits for memory delays the event. */
-	if (!stood && e->node->last > e->drained_at && !e->qp->w_head && !e->qp->tx_last &&
+	if (!stood && e->node->last > e->drained_at && !e->qp->tx.head && !e->qp->tx_last &&
 	    e->told[URN_EVENT_SQ_DRAINED] == e->told_before)
 		sim_fail(e->node->s, "node %u QP 0x%x: its queue was drained, and it was not told", e->node->id,
 			 e->qp->qpn);

@@ -216,9 +216,9 @@ goes(void **state)
 	qp[0][1].rx_head = (void *)&world; /* memory still places data that came */
 	refused(1, 0);
 	qp[0][1].rx_head = NULL;
-	qp[0][1].flags |= URN_QPF_NAK; /* the peer's MAC address is still being looked up */
+	qp[0][1].rx.flags |= URN_RXF_NAK; /* the peer's MAC address is still being looked up */
 	refused(1, 0);
-	qp[0][1].flags &= ~(uint32_t)URN_QPF_NAK;
+	qp[0][1].rx.flags &= ~(uint32_t)URN_RXF_NAK;
 	connects(1, 0);
 	refused(0, 0);
 	lives(1, 0, true);
