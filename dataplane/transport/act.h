@@ -28,6 +28,7 @@ enum urn_act {
 	URN_ACT_UD_RECV,       /* datagram: placed (urn_pkt.recv) */
 	URN_ACT_TX_REQUEST,    /* frame of a request (urn_pkt.tx) */
 	URN_ACT_TX_RESPONSE,   /* frame of a response (urn_pkt.tx) */
+	URN_ACT_TX_DATAGRAM,   /* frame of a datagram (urn_pkt.tx): sent() of the service follows */
 };
 
 /* Bits of urn_pkt.recv. */

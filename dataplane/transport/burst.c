@@ -7,11 +7,10 @@
 #include "transport/act.h"
 #include "transport/frame.h"
 #include "transport/pool.h"
-#include "transport/requester.h"
 #include "transport/responder.h"
 #include "transport/ring.h"
 #include "transport/sched.h"
-#include "transport/ud.h"
+#include "transport/service.h"
 
 #include "stage.h"
 
@@ -85,17 +84,8 @@ urn_tp_sge_ops(struct urn_tp *tp, struct rte_mbuf *m, struct urn_txd *d,
 static void
 tx_failed(struct urn_tp *tp, const struct urn_txd *d)
 {
-	struct urn_qp *qp = d->qp;
-
 	rte_pktmbuf_free(d->m);
-	if (qp->type == URN_QPT_UD) {
-		urn_ud_sent(tp, qp, false);
-		return;
-	}
-	if (d->action == URN_ACT_TX_RESPONSE)
-		urn_resp_cut(tp, qp, d->psn, URN_NAK_OP);
-	else
-		urn_req_unreadable(tp, qp, d->psn);
+	urn_qp_service(tp, d->qp)->unreadable(tp, d);
 }
 
 /*
@@ -104,7 +94,7 @@ tx_failed(struct urn_tp *tp, const struct urn_txd *d)
  * and the frame belongs to that work or is behind it.
  */
 static bool
-is_void(const struct urn_txd *d)
+is_void(const struct urn_tp *tp, const struct urn_txd *d)
 {
 	const struct urn_qp *qp = d->qp;
 
@@ -112,22 +102,22 @@ is_void(const struct urn_txd *d)
 		return !urn_resp_valid(d);
 	if (unlikely(qp->state >= URN_QPS_SQE))
 		return true;
-	return qp->type == URN_QPT_RC && qp->tx.cur.work &&
-	       unlikely(qp->tx.cur.work->state == URN_WORK_FAILED) &&
+	return qp->tx.cur.work && unlikely(qp->tx.cur.work->state == URN_WORK_FAILED) &&
+	       urn_qp_service(tp, qp)->in_order &&
 	       urn_psn_diff(d->psn, qp->tx.cur.work->first_psn) >= 0;
 }
 
 static void
 finish_tx(struct urn_tp *tp, const struct urn_txd *d)
 {
-	if (unlikely((d->qp->flags & URN_QPF_DYING) || is_void(d))) {
+	if (unlikely((d->qp->flags & URN_QPF_DYING) || is_void(tp, d))) {
 		rte_pktmbuf_free(d->m);
 	} else if (unlikely(d->mem_status != URN_MEMOP_DONE)) {
 		tx_failed(tp, d);
 	} else {
 		emit(tp, d);
-		if (d->qp->type == URN_QPT_UD)
-			urn_ud_sent(tp, d->qp, true);
+		if (d->action == URN_ACT_TX_DATAGRAM)
+			urn_qp_service(tp, d->qp)->sent(tp, d->qp);
 	}
 }
 
@@ -139,12 +129,8 @@ finish_rx(struct urn_tp *tp, struct rte_mbuf *m)
 
 	if (unlikely(qp->flags & URN_QPF_DYING))
 		urn_tp_drop(tp, m, URN_C_DROP_FLUSHED);
-	else if (p->action <= URN_ACT_DUP_ATOMIC)
-		urn_resp_finish(tp, qp, m);
-	else if (p->action == URN_ACT_UD_RECV)
-		urn_ud_finish(tp, qp, m);
 	else
-		urn_comp_finish(tp, qp, m);
+		urn_qp_service(tp, qp)->finish(tp, qp, m);
 }
 
 static void

@@ -273,7 +273,7 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 static void
 accept_response(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	if (unlikely(urn_pkt(m)->opcode == URN_RC_ATOMIC_ACK))
+	if (unlikely(urn_pkt(m)->op->flags & URN_OPF_ATOMIC))
 		accept_atomic(tp, qp, m);
 	else
 		accept_read(tp, qp, m);
@@ -314,9 +314,9 @@ urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 
-	if (likely(p->opcode == URN_RC_ACK || p->opcode == URN_RC_SACK)) {
+	if (likely(p->op->flags & URN_OPF_ACK)) {
 		urn_pkt_begin(p);
-		urn_tp_hold(tp, m, qp, p->opcode == URN_RC_ACK ? URN_ACT_ACK : URN_ACT_SACK);
+		urn_tp_hold(tp, m, qp, p->op->off[URN_EXT_SACK] ? URN_ACT_SACK : URN_ACT_ACK);
 		return;
 	}
 	accept_response(tp, qp, m);

@@ -7,9 +7,11 @@
 #include "transport/frame.h"
 #include "transport/pool.h"
 #include "transport/requester.h"
+#include "transport/service.h"
 
 #define WK(bits) (uint8_t)(URN_WK_KNOWN | (bits))
 #define SEND_WIRE(last, only) {URN_RC_SEND_MIDDLE, URN_RC_SEND_FIRST, last, only}
+#define ONLY_WIRE(only) {0, 0, 0, only}
 #define WRITE_WIRE(last, only) {URN_RC_WRITE_MIDDLE, URN_RC_WRITE_FIRST, last, only}
 
 const struct urn_wr_info urn_wr_info[URN_WR_INFOS] = {
@@ -23,9 +25,11 @@ const struct urn_wr_info urn_wr_info[URN_WR_INFOS] = {
 			     SEND_WIRE(URN_RC_SEND_LAST_IMM, URN_RC_SEND_ONLY_IMM)},
 	[URN_WR_SEND_INV] = {WK(URN_WK_RECV), URN_WCO_SEND,
 			     SEND_WIRE(URN_RC_SEND_LAST_INV, URN_RC_SEND_ONLY_INV)},
-	[URN_WR_RDMA_READ] = {WK(URN_WK_FETCH), URN_WCO_RDMA_READ, {0}},
-	[URN_WR_CMP_SWAP] = {WK(URN_WK_FETCH | URN_WK_ATOMIC), URN_WCO_COMP_SWAP, {0}},
-	[URN_WR_FETCH_ADD] = {WK(URN_WK_FETCH | URN_WK_ATOMIC), URN_WCO_FETCH_ADD, {0}},
+	[URN_WR_RDMA_READ] = {WK(URN_WK_FETCH), URN_WCO_RDMA_READ, ONLY_WIRE(URN_RC_READ_REQUEST)},
+	[URN_WR_CMP_SWAP] = {WK(URN_WK_FETCH | URN_WK_ATOMIC), URN_WCO_COMP_SWAP,
+			     ONLY_WIRE(URN_RC_CMP_SWAP)},
+	[URN_WR_FETCH_ADD] = {WK(URN_WK_FETCH | URN_WK_ATOMIC), URN_WCO_FETCH_ADD,
+			      ONLY_WIRE(URN_RC_FETCH_ADD)},
 	[URN_WR_LOCAL_INV] = {WK(URN_WK_LOCAL), URN_WCO_LOCAL_INV, {0}},
 	[URN_WR_BIND_MW] = {WK(URN_WK_LOCAL), URN_WCO_BIND_MW, {0}},
 	[URN_WR_BIND_MW1] = {WK(URN_WK_LOCAL), URN_WCO_BIND_MW, {0}},
@@ -123,41 +127,18 @@ copy_body(struct urn_tp *tp, const struct urn_qp *qp, struct urn_work *w,
 	return true;
 }
 
-/*
- * Check READs and atomics by the rules of RC (IBTA 10.8.2, table of operations). The remote address
- * is left to the responder: it refuses an atomic that is not 8-byte aligned with an invalid request
- * NAK (IBTA 9.4.5.2, 9.7.5.2.8).
- */
-static void
-check_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
-{
-	bool atomic = w->kind & URN_WK_ATOMIC;
-
-	if (qp->tx.max_fetch == 0 || (w->flags & URN_WRF_INLINE))
-		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
-	else if (atomic && w->length != 8)
-		bad(tp, w, URN_WC_LOC_LEN_ERR, URN_VE_BAD_WQE);
-}
-
-/* Check UD sends: SEND and SEND with immediate, of one packet. */
-static void
-check_ud(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
-{
-	if (!(w->kind & URN_WK_DGRAM))
-		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
-	else if (w->length > qp->mtu)
-		bad(tp, w, URN_WC_LOC_LEN_ERR, URN_VE_BAD_WQE);
-}
-
 static inline void
 check(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
+	const struct urn_service *svc = urn_qp_service(tp, qp);
+	uint8_t status = URN_WC_SUCCESS;
+
 	if (unlikely(!w->kind))
-		bad(tp, w, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
-	else if (unlikely(qp->type == URN_QPT_UD))
-		check_ud(tp, qp, w);
-	else if (w->kind & URN_WK_FETCH)
-		check_fetch(tp, qp, w);
+		status = URN_WC_LOC_QP_OP_ERR;
+	else if (unlikely(w->kind & svc->checked))
+		status = svc->check(qp, w);
+	if (unlikely(status != URN_WC_SUCCESS))
+		bad(tp, w, status, URN_VE_BAD_WQE);
 }
 
 static inline void

@@ -31,11 +31,11 @@ body(struct rte_mbuf *m, const uint8_t **at)
 	if (is_read(p))
 		return offsetof(struct urn_reth, length);
 	/* The AETH of a response has credits, and its opcode may be that of another part. */
-	if (p->op->flags & URN_OPF_RESPONSE && p->opcode != URN_RC_ATOMIC_ACK) {
+	if ((p->op->flags & (URN_OPF_RESPONSE | URN_OPF_ATOMIC)) == URN_OPF_RESPONSE) {
 		*at = urn_pkt_payload(m);
 		return p->payload_len;
 	}
-	if (p->opcode == URN_RC_ATOMIC_ACK) {
+	if (urn_opcode_atomic_ack(p->op)) {
 		*at = urn_pkt_ext(m, URN_EXT_ATOMIC_ACK);
 		return sizeof(uint64_t);
 	}
@@ -47,7 +47,7 @@ static uint32_t
 kind(const struct urn_pkt *p)
 {
 	if (p->op->flags & URN_OPF_RESPONSE)
-		return p->opcode == URN_RC_ATOMIC_ACK;
+		return urn_opcode_atomic_ack(p->op);
 	return (uint32_t)p->opcode << 1 | (p->solicited != 0);
 }
 
@@ -66,7 +66,7 @@ urn_trace_print(struct rte_mbuf *m)
 	const uint8_t *at;
 	uint32_t n = body(m, &at), head[2] = {kind(urn_pkt(m)), n};
 	uint32_t payload = is_read(urn_pkt(m))		      ? 0
-			   : urn_pkt(m)->opcode == URN_RC_ATOMIC_ACK ? n
+			   : urn_opcode_atomic_ack(urn_pkt(m)->op) ? n
 								     : urn_pkt(m)->payload_len;
 	uint32_t crc = crc32_gzip_refl(0, (const uint8_t *)head, sizeof(head));
 
@@ -296,7 +296,7 @@ urn_comp_is_copy(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (likely(v == URN_TRACE_SAME))
 		return true;
 	URN_COUNT(tp, CONTRADICTS);
-	if (urn_pkt(m)->opcode != URN_RC_ATOMIC_ACK || v != URN_TRACE_PAYLOAD)
+	if (!(urn_pkt(m)->op->flags & URN_OPF_ATOMIC) || v != URN_TRACE_PAYLOAD)
 		return true;
 	urn_pkt_begin(urn_pkt(m));
 	urn_tp_hold(tp, m, qp, URN_ACT_MADE_UP);

@@ -101,7 +101,11 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 {
 	struct urn_qp *qp;
 	uint32_t slot;
-	int rc = tp->qp_count < tp->cfg.max_qp ? take_slot(tp, cfg, &slot) : ENOSPC;
+	int rc;
+
+	if (cfg->type >= URN_TP_SERVICES || !tp->service[cfg->type])
+		return EOPNOTSUPP;
+	rc = tp->qp_count < tp->cfg.max_qp ? take_slot(tp, cfg, &slot) : ENOSPC;
 
 	if (rc != 0)
 		return rc;

@@ -13,6 +13,7 @@
 #include "transport/qp_end.h"
 #include "transport/requester.h"
 #include "transport/sched.h"
+#include "transport/service.h"
 
 #include "memory/copy.h"
 
@@ -60,10 +61,7 @@ urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t s
 		urn_psn_tx_pop(&qp->tx);
 	complete(tp, qp, w, 1, status, vendor_err);
 	urn_work_put(tp, qp, w);
-	if (qp->type == URN_QPT_UD)
-		urn_qp_sqe(tp, qp);
-	else
-		urn_qp_error(tp, qp);
+	urn_qp_service(tp, qp)->fail(tp, qp);
 }
 
 /* True when the oldest work is done. */
@@ -264,15 +262,14 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, stru
 {
 	uint32_t off = from << qp->mtu_shift;
 	uint32_t length = (end == w->npsn ? w->length : end << qp->mtu_shift) - off;
-	uint8_t *bth;
+	uint8_t opcode = urn_wr_info[w->opcode].wire[3], *bth;
 	struct urn_txd *d;
 
 	cur->psn = urn_psn_add(w->first_psn, from);
-	d = urn_tp_frame(tp, &qp->tmpl, URN_RC_READ_REQUEST, 0, qp->dest_qpn, cur->psn, 0, true,
-			 &bth);
+	d = urn_tp_frame(tp, &qp->tmpl, opcode, 0, qp->dest_qpn, cur->psn, 0, true, &bth);
 	if (unlikely(!d))
 		return false;
-	put_reth(bth + urn_opcodes[URN_RC_READ_REQUEST].off[URN_EXT_RETH], w, w->remote_addr + off,
+	put_reth(bth + urn_opcodes[opcode].off[URN_EXT_RETH], w, w->remote_addr + off,
 		 length);
 	hand_on(tp, qp, cur, d, end - from, true);
 	return true;
@@ -282,7 +279,7 @@ static bool
 send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, struct urn_work *w)
 {
 	bool cas = w->opcode == URN_WR_CMP_SWAP;
-	uint8_t opcode = cas ? URN_RC_CMP_SWAP : URN_RC_FETCH_ADD, *bth;
+	uint8_t opcode = urn_wr_info[w->opcode].wire[3], *bth;
 	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, opcode, 0, qp->dest_qpn, cur->psn, 0, true,
 					 &bth);
 

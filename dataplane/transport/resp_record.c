@@ -76,7 +76,7 @@ void
 urn_resp_accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
-	bool cas = p->opcode == URN_RC_CMP_SWAP;
+	bool cas = (p->op->flags & URN_OPF_COMPARE) != 0;
 	struct urn_abi_atomic *log;
 	struct urn_atomic_eth a;
 	struct urn_region *region;

@@ -300,7 +300,7 @@ static bool
 follows(const struct urn_qp *qp, struct rte_mbuf *m)
 {
 	const struct urn_pkt *p = urn_pkt(m);
-	uint16_t f = p->op->flags;
+	uint32_t f = p->op->flags;
 
 	if (qp->msg == URN_MSG_NONE
 		    ? !(f & URN_OPF_FIRST)
@@ -316,7 +316,7 @@ follows(const struct urn_qp *qp, struct rte_mbuf *m)
 static void
 accept_in_order(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	uint16_t f = urn_pkt(m)->op->flags;
+	uint32_t f = urn_pkt(m)->op->flags;
 
 	urn_pkt_begin(urn_pkt(m));
 	if (unlikely(!follows(qp, m)))

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Received frames: parse, check, find the QP, hand to its requester or responder. */
+/* Received frames: parse, check, find the QP, hand to its service. */
 #include "transport/frame.h"
 #include "transport/requester.h"
-#include "transport/responder.h"
 #include "transport/sched.h"
-#include "transport/ud.h"
+#include "transport/service.h"
 
 #include "stage.h"
 
@@ -25,27 +24,6 @@ addressed(const struct urn_tp *tp, struct rte_mbuf *m)
 	return false;
 }
 
-/*
- * True when the frame comes from the address that the QP is connected to, and goes to the address
- * that the QP is connected from. With another address of ours that QP would have other rivals.
- */
-static inline bool
-from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
-{
-	const struct urn_pkt *p = urn_pkt(m);
-	const uint8_t *l3 = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off), *dst;
-
-	/* The template, which an answer needs too, has the addresses in wire order. */
-	if (unlikely(p->ipv6 != qp->tmpl.ipv6))
-		return false;
-	dst = urn_tmpl_dst(&qp->tmpl);
-	if (likely(!p->ipv6))
-		return memcmp(l3 + offsetof(struct urn_ipv4, src), dst, 4) == 0 &&
-		       memcmp(l3 + offsetof(struct urn_ipv4, dst), dst - 4, 4) == 0;
-	return memcmp(l3 + offsetof(struct urn_ipv6, src), dst, 16) == 0 &&
-	       memcmp(l3 + offsetof(struct urn_ipv6, dst), dst - 16, 16) == 0;
-}
-
 /* True when the gate of a protection domain is closed. */
 static bool
 is_shut(const struct urn_tp *tp, uint32_t pd)
@@ -59,63 +37,6 @@ urn_tp_is_gated(const struct urn_tp *tp, const struct urn_qp *qp)
 {
 	/* The gate of the QP's own domain, or that of its shared receive queue. */
 	return is_shut(tp, qp->pd) || (qp->srq && is_shut(tp, qp->srq->pd));
-}
-
-/*
- * Drop m as if the wire had lost it: packets that wait for slow memory must leave packet buffers to
- * others. But the packet is asked for again as soon as there is room, because a QP may have no
- * timer.
- * returns: true when m was dropped
- */
-static __attribute__((cold, noinline)) bool
-drop_gated(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
-{
-	const struct urn_pkt *p = urn_pkt(m);
-
-	if (p->op->flags & URN_OPF_REQUEST) {
-		/*
-		 * A packet that we asked for is taken, or else it might be dropped each time: a
-		 * requester goes back to a packet once, until there is progress. A repeat needs no
-		 * memory, and its peer may have no timer to ask for the answer once more.
-		 */
-		if ((p->psn == qp->rx.epsn &&
-		     (qp->rx.flags & (URN_RXF_GAP | URN_RXF_NAK)) == URN_RXF_GAP) ||
-		    urn_resp_must_answer(qp, m))
-			return false;
-		urn_resp_missed(tp, qp, p->psn);
-	} else if (p->opcode == URN_RC_ACK || p->opcode == URN_RC_SACK ||
-		   urn_psn_diff(p->psn, qp->tx.next) >= 0 || urn_repair_asked(tp, qp, p->psn)) {
-		return false; /* needs no memory, answers nothing that was sent, or was asked for again */
-	} else if (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) {
-		/* Each of several responses is asked for: there may be none behind the last to show the loss. */
-		if (!urn_repair_missed(tp, qp, p->psn))
-			qp->tx.flags |= URN_TXF_MISSED;
-		urn_tp_sched(tp, qp);
-	}
-	urn_tp_drop(tp, m, URN_C_DROP_MEMORY);
-	return true;
-}
-
-static void
-deliver_rc(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
-{
-	const struct urn_opcode *op = urn_pkt(m)->op;
-
-	if (unlikely(!(op->flags & URN_OPF_RC)))
-		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
-	else if (unlikely(!from_peer(qp, m)))
-		urn_tp_drop(tp, m, URN_C_DROP_PEER);
-	else if (unlikely(urn_opcode_reserved(op)) && urn_psn_diff(urn_pkt(m)->psn, qp->rx.epsn) < 0)
-		/* Behind its turn: no packet of this kind was ever accepted. In its turn such a packet is refused. */
-		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
-	else if (unlikely(urn_tp_gated(tp, qp)) && drop_gated(tp, qp, m))
-		return;
-	else if (op->flags & URN_OPF_REQUEST)
-		urn_resp_accept(tp, qp, m);
-	else if (likely(qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD))
-		urn_comp_accept(tp, qp, m);
-	else
-		urn_tp_drop(tp, m, URN_C_DROP_QP_STATE);
 }
 
 /* Hand a packet to the tables of the adapter, which the engine has. */
@@ -142,6 +63,7 @@ static inline void
 deliver(struct urn_tp *tp, struct rte_mbuf *m)
 {
 	struct urn_qp *qp = urn_pkt(m)->qp;
+	const struct urn_service *svc;
 
 	if (unlikely(!qp)) {
 		no_qp(tp, m);
@@ -152,14 +74,11 @@ deliver(struct urn_tp *tp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_QP_STATE);
 		return;
 	}
-	if (likely(qp->type == URN_QPT_RC))
-		deliver_rc(tp, qp, m);
-	else if (unlikely(!(urn_pkt(m)->op->flags & URN_OPF_UD)))
+	svc = urn_qp_service(tp, qp);
+	if (unlikely(!(urn_pkt(m)->op->flags & svc->opcodes)))
 		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
-	else if (unlikely(urn_tp_gated(tp, qp)))
-		urn_tp_drop(tp, m, URN_C_DROP_MEMORY);
 	else
-		urn_ud_accept(tp, qp, m);
+		svc->accept(tp, qp, m);
 	/* A packet and the kept packets behind it may need much memory. */
 	if (tp->ops_bytes >= URN_TP_OPS_BYTES || unlikely(urn_tp_burst_full(tp)))
 		urn_tp_execute(tp);

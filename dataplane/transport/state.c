@@ -5,6 +5,7 @@
  */
 #include "transport/qp_end.h"
 #include "transport/requester.h"
+#include "transport/service.h"
 #include "transport/sched.h"
 
 #include <errno.h>
@@ -22,14 +23,10 @@ urn_qp_state_name(unsigned int state)
 	return state < URN_QP_STATES ? state_names[state] : "?";
 }
 
-struct move {
-	bool valid;
-	uint32_t need, may; /* attributes, besides STATE and CUR_STATE */
-};
-
+/* Attributes that a move needs or may have, besides these two. */
 #define MAY_ALWAYS (URN_QPM_STATE | URN_QPM_CUR_STATE)
 
-static const struct move rc_moves[URN_QP_STATES][URN_QP_STATES] = {
+const struct urn_qp_move urn_rc_moves[URN_QP_STATES][URN_QP_STATES] = {
 	[URN_QPS_RESET][URN_QPS_INIT] = {true, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS, 0},
 	[URN_QPS_INIT][URN_QPS_INIT] = {true, 0, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_ACCESS},
 	[URN_QPS_INIT][URN_QPS_RTR] = {true,
@@ -57,7 +54,7 @@ static const struct move rc_moves[URN_QP_STATES][URN_QP_STATES] = {
 					      URN_QPM_PATH_MIG_STATE},
 };
 
-static const struct move ud_moves[URN_QP_STATES][URN_QP_STATES] = {
+const struct urn_qp_move urn_ud_moves[URN_QP_STATES][URN_QP_STATES] = {
 	[URN_QPS_RESET][URN_QPS_INIT] = {true, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_QKEY, 0},
 	[URN_QPS_INIT][URN_QPS_INIT] = {true, 0, URN_QPM_PKEY_INDEX | URN_QPM_PORT | URN_QPM_QKEY},
 	[URN_QPS_INIT][URN_QPS_RTR] = {true, 0, URN_QPM_PKEY_INDEX | URN_QPM_QKEY},
@@ -82,10 +79,10 @@ refuse(char *why, size_t len, const char *fmt, ...)
 }
 
 static int
-check_move(const struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr *a, uint8_t to,
+check_move(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr *a, uint8_t to,
 	   char *why, size_t len)
 {
-	const struct move *m;
+	const struct urn_qp_move *m;
 	uint32_t extra;
 
 	if ((mask & URN_QPM_STATE) && a->state >= URN_QP_STATES)
@@ -98,7 +95,7 @@ check_move(const struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr 
 			       ? refuse(why, len, "QP 0x%x: a move to %s takes no attributes", qp->qpn,
 					urn_qp_state_name(to))
 			       : 0;
-	m = qp->type == URN_QPT_RC ? &rc_moves[qp->state][to] : &ud_moves[qp->state][to];
+	m = &urn_qp_service(tp, qp)->moves[qp->state][to];
 	if (!m->valid)
 		return refuse(why, len, "QP 0x%x can't go from %s to %s", qp->qpn,
 			      urn_qp_state_name(qp->state), urn_qp_state_name(to));
@@ -373,7 +370,7 @@ urn_qp_modify(struct urn_tp *tp, struct urn_qp *qp, uint32_t mask, const struct 
 	      char *why, size_t len)
 {
 	uint8_t to = mask & URN_QPM_STATE ? a->state : qp->state;
-	int rc = check_move(qp, mask, a, to, why, len);
+	int rc = check_move(tp, qp, mask, a, to, why, len);
 
 	if (rc == 0)
 		rc = check_values(tp, qp, mask, a, why, len);

@@ -8,7 +8,7 @@
 #include "transport/responder.h"
 #include "transport/ring.h"
 #include "transport/sched.h"
-#include "transport/ud.h"
+#include "transport/service.h"
 
 #include <stdlib.h>
 
@@ -77,6 +77,9 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	tp->gate = urn_memx_gate(cfg->memx);
 	tp->now = now;
 	tp->quiet = true;
+	memcpy(tp->service, cfg->service, sizeof(tp->service));
+	tp->service[URN_QPT_RC] = &urn_rc;
+	tp->service[URN_QPT_UD] = &urn_ud;
 	sort_addresses(tp);
 	urn_wheel_init(&tp->wheel, now);
 	tp->qp_chunks = (cfg->max_qp + 2 + URN_TP_QP_CHUNK - 1) / URN_TP_QP_CHUNK;
@@ -275,24 +278,6 @@ urn_tp_doorbell(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 /*
- * Serve a QP whose program has too many foreign-memory operations in flight: acknowledgements only.
- * The QP is looked at again and again until the gate opens.
- */
-static __attribute__((noinline)) bool
-serve_gated(struct urn_tp *tp, struct urn_qp *qp)
-{
-	/* A request that was dropped is asked for when the gate opens, not before. */
-	bool data = qp->rec_pending || (qp->flags & URN_QPF_PARTS) ||
-		    ((qp->rx.flags & URN_RXF_NAK) && qp->rx.nak_syn == URN_NAK_SEQ);
-	bool more = data || qp->tx.cur.work || urn_sq_ready(&qp->sq) || qp->tx.repair ||
-		    (qp->tx.flags & (URN_TXF_PROBE | URN_TXF_MISSED));
-
-	if (qp->type != URN_QPT_UD && !data && urn_resp_owes(qp))
-		more |= urn_resp_tx(tp, qp, 1);
-	return more && urn_tp_again(tp, qp);
-}
-
-/*
  * True when frames may be added to those that wait for memory: the worker then reads memory while
  * the engine handles frames that were read. But the worker may stall, hence the limit; and a QP
  * that comes to an end has to see the end of what it began, hence only RTS.
@@ -300,7 +285,8 @@ serve_gated(struct urn_tp *tp, struct urn_qp *qp)
 static bool
 may_read_on(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	return qp->type == URN_QPT_RC && qp->state == URN_QPS_RTS && qp->tx_waiting < tp->gate->few;
+	return urn_qp_service(tp, qp)->reads_on && qp->state == URN_QPS_RTS &&
+	       qp->tx_waiting < tp->gate->few;
 }
 
 /* Serve one QP's share of a turn. returns: true when the QP has more to send */
@@ -308,7 +294,7 @@ static bool
 serve(struct urn_tp *tp, struct urn_qp *qp)
 {
 	enum { SHARE = 16 };
-	bool more;
+	const struct urn_service *svc;
 
 	if (unlikely(qp->flags & (URN_QPF_DYING | URN_QPF_CQ_BROKEN))) {
 		if (qp->flags & URN_QPF_DYING)
@@ -324,29 +310,10 @@ serve(struct urn_tp *tp, struct urn_qp *qp)
 	}
 	if (unlikely(qp->state == URN_QPS_SQD))
 		urn_qp_check_drained(tp, qp);
-	if (qp->type == URN_QPT_UD)
-		return qp->state == URN_QPS_ERR || qp->state == URN_QPS_SQE
-			       ? urn_qp_flush(tp, qp, SHARE)
-			       : urn_tp_gated(tp, qp) ? serve_gated(tp, qp) : urn_ud_tx(tp, qp, SHARE);
-	if (unlikely(qp->state == URN_QPS_ERR)) {
-		more = urn_resp_owes(qp) && urn_qp_reachable(tp, qp) && urn_resp_tx(tp, qp, SHARE);
-		return urn_qp_flush(tp, qp, SHARE) || more;
-	}
-	if (unlikely(!urn_qp_reachable(tp, qp)))
-		return false;
-	if (unlikely(urn_tp_gated(tp, qp)))
-		return serve_gated(tp, qp);
-	if (unlikely(qp->tx.flags & URN_TXF_MISSED)) {
-		qp->tx.flags &= ~(uint32_t)URN_TXF_MISSED;
-		if (qp->tx.una != qp->tx.next && !(qp->tx.flags & URN_TXF_RNR_WAIT)) {
-			urn_req_go_back(tp, qp);
-			qp->tx.flags |= URN_TXF_OWN_BACK;
-		}
-	}
-	more = urn_resp_owes(qp) && urn_resp_tx(tp, qp, SHARE);
-	if ((qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) && likely(!(qp->flags & URN_QPF_HOLD)))
-		more |= urn_req_tx(tp, qp, SHARE);
-	return more;
+	svc = urn_qp_service(tp, qp);
+	return likely(qp->state != URN_QPS_ERR && qp->state != URN_QPS_SQE)
+		       ? svc->transmit(tp, qp, SHARE)
+		       : svc->flush(tp, qp, SHARE);
 }
 
 unsigned int

@@ -39,6 +39,7 @@ enum {
 	URN_TP_TX = 256,         /* frames that wait for the port */
 	URN_TP_LOOP = 256,       /* frames to ourselves that wait for the next turn */
 	URN_TP_OUT = 64,         /* events, handed-over packets, others */
+	URN_TP_SERVICES = 8,     /* types of QPs that there may be */
 	URN_TP_QP_CHUNK = 1024,  /* QP table entries made at a time */
 	URN_TP_ENGINE_SHIFT = 20, /* QPN: engine above, slot below */
 	/*
@@ -56,6 +57,8 @@ enum {
 	 */
 	URN_TP_OOO_READ = 1024,
 };
+
+struct urn_service;
 
 /* A shared receive queue. */
 struct urn_srq {
@@ -131,6 +134,8 @@ struct urn_tp_config {
 	uint32_t kept;                 /* packets kept ahead of their turn, all QPs together */
 	uint32_t repairs;              /* QPs that repair losses at the same time; 0: URN_REPAIRS */
 	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: no such repeats */
+	/* Services by type of QP, besides those of RC and UD; NULL: QPs of that type can't be made. */
+	const struct urn_service *service[URN_TP_SERVICES];
 	bool gsi;                      /* QP1 is there: MADs to QP1 go to other[] */
 	uint32_t features;             /* URN_LINK_F_ bits (wire/link.h): features of this side */
 	/* MAC of a neighbour. returns: 0 known, -1 not yet, -2 can't be reached. ctx: neigh_ctx. */
@@ -170,6 +175,7 @@ struct urn_tp_config {
 struct urn_tp {
 	struct urn_tp_config cfg;
 	const struct urn_memx_gate *gate; /* the gate of cfg.memx */
+	const struct urn_service *service[URN_TP_SERVICES]; /* by enum urn_abi_qp_type (service.h) */
 	uint64_t now;                  /* ns, of this turn */
 	uint32_t turn;                 /* counts turns; wraps */
 	uint32_t turn_asked;           /* see urn_mem_turn() */
@@ -320,7 +326,7 @@ struct urn_qp_config {
 	void *held_ctx;
 };
 
-/* Make a QP. returns: 0 or ENOMEM, ENOSPC */
+/* Make a QP. returns: 0 or ENOMEM, ENOSPC; EOPNOTSUPP: no service has that type */
 int urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp **out);
 /*
  * Modify a QP (the whole RC and UD state machine; IBTA 10.3.1, 11.2.5). A move to RESET is done

@@ -11,7 +11,7 @@
 #include "transport/qp_end.h"
 #include "transport/requester.h"
 #include "transport/sched.h"
-#include "transport/ud.h"
+#include "transport/service.h"
 
 /* ---- sending */
 
@@ -74,22 +74,34 @@ build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn
 	}
 	qp->tx.next = urn_psn_add(qp->tx.next, 1);
 	w->state = URN_WORK_SENT;
-	urn_tp_send(tp, t, qp, URN_ACT_TX_REQUEST, ah->loop);
+	urn_tp_send(tp, t, qp, URN_ACT_TX_DATAGRAM, ah->loop);
 	URN_COUNT(tp, TX_REQUESTS);
 	return true;
 }
 
-void
-urn_ud_sent(struct urn_tp *tp, struct urn_qp *qp, bool ok)
+/* The oldest request, whose frame is finished; NULL: it was flushed meanwhile. */
+static struct urn_work *
+finished(const struct urn_qp *qp)
 {
 	struct urn_work *w = qp->tx.head;
 
-	if (!w || w->state != URN_WORK_SENT)
-		return; /* flushed meanwhile */
-	if (ok)
+	return w && w->state == URN_WORK_SENT ? w : NULL;
+}
+
+static void
+sent(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (finished(qp))
 		urn_req_flush_one(tp, qp, URN_WC_SUCCESS);
-	else
-		urn_req_fail(tp, qp, w, URN_WC_LOC_PROT_ERR, URN_VE_MEMORY);
+}
+
+static void
+unreadable(struct urn_tp *tp, const struct urn_txd *d)
+{
+	struct urn_work *w = finished(d->qp);
+
+	if (w)
+		urn_req_fail(tp, d->qp, w, URN_WC_LOC_PROT_ERR, URN_VE_MEMORY);
 }
 
 /* A request can't be sent: fail it in its turn, once the requests before it are done. */
@@ -145,10 +157,22 @@ send_one(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, bool *more)
 	return true;
 }
 
-bool
-urn_ud_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+/* Check a request: a SEND, with or without immediate, of one packet. */
+static uint8_t
+check(const struct urn_qp *qp, const struct urn_work *w)
+{
+	if (!(w->kind & URN_WK_DGRAM))
+		return URN_WC_LOC_QP_OP_ERR;
+	return w->length > qp->mtu ? URN_WC_LOC_LEN_ERR : URN_WC_SUCCESS;
+}
+
+static bool
+transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	bool more = true;
+
+	if (unlikely(urn_tp_gated(tp, qp))) /* looked at again and again until the gate opens */
+		return (qp->tx.cur.work || urn_sq_ready(&qp->sq)) && urn_tp_again(tp, qp);
 
 	while (budget--) {
 		struct urn_work *w = qp->tx.cur.work;
@@ -186,8 +210,8 @@ make_grh(struct rte_mbuf *m)
 	memcpy(urn_pkt_payload(m) - URN_GRH_BYTES, grh, URN_GRH_BYTES);
 }
 
-void
-urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+static void
+accept_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 	uint32_t total = p->payload_len + URN_GRH_BYTES;
@@ -196,6 +220,10 @@ urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	uint64_t wr_id;
 	bool bad;
 
+	if (unlikely(urn_tp_gated(tp, qp))) {
+		urn_tp_drop(tp, m, URN_C_DROP_MEMORY);
+		return;
+	}
 	memcpy(&d, urn_pkt_ext(m, URN_EXT_DETH), sizeof(d));
 	if (rte_be_to_cpu_32(d.qkey) != qp->qkey) {
 		urn_tp_drop(tp, m, URN_C_DROP_QKEY);
@@ -240,8 +268,8 @@ urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	urn_tp_hold(tp, m, qp, URN_ACT_UD_RECV);
 }
 
-void
-urn_ud_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+static void
+finish_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_pkt *p = urn_pkt(m);
 	uint8_t status = p->recv.status, ve = p->recv.vendor_err;
@@ -262,3 +290,18 @@ urn_ud_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 			 p->recv.src_qp, p->solicited);
 	urn_tp_done(tp, m);
 }
+
+const struct urn_service urn_ud = {
+	.name = "UD",
+	.opcodes = URN_OPF_UD,
+	.checked = UINT8_MAX,
+	.moves = urn_ud_moves,
+	.accept = accept_packet,
+	.finish = finish_packet,
+	.check = check,
+	.transmit = transmit,
+	.flush = urn_qp_flush,
+	.unreadable = unreadable,
+	.sent = sent,
+	.fail = urn_qp_sqe,
+};

@@ -50,7 +50,7 @@ enum urn_work_kind {
 struct urn_wr_info {
 	uint8_t kind;        /* enum urn_work_kind; 0: no such opcode */
 	uint8_t wc_opcode;   /* enum urn_abi_wc_op of the completion */
-	uint8_t wire[4];     /* SEND, WRITE: opcode of a middle, first, last and only packet */
+	uint8_t wire[4];     /* opcode of a middle, first, last and only packet; local work: none */
 };
 
 /* Indexed by the low bits of enum urn_abi_wr_op (fetch.c). */

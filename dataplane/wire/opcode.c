@@ -32,10 +32,10 @@ enum {
 
 /* One row: name, flags, then the extensions in wire order (none, one or two). */
 /* clang-format off */
-#define OP0(n, f) { .name = (n), .flags = (uint16_t)(f), .hdr_len = BTH }
-#define OP1(n, f, a) { .name = (n), .flags = (uint16_t)(f), .hdr_len = BTH + (a), \
+#define OP0(n, f) { .name = (n), .flags = (uint32_t)(f), .hdr_len = BTH }
+#define OP1(n, f, a) { .name = (n), .flags = (uint32_t)(f), .hdr_len = BTH + (a), \
 		       .off = { [URN_EXT_##a] = BTH } }
-#define OP2(n, f, a, b) { .name = (n), .flags = (uint16_t)(f), .hdr_len = BTH + (a) + (b), \
+#define OP2(n, f, a, b) { .name = (n), .flags = (uint32_t)(f), .hdr_len = BTH + (a) + (b), \
 			  .off = { [URN_EXT_##a] = BTH, [URN_EXT_##b] = BTH + (a) } }
 /* clang-format on */
 
@@ -68,9 +68,9 @@ const struct urn_opcode urn_opcodes[256] = {
 	[URN_RC_READ_RESP_MIDDLE] = OP0("RC READ response middle", RESP | READ | MIDDLE),
 	[URN_RC_READ_RESP_LAST] = OP1("RC READ response last", RESP | READ | LAST, AETH),
 	[URN_RC_READ_RESP_ONLY] = OP1("RC READ response only", RESP | READ | ONLY, AETH),
-	[URN_RC_ACK] = OP1("RC ACK", RESP, AETH),
+	[URN_RC_ACK] = OP1("RC ACK", RESP | URN_OPF_ACK, AETH),
 	[URN_RC_ATOMIC_ACK] = OP2("RC ATOMIC ACK", RESP | ATOM | WHOLE, AETH, ATOMIC_ACK),
-	[URN_RC_CMP_SWAP] = OP1("RC compare-and-swap", REQ | ATOM | WHOLE, ATOMIC),
+	[URN_RC_CMP_SWAP] = OP1("RC compare-and-swap", REQ | ATOM | WHOLE | URN_OPF_COMPARE, ATOMIC),
 	[URN_RC_FETCH_ADD] = OP1("RC fetch-and-add", REQ | ATOM | WHOLE, ATOMIC),
 	[URN_RC_SEND_LAST_INV] = OP1("RC SEND last with invalidate", REQ | SEND | LAST | RECV,
 				     IETH),
@@ -88,7 +88,7 @@ const struct urn_opcode urn_opcodes[256] = {
 	[URN_UD_SEND_ONLY] = OP1("UD SEND only", UD, DETH),
 	[URN_UD_SEND_ONLY_IMM] = OP2("UD SEND only with immediate", UD, DETH, IMM),
 	/* Fields that a later version puts behind are payload, which is ignored. */
-	[URN_RC_SACK] = OP2("RC SACK", RESP | URN_OPF_PAYLOAD, AETH, SACK),
+	[URN_RC_SACK] = OP2("RC SACK", RESP | URN_OPF_ACK | URN_OPF_PAYLOAD, AETH, SACK),
 	[URN_CNP] = { .name = "CNP", .flags = (uint16_t)(URN_OPF_VALID | URN_OPF_CNP),
 		      .hdr_len = BTH + CNP_RSVD },
 };

@@ -57,6 +57,8 @@ enum urn_op_flag {
 	URN_OPF_NONZERO = 1 << 13, /* payload is at least one byte (last) */
 	URN_OPF_RECV = 1 << 14,    /* ends a message that takes a receive (sends; writes with immediate) */
 	URN_OPF_CNP = 1 << 15,
+	URN_OPF_ACK = 1 << 16,     /* acknowledgement alone, also a NAK or SACK */
+	URN_OPF_COMPARE = 1 << 17, /* atomic that compares first */
 };
 
 /* Extension headers; indices into struct urn_opcode.off. */
@@ -74,7 +76,7 @@ enum urn_ext {
 
 struct urn_opcode {
 	const char *name;       /* "RC SEND only"; NULL when unknown */
-	uint16_t flags;         /* enum urn_op_flag */
+	uint32_t flags;         /* enum urn_op_flag */
 	uint8_t hdr_len;        /* bytes of BTH and extension headers: where payload starts */
 	uint8_t off[URN_EXTS];  /* offset of an extension from the BTH; 0: not there */
 };
@@ -85,11 +87,18 @@ struct urn_opcode {
  */
 extern const struct urn_opcode urn_opcodes[256];
 
+/* True when the opcode is the response to an atomic. */
+static inline int
+urn_opcode_atomic_ack(const struct urn_opcode *op)
+{
+	return (op->flags & (URN_OPF_RESPONSE | URN_OPF_ATOMIC)) == (URN_OPF_RESPONSE | URN_OPF_ATOMIC);
+}
+
 /* True when the opcode belongs to RC and has no meaning here. */
 static inline int
 urn_opcode_reserved(const struct urn_opcode *op)
 {
-	const uint16_t kind = URN_OPF_SEND | URN_OPF_WRITE | URN_OPF_READ | URN_OPF_ATOMIC;
+	const uint32_t kind = URN_OPF_SEND | URN_OPF_WRITE | URN_OPF_READ | URN_OPF_ATOMIC;
 
 	return (op->flags & (URN_OPF_RC | URN_OPF_REQUEST | kind)) == (URN_OPF_RC | URN_OPF_REQUEST);
 }
