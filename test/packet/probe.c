@@ -159,6 +159,8 @@ open_tp(struct probe *p)
 		.ah_ctx = p,
 	};
 
+	if (p->cfg.service)
+		c.service[p->cfg.type] = p->cfg.service;
 	memcpy(c.mac, node_mac, 6);
 	memcpy(c.gid[0], v4_gid, 16);
 	memcpy(c.gid[1], v6_gid, 16);

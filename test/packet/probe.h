@@ -53,6 +53,7 @@ struct probe_config {
 	uint32_t fail_per_million;
 	unsigned int qps;         /* 0: 1; all of the type */
 	uint8_t type;             /* 0: RC */
+	const struct urn_service *service; /* of that type; NULL: one of the dataplane */
 	uint8_t state;            /* state to stop at; 0: RTS */
 	int access;               /* 0: all; -1: none */
 	uint8_t timeout;          /* code; 0: none */
