@@ -135,7 +135,7 @@ remove_shard(struct urn_client *c, uint32_t vector)
 		close(c->wake_fd[vector]);
 	if (!cs)
 		return;
-	free(cs->qp);
+	free(cs->source);
 	free(cs->free_id);
 	free(cs);
 }
@@ -333,8 +333,8 @@ take_back_all(struct urn_client *c)
 		urn_cm_client_gone(a->cm, &c->cm, urn_engine_now(urn_adapter_shard(a, 0)->engine));
 	for (uint32_t v = 0; v < a->vectors; v++)
 		for (uint32_t i = 0; c->engine.shard[v] && i < c->engine.shard[v]->used; i++)
-			if (c->engine.shard[v]->qp[i])
-				take_back(c, urn_ctl_destroy_qp, c->engine.shard[v]->qp[i]->qpn);
+			if (c->engine.shard[v]->source[i])
+				take_back(c, urn_ctl_destroy_qp, urn_source_qp(c->engine.shard[v]->source[i])->qpn);
 	take_back_table(c, &c->srqs, urn_ctl_destroy_srq);
 	take_back_table(c, &c->cqs, urn_ctl_destroy_cq);
 	take_back_table(c, &c->channels, urn_ctl_destroy_channel);

@@ -137,20 +137,20 @@ static int
 grow(struct urn_client_shard *s)
 {
 	uint32_t cap = s->cap ? s->cap * 2 : 64;
-	struct urn_qp **qp;
+	struct urn_source **source;
 	uint32_t *ids;
 
 	if (cap > URN_ABI_MAX_QP_ENGINE)
 		return ENOSPC;
-	qp = realloc(s->qp, cap * sizeof(*qp));
-	if (qp)
-		s->qp = qp;
+	source = realloc(s->source, cap * sizeof(*source));
+	if (source)
+		s->source = source;
 	ids = realloc(s->free_id, cap * sizeof(*ids));
 	if (ids)
 		s->free_id = ids;
-	if (!qp || !ids)
+	if (!source || !ids)
 		return ENOMEM;
-	memset(s->qp + s->cap, 0, (cap - s->cap) * sizeof(*qp));
+	memset(s->source + s->cap, 0, (cap - s->cap) * sizeof(*source));
 	s->cap = cap;
 	return 0;
 }
@@ -212,7 +212,7 @@ create(void *arg)
 	if (w->rc != 0)
 		s->free_id[s->free_n++] = id;
 	else
-		s->qp[id] = w->q->qp;
+		s->source[id] = &w->q->qp->source;
 	if (w->rc == 0)
 		s->sq_entries += w->cfg.sq.mask + 1;
 }
@@ -538,8 +538,8 @@ destroy(void *arg)
 	w->rc = urn_qp_stopped(qp) ? 0 : EAGAIN;
 	if (w->rc != 0)
 		return;
-	s->qp[qp->db] = NULL;
-	s->free_id[s->free_n++] = qp->db;
+	s->source[qp->source.db] = NULL;
+	s->free_id[s->free_n++] = qp->source.db;
 	s->sq_entries -= qp->sq.mask + 1;
 	w->cfg.pd = qp->pd;
 	urn_pair_drop(w->c, qp, qp->av.dgid, qp->dest_qpn); /* the caller holds the adapter's lock */

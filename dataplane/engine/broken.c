@@ -63,6 +63,13 @@ is_broken(const struct urn_cq *cq)
 	return __atomic_load_n(&cq->overrun, __ATOMIC_RELAXED);
 }
 
+/* True when a CQ of the QP has lost a completion. */
+static bool
+uses_broken(const struct urn_qp *qp)
+{
+	return is_broken(qp->send_cq) || is_broken(qp->recv_cq);
+}
+
 /* Look at some of a client's QPs, max of them at most. returns: how many were looked at */
 static unsigned int
 walk_some(struct urn_shard *s, struct urn_client_shard *c, unsigned int max)
@@ -70,10 +77,10 @@ walk_some(struct urn_shard *s, struct urn_client_shard *c, unsigned int max)
 	unsigned int n = 0;
 
 	for (; n < max && c->walk_at < c->used; n++) {
-		struct urn_qp *qp = c->qp[c->walk_at++];
+		struct urn_source *src = c->source[c->walk_at++];
 
-		if (qp && (is_broken(qp->send_cq) || is_broken(qp->recv_cq)))
-			urn_qp_cq_broken(s->tp, qp);
+		if (src && src->kind == URN_SOURCE_QP && uses_broken(urn_source_qp(src)))
+			urn_qp_cq_broken(s->tp, urn_source_qp(src));
 	}
 	return n;
 }

@@ -72,11 +72,11 @@ take(struct urn_shard *s, struct urn_client_shard *c)
 	unsigned int n = urn_db_take(&c->scan, id, URN_TP_BURST);
 
 	for (unsigned int i = 0; i < n; i++)
-		if (id[i] < c->used && c->qp[id[i]])
-			urn_qp_prefetch(c->qp[id[i]]);
+		if (id[i] < c->used && c->source[id[i]])
+			urn_source_prefetch(c->source[id[i]]);
 	for (unsigned int i = 0; i < n; i++) {
-		if (likely(id[i] < c->used && c->qp[id[i]]))
-			urn_tp_doorbell(s->tp, c->qp[id[i]]);
+		if (likely(id[i] < c->used && c->source[id[i]]))
+			urn_source_rung(s->tp, c->source[id[i]]);
 		else
 			URN_COUNT(s->tp, BAD_DOORBELL);
 	}
@@ -91,13 +91,13 @@ cold_after(uint32_t hot_n)
 }
 
 void
-urn_shard_ring_again(void *ctx, const struct urn_qp *qp)
+urn_shard_ring_again(void *ctx, const struct urn_source *src)
 {
 	struct urn_client_shard *c =
-		(void *)((char *)qp->share - offsetof(struct urn_client_shard, share));
+		(void *)((char *)src->share - offsetof(struct urn_client_shard, share));
 
 	(void)ctx;
-	(void)urn_abi_db_ring(c->scan.db, qp->db);
+	(void)urn_abi_db_ring(c->scan.db, src->db);
 	/* Cold clients are heard when they write their eventfd, which does not happen here. */
 	urn_client_shard_heard(c);
 }

@@ -424,7 +424,7 @@ turn(struct urn_shard *s, uint64_t now)
 	rung = urn_shard_doorbells(s);
 	tp->quiet = !s->came && !rung;
 	URN_STAGE(REQUEST);
-	if (tp->sched_head)
+	if (tp->sched.head)
 		n += urn_tp_tx(tp);
 	URN_STAGE(PORT_TX);
 	flush(s);

@@ -80,8 +80,8 @@ struct urn_client_shard {
 	struct urn_engine_client *client; /* the client, for events */
 	struct urn_shard *shard;       /* the shard that this belongs to */
 	struct urn_db_scan scan;
-	struct urn_qp **qp;            /* by doorbell id; NULL: none */
-	uint32_t cap;                  /* entries of qp */
+	struct urn_source **source;    /* by doorbell id; NULL: none */
+	uint32_t cap;                  /* entries of source */
 	uint32_t *free_id;             /* stack of ids given back */
 	uint32_t free_n;
 	uint32_t used;                 /* ids ever given out */
@@ -234,8 +234,8 @@ void urn_client_shard_heard(struct urn_client_shard *c);
 /* Take doorbells that were rung. returns: their number */
 unsigned int urn_shard_doorbells(struct urn_shard *s);
 
-/* Let a QP be looked at again when its client's turn comes; struct urn_tp_config.ring_again. */
-void urn_shard_ring_again(void *ctx, const struct urn_qp *qp);
+/* Let a source be looked at again when its client's turn comes; struct urn_tp_config.ring_again. */
+void urn_shard_ring_again(void *ctx, const struct urn_source *src);
 
 /* Give a completion to the owner of its queue; struct urn_tp_config.give_cqe. (exchange.c) */
 void urn_shard_give_cqe(void *ctx, const struct urn_tp_xcqe *x);

@@ -19,7 +19,7 @@ struct urn_db_scan {
 	uint64_t left;          /* bits of a leaf word that were taken and not yet handed out */
 };
 
-/* True when any doorbell is rung. Cheap: one load for 4,096 QPs of the client. */
+/* True when any doorbell is rung. Cheap: one load for 4,096 sources of the client. */
 static inline bool
 urn_db_any(const struct urn_db_scan *s)
 {

@@ -68,12 +68,12 @@ get_qp(struct urn_tp *tp)
 		slab->next = tp->qp_slabs;
 		tp->qp_slabs = slab;
 		for (unsigned int i = SLAB; i-- > 0;) {
-			slab->qp[i].sched_next = tp->qp_free;
+			slab->qp[i].source.next = (struct urn_source *)tp->qp_free;
 			tp->qp_free = &slab->qp[i];
 		}
 		qp = tp->qp_free;
 	}
-	tp->qp_free = qp->sched_next;
+	tp->qp_free = urn_source_qp(qp->source.next);
 	memset(qp, 0, sizeof(*qp));
 	return qp;
 }
@@ -81,7 +81,7 @@ get_qp(struct urn_tp *tp)
 static void
 put_qp(struct urn_tp *tp, struct urn_qp *qp)
 {
-	qp->sched_next = tp->qp_free;
+	qp->source.next = (struct urn_source *)tp->qp_free;
 	tp->qp_free = qp;
 }
 
@@ -117,7 +117,7 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 	qp->state = URN_QPS_RESET;
 	qp->flags = cfg->sig_all ? URN_QPF_SIG_ALL : 0;
 	qp->pd = cfg->pd;
-	qp->db = cfg->db;
+	qp->source.db = cfg->db;
 	qp->cookie = cfg->cookie;
 	qp->share = cfg->share ? cfg->share : &tp->nobodys;
 	qp->send_cq = cfg->send_cq;
@@ -133,27 +133,10 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 	return 0;
 }
 
-/*
- * Unlink a QP from the schedule, or from the QPs that wait for an address, in constant time:
- * thousands of one client may be there, and all are unlinked when that client ends.
- */
-static void
-unlink_from(struct urn_qp **head, struct urn_qp **tail, struct urn_qp *qp)
-{
-	if (*head == qp)
-		*head = qp->sched_next;
-	else
-		qp->sched_prev->sched_next = qp->sched_next;
-	if (qp->sched_next)
-		qp->sched_next->sched_prev = qp->sched_prev;
-	if (*tail == qp)
-		*tail = *head ? qp->sched_prev : NULL;
-}
-
 void
 urn_qp_leave_neigh(struct urn_tp *tp, struct urn_qp *qp)
 {
-	unlink_from(&tp->neigh_head, &tp->neigh_tail, qp);
+	urn_source_unlink(&tp->neigh_head, &tp->neigh_tail, &qp->source);
 	qp->flags &= ~(uint32_t)URN_QPF_NEIGH;
 	tp->neigh_n--;
 }
@@ -166,11 +149,9 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 	urn_mem_unbind_some(tp->cfg.mem, &qp->windows, UNBIND_STEP);
 	if (qp->flags & URN_QPF_DYING)
 		return;
-	if (qp->flags & URN_QPF_SCHED)
-		unlink_from(&tp->sched_head, &tp->sched_tail, qp);
+	urn_sched_remove(&tp->sched, &qp->source);
 	if (qp->flags & URN_QPF_NEIGH)
 		urn_qp_leave_neigh(tp, qp);
-	qp->flags &= ~(uint32_t)URN_QPF_SCHED;
 	urn_resp_last_ack(tp, qp);
 	qp->flags |= URN_QPF_DYING;
 	urn_wheel_stop(&tp->wheel, &qp->tx.timer);
@@ -369,13 +350,13 @@ urn_qp_wait_neigh(struct urn_tp *tp, struct urn_qp *qp)
 {
 	/* serve() has taken the QP off the schedule. */
 	qp->flags |= URN_QPF_NEIGH;
-	qp->sched_next = NULL;
-	qp->sched_prev = tp->neigh_tail;
+	qp->source.next = NULL;
+	qp->source.prev = tp->neigh_tail;
 	if (tp->neigh_head)
-		tp->neigh_tail->sched_next = qp;
+		tp->neigh_tail->next = &qp->source;
 	else
-		tp->neigh_head = qp;
-	tp->neigh_tail = qp;
+		tp->neigh_head = &qp->source;
+	tp->neigh_tail = &qp->source;
 	tp->neigh_n++;
 	if (tp->neigh_next < tp->now)
 		tp->neigh_next = tp->now + URN_TP_NEIGH_NS;

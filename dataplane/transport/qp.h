@@ -14,6 +14,7 @@
 #include "host/queue.h"
 #include "transport/psn_rx.h"
 #include "transport/psn_tx.h"
+#include "transport/source.h"
 #include "transport/work.h"
 #include "wire/build.h"
 
@@ -28,10 +29,10 @@ enum urn_resp_msg { URN_MSG_NONE, URN_MSG_SEND, URN_MSG_WRITE };
 
 /* Bits of struct urn_qp.flags. */
 enum urn_qp_flag {
-	URN_QPF_SCHED = 1 << 0,     /* in the transmit schedule */
-	URN_QPF_NEIGH = 1 << 7,     /* waits for the peer's MAC address */
+	URN_QPF_SCHED = URN_SOURCE_SCHED, /* in the transmit schedule */
+	URN_QPF_NEIGH = URN_SOURCE_AWAY,  /* waits for the peer's MAC address */
 	URN_QPF_LOOP = 1 << 8,      /* the peer is this adapter */
-	URN_QPF_DYING = 1 << 9,     /* being reset or destroyed: sends nothing, takes nothing */
+	URN_QPF_DYING = URN_SOURCE_CLOSED, /* being reset or destroyed: sends nothing, takes nothing */
 	URN_QPF_DRAINING = 1 << 10, /* SQD: the drained event is owed */
 	URN_QPF_RECV_BAD = 1 << 11, /* the receive that is flushed next failed, because its memory did */
 	URN_QPF_CUT = 1 << 13,      /* a response failed: no response from nak_psn on may go out */
@@ -83,9 +84,19 @@ struct urn_tp_share {
 
 struct urn_qp {
 	/* ---- every packet */
+	union {
+		struct urn_source source; /* first: the doorbell, and the place in the schedule */
+		struct {                  /* the source's words that a QP uses by name */
+			struct urn_source *links[2];
+			struct urn_tp_share *share; /* share of the client that made the QP */
+			uint32_t flags;             /* enum urn_qp_flag */
+			uint32_t source_db : 20;    /* the source's */
+			uint32_t trace : 12;        /* fingerprints of kept packets that were taken up, by
+						     * index (kept.h); 0: none */
+		};
+	};
 	uint32_t qpn;
 	uint32_t dest_qpn;
-	uint32_t flags;           /* enum urn_qp_flag */
 	uint8_t type;             /* enum urn_abi_qp_type */
 	uint8_t state;            /* enum urn_abi_qp_state */
 	uint16_t mtu;             /* path MTU, bytes */
@@ -94,8 +105,8 @@ struct urn_qp {
 	uint8_t msg;              /* responder: enum urn_resp_msg */
 	uint8_t en_sqd_notify;    /* the configured value: 0 or 1 */
 	uint32_t pd;
-	struct urn_qp *sched_next; /* next in the transmit schedule, or among QPs that wait for a MAC address */
-	struct urn_qp *sched_prev; /* previous there; not valid for the first */
+	uint16_t mac_gen;         /* urn_tp.mac_gen when the MAC in tmpl was looked up; valid with URN_QPF_MAC */
+	uint16_t tx_waiting;      /* frames in the ring of tx_last: a few hundred at most (tp.c) */
 	struct rte_mbuf *rx_head, *rx_tail; /* accepted packets that wait for memory, in order */
 	struct rte_mbuf *tx_last; /* the last of the built frames that wait for memory, in order, a ring; NULL: none */
 
@@ -118,17 +129,12 @@ struct urn_qp {
 
 	/* ---- requester */
 	struct urn_sq sq;
-	struct urn_tp_share *share; /* share of the client that made the QP */
 	struct urn_psn_tx tx;     /* PSNs of our requests */
 	struct urn_work *w_fetch; /* oldest READ or atomic without a whole response; NULL: none sent */
 	struct urn_cq *send_cq, *recv_cq;
 	struct urn_tmpl tmpl;     /* headers to the peer; RC only */
 
 	/* ---- control and errors */
-	uint16_t mac_gen;         /* urn_tp.mac_gen when the MAC in tmpl was looked up; valid with URN_QPF_MAC */
-	uint16_t tx_waiting;      /* frames in the ring of tx_last: a few hundred at most (tp.c) */
-	uint32_t db : 20;         /* doorbell id; the same for the life of the QP */
-	uint32_t trace : 12;      /* fingerprints of kept packets that were taken up, by index (kept.h); 0: none */
 	uint32_t windows;         /* first type 2 window bound to the QP, an index of memory/; 0: none */
 	uint64_t cookie;          /* the client's, for events */
 	uint32_t rq_psn : 24;     /* the configured value */
@@ -140,6 +146,17 @@ struct urn_qp {
 };
 
 _Static_assert(sizeof(struct urn_qp) <= 448, "an idle QP stays under 512 bytes, all told");
+
+_Static_assert(offsetof(struct urn_qp, source) == 0, "a source's address is its queue pair's");
+_Static_assert(offsetof(struct urn_qp, share) == offsetof(struct urn_source, share), "one word by two names");
+_Static_assert(offsetof(struct urn_qp, flags) == offsetof(struct urn_source, flags), "one word by two names");
+
+/* The queue pair of a source of the kind URN_SOURCE_QP. */
+static inline struct urn_qp *
+urn_source_qp(struct urn_source *src)
+{
+	return (struct urn_qp *)src;
+}
 
 /* Number of PSNs of the response to a READ or atomic on record. */
 static inline uint32_t
@@ -166,8 +183,18 @@ urn_qp_prefetch(const struct urn_qp *qp)
 {
 	const uint8_t *p = (const uint8_t *)qp;
 
-	for (unsigned int i = 0; i < offsetof(struct urn_qp, mac_gen); i += 64)
+	for (unsigned int i = 0; i < offsetof(struct urn_qp, windows); i += 64)
 		rte_prefetch0(p + i);
+}
+
+/*
+ * Fetch a source that was rung. Its kind stands in its first line, which is not here yet, so the
+ * lines of a queue pair are fetched; behind a smaller source this does no harm.
+ */
+static inline void
+urn_source_prefetch(const struct urn_source *src)
+{
+	urn_qp_prefetch((const struct urn_qp *)src);
 }
 
 /* Name of a state, for people. */

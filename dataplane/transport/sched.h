@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The schedule of queue pairs with work to do, and the room that a turn has. (tp.c) */
+/* The schedule of sources with work to do, and the room that a turn has. (sched.c, tp.c) */
 #ifndef URN_TRANSPORT_SCHED_H
 #define URN_TRANSPORT_SCHED_H
 
@@ -12,19 +12,47 @@
 #define URN_TP_AH_NS \
 	1000000000ull /* ... of an address handle: no silence tells that the peer moved */
 
+/* Let the source have a turn, unless it is in a list already, or closed. */
+static inline void
+urn_sched_add(struct urn_sched *s, struct urn_source *src)
+{
+	if (src->flags & URN_SOURCE_HELD)
+		return;
+	src->flags |= URN_SOURCE_SCHED;
+	src->next = NULL;
+	src->prev = s->tail;
+	if (s->head)
+		s->tail->next = src;
+	else
+		s->head = src;
+	s->tail = src;
+}
+
+/* Take the source whose turn it is out of the schedule, which is not empty. */
+static inline struct urn_source *
+urn_sched_take(struct urn_sched *s)
+{
+	struct urn_source *src = s->head;
+
+	s->head = src->next;
+	src->flags &= ~(uint32_t)URN_SOURCE_SCHED;
+	return src;
+}
+
+/* Take a source out of the schedule, if it is there, in constant time. (sched.c) */
+void urn_sched_remove(struct urn_sched *s, struct urn_source *src);
+
+/*
+ * Unlink a source from a list in constant time: thousands of one client may be there, and all are
+ * unlinked when that client ends. (sched.c)
+ */
+void urn_source_unlink(struct urn_source **head, struct urn_source **tail, struct urn_source *src);
+
+/* The QP has something to do: let it have a turn. */
 static inline void
 urn_tp_sched(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (qp->flags & (URN_QPF_SCHED | URN_QPF_NEIGH | URN_QPF_DYING))
-		return;
-	qp->flags |= URN_QPF_SCHED;
-	qp->sched_next = NULL;
-	qp->sched_prev = tp->sched_tail;
-	if (tp->sched_tail)
-		tp->sched_tail->sched_next = qp;
-	else
-		tp->sched_head = qp;
-	tp->sched_tail = qp;
+	urn_sched_add(&tp->sched, &qp->source);
 }
 
 /*
@@ -87,7 +115,7 @@ urn_tp_again(struct urn_tp *tp, const struct urn_qp *qp)
 {
 	if (!tp->cfg.ring_again)
 		return true;
-	tp->cfg.ring_again(tp->cfg.give_ctx, qp);
+	tp->cfg.ring_again(tp->cfg.give_ctx, &qp->source);
 	return false;
 }
 

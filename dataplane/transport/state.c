@@ -310,7 +310,7 @@ reset(struct urn_tp *tp, struct urn_qp *qp)
 	qp->state = URN_QPS_RESET;
 	qp->pd = keep.pd;
 	qp->flags = keep.flags & URN_QPF_SIG_ALL;
-	qp->db = keep.db;
+	qp->source.db = keep.source.db;
 	qp->cookie = keep.cookie;
 	qp->share = keep.share;
 	qp->send_cq = keep.send_cq;

@@ -181,9 +181,9 @@ urn_tp_give_back(struct urn_tp *tp)
 static __attribute__((noinline)) void
 ask_again(struct urn_tp *tp)
 {
-	struct urn_qp *qp;
+	for (unsigned int n = 0; n < URN_TP_BURST && tp->neigh_due && tp->neigh_head; n++) {
+		struct urn_qp *qp = urn_source_qp(tp->neigh_head);
 
-	for (unsigned int n = 0; n < URN_TP_BURST && tp->neigh_due && (qp = tp->neigh_head); n++) {
 		tp->neigh_due--;
 		urn_qp_leave_neigh(tp, qp);
 		urn_tp_sched(tp, qp);
@@ -320,24 +320,22 @@ unsigned int
 urn_tp_tx(struct urn_tp *tp)
 {
 	unsigned int before = tp->tx_n + tp->loop_n, n = 0;
-	struct urn_qp *qp, *last = tp->sched_tail;
+	struct urn_source *src, *last = tp->sched.tail;
 
-	/* Each QP that was in the schedule gets one share. */
-	while ((qp = tp->sched_head)) {
+	/* Each source that was in the schedule gets one share. */
+	while (tp->sched.head) {
 		if (!urn_tp_tx_room(tp)) {
 			urn_tp_execute(tp);
 			if (!urn_tp_tx_room(tp))
 				break;
 		}
-		tp->sched_head = qp->sched_next;
-		if (!tp->sched_head)
-			tp->sched_tail = NULL;
-		else
-			rte_prefetch0(&tp->sched_head->sq);
-		qp->flags &= ~(uint32_t)URN_QPF_SCHED;
-		if (serve(tp, qp))
-			urn_tp_sched(tp, qp);
-		if (qp == last)
+		src = urn_sched_take(&tp->sched);
+		if (tp->sched.head)
+			rte_prefetch0(&urn_source_qp(tp->sched.head)->sq);
+		if (likely(src->kind == URN_SOURCE_QP) ? serve(tp, urn_source_qp(src))
+						       : urn_source_ops(src)->serve(tp, src))
+			urn_sched_add(&tp->sched, src);
+		if (src == last)
 			break;
 	}
 	urn_tp_execute(tp);

@@ -164,11 +164,11 @@ struct urn_tp_config {
 	/* Empty event[], because there is no room for another event; NULL: that event is lost. */
 	void (*take_events)(void *ctx);
 	/*
-	 * Ring the doorbell of a QP that has something to do and finds no room for it, in the pools
-	 * or in its program's memory: the QP is then looked at again with a few others of its
-	 * client, however many there are. NULL: the QP stays in the schedule, each turn.
+	 * Ring the doorbell of a source that has something to do and finds no room for it, in the
+	 * pools or in its program's memory: the source is then looked at again with a few others of
+	 * its client, however many there are. NULL: the source stays in the schedule, each turn.
 	 */
-	void (*ring_again)(void *ctx, const struct urn_qp *qp);
+	void (*ring_again)(void *ctx, const struct urn_source *src);
 	void *give_ctx;                /* ctx of all four */
 };
 
@@ -191,11 +191,11 @@ struct urn_tp {
 	uint32_t qp_chunks;
 	uint32_t qp_count;
 	uint32_t qp_next;              /* slot to try first */
-	struct urn_qp *qp_free;        /* memory of QPs that are not in use, by sched_next */
+	struct urn_qp *qp_free;        /* memory of QPs that are not in use, by source.next */
 	struct urn_qp_slab *qp_slabs;  /* owner of all QPs' memory (qp.c) */
 
-	struct urn_qp *sched_head, *sched_tail; /* QPs with something to send */
-	struct urn_qp *neigh_head, *neigh_tail; /* QPs that wait for a MAC address; those looked at last are behind */
+	struct urn_sched sched;        /* sources with work to do */
+	struct urn_source *neigh_head, *neigh_tail; /* QPs that wait for a MAC address; those looked at last are behind */
 	uint32_t neigh_n;              /* QPs that wait */
 	uint32_t neigh_due;            /* those, from the first on, to look at before this round ends; not exact */
 	uint64_t neigh_next;           /* ns: when the waiting QPs are looked at again */
@@ -271,6 +271,15 @@ void urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool chec
 void urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie, void *client);
 /* The QP's doorbell was rung. */
 void urn_tp_doorbell(struct urn_tp *tp, struct urn_qp *qp);
+/* The doorbell of a source was rung. */
+static inline void
+urn_source_rung(struct urn_tp *tp, struct urn_source *src)
+{
+	if (likely(src->kind == URN_SOURCE_QP))
+		urn_tp_doorbell(tp, urn_source_qp(src));
+	else
+		urn_source_ops(src)->rung(tp, src);
+}
 /*
  * Turns stood still until now, because the thread that gives them was not run. To be called before
  * the first urn_tp_turn() after that, with the same time. Packets that came meanwhile were not
@@ -305,7 +314,7 @@ unsigned int urn_tp_poll_memory(struct urn_tp *tp);
 static inline bool
 urn_tp_busy(const struct urn_tp *tp)
 {
-	return tp->sched_head || tp->loop_n || tp->tx_n;
+	return tp->sched.head || tp->loop_n || tp->tx_n;
 }
 
 /* ---- qp.c: control, in the owner's thread */

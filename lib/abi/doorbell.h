@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Doorbells: how a client says which of its send queues have work.
+ * Doorbells: how a client says which of its sources have work. A source is a
+ * queue pair (its send queue) today.
  *
- * One page set per client and engine: a bitmap with one bit a QP and a second
+ * One page set per client and engine: a bitmap with one bit a source and a second
  * one with a bit for each 64-bit word of the first. Setting a bit twice is
  * harmless, so a doorbell can be rung by several threads at once, can't
  * overflow, and can be flooded without effect on others. The engine looks at
- * the summary words only: an idle QP costs nothing.
+ * the summary words only: an idle source costs nothing.
  *
  * The ringer sets the leaf bit, then the summary bit; the engine swaps the
  * summary word out, then the leaf words it names. A ringer that finds the
@@ -28,7 +29,7 @@ struct urn_abi_db {
 	_Atomic uint32_t tops;        /* dataplane: summary words in use; informative */
 	uint8_t pad[56];
 	_Atomic uint64_t top[URN_ABI_DB_TOPS]; /* bit i: leaf word 64 * t + i may be set */
-	_Atomic uint64_t leaf[URN_ABI_DB_WORDS]; /* bit i: QP 64 * w + i has work */
+	_Atomic uint64_t leaf[URN_ABI_DB_WORDS]; /* bit i: source 64 * w + i has work */
 };
 _Static_assert(offsetof(struct urn_abi_db, top) == 64, "doorbell lines");
 _Static_assert(offsetof(struct urn_abi_db, leaf) == 576, "doorbell lines");

@@ -7,6 +7,8 @@
 
 #include "bare.h"
 
+#include "transport/sched.h"
+
 #include <string.h>
 
 enum { SOME = 4, ORDERS = 24, MANY = 32 };
@@ -44,27 +46,27 @@ static const struct place places[] = {
 	{"those without an address", URN_QPF_NEIGH, want_address},
 };
 
-static struct urn_qp *
+static struct urn_source *
 first(const struct crowd *c, const struct place *at)
 {
-	return at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_head : c->p.tp->sched_head;
+	return at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_head : c->p.tp->sched.head;
 }
 
 /* Expect exactly these QPs there, in the order in which they came. */
 static void
 holds(const struct crowd *c, const struct place *at, struct urn_qp *const *qp, int n)
 {
-	struct urn_qp *is = first(c, at), *before = NULL;
+	struct urn_source *is = first(c, at), *before = NULL;
 
 	for (int i = 0; i < n; i++) {
-		if (is != qp[i] || (before && is->sched_prev != before) || !(is->flags & at->flag))
+		if (is != &qp[i]->source || (before && is->prev != before) || !(is->flags & at->flag))
 			fail_msg("%s: number %d of %d is another", at->name, i, n);
 		before = is;
-		is = is->sched_next;
+		is = is->next;
 	}
 	assert_null(is);
 	if (n)
-		assert_ptr_equal(at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_tail : c->p.tp->sched_tail, before);
+		assert_ptr_equal(at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_tail : c->p.tp->sched.tail, before);
 	if (at->flag == URN_QPF_NEIGH)
 		assert_int_equal(c->p.tp->neigh_n, n);
 }
@@ -145,38 +147,38 @@ test_orders(void **state)
 static void
 leave_from_midst(struct crowd *c, const struct place *at)
 {
-	static struct urn_qp nowhere;
-	struct urn_qp *who, *chain[MANY];
+	static struct urn_source nowhere;
+	struct urn_source *who, *chain[MANY];
 	int n = 0;
 
 	for (int i = 0; i < MANY; i++) {
 		c->qp[i] = probe_another(&c->p, c->p.tp, &c->attr);
 		at->enter(c, c->qp[i]);
 	}
-	for (struct urn_qp *qp = first(c, at); qp; qp = qp->sched_next)
-		chain[n++] = qp;
+	for (struct urn_source *src = first(c, at); src; src = src->next)
+		chain[n++] = src;
 	assert_int_equal(n, MANY);
 	who = chain[MANY / 2];
 	for (int i = 0; i < MANY; i++) {
 		if (i < MANY / 2 - 1)
-			chain[i]->sched_next = &nowhere;
+			chain[i]->next = &nowhere;
 		else if (i > MANY / 2 + 1)
-			chain[i]->sched_prev = &nowhere;
+			chain[i]->prev = &nowhere;
 	}
-	urn_qp_stop(c->p.tp, who);
+	urn_qp_stop(c->p.tp, urn_source_qp(who));
 	for (int i = 0; i < MANY; i++) {
 		if (i < MANY / 2 - 1)
-			chain[i]->sched_next = chain[i + 1];
+			chain[i]->next = chain[i + 1];
 		else if (i > MANY / 2 + 1)
-			chain[i]->sched_prev = chain[i - 1];
+			chain[i]->prev = chain[i - 1];
 	}
 	n = 0;
-	for (const struct urn_qp *qp = first(c, at); qp; qp = qp->sched_next)
-		n += qp != who;
-	if (n != MANY - 1 || chain[MANY / 2 - 1]->sched_next != chain[MANY / 2 + 1])
+	for (const struct urn_source *src = first(c, at); src; src = src->next)
+		n += src != who;
+	if (n != MANY - 1 || chain[MANY / 2 - 1]->next != chain[MANY / 2 + 1])
 		fail_msg("%s: not out of the midst of many in one step", at->name);
 	for (int i = 0; i < MANY; i++)
-		gone(c, chain[i]);
+		gone(c, urn_source_qp(chain[i]));
 	assert_null(first(c, at));
 }
 
@@ -258,6 +260,47 @@ test_few_ask(void **state)
 	probe_close(&c.p);
 }
 
+/* ---- a source that only counts */
+
+struct counter {
+	struct urn_source_ops_user user;
+	int served, left;
+};
+
+static bool
+count_turn(struct urn_tp *tp, struct urn_source *src)
+{
+	struct counter *n = (struct counter *)src;
+
+	(void)tp;
+	n->served++;
+	return --n->left > 0;
+}
+
+/* A source that is no QP has its turns among QPs, one a turn, until it has no more to do (HOUSE seam 6). */
+static void
+test_other_source(void **state)
+{
+	static const struct urn_source_ops ops = {.serve = count_turn};
+	struct counter n = {.user.ops = &ops, .left = 3};
+	struct crowd c;
+
+	(void)state;
+	open_crowd(&c);
+	n.user.source.kind = URN_SOURCE_OPS;
+	n.user.source.share = &c.p.tp->nobodys;
+	c.qp[0] = probe_another(&c.p, c.p.tp, &c.attr);
+	schedule(&c, c.qp[0]);
+	urn_sched_add(&c.p.tp->sched, &n.user.source);
+	for (int i = 1; i <= 3; i++) {
+		(void)urn_tp_tx(c.p.tp);
+		assert_int_equal(n.served, i);
+		assert_int_equal(urn_tp_busy(c.p.tp), i < 3);
+	}
+	gone(&c, c.qp[0]);
+	probe_close(&c.p);
+}
+
 int
 main(void)
 {
@@ -266,6 +309,7 @@ main(void)
 		cmocka_unit_test(test_midst),
 		cmocka_unit_test(test_error),
 		cmocka_unit_test(test_few_ask),
+		cmocka_unit_test(test_other_source),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -362,10 +362,10 @@ write_by(struct probe *p, uint32_t psn, uint32_t key, uint32_t seed)
 
 /* The engine would ring the doorbell of a QP that has to look again: the test does, when it lets memory answer. */
 static void
-again(void *ctx, const struct urn_qp *qp)
+again(void *ctx, const struct urn_source *src)
 {
 	(void)ctx;
-	(void)qp;
+	(void)src;
 }
 
 static void

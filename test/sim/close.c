@@ -48,7 +48,7 @@ sim_node_check_pools(struct sim_node *n, bool noise)
 		sim_fail(n->s, "node %u: %u packets are still kept", n->id, tp->kept);
 	if (tp->wheel.count)
 		sim_fail(n->s, "node %u: %u timers still run", n->id, tp->wheel.count);
-	if (tp->sched_head || tp->neigh_head || tp->qp_count)
+	if (tp->sched.head || tp->neigh_head || tp->qp_count)
 		sim_fail(n->s, "node %u: QPs are still scheduled", n->id);
 	if (tp->ops_n || tp->burst_n || tp->txd_n)
 		sim_fail(n->s, "node %u: memory operations were not executed", n->id);

@@ -377,7 +377,7 @@ sim_host_dump(struct sim_node *n)
 	if (!f || !tp)
 		return;
 	fprintf(f, "node %u: %u QPs%s%s, %u timers, %u packets kept, memory has %u;", n->id, tp->qp_count,
-		tp->sched_head ? ", some scheduled" : "", tp->neigh_head ? ", some without a MAC address" : "",
+		tp->sched.head ? ", some scheduled" : "", tp->neigh_head ? ", some without a MAC address" : "",
 		tp->wheel.count, tp->kept, urn_memx_holds(n->memx, NULL));
 	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
 		if (tp->c.v[i])

@@ -515,7 +515,7 @@ sim_node_turn(struct sim_node *n)
 	sim_cqs_walk(n);
 	rung = doorbells(n);
 	tp->quiet = !n->came && !rung;
-	if (tp->sched_head)
+	if (tp->sched.head)
 		urn_tp_tx(tp);
 	for (unsigned int i = 0; i < tp->tx_n; i++)
 		sim_note_frame(s, n->id, "tx", tp->tx[i]);

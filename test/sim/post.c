@@ -403,7 +403,7 @@ sim_end_post(struct sim_end *e)
 	n = sim_between(&e->rng, 1, 4);
 	while (n-- && e->left && e->posted - e->done < s->plan.slots)
 		post_one(e);
-	urn_abi_db_ring(e->bells, e->qp->db);
+	urn_abi_db_ring(e->bells, e->qp->source.db);
 	sim_node_wake(e->node, s->now);
 	e->due = s->now + (sim_one_in(&e->rng, 4) ? sim_rnd(&e->rng, 50000) : sim_rnd(&e->rng, 2000));
 }

@@ -110,7 +110,7 @@ sim_ud_post(struct sim_node *n)
 		return;
 	for (uint32_t k = sim_between(&u->rng, 1, 4); k && u->left && u->posted - u->done < SLOTS; k--)
 		post_one(n);
-	urn_abi_db_ring(n->db, u->qp->db);
+	urn_abi_db_ring(n->db, u->qp->source.db);
 	sim_node_wake(n, s->now);
 	u->due = s->now + sim_rnd(&u->rng, 20000);
 }

@@ -240,7 +240,7 @@ static void
 lie(const struct urn_client_shard *c)
 {
 	for (uint32_t i = 0; i < c->used; i++) {
-		struct urn_qp *qp = c->qp[i];
+		struct urn_qp *qp = urn_source_qp(c->source[i]);
 
 		atomic_store(&qp->sq.hdr->cons, atomic_load(&qp->sq.hdr->prod));
 		atomic_store(&qp->send_cq->hdr->cons, qp->send_cq->claimed);
@@ -266,7 +266,7 @@ test_lie(void **state)
 	attach(&r, &liar, QPS);
 	for (c = LIST_FIRST(&r.dp->adapter[0]->shard[HERE]->clients); c->used != QPS;)
 		c = LIST_NEXT(c, link);
-	assert_int_equal(c->qp[0]->send_cq->mask + 1, ENTRIES);
+	assert_int_equal(urn_source_qp(c->source[0])->send_cq->mask + 1, ENTRIES);
 	for (int i = 0; i < ROUNDS; i++) {
 		post(&liar, 0, DEPTH);
 		turn_here(&r, TURNS);
@@ -274,7 +274,7 @@ test_lie(void **state)
 		assert_in_range(c->late_cqes.n - c->late_cqes.quiet, 0, ENTRIES + URN_ABI_MAX_ENGINES);
 		assert_in_range(c->late_cqes.quiet, 0, c->sq_entries);
 	}
-	assert_int_equal(c->qp[0]->send_cq->handed_late, c->late_cqes.n - c->late_cqes.quiet);
+	assert_int_equal(urn_source_qp(c->source[0])->send_cq->handed_late, c->late_cqes.n - c->late_cqes.quiet);
 	/* One completion is lost, and the queue is broken; the others find it so. */
 	assert_int_equal(rig_counter(&r, 0, URN_C_CQE_LOST), 1);
 	assert_in_range(rig_counter(&r, 0, URN_C_CQ_OVERRUN), QPS * DEPTH, ROUNDS * QPS * DEPTH);

@@ -21,7 +21,7 @@ struct prog {
 	struct urn_client_shard share;
 	struct urn_cq cq;
 	struct urn_qp last;
-	struct urn_qp *qp[MANY];
+	struct urn_source *source[MANY];
 };
 
 static struct urn_tp tp;
@@ -46,11 +46,11 @@ make(struct prog *p, uint32_t qps)
 	memset(p, 0, sizeof(*p));
 	p->client.shard[0] = &p->share;
 	p->share.shard = &shard;
-	p->share.qp = p->qp;
+	p->share.source = p->source;
 	p->share.used = qps;
 	p->cq.client = &p->client;
 	p->last.send_cq = p->last.recv_cq = &p->cq;
-	p->qp[qps - 1] = &p->last;
+	p->source[qps - 1] = &p->last.source;
 }
 
 static int

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/engine.h"
+#include "transport/sched.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -225,7 +226,7 @@ crowds_cool_down_soon(void **state)
 static void
 rings_again(void **state)
 {
-	struct urn_qp qp = {.db = 5}; /* the client has no QP, so the doorbell counts as bad */
+	struct urn_qp qp = {.source = {.db = 5}}; /* the client has no QP, so the doorbell counts as bad */
 	uint64_t bad;
 
 	(void)state;
@@ -235,12 +236,59 @@ rings_again(void **state)
 		client(i)->shard = &shard;
 		qp.share = &client(i)->share;
 		bad = tp.c.v[URN_C_BAD_DOORBELL];
-		urn_shard_ring_again(&shard, &qp);
+		urn_shard_ring_again(&shard, &qp.source);
 		assert_int_equal(sound(), CLIENTS);
 		assert_int_equal(urn_shard_doorbells(&shard), 1);
 		assert_int_equal(tp.c.v[URN_C_BAD_DOORBELL] - bad, 1);
 		assert_true(client(i)->hot);
 	}
+}
+
+/* ---- a source that only counts */
+
+struct counter {
+	struct urn_source_ops_user user;
+	unsigned int rung;
+};
+
+static void
+count_ring(struct urn_tp *t, struct urn_source *src)
+{
+	assert_ptr_equal(t, &tp);
+	((struct counter *)src)->rung++;
+}
+
+/* A doorbell bit leads to its source, queue pair or not: an idle source is not looked at (HOUSE seam 6). */
+static void
+rings_any_source(void **state)
+{
+	static const struct urn_source_ops ops = {.rung = count_ring};
+	struct counter idle = {.user.source = {.db = 1, .kind = URN_SOURCE_OPS}};
+	struct counter busy = {.user = {.source = {.db = 2, .kind = URN_SOURCE_OPS}, .ops = &ops}};
+	struct urn_qp qp = {.source = {.db = 3}, .state = URN_QPS_RTS};
+	struct urn_source *source[] = {NULL, &idle.user.source, &busy.user.source, &qp.source};
+	struct urn_client_shard *c = client(0);
+
+	(void)state;
+	c->source = source;
+	c->used = sizeof(source) / sizeof(source[0]);
+	qp.share = &c->share;
+	for (unsigned int i = 1; i <= 3; i++) {
+		urn_abi_db_ring(&db[0], 2);
+		assert_int_equal(urn_shard_doorbells(&shard), 1);
+		assert_int_equal(busy.rung, i);
+		assert_false(qp.flags & URN_QPF_SCHED);
+	}
+	urn_abi_db_ring(&db[0], 3);
+	assert_int_equal(urn_shard_doorbells(&shard), 1);
+	assert_true(qp.flags & URN_QPF_SCHED);
+	busy.user.source.share = &c->share;
+	urn_shard_ring_again(&shard, &busy.user.source);
+	assert_int_equal(urn_shard_doorbells(&shard), 1);
+	assert_int_equal(busy.rung, 4);
+	assert_int_equal(idle.rung, 0);
+	urn_sched_remove(&tp.sched, &qp.source);
+	assert_false(urn_tp_busy(&tp));
 }
 
 int
@@ -253,6 +301,7 @@ main(void)
 		TEST(cold_ones_cost_nothing),
 		TEST(crowds_cool_down_soon),
 		TEST(rings_again),
+		TEST(rings_any_source),
 	};
 
 	return cmocka_run_group_tests_name("doorbells", tests, NULL, NULL);
