@@ -70,18 +70,6 @@ _Static_assert(sizeof(struct urn_rec) == 32, "record of a READ or atomic");
 
 enum urn_rec_kind { URN_REC_NONE, URN_REC_READ, URN_REC_ATOMIC };
 
-/*
- * Entries that the QPs of a client hold of an engine's pools. All clients share the pools, and work
- * that waits for a silent peer may wait for ever: so the less is left, the less one client may
- * hold, and something is always left for others (pool.h).
- */
-struct urn_tp_share {
-	void *client;             /* control: owner of the QPs; NULL: none */
-	uint32_t work, ext, recv; /* entries held; engine's thread only */
-	uint32_t trace;           /* QPs with fingerprints; engine's thread only */
-	uint16_t trace_oldest, trace_newest; /* ordered by when they got them, index in the pool; 0: none (kept.h) */
-};
-
 struct urn_qp {
 	/* ---- every packet */
 	union {

@@ -14,11 +14,65 @@ urn_source_unlink(struct urn_source **head, struct urn_source **tail, struct urn
 		*tail = *head ? src->prev : NULL;
 }
 
+/* Unlink a client without work from the round. */
+static void
+unlink_client(struct urn_sched *s, struct urn_tp_share *share)
+{
+	if (s->head == share)
+		s->head = share->next;
+	else
+		share->prev->next = share->next;
+	if (share->next)
+		share->next->prev = share->prev;
+	if (s->tail == share)
+		s->tail = s->head ? share->prev : NULL;
+}
+
 void
 urn_sched_remove(struct urn_sched *s, struct urn_source *src)
 {
+	struct urn_tp_share *share = src->share;
+
 	if (!(src->flags & URN_SOURCE_SCHED))
 		return;
-	urn_source_unlink(&s->head, &s->tail, src);
+	urn_source_unlink(&share->head, &share->tail, src);
+	if (!share->head)
+		unlink_client(s, share);
 	src->flags &= ~(uint32_t)URN_SOURCE_SCHED;
+	s->n--;
+}
+
+void
+urn_sched_park(struct urn_tp *tp, struct urn_pace *pace, uint64_t not_before)
+{
+	struct urn_source *src = pace->source;
+
+	if (src->flags & (URN_SOURCE_AWAY | URN_SOURCE_CLOSED))
+		return;
+	urn_sched_unpark(tp, pace);
+	if (not_before <= tp->now) {
+		urn_sched_add(&tp->sched, src);
+		return;
+	}
+	urn_sched_remove(&tp->sched, src);
+	src->flags |= URN_SOURCE_PARKED;
+	pace->not_before = not_before;
+	pace->timer.kind = URN_TIMER_PACE;
+	urn_wheel_start(&tp->wheel, &pace->timer, not_before);
+}
+
+void
+urn_sched_unpark(struct urn_tp *tp, struct urn_pace *pace)
+{
+	urn_wheel_stop(&tp->wheel, &pace->timer);
+	pace->source->flags &= ~(uint32_t)URN_SOURCE_PARKED;
+}
+
+void
+urn_sched_due(struct urn_tp *tp, struct urn_timer *timer)
+{
+	struct urn_pace *pace = (struct urn_pace *)((char *)timer - offsetof(struct urn_pace, timer));
+
+	/* The wheel does not reach as far as the time: the source is parked again. */
+	urn_sched_park(tp, pace, pace->not_before);
 }

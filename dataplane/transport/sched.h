@@ -12,35 +12,73 @@
 #define URN_TP_AH_NS \
 	1000000000ull /* ... of an address handle: no silence tells that the peer moved */
 
-/* Let the source have a turn, unless it is in a list already, or closed. */
+/* Put a client, which has a source with work, behind the others. */
+static inline void
+urn_sched_append(struct urn_sched *s, struct urn_tp_share *share)
+{
+	share->next = NULL;
+	share->prev = s->tail;
+	if (s->head)
+		s->tail->next = share;
+	else
+		s->head = share;
+	s->tail = share;
+}
+
+/* Let the source have a turn, unless it is in a list already, parked, or closed. */
 static inline void
 urn_sched_add(struct urn_sched *s, struct urn_source *src)
 {
+	struct urn_tp_share *share = src->share;
+
 	if (src->flags & URN_SOURCE_HELD)
 		return;
 	src->flags |= URN_SOURCE_SCHED;
 	src->next = NULL;
-	src->prev = s->tail;
-	if (s->head)
-		s->tail->next = src;
-	else
-		s->head = src;
-	s->tail = src;
+	src->prev = share->tail;
+	if (share->head) {
+		share->tail->next = src;
+	} else {
+		share->head = src;
+		urn_sched_append(s, share);
+	}
+	share->tail = src;
+	s->n++;
 }
 
-/* Take the source whose turn it is out of the schedule, which is not empty. */
+/*
+ * Take the source whose turn it is out of the schedule, which is not empty. Its client's next turn
+ * comes behind those of the other clients.
+ */
 static inline struct urn_source *
 urn_sched_take(struct urn_sched *s)
 {
-	struct urn_source *src = s->head;
+	struct urn_tp_share *share = s->head;
+	struct urn_source *src = share->head;
 
-	s->head = src->next;
+	share->head = src->next;
 	src->flags &= ~(uint32_t)URN_SOURCE_SCHED;
+	s->n--;
+	if (!share->head) {
+		s->head = share->next;
+	} else if (share->next) {
+		s->head = share->next;
+		urn_sched_append(s, share);
+	}
 	return src;
 }
 
 /* Take a source out of the schedule, if it is there, in constant time. (sched.c) */
 void urn_sched_remove(struct urn_sched *s, struct urn_source *src);
+/*
+ * Give a source no turn before a time, ns; then it has one, behind the others of its client. The
+ * turn comes at most a tick of the timing wheel late. A source that is away or closed stays so.
+ */
+void urn_sched_park(struct urn_tp *tp, struct urn_pace *pace, uint64_t not_before);
+/* Forget the time of a source, which is then idle. For an owner that ends. */
+void urn_sched_unpark(struct urn_tp *tp, struct urn_pace *pace);
+/* The timer of a struct urn_pace has run out. */
+void urn_sched_due(struct urn_tp *tp, struct urn_timer *timer);
 
 /*
  * Unlink a source from a list in constant time: thousands of one client may be there, and all are

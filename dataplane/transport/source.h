@@ -9,6 +9,8 @@
 
 #include "abi/urn_abi.h"
 
+#include "transport/wheel.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,10 +26,11 @@ enum urn_source_kind {
 /* Bits of struct urn_source.flags that are the source's; the others are its owner's. */
 enum urn_source_flag {
 	URN_SOURCE_SCHED = 1 << 0,  /* in the schedule */
+	URN_SOURCE_PARKED = 1 << 1, /* waits for its time (struct urn_pace) */
 	URN_SOURCE_AWAY = 1 << 7,   /* in another list of its owner's, by the same links */
 	URN_SOURCE_CLOSED = 1 << 9, /* enters no list: its owner ends */
 	/* May not enter the schedule. */
-	URN_SOURCE_HELD = URN_SOURCE_SCHED | URN_SOURCE_AWAY | URN_SOURCE_CLOSED,
+	URN_SOURCE_HELD = URN_SOURCE_SCHED | URN_SOURCE_PARKED | URN_SOURCE_AWAY | URN_SOURCE_CLOSED,
 };
 
 struct urn_source {
@@ -41,6 +44,21 @@ struct urn_source {
 };
 _Static_assert(sizeof(struct urn_source) == 32, "half a line of a queue pair");
 _Static_assert(URN_ABI_MAX_QP_ENGINE <= 1 << 18, "urn_source.db");
+
+/*
+ * A client's share of an engine: entries that its QPs hold of the pools, and its place in the
+ * schedule. All clients share the pools, and work that waits for a silent peer may wait for
+ * ever: so the less is left, the less one client may hold, and something is always left for others
+ * (pool.h).
+ */
+struct urn_tp_share {
+	void *client;             /* control: owner of the QPs; NULL: none */
+	uint32_t work, ext, recv; /* entries held; engine's thread only */
+	uint32_t trace;           /* QPs with fingerprints; engine's thread only */
+	uint16_t trace_oldest, trace_newest; /* ordered by when they got them, index in the pool; 0: none (kept.h) */
+	struct urn_source *head, *tail; /* sources with work to do, in the order of their turns; tail valid with head */
+	struct urn_tp_share *next, *prev; /* in the round of clients; valid with head, prev not for the first */
+};
 
 /* Operations of a source that is no queue pair. In the engine's thread. */
 struct urn_source_ops {
@@ -56,9 +74,20 @@ struct urn_source_ops_user {
 	const struct urn_source_ops *ops; /* operations of the source; never NULL */
 };
 
-/* Sources with work to do, in the order of their turns. */
+/*
+ * Sources with work to do. The round goes over clients first and then over the sources of a client:
+ * a client gets the same turns with one busy source as with thousands.
+ */
 struct urn_sched {
-	struct urn_source *head, *tail; /* first and last; tail valid with head */
+	struct urn_tp_share *head, *tail; /* clients, in the order of their turns; tail valid with head */
+	uint32_t n;                       /* sources in the schedule, of all clients */
+};
+
+/* A source's "not before". Only paced sources have one, in memory of their owner. */
+struct urn_pace {
+	struct urn_timer timer;    /* started while the source is parked */
+	struct urn_source *source; /* the source; set by the owner, never NULL */
+	uint64_t not_before;       /* ns: time of the source's next turn; valid while it is parked */
 };
 
 /* Operations of a source of the kind URN_SOURCE_OPS. */

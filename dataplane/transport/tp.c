@@ -217,7 +217,10 @@ run_timers(struct urn_tp *tp)
 	struct urn_timer *t;
 
 	while (n < URN_TP_BURST && (t = urn_wheel_expire(&tp->wheel, tp->now))) {
-		urn_req_timer(tp, (struct urn_qp *)((char *)t - offsetof(struct urn_qp, tx.timer)));
+		if (likely(t->kind == URN_TIMER_QP))
+			urn_req_timer(tp, (struct urn_qp *)((char *)t - offsetof(struct urn_qp, tx.timer)));
+		else
+			urn_sched_due(tp, t);
 		n++;
 	}
 	return n;
@@ -320,10 +323,10 @@ unsigned int
 urn_tp_tx(struct urn_tp *tp)
 {
 	unsigned int before = tp->tx_n + tp->loop_n, n = 0;
-	struct urn_source *src, *last = tp->sched.tail;
+	struct urn_source *src;
 
-	/* Each source that was in the schedule gets one share. */
-	while (tp->sched.head) {
+	/* The shares are as many as sources were in the schedule; a client with few may get several for each. */
+	for (uint32_t turns = tp->sched.n; turns && tp->sched.head; turns--) {
 		if (!urn_tp_tx_room(tp)) {
 			urn_tp_execute(tp);
 			if (!urn_tp_tx_room(tp))
@@ -331,12 +334,10 @@ urn_tp_tx(struct urn_tp *tp)
 		}
 		src = urn_sched_take(&tp->sched);
 		if (tp->sched.head)
-			rte_prefetch0(&urn_source_qp(tp->sched.head)->sq);
+			rte_prefetch0(&urn_source_qp(tp->sched.head->head)->sq);
 		if (likely(src->kind == URN_SOURCE_QP) ? serve(tp, urn_source_qp(src))
 						       : urn_source_ops(src)->serve(tp, src))
 			urn_sched_add(&tp->sched, src);
-		if (src == last)
-			break;
 	}
 	urn_tp_execute(tp);
 	n = tp->tx_n + tp->loop_n;

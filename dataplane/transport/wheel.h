@@ -22,9 +22,16 @@ enum {
 	URN_WHEEL_SLOTS = 1 << URN_WHEEL_BITS,
 };
 
+/* The object that a timer of a transport is embedded in. */
+enum urn_timer_kind {
+	URN_TIMER_QP,   /* struct urn_psn_tx of a struct urn_qp */
+	URN_TIMER_PACE, /* struct urn_pace */
+};
+
 struct urn_timer {
 	struct urn_timer *next, **pprev; /* links in a slot; pprev NULL: not started */
-	uint64_t tick;                   /* when the timer is due */
+	uint64_t tick : 56;              /* when the timer is due */
+	uint64_t kind : 8;               /* enum urn_timer_kind; set by the owner */
 };
 
 struct urn_wheel {

@@ -49,7 +49,11 @@ static const struct place places[] = {
 static struct urn_source *
 first(const struct crowd *c, const struct place *at)
 {
-	return at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_head : c->p.tp->sched.head;
+	struct urn_tp_share *client = c->p.tp->sched.head;
+
+	if (at->flag == URN_QPF_NEIGH)
+		return c->p.tp->neigh_head;
+	return client ? client->head : NULL;
 }
 
 /* Expect exactly these QPs there, in the order in which they came. */
@@ -66,7 +70,7 @@ holds(const struct crowd *c, const struct place *at, struct urn_qp *const *qp, i
 	}
 	assert_null(is);
 	if (n)
-		assert_ptr_equal(at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_tail : c->p.tp->sched.tail, before);
+		assert_ptr_equal(at->flag == URN_QPF_NEIGH ? c->p.tp->neigh_tail : c->p.tp->sched.head->tail, before);
 	if (at->flag == URN_QPF_NEIGH)
 		assert_int_equal(c->p.tp->neigh_n, n);
 }
@@ -301,6 +305,32 @@ test_other_source(void **state)
 	probe_close(&c.p);
 }
 
+/* A paced source has no turn before its time, however often it is rung, and then has one (HOUSE seam 7). */
+static void
+test_paced(void **state)
+{
+	static const struct urn_source_ops ops = {.serve = count_turn};
+	struct counter n = {.user.ops = &ops, .left = 1};
+	struct urn_pace pace = {.source = &n.user.source};
+	struct crowd c;
+
+	(void)state;
+	open_crowd(&c);
+	n.user.source.kind = URN_SOURCE_OPS;
+	n.user.source.share = &c.p.tp->nobodys;
+	urn_sched_park(c.p.tp, &pace, c.p.tp->now + 1000000);
+	for (int i = 0; i < 9; i++) {
+		probe_turn(&c.p, 100000);
+		urn_sched_add(&c.p.tp->sched, &n.user.source);
+		assert_false(urn_tp_busy(c.p.tp));
+	}
+	assert_int_equal(n.served, 0);
+	probe_turn(&c.p, 200000);
+	(void)urn_tp_tx(c.p.tp);
+	assert_int_equal(n.served, 1);
+	probe_close(&c.p);
+}
+
 int
 main(void)
 {
@@ -310,6 +340,7 @@ main(void)
 		cmocka_unit_test(test_error),
 		cmocka_unit_test(test_few_ask),
 		cmocka_unit_test(test_other_source),
+		cmocka_unit_test(test_paced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -275,8 +275,7 @@ scheduled(const struct rig *r)
 	for (uint32_t e = 0; e < r->engines; e++) {
 		const struct urn_shard *s = r->dp->adapter[1]->shard[e];
 
-		for (const struct urn_source *src = s ? s->tp->sched.head : NULL; src; src = src->next)
-			n++;
+		n += s ? s->tp->sched.n : 0;
 	}
 	return n;
 }
