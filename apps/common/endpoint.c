@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include <urnic/attach.h>
-
-#include "verbs/cm.h"
+#include <urnic/cm.h>
 
 #define PORT_NUM 1u
 #define PSN_MASK 0xffffffu

@@ -11,6 +11,7 @@
 #include "common/text.h"
 
 #include <urnic/attach.h>
+#include <urnic/cm.h>
 
 #include <errno.h>
 #include <sched.h>
@@ -18,8 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "verbs/cm.h"
 
 #define SERVICE urn_cm_service(URN_CM_PS_TCP, 18515)
 #define WINDOW 256u          /* connections being set up at a time */
@@ -38,7 +37,7 @@ struct conn_end {
 	uint64_t *mem;           /* a word of MESSAGE bytes for each connection */
 	struct ibv_qp **qp;
 	uint32_t *id;
-	struct urn_cm_end cm;
+	struct urn_cm_end *cm;
 	bool cm_up;
 	uint32_t listener;
 	uint8_t gid_index;
@@ -136,7 +135,7 @@ end_open(struct conn *c, unsigned int i, struct urn_err *err)
 	if (urn_cm_end_open(&e->cm, e->ctx) != 0)
 		return failed("get a pipe for events", err);
 	e->cm_up = true;
-	if (i == 1 && urn_cm_end_listen(&e->cm, SERVICE, 0, BACKLOG, &e->listener) != 0)
+	if (i == 1 && urn_cm_end_listen(e->cm, SERVICE, 0, BACKLOG, &e->listener) != 0)
 		return failed("listen", err);
 	return 0;
 }
@@ -159,7 +158,7 @@ end_close(const struct conn *c, struct conn_end *e)
 	if (e->ctx != NULL)
 		ibv_close_device(e->ctx);
 	if (e->cm_up)
-		urn_cm_end_close(&e->cm);
+		urn_cm_end_close(e->cm);
 	urn_free(e->mem);
 	free(e->qp);
 	free(e->id);
@@ -204,7 +203,7 @@ ask(struct conn *c, struct urn_err *err)
 
 	memcpy(p.dgid, c->end[1].gid.raw, 16);
 	memcpy(p.data, &n, sizeof(n));
-	if (urn_cm_end_connect(&e->cm, &p, &e->id[n]) != 0)
+	if (urn_cm_end_connect(e->cm, &p, &e->id[n]) != 0)
 		return failed("ask for a connection", err);
 	c->asked++;
 	return 0;
@@ -229,7 +228,7 @@ on_request(struct conn *c, const struct urn_abi_cm_event *ev, struct urn_err *er
 		return -1;
 	p.qpn = e->qp[n]->qp_num;
 	p.psn = side_psn(0, n);
-	return urn_cm_end_accept(&e->cm, ev->id, &p) == 0 ? 0 : failed("accept a connection", err);
+	return urn_cm_end_accept(e->cm, ev->id, &p) == 0 ? 0 : failed("accept a connection", err);
 }
 
 static int
@@ -241,7 +240,7 @@ on_event(struct conn *c, unsigned int i, const struct urn_abi_cm_event *ev, stru
 	case URN_CM_EVENT_REPLY:
 		if (bring_up(c, 0, (uint32_t)ev->cookie, ev, err) != 0)
 			return -1;
-		if (urn_cm_end_establish(&c->end[0].cm, ev->id, NULL, 0) != 0)
+		if (urn_cm_end_establish(c->end[0].cm, ev->id, NULL, 0) != 0)
 			return failed("say that a connection is up", err);
 		c->end[0].up++;
 		return 0;
@@ -266,7 +265,7 @@ take_events(struct conn *c, unsigned int i, struct urn_err *err)
 	struct urn_abi_cm_event ev;
 	int n = 0, rc = 0;
 
-	while (n < (int)EVENTS && (rc = urn_cm_end_event(&c->end[i].cm, &ev)) == 0) {
+	while (n < (int)EVENTS && (rc = urn_cm_end_event(c->end[i].cm, &ev)) == 0) {
 		if (on_event(c, i, &ev, err) != 0)
 			return -1;
 		n++;

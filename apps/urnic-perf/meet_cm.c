@@ -26,8 +26,7 @@
 #include <sys/random.h>
 
 #include <urnic/attach.h>
-
-#include "verbs/cm.h"
+#include <urnic/cm.h>
 
 #define BACKLOG 1024u
 #define TIMEOUT 18u      /* code: a second, then a message is repeated */
@@ -56,7 +55,7 @@ _Static_assert(offsetof(struct meet_end, text) + 32 <= URN_CM_SIDR_REP_DATA, "a 
 
 struct meet_cm {
 	struct meet m;
-	struct urn_cm_end cm;
+	struct urn_cm_end *cm;
 	uint8_t gid_index;
 	union ibv_gid gid, peer;
 	bool sidr; /* datagrams, by the options or by a peer's look-up */
@@ -130,7 +129,7 @@ refused(struct meet_cm *t, int rc, const char *what, struct urn_err *err)
 	struct urn_err why;
 
 	(void)failed(what, err);
-	while (rc == ENOTCONN && urn_cm_end_event(&t->cm, &ev) == 0) {
+	while (rc == ENOTCONN && urn_cm_end_event(t->cm, &ev) == 0) {
 		int got = on_event(t, &ev, &news, &why);
 
 		if (got < 0)
@@ -167,8 +166,8 @@ cm_ask(struct meet *m, uint32_t n, const struct meet_peer *own, struct urn_err *
 	memcpy(ip.dst, t->peer.raw, 16);
 	urn_cm_ip_write(p.data, &ip);
 	memcpy(p.data + URN_CM_IP_BYTES, &own->hello, sizeof(own->hello));
-	rc = t->sidr ? urn_cm_end_resolve(&t->cm, &p, &t->id[n])
-		     : urn_cm_end_connect(&t->cm, &p, &t->id[n]);
+	rc = t->sidr ? urn_cm_end_resolve(t->cm, &p, &t->id[n])
+		     : urn_cm_end_connect(t->cm, &p, &t->id[n]);
 	return rc == 0 ? 0 : failed("ask for a connection", err);
 }
 
@@ -185,7 +184,7 @@ cm_answer(struct meet *m, uint32_t n, const struct meet_peer *own, struct urn_er
 	if (t->sidr)
 		p.psn = PERF_QKEY;
 	memcpy(p.data, &own->hello, sizeof(own->hello));
-	rc = urn_cm_end_accept(&t->cm, t->id[n], &p);
+	rc = urn_cm_end_accept(t->cm, t->id[n], &p);
 	return rc == 0 ? 0 : refused(t, rc, "accept a connection", err);
 }
 
@@ -197,7 +196,7 @@ cm_ready(struct meet *m, uint32_t n, struct urn_err *err)
 
 	if (t->sidr)
 		return 0;
-	rc = urn_cm_end_establish(&t->cm, t->id[n], NULL, 0);
+	rc = urn_cm_end_establish(t->cm, t->id[n], NULL, 0);
 	return rc == 0 ? 0 : refused(t, rc, "say that a connection is up", err);
 }
 
@@ -219,16 +218,16 @@ sidr_end(struct meet_cm *t, uint32_t n, const struct meet_end *end, struct urn_e
 	if (t->m.o->role == PERF_LISTENS) {
 		memcpy(a.data, end, URN_CM_SIDR_REP_DATA);
 		/* After an answer B has no way to tell of a failure. */
-		return urn_cm_end_accept(&t->cm, t->id[n], &a) == 0 || end->failed
+		return urn_cm_end_accept(t->cm, t->id[n], &a) == 0 || end->failed
 			       ? 0
 			       : failed("answer the other side", err);
 	}
 	if (t->id[n] != 0)
-		(void)urn_cm_end_destroy(&t->cm, t->id[n]);
+		(void)urn_cm_end_destroy(t->cm, t->id[n]);
 	t->id[n] = 0;
 	memcpy(p.dgid, t->peer.raw, 16);
 	memcpy(p.data, &e, sizeof(e));
-	return urn_cm_end_resolve(&t->cm, &p, &t->id[n]) == 0
+	return urn_cm_end_resolve(t->cm, &p, &t->id[n]) == 0
 		       ? 0
 		       : failed("tell the other side the end", err);
 }
@@ -245,12 +244,12 @@ cm_end(struct meet *m, uint32_t n, const struct meet_end *end, bool ended, struc
 		return n < t->ids ? sidr_end(t, n, end, err) : 0;
 	if (n >= t->ids || t->id[n] == 0)
 		return 0;
-	if (urn_cm_end_disconnect(&t->cm, t->id[n], end, sizeof(*end)) == 0)
+	if (urn_cm_end_disconnect(t->cm, t->id[n], end, sizeof(*end)) == 0)
 		return 0;
 	/* Not up yet: the message goes with a refusal, cut to the room there. */
 	r.data_len = sizeof(r.data);
 	memcpy(r.data, end, sizeof(r.data));
-	rc = urn_cm_end_reject(&t->cm, t->id[n], &r);
+	rc = urn_cm_end_reject(t->cm, t->id[n], &r);
 	return rc == 0 ? 0 : refused(t, rc, "end a connection", err);
 }
 
@@ -281,21 +280,21 @@ on_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct meet_new
 	news->n = news->peer.hello.number;
 	/* Not a request of urnic-perf: turn it away, and go on. */
 	if (!meet_hello_ok(&news->peer.hello)) {
-		(void)urn_cm_end_reject(&t->cm, ev->id, &r);
-		(void)urn_cm_end_destroy(&t->cm, ev->id);
+		(void)urn_cm_end_reject(t->cm, ev->id, &r);
+		(void)urn_cm_end_destroy(t->cm, ev->id);
 		return 0;
 	}
 	if (!is_asker(t, ev)) {
 		r.data_len = sizeof(r.data);
 		memcpy(r.data, &busy, sizeof(r.data));
-		(void)urn_cm_end_reject(&t->cm, ev->id, &r);
-		(void)urn_cm_end_destroy(&t->cm, ev->id);
+		(void)urn_cm_end_reject(t->cm, ev->id, &r);
+		(void)urn_cm_end_destroy(t->cm, ev->id);
 		return 0;
 	}
 	if (make_room(t, news->n, err) != 0)
 		return -1;
 	if (t->id[news->n] != 0) {
-		(void)urn_cm_end_destroy(&t->cm, ev->id);
+		(void)urn_cm_end_destroy(t->cm, ev->id);
 		return 0;
 	}
 	t->id[news->n] = ev->id;
@@ -312,8 +311,8 @@ sidr_turn_away(struct meet_cm *t, uint32_t id, const struct meet_end *why)
 		a.data_len = URN_CM_SIDR_REP_DATA;
 		memcpy(a.data, why, URN_CM_SIDR_REP_DATA);
 	}
-	(void)urn_cm_end_accept(&t->cm, id, &a);
-	(void)urn_cm_end_destroy(&t->cm, id);
+	(void)urn_cm_end_accept(t->cm, id, &a);
+	(void)urn_cm_end_destroy(t->cm, id);
 }
 
 /* Handle a look-up: of a queue pair, or its end. returns: as meet_look() */
@@ -328,7 +327,7 @@ on_sidr_request(struct meet_cm *t, const struct urn_abi_cm_event *ev, struct mee
 	memcpy(&e, ev->data, sizeof(e));
 	memcpy(&news->peer.hello, ev->data + URN_CM_IP_BYTES, sizeof(news->peer.hello));
 	if (e.magic == MEET_MAGIC && e.end.magic == MEET_MAGIC && e.n < t->ids && t->id[e.n] != 0) {
-		(void)urn_cm_end_destroy(&t->cm, t->id[e.n]);
+		(void)urn_cm_end_destroy(t->cm, t->id[e.n]);
 		news->what = MEET_END;
 		news->n = e.n;
 		news->end = e.end;
@@ -488,12 +487,12 @@ static int
 cm_look(struct meet *m, struct meet_news *news, int ms, struct urn_err *err)
 {
 	struct meet_cm *t = (struct meet_cm *)m;
-	struct pollfd p = {.fd = t->cm.fd, .events = POLLIN};
+	struct pollfd p = {.fd = urn_cm_end_fd(t->cm), .events = POLLIN};
 	struct urn_abi_cm_event ev;
-	int rc = urn_cm_end_event(&t->cm, &ev);
+	int rc = urn_cm_end_event(t->cm, &ev);
 
 	if (rc == EAGAIN && ms > 0 && poll(&p, 1, ms) > 0)
-		rc = urn_cm_end_event(&t->cm, &ev);
+		rc = urn_cm_end_event(t->cm, &ev);
 	if (rc == EAGAIN)
 		return 0;
 	return rc == 0 ? on_event(t, &ev, news, err) : failed("hear of the other side", err);
@@ -506,11 +505,11 @@ cm_close(struct meet *m)
 
 	for (uint32_t n = 0; n < t->ids; n++)
 		if (t->id[n] != 0)
-			(void)urn_cm_end_destroy(&t->cm, t->id[n]);
+			(void)urn_cm_end_destroy(t->cm, t->id[n]);
 	for (unsigned int i = 0; i < 2; i++)
 		if (t->listener[i] != 0)
-			(void)urn_cm_end_destroy(&t->cm, t->listener[i]);
-	urn_cm_end_close(&t->cm);
+			(void)urn_cm_end_destroy(t->cm, t->listener[i]);
+	urn_cm_end_close(t->cm);
 	free(t->id);
 	free(t);
 }
@@ -581,7 +580,7 @@ meet_cm_open(const struct perf_opts *o, struct ibv_context *ctx, uint8_t gid_ind
 	for (unsigned int i = 0; i < 2; i++) {
 		uint16_t space = i == 0 ? URN_CM_PS_TCP : URN_CM_PS_UDP;
 
-		if (urn_cm_end_listen(&t->cm, urn_cm_service(space, (uint16_t)t->service), 0,
+		if (urn_cm_end_listen(t->cm, urn_cm_service(space, (uint16_t)t->service), 0,
 				      BACKLOG, &t->listener[i]) != 0) {
 			(void)failed("listen", err);
 			cm_close(&t->m);

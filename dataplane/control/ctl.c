@@ -158,13 +158,16 @@ urn_ctl_hello(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 	struct urn_adapter *a = c->adapter;
 	struct urn_abi_device *d = &rep->device;
 
-	if (req->hello.version != URN_ABI_VERSION)
-		return urn_ctl_fail(rep, EPROTO,
-				    "%s speaks version %u of the interface, the program's library %u",
-				    a->cfg.name, URN_ABI_VERSION, req->hello.version);
+	const struct urn_abi_offer library = {req->hello.oldest, req->hello.newest,
+					      req->hello.features};
+	struct urn_abi_agreed agreed;
+
+	if (urn_abi_agree(&library, &a->dp->speaks, &agreed, rep->why, sizeof(rep->why)) != 0)
+		return EPROTO;
 	if (mark_space(c, req->hello.area, rep) != 0)
 		return EINVAL;
-	d->version = URN_ABI_VERSION;
+	d->version = agreed.version;
+	d->features = agreed.features;
 	d->engines = a->vectors;
 	d->node_guid = urn_adapter_guid(a);
 	d->max_mr_size = UINT64_MAX >> 1;

@@ -20,6 +20,7 @@ urn_dp_create(const struct urn_dp_config *cfg, struct urn_err *err)
 		free(dp);
 		return NULL;
 	}
+	dp->speaks = URN_ABI_OFFER;
 	/* DPDK's rings have names of their own, one namespace a process. */
 	snprintf(name, sizeof(name), "dp%u", atomic_fetch_add(&serial, 1));
 	for (unsigned int i = 0; i < cfg->engines; i++) {

@@ -7,6 +7,7 @@
 #ifndef URN_CONTROL_OBJECTS_H
 #define URN_CONTROL_OBJECTS_H
 
+#include "abi/agree.h"
 #include "abi/control.h"
 #include "cm/cm_agent.h"
 #include "control/area.h"
@@ -144,6 +145,8 @@ struct urn_dp {
 	struct urn_engine *engine[URN_ABI_MAX_ENGINES];
 	unsigned int adapters_n;
 	struct urn_adapter **adapter;
+	/* Versions and features for programs; set before the first of them attaches. */
+	struct urn_abi_offer speaks;
 };
 
 static inline struct urn_shard *

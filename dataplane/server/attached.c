@@ -6,6 +6,7 @@
  */
 #include "server/attached.h"
 
+#include "abi/agree.h"
 #include "abi/fd.h"
 #include "abi/socket.h"
 #include "control/client.h"
@@ -137,7 +138,9 @@ complaint(const struct urn_attached *s, const struct message *m, ssize_t n)
 		       "dataplane of one release";
 	if (!urn_sock_ask_bytes(h->kind))
 		return "no question has this number";
-	if (h->bytes != n || h->bytes != urn_sock_ask_bytes(h->kind))
+	/* A newer library may have more to say in its HELLO. */
+	if (h->bytes != n || h->bytes < urn_sock_ask_bytes(h->kind) ||
+	    (h->kind != URN_SOCK_HELLO && h->bytes != urn_sock_ask_bytes(h->kind)))
 		return "the message has not the length of its kind";
 	if (!s->hello && h->kind != URN_SOCK_HELLO)
 		return "the first message says which versions the library speaks";
@@ -156,14 +159,14 @@ complaint(const struct urn_attached *s, const struct message *m, ssize_t n)
 static void
 on_hello(struct urn_attached *s, const struct urn_sock_ask *q, struct urn_sock_answer *a)
 {
-	a->hello.abi = URN_ABI_VERSION;
+	const struct urn_abi_offer library = {.oldest = q->hello.oldest, .newest = q->hello.newest};
+	struct urn_abi_agreed agreed = {.version = s->dp->speaks.newest};
+
+	a->err = urn_abi_agree(&library, &s->dp->speaks, &agreed, a->why, sizeof(a->why));
+	s->hello = s->hello || a->err == 0;
+	a->hello.abi = agreed.version;
 	a->hello.adapters = s->dp->adapters_n;
 	snprintf(a->hello.version, sizeof(a->hello.version), "%s", URN_VERSION);
-	if (q->hello.abi != URN_ABI_VERSION)
-		refuse(a, EPROTO, "the dataplane speaks version %u of the interface, the library %u: use "
-		       "the two of one release", URN_ABI_VERSION, q->hello.abi);
-	else
-		s->hello = true;
 }
 
 /* The adapter at this place of the list: adapters of the first node, then the others. NULL: there are no more */

@@ -9,12 +9,15 @@
  * order until the program fetches them with URN_CTL_CM_EVENT. Each event is announced
  * by one struct urn_abi_event in the pipe that the id was made with: type URN_EVENT_CM,
  * handle the id, cookie as it was given.
+ *
+ * Programs see these structs through <urnic/cm.h>, in C and in C++, so this header includes no
+ * other of lib/abi.
  */
 #ifndef URN_ABI_CM_H
 #define URN_ABI_CM_H
 
-#include "abi/urn_abi.h"
-
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 /* Private data of each message, bytes (IBTA 12.6). */
@@ -167,6 +170,7 @@ struct urn_abi_cm_event {
 	uint8_t data[URN_CM_DATA_MAX];
 };
 
+#ifndef __cplusplus
 _Static_assert(sizeof(struct urn_abi_cm_connect) == 280, "connect");
 _Static_assert(offsetof(struct urn_abi_cm_connect, dgid) == 28, "connect");
 _Static_assert(offsetof(struct urn_abi_cm_connect, flow_label) == 56, "connect");
@@ -180,6 +184,7 @@ _Static_assert(offsetof(struct urn_abi_cm_event, gid) == 40, "event");
 _Static_assert(offsetof(struct urn_abi_cm_event, data) == 92, "event");
 _Static_assert(URN_CM_REJ_DATA + URN_CM_INFO <= URN_CM_DATA_MAX, "rejected, with information");
 _Static_assert(URN_CM_SIDR_REP_DATA + URN_CM_INFO <= URN_CM_DATA_MAX, "answered, with information");
+#endif
 
 /* ---- RDMA-CM: ports and addresses in service ids and private data */
 

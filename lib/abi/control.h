@@ -210,9 +210,10 @@ struct urn_abi_req {
 	uint32_t handle;       /* the object, where one is named */
 	union {
 		struct {
-			uint32_t version; /* URN_ABI_VERSION */
-			uint32_t rsvd;
-			uint64_t area;    /* address at which the client has its area mapped; 0: not told */
+			/* Versions of the library, and the features that it knows, like struct urn_abi_offer. */
+			uint32_t oldest, newest;
+			uint64_t area; /* address at which the client has its area mapped; 0: not told */
+			uint32_t features;
 		} hello;
 		struct { uint32_t index; } gid;
 		struct {
@@ -279,14 +280,14 @@ struct urn_abi_req {
 };
 
 struct urn_abi_device {
-	uint32_t version;        /* URN_ABI_VERSION */
+	uint32_t version;        /* the version agreed on */
 	uint32_t engines;        /* comp_vectors */
 	uint64_t node_guid;      /* host order */
 	uint64_t max_mr_size;
 	uint32_t max_qp, max_cq, max_mr, max_mw, max_pd, max_ah, max_srq;
 	uint32_t max_wr, max_sge, max_cqe, max_rd_atomic, max_inline;
 	uint32_t gids;           /* entries of the GID table */
-	uint32_t rsvd;
+	uint32_t features;       /* the features agreed on, enum urn_abi_feature; of version 6: 0 */
 	uint64_t area_size;      /* bytes of the client's area */
 	uint64_t db_off[URN_ABI_MAX_ENGINES]; /* doorbells of each engine, in the area */
 	char name[64];           /* device name, such as urnic0 */
@@ -333,7 +334,7 @@ struct urn_abi_rep {
 
 /*
  * These structs travel between processes that may be built apart: a change of one
- * gives URN_ABI_VERSION a new value.
+ * gives URN_ABI_VERSION a new value, and URN_ABI_VERSION_OLDEST too unless the older layout still works.
  */
 _Static_assert(sizeof(struct urn_abi_av) == 24, "address vector");
 _Static_assert(sizeof(struct urn_abi_qp_cap) == 20, "capabilities");
@@ -346,6 +347,7 @@ _Static_assert(offsetof(struct urn_abi_req, hello) == 8, "request");
 _Static_assert(offsetof(struct urn_abi_req, hello.area) == 16, "request");
 _Static_assert(offsetof(struct urn_abi_req, share.fd) == offsetof(struct urn_abi_req, fd),
 	       "request");
+_Static_assert(offsetof(struct urn_abi_req, hello.features) == 24, "request");
 _Static_assert(offsetof(struct urn_abi_req, reg_mr.addr) == 16, "request");
 _Static_assert(offsetof(struct urn_abi_req, create_cq.cookie) == 24, "request");
 _Static_assert(offsetof(struct urn_abi_req, create_srq.cookie) == 32, "request");
@@ -354,6 +356,7 @@ _Static_assert(offsetof(struct urn_abi_req, modify_qp.attr) == 12, "request");
 _Static_assert(offsetof(struct urn_abi_req, connect_qp.rts) == 96, "request");
 _Static_assert(sizeof(struct urn_abi_device) == 344, "device");
 _Static_assert(offsetof(struct urn_abi_device, max_qp) == 24, "device");
+_Static_assert(offsetof(struct urn_abi_device, features) == 76, "device");
 _Static_assert(offsetof(struct urn_abi_device, area_size) == 80, "device");
 _Static_assert(offsetof(struct urn_abi_device, name) == 216, "device");
 _Static_assert(sizeof(struct urn_abi_port) == 16, "port");

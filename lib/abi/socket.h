@@ -4,7 +4,7 @@
  * process of its own. SOCK_SEQPACKET, so a message is whole or not there. The
  * program asks, one message at a time; the dataplane answers each:
  *
- *   HELLO  versions                 -> HELLO  what the dataplane is
+ *   HELLO  range of versions        -> HELLO  the version agreed on, what the dataplane is
  *   LIST   index                    -> DEVICE adapter number `index`, or err ENOENT
  *   OPEN   name of an adapter [mem, maps] -> OPEN [area, a wake eventfd for each engine]
  *   CALL   urn_abi_req [descriptor] -> CALL   urn_abi_rep [descriptor]
@@ -14,6 +14,12 @@
  * is URN_CTL_CM_EVENT of any id, so many times or until there is no event. Closing the
  * connection gives everything back that was made over it. A message that makes
  * no sense is answered with an error and the connection is closed.
+ *
+ * The head, HELLO's range and the answer's head, err and why lie where they lie in every
+ * version, so that an end of any version can say hello to one of any other (abi/agree.h). A
+ * HELLO may be longer than its kind, up to the size of a question: bytes that only a newer
+ * library knows are ignored. Features are agreed upon by URN_CTL_HELLO, the control call that
+ * channels within a process begin with, too.
  *
  * A program maps its area before its first CALL or EVENTS: then the dataplane seals the area
  * (F_SEAL_FUTURE_WRITE), so that nobody punches holes into it under an engine, and no
@@ -49,11 +55,12 @@ struct urn_sock_head {
 	uint32_t bytes;   /* length of the whole message, this head included */
 };
 
-/* Question of the program. A message has the bytes of its kind and no more. */
+/* Question of the program. A message has the bytes of its kind and no more, but for HELLO. */
 struct urn_sock_ask {
 	struct urn_sock_head head;
 	union {
-		struct { uint32_t abi; uint32_t rsvd; } hello; /* abi: URN_ABI_VERSION of the library */
+		/* versions of the library, like struct urn_abi_offer; version 6 leaves newest 0 */
+		struct { uint32_t oldest; uint32_t newest; } hello;
 		struct { uint32_t index; uint32_t rsvd; } list;
 		struct { char name[32]; } open;                 /* the adapter's name, ends with NUL */
 		struct urn_abi_req call;
@@ -74,6 +81,7 @@ struct urn_sock_answer {
 	uint32_t rsvd;
 	char why[120];  /* when err: a sentence for people */
 	union {
+		/* abi: the version agreed on; when err: the dataplane's newest */
 		struct { uint32_t abi; uint32_t adapters; char version[64]; } hello;
 		struct urn_sock_device device;
 		struct { uint64_t area_size; uint32_t engines; uint32_t foreign; } open; /* foreign: 1: any memory */
@@ -91,11 +99,15 @@ enum { URN_SOCK_EVENTS_MAX = 16 };
 _Static_assert(sizeof(struct urn_sock_head) == 16, "head");
 _Static_assert(sizeof(struct urn_sock_ask) == 304, "question");
 _Static_assert(offsetof(struct urn_sock_ask, call) == 16, "question");
+_Static_assert(offsetof(struct urn_sock_ask, hello.oldest) == 16, "every version's");
+_Static_assert(offsetof(struct urn_sock_ask, hello.newest) == 20, "every version's");
+_Static_assert(offsetof(struct urn_sock_answer, err) == 16, "every version's");
+_Static_assert(offsetof(struct urn_sock_answer, why) == 24, "every version's");
 _Static_assert(sizeof(struct urn_sock_device) == 72, "device");
 _Static_assert(sizeof(struct urn_sock_answer) == 616, "answer");
 _Static_assert(offsetof(struct urn_sock_answer, call) == 144, "answer");
 
-/* Bytes of a question of the given kind; 0: there is no such kind. */
+/* Bytes of a question of the given kind, for HELLO the least; 0: there is no such kind. */
 static inline uint32_t
 urn_sock_ask_bytes(uint16_t kind)
 {

@@ -16,7 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define URN_ABI_VERSION 6u
+/* The versions that this release speaks, the newest and the oldest (abi/agree.h). */
+#define URN_ABI_VERSION 7u
+#define URN_ABI_VERSION_OLDEST 6u
 
 #define URN_ABI_CACHE_LINE 64u
 

@@ -49,12 +49,43 @@ urn_dev_failed(const struct urn_dev *dev, struct urn_abi_rep *rep)
 	return urn_fail(err, "%s", rep->why[0] ? rep->why : strerror(err));
 }
 
+/* The feature that a control call belongs to; 0: every dataplane has the call. */
+static uint32_t
+urn_dev_feature_of(uint32_t op)
+{
+	if (op >= URN_CTL_CM_LISTEN && op <= URN_CTL_CM_EVENT)
+		return URN_ABI_FEATURE_CM;
+	switch (op) {
+	case URN_CTL_CONNECT_QP:
+		return URN_ABI_FEATURE_CONNECT_QP;
+	case URN_CTL_SHARE:
+		return URN_ABI_FEATURE_SHARE;
+	default:
+		return 0;
+	}
+}
+
+int
+urn_dev_need(const struct urn_dev *dev, uint32_t feature)
+{
+	uint32_t lacks = feature & ~dev->info.features;
+
+	return lacks == 0 ? 0
+			  : urn_fail(EOPNOTSUPP, "the dataplane lacks %s: upgrade the dataplane",
+				     urn_abi_feature_text(lacks));
+}
+
 int
 urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	enum urn_dev_gone gone = urn_dev_gone(dev);
 
 	memset(rep, 0, sizeof(*rep));
+	rep->err = urn_dev_need(dev, urn_dev_feature_of(req->op));
+	if (rep->err != 0) {
+		snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_error_text);
+		return rep->err;
+	}
 	if (gone == URN_DEV_THERE)
 		dev->channel->call(dev->channel->ctx, req, rep);
 	else
@@ -93,21 +124,42 @@ urn_dev_share(struct urn_dev *dev, const void *addr, size_t length)
 	struct urn_abi_rep rep = {0};
 	int err;
 
-	if (dev->channel->share == NULL || urn_dev_gone(dev) != URN_DEV_THERE)
+	if (dev->channel->share == NULL || !urn_dev_has(dev, URN_ABI_FEATURE_SHARE))
+		return 0;
+	if (urn_dev_gone(dev) != URN_DEV_THERE)
 		return 0; /* the control call that follows fails and tells */
 	err = dev->channel->share(dev->channel->ctx, addr, length, &rep);
 	return err == 0 ? 0 : urn_fail(err, "%s", rep.why[0] ? rep.why : strerror(err));
 }
 
+int
+urn_dev_agree(const struct urn_abi_offer *dataplane, struct urn_abi_agreed *agreed)
+{
+	const struct urn_abi_offer own = URN_ABI_OFFER;
+	struct urn_abi_agreed outcome;
+	char why[128];
+
+	if (urn_abi_agree(&own, dataplane, &outcome, why, sizeof(why)) != 0)
+		return urn_fail(EPROTO, "%s", why);
+	if (agreed != NULL)
+		*agreed = outcome;
+	return 0;
+}
+
 /* Check those fields of the dataplane's answer to HELLO that the library builds on. */
 static int
-urn_dev_check(const struct urn_dev *dev)
+urn_dev_check(struct urn_dev *dev)
 {
-	const struct urn_abi_device *info = &dev->info;
+	struct urn_abi_device *info = &dev->info;
+	struct urn_abi_agreed agreed;
+	int err = urn_dev_agree(&(struct urn_abi_offer){.oldest = info->version,
+							.newest = info->version,
+							.features = info->features},
+				&agreed);
 
-	if (info->version != URN_ABI_VERSION)
-		return urn_fail(EPROTO, "the dataplane speaks version %u of the queues, this library %u: "
-			"use the two of one release", info->version, URN_ABI_VERSION);
+	if (err != 0)
+		return err;
+	info->features = agreed.features;
 	if (info->engines == 0 || info->engines > URN_ABI_MAX_ENGINES)
 		return urn_fail(EPROTO, "the dataplane says it has %u engines; 1 to %u make sense",
 			info->engines, (unsigned int)URN_ABI_MAX_ENGINES);
@@ -119,9 +171,13 @@ urn_dev_check(const struct urn_dev *dev)
 int
 urn_dev_open(struct urn_dev *dev, struct urn_abi_channel *channel)
 {
+	const struct urn_abi_offer own = URN_ABI_OFFER;
 	struct urn_abi_req req = {
 		.op = URN_CTL_HELLO,
-		.hello = {.version = URN_ABI_VERSION, .area = (uintptr_t)channel->area},
+		.hello = {.oldest = own.oldest,
+			  .newest = own.newest,
+			  .area = (uintptr_t)channel->area,
+			  .features = own.features},
 	};
 	struct urn_abi_rep rep;
 	uint32_t i;

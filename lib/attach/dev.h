@@ -10,12 +10,14 @@
 #ifndef URN_ATTACH_DEV_H
 #define URN_ATTACH_DEV_H
 
+#include "abi/agree.h"
 #include "abi/control.h"
 #include "abi/doorbell.h"
 #include "abi/queue.h"
 #include "attach/fail.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
 /* The reason why there is no dataplane any more. */
 enum urn_dev_gone {
@@ -28,7 +30,7 @@ struct urn_dev {
 	struct urn_abi_channel *channel;  /* owned until urn_dev_close() */
 	uint8_t *area;                    /* the client's area, mapped in this process */
 	struct urn_abi_db *db[URN_ABI_MAX_ENGINES]; /* in the area; [0, info.engines) */
-	struct urn_abi_device info;       /* answer to URN_CTL_HELLO */
+	struct urn_abi_device info; /* answer to URN_CTL_HELLO; .features: also when it told none */
 	_Atomic uint32_t gone;            /* enum urn_dev_gone; set once */
 };
 
@@ -38,12 +40,22 @@ struct urn_dev {
  */
 int urn_dev_open(struct urn_dev *dev, struct urn_abi_channel *channel);
 
+/*
+ * Check the version that the dataplane says is agreed on, and the features.
+ *
+ * dataplane: its answer, as an offer of that version alone
+ * agreed: the outcome; NULL: not wanted
+ * returns: 0; EPROTO with its text: this library does not speak that version
+ */
+int urn_dev_agree(const struct urn_abi_offer *dataplane, struct urn_abi_agreed *agreed);
+
 /* Give the channel back, and with it everything made over it. */
 void urn_dev_close(struct urn_dev *dev);
 
 /*
  * One control call. rep is filled in on success and on failure.
- * returns: 0, or an errno value, which errno holds too; EIO: the dataplane of another
+ * returns: 0, or an errno value, which errno holds too; EOPNOTSUPP: the dataplane lacks the
+ * feature that the call belongs to, and was not asked; EIO: the dataplane of another
  * process is gone, and will not come back for this device
  */
 int urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep);
@@ -52,18 +64,42 @@ int urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_
 int urn_dev_call_handle(struct urn_dev *dev, enum urn_ctl_op op, uint32_t handle);
 
 /*
- * Fetch up to max events of connection management; only for a channel that fetches several.
+ * Fetch up to max events of connection management; only with urn_dev_has_cm_events().
  * returns: 0, *n: how many, or an errno value like urn_dev_call()
  */
 int urn_dev_cm_events(struct urn_dev *dev, struct urn_abi_cm_event *ev, uint32_t max, uint32_t *n);
 
-/* Let a dataplane in another process reach this memory. returns: 0, or an errno value */
+/*
+ * Let a dataplane in another process reach this memory; one that can't share memory
+ * reaches the region as foreign memory. returns: 0, or an errno value
+ */
 int urn_dev_share(struct urn_dev *dev, const void *addr, size_t length);
 
 static inline enum urn_dev_gone
 urn_dev_gone(const struct urn_dev *dev)
 {
 	return (enum urn_dev_gone)atomic_load_explicit(&dev->gone, memory_order_acquire);
+}
+
+/*
+ * Check that library and dataplane agreed on a feature; 0: nothing is needed.
+ * returns: 0; EOPNOTSUPP with its text
+ */
+int urn_dev_need(const struct urn_dev *dev, uint32_t feature);
+
+/* True when library and dataplane agreed on the feature. */
+static inline bool
+urn_dev_has(const struct urn_dev *dev, enum urn_abi_feature bit)
+{
+	return (dev->info.features & bit) != 0;
+}
+
+/* True when events of connection management are fetched several at a time, by urn_dev_cm_events().
+ */
+static inline bool
+urn_dev_has_cm_events(const struct urn_dev *dev)
+{
+	return dev->channel->cm_events != NULL && urn_dev_has(dev, URN_ABI_FEATURE_CM_EVENTS);
 }
 
 /* The errno value of posting to a queue that takes nothing: its QP is in the wrong state, or the dataplane is gone. */

@@ -88,13 +88,18 @@ urn_remote_socket(const char *path)
 int
 urn_remote_connect(const char *path)
 {
-	struct urn_sock_ask q = {.hello.abi = URN_ABI_VERSION};
+	const struct urn_abi_offer own = URN_ABI_OFFER;
+	struct urn_sock_ask q = {.hello = {.oldest = own.oldest, .newest = own.newest}};
 	struct urn_sock_answer a;
 	int fd = urn_remote_socket(path), err;
 
 	if (fd < 0)
 		return -1;
 	err = urn_remote_ask(fd, &q, URN_SOCK_HELLO, NULL, 0, &a, NULL);
+	if (err == 0)
+		err = urn_dev_agree(
+			&(struct urn_abi_offer){.oldest = a.hello.abi, .newest = a.hello.abi},
+			NULL);
 	if (err == 0)
 		return fd;
 	close(fd);

@@ -1,37 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "verbs/cm.h"
+/*
+ * A program's end of connection management on one device: the control calls of
+ * abi/cm.h, and a pipe that becomes readable when an event waits.
+ */
+#include "verbs/cm_end.h"
 
-#include "attach/pipe.h"
 #include "verbs/adapter/adapter.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 int
-urn_cm_end_open(struct urn_cm_end *c, struct ibv_context *ctx)
+urn_cm_end_open(struct urn_cm_end **out, struct ibv_context *ctx)
 {
+	struct urn_cm_end *c;
 	int err;
 
+	*out = NULL;
 	if (!urn_is_adapter(ctx))
 		return urn_unsupported("connection management on a device that is no adapter");
-	err = urn_pipe_make(urn_ctx_dev(ctx), URN_CTL_CREATE_CHANNEL, &c->fd, &c->way.write_fd,
-		&c->handle);
-	if (err != 0)
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return urn_fail(ENOMEM, "no memory for connection management");
+	err = urn_dev_need(urn_ctx_dev(ctx), URN_ABI_FEATURE_CM);
+	if (err == 0)
+		err = urn_pipe_make(urn_ctx_dev(ctx), URN_CTL_CREATE_CHANNEL, &c->fd,
+				    &c->way.write_fd, &c->handle);
+	if (err != 0) {
+		free(c);
+		errno = err;
 		return err;
+	}
 	c->ctx = ctx;
-	c->due = 0;
-	c->first = c->end = 0;
 	pthread_mutex_init(&c->lock, NULL);
 	(void)fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
 	urn_gone_join(urn_ctx(ctx), &c->way);
+	*out = c;
 	return 0;
+}
+
+int
+urn_cm_end_fd(const struct urn_cm_end *c)
+{
+	return c->fd;
 }
 
 void
 urn_cm_end_close(struct urn_cm_end *c)
 {
+	if (c == NULL)
+		return;
 	if (c->way.at != NULL) {
 		struct urn_dev *dev = urn_ctx_dev(c->ctx);
 
@@ -41,8 +62,8 @@ urn_cm_end_close(struct urn_cm_end *c)
 	}
 	close(c->fd);
 	close(c->way.write_fd);
-	c->fd = c->way.write_fd = -1;
 	pthread_mutex_destroy(&c->lock);
+	free(c);
 }
 
 static int
@@ -172,7 +193,7 @@ urn_cm_end_destroy(struct urn_cm_end *c, uint32_t id)
 	uint32_t came[URN_CM_END_EVENTS], n;
 
 	/* In a child of fork() the lock's holder may be a thread that is not there. */
-	if (dev->channel->cm_events == NULL || urn_dev_gone(dev) == URN_DEV_FORKED)
+	if (!urn_dev_has_cm_events(dev) || urn_dev_gone(dev) == URN_DEV_FORKED)
 		return err;
 	for (n = urn_cm_end_drop(c, id, came); n > 0; n--)
 		(void)urn_dev_call_handle(dev, URN_CTL_CM_DESTROY, came[n - 1]);
@@ -253,7 +274,7 @@ urn_cm_end_event(struct urn_cm_end *c, struct urn_abi_cm_event *ev)
 	if (urn_dev_gone(dev) == URN_DEV_FORKED)
 		return urn_fail(EIO, "the device was opened before fork(), and is the parent's: its events "
 			"are, too");
-	if (dev->channel->cm_events == NULL)
+	if (!urn_dev_has_cm_events(dev))
 		return urn_cm_end_one(c, ev);
 	pthread_mutex_lock(&c->lock);
 	err = urn_cm_end_fetch(c);

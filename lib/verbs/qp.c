@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs. */
-#include "verbs/cm.h"
 #include "verbs/front.h"
+
+#include <urnic/cm.h>
 
 #include <errno.h>
 #include <stdlib.h>

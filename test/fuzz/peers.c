@@ -338,7 +338,7 @@ peers_begin(struct peers_conn *c)
 
 	peers_dial(c);
 	hello = peers_question(c, URN_SOCK_HELLO);
-	hello.hello.abi = URN_ABI_VERSION;
+	hello.hello.oldest = URN_ABI_VERSION;
 	fuzz_check(peers_ask(c, &hello, &a, NULL, 0) && a.err == 0);
 	open = peers_question(c, URN_SOCK_OPEN);
 	open.open.name[0] = 'a';

@@ -249,7 +249,7 @@ fill_call(const struct peers_conn *c, struct urn_abi_req *r, uint8_t op, uint8_t
 	if (r->op < URN_CTL_OPS && names[r->op])
 		r->handle = held(c, names[r->op] - 1, x);
 	if (r->op == URN_CTL_HELLO)
-		r->hello.version = n < 0x80 ? URN_ABI_VERSION : n;
+		r->hello.oldest = n < 0x80 ? URN_ABI_VERSION : n;
 	else if (r->op == URN_CTL_QUERY_GID)
 		r->gid.index = n & 3;
 	else if (r->op == URN_CTL_RESIZE_CQ)
@@ -295,7 +295,10 @@ next_question(struct peers_conn *c, struct fuzz_in *in, uint8_t kind, int *fds, 
 
 	switch (kind) {
 	case URN_SOCK_HELLO:
-		q.hello.abi = n < 0xe0 ? URN_ABI_VERSION : n;
+		q.hello.oldest = n < 0xe0 ? URN_ABI_VERSION : n;
+		q.hello.newest = n < 0xc0   ? 0
+				 : n < 0xe0 ? n - 0xc0u
+					    : n - 0xe4u; /* any range, and none */
 		break;
 	case URN_SOCK_LIST:
 		q.list.index = n & 1;

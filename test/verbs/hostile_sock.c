@@ -105,7 +105,7 @@ hostile_hello(int fd)
 	struct urn_sock_ask q = hostile_question(URN_SOCK_HELLO);
 	struct urn_sock_answer a;
 
-	q.hello.abi = URN_ABI_VERSION;
+	q.hello.oldest = URN_ABI_VERSION;
 	a = hostile_ask(fd, &q);
 	must(a.err == 0 && a.hello.abi == URN_ABI_VERSION && a.hello.adapters == 2, "hello");
 }
@@ -140,7 +140,7 @@ hostile_serves(const struct rig *r)
 	int fd = hostile_dial(r);
 	bool ok;
 
-	q.hello.abi = URN_ABI_VERSION;
+	q.hello.oldest = URN_ABI_VERSION;
 	hostile_post(fd, &q, q.head.bytes, NULL, 0);
 	ok = recv(fd, &a, sizeof(a), 0) == (ssize_t)sizeof(a);
 	close(fd);

@@ -13,6 +13,7 @@
 
 #include "control/objects.h"
 #include "server/server.h"
+#include <urnic/cm.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +36,7 @@ test_versions(void **state)
 	struct urn_sock_answer a;
 	int fd = hostile_dial(r);
 
-	q.hello.abi = URN_ABI_VERSION + 1;
+	q.hello.oldest = URN_ABI_VERSION + 1;
 	a = hostile_ask(fd, &q);
 	assert_int_equal(a.err, EPROTO);
 	assert_non_null(strstr(a.why, "version"));
@@ -47,6 +48,57 @@ test_versions(void **state)
 	assert_int_equal(a.err, EPROTO);
 	assert_non_null(strstr(a.why, "version"));
 	hostile_hung_up(fd);
+	hostile_others_go_on(r);
+}
+
+/* Connection management over this context. returns: 0, or the errno value of its opening */
+static int
+listen_over(struct ibv_context *ctx)
+{
+	struct urn_cm_end *cm;
+	int err = urn_cm_end_open(&cm, ctx);
+	uint32_t id;
+
+	if (err == 0)
+		assert_int_equal(urn_cm_end_listen(cm, 0x01064321, 0, 0, &id), 0);
+	urn_cm_end_close(cm);
+	return err;
+}
+
+/*
+ * HOUSE seam 10: the library attaches to a dataplane that is newer and has features that nobody
+ * knows, to one that lacks a feature, and not to one that no longer speaks its versions.
+ */
+static void
+test_ages(void **state)
+{
+	struct rig *r = *state;
+	struct ibv_context *ctx;
+
+	r->dp->speaks.newest = URN_ABI_VERSION + 3;
+	r->dp->speaks.features = UINT32_MAX;
+	ctx = urn_attach_connect(r->path, "a");
+	assert_non_null(ctx);
+	assert_int_equal(listen_over(ctx), 0);
+	assert_int_equal(ibv_close_device(ctx), 0);
+
+	r->dp->speaks.features = UINT32_MAX & ~URN_ABI_FEATURE_CM;
+	ctx = urn_attach_connect(r->path, "a");
+	assert_non_null(ctx);
+	assert_int_equal(listen_over(ctx), EOPNOTSUPP);
+	assert_non_null(strstr(urn_attach_error(), "connection management"));
+	assert_int_equal(ibv_close_device(ctx), 0);
+
+	r->dp->speaks.oldest = URN_ABI_VERSION + 1;
+	assert_null(urn_attach_connect(r->path, "a"));
+	assert_int_equal(errno, EPROTO);
+	assert_non_null(strstr(urn_attach_error(), "upgrade the library"));
+	r->dp->speaks.oldest = 1;
+	r->dp->speaks.newest = URN_ABI_VERSION_OLDEST - 1;
+	assert_null(urn_attach_connect(r->path, "a"));
+	assert_int_equal(errno, EPROTO);
+	assert_non_null(strstr(urn_attach_error(), "upgrade the dataplane"));
+	r->dp->speaks = URN_ABI_OFFER;
 	hostile_others_go_on(r);
 }
 
@@ -308,13 +360,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_device_list),
-		cmocka_unit_test(test_regions),
-		cmocka_unit_test(test_no_space),
-		cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_path),
+		cmocka_unit_test(test_versions), cmocka_unit_test(test_ages),
+		cmocka_unit_test(test_list),	 cmocka_unit_test(test_device_list),
+		cmocka_unit_test(test_regions),	 cmocka_unit_test(test_no_space),
+		cmocka_unit_test(test_slots),	 cmocka_unit_test(test_path),
 	};
 
 	return cmocka_run_group_tests_name("attach", tests, hostile_setup, hostile_teardown);

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "cm_rig.h"
-#include "verbs/cm.h"
+#include <urnic/cm.h>
 
 #include <errno.h>
 #include <string.h>
@@ -174,7 +174,7 @@ test_library(void **state)
 {
 	struct urn_abi_cm_accept acc = {.psn = 1, .data_len = 196};
 	struct urn_abi_cm_reject rej = {.reason = URN_CM_REJ_CONSUMER, .data_len = 148};
-	struct urn_cm_end c[2];
+	struct urn_cm_end *c[2];
 	struct urn_abi_cm_event ev;
 	struct urn_abi_req req;
 	uint8_t data[URN_CM_DATA_MAX + 1];
@@ -185,48 +185,48 @@ test_library(void **state)
 	rig_open(&r, NULL, NULL);
 	for (int e = 0; e < 2; e++)
 		assert_int_equal(urn_cm_end_open(&c[e], r.end[e].ctx), 0);
-	assert_int_equal(urn_cm_end_listen(&c[1], SERVICE, 0xaa, 0, &l), 0);
-	assert_int_equal(urn_cm_end_listen(&c[1], SERVICE, 0xaa, 0, &id), EADDRINUSE);
+	assert_int_equal(urn_cm_end_listen(c[1], SERVICE, 0xaa, 0, &l), 0);
+	assert_int_equal(urn_cm_end_listen(c[1], SERVICE, 0xaa, 0, &id), EADDRINUSE);
 	assert_non_null(strstr(urn_attach_error(), "listens"));
 	req = rig_cm_request(&r, 0, r.end[0].qp->qp_num);
-	assert_int_equal(urn_cm_end_connect(&c[0], &req.cm_connect, &id), 0);
-	ev = end_event(&r, &c[1], URN_CM_EVENT_REQUEST);
+	assert_int_equal(urn_cm_end_connect(c[0], &req.cm_connect, &id), 0);
+	ev = end_event(&r, c[1], URN_CM_EVENT_REQUEST);
 	rig_cm_check_data(&ev, 92, ev.qpn);
 	assert_int_equal(ev.cookie, 0xaa);
 	other = ev.id;
 	acc.qpn = r.end[1].qp->qp_num;
 	rig_fill(acc.data, 196, 5);
-	assert_int_equal(urn_cm_end_accept(&c[1], other, &acc), 0);
-	ev = end_event(&r, &c[0], URN_CM_EVENT_REPLY);
+	assert_int_equal(urn_cm_end_accept(c[1], other, &acc), 0);
+	ev = end_event(&r, c[0], URN_CM_EVENT_REPLY);
 	rig_cm_check_data(&ev, 196, 5);
 	rig_fill(data, 224, 6);
-	assert_int_equal(urn_cm_end_establish(&c[0], id, data, 225), EINVAL);
-	assert_int_equal(urn_cm_end_establish(&c[0], id, data, 224), 0);
-	ev = end_event(&r, &c[1], URN_CM_EVENT_ESTABLISHED);
+	assert_int_equal(urn_cm_end_establish(c[0], id, data, 225), EINVAL);
+	assert_int_equal(urn_cm_end_establish(c[0], id, data, 224), 0);
+	ev = end_event(&r, c[1], URN_CM_EVENT_ESTABLISHED);
 	rig_cm_check_data(&ev, 224, 6);
-	assert_int_equal(urn_cm_end_disconnect(&c[0], id, data, 220), 0);
-	end_event(&r, &c[1], URN_CM_EVENT_DISCONNECT);
-	assert_int_equal(urn_cm_end_disconnect(&c[1], other, NULL, 0), 0);
-	end_event(&r, &c[0], URN_CM_EVENT_DISCONNECTED);
-	assert_int_equal(urn_cm_end_destroy(&c[0], id), 0);
-	assert_int_equal(urn_cm_end_destroy(&c[0], id), ENOENT);
-	end_event(&r, &c[1], URN_CM_EVENT_TIMEWAIT);
+	assert_int_equal(urn_cm_end_disconnect(c[0], id, data, 220), 0);
+	end_event(&r, c[1], URN_CM_EVENT_DISCONNECT);
+	assert_int_equal(urn_cm_end_disconnect(c[1], other, NULL, 0), 0);
+	end_event(&r, c[0], URN_CM_EVENT_DISCONNECTED);
+	assert_int_equal(urn_cm_end_destroy(c[0], id), 0);
+	assert_int_equal(urn_cm_end_destroy(c[0], id), ENOENT);
+	end_event(&r, c[1], URN_CM_EVENT_TIMEWAIT);
 
 	/* Refused; a look-up that nobody answers; and a destroyed id leaves only its notice. */
-	assert_int_equal(urn_cm_end_connect(&c[0], &req.cm_connect, &id), 0);
-	other = end_event(&r, &c[1], URN_CM_EVENT_REQUEST).id;
-	assert_int_equal(urn_cm_end_reject(&c[1], other, &rej), 0);
-	assert_int_equal(end_event(&r, &c[0], URN_CM_EVENT_REJECTED).reason, URN_CM_REJ_CONSUMER);
+	assert_int_equal(urn_cm_end_connect(c[0], &req.cm_connect, &id), 0);
+	other = end_event(&r, c[1], URN_CM_EVENT_REQUEST).id;
+	assert_int_equal(urn_cm_end_reject(c[1], other, &rej), 0);
+	assert_int_equal(end_event(&r, c[0], URN_CM_EVENT_REJECTED).reason, URN_CM_REJ_CONSUMER);
 	req.cm_connect.service_id = 99;
-	assert_int_equal(urn_cm_end_resolve(&c[0], &req.cm_connect, &id), 0);
+	assert_int_equal(urn_cm_end_resolve(c[0], &req.cm_connect, &id), 0);
 	rig_turns(&r, 200);
-	assert_int_equal(urn_cm_end_destroy(&c[0], id), 0);
-	assert_int_equal(urn_cm_end_resolve(&c[0], &req.cm_connect, &id), 0);
-	assert_int_equal(end_event(&r, &c[0], URN_CM_EVENT_SIDR_REPLY).id, id);
-	assert_int_equal(urn_cm_end_event(&c[0], &ev), EAGAIN);
+	assert_int_equal(urn_cm_end_destroy(c[0], id), 0);
+	assert_int_equal(urn_cm_end_resolve(c[0], &req.cm_connect, &id), 0);
+	assert_int_equal(end_event(&r, c[0], URN_CM_EVENT_SIDR_REPLY).id, id);
+	assert_int_equal(urn_cm_end_event(c[0], &ev), EAGAIN);
 	rig_close(&r);
 	for (int e = 0; e < 2; e++)
-		urn_cm_end_close(&c[e]);
+		urn_cm_end_close(c[e]);
 }
 
 /* Make as many queue pairs as there are numbers, one after the other. returns: true when one of them was qpn */

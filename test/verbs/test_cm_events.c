@@ -13,7 +13,7 @@
 #include "abi/socket.h"
 #include "cm_rig.h"
 #include "server/server.h"
-#include "verbs/cm.h"
+#include "verbs/cm_end.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -27,7 +27,7 @@ enum {
 
 struct pair {
 	struct rig r;
-	struct urn_cm_end c[2]; /* end 1 listens */
+	struct urn_cm_end *c[2]; /* end 1 listens */
 	struct ibv_qp *qp[MANY]; /* at end 0: one for each request, else a later request would end the earlier one */
 	uint32_t listener;
 	uint64_t refused; /* requests refused before */
@@ -40,7 +40,7 @@ pair_close(struct pair *p)
 		assert_int_equal(ibv_destroy_qp(p->qp[i]), 0);
 	rig_close(&p->r);
 	for (int e = 0; e < 2; e++)
-		urn_cm_end_close(&p->c[e]);
+		urn_cm_end_close(p->c[e]);
 }
 
 static uint64_t
@@ -63,7 +63,7 @@ ask(struct pair *p, uint64_t service, uint32_t n, uint32_t *id)
 		req.cm_connect.service_id = service;
 		req.cm_connect.cookie = i;
 		rig_fill(req.cm_connect.data, 92, i);
-		assert_int_equal(urn_cm_end_connect(&p->c[0], &req.cm_connect, &id[i]), 0);
+		assert_int_equal(urn_cm_end_connect(p->c[0], &req.cm_connect, &id[i]), 0);
 	}
 }
 
@@ -75,7 +75,7 @@ next(struct pair *p, int e)
 	struct urn_abi_cm_event ev;
 	int rc;
 
-	while ((rc = urn_cm_end_event(&p->c[e], &ev)) == EAGAIN) {
+	while ((rc = urn_cm_end_event(p->c[e], &ev)) == EAGAIN) {
 		assert_true(time(NULL) - start < 60);
 		rig_turns(&p->r, 4);
 	}
@@ -94,14 +94,14 @@ pair_open(struct pair *p)
 		assert_int_equal(urn_cm_end_open(&p->c[e], p->r.end[e].ctx), 0);
 	for (int i = 0; i < MANY; i++)
 		p->qp[i] = rig_make_qp(&p->r, 0, &o);
-	assert_int_equal(urn_cm_end_listen(&p->c[1], SERVICE, 0xaa, 0, &p->listener), 0);
+	assert_int_equal(urn_cm_end_listen(p->c[1], SERVICE, 0xaa, 0, &p->listener), 0);
 	/*
 	 * A request that waits for a MAC address may be overtaken by one that does not:
 	 * let node 0 learn the address first.
 	 */
 	ask(p, NOBODY, 1, &id);
 	assert_int_equal(next(p, 0).id, id);
-	assert_int_equal(urn_cm_end_destroy(&p->c[0], id), 0);
+	assert_int_equal(urn_cm_end_destroy(p->c[0], id), 0);
 	p->refused = rig_counter(&p->r, 1, URN_C_CM_NO_SERVICE);
 }
 
@@ -111,7 +111,7 @@ nothing(struct pair *p, int e)
 	struct urn_abi_cm_event ev;
 
 	rig_turns(&p->r, 200);
-	assert_int_equal(urn_cm_end_event(&p->c[e], &ev), EAGAIN);
+	assert_int_equal(urn_cm_end_event(p->c[e], &ev), EAGAIN);
 }
 
 /* Requests that node 1 did not refuse wait there, each with its notice. */
@@ -201,11 +201,11 @@ test_destroyed(void **state)
 	ask(&p, NOBODY, 6, id);
 	all_refused(&p, 6);
 	assert_int_equal(next(&p, 0).id, id[0]);
-	assert_int_equal(urn_cm_end_destroy(&p.c[0], id[3]), 0);
-	assert_int_equal(urn_cm_end_destroy(&p.c[0], id[1]), 0);
-	assert_int_equal(urn_cm_end_destroy(&p.c[0], id[1]), ENOENT);
+	assert_int_equal(urn_cm_end_destroy(p.c[0], id[3]), 0);
+	assert_int_equal(urn_cm_end_destroy(p.c[0], id[1]), 0);
+	assert_int_equal(urn_cm_end_destroy(p.c[0], id[1]), ENOENT);
 	assert_int_equal(next(&p, 0).id, id[2]);
-	assert_int_equal(urn_cm_end_destroy(&p.c[0], id[5]), 0);
+	assert_int_equal(urn_cm_end_destroy(p.c[0], id[5]), 0);
 	assert_int_equal(next(&p, 0).id, id[4]);
 	nothing(&p, 0);
 	/* A later event is told as before. */
@@ -230,7 +230,7 @@ test_listener_destroyed(void **state)
 	all_wait(&p, 5);
 	/* One peer gave up already: its request has two events. */
 	taken = rig_counter(&p.r, 1, URN_C_CM_RX);
-	assert_int_equal(urn_cm_end_destroy(&p.c[0], id[3]), 0);
+	assert_int_equal(urn_cm_end_destroy(p.c[0], id[3]), 0);
 	for (time_t start = time(NULL); rig_counter(&p.r, 1, URN_C_CM_RX) == taken;) {
 		assert_true(time(NULL) - start < 60);
 		rig_turns(&p.r, 16);
@@ -239,7 +239,7 @@ test_listener_destroyed(void **state)
 	first = next(&p, 1);
 	assert_int_equal(first.type, URN_CM_EVENT_REQUEST);
 	rig_cm_check_data(&first, 92, 0);
-	assert_int_equal(urn_cm_end_destroy(&p.c[1], p.listener), 0);
+	assert_int_equal(urn_cm_end_destroy(p.c[1], p.listener), 0);
 	nothing(&p, 1);
 	for (; heard < 3; heard++) {
 		ev = next(&p, 0);
@@ -249,7 +249,7 @@ test_listener_destroyed(void **state)
 	rig_cm_await_ids(&p.r, 1, 1);
 	/* The request that the program was told of stays its own. */
 	acc.qpn = p.r.end[1].qp->qp_num;
-	assert_int_equal(urn_cm_end_accept(&p.c[1], first.id, &acc), 0);
+	assert_int_equal(urn_cm_end_accept(p.c[1], first.id, &acc), 0);
 	ev = next(&p, 0);
 	assert_int_equal(ev.type, URN_CM_EVENT_REPLY);
 	assert_int_equal(ev.id, id[0]);
@@ -267,11 +267,11 @@ test_full(void **state)
 
 	(void)state;
 	pair_open(&p);
-	while (urn_pipe_write(p.c[0].way.write_fd, &note) == 0)
+	while (urn_pipe_write(p.c[0]->way.write_fd, &note) == 0)
 		;
 	ask(&p, NOBODY, MANY, id);
 	all_refused(&p, MANY);
-	poll_it = (struct pollfd){.fd = p.c[0].fd, .events = POLLIN};
+	poll_it = (struct pollfd){.fd = urn_cm_end_fd(p.c[0]), .events = POLLIN};
 	assert_int_equal(poll(&poll_it, 1, 0), 1);
 	for (uint32_t i = 0; i < MANY; i++) {
 		struct urn_abi_cm_event ev = next(&p, 0);
@@ -288,7 +288,7 @@ test_full(void **state)
 static void
 test_goes(void **state)
 {
-	struct urn_cm_end other;
+	struct urn_cm_end *other;
 	struct ibv_context *ctx;
 	struct urn_abi_cm_event ev;
 	uint32_t id[5], l;
@@ -299,16 +299,16 @@ test_goes(void **state)
 	pair_open(&p);
 	ctx = rig_attach(&p.r, 1);
 	assert_int_equal(urn_cm_end_open(&other, ctx), 0);
-	assert_int_equal(urn_cm_end_listen(&other, SERVICE + 1, 0, 0, &l), 0);
+	assert_int_equal(urn_cm_end_listen(other, SERVICE + 1, 0, 0, &l), 0);
 	ask(&p, SERVICE + 1, 5, id);
 	rig_cm_await_ids(&p.r, 1, 2 + 5);
-	while (urn_cm_end_event(&other, &ev) == EAGAIN) {
+	while (urn_cm_end_event(other, &ev) == EAGAIN) {
 		assert_true(time(NULL) - start < 60);
 		rig_turns(&p.r, 4);
 	}
 	rig_cm_check_data(&ev, 92, 0);
 	assert_int_equal(ibv_close_device(ctx), 0);
-	urn_cm_end_close(&other);
+	urn_cm_end_close(other);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(next(&p, 0).type, URN_CM_EVENT_REJECTED);
 	rig_cm_await_ids(&p.r, 1, 1);

@@ -10,8 +10,9 @@
 #include <cmocka.h>
 
 #include "rig.h"
-#include "verbs/cm.h"
 #include "verbs/adapter/adapter.h"
+
+#include <urnic/cm.h>
 
 #include <errno.h>
 #include <stdio.h>

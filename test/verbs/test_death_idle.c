@@ -11,7 +11,7 @@
 
 #include "abi/queue.h"
 #include "death.h"
-#include "verbs/cm.h"
+#include <urnic/cm.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -64,7 +64,7 @@ test_quiet(void **state)
 static void
 test_cm(void **state)
 {
-	struct urn_cm_end c, late, kept;
+	struct urn_cm_end *c, *late, *kept;
 	struct urn_abi_cm_event ev;
 	struct ibv_context *ctx;
 	struct pollfd p;
@@ -76,31 +76,31 @@ test_cm(void **state)
 	ctx = urn_attach_connect(death_sock, "a");
 	assert_non_null(ctx);
 	assert_int_equal(urn_cm_end_open(&late, ctx), 0);
-	urn_cm_end_close(&late);
-	assert_null(late.way.at); /* a closed end is told nothing any more */
+	urn_cm_end_close(late); /* a closed end is told nothing any more: its memory is gone */
 	assert_int_equal(urn_cm_end_open(&c, ctx), 0);
 	assert_int_equal(urn_cm_end_open(&kept, ctx), 0);
-	assert_int_equal(urn_cm_end_listen(&c, 77, 0, 0, &id), 0);
-	assert_int_equal(urn_cm_end_event(&c, &ev), EAGAIN);
+	assert_int_equal(urn_cm_end_listen(c, 77, 0, 0, &id), 0);
+	assert_int_equal(urn_cm_end_event(c, &ev), EAGAIN);
 	killer = fork();
 	if (killer == 0) {
-		bool ok = urn_cm_end_event(&c, &ev) == EIO && strstr(urn_attach_error(), "fork") != NULL;
+		bool ok = urn_cm_end_event(c, &ev) == EIO &&
+			  strstr(urn_attach_error(), "fork") != NULL;
 
-		urn_cm_end_close(&c);
+		urn_cm_end_close(c);
 		death_nap_us(50000);
 		kill(pid, SIGKILL);
 		_exit(ok ? 0 : 1);
 	}
-	p = (struct pollfd){.fd = c.fd, .events = POLLIN};
+	p = (struct pollfd){.fd = urn_cm_end_fd(c), .events = POLLIN};
 	assert_int_equal(poll(&p, 1, DEATH_SOON_MS), 1);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(urn_cm_end_event(&c, &ev), EIO);
+		assert_int_equal(urn_cm_end_event(c, &ev), EIO);
 	assert_non_null(strstr(urn_attach_error(), "gone"));
-	assert_int_equal(urn_cm_end_destroy(&c, id), 0);
+	assert_int_equal(urn_cm_end_destroy(c, id), 0);
 	assert_int_equal(urn_cm_end_open(&late, ctx), EIO);
-	urn_cm_end_close(&c);
+	urn_cm_end_close(c);
 	assert_int_equal(ibv_close_device(ctx), 0);
-	urn_cm_end_close(&kept); /* after the context is allowed, too */
+	urn_cm_end_close(kept); /* after the context is allowed, too */
 	assert_int_equal(waitpid(killer, &status, 0), killer);
 	assert_int_equal(status, 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);

@@ -569,7 +569,7 @@ static int
 hello(struct rig *r, uint64_t area)
 {
 	struct urn_abi_req req = {.op = URN_CTL_HELLO,
-				  .hello = {.version = URN_ABI_VERSION, .area = area}};
+				  .hello = {.oldest = URN_ABI_VERSION, .area = area}};
 	struct urn_abi_rep rep;
 
 	urn_ctl_call(r->dp->adapter[0]->clients, &req, &rep);

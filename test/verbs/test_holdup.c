@@ -199,7 +199,7 @@ attack_flush(const struct rig *r, int say)
 	int file = hostile_file(&mute), fd = hostile_dial(r);
 
 	(void)say;
-	q.hello.abi = URN_ABI_VERSION;
+	q.hello.oldest = URN_ABI_VERSION;
 	hostile_post(fd, &q, q.head.bytes, &file, 1);
 }
 

@@ -12,7 +12,7 @@
 #include "hostile.h"
 
 #include "control/objects.h"
-#include "verbs/cm.h"
+#include <urnic/cm.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -285,7 +285,7 @@ test_channels(void **state)
 	struct rig_config cfg = r->cfg, tight = cfg;
 	struct ibv_comp_channel *ch[3];
 	struct ibv_context *a, *b;
-	struct urn_cm_end cm;
+	struct urn_cm_end *cm;
 
 	rig_close(r);
 	tight.per_client.max[URN_QUOTA_CHANNEL] = 2;
@@ -295,7 +295,7 @@ test_channels(void **state)
 	b = rig_attach(r, 1);
 	for (int i = 0; i < 4; i++) { /* channels that the program closed do not count */
 		assert_int_equal(urn_cm_end_open(&cm, a), 0);
-		urn_cm_end_close(&cm);
+		urn_cm_end_close(cm);
 	}
 	for (int i = 0; i < 2; i++)
 		assert_non_null(ch[i] = ibv_create_comp_channel(a));

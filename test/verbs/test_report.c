@@ -10,7 +10,7 @@
 #include "report/report.h"
 #include "server/server.h"
 #include "rig.h"
-#include "verbs/cm.h"
+#include <urnic/cm.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -570,7 +570,7 @@ limits_used(void **state)
 	uint32_t few = rig.dp->adapter[1]->clients->id, many = rig.dp->adapter[0]->clients->id;
 	struct urn_report_query q = {.client = few};
 	const struct rig_qp small = {.depth = 1};
-	struct urn_cm_end cm;
+	struct urn_cm_end *cm;
 	struct ibv_qp *qp[3];
 	uint32_t id;
 
@@ -579,7 +579,7 @@ limits_used(void **state)
 	for (int i = 0; i < 3; i++)
 		qp[i] = rig_make_qp(&rig, 0, &small);
 	assert_int_equal(urn_cm_end_open(&cm, rig.end[0].ctx), 0);
-	assert_int_equal(urn_cm_end_listen(&cm, 77, 0, 0, &id), 0);
+	assert_int_equal(urn_cm_end_listen(cm, 77, 0, 0, &id), 0);
 	all_of(urn_report_limits);
 	has("limit=clients per_client=1 per_uid=unlimited total=10 used_client=1 used_uid=2 used_total=2 ");
 	has("limit=qp per_client=9 per_uid=unlimited total=unlimited used_client=4 used_uid=5 used_total=5 ");
@@ -594,8 +594,8 @@ limits_used(void **state)
 	fails(urn_report_limits, (struct urn_report_query){.client = many + few}, "no client has the number");
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
-	assert_int_equal(urn_cm_end_destroy(&cm, id), 0);
-	urn_cm_end_close(&cm);
+	assert_int_equal(urn_cm_end_destroy(cm, id), 0);
+	urn_cm_end_close(cm);
 	all_of(urn_report_limits);
 	has("limit=qp per_client=9 per_uid=unlimited total=unlimited used_client=1 used_uid=2 used_total=2 ");
 	has("limit=cm per_client=unlimited per_uid=unlimited total=unlimited used_client=0 used_uid=0 used_total=0 ");

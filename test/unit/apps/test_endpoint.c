@@ -12,8 +12,7 @@
 #include "common/endpoint.h"
 
 #include <urnic/attach.h>
-
-#include "verbs/cm.h"
+#include <urnic/cm.h>
 
 /* ---- a library that only records its calls */
 

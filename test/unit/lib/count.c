@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "count_priv.h"
 
-#include "verbs/cm.h"
+#include <urnic/cm.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -297,6 +297,7 @@ fake_info(struct fake *f)
 	struct urn_abi_device *d = &f->info;
 
 	d->version = URN_ABI_VERSION;
+	d->features = URN_ABI_FEATURES;
 	d->engines = 1;
 	d->node_guid = 0x0011223344556677;
 	d->max_mr_size = 1ull << 40;

@@ -7,6 +7,7 @@
 #ifndef URN_TEST_FAKE_H
 #define URN_TEST_FAKE_H
 
+#include "abi/agree.h"
 #include "abi/control.h"
 #include "abi/doorbell.h"
 #include "abi/queue.h"

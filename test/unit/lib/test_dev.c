@@ -5,6 +5,7 @@
 #include "attach/dev.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static void
@@ -70,10 +71,129 @@ doorbells(void **state)
 	fake_free(f);
 }
 
+/* ---- HOUSE seam 10: versions and features */
+
+/* The library offers its range and its features, and takes the newest and the oldest version of it.
+ */
+static void
+versions(void **state)
+{
+	struct fake *f = fake_new();
+	struct urn_dev dev;
+	uint32_t v;
+
+	(void)state;
+	for (v = URN_ABI_VERSION_OLDEST; v <= URN_ABI_VERSION; v++) {
+		f->info.version = v;
+		assert_int_equal(urn_dev_open(&dev, &f->channel), 0);
+		assert_int_equal(f->last.hello.oldest, URN_ABI_VERSION_OLDEST);
+		assert_int_equal(f->last.hello.newest, URN_ABI_VERSION);
+		assert_int_equal(f->last.hello.features, URN_ABI_FEATURES);
+		urn_dev_close(&dev);
+	}
+	for (v = 0; v < 3; v++) {
+		f->info.version = v == 0   ? 0
+				  : v == 1 ? URN_ABI_VERSION_OLDEST - 1
+					   : URN_ABI_VERSION + 1;
+		assert_int_equal(urn_dev_open(&dev, &f->channel), EPROTO);
+		assert_non_null(strstr(urn_attach_error(), "version"));
+	}
+	fake_free(f);
+}
+
+/* A call of a feature that the dataplane lacks fails before the dataplane is asked. */
+static void
+features(void **state)
+{
+	static const struct {
+		uint32_t bit, op;
+	} needs[] = {
+		{URN_ABI_FEATURE_CM, URN_CTL_CM_LISTEN},
+		{URN_ABI_FEATURE_CM, URN_CTL_CM_CONNECT},
+		{URN_ABI_FEATURE_CM, URN_CTL_CM_EVENT},
+		{URN_ABI_FEATURE_CONNECT_QP, URN_CTL_CONNECT_QP},
+		{URN_ABI_FEATURE_SHARE, URN_CTL_SHARE},
+	};
+	struct fake *f = fake_new();
+	struct urn_dev dev;
+	char text[128];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+		struct urn_abi_req req = {.op = needs[i].op};
+		unsigned int asked = f->calls[needs[i].op];
+		struct urn_abi_rep rep;
+
+		f->info.features = ~needs[i].bit; /* unknown features do no harm */
+		assert_int_equal(urn_dev_open(&dev, &f->channel), 0);
+		assert_int_equal(dev.info.features, URN_ABI_FEATURES & ~needs[i].bit);
+		assert_int_equal(urn_dev_call(&dev, &req, &rep), EOPNOTSUPP);
+		assert_int_equal(errno, EOPNOTSUPP);
+		snprintf(text, sizeof(text), "the dataplane lacks %s: upgrade the dataplane",
+			 urn_abi_feature_text(needs[i].bit));
+		assert_string_equal(urn_attach_error(), text);
+		assert_int_equal(f->calls[needs[i].op], asked);
+		assert_int_equal(urn_dev_call_handle(&dev, URN_CTL_DEALLOC_PD, 7), 0);
+		urn_dev_close(&dev);
+	}
+	fake_free(f);
+}
+
+/* A dataplane of version 6 names no features, and has those that all had. */
+static void
+implied(void **state)
+{
+	struct fake *f = fake_new();
+	struct urn_dev dev;
+
+	(void)state;
+	f->info.version = 6;
+	f->info.features = 0;
+	assert_int_equal(urn_dev_open(&dev, &f->channel), 0);
+	assert_true(urn_dev_has(&dev, URN_ABI_FEATURE_CM));
+	assert_true(urn_dev_has(&dev, URN_ABI_FEATURE_SHARE));
+	assert_false(urn_dev_has_cm_events(&dev)); /* the fake is in this process */
+	urn_dev_close(&dev);
+	fake_free(f);
+}
+
+static int
+count_share(void *ctx, const void *addr, size_t length, struct urn_abi_rep *rep)
+{
+	(void)addr, (void)length, (void)rep;
+	((struct fake *)ctx)->wakes++;
+	return 0;
+}
+
+/* Memory is not shared with a dataplane that can't: its regions are foreign memory. */
+static void
+no_share(void **state)
+{
+	struct fake *f = fake_new();
+	struct urn_dev dev;
+	int round;
+
+	(void)state;
+	f->channel.share = count_share;
+	for (round = 0; round < 2; round++) {
+		f->info.features =
+			round == 0 ? URN_ABI_FEATURES & ~URN_ABI_FEATURE_SHARE : URN_ABI_FEATURES;
+		assert_int_equal(urn_dev_open(&dev, &f->channel), 0);
+		assert_int_equal(urn_dev_share(&dev, f, 1), 0);
+		assert_int_equal(f->wakes, round);
+		urn_dev_close(&dev);
+	}
+	fake_free(f);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(errors), cmocka_unit_test(doorbells)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(errors),   cmocka_unit_test(doorbells), cmocka_unit_test(versions),
+		cmocka_unit_test(features), cmocka_unit_test(implied),	 cmocka_unit_test(no_share),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "test.h"
 
 #include "count.h"
-#include "verbs/cm.h"
+#include <urnic/cm.h>
 
 #include <errno.h>
 #include <string.h>
@@ -360,7 +360,7 @@ static void
 no_connection_management_above(void **state)
 {
 	struct over *o = *state;
-	struct urn_cm_end end;
+	struct urn_cm_end *end;
 
 	assert_int_equal(urn_cm_end_open(&end, o->c), EOPNOTSUPP);
 }

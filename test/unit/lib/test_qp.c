@@ -2,7 +2,7 @@
 /* Making, modifying, querying and destroying queue pairs. */
 #include "test.h"
 
-#include "verbs/cm.h"
+#include <urnic/cm.h>
 
 #include <errno.h>
 #include <string.h>

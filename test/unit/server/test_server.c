@@ -73,6 +73,7 @@ start(unsigned int clients, unsigned int per_uid)
 	struct urn_err err = {""};
 
 	fds_before = open_fds();
+	dp.speaks = URN_ABI_OFFER;
 	server = urn_server_open(&dp, &cfg, &err);
 	if (!server)
 		fail_msg("%s", err.text);
@@ -116,7 +117,7 @@ question(uint16_t kind)
 {
 	return (struct urn_sock_ask){
 		.head = {URN_SOCK_MAGIC, URN_SOCK_VERSION, kind, 5, urn_sock_ask_bytes(kind)},
-		.hello = {.abi = kind == URN_SOCK_HELLO ? URN_ABI_VERSION : 0},
+		.hello = {.oldest = kind == URN_SOCK_HELLO ? URN_ABI_VERSION : 0},
 	};
 }
 
@@ -212,6 +213,95 @@ answers(void **state)
 	clients(0);
 	assert_int_equal(counters().accepted, 1);
 	assert_int_equal(counters().opened | counters().calls | counters().bad | counters().refused, 0);
+}
+
+/* ---- HOUSE seam 10: ranges of versions */
+
+/* Say hello with a range. returns: 0, or an errno value; text: words of the refusal */
+static int
+hello(uint32_t oldest, uint32_t newest, uint32_t version, const char *text)
+{
+	struct urn_sock_ask q = question(URN_SOCK_HELLO), list = question(URN_SOCK_LIST);
+	struct urn_sock_answer a;
+	int fd;
+
+	clients(0); /* those before are gone, and make room */
+	fd = dial();
+	q.hello.oldest = oldest;
+	q.hello.newest = newest;
+	a = ask(fd, &q);
+	assert_int_equal(a.hello.abi, version);
+	if (a.err == 0) {
+		assert_int_equal(ask(fd, &list).err, ENOENT); /* let in */
+		close(fd);
+		return 0;
+	}
+	if (!strstr(a.why, text))
+		fail_msg("'%s' is not in '%s'", text, a.why);
+	assert_int_equal(ask(fd, &list).err, EPROTO); /* not let in */
+	hung_up_on(fd);
+	return a.err;
+}
+
+/* The newest common version counts; without one both ranges are named, and who is too old. */
+static void
+ranges(void **state)
+{
+	(void)state;
+	dp.speaks = (struct urn_abi_offer){.oldest = 8, .newest = 11, .features = 1u << 31};
+	assert_int_equal(hello(7, 9, 9, ""), 0);
+	assert_int_equal(hello(11, UINT32_MAX, 11, ""), 0);
+	assert_int_equal(hello(8, 0, 8, ""), 0); /* without a range */
+	assert_int_equal(hello(6, 7, 11,
+			       "speaks versions 8 to 11 of the interface, the library 6 to 7: "
+			       "upgrade the library"),
+			 EPROTO);
+	assert_int_equal(hello(12, 13, 11, "upgrade the dataplane"), EPROTO);
+	/* As a library of version 6 always was told. */
+	assert_int_equal(
+		hello(6, 0, 11, "of the interface, the library 6: use the two of one release"),
+		EPROTO);
+	assert_int_equal(hello(9, 8, 11, "no range"), EPROTO);
+	assert_int_equal(hello(0, 9, 11, "no range"), EPROTO);
+	assert_int_equal(hello(0, 0, 11, "no range"), EPROTO);
+	dp.speaks = URN_ABI_OFFER;
+	assert_int_equal(hello(6, 0, 6, ""), 0); /* a library of version 6 */
+	assert_int_equal(hello(URN_ABI_VERSION_OLDEST, URN_ABI_VERSION + 5, URN_ABI_VERSION, ""),
+			 0);
+	clients(0);
+}
+
+/* A newer library's HELLO may be longer; other questions and shorter HELLOs are not. */
+static void
+longer(void **state)
+{
+	struct urn_sock_ask q = question(URN_SOCK_HELLO);
+	uint64_t bad = counters().bad;
+	int fd;
+
+	(void)state;
+	memset((char *)&q + q.head.bytes, 0xa5, sizeof(q) - q.head.bytes);
+	for (q.head.bytes = urn_sock_ask_bytes(URN_SOCK_HELLO); q.head.bytes <= sizeof(q);
+	     q.head.bytes += 8) {
+		clients(0);
+		fd = dial();
+		assert_int_equal(ask(fd, &q).err, 0);
+		close(fd);
+	}
+	clients(0);
+	assert_int_equal(counters().bad, bad);
+	for (unsigned int n = sizeof(q.head); n < urn_sock_ask_bytes(URN_SOCK_HELLO); n++) {
+		fd = dial();
+		q.head.bytes = n;
+		assert_int_equal(ask(fd, &q).err, EPROTO);
+		hung_up_on(fd);
+	}
+	fd = dial(); /* beyond any question: without an answer */
+	assert_int_equal(send(fd, (char[sizeof(q) + 1]){0}, sizeof(q) + 1, MSG_NOSIGNAL),
+			 sizeof(q) + 1);
+	hung_up_on(fd);
+	clients(0);
+	assert_int_equal(counters().bad, bad + 9);
 }
 
 /* A limit for a user, then for all users; programs that go make room. */
@@ -504,8 +594,10 @@ main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(answers), TEST(too_many), TEST(too_many_of_all), TEST(nonsense), TEST(ends), TEST(place),
-		TEST(dies), TEST(last_words), TEST(a_thread_ends), TEST(the_first_thread_ends),
+		TEST(answers),	  TEST(ranges),		 TEST(longer),
+		TEST(too_many),	  TEST(too_many_of_all), TEST(nonsense),
+		TEST(ends),	  TEST(place),		 TEST(dies),
+		TEST(last_words), TEST(a_thread_ends),	 TEST(the_first_thread_ends),
 	};
 	int rc;
 
