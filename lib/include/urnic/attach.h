@@ -27,6 +27,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* The library hides all other names. */
+#pragma GCC visibility push(default)
 
 struct urn_abi_channel;
 
@@ -105,6 +107,7 @@ int urn_attach_offer(urn_attach_make_fn make, void *arg);
  */
 int urn_attach_withdraw(urn_attach_make_fn make, void *arg);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

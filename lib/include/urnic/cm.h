@@ -34,6 +34,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* A program's end of connection management on one device. */
 struct urn_cm_end;
@@ -103,6 +104,7 @@ int urn_cm_qp_ready(struct ibv_qp *qp, const struct ibv_qp_attr *rtr, int rtr_ma
  */
 int urn_cm_end_event(struct urn_cm_end *c, struct urn_abi_cm_event *ev);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -100,6 +100,9 @@
 
 #endif
 
+/* The library hides all names but those of public headers. */
+#pragma GCC visibility push(default)
 #include <infiniband/verbs.h>
+#pragma GCC visibility pop
 
 #endif
