@@ -12,10 +12,12 @@ struct plug {
 	struct urn_port *ethdev;
 	uint16_t port;
 	bool follow_link;
-	bool link_up;				    /* state that the switch was told last */
-	uint16_t waiting_n, waiting_at;		    /* frames in waiting[], and those the port has taken of them */
-	uint64_t waiting_since;			    /* ns: when the port last took one */
-	struct rte_mbuf *waiting[URN_SWITCH_BURST]; /* in memory of our own, so valid after the poll */
+	bool link_up; /* state that the switch was told last */
+	uint16_t waiting_n,
+		waiting_at;	/* frames in waiting[], and those the port has taken of them */
+	uint64_t waiting_since; /* ns: when the port last took one */
+	struct rte_mbuf
+		*waiting[URN_SWITCH_BURST]; /* in memory of our own, so valid after the poll */
 	struct urn_fabric_counters c;
 };
 
@@ -154,7 +156,8 @@ receive(const struct plug *p, uint64_t now)
 	return n;
 }
 
-/* Keep frames that the port did not take; copied if need be, because the poll ends before they are sent. */
+/* Keep frames that the port did not take; copied if need be, because the poll ends before they are
+ * sent. */
 static void
 wait_for_port(struct urn_fabric *f, struct plug *p, struct rte_mbuf *const *m, uint16_t n,
 	      uint64_t now)
@@ -206,14 +209,14 @@ transmit(struct urn_fabric *f, struct plug *p, uint64_t now)
 		total = retry(p, now);
 		if (p->waiting_at < p->waiting_n)
 			return total;
-		urn_impair_keep(urn_switch_impair(p->sw, p->port, URN_SWITCH_OUT), false);
+		urn_switch_hold(p->sw, p->port, false);
 	}
 	while ((n = (uint16_t)urn_switch_output(p->sw, p->port, m, URN_SWITCH_BURST, now)) > 0) {
 		sent = urn_port_tx(p->ethdev, 0, m, n);
 		total += sent;
 		if (sent < n) {
 			wait_for_port(f, p, m + sent, n - sent, now);
-			urn_impair_keep(urn_switch_impair(p->sw, p->port, URN_SWITCH_OUT), true);
+			urn_switch_hold(p->sw, p->port, true);
 			break;
 		}
 	}

@@ -151,7 +151,8 @@ draw_pass(const struct urn_impair *imp, unsigned int copy)
 				       imp->cfg.reorder_max - imp->cfg.reorder_min + 1);
 }
 
-/* Put a frame into the ring; a frame that stays longer than this moment is copied into memory of our own if need be. */
+/* Put a frame into the ring; a frame that stays longer than this moment is copied into memory of
+ * our own if need be. */
 static void
 enqueue(struct urn_impair *imp, struct rte_mbuf *m, unsigned int copy, uint64_t now)
 {
@@ -283,6 +284,29 @@ urn_impair_push(struct urn_impair *imp, struct rte_mbuf **m, unsigned int n, uin
 		push_one(imp, m[i], now);
 		imp->frames++;
 	}
+}
+
+struct rte_mbuf *
+urn_impair_own(struct urn_impair *imp, struct rte_mbuf *m)
+{
+	m = own(imp, m);
+	if (!m)
+		imp->c.v[URN_IMPAIR_PUSHED]++;
+	return m;
+}
+
+void
+urn_impair_refuse(struct urn_impair *imp, struct rte_mbuf *m)
+{
+	imp->c.v[URN_IMPAIR_PUSHED]++;
+	imp->frames++;
+	drop(imp, m, URN_IMPAIR_QUEUE);
+}
+
+uint64_t
+urn_impair_wire_free(const struct urn_impair *imp)
+{
+	return imp->ns_byte ? imp->tx_free : 0;
 }
 
 void

@@ -8,7 +8,8 @@
  *
  * A frame that a NIC would drop on a real wire does not come out here: a frame with a
  * flipped bit that is neither IPv4 nor IPv6 (ARP, for example) is dropped. Only Ethernet's
- * checksum protects such a frame, and it is not carried here. Users of IP have checksums of their own.
+ * checksum protects such a frame, and it is not carried here. Users of IP have checksums of their
+ * own.
  *
  * Random decisions come from the seed alone. The n-th frame's fate under each
  * impairment is a function of the seed, n and the impairment's name, so
@@ -41,7 +42,8 @@
 /* All zero: no impairment. */
 struct urn_impair_config {
 	uint64_t seed;
-	double drop, dup, corrupt, reorder; /* probabilities for each frame, 0..1, in steps of 2^-32 */
+	double drop, dup, corrupt,
+		reorder; /* probabilities for each frame, 0..1, in steps of 2^-32 */
 	/*
 	 * A reordered frame is held until so many later frames have passed it,
 	 * uniform from min to max (0, 0: 1 to 8), or until reorder_ns after it was
@@ -141,6 +143,17 @@ void urn_impair_keep(struct urn_impair *imp, bool keep);
  * inside. (At that time pop can find that the frame must be held longer.)
  */
 uint64_t urn_impair_next(const struct urn_impair *imp);
+
+/*
+ * Make a frame fit to wait for this impairment. returns: the frame, or its copy if it was in
+ * others' memory; NULL: no copy; the frame was counted as one that came and was lost, and freed
+ */
+struct rte_mbuf *urn_impair_own(struct urn_impair *imp, struct rte_mbuf *m);
+/* Drop a frame for which the queue in front of this impairment has no room; counted as drop_queue.
+ */
+void urn_impair_refuse(struct urn_impair *imp, struct rte_mbuf *m);
+/* Time at which the wire has sent what it was given, ns; 0: the wire has no rate. */
+uint64_t urn_impair_wire_free(const struct urn_impair *imp);
 
 /* Frames inside. */
 unsigned int urn_impair_queued(const struct urn_impair *imp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "switch/switch.h"
+#include "switch/switch_state.h"
 
 #include "switch/frame.h"
 
@@ -16,35 +16,6 @@
 #define TEND_SLOTS 64u	    /* slots of the table looked at a time */
 #define TEND_NS 10000000ull /* between two times */
 #define NO_PORT UINT16_MAX
-
-struct port {
-	struct urn_impair *impair[2]; /* by enum urn_switch_dir; OUT is the port's queue, too */
-	struct urn_switch *peer;      /* link: the other switch, or NULL */
-	uint16_t peer_port;
-	bool up;
-	uint32_t max_frame;
-	struct urn_switch_counters c;
-	char name[32];
-};
-
-/* Frames that go out at the same port one after the other. */
-struct batch {
-	struct rte_mbuf *m[URN_SWITCH_BURST];
-	unsigned int n;
-	uint16_t port;
-};
-
-struct urn_switch {
-	uint16_t ports;
-	bool learning;
-	struct port *port[URN_SWITCH_MAX_PORTS];
-	struct urn_fdb *fdb;
-	struct rte_mempool *copies;
-	struct batch batch;		/* the present call's */
-	uint64_t tend_at;		/* ns: when the table is tended next */
-	struct urn_switch *from, *todo; /* the present search for a loop: the switch before, the next to visit */
-	char name[32];
-};
 
 static const struct urn_counter_row counter_rows[] = {URN_SWITCH_COUNTERS(URN_COUNTER_ROW)};
 static const struct urn_counter_block counter_block = {
@@ -90,7 +61,7 @@ urn_switch_create(const struct urn_switch_config *cfg)
 }
 
 static void
-destroy_port(struct port *p)
+destroy_port(struct urn_switch_port *p)
 {
 	if (!p)
 		return;
@@ -98,6 +69,7 @@ destroy_port(struct port *p)
 	urn_impair_destroy(p->impair[URN_SWITCH_OUT]);
 	if (p->peer)
 		p->peer->port[p->peer_port]->peer = NULL;
+	urn_swq_finish(&p->queue);
 	free(p);
 }
 
@@ -118,10 +90,22 @@ urn_switch_name(const struct urn_switch *sw)
 	return sw->name;
 }
 
+/* Give priorities without a bound in frames that of the wire, so that each has one. */
+static void
+set_bounds(struct urn_switch_port *p)
+{
+	uint32_t frames = urn_impair_config(p->impair[URN_SWITCH_OUT])->queue;
+
+	for (unsigned int i = 0; p->classify && i < URN_SWQ_PRIORITIES; i++) {
+		if (!p->queue.level[i].bound.frames)
+			p->queue.level[i].bound.frames = frames;
+	}
+}
+
 int
 urn_switch_add_port(struct urn_switch *sw, const struct urn_switch_port_config *cfg)
 {
-	struct port *p;
+	struct urn_switch_port *p;
 
 	for (int dir = 0; dir < 2; dir++) {
 		if (urn_impair_check(&cfg->impair[dir], NULL, 0))
@@ -140,6 +124,10 @@ urn_switch_add_port(struct urn_switch *sw, const struct urn_switch_port_config *
 		}
 	}
 	p->up = true;
+	p->classify = cfg->classify;
+	p->waits = cfg->classify != NULL;
+	urn_swq_init(&p->queue, cfg->bound);
+	set_bounds(p);
 	p->max_frame = cfg->max_frame ? cfg->max_frame : UINT32_MAX;
 	snprintf(p->name, sizeof(p->name), "%s", cfg->name);
 	sw->port[sw->ports] = p;
@@ -194,7 +182,8 @@ urn_switch_fdb(struct urn_switch *sw)
 
 /* ---- links */
 
-/* True when links lead from a to b. Linked switches are a tree, so the search must only not go back the same way. */
+/* True when links lead from a to b. Linked switches are a tree, so the search must only not go back
+ * the same way. */
 static bool
 reaches(struct urn_switch *a, const struct urn_switch *b)
 {
@@ -259,7 +248,7 @@ addresses(const struct rte_mbuf *m, uint64_t *dst, uint64_t *src)
 
 /* Data that the frames of one call share. */
 struct pass {
-	struct port *in;
+	struct urn_switch_port *in;
 	uint64_t now;
 	uint64_t src, dst; /* addresses of the frame before, likely those of the next frame, too */
 	int out;	   /* port behind which dst is */
@@ -268,7 +257,7 @@ struct pass {
 };
 
 static void
-drop(struct port *p, enum urn_switch_counter reason, struct rte_mbuf *m)
+drop(struct urn_switch_port *p, enum urn_switch_counter reason, struct rte_mbuf *m)
 {
 	p->c.v[reason]++;
 	rte_pktmbuf_free(m);
@@ -277,10 +266,16 @@ drop(struct port *p, enum urn_switch_counter reason, struct rte_mbuf *m)
 static void
 flush_batch(struct urn_switch *sw, uint64_t now)
 {
-	struct batch *b = &sw->batch;
+	struct urn_switch_batch *b = &sw->batch;
 
-	if (b->n)
-		urn_impair_push(sw->port[b->port]->impair[URN_SWITCH_OUT], b->m, b->n, now);
+	if (b->n) {
+		struct urn_switch_port *p = sw->port[b->port];
+
+		if (unlikely(p->waits))
+			urn_switch_port_send(p, b->m, b->n, now);
+		else
+			urn_impair_push(p->impair[URN_SWITCH_OUT], b->m, b->n, now);
+	}
 	b->n = 0;
 }
 
@@ -288,8 +283,8 @@ flush_batch(struct urn_switch *sw, uint64_t now)
 static void
 send(struct urn_switch *sw, uint16_t out, struct rte_mbuf *m, uint64_t now)
 {
-	struct port *p = sw->port[out];
-	struct batch *b = &sw->batch;
+	struct urn_switch_port *p = sw->port[out];
+	struct urn_switch_batch *b = &sw->batch;
 
 	if (!p->up) {
 		drop(p, URN_SWITCH_DROP_PORT_DOWN, m);
@@ -306,7 +301,8 @@ send(struct urn_switch *sw, uint16_t out, struct rte_mbuf *m, uint64_t now)
 	b->m[b->n++] = m;
 }
 
-/* Send a frame to all ports that are up except its own; the last port gets the frame, the others copies. */
+/* Send a frame to all ports that are up except its own; the last port gets the frame, the others
+ * copies. */
 static void
 flood(struct urn_switch *sw, const struct pass *ps, struct rte_mbuf *m)
 {
@@ -431,7 +427,7 @@ forward_all(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, unsigned 
 /* ---- in, on, out */
 
 static void
-count_in(struct port *p, struct rte_mbuf *const *m, unsigned int n)
+count_in(struct urn_switch_port *p, struct rte_mbuf *const *m, unsigned int n)
 {
 	uint64_t bytes = 0;
 
@@ -447,7 +443,7 @@ void
 urn_switch_input(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, unsigned int n,
 		 uint64_t now)
 {
-	struct port *p;
+	struct urn_switch_port *p;
 
 	if (port >= sw->ports) {
 		rte_pktmbuf_free_bulk(m, n);
@@ -488,7 +484,7 @@ run_in(struct urn_switch *sw, uint16_t port, uint64_t now)
 static unsigned int
 run_link(struct urn_switch *sw, uint16_t port, uint64_t now)
 {
-	const struct port *p = sw->port[port];
+	const struct urn_switch_port *p = sw->port[port];
 	struct rte_mbuf *m[URN_SWITCH_BURST];
 	unsigned int total = 0, n;
 
@@ -539,13 +535,15 @@ unsigned int
 urn_switch_output(struct urn_switch *sw, uint16_t port, struct rte_mbuf **m, unsigned int max,
 		  uint64_t now)
 {
-	struct port *p;
+	struct urn_switch_port *p;
 	uint64_t bytes = 0;
 	unsigned int n;
 
 	if (port >= sw->ports)
 		return 0;
 	p = sw->port[port];
+	if (unlikely(p->waits))
+		urn_switch_port_drain(p, now);
 	n = urn_impair_pop(p->impair[URN_SWITCH_OUT], m, max, now);
 	for (unsigned int i = 0; i < n; i++)
 		bytes += m[i]->pkt_len;
@@ -560,6 +558,8 @@ urn_switch_next(const struct urn_switch *sw)
 	uint64_t next = UINT64_MAX;
 
 	for (uint16_t i = 0; i < sw->ports; i++) {
+		if (unlikely(sw->port[i]->waits))
+			next = RTE_MIN(next, urn_switch_port_next(sw->port[i]));
 		for (int dir = 0; dir < 2; dir++) {
 			uint64_t t = urn_impair_next(sw->port[i]->impair[dir]);
 
@@ -576,6 +576,7 @@ urn_switch_queued(const struct urn_switch *sw)
 	unsigned int n = 0;
 
 	for (uint16_t i = 0; i < sw->ports; i++) {
+		n += sw->port[i]->queue.frames;
 		for (int dir = 0; dir < 2; dir++)
 			n += urn_impair_queued(sw->port[i]->impair[dir]);
 	}

@@ -5,8 +5,12 @@
  * unknown addresses go to all other ports. Each port has an impairment
  * (impair.h) for each direction.
  *
- *   input ─► [impairment in] ─► look-up, copies ─► [impairment out] ─► output
- *                                                        └► link ─► another switch's input
+ *   input ─► [impairment in] ─► look-up, copies ─► [queues] ─► [impairment out] ─► output
+ *                                                                   └► link ─► another switch's
+ * input
+ *
+ * Frames pass the queues (queue.h) of a port only while its device takes no more, a priority is
+ * paused, or a classifier gives them priorities.
  *
  * How to use a switch, with one `now` (ns) for all calls:
  *
@@ -24,6 +28,7 @@
 #include "counter_scope.h"
 #include "switch/fdb.h"
 #include "switch/impair.h"
+#include "switch/queue.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,6 +106,13 @@ struct urn_switch_port_config {
 	char name[32];
 	struct urn_impair_config impair[2]; /* by enum urn_switch_dir */
 	uint32_t max_frame;		    /* bytes, without FCS, that may go out; 0: any */
+	/*
+	 * Priority of a frame that goes out, below URN_SWQ_PRIORITIES. NULL: all frames have
+	 * priority 0, and frames that wait for the rate of the wire wait in its impairment.
+	 */
+	unsigned int (*classify)(const struct rte_mbuf *m);
+	struct urn_swq_bound
+		bound[URN_SWQ_PRIORITIES]; /* frames that wait to go out: bounds by priority */
 };
 
 /*
@@ -118,6 +130,16 @@ void urn_switch_port_set_up(struct urn_switch *sw, uint16_t port, bool up);
 bool urn_switch_port_is_up(const struct urn_switch *sw, uint16_t port);
 /* The port's impairment of a direction: to change it (urn_impair_set), and for its counters. */
 struct urn_impair *urn_switch_impair(struct urn_switch *sw, uint16_t port, enum urn_switch_dir dir);
+/*
+ * Hold the frames of a port back because its device takes no more, or let them go on. Held frames
+ * wait in the port's queues; those on the wire already (in the impairment) stay there.
+ */
+void urn_switch_hold(struct urn_switch *sw, uint16_t port, bool hold);
+/* Pause a priority (below URN_SWQ_PRIORITIES) of a port from `now` (ns) on, or let it go on. */
+void urn_switch_pause(struct urn_switch *sw, uint16_t port, unsigned int priority, bool pause,
+		      uint64_t now);
+/* The port's queues, to read their state and counters; NULL: no such port. */
+const struct urn_swq *urn_switch_queues(const struct urn_switch *sw, uint16_t port);
 const struct urn_switch_counters *urn_switch_counters(const struct urn_switch *sw, uint16_t port);
 /* The table of addresses: to set static ones, and to list it. */
 struct urn_fdb *urn_switch_fdb(struct urn_switch *sw);

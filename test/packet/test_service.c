@@ -64,6 +64,8 @@ echo_transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	unsigned int n = 0;
 
+	if (!urn_qp_reachable(tp, qp))
+		return false;
 	while (n < echo.n && n < budget && urn_tp_tx_room(tp) && send_back(tp, qp, echo.held[n]))
 		n++;
 	echo.n -= n;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The queues of one port of a switch: frames that can't go out yet wait here, by priority.
+ * Priority 7 goes first, 0 last; frames of one priority stay in order. A priority has bounds in
+ * frames and bytes, a threshold for congestion marks, and watermarks at which flow control may
+ * ask senders to stop; a paused priority keeps its frames while the others go on.
+ *
+ * One thread at a time; no clock, no device.
+ */
+#ifndef URN_SWITCH_QUEUE_H
+#define URN_SWITCH_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+
+#define URN_SWQ_PRIORITIES 8u
+
+/* The decision about a frame. The caller keeps a frame that was dropped, and counts its reason. */
+enum urn_swq_verdict {
+	URN_SWQ_QUEUED,
+	URN_SWQ_MARK,	     /* queued, above the threshold: the caller marks the frame */
+	URN_SWQ_DROP_FRAMES, /* the bound in frames is reached */
+	URN_SWQ_DROP_BYTES,  /* the bytes that wait leave no room for the frame */
+	URN_SWQ_DROP_MEMORY, /* the queue could not grow */
+	URN_SWQ_VERDICTS,
+};
+
+/* Bounds of one priority; 0: no such bound, threshold or watermark. */
+struct urn_swq_bound {
+	uint32_t frames; /* frames that may wait */
+	uint64_t bytes;	 /* bytes of frames, without FCS, that may wait */
+	uint64_t mark;	 /* bytes, the new frame's included, above which it is marked */
+	uint64_t high;	 /* bytes from which the priority is crowded */
+	uint64_t low;	 /* bytes at or below which it is crowded no more; below `high` */
+};
+
+/* A frame that waits. */
+struct urn_swq_entry {
+	struct rte_mbuf *m; /* the queue's, in memory of our own */
+	uint64_t since;	    /* ns: time at which the frame came */
+};
+
+/* One priority. */
+struct urn_swq_level {
+	struct urn_swq_entry *ring;	    /* the queue's; NULL until the first frame */
+	uint32_t size;			    /* entries of the ring: 0 or a power of two */
+	uint32_t head, tail;		    /* entries taken, put; free running */
+	uint64_t bytes;			    /* bytes that wait */
+	struct urn_swq_bound bound;	    /* the configuration's */
+	uint64_t verdict[URN_SWQ_VERDICTS]; /* frames, by verdict */
+	uint64_t crowds;		    /* times the high watermark was reached */
+	uint64_t pauses;		    /* times the priority was paused */
+};
+
+struct urn_swq {
+	uint32_t frames; /* frames that wait, all priorities */
+	uint8_t waiting; /* bit p: frames of priority p wait */
+	uint8_t paused;	 /* bit p: priority p must not go out */
+	uint8_t crowded; /* bit p: between reaching the high watermark and falling to the low one */
+	struct urn_swq_level level[URN_SWQ_PRIORITIES];
+};
+
+/* Make empty queues in *q, without pauses. bound: URN_SWQ_PRIORITIES of them, or NULL: none has a
+ * bound */
+void urn_swq_init(struct urn_swq *q, const struct urn_swq_bound *bound);
+/* Free the frames that wait, and the queue's memory. */
+void urn_swq_finish(struct urn_swq *q);
+/*
+ * Put a frame, which came at `since` (ns), into the queue of a priority (below
+ * URN_SWQ_PRIORITIES). returns: the verdict; the frame is the queue's if it is
+ * URN_SWQ_QUEUED or URN_SWQ_MARK
+ */
+enum urn_swq_verdict urn_swq_put(struct urn_swq *q, unsigned int priority, struct rte_mbuf *m,
+				 uint64_t since);
+/*
+ * Take the first frame of the highest priority that is not paused, the caller's from here on.
+ * *since: ns, the time at which it came. returns: NULL: none may go
+ */
+struct rte_mbuf *urn_swq_take(struct urn_swq *q, uint64_t *since);
+/* Pause a priority (below URN_SWQ_PRIORITIES), or let it go on. */
+void urn_swq_pause(struct urn_swq *q, unsigned int priority, bool pause);
+
+/* True when a frame waits that may go out. */
+static inline bool
+urn_swq_ready(const struct urn_swq *q)
+{
+	return (q->waiting & ~q->paused) != 0;
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames that wait to go out at a port. A frame goes to the wire (the port's impairment) with the
+ * time at which it came, so that its due time does not depend on how often the port is polled.
+ */
+#include "switch/switch_state.h"
+
+/* True when a classified frame must wait because the wire still sends an earlier one. */
+static inline bool
+wire_is_busy(const struct urn_switch_port *p, uint64_t now)
+{
+	return p->classify && urn_impair_wire_free(p->impair[URN_SWITCH_OUT]) > now;
+}
+
+void
+urn_switch_port_drain(struct urn_switch_port *p, uint64_t now)
+{
+	uint64_t since;
+
+	while (!p->held && urn_swq_ready(&p->queue) && !wire_is_busy(p, now)) {
+		struct rte_mbuf *m = urn_swq_take(&p->queue, &since);
+
+		urn_impair_push(p->impair[URN_SWITCH_OUT], &m, 1, RTE_MAX(since, p->resumed));
+	}
+	p->waits = p->held || p->classify || p->queue.paused || p->queue.frames;
+}
+
+/* Put a frame into the queue of its priority, or drop it. */
+static void
+put(struct urn_switch_port *p, unsigned int priority, struct rte_mbuf *m, uint64_t now)
+{
+	struct urn_impair *wire = p->impair[URN_SWITCH_OUT];
+	enum urn_swq_verdict v;
+
+	/* Without priorities, one bound holds for the wire and the frames that wait for it. */
+	if (!p->classify &&
+	    p->queue.frames + urn_impair_queued(wire) >= urn_impair_config(wire)->queue) {
+		urn_impair_refuse(wire, m);
+		return;
+	}
+	m = urn_impair_own(wire, m);
+	if (!m)
+		return;
+	/* URN_SWQ_MARK is counted by the queue; the switch does not write marks into frames yet. */
+	v = urn_swq_put(&p->queue, priority, m, now);
+	if (v != URN_SWQ_QUEUED && v != URN_SWQ_MARK)
+		urn_impair_refuse(wire, m);
+}
+
+void
+urn_switch_port_send(struct urn_switch_port *p, struct rte_mbuf **m, unsigned int n, uint64_t now)
+{
+	urn_switch_port_drain(p, now);
+	for (unsigned int i = 0; i < n; i++) {
+		unsigned int priority =
+			p->classify ? p->classify(m[i]) & (URN_SWQ_PRIORITIES - 1) : 0;
+
+		if (p->held || p->queue.paused & 1u << priority || wire_is_busy(p, now))
+			put(p, priority, m[i], now);
+		else
+			urn_impair_push(p->impair[URN_SWITCH_OUT], &m[i], 1, now);
+	}
+}
+
+uint64_t
+urn_switch_port_next(const struct urn_switch_port *p)
+{
+	if (!urn_swq_ready(&p->queue))
+		return UINT64_MAX;
+	return p->classify ? urn_impair_wire_free(p->impair[URN_SWITCH_OUT]) : 0;
+}
+
+void
+urn_switch_hold(struct urn_switch *sw, uint16_t port, bool hold)
+{
+	struct urn_switch_port *p;
+
+	if (port >= sw->ports)
+		return;
+	p = sw->port[port];
+	p->held = hold;
+	p->waits = true;
+	/* Frames that were on the wire already stay there. */
+	urn_impair_keep(p->impair[URN_SWITCH_OUT], hold);
+}
+
+void
+urn_switch_pause(struct urn_switch *sw, uint16_t port, unsigned int priority, bool pause,
+		 uint64_t now)
+{
+	struct urn_switch_port *p;
+
+	if (port >= sw->ports || priority >= URN_SWQ_PRIORITIES)
+		return;
+	p = sw->port[port];
+	/* Frames that could go until now are not stopped any more. */
+	urn_switch_port_drain(p, now);
+	urn_swq_pause(&p->queue, priority, pause);
+	if (!pause)
+		p->resumed = now;
+	p->waits = true;
+}
+
+const struct urn_swq *
+urn_switch_queues(const struct urn_switch *sw, uint16_t port)
+{
+	return port < sw->ports ? &sw->port[port]->queue : NULL;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* HOUSE seam 8: queues that belong to the switch: priorities, bounds, pause, marks. */
+#include "frames.h"
+
+#include "switch/switch.h"
+
+static unsigned int free_before;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	test_eal_pool();
+	free_before = frames_free();
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(frames_free(), free_before);
+	return 0;
+}
+
+/* Put a frame into a queue; a frame that was dropped is freed. */
+static enum urn_swq_verdict
+put(struct urn_swq *q, unsigned int priority, uint32_t number, uint32_t len)
+{
+	struct rte_mbuf *m = frame_make(number, len);
+	enum urn_swq_verdict v = urn_swq_put(q, priority, m, number);
+
+	if (v != URN_SWQ_QUEUED && v != URN_SWQ_MARK)
+		rte_pktmbuf_free(m);
+	return v;
+}
+
+/* Number of the next frame of a queue; 0: none may go. */
+static uint32_t
+take(struct urn_swq *q)
+{
+	uint64_t since = 0;
+	struct rte_mbuf *m = urn_swq_take(q, &since);
+	uint32_t number = m ? frame_number(m) : 0;
+
+	assert_int_equal(since, number);
+	rte_pktmbuf_free(m);
+	return number;
+}
+
+static void
+test_strict_order(void **state)
+{
+	struct urn_swq q;
+
+	(void)state;
+	urn_swq_init(&q, NULL);
+	assert_int_equal(take(&q), 0);
+	for (uint32_t i = 1; i <= 200; i++)
+		assert_int_equal(put(&q, i & 1 ? 0 : 7, i, 100), URN_SWQ_QUEUED);
+	for (uint32_t i = 2; i <= 200; i += 2)
+		assert_int_equal(take(&q), i);
+	assert_int_equal(take(&q), 1);
+	/* A frame of a higher priority that comes late still goes first. */
+	assert_int_equal(put(&q, 3, 300, 100), URN_SWQ_QUEUED);
+	assert_int_equal(take(&q), 300);
+	for (uint32_t i = 3; i < 200; i += 2)
+		assert_int_equal(take(&q), i);
+	assert_int_equal(take(&q), 0);
+	assert_int_equal(q.frames, 0);
+	/* Frames still inside are freed. */
+	put(&q, 5, 1, 100);
+	urn_swq_finish(&q);
+}
+
+static void
+test_bounds(void **state)
+{
+	struct urn_swq_bound bound[URN_SWQ_PRIORITIES] = {
+		[0] = {.frames = 2}, [4] = {.bytes = 250}};
+	struct urn_swq q;
+
+	(void)state;
+	urn_swq_init(&q, bound);
+	assert_int_equal(put(&q, 0, 1, 100), URN_SWQ_QUEUED);
+	assert_int_equal(put(&q, 0, 2, 100), URN_SWQ_QUEUED);
+	assert_int_equal(put(&q, 0, 3, 100), URN_SWQ_DROP_FRAMES);
+	assert_int_equal(put(&q, 4, 4, 200), URN_SWQ_QUEUED);
+	assert_int_equal(put(&q, 4, 5, 51), URN_SWQ_DROP_BYTES);
+	assert_int_equal(put(&q, 4, 6, 50), URN_SWQ_QUEUED);
+	assert_int_equal(q.level[0].verdict[URN_SWQ_DROP_FRAMES], 1);
+	assert_int_equal(q.level[4].verdict[URN_SWQ_DROP_BYTES], 1);
+	assert_int_equal(take(&q), 4);
+	assert_int_equal(put(&q, 4, 7, 200), URN_SWQ_QUEUED);
+	urn_swq_finish(&q);
+}
+
+static void
+test_watermarks_and_marks(void **state)
+{
+	struct urn_swq_bound bound[URN_SWQ_PRIORITIES] = {
+		[1] = {.mark = 200, .high = 300, .low = 100}};
+	struct urn_swq q;
+
+	(void)state;
+	urn_swq_init(&q, bound);
+	assert_int_equal(put(&q, 1, 1, 100), URN_SWQ_QUEUED);
+	assert_int_equal(put(&q, 1, 2, 100), URN_SWQ_QUEUED);
+	assert_int_equal(q.crowded, 0);
+	assert_int_equal(put(&q, 1, 3, 100), URN_SWQ_MARK);
+	assert_int_equal(put(&q, 1, 4, 100), URN_SWQ_MARK);
+	assert_int_equal(q.crowded, 1u << 1);
+	assert_int_equal(q.level[1].crowds, 1);
+	assert_int_equal(q.level[1].verdict[URN_SWQ_MARK], 2);
+	/* Crowded until the low watermark, not the high one. */
+	assert_int_equal(take(&q) + take(&q), 3);
+	assert_int_equal(q.crowded, 1u << 1);
+	assert_int_equal(take(&q), 3);
+	assert_int_equal(q.crowded, 0);
+	urn_swq_finish(&q);
+}
+
+static void
+test_pause(void **state)
+{
+	struct urn_swq q;
+
+	(void)state;
+	urn_swq_init(&q, NULL);
+	put(&q, 6, 1, 100);
+	put(&q, 2, 2, 100);
+	urn_swq_pause(&q, 6, true);
+	urn_swq_pause(&q, 6, true);
+	assert_int_equal(q.level[6].pauses, 1);
+	assert_int_equal(take(&q), 2);
+	assert_false(urn_swq_ready(&q));
+	assert_int_equal(take(&q), 0);
+	urn_swq_pause(&q, 6, false);
+	assert_true(urn_swq_ready(&q));
+	assert_int_equal(take(&q), 1);
+	urn_swq_finish(&q);
+}
+
+/* The second user of the queues: a classifier that gives even frames priority 5. */
+static unsigned int
+classify_even(const struct rte_mbuf *m)
+{
+	return frame_number(m) % 2 == 0 ? 5 : 0;
+}
+
+/* A switch whose port 1 sends a frame of 101 bytes in 1,000 ns, by way of the classifier given. */
+static struct urn_switch *
+make(unsigned int (*classify)(const struct rte_mbuf *m))
+{
+	struct urn_switch *sw =
+		urn_switch_create(&(struct urn_switch_config){.copies = test_eal_pool()});
+	struct urn_switch_port_config in = {0}, out = {0};
+
+	out.impair[URN_SWITCH_OUT].rate_bps = 1000000000;
+	out.classify = classify;
+	out.bound[0].frames = 4;
+	assert_int_equal(urn_switch_add_port(sw, &in), 0);
+	assert_int_equal(urn_switch_add_port(sw, &out), 1);
+	return sw;
+}
+
+static void
+input(struct urn_switch *sw, uint32_t first, uint32_t last, uint64_t now)
+{
+	for (uint32_t i = first; i <= last; i++) {
+		struct rte_mbuf *m = frame_make(i, 101);
+
+		rte_pktmbuf_mtod(m, uint8_t *)[0] = 2;
+		rte_pktmbuf_mtod(m, uint8_t *)[6] = 4;
+		urn_switch_input(sw, 0, &m, 1, now);
+	}
+}
+
+/* Check that exactly the frames given come out at `now`, by number; 0 ends the list. */
+static void
+expect(struct urn_switch *sw, uint64_t now, const uint32_t *number)
+{
+	struct rte_mbuf *m;
+
+	while (urn_switch_output(sw, 1, &m, 1, now) == 1) {
+		assert_int_equal(frame_number(m), *number);
+		number++;
+		rte_pktmbuf_free(m);
+	}
+	assert_int_equal(*number, 0);
+}
+
+static void
+test_switch_priorities(void **state)
+{
+	struct urn_switch *sw = make(classify_even);
+
+	(void)state;
+	/* Frame 1 is on the wire at once; 2, 4, 6 wait in priority 5, and 3, 5, 7, 9 in priority 0.
+	 */
+	input(sw, 1, 7, 0);
+	assert_int_equal(urn_switch_queued(sw), 7);
+	assert_int_equal(urn_switch_queues(sw, 1)->frames, 6);
+	assert_int_equal(urn_switch_next(sw), 1000);
+	expect(sw, 999, (const uint32_t[]){0});
+	expect(sw, 4000, (const uint32_t[]){1, 2, 4, 6, 0});
+	/* Frame 8 came after frame 3's turn on the wire, and before frame 5's. */
+	input(sw, 8, 8, 4500);
+	expect(sw, 6000, (const uint32_t[]){3, 8, 0});
+	/* A late poll changes no due time: the wire had sent both. */
+	expect(sw, 8000, (const uint32_t[]){5, 7, 0});
+	assert_int_equal(urn_switch_queued(sw), 0);
+	urn_switch_destroy(sw);
+}
+
+static void
+test_switch_bound_and_pause(void **state)
+{
+	struct urn_switch *sw = make(classify_even);
+
+	(void)state;
+	urn_switch_pause(sw, 1, 0, true, 0);
+	input(sw, 1, 10, 0);
+	/* Priority 0 has room for four of its five frames. */
+	assert_int_equal(
+		urn_impair_counters(urn_switch_impair(sw, 1, URN_SWITCH_OUT))->v[URN_IMPAIR_QUEUE],
+		1);
+	expect(sw, 100000, (const uint32_t[]){2, 4, 6, 8, 10, 0});
+	assert_int_equal(urn_switch_queues(sw, 1)->frames, 4);
+	assert_true(urn_switch_next(sw) == UINT64_MAX);
+	urn_switch_pause(sw, 1, 0, false, 200000);
+	expect(sw, 200999, (const uint32_t[]){0});
+	expect(sw, 204000, (const uint32_t[]){1, 3, 5, 7, 0});
+	urn_switch_destroy(sw);
+}
+
+/* A port that takes nothing: its frames wait in the queue, and keep their times. */
+static void
+test_switch_held(void **state)
+{
+	struct urn_switch *sw = make(NULL);
+	struct urn_impair *wire = urn_switch_impair(sw, 1, URN_SWITCH_OUT);
+
+	(void)state;
+	urn_switch_hold(sw, 1, true);
+	input(sw, 1, 3, 50);
+	assert_int_equal(urn_switch_queues(sw, 1)->frames, 3);
+	assert_int_equal(urn_impair_queued(wire), 0);
+	urn_switch_hold(sw, 1, false);
+	expect(sw, 2050, (const uint32_t[]){1, 2, 0});
+	expect(sw, 3050, (const uint32_t[]){3, 0});
+	/* Afterwards frames pass without touching the queue. */
+	input(sw, 4, 5, 4000);
+	assert_int_equal(urn_switch_queues(sw, 1)->frames, 0);
+	assert_int_equal(urn_switch_queues(sw, 1)->level[0].verdict[URN_SWQ_QUEUED], 3);
+	urn_switch_destroy(sw);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_strict_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_watermarks_and_marks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_switch_priorities, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_switch_bound_and_pause, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_switch_held, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
+}
