@@ -5,7 +5,6 @@
 
 #include "abi/queue.h"
 #include "pmd_glue/eal.h"
-#include "pmd_glue/intr.h"
 
 #include <rte_pause.h>
 
@@ -18,8 +17,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-/* Packets of the port: for receive and transmit rings, waiting packets, and some in reserve. */
-#define MBUFS 8192u
 /* Messages that can be in flight in addition to one a slot: FILE, END, VERDICT of one file. */
 #define EXTRA 16u
 /* Turns of the engine in a row before the program runs again. */
@@ -39,22 +36,14 @@
 int
 cp_rail_start(struct cp_rail *r, struct urn_err *err)
 {
-	struct urn_eal_config cfg = {
-		.program = "urnic-cp",
-		.memory_mb = urn_eal_memory_mb(MBUFS),
-	};
-
-	if (urn_eal_start(&cfg, err) != 0)
-		return -1;
-	r->eal_up = true;
-	return 0;
+	return urn_node_start(&r->node, "urnic-cp", err);
 }
 
+/* Describe a port on the memif socket that joins the two sides. returns: 0, or -1 with *err */
 static int
-open_port(struct cp_rail *r, struct urn_err *err)
+memif_port(struct cp_rail *r, struct urn_port_config *pc, struct urn_err *err)
 {
 	const struct cp_rail_config *cfg = &r->cfg;
-	struct urn_port_config pc = {.roce_mtu = (uint16_t)cfg->mtu, .queues = 1, .mbufs = MBUFS};
 	int n;
 
 	if (cfg->server)
@@ -66,64 +55,30 @@ open_port(struct cp_rail *r, struct urn_err *err)
 				 "TMPDIR to a shorter one.");
 		return -1;
 	}
-	snprintf(pc.name, sizeof(pc.name), "%s", cfg->server ? "receiver" : "sender");
+	pc->roce_mtu = (uint16_t)cfg->mtu;
 	/* No name in the abstract name space: the socket is a file in a 0700 folder. */
-	snprintf(pc.device, sizeof(pc.device), "net_memif0,role=%s,id=0,socket=%s,"
-		 "socket-abstract=no", cfg->server ? "server" : "client", r->memif);
-	r->port = urn_port_open(&pc, err);
-	if (r->port == NULL)
-		return -1;
-	if (cfg->capture != NULL) {
-		r->capture = urn_capture_open(cfg->capture, &r->port, 1, err);
-		if (r->capture == NULL)
-			return -1;
-	}
+	snprintf(pc->device, sizeof(pc->device),
+		 "net_memif0,role=%s,id=0,socket=%s,socket-abstract=no",
+		 cfg->server ? "server" : "client", r->memif);
 	return 0;
 }
 
-/* Make the dataplane. The two ends of the memif are a network of their own: any two addresses will do. */
+/* Open the node. The two ends of the memif are a network of their own: any two addresses will do. */
 static int
-open_dataplane(struct cp_rail *r, struct urn_err *err)
+open_node(struct cp_rail *r, struct urn_err *err)
 {
-	struct urn_adapter_config ac = {
-		.port = r->port,
-		.engines = 1,
-		.ipv4 = {10, 77, 0, r->cfg.server ? 1 : 2},
-		.no_icrc = r->cfg.no_icrc,
-		.max_qp = 64,
-		.max_mr = 64,
-		.area_size = 64u << 20,
+	const struct cp_rail_config *cfg = &r->cfg;
+	struct urn_node_config nc = {
+		.attach = cfg->attach,
+		.name = cfg->attach != NULL ? cfg->node : cfg->server ? "receiver" : "sender",
+		.adapter = {.ipv4 = {10, 77, 0, cfg->server ? 1 : 2}, .no_icrc = cfg->no_icrc},
+		.idle = cfg->idle,
+		.capture = cfg->capture,
 	};
-	struct urn_dp_config dc = {.engines = 1, .adapters = 1, .adapter = &ac};
-	struct urn_abi_channel *channel;
 
-	snprintf(ac.node, sizeof(ac.node), "%s", r->cfg.server ? "receiver" : "sender");
-	dc.engine[0].idle = r->cfg.idle;
-	r->dp = urn_dp_create(&dc, err);
-	if (r->dp == NULL)
+	if (cfg->attach == NULL && memif_port(r, &nc.port, err) != 0)
 		return -1;
-	r->engine = urn_dp_engine(r->dp, 0);
-	urn_engine_bind(r->engine);
-	channel = urn_dp_attach(r->dp, 0, err);
-	if (channel == NULL)
-		return -1;
-	r->ctx = urn_attach_open(channel);
-	if (r->ctx == NULL) {
-		urn_err_set(err, "cannot open the adapter: %s", urn_attach_error());
-		return -1;
-	}
-	return 0;
-}
-
-static int
-attach(struct cp_rail *r, struct urn_err *err)
-{
-	const char *path = strcmp(r->cfg.attach, "auto") == 0 ? NULL : r->cfg.attach;
-
-	r->ctx = urn_attach_connect(path, r->cfg.node);
-	if (r->ctx == NULL)
-		urn_err_set(err, "%s", urn_attach_error());
-	return r->ctx != NULL ? 0 : -1;
+	return urn_node_open(&r->node, &nc, err);
 }
 
 /* Map memory for messages; attached: shared, as a dataplane in another process reaches shared memory faster. */
@@ -206,7 +161,7 @@ open_qp(struct cp_rail *r, struct urn_err *err)
 	};
 	uint32_t psn = 0;
 
-	r->cq = ibv_create_cq(r->ctx, sends + recvs, NULL, NULL, 0);
+	r->cq = ibv_create_cq(r->node.ctx, sends + recvs, NULL, NULL, 0);
 	attr.send_cq = attr.recv_cq = r->cq;
 	r->qp = r->cq != NULL ? ibv_create_qp(r->pd, &attr) : NULL;
 	if (r->qp == NULL) {
@@ -230,10 +185,9 @@ int
 cp_rail_open(struct cp_rail *r, const struct cp_rail_config *cfg, struct urn_err *err)
 {
 	r->cfg = *cfg;
-	if (cfg->attach != NULL ? attach(r, err) != 0
-				: open_port(r, err) != 0 || open_dataplane(r, err) != 0)
+	if (open_node(r, err) != 0)
 		return -1;
-	r->pd = ibv_alloc_pd(r->ctx);
+	r->pd = ibv_alloc_pd(r->node.ctx);
 	if (r->pd == NULL) {
 		urn_err_set(err, "cannot make a protection domain: %s", urn_attach_error());
 		return -1;
@@ -264,17 +218,8 @@ cp_rail_connect(struct cp_rail *r, const struct urn_ep_addr *peer, struct urn_er
 bool
 cp_rail_link(struct cp_rail *r)
 {
-	if (r->port == NULL)
-		return true;
-	urn_port_poll_link(r->port);
-	/*
-	 * From here on the memif is only polled. When the peer dies, the PMD's handler
-	 * would unmap the rings during our bursts; held still, the handler leaves the
-	 * rings, and the control socket tells that the peer has gone.
-	 */
-	if (r->port->link_up && !r->held)
-		r->held = urn_intr_hold() == 0;
-	return r->port->link_up;
+	/* When the peer dies, the control socket tells. */
+	return urn_node_link(&r->node, true);
 }
 
 /* ---- down */
@@ -294,37 +239,25 @@ close_verbs(struct cp_rail *r)
 		ibv_dereg_mr(r->send_mr);
 	if (r->pd != NULL)
 		ibv_dealloc_pd(r->pd);
-	if (r->ctx != NULL)
-		ibv_close_device(r->ctx);
 }
 
 int
 cp_rail_close(struct cp_rail *r, struct urn_err *err)
 {
 	uint64_t dropped = 0;
-	int rc = 0;
+	int rc;
 
 	close_verbs(r);
-	if (r->engine != NULL)
-		urn_engine_unbind(r->engine);
-	if (r->dp != NULL)
-		urn_dp_destroy(r->dp);
-	if (r->capture != NULL)
-		rc = urn_capture_close(r->capture, &dropped, err);
+	rc = urn_node_close(&r->node, &dropped, err);
 	if (rc == 0 && dropped > 0) {
 		urn_err_set(err, "%llu packets are missing in '%s': the disk was too slow for them.",
 			    (unsigned long long)dropped, r->cfg.capture);
 		rc = -1;
 	}
-	urn_port_close(r->port);
-	if (r->held)
-		urn_intr_release();
 	unmap(r, r->slot, (size_t)r->cfg.slots * r->cfg.chunk);
 	unmap(r, r->recv, (size_t)r->n_recv * CP_MSG_MAX);
 	unmap(r, r->send, (size_t)r->n_send * CP_MSG_MAX);
 	free(r->free_send);
-	if (r->eal_up)
-		urn_eal_stop();
 	memset(r, 0, sizeof(*r));
 	return rc;
 }
@@ -336,8 +269,8 @@ cp_rail_turn(struct cp_rail *r)
 {
 	unsigned int sum = 0, n;
 
-	for (unsigned int i = 0; i < TURNS && r->engine != NULL; i++) {
-		n = urn_engine_poll(r->engine);
+	for (unsigned int i = 0; i < TURNS; i++) {
+		n = urn_node_turn(&r->node);
 		sum += n;
 		if (n == 0)
 			break;
@@ -480,8 +413,5 @@ cp_rail_send(struct cp_rail *r, const struct cp_msg *msg, struct urn_err *err)
 void
 cp_rail_counters(struct cp_rail *r, struct urn_counters *out)
 {
-	if (r->dp != NULL)
-		urn_dp_counters(r->dp, 0, out);
-	else
-		memset(out, 0, sizeof(*out));
+	urn_node_counters(&r->node, out);
 }

@@ -12,10 +12,8 @@
 #define URN_CP_RAIL_H
 
 #include "common/endpoint.h"
-#include "dataplane/control/dataplane.h"
+#include "common/node.h"
 #include "oob.h"
-#include "pmd_glue/capture.h"
-#include "pmd_glue/port.h"
 #include "proto.h"
 
 #include <stdbool.h>
@@ -49,14 +47,8 @@ struct cp_event {
 
 struct cp_rail {
 	struct cp_rail_config cfg;
-	bool eal_up;
-	bool held;                   /* the EAL's interrupt thread is held still */
+	struct urn_node node;        /* context, and our own dataplane unless attached */
 	char memif[CP_PATH_MAX];     /* socket that joins the two ports */
-	struct urn_port *port;
-	struct urn_capture *capture; /* NULL: none */
-	struct urn_dp *dp;           /* NULL: attached */
-	struct urn_engine *engine;   /* engine of dp */
-	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;

@@ -8,6 +8,8 @@
 
 #include <urnic/attach.h>
 
+#include "common/node.h"
+
 /*
  * Contexts of node A and B that were asked for their MTU, until perf_attach() hands
  * them out; owner: the main thread. A node attaches once, so that a dataplane counts
@@ -18,24 +20,16 @@ static struct ibv_context *asked[2];
 struct ibv_context *
 perf_attach(const struct perf_opts *o, struct urn_dp *dp, unsigned int index, struct urn_err *err)
 {
-	const char *path = o->attach != NULL && strcmp(o->attach, "auto") != 0 ? o->attach : NULL;
-	struct urn_abi_channel *channel = NULL;
-	struct ibv_context *ctx = NULL;
+	const char *name = o->node[index][0] != '\0' ? o->node[index] : NULL;
+	struct ibv_context *ctx;
 
 	if (dp == NULL && asked[index] != NULL) {
 		ctx = asked[index];
 		asked[index] = NULL;
 		return ctx;
 	}
-	if (dp != NULL) {
-		channel = urn_dp_attach(dp, index, err);
-		if (channel == NULL)
-			return NULL;
-		ctx = urn_attach_open(channel);
-	} else {
-		ctx = urn_attach_connect(path, o->node[index][0] != '\0' ? o->node[index] : NULL);
-	}
-	if (ctx == NULL)
+	ctx = urn_node_context(dp, index, o->attach, name, err);
+	if (ctx == NULL && dp == NULL)
 		urn_err_set(err, "cannot attach to the dataplane: %s", urn_attach_error());
 	return ctx;
 }

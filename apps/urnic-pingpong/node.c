@@ -5,7 +5,6 @@
 #include <urnic/attach.h>
 
 #include "common/text.h"
-#include "pmd_glue/eal.h"
 
 #include <rte_lcore.h>
 
@@ -14,7 +13,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#define MBUFS 8192u
 #define GUARD 4096u /* bytes before and behind the receive buffer */
 #define GUARD_BYTE 0xa5
 #define LINK_POLL_NS 10000000u
@@ -27,59 +25,31 @@ verbs_failed(const char *what, struct urn_err *err)
 }
 
 static int
-open_port(struct pp_node *n, struct urn_err *err)
+open_node(struct pp_node *n, struct urn_err *err)
 {
-	struct urn_port_config cfg = {.name = "pingpong", .queues = 1, .mbufs = MBUFS};
-
-	if ((size_t)snprintf(cfg.device, sizeof(cfg.device), "%s", n->o->device) >=
-	    sizeof(cfg.device)) {
-		urn_err_set(err, "--device %.64s...: longer than %zu bytes", n->o->device,
-			    sizeof(cfg.device) - 1);
-		return -1;
-	}
-	memcpy(cfg.mac, n->o->mac, sizeof(cfg.mac));
-	n->port = urn_port_open(&cfg, err);
-	if (n->port == NULL)
-		return -1;
-	if (n->port->caps.roce_mtu < n->o->mtu) {
-		urn_err_set(err, "%.64s carries a path MTU of %u at most, not %u; give --mtu %u, and "
-				 "the peer the same", n->o->device, n->port->caps.roce_mtu, n->o->mtu,
-			    n->port->caps.roce_mtu);
-		return -1;
-	}
-	if (n->o->capture == NULL)
-		return 0;
-	n->capture = urn_capture_open(n->o->capture, &n->port, 1, err);
-	return n->capture != NULL ? 0 : -1;
-}
-
-static int
-open_dataplane(struct pp_node *n, struct urn_err *err)
-{
-	struct urn_adapter_config ac = {
-		.node = "pingpong",
-		.port = n->port,
-		.engines = 1,
-		.max_qp = 64,
-		.max_mr = 64,
-		.area_size = 64u << 20,
+	struct urn_node_config cfg = {
+		.name = "pingpong",
+		.idle = n->o->idle,
+		.capture = n->o->capture,
 	};
-	struct urn_dp_config dc = {.engines = 1, .adapters = 1, .adapter = &ac};
-	struct urn_abi_channel *channel;
 
-	memcpy(ac.ipv4, n->o->ipv4, sizeof(ac.ipv4));
-	memcpy(ac.ipv6, n->o->ipv6, sizeof(ac.ipv6));
-	dc.engine[0].idle = n->o->idle;
-	n->dp = urn_dp_create(&dc, err);
-	if (n->dp == NULL)
+	if ((size_t)snprintf(cfg.port.device, sizeof(cfg.port.device), "%s", n->o->device) >=
+	    sizeof(cfg.port.device)) {
+		urn_err_set(err, "--device %.64s...: longer than %zu bytes", n->o->device,
+			    sizeof(cfg.port.device) - 1);
 		return -1;
-	n->engine = urn_dp_engine(n->dp, 0);
-	urn_engine_bind(n->engine);
-	channel = urn_dp_attach(n->dp, 0, err);
-	if (channel == NULL)
+	}
+	memcpy(cfg.port.mac, n->o->mac, sizeof(cfg.port.mac));
+	memcpy(cfg.adapter.ipv4, n->o->ipv4, sizeof(cfg.adapter.ipv4));
+	memcpy(cfg.adapter.ipv6, n->o->ipv6, sizeof(cfg.adapter.ipv6));
+	if (urn_node_open(&n->node, &cfg, err) != 0)
 		return -1;
-	n->ctx = urn_attach_open(channel);
-	return n->ctx != NULL ? 0 : verbs_failed("open the adapter", err);
+	if (n->node.port->caps.roce_mtu >= n->o->mtu)
+		return 0;
+	urn_err_set(err, "%.64s carries a path MTU of %u at most, not %u; give --mtu %u, and "
+			 "the peer the same", n->o->device, n->node.port->caps.roce_mtu, n->o->mtu,
+		    n->node.port->caps.roce_mtu);
+	return -1;
 }
 
 static int
@@ -128,7 +98,7 @@ make_qp(struct pp_node *n, struct urn_err *err)
 	};
 	uint32_t psn = 0;
 
-	n->cq = ibv_create_cq(n->ctx, (int)n->o->rx_depth + 8, NULL, NULL, 0);
+	n->cq = ibv_create_cq(n->node.ctx, (int)n->o->rx_depth + 8, NULL, NULL, 0);
 	attr.send_cq = attr.recv_cq = n->cq;
 	n->qp = n->cq != NULL ? ibv_create_qp(n->pd, &attr) : NULL;
 	if (n->qp == NULL)
@@ -148,10 +118,9 @@ wait_link(struct pp_node *n, struct urn_err *err)
 	while (now - since <= n->o->wait_ns && !urn_stop_requested()) {
 		if (now - looked >= LINK_POLL_NS) {
 			looked = now;
-			urn_port_poll_link(n->port);
+			if (urn_node_link(&n->node, false))
+				return 0;
 		}
-		if (n->port->link_up)
-			return 0;
 		pp_node_turn(n);
 		now = urn_tcp_now_ns();
 	}
@@ -167,18 +136,14 @@ wait_link(struct pp_node *n, struct urn_err *err)
 int
 pp_node_open(struct pp_node *n, const struct pp_opts *o, struct urn_err *err)
 {
-	struct urn_eal_config cfg = {.program = "urnic-pingpong",
-				     .memory_mb = urn_eal_memory_mb(MBUFS)};
-
 	memset(n, 0, sizeof(*n));
 	n->o = o;
-	if (urn_eal_start(&cfg, err))
+	if (urn_node_start(&n->node, "urnic-pingpong", err) != 0)
 		return -1;
-	n->eal_up = true;
 	rte_thread_register();
-	if (open_port(n, err) || open_dataplane(n, err))
+	if (open_node(n, err) != 0)
 		return -1;
-	n->pd = ibv_alloc_pd(n->ctx);
+	n->pd = ibv_alloc_pd(n->node.ctx);
 	if (n->pd == NULL)
 		return verbs_failed("make a protection domain", err);
 	return make_buffers(n, err) || make_qp(n, err) || wait_link(n, err) ? -1 : 0;
@@ -201,16 +166,13 @@ pp_node_turn(void *node)
 {
 	struct pp_node *n = node;
 
-	n->empty = urn_engine_poll(n->engine) > 0 ? 0 : n->empty + 1;
-	urn_engine_idle(n->engine, n->empty);
+	urn_node_turn_idle(&n->node);
 }
 
 void
 pp_node_counters(const struct pp_node *n, struct urn_counters *out)
 {
-	memset(out, 0, sizeof(*out));
-	if (n->dp != NULL)
-		urn_dp_counters(n->dp, 0, out);
+	urn_node_counters(&n->node, out);
 }
 
 static void
@@ -226,28 +188,17 @@ close_verbs(struct pp_node *n)
 		ibv_dereg_mr(n->recv_mr);
 	if (n->pd != NULL)
 		ibv_dealloc_pd(n->pd);
-	if (n->ctx != NULL)
-		ibv_close_device(n->ctx);
 }
 
 int
 pp_node_close(struct pp_node *n, uint64_t *capture_lost, struct urn_err *err)
 {
-	int rc = 0;
+	int rc;
 
-	*capture_lost = 0;
 	close_verbs(n);
-	if (n->engine != NULL)
-		urn_engine_unbind(n->engine);
-	if (n->dp != NULL)
-		urn_dp_destroy(n->dp);
-	if (n->capture != NULL)
-		rc = urn_capture_close(n->capture, capture_lost, err);
-	urn_port_close(n->port);
+	rc = urn_node_close(&n->node, capture_lost, err);
 	if (n->map != NULL)
 		munmap(n->map, n->map_len);
-	if (n->eal_up)
-		urn_eal_stop();
 	memset(n, 0, sizeof(*n));
 	return rc;
 }

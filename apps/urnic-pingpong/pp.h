@@ -15,9 +15,8 @@
 
 #include "common/endpoint.h"
 #include "common/hist.h"
+#include "common/node.h"
 #include "common/tcp.h"
-#include "control/dataplane.h"
-#include "pmd_glue/capture.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -108,12 +107,7 @@ int pp_data_compare(const uint8_t *got, const uint8_t *want, uint32_t size, uint
 
 struct pp_node {
 	const struct pp_opts *o;
-	bool eal_up;
-	struct urn_port *port;
-	struct urn_capture *capture; /* or NULL */
-	struct urn_dp *dp;
-	struct urn_engine *engine;
-	struct ibv_context *ctx;
+	struct urn_node node;   /* port, dataplane, context */
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
@@ -121,7 +115,6 @@ struct pp_node {
 	uint8_t *map;           /* both buffers with guards; owner: this struct */
 	size_t map_len;
 	uint8_t *send, *recv;   /* size bytes each; all receives go to the same place */
-	unsigned int empty;     /* turns in a row with nothing to do */
 	struct urn_ep_addr local;
 };
 

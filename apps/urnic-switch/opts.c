@@ -181,7 +181,6 @@ take_port(struct sw_opts *o, const char *arg, struct urn_err *err)
 		snprintf(p->name, sizeof(p->name), "%.*s", (int)(equals - arg), arg);
 	}
 	p->sw = o->sws - 1;
-	p->tap = strncmp(p->device, "net_tap", 7) == 0;
 	if (add_port(o, err))
 		return -1;
 	o->devices++;
@@ -333,7 +332,7 @@ take_option(int id, const char *arg, struct sw_opts *o, struct urn_err *err)
 	}
 }
 
-/* Refuse a command line without ports, or a switch without ports; loops are found when links are made. */
+/* Refuse a command line without ports, or a switch without ports; config.c refuses loops. */
 static int
 check_together(const struct sw_opts *o, struct urn_err *err)
 {

@@ -19,7 +19,6 @@ struct sw_port_opts {
 	char name[32];
 	char device[512];		    /* pmd_glue's device line; empty: a link */
 	unsigned int sw;		    /* index of the switch */
-	bool tap;			    /* net_tap: the device's link state means nothing */
 	struct urn_impair_config impair[2]; /* by enum urn_switch_dir */
 };
 

@@ -28,21 +28,21 @@ nicd_admin_init(struct nicd_admin *a, struct nicd_rig *rig, struct urn_err *err)
 	if (a->ports == NULL || a->port == NULL || a->sw == NULL)
 		return no_memory(a, err);
 	for (unsigned int i = 0; i < c->ports; i++)
-		a->ports[n++] = (struct nicd_admin_port){c->port[i].port.name, rig->port[i]};
+		a->ports[n++] = (struct nicd_admin_port){c->port[i].port.name, rig->base.port[i]};
 	for (unsigned int i = 0; i < c->adapters; i++)
 		if (c->adapter[i].port < 0)
 			a->ports[n++] = (struct nicd_admin_port){c->adapter[i].adapter.name,
-								 rig->ring[i][0]};
+								 rig->base.ring[i][0]};
 	for (unsigned int i = 0; i < n; i++)
 		a->port[i] = a->ports[i].port;
 	for (unsigned int i = 0; i < c->switches; i++)
 		a->sw[i] = (struct urn_report_switch){
-			.sw = rig->sw[i],
-			.fabric = rig->fabric[c->sw[i].engine],
+			.sw = rig->base.sw[i],
+			.fabric = rig->base.fabric[c->sw[i].engine],
 			.engine = c->sw[i].engine,
 		};
 	a->src = (struct urn_report_source){
-		.dp = rig->dp,
+		.dp = rig->base.dp,
 		.port = a->port,
 		.ports = n,
 		.sw = a->sw,

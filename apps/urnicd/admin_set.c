@@ -92,7 +92,7 @@ take_time(struct nicd_run *r, const char *name, uint32_t max_us, uint32_t *us)
 int
 nicd_run_set_engine(struct nicd_run *r)
 {
-	const struct urn_dp *dp = r->admin->rig->dp;
+	const struct urn_dp *dp = r->admin->rig->base.dp;
 	uint64_t i = admin_number(&r->call, "ENGINE", UINT64_MAX);
 	struct engine_set s;
 
@@ -138,7 +138,7 @@ set_adapter(void *arg)
 static struct urn_adapter *
 find_adapter(struct nicd_run *r)
 {
-	const struct urn_dp *dp = r->admin->rig->dp;
+	const struct urn_dp *dp = r->admin->rig->base.dp;
 	const char *name = admin_arg(&r->call, "ADAPTER");
 
 	for (unsigned int i = 0; i < dp->adapters_n; i++)
@@ -254,8 +254,8 @@ nicd_run_impair(struct nicd_run *r)
 			urn_err_set(&r->err, "%s", why);
 			return NICD_RUN_WRONG;
 		}
-		s.sw = r->admin->rig->sw[i];
-		urn_engine_call(r->admin->rig->dp->engine[c->sw[i].engine], set_impair, &s);
+		s.sw = r->admin->rig->base.sw[i];
+		urn_engine_call(r->admin->rig->base.dp->engine[c->sw[i].engine], set_impair, &s);
 		if (s.rc == 0)
 			return URN_REPORT_DONE;
 		urn_err_set(&r->err, "switch %s: %s", name, strerror(-s.rc));

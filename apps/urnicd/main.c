@@ -231,7 +231,7 @@ end_without(struct nicd_rig *rig, struct nicd_workers *workers, unsigned int hel
 {
 	fprintf(stderr, "urnicd: %u program%s can't be let go: something of theirs stalls in the kernel; "
 		"ending without them\n", held, held == 1 ? "" : "s");
-	urn_dp_freeze(rig->dp);
+	urn_dp_freeze(rig->base.dp);
 	nicd_workers_stop(workers);
 	nicd_rig_abandon(rig);
 	_exit(code);

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Everything that a configuration names, brought up: EAL, ports, switches, dataplane, server. */
+/* Everything that a configuration names, brought up: a rig (common/rig.h), and what others reach it by. */
 #ifndef URNICD_RIG_H
 #define URNICD_RIG_H
 
-#include "dataplane/report/capture.h"
+#include "common/rig.h"
+
 #include "dataplane/config/config.h"
+#include "dataplane/report/capture.h"
 #include "dataplane/report/prometheus.h"
 #include "dataplane/server/server.h"
-#include "dataplane/switch/fabric.h"
 
 struct nicd_rig {
 	const struct urn_config *cfg;        /* owner: the caller */
-	struct urn_port **port;              /* by number in cfg->port */
-	struct urn_port *(*ring)[2];         /* by number in cfg->adapter: the adapter's end, the switch's */
-	struct rte_mempool *copies;          /* pool of the switches; NULL: there are none */
-	struct urn_fabric *fabric[URN_ABI_MAX_ENGINES]; /* by engine; NULL: the engine polls no switch */
-	struct urn_switch **sw;              /* by number in cfg->sw; owner: the switch's fabric */
-	struct urn_dp *dp;
+	struct urn_rig base;                 /* the EAL, ports, switches, the dataplane */
 	struct urn_captures *captures; /* by name of a port or of an adapter */
 	struct urn_metrics_switch metrics_sw[URN_CONFIG_MAX_SWITCHES];
 	struct urn_prometheus *prometheus; /* NULL: not asked for */

@@ -64,8 +64,8 @@ pin(struct worker *w)
 static void
 loop(struct worker *w)
 {
-	struct urn_engine *e = urn_dp_engine(w->all->rig->dp, w->index);
-	struct urn_fabric *fabric = w->all->rig->fabric[w->index];
+	struct urn_engine *e = urn_dp_engine(w->all->rig->base.dp, w->index);
+	struct urn_fabric *fabric = w->all->rig->base.fabric[w->index];
 	unsigned int empty = 0;
 
 	urn_engine_bind(e);

@@ -37,7 +37,6 @@ defaults_fit(void **state)
 	assert_int_equal(o.devices, 2);
 	assert_string_equal(o.port[0].name, "left");
 	assert_string_equal(o.port[0].device, "net_tap0,iface=left");
-	assert_true(o.port[0].tap && !o.port[1].tap);
 	assert_string_equal(o.port[1].name, "memif1");
 	assert_string_equal(o.port[1].device, "net_memif1,role=client,socket=/tmp/x");
 	assert_int_equal(o.mbufs, 4096);

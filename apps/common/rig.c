@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "common/rig.h"
+
+#include "common/rig_switches.h"
+
+#include "pmd_glue/eal.h"
+#include "pmd_glue/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_MBUFS = 8192, DEFAULT_COPIES = 4096 };
+
+/* ---- EAL */
+
+static uint64_t
+pool_of(const struct urn_port_config *port)
+{
+	return port->mbufs ? port->mbufs : DEFAULT_MBUFS;
+}
+
+/* Number of packets in all pools together, for the EAL's memory. */
+static uint64_t
+mbufs_of(const struct urn_rig *rig)
+{
+	const struct urn_config *c = rig->cfg;
+	uint64_t n = (c->switches ? rig->opts.copies : 0) + rig->opts.mbufs;
+
+	for (unsigned int i = 0; i < c->ports; i++)
+		n += pool_of(&c->port[i].port);
+	for (unsigned int i = 0; i < c->adapters; i++)
+		for (unsigned int k = 0; c->adapter[i].port < 0 && k < 2; k++)
+			n += pool_of(&c->adapter[i].ring[k]);
+	return n;
+}
+
+static int
+eal_up(struct urn_rig *rig, const char **pci, struct urn_err *err)
+{
+	const struct urn_config *c = rig->cfg;
+	struct urn_eal_config cfg = {
+		.program = rig->opts.program,
+		.memory_mb = c->eal.memory ? (unsigned int)(c->eal.memory >> 20)
+					   : urn_eal_memory_mb(mbufs_of(rig)),
+		.huge_pages = c->eal.huge_pages == URN_CONFIG_HUGE_AUTO,
+		.extra = c->eal.extra[0] ? c->eal.extra : NULL,
+		.log_level = c->urnicd.log_level[0] ? c->urnicd.log_level : NULL,
+		.file_prefix = c->eal.file_prefix[0] ? c->eal.file_prefix : NULL,
+		.no_telemetry = !c->urnicd.telemetry,
+		.pdump = true,
+		.workers = c->engines,
+		.pci = pci,
+	};
+
+	for (unsigned int i = 0; i < c->ports; i++)
+		if (c->port[i].pci)
+			pci[cfg.pci_count++] = c->port[i].port.device;
+	if (urn_eal_start(&cfg, err) != 0)
+		return -1;
+	rig->eal_up = true;
+	return 0;
+}
+
+int
+urn_rig_start(struct urn_rig *rig, const struct urn_config *cfg, const struct urn_rig_opts *opts,
+	      struct urn_err *err)
+{
+	const char **pci = calloc(cfg->ports + 1, sizeof(*pci));
+	int rc = -1;
+
+	memset(rig, 0, sizeof(*rig));
+	rig->cfg = cfg;
+	rig->opts = *opts;
+	if (rig->opts.copies == 0)
+		rig->opts.copies = DEFAULT_COPIES;
+	rig->port = calloc(cfg->ports + 1, sizeof(*rig->port));
+	rig->ring = calloc(cfg->adapters + 1, sizeof(*rig->ring));
+	rig->sw = calloc(cfg->switches + 1, sizeof(struct urn_switch *));
+	if (pci == NULL || rig->port == NULL || rig->ring == NULL || rig->sw == NULL)
+		urn_err_set(err, "no memory");
+	else
+		rc = eal_up(rig, pci, err);
+	free(pci);
+	return rc;
+}
+
+/* ---- ports */
+
+/* Open two ports that follow each other as the ends of a pair of rings. */
+static int
+pair_up(struct urn_rig *rig, unsigned int first, struct urn_err *err)
+{
+	struct urn_port_config cfg[2] = {rig->cfg->port[first].port,
+					 rig->cfg->port[first + 1].port};
+
+	return urn_port_open_ring_pair(cfg, &rig->port[first], err);
+}
+
+int
+urn_rig_ports(struct urn_rig *rig, struct urn_err *err)
+{
+	const struct urn_config *c = rig->cfg;
+
+	for (unsigned int i = 0; i < c->ports; i++) {
+		if (c->port[i].port.device[0] == '\0' && i + 1 < c->ports) {
+			if (pair_up(rig, i++, err) != 0)
+				return -1;
+			continue;
+		}
+		rig->port[i] = urn_port_open(&c->port[i].port, err);
+		if (rig->port[i] == NULL)
+			return -1;
+	}
+	for (unsigned int i = 0; i < c->adapters; i++)
+		if (c->adapter[i].port < 0 &&
+		    urn_port_open_ring_pair(c->adapter[i].ring, rig->ring[i], err) != 0)
+			return -1;
+	return urn_rig_switches(rig, err);
+}
+
+int
+urn_rig_capture(struct urn_rig *rig, const char *path, struct urn_err *err)
+{
+	const struct urn_config *c = rig->cfg;
+	struct urn_port **port = calloc(c->ports + 1, sizeof(*port));
+	unsigned int n = 0;
+
+	if (port == NULL) {
+		urn_err_set(err, "no memory");
+		return -1;
+	}
+	for (unsigned int i = 0; i < c->ports; i++)
+		if (c->port[i].sw < 0)
+			port[n++] = rig->port[i];
+	rig->capture = urn_capture_open(path, port, n, err);
+	free(port);
+	return rig->capture ? 0 : -1;
+}
+
+/* ---- dataplane */
+
+int
+urn_rig_dataplane(struct urn_rig *rig, struct urn_err *err)
+{
+	const struct urn_config *c = rig->cfg;
+	struct urn_adapter_config *a = calloc(c->adapters, sizeof(*a));
+	struct urn_dp_config dp = {.engines = c->engines, .adapters = c->adapters, .adapter = a};
+
+	if (a == NULL) {
+		urn_err_set(err, "no memory for %u adapters", c->adapters);
+		return -1;
+	}
+	for (unsigned int i = 0; i < c->engines; i++)
+		dp.engine[i] = c->engine[i].engine;
+	for (unsigned int i = 0; i < c->adapters; i++) {
+		a[i] = c->adapter[i].adapter;
+		a[i].port =
+			c->adapter[i].port < 0 ? rig->ring[i][0] : rig->port[c->adapter[i].port];
+	}
+	rig->dp = urn_dp_create(&dp, err);
+	free(a);
+	return rig->dp ? 0 : -1;
+}
+
+/* ---- down */
+
+int
+urn_rig_down(struct urn_rig *rig, uint64_t *lost, struct urn_err *err)
+{
+	int rc = 0;
+
+	if (lost != NULL)
+		*lost = 0;
+	urn_dp_destroy(rig->dp);
+	if (rig->capture != NULL)
+		rc = urn_capture_close(rig->capture, lost, err);
+	/* Packets go back before their pools are freed. */
+	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++)
+		urn_fabric_destroy(rig->fabric[i]);
+	for (unsigned int i = 0; rig->ring != NULL && i < rig->cfg->adapters; i++) {
+		urn_port_close(rig->ring[i][0]);
+		urn_port_close(rig->ring[i][1]);
+	}
+	for (unsigned int i = 0; rig->port != NULL && i < rig->cfg->ports; i++)
+		urn_port_close(rig->port[i]);
+	urn_pool_free(rig->copies);
+	free(rig->port);
+	free(rig->ring);
+	free(rig->sw);
+	*rig = (struct urn_rig){.eal_up = rig->eal_up};
+	return rc;
+}
+
+int
+urn_rig_close(struct urn_rig *rig, uint64_t *lost, struct urn_err *err)
+{
+	int rc = urn_rig_down(rig, lost, err);
+
+	if (rig->eal_up)
+		urn_eal_stop();
+	rig->eal_up = false;
+	return rc;
+}
+
+/* Close a port but keep its pool: stalled copies of foreign memory may still use the packets. */
+static void
+abandon_port(struct urn_port *p)
+{
+	if (p == NULL)
+		return;
+	p->pool = NULL;
+	urn_port_close(p);
+}
+
+void
+urn_rig_abandon(struct urn_rig *rig)
+{
+	for (unsigned int i = 0; rig->ring != NULL && i < rig->cfg->adapters; i++) {
+		abandon_port(rig->ring[i][0]);
+		abandon_port(rig->ring[i][1]);
+	}
+	for (unsigned int i = 0; rig->port != NULL && i < rig->cfg->ports; i++)
+		abandon_port(rig->port[i]);
+	urn_eal_stop();
+}

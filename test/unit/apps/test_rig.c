@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* HOUSE programs, one rig: what a configuration names is there, and goes away whole. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/rig.h"
+
+#include <rte_mbuf.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct urn_rig_opts opts = {.program = "test_rig"};
+static struct urn_err err;
+
+/* Add what a program may make and no file has: two ports without a device, the ends of a pair of
+ * rings. */
+static void
+add_pair(struct urn_config *cfg)
+{
+	assert_int_equal(cfg->ports, 0);
+	free(cfg->port);
+	cfg->port = calloc(2, sizeof(*cfg->port));
+	assert_non_null(cfg->port);
+	for (; cfg->ports < 2; cfg->ports++) {
+		struct urn_config_port *p = &cfg->port[cfg->ports];
+
+		strcpy(p->port.name, cfg->ports ? "B" : "A");
+		p->port.queues = 1;
+		p->port.mbufs = 2048;
+		p->sw = -1;
+	}
+}
+
+/* A frame that is sent at one port arrives at the other. */
+static void
+check_pair(const struct urn_rig *rig)
+{
+	struct rte_mbuf *m[1] = {rte_pktmbuf_alloc(rig->port[0]->pool)};
+
+	assert_non_null(m[0]);
+	assert_non_null(rte_pktmbuf_append(m[0], 64));
+	assert_int_equal(urn_port_tx(rig->port[0], 0, m, 1), 1);
+	assert_int_equal(urn_port_rx(rig->port[1], 0, m, 1), 1);
+	rte_pktmbuf_free(m[0]);
+}
+
+/* A file's switch with two adapters on it, and a program's pair of ports. */
+static void
+all_that_is_named(void **state)
+{
+	static const char text[] = "[switch s]\n"
+				   "[adapter a]\nswitch = s\nnode = a\nipv4 = 10.0.0.1\n"
+				   "[adapter b]\nswitch = s\nnode = b\nipv4 = 10.0.0.2\n";
+	struct urn_config_errors errors = {0};
+	struct urn_config *cfg = urn_config_parse(text, sizeof(text) - 1, "text", &errors);
+	struct urn_rig rig;
+
+	(void)state;
+	assert_non_null(cfg);
+	add_pair(cfg);
+	assert_int_equal(urn_rig_start(&rig, cfg, &opts, &err), 0);
+	assert_int_equal(urn_rig_ports(&rig, &err), 0);
+	assert_int_equal(urn_rig_dataplane(&rig, &err), 0);
+	assert_non_null(rig.dp);
+	assert_non_null(rig.fabric[0]);
+	assert_int_equal(urn_switch_ports(rig.sw[0]), 2);
+	assert_string_equal(urn_switch_port_name(rig.sw[0], 1), "b");
+	assert_non_null(rig.ring[0][0]);
+	check_pair(&rig);
+	assert_int_equal(urn_rig_down(&rig, NULL, &err), 0);
+	assert_null(rig.dp);
+	assert_null(rig.copies);
+	assert_true(rig.eal_up);
+	assert_int_equal(urn_rig_close(&rig, NULL, &err), 0);
+	assert_false(rig.eal_up);
+	urn_config_free(cfg);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_that_is_named),
+	};
+
+	return cmocka_run_group_tests_name("common_rig", tests, NULL, NULL);
+}
