@@ -303,9 +303,9 @@ node_open(struct node *n, const struct node_config *cfg)
 {
 	memset(n, 0, sizeof(*n));
 	n->cfg = *cfg;
-	node_count_on(n);
 	open_memory(n);
 	open_tp(n);
+	node_count_on(n);
 	fuzz_check(bare_cq(&n->scq, NODE_CQES) && bare_cq(&n->rcq, NODE_CQES));
 	/* The engine writes to channels, not the transport. */
 	n->scq.channel_fd = n->rcq.channel_fd = n->cfg.events ? 0 : -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node_check.h"
 
-#include "transport/tp.h"
+#include "transport/service.h"
 
 #include <inttypes.h>
 
@@ -11,14 +11,27 @@ void __real_urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbu
 void __wrap_urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 void __real_urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 void __wrap_urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
-void __real_urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
-void __wrap_urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m);
 
 static struct node *current;
+
+/* A datagram that is dropped for memory has that outcome already. */
+static void
+count_datagram(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	uint64_t dropped = tp->c.v[URN_C_DROP_MEMORY];
+
+	urn_ud.accept(tp, qp, m);
+	current->delivered += tp->c.v[URN_C_DROP_MEMORY] == dropped;
+}
 
 void
 node_count_on(struct node *n)
 {
+	static struct urn_service counted;
+
+	counted = urn_ud;
+	counted.accept = count_datagram;
+	n->tp->service[URN_QPT_UD] = &counted;
 	current = n;
 }
 
@@ -34,13 +47,6 @@ __wrap_urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	current->delivered++;
 	__real_urn_comp_accept(tp, qp, m);
-}
-
-void
-__wrap_urn_ud_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
-{
-	current->delivered++;
-	__real_urn_ud_accept(tp, qp, m);
 }
 
 /* ---- every frame has one outcome */
