@@ -17,7 +17,7 @@ enum {
 	URN_ACK_TURNS = 4,  /* turns of the engine that an ACK waits at most */
 };
 
-/* What the receiver is to send now, behind all responses. */
+/* Packet that the receiver is to send now, behind all responses. */
 enum urn_ack_due {
 	URN_ACK_NONE,  /* nothing is owed, or its packet calls again once it is done */
 	URN_ACK_LATER, /* an ACK that waits for more to be merged into it */
@@ -38,7 +38,7 @@ urn_ack_wanted(const struct urn_psn_tx *tx, const struct urn_psn_cursor *cur, ui
 	if (cur->since_ack + 1u >= URN_ACK_EVERY || out + 1 >= window || tx->credits)
 		return true;
 	/* The last packet that is repeated now. */
-	return unlikely(urn_psn_add(cur->psn, 1) == cur->end && cur->psn != tx->next);
+	return unlikely(cur->psn != tx->next) && urn_psn_add(cur->psn, 1) == cur->end;
 }
 
 /* ---- receiver */
@@ -82,13 +82,13 @@ urn_ack_nak_for(const struct urn_psn_rx *rx)
 }
 
 /*
- * A NAK is owed: is it to be sent? One that is void, because its packet came again meanwhile, is
- * forgotten. cut: the NAK is for a response that failed, and comes behind the responses before it;
- * dead: the sequence does nothing before the NAK any more.
+ * Decide whether the NAK that is owed is sent now. A void one, whose packet came again meanwhile, is
+ * forgotten, and the decision is that for the ACK: ack. cut: the NAK is for a response that failed,
+ * and comes behind the responses before it; dead: the sequence does nothing before the NAK any more
  */
 enum urn_ack_due urn_ack_nak_due(struct urn_psn_rx *rx, bool cut, bool dead, enum urn_ack_due ack);
 
-/* What is to be sent now. turn, quiet: see urn_ack_ripe(); cut, dead: see urn_ack_nak_due() */
+/* Decide which packet is sent now. turn, quiet: see urn_ack_ripe(); cut, dead: see urn_ack_nak_due() */
 static inline enum urn_ack_due
 urn_ack_due(struct urn_psn_rx *rx, uint32_t turn, bool quiet, bool cut, bool dead)
 {

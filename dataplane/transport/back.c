@@ -8,13 +8,13 @@
  * such a peer executes every repeated READ, whole, behind all that it still has to do. A slow
  * peer would only get slower.
  *
- *        una            back_end                 next_psn
+ *        una            cur.end                  next
  *         ▼                ▼                        ▼
  *         [repeated now    |held back until then    ]
  *
- * The next packets tell loss from slowness. When the answer reaches back_end and nothing follows,
+ * The next packets tell loss from slowness. When the answer reaches cur.end and nothing follows,
  * the packets behind were lost too, and twice as many are repeated. When the answer goes beyond
- * back_end, the peer works on the packets sent first, and the cursor moves on to new work.
+ * cur.end, the peer works on the packets sent first, and the cursor moves on to new work.
  */
 #include "transport/back.h"
 #include "transport/requester.h"

@@ -44,14 +44,14 @@ enum urn_psn_tx_flag {
  */
 struct urn_psn_cursor {
 	struct urn_work *work;   /* to make the next packet of; NULL: fetch more */
-	uint32_t psn;            /* of the next packet; behind urn_psn_tx.next while repeating */
+	uint32_t psn;            /* PSN of the next packet; behind urn_psn_tx.next while repeating */
 	uint32_t end : 24;       /* PSN behind the part to repeat now; valid while psn is behind next */
 	uint32_t since_ack : 8;  /* packets sent since the last that asked for an ACK, at most 32 */
 };
 
 struct urn_psn_tx {
 	struct urn_work *head, *tail; /* work under way, oldest first */
-	struct urn_psn_cursor cur; /* of what is sent next */
+	struct urn_psn_cursor cur; /* where packets are made next */
 	uint32_t una;              /* oldest PSN not acknowledged */
 	uint32_t next;             /* first PSN never sent */
 	uint32_t acked;            /* one past the newest PSN that the peer acknowledged */

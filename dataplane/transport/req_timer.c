@@ -17,7 +17,7 @@ enum {
 /* A neighbour that does not answer is asked by broadcast after 10 ms (net: URN_NEIGH_WAITS_NS), and then answers. */
 #define DOUBT_NS 16000000ull
 #define AGAIN_NS 10000000ull /* ns after which turns have looked at all waiting packets */
-_Static_assert(HELD_TURNS <= UINT8_MAX, "counted in urn_qp.early");
+_Static_assert(HELD_TURNS <= UINT8_MAX, "counted in urn_psn_tx.early");
 
 /* The QP's own timeout, ns. */
 static inline uint64_t

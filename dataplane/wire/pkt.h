@@ -31,40 +31,38 @@ enum urn_frame_kind {
 
 /* Receive that a packet completes, or refusal of a request. */
 struct urn_pkt_recv {
-	uint8_t bits;	    /* enum urn_req_bit */
-	uint8_t status;	    /* enum urn_abi_wc_status; NAK with URN_REQ_RECV, and UD_RECV */
-	uint8_t vendor_err; /* enum urn_abi_vendor_err; valid where status is */
-	uint8_t syndrome;   /* NAK: syndrome of the AETH */
-	uint32_t bytes;	    /* REQUEST with URN_REQ_LAST, UD_RECV: length of the message */
-	uint64_t wr_id;	    /* of the receive; valid with URN_REQ_RECV, and for UD_RECV */
-	uint32_t
-		imm; /* immediate, network order; with URN_REQ_INV the R_Key that was invalidated */
-	uint32_t src_qp; /* UD_RECV: QP number of the sender */
+	uint8_t bits;          /* enum urn_req_bit */
+	uint8_t status;        /* enum urn_abi_wc_status; NAK with URN_REQ_RECV, and UD_RECV */
+	uint8_t vendor_err;    /* enum urn_abi_vendor_err; valid where status is */
+	uint8_t syndrome;      /* NAK: syndrome of the AETH */
+	uint32_t bytes;        /* REQUEST with URN_REQ_LAST, UD_RECV: length of the message */
+	uint64_t wr_id;        /* the receive's; valid with URN_REQ_RECV, and for UD_RECV */
+	uint32_t imm;          /* immediate, network order; with URN_REQ_INV the R_Key that was invalidated */
+	uint32_t src_qp;       /* UD_RECV: QP number of the sender */
 };
 
 /* READ or atomic that was put on record. */
 struct urn_pkt_record {
-	uint32_t index;	     /* of the record, in urn_qp.rec */
-	uint64_t operand[2]; /* atomic: compare and swap, or what is added; then the old value in
-				the first */
+	uint32_t index;        /* the record's, in urn_qp.rec */
+	uint64_t operand[2];   /* atomic: compare and swap, or what is added; then the first is the old value */
 };
 
 /* Part of a READ that was asked for again and waits to be answered. */
 struct urn_pkt_part {
-	uint32_t start, end; /* packets of the READ's response, end exclusive */
-	bool head;	     /* the next packet is the first of the part */
+	uint32_t start, end;   /* packets of the READ's response, end exclusive */
+	bool head;             /* the next packet is the first of the part */
 };
 
 /* Response that does not fit its request. */
 struct urn_pkt_bad {
-	uint8_t status;	    /* enum urn_abi_wc_status that the request completes with */
-	uint8_t vendor_err; /* enum urn_abi_vendor_err */
+	uint8_t status;        /* enum urn_abi_wc_status that the request completes with */
+	uint8_t vendor_err;    /* enum urn_abi_vendor_err */
 };
 
 /* Frame to be sent that waits for memory. */
 struct urn_pkt_tx {
-	uint8_t syndrome; /* TX_RESPONSE: of an ACK or NAK; 0: another response */
-	uint8_t loop;	  /* 1: to this adapter itself */
+	uint8_t syndrome;      /* TX_RESPONSE: of an ACK or NAK; 0: another response */
+	uint8_t loop;          /* 1: to this adapter itself */
 };
 
 struct urn_pkt {
@@ -76,33 +74,33 @@ struct urn_pkt {
 	const struct urn_opcode *op;
 	struct urn_qp *qp;     /* transport */
 	struct rte_mbuf *next; /* transport: next in a list of the QP */
-	uint8_t l3_off;	       /* bytes from the frame's start to the IP header */
+	uint8_t l3_off;        /* bytes from the frame's start to the IP header */
 	uint8_t bth_off;       /* ... to the BTH */
 	uint8_t payload_off;   /* ... to the payload */
-	uint8_t kind;	       /* enum urn_frame_kind */
+	uint8_t kind;          /* enum urn_frame_kind */
 	uint16_t payload_len;  /* bytes, without pad and ICRC */
 	uint16_t pkey;
 	uint32_t psn;
 	uint32_t dqpn;
 	uint8_t opcode;
-	uint8_t drop;	    /* enum urn_counter when kind is BAD or OTHER */
-	uint8_t ipv6;	    /* 0 or 1 */
-	uint8_t ackreq;	    /* BTH A */
-	uint8_t solicited;  /* BTH SE */
-	uint8_t action;	    /* transport: action in the packet's turn, enum urn_act */
-	uint8_t mem_status; /* transport: worst result of its memory operations */
-	uint8_t mem_left;   /* transport: memory operations not answered yet */
+	uint8_t drop;          /* enum urn_counter when kind is BAD or OTHER */
+	uint8_t ipv6;          /* 0 or 1 */
+	uint8_t ackreq;        /* BTH A */
+	uint8_t solicited;     /* BTH SE */
+	uint8_t action;        /* transport: action in the packet's turn, enum urn_act */
+	uint8_t mem_status;    /* transport: worst result of its memory operations */
+	uint8_t mem_left;      /* transport: memory operations not answered yet */
 
 	/*
-	 * What the action needs, from when the packet is held until its turn. The action says which
+	 * State of the action, from when the packet is held until its turn. The action says which
 	 * member is valid (enum urn_act); an action that is not named here needs none.
 	 */
 	union {
 		struct urn_pkt_recv recv;     /* REQUEST, NAK, UD_RECV */
 		struct urn_pkt_record record; /* READ, ATOMIC */
 		struct urn_pkt_part part;     /* DUP_READ that was put aside */
-		struct urn_pkt_bad bad;	      /* BAD_RESP */
-		struct urn_pkt_tx tx;	      /* TX_REQUEST, TX_RESPONSE */
+		struct urn_pkt_bad bad;       /* BAD_RESP */
+		struct urn_pkt_tx tx;         /* TX_REQUEST, TX_RESPONSE */
 	};
 };
 _Static_assert(offsetof(struct urn_pkt, recv.imm) == 64,
