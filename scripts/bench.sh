@@ -75,7 +75,7 @@ out=${out:-$build/bench}
 	usage_error "--only '$only': give some of size, qps, latency, loss, stages, speed, urnicd"
 can_write "$out" || die "user $(id -un) cannot write to $out; give another folder with --out DIR"
 
-# What is said goes to stderr: stdout has the figures.
+# Messages go to stderr, because stdout has the figures.
 {
 	if [ -n "$install" ]; then
 		"$project/scripts/setup.sh" --bench

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# What the scripts share: where the project is, how to speak, how to fail.
-# Sourced, not run. Needs bash.
+# Functions that the scripts share: messages, errors, help, builds.
+# Bash scripts source this file; nobody runs it.
 
 # The project's folder, wherever the script is called from.
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -11,13 +11,13 @@ say() {
 	printf '%s: %s\n' "${0##*/}" "$*"
 }
 
-# Something failed.
+# End the script because something failed.
 die() {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
 	exit 1
 }
 
-# The command line is wrong.
+# End the script because its command line is wrong.
 usage_error() {
 	printf "%s: %s; see '%s --help'\n" "${0##*/}" "$*" "$0" >&2
 	exit 2
@@ -29,12 +29,12 @@ print_help() {
 	sed -n -e '1,2d' -e '/^#/!q' -e 's/^# \{0,1\}//p' "$0"
 }
 
-# An option has its value: need_value "$@" with the option first.
+# End the script unless an option has its value: need_value "$@" with the option first.
 need_value() {
 	[ $# -ge 2 ] || usage_error "$1 wants a value"
 }
 
-# Can files be made in this folder, or the folder itself?
+# True when files can be made in this folder, or the folder itself can be made.
 can_write() {
 	local dir=$1
 
@@ -65,7 +65,7 @@ configure() {
 	fi
 }
 
-# Set an option of a build folder, if it is another: set_option DIR NAME VALUE
+# Set an option of a build folder unless it has that value: set_option DIR NAME VALUE
 set_option() {
 	local now
 
@@ -76,7 +76,7 @@ print(str(next(o["value"] for o in json.load(sys.stdin) if o["name"] == name)).l
 	[ "$now" = "$3" ] || meson configure "$1" "-D$2=$3"
 }
 
-# Compile: compile DIR [TARGET...]. What ninja prints is shown when it fails.
+# Compile: compile DIR [TARGET...]. The output of ninja is shown only when ninja fails.
 compile() {
 	local dir=$1 log
 

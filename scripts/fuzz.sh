@@ -86,7 +86,7 @@ ended() {
 trap 'ended 2' INT
 trap 'ended 15' TERM
 
-# The folders of inputs that are there: the corpus that grows, then what was kept.
+# Folders that hold inputs of a target: the corpus that grows, then the inputs that were kept.
 folders() {
 	local dir
 
@@ -97,12 +97,12 @@ folders() {
 	done
 }
 
-# One target for its time. What libFuzzer says goes to a file.
+# Run one target for its share of the time. The output of libFuzzer goes to a file.
 run() {
 	local t=$1 log=$build/fuzz-$1.log artifact runs cover status=0 dirs
 
 	mapfile -t dirs < <(folders "$t")
-	# Weighing inputs by how rare is what they reach (entropic) took 9 of 10 ms: too much is reached.
+	# -entropic is off: inputs reach so much code that weighing them by its rarity took 9 of 10 ms.
 	"$build/test/fuzz/fuzz_$t" -max_total_time="$share" -timeout=30 -rss_limit_mb=4096 -max_len=4096 \
 		-len_control=0 -entropic=0 -print_final_stats=1 -artifact_prefix="$build/findings/$t-" "${dirs[@]}" \
 		>"$log" 2>&1 </dev/null &
@@ -122,13 +122,13 @@ run() {
 	return 1
 }
 
-# As few inputs as reach the same code, small ones first.
+# Keep the fewest inputs that reach the same code, small ones first.
 keep() {
 	local dir=$project/test/fuzz/corpus/$1 fresh dirs
 
 	mapfile -t dirs < <(folders "$1")
 	fresh=$(mktemp -d "$build/keep.XXXXXX")
-	# How often an edge is taken does not count here: that would keep ten times as many.
+	# Counts of edges are off: with them ten times as many inputs would be kept.
 	"$build/test/fuzz/fuzz_$1" -merge=1 -use_counters=0 -max_len=4096 "$fresh" "${dirs[@]}" >"$build/merge-$1.log" 2>&1 ||
 		die "libFuzzer could not merge the corpus of $1; see $build/merge-$1.log"
 	rm -rf "$dir"

@@ -39,7 +39,7 @@ sources() {
 	find apps dataplane examples lib pmd_glue -name '*.[ch]' | LC_ALL=C sort
 }
 
-# Rows of the table, then sources, then their includes: a letter, and what it is.
+# Rows of the table (R), then source files (F), then their includes (I), one a line.
 facts() {
 	sed -n '/^## Folders/,/^## [^F]/s/^| `/R /p' doc/inside/architecture.md
 	sources | sed 's/^/F /'
@@ -49,8 +49,8 @@ facts() {
 facts | awk -v list="$list" '
 function fail(what) { print what > "/dev/stderr"; bad = 1 }
 
-# The folder of a file that the table has: the longest that it lies in. A row for a folder whose
-# folders have rows is for the files just in it. "": none
+# The row for a file: the longest path of the table that the file lies in, or "". When folders inside a
+# folder have rows, the row of the folder is only for files directly in it.
 function folder(path,   r, own) {
 	if (path in rank)
 		return path
@@ -66,7 +66,7 @@ function folder(path,   r, own) {
 	return path
 }
 
-# The file that an include means; "": none of the project. The order is that of the compiler options.
+# The file of the project that an include names, or "". Folders are tried in the order of the compiler options.
 function file_of(name, from,   i, n, base, at) {
 	sub(/\/[^\/]*$/, "", from)
 	n = split(from " dataplane . lib apps lib/include", base, " ")

@@ -64,7 +64,7 @@ shell_lint() {
 	shellcheck -x scripts/*.sh test/e2e/*.sh test/interop/*.sh test/unit/lib/*.sh .ci/run
 }
 
-# Tests are left out: cmocka's macros are most of what would be found.
+# Tests are left out, because cmocka's macros would be most of the findings.
 sources() {
 	if [ ${#files[@]} -gt 0 ]; then
 		printf '%s\0' "${files[@]}"
@@ -73,7 +73,7 @@ sources() {
 	fi
 }
 
-# "N warnings generated" is of the system's headers.
+# Lines such as "N warnings generated" are left out, because they count the system's headers.
 tidy() {
 	sources | xargs -0 -n 1 -P "$jobs" clang-tidy -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option 2> >(
 		grep -vE '^[0-9]+ (warnings?|errors?)( and [0-9]+ errors?)? generated|^(Suppressed|Use -header-filter)' >&2)

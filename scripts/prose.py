@@ -29,7 +29,7 @@ END = re.compile(r"(?<=[.?!])\s+(?=[A-Z\"'(`*\[])")
 
 
 def sentences(text, line):
-    """Yields (line, sentence) of a text that begins in a line."""
+    """Yields (line, sentence) for each sentence of a text that begins in this line."""
     at = 0
     for part in [*END.finditer(text), None]:
         stop = part.start() if part else len(text)
@@ -44,7 +44,7 @@ def of_c(source):
         if not kind:
             continue
         first = source.count("\n", 0, m.start()) + 1
-        # The stars of a block, and what sets a title apart.
+        # The stars of a block and the dashes in front of a title are no part of a sentence.
         text = re.sub(r"^[ \t]*\*(?=\s|$)", " ", m.group(kind), flags=re.MULTILINE)
         text = re.sub(r"^([ \t]*)-+ ", r"\1", text.lstrip("*"), flags=re.MULTILINE)
         line = first

@@ -53,7 +53,7 @@ done
 	usage_error "--size wants a number, or one with K, M or G, not '$size'"
 bytes=$(numfmt --from=iec "$size")
 
-# Before anything takes time.
+# Check the files before anything takes time.
 check_files() {
 	local f
 
@@ -65,7 +65,7 @@ check_files() {
 	done
 }
 
-# check_room DIR BYTES: a clear word now instead of a full disk later.
+# check_room DIR BYTES: end the script now, with a message, instead of filling the disk later.
 check_room() {
 	local free
 
@@ -83,7 +83,7 @@ compare() {
 	return 1
 }
 
-# Whatever still runs, and the temporary folder.
+# Stop the programs that still run, and remove the temporary folder.
 stop_all() {
 	[ -z "$receiver" ] || kill "$receiver" 2>/dev/null || :
 	[ ${#dataplanes[@]} -eq 0 ] || kill "${dataplanes[@]}" 2>/dev/null || :
@@ -91,7 +91,7 @@ stop_all() {
 	rm -rf "$temp"
 }
 
-# wait_for PID PATH: a program has made its socket, or has ended.
+# wait_for PID PATH: wait until a program has made its socket; false when it has ended, or after 20 s.
 wait_for() {
 	for _ in $(seq 1000); do
 		[ ! -S "$2" ] || return 0
@@ -145,7 +145,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 if [ ${#files[@]} -eq 0 ]; then
-	# The file, and its copy unless that goes elsewhere.
+	# The temporary folder holds the file, and also the copy unless --to is given.
 	[ -n "$to" ] || bytes_needed=$((2 * bytes))
 	check_room "$temp" "${bytes_needed:-$bytes}"
 	say "making a file of $size random bytes"
@@ -174,7 +174,7 @@ wait_for "$receiver" "$temp/cp.sock" || {
 wait "$receiver" || die "the receiver failed: $(tail -n 1 "$temp/receiver.log")"
 receiver=
 
-# In order: a dataplane that is told to stop ends with 0.
+# A dataplane that is told to stop ends with 0, unless something went wrong.
 for pid in "${dataplanes[@]}"; do
 	kill "$pid" || :
 	wait "$pid" || die "a dataplane did not stop in order: $(cat "$temp"/[ab].log)"

@@ -27,11 +27,12 @@ set -eu
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-# The one list. group | package | how to see that it is there | why
+# The only list of packages: group | package | how to see that it is there | why
 #   cmd NAME           a program
 #   hdr NAME           a header that the compiler finds
 #   pc NAME [VERSION]  a library that pkg-config finds, of that version or newer
 #   py NAME            a module of the distribution's Python
+#   rt NAME            sanitizers and libFuzzer of this compiler
 # libdpdk-dev brings all of DPDK's drivers (memif, ring, tap, mlx5, ...) along.
 packages() {
 	cat <<-'END'
@@ -78,7 +79,7 @@ packages() {
 	END
 }
 
-# Is it there? works KIND NAME [VERSION]
+# True when a thing of the list is there: works KIND NAME [VERSION]
 works() {
 	local part
 
@@ -113,14 +114,14 @@ find_missing() {
 	done < <(packages)
 }
 
-# Run a command as root: as it is, or through sudo.
+# Run a command as root: directly when the user is root, else through sudo.
 as_root() {
 	if [ "$(id -u)" -eq 0 ]; then
 		env "$@"
 	elif [ -t 0 ]; then
 		sudo env "$@"
 	else
-		# Nobody is there to type a password.
+		# Without a terminal nobody can type a password.
 		sudo -n env "$@" </dev/null
 	fi
 }

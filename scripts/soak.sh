@@ -55,7 +55,7 @@ done
 if [ -n "${seeds-}" ]; then
 	[[ $seeds =~ ^([0-9]{1,15})(\.\.([0-9]{1,15}))?$ ]] ||
 		usage_error "--seeds wants a number, or two and '..' between them, not '$seeds'"
-	# Decimal, whatever zeros are in front: to the shell 010 is eight, and 08 nothing.
+	# Seeds are decimal, with zeros in front or without; the shell would read 010 as eight and refuse 08.
 	first=$((10#${BASH_REMATCH[1]})) last=$((10#${BASH_REMATCH[3]:-${BASH_REMATCH[1]}}))
 	[ "$first" -le "$last" ] || usage_error "--seeds $seeds: the first is behind the last"
 fi
@@ -65,7 +65,7 @@ configure "$build" --buildtype=release
 compile "$build" test/sim/urnic-sim || die "it does not build; what the compiler said is above"
 sim=$build/test/sim/urnic-sim
 
-# A wrong option ends it here, with what urnic-sim says.
+# A wrong option ends the script here, with the message of urnic-sim.
 "$sim" --jobs "$jobs" "${options[@]}" --list >/dev/null || exit 2
 mapfile -t all < <("$sim" --list | sed -n '/^scenarios:/,/^faults:/s/^  \([a-z0-9]*\).*/\1/p')
 if [ -n "$scenarios" ]; then
@@ -81,11 +81,11 @@ trap 'stop=15' TERM
 result=$(mktemp "${TMPDIR:-/tmp}/urnic-soak.XXXXXX") || die "cannot make a file in ${TMPDIR:-/tmp}"
 trap 'rm -f "$result"' EXIT
 
-# One scenario over seeds A..B.
+# one SCENARIO A..B: run one scenario over these seeds.
 one() {
 	local line status=0 pid told=
 
-	# In a session of its own: Ctrl-C is for this script, which passes it on once.
+	# setsid keeps Ctrl-C of the terminal from urnic-sim: only this script receives Ctrl-C, and passes it on once.
 	setsid "$sim" --scenario "$1" --seeds "$2" --jobs "$jobs" --keep-going "${options[@]}" >"$result" &
 	pid=$!
 	while :; do
@@ -97,12 +97,12 @@ one() {
 	done
 	line=$(tail -n 1 "$result")
 	if ! [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
-		[ -z "$told" ] || return 0 # it was told before it had begun
+		[ -z "$told" ] || return 0 # the signal came before urnic-sim had begun
 		die "urnic-sim ended with $status and no result"
 	fi
 	passed=$((passed + BASH_REMATCH[1]))
 	failed=$((failed + BASH_REMATCH[2]))
-	# No run failed, and all of them together did; what it says is above.
+	# No run failed, but all runs together made too many requests; urnic-sim has said so above.
 	[ "$status" -ne 1 ] || [ "${BASH_REMATCH[2]}" -ne 0 ] || together=1
 	say "seeds $2, $(head -n 1 "$result" | sed 's/, hash .*//')"
 }

@@ -65,7 +65,7 @@ for suite in ${without//,/ }; do
 done
 [ -z "$all" ] || export URNIC_TEST_ALL=1
 
-# The last line of every run that got as far as building.
+# finish PASSED FAILED SKIPPED: print the last line of a run that got as far as building, and end it.
 finish() {
 	printf '%s passed, %s failed' "$1" "$2"
 	[ "$3" -eq 0 ] || printf ', %s skipped' "$3"
@@ -74,8 +74,8 @@ finish() {
 	exit 0
 }
 
-# Results of meson's log of the run, a JSON object a line: a line a test that
-# did not pass, then the three numbers.
+# Sum up meson's log of the run, a JSON object a line: print a line for each test that
+# did not pass, then three numbers: passed, failed, skipped.
 summarise() {
 	python3 - "$1" <<-'END'
 	import json, sys
@@ -95,7 +95,7 @@ summarise() {
 	END
 }
 
-# Only root gets as far as booting a guest.
+# Only root can boot a guest, so only root needs the packages for guests.
 packages=--test
 [ "$(id -u)" -ne 0 ] || [ -z "$slow" ] || packages=--interop
 if [ -n "$install" ]; then
@@ -110,8 +110,8 @@ fi
 options=(--buildtype=release)
 if [ -n "$sanitize" ]; then
 	options=(--buildtype=debugoptimized "-Db_sanitize=address,undefined" -Db_lundef=false)
-	# For CI, lines for what the sanitizers print are enough: variables for a debugger cost time to compile. Not
-	# with -O1: gcc 12 then takes the address of a thread's variable for NULL (engine_stage).
+	# CI only needs line numbers, for reports of the sanitizers; variables for a debugger cost time to compile.
+	# With -O1 gcc 12 takes the address of a thread's variable for NULL, and engine_stage fails.
 	[ -z "${CI-}" ] || options+=(-Dc_args=-g1 -Dwerror=false)
 	export ASAN_OPTIONS=${ASAN_OPTIONS-halt_on_error=1:abort_on_error=1}
 	export UBSAN_OPTIONS=${UBSAN_OPTIONS-halt_on_error=1:abort_on_error=1:print_stacktrace=1}
@@ -122,27 +122,27 @@ if [ -n "$compiler" ]; then
 fi
 configure "$build" "${options[@]}"
 set_option "$build" tests true
-# Which warnings there are depends on the optimisations: those of the release count.
+# Warnings depend on the optimisations, so only those of a release build are errors.
 set_option "$build" werror "$([ -n "${CI-}" ] && [ -z "$sanitize" ] && echo true || echo false)"
 if ! compile "$build"; then
 	say "the build failed; what the compiler said is above"
 	finish 0 1 0
 fi
 
-# Instrumented code takes its time, and other work may share the machine.
+# Timeouts are multiplied, because instrumented code is slow and other work may share the machine.
 patience=2
 [ -z "$sanitize" ] || patience=4
 log=$build/meson-logs/testlog.json
 rm -f "$log"
 status=0
-# One more at a time than there are CPUs, for most tests wait for something now and then.
+# One more test than there are CPUs runs at a time, because most tests wait for something now and then.
 meson test -C "$build" --no-rebuild --print-errorlogs --num-processes $(($(nproc) + 1)) --timeout-multiplier "$patience" \
 	"${select[@]}" "${tests[@]}" </dev/null || status=$?
 [ -s "$log" ] || { say "meson ran no test"; finish 0 1 0; }
 numbers=$(summarise "$log")
 # shellcheck disable=SC2086
 set -- $numbers
-# A crash of the runner itself is not to be taken for success.
+# A crash of meson itself must not be taken for success.
 if [ $status -ne 0 ] && [ "$2" -eq 0 ]; then
 	say "meson test ended with $status"
 	finish "$1" 1 "$3"
