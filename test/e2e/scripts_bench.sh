@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# scripts/bench.sh: its options, its errors, that it measures with or without its
-# peers, writes what it says, and leaves nothing when it is ended.
-# How large the figures are is not looked at: that is for a machine left alone.
+# scripts/bench.sh: its options and errors; it measures with the programs beside urnic
+# or without them, writes the files that it names, and leaves nothing after a signal.
+# The figures themselves are not checked, because other work on the machine changes them.
 # shellcheck source=test/e2e/scripts_common.sh
 . "$(dirname "$0")/scripts_common.sh"
 bench=("$project/scripts/bench.sh" --no-install --build "$2")
 
-# What somebody else left there before is not ours to judge.
+# Files that were in /dev/shm before the test do not count.
 shared() { find /dev/shm -maxdepth 1 -name 'urnic-bench*' | sort; }
 before=$(shared)
 
@@ -22,7 +22,7 @@ expect "unknown section" 2 "size, qps, latency, loss, stages, speed"
 try "${bench[@]}" --out /proc/no
 expect "a folder that cannot be made" 1 "/proc/no"
 
-# A machine without any peer: they are named, and left out.
+# On a machine without any of the programs beside urnic, the bench names them and leaves them out.
 mkdir "$place/few"
 for tool in bash sh cat sed grep dirname basename id stat mktemp rm tail python3 ninja pkg-config cc \
 	meson env ls true git gcc ar ccache clang nproc uname; do
@@ -39,7 +39,7 @@ check "the page has the table" grep -q "64 KiB WRITE, of limit" "$place/out/inde
 check "all files" test -s "$place/out/summary.csv" -a -s "$place/out/summary.txt"
 clean "without peers"
 
-# JSON goes to stdout, alone. A peer that hangs or babbles is no reason to fail.
+# Only JSON goes to stdout. A program beside urnic that prints nonsense is no reason to fail.
 fake ucx_perftest <<-'END'
 echo babble
 END
@@ -57,7 +57,7 @@ assert any(n["series"] == "ucx tag_lat, posix" for n in d["not_measured"]), d["n
 END
 clean "JSON"
 
-# Ended early: what was measured is written, nothing runs on, nothing is left.
+# A signal ends the bench early: figures so far are written, no program runs on, no other file is left.
 "${bench[@]}" --only qps --seconds 5 --out "$place/cut" >"$place/said" 2>&1 </dev/null &
 pid=$!
 for _ in $(seq 600); do

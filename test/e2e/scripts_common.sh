@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2034
-# What the tests of the scripts share. $1 of each is the project's folder.
+# Functions that the tests of the scripts share. $1 of each test is the project's folder.
 
 project=$1
 place=$(mktemp -d /tmp/urnic-scripts.XXXXXX) || exit 1
@@ -21,7 +21,7 @@ try() {
 	out=$("$@" 2>&1 </dev/null) || code=$?
 }
 
-# expect WHAT CODE TEXT...: the exit code, and texts of the output, of the last try.
+# expect WHAT CODE TEXT...: the last try ended with this exit code and printed these texts.
 expect() {
 	local what=$1 want=$2 text
 
@@ -38,7 +38,7 @@ expect() {
 	printf 'done: %s\n' "$what"
 }
 
-# check WHAT COMMAND...
+# check WHAT COMMAND...: the command succeeds.
 check() {
 	local what=$1
 
@@ -46,18 +46,18 @@ check() {
 	"$@" || { printf 'FAILED: %s\n' "$what"; failed=1; }
 }
 
-# Nothing in the folder for temporary files.
+# clean WHAT: the folder for temporary files is empty.
 clean() {
 	check "$1 leaves nothing in TMPDIR" test -z "$(ls -A "$place/tmp")"
 }
 
-# Put a program of our own before those of the machine: fake NAME <<script
+# Put a fake in front of a program of the machine: fake NAME <<SCRIPT
 fake() {
 	{ echo '#!/bin/bash'; cat; } >"$place/bin/$1"
 	chmod 755 "$place/bin/$1"
 }
 
-# Run with the fakes in front; as nobody, when the first word is "nobody".
+# Run a command with the fakes first in PATH; as user nobody when the first word is "nobody".
 faked() {
 	if [ "$1" = nobody ]; then
 		shift
@@ -67,7 +67,7 @@ faked() {
 	fi
 }
 
-# What --help says has every option that the script takes.
+# check_help SCRIPT: --help names every option that the script takes, and an unknown one is refused.
 check_help() {
 	local script=$1 option
 

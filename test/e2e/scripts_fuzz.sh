@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# scripts/fuzz.sh: options, how the time is shared, what it says of a finding.
-# Compiler and fuzzers are fakes; that the real ones run is .ci/run's to see.
+# scripts/fuzz.sh: its options, how it shares the time, and its messages about a finding.
+# Compiler and fuzzers are fakes; .ci/run runs the real ones.
 # shellcheck source=test/e2e/scripts_common.sh
 . "$(dirname "$0")/scripts_common.sh"
 
@@ -13,7 +13,7 @@ for bad in "" "0" "x" "10 --fly" "10 20" "10 --target none" "2" "10 --target"; d
 	expect "wrong usage: '$bad'" 2 "fuzz.sh: "
 done
 
-# A build folder that is there already, and fuzzers that say what libFuzzer says.
+# The build folder is there already, and its fuzzers print what libFuzzer prints.
 build=$place/build
 mkdir -p "$build/test/fuzz"
 touch "$build/build.ninja"
@@ -42,7 +42,7 @@ run() {
 }
 
 run 45
-# A machine without clang's libraries is told so, and that is all that can be seen there.
+# Without clang's libraries the script names what is missing, and nothing else can be tested.
 if [[ $out == *"these are missing"* ]]; then
 	expect "without clang" 1 "scripts/setup.sh --fuzz"
 	exit $failed

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# scripts/layers.sh: the sources keep to the floors of doc/inside/architecture.md, and an
-# include that does not, in a copy, is found.
-# Rows are in back quotes.
+# scripts/layers.sh: the sources keep to the table of doc/inside/architecture.md, and the
+# script finds includes in a copy that do not.
+# Back quotes are part of the table's rows.
 # shellcheck disable=SC2016
 # shellcheck source=test/e2e/scripts_common.sh
 . "$(dirname "$0")/scripts_common.sh"
@@ -13,7 +13,7 @@ layers() {
 	try "$project/scripts/layers.sh" --project "$place/copy" "$@"
 }
 
-# A copy with an extra line in a file, or another table: changed SED FILE
+# Copy the sources and the table, and edit one file of the copy: changed SED FILE
 changed() {
 	rm -rf "$place/copy"
 	mkdir -p "$place/copy/doc/inside"

@@ -53,7 +53,7 @@ expect "--jobs 0" 2 "--jobs"
 lint --nonsense
 expect "unknown option" 2 "--nonsense" "--help"
 
-# Sentences: comments and documents, not code.
+# scripts/prose.py reads comments and documents, not code.
 prose() {
 	printf '%s\n' "$2" >"$place/prose.$1"
 	try "$project/scripts/prose.py" "$place/prose.$1"
@@ -73,7 +73,7 @@ expect "a heading" 0
 try "$project/scripts/prose.py" --nonsense
 expect "prose.py with an unknown option" 2 "--nonsense" "--help"
 
-# Structs of one name: in one program, and in two.
+# scripts/structs.py finds structs of one name in one program, but not in two.
 mkdir -p "$place/p/dataplane" "$place/p/apps/one" "$place/p/apps/two"
 printf 'struct same {\n};\n' | tee "$place/p/apps/one/a.c" >"$place/p/apps/two/b.c"
 structs() {
@@ -87,8 +87,8 @@ expect "a struct of a program and of the dataplane" 1 "struct same" "dataplane/c
 try "$project/scripts/structs.py" --nonsense
 expect "structs.py with an unknown option" 2 "--nonsense" "--help"
 
-# Without one of the tools it says where they come from. A PATH with what the
-# script needs, and no more.
+# Without one of the tools the script says how to install them. PATH has only the
+# commands that the script needs before it looks.
 mkdir "$place/few"
 for tool in bash cat dirname env grep id mktemp nproc realpath sed stat; do
 	ln -s "$(command -v $tool)" "$place/few/"

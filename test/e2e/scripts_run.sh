@@ -46,7 +46,7 @@ try "${run[@]}" --size 1000000G
 expect "no room" 1 "has room for"
 clean "failures"
 
-# Ctrl-C in the middle.
+# A signal in the middle.
 setsid "${run[@]}" --size 1G >/dev/null 2>&1 </dev/null &
 child=$!
 for _ in $(seq 1000); do
@@ -58,11 +58,11 @@ wait $child
 check "a signal ends it" test $? -ne 0
 clean "a signal"
 
-# ---- what only fakes can show: a build folder whose urnic-cp does not copy well
+# ---- cases that need fakes: a build folder whose urnic-cp makes a wrong copy
 mkdir -p fake-build/apps/urnic-cp fake-build/apps/urnicd
 touch fake-build/build.ninja
 fake ninja <<<'[ ! -e broken-build ] || { echo "error: it does not compile"; exit 1; }'
-# A dataplane that only has a socket, until it is told to stop.
+# The fake urnicd only makes its socket, and waits for SIGTERM.
 cat >fake-build/apps/urnicd/urnicd <<'E2'
 #!/usr/bin/python3
 # -c FILE

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# scripts/setup.sh: what is missing is found, named and asked of apt-get, once.
+# scripts/setup.sh: it finds missing packages, names them, and asks apt-get for them once.
 # apt-get, sudo and pkg-config are fakes: nothing is installed.
 # shellcheck source=test/e2e/scripts_common.sh
 . "$(dirname "$0")/scripts_common.sh"
@@ -12,7 +12,7 @@ expect "everything is there" 0
 try "$project/scripts/setup.sh"
 expect "nothing to install" 0 "nothing to install"
 
-# Without libisal, whatever the machine has.
+# The fake pkg-config does not find libisal until the fake apt-get has installed it.
 real=$(command -v pkg-config)
 fake pkg-config <<E2
 [[ " \$* " == *" libisal "* ]] && [ ! -e "$place/installed" ] && exit 1

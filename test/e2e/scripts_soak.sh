@@ -29,9 +29,9 @@ try "${soak[@]}" --seeds 08..011 --scenario small
 expect "zeros in front of seeds" 0 "seeds 8..11, small: 4 runs" "4 passed, 0 failed"
 clean "soak.sh"
 
-# Without end, until it is told: by a signal to it alone, as from a terminal, too.
+# Without --seeds the script runs until a signal ends it, here one to the script alone.
 for sig in INT TERM; do
-	# A shell's background jobs ignore SIGINT; this one shall not.
+	# Background jobs of a shell ignore SIGINT, so Python restores the default action for the script.
 	python3 - "$sig" "${soak[@]}" --scenario small --share 100 >out 2>&1 <<-'END' || code=$?
 	import os, signal, subprocess, sys
 	signal.signal(signal.SIGINT, signal.SIG_DFL)
