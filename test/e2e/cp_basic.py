@@ -45,7 +45,7 @@ def test_many_files(p):
 
 
 def test_names_and_modes(p):
-    """Names with spaces, UTF-8, dashes and 255 bytes; permissions as far as the umask goes."""
+    """Names with spaces, UTF-8, dashes and 255 bytes; permissions, less the bits of the umask."""
     names = ["with space", "gr\u00fc\u00dfe", "-dash", "..dots", "new\nline", "x" * 255, "a,b=c"]
     files = [p.make(os.path.join("src", n), 1000 + i, seed=i) for i, n in enumerate(names)]
     os.chmod(files[0], 0o750)
@@ -89,7 +89,7 @@ def test_json(p):
 
 
 def test_options(p):
-    """Chunk, depth, MTU, idle policy and checks, in all sorts."""
+    """Many values of chunk, depth, MTU, idle policy and checks."""
     a = p.make("a", 1_500_000)
     for i, options in enumerate([
             ["--chunk", "4K", "--depth", "2"],
@@ -129,7 +129,7 @@ def test_help_and_version(p):
 
 @embedded_only
 def test_capture(p):
-    """--capture writes what crosses the port: requests and acknowledgements of RoCEv2."""
+    """--capture writes the packets that cross the port: requests and acknowledgements."""
     a = p.make("a", 200_000)
     pcap = p.path("x.pcapng")
     expect(p.run("--capture", pcap, "--to", p.to, a), 0)
@@ -142,7 +142,7 @@ def test_capture(p):
 
 
 def peak_memory(pid):
-    """KiB of memory that a process had at most; 0 when it has ended."""
+    """The most memory that a process had, in KiB; 0 when the process has ended."""
     try:
         with open(f"/proc/{pid}/status") as f:
             return int(next((x for x in f if x.startswith("VmHWM")), "x 0 kB").split()[1])
@@ -188,7 +188,7 @@ def test_two_terminals(p):
 
 
 def test_stale_socket(p):
-    """A socket that a dead listener left is replaced; one in use is not, and who has it hears nothing of that."""
+    """The socket of a dead listener is replaced; one in use is not, and its listener notices nothing."""
     a, sock = p.make("a", 1000), p.path("s")
     first = p.start("--listen", sock, "--to", p.to)
     wait_until("the socket", lambda: os.path.exists(sock))
@@ -231,7 +231,7 @@ def test_terminal(p):
 
 
 def test_ordinary_user(p):
-    """Works without any privilege: as root, run again as nobody."""
+    """urnic-cp needs no privilege: when root runs the test, it starts urnic-cp as nobody."""
     if os.geteuid() != 0:
         return
     program = p.path("urnic-cp")

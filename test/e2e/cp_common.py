@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tests of urnic-cp share: a place of their own, and how to run it there.
+"""Functions that the tests of urnic-cp share: a folder for each test, and running urnic-cp there.
 
-With "--attached URNICD" behind the program, all tests that make sense so run it attached to
-dataplane processes: both sides in one command to two nodes of one, a listener and its peer to
-two that memif joins.
+With "--attached URNICD" behind the program, the tests run urnic-cp attached to dataplane
+processes. A command with both sides attaches to two nodes of one process; a listener and its
+sender attach to two processes that memif joins. Tests marked embedded_only are left out then.
 """
 import filecmp
 import os
@@ -20,7 +20,7 @@ TIMEOUT = 240  # seconds for one run; generous, for sanitizers on a busy machine
 
 
 class Dataplanes:
-    """Dataplane processes of one test, each started when it is wanted."""
+    """Dataplane processes of one test, each started at its first use."""
 
     NODE = "[adapter {node}0]\nnode = {node}\nipv4 = 10.0.0.{n}\n"
     COMMON = "[urnicd]\nsocket = {socket}\nmode = 0666\nidle = pause\nempty_polls = 4\n"
@@ -41,7 +41,7 @@ class Dataplanes:
                 self.NODE.format(node=name, n=n) + "port = p0\n")
 
     def start(self, name):
-        """The socket of a dataplane: "two" has two nodes, "a" and "b" one each."""
+        """Start a dataplane unless it runs; returns its socket. "two" has two nodes, "a" and "b" one each."""
         sock = os.path.join(self.dir, name + ".sock")
         if name in self.running:
             return sock
@@ -68,8 +68,8 @@ class Dataplanes:
         return ["--attach", self.start("two")]
 
     def close(self):
-        """Stop them, first who connects to the other's memif. Nothing may have gone wrong with one, and
-        nothing is left of it."""
+        """Stop the dataplanes, the client of the memif first. Each must end with 0 and no message, and
+        leave no file."""
         for name, p in reversed(self.running.items()):
             p.terminate()
             err = p.communicate(timeout=TIMEOUT)[1]
@@ -112,7 +112,7 @@ class Place:
     def start(self, *args, **kw):
         if self.dataplanes:
             args = (*self.dataplanes.options(args), *args)
-        # Whoever runs the tests may ignore it.
+        # A runner of the tests may ignore SIGHUP, and the program would inherit that.
         kw.setdefault("preexec_fn", lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
         p = subprocess.Popen(self.user + [self.program, *args], cwd=self.root, env=self.env(),
                              stdin=subprocess.DEVNULL, stdout=kw.pop("stdout", subprocess.PIPE),
@@ -139,7 +139,7 @@ class Place:
         return path
 
     def make_huge(self, name, size=1 << 40):
-        """A file that takes for ever to send, and no room on the disk."""
+        """Make a file of holes: it takes no room on the disk, and a long time to send."""
         path = self.path(name)
         with open(path, "wb") as f:
             f.truncate(size)
@@ -150,7 +150,7 @@ class Place:
         check(filecmp.cmp(a, b, shallow=False), f"{a} and {b} differ")
 
     def clean(self):
-        """Nothing is left of what was private."""
+        """No private file of urnic-cp is left."""
         left = [os.path.join(d, f) for d, subs, files in os.walk(self.tmp) for f in files + subs]
         check(not left, f"left in TMPDIR: {left}")
 
@@ -172,7 +172,7 @@ def check(ok, what):
 
 
 def expect(result, code, *texts):
-    """Exit code and sentences (on either stream) of a run."""
+    """Check the exit code of a run, and texts that either of its streams must contain."""
     rc, out, err = result
     check(rc == code, f"exit code {rc}, not {code}; output: {out!r} {err!r}")
     for text in texts:
@@ -207,7 +207,7 @@ def alive(pid):
 
 
 def is_receiving(pid, folder):
-    """Does the process hold an unfinished file in the folder?"""
+    """True when the process has an unfinished file in the folder open."""
     try:
         for fd in os.listdir(f"/proc/{pid}/fd"):
             link = os.readlink(f"/proc/{pid}/fd/{fd}")
@@ -219,26 +219,27 @@ def is_receiving(pid, folder):
 
 
 def embedded_only(test):
-    """A test of what urnic-cp has only with a dataplane of its own."""
+    """Mark a test that needs an embedded dataplane."""
     test.embedded_only = True
     return test
 
 
 def attached_only(test):
-    """A test of what there is only with a dataplane that is a process of its own."""
+    """Mark a test that needs a dataplane in a process of its own."""
     test.attached_only = True
     return test
 
 
 def once(test):
-    """A test that moves gigabytes for the sake of what urnic-cp does with its files: attached, or built with
-    sanitizers, it does the same. With URNIC_TEST_ALL in the environment it runs in every way."""
+    """Mark a test that moves gigabytes to test how urnic-cp treats files: it runs only embedded and without
+    sanitizers, because files are treated the same otherwise. With URNIC_TEST_ALL in the environment, or given by
+    name, the test always runs."""
     test.once = True
     return test
 
 
 def run_all(namespace):
-    """Run the functions test_* of a file; argv[1] is the program, then what is said above, then names."""
+    """Run the functions test_* of a file. Arguments: the program, perhaps --attached URNICD, names of tests."""
     program, rest = os.path.abspath(sys.argv[1]), sys.argv[2:]
     urnicd = os.path.abspath(rest[1]) if rest[:1] == ["--attached"] else None
     failed = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""urnic-cp: what goes wrong is said in a sentence, and leaves nothing under a final name."""
+"""urnic-cp: each error has a message of one sentence, and leaves nothing under a final name."""
 import os
 import resource
 import shutil
@@ -83,7 +83,7 @@ def test_bad_files(p):
 
 
 def test_unreadable(p):
-    """A file without permission to read it (as root: through a user of less)."""
+    """A file that the user may not read; when root runs the test, it starts urnic-cp as another user."""
     a = p.make("a", 10)
     os.chmod(a, 0)
     if os.geteuid() == 0:
@@ -103,7 +103,7 @@ def test_same_name_twice(p):
 
 
 def test_exists(p):
-    """A file that exists is kept and the sender told; --force replaces it; folders never."""
+    """A file that exists is kept and the sender is told; --force replaces files, but no folders."""
     a = p.make("a", 700_000)
     os.mkdir(p.to)
     old = p.make("to/a", 10, seed=9)
@@ -168,7 +168,7 @@ def full_disk(p, to):
 
 
 def test_full_disk(p):
-    """A full disk at the receiver: a sentence, nothing of the file left, the others arrive."""
+    """A full disk at the receiver: a message, nothing of the file left, and the others arrive."""
     os.mkdir(p.to)
     mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", p.to]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
@@ -182,7 +182,7 @@ def test_full_disk(p):
 
 @embedded_only
 def test_full_tmpdir(p):
-    """No room for runtime files: a sentence, nothing left. (Mapped files on a full disk kill.)"""
+    """No room for runtime files: a message, nothing left. (Writing to mapped files on a full disk would kill.)"""
     a = p.make("a", 1 << 20)
     for size in ("4k", "256k", "1m"):
         mount = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=1777", "tmpfs", p.tmp]
@@ -235,14 +235,14 @@ def test_capture_fails(p):
 
 
 def test_summary_unheard(p):
-    """Standard output that takes nothing is an error too."""
+    """Standard output that cannot be written is an error, too."""
     a = p.make("a", 10)
     with open("/dev/full", "w") as full:
         expect(p.run("--to", p.to, a, stdout=full), 1, "standard output")
 
 
 def test_no_dataplane(p):
-    """--attach where no dataplane is, to a node that it has not, or on one side only."""
+    """--attach without a dataplane there, to a node that the dataplane lacks, or on one side only."""
     a = p.make("a", 10)
     if p.dataplanes:
         result = p.run("--to", p.to, "--nodes", "a,nobody", a)
@@ -255,7 +255,7 @@ def test_no_dataplane(p):
 
 
 def test_no_listener(p):
-    """--peer without a listener, --listen on what is no socket, names too long."""
+    """--peer without a listener, --listen at a file that is no socket, names that are too long."""
     a = p.make("a", 10)
     expect(p.run("--peer", p.path("nobody"), a), 1, "nobody listens", "--listen")
     expect(p.run("--listen", a), 1, "is no socket")
@@ -288,7 +288,7 @@ def rubbish_to_listener(p, data, text, wait_reply=False):
 
 
 def test_rubbish_to_listener(p):
-    """A sender that sends rubbish, lies or goes away: a sentence, exit code 1."""
+    """A sender that sends rubbish, lies or goes away: a message, exit code 1."""
     other, gone = "speaks another protocol", "went away in the middle"
     for data, text in [
             (b"", gone),
@@ -318,7 +318,7 @@ def test_rubbish_to_listener(p):
 
 
 def test_rubbish_start(p):
-    """A sender that gets as far as READY and then tells an address that cannot be one."""
+    """A sender that gets as far as READY and then sends an impossible address."""
     gid = bytes(10) + b"\xff\xff\x0a\x4d\0\2"
     for qpn, psn, mtu, g in [(0, 1, 5, gid), (1 << 24, 1, 5, gid), (17, 1 << 24, 5, gid),
                              (17, 1, 0, gid), (17, 1, 6, gid), (17, 1, 5, bytes(16))]:
@@ -328,7 +328,7 @@ def test_rubbish_start(p):
 
 @embedded_only
 def test_rubbish_to_sender(p):
-    """A listener that sends rubbish or goes away: a sentence, exit code 1."""
+    """A listener that sends rubbish or goes away: a message, exit code 1."""
     a = p.make("a", 10)
     good = struct.pack("=QIIII16sI108s", 4096, 1, 0, 17, 1, bytes(10) + b"\xff\xff\x0a\x4d\0\1", 5,
                        b"/nowhere/memif.sock")

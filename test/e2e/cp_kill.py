@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""urnic-cp: whoever dies in the middle, the other says so and nothing is left."""
+"""urnic-cp: when one side dies in the middle, the other says so and nothing is left."""
 import os
 import shutil
 import signal
@@ -8,7 +8,7 @@ from cp_common import alive, attached_only, check, children, expect, is_receivin
 
 
 def start_pair(p):
-    """A transfer in the one-command form, in its middle. Returns the sender and the receiver's pid."""
+    """Start a transfer with one command. Returns the sender and the receiver's pid in its middle."""
     sender = p.start("--to", p.to, p.make_huge("huge"))
     pid = wait_until("the receiver", lambda: children(sender.pid))[0]
     wait_until("a file under way", lambda: is_receiving(pid, p.to))
@@ -16,7 +16,7 @@ def start_pair(p):
 
 
 def start_two(p):
-    """The same in two terminals. Returns sender and listener."""
+    """Start a transfer with two commands. Returns sender and listener in its middle."""
     sock = p.path("s")
     listener = p.start("--listen", sock, "--to", p.to)
     wait_until("the socket", lambda: os.path.exists(sock))
@@ -40,7 +40,7 @@ def test_receiver_killed(p):
 
 
 def test_sender_killed(p):
-    """SIGKILL for the sender of a pair: its receiver says so, ends and tidies up for both."""
+    """SIGKILL for the sender of a pair: the receiver says so, ends and tidies up for both."""
     sender, pid = start_pair(p)
     os.kill(sender.pid, signal.SIGKILL)
     # Standard error ends when the receiver has ended.
@@ -61,7 +61,7 @@ def test_listener_killed(p):
 
 @attached_only
 def test_dataplane_killed(p):
-    """SIGKILL for the dataplane of both: a sentence that says so."""
+    """SIGKILL for the dataplane of both: a message says so."""
     sender, pid = start_pair(p)
     dataplane = p.dataplanes.running.pop("two")
     dataplane.kill()
@@ -132,7 +132,7 @@ def test_interrupt_listener_waiting(p):
 
 
 def test_stopped_receiver(p):
-    """A receiver that does not run for a while is no loss: the transfer goes on."""
+    """A receiver that is stopped for a while loses nothing: the transfer goes on."""
     size = 400 << 20
     src = p.make_huge("zeros", size)
     sender = p.start("--to", p.to, src)
