@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""README.md and all pages below doc/ say what is true: this looks.
+"""Check that README.md and all pages below doc/ are true.
 
 usage: docs.py PROJECT BUILD
 
@@ -14,12 +14,12 @@ the folder: no command may fail because of a file that another one left.
     ```sh norun      does not run
     ```c FILE        is written to FILE first, for commands to compile
 
-Of all of them the options given to our own programs must be in their --help.
-Scripts install and build, so they do not run; test/e2e/scripts_*.sh do that.
+Options that any of the commands gives to our own programs must be in their --help.
+Scripts are not run here, because they install and build; test/e2e/scripts_*.sh run them.
 
-Links lead to pages, and to headings, that there are; files, functions, counters and
-environment variables that are named exist; so does each error message that
-doc/troubleshooting.md explains, in our source.
+Links must lead to pages and headings that exist. Files, functions, counters and
+environment variables that a page names must exist, and so must each error message
+that doc/troubleshooting.md explains.
 """
 import glob
 import json
@@ -56,7 +56,7 @@ class Doc:
         self.prose = re.sub(r"^```.*?^```$", "", self.text, flags=re.M | re.S)
 
     def commands(self):
-        """(mode, command) of each line of the shell blocks."""
+        """Yields (mode, commands) of each shell block."""
         for info, body in self.blocks:
             words = info.split()
             if not words or words[0] != "sh":
@@ -70,7 +70,7 @@ class Doc:
 
 
 class Place:
-    """Where commands run: the project by links, `build` and /tmp of its own."""
+    """The folder where commands run: links to the project, `build`, and a /tmp of its own."""
 
     def __init__(self, project, build):
         self.dir = tempfile.mkdtemp(prefix="urnic-docs.", dir="/tmp")
@@ -83,7 +83,7 @@ class Place:
         self.env = dict(os.environ, TMPDIR=os.path.join(self.dir, "tmp"), LC_ALL="C.UTF-8")
 
     def write(self, doc):
-        """The sources that a page shows."""
+        """Write the sources that a page shows to their files."""
         for info, body in doc.blocks:
             if re.fullmatch(r"c \w+\.c", info.strip()):
                 with open(os.path.join(self.dir, info.split()[1]), "w", encoding="utf-8") as f:
@@ -101,7 +101,7 @@ class Place:
 
 
 def compiler(build):
-    """The compiler of the build, with its sanitizers: what links against its archives."""
+    """The compiler of the build and its sanitizers, which programs need to link against its archives."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as f:
         words = shlex.split(json.load(f)[0]["command"])
     return " ".join([w for w in words[:2] if not w.startswith("-")] +
@@ -109,7 +109,7 @@ def compiler(build):
 
 
 def finish(doc, command, process):
-    """Wait for a command that must succeed. Returns its standard output, None when it did not."""
+    """Wait for a command that must succeed. Returns its standard output, or None when the command failed."""
     try:
         out, err = process.communicate(timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
@@ -135,7 +135,7 @@ def run_terminals(doc, place, lines):
 
 
 def json_keys(doc, command, out):
-    """Every key at the top of the output is explained."""
+    """Check that the page explains every key at the top of the output."""
     result = json.loads(out)
     for key in result:
         if f"`{key}`" not in doc.text:
@@ -170,7 +170,7 @@ def options_of(text):
 
 
 def check_options(doc, place):
-    """Options in commands, of programs of ours, are options."""
+    """Check that our programs have the options that commands give them."""
     for _, lines in doc.commands():
         for line in lines:
             words = shlex.split(line, comments=True)
@@ -185,7 +185,7 @@ def check_options(doc, place):
 
 
 def check_manual(doc, place, program):
-    """The table of a program's page has the options that its --help has."""
+    """Check that the table of a program's page has the options of its --help."""
     table = "\n".join(re.findall(r"^\| (`--.*?) \|", doc.text, re.M))
     here, there = options_of(table), options_of(help_of(place, program))
     if here != there:
@@ -194,7 +194,7 @@ def check_manual(doc, place, program):
 
 
 def anchors(doc):
-    """What a link may name behind a #, as GitHub makes it of headings."""
+    """Names that a link may have behind its #: GitHub makes them of headings in this way."""
     titles = re.findall(r"^#+ (.*)$", doc.prose, re.M)
     return {re.sub(r"[^\w\- ]", "", t.lower()).replace(" ", "-") for t in titles}
 
@@ -213,7 +213,7 @@ def check_links(doc, project, docs):
 
 
 def check_names(doc, project, source):
-    """Files and functions that are named exist."""
+    """Check that files and functions that a page names exist."""
     for path in re.findall(r"`((?:apps|config|dataplane|doc|examples|lib|pmd_glue|scripts|test)/[\w./-]+)`",
                            doc.prose):
         if not os.path.exists(os.path.join(project, path)):
@@ -235,7 +235,7 @@ def check_names(doc, project, source):
             fail(doc.name, f"there is no {name}")
 
 
-# Where counters are, and the page and section that lists them.
+# Files that define counters, and the page and section that lists them.
 COUNTERS = (("dataplane/counters_*.h", "doc/reference/counters.md", "Counters"),
             ("dataplane/switch/switch.h", "doc/reference/urnic-switch.md", "Counters of a port"),
             ("dataplane/switch/impair.h", "doc/reference/urnic-switch.md", "Counters of an impairment"),
@@ -246,7 +246,7 @@ MANUALS = ("urnic-cp", "urnic-perf", "urnic-pingpong", "urnic-switch", "urnic-to
 
 
 def check_counter_list(project, docs, header, page, section):
-    """Every counter of the header is in the section's table, once. Returns their names."""
+    """Check that the section's table has every counter of the header once. Returns the names of counters."""
     names = set()
     for path in glob.glob(os.path.join(project, header)):
         with open(path, encoding="utf-8") as f:
@@ -273,7 +273,7 @@ def check_counters(project, docs):
 
 
 def check_features(project, docs):
-    """The table of link.md has the rows of the list of features."""
+    """Check that the table of link.md has the rows of the list of features."""
     with open(os.path.join(project, "dataplane/wire/features.h"), encoding="utf-8") as f:
         rows = re.findall(r'\bX\((\w+), (\d+), "\w+",\s*"([^"]*)"\)', f.read())
     page = next(d for d in docs if d.name == "doc/inside/link.md")
@@ -283,7 +283,7 @@ def check_features(project, docs):
 
 
 def check_environment(docs, source):
-    """Every variable of ours that is read is in a table, and no other."""
+    """Check that the table has every variable URNIC_* that the source reads, and that pages name no other."""
     page = next(d for d in docs if d.name == "doc/reference/environment.md")
     listed = set(re.findall(r"^\| `(URNIC_\w+)` \|", page.text, re.M))
     for name in sorted(set(re.findall(r'getenv\("(URNIC_\w+)"\)', source)) - listed):
@@ -294,7 +294,7 @@ def check_environment(docs, source):
 
 
 def check_messages(docs, source):
-    """Messages that are explained are in the source, but for what stands where `...` is."""
+    """Check that messages that the page explains are in the source; `...` stands for any text."""
     page = next(d for d in docs if d.name == "doc/troubleshooting.md")
     joined = re.sub(r'(?<!\\)"\s*(?:PRI[a-zX]+\d+\s*)?"', "", source).replace("\\\"", '"')
     found = re.findall(r"^### `(.*)`$", page.text, re.M)
