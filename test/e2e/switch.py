@@ -28,10 +28,10 @@ def run(*args, timeout=PATIENCE):
 
 
 class Host:
-    """A network namespace; as long as its process sleeps."""
+    """A network namespace, which exists as long as its process sleeps."""
 
     def __init__(self):
-        # Goes with this process, however that ends.
+        # The kernel kills the sleeping process when this process ends in any way.
         self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "--net",
                                          "sh", "-c", "echo; exec sleep 1000"],
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -45,7 +45,7 @@ class Host:
         return run(*self.command(*args), timeout=timeout)
 
     def give(self, interface, address):
-        """Move an interface here and bring it up; IPv6 chatter off, for exact counts."""
+        """Move an interface here and bring it up, without IPv6, whose own frames would spoil exact counts."""
         for command in (["ip", "link", "set", "dev", interface, "netns",
                          str(self.process.pid)],
                         self.command("sysctl", "-qw", f"net.ipv6.conf.{interface}.disable_ipv6=1"),
@@ -59,7 +59,7 @@ class Host:
         return json.loads(self.run("ip", "-j", "link", "show", "dev", interface).stdout)[0]["address"]
 
     def ping(self, address, count=10, interval=0.05, wait=2):
-        """Returns how many were sent, how many came back, and duplicates."""
+        """Returns the numbers of pings sent, of answers, and of duplicates."""
         p = self.run("ping", "-n", "-c", str(count), "-i", str(interval), "-W", str(wait), address)
         m = re.search(r"(\d+) packets transmitted, (\d+) received(?:, \+(\d+) duplicates)?",
                       p.stdout)
@@ -133,7 +133,7 @@ class Hosts(unittest.TestCase):
         self.assertGreaterEqual(a["counters"]["learned"], 1)
         self.assertGreaterEqual(result["switches"][0]["addresses"], 2)
         self.assertEqual([k for k in a["counters"] if k.startswith("drop_")], [])
-        # The last frames are longer than any interface's MTU carries.
+        # No frame waits in the switch at the end.
         self.assertEqual(result["switches"][0]["queued"], 0)
 
     def test_full_frames(self):
@@ -144,7 +144,7 @@ class Hosts(unittest.TestCase):
         self.end()
 
     def test_one_way(self):
-        """Requests arrive, answers do not: seen in the counters of that direction only."""
+        """Requests arrive, answers do not: only counters of that direction show the loss."""
         self.begin("--impair", "b.in:blackhole")
         sent, got, _ = self.host[0].ping("10.9.0.2", count=3, wait=1)
         self.assertEqual((sent, got), (3, 0))
@@ -154,7 +154,7 @@ class Hosts(unittest.TestCase):
         self.assertEqual(port(result, "a")["counters"].get("tx_packets", 0), 0)
 
     def test_static(self):
-        """An address put behind the wrong port for good: no ping to it."""
+        """A static entry puts an address behind the wrong port: no ping reaches the address."""
         self.begin("--static", "a,02:00:00:00:09:02")
         self.host[1].run("ip", "link", "set", "dev", "b", "address", "02:00:00:00:09:02")
         sent, got, _ = self.host[0].ping("10.9.0.2", count=3, wait=1)
@@ -184,8 +184,8 @@ class Hosts(unittest.TestCase):
         self.assertIsNone(port(result, "left-right")["device"])
 
     def iperf(self, *args):
-        """Move data from host 0 to host 1. Returns bytes that arrived before the sender ended: it
-        counts what it has written, and closes."""
+        """Move data from host 0 to host 1. Returns the bytes that arrived before the sender ended: the
+        sender closes when it has written all, which may be sooner."""
         server = subprocess.Popen(self.host[1].command("iperf3", "-s", "-1", "--forceflush"),
                                   stdout=subprocess.PIPE, text=True)
         self.addCleanup(server.stdout.close)
@@ -216,7 +216,7 @@ class Hosts(unittest.TestCase):
         for name in ("drop_random", "reordered", "corrupted"):
             self.assertGreater(impair[name], 0)
         self.assertEqual(impair["pushed"], a["counters"]["rx_packets"])
-        # An ARP frame with a flipped bit is lost, too (drop_fcs). The last frame may be held back at the end.
+        # An ARP frame with a flipped bit is lost, too (drop_fcs). The wire may still hold the last frame at the end.
         lost = sum(n for name, n in impair.items() if name.startswith("drop_"))
         self.assertEqual(impair["pushed"], impair["popped"] + lost + inside)
         share = impair["drop_random"] / impair["pushed"]
@@ -235,7 +235,7 @@ class Hosts(unittest.TestCase):
 
 
 class Alone(unittest.TestCase):
-    """What needs no rights: net_null, memif, options."""
+    """Tests that need no privilege: net_null, memif, options."""
 
     def test_duration_and_text(self):
         p = run(SWITCH, "--port", "x=dev:net_null0", "--port", "dev:net_null1",
@@ -244,7 +244,7 @@ class Alone(unittest.TestCase):
         self.assertRegex(p.stdout, r"switch s0: .*\n  port .*\n  x +0 .*\n  port1 +0 ")
 
     def test_reports(self):
-        """On SIGUSR1, every interval, and at the end."""
+        """The switch reports on SIGUSR1, at every interval, and at the end."""
         s = Switch("--port", "dev:net_null0")
         self.addCleanup(s.close)
         s.process.send_signal(signal.SIGUSR1)
@@ -259,7 +259,7 @@ class Alone(unittest.TestCase):
         self.assertGreaterEqual(p.stdout.count("switch s0"), 3)
 
     def test_flood_and_drop_by_seed(self):
-        """net_null makes frames without end: all addresses 0, so known behind one port."""
+        """net_null makes frames without end, from address 0 to address 0: without learning the switch floods them."""
         results = []
         for _ in range(2):
             p = run(SWITCH, "--json", "--port", "n=dev:net_null0,size=64,copy=0", "--port",

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""urnic-sim from the outside: the same seed does the same, a failing seed says how to run it
-again, bad options and signals end it in order. Nothing here depends on speed."""
+"""urnic-sim from the outside: equal seeds give equal runs, the message of a failing seed has the
+command that runs it again, bad options and signals end urnic-sim in order. No test depends on speed."""
 
 import json
 import os
@@ -17,14 +17,14 @@ SIM = None
 FOLDER = None
 FAULTS = ["drop", "dup", "reorder", "delay", "corrupt", "rate", "blackhole", "cut", "flap", "pause",
           "neigh", "late", "fail", "qperr", "drain", "rnr", "short", "dereg", "badkey", "stale", "exhaust"]
-# Of clients, and of connection management: not in chaos, which has neither.
+# Faults of clients and of connection management; scenario chaos has neither.
 CLIENT_FAULTS = ["die", "scribble", "flood", "mute", "greedy"]
 CM_FAULTS = ["refuse", "slow", "forget"]
-# Drawn apart, so they stand last.
+# Faults from random streams of their own, so they stand last in the list.
 FOREIGN_FAULTS = ["foreign", "stall"]
-# Of a scenario of its own, where wires lose nothing.
+# The fault of scenario still, in which wires lose nothing.
 STILL_FAULTS = ["hang"]
-# Likewise: a node that serves requests as slowly as it likes.
+# The fault of scenario slow: a node takes its time to execute each request.
 SLOW_FAULTS = ["service"]
 DOMAIN_FAULTS = ["apart"]
 OVERRUN_FAULTS = ["overrun"]
@@ -32,8 +32,8 @@ NEIGHBOUR_FAULTS = ["vanish", "move"]
 LAST_FAULTS = FOREIGN_FAULTS + STILL_FAULTS + SLOW_FAULTS + DOMAIN_FAULTS + OVERRUN_FAULTS + NEIGHBOUR_FAULTS
 SABOTAGES = ["lost", "twice", "status", "flush", "byte", "word", "count", "mbuf", "work", "stall", "event", "left",
              "quota", "answer"]
-CLIENT_SABOTAGES = ["left", "quota"] # of a client that dies
-RUN_SABOTAGES = ["answer"] # no run fails, and all of them together do
+CLIENT_SABOTAGES = ["left", "quota"] # need a client that dies
+RUN_SABOTAGES = ["answer"] # no run fails, but the sum of all runs does
 
 
 def run(*args, timeout=200):
@@ -121,14 +121,14 @@ class Sim(unittest.TestCase):
                 failed = re.findall(scenario + r", seed (\d+) failed: (.*)\n  again: (.*)", p.stderr)
                 self.assertGreaterEqual(len(failed), 10, p.stderr)
                 seed, why, again = failed[0]
-                # As a shell takes it: the program's path may have spaces.
+                # A shell runs the command, because the program's path may have spaces.
                 p = subprocess.run(again, shell=True, capture_output=True, text=True, timeout=200)
                 self.assertEqual(p.returncode, 1)
                 self.assertIn(f"{scenario}, seed {seed} failed: {why}", p.stderr)
                 self.assertIn(why, p.stdout) # in the trace, too
 
     def test_more_errors_than_the_wire_allows(self):
-        """Each error has a reason, for wires lose; that there are so many has none."""
+        """Lossy wires excuse each single error, but not so many errors in all runs together."""
         for scenario, seeds in (("atomics", "1..40"), ("lossy", "1..100"), ("loss30", "1..200")):
             with self.subTest(scenario):
                 args = ("--scenario", scenario, "--seeds", seeds)
@@ -193,7 +193,7 @@ class Sim(unittest.TestCase):
                 self.assertRegex(out, r"\d+ passed, 0 failed\n$")
 
     def test_capture(self):
-        """All that nodes send, nothing of what wires do to it; and it changes nothing."""
+        """A capture has all frames that nodes send, before wires change them, and does not change the run."""
         judge = os.path.join(FOLDER, "..", "interop", "judge.py")
         with tempfile.TemporaryDirectory() as d:
             a, b = os.path.join(d, "a.pcap"), os.path.join(d, "b.pcap")
