@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program that was just started does not catch signals yet: they end it without a word."""
+"""Send signals to programs that were just started: a signal would kill one that does not catch it yet."""
 
 import time
 
@@ -7,7 +7,7 @@ SECONDS = 60
 
 
 def catches(pid, sig):
-    """Does the process catch the signal? False of one that has ended."""
+    """True when the process runs and catches the signal."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as f:
             caught = next((int(line.split()[1], 16) for line in f if line.startswith("SigCgt:")), 0)
@@ -17,7 +17,7 @@ def catches(pid, sig):
 
 
 def send(p, sig):
-    """Send a signal to a subprocess, once it catches it; one that ends before gets none."""
+    """Send a signal to a subprocess once it catches this signal; a subprocess that ends before gets none."""
     end = time.monotonic() + SECONDS
     while p.poll() is None and not catches(p.pid, sig):
         if time.monotonic() > end:

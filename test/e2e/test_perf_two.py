@@ -42,7 +42,7 @@ class Two(unittest.TestCase):
         conf = os.path.join(self.dir.name, name + ".ini")
         with open(conf, "w", encoding="utf-8") as f:
             f.write(COMMON.format(socket=sock) + text)
-        # Runtime files of one that is killed go with the folder.
+        # A dataplane that is killed leaves runtime files, which are removed with the folder.
         p = subprocess.Popen([NICD, "-c", conf], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
                              env=dict(os.environ, XDG_RUNTIME_DIR=self.dir.name, RUNTIME_DIRECTORY=self.dir.name))
         self.dataplanes.append(p)
@@ -50,21 +50,21 @@ class Two(unittest.TestCase):
         return sock
 
     def one_dataplane(self, *mtus):
-        """Two nodes of one, with path MTUs; returns the sockets of a and b."""
+        """Start a dataplane with two nodes, with these path MTUs; returns the sockets of nodes a and b."""
         sock = self.dataplane("two", "".join(NODE.format(node=node, n=n) + f"switch = wire\npath_mtu = {mtu}\n"
                                              for n, node, mtu in zip((1, 2), "ab", mtus or (4096, 4096))) +
                               "[switch wire]\n")
         return sock, sock
 
     def two_dataplanes(self):
-        """Joined by memif."""
+        """Start two dataplanes that memif joins; returns the sockets of nodes a and b."""
         return tuple(self.dataplane(node, f"[port p0]\ndevice = net_memif0,role={role},"
                                     f"socket={self.dir.name}/memif\n" + NODE.format(node=node, n=n) +
                                     "port = p0\n")
                      for node, n, role in (("a", 1, "server"), ("b", 2, "client")))
 
     def stop_dataplanes(self):
-        """In order, and none has anything to complain of: first who connects to the other's memif."""
+        """Stop the dataplanes, the client of the memif first. Each must end with 0 and no message."""
         for p in reversed(self.dataplanes):
             p.terminate()
             err = p.communicate(timeout=SECONDS)[1]
@@ -92,8 +92,8 @@ class Two(unittest.TestCase):
         return len(os.listdir(f"/proc/{p.pid}/task"))
 
     def measuring(self, listener, asker):
-        """A listener that has been asked, and both measure: it has more threads than while it waits; for a
-        quarter of a second."""
+        """Wait until both measure, which the listener shows by more threads than while it waited; then wait a
+        quarter of a second more."""
         end = time.monotonic() + SECONDS
         while self.threads(listener) == self.idle[listener] and asker.poll() is None:
             self.assertLess(time.monotonic(), end)
@@ -128,7 +128,7 @@ class Two(unittest.TestCase):
         self.stop_dataplanes()
 
     def test_ready_configuration(self):
-        """config/two-nodes.ini gives no node an IPv6 address: an unset entry of the GID table is nobody's."""
+        """config/two-nodes.ini gives no node an IPv6 address: no adapter owns an unset entry of its GID table."""
         root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         with open(os.path.join(root, "config", "two-nodes.ini"), encoding="utf-8") as f:
             sock = self.dataplane("two", f.read())
@@ -149,7 +149,7 @@ class Two(unittest.TestCase):
         self.stop_dataplanes()
 
     def test_path_mtu_of_ports(self):
-        """Without --mtu the path MTU is what the ports carry; more than that is refused with what to give."""
+        """Without --mtu the ports decide the path MTU; the message about a larger --mtu says which one to give."""
         socks = self.one_dataplane(1024, 1024)
         for how in ("cm", "oob"):
             for op, *args in (("read_bw",), ("send_bw", "--ud")):
@@ -166,7 +166,7 @@ class Two(unittest.TestCase):
         self.stop_dataplanes()
 
     def test_path_mtu_of_one_side(self):
-        """The smaller one counts, over TCP; connection management says which side it is."""
+        """Over TCP both sides take the smaller path MTU; with connection management the asker is told to give one."""
         socks = self.one_dataplane(4096, 1024)
         self.assertEqual(self.measure(socks, "write_bw", "oob", "--iters", "200")[0]["messages"], 200)
         listener = self.listen("send_bw", socks[1], "oob")
@@ -187,7 +187,7 @@ class Two(unittest.TestCase):
         self.stop_dataplanes()
 
     def test_datagrams(self):
-        """The listener is told that they are: by a look-up (SIDR), or over TCP."""
+        """Datagrams: the asker tells the listener of --ud by a look-up (SIDR), or over TCP."""
         socks = self.one_dataplane()
         for how in ("cm", "oob"):
             for op, size, args in (("send_lat", 8, ()), ("send_lat", 1000, ("--qps", "3")),
@@ -212,17 +212,17 @@ class Two(unittest.TestCase):
         socks = self.one_dataplane()
         self.port += 1
         self.finish(self.ask("send_bw", socks[0], "cm", "--ud"), 1, "nobody listens there for datagrams")
-        # A program that is there, and listens for something else.
+        # A listener is there, but measures another operation.
         listener = self.listen("send_lat", socks[1], "cm")
         self.finish(self.ask("send_bw", socks[0], "cm", "--ud"), 1, "give both the same")
         self.finish(listener, 1, "this side measures send_lat and the other send_bw")
-        # One that goes away: who sends hears of it when it tells the end.
+        # When a listener is killed, the sender learns of that only when the sender tells the end.
         listener = self.listen("send_bw", socks[1], "cm")
         asker = self.ask("send_bw", socks[0], "cm", "--ud", "--duration", "6")
         self.measuring(listener, asker)
         listener.kill()
         self.finish(asker, 1, "the other side is gone")
-        # Interrupted, what was measured until then is brought to its end.
+        # When the sender is interrupted, both sides print their figures so far.
         listener = self.listen("send_bw", socks[1], "cm")
         asker = self.ask("send_bw", socks[0], "cm", "--ud", "--duration", "600")
         self.measuring(listener, asker)
@@ -235,7 +235,7 @@ class Two(unittest.TestCase):
         sock = self.one_dataplane()[0]
         p = self.start("idle", "--attach", sock, "--node", "b", "--clients", "20")
         self.assertIn("20 clients attached, all asleep", p.stderr.readline())
-        # Others work beside them.
+        # Other clients work beside the sleeping ones.
         self.measure((sock, sock), "send_lat", "cm", "--iters", "100")
         self.assertIsNone(p.poll())
         signals.send(p, signal.SIGTERM)
@@ -244,7 +244,7 @@ class Two(unittest.TestCase):
         r = json.loads(self.finish(p, 0))
         self.assertEqual((r["op"], r["clients"]), ("idle", 3))
         self.assertGreaterEqual(r["seconds"], 0.1)
-        # They are woken when their dataplane goes.
+        # Sleeping clients wake up when their dataplane dies.
         p = self.start("idle", "--attach", sock)
         self.assertIn("all asleep", p.stderr.readline())
         self.dataplanes[0].kill()
@@ -263,7 +263,7 @@ class Two(unittest.TestCase):
             self.measuring(listener, asker)
             listener.kill()
             self.finish(asker, 1, gone)
-        # Nothing of that is left in the way.
+        # The dataplane still serves new programs.
         self.measure(socks, "send_bw", "cm", "--iters", "100")
         self.stop_dataplanes()
 
@@ -274,7 +274,7 @@ class Two(unittest.TestCase):
             asker = self.ask("write_bw", socks[0], how, "--duration", "600")
             self.measuring(listener, asker)
             signals.send(asker, signal.SIGINT)
-            # What was measured until then is brought to its end.
+            # When the asker is interrupted, both sides print their figures so far.
             self.finish(asker, 130, "interrupted", "data checked: yes")
             self.finish(listener, 0, "served")
             listener = self.listen("write_bw", socks[1], how)
@@ -304,7 +304,7 @@ class Two(unittest.TestCase):
         self.stop_dataplanes()
 
     def test_another_asks(self):
-        """While one is served others are turned away, whatever they ask for; the first notices nothing."""
+        """A listener that serves one asker turns all others away, and the first asker notices nothing."""
         socks = self.one_dataplane()
         for ud in ((), ("--ud",)):
             listener = self.listen("send_bw", socks[1], "cm")
@@ -319,7 +319,7 @@ class Two(unittest.TestCase):
         self.stop_dataplanes()
 
     def test_listener_follows_the_address(self):
-        """It is asked at one of its addresses, and answers from there."""
+        """A listener answers from the address at which it was asked."""
         socks = self.one_dataplane()
         for how in ("cm", "oob"):
             for ud in ((), ("--ud",)):
@@ -333,7 +333,7 @@ class Two(unittest.TestCase):
         self.stop_dataplanes()
 
     def test_bad_wire(self):
-        """A connection is set up and ended whatever is lost of that, and measured in between: its RTU may be lost, too."""
+        """Connections are set up, measured and ended although their messages are lost, the RTU among them."""
         impair = "impair a0.in = drop=25%, seed=3\nimpair b0.in = drop=25%, seed=4\n"
         sock = self.dataplane("two", "".join(NODE.format(node=node, n=n) + "switch = wire\n"
                                              for n, node in ((1, "a"), (2, "b"))) + "[switch wire]\n" + impair)
@@ -345,7 +345,7 @@ class Two(unittest.TestCase):
         self.stop_dataplanes()
 
     def test_gone_before_it_is_answered(self):
-        """Who asked has gone when the listener comes to answer it: that is what the listener says."""
+        """When an asker has gone before the listener answers, the listener says so."""
         socks = self.one_dataplane()
         listener = self.listen("write_bw", socks[1], "cm")
         end = time.monotonic() + SECONDS
@@ -353,7 +353,7 @@ class Two(unittest.TestCase):
             self.assertLess(time.monotonic(), end)
             listener.send_signal(signal.SIGSTOP)
             asker = self.ask("write_bw", socks[0], "cm", "--qps", "3")
-            # Mostly it has asked by then; else once more.
+            # One second is mostly enough for the asker to ask; if not, the loop tries again.
             with self.assertRaises(subprocess.TimeoutExpired):
                 asker.wait(1)
             signals.send(asker, signal.SIGINT)
@@ -367,7 +367,7 @@ class Two(unittest.TestCase):
         self.stop_dataplanes()
 
     def test_dataplane_killed(self):
-        """Both say so, in words."""
+        """Both sides say that the dataplane is gone."""
         for how in ("cm", "oob"):
             socks = self.one_dataplane()
             listener = self.listen("send_bw", socks[1], how)

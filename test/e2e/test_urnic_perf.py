@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""urnic-perf from the outside: every operation runs, checks its data, tells the
-truth in JSON; bad options and Ctrl-C end it in order. Nothing here depends on speed."""
+"""urnic-perf from the outside: every operation runs, checks its data and prints true
+figures in JSON; bad options and Ctrl-C end urnic-perf in order. No test depends on speed."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def run(*args, timeout=100):
 
 class Perf(unittest.TestCase):
     def measure(self, op, *args, iters=2000, **expect):
-        """Run, look at what every result must have, return the JSON."""
+        """Run urnic-perf, check what every result must have, return the JSON."""
         p = run(op, "--json", "--iters", str(iters), "--idle", "pause", *args)
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertEqual(p.stderr, "")
@@ -107,7 +107,7 @@ class Perf(unittest.TestCase):
         self.measure("atomic_bw", "--qps", "10", iters=5000)
 
     def test_switch(self):
-        """Through a switch that changes nothing: every packet counted, none lost."""
+        """A switch without impairments counts every packet and loses none."""
         for link in ("ring", "memif"):
             with self.subTest(link):
                 wire = self.measure("write_bw", "--switch", "--link", link, checked=True)["wire"]
@@ -121,7 +121,7 @@ class Perf(unittest.TestCase):
         self.assertNotIn("wire", self.measure("write_bw"))
 
     def test_bad_wire(self):
-        """Data arrives all the same, and the counters say what was done to it."""
+        """Data arrives over a bad wire, and counters say what the wire did to the packets."""
         for op in ("write_bw", "send_bw", "read_bw"):
             with self.subTest(op):
                 r = self.measure(op, "--loss", "0.5", "--dup", "2", "--reorder", "5",
@@ -136,7 +136,7 @@ class Perf(unittest.TestCase):
                 self.assertTrue(0.001 < data["drop_random"] / data["pushed"] < 0.02)
 
     def test_delay(self):
-        """Half a round trip is as long as the wire, but for a thread that was off its core."""
+        """Half a round trip takes the delay of the wire, except when a thread was off its core."""
         r = self.measure("send_lat", "--delay", "200", iters=100)
         self.assertGreaterEqual(r["lat_us"]["p50"], 199)
         self.assertEqual(r["wire"]["delay_us"], 200)
@@ -185,7 +185,7 @@ class Perf(unittest.TestCase):
             self.assertEqual(p.stderr.count("\n"), 1)
 
     def look_into(self, capture, at_least):
-        """tshark finds nothing malformed, scapy every ICRC right (test/interop/judge.py)."""
+        """tshark finds no malformed packet, and scapy no wrong ICRC (test/interop/judge.py)."""
         judge = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../interop/judge.py")
         p = subprocess.run([judge, "--at-least", str(at_least), capture], capture_output=True,
                            text=True)
@@ -216,7 +216,7 @@ class Perf(unittest.TestCase):
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                      env=env)
                 try:
-                    # Wherever this finds it, bring-up included, it must end in order.
+                    # The signal may come at any moment, also during the start: urnic-perf must end in order.
                     p.wait(timeout=1.5)
                 except subprocess.TimeoutExpired:
                     signals.send(p, signal.SIGINT)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""urnic-pingpong from the outside, without rights: two of them over memif; a
-peer that speaks nonsense; errors and signals. test/interop holds it against the
-kernel's."""
+"""urnic-pingpong from the outside, without privilege: two processes over memif, a
+peer that sends nonsense, errors and signals. test/interop runs urnic-pingpong
+against the kernel's provider."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import threading
 import unittest
 
 PROGRAM = None
-# A port whose link is up, and to which nothing comes.
+# A port whose link is up, but which receives nothing.
 ALONE = ["--device", "net_null0", "--ip", "192.0.2.1"]
 LIMIT = 100 # seconds; only what hangs takes them
 KEYS = ["op", "size", "mtu", "messages", "bytes", "seconds", "gbps", "us_per_iter",
@@ -52,7 +52,7 @@ class Pingpong(unittest.TestCase):
                 "--wait", "60"]
 
     def pair(self, *both, ips=("192.0.2.1", "192.0.2.2"), server=(), client=()):
-        """(process, output, errors) of server and client; the server's first line is taken off."""
+        """Run server and client. Returns (process, output, errors) of each, without the server's first line."""
         a = start("--listen", self.at, *self.node("server", ips[0]), *both, *server)
         try:
             self.assertIn("waiting for a peer", a.stderr.readline())
@@ -87,7 +87,7 @@ class Pingpong(unittest.TestCase):
                     self.assertEqual(r["bytes"], 40 * size)
                     self.assertEqual((r["size"], r["mtu"]), (size, mtu))
                     self.assertFalse(r["last_unacknowledged"])
-                # It is the client who makes messages up, and looks at them.
+                # Only the client makes up messages and checks them.
                 self.assertTrue(server["echoed"])
                 self.assertFalse(client["echoed"])
                 self.assertEqual(client["checked_bytes"], 20 * size)
@@ -115,7 +115,7 @@ class Pingpong(unittest.TestCase):
         self.assertEqual(b.returncode, 1)
 
     def nonsense(self, said, *words):
-        """A client that says something else."""
+        """Send wrong words to a server, whose error must contain these words."""
         a = start("--listen", self.at, *ALONE, "--wait", "60")
         a.stderr.readline()
         with socket.create_connection(("127.0.0.1", self.port)) as s:
@@ -132,7 +132,7 @@ class Pingpong(unittest.TestCase):
         self.nonsense(b"0000:000011:8bb88a:" + b"0" * 32 + b"\0", "-g")
 
     def test_a_peer_that_is_gone(self):
-        """It told its queue pair and left: no answer ever comes."""
+        """The peer told its queue pair and left, so no answer ever comes."""
         a = start("--listen", self.at, *ALONE, "--wait", "1")
         a.stderr.readline()
         with socket.create_connection(("127.0.0.1", self.port)) as s:
