@@ -68,13 +68,13 @@ class Base(unittest.TestCase):
                               check=False)
 
     def ctl(self, *command):
-        """A command that succeeds. returns: what it printed"""
+        """Run a command that must succeed. returns: its output"""
         p = self.run_ctl("--socket", self.socket, *command)
         self.assertEqual((p.returncode, p.stderr), (0, ""), command)
         return p.stdout
 
     def rows(self, *command):
-        """... as objects"""
+        """Run a command that must succeed. returns: its output as objects, from JSON"""
         return json.loads(self.ctl("--json", *command))
 
     def fails(self, code, words, *command):
@@ -103,7 +103,7 @@ class Base(unittest.TestCase):
 
 class Urnicctl(Base):
     def test_control_group(self):
-        """Its members may ask, others can't; without root, that the socket is the group's."""
+        """Members of control_group may ask, other users may not. Without root only the socket's group is checked."""
         root = os.getuid() == 0
         name = grp.getgrgid(65534 if root else os.getgid()).gr_name
         p = self.start(f"control_group = {name}")
@@ -125,7 +125,7 @@ class Urnicctl(Base):
         self.assertIn("group no-such-group: there is none of that name", q.stderr)
 
     def test_area_limits(self):
-        """What is set is shown, and what a program's area takes."""
+        """Limits on areas are shown, and the size of each program's area."""
         p = self.start("[limits]\narea_per_uid = 3G\n")
         def shown(*client):
             return [r for r in self.rows("show", "limits", *client) if r["limit"] == "area"][0]
@@ -139,7 +139,7 @@ class Urnicctl(Base):
         self.assertIn(one["area_resident_bytes"], range(4096, 1 << 30))
         used = shown("client", str(clients[0]["client"]))
         self.assertEqual([used["used_client"], used["used_uid"], used["used_total"]], [1 << 30, 2 << 30, 2 << 30])
-        # Two are there; a third fits, and two more do not.
+        # Two areas of 1 GiB are there; a third fits into 3 GiB, and the fourth does not.
         q = self.run_perf_once()
         self.assertNotEqual(q.returncode, 0)
         self.assertIn("a user may have at most 3221225472 bytes of areas for queues", q.stderr)
@@ -248,7 +248,7 @@ class Urnicctl(Base):
             self.until(lambda: all(r["up"] for r in self.rows("show", "switch")))
             perf = self.perf_start("--iters", "10")
             self.assertEqual(perf.wait(timeout=SECONDS), 0)
-        # One that is at it when its adapter goes fails, and says so.
+        # A program that measures when its adapter fails ends with an error that says so.
         perf = self.perf_start("--duration", "60")
         self.until(lambda: self.rows("show", "qp", "state", "RTS"))
         self.ctl("port", "a0", "fail")
@@ -321,7 +321,7 @@ class Urnicctl(Base):
                           (("--socket", "auto"), {"URNIC_SOCKET": f"{self.dir.name}/c.sock"})):
             q = self.run_ctl(*args, "show", "version", env=dict(os.environ, **env))
             self.assertEqual(q.returncode, 0, q.stderr)
-        # Somebody else's socket: programs' own, which has no control socket beside it.
+        # The socket for programs has no control socket beside it here.
         q = self.run_ctl("--socket", self.socket, "show", "version")
         self.assertEqual(q.returncode, 1)
         self.assertIn("its control socket", q.stderr)
@@ -338,7 +338,7 @@ class Urnicctl(Base):
         self.assertEqual(os.stat(self.socket + ".ctl").st_mode & 0o777, 0o600)
         for path in (self.socket, self.socket + ".ctl"):
             self.assertEqual(self.run_ctl("-s", path, "show", "version").returncode, 0)
-        # Killed, and started again: what was left is no hindrance.
+        # Sockets that a killed urnicd left do not keep a new one from starting.
         p.kill()
         p.communicate()
         self.assertTrue(os.path.exists(self.socket + ".ctl"))
@@ -356,7 +356,7 @@ class Urnicctl(Base):
         self.stop(p)
 
     def test_turned_away_before_the_question_is_read(self):
-        # Who hangs up on what it did not read resets the connection; what it said before is told all the same.
+        # A server that closes with a question unread resets the connection; urnicctl still prints its last message.
         path = os.path.join(self.dir.name, "away")
         why = struct.pack("=IHH", 0x55524E43, 2, 1) + b"too many are connected"
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
@@ -435,7 +435,7 @@ class Console(Base):
         os.close(writer)
 
     def test_slow_readers_get_everything(self):
-        """Of a pipe that somebody made non-blocking, too."""
+        """Slow readers get everything, also through a pipe that is non-blocking."""
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         p = subprocess.Popen([NICD, "-c", self.config(), "-i"], stdin=subprocess.PIPE, stdout=writer,
@@ -444,7 +444,7 @@ class Console(Base):
         os.close(writer)
         p.stdin.write("help\n" * 100)
         p.stdin.flush()
-        # It has come to the end of what the pipe takes.
+        # urnicd has filled the pipe.
         self.until(lambda: struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"1234"))[0] > 40000)
         p.stdin.write("quit\n")
         p.stdin.flush()
@@ -488,12 +488,12 @@ class Console(Base):
         self.addCleanup(lambda: p.poll() is None and (p.kill(), p.wait()))
         self.seen = ""
         self.expect("urnic> ")
-        # The prompt comes a moment before keys are taken one by one.
+        # The terminal leaves line mode a moment after the prompt is printed.
         self.until(lambda: not termios.tcgetattr(slave)[3] & termios.ICANON)
         return p, lambda: self.assertEqual(termios.tcgetattr(slave), before)
 
     def expect(self, text):
-        """Read until the text has come. returns: what came up to its end"""
+        """Read until the text has come. returns: the output up to the end of the text"""
         end = time.time() + SECONDS
         while text not in self.seen:
             if not select.select([self.master], [], [], max(0, end - time.time()))[0]:
@@ -515,7 +515,7 @@ class Console(Base):
         self.type("\r")
         self.expect("abi")
         self.expect("urnic> ")
-        self.type("port \t")            # what there is
+        self.type("port \t")            # lists the ports
         for word in ("a0", "b0"):
             self.expect(word)
         self.type("a\t")
@@ -526,12 +526,12 @@ class Console(Base):
         self.assertEqual(self.rows("show", "port", "a0")[0]["state"], "failed")
         self.type("port a0 up\r")
         self.expect("urnic> ")
-        self.type("show qp ?")          # help: values are told, not typed
+        self.type("show qp ?")          # help names kinds of values
         got = self.expect("show qp ")
         got += self.expect("show qp ")
         self.assertIn("<QPN>", got)
         self.assertIn("queue pairs", got)
-        self.type("Q\t\x03")            # nothing begins so; Ctrl-C: forget the line
+        self.type("Q\t\x03")            # no word begins with Q; Ctrl-C drops the line
         self.assertNotIn("QPN", self.expect("urnic> "))
         self.type("show version \t")
         self.expect("[RETURN]")
@@ -566,7 +566,7 @@ class Console(Base):
         unchanged()
 
     def test_signal_at_a_terminal_that_is_held(self):
-        """Ctrl-S; keys that come then wait with their echo."""
+        """Ctrl-S holds the terminal: later keys and their echo wait, but a signal still ends urnicd."""
         p, unchanged = self.terminal()
         self.type("\x13show version\r")
         p.send_signal(signal.SIGTERM)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """urnicd from the outside: it serves urnic-perf between two of its nodes, says what is
-wrong with a configuration, stops in order, and what kills leave behind is no hindrance."""
+wrong with a configuration, stops in order, and starts over files that a killed one left."""
 
 import glob
 import grp
@@ -34,7 +34,7 @@ class Urnicd(unittest.TestCase):
         self.dir.cleanup()
 
     def config(self, more="", socket=None):
-        """two-nodes.ini with a socket of our own, which yields on busy machines."""
+        """two-nodes.ini with a socket of our own, and engines that yield their core."""
         path = os.path.join(self.dir.name, "c.ini")
         with open(os.path.join(CONFIG, "two-nodes.ini"), encoding="utf-8") as f:
             text = f.read()
@@ -58,7 +58,7 @@ class Urnicd(unittest.TestCase):
         return p.returncode
 
     def text_of(self, path):
-        """A file's text, once there is any: it may come a moment after the first line."""
+        """A file's text, once there is any: urnicd may write the file a moment after its first line."""
         end = time.time() + SECONDS
         while time.time() < end:
             if os.path.exists(path):
@@ -141,7 +141,7 @@ class Urnicd(unittest.TestCase):
                 a = s.recv(4096)
                 return struct.unpack_from("=i", a, 16)[0], a[144:]
 
-            _, what = ask(1, 0)  # another version; the answer says which it is
+            _, what = ask(1, 0)  # version 0 is wrong; the answer has the right one
             self.assertEqual(ask(1, struct.unpack_from("=I", what)[0])[0], 0)
             while True:
                 err, what = ask(2, len(nodes))
@@ -172,7 +172,7 @@ class Urnicd(unittest.TestCase):
         self.assertEqual(self.stop(p), 0)
 
     def test_sockets_of_other_programs_stay(self):
-        """A path of a typing mistake is not taken from who has it."""
+        """urnicd does not replace a socket of another program when a path was mistyped."""
         path = os.path.join(self.dir.name, "bus")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
             s.bind(path)
@@ -202,7 +202,7 @@ class Urnicd(unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.dirname(self.socket)))
 
     def test_the_last_to_leave_removes_the_folder(self):
-        """Whoever made it: the first to start is the first to stop."""
+        """The folder stays until the last urnicd stops, even when the one that made the folder stops first."""
         folder = os.path.dirname(self.socket)
         first = self.start()
         other = os.path.join(folder, "other.sock")
@@ -222,7 +222,7 @@ class Urnicd(unittest.TestCase):
         self.assertEqual(os.listdir(folder), [])
 
     def test_many_at_once_and_one_gets_the_control_socket(self):
-        """Each has a socket for programs of its own; one control socket, one file for the number of the process."""
+        """Four urnicd start at once with sockets of their own, but one control socket and one pid_file."""
         control, pid = (os.path.join(self.dir.name, name) for name in ("ctl", "pid"))
         before = set(os.listdir(self.dir.name))
         all_, sockets = [], []
@@ -242,7 +242,7 @@ class Urnicd(unittest.TestCase):
                 self.assertEqual(line, f"urnicd: {control}: another dataplane listens here; stop it or give another "
                                        "path\n")
                 self.assertEqual(p.wait(timeout=SECONDS), 1)
-        # The one is undisturbed, and of the others nothing is there.
+        # The one that got the control socket is undisturbed, and the others left no files.
         self.assertEqual(self.text_of(pid), f"{there[0].pid}\n")
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as c:
             c.connect(control)
@@ -254,7 +254,7 @@ class Urnicd(unittest.TestCase):
         self.assertEqual(set(os.listdir(self.dir.name)), before)
 
     def slow_socket(self):
-        """A socket whose close waits for an hour. returns: it, and what it hangs on"""
+        """A socket whose close waits for an hour. returns: the socket, and its peer that never reads"""
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -269,9 +269,10 @@ class Urnicd(unittest.TestCase):
         return slow, other
 
     def stall(self, p, n):
-        """n programs send descriptors that nothing asked for, slow to close. returns: what is to be kept"""
+        """Let n programs send descriptors that are slow to close. returns: sockets that must stay open"""
         keep = []
-        # Closed here before the dataplane, which is stopped, takes them. Once for all: that wakes who waits.
+        # urnicd is stopped until all descriptors are closed here, so that its own close is the last and slow one.
+        # One stop serves all programs, because a stop would interrupt a close that already waits.
         p.send_signal(signal.SIGSTOP)
         os.waitpid(p.pid, os.WUNTRACED)
         for _ in range(n):
@@ -336,7 +337,7 @@ class Urnicd(unittest.TestCase):
         self.assertEqual(q.stdout.split(), ["code", "1", "all"])
 
     def test_two_signals_that_mean_one(self):
-        """timeout(1) sends SIGTERM twice; a terminal that is closed, SIGHUP."""
+        """A second signal soon after SIGTERM does no harm: closing a terminal, for example, also sends SIGHUP."""
         for second in (signal.SIGHUP, signal.SIGINT):
             pid_file = os.path.join(self.dir.name, "pid")
             p = self.start(more=f"pid_file = {pid_file}")
@@ -352,7 +353,7 @@ class Urnicd(unittest.TestCase):
             self.assertEqual(os.listdir(self.dir.name), ["c.ini"])
 
     def test_streams_that_are_closed(self):
-        """No file of ours stands in their place, and is written to."""
+        """When standard streams are closed, urnicd opens no file in their place that messages would go to."""
         pid_file = os.path.join(self.dir.name, "pid")
         p = subprocess.Popen([NICD, "-c", self.config(more=f"pid_file = {pid_file}")],
                              preexec_fn=lambda: [os.close(fd) for fd in (0, 1, 2)])
@@ -399,7 +400,7 @@ class Urnicd(unittest.TestCase):
             p = self.start(more=more)
             st = os.stat(self.socket)
             self.assertEqual((st.st_mode & 0o777, grp.getgrgid(st.st_gid).gr_name), (mode, name))
-            # urnicctl's is not the programs'.
+            # The control socket stays private: group and mode are only for the socket of programs.
             self.assertEqual(os.stat(self.socket + ".ctl").st_mode & 0o777, 0o600)
             self.assertEqual(self.stop(p), 0)
 

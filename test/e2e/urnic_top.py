@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""urnic-top: figures that are right, as text, as JSON and on a terminal, which it gives back as it
-was; and what it says when there is nobody, or somebody else."""
+"""urnic-top prints the right figures, as text, as JSON and on a terminal; it restores the terminal,
+and says when no urnicd is there, or another program in its place."""
 
 import fcntl
 import json
@@ -72,7 +72,7 @@ class Top(Nicd):
         self.assertEqual(self.stop(nicd)[0], 0)
 
     def test_text_and_drops(self):
-        """What a bad wire turns over b0 drops, and has its row and its reason; so has what is lost on the way."""
+        """Packets that b0 drops because the wire corrupted them have a row with the reason; so do the wire's losses."""
         nicd, _ = self.start(eal="file_prefix = top", wire="impair a0.in = corrupt=20%, drop=1%, seed=5")
         self.busy()
         self.assertTrue(self.until(lambda: "drop_icrc" in self.json()["adapters"][1]["drops"] and
@@ -89,7 +89,7 @@ class Top(Nicd):
         self.assertEqual(self.stop(nicd)[0], 0)
 
     def read_until(self, fd, pattern):
-        """What comes at a terminal until it matches."""
+        """Read from a terminal until the output matches. returns: the output"""
         got, end = "", time.time() + SECONDS
         while not re.search(pattern, got, re.S):
             self.assertLess(time.time(), end, got)
@@ -128,7 +128,7 @@ class Top(Nicd):
         self.assertEqual(self.stop(nicd)[0], 0)
 
     def test_two_signals_that_mean_one(self):
-        """As timeout(1) sends them: the second does not keep the terminal from being given back."""
+        """A second signal soon after the first does not keep urnic-top from restoring the terminal."""
         nicd, _ = self.start()
         ours, theirs, before, p = self.terminal()
         self.read_until(ours, "ENGINE")
@@ -185,7 +185,7 @@ class Top(Nicd):
         self.assertFalse(os.path.exists(first))
 
     def test_somebody_else(self):
-        """A socket that says what it likes is told apart, and never shown raw."""
+        """A socket of another program is told from urnicd's, and its text is never shown raw."""
         path = os.path.join(self.run, "s")
         for hello, words in ((b"x", "no telemetry to be had"), (b"[]", "no telemetry to be had"),
                              (b"", "hung up without a word: ten others"),

@@ -28,14 +28,14 @@ class Capture(Nicd):
         return self.start(daemon=f"capture_dir = {self.files}")[0]
 
     def ctl(self, *words, code=0):
-        """A command. returns: its objects, or what it complained of"""
+        """Run a command of urnicctl. returns: its objects, or its error when one is expected"""
         p = subprocess.run([CTL, "--socket", self.socket, "--json", *words], env=self.env, capture_output=True,
                            text=True, timeout=SECONDS, check=False)
         self.assertEqual(p.returncode, code, p.stdout + p.stderr)
         return p.stderr if code else json.loads(p.stdout or "[]")
 
     def frames(self, name):
-        """(interface, direction, length, is it RoCEv2) of every frame; the file is whole."""
+        """(interface, direction, length, true when RoCEv2) of every frame of a file, which must be whole."""
         p = subprocess.run(["tshark", "-r", os.path.join(self.files, name), "-T", "fields", "-e",
                             "frame.interface_name", "-e", "frame.packet_flags_direction", "-e", "frame.len",
                             "-e", "infiniband.bth.opcode"],
@@ -52,7 +52,7 @@ class Capture(Nicd):
 
     def test_every_frame_of_both_directions(self):
         p = self.begin()
-        self.perf("send_lat", "--iters", "10")  # neighbours and peers know each other from here on
+        self.perf("send_lat", "--iters", "10")  # from here on the nodes know each other's addresses
         before = [self.counters(a) for a in ("a0", "b0")]
         self.ctl("capture", "start", "all", "x.pcapng")
         self.perf("send_lat", "--iters", "100", "--size", "3000")
@@ -66,8 +66,8 @@ class Capture(Nicd):
         self.assertEqual(len(frames), last["frames"])
         self.assertEqual(os.path.getsize(os.path.join(self.files, "x.pcapng")), last["bytes"])
         self.assertEqual(os.stat(os.path.join(self.files, "x.pcapng")).st_mode & 0o777, 0o600)
-        # What a0 sent b0 received, frame by frame; and it is what was counted, but for
-        # neighbours that are asked again at a moment of their choice.
+        # b0 received the frames that a0 sent, one by one, and the other way round. Counters say the
+        # same, but for neighbour requests, which may come at any moment.
         for one, other in (("a0", "b0"), ("b0", "a0")):
             sent = [f[2:] for f in frames if f[:2] == (one, OUT) and f[3]]
             self.assertEqual(sent, [f[2:] for f in frames if f[:2] == (other, IN) and f[3]])
@@ -113,8 +113,8 @@ class Capture(Nicd):
         self.assertEqual(sorted(os.listdir(self.files)), ["link", "x"])
 
     def test_full_disk(self):
-        """A limit to the length of files, once a program has what it needs. The capture is started
-        at the console: in the thread that takes signals."""
+        """A limit on the length of files stands in for a full disk, set once a program runs. The console
+        starts the capture, because the console's thread also takes signals."""
         p = self.popen(self.NICD, "-i", "-c", self.config(daemon=f"capture_dir = {self.files}"),
                        stdin=subprocess.PIPE)
         self.assertIn("listening at", p.stderr.readline())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A urnicd of two nodes for a test case, and what is left of it: nothing."""
+"""A urnicd with two nodes for a test case, which must leave nothing behind."""
 
 import json
 import os
@@ -19,7 +19,7 @@ class Nicd(unittest.TestCase):
         self.dir = tempfile.TemporaryDirectory(prefix="urnic-test.")
         self.socket = os.path.join(self.dir.name, "nicd.sock")
         self.running = []
-        # DPDK's and our own runtime files are to be where the test can see them.
+        # DPDK's and our own runtime files lie where the test can see them.
         self.run = os.path.join(self.dir.name, "run")
         os.mkdir(self.run, 0o700)
         self.env = dict(os.environ, XDG_RUNTIME_DIR=self.run, RUNTIME_DIRECTORY=self.run)
@@ -32,7 +32,7 @@ class Nicd(unittest.TestCase):
         self.dir.cleanup()
 
     def config(self, daemon="", eal="", wire=""):
-        """two-nodes.ini with a socket of our own, which yields on busy machines, and lines more for its sections."""
+        """two-nodes.ini with a socket of our own, engines that yield their core, and more lines for its sections."""
         path = os.path.join(self.dir.name, "c.ini")
         with open(os.path.join(self.CONFIG, "two-nodes.ini"), encoding="utf-8") as f:
             text = f.read().replace("[switch wire]\n", f"[switch wire]\n{wire}\n")
@@ -48,7 +48,7 @@ class Nicd(unittest.TestCase):
         return p
 
     def start(self, daemon="", eal="", wire=""):
-        """returns: the process, and what it said before it listened"""
+        """Start urnicd. returns: the process, and its messages before it listened"""
         p = self.popen(self.NICD, "-c", self.config(daemon, eal, wire), cwd=self.dir.name)
         said = ""
         while True:
@@ -73,7 +73,7 @@ class Nicd(unittest.TestCase):
         return json.loads(p.stdout)
 
     def until(self, what, seconds=SECONDS):
-        """Wait until what() is true. returns: it"""
+        """Wait until what() is true. returns: the last value of what(), a false one after that many seconds"""
         end = time.time() + seconds
         while True:
             got = what()

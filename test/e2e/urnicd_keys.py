@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the keys of [urnicd] and [eal] that concern DPDK do, seen from outside."""
+"""Keys of [urnicd] and [eal] that concern DPDK, and their effects seen from outside."""
 
 import glob
 import os
@@ -16,7 +16,7 @@ from urnicd_common import Nicd
 
 class Keys(Nicd):
     def files(self):
-        """All that is below the folder of runtime files, without the random part of names."""
+        """Paths of all files and folders below the folder of runtime files."""
         found = []
         for at, dirs, files in os.walk(self.run):
             found += [os.path.relpath(os.path.join(at, f), self.run) for f in dirs + files]
@@ -32,7 +32,7 @@ class Keys(Nicd):
         p, _ = self.start(eal="file_prefix = nic-7")
         self.assertIn("dpdk/nic-7/config", self.files())
         self.assertIn("dpdk/nic-7/dpdk_telemetry.v2", self.files())
-        # Another with the same prefix does not come up, and takes nothing away.
+        # Another urnicd with the same prefix does not start, and removes no file of the first.
         q = subprocess.run([self.NICD, "-c", self.config(daemon=f"pid_file = {self.dir.name}/pid",
                                                          eal="file_prefix = nic-7")],
                            env=self.env, capture_output=True, text=True, timeout=60, check=False)
@@ -79,12 +79,12 @@ class Keys(Nicd):
         self.assertEqual(self.stop(p)[0], 0)
 
     def test_cores(self):
-        """Every thread of the process, DPDK's too, runs where it is told."""
+        """Every thread of the process, also DPDK's, runs on the given core."""
         cpu = max(os.sched_getaffinity(0))
         p, _ = self.start(eal=f"cores = {cpu}")
         alone = len(os.listdir(f"/proc/{p.pid}/task"))
         self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60", "--foreign")
-        # Each side has a thread that reaches its memory.
+        # Each of the program's two clients has a worker for its foreign memory.
         self.assertTrue(self.until(lambda: len(os.listdir(f"/proc/{p.pid}/task")) >= alone + 2))
         for task in glob.glob(f"/proc/{p.pid}/task/*"):
             self.assertEqual(os.sched_getaffinity(int(os.path.basename(task))), {cpu}, task)
@@ -105,7 +105,7 @@ class Keys(Nicd):
         self.assertEqual(self.files(), [])
 
     def test_sigterm_under_load(self):
-        """Programs are in the middle of things; all is let go, and nothing is left."""
+        """urnicd ends in order while a program measures, and leaves no file."""
         p, _ = self.start(eal="file_prefix = busy")
         perf = self.popen(self.PERF, "write_bw", "--attach", self.socket, "--duration", "60")
         self.assertTrue(self.until(lambda: any(

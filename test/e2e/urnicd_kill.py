@@ -24,8 +24,8 @@ import time
 sys.dont_write_bytecode = True  # of signals
 import signals
 
-SPARE = 12  # programs that may be on their way out: a busy machine takes back late
-PATIENCE = 60  # seconds, until what went away is taken back
+SPARE = 12  # programs whose objects a busy machine may not have freed yet
+PATIENCE = 60  # seconds, until the objects of killed programs must be freed
 CONFIG = """[urnicd]
 socket = {socket}
 idle = pause
@@ -54,13 +54,13 @@ max_mr = {mrs}
 OPS = ("write_bw", "send_bw", "read_bw", "atomic_bw", "send_lat")
 
 
-READY = 32  # packets that an adapter keeps at hand, up to so many: a burst
+READY = 32  # packets that an adapter keeps at hand, at most: a burst
 OBJECTS = ("client", "qp", "cq", "srq", "mr")
 ADAPTERS = ("a0", "b0")
 
 
 class Fault(Exception):
-    """Somebody else noticed, or something stayed behind. Says what."""
+    """A program that was not killed saw an error, or something stayed behind."""
 
 
 def fail(text):
@@ -68,7 +68,7 @@ def fail(text):
 
 
 def shared_memory():
-    """Names in /dev/shm that are ours."""
+    """Names of our files in /dev/shm."""
     try:
         return sorted(n for n in os.listdir("/dev/shm") if "urnic" in n and "urnic-bench" not in n)
     except OSError:
@@ -85,7 +85,7 @@ class Kill:
         self.started = 0
         self.kills = 0
         self.before = self.after = None
-        # DPDK's runtime files and our own, where it can be seen what is left of them.
+        # DPDK's and our own runtime files lie in a folder where the test sees files that stay behind.
         self.run_dir = os.path.join(self.dir.name, "run")
         os.mkdir(self.run_dir, 0o700)
         self.env = dict(os.environ, XDG_RUNTIME_DIR=self.run_dir, RUNTIME_DIRECTORY=self.run_dir)
@@ -112,14 +112,14 @@ class Kill:
         self.programs.append(self.perf(self.chance.choice(OPS), "--duration", "3600"))
 
     def check(self, p):
-        """A program works and says nothing."""
+        """Check that a program still works."""
         if p.poll() is not None:
             out, err = p.communicate()
             counters = self.ctl("show", "counters") if self.args.urnicctl else ""
             fail(f"{' '.join(p.args)} ended with {p.returncode}: {out}{err}{counters}")
 
     def ctl(self, *command):
-        """What urnicctl shows, as objects."""
+        """Run a command of urnicctl. Returns its output as objects."""
         p = subprocess.run([self.args.urnicctl, "--socket", self.socket, "--json", *command],
                            capture_output=True, text=True, timeout=60, check=False)
         if p.returncode != 0:
@@ -127,7 +127,7 @@ class Kill:
         return json.loads(p.stdout)
 
     def state(self):
-        """What urnicd has: of the kernel, and, as it says itself, of programs and of packets."""
+        """Counts of the things that urnicd holds: the kernel's, and with urnicctl its objects and packets."""
         base = f"/proc/{self.nicd.pid}"
         with open(f"{base}/maps", encoding="utf-8") as f:
             shared = sum("memfd:urnic" in line for line in f)
@@ -142,12 +142,12 @@ class Kill:
         return found
 
     def memory(self):
-        """Resident memory of urnicd, KiB: told, and not judged, for the kernel counts it as it likes."""
+        """Resident memory of urnicd in KiB: printed but not checked, because the kernel's count is not exact."""
         with open(f"/proc/{self.nicd.pid}/status", encoding="utf-8", errors="replace") as f:
             return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:"))
 
     def settled(self, want):
-        """What went away takes a moment to be taken back."""
+        """Wait until the state is the wanted one, because freeing takes a moment. Returns the last state."""
         end = time.time() + PATIENCE
         while True:
             found = self.state()
@@ -156,14 +156,14 @@ class Kill:
             time.sleep(0.05)
 
     def transfer(self):
-        """One program by itself: everything still works, and there are packets."""
+        """Run one program by itself: urnicd still works, and its adapters have packets."""
         p = self.perf("send_bw", "--iters", "3000", "--json")
         out, err = p.communicate(timeout=120)
         if p.returncode != 0 or json.loads(out)["messages"] != 3000:
             fail(f"nothing goes over any more: {err}")
 
     def rest(self):
-        """The state when nobody is attached: once it is the same twice."""
+        """Wait until no client is attached and the state is the same twice. Returns the state."""
         end = time.time() + PATIENCE
         found = None
         while True:
@@ -173,7 +173,7 @@ class Kill:
             time.sleep(0.2)
 
     def kill_all(self):
-        """One after the other, at any moment of their lives; each is replaced."""
+        """Kill programs one after the other, at random moments, and start a new one for each."""
         said = started = time.monotonic()
         while self.kills < self.args.kills:
             time.sleep(self.chance.uniform(0, 0.1))
@@ -212,7 +212,7 @@ class Kill:
             fail("left behind: " + ", ".join(f"{k}: {self.before[k]} before, {v} after"
                                              for k, v in self.after.items() if v != self.before[k]))
         self.transfer()
-        # Beside the state, for it is told and not compared.
+        # The growth of memory is added after the comparison, because it is printed and not compared.
         self.after = {**self.after, "memory growth, KiB": self.memory() - rss}
         self.nicd.send_signal(signal.SIGTERM)
         _, err = self.nicd.communicate(timeout=60)
@@ -252,7 +252,7 @@ def main():
     parser.add_argument("--kills", type=int, default=50, help="how many (50)")
     parser.add_argument("--programs", type=int, default=16, help="programs that run at a time (16)")
     parser.add_argument("--seed", type=int, default=1, help="of who is killed, and when (1)")
-    # Whoever ends us is not to find our programs running.
+    # SIGTERM ends this test like an error, so that its programs are killed, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     k = Kill(parser.parse_args())
     started = time.monotonic()

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""dpdk-dumpcap at a urnicd: sees its frames where there are huge pages, and without is told no.
+"""dpdk-dumpcap sees the frames of a urnicd with huge pages, and is refused by one without.
 
-Huge pages and their file system are the test's own: in a mount namespace, and given back."""
+The test mounts huge pages in a mount namespace of its own, and gives them back."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True  # of urnicd_common
 from urnicd_common import Nicd
 
 PAGES = "/proc/sys/vm/nr_hugepages"
-WANTED = 128  # of 2 MiB
+WANTED = 128  # huge pages of 2 MiB
 
 
 class Pdump(Nicd):
@@ -31,7 +31,7 @@ class Pdump(Nicd):
             before = int(f.read())
         subprocess.run(["mount", "-t", "hugetlbfs", "-o", "pagesize=2M", "none", huge], check=True)
         try:
-            # The kernel moves what is in the way, as far as it gets in one go.
+            # The kernel moves used pages out of the way, but may need several tries for all.
             for _ in range(20):
                 with open(PAGES, "w", encoding="ascii") as f:
                     f.write(str(before + WANTED))
@@ -57,7 +57,7 @@ class Pdump(Nicd):
         self.assertIn("net_ring_", listed.stdout, listed.stderr)
         pcap = os.path.join(self.dir.name, "dump.pcapng")
         d = self.popen(shutil.which("dpdk-dumpcap"), "--file-prefix", "pd", "-i", "0", "-c", "200", "-w", pcap)
-        # It says nothing when it has begun: send until it has seen enough.
+        # dpdk-dumpcap does not tell when it begins, so packets are sent until it has seen enough.
         self.assertTrue(self.until(lambda: self.perf("write_bw", "--iters", "300") and d.poll() is not None))
         self.assertEqual(d.returncode, 0, d.stderr.read())
         seen = subprocess.run(["tshark", "-r", pcap, "-Y", "infiniband"], capture_output=True, text=True,

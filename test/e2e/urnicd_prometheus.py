@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Prometheus' page of urnicd: read as strictly as its format is written, with figures that
-move as packets do, whatever else is said to the port."""
+"""Prometheus' page of urnicd keeps strictly to its format, its figures move with the packets,
+and nonsense that is sent to the port does no harm."""
 
 import http.client
 import os
@@ -66,7 +66,7 @@ def free_port():
 
 class Prometheus(Nicd):
     def serve(self, **kwargs):
-        """A port that was free may be taken by now: try again."""
+        """Start urnicd with a free port. Another program may take the port first: try again then."""
         for _ in range(5):
             self.port = free_port()
             try:
@@ -122,7 +122,7 @@ class Prometheus(Nicd):
                     s.sendall(noise)
                 except OSError:
                     pass
-        # Gets its page when those who say nothing have had their time.
+        # The page comes once the time of the silent connections is over.
         self.page()
         for s in silent:
             s.close()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""urnicd as systemd runs it: the unit has no mistakes, and in the surroundings that it asks for
-the daemon says when it is ready and when it stops, and leaves its folder empty."""
+"""urnicd as systemd runs it: the unit has no mistakes; with the user, folders and variables of the
+unit urnicd says when it is ready and when it stops, and leaves its folder empty."""
 
 import os
 import re
@@ -36,7 +36,7 @@ class Service(Nicd):
                 self.assertEqual((p.returncode, said), (0, ""))
 
     def notes(self, s):
-        """What the manager is told next."""
+        """The next message to the service manager."""
         s.settimeout(SECONDS)
         return s.recv(1000).decode()
 
@@ -44,7 +44,7 @@ class Service(Nicd):
         run = os.path.join(self.run, "urnic")  # the unit's RuntimeDirectory
         os.mkdir(run, 0o755)
         os.chmod(self.dir.name, 0o755)
-        os.chmod(self.run, 0o555)  # as /run is, which is not the service's
+        os.chmod(self.run, 0o555)  # like /run, in which the service may not make files
         if user is not None:
             os.chown(run, user, user)
         env = dict(re.findall(r"(\w+)=(\S+)", re.search(r"(?m)^Environment=(.*)$", self.unit())[1]))
@@ -73,7 +73,7 @@ class Service(Nicd):
                 self.assertEqual(os.listdir(run), [])
 
     def test_in_its_surroundings(self):
-        """As an ordinary user, as the unit has it; root's own socket would be elsewhere."""
+        """urnicd runs as an ordinary user, like in the unit, because root's socket would be elsewhere."""
         try:
             self.run_as_unit(65534 if os.getuid() == 0 else None)
         finally:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What dpdk-telemetry.py gets to know of urnicd: lists, objects, figures that move with packets,
-a sentence for what is not there; and that floods of nonsense disturb nobody."""
+"""dpdk-telemetry.py shows lists and objects of urnicd, figures that move with packets, and a
+sentence for things that are not there; floods of nonsense disturb nobody."""
 
 import json
 import os
@@ -23,7 +23,7 @@ LISTS = {"/urnic/adapter/list": "", "/urnic/engine/list": "", "/urnic/port/list"
 
 class Telemetry(Nicd):
     def ask(self, *commands):
-        """dpdk-telemetry.py, as a person runs it. returns: the answers"""
+        """Run dpdk-telemetry.py like a person does. returns: the answers"""
         p = subprocess.run([shutil.which("dpdk-telemetry.py"), "-f", "tel"], env=self.env, text=True,
                            input="\n".join(commands) + "\n", capture_output=True, timeout=60, check=False)
         self.assertEqual(p.returncode, 0, p.stderr)
@@ -125,10 +125,10 @@ class Telemetry(Nicd):
                     n += len(s.recv(16384)) > 0
                     s.send(b"/urnic/qp/list,a0")
                 except OSError:
-                    pass  # DPDK takes ten at a time
+                    pass  # DPDK serves ten connections at a time
         self.assertGreater(n, 0)
         self.assertIsNone(p.poll())
-        # Somebody asks while it goes down; the ten before have yet to be let go.
+        # A client asks while urnicd stops. DPDK may not have closed the ten connections before yet.
         while True:
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
                 try:
