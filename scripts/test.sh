@@ -135,8 +135,7 @@ patience=2
 log=$build/meson-logs/testlog.json
 rm -f "$log"
 status=0
-# One more test than there are CPUs runs at a time, because most tests wait for something now and then.
-meson test -C "$build" --no-rebuild --print-errorlogs --num-processes $(($(nproc) + 1)) --timeout-multiplier "$patience" \
+meson test -C "$build" --no-rebuild --print-errorlogs --num-processes "$(nproc)" --timeout-multiplier "$patience" \
 	"${select[@]}" "${tests[@]}" </dev/null || status=$?
 [ -s "$log" ] || { say "meson ran no test"; finish 0 1 0; }
 numbers=$(summarise "$log")

@@ -48,6 +48,8 @@ add_port(struct urn_config *c, const struct sw_opts *o, unsigned int i, uint16_t
 	struct urn_config_plug *plug = &s->plug[s->plugs];
 	struct urn_config_port *port = &c->port[c->ports];
 
+	if (s->plug == NULL)
+		return; /* never: new_config() made room for each switch of the options */
 	*number = (uint16_t)s->plugs++;
 	snprintf(plug->port.name, sizeof(plug->port.name), "%s", p->name);
 	memcpy(plug->port.impair, p->impair, sizeof(p->impair));
@@ -84,8 +86,11 @@ add_static(struct urn_config *c, const struct sw_opts *o, const struct sw_static
 	   const uint16_t *number)
 {
 	struct urn_config_switch *s = &c->sw[o->port[f->port].sw];
-	struct urn_config_static *fixed = &s->fixed[s->statics++];
+	struct urn_config_static *fixed = &s->fixed[s->statics];
 
+	if (s->fixed == NULL)
+		return; /* never: new_config() made room for each switch of the options */
+	s->statics++;
 	fixed->plug = number[f->port];
 	memcpy(fixed->mac, f->mac, sizeof(fixed->mac));
 }

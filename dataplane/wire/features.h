@@ -29,9 +29,13 @@ enum {
 	_Static_assert((bit) >= 0 && (bit) <= 30, #id ": bits of a positive int");
 URN_LINK_FEATURES(X)
 #undef X
-#define X(id, bit, word, text) +(1ull << (bit))
-_Static_assert((0 URN_LINK_FEATURES(X)) == URN_LINK_F_ALL, "each feature has a bit of its own");
+enum {
+#define X(id, bit, word, text) URN_LINK_FEATURE_##id,
+	URN_LINK_FEATURES(X)
 #undef X
+	URN_LINK_FEATURE_COUNT /* features in the list */
+};
+_Static_assert(__builtin_popcount(URN_LINK_F_ALL) == URN_LINK_FEATURE_COUNT, "each feature has a bit of its own");
 
 struct urn_feature {
 	uint32_t mask;	  /* the one bit */
