@@ -98,7 +98,11 @@ finish_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 /* ---- sending */
 
-/* Check a READ or atomic by the rules of RC (IBTA 10.8.2, table of operations): see fetch.c. */
+/*
+ * Check a READ or atomic by the rules of RC (IBTA 10.8.2, table of operations). The remote address
+ * is left to the responder: it refuses an atomic that is not 8-byte aligned with an invalid request
+ * NAK (IBTA 9.4.5.2, 9.7.5.2.8).
+ */
 static uint8_t
 check_fetch(const struct urn_qp *qp, const struct urn_work *w)
 {
