@@ -63,9 +63,12 @@ urn_dp_destroy(struct urn_dp *dp)
 	for (unsigned int i = 0; i < dp->engines_n; i++)
 		urn_engine_unbind(dp->engine[i]);
 	/* Everything of a client is taken back through adapters and engines that are whole. */
-	for (unsigned int i = 0; i < dp->adapters_n; i++)
-		while (dp->adapter[i]->clients)
-			urn_client_orphan(dp->adapter[i]->clients);
+	for (unsigned int i = 0; i < dp->adapters_n; i++) {
+		struct urn_adapter *a = dp->adapter[i];
+
+		while (a && a->clients)
+			urn_client_orphan(a->clients);
+	}
 	for (unsigned int i = 0; i < dp->adapters_n; i++)
 		urn_adapter_destroy(dp->adapter[i]);
 	for (unsigned int i = 0; i < dp->engines_n; i++)

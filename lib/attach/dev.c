@@ -151,7 +151,7 @@ static int
 urn_dev_check(struct urn_dev *dev)
 {
 	struct urn_abi_device *info = &dev->info;
-	struct urn_abi_agreed agreed;
+	struct urn_abi_agreed agreed = {0};
 	int err = urn_dev_agree(&(struct urn_abi_offer){.oldest = info->version,
 							.newest = info->version,
 							.features = info->features},
