@@ -84,6 +84,10 @@ expect "a struct of two programs" 0
 printf '\nstruct same {\n};\n' >"$place/p/dataplane/c.h"
 structs
 expect "a struct of a program and of the dataplane" 1 "struct same" "dataplane/c.h:2" "apps/one/a.c:1"
+mkdir -p "$place/p/lib"
+printf 'struct urn_qp {\n};\n' | tee "$place/p/dataplane/d.h" >"$place/p/lib/d.h"
+structs
+expect "a struct of the library and of the dataplane" 1 "struct urn_qp" "dataplane/d.h:1" "lib/d.h:1"
 try "$project/scripts/structs.py" --nonsense
 expect "structs.py with an unknown option" 2 "--nonsense" "--help"
 

@@ -228,7 +228,7 @@ static void
 check_memory(struct death_end *e)
 {
 	for (int q = 0; q < DEATH_QPS; q++) {
-		const struct urn_qp *qp = urn_qp(e->qp[q]);
+		const struct urn_adapter_qp *qp = urn_qp(e->qp[q]);
 		uint32_t prod = atomic_load(&qp->sq.hdr->prod), cons = atomic_load(&qp->sq.hdr->cons);
 
 		assert_int_equal(prod, e->send[q].posted);
@@ -255,7 +255,7 @@ check_memory(struct death_end *e)
 static void
 check_takers(struct death_end *e)
 {
-	const struct urn_rq *rq = &urn_srq(e->srq)->rq;
+	const struct urn_adapter_rq *rq = &urn_srq(e->srq)->rq;
 	uint32_t cons = atomic_load(&rq->hdr->cons), prod = atomic_load(&rq->hdr->prod), took = 0;
 
 	assert_int_equal(prod, e->shared.posted);
@@ -280,7 +280,7 @@ check_takers(struct death_end *e)
 static void
 check_atomics(struct death_end *e)
 {
-	const struct urn_qp *qp = urn_qp(e->qp[DEATH_FETCHES]);
+	const struct urn_adapter_qp *qp = urn_qp(e->qp[DEATH_FETCHES]);
 	uint32_t n = atomic_load(&qp->rq.hdr->atomics), meant = 0, i;
 	uint64_t word = *(uint64_t *)(e->buf + 65528), done = 0;
 	const struct urn_abi_atomic *log;

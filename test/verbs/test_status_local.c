@@ -117,8 +117,8 @@ test_before_a_failure(void **state)
 static void
 raw_post(struct ibv_qp *ibqp, const struct urn_abi_swqe *wqe)
 {
-	struct urn_qp *qp = urn_qp(ibqp);
-	struct urn_sq *sq = &qp->sq;
+	struct urn_adapter_qp *qp = urn_qp(ibqp);
+	struct urn_adapter_sq *sq = &qp->sq;
 
 	memcpy(sq->slots + (size_t)(sq->prod & sq->mask) * sq->stride, wqe, sizeof(*wqe));
 	sq->prod++;

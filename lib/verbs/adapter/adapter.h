@@ -2,7 +2,9 @@
 /*
  * The provider of one adapter of a dataplane: its structs behind the verbs objects of a
  * program. Each begins with the public struct, so that a pointer to one is a pointer to the
- * other; only the public context lies at the end, because verbs.h asks for it.
+ * other; only the public context lies at the end, because verbs.h asks for it. Queues and
+ * queue pairs are `urn_adapter_...`, because the dataplane's ends of them have the shorter
+ * names, and a debugger sees both in a program that embeds a dataplane.
  *
  * Locking, as in rdma-core: a lock for each send queue, receive queue, SRQ and
  * CQ; the control path takes none but the table of objects and the mutexes in
@@ -34,7 +36,7 @@ struct urn_ctx {
 	struct urn_verbs_ctx front; /* last: the public ibv_context is its last field */
 };
 
-struct urn_cq {
+struct urn_adapter_cq {
 	union {
 		struct ibv_cq ibv;
 		struct ibv_cq_ex ex;
@@ -68,7 +70,7 @@ enum urn_cq_gone {
 };
 
 /* A receive queue or SRQ. */
-struct urn_rq {
+struct urn_adapter_rq {
 	struct urn_lock lock;       /* all below */
 	uint32_t prod;              /* requests posted */
 	uint32_t cons;              /* requests known to be taken */
@@ -82,7 +84,7 @@ struct urn_rq {
 	const _Atomic uint32_t *freed; /* in hdr: requests whose slots are free again */
 };
 
-struct urn_sq {
+struct urn_adapter_sq {
 	struct urn_lock lock;       /* all below */
 	uint32_t prod;              /* requests posted */
 	uint32_t cons;              /* requests known to be retired */
@@ -98,12 +100,12 @@ struct urn_sq {
 	struct urn_abi_wq *hdr;
 };
 
-struct urn_qp {
+struct urn_adapter_qp {
 	union {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex;
 	};
-	URN_HOT struct urn_sq sq;
+	URN_HOT struct urn_adapter_sq sq;
 	const struct urn_dev *dev;
 	uint32_t engine;            /* owner */
 	uint32_t db;                /* doorbell id */
@@ -111,7 +113,7 @@ struct urn_qp {
 	struct urn_abi_swqe *wr_cur; /* ibv_wr_*: the request being built; NULL after an error */
 	uint32_t wr_prod;           /* ibv_wr_*: sq.prod at ibv_wr_start */
 	int wr_err;                 /* ibv_wr_*: first error since ibv_wr_start */
-	URN_HOT struct urn_rq rq;
+	URN_HOT struct urn_adapter_rq rq;
 	struct urn_abi_wq *taken;   /* on an SRQ: receives taken from there; NULL: has a queue of its own */
 	bool sq_sig_all;
 	struct ibv_qp_cap cap;      /* granted capabilities */
@@ -120,17 +122,19 @@ struct urn_qp {
 };
 
 /* Posting and polling touch one cache line of each queue. */
-_Static_assert(sizeof(struct urn_sq) <= URN_ABI_CACHE_LINE, "hot part of a send queue");
-_Static_assert(sizeof(struct urn_rq) <= URN_ABI_CACHE_LINE, "hot part of a receive queue");
-_Static_assert(offsetof(struct urn_cq, ticket) - offsetof(struct urn_cq, lock) <= URN_ABI_CACHE_LINE,
-	"hot part of a completion queue");
+_Static_assert(sizeof(struct urn_adapter_sq) <= URN_ABI_CACHE_LINE, "hot part of a send queue");
+_Static_assert(sizeof(struct urn_adapter_rq) <= URN_ABI_CACHE_LINE, "hot part of a receive queue");
+_Static_assert(offsetof(struct urn_adapter_cq, ticket) - offsetof(struct urn_adapter_cq, lock) <=
+		       URN_ABI_CACHE_LINE,
+	       "hot part of a completion queue");
 
-struct urn_srq {
+struct urn_adapter_srq {
 	struct ibv_srq ibv;
-	URN_HOT struct urn_rq rq;
+	URN_HOT struct urn_adapter_rq rq;
 	uint64_t ticket;            /* in urn_ctx.objs */
 	uint32_t async_got;         /* events handed out by ibv_get_async_event; lock of objs */
-	struct urn_cq *heir;        /* gets the flushed untaken entries when the dataplane died; lock of objs */
+	/* Gets the flushed untaken entries when the dataplane died; under the lock of objs. */
+	struct urn_adapter_cq *heir;
 };
 
 struct urn_channel {
@@ -156,22 +160,22 @@ urn_ctx_dev(struct ibv_context *c)
 	return &urn_ctx(c)->dev;
 }
 
-static inline struct urn_cq *
+static inline struct urn_adapter_cq *
 urn_cq(struct ibv_cq *cq)
 {
-	return (struct urn_cq *)cq;
+	return (struct urn_adapter_cq *)cq;
 }
 
-static inline struct urn_qp *
+static inline struct urn_adapter_qp *
 urn_qp(struct ibv_qp *qp)
 {
-	return (struct urn_qp *)qp;
+	return (struct urn_adapter_qp *)qp;
 }
 
-static inline struct urn_srq *
+static inline struct urn_adapter_srq *
 urn_srq(struct ibv_srq *srq)
 {
-	return (struct urn_srq *)srq;
+	return (struct urn_adapter_srq *)srq;
 }
 
 /* True when the context is of this provider, so that urn_ctx() may be called on it. */
@@ -214,15 +218,17 @@ int urn_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int urn_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 
 /* Completion queues, for other files (poll.c). */
-void urn_cq_init_poll(struct urn_cq *cq);
+void urn_cq_init_poll(struct urn_adapter_cq *cq);
 /* Remove unread completions of a QP that is gone or reset. */
-void urn_cq_clean(struct urn_cq *cq, uint32_t qpn);
+void urn_cq_clean(struct urn_adapter_cq *cq, uint32_t qpn);
 /* Read a queue's header in the area: the index to read from. entries: slots */
-void urn_cq_map(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries);
+void urn_cq_map(struct urn_adapter_cq *cq, const struct urn_dev *dev, uint64_t off,
+		uint32_t entries);
 /* Before the control call that resizes: hide the queue. returns: 0; EBUSY: another resize runs */
-int urn_cq_resize_begin(struct urn_cq *cq);
+int urn_cq_resize_begin(struct urn_adapter_cq *cq);
 /* After that control call: show the queue at `off` and catch up. returns: 0 or an errno value */
-int urn_cq_resize_end(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries);
+int urn_cq_resize_end(struct urn_adapter_cq *cq, const struct urn_dev *dev, uint64_t off,
+		      uint32_t entries);
 
 /* ---- a dataplane in another process that is gone (gone.c) */
 
@@ -239,13 +245,13 @@ void urn_gone_leave_all(struct urn_ctx *ctx);
  * The dataplane is gone and the queue empty: make the missing completions up.
  * The queue's lock is held. returns: true when there is something to be read now
  */
-bool urn_gone_fill(struct urn_cq *cq);
+bool urn_gone_fill(struct urn_adapter_cq *cq);
 /* Make up an event of a channel whose dataplane is gone: an armed queue. NULL: none is left */
-struct urn_cq *urn_gone_event(struct urn_channel *ch);
+struct urn_adapter_cq *urn_gone_event(struct urn_channel *ch);
 /* The completion that is to be read next; NULL: none yet (poll.c) */
-struct urn_abi_cqe *urn_cq_next(const struct urn_cq *cq);
+struct urn_abi_cqe *urn_cq_next(const struct urn_adapter_cq *cq);
 /* Let the queue look empty from now on (poll.c). */
-void urn_cq_blind(struct urn_cq *cq);
+void urn_cq_blind(struct urn_adapter_cq *cq);
 
 /*
  * Write an event of the library's own to a channel: at once, or when the channel's reader has
@@ -254,16 +260,16 @@ void urn_cq_blind(struct urn_cq *cq);
 int urn_channel_tell(struct urn_channel *ch, const struct urn_abi_event *ev);
 
 /* Receive queues. */
-void urn_rq_map(struct urn_rq *rq, const struct urn_dev *dev, uint64_t off, uint32_t entries,
-	uint32_t stride);
+void urn_rq_map(struct urn_adapter_rq *rq, const struct urn_dev *dev, uint64_t off,
+		uint32_t entries, uint32_t stride);
 /* Read the indices of a queue again, after the dataplane has emptied it. */
-void urn_rq_reload(struct urn_rq *rq);
+void urn_rq_reload(struct urn_adapter_rq *rq);
 
 /* Wait until `got` events of an object are acknowledged; a child of fork() waits for nobody. */
 void urn_events_wait(const struct urn_dev *dev, pthread_mutex_t *lock, pthread_cond_t *cond, const uint32_t *acked, uint32_t got);
 
 /* Set the ibv_wr_* operations of this QP. */
-void urn_qp_init_wr(struct urn_qp *qp);
+void urn_qp_init_wr(struct urn_adapter_qp *qp);
 
 /* Convert address vectors, both ways; ah has a GID. */
 void urn_av_from_ah(const struct ibv_ah_attr *ah, struct urn_abi_av *av);

@@ -142,7 +142,7 @@ urn_copy_source(const struct urn_copy_map *map, uint32_t pd, const struct urn_ab
 /* ---- rings */
 
 void
-urn_copy_create(struct urn_qp *qp, struct ibv_pd *pd)
+urn_copy_create(struct urn_adapter_qp *qp, struct ibv_pd *pd)
 {
 	const struct urn_copy_map *map = urn_ctx(pd->context)->copies;
 	size_t slots = (size_t)qp->sq.mask + 1;
@@ -166,7 +166,7 @@ urn_copy_create(struct urn_qp *qp, struct ibv_pd *pd)
 }
 
 void
-urn_copy_destroy(struct urn_qp *qp)
+urn_copy_destroy(struct urn_adapter_qp *qp)
 {
 	struct urn_copy *c = qp->copy;
 
@@ -180,7 +180,7 @@ urn_copy_destroy(struct urn_qp *qp)
 }
 
 void
-urn_copy_reset(struct urn_qp *qp)
+urn_copy_reset(struct urn_adapter_qp *qp)
 {
 	struct urn_copy *c = qp->copy;
 
@@ -192,7 +192,7 @@ urn_copy_reset(struct urn_qp *qp)
 
 /* Take back the bytes of retired requests. */
 static void
-urn_copy_reclaim(struct urn_copy *c, const struct urn_sq *sq)
+urn_copy_reclaim(struct urn_copy *c, const struct urn_adapter_sq *sq)
 {
 	/* Acquire: the dataplane no longer reads the source of a request that it retired. */
 	uint32_t done = atomic_load_explicit(&sq->hdr->cons, memory_order_acquire);
@@ -208,7 +208,7 @@ urn_copy_reclaim(struct urn_copy *c, const struct urn_sq *sq)
 
 /* Room for `bytes` bytes of the ring in a row. NULL: not now */
 static uint8_t *
-urn_copy_room(struct urn_copy *c, const struct urn_sq *sq, uint64_t bytes)
+urn_copy_room(struct urn_copy *c, const struct urn_adapter_sq *sq, uint64_t bytes)
 {
 	uint64_t size = (bytes + URN_COPY_ALIGN - 1) & ~(uint64_t)(URN_COPY_ALIGN - 1);
 	unsigned int tries;
@@ -228,7 +228,7 @@ urn_copy_room(struct urn_copy *c, const struct urn_sq *sq, uint64_t bytes)
 }
 
 static void
-urn_copy_request(const struct urn_qp *qp, struct urn_copy *c, struct urn_abi_swqe *wqe)
+urn_copy_request(const struct urn_adapter_qp *qp, struct urn_copy *c, struct urn_abi_swqe *wqe)
 {
 	struct urn_abi_sge *sge = (struct urn_abi_sge *)(wqe + 1);
 	uint32_t pd = qp->ibv.pd->handle, i;
@@ -254,9 +254,9 @@ urn_copy_request(const struct urn_qp *qp, struct urn_copy *c, struct urn_abi_swq
 }
 
 void
-urn_copy_posted(struct urn_qp *qp)
+urn_copy_posted(struct urn_adapter_qp *qp)
 {
-	const struct urn_sq *sq = &qp->sq;
+	const struct urn_adapter_sq *sq = &qp->sq;
 	struct urn_copy *c = qp->copy;
 
 	if (c->done != c->seen)

@@ -16,7 +16,7 @@
 
 struct urn_abi_req;
 struct urn_ctx;
-struct urn_qp;
+struct urn_adapter_qp;
 struct urn_copy;     /* ring of a queue pair */
 struct urn_copy_map; /* a context's regions in memory that is not shared, by key */
 
@@ -30,12 +30,12 @@ void urn_copy_note(struct urn_ctx *ctx, const struct urn_abi_req *req, uint32_t 
 void urn_copy_forget(struct urn_ctx *ctx, uint32_t lkey);
 
 /* Make a ring for a queue pair that the dataplane has made. Without memory the queue pair has no ring. */
-void urn_copy_create(struct urn_qp *qp, struct ibv_pd *pd);
+void urn_copy_create(struct urn_adapter_qp *qp, struct ibv_pd *pd);
 /* The queue pair is destroyed: give its ring back. */
-void urn_copy_destroy(struct urn_qp *qp);
+void urn_copy_destroy(struct urn_adapter_qp *qp);
 /* The queue pair's queues are empty, and go on at their present indices. The send queue's lock is held. */
-void urn_copy_reset(struct urn_qp *qp);
+void urn_copy_reset(struct urn_adapter_qp *qp);
 /* Copy the data of requests that are about to be published. The send queue's lock is held. */
-void urn_copy_posted(struct urn_qp *qp);
+void urn_copy_posted(struct urn_adapter_qp *qp);
 
 #endif

@@ -18,7 +18,7 @@ urn_channel_reserve(struct ibv_comp_channel *channel)
 }
 
 static int
-urn_cq_ask(struct urn_cq *cq, struct urn_dev *dev, const struct ibv_cq_init_attr_ex *attr)
+urn_cq_ask(struct urn_adapter_cq *cq, struct urn_dev *dev, const struct ibv_cq_init_attr_ex *attr)
 {
 	struct urn_abi_req req = {.op = URN_CTL_CREATE_CQ};
 	struct urn_abi_rep rep;
@@ -41,7 +41,7 @@ struct ibv_cq_ex *
 urn_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr)
 {
 	struct urn_ctx *ctx = urn_ctx(c);
-	struct urn_cq *cq = urn_object_alloc(sizeof(*cq));
+	struct urn_adapter_cq *cq = urn_object_alloc(sizeof(*cq));
 
 	if (cq == NULL)
 		return NULL;
@@ -67,7 +67,7 @@ urn_resize_cq(struct ibv_cq *ibcq, uint32_t cqe)
 {
 	struct urn_abi_req req = {.op = URN_CTL_RESIZE_CQ, .handle = ibcq->handle};
 	struct urn_dev *dev = urn_ctx_dev(ibcq->context);
-	struct urn_cq *cq = urn_cq(ibcq);
+	struct urn_adapter_cq *cq = urn_cq(ibcq);
 	struct urn_abi_rep rep;
 	uint64_t off;
 	uint32_t entries;
@@ -97,7 +97,7 @@ int
 urn_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct urn_ctx *ctx = urn_ctx(ibcq->context);
-	struct urn_cq *cq = urn_cq(ibcq);
+	struct urn_adapter_cq *cq = urn_cq(ibcq);
 	int err = urn_dev_call_handle(&ctx->dev, URN_CTL_DESTROY_CQ, ibcq->handle);
 
 	if (err != 0)

@@ -132,7 +132,7 @@ urn_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq)
 {
 	struct urn_objs *objs = &urn_ctx(channel->context)->objs;
 	struct urn_abi_event ev;
-	struct urn_cq *found;
+	struct urn_adapter_cq *found;
 
 	/* Events of queues that have been destroyed are skipped. */
 	do {
@@ -149,7 +149,8 @@ urn_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq)
 			return -1;
 		if (atomic_load(&((struct urn_channel *)channel)->owes))
 			urn_channel_settle((struct urn_channel *)channel);
-		found = urn_objs_find(objs, URN_OBJ_CQ, ev.cookie, offsetof(struct urn_cq, comp_got));
+		found = urn_objs_find(objs, URN_OBJ_CQ, ev.cookie,
+				      offsetof(struct urn_adapter_cq, comp_got));
 	} while (found == NULL);
 	atomic_store_explicit(&found->expects, false, memory_order_relaxed);
 	*cq = &found->ibv;
@@ -167,7 +168,8 @@ urn_async_find(struct urn_objs *objs, const struct urn_abi_event *ev, struct ibv
 	out->event_type = (enum ibv_event_type)ev->type;
 	switch (ev->type) {
 	case URN_EVENT_CQ_ERR:
-		obj = urn_objs_find(objs, URN_OBJ_CQ, ev->cookie, offsetof(struct urn_cq, async_got));
+		obj = urn_objs_find(objs, URN_OBJ_CQ, ev->cookie,
+				    offsetof(struct urn_adapter_cq, async_got));
 		out->element.cq = obj;
 		return obj != NULL;
 	case URN_EVENT_QP_FATAL:
@@ -176,12 +178,14 @@ urn_async_find(struct urn_objs *objs, const struct urn_abi_event *ev, struct ibv
 	case URN_EVENT_COMM_EST:
 	case URN_EVENT_SQ_DRAINED:
 	case URN_EVENT_LAST_WQE:
-		obj = urn_objs_find(objs, URN_OBJ_QP, ev->cookie, offsetof(struct urn_qp, async_got));
+		obj = urn_objs_find(objs, URN_OBJ_QP, ev->cookie,
+				    offsetof(struct urn_adapter_qp, async_got));
 		out->element.qp = obj;
 		return obj != NULL;
 	case URN_EVENT_SRQ_ERR:
 	case URN_EVENT_SRQ_LIMIT:
-		obj = urn_objs_find(objs, URN_OBJ_SRQ, ev->cookie, offsetof(struct urn_srq, async_got));
+		obj = urn_objs_find(objs, URN_OBJ_SRQ, ev->cookie,
+				    offsetof(struct urn_adapter_srq, async_got));
 		out->element.srq = obj;
 		return obj != NULL;
 	case URN_EVENT_PORT_ACTIVE:

@@ -43,7 +43,7 @@ urn_gone_next(const struct urn_objs *t, uint32_t *i, enum urn_obj_kind kind)
 /* ---- the dataplane died */
 
 static void
-urn_gone_seal_rq(struct urn_rq *rq)
+urn_gone_seal_rq(struct urn_adapter_rq *rq)
 {
 	urn_lock_take(&rq->lock);
 	rq->ok = false;
@@ -55,10 +55,10 @@ static void
 urn_gone_died(void *arg)
 {
 	struct urn_ctx *ctx = arg;
-	struct urn_srq *srq;
+	struct urn_adapter_srq *srq;
 	struct urn_way *w;
-	struct urn_qp *qp;
-	struct urn_cq *cq;
+	struct urn_adapter_qp *qp;
+	struct urn_adapter_cq *cq;
 	uint32_t i;
 
 	/* A thread that changes a queue's state reads this under the queue's lock. */
@@ -122,11 +122,11 @@ urn_gone_leave_all(struct urn_ctx *ctx)
 	pthread_mutex_unlock(&ctx->objs.lock);
 }
 
-struct urn_cq *
+struct urn_adapter_cq *
 urn_gone_event(struct urn_channel *ch)
 {
 	struct urn_ctx *ctx = urn_ctx(ch->ibv.context);
-	struct urn_cq *cq;
+	struct urn_adapter_cq *cq;
 	uint32_t i;
 
 	if (urn_dev_gone(&ctx->dev) != URN_DEV_DIED)
@@ -145,10 +145,10 @@ urn_gone_event(struct urn_channel *ch)
 /* ---- making completions up; the locks of the queue and of objs are held */
 
 /* The QP with number qpn whose completions this queue gets. */
-static struct urn_qp *
-urn_gone_qp(struct urn_ctx *ctx, const struct urn_cq *cq, uint32_t qpn, bool recv)
+static struct urn_adapter_qp *
+urn_gone_qp(struct urn_ctx *ctx, const struct urn_adapter_cq *cq, uint32_t qpn, bool recv)
 {
-	struct urn_qp *qp;
+	struct urn_adapter_qp *qp;
 	uint32_t i = 0;
 
 	while ((qp = urn_gone_next(&ctx->objs, &i, URN_OBJ_QP)) != NULL)
@@ -158,19 +158,19 @@ urn_gone_qp(struct urn_ctx *ctx, const struct urn_cq *cq, uint32_t qpn, bool rec
 }
 
 static struct urn_abi_wq *
-urn_gone_recv_hdr(const struct urn_qp *qp)
+urn_gone_recv_hdr(const struct urn_adapter_qp *qp)
 {
 	return qp->taken != NULL ? qp->taken : qp->rq.hdr;
 }
 
 /* If the dataplane died while it wrote a completion, take the steps that are left. returns: true when it had */
 static bool
-urn_gone_finish(struct urn_ctx *ctx, struct urn_cq *cq)
+urn_gone_finish(struct urn_ctx *ctx, struct urn_adapter_cq *cq)
 {
 	struct urn_abi_cqe *cqe = &cq->cqe[cq->cons & cq->mask];
 	bool recv = (cqe->opcode & URN_WCO_RECV) != 0;
 	_Atomic uint32_t *word;
-	struct urn_qp *qp;
+	struct urn_adapter_qp *qp;
 	uint16_t ahead;
 
 	if (atomic_load_explicit(&cqe->phase, memory_order_acquire) != URN_CQE_WHOLE)
@@ -209,9 +209,9 @@ urn_gather_one(struct urn_gather *g, uint32_t qpn, enum urn_abi_wc_op opcode, ui
 }
 
 static void
-urn_gather_sends(struct urn_gather *g, const struct urn_qp *qp)
+urn_gather_sends(struct urn_gather *g, const struct urn_adapter_qp *qp)
 {
-	const struct urn_sq *sq = &qp->sq;
+	const struct urn_adapter_sq *sq = &qp->sq;
 	uint32_t i = atomic_load(&sq->hdr->cons), end = atomic_load(&sq->hdr->prod);
 
 	for (; i != end && end - i <= sq->mask + 1; i++) {
@@ -223,7 +223,7 @@ urn_gather_sends(struct urn_gather *g, const struct urn_qp *qp)
 
 /* Entries of a receive queue from index i on. */
 static void
-urn_gather_recvs(struct urn_gather *g, const struct urn_rq *rq, uint32_t qpn, uint32_t i)
+urn_gather_recvs(struct urn_gather *g, const struct urn_adapter_rq *rq, uint32_t qpn, uint32_t i)
 {
 	uint32_t end = atomic_load(&rq->hdr->prod);
 
@@ -239,7 +239,7 @@ urn_gather_recvs(struct urn_gather *g, const struct urn_rq *rq, uint32_t qpn, ui
  * noting the newest and moving the SRQ's cons; cons moves here, so that the SRQ has it no more.
  */
 static void
-urn_gather_taken(struct urn_gather *g, const struct urn_qp *qp)
+urn_gather_taken(struct urn_gather *g, const struct urn_adapter_qp *qp)
 {
 	const uint64_t *slot = (const void *)((const uint8_t *)qp->taken + URN_ABI_WQ_SLOTS);
 	struct urn_abi_wq *srq = urn_srq(qp->ibv.srq)->rq.hdr;
@@ -256,10 +256,10 @@ urn_gather_taken(struct urn_gather *g, const struct urn_qp *qp)
  * That QP must be the same for all queues.
  */
 static void
-urn_gather_srqs(struct urn_gather *g, struct urn_ctx *ctx, struct urn_cq *cq)
+urn_gather_srqs(struct urn_gather *g, struct urn_ctx *ctx, struct urn_adapter_cq *cq)
 {
-	struct urn_srq *srq;
-	struct urn_qp *qp;
+	struct urn_adapter_srq *srq;
+	struct urn_adapter_qp *qp;
 	uint32_t i, k;
 
 	for (i = 0; (qp = urn_gone_next(&ctx->objs, &i, URN_OBJ_QP)) != NULL;)
@@ -284,9 +284,9 @@ urn_gather_srqs(struct urn_gather *g, struct urn_ctx *ctx, struct urn_cq *cq)
 }
 
 static void
-urn_gather_all(struct urn_gather *g, struct urn_ctx *ctx, struct urn_cq *cq)
+urn_gather_all(struct urn_gather *g, struct urn_ctx *ctx, struct urn_adapter_cq *cq)
 {
-	struct urn_qp *qp;
+	struct urn_adapter_qp *qp;
 	uint32_t i = 0;
 
 	while ((qp = urn_gone_next(&ctx->objs, &i, URN_OBJ_QP)) != NULL) {
@@ -303,7 +303,7 @@ urn_gather_all(struct urn_gather *g, struct urn_ctx *ctx, struct urn_cq *cq)
 
 /* Put a ring with the missing completions in the queue's place. returns: true when there are any */
 static bool
-urn_gone_make_up(struct urn_ctx *ctx, struct urn_cq *cq)
+urn_gone_make_up(struct urn_ctx *ctx, struct urn_adapter_cq *cq)
 {
 	struct urn_gather g = {0};
 	uint32_t entries = 1;
@@ -328,7 +328,7 @@ urn_gone_make_up(struct urn_ctx *ctx, struct urn_cq *cq)
 }
 
 bool
-urn_gone_fill(struct urn_cq *cq)
+urn_gone_fill(struct urn_adapter_cq *cq)
 {
 	struct urn_ctx *ctx = urn_ctx(cq->ibv.context);
 	bool some;
@@ -369,9 +369,9 @@ urn_gone_fork_parent(void)
 static void
 urn_gone_fork_objects(struct urn_ctx *ctx)
 {
-	struct urn_srq *srq;
-	struct urn_qp *qp;
-	struct urn_cq *cq;
+	struct urn_adapter_srq *srq;
+	struct urn_adapter_qp *qp;
+	struct urn_adapter_cq *cq;
 	uint32_t i;
 
 	for (i = 0; (qp = urn_gone_next(&ctx->objs, &i, URN_OBJ_QP)) != NULL;) {

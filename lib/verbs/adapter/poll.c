@@ -16,7 +16,7 @@
 static struct urn_abi_cqe urn_no_cqe = {.phase = URN_CQE_WHOLE};
 
 void
-urn_cq_map(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries)
+urn_cq_map(struct urn_adapter_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries)
 {
 	cq->hdr = urn_dev_at(dev, off);
 	cq->cqe = urn_dev_at(dev, off + URN_ABI_CQ_SLOTS);
@@ -27,14 +27,14 @@ urn_cq_map(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t 
 
 /* The phase that completions have in the lap of index `i`. */
 static inline uint8_t
-urn_cq_phase(const struct urn_cq *cq, uint32_t i)
+urn_cq_phase(const struct urn_adapter_cq *cq, uint32_t i)
 {
 	return (i & cq->entries) == 0;
 }
 
 /* The completion at index `i`, or NULL when it has not been written yet. */
 static inline struct urn_abi_cqe *
-urn_cq_at(const struct urn_cq *cq, uint32_t i)
+urn_cq_at(const struct urn_adapter_cq *cq, uint32_t i)
 {
 	struct urn_abi_cqe *cqe = &cq->cqe[i & cq->mask];
 
@@ -46,20 +46,20 @@ urn_cq_at(const struct urn_cq *cq, uint32_t i)
 
 /* Publish the read index. Release: the slots may be overwritten from now on. */
 static inline void
-urn_cq_publish(struct urn_cq *cq)
+urn_cq_publish(struct urn_adapter_cq *cq)
 {
 	atomic_store_explicit(&cq->hdr->cons, cq->cons, memory_order_release);
 }
 
 static inline void
-urn_cq_lock(struct urn_cq *cq)
+urn_cq_lock(struct urn_adapter_cq *cq)
 {
 	if (!cq->single)
 		urn_lock_take(&cq->lock);
 }
 
 static inline void
-urn_cq_unlock(struct urn_cq *cq)
+urn_cq_unlock(struct urn_adapter_cq *cq)
 {
 	if (!cq->single)
 		urn_lock_give(&cq->lock);
@@ -84,13 +84,13 @@ urn_wc_fill(struct ibv_wc *wc, const struct urn_abi_cqe *cqe)
 }
 
 struct urn_abi_cqe *
-urn_cq_next(const struct urn_cq *cq)
+urn_cq_next(const struct urn_adapter_cq *cq)
 {
 	return urn_cq_at(cq, cq->cons);
 }
 
 void
-urn_cq_blind(struct urn_cq *cq)
+urn_cq_blind(struct urn_adapter_cq *cq)
 {
 	cq->cqe = &urn_no_cqe;
 	cq->mask = 0;
@@ -98,14 +98,14 @@ urn_cq_blind(struct urn_cq *cq)
 
 /* Acquire: completions that the dataplane wrote before it died are there. */
 static inline enum urn_cq_gone
-urn_cq_gone(const struct urn_cq *cq)
+urn_cq_gone(const struct urn_adapter_cq *cq)
 {
 	return (enum urn_cq_gone)atomic_load_explicit(&cq->gone, memory_order_acquire);
 }
 
 /* Poll a queue that was found empty, and whose dataplane is gone; like urn_poll_cq(). The queue's lock is held. */
 static __attribute__((noinline)) int
-urn_poll_gone(struct urn_cq *cq, int n, struct ibv_wc *wc)
+urn_poll_gone(struct urn_adapter_cq *cq, int n, struct ibv_wc *wc)
 {
 	const struct urn_abi_cqe *cqe;
 	int got = 0;
@@ -125,7 +125,7 @@ urn_poll_gone(struct urn_cq *cq, int n, struct ibv_wc *wc)
 int
 urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
-	struct urn_cq *cq = urn_cq(ibcq);
+	struct urn_adapter_cq *cq = urn_cq(ibcq);
 	const struct urn_abi_cqe *cqe;
 	uint32_t cons;
 	int got = 0;
@@ -150,7 +150,7 @@ urn_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 /* ---- extended polling: ibv_start_poll() and so on */
 
 static inline void
-urn_cq_show(struct urn_cq *cq, struct urn_abi_cqe *cqe)
+urn_cq_show(struct urn_adapter_cq *cq, struct urn_abi_cqe *cqe)
 {
 	cq->cur = cqe;
 	cq->ex.wr_id = cqe->wr_id;
@@ -160,7 +160,7 @@ urn_cq_show(struct urn_cq *cq, struct urn_abi_cqe *cqe)
 static int
 urn_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	struct urn_cq *cq = (struct urn_cq *)ex;
+	struct urn_adapter_cq *cq = (struct urn_adapter_cq *)ex;
 	struct urn_abi_cqe *cqe;
 
 	if (attr != NULL && attr->comp_mask != 0)
@@ -180,7 +180,7 @@ urn_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 static int
 urn_next_poll(struct ibv_cq_ex *ex)
 {
-	struct urn_cq *cq = (struct urn_cq *)ex;
+	struct urn_adapter_cq *cq = (struct urn_adapter_cq *)ex;
 	struct urn_abi_cqe *cqe = urn_cq_at(cq, cq->cons + 1);
 
 	/* The completion shown stays readable until the next is there, or the poll ends. */
@@ -194,7 +194,7 @@ urn_next_poll(struct ibv_cq_ex *ex)
 static void
 urn_end_poll(struct ibv_cq_ex *ex)
 {
-	struct urn_cq *cq = (struct urn_cq *)ex;
+	struct urn_adapter_cq *cq = (struct urn_adapter_cq *)ex;
 
 	cq->cons++;
 	cq->cur = NULL;
@@ -206,7 +206,7 @@ urn_end_poll(struct ibv_cq_ex *ex)
 static inline const struct urn_abi_cqe *
 urn_cq_shown(struct ibv_cq_ex *ex)
 {
-	return ((struct urn_cq *)ex)->cur;
+	return ((struct urn_adapter_cq *)ex)->cur;
 }
 
 static enum ibv_wc_opcode
@@ -267,7 +267,7 @@ urn_read_zero(struct ibv_cq_ex *ex)
 }
 
 void
-urn_cq_init_poll(struct urn_cq *cq)
+urn_cq_init_poll(struct urn_adapter_cq *cq)
 {
 	cq->ex.start_poll = urn_start_poll;
 	cq->ex.next_poll = urn_next_poll;
@@ -293,7 +293,7 @@ urn_cq_init_poll(struct urn_cq *cq)
  * there is exactly one.
  */
 static int
-urn_cq_arm(struct urn_cq *cq, enum urn_abi_cq_arm arm)
+urn_cq_arm(struct urn_adapter_cq *cq, enum urn_abi_cq_arm arm)
 {
 	struct urn_abi_event ev = {.handle = cq->ibv.handle, .cookie = cq->ticket};
 	uint32_t none = URN_CQ_ARM_NONE;
@@ -330,7 +330,7 @@ int
 urn_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	enum urn_abi_cq_arm arm = solicited_only ? URN_CQ_ARM_SOLICITED : URN_CQ_ARM_NEXT;
-	struct urn_cq *cq = urn_cq(ibcq);
+	struct urn_adapter_cq *cq = urn_cq(ibcq);
 	int err = 0;
 
 	urn_cq_lock(cq);
@@ -350,7 +350,7 @@ urn_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
  * these slots again only after cons is published.
  */
 static void
-urn_cq_clean_locked(struct urn_cq *cq, uint32_t qpn)
+urn_cq_clean_locked(struct urn_adapter_cq *cq, uint32_t qpn)
 {
 	uint32_t end = cq->cons, i, to;
 
@@ -380,7 +380,7 @@ urn_cq_clean_locked(struct urn_cq *cq, uint32_t qpn)
 
 /* Remember a QPN until the resize is done. Without memory the QP's completions stay. */
 static void
-urn_cq_clean_later(struct urn_cq *cq, uint32_t qpn)
+urn_cq_clean_later(struct urn_adapter_cq *cq, uint32_t qpn)
 {
 	uint32_t *dead = reallocarray(cq->dead, cq->dead_count + 1, sizeof(*dead));
 
@@ -391,7 +391,7 @@ urn_cq_clean_later(struct urn_cq *cq, uint32_t qpn)
 }
 
 void
-urn_cq_clean(struct urn_cq *cq, uint32_t qpn)
+urn_cq_clean(struct urn_adapter_cq *cq, uint32_t qpn)
 {
 	urn_cq_lock(cq);
 	if (cq->resizing)
@@ -404,7 +404,7 @@ urn_cq_clean(struct urn_cq *cq, uint32_t qpn)
 /* ---- resizing, in two steps around the control call */
 
 int
-urn_cq_resize_begin(struct urn_cq *cq)
+urn_cq_resize_begin(struct urn_adapter_cq *cq)
 {
 	int err = EBUSY;
 
@@ -421,7 +421,8 @@ urn_cq_resize_begin(struct urn_cq *cq)
 }
 
 int
-urn_cq_resize_end(struct urn_cq *cq, const struct urn_dev *dev, uint64_t off, uint32_t entries)
+urn_cq_resize_end(struct urn_adapter_cq *cq, const struct urn_dev *dev, uint64_t off,
+		  uint32_t entries)
 {
 	uint32_t i;
 	int err = 0;

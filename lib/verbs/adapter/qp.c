@@ -37,7 +37,7 @@ urn_cap_from_abi(const struct urn_abi_qp_cap *cap, struct ibv_qp_cap *out)
  * on. Other threads may be posting while one moves the QP to the error state.
  */
 static void
-urn_qp_set_state(struct urn_qp *qp, enum ibv_qp_state state)
+urn_qp_set_state(struct urn_adapter_qp *qp, enum ibv_qp_state state)
 {
 	/* dev->gone is read under each lock: the thread that seals the queues sets it before it takes the lock. */
 	urn_lock_take(&qp->sq.lock);
@@ -52,10 +52,10 @@ urn_qp_set_state(struct urn_qp *qp, enum ibv_qp_state state)
 
 /* Take over the queues that the dataplane made. */
 static void
-urn_qp_map(struct urn_qp *qp, const struct urn_dev *dev, const struct urn_abi_rep *rep)
+urn_qp_map(struct urn_adapter_qp *qp, const struct urn_dev *dev, const struct urn_abi_rep *rep)
 {
-	struct urn_sq *sq = &qp->sq;
-	struct urn_rq *rq = &qp->rq;
+	struct urn_adapter_sq *sq = &qp->sq;
+	struct urn_adapter_rq *rq = &qp->rq;
 
 	qp->dev = dev;
 	qp->engine = rep->qp.engine;
@@ -84,7 +84,7 @@ urn_qp_map(struct urn_qp *qp, const struct urn_dev *dev, const struct urn_abi_re
 }
 
 static int
-urn_qp_ask(struct urn_qp *qp, struct urn_dev *dev, const struct ibv_qp_init_attr_ex *attr)
+urn_qp_ask(struct urn_adapter_qp *qp, struct urn_dev *dev, const struct ibv_qp_init_attr_ex *attr)
 {
 	struct urn_abi_req req = {.op = URN_CTL_CREATE_QP};
 	struct urn_abi_rep rep;
@@ -112,7 +112,7 @@ struct ibv_qp *
 urn_create_qp(struct ibv_qp_init_attr_ex *attr)
 {
 	struct urn_ctx *ctx = urn_ctx(attr->pd->context);
-	struct urn_qp *qp = urn_object_alloc(sizeof(*qp));
+	struct urn_adapter_qp *qp = urn_object_alloc(sizeof(*qp));
 
 	if (qp == NULL)
 		return NULL;
@@ -190,7 +190,7 @@ urn_attr_from_abi(const struct urn_abi_qp_attr *in, struct ibv_qp_attr *attr)
 
 /* Remove the QP's unread completions. */
 static void
-urn_qp_clean(struct urn_qp *qp)
+urn_qp_clean(struct urn_adapter_qp *qp)
 {
 	urn_cq_clean(urn_cq(qp->ibv.send_cq), qp->ibv.qp_num);
 	if (qp->ibv.recv_cq != qp->ibv.send_cq)
@@ -199,7 +199,7 @@ urn_qp_clean(struct urn_qp *qp)
 
 /* The dataplane has dropped all requests: begin again at the queues' present indices. */
 static void
-urn_qp_reload(struct urn_qp *qp)
+urn_qp_reload(struct urn_adapter_qp *qp)
 {
 	urn_qp_clean(qp);
 	urn_lock_take(&qp->sq.lock);
@@ -218,7 +218,7 @@ int
 urn_modify_qp(struct ibv_qp *ibqp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct urn_abi_req req = {.op = URN_CTL_MODIFY_QP, .handle = ibqp->handle};
-	struct urn_qp *qp = urn_qp(ibqp);
+	struct urn_adapter_qp *qp = urn_qp(ibqp);
 	struct urn_abi_rep rep;
 	int err;
 
@@ -257,7 +257,7 @@ int
 urn_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
 	struct urn_abi_req req = {.op = URN_CTL_QUERY_QP, .handle = ibqp->handle};
-	struct urn_qp *qp = urn_qp(ibqp);
+	struct urn_adapter_qp *qp = urn_qp(ibqp);
 	struct urn_abi_rep rep;
 	int err = urn_dev_call(urn_ctx_dev(ibqp->context), &req, &rep);
 
@@ -275,7 +275,7 @@ int
 urn_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct urn_ctx *ctx = urn_ctx(ibqp->context);
-	struct urn_qp *qp = urn_qp(ibqp);
+	struct urn_adapter_qp *qp = urn_qp(ibqp);
 	int err = urn_dev_call_handle(&ctx->dev, URN_CTL_DESTROY_QP, ibqp->handle);
 
 	if (err != 0)

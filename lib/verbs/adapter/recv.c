@@ -5,7 +5,8 @@
 #include <errno.h>
 
 void
-urn_rq_map(struct urn_rq *rq, const struct urn_dev *dev, uint64_t off, uint32_t entries, uint32_t stride)
+urn_rq_map(struct urn_adapter_rq *rq, const struct urn_dev *dev, uint64_t off, uint32_t entries,
+	   uint32_t stride)
 {
 	rq->hdr = urn_dev_at(dev, off);
 	rq->slots = urn_dev_at(dev, off + URN_ABI_WQ_SLOTS);
@@ -16,14 +17,14 @@ urn_rq_map(struct urn_rq *rq, const struct urn_dev *dev, uint64_t off, uint32_t 
 }
 
 void
-urn_rq_reload(struct urn_rq *rq)
+urn_rq_reload(struct urn_adapter_rq *rq)
 {
 	rq->prod = atomic_load_explicit(&rq->hdr->prod, memory_order_relaxed);
 	rq->cons = atomic_load_explicit(rq->freed, memory_order_acquire);
 }
 
 static inline bool
-urn_rq_full(struct urn_rq *rq)
+urn_rq_full(struct urn_adapter_rq *rq)
 {
 	if (URN_LIKELY(rq->prod - rq->cons < rq->cap))
 		return false;
@@ -33,7 +34,7 @@ urn_rq_full(struct urn_rq *rq)
 }
 
 static inline int
-urn_rq_put(struct urn_rq *rq, const struct ibv_recv_wr *wr)
+urn_rq_put(struct urn_adapter_rq *rq, const struct ibv_recv_wr *wr)
 {
 	struct urn_abi_rwqe *wqe;
 	struct urn_abi_sge *to;
@@ -59,7 +60,8 @@ urn_rq_put(struct urn_rq *rq, const struct ibv_recv_wr *wr)
 
 /* Post a list. returns: 0, or an errno value with *bad the first that was not posted */
 static int
-urn_rq_post(struct urn_rq *rq, const struct urn_dev *dev, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+urn_rq_post(struct urn_adapter_rq *rq, const struct urn_dev *dev, struct ibv_recv_wr *wr,
+	    struct ibv_recv_wr **bad)
 {
 	int err = 0;
 
@@ -86,7 +88,7 @@ urn_rq_post(struct urn_rq *rq, const struct urn_dev *dev, struct ibv_recv_wr *wr
 int
 urn_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct urn_qp *qp = urn_qp(ibqp);
+	struct urn_adapter_qp *qp = urn_qp(ibqp);
 	int err = urn_rq_post(&qp->rq, qp->dev, wr, bad);
 
 	/* ring is set in the error state only: the dataplane flushes the receives that are posted. */

@@ -16,7 +16,8 @@
 
 /* Copy a request's data into its slot. returns: 0; EINVAL: more than fits, or not for this opcode */
 static int
-urn_sq_inline(const struct urn_sq *sq, struct urn_abi_swqe *wqe, const struct ibv_send_wr *wr)
+urn_sq_inline(const struct urn_adapter_sq *sq, struct urn_abi_swqe *wqe,
+	      const struct ibv_send_wr *wr)
 {
 	uint8_t *to = (uint8_t *)(wqe + 1);
 	uint64_t bytes = 0;
@@ -64,7 +65,7 @@ urn_sq_bind(struct urn_abi_swqe *wqe, const struct ibv_send_wr *wr)
 
 /* The part of a request that depends on its opcode, then its data. */
 static inline int
-urn_sq_body(const struct urn_sq *sq, struct urn_abi_swqe *wqe, const struct ibv_send_wr *wr)
+urn_sq_body(const struct urn_adapter_sq *sq, struct urn_abi_swqe *wqe, const struct ibv_send_wr *wr)
 {
 	switch (wr->opcode) {
 	case IBV_WR_RDMA_WRITE:
@@ -100,7 +101,7 @@ urn_sq_body(const struct urn_sq *sq, struct urn_abi_swqe *wqe, const struct ibv_
 
 /* Write one request into the next slot. returns: 0, or an errno value and nothing posted */
 static inline int
-urn_sq_put(struct urn_sq *sq, const struct ibv_send_wr *wr)
+urn_sq_put(struct urn_adapter_sq *sq, const struct ibv_send_wr *wr)
 {
 	struct urn_abi_swqe *wqe;
 	int err;
@@ -125,8 +126,8 @@ urn_sq_put(struct urn_sq *sq, const struct ibv_send_wr *wr)
 int
 urn_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct urn_qp *qp = urn_qp(ibqp);
-	struct urn_sq *sq = &qp->sq;
+	struct urn_adapter_qp *qp = urn_qp(ibqp);
+	struct urn_adapter_sq *sq = &qp->sq;
 	uint32_t start;
 	int err = 0;
 
@@ -154,8 +155,8 @@ urn_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **
 int
 urn_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	struct urn_qp *qp = urn_qp(ibqp);
-	struct urn_sq *sq = &qp->sq;
+	struct urn_adapter_qp *qp = urn_qp(ibqp);
+	struct urn_adapter_sq *sq = &qp->sq;
 	struct urn_abi_swqe *wqe;
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 	int err = 0;

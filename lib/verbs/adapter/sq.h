@@ -12,7 +12,7 @@
 
 /* True when no slot is free. Reads the dataplane's index only when the queue seems full. */
 static inline bool
-urn_sq_full(struct urn_sq *sq)
+urn_sq_full(struct urn_adapter_sq *sq)
 {
 	if (URN_LIKELY(sq->prod - sq->cons < sq->cap))
 		return false;
@@ -23,16 +23,16 @@ urn_sq_full(struct urn_sq *sq)
 
 /* The slot of the next request. */
 static inline struct urn_abi_swqe *
-urn_sq_slot(const struct urn_sq *sq)
+urn_sq_slot(const struct urn_adapter_sq *sq)
 {
 	return (struct urn_abi_swqe *)(sq->slots + (size_t)(sq->prod & sq->mask) * sq->stride);
 }
 
 /* Publish the requests that have been written, ring, and fetch the next slot. The send queue's lock is held. */
 static inline void
-urn_sq_ring(struct urn_qp *qp)
+urn_sq_ring(struct urn_adapter_qp *qp)
 {
-	struct urn_sq *sq = &qp->sq;
+	struct urn_adapter_sq *sq = &qp->sq;
 
 	if (URN_UNLIKELY(qp->copy != NULL))
 		urn_copy_posted(qp);

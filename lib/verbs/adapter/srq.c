@@ -6,8 +6,8 @@
 
 /* Take over the queue that the dataplane made. */
 static void
-urn_srq_setup(struct urn_srq *srq, const struct urn_dev *dev, const struct urn_abi_rep *rep,
-	const struct ibv_srq_attr *attr)
+urn_srq_setup(struct urn_adapter_srq *srq, const struct urn_dev *dev, const struct urn_abi_rep *rep,
+	      const struct ibv_srq_attr *attr)
 {
 	srq->ibv.handle = rep->handle;
 	srq->rq.cap = rep->queue.entries;
@@ -27,7 +27,7 @@ urn_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv_cq
 {
 	struct urn_abi_req req = {.op = URN_CTL_CREATE_SRQ};
 	struct urn_ctx *ctx = urn_ctx(pd->context);
-	struct urn_srq *srq = urn_object_alloc(sizeof(*srq));
+	struct urn_adapter_srq *srq = urn_object_alloc(sizeof(*srq));
 	struct urn_abi_rep rep;
 
 	if (srq == NULL)
@@ -84,7 +84,7 @@ int
 urn_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct urn_ctx *ctx = urn_ctx(ibsrq->context);
-	struct urn_srq *srq = urn_srq(ibsrq);
+	struct urn_adapter_srq *srq = urn_srq(ibsrq);
 	int err = urn_dev_call_handle(&ctx->dev, URN_CTL_DESTROY_SRQ, ibsrq->handle);
 
 	if (err != 0)

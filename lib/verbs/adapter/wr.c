@@ -9,14 +9,14 @@
 
 #include <errno.h>
 
-static inline struct urn_qp *
+static inline struct urn_adapter_qp *
 urn_qp_ex(struct ibv_qp_ex *ex)
 {
-	return (struct urn_qp *)ex;
+	return (struct urn_adapter_qp *)ex;
 }
 
 static void
-urn_wr_fail(struct urn_qp *qp, int err)
+urn_wr_fail(struct urn_adapter_qp *qp, int err)
 {
 	if (qp->wr_err == 0)
 		qp->wr_err = err;
@@ -25,9 +25,9 @@ urn_wr_fail(struct urn_qp *qp, int err)
 
 /* Begin a request. returns: its slot, or NULL after an error */
 static inline struct urn_abi_swqe *
-urn_wr_begin(struct urn_qp *qp, enum urn_abi_wr_op op)
+urn_wr_begin(struct urn_adapter_qp *qp, enum urn_abi_wr_op op)
 {
-	struct urn_sq *sq = &qp->sq;
+	struct urn_adapter_sq *sq = &qp->sq;
 	struct urn_abi_swqe *wqe;
 
 	if (URN_UNLIKELY(qp->wr_err != 0))
@@ -183,7 +183,7 @@ urn_wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
 static void
 urn_wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
-	struct urn_qp *qp = urn_qp_ex(ex);
+	struct urn_adapter_qp *qp = urn_qp_ex(ex);
 
 	if (qp->wr_cur == NULL)
 		return;
@@ -203,7 +203,7 @@ urn_wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32
 static void
 urn_wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_data_buf *list)
 {
-	struct urn_qp *qp = urn_qp_ex(ex);
+	struct urn_adapter_qp *qp = urn_qp_ex(ex);
 	struct urn_abi_swqe *wqe = qp->wr_cur;
 	uint64_t bytes = 0;
 	size_t i;
@@ -238,7 +238,7 @@ urn_wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 static void
 urn_wr_set_sge_list(struct ibv_qp_ex *ex, size_t num, const struct ibv_sge *list)
 {
-	struct urn_qp *qp = urn_qp_ex(ex);
+	struct urn_adapter_qp *qp = urn_qp_ex(ex);
 	struct urn_abi_swqe *wqe = qp->wr_cur;
 	size_t i;
 
@@ -264,7 +264,7 @@ urn_wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t leng
 static void
 urn_wr_start(struct ibv_qp_ex *ex)
 {
-	struct urn_qp *qp = urn_qp_ex(ex);
+	struct urn_adapter_qp *qp = urn_qp_ex(ex);
 
 	urn_lock_take(&qp->sq.lock);
 	qp->wr_prod = qp->sq.prod;
@@ -275,7 +275,7 @@ urn_wr_start(struct ibv_qp_ex *ex)
 static int
 urn_wr_complete(struct ibv_qp_ex *ex)
 {
-	struct urn_qp *qp = urn_qp_ex(ex);
+	struct urn_adapter_qp *qp = urn_qp_ex(ex);
 	int err = qp->wr_err;
 
 	if (URN_UNLIKELY(err != 0))
@@ -290,7 +290,7 @@ urn_wr_complete(struct ibv_qp_ex *ex)
 static void
 urn_wr_abort(struct ibv_qp_ex *ex)
 {
-	struct urn_qp *qp = urn_qp_ex(ex);
+	struct urn_adapter_qp *qp = urn_qp_ex(ex);
 
 	qp->sq.prod = qp->wr_prod;
 	qp->wr_cur = NULL;
@@ -298,7 +298,7 @@ urn_wr_abort(struct ibv_qp_ex *ex)
 }
 
 void
-urn_qp_init_wr(struct urn_qp *qp)
+urn_qp_init_wr(struct urn_adapter_qp *qp)
 {
 	struct ibv_qp_ex *ex = &qp->ex;
 

@@ -121,7 +121,7 @@ static void
 half(struct ibv_cq_ex *cq, const struct ibv_qp *qp, uint64_t wr_id, uint32_t index, uint8_t opcode,
 	uint8_t phase)
 {
-	struct urn_cq *q = (struct urn_cq *)cq;
+	struct urn_adapter_cq *q = (struct urn_adapter_cq *)cq;
 	struct urn_abi_cqe *e = &q->cqe[q->cons & q->mask];
 
 	e->wr_id = wr_id;
@@ -156,7 +156,7 @@ test_steps(void **state)
 {
 	for (int step = 0; step < 4; step++) {
 		struct gone *g;
-		struct urn_sq *sq;
+		struct urn_adapter_sq *sq;
 		bool whole = step >= 2;
 
 		gone_setup(state);
@@ -206,7 +206,7 @@ static void
 test_receives(void **state)
 {
 	struct gone *g = *state;
-	struct urn_rq *rq = &urn_qp(g->qp)->rq;
+	struct urn_adapter_rq *rq = &urn_qp(g->qp)->rq;
 	struct ibv_recv_wr wr = {0}, *bad;
 
 	post_recv(g, 10, 8, false);
