@@ -162,6 +162,25 @@ urn_rig_dataplane(struct urn_rig *rig, struct urn_err *err)
 	return rig->dp ? 0 : -1;
 }
 
+void
+urn_rig_dataplane_down(struct urn_rig *rig)
+{
+	urn_dp_destroy(rig->dp);
+	rig->dp = NULL;
+}
+
+bool
+urn_rig_links_up(struct urn_rig *rig)
+{
+	bool up = true;
+
+	for (unsigned int i = 0; i < rig->cfg->ports; i++) {
+		urn_port_poll_link(rig->port[i]);
+		up = up && rig->port[i]->link_up;
+	}
+	return up;
+}
+
 /* ---- down */
 
 int
@@ -171,7 +190,7 @@ urn_rig_down(struct urn_rig *rig, uint64_t *lost, struct urn_err *err)
 
 	if (lost != NULL)
 		*lost = 0;
-	urn_dp_destroy(rig->dp);
+	urn_rig_dataplane_down(rig);
 	if (rig->capture != NULL)
 		rc = urn_capture_close(rig->capture, lost, err);
 	/* Packets go back before their pools are freed. */

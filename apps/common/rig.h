@@ -51,6 +51,15 @@ int urn_rig_capture(struct urn_rig *rig, const char *path, struct urn_err *err);
 /* Make the dataplane of the configuration's engines and adapters. returns: 0, or -1 with *err */
 int urn_rig_dataplane(struct urn_rig *rig, struct urn_err *err);
 /*
+ * Take the dataplane down, as urn_dp_destroy() does; ports, switches and capture stay. Adapters and
+ * engines may then be configured anew, and urn_rig_dataplane() called again. No dataplane is
+ * allowed.
+ */
+void urn_rig_dataplane_down(struct urn_rig *rig);
+/* Ask all ports for their links, while no engine and no switch is polled. returns: true when all
+ * links are up */
+bool urn_rig_links_up(struct urn_rig *rig);
+/*
  * Take all but the EAL down; no engine and no switch is polled any more. lost: frames that the
  * capture misses; NULL is allowed. returns: 0, or -1 with *err: the capture is not whole
  */

@@ -18,6 +18,16 @@
 static struct ibv_context *asked[2];
 
 struct ibv_context *
+perf_attach_other(const char *attach, const char *name, struct urn_err *err)
+{
+	struct ibv_context *ctx = urn_node_context(NULL, 0, attach, name, err);
+
+	if (ctx == NULL)
+		urn_err_set(err, "cannot attach to the dataplane: %s", urn_attach_error());
+	return ctx;
+}
+
+struct ibv_context *
 perf_attach(const struct perf_opts *o, struct urn_dp *dp, unsigned int index, struct urn_err *err)
 {
 	const char *name = o->node[index][0] != '\0' ? o->node[index] : NULL;
@@ -28,10 +38,8 @@ perf_attach(const struct perf_opts *o, struct urn_dp *dp, unsigned int index, st
 		asked[index] = NULL;
 		return ctx;
 	}
-	ctx = urn_node_context(dp, index, o->attach, name, err);
-	if (ctx == NULL && dp == NULL)
-		urn_err_set(err, "cannot attach to the dataplane: %s", urn_attach_error());
-	return ctx;
+	return dp != NULL ? urn_node_context(dp, index, NULL, name, err)
+			  : perf_attach_other(o->attach, name, err);
 }
 
 int

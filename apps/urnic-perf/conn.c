@@ -47,7 +47,7 @@ struct conn_end {
 
 struct conn {
 	const struct perf_opts *o;
-	struct urn_dp *dp;       /* NULL: attached */
+	struct urn_dp *dp; /* owner: the rig; NULL: attached */
 	struct conn_end end[2];
 	struct urn_ep_opts ep;
 	uint32_t asked;
@@ -73,23 +73,14 @@ failed(const char *what, struct urn_err *err)
 /* ---- up and down */
 
 static int
-own_dataplane(struct conn *c, const struct rig *rig, struct urn_err *err)
+own_dataplane(struct conn *c, struct rig *rig, struct urn_err *err)
 {
-	struct urn_adapter_config a[2] = {0};
-	struct urn_dp_config cfg = {.engines = 2, .adapters = 2, .adapter = a};
-
-	for (unsigned int i = 0; i < 2; i++) {
-		snprintf(a[i].node, sizeof(a[i].node), "%c", 'A' + (int)i);
-		a[i].port = rig->port[i];
-		a[i].engines = 1u << i;
-		memcpy(a[i].ipv4, perf_node_ipv4[i], sizeof(a[i].ipv4));
-		memcpy(a[i].ipv6, perf_node_ipv6[i], sizeof(a[i].ipv6));
-		a[i].no_icrc = c->o->no_icrc;
-	}
-	c->dp = urn_dp_create(&cfg, err);
-	for (unsigned int i = 0; c->dp != NULL && i < 2; i++)
+	if (urn_rig_dataplane(&rig->base, err) != 0)
+		return -1;
+	c->dp = rig->base.dp;
+	for (unsigned int i = 0; i < 2; i++)
 		urn_engine_bind(urn_dp_engine(c->dp, i));
-	return c->dp != NULL ? 0 : -1;
+	return 0;
 }
 
 static int
@@ -439,7 +430,7 @@ tell(const struct conn *c, uint64_t ns)
 }
 
 static int
-measure(struct conn *c, const struct rig *rig, struct urn_err *err)
+measure(struct conn *c, struct rig *rig, struct urn_err *err)
 {
 	uint64_t start;
 
@@ -474,7 +465,6 @@ conn_run(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
 	for (unsigned int i = 0; c.dp != NULL && i < 2; i++)
 		urn_engine_unbind(urn_dp_engine(c.dp, i));
 	rig_drain(rig);
-	if (c.dp != NULL)
-		urn_dp_destroy(c.dp);
+	urn_rig_dataplane_down(&rig->base);
 	return rc;
 }

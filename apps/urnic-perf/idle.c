@@ -122,16 +122,13 @@ client_woken(struct idle_client *c, struct urn_err *err)
 static int
 client_up(const struct idle *d, struct idle_client *c, struct urn_err *err)
 {
-	const char *path = strcmp(d->o.attach, "auto") != 0 ? d->o.attach : NULL;
 	struct urn_ep_opts opts;
 	struct urn_ep_addr own;
 	union ibv_gid gid;
 
-	c->ctx = urn_attach_connect(path, d->o.node);
-	if (c->ctx == NULL) {
-		urn_err_set(err, "cannot attach to the dataplane: %s", urn_attach_error());
+	c->ctx = perf_attach_other(d->o.attach, d->o.node, err);
+	if (c->ctx == NULL)
 		return -1;
-	}
 	urn_ep_opts_default(&opts);
 	if (perf_find_gid(c->ctx, false, &opts.sgid_index, &gid, err) != 0 ||
 	    client_objects(c, err) != 0 || urn_ep_init(c->qp, 0, err) != 0 ||

@@ -2,7 +2,7 @@
 /*
  * The pieces of one measurement.
  *
- *   rig      EAL, the two joined ports, capture; lives through several runs
+ *   rig      the programs' rig (common/rig.h) with two joined ports; lives through several runs
  *   layout   number and size of slots in each side's memory
  *   side     node A (requester) or node B: memory, verbs objects, its thread's step
  *   run      shared by the two threads: stop, failure, final message count
@@ -18,7 +18,6 @@
 #include "meter.h"
 #include "options.h"
 #include "pattern.h"
-#include "pmd_glue/capture.h"
 #include "stage.h"
 
 #include <stdatomic.h>
@@ -33,17 +32,22 @@
 /* ---- rig */
 
 struct rig {
-	struct urn_port *port[2];    /* ports of A and B */
-	struct urn_capture *capture; /* or NULL */
-	struct perf_wire wire;       /* the switch between the ports, if there is one */
-	uint64_t tsc_hz;
+	struct urn_port *port[2]; /* ports of A and B; owner: base; NULL: attached, or not open */
+	struct perf_wire wire;	  /* the switch between the ports, if there is one */
+	uint64_t tsc_hz;	  /* cycles of the TSC a second */
+	struct urn_rig base;	  /* EAL, ports, switch and capture; the dataplane of one run */
+	struct urn_config cfg;	  /* configuration of base; a run may change adapters and engines */
+	struct urn_config_port cfg_port[4];
+	struct urn_config_adapter cfg_adapter[2]; /* nodes A and B */
+	struct urn_config_switch cfg_sw;	  /* valid with a switch, and the next one, too */
+	struct urn_config_plug cfg_plug[2];
 };
 
 /* A rig for a dataplane that we attach to: only the clock is ours. */
 void rig_attach(struct rig *rig);
 /*
- * Bring up EAL, ports and capture. *o: its path MTU is lowered to the ports'
- * (perf_options_mtu()). returns: 0, or -1 with *err (call rig_close all the same)
+ * Bring up EAL, ports and capture; *rig must not move from here on. *o: its path MTU is lowered to
+ * the ports' (perf_options_mtu()). returns: 0, or -1 with *err (call rig_close all the same)
  */
 int rig_open(struct rig *rig, struct perf_opts *o, struct urn_err *err);
 /* Free the packets that are still between the nodes; no thread may poll the nodes' ports meanwhile. */
@@ -193,6 +197,9 @@ struct side {
  */
 struct ibv_context *perf_attach(const struct perf_opts *o, struct urn_dp *dp, unsigned int index,
 				struct urn_err *err);
+/* Attach to a dataplane in another process. attach: its socket, or "auto"; name: a node, or NULL:
+ * the default one. returns: as perf_attach() */
+struct ibv_context *perf_attach_other(const char *attach, const char *name, struct urn_err *err);
 /*
  * Lower the path MTU to that of the adapters: of this side, or of both when both
  * are here. Attaches the adapters; perf_attach() hands these contexts out, once each.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* EAL, the two joined ports, capture. */
+/* Configures the common rig: two nodes whose ports are joined directly or by a switch; waits for
+ * links. */
 #include "perf.h"
 
 #include "common/text.h"
@@ -20,6 +21,12 @@
 /* Bytes of a frame that are no payload: Ethernet, IPv6, UDP, BTH, RETH, ICRC. */
 #define FRAME_HEADERS (14u + 40u + 8u + 12u + 16u + 4u)
 
+/* Addresses of the two nodes, from the ranges for documentation. */
+const uint8_t perf_node_ipv4[2][4] = {{192, 0, 2, 1}, {192, 0, 2, 2}};
+const uint8_t perf_node_ipv6[2][16] = {
+	{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+	{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
+
 static void
 sleep_ms(unsigned int ms)
 {
@@ -28,88 +35,93 @@ sleep_ms(unsigned int ms)
 	nanosleep(&ts, NULL);
 }
 
-static int
-eal_up(const struct perf_opts *o, struct urn_err *err)
-{
-	struct urn_eal_config cfg = {
-		.program = "urnic-perf",
-		.memory_mb = urn_eal_memory_mb((o->wire.on ? 5 : 2) * (uint64_t)o->mbufs),
-	};
+/* ---- the configuration */
 
-	return urn_eal_start(&cfg, err);
+/* Number of node i's port in the configuration; the switch's end of it, if there is one, follows.
+ */
+static unsigned int
+port_of(const struct perf_opts *o, unsigned int i)
+{
+	return o->wire.on ? 2 * i : i;
 }
 
-/* side: the node's; end: 0 the node's port, 1 the port it is joined to: the other node's or the switch's */
+/* Port k but for its device, which name_devices() adds. */
 static void
-port_config(struct urn_port_config *cfg, const struct perf_opts *o, unsigned int side,
-	    unsigned int end)
+port_config(struct urn_config_port *p, const struct perf_opts *o, unsigned int k)
 {
-	memset(cfg, 0, sizeof(*cfg));
-	snprintf(cfg->name, sizeof(cfg->name), end == 0 ? "%c" : "switch-%c", 'A' + (int)side);
+	struct urn_port_config *cfg = &p->port;
+	bool plug = o->wire.on && k % 2 == 1;
+	unsigned int side = o->wire.on ? k / 2 : k;
+
+	snprintf(cfg->name, sizeof(cfg->name), plug ? "switch-%c" : "%c", 'A' + (int)side);
 	cfg->roce_mtu = (uint16_t)o->mtu;
 	cfg->queues = 1;
 	cfg->rx_desc = (uint16_t)o->descs;
 	cfg->tx_desc = (uint16_t)o->descs;
 	cfg->mbufs = o->mbufs;
-	if (o->link == PERF_MEMIF)
-		snprintf(cfg->device, sizeof(cfg->device),
-			 "net_memif%u,role=%s,id=0,socket=%.400s/perf%u.sock,socket-abstract=no",
-			 2 * side + end, end == 0 ? "server" : "client", urn_eal_dir(), side);
-	else if (o->link == PERF_NULL)
-		snprintf(cfg->device, sizeof(cfg->device), "net_null%u,size=%u,copy=0", side,
-			 (unsigned int)(o->size < o->mtu ? o->size : o->mtu) + FRAME_HEADERS);
+	p->adapter = plug ? -1 : (int)side;
+	p->sw = plug ? 0 : -1;
+	p->plug = plug ? (int)side : -1;
 }
 
-/* Open two ports that are joined. On failure out has those that are open. */
-static int
-pair_up(const struct urn_port_config cfg[2], const struct perf_opts *o, struct urn_port *out[2],
-	struct urn_err *err)
+/* Node i, as all operations have it. */
+static void
+adapter_config(struct urn_config_adapter *a, const struct perf_opts *o, unsigned int i)
 {
-	out[0] = out[1] = NULL;
-	if (o->link == PERF_RING)
-		return urn_port_open_ring_pair(cfg, out, err);
-	for (unsigned int i = 0; i < 2; i++) {
-		out[i] = urn_port_open(&cfg[i], err);
-		if (out[i] == NULL)
-			return -1;
-	}
-	return 0;
+	struct urn_adapter_config *cfg = &a->adapter;
+
+	snprintf(cfg->node, sizeof(cfg->node), "%c", 'A' + (int)i);
+	cfg->engines = 1u << i;
+	memcpy(cfg->ipv4, perf_node_ipv4[i], sizeof(cfg->ipv4));
+	memcpy(cfg->ipv6, perf_node_ipv6[i], sizeof(cfg->ipv6));
+	cfg->no_icrc = o->no_icrc;
+	a->port = (int)port_of(o, i);
+	a->sw = a->plug = -1;
+	a->node = i;
 }
 
-static int
-ports_up(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
+static void
+configure(struct rig *rig, const struct perf_opts *o)
 {
-	struct urn_port_config cfg[2];
+	struct urn_config *c = &rig->cfg;
 
-	port_config(&cfg[0], o, 0, 0);
-	if (o->link == PERF_NULL) {
-		port_config(&cfg[1], o, 1, 0);
-	} else {
-		port_config(&cfg[1], o, 0, 1);
-		snprintf(cfg[1].name, sizeof(cfg[1].name), "B");
-	}
-	return pair_up(cfg, o, rig->port, err);
+	c->urnicd.telemetry = true;
+	c->engines = 2;
+	c->ports = o->wire.on ? 4 : 2;
+	c->port = rig->cfg_port;
+	for (unsigned int k = 0; k < c->ports; k++)
+		port_config(&c->port[k], o, k);
+	c->adapters = 2;
+	c->adapter = rig->cfg_adapter;
+	for (unsigned int i = 0; i < 2; i++)
+		adapter_config(&c->adapter[i], o, i);
+	if (!o->wire.on)
+		return;
+	c->switches = 1;
+	c->sw = &rig->cfg_sw;
+	perf_wire_config(c->sw, rig->cfg_plug, &o->wire);
 }
 
-/* Join each node's port with a port of the switch. */
-static int
-wire_up(struct rig *rig, const struct perf_opts *o, struct urn_err *err)
+/* Name the ports' devices: sockets of memif are in the EAL's folder. Ring pairs have no names. */
+static void
+name_devices(struct rig *rig, const struct perf_opts *o)
 {
-	struct urn_port_config cfg[2];
-	struct urn_port *pair[2];
-	int rc;
+	for (unsigned int k = 0; k < rig->cfg.ports; k++) {
+		struct urn_port_config *cfg = &rig->cfg_port[k].port;
 
-	for (unsigned int i = 0; i < 2; i++) {
-		port_config(&cfg[0], o, i, 0);
-		port_config(&cfg[1], o, i, 1);
-		rc = pair_up(cfg, o, pair, err);
-		rig->port[i] = pair[0];
-		rig->wire.plug[i] = pair[1];
-		if (rc != 0)
-			return -1;
+		if (o->link == PERF_MEMIF)
+			snprintf(cfg->device, sizeof(cfg->device),
+				 "net_memif%u,role=%s,id=0,socket=%.400s/perf%u.sock,"
+				 "socket-abstract=no",
+				 k, k % 2 == 0 ? "server" : "client", urn_eal_dir(), k / 2);
+		else if (o->link == PERF_NULL)
+			snprintf(cfg->device, sizeof(cfg->device), "net_null%u,size=%u,copy=0", k,
+				 (unsigned int)(o->size < o->mtu ? o->size : o->mtu) +
+					 FRAME_HEADERS);
 	}
-	return perf_wire_open(&rig->wire, &o->wire, o->mbufs, err);
 }
+
+/* ---- up and down */
 
 /* Lower the MTU, before anything is measured, when the ports carry less than was asked for, or the default. */
 static int
@@ -125,9 +137,7 @@ static int
 wait_link(struct rig *rig, struct urn_err *err)
 {
 	for (unsigned int ms = 0; ms < LINK_UP_MS; ms += LINK_POLL_MS) {
-		urn_port_poll_link(rig->port[0]);
-		urn_port_poll_link(rig->port[1]);
-		if (perf_wire_is_up(&rig->wire) && rig->port[0]->link_up && rig->port[1]->link_up)
+		if (urn_rig_links_up(&rig->base))
 			return 0;
 		if (urn_stop_requested()) {
 			urn_err_set(err, "interrupted while the link came up");
@@ -160,17 +170,22 @@ rig_attach(struct rig *rig)
 int
 rig_open(struct rig *rig, struct perf_opts *o, struct urn_err *err)
 {
+	const struct urn_rig_opts opts = {.program = "urnic-perf", .copies = o->mbufs};
+
 	memset(rig, 0, sizeof(*rig));
-	if (eal_up(o, err) || (o->wire.on ? wire_up : ports_up)(rig, o, err) ||
-	    settle_mtu(rig, o, err) || wait_link(rig, err))
+	configure(rig, o);
+	if (urn_rig_start(&rig->base, &rig->cfg, &opts, err) != 0)
+		return -1;
+	name_devices(rig, o);
+	if (urn_rig_ports(&rig->base, err) != 0)
+		return -1;
+	for (unsigned int i = 0; i < 2; i++)
+		rig->port[i] = rig->base.port[port_of(o, i)];
+	perf_wire_open(&rig->wire, &rig->base);
+	if (settle_mtu(rig, o, err) || wait_link(rig, err))
 		return -1;
 	rig->tsc_hz = rte_get_tsc_hz();
-	if (o->capture != NULL) {
-		rig->capture = urn_capture_open(o->capture, rig->port, 2, err);
-		if (rig->capture == NULL)
-			return -1;
-	}
-	return 0;
+	return o->capture != NULL ? urn_rig_capture(&rig->base, o->capture, err) : 0;
 }
 
 void
@@ -196,15 +211,8 @@ rig_drain(struct rig *rig)
 int
 rig_close(struct rig *rig, uint64_t *capture_lost, struct urn_err *err)
 {
-	int rc = 0;
+	int rc = urn_rig_close(&rig->base, capture_lost, err);
 
-	*capture_lost = 0;
-	if (rig->capture != NULL)
-		rc = urn_capture_close(rig->capture, capture_lost, err);
-	perf_wire_close(&rig->wire);
-	urn_port_close(rig->port[0]);
-	urn_port_close(rig->port[1]);
 	memset(rig, 0, sizeof(*rig));
-	urn_eal_stop();
 	return rc;
 }

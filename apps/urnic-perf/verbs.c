@@ -16,12 +16,6 @@
 
 #include <urnic/attach.h>
 
-/* Addresses of the two nodes, from the ranges for documentation. */
-const uint8_t perf_node_ipv4[2][4] = {{192, 0, 2, 1}, {192, 0, 2, 2}};
-const uint8_t perf_node_ipv6[2][16] = {
-	{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
-	{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}};
-
 #define AREA_DEFAULT (1ull << 30)
 #define WORK_DEFAULT 65536u
 
@@ -29,7 +23,8 @@ struct bench {
 	struct perf_opts o;
 	struct layout l;
 	struct pattern *p;
-	struct urn_dp *dp;
+	struct rig *rig;   /* owner: the caller of verbs_run() */
+	struct urn_dp *dp; /* owner: the rig; NULL: attached, or not up */
 	struct side side[2];
 	struct run run;
 	struct meter meter;
@@ -52,39 +47,31 @@ area_bytes(const struct bench *b)
 	return bytes < AREA_DEFAULT ? AREA_DEFAULT : bytes;
 }
 
+/* Add to a node what the operation asks for beyond the rig's settings. */
 static void
-adapter_config(struct urn_adapter_config *a, const struct bench *b, const struct rig *rig,
-	       unsigned int index)
+node_config(const struct bench *b, unsigned int index)
 {
+	struct urn_adapter_config *a = &b->rig->cfg.adapter[index].adapter;
 	uint64_t work = 2ull * b->l.qps * b->l.src_slots;
+	uint32_t qps = b->l.qps + b->o.idle_qps;
 
-	memset(a, 0, sizeof(*a));
-	snprintf(a->node, sizeof(a->node), "%c", 'A' + (int)index);
-	a->port = rig->port[index];
-	a->engines = 1u << index;
-	memcpy(a->ipv4, perf_node_ipv4[index], sizeof(a->ipv4));
-	memcpy(a->ipv6, perf_node_ipv6[index], sizeof(a->ipv6));
-	a->no_icrc = b->o.no_icrc;
 	a->mem_foreign = b->o.foreign;
 	a->features_off = b->o.go_back_n ? URN_LINK_F_SACK : 0;
 	a->area_size = area_bytes(b);
-	if (b->l.qps + b->o.idle_qps > PERF_MAX_QPS)
-		a->max_qp = b->l.qps + b->o.idle_qps;
+	a->max_qp = qps > PERF_MAX_QPS ? qps : 0;
 	a->work_in_flight = work > WORK_DEFAULT ? (uint32_t)work : 0;
+	b->rig->cfg.engine[index].engine.idle = b->o.idle;
 }
 
 static int
-dataplane_up(struct bench *b, const struct rig *rig, struct urn_err *err)
+dataplane_up(struct bench *b, struct urn_err *err)
 {
-	struct urn_adapter_config adapter[2];
-	struct urn_dp_config cfg = {.engines = 2, .adapters = 2, .adapter = adapter};
-
-	for (unsigned int i = 0; i < 2; i++) {
-		adapter_config(&adapter[i], b, rig, i);
-		cfg.engine[i].idle = b->o.idle;
-	}
-	b->dp = urn_dp_create(&cfg, err);
-	return b->dp != NULL ? 0 : -1;
+	for (unsigned int i = 0; i < 2; i++)
+		node_config(b, i);
+	if (urn_rig_dataplane(&b->rig->base, err) != 0)
+		return -1;
+	b->dp = b->rig->base.dp;
+	return 0;
 }
 
 /* ---- connecting */
@@ -156,6 +143,7 @@ static void
 bench_init(struct bench *b, struct rig *rig, const struct perf_opts *o)
 {
 	b->o = *o;
+	b->rig = rig;
 	layout_make(&b->l, o);
 	pattern_init(b->p);
 	meter_init(&b->meter, o->iters, warm_iters(b), o->duration_ns, rig->tsc_hz);
@@ -177,9 +165,9 @@ bench_init(struct bench *b, struct rig *rig, const struct perf_opts *o)
 }
 
 static int
-bench_up(struct bench *b, const struct rig *rig, struct urn_err *err)
+bench_up(struct bench *b, struct urn_err *err)
 {
-	if (b->o.attach == NULL && dataplane_up(b, rig, err))
+	if (b->o.attach == NULL && dataplane_up(b, err))
 		return -1;
 	for (unsigned int i = 0; i < 2; i++) {
 		if (side_open_device(&b->side[i], b->dp, err) || side_open_more(&b->side[i], err))
@@ -270,8 +258,7 @@ bench_down(struct bench *b)
 {
 	side_close(&b->side[0]);
 	side_close(&b->side[1]);
-	if (b->dp != NULL)
-		urn_dp_destroy(b->dp);
+	urn_rig_dataplane_down(&b->rig->base);
 	free(b->p);
 	free(b);
 }
@@ -294,7 +281,7 @@ verbs_run(struct rig *rig, const struct perf_opts *o, struct result *res, struct
 		return -1;
 	}
 	bench_init(b, rig, o);
-	rc = bench_up(b, rig, err);
+	rc = bench_up(b, err);
 	if (rc == 0) {
 		rc = workers_run(b->side, &b->run);
 		rig_drain(rig);

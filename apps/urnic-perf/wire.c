@@ -2,9 +2,6 @@
 /* The switch between the two nodes. */
 #include "wire.h"
 
-#include "pmd_glue/pool.h"
-
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,55 +10,36 @@
 
 static const char *const ways[2] = {"a_to_b", "b_to_a"};
 
-static int
-add_plug(struct perf_wire *w, const struct perf_wire_opts *o, unsigned int i)
+enum { ENGINE_B = 1 };
+
+void
+perf_wire_config(struct urn_config_switch *sw, struct urn_config_plug plug[2],
+		 const struct perf_wire_opts *o)
 {
-	struct urn_switch_port_config cfg = {.max_frame = urn_fabric_max_frame(w->plug[i])};
-	int port;
+	memset(sw, 0, sizeof(*sw));
+	snprintf(sw->sw.name, sizeof(sw->sw.name), "wire");
+	sw->engine = ENGINE_B;
+	sw->plug = plug;
+	for (sw->plugs = 0; sw->plugs < 2; sw->plugs++) {
+		unsigned int i = sw->plugs;
 
-	snprintf(cfg.name, sizeof(cfg.name), "%c", 'a' + (int)i);
-	cfg.impair[URN_SWITCH_IN] = o->cfg;
-	cfg.impair[URN_SWITCH_IN].seed += i;
-	port = urn_switch_add_port(w->sw, &cfg);
-	return port < 0 ? port
-			: urn_fabric_plug(w->fabric, w->sw, (uint16_t)port, w->plug[i], true);
-}
-
-int
-perf_wire_open(struct perf_wire *w, const struct perf_wire_opts *o, uint32_t mbufs,
-	       struct urn_err *err)
-{
-	const struct urn_pool_config pool = {.name = "wire", .mbufs = mbufs};
-	struct urn_switch_config cfg = {.name = "wire"};
-	int rc = -ENOMEM;
-
-	w->tsc_mult = (uint64_t)(1e9 * 4294967296.0 / (double)rte_get_tsc_hz());
-	w->copies = urn_pool_create(&pool, err);
-	if (w->copies == NULL)
-		return -1;
-	w->fabric = urn_fabric_create(w->copies);
-	cfg.copies = w->copies;
-	w->sw = urn_switch_create(&cfg);
-	if (w->fabric == NULL || w->sw == NULL || urn_fabric_add(w->fabric, w->sw) < 0)
-		urn_switch_destroy(w->sw);
-	else
-		rc = 0;
-	for (unsigned int i = 0; i < 2 && rc == 0; i++)
-		rc = add_plug(w, o, i);
-	if (rc == 0)
-		return 0;
-	urn_err_set(err, "the switch between the nodes cannot be made: %s", strerror(-rc));
-	return -1;
+		plug[i] =
+			(struct urn_config_plug){.kind = URN_CONFIG_PLUG_PORT, .index = 2 * i + 1};
+		snprintf(plug[i].port.name, sizeof(plug[i].port.name), "%c", 'a' + (int)i);
+		plug[i].port.impair[URN_SWITCH_IN] = o->cfg;
+		plug[i].port.impair[URN_SWITCH_IN].seed += i;
+	}
 }
 
 void
-perf_wire_close(struct perf_wire *w)
+perf_wire_open(struct perf_wire *w, const struct urn_rig *rig)
 {
-	urn_fabric_destroy(w->fabric);
-	urn_port_close(w->plug[0]);
-	urn_port_close(w->plug[1]);
-	urn_pool_free(w->copies);
 	memset(w, 0, sizeof(*w));
+	if (rig->cfg->switches == 0)
+		return;
+	w->tsc_mult = (uint64_t)(1e9 * 4294967296.0 / (double)rte_get_tsc_hz());
+	w->fabric = rig->fabric[ENGINE_B];
+	w->sw = rig->sw[0];
 }
 
 unsigned int
@@ -72,16 +50,6 @@ perf_wire_poll(struct perf_wire *w)
 	if (w->fabric == NULL)
 		return 0;
 	return urn_fabric_poll(w->fabric, (uint64_t)((wide)rte_rdtsc() * w->tsc_mult >> 32));
-}
-
-bool
-perf_wire_is_up(struct perf_wire *w)
-{
-	if (w->plug[0] == NULL)
-		return true;
-	urn_port_poll_link(w->plug[0]);
-	urn_port_poll_link(w->plug[1]);
-	return w->plug[0]->link_up && w->plug[1]->link_up;
 }
 
 void

@@ -12,7 +12,7 @@
 #define URN_PERF_WIRE_H
 
 #include "common/json.h"
-#include "switch/fabric.h"
+#include "common/rig.h"
 
 #include <getopt.h>
 
@@ -69,11 +69,9 @@ int perf_wire_check(const struct perf_wire_opts *w, struct urn_err *err);
 /* ---- the wire itself */
 
 struct perf_wire {
-	struct urn_fabric *fabric; /* NULL: the ports are joined directly */
-	struct urn_switch *sw;
-	struct urn_port *plug[2]; /* the switch's ends, towards A and B */
-	struct rte_mempool *copies;
-	uint64_t tsc_mult; /* ns per cycle, 32 fractional bits */
+	struct urn_fabric *fabric; /* owner: the rig; NULL: the ports are joined directly */
+	struct urn_switch *sw;	   /* owner: the fabric */
+	uint64_t tsc_mult;	   /* ns per cycle, 32 fractional bits */
 };
 
 /* The switch's counts, by direction: 0 is A to B. */
@@ -83,15 +81,16 @@ struct perf_wire_result {
 	uint64_t queue_drops[2]; /* frames dropped because the node's port took too few */
 };
 
-/* Make the switch between two open ports. returns: 0, or -1 with *err (call perf_wire_close) */
-int perf_wire_open(struct perf_wire *w, const struct perf_wire_opts *o, uint32_t mbufs,
-		   struct urn_err *err);
-/* Take the switch and its ports down, before the nodes' ports are closed. */
-void perf_wire_close(struct perf_wire *w);
+/*
+ * Configure the switch, for a rig whose ports 1 and 3 are the switch's ends towards A and B. The
+ * engine of B polls it. plug: filled in; owner: the caller, as long as *sw is used.
+ */
+void perf_wire_config(struct urn_config_switch *sw, struct urn_config_plug plug[2],
+		      const struct perf_wire_opts *o);
+/* Use the switch of an open rig; without one, polling does nothing. rig: outlives the wire */
+void perf_wire_open(struct perf_wire *w, const struct urn_rig *rig);
 /* Forward the frames that are there; one thread at a time. returns: frames moved */
 unsigned int perf_wire_poll(struct perf_wire *w);
-/* True when the links of the switch's ports are up. Asks the ports; not in parallel to perf_wire_poll. */
-bool perf_wire_is_up(struct perf_wire *w);
 void perf_wire_get(const struct perf_wire *w, struct perf_wire_result *out);
 
 void perf_wire_json(struct urn_json *j, const struct perf_wire_opts *o,

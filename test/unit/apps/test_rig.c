@@ -48,6 +48,19 @@ check_pair(const struct urn_rig *rig)
 	rte_pktmbuf_free(m[0]);
 }
 
+/* A program's runs each have a dataplane of their own on ports that stay up. */
+static void
+check_runs(struct urn_rig *rig)
+{
+	assert_true(urn_rig_links_up(rig));
+	urn_rig_dataplane_down(rig);
+	assert_null(rig->dp);
+	urn_rig_dataplane_down(rig);
+	check_pair(rig);
+	assert_int_equal(urn_rig_dataplane(rig, &err), 0);
+	assert_non_null(urn_dp_engine(rig->dp, 0));
+}
+
 /* A file's switch with two adapters on it, and a program's pair of ports. */
 static void
 all_that_is_named(void **state)
@@ -71,6 +84,7 @@ all_that_is_named(void **state)
 	assert_string_equal(urn_switch_port_name(rig.sw[0], 1), "b");
 	assert_non_null(rig.ring[0][0]);
 	check_pair(&rig);
+	check_runs(&rig);
 	assert_int_equal(urn_rig_down(&rig, NULL, &err), 0);
 	assert_null(rig.dp);
 	assert_null(rig.copies);
