@@ -14,6 +14,7 @@
 #                  what tells the same in every build (suite "once"), unless named
 #   --all          leave out nothing, and nothing of a test either: every frame
 #                  to every judge, every case in every build
+#   --build-only   build, and run no test
 #   --clang        build with clang instead of the default compiler
 #   --no-install   install nothing; say what is missing
 #   --build DIR    the build folder (default: build, build-clang, build-asan or
@@ -35,6 +36,7 @@ compiler=
 sanitize=
 install=yes
 all=
+build_only=
 slow=yes
 without=
 tests=()
@@ -44,6 +46,7 @@ while [ $# -gt 0 ]; do
 	--without) need_value "$@"; without+=,$2; shift ;;
 	--without=*) without+=,${1#*=} ;;
 	--all) all=yes ;;
+	--build-only) build_only=yes ;;
 	--sanitize) sanitize=yes ;;
 	--clang) compiler=clang ;;
 	--no-install) install= ;;
@@ -57,6 +60,7 @@ while [ $# -gt 0 ]; do
 done
 
 [ -z "$all" ] || [ -z "$without" ] || usage_error "--all leaves nothing out; --fast and --without do"
+[ -z "$build_only" ] || [ ${#tests[@]} -eq 0 ] || usage_error "--build-only runs no test; give no '${tests[0]}'"
 [[ $without =~ ^(,[a-z0-9]+)*$ ]] || usage_error "--without wants names of suites with commas between, not '${without#,}'"
 [ -z "$sanitize" ] || [ -n "$all" ] || [ ${#tests[@]} -gt 0 ] || without+=,once
 select=()
@@ -128,6 +132,8 @@ if ! compile "$build"; then
 	say "the build failed; what the compiler said is above"
 	finish 0 1 0
 fi
+
+[ -z "$build_only" ] || exit 0
 
 # Timeouts are multiplied, because instrumented code is slow and other work may share the machine.
 patience=2

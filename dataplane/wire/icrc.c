@@ -22,7 +22,7 @@
 
 #include <isa-l/crc.h>
 #ifdef __x86_64__
-#include <immintrin.h>
+#include <wmmintrin.h>
 #endif
 
 typedef uint8_t v16 __attribute__((vector_size(16)));

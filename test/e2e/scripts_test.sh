@@ -64,6 +64,11 @@ expect "--all with --fast" 2 "leaves nothing out"
 run --all
 check "--all leaves nothing out" grep -q "^meson test [^-]*-C b --no-rebuild --print-errorlogs --num-processes [0-9]* --timeout-multiplier 2$" log
 check "tests are told of --all" grep -qx "all 1" log
+run --build-only
+expect "--build-only" 0 "building in"
+check "--build-only runs no test" test -z "$(grep "^meson test" log)"
+run --build-only t1
+expect "--build-only with a test" 2 "runs no test"
 results 3 OK
 run
 expect "the runner fails" 1
