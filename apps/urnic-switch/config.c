@@ -6,35 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Name of the switches' tree that switch i is in: the lowest number of a switch there. */
-static unsigned int
-tree_of(const unsigned int *up, unsigned int i)
-{
-	while (up[i] != i)
-		i = up[i];
-	return i;
-}
-
 /* Refuse a link between two switches that are joined already. returns: 0, or -1 with *err */
 static int
 check_loops(const struct sw_opts *o, struct urn_err *err)
 {
-	unsigned int up[URN_FABRIC_MAX_SWITCHES];
+	struct urn_config_tree tree;
 
-	for (unsigned int i = 0; i < o->sws; i++)
-		up[i] = i;
+	urn_config_tree_init(&tree);
 	for (unsigned int i = 0; i < o->links; i++) {
 		unsigned int a = o->port[o->link[i].port[0]].sw, b = o->port[o->link[i].port[1]].sw;
-		unsigned int ta = tree_of(up, a), tb = tree_of(up, b);
 
-		if (ta == tb) {
+		if (!urn_config_tree_join(&tree, a, b)) {
 			urn_err_set(err,
 				    "--link %s,%s: the two are joined already, by this or other "
 				    "links, and frames would go round for ever; leave it out",
 				    o->sw[a], o->sw[b]);
 			return -1;
 		}
-		up[ta < tb ? tb : ta] = ta < tb ? ta : tb;
 	}
 	return 0;
 }
@@ -110,9 +98,8 @@ new_config(const struct sw_opts *o)
 	for (unsigned int i = 0; i < c->switches; i++) {
 		struct urn_config_switch *s = &c->sw[i];
 
+		*s = o->every;
 		snprintf(s->sw.name, sizeof(s->sw.name), "%s", o->sw[i]);
-		s->sw.fdb.age_ns = o->age_ns;
-		s->sw.no_learning = o->no_learning;
 		s->plug = calloc(o->ports + 1, sizeof(*s->plug));
 		s->fixed = calloc(o->fixeds + 1, sizeof(*s->fixed));
 		ok = ok && s->plug != NULL && s->fixed != NULL;

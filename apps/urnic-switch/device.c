@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses devices and MAC addresses of the command line. */
+/* Parses devices of the command line. */
 #include "opts.h"
 
 #include <ctype.h>
@@ -84,19 +84,4 @@ sw_device(const char *spec, unsigned int index, char device[512], char name[32],
 		    "dev:DEVICE",
 		    spec);
 	return -1;
-}
-
-int
-sw_parse_mac(const char *s, uint8_t mac[6])
-{
-	for (int i = 0; i < 6; i++) {
-		unsigned int v;
-
-		if (!isxdigit((unsigned char)s[0]) || !isxdigit((unsigned char)s[1]) ||
-		    s[2] != (i < 5 ? ':' : '\0') || sscanf(s, "%2x", &v) != 1)
-			return -1;
-		mac[i] = (uint8_t)v;
-		s += 3;
-	}
-	return mac[0] & 1 ? -1 : 0;
 }

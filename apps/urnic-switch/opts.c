@@ -5,7 +5,6 @@
 #include "common/text.h"
 #include "switch/impair_words.h"
 
-#include <ctype.h>
 #include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
@@ -86,19 +85,6 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* True when a given name has only letters, digits, _ and -, which the syntax around it does not use. */
-static bool
-is_name(const char *s, size_t n)
-{
-	if (n == 0 || n >= SW_NAME)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (!isalnum((unsigned char)s[i]) && s[i] != '_' && s[i] != '-')
-			return false;
-	}
-	return true;
-}
-
 static int
 find_switch(const struct sw_opts *o, const char *name, size_t n)
 {
@@ -122,7 +108,7 @@ find_port(const struct sw_opts *o, const char *name, size_t n)
 static int
 take_switch(struct sw_opts *o, const char *arg, struct urn_err *err)
 {
-	if (!is_name(arg, strlen(arg)))
+	if (!urn_config_is_name(arg, strlen(arg)))
 		urn_err_set(err, "--switch %.32s: give a name of 1 to 15 letters, digits, _ or -",
 			    arg);
 	else if (find_switch(o, arg, strlen(arg)) >= 0)
@@ -130,7 +116,7 @@ take_switch(struct sw_opts *o, const char *arg, struct urn_err *err)
 	else if (o->sws == URN_FABRIC_MAX_SWITCHES)
 		urn_err_set(err, "--switch %.32s: %u switches are the most", arg, o->sws);
 	else {
-		snprintf(o->sw[o->sws++], SW_NAME, "%s", arg);
+		snprintf(o->sw[o->sws++], URN_CONFIG_NAME, "%s", arg);
 		return 0;
 	}
 	return -1;
@@ -171,7 +157,7 @@ take_port(struct sw_opts *o, const char *arg, struct urn_err *err)
 	if (sw_device(spec, o->devices, p->device, p->name, err))
 		return -1;
 	if (spec != arg) {
-		if (!is_name(arg, (size_t)(equals - arg))) {
+		if (!urn_config_is_name(arg, (size_t)(equals - arg))) {
 			urn_err_set(err,
 				    "--port %.48s: give a name of 1 to 15 letters, digits, _ "
 				    "or -",
@@ -235,7 +221,7 @@ take_static(struct sw_opts *o, const char *arg, struct urn_err *err)
 		urn_err_set(err, "--static %.48s: %u addresses are the most", arg, SW_MAX_STATIC);
 		return -1;
 	}
-	if (port < 0 || sw_parse_mac(comma + 1, f->mac)) {
+	if (port < 0 || urn_config_parse_mac(comma + 1, strlen(comma + 1), f->mac)) {
 		urn_err_set(err,
 			    "--static %.48s: give a port that was named before and the MAC "
 			    "address of one host, such as left,02:00:00:00:00:01",
@@ -251,18 +237,10 @@ static int
 take_impair(struct sw_opts *o, const char *arg, struct urn_err *err)
 {
 	const char *colon = strchr(arg, ':');
-	size_t n = colon ? (size_t)(colon - arg) : 0;
-	bool in = true, out = true;
-	int port;
+	bool way[2];
+	size_t n = urn_config_direction(arg, colon ? (size_t)(colon - arg) : 0, way);
+	int port = find_port(o, arg, n);
 
-	if (n > 3 && strncmp(colon - 3, ".in", 3) == 0) {
-		out = false;
-		n -= 3;
-	} else if (n > 4 && strncmp(colon - 4, ".out", 4) == 0) {
-		in = false;
-		n -= 4;
-	}
-	port = find_port(o, arg, n);
 	if (port < 0) {
 		urn_err_set(err,
 			    "--impair %.48s: give a port that was named before, a direction "
@@ -270,11 +248,22 @@ take_impair(struct sw_opts *o, const char *arg, struct urn_err *err)
 			    arg);
 		return -1;
 	}
-	if (in && urn_impair_take_list(&o->port[port].impair[URN_SWITCH_IN], colon + 1, err))
-		return -1;
-	if (out && urn_impair_take_list(&o->port[port].impair[URN_SWITCH_OUT], colon + 1, err))
-		return -1;
+	for (unsigned int d = 0; d < 2; d++)
+		if (way[d] && urn_impair_take_list(&o->port[port].impair[d], colon + 1, err) != 0)
+			return -1;
 	return 0;
+}
+
+/* Take a value for all switches by the schema of [switch]. */
+static int
+take_key(struct sw_opts *o, const char *key, const char *arg, struct urn_err *err)
+{
+	struct urn_err why;
+
+	if (urn_config_switch_take(&o->every, key, arg, &why) == 0)
+		return 0;
+	urn_err_set(err, "--%s %.32s: %s", key, arg, why.text);
+	return -1;
 }
 
 static int
@@ -310,7 +299,7 @@ take_option(int id, const char *arg, struct sw_opts *o, struct urn_err *err)
 	case OPT_IMPAIR:
 		return take_impair(o, arg, err);
 	case OPT_AGE:
-		return urn_opt_time("age", arg, MIN_TIME_NS, MAX_TIME_NS, &o->age_ns, err);
+		return take_key(o, "age", arg, err);
 	case OPT_DURATION:
 		return urn_opt_time("duration", arg, MIN_TIME_NS, MAX_TIME_NS, &o->duration_ns,
 				    err);
@@ -324,8 +313,7 @@ take_option(int id, const char *arg, struct sw_opts *o, struct urn_err *err)
 	case OPT_MBUFS:
 		return urn_opt_u32("mbufs", arg, 1024, 1048576, &o->mbufs, err);
 	case OPT_NO_LEARNING:
-		o->no_learning = true;
-		return 0;
+		return take_key(o, "learning", "no", err);
 	default: /* OPT_JSON */
 		o->json = true;
 		return 0;
@@ -363,6 +351,7 @@ sw_opts_parse(int argc, char **argv, struct sw_opts *o, struct urn_err *err)
 	int id;
 
 	memset(o, 0, sizeof(*o));
+	urn_config_switch_init(&o->every);
 	o->mbufs = DEFAULT_MBUFS;
 	o->idle = URN_IDLE_SLEEP;
 	o->core = -1;

@@ -4,15 +4,15 @@
 #define URNIC_SWITCH_OPTS_H
 
 #include "control/dataplane.h"
+#include "config/switch_keys.h"
 #include "switch/fabric.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SW_MAX_PORTS 32u /* ethdev's own limit, of all switches */
+#define SW_MAX_PORTS URN_CONFIG_MAX_PORTS /* devices of all switches together */
 #define SW_MAX_LINKS 63u /* a tree of URN_FABRIC_MAX_SWITCHES */
 #define SW_MAX_STATIC 1024u
-#define SW_NAME 16u /* bytes of a name that a person gives, NUL included */
 
 /* A port of a switch: a device, or an end of a link. */
 struct sw_port_opts {
@@ -32,19 +32,19 @@ struct sw_static_opts {
 };
 
 struct sw_opts {
-	char sw[URN_FABRIC_MAX_SWITCHES][SW_NAME]; /* names */
+	char sw[URN_FABRIC_MAX_SWITCHES][URN_CONFIG_NAME]; /* names */
+	struct urn_config_switch
+		every; /* values of [switch] keys, the same for each switch; no name, no plugs */
 	struct sw_port_opts port[SW_MAX_PORTS + 2 * SW_MAX_LINKS];
 	struct sw_link_opts link[SW_MAX_LINKS];
 	struct sw_static_opts fixed[SW_MAX_STATIC];
 	unsigned int sws, ports, links, fixeds;
 	unsigned int devices; /* ports that are no link ends */
-	uint64_t age_ns;      /* lifetime of addresses; 0: the switch's default */
 	uint64_t duration_ns; /* 0: until a signal */
 	uint64_t interval_ns; /* time between prints of the counters; 0: never */
 	uint32_t mbufs;	      /* packets in each port's pool, and in that of copies */
 	enum urn_idle idle;
 	int core; /* -1: the kernel chooses */
-	bool no_learning;
 	bool json;
 };
 
@@ -64,7 +64,5 @@ enum sw_parse sw_opts_parse(int argc, char **argv, struct sw_opts *o, struct urn
  */
 int sw_device(const char *spec, unsigned int index, char device[512], char name[32],
 	      struct urn_err *err);
-/* Parse a MAC address, "02:00:00:00:00:01". returns: 0, or -1 (also for a group address) */
-int sw_parse_mac(const char *s, uint8_t mac[6]);
 
 #endif

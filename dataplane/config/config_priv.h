@@ -15,6 +15,7 @@
 
 #include "config/config.h"
 #include "config/ini.h"
+#include "config/switch_keys.h"
 
 #include "wire/features.h"
 
@@ -100,6 +101,8 @@ struct urn_config_ctx {
 	const struct urn_ini_section *sw[URN_CONFIG_MAX_SWITCHES];
 	const struct urn_ini_section *adapter[URN_CONFIG_MAX_PORTS];
 	bool no_room; /* out of memory */
+	/* Outside a file: gets the reason why a value is refused; the caller's. In a file: NULL. */
+	struct urn_err *why;
 };
 
 /* Report a mistake in a line of the file. */
@@ -116,15 +119,11 @@ int urn_config_take(struct urn_config_ctx *ctx, const struct urn_config_key *key
 		    const struct urn_ini_entry *entry, void *obj);
 /* Set all fields of an object to the table's presets. */
 void urn_config_preset(struct urn_config_ctx *ctx, const struct urn_config_kind *kind, void *obj);
-/* True when s is a name that a section may have. n: its bytes */
-bool urn_config_is_name(const char *s, size_t n);
 /*
  * Find the next word of a list with commas or blanks between; *at is moved behind
  * it. returns: the word's length, 0: no more words
  */
 size_t urn_config_word(const char **at, const char **word);
-/* Parse a unicast MAC address, "02:00:00:00:00:01". returns: 0 or -1 */
-int urn_config_parse_mac(const char *s, size_t n, uint8_t mac[6]);
 
 /* Write a value in a file's form: 65536 as 64k; 4000000 ns as 4ms; "a, b or c". returns: out */
 const char *urn_config_number_text(uint64_t n, char out[32]);

@@ -162,7 +162,7 @@ static const struct urn_config_key switch_keys[] = {
 	{"learning", .type = URN_CT_BOOL, W(sw.no_learning), .invert = true, .preset = "yes",
 	 .help = "learn which addresses are behind which port; else what is not static is "
 		 "flooded"},
-	{"age", .type = URN_CT_TIME, W(sw.fdb.age_ns), .min = MS, .max = 86400 * S, .unit = 1,
+	{"age", .type = URN_CT_TIME, W(sw.fdb.age_ns), .min = MS, .max = 366 * 86400 * S, .unit = 1,
 	 .preset = "300s", .help = "forget an address that was not seen for so long"},
 	{"addresses", .type = URN_CT_COUNT, W(sw.fdb.max), .min = 1, .max = URN_FDB_MAX,
 	 .preset = "4k", .help = "room in its table of addresses"},

@@ -135,20 +135,9 @@ plug_adapters(struct urn_config_ctx *ctx, unsigned int index)
 /* ---- links, and the engines that linked switches share */
 
 struct links {
-	uint64_t said[URN_CONFIG_MAX_SWITCHES];	    /* by switch; bit i: the switch lists switch i */
-	unsigned int root[URN_CONFIG_MAX_SWITCHES]; /* by switch: root of its tree */
+	uint64_t said[URN_CONFIG_MAX_SWITCHES]; /* by switch; bit i: the switch lists switch i */
+	struct urn_config_tree tree;
 };
-
-static void
-join(struct links *l, unsigned int n, unsigned int a, unsigned int b)
-{
-	unsigned int from = l->root[b], to = l->root[a];
-
-	for (unsigned int i = 0; i < n; i++) {
-		if (l->root[i] == from)
-			l->root[i] = to;
-	}
-}
 
 static void
 link_to(struct urn_config_ctx *ctx, struct links *l, unsigned int a, const char *name, size_t n,
@@ -174,14 +163,13 @@ link_to(struct urn_config_ctx *ctx, struct links *l, unsigned int a, const char 
 	l->said[a] |= 1ull << b;
 	if (l->said[b] & 1ull << a)
 		return; /* the same link, listed at its other end */
-	if (l->root[a] == l->root[b]) {
+	if (!urn_config_tree_join(&l->tree, a, b)) {
 		urn_config_say(ctx, line,
 			       "switches %s and %s are joined already by other links, and frames "
 			       "would go round for ever; leave this one out",
 			       w->sw.name, cfg->sw[b].sw.name);
 		return;
 	}
-	join(l, cfg->switches, a, b);
 	pa = add_plug(ctx, w, URN_CONFIG_PLUG_LINK, b, cfg->sw[b].sw.name, line);
 	pb = add_plug(ctx, &cfg->sw[b], URN_CONFIG_PLUG_LINK, a, w->sw.name, line);
 	if (pa < 0 || pb < 0)
@@ -216,7 +204,7 @@ share_engines(struct urn_config_ctx *ctx, const struct links *l)
 	for (unsigned int i = 0; i < cfg->switches; i++) {
 		const struct urn_ini_entry *e = urn_ini_find(ctx->sw[i], "engine");
 		struct urn_config_switch *w = &cfg->sw[i];
-		int first = by[l->root[i]];
+		int first = by[l->tree.root[i]];
 
 		if (!e)
 			continue;
@@ -226,7 +214,7 @@ share_engines(struct urn_config_ctx *ctx, const struct links *l)
 				       "section [engine %u], or give another",
 				       w->engine, cfg->engines - 1, w->engine);
 		if (first < 0)
-			by[l->root[i]] = (int)i;
+			by[l->tree.root[i]] = (int)i;
 		else if (cfg->sw[first].engine != w->engine)
 			urn_config_say(ctx, e->key.line,
 				       "switch %s is linked with switch %s, which engine %u runs "
@@ -235,8 +223,10 @@ share_engines(struct urn_config_ctx *ctx, const struct links *l)
 				       urn_config_line(ctx->sw[first], "engine"));
 	}
 	for (unsigned int i = 0; i < cfg->switches; i++) {
-		if (by[l->root[i]] >= 0)
-			cfg->sw[i].engine = cfg->sw[by[l->root[i]]].engine;
+		int first = by[l->tree.root[i]];
+
+		if (first >= 0)
+			cfg->sw[i].engine = cfg->sw[first].engine;
 	}
 }
 
@@ -315,19 +305,19 @@ impair(struct urn_config_ctx *ctx, struct urn_config_switch *w, const struct urn
        impaired lines)
 {
 	const char *who = e->key.s + strlen("impair") + (e->key.s[strlen("impair")] == ' ');
-	size_t n = strcspn(who, ".");
-	const char *dir = who + n;
-	unsigned int which = strcmp(dir, ".in") == 0 ? 1 : strcmp(dir, ".out") == 0 ? 2 : 0;
+	bool way[2];
+	size_t n = urn_config_direction(who, strlen(who), way), name = strcspn(who, ".");
+	unsigned int which = !way[URN_SWITCH_OUT] ? 1 : !way[URN_SWITCH_IN] ? 2 : 0;
 	struct urn_err err = {""};
 	char list[512];
 	int p;
 
-	if (which == 0 && *dir != '\0') {
+	if (name < n) {
 		urn_config_say(
 			ctx, e->key.line,
 			"%.*s is no direction; write impair %.*s.in for frames from it, .out "
 			"for frames to it, or neither for both",
-			SHOWN, dir, (int)RTE_MIN(n, (size_t)SHOWN), who);
+			SHOWN, who + name, (int)RTE_MIN(name, (size_t)SHOWN), who);
 		return;
 	}
 	p = find_who(ctx, w, e, who, n);
@@ -342,9 +332,9 @@ impair(struct urn_config_ctx *ctx, struct urn_config_switch *w, const struct urn
 	lines[p][which] = e->key.line;
 	if (without_blanks(e->value.s, list, sizeof(list)) != 0)
 		urn_err_set(&err, "the list is longer than %zu bytes", sizeof(list) - 1);
-	else if (which != 2)
+	else if (way[URN_SWITCH_IN])
 		(void)impair_one(&w->plug[p].port.impair[URN_SWITCH_IN], list, &err);
-	if (which != 1 && err.text[0] == '\0')
+	if (way[URN_SWITCH_OUT] && err.text[0] == '\0')
 		(void)impair_one(&w->plug[p].port.impair[URN_SWITCH_OUT], list, &err);
 	if (err.text[0] != '\0')
 		urn_config_say(ctx, e->key.line, "%s: %s", e->key.s, err.text);
@@ -439,8 +429,8 @@ urn_config_plug(struct urn_config_ctx *ctx)
 	unsigned int n = ctx->cfg->switches;
 	struct links l = {{0}};
 
+	urn_config_tree_init(&l.tree);
 	for (unsigned int i = 0; i < n; i++) {
-		l.root[i] = i;
 		plug_ports(ctx, i);
 		plug_adapters(ctx, i);
 	}

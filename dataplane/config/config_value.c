@@ -37,6 +37,10 @@ bad(const struct value *v, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
+	if (v->ctx->why) {
+		urn_err_set(v->ctx->why, "%s", why);
+		return -1;
+	}
 	urn_config_say(v->ctx, v->line, "%.*s = %.*s%s: %s", SHOWN, v->name, SHOWN, v->text,
 		       strlen(v->text) > SHOWN ? "..." : "", why);
 	return -1;

@@ -16,13 +16,9 @@ static struct urn_err err;
 static void
 two_switches(void)
 {
-	o = (struct sw_opts){.sw = {"a", "b"},
-			     .sws = 2,
-			     .ports = 4,
-			     .devices = 2,
-			     .links = 1,
-			     .mbufs = 2048,
-			     .age_ns = 5};
+	o = (struct sw_opts){
+		.sw = {"a", "b"}, .sws = 2, .ports = 4, .devices = 2, .links = 1, .mbufs = 2048};
+	o.every.sw.fdb.age_ns = 5;
 	o.port[0] = (struct sw_port_opts){.name = "left", .device = "net_null0", .sw = 0};
 	o.port[1] = (struct sw_port_opts){.name = "right", .device = "0000:01:00.0", .sw = 1};
 	o.port[2] = (struct sw_port_opts){.name = "a-b", .sw = 0};

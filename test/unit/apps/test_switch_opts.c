@@ -10,7 +10,7 @@
 #include "urnic-switch/opts.h"
 
 static struct sw_opts o;
-static struct urn_err err;
+static struct urn_err err, why;
 
 static enum sw_parse
 parse(const char *line)
@@ -42,7 +42,7 @@ defaults_fit(void **state)
 	assert_int_equal(o.mbufs, 4096);
 	assert_int_equal(o.idle, URN_IDLE_SLEEP);
 	assert_int_equal(o.core, -1);
-	assert_false(o.json || o.no_learning || o.duration_ns || o.interval_ns || o.age_ns);
+	assert_false(o.json || o.every.sw.no_learning || o.duration_ns || o.interval_ns);
 }
 
 static void
@@ -78,8 +78,8 @@ switches_and_links(void **state)
 	assert_int_equal(o.port[0].impair[URN_SWITCH_OUT].delay_ns, 0);
 	assert_int_equal(o.fixed[0].port, 1);
 	assert_memory_equal(o.fixed[0].mac, ((uint8_t[]){2, 0, 0, 0, 0xaa, 0xbb}), 6);
-	assert_true(o.json && o.no_learning);
-	assert_true(o.age_ns == 10000000000 && o.duration_ns == 1500000000);
+	assert_true(o.json && o.every.sw.no_learning);
+	assert_true(o.every.sw.fdb.age_ns == 10000000000 && o.duration_ns == 1500000000);
 	assert_int_equal(o.interval_ns, 200000000);
 	assert_int_equal(o.idle, URN_IDLE_SPIN);
 	assert_int_equal(o.mbufs, 2048);
@@ -138,26 +138,27 @@ devices(void **state)
 	assert_int_equal(sw_device("", 0, device, name, &err), -1);
 }
 
+/* Options that keys of [switch] are, too, have the limits, presets and sentences of the schema. */
 static void
-macs(void **state)
+schema(void **state)
 {
-	static const char *const bad[] = {"",
-					  "02",
-					  "02:00:00:00:00",
-					  "02:00:00:00:00:0",
-					  "02:00:00:00:00:001",
-					  "02-00-00-00-00-01",
-					  "02:00:00:00:00:0g",
-					  "03:00:00:00:00:01",
-					  " 2:00:00:00:00:01",
-					  "02:00:00:00:00:01:"};
-	uint8_t mac[6];
+	struct urn_config_switch preset;
 
 	(void)state;
-	assert_int_equal(sw_parse_mac("fe:DC:ba:98:76:54", mac), 0);
-	assert_memory_equal(mac, ((uint8_t[]){0xfe, 0xdc, 0xba, 0x98, 0x76, 0x54}), 6);
-	for (size_t i = 0; i < RTE_DIM(bad); i++)
-		assert_int_equal(sw_parse_mac(bad[i], mac), -1);
+	urn_config_switch_init(&preset);
+	assert_int_equal(parse("--port tap:a"), SW_RUN);
+	assert_memory_equal(&o.every, &preset, sizeof(preset));
+	assert_true(o.every.sw.fdb.age_ns == 300000000000);
+	assert_int_equal(o.every.sw.fdb.max, 4096);
+	assert_int_equal(parse("--port tap:a --age 1us"), SW_EXIT_USAGE);
+	assert_int_equal(urn_config_switch_take(&preset, "age", "1us", &why), -1);
+	assert_int_equal(strncmp(err.text, "--age 1us: ", 11), 0);
+	assert_string_equal(err.text + 11, why.text);
+	assert_int_equal(parse("--port tap:a --static a,03:00:00:00:00:01"), SW_EXIT_USAGE);
+	assert_int_equal(parse("--port a.b=tap:a"), SW_EXIT_USAGE);
+	assert_int_equal(parse("--port af_packet:eth0.5 --impair eth0.5.out:drop=1"), SW_RUN);
+	assert_true(o.port[0].impair[URN_SWITCH_OUT].drop == 0.01);
+	assert_true(o.port[0].impair[URN_SWITCH_IN].drop == 0);
 }
 
 int
@@ -166,7 +167,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_fit), cmocka_unit_test(switches_and_links),
 		cmocka_unit_test(bounds_hold),	cmocka_unit_test(devices),
-		cmocka_unit_test(macs),
+		cmocka_unit_test(schema),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
