@@ -5,8 +5,7 @@
 # Usage: scripts/layers.sh [--list] [--project DIR]
 #
 # The table in doc/inside/architecture.md, "Folders", has a row for each folder, the top
-# one first, and names the folders that it may include from. A file with a row of its own
-# is a floor for itself. Every #include of the
+# one first, and names the folders that it may include from. Every #include of the
 # sources is held against it, and every row against the order of rows: a folder
 # stands above all that it includes from, so that there is no circle.
 #
@@ -52,8 +51,6 @@ function fail(what) { print what > "/dev/stderr"; bad = 1 }
 # The row for a file: the longest path of the table that the file lies in, or "". When folders inside a
 # folder have rows, the row of the folder is only for files directly in it.
 function folder(path,   r, own) {
-	if (path in rank)
-		return path
 	own = path
 	sub(/\/[^\/]*$/, "", own)
 	for (path = own; !(path in rank); )

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local char urn_error_text[256];
+static _Thread_local char urn_error_text[URN_ERROR_TEXT];
 
 const char *
 urn_attach_error(void)

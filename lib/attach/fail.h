@@ -3,6 +3,9 @@
 #ifndef URN_ATTACH_FAIL_H
 #define URN_ATTACH_FAIL_H
 
+/* Bytes of an error text, with the 0 at its end; a longer one is cut. */
+enum { URN_ERROR_TEXT = 256 };
+
 /*
  * Fail: set errno and this thread's error text.
  * returns: err

@@ -2,10 +2,6 @@
 /* Opening and closing contexts. */
 #include "verbs/front.h"
 
-#include <urnic/attach.h>
-
-#include <errno.h>
-
 _Static_assert(offsetof(struct verbs_context, context) + sizeof(struct ibv_context) ==
 	sizeof(struct verbs_context), "verbs.h finds the extended operations before the context");
 
@@ -74,16 +70,6 @@ struct ibv_context *
 urn_verbs_open(const struct urn_verbs_ops *ops, void *arg)
 {
 	return urn_verbs_open_device(ops, arg, NULL);
-}
-
-struct ibv_context *
-urn_attach_open(struct urn_abi_channel *channel)
-{
-	if (channel == NULL) {
-		urn_fail(EINVAL, "no channel to open a context on");
-		return NULL;
-	}
-	return urn_verbs_open(&urn_adapter_ops, channel);
 }
 
 int

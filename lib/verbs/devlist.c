@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Devices on offer, and the lists that programs get of them.
+ * Providers, the devices that they put on offer, and the lists that programs get of these.
  *
- * Two locks. `urn_registry_lock` protects the chain of offers and the reference
- * counts, and is held for moments. An offer's own `use` lock is held while its
+ * Two locks. `urn_registry_lock` protects the list of providers, the chain of offers and
+ * the reference counts, and is held for moments. An offer's own `use` lock is held while its
  * make() runs, so that withdrawing can wait for make(); `use` is taken without
  * urn_registry_lock, since make() may take long.
  */
@@ -19,15 +19,17 @@
 struct urn_offer {
 	struct urn_offer *next;     /* chain of offers */
 	struct urn_device *device;  /* one reference */
-	urn_attach_make_fn make;
-	void *arg;
-	pthread_mutex_t use;        /* held around make() */
+	struct urn_verbs_origin from;
+	pthread_mutex_t use;	    /* held around from.ops->make() */
 	uint32_t refs;              /* by the chain, and by opens in progress; registry's lock */
 	bool gone;                  /* withdrawn; under use */
 };
 
 static pthread_mutex_t urn_registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_offer *urn_offers;
+/* No provider leaves the list, so one that was found there can be asked without the lock. */
+static struct urn_provider urn_adapters = {.ops = &urn_adapter_ops};
+static struct urn_provider *urn_providers = &urn_adapters;
 static pthread_once_t urn_registry_once = PTHREAD_ONCE_INIT;
 
 static void
@@ -45,13 +47,16 @@ urn_registry_parent(void)
 static void
 urn_registry_child(void)
 {
+	const struct urn_provider *p;
 	struct urn_offer *o;
 
 	pthread_mutex_init(&urn_registry_lock, NULL);
 	/* A thread that held `use` while it waited for a dataplane is not in the child. */
 	for (o = urn_offers; o != NULL; o = o->next)
 		pthread_mutex_init(&o->use, NULL);
-	urn_adapter_discover_forked();
+	for (p = urn_providers; p != NULL; p = p->next)
+		if (p->ops->discover_forked != NULL)
+			p->ops->discover_forked();
 }
 
 static void
@@ -64,6 +69,48 @@ void
 urn_registry_forks(void)
 {
 	(void)pthread_once(&urn_registry_once, urn_registry_start);
+}
+
+void
+urn_provider_add(struct urn_provider *p)
+{
+	struct urn_provider **tail;
+
+	p->next = NULL;
+	pthread_mutex_lock(&urn_registry_lock);
+	for (tail = &urn_providers; *tail != NULL; tail = &(*tail)->next)
+		;
+	*tail = p;
+	pthread_mutex_unlock(&urn_registry_lock);
+}
+
+static const struct urn_provider *
+urn_provider_next(const struct urn_provider *p)
+{
+	pthread_mutex_lock(&urn_registry_lock);
+	p = p->next;
+	pthread_mutex_unlock(&urn_registry_lock);
+	return p;
+}
+
+/* Ask all providers for devices. returns: 0, or the first failure's errno value, with its text */
+static int
+urn_providers_discover(void)
+{
+	const struct urn_provider *p;
+	char why[URN_ERROR_TEXT];
+	int first = 0;
+
+	for (p = urn_providers; p != NULL; p = urn_provider_next(p)) {
+		int err = p->ops->discover();
+
+		if (err == 0 || first != 0)
+			continue;
+		first = err;
+		/* The next provider may leave another text. */
+		snprintf(why, sizeof(why), "%s", urn_attach_error());
+	}
+	return first != 0 ? urn_fail(first, "%s", why) : 0;
 }
 
 struct urn_device *
@@ -111,33 +158,38 @@ urn_offer_put(struct urn_offer *o)
 	}
 }
 
-/* A channel of an offer, or NULL with errno and a text, which make() may have set. name: NULL: not known yet */
-static struct urn_abi_channel *
-urn_offer_make(urn_attach_make_fn make, void *arg, const char *name)
+/*
+ * Ask an origin for what a context is opened over.
+ *
+ * name: of the device, NULL: not known yet
+ * returns: NULL with errno and a text, which make() may have set
+ */
+static void *
+urn_origin_make(const struct urn_verbs_origin *from, const char *name)
 {
-	struct urn_abi_channel *channel;
+	void *made;
 
 	urn_fail(0, "%s", "");
-	channel = make(arg);
-	if (channel == NULL && urn_attach_error()[0] == '\0')
+	made = from->ops->make(from);
+	if (made == NULL && urn_attach_error()[0] == '\0')
 		urn_fail(errno ? errno : ENODEV, "%s%s gave no channel", name != NULL ? "device " : "the device on offer",
 			name != NULL ? name : "");
-	else if (channel == NULL && errno == 0)
+	else if (made == NULL && errno == 0)
 		errno = ENODEV;
-	return channel;
+	return made;
 }
 
 int
-urn_attach_offer(urn_attach_make_fn make, void *arg)
+urn_verbs_offer(const struct urn_verbs_origin *from)
 {
-	struct urn_abi_channel *channel = urn_offer_make(make, arg, NULL);
+	void *made = urn_origin_make(from, NULL);
 	struct urn_offer *o, **tail;
 	struct urn_verbs_id id;
 	int err;
 
-	if (channel == NULL)
+	if (made == NULL)
 		return errno;
-	err = urn_adapter_ops.identify(channel, &id);
+	err = from->ops->identify(made, &id);
 	if (err != 0)
 		return err;
 	o = calloc(1, sizeof(*o));
@@ -147,8 +199,7 @@ urn_attach_offer(urn_attach_make_fn make, void *arg)
 		free(o);
 		return urn_fail(ENOMEM, "no memory to offer device %s", id.name);
 	}
-	o->make = make;
-	o->arg = arg;
+	o->from = *from;
 	o->refs = 1;
 	pthread_mutex_init(&o->use, NULL);
 	o->device->offer = o;
@@ -161,15 +212,21 @@ urn_attach_offer(urn_attach_make_fn make, void *arg)
 	return 0;
 }
 
+static bool
+urn_origin_same(const struct urn_verbs_origin *a, const struct urn_verbs_origin *b)
+{
+	return a->ops == b->ops && a->make == b->make && a->arg == b->arg;
+}
+
 /* Take the first matching offer off the chain; its device forgets it. */
 static struct urn_offer *
-urn_offer_unchain(urn_attach_make_fn make, void *arg)
+urn_offer_unchain(const struct urn_verbs_origin *from)
 {
 	struct urn_offer **at, *o = NULL;
 
 	pthread_mutex_lock(&urn_registry_lock);
 	for (at = &urn_offers; *at != NULL; at = &(*at)->next) {
-		if ((*at)->make != make || (*at)->arg != arg)
+		if (!urn_origin_same(&(*at)->from, from))
 			continue;
 		o = *at;
 		*at = o->next;
@@ -181,12 +238,12 @@ urn_offer_unchain(urn_attach_make_fn make, void *arg)
 }
 
 int
-urn_attach_withdraw(urn_attach_make_fn make, void *arg)
+urn_verbs_withdraw(const struct urn_verbs_origin *from)
 {
 	struct urn_offer *o;
 	int err = ENOENT;
 
-	while ((o = urn_offer_unchain(make, arg)) != NULL) {
+	while ((o = urn_offer_unchain(from)) != NULL) {
 		err = 0;
 		pthread_mutex_lock(&o->use);
 		o->gone = true;
@@ -206,7 +263,7 @@ ibv_get_device_list(int *num_devices)
 	int err;
 
 	urn_registry_forks();
-	err = urn_adapter_discover();
+	err = urn_providers_discover();
 	pthread_mutex_lock(&urn_registry_lock);
 	for (o = urn_offers; o != NULL; o = o->next)
 		n++;
@@ -281,23 +338,25 @@ struct ibv_context *
 ibv_open_device(struct ibv_device *ibv)
 {
 	struct urn_device *device = (struct urn_device *)ibv;
-	struct urn_abi_channel *channel = NULL;
 	struct urn_offer *o = urn_offer_use(device);
+	const struct urn_verbs_ops *ops;
+	void *made = NULL;
 
 	if (o == NULL) {
 		urn_fail(ENODEV, "device %s is no longer on offer", ibv->name);
 		return NULL;
 	}
 	pthread_mutex_lock(&o->use);
+	ops = o->from.ops;
 	if (o->gone)
 		urn_fail(ENODEV, "device %s is no longer on offer", ibv->name);
 	else
-		channel = urn_offer_make(o->make, o->arg, ibv->name);
+		made = urn_origin_make(&o->from, ibv->name);
 	pthread_mutex_unlock(&o->use);
 	urn_offer_put(o);
-	if (channel == NULL) {
+	if (made == NULL) {
 		urn_device_put(device);
 		return NULL;
 	}
-	return urn_verbs_open_device(&urn_adapter_ops, channel, device);
+	return urn_verbs_open_device(ops, made, device);
 }

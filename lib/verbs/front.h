@@ -30,9 +30,7 @@ urn_ops(struct ibv_context *c)
 	return urn_verbs_ctx(c)->ops;
 }
 
-/* Open a context of a provider. arg: what it opens, taken over. returns: NULL with errno and text set */
-struct ibv_context *urn_verbs_open(const struct urn_verbs_ops *ops, void *arg);
-/* The same for a device that is known. device: a reference, taken over; NULL: make one */
+/* urn_verbs_open() for a device that is known. device: a reference, taken over; NULL: make one */
 struct ibv_context *urn_verbs_open_device(const struct urn_verbs_ops *ops, void *arg, struct urn_device *device);
 
 /* Registry of devices (devlist.c). */

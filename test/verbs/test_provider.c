@@ -9,11 +9,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "rig.h"
+#include "cm_rig.h"
 
 #include "../unit/lib/count.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* The rig, whose ends are replaced by ends that stand above the adapters. */
 struct over {
@@ -22,13 +25,43 @@ struct over {
 	struct ibv_comp_channel *ch; /* of end 1's queue */
 };
 
+/* A node of the rig, for the provider to stand above. */
+struct below {
+	struct rig *r;
+	unsigned int node;
+};
+
+static struct ibv_context *
+attach(void *arg)
+{
+	const struct below *b = arg;
+
+	return rig_attach(b->r, b->node);
+}
+
+/* Find the provider's device above an end in the list, and open it. */
+static struct ibv_context *
+open_above(const struct rig_end *end)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = NULL;
+	char name[IBV_SYSFS_NAME_MAX];
+
+	snprintf(name, sizeof(name), "over_%.50s", ibv_get_device_name(end->ctx->device));
+	for (int i = 0; list && list[i] && !ctx; i++)
+		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
+			ctx = ibv_open_device(list[i]);
+	ibv_free_device_list(list);
+	return ctx;
+}
+
 static void
 replace(struct over *o, int e)
 {
 	struct rig_end *end = &o->r.end[e];
 
 	o->was[e] = *end;
-	end->ctx = urn_verbs_open(&count_ops, rig_attach(&o->r, (unsigned int)e));
+	end->ctx = open_above(end);
 	assert_non_null(end->ctx);
 	end->pd = ibv_alloc_pd(end->ctx);
 	assert_non_null(end->pd);
@@ -46,11 +79,15 @@ static int
 setup(void **state)
 {
 	static struct over o;
+	static struct below below[2] = {{&o.r, 0}, {&o.r, 1}};
 	struct rig *r = &o.r;
 
 	memset(&o, 0, sizeof(o));
 	memset(&count, 0, sizeof(count));
 	rig_open(r, NULL, NULL);
+	count_register();
+	for (int e = 0; e < 2; e++)
+		count.device[e] = (struct count_device){.open = attach, .arg = &below[e]};
 	for (int e = 0; e < 2; e++)
 		replace(&o, e);
 	for (int e = 0; e < 2; e++)
@@ -83,6 +120,8 @@ teardown(void **state)
 	assert_int_equal(count.calls[COUNT(dereg_mr)], 2);
 	assert_int_equal(count.calls[COUNT(dealloc_pd)], 2);
 	assert_int_equal(count.calls[COUNT(close)], 2);
+	assert_int_equal(count.calls[COUNT(identify)], 2);
+	count_withdraw();
 	rig_close(&o->r);
 	return 0;
 }
@@ -216,6 +255,72 @@ errors_go_through(void **state)
 	assert_int_equal(count.calls[COUNT(query_qp)], 1);
 }
 
+static struct urn_abi_cm_event
+next(struct rig *r, struct urn_cm_end *end, enum urn_cm_event_type type)
+{
+	time_t start = time(NULL);
+	struct urn_abi_cm_event ev;
+	int rc;
+
+	while ((rc = urn_cm_end_event(end, &ev)) == EAGAIN) {
+		assert_true(time(NULL) - start < 60);
+		rig_turns(r, 4);
+	}
+	assert_int_equal(rc, 0);
+	assert_int_equal(ev.type, type);
+	return ev;
+}
+
+/* End 0 asks end 1 for a connection, which is made. *asked, *came: its ids at the ends */
+static void
+connect_ends(struct over *o, struct urn_cm_end **c, uint32_t *asked, uint32_t *came)
+{
+	struct urn_abi_req req = rig_cm_request(&o->r, 0, o->r.end[0].qp->qp_num);
+	struct urn_abi_cm_accept acc = {.qpn = o->r.end[1].qp->qp_num, .psn = 1};
+	struct urn_abi_cm_event ev;
+
+	assert_int_equal(urn_cm_end_connect(c[0], &req.cm_connect, asked), 0);
+	ev = next(&o->r, c[1], URN_CM_EVENT_REQUEST);
+	assert_int_equal(ev.qpn, o->r.end[0].qp->qp_num);
+	*came = ev.id;
+	assert_int_equal(urn_cm_end_accept(c[1], *came, &acc), 0);
+	assert_int_equal(next(&o->r, c[0], URN_CM_EVENT_REPLY).qpn, acc.qpn);
+	assert_int_equal(urn_cm_end_establish(c[0], *asked, NULL, 0), 0);
+	next(&o->r, c[1], URN_CM_EVENT_ESTABLISHED);
+}
+
+/* Programs connect through the provider: its ends own ends of the adapters. */
+static void
+connections_go_through(void **state)
+{
+	struct over *o = *state;
+	struct urn_cm_end *c[2];
+	uint32_t listener, asked, came;
+
+	for (int e = 0; e < 2; e++)
+		assert_int_equal(urn_cm_end_open(&c[e], o->r.end[e].ctx), 0);
+	assert_int_equal(urn_cm_end_listen(c[1], SERVICE, 0, 0, &listener), 0);
+	connect_ends(o, c, &asked, &came);
+	assert_int_equal(urn_cm_end_disconnect(c[0], asked, NULL, 0), 0);
+	next(&o->r, c[1], URN_CM_EVENT_DISCONNECT);
+	assert_int_equal(urn_cm_end_disconnect(c[1], came, NULL, 0), 0);
+	next(&o->r, c[0], URN_CM_EVENT_DISCONNECTED);
+	assert_int_equal(urn_cm_end_destroy(c[0], asked), 0);
+	assert_int_equal(urn_cm_end_destroy(c[1], came), 0);
+	assert_int_equal(urn_cm_end_destroy(c[1], listener), 0);
+	for (int e = 0; e < 2; e++)
+		urn_cm_end_close(c[e]);
+	assert_int_equal(count.cm[COUNT_CM(open)], 2);
+	assert_int_equal(count.cm[COUNT_CM(listen)], 1);
+	assert_int_equal(count.cm[COUNT_CM(connect)], 1);
+	assert_int_equal(count.cm[COUNT_CM(accept)], 1);
+	assert_int_equal(count.cm[COUNT_CM(establish)], 1);
+	assert_int_equal(count.cm[COUNT_CM(disconnect)], 2);
+	assert_int_equal(count.cm[COUNT_CM(destroy)], 3);
+	assert_int_equal(count.cm[COUNT_CM(close)], 2);
+	assert_true(count.cm[COUNT_CM(event)] >= 5);
+}
+
 int
 main(void)
 {
@@ -224,6 +329,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(events_go_through, setup, teardown),
 		cmocka_unit_test_setup_teardown(extended_calls_go_through, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors_go_through, setup, teardown),
+		cmocka_unit_test_setup_teardown(connections_go_through, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

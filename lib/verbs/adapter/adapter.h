@@ -178,9 +178,6 @@ urn_srq(struct ibv_srq *srq)
 	return (struct urn_adapter_srq *)srq;
 }
 
-/* True when the context is of this provider, so that urn_ctx() may be called on it. */
-bool urn_is_adapter(struct ibv_context *c);
-
 /* Operations of the table, urn_adapter_ops. */
 int urn_query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr);
 int urn_query_port(struct ibv_context *c, struct ibv_port_attr *attr);
@@ -216,6 +213,7 @@ int urn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_re
 int urn_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int urn_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int urn_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+extern const struct urn_verbs_cm_ops urn_adapter_cm_ops;
 
 /* Completion queues, for other files (poll.c). */
 void urn_cq_init_poll(struct urn_adapter_cq *cq);

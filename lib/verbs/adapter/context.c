@@ -6,6 +6,7 @@
 #include "attach/pipe.h"
 #include "attach/remote.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -110,19 +111,17 @@ urn_context_identify(void *arg, struct urn_verbs_id *id)
 	return 0;
 }
 
-int
-urn_adapter_discover(void)
+/* A channel of a device on offer. */
+static void *
+urn_context_make(const struct urn_verbs_origin *from)
 {
-	return urn_remote_offer();
-}
-
-void
-urn_adapter_discover_forked(void)
-{
-	urn_remote_offer_forked();
+	return ((urn_attach_make_fn)from->make)(from->arg);
 }
 
 const struct urn_verbs_ops urn_adapter_ops = {
+	.discover = urn_remote_offer,
+	.discover_forked = urn_remote_offer_forked,
+	.make = urn_context_make,
 	.identify = urn_context_identify,
 	.open = urn_context_open,
 	.close = urn_context_close,
@@ -159,10 +158,39 @@ const struct urn_verbs_ops urn_adapter_ops = {
 	.bind_mw = urn_bind_mw,
 	.poll_cq = urn_poll_cq,
 	.req_notify_cq = urn_req_notify_cq,
+	.cm = &urn_adapter_cm_ops,
 };
 
-bool
-urn_is_adapter(struct ibv_context *c)
+/* ---- public calls: an adapter by its channel */
+
+struct ibv_context *
+urn_attach_open(struct urn_abi_channel *channel)
 {
-	return urn_verbs_ctx(c)->ops == &urn_adapter_ops;
+	if (channel == NULL) {
+		urn_fail(EINVAL, "no channel to open a context on");
+		return NULL;
+	}
+	return urn_verbs_open(&urn_adapter_ops, channel);
+}
+
+static struct urn_verbs_origin
+urn_attach_origin(urn_attach_make_fn make, void *arg)
+{
+	return (struct urn_verbs_origin){&urn_adapter_ops, (void (*)(void))make, arg};
+}
+
+int
+urn_attach_offer(urn_attach_make_fn make, void *arg)
+{
+	struct urn_verbs_origin from = urn_attach_origin(make, arg);
+
+	return urn_verbs_offer(&from);
+}
+
+int
+urn_attach_withdraw(urn_attach_make_fn make, void *arg)
+{
+	struct urn_verbs_origin from = urn_attach_origin(make, arg);
+
+	return urn_verbs_withdraw(&from);
 }

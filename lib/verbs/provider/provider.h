@@ -32,6 +32,7 @@
 #include <stdint.h>
 
 struct urn_device;
+struct urn_verbs_cm_ops;
 struct urn_verbs_ops;
 
 /* The names of a device. */
@@ -52,11 +53,34 @@ struct urn_verbs_ctx {
 	struct verbs_context vctx;
 };
 
+/* The origin of a device on offer: each context of it is opened over something new from there. */
+struct urn_verbs_origin {
+	const struct urn_verbs_ops *ops; /* the provider's */
+	void (*make)(void);		 /* cast from the type that ops->make() casts it back to */
+	void *arg;			 /* argument of make(); valid until withdrawal */
+};
+
 /*
  * The operations of a provider. Unless said otherwise each one returns 0 or an errno value, or
  * an object or NULL, and on failure has set errno and the error text (urn_fail()).
  */
 struct urn_verbs_ops {
+	/* ---- devices on offer */
+
+	/*
+	 * Put devices on offer that are there and not on offer yet (urn_verbs_offer()). Called for
+	 * each list of devices, from any thread.
+	 * returns: 0, or an errno value with its text: devices may be missing from the list
+	 */
+	int (*discover)(void);
+	/*
+	 * In a child of fork(): free the locks of discover(), whose holder may be a thread of the
+	 * parent. NULL: there are none
+	 */
+	void (*discover_forked)(void);
+	/* Make what identify() or open() takes. returns: NULL with errno set, perhaps the text */
+	void *(*make)(const struct urn_verbs_origin *from);
+
 	/* ---- devices; arg: what the provider opens, in its own terms. Taken over, also on failure */
 
 	/* Tell the names of the device behind arg, and let go of arg. */
@@ -130,14 +154,46 @@ struct urn_verbs_ops {
 	int (*bind_mw)(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 	int (*poll_cq)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
+
+	/* Connection management (provider/cm.h). NULL: none, the front answers EOPNOTSUPP */
+	const struct urn_verbs_cm_ops *cm;
 };
 
 /* The provider of one adapter of a dataplane (lib/verbs/adapter). arg: its struct urn_abi_channel */
 extern const struct urn_verbs_ops urn_adapter_ops;
-/* Put the adapters of the dataplane at the usual path on offer. returns: 0; ETIMEDOUT with its text: it does not answer */
-int urn_adapter_discover(void);
-/* In a child of fork(): free the locks of urn_adapter_discover(), whose holder may be a thread of the parent. */
-void urn_adapter_discover_forked(void);
+
+/* A provider in the list that the front asks for devices. */
+struct urn_provider {
+	struct urn_provider *next; /* the front's */
+	const struct urn_verbs_ops *ops;
+};
+
+/*
+ * Add a provider, at the end of the list: lists of devices ask it from now on. The adapters' is
+ * there from the start.
+ *
+ * p: never freed, and added once
+ */
+void urn_provider_add(struct urn_provider *p);
+
+/*
+ * Open a context of a provider, which is in no list of devices.
+ *
+ * arg: what ops->open() takes, taken over
+ * returns: NULL with errno and text set
+ */
+struct ibv_context *urn_verbs_open(const struct urn_verbs_ops *ops, void *arg);
+
+/*
+ * Put a device on offer: it is in the lists of devices until it is withdrawn. Asks the origin
+ * once, now, to learn the device's names. returns: 0, or an errno value with its text
+ */
+int urn_verbs_offer(const struct urn_verbs_origin *from);
+/*
+ * Withdraw all devices of an origin, which urn_attach_withdraw() describes.
+ * returns: 0; ENOENT: there was none
+ */
+int urn_verbs_withdraw(const struct urn_verbs_origin *from);
 
 /* The front's part of a context. */
 static inline struct urn_verbs_ctx *

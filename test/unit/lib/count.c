@@ -50,16 +50,15 @@ struct count_srq {
 #define CALLED(op) (count.calls[COUNT(op)]++)
 #define BELOW(type, obj) (((struct count_##type *)(obj))->below)
 
-static struct ibv_context *
-below(struct ibv_context *c)
+struct ibv_context *
+count_below(struct ibv_context *c)
 {
 	return ((struct count_ctx *)((uint8_t *)c - offsetof(struct count_ctx, front.vctx.context)))
 		->below;
 }
 
-/* Memory for an object, or a failure that the test asked for. */
-static void *
-object(size_t size)
+void *
+count_object(size_t size)
 {
 	if (count.fail == 0)
 		return urn_object_alloc(size);
@@ -96,7 +95,7 @@ count_identify(void *arg, struct urn_verbs_id *id)
 static struct urn_verbs_ctx *
 count_open(void *arg)
 {
-	struct count_ctx *ctx = object(sizeof(*ctx));
+	struct count_ctx *ctx = count_object(sizeof(*ctx));
 	struct ibv_context *under = arg;
 
 	CALLED(open);
@@ -117,7 +116,7 @@ static void
 count_close(struct ibv_context *c)
 {
 	CALLED(close);
-	ibv_close_device(below(c));
+	ibv_close_device(count_below(c));
 	free((uint8_t *)c - offsetof(struct count_ctx, front.vctx.context));
 }
 
@@ -125,21 +124,21 @@ static int
 count_query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr)
 {
 	CALLED(query_device);
-	return count.made_up ? 0 : ibv_query_device_ex(below(c), NULL, attr);
+	return count.made_up ? 0 : ibv_query_device_ex(count_below(c), NULL, attr);
 }
 
 static int
 count_query_port(struct ibv_context *c, struct ibv_port_attr *attr)
 {
 	CALLED(query_port);
-	return count.made_up ? 0 : ibv_query_port(below(c), 1, attr);
+	return count.made_up ? 0 : ibv_query_port(count_below(c), 1, attr);
 }
 
 static int
 count_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid)
 {
 	CALLED(query_gid);
-	return count.made_up ? ENODATA : ibv_query_gid(below(c), 1, (int)index, gid);
+	return count.made_up ? ENODATA : ibv_query_gid(count_below(c), 1, (int)index, gid);
 }
 
 /* Acknowledged below at once: the program acknowledges the event of the object that it knows. */
@@ -154,7 +153,7 @@ count_get_async_event(struct ibv_context *c, struct ibv_async_event *event)
 	event->element.port_num = 1;
 	if (count.made_up)
 		return 0;
-	if (ibv_get_async_event(below(c), &under) != 0)
+	if (ibv_get_async_event(count_below(c), &under) != 0)
 		return -1;
 	*event = under;
 	if (under.event_type == IBV_EVENT_QP_FATAL) {
@@ -171,12 +170,12 @@ count_get_async_event(struct ibv_context *c, struct ibv_async_event *event)
 static struct ibv_pd *
 count_alloc_pd(struct ibv_context *c)
 {
-	struct count_pd *pd = object(sizeof(*pd));
+	struct count_pd *pd = count_object(sizeof(*pd));
 
 	CALLED(alloc_pd);
 	if (!pd || count.made_up)
 		return pd ? &pd->ibv : NULL;
-	pd->below = ibv_alloc_pd(below(c));
+	pd->below = ibv_alloc_pd(count_below(c));
 	MADE(pd);
 	return &pd->ibv;
 }
@@ -191,7 +190,7 @@ count_dealloc_pd(struct ibv_pd *pd)
 static struct ibv_mr *
 count_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	struct count_mr *mr = object(sizeof(*mr));
+	struct count_mr *mr = count_object(sizeof(*mr));
 
 	CALLED(reg_mr);
 	if (!mr || count.made_up)
@@ -213,7 +212,7 @@ count_dereg_mr(struct ibv_mr *mr)
 static struct ibv_mw *
 count_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
-	struct count_mw *mw = object(sizeof(*mw));
+	struct count_mw *mw = count_object(sizeof(*mw));
 
 	CALLED(alloc_mw);
 	if (!mw || count.made_up)
@@ -234,7 +233,7 @@ count_dealloc_mw(struct ibv_mw *mw)
 static struct ibv_ah *
 count_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
 {
-	struct count_ah *ah = object(sizeof(*ah));
+	struct count_ah *ah = count_object(sizeof(*ah));
 	struct ibv_ah_attr same = *attr;
 
 	CALLED(create_ah);
@@ -257,12 +256,12 @@ count_destroy_ah(struct ibv_ah *ah)
 static struct ibv_comp_channel *
 count_create_comp_channel(struct ibv_context *c)
 {
-	struct count_channel *ch = object(sizeof(*ch));
+	struct count_channel *ch = count_object(sizeof(*ch));
 
 	CALLED(create_comp_channel);
 	if (!ch || count.made_up)
 		return ch ? &ch->ibv : NULL;
-	ch->below = ibv_create_comp_channel(below(c));
+	ch->below = ibv_create_comp_channel(count_below(c));
 	MADE(ch);
 	ch->ibv.fd = ch->below->fd;
 	return &ch->ibv;
@@ -298,7 +297,7 @@ count_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr)
 {
 	struct ibv_comp_channel *ch = attr->channel;
 	struct ibv_cq_init_attr_ex under = *attr;
-	struct count_cq *cq = object(sizeof(*cq));
+	struct count_cq *cq = count_object(sizeof(*cq));
 
 	CALLED(create_cq);
 	if (!cq)
@@ -310,7 +309,7 @@ count_create_cq(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr)
 	under.cq_context = cq;
 	under.channel = ch ? BELOW(channel, ch) : NULL;
 	under.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
-	cq->below = ibv_cq_ex_to_cq(ibv_create_cq_ex(below(c), &under));
+	cq->below = ibv_cq_ex_to_cq(ibv_create_cq_ex(count_below(c), &under));
 	MADE(cq);
 	cq->ex.handle = cq->below->handle;
 	cq->ex.cqe = cq->below->cqe;
@@ -342,7 +341,7 @@ count_destroy_cq(struct ibv_cq *cq)
 static struct ibv_srq *
 count_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, const struct ibv_cq *cq)
 {
-	struct count_srq *srq = object(sizeof(*srq));
+	struct count_srq *srq = count_object(sizeof(*srq));
 	struct ibv_srq_init_attr init = {.attr = *attr};
 
 	(void)cq;
@@ -381,7 +380,7 @@ count_destroy_srq(struct ibv_srq *srq)
 static struct ibv_qp *
 count_create_qp(struct ibv_qp_init_attr_ex *attr)
 {
-	struct count_qp *qp = object(sizeof(*qp));
+	struct count_qp *qp = count_object(sizeof(*qp));
 	struct ibv_qp_init_attr_ex init = *attr;
 
 	CALLED(create_qp);
@@ -500,6 +499,8 @@ count_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 }
 
 const struct urn_verbs_ops count_ops = {
+	.discover = count_discover,
+	.make = count_make,
 	.identify = count_identify,
 	.open = count_open,
 	.close = count_close,
@@ -536,4 +537,5 @@ const struct urn_verbs_ops count_ops = {
 	.bind_mw = count_bind_mw,
 	.poll_cq = count_poll_cq,
 	.req_notify_cq = count_req_notify_cq,
+	.cm = &count_cm_ops,
 };

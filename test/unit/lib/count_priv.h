@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queues of the provider that counts: each begins with the front's, and owns one of the context
- * below. */
+/*
+ * Between the files of the provider that counts. Its queues begin with the front's, and own one of
+ * the context below.
+ */
 #ifndef URN_TEST_COUNT_PRIV_H
 #define URN_TEST_COUNT_PRIV_H
 
@@ -17,6 +19,16 @@ struct count_qp {
 	struct ibv_qp *below; /* NULL: the QP is made up; extended if this one is */
 	uint32_t got;	      /* asynchronous events handed out */
 };
+
+/* The context below. */
+struct ibv_context *count_below(struct ibv_context *c);
+/* Memory for an object, or a failure that the test asked for. */
+void *count_object(size_t size);
+
+/* Operations in files of their own. */
+int count_discover(void);
+void *count_make(const struct urn_verbs_origin *from);
+extern const struct urn_verbs_cm_ops count_cm_ops;
 
 /* Set the operations of ibv_start_poll() and so on, and of ibv_wr_start() and so on, which pass on.
  */

@@ -175,6 +175,47 @@ events(struct ibv_context *c, struct objects *o, int done)
 	ibv_ack_async_event(&event);
 }
 
+/* Each call of connection management, once. */
+static void
+connect_all(struct ibv_context *c)
+{
+	struct urn_abi_cm_connect connect = {0};
+	struct urn_abi_cm_accept accept = {0};
+	struct urn_abi_cm_reject reject = {0};
+	uint8_t data[URN_CM_DATA_MAX + 1] = {0};
+	struct urn_abi_cm_event ev;
+	struct urn_cm_end *end;
+	uint32_t id;
+
+	assert_int_equal(urn_cm_end_open(&end, c), 0);
+	assert_int_equal(urn_cm_end_fd(end) >= 0, !count.made_up);
+	assert_int_equal(urn_cm_end_listen(end, 7, 8, 9, &id), 0);
+	assert_int_equal(urn_cm_end_connect(end, &connect, &id), 0);
+	assert_int_equal(urn_cm_end_resolve(end, &connect, &id), 0);
+	assert_int_equal(urn_cm_end_accept(end, 1, &accept), 0);
+	assert_int_equal(urn_cm_end_reject(end, 1, &reject), 0);
+	/* More private data than any message takes is refused above all providers. */
+	assert_int_equal(urn_cm_end_establish(end, 1, data, sizeof(data)), EINVAL);
+	assert_int_equal(urn_cm_end_establish(end, 1, data, URN_CM_DATA_MAX), 0);
+	assert_int_equal(urn_cm_end_disconnect(end, 1, data, sizeof(data)), EINVAL);
+	assert_int_equal(urn_cm_end_disconnect(end, 1, NULL, 0), 0);
+	assert_int_equal(urn_cm_end_destroy(end, 1), 0);
+	assert_int_equal(urn_cm_end_event(end, &ev), EAGAIN);
+	urn_cm_end_close(end);
+	urn_cm_end_close(NULL);
+}
+
+/* The fake was asked each control call of connection management once; it sends no events. */
+static void
+expect_connected(const struct fake *f)
+{
+	unsigned int op;
+
+	for (op = URN_CTL_CM_LISTEN; op < URN_CTL_CM_EVENT; op++)
+		assert_int_equal(f->calls[op], 1);
+	assert_int_equal(f->calls[URN_CTL_CM_EVENT], 0);
+}
+
 static void
 destroy(struct objects *o)
 {
@@ -189,16 +230,21 @@ destroy(struct objects *o)
 	assert_int_equal(ibv_dealloc_pd(o->pd), 0);
 }
 
-/* All operations but these were called once: a call more, or past the table, is an error. */
+/* All operations of contexts were called once: a call more, or past the table, is an error. */
 static void
 expect_once(void)
 {
 	size_t i;
 
-	for (i = 0; i < COUNT_OPS; i++)
-		if (i != COUNT(identify) && i != COUNT(close) && count.calls[i] != 1)
+	assert_int_equal(count.calls[COUNT(open)], 1);
+	for (i = COUNT(query_device); i < COUNT(cm); i++)
+		if (count.calls[i] != 1)
 			fail_msg("operation %zu of the table was called %u times", i,
 				 count.calls[i]);
+	for (i = 0; i < COUNT_CM_OPS; i++)
+		if (count.cm[i] != 1)
+			fail_msg("operation %zu of connection management was called %u times", i,
+				 count.cm[i]);
 }
 
 static void
@@ -214,6 +260,7 @@ every_call_reaches_the_provider(void **state)
 	query(o->c, &objects);
 	post(&objects);
 	events(o->c, &objects, 0);
+	connect_all(o->c);
 	destroy(&objects);
 	expect_once();
 	/* Nothing of that reached the device: no control call, no doorbell. */
@@ -243,6 +290,8 @@ every_call_is_passed_on(void **state)
 	fake_complete(o->f, objects.cq->handle, &(struct fake_wc){.qpn = qpn});
 	fake_async(o->f, URN_EVENT_QP_FATAL, qpn, fake_qp(o->f, qpn)->cookie);
 	events(o->c, &objects, 1);
+	connect_all(o->c);
+	expect_connected(o->f);
 	destroy(&objects);
 	expect_once();
 	assert_true(fake_qp_gone(o->f, qpn));
@@ -278,6 +327,7 @@ failures_come_out(void **state)
 {
 	struct over *o = *state;
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(o->c);
+	struct urn_cm_end *end = (struct urn_cm_end *)ch;
 
 	assert_non_null(ch);
 	count.fail = ENOSPC;
@@ -287,6 +337,8 @@ failures_come_out(void **state)
 	assert_null(ibv_create_cq(o->c, 4, NULL, ch, 0));
 	assert_int_equal(errno, ENOSPC);
 	assert_int_equal(ch->refcnt, 0);
+	assert_int_equal(urn_cm_end_open(&end, o->c), ENOSPC);
+	assert_null(end);
 	count.fail = 0;
 	assert_int_equal(ibv_destroy_comp_channel(ch), 0);
 }
@@ -355,14 +407,134 @@ the_adapter_has_all(void **state)
 	}
 }
 
-/* Connection management is an adapter's; another provider's context is refused, not misread. */
+/* A provider may lack connection management: its contexts are refused in one place. */
 static void
-no_connection_management_above(void **state)
+a_provider_without_connections(void **state)
 {
-	struct over *o = *state;
+	struct urn_verbs_ops without = count_ops;
+	struct fake *f = fake_new();
+	struct ibv_context *c;
+	struct urn_cm_end *end = (struct urn_cm_end *)f;
+
+	(void)state;
+	without.cm = NULL;
+	c = urn_verbs_open(&without, urn_attach_open(&f->channel));
+	assert_non_null(c);
+	assert_int_equal(urn_cm_end_open(&end, c), EOPNOTSUPP);
+	assert_null(end);
+	assert_non_null(strstr(urn_attach_error(), "connection management"));
+	assert_int_equal(ibv_close_device(c), 0);
+	fake_free(f);
+}
+
+/* An end knows its provider when its context is closed already, as a program may do. */
+static void
+an_end_outlives_its_context(void **state)
+{
+	struct fake *f = fake_new();
+	struct ibv_context *c = urn_attach_open(&f->channel);
 	struct urn_cm_end *end;
 
-	assert_int_equal(urn_cm_end_open(&end, o->c), EOPNOTSUPP);
+	(void)state;
+	c = urn_verbs_open(&count_ops, c);
+	assert_non_null(c);
+	memset(&count, 0, sizeof(count));
+	assert_int_equal(urn_cm_end_open(&end, c), 0);
+	assert_int_equal(ibv_close_device(c), 0);
+	urn_cm_end_close(end);
+	assert_int_equal(count.cm[COUNT_CM(close)], 1);
+	fake_free(f);
+}
+
+static struct urn_abi_channel *
+channel_of(void *arg)
+{
+	return &((struct fake *)arg)->channel;
+}
+
+static struct ibv_context *
+open_below(void *arg)
+{
+	return urn_attach_open(&((struct fake *)arg)->channel);
+}
+
+/* Open a device by its name, of a list of n. */
+static struct ibv_context *
+open_by_name(const char *name, int n)
+{
+	struct ibv_context *c = NULL;
+	int there, i;
+	struct ibv_device **list = ibv_get_device_list(&there);
+
+	assert_non_null(list);
+	assert_int_equal(there, n);
+	for (i = 0; i < n && c == NULL; i++)
+		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
+			c = ibv_open_device(list[i]);
+	ibv_free_device_list(list);
+	return c;
+}
+
+/* The list has the devices of all providers, and each opens by its own provider. */
+static void
+the_list_has_all_providers(void **state)
+{
+	struct fake *a = fake_new(), *b = fake_new();
+	struct ibv_context *plain, *over;
+
+	(void)state;
+	memset(&count, 0, sizeof(count));
+	b->info.name[4] = '1';
+	count_register();
+	count.device[0] = (struct count_device){.open = open_below, .arg = b};
+	assert_int_equal(urn_attach_offer(channel_of, a), 0);
+	plain = open_by_name("fake0", 2);
+	over = open_by_name("over_fake1", 2);
+	assert_true(plain && over);
+	assert_ptr_equal(urn_ops(plain), &urn_adapter_ops);
+	assert_ptr_equal(urn_ops(over), &count_ops);
+	assert_int_equal(count.calls[COUNT(discover)], 2);
+	assert_int_equal(count.calls[COUNT(identify)], 1);
+	assert_int_equal(count.calls[COUNT(make)], 2);
+	assert_int_equal(count.calls[COUNT(open)], 1);
+	assert_string_equal(ibv_get_device_name(over->device), "over_fake1");
+	assert_int_equal(ibv_dealloc_pd(ibv_alloc_pd(over)), 0);
+	assert_int_equal(count.calls[COUNT(alloc_pd)], 1);
+	assert_int_equal(ibv_close_device(over), 0);
+	assert_int_equal(ibv_close_device(plain), 0);
+	count_withdraw();
+	memset(&count, 0, sizeof(count));
+	assert_null(open_by_name("over_fake1", 1));
+	assert_int_equal(urn_attach_withdraw(channel_of, a), 0);
+	fake_free(a);
+	fake_free(b);
+}
+
+/* A provider fails to look for devices: the list has those of others, and errno says why. */
+static void
+a_provider_finds_nothing(void **state)
+{
+	struct fake *a = fake_new();
+	struct ibv_device **list;
+	int n;
+
+	(void)state;
+	memset(&count, 0, sizeof(count));
+	count_register();
+	count.fail = ENOSPC;
+	assert_null(ibv_get_device_list(&n));
+	assert_int_equal(errno, ENOSPC);
+	assert_int_equal(n, 0);
+	assert_int_equal(urn_attach_offer(channel_of, a), 0);
+	list = ibv_get_device_list(&n);
+	assert_non_null(list);
+	assert_int_equal(errno, ENOSPC);
+	assert_string_equal(urn_attach_error(), "the test wants it");
+	assert_int_equal(n, 1);
+	ibv_free_device_list(list);
+	count.fail = 0;
+	assert_int_equal(urn_attach_withdraw(channel_of, a), 0);
+	fake_free(a);
 }
 
 int
@@ -376,7 +548,10 @@ main(void)
 		cmocka_unit_test(open_fails),
 		cmocka_unit_test_setup_teardown(the_fast_path_is_the_providers, setup, teardown),
 		cmocka_unit_test(the_adapter_has_all),
-		cmocka_unit_test_setup_teardown(no_connection_management_above, setup, teardown),
+		cmocka_unit_test(a_provider_without_connections),
+		cmocka_unit_test(an_end_outlives_its_context),
+		cmocka_unit_test(the_list_has_all_providers),
+		cmocka_unit_test(a_provider_finds_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
