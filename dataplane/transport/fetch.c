@@ -60,6 +60,8 @@ ext_get(struct urn_tp *tp, const struct urn_qp *qp)
 	if (!urn_pool_has(tp->left.ext, qp->share->ext))
 		return NULL;
 	tp->ext_free = x->next;
+	if (unlikely(!tp->ext_free))
+		urn_ext_more(tp);
 	tp->left.ext--;
 	qp->share->ext++;
 	return x;
@@ -174,6 +176,8 @@ urn_req_fetch(struct urn_tp *tp, struct urn_qp *qp)
 	}
 	w = tp->work_free;
 	tp->work_free = w->next;
+	if (unlikely(!tp->work_free))
+		urn_work_more(tp);
 	tp->left.work--;
 	qp->share->work++;
 	slot = urn_sq_slot(&qp->sq);

@@ -82,12 +82,7 @@ int
 urn_traces_init(struct urn_tp *tp)
 {
 	tp->trace = calloc(URN_TRACES + 1, sizeof(*tp->trace));
-	if (!tp->trace)
-		return -1;
-	for (int i = 1; i < URN_TRACES; i++)
-		tp->trace[i].newer = (uint16_t)(i + 1);
-	tp->trace_free = 1;
-	return 0;
+	return tp->trace ? 0 : -1;
 }
 
 void
@@ -136,6 +131,9 @@ begin(struct urn_tp *tp, struct urn_qp *qp)
 	struct urn_tp_share *s = qp->share;
 	struct urn_trace *t;
 
+	/* An entry that was never used has no newer one: the list is empty behind it. */
+	if (!tp->trace_free && tp->trace_made < URN_TRACES)
+		tp->trace_free = ++tp->trace_made;
 	if (unlikely(!tp->trace_free)) {
 		URN_COUNT(tp, NO_TRACE);
 		urn_trace_end(tp, loser(tp, s));

@@ -16,6 +16,11 @@ urn_pool_has(uint32_t left, uint32_t held)
 	return likely(left > held / 8);
 }
 
+/* Put the next entries of a pool that were never used on its list, which is empty. (tp.c) */
+void urn_work_more(struct urn_tp *tp);
+void urn_ext_more(struct urn_tp *tp);
+void urn_recv_more(struct urn_tp *tp);
+
 static inline struct urn_recv *
 urn_recv_get(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -24,6 +29,8 @@ urn_recv_get(struct urn_tp *tp, struct urn_qp *qp)
 	if (unlikely(!urn_pool_has(tp->left.recv, qp->share->recv)))
 		return NULL;
 	tp->recv_free = r->next;
+	if (unlikely(!tp->recv_free))
+		urn_recv_more(tp);
 	tp->left.recv--;
 	qp->share->recv++;
 	return r;

@@ -17,23 +17,23 @@ urn_repairs_init(struct urn_tp *tp)
 {
 	uint32_t n = tp->cfg.repairs ? tp->cfg.repairs : URN_REPAIRS;
 
+	tp->cfg.repairs = n;
 	tp->repair = calloc(n + 1, sizeof(*tp->repair));
-	if (!tp->repair)
-		return -1;
-	for (uint32_t i = 1; i < n; i++)
-		tp->repair[i].next = (uint16_t)(i + 1);
-	tp->repair_free = 1;
-	return 0;
+	return tp->repair ? 0 : -1;
 }
 
 struct urn_repair *
 urn_repair_get(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct urn_repair *r;
-	uint16_t i = tp->repair_free;
+	uint16_t i;
 
 	if (qp->tx.repair)
 		return urn_repair_of(tp, qp);
+	/* An entry that was never used has no next one: the list is empty behind it. */
+	if (!tp->repair_free && tp->repair_made < tp->cfg.repairs)
+		tp->repair_free = ++tp->repair_made;
+	i = tp->repair_free;
 	if (!i) {
 		URN_COUNT(tp, NO_REPAIR);
 		return NULL;

@@ -16,34 +16,72 @@ _Static_assert(sizeof(struct urn_pkt) <= URN_PKT_PRIV, "private area of an mbuf"
 
 /* ---- pools */
 
+enum {
+	POOL_STEP = 64, /* entries put on a list at a time */
+};
+
+/* Extra elements, and receives, in a transport with n work requests. */
+static uint32_t
+others(uint32_t n)
+{
+	return n / 4 + 64;
+}
+
+void
+urn_work_more(struct urn_tp *tp)
+{
+	struct urn_work *all = tp->work_mem;
+	uint32_t from = tp->made.work, to = RTE_MIN(from + POOL_STEP, tp->cfg.work);
+
+	memset(all + from, 0, (to - from) * sizeof(*all));
+	/* Entries are pushed from the end, so that those used first lie together. */
+	for (uint32_t i = to; i-- > from;) {
+		all[i].next = tp->work_free;
+		tp->work_free = &all[i];
+	}
+	tp->made.work = to;
+}
+
+void
+urn_ext_more(struct urn_tp *tp)
+{
+	struct urn_work_ext *all = tp->ext_mem;
+	uint32_t from = tp->made.ext, to = RTE_MIN(from + POOL_STEP, others(tp->cfg.work));
+
+	for (uint32_t i = to; i-- > from;) {
+		all[i].next = tp->ext_free;
+		tp->ext_free = &all[i];
+	}
+	tp->made.ext = to;
+}
+
+void
+urn_recv_more(struct urn_tp *tp)
+{
+	struct urn_recv *all = tp->recv_mem;
+	uint32_t from = tp->made.recv, to = RTE_MIN(from + POOL_STEP, others(tp->cfg.work));
+
+	for (uint32_t i = to; i-- > from;) {
+		all[i].next = tp->recv_free;
+		tp->recv_free = &all[i];
+	}
+	tp->made.recv = to;
+}
+
 static int
 make_pools(struct urn_tp *tp)
 {
-	uint32_t n = tp->cfg.work, next = n / 4 + 64, nrecv = n / 4 + 64;
-	struct urn_work *w = aligned_alloc(sizeof(*w), n * sizeof(*w));
-	struct urn_work_ext *x = calloc(next, sizeof(*x));
-	struct urn_recv *r = calloc(nrecv, sizeof(*r));
+	uint32_t n = tp->cfg.work, more = others(n);
 
-	tp->work_mem = w;
-	tp->ext_mem = x;
-	tp->recv_mem = r;
-	if (!w || !x || !r)
+	tp->work_mem = aligned_alloc(sizeof(struct urn_work), n * sizeof(struct urn_work));
+	tp->ext_mem = calloc(more, sizeof(struct urn_work_ext));
+	tp->recv_mem = calloc(more, sizeof(struct urn_recv));
+	if (!tp->work_mem || !tp->ext_mem || !tp->recv_mem)
 		return -1;
-	memset(w, 0, n * sizeof(*w));
-	/* Entries are pushed from the end, so that those used first lie together. */
-	for (uint32_t i = n; i-- > 0;) {
-		w[i].next = tp->work_free;
-		tp->work_free = &w[i];
-	}
-	for (uint32_t i = next; i-- > 0;) {
-		x[i].next = tp->ext_free;
-		tp->ext_free = &x[i];
-	}
-	for (uint32_t i = nrecv; i-- > 0;) {
-		r[i].next = tp->recv_free;
-		tp->recv_free = &r[i];
-	}
-	tp->left = (struct urn_tp_share){.work = n, .ext = next, .recv = nrecv};
+	tp->left = (struct urn_tp_share){.work = n, .ext = more, .recv = more};
+	urn_work_more(tp);
+	urn_ext_more(tp);
+	urn_recv_more(tp);
 	return 0;
 }
 

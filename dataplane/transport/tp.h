@@ -206,16 +206,19 @@ struct urn_tp {
 	struct urn_peers peers;
 	uint32_t window;               /* packets in flight that the QP being served may have */
 	struct urn_repair *repair;     /* URN_REPAIRS + 1, by index from 1 on; owner */
-	uint16_t repair_free;          /* first of the pool; 0: empty */
+	uint16_t repair_free;          /* first of the pool that was used before; 0: none */
+	uint16_t repair_made;          /* entries of the pool that were used, the first ones */
 	struct urn_trace *trace;       /* URN_TRACES + 1, by index from 1 on; owner */
-	uint16_t trace_free;           /* first of the pool; 0: empty */
+	uint16_t trace_free;           /* first of the pool that was used before; 0: none */
+	uint16_t trace_made;           /* entries of the pool that were used, the first ones */
 	uint16_t trace_hand;           /* index looked at last when the pool was empty; 0: none yet */
 
-	/* Pools: free lists. */
+	/* Pools: free lists, each with an entry while `left` counts one. */
 	struct urn_work *work_free;
 	struct urn_work_ext *ext_free;
 	struct urn_recv *recv_free;
 	struct urn_tp_share left;      /* entries left in the pools */
+	struct urn_tp_share made;      /* entries that were put on the lists so far; memory of others is untouched */
 	struct urn_tp_share nobodys;   /* share of QPs without a client */
 	void *work_mem, *ext_mem, *recv_mem; /* owner of the entries in the lists */
 	uint32_t kept;                 /* packets kept ahead of their turn now */

@@ -405,9 +405,9 @@ node_check_end(struct node *n)
 		recv++;
 	for (uint16_t i = n->tp->repair_free; i; i = n->tp->repair[i].next)
 		repairs++;
-	fuzz_check(repairs == n->tp->cfg.repairs);
-	fuzz_check(work == n->tp->cfg.work && ext == extra && recv == extra);
-	fuzz_check(n->tp->left.work == work && n->tp->left.ext == ext && n->tp->left.recv == recv);
+	fuzz_check(repairs == n->tp->repair_made);
+	fuzz_check(work == n->tp->made.work && ext == n->tp->made.ext && recv == n->tp->made.recv);
+	fuzz_check(n->tp->left.work == n->tp->cfg.work && n->tp->left.ext == extra && n->tp->left.recv == extra);
 	fuzz_check(!n->tp->nobodys.work && !n->tp->nobodys.ext && !n->tp->nobodys.recv);
 }
 

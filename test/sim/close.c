@@ -27,11 +27,11 @@ sim_node_check_pools(struct sim_node *n, bool noise)
 	const struct urn_tp *tp = n->tp;
 	uint32_t work = tp->cfg.work, others = work / 4 + 64, repairs_n = 0;
 
-	if (length(tp->work_free, offsetof(struct urn_work, next)) != work)
+	if (length(tp->work_free, offsetof(struct urn_work, next)) != tp->made.work)
 		sim_fail(n->s, "node %u: work under way was not given back", n->id);
-	if (length(tp->ext_free, offsetof(struct urn_work_ext, next)) != others)
+	if (length(tp->ext_free, offsetof(struct urn_work_ext, next)) != tp->made.ext)
 		sim_fail(n->s, "node %u: an extension of work was not given back", n->id);
-	if (length(tp->recv_free, offsetof(struct urn_recv, next)) != others)
+	if (length(tp->recv_free, offsetof(struct urn_recv, next)) != tp->made.recv)
 		sim_fail(n->s, "node %u: a receive was not given back", n->id);
 	if (tp->left.work != work || tp->left.ext != others || tp->left.recv != others)
 		sim_fail(n->s, "node %u: the pools are not what they are counted", n->id);
@@ -39,7 +39,7 @@ sim_node_check_pools(struct sim_node *n, bool noise)
 		sim_fail(n->s, "node %u: nobody's share of the pools was not given back", n->id);
 	for (uint32_t i = tp->repair_free; i; i = tp->repair[i].next)
 		repairs_n++;
-	if (repairs_n != (tp->cfg.repairs ? tp->cfg.repairs : URN_REPAIRS))
+	if (repairs_n != tp->repair_made)
 		sim_fail(n->s, "node %u: repairs were not given back", n->id);
 	for (uint32_t i = 1; i < tp->peers.n; i++)
 		if (tp->peers.at[i])
