@@ -18,13 +18,15 @@ core_allowed(uint64_t core)
 }
 
 int
-perf_cores_take(const char *arg, struct perf_opts *o, struct urn_err *err)
+perf_cores_take(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct perf_opts *o = to;
 	char first[16];
 	size_t n = strcspn(arg, ",");
 	const char *second = arg[n] == ',' ? arg + n + 1 : NULL;
 	uint64_t a, b;
 
+	(void)row;
 	if (n < sizeof(first)) {
 		memcpy(first, arg, n);
 		first[n] = '\0';

@@ -13,8 +13,8 @@ struct idle_opts {
 	bool json;
 };
 
-/* Text of `urnic-perf idle --help`. */
-extern const char idle_help[];
+/* Print `urnic-perf idle --help`. */
+void idle_options_help(void);
 
 /* Read the command line, argv[0]: "idle". Prints help and version itself; a bad option gives a message in *err. */
 enum perf_parse idle_options_parse(int argc, char **argv, struct idle_opts *o, struct urn_err *err);

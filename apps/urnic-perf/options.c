@@ -2,9 +2,8 @@
 #include "idle.h"
 #include "options_priv.h"
 
-#include "common/options.h"
+#include "common/option_table.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@
 #define CONNS 1000u
 #define MAX_CHAIN 16u
 #define MAX_ITERS (1ull << 40)
-#define MIN_DURATION_NS 1000000u
 #define MAX_DURATION_NS (86400ull * 1000000000ull)
 /* Targets for the default depth of a side, and its upper limit. */
 #define BYTES_IN_FLIGHT (1ull << 20)
@@ -33,8 +31,8 @@ static const char *const op_names[PERF_OPS] = {
 	[PERF_CONNECT] = "connect",
 };
 
-static const char *const link_names[PERF_LINKS] = {
-	[PERF_RING] = "ring", [PERF_MEMIF] = "memif", [PERF_NULL] = "null"};
+static const char *const link_names[PERF_LINKS + 1] = {
+	[PERF_RING] = "ring", [PERF_MEMIF] = "memif", [PERF_NULL] = "null", [PERF_LINKS] = NULL};
 
 static const char help[] =
 	"usage: urnic-perf OP [option...]\n"
@@ -52,144 +50,11 @@ static const char help[] =
 	"  connect                                 connections a second, by connection management\n"
 	"or, with options of its own (below), as the first word\n"
 	"  idle                                    clients that do nothing, of a dataplane\n"
-	"\n"
-	"  --size N          bytes a message, 0..1G (64K; latency 8; atomics 8)\n"
-	"  --iters N         messages to measure, instead of a time\n"
-	"  --duration T      time to measure: 2, 0.5, 200ms (2)\n"
-	"  --qps N           queue pairs, 1..65536 (1)\n"
-	"  --conns N         connect: connections, 1..16000 (1000)\n"
-	"  --idle-qps N      further queue pairs, connected and never used, 0..131072 (0)\n"
-	"  --depth N         requests in flight a QP (from --size and --qps)\n"
-	"  --mtu N           path MTU: 256 512 1024 2048 4096 (the most that the ports carry)\n"
-	"  --lcores A,B      cores of the two nodes; one, or twice the same: one thread\n"
-	"  --link L          ring, memif or null; null is for limit (ring)\n"
-	"  --idle I          spin, pause or sleep when there is nothing to do (spin)\n"
-	"  --recovery R      what is repeated after loss: selective, or gbn: go-back-N "
-	"(selective)\n"
-	"  --no-icrc         neither send nor check the ICRC\n"
-	"  --foreign         reach the buffers as if they were another process's; with\n"
-	"                    --attach: buffers of the heap, not of urn_alloc()\n"
-	"  --no-check        do not check the data that was moved\n"
-	"  --full-check      check every byte of every message, whatever it costs\n"
-	"  --with-limit      measure limit at the same size too, and print the ratio\n"
-	"  --lat             limit: ping-pong\n"
-	"  --no-sender-copy  limit: send from the source buffer itself\n"
-	"  --inline N        post messages up to N bytes inline, 0..256 (16; latency 64)\n"
-	"  --rd-atomic N     READs and atomics in flight a QP, 1..128 (--depth, up to 128)\n"
-	"  --timeout N       acknowledgement timeout, 4.096 us * 2^N, 0..31 (14; 18 above 1000 "
-	"QPs)\n"
-	"  --ud              send_bw, send_lat: unreliable datagrams, a packet each, not "
-	"connections\n"
-	"  --srq yes|no      receives from one shared queue (yes above 32 QPs)\n"
-	"  --ip 4|6          address family (4)\n"
-	"  --mbufs N         packets in each port's pool (3072)\n"
-	"  --descs N         descriptors of each port's queues (1024)\n"
-	"  --hist            JSON: the whole distribution of latencies\n"
-	"  --stages          cycles a packet by stage; in a build with "
-	"-Dstages=true\n" PERF_WIRE_HELP "  --mem             print the memory of an idle QP\n";
+	"\n";
 
-static const char help_more[] =
-	"  --capture FILE    write what crosses the ports as pcapng\n"
-	"  --attach S        attach to the dataplane (urnicd) at socket S; auto: where it\n"
-	"                    usually is, or URNIC_SOCKET says\n"
-	"  --nodes A,B       its nodes or adapters to run between (a,b)\n"
-	"  --listen WHERE    be node B only, for whoever comes to [HOST:]PORT; with --attach\n"
-	"  --peer WHERE      be node A only, of the one that listens at HOST[:PORT] (18515)\n"
-	"  --node NAME       the node or adapter of this side (as URNIC_NODE says, or the first)\n"
-	"  --connect HOW     the two meet over TCP (oob), or by connection management (cm):\n"
-	"                    HOST is then the address of node B (oob; connect: cm)\n"
-	"  --json            print JSON\n"
-	"  --help, --version\n"
+static const char help_end[] =
 	"\n"
 	"Exit code: 0 done, 1 failed, 2 bad option, 128 + N ended by signal N.\n";
-
-enum opt_id {
-	OPT_SIZE = 256,
-	OPT_ITERS,
-	OPT_DURATION,
-	OPT_QPS,
-	OPT_CONNS,
-	OPT_IDLE_QPS,
-	OPT_DEPTH,
-	OPT_MTU,
-	OPT_LCORES,
-	OPT_LINK,
-	OPT_IDLE,
-	OPT_RECOVERY,
-	OPT_NO_ICRC,
-	OPT_FOREIGN,
-	OPT_NO_CHECK,
-	OPT_FULL_CHECK,
-	OPT_WITH_LIMIT,
-	OPT_LAT,
-	OPT_NO_SENDER_COPY,
-	OPT_INLINE,
-	OPT_RD_ATOMIC,
-	OPT_TIMEOUT,
-	OPT_UD,
-	OPT_SRQ,
-	OPT_IP,
-	OPT_MBUFS,
-	OPT_DESCS,
-	OPT_HIST,
-	OPT_STAGES,
-	OPT_MEM,
-	OPT_CAPTURE,
-	OPT_ATTACH,
-	OPT_NODES,
-	OPT_LISTEN,
-	OPT_PEER,
-	OPT_NODE,
-	OPT_CONNECT,
-	OPT_JSON,
-	OPT_HELP,
-	OPT_VERSION,
-};
-
-static const struct option long_options[] = {
-	{"size", required_argument, NULL, OPT_SIZE},
-	{"iters", required_argument, NULL, OPT_ITERS},
-	{"duration", required_argument, NULL, OPT_DURATION},
-	{"qps", required_argument, NULL, OPT_QPS},
-	{"conns", required_argument, NULL, OPT_CONNS},
-	{"idle-qps", required_argument, NULL, OPT_IDLE_QPS},
-	{"depth", required_argument, NULL, OPT_DEPTH},
-	{"mtu", required_argument, NULL, OPT_MTU},
-	{"lcores", required_argument, NULL, OPT_LCORES},
-	{"link", required_argument, NULL, OPT_LINK},
-	{"idle", required_argument, NULL, OPT_IDLE},
-	{"recovery", required_argument, NULL, OPT_RECOVERY},
-	{"no-icrc", no_argument, NULL, OPT_NO_ICRC},
-	{"foreign", no_argument, NULL, OPT_FOREIGN},
-	{"no-check", no_argument, NULL, OPT_NO_CHECK},
-	{"full-check", no_argument, NULL, OPT_FULL_CHECK},
-	{"with-limit", no_argument, NULL, OPT_WITH_LIMIT},
-	{"lat", no_argument, NULL, OPT_LAT},
-	{"no-sender-copy", no_argument, NULL, OPT_NO_SENDER_COPY},
-	{"inline", required_argument, NULL, OPT_INLINE},
-	{"rd-atomic", required_argument, NULL, OPT_RD_ATOMIC},
-	{"timeout", required_argument, NULL, OPT_TIMEOUT},
-	{"ud", no_argument, NULL, OPT_UD},
-	{"srq", required_argument, NULL, OPT_SRQ},
-	{"ip", required_argument, NULL, OPT_IP},
-	{"mbufs", required_argument, NULL, OPT_MBUFS},
-	{"descs", required_argument, NULL, OPT_DESCS},
-	{"hist", no_argument, NULL, OPT_HIST},
-	{"stages", no_argument, NULL, OPT_STAGES},
-	PERF_WIRE_LONG_OPTIONS,
-	{"mem", no_argument, NULL, OPT_MEM},
-	{"capture", required_argument, NULL, OPT_CAPTURE},
-	{"attach", required_argument, NULL, OPT_ATTACH},
-	{"nodes", required_argument, NULL, OPT_NODES},
-	{"listen", required_argument, NULL, OPT_LISTEN},
-	{"peer", required_argument, NULL, OPT_PEER},
-	{"node", required_argument, NULL, OPT_NODE},
-	{"connect", required_argument, NULL, OPT_CONNECT},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"help", no_argument, NULL, OPT_HELP},
-	{"version", no_argument, NULL, OPT_VERSION},
-	{NULL, 0, NULL, 0},
-};
 
 const char *
 perf_op_name(enum perf_op op)
@@ -203,142 +68,127 @@ perf_link_name(enum perf_link link)
 	return link_names[link];
 }
 
-/* Options that choose a word. */
+/* ---- the options */
+
+/* --no-check, --full-check: row->id is the amount of checking. */
 static int
-take_choice(int id, const char *arg, struct perf_opts *o, struct perf_given *g, struct urn_err *err)
+take_check(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
-	static const char *const yes_no[] = {"no", "yes"};
-	static const char *const families[] = {"4", "6"};
-	static const char *const recoveries[] = {"selective", "gbn"};
-	static const char *const ways[] = {"oob", "cm"};
-	int word = 0, rc;
+	struct perf_opts *o = to;
 
-	switch (id) {
-	case OPT_LINK:
-		rc = urn_opt_word("link", arg, link_names, PERF_LINKS, &word, err);
-		o->link = (enum perf_link)word;
-		return rc;
-	case OPT_IDLE:
-		return urn_opt_idle(arg, &o->idle, err);
-	case OPT_SRQ:
-		g->srq = true;
-		rc = urn_opt_word("srq", arg, yes_no, 2, &word, err);
-		o->use_srq = word == 1;
-		return rc;
-	case OPT_CONNECT:
-		g->role.connect = true;
-		rc = urn_opt_word("connect", arg, ways, 2, &word, err);
-		o->by_cm = word == 1;
-		return rc;
-	case OPT_RECOVERY:
-		rc = urn_opt_word("recovery", arg, recoveries, 2, &word, err);
-		o->go_back_n = word == 1;
-		return rc;
-	default:
-		rc = urn_opt_word("ip", arg, families, 2, &word, err);
-		o->ipv6 = word == 1;
-		return rc;
-	}
+	(void)arg;
+	(void)err;
+	o->check = (enum perf_check)row->id;
+	return 0;
 }
 
-/* Options that take a number, a size or a time. */
-static int
-take_value(int id, const char *arg, struct perf_opts *o, struct perf_given *g, struct urn_err *err)
+static const char *const yes_no[] = {"no", "yes", NULL};
+static const char *const families[] = {"4", "6", NULL};
+static const char *const recoveries[] = {"selective", "gbn", NULL};
+static const char *const ways[] = {"oob", "cm", NULL};
+
+#define O(field) offsetof(struct perf_opts, field)
+static const struct urn_option rows[] = {
+	{"size", "N", "bytes a message, 0..1G (64K; latency 8; atomics 8)", urn_take_size, O(size),
+	 .max = PERF_MAX_SIZE},
+	{"iters", "N", "messages to measure, instead of a time", urn_take_size, O(iters), .min = 1,
+	 .max = MAX_ITERS},
+	URN_OPTION_DURATION(struct perf_opts, duration_ns, MAX_DURATION_NS, "time to measure", "2"),
+	{"qps", "N", "queue pairs, 1..65536 (1)", urn_take_u32, O(qps), .min = 1,
+	 .max = PERF_MAX_QPS},
+	{"conns", "N", "connect: connections, 1..16000 (1000)", urn_take_u32, O(conns), .min = 1,
+	 .max = MAX_CONNS},
+	{"idle-qps", "N", "further queue pairs, connected and never used, 0..131072 (0)",
+	 urn_take_u32, O(idle_qps), .max = MAX_IDLE_QPS},
+	{"depth", "N", "requests in flight a QP (from --size and --qps)", urn_take_u32, O(depth),
+	 .min = 1, .max = PERF_MAX_DEPTH},
+	URN_OPTION_MTU(struct perf_opts, mtu, "the most that the ports carry"),
+	{"lcores", "A,B", "cores of the two nodes; one, or twice the same: one thread",
+	 perf_cores_take},
+	{"link", "L", "ring, memif or null; null is for limit (ring)", urn_take_word, O(link),
+	 .words = link_names},
+	URN_OPTION_IDLE(struct perf_opts, idle, "spin"),
+	{"recovery", "R", "what is repeated after loss: selective, or gbn: go-back-N (selective)",
+	 urn_take_choice, O(go_back_n), .words = recoveries},
+	URN_OPTION_NO_ICRC(struct perf_opts, no_icrc),
+	{"foreign", NULL,
+	 "reach the buffers as if they were another process's; with\n"
+	 "--attach: buffers of the heap, not of urn_alloc()",
+	 urn_take_flag, O(foreign)},
+	{"no-check", NULL, "do not check the data that was moved", take_check,
+	 .id = PERF_CHECK_NONE},
+	{"full-check", NULL, "check every byte of every message, whatever it costs", take_check,
+	 .id = PERF_CHECK_FULL},
+	{"with-limit", NULL, "measure limit at the same size too, and print the ratio",
+	 urn_take_flag, O(with_limit)},
+	{"lat", NULL, "limit: ping-pong", urn_take_flag, O(lat)},
+	{"no-sender-copy", NULL, "limit: send from the source buffer itself", urn_take_flag,
+	 O(no_sender_copy)},
+	{"inline", "N", "post messages up to N bytes inline, 0..256 (16; latency 64)", urn_take_u32,
+	 O(inline_bytes), .max = MAX_INLINE},
+	{"rd-atomic", "N", "READs and atomics in flight a QP, 1..128 (--depth, up to 128)",
+	 urn_take_u32, O(rd_atomic), .min = 1, .max = URN_ABI_MAX_RD_ATOMIC},
+	URN_OPTION_TIMEOUT(struct perf_opts, timeout, "14; 18 above 1000 QPs"),
+	{"ud", NULL, "send_bw, send_lat: unreliable datagrams, a packet each, not connections",
+	 urn_take_flag, O(ud)},
+	{"srq", "yes|no", "receives from one shared queue (yes above 32 QPs)", urn_take_choice,
+	 O(use_srq), .words = yes_no},
+	{"ip", "4|6", "address family (4)", urn_take_choice, O(ipv6), .words = families},
+	{"mbufs", "N", "packets in each port's pool (3072)", urn_take_u32, O(mbufs), .min = 1024,
+	 .max = 1048576},
+	{"descs", "N", "descriptors of each port's queues (1024)", urn_take_u32, O(descs),
+	 .min = 64, .max = 16384},
+	{"hist", NULL, "JSON: the whole distribution of latencies", urn_take_flag, O(hist)},
+	{"stages", NULL, "cycles a packet by stage; in a build with -Dstages=true", urn_take_flag,
+	 O(stages)},
+	PERF_WIRE_OPTIONS(O(wire)),
+	{"mem", NULL, "print the memory of an idle QP", urn_take_flag, O(show_mem)},
+	URN_OPTION_CAPTURE(struct perf_opts, capture, "the ports"),
+	URN_OPTION_ATTACH(struct perf_opts, attach),
+	URN_OPTION_NODES(struct perf_opts, node, "a,b"),
+	{"listen", "WHERE", "be node B only, for whoever comes to [HOST:]PORT; with --attach",
+	 perf_where_take, .id = PERF_LISTENS},
+	{"peer", "WHERE", "be node A only, of the one that listens at HOST[:PORT] (18515)",
+	 perf_where_take, .id = PERF_ASKS},
+	{"node", "NAME", "the node or adapter of this side (as URNIC_NODE says, or the first)",
+	 perf_node_take},
+	{"connect", "HOW",
+	 "the two meet over TCP (oob), or by connection management (cm):\n"
+	 "HOST is then the address of node B (oob; connect: cm)",
+	 urn_take_choice, O(by_cm), .words = ways},
+	URN_OPTION_JSON(struct perf_opts, json),
+};
+
+static const struct urn_options table = {rows, RTE_DIM(rows), 20, "--help"};
+
+/* Options that were given, for defaults and checks that depend on them. */
+static struct perf_given
+given_of(uint64_t bits)
 {
-	switch (id) {
-	case OPT_SIZE:
-		g->size = o->size_given = true;
-		return urn_opt_size("size", arg, 0, PERF_MAX_SIZE, &o->size, err);
-	case OPT_ITERS:
-		g->iters = true;
-		return urn_opt_size("iters", arg, 1, MAX_ITERS, &o->iters, err);
-	case OPT_DURATION:
-		g->duration = true;
-		return urn_opt_time("duration", arg, MIN_DURATION_NS, MAX_DURATION_NS,
-				    &o->duration_ns, err);
-	case OPT_QPS:
-		return urn_opt_u32("qps", arg, 1, PERF_MAX_QPS, &o->qps, err);
-	case OPT_CONNS:
-		return urn_opt_u32("conns", arg, 1, MAX_CONNS, &o->conns, err);
-	case OPT_IDLE_QPS:
-		return urn_opt_u32("idle-qps", arg, 0, MAX_IDLE_QPS, &o->idle_qps, err);
-	case OPT_DEPTH:
-		g->depth = true;
-		return urn_opt_u32("depth", arg, 1, PERF_MAX_DEPTH, &o->depth, err);
-	case OPT_MTU:
-		o->mtu_given = true;
-		return urn_opt_mtu(arg, &o->mtu, err);
-	case OPT_LCORES:
-		g->lcores = true;
-		return perf_cores_take(arg, o, err);
-	case OPT_INLINE:
-		g->inl = true;
-		return urn_opt_u32("inline", arg, 0, MAX_INLINE, &o->inline_bytes, err);
-	case OPT_RD_ATOMIC:
-		g->rd_atomic = true;
-		return urn_opt_u32("rd-atomic", arg, 1, URN_ABI_MAX_RD_ATOMIC, &o->rd_atomic, err);
-	case OPT_TIMEOUT:
-		g->timeout = true;
-		return urn_opt_u8("timeout", arg, 0, 31, &o->timeout, err);
-	case OPT_NODES:
-		g->role.nodes = true;
-		return perf_nodes_take(arg, o, err);
-	case OPT_NODE:
-		g->role.node = true;
-		return perf_node_take(arg, o, err);
-	case OPT_LISTEN:
-	case OPT_PEER:
-		return perf_where_take(id == OPT_LISTEN, arg, o, err);
-	case OPT_MBUFS:
-		return urn_opt_u32("mbufs", arg, 1024, 1048576, &o->mbufs, err);
-	case OPT_DESCS:
-		return urn_opt_u32("descs", arg, 64, 16384, &o->descs, err);
-	default:
-		return take_choice(id, arg, o, g, err);
-	}
+	struct perf_given g = {
+		.size = urn_options_given(&table, bits, "size"),
+		.iters = urn_options_given(&table, bits, "iters"),
+		.duration = urn_options_given(&table, bits, "duration"),
+		.depth = urn_options_given(&table, bits, "depth"),
+		.inl = urn_options_given(&table, bits, "inline"),
+		.rd_atomic = urn_options_given(&table, bits, "rd-atomic"),
+		.timeout = urn_options_given(&table, bits, "timeout"),
+		.srq = urn_options_given(&table, bits, "srq"),
+		.lcores = urn_options_given(&table, bits, "lcores"),
+		.no_check = urn_options_given(&table, bits, "no-check"),
+		.full_check = urn_options_given(&table, bits, "full-check"),
+		.mtu = urn_options_given(&table, bits, "mtu"),
+		.role = {.nodes = urn_options_given(&table, bits, "nodes"),
+			 .node = urn_options_given(&table, bits, "node"),
+			 .connect = urn_options_given(&table, bits, "connect")},
+	};
+
+	g.role.measured = g.size || g.depth || g.iters || g.duration ||
+			  urn_options_given(&table, bits, "hist");
+	return g;
 }
 
-/* Options without argument, and the name of the capture file. */
-static bool
-take_flag(int id, const char *arg, struct perf_opts *o, struct perf_given *g)
-{
-	switch (id) {
-	case OPT_NO_ICRC:
-		return o->no_icrc = true;
-	case OPT_FOREIGN:
-		return o->foreign = true;
-	case OPT_NO_CHECK:
-		o->check = PERF_CHECK_NONE;
-		return g->no_check = true;
-	case OPT_FULL_CHECK:
-		o->check = PERF_CHECK_FULL;
-		return g->full_check = true;
-	case OPT_UD:
-		return o->ud = true;
-	case OPT_WITH_LIMIT:
-		return o->with_limit = true;
-	case OPT_LAT:
-		return o->lat = true;
-	case OPT_NO_SENDER_COPY:
-		return o->no_sender_copy = true;
-	case OPT_HIST:
-		return o->hist = true;
-	case OPT_STAGES:
-		return o->stages = true;
-	case OPT_MEM:
-		return o->show_mem = true;
-	case OPT_JSON:
-		return o->json = true;
-	case OPT_CAPTURE:
-		o->capture = arg;
-		return true;
-	case OPT_ATTACH:
-		o->attach = arg;
-		return true;
-	default:
-		return false;
-	}
-}
+/* ---- defaults */
 
 static uint32_t
 pow2_floor(uint64_t v)
@@ -429,39 +279,35 @@ take_op(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
 	return PERF_RUN;
 }
 
-/* One option of the command line. */
+/* Take the options. bits: those that were given */
 static enum perf_parse
-take_option(int id, char **argv, struct perf_opts *o, struct perf_given *g, struct urn_err *err)
+take_options(int argc, char **argv, struct perf_opts *o, uint64_t *bits, struct urn_err *err)
 {
-	switch (id) {
-	case OPT_HELP:
+	switch (urn_options_parse(&table, argc, argv, o, bits, err)) {
+	case URN_OPTIONS_HELP:
 		fputs(help, stdout);
-		fputs(help_more, stdout);
+		urn_options_help(&table, stdout);
+		fputs(help_end, stdout);
 		putchar('\n');
-		fputs(idle_help, stdout);
+		idle_options_help();
 		return PERF_EXIT_OK;
-	case OPT_VERSION:
+	case URN_OPTIONS_VERSION:
 		puts("urnic-perf " URN_VERSION);
 		return PERF_EXIT_OK;
-	case '?':
-	case ':':
-		urn_opt_bad(id, argv[optind - 1], "--help", err);
+	case URN_OPTIONS_BAD:
 		return PERF_EXIT_USAGE;
-	default:
-		if (id >= PERF_WIRE_FIRST && id < PERF_WIRE_END)
-			return perf_wire_take(id, optarg, &o->wire, err) ? PERF_EXIT_USAGE : PERF_RUN;
-		if (take_flag(id, optarg, o, g) || take_value(id, optarg, o, g, err) == 0)
-			return PERF_RUN;
-		return PERF_EXIT_USAGE;
+	case URN_OPTIONS_RUN:
+		break;
 	}
+	return PERF_RUN;
 }
 
 enum perf_parse
 perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
 {
-	struct perf_given g = {0};
+	struct perf_given g;
 	enum perf_parse rc;
-	int id;
+	uint64_t bits;
 
 	*o = (struct perf_opts){.check = PERF_CHECK_FAST,
 				.duration_ns = 2000000000,
@@ -475,16 +321,14 @@ perf_options_parse(int argc, char **argv, struct perf_opts *o, struct urn_err *e
 				 "same options");
 		return PERF_EXIT_USAGE;
 	}
-	optind = 0; /* glibc: start over, for a caller that parses twice */
-	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-		rc = take_option(id, argv, o, &g, err);
-		if (rc != PERF_RUN)
-			return rc;
-	}
-	rc = take_op(argc, argv, o, err);
+	rc = take_options(argc, argv, o, &bits, err);
+	if (rc == PERF_RUN)
+		rc = take_op(argc, argv, o, err);
 	if (rc != PERF_RUN)
 		return rc;
-	g.role.measured = g.size || g.depth || g.iters || g.duration || o->hist;
+	g = given_of(bits);
+	o->mtu_given = g.mtu;
+	o->size_given = g.size;
 	if (fill_defaults(o, &g, err) || perf_options_check(o, &g, err))
 		return PERF_EXIT_USAGE;
 	return PERF_RUN;

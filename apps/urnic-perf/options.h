@@ -3,6 +3,7 @@
 #ifndef URN_PERF_OPTIONS_H
 #define URN_PERF_OPTIONS_H
 
+#include "common/option_table.h"
 #include "control/dataplane.h"
 #include "wire.h"
 
@@ -108,7 +109,7 @@ enum perf_parse perf_options_parse(int argc, char **argv, struct perf_opts *o, s
 int perf_options_mtu(struct perf_opts *o, uint32_t mtu, const char *port, struct urn_err *err);
 
 /* --lcores: one core or two that this process may use. returns: 0, or -1 with *err (cores.c) */
-int perf_cores_take(const char *arg, struct perf_opts *o, struct urn_err *err);
+int perf_cores_take(const struct urn_option *row, const char *arg, void *to, struct urn_err *err);
 /* Choose two of the cores that the process may use, or one twice. returns: 0, or -1 with *err (cores.c) */
 int perf_cores_default(struct perf_opts *o, struct urn_err *err);
 
@@ -118,12 +119,11 @@ struct perf_role_given {
 	bool measured;          /* an option that selects the measurement */
 };
 /*
- * --listen, --peer: [HOST:]PORT, HOST[:PORT], an IPv6 address in brackets; --node;
- * --nodes. returns: 0, or -1 with *err
+ * --listen, --peer (row->id: enum perf_role): [HOST:]PORT, HOST[:PORT], an IPv6 address in
+ * brackets; --node. to: struct perf_opts. returns: 0, or -1 with *err
  */
-int perf_where_take(bool listen, const char *arg, struct perf_opts *o, struct urn_err *err);
-int perf_node_take(const char *arg, struct perf_opts *o, struct urn_err *err);
-int perf_nodes_take(const char *arg, struct perf_opts *o, struct urn_err *err);
+int perf_where_take(const struct urn_option *row, const char *arg, void *to, struct urn_err *err);
+int perf_node_take(const struct urn_option *row, const char *arg, void *to, struct urn_err *err);
 /* Check that the options about sides fit each other and the operation. returns: 0, or -1 with *err */
 int perf_role_check(const struct perf_opts *o, const struct perf_role_given *g, struct urn_err *err);
 

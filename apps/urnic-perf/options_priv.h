@@ -7,7 +7,7 @@
 
 /* Options that were given explicitly, where the default depends on other options. */
 struct perf_given {
-	bool size, iters, duration, depth, inl, rd_atomic, timeout, srq, lcores;
+	bool size, iters, duration, depth, inl, rd_atomic, timeout, srq, lcores, mtu;
 	bool no_check, full_check;
 	struct perf_role_given role;
 };

@@ -9,23 +9,10 @@
 #define DEFAULT_PORT "18515"
 
 int
-perf_nodes_take(const char *arg, struct perf_opts *o, struct urn_err *err)
+perf_where_take(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
-	size_t a = strcspn(arg, ","), b = arg[a] == ',' ? strlen(arg + a + 1) : 0;
-
-	if (a > 0 && b > 0 && a < sizeof(o->node[0]) && b < sizeof(o->node[1])) {
-		snprintf(o->node[0], sizeof(o->node[0]), "%.*s", (int)a, arg);
-		snprintf(o->node[1], sizeof(o->node[1]), "%s", arg + a + 1);
-		return 0;
-	}
-	urn_err_set(err, "--nodes %.32s: give two names of nodes or adapters, such as a,b", arg);
-	return -1;
-}
-
-int
-perf_where_take(bool listen, const char *arg, struct perf_opts *o, struct urn_err *err)
-{
-	const char *name = listen ? "listen" : "peer", *host = arg, *port;
+	struct perf_opts *o = to;
+	const char *host = arg, *port;
 	bool bracket = arg[0] == '[';
 	size_t len;
 
@@ -33,7 +20,7 @@ perf_where_take(bool listen, const char *arg, struct perf_opts *o, struct urn_er
 		urn_err_set(err, "give one of --listen and --peer, once");
 		return -1;
 	}
-	o->role = listen ? PERF_LISTENS : PERF_ASKS;
+	o->role = (enum perf_role)row->id;
 	if (bracket) {
 		host = arg + 1;
 		len = strcspn(host, "]");
@@ -51,7 +38,7 @@ perf_where_take(bool listen, const char *arg, struct perf_opts *o, struct urn_er
 	}
 	if ((len == 0 && (bracket || o->role == PERF_ASKS)) || len >= sizeof(o->host) ||
 	    (port != NULL && (*port == '\0' || strlen(port) >= sizeof(o->port)))) {
-		urn_err_set(err, "--%s %.80s: give %s", name, arg,
+		urn_err_set(err, "--%s %.80s: give %s", row->name, arg,
 			    o->role == PERF_LISTENS ? "a port, or HOST:PORT" : "HOST or HOST:PORT");
 		return -1;
 	}
@@ -61,8 +48,11 @@ perf_where_take(bool listen, const char *arg, struct perf_opts *o, struct urn_er
 }
 
 int
-perf_node_take(const char *arg, struct perf_opts *o, struct urn_err *err)
+perf_node_take(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct perf_opts *o = to;
+
+	(void)row;
 	if (*arg != '\0' && strlen(arg) < sizeof(o->node[0])) {
 		snprintf(o->node[0], sizeof(o->node[0]), "%s", arg);
 		snprintf(o->node[1], sizeof(o->node[1]), "%s", arg);

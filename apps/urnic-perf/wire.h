@@ -12,15 +12,32 @@
 #define URN_PERF_WIRE_H
 
 #include "common/json.h"
+#include "common/option_table.h"
 #include "common/rig.h"
 
-#include <getopt.h>
+/* ---- options */
 
-/* ---- options, to be put into the tables of options.c */
+/* Rows of a table; offset: of the struct perf_wire_opts in the table's struct */
+/* clang-format off */
+#define PERF_WIRE_OPTIONS(offset)                                                                       \
+	{"switch", NULL, "join the nodes by a switch, polled by the thread of node B",                  \
+	 perf_wire_take, (offset), .id = PERF_WIRE_SWITCH},                                             \
+	{"loss", "P", "... which loses P percent of the packets, each way: 0.1, 5",                     \
+	 perf_wire_take, (offset), .id = PERF_WIRE_LOSS},                                               \
+	{"dup", "P", "... doubles P percent", perf_wire_take, (offset), .id = PERF_WIRE_DUP},           \
+	{"reorder", "P", "... lets others pass P percent",                                              \
+	 perf_wire_take, (offset), .id = PERF_WIRE_REORDER},                                            \
+	{"reorder-depth", "N", "... as many as 1..N others, 1..32 (8)",                                 \
+	 perf_wire_take, (offset), .id = PERF_WIRE_DEPTH},                                              \
+	{"corrupt", "P", "... turns over a bit in P percent",                                           \
+	 perf_wire_take, (offset), .id = PERF_WIRE_CORRUPT},                                            \
+	{"delay", "US", "... and delivers each so many microseconds later",                             \
+	 perf_wire_take, (offset), .id = PERF_WIRE_DELAY},                                              \
+	{"seed", "N", "of all this chance (0)", perf_wire_take, (offset), .id = PERF_WIRE_SEED}
+/* clang-format on */
 
 enum {
-	PERF_WIRE_FIRST = 1024, /* first of the ids */
-	PERF_WIRE_SWITCH = PERF_WIRE_FIRST,
+	PERF_WIRE_SWITCH,
 	PERF_WIRE_LOSS,
 	PERF_WIRE_DUP,
 	PERF_WIRE_REORDER,
@@ -28,30 +45,7 @@ enum {
 	PERF_WIRE_CORRUPT,
 	PERF_WIRE_DELAY,
 	PERF_WIRE_SEED,
-	PERF_WIRE_END,
 };
-
-/* clang-format off */
-#define PERF_WIRE_LONG_OPTIONS                                        \
-	{"switch", no_argument, NULL, PERF_WIRE_SWITCH},              \
-	{"loss", required_argument, NULL, PERF_WIRE_LOSS},            \
-	{"dup", required_argument, NULL, PERF_WIRE_DUP},              \
-	{"reorder", required_argument, NULL, PERF_WIRE_REORDER},      \
-	{"reorder-depth", required_argument, NULL, PERF_WIRE_DEPTH},  \
-	{"corrupt", required_argument, NULL, PERF_WIRE_CORRUPT},      \
-	{"delay", required_argument, NULL, PERF_WIRE_DELAY},          \
-	{"seed", required_argument, NULL, PERF_WIRE_SEED}
-/* clang-format on */
-
-#define PERF_WIRE_HELP                                                                     \
-	"  --switch          join the nodes by a switch, polled by the thread of node B\n" \
-	"  --loss P          ... which loses P percent of the packets, each way: 0.1, 5\n" \
-	"  --dup P           ... doubles P percent\n"                                      \
-	"  --reorder P       ... lets others pass P percent\n"                             \
-	"  --reorder-depth N ... as many as 1..N others, 1..32 (8)\n"                      \
-	"  --corrupt P       ... turns over a bit in P percent\n"                          \
-	"  --delay US        ... and delivers each so many microseconds later\n"           \
-	"  --seed N          of all this chance (0)\n"
 
 /* The wire that was asked for. */
 struct perf_wire_opts {
@@ -61,8 +55,8 @@ struct perf_wire_opts {
 	struct urn_impair_config cfg;
 };
 
-/* Take one option. returns: 0, or -1 with *err */
-int perf_wire_take(int id, const char *arg, struct perf_wire_opts *w, struct urn_err *err);
+/* Take one option of PERF_WIRE_OPTIONS(). returns: 0, or -1 with *err */
+int perf_wire_take(const struct urn_option *row, const char *arg, void *to, struct urn_err *err);
 /* Check that the options fit each other. returns: 0, or -1 with *err */
 int perf_wire_check(const struct perf_wire_opts *w, struct urn_err *err);
 

@@ -37,13 +37,14 @@ take_delay(const char *arg, uint64_t *ns, struct urn_err *err)
 }
 
 int
-perf_wire_take(int id, const char *arg, struct perf_wire_opts *w, struct urn_err *err)
+perf_wire_take(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct perf_wire_opts *w = (struct perf_wire_opts *)((char *)to + row->offset);
 	struct urn_impair_config *c = &w->cfg;
 
 	w->on = true;
-	w->impaired |= id != PERF_WIRE_SWITCH;
-	switch (id) {
+	w->impaired |= row->id != PERF_WIRE_SWITCH;
+	switch (row->id) {
 	case PERF_WIRE_LOSS:
 		return take_percent("loss", arg, &c->drop, err);
 	case PERF_WIRE_DUP:

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pp.h"
 
-#include "common/options.h"
+#include "common/option_table.h"
 #include "common/text.h"
 
 #include <arpa/inet.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #define MAX_RX_DEPTH 32768u /* limit of a queue (doc/reference/verbs.md) */
+#define LISTEN 1	    /* id of --listen among the rows that say where the peer is */
 #define MAX_WAIT_NS (3600ull * 1000000000ull)
 
-const char pp_help[] =
+static const char help[] =
 	"usage: urnic-pingpong --peer HOST[:PORT] --device DEVICE --ip ADDRESS [option...]\n"
 	"       urnic-pingpong --listen [HOST:]PORT --device DEVICE --ip ADDRESS [option...]\n"
 	"\n"
@@ -20,78 +20,7 @@ const char pp_help[] =
 	"urnic-pingpong, and compares what comes back byte for byte. The two meet over TCP, which\n"
 	"is the kernel's; RoCEv2 goes over the port. --size, --iters and --mtu must be the same\n"
 	"at both.\n"
-	"\n"
-	"  --peer HOST[:PORT]    whom to connect to over TCP (port 18515)\n"
-	"  --listen [HOST:]PORT  where to wait for the peer\n"
-	"  --device DEVICE       the port, as in doc/reference/ports.md: net_tap0,iface=urn0 or\n"
-	"                        net_af_packet0,iface=eth0\n"
-	"  --ip ADDRESS          address of the node, IPv4 or IPv6, not the kernel's; one of each\n"
-	"                        may be given\n"
-	"  --gid N               GID to use: 0 link-local, 1 IPv4, 2 IPv6 (that of --ip)\n"
-	"  --mac MAC             MAC address (the port's)\n"
-	"  --size N              bytes a message, 1..1G (4096)\n"
-	"  --iters N             messages each way, 1 to 1000000000 (1000)\n"
-	"  --mtu N               path MTU: 256 512 1024 2048 4096 (1024)\n"
-	"  --rx-depth N          receives posted, 1..32768 (500)\n"
-	"  --timeout N           acknowledgement timeout, 4.096 us * 2^N, 0..31 (14)\n"
-	"  --wait T              how long to wait for the peer, and without progress (10)\n"
-	"  --linger T            leave when nothing has come for so long: the peer may have\n"
-	"                        lost our last acknowledgement and ask again (200ms)\n"
-	"  --idle I              spin, pause or sleep when there is nothing to do (pause)\n"
-	"  --no-check            do not compare what comes back\n"
-	"  --capture FILE        write what crosses the port as pcapng\n"
-	"  --json                print JSON\n"
-	"  --help, --version\n";
-
-enum opt_id {
-	OPT_PEER = 256,
-	OPT_LISTEN,
-	OPT_DEVICE,
-	OPT_IP,
-	OPT_GID,
-	OPT_MAC,
-	OPT_SIZE,
-	OPT_ITERS,
-	OPT_MTU,
-	OPT_RX_DEPTH,
-	OPT_TIMEOUT,
-	OPT_WAIT,
-	OPT_LINGER,
-	OPT_IDLE,
-	OPT_NO_CHECK,
-	OPT_CAPTURE,
-	OPT_JSON,
-	OPT_HELP,
-	OPT_VERSION,
-};
-
-static const struct option long_options[] = {
-	{"peer", required_argument, NULL, OPT_PEER},
-	{"listen", required_argument, NULL, OPT_LISTEN},
-	{"device", required_argument, NULL, OPT_DEVICE},
-	{"ip", required_argument, NULL, OPT_IP},
-	{"gid", required_argument, NULL, OPT_GID},
-	{"mac", required_argument, NULL, OPT_MAC},
-	{"size", required_argument, NULL, OPT_SIZE},
-	{"iters", required_argument, NULL, OPT_ITERS},
-	{"mtu", required_argument, NULL, OPT_MTU},
-	{"rx-depth", required_argument, NULL, OPT_RX_DEPTH},
-	{"timeout", required_argument, NULL, OPT_TIMEOUT},
-	{"wait", required_argument, NULL, OPT_WAIT},
-	{"linger", required_argument, NULL, OPT_LINGER},
-	{"idle", required_argument, NULL, OPT_IDLE},
-	{"no-check", no_argument, NULL, OPT_NO_CHECK},
-	{"capture", required_argument, NULL, OPT_CAPTURE},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"help", no_argument, NULL, OPT_HELP},
-	{"version", no_argument, NULL, OPT_VERSION},
-	{NULL, 0, NULL, 0},
-};
-
-/* Options given, where another option's default, or a check at the end, depends on them. */
-struct pp_given {
-	bool gid, where;
-};
+	"\n";
 
 /* ---- where the peer is */
 
@@ -142,19 +71,21 @@ split_where(const char *arg, bool only_host, struct pp_opts *o)
 }
 
 static int
-take_where(int id, const char *arg, struct pp_opts *o, struct pp_given *g, struct urn_err *err)
+take_where(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
-	o->listen = id == OPT_LISTEN;
-	if (g->where) {
+	struct pp_opts *o = to;
+
+	if (o->where) {
 		urn_err_set(err, "give one of --peer and --listen, once");
 		return -1;
 	}
-	g->where = true;
-	if (*arg != '\0' && split_where(arg, id == OPT_PEER, o) == 0)
+	o->where = true;
+	o->listen = row->id == LISTEN;
+	if (*arg != '\0' && split_where(arg, !o->listen, o) == 0)
 		return 0;
 	urn_err_set(
 		err,
-		id == OPT_PEER
+		!o->listen
 			? "--peer %.64s: give HOST, HOST:PORT or [IPV6]:PORT, such as "
 			  "10.0.0.2:" PP_PORT
 			: "--listen %.64s: give PORT, HOST:PORT or [IPV6]:PORT, such as " PP_PORT,
@@ -165,11 +96,13 @@ take_where(int id, const char *arg, struct pp_opts *o, struct pp_given *g, struc
 /* ---- the node */
 
 static int
-take_ip(const char *arg, struct pp_opts *o, struct urn_err *err)
+take_ip(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct pp_opts *o = to;
 	static const uint8_t none[16];
 	bool v6 = strchr(arg, ':') != NULL;
 
+	(void)row;
 	if (o->have_ip[v6]) {
 		urn_err_set(err,
 			    "--ip %.64s: the node has an IPv%c address already; it has one of "
@@ -187,11 +120,13 @@ take_ip(const char *arg, struct pp_opts *o, struct urn_err *err)
 }
 
 static int
-take_mac(const char *arg, struct pp_opts *o, struct urn_err *err)
+take_mac(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct pp_opts *o = to;
 	unsigned int b[6];
 	char end;
 
+	(void)row;
 	if (strlen(arg) == 17 &&
 	    sscanf(arg, "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5],
 		   &end) == 6 &&
@@ -207,76 +142,48 @@ take_mac(const char *arg, struct pp_opts *o, struct urn_err *err)
 
 /* ---- all of it */
 
-/* Options that take a value. returns: 0, or -1 with *err */
-static int
-take_value(int id, const char *arg, struct pp_opts *o, struct pp_given *g, struct urn_err *err)
-{
-	switch (id) {
-	case OPT_PEER:
-	case OPT_LISTEN:
-		return take_where(id, arg, o, g, err);
-	case OPT_DEVICE:
-		o->device = arg;
-		return 0;
-	case OPT_IP:
-		return take_ip(arg, o, err);
-	case OPT_GID:
-		g->gid = true;
-		return urn_opt_u8("gid", arg, 0, 2, &o->gid, err);
-	case OPT_MAC:
-		return take_mac(arg, o, err);
-	case OPT_SIZE:
-		return urn_opt_size32("size", arg, 1, PP_MAX_SIZE, &o->size, err);
-	case OPT_ITERS:
-		return urn_opt_size32("iters", arg, 1, 1000000000, &o->iters, err);
-	case OPT_MTU:
-		return urn_opt_mtu(arg, &o->mtu, err);
-	case OPT_RX_DEPTH:
-		return urn_opt_size32("rx-depth", arg, 1, MAX_RX_DEPTH, &o->rx_depth, err);
-	case OPT_TIMEOUT:
-		return urn_opt_u8("timeout", arg, 0, 31, &o->timeout, err);
-	case OPT_WAIT:
-		return urn_opt_time("wait", arg, 1000000, MAX_WAIT_NS, &o->wait_ns, err);
-	case OPT_LINGER:
-		return urn_opt_time("linger", arg, 0, MAX_WAIT_NS, &o->linger_ns, err);
-	case OPT_IDLE:
-		return urn_opt_idle(arg, &o->idle, err);
-	default:
-		o->capture = arg;
-		return 0;
-	}
-}
+#define O(field) offsetof(struct pp_opts, field)
+static const struct urn_option rows[] = {
+	{"peer", "HOST[:PORT]", "whom to connect to over TCP (port 18515)", take_where},
+	{"listen", "[HOST:]PORT", "where to wait for the peer", take_where, .id = LISTEN},
+	{"device", "DEVICE",
+	 "the port, as in doc/reference/ports.md: net_tap0,iface=urn0 or\n"
+	 "net_af_packet0,iface=eth0",
+	 urn_take_text, O(device)},
+	{"ip", "ADDRESS",
+	 "address of the node, IPv4 or IPv6, not the kernel's; one of each\n"
+	 "may be given",
+	 take_ip},
+	{"gid", "N", "GID to use: 0 link-local, 1 IPv4, 2 IPv6 (that of --ip)", urn_take_u8, O(gid),
+	 .max = 2},
+	{"mac", "MAC", "MAC address (the port's)", take_mac},
+	{"size", "N", "bytes a message, 1..1G (4096)", urn_take_size32, O(size), .min = 1,
+	 .max = PP_MAX_SIZE},
+	{"iters", "N", "messages each way, 1 to 1000000000 (1000)", urn_take_size32, O(iters),
+	 .min = 1, .max = 1000000000},
+	URN_OPTION_MTU(struct pp_opts, mtu, "1024"),
+	{"rx-depth", "N", "receives posted, 1..32768 (500)", urn_take_size32, O(rx_depth), .min = 1,
+	 .max = MAX_RX_DEPTH},
+	URN_OPTION_TIMEOUT(struct pp_opts, timeout, "14"),
+	{"wait", "T", "how long to wait for the peer, and without progress (10)", urn_take_time,
+	 O(wait_ns), .min = 1000000, .max = MAX_WAIT_NS},
+	{"linger", "T",
+	 "leave when nothing has come for so long: the peer may have\n"
+	 "lost our last acknowledgement and ask again (200ms)",
+	 urn_take_time, O(linger_ns), .max = MAX_WAIT_NS},
+	URN_OPTION_IDLE(struct pp_opts, idle, "pause"),
+	{"no-check", NULL, "do not compare what comes back", urn_take_flag, O(no_check)},
+	URN_OPTION_CAPTURE(struct pp_opts, capture, "the port"),
+	URN_OPTION_JSON(struct pp_opts, json),
+};
 
-static enum pp_parse
-take_option(int id, char **argv, struct pp_opts *o, struct pp_given *g, struct urn_err *err)
-{
-	switch (id) {
-	case OPT_HELP:
-		fputs(pp_help, stdout);
-		return PP_EXIT_OK;
-	case OPT_VERSION:
-		puts("urnic-pingpong " URN_VERSION);
-		return PP_EXIT_OK;
-	case OPT_NO_CHECK:
-		o->no_check = true;
-		return PP_RUN;
-	case OPT_JSON:
-		o->json = true;
-		return PP_RUN;
-	case '?':
-	case ':':
-		urn_opt_bad(id, argv[optind - 1], "--help", err);
-		return PP_EXIT_USAGE;
-	default:
-		return take_value(id, optarg, o, g, err) ? PP_EXIT_USAGE : PP_RUN;
-	}
-}
+static const struct urn_options table = {rows, RTE_DIM(rows), 24, "--help"};
 
 /* Refuse missing options, and options that do not fit each other. */
 static int
-check_together(const struct pp_opts *o, const struct pp_given *g, struct urn_err *err)
+check_together(const struct pp_opts *o, struct urn_err *err)
 {
-	if (!g->where)
+	if (!o->where)
 		urn_err_set(err,
 			    "say where the peer is: --peer HOST[:PORT], or --listen [HOST:]PORT "
 			    "to wait for it");
@@ -298,9 +205,7 @@ check_together(const struct pp_opts *o, const struct pp_given *g, struct urn_err
 enum pp_parse
 pp_options_parse(int argc, char **argv, struct pp_opts *o, struct urn_err *err)
 {
-	struct pp_given g = {0};
-	enum pp_parse rc;
-	int id;
+	uint64_t given;
 
 	*o = (struct pp_opts){.service = PP_PORT,
 			      .size = 4096,
@@ -311,19 +216,25 @@ pp_options_parse(int argc, char **argv, struct pp_opts *o, struct urn_err *err)
 			      .idle = URN_IDLE_PAUSE,
 			      .wait_ns = 10000000000ull,
 			      .linger_ns = 200000000ull};
-	optind = 0; /* glibc: start over, for a caller that parses twice */
-	opterr = 0;
-	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-		rc = take_option(id, argv, o, &g, err);
-		if (rc != PP_RUN)
-			return rc;
+	switch (urn_options_parse(&table, argc, argv, o, &given, err)) {
+	case URN_OPTIONS_HELP:
+		fputs(help, stdout);
+		urn_options_help(&table, stdout);
+		return PP_EXIT_OK;
+	case URN_OPTIONS_VERSION:
+		puts("urnic-pingpong " URN_VERSION);
+		return PP_EXIT_OK;
+	case URN_OPTIONS_BAD:
+		return PP_EXIT_USAGE;
+	case URN_OPTIONS_RUN:
+		break;
 	}
 	if (optind < argc) {
 		urn_err_set(err, "%.32s is one word too many; --help lists the options",
 			    argv[optind]);
 		return PP_EXIT_USAGE;
 	}
-	if (!g.gid)
+	if (!urn_options_given(&table, given, "gid"))
 		o->gid = o->have_ip[1] && !o->have_ip[0] ? 2 : 1;
-	return check_together(o, &g, err) ? PP_EXIT_USAGE : PP_RUN;
+	return check_together(o, err) ? PP_EXIT_USAGE : PP_RUN;
 }

@@ -32,6 +32,7 @@
 enum pp_parse { PP_RUN, PP_EXIT_OK, PP_EXIT_USAGE };
 
 struct pp_opts {
+	bool where;		/* --peer or --listen was given */
 	bool listen;            /* wait for the peer, rather than connect to it */
 	char host[PP_MAX_HOST]; /* address of the peer, or to listen on; empty: all addresses */
 	char service[8];        /* TCP port, decimal */
@@ -52,9 +53,6 @@ struct pp_opts {
 	bool json;
 	const char *capture;    /* pcapng file, or NULL; owner: argv */
 };
-
-/* Text of `urnic-pingpong --help`. */
-extern const char pp_help[];
 
 /*
  * Read the command line: argv[0] is the program, options follow. Prints help
