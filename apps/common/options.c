@@ -119,14 +119,22 @@ urn_opt_word(const char *name, const char *arg, const char *const *words, int n,
 	return -1;
 }
 
+static const char *const idle_names[] = {
+	[URN_IDLE_SPIN] = "spin", [URN_IDLE_PAUSE] = "pause", [URN_IDLE_SLEEP] = "sleep"};
+
+const char *
+urn_opt_idle_name(enum urn_idle idle)
+{
+	return idle_names[idle];
+}
+
 int
 urn_opt_idle(const char *arg, enum urn_idle *out, struct urn_err *err)
 {
-	static const char *const names[] = {
-		[URN_IDLE_SPIN] = "spin", [URN_IDLE_PAUSE] = "pause", [URN_IDLE_SLEEP] = "sleep"};
 	int which;
 
-	if (urn_opt_word("idle", arg, names, sizeof(names) / sizeof(names[0]), &which, err))
+	if (urn_opt_word("idle", arg, idle_names, sizeof(idle_names) / sizeof(idle_names[0]),
+			 &which, err))
 		return -1;
 	*out = (enum urn_idle)which;
 	return 0;

@@ -32,6 +32,8 @@ int urn_opt_word(const char *name, const char *arg, const char *const *words, in
 		 struct urn_err *err);
 /* --idle: spin, pause or sleep. */
 int urn_opt_idle(const char *arg, enum urn_idle *out, struct urn_err *err);
+/* The word for an idle policy, as urn_opt_idle() reads it. */
+const char *urn_opt_idle_name(enum urn_idle idle);
 /* --mtu: a path MTU, 256 to 4096. */
 int urn_opt_mtu(const char *arg, uint32_t *out, struct urn_err *err);
 

@@ -30,11 +30,10 @@ struct cp_opts {
 	bool no_check;       /* no SHA-256 */
 	bool no_icrc;        /* no ICRC, on both sides */
 	bool tuned;          /* an option was given that only the sender may set */
-	uint16_t mtu;        /* largest RoCE path MTU wanted, 256..4096 */
+	uint32_t mtu;	     /* largest RoCE path MTU wanted, 256..4096 */
 	uint32_t chunk;      /* bytes of one RDMA WRITE */
 	uint32_t depth;      /* chunks in flight */
 	enum urn_idle idle;  /* idle policy */
-	const char *idle_name; /* idle policy's name, to be handed on to a child */
 	char **files;        /* files to send; owner: argv */
 	unsigned int n_files;
 };

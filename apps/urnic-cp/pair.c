@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pair.h"
 
+#include "common/options.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -36,8 +38,15 @@ static int
 spawn(struct cp_pair *pair, const struct cp_opts *o, int fd, struct urn_err *err)
 {
 	char number[16];
-	char *argv[20] = {"urnic-cp", "--child-fd", number, "--child-dir", pair->dir.path, "--to",
-			  (char *)(uintptr_t)o->to, "--idle", (char *)(uintptr_t)o->idle_name};
+	char *argv[20] = {"urnic-cp",
+			  "--child-fd",
+			  number,
+			  "--child-dir",
+			  pair->dir.path,
+			  "--to",
+			  (char *)(uintptr_t)o->to,
+			  "--idle",
+			  (char *)(uintptr_t)urn_opt_idle_name(o->idle)};
 	pid_t parent = getpid();
 	unsigned int n = 9;
 

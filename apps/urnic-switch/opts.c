@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "opts.h"
 
-#include "common/options.h"
+#include "common/option_table.h"
 #include "common/text.h"
 #include "switch/impair_words.h"
 
-#include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #define MIN_TIME_NS 1000000u
 #define MAX_TIME_NS (86400ull * 366 * 1000000000)
 #define DEFAULT_MBUFS 4096u
+#define NO_LEARNING 1 /* id of --no-learning among the rows of the schema */
 
 static const char help[] =
 	"Usage: urnic-switch --port [NAME=]DEVICE --port [NAME=]DEVICE... [OPTION...]\n"
@@ -26,64 +26,14 @@ static const char help[] =
 	"  af_packet:NAME     an interface that is there, by a packet socket\n"
 	"  af_xdp:NAME        ... by AF_XDP\n"
 	"  dev:DEVICE         anything else that DPDK knows: a PCI address, net_null0\n"
-	"\n"
-	"  --switch NAME      the ports behind it are of a switch of that name (s0)\n"
-	"  --link A,B         join two switches; its ends are the ports A-B and B-A\n"
-	"  --static PORT,MAC  an address that is behind a port for good\n"
-	"  --no-learning      static addresses only, the rest is flooded\n"
-	"  --age T            forget an address not seen for so long (300)\n"
-	"  --impair PORT[.in|.out]:LIST  what happens to frames from the port into the\n"
-	"                     switch (in), from the switch to the port (out), or both\n"
-	"  --duration T       end after a time: 2, 0.5, 200ms (never)\n"
-	"  --interval T       print the counters every so often\n"
-	"  --json             print them as JSON\n"
-	"  --idle I           spin, pause or sleep when there is nothing to do (sleep)\n"
-	"  --core N           run on this core\n"
-	"  --mbufs N          packets in each port's pool, 1024 to 1048576 (4096)\n"
-	"  --help, --version\n"
-	"\n"
-	"LIST is one or more of these, with commas between them:\n";
+	"\n";
+
+static const char help_list[] = "\n"
+				"LIST is one or more of these, with commas between them:\n";
 
 static const char help_end[] =
 	"\n"
 	"Exit code: 0 done, 1 failed, 2 bad option, 128 + N ended by signal N.\n";
-
-enum opt_id {
-	OPT_SWITCH = 256,
-	OPT_PORT,
-	OPT_LINK,
-	OPT_STATIC,
-	OPT_NO_LEARNING,
-	OPT_AGE,
-	OPT_IMPAIR,
-	OPT_DURATION,
-	OPT_INTERVAL,
-	OPT_JSON,
-	OPT_IDLE,
-	OPT_CORE,
-	OPT_MBUFS,
-	OPT_HELP,
-	OPT_VERSION,
-};
-
-static const struct option long_options[] = {
-	{"switch", required_argument, NULL, OPT_SWITCH},
-	{"port", required_argument, NULL, OPT_PORT},
-	{"link", required_argument, NULL, OPT_LINK},
-	{"static", required_argument, NULL, OPT_STATIC},
-	{"no-learning", no_argument, NULL, OPT_NO_LEARNING},
-	{"age", required_argument, NULL, OPT_AGE},
-	{"impair", required_argument, NULL, OPT_IMPAIR},
-	{"duration", required_argument, NULL, OPT_DURATION},
-	{"interval", required_argument, NULL, OPT_INTERVAL},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"idle", required_argument, NULL, OPT_IDLE},
-	{"core", required_argument, NULL, OPT_CORE},
-	{"mbufs", required_argument, NULL, OPT_MBUFS},
-	{"help", no_argument, NULL, OPT_HELP},
-	{"version", no_argument, NULL, OPT_VERSION},
-	{NULL, 0, NULL, 0},
-};
 
 static int
 find_switch(const struct sw_opts *o, const char *name, size_t n)
@@ -106,7 +56,7 @@ find_port(const struct sw_opts *o, const char *name, size_t n)
 }
 
 static int
-take_switch(struct sw_opts *o, const char *arg, struct urn_err *err)
+name_switch(struct sw_opts *o, const char *arg, struct urn_err *err)
 {
 	if (!urn_config_is_name(arg, strlen(arg)))
 		urn_err_set(err, "--switch %.32s: give a name of 1 to 15 letters, digits, _ or -",
@@ -120,6 +70,13 @@ take_switch(struct sw_opts *o, const char *arg, struct urn_err *err)
 		return 0;
 	}
 	return -1;
+}
+
+static int
+take_switch(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
+{
+	(void)row;
+	return name_switch(to, arg, err);
 }
 
 /* Add the port that was filled in, if its name is free. returns: 0, or -1 with *err */
@@ -138,17 +95,19 @@ add_port(struct sw_opts *o, struct urn_err *err)
 }
 
 static int
-take_port(struct sw_opts *o, const char *arg, struct urn_err *err)
+take_port(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct sw_opts *o = to;
 	struct sw_port_opts *p = &o->port[o->ports];
 	const char *equals = strchr(arg, '='), *colon = strchr(arg, ':');
 	const char *spec = arg;
 
+	(void)row;
 	if (o->devices == SW_MAX_PORTS) {
 		urn_err_set(err, "--port %.48s: %u ports are the most", arg, SW_MAX_PORTS);
 		return -1;
 	}
-	if (o->sws == 0 && take_switch(o, "s0", err))
+	if (o->sws == 0 && name_switch(o, "s0", err))
 		return -1;
 	memset(p, 0, sizeof(*p));
 	/* An = before the first colon ends a name; a later one belongs to the device's arguments. */
@@ -174,11 +133,13 @@ take_port(struct sw_opts *o, const char *arg, struct urn_err *err)
 }
 
 static int
-take_link(struct sw_opts *o, const char *arg, struct urn_err *err)
+take_link(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct sw_opts *o = to;
 	const char *comma = strchr(arg, ',');
 	int end[2] = {-1, -1};
 
+	(void)row;
 	if (comma) {
 		end[0] = find_switch(o, arg, (size_t)(comma - arg));
 		end[1] = find_switch(o, comma + 1, strlen(comma + 1));
@@ -211,12 +172,14 @@ take_link(struct sw_opts *o, const char *arg, struct urn_err *err)
 }
 
 static int
-take_static(struct sw_opts *o, const char *arg, struct urn_err *err)
+take_static(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct sw_opts *o = to;
 	const char *comma = strchr(arg, ',');
 	struct sw_static_opts *f = &o->fixed[o->fixeds];
 	int port = comma ? find_port(o, arg, (size_t)(comma - arg)) : -1;
 
+	(void)row;
 	if (o->fixeds == SW_MAX_STATIC) {
 		urn_err_set(err, "--static %.48s: %u addresses are the most", arg, SW_MAX_STATIC);
 		return -1;
@@ -234,13 +197,15 @@ take_static(struct sw_opts *o, const char *arg, struct urn_err *err)
 }
 
 static int
-take_impair(struct sw_opts *o, const char *arg, struct urn_err *err)
+take_impair(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct sw_opts *o = to;
 	const char *colon = strchr(arg, ':');
 	bool way[2];
 	size_t n = urn_config_direction(arg, colon ? (size_t)(colon - arg) : 0, way);
 	int port = find_port(o, arg, n);
 
+	(void)row;
 	if (port < 0) {
 		urn_err_set(err,
 			    "--impair %.48s: give a port that was named before, a direction "
@@ -256,22 +221,27 @@ take_impair(struct sw_opts *o, const char *arg, struct urn_err *err)
 
 /* Take a value for all switches by the schema of [switch]. */
 static int
-take_key(struct sw_opts *o, const char *key, const char *arg, struct urn_err *err)
+take_key(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct sw_opts *o = to;
 	struct urn_err why;
 
-	if (urn_config_switch_take(&o->every, key, arg, &why) == 0)
+	if (row->id == NO_LEARNING)
+		return urn_config_switch_take(&o->every, "learning", "no", err);
+	if (urn_config_switch_take(&o->every, row->name, arg, &why) == 0)
 		return 0;
-	urn_err_set(err, "--%s %.32s: %s", key, arg, why.text);
+	urn_err_set(err, "--%s %.32s: %s", row->name, arg, why.text);
 	return -1;
 }
 
 static int
-take_core(struct sw_opts *o, const char *arg, struct urn_err *err)
+take_core(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct sw_opts *o = to;
 	cpu_set_t set;
 	uint64_t v;
 
+	(void)row;
 	if (urn_text_parse_uint(arg, &v) == 0 && v < CPU_SETSIZE &&
 	    sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_ISSET((size_t)v, &set)) {
 		o->core = (int)v;
@@ -284,41 +254,30 @@ take_core(struct sw_opts *o, const char *arg, struct urn_err *err)
 	return -1;
 }
 
-static int
-take_option(int id, const char *arg, struct sw_opts *o, struct urn_err *err)
-{
-	switch (id) {
-	case OPT_SWITCH:
-		return take_switch(o, arg, err);
-	case OPT_PORT:
-		return take_port(o, arg, err);
-	case OPT_LINK:
-		return take_link(o, arg, err);
-	case OPT_STATIC:
-		return take_static(o, arg, err);
-	case OPT_IMPAIR:
-		return take_impair(o, arg, err);
-	case OPT_AGE:
-		return take_key(o, "age", arg, err);
-	case OPT_DURATION:
-		return urn_opt_time("duration", arg, MIN_TIME_NS, MAX_TIME_NS, &o->duration_ns,
-				    err);
-	case OPT_INTERVAL:
-		return urn_opt_time("interval", arg, MIN_TIME_NS, MAX_TIME_NS, &o->interval_ns,
-				    err);
-	case OPT_IDLE:
-		return urn_opt_idle(arg, &o->idle, err);
-	case OPT_CORE:
-		return take_core(o, arg, err);
-	case OPT_MBUFS:
-		return urn_opt_u32("mbufs", arg, 1024, 1048576, &o->mbufs, err);
-	case OPT_NO_LEARNING:
-		return take_key(o, "learning", "no", err);
-	default: /* OPT_JSON */
-		o->json = true;
-		return 0;
-	}
-}
+#define O(field) offsetof(struct sw_opts, field)
+static const struct urn_option rows[] = {
+	{"port", "[NAME=]DEVICE", NULL, take_port},
+	{"switch", "NAME", "the ports behind it are of a switch of that name (s0)", take_switch},
+	{"link", "A,B", "join two switches; its ends are the ports A-B and B-A", take_link},
+	{"static", "PORT,MAC", "an address that is behind a port for good", take_static},
+	{"no-learning", NULL, "static addresses only, the rest is flooded", take_key,
+	 .id = NO_LEARNING},
+	{"age", "T", "forget an address not seen for so long (300)", take_key},
+	{"impair", "PORT[.in|.out]:LIST",
+	 "what happens to frames from the port into the\n"
+	 "switch (in), from the switch to the port (out), or both",
+	 take_impair},
+	URN_OPTION_DURATION(struct sw_opts, duration_ns, MAX_TIME_NS, "end after a time", "never"),
+	{"interval", "T", "print the counters every so often", urn_take_time, O(interval_ns),
+	 .min = MIN_TIME_NS, .max = MAX_TIME_NS},
+	{"json", NULL, "print them as JSON", urn_take_flag, O(json)},
+	URN_OPTION_IDLE(struct sw_opts, idle, "sleep"),
+	{"core", "N", "run on this core", take_core},
+	{"mbufs", "N", "packets in each port's pool, 1024 to 1048576 (4096)", urn_take_u32,
+	 O(mbufs), .min = 1024, .max = 1048576},
+};
+
+static const struct urn_options table = {rows, RTE_DIM(rows), 21, "--help"};
 
 /* Refuse a command line without ports, or a switch without ports; config.c refuses loops. */
 static int
@@ -348,30 +307,26 @@ check_together(const struct sw_opts *o, struct urn_err *err)
 enum sw_parse
 sw_opts_parse(int argc, char **argv, struct sw_opts *o, struct urn_err *err)
 {
-	int id;
+	uint64_t given;
 
 	memset(o, 0, sizeof(*o));
 	urn_config_switch_init(&o->every);
 	o->mbufs = DEFAULT_MBUFS;
 	o->idle = URN_IDLE_SLEEP;
 	o->core = -1;
-	optind = 0; /* glibc: start over, for a caller that parses twice */
-	while ((id = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-		switch (id) {
-		case OPT_HELP:
-			printf("%s%s%s", help, urn_impair_keys, help_end);
-			return SW_EXIT_OK;
-		case OPT_VERSION:
-			puts("urnic-switch " URN_VERSION);
-			return SW_EXIT_OK;
-		case '?':
-		case ':':
-			urn_opt_bad(id, argv[optind - 1], "--help", err);
-			return SW_EXIT_USAGE;
-		default:
-			if (take_option(id, optarg, o, err))
-				return SW_EXIT_USAGE;
-		}
+	switch (urn_options_parse(&table, argc, argv, o, &given, err)) {
+	case URN_OPTIONS_HELP:
+		fputs(help, stdout);
+		urn_options_help(&table, stdout);
+		printf("%s%s%s", help_list, urn_impair_keys, help_end);
+		return SW_EXIT_OK;
+	case URN_OPTIONS_VERSION:
+		puts("urnic-switch " URN_VERSION);
+		return SW_EXIT_OK;
+	case URN_OPTIONS_BAD:
+		return SW_EXIT_USAGE;
+	case URN_OPTIONS_RUN:
+		break;
 	}
 	if (optind < argc) {
 		urn_err_set(err, "%.32s is one word too many; --help tells how", argv[optind]);

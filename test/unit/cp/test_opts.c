@@ -4,6 +4,8 @@
 
 #include "opts.h"
 
+#include "common/options.h"
+
 static int
 parse(struct cp_opts *o, const char *line)
 {
@@ -53,7 +55,7 @@ test_all(void **state)
 	assert_int_equal(o.chunk, 1u << 20);
 	assert_int_equal(o.depth, 4);
 	assert_int_equal(o.idle, URN_IDLE_SLEEP);
-	assert_string_equal(o.idle_name, "sleep");
+	assert_string_equal(urn_opt_idle_name(o.idle), "sleep");
 }
 
 static void
