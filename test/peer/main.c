@@ -5,10 +5,9 @@
  */
 #include "run.h"
 
-#include "common/text.h"
+#include "seeds.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_FAILED = 10, EXIT_USAGE = 2, EXIT_SIGNAL = 128, MOST_JOBS = 64, FEW = 50 };
+enum { MOST_FAILED = 10, EXIT_USAGE = 2, EXIT_SIGNAL = 128, FEW = 50 };
 
 static const char help[] =
 	"usage: urnic-peer-sim [option...]\n"
@@ -27,22 +26,19 @@ static const char help[] =
 	"standard has them, going back N, sharing no line with urnic - by a wire with faults,\n"
 	"under a virtual clock, all of it from a seed. Everything is checked: memory to the\n"
 	"byte, every completion, each frame, and how often urnic repeats.\n"
-	"\n"
-	"  --seeds A..B      seeds to run, or one (1..100)\n"
-	"  --scenario NAME   what to run, or all (all); --list has the names\n"
-	"  --jobs N          processes that share the seeds, 1..64 (1)\n"
-	"  --trace           print every frame\n"
-	"  --keep-going      go on after ten seeds have failed\n"
-	"  --list            print the scenarios\n"
-	"  --help            print this\n"
+	"\n";
+
+static const char help_end[] =
 	"\n"
 	"Exits 0 when every seed passed, 1 when one failed, 2 when the command line is\n"
 	"wrong, 128 + N after signal N.\n";
 
 struct options {
-	uint64_t first, last, jobs;
-	int sc; /* enum run_scenario; -1: all */
+	struct seeds seeds;
+	uint32_t jobs; /* processes */
+	int sc;	       /* enum run_scenario; -1: all */
 	bool trace, keep_going;
+	bool list; /* print scenarios, and end */
 };
 
 /* Result of a worker; small enough for one atomic write to a pipe. */
@@ -68,85 +64,68 @@ usage(const char *fmt, ...)
 }
 
 static int
-parse_seeds(const char *arg, struct options *o)
+take_scenario(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
-	char buf[48], *dots;
+	struct options *o = to;
 
-	snprintf(buf, sizeof(buf), "%s", arg);
-	dots = strstr(buf, "..");
-	if (dots)
-		*dots = '\0';
-	if (strlen(arg) >= sizeof(buf) || urn_text_parse_uint(buf, &o->first) != 0 ||
-	    urn_text_parse_uint(dots ? dots + 2 : buf, &o->last) != 0 || o->last < o->first ||
-	    o->last == UINT64_MAX)
-		return usage("--seeds %s: seeds are a number, or two and '..' between them", arg);
+	(void)row;
+	for (o->sc = 0; o->sc < RUN_COUNT; o->sc++)
+		if (strcmp(arg, run_scenario_name((unsigned int)o->sc)) == 0)
+			return 0;
+	o->sc = -1;
+	if (strcmp(arg, "all") == 0)
+		return 0;
+	urn_err_set(err, "there is no scenario '%.64s'; --list has them", arg);
 	return -1;
 }
 
-static int
-parse_scenario(const char *arg, struct options *o)
-{
-	for (o->sc = 0; o->sc < RUN_COUNT; o->sc++)
-		if (strcmp(arg, run_scenario_name((unsigned int)o->sc)) == 0)
-			return -1;
-	o->sc = -1;
-	return strcmp(arg, "all") == 0 ? -1 : usage("there is no scenario '%s'; --list has them", arg);
-}
+#define O(field) offsetof(struct options, field)
+static const struct urn_option rows[] = {
+	SEEDS_OPTION(struct options, seeds),
+	{"scenario", "NAME", "what to run, or all (all); --list has the names", take_scenario},
+	SEEDS_OPTION_JOBS(struct options, jobs),
+	{"trace", NULL, "print every frame", urn_take_flag, O(trace)},
+	SEEDS_OPTION_KEEP_GOING(struct options, keep_going),
+	{"list", NULL, "print the scenarios", urn_take_flag, O(list)},
+};
 
+static const struct urn_options table = {rows, RTE_DIM(rows), 20, "--help"};
+
+/* Check that options fit each other, and print lists. returns: as parse() */
 static int
-parse_one(int c, struct options *o)
+check(const struct options *o)
 {
-	switch (c) {
-	case 's':
-		return parse_seeds(optarg, o);
-	case 'c':
-		return parse_scenario(optarg, o);
-	case 'j':
-		if (urn_text_parse_uint(optarg, &o->jobs) != 0 || o->jobs < 1 || o->jobs > MOST_JOBS)
-			return usage("--jobs %s: 1 to %d", optarg, MOST_JOBS);
-		return -1;
-	case 't':
-		o->trace = true;
-		return -1;
-	case 'k':
-		o->keep_going = true;
-		return -1;
-	case 'l':
-		for (unsigned int i = 0; i < RUN_COUNT; i++)
-			printf("%-10s %s\n", run_scenario_name(i), run_scenario_text(i));
-		return 0;
-	case 'h':
-		fputs(help, stdout);
-		return 0;
-	default:
-		fputs("urnic-peer-sim: see --help\n", stderr);
-		return EXIT_USAGE;
-	}
+	for (unsigned int i = 0; o->list && i < RUN_COUNT; i++)
+		printf("%-10s %s\n", run_scenario_name(i), run_scenario_text(i));
+	if (o->list)
+		return EXIT_SUCCESS;
+	return o->trace && o->jobs > 1 ? usage("--trace does not go with --jobs") : -1;
 }
 
 /* returns: -1: run; otherwise the exit code */
 static int
 parse(int argc, char **argv, struct options *o)
 {
-	static const struct option longs[] = {
-		{"seeds", required_argument, NULL, 's'}, {"scenario", required_argument, NULL, 'c'},
-		{"jobs", required_argument, NULL, 'j'},	 {"trace", no_argument, NULL, 't'},
-		{"keep-going", no_argument, NULL, 'k'},	 {"list", no_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'},	 {NULL, 0, NULL, 0},
-	};
-	int c, rc;
+	struct urn_err err;
+	uint64_t given;
 
-	*o = (struct options){.first = 1, .last = 100, .sc = -1, .jobs = 1};
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		rc = parse_one(c, o);
-		if (rc != -1)
-			return rc;
+	*o = (struct options){.seeds = {1, 100}, .sc = -1, .jobs = 1};
+	switch (urn_options_parse(&table, argc, argv, o, &given, &err)) {
+	case URN_OPTIONS_HELP:
+		fputs(help, stdout);
+		urn_options_help(&table, stdout);
+		fputs(help_end, stdout);
+		return EXIT_SUCCESS;
+	case URN_OPTIONS_VERSION:
+		puts("urnic-peer-sim " URN_VERSION);
+		return EXIT_SUCCESS;
+	case URN_OPTIONS_BAD:
+		seeds_refuse("urnic-peer-sim", &err);
+		return EXIT_USAGE;
+	case URN_OPTIONS_RUN:
+		break;
 	}
-	if (optind < argc)
-		return usage("'%s' is not an option", argv[optind]);
-	if (o->trace && o->jobs > 1)
-		return usage("--trace does not go with --jobs");
-	return -1;
+	return optind < argc ? usage("'%s' is not an option", argv[optind]) : check(o);
 }
 
 /* ---- running */
@@ -189,7 +168,8 @@ work(const struct options *o, unsigned int worker, int fd, struct totals *t)
 
 	if (!r)
 		return EXIT_FAILURE;
-	for (uint64_t seed = o->first + worker; seed <= o->last && !enough(o, t); seed += o->jobs)
+	for (uint64_t seed = o->seeds.first + worker; seed <= o->seeds.last && !enough(o, t);
+	     seed += o->jobs)
 		for (int sc = 0; sc < RUN_COUNT && !enough(o, t); sc++) {
 			if (o->sc >= 0 && sc != o->sc)
 				continue;
@@ -255,7 +235,7 @@ listen_to(const struct options *o, int fd, const pid_t *pid, unsigned int n, str
 static int
 run_jobs(const struct options *o, struct totals *t)
 {
-	pid_t pid[MOST_JOBS];
+	pid_t pid[SEEDS_MOST_JOBS];
 	unsigned int n;
 	int fd[2], rc;
 

@@ -116,7 +116,8 @@ work(struct run *r, unsigned int worker, int fd)
 	if (sim_init("urnic-sim") != 0 || !(s = sim_new()))
 		return EXIT_FAILURE;
 	which(o, &from, &to);
-	for (uint64_t seed = o->first + worker; seed <= o->last && !enough(r); seed += o->jobs)
+	for (uint64_t seed = o->seeds.first + worker; seed <= o->seeds.last && !enough(r);
+	     seed += o->jobs)
 		for (unsigned int c = from; c < to && !enough(r); c++) {
 			run_seed(s, r, c, seed, &p);
 			if (fd < 0)
@@ -357,7 +358,8 @@ main(int argc, char **argv)
 	urn_stop_install();
 	which(&o, &from, &to);
 	clock_gettime(CLOCK_MONOTONIC, &r.start);
-	urn_progress_begin(&r.progress, o.sc ? o.sc->name : "all", (o.last - o.first + 1) * (to - from));
+	urn_progress_begin(&r.progress, o.sc ? o.sc->name : "all",
+			   (o.seeds.last - o.seeds.first + 1) * (to - from));
 	rc = run_jobs(&r);
 	urn_progress_end(&r.progress);
 	if (capture_close(&r) != 0)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "options.h"
 
-#include "common/text.h"
-
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 
 static const char help[] =
@@ -13,22 +10,9 @@ static const char help[] =
 	"Simulates clusters: nodes, switches and wires in one thread under a virtual\n"
 	"clock, all chance from a seed. After each run everything is checked: memory to\n"
 	"the byte, every completion, and that nothing is left.\n"
-	"\n"
-	"  --seeds A..B      seeds to run, or one (1..100)\n"
-	"  --scenario NAME   what to run, or all (small); --list has the names\n"
-	"  --without F,F...  faults to leave out, by name; all else stays as it is\n"
-	"  --recovery R      gbn, selective or mixed: how lost packets are repeated\n"
-	"                    where both adapters can choose (mixed)\n"
-	"  --sabotage NAME   break something on purpose: every run must fail. For tests\n"
-	"  --trace           print all that happens\n"
-	"  --capture FILE    write what nodes send as pcap, as it was before any wire; times\n"
-	"                    are of the virtual clock, which starts anew with each run\n"
-	"  --keep-going      go on after ten seeds have failed\n"
-	"  --jobs N          processes that share the seeds, 1..64 (1)\n"
-	"  --json            print figures as JSON\n"
-	"  --list            print scenarios, faults and sabotages\n"
-	"  --help            print this\n"
-	"  --version         print the version\n"
+	"\n";
+
+static const char help_end[] =
 	"\n"
 	"Exits 0 when every seed passed, 1 when one failed, 2 when the command line is\n"
 	"wrong, 128 + N after signal N.\n";
@@ -61,157 +45,107 @@ print_list(void)
 }
 
 static int
-parse_seeds(const char *arg, struct options *o)
+take_without(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
-	char buf[48];
-	char *dots;
-
-	snprintf(buf, sizeof(buf), "%s", arg);
-	dots = strstr(buf, "..");
-	if (dots)
-		*dots = '\0';
-	if (strlen(arg) >= sizeof(buf) || urn_text_parse_uint(buf, &o->first) != 0 ||
-	    urn_text_parse_uint(dots ? dots + 2 : buf, &o->last) != 0 || o->last < o->first ||
-	    o->last == UINT64_MAX)
-		return wrong("--seeds %s: seeds are a number, or two and '..' between them", arg);
-	return OPTIONS_RUN;
-}
-
-static int
-parse_without(const char *arg, struct options *o)
-{
+	struct options *o = to;
 	char buf[512], *save = NULL;
 
-	if (strlen(arg) >= sizeof(buf))
-		return wrong("--without: that is too long");
+	(void)row;
+	if (strlen(arg) >= sizeof(buf)) {
+		urn_err_set(err, "--without: that is too long");
+		return -1;
+	}
 	snprintf(buf, sizeof(buf), "%s", arg);
 	for (char *name = strtok_r(buf, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
 		unsigned int f = 0;
 
 		while (f < SIM_FAULT_COUNT && strcmp(name, sim_fault_name(f)) != 0)
 			f++;
-		if (f == SIM_FAULT_COUNT)
-			return wrong("--without: there is no fault '%s'; --list has them", name);
+		if (f == SIM_FAULT_COUNT) {
+			urn_err_set(err, "--without: there is no fault '%.64s'; --list has them",
+				    name);
+			return -1;
+		}
 		o->without |= UINT64_C(1) << f;
 	}
-	return OPTIONS_RUN;
+	return 0;
 }
 
 static int
-parse_recovery(const char *arg, struct options *o)
+take_recovery(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct options *o = to;
+
 	for (unsigned int r = 0; sim_recovery_name(r); r++)
 		if (strcmp(arg, sim_recovery_name(r)) == 0) {
 			o->recovery = r;
-			return OPTIONS_RUN;
+			return 0;
 		}
-	return wrong("--recovery %s: gbn, selective or mixed", arg);
+	urn_err_set(err, "--%s %.64s: gbn, selective or mixed", row->name, arg);
+	return -1;
 }
 
 static int
-parse_sabotage(const char *arg, struct options *o)
+take_sabotage(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct options *o = to;
+
 	for (unsigned int i = 1; sim_sabotage_name(i); i++)
 		if (strcmp(arg, sim_sabotage_name(i)) == 0) {
 			o->sabotage = i;
-			return OPTIONS_RUN;
+			return 0;
 		}
-	return wrong("--sabotage %s: there is no such thing to break; --list has them", arg);
+	urn_err_set(err, "--%s %.64s: there is no such thing to break; --list has them", row->name,
+		    arg);
+	return -1;
 }
 
 static int
-parse_scenario(const char *arg, struct options *o)
+take_scenario(const struct urn_option *row, const char *arg, void *to, struct urn_err *err)
 {
+	struct options *o = to;
+
+	(void)row;
 	o->sc = sim_scenario_find(arg);
-	if (!o->sc && strcmp(arg, "all") != 0)
-		return wrong("there is no scenario '%s'; --list has them", arg);
-	return OPTIONS_RUN;
+	if (o->sc || strcmp(arg, "all") == 0)
+		return 0;
+	urn_err_set(err, "there is no scenario '%.64s'; --list has them", arg);
+	return -1;
 }
 
-static int
-parse_jobs(const char *arg, struct options *o)
-{
-	uint64_t n;
+#define O(field) offsetof(struct options, field)
+static const struct urn_option rows[] = {
+	SEEDS_OPTION(struct options, seeds),
+	{"scenario", "NAME", "what to run, or all (small); --list has the names", take_scenario},
+	{"without", "F,F...", "faults to leave out, by name; all else stays as it is",
+	 take_without},
+	{"recovery", "R",
+	 "gbn, selective or mixed: how lost packets are repeated\n"
+	 "where both adapters can choose (mixed)",
+	 take_recovery},
+	{"sabotage", "NAME", "break something on purpose: every run must fail. For tests",
+	 take_sabotage},
+	{"trace", NULL, "print all that happens", urn_take_flag, O(trace)},
+	{"capture", "FILE",
+	 "write what nodes send as pcap, as it was before any wire; times\n"
+	 "are of the virtual clock, which starts anew with each run",
+	 urn_take_text, O(capture)},
+	SEEDS_OPTION_KEEP_GOING(struct options, keep_going),
+	SEEDS_OPTION_JOBS(struct options, jobs),
+	{"json", NULL, "print figures as JSON", urn_take_flag, O(json)},
+	{"list", NULL, "print scenarios, faults and sabotages", urn_take_flag, O(list)},
+};
 
-	if (urn_text_parse_uint(arg, &n) != 0 || n < 1 || n > 64)
-		return wrong("--jobs %s: 1 to 64", arg);
-	o->jobs = (unsigned int)n;
-	return OPTIONS_RUN;
-}
+static const struct urn_options table = {rows, RTE_DIM(rows), 20, "--help"};
 
+/* Check that options fit each other, and print lists. returns: as options_parse() */
 static int
-parse_one(int c, struct options *o)
+check(const struct options *o)
 {
-	switch (c) {
-	case 's':
-		return parse_seeds(optarg, o);
-	case 'c':
-		return parse_scenario(optarg, o);
-	case 'w':
-		return parse_without(optarg, o);
-	case 'r':
-		return parse_recovery(optarg, o);
-	case 'b':
-		return parse_sabotage(optarg, o);
-	case 'j':
-		return parse_jobs(optarg, o);
-	case 'C':
-		o->capture = optarg;
-		return OPTIONS_RUN;
-	case 't':
-		o->trace = true;
-		return OPTIONS_RUN;
-	case 'k':
-		o->keep_going = true;
-		return OPTIONS_RUN;
-	case 'J':
-		o->json = true;
-		return OPTIONS_RUN;
-	case 'l':
+	if (o->list) {
 		print_list();
 		return OPTIONS_DONE;
-	case 'h':
-		fputs(help, stdout);
-		return OPTIONS_DONE;
-	case 'V':
-		puts("urnic-sim " URN_VERSION);
-		return OPTIONS_DONE;
-	default:
-		fputs("urnic-sim: see --help\n", stderr);
-		return OPTIONS_WRONG;
 	}
-}
-
-int
-options_parse(int argc, char **argv, struct options *o)
-{
-	static const struct option longs[] = {
-		{"seeds", required_argument, NULL, 's'},
-		{"scenario", required_argument, NULL, 'c'},
-		{"without", required_argument, NULL, 'w'},
-		{"recovery", required_argument, NULL, 'r'},
-		{"sabotage", required_argument, NULL, 'b'},
-		{"capture", required_argument, NULL, 'C'},
-		{"jobs", required_argument, NULL, 'j'},
-		{"trace", no_argument, NULL, 't'},
-		{"keep-going", no_argument, NULL, 'k'},
-		{"json", no_argument, NULL, 'J'},
-		{"list", no_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},
-		{NULL, 0, NULL, 0},
-	};
-	int c, rc;
-
-	*o = (struct options){.first = 1, .last = 100, .sc = sim_scenario_find("small"),
-			      .recovery = SIM_MIXED, .jobs = 1};
-	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		rc = parse_one(c, o);
-		if (rc != OPTIONS_RUN)
-			return rc;
-	}
-	if (optind < argc)
-		return wrong("'%s' is not an option", argv[optind]);
 	if (o->trace && (o->json || o->jobs > 1))
 		return wrong("--trace goes with neither --json nor --jobs");
 	if (o->capture && !*o->capture)
@@ -219,6 +153,34 @@ options_parse(int argc, char **argv, struct options *o)
 	if (o->capture && o->jobs > 1)
 		return wrong("--capture does not go with --jobs");
 	return OPTIONS_RUN;
+}
+
+int
+options_parse(int argc, char **argv, struct options *o)
+{
+	struct urn_err err;
+	uint64_t given;
+
+	*o = (struct options){.seeds = {1, 100},
+			      .sc = sim_scenario_find("small"),
+			      .recovery = SIM_MIXED,
+			      .jobs = 1};
+	switch (urn_options_parse(&table, argc, argv, o, &given, &err)) {
+	case URN_OPTIONS_HELP:
+		fputs(help, stdout);
+		urn_options_help(&table, stdout);
+		fputs(help_end, stdout);
+		return OPTIONS_DONE;
+	case URN_OPTIONS_VERSION:
+		puts("urnic-sim " URN_VERSION);
+		return OPTIONS_DONE;
+	case URN_OPTIONS_BAD:
+		seeds_refuse("urnic-sim", &err);
+		return OPTIONS_WRONG;
+	case URN_OPTIONS_RUN:
+		break;
+	}
+	return optind < argc ? wrong("'%s' is not an option", argv[optind]) : check(o);
 }
 
 void

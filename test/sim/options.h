@@ -3,18 +3,20 @@
 #ifndef URN_SIM_OPTIONS_H
 #define URN_SIM_OPTIONS_H
 
+#include "seeds.h"
 #include "sim.h"
 
 enum { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
 
 struct options {
-	uint64_t first, last;          /* seeds, both included */
+	struct seeds seeds;
 	const struct sim_scenario *sc; /* NULL: all scenarios */
 	uint64_t without;              /* bits of enum sim_fault */
 	enum sim_recovery recovery;
 	enum sim_sabotage sabotage;
-	unsigned int jobs;
+	uint32_t jobs; /* processes */
 	bool trace, json, keep_going;
+	bool list;	     /* print scenarios and more, and end */
 	const char *capture; /* file; NULL: none; owner: argv */
 };
 
