@@ -192,6 +192,38 @@ under_way(const struct rig *r, unsigned int node)
 	return n;
 }
 
+/* Bind by a QP of node 1 whose completions go to cq, and wait for the end of it. */
+static void
+bind_by(struct rig *r, struct ibv_qp *binder, struct ibv_cq *cq, struct ibv_mw *mw,
+	struct ibv_mw_bind *bind)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_bind_mw(binder, mw, bind), 0);
+	while (ibv_poll_cq(cq, 1, &wc) == 0)
+		rig_turn(r);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+}
+
+/* Node 0 writes 256 bytes through a window. returns: true when they were seen under way in node 1's
+ * memory */
+static bool
+write_starts(struct rig *r, uint32_t rkey)
+{
+	struct ibv_sge sge = {(uintptr_t)r->end[0].buf, 256, r->end[0].mr->lkey};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1};
+
+	wr.wr.rdma.remote_addr = (uintptr_t)r->end[1].buf + AT;
+	wr.wr.rdma.rkey = rkey;
+	rig_send_on(r->end[0].qp, &wr);
+	for (int i = 0; i < 200; i++) {
+		rig_turn(r);
+		if (under_way(r, 1) > 0)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Data let in by a window has landed when the window is freed, or reported unbound, however
  * late memory is, and on whichever engine the data came in.
@@ -205,14 +237,11 @@ test_late_write(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 24; seed++) {
 		struct ibv_mw_bind bind = {.wr_id = 5, .send_flags = IBV_SEND_SIGNALED};
-		bool unbind = seed & 1, seen = false;
-		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+		bool unbind = seed & 1, seen;
 		struct rig_qp o = {0};
 		struct ibv_qp *binder;
 		struct ibv_cq *cq;
-		struct ibv_sge sge;
 		struct ibv_mw *mw;
-		struct ibv_wc wc;
 		struct rig r;
 
 		rig_open(&r, &(struct rig_config){.engines = 4, .delay_seed = seed}, NULL);
@@ -227,28 +256,13 @@ test_late_write(void **state)
 		binder = rig_make_qp(&r, 1, &o); /* on the node's other engine */
 		rig_connect(&r, 1, binder, 1, r.end[0].qp->qp_num, 1, &o);
 		bind.bind_info = at(&r, AT, LEN);
-		assert_int_equal(ibv_bind_mw(binder, mw, &bind), 0);
-		while (ibv_poll_cq(cq, 1, &wc) == 0)
-			rig_turn(&r);
-		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		bind_by(&r, binder, cq, mw, &bind);
 		rig_fill(r.end[0].buf, 256, (uint32_t)seed);
 		memset(r.end[1].buf + AT, 0, 256);
-		sge = (struct ibv_sge){(uintptr_t)r.end[0].buf, 256, r.end[0].mr->lkey};
-		wr.sg_list = &sge;
-		wr.num_sge = 1;
-		wr.wr.rdma.remote_addr = (uintptr_t)r.end[1].buf + AT;
-		wr.wr.rdma.rkey = mw->rkey;
-		rig_send_on(r.end[0].qp, &wr);
-		for (int i = 0; i < 200 && !seen; i++) {
-			rig_turn(&r);
-			seen = under_way(&r, 1) > 0;
-		}
+		seen = write_starts(&r, mw->rkey);
 		if (unbind) {
 			bind.bind_info.length = 0;
-			assert_int_equal(ibv_bind_mw(binder, mw, &bind), 0);
-			while (ibv_poll_cq(cq, 1, &wc) == 0)
-				rig_turn(&r);
-			assert_int_equal(wc.status, IBV_WC_SUCCESS);
+			bind_by(&r, binder, cq, mw, &bind);
 		}
 		assert_int_equal(ibv_dealloc_mw(mw), 0);
 		if (seen) {

@@ -417,17 +417,13 @@ test_sidr(void **state)
 	quiet();
 }
 
-/* Wrong parameters are refused, and change nothing. */
+/* Each wrong parameter of a request is refused. */
 static void
-test_parameters(void **state)
+wrong_connects(void)
 {
 	struct urn_abi_cm_connect good = a_connect(), p;
-	struct urn_abi_cm_accept ga = an_accept(), a;
-	struct urn_abi_cm_reject r = {.data_len = 149};
-	struct urn_abi_cm_data d = {.data_len = 225};
 	uint32_t id = 0;
 
-	(void)state;
 #define BAD(field, v)                                                                          \
 	do {                                                                                   \
 		p = good;                                                                      \
@@ -455,7 +451,19 @@ test_parameters(void **state)
 	assert_int_equal(urn_cm_resolve(b.cm, &b.o, &p, b.us, b.now, &id), EINVAL);
 	assert_int_equal(urn_cm_count(b.cm), 0);
 	quiet();
+}
 
+/* Wrong parameters are refused, and change nothing. */
+static void
+test_parameters(void **state)
+{
+	struct urn_abi_cm_accept ga = an_accept(), a;
+	struct urn_abi_cm_reject r = {.data_len = 149};
+	struct urn_abi_cm_data d = {.data_len = 225};
+	uint32_t id;
+
+	(void)state;
+	wrong_connects();
 	id = to_req_rcvd();
 #define BAD(field, v)                                                                          \
 	do {                                                                                   \

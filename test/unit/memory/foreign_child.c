@@ -201,6 +201,26 @@ to_errno(bool ok)
 	return ok ? 0 : errno;
 }
 
+/* Map, protect, unmap. returns: 0 or an errno value */
+static int
+change_map(const struct cmd *c)
+{
+	void *at = (void *)(uintptr_t)c->addr;
+
+	switch (c->what) {
+	case CHILD_MAP:
+		return to_errno(map(c->addr, c->len, (int)(c->arg & 0xff), c->arg & 0x100) !=
+				MAP_FAILED);
+	case CHILD_PROTECT:
+		return to_errno(mprotect(at, c->len, (int)c->arg) == 0);
+	case CHILD_UNMAP:
+		return to_errno(munmap(at, c->len) == 0);
+	default:
+		return to_errno(mmap(at, c->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+				     (int)c->arg, 0) != MAP_FAILED);
+	}
+}
+
 static void
 serve(int sock)
 {
@@ -222,14 +242,10 @@ serve(int sock)
 			all(sock, at, c.len, false);
 			break;
 		case CHILD_MAP:
-			answer = to_errno(map(c.addr, c.len, (int)(c.arg & 0xff), c.arg & 0x100) !=
-					  MAP_FAILED);
-			break;
 		case CHILD_PROTECT:
-			answer = to_errno(mprotect(at, c.len, (int)c.arg) == 0);
-			break;
 		case CHILD_UNMAP:
-			answer = to_errno(munmap(at, c.len) == 0);
+		case CHILD_SHARE:
+			answer = (uint64_t)change_map(&c);
 			break;
 		case CHILD_FORK:
 			answer = to_errno(fork_reader(&reader) > 0);
@@ -239,11 +255,6 @@ serve(int sock)
 			continue;
 		case CHILD_EXEC:
 			become_victim(sock, &c);
-			break;
-		case CHILD_SHARE:
-			answer =
-				to_errno(mmap(at, c.len, PROT_READ | PROT_WRITE,
-					      MAP_SHARED | MAP_FIXED, (int)c.arg, 0) != MAP_FAILED);
 			break;
 		case CHILD_USER:
 			answer = to_errno(setresuid((uid_t)c.arg, (uid_t)c.arg, (uid_t)c.arg) == 0);

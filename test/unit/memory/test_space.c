@@ -26,17 +26,13 @@ refuse(const struct urn_space_fds *fds, int want, const char *says)
 		fail_msg("\"%s\" does not say \"%s\"", why, says);
 }
 
-/* Each descriptor must be of the right kind, whatever its name is. */
+/* Descriptors of mem that are not that of child c are refused. */
 static void
-test_descriptors(void **state)
+wrong_mem(const struct child *c, const struct child *d)
 {
-	int theirs;
-	struct child c = child_start(), d = child_start();
-	struct urn_space_fds fds = c.fds, own;
-	struct urn_space *s = NULL;
-	char why[256], path[64];
+	struct urn_space_fds fds = c->fds;
+	char path[64];
 
-	(void)state;
 	fds.mem = -1;
 	refuse(&fds, EBADF, "descriptor of mem is none");
 	fds.mem = open("/dev/zero", O_RDWR | O_CLOEXEC);
@@ -48,11 +44,11 @@ test_descriptors(void **state)
 	fds.mem = open("/proc/sys/kernel/hostname", O_RDONLY | O_CLOEXEC);
 	refuse(&fds, EBADF, "another file");
 	close(fds.mem);
-	fds.mem = d.fds.mem;
+	fds.mem = d->fds.mem;
 	refuse(&fds, EBADF, "another file, or process");
-	fds.mem = c.fds.maps;
+	fds.mem = c->fds.maps;
 	refuse(&fds, EBADF, "another file");
-	snprintf(path, sizeof(path), "/proc/%d/mem", c.pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", c->pid);
 	fds.mem = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fds.mem >= 0);
 	refuse(&fds, EBADF, "not open for reading and writing");
@@ -60,7 +56,27 @@ test_descriptors(void **state)
 	fds.mem = open(path, O_PATH | O_CLOEXEC);
 	refuse(&fds, EBADF, "not open for");
 	close(fds.mem);
-	fds.mem = c.fds.mem;
+	/* A thread's file has another name, and another inode: only the process's own is accepted.
+	 */
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/mem", c->pid, c->pid);
+	fds.mem = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fds.mem >= 0);
+	refuse(&fds, EBADF, "another file");
+	close(fds.mem);
+}
+
+/* Each descriptor must be of the right kind, whatever its name is. */
+static void
+test_descriptors(void **state)
+{
+	int theirs;
+	struct child c = child_start(), d = child_start();
+	struct urn_space_fds fds = c.fds, own;
+	struct urn_space *s = NULL;
+	char why[256];
+
+	(void)state;
+	wrong_mem(&c, &d);
 	fds.maps = d.fds.maps;
 	refuse(&fds, EBADF, "another file, or process");
 	fds.maps = c.fds.maps;
@@ -71,14 +87,6 @@ test_descriptors(void **state)
 	fds.pidfd = c.fds.pidfd;
 	fds.pid = d.pid;
 	refuse(&fds, EBADF, "no pidfd of process");
-
-	/* A thread's file has another name, and another inode: only the process's own is accepted. */
-	fds = c.fds;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/mem", c.pid, c.pid);
-	fds.mem = open(path, O_RDWR | O_CLOEXEC);
-	assert_true(fds.mem >= 0);
-	refuse(&fds, EBADF, "another file");
-	close(fds.mem);
 
 	theirs = dup(c.fds.maps);
 	assert_int_equal(urn_space_create(&c.fds, &s, why, sizeof(why)), 0);
