@@ -27,6 +27,23 @@ take(struct env *e)
 	return w;
 }
 
+/* The WRITE that wr_rc_ops() posts first. */
+static void
+expect_write(const struct urn_abi_swqe *w)
+{
+	const struct urn_abi_sge *sge = (const struct urn_abi_sge *)(w + 1);
+
+	assert_int_equal(w->wr_id, 1);
+	assert_int_equal(w->opcode, URN_WR_RDMA_WRITE);
+	assert_int_equal(w->flags, URN_WRF_SIGNALED | URN_WRF_FENCE);
+	assert_int_equal(w->num_sge, 1);
+	assert_int_equal(w->rdma.rkey, 11);
+	assert_int_equal(w->rdma.remote_addr, 0x1000);
+	assert_int_equal(sge->lkey, 5);
+	assert_int_equal(sge->addr, 6);
+	assert_int_equal(sge->length, 7);
+}
+
 static void
 wr_rc_ops(void **state)
 {
@@ -53,16 +70,7 @@ wr_rc_ops(void **state)
 	assert_int_equal(ibv_wr_complete(qp), 0);
 	assert_int_equal(fake_doorbells(e->f, NULL), 1);
 
-	w = take(e);
-	assert_int_equal(w->wr_id, 1);
-	assert_int_equal(w->opcode, URN_WR_RDMA_WRITE);
-	assert_int_equal(w->flags, URN_WRF_SIGNALED | URN_WRF_FENCE);
-	assert_int_equal(w->num_sge, 1);
-	assert_int_equal(w->rdma.rkey, 11);
-	assert_int_equal(w->rdma.remote_addr, 0x1000);
-	assert_int_equal(((const struct urn_abi_sge *)(w + 1))->lkey, 5);
-	assert_int_equal(((const struct urn_abi_sge *)(w + 1))->addr, 6);
-	assert_int_equal(((const struct urn_abi_sge *)(w + 1))->length, 7);
+	expect_write(take(e));
 	w = take(e);
 	assert_int_equal(w->opcode, URN_WR_RDMA_WRITE_IMM);
 	assert_int_equal(w->flags, 0);
