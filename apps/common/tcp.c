@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/tcp.h"
 
+#include "common/clock.h"
 #include "common/text.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define AGAIN_NS 50000000ull /* between two attempts to connect */
@@ -18,10 +18,7 @@
 uint64_t
 urn_tcp_now_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return urn_clock_ns();
 }
 
 /* ---- waiting */

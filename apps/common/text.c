@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "common/text.h"
 
+#include "common/clock.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 const char *
@@ -73,15 +74,6 @@ urn_text_rate(char *buf, size_t n, double per_second)
 #define PROGRESS_WIDTH 30u
 #define PROGRESS_EVERY_NS 100000000u
 
-static uint64_t
-monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 void
 urn_progress_begin(struct urn_progress *p, const char *label, uint64_t total)
 {
@@ -89,7 +81,7 @@ urn_progress_begin(struct urn_progress *p, const char *label, uint64_t total)
 	p->label = label;
 	p->total = total;
 	p->on = isatty(STDERR_FILENO) == 1;
-	p->started_ns = p->on ? monotonic_ns() : 0;
+	p->started_ns = p->on ? urn_clock_ns() : 0;
 }
 
 static void
@@ -121,7 +113,7 @@ urn_progress_update(struct urn_progress *p, uint64_t done)
 
 	if (!p->on)
 		return;
-	now = monotonic_ns();
+	now = urn_clock_ns();
 	if (now - p->drawn_ns < PROGRESS_EVERY_NS && done < p->total)
 		return;
 	p->drawn_ns = now;
@@ -150,7 +142,7 @@ static unsigned int stop_again_ms = AGAIN_MS; /* ms; not changed while signals a
 static void
 on_stop(int sig)
 {
-	uint64_t now = monotonic_ns(), first = 0;
+	uint64_t now = urn_clock_ns(), first = 0;
 
 	if (__atomic_compare_exchange_n(&stop_ns, &first, now, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "link.h"
 
-#include "clock.h"
+#include "common/clock.h"
 #include "common/text.h"
 
 #include <poll.h>
@@ -26,7 +26,7 @@ look(struct cp_link *l, struct urn_err *err)
 int
 cp_link_round(struct cp_link *l, struct urn_err *err)
 {
-	uint64_t now = cp_clock_ns();
+	uint64_t now = urn_clock_ns();
 
 	if (urn_stop_requested()) {
 		urn_err_set(err, "interrupted.");

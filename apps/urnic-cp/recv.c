@@ -10,7 +10,7 @@
  */
 #include "recv.h"
 
-#include "clock.h"
+#include "common/clock.h"
 #include "common/text.h"
 #include "digest.h"
 
@@ -112,10 +112,10 @@ static void
 run_commit(struct cp_job *job)
 {
 	struct file_job *f = (struct file_job *)job;
-	uint64_t start = cp_clock_ns();
+	uint64_t start = urn_clock_ns();
 
 	f->rc = cp_store_commit(&f->r->file);
-	f->ns = cp_clock_ns() - start;
+	f->ns = urn_clock_ns() - start;
 }
 
 static void
@@ -146,7 +146,7 @@ on_file(struct receiver *r, const struct cp_msg *msg, struct urn_err *err)
 	if (!r->offer->no_check && cp_digest_begin(&r->digest, err) != 0)
 		return -1;
 	if (r->next_file++ == 0)
-		r->start_ns = cp_clock_ns();
+		r->start_ns = urn_clock_ns();
 	r->announce = *msg;
 	r->got = 0;
 	r->given_up = r->verdict_out = false;
@@ -380,7 +380,7 @@ judged(struct receiver *r, struct urn_err *err)
 		return -1;
 	if (!r->verdict_out)
 		return 0;
-	r->res->ns = cp_clock_ns() - r->start_ns;
+	r->res->ns = urn_clock_ns() - r->start_ns;
 	r->state = ST_IDLE;
 	return 1;
 }
@@ -438,8 +438,8 @@ take_all(struct receiver *r, struct urn_err *err)
 		if (round_trip(r, err) != 0)
 			return -1;
 	/* The END of a file that was refused early may come after DONE, which takes another path: wait for it. */
-	limit = cp_clock_ns() + CP_STEP_SECONDS * 1000000000ull;
-	while (r->state != ST_IDLE && r->verdict_out && cp_clock_ns() < limit)
+	limit = urn_clock_ns() + CP_STEP_SECONDS * 1000000000ull;
+	while (r->state != ST_IDLE && r->verdict_out && urn_clock_ns() < limit)
 		if (round_trip(r, err) != 0)
 			return -1;
 	if (r->state != ST_IDLE)

@@ -10,7 +10,7 @@
  */
 #include "send.h"
 
-#include "clock.h"
+#include "common/clock.h"
 #include "common/text.h"
 #include "digest.h"
 
@@ -73,7 +73,7 @@ on_written(struct sender *s, uint32_t seq, struct urn_err *err)
 		return -1;
 	}
 	c->written = true;
-	urn_hist_add(&s->res->latency, cp_clock_ns() - c->posted_ns);
+	urn_hist_add(&s->res->latency, urn_clock_ns() - c->posted_ns);
 	s->res->messages++;
 	s->written++;
 	return 0;
@@ -176,7 +176,7 @@ post(struct sender *s, struct urn_err *err)
 		s->stop = true;
 		return 0;
 	}
-	c->posted_ns = cp_clock_ns();
+	c->posted_ns = urn_clock_ns();
 	if (cp_rail_write(s->link->rail, s->posted, c->len, err) != 0)
 		return -1;
 	s->posted++;
@@ -353,7 +353,7 @@ settle(struct sender *s)
 static int
 send_all(struct sender *s, struct cp_source *src, unsigned int n, struct urn_err *err)
 {
-	uint64_t start = cp_clock_ns();
+	uint64_t start = urn_clock_ns();
 	uint32_t number = 0;
 	int rc = 0;
 
@@ -362,7 +362,7 @@ send_all(struct sender *s, struct cp_source *src, unsigned int n, struct urn_err
 			continue;
 		s->fd = -1;
 		rc = send_file(s, &src[i], number++, err);
-		s->res->ns = cp_clock_ns() - start;
+		s->res->ns = urn_clock_ns() - start;
 		if (rc != 0)
 			settle(s);
 		if (s->fd >= 0)

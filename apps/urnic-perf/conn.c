@@ -7,6 +7,7 @@
  */
 #include "perf.h"
 
+#include "common/clock.h"
 #include "common/json.h"
 #include "common/text.h"
 
@@ -18,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SERVICE urn_cm_service(URN_CM_PS_TCP, 18515)
 #define WINDOW 256u          /* connections being set up at a time */
@@ -53,15 +53,6 @@ struct conn {
 	uint32_t asked;
 	uint32_t carried;        /* connections whose message arrived */
 };
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static int
 failed(const char *what, struct urn_err *err)
@@ -272,7 +263,7 @@ patience(const char *what, uint32_t done, uint64_t since, struct urn_err *err)
 {
 	if (urn_stop_requested())
 		urn_err_set(err, "connect: interrupted after %u of them", done);
-	else if (now_ns() - since > STALL_NS)
+	else if (urn_clock_ns() - since > STALL_NS)
 		urn_err_set(err, "connect: %s: nothing has moved for 10 seconds, after %u of them", what, done);
 	else
 		return 0;
@@ -283,7 +274,7 @@ static int
 set_up(struct conn *c, struct urn_err *err)
 {
 	uint32_t all = c->o->qps;
-	uint64_t moved = now_ns();
+	uint64_t moved = urn_clock_ns();
 
 	while (c->end[0].up < all || c->end[1].up < all) {
 		int a, b;
@@ -297,7 +288,7 @@ set_up(struct conn *c, struct urn_err *err)
 		if (a < 0)
 			return -1;
 		if (a + b > 0)
-			moved = now_ns();
+			moved = urn_clock_ns();
 		else
 			turn(c, true);
 		if (patience("connections", c->end[1].up, moved, err) != 0)
@@ -365,7 +356,7 @@ static int
 carry(struct conn *c, struct urn_err *err)
 {
 	uint32_t all = c->o->qps, sent = 0, acked = 0;
-	uint64_t moved = now_ns();
+	uint64_t moved = urn_clock_ns();
 
 	if (post_receives(c, err) != 0)
 		return -1;
@@ -381,7 +372,7 @@ carry(struct conn *c, struct urn_err *err)
 		if (b < 0)
 			return -1;
 		if (a + b > 0)
-			moved = now_ns();
+			moved = urn_clock_ns();
 		else
 			turn(c, true);
 		if (patience("messages", c->carried, moved, err) != 0)
@@ -439,10 +430,10 @@ measure(struct conn *c, struct rig *rig, struct urn_err *err)
 	for (unsigned int i = 0; i < 2; i++)
 		if (end_open(c, i, err) != 0)
 			return -1;
-	start = now_ns();
+	start = urn_clock_ns();
 	if (set_up(c, err) != 0)
 		return -1;
-	start = now_ns() - start;
+	start = urn_clock_ns() - start;
 	if (carry(c, err) != 0)
 		return -1;
 	tell(c, start);

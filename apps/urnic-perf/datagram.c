@@ -5,9 +5,10 @@
  */
 #include "perf.h"
 
+#include "common/clock.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <urnic/attach.h>
 
@@ -62,7 +63,6 @@ bool
 datagram_over(struct side *s, unsigned int work)
 {
 	uint64_t final = atomic_load_explicit(&s->run->final, memory_order_relaxed), now;
-	struct timespec ts;
 
 	if (s->received >= final)
 		return true;
@@ -70,8 +70,7 @@ datagram_over(struct side *s, unsigned int work)
 		s->quiet_since = work > 0 ? 0 : s->quiet_since;
 		return false;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	now = urn_clock_ns();
 	if (s->quiet_since == 0)
 		s->quiet_since = now;
 	if (final != UINT64_MAX)

@@ -12,6 +12,7 @@
 
 #include "perf.h"
 
+#include "common/clock.h"
 #include "common/json.h"
 #include "common/text.h"
 
@@ -23,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
@@ -170,15 +170,6 @@ more_descriptors(void)
 	(void)setrlimit(RLIMIT_NOFILE, &l);
 }
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* Sleep until the time is up, a signal comes, or a client gets an unexpected event. */
 static int
 sleep_on(struct idle *d, uint64_t since, struct urn_err *err)
@@ -186,8 +177,8 @@ sleep_on(struct idle *d, uint64_t since, struct urn_err *err)
 	uint32_t n = 2 * d->o.clients;
 
 	while (!urn_stop_requested()) {
-		uint64_t left =
-			d->o.duration_ns != 0 ? since + d->o.duration_ns - now_ns() : UINT64_MAX;
+		uint64_t left = d->o.duration_ns != 0 ? since + d->o.duration_ns - urn_clock_ns()
+						      : UINT64_MAX;
 		int ms = LOOK_MS;
 
 		if (d->o.duration_ns != 0 && (int64_t)left <= 0)
@@ -225,10 +216,10 @@ go(struct idle *d, uint64_t *ns, struct urn_err *err)
 		d->fd[2 * d->up - 1] = (struct pollfd){.fd = c->ctx->async_fd, .events = POLLIN};
 	}
 	fprintf(stderr, "urnic-perf: %u clients attached, all asleep\n", d->o.clients);
-	since = now_ns();
+	since = urn_clock_ns();
 	if (sleep_on(d, since, err) != 0)
 		return -1;
-	*ns = now_ns() - since;
+	*ns = urn_clock_ns() - since;
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 /* urnic-switch: an Ethernet switch between ports, with impairments by seed. */
 #include "rig.h"
 
+#include "common/clock.h"
 #include "common/text.h"
 
 #include <sched.h>
@@ -38,15 +39,6 @@ set_signals(void)
 	       signal(SIGPIPE, SIG_IGN) == SIG_ERR;
 }
 
-static uint64_t
-clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* Idle after `empty` empty polls: yield, or sleep until a frame is due, at most 100 us. */
 static void
 idle_turn(const struct sw_rig *rig, unsigned int empty, uint64_t now)
@@ -75,13 +67,13 @@ static uint64_t
 loop(const struct sw_rig *rig)
 {
 	const volatile bool *stop = urn_stop_flag();
-	uint64_t start = clock_ns(), now = start;
+	uint64_t start = urn_clock_ns(), now = start;
 	uint64_t end = rig->o->duration_ns ? start + rig->o->duration_ns : UINT64_MAX;
 	uint64_t next = rig->o->interval_ns ? start + rig->o->interval_ns : UINT64_MAX;
 	unsigned int empty = 0;
 
 	while (!*stop && now < end) {
-		now = clock_ns();
+		now = urn_clock_ns();
 		empty = urn_fabric_poll(rig->fabric, now) ? 0 : empty + 1;
 		if (report_wanted || now >= next) {
 			report_wanted = 0;
@@ -129,7 +121,7 @@ run(const struct sw_opts *o, struct sw_rig *rig)
 	if (rc == 0) {
 		fprintf(stderr, "urnic-switch: %u ports are up\n", o->devices);
 		start = loop(rig);
-		sw_report(rig, (double)(clock_ns() - start) / 1e9);
+		sw_report(rig, (double)(urn_clock_ns() - start) / 1e9);
 		if (ferror(stdout)) {
 			urn_err_set(&err, "the counters could not be written");
 			rc = -1;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "admin_server.h"
 
+#include "common/clock.h"
+
 #include "admin_proto.h"
 
 #include "dataplane/server/listen.h"
@@ -13,7 +15,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PATIENCE_MS = 10000, REST_MS = 100 };
@@ -42,21 +43,12 @@ struct nicd_admin_server {
 	struct peer peer[NICD_ADMIN_PEERS];
 };
 
-static uint64_t
-clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- one peer */
 
 static void
 be_patient(const struct nicd_admin_server *s, struct peer *p)
 {
-	p->until = clock_ns() + s->cfg.patience_ms * 1000000ull;
+	p->until = urn_clock_ns() + s->cfg.patience_ms * 1000000ull;
 }
 
 static void
@@ -215,7 +207,7 @@ accept_one(struct nicd_admin_server *s)
 	if (fd < 0) {
 		/* No descriptor or memory: the peer waits to be accepted; retry after REST_MS. */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-			s->rest_until = clock_ns() + REST_MS * 1000000ull;
+			s->rest_until = urn_clock_ns() + REST_MS * 1000000ull;
 		return;
 	}
 	nobody.fd = fd;
@@ -235,7 +227,7 @@ accept_one(struct nicd_admin_server *s)
 static int
 prepare(struct nicd_admin_server *s, struct pollfd *fds)
 {
-	uint64_t now = clock_ns(), next = UINT64_MAX;
+	uint64_t now = urn_clock_ns(), next = UINT64_MAX;
 
 	fds[0] = (struct pollfd){.fd = s->stop_fd, .events = POLLIN};
 	fds[1] = (struct pollfd){.fd = s->listen.fd, .events = POLLIN};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "workers.h"
 
+#include "common/clock.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -9,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_launch.h>
 #include <rte_lcore.h>
@@ -32,15 +33,6 @@ struct nicd_workers {
 	unsigned int n;
 	struct worker worker[];
 };
-
-static uint64_t
-clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* Set the CPUs that the engine's thread may use. returns: false with a message in why */
 static bool
@@ -74,7 +66,7 @@ loop(struct worker *w)
 		unsigned int n = urn_engine_poll(e);
 
 		if (fabric)
-			n += urn_fabric_poll(fabric, clock_ns());
+			n += urn_fabric_poll(fabric, urn_clock_ns());
 		empty = n ? 0 : empty + 1;
 		if (empty)
 			urn_engine_idle(e, empty);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "common/text.h"
 
 static void
@@ -115,6 +116,20 @@ no_bar_without_terminal(void **state)
 	close(old);
 }
 
+/* The clock counts nanoseconds of CLOCK_MONOTONIC, and never goes back. */
+static void
+the_clock_goes_on(void **state)
+{
+	struct timespec ts = {.tv_nsec = 2000000};
+	uint64_t a = urn_clock_ns(), b;
+
+	(void)state;
+	nanosleep(&ts, NULL);
+	b = urn_clock_ns();
+	assert_true(b - a >= 2000000);
+	assert_true(b - a < 60000000000);
+}
+
 int
 main(void)
 {
@@ -124,6 +139,7 @@ main(void)
 		cmocka_unit_test(second_signal_ends_it),
 		cmocka_unit_test(an_echo_is_no_second_signal),
 		cmocka_unit_test(no_bar_without_terminal),
+		cmocka_unit_test(the_clock_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

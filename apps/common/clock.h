@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef URN_CP_CLOCK_H
-#define URN_CP_CLOCK_H
+/* The clock of programs. */
+#ifndef URN_APPS_COMMON_CLOCK_H
+#define URN_APPS_COMMON_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
 /* CLOCK_MONOTONIC in nanoseconds; for messages and rounds, never per packet. */
 static inline uint64_t
-cp_clock_ns(void)
+urn_clock_ns(void)
 {
 	struct timespec ts;
 
