@@ -19,7 +19,7 @@ try "${bench[@]}" --seconds 0.0
 expect "no time" 2 "--seconds wants a time"
 try "${bench[@]}" --only size,nonsense
 expect "unknown section" 2 "size, qps, latency, loss, stages, speed"
-try "${bench[@]}" --out /proc/no
+try "${bench[@]}" --only speed --out /proc/no
 expect "a folder that cannot be made" 1 "/proc/no"
 
 # On a machine without any of the programs beside urnic, the bench names them and leaves them out.
