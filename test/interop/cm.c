@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What rdma-core's ucmatose does, over urnic's control calls: connect several
- * queue pairs by RDMA-CM's rules, exchange messages, disconnect. The other side is
+ * The program does the steps of rdma-core's ucmatose over urnic's control calls: connect
+ * several queue pairs by RDMA-CM's rules, exchange messages, disconnect. The other side is
  * ucmatose itself, over the kernel's connection management.
  *
  * usage: cm active|passive PEER CONNECTIONS MESSAGES BYTES FAMILY DEVICE IP CAPTURE
  *
- * FAMILY is 4 or 6. Messages go both ways: first from the one that was asked to the
- * one that asked, then back.
+ * FAMILY is 4 or 6. Messages go both ways: first from the passive side to the active
+ * side, then back.
  */
 #include "rw.h"
 
@@ -118,7 +118,7 @@ make_qp(struct conn *c)
 			rw_fail("can't post a receive");
 }
 
-/* As the event says, towards whom it came from. */
+/* Bring the queue pair to RTS with the values of the event, towards the event's sender. */
 static void
 bring_up(struct conn *c, const struct urn_abi_cm_event *ev, uint8_t mtu)
 {
@@ -237,7 +237,7 @@ on_event(const struct urn_abi_cm_event *ev)
 	case URN_CM_EVENT_REJECTED:
 		if (ev->reason != URN_CM_REJ_INVALID_SERVICE_ID || me.asked)
 			rw_fail("rejected, reason %u", ev->reason);
-		/* It does not listen yet. */
+		/* The peer does not listen yet. */
 		simply(URN_CTL_CM_DESTROY, c->id);
 		usleep(50000);
 		ask(c);
@@ -248,9 +248,10 @@ on_event(const struct urn_abi_cm_event *ev)
 }
 
 /*
- * True for a message whose acknowledgement was lost, on a connection that the peer has ended since:
- * it does so when it has all messages, and answers no repeat of them from then on. Whether it had
- * all, its own exit code says. A receive has wr_id 1.
+ * True when the completion is of a message whose acknowledgement was lost, on a connection that the
+ * peer has ended since. The peer ends a connection when the peer has all messages, and answers no
+ * retransmission from then on; the peer's exit code says whether all arrived. A receive has
+ * wr_id 1.
  */
 static bool
 peer_had_it(const struct ibv_wc *wc)
@@ -263,7 +264,7 @@ peer_had_it(const struct ibv_wc *wc)
 	return false;
 }
 
-/* Take what has happened. */
+/* Handle all pending events and completions. */
 static void
 look(void)
 {
@@ -324,7 +325,7 @@ finish(bool active)
 {
 	time_t start = time(NULL);
 
-	/* ucmatose ends what it was asked for; what it asked for the other side is to end. */
+	/* The passive side ends each connection, as ucmatose does and expects; the active waits. */
 	while (active && me.over < me.conns && time(NULL) - start < PATIENCE)
 		look();
 	for (unsigned int i = 0; i < me.conns; i++)

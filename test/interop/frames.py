@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames of captures (pcap and pcapng), and where their headers are."""
+"""Frames of captures (pcap and pcapng), and offsets of their headers."""
 import struct
 import zlib
 
 PORT = 4791
-IN, OUT = 1, 2  # which way a frame crossed the port
-MOST = 262144   # bytes of a frame, as Wireshark has it
+IN, OUT = 1, 2  # direction in which a frame crossed the port
+MOST = 262144   # bytes of a frame, the limit of Wireshark
 
 # doc/reference/wire.md "Opcodes": bytes of the extension headers, and whether a payload follows them.
-# Opcodes from 0xc0 on are the maker's own: their insides are not looked at.
+# Opcodes from 0xc0 on are the manufacturer's own: their contents are not checked.
 EXT = {0x00: 0, 0x01: 0, 0x02: 0, 0x03: 4, 0x04: 0, 0x05: 4, 0x06: 16, 0x07: 0, 0x08: 0, 0x09: 4,
        0x0a: 16, 0x0b: 20, 0x0c: 16, 0x0d: 4, 0x0e: 0, 0x0f: 4, 0x10: 4, 0x11: 4, 0x12: 12,
        0x13: 28, 0x14: 28, 0x16: 4, 0x17: 4, 0x64: 8, 0x65: 12, 0x81: 16, 0xc0: 76}
@@ -17,7 +17,7 @@ AETH = (0x0d, 0x0f, 0x10, 0x11, 0x12)
 
 
 class Broken(Exception):
-    """A file that is no capture, or not a whole one."""
+    """Raised for a file that is no capture, or a truncated one."""
 
 
 # ---- files
@@ -35,7 +35,7 @@ class Source:
         return data
 
     def head(self, size, what):
-        """As take(), or nothing at the file's end."""
+        """Read like take(), but return no bytes at the file's end."""
         data = self.file.read(size)
         if data and len(data) < size:
             raise Broken(f"{what} is cut short")
@@ -49,7 +49,7 @@ def whole(kept, length, number):
 
 
 def read_pcap(source, order, number=0):
-    """Behind the magic number."""
+    """Read a pcap file from behind its magic number."""
     link = struct.unpack(order + "HHIIII", source.take(20, "its head"))[5]
     if link & 0xffff != 1:
         raise Broken(f"link type {link}, not Ethernet")
@@ -64,7 +64,7 @@ def read_pcap(source, order, number=0):
 
 
 def direction(options, order):
-    """From the flags of an enhanced packet block; None when they are not there."""
+    """Direction from the flags of an enhanced packet block; None when the block has no flags."""
     at = 0
     while at + 4 <= len(options):
         code, size = struct.unpack_from(order + "HH", options, at)
@@ -77,7 +77,7 @@ def direction(options, order):
 
 
 def block_body(source, order, size, number, gone=8):
-    """What is left of a block of which some bytes were read, without the length at its end."""
+    """The rest of a block of which `gone` bytes were read, without the length at the block's end."""
     if size < gone + 4 or size % 4 or size > MOST + 4096:
         raise Broken(f"a block of {size} bytes behind frame {number}")
     body = source.take(size - gone, f"the block behind frame {number}")
@@ -87,7 +87,7 @@ def block_body(source, order, size, number, gone=8):
 
 
 def read_pcapng(source, number=0):
-    """Behind the type of the first block."""
+    """Read a pcapng file from behind the type of its first block."""
     order, kind, head = "<", b"\x0a\x0d\x0d\x0a", source.take(4, "its head")
     while True:
         if kind == b"\x0a\x0d\x0d\x0a":
@@ -120,7 +120,7 @@ PCAP = {b"\xd4\xc3\xb2\xa1": "<", b"\x4d\x3c\xb2\xa1": "<", b"\xa1\xb2\xc3\xd4":
 
 
 def read(path):
-    """Of each frame its number from 1 on, its bytes, and IN, OUT or None. Raises Broken or OSError."""
+    """Yield for each frame its number from 1 on, its bytes, and IN, OUT or None. Raises Broken or OSError."""
     with open(path, "rb") as f:
         source = Source(f)
         magic = source.take(4, "its head")
@@ -156,7 +156,7 @@ def be16(b, at):
 
 
 class Frame:
-    """Where the headers of a frame are; fault: why its lengths do not agree."""
+    """Offsets of the headers of a frame. fault: the reason why lengths do not agree, or None."""
 
     def __init__(self, data):
         self.data, self.fault, self.roce, self.v6 = data, None, False, False
@@ -191,7 +191,7 @@ class Frame:
             self.look_at_bth()
 
     def look_at_bth(self):
-        """tshark takes the ICRC for an extension header that is missing."""
+        """Check the lengths here, because tshark takes the ICRC for a missing extension header."""
         op, pad = self.opcode(), self.data[self.bth + 1] >> 4 & 3
         if op > 0xc0:
             return
@@ -209,8 +209,8 @@ class Frame:
         return self.data[self.end - 4:self.end]
 
     def kind(self):
-        """What distinguishes it besides addresses, numbers and content: its length, and all
-        of IP's and BTH's fields that are flags, versions and codes; an AETH's syndrome."""
+        """The frame's kind, which ignores addresses, numbers and content: the length, all flags,
+        versions and codes of IP and BTH, and the syndrome of an AETH."""
         d, b = self.data, self.bth
         ip = d[14:16] + d[20:22] if self.v6 else d[14:16] + d[20:23]
         op = d[b]
@@ -219,7 +219,7 @@ class Frame:
 
 
 def icrc_zlib(frame):
-    """doc/reference/wire.md "ICRC"."""
+    """Compute the ICRC as doc/reference/wire.md "ICRC" says."""
     p = bytearray(frame.data[14:frame.end - 4])
     if frame.v6:
         p[0] |= 0x0f

@@ -20,7 +20,7 @@ def sh(*words):
 
 
 def build():
-    """Make the guest's image, if need be."""
+    """Make the guest's image unless the image is there."""
     sh(os.path.join(HERE, "guest-build.sh"))
 
 
@@ -34,8 +34,8 @@ def interfaces():
     sh("ip", "link", "set", "urnveth0", "up")
 
 
-# RoCEv2 alone is impaired: what leaves the guest by a qdisc, what comes by that of
-# another interface which it is led through.
+# Only RoCEv2 is impaired. A qdisc of eth0 impairs packets that leave the guest; packets that arrive
+# are redirected through ifb0, whose qdisc impairs them.
 IMPAIR = """
 tc qdisc del dev eth0 root 2>/dev/null
 tc qdisc del dev eth0 ingress 2>/dev/null
@@ -94,7 +94,7 @@ def parse_counters(text):
 
 
 class Guest:
-    """Boots at once; ends with its process namespace at the latest."""
+    """A guest that boots at once and ends with its process namespace at the latest."""
 
     def __init__(self, state):
         self.env = dict(os.environ, GUEST_STATE=state)
@@ -110,21 +110,21 @@ class Guest:
         return done.stdout
 
     def run(self, script, timeout=60):
-        """Output of a script, which must succeed."""
+        """Run a script, which must succeed; returns its output."""
         code, out = Job(script).wait(timeout)
         if code != 0:
             raise GuestError(f"in the guest, `{script}` ended with {code}: {out}")
         return out
 
     def put(self, path, name):
-        """A program, into the guest's /tmp."""
+        """Copy a program into the guest's /tmp."""
         self.programs[name] = path
         with open(path, "rb") as f:
             text = base64.encodebytes(f.read()).decode()
         self.run(f"base64 -d >/tmp/{name} <<E\n{text}E\nchmod 755 /tmp/{name}")
 
     def impair(self, netem):
-        """RoCEv2 to and from the guest, from now on: words of tc's netem, or none."""
+        """Impair RoCEv2 to and from the guest from now on. netem: options of tc's netem; empty: no impairment."""
         self.netem = netem
         self.run(IMPAIR.format(netem))
 
@@ -139,7 +139,7 @@ class Guest:
             return False
 
     def again(self):
-        """Boot anew, with all that was put there."""
+        """Boot the guest again, with its programs and impairment."""
         self.sh("stop")
         self.sh("start")
         for name, path in dict(self.programs).items():

@@ -4,18 +4,18 @@
 # peer that speaks RoCEv2 and is not urnic. KVM is not needed.
 #
 # Usage: test/interop/guest.sh net              make the bridge, and the guest's tap on it
-#        test/interop/guest.sh start            boot; comes back when rxe0 is up
-#        test/interop/guest.sh exec 'SCRIPT'    run a script in the guest, and end as it does
-#        test/interop/guest.sh log              what the guest's console said
-#        test/interop/guest.sh stop             end it
+#        test/interop/guest.sh start            boot; returns when rxe0 is up
+#        test/interop/guest.sh exec 'SCRIPT'    run a script in the guest, and end with its exit code
+#        test/interop/guest.sh log              print the output of the guest's console
+#        test/interop/guest.sh stop             end the guest
 #
-# Wants root, and does all in the network namespace that it is called in. One of
-# your own goes away, with all that is in it, when its shell ends:
+# guest.sh needs root, and works in the network namespace of its caller. A namespace of
+# your own disappears, with all that is in the namespace, when its shell ends:
 #
 #   unshare --net --pid --mount --fork --kill-child --mount-proc bash
 #
 # In the environment:
-#   GUEST_STATE   folder of its console, its process number (default: urnic-guest
+#   GUEST_STATE   folder of the console's output and qemu's process id (default: urnic-guest
 #                 in ${XDG_RUNTIME_DIR:-/run})
 #   GUEST_MTU     Ethernet MTU of guest and bridge (default 4200: path MTU 4096)
 #   GUEST_CPUS, GUEST_MEMORY   default 1, 384 (MiB)
@@ -23,7 +23,7 @@
 # The bridge urnbr0 has 10.77.0.1/24 and fd77::1/64, the guest 10.77.0.11 and
 # fd77::b, GID 1 and the last of rxe0's (GID 0 is its link-local address).
 #
-# Exit code: 0 done, 1 failed, 2 wrong usage; of exec the script's, 125 when the
+# Exit code: 0 done, 1 failed, 2 wrong usage. exec: the script's, or 125 when the
 # guest cannot be reached.
 
 set -eu
@@ -35,7 +35,7 @@ mtu=${GUEST_MTU:-4200}
 readonly bridge=urnbr0 tap=urntap0 mac=02:77:00:00:00:0b port=2323
 readonly host4=10.77.0.1/24 host6=fd77::1/64 guest4=10.77.0.11 guest6=fd77::b
 
-# Process number of our qemu, if it is one and ours.
+# Process id of this guest's qemu, if that runs.
 qemu_pid() {
 	local pid
 
@@ -45,15 +45,15 @@ qemu_pid() {
 }
 
 net() {
-	# Its own address: else that of a port, and it changes when urnic's port comes and goes.
+	# The bridge has a fixed MAC address: otherwise the bridge takes a port's, which changes with urnic's port.
 	ip link add $bridge address 02:77:00:00:00:01 type bridge
-	# Frames of all kinds go to all at once; no filter of the machine's looks at them.
+	# The bridge must flood multicast frames at once, so snooping is off.
 	echo 0 >/sys/class/net/$bridge/bridge/multicast_snooping 2>/dev/null || true
 	ip link set $bridge mtu "$mtu" up
 	ip addr add $host4 dev $bridge
 	ip addr add $host6 dev $bridge nodad 2>/dev/null || say "this kernel has no IPv6"
 	ip tuntap add dev $tap mode tap
-	# A READ of 1 MiB is answered by 4,096 frames at once, and the emulated guest takes them later.
+	# The responses of a 1 MiB READ are 4,096 frames at once, and the emulated guest reads them later.
 	ip link set $tap mtu "$mtu" txqueuelen 10000 master $bridge up
 }
 

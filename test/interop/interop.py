@@ -1,28 +1,28 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """urnic against the kernel's soft-RoCE, in a guest, over tap and af_packet, IPv4
-and IPv6, with all MTUs and the sizes where something changes:
+and IPv6, with all MTUs and the sizes at which the number of packets or the pad changes:
 
   pingpong  urnic-pingpong and the guest's ibv_rc_pingpong, each in both roles
-  rw        WRITE, READ, SEND and atomics, each side being the one that asks (rw.c)
+  rw        WRITE, READ, SEND and atomics, each side as the requester (rw.c)
   cm        connections by RDMA-CM, with the guest's ucmatose, each in both roles (cm.c)
-  many      READs and WRITEs of 60,000 bytes, 16 outstanding, of a guest that is slow (many.c)
+  many      READs and WRITEs of 60,000 bytes, 16 outstanding, to a slow guest (many.c)
 
-then once more over a wire that loses, doubles, reorders and corrupts both ways.
+then all once more over a wire that drops, duplicates, reorders and corrupts in both directions.
 
 usage: interop.py URNIC_PINGPONG RW_URNIC RW_GUEST CM_URNIC LOGS [--keep] [--one-in N] [--many N]
                   [--many-timeout CODE] [PART]
 
-What urnic sent in all of them, captured before any wire, is then judged frame by
-frame (judge.py); scapy looks at 5,000, and at all with URNIC_TEST_ALL in the environment.
+All frames that urnic sent, captured before the wire, are then judged one by one
+(judge.py). scapy judges 5,000 frames, and all with URNIC_TEST_ALL in the environment.
 
-LOGS is a folder for the guest's console and, of each case that failed, a capture
+LOGS is a folder for the guest's console and a capture of each case that failed
 (of every case with --keep). PART picks the cases whose names contain it. many_urnic and
-many_guest lie beside RW_URNIC. `--many 20 --many-timeout 14 many`, on a machine that has
-nothing else to do, measures what doc/inside/recovery.md promises of a slow peer.
+many_guest lie beside RW_URNIC. `--many 20 --many-timeout 14 many`, on an idle
+machine, measures the figure of doc/inside/recovery.md for a slow peer.
 
-All of it happens in namespaces of its own: qemu, the guest, interfaces and what
-else there is go away when this ends, however it ends.
+The test runs in namespaces of its own: qemu, the guest and all interfaces are
+removed when the test ends, however it ends.
 """
 import argparse
 import dataclasses
@@ -55,11 +55,12 @@ FAULTS = {
     "corrupt": "delay 1ms corrupt 3%",
     "all": "delay 2ms loss 4% duplicate 4% reorder 80% 25% corrupt 1%",
 }
-# Of acknowledgements, 4.096 us * 2^this, eight of them: a busy machine may not run the
-# guest for seconds, which is no loss. With a fault, what is lost last costs one each.
+# Code of the acknowledgement timeout (4.096 us * 2^code), by whether there is a fault. Long without one: a busy
+# machine may not run the guest for seconds, and eight timeouts must cover that. Shorter with a fault: each loss of a
+# last packet costs one timeout.
 TIMEOUT = {False: "19", True: "17"}
-# What a fault must have brought about in all its cases together, by urnic's
-# counters and the guest's; else the test shows nothing.
+# Counters of urnic and of the guest that a fault must move in all its cases together: otherwise
+# the wire did no harm and the test shows nothing.
 EFFECTS = {
     "loss": (("retransmits",), ("out_of_seq_request",)),
     "dup": (("duplicates",), ("duplicate_request",)),
@@ -69,8 +70,8 @@ EFFECTS = {
             ("out_of_seq_request", "duplicate_request")),
 }
 
-SCAPY = 5000 # frames that scapy is shown beside the first of each kind; judge_frames shows it those of every test
-LOSSY = 4 # cases on a good wire that may have lost something
+SCAPY = 5000 # frames for scapy besides the first of each kind; judge_frames gives scapy those of every test
+LOSSY = 4 # cases on a good wire in which packets may have been lost
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Case:
 
 class Pingpong(Run):
     NAME = "pingpong"
-    lossy = [] # names of cases on a good wire that lost something
+    lossy = [] # names of cases on a good wire in which packets were lost
     ROLES = ("client", "server")
 
     def __init__(self, the_guest, options, case):
@@ -129,9 +130,9 @@ class Pingpong(Run):
 
 
     def lost_by_itself(self):
-        """Did a good wire lose something all the same, as queues do on a busy machine?
+        """True when a good wire lost packets all the same, as queues do on a busy machine.
 
-        Then the one who missed it says so, and only then. A few cases of them all may.
+        Then the receiver counts packets out of order, and NAKs come from that receiver only. At most LOSSY cases may.
         """
         ours, theirs = self.counters.get("out_of_order", 0), self.delta("out_of_seq_request")
         if not (ours or theirs) or len(Pingpong.lossy) >= LOSSY:
@@ -146,8 +147,8 @@ class Pingpong(Run):
 class Rw(Run):
     NAME = "rw"
     ROLES = ("active", "passive")
-    # What follows a message that had no receive; what comes when the one that was
-    # refused has left; the second answer to what was repeated, the guest being slow.
+    # Also drops of packets behind a message without a receive, of packets to a QP that a NAK has ended,
+    # and of second responses to requests that were retransmitted because the guest is slow.
     DROPS = Run.DROPS | {"drop_ooo", "drop_no_qp", "drop_qp_state", "drop_response", "drop_psn"}
 
     def __init__(self, the_guest, options, case):
@@ -166,7 +167,7 @@ class Rw(Run):
         self.capture_lost = sum(int(w[1]) for w in words if w[0] == "capture_lost")
         if "all steps done" not in self.urnic_out or "all steps done" not in self.guest_out:
             raise Wrong("not all steps were done")
-        # Receives that are posted late, and the one wrong key.
+        # The steps have receives that are posted late, and one wrong key.
         ours, theirs = ("rx_rnr_naks", "send_rnr_err") if self.case.role == "active" else \
             ("tx_rnr_naks", "rcvd_rnr_err")
         if not self.counters.get(ours) or not self.delta(theirs):
@@ -178,7 +179,7 @@ class Rw(Run):
 class Cm(Run):
     NAME = "cm"
     ROLES = ("active", "passive")
-    # Of a connection that the guest has ended already.
+    # Also drops of packets on a connection that the guest has ended already.
     DROPS = Run.DROPS | {"drop_qp_state", "drop_no_qp"}
     CONNECTIONS, MESSAGES = 8, 10
 
@@ -190,8 +191,8 @@ class Cm(Run):
                         DEVICES[case.device], IP[case.ip], self.capture]
         # The kernel's connection management gives up when a neighbour's MAC address changes, and
         # urnic's port has another one each time.
-        # It asks for the path MTU of its own interface, whatever the way carries, and is refused where
-        # that is more than urnic's port can: a tap's is 1024.
+        # The kernel asks for the path MTU of its own interface, whatever the wire carries, and urnic rejects
+        # a path MTU above that of its port: a tap's is 1024.
         mtu = 1500 if case.device == "tap" else 4200
         self.script = ("sh -c 'for f in -4 -6; do ip $f neigh flush dev eth0; done >/dev/null 2>&1; "
                        f"ip link set eth0 mtu {mtu}; "
@@ -210,10 +211,10 @@ class Many(Run):
     NAME = "many"
     DROPS = Run.DROPS | {"drop_response", "drop_psn"}
     SIZE, COUNT = 60000, 200
-    # Of what was sent, that may be sent again; and what a guest that is not run for a while
-    # brings about, in a run: a timeout repeats one READ, or 16 packets of WRITEs.
+    # SHARE: part of the request packets that may be retransmitted. STALL: packets that a run may retransmit besides
+    # when the guest is not run for a while: a timeout repeats one READ, or 16 packets of WRITEs.
     SHARE, STALL = 0.01, {"read": 4, "write": 64}
-    sums = {} # of all runs, by operation: request packets, repeats
+    sums = {} # over all runs, by operation: request packets, retransmitted ones
 
     def __init__(self, the_guest, options, case):
         super().__init__(the_guest, options.logs, case)
@@ -221,7 +222,7 @@ class Many(Run):
         if "many" not in the_guest.programs:
             the_guest.put(os.path.join(folder, "many_guest"), "many")
         op = case.role.split(".")[0]
-        # Four are enough for a guest that is run; one that is not may need more.
+        # Four retries suffice for a guest that is run all the time; others may need more.
         retries = "4" if options.many_timeout <= 14 else "7"
         same = [str(case.mtu), str(options.many_timeout), retries, op, str(case.size),
                 str(self.COUNT)]
@@ -253,7 +254,7 @@ def many_cases(fault, runs):
 
 
 def pingpong_cases(fault, one_in):
-    """Each size in each way, with another MTU each time; with a fault a few of them."""
+    """Each size over each device, address family and role, with another MTU each time; a few of them with a fault."""
     if not fault:
         ways = itertools.product(MTUS, (4, 6), Pingpong.ROLES)
         for w, (device, ip, role) in enumerate(ways):
@@ -282,24 +283,24 @@ def cm_cases(fault):
     ways = (("tap", 4, 1024), ("tap", 6, 1024), ("af_packet", 4, 4096), ("af_packet", 6, 4096))
     for device, ip, mtu in ways if not fault else ways[:1] if fault in ("loss", "dup", "all") else ():
         for role in Cm.ROLES:
-            # Who asks says the MTU: the guest its own, which is more than the tap's.
+            # The active side sets the MTU: the guest sets its own, which is above the tap's.
             size = 1000 if role == "passive" and device == "tap" else 3000
             yield Case(Cm, device, ip, role, mtu, fault, size)
 
 
 def run_cases(the_guest, options, cases, court):
-    """Returns (runs that passed, failures). court: sees what urnic sent"""
+    """Returns (runs that passed, failures). court: the judge of the frames that urnic sent"""
     done, failures = [], 0
     counters = the_guest.counters()
     for case in cases:
         if options.part not in case.name:
             continue
         if failures >= MOST_FAILURES:
-            print("that is enough")
+            print("too many failures: the remaining cases are left out")
             break
         run, error = run_case(the_guest, options, case, counters)
         if error and not the_guest.alive():
-            # Nothing can be asked of a kernel that hangs. If it was our doing it hangs again.
+            # A kernel that hangs has no counters to read. A hang that urnic caused will happen again.
             print(f"the guest hangs in {case.name} ({error}): it is booted anew, for one more try")
             os.replace(run.capture, run.capture + ".hung")
             the_guest.again()
@@ -319,11 +320,11 @@ def run_cases(the_guest, options, cases, court):
 
 
 def witness(run, court):
-    """Have the judge take what urnic sent. returns: was it all?"""
+    """Give the judge the frames that urnic sent. returns: True when the capture has all of them."""
     taken, sent = court.take(run.capture, sent=True), run.counters["tx_packets"]
     if run.capture_lost:
         print(f"  {run.case.name}: {run.capture_lost} frames were too fast for the capture")
-    # What a port does not take at once is there for each attempt.
+    # A frame that a port did not take at once is in the capture once for each attempt.
     if taken + run.capture_lost >= sent:
         return True
     print(f"FAILED: {run.case.name}: {taken} frames of {sent} were captured")
@@ -331,7 +332,7 @@ def witness(run, court):
 
 
 def run_case(the_guest, options, case, counters):
-    """Returns the run, and what was wrong or None."""
+    """Returns the run, and the error or None."""
     run = case.kind(the_guest, options, case)
     began = time.monotonic()
     try:
@@ -343,7 +344,7 @@ def run_case(the_guest, options, case, counters):
 
 
 def no_effect(fault, runs):
-    """Names of counters that the fault should have moved, and did not."""
+    """Names of counters that the fault should have moved and that did not move."""
     ours, theirs = EFFECTS[fault]
     return [n for n in ours if not sum(r.counters.get(n, 0) for r in runs)] + \
         [n + " (guest)" for n in theirs if not sum(r.delta(n) for r in runs)]
@@ -364,7 +365,7 @@ def run_all(the_guest, options, court):
             print(f"FAILED: {fault}: the wire did nothing that shows: no {', '.join(missing)}")
     for op, (sent, again) in Many.sums.items():
         print(f"many: {again} of {sent} request packets were repeats: {op}")
-        if options.many >= 20 and again > sent * Many.SHARE: # enough runs for one that stood still
+        if options.many >= 20 and again > sent * Many.SHARE: # so many that one stall does not count
             failures += 1
             print(f"FAILED: more than {Many.SHARE:.0%}")
     failures += not court.verdict(None if os.environ.get("URNIC_TEST_ALL") else SCAPY)
@@ -373,12 +374,12 @@ def run_all(the_guest, options, court):
 
 
 def enter():
-    """Begin again in namespaces of our own; returns in there only."""
+    """Start this script again in namespaces of its own; returns only inside them."""
     if os.environ.get(INSIDE):
         guest.sh("mount", "-t", "sysfs", "sysfs", "/sys")
         guest.sh("ip", "link", "set", "lo", "up")
         return
-    # In there is no way to Debian's packages.
+    # The image is made before, because Debian's packages cannot be reached from inside the namespaces.
     guest.build()
     os.environ[INSIDE] = "1"
     os.execvp("unshare", ["unshare", "--net", "--pid", "--mount", "--fork", "--kill-child",
@@ -393,7 +394,7 @@ def main():
     parser.add_argument("cm_urnic")
     parser.add_argument("logs")
     parser.add_argument("--keep", action="store_true")
-    # Neither 3 nor 5, which is how many MTUs a device has: then every size comes, and nearly every MTU.
+    # N must not be 3 or 5, the numbers of MTUs of the devices: otherwise sizes and MTUs would be left out.
     parser.add_argument("--one-in", type=int, default=1,
                         help="of the ping-pongs over a good wire; URNIC_TEST_ALL in the environment overrides it")
     parser.add_argument("--many", type=int, default=2)

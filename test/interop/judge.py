@@ -5,27 +5,27 @@
 usage: judge.py [OPTION...] CAPTURE...
 
 Each CAPTURE (pcap or pcapng) holds only frames that urnic sent, none of them
-harmed on purpose. Of every frame:
+corrupted on purpose. The judges of each frame:
 
   lengths   Ethernet, IP, UDP, the opcode's headers and the pad agree
-  tshark    no mark of being malformed, no error, no wrong checksum; what goes
-            to UDP port 4791 is InfiniBand to it
-  zlib      the ICRC computed anew, as doc/reference/wire.md says, is the frame's
-  scapy     the same by its contrib/roce, which knows IPv4 only
+  tshark    does not call the frame malformed, finds no error and no wrong checksum,
+            and takes each frame to UDP port 4791 for InfiniBand
+  zlib      the ICRC, computed as doc/reference/wire.md says, is the frame's
+  scapy     the ICRC, computed by contrib/roce, is the frame's; IPv4 only
 
-  --sent         look only at frames that left a port, by the direction that
-                 pcapng notes; for captures of both directions
-  --scapy N      show scapy, which takes half a millisecond for each, the first
-                 frame of each kind and of all about N, spread evenly (all).
-                 Kinds differ in more than addresses, numbers and content:
-                 length, opcode, flags, codes, versions
-  --at-least N   fail when there are fewer than N RoCEv2 frames all together
-  --opcodes LIST fail unless each of these opcodes (hexadecimal, with commas)
-                 was there
+  --sent         judge only frames that left a port, by the direction in the
+                 pcapng file; for captures of both directions
+  --scapy N      give scapy the first frame of each kind and about N others, spread
+                 evenly (default: all), because scapy takes half a millisecond for
+                 each. Frames of one kind have the same length, opcode, flags,
+                 codes and versions
+  --at-least N   fail when there are fewer than N RoCEv2 frames in all captures
+  --opcodes LIST fail unless each of these opcodes (hexadecimal, with commas
+                 between) was there
   --help         this text
 
-Frames that are the same byte for byte are judged once. Says how many frames
-each judge saw. Exit code: 0 all is well, 1 a frame is not or a judge failed,
+Frames with the same bytes are judged once. The last line says how many frames
+each judge saw. Exit code: 0 no fault, 1 a frame is faulty or a judge failed,
 2 wrong usage.
 """
 import array
@@ -41,21 +41,21 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True # of frames
+sys.dont_write_bytecode = True # must precede the import of frames
 import frames
 from frames import Frame, icrc_zlib
 
 SHOWN = 5  # faults that are printed
-# Wireshark guesses what the payload of RDMA may be, and reads beyond short ones.
+# Wireshark guesses the protocol of RDMA's payload, and its dissectors read beyond short payloads.
 HEURISTICS = ("rpcrdma_infiniband", "eth_over_ib", "smb_direct_infiniband")
 PROTOCOLS = ("smc", "smb_direct", "rpcordma", "nvme-rdma", "lnet", "iser", "infiniband.eoib",
              "infiniband_sdp", "fcoib")
 FIELDS = ("frame.number", "_ws.malformed", "ip.checksum.status", "icmp.checksum.status",
           "icmpv6.checksum.status", "_ws.expert.severity", "_ws.expert.message", "frame.protocols")
 ERROR = str(0x800000)
-# Zero over IPv6 is what RoCEv2 hardware sends and expects.
+# RoCEv2 hardware sends and expects a UDP checksum of zero over IPv6.
 FORGIVEN = ("Illegal checksum value (0)",)
-ALL = 1 << 64  # of --scapy
+ALL = 1 << 64  # value of `most` that gives scapy all frames
 
 
 def icrc_scapy(frame):
@@ -72,10 +72,10 @@ def digest(data):
 
 @dataclasses.dataclass
 class Seen:
-    """What judges saw, and what they say."""
-    roce: int = 0      # frames, the same ones counted as often as they came
-    distinct: int = 0  # RoCEv2
-    ipv4: int = 0      # ... over IPv4
+    """The counts of the judges, and the faults that they found."""
+    roce: int = 0      # RoCEv2 frames, equal ones counted each time
+    distinct: int = 0  # RoCEv2 frames, equal ones counted once
+    ipv4: int = 0      # distinct RoCEv2 frames over IPv4
     tshark: int = 0
     zlib: int = 0
     scapy: int = 0
@@ -93,14 +93,14 @@ class Seen:
 
 
 class Share:
-    """Some of the frames, for one process: a file, and where each comes from."""
+    """The part of the frames that one process judges: a file, and the origin of each frame."""
 
     def __init__(self, path, paths):
-        self.paths = paths # of captures; all shares'
+        self.paths = paths # of captures; all shares have this list
         self.out = frames.Writer(path)
         self.capture = array.array("I") # index into paths
-        self.number = array.array("Q")  # in the capture
-        self.times = array.array("I")   # it came
+        self.number = array.array("Q")  # number of the frame in its capture
+        self.times = array.array("I")   # number of equal frames
 
     def add(self, data, number):
         self.out.add(data)
@@ -112,7 +112,7 @@ class Share:
         return f"{self.paths[self.capture[i]]}: frame {self.number[i]}"
 
     def judge(self, most):
-        """most: of frames' digests, which are even in 0..ALL, those below are for scapy."""
+        """Judge all frames. most: scapy judges frames whose digest is below; digests spread evenly over 0..ALL."""
         seen, roce, first = Seen(), bytearray(), set()
         for i, (_, data, _) in enumerate(frames.read(self.out.path)):
             f = Frame(data)
@@ -145,7 +145,7 @@ class Share:
                                     f"{want.hex() if want else 'that of a RoCEv2 frame'}", f.data))
 
     def tshark(self, seen, roce):
-        """roce: for each frame, whether it is one that must be InfiniBand to tshark."""
+        """Have tshark judge all frames. roce: for each frame, whether tshark must take the frame for InfiniBand."""
         cmd = ["tshark", "-n", "-r", self.out.path, "-o", "ip.check_checksum:TRUE", "-T", "fields"]
         for name in FIELDS:
             cmd += ["-e", name]
@@ -168,7 +168,7 @@ class Share:
 
 
 def look_at_line(line, wanted):
-    """What tshark finds wrong with a frame, or None."""
+    """The fault that tshark finds in a frame, or None."""
     _, malformed, ip, icmp, icmp6, severity, message, protocols = line.split("\t")
     if malformed or "malformed" in protocols.lower():
         return f"tshark calls it malformed: {message}"
@@ -182,11 +182,14 @@ def look_at_line(line, wanted):
 
 
 class Judge:
-    """take() captures, which may go away then; verdict() once. folder: for what is kept."""
+    """Call take() with each capture, which may be removed afterwards, then verdict() once.
+
+    folder: for temporary files.
+    """
 
     def __init__(self, folder):
         self.paths = []
-        self.known = {} # by a frame's digest its number; they go to the shares in turn
+        self.known = {} # a frame's number, by its digest; frames go to the shares in turn
         count = len(os.sched_getaffinity(0))
         self.shares = [Share(os.path.join(folder, f"judge{i}"), self.paths) for i in range(count)]
         self.frames = 0
@@ -196,7 +199,7 @@ class Judge:
         self.seen.faults.append((place, text, data))
 
     def take(self, path, sent=False):
-        """sent: only frames that left the port. returns: how many frames it took"""
+        """Take the frames of a capture. sent: only frames that left the port. returns: number of frames taken"""
         self.paths.append(path)
         before = self.frames
         try:
@@ -220,7 +223,9 @@ class Judge:
             self.shares[at % len(self.shares)].times[at // len(self.shares)] += 1
 
     def verdict(self, scapy=None, least=0, opcodes=()):
-        """scapy: frames that it is shown besides those of a new kind; None: all. returns: is all well?"""
+        """Judge all frames. scapy: number of frames for scapy besides those of a new kind; None: all.
+
+        returns: True when no fault was found."""
         most = ALL if scapy is None else ALL * scapy // max(1, scapy, len(self.known))
         import_scapy()
         with concurrent.futures.ProcessPoolExecutor(
@@ -249,11 +254,11 @@ class Judge:
 
 
 def import_scapy():
-    """Once, and not in each process."""
+    """Import scapy before the processes fork, so that not each of them has to."""
     from scapy.config import conf
     conf.verb = 0
     import scapy.contrib.roce # pylint: disable=unused-import
-    # A tenth of its time goes into looking for garbage among what stays.
+    # Freezing spares the collector scapy's permanent objects, which took a tenth of the time.
     gc.collect()
     gc.freeze()
     gc.set_threshold(5000, 20, 100)

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does judge.py find a frame that is not well, and pass those that are?
+"""Prove that judge.py finds faulty frames and passes good ones.
 
 usage: judge_proof.py CAPTURE.pcap
 
-CAPTURE is the frames of another stack. Each harm is done to one frame of them;
-where the harm is not meant to be found by the ICRC, the ICRC is made right. Then
-each judge by itself, with the others silenced; frames among many; captures of
-both directions; captures that are not whole. And judge_tests.py: programs that
-are not what they say.
+CAPTURE has frames of another stack. Each fault is put into one of these frames;
+the ICRC is made right where a check other than the ICRC must find the fault. The
+cases: each judge alone, with the others silenced; a faulty frame among many;
+captures of both directions; truncated captures; and, for judge_tests.py, programs
+whose frames or reports are wrong.
 """
 import os
 import struct
@@ -37,7 +37,7 @@ def load(path):
 
 
 def seal(f):
-    """Checksum of IPv4 and ICRC, from doc/reference/wire.md."""
+    """Set the checksum of IPv4 and the ICRC, as doc/reference/wire.md says."""
     v6 = f[12] == 0x86
     if not v6:
         f[24:26] = b"\0\0"
@@ -55,7 +55,7 @@ def seal(f):
 
 
 def lengths(f, by):
-    """IP and UDP speak of so many bytes more."""
+    """Add `by` to the lengths of IP and UDP."""
     v6 = f[12] == 0x86
     for at in (18, 58) if v6 else (16, 38):
         f[at:at + 2] = struct.pack(">H", struct.unpack(">H", f[at:at + 2])[0] + by)
@@ -70,13 +70,13 @@ def flip(at):
 
 
 def cut_ext(f):
-    """An ACK whose AETH is missing, all lengths and the ICRC right."""
+    """Cut the AETH out of an ACK; all lengths and the ICRC stay right."""
     bth = BTH[f[12]]
     return seal(lengths(f[:bth + 12] + bytearray(4), bth + 16 - len(f)))
 
 
 def wrong_pad(f):
-    """More pad than there is payload, the ICRC right."""
+    """Set a pad longer than the payload; the ICRC stays right."""
     f[BTH[f[12]] + 1] |= 0x30
     return seal(f)
 
@@ -112,12 +112,12 @@ def block(kind, body, order):
 
 
 def pcapng(frames, order="<"):
-    """frames: (way, frame) each; way 1: in, 2: out, None: not said."""
+    """A pcapng file. frames: (way, frame) each; way 1: in, 2: out, None: without a direction."""
     out = block(0x0a0d0d0a, struct.pack(order + "IHHq", 0x1a2b3c4d, 1, 0, -1), order)
     out += block(1, struct.pack(order + "HHI", 1, 0, 0), order)
     for way, f in frames:
         body = struct.pack(order + "IIIII", 0, 0, 0, len(f), len(f)) + f + bytes(-len(f) % 4)
-        # A comment before the flags: it is to be stepped over.
+        # A comment stands before the flags: the reader must skip the comment.
         body += struct.pack(order + "HH5s3xHH", 1, 5, b"hello", 2, 4)
         body += struct.pack(order + "IHH", way or 0, 0, 0)
         out += block(6, body, order)
@@ -137,7 +137,7 @@ def judge(folder, frames, *options):
 
 
 def judge_here(folder, frames, scapy=None):
-    """In this process, whose judges can be silenced."""
+    """Judge frames in this process, whose judges can be silenced."""
     with tempfile.TemporaryDirectory(dir=folder) as kept:
         path = os.path.join(kept, "x.pcap")
         with open(path, "wb") as out:
@@ -150,7 +150,7 @@ def judge_here(folder, frames, scapy=None):
 
 
 def numbered(frame, n):
-    """The same with other PSNs, and right."""
+    """Copies of a frame with PSNs from 0 on, each with the right ICRC."""
     out = []
     for i in range(n):
         f = bytearray(frame)
@@ -161,7 +161,7 @@ def numbered(frame, n):
 
 
 def silenced(expect, folder, v4, v6):
-    """Each judge by itself, and zlib and scapy alone where the other is one for the frame, too."""
+    """Each judge finds a fault alone; zlib and scapy do so in the same frame."""
     zlib_judge, scapy_judge = court.icrc_zlib, court.icrc_scapy
     bad = flip(-9)(bytearray(v4))
     court.icrc_zlib = lambda f: f.icrc()
@@ -176,7 +176,7 @@ def silenced(expect, folder, v4, v6):
 
 
 def among_many(expect, folder, v4):
-    """What is wrong is found wherever it is, by who sees all frames and by who sees a part."""
+    """tshark and zlib find a faulty frame at any place; scapy, which sees a part, sees each kind."""
     many = numbered(v4, 5000)
     for at in (0, 2501, 4999):
         some = many[:at] + [flip(24)(bytearray(many[at]))] + many[at + 1:]
@@ -190,7 +190,7 @@ def among_many(expect, folder, v4):
     seen = judge_here(folder, [v4, *many[:9], bytearray(many[9])], 0)[2]
     expect("all, of one kind", 0, (0 if seen.scapy <= len(os.sched_getaffinity(0)) and
                                       len(seen.kinds) == 1 else seen, "\n"))
-    # Another kind, of which there is one: scapy is shown it however few it is to see.
+    # One frame is of another kind: scapy is given the frame even when told to judge none.
     other = seal(flip(BTH[v4[12]] + 8)(bytearray(v4)))
     court.icrc_zlib, zlib_judge = lambda f: f.icrc(), court.icrc_zlib
     expect("scapy, the only one of its kind", 1, judge_here(folder, many + [flip(-9)(other)], 0))
@@ -217,7 +217,7 @@ def files(expect, folder, v4, v6, ack):
             expect(f"{what}, {cut} bytes cut off", 1, judge_file(folder, data[:-cut]))
 
 
-# Stands in for a program: leaves what was prepared where the program would.
+# A stand-in for a program: copies a prepared capture to the place where the program would write one.
 STAND_IN = """#!/bin/sh
 [ "$1" != --list ] || { printf 'scenarios:\\n  one  one\\nfaults:\\n'; exit; }
 while [ $# -gt 0 ]; do
@@ -231,7 +231,7 @@ exit %d
 
 
 def programs(expect, folder, v4):
-    """All fail, as too few frames come of them; what is said shows what was seen."""
+    """All programs fail, because they send too few frames; the message shows which fault was seen."""
     bad = flip(-9)(bytearray(v4))
     few, icrc, none = "frames, and 500000 are wanted", "ICRC", "nothing of what it sent was captured"
     perf = '{"capture_lost": %d, "counters": {"tx_packets": %d}}'

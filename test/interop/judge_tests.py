@@ -1,24 +1,24 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames that the tests have urnic send, judged.
+"""Judge the frames that urnic sends in its tests.
 
 usage: judge_tests.py [OPTION...] PROGRAM...
 
-Runs each PROGRAM with all that it sends captured, then has judge.py look at all
-of it. The name of a program says how: tests of packets and of verbs and replays
-of what fuzzers found as they are, urnic-sim with every scenario, urnic-perf over
-good and bad wires, urnic-cp with several options. What it captures is the
-sender's side: what wires do to frames later does not count.
+Runs each PROGRAM, captures all frames that the program sends, then has judge.py
+judge them. The name of a program decides its arguments: tests of packets and of
+verbs and replays of fuzzers' findings run without any, urnic-sim with every
+scenario, urnic-perf over good and bad wires, urnic-cp with several options. Frames
+are captured at the sender, before wires change them.
 
-  --scapy N      as judge.py has it (all)
-  --seeds A..B   of each scenario of urnic-sim (1..36)
-  --less         leave out what takes long: some programs, most frames for scapy
+  --scapy N      as for judge.py (default: all)
+  --seeds A..B   seeds of each scenario of urnic-sim (default: 1..36)
+  --less         take less time: leave out some programs, most frames for scapy
                  and most seeds
-  --all          every frame for scapy, whatever --scapy says; also with
-                 URNIC_TEST_ALL in the environment
+  --all          give scapy every frame, whatever --scapy says; URNIC_TEST_ALL in
+                 the environment does the same
   --help         this text
 
-Exit code: 0 all is well, 1 a frame is not or a program failed, 2 wrong usage.
+Exit code: 0 no fault, 1 a frame is faulty or a program failed, 2 wrong usage.
 """
 import concurrent.futures
 import dataclasses
@@ -43,8 +43,8 @@ TIMEOUT = 900  # seconds for one program; generous, for sanitizers on a busy mac
 LONG = ("test_verbs_threads", "test_verbs_stress", "test_verbs_control")
 FUZZ = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz")
 
-# A thousand frames each, so that captures keep up: of every operation, with all MTUs, over
-# both address families, sizes beside the edges of pad and packet.
+# Runs of about a thousand frames each, so that captures keep up: every operation, all MTUs, both
+# address families, sizes around the limits of pad and packet.
 PERF = """
 send_lat --size 8 --iters 200
 write_lat --size 61 --ip 6 --iters 200
@@ -71,11 +71,11 @@ class Failed(Exception):
 
 @dataclasses.dataclass
 class Job:
-    """A program to run. In its words {} is a folder of its own, where captures are left."""
+    """A program to run. {} in its arguments stands for a folder of its own, for captures."""
     args: list
-    sent: bool = False # captures are of both directions
-    files: tuple = ()  # to be made there: (name, size)
-    lost: int = 0      # frames that did not get into a capture, and are known of
+    sent: bool = False # True when captures have both directions
+    files: tuple = ()  # files to make in the folder: (name, size)
+    lost: int = 0      # frames that the program reports as missing in its capture
     out: str = ""
 
     def run(self, folder):
@@ -93,7 +93,7 @@ class Job:
                          f"{(done.stdout + done.stderr)[-4000:]}")
 
     def check(self, taken):
-        """taken: frames of it that the judge took."""
+        """Raise Failed unless the capture is complete. taken: frames that the judge took from the capture."""
         if not taken:
             raise Failed(f"{' '.join(self.args)}: nothing of what it sent was captured")
 
@@ -114,7 +114,7 @@ class Perf(Job):
         if self.lost:
             print(f"{' '.join(self.args[1:-2])}: {sent} frames; in both directions its capture lost "
                   f"{self.lost} that crossed a port", flush=True)
-        # What a port does not take at once is there for each attempt.
+        # A frame that a port did not take at once is in the capture once for each attempt.
         if taken + self.lost < sent:
             raise Failed(f"{' '.join(self.args)}: {taken} frames of {sent} were captured")
 
@@ -147,7 +147,7 @@ def jobs(program, seeds):
     elif name == "urnic-sim":
         yield from sim_jobs(program, seeds)
     elif name == "urnic-cp":
-        # The wire is good: what came in is what the other side sent.
+        # The wire is good: frames that arrived are as the other side sent them.
         for words in CP:
             yield Job([program, *words.split(), "--capture", "{}/a.pcapng", "--to", "{}/to", "{}/one",
                        "{}/none", "{}/byte"], files=(("one", 150_001), ("none", 0), ("byte", 1)))
@@ -159,12 +159,12 @@ def jobs(program, seeds):
 
 
 def run_all(todo, court):
-    """Have the judge take what each job sends. returns: frames that captures lost"""
+    """Give the judge the frames of each job. returns: number of frames that captures lost"""
     def run(job):
         with tempfile.TemporaryDirectory(prefix="urnic-sent-", dir="/tmp") as folder:
             job.run(folder)
             captures = sorted(f for f in os.listdir(folder) if ".pcap" in f)
-            # The judge is not made for several threads.
+            # Only one thread at a time may use the judge.
             with lock:
                 job.check(sum(court.take(os.path.join(folder, f), job.sent) for f in captures))
         return job.lost
@@ -200,7 +200,7 @@ def main():
     if "--help" in values or "-h" in values:
         print(__doc__.strip())
         return 0
-    # Data that tests read is named from where this was started.
+    # Tests run in other folders, so the path of their data must be absolute.
     os.environ["URNIC_TEST_DATA"] = os.path.abspath(os.environ.get("URNIC_TEST_DATA", "test/data"))
     todo = [job for p in programs if "--less" not in values or os.path.basename(p) not in LONG
             for job in jobs(os.path.abspath(p), values["--seeds"])]

@@ -3,9 +3,9 @@
  * usage: many active HOST TCP-PORT GID-INDEX MTU TIMEOUT RETRIES read|write SIZE COUNT [...]
  *        many passive - TCP-PORT GID-INDEX MTU TIMEOUT RETRIES read|write SIZE COUNT [...]
  *
- * COUNT READs or WRITEs of SIZE bytes by the active side, DEPTH outstanding: as much as a
- * slow peer is ever asked for at once. The first completion that is an error ends both.
- * The bytes of the last DEPTH of them are compared.
+ * COUNT READs or WRITEs of SIZE bytes by the active side, DEPTH outstanding: the most that
+ * a slow peer is ever asked for at once. The first completion with an error ends both sides.
+ * The bytes of the last DEPTH operations are compared.
  */
 #include "rw.h"
 
@@ -25,7 +25,7 @@
 
 enum { DEPTH = 16, PATIENCE = 200, ARGS = 11 };
 
-/* What one side tells the other; network order. */
+/* Values that each side tells the other; network order. */
 struct meet {
 	uint32_t qpn, psn, rkey, rsvd;
 	uint64_t va;
@@ -83,7 +83,7 @@ tcp_open(const char *host, const char *port)
 	need(inet_pton(AF_INET, host, &at.sin_addr) == 1, "the peer's address");
 	for (int i = 0; connect(fd, (struct sockaddr *)&at, sizeof(at)) != 0; i++) {
 		need(i < PATIENCE * 20, "connecting");
-		usleep(50000); /* it is not there yet */
+		usleep(50000); /* the peer does not listen yet */
 		close(fd);
 		fd = socket(AF_INET, SOCK_STREAM, 0);
 	}

@@ -5,19 +5,19 @@ import subprocess
 
 import guest
 
-# Seconds for one case. It takes some, but rxe 6.1 may forget to go on when its requester waited for frames
-# to leave, 65 each time, and then waits for its timer, 2 s: 1 MiB in packets of 256 bytes has 4,096.
+# Seconds for one case. Most take a few, but the requester of rxe 6.1 may stall until its timer of 2 s
+# after each 65 frames that it waited to send, and 1 MiB in packets of 256 bytes has 4,096 frames.
 PATIENCE = 240
 DEVICES = {"tap": "net_tap0,iface=urnp0", "af_packet": "net_af_packet0,iface=urnveth0"}
 IP = {4: "10.77.0.99", 6: "fd77::99"}
-# Between what the guest's program says and the counters.
+# Separates the output of the guest's program from the counters.
 MARK = "== counters"
-# Counters of the guest that never move, whatever the wire does: they mean that
-# somebody understood the other wrong.
+# Counters of the guest that must not move over any wire: they count failures that
+# only a protocol error of one of the two stacks can cause.
 NEVER = ("send_err", "link_downed", "retry_rnr_exceeded_err", "retry_exceeded_err")
 RNR = ("rcvd_rnr_err", "send_rnr_err")
-# Nor these, when the wire does nothing. (completer_retry_err may: the kernel's timer
-# is not stopped by an acknowledgement and then repeats what was on its way.)
+# Counters of the guest that must not move over a good wire. (completer_retry_err may: an acknowledgement
+# does not stop the kernel's timer, which then retransmits packets in flight.)
 CLEAN = ("out_of_seq_request", "rcvd_seq_err")
 
 
@@ -26,7 +26,7 @@ class Wrong(Exception):
 
 
 class Run:
-    # Drops of urnic's on a good wire: what others say on the bridge.
+    # Drop counters of urnic that may move on a good wire: the bridge floods frames of other hosts.
     DROPS = {"drop_not_roce", "drop_address", "drop_other"}
 
     def __init__(self, the_guest, logs, case):
@@ -35,14 +35,14 @@ class Run:
         self.capture = os.path.join(logs, case.name + ".pcapng")
         self.command = [] # urnic's
         self.script = ""  # the guest's
-        self.ours_first = False # the guest's starts once ours said a line
+        self.ours_first = False # the guest's program starts once urnic's has printed a line
         self.urnic_out = self.urnic_err = self.guest_out = ""
         self.before = self.after = {}
         self.counters = {} # urnic's
-        self.capture_lost = 0 # frames that the capture does not have
+        self.capture_lost = 0 # frames that are missing in the capture
 
     def go(self, before):
-        """before: the guest's counters. Asking it costs time, so this does so but once."""
+        """Run the case. before: the guest's counters; they are read once a case, because reading takes time."""
         self.before = before
         job = code = None
         with subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -60,7 +60,7 @@ class Run:
                 urnic.kill()
                 if job is not None:
                     if urnic.poll() != 0:
-                        # It waits for a peer that is gone.
+                        # The guest's program waits for a peer that has ended.
                         self.guest.run("killall ibv_rc_pingpong rw ucmatose 2>/dev/null; true")
                     code, self.guest_out = job.wait(PATIENCE)
         self.guest_out, _, counted = self.guest_out.partition(MARK)
@@ -88,7 +88,7 @@ class Run:
                 raise Wrong(f"the guest counts {self.delta(name)} {name}")
 
     def judge_counters(self):
-        """What holds for every case."""
+        """Check the counters that every case has in common; raises Wrong."""
         self.forbid(("bad_wqe", "nak_invalid_request", "nak_operational", "cq_overrun"), NEVER)
         if not self.case.fault:
             self.forbid([n for n in self.counters if n.startswith("drop_") and n not in self.DROPS])
@@ -97,10 +97,10 @@ class Run:
         try:
             return self.guest.run(script)
         except (guest.GuestError, OSError):
-            return ""  # it does not answer any more
+            return ""  # the guest does not answer any more
 
     def tell(self):
-        """All that is known, for whoever reads the log."""
+        """Print all that is known of a failed case."""
         print("  urnic:", " ".join(self.command))
         print("  guest:", self.script)
         for what, text in (("urnic's program", self.urnic_out + self.urnic_err),

@@ -3,13 +3,14 @@
  * usage: rw active HOST TCP-PORT GID-INDEX MTU TIMEOUT EVERY [...]
  *        rw passive - TCP-PORT GID-INDEX MTU TIMEOUT EVERY [...]
  *
- * TIMEOUT is that of acknowledgements, 4.096 us * 2^TIMEOUT; EVERY n-th size is used.
+ * TIMEOUT is the code of the acknowledgement timeout, 4.096 us * 2^TIMEOUT. One size in EVERY is
+ * used.
  *
  * Both sides go through the same list of steps. Before a step each fills its
  * buffer with a pattern that the other side knows too; the active side does one
- * operation; then each looks whether its buffer is as it must be, and not only
- * where the operation was to go. A word
- * over TCP before and after keeps them in step.
+ * operation. Then each side compares its whole buffer with the expected bytes,
+ * and not only the bytes of the operation. A word over TCP before and after each
+ * step keeps the sides together.
  */
 #include "rw.h"
 
@@ -28,9 +29,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MARGIN = 8192, /* bytes beside a step's own that are looked at, too */
-       BUF = (1 << 20) + MARGIN, DEPTH = 64, PATIENCE = 200, BATCH = 32, READS = 16,
-       LATE = 0x1a7e0001 };
+enum {
+	MARGIN = 8192, /* bytes around those of a step that are compared, too */
+	BUF = (1 << 20) + MARGIN,
+	DEPTH = 64,
+	PATIENCE = 200,
+	BATCH = 32,
+	READS = 16,
+	LATE = 0x1a7e0001
+};
 
 enum op {
 	OP_WRITE,
@@ -38,13 +45,13 @@ enum op {
 	OP_SEND,
 	OP_SEND_IMM,
 	OP_READ,
-	OP_READS,      /* READS of them at once, each its share of the bytes */
+	OP_READS, /* READS parallel READs, each with its share of the bytes */
 	OP_FADD,
-	OP_SWAP,       /* compares equal */
-	OP_NO_SWAP,    /* does not */
-	OP_FADDS,      /* BATCH of them at once */
-	OP_SEND_LATE,  /* the receive is posted when the message has come: RNR */
-	OP_BAD_KEY,    /* WRITE with another key: the last step */
+	OP_SWAP,      /* the comparison succeeds */
+	OP_NO_SWAP,   /* the comparison fails */
+	OP_FADDS,     /* BATCH parallel fetch-and-adds */
+	OP_SEND_LATE, /* the receive is posted when the message has come: RNR */
+	OP_BAD_KEY,   /* WRITE with another key: the last step */
 	OPS,
 };
 
@@ -64,7 +71,7 @@ struct step {
 	uint32_t seed;
 };
 
-/* What one side tells the other; network order. */
+/* Values that each side tells the other; network order. */
 struct meet {
 	uint32_t qpn, psn, rkey, rsvd;
 	uint64_t va;
@@ -122,7 +129,7 @@ tcp_recv(void *p, size_t n)
 		rw_fail("the peer ended; it says why");
 }
 
-/* Both are here: the active side speaks first. */
+/* Wait until both sides have reached this point; the active side speaks first. */
 static void
 in_step(uint32_t word)
 {
@@ -153,7 +160,7 @@ tcp_open(const char *host, const char *port)
 	need(inet_pton(AF_INET, host, &at.sin_addr) == 1, "the peer's address");
 	for (int i = 0; connect(fd, (struct sockaddr *)&at, sizeof(at)) != 0; i++) {
 		need(i < PATIENCE * 20, "connecting");
-		usleep(50000); /* it is not there yet */
+		usleep(50000); /* the peer does not listen yet */
 		close(fd);
 		fd = socket(AF_INET, SOCK_STREAM, 0);
 	}
@@ -250,7 +257,7 @@ completion_ok(struct ibv_wc *wc)
 		rw_fail("ended with: %s", ibv_wc_status_str(wc->status));
 }
 
-/* The bytes of a step in two pieces, the first of odd length. returns: how many */
+/* Split the bytes of a step into two pieces, the first of odd length. returns: number of pieces */
 static int
 pieces(struct ibv_sge sge[2], uint32_t off, uint32_t size)
 {
@@ -270,7 +277,7 @@ pattern(uint8_t *p, uint32_t seed)
 		p[j] = (uint8_t)((j * 0x9e3779b1u >> 24) + 3 * seed);
 }
 
-/* Bytes of a step as the other side had them, into what is wanted here. */
+/* Put the other side's bytes of a step into the expected bytes of this side. */
 static void
 want_theirs(const struct step *t)
 {
@@ -305,7 +312,7 @@ put_number(uint8_t *p, uint64_t v)
 	memcpy(p, &v, 8);
 }
 
-/* What an atomic finds: the passive side's pattern. Worked out on both sides. */
+/* The value that an atomic finds: the passive side's pattern, computed on both sides. */
 static uint64_t
 original(const struct step *t)
 {
@@ -404,7 +411,8 @@ do_message(const struct step *t)
 		in_step(LATE);
 	if (t->op == OP_BAD_KEY) {
 		completion(&wc);
-		/* The refusal is sent once, by a QP that answers nothing more: a bad wire may lose it. */
+		/* A QP in error sends its NAK once and answers nothing more: a bad wire may drop
+		 * the NAK. */
 		if (wc.status != IBV_WC_REM_ACCESS_ERR &&
 		    !(s.bad_wire && wc.status == IBV_WC_RETRY_EXC_ERR))
 			rw_fail("ended with: %s", ibv_wc_status_str(wc.status));
@@ -466,7 +474,7 @@ suffer_step(const struct step *t)
 	uint64_t was = original(t);
 
 	if (t->op == OP_SEND_LATE) {
-		/* The message is on its way; let it come. */
+		/* The message is in flight: wait until the message has arrived. */
 		in_step(LATE);
 		usleep(100000);
 		post_receive(t);
@@ -530,7 +538,7 @@ main(int argc, char **argv)
 	if (argc < RW_ARGS)
 		rw_fail("wants active|passive HOST TCP-PORT GID-INDEX MTU TIMEOUT EVERY");
 	s.active = strcmp(argv[1], "active") == 0;
-	s.bad_wire = atoi(argv[7]) > 1; /* then it is one step in so many only */
+	s.bad_wire = atoi(argv[7]) > 1; /* EVERY is above 1 only on a bad wire */
 	gid_index = (uint8_t)atoi(argv[4]);
 	s.ctx = rw_open(argv + RW_ARGS, argc - RW_ARGS);
 	need(s.ctx != NULL, "opening the device");

@@ -13,17 +13,17 @@
 #include <infiniband/verbs.h>
 #endif
 
-/* Arguments of rw.c itself; what follows is rw_open()'s. */
+/* Number of arguments of rw.c itself; the arguments behind them are for rw_open(). */
 #define RW_ARGS 8
 
 /*
- * Where a context comes from. argv, n: further arguments. Ends the program when
- * there is none.
+ * Open a context. argv, n: the arguments behind those of rw.c. Ends the program when
+ * no device is there.
  */
 struct ibv_context *rw_open(char **argv, int n);
-/* Take down what rw_open() made, the context closed. */
+/* Free all that rw_open() made. The context must be closed before. */
 void rw_close(void);
-/* Say what is wrong, and end. */
+/* Print an error and end the program. */
 void rw_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The guest's: the kernel's only RDMA device. */
+/* rw_open() in the guest: the kernel's only RDMA device. */
 #include "rw.h"
 
 struct ibv_context *

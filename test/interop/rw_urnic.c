@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* urnic's: a dataplane on the port DEVICE with the address IP, in a thread of its own. */
+/* rw_open() with urnic: a dataplane on port DEVICE with address IP, in a thread of its own. */
 #include "rw.h"
 
 #include "common/node.h"
@@ -17,7 +17,7 @@ need(bool ok, const struct urn_err *err)
 		rw_fail("%s", err->text);
 }
 
-/* DEVICE IP CAPTURE */
+/* Arguments: DEVICE IP CAPTURE. */
 struct ibv_context *
 rw_open(char **argv, int n)
 {
@@ -32,10 +32,10 @@ rw_open(char **argv, int n)
 	cfg.capture = argv[2];
 	need(urn_node_start(&nic, "rw", &err) == 0, &err);
 	need(urn_node_open(&nic, &cfg, &err) == 0, &err);
-	while (!nic.port->link_up) /* the engine looks at it */
+	while (!nic.port->link_up) /* the engine updates the link's state */
 		usleep(1000);
 	ctx = nic.ctx;
-	nic.ctx = NULL; /* the program closes it */
+	nic.ctx = NULL; /* the program closes the context */
 	return ctx;
 }
 
