@@ -1,37 +1,38 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Measure urnic beside its peers, in turn, on this machine.
+# Measure urnic and other stacks in turn on this machine.
 #
 # Usage: scripts/bench.sh [OPTION...]
 #
-# Beside urnic-perf run ucx_perftest and fi_pingpong, over shared memory and
-# over TCP, iperf3 and sockperf over loopback, dpdk-testpmd on the same kind of
+# The programs beside urnic-perf are ucx_perftest and fi_pingpong, over shared memory
+# and over TCP, iperf3 and sockperf over loopback, dpdk-testpmd on the same kind of
 # port, the same bytes through the same port with no protocol, and memcpy. All
-# take turns, round after round, for a machine is seldom the same for long.
-# Leave it alone meanwhile: other work shows in every figure. The section urnicd
-# is of programs attached to a dataplane process; its programs are killed, too,
-# 1,000 of them (50 with --quick), once.
+# take turns, round after round, because a machine's speed changes with time.
+# Leave the machine idle meanwhile: other work changes every figure. The section urnicd
+# measures programs attached to a dataplane process, and once kills 1,000 of them
+# (50 with --quick).
 #
-# What comes out: text, and in a folder index.html (plots, needs nothing else),
-# summary.txt, summary.csv (medians) and raw.csv (every round). A peer that is
-# missing is named, and left out.
+# The output is text, and a folder with index.html (plots, needs nothing else),
+# summary.txt, summary.csv (medians) and raw.csv (every round). A program that is
+# missing is named and left out.
 #
 #   --quick          fewer sizes, shorter, 3 rounds: some minutes
-#   --rounds N       how often everything is measured, in turn (default 5)
-#   --seconds T      how long each measurement takes (default 0.5); some peers
+#   --rounds N       number of rounds (default 5)
+#   --seconds T      seconds of each measurement (default 0.5); some programs
 #                    count whole seconds
-#   --only S[,S...]  these sections: size, qps, latency, loss, stages, speed, urnicd
-#   --out DIR        where to write (default: bench, in the build folder)
+#   --only S[,S...]  measure only these sections: size, qps, latency, loss, stages, speed, urnicd
+#   --out DIR        folder for the output (default: bench, in the build folder)
 #   --json           print JSON instead of text
-#   --no-install     install nothing; measure with what is there
+#   --no-install     install nothing; measure with the programs that are there
 #   --build DIR      the build folder (default: build, in the project's folder);
-#                    a second one, DIR-stages, is made to count cycles by stage
+#                    a second folder, DIR-stages, has the build that counts cycles by
+#                    stage
 #   --help           this text
 #
-# doc/inside/performance.md says what each plot shows, and what was measured.
+# doc/inside/performance.md explains each plot and has measured figures.
 #
 # Exit code: 0 measured, 1 something failed, 2 wrong usage, 128 + N ended by
-# signal N (what was measured until then is written).
+# signal N (figures measured until then are written).
 
 set -eu
 # shellcheck source=scripts/common.sh

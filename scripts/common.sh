@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # Functions that the scripts share: messages, errors, help, builds.
-# Bash scripts source this file; nobody runs it.
+# Bash scripts source this file; the file is no program.
 
 # The project's folder, wherever the script is called from.
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)

@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Fuzz what reads untrusted bytes: build with clang, libFuzzer and sanitizers, run.
+# Fuzz the code that reads untrusted bytes, built with clang, libFuzzer and sanitizers.
 #
 # Usage: scripts/fuzz.sh SECONDS [OPTION...]
 #
-# Runs each target for its share of SECONDS: first what was kept in test/fuzz,
-# then inputs made from it. What reaches new code stays in corpus/TARGET of the
-# build folder, for the next run. A finding stops its target; its input is in
-# findings/ of the build folder, and the command that replays it is printed.
+# Runs each target for its share of SECONDS: first the inputs kept in test/fuzz,
+# then inputs made from those. An input that reaches new code stays in corpus/TARGET
+# of the build folder, for the next run. A finding stops its target: its input goes to
+# findings/ of the build folder, and the command that replays the input is printed.
 #
-#   --target NAME  only this one; may be given again (default: all)
-#   --fast         without the sanitizers: several times as many inputs, judged by
-#                  what must hold; builds in build-fuzz-fast
-#   --keep         put the corpus, as few inputs as reach the same code, into
-#                  test/fuzz/corpus of the source
-#   --no-install   install nothing; say what is missing
+#   --target NAME  run only this target; may be given again (default: all)
+#   --fast         build without sanitizers, in build-fuzz-fast: several times as many
+#                  inputs, and only assertions find faults
+#   --keep         copy the corpus, reduced to the fewest inputs that reach the same
+#                  code, to test/fuzz/corpus of the source
+#   --no-install   install nothing; print the missing packages
 #   --build DIR    the build folder (default: build-fuzz, in the project's folder);
-#                  one that is there stays with or without the sanitizers, as it is
+#                  an existing folder keeps its choice of sanitizers
 #   --help         this text
 #
-# doc/inside/testing.md says what the targets are and what to do with a finding.
+# doc/inside/testing.md describes the targets, and the steps after a finding.
 #
-# Exit code: 0 nothing found, 1 something was found or failed, 2 wrong usage,
+# Exit code: 0 no finding, 1 a finding or a failure, 2 wrong usage,
 # 128+N ended by signal N.
 
 set -eu
@@ -51,7 +51,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 [[ $seconds =~ ^[1-9][0-9]{0,6}$ ]] ||
-	usage_error "how many seconds? a number from 1 to 9999999, not '$seconds'"
+	usage_error "SECONDS must be a number from 1 to 9999999, not '$seconds'"
 for t in "${targets[@]}"; do
 	[[ " ${all[*]} " == *" $t "* ]] || usage_error "there is no target '$t'; there are: ${all[*]}"
 done
@@ -117,7 +117,7 @@ run() {
 	[ $status -ne 0 ] || return 0
 	artifact=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
 	grep -m 3 -E '^(\.\./|==[0-9]+==)?.*(ERROR|runtime error|does not hold|:[0-9]+: )' "$log" >&2 || tail -n 5 "$log" >&2
-	say "$t: FOUND something; all that was said is in $log" >&2
+	say "$t: FOUND a fault; the whole output is in $log" >&2
 	[ -z "$artifact" ] || say "replay it with: $build/test/fuzz/fuzz_$t $artifact" >&2
 	return 1
 }

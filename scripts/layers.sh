@@ -6,14 +6,14 @@
 #
 # The table in doc/inside/architecture.md, "Folders", has a row for each folder, the top
 # one first, and names the folders that it may include from. Every #include of the
-# sources is held against it, and every row against the order of rows: a folder
-# stands above all that it includes from, so that there is no circle.
+# sources is checked against the table, and every row against the order of rows: a
+# folder stands above all folders that it includes from, so that there is no circle.
 #
-#   --list         print who includes from whom, and how often, too
-#   --project DIR  look at this copy of the project (default: the script's own)
+#   --list         print also which folder includes from which, and how often
+#   --project DIR  check this copy of the project (default: the script's own)
 #   --help         this text
 #
-# Exit code: 0 all of it holds, 1 something does not, 2 wrong usage.
+# Exit code: 0 every include and row is allowed, 1 one is not, 2 wrong usage.
 
 set -eu
 # shellcheck source=scripts/common.sh

@@ -1,24 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Look for faults that no compiler tells: clang-tidy, shellcheck, format.
+# Look for faults that compilers do not report: clang-tidy, shellcheck, format.
 #
 # Usage: scripts/lint.sh [OPTION...] [FILE.c...]
 #
-# clang-tidy (.clang-tidy) looks at every source file of the programs and
-# libraries, or at those named, which takes some minutes for all; shellcheck at
-# every script; clang-format (.clang-format) at the lines that were changed;
-# scripts/prose.py at the sentences of comments and documents; scripts/structs.py at
-# structs of one name in one program.
-# Installs nothing: scripts/setup.sh --dev does.
+# clang-tidy (.clang-tidy) checks every source file of the programs and libraries,
+# or the named ones, and takes some minutes for all. shellcheck checks every script,
+# clang-format (.clang-format) the changed lines, scripts/prose.py the sentences of
+# comments and documents, scripts/structs.py structs of one name in one program.
+# The script installs nothing: scripts/setup.sh --dev installs the linters.
 #
-#   --since REV    the format of lines changed since this commit, committed or
-#                  not (default HEAD: what is not committed)
-#   --jobs N       files at a time (default: as many as there are CPUs)
-#   --build DIR    the build folder whose compiler options are used; made if it
-#                  is not there (default: build, in the project's folder)
+#   --since REV    check the format of lines changed since this commit, committed
+#                  or not (default HEAD: changes that are not committed)
+#   --jobs N       number of parallel files (default: number of CPUs)
+#   --build DIR    the build folder whose compiler options are used; made if missing
+#                  (default: build, in the project's folder)
 #   --help         this text
 #
-# Exit code: 0 nothing found, 1 something was found or failed, 2 wrong usage.
+# Exit code: 0 no finding, 1 a finding or a failure, 2 wrong usage.
 
 set -eu
 # shellcheck source=scripts/common.sh

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# See urnic work: two dataplane processes (urnicd) joined by shared memory, and two
-# programs that attach to them, of which one sends files to the other over RoCEv2.
+# Show urnic at work: two dataplane processes (urnicd) joined by shared memory, and two
+# programs attached to the two urnicd, one of which sends files to the other over RoCEv2.
 #
 # Usage: scripts/run.sh [OPTION...] [FILE...]
 #
-# Installs what is missing (scripts/setup.sh), builds a release, starts two urnicd
+# Installs missing packages (scripts/setup.sh), builds a release, starts two urnicd
 # and two urnic-cp, stops them, and compares each copy with its original, byte for
-# byte. Without a FILE it makes one of random bytes. Needs no huge pages and no NIC,
+# byte. Without a FILE the script makes one of random bytes. Needs no huge pages and no NIC,
 # and root only to install packages.
 #
 #   --to DIR       keep the received copies in DIR (default: a folder of its own
 #                  that is removed at the end)
-#   --size SIZE    bytes of the file it makes: a number, or one with K, M or G
+#   --size SIZE    bytes of the file that is made: a number, or one with K, M or G
 #                  (default 256M)
-#   --no-install   install nothing; say what is missing
+#   --no-install   install nothing; print the missing packages
 #   --build DIR    the build folder (default: build, in the project's folder)
 #   --help         this text
 #
-# Leaves the build folder, and the copies with --to; nothing else. TMPDIR says
+# The script leaves only the build folder, and with --to the copies. TMPDIR says
 # where temporary files go (default /tmp).
 #
 # Exit code: 0 every file arrived, 1 something failed, 2 wrong usage.

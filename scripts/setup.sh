@@ -4,21 +4,21 @@
 #
 # Usage: scripts/setup.sh [--test | --interop | --fuzz | --dev | --ci | --bench] [--dry-run | --check]
 #
-#   (nothing)   what building and running takes
-#   --test      and what the tests take
-#   --interop   and what the tests take that boot a guest, to which only root gets
-#   --fuzz      and what fuzzing takes besides: clang with its run-time libraries
-#   --dev       and compilers, linters and checkers for those who change urnic
-#   --ci        only what lets .ci/run build in less time
-#   --bench     what building and running takes, and what scripts/bench.sh runs
-#               urnic beside, and plots with
-#   --dry-run   say what would be installed, and install nothing
+#   (nothing)   packages to build and run urnic
+#   --test      also packages for the tests
+#   --interop   also packages for tests and for guests, which only root can boot
+#   --fuzz      also packages for tests and fuzzing: clang with its run-time libraries
+#   --dev       also those of --fuzz, and compilers, linters and checkers for developers
+#   --ci        only packages that let .ci/run build in less time
+#   --bench     packages to build and run urnic, and for scripts/bench.sh: other stacks
+#               and the plotter
+#   --dry-run   install nothing; print the packages that would be installed
 #   --check     install nothing; fail with a list when something is missing
 #   --help      this text
 #
-# Only what is missing is installed, and apt-get is not called when nothing is.
-# What counts is that a thing works, not which package it came from: a DPDK
-# that was built from source will do if pkg-config finds it. An ordinary user
+# Only missing packages are installed, and apt-get is not called when none is missing.
+# A program or library counts as present when it works, whatever package it came from:
+# a DPDK built from source will do if pkg-config finds that DPDK. An ordinary user
 # needs sudo when something is missing.
 #
 # Exit code: 0 all there, 1 something is missing or failed, 2 wrong usage.

@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Run the simulated cluster over many seeds, until told to stop.
+# Run the simulated cluster over many seeds, until a signal stops the script.
 #
 # Usage: scripts/soak.sh [OPTION...]
 #
-# Builds urnic-sim and runs it over one share of the seeds after the other, each
-# with every scenario named; a line a scenario and share says how it goes. A
-# seed that fails is printed with the command that runs it again. Ctrl-C ends it;
-# the last line is the sum either way.
+# Builds urnic-sim, then runs every scenario over one share of the seeds after
+# the other, and prints a line for each scenario and share. A seed that fails is
+# printed with the command that runs the seed again. Ctrl-C ends the script. The
+# last line is always the sum.
 #
-#   --seeds A..B       seeds (default: from 1 on, without end)
+#   --seeds A..B       range of seeds (default: from 1 on, without end)
 #   --scenario NAME    scenario, or several with commas between (default: all)
-#   --jobs N           processes (default: as many as there are CPUs)
-#   --share N          seeds of a share (default 1000)
+#   --jobs N           number of parallel processes (default: number of CPUs)
+#   --share N          number of seeds in a share (default 1000)
 #   --without F,F...   faults to leave out
 #   --recovery R       gbn, selective or mixed (default mixed)
 #   --build DIR        the build folder (default: build, in the project's folder)
 #   --help             this text
 #
-# doc/inside/testing.md says what is simulated.
+# doc/inside/testing.md describes the simulation.
 #
-# Exit code: 0 all passed, 1 a seed failed, or more requests than wires that lose allow, or the build did, 2 wrong usage,
-# 128 + N after signal N if nothing failed until then.
+# Exit code: 0 all passed, 1 a seed or the build failed, or all runs together made more
+# requests than losses allow, 2 wrong usage, 128 + N after signal N if nothing failed until then.
 
 set -eu
 # shellcheck source=scripts/common.sh
@@ -62,7 +62,7 @@ fi
 [[ $share =~ ^[1-9][0-9]{0,8}$ ]] || usage_error "--share wants a number from 1 on, not '$share'"
 
 configure "$build" --buildtype=release
-compile "$build" test/sim/urnic-sim || die "it does not build; what the compiler said is above"
+compile "$build" test/sim/urnic-sim || die "urnic-sim does not build; what the compiler said is above"
 sim=$build/test/sim/urnic-sim
 
 # A wrong option ends the script here, with the message of urnic-sim.

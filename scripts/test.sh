@@ -4,19 +4,20 @@
 #
 # Usage: scripts/test.sh [OPTION...] [TEST...]
 #
-# Installs what is missing (scripts/setup.sh --test; as root --interop, unless
-# --fast), builds, and runs every test, or those named. The last line says how
-# many passed and failed.
+# Installs missing packages (scripts/setup.sh --test; as root --interop, unless
+# --fast), builds, and runs every test, or the named ones. The last line says how
+# many tests passed and failed.
 #
 #   --fast         leave out the slow tests (suite "slow")
 #   --without S    leave out suite S, or several with commas between
 #   --sanitize     build with address and undefined-behaviour sanitizers; leaves out
-#                  what tells the same in every build (suite "once"), unless named
-#   --all          leave out nothing, and nothing of a test either: every frame
-#                  to every judge, every case in every build
+#                  tests whose result is the same in every build (suite "once"),
+#                  unless tests are named
+#   --all          run every test in full: every frame for every judge, every case
+#                  in every build
 #   --build-only   build, and run no test
 #   --clang        build with clang instead of the default compiler
-#   --no-install   install nothing; say what is missing
+#   --no-install   install nothing; print the missing packages
 #   --build DIR    the build folder (default: build, build-clang, build-asan or
 #                  build-clang-asan in the project's folder)
 #   --help         this text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A urnicd with two nodes, and programs that are attached to it: how they are run."""
+"""Run a urnicd with two nodes, and programs that are attached to this urnicd."""
 import json
 import os
 import resource
@@ -13,12 +13,12 @@ from runner import Failed, Missing, last
 PATIENCE = 30           # seconds until a program says that it is ready
 ADDRESS_B = "10.0.0.2"  # of node b in config/two-nodes.ini
 SERVICE = 7000          # service of connection management, of one dataplane
-IDLE_EACH = 100         # clients of one process that only has them attached
-SETTLE = 1              # seconds, until what was busy has gone to sleep
+IDLE_EACH = 100         # clients of one process that does nothing else
+SETTLE = 1              # seconds until busy threads have gone to sleep
 
 
 class Programs:
-    """Where they are built, and what they are given."""
+    """Paths of the programs."""
 
     def __init__(self, project, build, perf):
         self.project = project
@@ -40,7 +40,7 @@ def more_descriptors():
 
 
 def said(process, words, seconds=PATIENCE):
-    """Wait until it says something with these words, on its standard error."""
+    """Wait until a process prints these words on its standard error."""
     end = time.monotonic() + seconds
     text = b""
     while words.encode() not in text:
@@ -61,7 +61,7 @@ def cpu_seconds(pid):
 
 
 class Nicd:
-    """A urnicd with config/two-nodes.ini, its defaults, and a socket of its own. To be closed."""
+    """A urnicd with config/two-nodes.ini, its defaults, and a socket of its own. The caller must close it."""
 
     def __init__(self, runner, programs):
         programs.need()
@@ -99,8 +99,8 @@ class Nicd:
                          f"{last(self.runner.end(self.process)[1])}")
 
     def pair(self, op, seconds, *args, copy=False):
-        """Two programs, one on each node. Returns the JSON of the one that measures. copy: they copy
-        sources that are not shared when they post them."""
+        """Run two programs, one on each node. Returns the JSON of the one that measures. copy: the programs
+        copy sources that are not in shared memory when they post requests."""
         environment = ["env", "URNIC_COPY=yes"] if copy else []
         both = [*environment, self.programs.perf, op, "--attach", self.socket, "--connect", "cm", "--json"]
         foreign = [a for a in args if a == "--foreign"]
@@ -116,7 +116,7 @@ class Nicd:
         return json.loads(out)
 
     def asleep(self, clients, node):
-        """Programs that have so many clients attached, all asleep on their completion channels."""
+        """Start programs with so many attached clients, all asleep on their completion channels."""
         started = []
         while clients > 0:
             n = min(clients, IDLE_EACH)
@@ -129,7 +129,7 @@ class Nicd:
             said(p, "asleep")
 
     def cpu(self, seconds):
-        """Its share of a core while nothing moves."""
+        """urnicd's share of a core while all clients are idle."""
         time.sleep(SETTLE)
         begin, used = time.monotonic(), cpu_seconds(self.process.pid)
         time.sleep(seconds)
@@ -138,15 +138,15 @@ class Nicd:
         return used / (time.monotonic() - begin)
 
     def connect(self, connections):
-        """Set-ups a second."""
+        """Number of connections set up a second."""
         out = self.runner.run([self.programs.perf, "connect", "--attach", self.socket, "--conns",
                                str(connections), "--json"], 60 + connections / 100)
         return json.loads(out)["conn_rate"]
 
 
 def kill(runner, programs, kills, count):
-    """kill -9 of one of `count` busy programs, `kills` times: what test/e2e/urnicd_kill.py found,
-    which says on standard error how far it is."""
+    """Kill one of `count` busy programs with SIGKILL, `kills` times. Returns the result of
+    test/e2e/urnicd_kill.py, which prints its progress on standard error."""
     programs.need()
     command = [sys.executable, "-B", os.path.join(programs.project, "test/e2e/urnicd_kill.py"),
                programs.urnicd, programs.perf, "--urnicctl", programs.urnicctl, "--kills",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which machine, which commit: the head of every report."""
+"""The machine and the commit, for the head of every report."""
 import json
 import os
 import re
@@ -10,7 +10,7 @@ import time
 
 
 def output(*command):
-    """The first line a command prints, or an empty string."""
+    """The first line that a command prints, or an empty string."""
     if shutil.which(command[0]) is None:
         return ""
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False,
@@ -50,7 +50,7 @@ def commit(project):
 
 
 def compiler(build):
-    """What built it: the first word of a compile command that is no wrapper."""
+    """The compiler of a build: the first word of a compile command that is no wrapper."""
     try:
         with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as f:
             words = shlex.split(json.load(f)[0]["command"])
@@ -60,7 +60,7 @@ def compiler(build):
 
 
 def packages():
-    """Versions of the peers' packages, as far as dpkg knows them."""
+    """Versions of the packages of other stacks, as far as dpkg knows the packages."""
     names = ["ucx-utils", "libfabric-bin", "iperf3", "sockperf", "dpdk-dev"]
     found = [(n, output("dpkg-query", "-W", "-f", "${Version}", n)) for n in names]
     return ", ".join(f"{n} {v}" for n, v in found if v)

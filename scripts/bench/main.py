@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options, the rounds, and what is written at the end. Started by scripts/bench.sh.
+"""Options, rounds and output files of the benchmark. Started by scripts/bench.sh.
 
-runner    child processes: where they run, how they end, what they leave
-parse     what each peer prints, as numbers
-peers     how each peer is run
+runner    child processes: their cores, their end, the files they leave
+parse     numbers from the output of each program beside urnic
+peers     commands of the programs beside urnic
 switched  kernel TCP through the switch
-urnic     how urnic-perf is run
-sections  what is measured: series, points, plots
-speed     the table of figures that urnic is held to
-urnicd    the same of programs attached to a dataplane process
-attached  how that process and its programs are run
+urnic     commands of urnic-perf
+sections  the measurements: series, points, plots
+speed     the table of figures that urnic must reach
+urnicd    the table for programs attached to a dataplane process
+attached  commands of a dataplane process and its programs
 stats     rows of raw data, medians
 report    text and CSV
 page      plots and the HTML page
-facts     which machine, which commit
+facts     the machine and the commit
 """
 import argparse
 import json
@@ -42,7 +42,7 @@ def interrupt(number, _frame):
 
 
 class Progress:
-    """One line on stderr that is written over, or a line a section where nobody looks."""
+    """One line on stderr that is overwritten, or a line for each section when stderr is no terminal."""
 
     def __init__(self, steps):
         self.steps = steps
@@ -75,13 +75,13 @@ class Bench:
         self.rounds = rounds
         self.raw = raw
         self.rows = []
-        self.notes = {}   # (section, series): why it could not be measured
+        self.notes = {}   # (section, series): the reason why the series could not be measured
         self.missing = set()
-        self.failed = False # urnic itself
+        self.failed = False # True when a measurement of urnic itself failed
         self.progress = Progress(rounds * sum(len(s.points) * len(s.series) for s in chosen))
 
     def measure(self, rnd, section, point, series):
-        """One series at one point. What fails is noted, and tried again in the next round."""
+        """Measure one series at one point. A failure is noted, and the series is tried again next round."""
         key = (section.name, series.name)
         if key in self.missing or (series.once and point != section.points[0]) or \
                 (series.first and rnd > 1):
@@ -106,14 +106,14 @@ class Bench:
         for rnd in range(1, self.rounds + 1):
             for section in self.sections:
                 for point in section.points:
-                    # Every other round the other way round: who is first is not always the same.
+                    # Every other round has the reverse order, so that no series is always first.
                     for series in section.series[::1 if rnd % 2 else -1]:
                         self.progress.step(rnd, self.rounds, section.name, point, series.name)
                         self.measure(rnd, section, point, series)
 
 
 def options(argv):
-    """What scripts/bench.sh hands over, checked by it."""
+    """Parse the arguments, which scripts/bench.sh has checked."""
     p = argparse.ArgumentParser(prog="bench.sh", add_help=False)
     p.add_argument("--quick", action="store_true")
     p.add_argument("--json", action="store_true")
@@ -127,7 +127,7 @@ def options(argv):
 
 
 def write(o, found, bench):
-    """All files. Returns what goes to standard output."""
+    """Write all files. Returns the text for standard output."""
     summary = stats.summarize(bench.rows)
     verdicts = {s.name: speed.verdicts(bench.rows, s.name, s.rows)
                 for s in bench.sections if s.rows}
@@ -144,7 +144,7 @@ def write(o, found, bench):
 
 
 def measure(o, runner):
-    """Run it all. Returns the bench and the signal that ended it early, or 0."""
+    """Run all measurements. Returns the Bench, and the signal that ended the run early or 0."""
     urnic = Urnic(runner, os.path.join(o.build, o.perf),
                   os.path.join(o.stages_build, o.perf) if o.stages_build else None,
                   os.path.join(o.build, "apps/urnic-switch/urnic-switch"),
@@ -184,7 +184,7 @@ def main(argv):
           "summary.csv, raw.csv", file=sys.stderr)
     if number:
         return 128 + number
-    # A peer that is missing or fails is named, no more; urnic itself must not fail.
+    # A program beside urnic may be missing or fail, and is only named; urnic itself must not fail.
     return 1 if bench.failed or not bench.rows else 0
 
 

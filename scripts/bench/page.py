@@ -8,7 +8,7 @@ import subprocess
 
 import report
 
-# Of series, by the word that begins their names: a family of colours each.
+# Families of colours, by the first word of a series' name.
 FAMILIES = {
     "urnic": ("#0b6e4f", "#2ca25f", "#8fd19e"),
     "ucx": ("#c0392b", "#e08e79"),
@@ -21,7 +21,7 @@ FAMILIES = {
     "testpmd": ("#d4ac0d",),
 }
 OTHERS = ("#999999",)
-# Of stages, from the program down to the port and up again; idle last.
+# Colours of stages, from the program down to the port and up again; idle last.
 STAGES = ("#74c476", "#2ca25f", "#0b6e4f", "#c7e9c0", "#555555", "#c0392b", "#e08e79", "#8e44ad",
           "#c39bd3", "#2471a3", "#7fb3d5", "#d4ac0d", "#dddddd")
 
@@ -43,7 +43,7 @@ def quoted(text):
 
 
 def x_of(plot, x):
-    """Where a value stands on the axis."""
+    """The place of a value on the axis."""
     if plot.logx == "nines":
         return -math.log10(1 - x / 100)
     return float(x)
@@ -52,7 +52,7 @@ def x_of(plot, x):
 def axis(plot, xs):
     """gnuplot's lines for the x axis, and the place of each x on it."""
     if plot.logx == "loss":
-        # 0 has no logarithm: the rates stand side by side.
+        # 0 has no logarithm, so the rates have equal distances.
         place = {x: float(i) for i, x in enumerate(xs)}
     else:
         place = {x: x_of(plot, x) for x in xs}
@@ -190,8 +190,8 @@ def page(facts, sections, summary, verdicts, notes, rounds):
                          for k, v in facts.items())
     parts = ["<!doctype html><html lang=en><head><meta charset=utf-8>"
              '<meta name=viewport content="width=device-width">'
-             f"<title>urnic beside its peers</title><style>{STYLE}</style></head><body>",
-             "<h1>urnic beside its peers</h1>", f"<table class=facts>{facts_rows}</table>",
+             f"<title>urnic and other stacks</title><style>{STYLE}</style></head><body>",
+             "<h1>urnic and other stacks</h1>", f"<table class=facts>{facts_rows}</table>",
              f'<p class="note">Medians of {rounds} round{"s" if rounds != 1 else ""}, in which all '
              "take turns; bars reach from the lowest round to the highest. Figures of one machine "
              "say little about another: compare lines, not numbers.</p>"]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each peer prints, as numbers. Text in, a dictionary out; ValueError when it is not there.
+"""Numbers from the output of the programs beside urnic: text in, a dictionary out.
+
+Raises ValueError when a number is missing.
 
 Keys: gbps (10^9 bits a second of payload), msg_rate (messages a second), us (microseconds,
 half a round trip), pNN (the same, a percentile)."""

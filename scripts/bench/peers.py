@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How each peer is run. Every function returns what parse.py makes of its output.
+"""Run the programs beside urnic. Every function returns the numbers that parse.py finds in the output.
 
-A server on the second core, a client on the first, as urnic-perf's nodes are. Those that count
-messages instead of time are told how many from a guess of what one takes."""
+Servers run on the second core and clients on the first, like the nodes of urnic-perf. A program that
+counts messages instead of time is given a number of messages, from the estimated time of one."""
 import signal
 import time
 
@@ -22,7 +22,7 @@ def parsed(what, function, *args):
 
 
 def count(seconds, each_us, size, gb_per_s):
-    """Messages for about this time, if one takes each_us and its bytes."""
+    """Number of messages for about `seconds`, if one takes each_us and the time of its bytes."""
     us = each_us + size / gb_per_s / 1e3
     return max(100, min(20_000_000, int(seconds * 1e6 / us)))
 
@@ -74,7 +74,7 @@ def sockperf(runner, mode, size, seconds):
 def testpmd(runner, seconds):
     """Two net_ring ports, each the other's way back; a core for each direction; bursts of 32.
 
-    Packets are neither looked at nor copied: what rings and bursts cost, and nothing else."""
+    Packets are neither parsed nor copied: the figure is the cost of rings and bursts alone."""
     a, b = runner.cores
     if a == b:
         raise Missing("testpmd wants two cores")
@@ -84,7 +84,7 @@ def testpmd(runner, seconds):
                "--stats-period", "1", "--nb-cores=2", "--total-num-mbufs=4096",
                "--no-lsc-interrupt"]
     process = runner.start(command)
-    # Its first display is of the start; then one a second.
+    # The first display of testpmd is of the start; then one a second follows.
     end = time.monotonic() + 2.5 + seconds
     while process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)

@@ -8,12 +8,12 @@ UNITS = {"gbps": ("Gb/s", 1), "msg_rate": ("million messages/s", 1e-6), "us": ("
          "retransmits": ("packets sent again", 1), "conn_rate": ("connections/s", 1),
          "cpu": ("% of a core", 100), "kills": ("killed", 1), "seconds": ("s", 1),
          "faults": ("errors and leaks", 1)}
-# What tables of figures with marks are made of; what else there is stands in summary.csv.
+# Metrics in tables of figures with marks; all others are in summary.csv.
 MADE_OF = ("gbps", "msg_rate", "us", "conn_rate", "cpu", "kills", "seconds", "faults")
 
 
 def figure(value):
-    """Three digits that count."""
+    """A number with three significant digits."""
     if value == 0:
         return "0"
     if abs(value) >= 1000:
@@ -23,7 +23,7 @@ def figure(value):
 
 
 def point_name(point):
-    """Sizes and counts as people say them."""
+    """A size or a count in the usual short form."""
     if isinstance(point, int) and point >= 1024 and point % 1024 == 0:
         return f"{point // 1048576}Mi" if point % 1048576 == 0 else f"{point // 1024}Ki"
     return str(point)
@@ -93,7 +93,7 @@ def speed_rows(verdicts):
 
 
 def speed_runs(summary, section="speed"):
-    """A table of what the figures were made of: medians over all rows that a run served."""
+    """A table of the runs behind the figures: medians over all rows that use a run."""
     mine = [s for s in summary if s.section == section]
     metrics = [m for m in MADE_OF if any(s.metric == m for s in mine)]
     rows = []

@@ -15,11 +15,11 @@ TCP_LISTEN = "0A"
 
 
 class Missing(Exception):
-    """This cannot be measured here, now or later. Says why."""
+    """Raised with the reason when this machine cannot do a measurement, now or later."""
 
 
 class Failed(Exception):
-    """This one measurement failed. Says why."""
+    """Raised with the reason when one measurement failed."""
 
 
 class Runner:
@@ -30,9 +30,9 @@ class Runner:
         self.cores = (cores[0], cores[1 if len(cores) > 1 else 0])
         self.dir = tempfile.mkdtemp(prefix="urnic-bench.")
         shm = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        # Shared memory of peers, where they can be told: gone with this folder.
+        # Shared memory of programs that take a path is removed with this folder.
         self.shm = tempfile.mkdtemp(prefix="urnic-bench.", dir=shm)
-        self.said = sys.stderr # where progress is told
+        self.said = sys.stderr # stream for progress
         self.running = []
         self.libc = ctypes.CDLL(None)
 
@@ -67,7 +67,7 @@ class Runner:
         return process
 
     def end(self, process, how=signal.SIGTERM):
-        """Ask it to end, then make it; returns what it printed. Removes its shared memory."""
+        """Ask a process to end, then kill it; returns its output. Removes its shared memory."""
         for sign in (how, signal.SIGKILL):
             if process.poll() is None:
                 try:
@@ -94,7 +94,7 @@ class Runner:
         return out, err
 
     def finish(self, process, timeout):
-        """Wait for it. Returns its standard output; Failed when it does not end well."""
+        """Wait for a process. Returns its standard output; raises Failed when the process fails."""
         name = os.path.basename(process.args[0])
         try:
             out, err = process.communicate(timeout=timeout)
@@ -110,7 +110,7 @@ class Runner:
         return self.finish(self.start(command, core, env), timeout)
 
     def pair(self, server, client, port, timeout, env=None):
-        """A server, and when it listens on TCP port `port`, a client. Returns the client's output."""
+        """Run a server, then a client once the server listens on `port`. Returns the client's output."""
         process = self.start(server, self.cores[1], env)
         try:
             self.wait_listening(process, port)
@@ -131,14 +131,14 @@ class Runner:
 
 
 def last(text):
-    """The last line that says something, to be put behind a sentence."""
+    """The last line that is not empty, as the end of a sentence."""
     lines = [l.strip() for l in (text or "").splitlines() if l.strip()]
     return f": {lines[-1][:200]}" if lines else ""
 
 
 def listens(port, pid="self"):
-    """Does somebody listen on this TCP port, in the network namespace of that process? Asked of
-    /proc, which connects to nobody."""
+    """True when a socket listens on this TCP port, in the network namespace of that process. Read from
+    /proc, because a connection would disturb the server."""
     for name in ("tcp", "tcp6"):
         try:
             with open(f"/proc/{pid}/net/{name}", encoding="ascii") as f:
@@ -152,7 +152,7 @@ def listens(port, pid="self"):
 
 
 def free_port():
-    """A TCP port that nobody uses now."""
+    """A TCP port that no program uses now."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]

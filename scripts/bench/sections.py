@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is measured. A section has points (sizes, numbers of QPs, ...); at each point its series
-are measured one after the other, so that what they are compared by happened in the same seconds.
+"""The measurements. A section has points (sizes, numbers of QPs, ...); at each point its series
+are measured one after the other, so that series to compare are measured in the same seconds.
 
 A series measures a point and returns [(x, metric, value), ...]; x is the point itself, or where
 in the plot the value stands (a percentile, a stage)."""
@@ -102,7 +102,7 @@ def latency(urnic, runner, t, quick):
                           urnic.ranks(op, t, ranks, "--size", str(p), *args).items()]
 
     def ucx(env):
-        # One percentile a run; of the last 2,048 messages, so there is no 99.99th.
+        # ucx_perftest prints one percentile a run, of the last 2,048 messages: there is no 99.99th.
         return lambda p: [(r, "us", peers.ucx(runner, env, "tag_lat", p, t / 2, r)["percentile"])
                           for r in ranks if r <= 99.9]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figures that urnic is held to: how each is measured, its marks, its verdict."""
+"""The figures that urnic must reach: the runs, marks and verdict of each."""
 import statistics
 from collections import namedtuple
 
@@ -7,7 +7,7 @@ import peers
 import stats
 
 # Each row's runs are measured one after the other. figure: from {run: {metric: value}} of one
-# round. form: how it is printed. more: is more better? slow: not with --quick
+# round. form: prints the figure. more: True when more is better. slow: not with --quick
 Row = namedtuple("Row", "key what must aim form more runs figure slow", defaults=[False])
 Verdict = namedtuple("Verdict", "row median low high rounds verdict")
 
@@ -42,7 +42,7 @@ def alone(metric, of):
 
 WRITE = ("write_bw", "--size", "65536")
 SMALL = ("send_bw", "--size", "64", "--qps", "16")
-# A point of its own for each row; what the runs of all rows are is in RUNS.
+# Each row is a point of its own; RUNS has the runs of all rows.
 RUNS = {
     "WRITE": WRITE,
     "WRITE beside limit": WRITE + ("--with-limit",),
@@ -93,7 +93,7 @@ ROWS = [
 
 
 def measures(urnic, runner, t):
-    """{run: function of a row's key}: what it measured, or nothing when the row needs it not."""
+    """{run: function of a row's key}: the function measures, unless the row does not need the run."""
     wanted = {row.key: row.runs for row in ROWS}
 
     def perf(name):
@@ -146,6 +146,6 @@ def verdicts(rows, section="speed", table=None):
             try:
                 values.append(row.figure(runs))
             except (KeyError, ZeroDivisionError):
-                pass # a run of this round is missing: so is the ratio
+                pass # a run of this round is missing, and so is the ratio
         found.append(judge(row, values))
     return found

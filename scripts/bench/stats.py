@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of raw data, and what is made of them."""
+"""Rows of raw data, and their medians."""
 import statistics
 from collections import namedtuple
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernel's TCP between two network namespaces, through urnic-switch over TAP: it loses packets
-to the same code, by the same kind of chance, as urnic's do.
+"""The kernel's TCP between two network namespaces, through urnic-switch over TAP. The switch
+drops packets with the code, and so the random model, of urnic's impaired wires.
 
-Each namespace is that of a process that sleeps, the switch's, too: all goes when they end, and
-nobody else sees an interface."""
+Each namespace belongs to a process that sleeps, and one to the switch: the namespaces are removed when
+the processes end, and no other process sees their interfaces."""
 import os
 import select
 import shutil
@@ -19,7 +19,7 @@ PATIENCE = 20  # seconds until interfaces are there, and a server listens
 
 
 def wait(what, seen, process):
-    """Until seen() is true; Failed when the process ends, or nothing happens."""
+    """Wait until seen() is true; raises Failed when the process ends or the time is up."""
     end = time.monotonic() + PATIENCE
     while not seen():
         if process.poll() is not None:
@@ -39,7 +39,7 @@ def has_interface(pid, name):
 
 
 def own_network(pid):
-    """Has the process got a network namespace of its own by now?"""
+    """True when the process has got a network namespace of its own."""
     try:
         return os.readlink(f"/proc/{pid}/ns/net") != os.readlink("/proc/self/ns/net")
     except OSError:
@@ -81,7 +81,7 @@ def iperf3(runner, program, loss, seconds):
             command += ["--port", f"tap:{name}", "--impair", f"{name}.in:drop={loss},seed=1"]
         switch = runner.start(command)
         started.append(switch)
-        # It says a line when all its ports are up.
+        # The switch prints a line when all its ports are up.
         wait("urnic-switch", lambda: select.select([switch.stderr], [], [], 0)[0], switch)
         wait("urnic-switch", lambda: all(has_interface(switch.pid, t) for t in TAPS), switch)
         hosts = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How urnic-perf is run."""
+"""Run urnic-perf."""
 import json
 import re
 import subprocess
@@ -10,7 +10,7 @@ from runner import Failed, Missing
 
 class Urnic:
     """Two builds of urnic-perf: the one whose figures count, and one with stages (or None).
-    And a switch and a dataplane process, which need not be there."""
+    A switch and programs of a dataplane process are optional."""
 
     def __init__(self, runner, program, stages_program=None, switch=None, programs=None):
         self.runner = runner
@@ -36,7 +36,7 @@ class Urnic:
             raise Failed(f"urnic-perf {op} printed no JSON: {e}") from None
 
     def rate(self, op, seconds, *args):
-        """gbps and msg_rate; with --with-limit the ratio, too; p50 of an operation's latency."""
+        """Run an operation. Returns gbps, msg_rate, p50 of the latency and, with --with-limit, the ratio."""
         r = self.perf(op, seconds, *args)
         found = {"gbps": r["gbps"], "msg_rate": r["msg_rate"], "us": r["lat_us"]["p50"]}
         for key in ("ratio", "limit_gbps", "limit_msg_rate", "qp_bytes", "retransmits"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures that the dataplane process and its programs are held to: how each is measured, and its
-marks. Rows, ratios and verdicts are those of speed."""
+"""The figures that a dataplane process and its programs must reach: the runs and marks of each.
+Rows, ratios and verdicts are those of speed."""
 import statistics
 
 from attached import Nicd, kill
@@ -8,17 +8,18 @@ from runner import Failed
 from speed import WRITE, Row, alone, micro, percent, rate, share
 
 CLIENTS = 1000     # attached and idle
-SLEEPERS = 16      # clients asleep while the dataplane's CPU is looked at
+SLEEPERS = 16      # clients asleep while the dataplane's CPU time is measured
 BUSY = 16          # programs of which one is killed
 KILLS, KILLS_QUICK = 1000, 50
 CONNECTIONS = 10000
 CPU_SECONDS = 5    # a clock tick is 0.2 % of it
 PING_PONG = ("send_lat", "--size", "8")
-# Where more busy threads than cores run is settled anew with each pair of programs: so many a run.
+# Number of pairs of programs in a run. With more busy threads than cores, the placement of threads
+# differs from pair to pair.
 PAIRS = 3
 SMALL = ("send_bw", "--size", "64", "--qps", "16")
 
-# Measured in the first round only: it has enough to do.
+# Measured in the first round only, because one round kills enough programs.
 FIRST = ("kill -9",)
 
 
@@ -53,12 +54,12 @@ ROWS = [
 
 
 def figures(found):
-    """What counts of urnic-perf's JSON."""
+    """The figures of urnic-perf's JSON that rows use."""
     return {"gbps": found["gbps"], "msg_rate": found["msg_rate"], "us": found["lat_us"]["p50"]}
 
 
 def measures(urnic, runner, t, quick):
-    """{run: function of a row's key}: what it measured, or nothing when the row needs it not."""
+    """{run: function of a row's key}: the function measures, unless the row does not need the run."""
     wanted = {row.key: row.runs for row in ROWS}
     programs = urnic.programs
 
@@ -87,7 +88,7 @@ def measures(urnic, runner, t, quick):
     def kills():
         found = kill(runner, programs, KILLS_QUICK if quick else KILLS, BUSY)
         if found["faults"]:
-            # A figure, and not only a note: the row is missed.
+            # A fault is a figure and not only a note: the row misses its mark.
             print("bench.sh: " + "; ".join(found["faults"]), file=runner.said)
         return {"kills": found["kills"], "seconds": found["seconds"],
                 "faults": len(found["faults"])}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each peer printed, once, and what is read from it. usage: test_parse.py MODULES"""
+"""Numbers that parse.py reads from recorded output of each program. usage: test_parse.py MODULES"""
 import os
 import sys
 import unittest
