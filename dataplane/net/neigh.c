@@ -465,23 +465,6 @@ urn_neigh_announce(struct urn_neigh *nb, struct rte_mempool *pool, struct rte_mb
 	return n;
 }
 
-enum urn_neigh_state
-urn_neigh_peek(struct urn_neigh *nb, const uint8_t gid[16], uint8_t *mac)
-{
-	enum urn_neigh_state state = URN_NEIGH_NONE;
-	struct entry *e;
-
-	rte_spinlock_lock(&nb->lock);
-	e = urn_table_find(&nb->table, gid);
-	if (e != NULL) {
-		state = (enum urn_neigh_state)e->state;
-		if (mac != NULL && (state == URN_NEIGH_REACHABLE || state == URN_NEIGH_STALE))
-			memcpy(mac, e->mac, 6);
-	}
-	rte_spinlock_unlock(&nb->lock);
-	return state;
-}
-
 unsigned int
 urn_neigh_count(struct urn_neigh *nb)
 {

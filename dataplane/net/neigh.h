@@ -149,8 +149,6 @@ unsigned int urn_neigh_poll(struct urn_neigh *nb, uint64_t now, struct rte_mempo
 unsigned int urn_neigh_announce(struct urn_neigh *nb, struct rte_mempool *pool,
 				struct rte_mbuf **out, unsigned int max);
 
-/* State of an address, for telemetry and tests; changes nothing. mac may be NULL. */
-enum urn_neigh_state urn_neigh_peek(struct urn_neigh *nb, const uint8_t gid[16], uint8_t *mac);
 /* Entries in use, of any state. */
 unsigned int urn_neigh_count(struct urn_neigh *nb);
 

@@ -2,6 +2,8 @@
 /* Calls: their attempts, in time, and their ends. line.c has the effects of events. */
 #include "call_priv.h"
 
+#include "unit/common/test_neigh_state.h"
+
 #include <stdlib.h>
 
 struct sim_calls sim_calls;
@@ -71,7 +73,7 @@ sim_token_new(struct sim *s, uint32_t *number)
 static bool
 knows(const struct sim_node *n, const struct sim_node *peer)
 {
-	enum urn_neigh_state st = urn_neigh_peek(n->host->a->neigh, peer->gid, NULL);
+	enum urn_neigh_state st = test_neigh_state(n->host->a->neigh, peer->gid, NULL);
 
 	return n == peer || st == URN_NEIGH_REACHABLE || st == URN_NEIGH_STALE;
 }

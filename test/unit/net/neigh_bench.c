@@ -85,5 +85,5 @@ make_reachable(const uint8_t *gid, const uint8_t *mac, uint64_t now)
 	expect_lookup(gid, URN_NEIGH_UNKNOWN, NULL);
 	assert_int_equal(poll_all(now, 1), 1);
 	arp_answer(gid, mac, now);
-	assert_int_equal(urn_neigh_peek(nb, gid, NULL), URN_NEIGH_REACHABLE);
+	assert_int_equal(test_neigh_state(nb, gid, NULL), URN_NEIGH_REACHABLE);
 }

@@ -13,6 +13,7 @@
 #include "counters.h"
 
 #include "common/test_eal.h"
+#include "common/test_neigh_state.h"
 #include "l3_frames.h"
 
 #define MS 1000000ull

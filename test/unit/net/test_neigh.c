@@ -91,7 +91,7 @@ test_resolve_arp(void **state)
 	assert_int_equal(poll_all(SECOND, 64), 0);
 	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
 	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL); /* asks once only */
-	assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_INCOMPLETE);
+	assert_int_equal(test_neigh_state(nb, peer_v4, NULL), URN_NEIGH_INCOMPLETE);
 	assert_int_equal(poll_all(SECOND + MS, 64), 1);
 	assert_memory_equal(buf, want, sizeof(want));
 	assert_int_equal(poll_all(SECOND + 2 * MS, 64), 0);
@@ -135,9 +135,9 @@ test_resolve_nd(void **state)
 	check_solicit(peer_global, us_global, global_group);
 	gen = urn_neigh_generation(nb);
 	input(l3_advert(buf, us_ll, peer_ll, NULL, 0x60), SECOND, NULL); /* tells no MAC */
-	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_INCOMPLETE);
+	assert_int_equal(test_neigh_state(nb, peer_ll, NULL), URN_NEIGH_INCOMPLETE);
 	assert_int_equal(input(l3_advert(buf, us_ll, peer_ll, peer_mac, 0x60), SECOND, NULL), 0);
-	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_REACHABLE);
+	assert_int_equal(test_neigh_state(nb, peer_ll, NULL), URN_NEIGH_REACHABLE);
 	assert_int_not_equal(urn_neigh_generation(nb), gen);
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
 }
@@ -163,7 +163,7 @@ test_retries(void **state)
 		expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
 	}
 	assert_int_equal(poll_all(t, 64), 0);
-	assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_FAILED);
+	assert_int_equal(test_neigh_state(nb, peer_v4, NULL), URN_NEIGH_FAILED);
 	expect_lookup(peer_v4, URN_NEIGH_FAIL, NULL);
 	poll_all(t + URN_NEIGH_FAIL_NS - 1, 64);
 	expect_lookup(peer_v4, URN_NEIGH_FAIL, NULL);
@@ -205,15 +205,15 @@ test_stale(void **state)
 	gen = urn_neigh_generation(nb);
 	poll_all(t, 64);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
-	assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_REACHABLE);
+	assert_int_equal(test_neigh_state(nb, peer_v4, NULL), URN_NEIGH_REACHABLE);
 	assert_int_equal(poll_all(t + 1, 64), 0);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac); /* starts asking */
-	assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_STALE);
+	assert_int_equal(test_neigh_state(nb, peer_v4, NULL), URN_NEIGH_STALE);
 	assert_int_equal(poll_all(t + 1, 64), 1);
 	to_holder(peer_mac);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
 	arp_answer(peer_v4, peer_mac, t + 2);
-	assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_REACHABLE);
+	assert_int_equal(test_neigh_state(nb, peer_v4, NULL), URN_NEIGH_REACHABLE);
 	assert_int_equal(urn_neigh_generation(nb), gen); /* no news */
 
 	t += 2 + URN_NEIGH_REACHABLE_NS;
@@ -285,13 +285,13 @@ test_forged_claims(void **state)
 				input(l3_arp(buf, 1, other_mac, peer_v4, peer_v4), t, NULL);
 			expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
 		}
-		assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_STALE);
+		assert_int_equal(test_neigh_state(nb, peer_v4, NULL), URN_NEIGH_STALE);
 		assert_int_equal(poll_all(t, 64), 1);
 		to_holder(peer_mac);
 		arp_answer(peer_v4, other_mac, t); /* an answer to a question for another node */
 		expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
 		arp_answer(peer_v4, peer_mac, t + MS);
-		assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_REACHABLE);
+		assert_int_equal(test_neigh_state(nb, peer_v4, NULL), URN_NEIGH_REACHABLE);
 		/* Confirmed just now: for a while nothing is doubted. */
 		arp_answer(peer_v4, other_mac, t + MS + URN_NEIGH_CALM_NS - 1);
 		assert_int_equal(poll_all(t + 100 * MS, 64), 0);
@@ -365,7 +365,7 @@ test_time_order(void **state)
 	input(l3_arp(buf, 1, peer_mac, peer_v4, us_v4), 0, NULL);
 	poll_all(URN_NEIGH_REACHABLE_NS + 2 * SECOND, 64);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
-	assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_REACHABLE);
+	assert_int_equal(test_neigh_state(nb, peer_v4, NULL), URN_NEIGH_REACHABLE);
 }
 
 int

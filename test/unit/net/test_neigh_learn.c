@@ -14,20 +14,20 @@ test_advert_rules(void **state)
 	gen = urn_neigh_generation(nb);
 	/* Another MAC without the override flag: kept, but doubted. */
 	input(l3_advert(buf, us_ll, peer_ll, other_mac, 0x40), 2 * SECOND, NULL);
-	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_STALE);
+	assert_int_equal(test_neigh_state(nb, peer_ll, NULL), URN_NEIGH_STALE);
 	assert_int_equal(urn_neigh_generation(nb), gen);
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
 	assert_int_equal(poll_all(2 * SECOND, 64), 1);
 	/* Unsolicited, with the same MAC: confirms nothing. */
 	input(l3_advert(buf, all_nodes, peer_ll, peer_mac, 0x20), SECOND, NULL);
-	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_STALE);
+	assert_int_equal(test_neigh_state(nb, peer_ll, NULL), URN_NEIGH_STALE);
 	/* Solicited without a MAC: the old one is confirmed. */
 	input(l3_advert(buf, us_ll, peer_ll, NULL, 0x40), SECOND, NULL);
-	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_REACHABLE);
+	assert_int_equal(test_neigh_state(nb, peer_ll, NULL), URN_NEIGH_REACHABLE);
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
 	/* Unsolicited with override: a claim, which any node can make; so the old MAC is doubted. */
 	input(l3_advert(buf, all_nodes, peer_ll, other_mac, 0x20), 3 * SECOND, NULL);
-	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_STALE);
+	assert_int_equal(test_neigh_state(nb, peer_ll, NULL), URN_NEIGH_STALE);
 	assert_int_equal(urn_neigh_generation(nb), gen);
 	expect_lookup(peer_ll, URN_NEIGH_OK, peer_mac);
 	assert_int_equal(poll_all(3 * SECOND, 64), 1);

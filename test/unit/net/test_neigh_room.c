@@ -61,8 +61,8 @@ test_arp_flood(void **state)
 	}
 	assert_int_equal(urn_neigh_count(nb), URN_NEIGH_LEARNT + 3);
 	assert_int_equal(urn_neigh_generation(nb), gen);
-	assert_int_equal(urn_neigh_peek(nb, gid, NULL), URN_NEIGH_REACHABLE); /* the newest */
-	assert_int_equal(urn_neigh_peek(nb, peer_ll, NULL), URN_NEIGH_INCOMPLETE);
+	assert_int_equal(test_neigh_state(nb, gid, NULL), URN_NEIGH_REACHABLE); /* the newest */
+	assert_int_equal(test_neigh_state(nb, peer_ll, NULL), URN_NEIGH_INCOMPLETE);
 	expect_lookup(peer_v4, URN_NEIGH_OK, peer_mac);
 	expect_lookup(peer_global, URN_NEIGH_OK, other_mac);
 }
@@ -89,7 +89,7 @@ test_lookup_flood(void **state)
 	assert_int_equal(sent, (URN_NEIGH_ENTRIES - 2) * URN_NEIGH_TRIES);
 	for (; t < 16 * SECOND; t += 10 * MS)
 		assert_int_equal(poll_all(t, 32), 0);
-	assert_int_equal(urn_neigh_peek(nb, gid, NULL), URN_NEIGH_FAILED);
+	assert_int_equal(test_neigh_state(nb, gid, NULL), URN_NEIGH_FAILED);
 	for (uint32_t i = 20000; i < 30000; i++) { /* those make room */
 		l3_nth_v4(gid, i);
 		expect_lookup(gid, URN_NEIGH_UNKNOWN, NULL);
@@ -114,14 +114,14 @@ test_oldest_goes(void **state)
 	expect_lookup(gid, URN_NEIGH_OK, peer_mac); /* used again: 1 is the oldest now */
 	/* Strangers get no entry at all. */
 	assert_int_equal(input(l3_arp(buf, 1, other_mac, peer_v4, us_v4), SECOND, NULL), 1);
-	assert_int_equal(urn_neigh_peek(nb, peer_v4, NULL), URN_NEIGH_NONE);
+	assert_int_equal(test_neigh_state(nb, peer_v4, NULL), URN_NEIGH_NONE);
 
 	expect_lookup(peer_v4, URN_NEIGH_UNKNOWN, NULL);
-	assert_int_equal(urn_neigh_peek(nb, gid, NULL), URN_NEIGH_REACHABLE);
+	assert_int_equal(test_neigh_state(nb, gid, NULL), URN_NEIGH_REACHABLE);
 	l3_nth_v4(gid, 1);
-	assert_int_equal(urn_neigh_peek(nb, gid, NULL), URN_NEIGH_NONE);
+	assert_int_equal(test_neigh_state(nb, gid, NULL), URN_NEIGH_NONE);
 	l3_nth_v4(gid, 2);
-	assert_int_equal(urn_neigh_peek(nb, gid, NULL), URN_NEIGH_REACHABLE);
+	assert_int_equal(test_neigh_state(nb, gid, NULL), URN_NEIGH_REACHABLE);
 }
 
 /* A poll keeps to its budget, and a request without an mbuf stays due. */
@@ -153,7 +153,8 @@ test_poll_bounds(void **state)
 static void *
 hammer(void *arg)
 {
-	uint32_t base = *(const uint32_t *)arg;
+	uint32_t base = *(const uint32_t *)arg, at;
+	struct urn_neigh_info info;
 	uint8_t gid[16], mac[6];
 
 	for (uint32_t i = 0; i < 20000; i++) {
@@ -161,7 +162,8 @@ hammer(void *arg)
 		urn_neigh_lookup(nb, gid, mac);
 		if (i % 16 == 0)
 			urn_neigh_add_static(nb, gid, peer_mac);
-		urn_neigh_peek(nb, gid, mac);
+		at = i % URN_NEIGH_ENTRIES;
+		urn_neigh_list(nb, &at, &info, 1);
 	}
 	return NULL;
 }
@@ -182,7 +184,7 @@ test_threads(void **state)
 		pthread_join(t[i], NULL);
 	for (uint32_t i = 0; i < 9000; i++) {
 		l3_nth_v4(gid, i);
-		found += urn_neigh_peek(nb, gid, NULL) != URN_NEIGH_NONE;
+		found += test_neigh_state(nb, gid, NULL) != URN_NEIGH_NONE;
 	}
 	assert_int_equal(found, URN_NEIGH_ENTRIES);
 	assert_int_equal(urn_neigh_count(nb), URN_NEIGH_ENTRIES);
