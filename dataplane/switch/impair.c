@@ -303,6 +303,12 @@ urn_impair_refuse(struct urn_impair *imp, struct rte_mbuf *m)
 	drop(imp, m, URN_IMPAIR_QUEUE);
 }
 
+bool
+urn_impair_paced(const struct urn_impair *imp)
+{
+	return imp->ns_byte != 0;
+}
+
 uint64_t
 urn_impair_wire_free(const struct urn_impair *imp)
 {

@@ -152,6 +152,8 @@ struct rte_mbuf *urn_impair_own(struct urn_impair *imp, struct rte_mbuf *m);
 /* Drop a frame for which the queue in front of this impairment has no room; counted as drop_queue.
  */
 void urn_impair_refuse(struct urn_impair *imp, struct rte_mbuf *m);
+/* True when the wire has a rate: frames that it can't send yet belong into a queue in front of it. */
+bool urn_impair_paced(const struct urn_impair *imp);
 /* Time at which the wire has sent what it was given, ns; 0: the wire has no rate. */
 uint64_t urn_impair_wire_free(const struct urn_impair *imp);
 

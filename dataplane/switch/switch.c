@@ -271,7 +271,7 @@ flush_batch(struct urn_switch *sw, uint64_t now)
 	if (b->n) {
 		struct urn_switch_port *p = sw->port[b->port];
 
-		if (unlikely(p->waits))
+		if (unlikely(p->waits || urn_impair_paced(p->impair[URN_SWITCH_OUT])))
 			urn_switch_port_send(p, b->m, b->n, now);
 		else
 			urn_impair_push(p->impair[URN_SWITCH_OUT], b->m, b->n, now);

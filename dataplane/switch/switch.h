@@ -9,8 +9,8 @@
  *                                                                   └► link ─► another switch's
  * input
  *
- * Frames pass the queues (queue.h) of a port only while its device takes no more, a priority is
- * paused, or a classifier gives them priorities.
+ * Frames pass the queues (queue.h) of a port only while its wire has a rate, its device takes no
+ * more, a priority is paused, or a classifier gives them priorities.
  *
  * How to use a switch, with one `now` (ns) for all calls:
  *
@@ -108,7 +108,7 @@ struct urn_switch_port_config {
 	uint32_t max_frame;		    /* bytes, without FCS, that may go out; 0: any */
 	/*
 	 * Priority of a frame that goes out, below URN_SWQ_PRIORITIES. NULL: all frames have
-	 * priority 0, and frames that wait for the rate of the wire wait in its impairment.
+	 * priority 0, and one bound, the impairment's, holds for the queue and the wire together.
 	 */
 	unsigned int (*classify)(const struct rte_mbuf *m);
 	struct urn_swq_bound
@@ -124,7 +124,7 @@ unsigned int urn_switch_ports(const struct urn_switch *sw);
 const char *urn_switch_port_name(const struct urn_switch *sw, uint16_t port);
 /*
  * Set a port up or down. Down: nothing passes, and addresses learnt behind the port are
- * forgotten. Frames inside its impairments stay there.
+ * forgotten. Frames in its queues and impairments stay there.
  */
 void urn_switch_port_set_up(struct urn_switch *sw, uint16_t port, bool up);
 bool urn_switch_port_is_up(const struct urn_switch *sw, uint16_t port);

@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames that wait to go out at a port. A frame goes to the wire (the port's impairment) with the
- * time at which it came, so that its due time does not depend on how often the port is polled.
+ * Frames that wait to go out at a port, because its wire has a rate and is busy, its device takes no
+ * more, or their priority is paused. A frame goes to the wire (the port's impairment) with the time at
+ * which it came, so that its due time does not depend on how often the port is polled. Only then is
+ * the frame lost, changed or delayed: a wire that is cut meanwhile loses the frames that waited for it.
  */
 #include "switch/switch_state.h"
 
-/* True when a classified frame must wait because the wire still sends an earlier one. */
+/* True when a frame must wait because the wire has a rate and still sends an earlier one. */
 static inline bool
 wire_is_busy(const struct urn_switch_port *p, uint64_t now)
 {
-	return p->classify && urn_impair_wire_free(p->impair[URN_SWITCH_OUT]) > now;
+	return urn_impair_wire_free(p->impair[URN_SWITCH_OUT]) > now;
+}
+
+/*
+ * Give the wire a frame that came at `since` (ns). Time does not run back there: a frame of low
+ * priority came before frames that overtook it.
+ */
+static inline void
+to_wire(struct urn_switch_port *p, struct rte_mbuf *m, uint64_t since)
+{
+	p->sent = RTE_MAX(p->sent, since);
+	urn_impair_push(p->impair[URN_SWITCH_OUT], &m, 1, p->sent);
 }
 
 void
@@ -20,7 +33,7 @@ urn_switch_port_drain(struct urn_switch_port *p, uint64_t now)
 	while (!p->held && urn_swq_ready(&p->queue) && !wire_is_busy(p, now)) {
 		struct rte_mbuf *m = urn_swq_take(&p->queue, &since);
 
-		urn_impair_push(p->impair[URN_SWITCH_OUT], &m, 1, RTE_MAX(since, p->resumed));
+		to_wire(p, m, RTE_MAX(since, p->resumed));
 	}
 	p->waits = p->held || p->classify || p->queue.paused || p->queue.frames;
 }
@@ -58,7 +71,7 @@ urn_switch_port_send(struct urn_switch_port *p, struct rte_mbuf **m, unsigned in
 		if (p->held || p->queue.paused & 1u << priority || wire_is_busy(p, now))
 			put(p, priority, m[i], now);
 		else
-			urn_impair_push(p->impair[URN_SWITCH_OUT], &m[i], 1, now);
+			to_wire(p, m[i], now);
 	}
 }
 
@@ -67,7 +80,7 @@ urn_switch_port_next(const struct urn_switch_port *p)
 {
 	if (!urn_swq_ready(&p->queue))
 		return UINT64_MAX;
-	return p->classify ? urn_impair_wire_free(p->impair[URN_SWITCH_OUT]) : 0;
+	return urn_impair_wire_free(p->impair[URN_SWITCH_OUT]);
 }
 
 void

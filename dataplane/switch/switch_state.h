@@ -14,6 +14,7 @@ struct urn_switch_port {
 		     */
 	bool held;  /* the device takes no frames */
 	uint64_t resumed; /* ns: when a pause last ended; frames that waited go no earlier */
+	uint64_t sent;    /* ns: time of the frame that the queues gave the wire last */
 	unsigned int (*classify)(const struct rte_mbuf *m); /* the configuration's; NULL: all 0 */
 	uint32_t max_frame;
 	struct urn_switch_counters c;

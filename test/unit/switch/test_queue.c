@@ -249,10 +249,84 @@ test_switch_held(void **state)
 	urn_switch_hold(sw, 1, false);
 	expect(sw, 2050, (const uint32_t[]){1, 2, 0});
 	expect(sw, 3050, (const uint32_t[]){3, 0});
-	/* Afterwards frames pass without touching the queue. */
-	input(sw, 4, 5, 4000);
+	/* Afterwards a frame that finds the wire free passes without touching the queue. */
+	input(sw, 4, 4, 4000);
 	assert_int_equal(urn_switch_queues(sw, 1)->frames, 0);
 	assert_int_equal(urn_switch_queues(sw, 1)->level[0].verdict[URN_SWQ_QUEUED], 3);
+	urn_switch_destroy(sw);
+}
+
+/*
+ * A wire with a rate and no classifier (HOUSE seam 8): its frames wait in the switch's queue, within the
+ * queue's bound, and are on the wire one at a time, at times that polling does not change.
+ */
+static void
+test_switch_rate(void **state)
+{
+	struct urn_switch *sw = make(NULL);
+	struct urn_impair *wire = urn_switch_impair(sw, 1, URN_SWITCH_OUT);
+	const struct urn_swq *q = urn_switch_queues(sw, 1);
+
+	(void)state;
+	input(sw, 1, 6, 0);
+	assert_int_equal(urn_impair_queued(wire), 1);
+	assert_int_equal(q->frames, 4);
+	assert_int_equal(q->level[0].verdict[URN_SWQ_DROP_FRAMES], 1);
+	assert_int_equal(urn_impair_counters(wire)->v[URN_IMPAIR_QUEUE], 1);
+	expect(sw, 999, (const uint32_t[]){0});
+	assert_int_equal(urn_switch_next(sw), 1000);
+	expect(sw, 1000, (const uint32_t[]){1, 0});
+	assert_int_equal(q->frames, 3);
+	/* Paused, a priority keeps frames that the rate would let go. */
+	urn_switch_pause(sw, 1, 0, true, 1500);
+	expect(sw, 9000, (const uint32_t[]){2, 0});
+	urn_switch_pause(sw, 1, 0, false, 10000);
+	expect(sw, 11000, (const uint32_t[]){3, 0});
+	/* A late poll changes no due time. */
+	expect(sw, 13000, (const uint32_t[]){4, 5, 0});
+	assert_int_equal(urn_switch_next(sw), UINT64_MAX);
+	urn_switch_destroy(sw);
+}
+
+/* A wire that is cut loses the frames that wait for it; a rate that is taken away lets all of them go. */
+static void
+test_switch_rate_changed(void **state)
+{
+	struct urn_switch *sw = make(NULL);
+	struct urn_impair *wire = urn_switch_impair(sw, 1, URN_SWITCH_OUT);
+	struct urn_impair_config cfg = {.rate_bps = 1000000000, .blackhole = true};
+
+	(void)state;
+	input(sw, 1, 3, 0);
+	assert_int_equal(urn_impair_set(wire, &cfg), 0);
+	expect(sw, 5000, (const uint32_t[]){1, 0});
+	assert_int_equal(urn_impair_counters(wire)->v[URN_IMPAIR_BLACKHOLE], 2);
+	cfg.blackhole = false;
+	assert_int_equal(urn_impair_set(wire, &cfg), 0);
+	input(sw, 4, 7, 6000);
+	cfg.rate_bps = 0;
+	assert_int_equal(urn_impair_set(wire, &cfg), 0);
+	expect(sw, 7000, (const uint32_t[]){4, 5, 6, 7, 0});
+	urn_switch_destroy(sw);
+}
+
+/* A frame that was overtaken gets on the wire later, but the wire's time does not run back. */
+static void
+test_switch_overtaken(void **state)
+{
+	struct urn_switch *sw = make(classify_even);
+	struct urn_impair *wire = urn_switch_impair(sw, 1, URN_SWITCH_OUT);
+	struct urn_impair_config cfg = {
+		.rate_bps = 1000000000, .flap_up_ns = 10000, .flap_down_ns = 10000};
+
+	(void)state;
+	input(sw, 1, 1, 0);
+	input(sw, 3, 3, 100);
+	input(sw, 2, 2, 500);
+	/* The flap begins anew with the next frame on the wire: frame 2, which came after frame 3. */
+	assert_int_equal(urn_impair_set(wire, &cfg), 0);
+	expect(sw, 3000, (const uint32_t[]){1, 2, 3, 0});
+	assert_int_equal(urn_impair_counters(wire)->v[URN_IMPAIR_FLAP], 0);
 	urn_switch_destroy(sw);
 }
 
@@ -267,6 +341,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_switch_priorities, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_switch_bound_and_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_switch_held, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_switch_rate, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_switch_rate_changed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_switch_overtaken, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
