@@ -27,3 +27,13 @@ urn_counter_text(unsigned int id)
 {
 	return urn_counter_text_in(&urn_adapter_scope, id);
 }
+
+void
+urn_counts_move(struct urn_counts *from, struct urn_counters *to)
+{
+	if (!from->any)
+		return;
+	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
+		to->v[i] += from->c.v[i];
+	*from = (struct urn_counts){0};
+}

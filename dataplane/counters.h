@@ -16,6 +16,8 @@
 #include "counters_transport.h"
 #include "counters_wire.h"
 
+#include <stdbool.h>
+
 /*
  * B(block, "folder"): the blocks in the order of all outputs. That order is older than the
  * blocks, so some folders have several; a new block comes last.
@@ -54,6 +56,22 @@ struct urn_counters {
 
 /* The scope "adapter": all these blocks. */
 extern const struct urn_counter_scope urn_adapter_scope;
+
+/* Counts that are kept under a lock, and moved to those of an engine from time to time. */
+struct urn_counts {
+	struct urn_counters c;
+	bool any;              /* something was counted since the last move */
+};
+
+static inline void
+urn_counts_add(struct urn_counts *from, enum urn_counter id)
+{
+	from->c.v[id]++;
+	from->any = true;
+}
+
+/* Add the counts since the last call to *to. */
+void urn_counts_move(struct urn_counts *from, struct urn_counters *to);
 
 /* Name and description of a counter of an adapter; NULL past the end. */
 const char *urn_counter_name(unsigned int id);

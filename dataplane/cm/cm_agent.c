@@ -41,7 +41,7 @@ struct urn_cm_agent {
 	struct urn_cm *cm;
 	uint64_t now;             /* ns; the newest time that was passed in */
 	uint32_t psn;
-	struct urn_counters c;
+	struct urn_counts counts;
 	struct outs ready, no_mac, free;
 	unsigned int no_mac_n;
 	struct place *place;      /* urn_cm_max_ids() + 1 places */
@@ -481,8 +481,8 @@ loop(struct urn_cm_agent *ag, const struct out *o)
 {
 	enum urn_counter c = urn_cm_input(ag->cm, o->own, o->peer, URN_QPN_GSI, o->mad, ag->now);
 
-	ag->c.v[URN_C_LOOPBACK]++;
-	ag->c.v[c]++;
+	urn_counts_add(&ag->counts, URN_C_LOOPBACK);
+	urn_counts_add(&ag->counts, c);
 }
 
 /* Take a message off the list of those that wait for a MAC address. */
@@ -505,7 +505,7 @@ await_mac(struct urn_cm_agent *ag, struct out *o)
 
 	if (ag->no_mac_n == URN_CM_NO_MAC) {
 		no_longer_awaits(ag, oldest);
-		ag->c.v[URN_C_DROP_CM_TX]++;
+		urn_counts_add(&ag->counts, URN_C_DROP_CM_TX);
 		done(ag, oldest);
 	}
 	o->due = ag->now + URN_CM_AGAIN_NS;
@@ -543,7 +543,7 @@ send_one(struct urn_cm_agent *ag, struct out *o, struct rte_mempool *pool, bool 
 		*empty = !m;
 	}
 	if (!m)
-		ag->c.v[*empty ? URN_C_NO_MBUF : URN_C_DROP_CM_TX]++;
+		urn_counts_add(&ag->counts, *empty ? URN_C_NO_MBUF : URN_C_DROP_CM_TX);
 	done(ag, o);
 	return m;
 }
@@ -586,9 +586,7 @@ urn_cm_agent_poll(struct urn_cm_agent *ag, uint64_t now, struct rte_mempool *poo
 	}
 	tell_late(ag);
 	urn_cm_counters(ag->cm, c);
-	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
-		c->v[i] += ag->c.v[i];
-	memset(&ag->c, 0, sizeof(ag->c));
+	urn_counts_move(&ag->counts, c);
 	rte_spinlock_unlock(&ag->lock);
 	return n;
 }

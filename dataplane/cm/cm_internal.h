@@ -76,7 +76,7 @@ struct urn_cm {
 	uint32_t use_fresh;        /* index of the first entry never used */
 	uint32_t *heap;            /* indices of ids by due */
 	uint32_t heap_n;
-	struct urn_counters c;
+	struct urn_counts counts;
 	struct cm_conn *conn;
 };
 
@@ -178,6 +178,6 @@ cm_orphaned(const struct cm_conn *e)
 	return !e->owner;
 }
 
-#define CM_COUNT(cm, name) ((cm)->c.v[URN_C_##name]++)
+#define CM_COUNT(cm, name) urn_counts_add(&(cm)->counts, URN_C_##name)
 
 #endif

@@ -350,9 +350,7 @@ urn_cm_count(const struct urn_cm *cm)
 void
 urn_cm_counters(struct urn_cm *cm, struct urn_counters *to)
 {
-	for (unsigned int i = 0; i < URN_COUNTER_COUNT; i++)
-		to->v[i] += cm->c.v[i];
-	memset(&cm->c, 0, sizeof(cm->c));
+	urn_counts_move(&cm->counts, to);
 }
 
 /* True when the id is found where it is looked up. */

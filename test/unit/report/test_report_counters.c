@@ -173,6 +173,28 @@ a_scope_more(void **state)
 	urn_report_buf_free(&out);
 }
 
+/* Each count moves once, and counts that an engine has stay. */
+static void
+counts_move_once(void **state)
+{
+	static struct urn_counts from;
+	static struct urn_counters to;
+
+	(void)state;
+	to.v[URN_C_LOOPBACK] = 5;
+	urn_counts_add(&from, URN_C_LOOPBACK);
+	urn_counts_add(&from, URN_C_DROP_CM_TX);
+	urn_counts_add(&from, URN_C_DROP_CM_TX);
+	for (unsigned int i = 0; i < 2; i++) {
+		urn_counts_move(&from, &to);
+		assert_int_equal(to.v[URN_C_LOOPBACK], 6);
+		assert_int_equal(to.v[URN_C_DROP_CM_TX], 2);
+	}
+	urn_counts_add(&from, URN_C_LOOPBACK);
+	urn_counts_move(&from, &to);
+	assert_int_equal(to.v[URN_C_LOOPBACK], 7);
+}
+
 int
 main(void)
 {
@@ -182,6 +204,7 @@ main(void)
 		cmocka_unit_test(order_stays),
 		cmocka_unit_test(a_block_more),
 		cmocka_unit_test(a_scope_more),
+		cmocka_unit_test(counts_move_once),
 	};
 
 	return cmocka_run_group_tests_name("counters", tests, NULL, NULL);
