@@ -24,7 +24,6 @@ enum {
 	TIMEOUT_PSNS = 5,     /* log2 of the PSNs that a timeout repeats, plus 1: 16 PSNs */
 	EARLY_PSNS = 1,       /* ... that an early repeat does: the oldest packet, or READ */
 	MOST_PSNS = 9,        /* ... at most: the widest window */
-	ALIVE_MAX = 15,       /* halves of a timeout by which duplicates delay the timeout, in all */
 	ACK_LATE = 1024,      /* PSNs that a duplicate ACK may be behind and still show that the peer lives */
 	RESPONSE_LATE = 65536, /* ... a duplicate response */
 };
@@ -86,7 +85,7 @@ urn_req_back_due(const struct urn_tp *tp, const struct urn_qp *qp)
 		return UINT64_MAX; /* only one until there is progress */
 	if (unlikely(urn_psn_tx_may_go_on(&qp->tx))) {
 		uint64_t ns = urn_peer_go_on(p, tp->cfg.rto_floor, out);
-		uint64_t quarter = 1ull << (URN_TIMEOUT_SHIFT + qp->tx.timeout - 2);
+		uint64_t quarter = urn_psn_span(&qp->tx) / 4;
 
 		/* Nothing was measured: a slow peer may still work on the packets that were sent first. */
 		return p->srtt || ns > quarter ? ns : quarter;
@@ -129,8 +128,6 @@ void
 urn_req_alive(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, bool response)
 {
 	int32_t late = urn_psn_diff(qp->tx.una, psn);
-	uint64_t span = 1ull << (URN_TIMEOUT_SHIFT + qp->tx.timeout);
-	uint64_t halves;
 
 	if (late <= 0 || late > (response ? RESPONSE_LATE : ACK_LATE) || urn_qp_selective(tp, qp))
 		return;
@@ -138,12 +135,5 @@ urn_req_alive(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, bool response)
 		qp->tx.flags &= ~(uint32_t)URN_TXF_EARLY;
 		urn_peer_hasty(urn_qp_peer(tp, qp), tp->now); /* answered twice: the repeat was needless */
 	}
-	if (qp->tx.timeout == 0 || qp->tx.una == qp->tx.next || (qp->tx.flags & URN_TXF_RNR_WAIT))
-		return;
-	halves = (tp->now + span - qp->tx.deadline) >> (URN_TIMEOUT_SHIFT + qp->tx.timeout - 1);
-	if (halves == 0 || qp->tx.alive + halves > ALIVE_MAX)
-		return;
-	qp->tx.alive = (uint8_t)((qp->tx.alive + halves) & ALIVE_MAX);
-	qp->tx.flags &= ~(uint32_t)URN_TXF_HELD;
-	qp->tx.deadline = tp->now + span;
+	urn_psn_alive(&qp->tx, tp->now);
 }

@@ -11,6 +11,7 @@
 #include "transport/back.h"
 #include "transport/frame.h"
 #include "transport/pool.h"
+#include "transport/psn_timer.h"
 #include "transport/requester.h"
 #include "transport/sched.h"
 
@@ -50,12 +51,7 @@ progress_repair(struct urn_tp *tp, struct urn_qp *qp)
 static void
 progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 {
-	qp->tx.retries = qp->tx.retry_cnt;
-	qp->tx.rnr_tries = qp->tx.rnr_retry;
-	qp->tx.alive = 0;
-	qp->tx.flags &= ~(uint32_t)(URN_TXF_WENT_BACK | URN_TXF_PROBE);
-	if (urn_psn_diff(qp->tx.cur.psn, qp->tx.una) < 0)
-		qp->tx.cur.psn = qp->tx.una;
+	urn_psn_progress(&qp->tx);
 	if (unlikely(qp->tx.early) && !(qp->tx.flags & URN_TXF_HELD))
 		urn_peer_repeats(urn_qp_peer(tp, qp), tp->cfg.rto_floor, tp->now);
 	if (unlikely(qp->tx.back || (qp->tx.flags & URN_TXF_EARLY)))
@@ -79,27 +75,26 @@ progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 static void
 lost(struct urn_tp *tp, struct urn_qp *qp)
 {
+	struct urn_work *w;
+
 	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
 		return; /* the last acknowledgement has ended the QP */
-	/* After an RNR wait everything is repeated anyway, and the wait costs no retry. */
-	if (qp->tx.flags & URN_TXF_RNR_WAIT)
-		return;
-	if (qp->tx.flags & URN_TXF_WENT_BACK) {
+	switch (urn_psn_lost(&qp->tx)) {
+	case URN_PSN_NO_MATTER:
+		break;
+	case URN_PSN_ALL_BACK:
 		urn_req_all_back(tp, qp);
-		return;
-	}
-	if (qp->tx.retries == 0) {
-		struct urn_work *w = qp->tx.head;
-
-		while (w && w->next && w->npsn == 0)
-			w = w->next;
+		break;
+	case URN_PSN_GO_BACK:
+		urn_req_go_back(tp, qp);
+		urn_req_arm(tp, qp);
+		break;
+	case URN_PSN_USED_UP:
+		w = urn_psn_tx_oldest(&qp->tx);
 		if (w)
 			urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_SEQ);
-		return;
+		break;
 	}
-	qp->tx.retries--;
-	urn_req_go_back(tp, qp);
-	urn_req_arm(tp, qp);
 }
 
 /*
@@ -329,22 +324,15 @@ urn_comp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 static void
 receiver_not_ready(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t code)
 {
-	if (qp->tx.rnr_retry != 7) {
-		if (qp->tx.rnr_tries == 0) {
-			struct urn_work *w = urn_psn_tx_work_at(&qp->tx, psn);
+	if (!urn_psn_rnr_left(&qp->tx)) {
+		struct urn_work *w = urn_psn_tx_work_at(&qp->tx, psn);
 
-			if (w)
-				urn_req_fail(tp, qp, w, URN_WC_RNR_RETRY_EXC_ERR, URN_VE_RNR);
-			return;
-		}
-		qp->tx.rnr_tries--;
+		if (w)
+			urn_req_fail(tp, qp, w, URN_WC_RNR_RETRY_EXC_ERR, URN_VE_RNR);
+		return;
 	}
-	/* The peer is alive: RNR NAKs have their own count, and that count is bounded. */
-	qp->tx.retries = qp->tx.retry_cnt;
 	urn_req_go_back(tp, qp);
-	qp->tx.flags |= URN_TXF_RNR_WAIT;
-	qp->tx.flags &= ~(uint32_t)URN_TXF_WENT_BACK;
-	qp->tx.deadline = tp->now + rnr_us[code] * 1000ull;
+	urn_psn_rnr_wait(&qp->tx, tp->now + rnr_us[code] * 1000ull);
 	urn_wheel_start(&tp->wheel, &qp->tx.timer, qp->tx.deadline);
 }
 
@@ -397,13 +385,6 @@ known_nak(struct urn_tp *tp, uint8_t syndrome)
 	return true;
 }
 
-/* True when the peer may report once more that it has no receive. */
-static bool
-rnr_left(const struct urn_qp *qp)
-{
-	return qp->tx.rnr_retry == 7 || qp->tx.rnr_tries != 0;
-}
-
 /*
  * A NAK came while a response from before it is missing. Where responses may be overtaken, that is
  * no loss: a refusal waits for its turn, and an RNR NAK is obeyed at once.
@@ -416,7 +397,7 @@ overtook(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 
 	if (!urn_qp_selective(tp, qp) || syndrome == URN_NAK_SEQ || qp->state == URN_QPS_ERR)
 		return false;
-	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR && rnr_left(qp))
+	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR && urn_psn_rnr_left(&qp->tx))
 		return true;
 	r = urn_repair_get(tp, qp);
 	if (!r)
@@ -450,7 +431,7 @@ finish_nak(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 		if (urn_psn_diff(qp->tx.acked, psn) > 0)
 			return; /* late: the request was taken since */
 		/* Again: the wire duplicated the NAK, and its wait is under way. */
-		if (!again && (qp->tx.una == psn || rnr_left(qp)))
+		if (!again && (qp->tx.una == psn || urn_psn_rnr_left(&qp->tx)))
 			receiver_not_ready(tp, qp, psn, syndrome & URN_SYN_VALUE);
 	} else if (syndrome == URN_NAK_SEQ) {
 		lost(tp, qp);

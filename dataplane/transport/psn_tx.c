@@ -27,6 +27,16 @@ urn_psn_tx_work_at(const struct urn_psn_tx *tx, uint32_t psn)
 }
 
 struct urn_work *
+urn_psn_tx_oldest(const struct urn_psn_tx *tx)
+{
+	struct urn_work *w = tx->head;
+
+	while (w && w->next && w->npsn == 0)
+		w = w->next;
+	return w;
+}
+
+struct urn_work *
 urn_psn_tx_newest(const struct urn_psn_tx *tx)
 {
 	struct urn_work *last = NULL;

@@ -154,6 +154,11 @@ urn_psn_tx_sent(struct urn_psn_tx *tx, struct urn_psn_cursor *cur, uint32_t npsn
 void urn_psn_tx_start(struct urn_psn_tx *tx, uint32_t psn);
 /* The work that a PSN belongs to; NULL: none. */
 struct urn_work *urn_psn_tx_work_at(const struct urn_psn_tx *tx, uint32_t psn);
+/*
+ * The work that fails when the peer does not answer: the oldest that has packets; local work
+ * alone: the newest of it. NULL: there is none.
+ */
+struct urn_work *urn_psn_tx_oldest(const struct urn_psn_tx *tx);
 /* The newest work that was begun and can be sent again; NULL: none. Work behind failed work does not count. */
 struct urn_work *urn_psn_tx_newest(const struct urn_psn_tx *tx);
 /*

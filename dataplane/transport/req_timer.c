@@ -10,71 +10,60 @@
 #include "transport/requester.h"
 #include "transport/sched.h"
 
-enum {
-	EARLY_MAX = 16, /* doublings of the measured retransmission time */
-	HELD_TURNS = 64, /* turns to look at packets that came while turns stood still: 2,048 packets of a port */
-};
 /* A neighbour that does not answer is asked by broadcast after 10 ms (net: URN_NEIGH_WAITS_NS), and then answers. */
 #define DOUBT_NS 16000000ull
-#define AGAIN_NS 10000000ull /* ns after which turns have looked at all waiting packets */
-_Static_assert(HELD_TURNS <= UINT8_MAX, "counted in urn_psn_tx.early");
-
-/* The QP's own timeout, ns. */
-static inline uint64_t
-span(const struct urn_qp *qp)
-{
-	return 1ull << (URN_TIMEOUT_SHIFT + qp->tx.timeout);
-}
 
 /* Time from a timeout until the requester checks whether the peer's MAC address has changed, ns. */
 static inline uint64_t
 doubt_ns(const struct urn_qp *qp)
 {
-	uint64_t most = span(qp) - span(qp) / 4;
+	uint64_t span = urn_psn_span(&qp->tx), most = span - span / 4;
 
 	return DOUBT_NS < most ? DOUBT_NS : most;
 }
 
-/* Time in ns at which the probe, or the next repeat by the measured round trip, is due. */
-static inline uint64_t
-early_due(const struct urn_tp *tp, const struct urn_qp *qp)
+/* Fill in when the requester probes and repeats early (struct urn_psn_clock: first, step). */
+static inline void
+early_times(const struct urn_tp *tp, const struct urn_qp *qp, struct urn_psn_clock *c)
 {
 	const struct urn_peer *peer = urn_qp_peer(tp, qp);
-	uint64_t floor = tp->cfg.rto_floor, due = qp->tx.deadline - span(qp), plain;
+	uint64_t floor = tp->cfg.rto_floor;
 
+	c->step = 0;
 	if (!urn_qp_selective(tp, qp)) {
-		plain = unlikely(qp->tx.flags & URN_TXF_DOUBT) ? doubt_ns(qp) : urn_req_back_due(tp, qp);
-		return plain == UINT64_MAX ? plain : due + plain;
+		c->first = unlikely(qp->tx.flags & URN_TXF_DOUBT) ? doubt_ns(qp) : urn_req_back_due(tp, qp);
+	} else if (!floor) {
+		c->first = UINT64_MAX;
+	} else {
+		c->first = urn_peer_pto(peer, floor);
+		if (unlikely(qp->tx.early))
+			c->step = urn_peer_rto(peer, floor);
 	}
-	if (!floor)
-		return UINT64_MAX;
-	due += urn_peer_pto(peer, floor);
-	if (unlikely(qp->tx.early))
-		due += urn_peer_rto(peer, floor) * ((1ull << qp->tx.early) - 1);
-	return due;
+}
+
+/* Time in ns at which a look at the timer is due next. */
+static inline uint64_t
+timer_due(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	struct urn_psn_clock c;
+
+	early_times(tp, qp, &c);
+	return urn_psn_due(&qp->tx, c.first, c.step);
 }
 
 void
 urn_req_wake_at(struct urn_tp *tp, struct urn_qp *qp, uint64_t due)
 {
-	/* A timer that fires too early looks for due work and starts again. */
-	if (!urn_timer_started(&qp->tx.timer) ||
-	    unlikely(qp->tx.timer.tick > (due >> URN_WHEEL_TICK_SHIFT) + 1))
-		urn_wheel_start(&tp->wheel, &qp->tx.timer, due);
+	urn_psn_wake_at(&tp->wheel, &qp->tx, due);
 }
 
 void
 urn_req_arm(struct urn_tp *tp, struct urn_qp *qp)
 {
-	uint64_t due;
-
 	if (unlikely(qp->tx.flags & URN_TXF_RNR_WAIT) || qp->tx.timeout == 0)
 		return;
-	qp->tx.deadline = tp->now + span(qp);
-	qp->tx.flags &= ~(uint32_t)(URN_TXF_HELD | URN_TXF_DOUBT | URN_TXF_MOVED);
-	qp->tx.early = 0;
-	due = early_due(tp, qp);
-	urn_req_wake_at(tp, qp, due < qp->tx.deadline ? due : qp->tx.deadline);
+	urn_psn_arm(&qp->tx, tp->now);
+	urn_req_wake_at(tp, qp, timer_due(tp, qp));
 }
 
 void
@@ -89,14 +78,13 @@ urn_req_end_rnr_wait(struct urn_tp *tp, struct urn_qp *qp)
 static void
 give_up(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_work *w = qp->tx.head;
+	struct urn_work *w;
 
 	if (qp->flags & URN_QPF_NO_MAC)
 		URN_COUNT(tp, DROP_NO_NEIGH);
-	if (!w && qp->state == URN_QPS_RTS) /* no work was begun, for want of the peer's address */
-		w = urn_req_fetch(tp, qp);
-	while (w && w->next && w->npsn == 0)
-		w = w->next;
+	if (!qp->tx.head && qp->state == URN_QPS_RTS) /* no work was begun, for want of the peer's address */
+		urn_req_fetch(tp, qp);
+	w = urn_psn_tx_oldest(&qp->tx);
 	if (w)
 		urn_req_fail(tp, qp, w, URN_WC_RETRY_EXC_ERR, URN_VE_TIMEOUT);
 	else
@@ -108,15 +96,14 @@ static void
 timed_out(struct urn_tp *tp, struct urn_qp *qp)
 {
 	URN_COUNT(tp, TIMEOUTS);
-	if (qp->tx.retries == 0) {
+	if (!urn_psn_retry(&qp->tx)) {
 		give_up(tp, qp);
 		return;
 	}
-	qp->tx.retries--;
 	qp->flags &= ~(uint32_t)URN_QPF_MAC; /* the peer may have moved: ask for its MAC again */
 	if (tp->cfg.neigh_doubt)
 		tp->cfg.neigh_doubt(tp->cfg.neigh_ctx, qp->av.dgid);
-	if (qp->tx.una == qp->tx.next) { /* nothing was sent, for want of the peer's address */
+	if (urn_psn_tx_idle(&qp->tx)) { /* nothing was sent, for want of the peer's address */
 		urn_req_arm(tp, qp);
 		return;
 	}
@@ -130,7 +117,7 @@ timed_out(struct urn_tp *tp, struct urn_qp *qp)
 	qp->tx.early = 1; /* no early repeat before there is progress, or the next timeout */
 	if (tp->cfg.neigh_doubt && !(qp->flags & URN_QPF_LOOP)) {
 		qp->tx.flags |= URN_TXF_DOUBT;
-		urn_req_wake_at(tp, qp, early_due(tp, qp));
+		urn_req_wake_at(tp, qp, timer_due(tp, qp));
 	}
 }
 
@@ -162,74 +149,13 @@ repeat_early(struct urn_tp *tp, struct urn_qp *qp)
 		urn_req_back_early(tp, qp);
 		return;
 	}
-	if (qp->tx.early == 0) {
-		URN_COUNT(tp, PROBES);
-		qp->tx.flags |= URN_TXF_PROBE;
-		urn_tp_sched(tp, qp);
-	} else {
+	if (urn_psn_early(&qp->tx)) {
 		URN_COUNT(tp, EARLY_TIMEOUTS);
 		urn_req_go_back(tp, qp);
+	} else {
+		URN_COUNT(tp, PROBES);
+		urn_tp_sched(tp, qp);
 	}
-	if (qp->tx.early < EARLY_MAX)
-		qp->tx.early++;
-}
-
-/* ---- turns that stood still */
-
-/* Time, in ns, to look at packets that came meanwhile, and for a peer to answer, before anything is repeated. */
-static inline uint64_t
-patience(const struct urn_tp *tp, const struct urn_qp *qp)
-{
-	uint64_t pto = urn_peer_pto(urn_qp_peer(tp, qp), tp->cfg.rto_floor);
-
-	return pto < span(qp) ? pto : span(qp);
-}
-
-/*
- * True when turns stood still while the timer ran, and went on less than `since` ns ago. Then
- * packets that came meanwhile may still wait unseen, and a peer that is served by the same thread
- * had no turns either.
- */
-static inline bool
-stood(const struct urn_tp *tp, const struct urn_qp *qp, uint64_t since)
-{
-	return tp->stood_at > qp->tx.deadline - span(qp) && tp->now < tp->stood_at + since;
-}
-
-/* True when the timer ran out and must not count yet, because turns stood still. */
-static bool
-too_soon(const struct urn_tp *tp, const struct urn_qp *qp)
-{
-	uint64_t pto = patience(tp, qp);
-
-	return stood(tp, qp, pto > AGAIN_NS ? pto : AGAIN_NS);
-}
-
-/*
- * The timer ran out, and turns stood still meanwhile. The timeout counts after some more turns;
- * turns and not time alone, because turns may go on standing still with few between.
- */
-static uint64_t
-hold(struct urn_tp *tp, struct urn_qp *qp)
-{
-	qp->tx.flags |= URN_TXF_HELD;
-	qp->tx.early = 0;
-	qp->tx.deadline = tp->now + patience(tp, qp);
-	return tp->now;
-}
-
-/* returns: see outstanding() */
-static uint64_t
-held(struct urn_tp *tp, struct urn_qp *qp)
-{
-	if (qp->tx.early < HELD_TURNS) {
-		qp->tx.early++;
-		return tp->now; /* look again with the next turn */
-	}
-	if (tp->now < qp->tx.deadline)
-		return qp->tx.deadline;
-	timed_out(tp, qp);
-	return UINT64_MAX;
 }
 
 /* Look at outstanding work. returns: ns, when to look again; UINT64_MAX: never, or the timer runs */
@@ -237,37 +163,30 @@ static uint64_t
 outstanding(struct urn_tp *tp, struct urn_qp *qp)
 {
 	/* Without the peer's MAC the timer runs on, though nothing more, or nothing at all, was sent. */
-	bool no_mac = qp->flags & URN_QPF_NO_MAC;
-	uint64_t due;
+	bool no_mac = qp->flags & URN_QPF_NO_MAC, busy = qp->rx_head || qp->tx_last;
+	struct urn_psn_clock c = {.now = tp->now, .stood_at = tp->stood_at};
+	uint64_t again = UINT64_MAX;
 
-	if (qp->tx.timeout == 0 || (!no_mac && (qp->tx.una == qp->tx.next || !qp->tx.head)))
+	if (qp->tx.timeout == 0 || (!no_mac && (urn_psn_tx_idle(&qp->tx) || !qp->tx.head)))
 		return UINT64_MAX;
-	if (unlikely(qp->tx.flags & URN_TXF_HELD)) {
-		if (!qp->rx_head && !qp->tx_last)
-			return held(tp, qp);
-		urn_req_arm(tp, qp); /* like below; `early` counts turns, so early_due() can't use it */
+	c.answer = urn_peer_pto(urn_qp_peer(tp, qp), tp->cfg.rto_floor);
+	early_times(tp, qp, &c);
+	if (no_mac)
+		c.first = UINT64_MAX;
+	switch (urn_psn_look(&qp->tx, &c, busy, &again)) {
+	case URN_PSN_WAIT:
+		return again;
+	case URN_PSN_ARM:
+		urn_req_arm(tp, qp);
 		return UINT64_MAX;
-	}
-	due = no_mac ? UINT64_MAX : early_due(tp, qp);
-	if (tp->now < due && tp->now < qp->tx.deadline)
-		return due < qp->tx.deadline ? due : qp->tx.deadline;
-	if (qp->rx_head || qp->tx_last) {
-		urn_req_arm(tp, qp); /* our memory is slow, not the peer */
-		return UINT64_MAX;
-	}
-	if (tp->now >= qp->tx.deadline) {
-		if (too_soon(tp, qp))
-			return hold(tp, qp);
+	case URN_PSN_TIMED_OUT:
 		timed_out(tp, qp);
 		return UINT64_MAX;
-	}
-	if (stood(tp, qp, patience(tp, qp))) {
-		due = tp->stood_at + patience(tp, qp);
-		return due < qp->tx.deadline ? due : qp->tx.deadline;
+	case URN_PSN_EARLY:
+		break;
 	}
 	repeat_early(tp, qp);
-	due = early_due(tp, qp);
-	return due < qp->tx.deadline ? due : qp->tx.deadline;
+	return timer_due(tp, qp);
 }
 
 void

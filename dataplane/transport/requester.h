@@ -6,6 +6,7 @@
 #ifndef URN_TRANSPORT_REQUESTER_H
 #define URN_TRANSPORT_REQUESTER_H
 
+#include "transport/psn_timer.h"
 #include "transport/tp.h"
 #include "wire/link.h"
 
@@ -21,8 +22,6 @@ void urn_req_retire(struct urn_tp *tp, struct urn_qp *qp);
 void urn_req_fail(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint8_t status,
 		  uint8_t vendor_err);
 /* ---- req_timer.c */
-
-enum { URN_TIMEOUT_SHIFT = 12 }; /* the QP's timeout is 2^(12 + code) ns (IBTA 9.7.6.1.3) */
 
 /* Restart the timer: there was progress, or something was sent while nothing was outstanding. */
 void urn_req_arm(struct urn_tp *tp, struct urn_qp *qp);
