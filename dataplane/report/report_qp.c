@@ -70,7 +70,7 @@ look(void *arg)
 {
 	struct detail *d = arg;
 	const struct urn_qp *qp = d->qp;
-	const struct urn_repair *r = urn_repair_of(d->tp, qp);
+	const struct urn_repair *r = urn_repair_of(d->tp, &qp->tx);
 
 	d->copy = *qp;
 	d->peer = *urn_qp_peer(d->tp, qp);

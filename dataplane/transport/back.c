@@ -41,7 +41,7 @@ void
 urn_req_go_back(struct urn_tp *tp, struct urn_qp *qp)
 {
 	go_back(tp, qp, 0);
-	urn_peer_untime(tp, qp);
+	urn_peer_untime(tp, &qp->tx);
 }
 
 void
@@ -50,7 +50,7 @@ urn_req_all_back(struct urn_tp *tp, struct urn_qp *qp)
 	if (!urn_psn_tx_held_back(&qp->tx))
 		return;
 	urn_psn_tx_all_back(&qp->tx);
-	urn_peer_untime(tp, qp);
+	urn_peer_untime(tp, &qp->tx);
 	urn_tp_sched(tp, qp);
 }
 
@@ -62,9 +62,9 @@ repeat(struct urn_tp *tp, struct urn_qp *qp, uint8_t back)
 
 	go_back(tp, qp, back);
 	p->repeated_at = tp->now;
-	p->repeated_qpn = qp->qpn;
+	p->repeated = &qp->tx;
 	/* The round trip of a packet that is not repeated is still measured. */
-	if (p->timed == qp && urn_psn_diff(p->timed_psn, qp->tx.cur.end) < 0)
+	if (p->timed == &qp->tx && urn_psn_diff(p->timed_psn, qp->tx.cur.end) < 0)
 		p->timed = NULL;
 }
 
@@ -118,7 +118,7 @@ urn_req_back_answered(struct urn_tp *tp, struct urn_qp *qp)
 		return;
 	if (urn_psn_diff(qp->tx.una, qp->tx.cur.end) > 0 && qp->tx.cur.psn != qp->tx.next)
 		urn_psn_tx_to_newest(&qp->tx); /* the peer answers the packets that were sent first */
-	else if (qp->tx.una == qp->tx.cur.end && p->repeated_qpn == qp->qpn)
+	else if (qp->tx.una == qp->tx.cur.end && p->repeated == &qp->tx)
 		p->answer_ns = took;
 	if (qp->tx.cur.psn == qp->tx.next)
 		qp->tx.back = 0;

@@ -33,7 +33,7 @@ static void receiver_not_ready(struct urn_tp *tp, struct urn_qp *qp, uint32_t ps
 static void
 progress_repair(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct urn_repair *r = urn_repair_of(tp, &qp->tx);
 	uint8_t syndrome = r->nak_syn;
 	int32_t d = syndrome ? urn_psn_diff(qp->tx.una, r->nak_psn) : -1;
 
@@ -56,7 +56,7 @@ progress(struct urn_tp *tp, struct urn_qp *qp, uint32_t n)
 		urn_peer_repeats(urn_qp_peer(tp, qp), tp->cfg.rto_floor, tp->now);
 	if (unlikely(qp->tx.back || (qp->tx.flags & URN_TXF_EARLY)))
 		urn_req_back_answered(tp, qp);
-	urn_peer_timed(tp, qp, n);
+	urn_peer_timed(tp, &qp->tx, n);
 	if (unlikely(qp->tx.repair))
 		progress_repair(tp, qp);
 	if (unlikely(qp->state == URN_QPS_ERR))
@@ -128,7 +128,7 @@ static void
 bad_response(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t status,
 	     uint8_t vendor_err)
 {
-	qp->w_fetch->state = URN_WORK_BROKEN; /* further responses to it are not looked at */
+	qp->tx.fetch->state = URN_WORK_BROKEN; /* further responses to it are not looked at */
 	urn_pkt(m)->bad = (struct urn_pkt_bad){.status = status, .vendor_err = vendor_err};
 	urn_tp_hold(tp, m, qp, URN_ACT_BAD_RESP);
 }
@@ -140,7 +140,7 @@ bad_response(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, uint8_t s
 static struct urn_work *
 match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	struct urn_work *w = qp->w_fetch;
+	struct urn_work *w = qp->tx.fetch;
 	struct urn_pkt *p = urn_pkt(m);
 
 	if (urn_psn_diff(p->psn, qp->tx.next) >= 0) {
@@ -187,11 +187,11 @@ match(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 static void
 next_fetch(struct urn_qp *qp)
 {
-	struct urn_work *w = qp->w_fetch->next;
+	struct urn_work *w = qp->tx.fetch->next;
 
 	while (w && !(urn_work_is_fetch(w) && w->npsn && w->accepted < w->npsn))
 		w = w->next;
-	qp->w_fetch = w && w->state == URN_WORK_SENT ? w : NULL;
+	qp->tx.fetch = w && w->state == URN_WORK_SENT ? w : NULL;
 }
 
 static void
@@ -279,11 +279,11 @@ static void
 accept_one_kept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	uint32_t psn = urn_pkt(m)->psn;
-	bool due = urn_response_due(qp) == psn;
+	bool due = urn_psn_tx_response(&qp->tx) == psn;
 	struct urn_print print = urn_trace_print(m);
 
 	accept_response(tp, qp, m);
-	if (due && urn_response_due(qp) != psn)
+	if (due && urn_psn_tx_response(&qp->tx) != psn)
 		urn_trace_add(tp, qp, URN_TRACE_RESP, psn, print);
 }
 
@@ -399,7 +399,7 @@ overtook(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn, uint8_t syndrome)
 		return false;
 	if ((syndrome & URN_SYN_KIND) == URN_SYN_RNR && urn_psn_rnr_left(&qp->tx))
 		return true;
-	r = urn_repair_get(tp, qp);
+	r = urn_repair_get(tp, &qp->tx);
 	if (!r)
 		return false;
 	r->nak_psn = psn;
@@ -540,8 +540,8 @@ urn_comp_finish(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	case URN_ACT_BAD_RESP:
 		URN_COUNT(tp, DROP_RESPONSE);
 		acked(tp, qp, p->psn);
-		if (qp->w_fetch && qp->w_fetch->state == URN_WORK_BROKEN && qp->state != URN_QPS_ERR)
-			urn_req_fail(tp, qp, qp->w_fetch, p->bad.status, p->bad.vendor_err);
+		if (qp->tx.fetch && qp->tx.fetch->state == URN_WORK_BROKEN && qp->state != URN_QPS_ERR)
+			urn_req_fail(tp, qp, qp->tx.fetch, p->bad.status, p->bad.vendor_err);
 		break;
 	}
 	urn_tp_done(tp, m);

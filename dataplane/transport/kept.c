@@ -157,7 +157,7 @@ begin(struct urn_tp *tp, struct urn_qp *qp)
 static uint32_t
 due(const struct urn_qp *qp, enum urn_trace_of of)
 {
-	return of == URN_TRACE_REQ ? qp->rx.epsn : urn_response_due(qp);
+	return of == URN_TRACE_REQ ? qp->rx.epsn : urn_psn_tx_response(&qp->tx);
 }
 
 /* True when PSN a is more than n behind b, or in front of b: that counts as more than half a round behind. */

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct urn_qp;
+struct urn_psn_tx;
 struct urn_tp;
 
 enum {
@@ -42,7 +42,7 @@ struct urn_peer {
 	/* ---- a peer that follows only the standard (back.c) */
 	uint64_t psn_ns;         /* ns that one PSN of many in flight takes: the best recently; valid with srtt */
 	uint64_t repeated_at;    /* ns: when a QP last repeated something by a timer; 0: never */
-	uint32_t repeated_qpn;   /* that QP's number; valid with repeated_at */
+	const struct urn_psn_tx *repeated; /* its sequence, only compared; valid with repeated_at */
 	uint64_t answer_ns;      /* ns from repeated_at until the answer, the last time; 0: none came yet */
 	uint64_t hasty_until;    /* ns: when hasty is forgotten */
 	uint32_t hasty;          /* doublings of the time to an early repeat; valid until hasty_until */
@@ -53,7 +53,7 @@ struct urn_peer {
 	uint32_t window;         /* packets in flight a QP */
 
 	/* ---- the packet that is being timed */
-	const struct urn_qp *timed; /* QP of that packet; NULL: none */
+	const struct urn_psn_tx *timed; /* sequence of that packet; NULL: none */
 	uint32_t timed_psn;
 	uint64_t timed_at;       /* ns: when the packet was sent */
 	uint64_t timed_delivered; /* `delivered` when the packet was sent */

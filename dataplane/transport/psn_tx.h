@@ -51,6 +51,7 @@ struct urn_psn_cursor {
 
 struct urn_psn_tx {
 	struct urn_work *head, *tail; /* work under way, oldest first */
+	struct urn_work *fetch;    /* oldest READ or atomic without a whole response; NULL: none sent */
 	struct urn_psn_cursor cur; /* where packets are made next */
 	uint32_t una;              /* oldest PSN not acknowledged */
 	uint32_t next;             /* first PSN never sent */
@@ -86,6 +87,15 @@ static inline bool
 urn_psn_tx_idle(const struct urn_psn_tx *tx)
 {
 	return tx->una == tx->next;
+}
+
+/* PSN of the response that is due next; when none is due: that of the next request. */
+static inline uint32_t
+urn_psn_tx_response(const struct urn_psn_tx *tx)
+{
+	const struct urn_work *w = tx->fetch;
+
+	return w ? urn_psn_add(w->first_psn, w->accepted) : tx->next;
 }
 
 /* True when only a part of the packets that are to be repeated may be repeated now. */

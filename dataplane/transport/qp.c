@@ -157,7 +157,7 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 	urn_wheel_stop(&tp->wheel, &qp->tx.timer);
 	urn_resp_drop_kept(tp, qp);
 	urn_repair_end(tp, qp);
-	urn_peer_untime(tp, qp);
+	urn_peer_untime(tp, &qp->tx);
 	if (qp->recv)
 		urn_recv_put(tp, qp, qp->recv);
 	qp->recv = NULL;
@@ -167,7 +167,7 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 		qp->tx.head = w->next;
 		urn_work_put(tp, qp, w);
 	}
-	qp->tx.tail = qp->tx.cur.work = qp->w_fetch = NULL;
+	qp->tx.tail = qp->tx.cur.work = qp->tx.fetch = NULL;
 }
 
 void
@@ -227,7 +227,7 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 	urn_wheel_stop(&tp->wheel, &qp->tx.timer);
 	urn_resp_drop_kept(tp, qp);
 	urn_repair_end(tp, qp);
-	urn_peer_untime(tp, qp);
+	urn_peer_untime(tp, &qp->tx);
 	if (!qp->srq && qp->rq.hdr) {
 		urn_rq_want_ring(&qp->rq);
 		/* The program may have posted a receive before it saw that: look again soon. */
@@ -319,7 +319,7 @@ urn_qp_flush(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	/* Memory operations under way end first: a flushed buffer belongs to the program again. */
 	if (!urn_qp_quiet(qp))
 		return false;
-	qp->tx.cur.work = qp->w_fetch = NULL;
+	qp->tx.cur.work = qp->tx.fetch = NULL;
 	qp->tx.fetch_out = 0;
 	while (n < budget && qp->tx.head) {
 		urn_req_flush_one(tp, qp, URN_WC_WR_FLUSH_ERR);

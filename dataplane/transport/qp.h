@@ -118,7 +118,6 @@ struct urn_qp {
 	/* ---- requester */
 	struct urn_sq sq;
 	struct urn_psn_tx tx;     /* PSNs of our requests */
-	struct urn_work *w_fetch; /* oldest READ or atomic without a whole response; NULL: none sent */
 	struct urn_cq *send_cq, *recv_cq;
 	struct urn_tmpl tmpl;     /* headers to the peer; RC only */
 

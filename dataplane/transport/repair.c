@@ -4,8 +4,10 @@
  * of their turn, and sending only missing packets again (doc/inside/recovery.md).
  */
 #include "transport/frame.h"
+#include "transport/psn_again.h"
 #include "transport/requester.h"
 #include "transport/ring.h"
+#include "transport/sack.h"
 #include "transport/sched.h"
 
 #include <stdlib.h>
@@ -23,13 +25,13 @@ urn_repairs_init(struct urn_tp *tp)
 }
 
 struct urn_repair *
-urn_repair_get(struct urn_tp *tp, struct urn_qp *qp)
+urn_repair_get(struct urn_tp *tp, struct urn_psn_tx *tx)
 {
 	struct urn_repair *r;
 	uint16_t i;
 
-	if (qp->tx.repair)
-		return urn_repair_of(tp, qp);
+	if (tx->repair)
+		return urn_repair_of(tp, tx);
 	/* An entry that was never used has no next one: the list is empty behind it. */
 	if (!tp->repair_free && tp->repair_made < tp->cfg.repairs)
 		tp->repair_free = ++tp->repair_made;
@@ -40,12 +42,12 @@ urn_repair_get(struct urn_tp *tp, struct urn_qp *qp)
 	}
 	r = &tp->repair[i];
 	tp->repair_free = r->next;
-	qp->tx.repair = i;
+	tx->repair = i;
 	r->kept = r->parts = r->parts_tail = NULL;
 	r->kept_n = r->parts_n = 0;
 	r->nak_syn = 0;
-	urn_board_reset(&r->req, qp->tx.una);
-	urn_board_reset(&r->resp, urn_response_due(qp));
+	urn_board_reset(&r->req, tx->una);
+	urn_board_reset(&r->resp, urn_psn_tx_response(tx));
 	return r;
 }
 
@@ -64,7 +66,7 @@ drop_list(struct urn_tp *tp, struct rte_mbuf *m)
 void
 urn_repair_end(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct urn_repair *r = urn_repair_of(tp, &qp->tx);
 
 	if (!r)
 		return;
@@ -82,7 +84,7 @@ urn_repair_end(struct urn_tp *tp, struct urn_qp *qp)
 void
 urn_repair_settle(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct urn_repair *r = urn_repair_of(tp, &qp->tx);
 
 	struct urn_board_news news = {.again_ns = UINT64_MAX};
 
@@ -93,7 +95,7 @@ urn_repair_settle(struct urn_tp *tp, struct urn_qp *qp)
 		urn_peer_learn(urn_qp_peer(tp, qp), &news);
 	}
 	urn_board_advance(&r->req, qp->tx.una);
-	urn_board_advance(&r->resp, urn_response_due(qp));
+	urn_board_advance(&r->resp, urn_psn_tx_response(&qp->tx));
 	if (urn_board_open(&r->req) || urn_board_open(&r->resp) || r->kept || r->parts || r->nak_syn)
 		return;
 	urn_peer_repaired(urn_qp_peer(tp, qp));
@@ -104,7 +106,7 @@ urn_repair_settle(struct urn_tp *tp, struct urn_qp *qp)
 static void
 count_kept(struct urn_tp *tp, struct urn_qp *qp, struct urn_repair *r)
 {
-	urn_board_reset(&r->resp, urn_response_due(qp));
+	urn_board_reset(&r->resp, urn_psn_tx_response(&qp->tx));
 	for (struct rte_mbuf *m = urn_ring_first(r->kept); m; m = urn_ring_next(r->kept, m)) {
 		struct urn_board_news news = {.again_ns = UINT64_MAX};
 		uint32_t psn = urn_pkt(m)->psn;
@@ -116,7 +118,7 @@ count_kept(struct urn_tp *tp, struct urn_qp *qp, struct urn_repair *r)
 void
 urn_repair_void(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct urn_repair *r = urn_repair_of(tp, &qp->tx);
 
 	if (!r)
 		return;
@@ -129,7 +131,7 @@ urn_repair_void(struct urn_tp *tp, struct urn_qp *qp)
 uint64_t
 urn_repair_look(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct urn_repair *r = urn_repair_of(tp, &qp->tx);
 	struct urn_board_limits l;
 	bool lost;
 	uint64_t a, b;
@@ -159,64 +161,13 @@ looked(struct urn_tp *tp, struct urn_qp *qp, const struct urn_board_news *news)
 
 /* ---- selective acknowledgements */
 
-/*
- * Find the next run of ones in a bitmap from bit *at on. returns: true when there is one; *at: its
- * first bit, *end: the bit behind it
- */
-static bool
-next_run(const uint8_t *bitmap, uint32_t *at, uint32_t *end)
-{
-	uint32_t i = *at;
-
-	while (i < URN_SACK_BITS && !(bitmap[i / 8] >> (i % 8) & 1))
-		i += i % 8 == 0 && !bitmap[i / 8] ? 8 : 1;
-	*at = i;
-	while (i < URN_SACK_BITS && bitmap[i / 8] >> (i % 8) & 1)
-		i++;
-	*end = i;
-	return i > *at;
-}
-
-static uint32_t
-psn_of(rte_be32_t v)
-{
-	return rte_be_to_cpu_32(v) & URN_PSN_MASK;
-}
-
-/* True when the selective acknowledgement names packets that were sent, in order. */
-static bool
-makes_sense(const struct urn_qp *qp, const struct urn_sack *s)
-{
-	uint32_t last = psn_of(s->expected), at = 0, end;
-
-	if (s->version < URN_SACK_VERSION || s->ranges > URN_SACK_RANGES ||
-	    urn_psn_diff(last, qp->tx.next) > 0)
-		return false;
-	while (next_run(s->bitmap, &at, &end)) {
-		last = urn_psn_add(psn_of(s->expected), 1 + end);
-		at = end;
-	}
-	if (urn_psn_diff(last, qp->tx.next) > 0)
-		return false;
-	for (uint32_t i = 0; i < s->ranges; i++) {
-		uint32_t first = psn_of(s->range[i].first), behind = psn_of(s->range[i].end);
-
-		/* Each range is checked alone: differences over many steps would wrap. */
-		if (urn_psn_diff(first, last) < 0 || urn_psn_diff(behind, first) <= 0 ||
-		    urn_psn_diff(first, qp->tx.next) >= 0 || urn_psn_diff(behind, qp->tx.next) > 0)
-			return false;
-		last = behind;
-	}
-	return true;
-}
-
 /* PSNs first..end-1 came: measure, if the packet that is being timed is among those. */
 static void
 timed(struct urn_tp *tp, const struct urn_qp *qp, uint32_t first, uint32_t end)
 {
 	struct urn_peer *p = urn_qp_peer(tp, qp);
 
-	if (p->timed != qp || urn_psn_diff(p->timed_psn, first) < 0 ||
+	if (p->timed != &qp->tx || urn_psn_diff(p->timed_psn, first) < 0 ||
 	    urn_psn_diff(p->timed_psn, end) >= 0)
 		return;
 	urn_peer_delivered(p, tp->now, tp->cfg.window);
@@ -226,35 +177,24 @@ bool
 urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	struct urn_board_news news = {.again_ns = UINT64_MAX};
-	uint32_t at = 0, end, expected;
+	struct urn_sack_run run = {0};
 	struct urn_repair *r;
 	struct urn_sack s;
 
 	memcpy(&s, urn_pkt_ext(m, URN_EXT_SACK), sizeof(s));
-	if (!makes_sense(qp, &s)) {
+	if (!urn_sack_sound(&s, qp->tx.next)) {
 		URN_COUNT(tp, DROP_SACK);
 		return true;
 	}
-	r = urn_repair_get(tp, qp);
+	r = urn_repair_get(tp, &qp->tx);
 	if (!r)
 		return false;
 	urn_board_advance(&r->req, qp->tx.una);
-	expected = psn_of(s.expected);
-	urn_board_came(&r->req, r->req.base, expected, tp->now, &news);
-	timed(tp, qp, qp->tx.una, expected);
-	while (next_run(s.bitmap, &at, &end)) {
-		uint32_t first = urn_psn_add(expected, 1 + at);
-
-		urn_board_came(&r->req, first, urn_psn_add(expected, 1 + end), tp->now, &news);
-		timed(tp, qp, first, urn_psn_add(expected, 1 + end));
-		at = end;
-	}
-	for (uint32_t i = 0; i < s.ranges; i++) {
-		uint32_t first = psn_of(s.range[i].first);
-
-		end = psn_of(s.range[i].end);
-		urn_board_came(&r->req, first, end, tp->now, &news);
-		timed(tp, qp, first, end);
+	urn_board_came(&r->req, r->req.base, urn_sack_expected(&s), tp->now, &news);
+	timed(tp, qp, qp->tx.una, urn_sack_expected(&s));
+	while (urn_sack_next(&s, &run)) {
+		urn_board_came(&r->req, run.first, run.end, tp->now, &news);
+		timed(tp, qp, run.first, run.end);
 	}
 	looked(tp, qp, &news);
 	return true;
@@ -291,11 +231,11 @@ urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	uint32_t psn = urn_pkt(m)->psn;
 	struct urn_repair *r;
 
-	if (urn_psn_diff(psn, urn_response_due(qp)) > URN_TP_OOO_READ) {
+	if (urn_psn_diff(psn, urn_psn_tx_response(&qp->tx)) > URN_TP_OOO_READ) {
 		URN_COUNT(tp, DROP_FAR);
 		return URN_KEEP_NO_ROOM;
 	}
-	r = urn_repair_get(tp, qp);
+	r = urn_repair_get(tp, &qp->tx);
 	if (!r)
 		return URN_KEEP_NO_ROOM;
 	if (r->kept_n >= URN_TP_OOO_READ || tp->kept >= tp->cfg.kept) {
@@ -309,7 +249,7 @@ urn_repair_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	r->kept_n++;
 	tp->kept++;
 	URN_COUNT(tp, OOO_KEPT);
-	urn_board_advance(&r->resp, urn_response_due(qp));
+	urn_board_advance(&r->resp, urn_psn_tx_response(&qp->tx));
 	urn_board_came(&r->resp, psn, urn_psn_add(psn, 1), tp->now, &news);
 	looked(tp, qp, &news);
 	return URN_KEEP_DONE;
@@ -319,11 +259,11 @@ bool
 urn_repair_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 {
 	struct urn_board_news news = {.again_ns = UINT64_MAX};
-	struct urn_repair *r = urn_qp_selective(tp, qp) ? urn_repair_get(tp, qp) : NULL;
+	struct urn_repair *r = urn_qp_selective(tp, qp) ? urn_repair_get(tp, &qp->tx) : NULL;
 
 	if (!r)
 		return false;
-	urn_board_advance(&r->resp, urn_response_due(qp));
+	urn_board_advance(&r->resp, urn_psn_tx_response(&qp->tx));
 	if (!urn_board_missed(&r->resp, psn, tp->now))
 		return false;
 	looked(tp, qp, &news);
@@ -333,9 +273,9 @@ urn_repair_missed(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 bool
 urn_repair_asked(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn)
 {
-	const struct urn_repair *r = urn_repair_of(tp, qp);
+	const struct urn_repair *r = urn_repair_of(tp, &qp->tx);
 
-	if (psn != urn_response_due(qp))
+	if (psn != urn_psn_tx_response(&qp->tx))
 		return false;
 	return (qp->tx.flags & URN_TXF_WENT_BACK) ||
 	       (r && r->resp.n && r->resp.gap[0].first == psn && r->resp.gap[0].tries);
@@ -344,10 +284,10 @@ urn_repair_asked(const struct urn_tp *tp, const struct urn_qp *qp, uint32_t psn)
 struct rte_mbuf *
 urn_repair_take(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct urn_repair *r = urn_repair_of(tp, &qp->tx);
 	struct rte_mbuf *m = r ? urn_ring_first(r->kept) : NULL;
 
-	if (!m || urn_psn_diff(urn_pkt(m)->psn, urn_response_due(qp)) > 0)
+	if (!m || urn_psn_diff(urn_pkt(m)->psn, urn_psn_tx_response(&qp->tx)) > 0)
 		return NULL;
 	r->kept_n--;
 	tp->kept--;
@@ -358,7 +298,7 @@ void
 urn_repair_came(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 {
 	struct urn_board_news news = {.again_ns = UINT64_MAX};
-	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct urn_repair *r = urn_repair_of(tp, &qp->tx);
 
 	urn_board_came(&r->resp, psn, urn_psn_add(psn, 1), tp->now, &news);
 	urn_peer_learn(urn_qp_peer(tp, qp), &news);
@@ -369,7 +309,7 @@ urn_repair_came(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 bool
 urn_repair_part(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	struct urn_repair *r = urn_repair_get(tp, qp);
+	struct urn_repair *r = urn_repair_get(tp, &qp->tx);
 
 	if (!r || r->parts_n >= URN_REPAIR_PARTS || tp->kept >= tp->cfg.kept)
 		return false;
@@ -389,7 +329,7 @@ urn_repair_part(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 void
 urn_repair_part_done(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct urn_repair *r = urn_repair_of(tp, &qp->tx);
 	struct rte_mbuf *m = r->parts;
 
 	r->parts = urn_pkt(m)->next;
@@ -408,22 +348,10 @@ urn_repair_part_done(struct urn_tp *tp, struct urn_qp *qp)
 static bool
 resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *budget)
 {
-	struct urn_work *w = qp->tx.head;
+	struct urn_work *w = NULL;
+	uint32_t next;
 
-	while (g->state == URN_GAP_LOST) {
-		uint32_t next;
-
-		/* PSNs that were not sent yet, or that a repeat of everything will reach, are left to that. */
-		if (urn_psn_diff(g->cur, qp->tx.cur.psn) >= 0) {
-			urn_board_asked(g, g->end, tp->now);
-			return true;
-		}
-		while (w && ((g->cur - w->first_psn) & URN_PSN_MASK) >= w->npsn)
-			w = w->next;
-		if (!w) {
-			urn_board_asked(g, g->end, tp->now);
-			return true;
-		}
+	while ((w = urn_psn_again(&qp->tx, g, w))) {
 		if (!*budget || !urn_tp_tx_ops(tp))
 			return false;
 		next = urn_req_resend(tp, qp, w, g->cur, urn_psn_add(g->cur, 1) == g->end);
@@ -432,6 +360,8 @@ resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *bu
 		--*budget;
 		urn_board_asked(g, urn_psn_diff(next, g->end) < 0 ? next : g->end, tp->now);
 	}
+	if (g->state == URN_GAP_LOST)
+		urn_board_asked(g, g->end, tp->now); /* the rest is left to others */
 	return true;
 }
 
@@ -439,20 +369,11 @@ resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *bu
 static bool
 refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *budget)
 {
-	for (struct urn_work *w = qp->w_fetch; w && g->state == URN_GAP_LOST; w = w->next) {
-		uint32_t from = g->cur, end = urn_psn_add(w->first_psn, w->npsn);
+	struct urn_work *w = NULL;
+	uint32_t first, end;
 
-		if (!urn_work_is_fetch(w) || w->state != URN_WORK_SENT || w->accepted == w->npsn)
-			continue;
-		if (urn_psn_diff(w->first_psn, g->end) >= 0)
-			break;
-		if (urn_psn_diff(from, urn_psn_add(w->first_psn, w->accepted)) < 0)
-			from = urn_psn_add(w->first_psn, w->accepted);
-		if (urn_psn_diff(end, g->end) > 0)
-			end = g->end;
-		if (urn_psn_diff(end, from) <= 0)
-			continue;
-		if (!*budget || !urn_tp_tx_ops(tp) || !urn_req_refetch(tp, qp, w, from, end))
+	while ((w = urn_psn_again_response(&qp->tx, g, w, &first, &end))) {
+		if (!*budget || !urn_tp_tx_ops(tp) || !urn_req_refetch(tp, qp, w, first, end))
 			return false;
 		--*budget;
 		urn_board_asked(g, end, tp->now);
@@ -465,7 +386,7 @@ refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_gap *g, unsigned int *b
 bool
 urn_repair_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 {
-	struct urn_repair *r = urn_repair_of(tp, qp);
+	struct urn_repair *r = urn_repair_of(tp, &qp->tx);
 	uint64_t due;
 	bool done = true;
 
@@ -475,7 +396,7 @@ urn_repair_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 	for (uint32_t i = 0; done && i < r->req.n; i++)
 		if (r->req.gap[i].state == URN_GAP_LOST)
 			done = resend(tp, qp, &r->req.gap[i], budget);
-	if (!urn_repair_of(tp, qp) || !done)
+	if (!urn_repair_of(tp, &qp->tx) || !done)
 		return !done;
 	due = urn_repair_look(tp, qp);
 	if (due != UINT64_MAX)

@@ -186,7 +186,7 @@ hand_on(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, struct
 	if (unlikely(urn_psn_tx_sent(&qp->tx, cur, npsn, ackreq)))
 		URN_COUNT(tp, RETRANSMITS);
 	else if (ackreq)
-		urn_peer_time(tp, qp, psn);
+		urn_peer_time(tp, &qp->tx, psn);
 }
 
 /* The work can't be done: it fails in its turn, and nothing behind the work is sent. */
@@ -314,8 +314,8 @@ send_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, str
 	if (!begun) {
 		w->state = URN_WORK_SENT;
 		qp->tx.fetch_out++;
-		if (!qp->w_fetch)
-			qp->w_fetch = w;
+		if (!qp->tx.fetch)
+			qp->tx.fetch = w;
 	}
 	cur->work = w->next;
 	return true;
@@ -329,7 +329,7 @@ urn_req_refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32
 	uint32_t first = (from - w->first_psn) & URN_PSN_MASK;
 	bool sent;
 
-	urn_peer_untime(tp, qp); /* the answer may be to either copy */
+	urn_peer_untime(tp, &qp->tx); /* the answer may be to either copy */
 	cur.psn = from;
 	if (w->opcode == URN_WR_RDMA_READ) {
 		sent = send_read(tp, qp, &cur, w, first, (end - w->first_psn) & URN_PSN_MASK);
@@ -351,7 +351,7 @@ urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_
 
 	if (w->state == URN_WORK_FAILED || w->state == URN_WORK_BROKEN)
 		return end; /* the work ends the QP in its turn */
-	urn_peer_untime(tp, qp); /* the answer may be to either copy */
+	urn_peer_untime(tp, &qp->tx); /* the answer may be to either copy */
 	if (urn_work_is_fetch(w)) /* a response shows that the request arrived */
 		return w->accepted || urn_req_refetch(tp, qp, w, w->first_psn, end) ? end : psn;
 	cur.psn = psn;
@@ -419,7 +419,7 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 	end = urn_psn_add(last->first_psn, last->npsn - 1);
 	cur.psn = urn_psn_diff(end, psn) < 0 ? end : psn;
 	cur.since_ack = URN_ACK_EVERY;
-	urn_peer_untime(tp, qp); /* the answer may be to either copy */
+	urn_peer_untime(tp, &qp->tx); /* the answer may be to either copy */
 	sent = send_data(tp, qp, &cur, last, (cur.psn - qp->tx.una) & URN_PSN_MASK);
 	if (unlikely(qp->state == URN_QPS_ERR))
 		return true; /* the memory of the work is gone, and the work was the oldest */
@@ -440,7 +440,7 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 static bool
 probe(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 {
-	struct urn_work *w = qp->w_fetch;
+	struct urn_work *w = qp->tx.fetch;
 
 	if (*budget < 2)
 		return false;

@@ -48,10 +48,17 @@ void urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn);
 
 /* ---- the peer's adapter (peer.h) */
 
+/* The way that a sequence takes. */
+static inline struct urn_peer *
+urn_psn_peer(const struct urn_tp *tp, const struct urn_psn_tx *tx)
+{
+	return tp->peers.at[tx->peer];
+}
+
 static inline struct urn_peer *
 urn_qp_peer(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	return tp->peers.at[qp->tx.peer];
+	return urn_psn_peer(tp, &qp->tx);
 }
 
 /* True when both sides support selective acknowledgements. */
@@ -63,59 +70,50 @@ urn_qp_selective(const struct urn_tp *tp, const struct urn_qp *qp)
 
 /* A packet that asks for an acknowledgement goes out for the first time: time it, if none is being timed. */
 static inline void
-urn_peer_time(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
+urn_peer_time(struct urn_tp *tp, const struct urn_psn_tx *tx, uint32_t psn)
 {
-	struct urn_peer *p = urn_qp_peer(tp, qp);
+	struct urn_peer *p = urn_psn_peer(tp, tx);
 
 	if (p->timed)
 		return;
-	p->timed = qp;
+	p->timed = tx;
 	p->timed_psn = psn;
 	p->timed_at = tp->now;
 	p->timed_delivered = p->delivered;
 }
 
-/* Stop timing a packet of this QP: its round trip can't be measured any more. */
+/* Stop timing a packet of this sequence: its round trip can't be measured any more. */
 static inline void
-urn_peer_untime(struct urn_tp *tp, const struct urn_qp *qp)
+urn_peer_untime(struct urn_tp *tp, const struct urn_psn_tx *tx)
 {
-	if (urn_qp_peer(tp, qp)->timed == qp)
-		urn_qp_peer(tp, qp)->timed = NULL;
+	if (urn_psn_peer(tp, tx)->timed == tx)
+		urn_psn_peer(tp, tx)->timed = NULL;
 }
 
-/* The QP was acknowledged up to una, by n PSNs more: measure, if the packet that is being timed is among those. */
+/* The sequence was acknowledged up to una, by n PSNs more: measure, if the packet that is being timed is among those. */
 static inline void
-urn_peer_timed(struct urn_tp *tp, const struct urn_qp *qp, uint32_t n)
+urn_peer_timed(struct urn_tp *tp, const struct urn_psn_tx *tx, uint32_t n)
 {
-	struct urn_peer *p = urn_qp_peer(tp, qp);
+	struct urn_peer *p = urn_psn_peer(tp, tx);
 
 	p->delivered += n;
-	if (p->timed == qp && urn_psn_diff(qp->tx.una, p->timed_psn) > 0)
+	if (p->timed == tx && urn_psn_diff(tx->una, p->timed_psn) > 0)
 		urn_peer_delivered(p, tp->now, tp->cfg.window);
 }
 
 /* ---- repair.c */
 
-/* PSN of the response that is due next; when none is due: that of the next request. */
-static inline uint32_t
-urn_response_due(const struct urn_qp *qp)
-{
-	const struct urn_work *w = qp->w_fetch;
-
-	return w ? urn_psn_add(w->first_psn, w->accepted) : qp->tx.next;
-}
-
 /* Make the pool. returns: 0, or -1: no memory */
 int urn_repairs_init(struct urn_tp *tp);
 
 static inline struct urn_repair *
-urn_repair_of(const struct urn_tp *tp, const struct urn_qp *qp)
+urn_repair_of(const struct urn_tp *tp, const struct urn_psn_tx *tx)
 {
-	return qp->tx.repair ? &tp->repair[qp->tx.repair] : NULL;
+	return tx->repair ? &tp->repair[tx->repair] : NULL;
 }
 
-/* Get the QP's repair state, made if needed. NULL: none left (counted) */
-struct urn_repair *urn_repair_get(struct urn_tp *tp, struct urn_qp *qp);
+/* Get the sequence's repair state, made if needed. NULL: none left (counted) */
+struct urn_repair *urn_repair_get(struct urn_tp *tp, struct urn_psn_tx *tx);
 /* Give the QP's repair state back, with everything that it keeps. */
 void urn_repair_end(struct urn_tp *tp, struct urn_qp *qp);
 /* There was progress: forget settled PSNs, and give the state back when nothing else is left. */

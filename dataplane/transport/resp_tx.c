@@ -167,7 +167,7 @@ static bool
 send_parts(struct urn_tp *tp, struct urn_qp *qp, unsigned int *budget)
 {
 	while (qp->flags & URN_QPF_PARTS) {
-		struct urn_pkt *p = urn_pkt(urn_repair_of(tp, qp)->parts);
+		struct urn_pkt *p = urn_pkt(urn_repair_of(tp, &qp->tx)->parts);
 		struct urn_rec *rec = urn_resp_find_record(qp, p->psn, URN_REC_READ);
 		uint32_t cur = p->part.start;
 		enum sent sent;

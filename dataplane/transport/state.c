@@ -234,7 +234,7 @@ find_peer(struct urn_tp *tp, struct urn_qp *qp, const uint8_t gid[16])
 	uint16_t old = qp->tx.peer;
 	struct urn_peer *p;
 
-	urn_peer_untime(tp, qp);
+	urn_peer_untime(tp, &qp->tx);
 	qp->tx.peer = urn_peer_get(&tp->peers, gid);
 	urn_peer_put(&tp->peers, old);
 	p = urn_qp_peer(tp, qp);

@@ -290,7 +290,7 @@ check_fetches(const struct urn_qp *qp)
 			waits = w;
 	}
 	fuzz_check(out == qp->tx.fetch_out && out <= qp->tx.max_fetch);
-	fuzz_check(waits == qp->w_fetch);
+	fuzz_check(waits == qp->tx.fetch);
 }
 
 /* The last tick at which a timer may run that checks for things due then. */

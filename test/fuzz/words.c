@@ -30,7 +30,7 @@ static uint32_t
 due_psn(const struct words *x, unsigned int i, uint8_t op, bool other)
 {
 	const struct urn_qp *qp = x->qp[i];
-	const struct urn_work *w = qp->w_fetch;
+	const struct urn_work *w = qp->tx.fetch;
 
 	if (op == SACK)
 		return (other ? qp->tx.cur.psn : qp->tx.una) - 1;

@@ -159,7 +159,7 @@ response(struct chaos *c)
 	static const uint8_t syn[] = {SYN_ACK, SYN_ACK, SYN_ACK, SYN_ACK, SYN_ACK,
 				      SYN_ACK, SYN_ACK, 5,	 NAK_SEQ, SYN_RNR + 1};
 	const struct urn_qp *qp = c->p.qp;
-	const struct urn_work *w = qp->w_fetch;
+	const struct urn_work *w = qp->tx.fetch;
 	/* Mostly no further than a READ that waits: responses behind it say that it was lost. */
 	uint32_t to = w && often(c) ? w->first_psn + w->accepted : qp->tx.next;
 	uint32_t out = (to - qp->tx.una) & 0xffffff;

@@ -91,7 +91,7 @@ round_trips(void **state)
 static uint32_t
 round_trip(struct urn_peer *p, uint64_t *now, uint32_t n, uint64_t ns)
 {
-	p->timed = (const struct urn_qp *)p;
+	p->timed = (const struct urn_psn_tx *)p;
 	p->timed_at = *now;
 	p->timed_delivered = p->delivered;
 	*now += ns;
