@@ -74,7 +74,8 @@ sources() {
 
 # Lines such as "N warnings generated" are left out, because they count the system's headers.
 tidy() {
-	sources | xargs -0 -n 1 -P "$jobs" clang-tidy -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option 2> >(
+	sources | xargs -0 -n 1 -P "$jobs" clang-tidy -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option \
+		--extra-arg=-Wreserved-identifier 2> >(
 		grep -vE '^[0-9]+ (warnings?|errors?)( and [0-9]+ errors?)? generated|^(Suppressed|Use -header-filter)' >&2)
 }
 
