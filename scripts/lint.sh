@@ -7,7 +7,8 @@
 # clang-tidy (.clang-tidy) checks every source file of the programs and libraries,
 # or the named ones, and takes some minutes for all. shellcheck checks every script,
 # clang-format (.clang-format) the changed lines, scripts/prose.py the sentences of
-# comments and documents, scripts/structs.py structs of one name in one program.
+# comments and documents, scripts/structs.py structs of one name in one program,
+# scripts/sizes.py the lengths of files and functions.
 # The script installs nothing: scripts/setup.sh --dev installs the linters.
 #
 #   --since REV    check the format of lines changed since this commit, committed
@@ -74,8 +75,9 @@ sources() {
 
 # Lines such as "N warnings generated" are left out, because they count the system's headers.
 tidy() {
-	sources | xargs -0 -n 1 -P "$jobs" clang-tidy -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option \
-		--extra-arg=-Wreserved-identifier 2> >(
+	local warnings=(-Wno-unknown-warning-option -Wreserved-identifier)
+
+	sources | xargs -0 -n 1 -P "$jobs" clang-tidy -p "$build" --quiet "${warnings[@]/#/--extra-arg=}" 2> >(
 		grep -vE '^[0-9]+ (warnings?|errors?)( and [0-9]+ errors?)? generated|^(Suppressed|Use -header-filter)' >&2)
 }
 
@@ -98,6 +100,7 @@ step "shellcheck" shell_lint
 step "clang-format, lines changed since $since" changed_format
 step "sentences" scripts/prose.py
 step "names of structs" scripts/structs.py
+step "lengths" scripts/sizes.py
 step "clang-tidy" tidy
 [ -z "$failed" ] || die "something was found; it is above"
 say "nothing found"

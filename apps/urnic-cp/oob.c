@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "oob.h"
 
+#include "common/clock.h"
 #include "common/text.h"
 #include "opts.h"
 #include "proto.h"
@@ -12,7 +13,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MAGIC 0x7563706fu
@@ -178,20 +178,11 @@ cp_oob_look(struct cp_oob *oob, enum cp_frame_type want, union cp_body *body, st
 	return -1;
 }
 
-static time_t
-seconds_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec;
-}
-
 int
 cp_oob_hear(struct cp_oob *oob, enum cp_frame_type want, union cp_body *body,
 	    const struct cp_wait *wait, struct urn_err *err)
 {
-	time_t end = seconds_now() + CP_STEP_SECONDS;
+	uint64_t end = urn_clock_ns() + CP_STEP_SECONDS * 1000000000ull;
 	struct pollfd pfd = {.fd = oob->fd, .events = POLLIN};
 
 	while (!urn_stop_requested()) {
@@ -199,7 +190,7 @@ cp_oob_hear(struct cp_oob *oob, enum cp_frame_type want, union cp_body *body,
 
 		if (rc != 0)
 			return rc > 0 ? 0 : -1;
-		if (seconds_now() > end) {
+		if (urn_clock_ns() > end) {
 			urn_err_set(err, "%s said nothing for %d seconds where %s was due.", oob->peer,
 				    CP_STEP_SECONDS, frames[want].name);
 			return -1;

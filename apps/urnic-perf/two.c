@@ -8,15 +8,16 @@
 
 #include "meet.h"
 
+#include "common/clock.h"
 #include "common/json.h"
 #include "common/text.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LOOK_MS 20
 #define STEP_SECONDS 20u /* the other side has this long for each step */
+#define STEP_NS (STEP_SECONDS * 1000000000ull)
 #define WINDOW 256u      /* connections being set up at a time */
 
 struct two {
@@ -35,15 +36,6 @@ struct two {
 	uint64_t peer_checked;   /* A: bytes that B compared */
 	bool lost;               /* the other side is gone: do not tell it anything */
 };
-
-static uint64_t
-seconds_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec;
-}
 
 /* ---- messages to the other side */
 
@@ -151,7 +143,7 @@ hear(struct two *t, uint64_t since, struct meet_news *news, struct urn_err *err)
 		urn_err_set(err, "interrupted");
 		return -1;
 	}
-	if (rc == 0 && since != 0 && seconds_now() - since > STEP_SECONDS) {
+	if (rc == 0 && since != 0 && urn_clock_ns() - since > STEP_NS) {
 		urn_err_set(err, "the other side said nothing for %u seconds", STEP_SECONDS);
 		return -1;
 	}
@@ -172,7 +164,7 @@ prepare(struct two *t)
 static int
 ask_all(struct two *t, struct urn_err *err)
 {
-	uint64_t since = seconds_now();
+	uint64_t since = urn_clock_ns();
 	struct meet_news news;
 	struct meet_peer own;
 	int rc;
@@ -193,7 +185,7 @@ ask_all(struct two *t, struct urn_err *err)
 		if (connect_one(t, &news, err) != 0 || meet_ready(t->m, news.n, err) != 0)
 			return -1;
 		t->up++;
-		since = seconds_now();
+		since = urn_clock_ns();
 	}
 	return 0;
 }
@@ -240,7 +232,7 @@ answer_all(struct two *t, struct urn_err *err)
 		} else if (news.what != MEET_READY || news.n >= t->o.qps || since == 0) {
 			return protocol(err);
 		}
-		since = seconds_now();
+		since = urn_clock_ns();
 	}
 	return 0;
 }
@@ -310,7 +302,7 @@ static int
 part(struct two *t, struct urn_err *err)
 {
 	bool asks = t->side.index == 0;
-	uint64_t since = seconds_now();
+	uint64_t since = urn_clock_ns();
 	struct meet_end end = {.magic = MEET_MAGIC};
 	struct meet_news news;
 	bool heard = false;
@@ -341,7 +333,7 @@ part(struct two *t, struct urn_err *err)
 			return meet_gave_up(&news.end, err);
 		}
 		t->ends++;
-		since = seconds_now();
+		since = urn_clock_ns();
 		if (news.end.magic != MEET_MAGIC)
 			continue;
 		/* Every ENDED has the same values. */

@@ -32,7 +32,7 @@ struct urn_psn_clock {
 	uint64_t answer;   /* ns that a peer that lives takes to answer */
 };
 
-/* What is due, as a look at the timer decides. */
+/* A step that is due, as a look at the timer decides. */
 enum urn_psn_step {
 	URN_PSN_WAIT,      /* nothing before the time that is handed back */
 	URN_PSN_ARM,       /* own memory is slow, not the peer: the wait begins anew */
@@ -40,7 +40,7 @@ enum urn_psn_step {
 	URN_PSN_TIMED_OUT, /* a repeat that costs a retry (urn_psn_retry()) */
 };
 
-/* What follows from a loss that the peer told of, or that its answers show. */
+/* The move that follows a loss, of which the peer told or its answers show. */
 enum urn_psn_loss {
 	URN_PSN_NO_MATTER, /* all is repeated anyway behind the wait that an RNR NAK asked for */
 	URN_PSN_ALL_BACK,  /* the cursor went back before, and nothing came since: PSNs held back go, too */

@@ -14,7 +14,7 @@
 
 /* A place in a selective acknowledgement; begins as all zeros. */
 struct urn_sack_run {
-	uint32_t at;         /* what was read: bits of the bitmap, then ranges behind them */
+	uint32_t at;         /* bits of the bitmap that were read, and then ranges */
 	uint32_t first, end; /* PSNs of this run, end exclusive; valid after urn_sack_next() */
 };
 

@@ -91,6 +91,32 @@ expect "a struct of the library and of the dataplane" 1 "struct urn_qp" "datapla
 try "$project/scripts/structs.py" --nonsense
 expect "structs.py with an unknown option" 2 "--nonsense" "--help"
 
+# scripts/sizes.py finds functions over 60 lines and files over 600.
+function_of() { # NAME LINES
+	printf 'static int\n%s(int a,\n\tint b)\n{\n' "$1"
+	yes '	a += b;' | head -n "$(($2 - 2))"
+	printf '}\n'
+}
+sizes() {
+	try "$project/scripts/sizes.py" --project "$place/p"
+}
+function_of fits 60 >"$place/p/lib/e.c"
+sizes
+expect "a function of 60 lines" 0
+mkdir -p "$place/p/test"
+function_of too_long 61 >"$place/p/test/f.c"
+sizes
+expect "a function of 61 lines" 1 "test/f.c:4: function too_long has 61 lines"
+rm "$place/p/test/f.c"
+yes '' | head -n 600 >"$place/p/lib/g.h"
+sizes
+expect "a file of 600 lines" 0
+echo >>"$place/p/lib/g.h"
+sizes
+expect "a file of 601 lines" 1 "lib/g.h: the file has 601 lines"
+try "$project/scripts/sizes.py" --nonsense
+expect "sizes.py with an unknown option" 2 "--nonsense" "--help"
+
 # Without one of the tools the script says how to install them. PATH has only the
 # commands that the script needs before it looks.
 mkdir "$place/few"

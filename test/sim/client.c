@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 /* ---- control calls */
 
 static void
@@ -38,72 +40,45 @@ drop(struct sim_client *c, struct sim_share *book, uint32_t key)
 	return 0;
 }
 
-/* Count the objects that a control call made or destroyed. */
+/* What a control call makes (1) or destroys (-1), by kind. */
+static const struct {
+	uint32_t op; /* enum urn_ctl_op */
+	int8_t n;
+	uint8_t quota;
+} made[] = {
+	{URN_CTL_CREATE_QP, 1, URN_QUOTA_QP},           {URN_CTL_DESTROY_QP, -1, URN_QUOTA_QP},
+	{URN_CTL_CREATE_CQ, 1, URN_QUOTA_CQ},           {URN_CTL_DESTROY_CQ, -1, URN_QUOTA_CQ},
+	{URN_CTL_CREATE_SRQ, 1, URN_QUOTA_SRQ},         {URN_CTL_DESTROY_SRQ, -1, URN_QUOTA_SRQ},
+	{URN_CTL_ALLOC_PD, 1, URN_QUOTA_PD},            {URN_CTL_DEALLOC_PD, -1, URN_QUOTA_PD},
+	{URN_CTL_CREATE_AH, 1, URN_QUOTA_AH},           {URN_CTL_DESTROY_AH, -1, URN_QUOTA_AH},
+	{URN_CTL_ALLOC_MW, 1, URN_QUOTA_MR},            {URN_CTL_DEALLOC_MW, -1, URN_QUOTA_MR},
+	{URN_CTL_REG_MR, 1, URN_QUOTA_MR},              {URN_CTL_DEREG_MR, -1, URN_QUOTA_MR},
+	{URN_CTL_SHARE, 1, URN_QUOTA_SHARE},            {URN_CTL_UNSHARE, -1, URN_QUOTA_SHARE},
+	{URN_CTL_CREATE_CHANNEL, 1, URN_QUOTA_CHANNEL}, {URN_CTL_DESTROY_CHANNEL, -1, URN_QUOTA_CHANNEL},
+	{URN_CTL_CREATE_CHANNEL, 1, URN_QUOTA_FD},      {URN_CTL_DESTROY_CHANNEL, -1, URN_QUOTA_FD},
+};
+
+/* Count the objects that a control call made or destroyed, and the bytes of its memory. */
 static void
 count(struct sim_client *c, const struct urn_abi_req *req, const struct urn_abi_rep *rep)
 {
+	for (size_t i = 0; i < RTE_DIM(made); i++)
+		if (made[i].op == req->op)
+			c->has[made[i].quota] += (uint64_t)(int64_t)made[i].n;
 	switch (req->op) {
-	case URN_CTL_CREATE_QP:
-		c->has[URN_QUOTA_QP]++;
-		break;
-	case URN_CTL_DESTROY_QP:
-		c->has[URN_QUOTA_QP]--;
-		break;
-	case URN_CTL_CREATE_CQ:
-		c->has[URN_QUOTA_CQ]++;
-		break;
-	case URN_CTL_DESTROY_CQ:
-		c->has[URN_QUOTA_CQ]--;
-		break;
-	case URN_CTL_CREATE_SRQ:
-		c->has[URN_QUOTA_SRQ]++;
-		break;
-	case URN_CTL_DESTROY_SRQ:
-		c->has[URN_QUOTA_SRQ]--;
-		break;
-	case URN_CTL_ALLOC_PD:
-		c->has[URN_QUOTA_PD]++;
-		break;
-	case URN_CTL_DEALLOC_PD:
-		c->has[URN_QUOTA_PD]--;
-		break;
-	case URN_CTL_CREATE_AH:
-		c->has[URN_QUOTA_AH]++;
-		break;
-	case URN_CTL_DESTROY_AH:
-		c->has[URN_QUOTA_AH]--;
-		break;
-	case URN_CTL_ALLOC_MW:
-		c->has[URN_QUOTA_MR]++;
-		break;
-	case URN_CTL_DEALLOC_MW:
-		c->has[URN_QUOTA_MR]--;
-		break;
 	case URN_CTL_REG_MR:
-		c->has[URN_QUOTA_MR]++;
 		c->has[URN_QUOTA_PINNED] += req->reg_mr.length;
 		keep(c, c->region, rep->mr.lkey, req->reg_mr.length);
 		break;
 	case URN_CTL_DEREG_MR:
-		c->has[URN_QUOTA_MR]--;
 		c->has[URN_QUOTA_PINNED] -= drop(c, c->region, req->handle);
 		break;
 	case URN_CTL_SHARE:
-		c->has[URN_QUOTA_SHARE]++;
 		c->has[URN_QUOTA_SHARED] += req->share.length;
 		keep(c, c->share, rep->handle + 1, req->share.length);
 		break;
 	case URN_CTL_UNSHARE:
-		c->has[URN_QUOTA_SHARE]--;
 		c->has[URN_QUOTA_SHARED] -= drop(c, c->share, req->handle + 1);
-		break;
-	case URN_CTL_CREATE_CHANNEL:
-		c->has[URN_QUOTA_CHANNEL]++;
-		c->has[URN_QUOTA_FD]++;
-		break;
-	case URN_CTL_DESTROY_CHANNEL:
-		c->has[URN_QUOTA_CHANNEL]--;
-		c->has[URN_QUOTA_FD]--;
 		break;
 	}
 }

@@ -5,20 +5,22 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+static const char all_sections[] =
+	"[urnicd]\nidle = pause\nsleep = 7us\n"
+	"[engine 1]\nidle = spin\nlcore = 3\n"
+	"[engine 0]\nempty_polls = 5\n"
+	"[port p1]\ndevice = net_null1\n"
+	"[port p0]\ndevice = net_null0\n"
+	"[adapter x]\nport = p0\nnode = n\n"
+	"[adapter y]\nport = p1\nnode = m\nengines = 1\n"
+	"[adapter z]\nswitch = w\nnode = n\nmac = 02:00:00:00:00:01\n"
+	"path_mtu = 1024\nmbufs = 2k\n"
+	"[switch w]\n";
+
 static void
 sections_become_objects(void **state)
 {
-	struct urn_config *c =
-		config_good("[urnicd]\nidle = pause\nsleep = 7us\n"
-			    "[engine 1]\nidle = spin\nlcore = 3\n"
-			    "[engine 0]\nempty_polls = 5\n"
-			    "[port p1]\ndevice = net_null1\n"
-			    "[port p0]\ndevice = net_null0\n"
-			    "[adapter x]\nport = p0\nnode = n\n"
-			    "[adapter y]\nport = p1\nnode = m\nengines = 1\n"
-			    "[adapter z]\nswitch = w\nnode = n\nmac = 02:00:00:00:00:01\n"
-			    "path_mtu = 1024\nmbufs = 2k\n"
-			    "[switch w]\n");
+	struct urn_config *c = config_good(all_sections);
 
 	(void)state;
 	assert_string_equal(c->file, "t.ini");
