@@ -404,6 +404,7 @@ urn_config_parse(const char *text, size_t len, const char *name, struct urn_conf
 	}
 	take_sections(&ctx);
 	urn_config_check(&ctx);
+	urn_config_neighbours(&ctx);
 	if (ctx.no_room)
 		urn_config_error(ctx.errors, name, 0, "there is no memory to check it");
 out:
@@ -470,6 +471,8 @@ urn_config_free(struct urn_config *cfg)
 		free(cfg->sw[i].plug);
 		free(cfg->sw[i].fixed);
 	}
+	for (unsigned int i = 0; i < cfg->adapters; i++)
+		free(cfg->adapter[i].adapter.neighbour);
 	free(cfg->port);
 	free(cfg->sw);
 	free(cfg->adapter);

@@ -163,6 +163,8 @@ void urn_config_near_try(struct urn_config_near *near, const char *candidate);
 void urn_config_check(struct urn_config_ctx *ctx);
 /* Find the port or switch, and the engines, of each adapter. */
 void urn_config_refer(struct urn_config_ctx *ctx);
+/* Take the neighbours of adapters; after urn_config_check(). (config_neigh.c) */
+void urn_config_neighbours(struct urn_config_ctx *ctx);
 /* Fill in the plugs of switches; after urn_config_refer(). */
 void urn_config_plug(struct urn_config_ctx *ctx);
 /* Line of a key in a section, or of the section when the key is not there. */

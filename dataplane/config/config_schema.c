@@ -190,6 +190,8 @@ static const struct urn_config_key adapter_keys[] = {
 	{"ipv4", .type = URN_CT_IPV4, A(ipv4), .preset = "(none)", .help = "its IPv4 address"},
 	{"ipv6", .type = URN_CT_IPV6, A(ipv6), .preset = "(none but the link-local one)",
 	 .help = "its IPv6 address"},
+	{"neighbour", .arg = "ADDRESS", .type = URN_CT_MAC, LATER, .preset = "(asked for)",
+	 .help = "the MAC address of a peer, or of the router before it; the network is not asked"},
 	{"max_qp", .type = URN_CT_COUNT, A(max_qp), .min = 1,
 	 .max = (1u << URN_TP_ENGINE_SHIFT) - 2, .preset = "64k",
 	 .help = "queue pairs of all clients together"},

@@ -313,6 +313,25 @@ make_tables(struct urn_adapter *a)
 		       : ENOMEM;
 }
 
+/* Enter the neighbours that were configured. returns: 0 or -1 with *err */
+static int
+fix_neighbours(struct urn_adapter *a, struct urn_err *err)
+{
+	for (unsigned int i = 0; i < a->cfg.neighbours; i++) {
+		const struct urn_neigh_fixed *n = &a->cfg.neighbour[i];
+		int code = urn_neigh_add_static(a->neigh, n->gid, n->mac);
+
+		if (code != 0) {
+			urn_err_set(err, "%s: neighbour %u of %u %s", a->cfg.name, i + 1, a->cfg.neighbours,
+				    code == ENOSPC ? "finds no room" : "is no single station, or the adapter itself");
+			return -1;
+		}
+	}
+	a->cfg.neighbour = NULL; /* the caller's */
+	a->cfg.neighbours = 0;
+	return 0;
+}
+
 /* Announce the adapter's addresses. On a port whose link is down the engine does so when the link comes up. */
 static void
 announce(struct urn_adapter *a)
@@ -348,6 +367,10 @@ urn_adapter_create(struct urn_dp *dp, unsigned int index, const struct urn_adapt
 	if (make_tables(a) != 0 || make_shards(a) != 0) {
 		urn_err_set(err, "%s: no memory for its tables (%u QPs, %u regions)", a->cfg.name,
 			    a->cfg.max_qp, a->cfg.max_mr);
+		urn_adapter_destroy(a);
+		return NULL;
+	}
+	if (fix_neighbours(a, err) != 0) {
 		urn_adapter_destroy(a);
 		return NULL;
 	}

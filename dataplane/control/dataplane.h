@@ -24,6 +24,9 @@ struct urn_adapter_config {
 	uint32_t engines;       /* bit i: engine i serves the adapter */
 	uint8_t ipv4[4];        /* all zero: none */
 	uint8_t ipv6[16];       /* all zero: none but the link-local made from the MAC */
+	struct urn_neigh_fixed *neighbour; /* peers whose MAC addresses are fixed; owner: the caller; read by
+					    * urn_dp_create() only */
+	unsigned int neighbours; /* elements of neighbour, at most URN_NEIGH_STATIC */
 	uint32_t features_off;  /* URN_LINK_F_ bits (wire/link.h) not offered to peers; 0: all are */
 	bool no_link;           /* neither send nor answer link requests: a plain RoCEv2 adapter */
 	bool no_cm;             /* no connection management: programs exchange queue pairs by hand */

@@ -5,7 +5,7 @@
  * Every destination is taken to be on the adapter's own link: there is no
  * routing table, and no gateway is asked. That suits a back-to-back cable, a
  * switch or a memif; a routed network wants a static entry per peer with
- * the router's MAC.
+ * the router's MAC (key "neighbour" of the configuration).
  *
  * The table is fixed in size. An entry exists because a user here looked it
  * up ("wanted"), because it was configured ("static"), or because its owner
@@ -74,6 +74,12 @@ enum {
 };
 
 struct urn_neigh;
+
+/* A neighbour whose MAC address was configured. */
+struct urn_neigh_fixed {
+	uint8_t gid[16];
+	uint8_t mac[6];
+};
 
 /*
  * Make the table of an adapter. mac: its own; own: its n addresses as GIDs

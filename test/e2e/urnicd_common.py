@@ -31,11 +31,13 @@ class Nicd(unittest.TestCase):
             p.communicate()
         self.dir.cleanup()
 
-    def config(self, daemon="", eal="", wire=""):
+    def config(self, daemon="", eal="", wire="", a0="", b0=""):
         """two-nodes.ini with a socket of our own, engines that yield their core, and more lines for its sections."""
         path = os.path.join(self.dir.name, "c.ini")
         with open(os.path.join(self.CONFIG, "two-nodes.ini"), encoding="utf-8") as f:
             text = f.read().replace("[switch wire]\n", f"[switch wire]\n{wire}\n")
+            for name, lines in (("a0", a0), ("b0", b0)):
+                text = text.replace(f"[adapter {name}]\n", f"[adapter {name}]\n{lines}\n")
         with open(path, "w", encoding="utf-8") as f:
             f.write(f"[urnicd]\nsocket = {self.socket}\nidle = pause\nempty_polls = 4\n{daemon}\n"
                     f"[eal]\n{eal}\n{text}")
@@ -47,9 +49,9 @@ class Nicd(unittest.TestCase):
         self.running.append(p)
         return p
 
-    def start(self, daemon="", eal="", wire=""):
+    def start(self, **lines):
         """Start urnicd. returns: the process, and its messages before it listened"""
-        p = self.popen(self.NICD, "-c", self.config(daemon, eal, wire), cwd=self.dir.name)
+        p = self.popen(self.NICD, "-c", self.config(**lines), cwd=self.dir.name)
         said = ""
         while True:
             line = p.stderr.readline()

@@ -72,6 +72,26 @@ class Telemetry(Nicd):
         self.assertEqual(self.ask("/urnic/qp/list,a0,3")[0], [])
         self.assertEqual(self.stop(p)[0], 0)
 
+    def test_neighbours_of_the_file(self):
+        """A neighbour of the file is used as it stands there, whatever the network says."""
+        b0 = "02:00:00:00:00:b0"
+        p, _ = self.start(eal="file_prefix = tel", b0=f"mac = {b0}",
+                          a0=f"neighbour 10.0.0.2 = {b0}\nneighbour fd00::9 = 02:00:00:00:00:09")
+        self.perf("send_lat", "--iters", "10")
+        mine, far, learnt = self.ask("/urnic/neighbour/info,a0,10.0.0.2", "/urnic/neighbour/info,a0,fd00::9",
+                                     "/urnic/neighbour/info,b0,10.0.0.1")
+        self.assertEqual((mine["static"], mine["mac"]), (1, b0))
+        self.assertEqual((far["static"], far["mac"]), (1, "02:00:00:00:00:09"))
+        self.assertEqual(learnt["static"], 0)
+        self.assertEqual(self.stop(p)[0], 0)
+
+        p, _ = self.start(eal="file_prefix = tel", b0=f"mac = {b0}", a0="neighbour 10.0.0.2 = 02:00:00:00:00:09")
+        q = self.popen(self.PERF, "send_lat", "--attach", self.socket, "--iters", "10", "--timeout", "8")
+        _, err = q.communicate(timeout=60)
+        self.assertEqual(q.returncode, 1)
+        self.assertIn("retry", err.lower()) # b0 announced itself, and gets nothing
+        self.assertEqual(self.stop(p)[0], 0)
+
     def test_figures_move_with_traffic(self):
         p, _ = self.start(eal="file_prefix = tel")
         what = ("/urnic/adapter/counters,a0", "/urnic/adapter/counters,b0", "/urnic/engine/usage,0",
