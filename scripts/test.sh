@@ -143,7 +143,8 @@ patience=2
 log=$build/meson-logs/testlog.json
 rm -f "$log"
 status=0
-meson test -C "$build" --no-rebuild --print-errorlogs --num-processes "$(nproc)" --timeout-multiplier "$patience" \
+# One test more than processors at a time, because many wait more than they compute.
+meson test -C "$build" --no-rebuild --print-errorlogs --num-processes "$(($(nproc) + 1))" --timeout-multiplier "$patience" \
 	"${select[@]}" "${tests[@]}" </dev/null || status=$?
 [ -s "$log" ] || { say "meson ran no test"; finish 0 1 0; }
 numbers=$(summarise "$log")
