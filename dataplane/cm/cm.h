@@ -203,11 +203,4 @@ uint64_t urn_cm_due(const struct urn_cm *cm);
 /* Add the counts since the last call to *to. */
 void urn_cm_counters(struct urn_cm *cm, struct urn_counters *to);
 
-/* State of an id; IDLE if there is none. For tests and debuggers. */
-enum urn_cm_state urn_cm_peek(const struct urn_cm *cm, uint32_t id);
-/* Ids in use, with those that nobody owns any more. For tests and debuggers. */
-uint32_t urn_cm_count(const struct urn_cm *cm);
-/* True when all data are consistent. For tests and debuggers: O(all ids). */
-bool urn_cm_sound(const struct urn_cm *cm);
-
 #endif

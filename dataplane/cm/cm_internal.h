@@ -4,6 +4,7 @@
 #define URN_CM_CM_INTERNAL_H
 
 #include "base/hash.h"
+#include "base/pool.h"
 #include "cm/cm.h"
 
 #include <errno.h>
@@ -72,8 +73,7 @@ struct urn_cm {
 	struct urn_hash hash[CM_HASHES]; /* by enum cm_hash, for entries of conn */
 	struct urn_hash use_hash;  /* for entries of use */
 	struct cm_use *use;        /* one for each id at most */
-	uint32_t use_free;         /* first free entry; CM_NIL: none */
-	uint32_t use_fresh;        /* index of the first entry never used */
+	struct urn_pool uses;      /* entries of use that are free */
 	uint32_t *heap;            /* indices of ids by due */
 	uint32_t heap_n;
 	struct urn_counts counts;
@@ -106,8 +106,6 @@ void cm_use_destroy(struct urn_cm *cm);
 /* Count an id more of this channel; an id less. */
 uint32_t cm_use_begin(struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel);
 void cm_use_end(struct urn_cm *cm, uint32_t use);
-/* Ids that are counted. For tests: O(all) */
-uint32_t cm_use_sum(const struct urn_cm *cm);
 
 /* ---- cm_timer.c */
 

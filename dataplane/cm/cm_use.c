@@ -7,7 +7,7 @@
 bool
 cm_use_create(struct urn_cm *cm, uint32_t seed)
 {
-	cm->use_free = CM_NIL;
+	urn_pool_init(&cm->uses, 0, cm->cfg.max_ids);
 	cm->use = calloc(cm->cfg.max_ids, sizeof(*cm->use));
 	return urn_hash_init(&cm->use_hash, cm->cfg.max_ids, seed) == 0 && cm->use;
 }
@@ -38,25 +38,13 @@ find(const struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel)
 	return i;
 }
 
-/* Take an entry. There are enough: an id has one at most. */
-static uint32_t
-take(struct urn_cm *cm)
-{
-	uint32_t i = cm->use_free;
-
-	if (i == CM_NIL)
-		return cm->use_fresh++;
-	cm->use_free = cm->use[i].next;
-	return i;
-}
-
 uint32_t
 cm_use_begin(struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel)
 {
 	uint32_t i = find(cm, o, channel), *at = bucket_of(cm, o, channel);
 
 	if (i == CM_NIL) {
-		i = take(cm);
+		i = urn_pool_get(&cm->uses, &cm->use->next, sizeof(*cm->use)); /* enough: an id has one at most */
 		cm->use[i] = (struct cm_use){.owner = o, .channel = channel};
 		urn_hash_put(at, i, &cm->use[i].next);
 	}
@@ -72,22 +60,11 @@ cm_use_end(struct urn_cm *cm, uint32_t use)
 	if (--u->ids)
 		return;
 	urn_hash_take(bucket_of(cm, u->owner, u->channel), use, &cm->use->next, sizeof(*u));
-	u->next = cm->use_free;
-	cm->use_free = use;
+	urn_pool_put(&cm->uses, use, &cm->use->next, sizeof(*u));
 }
 
 bool
 urn_cm_uses(const struct urn_cm *cm, const struct urn_cm_owner *o, int32_t channel)
 {
 	return find(cm, o, channel) != CM_NIL;
-}
-
-uint32_t
-cm_use_sum(const struct urn_cm *cm)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < cm->use_fresh; i++)
-		n += cm->use[i].ids;
-	return n;
 }

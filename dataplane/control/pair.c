@@ -31,10 +31,9 @@ urn_pairs_init(struct urn_pairs *ps, uint32_t qps, uint32_t engines)
 {
 	rte_spinlock_init(&ps->lock);
 	ps->ends.end = end_some;
-	ps->max = 2 * qps * engines;
-	ps->used = ps->n = 0;
-	ps->free = URN_HASH_NIL;
-	ps->pair = calloc(ps->max, sizeof(*ps->pair));
+	ps->n = 0;
+	urn_pool_init(&ps->pool, 0, 2 * qps * engines);
+	ps->pair = calloc(ps->pool.end, sizeof(*ps->pair));
 	if (urn_hash_init(&ps->hash, qps, (uint32_t)rte_rand()) || !ps->pair) {
 		urn_pairs_fini(ps);
 		return ENOMEM;
@@ -94,12 +93,9 @@ unlink_held(struct urn_pair *p)
 static struct urn_pair *
 fresh(struct urn_pairs *ps)
 {
-	struct urn_pair *p = at_index(ps, &ps->free);
+	uint32_t i = urn_pool_get(&ps->pool, &ps->pair->next, sizeof(*ps->pair));
+	struct urn_pair *p = at_index(ps, &i);
 
-	if (p)
-		ps->free = p->next;
-	else if (ps->used < ps->max)
-		p = &ps->pair[ps->used++];
 	if (p)
 		memset(p, 0, sizeof(*p));
 	return p;
@@ -118,8 +114,7 @@ take_out(struct urn_pairs *ps, uint32_t *at)
 		LIST_REMOVE(p, of_doomed);
 	urn_hash_take(at, i, &ps->pair->next, sizeof(*p));
 	rte_spinlock_unlock(&ps->lock);
-	p->next = ps->free;
-	ps->free = i;
+	urn_pool_put(&ps->pool, i, &ps->pair->next, sizeof(*p));
 	ps->n--;
 }
 

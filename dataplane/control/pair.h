@@ -26,6 +26,7 @@
 #define URN_CONTROL_PAIR_H
 
 #include "base/hash.h"
+#include "base/pool.h"
 #include "engine/engine.h"
 
 #include <stdatomic.h>
@@ -47,9 +48,7 @@ struct urn_pairs {
 	rte_spinlock_t lock;
 	struct urn_hash hash;     /* buckets of entries, by remote queue pair */
 	struct urn_pair *pair;    /* the entries; owner: this */
-	uint32_t max;             /* entries that there is room for */
-	uint32_t used;            /* no entry from here on was ever in the table */
-	uint32_t free;            /* index of the first free entry below `used`; URN_HASH_NIL: none */
+	struct urn_pool pool;     /* entries of pair that are free */
 	uint32_t n;               /* entries in the table */
 	struct urn_pair_list doomed[URN_ABI_MAX_ENGINES]; /* by engine: its QPs that are to end; under the own lock */
 };

@@ -41,12 +41,6 @@ urn_fabric_counter_name(unsigned int id)
 	return urn_counter_name_in(&urn_fabric_scope, id);
 }
 
-const char *
-urn_fabric_counter_text(unsigned int id)
-{
-	return urn_counter_text_in(&urn_fabric_scope, id);
-}
-
 struct urn_fabric *
 urn_fabric_create(struct rte_mempool *copies)
 {
@@ -81,12 +75,6 @@ urn_fabric_add(struct urn_fabric *f, struct urn_switch *sw)
 		return -ENOSPC;
 	f->sw[f->switches] = sw;
 	return (int)f->switches++;
-}
-
-unsigned int
-urn_fabric_switches(const struct urn_fabric *f)
-{
-	return f->switches;
 }
 
 static struct plug *

@@ -44,9 +44,8 @@ struct urn_fabric_counters {
 
 /* The scope "switch_device": these counters. */
 extern const struct urn_counter_scope urn_fabric_scope;
-/* Name and description of a counter; NULL past the end. */
+/* Name of a counter; NULL past the end. */
 const char *urn_fabric_counter_name(unsigned int id);
-const char *urn_fabric_counter_text(unsigned int id);
 
 struct urn_fabric;
 
@@ -58,7 +57,6 @@ void urn_fabric_destroy(struct urn_fabric *f);
 
 /* Add a switch, which is the fabric's from here on. returns: its number, or -ENOSPC */
 int urn_fabric_add(struct urn_fabric *f, struct urn_switch *sw);
-unsigned int urn_fabric_switches(const struct urn_fabric *f);
 
 /*
  * Plug an open port (its queue 0) into a port of a switch of the fabric; the open

@@ -30,12 +30,6 @@ urn_impair_counter_name(unsigned int id)
 	return urn_counter_name_in(&urn_impair_scope, id);
 }
 
-const char *
-urn_impair_counter_text(unsigned int id)
-{
-	return urn_counter_text_in(&urn_impair_scope, id);
-}
-
 /* ---- frames in */
 
 static void

@@ -92,9 +92,8 @@ struct urn_impair_counters {
 
 /* The scope "switch_impair": these counters. */
 extern const struct urn_counter_scope urn_impair_scope;
-/* Name and description of a counter; NULL past the end. */
+/* Name of a counter; NULL past the end. */
 const char *urn_impair_counter_name(unsigned int id);
-const char *urn_impair_counter_text(unsigned int id);
 
 struct urn_impair;
 

@@ -28,12 +28,6 @@ urn_switch_counter_name(unsigned int id)
 	return urn_counter_name_in(&urn_switch_scope, id);
 }
 
-const char *
-urn_switch_counter_text(unsigned int id)
-{
-	return urn_counter_text_in(&urn_switch_scope, id);
-}
-
 /* ---- making */
 
 struct urn_switch *

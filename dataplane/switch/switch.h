@@ -77,9 +77,8 @@ struct urn_switch_counters {
 
 /* The scope "switch": these counters. */
 extern const struct urn_counter_scope urn_switch_scope;
-/* Name and description of a counter; NULL past the end. */
+/* Name of a counter; NULL past the end. */
 const char *urn_switch_counter_name(unsigned int id);
-const char *urn_switch_counter_text(unsigned int id);
 
 struct urn_switch;
 

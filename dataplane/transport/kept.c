@@ -82,6 +82,7 @@ int
 urn_traces_init(struct urn_tp *tp)
 {
 	tp->trace = calloc(URN_TRACES + 1, sizeof(*tp->trace));
+	urn_pool_init(&tp->traces, 1, URN_TRACES + 1);
 	return tp->trace ? 0 : -1;
 }
 
@@ -97,8 +98,7 @@ urn_trace_end(struct urn_tp *tp, struct urn_qp *qp)
 	*(t->newer ? &tp->trace[t->newer].older : &s->trace_newest) = t->older;
 	s->trace--;
 	t->qp = NULL;
-	t->newer = tp->trace_free;
-	tp->trace_free = (uint16_t)qp->trace;
+	urn_pool_put(&tp->traces, qp->trace, &tp->trace->next, sizeof(*t));
 	qp->trace = 0;
 	qp->flags &= ~(uint32_t)URN_QPF_TRACE;
 }
@@ -130,18 +130,16 @@ begin(struct urn_tp *tp, struct urn_qp *qp)
 {
 	struct urn_tp_share *s = qp->share;
 	struct urn_trace *t;
+	uint32_t i = urn_pool_get(&tp->traces, &tp->trace->next, sizeof(*t));
 
-	/* An entry that was never used has no newer one: the list is empty behind it. */
-	if (!tp->trace_free && tp->trace_made < URN_TRACES)
-		tp->trace_free = ++tp->trace_made;
-	if (unlikely(!tp->trace_free)) {
+	if (unlikely(i == URN_HASH_NIL)) {
 		URN_COUNT(tp, NO_TRACE);
 		urn_trace_end(tp, loser(tp, s));
+		i = urn_pool_get(&tp->traces, &tp->trace->next, sizeof(*t));
 	}
-	qp->trace = tp->trace_free;
+	qp->trace = i & (URN_TRACES * 2 - 1);
 	qp->flags |= URN_QPF_TRACE;
 	t = &tp->trace[qp->trace];
-	tp->trace_free = t->newer;
 	t->qp = qp;
 	t->side[URN_TRACE_REQ].some = t->side[URN_TRACE_RESP].some = false;
 	t->newer = 0;

@@ -62,7 +62,8 @@ struct urn_trace_side {
 /* Fingerprints of one QP. Owner: the pool of its transport. */
 struct urn_trace {
 	struct urn_qp *qp;       /* QP that holds this; NULL: in the pool */
-	uint16_t older, newer;   /* neighbours among the same client's, by index; 0: none. Pool: newer is the next */
+	uint16_t older, newer;   /* neighbours among the same client's, by index; 0: none */
+	uint32_t next;           /* the pool's */
 	struct urn_trace_side side[URN_TRACE_SIDES];
 };
 

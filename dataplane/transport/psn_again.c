@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which PSNs of a sequence go again (psn_again.h). */
+/* The PSNs of a sequence that go again (psn_again.h). */
 #include "transport/psn_again.h"
 
 struct urn_work *

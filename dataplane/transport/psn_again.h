@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which PSNs of a sequence go again: a gap of a scoreboard (board.h) is turned into packets of the
+ * The PSNs of a sequence that go again: a gap of a scoreboard (board.h) is turned into packets of the
  * work under way. The functions are pure; the channel that embeds the sequence sends, and tells the
  * gap how far it came (urn_board_asked()).
  */

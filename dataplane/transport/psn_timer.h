@@ -20,7 +20,7 @@
 
 enum {
 	URN_TIMEOUT_SHIFT = 12, /* the timeout is 2^(12 + code) ns (IBTA 9.7.6.1.3) */
-	URN_RNR_FOREVER = 7,    /* urn_psn_tx.rnr_retry: RNR NAKs are obeyed without end (IBTA 9.7.5.2.8) */
+	URN_RNR_FOREVER = 7,    /* urn_psn_tx.rnr_retry: RNR NAKs are obeyed without end (wire.md "Timers") */
 };
 
 /* The time, and what is known about the way to the peer; made anew for each look. */
@@ -104,7 +104,7 @@ urn_psn_wake_at(struct urn_wheel *wheel, struct urn_psn_tx *tx, uint64_t due)
  */
 enum urn_psn_step urn_psn_look(struct urn_psn_tx *tx, const struct urn_psn_clock *c, bool busy,
 			       uint64_t *again);
-/* Early: the first time a probe is asked for. returns: true when everything is to be repeated instead */
+/* A step URN_PSN_EARLY is taken: the first is a probe. returns: true when everything is to be repeated instead */
 bool urn_psn_early(struct urn_psn_tx *tx);
 /* True when turns stood still while the timer ran, and went on less than `since` ns ago. */
 bool urn_psn_stood(const struct urn_psn_tx *tx, const struct urn_psn_clock *c, uint64_t since);

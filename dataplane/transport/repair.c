@@ -21,6 +21,7 @@ urn_repairs_init(struct urn_tp *tp)
 
 	tp->cfg.repairs = n;
 	tp->repair = calloc(n + 1, sizeof(*tp->repair));
+	urn_pool_init(&tp->repairs, 1, n + 1);
 	return tp->repair ? 0 : -1;
 }
 
@@ -28,21 +29,17 @@ struct urn_repair *
 urn_repair_get(struct urn_tp *tp, struct urn_psn_tx *tx)
 {
 	struct urn_repair *r;
-	uint16_t i;
+	uint32_t i;
 
 	if (tx->repair)
 		return urn_repair_of(tp, tx);
-	/* An entry that was never used has no next one: the list is empty behind it. */
-	if (!tp->repair_free && tp->repair_made < tp->cfg.repairs)
-		tp->repair_free = ++tp->repair_made;
-	i = tp->repair_free;
-	if (!i) {
+	i = urn_pool_get(&tp->repairs, &tp->repair->next, sizeof(*r));
+	if (i == URN_HASH_NIL) {
 		URN_COUNT(tp, NO_REPAIR);
 		return NULL;
 	}
 	r = &tp->repair[i];
-	tp->repair_free = r->next;
-	tx->repair = i;
+	tx->repair = (uint16_t)i;
 	r->kept = r->parts = r->parts_tail = NULL;
 	r->kept_n = r->parts_n = 0;
 	r->nak_syn = 0;
@@ -75,8 +72,7 @@ urn_repair_end(struct urn_tp *tp, struct urn_qp *qp)
 		urn_tp_drop(tp, urn_ring_pop(&r->kept), URN_C_DROP_FLUSHED);
 	}
 	drop_list(tp, r->parts);
-	r->next = tp->repair_free;
-	tp->repair_free = qp->tx.repair;
+	urn_pool_put(&tp->repairs, qp->tx.repair, &tp->repair->next, sizeof(*r));
 	qp->tx.repair = 0;
 	qp->flags &= ~(uint32_t)URN_QPF_PARTS;
 }

@@ -18,7 +18,7 @@ enum {
 };
 
 struct urn_repair {
-	uint16_t next;            /* next in the pool, by index; 0: the last */
+	uint32_t next;            /* the pool's */
 	uint8_t nak_syn;          /* a refusal that overtook a response: its syndrome; 0: none did */
 	uint32_t nak_psn;         /* ... and PSN */
 	struct urn_board req;     /* our requests: which of them the peer has */

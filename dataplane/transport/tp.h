@@ -19,6 +19,7 @@
 #ifndef URN_TRANSPORT_TP_H
 #define URN_TRANSPORT_TP_H
 
+#include "base/pool.h"
 #include "counters.h"
 #include "memory/mem.h"
 #include "transport/kept.h"
@@ -206,11 +207,9 @@ struct urn_tp {
 	struct urn_peers peers;
 	uint32_t window;               /* packets in flight that the QP being served may have */
 	struct urn_repair *repair;     /* URN_REPAIRS + 1, by index from 1 on; owner */
-	uint16_t repair_free;          /* first of the pool that was used before; 0: none */
-	uint16_t repair_made;          /* entries of the pool that were used, the first ones */
+	struct urn_pool repairs;       /* entries of repair that are free */
 	struct urn_trace *trace;       /* URN_TRACES + 1, by index from 1 on; owner */
-	uint16_t trace_free;           /* first of the pool that was used before; 0: none */
-	uint16_t trace_made;           /* entries of the pool that were used, the first ones */
+	struct urn_pool traces;        /* entries of trace that are free */
 	uint16_t trace_hand;           /* index looked at last when the pool was empty; 0: none yet */
 
 	/* Pools: free lists, each with an entry while `left` counts one. */

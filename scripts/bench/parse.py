@@ -17,7 +17,7 @@ def urnic(text):
 def ucx(text, size):
     """ucx_perftest -v: CSV, a header and a line for each report; the last one counts.
 
-    Its MB are 2^20 bytes and depend on the size only: the message rate says all."""
+    The MB of ucx_perftest are 2^20 bytes and follow from the size, so only the message rate is taken."""
     rows = [l.split(",") for l in text.splitlines() if "," in l]
     if len(rows) < 2 or "overall_mr" not in rows[0]:
         raise ValueError("no result")

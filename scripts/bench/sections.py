@@ -26,7 +26,7 @@ LOSS = (0, 0.01, 0.1, 1, 5)
 
 
 def at(point, found, *metrics):
-    """Those of the metrics that were found, at the point itself."""
+    """The metrics that were found, at the point itself."""
     return [(point, m, found[m]) for m in metrics if m in found]
 
 

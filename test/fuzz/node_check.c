@@ -403,9 +403,9 @@ node_check_end(struct node *n)
 		ext++;
 	for (const struct urn_recv *r = n->tp->recv_free; r; r = r->next)
 		recv++;
-	for (uint16_t i = n->tp->repair_free; i; i = n->tp->repair[i].next)
+	for (uint32_t i = n->tp->repairs.free; i != URN_HASH_NIL; i = n->tp->repair[i].next)
 		repairs++;
-	fuzz_check(repairs == n->tp->repair_made);
+	fuzz_check(repairs == n->tp->repairs.made - 1);
 	fuzz_check(work == n->tp->made.work && ext == n->tp->made.ext && recv == n->tp->made.recv);
 	fuzz_check(n->tp->left.work == n->tp->cfg.work && n->tp->left.ext == extra && n->tp->left.recv == extra);
 	fuzz_check(!n->tp->nobodys.work && !n->tp->nobodys.ext && !n->tp->nobodys.recv);

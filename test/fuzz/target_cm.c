@@ -10,7 +10,7 @@
  */
 #include "fuzz.h"
 
-#include "cm/cm.h"
+#include "common/test_cm_look.h"
 
 #include <string.h>
 
@@ -187,7 +187,7 @@ finish(struct world *w)
 		w->now = urn_cm_due(w->cm);
 		urn_cm_tick(w->cm, w->now);
 	}
-	fuzz_check(urn_cm_count(w->cm) == 0 && urn_cm_sound(w->cm));
+	fuzz_check(test_cm_count(w->cm) == 0 && test_cm_sound(w->cm));
 	urn_cm_destroy(w->cm);
 }
 
@@ -213,8 +213,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		case 10: case 11: case 12: case 13: act(&w, &in); break;
 		default: pass(&w, fuzz_u8(&in));
 		}
-		fuzz_check(urn_cm_sound(w.cm));
-		fuzz_check(urn_cm_count(w.cm) <= cfg.max_ids);
+		fuzz_check(test_cm_sound(w.cm));
+		fuzz_check(test_cm_count(w.cm) <= cfg.max_ids);
 	}
 	finish(&w);
 	return 0;

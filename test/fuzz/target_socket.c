@@ -12,6 +12,8 @@
  */
 #include "peers.h"
 
+#include "common/test_cm_look.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -520,7 +522,7 @@ check_adapter(void)
 static uint32_t
 ids(void)
 {
-	uint32_t n = urn_cm_count(urn_cm_agent_lock(peers.a->cm));
+	uint32_t n = test_cm_count(urn_cm_agent_lock(peers.a->cm));
 
 	urn_cm_agent_unlock(peers.a->cm);
 	return n;

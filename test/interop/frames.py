@@ -94,7 +94,7 @@ def read_pcapng(source, number=0):
             magic = source.take(4, "the head of a section")
             order = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}.get(magic)
             if not order:
-                raise Broken("a section whose byte order nobody knows")
+                raise Broken("a section with an unknown byte order")
             block_body(source, order, struct.unpack(order + "I", head)[0], number, 12)
         else:
             size, = struct.unpack(order + "I", head)
@@ -103,7 +103,7 @@ def read_pcapng(source, number=0):
             if what == 1 and struct.unpack_from(order + "H", body)[0] != 1:
                 raise Broken("an interface that is not Ethernet")
             if what == 3:
-                raise Broken("a simple packet block, whose length is not sure")
+                raise Broken("a simple packet block, which does not say how many bytes were captured")
             if what == 6:
                 number += 1
                 kept, length = struct.unpack_from(order + "II", body, 12)
@@ -173,7 +173,7 @@ class Frame:
             return
         end = 54 + be16(data, 18) if self.v6 else 14 + be16(data, 16)
         if end > len(data) or (end < len(data) and len(data) > 60):
-            self.fault = f"IP speaks of {end} bytes, and it has {len(data)}"
+            self.fault = f"the IP header says {end} bytes, and the frame has {len(data)}"
         elif data[20 if self.v6 else 23] == 17:
             self.look_at_udp(head, end)
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# One connection, one script: its first line is the script in base64; the answer
-# is what the script prints, and at last a line "guest: exit CODE".
+# Serve one connection and run one script. The first line that comes is the script in base64;
+# the answer is the output of the script, and at last a line "guest: exit CODE".
 export PATH=/bin HOME=/root
 IFS= read -r line || exit 0
 script=/tmp/agent.$$

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Make the guest that urnic is held against: Debian's kernel with its soft-RoCE
+# Make the guest that urnic is tested against: Debian's kernel with its soft-RoCE
 # (rdma_rxe) and Debian's rdma-core, as an image that qemu boots from memory.
 #
 # Usage: test/interop/guest-build.sh [--check]
@@ -10,13 +10,13 @@
 #   --help      this text
 #
 # Packages are fetched with apt-get download and unpacked; nothing is installed.
-# What goes into the guest is theirs, unchanged, but for guest-init.sh and
+# All files of the guest are theirs, unchanged, except guest-init.sh and
 # guest-agent.sh beside this script. The image (110 MB) stays in
 # ${XDG_CACHE_HOME:-$HOME/.cache}/urnic/guest and is made anew when Debian's
-# kernel or one of these scripts changes; what it replaces is removed.
+# kernel or one of these scripts changes; the older image is removed.
 # GUEST_KERNEL=6.1.0-NN-amd64 takes another kernel than the newest.
 #
-# Exit code: 0 it is there, 1 it could not be made, 2 wrong usage.
+# Exit code: 0 the image is there, 1 it could not be made, 2 wrong usage.
 
 set -eu
 shopt -s inherit_errexit nullglob
@@ -31,7 +31,7 @@ programs=(usr/bin/ibv_rc_pingpong usr/bin/ibv_devinfo usr/bin/ucmatose usr/bin/r
 modules=(virtio_pci virtio_net virtio_rng crc32_generic crc32_pclmul ib_uverbs rdma_rxe rdma_ucm sch_netem
 	sch_prio sch_ingress cls_u32 act_mirred ifb)
 
-# An image under way; gone whatever happens.
+# The image that is being made; removed however the script ends.
 work=
 trap '[ -z "$work" ] || rm -rf "$work"' EXIT
 
@@ -45,7 +45,7 @@ newest_kernel() {
 		sed -n 's/.*Depends: linux-image-\(.*-amd64\)$/\1/p' | head -n 1
 }
 
-# Names of the packages with what they depend on: libraries only, the programs are listed.
+# Names of the packages, and of the libraries that they depend on; the programs are listed above.
 with_libraries() {
 	printf '%s\n' "${packages[@]}"
 	apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks \
@@ -91,7 +91,7 @@ unpack_kernel() {
 	END
 }
 
-# Where the library NAME lies in the packages.
+# The path of the library NAME in the packages.
 find_library() {
 	local dir
 
@@ -103,7 +103,7 @@ find_library() {
 	die "$2 needs $1, which none of the packages has"
 }
 
-# Copy what a program or library links to, and what that links to.
+# Copy the libraries that a program or library links to, and those that they link to.
 put_libraries() {
 	local name lib
 
@@ -128,7 +128,7 @@ put_programs() {
 	for applet in $("$root/bin/busybox" --list); do
 		[ "$applet" = busybox ] || ln -s busybox "$root/bin/$applet"
 	done
-	# busybox has a sh and an ip of its own, which are not up to this.
+	# busybox has a sh and an ip of its own, which can do too little.
 	for path in "${programs[@]}" bin/ip bin/dash bin/rdma sbin/rdma usr/bin/rdma; do
 		[ -e "$work/tree/$path" ] || continue
 		rm -f "$root/bin/${path##*/}"
@@ -137,7 +137,7 @@ put_programs() {
 	done
 	ln -sf dash "$root/bin/sh"
 	cp -L "$(find_library ld-linux-x86-64.so.2 libc6)" "$root/lib64/"
-	# Loaded by name at run time: the verbs driver, and what pthread_exit() wants.
+	# Libraries that are loaded by name at run time: the verbs driver, and the one that pthread_exit() needs.
 	mkdir -p "$root/lib/x86_64-linux-gnu/libibverbs" "$root/etc/libibverbs.d"
 	cp "$work"/tree/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav*.so \
 		"$root/lib/x86_64-linux-gnu/libibverbs/"
@@ -203,7 +203,7 @@ image=$cache/image-$kernel-$key
 if [ ! -e "$image/root" ]; then
 	[ "${1-}" != --check ] || die "there is no image of the guest yet; make it with: $0"
 	mkdir -p "$cache"
-	# Two at once: the second waits and finds it made.
+	# Of two scripts at once the second waits, and finds the image made.
 	exec 9>"$cache/lock"
 	flock 9
 	[ -e "$image/root" ] || build

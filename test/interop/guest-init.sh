@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The guest's first process. Words "guest.NAME=VALUE" of the kernel's command
-# line say what addresses and MTU it is to have.
+# line give the guest's addresses and MTU.
 export PATH=/bin HOME=/root
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -28,7 +28,7 @@ while [ ! -e /sys/class/net/eth0 ] && [ $i -lt 100 ]; do
 	usleep 50000
 	i=$((i + 1))
 done
-# Nobody else has these addresses: use them at once.
+# No other host has these addresses, so the guest uses them at once.
 echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad
 # Each case's port has a MAC address of its own. Linux believes an ARP request that changes an
 # entry only when the entry is older than this, a second; cases are shorter, and the change would

@@ -141,8 +141,8 @@ class Share:
             setattr(seen, name, getattr(seen, name) + 1)
             want = judge(f)
             if want != f.icrc():
-                seen.faults.append((self.place(i), f"ICRC {f.icrc().hex()}, and to {name} it should be "
-                                    f"{want.hex() if want else 'that of a RoCEv2 frame'}", f.data))
+                seen.faults.append((self.place(i), f"ICRC {f.icrc().hex()}, and {name} computes "
+                                    f"{want.hex() if want else 'none, because this is no RoCEv2 frame'}", f.data))
 
     def tshark(self, seen, roce):
         """Have tshark judge all frames. roce: for each frame, whether tshark must take the frame for InfiniBand."""
@@ -171,9 +171,9 @@ def look_at_line(line, wanted):
     """The fault that tshark finds in a frame, or None."""
     _, malformed, ip, icmp, icmp6, severity, message, protocols = line.split("\t")
     if malformed or "malformed" in protocols.lower():
-        return f"tshark calls it malformed: {message}"
+        return f"tshark finds the frame malformed: {message}"
     if wanted and ":infiniband" not in protocols:
-        return f"to tshark it is {protocols}"
+        return f"tshark finds {protocols} in the frame, and no InfiniBand"
     if "0" in (ip, icmp, icmp6):
         return "tshark finds a wrong checksum"
     if ERROR in severity.split(",") and message not in FORGIVEN:

@@ -67,7 +67,7 @@ nothing_remembered(void **state)
 	probe_open(&p, NULL);
 	first = hold(&p, &hog, URN_TRACES);
 	check_held(&p, first, URN_TRACES, 0);
-	assert_int_equal(p.tp->trace_free, 0);
+	assert_int_equal(p.tp->traces.free, URN_HASH_NIL);
 	expect_count(&p, NO_TRACE, 0);
 	blind_take_up(&p);
 	check_held(&p, first, URN_TRACES, 1);
@@ -98,7 +98,7 @@ parts(void **state)
 	for (int i = 0; i < OTHERS; i++)
 		qp[i] = hold(&p, &share[i], URN_TRACES_PART - 1);
 	qp[OTHERS] = hold(&p, &share[OTHERS], BIG);
-	assert_int_equal(p.tp->trace_free, 0);
+	assert_int_equal(p.tp->traces.free, URN_HASH_NIL);
 	/* The hand may not meet a client with more than its part: then it takes from one that it
 	 * met. */
 	qp[OTHERS + 1] = hold(&p, &share[OTHERS + 1], URN_TRACES_PART);

@@ -311,7 +311,7 @@ none_left(void **state)
 
 	(void)state;
 	probe_open(&p, &usual);
-	p.tp->cfg.repairs = 0;
+	p.tp->repairs.made = p.tp->repairs.end; /* the pool is empty */
 	writes(&p, 0, 10);
 	sack_send(&p, SQ(3), SQ(4), SQ(9));
 	for (uint32_t i = 3; i < 10; i++)

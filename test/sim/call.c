@@ -2,6 +2,7 @@
 /* Calls: their attempts, in time, and their ends. line.c has the effects of events. */
 #include "call_priv.h"
 
+#include "unit/common/test_cm_look.h"
 #include "unit/common/test_neigh_state.h"
 
 #include <stdlib.h>
@@ -389,7 +390,7 @@ sim_calls_open_line(const struct sim *s)
 			continue;
 		snprintf(text, sizeof(text), "node %u: connection id 0x%x, token 0x%x, is in state %s, and its program in %u",
 			 l->client->node->id, l->id, l->token,
-			 urn_cm_state_name(urn_cm_peek(urn_cm_agent_lock(l->client->node->host->a->cm), l->id)),
+			 urn_cm_state_name(test_cm_state(urn_cm_agent_lock(l->client->node->host->a->cm), l->id)),
 			 l->state);
 		urn_cm_agent_unlock(l->client->node->host->a->cm);
 		return text;
@@ -433,7 +434,7 @@ sim_calls_gone(struct sim *s)
 	for (unsigned int i = 0; s->plan.cm && i < s->plan.nodes; i++) {
 		struct urn_cm_agent *ag = s->node[i].host->a->cm;
 		struct urn_cm *cm = urn_cm_agent_lock(ag);
-		uint32_t left = urn_cm_count(cm);
+		uint32_t left = test_cm_count(cm);
 
 		if (left == 0 && urn_cm_due(cm) != UINT64_MAX)
 			sim_fail(s, "node %u: no connection is left, and a timer is", i);

@@ -37,9 +37,9 @@ sim_node_check_pools(struct sim_node *n, bool noise)
 		sim_fail(n->s, "node %u: the pools are not what they are counted", n->id);
 	if (tp->nobodys.work || tp->nobodys.ext || tp->nobodys.recv)
 		sim_fail(n->s, "node %u: nobody's share of the pools was not given back", n->id);
-	for (uint32_t i = tp->repair_free; i; i = tp->repair[i].next)
+	for (uint32_t i = tp->repairs.free; i != URN_HASH_NIL; i = tp->repair[i].next)
 		repairs_n++;
-	if (repairs_n != tp->repair_made)
+	if (repairs_n != tp->repairs.made - 1)
 		sim_fail(n->s, "node %u: repairs were not given back", n->id);
 	for (uint32_t i = 1; i < tp->peers.n; i++)
 		if (tp->peers.at[i])

@@ -6,6 +6,8 @@
 #include "control/ctl.h"
 #include "control/shm.h"
 
+#include "unit/common/test_cm_look.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -495,7 +497,7 @@ check_connections(struct sim_node *n)
 {
 	struct urn_cm *cm = urn_cm_agent_lock(n->host->a->cm);
 
-	if (!urn_cm_sound(cm))
+	if (!test_cm_sound(cm))
 		sim_fail(n->s, "node %u: the table of connections is not sound", n->id);
 	urn_cm_agent_unlock(n->host->a->cm);
 }

@@ -2,6 +2,8 @@
 /* Lines: events that programs get from connection management, and checks of them. */
 #include "call_priv.h"
 
+#include "unit/common/test_cm_look.h"
+
 #include <errno.h>
 
 #define REFUSAL_NS 4200000000ull /* shortest time for which a refusal is repeated (4.3 s) */
@@ -69,7 +71,7 @@ is_connected(const struct sim_line *l)
 
 		if (o != l && o->client->node == n && o->kind == LINE_ANSWERS && o->state == LINE_UP &&
 		    was->qpn == t->qpn && was->asks->client->node == t->asks->client->node &&
-		    urn_cm_peek(cm, o->id) == URN_CM_ESTABLISHED)
+		    test_cm_state(cm, o->id) == URN_CM_ESTABLISHED)
 			found = true;
 	}
 	urn_cm_agent_unlock(n->host->a->cm);

@@ -2,6 +2,8 @@
 /* Lines: actions of programs. Events and their checks are in line.c. */
 #include "call_priv.h"
 
+#include "unit/common/test_cm_look.h"
+
 struct sim_line *
 sim_line_new(struct sim_client *c, uint32_t id, enum line_kind kind, uint32_t token)
 {
@@ -219,7 +221,7 @@ enum urn_cm_state
 sim_line_state(const struct sim_line *l)
 {
 	struct urn_cm_agent *ag = l->client->node->host->a->cm;
-	enum urn_cm_state st = urn_cm_peek(urn_cm_agent_lock(ag), l->id);
+	enum urn_cm_state st = test_cm_state(urn_cm_agent_lock(ag), l->id);
 
 	urn_cm_agent_unlock(ag);
 	return st;

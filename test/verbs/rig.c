@@ -8,6 +8,7 @@
 #include "rig_priv.h"
 
 #include "control/objects.h"
+#include "common/test_cm_look.h"
 #include "common/test_sent.h"
 #include "server/server.h"
 
@@ -401,7 +402,7 @@ uint32_t
 rig_cm_ids(struct rig *r, int node)
 {
 	struct urn_cm_agent *ag = r->dp->adapter[node]->cm;
-	uint32_t n = urn_cm_count(urn_cm_agent_lock(ag));
+	uint32_t n = test_cm_count(urn_cm_agent_lock(ag));
 
 	urn_cm_agent_unlock(ag);
 	return n;

@@ -7,6 +7,7 @@
 #define URN_TEST_CM_BENCH_H
 
 #include "cm/cm.h"
+#include "common/test_cm_look.h"
 
 #define MS 1000000ull
 #define SECOND 1000000000ull
@@ -76,6 +77,6 @@ void expect_data(const uint8_t *p, unsigned int n, uint8_t first);
 void expect_padded(const uint8_t *p, unsigned int n, uint8_t first, unsigned int len);
 
 #define expect_in(m, c) assert_int_equal(input(m), URN_C_##c)
-#define expect_state(id, s) assert_int_equal(urn_cm_peek(b.cm, id), URN_CM_##s)
+#define expect_state(id, s) assert_int_equal(test_cm_state(b.cm, id), URN_CM_##s)
 
 #endif

@@ -235,20 +235,20 @@ try_row(uint32_t (*from)(void), enum urn_cm_attr attr)
 
 	bench_make(64, 0);
 	id = from();
-	before = urn_cm_peek(b.cm, id);
+	before = test_cm_state(b.cm, id);
 	m = from_peer(attr, id);
 	if (attr == URN_CM_MRA)
 		m.about = from == to_req_sent || from == to_mra_req_rcvd ? URN_CM_ABOUT_REQ
 									 : URN_CM_ABOUT_REP;
 	assert_int_equal(input(&m), r ? r->counts : URN_C_DROP_CM_STATE);
-	assert_string_equal(urn_cm_state_name(urn_cm_peek(b.cm, id)),
+	assert_string_equal(urn_cm_state_name(test_cm_state(b.cm, id)),
 			    urn_cm_state_name(r ? r->to : before));
 	if (r && r->says)
 		said((enum urn_cm_attr)r->says);
 	if (r && r->tells)
 		assert_int_equal(told((enum urn_cm_event_type)r->tells).id, id);
 	quiet();
-	if (urn_cm_peek(b.cm, id) != URN_CM_IDLE)
+	if (test_cm_state(b.cm, id) != URN_CM_IDLE)
 		return;
 	/* A connection that is over stays so: no message goes out again. */
 	pass(3600 * SECOND);
@@ -284,16 +284,16 @@ test_deaf(void **state)
 			continue;
 		bench_make(64, 0);
 		id = rows[i].from();
-		before = urn_cm_peek(b.cm, id);
+		before = test_cm_state(b.cm, id);
 		m = from_peer(rows[i].attr, id);
 		b.deaf = true;
 		expect_in(&m, DROP_CM_EVENT);
 		expect_in(&m, DROP_CM_EVENT);
-		assert_int_equal(urn_cm_peek(b.cm, id), before);
+		assert_int_equal(test_cm_state(b.cm, id), before);
 		quiet();
 		b.deaf = false;
 		expect_in(&m, CM_RX);
-		assert_int_equal(urn_cm_peek(b.cm, id), rows[i].to);
+		assert_int_equal(test_cm_state(b.cm, id), rows[i].to);
 		assert_int_equal(b.told, 1);
 	}
 	/* A new request. */
@@ -304,7 +304,7 @@ test_deaf(void **state)
 		to_listen(1);
 		b.deaf = true;
 		expect_in(&m, DROP_CM_EVENT);
-		assert_int_equal(urn_cm_count(b.cm), 1);
+		assert_int_equal(test_cm_count(b.cm), 1);
 		b.deaf = false;
 		expect_in(&m, CM_RX);
 	}
@@ -369,15 +369,15 @@ test_acts(void **state)
 
 			bench_make(64, 0);
 			id = to[i]();
-			before = urn_cm_peek(b.cm, id);
+			before = test_cm_state(b.cm, id);
 			while (k < sizeof(can) / sizeof(can[0]) && (can[k].from != to[i] || can[k].what != w))
 				k++;
 			if (k == sizeof(can) / sizeof(can[0])) {
 				assert_int_equal(act((enum what)w, id), ENOTCONN);
-				assert_int_equal(urn_cm_peek(b.cm, id), before);
+				assert_int_equal(test_cm_state(b.cm, id), before);
 			} else {
 				assert_int_equal(act((enum what)w, id), 0);
-				assert_int_equal(urn_cm_peek(b.cm, id), can[k].to);
+				assert_int_equal(test_cm_state(b.cm, id), can[k].to);
 				if (can[k].says)
 					said((enum urn_cm_attr)can[k].says);
 				done++;
@@ -422,7 +422,7 @@ test_release(void **state)
 		id = to[i]();
 		assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), 0);
 		assert_int_equal(urn_cm_release(b.cm, &b.o, id, b.now), ENOENT);
-		assert_true(urn_cm_sound(b.cm));
+		assert_true(test_cm_sound(b.cm));
 		while (k < sizeof(tells) / sizeof(tells[0]) && tells[k].from != to[i])
 			k++;
 		if (k < sizeof(tells) / sizeof(tells[0]))
@@ -430,7 +430,7 @@ test_release(void **state)
 		quiet();
 		pass(3600 * SECOND);
 		assert_int_equal(b.told, 0);
-		assert_int_equal(urn_cm_count(b.cm), b.o.ids); /* a listener */
+		assert_int_equal(test_cm_count(b.cm), b.o.ids); /* a listener */
 	}
 }
 

@@ -8,6 +8,7 @@
  * usage: test_control_cm_wire [SEED | -COUNT]
  */
 #include "cm/cm.h"
+#include "common/test_cm_look.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -357,7 +358,7 @@ run(uint64_t end)
 		for (unsigned int n = 0; n < 2; n++)
 			urn_cm_tick(w.cm[n], w.now);
 	}
-	must(urn_cm_sound(w.cm[0]) && urn_cm_sound(w.cm[1]));
+	must(test_cm_sound(w.cm[0]) && test_cm_sound(w.cm[1]));
 	if (end != UINT64_MAX)
 		w.now = end;
 }
@@ -464,7 +465,7 @@ one(uint64_t seed)
 			die(n);
 	run(UINT64_MAX);
 	for (unsigned int n = 0; n < 2; n++) {
-		must(urn_cm_count(w.cm[n]) == 0);
+		must(test_cm_count(w.cm[n]) == 0);
 		urn_cm_destroy(w.cm[n]);
 	}
 }

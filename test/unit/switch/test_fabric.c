@@ -42,7 +42,6 @@ bench_open(struct bench *b)
 	b->f = urn_fabric_create(b->copies);
 	b->sw = urn_switch_create(&(struct urn_switch_config){.copies = b->copies});
 	check(urn_fabric_add(b->f, b->sw) == 0);
-	check(urn_fabric_switches(b->f) == 1);
 	for (uint16_t i = 0; i < 2; i++) {
 		struct urn_port_config cfg[2] = {port_cfg("host", ""), port_cfg("plug", "")};
 		struct urn_port *pair[2];
@@ -272,9 +271,9 @@ fabric_plugs(void *arg)
 	check(urn_fabric_add(b.f, other) == -ENOSPC);
 	urn_switch_destroy(other);
 	for (unsigned int i = 0; i < URN_FABRIC_COUNTER_COUNT; i++)
-		check(urn_fabric_counter_name(i) != NULL && urn_fabric_counter_text(i) != NULL);
+		check(urn_fabric_counter_name(i) != NULL && urn_counter_text_in(&urn_fabric_scope, i) != NULL);
 	check(urn_fabric_counter_name(URN_FABRIC_COUNTER_COUNT) == NULL);
-	check(urn_fabric_counter_text(URN_FABRIC_COUNTER_COUNT) == NULL);
+	check(urn_counter_text_in(&urn_fabric_scope, URN_FABRIC_COUNTER_COUNT) == NULL);
 	bench_close(&b);
 	urn_fabric_destroy(NULL);
 }

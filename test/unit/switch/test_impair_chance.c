@@ -274,10 +274,10 @@ test_everything(void **state)
 
 		if (!never && count(imp, i) == 0)
 			fail_msg("%s did not happen", urn_impair_counter_name(i));
-		assert_non_null(urn_impair_counter_text(i));
+		assert_non_null(urn_counter_text_in(&urn_impair_scope, i));
 	}
 	assert_null(urn_impair_counter_name(URN_IMPAIR_COUNTER_COUNT));
-	assert_null(urn_impair_counter_text(URN_IMPAIR_COUNTER_COUNT));
+	assert_null(urn_counter_text_in(&urn_impair_scope, URN_IMPAIR_COUNTER_COUNT));
 	urn_impair_destroy(imp);
 }
 

@@ -481,10 +481,10 @@ test_names(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < URN_SWITCH_COUNTER_COUNT; i++) {
 		assert_non_null(urn_switch_counter_name(i));
-		assert_non_null(urn_switch_counter_text(i));
+		assert_non_null(urn_counter_text_in(&urn_switch_scope, i));
 	}
 	assert_null(urn_switch_counter_name(URN_SWITCH_COUNTER_COUNT));
-	assert_null(urn_switch_counter_text(URN_SWITCH_COUNTER_COUNT));
+	assert_null(urn_counter_text_in(&urn_switch_scope, URN_SWITCH_COUNTER_COUNT));
 	assert_null(
 		urn_switch_create(&(struct urn_switch_config){.fdb = {.max = URN_FDB_MAX + 1}}));
 }
