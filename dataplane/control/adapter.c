@@ -78,6 +78,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.work = a->cfg.work_in_flight,
 		.repairs = RTE_MIN(a->cfg.max_qp, (uint32_t)URN_REPAIRS),
 		.window = a->cfg.window,
+		.hash_seed = (uint32_t)rte_rand(),
 		.kept = rte_mempool_avail_count(a->cfg.port->pool) / 4 /
 			(unsigned int)__builtin_popcount(a->cfg.engines),
 		.neigh = tp_neigh,

@@ -19,20 +19,38 @@ enum {
 #define HASTY_AGE_NS 2000000000ull   /* ns after the last needless repeat until hasty is forgotten */
 #define RTT_MIN_AGE_NS 10000000000ull /* ns after which the smallest round trip is measured anew */
 
+/* Room for twice as many indices. returns: false: no memory */
+static bool
+grow(struct urn_peers *ps)
+{
+	uint32_t n = ps->n ? 2 * ps->n : 16, *next;
+	struct urn_peer **at;
+
+	at = realloc(ps->at, n * sizeof(*at));
+	if (at)
+		ps->at = at;
+	next = at ? realloc(ps->next, n * sizeof(*next)) : NULL;
+	if (!next)
+		return false;
+	ps->next = next;
+	memset(ps->at + ps->n, 0, (n - ps->n) * sizeof(*at));
+	ps->n = n;
+	return true;
+}
+
 int
-urn_peers_init(struct urn_peers *ps, uint32_t window)
+urn_peers_init(struct urn_peers *ps, uint32_t window, uint32_t seed)
 {
 	memset(ps, 0, sizeof(*ps));
 	ps->window = window;
-	ps->at = calloc(1, sizeof(ps->at[0]));
-	if (!ps->at)
+	urn_pool_init(&ps->pool, 1, URN_PEER_MAX + 1);
+	if (urn_hash_init(&ps->hash, URN_PEER_BUCKETS, seed) != 0 || !grow(ps))
 		return ENOMEM;
 	ps->at[0] = calloc(1, sizeof(*ps->at[0]));
 	if (!ps->at[0])
 		return ENOMEM;
 	ps->at[0]->distance = URN_PEER_DISTANCE;
 	ps->at[0]->window = window;
-	ps->n = 1;
 	return 0;
 }
 
@@ -42,93 +60,81 @@ urn_peers_free(struct urn_peers *ps)
 	for (uint32_t i = 0; i < ps->n; i++)
 		free(ps->at[i]);
 	free(ps->at);
+	free(ps->next);
+	urn_hash_fini(&ps->hash);
 	memset(ps, 0, sizeof(*ps));
 }
 
-static uint16_t *
-bucket(struct urn_peers *ps, const uint8_t gid[16])
+static uint32_t *
+bucket_of(const struct urn_peers *ps, const uint8_t gid[16])
 {
-	uint64_t a, b;
+	uint32_t word[4];
 
-	memcpy(&a, gid, 8);
-	memcpy(&b, gid + 8, 8);
-	return &ps->bucket[((a ^ b) * 0x9e3779b97f4a7c15ull) >> 56];
+	memcpy(word, gid, sizeof(word));
+	return urn_hash_bucket(&ps->hash, word, 4);
 }
-_Static_assert(URN_PEER_BUCKETS == 256, "the top byte of the hash");
 
-static uint16_t
-find(struct urn_peers *ps, const uint8_t gid[16])
+/* returns: the index, or URN_HASH_NIL: there is no such peer */
+static uint32_t
+find(const struct urn_peers *ps, const uint8_t gid[16])
 {
-	uint16_t i = *bucket(ps, gid);
+	uint32_t i = *bucket_of(ps, gid);
 
-	while (i && memcmp(ps->at[i]->gid, gid, 16) != 0)
-		i = ps->at[i]->next;
+	while (i != URN_HASH_NIL && memcmp(ps->at[i]->gid, gid, 16) != 0)
+		i = ps->next[i];
 	return i;
 }
 
 struct urn_peer *
 urn_peer_find(struct urn_peers *ps, const uint8_t gid[16])
 {
-	uint16_t i = find(ps, gid);
+	uint32_t i = find(ps, gid);
 
-	return i ? ps->at[i] : NULL;
+	return i == URN_HASH_NIL ? NULL : ps->at[i];
 }
 
-/* An index that is not in use; 0: none, or no memory. */
-static uint16_t
-free_index(struct urn_peers *ps)
+/* Make a peer that is not there. returns: the index; 0: no room, or no memory */
+static uint32_t
+make(struct urn_peers *ps, const uint8_t gid[16])
 {
-	struct urn_peer **at;
-	uint32_t i = 1;
+	struct urn_peer *p = calloc(1, sizeof(*p));
+	uint32_t i = URN_HASH_NIL;
 
-	while (i < ps->n && ps->at[i])
-		i++;
-	if (i < ps->n)
-		return (uint16_t)i;
-	if (ps->n > URN_PEER_MAX)
+	if (p && (ps->pool.free != URN_HASH_NIL || ps->pool.made < ps->n || grow(ps)))
+		i = urn_pool_get(&ps->pool, ps->next, sizeof(ps->next[0]));
+	if (i == URN_HASH_NIL) {
+		free(p);
 		return 0;
-	at = realloc(ps->at, (ps->n + 1) * sizeof(*at));
-	if (!at)
-		return 0;
-	ps->at = at;
-	ps->at[ps->n] = NULL;
-	return (uint16_t)ps->n++;
+	}
+	memcpy(p->gid, gid, 16);
+	p->distance = URN_PEER_DISTANCE;
+	p->window = ps->window;
+	ps->at[i] = p;
+	urn_hash_put(bucket_of(ps, gid), i, &ps->next[i]);
+	return i;
 }
 
 uint16_t
 urn_peer_get(struct urn_peers *ps, const uint8_t gid[16])
 {
-	uint16_t i = find(ps, gid), *head = bucket(ps, gid);
-	struct urn_peer *p;
+	uint32_t i = find(ps, gid);
 
-	if (!i) {
-		i = free_index(ps);
-		p = i ? calloc(1, sizeof(*p)) : NULL;
-		if (!p)
-			return 0;
-		memcpy(p->gid, gid, 16);
-		p->distance = URN_PEER_DISTANCE;
-		p->window = ps->window;
-		p->next = *head;
-		ps->at[i] = p;
-		*head = i;
-	}
-	ps->at[i]->refs++;
-	return i;
+	if (i == URN_HASH_NIL)
+		i = make(ps, gid);
+	if (i)
+		ps->at[i]->refs++;
+	return (uint16_t)i;
 }
 
 void
 urn_peer_put(struct urn_peers *ps, uint16_t index)
 {
 	struct urn_peer *p = ps->at[index];
-	uint16_t *at;
 
 	if (index == 0 || --p->refs)
 		return;
-	at = bucket(ps, p->gid);
-	while (*at != index)
-		at = &ps->at[*at]->next;
-	*at = p->next;
+	urn_hash_take(bucket_of(ps, p->gid), index, ps->next, sizeof(ps->next[0]));
+	urn_pool_put(&ps->pool, index, ps->next, sizeof(ps->next[0]));
 	free(p);
 	ps->at[index] = NULL;
 }

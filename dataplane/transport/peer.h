@@ -7,6 +7,7 @@
 #ifndef URN_TRANSPORT_PEER_H
 #define URN_TRANSPORT_PEER_H
 
+#include "base/pool.h"
 #include "transport/board.h"
 
 #include <stdbool.h>
@@ -16,7 +17,7 @@ struct urn_psn_tx;
 struct urn_tp;
 
 enum {
-	URN_PEER_BUCKETS = 256,
+	URN_PEER_BUCKETS = 4096,    /* 16 of the most peers in each */
 	URN_PEER_MAX = 65535,
 	URN_PEER_DISTANCE = 4,      /* packets from behind that make a missing packet a lost one, at first */
 	URN_PEER_DISTANCE_MAX = 64, /* ... at most; a receiver keeps at least twice as many */
@@ -25,7 +26,6 @@ enum {
 
 struct urn_peer {
 	uint8_t gid[16];         /* address of the other adapter */
-	uint16_t next;           /* next in its bucket, by index; 0: the last */
 	uint32_t refs;           /* QPs that lead there */
 	uint32_t features;       /* URN_LINK_F_*, of both sides; 0: plain RoCEv2, or not known yet */
 
@@ -62,13 +62,18 @@ struct urn_peer {
 /* All peers of a transport. Index 0 stands for all peers that found no room. */
 struct urn_peers {
 	struct urn_peer **at;    /* by index; owner of each entry */
-	uint32_t n;              /* entries of at */
-	uint16_t bucket[URN_PEER_BUCKETS]; /* index of the first; 0: empty */
+	uint32_t *next;          /* by index: the next in the bucket, or of the free ones */
+	uint32_t n;              /* entries of at and next */
+	struct urn_pool pool;    /* indices that are free; at[] has as many as were ever taken, or more */
+	struct urn_hash hash;    /* by address */
 	uint32_t window;         /* packets in flight a QP, at most */
 };
 
-/* Make room for the peer 0. window: packets in flight a QP, at most. returns: 0 or ENOMEM */
-int urn_peers_init(struct urn_peers *ps, uint32_t window);
+/*
+ * Make room for the peer 0. window: packets in flight a QP, at most; seed: random, so that clients
+ * can't choose addresses that share a bucket. returns: 0 or ENOMEM
+ */
+int urn_peers_init(struct urn_peers *ps, uint32_t window, uint32_t seed);
 void urn_peers_free(struct urn_peers *ps);
 /* The peer with this address, made if needed, held until urn_peer_put(). 0: no memory. */
 uint16_t urn_peer_get(struct urn_peers *ps, const uint8_t gid[16]);

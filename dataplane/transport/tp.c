@@ -122,7 +122,7 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	urn_wheel_init(&tp->wheel, now);
 	tp->qp_chunks = (cfg->max_qp + 2 + URN_TP_QP_CHUNK - 1) / URN_TP_QP_CHUNK;
 	tp->qp = calloc(tp->qp_chunks, sizeof(*tp->qp));
-	if (urn_peers_init(&tp->peers, cfg->window) != 0 || urn_repairs_init(tp) != 0 ||
+	if (urn_peers_init(&tp->peers, cfg->window, cfg->hash_seed) != 0 || urn_repairs_init(tp) != 0 ||
 	    urn_traces_init(tp) != 0 || !tp->qp || make_pools(tp) != 0) {
 		urn_tp_destroy(tp);
 		return NULL;

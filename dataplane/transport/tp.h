@@ -133,6 +133,7 @@ struct urn_tp_config {
 	uint32_t work;                 /* requests under way, all QPs together */
 	uint32_t window;               /* packets in flight a QP */
 	uint32_t kept;                 /* packets kept ahead of their turn, all QPs together */
+	uint32_t hash_seed;            /* random, so that clients can't choose peers whose hashes collide */
 	uint32_t repairs;              /* QPs that repair losses at the same time; 0: URN_REPAIRS */
 	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: no such repeats */
 	/* Services by type of QP, besides those of RC and UD; NULL: QPs of that type can't be made. */

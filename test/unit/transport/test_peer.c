@@ -26,7 +26,7 @@ table(void **state)
 	uint8_t gid[16];
 
 	(void)state;
-	assert_int_equal(urn_peers_init(&ps, 256), 0);
+	assert_int_equal(urn_peers_init(&ps, 256, 7), 0);
 	for (uint32_t i = 0; i < N; i++) {
 		gid_of(gid, i);
 		assert_null(urn_peer_find(&ps, gid));
@@ -48,10 +48,59 @@ table(void **state)
 	}
 	/* Places are reused. */
 	gid_of(gid, 0);
-	assert_true(urn_peer_get(&ps, gid) < ps.n);
-	assert_int_equal(ps.n, N + 1);
+	assert_in_range(urn_peer_get(&ps, gid), 1, N);
+	assert_int_equal(ps.pool.made, N + 1);
 	urn_peer_put(&ps, 0); /* the entry for all others is never put back */
 	assert_non_null(ps.at[0]);
+	urn_peers_free(&ps);
+}
+
+/* So many peers and no more: QPs to further peers share the entry 0. */
+static void
+table_full(void **state)
+{
+	struct urn_peers ps;
+	uint8_t gid[16];
+
+	(void)state;
+	assert_int_equal(urn_peers_init(&ps, 256, 7), 0);
+	for (uint32_t i = 0; i < URN_PEER_MAX; i++) {
+		gid_of(gid, i);
+		assert_int_equal(urn_peer_get(&ps, gid), i + 1);
+	}
+	gid_of(gid, URN_PEER_MAX);
+	assert_int_equal(urn_peer_get(&ps, gid), 0);
+	assert_null(urn_peer_find(&ps, gid));
+	urn_peer_put(&ps, 1234);
+	assert_int_equal(urn_peer_get(&ps, gid), 1234);
+	urn_peers_free(&ps);
+}
+
+/* Rule "bounds": a client that chooses the addresses of its peers makes no bucket long. */
+static void
+chosen_addresses(void **state)
+{
+	uint32_t longest = 0;
+	struct urn_peers ps;
+
+	(void)state;
+	assert_int_equal(urn_peers_init(&ps, 256, 7), 0);
+	for (uint32_t i = 0; i < URN_PEER_MAX; i++) {
+		uint8_t gid[16] = {0xfd};
+		uint32_t words[2] = {i, i}; /* both halves of the address change alike */
+
+		memcpy(gid + 4, &words[0], 4);
+		memcpy(gid + 12, &words[1], 4);
+		assert_int_not_equal(urn_peer_get(&ps, gid), 0);
+	}
+	for (uint32_t b = 0; b <= ps.hash.mask; b++) {
+		uint32_t n = 0;
+
+		for (uint32_t i = ps.hash.bucket[b]; i != URN_HASH_NIL; i = ps.next[i])
+			n++;
+		longest = n > longest ? n : longest;
+	}
+	assert_in_range(longest, 1, 4 * (URN_PEER_MAX + 1) / URN_PEER_BUCKETS);
 	urn_peers_free(&ps);
 }
 
@@ -188,6 +237,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(table),
+		cmocka_unit_test(table_full),
+		cmocka_unit_test(chosen_addresses),
 		cmocka_unit_test(round_trips),
 		cmocka_unit_test(patience),
 		cmocka_unit_test(windows),
