@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Counters of an adapter. Each folder has blocks of its own, beside it: counters_FOLDER.h, with
- * X(index, "name", "description") for each counter. They are joined here into one array per adapter
- * and engine, written by that engine only. Every drop has a counter that is named after its reason
- * (architecture rule 4).
+ * X(index, "name", "description") for each counter. The blocks are joined here into one array per
+ * adapter and engine, written by that engine only. Every drop has a counter that is named after its
+ * reason (architecture rule 4).
  */
 #ifndef URN_COUNTERS_H
 #define URN_COUNTERS_H

@@ -13,7 +13,7 @@
 	X(CM_RETRANSMITS, "cm_retransmits", "CM messages sent again") \
 	X(CM_TIMEOUTS, "cm_timeouts", "CM exchanges given up, all repeats unanswered") \
 	X(CM_NO_SERVICE, "cm_no_service", "CM requests refused: nobody listens") \
-	X(CM_STALE, "cm_stale", "CM requests refused: of a connection that still is one") \
+	X(CM_STALE, "cm_stale", "CM requests refused: their queue pair still has a connection") \
 	X(CM_NO_ROOM, "cm_no_room", "CM requests refused: no more ids") \
 	X(CM_UNSUPPORTED, "cm_unsupported", "CM requests refused: transport, MTU or alternate path")
 

@@ -37,7 +37,10 @@
 	X(CQE_ERR, "completions_error", "completions with an error status") \
 	X(HANDOVER_RX, "handover_rx", "packets given to the engine that owns their QP") \
 	X(HANDOVER_CQE, "handover_cqe", "completions given to the engine that owns their CQ") \
-	X(CNP_RX, "rx_cnp", "congestion notifications received")
+	X(CNP_RX, "rx_cnp", "congestion notifications received") \
+	X(TX_CNPS, "tx_cnp", "congestion notifications built") \
+	X(RX_MARKED, "rx_marked", "packets received with a mark of congestion") \
+	X(NO_CONGESTION, "no_congestion", "times the pool of congested QPs was empty")
 
 /* Dropped: packets that this adapter or queue pair does not take. */
 #define URN_COUNTERS_ADMIT(X) \

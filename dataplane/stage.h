@@ -14,8 +14,8 @@
  *
  *   | PROGRAM LIBRARY | ENGINE DOORBELL REQUEST MEMORY EMIT PORT_TX PORT_RX PARSE RESPOND ...
  *
- * Rejected: a pair of reads around each ICRC. That would be a clock read a packet and cost as much
- * as the ICRC of a short packet; the bench runs with and without the ICRC instead.
+ * Rejected: a pair of reads around each ICRC. A clock read for each packet costs as much as the
+ * ICRC of a short packet; the bench runs with and without the ICRC instead.
  */
 #ifndef URN_STAGE_H
 #define URN_STAGE_H

@@ -30,7 +30,7 @@ struct urn_port_family {
 	bool intr_alone;     /* the PMD's interrupt handlers must not run during a start, stop or close */
 
 	/*
-	 * All of these may be NULL. Those with *err return 0, or -1 with *err set
+	 * All of these may be NULL. Functions with *err return 0, or -1 with *err set
 	 * (the sentence need not name the port: port.c puts its name in front).
 	 */
 

@@ -17,6 +17,7 @@
 
 /* One interrupt thread a process (DPDK): hence static. */
 static struct {
+	/* lock protects holds, held and fd; change is signalled under lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	unsigned int holds; /* under lock */

@@ -49,7 +49,7 @@ struct memif {
 	uint64_t retry_at;     /* TSC; when a client whose link is down tries again */
 };
 
-/* Servers of this process. Owner: control threads, under servers_lock. */
+/* Servers of this process. Owner: control threads; servers_lock protects the list. */
 static struct memif *servers;
 static pthread_mutex_t servers_lock = PTHREAD_MUTEX_INITIALIZER;
 

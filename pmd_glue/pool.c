@@ -35,6 +35,7 @@ struct pool_priv {
 };
 
 static unsigned int pools; /* owner: control threads, atomically */
+/* wait_lock protects the list of pools that wait for packets, and their number. */
 static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rte_mempool *waiting; /* given up by their owner while packets are in use; under wait_lock */
 static unsigned int waiting_keep; /* waiting pools whose PMD keeps packets; likewise */

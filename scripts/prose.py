@@ -4,25 +4,37 @@
 
 usage: prose.py [OPTION...] [FILE...]
 
-A sentence begins with its subject. One that begins with What, Whose, Who, Whom,
-Whoever, Whatever, Of or As is found, and so is a question in a comment of C: the
-comment on a predicate begins "True when". doc/glossary.md has the nouns.
+A sentence begins with its subject, and the subject is a noun: doc/glossary.md has
+the nouns. One that begins with What, Whose, Who, Whom, Whoever, Whatever, Of or As
+is found, and one that begins with It, They, Its or Their, or with This, That, These
+or Those and a verb. A clause behind a semicolon or a colon does not begin with what,
+who or whose. A comment of C asks no question: the comment on a predicate begins
+"True when".
 
 Looks at the named files, or at those of the folders that are held to it: comments
-of .c and .h, and the text of .md (no code, no headings).
+of .c, .h, .py, .sh, .ini and meson.build, and the text of .md (no code, no headings).
 
   --count   how many there are in each folder, and no more
   --help    this text
 
 Exit code: 0 nothing found, 1 something was, 2 wrong usage.
 """
+import ast
 import collections
+import io
 import os
 import re
 import sys
+import tokenize
 
-HELD = ("apps", "dataplane", "doc", "examples", "lib", "pmd_glue", "README.md")
+HELD = (".ci/run", "README.md", "apps", "config", "dataplane", "doc", "examples", "lib", "meson.build", "pmd_glue", "scripts", "test")
+# Not held: their bytes are the key of the guest's image in the cache, so a changed comment would build the image anew.
+KEYS = ("test/interop/guest-build.sh", "test/interop/guest-init.sh", "test/interop/guest-agent.sh")
 OPENER = re.compile(r"(?:What|Whose|Who|Whom|Whoever|Whatever|Of|As)\b(?! if\b)", re.IGNORECASE)
+# A noun is missing behind the second group, because a verb stands there.
+PRONOUN = re.compile(r"(?:It|They|Its|Their)\b|(?:This|That|These|Those) (?:is|are|was|were|has|have|had|does|do|did|"
+                     r"can|cannot|could|may|might|must|will|would|should|needs?|costs?|holds?|keeps?|makes?|takes?|gives?|follows?|suits|wakes|loses|sets|tests|change|run|of|that|with)\b|That the\b")
+CLAUSE = re.compile(r"[;:] (what|who|whose|whoever|whatever)(?= )")
 COMMENT = re.compile(r"""/\*(?P<block>.*?)\*/|//(?P<line>[^\n]*)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 # A sentence ends before white space and a capital, a quote or a bracket.
 END = re.compile(r"(?<=[.?!])\s+(?=[A-Z\"'(`*\[])")
@@ -53,6 +65,46 @@ def of_c(source):
             line += paragraph.count("\n")
 
 
+def of_python(source):
+    """Yields the sentences of comments, those of neighbouring lines together, and of doc strings."""
+    comments = [(t.start[0], t.start[1], t.string) for t in tokenize.generate_tokens(io.StringIO(source).readline)
+                if t.type == tokenize.COMMENT]
+    yield from of_hashes(comments)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            yield from paragraphs(ast.get_docstring(node, clean=False), node.body[0].lineno)
+
+
+def of_script(source):
+    """Yields the sentences of comments that begin with # at the start of a line, or behind blanks and no quote."""
+    comments = []
+    for number, line in enumerate(source.split("\n"), 1):
+        m = re.match(r"(\s*(?:[^\s#\"'][^#\"']*\s)?)(#.*)", line)
+        if m:
+            comments.append((number, len(m.group(1)), m.group(2)))
+    yield from of_hashes(comments)
+
+
+def of_hashes(comments):
+    """Yields the sentences of (line, column, text) of comments; those of one column in lines that follow are one text."""
+    text, began, last = [], 0, None
+    for line, column, comment in [*comments, (-1, -1, "")]:
+        if text and (line, column) != last:
+            yield from paragraphs("\n".join(text), began)
+            text = []
+        if not text:
+            began = line
+        text.append(re.sub(r"^#+!? ?", "", comment))
+        last = (line + 1, column)
+
+
+def paragraphs(text, line):
+    """Yields the sentences of a text whose paragraphs have blank lines, or rows of options, between them."""
+    for paragraph in re.split(r"(\n[ \t]*(?=\n)|\n(?=[ \t]+-))", text):
+        yield from sentences(paragraph, line)
+        line += paragraph.count("\n")
+
+
 def of_markdown(source):
     code, paragraph, began = False, [], 0
     for number, line in enumerate([*source.split("\n"), ""], 1):
@@ -74,15 +126,27 @@ def of_markdown(source):
             paragraph.append(re.sub(r"^\s*([-*]|\d+\.|>) ", "", line))
 
 
+def texts(path, source):
+    if path.endswith((".c", ".h")):
+        return of_c(source)
+    if path.endswith(".md"):
+        return of_markdown(source)
+    return of_python(source) if path.endswith(".py") else of_script(source)
+
+
 def findings(path):
     with open(path, encoding="utf-8") as f:
         source = f.read()
-    c = path.endswith((".c", ".h"))
-    for line, text in of_c(source) if c else of_markdown(source):
+    for line, text in texts(path, source):
         bare = text.lstrip("*_`\"'([ ")
+        clause = CLAUSE.search(text)
         if OPENER.match(bare):
             yield line, "begins with " + bare.split()[0].rstrip(",.:;"), text
-        elif c and text.endswith("?"):
+        elif PRONOUN.match(bare):
+            yield line, "begins with " + PRONOUN.match(bare).group(), text
+        elif clause:
+            yield line, "has a clause that begins with " + clause.group(1), text[clause.start():]
+        elif path.endswith((".c", ".h")) and text.endswith("?"):
             yield line, "is a question", text
 
 
@@ -91,7 +155,10 @@ def held():
         if os.path.isfile(top):
             yield top
         for folder, _, names in sorted(os.walk(top)):
-            yield from (os.path.join(folder, n) for n in sorted(names) if n.endswith((".c", ".h", ".md")))
+            for name in sorted(names):
+                path = os.path.join(folder, name)
+                if name.endswith((".c", ".h", ".md", ".py", ".sh", ".ini", "meson.build")) and path not in KEYS:
+                    yield path
 
 
 def main(argv):

@@ -14,12 +14,15 @@
 #                  tests whose result is the same in every build (suite "once"),
 #                  unless tests are named
 #   --all          run every test in full: every frame for every judge, every case
-#                  in every build
+#                  in every build. Without --sanitize, --clang and named tests the
+#                  fuzzers follow for a quarter of an hour (scripts/fuzz.sh), then
+#                  the tests built by clang
 #   --build-only   build, and run no test
 #   --clang        build with clang instead of the default compiler
 #   --no-install   install nothing; print the missing packages
 #   --build DIR    the build folder (default: build, build-clang, build-asan or
-#                  build-clang-asan in the project's folder)
+#                  build-clang-asan in the project's folder); --all has DIR-fuzz and
+#                  DIR-clang, too
 #   --help         this text
 #
 # With CI set in the environment, warnings are errors, but not under sanitizers. Some tests need root and
@@ -41,6 +44,7 @@ build_only=
 slow=yes
 without=
 tests=()
+fuzz_seconds=900 # for all targets together, with --all
 while [ $# -gt 0 ]; do
 	case $1 in
 	--fast) slow='' without+=,slow ;;
@@ -100,6 +104,29 @@ summarise() {
 	END
 }
 
+# The end of --all: run the fuzzers, which count as one test, then all tests built by clang.
+# The results are added to passed, failed and skipped.
+fuzz_and_clang() {
+	local no_install=() last
+
+	[ -n "$install" ] || no_install=(--no-install)
+	say "fuzzers, $fuzz_seconds s"
+	if "$project/scripts/fuzz.sh" $fuzz_seconds --build "$build-fuzz" "${no_install[@]}"; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+	fi
+	say "the tests built by clang"
+	last=$("$project/scripts/test.sh" --all --clang --build "$build-clang" "${no_install[@]}" | tee /dev/stderr | tail -n 1)
+	if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed(,\ ([0-9]+)\ skipped)?$ ]]; then
+		passed=$((passed + BASH_REMATCH[1]))
+		failed=$((failed + BASH_REMATCH[2]))
+		skipped=$((skipped + ${BASH_REMATCH[4]:-0}))
+	else
+		failed=$((failed + 1))
+	fi
+}
+
 # Only root can boot a guest, so only root needs the packages for guests.
 packages=--test
 [ "$(id -u)" -ne 0 ] || [ -z "$slow" ] || packages=--interop
@@ -150,9 +177,11 @@ meson test -C "$build" --no-rebuild --print-errorlogs --num-processes "$(($(npro
 numbers=$(summarise "$log")
 # shellcheck disable=SC2086
 set -- $numbers
+passed=$1 failed=$2 skipped=$3
 # A crash of meson itself must not be taken for success.
-if [ $status -ne 0 ] && [ "$2" -eq 0 ]; then
+if [ $status -ne 0 ] && [ "$failed" -eq 0 ]; then
 	say "meson test ended with $status"
-	finish "$1" 1 "$3"
+	failed=1
 fi
-finish "$1" "$2" "$3"
+[ -z "$all" ] || [ -n "$compiler$sanitize" ] || [ ${#tests[@]} -gt 0 ] || fuzz_and_clang
+finish "$passed" "$failed" "$skipped"

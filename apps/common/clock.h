@@ -1,19 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The clock of programs. */
+/* The clock of programs: urn_clock_ns(). */
 #ifndef URN_APPS_COMMON_CLOCK_H
 #define URN_APPS_COMMON_CLOCK_H
 
-#include <stdint.h>
-#include <time.h>
-
-/* CLOCK_MONOTONIC in nanoseconds; for messages and rounds, never per packet. */
-static inline uint64_t
-urn_clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
+#include "abi/clock.h"
 
 #endif

@@ -148,6 +148,13 @@ urn_node_link(struct urn_node *n, bool hold)
 	return n->port->link_up;
 }
 
+int
+urn_node_failed(const char *what, struct urn_err *err)
+{
+	urn_err_set(err, "cannot %s: %s", what, urn_attach_error());
+	return -1;
+}
+
 void
 urn_node_counters(const struct urn_node *n, struct urn_counters *out)
 {

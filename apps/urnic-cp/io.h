@@ -27,8 +27,8 @@ struct cp_job {
 
 struct cp_io {
 	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t more;
+	pthread_mutex_t lock;	     /* lock protects the queue of jobs (head, tail) and stop */
+	pthread_cond_t more;	     /* signalled under lock: a job came, or stop was set */
 	struct cp_job *head, **tail; /* under lock */
 	bool stop;                   /* under lock: the thread ends once the queue is empty */
 	bool running;

@@ -19,7 +19,7 @@ struct side {
 	struct cp_oob oob;
 	struct cp_rail rail;
 	struct cp_io io;
-	struct cp_link link;
+	struct cp_ends ends;
 	struct cp_result res;
 	bool met; /* the two sides were connected: the report has something to say */
 };
@@ -30,9 +30,9 @@ side_init(struct side *s, const struct cp_opts *o, int fd, bool sender)
 	memset(s, 0, sizeof(*s));
 	s->opts = o;
 	cp_oob_init(&s->oob, fd, sender ? "the receiver" : "the sender");
-	s->link.rail = &s->rail;
-	s->link.oob = &s->oob;
-	s->link.io = &s->io;
+	s->ends.rail = &s->rail;
+	s->ends.oob = &s->oob;
+	s->ends.io = &s->io;
 	s->res.sender = sender;
 	urn_hist_reset(&s->res.latency);
 }
@@ -120,7 +120,7 @@ report(const struct side *s)
 /* ---- the sender */
 
 static int
-send_session(struct side *s, struct cp_source *src, unsigned int n, struct urn_err *err)
+send_all(struct side *s, struct cp_source *src, unsigned int n, struct urn_err *err)
 {
 	struct cp_wait turning = {turn, &s->rail};
 	union cp_body body;
@@ -129,7 +129,7 @@ send_session(struct side *s, struct cp_source *src, unsigned int n, struct urn_e
 	    cp_hello_send(&s->oob, &s->rail, s->opts, err) != 0)
 		return -1;
 	side_met(s, s->opts->chunk, s->opts->depth, !s->opts->no_check);
-	if (cp_send_files(&s->link, s->opts, src, n, &s->res, err) != 0 ||
+	if (cp_send_files(&s->ends, s->opts, src, n, &s->res, err) != 0 ||
 	    say_done(s, err) != 0 ||
 	    cp_oob_hear(&s->oob, CP_DONE, &body, &turning, err) != 0)
 		return -1;
@@ -159,7 +159,7 @@ run_sender(const struct cp_opts *o, struct side *s, struct cp_source *src)
 	s->res.files = o->n_files;
 	s->res.sources = src;
 	s->res.to = o->to;
-	rc = send_session(s, src, o->n_files, &err);
+	rc = send_all(s, src, o->n_files, &err);
 	rc = side_end(s, rc, &err, false);
 	if (pair.pid != 0 && cp_pair_end(&pair, &why) != 0) {
 		/* The receiver's exit code mostly repeats a known error; not when it died without a reason. */
@@ -192,7 +192,7 @@ send_files(const struct cp_opts *o, struct side *s)
 /* ---- the receiver */
 
 static int
-recv_session(struct side *s, struct cp_store *store, struct urn_err *err)
+recv_all(struct side *s, struct cp_store *store, struct urn_err *err)
 {
 	struct cp_offer offer;
 
@@ -200,10 +200,10 @@ recv_session(struct side *s, struct cp_store *store, struct urn_err *err)
 	    cp_hello_recv(&s->oob, &s->rail, s->opts, &offer, err) != 0)
 		return -1;
 	side_met(s, offer.chunk, offer.depth, offer.no_check == 0);
-	if (cp_recv_files(&s->link, &offer, store, s->opts->role == CP_LISTEN, &s->res, err) != 0 ||
+	if (cp_recv_files(&s->ends, &offer, store, s->opts->role == CP_LISTEN, &s->res, err) != 0 ||
 	    cp_store_close(store, err) != 0)
 		return -1;
-	hear_done(s, &s->link.body);
+	hear_done(s, &s->ends.body);
 	return say_done(s, err);
 }
 
@@ -239,7 +239,7 @@ receive_files(const struct cp_opts *o, struct side *s)
 		fd = find_sender(o, rc == 0 ? &err : &late);
 	side_init(s, o, fd, false);
 	s->res.to = o->to;
-	rc = rc != 0 || fd < 0 ? -1 : recv_session(s, &store, &err);
+	rc = rc != 0 || fd < 0 ? -1 : recv_all(s, &store, &err);
 	/* In a pair the sender prints the error, unless the sender is gone. */
 	rc = side_end(s, rc, &err, child && !vanished(&s->oob));
 	cp_store_close(&store, &late);

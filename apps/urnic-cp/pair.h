@@ -36,7 +36,7 @@ int cp_pair_end(struct cp_pair *pair, struct urn_err *err);
  */
 void cp_pair_child(const struct cp_opts *o);
 /*
- * In the receiver, when the session did not end well: remove the folder if the
+ * In the receiver, when the transfer did not end well: remove the folder if the
  * sender died, for no other process is left to remove it.
  */
 void cp_pair_child_tidy(const struct cp_opts *o);

@@ -53,7 +53,7 @@ enum cp_verdict {
 
 struct cp_msg {
 	enum cp_msg_type type;
-	uint32_t file; /* number of the file in this session, from 0; unused in CREDIT */
+	uint32_t file; /* number of the file in this transfer, from 0; unused in CREDIT */
 	union {
 		struct {
 			uint64_t size; /* bytes */
@@ -65,7 +65,7 @@ struct cp_msg {
 			uint8_t digest[CP_DIGEST]; /* zero without checking */
 		} end;
 		struct {
-			uint64_t done; /* chunks finished since the session began */
+			uint64_t done; /* chunks finished since the transfer began */
 		} credit;
 		struct {
 			enum cp_verdict verdict;

@@ -2,7 +2,7 @@
 /*
  * A chunk that arrived is hashed by this thread while the I/O thread writes it
  * to the file; when both threads are done, the chunk's slot goes back to the sender
- * by a CREDIT. Sequence numbers run over the whole session, slot = number mod
+ * by a CREDIT. Sequence numbers run over the whole transfer, slot = number mod
  * slots:  told <= done <= hashed <= arrived.
  *
  * A file goes through the states below. When the file can't be stored, the verdict
@@ -21,7 +21,7 @@
 #define VERDICT_BUFFERS 4u
 
 enum state {
-	ST_IDLE,    /* no file; a FILE or the end of the session may come */
+	ST_IDLE,    /* no file; a FILE or the end of the transfer may come */
 	ST_DATA,    /* chunks or END may come */
 	ST_ENDED,   /* END is in; chunks are still being hashed and written */
 	ST_STORING, /* the I/O thread brings the file to disk, or removes it */
@@ -49,7 +49,7 @@ struct file_job {
 };
 
 struct receiver {
-	struct cp_link *link;
+	struct cp_ends *ends;
 	const struct cp_offer *offer;
 	struct cp_store *store;
 	struct cp_result *res;
@@ -133,7 +133,7 @@ submit(struct receiver *r, struct file_job *f, void (*run)(struct cp_job *job))
 {
 	f->r = r;
 	f->job.run = run;
-	cp_io_submit(r->link->io, &f->job);
+	cp_io_submit(r->ends->io, &f->job);
 }
 
 /* ---- messages of the sender */
@@ -180,14 +180,14 @@ on_chunk(struct receiver *r, const struct cp_event *ev, struct urn_err *err)
 	if (ev->len == 0 || ev->len != (left < r->offer->chunk ? left : r->offer->chunk))
 		return broken(r, "it sends a chunk of the wrong length", err);
 	s->file = &r->file;
-	s->data = cp_rail_slot(r->link->rail, r->arrived);
+	s->data = cp_rail_slot(r->ends->rail, r->arrived);
 	s->offset = r->got;
 	s->len = ev->len;
 	s->hashed = 0;
 	s->discard = r->given_up;
 	s->job.run = run_write;
 	if (!s->discard)
-		cp_io_submit(r->link->io, &s->job);
+		cp_io_submit(r->ends->io, &s->job);
 	r->got += ev->len;
 	r->arrived++;
 	r->res->messages++;
@@ -206,7 +206,7 @@ drain(struct receiver *r, struct urn_err *err)
 	 * file while this side still removes the old one: the next file has to wait.
 	 */
 	for (n = 0; n < 64 && r->state <= ST_DATA; n++) {
-		int rc = cp_link_event(r->link, &ev, err);
+		int rc = cp_ends_event(r->ends, &ev, err);
 
 		if (rc <= 0)
 			return rc < 0 ? -1 : n;
@@ -241,7 +241,7 @@ static int
 say_verdict(struct receiver *r, struct urn_err *err)
 {
 	char name[CP_NAME_MAX + 1];
-	int rc = cp_rail_send(r->link->rail, &r->verdict, err);
+	int rc = cp_rail_send(r->ends->rail, &r->verdict, err);
 
 	if (rc <= 0)
 		return rc;
@@ -319,12 +319,12 @@ credit(struct receiver *r, struct urn_err *err)
 	int rc;
 
 	/* The last buffers are for verdicts, which may not wait for completions. */
-	if (r->link->rail->n_free_send < VERDICT_BUFFERS)
+	if (r->ends->rail->n_free_send < VERDICT_BUFFERS)
 		return 0;
 	if (owed == 0 || (owed < r->offer->depth / 4 && r->done != r->arrived))
 		return 0;
 	msg.credit.done = r->done;
-	rc = cp_rail_send(r->link->rail, &msg, err);
+	rc = cp_rail_send(r->ends->rail, &msg, err);
 	if (rc == 1)
 		r->told = r->done;
 	return rc < 0 ? -1 : 0;
@@ -410,7 +410,7 @@ advance(struct receiver *r, struct urn_err *err)
 static int
 round_trip(struct receiver *r, struct urn_err *err)
 {
-	int sum, n, rc = cp_link_round(r->link, err);
+	int sum, n, rc = cp_ends_round(r->ends, err);
 	int (*const steps[])(struct receiver *, struct urn_err *) = {drain, hash, retire, credit,
 								     advance};
 
@@ -424,7 +424,7 @@ round_trip(struct receiver *r, struct urn_err *err)
 		sum += rc;
 	}
 	urn_progress_update(&r->bar, r->res->bytes + (r->state != ST_IDLE ? r->got : 0));
-	cp_rail_idle(r->link->rail, (unsigned int)sum);
+	cp_rail_idle(r->ends->rail, (unsigned int)sum);
 	return 0;
 }
 
@@ -433,8 +433,8 @@ take_all(struct receiver *r, struct urn_err *err)
 {
 	uint64_t limit;
 
-	r->link->due = CP_DONE;
-	while (!r->link->heard)
+	r->ends->due = CP_DONE;
+	while (!r->ends->heard)
 		if (round_trip(r, err) != 0)
 			return -1;
 	/* The END of a file that was refused early may come after DONE, which takes another path: wait for it. */
@@ -448,7 +448,7 @@ take_all(struct receiver *r, struct urn_err *err)
 }
 
 int
-cp_recv_files(struct cp_link *l, const struct cp_offer *offer, struct cp_store *store,
+cp_recv_files(struct cp_ends *e, const struct cp_offer *offer, struct cp_store *store,
 	      bool verbose, struct cp_result *res, struct urn_err *err)
 {
 	struct receiver *r = calloc(1, sizeof(*r));
@@ -460,7 +460,7 @@ cp_recv_files(struct cp_link *l, const struct cp_offer *offer, struct cp_store *
 		urn_err_set(err, "no memory for %u chunks.", offer->depth);
 		goto out;
 	}
-	r->link = l;
+	r->ends = e;
 	r->offer = offer;
 	r->store = store;
 	r->res = res;
@@ -472,7 +472,7 @@ cp_recv_files(struct cp_link *l, const struct cp_offer *offer, struct cp_store *
 	cp_complain_over(&r->bar);
 	rc = take_all(r, err);
 	/* The I/O thread may be writing from our memory: stop it first. An unfinished file is removed. */
-	cp_io_stop(l->io);
+	cp_io_stop(e->io);
 	cp_store_abort(&r->file);
 	urn_progress_end(&r->bar);
 	cp_complain_over(NULL);

@@ -3,7 +3,7 @@
 #ifndef URN_CP_RECV_H
 #define URN_CP_RECV_H
 
-#include "link.h"
+#include "ends.h"
 #include "opts.h"
 #include "report.h"
 #include "store.h"
@@ -15,7 +15,7 @@
  * returns: 0, or -1 with *err when the connection is lost; an unfinished file
  * is removed
  */
-int cp_recv_files(struct cp_link *l, const struct cp_offer *offer, struct cp_store *store,
+int cp_recv_files(struct cp_ends *e, const struct cp_offer *offer, struct cp_store *store,
 		  bool verbose, struct cp_result *res, struct urn_err *err);
 
 #endif

@@ -5,7 +5,7 @@
  *   free -> being read -> read -> posted -> hashed and written -> free
  *         (I/O thread)
  *
- * Sequence numbers run over the whole session; slot = number mod slots. Four
+ * Sequence numbers run over the whole transfer; slot = number mod slots. Four
  * numbers separate the states:  freed <= hashed <= posted <= read.
  */
 #include "send.h"
@@ -35,7 +35,7 @@ struct chunk {
 };
 
 struct sender {
-	struct cp_link *link;
+	struct cp_ends *ends;
 	const struct cp_opts *opts;
 	struct cp_result *res;
 	struct chunk *chunk;   /* one for each slot */
@@ -110,7 +110,7 @@ drain(struct sender *s, struct urn_err *err)
 	int n, rc = 0;
 
 	for (n = 0; n < 64; n++) {
-		int got = cp_link_event(s->link, &ev, err);
+		int got = cp_ends_event(s->ends, &ev, err);
 
 		if (got <= 0)
 			return got < 0 ? -1 : n;
@@ -149,14 +149,14 @@ start_reading(struct sender *s)
 		return 0;
 	c->src = s->src;
 	c->fd = s->fd;
-	c->buf = cp_rail_slot(s->link->rail, s->read);
+	c->buf = cp_rail_slot(s->ends->rail, s->read);
 	c->len = left < s->opts->chunk ? (uint32_t)left : s->opts->chunk;
 	c->offset = s->offset;
 	c->last = c->len == left;
 	c->hashed = 0;
 	c->written = false;
 	c->job.run = read_chunk;
-	cp_io_submit(s->link->io, &c->job);
+	cp_io_submit(s->ends->io, &c->job);
 	s->offset += c->len;
 	s->read++;
 	return 1;
@@ -177,7 +177,7 @@ post(struct sender *s, struct urn_err *err)
 		return 0;
 	}
 	c->posted_ns = urn_clock_ns();
-	if (cp_rail_write(s->link->rail, s->posted, c->len, err) != 0)
+	if (cp_rail_write(s->ends->rail, s->posted, c->len, err) != 0)
 		return -1;
 	s->posted++;
 	return 1;
@@ -209,7 +209,7 @@ hash(struct sender *s, struct urn_err *err)
 static int
 round_trip(struct sender *s, struct urn_err *err)
 {
-	int turned = cp_link_round(s->link, err), events, posted, hashed;
+	int turned = cp_ends_round(s->ends, err), events, posted, hashed;
 	unsigned int busy;
 
 	if (turned < 0 || (events = drain(s, err)) < 0)
@@ -224,7 +224,7 @@ round_trip(struct sender *s, struct urn_err *err)
 	while (s->freed < s->hashed && s->freed < s->written)
 		s->freed++;
 	urn_progress_update(&s->bar, s->before + (s->src != NULL ? s->offset : 0));
-	cp_rail_idle(s->link->rail, busy + (unsigned int)(turned + events + posted + hashed));
+	cp_rail_idle(s->ends->rail, busy + (unsigned int)(turned + events + posted + hashed));
 	return 0;
 }
 
@@ -233,7 +233,7 @@ say(struct sender *s, const struct cp_msg *msg, struct urn_err *err)
 {
 	int rc;
 
-	while ((rc = cp_rail_send(s->link->rail, msg, err)) == 0)
+	while ((rc = cp_rail_send(s->ends->rail, msg, err)) == 0)
 		if (round_trip(s, err) != 0)
 			return -1;
 	return rc < 0 ? -1 : 0;
@@ -376,10 +376,10 @@ send_all(struct sender *s, struct cp_source *src, unsigned int n, struct urn_err
 }
 
 int
-cp_send_files(struct cp_link *l, const struct cp_opts *o, struct cp_source *src, unsigned int n,
+cp_send_files(struct cp_ends *e, const struct cp_opts *o, struct cp_source *src, unsigned int n,
 	      struct cp_result *res, struct urn_err *err)
 {
-	struct sender s = {.link = l, .opts = o, .res = res, .fd = -1};
+	struct sender s = {.ends = e, .opts = o, .res = res, .fd = -1};
 	uint64_t total = 0;
 	int rc;
 

@@ -3,7 +3,7 @@
 #ifndef URN_CP_SEND_H
 #define URN_CP_SEND_H
 
-#include "link.h"
+#include "ends.h"
 #include "opts.h"
 #include "report.h"
 #include "source.h"
@@ -14,7 +14,7 @@
  * others. *res: everything but the peer's counters.
  * returns: 0, or -1 with *err when the connection is lost
  */
-int cp_send_files(struct cp_link *l, const struct cp_opts *o, struct cp_source *src,
+int cp_send_files(struct cp_ends *e, const struct cp_opts *o, struct cp_source *src,
 		  unsigned int n, struct cp_result *res, struct urn_err *err);
 
 #endif

@@ -45,7 +45,7 @@ int cp_store_open(struct cp_store *s, const char *path, bool force, struct urn_e
 int cp_store_close(struct cp_store *s, struct urn_err *err);
 
 /*
- * Begin a file (name checked before: cp_name_check). This and the next two calls return
+ * Begin a file (name checked before: cp_name_check). This call and the next two return
  * 0, or -1 with f->err; after a failure the later calls fail with the same error.
  */
 int cp_store_begin(struct cp_store *s, struct cp_store_file *f, const char *name, uint64_t size,

@@ -15,6 +15,7 @@
 #include "meet.h"
 #include "perf.h"
 
+#include "common/node.h"
 #include "common/text.h"
 
 #include <arpa/inet.h>
@@ -70,13 +71,6 @@ struct meet_cm {
 	uint32_t hint;       /* likely number of the next event's queue pair */
 };
 
-static int
-failed(const char *what, struct urn_err *err)
-{
-	urn_err_set(err, "cannot %s: %s", what, urn_attach_error());
-	return -1;
-}
-
 /* Make room in id[] for a queue pair's number. returns: 0, or -1 with *err */
 static int
 make_room(struct meet_cm *t, uint32_t n, struct urn_err *err)
@@ -128,7 +122,7 @@ refused(struct meet_cm *t, int rc, const char *what, struct urn_err *err)
 	struct meet_news news;
 	struct urn_err why;
 
-	(void)failed(what, err);
+	(void)urn_node_failed(what, err);
 	while (rc == ENOTCONN && urn_cm_end_event(t->cm, &ev) == 0) {
 		int got = on_event(t, &ev, &news, &why);
 
@@ -168,7 +162,7 @@ cm_ask(struct meet *m, uint32_t n, const struct meet_peer *own, struct urn_err *
 	memcpy(p.data + URN_CM_IP_BYTES, &own->hello, sizeof(own->hello));
 	rc = t->sidr ? urn_cm_end_resolve(t->cm, &p, &t->id[n])
 		     : urn_cm_end_connect(t->cm, &p, &t->id[n]);
-	return rc == 0 ? 0 : failed("ask for a connection", err);
+	return rc == 0 ? 0 : urn_node_failed("ask for a connection", err);
 }
 
 static int
@@ -220,7 +214,7 @@ sidr_end(struct meet_cm *t, uint32_t n, const struct meet_end *end, struct urn_e
 		/* After an answer B has no way to tell of a failure. */
 		return urn_cm_end_accept(t->cm, t->id[n], &a) == 0 || end->failed
 			       ? 0
-			       : failed("answer the other side", err);
+			       : urn_node_failed("answer the other side", err);
 	}
 	if (t->id[n] != 0)
 		(void)urn_cm_end_destroy(t->cm, t->id[n]);
@@ -229,7 +223,7 @@ sidr_end(struct meet_cm *t, uint32_t n, const struct meet_end *end, struct urn_e
 	memcpy(p.data, &e, sizeof(e));
 	return urn_cm_end_resolve(t->cm, &p, &t->id[n]) == 0
 		       ? 0
-		       : failed("tell the other side the end", err);
+		       : urn_node_failed("tell the other side the end", err);
 }
 
 static int
@@ -495,7 +489,7 @@ cm_look(struct meet *m, struct meet_news *news, int ms, struct urn_err *err)
 		rc = urn_cm_end_event(t->cm, &ev);
 	if (rc == EAGAIN)
 		return 0;
-	return rc == 0 ? on_event(t, &ev, news, err) : failed("hear of the other side", err);
+	return rc == 0 ? on_event(t, &ev, news, err) : urn_node_failed("hear of the other side", err);
 }
 
 static void
@@ -570,7 +564,7 @@ meet_cm_open(const struct perf_opts *o, struct ibv_context *ctx, uint8_t gid_ind
 		return NULL;
 	}
 	if (urn_cm_end_open(&t->cm, ctx) != 0) {
-		(void)failed("get a pipe for events", err);
+		(void)urn_node_failed("get a pipe for events", err);
 		free(t);
 		return NULL;
 	}
@@ -582,7 +576,7 @@ meet_cm_open(const struct perf_opts *o, struct ibv_context *ctx, uint8_t gid_ind
 
 		if (urn_cm_end_listen(t->cm, urn_cm_service(space, (uint16_t)t->service), 0,
 				      BACKLOG, &t->listener[i]) != 0) {
-			(void)failed("listen", err);
+			(void)urn_node_failed("listen", err);
 			cm_close(&t->m);
 			return NULL;
 		}

@@ -86,7 +86,7 @@ oob_look(struct meet *m, struct meet_news *news, int ms, struct urn_err *err)
 	memset(news, 0, sizeof(*news));
 	if (f.magic != MEET_MAGIC || f.what < MEET_ASK || f.what >= MEET_KINDS) {
 		urn_err_set(err,
-			    "what the other side says is not this urnic-perf's; use one release on "
+			    "the other side is no urnic-perf of this release; use one release on "
 			    "both, and another port for other programs");
 		return -1;
 	}

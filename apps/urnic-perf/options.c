@@ -108,7 +108,7 @@ static const struct urn_option rows[] = {
 	{"link", "L", "ring, memif or null; null is for limit (ring)", urn_take_word, O(link),
 	 .words = link_names},
 	URN_OPTION_IDLE(struct perf_opts, idle, "spin"),
-	{"recovery", "R", "what is repeated after loss: selective, or gbn: go-back-N (selective)",
+	{"recovery", "R", "packets repeated after loss: selective, or gbn: go-back-N (selective)",
 	 urn_take_choice, O(go_back_n), .words = recoveries},
 	URN_OPTION_NO_ICRC(struct perf_opts, no_icrc),
 	{"foreign", NULL,

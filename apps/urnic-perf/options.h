@@ -130,7 +130,7 @@ int perf_role_check(const struct perf_opts *o, const struct perf_role_given *g, 
 /* Name of an operation on the command line. */
 const char *perf_op_name(enum perf_op op);
 const char *perf_link_name(enum perf_link link);
-/* True for a ping-pong or one request at a time, rather than a stream. */
+/* True when the operation is a ping-pong or one request at a time, rather than a stream. */
 static inline bool
 perf_op_is_lat(enum perf_op op)
 {

@@ -53,7 +53,7 @@ pattern_short_ok(const uint8_t *data, uint64_t size, uint64_t stamp)
 	return memcmp(data, want, size) == 0;
 }
 
-/* Compare len bytes at data + off with the text; at least PATTERN_WINDOW at a time. */
+/* True when len bytes at data + off equal the text; compares at least PATTERN_WINDOW at a time. */
 static bool
 range_ok(const struct pattern *p, const uint8_t *data, uint64_t off, uint64_t len, uint32_t start)
 {

@@ -310,7 +310,7 @@ unsigned int receiver_step(struct side *s, uint64_t now);  /* send_bw: B */
 unsigned int bystander_step(struct side *s, uint64_t now); /* B when only B's adapter works */
 unsigned int ping_step(struct side *s, uint64_t now);      /* ping-pong: A */
 unsigned int pong_step(struct side *s, uint64_t now);      /* ping-pong: B */
-/* After the run: true when the atomics' results and the counter add up. */
+/* True when, after the run, the atomics' results and the counter add up. */
 bool atomics_ok(struct side *a, uint64_t counter);
 
 /* Datagrams: bring a QP to INIT; to RTS, with the destination. returns: 0, or -1 with *err (datagram.c) */

@@ -171,7 +171,7 @@ make_qps(struct side *s, struct urn_err *err)
 	return s->map != NULL ? 0 : verbs_failed(s, "get memory for the map of QPs", err);
 }
 
-/* Whether a side needs a source buffer, and whether it needs a target buffer. */
+/* Set *src when a side needs a source buffer, and *dst when it needs a target buffer. */
 static void
 needs_of(enum perf_op op, unsigned int index, bool *src, bool *dst)
 {

@@ -24,16 +24,16 @@
 	 perf_wire_take, (offset), .id = PERF_WIRE_SWITCH},                                             \
 	{"loss", "P", "... which loses P percent of the packets, each way: 0.1, 5",                     \
 	 perf_wire_take, (offset), .id = PERF_WIRE_LOSS},                                               \
-	{"dup", "P", "... doubles P percent", perf_wire_take, (offset), .id = PERF_WIRE_DUP},           \
+	{"dup", "P", "... duplicates P percent", perf_wire_take, (offset), .id = PERF_WIRE_DUP},        \
 	{"reorder", "P", "... lets others pass P percent",                                              \
 	 perf_wire_take, (offset), .id = PERF_WIRE_REORDER},                                            \
 	{"reorder-depth", "N", "... as many as 1..N others, 1..32 (8)",                                 \
 	 perf_wire_take, (offset), .id = PERF_WIRE_DEPTH},                                              \
-	{"corrupt", "P", "... turns over a bit in P percent",                                           \
+	{"corrupt", "P", "... flips a bit in P percent",                                                \
 	 perf_wire_take, (offset), .id = PERF_WIRE_CORRUPT},                                            \
 	{"delay", "US", "... and delivers each so many microseconds later",                             \
 	 perf_wire_take, (offset), .id = PERF_WIRE_DELAY},                                              \
-	{"seed", "N", "of all this chance (0)", perf_wire_take, (offset), .id = PERF_WIRE_SEED}
+	{"seed", "N", "seed of these random choices (0)", perf_wire_take, (offset), .id = PERF_WIRE_SEED}
 /* clang-format on */
 
 enum {

@@ -46,7 +46,7 @@ pp_msg_parse(const char msg[PP_MSG], struct urn_ep_addr *addr, struct urn_err *e
 	}
 	if (lid < 0 || qpn < 0 || psn < 0 || byte < 0 || msg[4] != ':' || msg[11] != ':' ||
 	    msg[18] != ':' || msg[PP_MSG - 1] != '\0') {
-		urn_err_set(err, "what the peer said is no LID:QPN:PSN:GID of ibv_rc_pingpong; is "
+		urn_err_set(err, "the peer's answer is no LID:QPN:PSN:GID of ibv_rc_pingpong; is "
 				 "another program on that port?");
 		return -1;
 	}

@@ -2,8 +2,6 @@
 /* One node with a port of its own, polled by the thread that uses it. */
 #include "pp.h"
 
-#include <urnic/attach.h>
-
 #include "common/text.h"
 
 #include <rte_lcore.h>
@@ -16,13 +14,6 @@
 #define GUARD 4096u /* bytes before and behind the receive buffer */
 #define GUARD_BYTE 0xa5
 #define LINK_POLL_NS 10000000u
-
-static int
-verbs_failed(const char *what, struct urn_err *err)
-{
-	urn_err_set(err, "cannot %s: %s", what, urn_attach_error());
-	return -1;
-}
 
 static int
 open_node(struct pp_node *n, struct urn_err *err)
@@ -72,7 +63,7 @@ make_buffers(struct pp_node *n, struct urn_err *err)
 	n->recv_mr = ibv_reg_mr(n->pd, n->recv, n->o->size, IBV_ACCESS_LOCAL_WRITE);
 	n->send_mr = ibv_reg_mr(n->pd, n->send, n->o->size, 0);
 	if (n->recv_mr == NULL || n->send_mr == NULL)
-		return verbs_failed("register the messages' memory", err);
+		return urn_node_failed("register the messages' memory", err);
 	return 0;
 }
 
@@ -102,7 +93,7 @@ make_qp(struct pp_node *n, struct urn_err *err)
 	attr.send_cq = attr.recv_cq = n->cq;
 	n->qp = n->cq != NULL ? ibv_create_qp(n->pd, &attr) : NULL;
 	if (n->qp == NULL)
-		return verbs_failed("make a queue pair", err);
+		return urn_node_failed("make a queue pair", err);
 	/* A random first PSN tells packets of an earlier connection from ours. */
 	if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) != sizeof(psn))
 		psn = (uint32_t)urn_tcp_now_ns();
@@ -145,7 +136,7 @@ pp_node_open(struct pp_node *n, const struct pp_opts *o, struct urn_err *err)
 		return -1;
 	n->pd = ibv_alloc_pd(n->node.ctx);
 	if (n->pd == NULL)
-		return verbs_failed("make a protection domain", err);
+		return urn_node_failed("make a protection domain", err);
 	return make_buffers(n, err) || make_qp(n, err) || wait_link(n, err) ? -1 : 0;
 }
 

@@ -18,6 +18,8 @@
 #include "common/node.h"
 #include "common/tcp.h"
 
+#include <urnic/verbs.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -312,7 +312,7 @@ linger(struct pp_state *s)
 }
 
 static int
-session(struct pp_state *s, int listener, struct urn_err *err)
+run(struct pp_state *s, int listener, struct urn_err *err)
 {
 	uint64_t begin;
 	int rc;
@@ -345,7 +345,7 @@ pp_run(const struct pp_opts *o, struct pp_result *res, struct urn_err *err)
 		fprintf(stderr, "urnic-pingpong: waiting for a peer on port %s\n", o->service);
 	}
 	s.node.o = o;
-	rc = session(&s, listener, err);
+	rc = run(&s, listener, err);
 	if (listener >= 0)
 		close(listener);
 	if (pp_node_close(&s.node, &res->capture_lost, &late) && rc == 0) {

@@ -264,7 +264,7 @@ static const struct urn_option rows[] = {
 	 .id = NO_LEARNING},
 	{"age", "T", "forget an address not seen for so long (300)", take_key},
 	{"impair", "PORT[.in|.out]:LIST",
-	 "what happens to frames from the port into the\n"
+	 "impairments of frames from the port into the\n"
 	 "switch (in), from the switch to the port (out), or both",
 	 take_impair},
 	URN_OPTION_DURATION(struct sw_opts, duration_ns, MAX_TIME_NS, "end after a time", "never"),

@@ -17,9 +17,28 @@ struct set {
 	unsigned int n;
 };
 
+enum { SETS = 4 + URN_SWQ_PRIORITIES }; /* sets of a port, at most */
+
+/* Sets of the queues: priority 0, and those above that have counted. returns: how many */
+static unsigned int
+queue_sets(const struct urn_swq *q, struct set *out)
+{
+	static const char *const keys[URN_SWQ_PRIORITIES] = {
+		"queue0", "queue1", "queue2", "queue3", "queue4", "queue5", "queue6", "queue7",
+	};
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < URN_SWQ_PRIORITIES; i++) {
+		if (i == 0 || !urn_swq_unused(q, i))
+			out[n++] = (struct set){keys[i], keys[i], urn_swq_counter_name,
+						q->level[i].c.v, URN_SWQ_COUNTER_COUNT};
+	}
+	return n;
+}
+
 /* The sets of a port; a link has no set of the fabric. returns: how many */
 static unsigned int
-sets_of(const struct sw_rig *rig, unsigned int port, struct set out[4])
+sets_of(const struct sw_rig *rig, unsigned int port, struct set out[SETS])
 {
 	struct urn_switch *sw = rig->sw[rig->o->port[port].sw];
 	uint16_t number = rig->number[port];
@@ -36,6 +55,7 @@ sets_of(const struct sw_rig *rig, unsigned int port, struct set out[4])
 		(struct set){"out", "impair_out", urn_impair_counter_name,
 			     urn_impair_counters(urn_switch_impair(sw, number, URN_SWITCH_OUT))->v,
 			     URN_IMPAIR_COUNTER_COUNT};
+	n += queue_sets(urn_switch_queues(sw, number), &out[n]);
 	if (f)
 		out[n++] = (struct set){"device", "device_counters", urn_fabric_counter_name, f->v,
 					URN_FABRIC_COUNTER_COUNT};
@@ -55,7 +75,7 @@ static void
 json_port(struct urn_json *j, const struct sw_rig *rig, unsigned int port)
 {
 	const struct sw_port_opts *p = &rig->o->port[port];
-	struct set set[4];
+	struct set set[SETS];
 	unsigned int n = sets_of(rig, port, set);
 
 	urn_json_object(j, NULL);
@@ -103,7 +123,7 @@ text_port(const struct sw_rig *rig, unsigned int port)
 {
 	const struct sw_port_opts *p = &rig->o->port[port];
 	const uint64_t *v = urn_switch_counters(rig->sw[p->sw], rig->number[port])->v;
-	struct set set[4];
+	struct set set[SETS];
 	unsigned int n = sets_of(rig, port, set);
 
 	printf("  %-15s %12" PRIu64 " %16" PRIu64 " %12" PRIu64 " %16" PRIu64 "%s\n", p->name,

@@ -18,7 +18,7 @@ struct sw_rig {
 	uint16_t number[SW_MAX_PORTS + 2 * SW_MAX_LINKS]; /* number of the port in its switch */
 };
 
-/* Make a configuration of the options. returns: what urn_config_free() frees, or NULL with *err */
+/* Make a configuration of the options, for urn_config_free(). returns: NULL with *err on failure */
 struct urn_config *sw_config(const struct sw_opts *o, uint16_t *number, struct urn_err *err);
 
 /* Bring everything up. returns: 0, or -1 with *err (call sw_rig_close all the same) */

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A live view of urnicd: load of engines, rates of adapters, drops by reason, clients. It asks
-DPDK's telemetry socket, and so sees what dpdk-telemetry.py does: nothing is changed by looking."""
+"""A live view of urnicd: load of engines, rates of adapters, drops by reason, clients. The view
+asks DPDK's telemetry socket, and so sees what dpdk-telemetry.py does: nothing is changed by looking."""
 
 import argparse
 import glob
@@ -424,7 +424,7 @@ def main():
     except Failed as e:
         print(f"urnic-top: {e}", file=sys.stderr)
         return 1
-    except OSError as e:  # of writing; errors of asking are Failed
+    except OSError as e:  # an error of writing; errors of asking are Failed
         print(f"urnic-top: can't write: {e.strerror}", file=sys.stderr)
         os._exit(1)  # do not retry the write at exit
     return 0

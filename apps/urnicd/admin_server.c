@@ -20,13 +20,13 @@
 enum { PATIENCE_MS = 10000, REST_MS = 100 };
 
 /* A process that asks. */
-struct peer {
+struct asker {
 	int fd;		       /* -1: a free place */
 	bool asked;	       /* the question is there, and run has begun */
 	bool more;	       /* the run has more steps */
 	bool ended;	       /* the last piece was sent */
 	size_t sent;	       /* bytes of run.out that were sent */
-	uint64_t until;	       /* time limit of the peer, ns */
+	uint64_t until;	       /* time limit of the asker, ns */
 	char line[ADMIN_LINE]; /* bytes of the words */
 	char *words[ADMIN_WORDS];
 	struct nicd_run run;
@@ -40,53 +40,53 @@ struct nicd_admin_server {
 	bool running;
 	pthread_t thread;
 	uint64_t rest_until; /* no descriptor was left: do not accept before, ns */
-	struct peer peer[NICD_ADMIN_PEERS];
+	struct asker asker[NICD_ADMIN_ASKERS];
 };
 
-/* ---- one peer */
+/* ---- one asker */
 
 static void
-be_patient(const struct nicd_admin_server *s, struct peer *p)
+be_patient(const struct nicd_admin_server *s, struct asker *who)
 {
-	p->until = urn_clock_ns() + s->cfg.patience_ms * 1000000ull;
+	who->until = urn_clock_ns() + s->cfg.patience_ms * 1000000ull;
 }
 
 static void
-hang_up(struct peer *p)
+hang_up(struct asker *who)
 {
-	if (p->asked)
-		nicd_run_end(&p->run);
-	close(p->fd);
-	p->fd = -1;
-	p->asked = false;
+	if (who->asked)
+		nicd_run_end(&who->run);
+	close(who->fd);
+	who->fd = -1;
+	who->asked = false;
 }
 
 /* Cut a question into words, each of which ends with a NUL. returns: how many; -1: malformed */
 static int
-cut(struct peer *p, size_t len)
+cut(struct asker *who, size_t len)
 {
 	int n = 0;
 
 	if (len == 0)
 		return 0;
-	if (p->line[len - 1] != '\0')
+	if (who->line[len - 1] != '\0')
 		return -1;
-	for (size_t i = 0; i < len; i += strlen(p->line + i) + 1) {
+	for (size_t i = 0; i < len; i += strlen(who->line + i) + 1) {
 		if (n == ADMIN_WORDS)
 			return -1;
-		p->words[n++] = p->line + i;
+		who->words[n++] = who->line + i;
 	}
 	return n;
 }
 
 /* Read the question. returns: false when the server must hang up */
 static bool
-take_question(const struct nicd_admin_server *s, struct peer *p)
+take_question(const struct nicd_admin_server *s, struct asker *who)
 {
 	struct admin_ask ask = {0};
-	struct iovec iov[2] = {{&ask, sizeof(ask)}, {p->line, sizeof(p->line)}};
+	struct iovec iov[2] = {{&ask, sizeof(ask)}, {who->line, sizeof(who->line)}};
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
-	ssize_t got = recvmsg(p->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t got = recvmsg(who->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	int n;
 
 	if (got < 0)
@@ -94,81 +94,81 @@ take_question(const struct nicd_admin_server *s, struct peer *p)
 	if (got < (ssize_t)sizeof(ask) || (msg.msg_flags & MSG_TRUNC) || ask.magic != ADMIN_MAGIC ||
 	    ask.json > 1)
 		return false;
-	n = cut(p, (size_t)got - sizeof(ask));
+	n = cut(who, (size_t)got - sizeof(ask));
 	if (n < 0)
 		return false;
-	nicd_run_begin(&p->run, s->admin, ask.json, false, p->words, (unsigned int)n);
-	p->asked = p->more = true;
-	p->ended = false;
-	p->sent = 0;
+	nicd_run_begin(&who->run, s->admin, ask.json, false, who->words, (unsigned int)n);
+	who->asked = who->more = true;
+	who->ended = false;
+	who->sent = 0;
 	if (ask.version != ADMIN_VERSION) {
-		p->run.status = NICD_RUN_FAILED;
-		urn_err_set(&p->run.err,
+		who->run.status = NICD_RUN_FAILED;
+		urn_err_set(&who->run.err,
 			    "urnicctl and urnicd are of different releases: use the two of one");
 	}
-	be_patient(s, p);
+	be_patient(s, who);
 	return true;
 }
 
 /* Send one piece. returns: 1: sent; 0: no room now; -1: hang up */
 static int
-give(struct peer *p, enum admin_kind kind, int status, const char *text, size_t len)
+give(struct asker *who, enum admin_kind kind, int status, const char *text, size_t len)
 {
 	struct admin_answer a = {
 		.magic = ADMIN_MAGIC, .kind = (uint16_t)kind, .status = (uint16_t)status};
 	struct iovec iov[2] = {{&a, sizeof(a)}, {(char *)(uintptr_t)text, len}};
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 
-	if (sendmsg(p->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (sendmsg(who->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 1;
 	return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
 /* Send the next piece, or run the command's next step when all pieces are sent. returns: as give() */
 static int
-give_next(struct peer *p)
+give_next(struct asker *who)
 {
-	struct nicd_run *r = &p->run;
-	size_t left = r->out.len - p->sent;
+	struct nicd_run *r = &who->run;
+	size_t left = r->out.len - who->sent;
 	int rc;
 
 	if (left) {
 		left = left < ADMIN_PIECE ? left : ADMIN_PIECE;
-		rc = give(p, ADMIN_OUT, 0, r->out.data + p->sent, left);
-		p->sent += rc > 0 ? left : 0;
+		rc = give(who, ADMIN_OUT, 0, r->out.data + who->sent, left);
+		who->sent += rc > 0 ? left : 0;
 		return rc;
 	}
 	urn_report_buf_clear(&r->out);
-	p->sent = 0;
-	if (p->more) {
-		p->more = nicd_run_step(r);
+	who->sent = 0;
+	if (who->more) {
+		who->more = nicd_run_step(r);
 		return 1;
 	}
-	rc = give(p, ADMIN_END, (int)r->status, r->err.text, r->status ? strlen(r->err.text) : 0);
-	p->ended = rc > 0;
+	rc = give(who, ADMIN_END, (int)r->status, r->err.text, r->status ? strlen(r->err.text) : 0);
+	who->ended = rc > 0;
 	return rc;
 }
 
-/* Serve one peer that has room: at most a few pieces, for other peers wait as well. */
+/* Serve one asker that has room: at most a few pieces, for other askers wait as well. */
 static void
-serve(const struct nicd_admin_server *s, struct peer *p)
+serve(const struct nicd_admin_server *s, struct asker *who)
 {
 	for (unsigned int i = 0; i < 4; i++) {
-		int rc = give_next(p);
+		int rc = give_next(who);
 
-		if (rc < 0 || p->ended) {
-			hang_up(p);
+		if (rc < 0 || who->ended) {
+			hang_up(who);
 			return;
 		}
 		if (rc == 0)
 			return;
-		be_patient(s, p);
+		be_patient(s, who);
 	}
 }
 
 /* ---- all of them */
 
-/* True when the peer of a connection may ask. */
+/* True when the process at the other end of a connection may ask. */
 static bool
 is_allowed(const struct nicd_admin_server *s, int fd)
 {
@@ -181,45 +181,45 @@ is_allowed(const struct nicd_admin_server *s, int fd)
 	return cred.uid == 0 || cred.uid == geteuid() || s->cfg.gid != (gid_t)-1;
 }
 
-static struct peer *
+static struct asker *
 free_place(struct nicd_admin_server *s)
 {
-	for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++)
-		if (s->peer[i].fd < 0)
-			return &s->peer[i];
+	for (unsigned int i = 0; i < NICD_ADMIN_ASKERS; i++)
+		if (s->asker[i].fd < 0)
+			return &s->asker[i];
 	return NULL;
 }
 
 static void
-turn_away(struct peer *p, const char *why)
+turn_away(struct asker *who, const char *why)
 {
-	(void)give(p, ADMIN_END, NICD_RUN_FAILED, why, strlen(why));
-	close(p->fd);
-	p->fd = -1;
+	(void)give(who, ADMIN_END, NICD_RUN_FAILED, why, strlen(why));
+	close(who->fd);
+	who->fd = -1;
 }
 
 static void
 accept_one(struct nicd_admin_server *s)
 {
-	struct peer *p = free_place(s), nobody;
+	struct asker *who = free_place(s), nobody;
 	int fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0) {
-		/* No descriptor or memory: the peer waits to be accepted; retry after REST_MS. */
+		/* No descriptor or memory: the asker waits to be accepted; retry after REST_MS. */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			s->rest_until = urn_clock_ns() + REST_MS * 1000000ull;
 		return;
 	}
 	nobody.fd = fd;
-	if (p == NULL) {
+	if (who == NULL) {
 		turn_away(&nobody, "too many ask at this time; try again");
 	} else if (!is_allowed(s, fd)) {
 		turn_away(&nobody, "only root and the user of the dataplane may control it; "
 				   "control_group of [urnicd] names a group that may, too");
 	} else {
-		p->fd = fd;
-		p->asked = false;
-		be_patient(s, p);
+		who->fd = fd;
+		who->asked = false;
+		be_patient(s, who);
 	}
 }
 
@@ -235,14 +235,14 @@ prepare(struct nicd_admin_server *s, struct pollfd *fds)
 		fds[1].fd = -1;
 		next = s->rest_until;
 	}
-	for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++) {
-		struct peer *p = &s->peer[i];
+	for (unsigned int i = 0; i < NICD_ADMIN_ASKERS; i++) {
+		struct asker *who = &s->asker[i];
 
-		if (p->fd >= 0 && p->until <= now)
-			hang_up(p);
-		fds[2 + i] = (struct pollfd){.fd = p->fd, .events = p->asked ? POLLOUT : POLLIN};
-		if (p->fd >= 0 && p->until < next)
-			next = p->until;
+		if (who->fd >= 0 && who->until <= now)
+			hang_up(who);
+		fds[2 + i] = (struct pollfd){.fd = who->fd, .events = who->asked ? POLLOUT : POLLIN};
+		if (who->fd >= 0 && who->until < next)
+			next = who->until;
 	}
 	return next == UINT64_MAX ? -1 : (int)((next - now) / 1000000) + 1;
 }
@@ -251,26 +251,26 @@ static void *
 server_thread(void *arg)
 {
 	struct nicd_admin_server *s = arg;
-	struct pollfd fds[2 + NICD_ADMIN_PEERS];
+	struct pollfd fds[2 + NICD_ADMIN_ASKERS];
 
 	for (;;) {
 		int timeout = prepare(s, fds);
 
-		if (poll(fds, 2 + NICD_ADMIN_PEERS, timeout) < 0 && errno != EINTR)
+		if (poll(fds, 2 + NICD_ADMIN_ASKERS, timeout) < 0 && errno != EINTR)
 			return NULL;
 		if (fds[0].revents)
 			return NULL;
-		for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++) {
-			struct peer *p = &s->peer[i];
+		for (unsigned int i = 0; i < NICD_ADMIN_ASKERS; i++) {
+			struct asker *who = &s->asker[i];
 
 			if (fds[2 + i].fd < 0 || !fds[2 + i].revents)
 				continue;
 			if (fds[2 + i].revents & (POLLERR | POLLHUP | POLLNVAL))
-				hang_up(p);
-			else if (p->asked)
-				serve(s, p);
-			else if (!take_question(s, p))
-				hang_up(p);
+				hang_up(who);
+			else if (who->asked)
+				serve(s, who);
+			else if (!take_question(s, who))
+				hang_up(who);
 		}
 		if (fds[1].revents)
 			accept_one(s);
@@ -293,8 +293,8 @@ nicd_admin_server_open(struct nicd_admin *a, const struct nicd_admin_server_conf
 	s->cfg = *cfg;
 	if (s->cfg.patience_ms == 0)
 		s->cfg.patience_ms = PATIENCE_MS;
-	for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++)
-		s->peer[i].fd = -1;
+	for (unsigned int i = 0; i < NICD_ADMIN_ASKERS; i++)
+		s->asker[i].fd = -1;
 	s->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (urn_listen_open(&s->listen, cfg->path, cfg->gid == (gid_t)-1 ? 0600 : 0660, cfg->gid,
 			    err) != 0) {
@@ -321,9 +321,9 @@ nicd_admin_server_close(struct nicd_admin_server *s)
 		return;
 	if (s->running && write(s->stop_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
 		pthread_join(s->thread, NULL);
-	for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++)
-		if (s->peer[i].fd >= 0)
-			hang_up(&s->peer[i]);
+	for (unsigned int i = 0; i < NICD_ADMIN_ASKERS; i++)
+		if (s->asker[i].fd >= 0)
+			hang_up(&s->asker[i]);
 	urn_listen_close(&s->listen);
 	if (s->stop_fd >= 0)
 		close(s->stop_fd);

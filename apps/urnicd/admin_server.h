@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket, on which urnicctl asks. One thread serves all peers, each step
+ * The control socket, on which urnicctl asks. One thread serves all askers, each step
  * of a command in its turn, so that a slow reader delays only its own answer, and not
  * for ever.
  */
@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 enum {
-	NICD_ADMIN_PEERS = 16, /* peers at a time; more are turned away */
+	NICD_ADMIN_ASKERS = 16, /* askers at a time; more are turned away */
 };
 
 struct nicd_admin_server;
@@ -31,7 +31,7 @@ struct nicd_admin_server_config {
 struct nicd_admin_server *nicd_admin_server_open(struct nicd_admin *a,
 						 const struct nicd_admin_server_config *cfg,
 						 struct urn_err *err);
-/* Hang up on all peers and remove the socket. NULL is allowed. */
+/* Hang up on all askers and remove the socket. NULL is allowed. */
 void nicd_admin_server_close(struct nicd_admin_server *s);
 
 #endif

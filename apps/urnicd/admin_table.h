@@ -17,7 +17,7 @@
 	X(show_port, "show port", "[PORT]", "ports: link, addresses; one: its counters")           \
 	X(show_adapter, "show adapter", "[ADAPTER]",                                               \
 	  "adapters: node, port, addresses, what is in use")                                       \
-	X(show_engine, "show engine", "[ENGINE]", "engines: what they do when idle, turns")        \
+	X(show_engine, "show engine", "[ENGINE]", "engines: how they wait when idle, turns")        \
 	X(show_qp, "show qp", "[QPN] [adapter ADAPTER] [client CLIENT] [state STATE]",             \
 	  "queue pairs; one by its number: PSNs, retries, round trip")                             \
 	X(show_cq, "show cq", "[adapter ADAPTER] [client CLIENT]", "completion queues")            \

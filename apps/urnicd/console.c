@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rte_cmdline edits lines, keeps their history and asks for completions. Its own
- * grammar is made of tokens that are fixed when the program is compiled; our grammar comes
+ * rte_cmdline edits lines, keeps their history and asks for completions. The grammar of
+ * rte_cmdline is made of tokens that are fixed when the program is compiled; our grammar comes
  * from admin_table.h and from the objects that exist. So rte_cmdline gets one command,
  * whose one dynamic token takes a whole line when the line is carried out, and a word
  * at a time when the line is completed.

@@ -42,9 +42,6 @@ enum urn_cm_state {
 	URN_CM_STATES,
 };
 
-/* Name of a state. For tests and debuggers. */
-const char *urn_cm_state_name(unsigned int state);
-
 enum {
 	URN_CM_IDS_MAX = 1 << 20,     /* ids of an adapter */
 	URN_CM_BACKLOG = 128,         /* requests that a listener keeps, unless told */

@@ -92,7 +92,7 @@ int urn_cm_client_release(struct urn_cm_agent *ag, struct urn_cm_client *c, uint
 /* True when an id of the client, or an event of one, uses this descriptor for notices. O(1) */
 bool urn_cm_client_uses(struct urn_cm_agent *ag, const struct urn_cm_client *c, int32_t channel);
 
-/* urn_cm_holds_qpn(), from any thread. ag may be NULL. */
+/* True when a connection holds the number (urn_cm_holds_qpn()); from any thread. ag may be NULL. */
 bool urn_cm_agent_holds_qpn(struct urn_cm_agent *ag, uint32_t qpn);
 
 /*

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ids of connection management: places, hashes, owners. */
 #include "cm/cm_internal.h"
+#include "base/rnd.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* splitmix64 */
 uint64_t
 cm_draw(struct urn_cm *cm)
 {
-	uint64_t z = cm->rng += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
+	return urn_rnd_next(&cm->rng);
 }
 
 static uint32_t

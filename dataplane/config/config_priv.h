@@ -133,7 +133,8 @@ void urn_config_features_text(const struct urn_features *list, char *out, size_t
 
 /* ---- config_help.c */
 
-/* The reference in doc/reference/urnicd.md, as Markdown; the page is made by a test, which holds it to this. */
+/* The reference in doc/reference/urnicd.md, as Markdown. A test calls it, which makes the page and holds it to this;
+ * it stands here because it reads the private table of keys. */
 void urn_config_reference(FILE *out);
 
 /* ---- config_device.c */

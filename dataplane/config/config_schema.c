@@ -146,7 +146,7 @@ static const struct urn_config_key port_keys[] = {
 	 .preset = "(the driver's)", .help = "transmit descriptors of each queue"},
 	{"mbufs", .type = URN_CT_COUNT, P(mbufs), .min = 1 * K, .max = 4 * M,
 	 .preset = "(the queues' need)", .help = "packets in its pool"},
-	{"mac", .type = URN_CT_MAC, P(mac), .preset = "(the device's, or made by chance)",
+	{"mac", .type = URN_CT_MAC, P(mac), .preset = "(the device's, or random)",
 	 .help = "its MAC address: 02:00:00:00:00:01"},
 	{"steer", .type = URN_CT_BOOL, P(steer), .preset = "no",
 	 .help = "take only RoCEv2 and what finds neighbours, where the NIC can; the rest stays "
@@ -160,8 +160,8 @@ static const struct urn_config_key switch_keys[] = {
 	{"links", .type = URN_CT_NAMES, LATER, .preset = "(none)",
 	 .help = "other switches that a wire leads to, by name; one of the two need say so"},
 	{"learning", .type = URN_CT_BOOL, W(sw.no_learning), .invert = true, .preset = "yes",
-	 .help = "learn which addresses are behind which port; else what is not static is "
-		 "flooded"},
+	 .help = "learn which addresses are behind which port; else frames to addresses that "
+		 "are not static are flooded"},
 	{"age", .type = URN_CT_TIME, W(sw.fdb.age_ns), .min = MS, .max = 366 * 86400 * S, .unit = 1,
 	 .preset = "300s", .help = "forget an address that was not seen for so long"},
 	{"addresses", .type = URN_CT_COUNT, W(sw.fdb.max), .min = 1, .max = URN_FDB_MAX,
@@ -201,6 +201,8 @@ static const struct urn_config_key adapter_keys[] = {
 	 .help = "packets of a queue pair that are on their way at a time"},
 	{"rto_floor", .type = URN_CT_TIME, A(rto_floor_us), .min = US, .max = S, .unit = US,
 	 .preset = "4ms", .help = "the least time to a repeat, whatever the round trip"},
+	{"congestion_control", .type = URN_CT_BOOL, A(no_congestion_control), .invert = true, .preset = "yes",
+	 .help = "let switches mark packets, and slow down as DCQCN has it"},
 	{"area_size", .type = URN_CT_SIZE, A(area_size), .min = M, .max = 1024 * G, .preset = "1G",
 	 .help = "address space for the queues of one client"},
 	{"work_in_flight", .type = URN_CT_COUNT, A(work_in_flight), .min = 64, .max = 16 * M,
@@ -209,7 +211,7 @@ static const struct urn_config_key adapter_keys[] = {
 	 .preset = "(none)",
 	 .help = "features that other urnic adapters are not offered:" URN_LINK_FEATURES(
 		 FEATURE_WORD)},
-	{"link", .type = URN_CT_BOOL, A(no_link), .invert = true, .preset = "yes",
+	{"link", .type = URN_CT_BOOL, A(no_learn), .invert = true, .preset = "yes",
 	 .help = "look whether a peer is urnic, and answer when asked; no: plain RoCEv2"},
 	{"icrc", .type = URN_CT_BOOL, A(no_icrc), .invert = true, .preset = "yes",
 	 .help = "send and check ICRCs; no is for measurements, at both ends"},
@@ -217,7 +219,7 @@ static const struct urn_config_key adapter_keys[] = {
 	 .help = "on a switch: the largest path MTU, bytes"},
 	{"mbufs", .type = URN_CT_COUNT, R(mbufs), .min = 1 * K, .max = 4 * M,
 	 .preset = "(the queues' need)", .help = "on a switch: packets in its pool"},
-	{"mac", .type = URN_CT_MAC, R(mac), .preset = "(made by chance)",
+	{"mac", .type = URN_CT_MAC, R(mac), .preset = "(random)",
 	 .help = "on a switch: its MAC address"},
 };
 

@@ -48,7 +48,7 @@ tp_neigh_doubt(void *ctx, const uint8_t gid[16])
 }
 
 static uint32_t
-tp_link(void *ctx, const uint8_t gid_peer[16])
+tp_learn(void *ctx, const uint8_t gid_peer[16])
 {
 	return urn_learn_features(ctx, gid_peer);
 }
@@ -61,6 +61,18 @@ tp_ah(void *ctx, uint32_t id)
 	if (id == 0 || id > URN_ADAPTER_MAX_AH)
 		return NULL;
 	return atomic_load_explicit(&a->ah[id - 1], memory_order_acquire);
+}
+
+/* Bytes a second that a port carries; a port that does not know: more than any software sends. */
+static uint64_t
+line_rate(const struct urn_port *p)
+{
+	struct rte_eth_link link = {.link_speed = RTE_ETH_SPEED_NUM_UNKNOWN};
+
+	if (rte_eth_link_get_nowait(p->id, &link) != 0 || link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ||
+	    link.link_speed == RTE_ETH_SPEED_NUM_NONE)
+		link.link_speed = RTE_ETH_SPEED_NUM_100G;
+	return link.link_speed * (1000000ull / 8);
 }
 
 static struct urn_tp *
@@ -84,11 +96,12 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.neigh = tp_neigh,
 		.neigh_doubt = tp_neigh_doubt,
 		.neigh_ctx = a->neigh,
+		.line = a->cfg.no_congestion_control ? 0 : line_rate(a->cfg.port),
 		.rto_floor = a->cfg.rto_floor_us * 1000ull,
-		.features = a->cfg.no_link ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off,
-		.link = a->peers ? tp_link : NULL,
-		.link_ctx = a->peers,
-		.gsi = a->peers || a->cm,
+		.features = a->cfg.no_learn ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off,
+		.learn = a->learn ? tp_learn : NULL,
+		.learn_ctx = a->learn,
+		.gsi = a->learn || a->cm,
 		.ah = tp_ah,
 		.ah_ctx = a,
 		.give_cqe = urn_shard_give_cqe,
@@ -136,10 +149,10 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 	s->engine = e;
 	s->port = a->cfg.port;
 	s->neigh = a->neigh;
-	s->peers = a->peers;
+	s->learn = a->learn;
 	s->cm = a->cm;
 	s->ends = &a->pairs.ends;
-	s->peer = a->shard;
+	s->sibling = a->shard;
 	s->first = a->vectors == 0;
 	s->queue = a->vectors < s->port->caps.queues ? (int)a->vectors : -1;
 	s->sender = s->queue < 0 ? urn_adapter_shard(a, 0) : s;
@@ -251,7 +264,7 @@ cache_line(void)
 }
 
 static struct urn_learn *
-make_peers(const struct urn_adapter *a)
+make_learn(const struct urn_adapter *a)
 {
 	struct urn_learn_config cfg = {
 		.neigh = a->neigh,
@@ -296,7 +309,7 @@ make_tables(struct urn_adapter *a)
 
 	a->mem = urn_mem_create(a->cfg.max_mr, URN_ADAPTER_MAX_PD);
 	a->neigh = urn_neigh_create(a->mac, (const uint8_t (*)[16])a->gid, URN_GIDS);
-	a->peers = a->neigh && !a->cfg.no_link ? make_peers(a) : NULL;
+	a->learn = a->neigh && !a->cfg.no_learn ? make_learn(a) : NULL;
 	a->cm = a->neigh && !a->cfg.no_cm ? make_cm(a) : NULL;
 	a->ah = calloc(URN_ADAPTER_MAX_AH, sizeof(*a->ah));
 	a->key_owner = calloc(keys, sizeof(*a->key_owner));
@@ -306,10 +319,11 @@ make_tables(struct urn_adapter *a)
 	a->key_bytes = calloc(keys, sizeof(*a->key_bytes));
 	a->key_link = calloc(keys, sizeof(*a->key_link));
 	a->pd_owner = calloc(URN_ADAPTER_MAX_PD + 1, sizeof(*a->pd_owner));
-	return a->mem && a->neigh && (a->peers || a->cfg.no_link) &&
-			       (a->cm || a->cfg.no_cm) && a->ah && a->key_owner && a->key_kind && a->key &&
-			       a->key_shm && a->key_bytes && a->key_link && a->pd_owner &&
-			       urn_pairs_init(&a->pairs, a->cfg.max_qp, (uint32_t)__builtin_popcount(a->cfg.engines)) == 0
+	return a->mem && a->neigh && (a->learn || a->cfg.no_learn) && (a->cm || a->cfg.no_cm) &&
+			       a->ah && a->key_owner && a->key_kind && a->key && a->key_shm &&
+			       a->key_bytes && a->key_link && a->pd_owner &&
+			       urn_pairs_init(&a->pairs, a->cfg.max_qp,
+					      (uint32_t)__builtin_popcount(a->cfg.engines)) == 0
 		       ? 0
 		       : ENOMEM;
 }
@@ -386,7 +400,7 @@ urn_adapter_destroy(struct urn_adapter *a)
 		return;
 	for (unsigned int i = 0; i < URN_ABI_MAX_ENGINES; i++)
 		destroy_shard(a->shard[i]);
-	urn_learn_destroy(a->peers);
+	urn_learn_destroy(a->learn);
 	urn_cm_agent_destroy(a->cm);
 	urn_neigh_destroy(a->neigh);
 	urn_mem_destroy(a->mem);
@@ -451,8 +465,9 @@ void
 urn_adapter_pass_completions(const struct urn_client *c, uint32_t from, uint32_t to)
 {
 	struct urn_adapter *a = c->adapter;
-	struct passing p = {
-		.from = urn_adapter_shard(a, from), .to = urn_adapter_shard(a, to), .client = c->engine.shard[from]};
+	struct passing p = {.from = urn_adapter_shard(a, from),
+			    .to = urn_adapter_shard(a, to),
+			    .client = urn_client_shard(c, from)};
 
 	if (from == to || !p.client)
 		return;

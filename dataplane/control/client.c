@@ -4,6 +4,7 @@
 #include "control/ctl.h"
 #include "control/lock.h"
 #include "control/shm.h"
+#include "engine/sources.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>
@@ -47,7 +48,6 @@ channel_close(void *ctx)
 struct link {
 	struct urn_shard *shard;
 	struct urn_client_shard *cs;
-	struct urn_client *client;
 	int wake_fd; /* when the client goes: its eventfd, or -1 */
 };
 
@@ -59,14 +59,14 @@ link_shard(void *arg)
 	urn_shard_add_client(l->shard, l->cs);
 }
 
-/* Drop the client's events that no turn of the engine has written yet: the client goes. */
+/* Drop the events of a share that no turn of the engine has written yet: the client goes. */
 static void
-drop_events(struct urn_tp *tp, const struct urn_client *c)
+drop_events(struct urn_tp *tp, const struct urn_tp_share *owner)
 {
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < tp->event_n; i++)
-		if (tp->event[i].client != c)
+		if (tp->event[i].owner != owner)
 			tp->event[n++] = tp->event[i];
 	tp->event_n = n;
 }
@@ -76,7 +76,7 @@ unlink_shard(void *arg)
 {
 	struct link *l = arg;
 
-	drop_events(l->shard->tp, l->client);
+	drop_events(l->shard->tp, &l->cs->share);
 	atomic_store(&l->cs->scan.db->asleep, 0); /* no client is left that must wake the engine */
 	if (l->wake_fd >= 0)
 		urn_engine_unwatch(l->shard->engine, l->wake_fd);
@@ -111,9 +111,10 @@ add_shard(struct urn_client *c, uint32_t vector)
 	}
 	cs->scan.db = (void *)(c->area.base + c->db_off[vector]);
 	cs->scan.top = UINT32_MAX;
-	cs->client = cs->share.client = &c->engine;
+	cs->client = &c->engine;
+	cs->share.sibling = c->engine.share;
 	cs->shard = l.shard;
-	c->engine.shard[vector] = cs;
+	c->engine.share[c->adapter->engine_of[vector]] = &cs->share;
 	urn_engine_call(l.shard->engine, link_shard, &l);
 	return urn_engine_watch(l.shard->engine, c->wake_fd[vector], cs);
 }
@@ -121,11 +122,10 @@ add_shard(struct urn_client *c, uint32_t vector)
 static void
 remove_shard(struct urn_client *c, uint32_t vector)
 {
-	struct urn_client_shard *cs = c->engine.shard[vector];
+	struct urn_client_shard *cs = urn_client_shard(c, vector);
 	struct link l = {
 		.shard = urn_adapter_shard(c->adapter, vector),
 		.cs = cs,
-		.client = c,
 		.wake_fd = c->wake_fd[vector],
 	};
 
@@ -135,8 +135,7 @@ remove_shard(struct urn_client *c, uint32_t vector)
 		close(c->wake_fd[vector]);
 	if (!cs)
 		return;
-	free(cs->source);
-	free(cs->free_id);
+	urn_sources_fini(cs);
 	free(cs);
 }
 
@@ -197,6 +196,7 @@ make(struct urn_adapter *a, const struct urn_client_who *who, struct urn_err *er
 	c->adapter = a;
 	memset(c->wake_fd, -1, sizeof(c->wake_fd));
 	c->reply_fd = -1;
+	c->agreed = urn_abi_unasked(&a->dp->speaks);
 	atomic_store(&c->engine.async_fd, -1);
 	atomic_store(&c->conn_fd, -1);
 	urn_cm_client_init(&c->cm);
@@ -238,8 +238,7 @@ urn_client_start(struct urn_client *c, struct urn_err *err)
 		rc = add_shard(c, v);
 	if (rc == 0) { /* the client is complete: others may see it */
 		c->id = atomic_fetch_add(&serial, 1) + 1; /* under the adapter's lock: first in the list */
-		c->next = a->clients;
-		a->clients = c;
+		LIST_INSERT_HEAD(&a->clients, c, link);
 		c->started = true;
 	}
 	pthread_mutex_unlock(&a->lock);
@@ -324,6 +323,45 @@ take_back_table(struct urn_client *c, struct urn_handles *t, urn_ctl_fn *fn)
 			take_back(c, fn, h);
 }
 
+/* Arguments of end_source(), which runs in the engine's thread. */
+struct ending {
+	struct urn_client_shard *cs;
+	struct urn_source *src;
+	bool ended;
+};
+
+static void
+end_source(void *arg)
+{
+	struct ending *e = arg;
+	uint32_t id = e->src->db;
+
+	e->ended = urn_source_ops(e->src)->end(e->cs->shard->tp, e->src);
+	if (e->ended)
+		urn_sources_drop(e->cs, id);
+}
+
+/* Take back a source of work on the engine of a vector. src: NULL: there is none */
+static void
+take_back_source(struct urn_client *c, uint32_t vector, struct urn_source *src)
+{
+	struct ending e = {.cs = urn_client_shard(c, vector), .src = src};
+
+	if (!src)
+		return;
+	if (src->kind == URN_SOURCE_QP) {
+		take_back(c, urn_ctl_destroy_qp, urn_source_qp(src)->qpn);
+		return;
+	}
+	for (;;) {
+		urn_engine_call(e.cs->shard->engine, end_source, &e);
+		if (e.ended)
+			break;
+		urn_ctl_wait(c);
+	}
+	urn_ctl_took_back(c);
+}
+
 static void
 take_back_all(struct urn_client *c)
 {
@@ -331,15 +369,17 @@ take_back_all(struct urn_client *c)
 
 	if (a->cm && a->vectors)
 		urn_cm_client_gone(a->cm, &c->cm, urn_engine_now(urn_adapter_shard(a, 0)->engine));
-	for (uint32_t v = 0; v < a->vectors; v++)
-		for (uint32_t i = 0; c->engine.shard[v] && i < c->engine.shard[v]->used; i++)
-			if (c->engine.shard[v]->source[i])
-				take_back(c, urn_ctl_destroy_qp, urn_source_qp(c->engine.shard[v]->source[i])->qpn);
+	for (uint32_t v = 0; v < a->vectors; v++) {
+		const struct urn_client_shard *cs = urn_client_shard(c, v);
+
+		for (uint32_t i = 0; cs && i < cs->used; i++)
+			take_back_source(c, v, cs->source[i]);
+	}
 	take_back_table(c, &c->srqs, urn_ctl_destroy_srq);
 	take_back_table(c, &c->cqs, urn_ctl_destroy_cq);
 	take_back_table(c, &c->channels, urn_ctl_destroy_channel);
 	for (uint32_t i = 0; i < a->ah_used; i++)
-		if (a->ah[i] && a->ah[i]->client == c)
+		if (a->ah[i] && a->ah[i]->client == &c->engine)
 			take_back(c, urn_ctl_destroy_ah, i + 1);
 	urn_ctl_take_back_keys(c);
 	for (uint32_t pd = 1; pd <= URN_ADAPTER_MAX_PD; pd++)
@@ -352,15 +392,10 @@ take_back_all(struct urn_client *c)
 void
 urn_client_orphan(struct urn_client *c)
 {
-	struct urn_adapter *a = c->adapter;
-	struct urn_client **at = &a->clients;
-
 	urn_ctl_enter(c);
 	take_back_all(c);
-	while (*at && *at != c)
-		at = &(*at)->next;
-	if (*at)
-		*at = c->next;
+	if (c->started)
+		LIST_REMOVE(c, link);
 	urn_ctl_leave(c);
 	urn_handles_fini(&c->cqs);
 	urn_handles_fini(&c->srqs);

@@ -20,7 +20,7 @@ struct urn_client *urn_client_create(struct urn_adapter *a, const struct urn_cli
  */
 int urn_client_start(struct urn_client *c, struct urn_err *err);
 /*
- * Take back everything the client made, and detach the client from its adapter. Its area
+ * Take back everything the client made, and detach the client from its adapter. The client's area
  * stays mapped and its calls fail with ENODEV until its channel is closed.
  */
 void urn_client_orphan(struct urn_client *c);

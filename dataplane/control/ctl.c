@@ -22,13 +22,14 @@
 #define BYTES(word) .bytes = urn_ctl_##word##_bytes
 
 static const struct urn_ctl_row rows[URN_CTL_OPS] = {
-#define X(op, name, part, from, in, out, ...)    \
-	[URN_CTL_##op] = {.word = #name,         \
-			  .run = urn_ctl_##name, \
-			  .bytes = END_OF(part), \
-			  .remote = FROM_##from, \
-			  .fds_in = in,          \
-			  .fds_out = out,        \
+#define X(op, name, part, from, in, out, needs, ...) \
+	[URN_CTL_##op] = {.word = #name,             \
+			  .run = urn_ctl_##name,     \
+			  .bytes = END_OF(part),     \
+			  .remote = FROM_##from,     \
+			  .fds_in = in,              \
+			  .fds_out = out,            \
+			  .feature = needs,          \
 			  .use = {__VA_ARGS__}},
 	URN_CTL_LIST(X)
 #undef X
@@ -74,6 +75,20 @@ check(const struct urn_ctl_row *row, const struct urn_client *c, const struct ur
 	return 0;
 }
 
+int
+urn_ctl_need(const struct urn_client *c, uint32_t feature, char *why, size_t size)
+{
+	uint32_t lacks = feature & ~c->agreed.features;
+	const char *who;
+
+	if (lacks == 0)
+		return 0;
+	who = lacks & urn_abi_offer_features(&c->adapter->dp->speaks) ? "library" : "dataplane";
+	snprintf(why, size, "%s: the %s lacks %s: upgrade the %s", c->adapter->cfg.name, who,
+		 urn_abi_feature_text(lacks), who);
+	return EOPNOTSUPP;
+}
+
 /* Hold the handler to its row: a reply brings all of its descriptors, or none when the call failed.
  */
 static void
@@ -106,7 +121,9 @@ urn_ctl_run(const struct urn_ctl_table *t, struct urn_client *c, struct urn_ctl_
 	if (row->fds_in)
 		call->req->fd = call->fds ? call->fd[0] : -1;
 	urn_ctl_enter(c);
-	rep->err = urn_quota_begin(c, &row->use, call->req, rep, &charge);
+	rep->err = urn_ctl_need(c, row->feature, rep->why, sizeof(rep->why));
+	if (rep->err == 0)
+		rep->err = urn_quota_begin(c, &row->use, call->req, rep, &charge);
 	if (rep->err == 0) {
 		rep->err = row->run(c, call->req, rep);
 		check_reply(row, c, rep);
@@ -166,6 +183,7 @@ urn_ctl_hello(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 		return EPROTO;
 	if (mark_space(c, req->hello.area, rep) != 0)
 		return EINVAL;
+	c->agreed = agreed;
 	d->version = agreed.version;
 	d->features = agreed.features;
 	d->engines = a->vectors;

@@ -24,6 +24,7 @@ struct urn_ctl_row {
 	uint16_t bytes;	  /* bytes of the request, from its start on, that the handler may read */
 	bool remote;	  /* only for programs in another process than the dataplane */
 	uint8_t fds_in, fds_out;  /* descriptors of a remote request and of its reply */
+	uint32_t feature;	  /* bit of enum urn_abi_feature to agree on first; 0: none */
 	struct urn_quota_use use; /* quotas that it needs or gives back */
 };
 
@@ -54,6 +55,15 @@ void urn_ctl_run(const struct urn_ctl_table *t, struct urn_client *c, struct urn
 		 struct urn_abi_rep *rep);
 /* The same for a caller in this process: the request is whole, and its descriptor stands in it. */
 void urn_ctl_call(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep);
+/*
+ * Check that the client and the dataplane agreed on a feature; 0: nothing is needed. Between calls
+ * of the client, or under the adapter's lock.
+ *
+ * feature: bit of enum urn_abi_feature
+ * why, size: on failure the sentence for people, cut to `size` bytes
+ * returns: 0; EOPNOTSUPP: they did not
+ */
+int urn_ctl_need(const struct urn_client *c, uint32_t feature, char *why, size_t size);
 
 /*
  * Bytes of the object that a call makes or takes back, for quotas that count bytes. The

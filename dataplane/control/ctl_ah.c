@@ -98,7 +98,7 @@ urn_ctl_destroy_ah(struct urn_client *c, const struct urn_abi_req *req, struct u
 	struct urn_ah *ah = req->handle && req->handle <= URN_ADAPTER_MAX_AH ? a->ah[req->handle - 1]
 									     : NULL;
 
-	if (!ah || ah->client != c)
+	if (!ah || ah->client != &c->engine)
 		return urn_ctl_fail(rep, EINVAL, "%s: no address handle %u", a->cfg.name, req->handle);
 	atomic_store(&a->ah[req->handle - 1], NULL);
 	/* An engine that looked the address handle up before is done with it after this. */

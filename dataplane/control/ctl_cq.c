@@ -99,7 +99,7 @@ urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	q->cq.channel_fd = fd;
 	use_channel(c, q, req);
 	q->cq.cookie = req->create_cq.cookie;
-	q->cq.client = &c->engine;
+	q->cq.owner = c->engine.share[q->cq.engine];
 	answer(q, rep);
 	return 0;
 }

@@ -73,16 +73,12 @@ static void
 own_key(struct urn_client *c, uint32_t key, uint8_t kind)
 {
 	struct urn_adapter *a = c->adapter;
-
 	uint32_t index = key >> 8;
 
 	a->key_owner[index] = c;
 	a->key_kind[index] = kind;
 	a->key[index] = key;
-	a->key_link[index] = (struct urn_key_link){.next = c->keys};
-	if (c->keys)
-		a->key_link[c->keys].prev = index;
-	c->keys = index;
+	LIST_INSERT_HEAD(&c->keys, &a->key_link[index], link);
 }
 
 /* True when the key is the client's and of this kind. Windows change their low byte with each bind. */
@@ -100,17 +96,11 @@ static void
 disown_key(struct urn_client *c, uint32_t key)
 {
 	struct urn_adapter *a = c->adapter;
-	struct urn_key_link *link = &a->key_link[key >> 8];
 
 	a->key_owner[key >> 8] = NULL;
 	a->key_bytes[key >> 8] = 0;
 	a->key_kind[key >> 8] = KEY_NONE;
-	if (link->prev)
-		a->key_link[link->prev].next = link->next;
-	else
-		c->keys = link->next;
-	if (link->next)
-		a->key_link[link->next].prev = link->prev;
+	LIST_REMOVE(&a->key_link[key >> 8], link);
 }
 
 void
@@ -119,14 +109,15 @@ urn_ctl_take_back_keys(struct urn_client *c)
 	struct urn_adapter *a = c->adapter;
 
 	for (uint8_t kind = KEY_WINDOW; kind >= KEY_REGION; kind--) {
-		uint32_t next;
+		struct urn_key_link *next;
 
-		for (uint32_t i = c->keys; i; i = next) {
+		for (struct urn_key_link *k = LIST_FIRST(&c->keys); k; k = next) {
+			uint32_t i = (uint32_t)(k - a->key_link);
 			struct urn_abi_req req = {.handle = a->key[i]};
 			struct urn_abi_rep rep;
 
 			/* Only this key goes: no other call of the client makes or takes back keys. */
-			next = a->key_link[i].next;
+			next = LIST_NEXT(k, link);
 			if (a->key_kind[i] != kind)
 				continue;
 			(void)(kind == KEY_WINDOW ? urn_ctl_dealloc_mw : urn_ctl_dereg_mr)(c, &req, &rep);

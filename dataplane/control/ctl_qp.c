@@ -9,6 +9,7 @@
 #include "control/client.h"
 #include "control/ctl.h"
 #include "control/lock.h"
+#include "engine/sources.h"
 
 /* Control's view of a QP, which may still be in the making. */
 struct view {
@@ -55,7 +56,8 @@ check_create(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi
 	if (!urn_client_owns_pd(c, req->create_qp.pd))
 		return urn_ctl_fail(rep, EINVAL, "%s: no protection domain %u", name,
 				    req->create_qp.pd);
-	if (req->create_qp.type != URN_QPT_RC && req->create_qp.type != URN_QPT_UD)
+	/* All shards of an adapter have the same services. */
+	if (!urn_qp_offered(urn_adapter_shard(c->adapter, 0)->tp, req->create_qp.type))
 		return urn_ctl_fail(rep, EOPNOTSUPP, "%s: QPs are of type RC or UD, not %u", name,
 				    req->create_qp.type);
 	q->send_cq = urn_handles_get(&c->cqs, req->create_qp.send_cq);
@@ -131,48 +133,7 @@ free_queues(struct urn_client *c, struct view *q)
 		urn_area_free(&c->area, q->log_off, q->log_bytes);
 }
 
-/* ---- doorbell ids, in the engine's thread */
-
-static int
-grow(struct urn_client_shard *s)
-{
-	uint32_t cap = s->cap ? s->cap * 2 : 64;
-	struct urn_source **source;
-	uint32_t *ids;
-
-	if (cap > URN_ABI_MAX_QP_ENGINE)
-		return ENOSPC;
-	source = realloc(s->source, cap * sizeof(*source));
-	if (source)
-		s->source = source;
-	ids = realloc(s->free_id, cap * sizeof(*ids));
-	if (ids)
-		s->free_id = ids;
-	if (!source || !ids)
-		return ENOMEM;
-	memset(s->source + s->cap, 0, (cap - s->cap) * sizeof(*source));
-	s->cap = cap;
-	return 0;
-}
-
-static int
-take_id(struct urn_client_shard *s, uint32_t *id)
-{
-	if (s->free_n) {
-		*id = s->free_id[--s->free_n];
-		return 0;
-	}
-	if (s->used == s->cap) {
-		int rc = grow(s);
-
-		if (rc != 0)
-			return rc;
-	}
-	*id = s->used++;
-	s->scan.tops = *id / 4096 + 1; /* a summary word for each 64 leaf words of 64 bits */
-	atomic_store(&s->scan.db->tops, s->scan.tops);
-	return 0;
-}
+/* ---- making and ending, in the engine's thread */
 
 /* True when the QPN is of a connection whose last packets may still be on their way. */
 static bool
@@ -199,22 +160,22 @@ static void
 create(void *arg)
 {
 	struct work *w = arg;
-	struct urn_client_shard *s = w->c->engine.shard[w->q->vector];
+	struct urn_client_shard *s = urn_client_shard(w->c, w->q->vector);
 	struct urn_tp *tp = urn_adapter_shard(w->c->adapter, w->q->vector)->tp;
 	uint32_t id = 0;
 
-	w->rc = take_id(s, &id);
+	w->rc = urn_sources_take(s, &id);
 	if (w->rc != 0)
 		return;
 	w->cfg.db = id;
 	w->cfg.share = &s->share;
 	w->rc = urn_qp_create(tp, &w->cfg, &w->q->qp);
-	if (w->rc != 0)
-		s->free_id[s->free_n++] = id;
-	else
-		s->source[id] = &w->q->qp->source;
-	if (w->rc == 0)
-		s->sq_entries += w->cfg.sq.mask + 1;
+	if (w->rc != 0) {
+		urn_sources_drop(s, id);
+		return;
+	}
+	urn_sources_enter(s, &w->q->qp->source);
+	s->sq_entries += w->cfg.sq.mask + 1;
 }
 
 static void
@@ -338,7 +299,7 @@ owned(struct urn_client *c, uint32_t qpn)
 	struct urn_shard *s = engine < URN_ABI_MAX_ENGINES ? c->adapter->shard[engine] : NULL;
 	struct urn_qp *qp = s && qpn <= URN_QPN_MASK ? urn_tp_qp(s->tp, qpn) : NULL;
 
-	return qp && urn_qp_client(qp) == &c->engine ? qp : NULL;
+	return qp && urn_client_of_qp(qp) == c ? qp : NULL;
 }
 
 bool
@@ -529,7 +490,7 @@ static void
 destroy(void *arg)
 {
 	struct work *w = arg;
-	struct urn_client_shard *s = w->c->engine.shard[w->q->vector];
+	struct urn_client_shard *s = urn_client_shard(w->c, w->q->vector);
 	struct urn_tp *tp = urn_adapter_shard(w->c->adapter, w->q->vector)->tp;
 	struct urn_qp *qp = w->q->qp;
 
@@ -538,8 +499,7 @@ destroy(void *arg)
 	w->rc = urn_qp_stopped(qp) ? 0 : EAGAIN;
 	if (w->rc != 0)
 		return;
-	s->source[qp->source.db] = NULL;
-	s->free_id[s->free_n++] = qp->source.db;
+	urn_sources_drop(s, qp->source.db);
 	s->sq_entries -= qp->sq.mask + 1;
 	w->cfg.pd = qp->pd;
 	urn_pair_drop(w->c, qp, qp->av.dgid, qp->dest_qpn); /* the caller holds the adapter's lock */

@@ -61,7 +61,7 @@ urn_ctl_create_srq(struct urn_client *c, const struct urn_abi_req *req, struct u
 	s->srq.max_sge = sge;
 	s->srq.engine = a->engine_of[s->vector];
 	s->srq.cookie = req->create_srq.cookie;
-	s->srq.client = &c->engine;
+	s->srq.owner = c->engine.share[s->srq.engine];
 	urn_mem_pd_hold(a->mem, s->srq.pd);
 	rep->handle = s->srq.handle;
 	rep->queue.off = s->off;

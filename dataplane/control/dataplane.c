@@ -66,8 +66,8 @@ urn_dp_destroy(struct urn_dp *dp)
 	for (unsigned int i = 0; i < dp->adapters_n; i++) {
 		struct urn_adapter *a = dp->adapter[i];
 
-		while (a && a->clients)
-			urn_client_orphan(a->clients);
+		while (a && !LIST_EMPTY(&a->clients))
+			urn_client_orphan(LIST_FIRST(&a->clients));
 	}
 	for (unsigned int i = 0; i < dp->adapters_n; i++)
 		urn_adapter_destroy(dp->adapter[i]);

@@ -28,7 +28,7 @@ struct urn_adapter_config {
 					    * urn_dp_create() only */
 	unsigned int neighbours; /* elements of neighbour, at most URN_NEIGH_STATIC */
 	uint32_t features_off;  /* URN_LINK_F_ bits (wire/link.h) not offered to peers; 0: all are */
-	bool no_link;           /* neither send nor answer link requests: a plain RoCEv2 adapter */
+	bool no_learn;		/* neither send nor answer link requests: a plain RoCEv2 adapter */
 	bool no_cm;             /* no connection management: programs exchange queue pairs by hand */
 	bool no_icrc;           /* neither send nor check the ICRC; both sides, benchmarks only */
 	uint32_t max_qp;        /* 0: 65536 */
@@ -36,6 +36,7 @@ struct urn_adapter_config {
 	uint32_t max_mr;        /* regions and windows; 0: 65536 */
 	uint64_t area_size;     /* bytes of each client's area (queues); 0: 1 GiB of address space */
 	uint32_t window;        /* packets in flight a QP; 0: 256 */
+	bool no_congestion_control; /* send as fast as the window allows; send no CNP, and obey none */
 	uint32_t rto_floor_us;  /* least timeout by the measured round trip, microseconds; 0: 4000 */
 	uint32_t work_in_flight; /* requests in flight an engine; 0: 65536 */
 	/* Test knobs of the memory executor (memory/mem.h); 0: off. */

@@ -61,7 +61,7 @@ struct urn_client_who {
 struct urn_client {
 	struct urn_engine_client engine; /* the engines' part. async_fd: control closes it when remote */
 	struct urn_adapter *adapter;   /* NULL: its dataplane has been taken down */
-	struct urn_client *next;       /* in the adapter's list */
+	LIST_ENTRY(urn_client) link;   /* in the adapter's list; valid while started */
 	uint32_t id;                   /* unique in this process, from 1 on; the newest is first in the list */
 	pid_t pid;                     /* remote: its process, by the kernel's word; 0: none */
 	uid_t uid;                     /* remote: its user */
@@ -70,18 +70,24 @@ struct urn_client {
 	struct urn_area area;
 	struct urn_space *space;       /* its address space, reference counted; NULL: this process's */
 	char no_space[160];            /* remote without a space: why there is none */
+	/*
+	 * Control's: the outcome of its latest HELLO, urn_abi_unasked() before the first.
+	 * Under the adapter's lock once the client has started.
+	 */
+	struct urn_abi_agreed agreed;
 	uint64_t mark_off; /* in its area: a number that proves reads of its space to be its own; 0: none */
 	uint64_t db_off[URN_ABI_MAX_ENGINES]; /* by vector */
 	bool remote;                   /* in another process: reached by the memory that it shares */
-	bool started;                  /* engines and other clients know it; its area is sealed. Its thread's */
+	/* Engines and other clients know it, and its area is sealed. Owner: its thread */
+	bool started;
 	int wake_fd[URN_ABI_MAX_ENGINES]; /* by vector: an eventfd by which it wakes the engine; -1: none */
-	struct urn_shm *shms;          /* remote: memory that it shares (shm.c) */
+	LIST_HEAD(, urn_shm) shms;	  /* remote: memory that it shares (shm.c) */
 	uint32_t shm_next;             /* handle of the newest of them */
-	struct urn_tally quota;        /* remote: what it has of each quota, and may have; else without an account */
+	struct urn_tally quota;	       /* remote: its amounts and limits; else without an account */
 	bool busy;                     /* a call of it is in progress; under the adapter's lock */
 	unsigned int waits;            /* turns that its present call has waited for memory; the call's */
 	unsigned int taken;            /* objects taken back since others were let in; under the adapter's lock */
-	uint32_t keys;                 /* index of its first key (adapter.key_link); 0: none */
+	LIST_HEAD(, urn_key_link) keys;	 /* its keys, as entries of adapter.key_link */
 	struct urn_handles cqs, srqs;    /* struct urn_ctl_cq, struct urn_ctl_srq */
 	struct urn_handles channels;     /* struct urn_ctl_channel */
 	int reply_fd;                  /* remote: descriptor that the reply to this call brings; -1: none */
@@ -97,19 +103,26 @@ urn_client_of(const struct urn_engine_client *e)
 	return e ? (struct urn_client *)((uintptr_t)e - offsetof(struct urn_client, engine)) : NULL;
 }
 
+/* The client that made a queue pair, in any thread that keeps the QP from going away. NULL: none */
+static inline struct urn_client *
+urn_client_of_qp(const struct urn_qp *qp)
+{
+	return urn_client_of(urn_share_client(urn_qp_owner(qp)));
+}
+
 /* ---- adapters */
 
 enum {
 	URN_GIDS = 3,             /* link-local, IPv4, configured IPv6 */
-	URN_ADAPTER_MAX_PD = 4096,
+	URN_ADAPTER_MAX_PD = 4096, /* urn_qp.pd has 16 bits */
 	URN_ADAPTER_MAX_CQ = 65536,
 	URN_ADAPTER_MAX_SRQ = 65536,
 	URN_ADAPTER_MAX_AH = 65536,
 };
 
-/* A key's place in the list of its client's keys: indices of the keys before and behind it; 0: none. */
+/* A key's place in the list of its client's keys. */
 struct urn_key_link {
-	uint32_t prev, next;
+	LIST_ENTRY(urn_key_link) link; /* valid while the key has an owner */
 };
 
 struct urn_adapter {
@@ -123,7 +136,7 @@ struct urn_adapter {
 	uint8_t gid[URN_GIDS][16];
 	struct urn_mem *mem;
 	struct urn_neigh *neigh;
-	struct urn_learn *peers;                       /* NULL: cfg.no_link */
+	struct urn_learn *learn;		       /* NULL: cfg.no_learn */
 	struct urn_cm_agent *cm;                       /* NULL: cfg.no_cm */
 	struct urn_ah *_Atomic *ah;                    /* by id - 1; read by engines */
 	uint32_t ah_next;                              /* index to look for a free place from */
@@ -133,11 +146,11 @@ struct urn_adapter {
 	uint8_t *key_kind;                             /* 0 none, 1 region, 2 window */
 	uint32_t *key;                                 /* by index: the key that was given out */
 	uint64_t *key_bytes; /* by index: bytes of the region; 0: none, or a window */
-	struct urn_key_link *key_link;                 /* by index: the owner's keys before and behind */
+	struct urn_key_link *key_link; /* by index: in the list of the owner's keys */
 	struct urn_shm **key_shm;                      /* by index: shared memory in which a remote client's region lies */
 	struct urn_pairs pairs;                        /* clients by the remote QP they are connected to */
-	struct urn_client *clients;
-	pthread_mutex_t lock;                          /* held during a control call: one at a time */
+	LIST_HEAD(, urn_client) clients;	       /* that have started; the newest first */
+	pthread_mutex_t lock;                          /* the adapter's lock is held during a control call: one at a time */
 };
 
 struct urn_dp {
@@ -153,6 +166,15 @@ static inline struct urn_shard *
 urn_adapter_shard(const struct urn_adapter *a, uint32_t vector)
 {
 	return a->shard[a->engine_of[vector]];
+}
+
+/* The client's shard on the engine of a vector. NULL: none yet */
+static inline struct urn_client_shard *
+urn_client_shard(const struct urn_client *c, uint32_t vector)
+{
+	const struct urn_tp_share *share = c->engine.share[c->adapter->engine_of[vector]];
+
+	return share ? urn_client_shard_of(share) : NULL;
 }
 
 /* Code of the largest path MTU that the port carries. */

@@ -248,7 +248,7 @@ look(void *arg)
 {
 	struct errand *e = arg;
 
-	e->stopped = urn_qp_silent(e->qp);
+	e->stopped = urn_qp_silent(e->tp, e->qp);
 }
 
 static void

@@ -3,7 +3,8 @@
  * Decides which client a connection with a remote queue pair belongs to. A peer takes every packet
  * from the connection's address to its queue pair for one of the connection: so a second client of
  * the adapter that is connected to the same remote queue pair could send into the connection. The
- * adapter knows the remote queue pair of each of its RC queue pairs, and allows one client at a time.
+ * adapter knows the remote queue pair of each of its RC queue pairs, and allows one client at a
+ * time.
  *
  * A connection that connection management arranged wins over one that was typed in by hand,
  * or a client that guesses numbers could keep others from connecting. Such a connection stands from
@@ -11,16 +12,16 @@
  * a claim: its queue pair is connected, but while another client has the remote queue pair, it
  * sends no requests until the peer has confirmed the claim (URN_QPF_HOLD).
  *
- * Other clients' queue pairs end when that answer comes in, in any engine's thread. That thread may not
- * wait for a control call, or for another engine: it only marks the entries, under the
- * table's own lock; each engine ends its marked queue pairs before it sends again.
+ * Other clients' queue pairs end when that answer comes in, in any engine's thread. That thread may
+ * not wait for a control call, or for another engine: it only marks the entries, under the table's
+ * own lock; each engine ends its marked queue pairs before it sends again.
  *
- * A hash with an entry for each connected RC queue pair, and a second one while a call connects the queue
- * pair to another remote one: never more than 2 * max_qp an engine, for which there is room from the
- * start, and no more than URN_PAIR_SAME of a client with the same remote queue pair. Its lists change under both the
- * adapter's lock and the table's own lock, and are read under either. The table's own lock
- * is held for some steps in a list only, and nothing is waited for under it; it is taken
- * last, after the connection manager's.
+ * A hash with an entry for each connected RC queue pair, and a second one while a call connects the
+ * queue pair to another remote one: never more than 2 * max_qp an engine, for which there is room
+ * from the start, and no more than URN_PAIR_SAME of a client with the same remote queue pair. The
+ * hash's lists change under both the adapter's lock and the table's own lock, and are read under
+ * either. The table's own lock is held for some steps in a list only, and nothing is waited for
+ * under it; it is taken last, after the connection manager's.
  */
 #ifndef URN_CONTROL_PAIR_H
 #define URN_CONTROL_PAIR_H
@@ -45,6 +46,7 @@ enum {
 
 struct urn_pairs {
 	struct urn_engine_ends ends; /* the engines' part. due: written under the own lock */
+	/* lock, the table's own: buckets of hash, lists of doomed, and ends.due change under it. */
 	rte_spinlock_t lock;
 	struct urn_hash hash;     /* buckets of entries, by remote queue pair */
 	struct urn_pair *pair;    /* the entries; owner: this */

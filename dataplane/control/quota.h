@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Quotas of a client in another process, of all clients of its user together,
- * and of all clients of a server: what control counts in a ledger, and what it tells a client that
- * may have no more. A quota is charged before a control call and given back when
+ * and of all clients of a server: control counts them in a ledger, and gives a sentence to a client
+ * that may have no more. A quota is charged before a control call and given back when
  * the call fails or takes an object back (ctl.c), so that no handler has to.
  */
 #ifndef URN_CONTROL_QUOTA_H

@@ -10,6 +10,7 @@
 #include <linux/magic.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -28,8 +29,8 @@
  * same mapping.
  */
 struct mapping {
-	struct mapping *next;   /* in the list of all; next and users under maps_lock, the rest is constant */
-	unsigned int users;     /* pieces of clients */
+	LIST_ENTRY(mapping) link; /* in the list of all; under maps_lock */
+	unsigned int users;	  /* pieces of clients; under maps_lock; the fields behind are constant */
 	dev_t dev;              /* dev and ino: the memfd, whose numbers nothing else has while it is mapped */
 	ino_t ino;
 	uint8_t *base;
@@ -37,10 +38,10 @@ struct mapping {
 };
 
 static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list; held for moments */
-static struct mapping *maps;
+static LIST_HEAD(, mapping) maps = LIST_HEAD_INITIALIZER(maps);
 
 struct urn_shm {
-	struct urn_shm *next; /* in the client's list */
+	LIST_ENTRY(urn_shm) link; /* in the client's list */
 	uint32_t handle;
 	uint32_t regions;       /* regions that lie in it */
 	uint64_t addr;          /* its address in the client */
@@ -57,7 +58,7 @@ map_get(const struct stat *st, uint64_t length)
 	struct mapping *m;
 
 	pthread_mutex_lock(&maps_lock);
-	for (m = maps; m; m = m->next)
+	LIST_FOREACH(m, &maps, link)
 		if (m->dev == st->st_dev && m->ino == st->st_ino && m->length >= length)
 			break;
 	if (m)
@@ -85,11 +86,8 @@ map_put(struct mapping *m)
 
 	pthread_mutex_lock(&maps_lock);
 	last = --m->users == 0;
-	for (struct mapping **at = &maps; last && *at; at = &(*at)->next)
-		if (*at == m) {
-			*at = m->next;
-			break;
-		}
+	if (last)
+		LIST_REMOVE(m, link);
 	pthread_mutex_unlock(&maps_lock);
 	if (!last)
 		return;
@@ -129,8 +127,7 @@ map_make(int fd, const struct stat *st, uint64_t length, struct mapping **out, c
 	}
 	*m = (struct mapping){.users = 1, .dev = st->st_dev, .ino = st->st_ino, .base = base, .length = length};
 	pthread_mutex_lock(&maps_lock);
-	m->next = maps;
-	maps = m;
+	LIST_INSERT_HEAD(&maps, m, link);
 	pthread_mutex_unlock(&maps_lock);
 	rc = urn_seal(fd, why, len);
 	if (rc != 0)
@@ -172,7 +169,9 @@ urn_shm_keep(int fd, uint64_t length)
 struct urn_shm *
 urn_shm_find(struct urn_client *c, uint64_t addr, uint64_t length, uint8_t **base)
 {
-	for (struct urn_shm *s = c->shms; s; s = s->next) {
+	struct urn_shm *s;
+
+	LIST_FOREACH(s, &c->shms, link) {
 		if (addr < s->addr || addr - s->addr > s->length ||
 		    length > s->length - (addr - s->addr))
 			continue;
@@ -199,16 +198,6 @@ urn_shm_release(struct urn_client *c, uint32_t key)
 	*s = NULL;
 }
 
-/* Take a piece off the list: nothing finds it any more. */
-static struct urn_shm *
-take_off(struct urn_shm **at)
-{
-	struct urn_shm *s = *at;
-
-	*at = s->next;
-	return s;
-}
-
 /* Let a piece go that is on no list, and in which no region lies. */
 static void
 let_go(struct urn_shm *s)
@@ -220,8 +209,12 @@ let_go(struct urn_shm *s)
 void
 urn_shm_drop_all(struct urn_client *c)
 {
-	while (c->shms)
-		let_go(take_off(&c->shms));
+	struct urn_shm *s;
+
+	while ((s = LIST_FIRST(&c->shms))) {
+		LIST_REMOVE(s, link);
+		let_go(s);
+	}
 }
 
 /* Check a descriptor of memory to share. *st: its status. returns: the end of a sentence on its fault, or NULL */
@@ -251,9 +244,10 @@ complaint(int fd, uint64_t length, struct stat *st)
 static bool
 has_room(const struct urn_client *c, uint64_t length)
 {
+	const struct urn_shm *s;
 	uint64_t left = MAX_SHARED;
 
-	for (const struct urn_shm *s = c->shms; s; s = s->next)
+	LIST_FOREACH(s, &c->shms, link)
 		left -= s->length;
 	return length <= left;
 }
@@ -310,45 +304,55 @@ urn_ctl_share(struct urn_client *c, const struct urn_abi_req *req, struct urn_ab
 		return rc;
 	}
 	*s = (struct urn_shm){
-		.next = c->shms,
 		.handle = ++c->shm_next,
 		.addr = req->share.addr,
 		.length = req->share.length,
 		.map = map,
 	};
-	c->shms = s;
+	LIST_INSERT_HEAD(&c->shms, s, link);
 	rep->handle = s->handle;
 	close(req->share.fd); /* the mapping keeps the memfd */
 	return 0;
 }
 
+/* The piece with this handle. NULL: the client has none */
+static struct urn_shm *
+by_handle(struct urn_client *c, uint32_t handle)
+{
+	struct urn_shm *s;
+
+	LIST_FOREACH(s, &c->shms, link)
+		if (s->handle == handle)
+			break;
+	return s;
+}
+
 uint64_t
 urn_ctl_unshare_bytes(struct urn_client *c, const struct urn_abi_req *req)
 {
-	for (const struct urn_shm *s = c->shms; s; s = s->next)
-		if (s->handle == req->handle)
-			return s->length;
-	return 0;
+	const struct urn_shm *s = by_handle(c, req->handle);
+
+	return s ? s->length : 0;
 }
 
 int
 urn_ctl_unshare(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
-	struct urn_shm **at = &c->shms, *s;
+	struct urn_shm *s = by_handle(c, req->handle);
 
-	while (*at && (*at)->handle != req->handle)
-		at = &(*at)->next;
-	if (!*at)
+	if (!s)
 		return urn_ctl_fail(rep, EINVAL, "%s: no shared memory %u", c->adapter->cfg.name,
 				    req->handle);
-	if ((*at)->regions)
-		return urn_ctl_fail(rep, EBUSY, "%s: %u regions lie in this shared memory: deregister "
-				    "them first", c->adapter->cfg.name, (*at)->regions);
+	if (s->regions)
+		return urn_ctl_fail(rep, EBUSY,
+				    "%s: %u regions lie in this shared memory: deregister "
+				    "them first",
+				    c->adapter->cfg.name, s->regions);
 	/*
 	 * Engines have let go of the regions that lay in the piece (ctl_mem.c), and nothing finds it any
 	 * more. Unmapping gigabytes takes its time; the quota is given back only after that (quota.c).
 	 */
-	s = take_off(at);
+	LIST_REMOVE(s, link);
 	urn_ctl_unlock(c);
 	let_go(s);
 	urn_ctl_relock(c);

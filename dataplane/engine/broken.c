@@ -27,13 +27,14 @@ push(struct urn_shard *s, struct urn_client_shard *c)
 void
 urn_shard_cq_broken(void *ctx, const struct urn_cq *cq)
 {
-	const struct urn_engine_client *c = cq->client;
-
 	(void)ctx;
 	/* The queue keeps its client and the client's shares. */
-	for (unsigned int v = 0; c && v < URN_ABI_MAX_ENGINES; v++)
-		if (c->shard[v])
-			push(c->shard[v]->shard, c->shard[v]);
+	for (unsigned int e = 0; e < URN_ABI_MAX_ENGINES; e++) {
+		const struct urn_tp_share *share = urn_share_on(cq->owner, e);
+
+		if (share)
+			push(urn_client_shard_of(share)->shard, urn_client_shard_of(share));
+	}
 }
 
 /* Begin the walks of pushed clients, or begin them anew. */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 struct urn_mail {
-	struct urn_mail *next;
+	STAILQ_ENTRY(urn_mail) next; /* among the engine's */
 	void (*fn)(void *arg);
 	void *arg;
 	_Atomic bool done; /* set by the engine, with release */
@@ -22,7 +22,7 @@ struct urn_mail {
 
 /* bound_lock guards the list of engines that threads poll. Slow path; taken before an engine's own lock. */
 static pthread_mutex_t bound_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct urn_engine *bound_head;
+static LIST_HEAD(, urn_engine) bound_engines = LIST_HEAD_INITIALIZER(bound_engines);
 
 bool
 urn_engine_is_mine(struct urn_engine *e)
@@ -42,7 +42,7 @@ mine_with_mail(void)
 	struct urn_engine *e;
 
 	pthread_mutex_lock(&bound_lock);
-	for (e = bound_head; e; e = e->next_bound)
+	LIST_FOREACH(e, &bound_engines, bound_link)
 		if (atomic_load_explicit(&e->mail, memory_order_relaxed) && urn_engine_is_mine(e))
 			break;
 	pthread_mutex_unlock(&bound_lock);
@@ -62,17 +62,17 @@ urn_engine_wait_turn(void)
 void
 urn_engine_mail(struct urn_engine *e)
 {
-	struct urn_mail *m, *next;
+	STAILQ_HEAD(, urn_mail) mails = STAILQ_HEAD_INITIALIZER(mails);
+	struct urn_mail *m;
 
 	if (atomic_load_explicit(&e->mail, memory_order_acquire) == 0)
 		return;
 	pthread_mutex_lock(&e->lock);
-	m = e->mail_head;
-	e->mail_head = e->mail_tail = NULL;
+	STAILQ_CONCAT(&mails, &e->mails);
 	atomic_store(&e->mail, 0);
 	pthread_mutex_unlock(&e->lock);
-	for (; m; m = next) {
-		next = m->next;
+	while ((m = STAILQ_FIRST(&mails))) {
+		STAILQ_REMOVE_HEAD(&mails, next);
 		m->fn(m->arg);
 		/* The caller's stack goes away after this. */
 		atomic_store_explicit(&m->done, true, memory_order_release);
@@ -95,11 +95,7 @@ urn_engine_call(struct urn_engine *e, void (*fn)(void *arg), void *arg)
 		pthread_mutex_unlock(&e->lock);
 		return;
 	}
-	if (e->mail_tail)
-		e->mail_tail->next = &m;
-	else
-		e->mail_head = &m;
-	e->mail_tail = &m;
+	STAILQ_INSERT_TAIL(&e->mails, &m, next);
 	atomic_fetch_add(&e->mail, 1);
 	pthread_mutex_unlock(&e->lock);
 	if (write(e->wake_fd, &one, sizeof(one)) < 0) {
@@ -114,10 +110,8 @@ urn_engine_bind(struct urn_engine *e)
 {
 	pthread_mutex_lock(&bound_lock);
 	pthread_mutex_lock(&e->lock);
-	if (!e->bound) {
-		e->next_bound = bound_head;
-		bound_head = e;
-	}
+	if (!e->bound)
+		LIST_INSERT_HEAD(&bound_engines, e, bound_link);
 	e->bound = true;
 	e->owner = pthread_self();
 	pthread_mutex_unlock(&e->lock);
@@ -128,16 +122,13 @@ urn_engine_bind(struct urn_engine *e)
 static bool
 unbind(struct urn_engine *e)
 {
-	struct urn_engine **at = &bound_head;
 	bool done;
 
 	pthread_mutex_lock(&bound_lock);
 	pthread_mutex_lock(&e->lock);
-	done = !e->mail_head;
+	done = STAILQ_EMPTY(&e->mails);
 	if (done && e->bound) {
-		while (*at != e)
-			at = &(*at)->next_bound;
-		*at = e->next_bound;
+		LIST_REMOVE(e, bound_link);
 		e->bound = false;
 	}
 	pthread_mutex_unlock(&e->lock);

@@ -3,8 +3,8 @@
  * The doorbells that an engine looks at in a turn: those of hot clients, which rang recently, so
  * that a thousand attached and idle programs cost what a few do (architecture rule 5). The doorbell
  * page of the other clients, the cold ones, always says that the engine sleeps: when a cold client
- * rings it writes its eventfd. That wakes a sleeping engine, and an engine that is awake looks for
- * such writes now and then (sleep.c). The client is hot from then on.
+ * rings it writes its eventfd. The write wakes a sleeping engine, and an engine that is awake looks
+ * for such writes now and then (sleep.c). The client is hot from then on.
  */
 #include "engine/engine.h"
 
@@ -39,6 +39,7 @@ urn_shard_init_lists(struct urn_shard *s)
 void
 urn_shard_add_client(struct urn_shard *s, struct urn_client_shard *c)
 {
+	TAILQ_INIT(&c->late_cqes.chunks);
 	LIST_INSERT_HEAD(&s->clients, c, link);
 	heat(s, c);
 }
@@ -93,8 +94,7 @@ cold_after(uint32_t hot_n)
 void
 urn_shard_ring_again(void *ctx, const struct urn_source *src)
 {
-	struct urn_client_shard *c =
-		(void *)((char *)src->share - offsetof(struct urn_client_shard, share));
+	struct urn_client_shard *c = urn_client_shard_of(src->share);
 
 	(void)ctx;
 	(void)urn_abi_db_ring(c->scan.db, src->db);

@@ -46,6 +46,7 @@ urn_engine_create(unsigned int index, const struct urn_engine_config *cfg, const
 	e->tsc = e->tsc_base = rte_rdtsc();
 	e->tsc_mult = (uint64_t)((1e9 / (double)rte_get_tsc_hz()) * 4294967296.0);
 	pthread_mutex_init(&e->lock, NULL);
+	STAILQ_INIT(&e->mails);
 	e->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	snprintf(ring, sizeof(ring), "urn_%s_%u", name, index);
 	e->ring = rte_ring_create_elem(ring, sizeof(struct urn_xmsg), URN_ENGINE_RING, SOCKET_ID_ANY,
@@ -255,8 +256,8 @@ take_mad(struct urn_shard *s, struct rte_mbuf *m)
 
 	if (drop == 0 && s->cm && ((const struct urn_mad_hdr *)mad)->mgmt_class == URN_MAD_CLASS_CM)
 		urn_cm_agent_input(s->cm, m, mad, sqpn, s->tp->now);
-	else if (drop == 0 && s->peers)
-		return urn_learn_input(s->peers, m, s->tp->now);
+	else if (drop == 0 && s->learn)
+		return urn_learn_input(s->learn, m, s->tp->now);
 	else
 		urn_pkt(m)->drop = (uint8_t)(drop ? drop : URN_C_DROP_MAD_CLASS);
 	return 0;
@@ -347,7 +348,7 @@ look_at_link(struct urn_shard *s)
 		urn_shard_announce(s);
 	for (struct urn_client_shard *c = LIST_FIRST(&s->clients); c; c = LIST_NEXT(c, link))
 		urn_tp_event(tp, s->link_up ? URN_EVENT_PORT_ACTIVE : URN_EVENT_PORT_ERR, 0, 0,
-			     c->client);
+			     &c->share);
 }
 
 /* Tell the QPs here about changed features of their peers. */
@@ -355,17 +356,17 @@ static __attribute__((cold, noinline)) void
 tell_peers(struct urn_shard *s)
 {
 	struct urn_learn_news news[URN_TP_BURST];
-	unsigned int n = urn_learn_news(s->peers, &s->peers_seen, news, URN_TP_BURST);
+	unsigned int n = urn_learn_news(s->learn, &s->learn_seen, news, URN_TP_BURST);
 
 	for (unsigned int i = 0; i < n; i++)
-		urn_tp_link_changed(s->tp, news[i].gid, news[i].features);
+		urn_tp_peer_learned(s->tp, news[i].gid, news[i].features);
 }
 
 static void
 poll_peers(struct urn_shard *s)
 {
 	struct urn_tp *tp = s->tp;
-	unsigned int n = urn_learn_poll(s->peers, tp->now, tp->cfg.pool, tp->tx + tp->tx_n,
+	unsigned int n = urn_learn_poll(s->learn, tp->now, tp->cfg.pool, tp->tx + tp->tx_n,
 				       URN_TP_TX - tp->tx_n);
 
 	tp->tx_n += n;
@@ -388,7 +389,7 @@ tend_tables(struct urn_shard *s)
 	struct urn_tp *tp = s->tp;
 	uint32_t gen = urn_neigh_generation(s->neigh);
 
-	if (s->peers && unlikely(urn_learn_generation(s->peers) != s->peers_seen))
+	if (s->learn && unlikely(urn_learn_generation(s->learn) != s->learn_seen))
 		tell_peers(s);
 
 	if (unlikely(gen != s->neigh_gen)) {
@@ -406,7 +407,7 @@ tend_tables(struct urn_shard *s)
 	s->neigh_due = tp->now + NEIGH_PERIOD_NS;
 	tp->tx_n += urn_neigh_poll(s->neigh, tp->now, tp->cfg.pool, tp->tx + tp->tx_n,
 				   URN_TP_TX - tp->tx_n);
-	if (s->peers)
+	if (s->learn)
 		poll_peers(s);
 }
 

@@ -28,11 +28,16 @@ struct urn_shard;
 
 /*
  * The part of an adapter's client that engines know, whatever else control does. The client's
- * queue pairs, queues and address handles, and their events, point at it.
+ * address handles point at it; its queue pairs, queues and events point at one of its shares.
  */
 struct urn_engine_client {
-	struct urn_client_shard *shard[URN_ABI_MAX_ENGINES]; /* by vector; NULL: none. Its engine owns each */
-	_Atomic int async_fd;          /* write end that asynchronous events of the client go to; -1: none */
+	/* By engine, which owns the share, each in a struct urn_client_shard; NULL: none. */
+	struct urn_tp_share *share[URN_ABI_MAX_ENGINES];
+	/*
+	 * Write end that asynchronous events of the client go to; -1: none. One descriptor for all
+	 * engines, which one store changes: so the descriptor is here, and not in each shard.
+	 */
+	_Atomic int async_fd;
 };
 
 /*
@@ -68,16 +73,16 @@ enum { URN_LATE_MAX = 65536 };
  * much it has read.
  */
 struct urn_late_cqes {
-	struct urn_late_chunk *head, *tail; /* owner; NULL: no late completions (exchange.c) */
-	uint32_t first;                /* index in head of the oldest */
-	uint32_t used;                 /* entries used in tail */
+	TAILQ_HEAD(urn_late_chunks, urn_late_chunk) chunks; /* owner; empty: none is late */
+	uint32_t first;		       /* index of the oldest in the first chunk */
+	uint32_t used;		       /* entries used in the last chunk */
 	uint32_t n, quiet;             /* entries, and how many of them are no completions */
 };
 
 /* One client's doorbells on one engine. Changed in the engine's thread only. */
 struct urn_client_shard {
 	LIST_ENTRY(urn_client_shard) link; /* in the shard's list of clients */
-	struct urn_engine_client *client; /* the client, for events */
+	struct urn_engine_client *client;  /* the client; fixed, so that any thread may read it */
 	struct urn_shard *shard;       /* the shard that this belongs to */
 	struct urn_db_scan scan;
 	struct urn_source **source;    /* by doorbell id; NULL: none */
@@ -88,7 +93,7 @@ struct urn_client_shard {
 	LIST_ENTRY(urn_client_shard) hot_link; /* in the list of clients that each turn looks at; valid while hot */
 	uint32_t quiet;                /* turns since the last doorbell, while hot */
 	bool hot;                      /* each turn looks at it */
-	struct urn_tp_share share;     /* entries of the pools that its QPs hold */
+	struct urn_tp_share share;     /* entries that its QPs hold; objects point at it */
 	struct urn_late late;
 	TAILQ_ENTRY(urn_client_shard) late_events; /* in the shard's list; valid while there are late events */
 	struct urn_late_cqes late_cqes;
@@ -100,6 +105,22 @@ struct urn_client_shard {
 	uint32_t walk_at;              /* ... doorbell id of the next QP to look at */
 	TAILQ_ENTRY(urn_client_shard) walk_link; /* in the list of clients being searched; valid while walked */
 };
+
+/* The client's shard that a share is in. The share has a client (urn_share_has_client()). */
+static inline struct urn_client_shard *
+urn_client_shard_of(const struct urn_tp_share *share)
+{
+	uintptr_t at = (uintptr_t)share;
+
+	return (struct urn_client_shard *)(at - offsetof(struct urn_client_shard, share));
+}
+
+/* The client of a share, in any thread. NULL: the share has no client, or is NULL */
+static inline struct urn_engine_client *
+urn_share_client(const struct urn_tp_share *share)
+{
+	return urn_share_has_client(share) ? urn_client_shard_of(share)->client : NULL;
+}
 
 /* Kinds of messages in an engine's ring. */
 enum urn_xkind {
@@ -127,13 +148,13 @@ struct urn_shard {
 	struct urn_port *port;         /* owner: the program */
 	int queue;                     /* queue of the port; -1: another engine sends for us */
 	struct urn_shard *sender;      /* the shard that sends for us, when queue < 0 */
-	struct urn_shard *const *peer; /* shards of this adapter by engine; NULL entries */
+	struct urn_shard *const *sibling; /* shards of this adapter by engine; NULL entries */
 	struct urn_neigh *neigh;       /* the adapter's neighbours */
 	uint32_t neigh_gen;            /* generation seen last */
-	struct urn_learn *peers;       /* features of peers, learnt by the adapter; NULL: not asked for */
+	struct urn_learn *learn;       /* features of peers, learnt by the adapter; NULL: not asked for */
 	struct urn_cm_agent *cm;       /* connection management of the adapter; NULL: none */
 	struct urn_engine_ends *ends;  /* the adapter's QPs that must end; NULL: none ever */
-	uint32_t peers_seen;           /* generation of `peers` seen last */
+	uint32_t learn_seen;           /* generation of `learn` seen last */
 	uint64_t link_due;             /* ns: when the first engine looks at the link next */
 	uint64_t neigh_due;            /* ns: when the first engine polls the neighbour table next */
 	unsigned int came;             /* frames received in the last turn */
@@ -176,10 +197,10 @@ struct urn_engine {
 	/* ---- control calls of other threads */
 	_Atomic uint32_t mail;         /* calls that wait */
 	pthread_mutex_t lock;          /* guards the fields that follow */
-	struct urn_mail *mail_head, *mail_tail;
+	STAILQ_HEAD(, urn_mail) mails; /* calls that wait, in their order */
 	bool bound;                    /* a thread polls this engine */
 	pthread_t owner;               /* that thread, when bound */
-	struct urn_engine *next_bound; /* in the list of engines that threads poll (call.c) */
+	LIST_ENTRY(urn_engine) bound_link; /* in the list of bound engines (call.c) */
 };
 
 /* Make an engine without shards. NULL: no memory. */
@@ -261,8 +282,6 @@ unsigned int urn_shard_walk_broken(struct urn_shard *s);
 /* A client goes away; all of its queues are gone. */
 void urn_shard_forget_broken(struct urn_shard *s, struct urn_client_shard *c);
 
-/* A client's share of this shard. NULL: the client has none, or there is no client (notify.c) */
-struct urn_client_shard *urn_shard_share_of(const struct urn_shard *s, const struct urn_engine_client *c);
 /* Make the lists of a shard, before anything else is done with it; its other fields are zero. (doorbells.c) */
 void urn_shard_init_lists(struct urn_shard *s);
 /* Give events of this turn: of armed completion queues, and asynchronous ones. */

@@ -18,7 +18,7 @@ urn_engine_put(struct urn_engine *to, const struct urn_xmsg *x)
 static bool
 give(struct urn_shard *s, const struct urn_tp_xcqe *x)
 {
-	struct urn_shard *to = s->peer[x->cq->engine];
+	struct urn_shard *to = s->sibling[x->cq->engine];
 	struct urn_xmsg msg = {.kind = URN_X_CQE, .shard = to, .x = *x};
 
 	return to && urn_engine_put(to->engine, &msg);
@@ -35,7 +35,7 @@ enum {
 };
 
 struct urn_late_chunk {
-	struct urn_late_chunk *next;
+	TAILQ_ENTRY(urn_late_chunk) link;
 	struct urn_tp_xcqe x[LATE_CHUNK];
 };
 
@@ -54,18 +54,13 @@ late_fits(const struct urn_cq *cq)
 static bool
 late_put(struct urn_late_cqes *l, const struct urn_tp_xcqe *x)
 {
-	struct urn_late_chunk *chunk = l->tail;
+	struct urn_late_chunk *chunk = TAILQ_LAST(&l->chunks, urn_late_chunks);
 
 	if (!chunk || l->used == LATE_CHUNK) {
 		chunk = malloc(sizeof(*chunk));
 		if (!chunk)
 			return false;
-		chunk->next = NULL;
-		if (l->tail)
-			l->tail->next = chunk;
-		else
-			l->head = chunk;
-		l->tail = chunk;
+		TAILQ_INSERT_TAIL(&l->chunks, chunk, link);
 		l->used = 0;
 	}
 	chunk->x[l->used++] = *x;
@@ -81,10 +76,11 @@ late_put(struct urn_late_cqes *l, const struct urn_tp_xcqe *x)
 static void
 late_pop(struct urn_late_cqes *l)
 {
-	struct urn_late_chunk *chunk = l->head;
+	struct urn_late_chunk *chunk = TAILQ_FIRST(&l->chunks);
 	const struct urn_tp_xcqe *x = &chunk->x[l->first];
 
 	/* The queue still exists: it goes only after this thread was asked for its late completions. */
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a freed chunk has left the list */
 	if (x->cqe.status == URN_TP_NO_CQE)
 		l->quiet--;
 	else
@@ -93,9 +89,7 @@ late_pop(struct urn_late_cqes *l)
 	if (++l->first < LATE_CHUNK && l->n)
 		return;
 	l->first = 0;
-	l->head = chunk->next;
-	if (!l->head)
-		l->tail = NULL;
+	TAILQ_REMOVE(&l->chunks, chunk, link);
 	free(chunk);
 }
 
@@ -106,7 +100,7 @@ give_some(struct urn_shard *s, struct urn_client_shard *c, uint32_t max)
 	struct urn_late_cqes *l = &c->late_cqes;
 	uint32_t n = 0;
 
-	while (n < max && l->n && give(s, &l->head->x[l->first])) {
+	while (n < max && l->n && give(s, &TAILQ_FIRST(&l->chunks)->x[l->first])) {
 		late_pop(l);
 		n++;
 	}
@@ -165,7 +159,9 @@ lose(struct urn_shard *s, const struct urn_tp_xcqe *x)
 static __attribute__((cold, noinline)) void
 give_later(struct urn_shard *s, const struct urn_tp_xcqe *x)
 {
-	struct urn_client_shard *c = urn_shard_share_of(s, x->cq->client);
+	/* Not the queue's owner, which is the share on the queue's own engine. */
+	const struct urn_tp_share *share = urn_share_on(x->cq->owner, s->tp->cfg.engine);
+	struct urn_client_shard *c = share ? urn_client_shard_of(share) : NULL;
 	struct urn_late_cqes *l = c ? &c->late_cqes : NULL;
 
 	/* No completion overtakes those of its own client. */
@@ -202,13 +198,13 @@ urn_shard_hand_over(struct urn_shard *s)
 	for (unsigned int i = 0; i < tp->handover_n; i++) {
 		struct rte_mbuf *m = tp->handover[i];
 		unsigned int to = urn_qpn_engine(urn_pkt(m)->dqpn);
-		struct urn_shard *peer = to < URN_ABI_MAX_ENGINES ? s->peer[to] : NULL;
-		struct urn_xmsg msg = {.kind = URN_X_RX, .shard = peer, .m = m};
+		struct urn_shard *sibling = to < URN_ABI_MAX_ENGINES ? s->sibling[to] : NULL;
+		struct urn_xmsg msg = {.kind = URN_X_RX, .shard = sibling, .m = m};
 
-		if (!peer) {
+		if (!sibling) {
 			URN_COUNT(tp, DROP_NO_QP);
 			rte_pktmbuf_free(m);
-		} else if (urn_engine_put(peer->engine, &msg)) {
+		} else if (urn_engine_put(sibling->engine, &msg)) {
 			URN_COUNT(tp, HANDOVER_RX);
 		} else {
 			URN_COUNT(tp, DROP_HANDOVER);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events to programs: of armed completion queues, and asynchronous ones. This is the only place of
- * the loop that makes system calls, and only when a program sleeps on the other side.
+ * Events to programs: of armed completion queues, and asynchronous ones. No other place of the
+ * loop makes system calls, and this one only when a program sleeps on the other side.
  */
 #include "engine/engine.h"
 
@@ -135,20 +135,11 @@ look_at_untold(struct urn_shard *s)
 
 /* ---- asynchronous events: those that find no room wait, separately for each client */
 
-/* returns: -1 when there is no client, or the client wants no events */
+/* returns: -1 when the client wants no events */
 static int
-async_fd(const struct urn_engine_client *c)
+async_fd(const struct urn_client_shard *c)
 {
-	return c ? atomic_load_explicit(&c->async_fd, memory_order_relaxed) : -1;
-}
-
-struct urn_client_shard *
-urn_shard_share_of(const struct urn_shard *s, const struct urn_engine_client *c)
-{
-	for (unsigned int v = 0; c && v < URN_ABI_MAX_ENGINES; v++)
-		if (c->shard[v] && c->shard[v]->shard == s)
-			return c->shard[v];
-	return NULL;
+	return atomic_load_explicit(&c->client->async_fd, memory_order_relaxed);
 }
 
 /* Seldom called, and never for a packet: allocates from the heap. */
@@ -197,7 +188,7 @@ static void
 tell_late(struct urn_shard *s, struct urn_client_shard *c)
 {
 	const struct urn_abi_event lost = {.type = URN_EVENT_LOST};
-	int fd = async_fd(c->client);
+	int fd = async_fd(c);
 	uint32_t n = 0;
 
 	while (n < c->late.n && n < RETRY_EVENTS && (fd < 0 || tell(s->tp, fd, &c->late.ev[n]) != NO_ROOM))
@@ -240,18 +231,16 @@ urn_shard_tell_events(void *ctx)
 	struct urn_tp *tp = s->tp;
 
 	for (unsigned int i = 0; i < tp->event_n; i++) {
-		int fd = async_fd(tp->event[i].client);
+		const struct urn_tp_event *e = &tp->event[i];
 		struct urn_client_shard *c;
+		int fd;
 
-		if (fd < 0)
+		if (!urn_share_has_client(e->owner))
 			continue;
-		c = urn_shard_share_of(s, tp->event[i].client);
-		if ((c && is_late(c)) || tell(tp, fd, &tp->event[i].ev) == NO_ROOM) {
-			if (c)
-				put_late(s, c, &tp->event[i].ev);
-			else
-				URN_COUNT(tp, EVENT_LOST);
-		}
+		c = urn_client_shard_of(e->owner);
+		fd = async_fd(c);
+		if (fd >= 0 && (is_late(c) || tell(tp, fd, &e->ev) == NO_ROOM))
+			put_late(s, c, &e->ev);
 	}
 	tp->event_n = 0;
 }

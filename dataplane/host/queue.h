@@ -17,6 +17,8 @@
 #include <rte_branch_prediction.h>
 #include <rte_prefetch.h>
 
+struct urn_tp_share;
+
 /* ---- send queue */
 
 struct urn_sq {
@@ -230,7 +232,7 @@ struct urn_cq {
 	uint32_t users;         /* control: QPs and SRQs that use it */
 	uint32_t events;        /* events written to the channel */
 	uint64_t cookie;        /* the client's, for events */
-	void *client;           /* control: the client that made it */
+	struct urn_tp_share *owner; /* the client's share on the queue's engine; NULL: no client */
 	struct urn_cq *next;    /* next in the owner's list of touched queues; valid while touched and not late */
 	TAILQ_ENTRY(urn_cq) untold; /* in the owner's list of queues with a late event; valid while late */
 	bool late;              /* its event is late */

@@ -55,7 +55,8 @@ urn_direct_rights(bool ptrace)
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 	const uint32_t bit = 1u << CAP_SYS_PTRACE;
 
-	/* This sets the rights of this thread alone; a library's call would change those of all threads. */
+	/* The system call sets the rights of this thread alone; a library's call would change those
+	 * of all threads. */
 	if (syscall(SYS_capget, &head, data) != 0)
 		return;
 	data[0].effective = (data[0].effective & ~bit) | (ptrace ? data[0].permitted & bit : 0);

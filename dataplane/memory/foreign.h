@@ -4,7 +4,7 @@
  *
  *   engine (memx.c, lane.c)              worker of the space (worker.c)
  *
- *   urn_lane_put() ──► slot[sent..prod)
+ *   urn_lanes_put() ─► slot[sent..prod)
  *   urn_lanes_flush()  sent ───────────► slot[done..sent)  copies, sets status
  *   urn_lanes_poll() ◄── slot[cons..done)  done ◄──────────
  *
@@ -24,6 +24,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 enum {
 	URN_LANE_SLOTS = 512, /* power of two */
@@ -33,7 +34,7 @@ struct urn_lane_wait; /* an operation that found no slot */
 
 /* Operations that all clients of one user together have under way by one executor. */
 struct urn_lane_user {
-	struct urn_lane_user *next; /* next in the same bucket */
+	SLIST_ENTRY(urn_lane_user) next; /* in the bucket */
 	uid_t uid;
 	uint32_t n;  /* operations */
 	bool closed; /* no more may be added */
@@ -52,7 +53,7 @@ struct urn_lane {
 	bool active;			   /* in the executor's list: something is under way */
 	bool flush;			   /* in the executor's list of lanes whose worker is to be told */
 	struct urn_lane_user *user;	   /* user of the space; valid while active */
-	struct urn_lane_wait *first, *last;
+	STAILQ_HEAD(, urn_lane_wait) waits; /* operations without a slot, in their order */
 	struct urn_lane *next_active, *next_flush;
 	uint32_t put;	 /* operations given to the lane so far; read by others */
 	uint32_t taken;	 /* ... and how many of them were answered, first to last; read by others */
@@ -73,7 +74,7 @@ struct urn_space {
 	_Atomic uint32_t asleep;	  /* futex: 1: the worker sleeps, or is about to */
 	_Atomic int cpu;		  /* the core the worker was seen on last */
 	_Atomic bool stop;		  /* the worker must end */
-	pthread_mutex_t lock;		  /* lock: guards the start of the worker; control */
+	pthread_mutex_t lock; /* lock protects started while control calls start the worker */
 	bool started;			  /* the worker exists */
 	pthread_t worker;
 	uint8_t scratch[64]; /* worker: target of bytes that nobody wants */
@@ -143,9 +144,9 @@ struct urn_lanes {
 	uint32_t n;		       /* operations under way, in all lanes */
 	uint32_t limit;		       /* operations under way from which on lanes are limited */
 	uint32_t full;		       /* ... and from which on users are limited */
-	struct urn_lane_user *user[URN_LANE_USERS]; /* by uid; owner, until the executor goes */
-	struct urn_lane_wait *free;    /* pool for operations that wait without a slot */
-	struct urn_lane_block *blocks; /* owner of that pool */
+	SLIST_HEAD(, urn_lane_user) user[URN_LANE_USERS]; /* by uid; owner: the executor */
+	STAILQ_HEAD(, urn_lane_wait) free;   /* pool for operations that wait without a slot */
+	SLIST_HEAD(, urn_lane_block) blocks; /* owner of that pool */
 	struct urn_memx_gate gate;
 	struct urn_lane_shut *shut; /* by domain; owner */
 };

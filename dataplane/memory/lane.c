@@ -15,12 +15,12 @@ enum {
 };
 
 struct urn_lane_wait {
-	struct urn_lane_wait *next;
+	STAILQ_ENTRY(urn_lane_wait) next; /* among those of the lane, or the free ones */
 	struct urn_memop op;
 };
 
 struct urn_lane_block {
-	struct urn_lane_block *next;
+	SLIST_ENTRY(urn_lane_block) next; /* in the pool */
 	struct urn_lane_wait wait[WAIT_BLOCK];
 };
 
@@ -32,6 +32,7 @@ urn_lanes_init(struct urn_lanes *ls, const void *owner, const struct urn_memx_co
 	ls->limit = cfg->foreign ? cfg->foreign : 1024;
 	ls->full = (uint32_t)(ls->limit * 2ull / 3);
 	ls->gate.pds = cfg->max_pds;
+	STAILQ_INIT(&ls->free);
 	/* Half of the number that closes the gate of a lane, so that incoming operations have room. */
 	ls->gate.few = ls->limit / 8 < FEW_MAX ? ls->limit / 8 + !(ls->limit / 8) : FEW_MAX;
 	ls->gate.pd = calloc(cfg->max_pds + 1u, sizeof(*ls->gate.pd));
@@ -45,16 +46,16 @@ urn_lanes_init(struct urn_lanes *ls, const void *owner, const struct urn_memx_co
 void
 urn_lanes_fini(struct urn_lanes *ls)
 {
-	struct urn_lane_block *b, *next;
+	struct urn_lane_block *b;
 	struct urn_lane_user *u;
 
-	for (b = ls->blocks; b; b = next) {
-		next = b->next;
+	while ((b = SLIST_FIRST(&ls->blocks))) {
+		SLIST_REMOVE_HEAD(&ls->blocks, next);
 		free(b);
 	}
 	for (uint32_t i = 0; i < URN_LANE_USERS; i++) {
-		while ((u = ls->user[i])) {
-			ls->user[i] = u->next;
+		while ((u = SLIST_FIRST(&ls->user[i]))) {
+			SLIST_REMOVE_HEAD(&ls->user[i], next);
 			free(u);
 		}
 	}
@@ -75,6 +76,7 @@ lane_make(struct urn_lanes *ls, struct urn_space *s)
 	memset(l, 0, sizeof(*l));
 	l->owner = ls->owner;
 	l->space = s;
+	STAILQ_INIT(&l->waits);
 	l->next = atomic_load_explicit(&s->lanes, memory_order_relaxed);
 	/* Release: the worker finds a complete lane (serve_all()). */
 	while (!atomic_compare_exchange_weak_explicit(&s->lanes, &l->next, l, memory_order_release,
@@ -109,10 +111,11 @@ lane_limit(const struct urn_lanes *ls)
 static struct urn_lane_user *
 user_find(const struct urn_lanes *ls, uid_t uid)
 {
-	struct urn_lane_user *u = ls->user[uid % URN_LANE_USERS];
+	struct urn_lane_user *u;
 
-	while (u && u->uid != uid)
-		u = u->next;
+	SLIST_FOREACH(u, &ls->user[uid % URN_LANE_USERS], next)
+		if (u->uid == uid)
+			break;
 	return u;
 }
 
@@ -120,13 +123,12 @@ user_find(const struct urn_lanes *ls, uid_t uid)
 static __attribute__((noinline)) struct urn_lane_user *
 user_make(struct urn_lanes *ls, uid_t uid)
 {
-	struct urn_lane_user **at = &ls->user[uid % URN_LANE_USERS], *u = calloc(1, sizeof(*u));
+	struct urn_lane_user *u = calloc(1, sizeof(*u));
 
 	if (!u)
 		return NULL;
 	u->uid = uid;
-	u->next = *at;
-	*at = u;
+	SLIST_INSERT_HEAD(&ls->user[uid % URN_LANE_USERS], u, next);
 	return u;
 }
 
@@ -217,7 +219,7 @@ urn_lanes_gated(const struct urn_lanes *ls, const struct urn_space *space)
 static struct urn_lane_wait *
 wait_get(struct urn_lanes *ls)
 {
-	struct urn_lane_wait *w = ls->free;
+	struct urn_lane_wait *w = STAILQ_FIRST(&ls->free);
 	struct urn_lane_block *b;
 
 	if (unlikely(!w)) {
@@ -228,15 +230,12 @@ wait_get(struct urn_lanes *ls)
 		b = calloc(1, sizeof(*b));
 		if (!b)
 			return NULL;
-		b->next = ls->blocks;
-		ls->blocks = b;
-		for (int i = 0; i < WAIT_BLOCK; i++) {
-			b->wait[i].next = ls->free;
-			ls->free = &b->wait[i];
-		}
-		w = ls->free;
+		SLIST_INSERT_HEAD(&ls->blocks, b, next);
+		for (int i = 0; i < WAIT_BLOCK; i++)
+			STAILQ_INSERT_HEAD(&ls->free, &b->wait[i], next);
+		w = STAILQ_FIRST(&ls->free);
 	}
-	ls->free = w->next;
+	STAILQ_REMOVE_HEAD(&ls->free, next);
 	return w;
 }
 
@@ -248,12 +247,7 @@ lane_wait(struct urn_lanes *ls, struct urn_lane *l, const struct urn_memop *op)
 	if (!w)
 		return false;
 	w->op = *op;
-	w->next = NULL;
-	if (l->last)
-		l->last->next = w;
-	else
-		l->first = w;
-	l->last = w;
+	STAILQ_INSERT_TAIL(&l->waits, w, next);
 	l->waiting++;
 	return true;
 }
@@ -337,14 +331,12 @@ lane_take(struct urn_lanes *ls, struct urn_lane *l, struct urn_memop *ops, unsig
 	l->user->n -= n;
 	if (unlikely(l->user->closed))
 		user_check(ls, l->user);
-	while (unlikely((w = l->first) != NULL) && l->prod - l->cons < URN_LANE_SLOTS) {
+	while (unlikely((w = STAILQ_FIRST(&l->waits)) != NULL) &&
+	       l->prod - l->cons < URN_LANE_SLOTS) {
 		lane_fill(ls, l, &w->op);
-		l->first = w->next;
-		if (!l->first)
-			l->last = NULL;
+		STAILQ_REMOVE_HEAD(&l->waits, next);
 		l->waiting--;
-		w->next = ls->free;
-		ls->free = w;
+		STAILQ_INSERT_HEAD(&ls->free, w, next);
 	}
 	if (unlikely(l->closed) && lane_under_way(l) <= lane_limit(ls) / 2)
 		gate_open(ls, l);
@@ -393,12 +385,13 @@ urn_lanes_crowded(const struct urn_lanes *ls)
 unsigned int
 urn_lanes_hold(const struct urn_lanes *ls, const struct urn_region *region)
 {
+	const struct urn_lane_wait *w;
 	unsigned int n = 0;
 
 	for (const struct urn_lane *l = ls->active; l; l = l->next_active) {
 		for (uint32_t i = l->cons; i != l->prod; i++)
 			n += l->slot[i % URN_LANE_SLOTS].region == region;
-		for (const struct urn_lane_wait *w = l->first; w; w = w->next)
+		STAILQ_FOREACH(w, &l->waits, next)
 			n += w->op.region == region;
 	}
 	return n;

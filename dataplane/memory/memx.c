@@ -8,6 +8,7 @@
  * bytes, so that a transport that does not wait for its answers sends and shows wrong bytes. All
  * decisions come from the seed: the same calls give the same answers.
  */
+#include "base/rnd.h"
 #include "memory/atomic.h"
 #include "memory/copy.h"
 #include "memory/foreign.h"
@@ -129,17 +130,6 @@ memx_do(const struct urn_memop *op)
 
 /* ---- deferring, for tests */
 
-/* splitmix64 */
-static uint64_t
-memx_random(struct urn_memx *x)
-{
-	uint64_t z = x->rng += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
 /* True when the order of two operations matters. */
 static bool
 memx_conflict(const struct urn_memop *a, const struct urn_memop *b)
@@ -184,13 +174,13 @@ memx_defer(struct urn_memx *x, const struct urn_memop *op, bool fails)
 	uint32_t polls = x->cfg.delay_polls ? x->cfg.delay_polls : 1;
 	struct memx_pending *p;
 
-	if (!x->cfg.delay_seed || memx_random(x) % 100 >= x->cfg.delay_percent ||
+	if (!x->cfg.delay_seed || urn_rnd_next(&x->rng) % 100 >= x->cfg.delay_percent ||
 	    x->count == x->cfg.pending)
 		return false;
 	p = &x->list[x->count++];
 	p->op = *op;
 	p->op.status = URN_MEMOP_FAILED;
-	p->due = x->polls + 1 + memx_random(x) % polls;
+	p->due = x->polls + 1 + urn_rnd_next(&x->rng) % polls;
 	p->done = fails;
 	p->seq = x->put_off;
 	__atomic_store_n(&x->put_off, x->put_off + 1, __ATOMIC_RELAXED);
@@ -204,7 +194,7 @@ memx_execute_testing(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 
 	for (unsigned int i = 0; i < n; i++) {
 		struct urn_memop *op = &ops[i];
-		bool fails = memx_random(x) % 1000000 < x->cfg.fail_per_million &&
+		bool fails = urn_rnd_next(&x->rng) % 1000000 < x->cfg.fail_per_million &&
 			     op->kind != URN_MEMOP_FENCE;
 
 		if (memx_is_foreign(op)) {
@@ -227,7 +217,7 @@ static void
 memx_shuffle(struct urn_memx *x, struct urn_memop *ops, unsigned int n)
 {
 	for (unsigned int i = n; i > 1; i--) {
-		unsigned int j = (unsigned int)(memx_random(x) % i);
+		unsigned int j = (unsigned int)(urn_rnd_next(&x->rng) % i);
 		struct urn_memop t = ops[i - 1];
 
 		ops[i - 1] = ops[j];

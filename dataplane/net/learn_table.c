@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of peers: a hash over their addresses, and the lists that entries wait on. */
 #include "net/learn_table.h"
+#include "base/rnd.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* splitmix64 */
 uint64_t
 urn_learn_draw(struct urn_learn *lk)
 {
-	uint64_t z = lk->rng += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
+	return urn_rnd_next(&lk->rng);
 }
 
 struct urn_learn *

@@ -3,7 +3,7 @@
  * Neighbours of one adapter: the MAC address of a GID.
  *
  * Every destination is taken to be on the adapter's own link: there is no
- * routing table, and no gateway is asked. That suits a back-to-back cable, a
+ * routing table, and no gateway is asked. This rule suits a back-to-back cable, a
  * switch or a memif; a routed network wants a static entry per peer with
  * the router's MAC (key "neighbour" of the configuration).
  *

@@ -7,6 +7,8 @@
  */
 #include "report/prometheus.h"
 
+#include "abi/clock.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -43,15 +45,6 @@ struct urn_prometheus {
 	struct scraper conn[CONNS];	  /* owner: the thread */
 	struct urn_prometheus_counters c; /* written by the thread; atomic */
 };
-
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
-}
 
 static void
 count(uint64_t *c)
@@ -223,14 +216,14 @@ take(struct urn_prometheus *p, struct scraper *c)
 	}
 	c->fd = fd;
 	c->state = READ;
-	c->until = now_ms() + URN_PROMETHEUS_MS;
+	c->until = urn_clock_ms() + URN_PROMETHEUS_MS;
 }
 
 /* Cut connections whose time is over. returns: ms to the next; -1: there is none */
 static int
 expire(struct urn_prometheus *p)
 {
-	uint64_t now = now_ms(), next = UINT64_MAX;
+	uint64_t now = urn_clock_ms(), next = UINT64_MAX;
 
 	for (unsigned int i = 0; i < CONNS; i++) {
 		struct scraper *c = &p->conn[i];

@@ -284,6 +284,31 @@ impairments(const struct urn_metrics_source *src, FILE *out)
 	}
 }
 
+/* Priorities above 0 stand for themselves once they have counted: most ports use none of them. */
+static void
+queues(const struct urn_metrics_source *src, FILE *out)
+{
+	char priority[8];
+
+	for (unsigned int k = 0; k < URN_SWQ_COUNTER_COUNT; k++) {
+		counter_family(out, &urn_swq_scope, k);
+		EACH_PLUG(src, s, i)
+		{
+			for (unsigned int p = 0; p < URN_SWQ_PRIORITIES; p++) {
+				const struct urn_swq *q = urn_switch_queues(s->sw, (uint16_t)i);
+				uint64_t v = LOOK(q->level[p].c.v[k]);
+
+				if (p > 0 && v == 0)
+					continue;
+				plug_labels(s, i, "queue_", urn_swq_counter_name(k), out);
+				snprintf(priority, sizeof(priority), "%u", p);
+				label(out, ',', "priority", priority);
+				value(out, v);
+			}
+		}
+	}
+}
+
 static void
 switches(const struct urn_metrics_source *src, FILE *out)
 {
@@ -317,6 +342,7 @@ switches(const struct urn_metrics_source *src, FILE *out)
 		}
 	}
 	impairments(src, out);
+	queues(src, out);
 }
 
 void

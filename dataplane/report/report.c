@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reports on objects that exist from the start: ports, adapters, engines, their tables and counters. */
 #include "report/report_priv.h"
+#include "abi/clock.h"
 #include "server/server.h"
 #include "pmd_glue/plug.h"
 
@@ -16,22 +17,13 @@
 
 /* ---- common to all */
 
-static uint64_t
-clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 int
 urn_report_lock(struct urn_adapter *a, struct urn_err *err)
 {
 	uint64_t until = 0;
 
 	while (pthread_mutex_trylock(&a->lock) != 0) {
-		uint64_t now = clock_ns();
+		uint64_t now = urn_clock_ns();
 
 		if (until == 0)
 			until = now + LOCK_NS;
@@ -198,16 +190,17 @@ adapter_more(const struct urn_adapter *a, struct urn_report_sink *s)
 
 	s->str(s, "gid_link_local", report_gid(a->gid[0], gid));
 	s->u64(s, "neighbours", urn_neigh_count(a->neigh));
-	s->u64(s, "peers", a->peers ? urn_learn_count(a->peers) : 0);
+	s->u64(s, "peers", a->learn ? urn_learn_count(a->learn) : 0);
 	s->u64(s, "max_qp", a->cfg.max_qp);
 	s->u64(s, "max_mr", a->cfg.max_mr);
 	s->u64(s, "area_bytes", a->cfg.area_size);
 	s->u64(s, "work_in_flight", a->cfg.work_in_flight);
-	s->flag(s, "link_requests", !a->cfg.no_link);
+	s->flag(s, "link_requests", !a->cfg.no_learn);
 	s->flag(s, "cm", !a->cfg.no_cm);
 	s->flag(s, "icrc", !a->cfg.no_icrc);
+	s->flag(s, "congestion_control", !a->cfg.no_congestion_control);
 	report_features(s, &urn_link_features,
-			a->cfg.no_link ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off);
+			a->cfg.no_learn ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off);
 }
 
 /* Counts that the adapter's engines keep; each is read at its own moment. */
@@ -231,7 +224,7 @@ one_adapter(struct urn_adapter *a, bool card, struct urn_report_sink *s, struct 
 
 	if (urn_report_lock(a, err) != 0)
 		return -1;
-	for (const struct urn_client *c = a->clients; c; c = c->next)
+	for (const struct urn_client *c = LIST_FIRST(&a->clients); c; c = LIST_NEXT(c, link))
 		clients++;
 	urn_report_unlock(a);
 	s->begin(s, "adapter", card);
@@ -309,7 +302,7 @@ urn_report_engines(const struct urn_report_source *src, struct urn_report_query 
 static const char *
 peer_kind(const struct urn_adapter *a, const uint8_t gid[16])
 {
-	return a->peers ? urn_learn_state_name(urn_learn_peek(a->peers, gid, NULL)) : "";
+	return a->learn ? urn_learn_state_name(urn_learn_peek(a->learn, gid, NULL)) : "";
 }
 
 static void

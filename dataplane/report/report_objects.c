@@ -63,7 +63,7 @@ walk_clients(struct report_walk *w, struct urn_adapter *a)
 	const struct clients_walk *cw = (const struct clients_walk *)w;
 	struct urn_report_at *at = &w->q->at;
 
-	for (const struct urn_client *c = a->clients; c; c = c->next) {
+	for (const struct urn_client *c = LIST_FIRST(&a->clients); c; c = LIST_NEXT(c, link)) {
 		if ((at->on && c->id > at->middle) || (w->q->client && c->id != w->q->client))
 			continue;
 		if (report_full(w))
@@ -123,9 +123,12 @@ qps_of(const struct urn_client *c)
 {
 	uint64_t n = 0;
 
-	for (uint32_t v = 0; v < c->adapter->vectors; v++)
-		if (c->engine.shard[v])
-			n += LOOK(c->engine.shard[v]->used) - LOOK(c->engine.shard[v]->free_n);
+	for (uint32_t v = 0; v < c->adapter->vectors; v++) {
+		const struct urn_client_shard *cs = urn_client_shard(c, v);
+
+		if (cs)
+			n += LOOK(cs->used) - LOOK(cs->free_n);
+	}
 	return n;
 }
 
@@ -187,7 +190,8 @@ find_client(const struct urn_report_source *src, uint32_t id, struct urn_err *er
 
 		if (urn_report_lock(a, err) != 0)
 			return -1;
-		for (const struct urn_client *c = a->clients; c && !found; c = c->next) {
+		for (const struct urn_client *c = LIST_FIRST(&a->clients); c && !found;
+		     c = LIST_NEXT(c, link)) {
 			found = c->id == id;
 			if (found && act)
 				act(c);

@@ -7,17 +7,12 @@
 #include "report/report_priv.h"
 
 #include "transport/requester.h"
+#include "transport/service.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 static const uint8_t none[16];
-
-static const char *
-type_name(unsigned int type)
-{
-	return type == URN_QPT_RC ? "RC" : type == URN_QPT_UD ? "UD" : "?";
-}
 
 static uint32_t
 psn_count(uint32_t from, uint32_t to)
@@ -29,7 +24,7 @@ psn_count(uint32_t from, uint32_t to)
 static void
 common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_sink *s)
 {
-	const struct urn_client *c = urn_client_of(urn_qp_client(qp));
+	const struct urn_client *c = urn_client_of_qp(qp);
 	bool rc = qp->type == URN_QPT_RC;
 	uint32_t posted = atomic_load_explicit(&qp->sq.hdr->prod, memory_order_relaxed);
 	uint32_t receives =
@@ -39,7 +34,7 @@ common(const struct urn_adapter *a, const struct urn_qp *qp, struct urn_report_s
 	s->u64(s, "qpn", qp->qpn);
 	s->str(s, "adapter", a->cfg.name);
 	s->u64(s, "client", c ? c->id : 0);
-	s->str(s, "type", type_name(qp->type));
+	s->str(s, "type", urn_qp_service(urn_adapter_shard(a, 0)->tp, qp)->name);
 	s->str(s, "state", urn_qp_state_name(LOOK(qp->state)));
 	/* The peer is set by control calls: it does not change under the adapter's lock. */
 	s->str(s, "peer", rc && memcmp(qp->av.dgid, none, 16) != 0 ? report_gid(qp->av.dgid, text) : "");
@@ -59,6 +54,7 @@ struct detail {
 	struct urn_qp copy;
 	struct urn_peer peer; /* RC */
 	uint64_t rto_ns;      /* timeout by the measured round trip, ns; 0: not measured */
+	uint64_t rate;        /* bytes a second by congestion control; 0: as fast as can be */
 	uint32_t missing_n;   /* responses kept ahead of their turn */
 	bool selective;
 	bool repairing;
@@ -76,6 +72,7 @@ look(void *arg)
 	d->peer = *urn_qp_peer(d->tp, qp);
 	d->selective = urn_qp_selective(d->tp, qp);
 	d->repairing = r != NULL;
+	d->rate = urn_congestion_rate(d->tp, qp);
 	d->missing_n = r ? r->kept_n : 0;
 	if (d->tp->cfg.rto_floor && d->peer.srtt)
 		d->rto_ns = urn_peer_rto(&d->peer, d->tp->cfg.rto_floor);
@@ -128,7 +125,7 @@ requester(const struct detail *d, struct urn_report_sink *s)
 		{"rnr_retries_left", qp->tx.rnr_tries}, {"reads_max", qp->tx.max_fetch},
 		{"reads_outstanding", qp->tx.fetch_out}, {"rtt_ns", d->peer.srtt},
 		{"rtt_var_ns", d->peer.rttvar}, {"rto_ns", d->rto_ns}, {"backoff", d->peer.backoff},
-		{"window", d->peer.window});
+		{"window", d->peer.window}, {"paced_mbps", d->rate / 125000});
 }
 
 static void
@@ -167,7 +164,7 @@ card(const struct urn_adapter *a, const struct detail *d, struct urn_report_sink
 static bool
 is_wanted(const struct urn_qp *qp, const struct urn_report_query *q)
 {
-	const struct urn_client *c = qp ? urn_client_of(urn_qp_client(qp)) : NULL;
+	const struct urn_client *c = qp ? urn_client_of_qp(qp) : NULL;
 
 	return qp && (q->client == 0 || (c && c->id == q->client)) &&
 	       (q->state == NULL || strcasecmp(urn_qp_state_name(LOOK(qp->state)), q->state) == 0);

@@ -16,6 +16,7 @@ struct plug_view {
 	struct urn_fabric_counters f; /* valid when plugged */
 	struct urn_impair_config impair[2];
 	struct urn_impair_counters ic[2];
+	struct urn_swq_counters qc[URN_SWQ_PRIORITIES];
 };
 
 struct look {
@@ -36,6 +37,7 @@ copy(void *arg)
 	l->addresses = urn_fdb_count(urn_switch_fdb(sw));
 	for (uint16_t i = 0; i < (uint16_t)l->plugs; i++) {
 		const struct urn_fabric_counters *f = urn_fabric_counters(l->sw->fabric, sw, i);
+		const struct urn_swq *queues = urn_switch_queues(sw, i);
 		struct plug_view *p = &l->plug[i];
 
 		snprintf(p->name, sizeof(p->name), "%s", urn_switch_port_name(sw, i));
@@ -51,6 +53,8 @@ copy(void *arg)
 			p->impair[d] = *urn_impair_config(imp);
 			p->ic[d] = *urn_impair_counters(imp);
 		}
+		for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++)
+			p->qc[k] = queues->level[k].c;
 	}
 }
 
@@ -64,7 +68,8 @@ impairments(const struct plug_view *p, struct urn_report_sink *s)
 		s->str(s, keys[d], urn_impair_text(&p->impair[d], text, sizeof(text)));
 }
 
-/* Frames that did not go on, for any reason. */
+/* Frames that did not go on, for any reason. The impairment has counted those that a queue dropped.
+ */
 static uint64_t
 drops(const struct plug_view *p)
 {
@@ -87,6 +92,12 @@ counters(const struct plug_view *p, bool all, struct urn_report_sink *s)
 		report_counters(s, &urn_fabric_scope, "", p->f.v, all);
 	report_counters(s, &urn_impair_scope, "in_", p->ic[URN_SWITCH_IN].v, all);
 	report_counters(s, &urn_impair_scope, "out_", p->ic[URN_SWITCH_OUT].v, all);
+	for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++) {
+		char prefix[16];
+
+		snprintf(prefix, sizeof(prefix), "queue%u_", k);
+		report_counters(s, &urn_swq_scope, prefix, p->qc[k].v, all);
+	}
 }
 
 static void

@@ -81,7 +81,8 @@ report_use(const struct urn_report_source *src, uint32_t id, struct report_use *
 
 		if (urn_report_lock(a, err) != 0)
 			return -1;
-		for (const struct urn_client *c = a->clients; c; c = c->next)
+		for (const struct urn_client *c = LIST_FIRST(&a->clients); c;
+		     c = LIST_NEXT(c, link))
 			add_client(&w, c);
 		urn_report_unlock(a);
 	}

@@ -116,7 +116,8 @@ static const struct command commands[] = {
 	 .help = "a port of a switch, with its counters. Parameters: SWITCH,PORT"},
 };
 
-/* DPDK's callbacks of commands have no argument: hence static. The lock is held while a command is answered. */
+/* DPDK's callbacks of commands have no argument: hence static. `lock` protects told and registered;
+ * held while a command is answered. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_telemetry_config told; /* under lock; src NULL: not started, or stopped */
 static bool registered;			 /* under lock */

@@ -142,7 +142,7 @@ complaint(const struct urn_attached *s, const struct message *m, ssize_t n)
 	if (h->bytes != n || h->bytes < urn_sock_ask_bytes(h->kind) ||
 	    (h->kind != URN_SOCK_HELLO && h->bytes != urn_sock_ask_bytes(h->kind)))
 		return "the message has not the length of its kind";
-	if (!s->hello && h->kind != URN_SOCK_HELLO)
+	if (!s->version && h->kind != URN_SOCK_HELLO)
 		return "the first message says which versions the library speaks";
 	if (s->client ? h->kind == URN_SOCK_OPEN : h->kind == URN_SOCK_CALL || h->kind == URN_SOCK_EVENTS)
 		return s->client ? "the connection has opened an adapter already"
@@ -163,7 +163,8 @@ on_hello(struct urn_attached *s, const struct urn_sock_ask *q, struct urn_sock_a
 	struct urn_abi_agreed agreed = {.version = s->dp->speaks.newest};
 
 	a->err = urn_abi_agree(&library, &s->dp->speaks, &agreed, a->why, sizeof(a->why));
-	s->hello = s->hello || a->err == 0;
+	if (a->err == 0)
+		s->version = agreed.version;
 	a->hello.abi = agreed.version;
 	a->hello.adapters = s->dp->adapters_n;
 	snprintf(a->hello.version, sizeof(a->hello.version), "%s", URN_VERSION);
@@ -252,8 +253,10 @@ make_client(struct urn_attached *s, struct urn_adapter *ad, struct message *m, s
 	s->fds = OPEN_FDS + ad->vectors;
 	open_space(s, m, &who);
 	s->client = urn_client_create(ad, &who, err);
-	if (s->client)
+	if (s->client) {
+		s->client->agreed.version = s->version;
 		return 0;
+	}
 	rc = errno;
 	urn_account_give(s->account, URN_QUOTA_FD, s->fds);
 	s->fds = 0;
@@ -331,10 +334,14 @@ static void
 on_events(struct urn_attached *s, const struct urn_sock_ask *q, struct urn_sock_answer *a, struct more *more)
 {
 	const struct urn_abi_req req = {.op = URN_CTL_CM_EVENT};
+	const uint32_t many = URN_ABI_FEATURE_CM_EVENTS;
 	uint32_t max = q->events.max < URN_SOCK_EVENTS_MAX ? q->events.max : URN_SOCK_EVENTS_MAX;
 	struct urn_abi_rep rep;
 
 	s->calls++;
+	a->err = urn_ctl_need(s->client, many, a->why, sizeof(a->why));
+	if (a->err)
+		return;
 	while (more->events < max) {
 		urn_ctl_call(s->client, &req, &rep);
 		if (rep.err)

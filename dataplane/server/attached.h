@@ -22,7 +22,7 @@ struct urn_attached {
 	struct urn_client *client; /* once the program has opened an adapter; owned */
 	uint64_t calls;            /* control calls carried out */
 	unsigned int fds;          /* descriptors taken from the account for the open adapter */
-	bool hello;                /* the program has told its versions */
+	uint32_t version; /* version agreed on by the latest HELLO; 0: the program has told none */
 	bool bad;                  /* the connection ended because of a message that made no sense */
 	bool truncated;            /* ... because too many descriptors came, or more than there was room for */
 };

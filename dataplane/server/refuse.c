@@ -22,9 +22,9 @@ struct refused {
 
 struct urn_refuser {
 	pthread_t thread;
+	/* lock protects all fields behind cond, which is signalled under lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	/* All below: under lock. */
 	struct refused queue[ROOM];
 	unsigned int first, n;
 	uint64_t turn, seen; /* connections that were closed; the number at the last urn_refuser_tend() */

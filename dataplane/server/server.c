@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,7 +33,7 @@ enum {
 
 /* A program that is attached, or about to be. */
 struct program {
-	struct program *next, *prev;  /* in the server's list; under the server's lock */
+	LIST_ENTRY(program) link;     /* in the server's list; under the server's lock */
 	struct urn_server *server;    /* constant */
 	struct urn_attached attached; /* its thread's; .fd is constant until `closing` */
 	bool closing;                 /* its thread closes attached.fd; under the server's lock */
@@ -51,7 +52,7 @@ struct urn_server {
 	struct urn_ledger ledger;     /* has a lock of its own */
 	pthread_mutex_t lock;         /* protects the list of programs, and their fields that say so */
 	pthread_cond_t gone;          /* signalled when a program has gone; with lock */
-	struct program *programs;     /* under lock */
+	LIST_HEAD(, program) programs; /* under lock */
 	_Atomic bool stopping;        /* take no more messages */
 	_Atomic uint64_t accepted, refused, opened, calls, bad, truncated, clients;
 };
@@ -64,12 +65,7 @@ strike_out(struct urn_server *s, struct program *p)
 {
 	urn_account_give(p->attached.account, URN_QUOTA_FD, PROGRAM_FDS);
 	urn_account_leave(p->attached.account);
-	if (p->prev)
-		p->prev->next = p->next;
-	else
-		s->programs = p->next;
-	if (p->next)
-		p->next->prev = p->prev;
+	LIST_REMOVE(p, link);
 	atomic_fetch_sub(&s->clients, 1);
 }
 
@@ -233,10 +229,7 @@ admit(struct urn_server *s, struct program *p)
 	/* The program is its thread's from here on, and may end at once. */
 	atomic_fetch_add(&s->clients, 1);
 	pthread_mutex_lock(&s->lock);
-	p->next = s->programs;
-	if (p->next)
-		p->next->prev = p;
-	s->programs = p;
+	LIST_INSERT_HEAD(&s->programs, p, link);
 	rc = start_program(p);
 	if (rc != 0)
 		strike_out(s, p);
@@ -373,6 +366,7 @@ urn_server_open(struct urn_dp *dp, const struct urn_server_config *cfg, struct u
 static unsigned int
 see_off(struct urn_server *s)
 {
+	struct program *p;
 	struct timespec end;
 	unsigned int left = 0;
 
@@ -380,13 +374,13 @@ see_off(struct urn_server *s)
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += CLOSE_S;
 	pthread_mutex_lock(&s->lock);
-	for (struct program *p = s->programs; p; p = p->next)
+	LIST_FOREACH(p, &s->programs, link)
 		if (!p->closing)
 			/* Only reading is shut down: a program that sees the end expects its queues to stand still. */
 			(void)shutdown(p->attached.fd, SHUT_RD);
-	while (s->programs && pthread_cond_timedwait(&s->gone, &s->lock, &end) == 0)
+	while (!LIST_EMPTY(&s->programs) && pthread_cond_timedwait(&s->gone, &s->lock, &end) == 0)
 		;
-	for (struct program *p = s->programs; p; p = p->next)
+	LIST_FOREACH(p, &s->programs, link)
 		left++;
 	pthread_mutex_unlock(&s->lock);
 	return left;

@@ -24,7 +24,7 @@ urn_mac(const uint8_t mac[6])
 	return v;
 }
 
-/* True for multicast and broadcast: the group bit is the lowest of the first byte. */
+/* True when the lowest bit of the first byte is set, the group bit: multicast and broadcast. */
 static inline bool
 urn_mac_is_group(uint64_t mac)
 {

@@ -17,7 +17,7 @@
 #include "switch/impair_state.h"
 
 #include "switch/frame.h"
-#include "switch/rnd.h"
+#include "base/rnd.h"
 
 static const struct urn_counter_row counter_rows[] = {URN_IMPAIR_COUNTERS(URN_COUNTER_ROW)};
 static const struct urn_counter_block counter_block = {
@@ -70,7 +70,7 @@ own(struct urn_impair *imp, struct rte_mbuf *m)
 	return copy;
 }
 
-/* True for IPv4 and IPv6, with a VLAN tag or without: their receivers notice a flipped bit. */
+/* True when the frame is IPv4 or IPv6, VLAN tag or not: receivers of these notice a flipped bit. */
 static bool
 is_ip(const struct rte_mbuf *m)
 {

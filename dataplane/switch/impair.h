@@ -61,22 +61,21 @@ struct urn_impair_config {
 };
 
 /* X(index, "name", "description") */
-#define URN_IMPAIR_COUNTERS(X)                                                           \
-	X(PUSHED, "pushed", "frames that came")                                          \
-	X(POPPED, "popped", "frames that went on")                                       \
-	X(DROPPED, "drop_random", "frames dropped by chance")                            \
-	X(BLACKHOLE, "drop_blackhole", "frames dropped because nothing passes")          \
-	X(FLAP, "drop_flap", "frames dropped while the link was down")                   \
-	X(FCS, "drop_fcs",                                                               \
-	  "frames turned over in a bit that nothing but Ethernet's checksum protects")   \
-	X(QUEUE, "drop_queue", "frames dropped because the queue was full")              \
-	X(NO_MBUF, "drop_no_mbuf", "frames lost because there was no packet for a copy") \
-	X(DUPLICATED, "duplicated", "copies added")                                      \
-	X(DUP_NO_MBUF, "dup_no_mbuf", "copies not added because there was no packet")    \
-	X(CORRUPTED, "corrupted", "frames with a bit turned over")                       \
-	X(REORDERED, "reordered", "frames held back to let others pass")                 \
-	X(REORDER_LATE, "reorder_timeout", "of these, released by time, not by frames")  \
-	X(DELAYED, "delayed", "frames that had to wait, by rate, delay or jitter")       \
+#define URN_IMPAIR_COUNTERS(X)                                                                 \
+	X(PUSHED, "pushed", "frames that came")                                                \
+	X(POPPED, "popped", "frames that went on")                                             \
+	X(DROPPED, "drop_random", "frames dropped at random")                                  \
+	X(BLACKHOLE, "drop_blackhole", "frames dropped because nothing passes")                \
+	X(FLAP, "drop_flap", "frames dropped while the link was down")                         \
+	X(FCS, "drop_fcs", "frames with a flipped bit that only Ethernet's checksum protects") \
+	X(QUEUE, "drop_queue", "frames dropped because the queue was full")                    \
+	X(NO_MBUF, "drop_no_mbuf", "frames lost because there was no packet for a copy")       \
+	X(DUPLICATED, "duplicated", "copies added")                                            \
+	X(DUP_NO_MBUF, "dup_no_mbuf", "copies not added because there was no packet")          \
+	X(CORRUPTED, "corrupted", "frames with a flipped bit")                                 \
+	X(REORDERED, "reordered", "frames held back to let others pass")                       \
+	X(REORDER_LATE, "reorder_timeout", "of these, released by time, not by frames")        \
+	X(DELAYED, "delayed", "frames that had to wait, by rate, delay or jitter")             \
 	X(COPIED, "copied", "frames of foreign memory copied before they were kept or changed")
 
 enum urn_impair_counter {

@@ -2,7 +2,7 @@
 /* Configuration of an impairment: checks it, and computes the numbers that random words are compared with. */
 #include "switch/impair_state.h"
 
-#include "switch/rnd.h"
+#include "base/rnd.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 #include <string.h>
 
 const char urn_impair_keys[] = "  drop=P            share of frames lost, in percent: 1 or 1%\n"
-			       "  dup=P             share of frames doubled\n"
-			       "  corrupt=P         share of frames with a bit turned over\n"
+			       "  dup=P             share of frames duplicated\n"
+			       "  corrupt=P         share of frames with one bit flipped\n"
 			       "  reorder=P         share of frames held back until others passed\n"
 			       "  hold=N or A-B     how many others pass, 1 to 32 (1-8)\n"
 			       "  hold-time=T       ... or for how long at most (100us)\n"
@@ -18,7 +18,7 @@ const char urn_impair_keys[] = "  drop=P            share of frames lost, in per
 			       "  queue=N           frames inside at a time, 1 to 1048576 (4096)\n"
 			       "  flap=UP/DOWN      passes for a time, then not: 900ms/100ms\n"
 			       "  blackhole         nothing passes\n"
-			       "  seed=N            of all chance (0)\n";
+			       "  seed=N            seed of all random choices (0)\n";
 
 int
 urn_impair_parse_percent(const char *s, double *out)

@@ -6,6 +6,17 @@
 
 #define FIRST_SIZE 64u /* entries of a ring when its first frame comes */
 
+static const struct urn_counter_row counter_rows[] = {URN_SWQ_COUNTERS(URN_COUNTER_ROW)};
+static const struct urn_counter_block counter_block = {
+	"switch", counter_rows, sizeof(counter_rows) / sizeof(counter_rows[0])};
+const struct urn_counter_scope urn_swq_scope = {"switch_queue", &counter_block, 1};
+
+const char *
+urn_swq_counter_name(unsigned int id)
+{
+	return urn_counter_name_in(&urn_swq_scope, id);
+}
+
 void
 urn_swq_init(struct urn_swq *q, const struct urn_swq_bound *bound)
 {
@@ -52,13 +63,14 @@ grow(struct urn_swq_level *l)
 	return true;
 }
 
+/* room: frames that may wait when the priority's own bound says nothing; 0: any number */
 static enum urn_swq_verdict
-judge(struct urn_swq_level *l, uint32_t len)
+judge(struct urn_swq_level *l, uint32_t len, uint32_t room)
 {
 	const struct urn_swq_bound *b = &l->bound;
-	uint32_t n = l->tail - l->head;
+	uint32_t n = l->tail - l->head, frames = b->frames ? b->frames : room;
 
-	if (b->frames && n >= b->frames)
+	if (frames && n >= frames)
 		return URN_SWQ_DROP_FRAMES;
 	if (b->bytes && l->bytes + len > b->bytes)
 		return URN_SWQ_DROP_BYTES;
@@ -72,9 +84,9 @@ urn_swq_put(struct urn_swq *q, unsigned int priority, struct rte_mbuf *m, uint64
 {
 	struct urn_swq_level *l = &q->level[priority];
 	uint8_t bit = (uint8_t)(1u << priority);
-	enum urn_swq_verdict v = judge(l, m->pkt_len);
+	enum urn_swq_verdict v = judge(l, m->pkt_len, q->room);
 
-	l->verdict[v]++;
+	l->c.v[v]++;
 	if (v != URN_SWQ_QUEUED && v != URN_SWQ_MARK)
 		return v;
 	l->ring[l->tail++ & (l->size - 1)] = (struct urn_swq_entry){.m = m, .since = since};
@@ -83,9 +95,15 @@ urn_swq_put(struct urn_swq *q, unsigned int priority, struct rte_mbuf *m, uint64
 	q->waiting |= bit;
 	if (l->bound.high && l->bytes >= l->bound.high && !(q->crowded & bit)) {
 		q->crowded |= bit;
-		l->crowds++;
+		l->c.v[URN_SWQ_C_CROWDS]++;
 	}
 	return v;
+}
+
+void
+urn_swq_refuse(struct urn_swq *q, unsigned int priority)
+{
+	q->level[priority].c.v[URN_SWQ_C_DROP_FRAMES]++;
 }
 
 struct rte_mbuf *
@@ -116,6 +134,6 @@ urn_swq_pause(struct urn_swq *q, unsigned int priority, bool pause)
 	uint8_t bit = (uint8_t)(1u << priority);
 
 	if (pause && !(q->paused & bit))
-		q->level[priority].pauses++;
+		q->level[priority].c.v[URN_SWQ_C_PAUSES]++;
 	q->paused = (uint8_t)(pause ? q->paused | bit : q->paused & ~bit);
 }

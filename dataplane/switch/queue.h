@@ -10,6 +10,8 @@
 #ifndef URN_SWITCH_QUEUE_H
 #define URN_SWITCH_QUEUE_H
 
+#include "counter_scope.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,6 +28,43 @@ enum urn_swq_verdict {
 	URN_SWQ_DROP_MEMORY, /* the queue could not grow */
 	URN_SWQ_VERDICTS,
 };
+
+/*
+ * Counters of one priority: X(index, "name", "description"). The first are those of verdicts, in
+ * the order of enum urn_swq_verdict.
+ */
+#define URN_SWQ_COUNTERS(X)                                                              \
+	X(WAITED, "waited", "frames that had to wait, without those of `marked`")        \
+	X(MARKED, "marked",                                                              \
+	  "frames that had to wait, and found more bytes than the "                      \
+	  "threshold for congestion marks")                                              \
+	X(DROP_FRAMES, "drop_frames", "frames dropped because as many waited as may")    \
+	X(DROP_BYTES, "drop_bytes",                                                      \
+	  "frames dropped because the bytes that wait left them "                        \
+	  "no room")                                                                     \
+	X(DROP_MEMORY, "drop_memory", "frames dropped because the queue could not grow") \
+	X(CROWDS, "crowds", "times the bytes that wait reached the high watermark")      \
+	X(PAUSES, "pauses", "times the priority was paused")
+
+enum urn_swq_counter {
+#define X(id, name, text) URN_SWQ_C_##id,
+	URN_SWQ_COUNTERS(X)
+#undef X
+		URN_SWQ_COUNTER_COUNT,
+};
+_Static_assert((int)URN_SWQ_C_WAITED == (int)URN_SWQ_QUEUED &&
+		       (int)URN_SWQ_C_DROP_MEMORY == (int)URN_SWQ_DROP_MEMORY &&
+		       (int)URN_SWQ_C_CROWDS == (int)URN_SWQ_VERDICTS,
+	       "a verdict is the index of its counter");
+
+struct urn_swq_counters {
+	uint64_t v[URN_SWQ_COUNTER_COUNT];
+};
+
+/* The scope "switch_queue": these counters. */
+extern const struct urn_counter_scope urn_swq_scope;
+/* Name of a counter; NULL past the end. */
+const char *urn_swq_counter_name(unsigned int id);
 
 /* Bounds of one priority; 0: no such bound, threshold or watermark. */
 struct urn_swq_bound {
@@ -44,18 +83,21 @@ struct urn_swq_entry {
 
 /* One priority. */
 struct urn_swq_level {
-	struct urn_swq_entry *ring;	    /* the queue's; NULL until the first frame */
-	uint32_t size;			    /* entries of the ring: 0 or a power of two */
-	uint32_t head, tail;		    /* entries taken, put; free running */
-	uint64_t bytes;			    /* bytes that wait */
-	struct urn_swq_bound bound;	    /* the configuration's */
-	uint64_t verdict[URN_SWQ_VERDICTS]; /* frames, by verdict */
-	uint64_t crowds;		    /* times the high watermark was reached */
-	uint64_t pauses;		    /* times the priority was paused */
+	struct urn_swq_entry *ring; /* the queue's; NULL until the first frame */
+	uint32_t size;		    /* entries of the ring: 0 or a power of two */
+	uint32_t head, tail;	    /* entries taken, put; free running */
+	uint64_t bytes;		    /* bytes that wait */
+	struct urn_swq_bound bound; /* the configuration's */
+	struct urn_swq_counters c;  /* since urn_swq_init() */
 };
 
 struct urn_swq {
 	uint32_t frames; /* frames that wait, all priorities */
+	/*
+	 * The caller's, who may change the number before any frame: frames that may wait in a
+	 * priority whose own bound in frames is 0; 0: any number.
+	 */
+	uint32_t room;
 	uint8_t waiting; /* bit p: frames of priority p wait */
 	uint8_t paused;	 /* bit p: priority p must not go out */
 	uint8_t crowded; /* bit p: between reaching the high watermark and falling to the low one */
@@ -74,6 +116,8 @@ void urn_swq_finish(struct urn_swq *q);
  */
 enum urn_swq_verdict urn_swq_put(struct urn_swq *q, unsigned int priority, struct rte_mbuf *m,
 				 uint64_t since);
+/* Count a frame of a priority that a bound in frames of the caller's keeps out of the queue. */
+void urn_swq_refuse(struct urn_swq *q, unsigned int priority);
 /*
  * Take the first frame of the highest priority that is not paused, the caller's from here on.
  * *since: ns, the time at which it came. returns: NULL: none may go
@@ -81,6 +125,17 @@ enum urn_swq_verdict urn_swq_put(struct urn_swq *q, unsigned int priority, struc
 struct rte_mbuf *urn_swq_take(struct urn_swq *q, uint64_t *since);
 /* Pause a priority (below URN_SWQ_PRIORITIES), or let it go on. */
 void urn_swq_pause(struct urn_swq *q, unsigned int priority, bool pause);
+
+/* True when nothing was counted for the priority (below URN_SWQ_PRIORITIES). */
+static inline bool
+urn_swq_unused(const struct urn_swq *q, unsigned int priority)
+{
+	uint64_t any = 0;
+
+	for (unsigned int i = 0; i < URN_SWQ_COUNTER_COUNT; i++)
+		any |= q->level[priority].c.v[i];
+	return any == 0;
+}
 
 /* True when a frame waits that may go out. */
 static inline bool

@@ -61,8 +61,8 @@ destroy_port(struct urn_switch_port *p)
 		return;
 	urn_impair_destroy(p->impair[URN_SWITCH_IN]);
 	urn_impair_destroy(p->impair[URN_SWITCH_OUT]);
-	if (p->peer)
-		p->peer->port[p->peer_port]->peer = NULL;
+	if (p->other)
+		p->other->port[p->other_port]->other = NULL;
 	urn_swq_finish(&p->queue);
 	free(p);
 }
@@ -82,18 +82,6 @@ const char *
 urn_switch_name(const struct urn_switch *sw)
 {
 	return sw->name;
-}
-
-/* Give priorities without a bound in frames that of the wire, so that each has one. */
-static void
-set_bounds(struct urn_switch_port *p)
-{
-	uint32_t frames = urn_impair_config(p->impair[URN_SWITCH_OUT])->queue;
-
-	for (unsigned int i = 0; p->classify && i < URN_SWQ_PRIORITIES; i++) {
-		if (!p->queue.level[i].bound.frames)
-			p->queue.level[i].bound.frames = frames;
-	}
 }
 
 int
@@ -121,7 +109,6 @@ urn_switch_add_port(struct urn_switch *sw, const struct urn_switch_port_config *
 	p->classify = cfg->classify;
 	p->waits = cfg->classify != NULL;
 	urn_swq_init(&p->queue, cfg->bound);
-	set_bounds(p);
 	p->max_frame = cfg->max_frame ? cfg->max_frame : UINT32_MAX;
 	snprintf(p->name, sizeof(p->name), "%s", cfg->name);
 	sw->port[sw->ports] = p;
@@ -190,7 +177,7 @@ reaches(struct urn_switch *a, const struct urn_switch *b)
 
 		todo = sw->todo;
 		for (uint16_t i = 0; i < sw->ports; i++) {
-			struct urn_switch *next = sw->port[i]->peer;
+			struct urn_switch *next = sw->port[i]->other;
 
 			if (!next || next == sw->from)
 				continue;
@@ -207,21 +194,21 @@ urn_switch_link(struct urn_switch *a, uint16_t pa, struct urn_switch *b, uint16_
 {
 	if (pa >= a->ports || pb >= b->ports)
 		return -EINVAL;
-	if (a->port[pa]->peer || b->port[pb]->peer)
+	if (a->port[pa]->other || b->port[pb]->other)
 		return -EBUSY;
 	if (reaches(a, b))
 		return -ELOOP;
-	a->port[pa]->peer = b;
-	a->port[pa]->peer_port = pb;
-	b->port[pb]->peer = a;
-	b->port[pb]->peer_port = pa;
+	a->port[pa]->other = b;
+	a->port[pa]->other_port = pb;
+	b->port[pb]->other = a;
+	b->port[pb]->other_port = pa;
 	return 0;
 }
 
 bool
 urn_switch_port_is_linked(const struct urn_switch *sw, uint16_t port)
 {
-	return port < sw->ports && sw->port[port]->peer;
+	return port < sw->ports && sw->port[port]->other;
 }
 
 /* ---- forwarding */
@@ -347,7 +334,10 @@ learn(struct urn_switch *sw, struct pass *ps, uint64_t src)
 	ps->valid = false;
 }
 
-/* True for 01-80-C2-00-00-00 to -0F: pause, LACP, spanning tree, LLDP (IEEE 802.1Q table 8-1). */
+/*
+ * True when the address is one of 01-80-C2-00-00-00 to -0F: pause, LACP, spanning tree, LLDP (IEEE
+ * 802.1Q table 8-1).
+ */
 static bool
 is_reserved(uint64_t dst)
 {
@@ -483,7 +473,7 @@ run_link(struct urn_switch *sw, uint16_t port, uint64_t now)
 	unsigned int total = 0, n;
 
 	while ((n = urn_switch_output(sw, port, m, URN_SWITCH_BURST, now)) > 0) {
-		urn_switch_input(p->peer, p->peer_port, m, n, now);
+		urn_switch_input(p->other, p->other_port, m, n, now);
 		total += n;
 	}
 	return total;
@@ -497,7 +487,7 @@ urn_switch_run(struct urn_switch *sw, uint64_t now)
 	for (uint16_t i = 0; i < sw->ports; i++)
 		moved += run_in(sw, i, now);
 	for (uint16_t i = 0; i < sw->ports; i++) {
-		if (sw->port[i]->peer)
+		if (sw->port[i]->other)
 			moved += run_link(sw, i, now);
 	}
 	if (now >= sw->tend_at) {

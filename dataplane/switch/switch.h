@@ -110,8 +110,11 @@ struct urn_switch_port_config {
 	 * priority 0, and one bound, the impairment's, holds for the queue and the wire together.
 	 */
 	unsigned int (*classify)(const struct rte_mbuf *m);
-	struct urn_swq_bound
-		bound[URN_SWQ_PRIORITIES]; /* frames that wait to go out: bounds by priority */
+	/*
+	 * Frames that wait to go out: bounds by priority. With a classifier, a priority whose bound
+	 * in frames is 0 has that of impair[URN_SWITCH_OUT], also when the impairment is changed.
+	 */
+	struct urn_swq_bound bound[URN_SWQ_PRIORITIES];
 };
 
 /*
@@ -134,10 +137,13 @@ struct urn_impair *urn_switch_impair(struct urn_switch *sw, uint16_t port, enum 
  * wait in the port's queues; those on the wire already (in the impairment) stay there.
  */
 void urn_switch_hold(struct urn_switch *sw, uint16_t port, bool hold);
-/* Pause a priority (below URN_SWQ_PRIORITIES) of a port from `now` (ns) on, or let it go on. */
+/*
+ * Pause a priority (below URN_SWQ_PRIORITIES) of a port from `now` (ns) on, or let it go on. For tests of the queues
+ * so far: no switch reads pause frames yet.
+ */
 void urn_switch_pause(struct urn_switch *sw, uint16_t port, unsigned int priority, bool pause,
 		      uint64_t now);
-/* The port's queues, to read their state and counters; NULL: no such port. */
+/* The port's queues, for tests to read their state and counters; NULL: no such port. */
 const struct urn_swq *urn_switch_queues(const struct urn_switch *sw, uint16_t port);
 const struct urn_switch_counters *urn_switch_counters(const struct urn_switch *sw, uint16_t port);
 /* The table of addresses: to set static ones, and to list it. */

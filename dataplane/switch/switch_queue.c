@@ -43,14 +43,16 @@ static void
 put(struct urn_switch_port *p, unsigned int priority, struct rte_mbuf *m, uint64_t now)
 {
 	struct urn_impair *wire = p->impair[URN_SWITCH_OUT];
+	uint32_t room = urn_impair_config(wire)->queue; /* the present configuration's */
 	enum urn_swq_verdict v;
 
 	/* Without priorities, one bound holds for the wire and the frames that wait for it. */
-	if (!p->classify &&
-	    p->queue.frames + urn_impair_queued(wire) >= urn_impair_config(wire)->queue) {
+	if (!p->classify && p->queue.frames + urn_impair_queued(wire) >= room) {
+		urn_swq_refuse(&p->queue, priority);
 		urn_impair_refuse(wire, m);
 		return;
 	}
+	p->queue.room = p->classify ? room : 0;
 	m = urn_impair_own(wire, m);
 	if (!m)
 		return;

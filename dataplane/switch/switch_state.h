@@ -7,8 +7,8 @@
 
 struct urn_switch_port {
 	struct urn_impair *impair[2]; /* by enum urn_switch_dir */
-	struct urn_switch *peer;      /* link: the other switch, or NULL */
-	uint16_t peer_port;
+	struct urn_switch *other;     /* the switch at the other end of a link; NULL: no link */
+	uint16_t other_port;	      /* index of that switch's port; valid while there is a link */
 	bool up;
 	bool waits; /* frames that go out pass the queues: held, paused, classified, or others wait
 		     */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The policy of acknowledgements: what is seldom needed (ack.h). */
+/* The policy of acknowledgements: its seldom needed part (ack.h). */
 #include "transport/ack.h"
 
 enum urn_ack_due

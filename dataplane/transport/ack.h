@@ -28,7 +28,9 @@ enum urn_ack_due {
 /* ---- sender */
 
 /*
- * True when the packet at the cursor asks for an acknowledgement even if more follow.
+ * True when the packet at the cursor asks for an acknowledgement even if more follow. The last
+ * packet for now asks in any case; only its owner knows whether more follow.
+ *
  * out: packets in flight before it; window: how many there may be
  */
 static inline bool
@@ -41,7 +43,136 @@ urn_ack_wanted(const struct urn_psn_tx *tx, const struct urn_psn_cursor *cur, ui
 	return unlikely(cur->psn != tx->next) && urn_psn_add(cur->psn, 1) == cur->end;
 }
 
+/* The next packet that is made at this cursor asks for an acknowledgement. */
+static inline void
+urn_ack_ask(struct urn_psn_cursor *cur)
+{
+	cur->since_ack = URN_ACK_EVERY;
+}
+
+/* The packet that asked for an acknowledgement may never go out: another is to ask. */
+static inline void
+urn_ack_ask_undone(struct urn_psn_cursor *cur)
+{
+	cur->since_ack = 1;
+}
+
+/* The newest packet was made again at this cursor, or was to be: its count is the sequence's. */
+static inline void
+urn_ack_ask_tried(struct urn_psn_tx *tx, const struct urn_psn_cursor *cur)
+{
+	tx->cur.since_ack = cur->since_ack;
+}
+
+/* True when packets are outstanding, and the newest did not ask for an acknowledgement. */
+static inline bool
+urn_ack_unasked(const struct urn_psn_tx *tx)
+{
+	return tx->cur.since_ack && tx->una != tx->next;
+}
+
+/* The cursor goes back: the sequence remembers whether the newest packet asked. */
+static inline void
+urn_ack_ask_back(struct urn_psn_tx *tx)
+{
+	if (tx->cur.psn == tx->next)
+		tx->flags = (uint16_t)(tx->cur.since_ack ? tx->flags | URN_TXF_UNASKED
+							 : tx->flags & ~URN_TXF_UNASKED);
+	tx->cur.since_ack = 0;
+}
+
+/* The cursor moves on to work never sent: a remembered packet that did not ask counts again. */
+static inline void
+urn_ack_ask_on(struct urn_psn_tx *tx)
+{
+	tx->cur.since_ack = (tx->flags & URN_TXF_UNASKED) != 0;
+}
+
 /* ---- receiver */
+
+/* True when an ACK is owed. */
+static inline bool
+urn_ack_is_owed(const struct urn_psn_rx *rx)
+{
+	return rx->flags & URN_RXF_ACK;
+}
+
+/* True when a NAK is owed, an RNR NAK too. */
+static inline bool
+urn_ack_nak_is_owed(const struct urn_psn_rx *rx)
+{
+	return rx->flags & URN_RXF_NAK;
+}
+
+/* True when an ACK or a NAK is owed. */
+static inline bool
+urn_ack_any_is_owed(const struct urn_psn_rx *rx)
+{
+	return rx->flags & (URN_RXF_ACK | URN_RXF_NAK);
+}
+
+/* True when a sequence NAK is owed: packets are to be asked for. */
+static inline bool
+urn_ack_gap_is_owed(const struct urn_psn_rx *rx)
+{
+	return (rx->flags & URN_RXF_NAK) && rx->nak_syn == URN_NAK_SEQ;
+}
+
+/* True when a sequence NAK was sent, or is to be, and the missing packet has not come. */
+static inline bool
+urn_ack_has_gap(const struct urn_psn_rx *rx)
+{
+	return rx->flags & URN_RXF_GAP;
+}
+
+/* True when the packet with this PSN, 24 bits, is the one that a sequence NAK has asked for. */
+static inline bool
+urn_ack_was_asked_for(const struct urn_psn_rx *rx, uint32_t psn)
+{
+	return psn == rx->epsn && (rx->flags & (URN_RXF_GAP | URN_RXF_NAK)) == URN_RXF_GAP;
+}
+
+/* The packet that is due finds no receive: an RNR NAK follows, and tells of packets behind too. */
+static inline void
+urn_ack_not_ready(struct urn_psn_rx *rx)
+{
+	rx->flags |= URN_RXF_RNR_SENT;
+}
+
+/* True while the packet that found no receive has not come again: none behind it is kept. */
+static inline bool
+urn_ack_is_not_ready(const struct urn_psn_rx *rx)
+{
+	return rx->flags & URN_RXF_RNR_SENT;
+}
+
+/* The packet that is due has come, perhaps once more. */
+static inline void
+urn_ack_came(struct urn_psn_rx *rx)
+{
+	rx->flags &= (uint8_t)~URN_RXF_RNR_SENT;
+}
+
+/* The ACK that was owed was sent, perhaps as a SACK. */
+static inline void
+urn_ack_sent(struct urn_psn_rx *rx)
+{
+	rx->flags &= (uint8_t)~URN_RXF_ACK;
+}
+
+/* The NAK that was owed was sent; all PSNs before its own are acknowledged by it, too. */
+static inline void
+urn_ack_nak_sent(struct urn_psn_rx *rx)
+{
+	rx->flags &= (uint8_t) ~(URN_RXF_NAK | URN_RXF_ACK);
+}
+
+/* Nobody is there to be told: neither ACK nor NAK is owed any more. */
+static inline void
+urn_ack_void(struct urn_psn_rx *rx)
+{
+	rx->flags &= (uint8_t) ~(URN_RXF_NAK | URN_RXF_ACK);
+}
 
 /* An acknowledgement is owed from this turn on; now: it does not wait to be merged. */
 static inline void

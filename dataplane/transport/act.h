@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Actions of packets: what a packet does in its turn, once its memory operations are done. */
+/* Actions of packets, done in a packet's turn, once its memory operations are done. */
 #ifndef URN_TRANSPORT_ACT_H
 #define URN_TRANSPORT_ACT_H
 
@@ -29,6 +29,7 @@ enum urn_act {
 	URN_ACT_TX_REQUEST,    /* frame of a request (urn_pkt.tx) */
 	URN_ACT_TX_RESPONSE,   /* frame of a response (urn_pkt.tx) */
 	URN_ACT_TX_DATAGRAM,   /* frame of a datagram (urn_pkt.tx): sent() of the service follows */
+	URN_ACT_TX_NOTICE,     /* congestion notification (urn_pkt.tx) */
 };
 
 /* Bits of urn_pkt.recv. */

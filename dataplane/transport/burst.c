@@ -7,7 +7,6 @@
 #include "transport/act.h"
 #include "transport/frame.h"
 #include "transport/pool.h"
-#include "transport/responder.h"
 #include "transport/ring.h"
 #include "transport/sched.h"
 #include "transport/service.h"
@@ -99,7 +98,7 @@ is_void(const struct urn_tp *tp, const struct urn_txd *d)
 	const struct urn_qp *qp = d->qp;
 
 	if (d->action == URN_ACT_TX_RESPONSE)
-		return !urn_resp_valid(d);
+		return !urn_qp_service(tp, qp)->valid(d);
 	if (unlikely(qp->state >= URN_QPS_SQE))
 		return true;
 	return qp->tx.cur.work && unlikely(qp->tx.cur.work->state == URN_WORK_FAILED) &&

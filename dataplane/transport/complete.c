@@ -4,7 +4,8 @@
 #include "transport/pool.h"
 
 void
-urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie, void *client)
+urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie,
+	     struct urn_tp_share *owner)
 {
 	if (unlikely(tp->event_n == URN_TP_OUT && tp->cfg.take_events))
 		tp->cfg.take_events(tp->cfg.give_ctx);
@@ -14,14 +15,14 @@ urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie,
 	}
 	tp->event[tp->event_n++] = (struct urn_tp_event){
 		.ev = {.type = type, .handle = handle, .cookie = cookie},
-		.client = client,
+		.owner = owner,
 	};
 }
 
 void
 urn_qp_event(struct urn_tp *tp, struct urn_qp *qp, uint32_t type)
 {
-	urn_tp_event(tp, type, qp->qpn, qp->cookie, urn_qp_client(qp));
+	urn_tp_event(tp, type, qp->qpn, qp->cookie, qp->share);
 }
 
 /* A completion finds no room: give one event of the queue, and let its QPs fail. */
@@ -37,7 +38,9 @@ urn_tp_cq_break(struct urn_tp *tp, struct urn_cq *cq)
 {
 	if (__atomic_exchange_n(&cq->overrun, true, __ATOMIC_RELAXED))
 		return;
-	urn_tp_event(tp, URN_EVENT_CQ_ERR, cq->handle, cq->cookie, cq->client);
+	/* Another engine may own the queue: its share is not touched here. */
+	urn_tp_event(tp, URN_EVENT_CQ_ERR, cq->handle, cq->cookie,
+		     urn_share_on(cq->owner, tp->cfg.engine));
 	if (tp->cfg.cq_broken)
 		tp->cfg.cq_broken(tp->cfg.give_ctx, cq);
 }
@@ -168,7 +171,7 @@ check_limit(struct urn_tp *tp, struct urn_srq *srq)
 	if (likely(!srq->limit) || urn_rq_count(&srq->rq) >= srq->limit)
 		return;
 	srq->limit = 0;
-	urn_tp_event(tp, URN_EVENT_SRQ_LIMIT, srq->handle, srq->cookie, srq->client);
+	urn_tp_event(tp, URN_EVENT_SRQ_LIMIT, srq->handle, srq->cookie, srq->owner);
 }
 
 struct urn_recv *

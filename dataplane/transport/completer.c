@@ -208,7 +208,7 @@ accept_read(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	bool ends = (p->op->flags & URN_OPF_LAST) != 0;
 
 	urn_pkt_begin(p);
-	if (w->opcode != URN_WR_RDMA_READ || (ends != last && (last || !w->parts)) ||
+	if (!urn_work_is_read(w) || (ends != last && (last || !w->parts)) ||
 	    p->payload_len != (last ? left : qp->mtu)) {
 		bad_response(tp, qp, m, URN_WC_BAD_RESP_ERR, URN_VE_RESPONSE);
 		return;
@@ -238,7 +238,7 @@ accept_atomic(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (!w)
 		return;
 	urn_pkt_begin(p);
-	if (w->opcode == URN_WR_RDMA_READ) {
+	if (urn_work_is_read(w)) {
 		bad_response(tp, qp, m, URN_WC_BAD_RESP_ERR, URN_VE_RESPONSE);
 		return;
 	}
@@ -274,7 +274,8 @@ accept_response(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		accept_read(tp, qp, m);
 }
 
-/* Accept a kept response in its turn. Its fingerprint is kept, because the genuine packet may still come. */
+/* Accept a kept response in its turn. The response's fingerprint is kept, because the genuine
+ * packet may still come. */
 static void
 accept_one_kept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {

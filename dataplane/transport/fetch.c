@@ -17,22 +17,22 @@
 const struct urn_wr_info urn_wr_info[URN_WR_INFOS] = {
 	[URN_WR_RDMA_WRITE] = {WK(0), URN_WCO_RDMA_WRITE,
 			       WRITE_WIRE(URN_RC_WRITE_LAST, URN_RC_WRITE_ONLY)},
-	[URN_WR_RDMA_WRITE_IMM] = {WK(URN_WK_RECV), URN_WCO_RDMA_WRITE,
+	[URN_WR_RDMA_WRITE_IMM] = {WK(URN_WK_RECV | URN_WK_IMM), URN_WCO_RDMA_WRITE,
 				   WRITE_WIRE(URN_RC_WRITE_LAST_IMM, URN_RC_WRITE_ONLY_IMM)},
 	[URN_WR_SEND] = {WK(URN_WK_RECV | URN_WK_DGRAM), URN_WCO_SEND,
 			 SEND_WIRE(URN_RC_SEND_LAST, URN_RC_SEND_ONLY)},
-	[URN_WR_SEND_IMM] = {WK(URN_WK_RECV | URN_WK_DGRAM), URN_WCO_SEND,
+	[URN_WR_SEND_IMM] = {WK(URN_WK_RECV | URN_WK_DGRAM | URN_WK_IMM), URN_WCO_SEND,
 			     SEND_WIRE(URN_RC_SEND_LAST_IMM, URN_RC_SEND_ONLY_IMM)},
 	[URN_WR_SEND_INV] = {WK(URN_WK_RECV), URN_WCO_SEND,
 			     SEND_WIRE(URN_RC_SEND_LAST_INV, URN_RC_SEND_ONLY_INV)},
 	[URN_WR_RDMA_READ] = {WK(URN_WK_FETCH), URN_WCO_RDMA_READ, ONLY_WIRE(URN_RC_READ_REQUEST)},
-	[URN_WR_CMP_SWAP] = {WK(URN_WK_FETCH | URN_WK_ATOMIC), URN_WCO_COMP_SWAP,
+	[URN_WR_CMP_SWAP] = {WK(URN_WK_FETCH | URN_WK_ATOMIC | URN_WK_COMPARE), URN_WCO_COMP_SWAP,
 			     ONLY_WIRE(URN_RC_CMP_SWAP)},
 	[URN_WR_FETCH_ADD] = {WK(URN_WK_FETCH | URN_WK_ATOMIC), URN_WCO_FETCH_ADD,
 			      ONLY_WIRE(URN_RC_FETCH_ADD)},
-	[URN_WR_LOCAL_INV] = {WK(URN_WK_LOCAL), URN_WCO_LOCAL_INV, {0}},
-	[URN_WR_BIND_MW] = {WK(URN_WK_LOCAL), URN_WCO_BIND_MW, {0}},
-	[URN_WR_BIND_MW1] = {WK(URN_WK_LOCAL), URN_WCO_BIND_MW, {0}},
+	[URN_WR_LOCAL_INV] = {WK(URN_WK_LOCAL), URN_WCO_LOCAL_INV, {0}, .mw_type = 0},
+	[URN_WR_BIND_MW] = {WK(URN_WK_LOCAL), URN_WCO_BIND_MW, {0}, .mw_type = 2},
+	[URN_WR_BIND_MW1] = {WK(URN_WK_LOCAL), URN_WCO_BIND_MW, {0}, .mw_type = 1},
 };
 _Static_assert((int)URN_WR_OPS <= (int)URN_WR_INFOS, "a row for each opcode");
 
@@ -262,22 +262,21 @@ void
 urn_req_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 {
 	enum urn_mem_error e;
-	bool invalidate = w->opcode == URN_WR_LOCAL_INV;
+	uint8_t mw_type = urn_wr_info[w->opcode].mw_type;
 	struct urn_mem_binding b = {.windows = &qp->windows};
 
 	if (w->state == URN_WORK_FENCED) {
 		end_fence(tp, w);
 		return;
 	}
-	if (invalidate)
+	if (mw_type == 0)
 		e = urn_mem_invalidate(tp->cfg.mem, w->imm, qp->pd, qp->qpn, &b);
 	else
-		e = urn_mem_bind(tp->cfg.mem, w->opcode == URN_WR_BIND_MW1 ? 1 : 2,
-				 w->wqe.bind.mw_rkey, w->wqe.bind.new_rkey, w->wqe.bind.mr_lkey,
-				 w->wqe.bind.addr, w->wqe.bind.length, w->wqe.bind.access, qp->pd,
-				 qp->qpn, &b);
+		e = urn_mem_bind(tp->cfg.mem, mw_type, w->wqe.bind.mw_rkey, w->wqe.bind.new_rkey,
+				 w->wqe.bind.mr_lkey, w->wqe.bind.addr, w->wqe.bind.length,
+				 w->wqe.bind.access, qp->pd, qp->qpn, &b);
 	if (e == URN_MEM_OK && b.old) {
-		fence(tp, w, b.old, !invalidate);
+		fence(tp, w, b.old, mw_type != 0);
 		end_fence(tp, w);
 		return;
 	}
@@ -286,6 +285,6 @@ urn_req_local(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w)
 		return;
 	}
 	w->state = URN_WORK_FAILED;
-	w->status = invalidate ? URN_WC_LOC_QP_OP_ERR : URN_WC_MW_BIND_ERR;
+	w->status = mw_type == 0 ? URN_WC_LOC_QP_OP_ERR : URN_WC_MW_BIND_ERR;
 	w->vendor_err = urn_vendor_err(e);
 }

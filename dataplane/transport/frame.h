@@ -203,6 +203,7 @@ urn_tp_frame_inline(struct urn_tp *tp, const struct urn_tmpl *tmpl, uint8_t opco
 	uint32_t roce = hdr_len + payload + pad;
 	uint8_t *frame = urn_pkt_fresh(m), *b = frame + tmpl->len;
 
+	tp->built += roce;
 	urn_build_headers(frame, tmpl, roce);
 	/* No QP migrates its path: each is in state Migrated (IBTA 17.2.8). */
 	urn_build_bth((struct urn_bth *)b, opcode, bth_flags | URN_BTH_M, (uint8_t)pad, dqpn, psn,

@@ -14,7 +14,7 @@
 
 /* ---- content that a copy must share */
 
-/* True for a READ request, not for a part of its response. */
+/* True when the packet is a READ request, not a part of a response. */
 static inline bool
 is_read(const struct urn_pkt *p)
 {
@@ -236,7 +236,7 @@ let_go_if_other(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 bool
 urn_resp_keep(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
-	if (qp->rx.flags & URN_RXF_RNR_SENT)
+	if (urn_ack_is_not_ready(&qp->rx))
 		return false;
 	if (tp->kept >= tp->cfg.kept || !urn_ring_insert(&qp->rx.ooo, m)) {
 		let_go_if_other(tp, qp, m);

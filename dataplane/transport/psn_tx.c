@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The sending end of a sequence of PSNs (psn_tx.h). */
-#include "transport/psn_tx.h"
+#include "transport/ack.h"
 
 void
 urn_psn_tx_start(struct urn_psn_tx *tx, uint32_t psn)
@@ -107,7 +107,7 @@ urn_psn_tx_to_newest(struct urn_psn_tx *tx)
 		w = w->next;
 	tx->cur.work = w;
 	tx->cur.psn = tx->next;
-	tx->cur.since_ack = (tx->flags & URN_TXF_UNASKED) != 0;
+	urn_ack_ask_on(tx);
 	tx->back = 0;
 }
 
@@ -139,12 +139,9 @@ end_of(const struct urn_psn_tx *tx, uint32_t psns)
 void
 urn_psn_tx_go_back(struct urn_psn_tx *tx, uint8_t back)
 {
-	if (tx->cur.psn == tx->next)
-		tx->flags = (uint16_t)(tx->cur.since_ack ? tx->flags | URN_TXF_UNASKED
-							 : tx->flags & ~URN_TXF_UNASKED);
+	urn_ack_ask_back(tx);
 	tx->flags |= URN_TXF_WENT_BACK;
 	tx->flags &= (uint16_t)~URN_TXF_OWN_BACK;
-	tx->cur.since_ack = 0;
 	urn_psn_tx_to_oldest(tx);
 	tx->back = back & 15u;
 	tx->cur.end = (back ? end_of(tx, 1u << (back - 1)) : tx->next) & URN_PSN_MASK;

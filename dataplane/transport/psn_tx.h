@@ -39,8 +39,8 @@ enum urn_psn_tx_flag {
 };
 
 /*
- * A place in the sequence from which packets are made. The sequence has the cursor of what is sent
- * next; whoever sends a packet out of its turn hands on a cursor of its own.
+ * A place in the sequence from which packets are made. The sequence has the cursor of the packet
+ * that is sent next; a caller that sends a packet out of its turn hands on a cursor of its own.
  */
 struct urn_psn_cursor {
 	struct urn_work *work;   /* to make the next packet of; NULL: fetch more */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making, stopping, flushing and freeing queue pairs; waiting for addresses. */
+/* Making, stopping, flushing and freeing queue pairs. */
+#include "transport/ack.h"
 #include "transport/complete.h"
 #include "transport/pool.h"
 #include "transport/qp_end.h"
-#include "transport/requester.h"
-#include "transport/responder.h"
 #include "transport/sched.h"
+#include "transport/service.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -116,7 +116,7 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 	qp->type = cfg->type;
 	qp->state = URN_QPS_RESET;
 	qp->flags = cfg->sig_all ? URN_QPF_SIG_ALL : 0;
-	qp->pd = cfg->pd;
+	qp->pd = (uint16_t)cfg->pd;
 	qp->source.db = cfg->db;
 	qp->cookie = cfg->cookie;
 	qp->share = cfg->share ? cfg->share : &tp->nobodys;
@@ -133,12 +133,13 @@ urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp 
 	return 0;
 }
 
-void
-urn_qp_leave_neigh(struct urn_tp *tp, struct urn_qp *qp)
+static void
+stop_service(struct urn_tp *tp, struct urn_qp *qp, bool gone)
 {
-	urn_source_unlink(&tp->neigh_head, &tp->neigh_tail, &qp->source);
-	qp->flags &= ~(uint32_t)URN_QPF_NEIGH;
-	tp->neigh_n--;
+	const struct urn_service *s = urn_qp_service(tp, qp);
+
+	if (s->stop)
+		s->stop(tp, qp, gone);
 }
 
 enum { UNBIND_STEP = 128 }; /* windows that one call unbinds: the engine has other QPs to serve */
@@ -152,12 +153,9 @@ urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp)
 	urn_sched_remove(&tp->sched, &qp->source);
 	if (qp->flags & URN_QPF_NEIGH)
 		urn_qp_leave_neigh(tp, qp);
-	urn_resp_last_ack(tp, qp);
+	stop_service(tp, qp, true);
 	qp->flags |= URN_QPF_DYING;
 	urn_wheel_stop(&tp->wheel, &qp->tx.timer);
-	urn_resp_drop_kept(tp, qp);
-	urn_repair_end(tp, qp);
-	urn_peer_untime(tp, &qp->tx);
 	if (qp->recv)
 		urn_recv_put(tp, qp, qp->recv);
 	qp->recv = NULL;
@@ -174,7 +172,7 @@ void
 urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp)
 {
 	/* In error, too, the QP would answer earlier requests. */
-	qp->rx.flags &= ~(uint32_t)(URN_RXF_ACK | URN_RXF_NAK);
+	urn_ack_void(&qp->rx);
 	if (qp->state == URN_QPS_ERR || qp->state == URN_QPS_RESET || (qp->flags & URN_QPF_DYING))
 		return;
 	urn_qp_event(tp, qp, URN_EVENT_QP_FATAL);
@@ -188,18 +186,26 @@ urn_qp_quiet(const struct urn_qp *qp)
 }
 
 bool
-urn_qp_silent(const struct urn_qp *qp)
+urn_qp_silent(const struct urn_tp *tp, const struct urn_qp *qp)
 {
+	const struct urn_service *s = urn_qp_service(tp, qp);
+
 	if (!urn_qp_quiet(qp))
 		return false;
 	return qp->state == URN_QPS_RESET || (qp->flags & URN_QPF_DYING) ||
-	       (qp->state == URN_QPS_ERR && !urn_resp_owes(qp));
+	       (qp->state == URN_QPS_ERR && !(s->owes && s->owes(qp)));
 }
 
 bool
 urn_qp_stopped(const struct urn_qp *qp)
 {
 	return urn_qp_quiet(qp) && !qp->windows;
+}
+
+bool
+urn_qp_offered(const struct urn_tp *tp, uint32_t type)
+{
+	return type < URN_TP_SERVICES && tp->service[type] && tp->service[type]->offered;
 }
 
 void
@@ -225,9 +231,7 @@ urn_qp_error(struct urn_tp *tp, struct urn_qp *qp)
 	qp->flags &= ~(uint32_t)URN_QPF_NO_MAC;
 	qp->tx.flags &= (uint16_t)~(URN_TXF_RNR_WAIT | URN_TXF_WENT_BACK);
 	urn_wheel_stop(&tp->wheel, &qp->tx.timer);
-	urn_resp_drop_kept(tp, qp);
-	urn_repair_end(tp, qp);
-	urn_peer_untime(tp, &qp->tx);
+	stop_service(tp, qp, false);
 	if (!qp->srq && qp->rq.hdr) {
 		urn_rq_want_ring(&qp->rq);
 		/* The program may have posted a receive before it saw that: look again soon. */
@@ -341,92 +345,4 @@ urn_qp_check_drained(struct urn_tp *tp, struct urn_qp *qp)
 	qp->flags &= ~(uint32_t)URN_QPF_DRAINING;
 	if (qp->en_sqd_notify)
 		urn_qp_event(tp, qp, URN_EVENT_SQ_DRAINED);
-}
-
-/* ---- addresses */
-
-void
-urn_qp_wait_neigh(struct urn_tp *tp, struct urn_qp *qp)
-{
-	/* serve() has taken the QP off the schedule. */
-	qp->flags |= URN_QPF_NEIGH;
-	qp->source.next = NULL;
-	qp->source.prev = tp->neigh_tail;
-	if (tp->neigh_head)
-		tp->neigh_tail->next = &qp->source;
-	else
-		tp->neigh_head = &qp->source;
-	tp->neigh_tail = &qp->source;
-	tp->neigh_n++;
-	if (tp->neigh_next < tp->now)
-		tp->neigh_next = tp->now + URN_TP_NEIGH_NS;
-}
-
-/* True when the QP has work to be sent, or work sent and not acknowledged. */
-static bool
-has_work(struct urn_qp *qp)
-{
-	return (qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) &&
-	       (qp->tx.head || (qp->state == URN_QPS_RTS && urn_sq_ready(&qp->sq)));
-}
-
-/*
- * The peer's MAC address is not known now. Work under way waits for the address as long as for a
- * peer that does not answer, by the QP's own timeout and retries. Work with nothing sent yet does
- * so from when nobody answered for the address (silent). So a silent neighbour cuts neither wait
- * short.
- */
-static void
-wait_for_mac(struct urn_tp *tp, struct urn_qp *qp, bool silent)
-{
-	urn_qp_wait_neigh(tp, qp);
-	if ((qp->flags & URN_QPF_NO_MAC) || !has_work(qp) || (!silent && qp->tx.una == qp->tx.next))
-		return;
-	qp->flags |= URN_QPF_NO_MAC;
-	if (qp->tx.una == qp->tx.next || !urn_timer_started(&qp->tx.timer))
-		urn_req_arm(tp, qp);
-}
-
-/*
- * Nobody answers for the peer's address. Answers that the responder owes are dropped, because the
- * peer asks again; so a QP that has nothing else to send does not wait.
- */
-static void
-unreachable(struct urn_tp *tp, struct urn_qp *qp)
-{
-	if (urn_resp_owes(qp))
-		URN_COUNT(tp, DROP_NO_NEIGH);
-	qp->rx.flags &= ~(uint32_t)(URN_RXF_ACK | URN_RXF_NAK);
-	for (uint32_t i = 0; qp->rec && i <= qp->rec_mask; i++)
-		qp->rec[i].pending = 0;
-	qp->rec_pending = 0;
-	if (has_work(qp))
-		wait_for_mac(tp, qp, true);
-}
-
-bool
-urn_qp_reachable(struct urn_tp *tp, struct urn_qp *qp)
-{
-	uint8_t mac[6];
-	int rc;
-
-	if (likely((qp->flags & URN_QPF_MAC) && qp->mac_gen == tp->mac_gen) || !tp->cfg.neigh ||
-	    (qp->flags & URN_QPF_LOOP))
-		return true;
-	rc = tp->cfg.neigh(tp->cfg.neigh_ctx, qp->av.dgid, mac);
-	if (rc == 0) {
-		if ((qp->tx.flags & URN_TXF_DOUBT) && memcmp(qp->tmpl.bytes, mac, 6) != 0)
-			qp->tx.flags |= URN_TXF_MOVED;
-		memcpy(qp->tmpl.bytes, mac, 6);
-		qp->mac_gen = tp->mac_gen;
-		qp->flags |= URN_QPF_MAC;
-		qp->flags &= ~(uint32_t)URN_QPF_NO_MAC;
-		return true;
-	}
-	qp->flags &= ~(uint32_t)URN_QPF_MAC;
-	if (rc == -1)
-		wait_for_mac(tp, qp, false);
-	else
-		unreachable(tp, qp);
-	return false;
 }

@@ -92,7 +92,8 @@ struct urn_qp {
 	uint8_t access;           /* enum urn_abi_access: rights of the peer */
 	uint8_t msg;              /* responder: enum urn_resp_msg */
 	uint8_t en_sqd_notify;    /* the configured value: 0 or 1 */
-	uint32_t pd;
+	uint16_t pd;
+	uint16_t congestion;      /* state of congestion, by index (congestion.h); 0: none */
 	uint16_t mac_gen;         /* urn_tp.mac_gen when the MAC in tmpl was looked up; valid with URN_QPF_MAC */
 	uint16_t tx_waiting;      /* frames in the ring of tx_last: a few hundred at most (tp.c) */
 	struct rte_mbuf *rx_head, *rx_tail; /* accepted packets that wait for memory, in order */
@@ -153,15 +154,13 @@ urn_rec_npsn(const struct urn_qp *qp, const struct urn_rec *rec)
 }
 
 /*
- * Control: the client that made the QP; NULL: none. The load is atomic because other threads look
- * at a QP while its engine puts the QP back to the state of a new one.
+ * Share of the client that made the QP, for other threads. The load is atomic because these look at
+ * a QP while its engine puts the QP back to the state of a new one. NULL: at that moment
  */
-static inline void *
-urn_qp_client(const struct urn_qp *qp)
+static inline struct urn_tp_share *
+urn_qp_owner(const struct urn_qp *qp)
 {
-	const struct urn_tp_share *s = __atomic_load_n(&qp->share, __ATOMIC_RELAXED);
-
-	return s ? s->client : NULL;
+	return __atomic_load_n(&qp->share, __ATOMIC_RELAXED);
 }
 
 /* Fetch the fields that every packet and every request looks at. */
@@ -175,8 +174,8 @@ urn_qp_prefetch(const struct urn_qp *qp)
 }
 
 /*
- * Fetch a source that was rung. Its kind stands in its first line, which is not here yet, so the
- * lines of a queue pair are fetched; behind a smaller source this does no harm.
+ * Fetch a source that was rung. A source's kind stands in its first line, which is not here yet, so
+ * the lines of a queue pair are fetched; behind a smaller source this does no harm.
  */
 static inline void
 urn_source_prefetch(const struct urn_source *src)

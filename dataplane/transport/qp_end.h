@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Errors, flushing and waiting of queue pairs. (qp.c) */
+/* Errors, flushing and waiting of queue pairs. (qp.c, reach.c) */
 #ifndef URN_TRANSPORT_QP_END_H
 #define URN_TRANSPORT_QP_END_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The reliable connected service: requester and responder of a QP under one roof (service.h). */
+#include "transport/ack.h"
 #include "transport/act.h"
 #include "transport/back.h"
 #include "transport/frame.h"
@@ -8,6 +9,7 @@
 #include "transport/responder.h"
 #include "transport/sched.h"
 #include "transport/service.h"
+#include "wire/ecn.h"
 
 /* ---- receiving */
 
@@ -32,6 +34,15 @@ from_peer(const struct urn_qp *qp, struct rte_mbuf *m)
 	       memcmp(l3 + offsetof(struct urn_ipv6, dst), dst - 16, 16) == 0;
 }
 
+/* True when a switch on the way had a long queue. */
+static inline bool
+is_marked(struct rte_mbuf *m)
+{
+	const struct urn_pkt *p = urn_pkt(m);
+
+	return urn_ecn_get(rte_pktmbuf_mtod_offset(m, const uint8_t *, p->l3_off), p->ipv6) == URN_ECN_CE;
+}
+
 /*
  * Drop m as if the wire had lost it: packets that wait for slow memory must leave packet buffers to
  * others. But the packet is asked for again as soon as there is room, because a QP may have no
@@ -49,9 +60,7 @@ drop_gated(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		 * requester goes back to a packet once, until there is progress. A repeat needs no
 		 * memory, and its peer may have no timer to ask for the answer once more.
 		 */
-		if ((p->psn == qp->rx.epsn &&
-		     (qp->rx.flags & (URN_RXF_GAP | URN_RXF_NAK)) == URN_RXF_GAP) ||
-		    urn_resp_must_answer(qp, m))
+		if (urn_ack_was_asked_for(&qp->rx, p->psn) || urn_resp_must_answer(qp, m))
 			return false;
 		urn_resp_missed(tp, qp, p->psn);
 	} else if ((p->op->flags & URN_OPF_ACK) ||
@@ -72,9 +81,13 @@ accept_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	const struct urn_opcode *op = urn_pkt(m)->op;
 
-	if (unlikely(!from_peer(qp, m)))
+	if (unlikely(!from_peer(qp, m))) {
 		urn_tp_drop(tp, m, URN_C_DROP_PEER);
-	else if (unlikely(urn_opcode_reserved(op)) && urn_psn_diff(urn_pkt(m)->psn, qp->rx.epsn) < 0)
+		return;
+	}
+	if (unlikely(is_marked(m)))
+		urn_congestion_marked(tp, qp);
+	if (unlikely(urn_opcode_reserved(op)) && urn_psn_diff(urn_pkt(m)->psn, qp->rx.epsn) < 0)
 		/* Behind its turn: no packet of this kind was ever accepted. In its turn such a packet is refused. */
 		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
 	else if (unlikely(urn_tp_gated(tp, qp)) && drop_gated(tp, qp, m))
@@ -85,6 +98,17 @@ accept_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_comp_accept(tp, qp, m);
 	else
 		urn_tp_drop(tp, m, URN_C_DROP_QP_STATE);
+}
+
+static void
+notified(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	if (!from_peer(qp, m)) {
+		urn_tp_drop(tp, m, URN_C_DROP_PEER);
+		return;
+	}
+	urn_congestion_notified(tp, qp);
+	urn_tp_drop(tp, m, URN_C_CNP_RX);
 }
 
 static void
@@ -119,8 +143,7 @@ static __attribute__((noinline)) bool
 serve_gated(struct urn_tp *tp, struct urn_qp *qp)
 {
 	/* A request that was dropped is asked for when the gate opens, not before. */
-	bool data = qp->rec_pending || (qp->flags & URN_QPF_PARTS) ||
-		    ((qp->rx.flags & URN_RXF_NAK) && qp->rx.nak_syn == URN_NAK_SEQ);
+	bool data = qp->rec_pending || (qp->flags & URN_QPF_PARTS) || urn_ack_gap_is_owed(&qp->rx);
 	bool more = data || qp->tx.cur.work || urn_sq_ready(&qp->sq) || qp->tx.repair ||
 		    (qp->tx.flags & (URN_TXF_PROBE | URN_TXF_MISSED));
 
@@ -130,12 +153,10 @@ serve_gated(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 static bool
-transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+transmit_now(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 {
 	bool more;
 
-	if (unlikely(!urn_qp_reachable(tp, qp)))
-		return false;
 	if (unlikely(urn_tp_gated(tp, qp)))
 		return serve_gated(tp, qp);
 	if (unlikely(qp->tx.flags & URN_TXF_MISSED)) {
@@ -149,6 +170,33 @@ transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	if ((qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD) && likely(!(qp->flags & URN_QPF_HOLD)))
 		more |= urn_req_tx(tp, qp, budget);
 	return more;
+}
+
+/* Serve a QP that saw congestion: notify its peer of marks, and send data at the QP's rate. */
+static __attribute__((noinline)) bool
+transmit_paced(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	uint64_t built;
+	bool more;
+
+	if (!urn_congestion_tell(tp, qp))
+		return true;
+	if (!urn_congestion_open(tp, qp))
+		/* An acknowledgement is no data, but must not overtake responses that are. */
+		return !qp->rec_pending && !(qp->flags & URN_QPF_PARTS) && urn_resp_owes(qp) &&
+		       urn_resp_tx(tp, qp, 1);
+	built = tp->built;
+	more = transmit_now(tp, qp, budget < URN_PACED_FRAMES ? budget : URN_PACED_FRAMES);
+	urn_congestion_sent(tp, qp, (uint32_t)(tp->built - built));
+	return more;
+}
+
+static bool
+transmit(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	if (unlikely(!urn_qp_reachable(tp, qp)))
+		return false;
+	return unlikely(qp->congestion) ? transmit_paced(tp, qp, budget) : transmit_now(tp, qp, budget);
 }
 
 static bool
@@ -168,18 +216,35 @@ unreadable(struct urn_tp *tp, const struct urn_txd *d)
 		urn_req_unreadable(tp, d->qp, d->psn);
 }
 
+static void
+stop(struct urn_tp *tp, struct urn_qp *qp, bool gone)
+{
+	if (gone)
+		urn_resp_last_ack(tp, qp);
+	urn_resp_drop_kept(tp, qp);
+	urn_repair_end(tp, qp);
+	urn_peer_untime(tp, &qp->tx);
+	urn_congestion_end(tp, qp);
+}
+
 const struct urn_service urn_rc = {
 	.name = "RC",
+	.offered = true,
 	.opcodes = URN_OPF_RC,
 	.checked = URN_WK_FETCH,
 	.reads_on = true,
 	.in_order = true,
 	.moves = urn_rc_moves,
 	.accept = accept_packet,
+	.notified = notified,
 	.finish = finish_packet,
 	.check = check_fetch,
 	.transmit = transmit,
 	.flush = flush,
+	.valid = urn_resp_valid,
 	.unreadable = unreadable,
+	.due = urn_req_timer,
+	.owes = urn_resp_owes,
 	.fail = urn_qp_error,
+	.stop = stop,
 };

@@ -200,7 +200,8 @@ urn_repair_sack(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 /*
  * Two responses that have the same PSN and differ are both dropped, and the PSN is asked for again.
- * They may also differ because the memory that the READ reads has changed since the first was sent.
+ * The two may also differ because the memory that the READ reads has changed since the first was
+ * sent.
  */
 static void
 let_go_if_other(struct urn_tp *tp, struct urn_qp *qp, struct urn_repair *r, struct rte_mbuf *m)

@@ -194,10 +194,6 @@ urn_req_timer(struct urn_tp *tp, struct urn_qp *qp)
 {
 	uint64_t lost, due;
 
-	if (qp->state == URN_QPS_ERR)
-		urn_tp_sched(tp, qp); /* receives posted meanwhile are flushed */
-	if (qp->state != URN_QPS_RTS && qp->state != URN_QPS_SQD)
-		return;
 	if (qp->tx.flags & URN_TXF_RNR_WAIT) {
 		if (tp->now < qp->tx.deadline) {
 			urn_wheel_start(&tp->wheel, &qp->tx.timer, qp->tx.deadline);

@@ -116,7 +116,7 @@ urn_req_unreadable(struct urn_tp *tp, struct urn_qp *qp, uint32_t psn)
 		break;
 	}
 	/* The unreadable frame may have been the one that asked for an acknowledgement. */
-	qp->tx.cur.since_ack = 1;
+	urn_ack_ask_undone(&qp->tx.cur);
 	urn_req_retire(tp, qp);
 	urn_tp_sched(tp, qp);
 }
@@ -197,7 +197,7 @@ fail_here(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, stru
 	w->state = URN_WORK_FAILED;
 	w->status = status;
 	w->vendor_err = vendor_err;
-	cur->since_ack = 1; /* the frame that asked for an ACK may never go out: ask() does then */
+	urn_ack_ask_undone(cur); /* ask() does then */
 	urn_req_retire(tp, qp);
 }
 
@@ -278,7 +278,7 @@ send_read(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, stru
 static bool
 send_atomic(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, struct urn_work *w)
 {
-	bool cas = w->opcode == URN_WR_CMP_SWAP;
+	bool cas = w->kind & URN_WK_COMPARE;
 	uint8_t opcode = urn_wr_info[w->opcode].wire[3], *bth;
 	struct urn_txd *d = urn_tp_frame(tp, &qp->tmpl, opcode, 0, qp->dest_qpn, cur->psn, 0, true,
 					 &bth);
@@ -308,8 +308,8 @@ send_fetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_psn_cursor *cur, str
 		cur->work = w->next;
 		return true;
 	}
-	if (w->opcode == URN_WR_RDMA_READ ? !send_read(tp, qp, cur, w, w->accepted, w->npsn)
-					  : !send_atomic(tp, qp, cur, w))
+	if (urn_work_is_read(w) ? !send_read(tp, qp, cur, w, w->accepted, w->npsn)
+				: !send_atomic(tp, qp, cur, w))
 		return false;
 	if (!begun) {
 		w->state = URN_WORK_SENT;
@@ -331,7 +331,7 @@ urn_req_refetch(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32
 
 	urn_peer_untime(tp, &qp->tx); /* the answer may be to either copy */
 	cur.psn = from;
-	if (w->opcode == URN_WR_RDMA_READ) {
+	if (urn_work_is_read(w)) {
 		sent = send_read(tp, qp, &cur, w, first, (end - w->first_psn) & URN_PSN_MASK);
 		w->parts = 1;
 	} else {
@@ -356,7 +356,7 @@ urn_req_resend(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, uint32_
 		return w->accepted || urn_req_refetch(tp, qp, w, w->first_psn, end) ? end : psn;
 	cur.psn = psn;
 	if (last)
-		cur.since_ack = URN_ACK_EVERY;
+		urn_ack_ask(&cur);
 	sent = send_data(tp, qp, &cur, w, (psn - qp->tx.una) & URN_PSN_MASK);
 	if (unlikely(qp->state == URN_QPS_ERR))
 		return psn; /* the memory of the work is gone, and the work was the oldest */
@@ -418,12 +418,12 @@ ask(struct urn_tp *tp, struct urn_qp *qp)
 		return false;
 	end = urn_psn_add(last->first_psn, last->npsn - 1);
 	cur.psn = urn_psn_diff(end, psn) < 0 ? end : psn;
-	cur.since_ack = URN_ACK_EVERY;
+	urn_ack_ask(&cur);
 	urn_peer_untime(tp, &qp->tx); /* the answer may be to either copy */
 	sent = send_data(tp, qp, &cur, last, (cur.psn - qp->tx.una) & URN_PSN_MASK);
 	if (unlikely(qp->state == URN_QPS_ERR))
 		return true; /* the memory of the work is gone, and the work was the oldest */
-	qp->tx.cur.since_ack = cur.since_ack;
+	urn_ack_ask_tried(&qp->tx, &cur);
 	if (unlikely(last->state == URN_WORK_FAILED)) {
 		qp->tx.cur.work = last;
 		qp->tx.cur.psn = cur.psn;
@@ -517,7 +517,7 @@ urn_req_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	}
 	if (unlikely(qp->state == URN_QPS_ERR))
 		return true; /* flush */
-	if (unlikely((!more || starved) && qp->tx.cur.since_ack && qp->tx.una != qp->tx.next) && !ask(tp, qp))
+	if (unlikely((!more || starved) && urn_ack_unasked(&qp->tx)) && !ask(tp, qp))
 		more = true;
 	/* A timer that runs already is left alone, even if it is due: posting work must not delay it. */
 	if (qp->tx.una != qp->tx.next && (before == qp->tx.una || !urn_timer_started(&qp->tx.timer)))

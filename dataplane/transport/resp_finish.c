@@ -117,7 +117,7 @@ finish_request(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	qp->rx.done = p->psn;
 	if (p->ackreq)
 		urn_resp_owe_ack(tp, qp, false);
-	else if (unlikely(qp->rx.flags & URN_RXF_NAK))
+	else if (unlikely(urn_ack_nak_is_owed(&qp->rx)))
 		urn_tp_sched(tp, qp); /* the NAK may have waited for this packet */
 }
 

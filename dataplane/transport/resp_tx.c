@@ -19,9 +19,9 @@ urn_resp_owes(const struct urn_qp *qp)
 {
 	/* In error, only requests from before the refusal, or the error, are answered. */
 	if (qp->state == URN_QPS_ERR)
-		return (qp->rx.flags & URN_RXF_NAK) || (!qp->rec_pending && (qp->rx.flags & URN_RXF_ACK));
-	return qp->rec_pending || (qp->rx.flags & (URN_RXF_ACK | URN_RXF_NAK)) ||
-	       (qp->flags & URN_QPF_PARTS);
+		return urn_ack_nak_is_owed(&qp->rx) ||
+		       (!qp->rec_pending && urn_ack_is_owed(&qp->rx));
+	return qp->rec_pending || urn_ack_any_is_owed(&qp->rx) || (qp->flags & URN_QPF_PARTS);
 }
 
 static void
@@ -300,8 +300,7 @@ send_nak(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (!send_aeth(tp, qp, urn_ack_nak_for(&qp->rx), qp->rx.nak_syn))
 		return false;
-	/* A NAK acknowledges all PSNs before it: an ACK that is owed goes with the NAK. */
-	qp->rx.flags &= ~(uint32_t)(URN_RXF_NAK | URN_RXF_ACK);
+	urn_ack_nak_sent(&qp->rx);
 	if ((qp->rx.nak_syn & URN_SYN_KIND) == URN_SYN_RNR)
 		URN_COUNT(tp, TX_RNR_NAKS);
 	else
@@ -315,7 +314,7 @@ send_ack(struct urn_tp *tp, struct urn_qp *qp)
 {
 	if (!send_aeth(tp, qp, qp->rx.done, URN_SYN_ACK_NOCREDIT))
 		return false;
-	qp->rx.flags &= (uint8_t)~URN_RXF_ACK;
+	urn_ack_sent(&qp->rx);
 	URN_COUNT(tp, TX_ACKS);
 	return true;
 }
@@ -328,7 +327,7 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 	    urn_qp_selective(tp, qp) && urn_ack_sack_due(&qp->rx, tp->turn, tp->quiet)) {
 		if (!urn_tp_tx_room(tp) || !send_sack(tp, qp))
 			return true;
-		qp->rx.flags &= (uint8_t)~URN_RXF_ACK;
+		urn_ack_sent(&qp->rx);
 	}
 	if (unlikely(qp->flags & URN_QPF_PARTS) && !send_parts(tp, qp, &budget))
 		return true;
@@ -366,7 +365,7 @@ urn_resp_tx(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
 void
 urn_resp_last_ack(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (!(qp->rx.flags & URN_RXF_ACK) || !(qp->flags & URN_QPF_MAC) || qp->rec_pending ||
+	if (!urn_ack_is_owed(&qp->rx) || !(qp->flags & URN_QPF_MAC) || qp->rec_pending ||
 	    qp->tx_last || !urn_tp_tx_room(tp))
 		return;
 	if (send_ack(tp, qp))

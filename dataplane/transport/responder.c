@@ -41,7 +41,7 @@ not_ready(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
 	urn_pkt(m)->recv.syndrome = URN_SYN_RNR | qp->min_rnr_timer;
 	urn_pkt(m)->recv.bits = 0;
-	qp->rx.flags |= URN_RXF_RNR_SENT;
+	urn_ack_not_ready(&qp->rx);
 	urn_tp_hold(tp, m, qp, URN_ACT_NAK);
 }
 
@@ -89,7 +89,6 @@ begin_send(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (likely(qp->recv != NULL)) {
 		qp->msg = URN_MSG_SEND;
 		qp->msg_off = 0;
-		qp->rx.flags &= ~(uint32_t)URN_RXF_RNR_SENT;
 		return true;
 	}
 	if (bad)
@@ -272,7 +271,6 @@ accept_write(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		}
 		if (r)
 			urn_recv_put(tp, qp, r); /* only its wr_id is needed */
-		qp->rx.flags &= ~(uint32_t)URN_RXF_RNR_SENT;
 	}
 	if (bad) {
 		refuse_recv(tp, qp, m, URN_NAK_OP, wr_id, URN_WC_LOC_QP_OP_ERR, URN_VE_BAD_WQE);
@@ -330,12 +328,10 @@ accept_in_order(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 		urn_resp_accept_read(tp, qp, m);
 	else
 		urn_resp_accept_atomic(tp, qp, m);
-	if (unlikely((qp->rx.flags & URN_RXF_GAP) | (qp->flags & URN_QPF_TRACE))) {
-		if (qp->rx.flags & URN_RXF_GAP)
-			urn_ack_gap_closed(&qp->rx, (qp->flags & URN_QPF_REFUSED) != 0);
-		if (qp->flags & URN_QPF_TRACE)
-			urn_trace_age(tp, qp, URN_TRACE_REQ);
-	}
+	if (unlikely(urn_ack_has_gap(&qp->rx)))
+		urn_ack_gap_closed(&qp->rx, (qp->flags & URN_QPF_REFUSED) != 0);
+	if (unlikely(qp->flags & URN_QPF_TRACE))
+		urn_trace_age(tp, qp, URN_TRACE_REQ);
 }
 
 /*
@@ -394,8 +390,8 @@ ahead(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m, int32_t d)
 		urn_tp_drop(tp, m, far ? URN_C_DROP_FAR : URN_C_DROP_OOO);
 }
 
-/* Accept a kept packet in its turn. Its fingerprint is kept, because the genuine packet may still
- * come. */
+/* Accept a kept packet in its turn. The kept packet's fingerprint stays, because the genuine packet
+ * may still come. */
 static void
 accept_one_kept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 {
@@ -414,8 +410,8 @@ accept_kept(struct urn_tp *tp, struct urn_qp *qp)
 	struct rte_mbuf *m;
 	bool filled = false;
 
-	while ((m = urn_ring_first(qp->rx.ooo)) &&
-	       !(qp->flags & URN_QPF_REFUSED) && !(qp->rx.flags & URN_RXF_RNR_SENT)) {
+	while ((m = urn_ring_first(qp->rx.ooo)) && !(qp->flags & URN_QPF_REFUSED) &&
+	       !urn_ack_is_not_ready(&qp->rx)) {
 		int32_t d = urn_psn_rx_ahead(&qp->rx, urn_pkt(m)->psn);
 
 		if (d > 0)
@@ -446,7 +442,7 @@ urn_resp_accept(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	int32_t d = urn_psn_rx_ahead(&qp->rx, urn_pkt(m)->psn);
 
 	if (likely(d == 0)) {
-		qp->rx.flags &= ~(uint32_t)URN_RXF_RNR_SENT;
+		urn_ack_came(&qp->rx);
 		accept_in_order(tp, qp, m);
 		if (unlikely(qp->rx.ooo != NULL))
 			accept_kept(tp, qp);

@@ -59,6 +59,18 @@ no_qp(struct urn_tp *tp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_NO_QP);
 }
 
+/* A packet whose opcode is not of the QP's service: a congestion notification, or none of ours. */
+static __attribute__((cold, noinline)) void
+other_opcode(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
+{
+	const struct urn_service *s = urn_qp_service(tp, qp);
+
+	if ((urn_pkt(m)->op->flags & URN_OPF_CNP) && s->notified)
+		s->notified(tp, qp, m);
+	else
+		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
+}
+
 static inline void
 deliver(struct urn_tp *tp, struct rte_mbuf *m)
 {
@@ -76,7 +88,7 @@ deliver(struct urn_tp *tp, struct rte_mbuf *m)
 	}
 	svc = urn_qp_service(tp, qp);
 	if (unlikely(!(urn_pkt(m)->op->flags & svc->opcodes)))
-		urn_tp_drop(tp, m, URN_C_DROP_QP_TYPE);
+		other_opcode(tp, qp, m);
 	else
 		svc->accept(tp, qp, m);
 	/* A packet and the kept packets behind it may need much memory. */
@@ -96,8 +108,6 @@ demultiplex(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 		urn_tp_drop(tp, m, URN_C_DROP_ICRC);
 	else if (unlikely(!urn_pkey_match(p->pkey, URN_PKEY_DEFAULT)))
 		urn_tp_drop(tp, m, URN_C_DROP_PKEY);
-	else if (unlikely(p->op->flags & URN_OPF_CNP))
-		urn_tp_drop(tp, m, URN_C_CNP_RX);
 	else if (likely(urn_qpn_engine(p->dqpn) == tp->cfg.engine))
 		deliver(tp, m);
 	else if (p->dqpn == URN_QPN_GSI) /* any engine takes it */

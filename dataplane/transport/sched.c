@@ -69,6 +69,15 @@ urn_sched_unpark(struct urn_tp *tp, struct urn_pace *pace)
 }
 
 void
+urn_sched_wake(struct urn_tp *tp, struct urn_pace *pace)
+{
+	if (urn_timer_started(&pace->timer))
+		return;
+	pace->timer.kind = URN_TIMER_PACE;
+	urn_wheel_start(&tp->wheel, &pace->timer, pace->not_before);
+}
+
+void
 urn_sched_due(struct urn_tp *tp, struct urn_timer *timer)
 {
 	struct urn_pace *pace = (struct urn_pace *)((char *)timer - offsetof(struct urn_pace, timer));

@@ -47,8 +47,8 @@ urn_sched_add(struct urn_sched *s, struct urn_source *src)
 }
 
 /*
- * Take the source whose turn it is out of the schedule, which is not empty. Its client's next turn
- * comes behind those of the other clients.
+ * Take the source whose turn it is out of the schedule, which is not empty. The next turn of the
+ * source's client comes behind those of the other clients.
  */
 static inline struct urn_source *
 urn_sched_take(struct urn_sched *s)
@@ -77,6 +77,8 @@ void urn_sched_remove(struct urn_sched *s, struct urn_source *src);
 void urn_sched_park(struct urn_tp *tp, struct urn_pace *pace, uint64_t not_before);
 /* Forget the time of a source, which is then idle. For an owner that ends. */
 void urn_sched_unpark(struct urn_tp *tp, struct urn_pace *pace);
+/* A source, which may be given turns meanwhile, has one at pace->not_before at the latest. */
+void urn_sched_wake(struct urn_tp *tp, struct urn_pace *pace);
 /* The timer of a struct urn_pace has run out. */
 void urn_sched_due(struct urn_tp *tp, struct urn_timer *timer);
 

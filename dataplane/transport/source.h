@@ -52,7 +52,8 @@ _Static_assert(URN_ABI_MAX_QP_ENGINE <= 1 << 18, "urn_source.db");
  * (pool.h).
  */
 struct urn_tp_share {
-	void *client;             /* control: owner of the QPs; NULL: none */
+	/* The client's shares by engine, this one too, the same for its life; NULL: no client. */
+	struct urn_tp_share *const *sibling;
 	uint32_t work, ext, recv; /* entries held; engine's thread only */
 	uint32_t trace;           /* QPs with fingerprints; engine's thread only */
 	uint16_t trace_oldest, trace_newest; /* ordered by when they got them, index in the pool; 0: none (kept.h) */
@@ -60,12 +61,37 @@ struct urn_tp_share {
 	struct urn_tp_share *next, *prev; /* in the round of clients; valid with head, prev not for the first */
 };
 
+/* True when the share is a client's; false for NULL, and for the share of QPs without a client. */
+static inline bool
+urn_share_has_client(const struct urn_tp_share *share)
+{
+	return share && share->sibling;
+}
+
+/*
+ * The share that a client has on an engine. share: any share of the client, or NULL; engine: index
+ * of the engine. returns: NULL when there is no client, or the engine does not serve it
+ */
+static inline struct urn_tp_share *
+urn_share_on(const struct urn_tp_share *share, uint32_t engine)
+{
+	return urn_share_has_client(share) ? share->sibling[engine] : NULL;
+}
+
 /* Operations of a source that is no queue pair. In the engine's thread. */
 struct urn_source_ops {
 	/* The source's doorbell was rung. */
 	void (*rung)(struct urn_tp *tp, struct urn_source *src);
 	/* Use one share of a turn; the source is in no list then. returns: true when it has more to do */
 	bool (*serve)(struct urn_tp *tp, struct urn_source *src);
+	/* The source's timer is due (struct urn_source_timer). NULL: it has none */
+	void (*due)(struct urn_tp *tp, struct urn_source *src);
+	/*
+	 * The source ends: its client goes. Called until true, a turn or more between two calls; true
+	 * when the source is in no list, none of its timers is started, nothing of it waits for
+	 * memory, and its own memory is freed.
+	 */
+	bool (*end)(struct urn_tp *tp, struct urn_source *src);
 };
 
 /* Head of a source of the kind URN_SOURCE_OPS. */
@@ -88,6 +114,12 @@ struct urn_pace {
 	struct urn_timer timer;    /* started while the source is parked */
 	struct urn_source *source; /* the source; set by the owner, never NULL */
 	uint64_t not_before;       /* ns: time of the source's next turn; valid while it is parked */
+};
+
+/* A timer of a source of the kind URN_SOURCE_OPS, in memory of its owner; calls `due`. */
+struct urn_source_timer {
+	struct urn_timer timer;    /* kind URN_TIMER_SOURCE */
+	struct urn_source *source; /* the source; set by the owner, never NULL */
 };
 
 /* Operations of a source of the kind URN_SOURCE_OPS. */

@@ -6,6 +6,7 @@
 #include "transport/qp_end.h"
 #include "transport/requester.h"
 #include "transport/service.h"
+#include "wire/ecn.h"
 #include "transport/sched.h"
 
 #include <errno.h>
@@ -207,7 +208,9 @@ static void
 make_template(struct urn_tp *tp, struct urn_qp *qp, const struct urn_abi_av *av)
 {
 	struct urn_path path = {
-		.tos = av->traffic_class,
+		/* With congestion control, switches may mark what we send instead of dropping it. */
+		.tos = (uint8_t)(tp->dcqcn.line ? (av->traffic_class & ~URN_ECN_MASK) | URN_ECN_ECT0
+						: av->traffic_class),
 		.ttl = av->hop_limit ? av->hop_limit : 64,
 		.flow_label = av->flow_label,
 	};
@@ -242,8 +245,8 @@ find_peer(struct urn_tp *tp, struct urn_qp *qp, const uint8_t gid[16])
 		return; /* no room: plain RoCEv2 */
 	if (qp->flags & URN_QPF_LOOP)
 		p->features = tp->cfg.features;
-	else if (tp->cfg.link)
-		p->features = tp->cfg.link(tp->cfg.link_ctx, gid) & tp->cfg.features;
+	else if (tp->cfg.learn)
+		p->features = tp->cfg.learn(tp->cfg.learn_ctx, gid) & tp->cfg.features;
 }
 
 static int

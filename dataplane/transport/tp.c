@@ -118,12 +118,14 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	memcpy(tp->service, cfg->service, sizeof(tp->service));
 	tp->service[URN_QPT_RC] = &urn_rc;
 	tp->service[URN_QPT_UD] = &urn_ud;
+	if (cfg->line)
+		urn_dcqcn_defaults(&tp->dcqcn, cfg->line);
 	sort_addresses(tp);
 	urn_wheel_init(&tp->wheel, now);
 	tp->qp_chunks = (cfg->max_qp + 2 + URN_TP_QP_CHUNK - 1) / URN_TP_QP_CHUNK;
 	tp->qp = calloc(tp->qp_chunks, sizeof(*tp->qp));
 	if (urn_peers_init(&tp->peers, cfg->window, cfg->hash_seed) != 0 || urn_repairs_init(tp) != 0 ||
-	    urn_traces_init(tp) != 0 || !tp->qp || make_pools(tp) != 0) {
+	    urn_traces_init(tp) != 0 || urn_congestion_init(tp) != 0 || !tp->qp || make_pools(tp) != 0) {
 		urn_tp_destroy(tp);
 		return NULL;
 	}
@@ -156,6 +158,7 @@ urn_tp_destroy(struct urn_tp *tp)
 	urn_peers_free(&tp->peers);
 	free(tp->repair);
 	free(tp->trace);
+	urn_congestion_free(tp);
 	free(tp->work_mem);
 	free(tp->ext_mem);
 	free(tp->recv_mem);
@@ -240,12 +243,41 @@ urn_tp_neigh_changed(struct urn_tp *tp)
 }
 
 void
-urn_tp_link_changed(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features)
+urn_tp_peer_learned(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features)
 {
 	struct urn_peer *p = urn_peer_find(&tp->peers, gid_peer);
 
 	if (p)
 		p->features = features & tp->cfg.features;
+}
+
+/* The timer of a QP is due. In the error state, receives that were posted meanwhile are flushed. */
+static inline void
+qp_due(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (unlikely(qp->state == URN_QPS_ERR))
+		urn_tp_sched(tp, qp);
+	else if (likely(qp->state == URN_QPS_RTS || qp->state == URN_QPS_SQD))
+		urn_qp_service(tp, qp)->due(tp, qp);
+}
+
+static inline void
+timer_due(struct urn_tp *tp, struct urn_timer *t)
+{
+	struct urn_source_timer *st;
+
+	switch ((enum urn_timer_kind)t->kind) {
+	case URN_TIMER_QP:
+		qp_due(tp, (struct urn_qp *)((char *)t - offsetof(struct urn_qp, tx.timer)));
+		return;
+	case URN_TIMER_PACE:
+		urn_sched_due(tp, t);
+		return;
+	case URN_TIMER_SOURCE:
+		st = (struct urn_source_timer *)((char *)t - offsetof(struct urn_source_timer, timer));
+		urn_source_ops(st->source)->due(tp, st->source);
+		return;
+	}
 }
 
 static unsigned int
@@ -255,10 +287,7 @@ run_timers(struct urn_tp *tp)
 	struct urn_timer *t;
 
 	while (n < URN_TP_BURST && (t = urn_wheel_expire(&tp->wheel, tp->now))) {
-		if (likely(t->kind == URN_TIMER_QP))
-			urn_req_timer(tp, (struct urn_qp *)((char *)t - offsetof(struct urn_qp, tx.timer)));
-		else
-			urn_sched_due(tp, t);
+		timer_due(tp, t);
 		n++;
 	}
 	return n;

@@ -22,6 +22,7 @@
 #include "base/pool.h"
 #include "counters.h"
 #include "memory/mem.h"
+#include "transport/congestion.h"
 #include "transport/kept.h"
 #include "transport/peer.h"
 #include "transport/psn.h"
@@ -59,6 +60,7 @@ enum {
 	URN_TP_OOO_READ = 1024,
 };
 
+struct urn_engine_client;
 struct urn_service;
 
 /* A shared receive queue. */
@@ -71,7 +73,7 @@ struct urn_srq {
 	uint32_t users;      /* control: QPs that use it */
 	uint32_t engine;     /* index of the engine that owns it */
 	uint64_t cookie;     /* the client's, for events */
-	void *client;        /* control: the client that made it */
+	struct urn_tp_share *owner; /* the client's share on that engine; NULL: no client */
 };
 
 /* An address handle, as the transport needs it. */
@@ -82,12 +84,13 @@ struct urn_ah {
 	uint64_t mac_until;  /* ns: when the MAC is looked up anew; valid with ready */
 	struct urn_abi_av av;
 	struct urn_tmpl tmpl;
-	void *client;        /* control: the client that made it */
+	struct urn_engine_client *client; /* control: its maker. No share: all engines use the AH */
 };
 
+/* An asynchronous event that this turn has not given yet. */
 struct urn_tp_event {
 	struct urn_abi_event ev;
-	void *client;
+	struct urn_tp_share *owner; /* share of the client to tell, on the transport's own engine */
 };
 
 /* Status of an entry that is no completion: mark becomes `after`, and nothing else happens. */
@@ -115,7 +118,7 @@ struct urn_txd {
 	uint8_t mem_status;  /* worst result of the gathers */
 	uint8_t ipv6;        /* 0 or 1 */
 	uint8_t loop;        /* to this adapter itself */
-	uint8_t action;      /* URN_ACT_TX_REQUEST or URN_ACT_TX_RESPONSE */
+	uint8_t action;      /* URN_ACT_TX_REQUEST, URN_ACT_TX_RESPONSE or URN_ACT_TX_DATAGRAM */
 	uint8_t syndrome;    /* syndrome of an ACK or NAK; 0: another response */
 };
 
@@ -135,6 +138,7 @@ struct urn_tp_config {
 	uint32_t kept;                 /* packets kept ahead of their turn, all QPs together */
 	uint32_t hash_seed;            /* random, so that clients can't choose peers whose hashes collide */
 	uint32_t repairs;              /* QPs that repair losses at the same time; 0: URN_REPAIRS */
+	uint64_t line;                 /* bytes a second of the port, for congestion control; 0: none of that */
 	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: no such repeats */
 	/* Services by type of QP, besides those of RC and UD; NULL: QPs of that type can't be made. */
 	const struct urn_service *service[URN_TP_SERVICES];
@@ -148,11 +152,11 @@ struct urn_tp_config {
 	/*
 	 * Features that a peer and this adapter share, URN_LINK_F_ bits (wire/link.h); 0: plain
 	 * RoCEv2, or not known yet. Called when a QP's peer becomes known (to RTR): the call starts
-	 * finding out; urn_tp_link_changed() tells of changes. NULL: nobody finds out, and QP1 is
-	 * not there. ctx: link_ctx.
+	 * finding out; urn_tp_peer_learned() tells of changes. NULL: nobody finds out.
+	 * ctx: learn_ctx.
 	 */
-	uint32_t (*link)(void *ctx, const uint8_t gid_peer[16]);
-	void *link_ctx;
+	uint32_t (*learn)(void *ctx, const uint8_t gid_peer[16]);
+	void *learn_ctx;
 	/* Address handle by number, NULL: none. */
 	struct urn_ah *(*ah)(void *ctx, uint32_t id);
 	void *ah_ctx;
@@ -211,6 +215,11 @@ struct urn_tp {
 	struct urn_pool repairs;       /* entries of repair that are free */
 	struct urn_trace *trace;       /* URN_TRACES + 1, by index from 1 on; owner */
 	struct urn_pool traces;        /* entries of trace that are free */
+	struct urn_dcqcn_config dcqcn; /* line 0: no congestion control */
+	struct urn_congestion *congestion; /* URN_CONGESTIONS + 1, by index from 1 on; owner */
+	struct urn_pool congestions;   /* entries of congestion that are free */
+	uint16_t congestion_hand;      /* index looked at last when the pool was empty; 0: none yet */
+	uint64_t built;                /* bytes of frames begun so far, from the BTH on */
 	uint16_t trace_hand;           /* index looked at last when the pool was empty; 0: none yet */
 
 	/* Pools: free lists, each with an entry while `left` counts one. */
@@ -270,8 +279,12 @@ void urn_tp_destroy(struct urn_tp *tp);
  * empties other[] and handover[] after each burst.
  */
 void urn_tp_rx(struct urn_tp *tp, struct rte_mbuf **m, unsigned int n, bool checked);
-/* Give a client an asynchronous event about one of its objects. (complete.c) */
-void urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie, void *client);
+/*
+ * Give a client an asynchronous event about one of its objects. owner: the client's share on the
+ * transport's own engine; without a client nobody is told. (complete.c)
+ */
+void urn_tp_event(struct urn_tp *tp, uint32_t type, uint32_t handle, uint64_t cookie,
+		  struct urn_tp_share *owner);
 /* The QP's doorbell was rung. */
 void urn_tp_doorbell(struct urn_tp *tp, struct urn_qp *qp);
 /* The doorbell of a source was rung. */
@@ -306,7 +319,7 @@ void urn_tp_neigh_changed(struct urn_tp *tp);
  * The features of a peer have changed, or the peer was restarted. features: URN_LINK_F_ bits that
  * hold for its QPs from now on; perhaps the same as before. In the engine's thread.
  */
-void urn_tp_link_changed(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features);
+void urn_tp_peer_learned(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features);
 /* A completion queue has lost a completion: give one event, and let the queue's QPs fail. (complete.c) */
 void urn_tp_cq_break(struct urn_tp *tp, struct urn_cq *cq);
 /* Write a completion to a queue of this engine; another engine handed it over, with its slot claimed. */
@@ -338,6 +351,8 @@ struct urn_qp_config {
 	void *held_ctx;
 };
 
+/* True when programs may make QPs of this type. type: any number */
+bool urn_qp_offered(const struct urn_tp *tp, uint32_t type);
 /* Make a QP. returns: 0 or ENOMEM, ENOSPC; EOPNOTSUPP: no service has that type */
 int urn_qp_create(struct urn_tp *tp, const struct urn_qp_config *cfg, struct urn_qp **out);
 /*
@@ -361,14 +376,14 @@ void urn_qp_query(const struct urn_qp *qp, struct urn_abi_qp_attr *attr);
 void urn_qp_lost(struct urn_tp *tp, struct urn_qp *qp);
 /* Stop everything of a QP without completions, and unbind its type 2 windows: to be called until urn_qp_stopped(). */
 void urn_qp_stop(struct urn_tp *tp, struct urn_qp *qp);
-/* After urn_qp_stop(): true when the QP is quiet, and no window is bound to it any more. */
+/* True when, after urn_qp_stop(), the QP is quiet, and no window is bound to it any more. */
 bool urn_qp_stopped(const struct urn_qp *qp);
 /* A CQ of the QP has lost a completion: put the QP into the error state, and give an event. In the engine's thread */
 void urn_qp_cq_broken(struct urn_tp *tp, struct urn_qp *qp);
 /* True when no packet of the QP waits for memory. */
 bool urn_qp_quiet(const struct urn_qp *qp);
 /* True when the QP's state sends nothing by itself, no packet waits for memory, and no answer is owed. */
-bool urn_qp_silent(const struct urn_qp *qp);
+bool urn_qp_silent(const struct urn_tp *tp, const struct urn_qp *qp);
 /* Free a stopped QP. */
 void urn_qp_destroy(struct urn_tp *tp, struct urn_qp *qp);
 

@@ -37,7 +37,7 @@ resolve(struct urn_tp *tp, struct urn_ah *ah)
 static bool
 build(struct urn_tp *tp, struct urn_qp *qp, struct urn_work *w, const struct urn_ah *ah)
 {
-	bool imm = w->opcode == URN_WR_SEND_IMM;
+	bool imm = w->kind & URN_WK_IMM;
 	uint8_t opcode = imm ? URN_UD_SEND_ONLY_IMM : URN_UD_SEND_ONLY, *bth;
 	const struct urn_opcode *op = &urn_opcodes[opcode];
 	uint8_t se = w->flags & URN_WRF_SOLICITED ? URN_BTH_SE : 0;
@@ -293,6 +293,7 @@ finish_packet(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 
 const struct urn_service urn_ud = {
 	.name = "UD",
+	.offered = true,
 	.opcodes = URN_OPF_UD,
 	.checked = UINT8_MAX,
 	.moves = urn_ud_moves,

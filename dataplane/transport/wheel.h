@@ -24,8 +24,9 @@ enum {
 
 /* The object that a timer of a transport is embedded in. */
 enum urn_timer_kind {
-	URN_TIMER_QP,   /* struct urn_psn_tx of a struct urn_qp */
-	URN_TIMER_PACE, /* struct urn_pace */
+	URN_TIMER_QP,     /* struct urn_psn_tx of a struct urn_qp */
+	URN_TIMER_PACE,   /* struct urn_pace */
+	URN_TIMER_SOURCE, /* struct urn_source_timer */
 };
 
 struct urn_timer {
@@ -52,7 +53,8 @@ void urn_wheel_stop(struct urn_wheel *w, struct urn_timer *t);
 struct urn_timer *urn_wheel_expire(struct urn_wheel *w, uint64_t now_ns);
 /*
  * A time in ns before which no timer is due, at most the time of the first timer; UINT64_MAX: none
- * is started. For callers that have a clock to move: call urn_wheel_expire() then, and ask again.
+ * is started. For simulations and tests, which have a clock to move: call urn_wheel_expire() then,
+ * and ask again. Engines have a clock that moves by itself.
  */
 uint64_t urn_wheel_next(const struct urn_wheel *w);
 

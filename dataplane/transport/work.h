@@ -38,12 +38,14 @@ enum { URN_WORK_SGE = 2, URN_WORK_INLINE = URN_WORK_SGE * 16 };
 
 /* Kinds of work; bits of struct urn_work.kind. */
 enum urn_work_kind {
-	URN_WK_KNOWN = 1 << 0,  /* the opcode exists */
-	URN_WK_LOCAL = 1 << 1,  /* bind, invalidate: nothing is sent */
-	URN_WK_FETCH = 1 << 2,  /* READ, atomic: completed by a response, never by an ACK */
+	URN_WK_KNOWN = 1 << 0, /* the opcode exists */
+	URN_WK_LOCAL = 1 << 1, /* bind, invalidate: nothing is sent */
+	URN_WK_FETCH = 1 << 2, /* READ, atomic: completed by a response, never by an ACK */
 	URN_WK_ATOMIC = 1 << 3,
-	URN_WK_RECV = 1 << 4,   /* takes a receive at the peer, so end-to-end credits count */
-	URN_WK_DGRAM = 1 << 5,  /* UD has this opcode, too */
+	URN_WK_RECV = 1 << 4,	 /* takes a receive at the peer, so end-to-end credits count */
+	URN_WK_DGRAM = 1 << 5,	 /* UD has this opcode, too */
+	URN_WK_COMPARE = 1 << 6, /* atomic: swaps if the value is the expected one; without: adds */
+	URN_WK_IMM = 1 << 7,	 /* the message carries an immediate */
 };
 
 /* Everything about the opcode of a request. */
@@ -51,6 +53,7 @@ struct urn_wr_info {
 	uint8_t kind;        /* enum urn_work_kind; 0: no such opcode */
 	uint8_t wc_opcode;   /* enum urn_abi_wc_op of the completion */
 	uint8_t wire[4];     /* opcode of a middle, first, last and only packet; local work: none */
+	uint8_t mw_type; /* local work: type of the window that is bound, 1 or 2; 0: invalidates */
 };
 
 /* Indexed by the low bits of enum urn_abi_wr_op (fetch.c). */
@@ -123,11 +126,18 @@ urn_work_inline(const struct urn_work *w)
 	return w->ext ? w->ext->data : w->data;
 }
 
-/* True for READs and atomics: completed by a response, never by an acknowledgement. */
+/* True when work is a READ or an atomic: completed by a response, never by an acknowledgement. */
 static inline bool
 urn_work_is_fetch(const struct urn_work *w)
 {
 	return w->kind & URN_WK_FETCH;
+}
+
+/* True for READs, among READs and atomics. */
+static inline bool
+urn_work_is_read(const struct urn_work *w)
+{
+	return !(w->kind & URN_WK_ATOMIC);
 }
 
 /* True when work takes a receive at the peer, so that end-to-end credits count. */

@@ -163,7 +163,7 @@ join(uint32_t n24, unsigned int n8)
 	return rte_cpu_to_be_32(n24 << 8 | (n8 & 0xff));
 }
 
-/* True for the number of a queue pair that programs can have. */
+/* True when programs can have a queue pair of this number. */
 static bool
 qpn_ok(uint32_t qpn)
 {
@@ -445,7 +445,7 @@ urn_cm_data_bytes(unsigned int attr)
 	return k ? k->bytes : 0;
 }
 
-/* True for messages that begin with the ids of both sides. */
+/* True when messages of this attribute begin with the ids of both sides. */
 static bool
 has_remote_id(unsigned int attr)
 {

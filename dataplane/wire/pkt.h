@@ -67,8 +67,8 @@ struct urn_pkt_tx {
 
 struct urn_pkt {
 	/*
-	 * One cache line: all fields that a SEND or WRITE without immediate needs. Those of the
-	 * parser are valid for URN_FRAME_ROCE, those of the transport (transport/) between its
+	 * One cache line: all fields that a SEND or WRITE without immediate needs. Fields of the
+	 * parser are valid for URN_FRAME_ROCE, fields of the transport (transport/) between its
 	 * calls.
 	 */
 	const struct urn_opcode *op;

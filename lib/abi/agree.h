@@ -109,6 +109,16 @@ urn_abi_disagree(const struct urn_abi_offer *library, const struct urn_abi_offer
 		 before ? "use the two of one release" : todo);
 }
 
+/* The agreement with a library that has not asked yet, which is taken for one of version 6. */
+static inline struct urn_abi_agreed
+urn_abi_unasked(const struct urn_abi_offer *dataplane)
+{
+	return (struct urn_abi_agreed){
+		.version = URN_ABI_VERSION_FEATURES - 1,
+		.features = (uint32_t)URN_ABI_FEATURES_6 & urn_abi_offer_features(dataplane),
+	};
+}
+
 /*
  * Agree on a version and on features. Any values will do for either end: they may come from a peer
  * that is not trusted.

@@ -8,6 +8,7 @@
 #ifndef URN_ABI_CONTROL_H
 #define URN_ABI_CONTROL_H
 
+#include "abi/agree.h"
 #include "abi/cm.h"
 #include "abi/urn_abi.h"
 
@@ -16,63 +17,65 @@
  * urn_ctl_WORD() are all that an operation needs: numbers, handlers, checks, quotas and names in
  * messages come from here (dataplane/control/ctl.c).
  *
- * X(OP, word, part, from, fds_in, fds_out, quotas)
+ * X(OP, word, part, from, fds_in, fds_out, feature, quotas)
  *   part     field of struct urn_abi_req that the handler reads; handle: nothing beyond the handle
  *   from     ANY program, or only one in another process than the dataplane (REMOTE)
  *   fds_in   descriptors that a request of another process may bring, 0 or 1: urn_abi_req.fd
  *   fds_out  descriptors that its reply brings when the operation succeeds
+ *   feature  bit of enum urn_abi_feature (abi/agree.h) that both ends must know; 0: every peer has
+ *            the operation
  *   quotas   kinds of enum urn_quota of which the operation makes one or takes one back, and
  *            the object whose bytes count (BYTES); only the dataplane knows these words
  */
 /* clang-format off */
 #define URN_CTL_LIST(X) \
-	X(HELLO,           hello,           hello,      ANY,    0, 0, NO_QUOTA) \
-	X(QUERY_PORT,      query_port,      handle,     ANY,    0, 0, NO_QUOTA) /* -> port */ \
-	X(QUERY_GID,       query_gid,       gid,        ANY,    0, 0, NO_QUOTA) /* index -> gid */ \
-	X(ALLOC_PD,        alloc_pd,        handle,     ANY,    0, 0, MAKES(Q(PD))) /* -> handle */ \
-	X(DEALLOC_PD,      dealloc_pd,      handle,     ANY,    0, 0, ENDS(Q(PD))) \
-	X(REG_MR,          reg_mr,          reg_mr,     ANY,    0, 0, MAKES(Q(MR) | Q(PINNED)), BYTES(reg_mr)) /* -> mr */ \
-	X(DEREG_MR,        dereg_mr,        handle,     ANY,    0, 0, ENDS(Q(MR) | Q(PINNED)), BYTES(dereg_mr)) /* handle = lkey */ \
-	X(ALLOC_MW,        alloc_mw,        alloc_mw,   ANY,    0, 0, MAKES(Q(MR))) /* -> mr (rkey) */ \
+	X(HELLO,           hello,           hello,      ANY,    0, 0, 0, NO_QUOTA) \
+	X(QUERY_PORT,      query_port,      handle,     ANY,    0, 0, 0, NO_QUOTA) /* -> port */ \
+	X(QUERY_GID,       query_gid,       gid,        ANY,    0, 0, 0, NO_QUOTA) /* index -> gid */ \
+	X(ALLOC_PD,        alloc_pd,        handle,     ANY,    0, 0, 0, MAKES(Q(PD))) /* -> handle */ \
+	X(DEALLOC_PD,      dealloc_pd,      handle,     ANY,    0, 0, 0, ENDS(Q(PD))) \
+	X(REG_MR,          reg_mr,          reg_mr,     ANY,    0, 0, 0, MAKES(Q(MR) | Q(PINNED)), BYTES(reg_mr)) /* -> mr */ \
+	X(DEREG_MR,        dereg_mr,        handle,     ANY,    0, 0, 0, ENDS(Q(MR) | Q(PINNED)), BYTES(dereg_mr)) /* handle = lkey */ \
+	X(ALLOC_MW,        alloc_mw,        alloc_mw,   ANY,    0, 0, 0, MAKES(Q(MR))) /* -> mr (rkey) */ \
 	/* handle = rkey as first given; the index counts, binds change the rest */ \
-	X(DEALLOC_MW,      dealloc_mw,      handle,     ANY,    0, 0, ENDS(Q(MR))) \
-	X(CREATE_CQ,       create_cq,       create_cq,  ANY,    0, 0, MAKES(Q(CQ))) /* -> queue */ \
-	X(RESIZE_CQ,       resize_cq,       resize_cq,  ANY,    0, 0, NO_QUOTA) /* handle -> queue */ \
-	X(DESTROY_CQ,      destroy_cq,      handle,     ANY,    0, 0, ENDS(Q(CQ))) \
-	X(CREATE_SRQ,      create_srq,      create_srq, ANY,    0, 0, MAKES(Q(SRQ))) /* -> queue */ \
-	X(MODIFY_SRQ,      modify_srq,      modify_srq, ANY,    0, 0, NO_QUOTA) \
-	X(QUERY_SRQ,       query_srq,       handle,     ANY,    0, 0, NO_QUOTA) /* -> srq_attr */ \
-	X(DESTROY_SRQ,     destroy_srq,     handle,     ANY,    0, 0, ENDS(Q(SRQ))) \
-	X(CREATE_QP,       create_qp,       create_qp,  ANY,    0, 0, MAKES(Q(QP))) /* -> qp */ \
-	X(MODIFY_QP,       modify_qp,       modify_qp,  ANY,    0, 0, NO_QUOTA) /* handle = qpn */ \
-	X(QUERY_QP,        query_qp,        handle,     ANY,    0, 0, NO_QUOTA) /* handle = qpn -> qp_attr */ \
-	X(DESTROY_QP,      destroy_qp,      handle,     ANY,    0, 0, ENDS(Q(QP))) /* handle = qpn */ \
-	X(CREATE_AH,       create_ah,       create_ah,  ANY,    0, 0, MAKES(Q(AH))) /* -> handle */ \
-	X(DESTROY_AH,      destroy_ah,      handle,     ANY,    0, 0, ENDS(Q(AH))) \
+	X(DEALLOC_MW,      dealloc_mw,      handle,     ANY,    0, 0, 0, ENDS(Q(MR))) \
+	X(CREATE_CQ,       create_cq,       create_cq,  ANY,    0, 0, 0, MAKES(Q(CQ))) /* -> queue */ \
+	X(RESIZE_CQ,       resize_cq,       resize_cq,  ANY,    0, 0, 0, NO_QUOTA) /* handle -> queue */ \
+	X(DESTROY_CQ,      destroy_cq,      handle,     ANY,    0, 0, 0, ENDS(Q(CQ))) \
+	X(CREATE_SRQ,      create_srq,      create_srq, ANY,    0, 0, 0, MAKES(Q(SRQ))) /* -> queue */ \
+	X(MODIFY_SRQ,      modify_srq,      modify_srq, ANY,    0, 0, 0, NO_QUOTA) \
+	X(QUERY_SRQ,       query_srq,       handle,     ANY,    0, 0, 0, NO_QUOTA) /* -> srq_attr */ \
+	X(DESTROY_SRQ,     destroy_srq,     handle,     ANY,    0, 0, 0, ENDS(Q(SRQ))) \
+	X(CREATE_QP,       create_qp,       create_qp,  ANY,    0, 0, 0, MAKES(Q(QP))) /* -> qp */ \
+	X(MODIFY_QP,       modify_qp,       modify_qp,  ANY,    0, 0, 0, NO_QUOTA) /* handle = qpn */ \
+	X(QUERY_QP,        query_qp,        handle,     ANY,    0, 0, 0, NO_QUOTA) /* handle = qpn -> qp_attr */ \
+	X(DESTROY_QP,      destroy_qp,      handle,     ANY,    0, 0, 0, ENDS(Q(QP))) /* handle = qpn */ \
+	X(CREATE_AH,       create_ah,       create_ah,  ANY,    0, 0, 0, MAKES(Q(AH))) /* -> handle */ \
+	X(DESTROY_AH,      destroy_ah,      handle,     ANY,    0, 0, 0, ENDS(Q(AH))) \
 	/* \
 	 * fd: where async events are written (struct urn_abi_event). Another process names \
 	 * no descriptor, and is given [both ends: to read from and to write to]. \
 	 */ \
-	X(ASYNC_FD,        async_fd,        async_fd,   ANY,    0, 2, NO_QUOTA) \
+	X(ASYNC_FD,        async_fd,        async_fd,   ANY,    0, 2, 0, NO_QUOTA) \
 	/* memory of a client in another process -> handle */ \
-	X(SHARE,           share,           share,      REMOTE, 1, 0, MAKES(Q(SHARE) | Q(SHARED)), BYTES(share)) \
-	X(UNSHARE,         unshare,         handle,     ANY,    0, 0, ENDS(Q(SHARE) | Q(SHARED)), BYTES(unshare)) \
+	X(SHARE,           share,           share,      REMOTE, 1, 0, URN_ABI_FEATURE_SHARE, MAKES(Q(SHARE) | Q(SHARED)), BYTES(share)) \
+	X(UNSHARE,         unshare,         handle,     ANY,    0, 0, URN_ABI_FEATURE_SHARE, ENDS(Q(SHARE) | Q(SHARED)), BYTES(unshare)) \
 	/* -> handle, [both ends, as of ASYNC_FD] */ \
-	X(CREATE_CHANNEL,  create_channel,  handle,     REMOTE, 0, 2, MAKES(Q(CHANNEL) | Q(FD))) \
-	X(DESTROY_CHANNEL, destroy_channel, handle,     ANY,    0, 0, ENDS(Q(CHANNEL) | Q(FD))) \
-	X(CM_LISTEN,       cm_listen,       cm_listen,  ANY,    0, 0, NO_QUOTA) /* -> handle; cm/ counts ids */ \
-	X(CM_CONNECT,      cm_connect,      cm_connect, ANY,    0, 0, NO_QUOTA) /* -> handle */ \
+	X(CREATE_CHANNEL,  create_channel,  handle,     REMOTE, 0, 2, 0, MAKES(Q(CHANNEL) | Q(FD))) \
+	X(DESTROY_CHANNEL, destroy_channel, handle,     ANY,    0, 0, 0, ENDS(Q(CHANNEL) | Q(FD))) \
+	X(CM_LISTEN,       cm_listen,       cm_listen,  ANY,    0, 0, URN_ABI_FEATURE_CM, NO_QUOTA) /* -> handle; cm/ counts ids */ \
+	X(CM_CONNECT,      cm_connect,      cm_connect, ANY,    0, 0, URN_ABI_FEATURE_CM, NO_QUOTA) /* -> handle */ \
 	/* -> handle; looks up the queue pair that serves a service's datagrams */ \
-	X(CM_RESOLVE,      cm_resolve,      cm_connect, ANY,    0, 0, NO_QUOTA) \
-	X(CM_ACCEPT,       cm_accept,       cm_accept,  ANY,    0, 0, NO_QUOTA) \
-	X(CM_REJECT,       cm_reject,       cm_reject,  ANY,    0, 0, NO_QUOTA) \
-	X(CM_ESTABLISH,    cm_establish,    cm_data,    ANY,    0, 0, NO_QUOTA) \
-	X(CM_DISCONNECT,   cm_disconnect,   cm_data,    ANY,    0, 0, NO_QUOTA) \
-	X(CM_DESTROY,      cm_destroy,      handle,     ANY,    0, 0, NO_QUOTA) \
+	X(CM_RESOLVE,      cm_resolve,      cm_connect, ANY,    0, 0, URN_ABI_FEATURE_CM, NO_QUOTA) \
+	X(CM_ACCEPT,       cm_accept,       cm_accept,  ANY,    0, 0, URN_ABI_FEATURE_CM, NO_QUOTA) \
+	X(CM_REJECT,       cm_reject,       cm_reject,  ANY,    0, 0, URN_ABI_FEATURE_CM, NO_QUOTA) \
+	X(CM_ESTABLISH,    cm_establish,    cm_data,    ANY,    0, 0, URN_ABI_FEATURE_CM, NO_QUOTA) \
+	X(CM_DISCONNECT,   cm_disconnect,   cm_data,    ANY,    0, 0, URN_ABI_FEATURE_CM, NO_QUOTA) \
+	X(CM_DESTROY,      cm_destroy,      handle,     ANY,    0, 0, URN_ABI_FEATURE_CM, NO_QUOTA) \
 	/* handle, 0: any -> cm_event, the oldest; EAGAIN: there is none */ \
-	X(CM_EVENT,        cm_event,        handle,     ANY,    0, 0, NO_QUOTA) \
+	X(CM_EVENT,        cm_event,        handle,     ANY,    0, 0, URN_ABI_FEATURE_CM, NO_QUOTA) \
 	/* handle = qpn -> handle: on failure 1 if the QP is in RTR now, else 0 */ \
-	X(CONNECT_QP,      connect_qp,      connect_qp, ANY,    0, 0, NO_QUOTA)
+	X(CONNECT_QP,      connect_qp,      connect_qp, ANY,    0, 0, URN_ABI_FEATURE_CONNECT_QP, NO_QUOTA)
 
 enum urn_ctl_op {
 	URN_CTL_NONE, /* no operation has the number 0 */
@@ -110,6 +113,19 @@ urn_ctl_fds_out(uint32_t op)
 	};
 
 	return op < URN_CTL_OPS ? fds[op] : 0;
+}
+
+/* The feature that an operation belongs to; 0: every peer has the operation. op: any number */
+static inline uint32_t
+urn_ctl_feature(uint32_t op)
+{
+	static const uint32_t feature[URN_CTL_OPS] = {
+#define X(op, word, part, from, fds_in, fds_out, needs, ...) [URN_CTL_##op] = needs,
+		URN_CTL_LIST(X)
+#undef X
+	};
+
+	return op < URN_CTL_OPS ? feature[op] : 0;
 }
 
 /* Access rights; equal to enum ibv_access_flags. */

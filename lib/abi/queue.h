@@ -206,7 +206,7 @@ struct urn_abi_cq {
 	_Atomic uint32_t cons; /* client: completions polled */
 	_Atomic uint32_t arm;  /* client sets; the side that fires the event swaps NONE in */
 	uint8_t pad0[56];
-	/* Dataplane's line. It has no prod: the phases tell which completions are written. */
+	/* Dataplane's line, without a prod: the phases tell which completions are written. */
 	_Atomic uint32_t moved_entries; /* URN_CTL_RESIZE_CQ: entries of the queue that replaced this one; 0: none */
 	uint32_t rsvd;
 	uint64_t moved_off;    /* offset of that queue, for a client that was not answered */

@@ -40,6 +40,7 @@ struct urn_segment_node {
 	bool over;                /* the last dataplane has unmapped it: nothing is taken from it any more */
 };
 
+/* urn_alloc_lock protects the list of segments, all fields of these, and urn_segment_last. */
 static pthread_mutex_t urn_alloc_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_segment_node *urn_segments; /* under urn_alloc_lock */
 static struct urn_segment_node *urn_segments_parent; /* a child of fork(): its parent's segments */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attach/ask.h"
 
+#include "abi/clock.h"
 #include "abi/fd.h"
 #include "attach/dev.h"
 #include "attach/patience.h"
@@ -66,12 +67,12 @@ urn_remote_receive(int fd, struct urn_sock_answer *a, struct urn_remote_more *mo
 		.msg_control = &control,
 		.msg_controllen = sizeof(control.buf),
 	};
-	uint64_t start = urn_patience_clock();
+	uint64_t start = urn_clock_ms();
 	bool reset = false;
 
 	do {
 		*got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-		/* The dataplane hung up before it had read all. Its last answer comes after this error, once. */
+		/* The dataplane hung up before it had read all; its answer comes after, once. */
 	} while (*got < 0 && ((errno == EINTR && !urn_patience_over(fd, start)) ||
 			      (errno == ECONNRESET && !reset && (reset = true))));
 	if (*got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -114,7 +115,8 @@ urn_remote_ask(int fd, struct urn_sock_ask *q, uint16_t kind, const int *extra, 
 		return urn_fail(err ? err : ENODEV, URN_GONE);
 	}
 	if (a->head.magic != URN_SOCK_MAGIC || a->head.bytes != (size_t)got)
-		return urn_fail(EPROTO, "what listens at the socket is no dataplane of urnic's");
+		return urn_fail(EPROTO,
+				"the socket belongs to another program, not to a urnic dataplane");
 	a->why[sizeof(a->why) - 1] = '\0';
 	if (a->err != 0)
 		return urn_fail(a->err, "%s", a->why);

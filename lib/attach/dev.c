@@ -49,22 +49,6 @@ urn_dev_failed(const struct urn_dev *dev, struct urn_abi_rep *rep)
 	return urn_fail(err, "%s", rep->why[0] ? rep->why : strerror(err));
 }
 
-/* The feature that a control call belongs to; 0: every dataplane has the call. */
-static uint32_t
-urn_dev_feature_of(uint32_t op)
-{
-	if (op >= URN_CTL_CM_LISTEN && op <= URN_CTL_CM_EVENT)
-		return URN_ABI_FEATURE_CM;
-	switch (op) {
-	case URN_CTL_CONNECT_QP:
-		return URN_ABI_FEATURE_CONNECT_QP;
-	case URN_CTL_SHARE:
-		return URN_ABI_FEATURE_SHARE;
-	default:
-		return 0;
-	}
-}
-
 int
 urn_dev_need(const struct urn_dev *dev, uint32_t feature)
 {
@@ -81,7 +65,7 @@ urn_dev_call(struct urn_dev *dev, const struct urn_abi_req *req, struct urn_abi_
 	enum urn_dev_gone gone = urn_dev_gone(dev);
 
 	memset(rep, 0, sizeof(*rep));
-	rep->err = urn_dev_need(dev, urn_dev_feature_of(req->op));
+	rep->err = urn_dev_need(dev, urn_ctl_feature(req->op));
 	if (rep->err != 0) {
 		snprintf(rep->why, sizeof(rep->why), "%.*s", (int)sizeof(rep->why) - 1, urn_error_text);
 		return rep->err;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "attach/patience.h"
 
+#include "abi/clock.h"
 #include "attach/dev.h"
 
 #include <errno.h>
@@ -56,21 +57,12 @@ urn_patience_end(int fd)
 	urn_patience_set(fd, 0);
 }
 
-uint64_t
-urn_patience_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 bool
 urn_patience_over(int fd, uint64_t start)
 {
 	time_t seconds = urn_patience_of(fd);
 
-	return seconds != 0 && urn_patience_clock() - start >= (uint64_t)seconds * 1000;
+	return seconds != 0 && urn_clock_ms() - start >= (uint64_t)seconds * 1000;
 }
 
 int

@@ -8,6 +8,7 @@
 
 #include "attach/alloc.h"
 #include "attach/ask.h"
+#include "abi/clock.h"
 #include "attach/dev.h"
 #include "attach/patience.h"
 
@@ -35,7 +36,7 @@
 
 struct urn_remote {
 	struct urn_abi_channel channel;
-	pthread_mutex_t lock;      /* held from a question to its answer; protects serial */
+	pthread_mutex_t lock;	   /* lock is held from a question to its answer; protects serial */
 	int fd;                    /* the connection */
 	uint32_t serial;           /* serial of the last question; under lock */
 	uint64_t area_size;        /* bytes mapped at channel.area */
@@ -43,7 +44,7 @@ struct urn_remote {
 	int wake_fd[URN_ABI_MAX_ENGINES];
 	struct urn_segment_set shared; /* segments that the dataplane has mapped; under share_lock */
 	struct urn_segment_set refused; /* segments that another dataplane mapped first; under share_lock */
-	pthread_mutex_t share_lock;
+	pthread_mutex_t share_lock;	/* share_lock protects shared and refused */
 	/* the watcher: a thread that waits for the dataplane's death */
 	bool watched;              /* there is a watcher */
 	pthread_t watcher;
@@ -58,7 +59,7 @@ static int
 urn_remote_socket(const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	uint64_t start = urn_patience_clock();
+	uint64_t start = urn_clock_ms();
 	int fd, err;
 
 	if (strlen(path) >= sizeof(addr.sun_path))

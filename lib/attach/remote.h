@@ -22,11 +22,9 @@ struct urn_abi_channel *urn_remote_open(int fd, const char name[32]);
 /* Default path of the dataplane's socket (discover.c). returns: buf, or NULL: too long */
 const char *urn_remote_path(char *buf, size_t size);
 /*
- * Put the adapters of the dataplane at the usual path on offer, if it is there.
- * returns: 0; ETIMEDOUT with its text: the dataplane is there and does not answer
+ * Connect, and open the adapter that `node` names; path, node, errors: urn_attach_connect().
+ * returns: its channel; NULL with errno and text set
  */
-int urn_remote_offer(void);
-/* In a child of fork(): free the lock of the devices on offer, whose holder may be a thread of the parent. */
-void urn_remote_offer_forked(void);
+struct urn_abi_channel *urn_remote_attach(const char *path, const char *node);
 
 #endif

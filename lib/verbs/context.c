@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening and closing contexts. */
 #include "verbs/front.h"
+#include "verbs/provider/registry.h"
 
 _Static_assert(offsetof(struct verbs_context, context) + sizeof(struct ibv_context) ==
 	sizeof(struct verbs_context), "verbs.h finds the extended operations before the context");

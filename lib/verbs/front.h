@@ -1,27 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The front: the public calls of verbs, up to the provider (provider/provider.h). No dataplane
- * is reached from here but through the operations of the context's provider.
+ * The front: the public calls on contexts and objects, up to the provider (provider/provider.h). No
+ * dataplane is reached from here but through the operations of the context's provider.
  */
 #ifndef URN_VERBS_FRONT_H
 #define URN_VERBS_FRONT_H
 
 #include "verbs/provider/provider.h"
-
-struct urn_offer;
-
-/*
- * A device that lists and contexts show; lives until the last reference goes.
- * Programs' provider libraries look behind struct ibv_device for their own
- * operations, and must find zeros there.
- */
-struct urn_device {
-	struct ibv_device ibv;
-	uint8_t zeros[512];
-	uint64_t guid;           /* host order */
-	uint32_t refs;           /* lists and contexts; under the registry's lock */
-	struct urn_offer *offer; /* NULL: opened by urn_attach_open(), or withdrawn; under the registry's lock */
-};
 
 /* The operations of a context's provider. */
 static inline const struct urn_verbs_ops *
@@ -30,14 +15,15 @@ urn_ops(struct ibv_context *c)
 	return urn_verbs_ctx(c)->ops;
 }
 
+/*
+ * Open a context of a provider, which is in no list of devices.
+ *
+ * arg: for ops->open(), taken over
+ * returns: NULL with errno and text set
+ */
+struct ibv_context *urn_verbs_open(const struct urn_verbs_ops *ops, void *arg);
 /* urn_verbs_open() for a device that is known. device: a reference, taken over; NULL: make one */
 struct ibv_context *urn_verbs_open_device(const struct urn_verbs_ops *ops, void *arg, struct urn_device *device);
-
-/* Registry of devices (devlist.c). */
-struct urn_device *urn_device_make(const struct urn_verbs_id *id);
-void urn_device_put(struct urn_device *device);
-/* Keep the registry's locks usable in children of fork() from now on. */
-void urn_registry_forks(void);
 
 /*
  * Check that `length` bytes at addr may be read, and written if `write`. A device would

@@ -49,7 +49,7 @@ def suffixed(text):
 
 
 def iperf3(text, size):
-    """iperf3 -J: what the receiver got. size: bytes of each write."""
+    """iperf3 -J: the rate at the receiver. size: bytes of each write."""
     value = json.loads(text)
     if "error" in value:
         raise ValueError(value["error"])

@@ -3,7 +3,7 @@
 import statistics
 from collections import namedtuple
 
-# round: from 1; section; point: what was set (a size, a number of QPs, ...); series: who;
+# round: from 1; section; point: the value that was set (a size, a number of QPs, ...); series: who;
 # x: where the value stands, mostly the point, else a percentile or a stage; metric; value
 Row = namedtuple("Row", "round section point series x metric value")
 Summary = namedtuple("Summary", "section point series x metric median low high rounds")

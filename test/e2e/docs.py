@@ -4,7 +4,7 @@
 
 usage: docs.py PROJECT BUILD
 
-Commands come from fenced blocks that begin with ```sh. They run one after the
+Commands come from fenced blocks that begin with ```sh. All of them run one after the
 other, in a folder with links to the project, where `build` is BUILD. All pages share
 the folder: no command may fail because of a file that another one left.
 
@@ -239,6 +239,7 @@ def check_names(doc, project, source):
 COUNTERS = (("dataplane/counters_*.h", "doc/reference/counters.md", "Counters"),
             ("dataplane/switch/switch.h", "doc/reference/urnic-switch.md", "Counters of a port"),
             ("dataplane/switch/impair.h", "doc/reference/urnic-switch.md", "Counters of an impairment"),
+            ("dataplane/switch/queue.h", "doc/reference/urnic-switch.md", "Counters of a queue"),
             ("dataplane/switch/fabric.h", "doc/reference/urnic-switch.md", "Counters of a device"))
 
 # Pages of programs, each named after its program: their tables have the options of --help.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # scripts/layers.sh: the sources keep to the table of doc/inside/architecture.md, and the
-# script finds includes in a copy that do not.
+# script finds includes and names in a copy that do not.
 # Back quotes are part of the table's rows.
 # shellcheck disable=SC2016
 # shellcheck source=test/e2e/scripts_common.sh
@@ -52,6 +52,26 @@ expect "a provider, from the front" 1 "lib/verbs/adapter/mr.c:2: lib/verbs/adapt
 changed '2i #include "verbs/adapter/cm_end.h"' lib/verbs/cm.c
 layers
 expect "connection management, from a provider" 1 "lib/verbs/cm.c:2: lib/verbs may not include from lib/verbs/adapter"
+changed '2i void urn_verbs_open(void);' lib/verbs/provider/provider.h
+layers
+expect "a function declared below" 1 "lib/verbs/provider/provider.h:2: lib/verbs/provider may not use urn_verbs_open of lib/verbs"
+changed '2i extern const struct urn_verbs_ops urn_adapter_ops;' lib/verbs/provider/provider.h
+layers
+expect "data declared below" 1 "provider.h:2: lib/verbs/provider may not use urn_adapter_ops of lib/verbs/adapter"
+changed '$a static void *f(void) { return urn_attach_open(0); }' lib/attach/discover.c
+layers
+expect "a public function called in the library from below" 1 "lib/attach may not use urn_attach_open of lib/verbs/open"
+changed '$a static void f(void) { /* a word */ urn_rc_open(0); }' dataplane/wire/parse.c
+sed -i '$a void\nurn_rc_open(int a)\n{\n\t(void)a;\n}' "$place/copy/dataplane/transport/rc.c"
+layers
+expect "a function called from below" 1 "dataplane/wire may not use urn_rc_open of dataplane/transport"
+changed '$a /* urn_verbs_open()\n * urn_verbs_open() */ static const char *f = "urn_verbs_open()";' lib/attach/discover.c
+sed -i '$a static int\nurn_verbs_open(struct urn_verbs_open *a)\n{\n\treturn a->urn_verbs_open;\n}' "$place/copy/lib/attach/discover.c"
+layers
+expect "comments, strings, tags, fields and a function of its own" 0 "none from above"
+changed 's/ibv_/my_/' pmd_glue/mlx5.c
+layers
+expect "an exception without a use" 1 'the exception of pmd_glue for ^ibv_ is not needed'
 changed '/^| `dataplane\/host`/d' doc/inside/architecture.md
 layers
 expect "a folder without a row" 1 "dataplane/host/queue.h is in no folder of the table"

@@ -70,6 +70,27 @@ prose md '| a cell | of a table |'
 expect "a cell of a table" 1 "begins with of"
 prose md '## What it does'
 expect "a heading" 0
+prose c '/* The queue is full. It waits. */'
+expect "a sentence that begins with It" 1 "begins with It"
+prose c '/* This queue is full. That one waits, because these queues share it. */'
+expect "pronouns with nouns, and inside a sentence" 0
+prose md 'The queue is full. That costs a turn.'
+expect "a sentence that begins with That and a verb" 1 "begins with That costs"
+prose md 'The queue is full; who reads it waits.'
+expect "a clause that begins with who" 1 "a clause that begins with who"
+prose h '/* The queue of a client. who: the owner; what, where: see below */'
+expect "parameters named who and what" 0
+prose py $'x = "What is kept? It is"  # the queue\n# A comment. Their\n# rows are two lines.'
+expect "a comment of Python" 1 "prose.py:2: begins with Their"
+prose py 'def f():
+    """Read a row. It is long."""'
+expect "a doc string" 1 "prose.py:2: begins with It"
+prose sh 'echo "# What" # Whose'
+expect "a word in quotes of a script" 0
+prose sh 'run # What it does'
+expect "a comment of a script" 1 "prose.sh:1: begins with What"
+prose ini '# They are two.'
+expect "a comment of a configuration" 1 "prose.ini:1: begins with They"
 try "$project/scripts/prose.py" --nonsense
 expect "prose.py with an unknown option" 2 "--nonsense" "--help"
 

@@ -20,7 +20,7 @@ test) [ -e silent ] && exit 0
 	mkdir -p "$3/meson-logs" && cp results "$3/meson-logs/testlog.json"; exit "$(cat status)" ;;
 esac
 E2
-# results STATUS RESULT...: what the fake meson will report
+# results STATUS RESULT...: make the fake meson report these results
 results() {
 	local i=0 r
 
@@ -31,9 +31,10 @@ results() {
 		printf '{"name": "unit / t%s", "result": "%s", "duration": 1.5}\n' $i "$r"
 	done >results
 }
+script=$project/scripts/test.sh
 run() {
 	: >log
-	try faked "$project/scripts/test.sh" --no-install --build b "$@"
+	try faked "$script" --no-install --build b "$@"
 	last=${out##*$'\n'}
 }
 
@@ -61,9 +62,39 @@ run --without 'sim;'
 expect "--without of no suite" 2 "names of suites" "--help"
 run --all --fast
 expect "--all with --fast" 2 "leaves nothing out"
+# --all calls scripts of its own folder, which here is a copy with fakes.
+mkdir -p copy/scripts
+cp "$project"/scripts/{test,common}.sh copy/scripts
+for fake in fuzz setup; do
+	printf '#!/bin/bash\necho "%s.sh $*" >>log\n[ ! -e bad-%s ]\n' $fake $fake >copy/scripts/$fake.sh
+	chmod 755 copy/scripts/$fake.sh
+done
+fake clang </dev/null
+script=$place/copy/scripts/test.sh
+everything="--no-rebuild --print-errorlogs --num-processes [0-9]* --timeout-multiplier 2$"
 run --all
-check "--all leaves nothing out" grep -q "^meson test [^-]*-C b --no-rebuild --print-errorlogs --num-processes [0-9]* --timeout-multiplier 2$" log
+expect "--all" 0
+check "--all leaves nothing out" grep -q "^meson test -C b $everything" log
 check "tests are told of --all" grep -qx "all 1" log
+check "--all fuzzes" grep -qx "fuzz.sh 900 --build b-fuzz --no-install" log
+check "--all runs all tests by clang" grep -q "^meson test -C b-clang $everything" log
+check "last line of --all: $last" test "$last" = "3 passed, 0 failed"
+touch bad-fuzz
+run --all
+expect "--all with a finding" 1
+check "last line of --all with a finding: $last" test "$last" = "2 passed, 1 failed"
+rm bad-fuzz
+touch bad-setup
+run --all
+expect "--all without packages" 1
+rm bad-setup
+for more in "t1" "--clang" "--sanitize"; do
+	run --all $more
+	check "--all $more does not fuzz" test -z "$(grep "fuzz.sh" log)"
+	check "--all $more runs tests once" test "$(grep -c "^meson test" log)" -eq 1
+done
+rm -r b b-clang
+script=$project/scripts/test.sh
 run --build-only
 expect "--build-only" 0 "building in"
 check "--build-only runs no test" test -z "$(grep "^meson test" log)"

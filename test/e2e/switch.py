@@ -5,7 +5,7 @@ over TAP, impairments do what they say, bad options are refused, nothing is left
 
 usage: switch.py URNIC_SWITCH
 
-As root the test runs in a network namespace of its own; the hosts are namespaces
+With root's rights the test runs in a network namespace of its own; the hosts are namespaces
 of processes that sleep. So the kernel removes everything with the processes."""
 import glob
 import json
@@ -272,6 +272,19 @@ class Alone(unittest.TestCase):
             share = impair["drop_random"] / impair["pushed"]
             self.assertTrue(0.2 < share < 0.4, share)
             self.assertEqual(port(r, "m")["counters"]["tx_packets"], impair["popped"])
+
+    def test_queue_counters(self):
+        """A slow wire: the queue tells how many frames waited, and why it dropped the others."""
+        p = run(SWITCH, "--json", "--port", "n=dev:net_null0,size=64,copy=0", "--port",
+                "m=dev:net_null1", "--no-learning", "--impair", "m.out:rate=1M,queue=4",
+                "--duration", "50ms")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        m = port(json.loads(p.stdout), "m")
+        self.assertGreater(m["queue0"]["waited"], 0)
+        self.assertGreater(m["queue0"]["drop_frames"], 0)
+        # After a late poll the wire is free, but full: then the wire's own bound drops frames, too.
+        self.assertLessEqual(m["queue0"]["drop_frames"], m["impair_out"]["drop_queue"])
+        self.assertEqual([k for k in m if k.startswith("queue")], ["queue0"])
 
     def test_memif(self):
         """Two switches in two processes, joined by shared memory; frames from net_null cross."""

@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-sys.dont_write_bytecode = True  # of signals
+sys.dont_write_bytecode = True  # no cache of signals
 import signals
 
 NICD = PERF = None
@@ -338,8 +338,8 @@ class Two(unittest.TestCase):
         sock = self.dataplane("two", "".join(NODE.format(node=node, n=n) + "switch = wire\n"
                                              for n, node in ((1, "a"), (2, "b"))) + "[switch wire]\n" + impair)
         # The wire loses 7 of 16 tries of a message: 8 tries of the default timeout are too few for 200
-        # messages when this machine is slow. A timeout of a second has room for several tries each. Of ten
-        # connections some lose their RTU.
+        # messages when this machine is slow. A timeout of a second has room for several tries each. Some of
+        # ten connections lose their RTU.
         for op in ("send_bw", "write_bw"):
             self.measure((sock, sock), op, "cm", "--iters", "100", "--qps", "10", "--size", "64", "--depth", "1",
                          "--timeout", "18")

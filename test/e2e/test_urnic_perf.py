@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-sys.dont_write_bytecode = True  # of signals
+sys.dont_write_bytecode = True  # no cache of signals
 import signals
 
 PERF = None

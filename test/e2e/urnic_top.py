@@ -19,7 +19,7 @@ import threading
 import time
 import unittest
 
-sys.dont_write_bytecode = True  # of urnicd_common
+sys.dont_write_bytecode = True  # no cache of urnicd_common
 from urnicd_common import Nicd, SECONDS
 
 TOP = None

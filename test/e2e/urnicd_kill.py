@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-sys.dont_write_bytecode = True  # of signals
+sys.dont_write_bytecode = True  # no cache of signals
 import signals
 
 SPARE = 12  # programs whose objects a busy machine may not have freed yet

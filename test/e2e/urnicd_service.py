@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-sys.dont_write_bytecode = True  # of urnicd_common
+sys.dont_write_bytecode = True  # no cache of urnicd_common
 from urnicd_common import Nicd, SECONDS
 
 

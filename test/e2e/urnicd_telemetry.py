@@ -13,7 +13,7 @@ import sys
 import time
 import unittest
 
-sys.dont_write_bytecode = True  # of urnicd_common
+sys.dont_write_bytecode = True  # no cache of urnicd_common
 from urnicd_common import Nicd
 
 LISTS = {"/urnic/adapter/list": "", "/urnic/engine/list": "", "/urnic/port/list": "", "/urnic/client/list": "",

@@ -56,7 +56,7 @@ neigh(void *ctx, const uint8_t gid[16], uint8_t mac[6])
 }
 
 static uint32_t
-link_features(void *ctx, const uint8_t gid[16])
+learnt_features(void *ctx, const uint8_t gid[16])
 {
 	const struct node *n = ctx;
 
@@ -78,7 +78,7 @@ node_link(struct node *n, bool selective)
 {
 	node_turn(n, 0);
 	n->cfg.selective = selective;
-	urn_tp_link_changed(n->tp, n->peer.gid, selective ? URN_LINK_F_SACK : 0);
+	urn_tp_peer_learned(n->tp, n->peer.gid, selective ? URN_LINK_F_SACK : 0);
 }
 
 static struct urn_ah *
@@ -198,9 +198,10 @@ open_tp(struct node *n)
 		.neigh_ctx = n,
 		.features = n->cfg.plain ? 0 : URN_LINK_F_SACK,
 		.gsi = true,
-		.link = link_features,
-		.link_ctx = n,
+		.learn = learnt_features,
+		.learn_ctx = n,
 		.rto_floor = n->cfg.rto_floor,
+		.line = 1250000000, /* 10 Gbit/s */
 		.ah = find_ah,
 		.ah_ctx = n,
 		.give_cqe = give_cqe,

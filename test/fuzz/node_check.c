@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "node_check.h"
 
+#include "transport/ack.h"
 #include "transport/service.h"
 
 #include <inttypes.h>
@@ -110,7 +111,7 @@ node_trace_end(const struct node *n, const struct node_trace *t, unsigned int fr
 	for (unsigned int i = 0; i < NODE_QPS; i++)
 		/* The frame's answer may be the one that is pending already. */
 		if (memcmp(&t->qp[i], n->q[i].qp, sizeof(t->qp[i])) != 0 ||
-		    (t->qp[i].rx.flags & URN_RXF_NAK))
+		    urn_ack_nak_is_owed(&t->qp[i].rx))
 			return;
 	fuzz_fail("a frame was taken and left no trace: opcode 0x%02x, PSN 0x%06x, QP 0x%06x",
 		  urn_pkt(n->in[0])->opcode, urn_pkt(n->in[0])->psn, urn_pkt(n->in[0])->dqpn);

@@ -32,7 +32,7 @@ def frames(path):
 
 
 def opcode(frame):
-    """Of a RoCEv2 frame: its opcode; else None."""
+    """The opcode of a RoCEv2 frame; None for other frames."""
     bth = 42 if frame[12] == 0x08 else 62
     if len(frame) < bth + 16 or frame[bth - 6:bth - 4] != b"\x12\xb7":
         return None
@@ -82,7 +82,7 @@ def frame(op, psn=0, bits=1 | TURN_BIT, qp=0, key=0, off=0, length=0, how=0, syn
 
 
 def sack(bits, psn=0, how=0, other=0):
-    """Of what is behind PSN `psn` from the oldest in flight; bits: a pattern of 32."""
+    """A selective acknowledgement of packets behind PSN `psn` from the oldest in flight; bits: a pattern of 32."""
     return frame("sack", psn, TURN_BIT | other, off=bits >> 16, length=bits & 0xffff, how=how)
 
 

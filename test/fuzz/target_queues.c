@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program that writes any bytes to the memory it shares with the dataplane: indexes,
- * requests, receives, completion queues, doorbells. Its QPs are connected to themselves
+ * requests, receives, completion queues, doorbells. The program's QPs are connected to themselves
  * and each other, so that requests have a destination. In the same dataplane two other
  * programs move bytes all the while.
  *

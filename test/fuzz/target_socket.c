@@ -510,7 +510,7 @@ check_adapter(void)
 {
 	const struct urn_adapter *a = peers.a;
 
-	fuzz_check(!a->clients && a->shard[0]->tp->qp_count == 0);
+	fuzz_check(LIST_EMPTY(&a->clients) && a->shard[0]->tp->qp_count == 0);
 	for (uint32_t i = 0; i <= a->cfg.max_mr; i++)
 		fuzz_check(!a->key_owner[i] && !a->key_shm[i]);
 	for (uint32_t i = 0; i <= URN_ADAPTER_MAX_PD; i++)

@@ -5,7 +5,7 @@
  * on the first, through the verbs, connected to nodes that do not exist. At the end of an
  * input both adapters must still serve others.
  *
- *   program ── adapter a ═ port ── net_ring ── wire: what the input says
+ *   program ── adapter a ═ port ── net_ring ── wire: the input
  *              (engines 0, 1)                    │ at the end
  *   others ─── adapter b ═ port ── net_ring ─────┘
  *

@@ -96,7 +96,7 @@ class Share:
     """The part of the frames that one process judges: a file, and the origin of each frame."""
 
     def __init__(self, path, paths):
-        self.paths = paths # of captures; all shares have this list
+        self.paths = paths # paths of captures; all shares have this list
         self.out = frames.Writer(path)
         self.capture = array.array("I") # index into paths
         self.number = array.array("Q")  # number of the frame in its capture

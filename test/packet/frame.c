@@ -195,7 +195,8 @@ is_v4(const uint8_t *gid)
 
 /* rest: bytes behind the UDP header, ICRC included. */
 static uint8_t *
-write_lower(uint8_t *p, const struct frame_addr *src, const struct frame_addr *dst, uint32_t rest)
+write_lower(uint8_t *p, const struct frame_addr *src, const struct frame_addr *dst, uint8_t ecn,
+	    uint32_t rest)
 {
 	bool v4 = is_v4(dst->gid);
 
@@ -203,7 +204,7 @@ write_lower(uint8_t *p, const struct frame_addr *src, const struct frame_addr *d
 	memcpy(p + 6, src->mac, 6);
 	p = put(p + 12, v4 ? 0x0800 : 0x86dd, 2);
 	if (v4) {
-		p = put(p, 0x4500, 2);
+		p = put(p, 0x4500u | ecn, 2);
 		p = put(p, 28 + rest, 2);
 		p = put(p, 0x12344000, 4);
 		p = put(p, 0x40110000, 4);
@@ -211,7 +212,7 @@ write_lower(uint8_t *p, const struct frame_addr *src, const struct frame_addr *d
 		memcpy(p + 4, dst->gid + 12, 4);
 		p += 8;
 	} else {
-		p = put(p, 0x60000000, 4);
+		p = put(p, 0x60000000u | (uint32_t)ecn << 20, 4);
 		p = put(p, 8 + rest, 2);
 		p = put(p, 0x1140, 2);
 		memcpy(p, src->gid, 16);
@@ -251,13 +252,13 @@ frame_write(const struct frame *f, const struct frame_addr *src, const struct fr
 	    uint8_t *out)
 {
 	uint32_t pad = -f->len & 3;
-	uint8_t *p = write_lower(out, src, dst, 12 + frame_ext_len(f->op) + f->len + pad + 4);
+	uint8_t *p = write_lower(out, src, dst, f->ecn, 12 + frame_ext_len(f->op) + f->len + pad + 4);
 	uint8_t claimed = (uint8_t)(f->pad < 0 ? pad : (uint32_t)f->pad);
 
 	p = put(p, f->op, 1);
 	p = put(p, (f->se ? 0x80u : 0) | (f->no_m ? 0 : 0x40u) | (uint32_t)claimed << 4 | f->tver, 1);
 	p = put(p, f->pkey, 2);
-	p = put(p, f->dqpn, 4);
+	p = put(p, f->dqpn | (uint32_t)f->fb << 24, 4);
 	p = put(p, (f->ack ? 0x80000000u : 0) | f->psn, 4);
 	p = write_ext(p, f);
 	memcpy(p, f->data, f->len);
@@ -322,6 +323,8 @@ read_ext(const uint8_t *p, struct frame *f)
 	}
 	if (ext & (IMM | IETH))
 		f->imm = (uint32_t)get(&p, 4);
+	if (ext & ZEROES)
+		f->orig = get(&p, 8) | get(&p, 8);
 	return p;
 }
 
@@ -351,7 +354,10 @@ frame_read(const uint8_t *in, uint32_t len, const struct frame_addr *src,
 	f->pkey = (uint16_t)get(&p, 2);
 	word = (uint32_t)get(&p, 4);
 	f->dqpn = word & 0xffffff;
-	if (word >> 24 || f->tver)
+	f->fb = (uint8_t)(word >> 24);
+	f->ecn = is_v4(dst->gid) ? in[15] & 3 : in[15] >> 4 & 3;
+	/* A congestion notification has B, and nothing else has F or B (WIRE.md "CNP"). */
+	if (f->fb != (f->op == CNP ? 0x40 : 0) || f->tver)
 		return "reserved bits of the BTH";
 	word = (uint32_t)get(&p, 4);
 	f->ack = word >> 31;

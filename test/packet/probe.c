@@ -86,7 +86,7 @@ neigh_doubt(void *ctx, const uint8_t gid[16])
 }
 
 static uint32_t
-link_features(void *ctx, const uint8_t gid[16])
+learnt_features(void *ctx, const uint8_t gid[16])
 {
 	(void)ctx;
 	(void)gid;
@@ -138,9 +138,10 @@ open_tp(struct probe *p)
 	struct urn_tp_config c = {
 		.features = p->cfg.selective ? URN_LINK_F_SACK : 0,
 		.gsi = p->cfg.selective,
-		.link = p->cfg.selective ? link_features : NULL,
-		.link_ctx = p,
+		.learn = p->cfg.selective ? learnt_features : NULL,
+		.learn_ctx = p,
 		.rto_floor = p->cfg.rto_floor,
+		.line = p->cfg.line,
 		.repairs = 64,
 		.mem = p->mem,
 		.memx = p->memx,

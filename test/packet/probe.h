@@ -53,7 +53,7 @@ struct probe_config {
 	uint32_t fail_per_million;
 	unsigned int qps;         /* 0: 1; all of the type */
 	uint8_t type;             /* 0: RC */
-	const struct urn_service *service; /* of that type; NULL: one of the dataplane */
+	const struct urn_service *service; /* service of that type; NULL: one of the dataplane */
 	uint8_t state;            /* state to stop at; 0: RTS */
 	int access;               /* 0: all; -1: none */
 	uint8_t timeout;          /* code; 0: none */
@@ -64,6 +64,7 @@ struct probe_config {
 	uint32_t pool_mbufs;      /* buffers to send with; 0: plenty */
 	bool selective;           /* both sides know selective acknowledgements */
 	uint64_t rto_floor;       /* ns; 0: only the QP's timeout */
+	uint64_t line;            /* bytes a second, for congestion control; 0: none */
 };
 
 struct probe_qp {

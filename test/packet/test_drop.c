@@ -165,7 +165,7 @@ for_others(void **state)
 
 /* A link that nobody calls. */
 static uint32_t
-no_link(void *ctx, const uint8_t gid_peer[16])
+learns_nothing(void *ctx, const uint8_t gid_peer[16])
 {
 	(void)ctx;
 	(void)gid_peer;
@@ -197,7 +197,7 @@ to_qp1(void **state)
 	for (unsigned int engine = 0; engine < 2; engine++) {
 		probe_open(&p, NULL);
 		p.tp->cfg.gsi = true;
-		p.tp->cfg.link = no_link;
+		p.tp->cfg.learn = learns_nothing;
 		p.tp->cfg.engine = engine;
 		f = frame_of(UD_SEND, 77);
 		f.dqpn = 1;

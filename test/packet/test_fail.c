@@ -88,7 +88,8 @@ bad_key_inside(void **state)
 	send_one(&p, 3);
 	probe_ring(&p);
 	assert_false(expect_frame(&p, SEND_ONLY, SQ(0))->ack);
-	/* Its first packet was built, and is not sent: the message can't be whole. */
+	/* The first packet of the second message was built, and is not sent: the message can't be
+	 * whole. */
 	assert_true(expect_frame(&p, SEND_ONLY, SQ(0))->ack);
 	expect_silence(&p);
 	probe_ack(&p, SQ(0), SYN_ACK, 1);

@@ -331,6 +331,40 @@ test_paced(void **state)
 	probe_close(&c.p);
 }
 
+struct timed {
+	struct counter n;
+	struct urn_source_timer t;
+};
+
+static void
+count_due(struct urn_tp *tp, struct urn_source *src)
+{
+	((struct timed *)src)->n.left++;
+	urn_sched_add(&tp->sched, src);
+}
+
+/* The wheel of the transport runs timers of a source that is no QP, too (HOUSE seam 6). */
+static void
+test_timed(void **state)
+{
+	static const struct urn_source_ops ops = {.serve = count_turn, .due = count_due};
+	struct timed s = {.n.user.ops = &ops, .t = {.timer.kind = URN_TIMER_SOURCE}};
+	struct crowd c;
+
+	(void)state;
+	open_crowd(&c);
+	s.t.source = &s.n.user.source;
+	s.n.user.source.kind = URN_SOURCE_OPS;
+	s.n.user.source.share = &c.p.tp->nobodys;
+	urn_wheel_start(&c.p.tp->wheel, &s.t.timer, c.p.tp->now + 1000000);
+	probe_turn(&c.p, 900000);
+	assert_int_equal(s.n.served, 0);
+	probe_turn(&c.p, 200000);
+	assert_int_equal(s.n.served, 1);
+	assert_false(urn_timer_started(&s.t.timer));
+	probe_close(&c.p);
+}
+
 int
 main(void)
 {
@@ -341,6 +375,7 @@ main(void)
 		cmocka_unit_test(test_few_ask),
 		cmocka_unit_test(test_other_source),
 		cmocka_unit_test(test_paced),
+		cmocka_unit_test(test_timed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,8 @@
 /*
  * NAKs that can't go out at once - no buffer, no MAC address of the peer, slow
  * memory - and what happens meanwhile. A NAK says two things: that everything
- * before its PSN is done, and that the packet of its PSN is to come again. It
- * goes out as long as both are true.
+ * before its PSN is done, and that the packet of its PSN is to come again. The
+ * NAK goes out as long as both are true.
  */
 #include "probe.h"
 

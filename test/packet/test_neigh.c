@@ -285,12 +285,12 @@ owes_in_error(void **state)
 		probe_send(&p, URN_RC_SEND_ONLY, RQ(0), 32, 1);
 		probe_settle(&p);
 		expect_recv(&p, 1, SUCCESS);
-		assert_false(urn_qp_silent(p.qp));
+		assert_false(urn_qp_silent(p.tp, p.qp));
 		probe_state(&p, URN_QPS_ERR);
-		assert_false(urn_qp_silent(p.qp));
+		assert_false(urn_qp_silent(p.tp, p.qp));
 		if (lost) {
 			urn_qp_lost(p.tp, p.qp);
-			assert_true(urn_qp_silent(p.qp));
+			assert_true(urn_qp_silent(p.tp, p.qp));
 		}
 		p.neigh = 0;
 		probe_pass(&p, 2000000, 100000);
@@ -298,7 +298,7 @@ owes_in_error(void **state)
 			expect_silence(&p);
 		else
 			expect_aeth(&p, RQ(0), SYN_ACK, 1);
-		assert_true(urn_qp_silent(p.qp));
+		assert_true(urn_qp_silent(p.tp, p.qp));
 		probe_close(&p);
 	}
 }

@@ -204,7 +204,7 @@ kept_bounded(void **state)
 
 /*
  * A responder has no window: of 1 MiB at MTU 1024 whose first packet is lost, all the rest comes
- * ahead of its turn. It is kept, and nothing but the first is asked for again.
+ * ahead of its turn. The rest is kept, and nothing but the first is asked for again.
  */
 static void
 kept_of_a_long_read(void **state)

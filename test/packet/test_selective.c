@@ -186,10 +186,10 @@ changes_over(void **state)
 		probe_recv(&p, i * 64, 64, i);
 	probe_send(&p, SEND_ONLY, RQ(1), 40, 1);
 	expect_aeth(&p, RQ(0), NAK_SEQ, 0);
-	urn_tp_link_changed(p.tp, p.peer.gid, URN_LINK_F_SACK);
+	urn_tp_peer_learned(p.tp, p.peer.gid, URN_LINK_F_SACK);
 	probe_send(&p, SEND_ONLY, RQ(3), 40, 3);
 	assert_true(sack_has(expect_sack(&p, RQ(-1), RQ(0)), 3));
-	urn_tp_link_changed(p.tp, p.peer.gid, 0);
+	urn_tp_peer_learned(p.tp, p.peer.gid, 0);
 	probe_send(&p, SEND_ONLY, RQ(0), 40, 0);
 	expect_aeth(&p, RQ(2), NAK_SEQ, 2);
 	probe_send(&p, SEND_ONLY, RQ(2), 40, 2);

@@ -20,7 +20,10 @@ enum { ECHO = 6, HELD = 8 };
 static struct {
 	struct rte_mbuf *held[HELD];
 	unsigned int n;
-	unsigned int accepted, finished, checked, sent, failed;
+	unsigned int accepted, finished, checked, sent, failed, flushed, due, valid;
+	unsigned int stopped[2]; /* by `gone` */
+	uint8_t action;          /* action of the frames sent back */
+	bool owes;
 } echo;
 
 static void
@@ -54,7 +57,7 @@ send_back(struct urn_tp *tp, struct urn_qp *qp, struct rte_mbuf *m)
 	if (!d)
 		return false;
 	memcpy(bth + p->op->hdr_len, urn_pkt_payload(m), p->payload_len);
-	urn_tp_send(tp, d, qp, URN_ACT_TX_DATAGRAM, false);
+	urn_tp_send(tp, d, qp, echo.action, false);
 	urn_tp_done(tp, m);
 	return true;
 }
@@ -107,6 +110,43 @@ echo_unreadable(struct urn_tp *tp, const struct urn_txd *d)
 	fail_msg("an echo reads no memory");
 }
 
+static bool
+echo_flush(struct urn_tp *tp, struct urn_qp *qp, unsigned int budget)
+{
+	echo.flushed++;
+	return urn_qp_flush(tp, qp, budget);
+}
+
+static bool
+echo_valid(const struct urn_txd *d)
+{
+	assert_int_equal(d->action, URN_ACT_TX_RESPONSE);
+	return echo.valid++ == 0;
+}
+
+static void
+echo_due(struct urn_tp *tp, struct urn_qp *qp)
+{
+	(void)tp;
+	(void)qp;
+	echo.due++;
+}
+
+static bool
+echo_owes(const struct urn_qp *qp)
+{
+	(void)qp;
+	return echo.owes;
+}
+
+static void
+echo_stop(struct urn_tp *tp, struct urn_qp *qp, bool gone)
+{
+	(void)tp;
+	(void)qp;
+	echo.stopped[gone]++;
+}
+
 static const struct urn_service service = {
 	.name = "echo",
 	.opcodes = URN_OPF_RC,
@@ -116,10 +156,14 @@ static const struct urn_service service = {
 	.finish = echo_finish,
 	.check = echo_check,
 	.transmit = echo_transmit,
-	.flush = urn_qp_flush,
+	.flush = echo_flush,
+	.valid = echo_valid,
 	.unreadable = echo_unreadable,
 	.sent = echo_sent,
+	.due = echo_due,
+	.owes = echo_owes,
 	.fail = echo_fail,
+	.stop = echo_stop,
 };
 
 static void
@@ -128,6 +172,7 @@ open_echo(struct probe *p)
 	const struct probe_config c = {.type = ECHO, .service = &service};
 
 	memset(&echo, 0, sizeof(echo));
+	echo.action = URN_ACT_TX_DATAGRAM;
 	probe_open(p, &c);
 }
 
@@ -183,6 +228,51 @@ fails(void **state)
 	assert_int_equal(echo.checked, 1);
 	assert_int_equal(echo.failed, 1);
 	assert_int_equal(p.qp->state, URN_QPS_ERR);
+	assert_true(echo.flushed > 0);
+	assert_int_equal(echo.stopped[false], 1);
+	assert_int_equal(echo.stopped[true], 0);
+	echo.owes = true;
+	assert_false(urn_qp_silent(p.tp, p.qp));
+	echo.owes = false;
+	assert_true(urn_qp_silent(p.tp, p.qp));
+	probe_close(&p);
+	assert_int_equal(echo.stopped[true], 1);
+}
+
+/* The service says which of its responses, built before, may still go out. */
+static void
+takes_back(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	open_echo(&p);
+	echo.action = URN_ACT_TX_RESPONSE;
+	probe_send(&p, SEND_ONLY, RQ(0), 100, 1);
+	expect_frame(&p, SEND_ONLY, RQ(0));
+	probe_send(&p, SEND_ONLY, RQ(1), 100, 2);
+	expect_silence(&p);
+	assert_int_equal(echo.valid, 2);
+	assert_int_equal(echo.sent, 0);
+	probe_close(&p);
+}
+
+/* The timer of a QP is its service's in RTS, and the transport's own in the error state. */
+static void
+due(void **state)
+{
+	struct probe p;
+
+	(void)state;
+	open_echo(&p);
+	urn_wheel_start(&p.tp->wheel, &p.qp->tx.timer, p.tp->now + 1000000);
+	probe_turn(&p, 900000);
+	assert_int_equal(echo.due, 0);
+	probe_turn(&p, 200000);
+	assert_int_equal(echo.due, 1);
+	urn_qp_error(p.tp, p.qp);
+	probe_turn(&p, 2000000);
+	assert_int_equal(echo.due, 1);
 	probe_close(&p);
 }
 
@@ -198,6 +288,11 @@ no_service(void **state)
 	assert_int_equal(urn_qp_create(p.tp, &none, &qp), EOPNOTSUPP);
 	assert_int_equal(urn_qp_create(p.tp, &beyond, &qp), EOPNOTSUPP);
 	assert_null(qp);
+	assert_false(urn_qp_offered(p.tp, ECHO)); /* not to programs */
+	assert_false(urn_qp_offered(p.tp, 7));
+	assert_false(urn_qp_offered(p.tp, UINT32_MAX));
+	assert_true(urn_qp_offered(p.tp, URN_QPT_RC));
+	assert_true(urn_qp_offered(p.tp, URN_QPT_UD));
 	probe_close(&p);
 }
 
@@ -208,6 +303,8 @@ main(void)
 		cmocka_unit_test(sends_back),
 		cmocka_unit_test(not_its_own),
 		cmocka_unit_test(fails),
+		cmocka_unit_test(takes_back),
+		cmocka_unit_test(due),
 		cmocka_unit_test(no_service),
 	};
 

@@ -342,7 +342,7 @@ judge_part(struct peer *p, const struct peer_wr *w, const struct pw *f)
 			   pw_name(f->op), f->psn, f->len, w->len, w->first, why);
 }
 
-/* True for an answer to a request that is done, or to one that was never sent. */
+/* True when an answer is to a request that is done, or to one that was never sent. */
 static bool
 is_late(const struct peer *p, uint32_t psn)
 {

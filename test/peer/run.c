@@ -127,7 +127,7 @@ qpn_of(const uint8_t *frame)
 	return (uint32_t)bth[5] << 16 | (uint32_t)bth[6] << 8 | bth[7];
 }
 
-/* The connection whose peer (to_dut: whose QP of the product) a frame is for. */
+/* The connection of a frame for its peer (to_dut: for its QP of the product). */
 static struct joint *
 joint_of(struct run *r, const uint8_t *frame, bool to_dut)
 {

@@ -40,7 +40,7 @@ drop(struct sim_client *c, struct sim_share *book, uint32_t key)
 	return 0;
 }
 
-/* What a control call makes (1) or destroys (-1), by kind. */
+/* Objects that a control call makes (1) or destroys (-1), by kind. */
 static const struct {
 	uint32_t op; /* enum urn_ctl_op */
 	int8_t n;

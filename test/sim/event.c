@@ -5,7 +5,7 @@
  */
 #include "sim.h"
 
-/* True for events of a QP that refused a request of its peer (IBTA 10.10.2.3). */
+/* True when the event is of a QP that refused a request of its peer (IBTA 10.10.2.3). */
 static bool
 is_refusal(uint32_t type)
 {

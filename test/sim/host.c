@@ -224,7 +224,7 @@ sim_host_modify(struct urn_qp *qp, uint32_t mask, const struct urn_abi_qp_attr *
 
 	req.modify_qp.mask = mask;
 	req.modify_qp.attr = *a;
-	urn_ctl_call(urn_client_of(urn_qp_client(qp)), &req, &rep);
+	urn_ctl_call(urn_client_of_qp(qp), &req, &rep);
 	snprintf(why, len, "%s", rep.why);
 	return rep.err;
 }
@@ -402,15 +402,18 @@ has_client(const struct sim_host *h, const struct urn_client *c)
 	for (const struct urn_client_shard *k = LIST_FIRST(&h->shard->clients); k; k = LIST_NEXT(k, link))
 		if (urn_client_of(k->client) == c)
 			return true;
-	for (const struct urn_client *k = h->a->clients; k; k = k->next)
+	for (const struct urn_client *k = LIST_FIRST(&h->a->clients); k; k = LIST_NEXT(k, link))
 		if (k == c)
 			return true;
 	return false;
 }
 
-/* Name an object that a client which is gone left behind; NULL: none. */
+/*
+ * Name an object that a client which is gone left behind; NULL: none. share: was the client's, and
+ * is freed.
+ */
 static const char *
-left_behind(const struct sim_host *h, const struct urn_client *c)
+left_behind(const struct sim_host *h, const struct urn_client *c, const struct urn_tp_share *share)
 {
 	const struct urn_adapter *a = h->a;
 	const struct urn_tp *tp = h->shard->tp;
@@ -424,20 +427,20 @@ left_behind(const struct sim_host *h, const struct urn_client *c)
 		if (a->pd_owner[i] == c)
 			return "a protection domain";
 	for (uint32_t i = 0; i < URN_ADAPTER_MAX_AH; i++)
-		if (a->ah[i] && a->ah[i]->client == c)
+		if (a->ah[i] && a->ah[i]->client == &c->engine)
 			return "an address handle";
 	for (uint32_t i = 0; i < tp->qp_chunks; i++)
 		for (uint32_t k = 0; tp->qp[i] && k < URN_TP_QP_CHUNK; k++)
-			if (tp->qp[i][k] && urn_client_of(urn_qp_client(tp->qp[i][k])) == c)
+			if (tp->qp[i][k] && urn_qp_owner(tp->qp[i][k]) == share)
 				return "a queue pair";
 	for (const struct urn_cq *q = tp->touched; q; q = q->next)
-		if (q->client == c)
+		if (q->owner == share)
 			return "a completion queue that is to be told of";
 	for (const struct urn_cq *q = TAILQ_FIRST(&h->shard->untold); q; q = TAILQ_NEXT(q, untold))
-		if (q->client == c)
+		if (q->owner == share)
 			return "a completion queue that was not told of";
 	for (unsigned int i = 0; i < tp->event_n; i++)
-		if (tp->event[i].client == c)
+		if (tp->event[i].owner == share)
 			return "an event";
 	return NULL;
 }
@@ -448,6 +451,7 @@ sim_client_die(struct sim_client *c, struct urn_account *account)
 	const struct sim_node *n = c->node;
 	struct sim_host *h = n->host;
 	const struct urn_client *was = c->c;
+	const struct urn_tp_share *share;
 	uint64_t rest[URN_QUOTAS];
 	const char *left;
 
@@ -455,6 +459,7 @@ sim_client_die(struct sim_client *c, struct urn_account *account)
 		return;
 	for (unsigned int q = 0; q < URN_QUOTAS; q++)
 		rest[q] = account->used[q] - c->has[q];
+	share = was->engine.share[h->shard->engine->index];
 	urn_client_destroy(c->c);
 	if (n->s->sabotage == SIM_BREAK_LEFT)
 		h->a->pd_owner[URN_ADAPTER_MAX_PD] = c->c;
@@ -465,7 +470,7 @@ sim_client_die(struct sim_client *c, struct urn_account *account)
 	if (c->event_fd >= 0)
 		close(c->event_fd);
 	c->event_fd = -1;
-	left = left_behind(h, was);
+	left = left_behind(h, was, share);
 	if (left)
 		sim_fail(c->node->s, "node %u: a client is dead, and %s of it is left", c->node->id, left);
 	for (unsigned int q = 0; q < URN_QUOTAS; q++)

@@ -55,7 +55,8 @@ check_data(const struct sim_line *l, const struct urn_abi_cm_event *ev, enum sim
 
 /* ---- requests */
 
-/* True for a queue pair that is connected here already: its owner forgot the connection, the peer did not. */
+/* True when the queue pair is connected here already: its owner forgot the connection, the peer did
+ * not. */
 static bool
 is_connected(const struct sim_line *l)
 {

@@ -57,7 +57,7 @@ sim_link_turn(struct sim_node *n, uint64_t last)
 		uint64_t from = n->link[to].from, end = n->link[to].to;
 
 		if ((from > last && from <= now) || (end > last && end <= now))
-			urn_tp_link_changed(n->tp, n->s->node[to].gid,
+			urn_tp_peer_learned(n->tp, n->s->node[to].gid,
 					    sim_link_features(n, n->s->node[to].gid));
 	}
 }

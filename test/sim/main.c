@@ -250,8 +250,9 @@ too_many_lost(const struct sim_stats *st)
 	if ((double)st->lost_pairs <= most)
 		return false;
 	fprintf(stderr,
-		"urnic-sim: %llu pairs failed because nobody answered; by what wires lost, and how often is "
-		"tried, %.1f are to be expected at most, and up to %.1f pass for chance\n",
+		"urnic-sim: %llu pairs failed because nobody answered; losses of wires and numbers "
+		"of tries "
+		"explain %.1f at most, and up to %.1f are within random variation\n",
 		(unsigned long long)st->lost_pairs, expected, most);
 	return true;
 }

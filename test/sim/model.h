@@ -10,7 +10,7 @@
  * of RoCEv2's base transport (order, exactly once, the effects of an error), and of
  * packets only that a message comes in pieces.
  *
- * Its rules:
+ * The model's rules:
  *
  * - A send queue completes in the order it was posted, each request once; a
  *   request that is not signalled completes only when it fails, and counts as
@@ -160,7 +160,7 @@ const char *model_unheard(struct model *m);
 
 void model_post(struct model *m, int qp, const struct model_request *r);
 /*
- * A receive of a QP, or of a shared queue. Its key must be of the queue's domain; lkey is
+ * A receive of a QP, or of a shared queue. The receive's key must be of the queue's domain; lkey is
  * MODEL_NO_KEY when it is of another.
  */
 void model_post_recv(struct model *m, int qp, uint64_t wr_id, uint32_t off, uint32_t len, int lkey);

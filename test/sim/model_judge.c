@@ -30,7 +30,7 @@ recv_of(const struct mqp *peer, const struct mreq *w)
 }
 
 /*
- * True for a READ whose key a later message invalidates: without a fence between
+ * True when w is a READ whose key a later message invalidates: without a fence between
  * them the bytes may be read after the invalidation.
  */
 static bool

@@ -6,8 +6,8 @@
  * A QP fails when `tries` tries in a row bring its peer's answer not a packet further. A try that
  * begins with the packet that is due fails at most when that packet is lost, or the answer to it:
  * with the probability q = 1 - (1 - p)^2. So a packet fails with q^tries at most, and a pair with
- * the sum over the packets of its requests. That is an upper bound: a packet that the answer to a
- * later one speaks for needs no answer of its own.
+ * the sum over the packets of its requests. The sum is an upper bound: a packet that the answer to
+ * a later one speaks for needs no answer of its own.
  */
 #include "model_priv.h"
 

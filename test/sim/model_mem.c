@@ -219,7 +219,7 @@ model_bytes(struct model *m, unsigned int node, uint32_t off, uint32_t seed, uin
 /* ---- incomplete requests */
 
 /*
- * True for bytes of a message over old ones: whole packets from the message's first on,
+ * True when bytes of a message lie over old ones: whole packets from the message's first on,
  * then old bytes. loose: packets in any number and order.
  */
 static bool

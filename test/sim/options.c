@@ -8,8 +8,8 @@ static const char help[] =
 	"usage: urnic-sim [option...]\n"
 	"\n"
 	"Simulates clusters: nodes, switches and wires in one thread under a virtual\n"
-	"clock, all chance from a seed. After each run everything is checked: memory to\n"
-	"the byte, every completion, and that nothing is left.\n"
+	"clock, all random choices from a seed. After each run everything is checked:\n"
+	"memory to the byte, every completion, and that nothing is left.\n"
 	"\n";
 
 static const char help_end[] =

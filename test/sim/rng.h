@@ -49,7 +49,7 @@ sim_between(struct sim_rng *r, uint32_t lo, uint32_t hi)
 	return lo + sim_rnd(r, hi - lo + 1);
 }
 
-/* True in one of n cases. */
+/* True when a random number says so: in one of n cases. */
 static inline bool
 sim_one_in(struct sim_rng *r, uint32_t n)
 {

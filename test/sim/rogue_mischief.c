@@ -76,7 +76,7 @@ forget_what_went(struct sim_node *n, struct sim_rogue *r)
 	for (unsigned int i = 0; i < SIM_ROGUE_QPS; i++) {
 		const struct urn_qp *qp = r->qp[i].qpn ? urn_tp_qp(n->tp, r->qp[i].qpn) : NULL;
 
-		if (r->qp[i].qpn && (!qp || urn_client_of(urn_qp_client(qp)) != r->client.c))
+		if (r->qp[i].qpn && (!qp || urn_client_of_qp(qp) != r->client.c))
 			memset(&r->qp[i], 0, sizeof(r->qp[i]));
 	}
 	for (unsigned int i = 0; i < 4; i++)

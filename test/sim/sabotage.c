@@ -101,7 +101,7 @@ sim_sabotage(struct sim_node *n, struct urn_abi_cqe *c, bool *twice)
 	return true;
 }
 
-/* True for an answer to an atomic whose answer was sent before. */
+/* True when m answers an atomic whose answer was sent before. */
 static bool
 is_answer_again(struct sim *s, const struct rte_mbuf *m)
 {

@@ -523,7 +523,8 @@ void sim_event(struct sim_node *n, uint32_t type, uint32_t handle);
 void sim_event_refused(struct sim_end *e, const struct urn_abi_cqe *c);
 /* A send queue goes on after it had to be drained. */
 void sim_event_drained(struct sim_end *e);
-/* After the end of all QPs: true when each that used a shared queue was told that it takes no more receives of it. */
+/* True when, after the end of all QPs, each that used a shared queue was told that it takes no more
+ * receives of it. */
 bool sim_events_came(const struct sim *s);
 /* At the end: fail the run when an event that was due has not come. */
 void sim_event_close(const struct sim_end *e);

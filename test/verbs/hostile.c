@@ -143,7 +143,7 @@ good_program(const struct rig *r)
 }
 
 /*
- * A good program that waits to be let go. It is made before the attack begins: the server
+ * A good program that waits to be let go. The program is made before the attack begins: the server
  * lives in the test's process, and a process forked later would inherit the descriptors
  * that the attack gave the server, and close them when it ends.
  */

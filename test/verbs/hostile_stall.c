@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ways to stall the kernel: pages, files, sockets. They run in an attacker's process, which ends
- * with a message when one fails.
+ * Ways to stall the kernel: pages, files, sockets. All of them run in an attacker's process, which
+ * ends with a message when one fails.
  */
 #include "hostile.h"
 

@@ -146,7 +146,7 @@ open_dataplane(struct rig *r)
 		ac[i].engines = r->engines == 1 ? 1u : r->engines == 2 ? 1u << i : 5u << i;
 		ac[i].ipv4[0] = 10;
 		ac[i].ipv4[3] = (uint8_t)(i + 1);
-		ac[i].no_link = ac[i].no_cm = r->cfg.no_link >> i & 1;
+		ac[i].no_learn = ac[i].no_cm = r->cfg.no_learn >> i & 1;
 		ac[i].features_off = r->cfg.no_features >> i & 1 ? UINT32_MAX : 0;
 		ac[i].window = r->cfg.window;
 		ac[i].work_in_flight = r->cfg.work_in_flight ? r->cfg.work_in_flight : 4096;

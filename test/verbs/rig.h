@@ -36,7 +36,7 @@ struct rig_config {
 	 * Bit i: node i has no link requests and no connection management; it offers no features
 	 * (net/learn.h).
 	 */
-	uint8_t no_link, no_features;
+	uint8_t no_learn, no_features;
 	/* The wire between the nodes is bad: RoCEv2 frames lost, duplicated and delayed, of a thousand each. */
 	uint64_t wire_seed;        /* 0: the ports are connected directly */
 	uint32_t lose, twice, late;

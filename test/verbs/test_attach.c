@@ -102,6 +102,52 @@ test_ages(void **state)
 	hostile_others_go_on(r);
 }
 
+/* Ask for events over an open connection. returns: 0, or the errno value */
+static int
+ask_events(int fd, struct urn_sock_answer *a)
+{
+	struct urn_sock_ask q = hostile_question(URN_SOCK_EVENTS);
+
+	q.events.max = URN_SOCK_EVENTS_MAX;
+	*a = hostile_ask(fd, &q);
+	return a->err;
+}
+
+/* HOUSE seam 10: the dataplane keeps to the agreement, also with programs that do not. */
+static void
+test_agreed(void **state)
+{
+	struct rig *r = *state;
+	struct urn_sock_ask q = hostile_question(URN_SOCK_CALL), ev = q;
+	struct urn_sock_answer a;
+	int fd = hostile_dial(r);
+
+	hostile_hello(fd);
+	assert_int_equal(hostile_open(fd, r->dp->adapter[0]->cfg.name, NULL, 0).err, 0);
+	/* Nothing is said about features yet. */
+	ev.call.op = URN_CTL_CM_EVENT;
+	assert_int_equal(hostile_ask(fd, &ev).call.err, EAGAIN);
+	assert_int_equal(ask_events(fd, &a), 0);
+	q.call.op = URN_CTL_HELLO;
+	q.call.hello.oldest = URN_ABI_VERSION_OLDEST;
+	q.call.hello.newest = URN_ABI_VERSION;
+	q.call.hello.features = URN_ABI_FEATURE_CM;
+	assert_int_equal(hostile_ask(fd, &q).call.err, 0);
+	assert_int_equal(hostile_ask(fd, &ev).call.err, EAGAIN);
+	assert_int_equal(ask_events(fd, &a), EOPNOTSUPP);
+	assert_non_null(strstr(a.why, "the library lacks fetching several events"));
+	q.call.hello.features = URN_ABI_FEATURE_CM_EVENTS;
+	assert_int_equal(hostile_ask(fd, &q).call.err, 0);
+	a = hostile_ask(fd, &ev);
+	assert_int_equal(a.call.err, EOPNOTSUPP);
+	assert_non_null(strstr(a.call.why, "the library lacks connection management"));
+	q.call.hello.features |= URN_ABI_FEATURE_CM;
+	assert_int_equal(hostile_ask(fd, &q).call.err, 0);
+	assert_int_equal(ask_events(fd, &a), 0);
+	close(fd);
+	hostile_others_go_on(r);
+}
+
 static void
 test_list(void **state)
 {
@@ -360,10 +406,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_versions), cmocka_unit_test(test_ages),
-		cmocka_unit_test(test_list),	 cmocka_unit_test(test_device_list),
-		cmocka_unit_test(test_regions),	 cmocka_unit_test(test_no_space),
-		cmocka_unit_test(test_slots),	 cmocka_unit_test(test_path),
+		cmocka_unit_test(test_versions),    cmocka_unit_test(test_ages),
+		cmocka_unit_test(test_agreed),	    cmocka_unit_test(test_list),
+		cmocka_unit_test(test_device_list), cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_no_space),    cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_path),
 	};
 
 	return cmocka_run_group_tests_name("attach", tests, hostile_setup, hostile_teardown);

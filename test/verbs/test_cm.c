@@ -247,7 +247,7 @@ test_reject(void **state)
 static void
 test_unreachable(void **state)
 {
-	struct rig_config cfg = {.no_link = 2};
+	struct rig_config cfg = {.no_learn = 2};
 	struct urn_abi_req req;
 	struct urn_abi_rep rep;
 	struct rig r;

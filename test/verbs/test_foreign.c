@@ -408,7 +408,7 @@ crowded(void **state)
 	if (!stalling(&s))
 		skip();
 	rig_open(&r, &(struct rig_config){.foreign = true}, &(struct rig_qp){.timeout = 18});
-	urn_space_set_user(r.dp->adapter[1]->clients->space, ANOTHER);
+	urn_space_set_user(LIST_FIRST(&r.dp->adapter[1]->clients)->space, ANOTHER);
 	for (uint32_t i = 0; i < CROWD; i++)
 		join(&r, &m[i], &s);
 	rig_fill(r.end[0].buf, SLOW, 1);
@@ -448,7 +448,7 @@ deregistered(void **state)
 	(void)state;
 	if (!stalling(&s))
 		skip();
-	rig_open(&r, &(struct rig_config){.foreign = true, .no_link = 3},
+	rig_open(&r, &(struct rig_config){.foreign = true, .no_learn = 3},
 		 &(struct rig_qp){.timeout = 18});
 	attach(&r, &s);
 	rig_fill(r.end[0].buf, 64, 1);

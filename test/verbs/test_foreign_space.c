@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Address spaces of clients whose memory is foreign: whose they are, and their end. test_foreign.c
+ * Address spaces of clients whose memory is foreign: their owners, and their end. test_foreign.c
  * has memory that stalls.
  */
 #include <setjmp.h>
@@ -31,7 +31,7 @@ whose(void **state)
 	(void)state;
 	for (int remote = 0; remote < 2; remote++) {
 		rig_open(&r, &(struct rig_config){.foreign = true, .remote = remote}, NULL);
-		assert_int_equal(r.dp->adapter[1]->clients->space->uid, geteuid());
+		assert_int_equal(LIST_FIRST(&r.dp->adapter[1]->clients)->space->uid, geteuid());
 		rig_close(&r);
 	}
 }
@@ -115,7 +115,7 @@ stats(const struct rig *r, int end)
 {
 	struct urn_space_stats st;
 
-	urn_space_stats(r->dp->adapter[end]->clients->space, &st);
+	urn_space_stats(LIST_FIRST(&r->dp->adapter[end]->clients)->space, &st);
 	return st;
 }
 
@@ -126,7 +126,7 @@ hello(struct rig *r, uint64_t area)
 				  .hello = {.oldest = URN_ABI_VERSION, .area = area}};
 	struct urn_abi_rep rep;
 
-	urn_ctl_call(r->dp->adapter[0]->clients, &req, &rep);
+	urn_ctl_call(LIST_FIRST(&r->dp->adapter[0]->clients), &req, &rep);
 	return rep.err;
 }
 

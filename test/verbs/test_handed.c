@@ -248,8 +248,8 @@ lie(const struct urn_client_shard *c)
 }
 
 /*
- * A program that claims to have read completions which it never got frees slots without end. Its
- * completions for the other engine are bounded all the same: its own queue breaks, nobody
+ * A program that claims to have read completions which it never got frees slots without end. The
+ * program's completions for the other engine are bounded all the same: its own queue breaks, nobody
  * else's.
  */
 static void

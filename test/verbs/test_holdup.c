@@ -213,7 +213,7 @@ test_files(void **state)
 }
 
 /*
- * The same with a socket, which is closed by its last owner. That should be the
+ * The same with a socket, which is closed by its last owner. The last owner should be the
  * dataplane; the process that hands it over is a separate one, because it might be the
  * last owner.
  */

@@ -68,7 +68,7 @@ clients_of(const struct urn_adapter *a)
 {
 	unsigned int n = 0;
 
-	for (const struct urn_client *c = a->clients; c; c = c->next)
+	for (const struct urn_client *c = LIST_FIRST(&a->clients); c; c = LIST_NEXT(c, link))
 		n++;
 	return n;
 }

@@ -17,25 +17,25 @@
 #include <time.h>
 #include <unistd.h>
 
-/* News told to the transports, by calls of urn_tp_link_changed(). */
+/* News told to the transports, by calls of urn_tp_peer_learned(). */
 static struct {
 	unsigned int calls;
 	uint32_t features;
 	uint8_t gid[16];
 } told[URN_ABI_MAX_ENGINES];
 
-void __real_urn_tp_link_changed(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features);
-void __wrap_urn_tp_link_changed(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features);
+void __real_urn_tp_peer_learned(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features);
+void __wrap_urn_tp_peer_learned(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features);
 
 void
-__wrap_urn_tp_link_changed(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features)
+__wrap_urn_tp_peer_learned(struct urn_tp *tp, const uint8_t gid_peer[16], uint32_t features)
 {
 	unsigned int e = tp->cfg.engine;
 
 	told[e].calls++;
 	told[e].features = features;
 	memcpy(told[e].gid, gid_peer, 16);
-	__real_urn_tp_link_changed(tp, gid_peer, features);
+	__real_urn_tp_peer_learned(tp, gid_peer, features);
 }
 
 static void
@@ -48,7 +48,7 @@ open_rig(struct rig *r, const struct rig_config *cfg)
 static struct urn_learn *
 link_of(struct rig *r, int node)
 {
-	return r->dp->adapter[node]->peers;
+	return r->dp->adapter[node]->learn;
 }
 
 /* The state of the other node at node `node`. */
@@ -127,7 +127,7 @@ test_learn(void **state)
 static void
 test_plain_peer(void **state)
 {
-	struct rig_config cfg = {.no_link = 2};
+	struct rig_config cfg = {.no_learn = 2};
 	struct rig r;
 
 	(void)state;
@@ -171,7 +171,7 @@ static void
 test_data_first(void **state)
 {
 	/* Node 1 hears no request, and sends none itself. */
-	struct rig_config cfg = {.no_link = 2, .engines = 1};
+	struct rig_config cfg = {.no_learn = 2, .engines = 1};
 	struct rig r;
 
 	(void)state;
@@ -310,11 +310,11 @@ test_restart(void **state)
 			memcpy(gid[i], dp[i]->adapter[0]->gid[1], 16);
 		}
 		if (!up)
-			urn_learn_features(dp[0]->adapter[0]->peers, gid[1]);
+			urn_learn_features(dp[0]->adapter[0]->learn, gid[1]);
 		else /* the restarted node asks */
-			urn_learn_features(dp[1]->adapter[0]->peers, gid[0]);
+			urn_learn_features(dp[1]->adapter[0]->learn, gid[0]);
 		for (time_t start = time(NULL);
-		     urn_learn_peek(dp[up]->adapter[0]->peers, gid[!up], up ? &after : &before) !=
+		     urn_learn_peek(dp[up]->adapter[0]->learn, gid[!up], up ? &after : &before) !=
 		     URN_LEARN_KNOWN;) {
 			assert_true(time(NULL) - start < 60);
 			urn_engine_poll(urn_dp_engine(dp[0], 0));
@@ -324,13 +324,13 @@ test_restart(void **state)
 			urn_engine_poll(urn_dp_engine(dp[0], 0));
 			urn_engine_poll(urn_dp_engine(dp[1], 0));
 		}
-		assert_int_equal(urn_learn_peek(dp[0]->adapter[0]->peers, gid[1], up ? &after : &before),
+		assert_int_equal(urn_learn_peek(dp[0]->adapter[0]->learn, gid[1], up ? &after : &before),
 				 URN_LEARN_KNOWN);
 		assert_int_equal(told[0].features, up ? 0 : URN_LINK_F_SACK);
 		urn_dp_destroy(dp[1]);
 	}
 	assert_int_not_equal(before.epoch, after.epoch);
-	assert_int_equal(urn_learn_features(dp[0]->adapter[0]->peers, gid[1]), 0);
+	assert_int_equal(urn_learn_features(dp[0]->adapter[0]->learn, gid[1]), 0);
 	urn_dp_destroy(dp[0]);
 	urn_port_close(port[0]);
 	urn_port_close(port[1]);

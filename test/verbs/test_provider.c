@@ -22,7 +22,7 @@
 struct over {
 	struct rig r;
 	struct rig_end was[2];
-	struct ibv_comp_channel *ch; /* of end 1's queue */
+	struct ibv_comp_channel *ch; /* channel of end 1's queue */
 };
 
 /* A node of the rig, for the provider to stand above. */

@@ -310,8 +310,10 @@ test_channels(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ibv_destroy_comp_channel(ch[i]), 0);
 	for (int i = 0; i < 2; i++) { /* nor do their descriptors */
-		assert_int_equal(r->dp->adapter[i]->clients->quota.used[URN_QUOTA_CHANNEL], 0);
-		assert_int_equal(r->dp->adapter[i]->clients->quota.used[URN_QUOTA_FD], 0);
+		assert_int_equal(
+			LIST_FIRST(&r->dp->adapter[i]->clients)->quota.used[URN_QUOTA_CHANNEL], 0);
+		assert_int_equal(LIST_FIRST(&r->dp->adapter[i]->clients)->quota.used[URN_QUOTA_FD],
+				 0);
 	}
 	assert_int_equal(ibv_close_device(a), 0);
 	assert_int_equal(ibv_close_device(b), 0);
@@ -395,7 +397,7 @@ is_whole(const struct urn_client *c)
 	bool doorbells = true;
 
 	for (uint32_t v = 0; v < c->adapter->vectors; v++)
-		doorbells = doorbells && c->engine.shard[v] && c->wake_fd[v] >= 0;
+		doorbells = doorbells && urn_client_shard(c, v) && c->wake_fd[v] >= 0;
 	return doorbells && c->id && c->remote && c->pid == getpid() && c->uid == getuid() &&
 	       atomic_load(&c->conn_fd) >= 0 && c->quota.account && c->quota.limits.max[URN_QUOTA_QP] && c->space &&
 	       c->quota.used[URN_QUOTA_AREA] == c->area.size;
@@ -406,7 +408,8 @@ __wrap_eventfd(unsigned int count, int flags)
 {
 	const struct urn_adapter *a = watched;
 
-	for (const struct urn_client *c = a ? a->clients : NULL; c; c = c->next)
+	for (const struct urn_client *c = a ? LIST_FIRST(&a->clients) : NULL; c;
+	     c = LIST_NEXT(c, link))
 		halves += !is_whole(c);
 	looked += a != NULL;
 	if (no_eventfds > 0 && no_eventfds-- > 0) {
@@ -461,9 +464,9 @@ test_whole(void **state)
 	assert_true(looked >= 4);
 	assert_int_equal(halves, 0);
 	pthread_mutex_lock(&a->lock);
-	for (const struct urn_client *c = a->clients; c; c = c->next) {
+	for (const struct urn_client *c = LIST_FIRST(&a->clients); c; c = LIST_NEXT(c, link)) {
 		assert_true(is_whole(c));
-		assert_true(!c->next || c->id > c->next->id);
+		assert_true(!LIST_NEXT(c, link) || c->id > LIST_NEXT(c, link)->id);
 	}
 	pthread_mutex_unlock(&a->lock);
 	for (int i = 0; i < 4; i++)

@@ -110,7 +110,8 @@ queue_pairs(void **state)
 	snprintf(text, sizeof(text),
 		 "qp qpn=%u adapter=urnic0 client=%u type=RC state=RTS peer=10.0.0.2 "
 		 "peer_qpn=%u mtu=1024 sends=0 receives=3 outstanding=0 \n",
-		 qpn, report_rig.dp->adapter[0]->clients->id, report_rig.end[1].qp->qp_num);
+		 qpn, LIST_FIRST(&report_rig.dp->adapter[0]->clients)->id,
+		 report_rig.end[1].qp->qp_num);
 	report_has(text);
 	assert_int_equal(report_ask(urn_report_qps, &one, NULL), 1);
 	assert_int_equal(report_notes.objects, 1);
@@ -187,10 +188,12 @@ many_in_parts(void **state)
 			       &(struct urn_report_query){.adapter = "urnic1", .rows = 7},
 			       NULL) > 0);
 	assert_int_equal(report_notes.objects, MANY / 2 + 1);
-	assert_true(report_ask(urn_report_qps,
-			       &(struct urn_report_query){
-				       .client = report_rig.dp->adapter[0]->clients->id, .rows = 7},
-			       NULL) > 0);
+	assert_true(
+		report_ask(urn_report_qps,
+			   &(struct urn_report_query){
+				   .client = LIST_FIRST(&report_rig.dp->adapter[0]->clients)->id,
+				   .rows = 7},
+			   NULL) > 0);
 	assert_int_equal(report_notes.objects, MANY / 2 + 1);
 	for (unsigned int i = 0; i < MANY; i++)
 		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
@@ -241,7 +244,7 @@ queues_and_memory(void **state)
 	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 10, .max_sge = 1}};
 	struct ibv_srq *srq = ibv_create_srq(report_rig.end[0].pd, &attr);
 	struct ibv_cq *cq[40];
-	uint32_t id = report_rig.dp->adapter[0]->clients->id;
+	uint32_t id = LIST_FIRST(&report_rig.dp->adapter[0]->clients)->id;
 	char text[128];
 
 	(void)state;

@@ -43,7 +43,7 @@ static void
 remote_clients(void **state)
 {
 	struct ibv_context *second = rig_attach(&report_rig, 1);
-	uint32_t id = report_rig.dp->adapter[1]->clients->id;
+	uint32_t id = LIST_FIRST(&report_rig.dp->adapter[1]->clients)->id;
 	struct urn_server_counters c;
 	struct urn_err err = {{0}};
 	char text[128];
@@ -116,8 +116,8 @@ limits_used(void **state)
 {
 	const struct urn_server_config cfg = {.clients = 10,
 					      .per_client = {.max = {[URN_QUOTA_QP] = 9}}};
-	uint32_t few = report_rig.dp->adapter[1]->clients->id,
-		 many = report_rig.dp->adapter[0]->clients->id;
+	uint32_t few = LIST_FIRST(&report_rig.dp->adapter[1]->clients)->id,
+		 many = LIST_FIRST(&report_rig.dp->adapter[0]->clients)->id;
 	struct urn_report_query q = {.client = few};
 	const struct rig_qp small = {.depth = 1};
 	struct urn_cm_end *cm;

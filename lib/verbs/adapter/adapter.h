@@ -141,7 +141,7 @@ struct urn_channel {
 	struct ibv_comp_channel ibv;
 	struct urn_way way;
 	int32_t handle;             /* the dataplane's name for the channel: way.write_fd, or a handle */
-	/* The library's events that found the channel's pipe full. */
+	/* owed_lock protects the library's events that found the channel's pipe full. */
 	pthread_mutex_t owed_lock;
 	struct urn_abi_event *owed; /* owed_n events, room for owed_cap; under owed_lock */
 	uint32_t owed_n, owed_cap;
@@ -178,7 +178,14 @@ urn_srq(struct ibv_srq *srq)
 	return (struct urn_adapter_srq *)srq;
 }
 
+/* The provider's table. arg of make() and open(): the adapter's struct urn_abi_channel */
+extern const struct urn_verbs_ops urn_adapter_ops;
+/* The origin of a device that is opened over the channels that make(arg) makes. */
+struct urn_verbs_origin urn_adapter_origin(urn_attach_make_fn make, void *arg);
+
 /* Operations of the table, urn_adapter_ops. */
+int urn_discover(void);
+void urn_discover_forked(void);
 int urn_query_device(struct ibv_context *c, struct ibv_device_attr_ex *attr);
 int urn_query_port(struct ibv_context *c, struct ibv_port_attr *attr);
 int urn_query_gid(struct ibv_context *c, uint32_t index, union ibv_gid *gid);

@@ -18,7 +18,7 @@ struct urn_adapter_cm_end {
 	uint32_t due;		 /* notices read whose events are still to be fetched */
 	int32_t handle;		 /* the dataplane's name for the pipe */
 	/*
-	 * For a dataplane in another process: the lock is held while events are fetched, and
+	 * For a dataplane in another process: `lock` is held while events are fetched, and
 	 * protects the events fetched and not given out, ev[first, end), oldest first.
 	 */
 	pthread_mutex_t lock;

@@ -119,8 +119,8 @@ urn_context_make(const struct urn_verbs_origin *from)
 }
 
 const struct urn_verbs_ops urn_adapter_ops = {
-	.discover = urn_remote_offer,
-	.discover_forked = urn_remote_offer_forked,
+	.discover = urn_discover,
+	.discover_forked = urn_discover_forked,
 	.make = urn_context_make,
 	.identify = urn_context_identify,
 	.open = urn_context_open,
@@ -161,36 +161,8 @@ const struct urn_verbs_ops urn_adapter_ops = {
 	.cm = &urn_adapter_cm_ops,
 };
 
-/* ---- public calls: an adapter by its channel */
-
-struct ibv_context *
-urn_attach_open(struct urn_abi_channel *channel)
-{
-	if (channel == NULL) {
-		urn_fail(EINVAL, "no channel to open a context on");
-		return NULL;
-	}
-	return urn_verbs_open(&urn_adapter_ops, channel);
-}
-
-static struct urn_verbs_origin
-urn_attach_origin(urn_attach_make_fn make, void *arg)
+struct urn_verbs_origin
+urn_adapter_origin(urn_attach_make_fn make, void *arg)
 {
 	return (struct urn_verbs_origin){&urn_adapter_ops, (void (*)(void))make, arg};
-}
-
-int
-urn_attach_offer(urn_attach_make_fn make, void *arg)
-{
-	struct urn_verbs_origin from = urn_attach_origin(make, arg);
-
-	return urn_verbs_offer(&from);
-}
-
-int
-urn_attach_withdraw(urn_attach_make_fn make, void *arg)
-{
-	struct urn_verbs_origin from = urn_attach_origin(make, arg);
-
-	return urn_verbs_withdraw(&from);
 }

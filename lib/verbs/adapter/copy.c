@@ -155,12 +155,14 @@ urn_copy_create(struct urn_adapter_qp *qp, struct ibv_pd *pd)
 		return;
 	c->map = map;
 	c->ring = urn_alloc(URN_COPY_RING);
-	c->mr = c->ring != NULL ? ibv_reg_mr(pd, c->ring, URN_COPY_RING, 0) : NULL;
+	c->mr = c->ring != NULL ? urn_reg_mr(pd, c->ring, URN_COPY_RING, (uintptr_t)c->ring, 0)
+				: NULL;
 	if (c->mr == NULL) {
 		urn_free(c->ring);
 		free(c);
 		return;
 	}
+	c->mr->context = pd->context;
 	qp->copy = c;
 	urn_copy_reset(qp);
 }
@@ -173,8 +175,10 @@ urn_copy_destroy(struct urn_adapter_qp *qp)
 	if (c == NULL)
 		return;
 	/* A ring that can't be deregistered may still be read, and stays until the program ends. */
-	if (ibv_dereg_mr(c->mr) == 0)
+	if (urn_dereg_mr(c->mr) == 0) {
+		free(c->mr);
 		urn_free(c->ring);
+	}
 	free(c);
 	qp->copy = NULL;
 }

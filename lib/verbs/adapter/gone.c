@@ -21,6 +21,8 @@
 
 #include <stdlib.h>
 
+/* urn_gone_lock protects the list of contexts that watch; taken before the lock of a context's
+ * objs. */
 static pthread_mutex_t urn_gone_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct urn_ctx *urn_gone_list; /* contexts that watch; under urn_gone_lock */
 static pthread_once_t urn_gone_once = PTHREAD_ONCE_INIT;

@@ -32,6 +32,8 @@ struct urn_obj_slot {
 };
 
 struct urn_objs {
+	/* lock, "the lock of objs", protects the fields below, and fields of the context and its
+	 * objects that say so. */
 	pthread_mutex_t lock;
 	struct urn_obj_slot *slot; /* grown by doubling */
 	uint32_t slots;            /* allocated */

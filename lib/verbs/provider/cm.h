@@ -27,7 +27,7 @@ struct urn_cm_end {
 struct urn_verbs_cm_ops {
 	/* Open an end. returns: NULL with errno and text set on failure */
 	struct urn_cm_end *(*open)(struct ibv_context *c);
-	/* Close an end, and free it. Its context may be closed already, or be the parent's. */
+	/* Close an end, and free it. The context may be closed already, or be the parent's. */
 	void (*close)(struct urn_cm_end *end);
 
 	/* Calls that make an id, *id. The provider may fill p->channel_fd in. */

@@ -17,8 +17,8 @@
  * rest: context, the objects that the new one uses, the program's pointers, locks, a QP's state.
  * When the provider has taken an object back, the front frees its memory.
  *
- * A provider may stand above others. Its context then owns contexts of theirs, each of its
- * objects owns objects in these contexts, and it makes them by public calls.
+ * A provider may stand above others. The upper provider's context then owns contexts of the others,
+ * each of its objects owns objects in these contexts, and it makes them by public calls.
  */
 #ifndef URN_VERBS_PROVIDER_H
 #define URN_VERBS_PROVIDER_H
@@ -30,6 +30,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct urn_device;
 struct urn_verbs_cm_ops;
@@ -81,13 +82,15 @@ struct urn_verbs_ops {
 	/* Make what identify() or open() takes. returns: NULL with errno set, perhaps the text */
 	void *(*make)(const struct urn_verbs_origin *from);
 
-	/* ---- devices; arg: what the provider opens, in its own terms. Taken over, also on failure */
+	/* ---- devices; arg: names the device in the provider's own terms. Taken over, also on
+	 * failure */
 
 	/* Tell the names of the device behind arg, and let go of arg. */
 	int (*identify)(void *arg, struct urn_verbs_id *id);
 	/* Open a context over arg. */
 	struct urn_verbs_ctx *(*open)(void *arg);
-	/* Close a context, and free its memory. Its objects are taken back, their memory is not freed. */
+	/* Close a context, and free its memory. The objects of the context are taken back, their
+	 * memory is not freed. */
 	void (*close)(struct ibv_context *c);
 
 	int (*query_device)(struct ibv_context *c, struct ibv_device_attr_ex *attr); /* attr: zeroed */
@@ -121,7 +124,8 @@ struct urn_verbs_ops {
 	 */
 	struct ibv_cq_ex *(*create_cq)(struct ibv_context *c, const struct ibv_cq_init_attr_ex *attr);
 	int (*resize_cq)(struct ibv_cq *cq, uint32_t cqe); /* cqe is in range */
-	/* This, and the other calls that destroy what events name, wait for handed-out events to be acknowledged. */
+	/* Calls that destroy an object of events, this one among them, wait until its handed-out
+	 * events are acknowledged. */
 	int (*destroy_cq)(struct ibv_cq *cq);
 
 	/* ---- queues */
@@ -159,30 +163,19 @@ struct urn_verbs_ops {
 	const struct urn_verbs_cm_ops *cm;
 };
 
-/* The provider of one adapter of a dataplane (lib/verbs/adapter). arg: its struct urn_abi_channel */
-extern const struct urn_verbs_ops urn_adapter_ops;
-
-/* A provider in the list that the front asks for devices. */
+/* A provider in the list that is asked for devices (registry.h). */
 struct urn_provider {
-	struct urn_provider *next; /* the front's */
+	STAILQ_ENTRY(urn_provider) next; /* the registry's */
 	const struct urn_verbs_ops *ops;
 };
 
 /*
  * Add a provider, at the end of the list: lists of devices ask it from now on. The adapters' is
- * there from the start.
+ * added by the first list.
  *
  * p: never freed, and added once
  */
 void urn_provider_add(struct urn_provider *p);
-
-/*
- * Open a context of a provider, which is in no list of devices.
- *
- * arg: what ops->open() takes, taken over
- * returns: NULL with errno and text set
- */
-struct ibv_context *urn_verbs_open(const struct urn_verbs_ops *ops, void *arg);
 
 /*
  * Put a device on offer: it is in the lists of devices until it is withdrawn. Asks the origin

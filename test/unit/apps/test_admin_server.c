@@ -422,21 +422,21 @@ the_slow_hold_up_nobody(void **state)
 static void
 no_more_than_it_has_room_for(void **state)
 {
-	int fd[NICD_ADMIN_PEERS + 1];
+	int fd[NICD_ADMIN_ASKERS + 1];
 	char text[256] = "";
 	size_t bytes;
 
 	(void)state;
-	for (unsigned int i = 0; i < NICD_ADMIN_PEERS; i++)
+	for (unsigned int i = 0; i < NICD_ADMIN_ASKERS; i++)
 		fd[i] = dial();
 	/* All clients are accepted once the last is turned away. */
-	fd[NICD_ADMIN_PEERS] = dial();
-	assert_int_equal(listen_to(fd[NICD_ADMIN_PEERS], &bytes, text, sizeof(text)), 1);
+	fd[NICD_ADMIN_ASKERS] = dial();
+	assert_int_equal(listen_to(fd[NICD_ADMIN_ASKERS], &bytes, text, sizeof(text)), 1);
 	assert_non_null(strstr(text, "too many"));
 	ASK(fd[3], "say\0x");
 	expect(fd[3], 0, "x\n");
 	goes_on();
-	for (unsigned int i = 0; i <= NICD_ADMIN_PEERS; i++)
+	for (unsigned int i = 0; i <= NICD_ADMIN_ASKERS; i++)
 		if (i != 3)
 			close(fd[i]);
 }

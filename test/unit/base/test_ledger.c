@@ -14,7 +14,7 @@
 enum { CHAIRS, CUPS, KINDS, GUESTS = 4, ROUNDS = 20000 };
 
 static struct urn_ledger house;
-static struct urn_tally guest[GUESTS]; /* of two families, 0 and 1 of the first */
+static struct urn_tally guest[GUESTS]; /* two families: guests 0 and 1 are of the first */
 static struct urn_ledger_refusal no;
 
 static bool

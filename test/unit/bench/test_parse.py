@@ -19,7 +19,7 @@ class Parse(unittest.TestCase):
     def test_ucx_takes_the_last_line_and_all_of_the_run(self):
         r = parse.ucx(sample("ucx_tag_bw.txt"), 65536)
         self.assertEqual(r["msg_rate"], 26447)
-        # Its MB/s are of 2^20 bytes: 1652.96 of them.
+        # UCX has MB/s of 2^20 bytes: 1652.96 of them.
         self.assertAlmostEqual(r["gbps"], 1652.96 * 2**20 * 8 / 1e9, places=1)
         self.assertEqual(r["us"], 37.811)
 

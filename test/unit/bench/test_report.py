@@ -120,7 +120,7 @@ class Report(unittest.TestCase):
         self.assertIn("64 64 32 96", script) # x, median, lowest, highest
         self.assertIn("title 'urnic WRITE'", script)
         self.assertIsNone(page.lines_script(SIZE, SIZE.plots[0], []))
-        # What was measured once holds from the first x to the last: here there is but one.
+        # A figure that was measured once holds from the first x to the last: here there is but one.
         self.assertIn("with lines", page.lines_script(SIZE, SIZE.plots[1], self.summary))
         script = page.bars_script(STAGES, STAGES.plots[0], self.summary)
         self.assertIn('"64 KiB WRITE\\nICRC on\\nnode A" 20 10', script)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Child processes: what they print, how they fail, that none is left. usage: test_runner.py MODULES"""
+"""Child processes: their output, their failures, and that none is left. usage: test_runner.py MODULES"""
 import os
 import socket
 import sys

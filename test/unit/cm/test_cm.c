@@ -13,11 +13,11 @@ static void
 test_names(void **state)
 {
 	(void)state;
-	assert_string_equal(urn_cm_state_name(URN_CM_IDLE), "idle");
-	assert_string_equal(urn_cm_state_name(URN_CM_SIDR_REQ_RCVD), "sidr_req_rcvd");
+	assert_string_equal(test_cm_state_name(URN_CM_IDLE), "idle");
+	assert_string_equal(test_cm_state_name(URN_CM_SIDR_REQ_RCVD), "sidr_req_rcvd");
 	for (unsigned int i = 0; i < URN_CM_STATES; i++)
-		assert_non_null(urn_cm_state_name(i));
-	assert_string_equal(urn_cm_state_name(URN_CM_STATES), "?");
+		assert_non_null(test_cm_state_name(i));
+	assert_string_equal(test_cm_state_name(URN_CM_STATES), "?");
 	urn_cm_destroy(NULL);
 }
 

@@ -14,6 +14,32 @@ test_cm_state(const struct urn_cm *cm, uint32_t id)
 	return e ? (enum urn_cm_state)e->state : URN_CM_IDLE;
 }
 
+/* Name of a state; "?" for a number that is none. */
+static inline const char *
+test_cm_state_name(unsigned int state)
+{
+	static const char *const names[URN_CM_STATES] = {
+		[URN_CM_IDLE] = "idle",
+		[URN_CM_LISTEN] = "listen",
+		[URN_CM_REQ_SENT] = "req_sent",
+		[URN_CM_REQ_RCVD] = "req_rcvd",
+		[URN_CM_MRA_REQ_SENT] = "mra_req_sent",
+		[URN_CM_MRA_REQ_RCVD] = "mra_req_rcvd",
+		[URN_CM_REP_SENT] = "rep_sent",
+		[URN_CM_REP_RCVD] = "rep_rcvd",
+		[URN_CM_MRA_REP_SENT] = "mra_rep_sent",
+		[URN_CM_MRA_REP_RCVD] = "mra_rep_rcvd",
+		[URN_CM_ESTABLISHED] = "established",
+		[URN_CM_DREQ_SENT] = "dreq_sent",
+		[URN_CM_DREQ_RCVD] = "dreq_rcvd",
+		[URN_CM_TIMEWAIT] = "timewait",
+		[URN_CM_SIDR_REQ_SENT] = "sidr_req_sent",
+		[URN_CM_SIDR_REQ_RCVD] = "sidr_req_rcvd",
+	};
+
+	return state < URN_CM_STATES ? names[state] : "?";
+}
+
 /* Ids in use, with those that nobody owns any more. */
 static inline uint32_t
 test_cm_count(const struct urn_cm *cm)

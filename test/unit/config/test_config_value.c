@@ -48,6 +48,7 @@ static const char every_type[] =
 	"max_mr = 10\n"
 	"window = 1M\n"
 	"rto_floor = 1.5ms\n"
+	"congestion_control = no\n"
 	"area_size = 64M\n"
 	"work_in_flight = 64\n"
 	"features_off = sack\n"
@@ -101,7 +102,8 @@ all_types_are_taken(void **state)
 	assert_true(c->adapter[0].adapter.area_size == 64u << 20);
 	assert_int_equal(c->adapter[0].adapter.work_in_flight, 64);
 	assert_int_equal(c->adapter[0].adapter.features_off, 1);
-	assert_true(c->adapter[0].adapter.no_link && c->adapter[0].adapter.no_icrc);
+	assert_true(c->adapter[0].adapter.no_learn && c->adapter[0].adapter.no_icrc);
+	assert_true(c->adapter[0].adapter.no_congestion_control);
 	urn_config_free(c);
 }
 
@@ -144,7 +146,7 @@ presets(void **state)
 	assert_int_equal(a->rto_floor_us, 4000);
 	assert_true(a->area_size == 1u << 30);
 	assert_int_equal(a->work_in_flight, 65536);
-	assert_false(a->no_link || a->no_icrc || a->features_off);
+	assert_false(a->no_learn || a->no_icrc || a->features_off || a->no_congestion_control);
 	assert_int_equal(c->sw[0].sw.fdb.max, 4096);
 	assert_true(c->sw[0].sw.fdb.age_ns == 300000000000);
 	assert_false(c->sw[0].sw.no_learning);

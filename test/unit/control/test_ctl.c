@@ -20,7 +20,7 @@
 
 /* ---- operations of the test's own */
 
-enum { ECHO = URN_CTL_OPS, PIPE, LIAR, FORGETFUL, GAP, OWN_OPS };
+enum { ECHO = URN_CTL_OPS, PIPE, LIAR, FORGETFUL, ADDED, GAP, OWN_OPS };
 
 static unsigned int runs;
 
@@ -84,11 +84,16 @@ make_table(void)
 	own[LIAR] = (struct urn_ctl_row){.word = "liar", .run = pipes};
 	own[FORGETFUL] = (struct urn_ctl_row){
 		.word = "forgetful", .run = nothing, .fds_out = URN_CTL_REPLY_FDS};
+	own[ADDED] = (struct urn_ctl_row){.word = "added",
+					  .run = echo,
+					  .feature = URN_ABI_FEATURE_CONNECT_QP,
+					  .use = {.take = 1u << URN_QUOTA_PD}};
 }
 
 /* ---- a client without engines */
 
-static struct urn_adapter adapter = {.cfg = {.name = "a0"}};
+static struct urn_dp dp;
+static struct urn_adapter adapter = {.dp = &dp, .cfg = {.name = "a0"}};
 static struct urn_ledger ledger;
 static struct urn_client client;
 static struct urn_abi_rep rep;
@@ -105,6 +110,8 @@ setup(void **state)
 	pthread_mutex_init(&adapter.lock, NULL);
 	client = (struct urn_client){
 		.adapter = &adapter, .remote = true, .reply_fd = -1, .quota.limits = none};
+	dp.speaks = URN_ABI_OFFER;
+	client.agreed = urn_abi_unasked(&dp.speaks);
 	client.quota.account = urn_account_join(&ledger, 1000, &none, 10, &full);
 	make_table();
 	runs = 0;
@@ -156,6 +163,10 @@ rows_are_whole(void **state)
 				sizeof(struct urn_abi_req));
 		assert_int_equal(r->fds_in, urn_ctl_fds_in(op));
 		assert_int_equal(r->fds_out, urn_ctl_fds_out(op));
+		assert_int_equal(r->feature, urn_ctl_feature(op));
+		assert_int_equal(r->feature & (r->feature - 1), 0); /* one at most */
+		assert_int_equal(r->feature & ~(uint32_t)URN_ABI_FEATURES, 0);
+		assert_int_equal(r->feature == URN_ABI_FEATURE_CM, strncmp(r->word, "cm_", 3) == 0);
 		assert_in_range(r->fds_in, 0, 1);
 		assert_true(r->fds_out == 0 || r->fds_out == URN_CTL_REPLY_FDS);
 		assert_false(r->use.take && r->use.back);
@@ -172,6 +183,13 @@ rows_are_whole(void **state)
 	assert_string_equal(urn_ctl_row(&urn_ctl_table, URN_CTL_CREATE_QP)->word, "create_qp");
 	assert_int_equal(urn_ctl_fds_in(UINT32_MAX), 0);
 	assert_int_equal(urn_ctl_fds_out(URN_CTL_OPS), 0);
+	/* A library says HELLO before anything is agreed on. */
+	assert_int_equal(urn_ctl_feature(URN_CTL_HELLO), 0);
+	assert_int_equal(urn_ctl_feature(URN_CTL_CREATE_QP), 0);
+	assert_int_equal(urn_ctl_feature(URN_CTL_CONNECT_QP), URN_ABI_FEATURE_CONNECT_QP);
+	assert_int_equal(urn_ctl_feature(URN_CTL_SHARE), URN_ABI_FEATURE_SHARE);
+	assert_int_equal(urn_ctl_feature(URN_CTL_OPS), 0);
+	assert_int_equal(urn_ctl_feature(UINT32_MAX), 0);
 }
 
 /* Each kind that an operation makes has one operation that takes it back. */
@@ -334,6 +352,78 @@ refused(void **state)
 	assert_int_equal(ledger.used[URN_QUOTA_PD], 0);
 }
 
+/* ---- HOUSE seam 10: features */
+
+/* Say hello as a library of these versions that knows these features. returns: the errno value */
+static int
+hello(uint32_t oldest, uint32_t newest, uint32_t features)
+{
+	const struct urn_abi_req req = {
+		.op = URN_CTL_HELLO,
+		.hello = {.oldest = oldest, .newest = newest, .features = features}};
+
+	urn_ctl_call(&client, &req, &rep);
+	return rep.err;
+}
+
+/* Only operations of features run that the latest HELLO agreed on; the others need no feature. */
+static void
+agreed_features(void **state)
+{
+	(void)state;
+	assert_int_equal(hello(6, 7, URN_ABI_FEATURES & ~URN_ABI_FEATURE_CONNECT_QP), 0);
+	assert_int_equal(client.agreed.version, 7);
+	call(ADDED, 1, 0);
+	assert_int_equal(rep.err, EOPNOTSUPP);
+	assert_string_equal(rep.why, "a0: the library lacks bringing a queue pair up by one call: "
+				     "upgrade the library");
+	assert_int_equal(runs, 0);
+	assert_int_equal(client.quota.used[URN_QUOTA_PD], 0);
+	call(ECHO, 1, 0);
+	assert_int_equal(rep.err, 0);
+	/* A HELLO that fails changes nothing. */
+	assert_int_equal(hello(8, 9, URN_ABI_FEATURES), EPROTO);
+	call(ADDED, 1, 0);
+	assert_int_equal(rep.err, EOPNOTSUPP);
+	assert_int_equal(hello(6, 8, URN_ABI_FEATURE_CONNECT_QP), 0);
+	call(ADDED, 1, 0);
+	assert_int_equal(rep.err, 0);
+	assert_int_equal(runs, 2);
+	/* An operation of the interface, which is refused for this reason alone. */
+	urn_ctl_call(&client, &(struct urn_abi_req){.op = URN_CTL_CM_EVENT}, &rep);
+	assert_int_equal(rep.err, EOPNOTSUPP);
+	assert_string_equal(rep.why,
+			    "a0: the library lacks connection management: upgrade the library");
+}
+
+/* A client that never asked, and one of version 6, have what version 6 has. */
+static void
+old_libraries(void **state)
+{
+	(void)state;
+	call(ADDED, 1, 0);
+	assert_int_equal(rep.err, 0);
+	assert_int_equal(client.agreed.features, URN_ABI_FEATURES_6);
+	assert_int_equal(client.agreed.version, 6);
+	assert_int_equal(hello(7, 7, 0), 0);
+	call(ADDED, 1, 0);
+	assert_int_equal(rep.err, EOPNOTSUPP);
+	assert_int_equal(hello(6, 0, 0), 0);
+	call(ADDED, 1, 0);
+	assert_int_equal(rep.err, 0);
+	/* The dataplane lacks the feature itself. */
+	dp.speaks.features = URN_ABI_FEATURES & ~URN_ABI_FEATURE_CONNECT_QP;
+	assert_int_equal(hello(6, 7, UINT32_MAX), 0);
+	call(ADDED, 1, 0);
+	assert_int_equal(rep.err, EOPNOTSUPP);
+	assert_string_equal(rep.why, "a0: the dataplane lacks bringing a queue pair up by one "
+				     "call: upgrade the dataplane");
+	client.agreed = urn_abi_unasked(&dp.speaks);
+	call(ADDED, 1, 0);
+	assert_int_equal(rep.err, EOPNOTSUPP);
+	assert_int_equal(runs, 2);
+}
+
 int
 main(void)
 {
@@ -343,6 +433,7 @@ main(void)
 		TEST(an_operation_more),      TEST(a_call_that_fails),
 		TEST(quota_of_an_operation),  TEST(descriptors_of_a_request),
 		TEST(descriptors_of_a_reply), TEST(refused),
+		TEST(agreed_features),	      TEST(old_libraries),
 	};
 
 	return cmocka_run_group_tests_name("control operations", tests, NULL, NULL);

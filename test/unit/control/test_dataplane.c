@@ -7,6 +7,7 @@
 #include "control/adapter.h"
 #include "control/client.h"
 #include "control/ctl.h"
+#include "engine/sources.h"
 #include "pmd_glue/eal.h"
 
 #include <setjmp.h>
@@ -60,7 +61,7 @@ __wrap_urn_adapter_destroy(struct urn_adapter *a)
 {
 	assert_int_equal(gone.engines, 0);
 	for (unsigned int i = gone.adapters; i < ADAPTERS; i++) /* nor has any adapter that comes later */
-		assert_null(dp->adapter[i]->clients);
+		assert_true(LIST_EMPTY(&dp->adapter[i]->clients));
 	assert_int_equal(a->pairs.n, 0);
 	__real_urn_adapter_destroy(a);
 	gone.adapters++;
@@ -216,12 +217,53 @@ closed_before(void **state)
 		close_orphan(i);
 }
 
+/* A source that is no queue pair, and ends when it was asked three times. */
+struct slow {
+	struct urn_source_ops_user user;
+	int asked;
+};
+
+static bool
+end_slowly(struct urn_tp *tp, struct urn_source *src)
+{
+	struct slow *s = (struct slow *)src;
+
+	assert_ptr_equal(tp, urn_adapter_shard(dp->adapter[0], 0)->tp);
+	return ++s->asked == 3;
+}
+
+/* A client that goes has every source ended, of whatever kind, and none of them twice (HOUSE seam 6). */
+static void
+other_sources_end(void **state)
+{
+	static const struct urn_source_ops ops = {.end = end_slowly};
+	struct slow s[2] = {{.user.ops = &ops}, {.user.ops = &ops}};
+	struct urn_client_shard *cs = urn_client_shard(LIST_FIRST(&dp->adapter[0]->clients), 0);
+	uint32_t id;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(urn_sources_take(cs, &id), 0);
+		s[i].user.source = (struct urn_source){.kind = URN_SOURCE_OPS, .db = id, .share = &cs->share};
+		urn_sources_enter(cs, &s[i].user.source);
+		make_objects(i);
+	}
+	urn_dp_destroy(dp);
+	assert_int_equal(s[0].asked, 3);
+	assert_int_equal(s[1].asked, 3);
+	assert_int_equal(gone.qps, 2);
+	assert_int_equal(gone.clients, CLIENTS);
+	for (unsigned int i = 0; i < CLIENTS; i++)
+		close_orphan(i);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(clients_go_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(closed_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_sources_end, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("dataplane", tests, setup_eal, teardown_eal);

@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "control/objects.h"
+#include "transport/ack.h"
+#include "transport/service.h"
 
 #include <errno.h>
 #include <string.h>
@@ -98,6 +100,7 @@ setup(void **state)
 {
 	(void)state;
 	memset(&tp.c, 0, sizeof(tp.c));
+	tp.service[URN_QPT_RC] = &urn_rc;
 	memset(client, 0, sizeof(client));
 	memset(qp, 0, sizeof(qp));
 	memset(&world, 0, sizeof(world));
@@ -108,6 +111,7 @@ setup(void **state)
 		client[i].adapter = &adapter;
 		for (unsigned int k = 0; k < QPS; k++) {
 			qp[i][k].qpn = 0x100 * (i + 1) + k;
+			qp[i][k].type = URN_QPT_RC;
 			qp[i][k].state = URN_QPS_INIT;
 		}
 	}
@@ -216,9 +220,10 @@ goes(void **state)
 	qp[0][1].rx_head = (void *)&world; /* memory still places data that came */
 	refused(1, 0);
 	qp[0][1].rx_head = NULL;
-	qp[0][1].rx.flags |= URN_RXF_NAK; /* the peer's MAC address is still being looked up */
+	/* The peer's MAC address is still being looked up. */
+	urn_ack_owe_nak(&qp[0][1].rx, 0, URN_NAK_OP);
 	refused(1, 0);
-	qp[0][1].rx.flags &= ~(uint32_t)URN_RXF_NAK;
+	urn_ack_void(&qp[0][1].rx);
 	connects(1, 0);
 	refused(0, 0);
 	lives(1, 0, true);
@@ -407,7 +412,7 @@ bounds(void **state)
 		assert_int_equal(adapter.pairs.n, ROOM);
 		assert_int_equal(connect_to(1, 0, peer_gid, 7), ENOMEM);
 		assert_int_equal(connect_to(1, 0, peer_gid, 77), ENOMEM);
-		/* They leave in another order than they came: first, last and middle ones of chains. */
+		/* QPs leave in another order than they came: from all places of chains. */
 		for (uint32_t i = 0; i < ROOM; i++) {
 			uint32_t k = (7 * i + round) % ROOM;
 

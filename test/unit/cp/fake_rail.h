@@ -6,7 +6,7 @@
 #ifndef URN_TEST_CP_FAKE_RAIL_H
 #define URN_TEST_CP_FAKE_RAIL_H
 
-#include "link.h"
+#include "ends.h"
 
 #define FAKE_EVENTS 4096u
 

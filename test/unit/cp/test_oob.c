@@ -228,7 +228,7 @@ test_addresses(void **state)
 	REFUSE_READY(r.ep.gid[0] = 0);
 	REFUSE_READY(r.rsvd = 1);
 	REFUSE_READY(strcpy(r.memif, "relative"));
-	/* This would add arguments to the device made from it. */
+	/* This path would add arguments to the device made from it. */
 	REFUSE_READY(strcpy(r.memif, "/x,role=server"));
 	REFUSE_READY(memset(r.memif, '/', sizeof(r.memif)));
 	/* Attached or not, both sides must be alike. */

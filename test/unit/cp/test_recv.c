@@ -18,7 +18,7 @@ static int fds[2];
 static struct cp_oob oob;
 static struct cp_rail rail;
 static struct cp_io io;
-static struct cp_link link_;
+static struct cp_ends ends;
 static struct cp_store store;
 static struct cp_result res;
 static struct urn_err err;
@@ -54,7 +54,7 @@ setup(void **state)
 		return -1;
 	memset(&fake, 0, sizeof(fake));
 	memset(&rail, 0, sizeof(rail));
-	memset(&link_, 0, sizeof(link_));
+	memset(&ends, 0, sizeof(ends));
 	memset(&res, 0, sizeof(res));
 	seq = 0;
 	files = 0;
@@ -66,9 +66,9 @@ setup(void **state)
 	rail.cfg.chunk = CHUNK;
 	rail.cfg.server = true;
 	rail.n_free_send = 100;
-	link_.rail = &rail;
-	link_.oob = &oob;
-	link_.io = &io;
+	ends.rail = &rail;
+	ends.oob = &oob;
+	ends.io = &io;
 	fake.script = end_script;
 	if (cp_io_start(&io, &err) != 0)
 		return -1;
@@ -127,7 +127,7 @@ say_end(bool ok, size_t len)
 static int
 receive(void)
 {
-	return cp_recv_files(&link_, &offer, &store, false, &res, &err);
+	return cp_recv_files(&ends, &offer, &store, false, &res, &err);
 }
 
 static const struct cp_msg *
@@ -425,7 +425,7 @@ static void
 end_after_done(void)
 {
 	end_script();
-	if (link_.heard && files == 1) {
+	if (ends.heard && files == 1) {
 		say_end(true, CHUNK);
 		files++;
 	}

@@ -18,7 +18,7 @@ static int fds[2];
 static struct cp_oob oob;
 static struct cp_rail rail;
 static struct cp_io io;
-static struct cp_link link_;
+static struct cp_ends ends;
 static struct cp_result res;
 static struct cp_opts opts;
 static struct urn_err err;
@@ -78,7 +78,7 @@ setup(void **state)
 		return -1;
 	memset(&fake, 0, sizeof(fake));
 	memset(&rail, 0, sizeof(rail));
-	memset(&link_, 0, sizeof(link_));
+	memset(&ends, 0, sizeof(ends));
 	memset(&res, 0, sizeof(res));
 	urn_hist_reset(&res.latency);
 	opts = (struct cp_opts){.chunk = CHUNK, .depth = SLOTS};
@@ -89,9 +89,9 @@ setup(void **state)
 	rail.slot = ring;
 	rail.cfg.slots = SLOTS;
 	rail.cfg.chunk = CHUNK;
-	link_.rail = &rail;
-	link_.oob = &oob;
-	link_.io = &io;
+	ends.rail = &rail;
+	ends.oob = &oob;
+	ends.io = &io;
 	fake.script = good_receiver;
 	for (unsigned int i = 0; i < FILES; i++) {
 		snprintf(paths[i], sizeof(paths[i]), "%s/f%u", test_dir, i);
@@ -115,7 +115,7 @@ teardown(void **state)
 static int
 send_it(void)
 {
-	return cp_send_files(&link_, &opts, src, FILES, &res, &err);
+	return cp_send_files(&ends, &opts, src, FILES, &res, &err);
 }
 
 static unsigned int

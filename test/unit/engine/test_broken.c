@@ -44,11 +44,12 @@ static void
 make(struct prog *p, uint32_t qps)
 {
 	memset(p, 0, sizeof(*p));
-	p->client.shard[0] = &p->share;
+	p->client.share[0] = &p->share.share;
+	p->share.share.sibling = p->client.share;
 	p->share.shard = &shard;
 	p->share.source = p->source;
 	p->share.used = qps;
-	p->cq.client = &p->client;
+	p->cq.owner = &p->share.share;
 	p->last.send_cq = p->last.recv_cq = &p->cq;
 	p->source[qps - 1] = &p->last.source;
 }
@@ -90,7 +91,7 @@ again_and_again(struct prog *first, struct prog *second)
 	}
 	assert_ptr_equal(ended[0], &modest.last);
 	assert_false(modest.share.walked);
-	/* Its own QP ends, too, once the client stops. */
+	/* The greedy client's own QP ends, too, once that client stops. */
 	for (turns = 0; ended_n == 1; turns++) {
 		assert_in_range(turns, 0, MANY / STEP);
 		urn_shard_walk_broken(&shard);

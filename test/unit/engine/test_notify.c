@@ -204,7 +204,8 @@ static void
 tell(unsigned int i, uint64_t cookie)
 {
 	tp.event[tp.event_n++] = (struct urn_tp_event){
-		.ev = {.type = URN_EVENT_PORT_ERR, .handle = i + 1, .cookie = cookie}, .client = &client[i]};
+		.ev = {.type = URN_EVENT_PORT_ERR, .handle = i + 1, .cookie = cookie},
+		.owner = &share(i)->share};
 }
 
 /* The same for clients: the cost to remove one does not grow with the number of those whose events are late. */
@@ -216,9 +217,10 @@ forgets_a_client_without_a_walk(void **state)
 	(void)state;
 	memset(page, 0, CQS * PAGE);
 	for (unsigned int i = 0; i < CQS; i++) {
-		client[i] = (struct urn_engine_client){.shard = {share(i)}};
+		client[i] = (struct urn_engine_client){.share = {&share(i)->share}};
 		atomic_store(&client[i].async_fd, out);
 		share(i)->client = &client[i];
+		share(i)->share.sibling = client[i].share;
 		share(i)->shard = &shard;
 	}
 	fill();
@@ -258,13 +260,67 @@ forgets_a_client_without_a_walk(void **state)
 	assert_true(TAILQ_EMPTY(&shard.late_events));
 }
 
+/*
+ * Another engine breaks a queue: that engine tells the client, or keeps the event for later, in the
+ * client's share there, and writes nothing to the share on the queue's own engine.
+ */
+static void
+keeps_an_event_in_its_own_share(void **state)
+{
+	const unsigned int owner = 0, breaker = 1;
+	struct urn_cq broken = {.hdr = &hdr[0], .handle = 7, .cookie = 70};
+
+	(void)state;
+	memset(page, 0, CQS * PAGE);
+	tp.cfg.engine = breaker;
+	client[0] =
+		(struct urn_engine_client){.share = {&share(owner)->share, &share(breaker)->share}};
+	atomic_store(&client[0].async_fd, out);
+	for (unsigned int e = owner; e <= breaker; e++) {
+		share(e)->client = &client[0];
+		share(e)->share.sibling = client[0].share;
+	}
+	broken.owner = &share(owner)->share;
+	fill();
+	assert_int_equal(mprotect(share(owner), PAGE, PROT_READ), 0);
+	urn_tp_cq_break(&tp, &broken);
+	assert_int_equal(tp.event_n, 1);
+	assert_ptr_equal(tp.event[0].owner, &share(breaker)->share);
+	urn_shard_notify(&shard);
+	assert_ptr_equal(TAILQ_FIRST(&shard.late_events), share(breaker));
+	while (told() != 0)
+		;
+	tp.now += 2000000;
+	urn_shard_notify(&shard);
+	assert_int_equal(told(), 7);
+	assert_true(TAILQ_EMPTY(&shard.late_events));
+	urn_shard_forget_events(&shard, share(breaker)); /* memory that the shard allocated */
+}
+
+/* Events of a share without a client, and of no share, go nowhere. */
+static void
+tells_nobody(void **state)
+{
+	struct urn_cq nobodys = {.hdr = &hdr[0], .handle = 7};
+
+	(void)state;
+	urn_tp_cq_break(&tp, &nobodys);
+	urn_tp_event(&tp, URN_EVENT_QP_FATAL, 8, 80, &tp.nobodys);
+	assert_int_equal(tp.event_n, 2);
+	urn_shard_notify(&shard);
+	assert_int_equal(tp.event_n, 0);
+	assert_int_equal(told(), 0);
+	assert_true(TAILQ_EMPTY(&shard.late_events));
+}
+
 int
 main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(forgets_without_a_walk), TEST(forgets_the_only_one), TEST(forgets_one_of_this_turn),
-		TEST(forgets_a_client_without_a_walk),
+		TEST(forgets_without_a_walk),	       TEST(forgets_the_only_one),
+		TEST(forgets_one_of_this_turn),	       TEST(forgets_a_client_without_a_walk),
+		TEST(keeps_an_event_in_its_own_share), TEST(tells_nobody),
 	};
 
 	return cmocka_run_group_tests_name("notify", tests, NULL, NULL);

@@ -36,7 +36,7 @@ struct count {
 	int fail;		       /* errno value of calls that make objects; 0: they succeed */
 };
 
-/* Of all contexts of the provider; the test resets it. */
+/* Counts over all contexts of the provider; the test resets them. */
 extern struct count count;
 
 /* Argument of open() and identify(): the struct ibv_context below, taken over. */

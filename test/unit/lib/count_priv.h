@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Between the files of the provider that counts. Its queues begin with the front's, and own one of
- * the context below.
+ * Between the files of the provider that counts. The provider's queues begin with the front's, and
+ * own one of the context below.
  */
 #ifndef URN_TEST_COUNT_PRIV_H
 #define URN_TEST_COUNT_PRIV_H

@@ -2,7 +2,7 @@
 /*
  * A dataplane made of nothing but its registers: it answers control calls by laying
  * queues out in an area, and leaves the rest to the test, which reads requests, writes
- * completions and swaps doorbells by hand. This tests the library against lib/abi alone.
+ * completions and swaps doorbells by hand. So the library is tested against lib/abi alone.
  */
 #ifndef URN_TEST_FAKE_H
 #define URN_TEST_FAKE_H

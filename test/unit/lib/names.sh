@@ -16,7 +16,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
 warn="-Wall -Wextra -Wpedantic -Wshadow -Werror"
-# What libibverbs exports, with or without leading underscores.
+# Names that libibverbs exports, with or without leading underscores.
 plain='^_*ibv_\|^mult_to_ibv_rate$\|^mbps_to_ibv_rate$\|^verbs_'
 
 fail()

@@ -6,6 +6,8 @@
 #include "test.h"
 
 #include "count.h"
+#include "verbs/adapter/adapter.h"
+
 #include <urnic/cm.h>
 
 #include <errno.h>
@@ -343,7 +345,7 @@ failures_come_out(void **state)
 	assert_int_equal(ibv_destroy_comp_channel(ch), 0);
 }
 
-/* A context that can't be opened: what it was to be opened over is closed. */
+/* A context that can't be opened closes the contexts below that it was to be opened over. */
 static void
 open_fails(void **state)
 {

@@ -184,6 +184,16 @@ families(void *arg)
 	has(&n, "urnic_port_up{port=\"p0\"} 1");
 	has(&n, "urnic_switch_up{switch=\"wire\",port=\"y\"} 1");
 	has(&n, "urnic_switch_impair_popped_total{switch=\"wire\",port=\"y\",direction=\"out\"} 0");
+	/* A priority of a queue stands for itself once it has counted; priority 0 always does. */
+	has(&n,
+	    "urnic_switch_queue_drop_frames_total{switch=\"wire\",port=\"y\",priority=\"0\"} 0");
+	check(strstr(n.text, "priority=\"5\"") == NULL);
+	urn_switch_pause(n.sw[0].sw, 1, 5, true, 0);
+	check(read_all(text_of(&n)) > 0);
+	has(&n, "urnic_switch_queue_pauses_total{switch=\"wire\",port=\"y\",priority=\"0\"} 0");
+	has(&n, "urnic_switch_queue_pauses_total{switch=\"wire\",port=\"y\",priority=\"5\"} 1");
+	check(strstr(n.text, "queue_waited_total{switch=\"wire\",port=\"y\",priority=\"5\"") ==
+	      NULL);
 	has(&n, "urnic_capture_dropped_total 0");
 	/* Objects that do not exist have no family. */
 	n.src.ports = n.src.switches = 0;

@@ -45,6 +45,7 @@ static const struct {
 	{&urn_switch_scope, "switch", URN_SWITCH_COUNTER_COUNT},
 	{&urn_impair_scope, "switch_impair", URN_IMPAIR_COUNTER_COUNT},
 	{&urn_fabric_scope, "switch_device", URN_FABRIC_COUNTER_COUNT},
+	{&urn_swq_scope, "switch_queue", URN_SWQ_COUNTER_COUNT},
 };
 
 static void

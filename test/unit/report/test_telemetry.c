@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Questions of telemetry, as DPDK's library passes them. The test replaces the library:
- * instead of JSON it writes "key=number" and "key='text'". It also replaces the report on
+ * instead of JSON it writes "key=number" and "key='text'". The test also replaces the report on
  * queue pairs, with as many queue pairs as a test likes.
  */
 #include <setjmp.h>

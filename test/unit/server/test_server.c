@@ -97,7 +97,7 @@ ranges(void **state)
 			       "upgrade the library"),
 			 EPROTO);
 	assert_int_equal(hello(12, 13, 11, "upgrade the dataplane"), EPROTO);
-	/* As a library of version 6 always was told. */
+	/* A library of version 6 gets the answer that it always got. */
 	assert_int_equal(
 		hello(6, 0, 11, "of the interface, the library 6: use the two of one release"),
 		EPROTO);

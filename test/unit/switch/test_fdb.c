@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "switch/fdb.h"
-#include "switch/rnd.h"
+#include "base/rnd.h"
 
 #include <errno.h>
 

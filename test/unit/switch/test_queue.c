@@ -88,8 +88,8 @@ test_bounds(void **state)
 	assert_int_equal(put(&q, 4, 4, 200), URN_SWQ_QUEUED);
 	assert_int_equal(put(&q, 4, 5, 51), URN_SWQ_DROP_BYTES);
 	assert_int_equal(put(&q, 4, 6, 50), URN_SWQ_QUEUED);
-	assert_int_equal(q.level[0].verdict[URN_SWQ_DROP_FRAMES], 1);
-	assert_int_equal(q.level[4].verdict[URN_SWQ_DROP_BYTES], 1);
+	assert_int_equal(q.level[0].c.v[URN_SWQ_C_DROP_FRAMES], 1);
+	assert_int_equal(q.level[4].c.v[URN_SWQ_C_DROP_BYTES], 1);
 	assert_int_equal(take(&q), 4);
 	assert_int_equal(put(&q, 4, 7, 200), URN_SWQ_QUEUED);
 	urn_swq_finish(&q);
@@ -110,8 +110,8 @@ test_watermarks_and_marks(void **state)
 	assert_int_equal(put(&q, 1, 3, 100), URN_SWQ_MARK);
 	assert_int_equal(put(&q, 1, 4, 100), URN_SWQ_MARK);
 	assert_int_equal(q.crowded, 1u << 1);
-	assert_int_equal(q.level[1].crowds, 1);
-	assert_int_equal(q.level[1].verdict[URN_SWQ_MARK], 2);
+	assert_int_equal(q.level[1].c.v[URN_SWQ_C_CROWDS], 1);
+	assert_int_equal(q.level[1].c.v[URN_SWQ_C_MARKED], 2);
 	/* Crowded until the low watermark, not the high one. */
 	assert_int_equal(take(&q) + take(&q), 3);
 	assert_int_equal(q.crowded, 1u << 1);
@@ -131,7 +131,7 @@ test_pause(void **state)
 	put(&q, 2, 2, 100);
 	urn_swq_pause(&q, 6, true);
 	urn_swq_pause(&q, 6, true);
-	assert_int_equal(q.level[6].pauses, 1);
+	assert_int_equal(q.level[6].c.v[URN_SWQ_C_PAUSES], 1);
 	assert_int_equal(take(&q), 2);
 	assert_false(urn_swq_ready(&q));
 	assert_int_equal(take(&q), 0);
@@ -252,7 +252,7 @@ test_switch_held(void **state)
 	/* Afterwards a frame that finds the wire free passes without touching the queue. */
 	input(sw, 4, 4, 4000);
 	assert_int_equal(urn_switch_queues(sw, 1)->frames, 0);
-	assert_int_equal(urn_switch_queues(sw, 1)->level[0].verdict[URN_SWQ_QUEUED], 3);
+	assert_int_equal(urn_switch_queues(sw, 1)->level[0].c.v[URN_SWQ_C_WAITED], 3);
 	urn_switch_destroy(sw);
 }
 
@@ -271,7 +271,7 @@ test_switch_rate(void **state)
 	input(sw, 1, 6, 0);
 	assert_int_equal(urn_impair_queued(wire), 1);
 	assert_int_equal(q->frames, 4);
-	assert_int_equal(q->level[0].verdict[URN_SWQ_DROP_FRAMES], 1);
+	assert_int_equal(q->level[0].c.v[URN_SWQ_C_DROP_FRAMES], 1);
 	assert_int_equal(urn_impair_counters(wire)->v[URN_IMPAIR_QUEUE], 1);
 	expect(sw, 999, (const uint32_t[]){0});
 	assert_int_equal(urn_switch_next(sw), 1000);
@@ -285,6 +285,87 @@ test_switch_rate(void **state)
 	/* A late poll changes no due time. */
 	expect(sw, 13000, (const uint32_t[]){4, 5, 0});
 	assert_int_equal(urn_switch_next(sw), UINT64_MAX);
+	urn_switch_destroy(sw);
+}
+
+/* Without a classifier the bound is the impairment's; the queue still tells why frames were
+ * dropped. */
+static void
+test_switch_reason(void **state)
+{
+	struct urn_switch *sw = make(NULL);
+	struct urn_impair *wire = urn_switch_impair(sw, 1, URN_SWITCH_OUT);
+	const struct urn_swq *q = urn_switch_queues(sw, 1);
+	const struct urn_impair_config cfg = {.rate_bps = 1000000000, .queue = 3};
+
+	(void)state;
+	assert_int_equal(urn_impair_set(wire, &cfg), 0);
+	assert_true(urn_swq_unused(q, 0));
+	/* Frame 1 is on the wire, 2 and 3 wait, and there is no room for the others. */
+	input(sw, 1, 7, 0);
+	assert_int_equal(q->frames, 2);
+	assert_int_equal(q->level[0].c.v[URN_SWQ_C_WAITED], 2);
+	assert_int_equal(q->level[0].c.v[URN_SWQ_C_DROP_FRAMES], 4);
+	assert_int_equal(urn_impair_counters(wire)->v[URN_IMPAIR_QUEUE], 4);
+	assert_false(urn_swq_unused(q, 0));
+	assert_true(urn_swq_unused(q, 5));
+	expect(sw, 5000, (const uint32_t[]){1, 2, 3, 0});
+	urn_switch_destroy(sw);
+}
+
+/*
+ * Frames that find the wire free never see the queue: when nobody takes them from the wire, its own
+ * bound drops them, and the queue counts nothing.
+ */
+static void
+test_switch_not_the_queues(void **state)
+{
+	struct urn_switch *sw = make(NULL);
+	struct urn_impair *wire = urn_switch_impair(sw, 1, URN_SWITCH_OUT);
+	const struct urn_impair_config cfg = {.rate_bps = 1000000000, .queue = 3};
+
+	(void)state;
+	assert_int_equal(urn_impair_set(wire, &cfg), 0);
+	for (uint32_t i = 1; i <= 5; i++)
+		input(sw, i, i, i * 1000);
+	assert_int_equal(urn_impair_counters(wire)->v[URN_IMPAIR_QUEUE], 2);
+	assert_true(urn_swq_unused(urn_switch_queues(sw, 1), 0));
+	expect(sw, 9000, (const uint32_t[]){1, 2, 3, 0});
+	urn_switch_destroy(sw);
+}
+
+/* A priority without a bound in frames has that of the impairment, whenever the impairment is
+ * changed. */
+static void
+test_switch_bound_follows(void **state)
+{
+	struct urn_switch *sw = make(classify_even);
+	struct urn_impair *wire = urn_switch_impair(sw, 1, URN_SWITCH_OUT);
+	const struct urn_swq *q = urn_switch_queues(sw, 1);
+	struct urn_impair_config cfg = {.rate_bps = 1000000000, .queue = 2};
+
+	(void)state;
+	urn_switch_pause(sw, 1, 0, true, 0);
+	urn_switch_pause(sw, 1, 5, true, 0);
+	assert_int_equal(urn_impair_set(wire, &cfg), 0);
+	input(sw, 1, 10, 0);
+	/* Priority 0 has a bound of its own, of 4 frames. */
+	assert_int_equal(q->level[0].c.v[URN_SWQ_C_WAITED], 4);
+	assert_int_equal(q->level[0].c.v[URN_SWQ_C_DROP_FRAMES], 1);
+	assert_int_equal(q->level[5].c.v[URN_SWQ_C_WAITED], 2);
+	assert_int_equal(q->level[5].c.v[URN_SWQ_C_DROP_FRAMES], 3);
+	cfg.queue = 4;
+	assert_int_equal(urn_impair_set(wire, &cfg), 0);
+	input(sw, 11, 16, 0);
+	assert_int_equal(q->level[0].c.v[URN_SWQ_C_WAITED], 4);
+	assert_int_equal(q->level[5].c.v[URN_SWQ_C_WAITED], 4);
+	assert_int_equal(q->level[5].c.v[URN_SWQ_C_DROP_FRAMES], 4);
+	/* Frames that wait already stay when there is room for fewer. */
+	cfg.queue = 1;
+	assert_int_equal(urn_impair_set(wire, &cfg), 0);
+	input(sw, 18, 18, 0);
+	assert_int_equal(q->frames, 8);
+	assert_int_equal(q->level[5].c.v[URN_SWQ_C_DROP_FRAMES], 5);
 	urn_switch_destroy(sw);
 }
 
@@ -342,6 +423,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_switch_bound_and_pause, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_switch_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_switch_rate, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_switch_reason, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_switch_not_the_queues, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_switch_bound_follows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_switch_rate_changed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_switch_overtaken, setup, teardown),
 	};

@@ -171,9 +171,11 @@ post(struct lane *l)
 
 /* Send the word of work w at a cursor, which may be another than the sequence's own. */
 static void
-send_one(struct lane *l, struct urn_work *w, struct urn_psn_cursor *cur, bool asks)
+send_one(struct lane *l, struct urn_work *w, struct urn_psn_cursor *cur)
 {
-	uint32_t i = (cur->psn - w->first_psn) & URN_PSN_MASK;
+	uint32_t i = (cur->psn - w->first_psn) & URN_PSN_MASK,
+		 out = (cur->psn - l->tx.una) & URN_PSN_MASK;
+	bool asks = urn_ack_wanted(&l->tx, cur, out, LANE_WINDOW) || (i + 1 == w->npsn && !w->next);
 
 	put(l, &l->there, (struct lane_cell){.kind = LANE_DATA, .psn = cur->psn, .word = w->length + i, .asks = asks});
 	l->repeats += urn_psn_tx_sent(&l->tx, cur, 1, asks);
@@ -189,7 +191,9 @@ send_lost(struct lane *l)
 		while ((w = urn_psn_again(&l->tx, g, w))) {
 			struct urn_psn_cursor cur = {.work = w, .psn = g->cur};
 
-			send_one(l, w, &cur, urn_psn_add(cur.psn, 1) == g->end);
+			if (urn_psn_add(cur.psn, 1) == g->end)
+				urn_ack_ask(&cur);
+			send_one(l, w, &cur);
 			l->mended++;
 			urn_board_asked(g, cur.psn, now(l));
 		}
@@ -207,8 +211,9 @@ send_probe(struct lane *l)
 
 	l->tx.flags &= (uint16_t)~URN_TXF_PROBE;
 	l->probes++;
+	urn_ack_ask(&cur);
 	if (w)
-		send_one(l, w, &cur, true);
+		send_one(l, w, &cur);
 }
 
 static void
@@ -224,10 +229,9 @@ send_all(struct lane *l)
 		send_probe(l);
 	while (((cur->psn - l->tx.una) & URN_PSN_MASK) < LANE_WINDOW && (cur->work || post(l))) {
 		struct urn_work *w = cur->work;
-		uint32_t out = (cur->psn - l->tx.una) & URN_PSN_MASK;
 		bool last = urn_psn_add(cur->psn, 1) == urn_psn_add(w->first_psn, w->npsn);
 
-		send_one(l, w, cur, (last && !w->next) || urn_ack_wanted(&l->tx, cur, out, LANE_WINDOW));
+		send_one(l, w, cur);
 		w->state = last || w->state == URN_WORK_SENT ? URN_WORK_SENT : URN_WORK_SENDING;
 		if (last)
 			cur->work = w->next;
@@ -325,16 +329,39 @@ take_word(struct lane *l, uint32_t psn, uint32_t word)
 	l->rx.done = psn;
 }
 
+/* Take the word that is due, or refuse it for lack of room. */
+static void
+take_due(struct lane *l, const struct lane_cell *c)
+{
+	bool full = l->turn >= l->way.full_from && l->turn < l->way.full_turns;
+
+	if (full)
+		urn_ack_not_ready(&l->rx);
+	else
+		take_word(l, c->psn, c->word);
+	if (urn_ack_has_gap(&l->rx))
+		urn_ack_gap_closed(&l->rx, false);
+	if (full)
+		urn_ack_owe_nak(&l->rx, c->psn, URN_SYN_RNR);
+	else if (c->asks)
+		urn_ack_owe(&l->rx, l->turn, false);
+}
+
+/* Take up the kept words whose turn has come. */
 static void
 take_kept(struct lane *l)
 {
+	bool any = false;
+
 	for (uint32_t i = l->rx.epsn % LANE_AHEAD; l->have[i]; i = l->rx.epsn % LANE_AHEAD) {
 		l->have[i] = false;
-		l->rx.ooo_count--;
-		take_word(l, l->rx.epsn, l->kept[i]);
+		if (--l->rx.ooo_count == 0)
+			l->rx.ooo = NULL;
+		take_due(l, &l->kept[i]);
+		any = true;
 	}
-	if (!l->rx.ooo_count)
-		l->rx.ooo = NULL;
+	if (any)
+		urn_ack_taken_up(&l->rx, l->turn, l->way.selective);
 }
 
 static void
@@ -344,30 +371,36 @@ keep(struct lane *l, const struct lane_cell *c)
 
 	l->rx.ooo_count += !l->have[i];
 	l->rx.ooo = (struct rte_mbuf *)l->kept; /* not NULL: words are kept; a lane has no packets */
-	l->kept[i] = c->word;
+	l->kept[i] = *c;
 	l->have[i] = true;
+	l->put_by++;
+}
+
+/* True while words are dropped unseen, as if for slow memory. */
+static bool
+gated(const struct lane *l)
+{
+	return l->turn < l->way.gate_turns && (l->turn * 2654435761u) >> 31;
 }
 
 static void
 take(struct lane *l, const struct lane_cell *c)
 {
 	int32_t ahead = urn_psn_rx_ahead(&l->rx, c->psn);
+	bool far = ahead >= LANE_AHEAD;
 
-	if (ahead > 0) {
-		if (l->way.selective && ahead < LANE_AHEAD)
-			keep(l, c);
-		urn_ack_ahead(&l->rx, l->turn, l->way.selective, ahead >= LANE_AHEAD);
+	if (gated(l) && ahead >= 0 && !urn_ack_was_asked_for(&l->rx, c->psn)) {
+		urn_ack_missed(&l->rx, c->psn, LANE_AHEAD - 1);
+	} else if (ahead == 0) {
+		urn_ack_came(&l->rx);
+		take_due(l, c);
+		take_kept(l);
 	} else if (ahead < 0) {
 		urn_ack_owe(&l->rx, l->turn, true);
-	} else if (l->turn < l->way.full_turns) {
-		urn_ack_owe_nak(&l->rx, c->psn, URN_SYN_RNR);
 	} else {
-		take_word(l, c->psn, c->word);
-		take_kept(l);
-		if (c->asks)
-			urn_ack_owe(&l->rx, l->turn, false);
-		if (l->rx.flags & URN_RXF_GAP)
-			urn_ack_gap_closed(&l->rx, false);
+		if (l->way.keeps && !far && !urn_ack_is_not_ready(&l->rx))
+			keep(l, c);
+		urn_ack_ahead(&l->rx, l->turn, l->way.selective, far);
 	}
 }
 
@@ -384,25 +417,46 @@ sack_of(const struct lane *l)
 }
 
 static void
+say_nak(struct lane *l)
+{
+	struct lane_cell c = {
+		.kind = LANE_NAK, .psn = urn_ack_nak_for(&l->rx), .syndrome = l->rx.nak_syn};
+
+	put(l, &l->back, c);
+	urn_ack_nak_sent(&l->rx);
+	assert_false(gated(l) && c.syndrome == URN_NAK_SEQ);
+	if (c.syndrome == URN_NAK_SEQ)
+		l->naks++;
+	else
+		l->rnr_naks++;
+}
+
+static void
+say_sack(struct lane *l)
+{
+	struct lane_cell c = {.kind = LANE_SACK, .psn = l->rx.done, .sack = sack_of(l)};
+
+	put(l, &l->back, c);
+	urn_ack_sent(&l->rx);
+	l->sacks++;
+}
+
+static void
 say(struct lane *l)
 {
-	struct lane_cell c = {.psn = l->rx.done};
+	struct lane_cell c = {.kind = LANE_ACK, .psn = l->rx.done};
 
+	if (gated(l) && urn_ack_gap_is_owed(&l->rx))
+		return; /* words that were dropped are asked for when they find room */
+	if (l->way.selective && urn_ack_sack_due(&l->rx, l->turn, false))
+		say_sack(l);
 	switch (urn_ack_due(&l->rx, l->turn, false, false, false)) {
 	case URN_ACK_ACK:
-		c.kind = l->way.selective ? LANE_SACK : LANE_ACK;
-		if (l->way.selective)
-			c.sack = sack_of(l);
 		put(l, &l->back, c);
-		l->rx.flags &= (uint8_t)~URN_RXF_ACK;
+		urn_ack_sent(&l->rx);
 		break;
 	case URN_ACK_NAK:
-		c.kind = LANE_NAK;
-		c.psn = urn_ack_nak_for(&l->rx);
-		c.syndrome = l->rx.nak_syn;
-		put(l, &l->back, c);
-		l->rx.flags &= (uint8_t)~(URN_RXF_ACK | URN_RXF_NAK);
-		l->naks++;
+		say_nak(l);
 		break;
 	case URN_ACK_NONE:
 	case URN_ACK_LATER:
@@ -410,13 +464,14 @@ say(struct lane *l)
 	}
 }
 
-/* Take what is on a wire off it. */
+/* Take what is on a wire off it, the oldest first. most: cells; 0: all */
 static void
-carry(struct lane_wire *to, struct lane_wire *from)
+carry(struct lane_wire *to, struct lane_wire *from, uint32_t most)
 {
-	memcpy(to->cell, from->cell, from->n * sizeof(from->cell[0]));
-	to->n = from->n;
-	from->n = 0;
+	to->n = most && most < from->n ? most : from->n;
+	memcpy(to->cell, from->cell, to->n * sizeof(to->cell[0]));
+	from->n -= to->n;
+	memmove(from->cell, from->cell + to->n, from->n * sizeof(to->cell[0]));
 }
 
 static void
@@ -434,11 +489,11 @@ turn(struct lane *l)
 	if (l->failed)
 		return;
 	send_all(l);
-	carry(&w, &l->there);
+	carry(&w, &l->there, l->way.rate);
 	for (unsigned int i = 0; i < w.n; i++)
 		take(l, &w.cell[i]);
 	say(l);
-	carry(&w, &l->back);
+	carry(&w, &l->back, 0);
 	for (unsigned int i = 0; i < w.n; i++)
 		hear(l, &w.cell[i]);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A lane of words, which is no queue pair: the second user of a sequence of PSNs. It embeds both
- * ends (psn_tx.h, psn_rx.h, ack.h), its timer and retries (psn_timer.h) on a timing wheel, and
- * repairs losses by scoreboard and selective acknowledgements (board.h, sack.h, psn_again.h).
+ * A lane of words, which is no queue pair: the second user of a sequence of PSNs. A lane embeds
+ * both ends (psn_tx.h, psn_rx.h) with the policy of acknowledgements (ack.h), its timer and retries
+ * (psn_timer.h) on a timing wheel, and repairs losses by scoreboard and selective acknowledgements
+ * (board.h, sack.h, psn_again.h).
  * Sender, receiver and a wire that may be bad are one object; a turn takes a tick of the wheel.
  */
 #ifndef TEST_LANE_H
@@ -20,7 +21,7 @@ enum {
 	LANE_WINDOW = 48,
 	LANE_WIRE = 256,
 	LANE_WORDS = 20000,
-	LANE_AHEAD = 64,  /* words that a selective receiver keeps */
+	LANE_AHEAD = 64,  /* words ahead of their turn, and one, that a receiver keeps */
 	LANE_TIMEOUT = 8, /* code: 256 turns */
 	LANE_RETRIES = 7,
 };
@@ -44,9 +45,13 @@ struct lane_wire {
 /* How a lane and its wire behave. */
 struct lane_way {
 	bool bad;       /* the wire loses, duplicates and reorders */
-	bool selective; /* losses are repaired packet by packet */
+	bool keeps;	/* the receiver keeps words ahead of their turn */
+	bool selective; /* ... and losses are repaired packet by packet */
 	bool early;     /* probes and early repeats */
-	uint32_t full_turns;  /* the receiver has no room for the first word until this turn */
+	uint32_t rate;	/* words that the wire brings a turn; 0: all */
+	uint32_t full_from;   /* from this turn on, the receiver has no room for the word due */
+	uint32_t full_turns;  /* ... until this turn */
+	uint32_t gate_turns;  /* until this turn, half of all turns drop words unseen */
 	uint32_t dead_turns;  /* the wire takes nothing until this turn */
 	uint32_t stand_turns; /* turns stand still from turn 2 on, so long */
 };
@@ -61,15 +66,18 @@ struct lane {
 	unsigned int posted, retired; /* works, free running */
 	uint32_t given;               /* words given to work */
 	uint32_t got;                 /* words that arrived, in order */
-	uint32_t kept[LANE_AHEAD];         /* selective receiver: words ahead of their turn, by PSN */
-	bool have[LANE_AHEAD];
+	struct lane_cell kept[LANE_AHEAD]; /* words ahead of their turn, by PSN */
+	bool have[LANE_AHEAD];		   /* ... valid when true */
+	unsigned int put_by;		   /* words that were kept */
 	uint32_t turn;
 	uint64_t stood_at;
 	uint64_t rng;
 	bool failed;                  /* retries were used up */
 	uint32_t failed_turn;
 	struct lane_wire there, back;
-	unsigned int repeats, naks, probes, timeouts, mended; /* mended: words of gaps that went again */
+	unsigned int naks, rnr_naks;			/* sent: sequence NAKs, and RNR NAKs */
+	unsigned int sacks;				/* sent */
+	unsigned int repeats, probes, timeouts, mended; /* mended: words of gaps that went again */
 };
 
 /* Begin anew: nothing was sent. seed: of what the wire does */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* transport/psn_timer.c: what is due when (doc/inside/recovery.md "Time"). */
+/* transport/psn_timer.c: actions and when they are due (doc/inside/recovery.md "Time"). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

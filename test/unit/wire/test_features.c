@@ -32,7 +32,7 @@ rows_are_whole(void **state)
 		assert_ptr_equal(urn_feature_find(&urn_link_features, f->word, strlen(f->word)), f);
 	}
 	assert_int_equal(all, URN_LINK_F_ALL);
-	assert_int_equal(URN_LINK_F_SACK, 1); /* what peers of other releases say */
+	assert_int_equal(URN_LINK_F_SACK, 1); /* the bit that peers of other releases send */
 }
 
 static void

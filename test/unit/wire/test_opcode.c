@@ -34,7 +34,7 @@ has(uint8_t opcode, enum urn_op_flag flag)
 	return (urn_opcodes[opcode].flags & flag) != 0;
 }
 
-/* True for opcodes of RC's space without a meaning. */
+/* True when the opcode is in RC's space and has no meaning. */
 static int
 reserved(unsigned int op)
 {

@@ -3,14 +3,14 @@
  * The objects that a transfer uses, and the steps of both sides in every round:
  * turn the engine, look at the control socket now and then, notice Ctrl-C.
  */
-#ifndef URN_CP_LINK_H
-#define URN_CP_LINK_H
+#ifndef URN_CP_ENDS_H
+#define URN_CP_ENDS_H
 
 #include "io.h"
 #include "oob.h"
 #include "rail.h"
 
-struct cp_link {
+struct cp_ends {
 	struct cp_rail *rail;
 	struct cp_oob *oob;
 	struct cp_io *io;
@@ -27,8 +27,8 @@ struct cp_link {
  * Begin a round. returns: amount of work that the engine did, or -1 with *err when
  * the peer has gone or the program is to stop
  */
-int cp_link_round(struct cp_link *l, struct urn_err *err);
+int cp_ends_round(struct cp_ends *e, struct urn_err *err);
 /* Next event of the queue pair, like cp_rail_poll(), but *err has the peer's own reason if it gave one. */
-int cp_link_event(struct cp_link *l, struct cp_event *ev, struct urn_err *err);
+int cp_ends_event(struct cp_ends *e, struct cp_event *ev, struct urn_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "link.h"
+#include "ends.h"
 
 #include "common/clock.h"
 #include "common/text.h"
@@ -11,20 +11,20 @@
 #define REASON_MS 500
 
 static int
-look(struct cp_link *l, struct urn_err *err)
+look(struct cp_ends *e, struct urn_err *err)
 {
 	int rc;
 
-	if (l->heard)
+	if (e->heard)
 		return 0;
-	rc = cp_oob_look(l->oob, l->due, &l->body, err);
+	rc = cp_oob_look(e->oob, e->due, &e->body, err);
 	if (rc > 0)
-		l->heard = true;
+		e->heard = true;
 	return rc < 0 ? -1 : 0;
 }
 
 int
-cp_link_round(struct cp_link *l, struct urn_err *err)
+cp_ends_round(struct cp_ends *e, struct urn_err *err)
 {
 	uint64_t now = urn_clock_ns();
 
@@ -32,25 +32,25 @@ cp_link_round(struct cp_link *l, struct urn_err *err)
 		urn_err_set(err, "interrupted.");
 		return -1;
 	}
-	if (now - l->looked_ns >= LOOK_EVERY_NS) {
-		l->looked_ns = now;
-		if (look(l, err) != 0)
+	if (now - e->looked_ns >= LOOK_EVERY_NS) {
+		e->looked_ns = now;
+		if (look(e, err) != 0)
 			return -1;
 	}
-	return (int)cp_rail_turn(l->rail);
+	return (int)cp_rail_turn(e->rail);
 }
 
 int
-cp_link_event(struct cp_link *l, struct cp_event *ev, struct urn_err *err)
+cp_ends_event(struct cp_ends *e, struct cp_event *ev, struct urn_err *err)
 {
-	struct pollfd pfd = {.fd = l->oob->fd, .events = POLLIN};
+	struct pollfd pfd = {.fd = e->oob->fd, .events = POLLIN};
 	struct urn_err reason;
-	int rc = cp_rail_poll(l->rail, ev, err);
+	int rc = cp_rail_poll(e->rail, ev, err);
 
 	if (rc >= 0)
 		return rc;
 	/* A queue pair mostly fails because the peer ended: wait for the peer's reason. */
-	if (poll(&pfd, 1, REASON_MS) > 0 && look(l, &reason) != 0)
+	if (poll(&pfd, 1, REASON_MS) > 0 && look(e, &reason) != 0)
 		*err = reason;
 	return -1;
 }

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/congestion.h"
+
+#include "transport/frame.h"
+#include "transport/requester.h"
+#include "transport/sched.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	LOOK_AT = 16,     /* states looked at for one that is not needed any more, when the pool is empty */
+	BECN = 0x40,      /* bit of the BTH's byte in front of the QP number (IBTA A17.9.2) */
+	NS = 1000000000,
+};
+
+/* ---- the pool */
+
+int
+urn_congestion_init(struct urn_tp *tp)
+{
+	tp->congestion = calloc(URN_CONGESTIONS + 1, sizeof(*tp->congestion));
+	urn_pool_init(&tp->congestions, 1, URN_CONGESTIONS + 1);
+	return tp->congestion ? 0 : -1;
+}
+
+void
+urn_congestion_free(struct urn_tp *tp)
+{
+	free(tp->congestion);
+}
+
+/* The QP that has a state, which is in use. */
+static struct urn_qp *
+owner(const struct urn_congestion *g)
+{
+	return urn_source_qp(g->pace.source);
+}
+
+static void
+forget(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_congestion *g = &tp->congestion[qp->congestion];
+
+	urn_wheel_stop(&tp->wheel, &g->pace.timer);
+	g->used = false;
+	urn_pool_put(&tp->congestions, qp->congestion, &tp->congestion->next, sizeof(*g));
+	qp->congestion = 0;
+}
+
+/* True when a state has nothing to say: full rate, nothing owed, and a CNP could be sent at once. */
+static bool
+is_done(const struct urn_tp *tp, const struct urn_congestion *g)
+{
+	return !g->paced && !g->owed && tp->now - g->told_at >= URN_CNP_NS;
+}
+
+/* Bring the rate up to date. */
+static void
+advance(struct urn_tp *tp, struct urn_congestion *g)
+{
+	if (!g->paced || !urn_dcqcn_advance(&g->d, &tp->dcqcn, tp->now))
+		return;
+	g->paced = !urn_dcqcn_over(&g->d, &tp->dcqcn);
+	g->ns_byte = ((uint64_t)NS << 16) / g->d.rate;
+}
+
+/* The pool is empty: let go of the state of a QP that does not need it, if one of a few is such. */
+static void
+make_room(struct urn_tp *tp)
+{
+	for (unsigned int i = 0; i < LOOK_AT; i++) {
+		struct urn_congestion *g;
+
+		tp->congestion_hand = (uint16_t)(tp->congestion_hand % URN_CONGESTIONS + 1);
+		g = &tp->congestion[tp->congestion_hand];
+		if (!g->used)
+			continue;
+		advance(tp, g);
+		if (is_done(tp, g)) {
+			forget(tp, owner(g));
+			return;
+		}
+	}
+}
+
+/* The state of a QP, made when it has none. NULL: the pool is empty */
+static struct urn_congestion *
+get(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_congestion *g;
+	uint32_t i;
+
+	if (qp->congestion)
+		return &tp->congestion[qp->congestion];
+	i = urn_pool_get(&tp->congestions, &tp->congestion->next, sizeof(*g));
+	if (i == URN_HASH_NIL) {
+		make_room(tp);
+		i = urn_pool_get(&tp->congestions, &tp->congestion->next, sizeof(*g));
+	}
+	if (i == URN_HASH_NIL) {
+		URN_COUNT(tp, NO_CONGESTION);
+		return NULL;
+	}
+	g = &tp->congestion[i];
+	memset(g, 0, sizeof(*g));
+	g->pace.source = &qp->source;
+	g->used = true;
+	qp->congestion = (uint16_t)i;
+	return g;
+}
+
+void
+urn_congestion_end(struct urn_tp *tp, struct urn_qp *qp)
+{
+	if (qp->congestion)
+		forget(tp, qp);
+}
+
+/* ---- the receiver of data */
+
+void
+urn_congestion_marked(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_congestion *g;
+
+	URN_COUNT(tp, RX_MARKED);
+	if (!tp->dcqcn.line)
+		return;
+	g = get(tp, qp);
+	if (!g || g->owed || (g->told_at && tp->now - g->told_at < URN_CNP_NS))
+		return;
+	g->owed = true;
+	urn_tp_sched(tp, qp);
+}
+
+bool
+urn_congestion_tell(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_congestion *g = &tp->congestion[qp->congestion];
+	struct urn_txd *d;
+	uint8_t *bth;
+
+	if (!g->owed)
+		return true;
+	if (!urn_tp_tx_room(tp))
+		return false;
+	d = urn_tp_frame(tp, &qp->tmpl, URN_CNP, 0, qp->dest_qpn, 0, 0, false, &bth);
+	if (!d)
+		return false;
+	bth[offsetof(struct urn_bth, dqpn)] = BECN;
+	memset(bth + sizeof(struct urn_bth), 0, urn_opcodes[URN_CNP].hdr_len - sizeof(struct urn_bth));
+	d->syndrome = 0;
+	urn_tp_send(tp, d, qp, URN_ACT_TX_NOTICE, (qp->flags & URN_QPF_LOOP) != 0);
+	URN_COUNT(tp, TX_CNPS);
+	g->owed = false;
+	g->told_at = tp->now;
+	return true;
+}
+
+/* ---- the sender of data */
+
+/*
+ * Bytes a second that the QP sends now: the bytes in flight, in a round trip. The port's rate while
+ * no round trip was measured, and for a responder, whose data nothing acknowledges.
+ */
+static uint64_t
+rate_now(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	uint64_t srtt = urn_qp_peer(tp, qp)->srtt, out = urn_psn_tx_out(&qp->tx), rate;
+
+	if (!srtt || !out || qp->rec_pending)
+		return tp->dcqcn.line;
+	rate = out * qp->mtu * NS / srtt;
+	return rate < tp->dcqcn.least ? tp->dcqcn.least : rate;
+}
+
+void
+urn_congestion_notified(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_congestion *g;
+
+	if (!tp->dcqcn.line)
+		return;
+	g = get(tp, qp);
+	if (!g)
+		return;
+	if (g->paced) {
+		(void)urn_dcqcn_advance(&g->d, &tp->dcqcn, tp->now);
+		urn_dcqcn_cnp(&g->d, &tp->dcqcn, tp->now);
+	} else {
+		urn_dcqcn_begin(&g->d, &tp->dcqcn, rate_now(tp, qp), tp->now);
+		g->pace.not_before = tp->now;
+		g->paced = true;
+	}
+	g->ns_byte = ((uint64_t)NS << 16) / g->d.rate;
+}
+
+bool
+urn_congestion_open(struct urn_tp *tp, struct urn_qp *qp)
+{
+	struct urn_congestion *g = &tp->congestion[qp->congestion];
+
+	advance(tp, g);
+	if (is_done(tp, g)) {
+		forget(tp, qp);
+		return true;
+	}
+	if (!g->paced || tp->now >= g->pace.not_before)
+		return true;
+	urn_sched_wake(tp, &g->pace);
+	return false;
+}
+
+void
+urn_congestion_sent(struct urn_tp *tp, struct urn_qp *qp, uint32_t bytes)
+{
+	struct urn_congestion *g = &tp->congestion[qp->congestion];
+	uint64_t from = tp->now - URN_PACE_CREDIT;
+
+	if (!qp->congestion || !g->paced || !bytes)
+		return;
+	if (g->pace.not_before < from && tp->now > URN_PACE_CREDIT)
+		g->pace.not_before = from;
+	g->pace.not_before += (bytes * g->ns_byte) >> 16;
+	if (!urn_dcqcn_sent(&g->d, &tp->dcqcn, bytes))
+		return;
+	g->paced = !urn_dcqcn_over(&g->d, &tp->dcqcn);
+	g->ns_byte = ((uint64_t)NS << 16) / g->d.rate;
+}
+
+uint64_t
+urn_congestion_rate(const struct urn_tp *tp, const struct urn_qp *qp)
+{
+	uint16_t i = __atomic_load_n(&qp->congestion, __ATOMIC_RELAXED);
+
+	return i && tp->congestion[i].paced ? tp->congestion[i].d.rate : 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Congestion on the way between a QP and its peer (DCQCN; doc/inside/recovery.md "Congestion").
+ *
+ *   switch    marks packets while its queue is long
+ *   receiver  a marked packet came: sends a congestion notification packet (CNP), one in 50 us
+ *   sender    a CNP came: sends data slower, and rises again while none comes (dcqcn.h)
+ *
+ * Only QPs that saw a mark or a CNP lately have a state, from a pool. The others pay for the looks
+ * at a mark and at an index.
+ */
+#ifndef URN_TRANSPORT_CONGESTION_H
+#define URN_TRANSPORT_CONGESTION_H
+
+#include "transport/dcqcn.h"
+#include "transport/source.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct urn_qp;
+struct urn_tp;
+
+enum {
+	URN_CONGESTIONS = 1024,   /* QPs with a state at the same time */
+	URN_CNP_NS = 50000,       /* ns from one CNP of a QP to the next (DCQCN, 5.2) [N] */
+	URN_PACED_FRAMES = 4,     /* frames of a paced QP in a turn */
+	URN_PACE_CREDIT = 16384,  /* ns of its rate that a paced QP may catch up with: timers come late */
+};
+
+struct urn_congestion {
+	struct urn_dcqcn d;   /* our rate; valid while paced */
+	struct urn_pace pace; /* not_before: when data goes out again; valid while paced. The timer ends that wait */
+	uint64_t ns_byte;     /* ns a byte takes at our rate, 16 fractional bits; valid while paced */
+	uint64_t told_at;     /* ns: when the last CNP was sent; 0: never */
+	uint32_t next;        /* the pool's, while in the pool */
+	bool paced;           /* CNPs came, and the rate is not back at that of the port */
+	bool owed;            /* a CNP is to be sent */
+	bool used;            /* a QP has the state */
+};
+
+/* Make the pool. returns: 0 or -1: no memory */
+int urn_congestion_init(struct urn_tp *tp);
+void urn_congestion_free(struct urn_tp *tp);
+/* A packet of the QP's peer came with a mark: the peer is to be told. */
+void urn_congestion_marked(struct urn_tp *tp, struct urn_qp *qp);
+/* The QP's peer sent a CNP: slow down. */
+void urn_congestion_notified(struct urn_tp *tp, struct urn_qp *qp);
+/* Send the CNP that a QP with a state may owe. returns: false: no room now; the QP is to be served again */
+bool urn_congestion_tell(struct urn_tp *tp, struct urn_qp *qp);
+/*
+ * True when a QP with a state may send data now. If not, the QP has a turn when it may. The state
+ * ends here when it has nothing to say any more.
+ */
+bool urn_congestion_open(struct urn_tp *tp, struct urn_qp *qp);
+/* A QP with a state made frames with so many bytes. */
+void urn_congestion_sent(struct urn_tp *tp, struct urn_qp *qp, uint32_t bytes);
+/* The QP ends, or fails: forget its state, if it has one. */
+void urn_congestion_end(struct urn_tp *tp, struct urn_qp *qp);
+/* Rate of a QP, bytes a second; 0: it is not paced. For reports, in any thread */
+uint64_t urn_congestion_rate(const struct urn_tp *tp, const struct urn_qp *qp);
+
+#endif
