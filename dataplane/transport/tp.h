@@ -61,6 +61,8 @@ enum {
 };
 
 struct urn_engine_client;
+struct urn_flow_user;
+struct urn_flows;
 struct urn_service;
 
 /* A shared receive queue. */
@@ -140,6 +142,10 @@ struct urn_tp_config {
 	uint32_t repairs;              /* QPs that repair losses at the same time; 0: URN_REPAIRS */
 	uint64_t line;                 /* bytes a second of the port, for congestion control; 0: none of that */
 	uint64_t rto_floor;            /* ns: least time to a repeat by the measured round trip; 0: no such repeats */
+	const struct urn_flow_user *flow_user; /* the user of flows (flow.h); NULL: packets of flows are dropped */
+	void *flow_ctx;                /* the flow user's: its part for this transport */
+	uint32_t flow_epoch;           /* larger with each start of the dataplane: seconds since 1970 */
+	unsigned int first_engine;     /* index of the adapter's first engine, which has the named queues */
 	/* Services by type of QP, besides those of RC and UD; NULL: QPs of that type can't be made. */
 	const struct urn_service *service[URN_TP_SERVICES];
 	bool gsi;                      /* QP1 is there: MADs to QP1 go to other[] */
@@ -219,6 +225,7 @@ struct urn_tp {
 	struct urn_congestion *congestion; /* URN_CONGESTIONS + 1, by index from 1 on; owner */
 	struct urn_pool congestions;   /* entries of congestion that are free */
 	uint16_t congestion_hand;      /* index looked at last when the pool was empty; 0: none yet */
+	struct urn_flows *flows;       /* flows of this engine (flow_priv.h); owner; NULL: no flow_user */
 	uint64_t built;                /* bytes of frames begun so far, from the BTH on */
 	uint16_t trace_hand;           /* index looked at last when the pool was empty; 0: none yet */
 

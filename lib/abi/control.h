@@ -10,6 +10,7 @@
 
 #include "abi/agree.h"
 #include "abi/cm.h"
+#include "abi/msg.h"
 #include "abi/urn_abi.h"
 
 /*
@@ -75,7 +76,11 @@
 	/* handle, 0: any -> cm_event, the oldest; EAGAIN: there is none */ \
 	X(CM_EVENT,        cm_event,        handle,     ANY,    0, 0, URN_ABI_FEATURE_CM, NO_QUOTA) \
 	/* handle = qpn -> handle: on failure 1 if the QP is in RTR now, else 0 */ \
-	X(CONNECT_QP,      connect_qp,      connect_qp, ANY,    0, 0, URN_ABI_FEATURE_CONNECT_QP, NO_QUOTA)
+	X(CONNECT_QP,      connect_qp,      connect_qp, ANY,    0, 0, URN_ABI_FEATURE_CONNECT_QP, NO_QUOTA) \
+	X(MSG_OPEN,        msg_open,        msg_open,   ANY,    0, 0, URN_ABI_FEATURE_MSG, MAKES(Q(MSG))) /* -> msg */ \
+	/* handle, name -> msg.qid. A name is bound to one register set of the adapter at a time */ \
+	X(MSG_BIND,        msg_bind,        msg_bind,   ANY,    0, 0, URN_ABI_FEATURE_MSG, NO_QUOTA) \
+	X(MSG_CLOSE,       msg_close,       handle,     ANY,    0, 0, URN_ABI_FEATURE_MSG, ENDS(Q(MSG)))
 
 enum urn_ctl_op {
 	URN_CTL_NONE, /* no operation has the number 0 */
@@ -86,7 +91,8 @@ enum urn_ctl_op {
 };
 /* clang-format on */
 /* Numbers travel between processes that may be built apart: new operations come last. */
-_Static_assert(URN_CTL_HELLO == 1 && URN_CTL_CREATE_QP == 17 && URN_CTL_CONNECT_QP == 37,
+_Static_assert(URN_CTL_HELLO == 1 && URN_CTL_CREATE_QP == 17 && URN_CTL_CONNECT_QP == 37 &&
+		       URN_CTL_MSG_OPEN == 38 && URN_CTL_MSG_CLOSE == 40,
 	       "numbers");
 
 /* Descriptors that a request of another process may bring: 0 or 1. op: any number */
@@ -221,6 +227,16 @@ struct urn_abi_qp_attr {
 	struct urn_abi_qp_cap cap;
 };
 
+/* Bits of msg_open.flags. */
+enum urn_msg_open_flag {
+	URN_MSG_OPEN_NAMED = 1 << 0, /* the set may be bound to a name */
+};
+
+/* Bits of msg_bind.flags. */
+enum urn_msg_bind_flag {
+	URN_MSG_BIND_ANY = 1 << 0, /* any free name of a range, picked by the dataplane */
+};
+
 struct urn_abi_req {
 	uint32_t op;           /* enum urn_ctl_op */
 	uint32_t handle;       /* the object, where one is named */
@@ -291,6 +307,19 @@ struct urn_abi_req {
 		struct urn_abi_cm_accept cm_accept;
 		struct urn_abi_cm_reject cm_reject;
 		struct urn_abi_cm_data cm_data;
+		struct {
+			uint32_t comp_vector; /* picks the engine; with URN_MSG_OPEN_NAMED it is the adapter's first */
+			uint32_t flags;       /* enum urn_msg_open_flag */
+			uint64_t arena;       /* bytes wanted, at most URN_MSG_ARENA_MAX */
+			int32_t channel_fd;   /* as in create_cq: URN_EVENT_MSG is written there; -1: none */
+			uint32_t rsvd;
+			uint64_t cookie;      /* handed back in struct urn_abi_event */
+		} msg_open;
+		struct {
+			uint32_t name;        /* 0: none any more; with URN_MSG_BIND_ANY: the first that may be taken */
+			uint32_t flags;       /* enum urn_msg_bind_flag */
+			uint32_t end;         /* with URN_MSG_BIND_ANY: one past the last that may be taken */
+		} msg_bind;
 		int32_t fd; /* an operation with fds_in: its descriptor, first in its part */
 	};
 };
@@ -345,6 +374,14 @@ struct urn_abi_rep {
 		struct { uint32_t max_wr, max_sge, limit; } srq_attr;
 		struct urn_abi_qp_attr qp_attr;
 		struct urn_abi_cm_event cm_event;
+		struct {
+			uint64_t off;       /* bytes from the start of the client's area to the register set */
+			uint64_t arena_off; /* ... and to the set's arena */
+			uint64_t arena;     /* bytes of the arena */
+			uint64_t qid;       /* number of the set's receive queue; msg_bind: its name (URN_MSG_NAME()) */
+			uint32_t db;        /* doorbell id */
+			uint32_t engine;    /* vector of the engine that owns the set */
+		} msg;
 	};
 };
 
@@ -370,6 +407,7 @@ _Static_assert(offsetof(struct urn_abi_req, create_srq.cookie) == 32, "request")
 _Static_assert(offsetof(struct urn_abi_req, create_qp.cookie) == 56, "request");
 _Static_assert(offsetof(struct urn_abi_req, modify_qp.attr) == 12, "request");
 _Static_assert(offsetof(struct urn_abi_req, connect_qp.rts) == 96, "request");
+_Static_assert(offsetof(struct urn_abi_req, msg_open.cookie) == 32, "request");
 _Static_assert(sizeof(struct urn_abi_device) == 344, "device");
 _Static_assert(offsetof(struct urn_abi_device, max_qp) == 24, "device");
 _Static_assert(offsetof(struct urn_abi_device, features) == 76, "device");
@@ -378,6 +416,7 @@ _Static_assert(offsetof(struct urn_abi_device, name) == 216, "device");
 _Static_assert(sizeof(struct urn_abi_port) == 16, "port");
 _Static_assert(sizeof(struct urn_abi_rep) == 472, "reply");
 _Static_assert(offsetof(struct urn_abi_rep, device) == 128, "reply");
+_Static_assert(offsetof(struct urn_abi_rep, msg.db) == 160, "reply");
 
 /*
  * Event, written whole to a channel or to the async descriptor: a pipe when the
@@ -404,6 +443,7 @@ enum urn_abi_event_type {
 	URN_EVENT_SRQ_LIMIT = 15,
 	URN_EVENT_LAST_WQE = 16,
 	URN_EVENT_LOST = 17, /* IBV_EVENT_CLIENT_REREGISTER: events were lost, look at everything */
+	URN_EVENT_MSG = 257, /* no ibv_event_type: a register set's ARM INTR fired; handle and cookie are the set's */
 	URN_EVENT_CM = 256, /* no ibv_event_type: fetch the event with URN_CTL_CM_EVENT */
 };
 

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flows: reliable channels from node to node, for messages without a connection (doorbell.md DB-6,
+ * DB-7; doc/inside/messages.md). A flow leads from this engine to one engine of one node. The first
+ * message makes it, without a handshake; it ages out when idle. Messages of a flow are delivered
+ * once each, in no order among each other.
+ *
+ *   sender    messages ─► packets, each with several short messages or a part of a long one ─► PSNs
+ *   receiver  packets in any order within a window ─► messages ─► deliver() of the user
+ *             ─► acknowledgement: what came, and a code for each message that was refused
+ *
+ * The user of flows (dataplane/msg) keeps queues and register sets; flows know neither.
+ */
+#ifndef URN_TRANSPORT_FLOW_H
+#define URN_TRANSPORT_FLOW_H
+
+#include "abi/msg.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct urn_flow;
+struct urn_tp;
+
+/*
+ * A message to be sent, in memory of its user, from urn_flow_send() until answered() was called or
+ * urn_flow_forget() returned true. The user sets the fields of the first part and leaves the others
+ * alone.
+ */
+struct urn_flow_msg {
+	const uint8_t *data;       /* len bytes; may change while they are read; valid until answered */
+	uint32_t len;              /* bytes, at most URN_MSG_MAX */
+	uint32_t id;               /* flow's: number of the attempt, for parts of a long message */
+	uint64_t qid;              /* target queue */
+	uint64_t src_qid;          /* source queue, told to the receiver */
+	const void *owner;         /* user's: the same for messages that share a bound (a client's share) */
+
+	struct urn_flow_msg *next; /* flow's: next in the queue, or in the same packet */
+	struct urn_flow *flow;     /* flow's: the flow; NULL: the message is in none */
+	uint32_t sent;             /* flow's: bytes that packets were made of */
+	uint32_t acked;            /* flow's: bytes acknowledged */
+	uint16_t out;              /* flow's: packets in flight that hold a part of it */
+	uint8_t code;              /* flow's: enum urn_msg_code of the first refusal; 0: none */
+	uint8_t state;             /* flow's */
+};
+
+/* The sender of a message that came. */
+struct urn_flow_from {
+	uint8_t node[16];          /* GID */
+	uint64_t qid;              /* source queue, as its node says */
+	bool own;                  /* the message is of this adapter itself */
+};
+
+/* The user of flows. All calls in the engine's thread, out of calls of the transport. */
+struct urn_flow_user {
+	/*
+	 * A message came whole: put it into its queue.
+	 * returns: URN_MSG_DONE: it is there; else the code of the refusal (QUEUE_FULL, NO_QUEUE, TOO_LONG,
+	 * NOT_PERMITTED or BUSY): nothing was put anywhere
+	 */
+	uint8_t (*deliver)(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid,
+			   const uint8_t *data, uint32_t len);
+	/* The first part of a message of `len` bytes came: may it be put together? returns: as deliver() */
+	uint8_t (*admit)(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, uint32_t len);
+	/*
+	 * A message was answered; the flow has forgotten it. code: URN_MSG_DONE or an error, perhaps with
+	 * URN_MSG_MAY_BE_THERE. The user may send from within the call.
+	 */
+	void (*answered)(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code);
+};
+
+/*
+ * Send a message to a node; gid: its address, our own too. The flow is made if there is none.
+ *
+ * returns: URN_MSG_PENDING: answered() will be called once; else the code of an error, and the message
+ * is the caller's again: BUSY: no room for another flow, or the owner has too many messages waiting in
+ * this one; BAD_DOORBELL: no address of a node
+ */
+uint8_t urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m);
+/*
+ * The user lets go of a message that was not answered: its memory goes. answered() is not called.
+ * returns: true; false: no memory for that now, to be tried again in a later turn
+ */
+bool urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m);
+
+/* Flows there are, for reports. In any thread */
+uint32_t urn_flow_count(const struct urn_tp *tp);
+
+#endif
