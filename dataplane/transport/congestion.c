@@ -37,7 +37,8 @@ forget(struct urn_tp *tp, struct urn_congestion *g)
 	urn_wheel_stop(&tp->wheel, &g->pace.timer);
 	*g->slot = 0;
 	g->slot = NULL;
-	urn_pool_put(&tp->congestions, (uint32_t)(g - tp->congestion), &tp->congestion->next, sizeof(*g));
+	urn_pool_put(&tp->congestions, (uint32_t)(g - tp->congestion), &tp->congestion->next,
+		     sizeof(*g));
 }
 
 /* True when a state has nothing to say: full rate, nothing owed, and a CNP could be sent at once. */
@@ -64,7 +65,8 @@ advance(struct urn_tp *tp, struct urn_congestion *g)
 	set_pace(g);
 }
 
-/* The pool is empty: let go of the state of a source that does not need it, if one of a few is such. */
+/* The pool is empty: let go of the state of a source that does not need it, if one of a few is
+ * such. */
 static void
 make_room(struct urn_tp *tp)
 {
@@ -180,7 +182,8 @@ rate_now(const struct urn_tp *tp, const struct urn_qp *qp)
 	return rate < tp->dcqcn.least ? tp->dcqcn.least : rate;
 }
 
-/* A source is to send slower. rate: bytes a second at which the source sends, if it is not paced yet */
+/* A source is to send slower. rate: bytes a second at which the source sends, if it is not paced
+ * yet */
 static void
 slow_down(struct urn_tp *tp, struct urn_congestion *g, uint64_t rate)
 {
@@ -209,7 +212,8 @@ urn_congestion_notified(struct urn_tp *tp, struct urn_qp *qp)
 }
 
 void
-urn_congestion_echoed(struct urn_tp *tp, struct urn_source *source, uint16_t *slot, uint64_t rate_now)
+urn_congestion_echoed(struct urn_tp *tp, struct urn_source *source, uint16_t *slot,
+		      uint64_t rate_now)
 {
 	struct urn_congestion *g;
 

@@ -24,10 +24,11 @@ struct urn_qp;
 struct urn_tp;
 
 enum {
-	URN_CONGESTIONS = 1024,   /* sources with a state at the same time */
-	URN_CNP_NS = 50000,       /* ns from one CNP of a QP to the next (DCQCN, 5.2) [N] */
-	URN_PACED_FRAMES = 4,     /* frames of a paced source in a turn */
-	URN_PACE_CREDIT = 16384,  /* ns of its rate that a paced source may catch up with: timers come late */
+	URN_CONGESTIONS = 1024, /* sources with a state at the same time */
+	URN_CNP_NS = 50000,	/* ns from one CNP of a QP to the next (DCQCN, 5.2) [N] */
+	URN_PACED_FRAMES = 4,	/* frames of a paced source in a turn */
+	URN_PACE_CREDIT =
+		16384, /* ns of its rate that a paced source may catch up with: timers come late */
 };
 
 struct urn_congestion {
@@ -36,10 +37,11 @@ struct urn_congestion {
 	uint64_t ns_byte;     /* ns a byte takes at our rate, 16 fractional bits; valid while paced */
 	uint64_t told_at;     /* ns: when the last CNP was sent; 0: never */
 	uint64_t slowed_at;   /* ns: when a CNP or an echo last slowed the source down; 0: never */
-	uint16_t *slot;       /* the owner's index of this state, set to 0 with the end of the state; NULL: not in use */
+	uint16_t *slot; /* the owner's index of this state, set to 0 with the end of the state;
+			   NULL: not in use */
 	uint32_t next;        /* the pool's, while in the pool */
 	bool paced;           /* CNPs came, and the rate is not back at that of the port */
-	bool owed;            /* a CNP is to be sent */
+	bool owed;	      /* a CNP is to be sent */
 };
 
 /* Make the pool. returns: 0 or -1: no memory */

@@ -288,7 +288,7 @@ pool_is_bounded(void **state)
 
 struct talker {
 	struct urn_source_ops_user user;
-	uint16_t slot;  /* its state of congestion */
+	uint16_t slot;	/* its state of congestion */
 	uint64_t bytes; /* sent */
 };
 
@@ -363,14 +363,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_the_sender),
-		cmocka_unit_test(can_be_marked),
-		cmocka_unit_test(slows_down),
-		cmocka_unit_test(acks_are_not_paced),
-		cmocka_unit_test(responses_are_paced),
-		cmocka_unit_test(only_its_own),
-		cmocka_unit_test(pool_is_bounded),
-		cmocka_unit_test(other_source_is_paced),
+		cmocka_unit_test(tells_the_sender),    cmocka_unit_test(can_be_marked),
+		cmocka_unit_test(slows_down),	       cmocka_unit_test(acks_are_not_paced),
+		cmocka_unit_test(responses_are_paced), cmocka_unit_test(only_its_own),
+		cmocka_unit_test(pool_is_bounded),     cmocka_unit_test(other_source_is_paced),
 	};
 
 	return cmocka_run_group_tests_name("congestion", tests, NULL, NULL);
