@@ -117,6 +117,8 @@ static const struct urn_config_key limits_keys[] = {
 	LIMIT("area_per_client", per_client.area, "unlimited",
 	      "bytes of the area for the queues of one client, which is area_size of its adapter"),
 	LIMIT("area_per_uid", per_uid.area, "2048G", "... of all clients of one user"),
+	LIMIT("msg_sets_per_client", per_client.msg, "16k", "register sets of messages of one client"),
+	LIMIT("msg_sets_per_uid", per_uid.msg, "32k", "... of all clients of one user"),
 };
 
 #define N(field) FIELD(struct urn_config_engine, field)

@@ -30,6 +30,7 @@ enum urn_quota {
 	URN_QUOTA_SHARED,  /* bytes of shared memory, registered or not */
 	URN_QUOTA_AREA,    /* bytes of areas, where queues lie: each as large as it can become */
 	URN_QUOTA_FD,      /* descriptors of this process */
+	URN_QUOTA_MSG,     /* register sets of messages */
 	URN_QUOTAS,
 };
 
