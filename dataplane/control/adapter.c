@@ -83,6 +83,27 @@ first_engine(const struct urn_adapter *a, const struct urn_shard *s)
 	return s->first ? s->engine->index : a->engine_of[0];
 }
 
+/*
+ * A number for the start of a transport: later than any before, in this process and in earlier ones, in
+ * units of 4 ms. Numbers wrap after half a year; peers compare them by their difference.
+ */
+static uint32_t
+start_number(void)
+{
+	static _Atomic uint32_t last;
+	struct timespec t;
+	uint32_t now, before = atomic_load(&last);
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	do {
+		now = (uint32_t)(((uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec) >> 22);
+		if (before && (int32_t)(now - before) <= 0)
+			now = before + 1;
+		now = now ? now : 1; /* 0 says that no start is known */
+	} while (!atomic_compare_exchange_weak(&last, &before, now));
+	return now;
+}
+
 static struct urn_tp *
 make_tp(struct urn_adapter *a, struct urn_shard *s)
 {
@@ -108,7 +129,7 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.rto_floor = a->cfg.rto_floor_us * 1000ull,
 		.flow_user = &urn_msg_flow_user,
 		.flow_ctx = s->msg,
-		.flow_epoch = (uint32_t)time(NULL),
+		.flow_epoch = start_number(),
 		.first_engine = first_engine(a, s),
 		.features = a->cfg.no_learn ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off,
 		.learn = a->learn ? tp_learn : NULL,

@@ -310,7 +310,7 @@ check_epoch(struct urn_tp *tp, struct urn_flow *f, const struct data *d)
 	if (likely(f->rx_epoch == d->epoch))
 		return true;
 	/* An epoch that was forged, or made by a clock that was set back, does not shut the node out for ever. */
-	if (d->epoch < f->rx_epoch && tp->now - f->rx_at < URN_FLOW_DOUBT_NS)
+	if (f->rx_epoch && (int64_t)(d->epoch - f->rx_epoch) < 0 && tp->now - f->rx_at < URN_FLOW_DOUBT_NS)
 		return false;
 	urn_flow_forget_rx(tp, f);
 	f->rx_epoch = d->epoch;
