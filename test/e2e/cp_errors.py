@@ -305,14 +305,14 @@ def test_rubbish_to_listener(p):
             (frame(FAIL, b"A" * 256), "gave up: AAAA"),
             (offer(release=b"9.9"), "urnic-cp 9.9"),
             (offer(release=b"A" * 32), "same release"),
-            (offer(mtu=1500), "offers what no urnic-cp would"),
-            (offer(chunk=0), "offers what no urnic-cp would"),
-            (offer(chunk=1 << 31), "offers what no urnic-cp would"),
-            (offer(depth=0), "offers what no urnic-cp would"),
-            (offer(depth=0xffffffff), "offers what no urnic-cp would"),
-            (offer(chunk=64 << 20, depth=1024), "offers what no urnic-cp would"),
-            (offer(no_check=2), "offers what no urnic-cp would"),
-            (offer(rsvd=1), "offers what no urnic-cp would"),
+            (offer(mtu=1500), "offers values that no urnic-cp would"),
+            (offer(chunk=0), "offers values that no urnic-cp would"),
+            (offer(chunk=1 << 31), "offers values that no urnic-cp would"),
+            (offer(depth=0), "offers values that no urnic-cp would"),
+            (offer(depth=0xffffffff), "offers values that no urnic-cp would"),
+            (offer(chunk=64 << 20, depth=1024), "offers values that no urnic-cp would"),
+            (offer(no_check=2), "offers values that no urnic-cp would"),
+            (offer(rsvd=1), "offers values that no urnic-cp would"),
             (offer(), gone)]:
         rubbish_to_listener(p, data, text)
 

@@ -98,7 +98,7 @@ class Base(unittest.TestCase):
             if got:
                 return got
             time.sleep(0.02)
-        self.fail("it did not come")
+        self.fail("the answer did not come")
 
 
 class Urnicctl(Base):
