@@ -119,6 +119,19 @@ mkdir -p "$place/p/lib"
 printf 'struct urn_qp {\n};\n' | tee "$place/p/dataplane/d.h" >"$place/p/lib/d.h"
 structs
 expect "a struct of the library and of the dataplane" 1 "struct urn_qp" "dataplane/d.h:1" "lib/d.h:1"
+rm -r "$place/p/lib"
+mkdir -p "$place/p/lib" "$place/p/test/unit"
+printf 'struct one {\n};\n\nint\nmain(void)\n' | tee "$place/p/test/unit/a.c" >"$place/p/test/unit/b.c"
+rm "$place/p/apps/one/a.c" "$place/p/apps/two/b.c"
+structs
+expect "a struct of two programs of test" 0
+printf 'struct one {\n};\n' >"$place/p/test/unit/c.h"
+structs
+expect "a struct of a program of test and of the files beside it" 1 "struct one" "unit/a.c:1" "unit/c.h:1"
+mv "$place/p/test/unit/c.h" "$place/p/lib/e.h"
+structs
+expect "a struct of a program of test and of the library" 1 "struct one" "unit/b.c:1" "lib/e.h:1"
+rm "$place/p/lib/e.h"
 try "$project/scripts/structs.py" --nonsense
 expect "structs.py with an unknown option" 2 "--nonsense" "--help"
 
