@@ -110,7 +110,7 @@ def test_exists(p):
     with open(old, "rb") as f:
         before = f.read()
     b = p.make("b", 100)
-    expect(p.run("--to", p.to, a, b), 1, "exists in", "--force", "sent 1 of 2 files")
+    expect(p.run("--to", p.to, a, b), 1, "is in", "--force", "sent 1 of 2 files")
     with open(old, "rb") as f:
         check(f.read() == before, "the old file changed")
     p.same(b, p.path("to", "b"))
@@ -121,7 +121,7 @@ def test_exists(p):
     expect(p.run("--to", p.to, "--force", a), 1, "a folder of that name")
     os.rmdir(old)
     os.symlink("/nowhere/at/all", old)
-    expect(p.run("--to", p.to, a), 1, "exists in")
+    expect(p.run("--to", p.to, a), 1, "is in")
     expect(p.run("--to", p.to, "--force", a), 0)
     check(not os.path.islink(old), "--force wrote through a symbolic link")
     p.same(a, old)
