@@ -281,7 +281,8 @@ count_turn(struct urn_tp *tp, struct urn_source *src)
 	return --n->left > 0;
 }
 
-/* A source that is no QP has its turns among QPs, one a turn, until it has no more to do (HOUSE seam 6). */
+/* A source that is no QP has its turns among QPs, one a turn, until it has no more to do
+ * (architecture.md, seam 6). */
 static void
 test_other_source(void **state)
 {
@@ -305,7 +306,8 @@ test_other_source(void **state)
 	probe_close(&c.p);
 }
 
-/* A paced source has no turn before its time, however often it is rung, and then has one (HOUSE seam 7). */
+/* A paced source has no turn before its time, however often it is rung, and then has one
+ * (architecture.md, seam 7). */
 static void
 test_paced(void **state)
 {
@@ -343,7 +345,8 @@ count_due(struct urn_tp *tp, struct urn_source *src)
 	urn_sched_add(&tp->sched, src);
 }
 
-/* The wheel of the transport runs timers of a source that is no QP, too (HOUSE seam 6). */
+/* The wheel of the transport runs timers of a source that is no QP, too (architecture.md, seam 6).
+ */
 static void
 test_timed(void **state)
 {

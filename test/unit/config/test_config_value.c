@@ -354,7 +354,7 @@ texts(void **state)
 	assert_string_equal(small, "a, b");
 }
 
-/* ---- features (HOUSE seam 9) */
+/* ---- features (architecture.md, seam 9) */
 
 static void
 every_feature_has_its_word(void **state)
