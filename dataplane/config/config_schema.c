@@ -126,11 +126,13 @@ static const struct urn_config_key engine_keys[] = {
 	{"lcore", .type = URN_CT_COUNT, N(lcore), .max = RTE_MAX_LCORE - 1,
 	 .preset = "(any of [eal] cores)", .help = "the CPU that its thread runs on, alone"},
 	{"idle", .type = URN_CT_WORD, N(engine.idle), .words = idle_words,
-	 .preset = "(that of [urnicd])", .help = "spin, pause or sleep when there is nothing to do"},
+	 .preset = "(the value in [urnicd])",
+	 .help = "spin, pause or sleep when there is nothing to do"},
 	{"empty_polls", .type = URN_CT_COUNT, N(engine.empty_polls), .min = 1, .max = G,
-	 .preset = "(that of [urnicd])", .help = "... after so many polls that found nothing"},
+	 .preset = "(the value in [urnicd])", .help = "... after so many polls that found nothing"},
 	{"sleep", .type = URN_CT_TIME, N(engine.sleep_us), .min = US, .max = MS, .unit = US,
-	 .preset = "(that of [urnicd])", .help = "... for so long at a time, up to 1ms when nothing comes for long"},
+	 .preset = "(the value in [urnicd])",
+	 .help = "... for so long at a time, up to 1ms when nothing comes for long"},
 };
 
 #define P(field) FIELD(struct urn_config_port, port.field)
@@ -151,7 +153,7 @@ static const struct urn_config_key port_keys[] = {
 	{"mac", .type = URN_CT_MAC, P(mac), .preset = "(the device's, or random)",
 	 .help = "its MAC address: 02:00:00:00:00:01"},
 	{"steer", .type = URN_CT_BOOL, P(steer), .preset = "no",
-	 .help = "take only RoCEv2 and what finds neighbours, where the NIC can; the rest stays "
+	 .help = "take only RoCEv2, ARP and neighbour discovery, where the NIC can; the rest stays "
 		 "with the kernel"},
 };
 
@@ -169,7 +171,7 @@ static const struct urn_config_key switch_keys[] = {
 	{"addresses", .type = URN_CT_COUNT, W(sw.fdb.max), .min = 1, .max = URN_FDB_MAX,
 	 .preset = "4k", .help = "room in its table of addresses"},
 	{"engine", .type = URN_CT_COUNT, W(engine), .max = URN_ABI_MAX_ENGINES - 1,
-	 .preset = "(that of switches it is linked with, or 0)",
+	 .preset = "(the engine of linked switches, or 0)",
 	 .help = "the engine whose thread runs it"},
 	{"static", .arg = "WHO", .type = URN_CT_MACS, LATER, .preset = "(none)",
 	 .help = "MAC addresses that are behind a port, adapter or switch for good"},
@@ -228,7 +230,7 @@ static const struct urn_config_key adapter_keys[] = {
 #define KEYS(table) .key = (table), .keys = RTE_DIM(table)
 const struct urn_config_kind urn_config_kinds[URN_CONFIG_KINDS] = {
 	[URN_CK_URNICD] = {"urnicd", NULL, 1, sizeof(struct urn_config_daemon), KEYS(urnicd_keys),
-			   .help = "The process: its socket, its manners, what it shows."},
+			   .help = "The process: its socket, its log, its views."},
 	[URN_CK_EAL] = {"eal", NULL, 1, sizeof(struct urn_config_eal), KEYS(eal_keys),
 			.help = "DPDK's environment."},
 	[URN_CK_LIMITS] = {"limits", NULL, 1, sizeof(struct urn_config_limits), KEYS(limits_keys),

@@ -79,7 +79,7 @@ store_text(const struct value *v)
 	if (!v->field)
 		return 0;
 	if (n >= v->key->size)
-		return bad(v, "it is %zu bytes long; %zu are the most", n, v->key->size - 1);
+		return bad(v, "the value is %zu bytes long; %zu are the most", n, v->key->size - 1);
 	memset(v->field, 0, v->key->size);
 	memcpy(v->field, v->text, n);
 	return 0;
@@ -91,7 +91,7 @@ static int
 take_text(const struct value *v)
 {
 	if (v->text[0] == '\0')
-		return bad(v, "it is empty; give a name, or leave the line out");
+		return bad(v, "the value is empty; give a name, or leave the line out");
 	return store_text(v);
 }
 
@@ -362,7 +362,7 @@ take_ipv4(const struct value *v)
 	if (inet_pton(AF_INET, v->text, a) != 1)
 		return bad(v, "give an IPv4 address, such as 10.0.0.1");
 	if (a[0] == 0 || a[0] == 127 || a[0] >= 224)
-		return bad(v, "that is no address of a station in a network; give one such as "
+		return bad(v, "no address of a station in a network; give one such as "
 			      "10.0.0.1");
 	if (v->field)
 		memcpy(v->field, a, sizeof(a));
@@ -380,7 +380,7 @@ take_ipv6(const struct value *v)
 		return bad(v, "give an IPv6 address, such as fd00::1");
 	if (IN6_IS_ADDR_MULTICAST(&a) || IN6_IS_ADDR_LOOPBACK(&a) || IN6_IS_ADDR_UNSPECIFIED(&a) ||
 	    IN6_IS_ADDR_V4MAPPED(&a))
-		return bad(v, "that is no address of a station in a network; give one such as "
+		return bad(v, "no address of a station in a network; give one such as "
 			      "fd00::1");
 	if (v->field)
 		memcpy(v->field, &a, sizeof(a));

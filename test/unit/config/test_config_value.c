@@ -157,8 +157,8 @@ presets(void **state)
 	urn_config_free(c);
 }
 
-#define ADDRESS_V4 "that is no address of a station in a network; give one such as 10.0.0.1\n"
-#define ADDRESS_V6 "that is no address of a station in a network; give one such as fd00::1\n"
+#define ADDRESS_V4 "no address of a station in a network; give one such as 10.0.0.1\n"
+#define ADDRESS_V6 "no address of a station in a network; give one such as fd00::1\n"
 #define ALONE "give the address alone: there is no routing, so no prefix length\n"
 #define STATION \
 	"give the MAC address of one station, six bytes with colons, such as 02:00:00:00:00:01\n"
@@ -174,7 +174,8 @@ daemon_values(void **state)
 		{"[urnicd]\nsocket = \"\"\n",
 		 "2: socket = : give an absolute path, one that begins with /\n"},
 		{"[urnicd]\nsocket = /" X16 X16 X16 X16 X16 X16 X16 "\n",
-		 "2: socket = /" X16 X16 "xxxxxxxxxxxxxxx...: it is 113 bytes long; 107 are the "
+		 "2: socket = /" X16 X16
+		 "xxxxxxxxxxxxxxx...: the value is 113 bytes long; 107 are the "
 		 "most\n"},
 		{"[urnicd]\nmode = 0077\n",
 		 "2: mode = 0077: the owner reads and writes: give 06.., such as 0600 or 0660\n"},
@@ -183,7 +184,7 @@ daemon_values(void **state)
 		{"[urnicd]\nmode = 1600\n",
 		 "2: mode = 1600: give three octal digits, such as 0600 or 0660\n"},
 		{"[urnicd]\ngroup = \"\"\n",
-		 "2: group = : it is empty; give a name, or leave the line out\n"},
+		 "2: group = : the value is empty; give a name, or leave the line out\n"},
 		{"[urnicd]\nnode = a.b\n",
 		 "2: node = a.b: a name has 1 to 15 letters, digits, _ or -\n"},
 		{"[urnicd]\nnode = " X16 "\n",
@@ -353,7 +354,7 @@ texts(void **state)
 	assert_string_equal(small, "a, b");
 }
 
-/* ---- features (HOUSE seam 9) */
+/* ---- features (architecture.md, seam 9) */
 
 static void
 every_feature_has_its_word(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters are joined from a block for each folder, and belong to scopes (HOUSE seam 9). A block
- * and a scope of the test's own go through the same functions.
+ * Counters are joined from a block for each folder, and belong to scopes (architecture.md, seam 9).
+ * A block and a scope of the test's own go through the same functions.
  */
 #include <setjmp.h>
 #include <stdarg.h>

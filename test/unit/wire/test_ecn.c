@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DB-9, WIRE.md "IP": marks of congestion in frames, with the checksum of IPv4 kept right. */
+/* DB-9, doc/reference/wire.md: marks of congestion in frames, with the checksum of IPv4 kept right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
