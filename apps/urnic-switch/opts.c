@@ -263,6 +263,11 @@ static const struct urn_option rows[] = {
 	{"no-learning", NULL, "static addresses only, the rest is flooded", take_key,
 	 .id = NO_LEARNING},
 	{"age", "T", "forget an address not seen for so long (300)", take_key},
+	{"kmin", "BYTES",
+	 "bytes that wait for a port up to which no frame gets a\ncongestion mark (5000)",
+	 take_key},
+	{"kmax", "BYTES", "... and above which each frame gets one; 0: none ever (0)", take_key},
+	{"pmax", "P", "share of frames that get one just below kmax, percent (1)", take_key},
 	{"impair", "PORT[.in|.out]:LIST",
 	 "impairments of frames from the port into the\n"
 	 "switch (in), from the switch to the port (out), or both",
@@ -284,10 +289,15 @@ static int
 check_together(const struct sw_opts *o, struct urn_err *err)
 {
 	bool used[URN_FABRIC_MAX_SWITCHES] = {false};
+	char why[80];
 
 	if (o->devices == 0) {
 		urn_err_set(err, "give at least one port, such as --port tap:left; --help tells "
 				 "more");
+		return -1;
+	}
+	if (urn_mark_check(&o->every.sw.mark, why, sizeof(why)) != 0) {
+		urn_err_set(err, "--kmin and --kmax: %s", why);
 		return -1;
 	}
 	for (unsigned int i = 0; i < o->ports; i++)

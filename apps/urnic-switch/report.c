@@ -17,7 +17,7 @@ struct set {
 	unsigned int n;
 };
 
-enum { SETS = 4 + URN_SWQ_PRIORITIES }; /* sets of a port, at most */
+enum { SETS = 5 + URN_SWQ_PRIORITIES }; /* sets of a port, at most */
 
 /* Sets of the queues: priority 0, and those above that have counted. returns: how many */
 static unsigned int
@@ -55,6 +55,8 @@ sets_of(const struct sw_rig *rig, unsigned int port, struct set out[SETS])
 		(struct set){"out", "impair_out", urn_impair_counter_name,
 			     urn_impair_counters(urn_switch_impair(sw, number, URN_SWITCH_OUT))->v,
 			     URN_IMPAIR_COUNTER_COUNT};
+	out[n++] = (struct set){"marks", "marks", urn_mark_counter_name,
+				urn_switch_marks(sw, number)->c.v, URN_MARK_COUNTER_COUNT};
 	n += queue_sets(urn_switch_queues(sw, number), &out[n]);
 	if (f)
 		out[n++] = (struct set){"device", "device_counters", urn_fabric_counter_name, f->v,

@@ -86,6 +86,12 @@ struct urn_config_limits {
 	struct urn_config_quota per_uid; /* for all clients of a user together */
 };
 
+/* [congestion]: copied into each adapter */
+struct urn_config_congestion {
+	struct urn_dcqcn_config dcqcn; /* line 0: each adapter has its own */
+	uint64_t delay_limit_ns;       /* see struct urn_adapter_config */
+};
+
 /* [engine N]; N is its index */
 struct urn_config_engine {
 	int lcore; /* CPU that its thread runs on; -1: any of urn_config_eal.cores */
@@ -157,6 +163,7 @@ struct urn_config {
 	struct urn_config_daemon urnicd;
 	struct urn_config_eal eal;
 	struct urn_config_limits limits;
+	struct urn_config_congestion congestion;
 	unsigned int engines, ports, switches, adapters, nodes;
 	struct urn_config_engine engine[URN_ABI_MAX_ENGINES];
 	struct urn_config_port *port;

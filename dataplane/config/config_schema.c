@@ -121,6 +121,35 @@ static const struct urn_config_key limits_keys[] = {
 	LIMIT("msg_sets_per_uid", per_uid.msg, "32k", "... of all clients of one user"),
 };
 
+#define C(field) FIELD(struct urn_config_congestion, field)
+#define Q(field) C(dcqcn.field)
+static const struct urn_config_key congestion_keys[] = {
+	{"cnp_interval", .type = URN_CT_TIME, Q(cnp_ns), .min = US, .max = 10 * MS, .unit = 1,
+	 .preset = "50us",
+	 .help = "a queue pair tells its peer of marks at most once in this time (N)"},
+	{"gain_shift", .type = URN_CT_COUNT, Q(gain_shift), .min = 1, .max = 16, .preset = "8",
+	 .help = "a notification moves alpha 1/2^gain_shift of the way to 1 (g = 1/256)"},
+	{"alpha_time", .type = URN_CT_TIME, Q(alpha_ns), .min = US, .max = S, .unit = 1,
+	 .preset = "55us", .help = "alpha falls after so long without a notification (K)"},
+	{"raise_time", .type = URN_CT_TIME, Q(raise_ns), .min = US, .max = S, .unit = 1,
+	 .preset = "55us", .help = "the rate rises a step each time this passes (T)"},
+	{"raise_bytes", .type = URN_CT_SIZE, Q(raise_bytes), .min = 4 * K, .max = G,
+	 .preset = "10M", .help = "... and each time so many bytes were sent (B)"},
+	{"fast_steps", .type = URN_CT_COUNT, Q(fast), .min = 1, .max = 1000, .preset = "5",
+	 .help = "steps that halve the way back to the rate before (F)"},
+	{"additive", .type = URN_CT_RATE, Q(additive), .min = 1000000, .max = 100000000000,
+	 .preset = "40M", .help = "a further step adds this to the rate (R_AI)"},
+	{"hyper", .type = URN_CT_RATE, Q(hyper), .min = 1000000, .max = 100000000000,
+	 .preset = "400M",
+	 .help = "... or this, when time and bytes have both made such steps (R_HAI)"},
+	{"least_rate", .type = URN_CT_RATE, Q(least), .min = 1000000, .max = 100000000000,
+	 .preset = "10M", .help = "no notification makes a queue pair slower than this"},
+	{"delay_limit", .type = URN_CT_TIME, C(delay_limit_ns), .min = US, .max = S, .unit = 1,
+	 .preset = "(any time)",
+	 .help = "send so little that packets wait no longer in queues on their way, by the round "
+		 "trips; for switches that mark nothing"},
+};
+
 #define N(field) FIELD(struct urn_config_engine, field)
 static const struct urn_config_key engine_keys[] = {
 	{"lcore", .type = URN_CT_COUNT, N(lcore), .max = RTE_MAX_LCORE - 1,
@@ -170,6 +199,13 @@ static const struct urn_config_key switch_keys[] = {
 	 .preset = "300s", .help = "forget an address that was not seen for so long"},
 	{"addresses", .type = URN_CT_COUNT, W(sw.fdb.max), .min = 1, .max = URN_FDB_MAX,
 	 .preset = "4k", .help = "room in its table of addresses"},
+	{"kmin", .type = URN_CT_SIZE, W(sw.mark.kmin), .max = URN_MARK_MAX_BYTES, .preset = "5000",
+	 .help = "bytes that wait for a port up to which no frame gets a congestion mark"},
+	{"kmax", .type = URN_CT_SIZE, W(sw.mark.kmax), .max = URN_MARK_MAX_BYTES, .preset = "0",
+	 .help = "... and above which each frame gets one; 0: no frame ever does (DCQCN has "
+		 "200000)"},
+	{"pmax", .type = URN_CT_PERCENT, W(sw.mark.pmax), .preset = "1%",
+	 .help = "share of frames that get one just below kmax; fewer, the fewer bytes wait"},
 	{"engine", .type = URN_CT_COUNT, W(engine), .max = URN_ABI_MAX_ENGINES - 1,
 	 .preset = "(the engine of linked switches, or 0)",
 	 .help = "the engine whose thread runs it"},
@@ -235,6 +271,10 @@ const struct urn_config_kind urn_config_kinds[URN_CONFIG_KINDS] = {
 			.help = "DPDK's environment."},
 	[URN_CK_LIMITS] = {"limits", NULL, 1, sizeof(struct urn_config_limits), KEYS(limits_keys),
 			   .help = "Limits of clients. \"unlimited\" is one of the values."},
+	[URN_CK_CONGESTION] = {"congestion", NULL, 1, sizeof(struct urn_config_congestion),
+			       KEYS(congestion_keys),
+			       .help = "Congestion control of all adapters: DCQCN, whose names of "
+				       "parameters stand in parentheses."},
 	[URN_CK_ENGINE] = {"engine", "N", URN_ABI_MAX_ENGINES, sizeof(struct urn_config_engine),
 			   KEYS(engine_keys),
 			   .help = "A thread that polls, numbered from 0 on without a gap. Without "

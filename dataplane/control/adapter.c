@@ -126,6 +126,8 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.neigh_doubt = tp_neigh_doubt,
 		.neigh_ctx = a->neigh,
 		.line = a->cfg.no_congestion_control ? 0 : line_rate(a->cfg.port),
+		.dcqcn = a->cfg.dcqcn,
+		.delay_limit = a->cfg.delay_limit_ns,
 		.rto_floor = a->cfg.rto_floor_us * 1000ull,
 		.flow_user = &urn_msg_flow_user,
 		.flow_ctx = s->msg,

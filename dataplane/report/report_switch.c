@@ -17,6 +17,7 @@ struct plug_view {
 	struct urn_impair_config impair[2];
 	struct urn_impair_counters ic[2];
 	struct urn_swq_counters qc[URN_SWQ_PRIORITIES];
+	struct urn_mark_counters mc;
 };
 
 struct look {
@@ -53,6 +54,7 @@ copy(void *arg)
 			p->impair[d] = *urn_impair_config(imp);
 			p->ic[d] = *urn_impair_counters(imp);
 		}
+		p->mc = urn_switch_marks(sw, i)->c;
 		for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++)
 			p->qc[k] = queues->level[k].c;
 	}
@@ -92,6 +94,7 @@ counters(const struct plug_view *p, bool all, struct urn_report_sink *s)
 		report_counters(s, &urn_fabric_scope, "", p->f.v, all);
 	report_counters(s, &urn_impair_scope, "in_", p->ic[URN_SWITCH_IN].v, all);
 	report_counters(s, &urn_impair_scope, "out_", p->ic[URN_SWITCH_OUT].v, all);
+	report_counters(s, &urn_mark_scope, "", p->mc.v, all);
 	for (unsigned int k = 0; k < URN_SWQ_PRIORITIES; k++) {
 		char prefix[16];
 
@@ -120,6 +123,7 @@ one_plug(const struct look *l, const struct plug_view *p, const struct urn_repor
 		s->u64(s, "rx_packets", p->c.v[URN_SWITCH_RX_PACKETS]);
 		s->u64(s, "tx_packets", p->c.v[URN_SWITCH_TX_PACKETS]);
 		s->u64(s, "drops", drops(p));
+		s->u64(s, "ecn_marked", p->mc.v[URN_MARK_C_MARKED]);
 	}
 	impairments(p, s);
 	s->end(s);

@@ -36,8 +36,10 @@ urn_switch_create(const struct urn_switch_config *cfg)
 	struct urn_switch *sw = calloc(1, sizeof(*sw));
 	struct urn_fdb_config fdb = cfg->fdb;
 
-	if (!sw)
+	if (!sw || urn_mark_check(&cfg->mark, NULL, 0) != 0) {
+		free(sw);
 		return NULL;
+	}
 	if (!fdb.max)
 		fdb.max = DEFAULT_FDB;
 	if (!fdb.age_ns)
@@ -48,6 +50,7 @@ urn_switch_create(const struct urn_switch_config *cfg)
 		return NULL;
 	}
 	sw->copies = cfg->copies;
+	sw->mark = cfg->mark;
 	sw->learning = !cfg->no_learning;
 	sw->batch.port = NO_PORT;
 	snprintf(sw->name, sizeof(sw->name), "%s", cfg->name);
@@ -109,6 +112,7 @@ urn_switch_add_port(struct urn_switch *sw, const struct urn_switch_port_config *
 	p->classify = cfg->classify;
 	p->waits = cfg->classify != NULL;
 	urn_swq_init(&p->queue, cfg->bound);
+	urn_mark_init(&p->mark, &sw->mark, sw->ports);
 	p->max_frame = cfg->max_frame ? cfg->max_frame : UINT32_MAX;
 	snprintf(p->name, sizeof(p->name), "%s", cfg->name);
 	sw->port[sw->ports] = p;
@@ -153,6 +157,12 @@ const struct urn_switch_counters *
 urn_switch_counters(const struct urn_switch *sw, uint16_t port)
 {
 	return port < sw->ports ? &sw->port[port]->c : NULL;
+}
+
+const struct urn_mark *
+urn_switch_marks(const struct urn_switch *sw, uint16_t port)
+{
+	return port < sw->ports ? &sw->port[port]->mark : NULL;
 }
 
 struct urn_fdb *

@@ -28,6 +28,7 @@
 #include "counter_scope.h"
 #include "switch/fdb.h"
 #include "switch/impair.h"
+#include "switch/mark.h"
 #include "switch/queue.h"
 
 #include <stdbool.h>
@@ -87,9 +88,12 @@ struct urn_switch_config {
 	struct rte_mempool *copies; /* for floods, duplicates, private copies; the caller's */
 	struct urn_fdb_config fdb;  /* max 0: 4096 entries; age_ns 0: aged after 300 s */
 	bool no_learning;	    /* static entries only */
+	/* Congestion marks of frames that wait to go out, by the bytes of their port and priority.
+	 */
+	struct urn_mark_config mark;
 };
 
-/* returns: NULL when the table cannot be made */
+/* returns: NULL when the table cannot be made, or the marks are wrong (urn_mark_check()) */
 struct urn_switch *urn_switch_create(const struct urn_switch_config *cfg);
 /* Frees the frames inside and undoes its links. NULL is allowed. */
 void urn_switch_destroy(struct urn_switch *sw);
@@ -145,6 +149,8 @@ void urn_switch_pause(struct urn_switch *sw, uint16_t port, unsigned int priorit
 		      uint64_t now);
 /* The port's queues, for tests to read their state and counters; NULL: no such port. */
 const struct urn_swq *urn_switch_queues(const struct urn_switch *sw, uint16_t port);
+/* The port's congestion marks, for their configuration and counters; NULL: no such port. */
+const struct urn_mark *urn_switch_marks(const struct urn_switch *sw, uint16_t port);
 const struct urn_switch_counters *urn_switch_counters(const struct urn_switch *sw, uint16_t port);
 /* The table of addresses: to set static ones, and to list it. */
 struct urn_fdb *urn_switch_fdb(struct urn_switch *sw);

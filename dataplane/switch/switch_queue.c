@@ -56,10 +56,11 @@ put(struct urn_switch_port *p, unsigned int priority, struct rte_mbuf *m, uint64
 	m = urn_impair_own(wire, m);
 	if (!m)
 		return;
-	/* URN_SWQ_MARK is counted by the queue; the switch does not write marks into frames yet. */
 	v = urn_swq_put(&p->queue, priority, m, now);
 	if (v != URN_SWQ_QUEUED && v != URN_SWQ_MARK)
 		urn_impair_refuse(wire, m);
+	else
+		urn_mark_frame(&p->mark, m, p->queue.level[priority].bytes);
 }
 
 void

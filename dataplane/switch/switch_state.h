@@ -19,6 +19,7 @@ struct urn_switch_port {
 	uint32_t max_frame;
 	struct urn_switch_counters c;
 	char name[32];
+	struct urn_mark mark; /* congestion marks of frames that wait */
 	struct urn_swq queue; /* frames that wait to go out */
 };
 
@@ -35,6 +36,7 @@ struct urn_switch {
 	struct urn_switch_port *port[URN_SWITCH_MAX_PORTS];
 	struct urn_fdb *fdb;
 	struct rte_mempool *copies;
+	struct urn_mark_config mark;   /* for all ports; each has a seed of its own */
 	struct urn_switch_batch batch; /* the present call's */
 	uint64_t tend_at;	       /* ns: when the table is tended next */
 	struct urn_switch *from,

@@ -156,6 +156,11 @@ schema(void **state)
 	assert_string_equal(err.text + 11, why.text);
 	assert_int_equal(parse("--port tap:a --static a,03:00:00:00:00:01"), SW_EXIT_USAGE);
 	assert_int_equal(parse("--port a.b=tap:a"), SW_EXIT_USAGE);
+	assert_int_equal(parse("--port tap:a --kmax 200000 --kmin 1k --pmax 2.5%"), SW_RUN);
+	assert_true(o.every.sw.mark.kmax == 200000 && o.every.sw.mark.kmin == 1024);
+	assert_true(o.every.sw.mark.pmax == 0.025);
+	assert_int_equal(parse("--port tap:a --kmax 1k"), SW_EXIT_USAGE); /* below kmin */
+	assert_non_null(strstr(err.text, "kmin must not be above kmax"));
 	assert_int_equal(parse("--port af_packet:eth0.5 --impair eth0.5.out:drop=1"), SW_RUN);
 	assert_true(o.port[0].impair[URN_SWITCH_OUT].drop == 0.01);
 	assert_true(o.port[0].impair[URN_SWITCH_IN].drop == 0);

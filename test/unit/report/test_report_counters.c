@@ -46,6 +46,7 @@ static const struct {
 	{&urn_impair_scope, "switch_impair", URN_IMPAIR_COUNTER_COUNT},
 	{&urn_fabric_scope, "switch_device", URN_FABRIC_COUNTER_COUNT},
 	{&urn_swq_scope, "switch_queue", URN_SWQ_COUNTER_COUNT},
+	{&urn_mark_scope, "switch_mark", URN_MARK_COUNTER_COUNT},
 };
 
 static void
