@@ -9,8 +9,6 @@
 
 #include "switch/switch_state.h"
 
-#define NOBODY RTE_MBUF_PORT_INVALID /* input of a frame that is in no account */
-
 static inline struct urn_lossless_port *
 input_of(const struct urn_lossless *ll, uint16_t number)
 {
@@ -24,8 +22,7 @@ above(uint32_t bytes, uint32_t share)
 }
 
 bool
-urn_lossless_admits(struct urn_lossless_port *out, unsigned int priority, uint32_t len,
-		    uint32_t room)
+urn_lossless_admits(struct urn_lossless_port *out, unsigned int priority, uint32_t len)
 {
 	const struct urn_lossless *ll = out->ll;
 	struct urn_swq_level *q = &out->queue->level[priority];
@@ -36,9 +33,10 @@ urn_lossless_admits(struct urn_lossless_port *out, unsigned int priority, uint32
 	if (!(ll->cfg.priorities & bit))
 		return true;
 	if (out->restoring & bit) {
-		if (q->tail - q->head < room)
+		/* Only the share, which stops nobody, and which each input has for itself. */
+		if (held + len <= ll->cfg.share)
 			return true;
-		q->c.v[URN_SWQ_C_DROP_FRAMES]++;
+		q->c.v[URN_SWQ_C_DROP_BYTES]++;
 		return false;
 	}
 	excess = input_of(ll, ll->in)->level[priority].excess;
@@ -87,10 +85,6 @@ urn_lossless_charge(struct urn_lossless_port *out, unsigned int priority, struct
 		out->level[priority].progress = now;
 		ll->due = RTE_MIN(ll->due, now + ll->cfg.watchdog_ns);
 	}
-	if (out->restoring & bit) {
-		m->port = NOBODY;
-		return;
-	}
 	m->port = ll->in;
 	in->level[priority].bytes += m->pkt_len;
 	in->level[priority].excess -= above(*held, ll->cfg.share);
@@ -112,8 +106,6 @@ urn_lossless_release(struct urn_lossless_port *out, unsigned int priority,
 	if (!(ll->cfg.priorities & bit))
 		return;
 	out->level[priority].progress = progress;
-	if (m->port == NOBODY)
-		return;
 	in = input_of(ll, m->port);
 	held = &out->held[priority][m->port];
 	l = &in->level[priority];

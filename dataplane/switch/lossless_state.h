@@ -68,8 +68,7 @@ void urn_lossless_remove_port(struct urn_lossless_port *p);
  * True when there is room for a frame of len bytes in the queue of an output's priority. Counts a
  * frame that has none.
  */
-bool urn_lossless_admits(struct urn_lossless_port *out, unsigned int priority, uint32_t len,
-			 uint32_t room);
+bool urn_lossless_admits(struct urn_lossless_port *out, unsigned int priority, uint32_t len);
 /* Charge a frame, which an output has queued just now, to the input that it came from. */
 void urn_lossless_charge(struct urn_lossless_port *out, unsigned int priority, struct rte_mbuf *m,
 			 uint64_t now);

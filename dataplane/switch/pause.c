@@ -152,7 +152,8 @@ static uint64_t
 watch(struct urn_switch_port *p, uint64_t now)
 {
 	struct urn_lossless_port *l = p->ll;
-	uint64_t due = UINT64_MAX;
+	/* The wire's time belongs to the frame that it sends, however long that takes. */
+	uint64_t wire = urn_impair_wire_free(p->impair[URN_SWITCH_OUT]), due = UINT64_MAX;
 
 	EACH_BIT(i, l->restoring)
 	{
@@ -163,7 +164,7 @@ watch(struct urn_switch_port *p, uint64_t now)
 	}
 	EACH_BIT(i, p->queue.waiting & l->ll->cfg.priorities & ~(unsigned int)l->restoring)
 	{
-		uint64_t end = l->level[i].progress + l->ll->cfg.watchdog_ns;
+		uint64_t end = RTE_MAX(l->level[i].progress, wire) + l->ll->cfg.watchdog_ns;
 
 		if (now >= end)
 			fire(p, i, now);

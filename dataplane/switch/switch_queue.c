@@ -70,7 +70,7 @@ put(struct urn_switch_port *p, unsigned int priority, struct rte_mbuf *m, uint64
 		urn_impair_refuse(wire, m);
 		return;
 	}
-	if (p->ll && !urn_lossless_admits(p->ll, priority, m->pkt_len, room)) {
+	if (p->ll && !urn_lossless_admits(p->ll, priority, m->pkt_len)) {
 		urn_impair_refuse(wire, m);
 		return;
 	}
