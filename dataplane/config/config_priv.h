@@ -174,8 +174,6 @@ void urn_config_plug(struct urn_config_ctx *ctx);
 void urn_config_lossless(struct urn_config_ctx *ctx, unsigned int index);
 /* Parse a list of numbers from 0 to max (63 at most), "0,2-4", into a mask. returns: 0, or -1: bad, or empty */
 int urn_config_parse_set(const char *text, unsigned int max, uint64_t *set);
-/* Parse an address, n bytes, IPv4 or IPv6, into a GID. returns: 0 or -1 (config_neigh.c) */
-int urn_config_parse_gid(const char *text, size_t n, uint8_t gid[16]);
 /* True when a text is a list of at least one address. */
 bool urn_config_are_gids(const char *text);
 /* Line of a key in a section, or of the section when the key is not there. */

@@ -27,6 +27,8 @@ int urn_config_map(struct urn_classify_map *map, bool dscp, const char *priority
 bool urn_config_is_name(const char *s, size_t n);
 /* Parse a unicast MAC address, "02:00:00:00:00:01". n: its bytes. returns: 0 or -1 */
 int urn_config_parse_mac(const char *s, size_t n, uint8_t mac[6]);
+/* Parse an IP address, IPv4 or IPv6, into a GID. n: its bytes. returns: 0 or -1 (config_neigh.c) */
+int urn_config_parse_gid(const char *text, size_t n, uint8_t gid[16]);
 /*
  * Take the direction off the name of an impaired port: NAME, NAME.in or NAME.out. n: bytes of who;
  * way: by enum urn_switch_dir, true when frames of that way are meant. returns: the name's bytes
