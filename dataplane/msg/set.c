@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Register sets come and go: slots, generations of queue numbers, and the set as a source of work. */
+/* Register sets come and go: slots, generations of queue numbers, and the set as a source of work.
+ */
 #include "msg/priv.h"
 #include "transport/sched.h"
 
@@ -51,7 +52,8 @@ uint64_t
 urn_msg_number(const struct urn_msg_regs *r, uint32_t slot)
 {
 	/* 2^31 - 1 generations, from 1 on: none is 0, and the next differs from the one before. */
-	uint32_t g = (uint32_t)(((uint64_t)r->generation + r->slot[slot].generation) % 0x7fffffff) + 1;
+	uint32_t g =
+		(uint32_t)(((uint64_t)r->generation + r->slot[slot].generation) % 0x7fffffff) + 1;
 
 	return URN_MSG_QID(g, r->engine, slot);
 }
@@ -129,7 +131,8 @@ urn_msg_end(struct urn_tp *tp, struct urn_source *src)
 	struct urn_msg_set *s = urn_msg_set_of(src);
 	struct urn_msg_slot *slot = &r->slot[s->slot];
 
-	/* From here on the queue's number and name lead nowhere, and no message is taken from the arena. */
+	/* From here on the queue's number and name lead nowhere, and no message is taken from the
+	 * arena. */
 	src->flags |= URN_SOURCE_CLOSED;
 	urn_sched_remove(&tp->sched, src);
 	urn_wheel_stop(&tp->wheel, &s->timer.timer);
