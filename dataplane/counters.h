@@ -39,6 +39,7 @@
 	B(SHORTAGE, "transport") \
 	B(ENGINE, "engine") \
 	B(NAKS, "transport") \
+	B(FLOW, "transport") \
 	B(MSG, "msg")
 
 enum urn_counter {

@@ -212,21 +212,16 @@ urn_ctl_msg_bind(struct urn_client *c, const struct urn_abi_req *req, struct urn
 
 /* ---- close */
 
-struct closing {
-	struct set_view *v;
-	uint32_t db;
-	bool ended;
-};
-
-/* In the engine's thread. */
+/* In the engine's thread: no flow, event or message knows the set after that. */
 static void
 close_set(void *arg)
 {
-	struct closing *o = arg;
+	struct set_view *v = arg;
+	struct urn_source *src = urn_msg_source(v->set);
+	uint32_t db = src->db;
 
-	o->ended = urn_msg_end(o->v->shard->tp, urn_msg_source(o->v->set));
-	if (o->ended)
-		urn_sources_drop(o->v->cs, o->db);
+	(void)urn_msg_end(v->shard->tp, src);
+	urn_sources_drop(v->cs, db);
 }
 
 int
@@ -234,19 +229,12 @@ urn_ctl_msg_close(struct urn_client *c, const struct urn_abi_req *req, struct ur
 {
 	struct urn_msg_view is;
 	struct set_view v;
-	struct closing o = {.v = &v};
 	int rc = find(c, req->handle, rep, &v);
 
 	if (rc != 0)
 		return rc;
 	urn_msg_look(v.shard->msg, v.set, &is);
-	o.db = is.db;
-	for (;;) {
-		urn_engine_call(v.shard->engine, close_set, &o);
-		if (o.ended)
-			break;
-		urn_ctl_wait(c);
-	}
+	urn_engine_call(v.shard->engine, close_set, &v);
 	urn_ctl_channel_leave(c, is.channel);
 	urn_area_free(&c->area, (uint64_t)((uint8_t *)is.regs - c->area.base), bytes_of(is.arena));
 	return 0;

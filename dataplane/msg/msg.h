@@ -63,7 +63,7 @@ struct urn_msg_config {
 /* Make a set. returns: 0; ENOSPC: no slot is left; ENOMEM. set: valid on success */
 int urn_msg_open(struct urn_msg_regs *r, const struct urn_msg_config *cfg,
 		 struct urn_msg_set **set);
-/* The set ends; struct urn_source_ops.end. */
+/* End a set, with its message in flight; struct urn_source_ops.end. returns: true, always */
 bool urn_msg_end(struct urn_tp *tp, struct urn_source *src);
 
 /*

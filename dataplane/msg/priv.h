@@ -109,7 +109,7 @@ urn_msg_arena(const struct urn_msg_set *s)
 
 /* Number of the queue of a slot that has a set. */
 uint64_t urn_msg_number(const struct urn_msg_regs *r, uint32_t slot);
-/* The set that a queue's number or name leads to, in this engine; NULL: none, or the set ends. */
+/* The set that a queue's number or name leads to, in this engine; NULL: none. */
 struct urn_msg_set *urn_msg_find(const struct urn_msg_regs *r, uint64_t qid);
 /* The set with a name; NULL: none. (name.c) */
 struct urn_msg_set *urn_msg_named(const struct urn_msg_regs *r, uint32_t name);

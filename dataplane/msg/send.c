@@ -84,10 +84,7 @@ urn_msg_answered(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 	struct urn_msg_set *s =
 		(struct urn_msg_set *)((char *)m - offsetof(struct urn_msg_set, msg));
 
-	if (s->user.source.flags & URN_SOURCE_CLOSED)
-		s->user.source.flags &= ~(uint32_t)URN_MSGF_IN_FLOW;
-	else
-		tried(tp, s, code);
+	tried(tp, s, code);
 }
 
 /* ---- a doorbell */

@@ -86,9 +86,9 @@ urn_msg_find(const struct urn_msg_regs *r, uint64_t qid)
 	} else {
 		s = urn_msg_set_at(r, urn_msg_qid_slot(qid));
 		if (s && urn_msg_number(r, s->slot) != qid)
-			return NULL;
+			s = NULL;
 	}
-	return s && !(s->user.source.flags & URN_SOURCE_CLOSED) ? s : NULL;
+	return s;
 }
 
 /* ---- a set's life */
@@ -131,15 +131,12 @@ urn_msg_end(struct urn_tp *tp, struct urn_source *src)
 	struct urn_msg_set *s = urn_msg_set_of(src);
 	struct urn_msg_slot *slot = &r->slot[s->slot];
 
-	/* From here on the queue's number and name lead nowhere, and no message is taken from the
-	 * arena. */
-	src->flags |= URN_SOURCE_CLOSED;
 	urn_sched_remove(&tp->sched, src);
 	urn_wheel_stop(&tp->wheel, &s->timer.timer);
 	urn_msg_unbind(r, s);
 	urn_msg_forget(r, s);
-	if ((src->flags & URN_MSGF_IN_FLOW) && !urn_flow_forget(tp, &s->msg))
-		return false;
+	if (src->flags & URN_MSGF_IN_FLOW)
+		urn_flow_forget(tp, &s->msg);
 	slot->set = NULL;
 	slot->generation++;
 	urn_pool_put(&r->slots, s->slot, &r->slot[0].next, sizeof(*slot));

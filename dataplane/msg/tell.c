@@ -39,7 +39,7 @@ unlink_from(struct urn_msg_regs *r, struct urn_msg_list *l, struct urn_msg_set *
 void
 urn_msg_touch(struct urn_msg_regs *r, struct urn_msg_set *s)
 {
-	if (s->user.source.flags & (URN_MSGF_TOUCHED | URN_MSGF_LATE | URN_SOURCE_CLOSED))
+	if (s->user.source.flags & (URN_MSGF_TOUCHED | URN_MSGF_LATE))
 		return;
 	s->user.source.flags |= URN_MSGF_TOUCHED;
 	append(r, &r->touched, s);

@@ -33,7 +33,6 @@ struct rig {
 	unsigned int held;              /* messages that flows hold */
 	unsigned int sends;             /* calls of urn_flow_send() so far */
 	uint8_t refuse;                 /* code that urn_flow_send() returns; 0: messages are taken */
-	bool stuck;                     /* urn_flow_forget() finds no memory */
 };
 extern struct rig rig;
 
@@ -41,8 +40,8 @@ int rig_setup(void **state);
 int rig_teardown(void **state);
 /* Make set number i, of client i % 2, with this channel. */
 void rig_open(unsigned int i, int fd, uint64_t cookie);
-/* End set number i. returns: true when it has ended */
-bool rig_close(unsigned int i);
+/* End set number i. */
+void rig_close(unsigned int i);
 /* Registers of set number i, and its arena. */
 struct urn_abi_msg_set *rig_regs(unsigned int i);
 uint8_t *rig_arena(unsigned int i);

@@ -67,7 +67,7 @@ names_end_with_their_queues(void **state)
 	for (unsigned int i = 0; i < N; i++) {
 		uint32_t name = rig.set[i]->name;
 
-		assert_true(rig_close(i));
+		rig_close(i);
 		assert_null(urn_msg_named(rig.regs, name));
 	}
 }

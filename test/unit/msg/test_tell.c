@@ -193,7 +193,7 @@ sets_end_with_late_events(void **state)
 			told(1 * MS); /* 30 late, 10 touched */
 	}
 	for (unsigned int i = 0; i < 40; i += 3)
-		assert_true(rig_close(i));
+		rig_close(i);
 	pipe_to.room = 100;
 	told(5 * MS);
 	told(9 * MS);
