@@ -2,6 +2,7 @@
 /* Reports on objects that exist from the start: ports, adapters, engines, their tables and counters. */
 #include "report/report_priv.h"
 #include "abi/clock.h"
+#include "msg/msg.h"
 #include "server/server.h"
 #include "pmd_glue/plug.h"
 
