@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long a program waits for a dataplane that does not answer, because it is stopped
- * or hangs.
+ * Patience of a program with a dataplane that does not answer, because the dataplane is
+ * stopped or hangs.
  *
  * While a program looks for devices and opens them it has no objects of the dataplane
  * yet, so it gives up after a while and closes the connection; the dataplane, should it
