@@ -37,7 +37,8 @@
 	B(DROPS, "transport") \
 	B(SHORTAGE, "transport") \
 	B(ENGINE, "engine") \
-	B(NAKS, "transport")
+	B(NAKS, "transport") \
+	B(ENGINE_PFC, "engine")
 
 enum urn_counter {
 #define X(id, name, text) URN_C_##id,

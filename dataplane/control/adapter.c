@@ -121,6 +121,7 @@ destroy_shard(struct urn_shard *s)
 	urn_engine_remove(s->engine, s);
 	urn_tp_destroy(s->tp);
 	urn_memx_destroy(s->memx);
+	urn_obey_destroy(s->obey);
 	free(s);
 }
 
@@ -157,7 +158,9 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 	if (s->memx)
 		urn_mem_join(a->mem, e->index, s->memx);
 	s->tp = s->memx ? make_tp(a, s) : NULL;
-	if (!s->tp || urn_engine_add(e, s) != 0) {
+	if (a->cfg.obey.on)
+		s->obey = urn_obey_create(&a->cfg.obey, urn_port_speed(s->port));
+	if (!s->tp || (a->cfg.obey.on && !s->obey) || urn_engine_add(e, s) != 0) {
 		destroy_shard(s);
 		return NULL;
 	}

@@ -8,6 +8,7 @@
 
 #include "abi/control.h"
 #include "counters.h"
+#include "engine/obey.h"
 #include "engine/run.h"
 #include "pmd_glue/port.h"
 
@@ -37,6 +38,7 @@ struct urn_adapter_config {
 	uint64_t area_size;     /* bytes of each client's area (queues); 0: 1 GiB of address space */
 	uint32_t window;        /* packets in flight a QP; 0: 256 */
 	bool no_congestion_control; /* send as fast as the window allows; send no CNP, and obey none */
+	struct urn_obey_config obey; /* flow control of the port's peer */
 	uint32_t rto_floor_us;  /* least timeout by the measured round trip, microseconds; 0: 4000 */
 	uint32_t work_in_flight; /* requests in flight an engine; 0: 65536 */
 	/* Test knobs of the memory executor (memory/mem.h); 0: off. */
