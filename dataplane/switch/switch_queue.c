@@ -57,10 +57,12 @@ put(struct urn_switch_port *p, unsigned int priority, struct rte_mbuf *m, uint64
 	if (!m)
 		return;
 	v = urn_swq_put(&p->queue, priority, m, now);
-	if (v != URN_SWQ_QUEUED && v != URN_SWQ_MARK)
+	if (v != URN_SWQ_QUEUED && v != URN_SWQ_MARK) {
 		urn_impair_refuse(wire, m);
-	else
-		urn_mark_frame(&p->mark, m, p->queue.level[priority].bytes);
+		return;
+	}
+	p->waits = true;
+	urn_mark_frame(&p->mark, m, p->queue.level[priority].bytes);
 }
 
 void
