@@ -68,8 +68,6 @@ int urn_take_flag(const struct urn_option *row, const char *arg, void *to,
 		  struct urn_err *err); /* bool */
 int urn_take_text(const struct urn_option *row, const char *arg, void *to,
 		  struct urn_err *err); /* const char *, of argv */
-int urn_take_number(const struct urn_option *row, const char *arg, void *to,
-		    struct urn_err *err); /* uint64_t */
 int urn_take_u32(const struct urn_option *row, const char *arg, void *to,
 		 struct urn_err *err); /* uint32_t */
 int urn_take_u8(const struct urn_option *row, const char *arg, void *to,
@@ -113,10 +111,10 @@ int urn_take_nodes(const struct urn_option *row, const char *arg, void *to, stru
 			offsetof(type, field)                                      \
 	}
 /* of_what: "the port", "the ports" */
-#define URN_OPTION_CAPTURE(type, field, of_what)                                              \
-	{                                                                                     \
-		"capture", "FILE", "write what crosses " of_what " as pcapng", urn_take_text, \
-			offsetof(type, field)                                                 \
+#define URN_OPTION_CAPTURE(type, field, of_what)                                               \
+	{                                                                                      \
+		"capture", "FILE", "write the frames of " of_what " as pcapng", urn_take_text, \
+			offsetof(type, field)                                                  \
 	}
 #define URN_OPTION_ATTACH(type, field)                                                   \
 	{                                                                                \

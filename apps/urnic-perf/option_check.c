@@ -25,8 +25,7 @@ check_link(const struct perf_opts *o, struct urn_err *err)
 			    "is for limit without --lat",
 			    name, o->lat ? " --lat" : "");
 	else if (o->op == PERF_MEMCPY && o->wire.on)
-		urn_err_set(err,
-			    "memcpy goes over no link; leave --switch and what goes with it out");
+		urn_err_set(err, "memcpy goes over no link; leave out --switch and its options");
 	else if (o->wire.on && o->link == PERF_NULL)
 		urn_err_set(err,
 			    "--link null has nothing to switch; leave it out, or --switch and what "

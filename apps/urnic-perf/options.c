@@ -160,7 +160,7 @@ static const struct urn_option rows[] = {
 	URN_OPTION_CAPTURE(struct perf_opts, capture, "the ports"),
 	URN_OPTION_ATTACH(struct perf_opts, attach),
 	URN_OPTION_NODES(struct perf_opts, node, "a,b"),
-	{"listen", "WHERE", "be node B only, for whoever comes to [HOST:]PORT; with --attach",
+	{"listen", "WHERE", "be node B only, for a peer that comes to [HOST:]PORT; with --attach",
 	 perf_where_take, .id = PERF_LISTENS},
 	{"peer", "WHERE", "be node A only, of the one that listens at HOST[:PORT] (18515)",
 	 perf_where_take, .id = PERF_ASKS},
@@ -285,14 +285,13 @@ take_op(int argc, char **argv, struct perf_opts *o, struct urn_err *err)
 	int op;
 
 	if (optind == argc) {
-		urn_err_set(err, "say what to measure, such as urnic-perf write_bw; --help lists "
+		urn_err_set(err, "name an operation, such as urnic-perf write_bw; --help lists "
 				 "all");
 		return PERF_EXIT_USAGE;
 	}
 	op = urn_opt_find(op_names, PERF_OPS, argv[optind]);
 	if (op < 0) {
-		urn_err_set(err, "%.32s is nothing that can be measured; --help lists what can",
-			    argv[optind]);
+		urn_err_set(err, "%.32s is no operation; --help lists all", argv[optind]);
 		return PERF_EXIT_USAGE;
 	}
 	if (optind + 1 < argc) {

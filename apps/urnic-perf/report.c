@@ -345,14 +345,14 @@ report_text(const struct perf_opts *o, const struct result *res, const struct re
 
 	print_head(o);
 	if (res->interrupted)
-		puts("  interrupted:  what follows was measured until then");
+		puts("  interrupted:  the figures below were measured until then");
 	printf("  %14s %16s %10s %10s %12s\n", "messages", "bytes", "seconds", "Gb/s", "rate");
 	printf("  %14" PRIu64 " %16" PRIu64 " %10.3f %10.2f %12s\n", res->messages, res->bytes,
 	       res->seconds, res->gbps, urn_text_rate(rate, sizeof(rate), res->rate));
 	if (o->ud)
 		printf("  datagrams:    %" PRIu64 " sent in all, %" PRIu64
-		       " of them lost (%.2f %%); rates are of "
-		       "what was sent\n",
+		       " of them lost (%.2f %%); rates count "
+		       "those sent\n",
 		       res->sent, res->lost,
 		       res->sent > 0 ? 100.0 * (double)res->lost / (double)res->sent : 0.0);
 	print_latency(latency_kind(o), &res->hist);

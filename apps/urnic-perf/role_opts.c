@@ -83,8 +83,9 @@ perf_role_check(const struct perf_opts *o, const struct perf_role_given *g, stru
 		urn_err_set(err, "connect and --idle-qps are for both sides in one process; leave --listen "
 				 "and --peer out");
 	else if (o->role == PERF_LISTENS && g->measured)
-		urn_err_set(err, "the side with --peer says what is measured, and the listener "
-				 "follows; give these options there");
+		urn_err_set(err,
+			    "the side with --peer decides on the measurement, and the listener "
+			    "follows; give these options there");
 	else
 		return 0;
 	return -1;

@@ -194,9 +194,10 @@ answer(int fd)
 		if (n < (ssize_t)sizeof(a) || a.magic != ADMIN_MAGIC) {
 			fprintf(stderr, "urnicctl: %s\n",
 				n < 0 && errno == EAGAIN ? "urnicd does not answer"
-				: n > 0 ? "this is no answer of urnicd's: is it its control socket?"
-					: "urnicd hung up: it ends, or this is not its control "
-					  "socket");
+				: n > 0 ? "the answer is not urnicd's: is the socket its control "
+					  "socket?"
+					: "urnicd hung up: urnicd ends, or the socket is not its "
+					  "control socket");
 			return EXIT_FAILED;
 		}
 		n -= (ssize_t)sizeof(a);

@@ -5,6 +5,7 @@
 #include "control/lock.h"
 #include "control/shm.h"
 #include "engine/sources.h"
+#include "msg/msg.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>

@@ -81,7 +81,8 @@ urn_ctl_channel_find(const struct urn_client *c, int32_t wanted, struct urn_abi_
 		return 0;
 	ch = urn_handles_get(&c->channels, (uint32_t)wanted);
 	if (!ch)
-		return urn_ctl_fail(rep, EINVAL, "%s: no completion channel %d", c->adapter->cfg.name, wanted);
+		return urn_ctl_fail(rep, EINVAL, "%s: no completion channel %d",
+				    c->adapter->cfg.name, wanted);
 	*fd = ch->write_fd;
 	return 0;
 }
@@ -111,8 +112,10 @@ urn_ctl_destroy_channel(struct urn_client *c, const struct urn_abi_req *req, str
 		return urn_ctl_fail(rep, EINVAL, "%s: no completion channel %u", c->adapter->cfg.name,
 				    req->handle);
 	if (ch->users)
-		return urn_ctl_fail(rep, EBUSY, "%s: %u queues use the channel: destroy those "
-				    "first", c->adapter->cfg.name, ch->users);
+		return urn_ctl_fail(rep, EBUSY,
+				    "%s: %u queues use the channel: destroy those "
+				    "first",
+				    c->adapter->cfg.name, ch->users);
 	if (c->adapter->cm && urn_cm_client_uses(c->adapter->cm, &c->cm, ch->write_fd))
 		return urn_ctl_fail(rep, EBUSY, "%s: connection ids use the channel: destroy those "
 				    "first", c->adapter->cfg.name);

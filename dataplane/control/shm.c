@@ -229,14 +229,15 @@ complaint(int fd, uint64_t length, struct stat *st)
 	if ((mode & O_ACCMODE) != O_RDWR)
 		return "is not open for reading and writing";
 	if (fs.f_type != TMPFS_MAGIC)
-		return "does not lie in ordinary shared memory (huge pages can't be shared: a hole in "
-		       "them faults whoever touches it)";
+		return "does not lie in ordinary shared memory (huge pages can't be shared: a hole "
+		       "in "
+		       "them faults each process that touches it)";
 	if (!(seals & F_SEAL_SHRINK))
 		return "can shrink: seal it with F_SEAL_SHRINK";
 	if (seals & F_SEAL_WRITE)
 		return "is sealed against writing";
 	if (length == 0 || (uint64_t)st->st_size < length)
-		return "is shorter than what is to be shared, or that is nothing";
+		return "is shorter than the range to be shared, or the range is empty";
 	return NULL;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of receive queues: they live on the adapter's first engine, so that one lookup finds each. */
+/* Names of receive queues: they live on the adapter's first engine, so that one lookup finds each.
+ */
 #include "msg/priv.h"
 
 #include <errno.h>

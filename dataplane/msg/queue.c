@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The receive queue of a register set (DB-2, DB-4, DB-5). The ring lies in the client's arena; its place and
- * the tail are kept here, so that nothing the client writes leads a message elsewhere. The head is the only
- * word that is read for each message, and is checked against the tail.
+ * The receive queue of a register set (DB-2, DB-4, DB-5). The ring lies in the client's arena; its
+ * place and the tail are kept here, so that nothing the client writes leads a message elsewhere.
+ * The head is the only word that is read for each message, and is checked against the tail.
  */
 #include "msg/priv.h"
 
@@ -15,8 +15,8 @@ fits(const struct urn_msg_set *s, const struct urn_abi_msg_conf *c)
 	if (c->entries == 0)
 		return true;
 	return c->entries <= URN_MSG_ENTRIES_MAX && (c->entries & (c->entries - 1)) == 0 &&
-	       c->entry_size >= URN_MSG_ENTRY_MIN && c->entry_size <= URN_MSG_ENTRY_MAX && c->entry_size % 64 == 0 &&
-	       c->base % 64 == 0 && c->base <= s->arena &&
+	       c->entry_size >= URN_MSG_ENTRY_MIN && c->entry_size <= URN_MSG_ENTRY_MAX &&
+	       c->entry_size % 64 == 0 && c->base % 64 == 0 && c->base <= s->arena &&
 	       (uint64_t)c->entries * c->entry_size <= s->arena - c->base && c->permit_bits <= 128;
 }
 
@@ -24,7 +24,8 @@ fits(const struct urn_msg_set *s, const struct urn_abi_msg_conf *c)
 static bool
 holds(const struct urn_msg_set *s)
 {
-	return s->entries && atomic_load_explicit(&s->regs->ctrl.head, memory_order_acquire) != s->tail;
+	return s->entries &&
+	       atomic_load_explicit(&s->regs->ctrl.head, memory_order_acquire) != s->tail;
 }
 
 static void
@@ -55,7 +56,8 @@ configure(struct urn_tp *tp, struct urn_msg_set *s, uint32_t seq)
 {
 	struct urn_abi_msg_conf c;
 
-	memcpy(&c, &s->regs->conf, sizeof(c)); /* once: the client may change the line at any time */
+	memcpy(&c, &s->regs->conf,
+	       sizeof(c)); /* once: the client may change the line at any time */
 	s->conf_seq = seq;
 	if (!fits(s, &c)) {
 		URN_COUNT(tp, MSG_CONF_REFUSED);
@@ -90,7 +92,8 @@ same_prefix(const uint8_t a[16], const uint8_t b[16], unsigned int bits)
 {
 	unsigned int bytes = bits / 8, rest = bits % 8;
 
-	return memcmp(a, b, bytes) == 0 && (!rest || ((a[bytes] ^ b[bytes]) & (0xff00 >> rest) & 0xff) == 0);
+	return memcmp(a, b, bytes) == 0 &&
+	       (!rest || ((a[bytes] ^ b[bytes]) & (0xff00 >> rest) & 0xff) == 0);
 }
 
 static bool
@@ -109,7 +112,8 @@ refuse(struct urn_tp *tp, struct urn_msg_set *s, enum urn_counter why, uint8_t c
 
 	tp->c.v[why]++;
 	/* Only this thread counts; a client that writes here sees its own number. */
-	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
+	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
 	return code;
 }
 
@@ -129,12 +133,14 @@ find_room(struct urn_tp *tp, struct urn_msg_set *s)
 		s->user.source.flags &= ~(uint32_t)URN_MSGF_BAD_HEAD;
 		set_state(s, URN_MSGQ_OPEN);
 	}
-	return used < s->entries ? URN_MSG_DONE : refuse(tp, s, URN_C_DROP_MSG_FULL, URN_MSG_QUEUE_FULL);
+	return used < s->entries ? URN_MSG_DONE
+				 : refuse(tp, s, URN_C_DROP_MSG_FULL, URN_MSG_QUEUE_FULL);
 }
 
 /* Check everything about a message but its bytes. s: valid with URN_MSG_DONE */
 static uint8_t
-check(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, uint32_t len, struct urn_msg_set **set)
+check(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, uint32_t len,
+      struct urn_msg_set **set)
 {
 	struct urn_msg_set *s = urn_msg_find(urn_msg_regs_of(tp), qid);
 
@@ -159,7 +165,8 @@ urn_msg_admit(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid,
 }
 
 uint8_t
-urn_msg_deliver(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid, const uint8_t *data, uint32_t len)
+urn_msg_deliver(struct urn_tp *tp, const struct urn_flow_from *from, uint64_t qid,
+		const uint8_t *data, uint32_t len)
 {
 	struct urn_msg_set *s;
 	uint8_t code = check(tp, from, qid, len, &s);

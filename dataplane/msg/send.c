@@ -8,8 +8,8 @@
  *     │                                     wants another try              │
  *     └──────────────── sstat.answer = seq, code ◄─────────────────────────┘
  *
- * Another try is made after an error only when the target's answer, or none at all, says that the message
- * is not there: after URN_MSG_MAY_BE_THERE a second try could put it there twice.
+ * Another try is made after an error only when the target's answer, or none at all, says that the
+ * message is not there: after URN_MSG_MAY_BE_THERE a second try could put it there twice.
  */
 #include "msg/priv.h"
 #include "transport/sched.h"
@@ -36,7 +36,8 @@ static void
 store_answer(struct urn_msg_set *s, uint8_t code)
 {
 	/* The reader of the answer may use the message's memory again: release. */
-	atomic_store_explicit(&s->regs->sstat.answer, URN_MSG_ANSWER(s->seq, code), memory_order_release);
+	atomic_store_explicit(&s->regs->sstat.answer, URN_MSG_ANSWER(s->seq, code),
+			      memory_order_release);
 }
 
 /* The message has its answer. */
@@ -58,7 +59,8 @@ answer(struct urn_tp *tp, struct urn_msg_set *s, uint8_t code)
 static bool
 again(const struct urn_msg_set *s, uint8_t code)
 {
-	return !(code & URN_MSG_MAY_BE_THERE) && (urn_msg_code_kind(code) & s->retry_kinds) && s->retries;
+	return !(code & URN_MSG_MAY_BE_THERE) && (urn_msg_code_kind(code) & s->retry_kinds) &&
+	       s->retries;
 }
 
 /* A try ended: with an answer, or with another try later. */
@@ -79,12 +81,10 @@ tried(struct urn_tp *tp, struct urn_msg_set *s, uint8_t code)
 void
 urn_msg_answered(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
 {
-	struct urn_msg_set *s = (struct urn_msg_set *)((char *)m - offsetof(struct urn_msg_set, msg));
+	struct urn_msg_set *s =
+		(struct urn_msg_set *)((char *)m - offsetof(struct urn_msg_set, msg));
 
-	if (s->user.source.flags & URN_SOURCE_CLOSED)
-		s->user.source.flags &= ~(uint32_t)URN_MSGF_IN_FLOW;
-	else
-		tried(tp, s, code);
+	tried(tp, s, code);
 }
 
 /* ---- a doorbell */
@@ -95,7 +95,8 @@ is_qid(uint64_t qid)
 {
 	if (urn_msg_qid_is_named(qid))
 		return qid == URN_MSG_NAME(qid);
-	return qid >> 32 && qid == URN_MSG_QID(qid >> 32, urn_msg_qid_engine(qid), urn_msg_qid_slot(qid));
+	return qid >> 32 &&
+	       qid == URN_MSG_QID(qid >> 32, urn_msg_qid_engine(qid), urn_msg_qid_slot(qid));
 }
 
 /* True when the fields of a send line make sense for a set. */
@@ -155,7 +156,8 @@ urn_msg_look_send(struct urn_tp *tp, struct urn_msg_set *s)
 		URN_COUNT(tp, MSG_RUNG_PENDING);
 		return;
 	}
-	memcpy(&line, &s->regs->send, sizeof(line)); /* once: the client may change the line at any time */
+	memcpy(&line, &s->regs->send,
+	       sizeof(line)); /* once: the client may change the line at any time */
 	s->seq = seq;
 	take(tp, s, &line);
 }
@@ -194,7 +196,8 @@ urn_msg_try(struct urn_tp *tp, struct urn_msg_set *s)
 
 	if (!(src->flags & URN_MSGF_TRY))
 		return false;
-	s->msg.src_qid = s->name ? URN_MSG_NAME(s->name) : urn_msg_number(urn_msg_regs_of(tp), s->slot);
+	s->msg.src_qid =
+		s->name ? URN_MSG_NAME(s->name) : urn_msg_number(urn_msg_regs_of(tp), s->slot);
 	src->flags |= URN_MSGF_IN_FLOW; /* the flow may answer within the call */
 	code = urn_flow_send(tp, s->node, &s->msg);
 	if (likely(code == URN_MSG_PENDING)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Register sets come and go: slots, generations of queue numbers, and the set as a source of work. */
+/* Register sets come and go: slots, generations of queue numbers, and the set as a source of work.
+ */
 #include "msg/priv.h"
 #include "transport/sched.h"
 
@@ -51,7 +52,8 @@ uint64_t
 urn_msg_number(const struct urn_msg_regs *r, uint32_t slot)
 {
 	/* 2^31 - 1 generations, from 1 on: none is 0, and the next differs from the one before. */
-	uint32_t g = (uint32_t)(((uint64_t)r->generation + r->slot[slot].generation) % 0x7fffffff) + 1;
+	uint32_t g =
+		(uint32_t)(((uint64_t)r->generation + r->slot[slot].generation) % 0x7fffffff) + 1;
 
 	return URN_MSG_QID(g, r->engine, slot);
 }
@@ -84,9 +86,9 @@ urn_msg_find(const struct urn_msg_regs *r, uint64_t qid)
 	} else {
 		s = urn_msg_set_at(r, urn_msg_qid_slot(qid));
 		if (s && urn_msg_number(r, s->slot) != qid)
-			return NULL;
+			s = NULL;
 	}
-	return s && !(s->user.source.flags & URN_SOURCE_CLOSED) ? s : NULL;
+	return s;
 }
 
 /* ---- a set's life */
@@ -129,8 +131,6 @@ urn_msg_end(struct urn_tp *tp, struct urn_source *src)
 	struct urn_msg_set *s = urn_msg_set_of(src);
 	struct urn_msg_slot *slot = &r->slot[s->slot];
 
-	/* From here on the queue's number and name lead nowhere, and no message is taken from the arena. */
-	src->flags |= URN_SOURCE_CLOSED;
 	urn_sched_remove(&tp->sched, src);
 	urn_wheel_stop(&tp->wheel, &s->timer.timer);
 	urn_msg_unbind(r, s);
@@ -198,9 +198,14 @@ const struct urn_source_ops urn_msg_ops = {
 
 /* ---- views */
 
+/* A value that the engine may be changing while another thread looks. */
+#define LOOK(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+
 void
 urn_msg_look(const struct urn_msg_regs *r, const struct urn_msg_set *s, struct urn_msg_view *v)
 {
+	bool pending = LOOK(s->user.source.flags) & URN_MSGF_PENDING;
+
 	*v = (struct urn_msg_view){
 		.qid = urn_msg_number(r, s->slot),
 		.share = s->user.source.share,
@@ -208,14 +213,14 @@ urn_msg_look(const struct urn_msg_regs *r, const struct urn_msg_set *s, struct u
 		.arena = s->arena,
 		.db = s->user.source.db,
 		.slot = s->slot,
-		.name = s->name,
+		.name = LOOK(s->name),
 		.channel = s->channel,
-		.entries = s->entries,
-		.entry_size = s->entry_size,
+		.entries = LOOK(s->entries),
+		.entry_size = LOOK(s->entry_size),
 		.head = atomic_load_explicit(&s->regs->ctrl.head, memory_order_relaxed),
-		.tail = s->tail,
-		.state = s->state,
-		.code = s->user.source.flags & URN_MSGF_PENDING ? URN_MSG_PENDING : s->code,
-		.sent = s->sent,
+		.tail = LOOK(s->tail),
+		.state = LOOK(s->state),
+		.code = pending ? URN_MSG_PENDING : LOOK(s->code),
+		.sent = LOOK(s->sent),
 	};
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events of ARM INTR (DB-8). Queues that messages came for are on a list until the turn's end; then the arm
- * words are read, behind one fence for all of them. The reader arms and then looks at the tail: one of the two
- * sides sees the other's store. An event that finds no room arms the queue again and is tried later.
+ * Events of ARM INTR (DB-8). Queues that messages came for are on a list until the turn's end; then
+ * the arm words are read, behind one fence for all of them. The reader arms and then looks at the
+ * tail: one of the two sides sees the other's store. An event that finds no room arms the queue
+ * again and is tried later.
  */
 #include "msg/priv.h"
 
@@ -38,7 +39,7 @@ unlink_from(struct urn_msg_regs *r, struct urn_msg_list *l, struct urn_msg_set *
 void
 urn_msg_touch(struct urn_msg_regs *r, struct urn_msg_set *s)
 {
-	if (s->user.source.flags & (URN_MSGF_TOUCHED | URN_MSGF_LATE | URN_SOURCE_CLOSED))
+	if (s->user.source.flags & (URN_MSGF_TOUCHED | URN_MSGF_LATE))
 		return;
 	s->user.source.flags |= URN_MSGF_TOUCHED;
 	append(r, &r->touched, s);
@@ -68,7 +69,8 @@ count_pending(struct urn_msg_set *s)
 {
 	_Atomic uint32_t *n = &s->regs->rstat.pending;
 
-	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_release);
+	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
+			      memory_order_release);
 }
 
 /* Fire if the queue is armed. returns: true when there was no room for the event */
@@ -94,9 +96,11 @@ fire(struct urn_msg_regs *r, struct urn_msg_set *s, urn_msg_tell_fn *tell, void 
 	return false;
 }
 
-/* Look at the first n sets of a list, and put those whose event is late behind the other late ones. */
+/* Look at the first n sets of a list, and put those whose event is late behind the other late ones.
+ */
 static void
-look(struct urn_msg_regs *r, struct urn_msg_list *l, uint16_t last, uint32_t n, urn_msg_tell_fn *tell, void *ctx)
+look(struct urn_msg_regs *r, struct urn_msg_list *l, uint16_t last, uint32_t n,
+     urn_msg_tell_fn *tell, void *ctx)
 {
 	for (bool end = false; n && !end && l->head != URN_MSG_NIL; n--) {
 		struct urn_msg_set *s = r->slot[l->head].set;
@@ -115,7 +119,8 @@ urn_msg_tell(struct urn_msg_regs *r, uint64_t now, urn_msg_tell_fn *tell, void *
 {
 	bool late = r->late.head != URN_MSG_NIL;
 
-	/* The tails are visible before the arm words are read: the reader arms, then looks at the tail. */
+	/* The tails are visible before the arm words are read: the reader arms, then looks at the
+	 * tail. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (late && now >= r->late_due) {
 		r->late_due = now + RETRY_NS;

@@ -2,6 +2,7 @@
 /* Reports on objects that exist from the start: ports, adapters, engines, their tables and counters. */
 #include "report/report_priv.h"
 #include "abi/clock.h"
+#include "msg/msg.h"
 #include "server/server.h"
 #include "pmd_glue/plug.h"
 
@@ -207,12 +208,18 @@ adapter_more(const struct urn_adapter *a, struct urn_report_sink *s)
 static void
 adapter_counts(const struct urn_adapter *a, struct urn_report_sink *s)
 {
-	uint64_t qps = 0;
+	uint64_t qps = 0, sets = 0, flows = 0;
 
-	for (unsigned int e = 0; e < URN_ABI_MAX_ENGINES; e++)
-		if (a->shard[e])
-			qps += LOOK(a->shard[e]->tp->qp_count);
+	for (unsigned int e = 0; e < URN_ABI_MAX_ENGINES; e++) {
+		if (!a->shard[e])
+			continue;
+		qps += LOOK(a->shard[e]->tp->qp_count);
+		sets += urn_msg_count(a->shard[e]->msg);
+		flows += urn_flow_count(a->shard[e]->tp);
+	}
 	s->u64(s, "qps", qps);
+	s->u64(s, "msg_sets", sets);
+	s->u64(s, "flows", flows);
 }
 
 static int
@@ -424,11 +431,18 @@ urn_report_limits(const struct urn_report_source *src, struct urn_report_query *
 		  struct urn_report_sink *s, struct urn_err *err)
 {
 	static const char *const names[URN_QUOTAS] = {
-		[URN_QUOTA_QP] = "qp", [URN_QUOTA_CQ] = "cq",	      [URN_QUOTA_SRQ] = "srq",
-		[URN_QUOTA_MR] = "mr", [URN_QUOTA_PINNED] = "pinned", [URN_QUOTA_CM] = "cm",
-		[URN_QUOTA_PD] = "pd", [URN_QUOTA_AH] = "ah",
-		[URN_QUOTA_CHANNEL] = "channels", [URN_QUOTA_SHARE] = "shares",
-		[URN_QUOTA_SHARED] = "shared", [URN_QUOTA_AREA] = "area",
+		[URN_QUOTA_QP] = "qp",
+		[URN_QUOTA_CQ] = "cq",
+		[URN_QUOTA_SRQ] = "srq",
+		[URN_QUOTA_MR] = "mr",
+		[URN_QUOTA_PINNED] = "pinned",
+		[URN_QUOTA_CM] = "cm",
+		[URN_QUOTA_PD] = "pd",
+		[URN_QUOTA_AH] = "ah",
+		[URN_QUOTA_CHANNEL] = "channels",
+		[URN_QUOTA_SHARE] = "shares",
+		[URN_QUOTA_SHARED] = "shared",
+		[URN_QUOTA_AREA] = "area",
 		[URN_QUOTA_MSG] = "msg_sets",
 	};
 	const struct urn_server_config *c = src->server_config;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Inside of flows (flow.h). One struct serves both directions between this engine and an engine of a
- * node: what we send there, and what comes from there.
+ * node.
  *
  *   flow.c        making, finding, ageing; messages in and out of a flow
  *   flow_tx.c     packets of messages, first and repeated
@@ -86,7 +86,7 @@ struct urn_flow_whole {
 	SLIST_ENTRY(urn_flow_whole) link; /* in the flow's list, the newest first */
 	uint64_t at;       /* ns: when the last part came */
 	uint64_t qid, src_qid;
-	uint32_t id;       /* of the message, among those of the flow */
+	uint32_t id;       /* number of the message, among those of the flow */
 	uint32_t len, got; /* bytes of the message; bytes that came */
 	uint8_t code;      /* 0: being put together; else the code that its parts are refused with */
 	uint8_t data[];    /* len bytes; none with a code */

@@ -43,7 +43,7 @@ struct flow_node {
 	uint32_t got_n;
 	uint8_t refuse[FLOW_NET_QUEUES]; /* code that a queue answers with; 0: it takes messages */
 	uint8_t admit;                   /* code of admit(); 0: by refuse[] */
-	int neigh;                       /* what looking up a MAC address returns */
+	int neigh;                       /* result of looking up a MAC address */
 	uint8_t mac[6], gid[16];
 };
 
@@ -80,7 +80,7 @@ void flow_net_run(struct flow_net *n, uint64_t ns);
 void flow_net_until(struct flow_net *n, const struct flow_sent *s, uint64_t ns);
 /* Number of a queue of a node. */
 uint64_t flow_qid(unsigned int slot);
-/* Send a message of `len` bytes that begins with tag. returns: what urn_flow_send() returns */
+/* Send a message of `len` bytes that begins with tag. returns: the result of urn_flow_send() */
 uint8_t flow_send(struct flow_net *n, unsigned int from, unsigned int to, uint64_t qid, uint32_t len,
 		  uint32_t tag, struct flow_sent *s);
 void flow_sent_free(struct flow_sent *s);

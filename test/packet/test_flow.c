@@ -323,7 +323,7 @@ ageing(void **state)
 	net_end(n);
 }
 
-/* The receiver restarts: what may have been delivered before fails so; what was not sent goes to the new node. */
+/* The receiver restarts: a message that may have been delivered before fails so; later ones go to the new node. */
 static void
 receiver_restarts(void **state)
 {

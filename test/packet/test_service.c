@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * transport/service.h, HOUSE seam 2: a service of another type of queue pair, which only sends
- * back what it receives, goes through the burst, the schedule and the error states of the transport
- * without a line there that knows it.
+ * transport/service.h, architecture.md, seam 2: a service of another type of queue pair, which only
+ * sends back what it receives, goes through the burst, the schedule and the error states of the
+ * transport without a line there that knows it.
  */
 #include "probe.h"
 

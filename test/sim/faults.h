@@ -8,10 +8,10 @@
 /* X(index, "name", "description") */
 #define SIM_FAULTS(X)                                                                  \
 	X(DROP, "drop", "wires lose frames")                                           \
-	X(DUP, "dup", "wires double frames")                                           \
+	X(DUP, "dup", "wires duplicate frames")                                        \
 	X(REORDER, "reorder", "wires let frames pass others")                          \
 	X(DELAY, "delay", "wires are slow, by a time that varies")                     \
-	X(CORRUPT, "corrupt", "wires turn a bit over")                                 \
+	X(CORRUPT, "corrupt", "wires flip a bit")                                      \
 	X(RATE, "rate", "wires carry so many bits a second")                           \
 	X(BLACKHOLE, "blackhole", "a link carries nothing for a while")                \
 	X(CUT, "cut", "a link carries nothing one way for a while")                    \

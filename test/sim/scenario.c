@@ -21,7 +21,7 @@ const struct sim_scenario sim_scenarios[] = {
 	 .may = SIM_BIT(LATE) | SIM_BIT(DRAIN) | SIM_BIT(DELAY), .nodes = {2, 4}, .switches = {0, 2},
 	 .pairs = {1, 8}, .ops = {8, 40}, .max_len = 16384, .slots = 16, .weight = EVERY,
 	 .datagrams = {0, 16}, .srq_percent = 40},
-	{.name = "lossy", .text = "wires lose, double, reorder and corrupt, up to 10 % each",
+	{.name = "lossy", .text = "wires lose, duplicate, reorder and corrupt, up to 10 % each",
 	 .always = WIRES, .may = SIM_BIT(LATE) | SIM_BIT(DELAY), .nodes = {2, 3}, .switches = {0, 2},
 	 .pairs = {1, 3}, .ops = {4, 24}, .max_len = 8192, .slots = 8, .weight = USUAL,
 	 .datagrams = {0, 8}, .srq_percent = 30},

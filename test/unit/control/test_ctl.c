@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of control operations (HOUSE seam 9): all that anybody knows of an operation is
- * its row. A second table, with an operation of the test's own, goes through the same function.
+ * The table of control operations (architecture.md, seam 9): all that anybody knows of an operation
+ * is its row. A second table, with an operation of the test's own, goes through the same function.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -352,7 +352,7 @@ refused(void **state)
 	assert_int_equal(ledger.used[URN_QUOTA_PD], 0);
 }
 
-/* ---- HOUSE seam 10: features */
+/* ---- architecture.md, seam 10: features */
 
 /* Say hello as a library of these versions that knows these features. returns: the errno value */
 static int

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters are joined from a block for each folder, and belong to scopes (HOUSE seam 9). A block
- * and a scope of the test's own go through the same functions.
+ * Counters are joined from a block for each folder, and belong to scopes (architecture.md, seam 9).
+ * A block and a scope of the test's own go through the same functions.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,6 +46,7 @@ static const struct {
 	{&urn_impair_scope, "switch_impair", URN_IMPAIR_COUNTER_COUNT},
 	{&urn_fabric_scope, "switch_device", URN_FABRIC_COUNTER_COUNT},
 	{&urn_swq_scope, "switch_queue", URN_SWQ_COUNTER_COUNT},
+	{&urn_mark_scope, "switch_mark", URN_MARK_COUNTER_COUNT},
 };
 
 static void
