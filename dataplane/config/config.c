@@ -470,6 +470,7 @@ urn_config_free(struct urn_config *cfg)
 	for (unsigned int i = 0; i < cfg->switches; i++) {
 		free(cfg->sw[i].plug);
 		free(cfg->sw[i].fixed);
+		free(cfg->sw[i].route);
 	}
 	for (unsigned int i = 0; i < cfg->adapters; i++)
 		free(cfg->adapter[i].adapter.neighbour);

@@ -123,14 +123,22 @@ struct urn_config_static {
 	uint8_t mac[6];
 };
 
+/* An IP address behind a plug. */
+struct urn_config_route {
+	unsigned int plug; /* index */
+	uint8_t gid[16];
+};
+
 /* [switch NAME] */
 struct urn_config_switch {
-	struct urn_switch_config sw; /* name, fdb.max, fdb.age_ns, no_learning; copies: NULL */
+	struct urn_switch_config sw; /* all but copies and fdb.seed; routes: `routes` */
 	unsigned int engine;	     /* engine whose thread polls the switch */
 	unsigned int plugs;
 	struct urn_config_plug *plug; /* in the order of ports, adapters, links */
 	unsigned int statics;
 	struct urn_config_static *fixed;
+	unsigned int routes;
+	struct urn_config_route *route;
 	unsigned int line;
 };
 

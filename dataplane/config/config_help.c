@@ -23,6 +23,7 @@ static const char *const type_text[URN_CONFIG_TYPES] = {
 	[URN_CT_DEVICE] = "a device",
 	[URN_CT_EAL] = "arguments",
 	[URN_CT_MACS] = "MAC addresses",
+	[URN_CT_IPS] = "IP addresses",
 	[URN_CT_IMPAIR] = "impairments",
 };
 
@@ -36,6 +37,9 @@ value_text(const struct urn_config_key *k, char *out, size_t size)
 	case URN_CT_SIZE:
 		snprintf(out, size, "%s to %s", urn_config_number_text(k->min, least),
 			 urn_config_number_text(k->max, most));
+		break;
+	case URN_CT_SET:
+		snprintf(out, size, "numbers from 0 to %u", (unsigned int)k->max);
 		break;
 	case URN_CT_TIME:
 		snprintf(out, size, "%s to %s", urn_config_time_text(k->min, least),

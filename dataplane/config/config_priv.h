@@ -43,6 +43,8 @@ enum urn_config_type {
 	URN_CT_DEVICE,	 /* a device for pmd_glue */
 	URN_CT_EAL,	 /* further EAL arguments */
 	URN_CT_MACS,	 /* a list of MAC addresses */
+	URN_CT_SET,	 /* 0,2-4: a mask; max: the largest number, 63 at most */
+	URN_CT_IPS,	 /* a list of IPv4 and IPv6 addresses */
 	URN_CT_IMPAIR,	 /* switch/impair_words.h */
 	URN_CONFIG_TYPES,
 };
@@ -168,6 +170,14 @@ void urn_config_refer(struct urn_config_ctx *ctx);
 void urn_config_neighbours(struct urn_config_ctx *ctx);
 /* Fill in the plugs of switches; after urn_config_refer(). */
 void urn_config_plug(struct urn_config_ctx *ctx);
+/* Check a switch's numbers for lossless priorities, and take its map. (config_lossless.c) */
+void urn_config_lossless(struct urn_config_ctx *ctx, unsigned int index);
+/* Parse a list of numbers from 0 to max (63 at most), "0,2-4", into a mask. returns: 0, or -1: bad, or empty */
+int urn_config_parse_set(const char *text, unsigned int max, uint64_t *set);
+/* Parse an address, n bytes, IPv4 or IPv6, into a GID. returns: 0 or -1 (config_neigh.c) */
+int urn_config_parse_gid(const char *text, size_t n, uint8_t gid[16]);
+/* True when a text is a list of at least one address. */
+bool urn_config_are_gids(const char *text);
 /* Line of a key in a section, or of the section when the key is not there. */
 unsigned int urn_config_line(const struct urn_ini_section *section, const char *key);
 /* Index of the port or switch with a name of n bytes, or -1. */

@@ -353,6 +353,14 @@ take_macs(const struct value *v)
 }
 
 static int
+take_ips(const struct value *v)
+{
+	return urn_config_are_gids(v->text)
+		       ? 0
+		       : bad(v, "give IP addresses, such as 10.0.0.1, fe80::1");
+}
+
+static int
 take_ipv4(const struct value *v)
 {
 	uint8_t a[4];
@@ -487,6 +495,17 @@ take_engines(const struct value *v)
 }
 
 static int
+take_set(const struct value *v)
+{
+	uint64_t set;
+
+	if (urn_config_parse_set(v->text, (unsigned int)v->key->max, &set) != 0)
+		return bad(v, "give numbers from 0 to %u, such as 3 or 0,4-6",
+			   (unsigned int)v->key->max);
+	return store(v, set);
+}
+
+static int
 take_features(const struct value *v)
 {
 	const char *at = v->text, *word;
@@ -547,6 +566,7 @@ static int (*const takers[URN_CONFIG_TYPES])(const struct value *v) = {
 	[URN_CT_ENGINES] = take_engines, [URN_CT_FEATURES] = take_features,
 	[URN_CT_DEVICE] = take_device,	 [URN_CT_EAL] = take_eal,
 	[URN_CT_MACS] = take_macs,	 [URN_CT_IMPAIR] = take_later,
+	[URN_CT_SET] = take_set,	 [URN_CT_IPS] = take_ips,
 };
 
 int

@@ -11,11 +11,17 @@
 /* Set all fields that keys of [switch] have to the keys' presets; all others to zero. */
 void urn_config_switch_init(struct urn_config_switch *sw);
 /*
- * Take a key with a field: learning, age, addresses or engine. value: as in a file. returns: 0, or
+ * Take a key with a field: learning, age, lossless and the like. value: as in a file. returns: 0, or
  * -1 with *err, the part of a sentence that says what to give instead
  */
 int urn_config_switch_take(struct urn_config_switch *sw, const char *key, const char *value,
 			   struct urn_err *err);
+
+/*
+ * Give the frames with some DSCPs, or else code points of tags, a priority. priority, list: as in a
+ * file, "3" and "26,48-55". returns: 0, or -1: bad, and nothing changed
+ */
+int urn_config_map(struct urn_classify_map *map, bool dscp, const char *priority, const char *list);
 
 /* True when s is a name that a section, or a port of a switch, may have. n: its bytes */
 bool urn_config_is_name(const char *s, size_t n);

@@ -68,12 +68,9 @@ tp_ah(void *ctx, uint32_t id)
 static uint64_t
 line_rate(const struct urn_port *p)
 {
-	struct rte_eth_link link = {.link_speed = RTE_ETH_SPEED_NUM_UNKNOWN};
+	uint64_t bps = urn_port_speed(p);
 
-	if (rte_eth_link_get_nowait(p->id, &link) != 0 || link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ||
-	    link.link_speed == RTE_ETH_SPEED_NUM_NONE)
-		link.link_speed = RTE_ETH_SPEED_NUM_100G;
-	return link.link_speed * (1000000ull / 8);
+	return (bps ? bps : RTE_ETH_SPEED_NUM_100G * 1000000ull) / 8;
 }
 
 /* Index of the adapter's first engine, which may be that of a shard in the making. */
