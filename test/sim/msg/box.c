@@ -184,7 +184,7 @@ read_now(struct ms_node *n, struct ms_box *b, unsigned int place)
 	uint32_t read = read_entries(w, b, 1 + (uint32_t)ms_upto(w, b->entries));
 
 	b->read_at = w->now + 1 + ms_upto(w, b->gap + 1);
-	if (!read && b->sleeps && !w->quiet)
+	if (!read && b->sleeps)
 		fall_asleep(n, b, place);
 }
 
@@ -412,7 +412,9 @@ ms_boxes_step(struct ms_node *n)
 		step(n, b, i);
 		if (b->scribbles || b->mail == UINT32_MAX)
 			ms_node_wake(n, b->send_at);
-		if (b->receives && !b->scribbles && !n->w->idle)
+		/* A reader that looks and finds nothing changes nothing, unless it falls asleep. */
+		if (b->receives && !b->scribbles && !n->w->idle &&
+		    (b->sleeps || atomic_load(&b->regs->rstat.tail) != b->head))
 			ms_node_wake(n, b->read_at);
 	}
 }
