@@ -12,6 +12,7 @@
 #include "counters_cm.h"
 #include "counters_control.h"
 #include "counters_engine.h"
+#include "counters_msg.h"
 #include "counters_net.h"
 #include "counters_transport.h"
 #include "counters_wire.h"
@@ -37,7 +38,9 @@
 	B(DROPS, "transport") \
 	B(SHORTAGE, "transport") \
 	B(ENGINE, "engine") \
-	B(NAKS, "transport")
+	B(NAKS, "transport") \
+	B(FLOW, "transport") \
+	B(MSG, "msg")
 
 enum urn_counter {
 #define X(id, name, text) URN_C_##id,

@@ -85,6 +85,28 @@
 	X(NAK_INV_REQ, "nak_invalid_request", "NAK: request that makes no sense") \
 	X(NAK_ACCESS, "nak_access", "NAK: key, range or right") \
 	X(NAK_OPERATIONAL, "nak_operational", "NAK: responder could not do it")
+
+/* Flows: reliable channels from node to node. */
+#define URN_COUNTERS_FLOW(X) \
+	X(FLOW_TX, "flow_tx_packets", "data packets of flows built") \
+	X(FLOW_RX, "flow_rx_packets", "data packets of flows accepted") \
+	X(FLOW_MESSAGES_TX, "flow_tx_messages", "messages of flows answered with DONE") \
+	X(FLOW_MESSAGES_RX, "flow_rx_messages", "messages of flows delivered") \
+	X(FLOW_REFUSED_TX, "flow_tx_refused", "messages of flows that the target node refused") \
+	X(FLOW_REFUSED_RX, "flow_rx_refused", "messages of flows refused here") \
+	X(FLOW_ACKS_TX, "flow_tx_acks", "acknowledgements of flows built") \
+	X(FLOW_ACKS_RX, "flow_rx_acks", "acknowledgements of flows received") \
+	X(FLOW_RETRANSMITS, "flow_retransmits", "data packets of flows sent again") \
+	X(FLOW_DUPLICATES, "flow_duplicates", "data packets of flows received again") \
+	X(FLOW_FAILED, "flow_failed", "flows whose peer did not answer") \
+	X(FLOW_RESTARTED, "flow_restarted", "flows that ended because the peer was restarted") \
+	X(FLOW_NONE, "flow_none", "flows that found no room") \
+	X(FLOW_DROP_FORMAT, "flow_drop_format", "packets of flows whose fields make no sense") \
+	X(FLOW_DROP_NO_USER, "flow_drop_no_user", "packets of flows to an adapter without messages") \
+	X(FLOW_DROP_STALE, "flow_drop_stale", "packets of flows that have ended") \
+	X(FLOW_DROP_FAR, "flow_drop_far", "data packets of flows beyond the window") \
+	X(FLOW_DROP_FORGED, "flow_drop_forged", "packets of flows with our own address as their source that we did not send") \
+	X(FLOW_DROP_ROOM, "flow_drop_room", "data packets of flows that found no room for refusals or parts")
 /* clang-format on */
 
 #endif

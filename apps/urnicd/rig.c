@@ -123,6 +123,7 @@ limits_of(const struct urn_config_quota *q)
 			[URN_QUOTA_SHARE] = q->share,
 			[URN_QUOTA_SHARED] = q->shared,
 			[URN_QUOTA_AREA] = q->area,
+			[URN_QUOTA_MSG] = q->msg,
 		},
 	};
 }

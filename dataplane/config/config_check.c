@@ -297,6 +297,7 @@ check_limits(struct urn_config_ctx *ctx)
 		{"shares_per_client", "shares_per_uid"},
 		{"shared_per_client", "shared_per_uid"},
 		{"area_per_client", "area_per_uid"},
+		{"msg_sets_per_client", "msg_sets_per_uid"},
 	};
 	const struct urn_config_limits *l = &ctx->cfg->limits;
 	const struct urn_config_quota *c = &l->per_client, *u = &l->per_uid;
@@ -314,6 +315,7 @@ check_limits(struct urn_config_ctx *ctx)
 		{c->share, u->share},
 		{c->shared, u->shared},
 		{c->area, u->area},
+		{c->msg, u->msg},
 	};
 	const struct urn_ini_section *s = ctx->only[URN_CK_LIMITS];
 

@@ -102,7 +102,8 @@ static const struct urn_config_key limits_keys[] = {
 	LIMIT("ah_per_uid", per_uid.ah, "32k", "... of all clients of one user"),
 	LIMIT("mr_per_client", per_client.mr, "32k", "memory regions and windows of one client"),
 	LIMIT("mr_per_uid", per_uid.mr, "256k", "... of all clients of one user"),
-	LIMIT("cm_per_client", per_client.cm, "16k", "connection ids of one client, listeners among them"),
+	LIMIT("cm_per_client", per_client.cm, "16k",
+	      "connection ids of one client, listeners among them"),
 	LIMIT("cm_per_uid", per_uid.cm, "64k", "... of all clients of one user"),
 	LIMIT("pinned_per_client", per_client.pinned, "16G",
 	      "bytes in the memory regions of one client"),
@@ -112,11 +113,15 @@ static const struct urn_config_key limits_keys[] = {
 	LIMIT("shares_per_client", per_client.share, "4k",
 	      "pieces of memory that one client shares, registered or not"),
 	LIMIT("shares_per_uid", per_uid.share, "16k", "... of all clients of one user"),
-	LIMIT("shared_per_client", per_client.shared, "64G", "bytes in the memory that one client shares"),
+	LIMIT("shared_per_client", per_client.shared, "64G",
+	      "bytes in the memory that one client shares"),
 	LIMIT("shared_per_uid", per_uid.shared, "256G", "... of all clients of one user"),
 	LIMIT("area_per_client", per_client.area, "unlimited",
 	      "bytes of the area for the queues of one client, which is area_size of its adapter"),
 	LIMIT("area_per_uid", per_uid.area, "2048G", "... of all clients of one user"),
+	LIMIT("msg_sets_per_client", per_client.msg, "16k",
+	      "register sets of messages of one client"),
+	LIMIT("msg_sets_per_uid", per_uid.msg, "32k", "... of all clients of one user"),
 };
 
 #define N(field) FIELD(struct urn_config_engine, field)

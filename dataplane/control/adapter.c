@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_random.h>
@@ -75,6 +76,13 @@ line_rate(const struct urn_port *p)
 	return link.link_speed * (1000000ull / 8);
 }
 
+/* Index of the adapter's first engine, which may be that of a shard in the making. */
+static unsigned int
+first_engine(const struct urn_adapter *a, const struct urn_shard *s)
+{
+	return s->first ? s->engine->index : a->engine_of[0];
+}
+
 static struct urn_tp *
 make_tp(struct urn_adapter *a, struct urn_shard *s)
 {
@@ -98,6 +106,10 @@ make_tp(struct urn_adapter *a, struct urn_shard *s)
 		.neigh_ctx = a->neigh,
 		.line = a->cfg.no_congestion_control ? 0 : line_rate(a->cfg.port),
 		.rto_floor = a->cfg.rto_floor_us * 1000ull,
+		.flow_user = &urn_msg_flow_user,
+		.flow_ctx = s->msg,
+		.flow_epoch = (uint32_t)time(NULL),
+		.first_engine = first_engine(a, s),
 		.features = a->cfg.no_learn ? 0 : URN_LINK_F_ALL & ~a->cfg.features_off,
 		.learn = a->learn ? tp_learn : NULL,
 		.learn_ctx = a->learn,
@@ -123,6 +135,7 @@ destroy_shard(struct urn_shard *s)
 		return;
 	urn_engine_remove(s->engine, s);
 	urn_tp_destroy(s->tp);
+	urn_msg_regs_destroy(s->msg);
 	urn_memx_destroy(s->memx);
 	free(s);
 }
@@ -159,7 +172,8 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 	s->memx = urn_memx_create(&mx);
 	if (s->memx)
 		urn_mem_join(a->mem, e->index, s->memx);
-	s->tp = s->memx ? make_tp(a, s) : NULL;
+	s->msg = urn_msg_regs_create(e->index, first_engine(a, s), rte_rand());
+	s->tp = s->memx && s->msg ? make_tp(a, s) : NULL;
 	if (!s->tp || urn_engine_add(e, s) != 0) {
 		destroy_shard(s);
 		return NULL;

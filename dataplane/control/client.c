@@ -5,6 +5,7 @@
 #include "control/lock.h"
 #include "control/shm.h"
 #include "engine/sources.h"
+#include "msg/msg.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>
@@ -351,6 +352,14 @@ take_back_source(struct urn_client *c, uint32_t vector, struct urn_source *src)
 		return;
 	if (src->kind == URN_SOURCE_QP) {
 		take_back(c, urn_ctl_destroy_qp, urn_source_qp(src)->qpn);
+		return;
+	}
+	if (urn_source_ops(src) == &urn_msg_ops) {
+		const struct urn_shard *s = e.cs->shard;
+		struct urn_msg_view v;
+
+		urn_msg_look(s->msg, urn_msg_set_of(src), &v);
+		take_back(c, urn_ctl_msg_close, URN_MSG_HANDLE(s->engine->index, v.slot));
 		return;
 	}
 	for (;;) {

@@ -72,6 +72,21 @@ int urn_ctl_need(const struct urn_client *c, uint32_t feature, char *why, size_t
 urn_quota_bytes_fn urn_ctl_reg_mr_bytes, urn_ctl_dereg_mr_bytes, urn_ctl_share_bytes,
 	urn_ctl_unshare_bytes;
 
+/*
+ * Find the descriptor for the events of an object. wanted: the request's channel_fd, the handle of
+ * a channel when the client is in another process; fd: -1: no events. returns: 0; EINVAL: no such
+ * channel. (ctl_event.c)
+ */
+int urn_ctl_channel_find(const struct urn_client *c, int32_t wanted, struct urn_abi_rep *rep,
+			 int *fd);
+/*
+ * Count the object as a user of its channel, which was found: it is not destroyed while it has
+ * users. returns: handle of the channel, for urn_ctl_channel_leave(); 0: the client has none
+ */
+uint32_t urn_ctl_channel_use(struct urn_client *c, int32_t wanted);
+/* The object goes. channel: by urn_ctl_channel_use() */
+void urn_ctl_channel_leave(struct urn_client *c, uint32_t channel);
+
 /* An object of a client that goes was taken back: now and then let other clients' calls in. (client.c) */
 void urn_ctl_took_back(struct urn_client *c);
 /* Take back all keys of a client that goes: windows before the regions that they are bound to. (ctl_mem.c) */

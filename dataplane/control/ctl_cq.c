@@ -39,32 +39,6 @@ answer(const struct urn_ctl_cq *q, struct urn_abi_rep *rep)
 	rep->queue.engine = q->vector;
 }
 
-/* Find the descriptor for the queue's events. -1: none */
-static int
-channel_of(const struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep, int *fd)
-{
-	const struct urn_ctl_channel *ch;
-
-	*fd = req->create_cq.channel_fd < 0 ? -1 : req->create_cq.channel_fd;
-	if (!c->remote || *fd < 0)
-		return 0;
-	ch = urn_handles_get(&c->channels, (uint32_t)*fd);
-	if (!ch)
-		return urn_ctl_fail(rep, EINVAL, "%s: no completion channel %d", c->adapter->cfg.name, *fd);
-	*fd = ch->write_fd;
-	return 0;
-}
-
-/* Count the queue as a user of its channel, which is not destroyed while queues use it. */
-static void
-use_channel(struct urn_client *c, struct urn_ctl_cq *q, const struct urn_abi_req *req)
-{
-	if (!c->remote || q->cq.channel_fd < 0)
-		return;
-	q->channel = (uint32_t)req->create_cq.channel_fd;
-	((struct urn_ctl_channel *)urn_handles_get(&c->channels, q->channel))->users++;
-}
-
 int
 urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
@@ -74,7 +48,7 @@ urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	int rc = check_size(c, rep, req->create_cq.cqe), fd;
 
 	if (rc == 0)
-		rc = channel_of(c, req, rep, &fd);
+		rc = urn_ctl_channel_find(c, req->create_cq.channel_fd, rep, &fd);
 	if (rc != 0)
 		return rc;
 	entries = urn_pow2(req->create_cq.cqe);
@@ -97,7 +71,7 @@ urn_ctl_create_cq(struct urn_client *c, const struct urn_abi_req *req, struct ur
 	q->cq.mask = entries - 1;
 	q->cq.engine = a->engine_of[q->vector];
 	q->cq.channel_fd = fd;
-	use_channel(c, q, req);
+	q->channel = urn_ctl_channel_use(c, req->create_cq.channel_fd);
 	q->cq.cookie = req->create_cq.cookie;
 	q->cq.owner = c->engine.share[q->cq.engine];
 	answer(q, rep);
@@ -201,8 +175,7 @@ urn_ctl_destroy_cq(struct urn_client *c, const struct urn_abi_req *req, struct u
 				    "destroy those first", a->cfg.name, req->handle, q->cq.users);
 	forget_everywhere(c, q);
 	rep->queue.events = q->cq.events;
-	if (q->channel)
-		((struct urn_ctl_channel *)urn_handles_get(&c->channels, q->channel))->users--;
+	urn_ctl_channel_leave(c, q->channel);
 	urn_handles_remove(&c->cqs, req->handle);
 	urn_area_free(&c->area, q->off, q->bytes);
 	free(q);

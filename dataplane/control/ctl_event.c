@@ -72,6 +72,38 @@ urn_ctl_create_channel(struct urn_client *c, const struct urn_abi_req *req, stru
 }
 
 int
+urn_ctl_channel_find(const struct urn_client *c, int32_t wanted, struct urn_abi_rep *rep, int *fd)
+{
+	const struct urn_ctl_channel *ch;
+
+	*fd = wanted < 0 ? -1 : wanted;
+	if (!c->remote || *fd < 0)
+		return 0;
+	ch = urn_handles_get(&c->channels, (uint32_t)wanted);
+	if (!ch)
+		return urn_ctl_fail(rep, EINVAL, "%s: no completion channel %d",
+				    c->adapter->cfg.name, wanted);
+	*fd = ch->write_fd;
+	return 0;
+}
+
+uint32_t
+urn_ctl_channel_use(struct urn_client *c, int32_t wanted)
+{
+	if (!c->remote || wanted < 0)
+		return 0;
+	((struct urn_ctl_channel *)urn_handles_get(&c->channels, (uint32_t)wanted))->users++;
+	return (uint32_t)wanted;
+}
+
+void
+urn_ctl_channel_leave(struct urn_client *c, uint32_t channel)
+{
+	if (channel)
+		((struct urn_ctl_channel *)urn_handles_get(&c->channels, channel))->users--;
+}
+
+int
 urn_ctl_destroy_channel(struct urn_client *c, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	struct urn_ctl_channel *ch = urn_handles_get(&c->channels, req->handle);
@@ -80,8 +112,10 @@ urn_ctl_destroy_channel(struct urn_client *c, const struct urn_abi_req *req, str
 		return urn_ctl_fail(rep, EINVAL, "%s: no completion channel %u", c->adapter->cfg.name,
 				    req->handle);
 	if (ch->users)
-		return urn_ctl_fail(rep, EBUSY, "%s: %u completion queues use the channel: destroy those "
-				    "first", c->adapter->cfg.name, ch->users);
+		return urn_ctl_fail(rep, EBUSY,
+				    "%s: %u queues use the channel: destroy those "
+				    "first",
+				    c->adapter->cfg.name, ch->users);
 	if (c->adapter->cm && urn_cm_client_uses(c->adapter->cm, &c->cm, ch->write_fd))
 		return urn_ctl_fail(rep, EBUSY, "%s: connection ids use the channel: destroy those "
 				    "first", c->adapter->cfg.name);

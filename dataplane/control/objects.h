@@ -41,7 +41,7 @@ struct urn_ctl_srq {
 /* A remote client's completion channel: a pipe, whose other end the client has. */
 struct urn_ctl_channel {
 	int write_fd;
-	uint32_t users;       /* completion queues that write to it */
+	uint32_t users; /* completion queues and register sets that write to it */
 };
 
 /*

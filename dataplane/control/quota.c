@@ -30,6 +30,7 @@ static const struct {
 	[URN_QUOTA_SHARE] = {"pieces of shared memory", ENOMEM},
 	[URN_QUOTA_SHARED] = {"bytes of shared memory", EDQUOT},
 	[URN_QUOTA_AREA] = {"bytes of areas for queues", EDQUOT},
+	[URN_QUOTA_MSG] = {"register sets", EDQUOT},
 	[URN_QUOTA_FD] = {"descriptors", EMFILE},
 };
 

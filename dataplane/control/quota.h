@@ -21,15 +21,16 @@ enum urn_quota {
 	URN_QUOTA_SRQ,
 	URN_QUOTA_PD,
 	URN_QUOTA_AH,
-	URN_QUOTA_MR,      /* regions and windows */
+	URN_QUOTA_MR,	   /* regions and windows */
 	URN_QUOTA_PINNED,  /* bytes of registered memory */
-	URN_QUOTA_CM,      /* ids of connection management, with listeners; counted in cm/,
+	URN_QUOTA_CM,	   /* ids of connection management, with listeners; counted in cm/,
 			    * for a user in `apart` of the account */
 	URN_QUOTA_CHANNEL, /* completion channels */
 	URN_QUOTA_SHARE,   /* pieces of shared memory: mappings of this process */
 	URN_QUOTA_SHARED,  /* bytes of shared memory, registered or not */
-	URN_QUOTA_AREA,    /* bytes of areas, where queues lie: each as large as it can become */
-	URN_QUOTA_FD,      /* descriptors of this process */
+	URN_QUOTA_AREA,	   /* bytes of areas, where queues lie: each as large as it can become */
+	URN_QUOTA_FD,	   /* descriptors of this process */
+	URN_QUOTA_MSG,	   /* register sets of messages */
 	URN_QUOTAS,
 };
 

@@ -11,6 +11,7 @@
 #include "cm/cm_agent.h"
 #include "engine/run.h"
 #include "host/doorbell.h"
+#include "msg/msg.h"
 #include "net/learn.h"
 #include "pmd_glue/port.h"
 #include "transport/tp.h"
@@ -145,6 +146,7 @@ struct urn_shard {
 	struct urn_engine *engine;
 	struct urn_tp *tp;
 	struct urn_memx *memx;
+	struct urn_msg_regs *msg; /* register sets of messages; owner: the adapter; NULL: none */
 	struct urn_port *port;         /* owner: the program */
 	int queue;                     /* queue of the port; -1: another engine sends for us */
 	struct urn_shard *sender;      /* the shard that sends for us, when queue < 0 */

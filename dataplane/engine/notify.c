@@ -245,6 +245,15 @@ urn_shard_tell_events(void *ctx)
 	tp->event_n = 0;
 }
 
+/* Events of register sets; struct urn_shard is the context. */
+static bool
+tell_msg(void *ctx, int fd, const struct urn_abi_event *ev)
+{
+	const struct urn_shard *s = ctx;
+
+	return tell(s->tp, fd, ev) != NO_ROOM;
+}
+
 void
 urn_shard_notify(struct urn_shard *s)
 {
@@ -252,6 +261,8 @@ urn_shard_notify(struct urn_shard *s)
 		look_at_untold(s);
 	if (s->tp->touched)
 		look_at_touched(s);
+	if (s->msg && urn_msg_untold(s->msg))
+		urn_msg_tell(s->msg, s->tp->now, tell_msg, s);
 	urn_shard_tell_events(s);
 	if (unlikely(!TAILQ_EMPTY(&s->late_events) && s->tp->now >= s->late_due))
 		tell_all_late(s);

@@ -424,11 +424,19 @@ urn_report_limits(const struct urn_report_source *src, struct urn_report_query *
 		  struct urn_report_sink *s, struct urn_err *err)
 {
 	static const char *const names[URN_QUOTAS] = {
-		[URN_QUOTA_QP] = "qp", [URN_QUOTA_CQ] = "cq",	      [URN_QUOTA_SRQ] = "srq",
-		[URN_QUOTA_MR] = "mr", [URN_QUOTA_PINNED] = "pinned", [URN_QUOTA_CM] = "cm",
-		[URN_QUOTA_PD] = "pd", [URN_QUOTA_AH] = "ah",
-		[URN_QUOTA_CHANNEL] = "channels", [URN_QUOTA_SHARE] = "shares",
-		[URN_QUOTA_SHARED] = "shared", [URN_QUOTA_AREA] = "area",
+		[URN_QUOTA_QP] = "qp",
+		[URN_QUOTA_CQ] = "cq",
+		[URN_QUOTA_SRQ] = "srq",
+		[URN_QUOTA_MR] = "mr",
+		[URN_QUOTA_PINNED] = "pinned",
+		[URN_QUOTA_CM] = "cm",
+		[URN_QUOTA_PD] = "pd",
+		[URN_QUOTA_AH] = "ah",
+		[URN_QUOTA_CHANNEL] = "channels",
+		[URN_QUOTA_SHARE] = "shares",
+		[URN_QUOTA_SHARED] = "shared",
+		[URN_QUOTA_AREA] = "area",
+		[URN_QUOTA_MSG] = "msg_sets",
 	};
 	const struct urn_server_config *c = src->server_config;
 	struct report_use use;

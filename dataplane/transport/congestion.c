@@ -30,22 +30,15 @@ urn_congestion_free(struct urn_tp *tp)
 	free(tp->congestion);
 }
 
-/* The QP that has a state, which is in use. */
-static struct urn_qp *
-owner(const struct urn_congestion *g)
-{
-	return urn_source_qp(g->pace.source);
-}
-
+/* Put a state, which is in use, back into the pool. */
 static void
-forget(struct urn_tp *tp, struct urn_qp *qp)
+forget(struct urn_tp *tp, struct urn_congestion *g)
 {
-	struct urn_congestion *g = &tp->congestion[qp->congestion];
-
 	urn_wheel_stop(&tp->wheel, &g->pace.timer);
-	g->used = false;
-	urn_pool_put(&tp->congestions, qp->congestion, &tp->congestion->next, sizeof(*g));
-	qp->congestion = 0;
+	*g->slot = 0;
+	g->slot = NULL;
+	urn_pool_put(&tp->congestions, (uint32_t)(g - tp->congestion), &tp->congestion->next,
+		     sizeof(*g));
 }
 
 /* True when a state has nothing to say: full rate, nothing owed, and a CNP could be sent at once. */
@@ -55,6 +48,13 @@ is_done(const struct urn_tp *tp, const struct urn_congestion *g)
 	return !g->paced && !g->owed && tp->now - g->told_at >= URN_CNP_NS;
 }
 
+/* Follow the rate, which changed. */
+static void
+set_pace(struct urn_congestion *g)
+{
+	g->ns_byte = ((uint64_t)NS << 16) / g->d.rate;
+}
+
 /* Bring the rate up to date. */
 static void
 advance(struct urn_tp *tp, struct urn_congestion *g)
@@ -62,10 +62,11 @@ advance(struct urn_tp *tp, struct urn_congestion *g)
 	if (!g->paced || !urn_dcqcn_advance(&g->d, &tp->dcqcn, tp->now))
 		return;
 	g->paced = !urn_dcqcn_over(&g->d, &tp->dcqcn);
-	g->ns_byte = ((uint64_t)NS << 16) / g->d.rate;
+	set_pace(g);
 }
 
-/* The pool is empty: let go of the state of a QP that does not need it, if one of a few is such. */
+/* The pool is empty: let go of the state of a source that does not need it, if one of a few is
+ * such. */
 static void
 make_room(struct urn_tp *tp)
 {
@@ -74,25 +75,25 @@ make_room(struct urn_tp *tp)
 
 		tp->congestion_hand = (uint16_t)(tp->congestion_hand % URN_CONGESTIONS + 1);
 		g = &tp->congestion[tp->congestion_hand];
-		if (!g->used)
+		if (!g->slot)
 			continue;
 		advance(tp, g);
 		if (is_done(tp, g)) {
-			forget(tp, owner(g));
+			forget(tp, g);
 			return;
 		}
 	}
 }
 
-/* The state of a QP, made when it has none. NULL: the pool is empty */
+/* The state of a source, made when it has none. NULL: the pool is empty */
 static struct urn_congestion *
-get(struct urn_tp *tp, struct urn_qp *qp)
+get(struct urn_tp *tp, struct urn_source *source, uint16_t *slot)
 {
 	struct urn_congestion *g;
 	uint32_t i;
 
-	if (qp->congestion)
-		return &tp->congestion[qp->congestion];
+	if (*slot)
+		return &tp->congestion[*slot];
 	i = urn_pool_get(&tp->congestions, &tp->congestion->next, sizeof(*g));
 	if (i == URN_HASH_NIL) {
 		make_room(tp);
@@ -104,17 +105,23 @@ get(struct urn_tp *tp, struct urn_qp *qp)
 	}
 	g = &tp->congestion[i];
 	memset(g, 0, sizeof(*g));
-	g->pace.source = &qp->source;
-	g->used = true;
-	qp->congestion = (uint16_t)i;
+	g->pace.source = source;
+	g->slot = slot;
+	*slot = (uint16_t)i;
 	return g;
+}
+
+void
+urn_congestion_end_source(struct urn_tp *tp, uint16_t *slot)
+{
+	if (*slot)
+		forget(tp, &tp->congestion[*slot]);
 }
 
 void
 urn_congestion_end(struct urn_tp *tp, struct urn_qp *qp)
 {
-	if (qp->congestion)
-		forget(tp, qp);
+	urn_congestion_end_source(tp, &qp->congestion);
 }
 
 /* ---- the receiver of data */
@@ -127,7 +134,7 @@ urn_congestion_marked(struct urn_tp *tp, struct urn_qp *qp)
 	URN_COUNT(tp, RX_MARKED);
 	if (!tp->dcqcn.line)
 		return;
-	g = get(tp, qp);
+	g = get(tp, &qp->source, &qp->congestion);
 	if (!g || g->owed || (g->told_at && tp->now - g->told_at < URN_CNP_NS))
 		return;
 	g->owed = true;
@@ -175,6 +182,23 @@ rate_now(const struct urn_tp *tp, const struct urn_qp *qp)
 	return rate < tp->dcqcn.least ? tp->dcqcn.least : rate;
 }
 
+/* A source is to send slower. rate: bytes a second at which the source sends, if it is not paced
+ * yet */
+static void
+slow_down(struct urn_tp *tp, struct urn_congestion *g, uint64_t rate)
+{
+	if (g->paced) {
+		(void)urn_dcqcn_advance(&g->d, &tp->dcqcn, tp->now);
+		urn_dcqcn_cnp(&g->d, &tp->dcqcn, tp->now);
+	} else {
+		urn_dcqcn_begin(&g->d, &tp->dcqcn, rate, tp->now);
+		g->pace.not_before = tp->now;
+		g->paced = true;
+	}
+	g->slowed_at = tp->now;
+	set_pace(g);
+}
+
 void
 urn_congestion_notified(struct urn_tp *tp, struct urn_qp *qp)
 {
@@ -182,28 +206,35 @@ urn_congestion_notified(struct urn_tp *tp, struct urn_qp *qp)
 
 	if (!tp->dcqcn.line)
 		return;
-	g = get(tp, qp);
-	if (!g)
+	g = get(tp, &qp->source, &qp->congestion);
+	if (g)
+		slow_down(tp, g, rate_now(tp, qp));
+}
+
+void
+urn_congestion_echoed(struct urn_tp *tp, struct urn_source *source, uint16_t *slot,
+		      uint64_t rate_now)
+{
+	struct urn_congestion *g;
+
+	if (!tp->dcqcn.line)
 		return;
-	if (g->paced) {
-		(void)urn_dcqcn_advance(&g->d, &tp->dcqcn, tp->now);
-		urn_dcqcn_cnp(&g->d, &tp->dcqcn, tp->now);
-	} else {
-		urn_dcqcn_begin(&g->d, &tp->dcqcn, rate_now(tp, qp), tp->now);
-		g->pace.not_before = tp->now;
-		g->paced = true;
-	}
-	g->ns_byte = ((uint64_t)NS << 16) / g->d.rate;
+	g = get(tp, source, slot);
+	if (!g || (g->slowed_at && tp->now - g->slowed_at < URN_CNP_NS))
+		return;
+	slow_down(tp, g, rate_now < tp->dcqcn.least ? tp->dcqcn.least : rate_now);
 }
 
 bool
-urn_congestion_open(struct urn_tp *tp, struct urn_qp *qp)
+urn_congestion_open_source(struct urn_tp *tp, uint16_t *slot)
 {
-	struct urn_congestion *g = &tp->congestion[qp->congestion];
+	struct urn_congestion *g = &tp->congestion[*slot];
 
+	if (!*slot)
+		return true;
 	advance(tp, g);
 	if (is_done(tp, g)) {
-		forget(tp, qp);
+		forget(tp, g);
 		return true;
 	}
 	if (!g->paced || tp->now >= g->pace.not_before)
@@ -212,13 +243,19 @@ urn_congestion_open(struct urn_tp *tp, struct urn_qp *qp)
 	return false;
 }
 
-void
-urn_congestion_sent(struct urn_tp *tp, struct urn_qp *qp, uint32_t bytes)
+bool
+urn_congestion_open(struct urn_tp *tp, struct urn_qp *qp)
 {
-	struct urn_congestion *g = &tp->congestion[qp->congestion];
+	return urn_congestion_open_source(tp, &qp->congestion);
+}
+
+void
+urn_congestion_sent_source(struct urn_tp *tp, const uint16_t *slot, uint32_t bytes)
+{
+	struct urn_congestion *g = &tp->congestion[*slot];
 	uint64_t from = tp->now - URN_PACE_CREDIT;
 
-	if (!qp->congestion || !g->paced || !bytes)
+	if (!*slot || !g->paced || !bytes)
 		return;
 	if (g->pace.not_before < from && tp->now > URN_PACE_CREDIT)
 		g->pace.not_before = from;
@@ -226,13 +263,25 @@ urn_congestion_sent(struct urn_tp *tp, struct urn_qp *qp, uint32_t bytes)
 	if (!urn_dcqcn_sent(&g->d, &tp->dcqcn, bytes))
 		return;
 	g->paced = !urn_dcqcn_over(&g->d, &tp->dcqcn);
-	g->ns_byte = ((uint64_t)NS << 16) / g->d.rate;
+	set_pace(g);
+}
+
+void
+urn_congestion_sent(struct urn_tp *tp, struct urn_qp *qp, uint32_t bytes)
+{
+	urn_congestion_sent_source(tp, &qp->congestion, bytes);
+}
+
+uint64_t
+urn_congestion_rate_source(const struct urn_tp *tp, const uint16_t *slot)
+{
+	uint16_t i = __atomic_load_n(slot, __ATOMIC_RELAXED);
+
+	return i && tp->congestion[i].paced ? tp->congestion[i].d.rate : 0;
 }
 
 uint64_t
 urn_congestion_rate(const struct urn_tp *tp, const struct urn_qp *qp)
 {
-	uint16_t i = __atomic_load_n(&qp->congestion, __ATOMIC_RELAXED);
-
-	return i && tp->congestion[i].paced ? tp->congestion[i].d.rate : 0;
+	return urn_congestion_rate_source(tp, &qp->congestion);
 }

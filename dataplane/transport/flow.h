@@ -21,10 +21,11 @@
 
 struct urn_flow;
 struct urn_tp;
+struct urn_work;
 
 /*
  * A message to be sent, in memory of its user, from urn_flow_send() until answered() was called or
- * urn_flow_forget() returned true. The user sets the fields of the first part and leaves the others
+ * urn_flow_forget() returned. The user sets the fields of the first part and leaves the others
  * alone.
  */
 struct urn_flow_msg {
@@ -36,12 +37,15 @@ struct urn_flow_msg {
 	const void *owner;         /* user's: the same for messages that share a bound (a client's share) */
 
 	struct urn_flow_msg *next; /* flow's: next in the queue, or in the same packet */
+	union {
+		struct urn_flow_msg **pprev; /* flow's: link to it in the queue; valid in a queue */
+		struct urn_work *work;       /* flow's: packet that holds it; valid when sent whole */
+	};
 	struct urn_flow *flow;     /* flow's: the flow; NULL: the message is in none */
 	uint32_t sent;             /* flow's: bytes that packets were made of */
-	uint32_t acked;            /* flow's: bytes acknowledged */
 	uint16_t out;              /* flow's: packets in flight that hold a part of it */
-	uint8_t code;              /* flow's: enum urn_msg_code of the first refusal; 0: none */
-	uint8_t state;             /* flow's */
+	uint8_t code;              /* flow's: enum urn_msg_code of the first refusal of a part; 0: none */
+	uint8_t state;             /* flow's: enum urn_flow_msg_state */
 };
 
 /* The sender of a message that came. */
@@ -78,10 +82,10 @@ struct urn_flow_user {
  */
 uint8_t urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m);
 /*
- * The user lets go of a message that was not answered: its memory goes. answered() is not called.
- * returns: true; false: no memory for that now, to be tried again in a later turn
+ * The user lets go of a message that was not answered: its memory goes. answered() is not called. A
+ * message that no flow has is left alone. Not to be called out of answered().
  */
-bool urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m);
+void urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m);
 
 /* Flows there are, for reports. In any thread */
 uint32_t urn_flow_count(const struct urn_tp *tp);

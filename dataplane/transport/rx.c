@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Received frames: parse, check, find the QP, hand to its service. */
+#include "transport/flow_priv.h"
 #include "transport/frame.h"
 #include "transport/requester.h"
 #include "transport/sched.h"
@@ -49,6 +50,30 @@ give_other(struct urn_tp *tp, struct rte_mbuf *m)
 		urn_tp_drop(tp, m, URN_C_DROP_OTHER);
 }
 
+/* Give a packet to the engine that its destination names. */
+static void
+hand_over(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	if (tp->handover_n < URN_TP_OUT)
+		tp->handover[tp->handover_n++] = m;
+	else
+		urn_tp_drop(tp, m, URN_C_DROP_HANDOVER);
+}
+
+/* A packet of a flow: to this engine, or to the node's first engine, whichever that is. */
+static void
+take_flow(struct urn_tp *tp, struct rte_mbuf *m)
+{
+	struct urn_pkt *p = urn_pkt(m);
+
+	if ((p->dqpn & URN_FLOW_SLOT) == URN_FLOW_SLOT_FIRST && tp->cfg.first_engine != tp->cfg.engine) {
+		p->dqpn = tp->cfg.first_engine << URN_FLOW_ENGINE_SHIFT | URN_FLOW_SLOT_FIRST;
+		hand_over(tp, m);
+		return;
+	}
+	urn_flow_accept(tp, m);
+}
+
 /* No QP has that number: it may be QP1, which every adapter has and no program does. */
 static __attribute__((cold, noinline)) void
 no_qp(struct urn_tp *tp, struct rte_mbuf *m)
@@ -78,7 +103,10 @@ deliver(struct urn_tp *tp, struct rte_mbuf *m)
 	const struct urn_service *svc;
 
 	if (unlikely(!qp)) {
-		no_qp(tp, m);
+		if (urn_pkt(m)->op->flags & URN_OPF_FLOW)
+			take_flow(tp, m);
+		else
+			no_qp(tp, m);
 		return;
 	}
 	if (unlikely(qp->state < URN_QPS_RTR || qp->state == URN_QPS_ERR ||
@@ -112,10 +140,10 @@ demultiplex(struct urn_tp *tp, struct rte_mbuf *m, bool checked)
 		deliver(tp, m);
 	else if (p->dqpn == URN_QPN_GSI) /* any engine takes it */
 		no_qp(tp, m);
-	else if (tp->handover_n < URN_TP_OUT)
-		tp->handover[tp->handover_n++] = m;
+	else if ((p->op->flags & URN_OPF_FLOW) && (p->dqpn & URN_FLOW_SLOT) == URN_FLOW_SLOT_FIRST)
+		take_flow(tp, m);
 	else
-		urn_tp_drop(tp, m, URN_C_DROP_HANDOVER);
+		hand_over(tp, m);
 }
 
 /* Parse a frame. returns: true when it is RoCEv2; other frames are dealt with here */

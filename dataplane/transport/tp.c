@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A transport: its making, its pools, and its turns (timers, loopback, the schedule). */
 #include "transport/back.h"
+#include "transport/flow_priv.h"
 #include "transport/frame.h"
 #include "transport/pool.h"
 #include "transport/qp_end.h"
@@ -125,7 +126,7 @@ urn_tp_create(const struct urn_tp_config *cfg, uint64_t now)
 	tp->qp_chunks = (cfg->max_qp + 2 + URN_TP_QP_CHUNK - 1) / URN_TP_QP_CHUNK;
 	tp->qp = calloc(tp->qp_chunks, sizeof(*tp->qp));
 	if (urn_peers_init(&tp->peers, cfg->window, cfg->hash_seed) != 0 || urn_repairs_init(tp) != 0 ||
-	    urn_traces_init(tp) != 0 || urn_congestion_init(tp) != 0 || !tp->qp || make_pools(tp) != 0) {
+	    urn_traces_init(tp) != 0 || urn_congestion_init(tp) != 0 || urn_flows_init(tp) != 0 || !tp->qp || make_pools(tp) != 0) {
 		urn_tp_destroy(tp);
 		return NULL;
 	}
@@ -155,6 +156,7 @@ urn_tp_destroy(struct urn_tp *tp)
 		free(tp->qp[i]);
 	free(tp->qp);
 	urn_qp_free_all(tp);
+	urn_flows_free(tp);
 	urn_peers_free(&tp->peers);
 	free(tp->repair);
 	free(tp->trace);
@@ -276,6 +278,9 @@ timer_due(struct urn_tp *tp, struct urn_timer *t)
 	case URN_TIMER_SOURCE:
 		st = (struct urn_source_timer *)((char *)t - offsetof(struct urn_source_timer, timer));
 		urn_source_ops(st->source)->due(tp, st->source);
+		return;
+	case URN_TIMER_FLOW:
+		urn_flow_due(tp, (struct urn_flow *)((char *)t - offsetof(struct urn_flow, tx.timer)));
 		return;
 	}
 }

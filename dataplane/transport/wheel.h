@@ -27,6 +27,7 @@ enum urn_timer_kind {
 	URN_TIMER_QP,     /* struct urn_psn_tx of a struct urn_qp */
 	URN_TIMER_PACE,   /* struct urn_pace */
 	URN_TIMER_SOURCE, /* struct urn_source_timer */
+	URN_TIMER_FLOW,   /* struct urn_psn_tx of a struct urn_flow */
 };
 
 struct urn_timer {

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct urn_flow_msg;
+
 enum urn_work_state {
 	URN_WORK_QUEUED,  /* PSNs are assigned, nothing was sent yet */
 	URN_WORK_SENDING, /* some packets sent */
@@ -60,6 +62,18 @@ struct urn_wr_info {
 enum { URN_WR_INFOS = 16 };
 extern const struct urn_wr_info urn_wr_info[URN_WR_INFOS];
 
+/* A packet of a flow: one PSN, with several whole messages or a part of a long one (flow_priv.h). */
+struct urn_flow_packet {
+	struct urn_flow_msg *msg; /* its messages, in the order of their segments; NULL: all segments are void */
+	uint32_t off;          /* part: bytes of the message before it */
+	uint32_t bytes;        /* part: bytes of it; whole messages: bytes of all segments */
+	uint32_t sent_no;      /* number of its last transmission among those of the flow */
+	uint16_t voids;        /* bit i: segment i is void */
+	uint8_t segs;          /* segments */
+	uint8_t part;          /* 1: a part of a long message */
+	uint8_t state;         /* enum urn_flow_packet_state */
+};
+
 struct urn_work {
 	/* ---- one line: all fields that retiring looks at */
 	struct urn_work *next;   /* in the QP's queue, oldest first, or in the pool */
@@ -81,6 +95,7 @@ struct urn_work {
 			uint64_t compare_add; /* atomics */
 			uint64_t swap;        /* atomics */
 		};
+		struct urn_flow_packet flow; /* a packet of a flow, instead of a request */
 	};
 	/* ---- sending */
 	uint32_t length;         /* bytes of the message */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/opcode.h"
+#include "wire/flow.h"
 #include "wire/hdr.h"
 
 /*
@@ -16,6 +17,7 @@ enum {
 	IETH = 4,
 	DETH = sizeof(struct urn_deth),
 	SACK = sizeof(struct urn_sack),
+	FLOW = sizeof(struct urn_flow_hdr),
 	CNP_RSVD = 16, /* zero bytes behind the BTH of a CNP; no extension, no payload */
 };
 
@@ -27,6 +29,7 @@ enum {
 	LAST = URN_OPF_LAST | URN_OPF_PAYLOAD | URN_OPF_NONZERO,
 	ONLY = URN_OPF_FIRST | URN_OPF_LAST | URN_OPF_PAYLOAD,
 	WHOLE = URN_OPF_FIRST | URN_OPF_LAST, /* a message of headers only */
+	OF_FLOW = URN_OPF_VALID | URN_OPF_FLOW,
 	UD = URN_OPF_VALID | URN_OPF_UD | URN_OPF_REQUEST | URN_OPF_SEND | ONLY | URN_OPF_RECV,
 };
 
@@ -89,6 +92,9 @@ const struct urn_opcode urn_opcodes[256] = {
 	[URN_UD_SEND_ONLY_IMM] = OP2("UD SEND only with immediate", UD, DETH, IMM),
 	/* Fields that a later version puts behind are payload, which is ignored. */
 	[URN_RC_SACK] = OP2("RC SACK", RESP | URN_OPF_ACK | URN_OPF_PAYLOAD, AETH, SACK),
+	[URN_FLOW_DATA] = OP1("flow data", OF_FLOW | URN_OPF_REQUEST | URN_OPF_PAYLOAD, FLOW),
+	[URN_FLOW_ACK] = OP1("flow ack", OF_FLOW | URN_OPF_RESPONSE | URN_OPF_ACK | URN_OPF_PAYLOAD, FLOW),
+	[URN_FLOW_RESET] = OP1("flow reset", OF_FLOW | URN_OPF_RESPONSE, FLOW),
 	[URN_CNP] = { .name = "CNP", .flags = (uint16_t)(URN_OPF_VALID | URN_OPF_CNP),
 		      .hdr_len = BTH + CNP_RSVD },
 };

@@ -36,7 +36,10 @@ enum urn_op {
 	URN_UD_SEND_ONLY = 0x64,
 	URN_UD_SEND_ONLY_IMM = 0x65,
 	URN_CNP = 0x81,
-	URN_RC_SACK = 0xc0, /* the manufacturers' space (doc/inside/recovery.md) */
+	URN_RC_SACK = 0xc0, /* the manufacturers' space, from here on (doc/reference/wire.md) */
+	URN_FLOW_DATA = 0xc1,
+	URN_FLOW_ACK = 0xc2,
+	URN_FLOW_RESET = 0xc3,
 };
 
 /* Properties of a packet; bits of struct urn_opcode.flags. */
@@ -59,6 +62,7 @@ enum urn_op_flag {
 	URN_OPF_CNP = 1 << 15,
 	URN_OPF_ACK = 1 << 16,     /* acknowledgement alone, also a NAK or SACK */
 	URN_OPF_COMPARE = 1 << 17, /* atomic that compares first */
+	URN_OPF_FLOW = 1 << 18,    /* packet of a flow: belongs to no queue pair */
 };
 
 /* Extension headers; indices into struct urn_opcode.off. */
@@ -71,6 +75,7 @@ enum urn_ext {
 	URN_EXT_IETH,
 	URN_EXT_DETH,
 	URN_EXT_SACK,
+	URN_EXT_FLOW,
 	URN_EXTS,
 };
 

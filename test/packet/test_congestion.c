@@ -5,6 +5,8 @@
  */
 #include "probe.h"
 
+#include "transport/sched.h"
+
 #define LINE 1250000000ull /* bytes a second: 10 Gbit/s */
 
 enum { LEN = 1024, US = 1000, CNP_US = 50 };
@@ -282,17 +284,89 @@ pool_is_bounded(void **state)
 	probe_close(&p);
 }
 
+/* ---- a source that is no QP */
+
+struct talker {
+	struct urn_source_ops_user user;
+	uint16_t slot;	/* its state of congestion */
+	uint64_t bytes; /* sent */
+};
+
+/* Send a frame, as long as the pace lets the source; it always has one more. */
+static bool
+talk(struct urn_tp *tp, struct urn_source *src)
+{
+	struct talker *t = (struct talker *)src;
+
+	if (!urn_congestion_open_source(tp, &t->slot))
+		return false;
+	t->bytes += LEN;
+	urn_congestion_sent_source(tp, &t->slot, LEN);
+	return true;
+}
+
+/* Bytes that a source, woken by its pace only, sends in so many us. */
+static uint64_t
+talks(struct probe *p, struct talker *t, unsigned int us)
+{
+	uint64_t before = t->bytes;
+
+	for (unsigned int i = 0; i < us; i++)
+		probe_turn(p, US);
+	return t->bytes - before;
+}
+
+/*
+ * Acknowledgements that carry marks back slow a source of any kind down, once in the interval of
+ * CNPs however many they are; the state goes when the rate is back.
+ */
+static void
+other_source_is_paced(void **state)
+{
+	static const struct urn_source_ops ops = {.serve = talk};
+	struct talker t = {.user.ops = &ops, .user.source.kind = URN_SOURCE_OPS};
+	uint64_t rate, bytes;
+	struct probe p;
+
+	(void)state;
+	open_line(&p, NULL);
+	t.user.source.share = &p.tp->nobodys;
+	assert_true(urn_congestion_open_source(p.tp, &t.slot));
+	for (int i = 0; i < 9; i++)
+		urn_congestion_echoed(p.tp, &t.user.source, &t.slot, LINE);
+	assert_int_equal(t.slot != 0, 1);
+	rate = urn_congestion_rate_source(p.tp, &t.slot);
+	assert_in_range(rate, LINE / 2 - 1, LINE / 2); /* one cut, of nine echoes */
+	urn_sched_add(&p.tp->sched, &t.user.source);
+	bytes = talks(&p, &t, 40);
+	assert_in_range(bytes, rate / 1000000 * 32, rate / 1000000 * 48 + 4 * LEN);
+	(void)talks(&p, &t, CNP_US);
+	rate = urn_congestion_rate_source(p.tp, &t.slot);
+	urn_congestion_echoed(p.tp, &t.user.source, &t.slot, LINE);
+	assert_true(urn_congestion_rate_source(p.tp, &t.slot) < rate);
+	urn_congestion_end_source(p.tp, &t.slot);
+	assert_int_equal(t.slot, 0);
+	urn_sched_remove(&p.tp->sched, &t.user.source);
+	urn_congestion_echoed(p.tp, &t.user.source, &t.slot, 0); /* the least rate, not less */
+	assert_int_equal(urn_congestion_rate_source(p.tp, &t.slot), p.tp->dcqcn.least);
+	for (int i = 0; i < 40; i++)
+		probe_turn(&p, 100000000);
+	for (int i = 0; i < 64 && t.slot; i++) { /* the rate rises as the source looks */
+		(void)urn_congestion_open_source(p.tp, &t.slot);
+		probe_turn(&p, 100000000);
+	}
+	assert_int_equal(t.slot, 0);
+	probe_close(&p);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_the_sender),
-		cmocka_unit_test(can_be_marked),
-		cmocka_unit_test(slows_down),
-		cmocka_unit_test(acks_are_not_paced),
-		cmocka_unit_test(responses_are_paced),
-		cmocka_unit_test(only_its_own),
-		cmocka_unit_test(pool_is_bounded),
+		cmocka_unit_test(tells_the_sender),    cmocka_unit_test(can_be_marked),
+		cmocka_unit_test(slows_down),	       cmocka_unit_test(acks_are_not_paced),
+		cmocka_unit_test(responses_are_paced), cmocka_unit_test(only_its_own),
+		cmocka_unit_test(pool_is_bounded),     cmocka_unit_test(other_source_is_paced),
 	};
 
 	return cmocka_run_group_tests_name("congestion", tests, NULL, NULL);

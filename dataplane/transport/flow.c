@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Flows: making, finding, forgetting; messages in and out of a flow. */
+#include "transport/flow_priv.h"
+
+#include "wire/ecn.h"
+
+#include <stdlib.h>
+
+#include <rte_mbuf_dyn.h>
+
+static const struct urn_source_ops flow_ops;
+
+/* ---- all flows */
+
+int
+urn_flows_init(struct urn_tp *tp)
+{
+	static const struct rte_mbuf_dynflag looped = {.name = "urnic_looped"};
+	struct urn_flows *fl;
+	int bit;
+
+	if (!tp->cfg.flow_user)
+		return 0;
+	bit = rte_mbuf_dynflag_register(&looped);
+	fl = calloc(1, sizeof(*fl));
+	if (!fl || bit < 0) {
+		free(fl);
+		return -1;
+	}
+	fl->looped = RTE_BIT64(bit);
+	fl->bucket = calloc(URN_FLOW_BUCKETS, sizeof(struct urn_flow *));
+	tp->flows = fl;
+	return fl->bucket ? 0 : -1;
+}
+
+void
+urn_flows_free(struct urn_tp *tp)
+{
+	struct urn_flows *fl = tp->flows;
+
+	if (!fl)
+		return;
+	for (uint32_t i = 0; fl->bucket && i < URN_FLOW_BUCKETS; i++)
+		while (fl->bucket[i])
+			urn_flow_free(tp, fl->bucket[i]);
+	free(fl->spare);
+	free(fl->bucket);
+	free(fl);
+	tp->flows = NULL;
+}
+
+uint32_t
+urn_flow_count(const struct urn_tp *tp)
+{
+	return tp->flows ? __atomic_load_n(&tp->flows->n, __ATOMIC_RELAXED) : 0;
+}
+
+static struct urn_flow **
+bucket_of(const struct urn_tp *tp, const uint8_t gid[16], uint8_t key)
+{
+	uint32_t words[5];
+
+	memcpy(words, gid, 16);
+	words[4] = key;
+	return &tp->flows->bucket[rte_jhash_32b(words, 5, tp->cfg.hash_seed) & (URN_FLOW_BUCKETS - 1)];
+}
+
+struct urn_flow *
+urn_flow_find(const struct urn_tp *tp, const uint8_t gid[16], uint8_t key)
+{
+	struct urn_flow *f = *bucket_of(tp, gid, key);
+
+	while (f && (f->key != key || memcmp(f->gid, gid, 16) != 0))
+		f = f->hash_next;
+	return f;
+}
+
+static void
+queue_init(struct urn_flow_queue *q)
+{
+	q->head = NULL;
+	q->tail = &q->head;
+}
+
+struct urn_flow *
+urn_flow_make(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, uint16_t flags)
+{
+	struct urn_flows *fl = tp->flows;
+	struct urn_flow **bucket = bucket_of(tp, gid, key), *f = NULL;
+
+	if (fl->n < URN_FLOWS_MAX && (!(flags & URN_FLOWF_RX) || fl->rx < URN_FLOWS_RX_MAX))
+		f = aligned_alloc(64, RTE_CACHE_LINE_ROUNDUP(sizeof(*f)));
+	if (!f) {
+		URN_COUNT(tp, FLOW_NONE);
+		return NULL;
+	}
+	memset(f, 0, sizeof(*f));
+	f->user.source.share = &tp->nobodys;
+	f->user.source.kind = URN_SOURCE_OPS;
+	f->user.ops = &flow_ops;
+	memcpy(f->gid, gid, 16);
+	f->key = key;
+	f->flags = flags;
+	f->tx.timer.kind = URN_TIMER_FLOW;
+	f->tx.timeout = URN_FLOW_TIMEOUT;
+	f->tx.retry_cnt = URN_FLOW_RETRIES;
+	queue_init(&f->shorts);
+	queue_init(&f->longs);
+	queue_init(&f->active);
+	SLIST_INIT(&f->wholes);
+	f->hash_next = *bucket;
+	*bucket = f;
+	fl->rx += (flags & URN_FLOWF_RX) != 0;
+	__atomic_store_n(&fl->n, fl->n + 1, __ATOMIC_RELAXED);
+	return f;
+}
+
+void
+urn_flow_free(struct urn_tp *tp, struct urn_flow *f)
+{
+	struct urn_flow **at = bucket_of(tp, f->gid, f->key);
+	struct urn_work *w;
+
+	while (*at != f)
+		at = &(*at)->hash_next;
+	*at = f->hash_next;
+	while ((w = f->tx.head)) {
+		urn_psn_tx_pop(&f->tx);
+		urn_flow_work_put(tp, w);
+	}
+	urn_flow_forget_rx(tp, f);
+	urn_congestion_end_source(tp, &f->congestion);
+	urn_wheel_stop(&tp->wheel, &f->tx.timer);
+	urn_sched_remove(&tp->sched, &f->user.source);
+	if (f->flags & URN_FLOWF_TX) {
+		urn_peer_untime(tp, &f->tx);
+		urn_peer_put(&tp->peers, f->tx.peer);
+	}
+	if (tp->flows->last == f)
+		tp->flows->last = NULL;
+	tp->flows->rx -= (f->flags & URN_FLOWF_RX) != 0;
+	__atomic_store_n(&tp->flows->n, tp->flows->n - 1, __ATOMIC_RELAXED);
+	free(f);
+}
+
+void
+urn_flow_sched(struct urn_tp *tp, struct urn_flow *f)
+{
+	urn_sched_add(&tp->sched, &f->user.source);
+}
+
+/* ---- queues of messages */
+
+void
+urn_flow_put(struct urn_flow_queue *q, struct urn_flow_msg *m, enum urn_flow_msg_state state)
+{
+	m->state = state;
+	m->next = NULL;
+	m->pprev = q->tail;
+	*q->tail = m;
+	q->tail = &m->next;
+}
+
+void
+urn_flow_take(struct urn_flow_queue *q, struct urn_flow_msg *m)
+{
+	*m->pprev = m->next;
+	if (m->next)
+		m->next->pprev = m->pprev;
+	else
+		q->tail = m->pprev;
+}
+
+/* True when a message does not fit a packet. */
+static bool
+is_long(const struct urn_tp *tp, const struct urn_flow_msg *m)
+{
+	return sizeof(struct urn_flow_seg) + urn_flow_pad(m->len) > tp->cfg.mtu;
+}
+
+/* Owners share a bound by bucket: an owner's waiting messages delay those of others by that much. */
+static uint8_t *
+waiting_of(struct urn_flow *f, const struct urn_flow_msg *m)
+{
+	uint64_t h = (uint64_t)(uintptr_t)m->owner * 0x9e3779b97f4a7c15u;
+
+	return &f->waiting[h >> 60];
+}
+_Static_assert(URN_FLOW_OWNERS == 16, "four bits of a hash");
+_Static_assert(URN_FLOW_WAITING <= UINT8_MAX, "urn_flow.waiting");
+
+static uint8_t
+weight_of(const struct urn_flow_msg *m)
+{
+	return m->len > URN_FLOW_MTU_MIN ? URN_FLOW_WAITING_LONG : 1;
+}
+
+void
+urn_flow_not_waiting(struct urn_flow *f, const struct urn_flow_msg *m)
+{
+	*waiting_of(f, m) = (uint8_t)(*waiting_of(f, m) - weight_of(m));
+}
+
+/* ---- sending */
+
+/* Index of our address of the family of gid; of gid itself, if that is ours. -1: we have none */
+static int
+own_index(const struct urn_tp *tp, const uint8_t gid[16])
+{
+	static const uint8_t none[16];
+	int v4 = urn_gid_is_v4(gid), found = -1;
+
+	for (unsigned int i = 0; i < tp->cfg.gids; i++) {
+		const uint8_t *own = tp->cfg.gid[i];
+
+		if (memcmp(own, gid, 16) == 0)
+			return (int)i;
+		/* The last one: a configured address is behind the link-local one. */
+		if (memcmp(own, none, 16) != 0 && urn_gid_is_v4(own) == v4)
+			found = (int)i;
+	}
+	return found;
+}
+
+void
+urn_flow_renew(struct urn_tp *tp, struct urn_flow *f)
+{
+	f->tx_epoch = (uint64_t)tp->cfg.flow_epoch << 32 | (uint32_t)++tp->flows->epochs;
+	f->tx_start = 0;
+	f->tx_at = tp->now;
+	f->out = f->lost = 0;
+	urn_psn_tx_start(&f->tx, (uint32_t)f->tx_epoch & URN_PSN_MASK);
+	urn_psn_progress(&f->tx);
+	f->tx.early = 0;
+}
+
+/* Make the sending end of a flow. */
+static void
+make_tx(struct urn_tp *tp, struct urn_flow *f)
+{
+	struct urn_path path = {
+		.tos = tp->dcqcn.line ? URN_ECN_ECT0 : URN_ECN_NONE,
+		.ttl = 64,
+	};
+
+	path.sport = (uint16_t)(URN_ROCE_SPORT_MIN | (rte_jhash(f->gid, 16, f->key) & 0x3fff));
+	memcpy(path.smac, tp->cfg.mac, 6);
+	memcpy(path.dmac, tp->cfg.mac, 6);
+	memcpy(path.sgid, urn_flow_own(tp, f), 16);
+	memcpy(path.dgid, f->gid, 16);
+	urn_tmpl_init(&f->tmpl, &path);
+	if (memcmp(path.sgid, f->gid, 16) == 0)
+		f->flags |= URN_FLOWF_LOOP | URN_FLOWF_MAC;
+	f->tx.peer = urn_peer_get(&tp->peers, f->gid);
+	f->flags |= URN_FLOWF_TX;
+	urn_flow_renew(tp, f);
+}
+
+/* The flow that leads to a queue's engine, made if needed. *code: set when NULL is returned */
+static struct urn_flow *
+flow_to(struct urn_tp *tp, const uint8_t gid[16], uint64_t qid, uint8_t *code)
+{
+	uint8_t to = urn_msg_qid_is_named(qid) ? URN_FLOW_KEY_TO_FIRST : (uint8_t)urn_msg_qid_engine(qid);
+	struct urn_flow *f = tp->flows->last;
+	int own;
+
+	if (f && (f->key & ~URN_FLOW_KEY_OWN) == to && memcmp(f->gid, gid, 16) == 0)
+		return f;
+	own = own_index(tp, gid);
+	if (own < 0) {
+		*code = URN_MSG_NO_NODE;
+		return NULL;
+	}
+	to |= (uint8_t)(own << URN_FLOW_KEY_OWN_SHIFT);
+	f = urn_flow_find(tp, gid, to);
+	if (!f)
+		f = urn_flow_make(tp, gid, to, 0);
+	if (!f) {
+		*code = URN_MSG_BUSY;
+		return NULL;
+	}
+	if (!(f->flags & URN_FLOWF_TX))
+		make_tx(tp, f);
+	tp->flows->last = f;
+	return f;
+}
+
+uint8_t
+urn_flow_send(struct urn_tp *tp, const uint8_t gid[16], struct urn_flow_msg *m)
+{
+	uint8_t code = URN_MSG_BUSY, *waiting;
+	struct urn_flow *f;
+
+	if (unlikely(!tp->flows || m->len > URN_MSG_MAX))
+		return URN_MSG_BAD_DOORBELL;
+	f = flow_to(tp, gid, m->qid, &code);
+	if (unlikely(!f))
+		return code;
+	if (unlikely(tp->now - f->tx_at > URN_FLOW_RENEW_NS) && urn_psn_tx_idle(&f->tx))
+		urn_flow_renew(tp, f);
+	waiting = waiting_of(f, m);
+	if (*waiting + weight_of(m) > URN_FLOW_WAITING) {
+		urn_flow_sched(tp, f);
+		return URN_MSG_BUSY;
+	}
+	*waiting = (uint8_t)(*waiting + weight_of(m));
+	m->flow = f;
+	m->sent = 0;
+	m->out = 0;
+	m->code = 0;
+	urn_flow_put(is_long(tp, m) ? &f->longs : &f->shorts, m, URN_FLOW_MSG_QUEUED);
+	urn_flow_sched(tp, f);
+	return URN_MSG_PENDING;
+}
+
+void
+urn_flow_answer(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code)
+{
+	m->flow = NULL;
+	if (likely(code == URN_MSG_DONE))
+		URN_COUNT(tp, FLOW_MESSAGES_TX);
+	urn_flow_user(tp)->answered(tp, m, code);
+}
+
+/* ---- letting go of messages */
+
+/* The segment of a message in its packet becomes void. */
+static void
+void_segment(struct urn_work *w, const struct urn_flow_msg *m)
+{
+	struct urn_flow_msg **at = &w->flow.msg;
+
+	for (unsigned int i = 0; i < w->flow.segs; i++) {
+		if (w->flow.voids & 1u << i)
+			continue;
+		if (*at == m) {
+			*at = m->next;
+			w->flow.voids |= (uint16_t)(1u << i);
+			return;
+		}
+		at = &(*at)->next;
+	}
+}
+
+/* Take a message that was not sent, or not whole, out of its queue. */
+static void
+unqueue(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m)
+{
+	if (m->state == URN_FLOW_MSG_ACTIVE) {
+		urn_flow_take(&f->active, m);
+		f->active_n--;
+	} else {
+		urn_flow_take(is_long(tp, m) ? &f->longs : &f->shorts, m);
+	}
+	urn_flow_not_waiting(f, m);
+}
+
+void
+urn_flow_forget(struct urn_tp *tp, struct urn_flow_msg *m)
+{
+	struct urn_flow *f = m->flow;
+
+	if (!f)
+		return;
+	m->flow = NULL;
+	if (m->state == URN_FLOW_MSG_SENT) {
+		void_segment(m->work, m);
+		return;
+	}
+	/* Parts in flight: at most a window of packets. */
+	for (struct urn_work *w = m->out ? f->tx.head : NULL; w; w = w->next) {
+		if (w->flow.msg == m && w->flow.part) {
+			w->flow.msg = NULL;
+			w->flow.voids = 1;
+		}
+	}
+	if (m->state == URN_FLOW_MSG_QUEUED || m->state == URN_FLOW_MSG_ACTIVE)
+		unqueue(tp, f, m);
+}
+
+/* ---- a flow fails */
+
+/* The answer to a message whose flow fails. */
+static uint8_t
+code_of(const struct urn_flow_msg *m, uint8_t code)
+{
+	/* A long message without its last part can't be in its queue. */
+	bool maybe = m->state == URN_FLOW_MSG_SENT || m->state == URN_FLOW_MSG_PARTS;
+
+	if (m->code)
+		return m->code;
+	return maybe ? code | URN_MSG_MAY_BE_THERE : code;
+}
+
+/* Move a message, which is in no queue any more, to the list of those to be answered. */
+static void
+doom(struct urn_flow_msg **doomed, struct urn_flow_msg *m)
+{
+	m->next = *doomed;
+	*doomed = m;
+}
+
+/* Give back the packets under way. */
+static void
+drop_packets(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg **doomed)
+{
+	struct urn_flow_msg *m, *next;
+	struct urn_work *w;
+
+	while ((w = f->tx.head)) {
+		urn_psn_tx_pop(&f->tx);
+		for (m = w->flow.state == URN_FLOW_ACKED ? NULL : w->flow.msg; m; m = next) {
+			next = w->flow.part ? NULL : m->next;
+			if (w->flow.part && (--m->out || m->state == URN_FLOW_MSG_ACTIVE))
+				continue;
+			doom(doomed, m);
+		}
+		urn_flow_work_put(tp, w);
+	}
+}
+
+/* Take messages off a queue; those of which nothing was sent stay unless all go. */
+static void
+drop_queue(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_queue *q, bool all,
+	   struct urn_flow_msg **doomed)
+{
+	struct urn_flow_msg *m, *next;
+
+	for (m = q->head; m; m = next) {
+		next = m->next;
+		if (!all && !m->sent)
+			continue;
+		unqueue(tp, f, m);
+		doom(doomed, m);
+	}
+}
+
+void
+urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all)
+{
+	struct urn_flow_msg *doomed = NULL, *m;
+
+	drop_packets(tp, f, &doomed);
+	drop_queue(tp, f, &f->active, all, &doomed);
+	if (all) {
+		drop_queue(tp, f, &f->shorts, all, &doomed);
+		drop_queue(tp, f, &f->longs, all, &doomed);
+	}
+	urn_peer_untime(tp, &f->tx);
+	urn_congestion_end_source(tp, &f->congestion);
+	urn_flow_renew(tp, f);
+	urn_flow_age(tp, f);
+	urn_flow_sched(tp, f); /* messages that stay are sent in the new epoch */
+	while ((m = doomed)) {
+		doomed = m->next;
+		urn_flow_answer(tp, m, code_of(m, code));
+	}
+}
+
+/* ---- the schedule */
+
+/* A flow has no doorbell, no other timer, and ends with its transport alone. */
+static void
+rung(struct urn_tp *tp, struct urn_source *src)
+{
+	(void)tp;
+	(void)src;
+}
+
+static bool
+end(struct urn_tp *tp, struct urn_source *src)
+{
+	(void)tp;
+	(void)src;
+	return true;
+}
+
+static const struct urn_source_ops flow_ops = {.rung = rung, .serve = urn_flow_serve, .end = end};

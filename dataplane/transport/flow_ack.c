@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Flows: acknowledgements and resets, made and taken. */
+#include "transport/flow_priv.h"
+
+/* ---- made */
+
+/* Top byte of an answer: our engine, and whether the data came to it as the node's first. */
+static uint32_t
+top_of(const struct urn_tp *tp, uint8_t key)
+{
+	return tp->cfg.engine | (key & URN_FLOW_KEY_VIA_FIRST);
+}
+
+/* Write the header of an answer. epoch: network order; psn: 24 bits */
+static struct urn_flow_hdr *
+put_hdr(const struct urn_tp *tp, uint8_t *bth, uint64_t epoch, uint8_t key, uint32_t psn)
+{
+	struct urn_flow_hdr *h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
+
+	h->epoch = epoch;
+	h->start = rte_cpu_to_be_32(tp->cfg.flow_epoch);
+	h->psn = rte_cpu_to_be_32(top_of(tp, key) << 24 | psn);
+	return h;
+}
+
+static void
+put_ack(const struct urn_tp *tp, const struct urn_flow *f, uint8_t *bth)
+{
+	struct urn_flow_hdr *h = put_hdr(tp, bth, rte_cpu_to_be_64(f->rx_epoch), f->key, f->expected);
+	struct urn_flow_ack *a = (struct urn_flow_ack *)(h + 1);
+	struct urn_flow_refused *r = (struct urn_flow_refused *)(a + 1);
+	uint64_t any = 0;
+
+	for (unsigned int i = 0; i < RTE_DIM(f->bitmap); i++) {
+		uint64_t word = rte_cpu_to_le_64(f->bitmap[i]);
+
+		any |= word;
+		memcpy(a->bitmap + 8 * i, &word, 8);
+	}
+	a->flags = (uint8_t)((any ? URN_FLOW_ACK_HOLES : 0) |
+			     (f->flags & URN_FLOWF_MARKED ? URN_FLOW_ACK_MARKED : 0));
+	a->refused = (uint8_t)(f->refusals ? f->refusals->n : 0);
+	a->rsvd = 0;
+	for (unsigned int i = 0; i < a->refused; i++) {
+		r[i] = f->refusals->of[i];
+		r[i].psn = rte_cpu_to_be_32(r[i].psn);
+	}
+}
+
+/* Make the headers of an answer. mac: the address that the data came from; key: of its flow */
+static void
+answer_path(const struct urn_tp *tp, const uint8_t gid[16], const uint8_t mac[6], uint8_t key,
+	    struct urn_tmpl *t)
+{
+	struct urn_path path = {.ttl = 64, .sport = URN_ROCE_SPORT_MIN};
+
+	memcpy(path.smac, tp->cfg.mac, 6);
+	memcpy(path.dmac, mac, 6);
+	memcpy(path.sgid, tp->cfg.gid[(key & URN_FLOW_KEY_OWN) >> URN_FLOW_KEY_OWN_SHIFT], 16);
+	memcpy(path.dgid, gid, 16);
+	urn_tmpl_init(t, &path);
+}
+
+/* Begin an answer. NULL: no room, or no buffer */
+static struct urn_txd *
+answer(struct urn_tp *tp, const uint8_t gid[16], const uint8_t mac[6], uint8_t key, uint8_t opcode,
+       uint32_t payload, uint8_t **bth)
+{
+	struct urn_tmpl t;
+
+	if (!urn_tp_tx_frames(tp))
+		return NULL;
+	memset(&t, 0, sizeof(t));
+	answer_path(tp, gid, mac, key, &t);
+	return urn_tp_frame(tp, &t, opcode, payload, urn_flow_qpn(key & URN_FLOW_KEY_ENGINE), 0, 0, false, bth);
+}
+
+bool
+urn_flow_tell(struct urn_tp *tp, struct urn_flow *f)
+{
+	uint32_t payload = (uint32_t)(sizeof(struct urn_flow_ack) +
+				      (f->refusals ? f->refusals->n : 0) * sizeof(struct urn_flow_refused));
+	struct urn_txd *d;
+	uint8_t *bth;
+
+	d = answer(tp, f->gid, f->ack_mac, f->key, URN_FLOW_ACK, payload, &bth);
+	if (!d)
+		return false;
+	put_ack(tp, f, bth);
+	urn_flow_emit(tp, d, memcmp(f->gid, urn_flow_own(tp, f), 16) == 0);
+	f->flags &= (uint16_t)~(URN_FLOWF_ACK | URN_FLOWF_MARKED);
+	URN_COUNT(tp, FLOW_ACKS_TX);
+	return true;
+}
+
+void
+urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key)
+{
+	const struct urn_eth *eth = rte_pktmbuf_mtod(m, const struct urn_eth *);
+	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
+	struct urn_txd *d;
+	uint8_t *bth;
+
+	d = answer(tp, gid, eth->src, key, URN_FLOW_RESET, 0, &bth);
+	if (!d)
+		return; /* the sender repeats its data, and is answered then */
+	put_hdr(tp, bth, h->epoch, key, 0);
+	urn_flow_emit(tp, d, m->ol_flags & tp->flows->looped);
+}
+
+/* ---- taken */
+
+/* The flow that an answer belongs to. NULL: its epoch is over (counted) */
+static struct urn_flow *
+answered_flow(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own)
+{
+	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
+	uint32_t top = rte_be_to_cpu_32(h->psn) >> 24;
+	uint8_t key = (uint8_t)((top & URN_FLOW_KEY_VIA_FIRST ? URN_FLOW_KEY_TO_FIRST : top & URN_FLOW_KEY_ENGINE) | own);
+	struct urn_flow *f = urn_flow_find(tp, gid, key);
+
+	if (f && (f->flags & URN_FLOWF_TX) && f->tx_epoch == rte_be_to_cpu_64(h->epoch))
+		return f;
+	URN_COUNT(tp, FLOW_DROP_STALE);
+	return NULL;
+}
+
+void
+urn_flow_was_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own)
+{
+	struct urn_flow *f = answered_flow(tp, m, gid, own);
+
+	urn_tp_done(tp, m);
+	if (!f || !f->tx_start) /* data that named no start was not answered so */
+		return;
+	URN_COUNT(tp, FLOW_RESTARTED);
+	urn_flow_fail(tp, f, URN_MSG_RESTARTED, false);
+}
+
+/* An acknowledgement, checked. */
+struct ack {
+	const struct urn_flow_refused *refused;
+	const uint8_t *bitmap;
+	uint32_t expected; /* all PSNs before it came */
+	int32_t newest;    /* number of the latest transmission that is acknowledged, less urn_flow.sent_no; at most 0 */
+	uint8_t refused_n;
+	uint8_t flags;
+};
+
+/* Read an acknowledgement. returns: true when it is sound */
+static bool
+read_ack(struct rte_mbuf *m, const struct urn_flow *f, struct ack *a)
+{
+	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
+	const struct urn_flow_ack *w = (const struct urn_flow_ack *)urn_pkt_payload(m);
+	uint32_t len = urn_pkt(m)->payload_len;
+
+	if (len < sizeof(*w) || len < sizeof(*w) + w->refused * sizeof(struct urn_flow_refused) || !h->start)
+		return false;
+	a->refused = (const struct urn_flow_refused *)(w + 1);
+	a->refused_n = w->refused;
+	a->flags = w->flags;
+	a->bitmap = w->bitmap;
+	a->expected = rte_be_to_cpu_32(h->psn) & URN_PSN_MASK;
+	return urn_psn_diff(a->expected, f->tx.una) <= (int32_t)urn_psn_tx_out(&f->tx);
+}
+
+static bool
+came(const struct ack *a, uint32_t psn)
+{
+	return urn_psn_diff(psn, a->expected) < 0 ||
+	       ((a->flags & URN_FLOW_ACK_HOLES) && a->bitmap[psn % URN_FLOW_WINDOW / 8] >> (psn % 8) & 1);
+}
+
+/* Codes of the messages of a packet. NULL: none was refused */
+static const uint8_t *
+codes_of(const struct ack *a, uint32_t psn)
+{
+	for (unsigned int i = 0; i < a->refused_n; i++)
+		if ((rte_be_to_cpu_32(a->refused[i].psn) & URN_PSN_MASK) == psn)
+			return a->refused[i].code;
+	return NULL;
+}
+
+/* A code from the wire: an error that a node may give; any other number counts as BUSY. */
+static uint8_t
+wire_code(struct urn_tp *tp, const uint8_t *codes, unsigned int i)
+{
+	uint8_t code = codes ? codes[i] : URN_MSG_DONE;
+
+	if (likely(code == URN_MSG_DONE))
+		return code;
+	URN_COUNT(tp, FLOW_REFUSED_TX);
+	return code > URN_MSG_DONE && code < URN_MSG_CODES ? code : URN_MSG_BUSY;
+}
+
+/* A part of a long message was answered. */
+static void
+part_acked(struct urn_tp *tp, struct urn_flow *f, struct urn_flow_msg *m, uint8_t code)
+{
+	m->out--;
+	if (code != URN_MSG_DONE && !m->code)
+		m->code = code;
+	if (m->code && m->state == URN_FLOW_MSG_ACTIVE) { /* no further part is sent */
+		urn_flow_take(&f->active, m);
+		f->active_n--;
+		urn_flow_not_waiting(f, m);
+		m->state = URN_FLOW_MSG_PARTS;
+	}
+	if (m->state == URN_FLOW_MSG_PARTS && !m->out)
+		urn_flow_answer(tp, m, m->code ? m->code : URN_MSG_DONE);
+}
+
+/* A packet was acknowledged: answer its messages. */
+static void
+packet_acked(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w, const struct ack *a)
+{
+	const uint8_t *codes = unlikely(a->refused_n) ? codes_of(a, w->first_psn) : NULL;
+	struct urn_flow_msg *m = w->flow.msg, *next;
+
+	if (w->flow.state == URN_FLOW_OUT)
+		f->out--;
+	else
+		f->lost--;
+	w->flow.state = URN_FLOW_ACKED;
+	w->flow.msg = NULL;
+	for (unsigned int i = 0; i < w->flow.segs && m; i++) {
+		if (w->flow.voids & 1u << i)
+			continue;
+		if (w->flow.part) {
+			part_acked(tp, f, m, wire_code(tp, codes, i));
+			return;
+		}
+		next = m->next;
+		urn_flow_answer(tp, m, wire_code(tp, codes, i));
+		m = next;
+	}
+}
+
+/* Look at the packets under way. returns: number of packets that this acknowledgement is the first for */
+static uint32_t
+settle(struct urn_tp *tp, struct urn_flow *f, struct ack *a)
+{
+	struct urn_work *w, *next;
+	uint32_t n = 0;
+
+	a->newest = INT32_MIN;
+	for (w = f->tx.head; w; w = next) {
+		next = w->next;
+		if (!(a->flags & URN_FLOW_ACK_HOLES) && urn_psn_diff(w->first_psn, a->expected) >= 0)
+			break;
+		if (w->flow.state == URN_FLOW_ACKED || !came(a, w->first_psn))
+			continue;
+		if ((int32_t)(w->flow.sent_no - f->sent_no) > a->newest)
+			a->newest = (int32_t)(w->flow.sent_no - f->sent_no);
+		packet_acked(tp, f, w, a);
+		n++;
+	}
+	while ((w = f->tx.head) && w->flow.state == URN_FLOW_ACKED) {
+		urn_psn_tx_pop(&f->tx);
+		urn_flow_work_put(tp, w);
+	}
+	return n;
+}
+
+/* Packets that were sent well before one that came are lost: their transmissions were overtaken by `distance` others. */
+static void
+judge(struct urn_tp *tp, struct urn_flow *f, const struct ack *a)
+{
+	struct urn_board_limits l;
+
+	urn_peer_limits(urn_psn_peer(tp, &f->tx), &l);
+	for (struct urn_work *w = f->tx.head; w; w = w->next)
+		if (w->flow.state == URN_FLOW_OUT &&
+		    a->newest - (int32_t)(w->flow.sent_no - f->sent_no) >= (int32_t)l.distance)
+			urn_flow_lose(f, w);
+}
+
+/* Bytes a second that the flow sends now: the bytes in flight, in a round trip. */
+static uint64_t
+rate_now(const struct urn_tp *tp, const struct urn_flow *f)
+{
+	uint64_t srtt = urn_psn_peer(tp, &f->tx)->srtt, rate;
+
+	if (!srtt)
+		return tp->dcqcn.line;
+	rate = (uint64_t)f->out * tp->cfg.mtu * 1000000000ull / srtt;
+	return rate < tp->dcqcn.least ? tp->dcqcn.least : rate;
+}
+
+/* una moves on to the oldest packet under way, and time goes on from here. */
+static void
+progress(struct urn_tp *tp, struct urn_flow *f)
+{
+	uint32_t una = f->tx.head ? f->tx.head->first_psn : f->tx.next;
+	uint32_t n = (una - f->tx.una) & URN_PSN_MASK;
+
+	if (unlikely(f->tx.early) && !(f->tx.flags & URN_TXF_HELD))
+		urn_peer_repeats(urn_psn_peer(tp, &f->tx), tp->cfg.rto_floor, tp->now);
+	f->tx.una = f->tx.acked = una;
+	urn_psn_progress(&f->tx);
+	urn_peer_timed(tp, &f->tx, n);
+	f->tx_at = tp->now;
+	if (urn_psn_tx_idle(&f->tx))
+		urn_flow_age(tp, f);
+	else
+		urn_flow_arm(tp, f);
+}
+
+void
+urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own)
+{
+	const struct urn_flow_hdr *h = urn_pkt_ext(m, URN_EXT_FLOW);
+	struct urn_flow *f = answered_flow(tp, m, gid, own);
+	struct ack a;
+
+	URN_COUNT(tp, FLOW_ACKS_RX);
+	if (f && unlikely(!read_ack(m, f, &a))) {
+		URN_COUNT(tp, FLOW_DROP_FORMAT);
+		f = NULL;
+	}
+	if (!f) {
+		urn_tp_done(tp, m);
+		return;
+	}
+	f->tx_start = rte_be_to_cpu_32(h->start);
+	/* The rate before the packets in flight are counted down. */
+	if (unlikely(a.flags & URN_FLOW_ACK_MARKED) && tp->dcqcn.line)
+		urn_congestion_echoed(tp, &f->user.source, &f->congestion, rate_now(tp, f));
+	if (settle(tp, f, &a)) {
+		if (unlikely(a.flags & URN_FLOW_ACK_HOLES))
+			judge(tp, f, &a);
+		progress(tp, f);
+	}
+	if (f->shorts.head || f->longs.head || f->active.head || f->lost)
+		urn_flow_sched(tp, f);
+	urn_tp_done(tp, m);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside of flows (flow.h). One struct serves both directions between this engine and an engine of a
+ * node: what we send there, and what comes from there.
+ *
+ *   flow.c        making, finding, ageing; messages in and out of a flow
+ *   flow_tx.c     packets of messages, first and repeated
+ *   flow_rx.c     data that came: order, parts, refusals
+ *   flow_ack.c    acknowledgements and resets, both ways
+ *   flow_timer.c  repeats, giving up, ageing
+ *
+ * Sending uses the sequence of PSNs that queue pairs use (psn_tx.h, psn_timer.h): one work a packet.
+ * A receiver needs no packet in order, because messages have no order among each other: it delivers
+ * what comes at once, and notes the PSN in a bitmap.
+ */
+#ifndef URN_TRANSPORT_FLOW_PRIV_H
+#define URN_TRANSPORT_FLOW_PRIV_H
+
+#include "transport/flow.h"
+#include "transport/frame.h"
+#include "transport/psn_timer.h"
+#include "transport/requester.h"
+#include "transport/sched.h"
+#include "wire/flow.h"
+
+#include <sys/queue.h>
+
+enum {
+	URN_FLOWS_MAX = 65536,         /* flows of an engine and adapter */
+	URN_FLOWS_RX_MAX = URN_FLOWS_MAX / 2, /* ... of those, made by packets that came */
+	URN_FLOW_BUCKETS = 16384,
+	URN_FLOW_FRAMES = 16,          /* packets of a flow in a turn */
+	URN_FLOW_ACTIVE = 8,           /* long messages of a flow that are being sent at the same time */
+	URN_FLOW_WHOLES = 64,          /* messages of an engine that are being put together */
+	URN_FLOW_WHOLES_FLOW = 16,     /* ... of a flow, with those that were refused lately */
+	URN_FLOW_OWNERS = 16,          /* buckets of owners, for the bound of waiting messages */
+	URN_FLOW_WAITING = 128,        /* short messages of a bucket of owners that may wait in a flow */
+	URN_FLOW_WAITING_LONG = 16,    /* short messages that a long one counts as */
+	URN_FLOW_TIMEOUT = 16,         /* code of the timeout: 268 ms (IBTA 9.7.6.1.3) */
+	URN_FLOW_RETRIES = 7,
+	/* The key of a flow besides the node's address: 8 bits. */
+	URN_FLOW_KEY_ENGINE = 0x0f,    /* engine of the node */
+	URN_FLOW_KEY_VIA_FIRST = 0x10, /* from that engine to our first one; also a bit of the top byte of urn_flow_hdr.psn */
+	URN_FLOW_KEY_OWN = 0x60,       /* index of our own address, by which the node knows us */
+	URN_FLOW_KEY_OWN_SHIFT = 5,
+	URN_FLOW_KEY_TO_FIRST = 0x80,  /* to the node's first engine, whichever that is */
+};
+
+#define URN_FLOW_RENEW_NS 20000000000ull /* ns without a packet after which a sender begins a new epoch */
+#define URN_FLOW_AGE_NS 40000000000ull   /* ns without a packet either way after which a flow is forgotten */
+#define URN_FLOW_DOUBT_NS 5000000000ull  /* ns without an accepted packet after which an older epoch is believed */
+#define URN_FLOW_STALL_NS 10000000000ull /* ns without a part after which a message is not put together any more */
+
+/* Positions of a message in its flow; urn_flow_msg.state. */
+enum urn_flow_msg_state {
+	URN_FLOW_MSG_QUEUED, /* in shorts or longs; pprev is valid */
+	URN_FLOW_MSG_ACTIVE, /* in active; pprev is valid */
+	URN_FLOW_MSG_SENT,   /* whole, in a packet; work is valid */
+	URN_FLOW_MSG_PARTS,  /* all parts were sent: in packets alone */
+};
+
+/* Positions of a packet; urn_flow_packet.state. */
+enum urn_flow_packet_state {
+	URN_FLOW_OUT,   /* in flight */
+	URN_FLOW_LOST,  /* to be sent again */
+	URN_FLOW_ACKED, /* acknowledged; packets before it are not */
+};
+
+enum urn_flow_flag {
+	URN_FLOWF_ACK = 1 << 0,    /* an acknowledgement is owed */
+	URN_FLOWF_MARKED = 1 << 1, /* packets came with a mark since the last one */
+	URN_FLOWF_LOOP = 1 << 2,   /* the node is this adapter */
+	URN_FLOWF_MAC = 1 << 3,    /* tmpl has the node's MAC address */
+	URN_FLOWF_RX = 1 << 4,     /* made by a packet that came: counts in urn_flows.rx */
+	URN_FLOWF_TX = 1 << 5,     /* tmpl, tx and tx_epoch are made */
+};
+
+/* A queue of messages. */
+struct urn_flow_queue {
+	struct urn_flow_msg *head;
+	struct urn_flow_msg **tail; /* link behind the last one */
+};
+
+/* A long message that is put together, or one that was refused lately. */
+struct urn_flow_whole {
+	SLIST_ENTRY(urn_flow_whole) link; /* in the flow's list, the newest first */
+	uint64_t at;       /* ns: when the last part came */
+	uint64_t qid, src_qid;
+	uint32_t id;       /* of the message, among those of the flow */
+	uint32_t len, got; /* bytes of the message; bytes that came */
+	uint8_t code;      /* 0: being put together; else the code that its parts are refused with */
+	uint8_t data[];    /* len bytes; none with a code */
+};
+
+/* Packets with refused messages, until the sender says that it knows. */
+struct urn_flow_refusals {
+	uint32_t n;
+	struct urn_flow_refused of[URN_FLOW_REFUSED_MAX]; /* psn in host order */
+};
+
+struct urn_flow {
+	struct urn_source_ops_user user; /* first: the place in the schedule */
+	struct urn_flow *hash_next;      /* in its bucket */
+	uint8_t gid[16];                 /* the node */
+
+	/* ---- sending */
+	struct urn_psn_tx tx;      /* packets under way, one work each */
+	struct urn_tmpl tmpl;      /* headers to the node; valid with URN_FLOWF_TX */
+	uint64_t tx_epoch;
+	uint64_t tx_at;            /* ns: when a packet was sent or acknowledged last */
+	struct urn_flow_queue shorts, longs; /* messages not sent yet; long ones wait until few are active */
+	struct urn_flow_queue active; /* long messages that are being sent, in the order of their next parts */
+	uint32_t tx_start;         /* start of the node that acknowledged; 0: none did yet */
+	uint32_t sent_no;          /* transmissions so far */
+	uint32_t next_id;          /* id of the next long message */
+	uint8_t waiting[URN_FLOW_OWNERS]; /* messages that were not sent, by bucket of their owners */
+
+	/* ---- receiving */
+	uint64_t rx_epoch;         /* 0: nothing came yet */
+	uint64_t rx_at;            /* ns: when a packet was accepted last */
+	uint64_t bitmap[URN_FLOW_WINDOW / 64]; /* bit PSN % 256: came ahead of expected */
+	struct urn_flow_refusals *refusals;    /* NULL: none */
+	SLIST_HEAD(, urn_flow_whole) wholes;
+	uint32_t expected;         /* first PSN that has not come */
+
+	/* ---- both */
+	uint8_t key;               /* URN_FLOW_KEY_ bits */
+	uint8_t active_n;          /* messages in active */
+	uint8_t ack_mac[6];        /* MAC address that the last data packet came from */
+	uint16_t flags;            /* enum urn_flow_flag */
+	uint16_t mac_gen;          /* urn_tp.mac_gen when the MAC was looked up; valid with URN_FLOWF_MAC */
+	uint16_t congestion;       /* state of congestion, by index; 0: none */
+	uint16_t out, lost;        /* packets in flight; packets to be sent again */
+	uint16_t wholes_n;         /* entries of wholes */
+};
+_Static_assert(sizeof(struct urn_flow) <= 512, "memory of an active flow");
+
+/* All flows of a transport. */
+struct urn_flows {
+	struct urn_flow **bucket;  /* URN_FLOW_BUCKETS */
+	uint64_t looped;           /* bit of mbuf.ol_flags: the frame is one that we sent to ourselves */
+	uint64_t epochs;           /* epochs given out */
+	uint32_t n, rx;            /* flows, and those with URN_FLOWF_RX; n is read by others */
+	uint32_t wholes;           /* messages that are put together */
+	struct urn_flow *last;     /* the flow that was sent to last; NULL: none, or it has gone */
+	struct urn_flow_refusals *spare; /* taken when a message is refused; NULL: none now */
+};
+
+static inline const struct urn_flow_user *
+urn_flow_user(const struct urn_tp *tp)
+{
+	return tp->cfg.flow_user;
+}
+
+static inline struct urn_flow *
+urn_flow_of(struct urn_source *src)
+{
+	return (struct urn_flow *)src;
+}
+
+/* ---- flow.c */
+
+/* Make the flows of a transport, or none without a user. returns: 0 or -1: no memory */
+int urn_flows_init(struct urn_tp *tp);
+void urn_flows_free(struct urn_tp *tp);
+/* The flow with this key; NULL: none. */
+struct urn_flow *urn_flow_find(const struct urn_tp *tp, const uint8_t gid[16], uint8_t key);
+/* Make a flow, which is not there. flags: 0 or URN_FLOWF_RX. NULL: no room (counted) */
+struct urn_flow *urn_flow_make(struct urn_tp *tp, const uint8_t gid[16], uint8_t key, uint16_t flags);
+/* The own address of a flow. */
+static inline const uint8_t *
+urn_flow_own(const struct urn_tp *tp, const struct urn_flow *f)
+{
+	return tp->cfg.gid[(f->key & URN_FLOW_KEY_OWN) >> URN_FLOW_KEY_OWN_SHIFT];
+}
+
+/* Forget a flow without messages. */
+void urn_flow_free(struct urn_tp *tp, struct urn_flow *f);
+/* Let the flow have a turn. */
+void urn_flow_sched(struct urn_tp *tp, struct urn_flow *f);
+void urn_flow_put(struct urn_flow_queue *q, struct urn_flow_msg *m, enum urn_flow_msg_state state);
+void urn_flow_take(struct urn_flow_queue *q, struct urn_flow_msg *m);
+/* A message leaves the queue of those not sent. */
+void urn_flow_not_waiting(struct urn_flow *f, const struct urn_flow_msg *m);
+/* Give the answer to the user. */
+void urn_flow_answer(struct urn_tp *tp, struct urn_flow_msg *m, uint8_t code);
+/* Begin a new epoch; no packet is under way. */
+void urn_flow_renew(struct urn_tp *tp, struct urn_flow *f);
+/*
+ * The packets under way are void: their messages fail. all: messages that were not sent fail, too. The
+ * flow begins a new epoch.
+ */
+void urn_flow_fail(struct urn_tp *tp, struct urn_flow *f, uint8_t code, bool all);
+
+/* ---- flow_tx.c */
+
+/* Serve a flow; urn_source_ops.serve. */
+bool urn_flow_serve(struct urn_tp *tp, struct urn_source *src);
+/* Send a frame of a flow, which is complete. loop: to this adapter itself */
+void urn_flow_emit(struct urn_tp *tp, const struct urn_txd *d, bool loop);
+/* Give the work of a packet back. */
+void urn_flow_work_put(struct urn_tp *tp, struct urn_work *w);
+/* A packet in flight is to be sent again. */
+void urn_flow_lose(struct urn_flow *f, struct urn_work *w);
+
+/* ---- flow_rx.c */
+
+/* A packet of a flow came, for this engine; takes m. */
+void urn_flow_accept(struct urn_tp *tp, struct rte_mbuf *m);
+/* Forget everything about a direction: refusals, messages that are put together. */
+void urn_flow_forget_rx(struct urn_tp *tp, struct urn_flow *f);
+
+/* ---- flow_ack.c */
+
+/* Send the acknowledgement that is owed. returns: false: no room now */
+bool urn_flow_tell(struct urn_tp *tp, struct urn_flow *f);
+/* An acknowledgement came from a node; own: URN_FLOW_KEY_OWN bits of the address it went to; takes m. */
+void urn_flow_acked(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own);
+/* Data with this key and epoch, network order, named a start of ours that is over: say so. */
+void urn_flow_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t key);
+/* Our data was answered so; takes m. */
+void urn_flow_was_reset(struct urn_tp *tp, struct rte_mbuf *m, const uint8_t gid[16], uint8_t own);
+
+/* ---- flow_timer.c */
+
+/* Begin to wait for an acknowledgement anew. */
+void urn_flow_arm(struct urn_tp *tp, struct urn_flow *f);
+/* Nothing is under way: look at the flow again when it may be forgotten. */
+void urn_flow_age(struct urn_tp *tp, struct urn_flow *f);
+/* The timer of a flow is due. */
+void urn_flow_due(struct urn_tp *tp, struct urn_flow *f);
+
+#endif

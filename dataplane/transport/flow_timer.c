@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Flows: repeats, giving up, ageing. */
+#include "transport/flow_priv.h"
+
+/* Fill in when a flow probes and repeats early (struct urn_psn_clock: first, step). */
+static void
+early_times(const struct urn_tp *tp, const struct urn_flow *f, struct urn_psn_clock *c)
+{
+	const struct urn_peer *peer = urn_psn_peer(tp, &f->tx);
+	uint64_t floor = tp->cfg.rto_floor;
+
+	c->first = floor ? urn_peer_pto(peer, floor) : UINT64_MAX;
+	c->step = floor && f->tx.early ? urn_peer_rto(peer, floor) : 0;
+}
+
+static void
+look_later(struct urn_tp *tp, struct urn_flow *f)
+{
+	struct urn_psn_clock c;
+
+	early_times(tp, f, &c);
+	urn_psn_wake_at(&tp->wheel, &f->tx, urn_psn_due(&f->tx, c.first, c.step));
+}
+
+void
+urn_flow_arm(struct urn_tp *tp, struct urn_flow *f)
+{
+	urn_psn_arm(&f->tx, tp->now);
+	look_later(tp, f);
+}
+
+void
+urn_flow_age(struct urn_tp *tp, struct urn_flow *f)
+{
+	urn_wheel_start(&tp->wheel, &f->tx.timer, tp->now + URN_FLOW_RENEW_NS);
+}
+
+/* All packets in flight count as lost. */
+static void
+lose_all(struct urn_tp *tp, struct urn_flow *f)
+{
+	for (struct urn_work *w = f->tx.head; w; w = w->next)
+		if (w->flow.state == URN_FLOW_OUT)
+			urn_flow_lose(f, w);
+	urn_flow_sched(tp, f);
+}
+
+static void
+timed_out(struct urn_tp *tp, struct urn_flow *f)
+{
+	URN_COUNT(tp, TIMEOUTS);
+	if (!urn_psn_retry(&f->tx)) {
+		URN_COUNT(tp, FLOW_FAILED);
+		urn_flow_fail(tp, f, URN_MSG_UNREACHABLE, true);
+		return;
+	}
+	if (!(f->flags & URN_FLOWF_LOOP)) {
+		f->flags &= (uint16_t)~URN_FLOWF_MAC; /* the node may have moved */
+		if (tp->cfg.neigh_doubt)
+			tp->cfg.neigh_doubt(tp->cfg.neigh_ctx, f->gid);
+	}
+	lose_all(tp, f);
+	urn_flow_arm(tp, f);
+}
+
+/* Nothing came for longer than a round trip takes: repeat the oldest packet, then all. */
+static void
+repeat_early(struct urn_tp *tp, struct urn_flow *f)
+{
+	if (urn_psn_early(&f->tx)) {
+		URN_COUNT(tp, EARLY_TIMEOUTS);
+		lose_all(tp, f);
+	} else {
+		URN_COUNT(tp, PROBES);
+		if (f->tx.head->flow.state == URN_FLOW_OUT)
+			urn_flow_lose(f, f->tx.head);
+		urn_flow_sched(tp, f);
+	}
+	look_later(tp, f);
+}
+
+/* Packets are under way. */
+static void
+outstanding(struct urn_tp *tp, struct urn_flow *f)
+{
+	struct urn_psn_clock c = {.now = tp->now, .stood_at = tp->stood_at};
+	uint64_t again = UINT64_MAX;
+
+	c.answer = urn_peer_pto(urn_psn_peer(tp, &f->tx), tp->cfg.rto_floor);
+	early_times(tp, f, &c);
+	switch (urn_psn_look(&f->tx, &c, false, &again)) {
+	case URN_PSN_WAIT:
+		urn_psn_wake_at(&tp->wheel, &f->tx, again);
+		return;
+	case URN_PSN_ARM:
+		urn_flow_arm(tp, f);
+		return;
+	case URN_PSN_EARLY:
+		repeat_early(tp, f);
+		return;
+	case URN_PSN_TIMED_OUT:
+		timed_out(tp, f);
+		return;
+	}
+}
+
+void
+urn_flow_due(struct urn_tp *tp, struct urn_flow *f)
+{
+	if (f->shorts.head || f->active.head || f->longs.head || f->lost)
+		urn_flow_sched(tp, f); /* the MAC address may be known by now */
+	if (!urn_psn_tx_idle(&f->tx)) {
+		outstanding(tp, f);
+		return;
+	}
+	if (f->shorts.head || f->longs.head || f->active.head)
+		return;
+	if (tp->now - f->tx_at >= URN_FLOW_AGE_NS && tp->now - f->rx_at >= URN_FLOW_AGE_NS &&
+	    !(f->flags & URN_FLOWF_ACK))
+		urn_flow_free(tp, f);
+	else
+		urn_flow_age(tp, f);
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Flows: packets of messages, first and repeated. */
+#include "transport/flow_priv.h"
+
+/* ---- work: one a packet, from the transport's pool */
+
+static struct urn_work *
+work_get(struct urn_tp *tp)
+{
+	struct urn_work *w = tp->work_free;
+
+	if (unlikely(!urn_pool_has(tp->left.work, tp->nobodys.work)))
+		return NULL;
+	tp->work_free = w->next;
+	if (unlikely(!tp->work_free))
+		urn_work_more(tp);
+	tp->left.work--;
+	tp->nobodys.work++;
+	w->ext = NULL;
+	w->state = URN_WORK_SENT;
+	return w;
+}
+
+void
+urn_flow_work_put(struct urn_tp *tp, struct urn_work *w)
+{
+	w->next = tp->work_free;
+	tp->work_free = w;
+	tp->left.work++;
+	tp->nobodys.work--;
+}
+
+/* ---- frames */
+
+void
+urn_flow_emit(struct urn_tp *tp, const struct urn_txd *d, bool loop)
+{
+	struct rte_mbuf *m = d->m;
+
+	urn_build_icrc(rte_pktmbuf_mtod(m, uint8_t *), m->data_len - URN_ICRC_BYTES, d->ipv6,
+		       tp->cfg.icrc);
+	if (loop) {
+		URN_COUNT(tp, LOOPBACK);
+		m->ol_flags |= tp->flows->looped;
+		tp->loop[tp->loop_n++] = m;
+		return;
+	}
+	tp->tx[tp->tx_n++] = m;
+}
+
+/* Write a segment's header. returns: where its bytes go */
+static uint8_t *
+put_segment(uint8_t *at, const struct urn_flow_msg *m, uint32_t off, uint32_t bytes, uint8_t kind)
+{
+	struct urn_flow_seg *s = (struct urn_flow_seg *)at;
+
+	memset(s, 0, sizeof(*s));
+	s->kind = kind;
+	if (kind == URN_FLOW_VOID)
+		return at + sizeof(*s);
+	s->qid = rte_cpu_to_be_64(m->qid);
+	s->src_qid = rte_cpu_to_be_64(m->src_qid);
+	s->len = rte_cpu_to_be_32(m->len);
+	s->off = rte_cpu_to_be_32(off);
+	s->id = rte_cpu_to_be_32(m->id);
+	s->bytes = rte_cpu_to_be_16((uint16_t)bytes);
+	return at + sizeof(*s);
+}
+
+/* Copy a segment's bytes, and clear those behind up to a multiple of 4. returns: the place behind */
+static uint8_t *
+put_bytes(uint8_t *at, const uint8_t *data, uint32_t bytes)
+{
+	uint32_t pad = urn_flow_pad(bytes) - bytes, zero = 0;
+
+	memcpy(at, data, bytes);
+	memcpy(at + bytes, &zero, pad);
+	return at + bytes + pad;
+}
+
+static uint32_t
+seg_bytes(const struct urn_flow_msg *m)
+{
+	return (uint32_t)sizeof(struct urn_flow_seg) + urn_flow_pad(m->len);
+}
+
+/* Payload bytes of a packet. */
+static uint32_t
+payload_of(const struct urn_work *w)
+{
+	const struct urn_flow_msg *m = w->flow.msg;
+	uint32_t bytes = w->flow.segs * (uint32_t)sizeof(struct urn_flow_seg);
+
+	if (w->flow.part)
+		return bytes + (m ? urn_flow_pad(w->flow.bytes) : 0);
+	for (; m; m = m->next)
+		bytes += urn_flow_pad(m->len);
+	return bytes;
+}
+
+static void
+put_payload(const struct urn_work *w, uint8_t *at)
+{
+	const struct urn_flow_msg *m = w->flow.msg;
+
+	if (w->flow.part && m) {
+		at = put_segment(at, m, w->flow.off, w->flow.bytes, URN_FLOW_PART);
+		put_bytes(at, m->data + w->flow.off, w->flow.bytes);
+		return;
+	}
+	for (unsigned int i = 0; i < w->flow.segs; i++) {
+		if (unlikely(w->flow.voids & 1u << i)) {
+			at = put_segment(at, NULL, 0, 0, URN_FLOW_VOID);
+			continue;
+		}
+		at = put_segment(at, m, 0, m->len, URN_FLOW_WHOLE);
+		at = put_bytes(at, m->data, m->len);
+		m = m->next;
+	}
+}
+
+/* Send a packet, for the first time or again. returns: false: no buffer */
+static bool
+send_packet(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
+{
+	bool first = f->key & URN_FLOW_KEY_TO_FIRST;
+	uint32_t dqpn = first ? URN_FLOW_SLOT_FIRST : urn_flow_qpn(f->key & URN_FLOW_KEY_ENGINE);
+	uint32_t payload = payload_of(w), top = tp->cfg.engine | (first ? URN_FLOW_KEY_VIA_FIRST : 0);
+	struct urn_flow_hdr *h;
+	struct urn_txd *d;
+	uint8_t *bth;
+
+	d = urn_tp_frame_inline(tp, &f->tmpl, URN_FLOW_DATA, payload, dqpn, w->first_psn, 0, true, &bth);
+	if (unlikely(!d))
+		return false;
+	h = (struct urn_flow_hdr *)(bth + sizeof(struct urn_bth));
+	h->epoch = rte_cpu_to_be_64(f->tx_epoch);
+	h->start = rte_cpu_to_be_32(f->tx_start);
+	h->psn = rte_cpu_to_be_32(top << 24 | f->tx.una);
+	put_payload(w, (uint8_t *)(h + 1));
+	urn_flow_emit(tp, d, f->flags & URN_FLOWF_LOOP);
+	w->flow.sent_no = ++f->sent_no;
+	w->flow.state = URN_FLOW_OUT;
+	f->out++;
+	f->tx_at = tp->now;
+	urn_congestion_sent_source(tp, &f->congestion, payload);
+	URN_COUNT(tp, FLOW_TX);
+	return true;
+}
+
+/* ---- new packets */
+
+/* Put short messages into a packet, as many as fit. */
+static void
+fill_whole(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
+{
+	struct urn_flow_msg *m, **tail = &w->flow.msg;
+	uint32_t room = tp->cfg.mtu;
+
+	w->flow.part = 0;
+	while ((m = f->shorts.head) && seg_bytes(m) <= room && w->flow.segs < URN_FLOW_SEGMENTS) {
+		room -= seg_bytes(m);
+		urn_flow_take(&f->shorts, m);
+		urn_flow_not_waiting(f, m);
+		m->state = URN_FLOW_MSG_SENT;
+		m->work = w;
+		m->sent = m->len;
+		m->next = NULL;
+		*tail = m;
+		tail = &m->next;
+		w->flow.segs++;
+	}
+	w->flow.bytes = tp->cfg.mtu - room;
+}
+
+/* Put the next part of the long message whose turn it is into a packet. */
+static void
+fill_part(struct urn_tp *tp, struct urn_flow *f, struct urn_work *w)
+{
+	uint32_t most = (tp->cfg.mtu - (uint32_t)sizeof(struct urn_flow_seg)) & ~3u;
+	struct urn_flow_msg *m = f->active.head;
+
+	w->flow.part = 1;
+	w->flow.segs = 1;
+	w->flow.msg = m;
+	w->flow.off = m->sent;
+	w->flow.bytes = RTE_MIN(m->len - m->sent, most);
+	m->sent += w->flow.bytes;
+	m->out++;
+	urn_flow_take(&f->active, m);
+	if (m->sent < m->len) {
+		urn_flow_put(&f->active, m, URN_FLOW_MSG_ACTIVE);
+		return;
+	}
+	m->state = URN_FLOW_MSG_PARTS;
+	f->active_n--;
+	urn_flow_not_waiting(f, m);
+}
+
+/* Let more long messages take turns. */
+static void
+activate(struct urn_flow *f)
+{
+	struct urn_flow_msg *m;
+
+	while (f->active_n < URN_FLOW_ACTIVE && (m = f->longs.head)) {
+		urn_flow_take(&f->longs, m);
+		m->id = ++f->next_id;
+		urn_flow_put(&f->active, m, URN_FLOW_MSG_ACTIVE);
+		f->active_n++;
+	}
+}
+
+/* True when there is a message of which something is to be sent. */
+static bool
+has_new(const struct urn_flow *f)
+{
+	return f->shorts.head || f->active.head || f->longs.head;
+}
+
+/* Make and send a new packet. Short messages and parts of long ones take turns. returns: false: no room */
+static bool
+send_new(struct urn_tp *tp, struct urn_flow *f)
+{
+	struct urn_work *w = work_get(tp);
+	bool was_idle = urn_psn_tx_idle(&f->tx);
+
+	if (unlikely(!w))
+		return false;
+	if (unlikely(f->longs.head))
+		activate(f);
+	memset(&w->flow, 0, sizeof(w->flow));
+	if (f->active.head && (!f->shorts.head || f->sent_no & 1))
+		fill_part(tp, f, w);
+	else
+		fill_whole(tp, f, w);
+	urn_psn_tx_append(&f->tx, w, 1);
+	urn_psn_tx_sent(&f->tx, &f->tx.cur, 1, true);
+	if (was_idle)
+		urn_flow_arm(tp, f);
+	if (unlikely(!send_packet(tp, f, w))) { /* the packet is as good as lost */
+		w->flow.state = URN_FLOW_OUT;
+		f->out++;
+		urn_flow_lose(f, w);
+		return false;
+	}
+	urn_peer_time(tp, &f->tx, w->first_psn);
+	return true;
+}
+
+void
+urn_flow_lose(struct urn_flow *f, struct urn_work *w)
+{
+	w->flow.state = URN_FLOW_LOST;
+	f->out--;
+	f->lost++;
+}
+
+/* Send lost packets again, oldest first. returns: false: no room */
+static bool
+send_lost(struct urn_tp *tp, struct urn_flow *f, unsigned int *budget)
+{
+	for (struct urn_work *w = f->tx.head; w && f->lost && *budget; w = w->next) {
+		if (w->flow.state != URN_FLOW_LOST)
+			continue;
+		if (!urn_tp_tx_frames(tp) || !send_packet(tp, f, w))
+			return false;
+		f->lost--;
+		(*budget)--;
+		urn_peer_untime(tp, &f->tx);
+		URN_COUNT(tp, FLOW_RETRANSMITS);
+	}
+	return true;
+}
+
+/* True when the node's MAC address is known. If not, the flow waits for it, or fails. */
+static bool
+reachable(struct urn_tp *tp, struct urn_flow *f)
+{
+	uint8_t mac[6];
+	int rc;
+
+	if (likely((f->flags & URN_FLOWF_MAC) &&
+		   ((f->flags & URN_FLOWF_LOOP) || f->mac_gen == tp->mac_gen)) || !tp->cfg.neigh)
+		return true;
+	rc = tp->cfg.neigh(tp->cfg.neigh_ctx, f->gid, mac);
+	if (rc == 0) {
+		memcpy(f->tmpl.bytes, mac, 6);
+		f->mac_gen = tp->mac_gen;
+		f->flags |= URN_FLOWF_MAC;
+		return true;
+	}
+	f->flags &= (uint16_t)~URN_FLOWF_MAC;
+	if (rc != -1 && urn_psn_tx_idle(&f->tx))
+		urn_flow_fail(tp, f, URN_MSG_NO_NODE, true);
+	else
+		urn_psn_wake_at(&tp->wheel, &f->tx, tp->now + URN_TP_NEIGH_NS);
+	return false;
+}
+
+/* True when the window has room for one more packet. */
+static bool
+window_open(const struct urn_tp *tp, const struct urn_flow *f)
+{
+	return urn_psn_tx_out(&f->tx) < URN_FLOW_WINDOW - 1u &&
+	       f->out < urn_psn_peer(tp, &f->tx)->window;
+}
+
+/* Send data. returns: true when there is more to send, and nothing to wait for but room */
+static bool
+send_data(struct urn_tp *tp, struct urn_flow *f)
+{
+	unsigned int budget = URN_FLOW_FRAMES;
+
+	if (f->congestion) {
+		if (!urn_congestion_open_source(tp, &f->congestion))
+			return false;
+		budget = URN_PACED_FRAMES;
+	}
+	if (unlikely(f->lost) && !send_lost(tp, f, &budget))
+		return true;
+	while (has_new(f) && window_open(tp, f)) {
+		if (!budget-- || !urn_tp_tx_frames(tp) || !send_new(tp, f))
+			return true;
+	}
+	return f->lost != 0;
+}
+
+bool
+urn_flow_serve(struct urn_tp *tp, struct urn_source *src)
+{
+	struct urn_flow *f = urn_flow_of(src);
+
+	if ((f->flags & URN_FLOWF_ACK) && !urn_flow_tell(tp, f))
+		return true;
+	if (!(f->flags & URN_FLOWF_TX) || (!has_new(f) && !f->lost) || !reachable(tp, f))
+		return false;
+	return send_data(tp, f);
+}

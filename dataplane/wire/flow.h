@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets of flows, in wire format (doc/reference/wire.md "Flows"). Behind the BTH comes a
+ * struct urn_flow_hdr. Its epoch names one life of the sender's end of a flow: a later life has a
+ * larger one, also over a restart of the node.
+ *
+ *   data   segments: each a header and its bytes, padded to 4
+ *   ack    struct urn_flow_ack, then struct urn_flow_refused for packets with refused messages
+ *   reset  nothing: the data named a start of this node that is over
+ *
+ * The destination QP number of the BTH has the engine in its top four bits and
+ * URN_FLOW_SLOT or URN_FLOW_SLOT_FIRST below.
+ */
+#ifndef URN_WIRE_FLOW_H
+#define URN_WIRE_FLOW_H
+
+#include "wire/hdr.h"
+
+enum {
+	URN_FLOW_WINDOW = 256,        /* PSNs from the oldest that is not acknowledged on */
+	URN_FLOW_SEGMENTS = 16,       /* segments of a packet, at most */
+	URN_FLOW_ENGINE_SHIFT = 20,   /* in the destination QP number */
+	URN_FLOW_SLOT = 0xfffff,      /* low bits of that number: the engine is named */
+	URN_FLOW_SLOT_FIRST = 0xffffe, /* the node's first engine is meant, whichever that is */
+};
+
+struct urn_flow_hdr {
+	uint64_t epoch;   /* data: of the sender's end; ack, reset: of the data that it answers */
+	uint32_t start;   /* ack, reset: the start of the answering node; data: the start that the sender knows, 0: none */
+	uint32_t psn;     /* top byte: engine that sends; below: data: oldest PSN not acknowledged, ack: first PSN that has not come */
+} __attribute__((packed));
+
+/* Kinds of segments. */
+enum urn_flow_kind {
+	URN_FLOW_WHOLE = 0, /* a message */
+	URN_FLOW_PART = 1,  /* a part of a message that is longer than a packet */
+	URN_FLOW_VOID = 2,  /* nothing any more: the sender let go of the message */
+};
+
+struct urn_flow_seg {
+	uint64_t qid;     /* target queue */
+	uint64_t src_qid; /* source queue */
+	uint32_t len;     /* bytes of the message */
+	uint32_t off;     /* part: bytes of the message before this part */
+	uint32_t id;      /* part: number of the message among those of the flow */
+	uint16_t bytes;   /* bytes that follow, without their padding */
+	uint8_t kind;     /* enum urn_flow_kind */
+	uint8_t rsvd;     /* sent as 0; ignored */
+} __attribute__((packed));
+
+/* Bits of struct urn_flow_ack.flags. */
+enum urn_flow_ack_flag {
+	URN_FLOW_ACK_HOLES = 1 << 0, /* bitmap has a bit */
+	URN_FLOW_ACK_MARKED = 1 << 1, /* packets came with a mark of congestion since the last ack */
+};
+
+struct urn_flow_ack {
+	uint8_t flags;    /* enum urn_flow_ack_flag */
+	uint8_t refused;  /* entries that follow */
+	uint16_t rsvd;    /* sent as 0; ignored */
+	uint8_t bitmap[URN_FLOW_WINDOW / 8]; /* bit PSN % 256: the PSN came, ahead of the first that has not */
+} __attribute__((packed));
+
+/* A packet with a message that was refused. */
+struct urn_flow_refused {
+	uint32_t psn;     /* top byte 0 */
+	uint8_t code[URN_FLOW_SEGMENTS]; /* by segment: URN_MSG_DONE, or the code of the refusal */
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct urn_flow_hdr) == 16, "flow header");
+_Static_assert(sizeof(struct urn_flow_seg) == 32, "segment");
+_Static_assert(sizeof(struct urn_flow_ack) == 36, "flow ack");
+_Static_assert(sizeof(struct urn_flow_refused) == 20, "refused");
+
+enum {
+	/* Refused packets that a receiver remembers, and an ack for the smallest MTU of a flow has room for. */
+	URN_FLOW_REFUSED_MAX = 40,
+	URN_FLOW_MTU_MIN = 1024, /* bytes of payload behind the flow header that every node takes */
+};
+_Static_assert(sizeof(struct urn_flow_ack) + URN_FLOW_REFUSED_MAX * sizeof(struct urn_flow_refused) <=
+		       URN_FLOW_MTU_MIN,
+	       "an ack fits a packet");
+
+/* Destination QP number of packets to an engine. */
+static inline uint32_t
+urn_flow_qpn(uint32_t engine)
+{
+	return engine << URN_FLOW_ENGINE_SHIFT | URN_FLOW_SLOT;
+}
+
+/* Bytes of a segment's data with their padding. */
+static inline uint32_t
+urn_flow_pad(uint32_t bytes)
+{
+	return (bytes + 3) & ~3u;
+}
+
+#endif
