@@ -89,7 +89,7 @@ urn_msg_forks(void)
 /* ---- calls */
 
 int
-urn_msg_call(struct urn_msg_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep)
+urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep)
 {
 	int err;
 
@@ -99,11 +99,11 @@ urn_msg_call(struct urn_msg_dev *dev, const struct urn_abi_req *req, struct urn_
 	if (urn_msg_mutex_take(&dev->calls->lock))
 		atomic_store(&dev->calls->broken, 1);
 	if (atomic_load(&dev->calls->broken))
-		urn_msg_gone(dev);
+		urn_msg_dev_gone(dev);
 	err = urn_dev_call(&dev->dev, req, rep);
 	if (err == ETIMEDOUT || err == EIO) {
 		atomic_store(&dev->calls->broken, 1);
-		urn_msg_gone(dev);
+		urn_msg_dev_gone(dev);
 	}
 	pthread_mutex_unlock(&dev->calls->lock);
 	return err;
@@ -148,7 +148,7 @@ urn_msg_channel_close(struct urn_msg_dev *dev, int fd, int write_fd, int32_t han
 	struct urn_abi_rep rep;
 
 	if (urn_msg_remote(dev))
-		(void)urn_msg_call(dev, &req, &rep);
+		(void)urn_msg_dev_call(dev, &req, &rep);
 	if (fd >= 0)
 		close(fd);
 	if (write_fd >= 0)
@@ -166,7 +166,7 @@ urn_msg_read_gids(struct urn_msg_dev *dev)
 		struct urn_abi_req req = {.op = URN_CTL_QUERY_GID, .gid.index = i};
 		struct urn_abi_rep rep;
 
-		if (urn_msg_call(dev, &req, &rep) == 0)
+		if (urn_msg_dev_call(dev, &req, &rep) == 0)
 			memcpy(dev->gid[i], rep.gid.gid, sizeof(dev->gid[i]));
 	}
 	dev->gids = n;
@@ -186,7 +186,7 @@ urn_msg_enlist(struct urn_msg_dev *dev)
 }
 
 struct urn_msg_dev *
-urn_msg_open(struct urn_abi_channel *channel)
+urn_msg_dev_open(struct urn_abi_channel *channel)
 {
 	struct urn_msg_dev *dev = calloc(1, sizeof(*dev));
 	void *calls = mmap(NULL, sizeof(*dev->calls), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -216,15 +216,15 @@ err:
 }
 
 struct urn_msg_dev *
-urn_msg_connect(const char *path, const char *node)
+urn_msg_dev_connect(const char *path, const char *node)
 {
 	struct urn_abi_channel *channel = urn_remote_attach(path, node);
 
-	return channel != NULL ? urn_msg_open(channel) : NULL;
+	return channel != NULL ? urn_msg_dev_open(channel) : NULL;
 }
 
 void
-urn_msg_close(struct urn_msg_dev *dev)
+urn_msg_dev_close(struct urn_msg_dev *dev)
 {
 	if (dev == NULL)
 		return;
@@ -239,7 +239,7 @@ urn_msg_close(struct urn_msg_dev *dev)
 }
 
 int
-urn_msg_gid(struct urn_msg_dev *dev, uint32_t index, uint8_t gid[16])
+urn_msg_dev_gid(struct urn_msg_dev *dev, uint32_t index, uint8_t gid[16])
 {
 	if (index >= dev->gids)
 		return EINVAL;

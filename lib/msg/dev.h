@@ -41,7 +41,7 @@ bool urn_msg_mutex_take(pthread_mutex_t *m);
 bool urn_msg_mutex_try(pthread_mutex_t *m);
 
 /* A control call, like urn_dev_call(), serialised between processes. */
-int urn_msg_call(struct urn_msg_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep);
+int urn_msg_dev_call(struct urn_msg_dev *dev, const struct urn_abi_req *req, struct urn_abi_rep *rep);
 /*
  * Make a channel for events. *fd: its end to read from, which does not block; *write_fd: the other end, or -1 when
  * the dataplane alone has it; *handle: the dataplane's name. returns: 0, or an errno value
@@ -58,7 +58,7 @@ urn_msg_remote(const struct urn_msg_dev *dev)
 
 /* Note that the dataplane is gone. */
 static inline void
-urn_msg_gone(struct urn_msg_dev *dev)
+urn_msg_dev_gone(struct urn_msg_dev *dev)
 {
 	atomic_store_explicit(&dev->dev.gone, URN_DEV_DIED, memory_order_release);
 }

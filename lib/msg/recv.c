@@ -8,13 +8,13 @@
 #include <string.h>
 
 int
-urn_msg_poll(const struct urn_msg_set *set, struct urn_msg *m)
+urn_msg_set_poll(const struct urn_msg_set *set, struct urn_msg *m)
 {
 	const struct urn_abi_msg_entry *e;
 	uint32_t head = atomic_load_explicit(&set->regs->ctrl.head, memory_order_relaxed);
 	uint32_t room = set->entry_size - (uint32_t)sizeof(*e);
 
-	if (set->entries == 0 || urn_msg_waiting(set) == 0)
+	if (set->entries == 0 || urn_msg_set_waiting(set) == 0)
 		return 0;
 	e = (const void *)(set->arena + set->base + (uint64_t)(head & (set->entries - 1)) * set->entry_size);
 	m->data = e + 1;
@@ -26,7 +26,7 @@ urn_msg_poll(const struct urn_msg_set *set, struct urn_msg *m)
 }
 
 void
-urn_msg_release(struct urn_msg_set *set)
+urn_msg_set_release(struct urn_msg_set *set)
 {
 	struct urn_abi_msg_ctrl *ctrl = &set->regs->ctrl;
 
@@ -36,16 +36,16 @@ urn_msg_release(struct urn_msg_set *set)
 }
 
 int
-urn_msg_arm(struct urn_msg_set *set)
+urn_msg_set_arm(struct urn_msg_set *set)
 {
 	/* The engine stores the tail and swaps `arm` out; this side stores `arm` and looks at the tail: one sees the other. */
 	atomic_store_explicit(&set->regs->conf.arm, 1, memory_order_seq_cst);
 	atomic_thread_fence(memory_order_seq_cst);
-	return urn_msg_waiting(set) != 0;
+	return urn_msg_set_waiting(set) != 0;
 }
 
 int
-urn_msg_drain(struct urn_msg_set *set)
+urn_msg_set_drain(struct urn_msg_set *set)
 {
 	struct urn_abi_event ev;
 	int err;
@@ -59,19 +59,19 @@ urn_msg_drain(struct urn_msg_set *set)
 	}
 	if (err == EAGAIN || err == EINTR)
 		return 0;
-	urn_msg_gone(set->dev);
+	urn_msg_dev_gone(set->dev);
 	return EIO;
 }
 
 bool
-urn_msg_show(struct urn_msg_set *set)
+urn_msg_set_show(struct urn_msg_set *set)
 {
 	struct urn_abi_msg_rstat *rstat = &set->regs->rstat;
 
-	if (urn_msg_waiting(set) == 0) {
+	if (urn_msg_set_waiting(set) == 0) {
 		if (atomic_load_explicit(&rstat->pending, memory_order_acquire) != set->drained)
-			(void)urn_msg_drain(set);
-		if (!urn_msg_arm(set))
+			(void)urn_msg_set_drain(set);
+		if (!urn_msg_set_arm(set))
 			return false;
 	}
 	if (atomic_load_explicit(&rstat->pending, memory_order_acquire) == set->drained) {

@@ -10,13 +10,13 @@
 #include <string.h>
 
 void *
-urn_msg_buffer(struct urn_msg_set *set)
+urn_msg_set_buffer(struct urn_msg_set *set)
 {
 	return set->arena;
 }
 
 uint8_t
-urn_msg_status(struct urn_msg_set *set)
+urn_msg_set_status(struct urn_msg_set *set)
 {
 	uint64_t answer = atomic_load_explicit(&set->regs->sstat.answer, memory_order_acquire);
 	uint32_t seq = atomic_load_explicit(&set->regs->send.seq, memory_order_relaxed);
@@ -28,14 +28,14 @@ urn_msg_status(struct urn_msg_set *set)
 }
 
 int
-urn_msg_send(struct urn_msg_set *set, const struct urn_msg_to *to, const void *data, uint32_t len)
+urn_msg_set_send(struct urn_msg_set *set, const struct urn_msg_to *to, const void *data, uint32_t len)
 {
 	struct urn_abi_msg_send *send = &set->regs->send;
 	uint32_t seq = atomic_load_explicit(&send->seq, memory_order_relaxed);
 
 	if (len > set->send_size || set->send_size == 0)
 		return EMSGSIZE;
-	if (urn_msg_status(set) == URN_MSG_PENDING)
+	if (urn_msg_set_status(set) == URN_MSG_PENDING)
 		return EBUSY;
 	if (len > 0 && data != set->arena)
 		memcpy(set->arena, data, len);
@@ -59,17 +59,17 @@ urn_msg_look_alive(struct urn_msg_set *set)
 	struct pollfd p = {.fd = set->fd};
 
 	if (set->fd >= 0 && poll(&p, 1, 0) == 1 && p.revents & (POLLHUP | POLLERR | POLLNVAL))
-		urn_msg_gone(set->dev);
+		urn_msg_dev_gone(set->dev);
 }
 
 uint8_t
-urn_msg_wait(struct urn_msg_set *set, int64_t timeout_us)
+urn_msg_set_wait(struct urn_msg_set *set, int64_t timeout_us)
 {
 	struct urn_msg_pause pause = {0};
 	uint64_t start = 0;
 	uint8_t code;
 
-	while ((code = urn_msg_status(set)) == URN_MSG_PENDING) {
+	while ((code = urn_msg_set_status(set)) == URN_MSG_PENDING) {
 		if (timeout_us >= 0 && pause.rounds % 64 == 0) {
 			uint64_t now = urn_clock_ns();
 
@@ -90,15 +90,15 @@ urn_msg_wait(struct urn_msg_set *set, int64_t timeout_us)
 }
 
 int
-urn_msg_send_wait(struct urn_msg_set *set, const struct urn_msg_to *to, const void *data, uint32_t len,
+urn_msg_set_send_wait(struct urn_msg_set *set, const struct urn_msg_to *to, const void *data, uint32_t len,
 		  int64_t timeout_us, uint8_t *code)
 {
-	int err = urn_msg_send(set, to, data, len);
+	int err = urn_msg_set_send(set, to, data, len);
 	uint8_t got;
 
 	if (err != 0)
 		return err;
-	got = urn_msg_wait(set, timeout_us);
+	got = urn_msg_set_wait(set, timeout_us);
 	if (got == URN_MSG_PENDING)
 		return ETIMEDOUT;
 	*code = got;

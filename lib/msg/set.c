@@ -60,7 +60,7 @@ urn_msg_ask_open(struct urn_msg_set *set, const struct urn_msg_attr *attr)
 	req.msg_open.arena = set->base + (uint64_t)set->entries * set->entry_size;
 	req.msg_open.channel_fd = attr->wakes ? set->channel : -1;
 	req.msg_open.cookie = (uintptr_t)set;
-	err = urn_msg_call(set->dev, &req, &rep);
+	err = urn_msg_dev_call(set->dev, &req, &rep);
 	if (err != 0)
 		return err;
 	set->handle = rep.handle;
@@ -132,7 +132,7 @@ urn_msg_set_fini(struct urn_msg_set *set)
 	struct urn_abi_rep rep;
 
 	if (set->regs != NULL)
-		(void)urn_msg_call(set->dev, &req, &rep);
+		(void)urn_msg_dev_call(set->dev, &req, &rep);
 	set->regs = NULL;
 	if (set->channel != 0 || set->fd >= 0)
 		urn_msg_channel_close(set->dev, set->fd, set->write_fd, set->channel);
@@ -165,28 +165,28 @@ urn_msg_set_destroy(struct urn_msg_set *set)
 }
 
 uint64_t
-urn_msg_qid(const struct urn_msg_set *set)
+urn_msg_set_qid(const struct urn_msg_set *set)
 {
 	return set->qid;
 }
 
 int
-urn_msg_fd(const struct urn_msg_set *set)
+urn_msg_set_fd(const struct urn_msg_set *set)
 {
 	return set->fd;
 }
 
 int
-urn_msg_bind(struct urn_msg_set *set, uint32_t name)
+urn_msg_set_bind(struct urn_msg_set *set, uint32_t name)
 {
 	struct urn_abi_req req = {.op = URN_CTL_MSG_BIND, .handle = set->handle, .msg_bind.name = name};
 	struct urn_abi_rep rep;
 
-	return urn_msg_call(set->dev, &req, &rep);
+	return urn_msg_dev_call(set->dev, &req, &rep);
 }
 
 int
-urn_msg_bind_any(struct urn_msg_set *set, uint32_t first, uint32_t end, uint32_t *name)
+urn_msg_set_bind_any(struct urn_msg_set *set, uint32_t first, uint32_t end, uint32_t *name)
 {
 	struct urn_abi_req req = {.op = URN_CTL_MSG_BIND, .handle = set->handle};
 	struct urn_abi_rep rep;
@@ -195,7 +195,7 @@ urn_msg_bind_any(struct urn_msg_set *set, uint32_t first, uint32_t end, uint32_t
 	req.msg_bind.name = first;
 	req.msg_bind.end = end;
 	req.msg_bind.flags = URN_MSG_BIND_ANY;
-	err = urn_msg_call(set->dev, &req, &rep);
+	err = urn_msg_dev_call(set->dev, &req, &rep);
 	if (err == 0)
 		*name = (uint32_t)rep.msg.qid;
 	return err;

@@ -30,7 +30,7 @@ void urn_msg_set_fini(struct urn_msg_set *set);
 
 /* Messages that wait in the ring. */
 static inline uint32_t
-urn_msg_waiting(const struct urn_msg_set *set)
+urn_msg_set_waiting(const struct urn_msg_set *set)
 {
 	return atomic_load_explicit(&set->regs->rstat.tail, memory_order_acquire) -
 	       atomic_load_explicit(&set->regs->ctrl.head, memory_order_relaxed);
@@ -38,7 +38,7 @@ urn_msg_waiting(const struct urn_msg_set *set)
 
 /* Disarm: events are not wanted while the reader looks itself. */
 static inline void
-urn_msg_disarm(struct urn_msg_set *set)
+urn_msg_set_disarm(struct urn_msg_set *set)
 {
 	if (atomic_load_explicit(&set->regs->conf.arm, memory_order_relaxed))
 		atomic_exchange_explicit(&set->regs->conf.arm, 0, memory_order_seq_cst);
@@ -48,6 +48,6 @@ urn_msg_disarm(struct urn_msg_set *set)
  * Make the descriptor tell the truth to a sleeper: with an empty ring it has no event and is armed, else it has
  * an event or soon gets one. returns: true when messages wait
  */
-bool urn_msg_show(struct urn_msg_set *set);
+bool urn_msg_set_show(struct urn_msg_set *set);
 
 #endif

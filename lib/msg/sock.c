@@ -85,7 +85,7 @@ urn_sock_own(struct urn_sock *s, const uint8_t gid[16])
 	uint8_t own[16];
 	uint32_t i;
 
-	for (i = 0; urn_msg_gid(dev, i, own) == 0; i++)
+	for (i = 0; urn_msg_dev_gid(dev, i, own) == 0; i++)
 		if (memcmp(own, gid, 16) == 0 && !urn_addr_is_any(own))
 			return true;
 	return false;
@@ -99,13 +99,13 @@ urn_sock_bind_port(struct urn_sock *s, uint16_t *port)
 	int err;
 
 	if (*port != 0) {
-		err = urn_msg_bind(&s->lane[0].set, urn_addr_name(*port, 0));
+		err = urn_msg_set_bind(&s->lane[0].set, urn_addr_name(*port, 0));
 		/* The port may be that of a socket whose last process ended without a word. */
 		if (err == EADDRINUSE && urn_socks_reap(s->socks) > 0)
-			err = urn_msg_bind(&s->lane[0].set, urn_addr_name(*port, 0));
+			err = urn_msg_set_bind(&s->lane[0].set, urn_addr_name(*port, 0));
 		return err;
 	}
-	err = urn_msg_bind_any(&s->lane[0].set, urn_addr_name(URN_PORT_FIRST, 0), urn_addr_name(URN_PORT_END, 0), &name);
+	err = urn_msg_set_bind_any(&s->lane[0].set, urn_addr_name(URN_PORT_FIRST, 0), urn_addr_name(URN_PORT_END, 0), &name);
 	if (err == 0)
 		*port = (uint16_t)name;
 	return err;
@@ -159,7 +159,7 @@ urn_sock_connect(struct urn_sock *s, const struct urn_addr *a)
 			s->connected = 1;
 			/* The own node by its wildcard address, like UDP. */
 			if (urn_addr_is_any(a->gid))
-				(void)urn_msg_gid(urn_socks_dev(s->socks), 0, s->peer.gid);
+				(void)urn_msg_dev_gid(urn_socks_dev(s->socks), 0, s->peer.gid);
 		}
 	}
 	atomic_store(&s->error, 0);
@@ -178,7 +178,7 @@ urn_sock_name(struct urn_sock *s, struct urn_addr *a)
 	if (s->bound)
 		*a = s->local;
 	/* A connected socket names the address that it sends from. */
-	for (i = 0; s->connected && urn_addr_is_any(a->gid) && urn_msg_gid(urn_socks_dev(s->socks), i, own) == 0; i++)
+	for (i = 0; s->connected && urn_addr_is_any(a->gid) && urn_msg_dev_gid(urn_socks_dev(s->socks), i, own) == 0; i++)
 		if (urn_addr_is_v4(own) == urn_addr_is_v4(s->peer.gid) && !urn_addr_is_any(own))
 			memcpy(a->gid, own, sizeof(a->gid));
 	pthread_mutex_unlock(&s->lock);

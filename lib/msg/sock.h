@@ -108,7 +108,7 @@ size_t urn_sock_next_len(struct urn_sock *s);
 static inline bool
 urn_sock_readable(const struct urn_sock *s)
 {
-	return urn_msg_waiting(&s->lane[0].set) != 0;
+	return urn_msg_set_waiting(&s->lane[0].set) != 0;
 }
 
 /*

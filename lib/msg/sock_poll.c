@@ -67,7 +67,7 @@ urn_sock_merge(struct pollfd *fds, nfds_t n, const struct urn_poll_ent *ent, con
 
 	for (i = 0; i < n; i++) {
 		if (ent[i].sock != NULL && all[n + i].revents & (POLLHUP | POLLERR))
-			urn_msg_gone(urn_socks_dev(ent[i].sock->socks));
+			urn_msg_dev_gone(urn_socks_dev(ent[i].sock->socks));
 		if (ent[i].sock == NULL)
 			fds[i].revents = all[i].revents;
 		else

@@ -44,12 +44,12 @@ urn_sock_next(struct urn_sock *s, struct urn_msg *m, struct urn_addr *from)
 {
 	struct urn_msg_set *set = &s->lane[0].set;
 
-	while (urn_msg_poll(set, m)) {
+	while (urn_msg_set_poll(set, m)) {
 		from->port = urn_addr_port(m->qid);
 		memcpy(from->gid, m->node, sizeof(from->gid));
 		if (urn_sock_takes(s, from))
 			return 1;
-		urn_msg_release(set);
+		urn_msg_set_release(set);
 	}
 	return 0;
 }
@@ -59,7 +59,7 @@ static void
 urn_sock_tell(struct urn_sock *s)
 {
 	if (atomic_load(&s->waiters) != 0 || atomic_load(&s->eager))
-		(void)urn_msg_show(&s->lane[0].set);
+		(void)urn_msg_set_show(&s->lane[0].set);
 }
 
 int
@@ -75,7 +75,7 @@ urn_sock_recv(struct urn_sock *s, const struct iovec *iov, size_t n, bool peek, 
 		got->len = m.len;
 		got->copied = urn_sock_scatter(iov, n, m.data, m.len);
 		if (!peek)
-			urn_msg_release(&s->lane[0].set);
+			urn_msg_set_release(&s->lane[0].set);
 	} else if (err == 0) {
 		err = urn_dev_gone(&urn_socks_dev(s->socks)->dev) != URN_DEV_THERE ? EIO : EAGAIN;
 	}
@@ -103,7 +103,7 @@ urn_sock_show(struct urn_sock *s)
 {
 	(void)urn_msg_mutex_take(&s->lock);
 	atomic_store(&s->eager, 1);
-	(void)urn_msg_show(&s->lane[0].set);
+	(void)urn_msg_set_show(&s->lane[0].set);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -157,11 +157,11 @@ urn_sock_sleeper(struct urn_sock *s, bool comes)
 	(void)urn_msg_mutex_take(&s->lock);
 	if (comes) {
 		atomic_fetch_add(&s->waiters, 1);
-		some = urn_msg_show(&s->lane[0].set);
+		some = urn_msg_set_show(&s->lane[0].set);
 	} else {
 		atomic_fetch_sub(&s->waiters, 1);
 		if (atomic_load(&s->waiters) == 0 && !atomic_load(&s->eager))
-			urn_msg_disarm(&s->lane[0].set);
+			urn_msg_set_disarm(&s->lane[0].set);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return some;
@@ -185,7 +185,7 @@ urn_sock_wait(struct urn_sock *s, uint64_t end, int other)
 	}
 	(void)urn_sock_sleeper(s, false);
 	if (n > 0 && p[0].revents & (POLLHUP | POLLERR | POLLNVAL)) {
-		urn_msg_gone(urn_socks_dev(s->socks));
+		urn_msg_dev_gone(urn_socks_dev(s->socks));
 		return urn_sock_readable(s) ? 0 : EIO;
 	}
 	return n == 0 ? EAGAIN : err;

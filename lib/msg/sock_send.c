@@ -47,7 +47,7 @@ urn_lane_settle(struct urn_sock *s, struct urn_lane *l)
 
 	if (!l->flying)
 		return true;
-	code = urn_msg_status(&l->set);
+	code = urn_msg_set_status(&l->set);
 	if (code == URN_MSG_PENDING)
 		return false;
 	l->flying = 0;
@@ -69,7 +69,7 @@ urn_lane_open(struct urn_sock *s, uint32_t k)
 		return true;
 	if (urn_msg_set_init(&l->set, urn_socks_dev(s->socks), &attr) != 0)
 		return false;
-	if (urn_msg_bind(&l->set, urn_addr_name(s->local.port, k)) != 0) {
+	if (urn_msg_set_bind(&l->set, urn_addr_name(s->local.port, k)) != 0) {
 		urn_msg_set_fini(&l->set);
 		return false;
 	}
@@ -88,7 +88,7 @@ urn_sock_lane_take(struct urn_sock *s, bool wait)
 
 	if (wait) {
 		(void)urn_msg_mutex_take(&s->lane[0].lock);
-		(void)urn_msg_wait(&s->lane[0].set, -1);
+		(void)urn_msg_set_wait(&s->lane[0].set, -1);
 		(void)urn_lane_settle(s, &s->lane[0]);
 		return &s->lane[0];
 	}
@@ -145,7 +145,7 @@ urn_lane_ring(struct urn_lane *l, const struct urn_addr *to, size_t len, uint64_
 	};
 
 	memcpy(target.node, to->gid, sizeof(target.node));
-	return urn_msg_send(&l->set, &target, urn_msg_buffer(&l->set), (uint32_t)len);
+	return urn_msg_set_send(&l->set, &target, urn_msg_set_buffer(&l->set), (uint32_t)len);
 }
 
 /* Sum of the parts. returns: 0; EMSGSIZE: more than a datagram has */
@@ -187,10 +187,10 @@ urn_lane_send(struct urn_lane *l, const struct iovec *iov, size_t n, size_t len,
 {
 	int err;
 
-	urn_sock_gather(urn_msg_buffer(&l->set), iov, n);
+	urn_sock_gather(urn_msg_set_buffer(&l->set), iov, n);
 	err = urn_lane_ring(l, to, len, try_us);
 	if (err == 0 && wait)
-		err = urn_sock_errno(urn_msg_wait(&l->set, -1));
+		err = urn_sock_errno(urn_msg_set_wait(&l->set, -1));
 	else
 		l->flying = err == 0;
 	return err;

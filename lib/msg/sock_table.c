@@ -162,7 +162,7 @@ urn_socks_get(void)
 	if (t != NULL && urn_dev_gone(&t->dev->dev) != URN_DEV_THERE && urn_msg_remote(t->dev))
 		t = NULL; /* the dataplane died: a new one may be there. The old sockets keep the old table. */
 	if (t == NULL) {
-		dev = urn_msg_connect(NULL, NULL);
+		dev = urn_msg_dev_connect(NULL, NULL);
 		t = dev != NULL ? urn_socks_make(dev) : NULL;
 		urn_socks_current = t;
 	}

@@ -25,11 +25,11 @@ setup(void **state)
 
 	memset(&r, 0, sizeof(r));
 	r.f = msg_fake_new();
-	r.dev = urn_msg_open(&r.f->channel);
+	r.dev = urn_msg_dev_open(&r.f->channel);
 	r.a = urn_msg_set_create(r.dev, &attr);
 	r.b = urn_msg_set_create(r.dev, &attr);
 	memcpy(r.to.node, r.f->gid[0], 16);
-	r.to.qid = urn_msg_qid(r.b);
+	r.to.qid = urn_msg_set_qid(r.b);
 	*state = &r;
 	return 0;
 }
@@ -41,7 +41,7 @@ teardown(void **state)
 
 	urn_msg_set_destroy(r->a);
 	urn_msg_set_destroy(r->b);
-	urn_msg_close(r->dev);
+	urn_msg_dev_close(r->dev);
 	msg_fake_free(r->f);
 	return 0;
 }
@@ -51,7 +51,7 @@ send_one(struct rig *r, const void *data, uint32_t len)
 {
 	uint8_t code = URN_MSG_IDLE;
 
-	assert_int_equal(urn_msg_send_wait(r->a, &r->to, data, len, 5000000, &code), 0);
+	assert_int_equal(urn_msg_set_send_wait(r->a, &r->to, data, len, 5000000, &code), 0);
 	return code;
 }
 
@@ -63,22 +63,22 @@ delivers(void **state)
 	struct urn_msg m;
 	unsigned int i;
 
-	assert_int_equal(urn_msg_status(r->a), URN_MSG_IDLE);
-	assert_int_equal(urn_msg_poll(r->b, &m), 0);
+	assert_int_equal(urn_msg_set_status(r->a), URN_MSG_IDLE);
+	assert_int_equal(urn_msg_set_poll(r->b, &m), 0);
 	for (i = 0; i < 10; i++) { /* more than the ring has entries: each is used again */
 		assert_int_equal(send_one(r, "hello", 5), URN_MSG_DONE);
-		assert_int_equal(urn_msg_status(r->a), URN_MSG_DONE);
-		assert_int_equal(urn_msg_poll(r->b, &m), 1);
+		assert_int_equal(urn_msg_set_status(r->a), URN_MSG_DONE);
+		assert_int_equal(urn_msg_set_poll(r->b, &m), 1);
 		assert_int_equal(m.len, 5);
 		assert_memory_equal(m.data, "hello", 5);
-		assert_int_equal(m.qid, urn_msg_qid(r->a));
+		assert_int_equal(m.qid, urn_msg_set_qid(r->a));
 		assert_memory_equal(m.node, r->f->gid[0], 16);
-		assert_int_equal(urn_msg_poll(r->b, &m), 1); /* the entry stays until it is released */
-		urn_msg_release(r->b);
-		assert_int_equal(urn_msg_poll(r->b, &m), 0);
+		assert_int_equal(urn_msg_set_poll(r->b, &m), 1); /* the entry stays until it is released */
+		urn_msg_set_release(r->b);
+		assert_int_equal(urn_msg_set_poll(r->b, &m), 0);
 	}
 	assert_int_equal(send_one(r, NULL, 0), URN_MSG_DONE);
-	assert_int_equal(urn_msg_poll(r->b, &m), 1);
+	assert_int_equal(urn_msg_set_poll(r->b, &m), 1);
 	assert_int_equal(m.len, 0);
 }
 
@@ -91,7 +91,7 @@ errors(void **state)
 	unsigned int i;
 	uint8_t code;
 
-	assert_int_equal(urn_msg_send(r->a, &r->to, big, sizeof(big)), EMSGSIZE);
+	assert_int_equal(urn_msg_set_send(r->a, &r->to, big, sizeof(big)), EMSGSIZE);
 	assert_int_equal(send_one(r, big, 4000), URN_MSG_TOO_LONG);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(send_one(r, "x", 1), URN_MSG_DONE);
@@ -115,13 +115,13 @@ pending(void **state)
 
 	assert_int_equal(send_one(r, "x", 1), URN_MSG_DONE);
 	atomic_store(&r->f->hold, true);
-	assert_int_equal(urn_msg_send(r->a, &r->to, "y", 1), 0);
-	assert_int_equal(urn_msg_status(r->a), URN_MSG_PENDING);
-	assert_int_equal(urn_msg_send(r->a, &r->to, "z", 1), EBUSY);
-	assert_int_equal(urn_msg_send_wait(r->a, &r->to, "z", 1, -1, &code), EBUSY);
-	assert_int_equal(urn_msg_wait(r->a, 20000), URN_MSG_PENDING);
+	assert_int_equal(urn_msg_set_send(r->a, &r->to, "y", 1), 0);
+	assert_int_equal(urn_msg_set_status(r->a), URN_MSG_PENDING);
+	assert_int_equal(urn_msg_set_send(r->a, &r->to, "z", 1), EBUSY);
+	assert_int_equal(urn_msg_set_send_wait(r->a, &r->to, "z", 1, -1, &code), EBUSY);
+	assert_int_equal(urn_msg_set_wait(r->a, 20000), URN_MSG_PENDING);
 	atomic_store(&r->f->hold, false);
-	assert_int_equal(urn_msg_wait(r->a, 5000000), URN_MSG_DONE);
+	assert_int_equal(urn_msg_set_wait(r->a, 5000000), URN_MSG_DONE);
 }
 
 /* A wait for the answer ends when the dataplane is gone, and says that the message may be there. */
@@ -131,9 +131,9 @@ gone(void **state)
 	struct rig *r = *state;
 
 	atomic_store(&r->f->hold, true);
-	assert_int_equal(urn_msg_send(r->a, &r->to, "y", 1), 0);
-	urn_msg_gone(r->dev);
-	assert_int_equal(urn_msg_wait(r->a, -1), URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE);
+	assert_int_equal(urn_msg_set_send(r->a, &r->to, "y", 1), 0);
+	urn_msg_dev_gone(r->dev);
+	assert_int_equal(urn_msg_set_wait(r->a, -1), URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE);
 	atomic_store(&r->f->hold, false);
 }
 
@@ -141,7 +141,7 @@ gone(void **state)
 static bool
 readable(struct urn_msg_set *set, int ms)
 {
-	struct pollfd p = {.fd = urn_msg_fd(set), .events = POLLIN};
+	struct pollfd p = {.fd = urn_msg_set_fd(set), .events = POLLIN};
 
 	return poll(&p, 1, ms) == 1;
 }
@@ -154,14 +154,14 @@ wakes(void **state)
 
 	assert_int_equal(send_one(r, "x", 1), URN_MSG_DONE);
 	assert_false(readable(r->b, 10)); /* not armed */
-	assert_int_equal(urn_msg_arm(r->b), 1);
-	urn_msg_release(r->b);
-	assert_int_equal(urn_msg_arm(r->b), 0);
+	assert_int_equal(urn_msg_set_arm(r->b), 1);
+	urn_msg_set_release(r->b);
+	assert_int_equal(urn_msg_set_arm(r->b), 0);
 	assert_int_equal(send_one(r, "x", 1), URN_MSG_DONE);
 	assert_int_equal(send_one(r, "x", 1), URN_MSG_DONE);
 	assert_true(readable(r->b, 5000));
 	assert_int_equal(atomic_load(&r->f->events), 1);
-	assert_int_equal(urn_msg_drain(r->b), 0);
+	assert_int_equal(urn_msg_set_drain(r->b), 0);
 	assert_false(readable(r->b, 0));
 }
 
@@ -171,18 +171,18 @@ shows(void **state)
 {
 	struct rig *r = *state;
 
-	assert_false(urn_msg_show(r->b));
+	assert_false(urn_msg_set_show(r->b));
 	assert_false(readable(r->b, 0));
 	assert_int_equal(send_one(r, "x", 1), URN_MSG_DONE);
 	assert_true(readable(r->b, 5000));
-	assert_true(urn_msg_show(r->b));
-	urn_msg_release(r->b);
-	assert_false(urn_msg_show(r->b)); /* the event of before is gone */
+	assert_true(urn_msg_set_show(r->b));
+	urn_msg_set_release(r->b);
+	assert_false(urn_msg_set_show(r->b)); /* the event of before is gone */
 	assert_false(readable(r->b, 0));
-	urn_msg_disarm(r->b);
+	urn_msg_set_disarm(r->b);
 	assert_int_equal(send_one(r, "x", 1), URN_MSG_DONE);
 	assert_false(readable(r->b, 10));
-	assert_true(urn_msg_show(r->b)); /* a message came while nobody was armed */
+	assert_true(urn_msg_set_show(r->b)); /* a message came while nobody was armed */
 	assert_true(readable(r->b, 5000));
 }
 

@@ -14,15 +14,15 @@ static void
 opens(void **state)
 {
 	struct msg_fake *f = msg_fake_new();
-	struct urn_msg_dev *dev = urn_msg_open(&f->channel);
+	struct urn_msg_dev *dev = urn_msg_dev_open(&f->channel);
 	struct urn_msg_set *set;
 	uint8_t gid[16];
 
 	(void)state;
 	assert_non_null(dev);
-	assert_int_equal(urn_msg_gid(dev, 1, gid), 0);
+	assert_int_equal(urn_msg_dev_gid(dev, 1, gid), 0);
 	assert_memory_equal(gid, f->gid[0], 16);
-	assert_int_equal(urn_msg_gid(dev, 3, gid), EINVAL);
+	assert_int_equal(urn_msg_dev_gid(dev, 3, gid), EINVAL);
 	set = urn_msg_set_create(dev, &both);
 	assert_non_null(set);
 	/* Entries are a power of two, each of whole lines, behind the send buffer (DB-2). */
@@ -30,13 +30,13 @@ opens(void **state)
 	assert_int_equal(set->entry_size, 192);
 	assert_int_equal(set->base, 4096);
 	assert_int_equal(f->set[0].conf.entries, 8);
-	assert_int_equal(urn_msg_qid(set), f->set[0].number);
-	assert_int_equal(urn_msg_fd(set), -1);
+	assert_int_equal(urn_msg_set_qid(set), f->set[0].number);
+	assert_int_equal(urn_msg_set_fd(set), -1);
 	urn_msg_set_destroy(set);
 	urn_msg_set_destroy(NULL);
 	assert_int_equal(msg_fake_open_sets(f), 0);
-	urn_msg_close(dev);
-	urn_msg_close(NULL);
+	urn_msg_dev_close(dev);
+	urn_msg_dev_close(NULL);
 	msg_fake_free(f);
 }
 
@@ -48,7 +48,7 @@ old_dataplane(void **state)
 
 	(void)state;
 	f->old = true;
-	assert_null(urn_msg_open(&f->channel));
+	assert_null(urn_msg_dev_open(&f->channel));
 	assert_int_equal(errno, EOPNOTSUPP);
 	assert_non_null(strstr(urn_attach_error(), "upgrade the dataplane"));
 	msg_fake_free(f);
@@ -58,7 +58,7 @@ static void
 bad_wishes(void **state)
 {
 	struct msg_fake *f = msg_fake_new();
-	struct urn_msg_dev *dev = urn_msg_open(&f->channel);
+	struct urn_msg_dev *dev = urn_msg_dev_open(&f->channel);
 	const struct urn_msg_attr long_one = {.send_size = URN_MSG_MAX + 1};
 	const struct urn_msg_attr many = {.recv_size = 1, .entries = URN_MSG_ENTRIES_MAX + 1};
 	const struct urn_msg_attr large = {.recv_size = URN_MSG_MAX, .entries = URN_MSG_ENTRIES_MAX};
@@ -71,7 +71,7 @@ bad_wishes(void **state)
 	assert_null(urn_msg_set_create(dev, &large));
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(atomic_load(&f->opens), 0);
-	urn_msg_close(dev);
+	urn_msg_dev_close(dev);
 	msg_fake_free(f);
 }
 
@@ -80,7 +80,7 @@ static void
 names(void **state)
 {
 	struct msg_fake *f = msg_fake_new();
-	struct urn_msg_dev *dev = urn_msg_open(&f->channel);
+	struct urn_msg_dev *dev = urn_msg_dev_open(&f->channel);
 	struct urn_msg_attr named = both;
 	struct urn_msg_set *a, *b;
 	uint32_t name = 0;
@@ -89,15 +89,15 @@ names(void **state)
 	named.named = 1;
 	a = urn_msg_set_create(dev, &named);
 	b = urn_msg_set_create(dev, &named);
-	assert_int_equal(urn_msg_bind(a, 7), 0);
-	assert_int_equal(urn_msg_bind(b, 7), EADDRINUSE);
-	assert_int_equal(urn_msg_bind_any(b, 7, 9, &name), 0);
+	assert_int_equal(urn_msg_set_bind(a, 7), 0);
+	assert_int_equal(urn_msg_set_bind(b, 7), EADDRINUSE);
+	assert_int_equal(urn_msg_set_bind_any(b, 7, 9, &name), 0);
 	assert_int_equal(name, 8);
-	assert_int_equal(urn_msg_bind(a, 0), 0);
-	assert_int_equal(urn_msg_bind(b, 7), 0);
+	assert_int_equal(urn_msg_set_bind(a, 0), 0);
+	assert_int_equal(urn_msg_set_bind(b, 7), 0);
 	urn_msg_set_destroy(a);
 	urn_msg_set_destroy(b);
-	urn_msg_close(dev);
+	urn_msg_dev_close(dev);
 	msg_fake_free(f);
 }
 
@@ -106,7 +106,7 @@ static void
 no_room(void **state)
 {
 	struct msg_fake *f = msg_fake_new();
-	struct urn_msg_dev *dev = urn_msg_open(&f->channel);
+	struct urn_msg_dev *dev = urn_msg_dev_open(&f->channel);
 	struct urn_msg_attr wakes = {.send_size = 64, .wakes = 1};
 	struct urn_msg_set *set[MSG_FAKE_SETS];
 	unsigned int i;
@@ -119,7 +119,7 @@ no_room(void **state)
 	assert_string_equal(urn_attach_error(), "the fake says no");
 	for (i = 0; i < MSG_FAKE_SETS; i++)
 		urn_msg_set_destroy(set[i]);
-	urn_msg_close(dev);
+	urn_msg_dev_close(dev);
 	msg_fake_free(f);
 }
 

@@ -39,7 +39,7 @@ setup(void **state)
 	static struct rig r;
 
 	r = (struct rig){.f = msg_fake_new(), .to = addr_of("10.0.0.1", 7)};
-	r.dev = urn_msg_open(&r.f->channel);
+	r.dev = urn_msg_dev_open(&r.f->channel);
 	assert_int_equal(urn_socket_use(r.dev), 0);
 	r.a = urn_socket(AF_INET, SOCK_DGRAM, 0);
 	r.b = urn_socket(AF_INET, SOCK_DGRAM, IPPROTO_UDP);
@@ -425,7 +425,7 @@ gone(void **state)
 	struct rig *r = *state;
 	char buf[4];
 
-	urn_msg_gone(r->dev);
+	urn_msg_dev_gone(r->dev);
 	assert_int_equal(urn_recvfrom(r->b, buf, 4, 0, NULL, NULL), -1);
 	assert_int_equal(errno, EIO);
 	assert_int_equal(send_to_b(r, "x", 1, 0), -1);
