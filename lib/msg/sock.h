@@ -125,8 +125,8 @@ urn_sock_fd(const struct urn_sock *s)
 {
 	return s->lane[0].set.fd;
 }
-/* Make the descriptor tell the truth to pollers that the library does not see. */
-void urn_sock_show(struct urn_sock *s);
+/* Make the descriptor tell the truth to pollers that the library does not see. returns: 0; EIO: the dataplane is gone */
+int urn_sock_show(struct urn_sock *s);
 
 /* ---- poll */
 

@@ -98,13 +98,20 @@ urn_sock_next_len(struct urn_sock *s)
 	return len;
 }
 
-void
+int
 urn_sock_show(struct urn_sock *s)
 {
+	struct urn_msg_set *set = &s->lane[0].set;
+	int err = 0;
+
 	(void)urn_msg_mutex_take(&s->lock);
 	atomic_store(&s->eager, 1);
-	(void)urn_msg_set_show(&s->lane[0].set);
+	/* A channel that hung up is readable for ever: its poller must hear why. */
+	if (urn_msg_set_waiting(set) == 0)
+		err = urn_msg_set_drain(set);
+	(void)urn_msg_set_show(set);
 	pthread_mutex_unlock(&s->lock);
+	return err;
 }
 
 uint64_t

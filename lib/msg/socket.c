@@ -197,8 +197,8 @@ urn_socket_recv(struct urn_sock *s, const struct iovec *iov, size_t n, int flags
 		if (err != 0)
 			return err;
 	}
-	if (err == EAGAIN)
-		urn_sock_show(s);
+	if (err == EAGAIN && urn_sock_show(s) != 0)
+		err = EIO;
 	return err;
 }
 
