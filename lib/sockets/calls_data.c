@@ -2,9 +2,10 @@
 /* Calls in the C library's place that send and receive. */
 #include "sockets/call.h"
 
-#include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* ---- sending */
 
@@ -183,6 +184,31 @@ readv(int fd, const struct iovec *iov, int count)
 	ssize_t n;
 
 	return urn_call_recv(fd, &msg, 0, &n) ? n : urn_real()->readv(fd, iov, count);
+}
+
+/*
+ * System calls by number: libuv sends and receives several datagrams that way. All six arguments are handed on, whether
+ * the program gave them or not.
+ */
+URN_CALL long
+syscall(long number, ...)
+{
+	long a[6];
+	va_list ap;
+	int i;
+
+	va_start(ap, number);
+	for (i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	switch (number) {
+	case SYS_sendmmsg:
+		return sendmmsg((int)a[0], (struct mmsghdr *)a[1], (unsigned int)a[2], (int)a[3]);
+	case SYS_recvmmsg:
+		return recvmmsg((int)a[0], (struct mmsghdr *)a[1], (unsigned int)a[2], (int)a[3], (struct timespec *)a[4]);
+	default:
+		return urn_real()->syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	}
 }
 
 /* ---- the names that programs with -D_FORTIFY_SOURCE call */

@@ -46,7 +46,8 @@ urn_bind_any(struct urn_twin *t, int fd, const struct sockaddr *addr, socklen_t 
 {
 	int err = a->port != 0 && atomic_load(&t->sock) == NULL ? urn_bind_urnic(t, a) : 0;
 
-	if (err == EADDRINUSE) {
+	/* A server has an IPv6 socket beside the IPv4 socket that has the port: on urnic the first has all datagrams. */
+	if (err == EADDRINUSE && t->family == AF_INET) {
 		urn_twin_unmake(t);
 		errno = err;
 		return -1;

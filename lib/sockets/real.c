@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Descriptors that can be hidden; those above are visible. */
@@ -33,7 +32,7 @@ urn_real(void)
 		URN_REAL_LIST(X)
 #undef X
 		if (atomic_load(&urn_real_pid) == 0)
-			atomic_store(&urn_real_pid, (pid_t)syscall(SYS_getpid));
+			atomic_store(&urn_real_pid, getpid());
 		atomic_store_explicit(&urn_real_found, 1, memory_order_release);
 	}
 	return &urn_real_table;
@@ -42,13 +41,13 @@ urn_real(void)
 void
 urn_real_settle(void)
 {
-	atomic_store(&urn_real_pid, (pid_t)syscall(SYS_getpid));
+	atomic_store(&urn_real_pid, getpid());
 }
 
 bool
 urn_real_stranger(void)
 {
-	return atomic_load(&urn_real_pid) != (pid_t)syscall(SYS_getpid);
+	return atomic_load(&urn_real_pid) != getpid();
 }
 
 /* ---- hidden descriptors */

@@ -53,7 +53,8 @@
 	X(int, dup, (int)) \
 	X(int, dup2, (int, int)) \
 	X(int, dup3, (int, int, int)) \
-	X(int, close_range, (unsigned int, unsigned int, int))
+	X(int, close_range, (unsigned int, unsigned int, int)) \
+	X(long, syscall, (long, ...))
 /* clang-format on */
 
 struct urn_real {
