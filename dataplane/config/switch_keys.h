@@ -11,8 +11,8 @@
 /* Set all fields that keys of [switch] have to the keys' presets; all others to zero. */
 void urn_config_switch_init(struct urn_config_switch *sw);
 /*
- * Take a key with a field: learning, age, lossless and the like. value: as in a file. returns: 0, or
- * -1 with *err, the part of a sentence that says what to give instead
+ * Take a key with a field: learning, age, lossless and the like. value: as in a file. returns: 0,
+ * or -1 with *err, the part of a sentence that says what to give instead
  */
 int urn_config_switch_take(struct urn_config_switch *sw, const char *key, const char *value,
 			   struct urn_err *err);

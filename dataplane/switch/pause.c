@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Pauses of a lossless switch, both ways. A port that is an input tells its peer to stop when an
- * account is full, tells again before the pause runs out, and lets it go on. A port that is an output
- * sends nothing of a priority that its peer has paused, or whose account at the other end of a link is
- * full. The watchdog ends a stop that lasts too long, whatever its reason:
+ * account is full, tells again before the pause runs out, and lets it go on. A port that is an
+ * output sends nothing of a priority that its peer has paused, or whose account at the other end of
+ * a link is full. The watchdog ends a stop that lasts too long, whatever its reason:
  *
  *    FLOWS ── frames wait, none went for watchdog_ns: drop them ──► RESTORING (pauses are ignored)
  *      ▲                                                                │
@@ -14,9 +14,9 @@
 #include "switch/pfc.h"
 #include "switch/switch_state.h"
 
-#define EACH_BIT(i, bits) \
-	for (unsigned int rest_ = (bits), i; rest_ && (i = (unsigned int)__builtin_ctz(rest_), true); \
-	     rest_ &= rest_ - 1)
+#define EACH_BIT(i, bits)                    \
+	for (unsigned int rest_ = (bits), i; \
+	     rest_ && (i = (unsigned int)__builtin_ctz(rest_), true); rest_ &= rest_ - 1)
 
 static inline uint64_t *
 counters(const struct urn_lossless_port *p, unsigned int priority)
@@ -180,7 +180,8 @@ watch(struct urn_switch_port *p, uint64_t now)
 
 /* ---- the input's side */
 
-/* Send the peer a message: stop[i] for each priority of `stop`, go on for others that it was told of. */
+/* Send the peer a message: stop[i] for each priority of `stop`, go on for others that it was told
+ * of. */
 static void
 send_message(struct urn_switch *sw, struct urn_switch_port *p, uint8_t stop, uint64_t now)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stops that never end by themselves: a full output, a pause storm, a ring of switches; and chains. */
+/* Stops that never end by themselves: a full output, a pause storm, a ring of switches; and chains.
+ */
 #include "lossless_bench.h"
 
 #define MS 1000000ull
@@ -25,8 +26,8 @@ teardown(void **state)
 
 /*
  * Eight stations send to eight others by turns, each with a window of 3 frames to a receiver, which
- * is less than a share. Receiver 0 is paused for ever: its frames wait, and the other seven get all that
- * their wires carry.
+ * is less than a share. Receiver 0 is paused for ever: its frames wait, and the other seven get all
+ * that their wires carry.
  */
 static void
 test_full_output(void **state)
@@ -54,7 +55,8 @@ test_full_output(void **state)
 		}
 		bench_step(&b);
 	}
-	/* All eight wires of the senders carry frames for seven receivers; those go on at full rate. */
+	/* All eight wires of the senders carry frames for seven receivers; those go on at full
+	 * rate. */
 	for (unsigned int i = 1; i < N; i++)
 		assert_in_range(b.st[i].came, STEPS - 50, STEPS);
 	assert_int_equal(b.st[0].came, 0);
@@ -65,8 +67,8 @@ test_full_output(void **state)
 }
 
 /*
- * Senders without windows fill their accounts with frames for the output that is full, and stop. The
- * watchdog ends this for all of them, once.
+ * Senders without windows fill their accounts with frames for the output that is full, and stop.
+ * The watchdog ends this for all of them, once.
  */
 static void
 test_full_output_no_window(void **state)
@@ -101,7 +103,8 @@ test_full_output_no_window(void **state)
 	bench_close(&b);
 }
 
-/* The watchdog: not early, with a counter for each frame, and lossless again when the storm is over. */
+/* The watchdog: not early, with a counter for each frame, and lossless again when the storm is
+ * over. */
 static void
 test_watchdog(void **state)
 {
@@ -175,7 +178,8 @@ test_watchdog_held(void **state)
 	bench_close(&b);
 }
 
-/* A slow wire makes progress: a frame that takes longer than the watchdog's time is none of its business. */
+/* A slow wire makes progress: a frame that takes longer than the watchdog's time is none of its
+ * business. */
 static void
 test_watchdog_slow(void **state)
 {
@@ -200,7 +204,8 @@ test_watchdog_slow(void **state)
 
 /* ---- several switches */
 
-/* Move frames from a port of one switch to a port of another, as a wire outside the process does. */
+/* Move frames from a port of one switch to a port of another, as a wire outside the process does.
+ */
 static void
 wire(struct urn_switch *from, uint16_t out, struct urn_switch *to, uint16_t in, uint64_t now)
 {
@@ -239,7 +244,8 @@ lost(struct urn_switch *sw)
 	uint64_t n = 0;
 
 	for (uint16_t i = 0; i < (uint16_t)urn_switch_ports(sw); i++)
-		n += urn_impair_counters(urn_switch_impair(sw, i, URN_SWITCH_OUT))->v[URN_IMPAIR_QUEUE];
+		n += urn_impair_counters(urn_switch_impair(sw, i, URN_SWITCH_OUT))
+			     ->v[URN_IMPAIR_QUEUE];
 	return n;
 }
 
@@ -263,7 +269,11 @@ chain(bool links)
 	for (unsigned int i = 0; i < 3; i++) {
 		sw[i] = make_switch(&cfg);
 		assert_int_equal(bench_add_port(sw[i], links ? 0 : 2 * BENCH_BPS, false), 0);
-		assert_int_equal(bench_add_port(sw[i], i == 2 ? BENCH_BPS : links ? 0 : 2 * BENCH_BPS, false),
+		assert_int_equal(bench_add_port(sw[i],
+						i == 2	? BENCH_BPS
+						: links ? 0
+							: 2 * BENCH_BPS,
+						false),
 				 1);
 		bench_fix(sw[i], 0, 1);
 	}
@@ -328,9 +338,9 @@ test_chain_wires(void **state)
 }
 
 /*
- * Three switches in a ring, each with a station that sends two hops on, to the station of the switch
- * after next: every link carries two flows, each of which waits for the next link. Accounts get full all
- * around, and nothing moves any more: a deadlock. The watchdog ends it.
+ * Three switches in a ring, each with a station that sends two hops on, to the station of the
+ * switch after next: every link carries two flows, each of which waits for the next link. Accounts
+ * get full all around, and nothing moves any more: a deadlock. The watchdog ends it.
  */
 static void
 test_ring(void **state)
