@@ -27,7 +27,7 @@ struct bench_station {
 	uint64_t until[8];	    /* ns: end of the pause of a priority */
 	uint32_t frames_pfc;	    /* flow control frames that came */
 	uint32_t sent, came;	    /* frames, without flow control */
-	uint32_t from[BENCH_PORTS]; /* of `came`, by sender */
+	uint32_t from[BENCH_PORTS]; /* those that came, by sender */
 	uint32_t next[BENCH_PORTS]; /* number of the last frame of a sender: the order is kept */
 	uint32_t out[BENCH_PORTS];  /* frames sent to a station */
 	bool deaf;		    /* ignores flow control */
