@@ -14,9 +14,17 @@
 #include "switch/pfc.h"
 #include "switch/switch_state.h"
 
-#define EACH_BIT(i, bits)                    \
-	for (unsigned int rest_ = (bits), i; \
-	     rest_ && (i = (unsigned int)__builtin_ctz(rest_), true); rest_ &= rest_ - 1)
+/* The lowest bit of a set; 0: the set is empty. */
+static inline unsigned int
+lowest(unsigned int set)
+{
+	return set ? (unsigned int)__builtin_ctz(set) : 0;
+}
+
+/* Go over the set that `bits` is when the loop begins; evaluated twice. */
+#define EACH_BIT(i, bits)                                                \
+	for (unsigned int i = lowest(bits), rest_ = (bits); rest_ != 0; \
+	     rest_ &= rest_ - 1, (i) = lowest(rest_))
 
 static inline uint64_t *
 counters(const struct urn_lossless_port *p, unsigned int priority)
