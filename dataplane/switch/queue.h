@@ -123,6 +123,12 @@ void urn_swq_refuse(struct urn_swq *q, unsigned int priority);
  * *since: ns, the time at which it came. returns: NULL: none may go
  */
 struct rte_mbuf *urn_swq_take(struct urn_swq *q, uint64_t *since);
+/* The priority whose frame urn_swq_take() takes. A frame is ready. */
+static inline unsigned int
+urn_swq_first(const struct urn_swq *q)
+{
+	return 31u - (unsigned int)__builtin_clz(q->waiting & ~(unsigned int)q->paused);
+}
 /* Pause a priority (below URN_SWQ_PRIORITIES), or let it go on. */
 void urn_swq_pause(struct urn_swq *q, unsigned int priority, bool pause);
 

@@ -31,8 +31,11 @@ urn_switch_port_drain(struct urn_switch_port *p, uint64_t now)
 	uint64_t since;
 
 	while (!p->held && urn_swq_ready(&p->queue) && !wire_is_busy(p, now)) {
+		unsigned int priority = urn_swq_first(&p->queue);
+		uint64_t bytes = p->queue.level[priority].bytes;
 		struct rte_mbuf *m = urn_swq_take(&p->queue, &since);
 
+		urn_mark_frame(&p->mark, m, bytes);
 		to_wire(p, m, RTE_MAX(since, p->resumed));
 	}
 	p->waits = p->held || p->classify || p->queue.paused || p->queue.frames;
@@ -57,12 +60,10 @@ put(struct urn_switch_port *p, unsigned int priority, struct rte_mbuf *m, uint64
 	if (!m)
 		return;
 	v = urn_swq_put(&p->queue, priority, m, now);
-	if (v != URN_SWQ_QUEUED && v != URN_SWQ_MARK) {
+	if (v != URN_SWQ_QUEUED && v != URN_SWQ_MARK)
 		urn_impair_refuse(wire, m);
-		return;
-	}
-	p->waits = true;
-	urn_mark_frame(&p->mark, m, p->queue.level[priority].bytes);
+	else
+		p->waits = true;
 }
 
 void
