@@ -400,6 +400,7 @@ urn_tp_tx(struct urn_tp *tp)
 	unsigned int before = tp->tx_n + tp->loop_n, n = 0;
 	struct urn_source *src;
 
+	tp->gathers = true;
 	/* The shares are as many as sources were in the schedule; a client with few may get several for each. */
 	for (uint32_t turns = tp->sched.n; turns && tp->sched.head; turns--) {
 		if (!urn_tp_tx_room(tp)) {
@@ -414,6 +415,9 @@ urn_tp_tx(struct urn_tp *tp)
 						       : urn_source_ops(src)->serve(tp, src))
 			urn_sched_add(&tp->sched, src);
 	}
+	tp->gathers = false;
+	if (tp->gathered)
+		urn_flows_send(tp);
 	urn_tp_execute(tp);
 	n = tp->tx_n + tp->loop_n;
 	return n > before ? n - before : 0;

@@ -229,6 +229,8 @@ struct urn_tp {
 	struct urn_pool congestions;   /* entries of congestion that are free */
 	uint16_t congestion_hand;      /* index looked at last when the pool was empty; 0: none yet */
 	struct urn_flows *flows;       /* flows of this engine (flow_priv.h); owner; NULL: no flow_user */
+	struct urn_flow *gathered;       /* flows that got their first message in this share of the turn, the newest first; NULL: none */
+	bool gathers;                  /* sources are being served: flows wait for further messages until all have been */
 	uint64_t built;                /* bytes of frames begun so far, from the BTH on */
 	uint16_t trace_hand;           /* index looked at last when the pool was empty; 0: none yet */
 
