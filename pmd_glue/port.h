@@ -20,7 +20,7 @@ struct urn_err {
 
 void urn_err_set(struct urn_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* How one port is to come up: a line of configuration. */
+/* Configuration of one port. */
 struct urn_port_config {
 	char name[32];	   /* ours, for messages: "p0" */
 	char device[512];  /* vdev arguments ("net_memif0,role=server,...") or PCI address */

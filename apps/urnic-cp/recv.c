@@ -449,8 +449,8 @@ take_all(struct receiver *r, struct urn_err *err)
 }
 
 int
-cp_recv_files(struct cp_ends *e, const struct cp_offer *offer, struct cp_store *store,
-	      bool verbose, struct cp_result *res, struct urn_err *err)
+cp_recv_files(struct cp_ends *e, const struct cp_offer *offer, struct cp_store *store, bool verbose,
+	      struct cp_result *res, struct urn_err *err)
 {
 	struct receiver *r = calloc(1, sizeof(*r));
 	int rc = -1;

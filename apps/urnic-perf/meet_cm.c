@@ -489,7 +489,8 @@ cm_look(struct meet *m, struct meet_news *news, int ms, struct urn_err *err)
 		rc = urn_cm_end_event(t->cm, &ev);
 	if (rc == EAGAIN)
 		return 0;
-	return rc == 0 ? on_event(t, &ev, news, err) : urn_node_failed("hear of the other side", err);
+	return rc == 0 ? on_event(t, &ev, news, err)
+		       : urn_node_failed("hear of the other side", err);
 }
 
 static void

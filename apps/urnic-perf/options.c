@@ -162,7 +162,7 @@ static const struct urn_option rows[] = {
 	URN_OPTION_NODES(struct perf_opts, node, "a,b"),
 	{"listen", "WHERE", "be node B only, for a peer that comes to [HOST:]PORT; with --attach",
 	 perf_where_take, .id = PERF_LISTENS},
-	{"peer", "WHERE", "be node A only, of the one that listens at HOST[:PORT] (18515)",
+	{"peer", "WHERE", "be node A only; node B listens at HOST[:PORT] (18515)",
 	 perf_where_take, .id = PERF_ASKS},
 	{"node", "NAME", "the node or adapter of this side (as URNIC_NODE says, or the first)",
 	 perf_node_take},

@@ -50,6 +50,27 @@ urn_config_map(struct urn_classify_map *map, bool dscp, const char *priority, co
 	return 0;
 }
 
+/* An adapter sorts its frames as its switch does, and obeys that switch unless the file says otherwise. */
+static void
+take_adapters(struct urn_config_ctx *ctx)
+{
+	for (unsigned int i = 0; i < ctx->cfg->adapters; i++) {
+		struct urn_config_adapter *a = &ctx->cfg->adapter[i];
+		const struct urn_lossless_config *l =
+			a->sw >= 0 ? &ctx->cfg->sw[a->sw].sw.lossless : NULL;
+		struct urn_obey_config *o = &a->adapter.obey;
+
+		urn_classify_preset(&o->map);
+		if (!l || !l->priorities)
+			continue;
+		if (!ctx->adapter[i] || !urn_ini_find(ctx->adapter[i], "pfc"))
+			o->on = true;
+		o->map = l->map;
+		o->watchdog_ns = l->watchdog_ns;
+		o->restore_ns = l->restore_ns;
+	}
+}
+
 /* Take "dscp PRIORITY = LIST" or "pcp PRIORITY = LIST". */
 static void
 take_map(struct urn_config_ctx *ctx, struct urn_config_switch *w, const struct urn_ini_entry *e)
@@ -66,8 +87,8 @@ take_map(struct urn_config_ctx *ctx, struct urn_config_switch *w, const struct u
 			       48, e->key.s, dscp ? "dscp" : "pcp", dscp ? "26" : "3");
 }
 
-void
-urn_config_lossless(struct urn_config_ctx *ctx, unsigned int index)
+static void
+take_switch(struct urn_config_ctx *ctx, unsigned int index)
 {
 	static const char *const only[] = {"share",    "xoff",	  "xon", "headroom", "queue",
 					   "watchdog", "restore", "pfc", "dscp",     "pcp"};
@@ -92,4 +113,12 @@ urn_config_lossless(struct urn_config_ctx *ctx, unsigned int index)
 		urn_config_say(ctx, urn_config_line(s, "xon"),
 			       "xon is more than xoff, so a sender would stop and go on at the same "
 			       "time; give less, or raise xoff");
+}
+
+void
+urn_config_lossless(struct urn_config_ctx *ctx)
+{
+	for (unsigned int i = 0; i < ctx->cfg->switches; i++)
+		take_switch(ctx, i);
+	take_adapters(ctx);
 }

@@ -278,6 +278,8 @@ static const struct urn_config_key adapter_keys[] = {
 	 .preset = "4ms", .help = "the least time to a repeat, whatever the round trip"},
 	{"congestion_control", .type = URN_CT_BOOL, A(no_congestion_control), .invert = true, .preset = "yes",
 	 .help = "let switches mark packets, and slow down as DCQCN has it"},
+	{"pfc", .type = URN_CT_BOOL, A(obey.on), .preset = "(on a lossless switch)",
+	 .help = "obey priority-based flow control (IEEE 802.1Qbb) of the port's peer"},
 	{"area_size", .type = URN_CT_SIZE, A(area_size), .min = M, .max = 1024 * G, .preset = "1G",
 	 .help = "address space for the queues of one client"},
 	{"work_in_flight", .type = URN_CT_COUNT, A(work_in_flight), .min = 64, .max = 16 * M,

@@ -502,6 +502,5 @@ urn_config_plug(struct urn_config_ctx *ctx)
 	share_engines(ctx, &l);
 	for (unsigned int i = 0; i < n; i++)
 		say_of_plugs(ctx, i);
-	for (unsigned int i = 0; i < n; i++)
-		urn_config_lossless(ctx, i);
+	urn_config_lossless(ctx);
 }

@@ -35,7 +35,7 @@ int urn_config_parse_gid(const char *text, size_t n, uint8_t gid[16]);
  */
 size_t urn_config_direction(const char *who, size_t n, bool way[2]);
 
-/* Which switches are joined by links, so that links make no loop. */
+/* Switches that are joined by links, so that links make no loop. */
 struct urn_config_tree {
 	unsigned int root[URN_CONFIG_MAX_SWITCHES]; /* by switch: one switch of those it is joined
 						       with */

@@ -157,6 +157,7 @@ destroy_shard(struct urn_shard *s)
 	urn_tp_destroy(s->tp);
 	urn_msg_regs_destroy(s->msg);
 	urn_memx_destroy(s->memx);
+	urn_obey_destroy(s->obey);
 	free(s);
 }
 
@@ -194,7 +195,9 @@ create_shard(struct urn_adapter *a, struct urn_engine *e)
 		urn_mem_join(a->mem, e->index, s->memx);
 	s->msg = urn_msg_regs_create(e->index, first_engine(a, s), rte_rand());
 	s->tp = s->memx && s->msg ? make_tp(a, s) : NULL;
-	if (!s->tp || urn_engine_add(e, s) != 0) {
+	if (a->cfg.obey.on)
+		s->obey = urn_obey_create(&a->cfg.obey, urn_port_speed(s->port));
+	if (!s->tp || (a->cfg.obey.on && !s->obey) || urn_engine_add(e, s) != 0) {
 		destroy_shard(s);
 		return NULL;
 	}

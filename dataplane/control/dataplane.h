@@ -8,6 +8,7 @@
 
 #include "abi/control.h"
 #include "counters.h"
+#include "engine/obey.h"
 #include "engine/run.h"
 #include "pmd_glue/port.h"
 #include "transport/dcqcn.h"
@@ -42,6 +43,7 @@ struct urn_adapter_config {
 					  line is not used */
 	uint64_t delay_limit_ns; /* ns that packets may wait in queues on their way, by round trips;
 				    0: any time */
+	struct urn_obey_config obey; /* flow control of the port's peer */
 	uint32_t rto_floor_us;  /* least timeout by the measured round trip, microseconds; 0: 4000 */
 	uint32_t work_in_flight; /* requests in flight an engine; 0: 65536 */
 	/* Test knobs of the memory executor (memory/mem.h); 0: off. */

@@ -30,7 +30,7 @@
  */
 struct mapping {
 	LIST_ENTRY(mapping) link; /* in the list of all; under maps_lock */
-	unsigned int users;	  /* pieces of clients; under maps_lock; the fields behind are constant */
+	unsigned int users; /* pieces of clients; under maps_lock; the fields behind are constant */
 	dev_t dev;              /* dev and ino: the memfd, whose numbers nothing else has while it is mapped */
 	ino_t ino;
 	uint8_t *base;

@@ -60,6 +60,7 @@ urn_switch_port_drain(struct urn_switch_port *p, uint64_t now)
 static void
 queued(struct urn_switch_port *p, unsigned int priority, struct rte_mbuf *m, uint64_t now)
 {
+	p->waits = true;
 	urn_mark_frame(&p->mark, m, p->queue.level[priority].bytes);
 	if (p->ll)
 		urn_lossless_charge(p->ll, priority, m, now);

@@ -252,7 +252,8 @@ frame_write(const struct frame *f, const struct frame_addr *src, const struct fr
 	    uint8_t *out)
 {
 	uint32_t pad = -f->len & 3;
-	uint8_t *p = write_lower(out, src, dst, f->ecn, 12 + frame_ext_len(f->op) + f->len + pad + 4);
+	uint8_t *p =
+		write_lower(out, src, dst, f->ecn, 12 + frame_ext_len(f->op) + f->len + pad + 4);
 	uint8_t claimed = (uint8_t)(f->pad < 0 ? pad : (uint32_t)f->pad);
 
 	p = put(p, f->op, 1);

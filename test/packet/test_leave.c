@@ -372,12 +372,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_orders),
-		cmocka_unit_test(test_midst),
-		cmocka_unit_test(test_error),
-		cmocka_unit_test(test_few_ask),
-		cmocka_unit_test(test_other_source),
-		cmocka_unit_test(test_paced),
+		cmocka_unit_test(test_orders),	     cmocka_unit_test(test_midst),
+		cmocka_unit_test(test_error),	     cmocka_unit_test(test_few_ask),
+		cmocka_unit_test(test_other_source), cmocka_unit_test(test_paced),
 		cmocka_unit_test(test_timed),
 	};
 

@@ -125,7 +125,7 @@ help(void **state)
 			    "            or two\n"
 			    "  --a-long-name WORD  a sum\n"
 			    "  --capture FILE  write the frames of the port as pcapng\n"
-			    "  --nodes A,B  its nodes or adapters to run between (a,b)\n"
+			    "  --nodes A,B  nodes or adapters to run between (a,b)\n"
 			    "  --json    print JSON\n"
 			    "  --help, --version\n");
 	free(text);

@@ -99,7 +99,8 @@ lossless(void **state)
 		{SWITCH "route x = 10.0.0.7, 10.0.0.7\n",
 		 "4: an address has a route to x already; leave one out\n"},
 		{SWITCH "route y = 10.0.0.7\n",
-		 "4: nothing called y is plugged into switch w; did you mean x?\n"},
+		 "4: nothing called y is plugged into switch w; give the name of a port, adapter or "
+		 "switch that is\n"},
 	};
 	struct urn_config *c = config_good(SWITCH "lossless = 0,3\ndscp 3 = 26, 40-41\npcp 0 = 7\n"
 						  "queue = 64k\nroute x = 10.0.0.7 fe80::1\n"

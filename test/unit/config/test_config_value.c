@@ -336,6 +336,16 @@ port_and_adapter_values(void **state)
 static void
 words_and_macs(void **state)
 {
+	static const char *const bad[] = {"",
+					  "02",
+					  "02:00:00:00:00",
+					  "02:00:00:00:00:0",
+					  "02:00:00:00:00:001",
+					  "02-00-00-00-00-01",
+					  "02:00:00:00:00:0g",
+					  "03:00:00:00:00:01",
+					  " 2:00:00:00:00:01",
+					  "02:00:00:00:00:01:"};
 	const char *at = " a,, b\t,c", *word;
 	uint8_t mac[6];
 
@@ -347,9 +357,10 @@ words_and_macs(void **state)
 	assert_int_equal(urn_config_word(&at, &word), 1);
 	assert_int_equal(*word, 'c');
 	assert_int_equal(urn_config_word(&at, &word), 0);
-	assert_int_equal(urn_config_parse_mac("02:00:00:00:00:01", 17, mac), 0);
-	assert_int_equal(urn_config_parse_mac("02:00:00:00:00:01:", 18, mac), -1);
-	assert_int_equal(urn_config_parse_mac("02:00:00:00:00:0", 16, mac), -1);
+	assert_int_equal(urn_config_parse_mac("fe:DC:ba:98:76:54", 17, mac), 0);
+	assert_memory_equal(mac, ((uint8_t[]){0xfe, 0xdc, 0xba, 0x98, 0x76, 0x54}), 6);
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(urn_config_parse_mac(bad[i], strlen(bad[i]), mac), -1);
 }
 
 /* Numbers in sentences are written as a file could have them. */

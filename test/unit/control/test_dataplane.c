@@ -245,7 +245,8 @@ other_sources_end(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 2; i++) {
 		assert_int_equal(urn_sources_take(cs, &id), 0);
-		s[i].user.source = (struct urn_source){.kind = URN_SOURCE_OPS, .db = id, .share = &cs->share};
+		s[i].user.source =
+			(struct urn_source){.kind = URN_SOURCE_OPS, .db = id, .share = &cs->share};
 		urn_sources_enter(cs, &s[i].user.source);
 		make_objects(i);
 	}

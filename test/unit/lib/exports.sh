@@ -43,8 +43,8 @@ LC_ALL=C comm -23 "$tmp/map" "$tmp/lib" >"$tmp/less"
 # The headers as they are installed, alone.
 mkdir -p "$tmp/include/urnic/abi"
 cp "$root"/lib/include/urnic/*.h "$tmp/include/urnic/"
-cp "$root/lib/abi/cm.h" "$tmp/include/urnic/abi/"
-printf '#include <urnic/attach.h>\n#include <urnic/cm.h>\n' >"$tmp/decl.c"
+cp "$root/lib/abi/cm.h" "$root/lib/abi/msg_codes.h" "$tmp/include/urnic/abi/"
+printf '#include <urnic/%s.h>\n' attach cm msg socket >"$tmp/decl.c"
 gcc -fsyntax-only "-I$tmp/include" -aux-info "$tmp/decl.txt" "$tmp/decl.c"
 grep -E 'include/urnic/[a-z]*\.h:|infiniband/verbs\.h:' "$tmp/decl.txt" | grep ' extern ' |
 	sed 's/ (.*//; s/.*[ *]//' | sort -u >"$tmp/names"

@@ -75,7 +75,7 @@ each_has_name_and_text(void **state)
 static void
 each_is_in_a_block_of_a_folder(void **state)
 {
-	static const char *const folders[] = {"wire",	   "net",    "cm",
+	static const char *const folders[] = {"wire",	   "net",    "cm",	"msg",
 					      "transport", "engine", "control"};
 	bool seen[RTE_DIM(folders)] = {false};
 
@@ -116,6 +116,9 @@ order_stays(void **state)
 		{URN_C_NO_MBUF, "no_mbuf"},
 		{URN_C_EVENT_LATE, "event_late"},
 		{URN_C_NAK_OPERATIONAL, "nak_operational"},
+		{URN_C_FLOW_TX, "flow_tx_packets"},
+		{URN_C_MSG_SENT, "tx_msg"},
+		{URN_C_DROP_MSG_HEAD, "drop_msg_head"},
 	};
 
 	(void)state;
@@ -124,7 +127,7 @@ order_stays(void **state)
 		assert_true(i == 0 || at[i].id > at[i - 1].id);
 	}
 	assert_int_equal(URN_C_RX_PACKETS, 0);
-	assert_int_equal(URN_C_NAK_OPERATIONAL, URN_COUNTER_COUNT - 1);
+	assert_int_equal(URN_C_DROP_MSG_HEAD, URN_COUNTER_COUNT - 1);
 }
 
 /* ---- a block and a scope more */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sending: the doorbell and its answer (DB-2, DB-3). */
+#include "msg/set.h"
+
+#include "abi/clock.h"
+#include "msg/pause.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+void *
+urn_msg_set_buffer(struct urn_msg_set *set)
+{
+	return set->arena;
+}
+
+uint8_t
+urn_msg_set_status(struct urn_msg_set *set)
+{
+	uint64_t answer = atomic_load_explicit(&set->regs->sstat.answer, memory_order_acquire);
+	uint32_t seq = atomic_load_explicit(&set->regs->send.seq, memory_order_relaxed);
+	bool pending = urn_msg_answer_seq(answer) != seq || urn_msg_answer_code(answer) == URN_MSG_PENDING;
+
+	if (pending && urn_dev_gone(&set->dev->dev) != URN_DEV_THERE)
+		return URN_MSG_UNREACHABLE | URN_MSG_MAY_BE_THERE;
+	return pending ? (uint8_t)URN_MSG_PENDING : urn_msg_answer_code(answer);
+}
+
+int
+urn_msg_set_send(struct urn_msg_set *set, const struct urn_msg_to *to, const void *data, uint32_t len)
+{
+	struct urn_abi_msg_send *send = &set->regs->send;
+	uint32_t seq = atomic_load_explicit(&send->seq, memory_order_relaxed);
+
+	if (len > set->send_size || set->send_size == 0)
+		return EMSGSIZE;
+	if (urn_msg_set_status(set) == URN_MSG_PENDING)
+		return EBUSY;
+	if (len > 0 && data != set->arena)
+		memcpy(set->arena, data, len);
+	send->size = len;
+	send->addr = 0;
+	memcpy(send->node, to->node, sizeof(send->node));
+	send->qid = to->qid;
+	send->retry_us = to->retry_us;
+	send->retries = to->retries;
+	send->retry_kinds = to->retry_kinds;
+	/* Release: the engine that sees the new number sees the fields and the message. */
+	atomic_store_explicit(&send->seq, seq + 1, memory_order_release);
+	urn_dev_ring(&set->dev->dev, set->engine, set->db);
+	return 0;
+}
+
+/* A sender that has waited long looks whether the dataplane still lives. */
+static void
+urn_msg_look_alive(struct urn_msg_set *set)
+{
+	struct pollfd p = {.fd = set->fd};
+
+	if (set->fd >= 0 && poll(&p, 1, 0) == 1 && p.revents & (POLLHUP | POLLERR | POLLNVAL))
+		urn_msg_dev_gone(set->dev);
+}
+
+uint8_t
+urn_msg_set_wait(struct urn_msg_set *set, int64_t timeout_us)
+{
+	struct urn_msg_pause pause = {0};
+	uint64_t start = 0;
+	uint8_t code;
+
+	while ((code = urn_msg_set_status(set)) == URN_MSG_PENDING) {
+		if (timeout_us >= 0 && pause.rounds % 64 == 0) {
+			uint64_t now = urn_clock_ns();
+
+			start = start ? start : now;
+			if (now - start >= (uint64_t)timeout_us * 1000)
+				break;
+		}
+		if (urn_msg_pause_sleeps(&pause)) {
+			urn_msg_look_alive(set);
+			/* The clock is looked at after each sleep. */
+			pause.rounds = URN_MSG_SPINS + URN_MSG_YIELDS;
+			if (timeout_us >= 0 && urn_clock_ns() - start >= (uint64_t)timeout_us * 1000)
+				break;
+		}
+		urn_msg_pause(&pause);
+	}
+	return code;
+}
+
+int
+urn_msg_set_send_wait(struct urn_msg_set *set, const struct urn_msg_to *to, const void *data, uint32_t len,
+		  int64_t timeout_us, uint8_t *code)
+{
+	int err = urn_msg_set_send(set, to, data, len);
+	uint8_t got;
+
+	if (err != 0)
+		return err;
+	got = urn_msg_set_wait(set, timeout_us);
+	if (got == URN_MSG_PENDING)
+		return ETIMEDOUT;
+	*code = got;
+	return 0;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sending datagrams: a lane for each that is under way. */
+#include "msg/sock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+/*
+ * Microseconds that the dataplane tries for at a full queue: a sender that waits, unless SO_SNDTIMEO says less or
+ * more, and one that does not wait, which keeps a lane busy meanwhile.
+ */
+enum { URN_SOCK_TRY_US = 1000000, URN_SOCK_TRY_ASYNC_US = 10000, URN_SOCK_RETRY_US = 100 };
+
+/* The errno value of an answer. returns: 0: DONE, or nothing was sent yet */
+static int
+urn_sock_errno(uint8_t code)
+{
+	switch (code & ~URN_MSG_MAY_BE_THERE) {
+	case URN_MSG_IDLE:
+	case URN_MSG_DONE:
+		return 0;
+	case URN_MSG_QUEUE_FULL:
+	case URN_MSG_BUSY:
+		return ENOBUFS;
+	case URN_MSG_NO_QUEUE:
+		return ECONNREFUSED;
+	case URN_MSG_TOO_LONG:
+		return EMSGSIZE;
+	case URN_MSG_NOT_PERMITTED:
+		return EACCES;
+	case URN_MSG_BAD_DOORBELL:
+		return EINVAL;
+	case URN_MSG_PENDING:
+		return EAGAIN;
+	default:
+		return EHOSTUNREACH;
+	}
+}
+
+/* Look at the answer to a datagram whose sender did not wait. The lane's lock is held. returns: true: the lane is free */
+static bool
+urn_lane_settle(struct urn_sock *s, struct urn_lane *l)
+{
+	uint8_t code;
+	int err;
+
+	if (!l->flying)
+		return true;
+	code = urn_msg_set_status(&l->set);
+	if (code == URN_MSG_PENDING)
+		return false;
+	l->flying = 0;
+	err = urn_sock_errno(code);
+	/* The next call of a socket without a peer is about another peer. */
+	if (err != 0 && s->connected)
+		atomic_store(&s->error, (uint32_t)err);
+	return true;
+}
+
+/* Open lane k of a bound socket. returns: true when there is one */
+static bool
+urn_lane_open(struct urn_sock *s, uint32_t k)
+{
+	const struct urn_msg_attr attr = {.send_size = URN_SOCK_DATAGRAM, .named = 1};
+	struct urn_lane *l = &s->lane[k];
+
+	if (l->open)
+		return true;
+	if (urn_msg_set_init(&l->set, urn_socks_dev(s->socks), &attr) != 0)
+		return false;
+	if (urn_msg_set_bind(&l->set, urn_addr_name(s->local.port, k)) != 0) {
+		urn_msg_set_fini(&l->set);
+		return false;
+	}
+	l->open = 1;
+	return true;
+}
+
+/*
+ * Take a lane that is free, with its lock. wait: for lane 0, if need be, so that datagrams of a sender that waits
+ * stay in order. returns: NULL: all are busy
+ */
+static struct urn_lane *
+urn_sock_lane_take(struct urn_sock *s, bool wait)
+{
+	uint32_t k;
+
+	if (wait) {
+		(void)urn_msg_mutex_take(&s->lane[0].lock);
+		(void)urn_msg_set_wait(&s->lane[0].set, -1);
+		(void)urn_lane_settle(s, &s->lane[0]);
+		return &s->lane[0];
+	}
+	for (k = 0; k < URN_PORT_LANES; k++) {
+		struct urn_lane *l = &s->lane[k];
+
+		if (!urn_msg_mutex_try(&l->lock))
+			continue;
+		if (urn_lane_open(s, k) && urn_lane_settle(s, l))
+			return l;
+		pthread_mutex_unlock(&l->lock);
+	}
+	return NULL;
+}
+
+bool
+urn_sock_writable(struct urn_sock *s)
+{
+	bool free = false;
+	uint32_t k;
+
+	for (k = 0; k < URN_PORT_LANES && !free; k++) {
+		if (!urn_msg_mutex_try(&s->lane[k].lock))
+			continue;
+		free = !s->lane[k].open || urn_lane_settle(s, &s->lane[k]);
+		pthread_mutex_unlock(&s->lane[k].lock);
+	}
+	return free;
+}
+
+/* Copy a datagram to the send buffer, which has room. */
+static void
+urn_sock_gather(uint8_t *to, const struct iovec *iov, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (iov[i].iov_len > 0)
+			memcpy(to, iov[i].iov_base, iov[i].iov_len);
+		to += iov[i].iov_len;
+	}
+}
+
+/* Ring the doorbell of a lane for a datagram in its send buffer. */
+static int
+urn_lane_ring(struct urn_lane *l, const struct urn_addr *to, size_t len, uint64_t try_us)
+{
+	uint64_t tries = try_us / URN_SOCK_RETRY_US;
+	struct urn_msg_to target = {
+		.qid = URN_MSG_NAME(urn_addr_name(to->port, 0)),
+		.retry_us = URN_SOCK_RETRY_US,
+		.retries = (uint16_t)(tries < 65534 ? tries : 65534),
+		.retry_kinds = URN_MSG_RETRY_QUEUE_FULL | URN_MSG_RETRY_BUSY | URN_MSG_RETRY_RESTARTED,
+	};
+
+	memcpy(target.node, to->gid, sizeof(target.node));
+	return urn_msg_set_send(&l->set, &target, urn_msg_set_buffer(&l->set), (uint32_t)len);
+}
+
+/* Sum of the parts. returns: 0; EMSGSIZE: more than a datagram has */
+static int
+urn_sock_length(const struct iovec *iov, size_t n, size_t *len)
+{
+	size_t i;
+
+	*len = 0;
+	for (i = 0; i < n; i++) {
+		if (iov[i].iov_len > URN_SOCK_DATAGRAM - *len)
+			return EMSGSIZE;
+		*len += iov[i].iov_len;
+	}
+	return 0;
+}
+
+/* The target of a datagram. returns: 0, or an errno value */
+static int
+urn_sock_target(struct urn_sock *s, const struct urn_addr *to, struct urn_addr *out)
+{
+	int err = 0;
+
+	(void)urn_msg_mutex_take(&s->lock);
+	if (to == NULL && !s->connected)
+		err = EDESTADDRREQ;
+	else
+		*out = to != NULL ? *to : s->peer;
+	pthread_mutex_unlock(&s->lock);
+	if (err == 0 && out->port == 0)
+		err = EINVAL;
+	return err;
+}
+
+/* Send by a lane that is taken. returns: 0, or an errno value */
+static int
+urn_lane_send(struct urn_lane *l, const struct iovec *iov, size_t n, size_t len, const struct urn_addr *to, uint64_t try_us,
+	      bool wait)
+{
+	int err;
+
+	urn_sock_gather(urn_msg_set_buffer(&l->set), iov, n);
+	err = urn_lane_ring(l, to, len, try_us);
+	if (err == 0 && wait)
+		err = urn_sock_errno(urn_msg_set_wait(&l->set, -1));
+	else
+		l->flying = err == 0;
+	return err;
+}
+
+int
+urn_sock_send(struct urn_sock *s, const struct iovec *iov, size_t n, const struct urn_addr *to, bool wait)
+{
+	uint64_t try_us = s->sndtimeo_ns ? s->sndtimeo_ns / 1000 : URN_SOCK_TRY_US;
+	struct urn_addr target;
+	struct urn_lane *l;
+	size_t len;
+	int err = urn_sock_length(iov, n, &len);
+
+	if (err == 0)
+		err = urn_sock_target(s, to, &target);
+	if (err == 0)
+		err = (int)atomic_exchange(&s->error, 0);
+	if (err == 0 && !s->bound)
+		err = urn_sock_bind(s, NULL);
+	if (err == 0) {
+		l = urn_sock_lane_take(s, wait);
+		if (l == NULL)
+			return EAGAIN;
+		err = urn_lane_send(l, iov, n, len, &target, wait ? try_us : URN_SOCK_TRY_ASYNC_US, wait);
+		pthread_mutex_unlock(&l->lock);
+	}
+	if (err != 0 && urn_dev_gone(&urn_socks_dev(s->socks)->dev) != URN_DEV_THERE)
+		return EIO;
+	return err == EBUSY ? EAGAIN : err;
+}

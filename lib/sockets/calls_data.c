@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls in the C library's place that send and receive. */
+#include "sockets/call.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- sending */
+
+/* Send through a descriptor that has a twin. returns: true when it has one; *n: the call's answer */
+static bool
+urn_call_send(int fd, const struct msghdr *msg, int flags, ssize_t *n)
+{
+	struct urn_twin *t = urn_twin_get(fd);
+
+	if (t == NULL)
+		return false;
+	*n = urn_twin_send(t, fd, msg, flags);
+	urn_twin_put(t);
+	return true;
+}
+
+URN_CALL ssize_t
+sendto(int fd, const void *data, size_t len, int flags, const struct sockaddr *to, socklen_t to_len)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+	struct msghdr msg = {
+		.msg_name = (void *)(uintptr_t)to,
+		.msg_namelen = to != NULL ? to_len : 0,
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+	};
+	ssize_t n;
+
+	return urn_call_send(fd, &msg, flags, &n) ? n : urn_real()->sendto(fd, data, len, flags, to, to_len);
+}
+
+URN_CALL ssize_t
+send(int fd, const void *data, size_t len, int flags)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	return urn_call_send(fd, &msg, flags, &n) ? n : urn_real()->send(fd, data, len, flags);
+}
+
+URN_CALL ssize_t
+sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	ssize_t n;
+
+	return urn_call_send(fd, msg, flags, &n) ? n : urn_real()->sendmsg(fd, msg, flags);
+}
+
+URN_CALL int
+sendmmsg(int fd, struct mmsghdr *msgs, unsigned int count, int flags)
+{
+	struct urn_twin *t = urn_twin_get(fd);
+	unsigned int i;
+
+	if (t == NULL)
+		return urn_real()->sendmmsg(fd, msgs, count, flags);
+	for (i = 0; i < count; i++) {
+		ssize_t n = urn_twin_send(t, fd, &msgs[i].msg_hdr, flags);
+
+		if (n < 0)
+			break;
+		msgs[i].msg_len = (unsigned int)n;
+	}
+	urn_twin_put(t);
+	return i > 0 || count == 0 ? (int)i : -1;
+}
+
+URN_CALL ssize_t
+write(int fd, const void *data, size_t len)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	return urn_call_send(fd, &msg, 0, &n) ? n : urn_real()->write(fd, data, len);
+}
+
+URN_CALL ssize_t
+writev(int fd, const struct iovec *iov, int count)
+{
+	struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = count > 0 ? (size_t)count : 0};
+	ssize_t n;
+
+	return urn_call_send(fd, &msg, 0, &n) ? n : urn_real()->writev(fd, iov, count);
+}
+
+/* ---- receiving */
+
+/* Receive through a descriptor whose twin has a urnic socket. returns: true when it has; *n: the call's answer */
+static bool
+urn_call_recv(int fd, struct msghdr *msg, int flags, ssize_t *n)
+{
+	struct urn_twin *t = urn_twin_get(fd);
+	bool urnic = t != NULL && atomic_load(&t->sock) != NULL && !(flags & (MSG_ERRQUEUE | MSG_OOB));
+
+	if (urnic)
+		*n = urn_twin_recv(t, fd, msg, flags);
+	urn_twin_put(t);
+	return urnic;
+}
+
+URN_CALL ssize_t
+recvfrom(int fd, void *restrict data, size_t room, int flags, struct sockaddr *restrict from, socklen_t *restrict from_len)
+{
+	struct iovec iov = {.iov_base = data, .iov_len = room};
+	struct msghdr msg = {
+		.msg_name = from_len != NULL ? from : NULL,
+		.msg_namelen = from != NULL && from_len != NULL ? *from_len : 0,
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+	};
+	ssize_t n;
+
+	if (!urn_call_recv(fd, &msg, flags, &n))
+		return urn_real()->recvfrom(fd, data, room, flags, from, from_len);
+	if (n >= 0 && from_len != NULL)
+		*from_len = msg.msg_namelen;
+	return n;
+}
+
+URN_CALL ssize_t
+recv(int fd, void *data, size_t room, int flags)
+{
+	struct iovec iov = {.iov_base = data, .iov_len = room};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	return urn_call_recv(fd, &msg, flags, &n) ? n : urn_real()->recv(fd, data, room, flags);
+}
+
+URN_CALL ssize_t
+recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	ssize_t n;
+
+	return urn_call_recv(fd, msg, flags, &n) ? n : urn_real()->recvmsg(fd, msg, flags);
+}
+
+URN_CALL int
+recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count, int flags, struct timespec *timeout)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		ssize_t n;
+
+		if (!urn_call_recv(fd, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE, &n)) {
+			if (i == 0)
+				return urn_real()->recvmmsg(fd, msgs, count, flags, timeout);
+			break;
+		}
+		if (n < 0)
+			break;
+		msgs[i].msg_len = (unsigned int)n;
+		if (flags & MSG_WAITFORONE)
+			flags |= MSG_DONTWAIT;
+	}
+	return i > 0 || count == 0 ? (int)i : -1;
+}
+
+URN_CALL ssize_t
+read(int fd, void *data, size_t room)
+{
+	struct iovec iov = {.iov_base = data, .iov_len = room};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	return urn_call_recv(fd, &msg, 0, &n) ? n : urn_real()->read(fd, data, room);
+}
+
+URN_CALL ssize_t
+readv(int fd, const struct iovec *iov, int count)
+{
+	struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = count > 0 ? (size_t)count : 0};
+	ssize_t n;
+
+	return urn_call_recv(fd, &msg, 0, &n) ? n : urn_real()->readv(fd, iov, count);
+}
+
+/*
+ * System calls by number: libuv sends and receives several datagrams that way. All six arguments are handed on, whether
+ * the program gave them or not.
+ */
+URN_CALL long
+syscall(long number, ...)
+{
+	long a[6];
+	va_list ap;
+	int i;
+
+	va_start(ap, number);
+	for (i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	switch (number) {
+	case SYS_sendmmsg:
+		return sendmmsg((int)a[0], (struct mmsghdr *)a[1], (unsigned int)a[2], (int)a[3]);
+	case SYS_recvmmsg:
+		return recvmmsg((int)a[0], (struct mmsghdr *)a[1], (unsigned int)a[2], (int)a[3], (struct timespec *)a[4]);
+	default:
+		return urn_real()->syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	}
+}
+
+/* ---- the names that programs with -D_FORTIFY_SOURCE call */
+
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+ssize_t __recv_chk(int fd, void *data, size_t room, size_t size, int flags);
+ssize_t __recvfrom_chk(int fd, void *restrict data, size_t room, size_t size, int flags, struct sockaddr *restrict from,
+		       socklen_t *restrict from_len);
+ssize_t __read_chk(int fd, void *data, size_t room, size_t size);
+
+/* The program would overrun its buffer, like in the C library. */
+static void
+urn_call_check(size_t room, size_t size)
+{
+	if (room > size)
+		abort();
+}
+
+URN_CALL ssize_t
+__recv_chk(int fd, void *data, size_t room, size_t size, int flags)
+{
+	urn_call_check(room, size);
+	return recv(fd, data, room, flags);
+}
+
+URN_CALL ssize_t
+__recvfrom_chk(int fd, void *restrict data, size_t room, size_t size, int flags, struct sockaddr *restrict from,
+	       socklen_t *restrict from_len)
+{
+	urn_call_check(room, size);
+	return recvfrom(fd, data, room, flags, from, from_len);
+}
+
+URN_CALL ssize_t
+__read_chk(int fd, void *data, size_t room, size_t size)
+{
+	urn_call_check(room, size);
+	return read(fd, data, room);
+}
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)

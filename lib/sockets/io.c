@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagrams of twins: by urnic or by the kernel. */
+#include "sockets/twin.h"
+
+#include "abi/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+/*
+ * Milliseconds that a sender that must not wait spends at most on a free lane: then the datagram is refused with
+ * ENOBUFS, because no event would say when there is room. Milliseconds between tries to get a dataplane again.
+ */
+enum { URN_TWIN_ROOM_MS = 50, URN_TWIN_AGAIN_MS = 100 };
+
+/* returns: 0, or -1 with errno */
+static int
+urn_twin_ret(int err)
+{
+	if (err == 0)
+		return 0;
+	errno = err;
+	return -1;
+}
+
+/* True when a call with these flags must not wait. */
+static bool
+urn_twin_nonblock(int fd, int flags)
+{
+	return flags & MSG_DONTWAIT || urn_real()->fcntl(fd, F_GETFL) & O_NONBLOCK;
+}
+
+/* A timeout of the kernel's socket, for a wait that begins now. option: SO_RCVTIMEO; returns: for `end` */
+static uint64_t
+urn_twin_timeout(int fd, int option)
+{
+	struct timeval tv = {0};
+	socklen_t len = sizeof(tv);
+
+	if (urn_real()->getsockopt(fd, SOL_SOCKET, option, &tv, &len) != 0 || (tv.tv_sec == 0 && tv.tv_usec == 0))
+		return 0;
+	return urn_sock_end_of((int64_t)tv.tv_sec * 1000000000 + (int64_t)tv.tv_usec * 1000);
+}
+
+/* ---- sending */
+
+/* Send by the kernel, whose socket may get answers from now on. */
+static ssize_t
+urn_twin_send_kernel(struct urn_twin *t, int fd, const struct msghdr *msg, int flags)
+{
+	ssize_t n = urn_real()->sendmsg(fd, msg, flags);
+
+	if (n >= 0)
+		atomic_store(&t->kernel, true);
+	return n;
+}
+
+/* Send by the urnic socket. returns: 0, or an errno value */
+static int
+urn_twin_send_urnic(struct urn_twin *t, struct urn_sock *s, const struct msghdr *msg, const struct urn_addr *to, bool wait)
+{
+	const struct timespec nap = {.tv_nsec = 100000};
+	uint64_t end = 0;
+	int err;
+
+	for (;;) {
+		err = urn_sock_send(s, msg->msg_iov, msg->msg_iovlen, to, wait);
+		if (err == EIO) {
+			if (!urn_twin_revive(t, s))
+				return ENETDOWN;
+			s = atomic_load(&t->sock);
+			err = urn_sock_send(s, msg->msg_iov, msg->msg_iovlen, to, wait);
+		}
+		if (err != EAGAIN)
+			return err;
+		end = end ? end : urn_clock_ms() + URN_TWIN_ROOM_MS;
+		if (urn_clock_ms() >= end)
+			return ENOBUFS;
+		(void)nanosleep(&nap, NULL);
+	}
+}
+
+ssize_t
+urn_twin_send(struct urn_twin *t, int fd, const struct msghdr *msg, int flags)
+{
+	struct urn_sock *s = atomic_load(&t->sock);
+	struct urn_addr to;
+	bool named = msg->msg_name != NULL && msg->msg_namelen > 0;
+	ssize_t len = 0;
+	size_t i;
+	int err;
+
+	if (named ? urn_addr_get(&to, msg->msg_name, msg->msg_namelen) != 0 || !urn_net_has(&to)
+		  : !atomic_load(&t->to_urnic))
+		return urn_twin_send_kernel(t, fd, msg, flags);
+	if (s == NULL)
+		s = urn_twin_sock(t);
+	if (s == NULL)
+		return urn_twin_send_kernel(t, fd, msg, flags);
+	err = urn_twin_send_urnic(t, s, msg, named ? &to : NULL, !urn_twin_nonblock(fd, flags));
+	if (err != 0)
+		return urn_twin_ret(err);
+	for (i = 0; i < msg->msg_iovlen; i++)
+		len += (ssize_t)msg->msg_iov[i].iov_len;
+	return len;
+}
+
+/* ---- receiving */
+
+/* Write one control message, if there is room. */
+static void
+urn_twin_control(struct msghdr *msg, int level, int type, const void *data, size_t len)
+{
+	struct cmsghdr *c = msg->msg_control;
+
+	if (msg->msg_control == NULL || msg->msg_controllen < CMSG_SPACE(len)) {
+		msg->msg_flags |= MSG_CTRUNC;
+		msg->msg_controllen = 0;
+		return;
+	}
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), data, len);
+	msg->msg_controllen = CMSG_SPACE(len);
+}
+
+/* Tell where a datagram came to, when the program wants to know: an own address, and the loopback interface. */
+static void
+urn_twin_info(struct urn_twin *t, struct urn_sock *s, struct msghdr *msg, const struct urn_addr *from)
+{
+	struct in_pktinfo info4 = {.ipi_ifindex = 1};
+	struct in6_pktinfo info6 = {.ipi6_ifindex = 1};
+	struct urn_msg_dev *dev = urn_socks_dev(s->socks);
+	uint8_t own[16];
+	uint32_t i;
+
+	if (!atomic_load(&t->info4) && !atomic_load(&t->info6)) {
+		msg->msg_controllen = 0;
+		return;
+	}
+	for (i = 0; urn_msg_dev_gid(dev, i, own) == 0; i++)
+		if (!urn_addr_is_any(own) && urn_addr_is_v4(own) == urn_addr_is_v4(from->gid)) {
+			memcpy(&info4.ipi_addr, own + 12, 4);
+			memcpy(&info4.ipi_spec_dst, own + 12, 4);
+			memcpy(&info6.ipi6_addr, own, 16);
+		}
+	if (t->family == AF_INET)
+		urn_twin_control(msg, IPPROTO_IP, IP_PKTINFO, &info4, sizeof(info4));
+	else
+		urn_twin_control(msg, IPPROTO_IPV6, IPV6_PKTINFO, &info6, sizeof(info6));
+}
+
+/* Fill in the rest of a message that came. */
+static ssize_t
+urn_twin_fill(struct urn_twin *t, struct urn_sock *s, struct msghdr *msg, int flags, const struct urn_sock_got *got)
+{
+	if (msg->msg_name != NULL)
+		urn_addr_put(&got->from, t->family, msg->msg_name, &msg->msg_namelen);
+	msg->msg_flags = got->copied < got->len ? MSG_TRUNC : 0;
+	urn_twin_info(t, s, msg, &got->from);
+	return (ssize_t)(flags & MSG_TRUNC ? got->len : got->copied);
+}
+
+/* Look at both sockets once. returns: bytes; -1 with errno, EAGAIN: nothing is there */
+static ssize_t
+urn_twin_look(struct urn_twin *t, struct urn_sock *s, int fd, struct msghdr *msg, int flags)
+{
+	struct urn_sock_got got;
+	int err = urn_sock_recv(s, msg->msg_iov, msg->msg_iovlen, (flags & MSG_PEEK) != 0, &got);
+
+	if (err == 0)
+		return urn_twin_fill(t, s, msg, flags, &got);
+	if (err == EAGAIN && atomic_load(&t->kernel))
+		return urn_real()->recvmsg(fd, msg, flags | MSG_DONTWAIT);
+	return urn_twin_ret(err);
+}
+
+/* The dataplane is gone. returns: true: there is a new one, or it is time to look for it again */
+static bool
+urn_twin_again(struct urn_twin *t, struct urn_sock *dead, bool wait, uint64_t end)
+{
+	const struct timespec nap = {.tv_nsec = URN_TWIN_AGAIN_MS * 1000000};
+
+	while (!urn_twin_revive(t, dead)) {
+		if (!wait || (end != 0 && urn_clock_ns() >= end) || nanosleep(&nap, NULL) != 0)
+			return false;
+	}
+	return true;
+}
+
+ssize_t
+urn_twin_recv(struct urn_twin *t, int fd, struct msghdr *msg, int flags)
+{
+	struct urn_sock *s = atomic_load(&t->sock);
+	ssize_t n = urn_twin_look(t, s, fd, msg, flags);
+	bool wait, timed = false;
+	uint64_t end = 0;
+	int err;
+
+	if (n >= 0 || (errno != EAGAIN && errno != EIO))
+		return n;
+	err = errno;
+	wait = !urn_twin_nonblock(fd, flags);
+	for (;;) {
+		if (err == EAGAIN && !wait)
+			err = urn_sock_show(s) == 0 ? EWOULDBLOCK : EIO;
+		else if (err == EAGAIN) {
+			end = timed ? end : urn_twin_timeout(fd, SO_RCVTIMEO);
+			timed = true;
+			err = urn_sock_wait(s, end, atomic_load(&t->kernel) ? fd : -1);
+		}
+		if (err == EIO) {
+			if (!urn_twin_again(t, s, wait, end))
+				return urn_twin_ret(wait && errno == EINTR ? EINTR : EAGAIN);
+			s = atomic_load(&t->sock);
+			err = 0;
+		}
+		if (err != 0)
+			return urn_twin_ret(err);
+		n = urn_twin_look(t, s, fd, msg, flags);
+		if (n >= 0 || (errno != EAGAIN && errno != EIO))
+			return n;
+		err = errno;
+		if (!wait && err == EAGAIN)
+			return n;
+	}
+}
+
+/* ---- poll */
+
+bool
+urn_twin_among(const struct pollfd *fds, nfds_t n)
+{
+	bool among = false;
+	nfds_t i;
+
+	for (i = 0; i < n && !among; i++) {
+		struct urn_twin *t = urn_twin_get(fds[i].fd);
+
+		among = t != NULL && atomic_load(&t->sock) != NULL;
+		urn_twin_put(t);
+	}
+	return among;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Poll of twins beside other descriptors. */
+#include "sockets/twin.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Take references to the twins, for the time of a poll. */
+static void
+urn_twin_poll_take(struct urn_twin **twin, struct urn_poll_ent *ent, const struct pollfd *fds, nfds_t n)
+{
+	nfds_t i;
+
+	for (i = 0; i < n; i++) {
+		twin[i] = urn_twin_get(fds[i].fd);
+		ent[i].sock = twin[i] != NULL ? atomic_load(&twin[i]->sock) : NULL;
+		if (ent[i].sock != NULL && urn_dev_gone(&urn_socks_dev(ent[i].sock->socks)->dev) != URN_DEV_THERE &&
+		    urn_twin_revive(twin[i], ent[i].sock))
+			ent[i].sock = atomic_load(&twin[i]->sock);
+		ent[i].kernel = ent[i].sock == NULL || atomic_load(&twin[i]->kernel);
+	}
+}
+
+int
+urn_twin_poll(struct pollfd *fds, nfds_t n, uint64_t end, const sigset_t *mask)
+{
+	enum { FEW = 32 };
+	struct urn_poll_ent few[FEW], *ent = few;
+	struct urn_twin *few_twins[FEW], **twin = few_twins;
+	int got = -1, err = ENOMEM;
+	nfds_t i;
+
+	if (n > FEW) {
+		ent = calloc(n, sizeof(*ent));
+		twin = calloc(n, sizeof(*twin));
+	}
+	if (ent != NULL && twin != NULL) {
+		urn_twin_poll_take(twin, ent, fds, n);
+		got = urn_sock_poll(fds, n, ent, end, mask);
+		err = errno;
+		for (i = 0; i < n; i++)
+			urn_twin_put(twin[i]);
+	}
+	if (n > FEW) {
+		free(ent);
+		free(twin);
+	}
+	errno = err;
+	return got;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sockets/real.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Descriptors that can be hidden; those above are visible. */
+enum { URN_HIDDEN_MAX = 65536 };
+
+static struct urn_real urn_real_table;
+static _Atomic int urn_real_found;
+/* One bit for each hidden descriptor. */
+static _Atomic uint64_t urn_hidden[URN_HIDDEN_MAX / 64];
+static _Atomic pid_t urn_real_pid;
+
+const struct urn_real *
+urn_real(void)
+{
+	if (!atomic_load_explicit(&urn_real_found, memory_order_acquire)) {
+		/* Several threads may come here at once: all of them find the same. */
+#define X(ret, name, params)                                               \
+	{                                                                  \
+		void *sym = dlsym(RTLD_NEXT, #name);                       \
+		memcpy(&urn_real_table.name, &sym, sizeof(sym));           \
+	}
+		URN_REAL_LIST(X)
+#undef X
+		if (atomic_load(&urn_real_pid) == 0)
+			atomic_store(&urn_real_pid, getpid());
+		atomic_store_explicit(&urn_real_found, 1, memory_order_release);
+	}
+	return &urn_real_table;
+}
+
+void
+urn_real_settle(void)
+{
+	atomic_store(&urn_real_pid, getpid());
+}
+
+bool
+urn_real_stranger(void)
+{
+	return atomic_load(&urn_real_pid) != getpid();
+}
+
+/* ---- hidden descriptors */
+
+bool
+urn_real_hidden(int fd)
+{
+	return fd >= 0 && fd < URN_HIDDEN_MAX && atomic_load(&urn_hidden[fd / 64]) >> (fd % 64) & 1;
+}
+
+int
+urn_real_next_hidden(int fd)
+{
+	for (fd = fd < 0 ? 0 : fd; fd < URN_HIDDEN_MAX; fd++) {
+		if (fd % 64 == 0 && atomic_load(&urn_hidden[fd / 64]) == 0)
+			fd += 63;
+		else if (urn_real_hidden(fd))
+			return fd;
+	}
+	return -1;
+}
+
+/* Move a descriptor of the library's to a high number, and hide it. returns: its number */
+static int
+urn_hide(int fd)
+{
+	struct rlimit lim;
+	int high, base = 512;
+
+	if (fd < 0)
+		return fd;
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < 2 * (rlim_t)base)
+		base = (int)lim.rlim_cur / 2;
+	high = urn_real()->fcntl(fd, F_DUPFD_CLOEXEC, base);
+	if (high >= 0) {
+		urn_real()->close(fd);
+		fd = high;
+	}
+	if (fd < URN_HIDDEN_MAX)
+		atomic_fetch_or(&urn_hidden[fd / 64], 1ull << (fd % 64));
+	return fd;
+}
+
+/* Hide the descriptors that came along with a message. */
+static void
+urn_hide_all(struct msghdr *msg)
+{
+	struct cmsghdr *c;
+
+	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+		size_t i, count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (i = 0; i < count; i++) {
+			int one;
+
+			memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof(one));
+			one = urn_hide(one);
+			memcpy(CMSG_DATA(c) + i * sizeof(int), &one, sizeof(one));
+		}
+	}
+}
+
+/* ---- calls of the library itself (--wrap) */
+
+/* The linker makes these names. */
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
+int __wrap_socket(int domain, int type, int protocol);
+int __wrap_close(int fd);
+int __wrap_memfd_create(const char *name, unsigned int flags);
+int __real_memfd_create(const char *name, unsigned int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
+ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
+ssize_t __wrap_read(int fd, void *data, size_t len);
+ssize_t __wrap_write(int fd, const void *data, size_t len);
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
+int __wrap_getpeername(int fd, struct sockaddr *addr, socklen_t *len);
+int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *len);
+int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t len);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
+int __wrap_fcntl(int fd, int cmd, ...);
+int __wrap_fcntl64(int fd, int cmd, ...);
+
+int
+__wrap_socket(int domain, int type, int protocol)
+{
+	return urn_hide(urn_real()->socket(domain, type, protocol));
+}
+
+int
+__wrap_memfd_create(const char *name, unsigned int flags)
+{
+	return urn_hide(__real_memfd_create(name, flags));
+}
+
+int
+__wrap_close(int fd)
+{
+	if (urn_real_hidden(fd))
+		atomic_fetch_and(&urn_hidden[fd / 64], ~(1ull << (fd % 64)));
+	return urn_real()->close(fd);
+}
+
+ssize_t
+__wrap_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	ssize_t n = urn_real()->recvmsg(fd, msg, flags);
+
+	if (n > 0)
+		urn_hide_all(msg);
+	return n;
+}
+
+ssize_t
+__wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	return urn_real()->sendmsg(fd, msg, flags);
+}
+
+ssize_t
+__wrap_send(int fd, const void *data, size_t len, int flags)
+{
+	return urn_real()->send(fd, data, len, flags);
+}
+
+ssize_t
+__wrap_read(int fd, void *data, size_t len)
+{
+	return urn_real()->read(fd, data, len);
+}
+
+ssize_t
+__wrap_write(int fd, const void *data, size_t len)
+{
+	return urn_real()->write(fd, data, len);
+}
+
+int
+__wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	return urn_real()->connect(fd, addr, len);
+}
+
+int
+__wrap_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	return urn_real()->getpeername(fd, addr, len);
+}
+
+int
+__wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *len)
+{
+	return urn_real()->getsockopt(fd, level, option, value, len);
+}
+
+int
+__wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t len)
+{
+	return urn_real()->setsockopt(fd, level, option, value, len);
+}
+
+int
+__wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	return urn_real()->poll(fds, n, timeout);
+}
+
+int
+__wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	return urn_real()->ppoll(fds, n, timeout, mask);
+}
+
+int
+__wrap_fcntl(int fd, int cmd, ...)
+{
+	va_list ap;
+	void *arg;
+
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	return urn_real()->fcntl(fd, cmd, arg);
+}
+
+int
+__wrap_fcntl64(int fd, int cmd, ...)
+{
+	va_list ap;
+	void *arg;
+
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	return urn_real()->fcntl(fd, cmd, arg);
+}
+// NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
