@@ -165,7 +165,7 @@ some_box(const struct ms_world *w, const struct ms_mail *m, bool (*fits)(const s
 	for (uint32_t i = 0; i < w->boxes; i++) {
 		const struct ms_box *b = &w->box[i];
 
-		if (b->closed >= m->rung && is_addressed(w, b, m) && (b->scribbles || fits(w, b, m)))
+		if (b->closed >= m->rung && is_addressed(w, b, m) && fits(w, b, m))
 			return true;
 	}
 	return false;
@@ -177,20 +177,20 @@ was_full(const struct ms_world *w, const struct ms_box *b, const struct ms_mail 
 	uint64_t refused = b->regs ? atomic_load(&b->regs->rstat.refused) : b->refused;
 
 	(void)w;
-	return b->receives && (b->id != m->to || refused > m->refused);
+	return b->scribbles || (b->receives && (b->id != m->to || refused > m->refused));
 }
 
 static bool
 was_short(const struct ms_world *w, const struct ms_box *b, const struct ms_mail *m)
 {
 	(void)w;
-	return b->receives && m->len > b->entry_size - sizeof(struct urn_abi_msg_entry);
+	return b->scribbles || (b->receives && m->len > b->entry_size - sizeof(struct urn_abi_msg_entry));
 }
 
 static bool
 was_closed_to(const struct ms_world *w, const struct ms_box *b, const struct ms_mail *m)
 {
-	return b->receives && !is_permitted(b, &w->box[m->from]);
+	return b->scribbles || (b->receives && !is_permitted(b, &w->box[m->from]));
 }
 
 /* True when the box was there all the time, and takes messages. */
@@ -198,7 +198,7 @@ static bool
 was_there(const struct ms_world *w, const struct ms_box *b, const struct ms_mail *m)
 {
 	/* The dataplane takes the first configuration soon after the set was opened. */
-	return b->receives && b->opened + MS_MS < m->rung && b->closed > w->now;
+	return !b->scribbles && b->receives && b->opened + MS_MS < m->rung && b->closed > w->now;
 }
 
 /* The node of an address; NULL: there is none. */
