@@ -152,7 +152,7 @@ restart_one(struct ms_world *w)
 	ms_trace(w, "node %u goes down", n->id);
 	ms_node_stop(n);
 	w->stats.restarts++;
-	n->up_at = w->now + 5 * MS_MS + ms_upto(w, ms_one_in(w, 4) ? 3 * MS_S : 200 * MS_MS);
+	n->up_at = w->now + 5 * MS_MS + ms_upto(w, ms_one_in(w, 8) ? 6 * MS_S : 200 * MS_MS);
 }
 
 static void
