@@ -170,6 +170,31 @@ bad_wires(void **state)
 	}
 }
 
+/* DB-7: an acknowledgement that was overtaken by hundreds of packets acknowledges none of these. */
+static void
+overtaken_acks(void **state)
+{
+	static struct flow_sent s[8];
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct flow_net *n = net(2, seed);
+
+		n->lose = 20;
+		n->late_acks = 30;
+		for (unsigned int i = 0; i < RTE_DIM(s); i++)
+			assert_int_equal(flow_send(n, 0, 1, flow_qid(i), 300000, i + 1, &s[i]), URN_MSG_PENDING);
+		for (unsigned int i = 0; i < RTE_DIM(s); i++)
+			flow_net_until(n, &s[i], 20000 * MS);
+		exactly_once(n, 1, s, RTE_DIM(s));
+		for (unsigned int i = 0; i < RTE_DIM(s); i++) {
+			assert_int_equal(s[i].code, URN_MSG_DONE);
+			flow_sent_free(&s[i]);
+		}
+		net_end(n);
+	}
+}
+
 /* Several short messages share a packet, and an acknowledgement serves many packets. */
 static void
 packets_are_shared(void **state)
@@ -585,6 +610,7 @@ main(void)
 		cmocka_unit_test(bad_wires),
 		cmocka_unit_test(packets_are_shared),
 		cmocka_unit_test(refusals),
+		cmocka_unit_test(overtaken_acks),
 		cmocka_unit_test(many_refusals),
 		cmocka_unit_test(long_refusal),
 		cmocka_unit_test(full_queue_holds_nobody),
