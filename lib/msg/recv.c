@@ -74,7 +74,8 @@ urn_msg_set_show(struct urn_msg_set *set)
 		if (!urn_msg_set_arm(set))
 			return false;
 	}
-	if (atomic_load_explicit(&rstat->pending, memory_order_acquire) == set->drained) {
+	/* The engine writes an event, and counts it after that: this side can be ahead. */
+	if ((int32_t)(atomic_load_explicit(&rstat->pending, memory_order_acquire) - set->drained) <= 0) {
 		/* The messages came while the set was not armed: the doorbell makes the engine look at `arm`. */
 		atomic_store_explicit(&set->regs->conf.arm, 1, memory_order_seq_cst);
 		urn_dev_ring(&set->dev->dev, set->engine, set->db);
