@@ -75,6 +75,8 @@ urn_call_fcntl(int fd, int cmd, void *arg)
 
 	if (got >= 0 && (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) && !urn_real_stranger())
 		urn_twin_dup(fd, got);
+	if (got >= 0 && cmd == F_SETFL)
+		urn_twin_set_nonblock(fd, ((uintptr_t)arg & O_NONBLOCK) != 0);
 	return got;
 }
 
@@ -117,6 +119,8 @@ ioctl(int fd, unsigned long what, ...)
 	arg = va_arg(ap, void *);
 	va_end(ap);
 	err = urn_real()->ioctl(fd, what, arg);
+	if (err == 0 && what == FIONBIO)
+		urn_twin_set_nonblock(fd, *(int *)arg != 0);
 	t = err == 0 && what == FIONREAD ? urn_twin_get(fd) : NULL;
 	s = t != NULL ? atomic_load(&t->sock) : NULL;
 	/* FIONREAD tells the length of the next datagram: the kernel's, or that of the twin. */

@@ -13,7 +13,7 @@ socket(int domain, int type, int protocol)
 
 	if (fd >= 0 && !urn_real_stranger() && (domain == AF_INET || domain == AF_INET6) &&
 	    (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_DGRAM && (protocol == 0 || protocol == IPPROTO_UDP))
-		urn_twin_add(fd, domain);
+		urn_twin_add(fd, domain, (type & SOCK_NONBLOCK) != 0);
 	return fd;
 }
 

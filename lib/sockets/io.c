@@ -5,7 +5,6 @@
 #include "abi/clock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/time.h>
@@ -29,9 +28,9 @@ urn_twin_ret(int err)
 
 /* True when a call with these flags must not wait. */
 static bool
-urn_twin_nonblock(int fd, int flags)
+urn_twin_nonblock(const struct urn_twin *t, int flags)
 {
-	return flags & MSG_DONTWAIT || urn_real()->fcntl(fd, F_GETFL) & O_NONBLOCK;
+	return flags & MSG_DONTWAIT || atomic_load(&t->nonblock);
 }
 
 /* A timeout of the kernel's socket, for a wait that begins now. option: SO_RCVTIMEO; returns: for `end` */
@@ -101,7 +100,7 @@ urn_twin_send(struct urn_twin *t, int fd, const struct msghdr *msg, int flags)
 		s = urn_twin_sock(t);
 	if (s == NULL)
 		return urn_twin_send_kernel(t, fd, msg, flags);
-	err = urn_twin_send_urnic(t, s, msg, named ? &to : NULL, !urn_twin_nonblock(fd, flags));
+	err = urn_twin_send_urnic(t, s, msg, named ? &to : NULL, !urn_twin_nonblock(t, flags));
 	if (err != 0)
 		return urn_twin_ret(err);
 	for (i = 0; i < msg->msg_iovlen; i++)
@@ -205,7 +204,7 @@ urn_twin_recv(struct urn_twin *t, int fd, struct msghdr *msg, int flags)
 	if (n >= 0 || (errno != EAGAIN && errno != EIO))
 		return n;
 	err = errno;
-	wait = !urn_twin_nonblock(fd, flags);
+	wait = !urn_twin_nonblock(t, flags);
 	for (;;) {
 		if (err == EAGAIN && !wait)
 			err = urn_sock_show(s) == 0 ? EWOULDBLOCK : EIO;

@@ -88,7 +88,7 @@ urn_twin_put(struct urn_twin *t)
 }
 
 void
-urn_twin_add(int fd, int family)
+urn_twin_add(int fd, int family, bool nonblock)
 {
 	struct urn_twin *t;
 
@@ -100,9 +100,20 @@ urn_twin_add(int fd, int family)
 	(void)pthread_once(&urn_twin_once, urn_twin_forks);
 	t->refs = 1;
 	t->family = family;
+	atomic_store(&t->nonblock, nonblock);
 	pthread_mutex_lock(&urn_twin_lock);
 	atomic_store(&urn_twin_table[fd], t);
 	pthread_mutex_unlock(&urn_twin_lock);
+}
+
+void
+urn_twin_set_nonblock(int fd, bool on)
+{
+	struct urn_twin *t = urn_twin_get(fd);
+
+	if (t != NULL)
+		atomic_store(&t->nonblock, on);
+	urn_twin_put(t);
 }
 
 void

@@ -27,6 +27,7 @@ struct urn_twin {
 	struct urn_sock *_Atomic sock; /* NULL: the kernel's socket is all there is */
 	_Atomic bool kernel;       /* the kernel's socket may get datagrams */
 	_Atomic bool to_urnic;     /* connected to a urnic node */
+	_Atomic bool nonblock;     /* O_NONBLOCK of the descriptor's file, by the calls that set it here */
 	_Atomic bool info4, info6; /* the program wants IP_PKTINFO, IPV6_RECVPKTINFO */
 	struct urn_twin_epoll *epolls; /* under the lock */
 };
@@ -35,7 +36,9 @@ struct urn_twin {
 struct urn_twin *urn_twin_get(int fd);
 void urn_twin_put(struct urn_twin *t);
 /* The program has a new UDP socket. */
-void urn_twin_add(int fd, int family);
+void urn_twin_add(int fd, int family, bool nonblock);
+/* The program has set O_NONBLOCK of a descriptor. */
+void urn_twin_set_nonblock(int fd, bool on);
 /* Descriptor `to` is now another one for the socket of `from`, if that has a twin; *to* was none before. */
 void urn_twin_dup(int from, int to);
 /* The program closes a descriptor, or puts another file in its place. */

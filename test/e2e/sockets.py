@@ -67,10 +67,10 @@ class Sockets(urnicd_common.Nicd):
 
     def tearDown(self):
         if self.nicd.poll() is None:
-            for p in self.running[1:]:
-                if p.poll() is None:
+            for p in self.running:
+                if p is not self.nicd and p.poll() is None:
                     p.kill()
-                p.communicate()
+                    p.communicate()
             code, err = self.stop(self.nicd)
             self.assertEqual(code, 0, err)
         super().tearDown()
